@@ -19,10 +19,10 @@ import (
 func TestWarnings(t *testing.T) {
 	pool := testenv.Pool(t)
 	l := billing.New(pool)
-	open(t, pool, 100, 100, 10)
-	adjust := func(company, amount int64) {
+	open(t, pool, 100, 100)
+	thresholds := func(company sms.CompanyID, set ...int64) {
 		t.Helper()
-		if _, err := adjust(t, pool, company, amount, ""); err != nil {
+		if err := l.SetThresholds(t.Context(), company, set...); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -48,73 +48,56 @@ func TestWarnings(t *testing.T) {
 		wait.Wait()
 		return all
 	}
-	for company, threshold := range map[sms.CompanyID]int64{1: 50, 2: 50} {
-		if err := l.SetThresholds(t.Context(), company, threshold); err != nil {
-			t.Fatal(err)
+	thresholds(1, 50)
+	thresholds(2, 50)
+	last := int64(0)
+	for i, step := range []struct {
+		adjust             []int64 // company 1, before all look
+		threshold, credits int64   // of the warning; 0: there is none
+		mail               bool
+		then               func()
+	}{
+		{},
+		{adjust: []int64{-50}}, // 50 is not below 50
+		{adjust: []int64{-1}, threshold: 50, credits: 49, mail: true},
+		{adjust: []int64{1, -1}},
+		{},
+		{adjust: []int64{100}}, // seen above: the next crossing is another one
+		{adjust: []int64{-100}, threshold: 50, credits: 49, then: func() {
+			if _, err := pool.Exec(t.Context(), `UPDATE balance_warnings SET told_at = now() - $1::interval`, 2*time.Hour); err != nil {
+				t.Fatal(err)
+			}
+		}},
+		{}, // still low, or never was
+		{adjust: []int64{100}},
+		{adjust: []int64{-100}, threshold: 50, credits: 49, mail: true, then: func() { thresholds(1, 45, 20, 45) }}, // below them no more
+		{adjust: []int64{-9}, threshold: 45, credits: 40, mail: true},
+		{adjust: []int64{-25}, threshold: 20, credits: 15, mail: true},
+	} {
+		for _, amount := range step.adjust {
+			if _, err := adjust(t, pool, 1, amount, ""); err != nil {
+				t.Fatal(err)
+			}
 		}
-	}
-	if got := take(); len(got) != 0 {
-		t.Errorf("warned of %v", got)
-	}
-	adjust(1, -50) // 50 is not below 50
-	if got := take(); len(got) != 0 {
-		t.Errorf("warned of %v", got)
-	}
-	adjust(1, -1)
-	first := take()
-	if len(first) != 1 || first[0].Company != 1 || first[0].Threshold != 50 || first[0].Credits != 49 || first[0].Number == 0 || first[0].At.IsZero() {
-		t.Fatalf("warned of %v", first)
-	}
-	if !first[0].Mail {
-		t.Error("the owner gets no mail")
-	}
-	adjust(1, 1)
-	adjust(1, -1)
-	if got := append(take(), take()...); len(got) != 0 {
-		t.Errorf("warned again of %v", got)
-	}
-	adjust(1, 100) // seen above: the next crossing is another one
-	take()
-	adjust(1, -100)
-	again := take()
-	if len(again) != 1 || again[0].Company != 1 || again[0].Number <= first[0].Number {
-		t.Errorf("warned of %v", again)
-	}
-	if again[0].Mail {
-		t.Error("the owner gets a second mail within the hour")
-	}
-	if _, err := pool.Exec(t.Context(), `UPDATE balance_warnings SET told_at = now() - $1::interval`, 2*time.Hour); err != nil {
-		t.Fatal(err)
-	}
-	if got := take(); len(got) != 0 { // still low, or never was
-		t.Errorf("warned of %v", got)
-	}
-	adjust(1, 100)
-	take()
-	adjust(1, -100)
-	if got := take(); len(got) != 1 || !got[0].Mail {
-		t.Errorf("warned of %v", got)
-	}
-	if err := l.SetThresholds(t.Context(), 1, 45, 20, 45); err != nil { // below them no more
-		t.Fatal(err)
+		switch got := take(); {
+		case step.threshold == 0 && len(got) == 0:
+		case len(got) != 1 || got[0].Company != 1 || got[0].Threshold != step.threshold || got[0].Credits != step.credits || got[0].Mail != step.mail ||
+			got[0].Number == 0 || step.threshold == 50 && got[0].Number <= last || got[0].At.IsZero():
+			t.Fatalf("step %d: warned of %+v, want %+v", i, got, step)
+		default:
+			last = got[0].Number
+		}
+		if step.then != nil {
+			step.then()
+		}
 	}
 	if all, err := l.Thresholds(t.Context(), 1); err != nil || !slices.Equal(all, []int64{45, 20}) {
 		t.Error(all, err)
 	}
-	adjust(1, -9)
-	if got := take(); len(got) != 1 || got[0].Threshold != 45 {
-		t.Errorf("warned of %v", got)
-	}
-	adjust(1, -25)
-	if got := take(); len(got) != 1 || got[0].Threshold != 20 || got[0].Credits != 15 {
-		t.Errorf("warned of %v", got)
-	}
 	if err := l.SetThresholds(t.Context(), 1, 1, 2, 3, 4, 5, 6); !errors.Is(err, billing.ErrThresholds) {
 		t.Error(err)
 	}
-	if err := l.SetThresholds(t.Context(), 1); err != nil {
-		t.Fatal(err)
-	}
+	thresholds(1)
 	if all, err := l.Thresholds(t.Context(), 1); err != nil || len(all) != 0 {
 		t.Error(all, err)
 	}

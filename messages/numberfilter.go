@@ -64,10 +64,10 @@ func passes(block []byte, bits [filterProbes]byte) bool {
 }
 
 // FilterNumbers makes the filter of the next chunk that is complete, the oldest
-// first, and returns whether there was one. Of several processes one makes it.
+// first, and returns whether there was one. Several processes make one after the other.
 func (s *Store) FilterNumbers(ctx context.Context) (made bool, err error) {
 	err = pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
-		if mine, err := lockFilters(ctx, tx); err != nil || !mine {
+		if err := lockFilters(ctx, tx); err != nil {
 			return err
 		}
 		// A message of the chunk that is not to be seen yet was given its id before
@@ -101,11 +101,10 @@ func (s *Store) FilterNumbers(ctx context.Context) (made bool, err error) {
 	return made, nil
 }
 
-// lockFilters keeps everybody else from making filters until tx ends; mine is false when
-// somebody else does.
-func lockFilters(ctx context.Context, tx pgx.Tx) (mine bool, err error) {
-	err = tx.QueryRow(ctx, `SELECT pg_try_advisory_xact_lock(hashtextextended('number filters', 0))`).Scan(&mine)
-	return mine, err
+// lockFilters waits, a fraction of a second, until nobody else makes filters, and keeps everybody else from it until tx ends.
+func lockFilters(ctx context.Context, tx pgx.Tx) error {
+	_, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock(hashtextextended('number filters', 0))`)
+	return err
 }
 
 // filterOf makes the filter of a chunk of the numbers that are not obscured.

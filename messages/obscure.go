@@ -2,7 +2,6 @@ package messages
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -46,9 +45,6 @@ type Erased struct {
 // Ref names a message and whose it is.
 type Ref struct{ ID, CompanyID int64 }
 
-// ErrFiltersBusy says that somebody else makes filters at this moment: try again.
-var ErrFiltersBusy = errors.New("number filters are being made; try again")
-
 // Erase removes the texts of messages to a number, and the customers' references, and
 // obscures it, in one transaction,
 // unless something may still become of them. also is called in the transaction with
@@ -62,14 +58,11 @@ func (s *Store) Erase(ctx context.Context, number sms.Number, ids []int64, also 
 	slices.Sort(ids)
 	err = postgres.InTx(ctx, s.pool, func(tx pgx.Tx) error {
 		done = Erased{}
-		if mine, err := lockFilters(ctx, tx); err != nil || !mine {
-			return errors.Join(err, ErrFiltersBusy)
-		}
-		rows, err := tx.Query(ctx, `SELECT m.id, m.company_id FROM messages m WHERE m.id = ANY($1) AND m.phone_number = $2 AND `+decided+` ORDER BY m.id FOR UPDATE`, ids, string(number))
-		if err != nil {
+		if err := lockFilters(ctx, tx); err != nil {
 			return err
 		}
-		refs, err := pgx.CollectRows(rows, pgx.RowToStructByPos[Ref])
+		refs, err := postgres.All(ctx, tx, "locking messages", pgx.RowToStructByPos[Ref],
+			`SELECT m.id, m.company_id FROM messages m WHERE m.id = ANY($1) AND m.phone_number = $2 AND `+decided+` ORDER BY m.id FOR UPDATE`, ids, string(number))
 		if err != nil {
 			return err
 		}

@@ -86,7 +86,7 @@ func (s *Store) Purge(ctx context.Context, p Purge, life time.Duration) (purged 
 	err = postgres.InTx(ctx, s.pool, func(tx pgx.Tx) error {
 		purged, more = 0, false
 		if p == PurgeNumbers {
-			if mine, err := lockFilters(ctx, tx); err != nil || !mine {
+			if err := lockFilters(ctx, tx); err != nil {
 				return err
 			}
 		}

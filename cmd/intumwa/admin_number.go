@@ -268,9 +268,6 @@ func (c *adminNumberEraseCmd) do(ctx context.Context, o *operator) (any, error) 
 	return done, err
 }
 
-// filtersTries is how often a page is tried while somebody makes filters, which takes a fraction of a second.
-const filtersTries = 100
-
 // erase erases what is kept of a number, as far as it gets.
 func (o *operator) erase(ctx context.Context, about subject) (done adminErased, err error) {
 	number, obscured := about.number, about.written().Obscured()
@@ -286,21 +283,15 @@ func (o *operator) erase(ctx context.Context, about subject) (done adminErased, 
 		for _, r := range page {
 			ids = append(ids, r.ID)
 		}
-		for try := 1; ; try++ {
-			erased, err := store.Erase(ctx, number, ids, func(tx pgx.Tx, final []messages.Ref) ([]int64, error) {
-				subjects := make([]webhooks.Subject, len(final))
-				for i, m := range final {
-					subjects[i] = webhooks.Subject{CompanyID: m.CompanyID, MessageID: m.ID}
-				}
-				return webhooks.Erase(ctx, tx, subjects, obscured)
-			})
-			if errors.Is(err, messages.ErrFiltersBusy) && try < filtersTries {
-				time.Sleep(50 * time.Millisecond)
-				continue
+		erased, err := store.Erase(ctx, number, ids, func(tx pgx.Tx, final []messages.Ref) ([]int64, error) {
+			subjects := make([]webhooks.Subject, len(final))
+			for i, m := range final {
+				subjects[i] = webhooks.Subject{CompanyID: m.CompanyID, MessageID: m.ID}
 			}
-			done.Messages, done.Pending = done.Messages+erased.Messages, done.Pending+erased.Pending
-			return err
-		}
+			return webhooks.Erase(ctx, tx, subjects, obscured)
+		})
+		done.Messages, done.Pending = done.Messages+erased.Messages, done.Pending+erased.Pending
+		return err
 	})
 	if err != nil {
 		return done, err
