@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -18,34 +20,13 @@ import (
 // decidedAtOnce is how many messages one transaction of a task decides.
 const decidedAtOnce = 5_000
 
-// overdue decides messages whose receipts did not come.
+// overdue decides messages whose receipts did not come: those of each carrier, those of carriers
+// that are no longer configured, and those with a validity of their own.
 func (d *Dispatcher) overdue(ctx context.Context) error {
-	carriers := d.running()
-	names := make([]string, len(carriers))
-	longest := time.Hour // what a carrier that is no longer configured had at least
-	for i, c := range carriers {
+	configs, longest := map[string]*Carrier{}, time.Hour // what a carrier that is no longer configured had at least
+	for _, c := range d.running() {
 		config := c.config()
-		names[i], longest = c.name, max(longest, config.ReceiptTimeout)
-		if err := d.overdueOf(ctx, func(tx pgx.Tx, age time.Duration) ([]int64, bool, error) {
-			return d.store.Overdue(ctx, tx, c.name, age, decidedAtOnce)
-		}, config.ReceiptTimeout, config.OnReceiptTimeout); err != nil {
-			return err
-		}
-	}
-	if err := d.overdueOf(ctx, func(tx pgx.Tx, age time.Duration) ([]int64, bool, error) {
-		return d.store.OverdueElsewhere(ctx, tx, names, age, decidedAtOnce)
-	}, longest, sms.Failed); err != nil {
-		return err
-	}
-	return d.overdueTimed(ctx, carriers, longest)
-}
-
-// overdueTimed decides messages whose receipts did not come, of those whose time is not
-// that of all others.
-func (d *Dispatcher) overdueTimed(ctx context.Context, carriers []*carrier, longest time.Duration) error {
-	configs := make(map[string]*Carrier, len(carriers))
-	for _, c := range carriers {
-		configs[c.name] = c.config()
+		configs[c.name], longest = config, max(longest, config.ReceiptTimeout)
 	}
 	timeout := func(carrier string) time.Duration {
 		if c := configs[carrier]; c != nil {
@@ -53,9 +34,38 @@ func (d *Dispatcher) overdueTimed(ctx context.Context, carriers []*carrier, long
 		}
 		return longest
 	}
+	for name := range configs {
+		if err := d.decideOverdue(ctx, configs, func(tx pgx.Tx) (map[int64]string, bool, error) {
+			ids, done, err := d.store.Overdue(ctx, tx, name, d.opts.Validity+timeout(name), decidedAtOnce)
+			return ofCarrier(ids, name), done, err
+		}); err != nil {
+			return err
+		}
+	}
+	if err := d.decideOverdue(ctx, configs, func(tx pgx.Tx) (map[int64]string, bool, error) {
+		ids, done, err := d.store.OverdueElsewhere(ctx, tx, slices.AppendSeq([]string{}, maps.Keys(configs)), d.opts.Validity+longest, decidedAtOnce)
+		return ofCarrier(ids, ""), done, err
+	}); err != nil {
+		return err
+	}
+	return d.decideOverdue(ctx, configs, func(tx pgx.Tx) (map[int64]string, bool, error) {
+		return d.carrying.OverdueTimed(ctx, tx, timeout, decidedAtOnce)
+	})
+}
+
+func ofCarrier(ids []int64, carrier string) map[int64]string {
+	overdue := make(map[int64]string, len(ids))
+	for _, id := range ids {
+		overdue[id] = carrier
+	}
+	return overdue
+}
+
+// decideOverdue decides the messages that find returns, with their carriers, until it has no more.
+func (d *Dispatcher) decideOverdue(ctx context.Context, configs map[string]*Carrier, find func(tx pgx.Tx) (overdue map[int64]string, done bool, err error)) error {
 	for done := false; !done; {
-		if err := d.finish(ctx, "deciding overdue timed messages", func(tx pgx.Tx) ([]messages.Final, error) {
-			overdue, end, err := d.carrying.OverdueTimed(ctx, tx, timeout, decidedAtOnce)
+		if err := d.finish(ctx, "deciding overdue messages", func(tx pgx.Tx) ([]messages.Final, error) {
+			overdue, end, err := find(tx)
 			done = end
 			finals := make([]messages.Final, 0, len(overdue))
 			for id, carrier := range overdue {
@@ -67,24 +77,6 @@ func (d *Dispatcher) overdueTimed(ctx context.Context, carriers []*carrier, long
 			}
 			return finals, err
 		}); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (d *Dispatcher) overdueOf(ctx context.Context, find func(tx pgx.Tx, age time.Duration) (ids []int64, done bool, err error), timeout time.Duration, status sms.Status) error {
-	for done := false; !done; {
-		err := d.finish(ctx, "deciding overdue messages", func(tx pgx.Tx) ([]messages.Final, error) {
-			ids, end, err := find(tx, d.opts.Validity+timeout)
-			done = end
-			finals := make([]messages.Final, len(ids))
-			for i, id := range ids {
-				finals[i] = messages.Final{MessageID: id, Status: status, At: postgres.Now(), Reason: submission.Overdue(status)}
-			}
-			return finals, err
-		})
-		if err != nil {
 			return err
 		}
 	}

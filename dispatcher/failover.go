@@ -5,8 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
+	"intumwa/internal/postgres"
 	"intumwa/queue"
 )
 
@@ -37,19 +36,15 @@ func (d *Dispatcher) serves(ctx context.Context, db database, carrier string, bi
 // FailoverAfter to the first of its stand-ins that serves now. Throttling is not
 // down.
 func (d *Dispatcher) failover(ctx context.Context) error {
-	rows, err := d.pool.Query(ctx, `SELECT carrier, extract(epoch FROM min(`+sinceServed+`))::float8, bool_or(`+serving+`) FROM links GROUP BY carrier`)
-	if err != nil {
-		return fmt.Errorf("looking for the carriers that serve: %w", err)
-	}
 	idle, serves := map[string]time.Duration{}, map[string]bool{}
 	var name string
 	var seconds float64
 	var now bool
-	if _, err := pgx.ForEachRow(rows, []any{&name, &seconds, &now}, func() error {
+	if err := postgres.Each(ctx, d.pool, "looking for the carriers that serve", []any{&name, &seconds, &now}, func() error {
 		idle[name], serves[name] = time.Duration(seconds*float64(time.Second)), now
 		return nil
-	}); err != nil {
-		return fmt.Errorf("looking for the carriers that serve: %w", err)
+	}, `SELECT carrier, extract(epoch FROM min(`+sinceServed+`))::float8, bool_or(`+serving+`) FROM links GROUP BY carrier`); err != nil {
+		return err
 	}
 	up := d.member.bindingFor()
 	for _, c := range append(d.removed(), d.running()...) {

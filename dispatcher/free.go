@@ -63,15 +63,7 @@ func (d *Dispatcher) free(ctx context.Context) error {
 }
 
 func (d *Dispatcher) living(ctx context.Context) ([]int64, error) {
-	rows, err := d.pool.Query(ctx, `SELECT id FROM dispatchers`)
-	if err != nil {
-		return nil, fmt.Errorf("listing the dispatchers: %w", err)
-	}
-	ids, err := pgx.CollectRows(rows, pgx.RowTo[int64])
-	if err != nil {
-		return nil, fmt.Errorf("listing the dispatchers: %w", err)
-	}
-	return ids, nil
+	return postgres.All(ctx, d.pool, "listing the dispatchers", pgx.RowTo[int64], `SELECT id FROM dispatchers`)
 }
 
 // settleBegun settles, for a carrier whose on_ambiguous is hold or fail, what

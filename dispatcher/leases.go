@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"intumwa/internal/postgres"
 )
 
 // deadAfter leaves a process three seconds to renew before it unbinds, and one to unbind.
@@ -145,12 +147,11 @@ func (l *leases) renew(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, l.d.opts.DeadAfter/2)
 	defer cancel()
 	me, sent := l.id.Load(), time.Since(processStart)
-	rows, _ := l.d.pool.Query(ctx, `WITH mine AS (UPDATE dispatchers SET seen_at = clock_timestamp() WHERE id = $1 RETURNING id, seen_at)
+	list, err := postgres.All(ctx, l.d.pool, "renewing the row of this dispatcher", pgx.RowToStructByPos[listed], `WITH mine AS (UPDATE dispatchers SET seen_at = clock_timestamp() WHERE id = $1 RETURNING id, seen_at)
 		SELECT id, seen_at, ARRAY(SELECT unnest(links) EXCEPT SELECT unnest(rests)) FROM dispatchers WHERE id <> $1
 		UNION ALL SELECT id, seen_at, '{}' FROM mine`, me)
-	list, err := pgx.CollectRows(rows, pgx.RowToStructByPos[listed]) // an error of the query as well
 	if err != nil {
-		return fmt.Errorf("renewing the row of this dispatcher: %w", err)
+		return err
 	}
 	others := slices.DeleteFunc(list, func(d listed) bool { return d.ID == me })
 	if len(others) == len(list) {
@@ -212,14 +213,9 @@ func (l *leases) look(ctx context.Context, others []listed, asked time.Duration,
 
 // acquire takes those leases that nobody has, and returns which of them this process has.
 func (l *leases) acquire(ctx context.Context, names ...string) ([]string, error) {
-	rows, _ := l.d.pool.Query(ctx, `WITH taken AS (INSERT INTO leases (name, holder) SELECT name, $1 FROM unnest($2::text[]) name ORDER BY name
+	return postgres.All(ctx, l.d.pool, "acquiring leases", pgx.RowTo[string], `WITH taken AS (INSERT INTO leases (name, holder) SELECT name, $1 FROM unnest($2::text[]) name ORDER BY name
 			ON CONFLICT DO NOTHING RETURNING name)
 		SELECT name FROM taken UNION ALL SELECT name FROM leases WHERE holder = $1 AND name = ANY($2)`, l.id.Load(), names)
-	held, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	if err != nil {
-		return nil, fmt.Errorf("acquiring leases: %w", err)
-	}
-	return held, nil
 }
 
 // resignWithin is how long giving leases up may take at the end of something.

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"intumwa/internal/postgres"
 )
 
 // ErrNoLink says that no dispatcher ever announced such a link.
@@ -36,7 +38,11 @@ type LinkState struct {
 
 // Links returns all links by carrier and name. One that no dispatcher holds is down.
 func Links(ctx context.Context, pool database) ([]LinkState, error) {
-	rows, err := pool.Query(ctx, `
+	return postgres.All(ctx, pool, "reading the links", func(row pgx.CollectableRow) (l LinkState, err error) {
+		err = row.Scan(&l.Carrier, &l.Link, &l.State, &l.Window, &l.InFlight, &l.TPS, &l.Since, &l.LastError,
+			&l.Accepted, &l.Throttled, &l.Overdue, &l.Broken, &l.ServedAt, &l.Unheld)
+		return l, err
+	}, `
 		SELECT carrier, name,
 			CASE WHEN paused THEN 'paused' WHEN unheld THEN 'down' ELSE state END,
 			"window", CASE WHEN unheld THEN 0 ELSE in_flight END, tps,
@@ -46,18 +52,6 @@ func Links(ctx context.Context, pool database) ([]LinkState, error) {
 		FROM (SELECT *, (NOT `+leased+` OR updated_at NOT BETWEEN now() - $1::interval AND now() + $1::interval) AS unheld -- the clock may have been set back
 			FROM links) l
 		ORDER BY carrier, name`, staleAfter)
-	if err != nil {
-		return nil, fmt.Errorf("reading the links: %w", err)
-	}
-	links, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (l LinkState, err error) {
-		err = row.Scan(&l.Carrier, &l.Link, &l.State, &l.Window, &l.InFlight, &l.TPS, &l.Since, &l.LastError,
-			&l.Accepted, &l.Throttled, &l.Overdue, &l.Broken, &l.ServedAt, &l.Unheld)
-		return l, err
-	})
-	if err != nil {
-		return nil, fmt.Errorf("reading the links: %w", err)
-	}
-	return links, nil
 }
 
 // database is a pool, or a transaction in which more is to be done.

@@ -9,8 +9,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
 	"intumwa/internal/postgres"
 	"intumwa/smpp"
 )
@@ -85,7 +83,13 @@ func (m *member) hold(ctx context.Context, wishes map[string]wantedLink, now tim
 	if err != nil {
 		return nil, fmt.Errorf("reporting the links: %w", err)
 	}
-	rows, err := m.d.pool.Query(ctx, `
+	held := leasedLinks{}
+	var name string
+	var paused bool
+	err = postgres.Each(ctx, m.d.pool, "reporting the links", []any{&name, &paused}, func() error {
+		held[name] = paused
+		return nil
+	}, `
 		UPDATE links SET state = u.state, since = CASE WHEN links.state = u.state THEN links.since ELSE u.since END,
 			"window" = u."window", in_flight = u.in_flight, tps = u.tps, last_error = u.last_error, broken = u.broken, updated_at = now(),
 			accepted = u.accepted, throttled = u.throttled, overdue = u.overdue,
@@ -97,19 +101,7 @@ func (m *member) hold(ctx context.Context, wishes map[string]wantedLink, now tim
 				accepted int, throttled int, overdue int) USING (name)
 		WHERE links.name = u.name
 		RETURNING links.name, links.paused`, m.id.Load(), string(reported))
-	if err != nil {
-		return nil, fmt.Errorf("reporting the links: %w", err)
-	}
-	held := leasedLinks{}
-	var name string
-	var paused bool
-	if _, err := pgx.ForEachRow(rows, []any{&name, &paused}, func() error {
-		held[name] = paused
-		return nil
-	}); err != nil {
-		return nil, fmt.Errorf("reporting the links: %w", err)
-	}
-	return held, nil
+	return held, err
 }
 
 // disown gives up the leases of links that are no longer configured, once their workers have

@@ -4,13 +4,13 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"maps"
 	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
+	"intumwa/internal/postgres"
 	"intumwa/messages"
 	"intumwa/queue"
 )
@@ -224,14 +224,10 @@ func (d *Dispatcher) findStranded(ctx context.Context) error {
 		return err
 	}
 	d.walk.askAgain = start.Add(rest(downRest, time.Since(start))) // it looks below every floor
-	rows, err := d.pool.Query(ctx, `SELECT DISTINCT carrier FROM links l WHERE updated_at > now() - $1::interval
+	served, err := postgres.All(ctx, d.pool, "reading which carriers have links", pgx.RowTo[string], `SELECT DISTINCT carrier FROM links l WHERE updated_at > now() - $1::interval
 		OR EXISTS (SELECT FROM dispatchers d WHERE l.name = ANY(d.links))`, d.opts.StrandedAfter)
 	if err != nil {
-		return fmt.Errorf("asking which carriers have links: %w", err)
-	}
-	served, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	if err != nil {
-		return fmt.Errorf("asking which carriers have links: %w", err)
+		return err
 	}
 	for _, c := range d.running() {
 		served = append(served, c.name)
