@@ -48,15 +48,8 @@ type attemptView struct {
 }
 
 func viewOfDelivery(d *webhooks.Delivery) deliveryView {
-	return deliveryView{ID: d.ID, WebhookID: d.WebhookID, MessageID: numberOrNull(d.MessageID), InboundID: numberOrNull(d.InboundID), Event: d.Event, State: d.State, AttemptCount: len(d.Attempts),
+	return deliveryView{ID: d.ID, WebhookID: d.WebhookID, MessageID: orNull(d.MessageID), InboundID: orNull(d.InboundID), Event: d.Event, State: d.State, AttemptCount: len(d.Attempts),
 		CreatedAt: timestamp(d.CreatedAt), NextAt: timestampOrNull(d.NextAt), FinishedAt: timestampOrNull(d.FinishedAt)}
-}
-
-func numberOrNull(n int64) *int64 {
-	if n == 0 {
-		return nil
-	}
-	return &n
 }
 
 func detailOfDelivery(d *webhooks.Delivery) deliveryDetail {
@@ -64,7 +57,7 @@ func detailOfDelivery(d *webhooks.Delivery) deliveryDetail {
 	for i := range d.Attempts {
 		a := &d.Attempts[i]
 		detail.Attempts[i] = attemptView{Number: a.Number, At: precise(a.At), Result: a.Result, DurationMS: a.DurationMS,
-			Error: textOrNull(a.Error), Answer: textOrNull(a.Answer())}
+			Error: orNull(a.Error), Answer: orNull(a.Answer())}
 		if a.Status != 0 {
 			detail.Attempts[i].Status = &a.Status
 		}

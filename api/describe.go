@@ -227,7 +227,7 @@ func members(all []member) string {
 		if i > 0 {
 			out.WriteString(",\n          ")
 		}
-		fmt.Fprintf(&out, "%q: %s", m.name, encodeJSON(m.value))
+		fmt.Fprintf(&out, "%q: %s", m.name, intake.Encode(m.value))
 	}
 	return out.String()
 }

@@ -46,11 +46,11 @@ func viewOf(r messages.Record, j messages.History) messageView {
 	view := messageView{
 		ID: r.ULID, MessageID: r.ID, BatchID: r.BatchULID, Status: r.Status.String(), To: string(r.Number), Sender: r.Sender,
 		Message: r.Body, Encoding: r.Encoding.String(), Segments: r.Segments, Test: r.Test, Carrier: r.Carrier,
-		FailureReason: textOrNull(r.FailureReason), CreatedAt: timestamp(r.CreatedAt), SentAt: timestampOrNull(r.SentAt), FailedAt: timestampOrNull(r.FailedAt),
+		FailureReason: orNull(r.FailureReason), CreatedAt: timestamp(r.CreatedAt), SentAt: timestampOrNull(r.SentAt), FailedAt: timestampOrNull(r.FailedAt),
 		ClientReference: r.Reference, SendAt: timestampOrNull(r.SendAt), ExpireAt: timestampOrNull(r.ExpireAt),
 	}
 	for _, m := range messages.Timeline(r, j) {
-		view.Timeline = append(view.Timeline, moment{At: precise(m.At), Event: m.Event, Detail: textOrNull(m.Detail)})
+		view.Timeline = append(view.Timeline, moment{At: precise(m.At), Event: m.Event, Detail: orNull(m.Detail)})
 	}
 	return view
 }

@@ -39,7 +39,7 @@ func (a *API) listOptOuts(c *gin.Context) {
 	}
 	rows, next, err := a.Handsets.OptOuts(c.Request.Context(), companyID(c), filter, q.before, q.limit)
 	writePage(a, c, q, "listing opt-outs", rows, next, err, func(e *handsets.OptOut) optOutView {
-		return optOutView{PhoneNumber: string(e.Number), Sender: textOrNull(e.Sender), Source: string(e.Source), CreatedAt: timestamp(e.CreatedAt)}
+		return optOutView{PhoneNumber: string(e.Number), Sender: orNull(e.Sender), Source: string(e.Source), CreatedAt: timestamp(e.CreatedAt)}
 	})
 }
 

@@ -7,11 +7,10 @@ import (
 	"html/template"
 	"net/http"
 	"regexp"
-	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/gin-gonic/gin"
+	"golang.org/x/text/language"
 
 	"intumwa/sms"
 	"intumwa/webhooks"
@@ -53,6 +52,8 @@ type edition struct {
 // Languages of the reference, the usual one first. The API's own texts and the samples are
 // English in all of them.
 var editionLanguages = []string{"en", "fr"}
+
+var matcher = language.NewMatcher([]language.Tag{language.English, language.French})
 
 // reference is what the page shows.
 type reference struct {
@@ -187,7 +188,7 @@ var hostName = regexp.MustCompile(`^[A-Za-z0-9.:\[\]-]{1,255}$`)
 func (p *pages) docs(c *gin.Context) {
 	e := p.editions[c.Query("lang")]
 	if e == nil {
-		e = p.editions[preferred(c.Request.Header.Values("Accept-Language"))]
+		e = p.editions[preferred(strings.Join(c.Request.Header.Values("Accept-Language"), ","))]
 	}
 	content := e.content
 	content.BaseURL = baseURL(c)
@@ -203,22 +204,15 @@ func (p *pages) docs(c *gin.Context) {
 	c.Data(http.StatusOK, "text/html; charset=utf-8", out.Bytes())
 }
 
-// preferred returns the language of the reference that an Accept-Language header (RFC
-// 9110, 12.5.4) prefers; of equal ones the first. Without a match it is English.
-func preferred(header []string) string {
-	best, most := editionLanguages[0], 0.0
-	for each := range strings.SplitSeq(strings.Join(header, ","), ",") {
-		tag, parameters, _ := strings.Cut(each, ";")
-		language, _, _ := strings.Cut(strings.ToLower(strings.TrimSpace(tag)), "-")
-		quality := 1.0
-		if text, given := strings.CutPrefix(strings.TrimSpace(parameters), "q="); given {
-			quality, _ = strconv.ParseFloat(text, 64) // an invalid quality is 0
-		}
-		if slices.Contains(editionLanguages, language) && quality > most && quality <= 1 {
-			best, most = language, quality
-		}
+// preferred returns the language of the reference that an Accept-Language header prefers;
+// the usual one for a header without a match, or none.
+func preferred(header string) string {
+	wanted, _, err := language.ParseAcceptLanguage(header)
+	if err != nil {
+		return editionLanguages[0]
 	}
-	return best
+	_, i, _ := matcher.Match(wanted...)
+	return editionLanguages[i]
 }
 
 // baseURL returns the address of the API that the client used.

@@ -1,8 +1,6 @@
 package api
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
 	"math"
 	"strconv"
@@ -36,18 +34,7 @@ func abortWithCode(c *gin.Context, code string) {
 
 // writeJSON responds with a JSON body. HTML characters are not escaped.
 func writeJSON(c *gin.Context, status int, body any) {
-	writeBody(c, status, encodeJSON(body))
-}
-
-// encodeJSON returns body as JSON. HTML characters are not escaped.
-func encodeJSON(body any) []byte {
-	var out bytes.Buffer
-	enc := json.NewEncoder(&out)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(body); err != nil {
-		panic("api: a response does not marshal: " + err.Error())
-	}
-	return bytes.TrimSuffix(out.Bytes(), []byte{'\n'})
+	writeBody(c, status, intake.Encode(body))
 }
 
 // largeResponse is the size in octets above which a response counts against
@@ -67,7 +54,7 @@ func writeBody(c *gin.Context, status int, text []byte) {
 		} else {
 			setRetryAfter(c, 5*time.Second)
 			abortWithCode(c, unavailable.code)
-			status, text = unavailable.status, encodeJSON(message{unavailable.text})
+			status, text = unavailable.status, intake.Encode(message{unavailable.text})
 		}
 	}
 	c.Data(status, "application/json", text)
@@ -140,10 +127,11 @@ func timestampIfAny(t time.Time) *string {
 	return timestampOrNull(&t)
 }
 
-// textOrNull returns nil for the empty text, which JSON shows as null.
-func textOrNull(text string) *string {
-	if text == "" {
+// orNull returns nil for the zero value, which JSON shows as null.
+func orNull[T comparable](v T) *T {
+	var zero T
+	if v == zero {
 		return nil
 	}
-	return &text
+	return &v
 }

@@ -92,6 +92,6 @@ func (a *API) writeSingleAnswer(c *gin.Context, answer intake.Answer, err error)
 		view.MessageID = record.ID
 	}
 	setHeader(c, "Preference-Applied", includeMessageID)
-	answer.Body = encodeJSON(view)
+	answer.Body = intake.Encode(view)
 	a.writeAnswer(c, answer, nil)
 }

@@ -150,7 +150,7 @@ func (c *committer) write(ctx context.Context, tx pgx.Tx, requests []*request, p
 			continue
 		}
 		w.requests, w.messages = append(w.requests, q), append(w.messages, q.messages...)
-		q.body = marshal(q.response(q.remaining))
+		q.body = Encode(q.response(q.remaining))
 	}
 	if err := c.remember(ctx, tx, requests); err != nil {
 		return err
@@ -288,7 +288,8 @@ func (c *committer) count(requests []*request) {
 	}
 }
 
-func marshal(v any) []byte {
+// Encode returns v as JSON as the API writes it: HTML characters are not escaped.
+func Encode(v any) []byte {
 	var b strings.Builder
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)

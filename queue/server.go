@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 
@@ -109,18 +108,7 @@ func (facts facts) warnings(cluster bool) []string {
 }
 
 func olderThan(version string, oldest [2]int) bool {
-	parts := strings.SplitN(version, ".", 3)
-	for i, least := range oldest {
-		if i >= len(parts) {
-			return false
-		}
-		n, err := strconv.Atoi(parts[i])
-		if err != nil || n > least {
-			return false
-		}
-		if n < least {
-			return true
-		}
-	}
-	return false
+	var has [2]int
+	n, _ := fmt.Sscanf(version, "%d.%d", &has[0], &has[1])
+	return n == len(has) && slices.Compare(has[:], oldest[:]) < 0
 }
