@@ -171,34 +171,6 @@ func TestLateRefusalForGood(t *testing.T) {
 	}
 }
 
-// TestOutageLongerThanValidity: messages that no carrier ever had expire, all
-// of them, and are paid back; the sweep for receipts decides none of them.
-func TestOutageLongerThanValidity(t *testing.T) {
-	t.Parallel()
-	for _, timeout := range []sms.Status{sms.Failed, sms.Sent} {
-		b := newBench(t, func(c *Carrier) { c.OnReceiptTimeout = timeout })
-		if _, err := b.pool.Exec(t.Context(), `
-			WITH m AS (
-				INSERT INTO messages (ulid, company_id, user_id, phone_number, sender, body, encoding, segments, test, created_at, carrier)
-				SELECT gen_random_uuid(), 1, 1, '+25761' || lpad(n::text, 6, '0'), 'DEMO', 'x', 0, 1, false, now() - interval '26 hours', 'lumitel'
-				FROM generate_series(1, $1) n RETURNING id
-			)
-			INSERT INTO outbox (message_id, company_id, carrier, lane, expires_at) SELECT id, 1, 'lumitel', 0, now() - interval '2 hours' FROM m`,
-			decidedAtOnce+500); err != nil {
-			t.Fatal(err)
-		}
-		if err := b.tasks(); err != nil {
-			t.Fatal(err)
-		}
-		if n := b.count(`SELECT count(*) FROM messages WHERE status = 2 AND failure_reason = 'expired'`); n != decidedAtOnce+500 {
-			t.Errorf("%d expired, want %d", n, decidedAtOnce+500)
-		}
-		if n := b.count(`SELECT count(*) FROM ledger WHERE kind = 'refund'`); n != decidedAtOnce+500 {
-			t.Errorf("%d paid back, want %d", n, decidedAtOnce+500)
-		}
-	}
-}
-
 // TestTasksGoOn: a task that the database refuses does not keep the others
 // from their work.
 func TestTasksGoOn(t *testing.T) {

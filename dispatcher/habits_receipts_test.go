@@ -135,25 +135,6 @@ func TestHabitOfNoReceipts(t *testing.T) {
 	w.clean(silent, late)
 }
 
-// TestHabitOfRemovedCarrier: a message whose carrier is no longer configured gets
-// its end all the same.
-//
-// Source: rule carriers 10.4.
-func TestHabitOfRemovedCarrier(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	mno := w.carrier(carriersim.Options{})
-	ids := w.send(note{to: w.number("00"), carrier: "gone"})
-	if _, err := w.pool.Exec(t.Context(), `DELETE FROM outbox`); err != nil { // a carrier has it
-		t.Fatal(err)
-	}
-	if _, err := w.pool.Exec(t.Context(), `UPDATE messages SET created_at = now() - interval '3 days'`); err != nil {
-		t.Fatal(err)
-	}
-	w.start(mno.mno())
-	w.await("failed", 10*time.Second, ids...)
-}
-
 // TestMessagesOfRemovedCarrier: what still waits for a carrier that no process
 // configures any more goes to the carrier that takes its number now; what
 // another process serves, or may yet come back to serve, is left alone.

@@ -90,37 +90,6 @@ func TestSentBesideRefused(t *testing.T) {
 	b.clean()
 }
 
-// TestBegunIsRemembered: that a carrier may have a message, for all that a
-// process knew which did not know the carrier's ways, is not forgotten when the
-// message is given back unsent, nor does a stand-in get it.
-func TestBegunIsRemembered(t *testing.T) {
-	t.Parallel()
-	b := newBench(t, func(c *Carrier) { c.OnAmbiguous = AmbiguousHold })
-	ctx := t.Context()
-	m := b.begun(0)
-	if _, err := b.d.store.Begin(ctx, 7, []messages.Claim{m.msg.Claim()}); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := b.d.store.Free(ctx, []int64{7}, nil); err != nil {
-		t.Fatal(err)
-	}
-	b.d.inFlight.remove(m)
-	again := b.claim(m.msg.ID, 0)
-	b.worker.giveBack([]*inFlight{again}) // the link went down before it was begun
-	if n, err := b.d.store.Reroute(ctx, "lumitel", "leo", 0, 10, true); n != 0 || err != nil {
-		t.Errorf("%d go to the stand-in, %v", n, err)
-	}
-	again = b.claim(m.msg.ID, 0)
-	if !again.msg.InDoubt {
-		t.Fatal("it is forgotten")
-	}
-	again.begin(ctx) // without a link: nothing is submitted
-	b.settle(b.s.grab())
-	if n := b.count(`SELECT count(*) FROM segments WHERE message_id = $1 AND key LIKE '?%'`, m.msg.ID); n != 1 || b.count(`SELECT count(*) FROM outbox`) != 0 {
-		t.Error("it is not held")
-	}
-}
-
 // TestLateRefusalOfAnothersMessage: what a stand-in has in hand by now is its
 // settler's alone.
 func TestLateRefusalOfAnothersMessage(t *testing.T) {

@@ -61,12 +61,12 @@ func (b *bench) again(m *inFlight) *inFlight {
 	return b.claim(m.msg.ID, 1)
 }
 
-// afterDeath gives a message back, has another process claim it and die, and claims it
-// again. With begun that process died when it submitted it.
-func (b *bench) afterDeath(m *inFlight, begun bool) *inFlight {
+// afterDeath gives a message back, has another process submit it and die, and claims it
+// again.
+func (b *bench) afterDeath(m *inFlight) *inFlight {
 	b.Helper()
 	b.by(m, ended(smpp.NotWritten, 0, nil))
-	b.claimedBy(8, m, !begun)
+	b.claimedBy(8, m)
 	if err := b.d.free(b.Context()); err != nil {
 		b.Fatal(err)
 	}
@@ -108,122 +108,60 @@ func TestServes(t *testing.T) {
 	}
 }
 
-// TestSecondCarrier: for what a second carrier is asked, and for what it is not
-// (submission.TestMayGoElsewhere and TestAttempt have the rules), by what is recorded.
+// TestSecondCarrier: what the settler reports and records lets a second carrier take a
+// message, or not. submission.TestMayGoElsewhere and TestAttempt have the rules,
+// messages.TestGiveToSecond has the state of the copies and the claim.
 func TestSecondCarrier(t *testing.T) {
 	t.Parallel()
 	b, _ := newSecondBench(t)
 	plain := *b.s.carrier.config()
 	for _, c := range []struct {
-		name     string
-		segments int
-		do       func(b *bench, m *inFlight)
-		sentOn   bool
-		reason   string // why it failed otherwise
-		change   func(*Carrier)
+		name   string
+		do     func(b *bench, m *inFlight)
+		sentOn bool
+		reason string // why it failed otherwise
+		change func(*Carrier)
 	}{
-		{name: "refused", segments: 1, sentOn: true, do: func(b *bench, m *inFlight) { b.by(m, refused) }},
-		{name: "refused otherwise", segments: 1, reason: "ESME_RINVSRCADR", do: func(b *bench, m *inFlight) {
-			b.by(m, ended(smpp.Rejected, smpp.StatusInvSrcAddr, nil))
-		}},
-		{name: "refused by a status of its own", segments: 1, sentOn: true,
+		{name: "refused", sentOn: true, do: func(b *bench, m *inFlight) { b.by(m, refused) }},
+		{name: "refused by a status of its own", sentOn: true,
 			change: func(c *Carrier) { c.Classes = map[smpp.Status]smpp.Class{0x401: smpp.ClassUnroutable} },
 			do:     func(b *bench, m *inFlight) { b.by(m, ended(smpp.Rejected, 0x401, nil)) }},
-		{name: "a process died before it submitted it", segments: 1, sentOn: true, do: func(b *bench, m *inFlight) { b.by(b.afterDeath(m, false), refused) }},
-		{name: "a process died when it submitted it", segments: 1, reason: "ESME_RINVDSTADR", do: func(b *bench, m *inFlight) { b.by(b.afterDeath(m, true), refused) }},
-		{name: "the second does not serve", segments: 1, reason: "ESME_RINVDSTADR", do: func(b *bench, m *inFlight) {
+		{name: "a process died when it submitted it", reason: "ESME_RINVDSTADR", do: func(b *bench, m *inFlight) { b.by(b.afterDeath(m), refused) }},
+		{name: "the second does not serve", reason: "ESME_RINVDSTADR", do: func(b *bench, m *inFlight) {
 			b.exec(`UPDATE links SET paused = true WHERE carrier = 'leo'`)
 			b.by(m, refused)
 		}},
-		{name: "its time is over", segments: 1, reason: "ESME_RINVDSTADR", do: func(b *bench, m *inFlight) {
+		{name: "its time is over", reason: "ESME_RINVDSTADR", do: func(b *bench, m *inFlight) {
 			b.exec(`UPDATE outbox SET expires_at = now()`)
 			b.by(m, refused)
 		}},
-		{name: "undelivered", segments: 1, sentOn: true, do: func(b *bench, m *inFlight) {
+		{name: "undelivered", sentOn: true, do: func(b *bench, m *inFlight) {
 			b.by(m, accepted("a"))
 			b.reported(b.receipt("a", "UNDELIV"))
 		}},
-		{name: "undelivered, with its answer", segments: 1, sentOn: true, do: func(b *bench, m *inFlight) {
+		{name: "undelivered, with its answer", sentOn: true, do: func(b *bench, m *inFlight) {
 			b.settle(settlement{results: []result{accepted("a")(m, 1)}, receipts: []arrival{b.receipt("a", "UNDELIV")}})
 		}},
-		{name: "undelivered, ahead of its answer", segments: 1, sentOn: true, do: func(b *bench, m *inFlight) {
+		{name: "undelivered, ahead of its answer", sentOn: true, do: func(b *bench, m *inFlight) {
 			b.reported(b.receipt("a", "UNDELIV"))
 			b.by(m, accepted("a"))
 		}},
-		{name: "both segments undelivered at once", segments: 2, sentOn: true, do: func(b *bench, m *inFlight) {
-			b.by(m, accepted("a"), accepted("b"))
-			b.reported(b.receipt("a", "UNDELIV"), b.receipt("b", "UNDELIV"))
-		}},
-		{name: "undelivered when it was to be given up", segments: 1, reason: "UNDELIV", do: func(b *bench, m *inFlight) {
-			b.by(m, accepted("a"))
-			b.exec(`UPDATE messages SET expire_at = now() WHERE id = $1`, m.msg.ID)
-			b.reported(b.receipt("a", "UNDELIV"))
-		}},
-		{name: "undelivered, sent long after its acceptance", segments: 1, sentOn: true, do: func(b *bench, m *inFlight) {
-			b.by(m, accepted("a"))
-			b.exec(`UPDATE messages SET created_at = now() - interval '30 days', send_at = now() - interval '1 minute' WHERE id = $1`, m.msg.ID)
-			b.reported(b.receipt("a", "UNDELIV"))
-		}},
-		{name: "undelivered late", segments: 1, reason: "UNDELIV", do: func(b *bench, m *inFlight) {
+		{name: "undelivered late", reason: "UNDELIV", do: func(b *bench, m *inFlight) {
 			b.by(m, accepted("a"))
 			b.exec(`UPDATE segments SET submitted_at = now() - interval '2 minutes'`)
 			b.reported(b.receipt("a", "UNDELIV"))
 		}},
-		{name: "only refusals count", segments: 1, reason: "UNDELIV", change: func(c *Carrier) { c.SecondWithin = 0 }, do: func(b *bench, m *inFlight) {
+		{name: "only refusals count", reason: "UNDELIV", change: func(c *Carrier) { c.SecondWithin = 0 }, do: func(b *bench, m *inFlight) {
 			b.by(m, accepted("a"))
 			b.reported(b.receipt("a", "UNDELIV"))
 		}},
-		{name: "undelivered, and a process had died when it submitted it", segments: 1, reason: "UNDELIV", do: func(b *bench, m *inFlight) {
-			b.by(b.afterDeath(m, true), accepted("a"))
-			b.reported(b.receipt("a", "UNDELIV"))
-		}},
-		{name: "undelivered, and the first of two processes had died when it submitted it", segments: 1, reason: "UNDELIV", do: func(b *bench, m *inFlight) {
-			b.by(b.afterDeath(b.afterDeath(m, true), false), accepted("a"))
-			b.reported(b.receipt("a", "UNDELIV"))
-		}},
 		// The first copy's answer is late; the second copy is on its way, and may arrive.
-		{name: "undelivered, a second copy in flight", segments: 1, reason: "UNDELIV", do: func(b *bench, m *inFlight) {
+		{name: "undelivered, a second copy in flight", reason: "UNDELIV", do: func(b *bench, m *inFlight) {
 			second := b.again(m)
 			b.settle(settlement{late: []lateAnswer{late(m, 1, 1, "a")}, receipts: []arrival{b.receipt("a", "UNDELIV")}})
 			b.by(second, accepted("b"))
 		}},
-		{name: "undelivered, a second copy in flight from another process", segments: 1, reason: "UNDELIV", do: func(b *bench, m *inFlight) {
-			b.by(m, unanswered)
-			b.exec(`UPDATE outbox SET due_at = now()`)
-			b.claimedBy(8, m, false)
-			b.settle(settlement{late: []lateAnswer{late(m, 1, 1, "a")}})
-			b.reported(b.receipt("a", "UNDELIV"))
-		}},
-		{name: "undelivered, a second copy in flight from a process that died", segments: 1, reason: "UNDELIV", do: func(b *bench, m *inFlight) {
-			b.by(m, unanswered)
-			b.exec(`UPDATE outbox SET due_at = now()`)
-			b.claimedBy(8, m, false)
-			if n, err := b.d.store.Free(b.Context(), []int64{8}, nil); n != 1 || err != nil {
-				b.Fatalf("%d freed, %v", n, err)
-			}
-			b.settle(settlement{late: []lateAnswer{late(m, 1, 1, "a")}})
-			b.reported(b.receipt("a", "UNDELIV"))
-		}},
-		{name: "undelivered, a second copy waits to be sent", segments: 1, sentOn: true, do: func(b *bench, m *inFlight) {
-			b.by(m, unanswered)
-			b.settle(settlement{late: []lateAnswer{late(m, 1, 1, "a")}, receipts: []arrival{b.receipt("a", "UNDELIV")}})
-		}},
-		{name: "both copies answered late and undelivered", segments: 1, sentOn: true, do: func(b *bench, m *inFlight) {
-			b.by(b.again(m), unanswered)
-			b.settle(settlement{late: []lateAnswer{late(m, 1, 1, "a"), late(m, 1, 1, "b")}, receipts: []arrival{b.receipt("a", "UNDELIV"), b.receipt("b", "UNDELIV")}})
-		}},
-		{name: "one of two undelivered, the other in flight", segments: 2, reason: "UNDELIV", do: func(b *bench, m *inFlight) {
-			b.by(m, accepted("a"))
-			b.reported(b.receipt("a", "UNDELIV"))
-			b.settle(settlement{results: []result{refused(m, 2)}})
-		}},
-		{name: "one of two undelivered, the other refused for now", segments: 2, sentOn: true, do: func(b *bench, m *inFlight) {
-			b.by(m, accepted("a"), ended(smpp.Rejected, smpp.StatusThrottled, nil))
-			b.reported(b.receipt("a", "UNDELIV"))
-		}},
-		{name: "one of two undelivered, the other refused for now, in one lot", segments: 2, sentOn: true, do: func(b *bench, m *inFlight) {
-			b.settle(settlement{results: []result{accepted("a")(m, 1), ended(smpp.Rejected, smpp.StatusThrottled, nil)(m, 2)}, receipts: []arrival{b.receipt("a", "UNDELIV")}})
-		}}} {
+	} {
 		t.Run(c.name, func(t *testing.T) {
 			b := b.in(t)
 			b.cleared()
@@ -234,7 +172,7 @@ func TestSecondCarrier(t *testing.T) {
 			}
 			b.s.carrier.conf.Store(&conf)
 			counted := b.metric("intumwa_messages_sent_on_total")
-			m := b.begun(c.segments)
+			m := b.begun(1)
 			expires := b.count(`SELECT extract(epoch FROM expires_at)::bigint FROM outbox`)
 			c.do(b, m)
 			b.clean()
@@ -294,33 +232,6 @@ func TestSecondCarrierAgain(t *testing.T) {
 			}
 			b.clean()
 		})
-	}
-}
-
-// TestSecondCarrierGivesBack: what a second carrier had to take and the first one got back since (nobody served the second) is
-// the first one's as before: what that answers now is recorded, also when it is settled again.
-func TestSecondCarrierGivesBack(t *testing.T) {
-	t.Parallel()
-	b, _ := newSecondBench(t)
-	m := b.begun(1)
-	b.by(m, refused)
-	b.exec(`UPDATE messages SET carrier = 'lumitel'`)
-	b.exec(`UPDATE outbox SET carrier = 'lumitel'`)
-	claimed, err := b.d.store.Claim(t.Context(), 7, "lumitel", []int64{m.msg.ID}, b.s.carrier.config().marks())
-	if err != nil || len(claimed) != 1 {
-		t.Fatalf("%d claimed, %v", len(claimed), err)
-	}
-	if err := b.worker.slots.take(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	b.worker.open.Add(1)
-	back := &inFlight{worker: b.worker, msg: claimed[0], total: 1, attempt: submission.Attempt{Open: 1}}
-	b.settle(settlement{results: []result{accepted("b")(back, 1)}, again: true})
-	if n := b.count(`SELECT count(*) FROM segments WHERE carrier = 'lumitel' AND key = 'b'`); n != 1 {
-		t.Error("what the first carrier has accepted is not recorded")
-	}
-	if n := b.count(`SELECT count(*) FROM outbox`); n != 0 {
-		t.Error("it is to be sent again")
 	}
 }
 
@@ -421,98 +332,14 @@ func TestSecondCarrierDecides(t *testing.T) {
 	}
 }
 
-// claimedBy has another process claim a message and, unless it is only prefetched there,
-// submit it.
-func (b *bench) claimedBy(dispatcher int64, m *inFlight, prefetched bool) {
+// claimedBy has another process claim a message and submit it.
+func (b *bench) claimedBy(dispatcher int64, m *inFlight) {
 	b.Helper()
 	claimed, err := b.d.store.Claim(b.Context(), dispatcher, "lumitel", []int64{m.msg.ID}, b.s.carrier.config().marks())
 	if err != nil || len(claimed) != 1 {
 		b.Fatalf("%d claimed, %v", len(claimed), err)
 	}
-	if prefetched {
-		return
-	}
 	if begun, err := b.d.store.Begin(b.Context(), dispatcher, []messages.Claim{claimed[0].Claim()}); err != nil || len(begun) != 1 {
 		b.Fatalf("%v begun, %v", begun, err)
 	}
-}
-
-// TestSecondCarrierAfterAStaleClaim: a process was taken for dead, and has claimed a message anew, under its new name. What
-// comes then of its first attempt neither fails the message nor sends it on: its second one is under way.
-func TestSecondCarrierAfterAStaleClaim(t *testing.T) {
-	t.Parallel()
-	b, _ := newSecondBench(t)
-	for name, lot := range map[string]func(b *bench, m *inFlight) settlement{
-		"refused": func(_ *bench, m *inFlight) settlement { return settlement{results: []result{refused(m, 1)}} },
-		"undelivered": func(b *bench, m *inFlight) settlement {
-			return settlement{results: []result{accepted("a")(m, 1)}, receipts: []arrival{b.receipt("a", "UNDELIV")}}
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			b := b.in(t)
-			b.cleared()
-			m := b.begun(1)
-			if n, err := b.d.store.Free(t.Context(), []int64{7}, nil); n != 1 || err != nil {
-				t.Fatalf("%d freed, %v", n, err)
-			}
-			anew := b.claim(m.msg.ID, 1)
-			b.settle(lot(b, m))
-			if n := b.count(`SELECT count(*) FROM sent_on`) + b.count(`SELECT count(*) FROM outbox WHERE carrier = 'leo'`); n != 0 {
-				t.Error("it is sent on")
-			}
-			if name == "refused" {
-				if status, reason := b.status(m.msg.ID); status != sms.Pending || b.count(`SELECT count(*) FROM outbox WHERE claimed_by = 7`) != 1 {
-					t.Errorf("it is %v %q, and no more claimed", status, reason)
-				}
-			}
-			b.by(anew, accepted("b"))
-			b.clean()
-		})
-	}
-}
-
-// TestSecondCarrierLostAnswer: of what a second carrier has taken in a transaction whose COMMIT was not answered nothing is
-// written again, a late answer neither: the second one sends it.
-func TestSecondCarrierLostAnswer(t *testing.T) {
-	t.Parallel()
-	b, _ := newSecondBench(t)
-	m := b.begun(1)
-	b.by(m, unanswered)
-	again := []lateAnswer{late(m, 1, 1, "a")}
-	b.settle(settlement{late: again, receipts: []arrival{b.receipt("a", "UNDELIV")}})
-	b.settle(settlement{late: again, again: true})
-	b.reported(b.receipt("a", "UNDELIV")) // the carrier had no answer either
-	if status, reason := b.status(m.msg.ID); status != sms.Pending || b.count(`SELECT count(*) FROM outbox WHERE carrier = 'leo'`) != 1 {
-		t.Errorf("it is %v %q, and does not wait for the second carrier", status, reason)
-	}
-	if n := b.count(`SELECT count(*) FROM segments`); n != 1 {
-		t.Errorf("%d copies are recorded", n)
-	}
-	b.exec(`UPDATE outbox SET attempts = 1, due_at = now()`) // leo was busy once
-	claimed, err := b.d.store.Claim(t.Context(), 7, "leo", []int64{m.msg.ID}, false)
-	if err != nil || len(claimed) != 1 || len(claimed[0].Accepted) != 0 {
-		t.Fatalf("leo's claim: %+v, %v", claimed, err)
-	}
-	b.clean()
-}
-
-// TestSecondCarrierHeld: a held message is held on the way to the second carrier too.
-func TestSecondCarrierHeld(t *testing.T) {
-	t.Parallel()
-	b, _ := newSecondBench(t)
-	m := b.begun(2)
-	b.by(m, accepted("a"), ended(smpp.Rejected, smpp.StatusThrottled, nil))
-	b.exec(`UPDATE companies SET approved = false`)
-	held := func(carrier string) {
-		t.Helper()
-		b.exec(`UPDATE outbox SET due_at = now() WHERE due_at < now() + interval '1 year'`) // its next try
-		claimed, err := b.d.store.Claim(t.Context(), 7, carrier, []int64{m.msg.ID}, false)
-		if n := b.count(`SELECT count(*) FROM outbox WHERE carrier = $1 AND due_at > now() + interval '1 year'`, carrier); len(claimed) != 0 || n != 1 || err != nil {
-			t.Errorf("%d claimed, %d held at %s, %v", len(claimed), n, carrier, err)
-		}
-	}
-	held("lumitel")
-	b.reported(b.receipt("a", "UNDELIV"))
-	held("leo")
-	b.clean()
 }
