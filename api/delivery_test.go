@@ -36,13 +36,11 @@ func (w *world) told(customer string, n int64) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	w.exec(`INSERT INTO webhook_attempts (seq, at, ms, status, result) SELECT seq, now(), 3, 200, '2xx' FROM webhook_deliveries WHERE id / 8 % 3 = 1`)
-	w.exec(`INSERT INTO webhook_attempts (seq, at, ms, status, result, error, excerpt)
-		SELECT seq, a.* FROM webhook_deliveries, (VALUES
-			(timestamptz '2026-03-01T08:00:02.512Z', 41, 503, '5xx', NULL, E'a\u0007way\nnow'),
-			(timestamptz '2026-03-01T08:00:12.6Z', 5, 0, 'dns', 'the host name does not resolve', NULL)) a WHERE id / 8 % 3 = 2`)
-	w.exec(`DELETE FROM webhook_undelivered WHERE id / 8 % 3 = 1`)
-	w.exec(`UPDATE webhook_undelivered SET due = 'infinity', tries = 6, given_up_at = now() WHERE id / 8 % 3 = 2`)
+	w.exec(`UPDATE webhook_deliveries SET delivered = true, due = NULL,
+		attempts = json_build_array(json_build_object('at', now(), 'ms', 3, 'status', 200, 'result', '2xx')) WHERE id / 8 % 3 = 1`)
+	w.exec(`UPDATE webhook_deliveries SET due = 'infinity', tries = 6, given_up_at = now(), attempts = '[
+		{"at":"2026-03-01T08:00:02.512Z","ms":41,"status":503,"result":"5xx","excerpt":"a\u0007way\nnow"},
+		{"at":"2026-03-01T08:00:12.6Z","ms":5,"result":"dns","error":"the host name does not resolve"}]' WHERE id / 8 % 3 = 2`)
 }
 
 const failedDelivery = `{"id":16,"webhook_id":"evt_16","message_id":2,"event":"sms.failed","state":"failed","attempt_count":2,

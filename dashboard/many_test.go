@@ -100,12 +100,11 @@ func TestManyMessages(t *testing.T) {
 		`insert into segments (message_id, segment, total, carrier, link, key, submitted_at, state, receipt, receipt_at)
 		 select id, 1, 1, 'leo', 'leo-1', id::text, created_at, 1, 'DELIVRD', created_at from messages`,
 		`insert into webhook_endpoints (company_id, url, secret, active) values ($company, 'https://isoko.example/hook', 'whsec_x', true)`,
-		`insert into webhook_deliveries (company_id, id, at, phone_number)
-		 select company_id, id * 8, created_at, phone_number from messages where company_id = $company order by id`,
-		`insert into webhook_attempts (seq, at, ms, status, result)
-		 select seq, at, 40, case when id / 8 % 500 = 0 then 500 else 200 end, case when id / 8 % 500 = 0 then '5xx' else '2xx' end from webhook_deliveries`,
-		`insert into webhook_undelivered (company_id, id, due, tries, given_up_at)
-		 select company_id, id, 'infinity', 1, at from webhook_deliveries where id / 8 % 500 = 0`,
+		`insert into webhook_deliveries (company_id, id, at, phone_number, delivered, due, tries, given_up_at, attempts)
+		 select company_id, id * 8, created_at, phone_number, ok, case when not ok then 'infinity'::timestamptz end, case when ok then 0 else 1 end,
+			case when not ok then created_at end,
+			json_build_array(json_build_object('at', created_at, 'ms', 40, 'status', case when ok then 200 else 500 end, 'result', case when ok then '2xx' else '5xx' end))
+		 from (select *, id % 500 <> 0 as ok from messages where company_id = $company order by id) m`,
 		`insert into ledger (company_id, kind, amount, balance_after, ref, created_at)
 		 select $company, 'send', -1, 2000000000 - n, gen_random_uuid(), now() - make_interval(secs => ($all - n)) from generate_series(1, $all) n`,
 		`update balances set credits = 2000000000 - $all where company_id = $company`,

@@ -23,7 +23,7 @@ const (
 // job is a delivery that this process has claimed.
 type job struct {
 	company   int64
-	seq, id   int64
+	id        int64
 	at        time.Time
 	number    string
 	data      string // of the body, of events that are about no message of the company
@@ -117,10 +117,10 @@ func (w *Webhooks) claim(ctx context.Context, wishes []wish) (map[int64]*claimed
 			SELECT * FROM unnest($1::bigint[], $2::integer[], $3::timestamptz[], $4::bigint[]) AS l(company_id, most, due, id)
 			WHERE pg_try_advisory_xact_lock(hashtextextended('webhook_undelivered', l.company_id))
 		), next AS MATERIALIZED (
-			SELECT `+storedColumns+`, u.id, u.due, u.tries, u.ctid AS place
+			SELECT `+storedColumns+`, u.*
 			FROM wish JOIN webhook_endpoints e ON e.company_id = wish.company_id AND e.active
 			CROSS JOIN LATERAL (
-				SELECT u.id, u.due, u.tries, u.ctid FROM webhook_undelivered u
+				SELECT u.id, u.at, u.phone_number, u.data, u.client_reference, u.tries, u.due, u.ctid AS place FROM webhook_undelivered u
 				WHERE u.company_id = wish.company_id AND u.due <= now() AND (u.due, u.id) > (wish.due, wish.id)
 					AND (u.claimed_until IS NULL OR u.claimed_until <= now())
 				ORDER BY u.due, u.id LIMIT wish.most) u
@@ -130,10 +130,9 @@ func (w *Webhooks) claim(ctx context.Context, wishes []wish) (map[int64]*claimed
 			WHERE u.ctid = next.place AND u.due <= now() AND (u.claimed_until IS NULL OR u.claimed_until <= now())
 			RETURNING next.*, u.claimed_until
 		)
-		SELECT t.company_id, t.url, t.secret, t.previous, t.failing, d.seq, d.id, d.at, d.phone_number, coalesce(d.data, ''),
-			coalesce(d.client_reference, ''), t.tries, t.claimed_until, t.due
-		FROM taken t JOIN webhook_deliveries d ON d.company_id = t.company_id AND d.id = t.id
-		ORDER BY t.due, t.id`, companies, most, due, ids, w.claimLasts())
+		SELECT company_id, url, secret, previous, failing, id, at, phone_number, coalesce(data, ''), coalesce(client_reference, ''),
+			tries, claimed_until, due
+		FROM taken ORDER BY due, id`, companies, most, due, ids, w.claimLasts())
 	if err != nil {
 		return nil, fmt.Errorf("claiming due webhooks: %w", err)
 	}
@@ -141,7 +140,7 @@ func (w *Webhooks) claim(ctx context.Context, wishes []wish) (map[int64]*claimed
 	var s storedEndpoint
 	j := job{beginBy: beginBy}
 	var at time.Time
-	_, err = pgx.ForEachRow(rows, append(s.fields(), &j.seq, &j.id, &j.at, &j.number, &j.data, &j.reference, &j.tries, &j.claim, &at), func() error {
+	_, err = pgx.ForEachRow(rows, append(s.fields(), &j.id, &j.at, &j.number, &j.data, &j.reference, &j.tries, &j.claim, &at), func() error {
 		c := all[s.company]
 		if c == nil {
 			c = &claimed{endpoint: s}

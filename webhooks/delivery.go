@@ -7,6 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"intumwa/internal/postgres"
 	"intumwa/sms"
 )
 
@@ -25,8 +26,6 @@ type Delivery struct {
 	FinishedAt *time.Time
 	Body       string
 	Attempts   []Attempt // oldest first, those of re-sends included
-
-	seq int64
 }
 
 // Attempt is one call to an endpoint.
@@ -40,13 +39,9 @@ type Attempt struct {
 	Excerpt    string    `json:"excerpt,omitempty"` // beginning of the response's body, at most 1 KiB
 }
 
-// A delivery is a row of d, and of u until it succeeds.
-const (
-	deliveryColumns = `SELECT d.seq, d.company_id, d.id, d.at, d.phone_number, coalesce(d.data, ''), coalesce(d.client_reference, ''), u.id IS NOT NULL,
-		CASE WHEN isfinite(u.due) THEN u.due END, u.given_up_at`
-	deliveriesAll         = ` FROM webhook_deliveries d LEFT JOIN webhook_undelivered u ON u.company_id = d.company_id AND u.id = d.id`
-	deliveriesUndelivered = ` FROM webhook_undelivered u JOIN webhook_deliveries d ON d.company_id = u.company_id AND d.id = u.id`
-)
+// deliveryColumns are those of d, which is webhook_deliveries or a partition of it.
+const deliveryColumns = `SELECT d.company_id, d.id, d.at, d.phone_number, coalesce(d.data, ''), coalesce(d.client_reference, ''), d.delivered,
+	CASE WHEN isfinite(d.due) THEN d.due END, d.given_up_at, coalesce(d.attempts, '[]')`
 
 // DeliveriesOf returns the deliveries of a company's message. A message that emitted no
 // event has none.
@@ -55,7 +50,7 @@ func (w *Webhooks) DeliveriesOf(ctx context.Context, company sms.CompanyID, mess
 	return found, err
 }
 
-// deliveries reads the deliveries that a query finds, and their attempts.
+// deliveries reads the deliveries that a query finds.
 func (w *Webhooks) deliveries(ctx context.Context, query string, args ...any) ([]Delivery, error) {
 	rows, err := w.lookups.Query(ctx, query, args...)
 	if err != nil {
@@ -65,18 +60,18 @@ func (w *Webhooks) deliveries(ctx context.Context, query string, args ...any) ([
 	if err != nil {
 		return nil, fmt.Errorf("reading webhook deliveries: %w", err)
 	}
-	if err := w.addAttempts(ctx, found); err != nil {
-		return nil, err
-	}
 	return found, nil
 }
 
 func scanDelivery(row pgx.CollectableRow) (d Delivery, err error) {
 	var j job
-	var stands bool
+	var delivered bool
 	var due *time.Time
-	if err := row.Scan(&d.seq, &d.CompanyID, &j.id, &j.at, &j.number, &j.data, &j.reference, &stands, &due, &d.FinishedAt); err != nil {
+	if err := row.Scan(&d.CompanyID, &j.id, &j.at, &j.number, &j.data, &j.reference, &delivered, &due, &d.FinishedAt, &d.Attempts); err != nil {
 		return d, err
+	}
+	for i := range d.Attempts {
+		d.Attempts[i].Number = i + 1
 	}
 	d.ID, d.WebhookID, d.Event = j.id, webhookID(j.id), eventName(j.id)
 	switch d.Event {
@@ -87,50 +82,19 @@ func scanDelivery(row pgx.CollectableRow) (d Delivery, err error) {
 	}
 	d.CreatedAt, d.Body = j.at, string(bodyOf(j.event()))
 	switch {
-	case stands && due == nil:
+	case !delivered && due == nil:
 		d.State = StateFailed
-	case stands:
+	case !delivered:
 		d.State, d.NextAt = StatePending, due
 	default:
-		d.State = StateDelivered // addAttempts finds when
-	}
-	return d, nil
-}
-
-// addAttempts reads the attempts of deliveries. The last one ended a delivery that is
-// delivered.
-func (w *Webhooks) addAttempts(ctx context.Context, found []Delivery) error {
-	by := make(map[int64]*Delivery, len(found))
-	seqs := make([]int64, len(found))
-	for i := range found {
-		seqs[i] = found[i].seq
-		by[seqs[i]] = &found[i]
-	}
-	rows, err := w.lookups.Query(ctx, `
-		SELECT seq, at, ms, status, result, coalesce(error, ''), coalesce(excerpt, '')
-		FROM webhook_attempts WHERE seq = ANY($1) ORDER BY seq, at`, seqs)
-	if err != nil {
-		return fmt.Errorf("reading webhook attempts: %w", err)
-	}
-	var seq int64
-	var a Attempt
-	_, err = pgx.ForEachRow(rows, []any{&seq, &a.At, &a.DurationMS, &a.Status, &a.Result, &a.Error, &a.Excerpt}, func() error {
-		d := by[seq]
-		a.Number = len(d.Attempts) + 1
-		d.Attempts = append(d.Attempts, a)
-		return nil
-	})
-	if err != nil {
-		return fmt.Errorf("reading webhook attempts: %w", err)
-	}
-	for i := range found {
-		d := &found[i]
-		if n := len(d.Attempts); n > 0 && d.State == StateDelivered {
-			ended := d.Attempts[n-1].At.Add(time.Duration(d.Attempts[n-1].DurationMS) * time.Millisecond)
+		d.State = StateDelivered
+		if n := len(d.Attempts); n > 0 {
+			last := d.Attempts[n-1]
+			ended := last.At.Add(time.Duration(last.DurationMS) * time.Millisecond)
 			d.FinishedAt = &ended
 		}
 	}
-	return nil
+	return d, nil
 }
 
 // Resend sends a company's delivery again at once, with the same body and webhook-id,
@@ -139,16 +103,13 @@ func (w *Webhooks) addAttempts(ctx context.Context, found []Delivery) error {
 // endpoint is switched off the delivery waits. ErrNotFound when the company has no
 // such delivery.
 func (w *Webhooks) Resend(ctx context.Context, company sms.CompanyID, deliveryID int64) (Delivery, error) {
-	err := pgx.BeginFunc(ctx, w.pool, func(tx pgx.Tx) error {
-		_, err := tx.Exec(ctx, `
-			INSERT INTO webhook_undelivered AS u (company_id, id, due)
-			SELECT company_id, id, now() FROM webhook_deliveries WHERE company_id = $1 AND id = $2
-			ON CONFLICT (company_id, id) DO UPDATE SET due = least(u.due, now()), given_up_at = NULL,
-				tries = CASE WHEN isfinite(u.due) THEN u.tries ELSE 0 END`, int64(company), deliveryID)
-		if err != nil {
-			return err
-		}
-		_, err = tx.Exec(ctx, forgetAttempts+`d.company_id = $1 AND d.id = $2)`, int64(company), deliveryID)
+	err := postgres.Retry(ctx, func() error { // it gives way to another change of the same delivery
+		_, err := w.pool.Exec(ctx, `
+			UPDATE webhook_deliveries SET delivered = false, due = least(due, now()), given_up_at = NULL,
+				tries = CASE WHEN isfinite(due) THEN tries ELSE 0 END,
+				attempts = (SELECT json_agg(a.attempt ORDER BY a.n) FROM json_array_elements(attempts) WITH ORDINALITY AS a(attempt, n)
+					WHERE a.n > json_array_length(attempts) - $3)
+			WHERE company_id = $1 AND id = $2`, int64(company), deliveryID, attemptsKept)
 		return err
 	})
 	if err != nil {
@@ -162,13 +123,8 @@ func (w *Webhooks) Resend(ctx context.Context, company sms.CompanyID, deliveryID
 	return d, nil
 }
 
-// forgetAttempts deletes all but the latest attempts of the deliveries of a condition,
-// so that repeated re-sends do not fill the disk.
-const forgetAttempts = `
-	DELETE FROM webhook_attempts WHERE ctid IN (
-		SELECT a.ctid FROM webhook_deliveries d CROSS JOIN LATERAL (
-			SELECT ctid FROM webhook_attempts WHERE seq = d.seq ORDER BY at DESC OFFSET 60) a
-		WHERE `
+// attemptsKept is how many attempts a re-send keeps, so that repeated re-sends do not fill the disk.
+const attemptsKept = 60
 
 const (
 	RecoverMost = 50_000                 // deliveries of one call of Recover
@@ -184,9 +140,8 @@ func (w *Webhooks) Recover(ctx context.Context, company sms.CompanyID, since tim
 		}
 		done, err := tx.Exec(ctx, `
 			WITH failed AS MATERIALIZED (
-				SELECT u.id, row_number() OVER (ORDER BY u.id) AS place
-				FROM webhook_undelivered u JOIN webhook_deliveries d ON d.company_id = u.company_id AND d.id = u.id
-				WHERE u.company_id = $1 AND u.due = 'infinity' AND d.at >= $2 ORDER BY u.id LIMIT $3
+				SELECT id, row_number() OVER (ORDER BY id) AS place FROM webhook_undelivered
+				WHERE company_id = $1 AND due = 'infinity' AND at >= $2 ORDER BY id LIMIT $3
 			)
 			UPDATE webhook_undelivered u SET due = now() + failed.place * $4::interval, tries = 0, given_up_at = NULL
 			FROM failed WHERE u.company_id = $1 AND u.id = failed.id AND u.due = 'infinity'`, int64(company), since, RecoverMost, recoverPace)

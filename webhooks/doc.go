@@ -5,8 +5,8 @@
 //
 // A final message of a company with an active endpoint has exactly one row in
 // webhook_deliveries, written by [Webhooks.Enqueue] in the transaction that
-// settles the message: either both exist or neither. The row is never written
-// again; the body is a pure function of it, so every attempt and every re-send
+// settles the message: either both exist or neither. The body is a pure function of
+// columns that are never written again, so every attempt and every re-send
 // sends the same octets under the same webhook-id. Delivery is at least once: a
 // receiver drops what it has seen by webhook-id, or by message_id and event.
 //
@@ -20,13 +20,12 @@
 //
 // Success is a response with a 2xx status within the timeout; anything else is a
 // failure, a redirect too. The status decides: an error while the rest of the
-// response is read changes nothing. Every attempt is a row in
-// webhook_attempts, written once. Until it succeeds a delivery has a row in
-// webhook_undelivered, which Enqueue writes with it: due at once, after a failure
+// response is read changes nothing. The row has every attempt. Until one succeeds the row is
+// in the partition webhook_undelivered: due at once, after a failure
 // due after the next delay of the schedule, after the last failure never due.
 // The delivery is then kept, visible, and sent again only by [Webhooks.Resend] and
-// [Webhooks.Recover]. The statement that records a success deletes the row. A delivery
-// older than Options.Retention is deleted with all of its rows.
+// [Webhooks.Recover]. The statement that records a success moves the row to webhook_delivered. A
+// delivery older than Options.Retention is deleted.
 //
 // # Claims
 //

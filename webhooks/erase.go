@@ -23,17 +23,13 @@ func Erase(ctx context.Context, tx pgx.Tx, subjects []Subject, by string) (pendi
 			companies, ids = append(companies, s.CompanyID), append(ids, s.MessageID*8+event)
 		}
 	}
-	rows, err := tx.Query(ctx, `SELECT d.seq, d.company_id, d.id, `+stillNeeded+`
+	rows, err := tx.Query(ctx, `SELECT d.company_id, d.id, `+stillNeeded+`
 		FROM unnest($1::bigint[], $2::bigint[]) u(company_id, id) JOIN webhook_deliveries d ON d.company_id = u.company_id AND d.id = u.id
 		ORDER BY d.company_id, d.id`, companies, ids)
 	if err != nil {
 		return nil, fmt.Errorf("looking for the events of %d messages: %w", len(subjects), err)
 	}
-	type delivery struct {
-		Seq, Company, ID int64
-		Waits            bool
-	}
-	deliveries, err := pgx.CollectRows(rows, pgx.RowToStructByPos[delivery])
+	deliveries, err := pgx.CollectRows(rows, pgx.RowToStructByPos[named])
 	if err != nil {
 		return nil, fmt.Errorf("looking for the events of %d messages: %w", len(subjects), err)
 	}
@@ -42,13 +38,14 @@ func Erase(ctx context.Context, tx pgx.Tx, subjects []Subject, by string) (pendi
 			pending = append(pending, d.ID/8)
 		}
 	}
-	var seqs []int64
-	for _, d := range deliveries {
-		if !slices.Contains(pending, d.ID/8) {
-			seqs = append(seqs, d.Seq)
-		}
-	}
-	return pending, obscure(ctx, tx, seqs, by)
+	deliveries = slices.DeleteFunc(deliveries, func(d named) bool { return slices.Contains(pending, d.ID/8) })
+	return pending, obscure(ctx, tx, deliveries, by)
+}
+
+// named is a delivery whose event names a number.
+type named struct {
+	Company, ID int64
+	Waits       bool // it is still to be delivered
 }
 
 // EraseReceived replaces a number, in any of its forms, in what is kept of events about
@@ -70,10 +67,10 @@ func EraseReceived(ctx context.Context, tx pgx.Tx, subjects []Subject, forms []s
 		return 0, nil, fmt.Errorf("looking for the events of a number: %w", err)
 	}
 	b := &pgx.Batch{}
-	var seq, id int64
+	var company, id int64
 	var number, text string
 	var waits bool
-	_, err = pgx.ForEachRow(rows, []any{&seq, &id, &number, &text, &waits}, func() error {
+	_, err = pgx.ForEachRow(rows, []any{&company, &id, &number, &text, &waits}, func() error {
 		if waits {
 			pending = append(pending, messageOf(id))
 			return nil
@@ -88,8 +85,8 @@ func EraseReceived(ctx context.Context, tx pgx.Tx, subjects []Subject, forms []s
 			}
 		}
 		data.Message = nil
-		b.Queue(`UPDATE webhook_deliveries SET phone_number = $2, data = $3 WHERE seq = $1`, seq, number, string(jsonOf(data)))
-		b.Queue(`UPDATE webhook_attempts SET excerpt = NULL WHERE seq = $1`, seq)
+		b.Queue(`UPDATE webhook_deliveries SET phone_number = $3, data = $4, attempts = `+withoutAnswers+`
+			WHERE company_id = $1 AND id = $2`, company, id, number, string(jsonOf(data)))
 		erased++
 		return nil
 	})
@@ -110,20 +107,13 @@ func ErasePurged(ctx context.Context, tx pgx.Tx, number string, upTo int64, by s
 	if err != nil {
 		return 0, 0, fmt.Errorf("looking for the events of messages that are deleted: %w", err)
 	}
-	var seqs []int64
-	var seq int64
-	var waits bool
-	if _, err = pgx.ForEachRow(rows, []any{&seq, &waits}, func() error {
-		if waits {
-			pending++
-		} else {
-			seqs = append(seqs, seq)
-		}
-		return nil
-	}); err != nil {
+	deliveries, err := pgx.CollectRows(rows, pgx.RowToStructByPos[named])
+	if err != nil {
 		return 0, 0, fmt.Errorf("looking for the events of messages that are deleted: %w", err)
 	}
-	return int64(len(seqs)), pending, obscure(ctx, tx, seqs, by)
+	all := len(deliveries)
+	deliveries = slices.DeleteFunc(deliveries, func(d named) bool { return d.Waits })
+	return int64(len(deliveries)), int64(all - len(deliveries)), obscure(ctx, tx, deliveries, by)
 }
 
 // Naming returns the deliveries of events that name a number, in any of its forms, and
@@ -133,33 +123,37 @@ func (w *Webhooks) Naming(ctx context.Context, forms []string, upTo int64) ([]De
 	return w.deliveries(ctx, namingOf, forms, upTo)
 }
 
-// How the events of a number ($1, its forms) are found without its messages. They are
-// made an array of before the rows are read: the planner, which does not know how few
-// they are, would read the whole table to join it with them.
+// How the events of a number ($1, its forms) are found without its messages. Each delivery is read by
+// a query of its own (LATERAL, OFFSET 0): the planner, which does not know how few they are, would read the whole
+// table to join it with them.
 const (
-	receivedFrom = `SELECT r.seq FROM webhook_deliveries r WHERE r.phone_number = ANY($1::text[]) AND r.data IS NOT NULL` // by an index of these alone
+	receivedFrom = `SELECT r.company_id, r.id FROM webhook_deliveries r WHERE r.phone_number = ANY($1::text[]) AND r.data IS NOT NULL` // by an index of these alone
 	// Those of one company after the other: it reads as many as are kept longer than
 	// their messages ($2 is the last that is gone).
-	purgedTo = `SELECT p.seq FROM webhook_endpoints e JOIN webhook_deliveries p ON p.company_id = e.company_id AND p.id < ($2::bigint + 1) * 8
+	purgedTo = `SELECT p.company_id, p.id FROM webhook_endpoints e JOIN webhook_deliveries p ON p.company_id = e.company_id AND p.id < ($2::bigint + 1) * 8
 		WHERE p.phone_number = ANY($1::text[]) AND p.data IS NULL`
-	stillNeeded = `EXISTS (SELECT FROM webhook_undelivered w WHERE w.company_id = d.company_id AND w.id = d.id AND w.due < 'infinity')`
+	eachOf      = ` n(company_id, id) CROSS JOIN LATERAL (SELECT * FROM webhook_deliveries w WHERE w.company_id = n.company_id AND w.id = n.id `
+	stillNeeded = `coalesce(d.due < 'infinity', false)`
 
-	receivedOf = `SELECT d.seq, d.id, d.phone_number, d.data, ` + stillNeeded + `
-		FROM webhook_deliveries d WHERE d.seq = ANY(ARRAY(` + receivedFrom + ` UNION
-			SELECT d.seq FROM unnest($2::bigint[], $3::bigint[]) u(company_id, id) JOIN webhook_deliveries d ON d.company_id = u.company_id AND d.id = u.id))
-		ORDER BY d.company_id, d.id FOR UPDATE OF d`
-	purgedOf = `SELECT d.seq, ` + stillNeeded + `
-		FROM webhook_deliveries d WHERE d.seq = ANY(ARRAY(` + purgedTo + `)) ORDER BY d.company_id, d.id FOR UPDATE OF d`
-	namingOf = deliveryColumns + deliveriesAll + ` WHERE d.seq = ANY(ARRAY(` + receivedFrom + ` UNION ` + purgedTo + `)) ORDER BY d.seq`
+	receivedOf = `SELECT d.company_id, d.id, d.phone_number, d.data, ` + stillNeeded + `
+		FROM (` + receivedFrom + ` UNION SELECT * FROM unnest($2::bigint[], $3::bigint[]) ORDER BY 1, 2)` + eachOf + `FOR UPDATE) d`
+	purgedOf = `SELECT d.company_id, d.id, ` + stillNeeded + ` FROM (` + purgedTo + ` ORDER BY 1, 2)` + eachOf + `FOR UPDATE) d`
+	namingOf = deliveryColumns + ` FROM (` + receivedFrom + ` UNION ` + purgedTo + `)` + eachOf + `OFFSET 0) d ORDER BY d.at, d.id`
+
+	// withoutAnswers are the attempts without what the endpoint answered.
+	withoutAnswers = `(SELECT json_agg(a::jsonb - 'excerpt') FROM json_array_elements(attempts) a)`
 )
 
 // obscure puts another text for the number of deliveries.
-func obscure(ctx context.Context, tx pgx.Tx, seqs []int64, by string) error {
-	b := &pgx.Batch{}
-	b.Queue(`UPDATE webhook_deliveries SET phone_number = $2, client_reference = NULL WHERE seq = ANY($1)`, seqs, by)
-	b.Queue(`UPDATE webhook_attempts SET excerpt = NULL WHERE seq = ANY($1)`, seqs)
-	if err := tx.SendBatch(ctx, b).Close(); err != nil {
-		return fmt.Errorf("erasing a number from %d events: %w", len(seqs), err)
+func obscure(ctx context.Context, tx pgx.Tx, deliveries []named, by string) error {
+	companies, ids := make([]int64, len(deliveries)), make([]int64, len(deliveries))
+	for i, d := range deliveries {
+		companies[i], ids[i] = d.Company, d.ID
+	}
+	if _, err := tx.Exec(ctx, `
+		UPDATE webhook_deliveries d SET phone_number = $3, client_reference = NULL, attempts = `+withoutAnswers+`
+		FROM unnest($1::bigint[], $2::bigint[]) n(company_id, id) WHERE d.company_id = n.company_id AND d.id = n.id`, companies, ids, by); err != nil {
+		return fmt.Errorf("erasing a number from %d events: %w", len(ids), err)
 	}
 	return nil
 }

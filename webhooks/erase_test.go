@@ -22,7 +22,7 @@ func TestEraseReadsLittle(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := pool.Exec(t.Context(), `VACUUM ANALYZE webhook_deliveries, webhook_endpoints`); err != nil {
+	if _, err := pool.Exec(t.Context(), `VACUUM ANALYZE webhook_delivered, webhook_endpoints`); err != nil {
 		t.Fatal(err)
 	}
 	const few = 100 // blocks; the table and its indexes have over 1,000

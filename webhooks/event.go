@@ -221,24 +221,21 @@ func (w *Webhooks) Enqueue(ctx context.Context, tx pgx.Tx, events []Event) error
 	b := &pgx.Batch{}
 	b.Queue(`
 		WITH new AS (
-			INSERT INTO webhook_deliveries (company_id, id, at, phone_number, client_reference, data)
-			SELECT n.company_id, n.id, n.at, n.phone_number, n.reference, n.data
+			INSERT INTO webhook_undelivered (company_id, id, at, due, claimed_until, phone_number, client_reference, data)
+			SELECT n.company_id, n.id, n.at, now(), CASE WHEN n.id = ANY($8::bigint[]) THEN $9::timestamptz END, n.phone_number, n.reference, n.data
 			FROM unnest($1::bigint[], $2::bigint[], $3::timestamptz[], $4::text[], $5::text[], $6::text[], $7::text[])
 				AS n(company_id, id, at, phone_number, reference, data, asked)
 			JOIN webhook_endpoints e ON e.company_id = n.company_id AND e.active AND (n.asked IS NULL OR n.asked = ANY(e.events))
 			WHERE NOT EXISTS (SELECT FROM webhook_deliveries d WHERE d.company_id = n.company_id AND d.id = n.id)
-			RETURNING seq, company_id, id, id = ANY($8::bigint[]) AS handed
-		), undelivered AS (
-			INSERT INTO webhook_undelivered (company_id, id, due, claimed_until)
-			SELECT company_id, id, now(), CASE WHEN handed THEN $9::timestamptz END FROM new
+			RETURNING company_id, id, claimed_until IS NOT NULL AS handed
 		)
-		SELECT `+storedColumns+`, array_agg(new.seq), array_agg(new.id), array_agg(new.handed)
+		SELECT `+storedColumns+`, array_agg(new.id), array_agg(new.handed)
 		FROM new JOIN webhook_endpoints e ON e.company_id = new.company_id GROUP BY e.company_id`,
 		companies, ids, at, numbers, references, data, asked, handed, j.claim).Query(func(rows pgx.Rows) error {
 		var s storedEndpoint
-		var seqs, ids []int64
+		var ids []int64
 		var handed []bool
-		_, err := pgx.ForEachRow(rows, append(s.fields(), &seqs, &ids, &handed), func() error {
+		_, err := pgx.ForEachRow(rows, append(s.fields(), &ids, &handed), func() error {
 			c := &claimed{endpoint: s}
 			for i, id := range ids {
 				if !handed[i] {
@@ -246,7 +243,7 @@ func (w *Webhooks) Enqueue(ctx context.Context, tx pgx.Tx, events []Event) error
 					continue
 				}
 				e := of[id]
-				j.company, j.seq, j.id, j.at, j.number, j.reference, j.data = s.company, seqs[i], id, e.At, e.PhoneNumber, e.Reference, ""
+				j.company, j.id, j.at, j.number, j.reference, j.data = s.company, id, e.At, e.PhoneNumber, e.Reference, ""
 				if e.Data != nil {
 					j.data = string(jsonOf(e.Data))
 				}

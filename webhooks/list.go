@@ -74,12 +74,11 @@ func (w *Webhooks) deliveryPage(ctx context.Context, company sms.CompanyID, f Fi
 	if !known {
 		return nil, 0, nil
 	}
-	from, row := deliveriesAll, "d"
+	from := ` FROM webhook_deliveries d`
 	if f.State == StateFailed {
-		from, row = deliveriesUndelivered, "u"
+		from = ` FROM webhook_undelivered d`
 	}
-	page, err = w.deliveries(ctx, deliveryColumns+from+strings.ReplaceAll(` WHERE $.company_id = $1 AND $.id < $2 AND $.id >= $3`, "$.", row+".")+
-		condition+` ORDER BY `+row+`.id DESC LIMIT $4`, args...)
+	page, err = w.deliveries(ctx, deliveryColumns+from+` WHERE d.company_id = $1 AND d.id < $2 AND d.id >= $3`+condition+` ORDER BY d.id DESC LIMIT $4`, args...)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -99,11 +98,11 @@ func (f Filter) condition(args []any) (condition string, all []any, known bool) 
 	switch f.State {
 	case "":
 	case StateFailed:
-		c.WriteString(` AND u.due = 'infinity'`)
+		c.WriteString(` AND d.due = 'infinity'`)
 	case StateDelivered:
-		c.WriteString(` AND u.id IS NULL`)
+		c.WriteString(` AND d.delivered`)
 	case StatePending:
-		c.WriteString(` AND u.due < 'infinity'`)
+		c.WriteString(` AND d.due < 'infinity'`)
 	default:
 		return "", nil, false
 	}
@@ -135,15 +134,15 @@ func (w *Webhooks) deliveriesOfMessage(ctx context.Context, company sms.CompanyI
 	if !known {
 		return nil, 0, nil
 	}
-	page, err := w.deliveries(ctx, deliveryColumns+deliveriesAll+`
-		WHERE d.company_id = $1 AND d.id >= $3 AND d.id <= $4 AND d.id < $2 AND d.data IS NULL`+condition+` ORDER BY d.id DESC`, args...)
+	page, err := w.deliveries(ctx, deliveryColumns+`
+		FROM webhook_deliveries d WHERE d.company_id = $1 AND d.id >= $3 AND d.id <= $4 AND d.id < $2 AND d.data IS NULL`+condition+` ORDER BY d.id DESC`, args...)
 	return page, 0, err
 }
 
 // Delivery returns one of a company's deliveries; another company's is
 // ErrNotFound, as is one that does not exist.
 func (w *Webhooks) Delivery(ctx context.Context, company sms.CompanyID, id int64) (Delivery, error) {
-	found, err := w.deliveries(ctx, deliveryColumns+deliveriesAll+` WHERE d.company_id = $1 AND d.id = $2`, int64(company), id)
+	found, err := w.deliveries(ctx, deliveryColumns+` FROM webhook_deliveries d WHERE d.company_id = $1 AND d.id = $2`, int64(company), id)
 	if err != nil {
 		return Delivery{}, err
 	}

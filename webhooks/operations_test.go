@@ -344,8 +344,8 @@ func TestAttemptsAreBounded(t *testing.T) {
 	w := New(batchPool(t), Options{AllowPrivate: true})
 	setEndpoint(t, w, 1, "http://127.0.0.1:1/")
 	giveUp(t, w, 1, 1, 1)
-	perform(t, w, `INSERT INTO webhook_attempts (seq, at, ms, status, result)
-		SELECT seq, now() + n * interval '1 second', n, 500, '5xx' FROM webhook_deliveries, generate_series(1, 100) n`)
+	perform(t, w, `UPDATE webhook_deliveries SET attempts = (SELECT json_agg(json_build_object('at', now(), 'ms', n, 'status', 500, 'result', '5xx'))
+		FROM generate_series(1, 100) n)`)
 	d, err := w.Resend(t.Context(), 1, idSpan)
 	if err != nil || len(d.Attempts) != 60 || d.Attempts[0].DurationMS != 41 || d.Attempts[59].DurationMS != 100 {
 		t.Errorf("%d attempts, %v", len(d.Attempts), err)

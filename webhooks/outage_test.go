@@ -39,7 +39,7 @@ func TestPostgresCrashes(t *testing.T) {
 	server.Start()
 	eventually(t, "all stored", func() bool {
 		var stored int
-		err := pool.QueryRow(context.Background(), `SELECT count(DISTINCT seq) FROM webhook_attempts`).Scan(&stored)
+		err := pool.QueryRow(context.Background(), `SELECT count(*) FROM webhook_delivered`).Scan(&stored)
 		return err == nil && stored == n
 	})
 	stop()

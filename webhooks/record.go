@@ -112,42 +112,39 @@ func (d *deliverer) storeUntilDone(ctx context.Context, batch []result) {
 func (w *Webhooks) store(ctx context.Context, batch []result) error {
 	n := len(batch)
 	companies, ids, claims, states := make([]int64, n), make([]int64, n), make([]time.Time, n), make([]int16, n)
-	tries, delays := make([]int16, n), make([]float64, n)
-	seqs, at, took, status := make([]int64, n), make([]time.Time, n), make([]int32, n), make([]int16, n)
-	results, errs, excerpts := make([]string, n), make([]string, n), make([]string, n)
+	tries, delays, attempts := make([]int16, n), make([]float64, n), make([]*string, n)
 	for i := range batch {
-		r, a := &batch[i], &batch[i].attempt
+		r := &batch[i]
 		companies[i], ids[i], claims[i], states[i] = r.company, r.id, r.claim, int16(r.state)
-		if tries[i] = int16(r.tries); r.called() {
-			tries[i]++
+		tries[i], delays[i] = int16(r.tries), (r.delay - time.Since(r.ended)).Seconds()
+		if r.called() {
+			text := string(jsonOf([]Attempt{r.attempt}))
+			tries[i], attempts[i] = tries[i]+1, &text
 		}
-		delays[i] = (r.delay - time.Since(r.ended)).Seconds()
-		seqs[i], at[i], took[i], status[i] = r.seq, a.At, int32(a.DurationMS), int16(a.Status)
-		results[i], errs[i], excerpts[i] = a.Result, a.Error, a.Excerpt
 	}
 	_, err := w.pool.Exec(ctx, `
 		WITH r AS (
-			SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::timestamptz[], $4::smallint[], $5::smallint[], $6::float8[],
-				$7::bigint[], $8::timestamptz[], $9::integer[], $10::smallint[], $11::text[], $12::text[], $13::text[])
-				AS r(company_id, id, claim, state, tries, delay, seq, at, ms, status, result, error, excerpt)
-		), gone AS (
-			DELETE FROM webhook_undelivered u USING r
-			WHERE r.state = 1 AND u.company_id = r.company_id AND u.id = r.id AND u.claimed_until = r.claim
-			RETURNING r.seq, r.at, r.ms, r.status, r.result, r.error, r.excerpt
+			SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::timestamptz[], $4::smallint[], $5::smallint[], $6::float8[], $7::text[])
+				AS r(company_id, id, claim, state, tries, delay, attempt)
 		), kept AS (
 			UPDATE webhook_undelivered u SET claimed_until = NULL,
 				due = CASE r.state WHEN 0 THEN now() + r.delay * interval '1 second' WHEN 2 THEN 'infinity' END,
 				tries = r.tries,
-				given_up_at = CASE r.state WHEN 2 THEN now() END
+				given_up_at = CASE r.state WHEN 2 THEN now() END,
+				attempts = `+withAttempt+`
 			FROM r WHERE r.state <> 1 AND u.company_id = r.company_id AND u.id = r.id AND u.claimed_until = r.claim
-			RETURNING r.seq, r.at, r.ms, r.status, r.result, r.error, r.excerpt
+		), gone AS (
+			DELETE FROM webhook_undelivered u USING r
+			WHERE r.state = 1 AND u.company_id = r.company_id AND u.id = r.id AND u.claimed_until = r.claim
+			RETURNING u.company_id, u.id, u.at, u.phone_number, u.client_reference, u.data, `+withAttempt+`
 		)
-		INSERT INTO webhook_attempts (seq, at, ms, status, result, error, excerpt)
-		SELECT seq, at, ms, status, result, nullif(error, ''), nullif(excerpt, '') FROM (
-			SELECT * FROM gone UNION ALL SELECT * FROM kept) a WHERE result <> ''`,
-		companies, ids, claims, states, tries, delays, seqs, at, took, status, results, errs, excerpts)
+		INSERT INTO webhook_delivered (company_id, id, at, phone_number, client_reference, data, attempts) SELECT * FROM gone`,
+		companies, ids, claims, states, tries, delays, attempts)
 	if err != nil {
 		return fmt.Errorf("storing %d webhook results: %w", n, err)
 	}
 	return nil
 }
+
+// withAttempt appends the attempt of r, if there is one, to those of u.
+const withAttempt = `coalesce((u.attempts::jsonb || r.attempt::jsonb)::json, r.attempt::json, u.attempts)`

@@ -283,8 +283,8 @@ func TestWebhookHands(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, statement := range []string{
-		`insert into webhook_attempts (seq, at, ms, status, result) select seq, '2026-03-01T08:00:00Z', 3, 500, '5xx' from webhook_deliveries where id / 8 < 104`,
-		`update webhook_undelivered set due = 'infinity', tries = 6, given_up_at = now() where id / 8 < 104`,
+		`update webhook_undelivered set due = 'infinity', tries = 6, given_up_at = now(),
+			attempts = '[{"at":"2026-03-01T08:00:00Z","ms":3,"status":500,"result":"5xx"}]' where id / 8 < 104`,
 		`update webhook_deliveries set at = now() - interval '1 hour' * (id / 8 - 99) where id / 8 < 104`,
 	} {
 		if _, err := pool.Exec(t.Context(), statement); err != nil {

@@ -154,7 +154,7 @@ func (w *world) optOuts() []string {
 
 func (w *world) received() []string {
 	w.Helper()
-	return all[string](w, `SELECT company_id || ' ' || data FROM webhook_deliveries ORDER BY seq`)
+	return all[string](w, `SELECT company_id || ' ' || data FROM webhook_deliveries ORDER BY id`)
 }
 
 // run runs a board until the test ends.

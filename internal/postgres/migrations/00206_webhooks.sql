@@ -20,48 +20,37 @@ CREATE TRIGGER webhook_endpoints_notice
     AFTER INSERT OR UPDATE OF url, secret, active, previous_secret OR DELETE ON webhook_endpoints
     FOR EACH ROW EXECUTE FUNCTION notice('endpoint', 'company_id');
 
--- One row per event of a company that had an active endpoint: the values of its body, written once. The primary key
--- allows one event per message and name. seq is the order of arrival, in which old rows are deleted.
+-- One row per event of a company that had an active endpoint: the values of its body, and the attempts to deliver it.
+-- It is in webhook_undelivered until it is delivered, then in webhook_delivered.
 CREATE TABLE webhook_deliveries (
-    seq              bigint GENERATED ALWAYS AS IDENTITY,
     company_id       bigint      NOT NULL,
     -- number * 8 + event (0 sms.sent, 1 sms.failed, 2 sms.received, 3 balance.low). The number is messages.id or
     -- inbound_messages.id; for balance.low it is drawn from messages_id_seq.
     id               bigint      NOT NULL,
     at               timestamptz NOT NULL, -- timestamp of the body: when the message became final
+    due              timestamptz,          -- of the next attempt; infinity: given up; NULL: delivered
+    claimed_until    timestamptz,          -- NULL: not claimed
+    given_up_at      timestamptz,
+    tries            smallint    NOT NULL DEFAULT 0, -- attempts of this round; a re-send by hand begins a new round
+    delivered        boolean     NOT NULL DEFAULT true,
     phone_number     text        NOT NULL,
     client_reference text,                 -- of the message
     data             text,                 -- member data of the body, octet for octet, of events from 2 on
-    PRIMARY KEY (company_id, id)
-);
-CREATE UNIQUE INDEX webhook_deliveries_seq ON webhook_deliveries (seq);
+    -- Every call of the endpoint, oldest first: at, ms, status (none: no answer), result (2xx 3xx 4xx 5xx timeout dns tls
+    -- blocked refused other), error (why there was no answer), excerpt (beginning of a failure's answer). NULL: none.
+    attempts         json
+) PARTITION BY LIST (delivered);
 -- To export or erase a number. Events about a company's own messages have no data.
 CREATE INDEX webhook_deliveries_received ON webhook_deliveries (phone_number) WHERE data IS NOT NULL;
 
--- Every call of an endpoint, written once.
-CREATE TABLE webhook_attempts (
-    seq     bigint      NOT NULL, -- webhook_deliveries.seq
-    at      timestamptz NOT NULL, -- when it began
-    ms      integer     NOT NULL, -- duration
-    status  smallint    NOT NULL, -- of the answer; 0: no answer
-    result  text        NOT NULL, -- 2xx 3xx 4xx 5xx timeout dns tls blocked refused other
-    error   text,                 -- why there was no answer
-    excerpt text                  -- beginning of a failure's answer
-);
-CREATE INDEX webhook_attempts_seq ON webhook_attempts (seq);
+CREATE TABLE webhook_delivered PARTITION OF webhook_deliveries (PRIMARY KEY (company_id, id)) FOR VALUES IN (true);
+-- Old rows are deleted in this order.
+CREATE INDEX webhook_delivered_at ON webhook_delivered (at);
 
--- Deliveries that have not succeeded. A row is written with its delivery and deleted on success. Any process claims
--- due rows and calls their endpoints; a result is recorded only under its claim. No index has claimed_until, and pages
--- have room, so that a claim is a HOT update.
-CREATE TABLE webhook_undelivered (
-    company_id    bigint      NOT NULL,
-    id            bigint      NOT NULL, -- webhook_deliveries.id
-    due           timestamptz NOT NULL, -- of the next attempt; infinity: given up
-    tries         smallint    NOT NULL DEFAULT 0, -- attempts of this round; a re-send by hand begins a new round
-    given_up_at   timestamptz,
-    claimed_until timestamptz, -- NULL: not claimed
-    PRIMARY KEY (company_id, id)
-) WITH (
+-- Any process claims due rows and calls their endpoints; a result is recorded only under its claim. No index has
+-- claimed_until, and pages have room, so that a claim is a HOT update.
+CREATE TABLE webhook_undelivered PARTITION OF webhook_deliveries (delivered DEFAULT false, PRIMARY KEY (company_id, id)) FOR VALUES IN (false)
+WITH (
     fillfactor = 50,
     autovacuum_vacuum_scale_factor = 0.02,
     autovacuum_vacuum_threshold = 5000,
