@@ -1,5 +1,5 @@
--- One row per segment that a carrier accepted. A segment that was sent twice (its answer was lost) has two rows,
--- each with its own carrier id.
+-- One row per copy of a segment that a carrier accepted, or may have because it did not answer. A segment that was
+-- sent twice has two rows.
 CREATE TABLE segments (
     message_id   bigint      NOT NULL,
     segment      smallint    NOT NULL, -- from 1
@@ -7,9 +7,9 @@ CREATE TABLE segments (
     handset      integer,              -- last eight digits of the message's number, to match receipts without messages
     carrier      text        NOT NULL,
     link         text        NOT NULL,
-    key          text        NOT NULL, -- carrier id as it is matched: lower case, no leading zeros
+    key          text        NOT NULL, -- carrier id as it is matched: lower case, no leading zeros; ? and the reference: not answered; ! and the reference: accepted without an id
     carrier_id   text,                 -- as the carrier wrote it, if that differs
-    submitted_at timestamptz NOT NULL,
+    submitted_at timestamptz NOT NULL, -- with an empty link: when it was recorded that a carrier may have it
     state        smallint,             -- the first final state: 1 sent, 2 failed
     receipt      text,                 -- the receipt's stat (DELIVRD, …)
     error        text,
