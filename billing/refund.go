@@ -142,13 +142,10 @@ func (l *Ledger) pay(ctx context.Context, company int64) (refunded int, err erro
 	for n := payAtOnce; n == payAtOnce; {
 		var now int
 		err := postgres.InTx(ctx, l.pool, func(tx pgx.Tx) error {
-			rows, err := tx.Query(ctx, `DELETE FROM returns WHERE ref IN (
+			owed, err := postgres.All(ctx, tx, "reading what is owed", pgx.RowToStructByPos[Debit],
+				`DELETE FROM returns WHERE ref IN (
 					SELECT ref FROM returns WHERE company_id = $1 ORDER BY ref LIMIT $2 FOR UPDATE SKIP LOCKED)
 				RETURNING company_id, segments, ref, 0, test`, company, payAtOnce)
-			if err != nil {
-				return err
-			}
-			owed, err := pgx.CollectRows(rows, pgx.RowToStructByPos[Debit])
 			if err != nil {
 				return err
 			}

@@ -6,8 +6,7 @@ import (
 	"math"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
+	"intumwa/internal/postgres"
 	"intumwa/sms"
 )
 
@@ -41,12 +40,9 @@ func (s *Store) AnybodysByNumber(ctx context.Context, number sms.Number, before 
 			return page, back, 0, nil
 		}
 		last := max(newest/filterChunk*filterChunk, 1) // the rest of its chunk
-		rows, err := s.pool.Query(ctx, `SELECT `+recordColumns+` WHERE m.id <= $1 AND m.id >= $2 AND m.phone_number = $3 ORDER BY m.id DESC LIMIT $4`,
+		more, err := postgres.All(ctx, s.pool, "reading a page", scanRecord,
+			`SELECT `+recordColumns+` WHERE m.id <= $1 AND m.id >= $2 AND m.phone_number = $3 ORDER BY m.id DESC LIMIT $4`,
 			newest, last, string(number), limit+1-len(page))
-		if err != nil {
-			return fail(err)
-		}
-		more, err := pgx.CollectRows(rows, scanRecord)
 		if err != nil {
 			return fail(err)
 		}

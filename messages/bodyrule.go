@@ -123,13 +123,10 @@ func (s *Store) PurgeRuled(ctx context.Context, life time.Duration) (purged int6
 	fail := func(err error) (int64, bool, error) {
 		return purged, false, fmt.Errorf("removing texts by companies' rules: %w", err)
 	}
-	rows, err := s.pool.Query(ctx, `SELECT r.company_id FROM body_rules r CROSS JOIN LATERAL (`+ruledOldest+`) oldest
+	companies, err := postgres.All(ctx, s.pool, "listing companies", pgx.RowTo[int64],
+		`SELECT r.company_id FROM body_rules r CROSS JOIN LATERAL (`+ruledOldest+`) oldest
 		WHERE oldest.created_at < now() - `+ruleLife+` AND (r.keep_seconds IS DISTINCT FROM 0 OR r.changed_at < now() - $2::interval)
 		ORDER BY oldest.created_at LIMIT $3`, life, ruleSettled, ruledMost)
-	if err != nil {
-		return fail(err)
-	}
-	companies, err := pgx.CollectRows(rows, pgx.RowTo[int64])
 	if err != nil {
 		return fail(err)
 	}
@@ -165,16 +162,11 @@ func ruledStep(ctx context.Context, tx pgx.Tx, company int64, life time.Duration
 	if err != nil {
 		return 0, false, err
 	}
-	rows, err := tx.Query(ctx, `SELECT m.id, m.created_at < now() - $2::interval, m.status <> 0, `+decided+` FROM messages m
-		WHERE m.company_id = $1 AND m.id > greatest($3, `+purgedFloor+`) ORDER BY m.id LIMIT $4`, company, *keep, upTo, purgeStep)
-	if err != nil {
-		return 0, false, err
-	}
 	step := &purging{kind: ruledBodies}
 	var id int64
 	var old, final, over, young bool
 	seen := 0
-	if _, err := pgx.ForEachRow(rows, []any{&id, &old, &final, &over}, func() error {
+	if err := postgres.Each(ctx, tx, "reading a company's messages", []any{&id, &old, &final, &over}, func() error {
 		if young = young || !old; young {
 			return nil
 		}
@@ -186,7 +178,8 @@ func ruledStep(ctx context.Context, tx pgx.Tx, company int64, life time.Duration
 			step.waiting = append(step.waiting, id)
 		}
 		return nil
-	}); err != nil {
+	}, `SELECT m.id, m.created_at < now() - $2::interval, m.status <> 0, `+decided+` FROM messages m
+		WHERE m.company_id = $1 AND m.id > greatest($3, `+purgedFloor+`) ORDER BY m.id LIMIT $4`, company, *keep, upTo, purgeStep); err != nil {
 		return 0, false, err
 	}
 	if purged, err = step.blank(ctx, tx); err != nil {

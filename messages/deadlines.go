@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"intumwa/internal/postgres"
 )
 
 // deadlineAgain is after what time it is looked again at a message that waits although its time is over: whoever expires
@@ -19,17 +21,6 @@ func (s *Store) OverdueTimed(ctx context.Context, tx pgx.Tx, timeout func(carrie
 	fail := func(err error) (map[int64]string, bool, error) {
 		return nil, false, fmt.Errorf("looking for timed messages that are overdue: %w", err)
 	}
-	rows, err := tx.Query(ctx, `
-		WITH due AS MATERIALIZED (
-			SELECT message_id, expires_at FROM deadlines WHERE look_at <= now() ORDER BY look_at LIMIT $1 FOR UPDATE SKIP LOCKED
-		)
-		SELECT d.message_id, d.expires_at, now(), coalesce(m.status = 0, false), coalesce(m.carrier, ''),
-			EXISTS (SELECT FROM outbox o WHERE o.message_id = d.message_id AND (o.claimed_by IS NULL OR o.expires_at > now()))
-				OR EXISTS (SELECT FROM scheduled s WHERE s.message_id = d.message_id)
-		FROM due d LEFT JOIN messages m ON m.id = d.message_id`, limit)
-	if err != nil {
-		return fail(err)
-	}
 	var (
 		id             int64
 		expires, now   time.Time
@@ -39,7 +30,7 @@ func (s *Store) OverdueTimed(ctx context.Context, tx pgx.Tx, timeout func(carrie
 		at             []time.Time
 	)
 	overdue = make(map[int64]string)
-	if _, err := pgx.ForEachRow(rows, []any{&id, &expires, &now, &pending, &carrier, &waits}, func() error {
+	if err := postgres.Each(ctx, tx, "taking those that are due", []any{&id, &expires, &now, &pending, &carrier, &waits}, func() error {
 		look := now.Add(deadlineAgain)
 		if pending && !waits {
 			look = expires.Add(timeout(carrier))
@@ -53,7 +44,14 @@ func (s *Store) OverdueTimed(ctx context.Context, tx pgx.Tx, timeout func(carrie
 			overdue[id] = carrier
 		}
 		return nil
-	}); err != nil {
+	}, `
+		WITH due AS MATERIALIZED (
+			SELECT message_id, expires_at FROM deadlines WHERE look_at <= now() ORDER BY look_at LIMIT $1 FOR UPDATE SKIP LOCKED
+		)
+		SELECT d.message_id, d.expires_at, now(), coalesce(m.status = 0, false), coalesce(m.carrier, ''),
+			EXISTS (SELECT FROM outbox o WHERE o.message_id = d.message_id AND (o.claimed_by IS NULL OR o.expires_at > now()))
+				OR EXISTS (SELECT FROM scheduled s WHERE s.message_id = d.message_id)
+		FROM due d LEFT JOIN messages m ON m.id = d.message_id`, limit); err != nil {
 		return fail(err)
 	}
 	b := &pgx.Batch{}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"intumwa/internal/postgres"
 	"intumwa/sms"
 )
 
@@ -180,16 +181,13 @@ func (s *Store) skip(ctx context.Context, company sms.CompanyID, number sms.Numb
 		return before, (highest + 1) * filterChunk, nil
 	}
 	offset, bits := filterKey(company, number)
-	rows, err := s.pool.Query(ctx, `SELECT chunk, substring(bits FROM $2 FOR $3) FROM number_filters WHERE chunk <= $1 ORDER BY chunk DESC LIMIT $4`,
-		top, offset+1, filterBlock, filtersRead)
-	if err != nil {
-		return fail(err)
-	}
 	type block struct {
 		Chunk int64
 		Bits  []byte
 	}
-	blocks, err := pgx.CollectRows(rows, pgx.RowToStructByPos[block])
+	blocks, err := postgres.All(ctx, s.pool, "reading filters", pgx.RowToStructByPos[block],
+		`SELECT chunk, substring(bits FROM $2 FOR $3) FROM number_filters WHERE chunk <= $1 ORDER BY chunk DESC LIMIT $4`,
+		top, offset+1, filterBlock, filtersRead)
 	if err != nil {
 		return fail(err)
 	}

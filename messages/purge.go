@@ -156,36 +156,28 @@ func nextStep(ctx context.Context, tx pgx.Tx, p Purge, life time.Duration) (step
 	var old, final, young bool
 	next, seen := max(upTo, floor), 0
 	var here []int64
-	rows, err := tx.Query(ctx, `SELECT id, batch_id, created_at < now() - $2::interval, `+rested+`
-		FROM messages m WHERE id > $1 ORDER BY id LIMIT $3`, next, life, purgeStep)
-	if err != nil {
-		return nil, false, err
-	}
-	if _, err := pgx.ForEachRow(rows, []any{&id, &batch, &old, &final}, func() error {
+	if err := postgres.Each(ctx, tx, "reading old messages", []any{&id, &batch, &old, &final}, func() error {
 		if young = young || !old; !young {
 			next, seen = id, seen+1
 			here = append(here, id)
 			note(id, batch, final)
 		}
 		return nil
-	}); err != nil {
+	}, `SELECT id, batch_id, created_at < now() - $2::interval, `+rested+`
+		FROM messages m WHERE id > $1 ORDER BY id LIMIT $3`, next, life, purgeStep); err != nil {
 		return nil, false, err
 	}
 	step.full = seen == purgeStep
 
 	// Messages that were skipped, some each time.
 	passed, last := 0, int64(0)
-	rows, err = tx.Query(ctx, `SELECT u.message_id, m.batch_id, `+rested+` FROM (
-			SELECT message_id FROM unpurged WHERE kind = $1 AND message_id > $4 ORDER BY message_id LIMIT $3
-		) u JOIN messages m ON m.id = u.message_id`, string(p), life, purgeStep, again)
-	if err != nil {
-		return nil, false, err
-	}
-	if _, err := pgx.ForEachRow(rows, []any{&id, &batch, &final}, func() error {
+	if err := postgres.Each(ctx, tx, "reading skipped messages", []any{&id, &batch, &final}, func() error {
 		passed, last = passed+1, max(last, id)
 		note(id, batch, final)
 		return nil
-	}); err != nil {
+	}, `SELECT u.message_id, m.batch_id, `+rested+` FROM (
+			SELECT message_id FROM unpurged WHERE kind = $1 AND message_id > $4 ORDER BY message_id LIMIT $3
+		) u JOIN messages m ON m.id = u.message_id`, string(p), life, purgeStep, again); err != nil {
 		return nil, false, err
 	}
 	if passed < purgeStep {
@@ -225,17 +217,13 @@ func (p *purging) whole(ctx context.Context, tx pgx.Tx, batches map[int64]bool, 
 	}
 	members := make(map[int64][]int64, len(ids))
 	open := map[int64]bool{}
-	rows, err := tx.Query(ctx, `SELECT m.batch_id, m.id, `+rested+` FROM messages m WHERE m.batch_id = ANY($1)`, ids, p.life)
-	if err != nil {
-		return err
-	}
 	var batch, id int64
 	var final bool
-	if _, err := pgx.ForEachRow(rows, []any{&batch, &id, &final}, func() error {
+	if err := postgres.Each(ctx, tx, "reading batches", []any{&batch, &id, &final}, func() error {
 		members[batch] = append(members[batch], id)
 		open[batch] = open[batch] || !final
 		return nil
-	}); err != nil {
+	}, `SELECT m.batch_id, m.id, `+rested+` FROM messages m WHERE m.batch_id = ANY($1)`, ids, p.life); err != nil {
 		return err
 	}
 	for _, batch := range ids {

@@ -65,12 +65,9 @@ func (s *Store) TakePending(ctx context.Context, tx pgx.Tx, carrier string, due 
 		SELECT message_id, company_id, carrier, lane, due_at, NULL, expires_at, due_at FROM gone ORDER BY message_id`, carrier, due, limit); err != nil {
 		return fail(err)
 	}
-	rows, err := tx.Query(ctx, `SELECT `+claimedColumns+` FROM outbox o JOIN messages m ON m.id = o.message_id
+	taken, err := postgres.All(ctx, tx, "locking them", scanClaimed,
+		`SELECT `+claimedColumns+` FROM outbox o JOIN messages m ON m.id = o.message_id
 		WHERE o.carrier = $1 AND o.due_at <= $2 AND m.status = 0 ORDER BY o.message_id LIMIT $3 FOR UPDATE OF o`, carrier, due, limit)
-	if err != nil {
-		return fail(err)
-	}
-	taken, err := pgx.CollectRows(rows, scanClaimed)
 	if err != nil {
 		return fail(err)
 	}

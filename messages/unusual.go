@@ -48,7 +48,10 @@ func (s *Store) Unusual(ctx context.Context, least int64) (list []Unusual, err e
 		return fail(err)
 	}
 	// From company to company by its newest message: what is purged lies at the other end.
-	rows, err := s.pool.Query(ctx, `
+	busy, err := postgres.All(ctx, s.pool, "counting the hour", func(row pgx.CollectableRow) (u Unusual, err error) {
+		err = row.Scan(&u.Company, &u.Messages)
+		return u, err
+	}, `
 		WITH RECURSIVE sender AS (
 			(SELECT company_id FROM messages WHERE company_id > 0 ORDER BY company_id DESC, id DESC LIMIT 1)
 			UNION ALL
@@ -58,13 +61,6 @@ func (s *Store) Unusual(ctx context.Context, least int64) (list []Unusual, err e
 		SELECT s.company_id, hour.messages FROM sender s
 		CROSS JOIN LATERAL (SELECT count(*) AS messages FROM (SELECT FROM messages m WHERE m.company_id = s.company_id AND m.id >= $1 LIMIT $3) m) hour
 		WHERE hour.messages >= $2 ORDER BY hour.messages DESC, s.company_id LIMIT $4`, first, max(least, 1), unusualCounted, unusualMost)
-	if err != nil {
-		return fail(err)
-	}
-	busy, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (u Unusual, err error) {
-		err = row.Scan(&u.Company, &u.Messages)
-		return u, err
-	})
 	if err != nil {
 		return fail(err)
 	}
