@@ -11,48 +11,29 @@ import (
 	"intumwa/sms"
 )
 
-// limits bound what a company's live messages may be (accounts.Limits); a zero field
-// bounds nothing, and without any a request is not looked at. They are no part of
-// rule api 7.2, so none is in force unless somebody sets it for the company.
-type limits struct {
-	RepeatInterval time.Duration // between two sends of a text to a number, at most a day
-	RepeatsADay    int           // of a text to a number
-	NumberADay     int           // messages to a number
-	CreditsADay    int64         // credits that a company's requests may take
+// or0 returns a limit of accounts.Limits; 0 is none.
+func or0(limit *int64) int64 {
+	if limit == nil {
+		return 0
+	}
+	return *limit
 }
 
-// limitsOf are the limits of a company.
-func limitsOf(company *accounts.Company) (l limits) {
-	own := &company.Limits
-	if own.RepeatSeconds != nil {
-		l.RepeatInterval = time.Duration(*own.RepeatSeconds) * time.Second
-	}
-	if own.RepeatsADay != nil {
-		l.RepeatsADay = int(*own.RepeatsADay)
-	}
-	if own.NumberADay != nil {
-		l.NumberADay = int(*own.NumberADay)
-	}
-	if own.CreditsADay != nil {
-		l.CreditsADay = *own.CreditsADay
-	}
-	return l
-}
-
-// count holds a request against its company's limits: those on repeats at once, that on
-// credits when it is paid. Unless the request is admitted, or may be, release takes
-// back what was counted. One that has an idempotency key counts once, whichever process
-// it is repeated at and whether it is answered by then: what becomes of it is said by
-// its key (reserve).
+// count checks a request against its company's limits (accounts.Limits, none unless
+// somebody set them; rule choices 4.7): those on repeats at once, that on credits when it
+// is paid. Unless the request is admitted, or may be, release takes back what was counted.
+// A request with an idempotency key counts once, whichever process it is repeated at and
+// whether it is answered by then: its key decides what becomes of it (reserve).
 func (in *Intake) count(ctx context.Context, company *accounts.Company, r *request) (release func(), err error) {
 	release = func() {}
 	single := r.kind == kindSingle
 	if !single && r.kind != kindBulk && r.kind != kindTemplate {
 		return release, nil
 	}
-	own := limitsOf(company)
-	r.cap = own.CreditsADay
-	repeats := throttle.RepeatLimits{Interval: own.RepeatInterval, Texts: own.RepeatsADay, Messages: own.NumberADay}
+	own := &company.Limits
+	r.cap = or0(own.CreditsADay)
+	repeats := throttle.RepeatLimits{Interval: time.Duration(or0(own.RepeatSeconds)) * time.Second,
+		Texts: int(or0(own.RepeatsADay)), Messages: int(or0(own.NumberADay))}
 	if !repeats.Any() || in.opts.Repeats == nil {
 		return release, nil
 	}
@@ -62,7 +43,7 @@ func (in *Intake) count(ctx context.Context, company *accounts.Company, r *reque
 	}
 	counted, first, reached := in.opts.Repeats.Count(ctx, company.ID, repeats, r.name(), sendings)
 	if reached != throttle.NoRepeat {
-		return release, refuseRepeat(own, reached, single, first)
+		return release, refuseRepeat(repeats, reached, single, first)
 	}
 	return func() { counted.Undo(ctx) }, nil
 }
@@ -76,18 +57,18 @@ func (r *request) name() string {
 }
 
 // refuseRepeat is the refusal of a message, in a batch of the first.
-func refuseRepeat(own limits, reached throttle.Repeat, single bool, index int) error {
+func refuseRepeat(own throttle.RepeatLimits, reached throttle.Repeat, single bool, index int) error {
 	recipient := ""
 	if !single {
 		recipient = ordinal(index)
 	}
 	switch reached {
 	case throttle.TooSoon:
-		return RefuseTooSoon(recipient, spell(own.RepeatInterval))
+		return RefuseTooSoon(recipient, spell(own.Interval))
 	case throttle.TooManyTexts:
-		return RefuseRepeats(recipient, strconv.Itoa(own.RepeatsADay))
+		return RefuseRepeats(recipient, strconv.Itoa(own.Texts))
 	default:
-		return RefuseNumber(recipient, strconv.Itoa(own.NumberADay))
+		return RefuseNumber(recipient, strconv.Itoa(own.Messages))
 	}
 }
 

@@ -2,7 +2,6 @@ package throttle_test
 
 import (
 	"context"
-	"fmt"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -10,7 +9,6 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/redis/go-redis/v9"
-	"pgregory.net/rapid"
 
 	"intumwa/internal/testenv"
 	"intumwa/internal/throttle"
@@ -98,40 +96,6 @@ func TestDecision(t *testing.T) {
 			t.Fatal("the window does not end")
 		}
 	}
-}
-
-// TestAgainstModel compares windows in Redis with a model, for users and time
-// steps at random. Time is made to pass by taking it off the counters' ends.
-func TestAgainstModel(t *testing.T) {
-	client, prefix := testenv.Redis(t)
-	run := 0
-	rapid.Check(t, func(rt *rapid.T) {
-		run++
-		limit := rapid.IntRange(1, 5).Draw(rt, "limit")
-		own := fmt.Sprint(prefix, ":", run)
-		th := throttle.New(client, throttle.Options{Prefix: own, Limit: limit, Window: time.Hour, Timeout: patient})
-		counted := map[int64]int{}
-		rt.Repeat(map[string]func(*rapid.T){
-			"request": func(rt *rapid.T) {
-				user := rapid.Int64Range(1, 3).Draw(rt, "user")
-				want := counted[user] < limit
-				if want {
-					counted[user]++
-				}
-				got := th.Allow(t.Context(), user)
-				if got.Allowed != want || got.Remaining != limit-counted[user] || got.Limit != limit {
-					rt.Fatalf("user %d, %d of %d used: %+v", user, counted[user], limit, got)
-				}
-			},
-			"window ends": func(rt *rapid.T) {
-				user := rapid.Int64Range(1, 3).Draw(rt, "user")
-				if err := client.PExpireAt(t.Context(), fmt.Sprintf("%s:throttle:{%d}", own, user), time.UnixMilli(1)).Err(); err != nil {
-					rt.Fatal(err)
-				}
-				delete(counted, user)
-			},
-		})
-	})
 }
 
 func TestRedisAway(t *testing.T) {
