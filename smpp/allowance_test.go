@@ -49,6 +49,7 @@ func (h *heap) octets() (n int) {
 // TestDeliverOctets: what a carrier delivers faster than it is stored is bounded
 // in octets; the rest is refused at once, and answers to what we ask pass it.
 func TestDeliverOctets(t *testing.T) {
+	t.Parallel()
 	h := &heap{}
 	b, p, _ := newBound(t, func(o *Options) { o.Deliver = h.keep })
 	long := deliverBody(0, 0, "", TLV{TagMessagePayload, bytes.Repeat([]byte("x"), maxText)})

@@ -11,6 +11,7 @@ import (
 
 // rule carriers 9.17: every field of the options is in the bind.
 func TestBindFields(t *testing.T) {
+	t.Parallel()
 	c := newCarrier(t)
 	o := options(c.ln.Addr().String())
 	o.SystemType, o.AddressTON, o.AddressNPI, o.AddressRange = "VMA", 5, 9, "^257"
@@ -27,6 +28,7 @@ func TestBindFields(t *testing.T) {
 // rule carriers 9.4: what comes before the bind response is answered as far as it can be, and
 // only the response with our sequence counts.
 func TestTrafficBeforeBindResponse(t *testing.T) {
+	t.Parallel()
 	c := newCarrier(t)
 	b, _ := run(t, options(c.ln.Addr().String()))
 	p := c.accept()
@@ -52,6 +54,7 @@ func TestTrafficBeforeBindResponse(t *testing.T) {
 
 // Every class of bind result.
 func TestBindResults(t *testing.T) {
+	t.Parallel()
 	for status, hold := range map[uint32][2]time.Duration{
 		0x0E:  {5 * time.Minute, 6 * time.Minute},
 		0x0F:  {5 * time.Minute, 6 * time.Minute},
@@ -95,6 +98,7 @@ func TestBindResults(t *testing.T) {
 // rule carriers 9.4: a silent carrier is left after BindTimeout; a port that speaks something
 // else at once, with its name in the reason.
 func TestBindToSomethingElse(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name, says, reason string
 		result             string
@@ -147,6 +151,7 @@ func TestBindToSomethingElse(t *testing.T) {
 }
 
 func TestRunEndsWhileBinding(t *testing.T) {
+	t.Parallel()
 	c := newCarrier(t)
 	_, stop := run(t, options(c.ln.Addr().String()))
 	c.accept().expect(9)

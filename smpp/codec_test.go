@@ -183,6 +183,7 @@ func TestDecodeBrokenDelivery(t *testing.T) {
 
 // A receipt in a broken PDU is handed over, answered and counted as malformed.
 func TestBrokenReceiptIsTaken(t *testing.T) {
+	t.Parallel()
 	reg, got := prometheus.NewRegistry(), make(chan *Delivery, 1)
 	_, p, _ := newBound(t, func(o *Options) {
 		o.Metrics, o.Deliver = NewMetrics(reg), func(d *Delivery) { got <- d; d.Respond(StatusOK) }

@@ -58,6 +58,7 @@ func binds(t *testing.T, b *Bind) float64 {
 }
 
 func TestMetrics(t *testing.T) {
+	t.Parallel()
 	reg := prometheus.NewPedanticRegistry()
 	b, p, stop := newBound(t, func(o *Options) { o.Metrics = NewMetrics(reg); o.TPS = 1000 })
 	first, second := submit(t, b), submit(t, b)

@@ -24,6 +24,7 @@ func busiest(at []time.Time) int {
 
 // The bound holds whatever the timers and the writes do.
 func TestPacerNeverExceedsTheRate(t *testing.T) {
+	t.Parallel()
 	for _, tps := range []float64{1, 3, 10, 100, 333, 1000, 2000, 5000} {
 		p := newPacer(tps)
 		now := time.Unix(0, 0)
@@ -63,6 +64,7 @@ func TestPacerNeverExceedsTheRate(t *testing.T) {
 
 // With timers that come up to 2 ms late the rate is still within 2 % of tps.
 func TestPacerHoldsTheRate(t *testing.T) {
+	t.Parallel()
 	for _, tps := range []float64{1, 10, 100, 1000, 2000, 5000} {
 		p := newPacer(tps)
 		now := time.Unix(0, 0)

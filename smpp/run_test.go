@@ -10,6 +10,7 @@ import (
 // rule carriers 9.13: Run ends by draining the window while still answering, then unbind,
 // unbind_resp, close.
 func TestGracefulEnd(t *testing.T) {
+	t.Parallel()
 	var deliveries []*Delivery
 	handed := make(chan struct{}, 10)
 	b, p, stop := newBound(t, func(o *Options) {
@@ -68,6 +69,7 @@ func TestGracefulEnd(t *testing.T) {
 // unbind timeout, not longer; what is unanswered ends as NoAnswer, what the pace
 // held back as NotWritten.
 func TestEndWithSilentCarrier(t *testing.T) {
+	t.Parallel()
 	b, p, stop := newBound(t, func(o *Options) {
 		o.DrainTimeout, o.UnbindTimeout = 50*time.Millisecond, time.Second // in which a busy machine writes the unbind
 		o.TPS = 0.1
@@ -94,6 +96,7 @@ func TestEndWithSilentCarrier(t *testing.T) {
 // Who needs the bind gone soon says so: the drain and the unbind are cut short, also
 // those of a carrier that answers nothing.
 func TestEndWithin(t *testing.T) {
+	t.Parallel()
 	c := newCarrier(t)
 	o := options(c.ln.Addr().String())
 	o.DrainTimeout, o.UnbindTimeout = time.Minute, time.Minute
@@ -124,6 +127,7 @@ func TestEndWithin(t *testing.T) {
 }
 
 func TestRunAgain(t *testing.T) {
+	t.Parallel()
 	c := newCarrier(t)
 	b, stop := run(t, options(c.ln.Addr().String()))
 	p := c.bound()
@@ -148,6 +152,7 @@ func TestRunAgain(t *testing.T) {
 // A pair is bound when both are, submits on one and receives on the other, and
 // is bound anew when either dies.
 func TestTransmitterAndReceiver(t *testing.T) {
+	t.Parallel()
 	for _, lost := range []string{"transmitter", "receiver"} {
 		t.Run(lost, func(t *testing.T) {
 			c := newCarrier(t)
@@ -194,6 +199,7 @@ func TestTransmitterAndReceiver(t *testing.T) {
 }
 
 func TestReceiverRefused(t *testing.T) {
+	t.Parallel()
 	c := newCarrier(t)
 	o := options(c.ln.Addr().String())
 	o.Mode, o.UnbindTimeout = TransmitterReceiver, patience

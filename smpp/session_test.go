@@ -28,6 +28,7 @@ func newBound(t *testing.T, change func(*Options)) (*Bind, *peer, func()) {
 }
 
 func TestSubmitRejected(t *testing.T) {
+	t.Parallel()
 	b, p, _ := newBound(t, nil)
 	results := submit(t, b)
 	p.send(rawSubmitResp, 0x58, p.expect(rawSubmit).sequence) // an error response may lack its body
@@ -44,6 +45,7 @@ func TestSubmitRejected(t *testing.T) {
 // rule carriers 9.1: a deliver_sm whose sequence_number equals that of a pending submit_sm is
 // a delivery, and the answer of the submit_sm still finds it.
 func TestDeliverWithSequenceOfPendingSubmit(t *testing.T) {
+	t.Parallel()
 	got := make(chan *Delivery, 1)
 	b, p, _ := newBound(t, func(o *Options) { o.Deliver = func(d *Delivery) { got <- d } })
 	results := submit(t, b)
@@ -70,6 +72,7 @@ func TestDeliverWithSequenceOfPendingSubmit(t *testing.T) {
 
 // rule carriers 9.2: what the link does not know is answered, and the link kept.
 func TestUnknownAndUndecodablePDUs(t *testing.T) {
+	t.Parallel()
 	b, p, _ := newBound(t, nil)
 	for _, c := range []struct {
 		name             string
@@ -111,6 +114,7 @@ func TestUnknownAndUndecodablePDUs(t *testing.T) {
 // rule carriers 9.3: a peer that stops reading ends the session by the write deadline; neither
 // the submits nor Run hang.
 func TestPeerStopsReading(t *testing.T) {
+	t.Parallel()
 	c := newCarrier(t)
 	o := options(c.ln.Addr().String())
 	o.Window = 100_000
@@ -161,6 +165,7 @@ func TestPeerStopsReading(t *testing.T) {
 // A peer that asks without end and never reads the answers is held back: the
 // answers that wait stay bounded, and the write deadline ends the session.
 func TestPeerAsksWithoutReading(t *testing.T) {
+	t.Parallel()
 	b, p, _ := newBound(t, func(o *Options) { o.WriteTimeout = 300 * time.Millisecond })
 	s := b.submitting.Load()
 	flood := bytes.Repeat(encodeRaw(packet{rawEnquire, 0, 1, nil}), 4096)
@@ -183,6 +188,7 @@ func TestPeerAsksWithoutReading(t *testing.T) {
 // rule carriers 9.6: a disconnect with 50 in flight ends each exactly once, as NoAnswer; what
 // waited for a slot is refused.
 func TestDisconnectWithWindowInFlight(t *testing.T) {
+	t.Parallel()
 	for _, reset := range []bool{false, true} {
 		t.Run(fmt.Sprintf("reset=%v", reset), func(t *testing.T) {
 			b, p, stop := newBound(t, func(o *Options) { o.Window = 50 })
@@ -223,6 +229,7 @@ func TestDisconnectWithWindowInFlight(t *testing.T) {
 // rule carriers 9.7: an answer after the response timeout still settles its own submit, which
 // kept its window slot.
 func TestLateResponse(t *testing.T) {
+	t.Parallel()
 	b, p, _ := newBound(t, func(o *Options) {
 		o.ResponseTimeout = 30 * time.Millisecond
 		o.Window = 1
@@ -245,6 +252,7 @@ func TestLateResponse(t *testing.T) {
 // An owner that has learnt what became of a silent submit ends its wait; others
 // are left alone. The answer that comes after all is told once.
 func TestGiveUp(t *testing.T) {
+	t.Parallel()
 	late := make(chan Result, 2)
 	b, p, _ := newBound(t, func(o *Options) {
 		o.OnLate = func(key uint64, r Result) {
@@ -294,6 +302,7 @@ func TestGiveUp(t *testing.T) {
 // rule carriers 9.9: nothing is acknowledged before its owner says so, nor twice; a refusal
 // goes out as it is.
 func TestRespond(t *testing.T) {
+	t.Parallel()
 	got := make(chan *Delivery, 1)
 	_, p, _ := newBound(t, func(o *Options) { o.Deliver = func(d *Delivery) { got <- d } })
 	p.send(rawDeliver, 0, 77, deliverBody(4, 0, receiptText)...)
@@ -309,6 +318,7 @@ func TestRespond(t *testing.T) {
 
 // rule carriers 9.10: the pace holds submits only.
 func TestPaceDoesNotDelayControl(t *testing.T) {
+	t.Parallel()
 	b, p, _ := newBound(t, func(o *Options) { o.TPS = 0.2 })
 	submit(t, b)
 	submit(t, b) // waits 5 s for its token
@@ -327,6 +337,7 @@ func TestPaceDoesNotDelayControl(t *testing.T) {
 
 // rule carriers 9.11: a full window makes Submit wait, and never lets more out.
 func TestWindow(t *testing.T) {
+	t.Parallel()
 	b, p, _ := newBound(t, func(o *Options) { o.Window = 10 })
 	const n = 50
 	var done sync.WaitGroup
@@ -360,6 +371,7 @@ func TestWindow(t *testing.T) {
 }
 
 func TestSetWindow(t *testing.T) {
+	t.Parallel()
 	b, p, _ := newBound(t, func(o *Options) { o.Window = 1 })
 	submit(t, b)
 	first := p.expect(rawSubmit)
@@ -380,6 +392,7 @@ func TestSetWindow(t *testing.T) {
 }
 
 func TestSubmitContextEnds(t *testing.T) {
+	t.Parallel()
 	b, p, _ := newBound(t, func(o *Options) { o.Window = 1 })
 	first := submit(t, b)
 	sent := p.expect(rawSubmit)
@@ -397,6 +410,7 @@ func TestSubmitContextEnds(t *testing.T) {
 }
 
 func TestPause(t *testing.T) {
+	t.Parallel()
 	b, p, _ := newBound(t, func(o *Options) { o.Window = 1 })
 	first := submit(t, b)
 	sent := p.expect(rawSubmit)
@@ -430,6 +444,7 @@ func TestPause(t *testing.T) {
 
 // rule carriers 9.12: the peer's unbind is answered, the session drained and bound again.
 func TestPeerUnbinds(t *testing.T) {
+	t.Parallel()
 	c := newCarrier(t)
 	o := options(c.ln.Addr().String())
 	o.TPS = 0.5
@@ -458,6 +473,7 @@ func TestPeerUnbinds(t *testing.T) {
 
 // rule carriers 9.16: a generic_nack is a refusal with its status.
 func TestGenericNack(t *testing.T) {
+	t.Parallel()
 	b, p, _ := newBound(t, nil)
 	results := submit(t, b)
 	p.send(rawGenericNack, 0x03, p.expect(rawSubmit).sequence)
@@ -476,6 +492,7 @@ func TestGenericNack(t *testing.T) {
 }
 
 func TestResponseOfAnotherTypeSettlesNothing(t *testing.T) {
+	t.Parallel()
 	b, p, _ := newBound(t, nil)
 	results := submit(t, b)
 	sent := p.expect(rawSubmit)
@@ -501,6 +518,7 @@ func TestResponseOfAnotherTypeSettlesNothing(t *testing.T) {
 
 // Outcome of ESME_RINVBNDSTS: the carrier forgot us, so we bind again.
 func TestNotBoundAtPeer(t *testing.T) {
+	t.Parallel()
 	c := newCarrier(t)
 	b, _ := run(t, options(c.ln.Addr().String()))
 	p := c.bound()
@@ -518,6 +536,7 @@ func TestNotBoundAtPeer(t *testing.T) {
 }
 
 func TestMessageIDForms(t *testing.T) {
+	t.Parallel()
 	b, p, _ := newBound(t, nil)
 	long := strings.Repeat("f", 64)
 	for _, c := range []struct{ body, want string }{

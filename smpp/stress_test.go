@@ -14,6 +14,7 @@ import (
 // concurrent submits and deliveries: every submit ends exactly once, none that
 // the carrier accepted is called NotWritten, and the window is never exceeded.
 func TestRandomDisconnects(t *testing.T) {
+	t.Parallel()
 	const window = 20
 	c := newCarrier(t)
 	o := options(c.ln.Addr().String())

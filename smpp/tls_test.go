@@ -70,6 +70,7 @@ func (ca *testCA) pool() *x509.CertPool {
 }
 
 func TestTLS(t *testing.T) {
+	t.Parallel()
 	ca, other := newTestCA(t), newTestCA(t)
 	for _, c := range []struct {
 		name   string
@@ -116,6 +117,7 @@ func TestTLS(t *testing.T) {
 }
 
 func TestTLSToPlainPort(t *testing.T) {
+	t.Parallel()
 	c := newCarrier(t)
 	o := options(c.ln.Addr().String())
 	o.TLS = &tls.Config{}

@@ -62,6 +62,7 @@ func TestMaskAddress(t *testing.T) {
 // TestTrace: several look at one link; who is too slow is told what it missed;
 // nobody is looked for when all have gone.
 func TestTrace(t *testing.T) {
+	t.Parallel()
 	c := newCarrier(t)
 	b, stop := run(t, options(c.ln.Addr().String()))
 	defer stop()
