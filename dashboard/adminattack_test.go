@@ -154,6 +154,15 @@ func TestEveryActIsRecorded(t *testing.T) {
 			t.Fatalf("%s: %d acts, the latest %s by %s: %s → %s", step.path, len(done), done[0].Act, done[0].Actor, done[0].Before, done[0].After)
 		}
 	}
+	customer := newClient(w)
+	customer.signIn("aline@example.com")
+	customer.wants(customer.post("/keys", "name", "Till"), http.StatusSeeOther)
+	for range 2 { // the second time nothing changes
+		customer.wants(customer.post("/keys/2/revoke"), http.StatusSeeOther)
+	}
+	if got := strings.Join(w.acts(company.ID), " "); !strings.HasSuffix(got, " token.revoke token.create token.revoke") {
+		t.Errorf("recorded: %s", got)
+	}
 	count := len(w.recorded())
 	c.wants(c.post(home+"/withdraw", "what", "approval"), http.StatusUnprocessableEntity)
 	for _, reason := range []string{" ", "a\u202eb", "a\x00b", "\xff", strings.Repeat("x", 201)} {

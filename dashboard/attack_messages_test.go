@@ -1,7 +1,6 @@
 package dashboard
 
 import (
-	"encoding/json"
 	"net/http"
 	"net/url"
 	"regexp"
@@ -9,8 +8,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/oklog/ulid/v2"
 
 	"intumwa/accounts"
 	"intumwa/intake"
@@ -32,98 +29,11 @@ func (c *client) key(path string) string {
 	return found[1]
 }
 
-// TestOthersMessages: another company's messages, batches and answers do not exist, whichever id names them.
-func TestOthersMessages(t *testing.T) {
-	w := newWorld(t, nil)
-	aline, alineUser, _ := w.customer("aline", "ISOKO", 10)
-	bob, bobUser, bobs := w.customer("bob", "BOBCO", 10)
-	if _, err := w.accounts.SetTestNumber(t.Context(), "bob@example.com", "+25779000001", true); err != nil {
-		t.Fatal(err)
-	}
-	p, err := w.accounts.PrincipalOf(t.Context(), bobUser.ID)
-	if err != nil {
-		t.Fatal(err)
-	}
-	answer, err := w.d.rooms.Intake.SendBatch(t.Context(), p, intake.Batch{Sender: "BOBCO", Recipients: []intake.Recipient{{Number: "+25779111111", Message: "Bob's secret"}}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	var batch intake.BatchAccepted
-	if err := json.Unmarshal(answer.Body, &batch); err != nil {
-		t.Fatal(err)
-	}
-	rows, _, err := w.d.rooms.Messages.List(t.Context(), sms.CompanyID(bobs.ID), messages.Filter{}, 0, 1)
-	if err != nil || len(rows) != 1 {
-		t.Fatal(rows, err)
-	}
-	m := rows[0]
-	first := bob.key("/first")
-	bob.wants(bob.post("/first", "key", first, "message", "Bob's first"), http.StatusSeeOther)
-	bob.wants(bob.get("/first/"+first), http.StatusOK, "s first")
-	bob.wants(bob.get("/messages/"+m.ULID.String()), http.StatusOK, "Bob&#39;s secret")
-	bob.wants(bob.get("/batches/"+batch.BatchID.String()), http.StatusOK, "Bob&#39;s secret")
-	for _, q := range []string{m.ULID.String(), strconv.FormatInt(m.ID, 10), batch.BatchID.String()} {
-		bob.wants(bob.get("/messages?q="+q), http.StatusSeeOther)
-		if a := aline.get("/messages?q=" + q); a.StatusCode != http.StatusOK || strings.Contains(a.body, "secret") || !strings.Contains(a.body, "Nothing found") {
-			t.Errorf("searching for Bob's %s: %d\n%s", q, a.StatusCode, a.body)
-		}
-	}
-	for _, path := range []string{"/messages/" + m.ULID.String(), "/batches/" + batch.BatchID.String(), "/first/" + first,
-		"/messages/" + batch.BatchID.String(), "/messages/" + strconv.FormatInt(m.ID, 10), "/messages/x", "/batches/x", "/first/x", "/first/" + strings.Repeat("0", 32)} {
-		aline.wants(aline.get(path), http.StatusNotFound)
-	}
-	for _, query := range []string{"q=79111111", "before=" + strconv.FormatInt(m.ID+10, 10), "status=pending", "company_id=" + strconv.FormatInt(bobs.ID, 10)} {
-		if a := aline.get("/messages?" + query); strings.Contains(a.body, "secret") || strings.Contains(a.body, m.ULID.String()) {
-			t.Errorf("%s shows Bob's message", query)
-		}
-	}
-	// Bob's sender, test number and form key do nothing for Aline.
-	aline.wants(aline.post("/messages/new", "key", aline.key("/messages/new"), "sender", "BOBCO", "number", "79222222", "message", "x", "company_id", strconv.FormatInt(bobs.ID, 10)),
-		http.StatusUnprocessableEntity, "no such sender ID")
-	aline.wants(aline.post("/messages/new", "key", aline.key("/messages/new"), "sender", testSender, "number", "79000001", "message", "x"),
-		http.StatusUnprocessableEntity, "Verify a test number first")
-	aline.wants(aline.post("/messages/new", "key", first, "sender", "ISOKO", "number", "79222222", "message", "Aline's own"), http.StatusSeeOther)
-	if _, known, err := w.d.rooms.Intake.Answered(t.Context(), alineUser.ID, keyPrefix+first); !known || err != nil {
-		t.Error("the key is not Aline's own:", known, err)
-	}
-	if n, err := w.gateway.balance(bobs.ID); err != nil || n != 9 {
-		t.Error("Bob's credits:", n, err)
-	}
-}
-
-// TestMessageMarkup: what stands in messages, and what strangers' servers answer, is text on every page.
-func TestMessageMarkup(t *testing.T) {
-	const evil = `"><script>alert(1)</script><img src=x onerror=alert(1)>'`
-	w := newWorld(t, nil)
-	c, _, company := w.customer("aline", "ISOKO", 10)
-	if _, err := w.accounts.SetTestNumber(t.Context(), "aline@example.com", "+25779000001", true); err != nil {
-		t.Fatal(err)
-	}
-	a := c.post("/messages/new", "key", c.key("/messages/new"), "sender", "ISOKO", "number", "79222222", "message", evil)
-	c.wants(a, http.StatusSeeOther)
-	path := a.Header.Get("Location")
-	id, err := w.d.rooms.Messages.ByULID(t.Context(), sms.CompanyID(company.ID), ulid.MustParse(strings.TrimPrefix(path, "/messages/")))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := w.pool.Exec(t.Context(), `INSERT INTO segments (message_id, segment, total, carrier, link, key, submitted_at, receipt, error, receipt_at)
-		VALUES ($1, 1, 1, $2, $2, $2, now(), $2, $2, now())`, id.ID, evil); err != nil {
-		t.Fatal(err)
-	}
-	key := c.key("/first")
-	c.wants(c.post("/first", "key", key, "message", evil), http.StatusSeeOther)
-	query := url.QueryEscape(evil)
-	for _, page := range []answer{c.get(path), c.get("/messages"), c.get("/first/" + key), c.get("/messages?q=" + query + "&status=" + query + "&from=" + query + "&to=" + query + "&before=" + query),
-		c.post("/messages/new", "do", "check", "key", evil, "sender", evil, "number", evil, "message", evil),
-		c.post("/messages/new", "do", "send", "key", evil, "sender", evil, "number", evil, "message", evil),
-		c.post("/first", "key", evil, "message", strings.Repeat(evil, 20)), c.post("/test-number", "number", evil), c.post("/test-number/verify", "code", evil)} {
-		if strings.Contains(page.body, "<script>alert") || strings.Contains(page.body, "<img src=x") {
-			t.Errorf("%s %s:\n%s", page.Request.Method, page.Request.URL, page.body)
-		}
-	}
-	// The command on the page says the same to a shell as to a reader.
-	if body := c.get("/first/" + key).body; !strings.Contains(body, `&#39;\&#39;&#39;`) {
-		t.Errorf("the command does not quote:\n%s", body)
+// TestCurl quotes a text for a shell.
+func TestCurl(t *testing.T) {
+	d := &Dashboard{opts: Options{APIURL: "https://api.example.com/v1"}}
+	if got := d.curl("+25779000001", "ISOKO", `it's <b> "x"`); !strings.HasSuffix(got, `-d '{"phone_number":"+25779000001","sender":"ISOKO","message":"it'\''s <b> \"x\""}'`) {
+		t.Error(got)
 	}
 }
 
@@ -223,6 +133,8 @@ func TestSendsBounded(t *testing.T) {
 	w.d.rooms.Intake = here
 	c.wants(send(), http.StatusSeeOther)
 	c.wants(send(), http.StatusTooManyRequests, "within a minute")
+	a := c.send("/campaigns", "ISOKO", "Bonjour {{prenom}}", []byte("phone_number;prenom\n79000000;Aline\n"))
+	c.wants(c.post(a.Header.Get("Location")+"/send"), http.StatusTooManyRequests, "within a minute", "Bonjour Aline", "Send 1 message")
 	c.wants(c.post("/messages/new", "do", "check", "message", "x"), http.StatusOK) // sends nothing
 	if n, err := w.gateway.balance(company.ID); err != nil || n != 9 {
 		t.Error("credits:", n, err)

@@ -57,10 +57,11 @@ func (v *visit) approvedSenders(t tenant) ([]accounts.Sender, error) {
 
 // checkCampaign is POST /campaigns: it reads and checks a file. Nothing is charged.
 func (d *Dashboard) checkCampaign(v *visit, t tenant) error {
-	if !d.uploads.enter(t.company()) {
+	leave, err := d.uploads.Enter(v.ctx(), t.Company.ID)
+	if err != nil {
 		return v.busy(http.StatusTooManyRequests)
 	}
-	defer d.uploads.leave(t.company())
+	defer leave()
 	file, err := v.upload()
 	if err == nil {
 		err = v.takeTurn()

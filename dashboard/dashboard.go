@@ -85,9 +85,9 @@ type Dashboard struct {
 	crossOrigin *http.CrossOriginProtection
 
 	turns       *throttle.Turns // at the database
-	downloads   *transfers
+	downloads   *throttle.Turns // of companies: files that are written
+	uploads     *throttle.Turns // and files that are read, which takes as long as the client likes
 	counter     *messages.Store // counts messages for the charts, in the background
-	uploads     *transfers
 	board       *board
 	lettersWake chan struct{} // wakes runLetters
 
@@ -113,7 +113,7 @@ func New(rooms Rooms, opts Options) (*Dashboard, error) {
 	opts.PublicURL = strings.TrimRight(opts.PublicURL, "/")
 	d := &Dashboard{opts: opts, log: opts.Log, rooms: rooms, metrics: newMetrics(opts.Metrics), crossOrigin: http.NewCrossOriginProtection(),
 		counter: messages.New(rooms.Pool), turns: throttle.NewTurns(opts.AtOnce, opts.AtOnceOfOne),
-		uploads: newTransfers(uploadsOfAll, uploadsOfCompany), downloads: newTransfers(exportsOfAll, exportsOfCompany), lettersWake: make(chan struct{}, 1)}
+		uploads: throttle.NewTurns(uploadsOfAll, uploadsOfCompany), downloads: throttle.NewTurns(exportsOfAll, exportsOfCompany), lettersWake: make(chan struct{}, 1)}
 	d.board = &board{d: d}
 	var err error
 	if d.words, err = words.Load(); err != nil {

@@ -24,12 +24,13 @@ const (
 // spreadsheets of the language expect: a semicolon in French, where the comma is the decimal separator. After an error
 // the connection is cut, so that the browser reports an incomplete file.
 func (v *visit) export(t tenant, what string, heads []string, write func(row func(...string) error) error) error {
-	if !v.d.downloads.enter(t.company()) {
+	v.leave() // write takes a turn for each page that it reads
+	leave, err := v.d.downloads.Enter(v.ctx(), t.Company.ID)
+	if err != nil {
 		v.c.Header("Retry-After", "30")
 		return failures[http.StatusTooManyRequests]
 	}
-	defer v.d.downloads.leave(t.company())
-	v.leave() // write takes a turn for each page that it reads
+	defer leave()
 	out := csv.NewWriter(v.c.Writer)
 	out.UseCRLF = true // RFC 4180
 	if v.lang.Tag != "en" {
@@ -61,7 +62,7 @@ func (v *visit) export(t tenant, what string, heads []string, write func(row fun
 	if v.headOnly() || !v.form().ok() {
 		write = func(func(...string) error) error { return nil }
 	}
-	err := write(func(cells ...string) error {
+	err = write(func(cells ...string) error {
 		if rows == 0 {
 			if err := begin(); err != nil {
 				return err

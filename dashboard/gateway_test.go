@@ -53,7 +53,7 @@ func (w *world) customer(name, sender string, credits int64) (*client, accounts.
 		w.t.Fatal(err)
 	}
 	if credits > 0 {
-		if err := w.grant(c.ID, credits, "for a test"); err != nil {
+		if err := w.grant(c.ID, credits, "invoice 7"); err != nil {
 			w.t.Fatal(err)
 		}
 	}

@@ -4,12 +4,12 @@ import (
 	"context"
 	"io"
 	"net"
-	"net/http"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
+
+	"github.com/jackc/pgx/v5"
 
 	"intumwa/accounts"
 	"intumwa/internal/mail"
@@ -25,74 +25,69 @@ func (w *world) unsent() (n int) {
 	return n
 }
 
-// TestDecisionsAreMailed: whatever hand decides, a page, a command or psql, the owner hears of it once, in the owner's
-// language, although several processes send.
-func TestDecisionsAreMailed(t *testing.T) {
+// TestLettersAreMailed sends each kind of letter once, in the owner's language, although several processes send, and with no
+// word that a customer wrote.
+func TestLettersAreMailed(t *testing.T) {
 	w := newWorld(t, nil)
-	for range 2 { // two more processes
-		other, err := New(w.d.rooms, w.d.opts)
-		if err != nil {
-			t.Fatal(err)
-		}
-		w.run(other.Run)
-	}
-	aline, bob := w.user("aline@example.com", false), w.user("bob@example.com", false)
-	if err := w.accounts.SetLanguage(t.Context(), bob.ID, "en"); err != nil {
-		t.Fatal(err)
-	}
-	first, second := w.company(aline.Email, "Buy at evil.example"), w.company(bob.Email, "bob")
-	root := newClient(w)
-	root.inside("root@example.com")
-	hear := func(to string, n int, subject string, says ...string) {
-		t.Helper()
-		w.d.WakeLetters("") // as a notice does
-		m := w.mail(to, n)
-		if m.Subject != subject {
-			t.Errorf("the mail is about %q, not %q", m.Subject, subject)
-		}
-		for _, text := range append(says, w.url) {
-			if !strings.Contains(m.Text, text) {
-				t.Errorf("%q lacks %q:\n%s", subject, text, m.Text)
-			}
-		}
-		if strings.Contains(m.Text+m.Subject, "evil") {
-			t.Errorf("the mail says what a stranger wrote:\n%s", m.Text)
-		}
-	}
-	path := func(c accounts.Company) string { return "/admin/companies/" + strconv.FormatInt(c.ID, 10) }
-	root.wants(root.post(path(first)+"/approve"), http.StatusSeeOther)
-	hear(aline.Email, 0, "Votre entreprise est approuvée", "un par un")
-	root.wants(root.post(path(first)+"/verify"), http.StatusSeeOther)
-	hear(aline.Email, 1, "Votre entreprise est vérifiée", "campagnes")
-	root.wants(root.post(path(first)+"/withdraw", "reason", "papers"), http.StatusSeeOther)
-	hear(aline.Email, 2, "L’approbation de votre entreprise a été retirée")
-
-	yes, no := true, false
-	for i, change := range []accounts.CompanyChange{{Approved: &yes}, {Verified: &yes}, {Verified: &no}} {
-		if _, err := w.accounts.SetCompany(t.Context(), second.ID, change); err != nil {
-			t.Fatal(err)
-		}
-		hear(bob.Email, i, []string{"Your company is approved", "Your company is verified", "The verification of your company has been taken back"}[i])
-	}
-	if _, err := w.accounts.SetCompany(t.Context(), second.ID, accounts.CompanyChange{Approved: &yes, SmartEncoding: &yes}); err != nil { // no news
-		t.Fatal(err)
-	}
-
-	wish, err := w.accounts.AskSender(t.Context(), sms.CompanyID(second.ID), "BOB", "", "news for bob's clients")
+	other, err := New(w.d.rooms, w.d.opts) // another process
 	if err != nil {
 		t.Fatal(err)
 	}
-	sender := "/admin/senders/" + strconv.FormatInt(wish.ID, 10)
-	root.wants(root.post(sender+"/withdraw", "reason", "Whose name is it?"), http.StatusSeeOther)
-	hear(bob.Email, 3, "Your sender ID BOB is not approved", "Whose name is it?", "/senders")
-	if _, err := w.accounts.AskSender(t.Context(), sms.CompanyID(second.ID), "BOB", "", "bob is my name"); err != nil { // no news for him
-		t.Fatal(err)
+	w.run(other.Run)
+	for _, language := range []string{"fr", "en"} {
+		email := language + "@example.com"
+		u, company := w.user(email, false), w.company(email, "Buy at evil.example")
+		if err := w.accounts.SetLanguage(t.Context(), u.ID, language); err != nil {
+			t.Fatal(err)
+		}
+		wish, err := w.accounts.AskSender(t.Context(), sms.CompanyID(company.ID), "SHOP"+language, "", "news of evil.example")
+		if err != nil {
+			t.Fatal(err)
+		}
+		l, _ := w.d.words.ByTag(language)
+		yes, no := true, false
+		set := func(change accounts.CompanyChange) func() error {
+			return func() error { _, err := w.accounts.SetCompany(t.Context(), company.ID, change); return err }
+		}
+		write := func(kind string, said any) func() error {
+			return func() error {
+				return pgx.BeginFunc(t.Context(), w.pool, func(tx pgx.Tx) error {
+					return accounts.WriteLetter(t.Context(), tx, kind, sms.CompanyID(company.ID), said)
+				})
+			}
+		}
+		for i, step := range []struct {
+			do            func() error
+			subject, says string
+		}{
+			{set(accounts.CompanyChange{Approved: &yes}), l.T("mail.approved.subject"), w.url},
+			{set(accounts.CompanyChange{Verified: &yes}), l.T("mail.verified.subject"), w.url + "/campaigns"},
+			{set(accounts.CompanyChange{Approved: &no}), l.T("mail.disapproved.subject"), w.url},
+			{set(accounts.CompanyChange{Verified: &no}), l.T("mail.unverified.subject"), w.url},
+			{func() error { _, err := w.accounts.RefuseSender(t.Context(), wish.ID, "Whose name is it?"); return err }, l.T("mail.sender.refused.subject", wish.Name), "Whose name is it?"},
+			{func() error { _, err := w.accounts.SetSender(t.Context(), wish.ID, true); return err }, l.T("mail.sender.approved.subject", wish.Name), "/messages/new"},
+			{write(accounts.LetterBalance, accounts.SaidBalance{Credits: 40, Threshold: 50}), l.T("mail.low.subject"), l.T("mail.low.text", 40, 50)},
+			{func() error { // an endpoint fails for good
+				w.exec(`insert into webhook_endpoints (company_id, url, secret, active, given_up_at) values ($1, 'https://evil.example', 'x', true, now() - interval '1 hour')`, company.ID)
+				_, err := w.d.writeFailingLetters(t.Context())
+				return err
+			}, l.T("mail.failing.subject"), w.url + "/deliveries?state=failed"},
+		} {
+			if err := step.do(); err != nil {
+				t.Fatal(err)
+			}
+			w.d.WakeLetters("") // as a notice does
+			m := w.mail(email, i)
+			if m.Subject != step.subject || !strings.Contains(m.Text, step.says) || strings.Contains(m.Text+m.Subject, "evil") {
+				t.Errorf("%d, %s: %q\n%s", i, step.subject, m.Subject, m.Text)
+			}
+		}
+		if told, err := w.d.writeFailingLetters(t.Context()); err != nil || told != 0 {
+			t.Errorf("told again: %d, %v", told, err)
+		}
 	}
-	root.wants(root.post(sender+"/approve"), http.StatusSeeOther)
-	hear(bob.Email, 4, "Your sender ID BOB is approved", "/messages/new")
-
 	w.until("nothing waits", func() bool { return w.unsent() == 0 })
-	if n := len(w.mails.Mails()); n != 8 {
+	if n := len(w.mails.Mails()); n != 16 {
 		t.Errorf("%d mails", n)
 	}
 }

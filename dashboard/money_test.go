@@ -19,10 +19,7 @@ import (
 	"intumwa/accounts"
 	"intumwa/billing"
 	"intumwa/dashboard/words"
-	"intumwa/internal/testenv"
-	"intumwa/internal/throttle"
 	"intumwa/messages"
-	"intumwa/sms"
 )
 
 // grant changes a company's balance by hand.
@@ -33,30 +30,10 @@ func (w *world) grant(company, credits int64, note string) error {
 	})
 }
 
-// ready makes a user's company one that may send campaigns as DEMO, with so many credits.
-func (w *world) ready(company accounts.Company, credits int64) {
-	w.t.Helper()
-	yes := true
-	_, err := w.accounts.SetCompany(w.t.Context(), company.ID, accounts.CompanyChange{Approved: &yes, Verified: &yes})
-	if err == nil {
-		_, err = w.accounts.CreateSender(w.t.Context(), company.ID, "DEMO", "BI", true)
-	}
-	if err == nil && credits > 0 {
-		err = w.grant(company.ID, credits, "invoice 7")
-	}
-	if err != nil {
-		w.t.Fatal(err)
-	}
-}
-
-// merchant is a signed-in user of a company that may send.
+// merchant is a customer with the sender ID DEMO.
 func (w *world) merchant(name string, credits int64) (*client, accounts.Company) {
 	w.t.Helper()
-	w.user(name+"@example.com", false)
-	company := w.company(name+"@example.com", name)
-	w.ready(company, credits)
-	c := newClient(w)
-	c.signIn(name + "@example.com")
+	c, _, company := w.customer(name, "DEMO", credits)
 	return c, company
 }
 
@@ -151,6 +128,13 @@ func TestStatementPage(t *testing.T) {
 			t.Errorf("%s shows another's ledger", path)
 		}
 	}
+	for threshold, value := range map[string]string{"50": "50", "5, 50;500": "500, 50, 5"} {
+		c.wants(c.post("/statement/threshold", "threshold", threshold), http.StatusSeeOther)
+		c.wants(c.get("/statement"), http.StatusOK, `value="`+value+`"`)
+	}
+	for _, wrong := range []string{"x", "-1", "1.5", "99999999999999999999", "1000000001", "1 2 3 4 5 6"} {
+		c.wants(c.post("/statement/threshold", "threshold", wrong), http.StatusUnprocessableEntity, "A whole number")
+	}
 	rows := c.lines(c.get("/statement.csv"))
 	if len(rows) != 302 || rows[1][2] != "1000" || rows[2][2] != "-1" || rows[301][3] != "760" {
 		t.Errorf("%d rows: %q ... %q", len(rows), rows[:3], rows[len(rows)-1])
@@ -231,44 +215,20 @@ func (c *client) campaign(template, file string) (batch string) {
 	return batch
 }
 
-// TestCampaignsBounded: a campaign is one of its user's sends: when there were too many it waits as it was checked, charges
-// nothing, and goes out later. Another user's are not counted with them.
-func TestCampaignsBounded(t *testing.T) {
-	redis, prefix := testenv.Redis(t)
-	w := newWorld(t, func(r *Rooms, _ *Options) {
-		r.Sends = throttle.New(redis, throttle.Options{Prefix: prefix, Limit: 1, Timeout: 5 * time.Second})
-	})
-	c, company := w.merchant("aline", 10)
-	other, _ := w.merchant("bob", 10)
-	checked := func(c *client) string {
-		t.Helper()
-		a := c.send("/campaigns", "DEMO", "Bonjour {{prenom}}", []byte("phone_number;prenom\n79000000;Aline\n"))
-		c.wants(a, http.StatusSeeOther)
-		return a.Header.Get("Location")
-	}
-	first, second := checked(c), checked(c)
-	c.wants(c.post(first+"/send"), http.StatusSeeOther)
-	c.wants(c.post(second+"/send"), http.StatusTooManyRequests, "within a minute", "Bonjour Aline", "Send 1 message")
-	c.wants(c.get(second), http.StatusOK, "Bonjour Aline")
-	if n, err := w.gateway.balance(company.ID); err != nil || n != 9 {
-		t.Error("credits:", n, err)
-	}
-	other.wants(other.post(checked(other)+"/send"), http.StatusSeeOther)
-	w.d.rooms.Sends = throttle.New(redis, throttle.Options{Prefix: prefix + "later", Limit: 1, Timeout: 5 * time.Second}) // the minute is over
-	c.wants(c.post(second+"/send"), http.StatusSeeOther)
-	if n, err := w.gateway.balance(company.ID); err != nil || n != 8 {
-		t.Error("credits:", n, err)
-	}
-}
-
-// TestLongFile: a file of 100,000 messages streams: a company has two
-// at a time, and one whose reader leaves frees its place.
+// TestLongFile downloads a long file: a company has two downloads at a time, one whose reader leaves frees its place, and a file
+// that cannot be finished does not look whole.
 func TestLongFile(t *testing.T) {
-	w := newWorld(t, nil)
+	var lookups *pgxpool.Pool
+	w := newWorld(t, func(r *Rooms, _ *Options) {
+		var err error
+		if lookups, err = pgxpool.NewWithConfig(t.Context(), r.Pool.Config()); err != nil {
+			t.Fatal(err)
+		}
+		r.Messages = messages.New(lookups)
+	})
 	c, company := w.merchant("aline", 0)
 	other, _ := w.merchant("bob", 0)
-	const n = 100_000
-	fillMessages(t, w.pool, company.ID, n, 30)
+	fillMessages(t, w.pool, company.ID, 100_000, 30)
 	open := func(c *client) (*http.Response, context.CancelFunc) {
 		ctx, cancel := context.WithCancel(t.Context())
 		r, err := http.NewRequestWithContext(ctx, http.MethodGet, w.url+"/messages.csv", nil)
@@ -279,79 +239,33 @@ func TestLongFile(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		t.Cleanup(func() { cancel(); _ = response.Body.Close() })
 		return response, cancel
 	}
-	first, leave := open(c)
-	defer first.Body.Close()
-	second, leaveToo := open(c)
-	defer second.Body.Close()
-	defer leaveToo()
+	_, leave := open(c)
+	second, _ := open(c)
 	third := c.get("/messages.csv")
 	c.wants(third, http.StatusTooManyRequests, "One file after the other")
 	if third.Header.Get("Retry-After") == "" {
-		t.Error("it does not say when to come again")
+		t.Error("it does not state when to come again")
 	}
 	c.wants(c.get("/statement"), http.StatusOK)
 	other.wants(other.get("/messages.csv"), http.StatusOK)
 	leave() // in the middle
-	deadline := time.Now().Add(patience)
-	for {
+	w.until("the place of a reader who left is free", func() bool {
 		a, free := open(c)
-		status := a.StatusCode
 		free()
-		_ = a.Body.Close()
-		if status == http.StatusOK {
-			break
-		}
-		if time.Now().After(deadline) {
-			t.Fatal("the place of a reader who left is not free")
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
-	lines := 0
-	for reader := csv.NewReader(second.Body); ; lines++ {
-		if _, err := reader.Read(); err == io.EOF {
-			break
-		} else if err != nil {
-			t.Fatal(err)
-		}
-	}
-	if lines != n+1 {
-		t.Errorf("%d lines", lines)
-	}
-}
-
-// TestCutOff: a file that cannot be finished does not look whole.
-func TestCutOff(t *testing.T) {
-	var lookups *pgxpool.Pool
-	w := newWorld(t, func(r *Rooms, _ *Options) {
-		var err error
-		if lookups, err = pgxpool.NewWithConfig(t.Context(), r.Pool.Config()); err != nil {
-			t.Fatal(err)
-		}
-		r.Messages = messages.New(lookups)
+		return a.StatusCode == http.StatusOK
 	})
-	c, company := w.merchant("aline", 0)
-	fillMessages(t, w.pool, company.ID, 100_000, 30)
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, w.url+"/messages.csv", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	response, err := c.http.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer response.Body.Close()
-	if _, err := io.CopyN(io.Discard, response.Body, 1000); err != nil {
+	if _, err := io.CopyN(io.Discard, second.Body, 1000); err != nil {
 		t.Fatal(err)
 	}
 	closed := make(chan struct{})
 	go func() { lookups.Close(); close(closed) }()
-	if n, err := io.Copy(io.Discard, response.Body); err == nil {
+	if n, err := io.Copy(io.Discard, second.Body); err == nil {
 		t.Errorf("%d octets and no error", n)
 	}
 	<-closed
-	c.wants(c.get("/messages.csv"), http.StatusServiceUnavailable)
 }
 
 // TestCampaign: checked, previewed, sent once however often it is confirmed, and nobody else's.
@@ -483,91 +397,6 @@ func TestCampaignRefused(t *testing.T) {
 	if err := r.pool.QueryRow(t.Context(), `select count(*) from campaign_drafts`).Scan(&n); err != nil || n != 0 {
 		t.Errorf("%d drafts, %v", n, err)
 	}
-}
-
-// TestLowBalance: an owner is told once of each crossing, in their language, whichever process looks.
-func TestLowBalance(t *testing.T) {
-	w := newWorld(t, nil)
-	w.run(w.takesWarnings)
-	w.run(w.takesWarnings)
-	c, company := w.merchant("aline", 100)
-	if _, err := w.pool.Exec(t.Context(), `update users set language = 'en'`); err != nil {
-		t.Fatal(err)
-	}
-	second, err := New(w.d.rooms, w.d.opts)
-	if err != nil {
-		t.Fatal(err)
-	}
-	w.run(second.Run)
-	for _, wrong := range []string{"x", "-1", "1.5", "99999999999999999999", "1000000001"} {
-		c.wants(c.post("/statement/threshold", "threshold", wrong), http.StatusUnprocessableEntity, "A whole number")
-	}
-	ledger := billing.New(w.pool)
-	adjust := func(amount int64) {
-		t.Helper()
-		if err := w.grant(company.ID, amount, ""); err != nil {
-			t.Fatal(err)
-		}
-	}
-	adjust(-60) // 40, and nobody asked to be told
-	adjust(60)
-	c.wants(c.post("/statement/threshold", "threshold", "50"), http.StatusSeeOther)
-	c.wants(c.get("/statement"), http.StatusOK, `value="50"`)
-	adjust(-60)
-	m := w.mailAbout("aline@example.com", "Your credits are running low", 0)
-	if !strings.Contains(m.Text, "You have 40 credits left.") || !strings.Contains(m.Text, "fewer than 50") || !strings.Contains(m.Text, w.url+"/statement") {
-		t.Errorf("%+v", m)
-	}
-	adjust(-10) // still below
-	adjust(60)  // 90, above; within the hour nothing is told of again
-	adjust(-60)
-	if _, err := w.pool.Exec(t.Context(), `update users set language = 'fr'; update balance_warnings set told_at = now() - interval '2 hours'`); err != nil {
-		t.Fatal(err)
-	}
-	adjust(100) // 130: seen above, armed again
-	w.until("it happens", func() bool {
-		var armed bool
-		return w.pool.QueryRow(t.Context(), `select not low from balance_warnings`).Scan(&armed) == nil && armed
-	})
-	adjust(-100)
-	m = w.mailAbout("aline@example.com", "Vos crédits s’épuisent", 0)
-	if !strings.Contains(m.Text, "30 crédits") {
-		t.Errorf("%+v", m)
-	}
-	c.wants(c.post("/statement/threshold", "threshold", ""), http.StatusSeeOther)
-	if thresholds, err := ledger.Thresholds(t.Context(), sms.CompanyID(company.ID)); err != nil || len(thresholds) != 0 {
-		t.Error(thresholds, err)
-	}
-	c.wants(c.post("/statement/threshold", "threshold", "5, 50;500"), http.StatusSeeOther)
-	c.wants(c.get("/statement"), http.StatusOK, `value="500, 50, 5"`)
-	c.wants(c.post("/statement/threshold", "threshold", "1 2 3 4 5 6"), http.StatusUnprocessableEntity, "up to five")
-}
-
-// takesWarnings does what a dispatcher does of low balances.
-func (w *world) takesWarnings(ctx context.Context) error {
-	for ctx.Err() == nil {
-		var warnings []billing.Warning
-		err := pgx.BeginFunc(ctx, w.pool, func(tx pgx.Tx) (err error) {
-			warnings, err = billing.TakeWarnings(ctx, tx)
-			for _, low := range warnings {
-				if low.Mail && err == nil {
-					err = accounts.WriteLetter(ctx, tx, accounts.LetterBalance, low.Company, accounts.SaidBalance{Credits: low.Credits, Threshold: low.Threshold})
-				}
-			}
-			return err
-		})
-		if len(warnings) > 0 { // as the notice of a letter does
-			w.d.WakeLetters("")
-		}
-		if err != nil && ctx.Err() == nil {
-			return err
-		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(10 * time.Millisecond):
-		}
-	}
-	return nil
 }
 
 // TestCharts: what the page counts is what there is, by day and carrier, and others' is not in it.

@@ -74,46 +74,6 @@ func TestReadSheetRefuses(t *testing.T) {
 	}
 }
 
-// FuzzReadSheet: whatever octets come, reading them ends, and what is read is text within its bounds.
-func FuzzReadSheet(f *testing.F) {
-	for _, seed := range []string{"", "a", "\xff\xfe", "\xfe\xff\x00", "a,b\n\"c\",d", "PK\x03\x04", "\xe9;\x80\n", ",\n;\n\t"} {
-		f.Add([]byte(seed))
-	}
-	f.Fuzz(func(t *testing.T, file []byte) {
-		rows, err := readSheet(file, 10)
-		if err != nil {
-			if _, ok := errors.AsType[*sheetError](err); !ok {
-				t.Fatal(err)
-			}
-			return
-		}
-		if len(rows) > 11 {
-			t.Fatal(len(rows))
-		}
-		for _, row := range rows {
-			if row.Line < 1 || len(row.Cells) > maxColumns {
-				t.Fatal(row)
-			}
-			for _, c := range row.Cells {
-				if strings.ToValidUTF8(c, "") != c || strings.ContainsAny(c, "\x00\r\x1b") {
-					t.Fatalf("%q", c)
-				}
-			}
-		}
-	})
-}
-
-func TestCell(t *testing.T) {
-	for text, want := range map[string]string{
-		"": "", "Aline": "Aline", "=1+1": "'=1+1", "+257": "'+257", "-1": "'-1", "@SUM(A1)": "'@SUM(A1)", "\t=1": "'\t'=1", "\r=1": "'\r'=1",
-		"\n=1": "'\n'=1", "\uff1d1": "'\uff1d1", "a=1": "a=1", " =1": " =1",
-	} {
-		if got := cell(text); got != want {
-			t.Errorf("%q becomes %q", text, got)
-		}
-	}
-}
-
 func TestScale(t *testing.T) {
 	for most, want := range map[int64][2]int64{0: {1, 1}, 1: {1, 1}, 5: {5, 1}, 6: {6, 2}, 9: {10, 2}, 11: {15, 5}, 26: {30, 10}, 73: {80, 20}, 3_000_000: {3_000_000, 1_000_000}} {
 		if top, step := scale(most); top != want[0] || step != want[1] {

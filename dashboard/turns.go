@@ -4,10 +4,8 @@ import (
 	"errors"
 	"net/http"
 	"strconv"
-	"sync"
 
 	"intumwa/internal/throttle"
-	"intumwa/sms"
 )
 
 // A page asks the database while it holds a turn: a user has few at a time, and without a session a network address has. So
@@ -67,38 +65,5 @@ func (v *visit) leave() {
 	if v.leaveTurn != nil {
 		v.leaveTurn()
 		v.leaveTurn = nil
-	}
-}
-
-// transfers limits how many files are read or written at the same time, which takes as long as the client likes.
-type transfers struct {
-	ofAll, ofCompany int
-
-	mu  sync.Mutex
-	all int
-	by  map[sms.CompanyID]int
-}
-
-func newTransfers(ofAll, ofCompany int) *transfers {
-	return &transfers{ofAll: ofAll, ofCompany: ofCompany, by: map[sms.CompanyID]int{}}
-}
-
-func (e *transfers) enter(company sms.CompanyID) bool {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.all >= e.ofAll || e.by[company] >= e.ofCompany {
-		return false
-	}
-	e.all++
-	e.by[company]++
-	return true
-}
-
-func (e *transfers) leave(company sms.CompanyID) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.all--
-	if e.by[company]--; e.by[company] == 0 {
-		delete(e.by, company)
 	}
 }

@@ -187,16 +187,6 @@ func TestChangesAreFew(t *testing.T) {
 	}
 }
 
-// TestNoTextIsNoAccount: what the database takes for no text is a wrong password, and no outage.
-func TestNoTextIsNoAccount(t *testing.T) {
-	w := newWorld(t, nil)
-	w.user("aline@example.com", false)
-	for _, email := range []string{"aline@example.com\x00", "aline\xff@example.com"} {
-		c := newClient(w)
-		c.wants(c.post("/sign-in", "email", email, "password", testPassword), http.StatusUnprocessableEntity)
-	}
-}
-
 // TestCellsForEverySeparator: a program that expects another separator than the file's, and so splits cells, finds no formula
 // either.
 func TestCellsForEverySeparator(t *testing.T) {
@@ -241,32 +231,5 @@ func TestHeadTakesNothing(t *testing.T) {
 	shown := regexp.MustCompile(`\d+\|[0-9A-Za-z]{40}`)
 	if a := c.get("/keys"); !shown.MatchString(a.body) {
 		t.Errorf("the new key is not shown:\n%s", a.body)
-	}
-}
-
-// TestCodesOfADay: the codes of a second factor are few in a day, not only in a quarter of an hour.
-func TestCodesOfADay(t *testing.T) {
-	redis, prefix := testenv.Redis(t)
-	const limit = 3
-	w := newWorld(t, func(r *Rooms, _ *Options) {
-		r.Tries.Codes = throttle.New(redis, throttle.Options{Prefix: prefix, Limit: limit, Window: 24 * time.Hour, Timeout: 5 * time.Second})
-	})
-	u := w.user("aline@example.com", false)
-	secret, err := w.accounts.BeginSecondFactor(t.Context(), u.ID)
-	if err != nil {
-		t.Fatal(err)
-	}
-	codes, err := w.accounts.ConfirmSecondFactor(t.Context(), u.ID, codeOf(t, secret))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i := range limit + 1 {
-		c := newClient(w)
-		c.signIn("aline@example.com")
-		if i < limit {
-			c.wants(c.post("/sign-in/code", "code", "000000"), http.StatusUnprocessableEntity)
-		} else {
-			c.wants(c.post("/sign-in/code", "code", codes[0]), http.StatusTooManyRequests)
-		}
 	}
 }

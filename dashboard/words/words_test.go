@@ -1,145 +1,59 @@
 package words
 
 import (
-	"go/ast"
-	"go/parser"
-	"go/token"
 	"os"
+	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
 )
 
 var (
-	keyLike     = regexp.MustCompile(`^[a-z0-9]+(\.[a-z0-9]+)+$`)
-	action      = regexp.MustCompile(`\{\{.*?\}\}`)
-	inQuotes    = regexp.MustCompile(`"([^"]*)"`)
+	keyText     = regexp.MustCompile(`"([a-z0-9]+(?:\.[a-z0-9]+)+)"`)
+	action      = regexp.MustCompile(`\{\{[^-].*?\}\}`)
+	actText     = regexp.MustCompile(`\b(?:Act:|act\w*\s*:?=)\s*"([a-z_.]+)"`)
 	placeholder = regexp.MustCompile(`\{\d\}`)
-	actName     = regexp.MustCompile(`^act([A-Z].*)?$`)
 )
 
-// used are the texts' keys that stand in the dashboard's templates and code, with where.
+// used returns the keys in the dashboard's templates and code, with a file that has each, and a key for each act that pages and
+// commands record: what is given as an entry's Act, or to a constant or variable whose name begins with act.
 func used(t *testing.T) map[string]string {
 	t.Helper()
 	keys := map[string]string{}
-	note := func(text, where string) {
-		if keyLike.MatchString(text) && !strings.HasSuffix(text, ".css") && !strings.HasSuffix(text, ".js") && !strings.HasSuffix(text, ".svg") {
-			keys[text] = where
-		}
-	}
-	templates, _ := filepath.Glob("../*/*.html")
-	for _, file := range templates {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, a := range action.FindAllString(string(text), -1) {
-			if strings.HasPrefix(a, "{{- /*") {
+	for _, pattern := range []string{"../*/*.html", "../*.go", "../../cmd/intumwa/*.go"} {
+		files, _ := filepath.Glob(pattern)
+		for _, file := range files {
+			content, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			text := string(content)
+			switch {
+			case strings.HasSuffix(file, "_test.go"):
+				continue
+			case strings.HasSuffix(file, ".html"):
+				text = strings.Join(action.FindAllString(text, -1), " ")
+			}
+			for _, act := range actText.FindAllStringSubmatch(text, -1) {
+				keys["act."+act[1]] = file
+			}
+			if strings.HasPrefix(pattern, "../../cmd") {
 				continue
 			}
-			for _, q := range inQuotes.FindAllStringSubmatch(a, -1) {
-				note(q[1], file)
-			}
-		}
-	}
-	sources, _ := filepath.Glob("../*.go")
-	for _, file := range sources {
-		if strings.HasSuffix(file, "_test.go") {
-			continue
-		}
-		parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
-		ast.Inspect(parsed, func(n ast.Node) bool {
-			switch n := n.(type) {
-			case *ast.ImportSpec:
-				return false
-			case *ast.KeyValueExpr: // what an act is called in the record: see acts
-				if name, ok := n.Key.(*ast.Ident); ok && name.Name == "Act" {
-					return false
-				}
-			case *ast.ValueSpec:
-				if strings.HasPrefix(n.Names[0].Name, "act") {
-					return false
+			for _, key := range keyText.FindAllStringSubmatch(actText.ReplaceAllString(text, ""), -1) {
+				if extension := path.Ext(key[1]); extension != ".css" && extension != ".js" && extension != ".svg" {
+					keys[key[1]] = file
 				}
 			}
-			if literal, ok := n.(*ast.BasicLit); ok && literal.Kind == token.STRING {
-				text, _ := strconv.Unquote(literal.Value)
-				note(text, file)
-			}
-			return true
-		})
+		}
 	}
-	for act, where := range acts(t) {
-		keys["act."+act] = where
-	}
-	if len(templates) == 0 || len(keys) < 100 {
-		t.Fatalf("found only %d keys in %d templates", len(keys), len(templates))
+	if len(keys) < 100 || keys["act.link.pause"] == "" || keys["act.webhook.rotation_end"] == "" {
+		t.Fatalf("found only %d keys", len(keys))
 	}
 	return keys
-}
-
-// acts are the acts that pages and commands record, with where: what is given as an entry's Act, or kept in a constant or a
-// variable whose name begins with act.
-func acts(t *testing.T) map[string]string {
-	t.Helper()
-	found := map[string]string{}
-	pages, _ := filepath.Glob("../*.go")
-	commands, _ := filepath.Glob("../../cmd/intumwa/*.go")
-	for _, file := range slices.Concat(pages, commands) {
-		if strings.HasSuffix(file, "_test.go") {
-			continue
-		}
-		parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
-		note := func(name string, value ast.Expr) {
-			if literal, ok := value.(*ast.BasicLit); ok && actName.MatchString(name) {
-				text, _ := strconv.Unquote(literal.Value)
-				found[text] = file
-			}
-		}
-		ast.Inspect(parsed, func(n ast.Node) bool {
-			switch n := n.(type) {
-			case *ast.CompositeLit:
-				if kind, ok := n.Type.(*ast.SelectorExpr); !ok || kind.Sel.Name != "Entry" {
-					return true
-				}
-				for _, element := range n.Elts {
-					field, ok := element.(*ast.KeyValueExpr)
-					if key, named := field.Key.(*ast.Ident); !ok || !named || key.Name != "Act" {
-						continue
-					}
-					note("act", field.Value)
-					name, named := field.Value.(*ast.Ident)
-					if _, literal := field.Value.(*ast.BasicLit); !literal && !(named && actName.MatchString(name.Name)) {
-						t.Errorf("%s records an act that this test cannot read: name it act", file)
-					}
-				}
-			case *ast.ValueSpec:
-				for i, value := range n.Values {
-					note(n.Names[i].Name, value)
-				}
-			case *ast.AssignStmt:
-				for i, left := range n.Lhs {
-					if name, ok := left.(*ast.Ident); ok && len(n.Lhs) == len(n.Rhs) {
-						note(name.Name, n.Rhs[i])
-					}
-				}
-			}
-			return true
-		})
-	}
-	if len(found) < 10 || found["link.pause"] == "" || found["webhook.rotation_end"] == "" {
-		t.Fatalf("found only the acts %v", found)
-	}
-	return found
 }
 
 // TestTexts: English and French have every key that is used, also one for every act that is recorded, and no other; the same
