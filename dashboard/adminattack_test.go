@@ -97,7 +97,7 @@ func TestGrantedOnce(t *testing.T) {
 		})
 	}
 	all.Wait()
-	if credits, err := w.d.rooms.Ledger.Balance(t.Context(), company.ID); err != nil || credits != 100 {
+	if credits, err := w.balance(company.ID); err != nil || credits != 100 {
 		t.Errorf("%d credits, %v", credits, err)
 	}
 	done := w.recorded()
@@ -111,7 +111,7 @@ func TestGrantedOnce(t *testing.T) {
 		c.wants(c.post(path+"/credits", "amount", wrong[0], "note", wrong[1], "key", wrong[2]), http.StatusUnprocessableEntity)
 	}
 	c.wants(c.post("/admin/companies/999/credits", "amount", "1", "note", "x", "key", fresh), http.StatusNotFound)
-	if credits, err := w.d.rooms.Ledger.Balance(t.Context(), company.ID); err != nil || credits != 100 || len(w.recorded()) != 1 {
+	if credits, err := w.balance(company.ID); err != nil || credits != 100 || len(w.recorded()) != 1 {
 		t.Errorf("%d credits, %v", credits, err)
 	}
 }

@@ -59,7 +59,7 @@ func TestSendOnce(t *testing.T) {
 	}
 	c.wants(send(next[1], "twice"), http.StatusSeeOther)
 	c.wants(c.post("/messages/new", "do", "check", "key", c.key("/messages/new"), "sender", "ISOKO", "number", "79222222", "message", "looked at"), http.StatusOK)
-	if n, err := w.gateway.balance(company.ID); err != nil || n != 8 {
+	if n, err := w.balance(company.ID); err != nil || n != 8 {
 		t.Error("credits after two messages:", n, err)
 	}
 }
@@ -106,7 +106,7 @@ func TestRefusals(t *testing.T) {
 	}
 	c.wants(c.post("/messages/new", "do", "send", "key", c.key("/messages/new"), "sender", "ISOKO", "number", "79222222", "message", "x"),
 		http.StatusUnprocessableEntity, "must be approved before it sends")
-	if n, err := w.gateway.balance(company.ID); err != nil || n != 1 {
+	if n, err := w.balance(company.ID); err != nil || n != 1 {
 		t.Error("something was charged:", n, err)
 	}
 }
@@ -136,7 +136,7 @@ func TestSendsBounded(t *testing.T) {
 	a := c.send("/campaigns", "ISOKO", "Bonjour {{prenom}}", []byte("phone_number;prenom\n79000000;Aline\n"))
 	c.wants(c.post(a.Header.Get("Location")+"/send"), http.StatusTooManyRequests, "within a minute", "Bonjour Aline", "Send 1 message")
 	c.wants(c.post("/messages/new", "do", "check", "message", "x"), http.StatusOK) // sends nothing
-	if n, err := w.gateway.balance(company.ID); err != nil || n != 9 {
+	if n, err := w.balance(company.ID); err != nil || n != 9 {
 		t.Error("credits:", n, err)
 	}
 }

@@ -68,7 +68,7 @@ func (b *board) now(ctx context.Context) (now links, err error) {
 // boardView is the state of the links for a user.
 type boardView struct {
 	At       string
-	Kind     string // good, wait, bad: the worst of all
+	Kind     severity // the worst of all
 	Title    string
 	Sick     []problemView
 	Carriers []carrierView
@@ -76,31 +76,28 @@ type boardView struct {
 
 type problemView struct {
 	Name string
-	Kind string
+	Kind severity
 	Why  string
 }
 
 type carrierView struct {
 	Name    string
-	Kind    string
+	Kind    severity
 	Waiting string
 	Links   []linkView
 }
 
 type linkView struct {
-	Name      string
-	Kind      string // good, wait, bad, off
-	State     string
-	Since     string
-	Why       string
-	Error     string // the carrier's error text; empty: none
-	Paused    bool
-	Window    string
-	Full      int // percent of the window
-	Pace      string
-	Accepted  string
-	Throttled string
-	Overdue   string
+	dispatcher.LinkState
+
+	Name   string
+	Kind   severity
+	Shown  string // the state
+	Lasted string
+	Why    string
+	Error  string // the carrier's error text; empty: none
+	Full   int    // percent of the window
+	Pace   string
 }
 
 // Ages of a backlog at which it is shown as a warning, and as a problem.
@@ -110,25 +107,29 @@ const (
 	outage     = 10 * time.Second // a link that has carried nothing for longer is down
 )
 
-// kinds, from best to worst.
-var kinds = []string{"off", "good", "wait", "bad"}
+// severity is how bad a state is.
+type severity int
 
-func worse(a, b string) string {
-	if slices.Index(kinds, b) > slices.Index(kinds, a) {
-		return b
-	}
-	return a
-}
+// The severities, from the best to the worst.
+const (
+	off severity = iota
+	good
+	wait
+	bad
+)
+
+// String returns the class of badges and borders.
+func (s severity) String() string { return []string{"off", "good", "wait", "bad"}[s] }
 
 // view returns the state of the links in a language.
 func (s *links) view(l *words.Language) boardView {
-	view := boardView{At: l.Clock(postgres.Moment(s.At)), Kind: "good"}
+	view := boardView{At: l.Clock(postgres.Moment(s.At)), Kind: good}
 	by := map[string]int{}
 	carrierOf := func(name string) *carrierView {
 		i, known := by[name]
 		if !known {
 			i, by[name] = len(view.Carriers), len(view.Carriers)
-			view.Carriers = append(view.Carriers, carrierView{Name: sms.Printable(name), Kind: "good"})
+			view.Carriers = append(view.Carriers, carrierView{Name: sms.Printable(name), Kind: good})
 		}
 		return &view.Carriers[i]
 	}
@@ -138,12 +139,12 @@ func (s *links) view(l *words.Language) boardView {
 		row := viewOf(l, link, s.At)
 		c := carrierOf(link.Carrier)
 		c.Links = append(c.Links, row)
-		if row.Kind == "good" {
+		if row.Kind == good {
 			well++
 			continue
 		}
 		view.Sick = append(view.Sick, problemView{row.Name, row.Kind, row.Why})
-		view.Kind = worse(view.Kind, worse(row.Kind, "wait"))
+		view.Kind = max(view.Kind, row.Kind, wait)
 	}
 	for name := range s.Backlogs {
 		carrierOf(name) // a carrier without links may have a backlog too
@@ -160,39 +161,34 @@ func (s *links) view(l *words.Language) boardView {
 		}
 		switch {
 		case waits.Messages > 0 && len(c.Links) == 0:
-			c.Kind = "bad"
-			view.Sick = append(view.Sick, problemView{c.Name, "bad", l.T("links.why.nolink")})
+			c.Kind = bad
+			view.Sick = append(view.Sick, problemView{c.Name, bad, l.T("links.why.nolink")})
 		case waits.Due >= dueTooLate:
-			c.Kind = "bad"
+			c.Kind = bad
 		case waits.Due >= dueLate:
-			c.Kind = "wait"
+			c.Kind = wait
 		}
-		view.Kind = worse(view.Kind, c.Kind)
+		view.Kind = max(view.Kind, c.Kind)
 	}
 	slices.SortFunc(view.Carriers, func(a, b carrierView) int { return cmp.Compare(a.Name, b.Name) })
-	slices.SortStableFunc(view.Sick, func(a, b problemView) int { return slices.Index(kinds, b.Kind) - slices.Index(kinds, a.Kind) })
+	slices.SortStableFunc(view.Sick, func(a, b problemView) int { return int(b.Kind - a.Kind) })
 	switch {
 	case len(s.Links) == 0 && len(view.Sick) == 0:
-		view.Kind, view.Title = "wait", l.T("links.none")
-	case len(view.Sick) == 0 && view.Kind == "good":
+		view.Kind, view.Title = wait, l.T("links.none")
+	case len(view.Sick) == 0 && view.Kind == good:
 		view.Title = l.N("links.allwell", well)
 	case len(view.Sick) == 0:
 		view.Title = l.T("links.slow")
 	default:
-		view.Title = l.N("links.somesick", int64(len(view.Sick)), len(s.Links))
+		view.Title = l.N("links.somesick", len(view.Sick), len(s.Links))
 	}
 	return view
 }
 
 // viewOf returns one link's state, with its worst problem.
 func viewOf(l *words.Language, link dispatcher.LinkState, now time.Time) linkView {
-	lasted := max(now.Sub(link.Since), 0)
-	row := linkView{
-		Name: sms.Printable(link.Link), Kind: "good", Since: age(l, lasted), Paused: link.State == "paused",
-		Window: l.Number(link.InFlight) + " / " + l.Number(link.Window), Full: 100 * min(link.InFlight, link.Window) / max(link.Window, 1),
-		Accepted: l.Number(link.Accepted), Throttled: l.Number(link.Throttled), Overdue: l.Number(link.Overdue),
-		Pace: l.T("links.unbounded"),
-	}
+	row := linkView{LinkState: link, Name: sms.Printable(link.Link), Kind: good, Lasted: age(l, max(now.Sub(link.Since), 0)),
+		Full: 100 * min(link.InFlight, link.Window) / max(link.Window, 1), Pace: l.T("links.unbounded")}
 	if link.TPS > 0 {
 		row.Pace = l.T("links.persecond", strconv.FormatFloat(link.TPS, 'f', -1, 64))
 		if link.TPS >= 10 {
@@ -204,24 +200,24 @@ func viewOf(l *words.Language, link dispatcher.LinkState, now time.Time) linkVie
 	}
 	switch {
 	case link.State == "paused":
-		row.Kind, row.State, row.Why = "off", l.T("links.state.paused"), l.T("links.why.paused")
+		row.Kind, row.Shown, row.Why = off, l.T("links.state.paused"), l.T("links.why.paused")
 	case link.Unheld:
-		row.Kind, row.State, row.Why = "bad", l.T("links.state.down"), l.T("links.why.unheld")
+		row.Kind, row.Shown, row.Why = bad, l.T("links.state.down"), l.T("links.why.unheld")
 	case link.Broken:
-		row.Kind, row.State, row.Why, row.Error = "bad", l.T("links.state.stopped"), l.T("links.why.broken"), sms.Printable(link.LastError)
+		row.Kind, row.Shown, row.Why, row.Error = bad, l.T("links.state.stopped"), l.T("links.why.broken"), sms.Printable(link.LastError)
 	case link.State != "bound" && now.Sub(link.ServedAt) < outage: // down for a short time: it usually comes back by itself
-		row.Kind, row.State, row.Why = "wait", l.T("links.state.connecting"), l.T("links.why.connecting")
+		row.Kind, row.Shown, row.Why = wait, l.T("links.state.connecting"), l.T("links.why.connecting")
 	case link.State != "bound": // reconnecting: shown with the time since it last carried messages
-		row.Since = age(l, now.Sub(link.ServedAt))
-		row.Kind, row.State, row.Why = "bad", l.T("links.state.down"), l.T("links.why.down")
+		row.Lasted = age(l, now.Sub(link.ServedAt))
+		row.Kind, row.Shown, row.Why = bad, l.T("links.state.down"), l.T("links.why.down")
 	case 2*link.Overdue >= link.Window && link.Overdue > 0:
-		row.Kind, row.State, row.Why = "bad", l.T("links.state.silent"), l.N("links.why.silent", link.Overdue)
+		row.Kind, row.Shown, row.Why = bad, l.T("links.state.silent"), l.N("links.why.silent", link.Overdue)
 	case link.Overdue > 0:
-		row.Kind, row.State, row.Why = "wait", l.T("links.state.bound"), l.N("links.why.silent", link.Overdue)
+		row.Kind, row.Shown, row.Why = wait, l.T("links.state.bound"), l.N("links.why.silent", link.Overdue)
 	case link.Throttled > 0:
-		row.Kind, row.State, row.Why = "wait", l.T("links.state.throttled"), l.N("links.why.throttled", link.Throttled)
+		row.Kind, row.Shown, row.Why = wait, l.T("links.state.throttled"), l.N("links.why.throttled", link.Throttled)
 	default:
-		row.State, row.Why = l.T("links.state.bound"), l.T("links.why.good")
+		row.Shown, row.Why = l.T("links.state.bound"), l.T("links.why.good")
 	}
 	return row
 }

@@ -19,11 +19,8 @@ import (
 
 const testSender = "INTUMWATEST"
 
-// gateway is the rooms behind the pages that send. Nothing is carried to a carrier.
-type gateway struct{ w *world }
-
-// newGateway adds the rooms that send to a dashboard's.
-func newGateway(w *world, rooms *Rooms, options *Options) *gateway {
+// sends adds the rooms that send to a dashboard's. Nothing is carried to a carrier.
+func (w *world) sends(rooms *Rooms, options *Options) {
 	w.t.Helper()
 	client, prefix := testenv.Redis(w.t)
 	routes, err := sms.NewRoutes([]sms.Route{{Carrier: "lumitel", Prefixes: []string{"6"}}, {Carrier: "leo", Prefixes: []string{"7"}}})
@@ -36,7 +33,6 @@ func newGateway(w *world, rooms *Rooms, options *Options) *gateway {
 	options.Plan, options.TestSender, options.TestQuota, options.Replacements = sms.NewPlan("6", "7"), testSender, 5, 3
 	options.APIURL = "https://api.example.com/v1"
 	w.run(rooms.Intake.Run)
-	return &gateway{w}
 }
 
 // customer is a user with an approved company, a sender ID and credits, signed in.
@@ -79,8 +75,8 @@ func (w *world) insert(list ...*messages.Message) (ids []int64) {
 }
 
 // balance is a company's credits.
-func (g *gateway) balance(company int64) (int64, error) {
-	return billing.New(g.w.pool).Balance(g.w.t.Context(), company)
+func (w *world) balance(company int64) (int64, error) {
+	return billing.New(w.pool).Balance(w.t.Context(), company)
 }
 
 // accept records a message of a company, as intake does.

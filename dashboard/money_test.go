@@ -179,11 +179,11 @@ func TestFilesRunNothing(t *testing.T) {
 
 // TestMessagesFile: the filters of a file; others' messages and batches are in none.
 func TestMessagesFile(t *testing.T) {
-	r := newWorld(t, nil)
-	c, company := r.merchant("aline", 100)
-	other, _ := r.merchant("bob", 100)
+	w := newWorld(t, nil)
+	c, company := w.merchant("aline", 100)
+	other, _ := w.merchant("bob", 100)
 	batch := c.campaign("Hi {{name}}", "phone_number,name\n79000001,A\n79000002,B\n")
-	fillMessages(t, r.pool, company.ID, 50, 2)
+	fillMessages(t, w.pool, company.ID, 50, 2)
 	for query, want := range map[string]int{
 		"": 53, "?batch=" + batch: 3, "?q=" + batch: 3, "?status=failed": 6, "?status=sent": 46, "?status=pending&batch=" + batch: 3, "?q=79000001": 2,
 		"?batch=01ARZ3NDEKTSV4RRFFQ69G5FAV": 1, "?batch=x": 1, "?status=x": 1, "?q=%3D1": 1, "?from=2999-01-01": 1, "?to=2001-01-01": 1, "?from=2001-01-01": 53,
@@ -270,14 +270,14 @@ func TestLongFile(t *testing.T) {
 
 // TestCampaign: checked, previewed, sent once however often it is confirmed, and nobody else's.
 func TestCampaign(t *testing.T) {
-	r := newWorld(t, nil)
-	c, company := r.merchant("aline", 100)
-	other, _ := r.merchant("bob", 100)
+	w := newWorld(t, nil)
+	c, company := w.merchant("aline", 100)
+	other, _ := w.merchant("bob", 100)
 	a := c.send("/campaigns", "DEMO", "Bonjour {{ prenom }}, {{montant}} FBu", wideText("Téléphone;Prénom;Montant\r\n+257 79 00 00 00;Éric;25 000\r\n71000000;Łucja;1\r\n", false, true))
 	c.wants(a, http.StatusSeeOther)
 	draft := a.Header.Get("Location")
 	c.wants(c.get(draft), http.StatusOK, "Bonjour Éric, 25 000 FBu", "Bonjour Łucja, 1 FBu", "Send 2 messages", "UCS-2", "&#43;25779000000")
-	if credits, _ := billing.New(r.pool).Balance(t.Context(), company.ID); credits != 100 {
+	if credits, _ := w.balance(company.ID); credits != 100 {
 		t.Fatalf("%d credits before it is confirmed", credits)
 	}
 	for _, path := range []string{draft, draft + "/send", draft + "/drop"} {
@@ -307,11 +307,11 @@ func TestCampaign(t *testing.T) {
 	if again := c.post(draft + "/send").Header.Get("Location"); again != batch {
 		t.Errorf("confirmed later: %s, before %s", again, batch)
 	}
-	if credits, _ := billing.New(r.pool).Balance(t.Context(), company.ID); credits != 98 {
+	if credits, _ := w.balance(company.ID); credits != 98 {
 		t.Errorf("%d credits are left", credits)
 	}
 	c.wants(c.get(batch), http.StatusOK, "Batch")
-	r.settle()
+	w.settle()
 	c.wants(c.get(batch), http.StatusOK, "Sent</dt><dd>2<")
 	for _, path := range []string{batch, "/batches/01ARZ3NDEKTSV4RRFFQ69G5FAV", "/batches/x"} {
 		other.wants(other.get(path), http.StatusNotFound)
@@ -325,8 +325,8 @@ func TestCampaign(t *testing.T) {
 
 // TestCampaignRefused: what is wrong is said with its line before anything is charged; what is not to be read is refused.
 func TestCampaignRefused(t *testing.T) {
-	r := newWorld(t, nil)
-	c, company := r.merchant("aline", 3)
+	w := newWorld(t, nil)
+	c, company := w.merchant("aline", 3)
 	const head, template = "phone_number,name\n", "Hi {{name}}"
 	many := head + strings.Repeat("79000001,A\n", maxRecipients+1)
 	faulty := head + strings.Repeat("12,A\n", 100)
@@ -373,28 +373,28 @@ func TestCampaignRefused(t *testing.T) {
 	c.wants(c.get(a.Header.Get("Location")), http.StatusOK, "You have 3 credits; this campaign takes 4.")
 	c.wants(c.post(a.Header.Get("Location")+"/send"), http.StatusUnprocessableEntity, "You do not have enough credits for it.")
 	var n int
-	if err := r.pool.QueryRow(t.Context(), `select count(*) from messages`).Scan(&n); err != nil || n > 0 {
+	if err := w.pool.QueryRow(t.Context(), `select count(*) from messages`).Scan(&n); err != nil || n > 0 {
 		t.Errorf("%d messages, %v", n, err)
 	}
-	if credits, _ := billing.New(r.pool).Balance(t.Context(), company.ID); credits != 3 {
+	if credits, _ := w.balance(company.ID); credits != 3 {
 		t.Errorf("%d credits", credits)
 	}
 	// Drafts are kept within bounds, and not for long.
 	for range draftsKept + 5 {
 		c.wants(c.send("/campaigns", "DEMO", template, []byte(head+"79000001,A\n")), http.StatusSeeOther)
 	}
-	if err := r.pool.QueryRow(t.Context(), `select count(*) from campaign_drafts`).Scan(&n); err != nil || n != draftsKept {
+	if err := w.pool.QueryRow(t.Context(), `select count(*) from campaign_drafts`).Scan(&n); err != nil || n != draftsKept {
 		t.Errorf("%d drafts, %v", n, err)
 	}
 	last := c.send("/campaigns", "DEMO", template, []byte(head+"79000001,A\n")).Header.Get("Location")
-	if _, err := r.pool.Exec(t.Context(), `update campaign_drafts set created_at = now() - interval '13 hours'`); err != nil {
+	if _, err := w.pool.Exec(t.Context(), `update campaign_drafts set created_at = now() - interval '13 hours'`); err != nil {
 		t.Fatal(err)
 	}
 	c.wants(c.post(last+"/send"), http.StatusNotFound)
-	if err := r.d.sweepDrafts(t.Context()); err != nil {
+	if err := w.d.sweepDrafts(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if err := r.pool.QueryRow(t.Context(), `select count(*) from campaign_drafts`).Scan(&n); err != nil || n != 0 {
+	if err := w.pool.QueryRow(t.Context(), `select count(*) from campaign_drafts`).Scan(&n); err != nil || n != 0 {
 		t.Errorf("%d drafts, %v", n, err)
 	}
 }

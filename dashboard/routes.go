@@ -140,7 +140,7 @@ func (d *Dashboard) open(page func(*visit) error) gin.HandlerFunc {
 	return d.plain(func(v *visit) error {
 		defer v.leave()
 		err := v.loadSession()
-		if _, file := larger[v.route()]; err == nil && !file {
+		if err == nil && v.c.Request.Method+" "+v.c.FullPath() != uploadRoute {
 			if err = v.readForm(); err == nil {
 				err = v.takeTurn()
 			}
@@ -151,9 +151,6 @@ func (d *Dashboard) open(page func(*visit) error) gin.HandlerFunc {
 		return page(v)
 	})
 }
-
-// route is the method and path of the request, as in routes.
-func (v *visit) route() string { return v.c.Request.Method + " " + v.c.FullPath() }
 
 // signedIn is the handler of a page for signed-in users, with the second factor if they have one.
 func (d *Dashboard) signedIn(page func(*visit, *accounts.Session) error) gin.HandlerFunc {

@@ -39,22 +39,17 @@ func (d *Dashboard) harden(c *gin.Context) {
 	}
 }
 
-// slowRoutes may take longer than a page; larger are the routes whose forms have a file.
-var (
-	slowRoutes = map[string]time.Duration{"GET /statement.csv": exportTime, "GET /messages.csv": exportTime, "GET /received.csv": exportTime,
-		"GET /opt-outs.csv": exportTime}
-	larger = map[string]int64{"POST /campaigns": maxUpload}
-)
+// uploadRoute is the route whose form has a file.
+const uploadRoute = "POST /campaigns"
 
 // bound limits a request in time and size.
 func bound(c *gin.Context) {
-	route := c.Request.Method + " " + c.FullPath()
 	limit, size := requestTimeout, int64(maxForm)
-	if more, ok := slowRoutes[route]; ok {
-		limit = more
+	if strings.HasSuffix(c.FullPath(), ".csv") {
+		limit = exportTime
 	}
-	if more, ok := larger[route]; ok {
-		size = more
+	if c.Request.Method+" "+c.FullPath() == uploadRoute {
+		size = maxUpload
 	}
 	ctx, cancel := context.WithTimeout(c.Request.Context(), limit)
 	defer cancel()

@@ -16,8 +16,8 @@ import (
 // TestOutcomeUnknown: the page of a message or a campaign that may have been sent does not
 // claim that nothing was sent, and pressing once more sends and charges nothing again.
 func TestOutcomeUnknown(t *testing.T) {
-	r := newWorld(t, nil)
-	c, company := r.merchant("aline", 100)
+	w := newWorld(t, nil)
+	c, company := w.merchant("aline", 100)
 	client, prefix := testenv.Redis(t)
 	routes, err := sms.NewRoutes([]sms.Route{{Carrier: "leo", Default: true}})
 	if err != nil {
@@ -30,24 +30,24 @@ func TestOutcomeUnknown(t *testing.T) {
 		campaign:        nil,
 	} {
 		line := &testenv.Line{}
-		here := r.d.rooms.Intake
-		in := intake.New(testenv.Unheard(t, r.pool, line), r.accounts, messages.New(r.pool), queue.New(client, queue.Options{Prefix: prefix}), routes, intake.Options{TestSender: testSender})
+		here := w.d.rooms.Intake
+		in := intake.New(testenv.Unheard(t, w.pool, line), w.accounts, messages.New(w.pool), queue.New(client, queue.Options{Prefix: prefix}), routes, intake.Options{TestSender: testSender})
 		running, end := context.WithCancel(context.Background())
 		ended := make(chan struct{})
 		go func() { defer close(ended); _ = in.Run(running) }()
 		line.LoseAndCut()
 		line.OnLost(t, end) // and with it the patience of looking again
-		r.d.rooms.Intake = in
+		w.d.rooms.Intake = in
 		page := c.post(path, fields...)
 		c.wants(page, http.StatusServiceUnavailable, "may have been sent", "once more")
 		if strings.Contains(page.body, "Nothing was sent") {
 			t.Errorf("%s: %s", path, page.body)
 		}
 		<-ended
-		r.d.rooms.Intake = here
+		w.d.rooms.Intake = here
 		c.wants(c.post(path, fields...), http.StatusSeeOther)
 	}
-	if credits, err := r.gateway.balance(company.ID); err != nil || credits != 98 {
+	if credits, err := w.balance(company.ID); err != nil || credits != 98 {
 		t.Errorf("%d credits, %v; want 98: a message and a campaign of one", credits, err)
 	}
 }

@@ -32,7 +32,6 @@ type world struct {
 	hooks    *webhooks.Webhooks // running
 	mails    *mailcatcher.Catcher
 	smtp     string // its address
-	gateway  *gateway
 	url      string
 	d        *Dashboard
 }
@@ -70,7 +69,7 @@ func newWorld(t *testing.T, change func(*Rooms, *Options)) *world {
 	rooms := Rooms{Pool: w.pool, Accounts: w.accounts, Ledger: billing.New(w.pool), Statements: billing.New(w.pool), Webhooks: w.hooks, Mailer: mailer}
 	options := Options{PublicURL: w.url, DocsURL: "https://api.example.com/docs", AdminTOTP: true, AtOnce: 64, AtOnceOfOne: 64,
 		Log: slog.New(slog.NewTextHandler(t.Output(), nil))}
-	w.gateway = newGateway(w, &rooms, &options)
+	w.sends(&rooms, &options)
 	if change != nil {
 		change(&rooms, &options)
 	}
