@@ -376,13 +376,7 @@ func (p *walker) sendsCampaign(company int64) {
 // readsFigures looks at the charts and the statement.
 func (p *walker) readsFigures(company int64) {
 	fillMessages(p.t, p.w.pool, company, 2_000, 88)
-	for more := true; more; {
-		var err error
-		if more, err = p.w.d.counter.Tally(p.t.Context()); err != nil {
-			p.t.Fatal(err)
-		}
-	}
-	p.w.until("the messages are counted", func() bool {
+	p.w.tally("the messages are counted", func() bool {
 		p.open("/charts")
 		return strings.Contains(p.page.body, "<rect")
 	})
