@@ -10,7 +10,6 @@
 #   FLAKYTIME=1h   how long (s, m, h); a run that has begun is finished
 #   COUNT=20       at most so often in a round; 1 gives all rooms the same
 #   TURN=20s       how long a room's turn in a round lasts at least
-#   LATE=2         so many of a hundred answers of PostgreSQL and Redis come late (0)
 #   BURNERS=N      processes that do nothing but compute; as many as processors
 #   PACKAGES='./smpp/...'   these rooms only
 #   RUN=TestX      these tests only
@@ -142,7 +141,6 @@ step scripts/servers.sh start "$dir"
 # shellcheck source=/dev/null
 . "$dir/servers.env"
 export INTUMWA_TEST_DATABASE_URL=$DATABASE_URL INTUMWA_TEST_REDIS_URL=$REDIS_URL
-[ "${LATE:-0}" = 0 ] || export INTUMWA_TEST_LATE=$LATE
 for ((i = 0; i < burners; i++)); do
 	burn &
 	burning+=($!)
@@ -164,4 +162,4 @@ until over; do
 		done
 	done
 done
-echo "$round rounds in $((SECONDS - began)) s, with $burners processes computing beside and ${LATE:-0} % of the stores' answers late."
+echo "$round rounds in $((SECONDS - began)) s, with $burners processes computing beside."

@@ -31,7 +31,7 @@ func TestRollingUpgrade(t *testing.T) {
 	before := cmp.Or(os.Getenv(previousVariable), built.get(t))
 	one := steady()
 	one.links = 2
-	w := fleet(t, scene{carriers: []carrier{one}, bare: true, dark: true})
+	w := fleet(t, scene{carriers: []carrier{one}, dark: true})
 	w.binary = before
 	w.migrates(before)
 	from := w.schema()

@@ -34,8 +34,6 @@ type scene struct {
 	// Each gateway on a host of its own, and what they use at addresses of their own, in a
 	// network that can be cut (apart): PostgreSQL and Redis are the story's own.
 	hosts bool
-	// The database is as the story makes it: without our tables at first.
-	bare bool
 	// The story starts its gateways itself.
 	dark bool
 	// What the end of every world would ask, and this story breaks on purpose.
@@ -137,11 +135,7 @@ func (w *world) serve() {
 	case w.scene.hosts:
 		w.network = testenv.NewNetwork(w.t)
 		w.customers, w.postgres, w.stores = w.network.Here("customers"), w.network.Here("postgresql"), w.network.Here("redis")
-		make := testenv.NewPostgresAt
-		if w.scene.bare {
-			make = testenv.NewBarePostgresAt
-		}
-		w.postgresServer = make(w.t, w.postgres)
+		w.postgresServer = testenv.NewPostgresAt(w.t, w.postgres)
 		w.database = w.withPassword(w.postgresServer.URL())
 	case w.scene.standby:
 		w.postgresPair = testenv.NewPostgresPair(w.t)

@@ -4,10 +4,6 @@ import (
 	"context"
 	"errors"
 	"net"
-	"os"
-	"os/exec"
-	"path/filepath"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -91,56 +87,4 @@ func TestNetwork(t *testing.T) {
 	n.Heal(here, one)
 	n.Heal(one, here)
 	reaches(one, here)
-}
-
-// listed names a file in which TestNetworkOfAKilledTest says which processes hold its hosts.
-const listed = "INTUMWA_TESTENV_HOSTS"
-
-// TestNetworkOfAKilledTest makes a network and waits to be killed, when it is told where to
-// say so.
-func TestNetworkOfAKilledTest(t *testing.T) {
-	file := os.Getenv(listed)
-	if file == "" || !Apart(t) {
-		return
-	}
-	n := NewNetwork(t)
-	text := strconv.Itoa(os.Getpid()) + " " + strconv.Itoa(n.router) + " " + strconv.Itoa(n.Host("one").holder)
-	if err := os.WriteFile(file+".new", []byte(text), 0o600); err == nil {
-		_ = os.Rename(file+".new", file)
-	}
-	select {}
-}
-
-// Nothing is left of a network when the test that made it is killed.
-func TestNetworkEndsWithAKilledTest(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "hosts")
-	if !Apart(t) { // where none can be made there is nothing to see
-		cmd := exec.Command(os.Args[0], "-test.run=^TestNetworkOfAKilledTest$")
-		cmd.Env = append(os.Environ(), listed+"="+file)
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
-		var text []byte
-		until(t, "it has a network", func() bool {
-			text, _ = os.ReadFile(file)
-			return len(text) > 0
-		})
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
-		for pid := range strings.FieldsSeq(string(text)) {
-			until(t, "process "+pid+" is gone", func() bool {
-				stat, err := os.ReadFile("/proc/" + pid + "/stat")
-				return err != nil || strings.Contains(string(stat), ") Z ")
-			})
-		}
-	}
-}
-
-func until(t *testing.T, what string, so func() bool) {
-	t.Helper()
-	for end := time.Now().Add(30 * time.Second); !so(); time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("not within 30 s: %s", what)
-		}
-	}
 }

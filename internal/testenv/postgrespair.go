@@ -11,8 +11,6 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-
-	"intumwa/internal/postgres"
 )
 
 // PostgresPair is a PostgreSQL server of one test with a standby that every commit waits
@@ -44,14 +42,7 @@ func NewPostgresPair(t testing.TB) *PostgresPair {
 		}
 	})
 	p.Primary = p.start(postgresNode{port: p.ports[0]})
-	if err := execute(p.Primary.url, "CREATE DATABASE intumwa"); err != nil {
-		t.Fatalf("making the database: %v", err)
-	}
-	ctx, cancel := within()
-	defer cancel()
-	if _, err := postgres.Migrate(ctx, inDatabase(p.Primary.url, "intumwa")); err != nil {
-		t.Fatalf("migrating the database: %v", err)
-	}
+	migrated(t, &Server{t: t, url: p.Primary.url})
 	p.Follow()
 	return p
 }
@@ -98,25 +89,11 @@ func (p *PostgresPair) Unsynchronized() {
 	p.tell("ALTER SYSTEM SET synchronous_standby_names = ''", "SELECT pg_reload_conf()")
 }
 
-// CatchUp waits until the standby keeps all that the primary has written by now.
+// CatchUp waits until the standby has all that the primary has written by now.
 func (p *PostgresPair) CatchUp() {
 	p.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
-	conn, err := pgx.Connect(ctx, p.Primary.url)
-	if err != nil {
-		p.t.Fatalf("asking the primary: %v", err)
-	}
-	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
-	var end string
-	if err := conn.QueryRow(ctx, `SELECT pg_current_wal_lsn()::text`).Scan(&end); err != nil {
-		p.t.Fatalf("asking the primary: %v", err)
-	}
-	for kept := false; !kept; time.Sleep(10 * time.Millisecond) {
-		if err := conn.QueryRow(ctx, `SELECT EXISTS (SELECT FROM pg_stat_replication WHERE flush_lsn >= $1::text::pg_lsn)`, end).Scan(&kept); err != nil {
-			p.t.Fatalf("the standby does not catch up: %v", err)
-		}
-	}
+	p.tell("CREATE TABLE IF NOT EXISTS mark (at pg_lsn)", "TRUNCATE mark", "INSERT INTO mark SELECT pg_current_wal_lsn()")
+	p.until("SELECT EXISTS (SELECT FROM pg_stat_replication, mark WHERE flush_lsn >= at)")
 }
 
 // FallBehind freezes the standby, and sees to it that nothing more of what the primary
@@ -151,21 +128,23 @@ func (p *PostgresPair) Follow() {
 	p.made++
 	name := "standby_" + strconv.Itoa(p.made)
 	p.Standby = p.start(postgresNode{port: at, of: p.Primary.url, name: name})
-	for _, statement := range []string{"ALTER SYSTEM SET synchronous_standby_names = '" + name + "'", "SELECT pg_reload_conf()"} {
-		if err := execute(p.Primary.url, statement); err != nil {
-			p.t.Fatalf("having commits wait for the standby: %v", err)
-		}
-	}
+	p.tell("ALTER SYSTEM SET synchronous_standby_names = '"+name+"'", "SELECT pg_reload_conf()")
+	p.until("SELECT EXISTS (SELECT FROM pg_stat_replication WHERE application_name = $1 AND sync_state = 'sync')", name)
+}
+
+// until waits until a query of the primary answers true.
+func (p *PostgresPair) until(query string, args ...any) {
+	p.t.Helper()
 	ctx, cancel := within()
 	defer cancel()
 	conn, err := pgx.Connect(ctx, p.Primary.url)
 	if err != nil {
-		p.t.Fatalf("asking for the standby: %v", err)
+		p.t.Fatalf("connecting to the primary: %v", err)
 	}
-	defer conn.Close(ctx)
-	for state := ""; state != "sync"; time.Sleep(20 * time.Millisecond) {
-		if err := conn.QueryRow(ctx, "SELECT coalesce(max(sync_state), '') FROM pg_stat_replication WHERE application_name = $1", name).Scan(&state); err != nil {
-			p.t.Fatalf("asking for the standby: %v", err)
+	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
+	for holds := false; !holds; time.Sleep(20 * time.Millisecond) {
+		if err := conn.QueryRow(ctx, query, args...).Scan(&holds); err != nil {
+			p.t.Fatalf("waiting for the standby: %v", err)
 		}
 	}
 }

@@ -23,14 +23,9 @@ func NewPostgresServer(t testing.TB) *Server {
 	return migrated(t, newServer(t, startPostgres))
 }
 
-// NewPostgresAt is NewPostgresServer at an address of a Network that is this process's.
+// NewPostgresAt starts one at an address of a Network that is this process's. Its database named
+// intumwa is empty.
 func NewPostgresAt(t testing.TB, host *Host) *Server {
-	t.Helper()
-	return migrated(t, newServer(t, postgresNode{host: host.Address, port: firstPort}.start))
-}
-
-// NewBarePostgresAt is NewPostgresAt with a database that nobody has migrated.
-func NewBarePostgresAt(t testing.TB, host *Host) *Server {
 	t.Helper()
 	return bare(t, newServer(t, postgresNode{host: host.Address, port: firstPort}.start))
 }

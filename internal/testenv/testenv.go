@@ -9,7 +9,6 @@
 //
 // PostgreSQL runs with fsync off. A server that is killed loses nothing by it, because
 // the kernel keeps what was written; only a crash of the machine would.
-// With INTUMWA_TEST_LATE=2 two of a hundred answers of the shared servers come late.
 // It is plumbing for tests only: no product code imports it.
 package testenv
 
@@ -71,7 +70,6 @@ func (s *sharedServer) get(t testing.TB) string {
 			}
 			s.url = s.process.url
 		}
-		s.url, s.err = late(s.url)
 	})
 	if s.err != nil {
 		t.Fatalf("starting a private server (set %s to use a running one): %v", s.variable, s.err)

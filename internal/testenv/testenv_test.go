@@ -2,18 +2,13 @@ package testenv
 
 import (
 	"bufio"
-	"context"
-	"errors"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/redis/go-redis/v9"
 )
 
 // crashing makes this test binary start servers, say where, and wait to be
@@ -69,25 +64,6 @@ func TestServersEndWithACrashedBinary(t *testing.T) {
 	}
 }
 
-func TestDatabasesAreSeparateAndMigrated(t *testing.T) {
-	ctx := t.Context()
-	first, second := Pool(t), Pool(t)
-	if _, err := first.Exec(ctx, "CREATE TABLE mine (id int)"); err != nil {
-		t.Fatal(err)
-	}
-	var seen bool
-	if err := second.QueryRow(ctx, "SELECT to_regclass('mine') IS NOT NULL").Scan(&seen); err != nil {
-		t.Fatal(err)
-	}
-	if seen {
-		t.Error("a table of one test's database is seen in another's")
-	}
-	var version int64
-	if err := second.QueryRow(ctx, "SELECT max(version_id) FROM intumwa_schema").Scan(&version); err != nil || version == 0 {
-		t.Errorf("schema version = %d, %v; want a migrated database", version, err)
-	}
-}
-
 // TestDatabasesAreReused: the next test gets the database of the one before, without a trace of it. What has another schema,
 // settings than at first, and what the planner knows about, is dropped.
 func TestDatabasesAreReused(t *testing.T) {
@@ -128,96 +104,5 @@ func TestDatabasesAreReused(t *testing.T) {
 		if again := use(); again == name {
 			t.Errorf("the next test has the same database after %s", change)
 		}
-	}
-}
-
-func TestRedisPrefixIsCleanedUp(t *testing.T) {
-	client, other := Redis(t)
-	ctx := t.Context()
-	if err := client.Set(ctx, other+":kept", 1, 0).Err(); err != nil {
-		t.Fatal(err)
-	}
-	var key string
-	t.Run("user", func(t *testing.T) {
-		own, prefix := Redis(t)
-		if prefix == other {
-			t.Error("two tests share a prefix")
-		}
-		key = prefix + ":gone"
-		if err := own.Set(ctx, key, 1, 0).Err(); err != nil {
-			t.Fatal(err)
-		}
-	})
-	if err := client.Get(ctx, key).Err(); !errors.Is(err, redis.Nil) {
-		t.Errorf("reading a key of a finished test: %v, want redis.Nil", err)
-	}
-	if err := client.Get(ctx, other+":kept").Err(); err != nil {
-		t.Errorf("another test's key is gone: %v", err)
-	}
-}
-
-func TestPostgresServerComesBackWithItsData(t *testing.T) {
-	server := NewPostgresServer(t)
-	write := func(statement string) error {
-		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-		defer cancel()
-		conn, err := pgx.Connect(ctx, server.URL())
-		if err != nil {
-			return err
-		}
-		defer conn.Close(ctx)
-		_, err = conn.Exec(ctx, statement)
-		return err
-	}
-	if err := write("CREATE TABLE kept (id int)"); err != nil {
-		t.Fatal(err)
-	}
-	for _, end := range []struct {
-		name string
-		do   func()
-	}{{"stop", server.Stop}, {"kill", server.Kill}} {
-		end.do()
-		if err := write("SELECT 1"); err == nil {
-			t.Errorf("after %s the server still answers", end.name)
-		}
-		server.Start()
-		if err := write("INSERT INTO kept VALUES (1)"); err != nil {
-			t.Errorf("after %s and start: %v", end.name, err)
-		}
-	}
-}
-
-func TestRedisServerComesBackWithItsData(t *testing.T) {
-	server := NewRedisServer(t)
-	client := dialRedis(t, server.URL())
-	ctx := t.Context()
-	if err := client.Set(ctx, "key", "value", 0).Err(); err != nil {
-		t.Fatal(err)
-	}
-	server.Stop()
-	if conn, err := net.Dial("tcp", client.Options().Addr); err == nil {
-		_ = conn.Close()
-		t.Error("after stop the server still answers")
-	}
-	server.Start()
-	server.Kill()
-	server.Start()
-	if got, err := client.Get(ctx, "key").Result(); err != nil || got != "value" {
-		t.Errorf("key = %q, %v; want it kept", got, err)
-	}
-}
-
-func TestNothingIsLeftWhenAServerIsRemoved(t *testing.T) {
-	p, err := startRedis()
-	if err != nil {
-		t.Fatal(err)
-	}
-	process := p.running.Process
-	p.remove()
-	if err := process.Signal(syscall.Signal(0)); err == nil {
-		t.Error("the server still runs")
-	}
-	if _, err := os.Stat(p.dir); !os.IsNotExist(err) {
-		t.Errorf("its directory is still there: %v", err)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -35,9 +36,14 @@ func tools() (list []tool) {
 // skipped, or fails when CI=true, so that a green run has checked everything.
 func Tool(t testing.TB, name string) string {
 	t.Helper()
-	path, err := FindTool(name)
+	list := tools()
+	i := slices.IndexFunc(list, func(l tool) bool { return l.name == name })
+	if i < 0 {
+		t.Fatalf("%s is not in internal/testenv/tools.txt", name)
+	}
+	path, err := list[i].find()
 	if err != nil {
-		Lacks(t, err.Error())
+		Lacks(t, fmt.Sprintf("%s is not here (%s): %s cannot be checked: %v", name, list[i].origin(), list[i].unchecked, err))
 	}
 	return path
 }
@@ -57,27 +63,10 @@ func Thorough() bool { return os.Getenv("INTUMWA_TEST_LONG") != "" }
 // fails when CI=true. Tests skip themselves in no other way.
 func Lacks(t testing.TB, what string) {
 	t.Helper()
-	if Strict() {
+	if os.Getenv("CI") == "true" {
 		t.Fatalf("%s; with CI=true nothing is left out", what)
 	}
 	t.Skip(what)
-}
-
-// Strict says that nothing may be left out, whatever the machine lacks: CI=true.
-func Strict() bool { return os.Getenv("CI") == "true" }
-
-// FindTool is Tool where there is no test to skip. The error names the program
-// and the package that brings it.
-func FindTool(name string) (path string, err error) {
-	for _, tool := range tools() {
-		if tool.name == name {
-			if path, err = tool.find(); err != nil {
-				return "", fmt.Errorf("%s is not here (%s): %s cannot be checked: %w", name, tool.origin(), tool.unchecked, err)
-			}
-			return path, nil
-		}
-	}
-	return "", fmt.Errorf("%s is not in internal/testenv/tools.txt", name)
 }
 
 func (t tool) find() (string, error) {
