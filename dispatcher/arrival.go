@@ -18,8 +18,8 @@ type arrival struct {
 	pdu     *smpp.Delivery
 }
 
-// sorted tells the receipts from the messages of handsets, of which there is room for
-// so many rows; they take kept.
+// sorted separates the receipts from the messages of handsets. Of these it keeps as many as
+// there is room for, in rows; they take kept rows.
 func sorted(arrivals []arrival, room int) (reports []receipts.Receipt, inbound []handsets.Inbound, kept int) {
 	for _, a := range arrivals {
 		switch {

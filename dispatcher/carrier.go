@@ -13,7 +13,7 @@ import (
 	"intumwa/sms"
 )
 
-// Confirm says which event makes a message sent (rule choices 5.2).
+// Confirm is the event that makes a message sent (rule choices 5.2).
 type Confirm uint8
 
 const (
@@ -21,7 +21,7 @@ const (
 	ConfirmBySubmit                 // the submit_sm_resp, for carriers that give no receipts
 )
 
-// IDFormat says how a carrier writes a message id in its receipts, compared
+// IDFormat is how a carrier writes a message id in its receipts, compared
 // with its submit_sm_resp.
 type IDFormat = receipts.Format
 
@@ -51,7 +51,7 @@ const (
 	ValidityNone
 )
 
-// Ambiguous says what becomes of a segment that was written to a link which
+// Ambiguous is the policy for a segment that was written to a link which
 // then died without an answer.
 type Ambiguous = submission.Policy
 
@@ -86,7 +86,7 @@ type Carrier struct {
 	Failover         []string
 	FailoverAfter    time.Duration // default 10 s
 	SecondCarrier    string        // asked once for a message that fails here; "": none
-	SecondWithin     time.Duration // of its acceptance, for a segment's receipt that says UNDELIV; 0: after refusals only
+	SecondWithin     time.Duration // of its acceptance, for a segment's receipt with UNDELIV; 0: after refusals only
 	MaxUnmatched     int           // receipts that match nothing, kept in an hour; default 50,000
 	MaxInbound       int           // messages from handsets, kept in an hour; default 20,000
 	Links            []Link
@@ -158,14 +158,14 @@ func (c *Carrier) defaults() error {
 }
 
 // defaultStates are the final states of SMPP 3.4 appendix B
-// (rule choices 5.3). What is not among them changes nothing: the deadline decides.
+// (rule choices 5.3). Other states change nothing: the deadline decides.
 var defaultStates = map[string]sms.Status{
 	"DELIVRD": sms.Sent, "ACCEPTD": sms.Sent,
 	"UNDELIV": sms.Failed, "EXPIRED": sms.Failed, "REJECTD": sms.Failed, "DELETED": sms.Failed,
 	"SKIPPED": sms.Failed, // SMPP 5.0
 }
 
-// meaning returns what a receipt's state says of the segment.
+// meaning returns the status that a receipt's state gives to the segment.
 func (c *Carrier) meaning(state string) (status sms.Status, final bool) {
 	status, ok := c.States[state]
 	if !ok {
@@ -174,7 +174,7 @@ func (c *Carrier) meaning(state string) (status sms.Status, final bool) {
 	return status, status.Final()
 }
 
-// class returns what a refusal asks for.
+// class returns the class of a refusal.
 func (c *Carrier) class(status smpp.Status) smpp.Class {
 	if class, ok := c.Classes[status]; ok {
 		return class
@@ -196,7 +196,7 @@ func (c *Carrier) retryDelay(attempt int, random float64) time.Duration {
 // equal reports whether two configurations of a link make the same link.
 func (l *Link) equal(other *Link) bool {
 	a, b := *l, *other
-	// Set by the dispatcher, or compared by what they say.
+	// Set by the dispatcher, or compared below.
 	a.Deliver, b.Deliver, a.Log, b.Log, a.Metrics, b.Metrics = nil, nil, nil, nil, nil, nil
 	a.OnLate, b.OnLate, a.Class, b.Class = nil, nil, nil, nil
 	if (a.TLS == nil) != (b.TLS == nil) {

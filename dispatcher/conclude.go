@@ -15,7 +15,7 @@ import (
 
 // conclude makes verdicts final, ends attempts, and does in the same
 // transaction all that follows from the verdicts: the customers' webhooks and
-// what is paid back.
+// the refunds.
 func (d *Dispatcher) conclude(ctx context.Context, tx pgx.Tx, store *messages.Store, finals []messages.Final, ends messages.Ends) ([]messages.Settled, error) {
 	settled, refunded, err := conclude(ctx, tx, store, d.webhooks, d.refunds, finals, ends)
 	if refunded > 0 {
@@ -24,8 +24,8 @@ func (d *Dispatcher) conclude(ctx context.Context, tx pgx.Tx, store *messages.St
 	return settled, err
 }
 
-// conclude is the same for whoever is no dispatcher. refunds says which failed live
-// messages are paid back; refunded is how many were.
+// conclude does the same without a dispatcher. refunds reports whether a failed live
+// message is paid back; refunded is how many were.
 func conclude(ctx context.Context, tx pgx.Tx, store *messages.Store, hooks *webhooks.Webhooks, refunds func(messages.Settled) bool,
 	finals []messages.Final, ends messages.Ends) (settled []messages.Settled, refunded int, err error) {
 	settled, err = store.Finish(ctx, tx, finals, ends)
@@ -43,7 +43,7 @@ func conclude(ctx context.Context, tx pgx.Tx, store *messages.Store, hooks *webh
 }
 
 // follows returns what follows from messages that became final: the events of their
-// companies, and what is paid back. refunds reports which failed live messages are.
+// companies, and the refunds. refunds reports whether a failed live message is paid back.
 func follows(settled []messages.Settled, refunds func(messages.Settled) bool) (events []webhooks.Event, debits []billing.Debit) {
 	for _, m := range settled {
 		if m.CompanyID != 0 {

@@ -102,7 +102,7 @@ func (d *Dispatcher) finish(ctx context.Context, doing string, find func(pgx.Tx)
 	return nil
 }
 
-// forget deletes what has been kept long enough.
+// forget deletes receipts, handset messages and held messages after their retention.
 func (d *Dispatcher) forget(ctx context.Context) error {
 	_, reported := receipts.Forget(ctx, d.pool, d.opts.ReceiptRetention)
 	_, inbound := d.handsets.Forget(ctx, d.opts.InboundRetention)

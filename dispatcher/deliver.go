@@ -19,7 +19,7 @@ import (
 func (w *linkWorker) deliver(pdu *smpp.Delivery) {
 	name := w.carrier.name
 	receipt := pdu.Receipt
-	defer func() { pdu.ShortMessage, pdu.TLVs = nil, nil }() // what is kept of them is taken; the PDU waits for its answer
+	defer func() { pdu.ShortMessage, pdu.TLVs = nil, nil }() // the copies are taken; the PDU waits for its answer
 	switch {
 	case receipt == nil:
 		w.carrier.settler.receive(arrival{inbound: w.inbound(pdu), pdu: pdu})

@@ -93,7 +93,7 @@ type Options struct {
 	// carrier which is no more go there. nil: they wait until they expire.
 	Route func(sms.Number) (carrier string, ok bool)
 	// Inbound is called when messages from handsets have been stored. It must not
-	// block. nil: nobody waits for them.
+	// block. nil: nothing is called.
 	Inbound func()
 }
 
@@ -166,7 +166,7 @@ func New(pool, hot *pgxpool.Pool, q *queue.Queue, hooks *webhooks.Webhooks, opts
 		metrics: newMetrics(opts.Metrics), smpp: smpp.NewMetrics(opts.Metrics), carriers: make(map[string]*carrier), held: make(map[string]*linkBind),
 	}
 	d.deaths.wake = make(chan struct{}, 1)
-	d.deaths.unfreed.Store(true) // who had the tasks before may not have come to it
+	d.deaths.unfreed.Store(true) // the last holder of the tasks may not have done it
 	d.walk = newOutboxWalk()
 	d.inFlight = newInFlightMessages()
 	d.health = newQueueHealth(d)

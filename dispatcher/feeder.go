@@ -31,7 +31,7 @@ func (w *linkWorker) feed(ctx context.Context, lane queue.Lane) {
 		if !usable && ctx.Err() == nil {
 			start := time.Now()
 			if taken = w.takeDirect(ctx, lane, room, 0); len(taken) == 0 {
-				// What it costs to find nothing is the price of the whole backlog.
+				// A look that finds nothing reads the whole backlog.
 				pause = min(max(directPause, 5*time.Since(start)), 5*time.Second)
 			}
 		}
@@ -59,8 +59,8 @@ const directPause = 200 * time.Millisecond
 // takeBlock is how long a take waits for messages: as often is looked for overdue ones.
 const takeBlock = 500 * time.Millisecond
 
-// take claims messages from the queue, and what is overdue though the queue has
-// nothing more; usable is false when the queue is not.
+// take claims messages from the queue, and overdue messages if the queue has
+// no more. usable reports whether the queue is usable.
 func (w *linkWorker) take(ctx context.Context, lane queue.Lane, room int) (ms []*inFlight, usable bool) {
 	health, at := w.d.health, laneKey{w.carrier.name, lane}
 	stillUsable, usable := health.whileUsable(at)

@@ -15,11 +15,10 @@ const (
 	gatherEnough = 64
 )
 
-// gather waits while more to settle keeps coming and nothing depends on what is
-// there: no link whose window is half used up, and no carrier that delivers its
+// gather waits while more to settle keeps coming and nothing depends on the settlement:
+// no link whose window is half used up, and no carrier that delivers its
 // next receipt only when the last is answered. At a few hundred messages a second
-// a transaction then settles several of them, and not each answer and each
-// receipt by itself.
+// a transaction then settles several of them together.
 func (s *settler) gather(ctx context.Context) {
 	now := time.Now()
 	end, receipts, since := now.Add(gatherMost), s.receiptsWaiting(), now
@@ -48,7 +47,7 @@ func (s *settler) gather(ctx context.Context) {
 	}
 }
 
-// urgent reports whether what is to be settled must not wait.
+// urgent reports whether the settlement must not wait.
 func (s *settler) urgent() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -38,10 +38,10 @@ type result struct {
 	smpp.Result
 	at    time.Time
 	slot  bool             // it held a slot
-	event submission.Event // what that is, once it was asked (heard), or from the first, where no carrier said it
+	event submission.Event // of the result; set by heard, or at once if no carrier took part
 }
 
-// heard is what the result is to the segment's submission.
+// heard is the result as an event of the segment's submission.
 func (r *result) heard() submission.Event {
 	if r.event == nil {
 		r.event = r.message.worker.carrier.config().event(r.Result, r.message.msg.Attempt)
@@ -49,7 +49,7 @@ func (r *result) heard() submission.Event {
 	return r.event
 }
 
-// event is what the fate of a segment is to its submission. attempt is the
+// event is the fate of a segment as an event of its submission. attempt is the
 // number of its message's attempt.
 func (c *Carrier) event(r smpp.Result, attempt int) submission.Event {
 	switch r.Outcome {
@@ -100,7 +100,7 @@ func (m *inFlight) begin(ctx context.Context) {
 		w.carrier.settler.take(result{message: m, Result: smpp.Result{Outcome: smpp.Accepted}, at: m.began})
 		return
 	}
-	// Another process, that knows nothing of this carrier, has freed it although
+	// Another process, in which this carrier is not configured, has freed it although
 	// the carrier may have it: that is decided here.
 	state, _ := submission.Next(submission.InFlight, submission.OwnerDied{}, policy)
 	lost := m.msg.InDoubt && state == submission.Unanswered
@@ -141,7 +141,7 @@ func (m *inFlight) begin(ctx context.Context) {
 	}
 }
 
-// stateOf is what is known of a segment as the attempt begins.
+// stateOf is the state of a segment as the attempt begins.
 func (m *inFlight) stateOf(segment int) submission.State {
 	switch {
 	case slices.Contains(m.msg.Accepted, segment):

@@ -32,7 +32,7 @@ const leased = `EXISTS (SELECT FROM leases WHERE leases.name = '` + linkLease + 
 // A process renews its row twice a heartbeat, and looks at the rows of the others in the same
 // statement. It removes a row that was not renewed for DeadAfter. The row's time is a mark that
 // is compared with itself only: each process measures by its own monotonic clock from when it
-// saw the mark, so a step of PostgreSQL's clock kills nobody.
+// saw the mark, so a step of PostgreSQL's clock ends no process.
 //
 // A process whose own last renewal is older than three quarters of DeadAfter is not fresh. It
 // submits nothing, unbinds (linkWorker.yield) and ends its round of tasks, before another may
@@ -211,7 +211,7 @@ func (l *leases) look(ctx context.Context, others []listed, asked time.Duration,
 	return nil
 }
 
-// acquire takes those leases that nobody has, and returns which of them this process has.
+// acquire takes the leases that are free, and returns which of them this process has.
 func (l *leases) acquire(ctx context.Context, names ...string) ([]string, error) {
 	return postgres.All(ctx, l.d.pool, "acquiring leases", pgx.RowTo[string], `WITH taken AS (INSERT INTO leases (name, holder) SELECT name, $1 FROM unnest($2::text[]) name ORDER BY name
 			ON CONFLICT DO NOTHING RETURNING name)

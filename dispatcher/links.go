@@ -11,7 +11,7 @@ import (
 	"intumwa/internal/postgres"
 )
 
-// ErrNoLink says that no dispatcher ever announced such a link.
+// ErrNoLink means that no dispatcher ever announced such a link.
 var ErrNoLink = errors.New("no such link")
 
 // staleAfter is the age past which a link's reported state is out of date.
@@ -60,7 +60,7 @@ type database interface {
 	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
 }
 
-// SetPaused pauses or resumes a link; whoever holds it does so as soon as it is
+// SetPaused pauses or resumes a link. The holder of the link does so as soon as it is
 // notified, or with its next heartbeat. It returns the link's state as it will be
 // reported.
 func SetPaused(ctx context.Context, pool database, link string, paused bool) (state string, err error) {

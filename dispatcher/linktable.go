@@ -123,7 +123,7 @@ func (m *member) disown(ctx context.Context, wishes map[string]wantedLink) error
 }
 
 // minutes keeps, by link, what its totals were at each heartbeat of the last
-// minute, so that operators see what it does now and not since it began.
+// minute, so that operators see the present rate.
 type minutes map[string][]sample
 
 type sample struct {

@@ -135,7 +135,7 @@ func (w *linkWorker) setPaused(paused bool) {
 
 // run works until ctx ends: first nothing more is taken and what is
 // prefetched goes back, then the link drains its window and unbinds, then the
-// settler writes what was answered.
+// settler writes the answers.
 func (w *linkWorker) run(ctx context.Context) {
 	defer func() {
 		close(w.done)
@@ -164,7 +164,7 @@ func (w *linkWorker) run(ctx context.Context) {
 	w.d.metrics.breakerOpen.DeleteLabelValues(w.carrier.name, w.link)
 }
 
-// awaitSettled waits until the settler has written what the link answered, but
+// awaitSettled waits until the settler has written the link's answers, but
 // not for a database that is away: the others then free the claims.
 func (w *linkWorker) awaitSettled() {
 	settled := make(chan struct{})
@@ -202,7 +202,7 @@ func (w *linkWorker) watch(ctx context.Context) {
 
 // yield ends the bind before the others take this process for dead, by its heartbeats, and
 // one of them binds in its place: a carrier counts both, or lets the new one wait for as long
-// as the old one stands.
+// as the old one is there.
 func (w *linkWorker) yield(now time.Time) {
 	if !w.d.member.fresh() {
 		w.silent = now

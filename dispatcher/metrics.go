@@ -141,7 +141,7 @@ const (
 	countRest, countEvery = 200, 30 * time.Second
 )
 
-// runGauges shows what waits, whichever process counts it.
+// runGauges shows the backlogs, the purges and the scheduled messages until ctx ends.
 func (d *Dispatcher) runGauges(ctx context.Context) {
 	var scheduled time.Time // when it is counted next
 	for {

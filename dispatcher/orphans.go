@@ -50,7 +50,7 @@ func (f *inFlightMessages) get(id int64) *inFlight {
 }
 
 // claiming notes that a claim is under way. The caller calls done when it has added
-// what it got.
+// the messages.
 func (f *inFlightMessages) claiming() (done func()) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -105,9 +105,9 @@ func (d *Dispatcher) runOrphans(ctx context.Context) {
 	}
 }
 
-// releaseOrphans gives back what the database counts as claimed by this process and
-// this process does not have. What the process got meanwhile, settled or gave back is
-// under another epoch or gone by then: the release does not touch it.
+// releaseOrphans gives back the claims that the database has of this process and the process
+// does not have. A message that it claimed, settled or gave back meanwhile has another epoch
+// or is gone: the release does not touch it.
 func (d *Dispatcher) releaseOrphans(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()

@@ -6,11 +6,11 @@ import (
 )
 
 // How a throttled link slows and recovers (AIMD). A refusal takes 30 % of the
-// rate, but no more than what leaves the link a little under what the carrier
+// rate, but leaves the link at a little under what the carrier
 // accepted in the last second: that is the best guess at its true rate. Then
 // the rate climbs back to just under where it was refused, stays there, and
 // tries a little more from time to time, so that a limit that has gone is
-// found without running into one that still stands every few seconds.
+// found without running into a lasting one every few seconds.
 const (
 	throttleCut      = 0.7
 	throttleKeep     = 0.95 // of what the carrier accepted in the last second
@@ -24,7 +24,7 @@ const (
 	throttleTryAfter = 80   // segments at least, up to six times throttleTryEvery
 	throttleLeast    = 0.1  // segments a second: the smallest raise
 	throttleUnpaced  = 20   // segments a second: what an unpaced link is taken to have had at least
-	throttleFloor    = 0.05 // of the configured rate: whoever refuses at that, refuses at any
+	throttleFloor    = 0.05 // of the configured rate: a carrier that refuses at that refuses at any
 )
 
 // pace slows a link that its carrier throttles. It slows the link, not the
@@ -60,8 +60,8 @@ func (p *pace) flowing(now time.Time) bool {
 	return p.taken.lastSecond(now) > 0
 }
 
-// throttled notes a refusal of what was written at sent. One that was written
-// before the last cut says nothing of the rate since.
+// throttled notes a refusal of a segment that was written at sent. It counts only if it was
+// written after the last cut.
 func (p *pace) throttled(now, sent time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -11,8 +11,8 @@ import (
 	"intumwa/sms"
 )
 
-// plan is what one settling transaction writes before it is known which receipts match:
-// what the answers mean for their segments.
+// plan is what the answers mean for their segments: the part of a settling transaction that
+// does not depend on receipts.
 type plan struct {
 	segments []receipts.Segment
 	next     []change // of the results, in their order
@@ -58,7 +58,7 @@ func (s *settler) planResult(p *plan, r *result, policy submission.Policy) {
 	}
 }
 
-// planLate adds an answer to what was given up as unanswered. A message that is
+// planLate adds an answer to a segment that was given up as unanswered. A message that is
 // to be sent again although another of its segments is out goes on when that is
 // answered; the message of a stand-in is for its own settler.
 func (s *settler) planLate(p *plan, a lateAnswer, policy submission.Policy) {

@@ -11,7 +11,7 @@ import (
 // purgeFor bounds one round of a purge, a fortieth of the task's interval.
 const purgeFor = 250 * time.Millisecond
 
-// retentions says how long what is purged is kept; 0: for ever.
+// retentions are how long messages, texts and numbers are kept; 0: without end.
 func (d *Dispatcher) retentions() map[messages.Purge]time.Duration {
 	return map[messages.Purge]time.Duration{
 		messages.PurgeBodies: d.opts.BodyRetention, messages.PurgeMessages: d.opts.MessageRetention,

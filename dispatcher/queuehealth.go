@@ -20,7 +20,7 @@ const (
 	// idleAfter is how long the queue must have had nothing more to give before the
 	// database is asked: what was taken just now is claimed by then.
 	idleAfter = 300 * time.Millisecond
-	// idleGap ends that time: a lane of which nobody took for so long begins anew.
+	// idleGap ends that time: a lane without a take for so long begins anew.
 	idleGap = 3 * time.Second
 
 	lookInterval = time.Second     // between two looks that found nothing, at least
@@ -117,8 +117,8 @@ func (h *queueHealth) isLost(key laneKey) bool {
 	return s != nil && s.lost
 }
 
-// took notes what a take brought of what it asked for, and returns whether the
-// caller is to look for what is overdue. A queue that gave less has no more.
+// took notes how many messages a take got of those it asked for, and reports whether the
+// caller is to look for overdue messages. A queue that gave less has no more.
 func (h *queueHealth) took(key laneKey, got, asked int) (look bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

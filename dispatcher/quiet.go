@@ -10,7 +10,7 @@ import (
 	"intumwa/messages"
 )
 
-// quietNow says whose batches are not sent at this moment.
+// quietNow returns the companies whose batches are not sent at this moment.
 func (d *Dispatcher) quietNow(ctx context.Context) (quiet messages.Quiet, err error) {
 	now := postgres.Now()
 	quiet.Otherwise, _ = d.opts.QuietHours.End(now)
@@ -34,14 +34,14 @@ func (d *Dispatcher) quietNow(ctx context.Context) (quiet messages.Quiet, err er
 type quietPass struct {
 	quiet messages.Quiet     // whose hours it is about
 	left  []messages.Stretch // the lanes that are not read to their end, and where it goes on
-	asked time.Duration      // what it took to ask who has quiet hours: the task rests by that
+	asked time.Duration      // the duration of the look for quiet hours: the task rests by that
 }
 
 // quietAtOnce is how long one round reads on; other tasks wait meanwhile.
 const quietAtOnce = 2 * time.Second
 
-// putOffQuiet lets what batches have queued wait for the end of their quiet hours. Intake
-// schedules what comes in them: this is for what waited when they began.
+// putOffQuiet lets queued messages of batches wait for the end of their quiet hours. Intake
+// schedules the messages that come in quiet hours: this is for those that waited before.
 func (d *Dispatcher) putOffQuiet(ctx context.Context) error {
 	start, pass := time.Now(), &d.quiet
 	quiet, err := d.quietNow(ctx)

@@ -34,8 +34,8 @@ func (d *Dispatcher) heldBy(ctx context.Context) (held map[laneKey]*time.Duratio
 	return held, failed
 }
 
-// pushDue pushes what came due again: retries, and what was given back or handed
-// over.
+// pushDue pushes the messages that came due again: retries, and those that were given back or
+// handed over.
 func (d *Dispatcher) pushDue(ctx context.Context) error {
 	var carriers []string
 	var lanes []int16

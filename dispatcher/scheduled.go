@@ -29,8 +29,8 @@ const (
 
 // runScheduled puts scheduled messages on the outbox and the queue when they are due,
 // until ctx ends. Every dispatcher does: none gets what another has. It sleeps until
-// the next is due, and looks once in a while, since what is scheduled meanwhile may be
-// due before.
+// the next is due, and looks from time to time, since a message that is scheduled meanwhile
+// may be due before.
 func (d *Dispatcher) runScheduled(ctx context.Context) {
 	d.metrics.tasks.WithLabelValues(releaseTask).SetToCurrentTime()
 	failing := false
@@ -61,7 +61,7 @@ type releasing struct {
 	whole time.Time       // when it looks from the beginning next
 }
 
-// releaseDue releases some of what is due, and returns how long to rest: until the next
+// releaseDue releases some of the due messages, and returns how long to rest: until the next
 // is, and not longer than the sweep interval.
 func (d *Dispatcher) releaseDue(ctx context.Context, at *releasing) (rest time.Duration, err error) {
 	start := time.Now()
@@ -95,8 +95,8 @@ func (d *Dispatcher) releaseDue(ctx context.Context, at *releasing) (rest time.D
 	return releaseLeast, nil
 }
 
-// release puts what is due on the outbox and the queue, a step of each lane, single
-// sends first. more says that there may be more; now is the database's time.
+// release puts due messages on the outbox and the queue, a step of each lane, single
+// sends first. more reports that there may be more; now is the database's time.
 func (d *Dispatcher) release(ctx context.Context, at *releasing, now time.Time) (more bool, failed error) {
 	quiet, err := d.quietNow(ctx)
 	if err != nil {
@@ -118,8 +118,8 @@ func (d *Dispatcher) release(ctx context.Context, at *releasing, now time.Time) 
 	return more, failed
 }
 
-// pushReleased puts released messages on the queue. It is noted of them that they are
-// there: what is not, or is lost with this process, is found as if the queue had lost it.
+// pushReleased puts released messages on the queue. Their rows are marked as pushed already:
+// a message that does not get there is found as if the queue had lost it.
 func (d *Dispatcher) pushReleased(ctx context.Context, released []messages.Released) (failed error) {
 	items := make(map[laneKey][]queue.Item)
 	for _, m := range released {

@@ -16,8 +16,8 @@ import (
 
 // Why a second carrier is asked. A closed set: it labels a metric.
 const (
-	unroutable  = "unroutable"  // a submit_sm_resp says that there is no way to the number
-	undelivered = "undelivered" // a receipt says UNDELIV soon after the acceptance
+	unroutable  = "unroutable"  // a submit_sm_resp: there is no way to the number
+	undelivered = "undelivered" // a receipt with UNDELIV soon after the acceptance
 )
 
 var secondReasons = [...]string{unroutable, undelivered}
@@ -28,8 +28,8 @@ type secondTook map[int64]string
 
 // offerToSecond gives what fails here to the carrier's second carrier, where that is
 // allowed (rule choices 5.8): refusals, by the attempts that end, and verdicts, which come
-// from receipts. What the second carrier takes does not fail, and is not the carrier's any
-// more. The caller holds the carrier's lock.
+// from receipts. A message that the second carrier takes does not fail, and leaves the first
+// carrier. The caller holds the carrier's lock.
 func (d *Dispatcher) offerToSecond(ctx context.Context, tx pgx.Tx, c *carrier, a *attempts, verdicts []messages.Final) (secondTook, error) {
 	conf := c.config()
 	if conf.SecondCarrier == "" {
@@ -70,7 +70,7 @@ func (d *Dispatcher) offerToSecond(ctx context.Context, tx pgx.Tx, c *carrier, a
 // before finds out, for the repetition of a settlement whose COMMIT was not answered, what
 // that transaction has written: everything, where one of its segments is recorded, and else
 // at least the messages that a second carrier has taken. It takes the carrier's lock: the
-// first transaction has ended by then. What is found may be on no standby yet.
+// first transaction has ended by then. Its rows may be on no standby yet.
 func (s *settler) before(ctx context.Context, tx pgx.Tx, w *settlement, p *plan) (sent secondTook, written bool, err error) {
 	if err := errors.Join(s.carrier.matcher().Lock(ctx, tx), postgres.ConfirmWith(ctx, tx)); err != nil {
 		return nil, false, err
@@ -101,7 +101,7 @@ func (s *settler) before(ctx context.Context, tx pgx.Tx, w *settlement, p *plan)
 	return sent, written, nil
 }
 
-// ends leaves out of the ends of attempts what was sent on.
+// ends leaves out the attempts of messages that were sent on.
 func (s secondTook) ends(e messages.Ends) messages.Ends {
 	if len(s) == 0 {
 		return e

@@ -12,7 +12,7 @@ import (
 	"intumwa/sms"
 )
 
-// esmUDHI says in esm_class that the text starts with a header.
+// esmUDHI is the bit of esm_class for a text that starts with a header.
 const esmUDHI = 0x40
 
 // longestRelative is what relative time can say without years: 11 months of 30
@@ -121,7 +121,7 @@ func (c *Carrier) lastRune() rune {
 	return utf8.MaxRune
 }
 
-// alphabet writes GSM-7 septets in what the carrier takes data_coding 0 for.
+// alphabet writes GSM-7 septets in the carrier's alphabet of data_coding 0.
 func (c *Carrier) alphabet(encoding sms.Encoding, payload []byte) []byte {
 	if encoding != sms.GSM7 || c.Alphabet == AlphabetGSM7 {
 		return payload

@@ -9,7 +9,7 @@ import (
 	"intumwa/smpp"
 )
 
-// submitPrefetched submits what is prefetched, one message after another. The next
+// submitPrefetched submits the prefetched messages, one after another. The next
 // is chosen when it can go out, so that nothing that comes meanwhile and goes
 // before it is held up.
 func (w *linkWorker) submitPrefetched(ctx context.Context) {
@@ -28,7 +28,7 @@ func (w *linkWorker) submitPrefetched(ctx context.Context) {
 // send submits messages, one after another.
 func (w *linkWorker) send(ctx context.Context, group []*inFlight) {
 	if len(group) == 0 {
-		_ = sleep(ctx, 200*time.Millisecond) // whoever calls looks at ctx next
+		_ = sleep(ctx, 200*time.Millisecond) // the caller looks at ctx next
 	}
 	for _, m := range group {
 		if !w.breaker.enter(time.Now()) {

@@ -10,13 +10,13 @@ import (
 	"intumwa/smpp"
 )
 
-// ErrNotHeld says that another process, or none, holds a link.
+// ErrNotHeld means that another process, or none, holds a link.
 var ErrNotHeld = errors.New("the link is not held by this process")
 
 // Trace shows the PDUs of a link that this process holds, redacted, until ctx
 // ends or show returns an error, which it returns (smpp.Link.Trace). A link
-// that is held elsewhere is ErrNotHeld with the name of who holds it, one that
-// nobody ever announced ErrNoLink.
+// that is held elsewhere is ErrNotHeld with the name of its holder, one that
+// no process ever announced is ErrNoLink.
 func (d *Dispatcher) Trace(ctx context.Context, link string, show func(smpp.TracedPDU) error) error {
 	d.mu.Lock()
 	held := d.held[link]
@@ -38,7 +38,7 @@ func (d *Dispatcher) hold(link string, b *linkBind) {
 	d.held[link] = b
 }
 
-// holder says as an error who holds a link.
+// holder returns an error that names the holder of a link.
 func (d *Dispatcher) holder(ctx context.Context, link string) error {
 	var name string
 	err := d.pool.QueryRow(ctx, `SELECT coalesce(d.name, '') FROM links LEFT JOIN leases ON leases.name = '`+linkLease+`' || links.name
