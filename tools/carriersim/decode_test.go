@@ -1,11 +1,51 @@
 package carriersim
 
 import (
+	"bytes"
 	"encoding/binary"
 	"strings"
 	"testing"
 	"time"
 )
+
+const umr = "\x02\x04\x00\x02\x12\x34" // user_message_reference 0x1234
+
+// sm is a submit_sm in the making, encoded by hand, so that it proves the decoder instead of mirroring it.
+type sm struct {
+	service, to, from  string
+	srcTON, srcNPI     byte
+	dstTON, dstNPI     byte
+	esm, pid, priority byte
+	schedule, validity string
+	registered         byte
+	replace, coding    byte
+	defaultID          byte
+	text               string // octets
+	length             int    // sm_length when it lies
+	tlvs               string
+}
+
+func usual(to, text string) sm {
+	return sm{to: to, from: "DEMO", srcTON: 5, dstTON: 1, dstNPI: 1, registered: 1, text: text}
+}
+
+func (m sm) body() []byte {
+	var b bytes.Buffer
+	b.WriteString(m.service + "\x00")
+	b.Write([]byte{m.srcTON, m.srcNPI})
+	b.WriteString(m.from + "\x00")
+	b.Write([]byte{m.dstTON, m.dstNPI})
+	b.WriteString(m.to + "\x00")
+	b.Write([]byte{m.esm, m.pid, m.priority})
+	b.WriteString(m.schedule + "\x00" + m.validity + "\x00")
+	length := len(m.text)
+	if m.length > 0 {
+		length = m.length
+	}
+	b.Write([]byte{m.registered, m.replace, m.coding, m.defaultID, byte(length)})
+	b.WriteString(m.text + m.tlvs)
+	return b.Bytes()
+}
 
 var noon = time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)
 

@@ -2,6 +2,7 @@ package carriersim
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -49,5 +50,27 @@ func tableShown(t *testing.T, name, table string) {
 	}
 	if strings.TrimSpace(shown) != strings.TrimSpace(table) {
 		t.Errorf("README.md's table of %s is not what `intumwa-dev carrier-sim` prints: paste that", name)
+	}
+}
+
+// TestTable holds the table of the doc comment against Fates.
+func TestTable(t *testing.T) {
+	source, err := os.ReadFile("fate.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	comment, _, _ := strings.Cut(string(source), "type Fate struct")
+	names := map[string]bool{}
+	for i, f := range Fates() {
+		if f.Digits != fmt.Sprintf("%02d", i) {
+			t.Errorf("row %d has the digits %s", i, f.Digits)
+		}
+		if !strings.Contains(comment, f.Digits+" ") {
+			t.Errorf("%s is not in the doc comment", f.Digits)
+		}
+		if names[f.Name] || f.Name == "" || f.Does == "" || f.Ends == "" {
+			t.Errorf("%s: name %q is empty or taken, or a text is empty", f.Digits, f.Name)
+		}
+		names[f.Name] = true
 	}
 }
