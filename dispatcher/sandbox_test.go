@@ -4,7 +4,6 @@ import (
 	"context"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -69,12 +68,7 @@ func TestManyBecomeFinalOnce(t *testing.T) {
 	sent, failed := record(t, pool, "+25701000001", each), record(t, pool, "+25701000003", each)
 	later := record(t, pool, "+25701000004", 1)
 	run(t, pool, hooks, 3)
-	for deadline := time.Now().Add(30 * time.Second); count(t, pool, `SELECT count(*) FROM messages WHERE status <> 0`) < 2*each; {
-		if time.Now().After(deadline) {
-			t.Fatal("they are not final")
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
+	until(t, "they are final", func() bool { return count(t, pool, `SELECT count(*) FROM messages WHERE status <> 0`) >= 2*each })
 	for _, query := range []string{
 		`SELECT count(*) FROM messages WHERE id = ANY($1) AND status = 1 AND sent_at IS NOT NULL AND failure_reason IS NULL`,
 		`SELECT count(*) FROM webhook_deliveries WHERE id / 8 = ANY($1)`,
@@ -119,12 +113,7 @@ func TestOutageIsWaitedOut(t *testing.T) {
 	if _, err := pool.Exec(t.Context(), `ALTER TABLE sandbox_away RENAME TO sandbox`); err != nil {
 		t.Fatal(err)
 	}
-	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(10 * time.Millisecond) {
-		if count(t, pool, `SELECT count(*) FROM messages WHERE id = ANY($1) AND status = 2`, ids) == len(ids) {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("%v are not final", ids)
-		}
-	}
+	until(t, "they are final", func() bool {
+		return count(t, pool, `SELECT count(*) FROM messages WHERE id = ANY($1) AND status = 2`, ids) == len(ids)
+	})
 }

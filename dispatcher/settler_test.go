@@ -218,12 +218,18 @@ func (b *bench) clean() {
 	go func() { b.worker.open.Wait(); close(done) }()
 	select {
 	case <-done:
-	case <-time.After(5 * time.Second):
+	case <-time.After(time.Minute):
 		b.Error("messages are still open")
 	}
-	for end := time.Now().Add(5 * time.Second); b.free() != 10; time.Sleep(time.Millisecond) { // given just behind
+	until(b, "all ten slots are free", func() bool { return b.free() == 10 }) // given just behind
+}
+
+// until polls a condition that must come true.
+func until(t testing.TB, what string, condition func() bool) {
+	t.Helper()
+	for end := time.Now().Add(time.Minute); !condition(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(end) {
-			b.Fatalf("%d slots are free, want 10", b.free())
+			t.Fatalf("never came true: %s", what)
 		}
 	}
 }
@@ -393,11 +399,7 @@ func TestDatabaseAway(t *testing.T) {
 		defer b.s.mu.Unlock()
 		return len(b.s.results)+len(b.s.receipts) == 0
 	}
-	for end := time.Now().Add(10 * time.Second); !taken(); time.Sleep(time.Millisecond) { // and is tried from now on
-		if time.Now().After(end) {
-			t.Fatal("nothing was tried")
-		}
-	}
+	until(t, "both are tried", taken)
 	b.s.take(accepted("b")(second, 1))
 	b.s.putBack([]messages.Claim{{MessageID: 999}})
 	if free := b.free(); free != 8 {

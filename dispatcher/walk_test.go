@@ -195,11 +195,7 @@ func (b *bench) outboxRowsRead() int {
 	b.pool.Reset() // each session tells of itself when it ends
 	const others = `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND backend_type = 'client backend'
 		AND pid <> pg_backend_pid() AND state <> 'idle in transaction'`
-	for deadline := time.Now().Add(time.Minute); b.count(others) > 0; time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			b.Fatal("sessions do not end")
-		}
-	}
+	until(b, "the sessions end", func() bool { return b.count(others) == 0 })
 	return b.count(`SELECT (SELECT seq_tup_read FROM pg_stat_user_tables WHERE relname = 'outbox')
 		+ (SELECT sum(idx_tup_read)::bigint FROM pg_stat_user_indexes WHERE relname = 'outbox')`)
 }

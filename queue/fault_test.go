@@ -60,6 +60,7 @@ func TestFaultOf(t *testing.T) {
 // TestSpoiledLane: whatever somebody else writes among a lane's keys, the lane
 // works again when it was emptied, at once or after the errors of one more push.
 func TestSpoiledLane(t *testing.T) {
+	t.Parallel()
 	for name, command := range map[string][]string{
 		"ring overwritten":     {"SET", "ring", "x"},
 		"ring of nonsense":     {"ZADD", "ring", "inf", "nobody"},
@@ -98,6 +99,7 @@ func TestSpoiledLane(t *testing.T) {
 // TestForeignEntries: what is not ours is removed, and ours come through. An entry
 // from the future is an error: it hides how long others have waited.
 func TestForeignEntries(t *testing.T) {
+	t.Parallel()
 	q, client, prefix := newQueue(t)
 	stream := prefix + ":queue:{" + carrier + "}:batch:stream:1"
 	push(t, q, batchOf(1, 1, 1))
@@ -120,6 +122,7 @@ func TestForeignEntries(t *testing.T) {
 // TestEmptyOnce: what a process emptied and filled again another does not empty
 // for the same reason.
 func TestEmptyOnce(t *testing.T) {
+	t.Parallel()
 	q, client, prefix := newQueue(t)
 	other := queue.New(client, queue.Options{Prefix: prefix})
 	for _, each := range []*queue.Queue{q, other} {

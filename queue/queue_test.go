@@ -62,6 +62,7 @@ func take(t testing.TB, q *queue.Queue, lane queue.Lane, max int) []int64 {
 // TestPushTake: each message is taken once, in its order, and nothing stays in
 // Redis.
 func TestPushTake(t *testing.T) {
+	t.Parallel()
 	q, client, prefix := newQueue(t)
 	push(t, q, slices.Concat(singles(1, 3), batchOf(7, 10, 2), batchOf(8, 20, 1)))
 	if got := take(t, q, queue.Single, 0); len(got) != 0 {
@@ -84,6 +85,7 @@ func TestPushTake(t *testing.T) {
 
 // TestOldest: it tells how long the oldest entry of all companies has waited.
 func TestOldest(t *testing.T) {
+	t.Parallel()
 	q, client, prefix := newQueue(t)
 	oldest := func() time.Duration {
 		t.Helper()
@@ -112,6 +114,7 @@ func TestOldest(t *testing.T) {
 // TestCompaniesTakeTurns: one company's many do not hold up another's few, and
 // each company's own order is kept.
 func TestCompaniesTakeTurns(t *testing.T) {
+	t.Parallel()
 	q, _, _ := newQueue(t)
 	const many, few = 3000, 50
 	push(t, q, batchOf(1, 1, many))
@@ -154,6 +157,7 @@ func TestCompaniesTakeTurns(t *testing.T) {
 
 // TestManyCompanies: more companies than a take asks for, and more than it looks at.
 func TestManyCompanies(t *testing.T) {
+	t.Parallel()
 	q, _, _ := newQueue(t)
 	var items []queue.Item
 	for company := range int64(400) {
@@ -177,6 +181,7 @@ func TestManyCompanies(t *testing.T) {
 }
 
 func TestBlockedTakeWakes(t *testing.T) {
+	t.Parallel()
 	for _, lane := range []queue.Lane{queue.Single, queue.Batch} {
 		t.Run(lane.String(), func(t *testing.T) {
 			q, client, _ := newQueue(t)
@@ -230,6 +235,7 @@ func TestBlockedTakeWakes(t *testing.T) {
 // TestTakeEnds: a take that waits ends with its context and has taken nothing, and
 // one whose lane is flushed hears of the next message.
 func TestTakeEnds(t *testing.T) {
+	t.Parallel()
 	q, client := queueOn(t, testenv.NewRedisServer(t).URL()) // of its own: others' waiters are not counted
 	waits := func(ctx context.Context) (messages chan []int64, errs chan error) {
 		messages, errs = make(chan []int64, 1), make(chan error, 1)
@@ -265,6 +271,7 @@ func TestTakeEnds(t *testing.T) {
 // TestQueueAgainstModel drives a batch lane at random: nothing is lost, nothing
 // is taken twice, and each company's order holds.
 func TestQueueAgainstModel(t *testing.T) {
+	t.Parallel()
 	client, prefix := testenv.Redis(t)
 	run := 0
 	rapid.Check(t, func(rt *rapid.T) {

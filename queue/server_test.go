@@ -35,6 +35,7 @@ func do(t testing.TB, client *redis.Client, args ...any) {
 // TestRestartedServer: a server that forgot everything, the scripts too, is used
 // as before; one that is away is an error.
 func TestRestartedServer(t *testing.T) {
+	t.Parallel()
 	server := testenv.NewRedisServer(t)
 	q, client := queueOn(t, server.URL())
 	push(t, q, singles(1, 1))
@@ -63,6 +64,7 @@ func TestRestartedServer(t *testing.T) {
 
 // TestFullServer: what is on a full server can be taken.
 func TestFullServer(t *testing.T) {
+	t.Parallel()
 	server := testenv.NewRedisServer(t)
 	q, client := queueOn(t, server.URL())
 	push(t, q, slices.Concat(singles(1, 5), batchOf(1, 10, 5), batchOf(2, 20, 5)))
@@ -89,6 +91,7 @@ func TestFullServer(t *testing.T) {
 // TestUnwritable: emptying a lane and the probe fail on a server that refuses what is
 // written; the probe fails also on one that loses it, and leaves nothing that stays.
 func TestUnwritable(t *testing.T) {
+	t.Parallel()
 	server := testenv.NewRedisServer(t)
 	q, client := queueOn(t, server.URL())
 	empty := func() error { return q.Empty(t.Context(), carrier, queue.Batch) }
@@ -135,6 +138,7 @@ func TestUnwritable(t *testing.T) {
 
 // TestPatience: a server that stands still holds no call for long.
 func TestPatience(t *testing.T) {
+	t.Parallel()
 	server := testenv.NewRedisServer(t)
 	options, err := redis.ParseURL(server.URL())
 	if err != nil {
@@ -163,6 +167,7 @@ func TestPatience(t *testing.T) {
 }
 
 func TestCheckServer(t *testing.T) {
+	t.Parallel()
 	server := testenv.NewRedisServer(t)
 	q, client := queueOn(t, server.URL())
 	do(t, client, "CONFIG", "SET", "maxmemory-policy", "allkeys-lru")
