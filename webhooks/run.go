@@ -193,12 +193,15 @@ func (d *deliverer) round(ctx context.Context) (more bool, err error) {
 			return false, err
 		}
 		d.enqueueAll(companies, since)
-		d.earliest = time.Now().Add(min(mostLookPause, lookShare*time.Since(start)))
+		d.earliest = time.Now().Add(lookPause(time.Since(start)))
 		d.nextLook = start.Add(max(d.opts.Idle, d.earliest.Sub(start)))
 	}
 	d.metrics.delivering.Set(1)
 	return d.claimQueued()
 }
+
+// lookPause returns the pause after a look that took so long.
+func lookPause(took time.Duration) time.Duration { return min(mostLookPause, lookShare*took) }
 
 // enqueueAll puts endpoints into the queue, which may have deliveries that are due since
 // a time.

@@ -55,3 +55,13 @@ func TestWorkerGrowsWithQuickSuccess(t *testing.T) {
 	e.learn(true, time.Millisecond, 4, 32)
 	check("recovered", false, 5, 5*ahead)
 }
+
+// TestLookPause: a look that took long, since PostgreSQL did not respond for a while, delays
+// later deliveries by a few seconds and no more.
+func TestLookPause(t *testing.T) {
+	for took, want := range map[time.Duration]time.Duration{time.Millisecond: 10 * time.Millisecond, time.Minute: 5 * time.Second} {
+		if got := lookPause(took); got != want {
+			t.Errorf("after %s: %s, want %s", took, got, want)
+		}
+	}
+}
