@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"intumwa/internal/postgres"
 	"intumwa/internal/testenv"
@@ -65,10 +66,7 @@ func TestNotBeforeItIsSafe(t *testing.T) {
 	run(t, w)
 	enqueue(t, w, 1, 1, 20)
 	eventually(t, "all delivered", func() bool { return countState(t, w, delivered) == 20 })
-	d := w.running.Load()
-	d.mu.Lock() // the endpoint is quick, also on a busy machine
-	d.workers[1].slow, d.workers[1].limit = false, mostCalls
-	d.mu.Unlock()
+	makeQuick(w)
 	standby := func(name string) {
 		t.Helper()
 		perform(t, w, `ALTER SYSTEM SET synchronous_standby_names = '`+name+`'`)
@@ -98,7 +96,11 @@ func TestNotBeforeItIsSafe(t *testing.T) {
 		eventually(t, "it is given up", func() bool { return !waits() })
 	}
 	givenUp(func(ctx context.Context, tx pgx.Tx) error {
-		return w.Enqueue(ctx, tx, []Event{{CompanyID: 1, MessageID: 100, Name: Sent, PhoneNumber: "+25761234567", At: time.Now()}})
+		if err := w.Enqueue(ctx, tx, []Event{{CompanyID: 1, MessageID: 100, Name: Sent, PhoneNumber: "+25761234567", At: time.Now()}}); err != nil {
+			return err
+		}
+		_, err := tx.Exec(ctx, `SELECT 1`) // the jobs are here before the COMMIT
+		return err
 	})
 	givenUp(func(ctx context.Context, tx pgx.Tx) error {
 		ended, err := tx.Exec(ctx, `UPDATE webhook_undelivered SET claimed_until = now() WHERE claimed_until > now()`)
@@ -113,6 +115,44 @@ func TestNotBeforeItIsSafe(t *testing.T) {
 	}
 	standby("")
 	inState(t, w, 100, StateDelivered)
+}
+
+// makeQuick has Run regard company 1's endpoint as quick, also on a busy machine.
+func makeQuick(w *Webhooks) {
+	d := w.running.Load()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	e := newWorker(1)
+	e.known, e.limit = true, mostCalls
+	d.workers[1] = e
+}
+
+// TestCommitAfterTheEndOfRun: what was claimed for a deliverer that has ended is given back.
+func TestCommitAfterTheEndOfRun(t *testing.T) {
+	w := New(batchPool(t), quickly())
+	setEndpoint(t, w, 1, "http://127.0.0.1:1/")
+	stop := run(t, w)
+	eventually(t, "it runs", func() bool { return w.running.Load() != nil })
+	makeQuick(w)
+	tx, err := postgres.Begin(t.Context(), w.pool.(*pgxpool.Pool))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Enqueue(t.Context(), tx, []Event{{CompanyID: 1, MessageID: 1, Name: Sent, PhoneNumber: "+25761234567", At: time.Now()}}); err != nil {
+		t.Fatal(err)
+	}
+	var claimed bool
+	const query = `SELECT claimed_until IS NOT NULL FROM webhook_undelivered`
+	if err := tx.QueryRow(t.Context(), query).Scan(&claimed); err != nil || !claimed {
+		t.Fatalf("claimed %t, %v", claimed, err)
+	}
+	stop()
+	if err := tx.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.pool.QueryRow(t.Context(), query).Scan(&claimed); err != nil || claimed {
+		t.Errorf("claimed %t, %v", claimed, err)
+	}
 }
 
 // TestDeadProcess: the claims of a process that died end by their time, and another
