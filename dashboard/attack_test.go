@@ -160,8 +160,7 @@ func TestAnothers(t *testing.T) {
 	first := bob.key("/first")
 	bob.wants(bob.post("/first", "key", first, "message", "Bob's first"), http.StatusSeeOther)
 	w.exec(`insert into webhook_endpoints (company_id, url, secret, active) values ($1, 'https://bob.example', 'x', false)`, bobs.ID)
-	w.exec(`insert into webhook_deliveries (company_id, id, at, phone_number) values ($1, 800, now(), '+25779111111')`, bobs.ID)
-	w.exec(`insert into webhook_undelivered (company_id, id, due, tries, given_up_at) values ($1, 800, 'infinity', 1, now())`, bobs.ID)
+	w.exec(`insert into webhook_deliveries (company_id, id, at, phone_number, delivered, due, tries, given_up_at) values ($1, 800, now(), '+25779111111', false, 'infinity', 1, now())`, bobs.ID)
 	w.writes(bobs, "+25779000001", "Bob's secret")
 	sessions, err := w.accounts.Sessions(t.Context(), bobUser.ID, 1<<40)
 	if err != nil || len(sessions) != 1 {
