@@ -242,8 +242,8 @@ func TestLongFile(t *testing.T) {
 		t.Cleanup(func() { cancel(); _ = response.Body.Close() })
 		return response, cancel
 	}
-	_, leave := open(c)
-	second, _ := open(c)
+	_, leave := open(c)  //nolint:bodyclose // open closes it when the test ends
+	second, _ := open(c) //nolint:bodyclose // open closes it when the test ends
 	third := c.get("/messages.csv")
 	c.wants(third, http.StatusTooManyRequests, "One file after the other")
 	if third.Header.Get("Retry-After") == "" {
@@ -253,7 +253,7 @@ func TestLongFile(t *testing.T) {
 	other.wants(other.get("/messages.csv"), http.StatusOK)
 	leave() // in the middle
 	w.until("the place of a reader who left is free", func() bool {
-		a, free := open(c)
+		a, free := open(c) //nolint:bodyclose // open closes it when the test ends
 		free()
 		return a.StatusCode == http.StatusOK
 	})

@@ -131,16 +131,3 @@ func (w *world) mail(to string, n int) mailcatcher.Mail {
 	}
 	return m
 }
-
-// mailAbout is the n-th mail to an address with that subject, from 0.
-func (w *world) mailAbout(to, subject string, n int) mailcatcher.Mail {
-	w.t.Helper()
-	for i := 0; ; i++ {
-		if m := w.mail(to, i); m.Subject == subject {
-			if n == 0 {
-				return m
-			}
-			n--
-		}
-	}
-}
