@@ -2,6 +2,7 @@ package dispatcher
 
 import (
 	"context"
+	"sync"
 	"testing"
 	"time"
 
@@ -30,15 +31,30 @@ func TestSettlingWaitsForNoBalance(t *testing.T) {
 	if _, err := holder.Exec(ctx, `SET LOCAL idle_in_transaction_session_timeout = 0; SELECT FROM balances FOR UPDATE`); err != nil {
 		t.Fatal(err)
 	}
-	start := time.Now()
+	settled := make(chan struct{})
+	var watching sync.WaitGroup
+	watching.Go(func() {
+		for waits := 0; ; {
+			select {
+			case <-settled:
+				return
+			case <-time.After(100 * time.Millisecond):
+			}
+			// Without a limit of its own a statement waits for the balance for 5 s.
+			if err := b.pool.QueryRow(ctx, `SELECT count(*) FROM pg_stat_activity
+				WHERE datname = current_database() AND wait_event_type = 'Lock' AND clock_timestamp() - query_start > interval '3 s'`).Scan(&waits); err != nil || waits > 0 {
+				t.Errorf("%d sessions have waited for a lock for 3 s (%v)", waits, err)
+				return
+			}
+		}
+	})
 	refused := ended(smpp.Rejected, smpp.StatusInvDstAddr, nil)
 	b.settle(settlement{results: []result{refused(live, 1), refused(test, 1)}})
 	if err := b.d.payOwed(t.Context()); err != nil { // they are held still
 		t.Error(err)
 	}
-	if took := time.Since(start); took > 4*time.Second { // a lock's timeout is 5 s
-		t.Errorf("it took %s", took)
-	}
+	close(settled)
+	watching.Wait()
 	for _, m := range []*inFlight{live, test} {
 		if status, _ := b.status(m.msg.ID); status != sms.Failed {
 			t.Errorf("message %d is %v", m.msg.ID, status)
