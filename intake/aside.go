@@ -140,7 +140,7 @@ func (c *committer) setAside(ctx context.Context, requests []*request) {
 	}
 	c.aside.take(ctx, locked, true)
 	if len(rest) > 0 {
-		c.process(ctx, rest)
+		c.process(ctx, rest, groupLockWait)
 	}
 }
 

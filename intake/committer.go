@@ -88,7 +88,7 @@ func (c *committer) run(ctx context.Context) error {
 			return nil
 		case first := <-c.requests:
 			if requests := c.aside.take(ctx, c.gather(first), false); len(requests) > 0 {
-				c.process(ctx, requests)
+				c.process(ctx, requests, groupLockWait)
 			}
 		}
 	}
@@ -108,10 +108,10 @@ func (c *committer) gather(first *request) []*request {
 	return requests
 }
 
-// process commits requests together. Those that would have to wait for a row that
-// another transaction has locked are set aside.
-func (c *committer) process(ctx context.Context, requests []*request) {
-	err := c.try(ctx, requests, groupLockWait)
+// process commits requests together. Those that would have to wait longer than patience
+// for a row that another transaction has locked are set aside.
+func (c *committer) process(ctx context.Context, requests []*request, patience time.Duration) {
+	err := c.try(ctx, requests, patience)
 	if postgres.Locked(err) && !errors.Is(err, ErrKeyInUse) {
 		c.setAside(ctx, requests)
 		return
@@ -136,14 +136,14 @@ func (c *committer) try(ctx context.Context, requests []*request, patience time.
 func (c *committer) finish(ctx context.Context, requests []*request, err error) {
 	switch n := len(requests); {
 	case n > 1 && (postgres.Refused(err) || errors.Is(err, ErrKeyInUse)):
-		for _, r := range requests {
-			c.process(ctx, []*request{r})
+		for _, r := range requests { // the group has waited already: a client may repeat hundreds of requests whose keys are held
+			c.process(ctx, []*request{r}, time.Millisecond)
 		}
 		return
 	case n > 1 && postgres.GaveWay(err):
 		c.in.opts.Log.Warn("group commit lost to other transactions repeatedly; retrying it in halves", "requests", n, "error", err)
-		c.process(ctx, requests[:n/2])
-		c.process(ctx, requests[n/2:])
+		c.process(ctx, requests[:n/2], groupLockWait)
+		c.process(ctx, requests[n/2:], groupLockWait)
 		return
 	case postgres.GaveWay(err):
 		err = fmt.Errorf("%w: %w", ErrUnavailable, err)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"sync"
 	"testing"
+	"time"
 )
 
 // The first process dies between its commit and its answer: the client asks
@@ -85,24 +86,21 @@ func TestSameKeysInTwoProcesses(t *testing.T) {
 	d.books(t, 10_000-keys, keys)
 }
 
-// A key that another process holds for long is a 409, and stops nobody else.
-func TestKeyHeldElsewhere(t *testing.T) {
+// Keys that another process holds for long are a 409 each, and stop nobody else.
+func TestKeysHeldElsewhere(t *testing.T) {
 	d := newDistrict(t, 100)
 	in := d.process(t)
-	tx, err := d.pool.Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer tx.Rollback(t.Context())
-	if _, err := tx.Exec(t.Context(), `INSERT INTO idempotency_keys (user_id, key, request) VALUES ($1, 'held', '\x01')`, d.principal.UserID); err != nil {
-		t.Fatal(err)
-	}
+	const held = 40
+	d.hold(t, `INSERT INTO idempotency_keys (user_id, key, request) SELECT $1, 'held ' || n, '\x01' FROM generate_series(1, $2) n`, d.principal.UserID, held)
+	began := time.Now()
 	var wg sync.WaitGroup
-	wg.Go(func() {
-		if _, err := in.Send(t.Context(), d.principal, d.request("x", &Key{Name: "held"})); !errors.Is(err, ErrKeyInUse) {
-			t.Errorf("the held key: %v", err)
-		}
-	})
+	for i := range held {
+		wg.Go(func() {
+			if _, err := in.Send(t.Context(), d.principal, d.request("x", &Key{Name: fmt.Sprint("held ", i+1)})); !errors.Is(err, ErrKeyInUse) {
+				t.Errorf("held key %d: %v", i, err)
+			}
+		})
+	}
 	for i := range 5 {
 		wg.Go(func() {
 			if _, err := in.Send(t.Context(), d.principal, d.request("x", &Key{Name: fmt.Sprint(i)})); err != nil {
@@ -111,5 +109,8 @@ func TestKeyHeldElsewhere(t *testing.T) {
 		})
 	}
 	wg.Wait()
+	if took := time.Since(began); took > held*groupLockWait/2 {
+		t.Errorf("all waited %v for %d keys", took, held)
+	}
 	d.books(t, 95, 5)
 }
