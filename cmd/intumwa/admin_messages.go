@@ -187,7 +187,7 @@ type adminBatchCmd struct {
 }
 
 type adminBatchCancelCmd struct {
-	ID     string `arg:"" help:"The batch: batch_id of the send's answer." placeholder:"ULID"`
+	ID     string `required:"" help:"The batch: batch_id of the send's answer." placeholder:"ULID"`
 	Reason string `required:"" help:"Why; it stays in the audit log."`
 }
 

@@ -126,7 +126,7 @@ func TestCancelRacesWithTheDueMoment(t *testing.T) {
 		}
 		callers.Go(func() {
 			var s cancelled
-			if err := w.admin(&s, "", "batch", "cancel", id, "--reason", "a mistake"); err != nil {
+			if err := w.admin(&s, "", "batch", "cancel", "--id", id, "--reason", "a mistake"); err != nil {
 				t.Error(err)
 			}
 			sum.Add(s.Cancelled)
