@@ -42,7 +42,7 @@ type carrierSimCmd struct {
 	Alphabet      carriersim.Alphabet    `help:"What data_coding 0 means: gsm7, latin1, ascii." default:"gsm7"`
 	Lenient       bool                   `help:"Accept what breaks the protocol and only record it."`
 	IdleTimeout   time.Duration          `help:"Close a session from which nothing came for so long; 0: never."`
-	Faults        string                 `help:"File with a JSON object of the faults to begin with, e.g. {\"refuse_ratio\": 0.3}; POST /faults on the page changes them." type:"existingfile" placeholder:"FILE"`
+	Faults        string                 `help:"File with a JSON object of the faults to begin with, e.g. {\"refuse_ratio\": 0.3}; POST /faults on the page changes them, of several carriers /NAME/faults." type:"existingfile" placeholder:"FILE"`
 }
 
 // Run serves until ctx ends.
