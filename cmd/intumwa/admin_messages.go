@@ -188,12 +188,12 @@ type adminBatchCmd struct {
 
 type adminBatchCancelCmd struct {
 	ID     string `required:"" help:"The batch: batch_id of the send's answer." placeholder:"ULID"`
-	Reason string `required:"" help:"Why; it stays in the audit log."`
+	Reason string `help:"Why; it stays in the audit log."`
 }
 
 type adminCompanyCancelCmd struct {
 	ID     int64  `required:"" help:"The company."`
-	Reason string `required:"" help:"Why; it stays in the audit log."`
+	Reason string `help:"Why; it stays in the audit log."`
 }
 
 type adminCancelled struct {

@@ -33,7 +33,7 @@ const (
 // aboutNumber is what both take.
 type aboutNumber struct {
 	Number string `required:"" help:"The number, in any form; or a foreign number, a short code or a name that 'admin inbound list' shows."`
-	Reason string `required:"" help:"Why, e.g. the request's reference; it stays in the audit log."`
+	Reason string `help:"Why, e.g. the request's reference; it stays in the audit log."`
 }
 
 // numberPage is how many messages are read, and erased, at a time.
