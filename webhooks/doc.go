@@ -81,6 +81,8 @@
 // In each process an endpoint has a limit of calls in flight: small at first, larger
 // while responses are quick, and small again at the first failure. Endpoints whose last call
 // was slow share half of all calls, so that any number of hanging endpoints leaves the others
-// half; each is known as slow after its first call. Deliveries are claimed only for calls that
-// begin at once, by an index that starts at the company.
+// half; each is known as slow after its first call. A quick endpoint has up to eight deliveries
+// waiting for each call, and gets more only while the process has a call left; so endpoints with
+// backlogs take turns. New events are handed over only while no older ones wait for the endpoint.
+// Claims use an index that starts at the company.
 package webhooks

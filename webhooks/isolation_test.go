@@ -109,3 +109,82 @@ func TestOneEndpointsShare(t *testing.T) {
 		t.Errorf("one endpoint holds %d of 32 calls", n)
 	}
 }
+
+// filled has so many quick endpoints, of the companies from 1, that they may have all the calls of
+// the process, and one more. It returns their number without that one.
+func filled(t *testing.T, w *Webhooks, url, other string) (companies int64) {
+	t.Helper()
+	companies = int64(w.opts.InFlight / w.opts.mostCalls())
+	for company := range companies {
+		setEndpoint(t, w, company+1, url)
+	}
+	setEndpoint(t, w, companies+1, other)
+	d := w.running.Load()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for company := range companies + 1 {
+		e := newWorker(company + 1)
+		e.known, e.limit = true, w.opts.mostCalls()
+		d.workers[company+1] = e
+	}
+	return companies
+}
+
+// TestBacklogsShareTheCalls: quick endpoints with backlogs, which may have all calls of the process,
+// do not keep them: another endpoint's event is posted long before their backlogs are.
+func TestBacklogsShareTheCalls(t *testing.T) {
+	const backlog = 600
+	opts := quickly()
+	opts.InFlight = 64
+	pool := batchPool(t)
+	w, elsewhere := New(pool, opts), New(pool, opts)
+	busy := newSink(t, func(rw http.ResponseWriter, _ *http.Request) {
+		time.Sleep(20 * time.Millisecond)
+		rw.WriteHeader(http.StatusNoContent)
+	})
+	other := newSink(t, nil)
+	run(t, w)
+	eventually(t, "it runs", func() bool { return w.running.Load() != nil })
+	companies := filled(t, w, busy.URL, other.URL)
+	for company := range companies {
+		enqueue(t, elsewhere, company+1, 1_000_000*(company+1), backlog)
+	}
+	eventually(t, "all calls are theirs", func() bool {
+		d := w.running.Load()
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		return d.free == 0
+	})
+	before := busy.count()
+	enqueue(t, elsewhere, companies+1, 1, 1)
+	eventually(t, "the other's event", func() bool { return other.count() == 1 })
+	if n := busy.count() - before; n > int(companies)*backlog/3 {
+		t.Errorf("%d calls for the backlogs came first", n)
+	}
+}
+
+// TestNewEventsDoNotOvertakeForEver: while new events fill all the room of an endpoint, what waits
+// in the database is delivered, too.
+func TestNewEventsDoNotOvertakeForEver(t *testing.T) {
+	opts := quickly()
+	pool := batchPool(t)
+	w, elsewhere := New(pool, opts), New(pool, opts)
+	s := newSink(t, func(rw http.ResponseWriter, _ *http.Request) {
+		time.Sleep(200 * time.Millisecond)
+		rw.WriteHeader(http.StatusNoContent)
+	})
+	setEndpoint(t, w, 1, s.URL)
+	run(t, w)
+	eventually(t, "it runs", func() bool { return w.running.Load() != nil })
+	makeQuick(w)
+	enqueue(t, w, 1, 1000, 256) // the room is full
+	enqueue(t, elsewhere, 1, 1, 1)
+	next := int64(2000)
+	for deadline := time.Now().Add(15 * time.Second); only(t, w, 1).State != StateDelivered; next += 20 {
+		if time.Now().After(deadline) {
+			t.Fatalf("%d calls, and an event that came before them still waits", s.count())
+		}
+		enqueue(t, w, 1, next, 20)
+		time.Sleep(50 * time.Millisecond)
+	}
+}

@@ -256,7 +256,8 @@ func (d *deliverer) claimQueued() (more bool, err error) {
 }
 
 // plan takes the endpoints that have room from the queue. There is room when it is half of what
-// the worker may have, so that claims stay large.
+// the worker may have, so that claims stay large. While all calls are taken nobody gets more: what
+// waits is called, and then its callers are free for the next endpoints of the queue.
 func (d *deliverer) plan() (wishes []wish) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -274,7 +275,7 @@ func (d *deliverer) plan() (wishes []wish) {
 		}
 		callers = max(0, callers)
 		most := e.most(e.callers+callers) - e.callers - len(e.waiting)
-		if 2*e.room() < e.most(e.limit) || most <= 0 || len(wishes) == claimCompanies {
+		if free == 0 || 2*e.room() < e.most(e.limit) || most <= 0 || len(wishes) == claimCompanies {
 			left = append(left, e)
 			continue
 		}
@@ -290,14 +291,14 @@ func (d *deliverer) plan() (wishes []wish) {
 }
 
 // takes returns those of new deliveries that may be claimed for this process: the endpoint is
-// quick and there is room.
+// quick, there is room, and no older ones wait for it.
 func (d *deliverer) takes(companies, ids []int64) []int64 {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	taken, rooms := []int64{}, map[int64]int{}
 	for i, company := range companies {
 		room, seen := rooms[company]
-		if e := d.workers[company]; !seen && e != nil && e.quick() && d.free > 0 && time.Now().After(e.resting) {
+		if e := d.workers[company]; !seen && e != nil && e.quick() && !e.queued && d.free > 0 && time.Now().After(e.resting) {
 			room = e.room()
 		}
 		if room > 0 {
