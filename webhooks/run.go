@@ -138,7 +138,14 @@ func (w *Webhooks) Run(ctx context.Context) error {
 		d.ended.Wait()
 	}
 	d.stopped = true
+	var left []job // for which there was no room
+	for _, e := range d.workers {
+		left = append(left, e.waiting...)
+	}
 	d.mu.Unlock()
+	for _, j := range left {
+		d.results <- result{job: j, ended: time.Now()}
+	}
 	close(d.results)
 	recording.Wait()
 	w.transport.CloseIdleConnections()

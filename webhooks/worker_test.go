@@ -134,3 +134,27 @@ func countState(t testing.TB, w *Webhooks, s state) (n int) {
 	}
 	return n
 }
+
+// TestShutdownGivesBackWhatHadNoRoom: also what was handed over for an endpoint that got no call.
+func TestShutdownGivesBackWhatHadNoRoom(t *testing.T) {
+	opts := quickly()
+	opts.InFlight = 64
+	opts.Drain = 50 * time.Millisecond
+	w := New(batchPool(t), opts)
+	s := newSink(t, hang)
+	stop := run(t, w)
+	eventually(t, "it runs", func() bool { return w.running.Load() != nil })
+	companies := filled(t, w, s.URL, s.URL)
+	var events []Event
+	for company := range companies + 1 {
+		for n := range int64(w.opts.mostCalls()) {
+			events = append(events, Event{CompanyID: company + 1, MessageID: 1000*(company+1) + n, Name: Sent, PhoneNumber: "+25761234567", At: time.Now()})
+		}
+	}
+	enqueueAll(t, w, events)
+	stop()
+	var claimed int
+	if err := w.pool.QueryRow(t.Context(), `SELECT count(*) FROM webhook_undelivered WHERE claimed_until IS NOT NULL`).Scan(&claimed); err != nil || claimed != 0 {
+		t.Errorf("%d are still claimed, %v", claimed, err)
+	}
+}
