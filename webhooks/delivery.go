@@ -7,7 +7,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"intumwa/internal/postgres"
 	"intumwa/sms"
 )
 
@@ -101,17 +100,15 @@ func scanDelivery(row pgx.CollectableRow) (d Delivery, err error) {
 // and returns its new state. A finished delivery starts a new round of attempts, and
 // its latest old attempts stay; a pending one is only brought forward. While the
 // endpoint is switched off the delivery waits. ErrNotFound when the company has no
-// such delivery.
+// such delivery. It gives way to another change of the same delivery (postgres.GaveWay): the caller
+// repeats its transaction.
 func (w *Webhooks) Resend(ctx context.Context, company sms.CompanyID, deliveryID int64) (Delivery, error) {
-	err := postgres.Retry(ctx, func() error { // it gives way to another change of the same delivery
-		_, err := w.pool.Exec(ctx, `
-			UPDATE webhook_deliveries SET delivered = false, due = least(due, now()), given_up_at = NULL,
-				tries = CASE WHEN isfinite(due) THEN tries ELSE 0 END,
-				attempts = (SELECT json_agg(a.attempt ORDER BY a.n) FROM json_array_elements(attempts) WITH ORDINALITY AS a(attempt, n)
-					WHERE a.n > json_array_length(attempts) - $3)
-			WHERE company_id = $1 AND id = $2`, int64(company), deliveryID, attemptsKept)
-		return err
-	})
+	_, err := w.pool.Exec(ctx, `
+		UPDATE webhook_deliveries SET delivered = false, due = least(due, now()), given_up_at = NULL,
+			tries = CASE WHEN isfinite(due) THEN tries ELSE 0 END,
+			attempts = (SELECT json_agg(a.attempt ORDER BY a.n) FROM json_array_elements(attempts) WITH ORDINALITY AS a(attempt, n)
+				WHERE a.n > json_array_length(attempts) - $3)
+		WHERE company_id = $1 AND id = $2`, int64(company), deliveryID, attemptsKept)
 	if err != nil {
 		return Delivery{}, fmt.Errorf("re-sending webhook delivery %d: %w", deliveryID, err)
 	}

@@ -11,7 +11,9 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
+	"intumwa/internal/postgres"
 	"intumwa/sms"
 )
 
@@ -260,6 +262,49 @@ func TestReferenceOnEveryAttempt(t *testing.T) {
 	for i, r := range s.requests() {
 		if want := string(bodyOf(&event)); r.body != want {
 			t.Errorf("attempt %d has %s, want %s", i+1, r.body, want)
+		}
+	}
+}
+
+// behind runs do while another transaction has done first, and commits that as soon as do waits for it.
+func behind(t *testing.T, w *Webhooks, first func(tx pgx.Tx) error, do func() error) error {
+	t.Helper()
+	tx, err := w.pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = tx.Rollback(context.Background()) }()
+	if err := first(tx); err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	go func() { done <- do() }()
+	eventually(t, "it waits", func() (waits bool) {
+		err := w.pool.QueryRow(t.Context(), `SELECT EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock')`).Scan(&waits)
+		return err == nil && waits
+	})
+	if err := tx.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return <-done
+}
+
+// TestResentTwiceAtOnce: of two that send a delivery again at once neither fails, in the transactions
+// of the dashboard and of the command line.
+func TestResentTwiceAtOnce(t *testing.T) {
+	for _, level := range []pgx.TxIsoLevel{pgx.RepeatableRead, pgx.ReadCommitted} {
+		w := New(batchPool(t), Options{AllowPrivate: true})
+		setEndpoint(t, w, 1, "http://127.0.0.1:1/")
+		perform(t, w, `INSERT INTO webhook_delivered (company_id, id, at, phone_number) VALUES (1, 8, now(), '')`)
+		err := behind(t, w, func(tx pgx.Tx) error { return errOf(w.In(tx).Resend(t.Context(), 1, idSpan)) }, func() error {
+			return postgres.Retry(t.Context(), func() error {
+				return pgx.BeginTxFunc(t.Context(), w.pool.(*pgxpool.Pool), pgx.TxOptions{IsoLevel: level}, func(tx pgx.Tx) error {
+					return errOf(w.In(tx).Resend(t.Context(), 1, idSpan))
+				})
+			})
+		})
+		if d := only(t, w, 1); err != nil || d.State != StatePending {
+			t.Errorf("%s: %v, %s", level, err, d.State)
 		}
 	}
 }
