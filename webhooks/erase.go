@@ -125,20 +125,22 @@ func (w *Webhooks) Naming(ctx context.Context, forms []string, upTo int64) ([]De
 
 // How the events of a number ($1, its forms) are found without its messages. Each delivery is read by
 // a query of its own (LATERAL, OFFSET 0): the planner, which does not know how few they are, would read the whole
-// table to join it with them.
+// table to join it with them. One that goes to another partition while FOR UPDATE waits for it is not found there: it was
+// still to be delivered.
 const (
 	receivedFrom = `SELECT r.company_id, r.id FROM webhook_deliveries r WHERE r.phone_number = ANY($1::text[]) AND r.data IS NOT NULL` // by an index of these alone
 	// Those of one company after the other: it reads as many as are kept longer than
 	// their messages ($2 is the last that is gone).
 	purgedTo = `SELECT p.company_id, p.id FROM webhook_endpoints e JOIN webhook_deliveries p ON p.company_id = e.company_id AND p.id < ($2::bigint + 1) * 8
 		WHERE p.phone_number = ANY($1::text[]) AND p.data IS NULL`
-	eachOf      = ` n(company_id, id) CROSS JOIN LATERAL (SELECT * FROM webhook_deliveries w WHERE w.company_id = n.company_id AND w.id = n.id `
-	stillNeeded = `coalesce(d.due < 'infinity', false)`
+	eachOf      = ` n(company_id, id) LEFT JOIN LATERAL (SELECT * FROM webhook_deliveries w WHERE w.company_id = n.company_id AND w.id = n.id `
+	stillNeeded = `coalesce(d.due < 'infinity', d.id IS NULL)`
 
-	receivedOf = `SELECT d.company_id, d.id, d.phone_number, d.data, ` + stillNeeded + `
-		FROM (` + receivedFrom + ` UNION SELECT * FROM unnest($2::bigint[], $3::bigint[]) ORDER BY 1, 2)` + eachOf + `FOR UPDATE) d`
-	purgedOf = `SELECT d.company_id, d.id, ` + stillNeeded + ` FROM (` + purgedTo + ` ORDER BY 1, 2)` + eachOf + `FOR UPDATE) d`
-	namingOf = deliveryColumns + ` FROM (` + receivedFrom + ` UNION ` + purgedTo + `)` + eachOf + `OFFSET 0) d ORDER BY d.at, d.id`
+	receivedOf = `SELECT n.company_id, n.id, coalesce(d.phone_number, ''), coalesce(d.data, ''), ` + stillNeeded + `
+		FROM (` + receivedFrom + ` UNION SELECT u.* FROM unnest($2::bigint[], $3::bigint[]) u(company_id, id)
+			WHERE EXISTS (SELECT FROM webhook_deliveries e WHERE e.company_id = u.company_id AND e.id = u.id) ORDER BY 1, 2)` + eachOf + `FOR UPDATE) d ON true`
+	purgedOf = `SELECT n.company_id, n.id, ` + stillNeeded + ` FROM (` + purgedTo + ` ORDER BY 1, 2)` + eachOf + `FOR UPDATE) d ON true`
+	namingOf = deliveryColumns + ` FROM (` + receivedFrom + ` UNION ` + purgedTo + `)` + eachOf + `OFFSET 0) d ON true ORDER BY d.at, d.id`
 
 	// withoutAnswers are the attempts without what the endpoint answered.
 	withoutAnswers = `(SELECT json_agg(a::jsonb - 'excerpt') FROM json_array_elements(attempts) a)`

@@ -55,3 +55,51 @@ func TestEraseReadsLittle(t *testing.T) {
 		}
 	}
 }
+
+// TestErasedAsItIsDelivered: an event whose result is being stored is erased, or reported as one that
+// is still to be delivered.
+func TestErasedAsItIsDelivered(t *testing.T) {
+	const number = "+25779123412"
+	forms := []string{number}
+	for name, try := range map[string]struct {
+		id    int64
+		data  *string
+		erase func(tx pgx.Tx) (erased, pending int64, err error)
+	}{
+		"received": {1*idSpan + 2, new(`{"inbound_id":1,"from":"` + number + `","to":"8080","message":"a secret","received_at":"2026-03-01T08:02:11+00:00"}`),
+			func(tx pgx.Tx) (int64, int64, error) {
+				erased, pending, err := EraseReceived(t.Context(), tx, []Subject{{CompanyID: 1, MessageID: 1}, {CompanyID: 1, MessageID: 2}}, forms, "erased")
+				return erased, int64(len(pending)), err
+			}},
+		"purged": {1 * idSpan, nil, func(tx pgx.Tx) (int64, int64, error) { return ErasePurged(t.Context(), tx, number, 100, "erased") }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := New(batchPool(t), Options{AllowPrivate: true})
+			setEndpoint(t, w, 1, "http://127.0.0.1:1/")
+			perform(t, w, `INSERT INTO webhook_undelivered (company_id, id, at, due, claimed_until, phone_number, data)
+				VALUES (1, $1, now(), now(), now() + interval '30 seconds', $2, $3)`, try.id, number, try.data)
+			var erased, pending int64
+			err := behind(t, w, func(tx pgx.Tx) error {
+				r := result{job: job{company: 1, id: try.id}, state: delivered, attempt: Attempt{Result: result2xx}}
+				if err := tx.QueryRow(t.Context(), `SELECT claimed_until FROM webhook_undelivered`).Scan(&r.claim); err != nil {
+					return err
+				}
+				return w.In(tx).store(t.Context(), []result{r})
+			}, func() error {
+				return pgx.BeginFunc(t.Context(), w.pool, func(tx pgx.Tx) (err error) {
+					erased, pending, err = try.erase(tx)
+					return err
+				})
+			})
+			if err != nil || erased+pending != 1 {
+				t.Errorf("%d erased, %d pending, %v", erased, pending, err)
+			}
+			if err := pgx.BeginFunc(t.Context(), w.pool, func(tx pgx.Tx) (err error) {
+				erased, pending, err = try.erase(tx)
+				return err
+			}); err != nil || erased != 1 || pending != 0 {
+				t.Errorf("again: %d erased, %d pending, %v", erased, pending, err)
+			}
+		})
+	}
+}
