@@ -344,6 +344,26 @@ func TestPurge(t *testing.T) {
 	}
 }
 
+// TestPurgeReadsLittle: however many deliveries are kept undelivered, none of them is read to find out
+// that it is not old. What waits for an endpoint that is switched off becomes old, too.
+func TestPurgeReadsLittle(t *testing.T) {
+	w := New(batchPool(t), Options{AllowPrivate: true, Retention: 24 * time.Hour})
+	setEndpoint(t, w, 1, "http://127.0.0.1:1/")
+	perform(t, w, `INSERT INTO webhook_undelivered (company_id, id, at, due, given_up_at, phone_number)
+		SELECT 1, n * 8, now(), CASE WHEN n % 2 = 0 THEN 'infinity' ELSE now() END, now(), '+25761234567' FROM generate_series(1, 50000) n`)
+	perform(t, w, `VACUUM ANALYZE webhook_undelivered`)
+	const few = 20 // blocks; the table has over 1,000
+	for _, statement := range purgeStatements {
+		if n, plan := blocks(t, w.pool, statement, w.opts.Retention, purgeBatch); n > few {
+			t.Errorf("%d blocks:\n%s", n, plan)
+		}
+	}
+	perform(t, w, `UPDATE webhook_undelivered SET at = now() - interval '25 hours', due = now() - interval '25 hours' WHERE id = 8`)
+	if gone, err := w.purge(t.Context()); err != nil || gone != 1 {
+		t.Errorf("%d deleted, %v", gone, err)
+	}
+}
+
 // TestWALOfADelivery: what one delivery costs in the log, from its row to its
 // result, cannot creep. A busy machine makes smaller batches of results: the best
 // of some rounds counts.

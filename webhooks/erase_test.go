@@ -34,26 +34,31 @@ func TestEraseReadsLittle(t *testing.T) {
 		"purged":   {purgedOf, []any{[]string{number}, int64(10)}},
 		"naming":   {namingOf, []any{[]string{number}, int64(10)}},
 	} {
-		var text []byte
-		err := pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) error {
-			return tx.QueryRow(t.Context(), `EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) `+try.statement, try.args...).Scan(&text)
-		})
-		if err != nil {
-			t.Fatal(name, err)
-		}
-		var plans []struct {
-			Plan struct {
-				Hit  int64 `json:"Shared Hit Blocks"`
-				Read int64 `json:"Shared Read Blocks"`
-			}
-		}
-		if err := json.Unmarshal(text, &plans); err != nil || len(plans) != 1 {
-			t.Fatal(name, err)
-		}
-		if n := plans[0].Plan.Hit + plans[0].Plan.Read; n > few {
-			t.Errorf("%s looks at %d blocks:\n%s", name, n, text)
+		if n, plan := blocks(t, pool, try.statement, try.args...); n > few {
+			t.Errorf("%s looks at %d blocks:\n%s", name, n, plan)
 		}
 	}
+}
+
+// blocks runs a statement and returns how many blocks it looks at, and its plan.
+func blocks(t *testing.T, db database, statement string, args ...any) (n int64, plan string) {
+	t.Helper()
+	err := pgx.BeginFunc(t.Context(), db, func(tx pgx.Tx) error {
+		return tx.QueryRow(t.Context(), `EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) `+statement, args...).Scan(&plan)
+	})
+	var plans []struct {
+		Plan struct {
+			Hit  int64 `json:"Shared Hit Blocks"`
+			Read int64 `json:"Shared Read Blocks"`
+		}
+	}
+	if err == nil {
+		err = json.Unmarshal([]byte(plan), &plans)
+	}
+	if err != nil || len(plans) != 1 {
+		t.Fatal(statement, err)
+	}
+	return plans[0].Plan.Hit + plans[0].Plan.Read, plan
 }
 
 // TestErasedAsItIsDelivered: an event whose result is being stored is erased, or reported as one that

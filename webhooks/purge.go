@@ -27,13 +27,23 @@ func (w *Webhooks) runPurge(ctx context.Context) {
 	}
 }
 
+// purgeStatements delete old deliveries, $2 at most, by indexes: what was delivered, what was given up, and
+// what waits for an endpoint that is switched off.
+var purgeStatements = []string{
+	`DELETE FROM webhook_delivered WHERE ctid = ANY(ARRAY(SELECT ctid FROM webhook_delivered WHERE at < now() - $1::interval ORDER BY at LIMIT $2))`,
+	`DELETE FROM webhook_undelivered WHERE ctid = ANY(ARRAY(
+		SELECT ctid FROM webhook_undelivered WHERE due = 'infinity' AND at < now() - $1::interval ORDER BY at LIMIT $2))`,
+	`DELETE FROM webhook_undelivered WHERE ctid = ANY(ARRAY(
+		SELECT u.place FROM webhook_endpoints e CROSS JOIN LATERAL (
+			SELECT ctid AS place FROM webhook_undelivered
+			WHERE company_id = e.company_id AND due < now() - $1::interval AND at < now() - $1::interval ORDER BY due LIMIT $2) u
+		LIMIT $2))`,
+}
+
 // purge deletes a batch of the oldest deliveries that are older than Options.Retention, and
 // returns how many it deleted.
 func (w *Webhooks) purge(ctx context.Context) (gone int64, err error) {
-	for _, statement := range []string{
-		`DELETE FROM webhook_delivered WHERE ctid = ANY(ARRAY(SELECT ctid FROM webhook_delivered WHERE at < now() - $1::interval ORDER BY at LIMIT $2))`,
-		`DELETE FROM webhook_undelivered WHERE ctid = ANY(ARRAY(SELECT ctid FROM webhook_undelivered WHERE at < now() - $1::interval LIMIT $2))`,
-	} {
+	for _, statement := range purgeStatements {
 		done, err := w.pool.Exec(ctx, statement, w.opts.Retention, purgeBatch)
 		if err != nil {
 			return gone, fmt.Errorf("deleting old webhook deliveries: %w", err)

@@ -58,3 +58,5 @@ WITH (
 );
 -- By company, so that no company's due rows are behind another's backlog.
 CREATE INDEX webhook_undelivered_due ON webhook_undelivered (company_id, due, id);
+-- Those that were given up are deleted in this order. A delivery that succeeds is never in it.
+CREATE INDEX webhook_undelivered_given_up ON webhook_undelivered (at) WHERE due = 'infinity';
