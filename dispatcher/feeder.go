@@ -132,7 +132,7 @@ const claimTimeout = 5 * time.Second
 // releaseOrphans waits for claims that are under way, so it releases none of these.
 // Another process can get them only when this one was taken for dead, for instance
 // because it was frozen here. When this one wakes it submits nothing: begin checks
-// member.fresh in front of each segment, and the last renewal is too old. The next
+// member.submits in front of each segment, and the last renewal is too old. The next
 // renewal finds the process replaced, and its workers end before it registers anew.
 // So a segment goes out twice only if it had passed the check before: those are at most
 // a window a link. (While a whole machine is suspended, its monotonic clock stands

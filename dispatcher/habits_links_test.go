@@ -262,24 +262,27 @@ func TestLinkLease(t *testing.T) {
 }
 
 // TestSilenceUnbinds: a process that the database has not heard of for so long that another
-// may take its links ends its binds before, in good order, and binds again when it is heard
-// (rule choices 7.13).
+// may take its links ends its binds before, in good order and with nothing unanswered, and binds
+// again when it is heard (rule choices 7.13).
 //
 // Source: rule carriers 5.2.
 func TestSilenceUnbinds(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	mno := w.carrier(carriersim.Options{NoFates: true})
-	w.start(mno.mno())
+	mno := w.carrier(carriersim.Options{NoFates: true, RespDelay: 600 * time.Millisecond}) // more than unbinding waits
+	w.start(mno.mno(func(c *dispatcher.Carrier) { c.Links[0].TPS = 20 }))
 	w.await("sent", 10*time.Second, w.sendMany(20, "00")...)
+	ids := w.sendMany(200, "00") // more than go out until it unbinds
 	if _, err := w.pool.Exec(t.Context(), `ALTER TABLE dispatchers RENAME TO away`); err != nil {
 		t.Fatal(err)
 	}
 	w.until("the link is unbound", func() bool { return mno.Stats().Sessions == 0 })
-	if st := mno.Stats(); st.Binds != 1 || st.Unbinds != 1 {
-		t.Errorf("%d binds and %d unbinds, want one of each", st.Binds, st.Unbinds)
+	if st := mno.Stats(); st.Binds != 1 || st.Unbinds != 1 || st.Accepted == 220 {
+		t.Errorf("%d binds and %d unbinds, want one of each; %d accepted", st.Binds, st.Unbinds, st.Accepted)
 	}
-	ids := w.sendMany(20, "00")
+	if n := w.metric("intumwa_smpp_submit_results_total", "result", "no_answer"); n != 0 {
+		t.Errorf("%v submit_sm were unanswered when it unbound", n)
+	}
 	if _, err := w.pool.Exec(t.Context(), `ALTER TABLE away RENAME TO dispatchers`); err != nil {
 		t.Fatal(err)
 	}

@@ -121,7 +121,7 @@ func (m *inFlight) begin(ctx context.Context) {
 		}
 		r.slot = true
 		var err error
-		if !w.d.member.fresh() {
+		if !w.d.member.submits() {
 			err = smpp.ErrNotBound
 		} else {
 			submits[i].Key = submitKey(m.msg.ID, i+1, m.total)

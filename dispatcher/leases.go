@@ -13,7 +13,8 @@ import (
 	"intumwa/internal/postgres"
 )
 
-// deadAfter leaves a process three seconds to renew before it unbinds, and one to unbind.
+// deadAfter leaves a process two and a half seconds to renew before it stops submitting, three
+// before it unbinds, and one to unbind.
 const deadAfter = 4 * time.Second
 
 // The names of leases.
@@ -35,8 +36,8 @@ const leased = `EXISTS (SELECT FROM leases WHERE leases.name = '` + linkLease + 
 // saw the mark, so a step of PostgreSQL's clock ends no process.
 //
 // A process whose own last renewal is older than three quarters of DeadAfter is not fresh. It
-// submits nothing, unbinds (linkWorker.yield) and ends its round of tasks, before another may
-// take its leases.
+// unbinds (linkWorker.yield) and ends its round of tasks, before another may take its leases. It
+// stops submitting an eighth before that, so that the carrier's answers come before it unbinds.
 //
 // The id fences: a process whose row was removed registers under a new id, and what it still
 // writes under the old one changes nothing.
@@ -78,6 +79,11 @@ func (l *leases) fresh() bool { return l.freshAt(time.Since(processStart)) }
 
 func (l *leases) freshAt(now time.Duration) bool {
 	return now-time.Duration(l.beat.Load()) < l.d.opts.DeadAfter*3/4
+}
+
+// submits reports whether this process may begin to submit something.
+func (l *leases) submits() bool {
+	return time.Since(processStart)-time.Duration(l.beat.Load()) < l.d.opts.DeadAfter*5/8
 }
 
 // bindingFor is how long this process has been able to hold binds.

@@ -230,7 +230,7 @@ func (w *linkWorker) tidy(ctx context.Context) {
 
 // carries reports whether the link can carry messages, or at least a probe.
 func (w *linkWorker) carries(now time.Time) bool {
-	return w.bind.up() && w.d.member.fresh() && w.breaker.ready(now) && !w.slots.stalled(now)
+	return w.bind.up() && w.d.member.submits() && w.breaker.ready(now) && !w.slots.stalled(now)
 }
 
 // ready waits until the link can carry something.
