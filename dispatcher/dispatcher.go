@@ -133,10 +133,9 @@ type carrier struct {
 	name      string
 	conf      atomic.Pointer[Carrier]
 	settler   *settler
-	shares    [2]*share // by lane of the queue
-	unmatched quota     // receipts that match nothing
-	handsets  quota     // messages from handsets
-	standIn   string    // failover's: who takes its messages now, for the log
+	unmatched quota  // receipts that match nothing
+	handsets  quota  // messages from handsets
+	standIn   string // failover's: who takes its messages now, for the log
 }
 
 func (c *carrier) config() *Carrier { return c.conf.Load() }
@@ -216,7 +215,7 @@ func (d *Dispatcher) setCarriers(configs []Carrier) {
 	for i := range configs {
 		c := d.carriers[configs[i].Name]
 		if c == nil {
-			c = &carrier{name: configs[i].Name, shares: [2]*share{newShare(), newShare()}}
+			c = &carrier{name: configs[i].Name}
 			c.settler = newSettler(d, c)
 			d.carriers[c.name] = c
 			d.metrics.expect(c.name)

@@ -22,10 +22,6 @@ func (w *linkWorker) feed(ctx context.Context, lane queue.Lane) {
 		if err != nil {
 			return
 		}
-		done, err := w.carrier.shares[lane].turn(ctx, w)
-		if err != nil {
-			return
-		}
 		taken, usable := w.take(ctx, lane, room)
 		pause := time.Duration(0)
 		if !usable && ctx.Err() == nil {
@@ -35,7 +31,6 @@ func (w *linkWorker) feed(ctx context.Context, lane queue.Lane) {
 				pause = min(max(directPause, 5*time.Since(start)), 5*time.Second)
 			}
 		}
-		done(len(taken))
 		if ctx.Err() != nil {
 			w.giveBack(taken)
 			return

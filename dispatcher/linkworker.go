@@ -94,9 +94,6 @@ func (w *linkWorker) start() {
 	ctx, cancel := context.WithCancel(context.Background())
 	w.cancel = cancel
 	w.d.metrics.givenUp.WithLabelValues(w.carrier.name, w.link) // from the start, so that the first counts as an increase
-	for _, share := range w.carrier.shares {
-		share.join(w)
-	}
 	w.d.hold(w.link, w.bind)
 	go w.run(ctx)
 }
@@ -154,9 +151,6 @@ func (w *linkWorker) run(ctx context.Context) {
 	loops.Go(func() { w.watch(ctx) })
 	loops.Go(func() { w.tidy(ctx) })
 	loops.Wait()
-	for _, share := range w.carrier.shares {
-		share.leave(w)
-	}
 	w.giveBack(w.prefetch.takeAll())
 	stopLink()
 	bind.Wait()
