@@ -106,7 +106,10 @@ func (w *linkWorker) end() {
 
 // leave ends the bind within yieldWithin, whatever is unanswered, because another dispatcher
 // may have the link; end is to follow.
-func (w *linkWorker) leave() { w.bind.allow(false, yieldWithin) }
+func (w *linkWorker) leave() {
+	w.ending.Store(true)
+	w.bind.allow(false, yieldWithin)
+}
 
 func (w *linkWorker) wait() { <-w.done }
 func (w *linkWorker) ended() bool {
@@ -196,8 +199,11 @@ func (w *linkWorker) watch(ctx context.Context) {
 
 // yield ends the bind before the others take this process for dead, by its heartbeats, and
 // one of them binds in its place: a carrier counts both, or lets the new one wait for as long
-// as the old one is there.
+// as the old one is there. A bind that is ending does not come up again.
 func (w *linkWorker) yield(now time.Time) {
+	if w.ending.Load() {
+		return
+	}
 	if !w.d.member.fresh() {
 		w.silent = now
 	}

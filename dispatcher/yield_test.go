@@ -30,4 +30,8 @@ func TestYield(t *testing.T) {
 			t.Errorf("%+v: may be up: %t", step, may())
 		}
 	}
+	w.leave()
+	if w.yield(now); may() {
+		t.Error("it binds again, and another has the link")
+	}
 }
