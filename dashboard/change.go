@@ -18,7 +18,8 @@ func (v *visit) change(work func(tx pgx.Tx) (audit.Entry, error)) error {
 	return v.changeIn(pgx.TxOptions{IsoLevel: pgx.RepeatableRead}, work)
 }
 
-// changeBusy is change for rows with frequent writes, which work must lock before it reads them.
+// changeBusy is change for work that takes a lock before it reads: rows with frequent writes, and what there may be only so
+// many of. It sees what was there when it had the lock, not when it began to wait.
 func (v *visit) changeBusy(work func(tx pgx.Tx) (audit.Entry, error)) error {
 	return v.changeIn(pgx.TxOptions{}, work)
 }

@@ -37,7 +37,7 @@ func (d *Dashboard) createKey(v *visit, s *accounts.Session) error {
 	if !f.ok() {
 		return d.keys(v, s)
 	}
-	err := v.change(func(tx pgx.Tx) (audit.Entry, error) {
+	err := v.changeBusy(func(tx pgx.Tx) (audit.Entry, error) {
 		made, key, err := d.rooms.Accounts.In(tx).CreateOwnToken(v.ctx(), s.User.ID, name)
 		if err != nil {
 			return audit.Entry{}, err

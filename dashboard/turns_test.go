@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"intumwa/accounts"
 	"intumwa/internal/testenv"
 	"intumwa/internal/throttle"
 )
@@ -184,6 +185,36 @@ func TestChangesAreFew(t *testing.T) {
 	var n int
 	if err := w.pool.QueryRow(t.Context(), `select count(*) from audit_log where actor = $1`, fmt.Sprintf("user %d", u.ID)).Scan(&n); err != nil || n != limit {
 		t.Errorf("%d acts, %v", n, err)
+	}
+}
+
+// TestLimitsHoldAtOnce: a company has so many waiting sender IDs, and a user so many keys, however many are asked for at once.
+func TestLimitsHoldAtOnce(t *testing.T) {
+	w := newWorld(t, nil)
+	u := w.user("aline@example.com", false)
+	w.company("aline@example.com", "Isoko")
+	if _, err := w.pool.Exec(t.Context(), `insert into api_tokens (user_id, name, secret_hash)
+		select $1, 'old', sha256(n::text::bytea) from generate_series(2, $2) n`, u.ID, accounts.MaxTokens); err != nil {
+		t.Fatal(err)
+	}
+	var all sync.WaitGroup
+	for i := range 8 {
+		c := newClient(w)
+		c.signIn("aline@example.com")
+		for n := range 2 {
+			all.Go(func() {
+				c.post("/senders", "name", fmt.Sprintf("S%dN%d", i, n), "purpose", "Order news")
+				c.post("/keys", "name", "new")
+			})
+		}
+	}
+	all.Wait()
+	var senders, keys int
+	if err := w.pool.QueryRow(t.Context(), `select (select count(*) from senders), (select count(*) from api_tokens)`).Scan(&senders, &keys); err != nil {
+		t.Fatal(err)
+	}
+	if senders != accounts.MaxWaitingSenders || keys != accounts.MaxTokens {
+		t.Errorf("%d sender IDs wait, not %d; there are %d keys, not %d", senders, accounts.MaxWaitingSenders, keys, accounts.MaxTokens)
 	}
 }
 
