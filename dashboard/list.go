@@ -25,7 +25,8 @@ func (v *visit) parameters(names ...string) *form {
 		return f
 	}
 	for _, name := range names {
-		if text := strings.TrimSpace(v.c.Query(name)); text != "" && len(text) <= maxQuery {
+		text := strings.TrimSpace(v.c.Query(name))
+		if text = text[:min(len(text), maxQuery)]; text != "" {
 			f.values.Set(name, strings.ToValidUTF8(strings.ReplaceAll(text, "\x00", "\uFFFD"), "\uFFFD"))
 			f.names = append(f.names, name)
 		}
