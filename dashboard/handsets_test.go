@@ -86,8 +86,10 @@ func TestReceivedPage(t *testing.T) {
 	if one := aline.lines(aline.get("/received.csv?number=79000001")); len(one) != 31 {
 		t.Errorf("the file of a number has %d lines", len(one))
 	}
-	if none := aline.lines(aline.get("/received.csv?number=12")); len(none) != 1 {
-		t.Errorf("the file of no number has %d lines", len(none))
+	for _, wrong := range []string{"/received.csv?number=12", "/opt-outs.csv?q=12", "/messages.csv?from=2026", "/statement.csv?to=tomorrow"} {
+		if a := aline.get(wrong); a.StatusCode != http.StatusUnprocessableEntity || !strings.Contains(a.body, `class="error"`) {
+			t.Errorf("%s: %d, not the page that says what is wrong", wrong, a.StatusCode)
+		}
 	}
 	// What is forgotten meanwhile ends the list, as all that is older is.
 	if _, err := w.pool.Exec(t.Context(), `delete from inbound_messages where company_id = $1`, alines.ID); err != nil {

@@ -146,6 +146,9 @@ var statusTexts = map[sms.Status]string{sms.Pending: "outcome.pending", sms.Sent
 func (d *Dashboard) exportMessages(v *visit, t tenant) error {
 	v.parameters("q", "batch", "status", "from", "to")
 	filter, found := v.messageFilter()
+	if !v.form().ok() {
+		return d.messages(v, t)
+	}
 	heads := v.texts("csv.id", "csv.time", "csv.number", "csv.sender", "csv.status", "csv.segments", "csv.carrier", "csv.batch", "csv.sent", "csv.failed",
 		"csv.reason", "csv.text", "csv.reference")
 	return export(v, t, "messages", heads, func(before int64, limit int) ([]messages.Record, int64, error) {

@@ -129,8 +129,12 @@ func (d *Dashboard) removeOptOut(v *visit, t tenant) error {
 
 // exportOptOuts is GET /opt-outs.csv: the entries that the filter of the list matches, the latest first.
 func (d *Dashboard) exportOptOuts(v *visit, t tenant) error {
+	list := v.listOptOuts(t)
+	if !v.form().ok() {
+		return d.optOuts(v, t)
+	}
 	heads := v.texts("csv.number", "csv.sender", "optouts.by", "csv.time")
-	return export(v, t, "opt-outs", heads, v.listOptOuts(t), func(e *handsets.OptOut) []string {
+	return export(v, t, "opt-outs", heads, list, func(e *handsets.OptOut) []string {
 		return []string{e.Number.Digits(), cell(e.Sender), v.lang.T(sourceTexts[e.Source]), cellTime(&e.CreatedAt)}
 	})
 }

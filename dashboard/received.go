@@ -54,8 +54,12 @@ func (v *visit) listReceived(t tenant) func(before int64, limit int) ([]received
 
 // exportReceived is GET /received.csv: the messages that the filter of the list matches, the newest first.
 func (d *Dashboard) exportReceived(v *visit, t tenant) error {
+	list := v.listReceived(t)
+	if !v.form().ok() {
+		return d.received(v, t)
+	}
 	heads := v.texts("csv.id", "csv.time", "received.from", "received.to", "csv.carrier", "csv.text")
-	return export(v, t, "received", heads, v.listReceived(t), func(m *receivedRow) []string {
+	return export(v, t, "received", heads, list, func(m *receivedRow) []string {
 		return []string{strconv.FormatInt(m.ID, 10), cellTime(&m.At), cell(strings.TrimPrefix(m.From, "+")), cell(strings.TrimPrefix(m.To, "+")),
 			cell(m.Carrier), cell(m.Text())}
 	})

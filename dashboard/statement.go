@@ -139,6 +139,9 @@ func (d *Dashboard) printStatement(v *visit, t tenant) error {
 // exportStatement is GET /statement.csv.
 func (d *Dashboard) exportStatement(v *visit, t tenant) error {
 	filter := v.statementFilter()
+	if !v.form().ok() {
+		return d.statement(v, t)
+	}
 	heads := v.texts("csv.time", "statement.kind", "statement.amount", "statement.balance", "statement.reference", "statement.note")
 	return v.export(t, "statement", heads, func(row func(...string) error) error {
 		for e, err := range d.rooms.Statements.Entries(v.ctx(), t.company(), filter, v.inTurn) {
