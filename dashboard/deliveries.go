@@ -115,7 +115,7 @@ func (d *Dashboard) delivery(v *visit, t tenant) (err error) {
 // resend is POST /deliveries/of/:id/resend.
 func (d *Dashboard) resend(v *visit, t tenant) error {
 	id := v.id()
-	err := v.change(func(tx pgx.Tx) (audit.Entry, error) {
+	err := v.changeBusy(func(tx pgx.Tx) (audit.Entry, error) {
 		hooks := d.rooms.Webhooks.In(tx)
 		before, err := hooks.Delivery(v.ctx(), t.company(), id)
 		if err != nil {

@@ -328,6 +328,28 @@ func TestDelivery(t *testing.T) {
 	}
 }
 
+// TestDeliveryIsSentAgainAtOnce: several clicks, and the delivery's own attempts between them, give way to each other.
+func TestDeliveryIsSentAgainAtOnce(t *testing.T) {
+	w := newWorld(t, nil)
+	c, _, company := w.customer("aline", "ISOKO", 0)
+	r := newReceiver(t)
+	r.answer(http.StatusInternalServerError, "")
+	w.endpoint(company.ID, r.URL)
+	w.enqueue(company.ID, 100, 1)
+	w.until("it fails", func() bool { return w.inState(company.ID, webhooks.StateFailed) == 1 })
+	for range 10 {
+		var all sync.WaitGroup
+		for range 3 {
+			all.Go(func() {
+				if a := c.post("/deliveries/of/800/resend"); a.StatusCode != http.StatusSeeOther {
+					t.Errorf("sending again: %d", a.StatusCode)
+				}
+			})
+		}
+		all.Wait()
+	}
+}
+
 // TestManyAttempts: a delivery that was sent again and again, to an endpoint that answers with nothing but markup, is a
 // page of bounded size, with the latest attempts.
 func TestManyAttempts(t *testing.T) {
