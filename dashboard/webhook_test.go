@@ -244,7 +244,7 @@ func TestWebhookAddress(t *testing.T) {
 func TestWebhookTests(t *testing.T) {
 	redis, prefix := testenv.Redis(t)
 	w := newWorld(t, func(r *Rooms, _ *Options) {
-		r.Tries.Tests = throttle.New(redis, throttle.Options{Prefix: prefix, Limit: 2})
+		r.Tries.Tests = throttle.New(redis, throttle.Options{Prefix: prefix, Limit: 2, Window: time.Hour, Timeout: time.Minute})
 	})
 	w.user("aline@example.com", false)
 	company := w.company("aline@example.com", "Isoko")
