@@ -158,7 +158,7 @@ func TestBacklogsShareTheCalls(t *testing.T) {
 	before := busy.count()
 	enqueue(t, elsewhere, companies+1, 1, 1)
 	eventually(t, "the other's event", func() bool { return other.count() == 1 })
-	if n := busy.count() - before; n > int(companies)*backlog/3 {
+	if n := busy.count() - before; n > int(companies)*backlog*2/3 { // with the defect seven eighths came first, on a busy machine two fifths do
 		t.Errorf("%d calls for the backlogs came first", n)
 	}
 }
