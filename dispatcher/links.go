@@ -79,7 +79,7 @@ func SetPaused(ctx context.Context, pool database, link string, paused bool) (st
 // the transaction ends.
 func IsPaused(ctx context.Context, tx pgx.Tx, link string) (paused bool, err error) {
 	err = tx.QueryRow(ctx, `SELECT paused FROM links WHERE name = $1 FOR UPDATE`, link).Scan(&paused)
-	if errors.Is(err, pgx.ErrNoRows) {
+	if errors.Is(err, pgx.ErrNoRows) || postgres.Refused(err) { // no name has a NUL
 		return false, fmt.Errorf("%s: %w", link, ErrNoLink)
 	}
 	if err != nil {

@@ -138,7 +138,10 @@ func (m *adminMessage) addDecisions(ctx context.Context, o *operator, r messages
 			return fmt.Errorf("reading act %d: %w", act.ID, err)
 		}
 		moment := adminMoment{At: act.At, Event: "decided",
-			Detail: fmt.Sprintf("%s, by %s: %s", strings.TrimPrefix(act.Act, unansweredActs), act.Actor, after.Reason)}
+			Detail: fmt.Sprintf("%s, by %s", strings.TrimPrefix(act.Act, unansweredActs), act.Actor)}
+		if after.Reason != "" {
+			moment.Detail += ": " + after.Reason
+		}
 		at := slices.IndexFunc(m.History, func(other adminMoment) bool {
 			return other.At.After(act.At) || other.Event == sms.Sent.String() || other.Event == sms.Failed.String()
 		})

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/alecthomas/kong"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
@@ -20,7 +21,18 @@ import (
 type adminRestoredCmd struct {
 	Ahead   int64   `help:"By how many ids; 0: 5,000 for each second since the newest message, and 10 million at least." placeholder:"N"`
 	Pending string  `help:"What waited for a carrier when the backup was made: hold it, until you have decided (admin unanswered), or send it, also what the carriers have had since." enum:"hold,send" default:"hold"`
-	Stopped instant `help:"When the gateway ended that the backup is of: what was due later waits as it did. Now, when not given." placeholder:"T"`
+	Stopped stopped `help:"When the gateway ended that the backup is of: what was due later waits as it did. Now, when not given or without a time." placeholder:"T"`
+}
+
+// stopped is an instant that may be left out behind its flag: it is now.
+type stopped struct{ instant }
+
+// Decode is how kong reads it.
+func (s *stopped) Decode(ctx *kong.DecodeContext) error {
+	if next := ctx.Scan.Peek(); next.IsEOL() || next.InferredType() == kong.FlagToken {
+		return nil
+	}
+	return s.UnmarshalText([]byte(ctx.Scan.Pop().String()))
 }
 
 type adminRestored struct {
