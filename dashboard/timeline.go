@@ -78,9 +78,11 @@ func (v *visit) newTimeline(r messages.Record, h messages.History, deliveries []
 	for _, s := range h.Segments {
 		sent := moment{At: s.SubmittedAt, Kind: "wait", Title: T("life.unanswered"), Detail: []string{T("life.carrier", s.Carrier)}, rank: 2}
 		if s.Submitted() {
-			sent.Kind, sent.Title, sent.Detail = "good", T("life.submitted", s.Segment, r.Segments), []string{T("life.link", s.Link), T("life.unanswered")}
-			if id := s.ID(); id != "" {
-				sent.Detail[1] = T("life.carrierid", id)
+			sent.Kind, sent.Title, sent.Detail = "good", T("life.submitted", s.Segment, r.Segments), []string{T("life.link", s.Link)}
+			if s.Unanswered() {
+				sent.Detail = append(sent.Detail, T("life.unanswered"))
+			} else if id := s.ID(); id != "" {
+				sent.Detail = append(sent.Detail, T("life.carrierid", id))
 			}
 		}
 		l.add(sent)

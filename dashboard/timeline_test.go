@@ -12,8 +12,8 @@ import (
 	"intumwa/messages/submission"
 )
 
-// TestTimelineOfASegment shows a segment as far as it is recorded: with the carrier's id, as submitted without an answer, or
-// as not known to be submitted. The key of a segment without an id is not shown.
+// TestTimelineOfASegment shows a segment as far as it is recorded: with the carrier's id, as submitted, without an answer or answered
+// without an id, or as not known to be submitted. The key of a segment without an id is not shown.
 func TestTimelineOfASegment(t *testing.T) {
 	all, err := words.Load()
 	if err != nil {
@@ -23,13 +23,14 @@ func TestTimelineOfASegment(t *testing.T) {
 	for _, try := range []struct{ link, id, kind, detail string }{
 		{"leo-1", "75", "good", v.lang.T("life.carrierid", "75")},
 		{"leo-1", "?75", "good", v.lang.T("life.unanswered")},
+		{"leo-1", "!75", "good", v.lang.T("life.link", "leo-1")},
 		{"", "?75", "wait", v.lang.T("life.carrier", "leo")},
 	} {
 		l := v.newTimeline(messages.Record{Segments: 1, Carrier: "leo"}, messages.History{
 			Segments: []receipts.SegmentRecord{{Segment: 1, Carrier: "leo", Link: try.link, CarrierID: try.id, SubmittedAt: time.Now()}},
 		}, nil)
 		last := l.Moments[len(l.Moments)-1]
-		if last.Kind != try.kind || last.Detail[len(last.Detail)-1] != try.detail || strings.Contains(fmt.Sprint(l.Moments), "?75") {
+		if last.Kind != try.kind || last.Detail[len(last.Detail)-1] != try.detail || strings.ContainsAny(fmt.Sprint(l.Moments), "?!") {
 			t.Errorf("%+v: %+v", try, last)
 		}
 	}

@@ -11,7 +11,7 @@ import (
 var (
 	breakpoint = regexp.MustCompile(`(?m)^break intumwa/([\w/]+)\.(?:\((\*\w+)\)\.)?(\w+)$`)
 	testedWith = regexp.MustCompile(`(?m)^ +(?:go|dlv) test (?:-race )?\./(\S+) .*run '\^?(Test\w+)`)
-	fileNamed  = regexp.MustCompile("`([a-z]+(?:/[a-z_]+)*/[a-z_]+\\.(?:go|yaml|sh|md|dlv))`")
+	fileNamed  = regexp.MustCompile("`([a-z]+(?:/[a-z_]+)*/[a-z_]+\\.(?:go|yaml|json|sh|md|dlv))`")
 )
 
 // TestContributing: where the debugger stops, what is run and the files that are named are there.

@@ -36,6 +36,9 @@ func (s *SegmentRecord) ID() string {
 	return s.CarrierID
 }
 
+// Unanswered reports whether the submit_sm has had no answer.
+func (s *SegmentRecord) Unanswered() bool { return strings.HasPrefix(s.CarrierID, "?") }
+
 // ReceiptRecord is a receipt that settled nothing and was kept.
 type ReceiptRecord struct {
 	At        time.Time
