@@ -124,24 +124,6 @@ func TestSecondFactor(t *testing.T) {
 	}
 }
 
-func TestRevokeTokenOf(t *testing.T) {
-	a := newAccounts(t)
-	u, other := a.mustUser(t, "aline@example.com"), a.mustUser(t, "bob@example.com")
-	token, text := a.mustToken(t, u.Email)
-	if err := a.RevokeTokenOf(t.Context(), other.ID, token.ID); !errors.Is(err, ErrNotFound) {
-		t.Errorf("another's: %v", err)
-	}
-	if _, err := a.Authenticate(t.Context(), text); err != nil {
-		t.Error(err)
-	}
-	if err := a.RevokeTokenOf(t.Context(), u.ID, token.ID); err != nil {
-		t.Error(err)
-	}
-	if _, err := a.Authenticate(t.Context(), text); !errors.Is(err, ErrUnauthenticated) {
-		t.Error(err)
-	}
-}
-
 func TestAwaiting(t *testing.T) {
 	a := newAccounts(t)
 	var ids []int64

@@ -85,19 +85,8 @@ func (a *Accounts) insertToken(ctx context.Context, userID int64, name string) (
 
 // RevokeToken revokes a token: at once in this process, and in every other as soon as it receives the notice. Revoking
 // it again changes nothing.
-func (a *Accounts) RevokeToken(ctx context.Context, id int64) error { return a.revoke(ctx, id, `true`) }
-
-// MaxTokens is how many tokens a user may have that are not revoked.
-const MaxTokens = 50
-
-// RevokeTokenOf is [Accounts.RevokeToken] for a token of that user; another user's is [ErrNotFound].
-func (a *Accounts) RevokeTokenOf(ctx context.Context, userID, id int64) error {
-	return a.revoke(ctx, id, `user_id = $2`, userID)
-}
-
-func (a *Accounts) revoke(ctx context.Context, id int64, condition string, args ...any) error {
-	tag, err := a.pool.Exec(ctx, `update api_tokens set revoked_at = coalesce(revoked_at, now()) where id = $1 and `+condition,
-		append([]any{id}, args...)...)
+func (a *Accounts) RevokeToken(ctx context.Context, id int64) error {
+	tag, err := a.pool.Exec(ctx, `update api_tokens set revoked_at = coalesce(revoked_at, now()) where id = $1`, id)
 	if err != nil {
 		return fmt.Errorf("revoking token %d: %w", id, err)
 	}
@@ -111,6 +100,9 @@ func (a *Accounts) revoke(ctx context.Context, id int64, condition string, args 
 func noToken(id int64) error {
 	return &callerError{ErrNotFound, fmt.Sprintf("there is no token with id %d", id)}
 }
+
+// MaxTokens is how many tokens a user may have that are not revoked.
+const MaxTokens = 50
 
 // tokensListed is how many of a user's tokens are listed.
 const tokensListed = 2 * MaxTokens

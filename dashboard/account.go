@@ -40,10 +40,7 @@ func (d *Dashboard) account(v *visit, s *accounts.Session) (err error) {
 
 // endSession is POST /account/sessions/:id/end.
 func (d *Dashboard) endSession(v *visit, s *accounts.Session) error {
-	if err := d.rooms.Accounts.EndSession(v.ctx(), s.User.ID, v.id()); err != nil {
-		return err
-	}
-	return v.redirect("/account", "flash.session")
+	return v.done(d.rooms.Accounts.EndSession(v.ctx(), s.User.ID, v.id()), "/account", "flash.session")
 }
 
 // signOutEverywhere is POST /account/sign-out.

@@ -88,8 +88,5 @@ func (f *form) presentPassword(field string) error {
 
 // leaveAdmin is POST /admin/leave.
 func (d *Dashboard) leaveAdmin(v *visit, s *accounts.Session) error {
-	if err := d.rooms.Accounts.LeaveAdmin(v.ctx(), *s); err != nil {
-		return err
-	}
-	return v.redirect("/", "flash.left")
+	return v.done(d.rooms.Accounts.LeaveAdmin(v.ctx(), *s), "/", "flash.left")
 }

@@ -139,8 +139,5 @@ func (d *Dashboard) acts(v *visit) error {
 		acts, next, err := audit.List(v.ctx(), d.rooms.Pool, filter, before, limit)
 		return v.actRows(acts), next, err
 	})
-	if err != nil {
-		return err
-	}
-	return v.render("adminacts", rows)
+	return v.page(err, "adminacts", rows)
 }

@@ -33,10 +33,7 @@ func (d *Dashboard) awaiting(v *visit) error {
 		found, err := d.rooms.Accounts.Awaiting(v.ctx(), before, limit+1)
 		return byID(limit, applicantID, found, err)
 	})
-	if err != nil {
-		return err
-	}
-	return v.render("admin", rows)
+	return v.page(err, "admin", rows)
 }
 
 type companiesPage struct {
@@ -59,10 +56,8 @@ func (d *Dashboard) companies(v *visit) (err error) {
 	for i := range p.Rows {
 		ids[i] = p.Rows[i].Company.ID
 	}
-	if p.Credits, err = d.rooms.Ledger.Balances(v.ctx(), ids); err != nil {
-		return err
-	}
-	return v.render("admincompanies", p)
+	p.Credits, err = d.rooms.Ledger.Balances(v.ctx(), ids)
+	return v.page(err, "admincompanies", p)
 }
 
 type adminCompanyPage struct {
@@ -80,10 +75,7 @@ type adminCompanyPage struct {
 func (d *Dashboard) adminCompany(v *visit) error {
 	v.form().formKey()
 	data, err := v.companyPage()
-	if err != nil {
-		return err
-	}
-	return v.render("admincompany", data)
+	return v.page(err, "admincompany", data)
 }
 
 func (v *visit) companyPage() (data adminCompanyPage, err error) {
@@ -128,23 +120,20 @@ type recordedFlags struct {
 
 // approve is POST /admin/companies/:id/approve.
 func (d *Dashboard) approve(v *visit) error {
-	yes := true
-	return v.setCompany(accounts.CompanyChange{Approved: &yes}, "", "flash.approved")
+	return v.setCompany(accounts.CompanyChange{Approved: new(true)}, "", "flash.approved")
 }
 
 // verify is POST /admin/companies/:id/verify.
 func (d *Dashboard) verify(v *visit) error {
-	yes := true
-	return v.setCompany(accounts.CompanyChange{Verified: &yes}, "", "flash.verified")
+	return v.setCompany(accounts.CompanyChange{Verified: new(true)}, "", "flash.verified")
 }
 
 // withdraw is POST /admin/companies/:id/withdraw: it withdraws the approval or the verification.
 func (d *Dashboard) withdraw(v *visit) error {
 	f := v.form()
-	no := false
-	change, flash := accounts.CompanyChange{Approved: &no}, "flash.disapproved"
+	change, flash := accounts.CompanyChange{Approved: new(false)}, "flash.disapproved"
 	if f.Value("what") == "verification" {
-		change, flash = accounts.CompanyChange{Verified: &no}, "flash.unverified"
+		change, flash = accounts.CompanyChange{Verified: new(false)}, "flash.unverified"
 	}
 	reason := f.reason()
 	if !f.ok() {
@@ -174,10 +163,7 @@ func (v *visit) setCompany(change accounts.CompanyChange, reason, flash string) 
 		return audit.Entry{Act: "company.set", Subject: fmt.Sprintf("company %d", id), Company: sms.CompanyID(id),
 			Before: recordedFlags{before.Approved, before.Verified, ""}, After: recordedFlags{after.Approved, after.Verified, reason}}, err
 	})
-	if err != nil {
-		return err
-	}
-	return v.redirect(v.returnPath(companyPath(id)), flash)
+	return v.done(err, v.returnPath(companyPath(id)), flash)
 }
 
 // returnPath returns the list of waiting companies or senders if the administrator came from there; otherwise path.
@@ -218,31 +204,4 @@ func (d *Dashboard) addCredits(v *visit) error {
 		return err
 	}
 	return v.redirect(companyPath(id), "flash.credits")
-}
-
-// revokeAnyKey is POST /admin/keys/:id/revoke.
-func (d *Dashboard) revokeAnyKey(v *visit) error {
-	id := v.id()
-	home := "/admin/companies"
-	err := v.change(func(tx pgx.Tx) (audit.Entry, error) {
-		users := d.rooms.Accounts.In(tx)
-		before, err := users.TokenByID(v.ctx(), id)
-		if err != nil {
-			return audit.Entry{}, err
-		}
-		entry := audit.Entry{Act: "token.revoke", Subject: fmt.Sprintf("token %d", id),
-			Before: map[string]any{"user_id": before.UserID, "name": before.Name, "revoked": before.RevokedAt != nil},
-			After:  map[string]any{"user_id": before.UserID, "name": before.Name, "revoked": true}}
-		switch company, err := users.CompanyOf(v.ctx(), before.UserID); {
-		case err == nil:
-			entry.Company, home = sms.CompanyID(company.ID), companyPath(company.ID)
-		case !errors.Is(err, accounts.ErrNotFound):
-			return audit.Entry{}, err
-		}
-		return entry, users.RevokeToken(v.ctx(), id)
-	})
-	if err != nil {
-		return err
-	}
-	return v.redirect(home, "flash.revoked")
 }

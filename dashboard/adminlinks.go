@@ -17,10 +17,7 @@ const (
 // showLinks is GET /admin/links: every link and its problems.
 func (d *Dashboard) showLinks(v *visit) error {
 	now, err := d.board.now(v.ctx())
-	if err != nil {
-		return err
-	}
-	return v.render("adminlinks", now.view(v.lang))
+	return v.page(err, "adminlinks", now.view(v.lang))
 }
 
 // pauseLink is POST /admin/links/:name/pause.
@@ -39,11 +36,8 @@ func (v *visit) setPaused(paused bool, act, flash string) error {
 		_, err = dispatcher.SetPaused(v.ctx(), tx, link, paused)
 		return audit.Entry{Act: act, Subject: "link " + link, Before: map[string]any{"paused": before}, After: map[string]any{"paused": paused}}, err
 	})
-	switch {
-	case errors.Is(err, dispatcher.ErrNoLink):
+	if errors.Is(err, dispatcher.ErrNoLink) {
 		return errNotFound
-	case err != nil:
-		return err
 	}
-	return v.redirect("/admin/links", flash)
+	return v.done(err, "/admin/links", flash)
 }

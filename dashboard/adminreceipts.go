@@ -10,10 +10,7 @@ func (d *Dashboard) unmatchedReceipts(v *visit) error {
 	rows, err := list(v, "/admin/receipts", rowsOnPage, func(before int64, limit int) ([]receipts.InboxReceipt, int64, error) {
 		return receipts.Inbox(v.ctx(), d.rooms.Pool, before, limit)
 	})
-	if err != nil {
-		return err
-	}
-	return v.render("adminreceipts", rows)
+	return v.page(err, "adminreceipts", rows)
 }
 
 // inboundRow is a message from a handset as shown on a page.
@@ -44,8 +41,5 @@ func (d *Dashboard) inbound(v *visit) error {
 		}
 		return rows, next, err
 	})
-	if err != nil {
-		return err
-	}
-	return v.render("admininbound", rows)
+	return v.page(err, "admininbound", rows)
 }

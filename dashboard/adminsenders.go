@@ -16,10 +16,7 @@ func (d *Dashboard) waitingSenders(v *visit) error {
 		found, err := d.rooms.Accounts.WaitingSenders(v.ctx(), before, limit+1)
 		return byID(limit, func(s *accounts.SenderRequest) int64 { return s.ID }, found, err)
 	})
-	if err != nil {
-		return err
-	}
-	return v.render("adminsenders", rows)
+	return v.page(err, "adminsenders", rows)
 }
 
 // approveSender is POST /admin/senders/:id/approve.
@@ -61,8 +58,5 @@ func (v *visit) setSender(approved bool, reason, flash string) error {
 		return audit.Entry{Act: "sender.set", Subject: fmt.Sprintf("sender %d", id), Company: sms.CompanyID(company),
 			Before: recordedSender{before.Name, before.Approved, ""}, After: recordedSender{before.Name, approved, reason}}, err
 	})
-	if err != nil {
-		return err
-	}
-	return v.redirect(v.returnPath(companyPath(company)), flash)
+	return v.done(err, v.returnPath(companyPath(company)), flash)
 }

@@ -158,19 +158,19 @@ func TestMeasure(t *testing.T) {
 		{text: "\u200b", segments: 1, foreign: 1, first: "U+200B"},
 	} {
 		m := measureOf(&accounts.Company{SmartEncoding: try.smart}, try.text, false, 10)
-		if m.Segments != try.segments || len(m.Foreign) != try.foreign || m.Simple != try.simple || m.More != try.more || m.SentAs != try.sentAs || m.After != 10-int64(try.segments) {
+		if m.Segments != try.segments || len(m.Foreign.List) != try.foreign || m.Simple != try.simple || m.Foreign.More != try.more || m.SentAs != try.sentAs || m.After != 10-int64(try.segments) {
 			t.Errorf("%q: %+v", try.text, m)
 		}
-		if try.foreign > 0 && (m.Foreign[0].Code != try.first || try.instead != "" && m.Foreign[0].Instead != try.instead) {
-			t.Errorf("%q: %+v", try.text, m.Foreign[0])
+		if try.foreign > 0 && (m.Foreign.List[0].Code != try.first || try.instead != "" && m.Foreign.List[0].Instead != try.instead) {
+			t.Errorf("%q: %+v", try.text, m.Foreign.List[0])
 		}
 	}
 	var many strings.Builder // the most that fits into a form, each character another
 	for r := rune(0x4e00); many.Len() < maxForm/3; r++ {
 		many.WriteRune(r)
 	}
-	if m := measureOf(&accounts.Company{}, many.String(), false, 0); len(m.Foreign) != maxForeign || m.More == 0 {
-		t.Errorf("%d are listed, %d are not", len(m.Foreign), m.More)
+	if m := measureOf(&accounts.Company{}, many.String(), false, 0); len(m.Foreign.List) != firstsOnPage || m.Foreign.More == 0 {
+		t.Errorf("%d are listed, %d are not", len(m.Foreign.List), m.Foreign.More)
 	}
 	w := newWorld(t, nil)
 	c, _, _ := w.customer("aline", "ISOKO", 10)

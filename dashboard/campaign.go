@@ -6,8 +6,11 @@ import (
 	"io"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 	"unicode/utf8"
+
+	"github.com/oklog/ulid/v2"
 
 	"intumwa/accounts"
 	"intumwa/intake"
@@ -44,10 +47,8 @@ func (v *visit) showCampaigns(t tenant, wrong lineErrors) (err error) {
 	if data.Senders, err = v.approvedSenders(t); err != nil {
 		return err
 	}
-	if data.Campaigns, err = v.d.rooms.Messages.Batches(v.ctx(), t.company(), listed); err != nil {
-		return err
-	}
-	return v.render("campaigns", data)
+	data.Campaigns, err = v.d.rooms.Messages.Batches(v.ctx(), t.company(), listed)
+	return v.page(err, "campaigns", data)
 }
 
 func (v *visit) approvedSenders(t tenant) ([]accounts.Sender, error) {
@@ -79,7 +80,7 @@ func (d *Dashboard) checkCampaign(v *visit, t tenant) error {
 		f.refuse("sender", "campaign.sender.wrong")
 	}
 	switch {
-	case !utf8.ValidString(text) || hasControl(text):
+	case !utf8.ValidString(text) || strings.ContainsFunc(text, func(r rune) bool { return r < ' ' && r != '\n' && r != '\r' || r == 0x7f }):
 		f.refuse("template", "campaign.template.octets")
 	case utf8.RuneCountInString(text) > maxTemplate:
 		f.refuse("template", "campaign.template.long", maxTemplate)
@@ -97,21 +98,8 @@ func (d *Dashboard) checkCampaign(v *visit, t tenant) error {
 		f.notice("campaign.wrong")
 		return v.showCampaigns(t, wrong)
 	}
-	id, err := d.keepDraft(v.ctx(), t, draft{Sender: sender, Template: text, Recipients: recipients})
-	if err != nil {
-		return err
-	}
-	return v.redirect("/campaigns/drafts/"+id.String(), "")
-}
-
-// hasControl reports whether a text has control characters, which no message may have. Browsers write line breaks as CR LF.
-func hasControl(text string) bool {
-	for _, r := range text {
-		if r < ' ' && r != '\n' && r != '\r' || r == 0x7f {
-			return true
-		}
-	}
-	return false
+	made := draft{ID: ulid.Make(), Sender: sender, Template: text, Recipients: recipients}
+	return v.done(d.keepDraft(v.ctx(), t, made), made.path(), "")
 }
 
 // upload reads a form with a file, and returns the file; nil when there is none.
@@ -153,9 +141,9 @@ type draftPage struct {
 
 // optedOut are the recipients of a campaign who want no messages from its sender ID. With them it cannot be sent.
 type optedOut struct {
+	firsts[place]
+
 	All   int
-	First []place // at most maxLineErrors of them
-	More  int
 	Every bool // nobody is left without them
 }
 
@@ -172,9 +160,16 @@ func (d *Dashboard) checked(v *visit, t tenant) error {
 		return err
 	}
 	data := draftPage{ID: made.ID.String(), Sender: made.Sender, Recipients: len(made.Recipients), Ready: t.Company.Approved && t.Company.Verified}
+	barred, err := d.optedOut(v.ctx(), t.company(), &made)
+	if err != nil {
+		return err
+	}
 	template := sms.ParseTemplate(made.Template)
 	seen := map[sms.Number]bool{}
 	for i, r := range made.Recipients {
+		if barred[i] {
+			data.OptedOut.add(place{i + 1, r.Number})
+		}
 		if seen[r.Number] {
 			data.Repeated++
 		}
@@ -194,17 +189,7 @@ func (d *Dashboard) checked(v *visit, t tenant) error {
 			data.First = append(data.First, m)
 		}
 	}
-	barred, err := d.optedOut(v.ctx(), t.company(), &made)
-	if err != nil {
-		return err
-	}
-	for i, r := range made.Recipients {
-		if barred[i] && len(data.OptedOut.First) < maxLineErrors {
-			data.OptedOut.First = append(data.OptedOut.First, place{i + 1, r.Number})
-		}
-	}
 	data.OptedOut.All, data.OptedOut.Every = len(barred), len(barred) == len(made.Recipients)
-	data.OptedOut.More = len(barred) - len(data.OptedOut.First)
 	if data.Credits, err = d.rooms.Ledger.Balance(v.ctx(), t.Company.ID); err != nil {
 		return err
 	}
@@ -237,23 +222,16 @@ func (d *Dashboard) sendCampaign(v *visit, t tenant) error {
 	}
 	// The campaign is sent even if the browser disconnects.
 	answer, err := d.rooms.Intake.SendBatch(context.WithoutCancel(v.ctx()), p, made.request(later))
-	refusal, refused := errors.AsType[sms.Refusal](err)
-	switch {
-	case err == nil:
+	if err == nil {
 		return v.toBatch(answer.Body, "flash.campaign")
-	case refused:
-		f.Notice, f.status = v.refusal(refusal), http.StatusUnprocessableEntity
-		if refusal.Reason == intake.RefuseOptedOut.Reason { // while the user looked at the page, which lists them now
-			f.notice("campaign.optedout")
-		}
-		return d.checked(v, t)
-	case errors.Is(err, intake.ErrKeyInUse): // a second click: the first request is under way
-		return v.redirect("/campaigns/drafts/"+made.ID.String(), "flash.campaign.again")
-	case errors.Is(err, intake.ErrOutcomeUnknown):
-		d.log.Error("request failed: sending a campaign", "path", v.c.FullPath(), "error", err)
-		return failure{http.StatusServiceUnavailable, "error.503.title", "campaign.unknown"}
 	}
-	return err
+	if why := v.notSent(err); why != nil {
+		return why
+	}
+	if refusal, refused := errors.AsType[sms.Refusal](err); refused && refusal.Reason == intake.RefuseOptedOut.Reason {
+		f.notice("campaign.optedout") // while the user looked at the page, which lists them now
+	}
+	return d.checked(v, t)
 }
 
 // longestAhead is how far in the future a campaign can be sent, as by the API (rule choices 12.2).
@@ -277,8 +255,5 @@ func (d *Dashboard) dropCampaign(v *visit, t tenant) error {
 	if err == nil {
 		err = d.dropDraft(v.ctx(), t.company(), made.ID)
 	}
-	if err != nil {
-		return err
-	}
-	return v.redirect("/campaigns", "flash.campaign.dropped")
+	return v.done(err, "/campaigns", "flash.campaign.dropped")
 }

@@ -21,10 +21,7 @@ type companyPage struct {
 // company is GET /company.
 func (d *Dashboard) company(v *visit, t tenant) error {
 	credits, err := d.rooms.Ledger.Balance(v.ctx(), t.Company.ID)
-	if err != nil {
-		return err
-	}
-	return v.render("company", companyPage{t.Company, t.User.Email, credits})
+	return v.page(err, "company", companyPage{t.Company, t.User.Email, credits})
 }
 
 // newCompany is GET /company/new.
@@ -50,11 +47,8 @@ func (d *Dashboard) createCompany(v *visit, s *accounts.Session) error {
 		return audit.Entry{Act: "company.create", Subject: fmt.Sprintf("company %d", c.ID), Company: sms.CompanyID(c.ID),
 			After: map[string]any{"name": c.Name, "owner_id": c.OwnerID, "approved": c.Approved, "verified": c.Verified}}, billing.Open(v.ctx(), tx, c.ID)
 	})
-	switch {
-	case errors.Is(err, accounts.ErrExists): // a second click
+	if errors.Is(err, accounts.ErrExists) { // a second click
 		return v.redirect("/company", "")
-	case err != nil:
-		return err
 	}
-	return v.redirect("/company", "flash.company")
+	return v.done(err, "/company", "flash.company")
 }

@@ -24,12 +24,11 @@ type composePage struct {
 type textSize struct {
 	sms.Size
 	Unicode bool
-	Test    bool        // the test pool pays, not the credits
-	SentAs  string      // where smart encoding changes the text
-	Foreign []character // characters that make it UCS-2
-	More    int         // how many of them are not listed
-	Simple  int         // segments if they were replaced by similar GSM-7 characters; 0: not fewer
-	After   int64       // credits left after it
+	Test    bool              // the test pool pays, not the credits
+	SentAs  string            // where smart encoding changes the text
+	Foreign firsts[character] // those that make it UCS-2
+	Simple  int               // segments if they were replaced by similar GSM-7 characters; 0: not fewer
+	After   int64             // credits left after it
 	Most    int
 }
 
@@ -38,8 +37,6 @@ type character struct {
 	Text, Code, Instead string
 	Unseen              bool // invisible
 }
-
-const maxForeign = 20 // are listed
 
 // measureOf returns the size of a text as the company would send it.
 func measureOf(company *accounts.Company, text string, test bool, credits int64) textSize {
@@ -50,19 +47,15 @@ func measureOf(company *accounts.Company, text string, test bool, credits int64)
 	}
 	m.Unicode, m.After = m.Encoding == sms.UCS2, credits-int64(m.Segments)
 	instead := map[string]string{}
-	for i, c := range sms.UnicodeCharacters(sent) {
+	for _, c := range sms.UnicodeCharacters(sent) {
 		instead[c] = sms.Transliterate(c)
-		if i >= maxForeign {
-			m.More++
-			continue
-		}
 		r := []rune(c)[0]
 		each := character{Text: c, Code: fmt.Sprintf("U+%04X", r),
 			Unseen: !unicode.IsGraphic(r) || unicode.IsSpace(r) || unicode.In(r, unicode.Mn, unicode.Me)}
 		if instead[c] != c {
 			each.Instead = instead[c]
 		}
-		m.Foreign = append(m.Foreign, each)
+		m.Foreign.add(each)
 	}
 	var simple strings.Builder
 	for _, r := range sent {

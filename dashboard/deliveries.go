@@ -72,10 +72,8 @@ func (d *Dashboard) deliveries(v *visit, t tenant) (err error) {
 		return err
 	}
 	p.Failed = len(given) > 0
-	if p.Endpoint, err = v.endpoint(t); err != nil {
-		return err
-	}
-	return v.render("deliveries", p)
+	p.Endpoint, err = v.endpoint(t)
+	return v.page(err, "deliveries", p)
 }
 
 func among(list []option, value string) bool {
@@ -144,8 +142,5 @@ func (d *Dashboard) recoverDeliveries(v *visit, t tenant) error {
 		resent, err := hooks.Recover(v.ctx(), t.company(), since)
 		return nil, map[string]any{"since": since, "found": resent}, err
 	})
-	if err != nil {
-		return err
-	}
-	return v.redirect("/deliveries", "flash.recovery")
+	return v.done(err, "/deliveries", "flash.recovery")
 }

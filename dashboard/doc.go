@@ -15,7 +15,7 @@
 //     becomes its own page; any other error is logged and becomes 503.
 //   - Forms: v.form() is the form of the request. f.required, f.number and the like read its fields and set their errors; if
 //     !f.ok(), the handler for POST returns the one for GET, whose page shows the errors with the status 422. f.deny sets
-//     another status. After a change it returns v.redirect(path, flash).
+//     another status. It ends with v.page(err, name, data) after reading, and with v.done(err, path, flash) after a change.
 //   - Changes that the audit log records are made by v.change: the change and its act, without secrets, in one transaction,
 //     and only so many in a quarter of an hour.
 //   - Lists: v.parameters reads the filter, list reads a page of rows, and the parts "pages" and "listed" link to the next

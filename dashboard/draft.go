@@ -28,44 +28,29 @@ type draft struct {
 	ID         ulid.ULID
 	Sender     string
 	Template   string
-	Recipients []recipient
+	Recipients []intake.Recipient
 }
 
-// keepDraft stores a draft, and deletes the company's oldest ones past draftsKept.
-func (d *Dashboard) keepDraft(ctx context.Context, t tenant, made draft) (id ulid.ULID, err error) {
-	id = ulid.Make()
+func (c *draft) path() string { return "/campaigns/drafts/" + c.ID.String() }
+
+// keepDraft stores a draft, new or changed, and deletes the company's oldest ones past draftsKept. A changed one has the same
+// idempotency key: one that was sent at that moment is not sent a second time.
+func (d *Dashboard) keepDraft(ctx context.Context, t tenant, made draft) error {
 	recipients, err := json.Marshal(made.Recipients)
-	if err != nil {
-		return id, fmt.Errorf("keeping a campaign: %w", err)
+	if err == nil {
+		err = pgx.BeginFunc(ctx, d.rooms.Pool, func(tx pgx.Tx) error {
+			if _, err := tx.Exec(ctx, `insert into campaign_drafts (ulid, company_id, sender, template, recipients) values ($1, $2, $3, $4, $5)
+				on conflict (ulid) do update set recipients = excluded.recipients`,
+				pgtype.UUID{Bytes: made.ID, Valid: true}, int64(t.company()), made.Sender, made.Template, recipients); err != nil {
+				return err
+			}
+			_, err := tx.Exec(ctx, `delete from campaign_drafts where company_id = $1 and ulid in (
+				select ulid from campaign_drafts where company_id = $1 order by created_at desc offset $2)`, int64(t.company()), draftsKept)
+			return err
+		})
 	}
-	err = pgx.BeginFunc(ctx, d.rooms.Pool, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, `insert into campaign_drafts (ulid, company_id, sender, template, recipients) values ($1, $2, $3, $4, $5)`,
-			pgtype.UUID{Bytes: id, Valid: true}, int64(t.company()), made.Sender, made.Template, recipients); err != nil {
-			return fmt.Errorf("keeping a campaign: %w", err)
-		}
-		if _, err := tx.Exec(ctx, `delete from campaign_drafts where company_id = $1 and ulid in (
-			select ulid from campaign_drafts where company_id = $1 order by created_at desc offset $2)`, int64(t.company()), draftsKept); err != nil {
-			return fmt.Errorf("keeping a campaign: %w", err)
-		}
-		return nil
-	})
-	return id, err
-}
-
-// keepOnly takes from a draft all recipients but some. It stays the same draft, with the same idempotency key: one that was
-// sent at that moment is not sent a second time.
-func (d *Dashboard) keepOnly(ctx context.Context, company sms.CompanyID, id ulid.ULID, left []recipient) error {
-	recipients, err := json.Marshal(left)
 	if err != nil {
-		return fmt.Errorf("changing a campaign: %w", err)
-	}
-	changed, err := d.rooms.Pool.Exec(ctx, `update campaign_drafts set recipients = $3 where ulid = $1 and company_id = $2`,
-		pgtype.UUID{Bytes: id, Valid: true}, int64(company), recipients)
-	if err != nil {
-		return fmt.Errorf("changing a campaign: %w", err)
-	}
-	if changed.RowsAffected() == 0 {
-		return errNotFound
+		return fmt.Errorf("keeping a campaign: %w", err)
 	}
 	return nil
 }
@@ -134,20 +119,17 @@ func (d *Dashboard) leaveOut(v *visit, t tenant) error {
 	if err != nil {
 		return err
 	}
-	var left []recipient
+	if len(barred) == 0 || len(barred) == len(made.Recipients) {
+		return v.redirect(made.path(), "")
+	}
+	var left []intake.Recipient
 	for i, r := range made.Recipients {
 		if !barred[i] {
 			left = append(left, r)
 		}
 	}
-	path := "/campaigns/drafts/" + made.ID.String()
-	if len(barred) == 0 || len(left) == 0 {
-		return v.redirect(path, "")
-	}
-	if err := d.keepOnly(v.ctx(), t.company(), made.ID, left); err != nil {
-		return err
-	}
-	return v.redirect(path, "flash.campaign.without")
+	made.Recipients = left
+	return v.done(d.keepDraft(v.ctx(), t, made), made.path(), "flash.campaign.without")
 }
 
 // toBatch redirects to the batch of an answer of intake.
@@ -159,13 +141,10 @@ func (v *visit) toBatch(answer []byte, flash string) error {
 	return v.redirect("/batches/"+accepted.BatchID.String(), flash)
 }
 
-// request returns the send of the draft, at a time or, if that is zero, at once. Its idempotency key belongs to the draft, so it is sent and charged once.
+// request returns the send of the draft, at a time or, if that is zero, at once. Its idempotency key belongs to the draft, so
+// it is sent and charged once.
 func (c *draft) request(at time.Time) intake.Batch {
-	all := make([]intake.Recipient, len(c.Recipients))
-	for i, r := range c.Recipients {
-		all[i] = intake.Recipient{Number: r.Number, Variables: r.Variables}
-	}
 	name := c.key()
-	return intake.Batch{Schedule: intake.Schedule{SendAt: at}, Sender: c.Sender, Template: sms.ParseTemplate(c.Template), Recipients: all,
+	return intake.Batch{Schedule: intake.Schedule{SendAt: at}, Sender: c.Sender, Template: sms.ParseTemplate(c.Template), Recipients: c.Recipients,
 		Key: &intake.Key{Name: name, Request: sha256.Sum256([]byte(name))}}
 }

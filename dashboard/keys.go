@@ -9,6 +9,7 @@ import (
 
 	"intumwa/accounts"
 	"intumwa/internal/audit"
+	"intumwa/sms"
 )
 
 type keysPage struct {
@@ -45,33 +46,51 @@ func (d *Dashboard) createKey(v *visit, s *accounts.Session) error {
 		return audit.Entry{Act: "token.create", Subject: fmt.Sprintf("token %d", made.ID), After: map[string]any{"user_id": s.User.ID, "name": name}},
 			v.keepOnceIn(tx, "key", key+"\n"+name)
 	})
-	switch {
-	case errors.Is(err, accounts.ErrTooMany):
+	if errors.Is(err, accounts.ErrTooMany) {
 		f.notice("keys.many", accounts.MaxTokens)
 		return d.keys(v, s)
-	case err != nil:
-		return err
 	}
-	return v.redirect("/keys", "")
+	return v.done(err, "/keys", "")
 }
 
 // revokeKey is POST /keys/:id/revoke.
 func (d *Dashboard) revokeKey(v *visit, s *accounts.Session) error {
+	_, err := v.revoke(func(t accounts.Token) bool { return t.UserID == s.User.ID })
+	return v.done(err, "/keys", "flash.revoked")
+}
+
+// revokeAnyKey is POST /admin/keys/:id/revoke.
+func (d *Dashboard) revokeAnyKey(v *visit) error {
+	company, err := v.revoke(func(accounts.Token) bool { return true })
+	home := "/admin/companies"
+	if company != 0 {
+		home = companyPath(company)
+	}
+	return v.done(err, home, "flash.revoked")
+}
+
+// revoke revokes the key that the path names, if the visitor may, and returns the company of its user; 0 when there is none.
+func (v *visit) revoke(may func(accounts.Token) bool) (company int64, err error) {
 	id := v.id()
-	err := v.change(func(tx pgx.Tx) (entry audit.Entry, err error) {
-		users := d.rooms.Accounts.In(tx)
+	err = v.change(func(tx pgx.Tx) (entry audit.Entry, err error) {
+		users := v.d.rooms.Accounts.In(tx)
 		before, err := users.TokenByID(v.ctx(), id)
-		if err == nil {
-			err = users.RevokeTokenOf(v.ctx(), s.User.ID, id)
-		}
-		if err != nil || before.RevokedAt != nil {
+		if err != nil {
 			return entry, err
 		}
-		return audit.Entry{Act: "token.revoke", Subject: fmt.Sprintf("token %d", id), Before: map[string]any{"name": before.Name, "revoked": false},
-			After: map[string]any{"name": before.Name, "revoked": true}}, nil
+		if !may(before) {
+			return entry, errNotFound
+		}
+		of, err := users.CompanyOf(v.ctx(), before.UserID)
+		if err != nil && !errors.Is(err, accounts.ErrNotFound) {
+			return entry, err
+		}
+		if company = of.ID; before.RevokedAt != nil {
+			return entry, nil
+		}
+		return audit.Entry{Act: "token.revoke", Subject: fmt.Sprintf("token %d", id), Company: sms.CompanyID(company),
+			Before: map[string]any{"user_id": before.UserID, "name": before.Name, "revoked": false},
+			After:  map[string]any{"user_id": before.UserID, "name": before.Name, "revoked": true}}, users.RevokeToken(v.ctx(), id)
 	})
-	if err != nil {
-		return err
-	}
-	return v.redirect("/keys", "flash.revoked")
+	return company, err
 }

@@ -67,6 +67,22 @@ func byID[T any](limit int, id func(*T) int64, rows []T, err error) ([]T, int64,
 	return rows[:limit], id(&rows[limit-1]), nil
 }
 
+// firsts are the first of what a page lists, and the number of the others.
+type firsts[T any] struct {
+	List []T
+	More int
+}
+
+const firstsOnPage = 20
+
+func (f *firsts[T]) add(item T) {
+	if len(f.List) == firstsOnPage {
+		f.More++
+		return
+	}
+	f.List = append(f.List, item)
+}
+
 // address returns the address of a list with the form's values as parameters, and with others.
 func (f *form) address(path string, more ...string) string {
 	for _, name := range f.names {

@@ -40,10 +40,7 @@ func (d *Dashboard) messages(v *visit, t tenant) (err error) {
 		}
 		return d.rooms.Messages.List(v.ctx(), t.company(), filter, before, limit)
 	})
-	if err != nil {
-		return err
-	}
-	return v.render("messages", p)
+	return v.page(err, "messages", p)
 }
 
 // messageFilter reads the filter of the form: q, a number or a reference of the customer's own, or a batch's ULID; batch;
@@ -101,10 +98,7 @@ func (v *visit) lookUp(t tenant, q string) (path string, numbered *messages.Reco
 // message is GET /messages/:id, by ULID.
 func (d *Dashboard) message(v *visit, t tenant) error {
 	l, err := v.timeline(t, v.ulid("id"))
-	if err != nil {
-		return err
-	}
-	return v.render("message", l)
+	return v.page(err, "message", l)
 }
 
 // batchPage is a batch, its progress and its messages.

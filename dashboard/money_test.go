@@ -2,6 +2,7 @@ package dashboard
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/csv"
 	"io"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
+	"golang.org/x/text/encoding/unicode"
 
 	"intumwa/accounts"
 	"intumwa/billing"
@@ -273,7 +275,7 @@ func TestCampaign(t *testing.T) {
 	w := newWorld(t, nil)
 	c, company := w.merchant("aline", 100)
 	other, _ := w.merchant("bob", 100)
-	a := c.send("/campaigns", "DEMO", "Bonjour {{ prenom }}, {{montant}} FBu", wideText("Téléphone;Prénom;Montant\r\n+257 79 00 00 00;Éric;25 000\r\n71000000;Łucja;1\r\n", false, true))
+	a := c.send("/campaigns", "DEMO", "Bonjour {{ prenom }}, {{montant}} FBu", wideText("Téléphone;Prénom;Montant\r\n+257 79 00 00 00;Éric;25 000\r\n71000000;Łucja;1\r\n", unicode.LittleEndian))
 	c.wants(a, http.StatusSeeOther)
 	draft := a.Header.Get("Location")
 	c.wants(c.get(draft), http.StatusOK, "Bonjour Éric, 25 000 FBu", "Bonjour Łucja, 1 FBu", "Send 2 messages", "UCS-2", "&#43;25779000000")
@@ -297,12 +299,10 @@ func TestCampaign(t *testing.T) {
 	close(places)
 	var batch string
 	for place := range places {
-		if place != draft && batch != "" && place != batch {
+		if place != "" && batch != "" && place != batch {
 			t.Errorf("two batches: %s and %s", place, batch)
 		}
-		if place != draft {
-			batch = place
-		}
+		batch = cmp.Or(place, batch) // none: the first click is under way
 	}
 	if again := c.post(draft + "/send").Header.Get("Location"); again != batch {
 		t.Errorf("confirmed later: %s, before %s", again, batch)

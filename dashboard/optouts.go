@@ -30,10 +30,8 @@ func (d *Dashboard) optOuts(v *visit, t tenant) (err error) {
 		return err
 	}
 	p.Choices = append(p.Choices, p.Senders[1:]...)
-	if p.listing, err = list(v, "/opt-outs", messagesOnPage, v.listOptOuts(t)); err != nil {
-		return err
-	}
-	return v.render("optouts", p)
+	p.listing, err = list(v, "/opt-outs", messagesOnPage, v.listOptOuts(t))
+	return v.page(err, "optouts", p)
 }
 
 // optOutSenders returns what an entry may hold for: all senders of the company, or one of them.

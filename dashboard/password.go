@@ -100,12 +100,9 @@ func (d *Dashboard) changePassword(v *visit, s *accounts.Session) error {
 	}
 	v.leave() // hashing may have to wait
 	err := d.rooms.Accounts.ChangePassword(v.ctx(), *s, present, password)
-	switch {
-	case errors.Is(err, accounts.ErrUnauthenticated):
+	if errors.Is(err, accounts.ErrUnauthenticated) {
 		f.refuse("present", "account.present.wrong")
 		return d.account(v, s)
-	case err != nil:
-		return err
 	}
-	return v.redirect("/account", "flash.password")
+	return v.done(err, "/account", "flash.password")
 }

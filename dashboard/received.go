@@ -24,10 +24,7 @@ func textIn(body *string) string {
 // received is GET /received: the messages from handsets to the company.
 func (d *Dashboard) received(v *visit, t tenant) error {
 	rows, err := list(v, "/received", messagesOnPage, v.listReceived(t))
-	if err != nil {
-		return err
-	}
-	return v.render("received", rows)
+	return v.page(err, "received", rows)
 }
 
 // listReceived reads the filter and returns the function that reads a part of the list.

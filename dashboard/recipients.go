@@ -9,6 +9,7 @@ import (
 	"golang.org/x/text/unicode/norm"
 
 	"intumwa/accounts"
+	"intumwa/intake"
 	"intumwa/sms"
 )
 
@@ -16,15 +17,8 @@ const (
 	maxRecipients = 500 // rule api 4.3
 	maxTemplate   = 600 // characters
 	maxVariable   = 255 // characters
-	maxLineErrors = 20  // errors that a page lists
 	maxShown      = 40  // characters of a cell that a page shows
 )
-
-// recipient is a recipient of a campaign.
-type recipient struct {
-	Number    sms.Number         `json:"number"`
-	Variables map[string]*string `json:"variables"`
-}
 
 // lineError is an error in a line of a file.
 type lineError struct {
@@ -32,19 +26,10 @@ type lineError struct {
 	Text string
 }
 
-// lineErrors lists the first maxLineErrors errors and counts all.
-type lineErrors struct {
-	List []lineError
-	More int
-}
+// lineErrors are the errors in a file.
+type lineErrors struct{ firsts[lineError] }
 
-func (f *lineErrors) add(line int, text string) {
-	if len(f.List) == maxLineErrors {
-		f.More++
-		return
-	}
-	f.List = append(f.List, lineError{line, text})
-}
+func (e *lineErrors) add(line int, text string) { e.firsts.add(lineError{line, text}) }
 
 // numberColumns are the names of the column of numbers, as columnName returns them. Without such a column it is the first.
 var numberColumns = []string{"phone_number", "phone", "number", "telephone", "tel", "numero", "numero_de_telephone", "mobile", "msisdn", "gsm", "inomero", "telefone"}
@@ -64,7 +49,7 @@ func columnName(name string) string {
 
 // readRecipients reads the recipients of a campaign from a file. It checks each line as the send would, so that the send
 // accepts a file without errors.
-func (v *visit) readRecipients(company *accounts.Company, template *sms.Template, file []byte) (all []recipient, wrong lineErrors) {
+func (v *visit) readRecipients(company *accounts.Company, template *sms.Template, file []byte) (all []intake.Recipient, wrong lineErrors) {
 	rows, err := readSheet(file, maxRecipients+1)
 	if err != nil {
 		e := err.(*sheetError) //nolint:errorlint,forcetypeassert // readSheet returns no other error
@@ -119,7 +104,7 @@ func (v *visit) columns(head sheetRow, template *sms.Template, wrong *lineErrors
 }
 
 // readRecipient reads one line; the second result is the text of its error, empty when there is none.
-func (v *visit) readRecipient(company *accounts.Company, template *sms.Template, row sheetRow, cells, numberAt int, columns map[string]int) (r recipient, wrong string) {
+func (v *visit) readRecipient(company *accounts.Company, template *sms.Template, row sheetRow, cells, numberAt int, columns map[string]int) (r intake.Recipient, wrong string) {
 	if len(row.Cells) > cells || len(row.Cells) <= numberAt {
 		return r, v.lang.T("campaign.line.cells", len(row.Cells), cells)
 	}

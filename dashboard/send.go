@@ -21,6 +21,8 @@ import (
 const (
 	maxMessage = 600 // characters (rule api 8)
 	maxSender  = 11
+
+	alphanumerics = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz" // of a sender ID
 )
 
 // keyPrefix is the prefix of the idempotency keys of forms, to keep them apart from those of the user's API requests.
@@ -64,8 +66,7 @@ func (f *form) text(field string) string {
 // sender returns a field with a sender ID.
 func (f *form) sender(field string) string {
 	name := f.required(field)
-	letters := strings.TrimFunc(name, func(r rune) bool { return r >= '0' && r <= '9' || r >= 'A' && r <= 'Z' || r >= 'a' && r <= 'z' })
-	if len(name) > maxSender || letters != "" {
+	if len(name) > maxSender || strings.Trim(name, alphanumerics) != "" {
 		f.refuse(field, "send.sender")
 	}
 	return name
@@ -82,12 +83,19 @@ func (v *visit) send(t tenant, req intake.Single) (id ulid.ULID, err error) {
 	request := sha256.Sum256([]byte(strings.Join([]string{v.c.FullPath(), req.Sender, string(req.Number), req.Message}, "\x00")))
 	req.Key = &intake.Key{Name: keyPrefix + f.formKey(), Request: request}
 	answer, err := d.rooms.Intake.Send(ctx, p, req)
+	if err != nil {
+		return id, v.notSent(err)
+	}
+	var accepted intake.Accepted
+	err = json.Unmarshal(answer.Body, &accepted)
+	return accepted.ID, err
+}
+
+// notSent denies the form whose message or campaign intake has not accepted, with the reason. It returns other errors.
+func (v *visit) notSent(err error) error {
+	f := v.form()
 	refusal, refused := errors.AsType[sms.Refusal](err)
 	switch {
-	case err == nil:
-		var accepted intake.Accepted
-		err = json.Unmarshal(answer.Body, &accepted)
-		return accepted.ID, err
 	case refused:
 		f.refused(refusal)
 	case errors.Is(err, intake.ErrKeyReused): // changed and submitted again, for example after going back in the browser
@@ -96,15 +104,15 @@ func (v *visit) send(t tenant, req intake.Single) (id ulid.ULID, err error) {
 	case errors.Is(err, intake.ErrKeyInUse):
 		f.deny(http.StatusConflict, "send.underway")
 	case errors.Is(err, intake.ErrUnavailable):
-		d.log.Error("request failed: accepting a message", "path", v.c.FullPath(), "error", err)
+		v.d.log.Error("request failed: accepting a message", "path", v.c.FullPath(), "error", err)
 		f.deny(http.StatusServiceUnavailable, "send.unavailable")
 		if errors.Is(err, intake.ErrOutcomeUnknown) {
 			f.deny(http.StatusServiceUnavailable, "send.unknown")
 		}
 	default:
-		return id, err
+		return err
 	}
-	return id, nil
+	return nil
 }
 
 // sender returns the principal of a send. A user sends only so often: the form is denied then.
@@ -139,9 +147,9 @@ func (v *visit) refusal(r sms.Refusal) string {
 	return v.lang.T("refusal.other", r.Text)
 }
 
-// refused sets the form's error to a business rule's refusal: at its field, if there is one.
+// refused sets the form's error to a business rule's refusal: at its field, if the form has it.
 func (f *form) refused(r sms.Refusal) {
-	if why := refusals[r.Reason]; why.field != "" {
+	if why := refusals[r.Reason]; f.values.Has(why.field) {
 		f.refuse(why.field, why.key)
 		return
 	}

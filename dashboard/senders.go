@@ -75,5 +75,3 @@ func (d *Dashboard) askSender(v *visit, t tenant) error {
 	}
 	return d.senders(v, t)
 }
-
-const alphanumerics = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"

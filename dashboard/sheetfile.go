@@ -6,10 +6,10 @@ import (
 	"errors"
 	"io"
 	"strings"
-	"unicode/utf16"
 	"unicode/utf8"
 
 	"golang.org/x/text/encoding/charmap"
+	"golang.org/x/text/encoding/unicode"
 )
 
 const (
@@ -34,7 +34,7 @@ type sheetRow struct {
 	Cells []string
 }
 
-// readSheet reads up to most rows of a CSV file, and one more if there are more: in UTF-8, UTF-16 or Windows-1252, with
+// readSheet reads up to most rows of a CSV file, and one more if there are more: in UTF-8, UTF-16 with a byte order mark or Windows-1252, with
 // commas, semicolons or tabs, as programs and spreadsheets write them. Empty lines are skipped. The error is a
 // *sheetError.
 func readSheet(file []byte, most int) ([]sheetRow, error) {
@@ -42,8 +42,11 @@ func readSheet(file []byte, most int) ([]sheetRow, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := checkLines(text); err != nil {
-		return nil, err
+	long := 0
+	for l := range strings.Lines(text) { // such a file is no list of recipients, and costs memory to parse
+		if long++; len(l) > maxSheetLine {
+			return nil, &sheetError{long, "campaign.file.line", nil}
+		}
 	}
 	r := csv.NewReader(strings.NewReader(text))
 	r.Comma, r.FieldsPerRecord = separator(text), -1
@@ -82,19 +85,13 @@ func decodeSheet(file []byte) (string, error) {
 	switch {
 	case bytes.HasPrefix(file, []byte("PK\x03\x04")) || bytes.HasPrefix(file, []byte("\xd0\xcf\x11\xe0")):
 		return "", &sheetError{0, "campaign.file.excel", nil}
-	case bytes.HasPrefix(file, []byte("\xff\xfe")):
-		text = wide(file[2:], false)
-	case bytes.HasPrefix(file, []byte("\xfe\xff")):
-		text = wide(file[2:], true)
-	case looksWide(file, 1):
-		text = wide(file, false)
-	case looksWide(file, 0):
-		text = wide(file, true)
+	case bytes.HasPrefix(file, []byte("\xff\xfe")) || bytes.HasPrefix(file, []byte("\xfe\xff")):
+		decoded, _ := unicode.UTF16(unicode.LittleEndian, unicode.ExpectBOM).NewDecoder().Bytes(file) // what is no character is refused below
+		text = string(decoded)
 	case utf8.Valid(file):
 		text = string(bytes.TrimPrefix(file, []byte("\ufeff")))
 	default:
-		// Every octet is a character or refused below: it cannot fail.
-		decoded, _ := charmap.Windows1252.NewDecoder().Bytes(file)
+		decoded, _ := charmap.Windows1252.NewDecoder().Bytes(file) // the same
 		text = string(decoded)
 	}
 	if i := strings.IndexFunc(text, func(r rune) bool {
@@ -103,42 +100,6 @@ func decodeSheet(file []byte) (string, error) {
 		return "", &sheetError{1 + strings.Count(text[:i], "\n"), "campaign.file.octets", nil}
 	}
 	return strings.ReplaceAll(strings.ReplaceAll(text, "\r\n", "\n"), "\r", "\n"), nil
-}
-
-// looksWide reports whether a file is UTF-16 without a byte order mark: at its beginning, from the given octet on, every
-// second octet is zero, as in Latin text, and no other.
-func looksWide(file []byte, nought int) bool {
-	head := file[:min(len(file), 64)&^1]
-	for i, octet := range head {
-		if (octet == 0) != (i%2 == nought) {
-			return false
-		}
-	}
-	return len(head) >= 4
-}
-
-func wide(octets []byte, bigEndian bool) string {
-	units := make([]uint16, len(octets)/2)
-	for i := range units {
-		a, b := uint16(octets[2*i]), uint16(octets[2*i+1])
-		if bigEndian {
-			units[i] = a<<8 | b
-		} else {
-			units[i] = b<<8 | a
-		}
-	}
-	return string(utf16.Decode(units))
-}
-
-// checkLines refuses files that cannot be lists of recipients, before they are parsed.
-func checkLines(text string) error {
-	line := 0
-	for l := range strings.Lines(text) {
-		if line++; len(l) > maxSheetLine {
-			return &sheetError{line, "campaign.file.line", nil}
-		}
-	}
-	return nil
 }
 
 // separator returns the separator of cells: the most frequent of the three in the first line that has any.

@@ -43,10 +43,8 @@ func (d *Dashboard) twoStep(v *visit, s *accounts.Session) error {
 	if data.Secret, err = a.BeginSecondFactor(v.ctx(), s.User.ID); err != nil {
 		return err
 	}
-	if data.QR, err = drawQR(authenticatorURL(s.User.Email, data.Secret)); err != nil {
-		return err
-	}
-	return v.render("twostep", data)
+	data.QR, err = drawQR(authenticatorURL(s.User.Email, data.Secret))
+	return v.page(err, "twostep", data)
 }
 
 // authenticatorURL returns the URL for authenticators: https://github.com/google/google-authenticator/wiki/Key-Uri-Format
@@ -100,10 +98,7 @@ func (v *visit) showCodes(codes []string, err error) error {
 	if err == nil {
 		err = v.keepOnce("codes", strings.Join(codes, " "))
 	}
-	if err != nil {
-		return err
-	}
-	return v.redirect("/account/two-step", "")
+	return v.done(err, "/account/two-step", "")
 }
 
 // renewCodes is POST /account/two-step/codes.
@@ -125,8 +120,5 @@ func (d *Dashboard) turnTwoStepOff(v *visit, s *accounts.Session) error {
 	if !v.form().ok() {
 		return d.twoStep(v, s)
 	}
-	if err := d.rooms.Accounts.DropSecondFactor(v.ctx(), s.User.ID); err != nil {
-		return err
-	}
-	return v.redirect("/account", "flash.twostep.off")
+	return v.done(d.rooms.Accounts.DropSecondFactor(v.ctx(), s.User.ID), "/account", "flash.twostep.off")
 }

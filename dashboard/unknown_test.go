@@ -23,7 +23,7 @@ func TestOutcomeUnknown(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	campaign := c.send("/campaigns", "DEMO", "Bonjour", wideText("phone_number\n79000000\n", false, false)).Header.Get("Location") + "/send"
+	campaign := c.send("/campaigns", "DEMO", "Bonjour", []byte("phone_number\n79000000\n")).Header.Get("Location") + "/send"
 	key := c.key("/messages/new")
 	for path, fields := range map[string][]string{
 		"/messages/new": {"do", "send", "key", key, "sender", "DEMO", "number", "79222222", "message", "x"},

@@ -122,6 +122,22 @@ func (v *visit) render(name string, data any) error {
 	return nil
 }
 
+// page is [visit.render] of what was read, if that has not failed.
+func (v *visit) page(err error, name string, data any) error {
+	if err != nil {
+		return err
+	}
+	return v.render(name, data)
+}
+
+// done is [visit.redirect] after a change, if that has not failed.
+func (v *visit) done(err error, path, flash string) error {
+	if err != nil {
+		return err
+	}
+	return v.redirect(path, flash)
+}
+
 // redirect responds to a change: the browser fetches the next page with GET, which shows the text with the key flash.
 func (v *visit) redirect(path, flash string) error {
 	if flash != "" {

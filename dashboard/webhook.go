@@ -174,10 +174,8 @@ func (d *Dashboard) switchWebhook(v *visit, t tenant) error {
 	if on {
 		flash = "flash.webhook.on"
 	}
-	if _, err := v.setEndpoint(t, webhooks.Setting{Active: &on}); err != nil {
-		return err
-	}
-	return v.redirect("/senders#webhook", flash)
+	_, err := v.setEndpoint(t, webhooks.Setting{Active: &on})
+	return v.done(err, "/senders#webhook", flash)
 }
 
 // askEvent is POST /webhook/events: the endpoint gets an event from now on, or no longer.
@@ -195,10 +193,8 @@ func (d *Dashboard) askEvent(v *visit, t tenant) error {
 	if f.Value("on") == "yes" {
 		events = append(events, name)
 	}
-	if _, err := v.setEndpoint(t, webhooks.Setting{Events: &events}); err != nil {
-		return err
-	}
-	return v.redirect("/senders#webhook", "flash.webhook")
+	_, err = v.setEndpoint(t, webhooks.Setting{Events: &events})
+	return v.done(err, "/senders#webhook", "flash.webhook")
 }
 
 // rotateSecret is POST /webhook/rotate.
@@ -226,10 +222,7 @@ func (d *Dashboard) endRotation(v *visit, t tenant) error {
 		e, err := hooks.EndRotation(v.ctx(), t.company())
 		return map[string]any{"previous_until": was.PreviousUntil}, map[string]any{"previous_until": e.PreviousUntil}, err
 	})
-	if err != nil {
-		return err
-	}
-	return v.redirect("/senders#webhook", "flash.rotated")
+	return v.done(err, "/senders#webhook", "flash.rotated")
 }
 
 // testWebhook is POST /webhook/test: it sends a test event and shows the endpoint's response.
@@ -254,10 +247,7 @@ func (d *Dashboard) testWebhook(v *visit, t tenant) error {
 	if err == nil {
 		err = v.keepOnce("webhook", onceContent{Test: &result}.text())
 	}
-	if err != nil {
-		return err
-	}
-	return v.redirect("/senders#webhook", "")
+	return v.done(err, "/senders#webhook", "")
 }
 
 // attempt is one call as shown on pages.
