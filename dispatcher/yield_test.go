@@ -3,35 +3,44 @@ package dispatcher
 import (
 	"testing"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"intumwa/smpp"
 )
 
 // TestYield: a bind is down while its process may be taken for dead, and comes up when the
 // process has been heard for a while.
 func TestYield(t *testing.T) {
-	b := newBench(t)
-	w := b.worker
-	may := func() bool {
-		w.bind.mu.Lock()
-		defer w.bind.mu.Unlock()
-		return w.bind.may
+	t.Parallel()
+	d, err := New(nil, nil, nil, nil, Options{Metrics: prometheus.NewRegistry(), Carriers: []Carrier{
+		{Name: "lumitel", Links: []Link{{Options: smpp.Options{Name: "l1", Address: "127.0.0.1:1", SystemID: "x", Window: 10}}}}}})
+	if err != nil {
+		t.Fatal(err)
 	}
-	beat, now := w.d.member.beat.Load(), time.Now()
+	at := d.running()[0]
+	w, err := newLinkWorker(d, at, &at.config().Links[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := time.Now()
 	for _, step := range []struct {
 		heard bool
 		after time.Duration
 		up    bool
 	}{{true, 0, true}, {false, 0, false}, {true, yieldRest / 2, false}, {false, yieldRest, false}, {true, yieldRest, true}} {
-		w.d.member.beat.Store(beat)
+		beat := time.Hour // an hour before and after this moment: the test may take its time
 		if !step.heard {
-			w.d.member.beat.Store(-int64(time.Hour))
+			beat = -beat
 		}
+		d.member.beat.Store(int64(beat))
 		now = now.Add(step.after)
-		if w.yield(now); may() != step.up {
-			t.Errorf("%+v: may be up: %t", step, may())
+		if w.yield(now); w.bind.may != step.up {
+			t.Errorf("%+v: may be up: %t", step, w.bind.may)
 		}
 	}
 	w.leave()
-	if w.yield(now); may() {
+	if w.yield(now); w.bind.may {
 		t.Error("it binds again, and another has the link")
 	}
 }

@@ -75,12 +75,13 @@ type Stranded struct {
 	Number  sms.Number
 }
 
-// Stranded returns those of messages, by their ids, that may be handed to another
-// carrier: nobody has claimed them, and no carrier may have a segment of them.
+// Stranded returns those of messages, by their ids, that may be handed to another carrier: nobody has
+// claimed them, and no carrier may have a segment of them. One in doubt stays until it expires: whether
+// its carrier was to hold it (on_ambiguous) is not known any more.
 func (s *Store) Stranded(ctx context.Context, ids []int64) ([]Stranded, error) {
 	return postgres.All(ctx, s.pool, "looking for messages of carriers that are no more", pgx.RowToStructByPos[Stranded], `
 		SELECT w.message_id, w.carrier, m.phone_number FROM outbox w JOIN messages m ON m.id = w.message_id
-		WHERE w.message_id = ANY($1) AND w.claimed_by IS NULL AND w.due_at <= now() AND w.expires_at > now()
+		WHERE w.message_id = ANY($1) AND w.claimed_by IS NULL AND w.due_at <= now() AND w.expires_at > now() AND NOT w.in_doubt
 			AND (w.attempts = 0 OR NOT `+receipts.MayHave("w.message_id")+`)
 		ORDER BY w.message_id`, ids)
 }
@@ -90,12 +91,10 @@ func (s *Store) Stranded(ctx context.Context, ids []int64) ([]Stranded, error) {
 func (s *Store) Readdress(ctx context.Context, ids []int64, from, to string) (int64, error) {
 	tag, err := s.pool.Exec(ctx, `
 		WITH moved AS (
-			SELECT w.message_id, w.in_doubt FROM outbox w JOIN messages m ON m.id = w.message_id
-			WHERE w.message_id = ANY($1) AND w.carrier || '' = $2 AND w.claimed_by IS NULL FOR UPDATE SKIP LOCKED
+			SELECT w.message_id FROM outbox w JOIN messages m ON m.id = w.message_id
+			WHERE w.message_id = ANY($1) AND w.carrier || '' = $2 AND w.claimed_by IS NULL AND NOT w.in_doubt FOR UPDATE SKIP LOCKED
 		), o AS (
-			UPDATE outbox o SET carrier = $3, pushed_at = NULL, in_doubt = false, home = NULL FROM moved WHERE o.message_id = moved.message_id
-		), never AS (
-			`+keepFromSecond("moved", "$2")+`
+			UPDATE outbox o SET carrier = $3, pushed_at = NULL, home = NULL FROM moved WHERE o.message_id = moved.message_id
 		)
 		UPDATE messages m SET carrier = $3 FROM moved WHERE m.id = moved.message_id`, ids, from, to)
 	if err != nil {
