@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -74,14 +75,6 @@ type adminWork interface {
 	do(ctx context.Context, o *operator) (any, error)
 }
 
-// answer is the result of a command that has none beside an error.
-func answer[T any](result T, err error) (any, error) {
-	if err != nil {
-		return nil, err
-	}
-	return result, nil
-}
-
 // run opens the database, does the work and prints its result. The time is the database's ([postgres.Now]), as in any
 // process of the gateway.
 //
@@ -148,31 +141,96 @@ func (o *operator) accounts() *accounts.Accounts {
 	return accounts.New(o.pool, accounts.Options{TestSender: o.config.TestSender})
 }
 
-// change lets work change something and records what it did, in one
-// transaction: either both are there or neither. What work reads as it was is
-// what it changes: when somebody else has changed it meanwhile, work is done
-// again.
-func (o *operator) change(ctx context.Context, work func(tx pgx.Tx) (audit.Entry, error)) error {
+// change lets work change something and records what it did, in one transaction: either both are there or neither. It
+// returns what work has for the operator. What work reads as it was is what it changes: when somebody else has changed it
+// meanwhile, work is done again.
+func (o *operator) change(ctx context.Context, work func(tx pgx.Tx) (object, audit.Entry, error)) (any, error) {
 	return o.changeIn(ctx, pgx.TxOptions{IsoLevel: pgx.RepeatableRead}, work)
 }
 
-// changeBusy is change for rows that are written all the time, which work locks
-// before it reads them.
-func (o *operator) changeBusy(ctx context.Context, work func(tx pgx.Tx) (audit.Entry, error)) error {
+// changeBusy is change for rows that are written all the time, which work locks before it reads them.
+func (o *operator) changeBusy(ctx context.Context, work func(tx pgx.Tx) (object, audit.Entry, error)) (any, error) {
 	return o.changeIn(ctx, pgx.TxOptions{}, work)
 }
 
-func (o *operator) changeIn(ctx context.Context, options pgx.TxOptions, work func(tx pgx.Tx) (audit.Entry, error)) error {
-	return postgres.Retry(ctx, func() error {
+func (o *operator) changeIn(ctx context.Context, options pgx.TxOptions, work func(tx pgx.Tx) (object, audit.Entry, error)) (result any, err error) {
+	err = postgres.Retry(ctx, func() error {
 		return pgx.BeginTxFunc(ctx, o.pool, options, func(tx pgx.Tx) error {
-			entry, err := work(tx)
+			shown, entry, err := work(tx)
 			if err != nil {
 				return err
 			}
-			entry.Actor = audit.Operator()
-			return audit.Record(ctx, tx, entry)
+			result = shown
+			return o.record(ctx, tx, entry)
 		})
 	})
+	if err != nil {
+		return nil, err
+	}
+	return result, nil
+}
+
+// record records an act of this operator.
+func (o *operator) record(ctx context.Context, tx pgx.Tx, entry audit.Entry) error {
+	entry.Actor = audit.Operator()
+	return audit.Record(ctx, tx, entry)
+}
+
+// note records an act that changes nothing here.
+func (o *operator) note(ctx context.Context, entry audit.Entry) error {
+	return pgx.BeginFunc(ctx, o.pool, func(tx pgx.Tx) error { return o.record(ctx, tx, entry) })
+}
+
+// object is what a command shows of one thing: keys and values in order. The keys are an interface.
+type object []pair
+
+type pair struct {
+	key   string
+	value any
+}
+
+// optional is a value whose key JSON leaves out when it is zero or empty.
+type optional struct{ value any }
+
+func (o optional) empty() bool {
+	v := reflect.ValueOf(o.value)
+	return v.IsZero() || v.Kind() == reflect.Slice && v.Len() == 0
+}
+
+// MarshalJSON writes the object.
+func (o object) MarshalJSON() ([]byte, error) {
+	var b bytes.Buffer
+	encoder := json.NewEncoder(&b)
+	encoder.SetEscapeHTML(false)
+	separator := "{"
+	for _, p := range o {
+		if maybe, is := p.value.(optional); is {
+			if maybe.empty() {
+				continue
+			}
+			p.value = maybe.value
+		}
+		fmt.Fprintf(&b, "%s%q:", separator, p.key)
+		if err := encoder.Encode(p.value); err != nil {
+			return nil, err
+		}
+		separator = ","
+	}
+	if separator == "{" {
+		b.WriteString(separator)
+	}
+	b.WriteByte('}')
+	return b.Bytes(), nil
+}
+
+// deep is an object with lists and objects in it. People see its JSON, indented.
+type deep struct{ object }
+
+func (d deep) human(w io.Writer) error {
+	encoder := json.NewEncoder(plainJSON{w})
+	encoder.SetEscapeHTML(false)
+	encoder.SetIndent("", "  ")
+	return encoder.Encode(d.object)
 }
 
 // printJSON prints one line.
@@ -182,50 +240,63 @@ func printJSON(w io.Writer, result any) error {
 	return encoder.Encode(result)
 }
 
-// printHuman prints a struct as lines of key and value, a slice of structs as a table. The words are the JSON keys.
-// A value stays within its cell: see shown.
+// printHuman prints an object as lines of key and value, a list of them as a table. The words are the JSON keys.
+// A value stays within its cell: see cell.
 func printHuman(w io.Writer, result any) error {
-	if h, ok := result.(interface{ human(io.Writer) error }); ok {
-		return h.human(w)
-	}
-	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0) // keeps the text until Flush, which says what went wrong
-	v := reflect.ValueOf(result)
-	if v.Kind() != reflect.Slice {
-		for i, key := range keysOf(v.Type()) {
-			_, _ = fmt.Fprintf(t, "%s\t%s\n", key, cell(v.Field(i)))
+	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0) // keeps the text until Flush, which returns its error
+	switch result := result.(type) {
+	case interface{ human(io.Writer) error }:
+		return result.human(w)
+	case object:
+		for _, p := range result {
+			if maybe, is := p.value.(optional); is && maybe.empty() {
+				continue
+			}
+			_, _ = fmt.Fprintf(t, "%s\t%s\n", p.key, cell(p.value))
 		}
-		return t.Flush()
-	}
-	_, _ = fmt.Fprintln(t, strings.Join(keysOf(v.Type().Elem()), "\t"))
-	for i := range v.Len() {
-		cells := make([]string, v.Index(i).NumField())
-		for j := range cells {
-			cells[j] = cell(v.Index(i).Field(j))
+	case []object:
+		for i, row := range result {
+			keys, cells := make([]string, len(row)), make([]string, len(row))
+			for j, p := range row {
+				keys[j], cells[j] = p.key, cell(p.value)
+			}
+			if i == 0 {
+				_, _ = fmt.Fprintln(t, strings.Join(keys, "\t"))
+			}
+			_, _ = fmt.Fprintln(t, strings.Join(cells, "\t"))
 		}
-		_, _ = fmt.Fprintln(t, strings.Join(cells, "\t"))
 	}
 	return t.Flush()
 }
 
-func keysOf(t reflect.Type) []string {
-	keys := make([]string, t.NumField())
-	for i := range keys {
-		keys[i], _, _ = strings.Cut(t.Field(i).Tag.Get("json"), ",")
+// objectOf is a struct with JSON tags as an object.
+func objectOf(s any) (o object) {
+	v := reflect.ValueOf(s)
+	for i := range v.NumField() {
+		key, more, _ := strings.Cut(v.Type().Field(i).Tag.Get("json"), ",")
+		value := v.Field(i).Interface()
+		if more == "omitempty" {
+			value = optional{value}
+		}
+		o = append(o, pair{key, value})
 	}
-	return keys
+	return o
 }
 
-func cell(v reflect.Value) string {
-	if v.Kind() == reflect.Pointer {
+func cell(value any) string {
+	if maybe, is := value.(optional); is {
+		value = maybe.value
+	}
+	if v := reflect.ValueOf(value); v.Kind() == reflect.Pointer {
 		if v.IsNil() {
 			return "-"
 		}
-		v = v.Elem()
+		value = v.Elem().Interface()
 	}
-	if at, ok := v.Interface().(time.Time); ok {
+	if at, ok := value.(time.Time); ok {
 		return at.Format(time.RFC3339)
 	}
-	return sms.Printable(fmt.Sprint(v.Interface()))
+	return sms.Printable(fmt.Sprint(value))
 }
 
 // listPage is how many rows a list reads at a time.
@@ -287,39 +358,24 @@ type adminLogCmd struct {
 	Limit   int     `help:"How many at most." default:"1000"`
 }
 
-type adminAct struct {
-	ID        int64     `json:"id"`
-	At        time.Time `json:"at"`
-	Actor     string    `json:"actor"`
-	Act       string    `json:"act"`
-	Subject   string    `json:"subject"`
-	CompanyID *int64    `json:"company_id"`
-	Before    recorded  `json:"before"`
-	After     recorded  `json:"after"`
-}
-
 // do lists who changed what, the latest first.
 func (c *adminLogCmd) do(ctx context.Context, o *operator) (any, error) {
-	list, since := []adminAct{}, c.Since.moment()
-	for before := int64(0); len(list) < c.Limit; {
-		page, next, err := audit.List(ctx, o.pool, audit.Filter{Company: sms.CompanyID(c.Company), Since: since}, before, min(listPage, c.Limit-len(list)))
-		if err != nil {
-			return nil, err
-		}
-		for _, each := range page {
-			act := adminAct{ID: each.ID, At: each.At, Actor: each.Actor, Act: each.Act, Subject: each.Subject, Before: recorded(each.Before), After: recorded(each.After)}
-			if each.Company.Valid() {
-				id := int64(each.Company)
-				act.CompanyID = &id
-			}
-			list = append(list, act)
-		}
-		if next == 0 {
-			break
-		}
-		before = next
+	filter := audit.Filter{Company: sms.CompanyID(c.Company), Since: c.Since.moment()}
+	return collect(0, c.Limit, func(before int64, limit int) ([]audit.Act, int64, error) {
+		return audit.List(ctx, o.pool, filter, before, limit)
+	}, func(a audit.Act) object {
+		return object{{"id", a.ID}, {"at", a.At}, {"actor", a.Actor}, {"act", a.Act}, {"subject", a.Subject},
+			{"company_id", orNull(int64(a.Company))}, {"before", recorded(a.Before)}, {"after", recorded(a.After)}}
+	})
+}
+
+// orNull is nil, null in JSON, for the zero value.
+func orNull[T comparable](v T) *T {
+	var zero T
+	if v == zero {
+		return nil
 	}
-	return list, nil
+	return &v
 }
 
 // stretch is what every list takes. There are few of each in the beginning; an
@@ -329,25 +385,46 @@ type stretch struct {
 	Limit int   `help:"How many at most." default:"1000"`
 }
 
-// collect reads a list in pages; with an error there is none.
-func collect[T, V any](l stretch, page func(after int64, limit int) ([]T, error), id func(T) int64, view func(T) V) (any, error) {
-	if l.Limit < 1 {
+// collect reads a list in pages. page returns some rows beyond a cursor, and the cursor of the next page, 0 when there is
+// none. view returns nil for a row that is left out.
+func collect[T any](cursor int64, most int, page func(cursor int64, limit int) ([]T, int64, error), view func(T) object) (any, error) {
+	if most < 1 {
 		return nil, errors.New("--limit must be at least 1")
 	}
-	list := []V{} // [] in JSON, not null
-	for after := l.After; len(list) < l.Limit; {
-		want := min(listPage, l.Limit-len(list))
-		got, err := page(after, want)
+	list := []object{} // [] in JSON, not null
+	for {
+		rows, next, err := page(cursor, min(listPage, most-len(list)))
 		if err != nil {
 			return nil, err
 		}
-		for _, each := range got {
-			list = append(list, view(each))
-			after = id(each)
+		for _, row := range rows {
+			if shown := view(row); shown != nil {
+				list = append(list, shown)
+			}
 		}
-		if len(got) < want {
-			break
+		if next == 0 || len(list) >= most {
+			return list[:min(len(list), most)], nil
 		}
+		cursor = next
 	}
-	return list, nil
+}
+
+// collectByID is collect for what is listed by ascending ids; the first key of a row's object is its id.
+func collectByID[T any](ctx context.Context, s stretch, page func(ctx context.Context, after int64, limit int) ([]T, error), view func(T) object) (any, error) {
+	return collect(s.After, s.Limit, func(after int64, limit int) (rows []T, next int64, err error) {
+		rows, err = page(ctx, after, limit)
+		if len(rows) == limit {
+			next, _ = view(rows[limit-1])[0].value.(int64)
+		}
+		return rows, next, err
+	}, view)
+}
+
+// views are what is shown of rows; [] in JSON, not null.
+func views[T any](rows []T, view func(T) object) []object {
+	list := []object{}
+	for _, row := range rows {
+		list = append(list, view(row))
+	}
+	return list
 }

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"time"
 	"unicode/utf8"
 
 	"github.com/jackc/pgx/v5"
@@ -28,11 +27,6 @@ type adminUserCreateCmd struct {
 	Administrator bool   `help:"May see and approve every company in the dashboard."`
 }
 
-type adminUser struct {
-	UserID int64  `json:"user_id"`
-	Email  string `json:"email"`
-}
-
 // do never takes the password from the command line, where other users of the machine could read it.
 func (c *adminUserCreateCmd) do(ctx context.Context, o *operator) (any, error) {
 	if !c.PasswordStdin {
@@ -45,16 +39,13 @@ func (c *adminUserCreateCmd) do(ctx context.Context, o *operator) (any, error) {
 	if utf8.RuneCountInString(password) < accounts.MinPassword { // people may not choose such a one; scripts may
 		_, _ = fmt.Fprintf(o.stderr, "intumwa: warning: the password is shorter than %d characters, the least that people may choose\n", accounts.MinPassword)
 	}
-	var u accounts.User
-	err = o.change(ctx, func(tx pgx.Tx) (audit.Entry, error) {
-		var err error
-		u, err = o.accounts().In(tx).CreateUser(ctx, accounts.NewUser{
+	return o.change(ctx, func(tx pgx.Tx) (object, audit.Entry, error) {
+		u, err := o.accounts().In(tx).CreateUser(ctx, accounts.NewUser{
 			Email: c.Email, Name: c.Name, Password: password, Administrator: c.Administrator,
 		})
-		return audit.Entry{Act: "user.create", Subject: fmt.Sprintf("user %d", u.ID),
+		return object{{"user_id", u.ID}, {"email", u.Email}}, audit.Entry{Act: "user.create", Subject: fmt.Sprintf("user %d", u.ID),
 			After: map[string]any{"email": u.Email, "name": u.Name, "administrator": u.Administrator}}, err
 	})
-	return answer(adminUser{UserID: u.ID, Email: u.Email}, err)
 }
 
 func firstLine(r io.Reader) (string, error) {
@@ -67,21 +58,11 @@ func firstLine(r io.Reader) (string, error) {
 
 type adminUserListCmd struct{ stretch }
 
-type adminListedUser struct {
-	UserID        int64     `json:"user_id"`
-	Email         string    `json:"email"`
-	Name          string    `json:"name"`
-	Administrator bool      `json:"administrator"`
-	CreatedAt     time.Time `json:"created_at"`
-}
-
 // do lists users.
 func (c *adminUserListCmd) do(ctx context.Context, o *operator) (any, error) {
-	return collect(c.stretch, func(after int64, limit int) ([]accounts.User, error) { return o.accounts().Users(ctx, after, limit) },
-		func(u accounts.User) int64 { return u.ID },
-		func(u accounts.User) adminListedUser {
-			return adminListedUser{UserID: u.ID, Email: u.Email, Name: u.Name, Administrator: u.Administrator, CreatedAt: u.CreatedAt}
-		})
+	return collectByID(ctx, c.stretch, o.accounts().Users, func(u accounts.User) object {
+		return object{{"user_id", u.ID}, {"email", u.Email}, {"name", u.Name}, {"administrator", u.Administrator}, {"created_at", u.CreatedAt}}
+	})
 }
 
 type adminTokenCmd struct {
@@ -95,46 +76,31 @@ type adminTokenCreateCmd struct {
 	Name string `required:"" help:"What it is for."`
 }
 
-type adminToken struct {
-	TokenID int64  `json:"token_id"`
-	Token   string `json:"token"`
-}
-
 // do creates a token.
 func (c *adminTokenCreateCmd) do(ctx context.Context, o *operator) (any, error) {
-	var t accounts.Token
-	var text string
-	err := o.change(ctx, func(tx pgx.Tx) (audit.Entry, error) {
-		var err error
-		t, text, err = o.accounts().In(tx).CreateToken(ctx, c.User, c.Name)
-		return audit.Entry{Act: "token.create", Subject: fmt.Sprintf("token %d", t.ID),
+	return o.change(ctx, func(tx pgx.Tx) (object, audit.Entry, error) {
+		t, text, err := o.accounts().In(tx).CreateToken(ctx, c.User, c.Name)
+		return object{{"token_id", t.ID}, {"token", text}}, audit.Entry{Act: "token.create", Subject: fmt.Sprintf("token %d", t.ID),
 			After: map[string]any{"user_id": t.UserID, "name": t.Name}}, err
 	})
-	return answer(adminToken{TokenID: t.ID, Token: text}, err)
 }
 
 type adminTokenRevokeCmd struct {
 	ID int64 `required:"" help:"Number before the bar in the token."`
 }
 
-type adminRevokedToken struct {
-	TokenID int64 `json:"token_id"`
-	Revoked bool  `json:"revoked"`
-}
-
 // do revokes a token. It is refused everywhere at once.
 func (c *adminTokenRevokeCmd) do(ctx context.Context, o *operator) (any, error) {
-	err := o.change(ctx, func(tx pgx.Tx) (audit.Entry, error) {
+	return o.change(ctx, func(tx pgx.Tx) (object, audit.Entry, error) {
 		users := o.accounts().In(tx)
 		before, err := users.TokenByID(ctx, c.ID)
-		if err != nil {
-			return audit.Entry{}, err
+		if err == nil {
+			err = users.RevokeToken(ctx, c.ID)
 		}
-		return audit.Entry{Act: "token.revoke", Subject: fmt.Sprintf("token %d", c.ID),
+		return object{{"token_id", c.ID}, {"revoked", true}}, audit.Entry{Act: "token.revoke", Subject: fmt.Sprintf("token %d", c.ID),
 			Before: map[string]any{"user_id": before.UserID, "name": before.Name, "revoked": before.RevokedAt != nil},
-			After:  map[string]any{"user_id": before.UserID, "name": before.Name, "revoked": true}}, users.RevokeToken(ctx, c.ID)
+			After:  map[string]any{"user_id": before.UserID, "name": before.Name, "revoked": true}}, err
 	})
-	return answer(adminRevokedToken{TokenID: c.ID, Revoked: true}, err)
 }
 
 type adminTokenListCmd struct {
@@ -143,24 +109,13 @@ type adminTokenListCmd struct {
 	User string `help:"Only those of the user with this email." placeholder:"EMAIL"`
 }
 
-type adminListedToken struct {
-	TokenID    int64      `json:"token_id"`
-	UserID     int64      `json:"user_id"`
-	Name       string     `json:"name"`
-	CreatedAt  time.Time  `json:"created_at"`
-	LastUsedAt *time.Time `json:"last_used_at"`
-	RevokedAt  *time.Time `json:"revoked_at"`
-}
-
-func listedToken(t accounts.Token) adminListedToken {
-	return adminListedToken{TokenID: t.ID, UserID: t.UserID, Name: t.Name, CreatedAt: t.CreatedAt, LastUsedAt: t.LastUsedAt, RevokedAt: t.RevokedAt}
-}
-
 // do lists tokens, without their secrets, which nobody has.
 func (c *adminTokenListCmd) do(ctx context.Context, o *operator) (any, error) {
+	view := func(t accounts.Token) object {
+		return object{{"token_id", t.ID}, {"user_id", t.UserID}, {"name", t.Name}, {"created_at", t.CreatedAt}, {"last_used_at", t.LastUsedAt}, {"revoked_at", t.RevokedAt}}
+	}
 	if c.User == "" {
-		return collect(c.stretch, func(after int64, limit int) ([]accounts.Token, error) { return o.accounts().Tokens(ctx, after, limit) },
-			func(t accounts.Token) int64 { return t.ID }, listedToken)
+		return collectByID(ctx, c.stretch, o.accounts().Tokens, view)
 	}
 	user, err := o.accounts().UserByEmail(ctx, c.User)
 	if err != nil {
@@ -170,11 +125,7 @@ func (c *adminTokenListCmd) do(ctx context.Context, o *operator) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	list := []adminListedToken{}
-	for _, t := range tokens {
-		list = append(list, listedToken(t))
-	}
-	return list, nil
+	return views(tokens, view), nil
 }
 
 type adminTestNumberCmd struct {
@@ -187,35 +138,27 @@ type adminTestNumberSetCmd struct {
 	Verified bool   `help:"It may receive test messages at once."`
 }
 
-type adminTestNumber struct {
-	UserID      int64  `json:"user_id"`
-	PhoneNumber string `json:"phone_number"`
-	Verified    bool   `json:"verified"`
-}
-
 // do sets the number by the operator's word.
 func (c *adminTestNumberSetCmd) do(ctx context.Context, o *operator) (any, error) {
 	number, ok := planOf(o.config).Parse(c.Number)
 	if !ok {
 		return nil, fmt.Errorf("%q is not a valid Burundi (+257) number", c.Number)
 	}
-	var n accounts.TestNumber
-	err := o.change(ctx, func(tx pgx.Tx) (audit.Entry, error) {
+	return o.change(ctx, func(tx pgx.Tx) (object, audit.Entry, error) {
 		users := o.accounts().In(tx)
 		user, err := users.UserByEmail(ctx, c.User)
 		if err != nil {
-			return audit.Entry{}, err
+			return nil, audit.Entry{}, err
 		}
 		entry := audit.Entry{Act: "test_number.set", Subject: fmt.Sprintf("user %d", user.ID)}
 		switch before, err := users.TestNumberOf(ctx, user.ID); {
 		case err == nil:
 			entry.Before = map[string]any{"phone_number": before.PhoneNumber.Masked(), "verified": before.Verified}
 		case !errors.Is(err, accounts.ErrNotFound):
-			return audit.Entry{}, err
+			return nil, entry, err
 		}
-		n, err = users.SetTestNumber(ctx, c.User, number, c.Verified)
+		n, err := users.SetTestNumber(ctx, c.User, number, c.Verified)
 		entry.After = map[string]any{"phone_number": n.PhoneNumber.Masked(), "verified": n.Verified}
-		return entry, err
+		return object{{"user_id", n.UserID}, {"phone_number", string(n.PhoneNumber)}, {"verified", n.Verified}}, entry, err
 	})
-	return answer(adminTestNumber{UserID: n.UserID, PhoneNumber: string(n.PhoneNumber), Verified: n.Verified}, err)
 }

@@ -135,13 +135,10 @@ func (c *companyBounds) setBodies(ctx context.Context, tx pgx.Tx, company int64)
 	return bodiesText(was), bodiesText(c.Bodies.keep), nil
 }
 
-// adminBounds are a company's own. The key of a limit that was never set is left out.
-type adminBounds struct {
-	DailyCap      *ownLimit `json:"daily_cap,omitempty"`
-	RepeatSeconds *ownLimit `json:"repeat_seconds,omitempty"`
-	RepeatsADay   *ownLimit `json:"repeats_a_day,omitempty"`
-	NumberADay    *ownLimit `json:"number_a_day,omitempty"`
-	Bodies        string    `json:"bodies,omitempty"` // none, final or a duration
+// boundsOf are a company's own limits. The key of one that was never set is left out.
+func boundsOf(l accounts.Limits) object {
+	return object{{"daily_cap", optional{(*ownLimit)(l.CreditsADay)}}, {"repeat_seconds", optional{(*ownLimit)(l.RepeatSeconds)}},
+		{"repeats_a_day", optional{(*ownLimit)(l.RepeatsADay)}}, {"number_a_day", optional{(*ownLimit)(l.NumberADay)}}}
 }
 
 // ownLimit is a limit as in accounts.Limits: 0 is none, null in JSON.
@@ -161,9 +158,4 @@ func (l ownLimit) MarshalJSON() ([]byte, error) {
 		return []byte("null"), nil
 	}
 	return []byte(l.String()), nil
-}
-
-func boundsOf(l accounts.Limits) adminBounds {
-	return adminBounds{DailyCap: (*ownLimit)(l.CreditsADay), RepeatSeconds: (*ownLimit)(l.RepeatSeconds), RepeatsADay: (*ownLimit)(l.RepeatsADay),
-		NumberADay: (*ownLimit)(l.NumberADay)}
 }

@@ -32,15 +32,13 @@ func (c *adminCreditsAddCmd) do(ctx context.Context, o *operator) (any, error) {
 	if _, err := o.accounts().CompanyByID(ctx, c.Company); err != nil {
 		return nil, err
 	}
-	var credits int64
-	err := o.changeBusy(ctx, func(tx pgx.Tx) (audit.Entry, error) {
-		var err error
-		credits, err = billing.Grant(ctx, tx, c.Company, int64(c.Amount), c.Note)
-		return audit.Entry{Act: "credits.add", Subject: fmt.Sprintf("company %d", c.Company), Company: sms.CompanyID(c.Company),
-			Before: map[string]any{"credits": credits - int64(c.Amount)},
-			After:  map[string]any{"credits": credits, "amount": int64(c.Amount), "note": c.Note}}, err
+	return o.changeBusy(ctx, func(tx pgx.Tx) (object, audit.Entry, error) {
+		credits, err := billing.Grant(ctx, tx, c.Company, int64(c.Amount), c.Note)
+		return object{{"company_id", c.Company}, {"credits", credits}},
+			audit.Entry{Act: "credits.add", Subject: fmt.Sprintf("company %d", c.Company), Company: sms.CompanyID(c.Company),
+				Before: map[string]any{"credits": credits - int64(c.Amount)},
+				After:  map[string]any{"credits": credits, "amount": int64(c.Amount), "note": c.Note}}, err
 	})
-	return answer(adminBalance{CompanyID: c.Company, Credits: credits}, err)
 }
 
 // signed is a number that may stand as an argument of its own when it is negative: --amount -5, which would otherwise

@@ -2,10 +2,8 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -27,48 +25,28 @@ type adminInboundListCmd struct {
 	Since  instant `help:"Only those of then or later: a time, a date, or 24h for a day ago." placeholder:"T"`
 }
 
-type adminInbound struct {
-	ID         int64     `json:"id"`
-	ReceivedAt time.Time `json:"received_at"`
-	Carrier    string    `json:"carrier"`
-	Link       string    `json:"link"`
-	From       string    `json:"from"`
-	To         string    `json:"to"`
-	Message    *string   `json:"message"` // null: not text in a coding that is read
-	DataCoding uint8     `json:"data_coding"`
-	Octets     int       `json:"octets"`
-	Part       *string   `json:"part"`    // 2/3; null: a whole message
-	Outcome    *string   `json:"outcome"` // null: nobody has looked at it yet
-}
-
 // do lists what carriers delivered of handsets, the latest first.
 func (c *adminInboundListCmd) do(ctx context.Context, o *operator) (any, error) {
-	if c.Limit < 1 {
-		return nil, errors.New("--limit must be at least 1")
-	}
-	inbound, err := handsets.New(o.pool).Inbounds(ctx, c.Before, c.Limit)
-	if err != nil {
-		return nil, err
-	}
-	list := []adminInbound{} // [] in JSON, not null
 	since := c.Since.moment()
-	for _, m := range inbound {
+	return collect(c.Before, c.Limit, func(before int64, limit int) (rows []handsets.Inbound, next int64, err error) {
+		rows, err = handsets.New(o.pool).Inbounds(ctx, before, limit)
+		if len(rows) == limit && !rows[limit-1].At.Before(since) {
+			next = rows[limit-1].ID
+		}
+		return rows, next, err
+	}, func(m handsets.Inbound) object {
 		if m.At.Before(since) {
-			continue
+			return nil
 		}
-		shown := adminInbound{ID: m.ID, ReceivedAt: m.At, Carrier: m.Carrier, Link: m.Link, From: m.Source, To: m.Destination,
-			Message: m.Body, DataCoding: m.DataCoding, Octets: len(m.Octets)}
+		part := "" // 2/3; null: a whole message
 		if m.Part != nil {
-			part := fmt.Sprintf("%d/%d", m.Part.Number, m.Part.Total)
-			shown.Part = &part
+			part = fmt.Sprintf("%d/%d", m.Part.Number, m.Part.Total)
 		}
-		if m.Outcome != "" {
-			outcome := string(m.Outcome)
-			shown.Outcome = &outcome
-		}
-		list = append(list, shown)
-	}
-	return list, nil
+		return object{{"id", m.ID}, {"received_at", m.At}, {"carrier", m.Carrier}, {"link", m.Link}, {"from", m.Source}, {"to", m.Destination},
+			{"message", m.Body}, // null: not text in a coding that is read
+			{"data_coding", m.DataCoding}, {"octets", len(m.Octets)}, {"part", orNull(part)},
+			{"outcome", orNull(string(m.Outcome))}} // null: not routed yet
+	})
 }
 
 type adminInboundRouteCmd struct {
@@ -85,17 +63,8 @@ type adminRouteAddCmd struct {
 	Sender  string  `help:"The company's sender that STOP means here; all of its senders if not given." placeholder:"NAME"`
 }
 
-type adminRoute struct {
-	RouteID   int64  `json:"route_id"`
-	Address   string `json:"address"`
-	Keyword   string `json:"keyword"`
-	Carrier   string `json:"carrier"`
-	CompanyID int64  `json:"company_id"`
-	Sender    string `json:"sender"`
-}
-
-func routeOf(r handsets.Route) adminRoute {
-	return adminRoute{RouteID: r.ID, Address: r.Address, Keyword: r.Keyword, Carrier: r.Carrier, CompanyID: r.CompanyID, Sender: r.Sender}
+func routeOf(r handsets.Route) object {
+	return object{{"route_id", r.ID}, {"address", r.Address}, {"keyword", r.Keyword}, {"carrier", r.Carrier}, {"company_id", r.CompanyID}, {"sender", r.Sender}}
 }
 
 // do adds a route. It holds for what comes from then on.
@@ -116,36 +85,32 @@ func (c *adminRouteAddCmd) do(ctx context.Context, o *operator) (any, error) {
 	if slices.Contains(handsetWords(slices.Concat(o.config.Inbound.StopWords, o.config.Inbound.StartWords)), keyword) {
 		return nil, fmt.Errorf("--keyword %s is a word by which handsets opt out or in (inbound.stop_words, inbound.start_words)", keyword)
 	}
-	var result adminRoute
-	err = o.change(ctx, func(tx pgx.Tx) (audit.Entry, error) {
+	return o.change(ctx, func(tx pgx.Tx) (object, audit.Entry, error) {
 		users := o.accounts().In(tx)
 		if _, err := users.CompanyByID(ctx, c.Company); err != nil {
-			return audit.Entry{}, err
+			return nil, audit.Entry{}, err
 		}
 		if c.Sender != "" {
 			senders, err := users.SendersOf(ctx, c.Company)
 			if err != nil {
-				return audit.Entry{}, err
+				return nil, audit.Entry{}, err
 			}
 			if !slices.ContainsFunc(senders, func(s accounts.Sender) bool { return s.Name == c.Sender }) {
-				return audit.Entry{}, fmt.Errorf("company %d has no sender %q", c.Company, c.Sender)
+				return nil, audit.Entry{}, fmt.Errorf("company %d has no sender %q", c.Company, c.Sender)
 			}
 		}
 		r, err := handsets.New(o.pool).In(tx).AddRoute(ctx, handsets.Route{Address: address, Keyword: keyword, Carrier: c.Carrier,
 			CompanyID: c.Company, Sender: c.Sender})
-		result = routeOf(r)
-		return audit.Entry{Act: "inbound.route_add", Subject: fmt.Sprintf("route %d", r.ID), Company: sms.CompanyID(c.Company), After: result}, err
+		result := routeOf(r)
+		return result, audit.Entry{Act: "inbound.route_add", Subject: fmt.Sprintf("route %d", r.ID), Company: sms.CompanyID(c.Company), After: result}, err
 	})
-	return answer(result, err)
 }
 
 type adminRouteListCmd struct{ stretch }
 
 // do lists the routes.
 func (c *adminRouteListCmd) do(ctx context.Context, o *operator) (any, error) {
-	store := handsets.New(o.pool)
-	return collect(c.stretch, func(after int64, limit int) ([]handsets.Route, error) { return store.ListRoutes(ctx, after, limit) },
-		func(r handsets.Route) int64 { return r.ID }, routeOf)
+	return collectByID(ctx, c.stretch, handsets.New(o.pool).ListRoutes, routeOf)
 }
 
 type adminRouteRemoveCmd struct {
@@ -154,11 +119,9 @@ type adminRouteRemoveCmd struct {
 
 // do removes a route. Messages that are there already stay with their company.
 func (c *adminRouteRemoveCmd) do(ctx context.Context, o *operator) (any, error) {
-	var result adminRoute
-	err := o.change(ctx, func(tx pgx.Tx) (audit.Entry, error) {
+	return o.change(ctx, func(tx pgx.Tx) (object, audit.Entry, error) {
 		r, err := handsets.New(o.pool).In(tx).RemoveRoute(ctx, c.ID)
-		result = routeOf(r)
-		return audit.Entry{Act: "inbound.route_remove", Subject: fmt.Sprintf("route %d", c.ID), Company: sms.CompanyID(r.CompanyID), Before: result}, err
+		result := routeOf(r)
+		return result, audit.Entry{Act: "inbound.route_remove", Subject: fmt.Sprintf("route %d", c.ID), Company: sms.CompanyID(r.CompanyID), Before: result}, err
 	})
-	return answer(result, err)
 }

@@ -32,10 +32,7 @@ func (adminLinksCmd) do(ctx context.Context, o *operator) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if links == nil {
-		links = []dispatcher.LinkState{} // [] in JSON, not null
-	}
-	return links, nil
+	return views(links, func(l dispatcher.LinkState) object { return objectOf(l) }), nil
 }
 
 type adminLinkCmd struct {
@@ -52,43 +49,40 @@ type adminLinkResumeCmd struct {
 	Name string `required:"" help:"The link."`
 }
 
-type adminLink struct {
-	Link  string `json:"link"`
-	State string `json:"state"`
-}
-
 // do pauses a link in whichever process holds it.
 func (c *adminLinkPauseCmd) do(ctx context.Context, o *operator) (any, error) {
-	return answer(o.setPaused(ctx, c.Name, true))
+	return o.setPaused(ctx, c.Name, true)
 }
 
-// do resumes a link and says what it is then, as `admin links` will.
+// do resumes a link and shows the state that `admin links` will show.
 func (c *adminLinkResumeCmd) do(ctx context.Context, o *operator) (any, error) {
-	result, err := o.setPaused(ctx, c.Name, false)
-	if err == nil {
-		result.State, err = resumed(ctx, o.pool, c.Name, reportWithin)
+	if _, err := o.setPaused(ctx, c.Name, false); err != nil {
+		return nil, err
 	}
-	if err == nil && result.State == statePaused {
+	state, err := resumed(ctx, o.pool, c.Name, reportWithin)
+	if err != nil {
+		return nil, err
+	}
+	if state == statePaused {
 		_, _ = fmt.Fprintf(o.stderr, "intumwa: %s is to be resumed, and its dispatcher has not reported yet that it is\n", c.Name)
 	}
-	return answer(result, err)
+	return object{{"link", c.Name}, {"state", state}}, nil
 }
 
-func (o *operator) setPaused(ctx context.Context, link string, paused bool) (adminLink, error) {
-	result := adminLink{Link: link}
-	err := o.changeBusy(ctx, func(tx pgx.Tx) (audit.Entry, error) {
+func (o *operator) setPaused(ctx context.Context, link string, paused bool) (any, error) {
+	return o.changeBusy(ctx, func(tx pgx.Tx) (object, audit.Entry, error) {
 		before, err := dispatcher.IsPaused(ctx, tx, link)
 		if err != nil {
-			return audit.Entry{}, err
+			return nil, audit.Entry{}, err
 		}
 		act := "link.resume"
 		if paused {
 			act = "link.pause"
 		}
-		result.State, err = dispatcher.SetPaused(ctx, tx, link, paused)
-		return audit.Entry{Act: act, Subject: "link " + link, Before: map[string]any{"paused": before}, After: map[string]any{"paused": paused}}, err
+		state, err := dispatcher.SetPaused(ctx, tx, link, paused)
+		return object{{"link", link}, {"state", state}}, audit.Entry{Act: act, Subject: "link " + link,
+			Before: map[string]any{"paused": before}, After: map[string]any{"paused": paused}}, err
 	})
-	return result, err
 }
 
 const statePaused = "paused"

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"math"
 	"slices"
 	"strconv"
@@ -29,75 +28,6 @@ type adminMessageCmd struct {
 
 type adminMessageShowCmd struct {
 	ID string `required:"" help:"The message's ULID, or the message_id of its webhooks." placeholder:"ID"`
-}
-
-// adminMessage is a message for operators. Its text is not among it: whoever must read it looks in the database.
-type adminMessage struct {
-	ID            ulid.ULID         `json:"id"`
-	MessageID     int64             `json:"message_id"`
-	BatchID       *ulid.ULID        `json:"batch_id"`
-	CompanyID     int64             `json:"company_id"`
-	Status        string            `json:"status"`
-	To            string            `json:"to"`
-	Sender        string            `json:"sender"`
-	Encoding      string            `json:"encoding"`
-	SegmentCount  int               `json:"segment_count"`
-	Test          bool              `json:"test"`
-	Carrier       string            `json:"carrier"`
-	FailureReason string            `json:"failure_reason"`
-	CreatedAt     time.Time         `json:"created_at"`
-	SentAt        *time.Time        `json:"sent_at"`
-	FailedAt      *time.Time        `json:"failed_at"`
-	Waiting       *adminWaiting     `json:"waiting"`
-	Segments      []adminSegment    `json:"segments"`
-	History       []adminMoment     `json:"history"`
-	Webhooks      []adminWebhookLog `json:"webhook_deliveries"`
-
-	ClientReference string     `json:"client_reference,omitempty"`
-	SendAt          *time.Time `json:"send_at,omitempty"`
-	ExpireAt        *time.Time `json:"expire_at,omitempty"`
-}
-
-type adminWaiting struct {
-	Attempts  int       `json:"attempts"`
-	DueAt     time.Time `json:"due_at"`
-	ExpiresAt time.Time `json:"expires_at"`
-	Claimed   bool      `json:"claimed"`
-}
-
-type adminSegment struct {
-	Segment     int        `json:"segment"`
-	Carrier     string     `json:"carrier"`
-	Link        string     `json:"link"`
-	CarrierID   string     `json:"carrier_id"`
-	SubmittedAt *time.Time `json:"submitted_at"` // null: not recorded; the carrier may have it
-	Receipt     string     `json:"receipt"`
-	Error       string     `json:"error"`
-	ReceiptAt   *time.Time `json:"receipt_at"`
-}
-
-type adminMoment struct {
-	At     time.Time `json:"at"`
-	Event  string    `json:"event"`
-	Detail string    `json:"detail"`
-}
-
-type adminWebhookLog struct {
-	WebhookID string             `json:"webhook_id"`
-	Event     string             `json:"event"`
-	State     string             `json:"state"`
-	NextAt    *time.Time         `json:"next_at"`
-	Attempts  []webhooks.Attempt `json:"attempts"`
-}
-
-// human prints the JSON indented: the shape is too deep for a table.
-func (m adminMessage) human(w io.Writer) error { return printIndented(w, m) }
-
-func printIndented(w io.Writer, result any) error {
-	encoder := json.NewEncoder(plainJSON{w})
-	encoder.SetEscapeHTML(false)
-	encoder.SetIndent("", "  ")
-	return encoder.Encode(result)
 }
 
 // do shows the message with its segments, carrier ids, history and webhook deliveries.
@@ -124,65 +54,64 @@ func (c *adminMessageShowCmd) do(ctx context.Context, o *operator) (any, error) 
 	if err != nil {
 		return nil, err
 	}
-	m := describe(r, history, deliveries)
-	err = m.addDecisions(ctx, o, r)
-	return m, err
+	moments, err := o.withDecisions(ctx, r, messages.Timeline(r, history))
+	return deep{messageOf(r, history, moments, deliveries)}, err
 }
 
-// addDecisions adds to the history what operators decided of a message that its carrier did not answer.
-func (m *adminMessage) addDecisions(ctx context.Context, o *operator, r messages.Record) error {
+// withDecisions adds to a message's history what operators decided of it when its carrier did not answer.
+func (o *operator) withDecisions(ctx context.Context, r messages.Record, moments []messages.Moment) ([]messages.Moment, error) {
 	list, _, err := audit.List(ctx, o.pool, audit.Filter{Message: r.ID, Since: r.CreatedAt}, 0, listPage)
 	for _, act := range slices.Backward(list) {
 		var after struct{ Reason string }
 		if err := json.Unmarshal(act.After, &after); err != nil {
-			return fmt.Errorf("reading act %d: %w", act.ID, err)
+			return nil, fmt.Errorf("reading act %d: %w", act.ID, err)
 		}
-		moment := adminMoment{At: act.At, Event: "decided",
+		moment := messages.Moment{At: act.At, Event: "decided",
 			Detail: fmt.Sprintf("%s, by %s", strings.TrimPrefix(act.Act, unansweredActs), act.Actor)}
 		if after.Reason != "" {
 			moment.Detail += ": " + after.Reason
 		}
-		at := slices.IndexFunc(m.History, func(other adminMoment) bool {
+		at := slices.IndexFunc(moments, func(other messages.Moment) bool {
 			return other.At.After(act.At) || other.Event == sms.Sent.String() || other.Event == sms.Failed.String()
 		})
 		if at < 0 {
-			at = len(m.History)
+			at = len(moments)
 		}
-		m.History = slices.Insert(m.History, at, moment)
+		moments = slices.Insert(moments, at, moment)
 	}
-	return err
+	return moments, err
 }
 
-func describe(r messages.Record, history messages.History, deliveries []webhooks.Delivery) adminMessage {
-	m := adminMessage{
-		ID: r.ULID, MessageID: r.ID, BatchID: r.BatchULID, CompanyID: r.CompanyID, Status: r.Status.String(), To: string(r.Number),
-		Sender: r.Sender, Encoding: r.Encoding.String(), SegmentCount: r.Segments, Test: r.Test, Carrier: r.Carrier,
-		FailureReason: r.FailureReason, CreatedAt: r.CreatedAt, SentAt: r.SentAt, FailedAt: r.FailedAt,
-		ClientReference: r.Reference, SendAt: r.SendAt, ExpireAt: r.ExpireAt,
-		Segments: []adminSegment{}, History: []adminMoment{}, Webhooks: []adminWebhookLog{},
-	}
+// messageOf is a message for operators. It has no text: an operator who must read it looks in the database.
+func messageOf(r messages.Record, history messages.History, moments []messages.Moment, deliveries []webhooks.Delivery) object {
+	var waiting any // null: nothing of it waits for a carrier
 	if w := history.Waiting; w != nil {
-		waiting := adminWaiting(*w)
-		m.Waiting = &waiting
+		waiting = object{{"attempts", w.Attempts}, {"due_at", w.DueAt}, {"expires_at", w.ExpiresAt}, {"claimed", w.Claimed}}
 	}
+	segments, past, events := []object{}, []object{}, []object{}
 	for _, s := range history.Segments {
-		segment := adminSegment{Segment: s.Segment, Carrier: s.Carrier, Link: s.Link, CarrierID: s.CarrierID, Receipt: s.Receipt, Error: s.Error, ReceiptAt: s.ReceiptAt}
+		var submitted *time.Time // null: not recorded; the carrier may have it
 		if s.Submitted() {
-			segment.SubmittedAt = &s.SubmittedAt
+			submitted = &s.SubmittedAt
 		}
-		m.Segments = append(m.Segments, segment)
+		segments = append(segments, object{{"segment", s.Segment}, {"carrier", s.Carrier}, {"link", s.Link}, {"carrier_id", s.CarrierID},
+			{"submitted_at", submitted}, {"receipt", s.Receipt}, {"error", s.Error}, {"receipt_at", s.ReceiptAt}})
 	}
-	for _, moment := range messages.Timeline(r, history) {
-		m.History = append(m.History, adminMoment(moment))
+	for _, m := range moments {
+		past = append(past, object{{"at", m.At}, {"event", m.Event}, {"detail", m.Detail}})
 	}
 	for _, d := range deliveries {
-		m.Webhooks = append(m.Webhooks, logOf(d))
+		events = append(events, eventOf(d))
 	}
-	return m
+	return object{{"id", r.ULID}, {"message_id", r.ID}, {"batch_id", r.BatchULID}, {"company_id", r.CompanyID}, {"status", r.Status.String()},
+		{"to", string(r.Number)}, {"sender", r.Sender}, {"encoding", r.Encoding.String()}, {"segment_count", r.Segments}, {"test", r.Test},
+		{"carrier", r.Carrier}, {"failure_reason", r.FailureReason}, {"created_at", r.CreatedAt}, {"sent_at", r.SentAt}, {"failed_at", r.FailedAt},
+		{"waiting", waiting}, {"segments", segments}, {"history", past}, {"webhook_deliveries", events},
+		{"client_reference", optional{r.Reference}}, {"send_at", optional{r.SendAt}}, {"expire_at", optional{r.ExpireAt}}}
 }
 
-func logOf(d webhooks.Delivery) adminWebhookLog {
-	return adminWebhookLog{WebhookID: d.WebhookID, Event: d.Event, State: d.State, NextAt: d.NextAt, Attempts: d.Attempts}
+func eventOf(d webhooks.Delivery) object {
+	return object{{"webhook_id", d.WebhookID}, {"event", d.Event}, {"state", d.State}, {"next_at", d.NextAt}, {"attempts", d.Attempts}}
 }
 
 type adminBatchCmd struct {
@@ -197,13 +126,6 @@ type adminBatchCancelCmd struct {
 type adminCompanyCancelCmd struct {
 	ID     int64  `required:"" help:"The company."`
 	Reason string `help:"Why; it stays in the audit log."`
-}
-
-type adminCancelled struct {
-	CompanyID int64 `json:"company_id"`
-	Cancelled int64 `json:"cancelled"`
-	Credits   int64 `json:"credits_returned"`
-	Left      int64 `json:"left"` // still queued, in a dispatcher's hand: cancel again for those that come back
 }
 
 // do cancels a batch.
@@ -234,37 +156,24 @@ func (o *operator) cancel(ctx context.Context, queued messages.Queued, entry aud
 		return nil, err
 	}
 	defer pool.Close()
-	entry.Actor, entry.Company = audit.Operator(), sms.CompanyID(queued.Company)
+	entry.Company = sms.CompanyID(queued.Company)
 	done, failed := dispatcher.Cancel(ctx, pool, messages.New(pool), o.openWebhooks(), queued, func(tx pgx.Tx) error {
 		entry.After = map[string]any{"reason": reason}
-		return audit.Record(ctx, tx, entry)
+		return o.record(ctx, tx, entry)
 	})
-	result := adminCancelled{CompanyID: queued.Company, Cancelled: done.Cancelled, Credits: done.Credits}
 	if failed != nil && done.Cancelled == 0 {
 		return nil, failed
 	}
-	result.Left, err = messages.New(pool).Left(ctx, queued)
-	err = errors.Join(failed, err, o.change(ctx, func(pgx.Tx) (audit.Entry, error) {
-		entry.Act += ".done"
-		entry.After = result
-		return entry, nil
-	}))
-	return result, err
+	left, err := messages.New(pool).Left(ctx, queued) // in a dispatcher's hand: cancel again for those that come back
+	result := object{{"company_id", queued.Company}, {"cancelled", done.Cancelled}, {"credits_returned", done.Credits}, {"left", left}}
+	entry.Act += ".done"
+	entry.After = result
+	return result, errors.Join(failed, err, o.note(ctx, entry))
 }
 
 type adminTopCmd struct {
 	Since instant `help:"In which time: since a time, a date, or 1h for the last hour." default:"1h" placeholder:"T"`
 	Limit int     `help:"How many at most." default:"10"`
-}
-
-type adminSpender struct {
-	CompanyID int64   `json:"company_id"`
-	Name      string  `json:"name"`
-	Approved  bool    `json:"approved"`
-	Segments  int64   `json:"segments"`
-	Requests  int64   `json:"requests"`
-	Share     float64 `json:"share"` // of all companies' segments, in percent
-	Queued    int64   `json:"queued"`
 }
 
 // do lists who sends most: the segments that were accepted of each company, and what of it waits for a carrier now.
@@ -280,14 +189,15 @@ func (c *adminTopCmd) do(ctx context.Context, o *operator) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	list := make([]adminSpender, len(spenders)) // [] in JSON, not null
-	for i, s := range spenders {
+	list := []object{} // [] in JSON, not null
+	for _, s := range spenders {
 		company, err := o.accounts().CompanyByID(ctx, s.CompanyID)
 		if err != nil {
 			return nil, err
 		}
-		list[i] = adminSpender{CompanyID: s.CompanyID, Name: company.Name, Approved: company.Approved, Segments: s.Credits, Requests: s.Requests,
-			Share: math.Round(1000*float64(s.Credits)/float64(all)) / 10, Queued: queues[s.CompanyID]}
+		share := math.Round(1000*float64(s.Credits)/float64(all)) / 10 // of all companies' segments, in percent
+		list = append(list, object{{"company_id", s.CompanyID}, {"name", company.Name}, {"approved", company.Approved}, {"segments", s.Credits},
+			{"requests", s.Requests}, {"share", share}, {"queued", queues[s.CompanyID]}})
 	}
 	return list, nil
 }

@@ -2,13 +2,13 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"time"
+	"io"
 
 	"github.com/jackc/pgx/v5"
 
+	"intumwa/accounts"
 	"intumwa/inbound/handsets"
 	"intumwa/internal/audit"
 	"intumwa/messages"
@@ -68,13 +68,11 @@ func (s subject) found(n int64) error {
 	return errors.New("nothing is kept of --number, which is not a valid Burundi (+257) number")
 }
 
-// record notes who did what, when it begins and when it is done. The record does not have the whole number, as it is
+// note records who did what, when it begins and when it is done. The record does not have the whole number, as it is
 // kept for ever.
-func (n *aboutNumber) record(ctx context.Context, o *operator, act string, about subject, after map[string]any) error {
+func (n *aboutNumber) note(ctx context.Context, o *operator, act string, about subject, after map[string]any) error {
 	after["reason"] = n.Reason
-	return o.change(ctx, func(pgx.Tx) (audit.Entry, error) {
-		return audit.Entry{Act: act, Subject: "number " + about.written().Masked(), After: after}, nil
-	})
+	return o.note(ctx, audit.Entry{Act: act, Subject: "number " + about.written().Masked(), After: after})
 }
 
 // eachTo calls do with the messages to a number, page by page from the newest, until none is left.
@@ -99,50 +97,23 @@ func (o *operator) eachTo(ctx context.Context, store *messages.Store, number sms
 
 type adminNumberExportCmd struct{ aboutNumber }
 
-// The lines of an export. New kinds may come.
-type (
-	exportedMessage struct {
-		Kind string `json:"kind"` // message
-		Text string `json:"message"`
-		adminMessage
+// export prints what is kept of a number, one object a line, and counts it.
+type export struct {
+	to     io.Writer
+	counts map[string]any // by the word for several
+	all    int64
+}
+
+// print prints lines of a kind; err is that of reading them. New kinds may come.
+func (e *export) print(kind, several string, err error, lines []object) error {
+	for _, line := range lines {
+		err = errors.Join(err, printJSON(e.to, append(object{{"kind", kind}}, line...)))
 	}
-	exportedReceipt struct {
-		Kind       string    `json:"kind"` // receipt: of no message that is known
-		ReceivedAt time.Time `json:"received_at"`
-		Carrier    string    `json:"carrier"`
-		Link       string    `json:"link"`
-		CarrierID  string    `json:"carrier_id"`
-		State      string    `json:"state"`
-		Error      string    `json:"error"`
-	}
-	exportedInbound struct {
-		Kind       string    `json:"kind"` // inbound: a message from a handset
-		ReceivedAt time.Time `json:"received_at"`
-		Carrier    string    `json:"carrier"`
-		From       string    `json:"from"`
-		To         string    `json:"to"`
-		Message    *string   `json:"message"` // null: not text in a coding that is read
-		Octets     []byte    `json:"octets"`  // base64
-	}
-	exportedEvent struct {
-		Kind      string `json:"kind"` // event: a webhook about a message from the handset, or to it that is not kept any more
-		CompanyID int64  `json:"company_id"`
-		Body      string `json:"body"`
-		adminWebhookLog
-	}
-	exportedOptOut struct {
-		Kind      string    `json:"kind"` // opt_out: of a company's list
-		CompanyID int64     `json:"company_id"`
-		Sender    string    `json:"sender"` // "": all of the company's
-		Source    string    `json:"source"`
-		CreatedAt time.Time `json:"created_at"`
-	}
-	exportedTestNumber struct {
-		Kind     string `json:"kind"` // test_number: of an account
-		UserID   int64  `json:"user_id"`
-		Verified bool   `json:"verified"`
-	}
-)
+	before, _ := e.counts[several].(int)
+	e.counts[several] = before + len(lines)
+	e.all += int64(len(lines))
+	return err
+}
 
 // do prints what is kept of the number.
 func (c *adminNumberExportCmd) do(ctx context.Context, o *operator) (any, error) {
@@ -150,51 +121,41 @@ func (c *adminNumberExportCmd) do(ctx context.Context, o *operator) (any, error)
 	if err != nil {
 		return nil, err
 	}
-	if err := c.record(ctx, o, actExport, about, map[string]any{}); err != nil {
+	if err := c.note(ctx, o, actExport, about, map[string]any{}); err != nil {
 		return nil, err
 	}
-	lines := json.NewEncoder(plainJSON{o.stdout})
-	lines.SetEscapeHTML(false)
-	counts, all := map[string]any{}, 0
-	done := func(kind string, n int, err error) error {
-		had, _ := counts[kind].(int)
-		counts[kind], all = had+n, all+n
-		return err
-	}
-	store, hooks := messages.New(o.pool), webhooks.New(o.pool, webhooks.Options{})
+	e := &export{to: o.stdout, counts: map[string]any{}}
+	store := messages.New(o.pool)
 	err = o.eachTo(ctx, store, about.number, func(page []messages.Record) error {
+		var lines []object
 		for _, r := range page {
 			history, err := store.HistoryOf(ctx, r.ID)
 			if err != nil {
 				return err
 			}
-			deliveries, err := hooks.DeliveriesOf(ctx, sms.CompanyID(r.CompanyID), r.ID)
+			deliveries, err := o.openWebhooks().DeliveriesOf(ctx, sms.CompanyID(r.CompanyID), r.ID)
 			if err != nil {
 				return err
 			}
-			if err := lines.Encode(exportedMessage{Kind: "message", Text: r.Body, adminMessage: describe(r, history, deliveries)}); err != nil {
-				return err
-			}
+			lines = append(lines, append(object{{"message", r.Body}}, messageOf(r, history, messages.Timeline(r, history), deliveries)...))
 		}
-		return done("messages", len(page), nil)
+		return e.print("message", "messages", nil, lines)
 	})
 	if err != nil {
 		return nil, err
 	}
-	unmatched, err := receipts.Naming(ctx, o.pool, about.number)
-	for _, r := range unmatched {
-		err = errors.Join(err, lines.Encode(exportedReceipt{Kind: "receipt", ReceivedAt: r.At, Carrier: r.Carrier, Link: r.Link,
-			CarrierID: r.CarrierID, State: r.State, Error: r.Error}))
-	}
-	if err := done("receipts", len(unmatched), err); err != nil {
+	unmatched, err := receipts.Naming(ctx, o.pool, about.number) // of no message that is known
+	if err := e.print("receipt", "receipts", err, views(unmatched, func(r receipts.InboxReceipt) object {
+		return object{{"received_at", r.At}, {"carrier", r.Carrier}, {"link", r.Link}, {"carrier_id", r.CarrierID}, {"state", r.State}, {"error", r.Error}}
+	})); err != nil {
 		return nil, err
 	}
 	inbound, err := handsets.New(o.pool).InboundOf(ctx, about.forms)
-	for _, m := range inbound {
-		err = errors.Join(err, lines.Encode(exportedInbound{Kind: "inbound", ReceivedAt: m.At, Carrier: m.Carrier, From: m.Source, To: m.Destination,
-			Message: m.Body, Octets: m.Octets}))
-	}
-	if err := done("inbound", len(inbound), err); err != nil {
+	if err := e.print("inbound", "inbound", err, views(inbound, func(m handsets.Inbound) object {
+		return object{{"received_at", m.At}, {"carrier", m.Carrier}, {"from", m.Source}, {"to", m.Destination},
+			{"message", m.Body}, // null: not text in a coding that is read
+			{"octets", m.Octets}}
+	})); err != nil {
 		return nil, err
 	}
 	upTo, err := store.PurgedUpTo(ctx)
@@ -206,30 +167,30 @@ func (c *adminNumberExportCmd) do(ctx context.Context, o *operator) (any, error)
 		return nil, err
 	}
 	defer busy.Close()
+	// Webhooks about a message from the handset, or about one to it that is not kept any more.
 	events, err := webhooks.New(busy, webhooks.Options{}).Naming(ctx, about.forms, upTo)
-	for _, e := range events {
-		err = errors.Join(err, lines.Encode(exportedEvent{Kind: "event", CompanyID: e.CompanyID, Body: e.Body, adminWebhookLog: logOf(e)}))
-	}
-	if err := done("events", len(events), err); err != nil {
+	if err := e.print("event", "events", err, views(events, func(d webhooks.Delivery) object {
+		return append(object{{"company_id", d.CompanyID}, {"body", d.Body}}, eventOf(d)...)
+	})); err != nil {
 		return nil, err
 	}
 	lists, err := handsets.New(o.pool).OptOutsOf(ctx, about.number)
-	for company, entries := range lists {
-		for _, e := range entries {
-			err = errors.Join(err, lines.Encode(exportedOptOut{Kind: "opt_out", CompanyID: int64(company), Sender: e.Sender, Source: string(e.Source), CreatedAt: e.CreatedAt}))
-		}
+	var entries []object
+	for company, list := range lists {
+		entries = append(entries, views(list, func(entry handsets.OptOut) object { // sender "": all of the company's
+			return object{{"company_id", company}, {"sender", entry.Sender}, {"source", entry.Source}, {"created_at", entry.CreatedAt}}
+		})...)
 	}
-	if err := done("opt_outs", len(lists), err); err != nil {
+	if err := e.print("opt_out", "opt_outs", err, entries); err != nil {
 		return nil, err
 	}
 	tests, err := o.accounts().TestNumbers(ctx, about.number)
-	for _, t := range tests {
-		err = errors.Join(err, lines.Encode(exportedTestNumber{Kind: "test_number", UserID: t.UserID, Verified: t.Verified}))
-	}
-	if err := done("test_numbers", len(tests), err); err != nil {
+	if err := e.print("test_number", "test_numbers", err, views(tests, func(t accounts.TestNumber) object {
+		return object{{"user_id", t.UserID}, {"verified", t.Verified}}
+	})); err != nil {
 		return nil, err
 	}
-	return nil, errors.Join(c.record(ctx, o, actExportDone, about, counts), about.found(int64(all)))
+	return nil, errors.Join(c.note(ctx, o, actExportDone, about, e.counts), about.found(e.all))
 }
 
 type adminNumberEraseCmd struct{ aboutNumber }
@@ -251,11 +212,11 @@ func (c *adminNumberEraseCmd) do(ctx context.Context, o *operator) (any, error) 
 	if err != nil {
 		return nil, err
 	}
-	if err := c.record(ctx, o, actErase, about, map[string]any{}); err != nil {
+	if err := c.note(ctx, o, actErase, about, map[string]any{}); err != nil {
 		return nil, err
 	}
 	done, err := o.erase(ctx, about)
-	err = errors.Join(err, c.record(ctx, o, actEraseDone, about, map[string]any{"messages": done.Messages, "pending": done.Pending,
+	err = errors.Join(err, c.note(ctx, o, actEraseDone, about, map[string]any{"messages": done.Messages, "pending": done.Pending,
 		"receipts": done.Receipts, "inbound": done.Inbound, "events": done.Events, "test_codes": done.TestCodes}))
 	if err == nil {
 		if err := about.found(done.Messages + done.Pending + done.Receipts + done.Inbound + done.Events + done.TestCodes + done.TestNumbers); err != nil {

@@ -35,12 +35,6 @@ func (s *stopped) Decode(ctx *kong.DecodeContext) error {
 	return s.UnmarshalText([]byte(ctx.Scan.Pop().String()))
 }
 
-type adminRestored struct {
-	LastMessageID int64 `json:"last_message_id"`
-	NextMessageID int64 `json:"next_message_id"`
-	Held          int64 `json:"held"` // messages that their carriers may have got since
-}
-
 // do makes a restored database fit to go on with: no message_id and no webhook-id that a customer has seen comes again, and
 // no message goes out a second time that a carrier got after the moment that the database is of.
 func (c *adminRestoredCmd) do(ctx context.Context, o *operator) (any, error) {
@@ -50,21 +44,22 @@ func (c *adminRestoredCmd) do(ctx context.Context, o *operator) (any, error) {
 	if err := noDispatcher(ctx, o.pool); err != nil {
 		return nil, err
 	}
-	var result adminRestored
-	err := o.changeBusy(ctx, func(tx pgx.Tx) (entry audit.Entry, err error) {
-		result.LastMessageID, result.NextMessageID, err = messages.SkipIDs(ctx, tx, c.Ahead)
-		return audit.Entry{Act: "database.restored", Subject: "message ids",
-			Before: map[string]any{"next": result.LastMessageID + 1}, After: map[string]any{"next": result.NextMessageID}}, err
-	})
-	if err != nil {
+	var last, next int64
+	if _, err := o.changeBusy(ctx, func(tx pgx.Tx) (_ object, entry audit.Entry, err error) {
+		last, next, err = messages.SkipIDs(ctx, tx, c.Ahead)
+		return nil, audit.Entry{Act: "database.restored", Subject: "message ids",
+			Before: map[string]any{"next": last + 1}, After: map[string]any{"next": next}}, err
+	}); err != nil {
 		return nil, err
 	}
+	var held int64 // messages that their carriers may have got since
 	if c.Pending == "hold" {
-		if result.Held, err = o.holdPending(ctx, c.Stopped.moment()); err != nil {
-			return nil, fmt.Errorf("%w; %d messages are held: say it again", err, result.Held)
+		var err error
+		if held, err = o.holdPending(ctx, c.Stopped.moment()); err != nil {
+			return nil, fmt.Errorf("%w; %d messages are held: say it again", err, held)
 		}
 	}
-	return result, nil
+	return object{{"last_message_id", last}, {"next_message_id", next}, {"held", held}}, nil
 }
 
 // killedAlive is how long a dispatcher that was killed may count as alive, and a little more.
@@ -108,9 +103,7 @@ func (o *operator) holdPending(ctx context.Context, stopped time.Time) (n int64,
 	for _, carrier := range slices.Sorted(maps.Keys(held)) {
 		n += held[carrier]
 	}
-	return n, errors.Join(err, o.change(ctx, func(pgx.Tx) (audit.Entry, error) {
-		return audit.Entry{Act: "database.restored.held", Subject: "messages", After: held}, nil
-	}))
+	return n, errors.Join(err, o.note(ctx, audit.Entry{Act: "database.restored.held", Subject: "messages", After: held}))
 }
 
 // manyPatience bounds a statement over many messages: on a large installation it reads for longer than one of the

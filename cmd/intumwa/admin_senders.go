@@ -25,25 +25,21 @@ type adminSenderCreateCmd struct {
 	Approved bool   `help:"May be used."`
 }
 
-type adminSender struct {
-	SenderID int64  `json:"sender_id"`
-	Name     string `json:"name"`
-	Approved bool   `json:"approved"`
+func senderOf(s accounts.Sender) object {
+	return object{{"sender_id", s.ID}, {"name", s.Name}, {"approved", s.Approved}}
 }
 
 // do registers a sender.
 func (c *adminSenderCreateCmd) do(ctx context.Context, o *operator) (any, error) {
-	var s accounts.Sender
-	err := o.change(ctx, func(tx pgx.Tx) (audit.Entry, error) {
-		var err error
-		s, err = o.accounts().In(tx).CreateSender(ctx, c.Company, c.Name, c.Country, c.Approved)
-		return audit.Entry{Act: "sender.create", Subject: fmt.Sprintf("sender %d", s.ID), Company: sms.CompanyID(c.Company),
+	result, err := o.change(ctx, func(tx pgx.Tx) (object, audit.Entry, error) {
+		s, err := o.accounts().In(tx).CreateSender(ctx, c.Company, c.Name, c.Country, c.Approved)
+		return senderOf(s), audit.Entry{Act: "sender.create", Subject: fmt.Sprintf("sender %d", s.ID), Company: sms.CompanyID(c.Company),
 			After: map[string]any{"name": s.Name, "country": s.Country, "approved": s.Approved}}, err
 	})
-	if err != nil {
-		return nil, err
+	if err != nil || !c.Approved {
+		return result, err
 	}
-	return adminSender{SenderID: s.ID, Name: s.Name, Approved: s.Approved}, o.warnOfNamesakes(ctx, s.Name, c.Company, s.Approved)
+	return result, o.warnOfNamesakes(ctx, c.Name, c.Company)
 }
 
 type adminSenderSetCmd struct {
@@ -51,47 +47,43 @@ type adminSenderSetCmd struct {
 	Approved *bool `required:"" help:"May be used." placeholder:"true|false"`
 }
 
-type adminSenderApproval struct {
-	SenderID int64 `json:"sender_id"`
-	Approved bool  `json:"approved"`
-}
-
 // do approves a sender, or not.
 func (c *adminSenderSetCmd) do(ctx context.Context, o *operator) (any, error) {
 	var s accounts.SenderRequest
-	var company int64
-	err := o.change(ctx, func(tx pgx.Tx) (audit.Entry, error) {
-		users := o.accounts().In(tx)
-		before, err := users.SenderByID(ctx, c.ID)
-		company = before.CompanyID
-		if err != nil {
-			return audit.Entry{}, err
-		}
+	result, err := o.decideSender(ctx, "sender.set", c.ID, func(users *accounts.Accounts) (after accounts.SenderRequest, err error) {
 		s, err = users.SetSender(ctx, c.ID, *c.Approved)
-		return audit.Entry{Act: "sender.set", Subject: fmt.Sprintf("sender %d", c.ID), Company: sms.CompanyID(before.CompanyID),
-			Before: map[string]any{"name": before.Name, "approved": before.Approved},
-			After:  map[string]any{"name": s.Name, "approved": s.Approved}}, err
+		return s, err
 	})
-	if err != nil {
-		return nil, err
+	if err != nil || !s.Approved {
+		return result, err
 	}
-	return adminSenderApproval{SenderID: s.ID, Approved: s.Approved}, o.warnOfNamesakes(ctx, s.Name, company, s.Approved)
+	return result, o.warnOfNamesakes(ctx, s.Name, s.CompanyID)
 }
 
-// warnOfNamesakes says when a name is approved for other companies as well: whoever gets a message cannot tell them apart.
-// It may be right, for branches of one house.
-func (o *operator) warnOfNamesakes(ctx context.Context, name string, company int64, approved bool) error {
-	if !approved {
-		return nil
-	}
+// decideSender approves or refuses a sender by decide.
+func (o *operator) decideSender(ctx context.Context, act string, id int64, decide func(*accounts.Accounts) (accounts.SenderRequest, error)) (any, error) {
+	return o.change(ctx, func(tx pgx.Tx) (object, audit.Entry, error) {
+		users := o.accounts().In(tx)
+		before, err := users.SenderByID(ctx, id)
+		if err != nil {
+			return nil, audit.Entry{}, err
+		}
+		s, err := decide(users)
+		return object{{"sender_id", id}, {"approved", s.Approved}},
+			audit.Entry{Act: act, Subject: fmt.Sprintf("sender %d", id), Company: sms.CompanyID(before.CompanyID),
+				Before: map[string]any{"name": before.Name, "approved": before.Approved},
+				After:  object{{"name", s.Name}, {"approved", s.Approved}, {"reason", optional{s.Refusal}}}}, err
+	})
+}
+
+// warnOfNamesakes warns when a name that is approved is approved for other companies as well: recipients cannot tell them
+// apart. It may be right, for branches of one house.
+func (o *operator) warnOfNamesakes(ctx context.Context, name string, company int64) error {
 	others, err := o.accounts().Namesakes(ctx, name, company)
-	if err != nil {
-		return err
-	}
 	for _, other := range others {
 		_, _ = fmt.Fprintf(o.stderr, "intumwa: warning: company %d may send as %s too\n", other.CompanyID, sms.Printable(other.Name))
 	}
-	return nil
+	return err
 }
 
 type adminSenderRefuseCmd struct {
@@ -101,18 +93,9 @@ type adminSenderRefuseCmd struct {
 
 // do refuses a sender.
 func (c *adminSenderRefuseCmd) do(ctx context.Context, o *operator) (any, error) {
-	err := o.change(ctx, func(tx pgx.Tx) (audit.Entry, error) {
-		users := o.accounts().In(tx)
-		before, err := users.SenderByID(ctx, c.ID)
-		if err != nil {
-			return audit.Entry{}, err
-		}
-		after, err := users.RefuseSender(ctx, c.ID, c.Reason)
-		return audit.Entry{Act: "sender.refuse", Subject: fmt.Sprintf("sender %d", c.ID), Company: sms.CompanyID(before.CompanyID),
-			Before: map[string]any{"name": before.Name, "approved": before.Approved},
-			After:  map[string]any{"name": after.Name, "approved": after.Approved, "reason": after.Refusal}}, err
+	return o.decideSender(ctx, "sender.refuse", c.ID, func(users *accounts.Accounts) (accounts.SenderRequest, error) {
+		return users.RefuseSender(ctx, c.ID, c.Reason)
 	})
-	return answer(adminSenderApproval{SenderID: c.ID}, err)
 }
 
 type adminSenderListCmd struct {
@@ -121,28 +104,16 @@ type adminSenderListCmd struct {
 	Company int64 `help:"Only those of this company." placeholder:"ID"`
 }
 
-type adminListedSender struct {
-	SenderID  int64  `json:"sender_id"`
-	CompanyID int64  `json:"company_id"`
-	Name      string `json:"name"`
-	Country   string `json:"country"`
-	Approved  bool   `json:"approved"`
-	State     string `json:"state"`   // waiting, approved or refused
-	Purpose   string `json:"purpose"` // what its company wants it for; empty when a command registered it
-	Refusal   string `json:"refusal"` // why it is refused, as the company reads it
-}
-
 // do lists senders.
 func (c *adminSenderListCmd) do(ctx context.Context, o *operator) (any, error) {
-	listed := func(s accounts.SenderRequest) adminListedSender {
-		return adminListedSender{SenderID: s.ID, CompanyID: s.CompanyID, Name: s.Name, Country: s.Country, Approved: s.Approved,
-			State: s.State(), Purpose: s.Purpose, Refusal: s.Refusal}
+	view := func(s accounts.SenderRequest) object {
+		return object{{"sender_id", s.ID}, {"company_id", s.CompanyID}, {"name", s.Name}, {"country", s.Country}, {"approved", s.Approved},
+			{"state", s.State()},   // waiting, approved or refused
+			{"purpose", s.Purpose}, // what its company wants it for; empty when a command registered it
+			{"refusal", s.Refusal}} // why it is refused, as the company reads it
 	}
 	if c.Company == 0 {
-		return collect(c.stretch, func(after int64, limit int) ([]accounts.SenderRequest, error) {
-			return o.accounts().Senders(ctx, after, limit)
-		},
-			func(s accounts.SenderRequest) int64 { return s.ID }, listed)
+		return collectByID(ctx, c.stretch, o.accounts().Senders, view)
 	}
 	if _, err := o.accounts().CompanyByID(ctx, c.Company); err != nil {
 		return nil, err
@@ -151,9 +122,5 @@ func (c *adminSenderListCmd) do(ctx context.Context, o *operator) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	list := []adminListedSender{}
-	for _, s := range senders {
-		list = append(list, listed(s))
-	}
-	return list, nil
+	return views(senders, view), nil
 }

@@ -65,7 +65,7 @@ func (list unansweredList) human(w io.Writer) error {
 		if _, err := fmt.Fprintf(w, "%s: %d %s\n", group.heading, len(some), unit); err != nil {
 			return err
 		}
-		if err := printHuman(w, some); err != nil {
+		if err := printHuman(w, views(some, func(m adminUnanswered) object { return objectOf(m) })); err != nil {
 			return err
 		}
 	}
@@ -217,7 +217,7 @@ func (c *unansweredDecision) decide(ctx context.Context, o *operator, act string
 				case len(ids) == 0:
 					return nil
 				}
-				return audit.Record(ctx, tx, audit.Entry{Actor: audit.Operator(), Act: act, Subject: "unanswered messages",
+				return o.record(ctx, tx, audit.Entry{Act: act, Subject: "unanswered messages",
 					After: map[string]any{"reason": c.Reason, "carrier": carrier, "message_ids": ids}})
 			})
 			if err != nil && !errors.Is(err, errDryRun) {
@@ -299,42 +299,25 @@ type adminUnmatchedCmd struct {
 	Limit   int     `help:"How many at most, the latest first." default:"1000"`
 }
 
-type adminUnmatched struct {
-	ID         int64     `json:"id"`
-	ReceivedAt time.Time `json:"received_at"`
-	Carrier    string    `json:"carrier"`
-	Link       string    `json:"link"`
-	CarrierID  string    `json:"carrier_id"`
-	Number     string    `json:"number"` // as the carrier writes it
-	State      string    `json:"state"`
-	Error      string    `json:"error"`
-}
-
 // do lists receipts of messages that are not known.
 func (c *adminUnmatchedCmd) do(ctx context.Context, o *operator) (any, error) {
-	if c.Limit < 1 {
-		return nil, errors.New("--limit must be at least 1")
-	}
-	list := []adminUnmatched{} // [] in JSON, not null
 	since := c.Since.moment()
 	first, err := receipts.FirstSince(ctx, o.pool, since)
 	if err != nil {
 		return nil, err
 	}
-	for before := c.Before; len(list) < c.Limit; {
-		page, next, err := receipts.Inbox(ctx, o.pool, before, listPage)
-		if err != nil {
-			return nil, err
+	return collect(c.Before, c.Limit, func(before int64, _ int) ([]receipts.InboxReceipt, int64, error) {
+		page, next, err := receipts.Inbox(ctx, o.pool, before, listPage) // of which few may be shown
+		if next <= first {
+			next = 0
 		}
-		for _, r := range page {
-			if (c.Carrier == "" || r.Carrier == c.Carrier) && !r.At.Before(since) && len(list) < c.Limit {
-				list = append(list, adminUnmatched{ID: r.ID, ReceivedAt: r.At, Carrier: r.Carrier, Link: r.Link, CarrierID: r.CarrierID,
-					Number: r.Number, State: r.State, Error: r.Error})
-			}
+		return page, next, err
+	}, func(r receipts.InboxReceipt) object {
+		if c.Carrier != "" && r.Carrier != c.Carrier || r.At.Before(since) {
+			return nil
 		}
-		if before = next; next <= first {
-			break
-		}
-	}
-	return list, nil
+		return object{{"id", r.ID}, {"received_at", r.At}, {"carrier", r.Carrier}, {"link", r.Link}, {"carrier_id", r.CarrierID},
+			{"number", r.Number}, // as the carrier writes it
+			{"state", r.State}, {"error", r.Error}}
+	})
 }

@@ -8,7 +8,6 @@ import (
 	"io"
 	"os"
 	"strings"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -36,22 +35,6 @@ type adminWebhookSetCmd struct {
 	Events      *string `help:"Events that it gets beside sms.sent and sms.failed, separated by commas: sms.received, balance.low; empty for none." placeholder:"LIST"`
 }
 
-// adminWebhook has no secret: that is shown once, by the command that made or set it.
-type adminWebhook struct {
-	CompanyID int64    `json:"company_id"`
-	URL       string   `json:"url"`
-	Active    bool     `json:"active"`
-	Events    []string `json:"events,omitempty"`
-}
-
-type adminWebhookSecret struct {
-	CompanyID int64    `json:"company_id"`
-	URL       string   `json:"url"`
-	Secret    string   `json:"secret"`
-	Active    bool     `json:"active"`
-	Events    []string `json:"events,omitempty"`
-}
-
 // do creates or changes the endpoint.
 func (c *adminWebhookSetCmd) do(ctx context.Context, o *operator) (any, error) {
 	secret, err := c.secret(o.program)
@@ -65,14 +48,29 @@ func (c *adminWebhookSetCmd) do(ctx context.Context, o *operator) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	e, err := o.setEndpoint(ctx, hooks, c.Company, webhooks.Setting{URL: c.URL, Secret: secret, Active: c.Active, Events: c.events()})
-	if err != nil {
-		return nil, err
-	}
-	if secret != "" || e.Made {
-		return adminWebhookSecret{CompanyID: e.CompanyID, URL: e.URL, Secret: e.Secret, Active: e.Active, Events: e.Events}, nil
-	}
-	return adminWebhook{CompanyID: e.CompanyID, URL: e.URL, Active: e.Active, Events: e.Events}, nil
+	return o.change(ctx, func(tx pgx.Tx) (object, audit.Entry, error) {
+		within := hooks.In(tx)
+		entry := audit.Entry{Act: "webhook.set", Subject: fmt.Sprintf("webhook of company %d", c.Company), Company: sms.CompanyID(c.Company)}
+		state := func(e webhooks.Endpoint) map[string]any {
+			return map[string]any{"url": webhooks.RecordedURL(e.URL), "active": e.Active, "events": e.Events}
+		}
+		before, err := within.Endpoints(ctx, c.Company-1, 1)
+		if err != nil {
+			return nil, entry, err
+		}
+		if len(before) == 1 && before[0].CompanyID == c.Company {
+			entry.Before = state(before[0])
+		}
+		e, err := within.SetEndpoint(ctx, c.Company, webhooks.Setting{URL: c.URL, Secret: secret, Active: c.Active, Events: c.events()})
+		after := state(e)
+		after["secret_given"] = secret != ""
+		entry.After = after
+		shown := "" // by the command that made or set it, and by no other
+		if secret != "" || e.Made {
+			shown = e.Secret
+		}
+		return object{{"company_id", e.CompanyID}, {"url", e.URL}, {"secret", optional{shown}}, {"active", e.Active}, {"events", optional{e.Events}}}, entry, err
+	})
 }
 
 // events are those that were given, nil when none were.
@@ -151,9 +149,7 @@ type adminWebhookListCmd struct{ stretch }
 
 // do lists the endpoints, without their secrets; --after is a company's id.
 func (c *adminWebhookListCmd) do(ctx context.Context, o *operator) (any, error) {
-	hooks := o.openWebhooks()
-	return collect(c.stretch, func(after int64, limit int) ([]webhooks.Endpoint, error) { return hooks.Endpoints(ctx, after, limit) },
-		func(e webhooks.Endpoint) int64 { return e.CompanyID }, endpointOf)
+	return collectByID(ctx, c.stretch, o.openWebhooks().Endpoints, endpointOf)
 }
 
 type adminDeliveriesCmd struct {
@@ -163,86 +159,47 @@ type adminDeliveriesCmd struct {
 	Limit   int     `help:"How many at most, the latest messages first." default:"1000"`
 }
 
-type adminDelivery struct {
-	ID         int64      `json:"id"`
-	MessageID  *int64     `json:"message_id"` // null: it is not about a message of the company
-	InboundID  *int64     `json:"inbound_id,omitempty"`
-	Event      string     `json:"event"`
-	State      string     `json:"state"`
-	Attempts   int        `json:"attempts"`
-	WebhookID  string     `json:"webhook_id"`
-	CreatedAt  time.Time  `json:"created_at"`
-	NextAt     *time.Time `json:"next_at"`
-	FinishedAt *time.Time `json:"finished_at"`
-	LastResult string     `json:"last_result"`
-}
-
 // do lists a company's deliveries.
 func (c *adminDeliveriesCmd) do(ctx context.Context, o *operator) (any, error) {
-	if c.Limit < 1 {
-		return nil, errors.New("--limit must be at least 1")
-	}
 	if _, err := o.accounts().CompanyByID(ctx, c.Company); err != nil {
 		return nil, err
 	}
-	hooks := o.openWebhooks()
-	list, since := []adminDelivery{}, c.Since.moment()
-	for before := int64(0); len(list) < c.Limit; {
-		page, next, err := hooks.Deliveries(ctx, sms.CompanyID(c.Company),
-			webhooks.Filter{State: c.State, Since: since}, before, min(listPage, c.Limit-len(list)))
-		if err != nil {
-			return nil, err
+	filter := webhooks.Filter{State: c.State, Since: c.Since.moment()}
+	return collect(0, c.Limit, func(before int64, limit int) ([]webhooks.Delivery, int64, error) {
+		return o.openWebhooks().Deliveries(ctx, sms.CompanyID(c.Company), filter, before, limit)
+	}, func(d webhooks.Delivery) object {
+		last := ""
+		if n := len(d.Attempts); n > 0 {
+			last = d.Attempts[n-1].Result
 		}
-		for i := range page {
-			d := &page[i]
-			shown := adminDelivery{ID: d.ID, MessageID: numberOrNull(d.MessageID), InboundID: numberOrNull(d.InboundID), Event: d.Event, State: d.State, Attempts: len(d.Attempts),
-				WebhookID: d.WebhookID, CreatedAt: d.CreatedAt, NextAt: d.NextAt, FinishedAt: d.FinishedAt}
-			if n := len(d.Attempts); n > 0 {
-				shown.LastResult = d.Attempts[n-1].Result
-			}
-			list = append(list, shown)
-		}
-		if next == 0 {
-			break
-		}
-		before = next
-	}
-	return list, nil
-}
-
-func numberOrNull(n int64) *int64 {
-	if n == 0 {
-		return nil
-	}
-	return &n
+		return object{{"id", d.ID},
+			{"message_id", orNull(d.MessageID)}, // null: it is not about a message of the company
+			{"inbound_id", optional{orNull(d.InboundID)}}, {"event", d.Event}, {"state", d.State}, {"attempts", len(d.Attempts)},
+			{"webhook_id", d.WebhookID}, {"created_at", d.CreatedAt}, {"next_at", d.NextAt}, {"finished_at", d.FinishedAt}, {"last_result", last}}
+	})
 }
 
 type adminResendCmd struct {
 	ID int64 `required:"" help:"The delivery: id of 'admin webhook deliveries'." placeholder:"ID"`
 }
 
-type adminResent struct {
-	Resent int64 `json:"resent"`
-}
-
 // do sends one delivery again. Whichever process serves webhooks makes the call.
 func (c *adminResendCmd) do(ctx context.Context, o *operator) (any, error) {
 	hooks := o.openWebhooks()
-	err := o.changeBusy(ctx, func(tx pgx.Tx) (audit.Entry, error) {
+	return o.changeBusy(ctx, func(tx pgx.Tx) (object, audit.Entry, error) {
 		within := hooks.In(tx)
 		company, err := within.CompanyOf(ctx, c.ID)
 		if err != nil {
-			return audit.Entry{}, err
+			return nil, audit.Entry{}, err
 		}
 		before, err := within.Delivery(ctx, company, c.ID)
 		if err != nil {
-			return audit.Entry{}, err
+			return nil, audit.Entry{}, err
 		}
 		after, err := within.Resend(ctx, company, c.ID)
-		return audit.Entry{Act: "webhook.resend", Subject: "delivery " + after.WebhookID, Company: company,
+		return object{{"resent", 1}}, audit.Entry{Act: "webhook.resend", Subject: "delivery " + after.WebhookID, Company: company,
 			Before: map[string]any{"state": before.State}, After: map[string]any{"state": after.State}}, err
 	})
-	return answer(adminResent{Resent: 1}, err)
 }
 
 type adminRecoverCmd struct {
@@ -250,28 +207,21 @@ type adminRecoverCmd struct {
 	Since   instant `required:"" help:"Of events of then or later: a time, a date, or 24h for a day ago." placeholder:"T"`
 }
 
-type adminRecovery struct {
-	Resent    int64     `json:"resent"`
-	CompanyID int64     `json:"company_id"`
-	Since     time.Time `json:"since"`
-}
-
 // do makes everything due again that was given up since a time.
 func (c *adminRecoverCmd) do(ctx context.Context, o *operator) (any, error) {
 	if _, err := o.accounts().CompanyByID(ctx, c.Company); err != nil {
 		return nil, err
 	}
-	company, done := sms.CompanyID(c.Company), adminRecovery{CompanyID: c.Company, Since: c.Since.moment()}
+	company, since, all := sms.CompanyID(c.Company), c.Since.moment(), int64(0)
 	for {
 		var resent int64
-		err := o.changeBusy(ctx, func(tx pgx.Tx) (audit.Entry, error) {
-			var err error
-			resent, err = o.openWebhooks().In(tx).Recover(ctx, company, done.Since)
-			return audit.Entry{Act: "webhook.recover", Subject: "webhook of company " + company.String(), Company: company,
-				After: map[string]any{"since": done.Since, "found": resent}}, err
+		_, err := o.changeBusy(ctx, func(tx pgx.Tx) (_ object, entry audit.Entry, err error) {
+			resent, err = o.openWebhooks().In(tx).Recover(ctx, company, since)
+			return nil, audit.Entry{Act: "webhook.recover", Subject: "webhook of company " + company.String(), Company: company,
+				After: map[string]any{"since": since, "found": resent}}, err
 		})
-		if done.Resent += resent; err != nil || resent < webhooks.RecoverMost {
-			return done, err
+		if all += resent; err != nil || resent < webhooks.RecoverMost {
+			return object{{"resent", all}, {"company_id", c.Company}, {"since", since}}, err
 		}
 	}
 }
@@ -279,12 +229,6 @@ func (c *adminRecoverCmd) do(ctx context.Context, o *operator) (any, error) {
 type adminRotateCmd struct {
 	Company int64 `required:"" help:"The company." placeholder:"ID"`
 	End     bool  `help:"End a rotation now: the secret of before signs no more."`
-}
-
-type adminRotation struct {
-	CompanyID     int64      `json:"company_id"`
-	Secret        string     `json:"secret,omitempty"`
-	PreviousUntil *time.Time `json:"previous_until"`
 }
 
 // do gives an endpoint a new secret, which is shown this once; the one of
@@ -295,45 +239,20 @@ func (c *adminRotateCmd) do(ctx context.Context, o *operator) (any, error) {
 		return nil, err
 	}
 	company := sms.CompanyID(c.Company)
-	result := adminRotation{CompanyID: c.Company}
-	err = o.change(ctx, func(tx pgx.Tx) (audit.Entry, error) {
+	return o.change(ctx, func(tx pgx.Tx) (object, audit.Entry, error) {
 		rotate, act := hooks.In(tx).Rotate, "webhook.rotate"
 		if c.End {
 			rotate, act = hooks.In(tx).EndRotation, "webhook.rotation_end"
 		}
 		e, err := rotate(ctx, company)
-		if !c.End {
-			result.Secret = e.Secret
+		secret := e.Secret
+		if c.End {
+			secret = ""
 		}
-		result.PreviousUntil = e.PreviousUntil
-		return audit.Entry{Act: act, Subject: "webhook of company " + company.String(), Company: company,
-			After: map[string]any{"previous_until": e.PreviousUntil}}, err
+		return object{{"company_id", c.Company}, {"secret", optional{secret}}, {"previous_until", e.PreviousUntil}},
+			audit.Entry{Act: act, Subject: "webhook of company " + company.String(), Company: company,
+				After: map[string]any{"previous_until": e.PreviousUntil}}, err
 	})
-	return answer(result, err)
-}
-
-// setEndpoint sets an endpoint and records it.
-func (o *operator) setEndpoint(ctx context.Context, hooks *webhooks.Webhooks, company int64, s webhooks.Setting) (e webhooks.Endpoint, err error) {
-	state := func(e webhooks.Endpoint) map[string]any {
-		return map[string]any{"url": webhooks.RecordedURL(e.URL), "active": e.Active, "events": e.Events}
-	}
-	err = o.change(ctx, func(tx pgx.Tx) (audit.Entry, error) {
-		within := hooks.In(tx)
-		entry := audit.Entry{Act: "webhook.set", Subject: fmt.Sprintf("webhook of company %d", company), Company: sms.CompanyID(company)}
-		before, err := within.Endpoints(ctx, company-1, 1)
-		if err != nil {
-			return entry, err
-		}
-		if len(before) == 1 && before[0].CompanyID == company {
-			entry.Before = state(before[0])
-		}
-		e, err = within.SetEndpoint(ctx, company, s)
-		after := state(e)
-		after["secret_given"] = s.Secret != ""
-		entry.After = after
-		return entry, err
-	})
-	return e, err
 }
 
 // openWebhooks is the room for what opens no secret, and so needs no key.

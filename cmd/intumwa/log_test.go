@@ -93,10 +93,10 @@ func TestWhatTerminalsObey(t *testing.T) {
 	text := hostile
 	rows := []row{{1, hostile, &text}, {2, "Muraho, ça va? \u4f60\u597d", nil}}
 	var table, one, lined bytes.Buffer
-	if err := printHuman(&table, rows); err != nil {
+	if err := printHuman(&table, views(rows, func(r row) object { return objectOf(r) })); err != nil {
 		t.Fatal(err)
 	}
-	if err := printHuman(&one, rows[0]); err != nil {
+	if err := printHuman(&one, objectOf(rows[0])); err != nil {
 		t.Fatal(err)
 	}
 	if n := strings.Count(table.String(), "\n"); n != 3 {
@@ -122,7 +122,7 @@ func TestWhatTerminalsObey(t *testing.T) {
 		t.Errorf("JSON says %+v, %v", back, err)
 	}
 	var indented bytes.Buffer
-	if err := (adminMessage{Sender: hostile}).human(&indented); err != nil {
+	if err := (deep{object{{"sender", hostile}}}).human(&indented); err != nil {
 		t.Fatal(err)
 	}
 	for what, text := range map[string]string{"table": table.String(), "object": one.String(), "JSON": lined.String(), "message": indented.String(),

@@ -88,17 +88,6 @@ type adminUnusualCmd struct {
 	Least int `help:"Only companies that sent at least so many messages within the last hour." default:"5000"`
 }
 
-type adminUnusual struct {
-	CompanyID int64   `json:"company_id"`
-	Name      string  `json:"name"`
-	Messages  int64   `json:"messages"`    // within the last hour
-	Busiest   int64   `json:"busiest_day"` // messages of its busiest day of the 35 before today
-	Block     string  `json:"block"`       // beginning of the numbers that got most of them
-	Share     float64 `json:"share"`       // of the latest messages that went there, in percent
-	Volume    bool    `json:"unusual_volume"`
-	OneBlock  bool    `json:"unusual_block"`
-}
-
 // do lists companies whose last hour is unusual.
 func (c *adminUnusualCmd) do(ctx context.Context, o *operator) (any, error) {
 	if c.Least < 1 {
@@ -108,14 +97,18 @@ func (c *adminUnusualCmd) do(ctx context.Context, o *operator) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	list := []adminUnusual{} // [] in JSON, not null
+	list := []object{} // [] in JSON, not null
 	for _, u := range unusual {
 		company, err := o.accounts().CompanyByID(ctx, int64(u.Company))
 		if err != nil {
 			return nil, err
 		}
-		list = append(list, adminUnusual{CompanyID: company.ID, Name: company.Name, Messages: u.Messages, Busiest: u.Busiest, Block: u.Block,
-			Share: percent(u.Share), Volume: u.Volume, OneBlock: u.OneBlock})
+		list = append(list, object{{"company_id", company.ID}, {"name", company.Name},
+			{"messages", u.Messages},    // within the last hour
+			{"busiest_day", u.Busiest},  // messages of its busiest day of the 35 before today
+			{"block", u.Block},          // beginning of the numbers that got most of them
+			{"share", percent(u.Share)}, // of the latest messages that went there
+			{"unusual_volume", u.Volume}, {"unusual_block", u.OneBlock}})
 	}
 	return list, nil
 }
