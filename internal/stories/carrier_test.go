@@ -1,6 +1,7 @@
 package stories
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,7 +10,6 @@ import (
 	"syscall"
 	"time"
 
-	"intumwa/internal/testenv"
 	"intumwa/tools/carriersim"
 )
 
@@ -31,7 +31,6 @@ type smsc struct {
 	w       *world
 	carrier carrier
 	prefix  string
-	host    *testenv.Host // where there are hosts
 	address string
 	account string
 	secret  string
@@ -57,9 +56,6 @@ func openCarrier(w *world, i int, c carrier) *smsc {
 	if c.sim.Name = c.name; !c.own {
 		c.sim.SystemID, c.sim.Password = s.account, s.secret
 	}
-	if w.network != nil {
-		s.host = w.network.Here(c.name)
-	}
 	s.Carrier = carriersim.New(c.sim)
 	w.secret(s.secret)
 	w.t.Cleanup(s.close)
@@ -70,10 +66,7 @@ func openCarrier(w *world, i int, c carrier) *smsc {
 // open has the carrier listen, at the same address as before.
 func (s *smsc) open() {
 	s.w.t.Helper()
-	at := s.address
-	if at == "" {
-		at = s.w.address(s.host) + ":0"
-	}
+	at := cmp.Or(s.address, "127.0.0.1:0")
 	var listener net.Listener
 	s.w.eventually(10*time.Second, "carrier "+s.Name()+" listens", func() (ok bool) {
 		var err error

@@ -27,13 +27,6 @@ func (w *world) settles(within time.Duration) {
 	w.dwindles("pending", `SELECT count(*) FROM messages WHERE status = 0`, within)
 }
 
-// paidBack waits until nothing is owed to anybody of what has failed: while a transaction has
-// locked a balance, what comes back to it is put off.
-func (w *world) paidBack() {
-	w.t.Helper()
-	w.eventually(finalWithin, "what failed is paid back", func() bool { return ask[int](w, `SELECT count(*) FROM returns`) == 0 })
-}
-
 func (w *world) dwindles(what, query string, within time.Duration) {
 	w.t.Helper()
 	last := ask[int](w, query)

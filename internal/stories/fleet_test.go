@@ -1,33 +1,19 @@
 package stories
 
 import (
-	"math"
-	"slices"
+	"net/http"
 	"strings"
-	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
 	"intumwa/internal/testenv"
+	"intumwa/tools/carriersim"
 )
 
-// apart has a story played in a network of its own; false: it was. Such a story begins
-// with it. needs are what it wants built, each as a variable.
-func apart(t *testing.T, needs ...func(*testing.T) string) bool {
-	t.Helper()
-	t.Parallel()
-	busy(t)
-	env := []string{binaryVariable + "=" + built.get(t)}
-	for _, need := range needs {
-		env = append(env, need(t))
-	}
-	return testenv.Apart(t, env...)
-}
-
-// fleet is four gateways, each on a host of its own: two take requests, two send.
+// fleet is four gateways: two take requests, two send.
 func fleet(t *testing.T, s scene) *world {
 	t.Helper()
-	s.hosts = true
 	s.gateways = []tree{
 		{"name": "api-1", "roles": "api"}, {"name": "api-2", "roles": "api"},
 		{"name": "dispatcher-1", "roles": "dispatcher,webhooks"}, {"name": "dispatcher-2", "roles": "dispatcher,webhooks"},
@@ -66,91 +52,62 @@ func (w *world) leads(link string) (leader, other *gateway) {
 // turns has the senders of a load use a fleet's APIs in turn.
 func (w *world) turns(n int) *gateway { return w.apis()[n%2] }
 
-// stalls measures for how long at most this machine lets wait what is due: by so much a
-// carrier may see together what was apart.
-type stalls struct{ worst atomic.Int64 }
+// leaseOver is longer than a dispatcher may be silent.
+const leaseOver = 8 * time.Second
 
-func watchStalls(t *testing.T) *stalls {
-	s, end, ended := new(stalls), make(chan struct{}), make(chan struct{})
-	const nap = 2 * time.Millisecond
-	go func() {
-		defer close(ended)
-		tick := time.NewTicker(nap)
-		defer tick.Stop()
-		for last := time.Now(); ; {
-			select {
-			case <-end:
-				return
-			case <-tick.C:
-				now := time.Now()
-				s.worst.Store(max(s.worst.Load(), int64(now.Sub(last)-nap)))
-				last = now
+// Two processes take requests and two send. A dispatcher that holds links sleeps for longer than its lease, and wakes. No carrier
+// has two binds of one link at once, and nothing is lost. One carrier closes the older of two binds; the other refuses the newer
+// one until the older one has been silent for too long.
+func TestFleetShares(t *testing.T) {
+	testenv.Long(t)
+	t.Parallel()
+	busy(t)
+	const links, sleeps = 2, 4
+	closing := steady()
+	closing.own, closing.links = true, links
+	closing.sim.MaxSessions, closing.sim.ClosesOlder = 1, true
+	counting := carrier{own: true, link: tree{"enquire_link": "2s"},
+		sim: carriersim.Options{NoFates: true, MaxSessions: 1, IdleTimeout: 6 * time.Second}}
+	w := fleet(t, scene{carriers: []carrier{closing, counting}})
+	shop := w.company("Isoko", 1_000_000)
+	l := shop.sendsMany(&load{messages: 100_000, keyed: true, pause: 200 * time.Millisecond, at: w.turns})
+	for sleep := range sleeps {
+		leader, other := w.leads("lumitel-1")
+		signal(t, leader, syscall.SIGSTOP)
+		slept := time.Now()
+		w.eventually(15*time.Second, "the other dispatcher has the links, bound", func() bool {
+			holds, _ := w.leader("lumitel-1")
+			also, _ := w.leader("lumitel-2")
+			return holds == other && also == other && w.lumitel.Stats().Sessions == links
+		})
+		before := w.lumitel.Stats().Accepted
+		w.eventually(10*time.Second, "it sends", func() bool { return w.lumitel.Stats().Accepted > before+20 })
+		if sleep == 0 {
+			counting := w.carriers[1]
+			w.eventually(100*time.Second, "the carrier that counts binds takes the other's", func() bool {
+				holds, _ := w.leader("leo-1")
+				return holds == other && counting.Stats().Sessions == 1 && counting.Stats().Binds == 2
+			})
+		}
+		<-time.After(time.Until(slept.Add(leaseOver))) // it sleeps at least so long
+		signal(t, leader, syscall.SIGCONT)
+		w.eventually(15*time.Second, "both dispatchers are there", func() bool { return ask[int](w, `SELECT count(*) FROM dispatchers`) == 2 && leader.isReady() })
+		if holds, _ := w.leads("lumitel-1"); holds != other {
+			t.Errorf("%s woke and took its link back", leader.name)
+		}
+	}
+	l.ends()
+	l.onlyAnswers(http.StatusOK, http.StatusServiceUnavailable)
+	l.adds(window * links * sleeps)
+	for _, c := range w.carriers {
+		for _, a := range c.Accounts() {
+			if a.MostBound > 1 {
+				t.Errorf("%s had %d binds at once", a.SystemID, a.MostBound)
 			}
 		}
-	}()
-	t.Cleanup(func() {
-		close(end)
-		<-ended
-	})
-	return s
-}
-
-// unseen is for how long another process may stand still without this one's seeing it.
-const unseen = 100 * time.Millisecond
-
-// above is how many submit_sm a second a carrier may see that is sent no more than tps.
-func (s *stalls) above(tps int) int {
-	return int(math.Ceil(float64(tps) * (1 + max(unseen, time.Duration(s.worst.Load())).Seconds())))
-}
-
-// keptBounds asks a carrier whose links have a system_id each, with so many binds and such
-// a pace, whether it ever saw more.
-func (s *smsc) keptBounds(machine *stalls, binds, tps int) {
-	s.w.t.Helper()
-	for _, a := range s.Accounts() {
-		s.w.t.Logf("%s: %d binds at once at most, %d of %d submit_sm in a second at most (this machine stood still for %v)",
-			a.SystemID, a.MostBound, a.Peak, tps, time.Duration(machine.worst.Load()).Round(time.Millisecond))
-		if a.MostBound > binds {
-			s.w.t.Errorf("%s had %d binds at once, and may have %d", a.SystemID, a.MostBound, binds)
-		}
-		if most := machine.above(tps); a.Peak > most {
-			s.w.t.Errorf("%s sent %d in a second, and may send %d", a.SystemID, a.Peak, tps)
-		}
 	}
-}
-
-// silence is the longest time between two moments, of those that end after from and begin
-// before until; both count as moments.
-func silence(moments []time.Time, from, until time.Time) (longest time.Duration) {
-	slices.SortFunc(moments, time.Time.Compare)
-	last := from
-	for _, at := range moments {
-		switch {
-		case at.Before(from):
-			continue
-		case at.After(until):
-			return max(longest, until.Sub(last))
-		}
-		longest, last = max(longest, at.Sub(last)), at
+	if st := w.lumitel.Stats(); st.BindRefused != 0 || st.Replaced > uint64(links*sleeps) {
+		t.Errorf("the carrier refused %d binds and closed %d in favour of newer ones; of %d sleepers it may close %d each",
+			st.BindRefused, st.Replaced, sleeps, links)
 	}
-	return max(longest, until.Sub(last))
-}
-
-// carried are the moments at which the carrier took something.
-func (s *smsc) carried() (moments []time.Time) {
-	for _, submit := range s.accepted() {
-		moments = append(moments, submit.At)
-	}
-	return moments
-}
-
-// acceptedBy are the moments at which an API of a fleet accepted something of a load that
-// is over.
-func (l *load) acceptedBy(api int) (moments []time.Time) {
-	for i := range l.outcomes {
-		if o := &l.outcomes[i]; o.accepted && o.sender%2 == api {
-			moments = append(moments, o.at)
-		}
-	}
-	return moments
 }

@@ -16,8 +16,6 @@ import (
 	"sync"
 	"syscall"
 	"time"
-
-	"intumwa/internal/testenv"
 )
 
 // gateway is a process of the product.
@@ -26,10 +24,8 @@ type gateway struct {
 	name  string
 	roles string // "" = all
 	extra tree
-	host  *testenv.Host // where there are hosts
-	build string        // another binary than the one under test; "" none
-	args  []string      // of its own
-	env   []string      // variables of its own
+	build string   // another binary than the one under test; "" none
+	args  []string // of its own
 
 	config, log string // files
 	api, ops    string // addresses
@@ -55,9 +51,6 @@ func newGateway(w *world, name string, extra tree) *gateway {
 		g.config, g.log = filepath.Join(w.dir, own+".yaml"), filepath.Join(w.dir, own+".log")
 		delete(g.extra, "name")
 	}
-	if w.network != nil {
-		g.host = w.network.Host(g.name)
-	}
 	g.configure()
 	w.t.Cleanup(func() { g.kill() })
 	return g
@@ -66,11 +59,7 @@ func newGateway(w *world, name string, extra tree) *gateway {
 // configure writes the configuration with fresh ports. (JSON is YAML.)
 func (g *gateway) configure() {
 	g.w.t.Helper()
-	if g.host != nil {
-		g.api, g.ops, g.dashboard = g.host.Address+":8080", g.host.Address+":9090", g.host.Address+":8081"
-	} else {
-		g.api, g.ops, g.dashboard = freeAddress(), freeAddress(), freeAddress()
-	}
+	g.api, g.ops, g.dashboard = freeAddress(), freeAddress(), freeAddress()
 	var carriers []tree
 	for _, c := range g.w.carriers {
 		carriers = append(carriers, c.section())
@@ -139,12 +128,8 @@ func (g *gateway) launch() {
 		args = append(args, "--roles", g.roles)
 	}
 	args = append(args, g.args...)
-	binary := cmp.Or(g.build, built.get(g.w.t))
-	cmd := exec.Command(binary, args...)
-	if g.host != nil {
-		cmd = g.host.Command(binary, args...)
-	}
-	cmd.Env, cmd.Stdout, cmd.Stderr = append(environment(), g.env...), log, log
+	cmd := exec.Command(cmp.Or(g.build, built.get(g.w.t)), args...)
+	cmd.Env, cmd.Stdout, cmd.Stderr = environment(), log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := cmd.Start(); err != nil {
 		g.w.t.Fatalf("starting %s: %v", g.name, err)

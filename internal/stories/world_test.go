@@ -31,9 +31,6 @@ type scene struct {
 	standby bool
 	// Redis servers of the story's own that stand in for each other.
 	redisSet func(testing.TB) *testenv.RedisSet
-	// Each gateway on a host of its own, and what they use at addresses of their own, in a
-	// network that can be cut (apart): PostgreSQL and Redis are the story's own.
-	hosts bool
 	// The story starts its gateways itself.
 	dark bool
 	// What the end of every world would ask, and this story breaks on purpose.
@@ -74,11 +71,7 @@ type world struct {
 	redisSet                    *testenv.RedisSet
 	postgresPair                *testenv.PostgresPair
 
-	network   *testenv.Network // where there are hosts
-	customers *testenv.Host    // and their webhook endpoints
-	postgres  *testenv.Host
-	stores    *testenv.Host // Redis
-	binary    string        // of whose commands the story makes use; "" as gateways are
+	binary string // of whose commands the story makes use; "" as gateways are
 
 	carriers []*smsc
 	lumitel  *smsc // the first carrier
@@ -132,11 +125,6 @@ func play(t *testing.T, s scene) *world {
 func (w *world) serve() {
 	w.t.Helper()
 	switch {
-	case w.scene.hosts:
-		w.network = testenv.NewNetwork(w.t)
-		w.customers, w.postgres, w.stores = w.network.Here("customers"), w.network.Here("postgresql"), w.network.Here("redis")
-		w.postgresServer = testenv.NewPostgresAt(w.t, w.postgres)
-		w.database = w.withPassword(w.postgresServer.URL())
 	case w.scene.standby:
 		w.postgresPair = testenv.NewPostgresPair(w.t)
 		password := word()
@@ -155,9 +143,6 @@ func (w *world) serve() {
 		if w.redisSet.SentinelPassword != "" {
 			w.secret(w.redisSet.SentinelPassword)
 		}
-	} else if w.scene.hosts {
-		w.redisServer = testenv.NewRedisAt(w.t, w.stores)
-		w.redis, w.prefix = w.redisServer.URL(), "intumwa"
 	} else if w.scene.ownRedis {
 		w.redisServer = testenv.NewRedisServer(w.t)
 		w.redis, w.prefix = w.redisServer.URL(), "intumwa"
@@ -169,14 +154,6 @@ func (w *world) serve() {
 		}
 	}
 	w.asks(w.database)
-}
-
-// address is that of a host, or this machine's for itself.
-func (w *world) address(host *testenv.Host) string {
-	if host == nil {
-		return "127.0.0.1"
-	}
-	return host.Address
 }
 
 // asks has the story itself ask this database.

@@ -1,7 +1,6 @@
 package testenv
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -22,7 +21,6 @@ const superuser = "intumwa"
 
 // postgresNode is how one PostgreSQL server is made.
 type postgresNode struct {
-	host string // where it listens; "" is 127.0.0.1
 	port int    // 0: it listens on a socket in its own directory only
 	of   string // URL of the server whose standby it is; "" none
 	name string // by which the other one knows it as its standby
@@ -69,20 +67,11 @@ func (n postgresNode) start() (*process, error) {
 			return nil, errors.Join(err, os.RemoveAll(dir))
 		}
 	}
-	host := cmp.Or(n.host, "127.0.0.1")
-	if n.host != "" {
-		if err := appendLine(filepath.Join(data, "pg_hba.conf"), "host all all "+networkRange+" trust"); err != nil {
-			return nil, errors.Join(err, os.RemoveAll(dir))
-		}
-	}
 	whole := url.URL{Scheme: "postgres", User: url.User(superuser), Path: "/postgres", RawQuery: url.Values{"host": {dir}}.Encode()}
 	listen := []string{"-h", ""}
 	if n.port != 0 {
-		whole.RawQuery = url.Values{"host": {host}, "port": {strconv.Itoa(n.port)}}.Encode()
-		if n.host != "" {
-			whole.RawQuery += "&sslmode=disable"
-		}
-		listen = []string{"-h", host, "-p", strconv.Itoa(n.port), "-c", "wal_keep_size=512MB", "-c", "hot_standby=on"}
+		whole.RawQuery = url.Values{"host": {"127.0.0.1"}, "port": {strconv.Itoa(n.port)}}.Encode()
+		listen = []string{"-h", "127.0.0.1", "-p", strconv.Itoa(n.port), "-c", "wal_keep_size=512MB", "-c", "hot_standby=on"}
 	}
 	p := &process{
 		name: "PostgreSQL",

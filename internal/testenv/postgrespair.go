@@ -83,27 +83,6 @@ func (p *PostgresPair) Promote() {
 	p.Primary, p.Standby = p.Standby, p.Primary
 }
 
-// Unsynchronized has no commit wait for the standby any more.
-func (p *PostgresPair) Unsynchronized() {
-	p.t.Helper()
-	p.tell("ALTER SYSTEM SET synchronous_standby_names = ''", "SELECT pg_reload_conf()")
-}
-
-// CatchUp waits until the standby has all that the primary has written by now.
-func (p *PostgresPair) CatchUp() {
-	p.t.Helper()
-	p.tell("CREATE TABLE IF NOT EXISTS mark (at pg_lsn)", "TRUNCATE mark", "INSERT INTO mark SELECT pg_current_wal_lsn()")
-	p.until("SELECT EXISTS (SELECT FROM pg_stat_replication, mark WHERE flush_lsn >= at)")
-}
-
-// FallBehind freezes the standby, and sees to it that nothing more of what the primary
-// writes is on its way there.
-func (p *PostgresPair) FallBehind() {
-	p.t.Helper()
-	p.Standby.Freeze()
-	p.tell("SELECT pg_terminate_backend(pid) FROM pg_stat_replication")
-}
-
 // tell has the primary run statements.
 func (p *PostgresPair) tell(statements ...string) {
 	p.t.Helper()

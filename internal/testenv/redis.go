@@ -1,7 +1,6 @@
 package testenv
 
 import (
-	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -60,7 +59,6 @@ func deletePrefix(client *redis.Client, prefix string) error {
 
 // redisNode is how one Redis process is started.
 type redisNode struct {
-	host     string      // where it listens; "" is 127.0.0.1
 	settings []string    // further ones, as on redis-server's command line
 	sentinel string      // its configuration file, when it is a Sentinel
 	cluster  bool        // it also listens on its port + 10000
@@ -113,8 +111,7 @@ func (n redisNode) start(port int) (*process, error) {
 	if n.secure != nil {
 		plain, encrypted = encrypted, plain
 	}
-	host := cmp.Or(n.host, "127.0.0.1")
-	args := []string{"--bind", host, "--protected-mode", "no", "--port", plain, "--dir", dir}
+	args := []string{"--bind", "127.0.0.1", "--protected-mode", "no", "--port", plain, "--dir", dir}
 	if n.secure != nil {
 		args = append(args, "--tls-port", encrypted)
 	}
@@ -131,7 +128,7 @@ func (n redisNode) start(port int) (*process, error) {
 		args = append(append([]string{file}, args...), "--sentinel")
 	}
 	args = append(args, n.settings...)
-	address := net.JoinHostPort(host, strconv.Itoa(port))
+	address := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
 	whole := url.URL{Scheme: "redis", Host: address, Path: "/0"}
 	if n.password != "" {
 		whole.User = url.UserPassword("", n.password)

@@ -23,13 +23,6 @@ func NewPostgresServer(t testing.TB) *Server {
 	return migrated(t, newServer(t, startPostgres))
 }
 
-// NewPostgresAt starts one at an address of a Network that is this process's. Its database named
-// intumwa is empty.
-func NewPostgresAt(t testing.TB, host *Host) *Server {
-	t.Helper()
-	return bare(t, newServer(t, postgresNode{host: host.Address, port: firstPort}.start))
-}
-
 // bare makes the database.
 func bare(t testing.TB, s *Server) *Server {
 	t.Helper()
@@ -57,12 +50,6 @@ func migrated(t testing.TB, s *Server) *Server {
 func NewRedisServer(t testing.TB, settings ...string) *Server {
 	t.Helper()
 	return newServer(t, func() (*process, error) { return startRedisNode(redisNode{settings: settings}) })
-}
-
-// NewRedisAt is NewRedisServer at an address of a Network that is this process's.
-func NewRedisAt(t testing.TB, host *Host) *Server {
-	t.Helper()
-	return newServer(t, func() (*process, error) { return redisNode{host: host.Address}.start(firstPort) })
 }
 
 // NewRedisSentinel starts a Sentinel for this test alone, which watches nobody

@@ -1,12 +1,11 @@
-// Command lint checks what is deployed, with the code of those who read it: Kubernetes
-// manifests against the Go types of the API that decode them, a Dockerfile with the rules
-// of BuildKit (docker build --check). It needs no cluster, no daemon and no network.
+// Command lint checks Kubernetes manifests with the Go types of the API that decode them: a field that a type does not have,
+// one that is written twice, a number for a string and a quantity that is none are wrong, and so is a reference to something
+// that the manifests do not have. It needs no cluster and no network.
 //
-//	kustomize build FOLDER | lint manifests
-//	lint dockerfile <FILE
+//	kustomize build FOLDER | lint
 //
-// It prints a line for each thing that is wrong and exits with 1 if there is any. It is a
-// module of its own, so that the gateway's has none of what it needs.
+// It prints a line for each thing that is wrong and exits with 1 if there is any. It is a module of its own, so that the
+// gateway's has none of what it needs.
 package main
 
 import (
@@ -16,15 +15,10 @@ import (
 )
 
 func main() {
-	checks := map[string]func(text []byte) ([]string, error){"manifests": manifests, "dockerfile": dockerfile}
-	if len(os.Args) != 2 || checks[os.Args[1]] == nil {
-		fmt.Fprintln(os.Stderr, "usage: lint manifests|dockerfile <FILE")
-		os.Exit(2)
-	}
 	text, err := io.ReadAll(os.Stdin)
 	var wrong []string
 	if err == nil {
-		wrong, err = checks[os.Args[1]](text)
+		wrong, err = manifests(text)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "lint:", err)
