@@ -30,8 +30,7 @@ type Fate struct {
 	Ends   string `json:"ends"`   // the expected status of the message: sent, failed, pending, or one that depends on the gateway's settings
 }
 
-// Fates returns the table in the order of the digits. README and page are generated
-// from it.
+// Fates returns the table in the order of the digits.
 func Fates() []Fate {
 	list := make([]Fate, 0, len(scripts))
 	for i := range scripts {
@@ -215,7 +214,7 @@ func scriptOf(recipient []byte) *script {
 
 func digit(c byte) bool { return c >= '0' && c <= '9' }
 
-// FatesTable returns Fates as a Markdown table, for documents.
+// FatesTable returns Fates as a Markdown table.
 func FatesTable() string {
 	var table strings.Builder
 	table.WriteString("| last digits | fate | what the carrier does | what the message becomes |\n|---|---|---|---|\n")

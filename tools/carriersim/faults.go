@@ -138,7 +138,7 @@ var faultsDo = [...]struct{ name, does string }{
 	{"strange_command", "Each response is preceded by a request with an unknown command_id."},
 }
 
-// FaultsTable returns Faults as a Markdown table, for documents.
+// FaultsTable returns Faults as a Markdown table.
 func FaultsTable() string {
 	var table strings.Builder
 	table.WriteString("| fault | what the carrier does |\n|---|---|\n")

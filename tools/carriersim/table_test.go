@@ -8,14 +8,6 @@ import (
 	"testing"
 )
 
-// TestFatesTable: the README shows the tables of fates and of faults as they
-// are. `intumwa-dev carrier-sim --fates` and `--list-faults` print them.
-func TestFatesTable(t *testing.T) {
-	for name, table := range map[string]string{"fates": FatesTable(), "faults": FaultsTable()} {
-		t.Run(name, func(t *testing.T) { tableShown(t, name, table) })
-	}
-}
-
 // TestFaultsTable: the table of faults has every one, in the order of Faults.
 func TestFaultsTable(t *testing.T) {
 	data, err := json.Marshal(Faults{})
@@ -34,22 +26,6 @@ func TestFaultsTable(t *testing.T) {
 	}
 	for name := range faults {
 		t.Errorf("%s is not in the table", name)
-	}
-}
-
-func tableShown(t *testing.T, name, table string) {
-	text, err := os.ReadFile("../../README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, rest, begun := strings.Cut(string(text), "<!-- "+name+":")
-	_, rest, closed := strings.Cut(rest, "-->\n")
-	shown, _, ended := strings.Cut(rest, "<!-- /"+name+" -->")
-	if !begun || !closed || !ended {
-		t.Fatalf("README.md has no table between <!-- %[1]s: … --> and <!-- /%[1]s -->", name)
-	}
-	if strings.TrimSpace(shown) != strings.TrimSpace(table) {
-		t.Errorf("README.md's table of %s is not what `intumwa-dev carrier-sim` prints: paste that", name)
 	}
 }
 
