@@ -1,7 +1,6 @@
 package dashboard
 
 import (
-	"cmp"
 	"strings"
 	"time"
 
@@ -10,14 +9,8 @@ import (
 
 type accountPage struct {
 	TwoStep  accounts.SecondFactor
-	Sessions []sessionRow
+	Sessions []accounts.Session
 	Least    int
-}
-
-type sessionRow struct {
-	accounts.Session
-	Name string // of the device
-	This bool
 }
 
 // account is GET /account.
@@ -27,15 +20,8 @@ func (d *Dashboard) account(v *visit, s *accounts.Session) (err error) {
 	if data.TwoStep, err = a.SecondFactorOf(v.ctx(), s.User.ID); err != nil {
 		return err
 	}
-	sessions, err := a.Sessions(v.ctx(), s.User.ID, d.opts.SessionIdle)
-	if err != nil {
-		return err
-	}
-	for _, other := range sessions {
-		name := cmp.Or(deviceName(other.Device), v.lang.T("account.unknown"))
-		data.Sessions = append(data.Sessions, sessionRow{other, name, other.ID == s.ID})
-	}
-	return v.render("account", data)
+	data.Sessions, err = a.Sessions(v.ctx(), s.User.ID, d.opts.SessionIdle)
+	return v.page(err, "account", data)
 }
 
 // endSession is POST /account/sessions/:id/end.

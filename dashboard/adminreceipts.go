@@ -13,33 +13,20 @@ func (d *Dashboard) unmatchedReceipts(v *visit) error {
 	return v.page(err, "adminreceipts", rows)
 }
 
-// inboundRow is a message from a handset as shown on a page.
-type inboundRow struct{ handsets.Inbound }
+// inbound is GET /admin/inbound: the messages from handsets.
+func (d *Dashboard) inbound(v *visit) error {
+	store := handsets.New(d.rooms.Pool)
+	rows, err := list(v, "/admin/inbound", rowsOnPage, func(before int64, limit int) ([]handsets.Inbound, int64, error) {
+		found, err := store.Inbounds(v.ctx(), before, limit+1)
+		return byID(limit, func(m *handsets.Inbound) int64 { return m.ID }, found, err)
+	})
+	return v.page(err, "admininbound", rows)
+}
 
-// Text returns the text; empty when data_coding is not a text that can be decoded.
-func (r inboundRow) Text() string { return textIn(r.Body) }
-
-// Became returns the key of the text for what became of it.
-func (r inboundRow) Became() string { return outcomeTexts[r.Outcome] }
+// Became returns what became of a message from a handset.
+func (p *view) Became(o handsets.Outcome) string { return p.T(outcomeTexts[o]) }
 
 var outcomeTexts = map[handsets.Outcome]string{
 	"": "inbound.new", handsets.Routed: "inbound.routed", handsets.Unrouted: "inbound.unrouted", handsets.Waiting: "inbound.waiting",
 	handsets.Incomplete: "inbound.incomplete", handsets.Duplicate: "inbound.duplicate", handsets.TooLong: "inbound.toolong",
-}
-
-// Length returns the length in octets, including the user data header.
-func (r inboundRow) Length() int { return len(r.Octets) }
-
-// inbound is GET /admin/inbound: the messages from handsets.
-func (d *Dashboard) inbound(v *visit) error {
-	store := handsets.New(d.rooms.Pool)
-	rows, err := list(v, "/admin/inbound", rowsOnPage, func(before int64, limit int) (rows []inboundRow, next int64, err error) {
-		found, err := store.Inbounds(v.ctx(), before, limit+1)
-		found, next, err = byID(limit, func(m *handsets.Inbound) int64 { return m.ID }, found, err)
-		for _, m := range found {
-			rows = append(rows, inboundRow{m})
-		}
-		return rows, next, err
-	})
-	return v.page(err, "admininbound", rows)
 }

@@ -143,27 +143,26 @@ func (d *Dashboard) findNumber(v *visit, data *searchPage) error {
 }
 
 type adminMessagePage struct {
-	messages.Record
+	*timeline
 
 	CompanyName string // empty: the gateway's own
-	Journey     messages.History
 }
 
-// adminMessage is GET /admin/messages/:id: a message's timeline, without its text.
-func (d *Dashboard) adminMessage(v *visit) (err error) {
+// adminMessage is GET /admin/messages/:id: a message's timeline, without its text and the events of the company's endpoint.
+func (d *Dashboard) adminMessage(v *visit) error {
 	store := messages.New(d.rooms.Pool)
-	var data adminMessagePage
-	if data.Record, err = store.AnybodysByULID(v.ctx(), v.ulid("id")); err != nil {
+	record, err := store.AnybodysByULID(v.ctx(), v.ulid("id"))
+	if err != nil {
 		return err
 	}
-	data.Body = "" // administrators do not need the text
-	if data.Journey, err = store.HistoryOf(v.ctx(), data.ID); err != nil {
+	record.Body = "" // administrators do not need the text
+	history, err := store.HistoryOf(v.ctx(), record.ID)
+	if err != nil {
 		return err
 	}
-	company, err := d.rooms.Accounts.CompanyByID(v.ctx(), data.CompanyID)
+	company, err := d.rooms.Accounts.CompanyByID(v.ctx(), record.CompanyID)
 	if err != nil && !errors.Is(err, accounts.ErrNotFound) { // the gateway's own have none
 		return err
 	}
-	data.CompanyName = company.Name
-	return v.render("adminmessage", data)
+	return v.render("adminmessage", adminMessagePage{v.newTimeline(record, history, nil), company.Name})
 }

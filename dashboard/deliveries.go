@@ -19,7 +19,7 @@ const (
 )
 
 type deliveriesPage struct {
-	listing[deliveryLine]
+	listing[webhooks.Delivery]
 
 	Endpoint *webhooks.Endpoint // nil: none
 	States   []option
@@ -27,16 +27,6 @@ type deliveriesPage struct {
 	Failed   bool // a delivery was given up, so a recovery is possible
 	From     string
 }
-
-// deliveryLine is a delivery as shown in the list.
-type deliveryLine struct {
-	webhooks.Delivery
-
-	Last *attempt
-}
-
-// Tries returns the number of calls.
-func (l deliveryLine) Tries() int { return len(l.Attempts) }
 
 // deliveries is GET /deliveries.
 func (d *Dashboard) deliveries(v *visit, t tenant) (err error) {
@@ -53,17 +43,8 @@ func (d *Dashboard) deliveries(v *visit, t tenant) (err error) {
 	if among(p.Events, f.Value("event")) {
 		filter.Event = f.Value("event")
 	}
-	if p.listing, err = list(v, "/deliveries", deliveriesOnPage, func(before int64, limit int) (rows []deliveryLine, next int64, err error) {
-		found, next, err := hooks.Deliveries(v.ctx(), t.company(), filter, before, limit)
-		for i := range found {
-			line := deliveryLine{Delivery: found[i]}
-			if n := len(found[i].Attempts); n > 0 {
-				last := v.newAttempt(found[i].Attempts[n-1])
-				line.Last = &last
-			}
-			rows = append(rows, line)
-		}
-		return rows, next, err
+	if p.listing, err = list(v, "/deliveries", deliveriesOnPage, func(before int64, limit int) ([]webhooks.Delivery, int64, error) {
+		return hooks.Deliveries(v.ctx(), t.company(), filter, before, limit)
 	}); err != nil {
 		return err
 	}
@@ -88,8 +69,8 @@ func among(list []option, value string) bool {
 type deliveryPage struct {
 	webhooks.Delivery
 
-	Calls    []attempt // the latest first
-	Older    int       // number of earlier calls that are not shown
+	Calls    []webhooks.Attempt // the latest first
+	Older    int                // number of earlier calls that are not shown
 	Endpoint *webhooks.Endpoint
 }
 
@@ -102,11 +83,9 @@ func (d *Dashboard) delivery(v *visit, t tenant) (err error) {
 	if data.Endpoint, err = v.endpoint(t); err != nil {
 		return err
 	}
-	older := max(0, len(data.Attempts)-attemptsOnPage)
-	for _, a := range slices.Backward(data.Attempts[older:]) {
-		data.Calls = append(data.Calls, v.newAttempt(a))
-	}
-	data.Older = older
+	data.Older = max(0, len(data.Attempts)-attemptsOnPage)
+	data.Calls = data.Attempts[data.Older:]
+	slices.Reverse(data.Calls)
 	return v.render("delivery", data)
 }
 

@@ -26,10 +26,11 @@ func newPages(a assets) (pages, error) {
 			}
 			return p, nil
 		},
-		"field": newField,
-		"add":   func(a, b int) int { return a + b },
-		"part":  newPart,
-		"plain": sms.Printable,
+		"field":     newField,
+		"part":      newPart,
+		"plain":     sms.Printable,
+		"reference": reference,
+		"device":    deviceName,
 	}).ParseFS(pageFiles, "layout/*.html")
 	if err != nil {
 		return nil, err

@@ -8,19 +8,6 @@ import (
 	"intumwa/inbound/handsets"
 )
 
-// receivedRow is a message from a handset as shown on a page.
-type receivedRow struct{ handsets.Message }
-
-// Text returns the text; empty when it came in a coding that is not read.
-func (r receivedRow) Text() string { return textIn(r.Body) }
-
-func textIn(body *string) string {
-	if body == nil {
-		return ""
-	}
-	return *body
-}
-
 // received is GET /received: the messages from handsets to the company.
 func (d *Dashboard) received(v *visit, t tenant) error {
 	rows, err := list(v, "/received", messagesOnPage, v.listReceived(t))
@@ -28,7 +15,7 @@ func (d *Dashboard) received(v *visit, t tenant) error {
 }
 
 // listReceived reads the filter and returns the function that reads a part of the list.
-func (v *visit) listReceived(t tenant) func(before int64, limit int) ([]receivedRow, int64, error) {
+func (v *visit) listReceived(t tenant) func(before int64, limit int) ([]handsets.Message, int64, error) {
 	f := v.parameters("number", "from", "to")
 	var filter handsets.Filter
 	if text := f.Value("number"); text != "" {
@@ -37,13 +24,10 @@ func (v *visit) listReceived(t tenant) func(before int64, limit int) ([]received
 		}
 	}
 	filter.From, filter.To = f.days()
-	return func(before int64, limit int) (rows []receivedRow, next int64, err error) {
-		found, next, err := v.d.rooms.Handsets.List(v.ctx(), t.company(), filter, before, limit)
+	return func(before int64, limit int) ([]handsets.Message, int64, error) {
+		rows, next, err := v.d.rooms.Handsets.List(v.ctx(), t.company(), filter, before, limit)
 		if errors.Is(err, handsets.ErrNotFound) { // the message before is not kept any more, and so is no older one
 			return nil, 0, nil
-		}
-		for _, m := range found {
-			rows = append(rows, receivedRow{m})
 		}
 		return rows, next, err
 	}
@@ -56,8 +40,12 @@ func (d *Dashboard) exportReceived(v *visit, t tenant) error {
 		return d.received(v, t)
 	}
 	heads := v.texts("csv.id", "csv.time", "received.from", "received.to", "csv.carrier", "csv.text")
-	return export(v, t, "received", heads, list, func(m *receivedRow) []string {
+	return export(v, t, "received", heads, list, func(m *handsets.Message) []string {
+		text := ""
+		if m.Body != nil {
+			text = cell(*m.Body)
+		}
 		return []string{strconv.FormatInt(m.ID, 10), cellTime(&m.At), cell(strings.TrimPrefix(m.From, "+")), cell(strings.TrimPrefix(m.To, "+")),
-			cell(m.Carrier), cell(m.Text())}
+			cell(m.Carrier), text}
 	})
 }

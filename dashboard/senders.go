@@ -33,7 +33,7 @@ func (d *Dashboard) senders(v *visit, t tenant) (err error) {
 	if err != nil {
 		return err
 	}
-	v.showOnce(&data.Webhook, kept)
+	data.Webhook.showOnce(kept)
 	waiting := 0
 	for _, s := range data.Senders {
 		if s.State() == accounts.SenderWaiting {

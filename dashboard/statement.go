@@ -24,23 +24,19 @@ var entryKinds = map[string]string{
 	billing.KindSend: "statement.kind.send", billing.KindRefund: "statement.kind.refund", billing.KindAdjustment: "statement.kind.adjustment",
 }
 
-// entry is a row of a statement as shown on a page.
-type entry struct {
-	billing.Entry
+// Kind returns the kind of a ledger row in words.
+func (p *view) Kind(kind string) string { return p.T(entryKinds[kind]) }
 
-	What string // the kind, in the user's language
-}
-
-// Reference returns the ULID of the message or batch; empty for an adjustment.
-func (e entry) Reference() string {
-	if e.Ref == nil {
+// reference returns the ULID of a ledger row's message or batch; empty for an adjustment.
+func reference(ref *[16]byte) string {
+	if ref == nil {
 		return ""
 	}
-	return ulid.ULID(*e.Ref).String()
+	return ulid.ULID(*ref).String()
 }
 
 type statementPage struct {
-	listing[entry]
+	listing[billing.Entry]
 
 	Company          string
 	Number           int64
@@ -68,21 +64,12 @@ func (v *visit) newStatement(t tenant, f billing.StatementFilter) statementPage 
 	return statementPage{Company: t.Company.Name, Number: t.Company.ID, Says: period(v.lang, f.From, f.To), At: postgres.Now()}
 }
 
-func (v *visit) entries(all []billing.Entry) []entry {
-	shown := make([]entry, len(all))
-	for i := range all {
-		shown[i] = entry{all[i], v.lang.T(entryKinds[all[i].Kind])}
-	}
-	return shown
-}
-
 // statement is GET /statement.
 func (d *Dashboard) statement(v *visit, t tenant) (err error) {
 	ledger, filter := d.rooms.Statements, v.statementFilter()
 	p := v.newStatement(t, filter)
-	p.listing, err = list(v, "/statement", rowsOnPage, func(before int64, limit int) ([]entry, int64, error) {
-		page, next, err := ledger.Statement(v.ctx(), t.company(), filter, before, limit)
-		return v.entries(page), next, err
+	p.listing, err = list(v, "/statement", rowsOnPage, func(before int64, limit int) ([]billing.Entry, int64, error) {
+		return ledger.Statement(v.ctx(), t.company(), filter, before, limit)
 	})
 	if err == nil {
 		p.Opening, p.Closing, err = ledger.Period(v.ctx(), t.company(), filter)
@@ -128,7 +115,7 @@ func (d *Dashboard) printStatement(v *visit, t tenant) error {
 	if len(page) > 0 {
 		p.Opening, p.Closing = page[0].BalanceAfter-page[0].Amount, page[len(page)-1].BalanceAfter
 	}
-	p.Rows, p.More = v.entries(page), next != 0
+	p.Rows, p.More = page, next != 0
 	if p.More {
 		f := v.form()
 		p.Next = address("/statement/print", "from", f.Value("from"), "to", f.Value("to"), "after", strconv.FormatInt(next, 10))
@@ -147,7 +134,7 @@ func (d *Dashboard) exportStatement(v *visit, t tenant) error {
 		for e, err := range d.rooms.Statements.Entries(v.ctx(), t.company(), filter, v.inTurn) {
 			if err == nil {
 				err = row(cellTime(&e.At), v.lang.T(entryKinds[e.Kind]), strconv.FormatInt(e.Amount, 10), strconv.FormatInt(e.BalanceAfter, 10),
-					entry{Entry: e}.Reference(), cell(e.Note))
+					reference(e.Ref), cell(e.Note))
 			}
 			if err != nil {
 				return err

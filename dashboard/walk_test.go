@@ -521,7 +521,7 @@ func (p *walker) administers(other int64) {
 
 	p.fill("q", message.String())
 	p.press("search.button")
-	p.sees("onemessage.title")
+	p.sees("message.life")
 	p.reads(number.Masked())
 	p.look("admin-message")
 	p.open("/admin/search?q=" + number.National())

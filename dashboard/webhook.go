@@ -27,9 +27,9 @@ const (
 
 // webhookPart is the webhook endpoint on the page of the sender IDs.
 type webhookPart struct {
-	Endpoint *webhooks.Endpoint // nil: none yet; without its secret
-	Secret   string             // a new secret, shown once
-	Test     *testResult        // the latest test, shown once
+	Endpoint *webhooks.Endpoint   // nil: none yet; without its secret
+	Secret   string               // a new secret, shown once
+	Test     *webhooks.TestResult // the latest test, shown once
 	Events   []option
 	Asked    []askedEvent
 }
@@ -40,28 +40,18 @@ type askedEvent struct {
 	On         bool
 }
 
-// testResult is a test event and its result.
-type testResult struct {
-	webhooks.TestResult
-
-	Call attempt
-}
-
 // onceContent is what a page passes to the next one, in keepOnce.
 type onceContent struct {
 	Secret string               `json:"secret,omitempty"`
 	Test   *webhooks.TestResult `json:"test,omitempty"`
 }
 
-func (v *visit) showOnce(p *webhookPart, kept string) {
+func (p *webhookPart) showOnce(kept string) {
 	var once onceContent
 	if kept == "" || json.Unmarshal([]byte(kept), &once) != nil {
 		return
 	}
-	p.Secret = once.Secret
-	if once.Test != nil {
-		p.Test = &testResult{*once.Test, v.newAttempt(once.Test.Attempt)}
-	}
+	p.Secret, p.Test = once.Secret, once.Test
 }
 
 func (o onceContent) text() string {
@@ -259,13 +249,13 @@ type attempt struct {
 	Said  string // the beginning of the response, made printable
 }
 
-// newAttempt returns a call and its result in the user's language.
-func (v *visit) newAttempt(a webhooks.Attempt) attempt {
+// Attempt returns a call and its result in the user's language.
+func (p *view) Attempt(a webhooks.Attempt) attempt {
 	shown := attempt{Attempt: a, Good: a.Status/100 == 2, Said: printable(a.Excerpt)}
 	if a.Status != 0 {
 		shown.Badge = "HTTP " + strconv.Itoa(a.Status)
 		if a.Status/100 == 3 {
-			shown.Error = v.lang.T("attempt.redirect")
+			shown.Error = p.T("attempt.redirect")
 		}
 		return shown
 	}
@@ -277,11 +267,20 @@ func (v *visit) newAttempt(a webhooks.Attempt) attempt {
 	if !known {
 		keys = [2]string{"attempt.other", "attempt.other.text"}
 	}
-	shown.Badge, shown.Error = v.lang.T(keys[0]), v.lang.T(keys[1])
+	shown.Badge, shown.Error = p.T(keys[0]), p.T(keys[1])
 	if a.Result == "tls" {
 		shown.Said = printable(a.Error) // the problem with the certificate
 	}
 	return shown
+}
+
+// LastOf returns the latest call; nil when there is none.
+func (p *view) LastOf(all []webhooks.Attempt) *attempt {
+	if len(all) == 0 {
+		return nil
+	}
+	last := p.Attempt(all[len(all)-1])
+	return &last
 }
 
 // printable returns text from outside, safe for a page, with its line breaks.
