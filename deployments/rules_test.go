@@ -46,8 +46,37 @@ func files(t *testing.T, pattern string) []string {
 	return found
 }
 
-// TestAlerts: each says how urgent it is, what to do first, and where its
-// runbook is; the runbook is there and knows the alert.
+// parts are what every runbook has, in this order.
+var parts = regexp.MustCompile("(?s)^# [^\n]+\n\n.*`.*\n\\*\\*Customers notice:\\*\\* .*\n## Do now\n\n(.*?)```\n(.*?)\n```\n.*\n## Do not\n.*\n## Find out\n.*\n## Prevent\n")
+
+// TestRunbooks: every runbook has the same parts, and at most five commands to paste before anything else.
+func TestRunbooks(t *testing.T) {
+	for _, page := range files(t, "../docs/runbooks/*.md") {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if filepath.Base(page) == "README.md" {
+			continue
+		}
+		found := parts.FindStringSubmatch(string(text))
+		if found == nil {
+			t.Errorf("%s lacks one of the parts, or has them in another order", page)
+			continue
+		}
+		commands := 0
+		for line := range strings.SplitSeq(found[2], "\n") {
+			if !strings.HasPrefix(line, " ") && !strings.HasPrefix(line, "#") { // the rest of a statement, or a comment
+				commands++
+			}
+		}
+		if commands > 5 {
+			t.Errorf("%s: %d commands under Do now", page, commands)
+		}
+	}
+}
+
+// TestAlerts: each alert has a severity, a text and a runbook; the runbook and the index name it with its severity.
 func TestAlerts(t *testing.T) {
 	unread := map[string]bool{}
 	for _, page := range files(t, "../docs/runbooks/*.md") {
@@ -57,9 +86,15 @@ func TestAlerts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	sections := map[string]string{} // of the index, by severity
+	for _, section := range strings.Split(string(index), "\n## ")[1:] {
+		severity, _, _ := strings.Cut(section, ":")
+		sections[strings.ToLower(severity)] = section
+	}
 	delete(unread, "README.md")
 	for name, rule := range alerts(t) {
-		if severity := text(at(rule, "labels", "severity")); !slices.Contains([]string{"page", "warning", "info"}, severity) {
+		severity := text(at(rule, "labels", "severity"))
+		if !slices.Contains([]string{"page", "warning", "info"}, severity) {
 			t.Errorf("%s: severity %q", name, severity)
 		}
 		for _, annotation := range []string{"summary", "description"} {
@@ -77,13 +112,12 @@ func TestAlerts(t *testing.T) {
 		for _, link := range regexp.MustCompile(`\]\(([a-z-]+\.md)\)`).FindAllSubmatch(runbook, -1) {
 			delete(unread, string(link[1])) // or a page that it leads to
 		}
-		if !strings.Contains(string(runbook), "`"+name+"`") || !strings.Contains(string(index), "`"+name+"`") {
-			t.Errorf("%s: %s or the index of the runbooks does not name it", name, page)
+		if !strings.Contains(string(runbook), "`"+name+"` ("+severity) {
+			t.Errorf("%s does not name %s as a %s", page, name, severity)
 		}
-		for _, part := range []string{"## What it means", "## Look first", "## Put it right", "## Call somebody"} {
-			if !strings.Contains(string(runbook), part) {
-				t.Errorf("%s has no %q", page, part)
-			}
+		row := regexp.MustCompile("(?m)^\\| .*`" + name + "`.*\\(" + regexp.QuoteMeta(page) + "\\)")
+		if !row.MatchString(sections[severity]) {
+			t.Errorf("the index of the runbooks does not lead from %s, a %s, to %s", name, severity, page)
 		}
 	}
 	for page := range unread {

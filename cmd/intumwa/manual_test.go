@@ -133,6 +133,33 @@ func TestManualNamesCommands(t *testing.T) {
 	}
 }
 
+// statement is SQL that a block of the manual gives to psql.
+var statement = regexp.MustCompile(`(?s)\bpsql\b[^"\n]*?((?:-c "[^"]*"\s*)+)`)
+
+// TestManualStatements: PostgreSQL understands every statement of the manual, and our schema has its tables and columns.
+func TestManualStatements(t *testing.T) {
+	t.Parallel()
+	conn, err := testenv.Pool(t).Acquire(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Release()
+	statements := 0
+	for _, b := range blocks(t) {
+		for _, found := range statement.FindAllStringSubmatch(b.text, -1) {
+			for _, sql := range regexp.MustCompile(`"([^"]*)"`).FindAllStringSubmatch(found[1], -1) {
+				statements++
+				if _, err := conn.Conn().Prepare(t.Context(), "", sql[1]); err != nil {
+					t.Errorf("%s:%d: %s: %v", b.page, b.line, sql[1], err)
+				}
+			}
+		}
+	}
+	if statements < 30 {
+		t.Errorf("%d statements: they are read wrongly", statements)
+	}
+}
+
 // exists follows the words of a command line, of which the end may be left out, down from a node.
 func exists(node *kong.Node, words []string) error {
 	flags := append([]*kong.Flag{}, node.Flags...)
