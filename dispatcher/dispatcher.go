@@ -115,7 +115,6 @@ type Dispatcher struct {
 	health   *queueHealth
 	deaths   deaths
 	walk     *outboxWalk
-	quiet    quietPass
 
 	refundsHeld bool                   // another transaction has locked a balance that gets a refund; the task's
 	heldSenders map[messages.Hold]bool // the senders that messages were held of when the task looked last

@@ -8,6 +8,7 @@ import (
 
 	"intumwa/internal/postgres"
 	"intumwa/messages"
+	"intumwa/queue"
 )
 
 // quietNow returns the companies whose batches are not sent at this moment.
@@ -28,49 +29,23 @@ func (d *Dispatcher) quietNow(ctx context.Context) (quiet messages.Quiet, err er
 	return quiet, nil
 }
 
-// quietPass is how far the reading of the batches' lanes has come that follows the beginning of quiet hours: each lane is
-// read once, to its end. What comes to wait there afterwards (a claim that is given back, a request that was under way) is
-// met by the walk over the outbox. It belongs to the tasks.
-type quietPass struct {
-	quiet messages.Quiet     // whose hours it is about
-	left  []messages.Stretch // the lanes that are not read to their end, and where it goes on
-	asked time.Duration      // the duration of the look for quiet hours: the task rests by that
-}
-
-// quietAtOnce is how long one round reads on; other tasks wait meanwhile.
-const quietAtOnce = 2 * time.Second
-
-// putOffQuiet lets queued messages of batches wait for the end of their quiet hours. Intake
-// schedules the messages that come in quiet hours: this is for those that waited before.
-func (d *Dispatcher) putOffQuiet(ctx context.Context) error {
-	start, pass := time.Now(), &d.quiet
+// lookForQuiet notes whose quiet hours it is now. When some begin, the walk over the outbox begins
+// anew in the batches' lanes, without rests: it passes what waited before them faster than a carrier
+// takes it.
+// Intake schedules the messages that come in quiet hours.
+func (d *Dispatcher) lookForQuiet(ctx context.Context) error {
 	quiet, err := d.quietNow(ctx)
-	if pass.asked = time.Since(start); err != nil {
+	if err != nil {
 		return err
 	}
-	if quiet.Begins(pass.quiet) {
-		carriers, err := d.store.OutboxCarriers(ctx)
-		if err != nil {
-			return err
-		}
-		pass.left = make([]messages.Stretch, len(carriers))
-		for i, name := range carriers {
-			pass.left[i] = messages.Stretch{Carrier: name, Lane: messages.LaneBatch}
+	if quiet.Begins(d.walk.quiet) {
+		for at, l := range d.walk.lanes {
+			if at.lane == queue.Batch {
+				l.after, l.rush = 0, true
+			}
 		}
 	}
-	pass.quiet, d.walk.quiet = quiet, quiet
-	for len(pass.left) > 0 && time.Since(start) < quietAtOnce {
-		seen, _, err := d.store.Walk(ctx, pass.left[:1], quiet)
-		if err != nil {
-			return err
-		}
-		if err := d.quieten(ctx, seen[0].Quiet); err != nil {
-			return err
-		}
-		if pass.left[0].After = seen[0].Last; seen[0].Rows < messages.WalkRows {
-			pass.left = pass.left[1:]
-		}
-	}
+	d.walk.quiet = quiet
 	return nil
 }
 

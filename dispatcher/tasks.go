@@ -34,7 +34,7 @@ func (d *Dispatcher) newTasks() []*task {
 	return []*task{
 		{name: "free_claims", every: often, rest: swept, run: d.freeClaims}, // and at once when a dispatcher died
 		{name: "hold", every: often, rest: worked, run: d.releaseHeld},
-		{name: "quiet", every: often, rest: swept, run: d.putOffQuiet, took: &d.quiet.asked},
+		{name: "quiet", every: often, rest: swept, run: d.lookForQuiet},
 		{name: "readdress", every: seldom, rest: swept, run: d.findStranded},
 		{name: "walk_outbox", every: often, rest: swept, run: d.walkOutbox, took: &d.walk.read},
 		{name: "push_due", every: often, rest: worked, run: d.pushDue},

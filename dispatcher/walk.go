@@ -42,6 +42,7 @@ type laneWalk struct {
 	pass  messages.Counted // what it has counted in this pass
 	whole messages.Counted // and in the last one that came to the end
 	ended bool             // one has come to the end
+	rush  bool             // quiet hours have begun: this pass does not rest
 }
 
 func newOutboxWalk() *outboxWalk { return &outboxWalk{lanes: make(map[laneKey]*laneWalk)} }
@@ -71,7 +72,7 @@ func (l *laneWalk) saw(seen *messages.Seen, next int64, cost time.Duration) {
 		l.pass.Due = seen.Due
 	}
 	if l.after, l.midst = seen.Last, true; seen.Rows < messages.WalkRows {
-		l.after, l.whole, l.ended = 0, l.pass, true
+		l.after, l.whole, l.ended, l.rush = 0, l.pass, true, false
 	}
 }
 
@@ -132,8 +133,11 @@ func (d *Dispatcher) walkOutbox(ctx context.Context) error {
 	counted := make([]messages.Counted, len(ways))
 	for i, at := range ways {
 		l, s := w.lanes[at], &seen[i]
-		l.saw(s, next, w.read)
+		l.saw(s, next, time.Since(begin))
 		counted[i] = l.counted()
+		if l.rush {
+			w.read = 0
+		}
 	}
 	for i, l := range headOf {
 		l.floor.found(firstOf(&seen[len(ways)+i], next), false, 0)
