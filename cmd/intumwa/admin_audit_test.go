@@ -11,7 +11,6 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/oklog/ulid/v2"
 
-	"intumwa/internal/postgres"
 	"intumwa/messages"
 	"intumwa/sms"
 )
@@ -27,14 +26,7 @@ func TestAudit(t *testing.T) {
 		}
 	}
 
-	pool, err := postgres.Open(t.Context(), databaseOf(t, s), postgres.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer pool.Close()
-	if _, err := pool.Exec(t.Context(), `update balances set credits = credits + 1`); err != nil {
-		t.Fatal(err)
-	}
+	s.exec(`update balances set credits = credits + 1`)
 	code, stdout, stderr := s.run("", "admin", "audit", "--json")
 	var report map[string]float64
 	if err := json.Unmarshal([]byte(stdout), &report); err != nil || report["balance_mismatches"] != 1 {
@@ -47,14 +39,10 @@ func TestAudit(t *testing.T) {
 
 func TestMessageShow(t *testing.T) {
 	s := newAdmin(t)
-	pool, err := postgres.Open(t.Context(), databaseOf(t, s), postgres.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer pool.Close()
+	pool := s.pool()
 	store := messages.New(pool)
 	id := ulid.Make()
-	err = pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) error {
+	err := pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) error {
 		_, err := store.Insert(context.Background(), tx, []*messages.Message{{
 			ULID: id, CompanyID: 1, UserID: 1, Number: "+25761000001", Sender: "INTORE", Body: "canary",
 			Encoding: sms.GSM7, Segments: 1, Carrier: "lumitel", Validity: 1e12,

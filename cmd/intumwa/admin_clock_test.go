@@ -20,11 +20,7 @@ import (
 // the database's clock, of which this machine's is three hours ahead.
 func TestCommandsGoByTheDatabasesClock(t *testing.T) {
 	s := newShellOn(t, testenv.Database(t)) // no other test runs meanwhile
-	pool, err := postgres.Open(t.Context(), databaseOf(t, s), postgres.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(pool.Close)
+	pool := s.pool()
 	clock := testenv.NewClock(t, pool)
 	t.Cleanup(func() { // what follows in this process has the right time
 		clock.Set(0)

@@ -9,7 +9,6 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"intumwa/inbound/handsets"
-	"intumwa/internal/postgres"
 )
 
 // TestInboundRoutes: routes are added, listed and removed, each with its record; what
@@ -80,13 +79,9 @@ func TestInboundRoutes(t *testing.T) {
 // can be asked for what came since a time.
 func TestInboundOutcomes(t *testing.T) {
 	s := newAdmin(t)
-	pool, err := postgres.Open(t.Context(), databaseOf(t, s), postgres.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer pool.Close()
+	pool := s.pool()
 	store, text := handsets.New(pool), "Yego"
-	err = pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) error {
+	err := pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) error {
 		return store.Keep(t.Context(), tx, []handsets.Inbound{
 			{At: time.Now().Add(-2 * time.Hour), Carrier: "l", Link: "l1", Source: "25779000001", Destination: "8080", Body: &text, Octets: []byte(text)},
 			{At: time.Now(), Carrier: "l", Link: "l1", Source: "25779000001", Destination: "8080", Body: &text, Octets: []byte(text), Part: &handsets.Part{Reference: 1, Total: 3, Number: 2}},

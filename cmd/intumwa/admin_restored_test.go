@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -9,11 +8,9 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/oklog/ulid/v2"
 
 	"intumwa/internal/audit"
-	"intumwa/internal/postgres"
 	"intumwa/messages"
 	"intumwa/sms"
 )
@@ -26,14 +23,9 @@ func TestRestored(t *testing.T) {
 	if number(got["next_message_id"]) != "10000002" && number(got["next_message_id"]) != "1.0000002e+07" {
 		t.Errorf("restored: %v", got)
 	}
-	conn, err := pgx.Connect(t.Context(), databaseOf(t, s))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close(context.Background())
 	insert := func() (id int64) {
 		t.Helper()
-		if err := conn.QueryRow(t.Context(), `INSERT INTO messages (ulid, company_id, user_id, phone_number, sender, body, encoding, segments, test, carrier, created_at)
+		if err := s.pool().QueryRow(t.Context(), `INSERT INTO messages (ulid, company_id, user_id, phone_number, sender, body, encoding, segments, test, carrier, created_at)
 			VALUES (gen_random_uuid(), 1, 1, '+25771000001', 'S', 'x', 0, 1, false, 'leo', now() - interval '10 hours') RETURNING id`).Scan(&id); err != nil {
 			t.Fatal(err)
 		}
@@ -48,35 +40,17 @@ func TestRestored(t *testing.T) {
 		t.Errorf("after ten lost hours the next message is %d", next)
 	}
 	s.admin("", "last_message_id next_message_id held", "restored", "--ahead", "5", "--pending", "send", "--stopped")
-	var recorded int
-	if err := conn.QueryRow(t.Context(), `SELECT count(*) FROM audit_log WHERE act = 'database.restored'`).Scan(&recorded); err != nil || recorded != 3 {
-		t.Errorf("%d acts, %v", recorded, err)
-	}
+	s.holds(`SELECT count(*) FROM audit_log WHERE act = 'database.restored'`, 3)
 }
 
 // TestUnansweredCommands: what waited is held by `restored`, listed with the receipts that name its number, and decided once; every
 // decision is recorded with its reason.
 func TestUnansweredCommands(t *testing.T) {
 	s := newAdmin(t)
-	pool, err := postgres.Open(t.Context(), databaseOf(t, s), postgres.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer pool.Close()
-	var list []*messages.Message
-	for i := range 5 {
-		list = append(list, &messages.Message{ULID: ulid.Make(), CompanyID: 0, UserID: 1, Number: sms.Number(fmt.Sprintf("+2576100000%d", i)), Sender: "INTORE",
-			Body: "canary", Encoding: sms.GSM7, Segments: 1, Carrier: []string{"lumitel", "leo"}[i%2], Validity: 1e14})
-	}
-	if err := pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) error {
-		_, err := messages.New(pool).Insert(t.Context(), tx, list)
-		return err
-	}); err != nil {
-		t.Fatal(err)
-	}
-	stray(t, pool, 61000000, "leo", "DELIVRD", "0") // two of the first handset, of two carriers
-	stray(t, pool, 61000000, "lumitel", "DELIVRD", "1")
-	stray(t, pool, 61000002, "lumitel", "UNDELIV", "2")
+	list := s.waiting(5, func(i int, m *messages.Message) { m.Carrier = []string{"lumitel", "leo"}[i%2] })
+	s.stray(0, "leo", "DELIVRD", "0") // two of the first handset, of two carriers
+	s.stray(0, "lumitel", "DELIVRD", "1")
+	s.stray(2, "lumitel", "UNDELIV", "2")
 	if got := s.admin("", "last_message_id next_message_id held", "restored", "--stopped", "2026-01-01"); number(got["held"]) != "0" {
 		t.Errorf("what was due after the gateway had stopped is held: %v", got)
 	}
@@ -134,10 +108,8 @@ func TestUnansweredCommands(t *testing.T) {
 			t.Errorf("message %d is %v, waiting: %v; want %s", i, shown["status"], shown["waiting"], want)
 		}
 	}
-	var reasons int
-	if err := pool.QueryRow(t.Context(), `SELECT count(*) FROM audit_log WHERE act LIKE 'unanswered.%' AND after->>'reason' <> ''`).Scan(&reasons); err != nil || reasons != 3 {
-		t.Errorf("%d decisions are recorded with their reason, %v; want three", reasons, err)
-	}
+	s.holds(`SELECT count(*) FROM audit_log WHERE act LIKE 'unanswered.%'`, 4) // one for each that changed something
+	s.holds(`SELECT count(*) FROM audit_log WHERE act LIKE 'unanswered.%' AND after->>'reason' <> ''`, 3)
 	code, stdout, _ := s.run("", "admin", "unmatched", "--carrier", "lumitel", "--limit", "1", "--json")
 	var strays []struct{ State, Number string }
 	if err := json.Unmarshal([]byte(stdout), &strays); err != nil || code != exitOK || len(strays) != 1 || strays[0].State != "UNDELIV" {
@@ -145,43 +117,29 @@ func TestUnansweredCommands(t *testing.T) {
 	}
 }
 
-// stray stores a receipt without a message, with the meaning that the standard gives its state.
-func stray(t *testing.T, pool *pgxpool.Pool, handset int, carrier, state, id string) {
-	t.Helper()
-	status := map[string]*int{"DELIVRD": new(1), "UNDELIV": new(2)}[state]
-	if _, err := pool.Exec(t.Context(), `INSERT INTO receipts (handset, carrier, link, key, carrier_id, number, state, status, error, outcome)
-		VALUES ($1, $2, 'l', $3, $3, '257', $4, $5, '', 'unmatched')`, handset, carrier, id, state, status); err != nil {
-		t.Fatal(err)
+// waiting stores messages to n numbers that wait for lumitel, each changed by with.
+func (s *shell) waiting(n int, with func(i int, m *messages.Message)) (list []*messages.Message) {
+	s.t.Helper()
+	for i := range n {
+		m := &messages.Message{ULID: ulid.Make(), CompanyID: 0, UserID: 1, Number: sms.Number(fmt.Sprintf("+2576100000%d", i)), Sender: "INTORE",
+			Body: "canary", Encoding: sms.GSM7, Segments: 1, Carrier: "lumitel", Validity: 1e14}
+		with(i, m)
+		list = append(list, m)
 	}
-}
-
-// One receipt that names a number means nothing while two messages to that number are unanswered. A receipt for each does.
-func TestReceiptsOfSeveralUnansweredMessages(t *testing.T) {
-	s := newAdmin(t)
-	pool, err := postgres.Open(t.Context(), databaseOf(t, s), postgres.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer pool.Close()
-	var list []*messages.Message
-	for range 2 {
-		list = append(list, &messages.Message{ULID: ulid.Make(), CompanyID: 0, UserID: 1, Number: "+25761000001", Sender: "INTORE",
-			Body: "canary", Encoding: sms.GSM7, Segments: 1, Carrier: "lumitel", Validity: 1e14})
-	}
-	if err := pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) error {
-		_, err := messages.New(pool).Insert(t.Context(), tx, list)
+	if err := pgx.BeginFunc(s.t.Context(), s.pool(), func(tx pgx.Tx) error {
+		_, err := messages.New(s.pool()).Insert(s.t.Context(), tx, list)
 		return err
 	}); err != nil {
-		t.Fatal(err)
+		s.t.Fatal(err)
 	}
-	s.admin("", "last_message_id next_message_id held", "restored")
-	for n, want := range []string{"unclear", "sent"} {
-		stray(t, pool, 61000001, "lumitel", "DELIVRD", fmt.Sprint(n))
-		_, stdout, _ := s.run("", "admin", "unanswered", "--json")
-		if got := strings.Count(stdout, `"receipts_mean":"`+want+`"`); got != 2 {
-			t.Errorf("with %d receipts: %s, want %s for both", n+1, stdout, want)
-		}
-	}
+	return list
+}
+
+// stray stores a receipt without a message for the handset i, with the meaning that the standard gives its state.
+func (s *shell) stray(i int, carrier, state, id string) {
+	s.t.Helper()
+	s.exec(`INSERT INTO receipts (handset, carrier, link, key, carrier_id, number, state, status, error, outcome)
+		VALUES ($1, $2, 'l', $3, $3, '257', $4, $5, '', 'unmatched')`, 61000000+i, carrier, id, state, map[string]*int{"DELIVRD": new(1), "UNDELIV": new(2)}[state])
 }
 
 // TestSettleByReceipts: `settle --receipts some` decides only of messages whose receipts mean what --as says; a decision without
@@ -189,32 +147,22 @@ func TestReceiptsOfSeveralUnansweredMessages(t *testing.T) {
 // message shows who decided, and why.
 func TestSettleByReceipts(t *testing.T) {
 	s := newAdmin(t)
-	pool, err := postgres.Open(t.Context(), databaseOf(t, s), postgres.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer pool.Close()
-	const delivered, undelivered, none, halfway, both, long, longDone = 0, 1, 2, 3, 4, 5, 6
-	var list []*messages.Message
-	for i := range 7 {
-		m := &messages.Message{ULID: ulid.Make(), CompanyID: 0, UserID: 1, Number: sms.Number(fmt.Sprintf("+2576100000%d", i)), Sender: "INTORE",
-			Body: "canary", Encoding: sms.GSM7, Segments: 1, Carrier: "lumitel", Validity: 1e14}
-		if i == long || i == longDone {
+	// The last four are two messages to a number each: one receipt that names it means nothing, a receipt for each does.
+	const delivered, undelivered, none, halfway, both, long, longDone, oneOfTwo, twoOfTwo = 0, 1, 2, 3, 4, 5, 6, 7, 9
+	list := s.waiting(11, func(i int, m *messages.Message) {
+		switch {
+		case i == long || i == longDone:
 			m.Body, m.Segments = strings.Repeat("a", 200), 2
+		case i >= oneOfTwo:
+			m.Number = sms.Number(fmt.Sprintf("+2576100000%d", (i-1)/2*2+1))
 		}
-		list = append(list, m)
-	}
-	if err := pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) error {
-		_, err := messages.New(pool).Insert(t.Context(), tx, list)
-		return err
-	}); err != nil {
-		t.Fatal(err)
-	}
+	})
 	for n, r := range []struct {
 		message int
 		state   string
-	}{{delivered, "DELIVRD"}, {undelivered, "UNDELIV"}, {halfway, "ENROUTE"}, {both, "UNDELIV"}, {both, "DELIVRD"}, {long, "DELIVRD"}, {longDone, "DELIVRD"}, {longDone, "DELIVRD"}} {
-		stray(t, pool, 61000000+r.message, "lumitel", r.state, fmt.Sprint(n))
+	}{{delivered, "DELIVRD"}, {undelivered, "UNDELIV"}, {halfway, "ENROUTE"}, {both, "UNDELIV"}, {both, "DELIVRD"}, {long, "DELIVRD"}, {longDone, "DELIVRD"}, {longDone, "DELIVRD"},
+		{oneOfTwo, "DELIVRD"}, {twoOfTwo, "DELIVRD"}, {twoOfTwo, "DELIVRD"}} {
+		s.stray(r.message, "lumitel", r.state, fmt.Sprint(n))
 	}
 	s.admin("", "last_message_id next_message_id held", "restored")
 	ids := func(indexes ...int) string {
@@ -231,36 +179,26 @@ func TestSettleByReceipts(t *testing.T) {
 		ID   string `json:"id"`
 		Mean string `json:"receipts_mean"`
 	}
-	if err := json.Unmarshal([]byte(stdout), &shown); err != nil || code != exitOK || len(shown) != 7 {
+	if err := json.Unmarshal([]byte(stdout), &shown); err != nil || code != exitOK || len(shown) != 11 {
 		t.Fatalf("list: %d %s %s %v", code, stdout, stderr, err)
 	}
-	for i, want := range []string{"sent", "failed", "none", "unclear", "unclear", "unclear", "sent"} {
+	for i, want := range []string{"sent", "failed", "none", "unclear", "unclear", "unclear", "sent", "unclear", "unclear", "sent", "sent"} {
 		if shown[i].ID != list[i].ULID.String() || shown[i].Mean != want {
 			t.Errorf("message %d is listed as %+v, want %s", i, shown[i], want)
 		}
 	}
 	_, stdout, _ = s.run("", "admin", "unanswered")
-	for _, heading := range []string{"receipts mean sent: 2 messages\n", "receipts mean failed: 1 message\n", "receipts are unclear: 3 messages\n", "no receipt: 1 message\n"} {
+	for _, heading := range []string{"receipts mean sent: 4 messages\n", "receipts mean failed: 1 message\n", "receipts are unclear: 5 messages\n", "no receipt: 1 message\n"} {
 		if !strings.Contains(stdout, heading) {
 			t.Errorf("the list has no heading %q:\n%s", heading, stdout)
 		}
 	}
 
-	count := func(what, query string, want int) {
-		t.Helper()
-		var n int
-		if err := pool.QueryRow(t.Context(), query).Scan(&n); err != nil || n != want {
-			t.Errorf("%s: %d, want %d; %v", what, n, want, err)
-		}
-	}
 	// decides runs a decision dry, then in earnest.
+	decisions, settled := 0, 0 // so far
 	decides := func(want string, left int, args ...string) {
 		t.Helper()
 		args = append(append([]string{"unanswered"}, args...), "--reason", "as the receipts say")
-		before := 0
-		if err := pool.QueryRow(t.Context(), `SELECT count(*) FROM messages WHERE status = 0`).Scan(&before); err != nil {
-			t.Fatal(err)
-		}
 		dry := s.admin("", "messages passed left dry_run would", append(args, "--dry-run")...)
 		would := []string{}
 		for _, m := range dry["would"].([]any) {
@@ -269,23 +207,27 @@ func TestSettleByReceipts(t *testing.T) {
 		if fmt.Sprint(would) != want || dry["dry_run"] != true || number(dry["left"]) != fmt.Sprint(left) {
 			t.Errorf("%v would decide of %v and leave %v, want %s and %d", args, would, dry["left"], want, left)
 		}
-		count("pending after a dry run", `SELECT count(*) FROM messages WHERE status = 0`, before)
+		s.holds(`SELECT count(*) FROM audit_log WHERE act LIKE 'unanswered.%'`, decisions)
+		s.holds(`SELECT count(*) FROM messages WHERE status <> 0`, settled)
 		done := s.admin("", "messages passed left", args...)
 		if number(done["messages"]) != fmt.Sprint(len(would)) || number(done["left"]) != fmt.Sprint(left) {
 			t.Errorf("%v: %v, want what the dry run showed: %d and %d left", args, done, len(would), left)
 		}
+		decisions++
+		if args[1] == "settle" {
+			settled += len(would)
+		}
 	}
-	decides(ids(delivered, longDone), 5, "settle", "--as", "sent", "--receipts", "some", "--all")
-	count("sent", `SELECT count(*) FROM messages WHERE status = 1`, 2)
-	decides(ids(undelivered), 4, "settle", "--as", "failed", "--receipts", "some", "--all")
-	decides(ids(none), 3, "settle", "--as", "failed", "--all")
-	count("failed", `SELECT count(*) FROM messages WHERE status = 2`, 2)
+	decides(ids(delivered, longDone, twoOfTwo, twoOfTwo+1), 7, "settle", "--as", "sent", "--receipts", "some", "--all")
+	s.holds(`SELECT count(*) FROM messages WHERE status = 1`, 4)
+	decides(ids(undelivered), 6, "settle", "--as", "failed", "--receipts", "some", "--all")
+	decides(ids(none), 5, "settle", "--as", "failed", "--all")
+	s.holds(`SELECT count(*) FROM messages WHERE status = 2`, 2)
 	decides(ids(both), 0, "send", "--id", list[both].ULID.String())
-	count("waiting", `SELECT count(*) FROM outbox`, 1)
-	decides(ids(halfway, long), 0, "settle", "--as", "failed", "--receipts", "any", "--all")
+	s.holds(`SELECT count(*) FROM outbox`, 1)
+	decides(ids(halfway, long, oneOfTwo, oneOfTwo+1), 0, "settle", "--as", "failed", "--receipts", "any", "--all")
 
-	// The dry runs left nothing in the audit log; a decision names its messages there.
-	count("acts", `SELECT count(*) FROM audit_log WHERE act LIKE 'unanswered.%'`, 5)
+	// A decision names its messages in the audit log, and the message its decision.
 	message := s.admin("", `id message_id batch_id company_id status to sender encoding segment_count test carrier failure_reason
 		created_at sent_at failed_at waiting segments history webhook_deliveries`, "message", "show", "--id", list[delivered].ULID.String())
 	var events []string

@@ -10,7 +10,6 @@ import (
 
 	"intumwa/accounts"
 	"intumwa/dispatcher"
-	"intumwa/internal/postgres"
 	"intumwa/internal/testenv"
 )
 
@@ -77,11 +76,7 @@ func TestProvisioning(t *testing.T) {
 	}
 
 	// What was provisioned is what the front door sees.
-	pool, err := postgres.Open(t.Context(), databaseOf(t, s), postgres.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer pool.Close()
+	pool := s.pool()
 	door := accounts.New(pool, accounts.Options{})
 	p, err := door.Authenticate(t.Context(), token["token"].(string))
 	if err != nil || !p.Company.Verified || !p.Company.Senders["INTORE"].Approved || p.TestNumber != "+25779000001" {
@@ -145,14 +140,7 @@ func TestLinks(t *testing.T) {
 	if code, stdout, stderr := s.run("", "admin", "links", "--json"); code != exitOK || stdout != "[]\n" {
 		t.Errorf("no links: %d %q %q", code, stdout, stderr)
 	}
-	pool, err := postgres.Open(t.Context(), databaseOf(t, s), postgres.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer pool.Close()
-	if _, err := pool.Exec(t.Context(), `insert into links (name, carrier, state, "window", tps) values ('lumitel-1', 'lumitel', 'bound', 100, 50)`); err != nil {
-		t.Fatal(err)
-	}
+	s.exec(`insert into links (name, carrier, state, "window", tps) values ('lumitel-1', 'lumitel', 'bound', 100, 50)`)
 	code, stdout, _ := s.run("", "admin", "links", "--json")
 	pattern := `^\[\{"carrier":"lumitel","link":"lumitel-1","state":"down","window":100,"in_flight":0,"tps":50,"since":"[^"]+",` +
 		`"accepted":0,"throttled":0,"overdue":0,"broken":false,"served_at":"[^"]+","unheld":true\}\]\n$`
@@ -174,11 +162,7 @@ func TestLinks(t *testing.T) {
 // link and says what it says.
 func TestLinkResumed(t *testing.T) {
 	s := newAdmin(t)
-	pool, err := postgres.Open(t.Context(), databaseOf(t, s), postgres.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer pool.Close()
+	pool := s.pool()
 	report := func(statement string, args ...any) (rows int64) {
 		tag, err := pool.Exec(t.Context(), statement, args...)
 		if err != nil {

@@ -14,9 +14,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
 
-	"intumwa/internal/postgres"
 	"intumwa/webhooks"
 )
 
@@ -25,11 +23,7 @@ import (
 func TestWebhookSecret(t *testing.T) {
 	s := newAdmin(t)
 	id := s.mustCompany("a@example.com")
-	pool, err := postgres.Open(t.Context(), databaseOf(t, s), postgres.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer pool.Close()
+	pool := s.pool()
 	stored := func() string {
 		e, err := webhooks.New(pool, webhooks.Options{AllowPrivate: true}).Endpoint(t.Context(), 1)
 		if err != nil {
@@ -178,22 +172,10 @@ func keysIn(row map[string]any) string {
 	return strings.Join(keys, " ")
 }
 
-func openOf(t *testing.T, s *shell) *pgxpool.Pool {
-	t.Helper()
-	pool, err := postgres.Open(t.Context(), databaseOf(t, s), postgres.Options{MaxConns: 4, BatchUpdates: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(pool.Close)
-	return pool
-}
-
 // mustCompany makes a user who cannot log in, which costs no hash, and a company with seven credits.
 func (s *shell) mustCompany(email string) string {
 	s.t.Helper()
-	if _, err := openOf(s.t, s).Exec(s.t.Context(), `INSERT INTO users (email, name, password_hash) VALUES ($1, 'A', 'none')`, email); err != nil {
-		s.t.Fatal(err)
-	}
+	s.exec(`INSERT INTO users (email, name, password_hash) VALUES ($1, 'A', 'none')`, email)
 	return number(s.admin("", "company_id credits", "company", "create", "--owner", email, "--name", "A", "--credits", "7")["company_id"])
 }
 
@@ -268,7 +250,7 @@ func TestWebhookHands(t *testing.T) {
 	s := newAdmin(t)
 	company := s.mustCompany("a@example.com")
 	empty := s.mustCompany("b@example.com")
-	pool := openOf(t, s)
+	pool := s.pool()
 	s.admin("", "company_id url secret active", "webhook", "set", "--company", company, "--url", "http://127.0.0.1:1/hook")
 	hooks := webhooks.New(pool, webhooks.Options{AllowPrivate: true})
 	at := time.Now()
@@ -335,10 +317,7 @@ func TestWebhookHands(t *testing.T) {
 func TestEveryChangeIsRecorded(t *testing.T) {
 	s := newAdmin(t)
 	company := s.mustCompany("a@example.com")
-	pool := openOf(t, s)
-	if _, err := pool.Exec(t.Context(), `insert into links (name, carrier, state) values ('lumitel-1', 'lumitel', 'bound')`); err != nil {
-		t.Fatal(err)
-	}
+	s.exec(`insert into links (name, carrier, state) values ('lumitel-1', 'lumitel', 'bound')`)
 	sink := httptest.NewServer(http.NotFoundHandler())
 	defer sink.Close()
 	changes := []struct {

@@ -14,7 +14,7 @@ import (
 
 // TestConnect: config check --connect says of each who is there, in words, and never a password.
 func TestConnect(t *testing.T) {
-	_, plain := playCarrier(t, "leo")
+	_, plain := playCarrier(t, "leo", "")
 	cert, key := testenv.Certificate(t)
 	pair, err := tls.LoadX509KeyPair(cert, key)
 	if err != nil {

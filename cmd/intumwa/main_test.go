@@ -17,9 +17,11 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"intumwa/configs"
 	"intumwa/dispatcher"
+	"intumwa/internal/postgres"
 	"intumwa/internal/testenv"
 	"intumwa/smpp"
 )
@@ -45,6 +47,7 @@ func TestMain(m *testing.M) {
 type shell struct {
 	t      *testing.T
 	config string
+	open   *pgxpool.Pool // see pool
 }
 
 func newShell(t *testing.T, config string) *shell {
@@ -117,6 +120,35 @@ func databaseOf(t *testing.T, s *shell) string {
 		t.Fatal(err)
 	}
 	return string(c.Database.URL)
+}
+
+// pool is on that database.
+func (s *shell) pool() *pgxpool.Pool {
+	s.t.Helper()
+	if s.open == nil {
+		var err error
+		if s.open, err = postgres.Open(s.t.Context(), databaseOf(s.t, s), postgres.Options{MaxConns: 4, BatchUpdates: true}); err != nil {
+			s.t.Fatal(err)
+		}
+		s.t.Cleanup(s.open.Close)
+	}
+	return s.open
+}
+
+func (s *shell) exec(statement string, args ...any) {
+	s.t.Helper()
+	if _, err := s.pool().Exec(s.t.Context(), statement, args...); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// holds wants a query's number.
+func (s *shell) holds(query string, want int) {
+	s.t.Helper()
+	var n int
+	if err := s.pool().QueryRow(s.t.Context(), query).Scan(&n); err != nil || n != want {
+		s.t.Errorf("%s: %d, %v; want %d", query, n, err, want)
+	}
 }
 
 // freeAddress is a loopback address that nobody listens on: below the range from which

@@ -23,7 +23,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/redis/go-redis/v9"
 
-	"intumwa/internal/postgres"
+	"intumwa/configs"
 	"intumwa/internal/testenv"
 	"intumwa/tools/carriersim"
 )
@@ -46,14 +46,18 @@ func (b *safeBuffer) String() string {
 	return b.text.String()
 }
 
-// playCarrier runs a simulated carrier and gives its address.
-func playCarrier(t *testing.T, name string) (*carriersim.Carrier, string) {
+// playCarrier runs a simulated carrier and gives its address. One with a password takes the system_id demo only.
+func playCarrier(t *testing.T, name, password string) (*carriersim.Carrier, string) {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	carrier := carriersim.New(carriersim.Options{Name: name, Seed: 7})
+	options := carriersim.Options{Name: name, Seed: 7}
+	if password != "" {
+		options.SystemID, options.Password = "demo", password
+	}
+	carrier := carriersim.New(options)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() {
@@ -64,14 +68,48 @@ func playCarrier(t *testing.T, name string) (*carriersim.Carrier, string) {
 	return carrier, listener.Addr().String()
 }
 
+// serve runs the gateway in this process until the test ends, and returns its log.
+func (s *shell) serve(roles string) *safeBuffer {
+	s.t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	log, ended := new(safeBuffer), make(chan int, 1)
+	go func() {
+		ended <- run(ctx, []string{"serve", "--roles", roles, "--config", s.config}, strings.NewReader(""), log, log)
+	}()
+	s.t.Cleanup(func() {
+		cancel()
+		if code := <-ended; code != exitOK {
+			s.t.Errorf("serve ended with %d", code)
+		}
+		if s.t.Failed() {
+			s.t.Logf("log:\n%s", log.String())
+		}
+	})
+	return log
+}
+
+// has waits for a text in the log.
+func (b *safeBuffer) has(t *testing.T, text string) {
+	t.Helper()
+	eventually(t, text, func() bool { return strings.Contains(b.String(), text) })
+}
+
+// hangUp sends SIGHUP to this process.
+func hangUp(t *testing.T) {
+	t.Helper()
+	if err := syscall.Kill(os.Getpid(), syscall.SIGHUP); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // TestReload: a running process takes over changed carriers at SIGHUP and keeps
 // the binds that can stay; a bad file is refused whole. Its links can be
 // traced, and what handsets send can be listed.
 //
 // Source: rule choices 7.11, 7.12.
 func TestReload(t *testing.T) {
-	leo, leoAt := playCarrier(t, "leo")
-	lumitel, lumitelAt := playCarrier(t, "lumitel")
+	leo, leoAt := playCarrier(t, "leo", "")
+	lumitel, lumitelAt := playCarrier(t, "lumitel", "")
 	rdb, prefix := testenv.Redis(t)
 	base := fmt.Sprintf("database: {url: %q}\nredis: {url: %q, prefix: %q}\napi: {listen: %q}\nops: {listen: %q}\ndashboard: {listen: %q}\naccounts: {otp_key: 0123456789abcdef0123456789abcdef}\n",
 		testenv.Database(t), redisURL(rdb), prefix, freeAddress(t), freeAddress(t), freeAddress(t))
@@ -85,48 +123,22 @@ func TestReload(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	ctx, cancel := context.WithCancel(t.Context())
-	var log safeBuffer
-	ended := make(chan int, 1)
-	go func() { ended <- run(ctx, []string{"serve", "--config", s.config}, strings.NewReader(""), &log, &log) }()
-	defer func() {
-		cancel()
-		if code := <-ended; code != exitOK {
-			t.Errorf("serve ended with %d", code)
-		}
-		if t.Failed() {
-			t.Logf("log:\n%s", log.String())
-		}
-	}()
-	until := func(what string, condition func() bool) {
-		t.Helper()
-		for end := time.Now().Add(30 * time.Second); !condition(); <-time.After(20 * time.Millisecond) {
-			if time.Now().After(end) {
-				t.Fatalf("not within 30 s: %s\n%s", what, log.String())
-			}
-		}
-	}
-	hangUp := func() {
-		t.Helper()
-		if err := syscall.Kill(os.Getpid(), syscall.SIGHUP); err != nil {
-			t.Fatal(err)
-		}
-	}
-	until("it is ready", func() bool { return strings.Contains(log.String(), "msg=ready") })
-	until("leo is bound", func() bool { return leo.Stats().Sessions == 1 })
+	log := s.serve(strings.Join(configs.Roles, ","))
+	log.has(t, "msg=ready")
+	eventually(t, "leo is bound", func() bool { return leo.Stats().Sessions == 1 })
 
 	// Another carrier beside it, and another pace for the one that is there.
 	write(base + "carriers:\n" + carrier("leo", leoAt, `"71"`, 50) + carrier("lumitel", lumitelAt, `"61", "63"`, 100))
-	hangUp()
-	until("lumitel is bound", func() bool { return lumitel.Stats().Sessions == 1 })
-	until("it says so", func() bool { return strings.Contains(log.String(), "configuration reloaded") })
+	hangUp(t)
+	eventually(t, "lumitel is bound", func() bool { return lumitel.Stats().Sessions == 1 })
+	log.has(t, "configuration reloaded")
 	if n := leo.Stats().Binds; n != 1 {
 		t.Errorf("leo was bound %d times", n)
 	}
 	// A bad one changes nothing and says every mistake.
 	write(base + "carriers:\n" + carrier("leo", leoAt, `"7x"`, -1))
-	hangUp()
-	until("it is refused", func() bool { return strings.Contains(log.String(), "refused") })
+	hangUp(t)
+	log.has(t, "refused")
 	for _, mistake := range []string{"carriers[0].prefixes[0]", "carriers[0].links[0].tps"} {
 		if !strings.Contains(log.String(), mistake) {
 			t.Errorf("the log does not name %s", mistake)
@@ -134,25 +146,21 @@ func TestReload(t *testing.T) {
 	}
 	// What needs a start is said.
 	write(strings.Replace(base, "otp_key: 0123456789abcdef0123456789abcdef", "otp_key: 0123456789abcdef0123456789abcdef, test_quota: 9", 1) + "carriers:\n" + carrier("lumitel", lumitelAt, `"61", "63"`, 100))
-	hangUp()
-	until("leo is gone", func() bool { return leo.Stats().Sessions == 0 && leo.Stats().Unbinds == 1 })
-	until("the other key is named", func() bool { return strings.Contains(log.String(), "accounts.test_quota") })
+	hangUp(t)
+	eventually(t, "leo is gone", func() bool { return leo.Stats().Sessions == 0 && leo.Stats().Unbinds == 1 })
+	log.has(t, "accounts.test_quota")
 	if st := lumitel.Stats(); st.Sessions != 1 || st.Binds != 1 {
 		t.Errorf("lumitel has %d sessions after %d binds", st.Sessions, st.Binds)
 	}
 
-	until("the links are listed", func() bool {
+	eventually(t, "the links are listed", func() bool {
 		code, out, _ := s.run("", "admin", "links", "--json")
 		return code == exitOK && strings.Contains(out, `"lumitel-1"`) && !strings.Contains(out, `"leo-1"`)
 	})
 	// It is paused and resumed; who resumed it reads the truth at once.
 	s.admin("", "link state", "link", "pause", "--name", "lumitel-1")
-	pool, err := postgres.Open(t.Context(), databaseOf(t, s), postgres.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer pool.Close()
-	until("its dispatcher reports the pause", func() (paused bool) {
+	pool := s.pool()
+	eventually(t, "its dispatcher reports the pause", func() (paused bool) {
 		err := pool.QueryRow(t.Context(), `select state = 'paused' from links where name = 'lumitel-1'`).Scan(&paused)
 		return err == nil && paused
 	})
@@ -246,16 +254,14 @@ carriers: [{name: leo, links: [{name: leo-1, address: "127.0.0.1:1", system_id: 
 			go connect(client, database)
 		}
 	}()
-	for end := time.Now().Add(30 * time.Second); !strings.Contains(log.String(), "msg=ready") || !strings.Contains(log.String(), "configuration reloaded"); {
+	eventually(t, "it is reloaded", func() bool {
 		select {
 		case err := <-ended:
 			t.Fatalf("it ended: %v\n%s", err, log.String())
-		case <-time.After(20 * time.Millisecond):
-			if time.Now().After(end) {
-				t.Fatalf("not reloaded within 30 s:\n%s", log.String())
-			}
+		default:
 		}
-	}
+		return strings.Contains(log.String(), "msg=ready") && strings.Contains(log.String(), "configuration reloaded")
+	})
 	if err := process.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Error(err)
 	}
@@ -298,16 +304,7 @@ func redisURL(rdb *redis.Client) string {
 // TestReloadTakesSecrets: a link's password that changed in its file is used at the next reload, at once, although the
 // wrong one before has the link wait for minutes; and a reload that is refused shows in a metric until one is not.
 func TestReloadTakesSecrets(t *testing.T) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	carrier := carriersim.New(carriersim.Options{Name: "leo", Seed: 7, SystemID: "demo", Password: "right"})
-	serving, stop := context.WithCancel(context.Background())
-	served := make(chan struct{})
-	go func() { defer close(served); _ = carrier.Serve(serving, listener) }()
-	defer func() { stop(); <-served }()
-
+	carrier, smsc := playCarrier(t, "leo", "right")
 	password := filepath.Join(t.TempDir(), "leo-1")
 	put := func(text string) {
 		t.Helper()
@@ -323,22 +320,8 @@ database: {url: %q}
 redis: {url: %q, prefix: %q}
 ops: {listen: %q}
 carriers: [{name: leo, prefixes: ["71"], links: [{name: leo-1, address: %q, system_id: demo, password: "${file:%s}"}]}]
-`, testenv.Database(t), redisURL(rdb), prefix, opsAt, listener.Addr(), password))
-	ctx, cancel := context.WithCancel(t.Context())
-	var log safeBuffer
-	ended := make(chan int, 1)
-	go func() {
-		ended <- run(ctx, []string{"serve", "--roles", "dispatcher", "--config", s.config}, strings.NewReader(""), &log, &log)
-	}()
-	defer func() { cancel(); <-ended }()
-	until := func(what string, condition func() bool) {
-		t.Helper()
-		for end := time.Now().Add(30 * time.Second); !condition(); <-time.After(20 * time.Millisecond) {
-			if time.Now().After(end) {
-				t.Fatalf("not within 30 s: %s\n%s", what, log.String())
-			}
-		}
-	}
+`, testenv.Database(t), redisURL(rdb), prefix, opsAt, smsc, password))
+	log := s.serve("dispatcher")
 	metric := func(line string) bool {
 		answer, err := http.Get("http://" + opsAt + "/metrics")
 		if err != nil {
@@ -348,31 +331,25 @@ carriers: [{name: leo, prefixes: ["71"], links: [{name: leo-1, address: %q, syst
 		text, _ := io.ReadAll(answer.Body)
 		return strings.Contains(string(text), "\n"+line+"\n")
 	}
-	hangUp := func() {
-		t.Helper()
-		if err := syscall.Kill(os.Getpid(), syscall.SIGHUP); err != nil {
-			t.Fatal(err)
-		}
-	}
-	until("its bind is refused", func() bool { return strings.Contains(log.String(), "ESME_RINVPASWD") })
+	log.has(t, "ESME_RINVPASWD")
 	put("right\n")
-	hangUp()
-	until("it is bound", func() bool { return carrier.Stats().Sessions == 1 })
-	until("the key is named", func() bool { return strings.Contains(log.String(), "carriers[0].links[0].password") })
-	until("all is well", func() bool { return metric("intumwa_config_reload_ok 1") })
+	hangUp(t)
+	eventually(t, "it is bound", func() bool { return carrier.Stats().Sessions == 1 })
+	log.has(t, "carriers[0].links[0].password")
+	eventually(t, "all is well", func() bool { return metric("intumwa_config_reload_ok 1") })
 
 	if err := os.Remove(password); err != nil {
 		t.Fatal(err)
 	}
-	hangUp()
-	until("the reload is refused", func() bool { return metric("intumwa_config_reload_ok 0") })
-	until("it is said why", func() bool { return strings.Contains(log.String(), "reading the file: no such file") })
+	hangUp(t)
+	eventually(t, "the reload is refused", func() bool { return metric("intumwa_config_reload_ok 0") })
+	log.has(t, "reading the file: no such file")
 	if text := log.String(); strings.Contains(text, "right") {
 		t.Errorf("the log says\n%s", text)
 	}
 	put("right")
-	hangUp()
-	until("all is well again", func() bool { return metric("intumwa_config_reload_ok 1") })
+	hangUp(t)
+	eventually(t, "all is well again", func() bool { return metric("intumwa_config_reload_ok 1") })
 	if n := carrier.Stats().Sessions; n != 1 {
 		t.Errorf("%d sessions", n)
 	}

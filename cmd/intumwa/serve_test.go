@@ -25,7 +25,6 @@ import (
 
 	"intumwa/configs"
 	"intumwa/internal/testenv"
-	"intumwa/tools/carriersim"
 	"intumwa/tools/mailcatcher"
 )
 
@@ -33,7 +32,7 @@ import (
 // are traced without saying where it is.
 func TestRolesOnOneMachine(t *testing.T) {
 	t.Parallel()
-	carrier, smsc := playCarrier(t, "leo")
+	carrier, smsc := playCarrier(t, "leo", "")
 	rdb, prefix := testenv.Redis(t)
 	at := map[string]string{}
 	for _, role := range configs.Roles {
@@ -63,24 +62,15 @@ carriers: [{name: leo, prefixes: ["71"], links: [{name: leo-1, address: %q, syst
 		})
 	}
 	for role, address := range at {
-		for end := time.Now().Add(60 * time.Second); ; <-time.After(50 * time.Millisecond) {
+		eventually(t, role+" is ready", func() bool {
 			answer, err := http.Get("http://" + address + "/readyz")
 			if err == nil {
 				answer.Body.Close()
 			}
-			if err == nil && answer.StatusCode == http.StatusOK {
-				break
-			}
-			if time.Now().After(end) {
-				t.Fatalf("%s is not ready: %v\n%s", role, err, log.String())
-			}
-		}
+			return err == nil && answer.StatusCode == http.StatusOK
+		})
 	}
-	for end := time.Now().Add(60 * time.Second); carrier.Stats().Sessions == 0; <-time.After(50 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("not bound:\n%s", log.String())
-		}
-	}
+	eventually(t, "leo is bound", func() bool { return carrier.Stats().Sessions > 0 })
 	code, out, stderr := s.run("", "admin", "link", "trace", "--name", "leo-1", "--seconds", "3")
 	if code != exitOK || !strings.Contains(out, "enquire_link") {
 		t.Errorf("trace: %d %q %q", code, out, stderr)
@@ -123,20 +113,18 @@ carriers: [{name: leo, default: true, links: [{name: leo-1, address: "127.0.0.1:
 			}
 		}
 	}()
-	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+	eventually(t, "the pages are served", func() bool {
 		answer, err := http.PostForm("http://"+door+"/sign-up", url.Values{"name": {"Aline"}, "email": {"aline@example.com"}})
-		if err == nil {
-			text, _ := io.ReadAll(answer.Body)
-			_ = answer.Body.Close()
-			if answer.StatusCode != http.StatusOK || !strings.Contains(string(text), "aline@example.com") { // the page after it
-				t.Fatalf("%d %s", answer.StatusCode, text)
-			}
-			break
+		if err != nil {
+			return false
 		}
-		if time.Now().After(deadline) {
-			t.Fatal(err)
+		defer answer.Body.Close()
+		text, _ := io.ReadAll(answer.Body)
+		if answer.StatusCode != http.StatusOK || !strings.Contains(string(text), "aline@example.com") { // the page after it
+			t.Fatalf("%d %s", answer.StatusCode, text)
 		}
-	}
+		return true
+	})
 	limited, done := context.WithTimeout(ctx, 30*time.Second)
 	defer done()
 	mail, err := catcher.Wait(limited, "aline@example.com", 0)
@@ -185,14 +173,9 @@ func sendsCode(t *testing.T, base, token string) {
 // webhook, and sees that neither its text nor its number nor a secret is told
 // (docs/logs.md).
 func TestOneMessageInTheLog(t *testing.T) {
-	carrier := carriersim.New(carriersim.Options{})
-	line, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	_, smsc := playCarrier(t, "leo", "")
 	ctx, cancel := context.WithCancel(t.Context())
-	serving := make(chan error, 2)
-	go func() { serving <- carrier.Serve(ctx, line) }()
+	serving := make(chan error, 1)
 	sink := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	defer sink.Close()
 
@@ -207,7 +190,7 @@ database: {url: %q}
 redis: {url: "redis://:%s@%s/%d", prefix: %q}
 webhooks: {allow_private: true}
 carriers: [{name: leo, default: true, links: [{name: leo-1, address: %q, system_id: a, password: canary}]}]
-`, address, testenv.Database(t), redisServer.Password, redisServer.Addr, redisServer.DB, prefix, line.Addr()))
+`, address, testenv.Database(t), redisServer.Password, redisServer.Addr, redisServer.DB, prefix, smsc))
 	s.admin("correct horse", "user_id email", "user", "create", "--email", "a@example.com", "--name", "A", "--password-stdin")
 	company := number(s.admin("", "company_id credits", "company", "create", "--owner", "a@example.com", "--name", "A", "--approved", "--credits", "9")["company_id"])
 	s.admin("", "sender_id name approved", "sender", "create", "--company", company, "--name", "INFO", "--approved")
@@ -229,10 +212,8 @@ carriers: [{name: leo, default: true, links: [{name: leo-1, address: %q, system_
 	defer func() {
 		cancel()
 		_, _ = io.Copy(io.Discard, reader)
-		for range 2 {
-			if err := <-serving; err != nil {
-				t.Error(err)
-			}
+		if err := <-serving; err != nil {
+			t.Error(err)
 		}
 	}()
 
