@@ -23,13 +23,12 @@ import (
 
 const (
 	maxWaiting  = 1000 // mails in memory
-	workers     = 2
+	sendsAtOnce = 2    // to the server
 	sendTimeout = 20 * time.Second
-	attempts    = 4
 )
 
-// delays are the pauses after a failed attempt.
-var delays = [attempts - 1]time.Duration{5 * time.Second, 30 * time.Second, 2 * time.Minute}
+// delays are the pauses after a failed attempt; after the last one the mail has one more attempt.
+var delays = []time.Duration{5 * time.Second, 30 * time.Second, 2 * time.Minute}
 
 // Values of Options.TLS.
 const (
@@ -57,21 +56,13 @@ type Message struct {
 	Text    string
 }
 
-type item struct {
-	Message
-	tried int
-	due   time.Time
-}
-
 // Mailer is safe for concurrent use.
 type Mailer struct {
 	opts    Options
 	log     *slog.Logger
-	waiting chan item
 	mails   *prometheus.CounterVec
-
-	mu    sync.Mutex
-	later []item
+	places  chan struct{} // one for each mail that is queued or tried again
+	waiting chan Message
 }
 
 // New checks the options. It starts nothing.
@@ -84,7 +75,7 @@ func New(opts Options) (*Mailer, error) {
 			return nil, fmt.Errorf("the sender of mails: %w", err)
 		}
 	}
-	m := &Mailer{opts: opts, log: opts.Log, waiting: make(chan item, maxWaiting), mails: prometheus.NewCounterVec(prometheus.CounterOpts{
+	m := &Mailer{opts: opts, log: opts.Log, places: make(chan struct{}, maxWaiting), waiting: make(chan Message, maxWaiting), mails: prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "intumwa_mails_total",
 		Help: "Mails by result: sent, failed, dropped (too many waited), unconfigured (no mail server).",
 	}, []string{"result"})}
@@ -102,8 +93,15 @@ func New(opts Options) (*Mailer, error) {
 
 // Send queues a mail in memory and returns at once.
 func (m *Mailer) Send(message Message) {
-	if !m.unconfigured(message) {
-		m.enqueue(item{Message: message})
+	if m.unconfigured(message) {
+		return
+	}
+	select {
+	case m.places <- struct{}{}:
+		m.waiting <- message // has as many places
+	default:
+		m.mails.WithLabelValues("dropped").Inc()
+		m.log.Error("mail dropped: too many wait", "kind", message.Kind)
 	}
 }
 
@@ -117,76 +115,43 @@ func (m *Mailer) unconfigured(message Message) bool {
 	return true
 }
 
-func (m *Mailer) enqueue(i item) {
-	select {
-	case m.waiting <- i:
-	default:
-		m.mails.WithLabelValues("dropped").Inc()
-		m.log.Error("mail dropped: too many wait", "kind", i.Kind)
-	}
-}
-
 // Run sends mails until ctx ends. Mails that wait then are lost; the log has their number.
 func (m *Mailer) Run(ctx context.Context) error {
-	var group sync.WaitGroup
-	for range workers {
-		group.Go(func() { m.work(ctx) })
+	var mails sync.WaitGroup
+	turns := make(chan struct{}, sendsAtOnce)
+	for ctx.Err() == nil {
+		select {
+		case <-ctx.Done():
+		case message := <-m.waiting:
+			mails.Go(func() { m.keepTrying(ctx, message, turns) })
+		}
 	}
-	group.Go(func() { m.requeueFailed(ctx) })
-	group.Wait()
-	if lost := len(m.waiting) + len(m.later); lost > 0 {
+	mails.Wait()
+	if lost := len(m.places); lost > 0 {
 		m.log.Warn("waiting mails lost at shutdown", "mails", lost)
 	}
 	return nil
 }
 
-func (m *Mailer) work(ctx context.Context) {
-	for {
+// keepTrying sends a mail, and tries again after each of the delays.
+func (m *Mailer) keepTrying(ctx context.Context, message Message, turns chan struct{}) {
+	for attempt := 1; ; attempt++ {
 		select {
 		case <-ctx.Done():
 			return
-		case i := <-m.waiting:
-			m.attempt(ctx, i)
+		case turns <- struct{}{}:
 		}
-	}
-}
-
-// requeueFailed returns failed mails to the queue when their next attempt is due.
-func (m *Mailer) requeueFailed(ctx context.Context) {
-	tick := time.NewTicker(time.Second)
-	defer tick.Stop()
-	for {
+		done := m.Deliver(ctx, message, attempt, attempt > len(delays))
+		<-turns
+		if done {
+			<-m.places
+			return
+		}
 		select {
 		case <-ctx.Done():
 			return
-		case now := <-tick.C:
-			m.mu.Lock()
-			kept := m.later[:0]
-			for _, i := range m.later {
-				if now.Before(i.due) {
-					kept = append(kept, i)
-				} else {
-					m.enqueue(i)
-				}
-			}
-			m.later = kept
-			m.mu.Unlock()
+		case <-time.After(delays[attempt-1]):
 		}
-	}
-}
-
-func (m *Mailer) attempt(ctx context.Context, i item) {
-	i.tried++
-	if m.Deliver(ctx, i.Message, i.tried, i.tried >= attempts) {
-		return
-	}
-	i.due = time.Now().Add(delays[i.tried-1])
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if len(m.later) < maxWaiting {
-		m.later = append(m.later, i)
-	} else {
-		m.mails.WithLabelValues("dropped").Inc()
 	}
 }
 

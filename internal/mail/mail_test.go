@@ -8,7 +8,9 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -71,37 +73,44 @@ func TestSend(t *testing.T) {
 	}
 }
 
-// TestLogs: neither address nor text is logged, whatever becomes of a mail.
+// TestLogs: a mail is tried four times, and neither its address nor its text is logged.
 func TestLogs(t *testing.T) {
-	var said bytes.Buffer
-	log := slog.New(slog.NewTextHandler(&said, nil))
-	m, err := New(Options{Log: log})
-	if err != nil {
-		t.Fatal(err)
-	}
-	mail := Message{Kind: "test", To: "canary@example.com", Subject: "canary", Text: "canary"}
-	m.Send(mail)
-	if !strings.Contains(said.String(), "not sent") {
-		t.Errorf("without a server: %s", &said)
-	}
-	closed := listen(t)
-	closed.Close()
-	if m, err = New(Options{Server: closed.Addr().String(), From: "a@example.com", TLS: Plain, Log: log}); err != nil {
-		t.Fatal(err)
-	}
-	m.attempt(t.Context(), item{Message: mail})
-	if len(m.later) != 1 || !m.later[0].due.After(time.Now()) {
-		t.Errorf("it is not tried again: %v", m.later)
-	}
-	m.attempt(t.Context(), item{Message: mail, tried: attempts - 1})
-	mail.To = "canary\r\nRCPT TO:<b@example.com>"
-	m.attempt(t.Context(), item{Message: mail})
-	for range maxWaiting + 1 {
+	synctest.Test(t, func(t *testing.T) {
+		var said bytes.Buffer
+		log := slog.New(slog.NewTextHandler(&said, nil))
+		m, err := New(Options{Log: log})
+		if err != nil {
+			t.Fatal(err)
+		}
+		mail := Message{Kind: "test", To: "canary@example.com", Subject: "canary", Text: "canary"}
 		m.Send(mail)
-	}
-	if strings.Contains(said.String(), "canary") || !strings.Contains(said.String(), "too many wait") {
-		t.Errorf("%s", &said)
-	}
+		if !strings.Contains(said.String(), "not sent") {
+			t.Errorf("without a server: %s", &said)
+		}
+		closed := listen(t)
+		closed.Close()
+		if m, err = New(Options{Server: closed.Addr().String(), From: "a@example.com", TLS: Plain, Log: log}); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		var running sync.WaitGroup
+		running.Go(func() { _ = m.Run(ctx) })
+		m.Send(mail)
+		mail.To = "canary\r\nRCPT TO:<b@example.com>"
+		m.Send(mail)
+		time.Sleep(10 * time.Minute)
+		cancel()
+		running.Wait()
+		if again, given := strings.Count(said.String(), "trying again later"), strings.Count(said.String(), "given up"); again != 3 || given != 2 || len(m.places) != 0 {
+			t.Errorf("%d mails are kept:\n%s", len(m.places), &said)
+		}
+		for range maxWaiting + 1 {
+			m.Send(mail)
+		}
+		if strings.Contains(said.String(), "canary") || !strings.Contains(said.String(), "too many wait") {
+			t.Errorf("%s", &said)
+		}
+	})
 }
 
 func TestOptions(t *testing.T) {
