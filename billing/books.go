@@ -21,9 +21,9 @@ type account struct {
 	changed  bool
 }
 
-// books are the accounts of some companies while a transaction has them locked, and the ledger rows that it writes, by
+// Books are the accounts of some companies while a transaction has them locked, and the ledger rows that it writes, by
 // column, as unnest takes them.
-type books struct {
+type Books struct {
 	companies []int64 // each once, in the order in which their rows are locked
 	accounts  map[int64]*account
 
@@ -31,8 +31,8 @@ type books struct {
 	ref                    []pgtype.UUID
 }
 
-func newBooks(debits []Debit) *books {
-	b := &books{accounts: make(map[int64]*account)}
+func newBooks(debits []Debit) *Books {
+	b := &Books{accounts: make(map[int64]*account)}
 	for _, d := range debits {
 		b.companies = append(b.companies, d.CompanyID)
 	}
@@ -52,8 +52,11 @@ const burundi = `((now() AT TIME ZONE 'UTC') + interval '2 hours')::date`
 // spendingColumns are the day that counts and what was taken on it. A transaction that began before midnight and got the
 // lock after one that began behind it counts for the new day: what was taken never goes back. A day further ahead comes
 // from a clock that was wrong.
-const spendingColumns = `CASE WHEN spent_on = ` + burundi + ` + 1 THEN spent_on ELSE ` + burundi + ` END,
-	CASE WHEN spent_on BETWEEN ` + burundi + ` AND ` + burundi + ` + 1 THEN spent ELSE 0 END`
+const (
+	spendingColumns = burundiDay + `, ` + burundiSpent
+	burundiDay      = `CASE WHEN spent_on = ` + burundi + ` + 1 THEN spent_on ELSE ` + burundi + ` END`
+	burundiSpent    = `CASE WHEN spent_on BETWEEN ` + burundi + ` AND ` + burundi + ` + 1 THEN spent ELSE 0 END`
+)
 
 // youngestBalance finds the balance of u's company from the end of its versions. While a snapshot is held (pg_dump), none
 // of them goes, and a company that sends a lot has tens of thousands, which would all be read from the other end. The
@@ -64,8 +67,16 @@ const skipLocked = "SKIP LOCKED"
 
 // lock locks and reads the accounts in the order of company ids: one order everywhere prevents deadlocks. With how
 // skipLocked, it leaves out those that another transaction has locked; with "", it waits.
-func (b *books) lock(ctx context.Context, tx pgx.Tx, how string) error {
+func (b *Books) lock(ctx context.Context, tx pgx.Tx, how string) error {
 	batch := &pgx.Batch{}
+	b.queueLock(batch, how)
+	if err := tx.SendBatch(ctx, batch).Close(); err != nil {
+		return fmt.Errorf("locking balances: %w", err)
+	}
+	return nil
+}
+
+func (b *Books) queueLock(batch *pgx.Batch, how string) {
 	batch.Queue(`SELECT b.* FROM unnest($1::bigint[]) u(company_id) CROSS JOIN LATERAL (
 			SELECT company_id, credits, test_used, `+spendingColumns+` `+youngestBalance+` FOR UPDATE `+how+`) b`, b.companies).
 		Query(func(rows pgx.Rows) error {
@@ -77,14 +88,10 @@ func (b *books) lock(ctx context.Context, tx pgx.Tx, how string) error {
 			})
 			return err
 		})
-	if err := tx.SendBatch(ctx, batch).Close(); err != nil {
-		return fmt.Errorf("locking balances: %w", err)
-	}
-	return nil
 }
 
 // enter changes a locked account's credits and adds the ledger row.
-func (b *books) enter(d Debit, amount int64) {
+func (b *Books) enter(d Debit, amount int64) {
 	of := b.accounts[d.CompanyID]
 	of.credits += amount
 	of.changed = true
@@ -95,7 +102,7 @@ func (b *books) enter(d Debit, amount int64) {
 }
 
 // write stores the changed accounts and the ledger rows.
-func (b *books) write(ctx context.Context, tx pgx.Tx, kind string) error {
+func (b *Books) write(ctx context.Context, tx pgx.Tx, kind string) error {
 	var ids, credits, used, spent []int64
 	var days []time.Time
 	for _, id := range b.companies {

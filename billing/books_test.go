@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"intumwa/billing"
+	"intumwa/internal/postgres"
 	"intumwa/internal/testenv"
 )
 
@@ -64,9 +65,34 @@ func TestBooks(t *testing.T) {
 					next++
 					debits[i] = billing.Debit{CompanyID: rapid.OneOf(anyone, anyone, rapid.Just(int64(0))).Draw(rt, "company"), Amount: rapid.Int64Range(-1, 20).Draw(rt, "amount"), Ref: ref(next)}
 				}
+				all := rapid.Bool().Draw(rt, "all or none")
+				if all {
+					total := map[int64]int64{}
+					payable := true
+					for i := range debits {
+						d := &debits[i]
+						d.Amount = max(1, d.Amount)
+						total[d.CompanyID] += d.Amount
+						payable = payable && total[d.CompanyID] <= model.balance[d.CompanyID]
+					}
+					if !payable {
+						err := postgres.InTx(t.Context(), pool, func(tx pgx.Tx) error {
+							_, err := billing.ChargeAll(t.Context(), tx, debits)
+							return err
+						})
+						if !postgres.Refused(err) {
+							rt.Fatalf("charging more than there is: %v", err)
+						}
+						return
+					}
+				}
 				var receipts []billing.Receipt
 				committed := attempt(rt, func(ctx context.Context, tx pgx.Tx) (err error) {
-					receipts, err = billing.Charge(ctx, tx, debits, testQuota)
+					if all {
+						receipts, err = billing.ChargeAll(ctx, tx, debits)
+					} else {
+						receipts, err = billing.Charge(ctx, tx, debits, testQuota)
+					}
 					return err
 				})
 				have := map[int64]int64{}

@@ -2,8 +2,13 @@ package billing
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"intumwa/internal/postgres"
 )
 
 // Debit is the cost of one API request, or, in a refund, of one message.
@@ -32,13 +37,22 @@ type Receipt struct {
 //
 // All sends are paid here, in intake's group commit: requests that arrive while one transaction runs share the next.
 func Charge(ctx context.Context, tx pgx.Tx, debits []Debit, testQuota int) ([]Receipt, error) {
-	if len(debits) == 0 {
-		return nil, nil
-	}
-	b := newBooks(debits)
-	if err := b.lock(ctx, tx, ""); err != nil {
+	b, err := Lock(ctx, tx, debits)
+	if err != nil {
 		return nil, err
 	}
+	return b.Charge(ctx, tx, debits, testQuota)
+}
+
+// Lock locks the balances for debits. When it has returned, what was left for later (postgres.Later) has run too, and
+// may show that some of the debits are not to be made.
+func Lock(ctx context.Context, tx pgx.Tx, debits []Debit) (*Books, error) {
+	b := newBooks(debits)
+	return b, b.lock(ctx, tx, "")
+}
+
+// Charge is the second half of [Charge].
+func (b *Books) Charge(ctx context.Context, tx pgx.Tx, debits []Debit, testQuota int) ([]Receipt, error) {
 	receipts := make([]Receipt, len(debits))
 	for i, d := range debits {
 		receipts[i] = b.charge(d, int64(testQuota))
@@ -46,7 +60,61 @@ func Charge(ctx context.Context, tx pgx.Tx, debits []Debit, testQuota int) ([]Re
 	return receipts, b.write(ctx, tx, KindSend)
 }
 
-func (b *books) charge(d Debit, testQuota int64) Receipt {
+// ChargeAll is Charge of debits of at least one credit, without a Cap, that their companies can probably pay. It is left for later
+// (postgres.Later), and its receipts are set when tx is committed. If a company cannot pay them all, PostgreSQL refuses the
+// transaction (postgres.Refused), and only Charge finds out which are admitted.
+func ChargeAll(ctx context.Context, tx pgx.Tx, debits []Debit) ([]Receipt, error) {
+	if len(debits) == 0 {
+		return nil, nil
+	}
+	b := newBooks(debits)
+	place := make(map[int64]int64, len(b.companies))
+	for i, id := range b.companies {
+		place[id] = int64(i)
+	}
+	n := len(debits)
+	totals, places, amounts, later, refs := make([]int64, len(b.companies)), make([]int64, n), make([]int64, n), make([]int64, n), make([]pgtype.UUID, n)
+	for i := n - 1; i >= 0; i-- {
+		d := debits[i]
+		at := place[d.CompanyID]
+		places[i], amounts[i], later[i], refs[i] = at+1, d.Amount, totals[at], pgtype.UUID{Bytes: d.Ref, Valid: true}
+		totals[at] += d.Amount
+	}
+	receipts := make([]Receipt, n)
+	batch := &pgx.Batch{}
+	b.queueLock(batch, "")
+	batch.Queue(`
+		WITH paid AS (
+			UPDATE balances b SET credits = b.credits - u.total, spent_on = `+burundiDay+`, spent = `+burundiSpent+` + u.total
+			FROM unnest($1::bigint[], $2::bigint[]) u(company_id, total) CROSS JOIN LATERAL (SELECT c.ctid AS address `+youngestBalance+`) y
+			WHERE b.ctid = y.address
+			RETURNING b.company_id, b.credits
+		), balance AS (
+			SELECT array_agg(credits ORDER BY company_id) AS after FROM paid
+		)
+		INSERT INTO ledger (company_id, kind, amount, balance_after, ref)
+		SELECT ($1::bigint[])[place], $3, -amount, after[place] + later, ref
+		FROM balance CROSS JOIN unnest($4::bigint[], $5::bigint[], $6::bigint[], $7::uuid[]) u(place, amount, later, ref)`,
+		b.companies, totals, KindSend, places, amounts, later, refs).Exec(func(pgconn.CommandTag) error {
+		for i, d := range debits {
+			receipts[i] = b.charge(d, 0)
+		}
+		return nil
+	})
+	return receipts, postgres.Later(ctx, tx, "writing the ledger", batch)
+}
+
+// Remaining returns the credits that a company had left behind a debit that was committed.
+func (l *Ledger) Remaining(ctx context.Context, company int64, ref [16]byte) (credits int64, err error) {
+	err = l.pool.QueryRow(ctx, `SELECT balance_after FROM ledger WHERE company_id = $1 AND kind = $2 AND ref = $3 ORDER BY id DESC LIMIT 1`,
+		company, KindSend, pgtype.UUID{Bytes: ref, Valid: true}).Scan(&credits)
+	if err != nil {
+		return 0, fmt.Errorf("reading what company %d had left: %w", company, err)
+	}
+	return credits, nil
+}
+
+func (b *Books) charge(d Debit, testQuota int64) Receipt {
 	of, known := b.accounts[d.CompanyID]
 	if !known {
 		return Receipt{}

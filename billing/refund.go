@@ -34,7 +34,7 @@ func giveBackWithin(ctx context.Context, tx pgx.Tx, refunds []Debit, lockTimeout
 	return giveBack(ctx, tx, refunds, "")
 }
 
-// giveBack locks the balances as [books.lock] does, and stores what it cannot give back because of skipLocked.
+// giveBack locks the balances as [Books.lock] does, and stores what it cannot give back because of skipLocked.
 func giveBack(ctx context.Context, tx pgx.Tx, refunds []Debit, how string) (refunded int, err error) {
 	if len(refunds) == 0 {
 		return 0, nil

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -21,7 +22,28 @@ import (
 
 // commit carries requests out in one transaction, which waits for no lock longer
 // than patience. On an error none of them was, except that of inDoubt it is not known.
+//
+// Requests that can probably be paid take one round trip to PostgreSQL. If PostgreSQL refuses them, this and the next
+// groups take two: the first reads the balances.
 func (c *committer) commit(requests []*request, patience time.Duration) error {
+	if c.careful.Load() == 0 && !slices.ContainsFunc(requests, (*request).conditional) {
+		err := c.attempt(requests, patience, true)
+		if !postgres.Refused(err) {
+			return err
+		}
+		c.careful.Store(carefulGroups)
+	} else if n := c.careful.Load(); n > 0 {
+		c.careful.CompareAndSwap(n, n-1)
+	}
+	return c.attempt(requests, patience, false)
+}
+
+// conditional reports whether a request depends on more than its company's credits.
+func (r *request) conditional() bool {
+	return r.kind > kindTemplate || r.segments < 1 || r.cap > 0 || r.key != nil || r.optOuts
+}
+
+func (c *committer) attempt(requests []*request, patience time.Duration, payable bool) error {
 	for _, r := range requests {
 		r.outcome = outcome{}
 	}
@@ -33,8 +55,8 @@ func (c *committer) commit(requests []*request, patience time.Duration) error {
 	}
 	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }() // after a commit it does nothing
 
-	var w written
-	if err := c.write(ctx, tx, requests, patience, &w); err != nil {
+	w := written{backend: tx.Backend()}
+	if err := c.write(ctx, tx, requests, patience, payable, &w); err != nil {
 		if postgres.Refused(err) || postgres.GaveWay(err) || postgres.Locked(err) {
 			return err
 		}
@@ -43,6 +65,9 @@ func (c *committer) commit(requests []*request, patience time.Duration) error {
 	if err := tx.Commit(ctx); err != nil {
 		if postgres.Refused(err) || postgres.GaveWay(err) || postgres.Locked(err) {
 			return err
+		}
+		if postgres.RolledBack(err) {
+			return fmt.Errorf("%w: committing: %w", ErrUnavailable, err)
 		}
 		return &inDoubt{written: w, err: err}
 	}
@@ -53,7 +78,7 @@ func (c *committer) commit(requests []*request, patience time.Duration) error {
 // written is what a group's transaction writes. What PostgreSQL returns is in it
 // when the transaction is committed, at the latest.
 type written struct {
-	xid string
+	backend uint32 // the process of PostgreSQL that runs the transaction
 	recorded
 }
 
@@ -62,6 +87,9 @@ type recorded struct {
 	requests []*request
 	messages []*messages.Message
 	ids      []int64
+
+	paid     []*request // whose receipts come with the commit
+	receipts []billing.Receipt
 }
 
 // name notes the ids of the requests' first messages.
@@ -88,6 +116,14 @@ func (r recorded) items() []queue.Item {
 // committed does what follows a commit.
 func (c *committer) committed(requests []*request, w written) {
 	w.name()
+	for i, r := range w.paid {
+		r.remaining = w.receipts[i].Remaining
+	}
+	for _, r := range w.requests {
+		if r.body == nil {
+			r.body = Encode(r.response(r.remaining))
+		}
+	}
 	c.count(requests)
 	if items := w.items(); len(items) > 0 {
 		select {
@@ -124,33 +160,46 @@ func (c *committer) resolve(ctx context.Context, requests []*request, doubt *inD
 	case !committed:
 		return fmt.Errorf("%w: %w", ErrUnavailable, doubt)
 	}
+	for i, r := range doubt.paid {
+		if doubt.receipts[i].Remaining, err = billing.New(c.in.pool).Remaining(limited, r.company, r.ref); err != nil {
+			return fmt.Errorf("%w: %w; %w", ErrOutcomeUnknown, doubt, err)
+		}
+	}
 	c.committed(requests, doubt.written)
 	return nil
 }
 
-// write writes what requests ask for and can be paid; w is filled as it goes.
-func (c *committer) write(ctx context.Context, tx pgx.Tx, requests []*request, patience time.Duration, w *written) (err error) {
+// write writes what requests ask for and can be paid; w is filled as it goes. Requests that are payable all write without
+// a look at their balances.
+func (c *committer) write(ctx context.Context, tx pgx.Tx, requests []*request, patience time.Duration, payable bool, w *written) (err error) {
 	b := &pgx.Batch{}
-	b.Queue(`SELECT pg_current_xact_id()::text FROM set_config('lock_timeout', $1, true)`, strconv.FormatInt(patience.Milliseconds(), 10)).
-		QueryRow(func(row pgx.Row) error { return row.Scan(&w.xid) })
-	if err := postgres.Later(ctx, tx, "reading the transaction's id", b); err != nil {
+	b.Queue(`SELECT set_config('lock_timeout', $1, true)`, strconv.FormatInt(patience.Milliseconds(), 10))
+	if err := postgres.Later(ctx, tx, "limiting the wait for a lock", b); err != nil {
 		return err
 	}
-	if err := c.reserve(ctx, tx, requests); err != nil {
-		return err
-	}
-	if err := c.bar(ctx, tx, requests); err != nil {
-		return err
-	}
-	if err := c.charge(ctx, tx, requests); err != nil {
-		return err
+	if payable {
+		if err := c.chargeAll(ctx, tx, requests, w); err != nil {
+			return err
+		}
+	} else {
+		if err := c.reserve(ctx, tx, requests); err != nil {
+			return err
+		}
+		if err := c.bar(ctx, tx, requests); err != nil {
+			return err
+		}
+		if err := c.charge(ctx, tx, requests); err != nil {
+			return err
+		}
 	}
 	for _, q := range requests {
 		if !q.admitted {
 			continue
 		}
 		w.requests, w.messages = append(w.requests, q), append(w.messages, q.messages...)
-		q.body = Encode(q.response(q.remaining))
+		if !payable {
+			q.body = Encode(q.response(q.remaining))
+		}
 	}
 	if err := c.remember(ctx, tx, requests); err != nil {
 		return err
@@ -159,6 +208,22 @@ func (c *committer) write(ctx context.Context, tx pgx.Tx, requests []*request, p
 		w.ids, err = c.in.messages.Insert(ctx, tx, w.messages)
 	}
 	return err
+}
+
+// chargeAll admits all requests. PostgreSQL refuses them if they cannot be paid.
+func (c *committer) chargeAll(ctx context.Context, tx pgx.Tx, requests []*request, w *written) (err error) {
+	debits := make([]billing.Debit, len(requests))
+	for i, r := range requests {
+		debits[i] = r.debit()
+		r.admitted = true
+	}
+	w.paid = requests
+	w.receipts, err = billing.ChargeAll(ctx, tx, debits)
+	return err
+}
+
+func (r *request) debit() billing.Debit {
+	return billing.Debit{CompanyID: r.company, Amount: int64(r.segments), Ref: r.ref, Cap: r.cap, Test: r.kind == kindTest}
 }
 
 // admitSandbox admits messages to numbers of the sandbox, up to each user's daily quota.
@@ -181,9 +246,19 @@ func (c *committer) admitSandbox(ctx context.Context, tx pgx.Tx, requests []*req
 	return nil
 }
 
-// charge admits the requests that can be paid.
+// charge admits the requests that can be paid. The lock of the balances takes the round trip that reserve left to it.
 func (c *committer) charge(ctx context.Context, tx pgx.Tx, requests []*request) error {
-	var debits []billing.Debit
+	debits := make([]billing.Debit, 0, len(requests))
+	for _, r := range requests {
+		if r.payer() != 0 {
+			debits = append(debits, r.debit())
+		}
+	}
+	books, err := billing.Lock(ctx, tx, debits)
+	if err != nil {
+		return err
+	}
+	debits = debits[:0]
 	var paid, sandboxed []*request
 	for _, r := range requests {
 		switch {
@@ -193,14 +268,13 @@ func (c *committer) charge(ctx context.Context, tx pgx.Tx, requests []*request) 
 		case r.kind == kindSandbox:
 			sandboxed = append(sandboxed, r)
 		default:
-			paid = append(paid, r)
-			debits = append(debits, billing.Debit{CompanyID: r.company, Amount: int64(r.segments), Ref: r.ref, Cap: r.cap, Test: r.kind == kindTest})
+			paid, debits = append(paid, r), append(debits, r.debit())
 		}
 	}
 	if err := c.admitSandbox(ctx, tx, sandboxed); err != nil {
 		return err
 	}
-	receipts, err := billing.Charge(ctx, tx, debits, c.in.opts.TestQuota)
+	receipts, err := books.Charge(ctx, tx, debits, c.in.opts.TestQuota)
 	if err != nil {
 		return err
 	}
@@ -211,13 +285,9 @@ func (c *committer) charge(ctx context.Context, tx pgx.Tx, requests []*request) 
 	return nil
 }
 
-// futureTransaction is what pg_xact_status says of a transaction that a standby has not
-// heard of when it becomes the primary.
-const futureTransaction = "22023"
-
-// tookEffect finds out whether a COMMIT whose answer was lost took effect: it waits
-// until the transaction is over on the server and what it wrote is safe, then looks for
-// the ULIDs it wrote.
+// tookEffect finds out whether a COMMIT whose answer was lost took effect: it waits until the server process that ran it
+// has ended (its connection is closed, but it may still read what was sent) and what it wrote is safe, then looks
+// for the ULIDs it wrote.
 func (c *committer) tookEffect(ctx context.Context, requests []*request, w *written) (bool, error) {
 	var refs []ulid.ULID
 	for _, q := range requests {
@@ -228,25 +298,18 @@ func (c *committer) tookEffect(ctx context.Context, requests []*request, w *writ
 	if len(refs) == 0 { // nothing was written, and what is remembered of the keys does not matter
 		return true, nil
 	}
-	for began := time.Now(); ; {
-		status := new(string)
-		var err error
-		if w.xid != "" { // else it was codes alone, for which nobody pays: all went out at once, and the ULIDs show it
-			err = c.in.pool.QueryRow(ctx, `SELECT pg_xact_status($1::text::xid8)`, w.xid).Scan(&status)
-			if postgres.SQLState(err) == futureTransaction {
-				status, err = nil, nil
-			}
-		}
-		if err == nil && (status == nil || *status != "in progress") {
+	for {
+		var runs bool
+		err := c.in.pool.QueryRow(ctx, `SELECT EXISTS (SELECT FROM pg_stat_activity WHERE pid = $1::bigint)`, w.backend).Scan(&runs)
+		if err == nil && !runs {
 			err = postgres.Confirm(ctx, c.in.pool)
-		}
-		if err == nil && (status == nil || *status != "in progress") {
 			var known map[ulid.ULID]int64
-			if known, err = c.in.messages.Known(ctx, refs); err == nil {
+			if err == nil {
+				known, err = c.in.messages.Known(ctx, refs)
+			}
+			if err == nil {
 				w.find(known)
-				if len(known) > 0 || w.xid != "" || time.Since(began) > unseenGrace {
-					return len(known) > 0, nil
-				}
+				return len(known) > 0, nil
 			}
 		}
 		select {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"intumwa/internal/postgres"
@@ -20,12 +21,11 @@ const (
 	// took effect: long enough for a database to come back. recheckGrace bounds
 	// it when the process ends, answerWithin by when those have to be answered
 	// who ask: after it nobody may be there any more (api.write_timeout).
-	recheckTimeout = 20 * time.Second
+	recheckTimeout = 10 * time.Second
 	recheckGrace   = 2 * time.Second
 	answerWithin   = 25 * time.Second
-	// unseenGrace is how long a transaction of which nothing came back, not even its
-	// id, is given to become visible.
-	unseenGrace = time.Second
+	// carefulGroups is how many groups read the balances first after one that could not be paid in full.
+	carefulGroups = 100
 	// pushBacklog is how many commits may wait to be put on the queue before
 	// further ones are left to the dispatcher.
 	pushBacklog = 64
@@ -39,6 +39,7 @@ type committer struct {
 	closed   chan struct{}
 	doubts   sync.WaitGroup // groups whose COMMIT got no answer
 	aside    *aside
+	careful  atomic.Int32 // groups that still have to read the balances first
 }
 
 func newCommitter(in *Intake) *committer {

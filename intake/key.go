@@ -130,21 +130,17 @@ func (c *committer) reserve(ctx context.Context, tx pgx.Tx, requests []*request)
 				WHERE k.created_at <= now() - $4::interval
 			RETURNING true`, r.user, r.key.Name, r.key.Request[:], c.in.opts.KeyLife).QueryRow(func(row pgx.Row) error {
 			err := row.Scan(&r.reserved)
-			if errors.Is(err, pgx.ErrNoRows) {
+			switch {
+			case errors.Is(err, pgx.ErrNoRows):
 				r.err = errAnswered
 				return nil
+			case postgres.Locked(err):
+				return fmt.Errorf("%w: %w", ErrKeyInUse, err)
 			}
 			return err
 		})
 	}
-	err := tx.SendBatch(ctx, batch).Close()
-	if postgres.Locked(err) {
-		return fmt.Errorf("%w: %w", ErrKeyInUse, err)
-	}
-	if err != nil {
-		return fmt.Errorf("reserving idempotency keys: %w", err)
-	}
-	return nil
+	return postgres.Later(ctx, tx, "reserving idempotency keys", batch)
 }
 
 // remember stores the answers of admitted requests under their keys and forgets

@@ -18,7 +18,7 @@ import (
 func (c *committer) bar(ctx context.Context, tx pgx.Tx, requests []*request) error {
 	var pairs []handsets.Pair
 	for _, r := range requests {
-		if r.asksOptOuts() {
+		if r.optOuts {
 			for _, m := range r.messages {
 				pairs = append(pairs, handsets.Pair{CompanyID: m.CompanyID, Number: m.Number, Sender: m.Sender})
 			}
@@ -33,7 +33,7 @@ func (c *committer) bar(ctx context.Context, tx pgx.Tx, requests []*request) err
 	}
 	n := 0
 	for _, r := range requests {
-		if !r.asksOptOuts() {
+		if !r.optOuts {
 			continue
 		}
 		var out []OptedOutRecipient
@@ -53,5 +53,3 @@ func (c *committer) bar(ctx context.Context, tx pgx.Tx, requests []*request) err
 	}
 	return nil
 }
-
-func (r *request) asksOptOuts() bool { return r.optOuts && r.err == nil }

@@ -45,6 +45,12 @@ func GaveWay(err error) bool {
 // because another transaction holds it.
 func Locked(err error) bool { return SQLState(err) == "55P03" }
 
+// RolledBack reports whether the error of a COMMIT is PostgreSQL's own answer that the transaction was rolled back.
+func RolledBack(err error) bool {
+	pgErr, ok := errors.AsType[*pgconn.PgError](err)
+	return errors.Is(err, pgx.ErrTxCommitRollback) || ok && pgErr.SeverityUnlocalized == "ERROR"
+}
+
 // SQLState returns the SQLSTATE of an error, five characters; "" when the error is not
 // from PostgreSQL.
 func SQLState(err error) string {

@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -62,6 +63,9 @@ func Later(ctx context.Context, tx pgx.Tx, doing string, b *pgx.Batch) error {
 	return nil
 }
 
+// Backend is the process of PostgreSQL that serves the transaction, until it has ended.
+func (t *Tx) Backend() uint32 { return t.conn.Conn().PgConn().PID() }
+
 // AfterCommit has do called when the COMMIT of tx has succeeded. It returns false, and
 // do is never called, if tx is no [Tx].
 func AfterCommit(tx pgx.Tx, do func()) bool {
@@ -116,22 +120,6 @@ func drop(results pgx.BatchResults) error {
 	}
 }
 
-// flush sends what waits.
-func (t *Tx) flush(ctx context.Context) error {
-	if t.closed {
-		return pgx.ErrTxClosed
-	}
-	head := t.head()
-	if len(head) == 0 {
-		return nil
-	}
-	results, err := t.send(ctx, head)
-	if err != nil {
-		return err
-	}
-	return results.Close()
-}
-
 // SendBatch sends b, and before it what waits, in one round trip.
 func (t *Tx) SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults {
 	if t.closed {
@@ -165,20 +153,62 @@ func (t *Tx) Exec(ctx context.Context, sql string, args ...any) (tag pgconn.Comm
 	return tag, errors.Join(err, results.Close())
 }
 
-// Query runs one statement. What waits takes a round trip of its own.
+// Query runs one statement, and before it what waits, in one round trip.
 func (t *Tx) Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error) {
-	if err := t.flush(ctx); err != nil {
-		return failedRows{err: err}, err
+	if t.begun && !t.closed && len(t.waiting) == 0 {
+		return t.conn.Query(ctx, sql, args...)
 	}
-	return t.conn.Query(ctx, sql, args...)
+	b := &pgx.Batch{}
+	b.Queue(sql, args...)
+	results := t.SendBatch(ctx, b)
+	rows, err := results.Query()
+	if err != nil {
+		return failedRows{err: err}, errors.Join(err, results.Close())
+	}
+	return &onlyRows{rows, results}, nil
 }
 
-// QueryRow runs one statement. What waits takes a round trip of its own.
+// QueryRow runs one statement, and before it what waits, in one round trip.
 func (t *Tx) QueryRow(ctx context.Context, sql string, args ...any) pgx.Row {
-	if err := t.flush(ctx); err != nil {
+	rows, err := t.Query(ctx, sql, args...)
+	if err != nil {
 		return failedRows{err: err}
 	}
-	return t.conn.QueryRow(ctx, sql, args...)
+	return firstRow{rows}
+}
+
+// onlyRows are the rows of the last statement of a pipeline, which ends with them.
+type onlyRows struct {
+	pgx.Rows
+	pipeline pgx.BatchResults
+}
+
+func (r *onlyRows) Next() bool {
+	more := r.Rows.Next()
+	if !more {
+		r.Close()
+	}
+	return more
+}
+
+func (r *onlyRows) Close() {
+	r.Rows.Close()
+	_ = r.pipeline.Close() // its error is that of the rows
+}
+
+// firstRow is the first of some rows.
+type firstRow struct{ pgx.Rows }
+
+func (r firstRow) Scan(dest ...any) error {
+	defer r.Close()
+	if !r.Next() {
+		return cmp.Or(r.Err(), pgx.ErrNoRows)
+	}
+	if err := r.Rows.Scan(dest...); err != nil {
+		return err
+	}
+	r.Close()
+	return r.Err()
 }
 
 // Commit runs what waits and commits. When a statement that waited failed,

@@ -44,7 +44,7 @@ func TestWhatAMessageCosts(t *testing.T) {
 		{"single", single, "WAL", 2617, true},
 		{"single", single, "commits", 6.0, false},
 		{"single", single, "statements", 20.5, false},
-		{"single", single, "round trips to PostgreSQL", 9.5, false},
+		{"single", single, "round trips to PostgreSQL", 8.5, false},
 		{"single", single, "Redis commands", 27.6, false},
 		{"single", single, "round trips to Redis", 4.6, false},
 		{"bulk", bulk, "WAL records", 26.4, true},
