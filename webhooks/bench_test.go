@@ -2,6 +2,7 @@ package webhooks
 
 import (
 	"fmt"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"sync/atomic"
@@ -51,5 +52,36 @@ func benchmarkDeliver(b *testing.B, companies int) {
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "deliveries/s")
 	if n := arrived.Load(); n != int64(b.N) {
 		b.Errorf("%d arrived, want %d", n, b.N)
+	}
+}
+
+// answering answers each request with 200 and without allocations.
+func answering(conn net.Conn) {
+	var room [4096]byte
+	for {
+		n, err := conn.Read(room[:])
+		if err != nil {
+			return
+		}
+		if room[n-1] == '}' { // the end of the body
+			say(conn, "HTTP/1.1 200 OK\r\nDate: Mon, 23 Nov 2026 15:00:00 GMT\r\nContent-Type: text/plain\r\nContent-Length: 2\r\n\r\nok")
+		}
+	}
+}
+
+// BenchmarkCall is one attempt over a kept connection, the receiver's system calls included.
+func BenchmarkCall(b *testing.B) {
+	call := callWith(b, New(nil, Options{AllowPrivate: true}), serve(b, answering))
+	b.ReportAllocs()
+	for b.Loop() {
+		call()
+	}
+}
+
+// TestCallAllocatesLittle: a call allocates about 30 times; net/http's transport makes it 78.
+func TestCallAllocatesLittle(t *testing.T) {
+	call := callWith(t, New(nil, Options{AllowPrivate: true}), serve(t, answering))
+	if n := testing.AllocsPerRun(200, func() { call() }); n > 45 {
+		t.Errorf("%.0f allocations a call", n)
 	}
 }

@@ -2,7 +2,6 @@ package webhooks
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"time"
 
@@ -32,15 +31,6 @@ type job struct {
 	claim     time.Time // webhook_undelivered.claimed_until: only its holder records a result
 	beginBy   time.Time // by this machine's clock: past it the claim may end before the call does
 	target    *target   // the endpoint as it was at the claim
-}
-
-// event returns the event of the body. The message of a test has the id 0.
-func (j *job) event() *Event {
-	e := &Event{CompanyID: j.company, MessageID: max(0, messageOf(j.id)), Name: eventName(j.id), PhoneNumber: j.number, At: j.at, Reference: j.reference}
-	if j.data != "" {
-		e.Data = json.RawMessage(j.data)
-	}
-	return e
 }
 
 // position is a position among a company's undelivered deliveries.

@@ -1,200 +1,226 @@
 package webhooks
 
 import (
-	"bytes"
+	"bufio"
 	"context"
 	"crypto/tls"
-	"errors"
 	"io"
 	"net"
 	"net/http"
-	"net/url"
-	"os"
-	"strconv"
-	"strings"
+	"slices"
+	"sync"
 	"syscall"
 	"time"
-
-	"code.dny.dev/ssrf"
-
-	"intumwa/internal/postgres"
 )
 
 const (
 	connectTimeout = 5 * time.Second
 	tlsTimeout     = 5 * time.Second
 	maxHeaderBytes = 16 << 10
-	maxAnswerBytes = 64 << 10         // of a response that are read, so that the connection can be used again
+	maxBodyBytes   = 64 << 10         // of a response that are read, so that the connection can be used again
 	excerptBytes   = 1 << 10          // of a failure's response that are kept
 	idleTimeout    = 90 * time.Second // of a connection between two calls
 )
 
-// newTransport speaks HTTP/1.1 without a proxy. Used by itself it follows no redirect. The guard
-// checks each address that is dialled.
-func newTransport(opts Options, g guard) *http.Transport {
-	dialer := &net.Dialer{Timeout: min(connectTimeout, opts.Timeout), KeepAlive: 15 * time.Second, Resolver: opts.resolver, Control: g.control}
-	sessions := tls.NewLRUClientSessionCache(256) // saves full handshakes with known servers
-	dialTLS := func(ctx context.Context, network, address string) (net.Conn, error) {
-		socket, err := dialer.DialContext(ctx, network, address)
-		if err != nil {
-			return nil, err
+// client speaks HTTP/1.1 to endpoints on the caller's goroutine, one exchange at a time over a
+// connection: http.Transport passes each exchange to two goroutines of the connection. It uses no
+// proxy and follows no redirect. The dialer checks each address.
+type client struct {
+	dialer   *net.Dialer
+	sessions tls.ClientSessionCache // saves full handshakes with known servers
+	timeout  time.Duration          // of an exchange
+	most     int                    // idle connections
+
+	mu   sync.Mutex
+	idle []*connection // the last one used at the end
+}
+
+// place is where a connection leads. Several companies may share one.
+type place struct {
+	address string // host:port
+	name    string // in the certificate; "": no TLS
+}
+
+type connection struct {
+	net.Conn
+	place  place
+	raw    syscall.RawConn   // of the socket, below TLS
+	source *io.LimitedReader // of reader; limits the response
+	reader *bufio.Reader
+	since  time.Time   // when it became idle
+	expiry *time.Timer // closes it when it is idle for too long
+}
+
+// answer is the part of a response that is used.
+type answer struct {
+	status  int
+	excerpt string // the beginning of the body
+	whole   bool   // the connection can be used again
+}
+
+func newClient(opts Options, g guard) *client {
+	return &client{
+		dialer:   &net.Dialer{Timeout: connectTimeout, KeepAlive: 15 * time.Second, Resolver: opts.resolver, Control: g.control},
+		sessions: tls.NewLRUClientSessionCache(256),
+		timeout:  opts.Timeout,
+		most:     opts.InFlight,
+	}
+}
+
+// exchange sends a request and reads the response, within the timeout. A kept connection over
+// which nothing came had been closed by the server: the request is sent again over another one.
+func (c *client) exchange(ctx context.Context, to place, request []byte, excerpt bool) (answer, error) {
+	deadline := time.Now().Add(c.timeout)
+	for {
+		conn, kept := c.take(to), true
+		if conn == nil {
+			var err error
+			if conn, err = c.dial(ctx, to, deadline); err != nil {
+				return answer{}, err
+			}
+			kept = false
 		}
-		host, _, _ := net.SplitHostPort(address)
-		secure := tls.Client(socket, &tls.Config{ServerName: host, MinVersion: tls.VersionTLS12, ClientSessionCache: sessions})
-		ctx, cancel := context.WithTimeout(ctx, min(tlsTimeout, opts.Timeout))
+		_ = conn.SetDeadline(deadline) // the next call of a closed connection returns an error too
+		if kept && !conn.silent() {
+			_ = conn.Close() // the server has closed it
+			continue
+		}
+		a, err := conn.exchange(ctx, request, excerpt)
+		if a.whole {
+			c.keep(conn)
+		} else {
+			_ = conn.Close() // it is not used again
+		}
+		switch {
+		case err == nil:
+			return a, nil
+		case !time.Now().Before(deadline):
+			return a, context.DeadlineExceeded // within a line of the head the error is another one
+		case !kept || conn.source.N < maxHeaderBytes || ctx.Err() != nil:
+			return a, err
+		}
+	}
+}
+
+// postRequest is what http.ReadResponse needs of a request.
+var postRequest = &http.Request{Method: http.MethodPost}
+
+// exchange sends a request and reads the final response. The end of ctx ends it.
+func (c *connection) exchange(ctx context.Context, request []byte, excerpt bool) (a answer, err error) {
+	stop := context.AfterFunc(ctx, func() { _ = c.SetDeadline(time.Unix(1, 0)) })
+	defer func() { a.whole = stop() && a.whole }()
+	c.source.N = maxHeaderBytes
+	if _, err := c.Write(request); err != nil {
+		return a, err
+	}
+	for {
+		response, err := http.ReadResponse(c.reader, postRequest) //nolint:bodyclose // closing it does nothing
+		if err != nil {
+			return a, err
+		}
+		if code := response.StatusCode; code < 100 || code > 199 || code == http.StatusSwitchingProtocols {
+			c.source.N = 2 * maxBodyBytes // with the sizes of chunks
+			return readAnswer(response, excerpt), nil
+		}
+	}
+}
+
+// readAnswer reads a response's body, at most maxBodyBytes, whatever error ends it. The excerpt of
+// a success is kept only on request. After a 101 nothing is read: another protocol follows.
+func readAnswer(response *http.Response, excerpt bool) answer {
+	a := answer{status: response.StatusCode, whole: !response.Close && response.StatusCode >= 200}
+	if response.ContentLength == 0 || response.StatusCode < 200 {
+		return a
+	}
+	left := int64(maxBodyBytes)
+	if excerpt || resultOfStatus(a.status) != result2xx {
+		head, _ := io.ReadAll(io.LimitReader(response.Body, excerptBytes))
+		a.excerpt, left = excerptOf(head), left-excerptBytes
+	}
+	_, err := io.CopyN(io.Discard, response.Body, left)
+	a.whole = a.whole && err == io.EOF
+	return a
+}
+
+func (c *client) dial(ctx context.Context, to place, deadline time.Time) (*connection, error) {
+	ctx, cancel := context.WithDeadline(ctx, deadline)
+	defer cancel()
+	socket, err := c.dialer.DialContext(ctx, "tcp", to.address)
+	if err != nil {
+		return nil, err
+	}
+	conn := &connection{Conn: socket, place: to}
+	if conn.raw, err = socket.(*net.TCPConn).SyscallConn(); err != nil {
+		return nil, err // the socket is closed
+	}
+	if to.name != "" {
+		ctx, cancel := context.WithTimeout(ctx, tlsTimeout)
 		defer cancel()
+		secure := tls.Client(socket, &tls.Config{ServerName: to.name, MinVersion: tls.VersionTLS12, ClientSessionCache: c.sessions})
 		if err := secure.HandshakeContext(ctx); err != nil {
 			_ = socket.Close() // the handshake's error is returned
 			return nil, &handshakeError{err}
 		}
-		return secure, nil
+		conn.Conn = secure
 	}
-	return &http.Transport{DialContext: dialer.DialContext, DialTLSContext: dialTLS, DisableCompression: true,
-		MaxResponseHeaderBytes: maxHeaderBytes, IdleConnTimeout: idleTimeout, MaxIdleConns: opts.InFlight, MaxIdleConnsPerHost: max(1, opts.InFlight/2)}
+	conn.source = &io.LimitedReader{R: conn.Conn}
+	conn.reader = bufio.NewReader(conn.source)
+	return conn, nil
 }
 
-// target is an endpoint's address and signing keys, ready for calls.
-type target struct {
-	url    *url.URL
-	signer *signer
-	stored storedEndpoint // what it was made of, to detect a change without decrypting the secret again
+// silent reports whether the server has neither closed the connection nor sent what would be read
+// as the next response.
+func (c *connection) silent() (silent bool) {
+	var octet [1]byte
+	err := c.raw.Read(func(fd uintptr) bool {
+		_, _, err := syscall.Recvfrom(int(fd), octet[:], syscall.MSG_PEEK|syscall.MSG_DONTWAIT)
+		silent = err == syscall.EAGAIN
+		return true
+	})
+	return silent && err == nil && c.reader.Buffered() == 0
 }
 
-// call makes one attempt, which ends within the timeout whatever the endpoint does. keep
-// keeps the beginning of every response, not only of failures. ok is false when ctx ended
-// it; the attempt then has no meaning for the endpoint.
-func (w *Webhooks) call(ctx context.Context, t *target, j *job, keep bool) (a Attempt, took time.Duration, ok bool) {
-	start := time.Now()
-	a.At = postgres.Moment(start).UTC().Truncate(time.Millisecond)
-	limited, cancel := context.WithDeadline(ctx, start.Add(w.opts.Timeout))
-	defer cancel()
-	response, err := w.transport.RoundTrip(newRequest(limited, t, j, a.At)) //nolint:bodyclose // readAnswer closes it
-	switch {
-	case err == nil:
-		a.Status, a.Result = response.StatusCode, resultOfStatus(response.StatusCode)
-		if excerpt := readAnswer(response); keep || a.Result != result2xx { // the status alone decides the result
-			a.Excerpt = excerpt
+// take returns the idle connection that was used last; nil if there is none.
+func (c *client) take(to place) *connection {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for i, conn := range slices.Backward(c.idle) {
+		if conn.place == to {
+			c.idle = slices.Delete(c.idle, i, i+1)
+			return conn
 		}
-	case ctx.Err() != nil:
-		return Attempt{}, 0, false
-	default:
-		if limited.Err() != nil {
-			err = limited.Err() // a timeout of the name look-up is another error
-		}
-		a.Result, a.Error = resultOfError(err)
 	}
-	took = time.Since(start)
-	a.DurationMS = took.Milliseconds()
-	return a, took, true
+	return nil
 }
 
-// newRequest makes a signed request. rule choices 8.1
-func newRequest(ctx context.Context, t *target, j *job, at time.Time) *http.Request {
-	body, id, timestamp := bodyOf(j.event()), webhookID(j.id), strconv.FormatInt(at.Unix(), 10)
-	header := http.Header{
-		"User-Agent":          {"Intumwa-Webhooks/1"},
-		"Content-Type":        {"application/json"},
-		"X-Webhook-Event":     {eventName(j.id)},
-		"X-Webhook-Signature": {t.signer.contractSignature(body)},
-		"Webhook-Id":          {id},
-		"Webhook-Timestamp":   {timestamp},
-		"Webhook-Signature":   {t.signer.standardSignature(id, timestamp, body)},
-		// Not sent. The transport repeats the request when the server closed a kept connection
-		// without an answer.
-		"Idempotency-Key": {},
+// keep keeps a connection for the next exchange.
+func (c *client) keep(conn *connection) {
+	conn.since = time.Now()
+	if conn.expiry == nil {
+		conn.expiry = time.AfterFunc(idleTimeout, func() { c.closeIdle(idleTimeout) })
+	} else {
+		conn.expiry.Reset(idleTimeout)
 	}
-	r := &http.Request{Method: http.MethodPost, URL: t.url, Host: t.url.Host, Header: header, ContentLength: int64(len(body)),
-		GetBody: func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }}
-	r.Body, _ = r.GetBody() // never fails
-	return r.WithContext(ctx)
-}
-
-// readAnswer reads a response's body, at most maxAnswerBytes, closes it and returns its
-// beginning. After a 101 nothing is read: another protocol follows.
-func readAnswer(response *http.Response) string {
-	defer func() { _ = response.Body.Close() }() // nothing was written
-	if response.StatusCode < 200 {
-		return ""
+	c.mu.Lock()
+	c.idle = append(c.idle, conn)
+	full := len(c.idle) > c.most
+	c.mu.Unlock()
+	if full {
+		c.closeIdle(idleTimeout)
 	}
-	head, _ := io.ReadAll(io.LimitReader(response.Body, excerptBytes)) // as much as came before an error
-	_, _ = io.CopyN(io.Discard, response.Body, maxAnswerBytes-excerptBytes)
-	return excerptOf(head)
 }
 
-// excerptOf returns octets from outside as text that can be stored and shown: valid
-// UTF-8 without control characters.
-func excerptOf(octets []byte) string {
-	text := strings.Map(func(r rune) rune {
-		switch {
-		case r == '\n' || r == '\t':
-			return r
-		case r < ' ' || r >= 0x7f && r < 0xa0: // C0, DEL, C1
-			return -1
-		}
-		return r
-	}, strings.ToValidUTF8(string(octets[:min(len(octets), excerptBytes)]), ""))
-	return strings.TrimSpace(text)
-}
-
-// The results of an attempt; there are no others.
-const (
-	result2xx     = "2xx"
-	result3xx     = "3xx"
-	result4xx     = "4xx"
-	result5xx     = "5xx"
-	resultTimeout = "timeout" // no status within the timeout
-	resultDNS     = "dns"     // the name does not resolve
-	resultTLS     = "tls"     // the handshake failed
-	resultBlocked = "blocked" // the address is not public
-	resultRefused = "refused" // connection refused
-	resultOther   = "other"   // a broken connection, a response that is not HTTP, …
-)
-
-var results = []string{
-	result2xx, result3xx, result4xx, result5xx, resultTimeout,
-	resultDNS, resultTLS, resultBlocked, resultRefused, resultOther,
-}
-
-// handshakeError marks an error of a TLS handshake.
-type handshakeError struct{ err error }
-
-func (e *handshakeError) Error() string { return "tls handshake: " + e.err.Error() }
-func (e *handshakeError) Unwrap() error { return e.err }
-
-func resultOfStatus(status int) string {
-	if class := status / 100; class >= 2 && class <= 5 {
-		return strconv.Itoa(class) + "xx"
+// closeIdle closes connections that have been idle so long, and the oldest of too many.
+func (c *client) closeIdle(long time.Duration) {
+	c.mu.Lock()
+	n := max(0, len(c.idle)-c.most)
+	for n < len(c.idle) && time.Since(c.idle[n].since) >= long {
+		n++
 	}
-	return resultOther
-}
-
-// resultOfError returns the result of a call without a response, and an explanation
-// for the customer. The explanation never contains the addresses of a name: customers
-// could use them to map a private network.
-func resultOfError(err error) (result, explanation string) {
-	var dns *net.DNSError
-	var handshake *handshakeError
-	var broken *net.OpError
-	switch {
-	case errors.Is(err, ssrf.ErrProhibitedIP), errors.Is(err, ssrf.ErrProhibitedPort),
-		errors.Is(err, ssrf.ErrProhibitedNetwork), errors.Is(err, ssrf.ErrInvalidHostPort):
-		return resultBlocked, "the host resolves to an address that is not public"
-	case errors.As(err, &dns):
-		return resultDNS, "the host name does not resolve"
-	case timedOut(err):
-		return resultTimeout, "no answer in time"
-	case errors.As(err, &handshake) && errors.As(err, &broken) && broken.Source != nil:
-		return resultTLS, "the connection broke during the TLS handshake" // the error's text has the addresses
-	case errors.As(err, &handshake):
-		return resultTLS, excerptOf([]byte(handshake.Error()))
-	case errors.Is(err, syscall.ECONNREFUSED):
-		return resultRefused, "the connection was refused"
+	old := slices.Clone(c.idle[:n])
+	c.idle = slices.Delete(c.idle, 0, n)
+	c.mu.Unlock()
+	for _, conn := range old {
+		_ = conn.Close() // nothing is in flight
 	}
-	return resultOther, "the connection failed or the answer was not HTTP"
-}
-
-func timedOut(err error) bool {
-	var t net.Error
-	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded) ||
-		errors.As(err, &t) && t.Timeout()
 }

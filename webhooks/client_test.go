@@ -20,12 +20,12 @@ import (
 func attempt(t *testing.T, opts Options, url string) Attempt {
 	t.Helper()
 	w := New(nil, opts)
-	defer w.transport.CloseIdleConnections()
+	defer w.client.closeIdle(0)
 	return callWith(t, w, url)()
 }
 
 // callWith returns a function that calls a URL.
-func callWith(t *testing.T, w *Webhooks, url string) func() Attempt {
+func callWith(t testing.TB, w *Webhooks, url string) func() Attempt {
 	t.Helper()
 	aim, err := w.newTarget(storedEndpoint{url: url, secret: newSecret()})
 	if err != nil {
@@ -287,9 +287,6 @@ func TestClosedAsTheRequestComes(t *testing.T) {
 			if err != nil {
 				return
 			}
-			if request.Header["Idempotency-Key"] != nil {
-				t.Error("the request has a header of the transport's")
-			}
 			if _, err := io.Copy(io.Discard, request.Body); err != nil || answers == 0 {
 				return
 			}
@@ -308,11 +305,75 @@ func TestClosedAsTheRequestComes(t *testing.T) {
 	}
 }
 
+// TestBrokenAnswerIsNotRepeated: once a part of an answer has come over a kept connection, the request
+// is not sent again.
+func TestBrokenAnswerIsNotRepeated(t *testing.T) {
+	var requests atomic.Int64
+	url := serve(t, func(conn net.Conn) {
+		in := bufio.NewReader(conn)
+		for _, answer := range []string{"HTTP/1.1 204 No Content\r\n\r\n", "HTTP/1.1 20"} {
+			request, err := http.ReadRequest(in)
+			if err != nil {
+				return
+			}
+			_, _ = io.Copy(io.Discard, request.Body)
+			requests.Add(1)
+			say(conn, answer)
+		}
+	})
+	call := callWith(t, New(nil, quickly()), url)
+	if a, b := call(), call(); a.Result != result2xx || b.Result != resultOther || requests.Load() != 2 {
+		t.Errorf("%+v, %+v, %d requests", a, b, requests.Load())
+	}
+}
+
+// TestUnaskedAnswer: what a server sends between two requests, such as 408 before it closes, is not
+// taken for the answer to the next.
+func TestUnaskedAnswer(t *testing.T) {
+	url, _ := endpoint(t, func(c net.Conn) {
+		say(c, "HTTP/1.1 204 No Content\r\n\r\n")
+		say(c, "HTTP/1.1 408 Request Timeout\r\nContent-Length: 0\r\n\r\n")
+		untilGone(c)
+	})
+	w := New(nil, quickly())
+	call := callWith(t, w, url)
+	for range 2 {
+		if a := call(); a.Status != 204 {
+			t.Errorf("%+v", a)
+		}
+		eventually(t, "the other answer is there", func() bool { return !w.client.idle[0].silent() })
+	}
+}
+
+// TestIdleConnectionsAreBounded: no more connections than calls may be in flight wait for the next
+// call, and none for longer than idleTimeout.
+func TestIdleConnectionsAreBounded(t *testing.T) {
+	opts := quickly()
+	opts.InFlight = 2
+	w := New(nil, opts)
+	var urls [3]string
+	var open [3]*atomic.Int64
+	for i := range urls {
+		urls[i], open[i] = endpoint(t, func(c net.Conn) { say(c, "HTTP/1.1 204 No Content\r\n\r\n"); untilGone(c) })
+		callWith(t, w, urls[i])()
+	}
+	left := func(want ...int64) {
+		t.Helper()
+		eventually(t, "connections are closed", func() bool {
+			return open[0].Load() == want[0] && open[1].Load() == want[1] && open[2].Load() == want[2]
+		})
+	}
+	left(0, 1, 1)
+	w.client.idle[0].since = time.Now().Add(-idleTimeout)
+	w.client.idle[0].expiry.Reset(0)
+	left(0, 0, 1)
+}
+
 // TestNoMoreIsRead: of an answer's body no more than 64 KiB are read.
 func TestNoMoreIsRead(t *testing.T) {
-	for status, most := range map[int]int{500: maxAnswerBytes, 101: 0} {
+	for status, most := range map[int]int{500: maxBodyBytes, 101: 0} {
 		body := new(endless)
-		readAnswer(&http.Response{StatusCode: status, Body: body})
+		readAnswer(&http.Response{StatusCode: status, Body: body, ContentLength: -1}, false)
 		if body.read > most {
 			t.Errorf("%d octets read of a %d", body.read, status)
 		}

@@ -79,7 +79,7 @@ func scanDelivery(row pgx.CollectableRow) (d Delivery, err error) {
 	case Received:
 		d.InboundID = messageOf(j.id)
 	}
-	d.CreatedAt, d.Body = j.at, string(bodyOf(j.event()))
+	d.CreatedAt, d.Body = j.at, string(appendBody(nil, &j))
 	switch {
 	case !delivered && due == nil:
 		d.State = StateFailed

@@ -260,7 +260,7 @@ func TestReferenceOnEveryAttempt(t *testing.T) {
 	}
 	until(fails + 2)
 	for i, r := range s.requests() {
-		if want := string(bodyOf(&event)); r.body != want {
+		if want := string(bodyOf(t, event)); r.body != want {
 			t.Errorf("attempt %d has %s, want %s", i+1, r.body, want)
 		}
 	}

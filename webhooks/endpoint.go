@@ -1,9 +1,11 @@
 package webhooks
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/url"
 	"time"
 
@@ -297,5 +299,13 @@ func (w *Webhooks) newTarget(s storedEndpoint) (*target, error) {
 			return nil, err
 		}
 	}
-	return &target{url: u, signer: sign, stored: s}, nil
+	t := &target{host: u.Hostname(), signer: sign, stored: s}
+	port := "80"
+	if u.Scheme == "https" {
+		t.place.name, port = t.host, "443"
+	}
+	t.place.address = net.JoinHostPort(t.host, cmp.Or(u.Port(), port))
+	t.head = "POST " + u.RequestURI() + " HTTP/1.1\r\nHost: " + u.Host +
+		"\r\nUser-Agent: Intumwa-Webhooks/1\r\nContent-Type: application/json\r\nX-Webhook-Event: "
+	return t, nil
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -81,45 +82,49 @@ type LowBalanceData struct {
 	Threshold int64 `json:"threshold"`
 }
 
-// messageData is the data of Sent and Failed: exactly the fields of rule api 6, and the
-// client_reference of a message that has one.
-type messageData struct {
-	MessageID   int64  `json:"message_id"`
-	PhoneNumber string `json:"phone_number"`
-	Status      string `json:"status"`
-	SentAt      *Time  `json:"sent_at"`
-	FailedAt    *Time  `json:"failed_at"`
-	Reference   string `json:"client_reference,omitempty"`
-}
-
 // Time is written in JSON as RFC 3339 with a numeric offset also for UTC, to the second.
 type Time struct{ time.Time }
 
 const timestampLayout = "2006-01-02T15:04:05-07:00"
 
 // MarshalJSON implements json.Marshaler.
-func (t Time) MarshalJSON() ([]byte, error) {
-	return t.UTC().AppendFormat(nil, `"`+timestampLayout+`"`), nil
+func (t Time) MarshalJSON() ([]byte, error) { return t.append(nil), nil }
+
+func (t Time) append(b []byte) []byte { return t.UTC().AppendFormat(b, `"`+timestampLayout+`"`) }
+
+// appendBody appends the body of rule api 6: with exactly these fields for a message, and the
+// client_reference of a message that has one. Every attempt builds the body again and must send
+// the same octets, so the result for an event must never change.
+func appendBody(b []byte, j *job) []byte {
+	event := eventName(j.id)
+	b = append(append(append(b, `{"event":"`...), event...), `","timestamp":`...)
+	from := len(b)
+	b = Time{j.at}.append(b)
+	at := b[from:]
+	b = append(b, `,"data":`...)
+	if j.data != "" {
+		return append(append(b, j.data...), '}')
+	}
+	b = strconv.AppendInt(append(b, `{"message_id":`...), messageOf(max(0, j.id)), 10)
+	b = appendText(append(b, `,"phone_number":`...), j.number)
+	b = append(append(append(b, `,"status":"`...), event...), `","sent_at":`...)
+	if event == Sent {
+		b = append(append(b, at...), `,"failed_at":null`...)
+	} else {
+		b = append(append(b, `null,"failed_at":`...), at...)
+	}
+	if j.reference != "" {
+		b = appendText(append(b, `,"client_reference":`...), j.reference)
+	}
+	return append(b, "}}"...)
 }
 
-// bodyOf returns the body of rule api 6. Every attempt builds the body again and must send the
-// same octets, so the result for an event must never change.
-func bodyOf(e *Event) []byte {
-	data := e.Data
-	if data == nil {
-		m := messageData{MessageID: e.MessageID, PhoneNumber: e.PhoneNumber, Status: e.Name, Reference: e.Reference}
-		if e.Name == Sent {
-			m.SentAt = &Time{e.At}
-		} else {
-			m.FailedAt = &Time{e.At}
-		}
-		data = m
+// appendText appends a text in JSON.
+func appendText(b []byte, text string) []byte {
+	if strings.ContainsFunc(text, func(r rune) bool { return r < ' ' || r > '~' || r == '"' || r == '\\' }) {
+		return append(b, jsonOf(text)...)
 	}
-	return jsonOf(struct {
-		Event     string `json:"event"`
-		Timestamp Time   `json:"timestamp"`
-		Data      any    `json:"data"`
-	}{e.Name, Time{e.At}, data})
+	return append(append(append(b, '"'), text...), '"')
 }
 
 // jsonOf returns the JSON of texts and numbers, without escapes for HTML.
@@ -129,6 +134,23 @@ func jsonOf(value any) []byte {
 	enc.SetEscapeHTML(false)
 	_ = enc.Encode(value) // texts and numbers always marshal
 	return bytes.TrimSuffix(out.Bytes(), []byte("\n"))
+}
+
+// job returns the delivery of an event.
+func (e *Event) job() (j job, err error) {
+	j = job{company: e.CompanyID, at: e.At, number: e.PhoneNumber, reference: e.Reference}
+	if e.Data != nil {
+		j.data = string(jsonOf(e.Data))
+	}
+	j.id, err = deliveryID(e.MessageID, e.Name)
+	return j, err
+}
+
+func orNull(text string) *string {
+	if text == "" {
+		return nil
+	}
+	return &text
 }
 
 // idSpan is how many delivery ids belong to one message. It is larger than the
@@ -179,27 +201,23 @@ func webhookID(delivery int64) string {
 func (w *Webhooks) Enqueue(ctx context.Context, tx pgx.Tx, events []Event) error {
 	ids, companies, at := []int64{}, []int64{}, []time.Time{}
 	numbers, references, data, asked := []string{}, []*string{}, []*string{}, []*string{}
-	of := map[int64]*Event{}
+	of := map[int64]job{}
 	for i := range events {
 		e := &events[i]
-		id, err := deliveryID(e.MessageID, e.Name)
+		j, err := e.job()
 		if err != nil {
 			return fmt.Errorf("enqueueing webhooks: %w", err)
 		}
-		if of[id] != nil {
+		if _, twice := of[j.id]; twice {
 			continue
 		}
-		of[id] = e
-		var reference, text, name *string
-		if e.Reference != "" {
-			reference = &e.Reference
-		}
+		of[j.id] = j
+		var name *string
 		if e.Data != nil {
-			encoded := string(jsonOf(e.Data))
-			text, name = &encoded, &e.Name
+			name = &e.Name
 		}
-		ids, companies, at = append(ids, id), append(companies, e.CompanyID), append(at, e.At)
-		numbers, references, data, asked = append(numbers, e.PhoneNumber), append(references, reference), append(data, text), append(asked, name)
+		ids, companies, at, numbers = append(ids, j.id), append(companies, j.company), append(at, j.at), append(numbers, j.number)
+		references, data, asked = append(references, orNull(j.reference)), append(data, orNull(j.data)), append(asked, name)
 	}
 	if len(ids) == 0 {
 		return nil
@@ -216,7 +234,7 @@ func (w *Webhooks) Enqueue(ctx context.Context, tx pgx.Tx, events []Event) error
 	}) && d != nil {
 		handed = d.takes(companies, ids)
 	}
-	j := job{beginBy: time.Now().Add(beginWithin), claim: postgres.Now().Add(w.claimLasts()).Truncate(time.Microsecond)}
+	beginBy, claim := time.Now().Add(beginWithin), postgres.Now().Add(w.claimLasts()).Truncate(time.Microsecond)
 	// Not ON CONFLICT DO NOTHING: it writes a second WAL record for every row.
 	b := &pgx.Batch{}
 	b.Queue(`
@@ -231,7 +249,7 @@ func (w *Webhooks) Enqueue(ctx context.Context, tx pgx.Tx, events []Event) error
 		)
 		SELECT `+storedColumns+`, array_agg(new.id), array_agg(new.handed)
 		FROM new JOIN webhook_endpoints e ON e.company_id = new.company_id GROUP BY e.company_id`,
-		companies, ids, at, numbers, references, data, asked, handed, j.claim).Query(func(rows pgx.Rows) error {
+		companies, ids, at, numbers, references, data, asked, handed, claim).Query(func(rows pgx.Rows) error {
 		var s storedEndpoint
 		var ids []int64
 		var handed []bool
@@ -242,11 +260,8 @@ func (w *Webhooks) Enqueue(ctx context.Context, tx pgx.Tx, events []Event) error
 					waits = true
 					continue
 				}
-				e := of[id]
-				j.company, j.id, j.at, j.number, j.reference, j.data = s.company, id, e.At, e.PhoneNumber, e.Reference, ""
-				if e.Data != nil {
-					j.data = string(jsonOf(e.Data))
-				}
+				j := of[id]
+				j.beginBy, j.claim = beginBy, claim
 				c.jobs = append(c.jobs, j)
 			}
 			if len(c.jobs) > 0 {

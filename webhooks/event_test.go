@@ -6,6 +6,15 @@ import (
 	"time"
 )
 
+func bodyOf(t *testing.T, e Event) []byte {
+	t.Helper()
+	j, err := e.job()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return appendBody(nil, &j)
+}
+
 func TestBodyIsExactlyTheContracts(t *testing.T) {
 	bujumbura := time.FixedZone("CAT", 2*60*60)
 	at := time.Date(2026, 3, 1, 10, 0, 0, 987654321, bujumbura)
@@ -18,7 +27,7 @@ func TestBodyIsExactlyTheContracts(t *testing.T) {
 		{sent, `{"event":"sms.sent","timestamp":"2026-03-01T08:00:00+00:00","data":{"message_id":42,"phone_number":"+25761234567","status":"sms.sent","sent_at":"2026-03-01T08:00:00+00:00","failed_at":null}}`},
 		{failed, `{"event":"sms.failed","timestamp":"2026-03-01T08:00:00+00:00","data":{"message_id":43,"phone_number":"+25761234568","status":"sms.failed","sent_at":null,"failed_at":"2026-03-01T08:00:00+00:00"}}`},
 	} {
-		if got := string(bodyOf(&test.event)); got != test.want {
+		if got := string(bodyOf(t, test.event)); got != test.want {
 			t.Errorf("body\n got %s\nwant %s", got, test.want)
 		}
 	}
@@ -26,7 +35,7 @@ func TestBodyIsExactlyTheContracts(t *testing.T) {
 
 func TestBodyStaysJSONWhateverTheNumber(t *testing.T) {
 	for _, number := range []string{`"`, `\`, "\x00\n", "é\xff", "+257 61", ""} {
-		body := bodyOf(&Event{MessageID: 1, Name: Sent, PhoneNumber: number})
+		body := bodyOf(t, Event{MessageID: 1, Name: Sent, PhoneNumber: number})
 		if !json.Valid(body) {
 			t.Errorf("number %q makes %s", number, body)
 		}
@@ -63,7 +72,7 @@ func TestBodyWithReference(t *testing.T) {
 	for reference, text := range map[string]string{"order 42": `"order 42"`, `a"\é<&`: `"a\"\\é<&"`} {
 		sent := Event{MessageID: 42, Name: Sent, PhoneNumber: "+25761234567", At: at, Reference: reference}
 		want := `{"event":"sms.sent","timestamp":"2026-03-01T08:00:00+00:00","data":{"message_id":42,"phone_number":"+25761234567","status":"sms.sent","sent_at":"2026-03-01T08:00:00+00:00","failed_at":null,"client_reference":` + text + `}}`
-		if got := string(bodyOf(&sent)); got != want {
+		if got := string(bodyOf(t, sent)); got != want {
 			t.Errorf("body\n got %s\nwant %s", got, want)
 		}
 		failed := sent
@@ -73,7 +82,7 @@ func TestBodyWithReference(t *testing.T) {
 				ClientReference string `json:"client_reference"`
 			}
 		}
-		if err := json.Unmarshal(bodyOf(&failed), &body); err != nil || body.Data.ClientReference != reference {
+		if err := json.Unmarshal(bodyOf(t, failed), &body); err != nil || body.Data.ClientReference != reference {
 			t.Errorf("%q comes as %q, %v", reference, body.Data.ClientReference, err)
 		}
 	}

@@ -148,7 +148,7 @@ func (w *Webhooks) Run(ctx context.Context) error {
 	}
 	close(d.results)
 	recording.Wait()
-	w.transport.CloseIdleConnections()
+	w.client.closeIdle(0)
 	return nil
 }
 
@@ -454,7 +454,7 @@ func (d *deliverer) logAttempt(r result) {
 	if r.state == exhausted {
 		level, what = slog.LevelWarn, "webhook delivery given up"
 	}
-	host := r.target.url.Hostname()
+	host := r.target.host
 	if r.attempt.Result != result2xx { // from the first failure on; the log merges repeated lines about one endpoint
 		d.log.Warn("webhook calls to an endpoint fail; they are tried again", "company_id", r.company, "host", host, "result", r.attempt.Result)
 	}

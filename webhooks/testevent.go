@@ -56,7 +56,7 @@ func (w *Webhooks) Test(ctx context.Context, company sms.CompanyID, event string
 	case LowBalance:
 		j.data = string(jsonOf(LowBalanceData{Threshold: 100}))
 	}
-	result := TestResult{WebhookID: webhookID(j.id), Event: event, Body: string(bodyOf(j.event()))}
+	result := TestResult{WebhookID: webhookID(j.id), Event: event, Body: string(appendBody(nil, &j))}
 	attempt, _, ok := w.call(ctx, t, &j, true)
 	if !ok {
 		return TestResult{}, fmt.Errorf("testing the webhook endpoint of company %d: %w", company, context.Cause(ctx))

@@ -4,7 +4,6 @@ import (
 	"context"
 	"log/slog"
 	"net"
-	"net/http"
 	"sync/atomic"
 	"time"
 
@@ -90,25 +89,25 @@ type database interface {
 // In returns a copy that works in the caller's transaction. Call Kick of the original
 // once the transaction is committed. Do not call Run of the copy.
 func (w *Webhooks) In(tx pgx.Tx) *Webhooks {
-	return &Webhooks{pool: tx, lookups: tx, opts: w.opts, schedule: w.schedule, guard: w.guard, transport: w.transport,
+	return &Webhooks{pool: tx, lookups: tx, opts: w.opts, schedule: w.schedule, guard: w.guard, client: w.client,
 		vault: w.vault, log: w.log, metrics: w.metrics, kick: make(chan struct{}, 1)}
 }
 
 // Webhooks stores endpoints and delivers events. It is safe for concurrent use.
 type Webhooks struct {
-	pool      database
-	lookups   database // for lists of deliveries
-	opts      Options
-	schedule  schedule
-	guard     guard
-	transport *http.Transport
-	vault     vault.Vault
-	log       *slog.Logger
-	metrics   *metrics
-	kick      chan struct{}
-	running   atomic.Pointer[deliverer]
-	changed   atomic.Bool // an endpoint has changed: what waits may be due
-	testing   runningTests
+	pool     database
+	lookups  database // for lists of deliveries
+	opts     Options
+	schedule schedule
+	guard    guard
+	client   *client
+	vault    vault.Vault
+	log      *slog.Logger
+	metrics  *metrics
+	kick     chan struct{}
+	running  atomic.Pointer[deliverer]
+	changed  atomic.Bool // an endpoint has changed: what waits may be due
+	testing  runningTests
 }
 
 // New does no I/O and starts nothing. Run needs a pool with
@@ -126,7 +125,7 @@ func New(pool *pgxpool.Pool, opts Options) *Webhooks {
 		metrics:  newMetrics(opts.Metrics),
 		kick:     make(chan struct{}, 1),
 	}
-	w.transport = newTransport(opts, w.guard)
+	w.client = newClient(opts, w.guard)
 	if opts.Lookups != nil {
 		w.lookups = opts.Lookups
 	}

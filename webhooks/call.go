@@ -1,0 +1,136 @@
+package webhooks
+
+import (
+	"context"
+	"errors"
+	"net"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"code.dny.dev/ssrf"
+
+	"intumwa/internal/postgres"
+)
+
+// target is an endpoint's address and signing keys, ready for calls.
+type target struct {
+	host   string // for the log
+	head   string // of every request, up to the name of the event
+	place  place
+	signer *signer
+	stored storedEndpoint // what it was made of, to detect a change without decrypting the secret again
+}
+
+// call makes one attempt, which ends within the timeout whatever the endpoint does. excerpt
+// keeps the beginning of every response, not only of failures. ok is false when ctx ended
+// it; the attempt then has no meaning for the endpoint.
+func (w *Webhooks) call(ctx context.Context, t *target, j *job, excerpt bool) (a Attempt, took time.Duration, ok bool) {
+	start := time.Now()
+	a.At = postgres.Moment(start).UTC().Truncate(time.Millisecond)
+	got, err := w.client.exchange(ctx, t.place, appendRequest(make([]byte, 0, 1024), t, j, a.At), excerpt)
+	switch {
+	case err == nil:
+		a.Status, a.Result, a.Excerpt = got.status, resultOfStatus(got.status), got.excerpt // the status alone decides
+	case ctx.Err() != nil:
+		return Attempt{}, 0, false
+	default:
+		a.Result, a.Error = resultOfError(err)
+	}
+	took = time.Since(start)
+	a.DurationMS = took.Milliseconds()
+	return a, took, true
+}
+
+// appendRequest appends a signed request. rule choices 8.1
+func appendRequest(b []byte, t *target, j *job, at time.Time) []byte {
+	var room [512]byte
+	body, id, timestamp := appendBody(room[:0], j), webhookID(j.id), strconv.FormatInt(at.Unix(), 10)
+	b = append(append(b, t.head...), eventName(j.id)...)
+	b = append(append(b, "\r\nX-Webhook-Signature: "...), t.signer.contractSignature(body)...)
+	b = append(append(b, "\r\nWebhook-Id: "...), id...)
+	b = append(append(b, "\r\nWebhook-Timestamp: "...), timestamp...)
+	b = append(append(b, "\r\nWebhook-Signature: "...), t.signer.standardSignature(id, timestamp, body)...)
+	b = strconv.AppendInt(append(b, "\r\nContent-Length: "...), int64(len(body)), 10)
+	return append(append(b, "\r\n\r\n"...), body...)
+}
+
+// excerptOf returns octets from outside as text that can be stored and shown: valid
+// UTF-8 without control characters.
+func excerptOf(octets []byte) string {
+	text := strings.Map(func(r rune) rune {
+		switch {
+		case r == '\n' || r == '\t':
+			return r
+		case r < ' ' || r >= 0x7f && r < 0xa0: // C0, DEL, C1
+			return -1
+		}
+		return r
+	}, strings.ToValidUTF8(string(octets[:min(len(octets), excerptBytes)]), ""))
+	return strings.TrimSpace(text)
+}
+
+// The results of an attempt; there are no others.
+const (
+	result2xx     = "2xx"
+	result3xx     = "3xx"
+	result4xx     = "4xx"
+	result5xx     = "5xx"
+	resultTimeout = "timeout" // no status within the timeout
+	resultDNS     = "dns"     // the name does not resolve
+	resultTLS     = "tls"     // the handshake failed
+	resultBlocked = "blocked" // the address is not public
+	resultRefused = "refused" // connection refused
+	resultOther   = "other"   // a broken connection, a response that is not HTTP, …
+)
+
+var results = []string{ // those of a status first
+	result2xx, result3xx, result4xx, result5xx, resultTimeout,
+	resultDNS, resultTLS, resultBlocked, resultRefused, resultOther,
+}
+
+// handshakeError marks an error of a TLS handshake.
+type handshakeError struct{ err error }
+
+func (e *handshakeError) Error() string { return "tls handshake: " + e.err.Error() }
+func (e *handshakeError) Unwrap() error { return e.err }
+
+func resultOfStatus(status int) string {
+	if status < 200 || status > 599 {
+		return resultOther
+	}
+	return results[status/100-2]
+}
+
+// resultOfError returns the result of a call without a response, and an explanation
+// for the customer. The explanation never contains the addresses of a name: customers
+// could use them to map a private network.
+func resultOfError(err error) (result, explanation string) {
+	var dns *net.DNSError
+	var handshake *handshakeError
+	var broken *net.OpError
+	switch {
+	case errors.Is(err, ssrf.ErrProhibitedIP), errors.Is(err, ssrf.ErrProhibitedPort),
+		errors.Is(err, ssrf.ErrProhibitedNetwork), errors.Is(err, ssrf.ErrInvalidHostPort):
+		return resultBlocked, "the host resolves to an address that is not public"
+	case errors.As(err, &dns):
+		return resultDNS, "the host name does not resolve"
+	case timedOut(err):
+		return resultTimeout, "no answer in time"
+	case errors.As(err, &handshake) && errors.As(err, &broken) && broken.Source != nil:
+		return resultTLS, "the connection broke during the TLS handshake" // the error's text has the addresses
+	case errors.As(err, &handshake):
+		return resultTLS, excerptOf([]byte(handshake.Error()))
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return resultRefused, "the connection was refused"
+	}
+	return resultOther, "the connection failed or the answer was not HTTP"
+}
+
+func timedOut(err error) bool {
+	var t net.Error
+	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded) ||
+		errors.As(err, &t) && t.Timeout()
+}
