@@ -61,7 +61,7 @@ func (a *API) authenticate(c *gin.Context) {
 		a.logUnauthorized(c, token)
 		a.refuseToken(c, start)
 	case err != nil:
-		a.writeUnavailable(c, "authenticating", err)
+		a.writeUnavailable(c, err)
 	default:
 		c.Set(principalKey, p)
 		c.Set(memoryKey, a.memory)
@@ -159,14 +159,14 @@ func (a *API) needCompany(c *gin.Context) {
 	if p.Company == nil { // it may have been created a moment ago
 		fresh, err := a.Accounts.Fresh(c.Request.Context(), p)
 		if err != nil {
-			a.writeLookupError(c, "reading an account", err)
+			a.writeError(c, err)
 			return
 		}
 		p = fresh
 		c.Set(principalKey, p)
 	}
 	if p.Company == nil {
-		a.writeError(c, "reading an account", intake.ErrNoCompany)
+		a.writeError(c, intake.ErrNoCompany)
 	}
 }
 

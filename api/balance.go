@@ -1,8 +1,6 @@
 package api
 
 import (
-	"net/http"
-
 	"github.com/gin-gonic/gin"
 )
 
@@ -13,11 +11,7 @@ type balanceView struct {
 }
 
 // balance is GET /v1/balance.
-func (a *API) balance(c *gin.Context) {
+func (a *API) balance(c *gin.Context) (balanceView, error) {
 	credits, err := a.Ledger.Balance(c.Request.Context(), caller(c).Company.ID)
-	if err != nil {
-		a.writeLookupError(c, "reading a balance", err)
-		return
-	}
-	writeJSON(c, http.StatusOK, balanceView{Credits: credits, Unit: "credits"})
+	return balanceView{Credits: credits, Unit: "credits"}, err
 }

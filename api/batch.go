@@ -1,8 +1,6 @@
 package api
 
 import (
-	"net/http"
-
 	"github.com/gin-gonic/gin"
 	"github.com/oklog/ulid/v2"
 
@@ -35,16 +33,13 @@ type counts struct {
 }
 
 // getBatch is GET /v1/sms/batches/{batch_id}.
-func (a *API) getBatch(c *gin.Context) {
-	batch, ok := a.batchNamed(c)
-	if !ok {
-		return
-	}
-	writeJSON(c, http.StatusOK, batchView{
+func (a *API) getBatch(c *gin.Context) (batchView, error) {
+	batch, err := a.batchNamed(c)
+	return batchView{
 		BatchID: batch.ULID, Status: "queued", Sender: batch.Sender, RecipientsCount: batch.Recipients, ItemCount: batch.Segments,
 		Counts:    counts{Pending: batch.Counts[sms.Pending], Sent: batch.Counts[sms.Sent], Failed: batch.Counts[sms.Failed]},
 		CreatedAt: timestamp(batch.CreatedAt), State: stateOf(batch), SendAt: timestampIfAny(batch.SendAt), ExpireAt: timestampIfAny(batch.ExpireAt),
-	})
+	}, err
 }
 
 // stateOf returns how far a batch has come: scheduled until its time, sending while a message is pending, then finished, or
@@ -62,17 +57,11 @@ func stateOf(batch messages.BatchRecord) string {
 	return "finished"
 }
 
-// batchNamed finds the company's batch that the path names. When there is none, it
-// writes the response and returns false.
-func (a *API) batchNamed(c *gin.Context) (batch messages.BatchRecord, ok bool) {
+// batchNamed finds the company's batch that the path names.
+func (a *API) batchNamed(c *gin.Context) (messages.BatchRecord, error) {
 	id, err := ulid.ParseStrict(c.Param("id"))
 	if err != nil {
-		writeRefusal(c, notFound)
-		return batch, false
+		return messages.BatchRecord{}, notFound
 	}
-	if batch, err = a.Messages.BatchByULID(c.Request.Context(), companyID(c), id); err != nil {
-		a.writeLookupError(c, "looking up a batch", err)
-		return batch, false
-	}
-	return batch, true
+	return a.Messages.BatchByULID(c.Request.Context(), companyID(c), id)
 }

@@ -47,7 +47,7 @@ func (a *API) body(c *gin.Context) (raw string, root value, done func(), ok bool
 	case errors.Is(err, errTooLarge):
 		a.refuseTooLarge(c)
 	case errors.Is(err, errNoMemory):
-		a.writeUnavailable(c, "reading a body", err)
+		a.writeUnavailable(c, err)
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		writeRefusal(c, tooSlow)
 	default: // truncated, or its chunks are malformed

@@ -1,8 +1,6 @@
 package api
 
 import (
-	"net/http"
-
 	"github.com/gin-gonic/gin"
 	"github.com/oklog/ulid/v2"
 
@@ -18,26 +16,26 @@ type cancelledView struct {
 }
 
 // cancelMessage is DELETE /v1/sms/{id}.
-func (a *API) cancelMessage(c *gin.Context) {
-	if record, ok := a.messageNamed(c); ok {
-		a.cancel(c, messages.Queued{Company: caller(c).Company.ID, Message: record.ID}, cancelledView{ID: &record.ULID})
+func (a *API) cancelMessage(c *gin.Context) (view cancelledView, err error) {
+	record, err := a.messageNamed(c)
+	if err != nil {
+		return view, err
 	}
+	return a.cancel(c, messages.Queued{Company: caller(c).Company.ID, Message: record.ID}, cancelledView{ID: &record.ULID})
 }
 
 // cancelBatch is DELETE /v1/sms/batches/{batch_id}, and DELETE /v1/batches/{id}.
-func (a *API) cancelBatch(c *gin.Context) {
-	if batch, ok := a.batchNamed(c); ok {
-		a.cancel(c, messages.Queued{Company: caller(c).Company.ID, Batch: batch.Key}, cancelledView{BatchID: &batch.ULID})
+func (a *API) cancelBatch(c *gin.Context) (view cancelledView, err error) {
+	batch, err := a.batchNamed(c)
+	if err != nil {
+		return view, err
 	}
+	return a.cancel(c, messages.Queued{Company: caller(c).Company.ID, Batch: batch.Key}, cancelledView{BatchID: &batch.ULID})
 }
 
-// cancel stops what no carrier has or may have and responds with how much that was. Once begun it goes on whatever becomes
+// cancel stops what no carrier has or may have and returns how much that was. Once begun it goes on whatever becomes
 // of the client.
-func (a *API) cancel(c *gin.Context, of messages.Queued, view cancelledView) {
-	var err error
-	if view.Cancelled, view.CreditsReturned, err = a.Cancel(background(c), of); err != nil {
-		a.writeUnavailable(c, "cancelling messages", err)
-		return
-	}
-	writeJSON(c, http.StatusOK, view)
+func (a *API) cancel(c *gin.Context, of messages.Queued, view cancelledView) (_ cancelledView, err error) {
+	view.Cancelled, view.CreditsReturned, err = a.Cancel(background(c), of)
+	return view, err
 }

@@ -3,7 +3,6 @@ package api
 import (
 	"context"
 	"errors"
-	"net/http"
 	"strconv"
 	"strings"
 
@@ -66,29 +65,27 @@ func detailOfDelivery(d *webhooks.Delivery) deliveryDetail {
 }
 
 // listDeliveries is GET /v1/webhook-deliveries.
-func (a *API) listDeliveries(c *gin.Context) {
+func (a *API) listDeliveries(c *gin.Context) (none page[deliveryView], err error) {
 	q := readQuery(c, deliveryList)
 	filter := webhooks.Filter{State: q.state(), Event: q.event()}
 	name, given := q.message()
 	filter.Since = q.instant("since", sinceInvalid)
-	if q.refused(c) {
-		return
+	if err := q.page(); err != nil {
+		return none, err
 	}
 	ctx := c.Request.Context()
 	if filter.MessageID = name.number; given && name.number == 0 {
 		switch record, err := a.Messages.ByULID(ctx, companyID(c), name.ulid); {
 		case errors.Is(err, messages.ErrNotFound): // an unknown message has no deliveries
-			writePage(a, c, q, "", nil, 0, nil, viewOfDelivery)
-			return
+			return pageOf(q, nil, 0, nil, viewOfDelivery)
 		case err != nil:
-			a.writeLookupError(c, "looking up a message", err)
-			return
+			return none, err
 		default:
 			filter.MessageID = record.ID
 		}
 	}
 	rows, next, err := a.Webhooks.Deliveries(ctx, companyID(c), filter, q.before, q.limit)
-	writePage(a, c, q, "listing webhook deliveries", rows, next, err, viewOfDelivery)
+	return pageOf(q, rows, next, err, viewOfDelivery)
 }
 
 // state returns the parameter state of deliveries.
@@ -125,27 +122,21 @@ func (q *query) message() (name messageName, given bool) {
 }
 
 // getDelivery is GET /v1/webhook-deliveries/{id}.
-func (a *API) getDelivery(c *gin.Context) {
-	a.delivery(c.Request.Context(), c, "looking up a webhook delivery", a.Webhooks.Delivery)
+func (a *API) getDelivery(c *gin.Context) (deliveryDetail, error) {
+	return delivery(c.Request.Context(), c, a.Webhooks.Delivery)
 }
 
 // resendDelivery is POST /v1/webhook-deliveries/{id}/resend.
-func (a *API) resendDelivery(c *gin.Context) {
-	a.delivery(background(c), c, "re-sending a webhook delivery", a.Webhooks.Resend)
+func (a *API) resendDelivery(c *gin.Context) (deliveryDetail, error) {
+	return delivery(background(c), c, a.Webhooks.Resend)
 }
 
-// delivery responds with the caller's delivery that the path names: by its number, or by
-// the webhook-id that its receiver got.
-func (a *API) delivery(ctx context.Context, c *gin.Context, doing string, find func(context.Context, sms.CompanyID, int64) (webhooks.Delivery, error)) {
+// delivery returns the caller's delivery that the path names: by its number, or by the webhook-id that its receiver got.
+func delivery(ctx context.Context, c *gin.Context, find func(context.Context, sms.CompanyID, int64) (webhooks.Delivery, error)) (deliveryDetail, error) {
 	id, err := strconv.ParseInt(strings.TrimPrefix(c.Param("id"), "evt_"), 10, 64)
 	if err != nil || id < 1 {
-		writeRefusal(c, notFound)
-		return
+		return deliveryDetail{}, notFound
 	}
 	d, err := find(ctx, companyID(c), id)
-	if err != nil {
-		a.writeLookupError(c, doing, err)
-		return
-	}
-	writeJSON(c, http.StatusOK, detailOfDelivery(&d))
+	return detailOfDelivery(&d), err
 }

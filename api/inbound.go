@@ -2,7 +2,6 @@ package api
 
 import (
 	"errors"
-	"net/http"
 	"strconv"
 
 	"github.com/gin-gonic/gin"
@@ -24,19 +23,18 @@ func viewOfInbound(m *handsets.Message) inboundView {
 }
 
 // listInbound is GET /v1/inbound.
-func (a *API) listInbound(c *gin.Context) {
+func (a *API) listInbound(c *gin.Context) (page[inboundView], error) {
 	q := readQuery(c, inboundList)
 	filter := handsets.Filter{Senders: a.sendersAsked(q), From: q.instant("from", fromInvalid), To: q.instant("to", toInvalid)}
-	if q.refused(c) {
-		return
+	if err := q.page(); err != nil {
+		return page[inboundView]{}, err
 	}
 	rows, next, err := a.Handsets.List(c.Request.Context(), companyID(c), filter, q.before, q.limit)
 	if errors.Is(err, handsets.ErrNotFound) { // the cursor's message was erased or forgotten meanwhile
 		q.add(cursorInvalid)
-		q.refuseFirst(c)
-		return
+		err = q.first()
 	}
-	writePage(a, c, q, "listing messages from handsets", rows, next, err, viewOfInbound)
+	return pageOf(q, rows, next, err, viewOfInbound)
 }
 
 // sendersAsked returns the parameter phone_number, which may be of any country, as
@@ -52,16 +50,11 @@ func (a *API) sendersAsked(q *query) []string {
 }
 
 // getInbound is GET /v1/inbound/{id}.
-func (a *API) getInbound(c *gin.Context) {
+func (a *API) getInbound(c *gin.Context) (view inboundView, err error) {
 	id, err := strconv.ParseInt(c.Param("id"), 10, 64)
 	if err != nil || id < 1 {
-		writeRefusal(c, notFound)
-		return
+		return view, notFound
 	}
 	m, err := a.Handsets.Message(c.Request.Context(), companyID(c), id)
-	if err != nil {
-		a.writeLookupError(c, "looking up a message from a handset", err)
-		return
-	}
-	writeJSON(c, http.StatusOK, viewOfInbound(&m))
+	return viewOfInbound(&m), err
 }

@@ -1,7 +1,6 @@
 package api
 
 import (
-	"net/http"
 	"strings"
 	"time"
 
@@ -18,22 +17,17 @@ type page[V any] struct {
 	NextCursor *string `json:"next_cursor"`
 }
 
-// writePage responds with the rows that were found; next is the row at which the next
-// page begins, 0 for none.
-func writePage[R, V any](a *API, c *gin.Context, q *query, doing string, rows []R, next int64, err error, view func(*R) V) {
-	if err != nil {
-		a.writeLookupError(c, doing, err)
-		return
-	}
+// pageOf is the page with the rows that were found; next is the row at which the next page begins, 0 for none.
+func pageOf[R, V any](q *query, rows []R, next int64, err error, view func(*R) V) (page[V], error) {
 	p := page[V]{Data: make([]V, len(rows)), NextCursor: q.next(next)}
 	for i := range rows {
 		p.Data[i] = view(&rows[i])
 	}
-	writeJSON(c, http.StatusOK, p)
+	return p, err
 }
 
 // listMessages is GET /v1/sms.
-func (a *API) listMessages(c *gin.Context) {
+func (a *API) listMessages(c *gin.Context) (page[messageView], error) {
 	q := readQuery(c, messageList)
 	filter := messages.Filter{Status: q.status()}
 	if text := q.Get("batch_id"); text != "" {
@@ -47,26 +41,26 @@ func (a *API) listMessages(c *gin.Context) {
 	filter.From, filter.To = q.instant("from", fromInvalid), q.instant("to", toInvalid)
 	filter.Reference = q.Get(filterReference)
 	q.checkReference(filter.Reference, referenceWrong)
-	a.writeMessages(c, q, filter)
+	return a.messages(c, q, filter)
 }
 
 // listBatchMessages is GET /v1/batches/{id}/messages.
-func (a *API) listBatchMessages(c *gin.Context) {
+func (a *API) listBatchMessages(c *gin.Context) (page[messageView], error) {
 	q := readQuery(c, batchList)
 	filter := messages.Filter{Status: q.status(), Number: a.numberAsked(q)}
-	batch, ok := a.batchNamed(c)
-	if !ok {
-		return
+	batch, err := a.batchNamed(c)
+	if err != nil {
+		return page[messageView]{}, err
 	}
 	filter.Batch = &batch.ULID
 	q.of.name += batch.ULID.String() // a cursor is valid for its own batch only
-	a.writeMessages(c, q, filter)
+	return a.messages(c, q, filter)
 }
 
-// writeMessages responds with a page of the company's messages.
-func (a *API) writeMessages(c *gin.Context, q *query, filter messages.Filter) {
-	if q.refused(c) {
-		return
+// messages returns a page of the company's messages.
+func (a *API) messages(c *gin.Context, q *query, filter messages.Filter) (page[messageView], error) {
+	if err := q.page(); err != nil {
+		return page[messageView]{}, err
 	}
 	ctx := c.Request.Context()
 	rows, next, err := a.Messages.List(ctx, companyID(c), filter, q.before, q.limit)
@@ -78,7 +72,7 @@ func (a *API) writeMessages(c *gin.Context, q *query, filter messages.Filter) {
 		}
 		histories, err = a.Messages.HistoriesOf(ctx, ids)
 	}
-	writePage(a, c, q, "listing messages", rows, next, err, func(r *messages.Record) messageView { return viewOf(*r, histories[r.ID]) })
+	return pageOf(q, rows, next, err, func(r *messages.Record) messageView { return viewOf(*r, histories[r.ID]) })
 }
 
 // numberAsked returns the parameter phone_number; empty when it is missing.

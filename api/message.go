@@ -1,7 +1,6 @@
 package api
 
 import (
-	"net/http"
 	"time"
 
 	"github.com/gin-gonic/gin"
@@ -58,36 +57,24 @@ func viewOf(r messages.Record, j messages.History) messageView {
 func precise(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000-07:00") }
 
 // messageNamed finds the company's message that the path names, by either of its ids.
-// When there is none, it writes the response and returns false.
-func (a *API) messageNamed(c *gin.Context) (record messages.Record, ok bool) {
+func (a *API) messageNamed(c *gin.Context) (messages.Record, error) {
 	name, ok := nameOf(c.Param("id"))
-	if !ok {
-		writeRefusal(c, notFound)
-		return record, false
+	switch ctx := c.Request.Context(); {
+	case !ok:
+		return messages.Record{}, notFound
+	case name.number != 0:
+		return a.Messages.ByID(ctx, companyID(c), name.number)
+	default:
+		return a.Messages.ByULID(ctx, companyID(c), name.ulid)
 	}
-	var err error
-	if name.number != 0 {
-		record, err = a.Messages.ByID(c.Request.Context(), companyID(c), name.number)
-	} else {
-		record, err = a.Messages.ByULID(c.Request.Context(), companyID(c), name.ulid)
-	}
-	if err != nil {
-		a.writeLookupError(c, "looking up a message", err)
-		return record, false
-	}
-	return record, true
 }
 
 // getMessage is GET /v1/sms/{id}: by the ULID, or the number used in webhooks.
-func (a *API) getMessage(c *gin.Context) {
-	record, ok := a.messageNamed(c)
-	if !ok {
-		return
+func (a *API) getMessage(c *gin.Context) (view messageView, err error) {
+	record, err := a.messageNamed(c)
+	if err != nil {
+		return view, err
 	}
 	history, err := a.Messages.HistoryOf(c.Request.Context(), record.ID)
-	if err != nil {
-		a.writeLookupError(c, "looking up a message", err)
-		return
-	}
-	writeJSON(c, http.StatusOK, viewOf(record, history))
+	return viewOf(record, history), err
 }

@@ -1,7 +1,6 @@
 package api
 
 import (
-	"errors"
 	"net/http"
 
 	"github.com/gin-gonic/gin"
@@ -31,14 +30,14 @@ type optOutsRemoved struct {
 }
 
 // listOptOuts is GET /v1/opt-outs.
-func (a *API) listOptOuts(c *gin.Context) {
+func (a *API) listOptOuts(c *gin.Context) (page[optOutView], error) {
 	q := readQuery(c, optOutList)
 	filter := handsets.OptOutFilter{Number: a.numberAsked(q), Sender: q.sender()}
-	if q.refused(c) {
-		return
+	if err := q.page(); err != nil {
+		return page[optOutView]{}, err
 	}
 	rows, next, err := a.Handsets.OptOuts(c.Request.Context(), companyID(c), filter, q.before, q.limit)
-	writePage(a, c, q, "listing opt-outs", rows, next, err, func(e *handsets.OptOut) optOutView {
+	return pageOf(q, rows, next, err, func(e *handsets.OptOut) optOutView {
 		return optOutView{PhoneNumber: string(e.Number), Sender: orNull(e.Sender), Source: string(e.Source), CreatedAt: timestamp(e.CreatedAt)}
 	})
 }
@@ -63,12 +62,12 @@ func (a *API) addOptOuts(c *gin.Context) {
 	}
 	entries, p := a.readOptOuts(f)
 	done()
-	if !p.none() {
-		if f.optOuts.isNull() {
-			p.refuseFirst(c)
-		} else {
-			p.refuseBatch(c)
-		}
+	invalid := p.ofBatch()
+	if f.optOuts.isNull() {
+		invalid = p.first()
+	}
+	if invalid != nil {
+		a.writeError(c, invalid)
 		return
 	}
 	if a.needCompany(c); c.IsAborted() {
@@ -77,12 +76,11 @@ func (a *API) addOptOuts(c *gin.Context) {
 	if !ownsSenders(caller(c).Company, entries) {
 		// A sender that was created a moment ago may be missing from the cached company.
 		fresh, err := a.Accounts.Fresh(c.Request.Context(), caller(c))
-		if err != nil {
-			a.writeLookupError(c, "reading senders", err)
-			return
+		if err == nil && (fresh.Company == nil || !ownsSenders(fresh.Company, entries)) {
+			err = intake.RefuseSenderUnknown
 		}
-		if fresh.Company == nil || !ownsSenders(fresh.Company, entries) {
-			a.writeError(c, "adding opt-outs", intake.RefuseSenderUnknown)
+		if err != nil {
+			a.writeError(c, err)
 			return
 		}
 	}
@@ -96,14 +94,11 @@ func (a *API) addOptOuts(c *gin.Context) {
 	if err == nil {
 		added, err = a.Handsets.OptOutWithin(background(c), companyID(c), entries)
 	}
-	switch {
-	case errors.Is(err, handsets.ErrListFull):
-		writeRefusal(c, optOutsFull)
-	case err != nil:
-		a.writeUnavailable(c, "adding opt-outs", err)
-	default:
-		writeJSON(c, http.StatusOK, optOutsAdded{Added: added, Unchanged: int64(len(entries)) - added})
+	if err != nil {
+		a.writeError(c, err)
+		return
 	}
+	writeJSON(c, http.StatusOK, optOutsAdded{Added: added, Unchanged: int64(len(entries)) - added})
 }
 
 func ownsSenders(company *accounts.Company, entries []handsets.OptOut) bool {
@@ -128,24 +123,19 @@ func (a *API) readOptOuts(f fields) (entries []handsets.OptOut, p problems) {
 }
 
 // removeOptOut is DELETE /v1/opt-outs/{phone_number}.
-func (a *API) removeOptOut(c *gin.Context) {
+func (a *API) removeOptOut(c *gin.Context) (optOutsRemoved, error) {
 	q := readParameters(c, "sender")
 	sender := q.sender()
 	number, valid := a.opts.Plan.Parse(c.Param("id"))
 	if !valid {
 		q.add(numberInvalid)
 	}
-	if !q.none() {
-		q.refuseFirst(c)
-		return
+	if err := q.first(); err != nil {
+		return optOutsRemoved{}, err
 	}
 	removed, err := a.Handsets.OptIn(background(c), companyID(c), number, sender)
-	switch {
-	case err != nil:
-		a.writeUnavailable(c, "removing opt-outs", err)
-	case removed == 0:
-		writeRefusal(c, notFound)
-	default:
-		writeJSON(c, http.StatusOK, optOutsRemoved{removed})
+	if err == nil && removed == 0 {
+		err = notFound
 	}
+	return optOutsRemoved{removed}, err
 }

@@ -27,16 +27,16 @@ func (a *API) preview(c *gin.Context) {
 	}
 	defer done()
 	text, template, variables, problems := readPreview(f)
-	if !problems.none() {
+	if err := problems.first(); err != nil {
 		done()
-		problems.refuseFirst(c)
+		a.writeError(c, err)
 		return
 	}
 	company := caller(c).Company
 	if template != nil {
 		rendered, err := a.Intake.Render(company, template, variables)
 		if err != nil {
-			a.writeError(c, "rendering a preview", err)
+			a.writeError(c, err)
 			return
 		}
 		text = rendered

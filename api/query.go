@@ -62,15 +62,14 @@ func readParameters(c *gin.Context, known ...string) *query {
 }
 
 // noParameters lets requests without parameters pass.
-func noParameters(c *gin.Context) {
-	if q := readParameters(c); !q.none() {
-		q.refuseFirst(c)
+func (a *API) noParameters(c *gin.Context) {
+	if err := readParameters(c).first(); err != nil {
+		a.writeError(c, err)
 	}
 }
 
-// refused reads which page is meant. When a parameter is wrong, it writes the response
-// and returns true.
-func (q *query) refused(c *gin.Context) bool {
+// page reads which page is meant. The error is that of all parameters.
+func (q *query) page() error {
 	q.limit = defaultLimit
 	if text := q.Get("limit"); text != "" {
 		n, err := strconv.Atoi(text)
@@ -85,10 +84,7 @@ func (q *query) refused(c *gin.Context) bool {
 			q.add(cursorInvalid)
 		}
 	}
-	if !q.none() {
-		q.refuseFirst(c)
-	}
-	return !q.none()
+	return q.first()
 }
 
 // status reads the status of messages.

@@ -3,6 +3,7 @@ package api
 import (
 	"errors"
 	"math"
+	"net/http"
 	"strconv"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 	"intumwa/inbound/handsets"
 	"intumwa/intake"
 	"intumwa/messages"
+	"intumwa/sms"
 	"intumwa/webhooks"
 )
 
@@ -20,10 +22,80 @@ type message struct {
 	Message string `json:"message"`
 }
 
+// Error returns the text; a refusal may be returned as an error.
+func (r *refusal) Error() string { return r.text }
+
 // writeRefusal responds with a refusal.
 func writeRefusal(c *gin.Context, r *refusal) {
 	abortWithCode(c, r.code)
 	writeJSON(c, r.status, message{r.text})
+}
+
+// respond makes the handler of an endpoint from a function that returns the view of its response, or an error for writeError.
+func respond[V any](a *API, handle func(*gin.Context) (V, error)) gin.HandlerFunc {
+	return func(c *gin.Context) {
+		view, err := handle(c)
+		if err != nil {
+			a.writeError(c, err)
+			return
+		}
+		writeJSON(c, http.StatusOK, view)
+	}
+}
+
+// refusedView is the body of a business rule's refusal.
+type refusedView struct {
+	message
+
+	OptedOut []intake.OptedOutRecipient `json:"opted_out,omitempty"` // of a batch: all of them, 500 at most
+}
+
+// refusalsOf are the refusals that errors of other packages mean.
+var refusalsOf = []struct {
+	err     error
+	refusal *refusal
+}{
+	{messages.ErrNotFound, notFound}, {handsets.ErrNotFound, notFound}, {webhooks.ErrNotFound, notFound}, {handsets.ErrListFull, optOutsFull},
+	{accounts.ErrUnauthenticated, unauthenticatedCaller}, // revoked a moment ago
+	{intake.ErrKeyInUse, keyInUse}, {intake.ErrKeyReused, keyReused},
+	{accounts.ErrVerifiedAlready, verifiedAlready}, {accounts.ErrReplacements, noReplacements},
+	{accounts.ErrNoCode, codeNone}, {accounts.ErrCodeExpired, codeExpired}, {accounts.ErrCodeTries, codeTries},
+}
+
+// writeError responds to an error: with what it refuses, or with 503.
+func (a *API) writeError(c *gin.Context, err error) {
+	if !a.writeRefused(c, err) {
+		a.writeUnavailable(c, err)
+	}
+}
+
+// writeRefused responds to an error that refuses the request; it returns false for any other one.
+func (a *API) writeRefused(c *gin.Context, err error) bool {
+	if refusal, ok := errors.AsType[*refusal](err); ok {
+		writeRefusal(c, refusal)
+		return true
+	}
+	if view, ok := errors.AsType[invalidView](err); ok {
+		abortWithCode(c, view.Errors.code)
+		writeJSON(c, http.StatusUnprocessableEntity, view)
+		return true
+	}
+	if refusal, ok := errors.AsType[sms.Refusal](err); ok {
+		abortWithCode(c, codeOf(refusal))
+		view := refusedView{message: message{refusal.Text}}
+		if out, some := errors.AsType[*intake.OptedOut](err); some {
+			view.OptedOut = out.Recipients
+		}
+		writeJSON(c, http.StatusBadRequest, view)
+		return true
+	}
+	for _, each := range refusalsOf {
+		if errors.Is(err, each.err) {
+			writeRefusal(c, each.refusal)
+			return true
+		}
+	}
+	return false
 }
 
 // abortWithCode stops the handler chain and puts the refusal's code into X-Error-Code.
@@ -60,18 +132,6 @@ func writeBody(c *gin.Context, status int, text []byte) {
 	c.Data(status, "application/json", text)
 }
 
-// writeLookupError responds to an error of a look-up.
-func (a *API) writeLookupError(c *gin.Context, doing string, err error) {
-	switch {
-	case errors.Is(err, messages.ErrNotFound), errors.Is(err, handsets.ErrNotFound), errors.Is(err, webhooks.ErrNotFound):
-		writeRefusal(c, notFound)
-	case errors.Is(err, accounts.ErrUnauthenticated): // revoked a moment ago
-		writeRefusal(c, unauthenticatedCaller)
-	default:
-		a.writeUnavailable(c, doing, err)
-	}
-}
-
 // setHeader sets a header and keeps the spelling of its name: net/http would
 // write X-RateLimit-Limit as X-Ratelimit-Limit.
 func setHeader(c *gin.Context, name, text string) {
@@ -87,11 +147,11 @@ func setRetryAfter(c *gin.Context, wait time.Duration) {
 // writeUnavailable responds with 503: the database is unreachable or the process is
 // overloaded. Nothing was charged, unless err is intake.ErrOutcomeUnknown: then the code is
 // another (rule choices 10.2).
-func (a *API) writeUnavailable(c *gin.Context, doing string, err error) {
+func (a *API) writeUnavailable(c *gin.Context, err error) {
 	// One line a second: during an outage every request fails in the same way.
 	now := time.Now().Unix()
 	if c.Request.Context().Err() == nil && a.unavailableLogged.Swap(now) != now {
-		a.log(c).Error("request failed: "+doing, "path", c.FullPath(), "error", err)
+		a.log(c).Error("request failed", "path", c.FullPath(), "error", err)
 	}
 	setRetryAfter(c, 5*time.Second)
 	if errors.Is(err, intake.ErrOutcomeUnknown) {
@@ -102,8 +162,8 @@ func (a *API) writeUnavailable(c *gin.Context, doing string, err error) {
 }
 
 // writeServerError responds with 500; the details go to the log only.
-func (a *API) writeServerError(c *gin.Context, doing string, err error) {
-	a.log(c).Error("request failed: "+doing, "path", c.FullPath(), "error", err)
+func (a *API) writeServerError(c *gin.Context, err error) {
+	a.log(c).Error("request failed", "path", c.FullPath(), "error", err)
 	writeRefusal(c, serverError)
 }
 

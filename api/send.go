@@ -11,7 +11,6 @@ import (
 
 	"intumwa/accounts"
 	"intumwa/intake"
-	"intumwa/sms"
 )
 
 // background returns a context for work that continues when the client disconnects.
@@ -23,7 +22,7 @@ func background(c *gin.Context) context.Context {
 // handleSend handles a send request: it reads the body and the idempotency key, parses
 // them with read, and calls send, unless a check fails before. The body's memory is
 // released before the response is written, because the client may read slowly.
-func handleSend[R any](a *API, c *gin.Context, read func(fields) (R, problems), invalid func(problems, *gin.Context),
+func handleSend[R any](a *API, c *gin.Context, read func(fields) (R, problems), invalid func(problems) error,
 	answer func(*gin.Context, intake.Answer, error), send func(context.Context, *accounts.Principal, R, *intake.Key) (intake.Answer, error)) {
 	raw, root, done, ok := a.body(c)
 	if !ok {
@@ -35,9 +34,9 @@ func handleSend[R any](a *API, c *gin.Context, read func(fields) (R, problems), 
 		return
 	}
 	request, problems := read(root.fields())
-	if !problems.none() {
+	if err := invalid(problems); err != nil {
 		done()
-		invalid(problems, c)
+		a.writeError(c, err)
 		return
 	}
 	accepted, err := send(background(c), caller(c), request, key)
@@ -54,43 +53,19 @@ func (a *API) fieldsOf(c *gin.Context) (f fields, done func(), ok bool) {
 // writeAnswer writes intake's answer to a send request.
 func (a *API) writeAnswer(c *gin.Context, answer intake.Answer, err error) {
 	if err != nil {
-		a.writeError(c, "accepting a message", err)
+		switch {
+		case a.writeRefused(c, err):
+		case errors.Is(err, intake.ErrUnavailable):
+			a.writeUnavailable(c, err)
+		default:
+			a.writeServerError(c, err)
+		}
 		return
 	}
 	if answer.Replayed {
 		c.Header("Idempotent-Replayed", "true")
 	}
 	c.Data(http.StatusOK, "application/json", answer.Body)
-}
-
-// refusedView is the body of a business rule's refusal.
-type refusedView struct {
-	message
-
-	OptedOut []intake.OptedOutRecipient `json:"opted_out,omitempty"` // of a batch: all of them, 500 at most
-}
-
-// writeError responds to an error from intake or another package.
-func (a *API) writeError(c *gin.Context, doing string, err error) {
-	switch refusal, refused := errors.AsType[sms.Refusal](err); {
-	case refused:
-		abortWithCode(c, codeOf(refusal))
-		view := refusedView{message: message{refusal.Text}}
-		if out, some := errors.AsType[*intake.OptedOut](err); some {
-			view.OptedOut = out.Recipients
-		}
-		writeJSON(c, http.StatusBadRequest, view)
-	case errors.Is(err, accounts.ErrUnauthenticated): // revoked a moment ago
-		writeRefusal(c, unauthenticatedCaller)
-	case errors.Is(err, intake.ErrKeyInUse):
-		writeRefusal(c, keyInUse)
-	case errors.Is(err, intake.ErrKeyReused):
-		writeRefusal(c, keyReused)
-	case errors.Is(err, intake.ErrUnavailable):
-		a.writeUnavailable(c, doing, err)
-	default:
-		a.writeServerError(c, doing, err)
-	}
 }
 
 const maxKey = 255 // characters of an idempotency key

@@ -15,7 +15,7 @@ import (
 
 // sendSingle is POST /v1/sms (rule api 4.1).
 func (a *API) sendSingle(c *gin.Context) {
-	handleSend(a, c, a.readSingle, problems.refuseFirst, a.writeSingleAnswer, func(ctx context.Context, p *accounts.Principal, req intake.Single, key *intake.Key) (intake.Answer, error) {
+	handleSend(a, c, a.readSingle, problems.first, a.writeSingleAnswer, func(ctx context.Context, p *accounts.Principal, req intake.Single, key *intake.Key) (intake.Answer, error) {
 		req.Key = key
 		return a.Intake.Send(ctx, p, req)
 	})
@@ -75,7 +75,7 @@ func (a *API) writeSingleAnswer(c *gin.Context, answer intake.Answer, err error)
 	}
 	var view acceptedView
 	if err := json.Unmarshal(answer.Body, &view.Accepted); err != nil {
-		a.writeServerError(c, "reading an answer", err)
+		a.writeServerError(c, err)
 		return
 	}
 	if view.MessageID = answer.MessageID; view.MessageID == 0 { // repeated: the answer was stored without it

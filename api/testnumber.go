@@ -2,7 +2,6 @@ package api
 
 import (
 	"errors"
-	"net/http"
 	"strings"
 
 	"github.com/gin-gonic/gin"
@@ -58,8 +57,8 @@ func (a *API) changeTestNumber(c *gin.Context, read func(fields, *problems) (cha
 	var p problems
 	change := read(f, &p)
 	done()
-	if !p.none() {
-		p.refuseFirst(c)
+	if err := p.first(); err != nil {
+		a.writeError(c, err)
 		return
 	}
 	leave, ok := a.enterLookup(c) // the account's codes wait for each other, each with a connection
@@ -68,10 +67,16 @@ func (a *API) changeTestNumber(c *gin.Context, read func(fields, *problems) (cha
 	}
 	defer leave()
 	if err := change(); err != nil {
-		a.refuseTestNumber(c, err)
+		if soon, ok := errors.AsType[*accounts.TooSoonError](err); ok {
+			setRetryAfter(c, soon.After)
+			err = codeTooSoon
+		} else if _, ok := errors.AsType[*accounts.WrongCodeError](err); ok {
+			err = codeWrong
+		}
+		a.writeError(c, err)
 		return
 	}
-	a.getTestNumber(c)
+	respond(a, a.getTestNumber)(c)
 }
 
 func (a *API) sendCode(c *gin.Context, number sms.Number) error {
@@ -104,46 +109,15 @@ func (p *problems) oneTimeCode(v value) string {
 	return code
 }
 
-// refuseTestNumber responds with the reason why a verification failed.
-func (a *API) refuseTestNumber(c *gin.Context, err error) {
-	if soon, ok := errors.AsType[*accounts.TooSoonError](err); ok {
-		setRetryAfter(c, soon.After)
-		writeRefusal(c, codeTooSoon)
-		return
-	}
-	if _, ok := errors.AsType[*accounts.WrongCodeError](err); ok {
-		writeRefusal(c, codeWrong)
-		return
-	}
-	for _, each := range []struct {
-		err     error
-		refusal *refusal
-	}{
-		{accounts.ErrVerifiedAlready, verifiedAlready}, {accounts.ErrReplacements, noReplacements},
-		{accounts.ErrNoCode, codeNone}, {accounts.ErrCodeExpired, codeExpired}, {accounts.ErrCodeTries, codeTries},
-	} {
-		if errors.Is(err, each.err) {
-			writeRefusal(c, each.refusal)
-			return
-		}
-	}
-	if _, refused := errors.AsType[sms.Refusal](err); refused {
-		a.writeError(c, "verifying a test number", err)
-		return
-	}
-	a.writeUnavailable(c, "verifying a test number", err)
-}
-
 // getTestNumber is GET /v1/test-number.
-func (a *API) getTestNumber(c *gin.Context) {
+func (a *API) getTestNumber(c *gin.Context) (view testNumberView, err error) {
 	ctx, user := c.Request.Context(), caller(c).UserID
-	view := testNumberView{Sender: a.opts.TestSender, ReplacementsLeft: a.opts.Replacements}
+	view = testNumberView{Sender: a.opts.TestSender, ReplacementsLeft: a.opts.Replacements}
 	number, err := a.Accounts.TestNumberOf(ctx, user)
 	switch {
 	case errors.Is(err, accounts.ErrNotFound):
 	case err != nil:
-		a.writeUnavailable(c, "reading a test number", err)
-		return
+		return view, err
 	default:
 		text := string(number.PhoneNumber)
 		view.PhoneNumber, view.Verified = &text, number.Verified
@@ -152,10 +126,9 @@ func (a *API) getTestNumber(c *gin.Context) {
 	used := 0
 	if company := caller(c).Company; company != nil {
 		if used, err = a.Ledger.TestUsed(ctx, sms.CompanyID(company.ID)); err != nil {
-			a.writeUnavailable(c, "reading a test pool", err)
-			return
+			return view, err
 		}
 	}
 	view.Quota = poolView{Segments: a.opts.TestQuota, Remaining: max(0, a.opts.TestQuota-used)}
-	writeJSON(c, http.StatusOK, view)
+	return view, nil
 }

@@ -3,13 +3,10 @@ package api
 import (
 	"bytes"
 	"encoding/json"
-	"net/http"
 	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
-
-	"github.com/gin-gonic/gin"
 
 	"intumwa/sms"
 )
@@ -131,22 +128,29 @@ func (p problems) MarshalJSON() ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// invalidView is the body of a 422.
+// invalidView is the body of a 422, as an error.
 type invalidView struct {
 	Message string   `json:"message"`
 	Errors  problems `json:"errors"`
 }
 
-// refuseFirst responds with 422 and the first problem's text, as single requests do.
-func (p problems) refuseFirst(c *gin.Context) { p.refuse(c, p.listed[0].text) }
+// Error returns the first problem.
+func (v invalidView) Error() string { return v.Message }
 
-// refuseBatch responds with 422 and textInvalid, as batches do.
-func (p problems) refuseBatch(c *gin.Context) { p.refuse(c, textInvalid) }
+// first returns the problems as a 422 with the first one's text, as single requests have it; nil when there are none.
+func (p problems) first() error {
+	if p.none() {
+		return nil
+	}
+	return invalidView{p.listed[0].text, p}
+}
 
-// refuse responds with 422.
-func (p problems) refuse(c *gin.Context, text string) {
-	abortWithCode(c, p.code)
-	writeJSON(c, http.StatusUnprocessableEntity, invalidView{text, p})
+// ofBatch returns the problems as a 422 with textInvalid, as batches have it; nil when there are none.
+func (p problems) ofBatch() error {
+	if p.none() {
+		return nil
+	}
+	return invalidView{textInvalid, p}
 }
 
 // isMissing reports whether v counts as missing for a required string: no field, null,
