@@ -10,14 +10,20 @@ PREVIOUS ?= $(shell git describe --tags --abbrev=0 --match 'v[0-9]*' HEAD^ 2>/de
 NEW ?= $(OUT)
 
 .DEFAULT_GOAL := help
-.PHONY: help build run test test-all lint fuzz bench bench-compare drill flaky clean
+.PHONY: help build release run test test-all lint fuzz bench bench-compare drill flaky clean
 
 help: ## list what there is
 	@sed -nE 's/^([a-z][a-z-]*):[^#]*## (.*)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 22
 
 build: ## compile bin/intumwa, and bin/intumwa-dev with the carrier simulator
 	@mkdir -p bin
-	go build -trimpath -ldflags '-X main.version=$(VERSION)' -o bin/ ./cmd/intumwa ./cmd/intumwa-dev
+	CGO_ENABLED=0 go build -trimpath -ldflags '-X main.version=$(VERSION)' -o bin/ ./cmd/intumwa ./cmd/intumwa-dev
+
+release: build ## what operators get, in bin/: the program, deployments and manual in one file, and its SHA-256
+	@name=intumwa-$(VERSION)-linux-$$(go env GOARCH) && \
+	tar --sort=name --owner=0 --group=0 --numeric-owner --mtime="$$(git log -1 --format=%cI)" --transform "s,^,$$name/," \
+		-c bin/intumwa CHANGELOG.md LICENSE README.md deployments docs | gzip -n >"bin/$$name.tar.gz" && \
+	cd bin && sha256sum "$$name.tar.gz" | tee SHA256SUMS
 
 run: build ## start everything here: servers, three simulated carriers, the gateway, a demo company
 	@RUN_DIR='$(RUN_DIR)' exec scripts/run.sh

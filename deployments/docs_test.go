@@ -11,7 +11,17 @@ import (
 
 var link = regexp.MustCompile(`\]\(([^)#:]+)(#[^)]*)?\)`)
 
-// TestDocs: every link in the manual leads to a page that is there.
+// anchors are the headings of a page as links name them.
+func anchors(page string) map[string]bool {
+	all := map[string]bool{}
+	for _, heading := range regexp.MustCompile(`(?m)^#+ +(.*)$`).FindAllStringSubmatch(page, -1) {
+		name := regexp.MustCompile(`[^\p{L}\p{N} _-]`).ReplaceAllString(strings.ToLower(heading[1]), "")
+		all["#"+strings.ReplaceAll(name, " ", "-")] = true
+	}
+	return all
+}
+
+// TestDocs: every link in the manual leads to a page, and a heading, that is there.
 func TestDocs(t *testing.T) {
 	pages := 0
 	docs := os.DirFS("../docs")
@@ -25,8 +35,11 @@ func TestDocs(t *testing.T) {
 			return err
 		}
 		for _, found := range link.FindAllStringSubmatch(string(page), -1) {
-			if _, err := os.Stat(filepath.Join("../docs", filepath.Dir(path), found[1])); err != nil {
+			target, err := os.ReadFile(filepath.Join("../docs", filepath.Dir(path), found[1]))
+			if err != nil {
 				t.Errorf("%s leads to %s: %v", path, found[1], err)
+			} else if found[2] != "" && !anchors(string(target))[found[2]] {
+				t.Errorf("%s leads to %s%s, which has no such heading", path, found[1], found[2])
 			}
 		}
 		return nil
