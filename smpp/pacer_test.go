@@ -51,6 +51,10 @@ func TestPacerNeverExceedsTheRate(t *testing.T) {
 				now = end
 				p.written(now)
 			}
+			if random.IntN(3) == 0 { // another submit asks before the wait is over
+				now = now.Add(time.Duration(random.Int64N(int64(wait))))
+				continue
+			}
 			now = now.Add(wait + time.Duration(random.Int64N(int64(2*time.Millisecond))))
 			if random.IntN(500) == 0 {
 				now = now.Add(time.Duration(random.Int64N(int64(3 * time.Second)))) // idle

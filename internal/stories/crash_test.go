@@ -11,12 +11,8 @@ import (
 	"intumwa/tools/carriersim"
 )
 
-const (
-	// window of the links in the stories that count duplicates.
-	window = 20
-	// submittingWithin is promised after a start (rule choices 7.7).
-	submittingWithin = 10 * time.Second
-)
+// window of the links in the stories that count duplicates.
+const window = 20
 
 // steady is a carrier that delivers everything and takes a moment to answer, so
 // that its window is always in use.
@@ -38,12 +34,8 @@ func (c *company) sendsWhileKilled(kills int) *load {
 		l.reaches(kill*share + share/2 + rand.IntN(share/2))
 		w.gateway.kill()
 		before := w.lumitel.left()
-		waiting := ask[int](w, `SELECT count(*) FROM outbox`)
 		w.gateway.start()
-		if !w.comesTrue(submittingWithin-time.Since(w.gateway.started), func() bool { return w.lumitel.Stats().Accepted > before }) {
-			w.t.Errorf("after kill %d nothing was submitted within %v of the start, %d messages waited", kill+1, submittingWithin, waiting)
-		}
-		w.t.Logf("kill %d: %d messages waited; submitting again %v after the start", kill+1, waiting, time.Since(w.gateway.started).Round(time.Millisecond))
+		w.eventually(onTheWayWithin, "messages are submitted again", func() bool { return w.lumitel.Stats().Accepted > before })
 	}
 	l.finishes()
 	w.drains()
@@ -121,13 +113,7 @@ func TestTerminatedWhilePostgresHangs(t *testing.T) {
 	l := shop.sendsMany(&load{messages: 1000, keyed: true})
 	l.reaches(300)
 	w.postgresServer.Freeze()
-	code, took := w.gateway.terminate()
-	// It gives up after 9.5 s; on a machine that plays other stories beside it the
-	// rest may take longer than half a second. Supervisors wait 15 s.
-	if most := endWithin + 3*time.Second; took > most {
-		t.Errorf("the gateway ended %v after SIGTERM, want within %v", took, most)
-	}
-	t.Logf("with the database hanging it ended with code %d after %v", code, took.Round(time.Millisecond))
+	t.Logf("with the database hanging it ended with code %d", w.gateway.ends())
 	w.postgresServer.Thaw()
 	w.gateway.start()
 	l.adds(window)

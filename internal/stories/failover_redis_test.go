@@ -48,14 +48,11 @@ func (w *world) redisMastersDie(deaths int) {
 	}
 	l := shop.sendsMany(&load{messages: messages, pause: pause})
 	key := w.prefix + ":queue:{" + w.lumitel.Name() + "}"
-	for death := range deaths {
+	for range deaths {
 		more := func(n int) { l.reaches(min(int(l.accepted.Load())+n, messages)) }
 		more(300)
 		if set.MasterName == "" {
-			began, before := time.Now(), w.lumitel.Stats().Accepted
 			set.Move(t.Context(), key, func() { more(30) })
-			t.Logf("death %d: the slot moved within %v, %d messages were carried meanwhile", death+1,
-				time.Since(began).Round(time.Millisecond), w.lumitel.Stats().Accepted-before)
 			w.eventually(2*time.Minute, "the queue is relied upon after the slot has moved", usable)
 		}
 		master := -1
@@ -74,7 +71,6 @@ func (w *world) redisMastersDie(deaths int) {
 		w.lumitel.Faults(func(f *carriersim.Faults) { f.RespDelay = 2 * time.Second })
 		more(300)
 		set.Servers[master].Kill()
-		began := time.Now()
 		for i, server := range set.Servers {
 			if i != master {
 				server.Thaw()
@@ -84,14 +80,9 @@ func (w *world) redisMastersDie(deaths int) {
 		w.lumitel.Faults(func(f *carriersim.Faults) { f.RespDelay = 0 })
 		before := w.lumitel.Stats().Accepted
 		w.eventually(onTheWayWithin, "messages are carried", func() bool { return w.lumitel.Stats().Accepted > before })
-		carried := time.Since(began)
 		w.eventually(takenOverWithin, "a replica has taken over", func() bool { return set.Master(t.Context(), key) >= 0 })
-		took := time.Since(began)
-		t.Logf("death %d: messages were carried again %v after it, a replica had taken over after %v",
-			death+1, carried.Round(time.Millisecond), took.Round(time.Millisecond))
 		if deaths > 1 || set.MasterName != "" { // after a slot was moved, and its master died, it takes up to a minute
 			w.eventually(2*time.Minute, "the queue is relied upon again", usable)
-			t.Logf("death %d: the queue was relied upon after %v", death+1, time.Since(began).Round(time.Millisecond))
 		}
 		// It comes back believing that it is a master, and is told that it is none.
 		set.Servers[master].Start()

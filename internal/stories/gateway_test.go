@@ -4,18 +4,16 @@ import (
 	"cmp"
 	"encoding/json"
 	"errors"
-	"io"
-	"math/rand/v2"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
+
+	"intumwa/tools/rig"
 )
 
 // gateway is a process of the product.
@@ -30,15 +28,14 @@ type gateway struct {
 	config, log string // files
 	api, ops    string // addresses
 	dashboard   string
-	started     time.Time
 	cmd         *exec.Cmd // nil: it does not run
 	ended       chan struct{}
-	guard       io.Closer
+	dismiss     func() // the guard that kills the process when this one ends without having done so
 }
 
 const (
-	readyWithin = 30 * time.Second
-	endWithin   = 10 * time.Second // rule choices 11.2
+	readyWithin = time.Minute
+	endWithin   = time.Minute // a gateway ends itself after 9.5 s (rule choices 11.2, TestGrace)
 )
 
 func newGateway(w *world, name string, extra tree) *gateway {
@@ -59,7 +56,7 @@ func newGateway(w *world, name string, extra tree) *gateway {
 // configure writes the configuration with fresh ports. (JSON is YAML.)
 func (g *gateway) configure() {
 	g.w.t.Helper()
-	g.api, g.ops, g.dashboard = freeAddress(), freeAddress(), freeAddress()
+	g.api, g.ops, g.dashboard = rig.FreeAddress(), rig.FreeAddress(), rig.FreeAddress()
 	var carriers []tree
 	for _, c := range g.w.carriers {
 		carriers = append(carriers, c.section())
@@ -84,24 +81,6 @@ func (g *gateway) configure() {
 		g.w.t.Fatalf("writing the configuration: %v", err)
 	}
 }
-
-// freeAddress is a loopback address that nobody listens on and that no other
-// world was given, below the range from which systems choose the ports of
-// outgoing connections.
-func freeAddress() string {
-	for {
-		at := net.JoinHostPort("127.0.0.1", strconv.Itoa(10000+rand.IntN(20000)))
-		if _, given := addresses.LoadOrStore(at, true); given {
-			continue
-		}
-		if listener, err := net.Listen("tcp", at); err == nil {
-			_ = listener.Close()
-			return at
-		}
-	}
-}
-
-var addresses sync.Map // that were given
 
 // start runs the process and returns when it is ready.
 func (g *gateway) start() {
@@ -129,7 +108,7 @@ func (g *gateway) launch() {
 	}
 	args = append(args, g.args...)
 	cmd := exec.Command(cmp.Or(g.build, built.get(g.w.t)), args...)
-	cmd.Env, cmd.Stdout, cmd.Stderr = environment(), log, log
+	cmd.Env, cmd.Stdout, cmd.Stderr = rig.Environment(), log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := cmd.Start(); err != nil {
 		g.w.t.Fatalf("starting %s: %v", g.name, err)
@@ -139,33 +118,9 @@ func (g *gateway) launch() {
 		_ = cmd.Wait() // its code is read from the state
 		close(ended)
 	}()
-	g.cmd, g.ended, g.started = cmd, ended, time.Now()
-	g.guard = guard(g.w, cmd.Process.Pid)
+	g.cmd, g.ended = cmd, ended
+	g.dismiss = guard(g.w, cmd.Process.Pid)
 }
-
-// guard is a process that kills the gateway when this test binary goes away
-// without having done so.
-func guard(w *world, pid int) io.Closer {
-	w.t.Helper()
-	cmd := exec.Command("/bin/sh", "-c", `read -r _ && exit 0; kill -9 "$1" 2>/dev/null`, "guard", strconv.Itoa(pid))
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	alive, err := cmd.StdinPipe()
-	if err == nil {
-		err = cmd.Start()
-	}
-	if err != nil {
-		w.t.Fatalf("guarding the gateway: %v", err)
-	}
-	return closer(func() error {
-		_, _ = io.WriteString(alive, "done\n")
-		_ = alive.Close()
-		return cmd.Wait()
-	})
-}
-
-type closer func() error
-
-func (c closer) Close() error { return c() }
 
 // awaitReady says false when the process ended because a port was taken.
 func (g *gateway) awaitReady() bool {
@@ -211,26 +166,43 @@ func (g *gateway) kill() {
 	}
 	_ = g.cmd.Process.Kill()
 	<-g.ended
-	_ = g.guard.Close()
+	g.dismiss()
 	g.cmd = nil
 }
 
-// terminate is SIGTERM; it answers the exit code and how long the end took.
-func (g *gateway) terminate() (code int, took time.Duration) {
+// guard has the process killed when this one ends without having done so.
+func guard(w *world, pid int) (dismiss func()) {
+	w.t.Helper()
+	dismiss, err := rig.Guard(`kill -9 "$1" 2>/dev/null`, strconv.Itoa(pid))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return dismiss
+}
+
+// terminate is SIGTERM, which ends a gateway in good order.
+func (g *gateway) terminate() {
 	g.w.t.Helper()
-	begin := time.Now()
+	if code := g.ends(); code != 0 {
+		g.w.t.Errorf("%s ended with code %d after SIGTERM, want 0", g.name, code)
+	}
+}
+
+// ends is SIGTERM; it returns the exit code.
+func (g *gateway) ends() (code int) {
+	g.w.t.Helper()
 	_ = g.cmd.Process.Signal(syscall.SIGTERM)
 	select {
 	case <-g.ended:
-	case <-time.After(2 * endWithin):
-		g.w.t.Errorf("%s still runs %v after SIGTERM", g.name, 2*endWithin)
+	case <-time.After(endWithin):
+		g.w.t.Errorf("%s still runs %v after SIGTERM", g.name, endWithin)
 		_ = g.cmd.Process.Signal(syscall.SIGQUIT) // its goroutines go to the log
 		<-g.ended
 	}
-	code, took = g.cmd.ProcessState.ExitCode(), time.Since(begin)
-	_ = g.guard.Close()
+	code = g.cmd.ProcessState.ExitCode()
+	g.dismiss()
 	g.cmd = nil
-	return code, took
+	return code
 }
 
 func (g *gateway) logText() []byte {

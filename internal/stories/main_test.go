@@ -6,7 +6,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"sync"
 	"testing"
 
@@ -79,18 +78,6 @@ func (b *binary) remove() {
 	if b.dir != "" {
 		_ = os.RemoveAll(b.dir)
 	}
-}
-
-// environment is what the gateway's processes inherit: nothing that configures
-// a gateway or these tests.
-func environment() []string {
-	var kept []string
-	for _, variable := range os.Environ() {
-		if !strings.HasPrefix(variable, "INTUMWA_") {
-			kept = append(kept, variable)
-		}
-	}
-	return kept
 }
 
 // stage lets three stories with much traffic play at once, so that the bounds on

@@ -9,13 +9,15 @@ import (
 	"os/exec"
 	"strconv"
 	"strings"
+
+	"intumwa/tools/rig"
 )
 
 // admin runs an operator's command and reads what it prints.
 func (w *world) admin(result any, stdin string, args ...string) error {
 	w.t.Helper()
 	cmd := exec.Command(cmp.Or(w.binary, built.get(w.t)), append(append([]string{"admin"}, args...), "--json", "--config", w.gateway.config)...)
-	cmd.Env, cmd.Stdin = environment(), strings.NewReader(stdin)
+	cmd.Env, cmd.Stdin = rig.Environment(), strings.NewReader(stdin)
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	err := cmd.Run()

@@ -12,6 +12,7 @@ import (
 
 	"intumwa/internal/testenv"
 	"intumwa/tools/carriersim"
+	"intumwa/tools/rig"
 )
 
 // backups is where a story keeps base backups and the archived log of its PostgreSQL, made
@@ -54,7 +55,7 @@ func (w *world) keepsBackups() *backups {
 			w.t.Fatal(err)
 		}
 	}
-	b.environment = append(environment(), "BACKUPS="+b.folder, "PGDATA="+b.data, "PGHOST="+filepath.Dir(b.data), "PGUSER="+ask[string](w, `SELECT current_user`), "PGDATABASE=postgres")
+	b.environment = append(rig.Environment(), "BACKUPS="+b.folder, "PGDATA="+b.data, "PGHOST="+filepath.Dir(b.data), "PGUSER="+ask[string](w, `SELECT current_user`), "PGDATABASE=postgres")
 	for _, setting := range []string{"archive_mode = on", "archive_command = 'BACKUPS=" + b.folder + " " + program + " archive %p %f'"} {
 		if _, err := w.pool.Exec(w.t.Context(), "ALTER SYSTEM SET "+setting); err != nil {
 			w.t.Fatal(err)

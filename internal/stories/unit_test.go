@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"intumwa/internal/testenv"
+	"intumwa/tools/rig"
 )
 
 // manager is a systemd of a story's own: process 1 in namespaces of its own, with nothing to run but what it is given. It
@@ -89,17 +90,17 @@ func (w *world) boots(unit, program, config string) *manager {
 	enter := `for group in $GROUPS_OF_STORY; do echo $$ >"$group/cgroup.procs"; done; exec "$@"`
 	boot := exec.Command(testenv.Tool(w.t, "bash"), "-c", enter, "boot", testenv.Tool(w.t, "unshare"),
 		"--fork", "--pid", "--kill-child", "--mount", "--uts", "--ipc", "--cgroup", "bash", "-c", bootScript, "boot", m.root)
-	boot.Env = append(environment(), "GROUPS_OF_STORY="+strings.Join(groups, " "))
+	boot.Env = append(rig.Environment(), "GROUPS_OF_STORY="+strings.Join(groups, " "))
 	boot.Stdout, boot.Stderr = log, log
 	boot.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := boot.Start(); err != nil {
 		w.t.Fatal(err)
 	}
-	guarded := guard(w, boot.Process.Pid)
+	dismiss := guard(w, boot.Process.Pid)
 	w.t.Cleanup(func() {
 		_ = boot.Process.Kill() // and with it all that runs in there
 		_ = boot.Wait()
-		_ = guarded.Close()
+		dismiss()
 		for _, group := range groups {
 			w.comesTrue(10*time.Second, func() bool { removeGroups(group); _, err := os.Stat(group); return os.IsNotExist(err) })
 		}

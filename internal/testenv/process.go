@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -12,6 +11,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"intumwa/tools/rig"
 )
 
 const (
@@ -32,7 +33,7 @@ type process struct {
 
 	running *exec.Cmd // nil while it is down
 	ended   chan struct{}
-	watcher *watcher
+	dismiss func() // its guard
 }
 
 // start returns when the server answers.
@@ -57,8 +58,9 @@ func (p *process) start() error {
 		close(ended)
 	}()
 	p.running, p.ended = cmd, ended
-	p.watcher, err = watch(cmd.Process.Pid, p.kill, p.dir)
-	if err == nil {
+	if p.dismiss, err = rig.Guard(guardScript, strconv.Itoa(cmd.Process.Pid), strconv.Itoa(int(p.kill)), p.dir); err != nil {
+		p.dismiss = func() {}
+	} else {
 		err = p.waitReady()
 	}
 	if err != nil {
@@ -103,8 +105,8 @@ func (p *process) end(signal syscall.Signal) {
 		_ = p.running.Process.Kill()
 		<-p.ended
 	}
-	p.watcher.dismiss()
-	p.running, p.ended, p.watcher = nil, nil, nil
+	p.dismiss()
+	p.running, p.ended = nil, nil
 }
 
 // family are the server's process and those that it started, and they.
@@ -177,16 +179,9 @@ func (p *process) logTail() string {
 	return string(text[max(0, len(text)-most):])
 }
 
-// watcher is a process that ends a server and deletes its directory when the
-// test binary goes away without having done so: after a panic, a test timeout
-// or kill -9.
-type watcher struct {
-	cmd   *exec.Cmd
-	alive io.WriteCloser // closed by the kernel when this process ends
-}
-
-const watcherScript = `
-read -r _ && exit 0
+// guardScript ends a server and deletes its directory when the test binary goes away without having done so: after a panic, a
+// test timeout or kill -9.
+const guardScript = `
 pkill -CONT -P "$1" 2>/dev/null
 kill -CONT "$1" 2>/dev/null
 kill -"$2" "$1" 2>/dev/null
@@ -195,28 +190,3 @@ while kill -0 "$1" 2>/dev/null && [ $n -lt 50 ]; do sleep 0.1; n=$((n+1)); done
 kill -9 "$1" 2>/dev/null
 rm -rf "$3"
 `
-
-func watch(pid int, signal syscall.Signal, dir string) (*watcher, error) {
-	cmd := exec.Command("/bin/sh", "-c", watcherScript, "watcher",
-		strconv.Itoa(pid), strconv.Itoa(int(signal)), dir)
-	cmd.Dir = "/"
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // a Ctrl-C must not end it first
-	alive, err := cmd.StdinPipe()
-	if err != nil {
-		return nil, fmt.Errorf("making the watcher's pipe: %w", err)
-	}
-	if err := cmd.Start(); err != nil {
-		return nil, fmt.Errorf("starting the watcher: %w", err)
-	}
-	return &watcher{cmd: cmd, alive: alive}, nil
-}
-
-// dismiss ends the watcher without letting it act.
-func (w *watcher) dismiss() {
-	if w == nil {
-		return
-	}
-	_, _ = io.WriteString(w.alive, "done\n")
-	_ = w.alive.Close()
-	_ = w.cmd.Wait()
-}

@@ -5,7 +5,7 @@
 // INTUMWA_TEST_REDIS_URL is set (make test starts one private pair for the whole
 // run) that server is used; otherwise the first test that asks starts a private
 // one in a temporary directory. A private server never outlives the test binary,
-// however that ends: a small watcher process waits for it to go.
+// however that ends: a small process waits for it to go.
 //
 // PostgreSQL runs with fsync off. A server that is killed loses nothing by it, because
 // the kernel keeps what was written; only a crash of the machine would.

@@ -78,7 +78,7 @@ func drill(ctx context.Context, o options) (*report, error) {
 			r.left = append(r.left, f.name)
 			continue
 		}
-		result, err := s.play(ctx, f, r)
+		result, err := s.play(ctx, f)
 		if err != nil {
 			return r, fmt.Errorf("%s: %w", f.name, err)
 		}

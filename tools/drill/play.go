@@ -9,7 +9,6 @@ import (
 
 	"github.com/prometheus/common/model"
 
-	"intumwa/tools/grafana"
 	"intumwa/tools/rig"
 )
 
@@ -85,7 +84,7 @@ func (s *stage) watchNormal(ctx context.Context, span time.Duration) (time.Durat
 
 // play plays one fault: the alert has to fire, and whatever else pages about
 // anybody is noted, except what still resolves from the fault before.
-func (s *stage) play(ctx context.Context, f fault, r *report) (result, error) {
+func (s *stage) play(ctx context.Context, f fault) (result, error) {
 	if err := s.calm(ctx, f.about); err != nil {
 		return result{}, err
 	}
@@ -130,14 +129,6 @@ func (s *stage) play(ctx context.Context, f fault, r *report) (result, error) {
 			return out, err
 		}
 	}
-	if out.after > 0 && r.panels == nil {
-		if r.panels, err = s.panels(ctx); err != nil {
-			return out, err
-		}
-		if r.series, r.badLabels, err = s.watch.labels(ctx); err != nil {
-			return out, err
-		}
-	}
 	if err := f.lift(ctx, s); err != nil {
 		return out, err
 	}
@@ -165,22 +156,4 @@ func has(a alert, labels map[string]string) bool {
 		}
 	}
 	return true
-}
-
-// panels asks every query of every panel of every dashboard.
-func (s *stage) panels(ctx context.Context) ([]panelSample, error) {
-	var list []panelSample
-	dashboards := grafana.Dashboards()
-	for _, name := range slices.Sorted(maps.Keys(dashboards)) {
-		for _, p := range dashboards[name].Panels {
-			for _, target := range p.Targets {
-				value, series, err := s.watch.sample(ctx, variables.Replace(target.Expr))
-				if err != nil {
-					return nil, fmt.Errorf("dashboard %s, panel %s: %w", name, p.Title, err)
-				}
-				list = append(list, panelSample{name, p.Title, target.RefID, target.Expr, value, series})
-			}
-		}
-	}
-	return list, nil
 }

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
-	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/api"
@@ -76,42 +74,3 @@ func (p *prometheus) alerts(ctx context.Context) ([]alert, error) {
 	}
 	return list, nil
 }
-
-// sample is the first number that a query gives, and how many series it has.
-func (p *prometheus) sample(ctx context.Context, expr string) (value string, series int, err error) {
-	answer, _, _, err := p.Query(ctx, expr, time.Time{})
-	if err != nil {
-		return "", 0, fmt.Errorf("%s: %w", expr, err)
-	}
-	found, _ := answer.(model.Vector)
-	for _, s := range found {
-		if text := s.Value.String(); text != "NaN" {
-			return text, len(found), nil
-		}
-	}
-	return "", len(found), nil
-}
-
-// telling is what no label's value may look like: a long number, an address, a
-// URL, a token.
-var telling = regexp.MustCompile(`[0-9]{7,}|@|://|whsec|\|`)
-
-// labels counts the gateway's series and lists the label values that look like
-// something that has no end.
-func (p *prometheus) labels(ctx context.Context) (series int, bad []string, err error) {
-	all, _, _, err := p.Series(ctx, []string{`{__name__=~"intumwa_.+"}`}, time.Time{}, time.Time{})
-	if err != nil {
-		return 0, nil, fmt.Errorf("asking Prometheus for series: %w", err)
-	}
-	for _, one := range all {
-		for name, value := range one {
-			if name != "instance" && telling.MatchString(string(value)) {
-				bad = append(bad, fmt.Sprintf("%s %s=%s", one["__name__"], name, value))
-			}
-		}
-	}
-	return len(all), bad, nil
-}
-
-// variables stand in for a dashboard's.
-var variables = strings.NewReplacer("$__rate_interval", "1m", "$carrier", ".+", "$link", ".+", "$route", ".+", "$instance", ".+")

@@ -1,5 +1,5 @@
-// Package rig runs the built program from outside, as an operator would, for what measures it (tools/bench) and what
-// rehearses its troubles (tools/drill): processes that end with whoever started them, and a company that may send.
+// Package rig runs programs from outside, for what measures the product (tools/bench), rehearses its troubles (tools/drill) and
+// tests it (internal/stories, internal/testenv): processes that end with their starter, and a company that may send.
 package rig
 
 import (
