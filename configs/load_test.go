@@ -58,6 +58,17 @@ func TestEmptyFileIsTheDefaults(t *testing.T) {
 	}
 }
 
+// TestDefaultsOfTheContract: customers rely on these defaults (rule api 4.4, 6, 8).
+func TestDefaultsOfTheContract(t *testing.T) {
+	c := Default()
+	if want := []time.Duration{10 * time.Second, 30 * time.Second, time.Minute, 5 * time.Minute, 15 * time.Minute}; !slices.Equal(c.Webhooks.RetryDelays, want) {
+		t.Errorf("webhooks are retried after %v, want %v", c.Webhooks.RetryDelays, want)
+	}
+	if c.API.RateLimitPerMinute != 500 || c.Accounts.TestQuota != 5 {
+		t.Errorf("%d requests a minute and %d test segments, want 500 and 5", c.API.RateLimitPerMinute, c.Accounts.TestQuota)
+	}
+}
+
 // TestUnknownKeys: each is refused with path and line, one of an earlier version with what to do instead.
 func TestUnknownKeys(t *testing.T) {
 	wants(t, refused(t, `api:

@@ -50,11 +50,12 @@ func (ca *testCA) sign(template, parent *x509.Certificate, signer *ecdsa.Private
 	return key, cert
 }
 
-func (ca *testCA) server(name string) tls.Certificate {
+// certificate is one for a server or for a client.
+func (ca *testCA) certificate(name string) tls.Certificate {
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: name}, DNSNames: []string{name},
 		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
 	}
 	if ip := net.ParseIP(name); ip != nil {
 		template.DNSNames, template.IPAddresses = nil, []net.IP{ip}
@@ -72,16 +73,20 @@ func (ca *testCA) pool() *x509.CertPool {
 func TestTLS(t *testing.T) {
 	t.Parallel()
 	ca, other := newTestCA(t), newTestCA(t)
+	ours := []tls.Certificate{ca.certificate("intumwa")}
 	for _, c := range []struct {
 		name   string
 		server tls.Certificate
 		client *tls.Config
+		demand tls.ClientAuthType
 		fails  string
 	}{
-		{"by address", ca.server("127.0.0.1"), &tls.Config{RootCAs: ca.pool()}, ""},
-		{"by name", ca.server("smsc.example"), &tls.Config{RootCAs: ca.pool(), ServerName: "smsc.example"}, ""},
-		{"wrong name", ca.server("smsc.example"), &tls.Config{RootCAs: ca.pool()}, "TLS handshake"},
-		{"wrong CA", other.server("127.0.0.1"), &tls.Config{RootCAs: ca.pool()}, "TLS handshake"},
+		{"by address", ca.certificate("127.0.0.1"), &tls.Config{RootCAs: ca.pool()}, tls.NoClientCert, ""},
+		{"by name", ca.certificate("smsc.example"), &tls.Config{RootCAs: ca.pool(), ServerName: "smsc.example"}, tls.NoClientCert, ""},
+		{"wrong name", ca.certificate("smsc.example"), &tls.Config{RootCAs: ca.pool()}, tls.NoClientCert, "TLS handshake"},
+		{"wrong CA", other.certificate("127.0.0.1"), &tls.Config{RootCAs: ca.pool()}, tls.NoClientCert, "TLS handshake"},
+		{"our certificate", ca.certificate("127.0.0.1"), &tls.Config{RootCAs: ca.pool(), Certificates: ours}, tls.RequireAndVerifyClientCert, ""},
+		{"no certificate of ours", ca.certificate("127.0.0.1"), &tls.Config{RootCAs: ca.pool()}, tls.RequireAndVerifyClientCert, "certificate required"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			sim := newCarrier(t)
@@ -89,7 +94,7 @@ func TestTLS(t *testing.T) {
 			o.TLS = c.client
 			b, stop := run(t, o)
 			raw := sim.accept()
-			secure := tls.Server(raw.conn, &tls.Config{Certificates: []tls.Certificate{c.server}})
+			secure := tls.Server(raw.conn, &tls.Config{Certificates: []tls.Certificate{c.server}, ClientAuth: c.demand, ClientCAs: ca.pool()})
 			p := newPeer(t, secure)
 			if c.fails != "" {
 				_ = secure.Handshake()

@@ -302,7 +302,8 @@ func redisURL(rdb *redis.Client) string {
 }
 
 // TestReloadTakesSecrets: a link's password that changed in its file is used at the next reload, at once, although the
-// wrong one before has the link wait for minutes; and a reload that is refused shows in a metric until one is not.
+// wrong one before has the link wait for minutes; that works while the database is away, too. A reload that is refused
+// shows in a metric until one is not.
 func TestReloadTakesSecrets(t *testing.T) {
 	carrier, smsc := playCarrier(t, "leo", "right")
 	password := filepath.Join(t.TempDir(), "leo-1")
@@ -315,12 +316,13 @@ func TestReloadTakesSecrets(t *testing.T) {
 	put("wrong\n")
 	opsAt := freeAddress(t)
 	rdb, prefix := testenv.Redis(t)
+	database := testenv.NewPostgresServer(t)
 	s := newShell(t, fmt.Sprintf(`
 database: {url: %q}
 redis: {url: %q, prefix: %q}
 ops: {listen: %q}
 carriers: [{name: leo, prefixes: ["71"], links: [{name: leo-1, address: %q, system_id: demo, password: "${file:%s}"}]}]
-`, testenv.Database(t), redisURL(rdb), prefix, opsAt, smsc, password))
+`, database.URL(), redisURL(rdb), prefix, opsAt, smsc, password))
 	log := s.serve("dispatcher")
 	metric := func(line string) bool {
 		answer, err := http.Get("http://" + opsAt + "/metrics")
@@ -332,8 +334,11 @@ carriers: [{name: leo, prefixes: ["71"], links: [{name: leo-1, address: %q, syst
 		return strings.Contains(string(text), "\n"+line+"\n")
 	}
 	log.has(t, "ESME_RINVPASWD")
+	database.Kill()
 	put("right\n")
 	hangUp(t)
+	log.has(t, "configuration reloaded")
+	database.Start()
 	eventually(t, "it is bound", func() bool { return carrier.Stats().Sessions == 1 })
 	log.has(t, "carriers[0].links[0].password")
 	eventually(t, "all is well", func() bool { return metric("intumwa_config_reload_ok 1") })
