@@ -59,9 +59,7 @@ func TestSendOnce(t *testing.T) {
 	}
 	c.wants(send(next[1], "twice"), http.StatusSeeOther)
 	c.wants(c.post("/messages/new", "do", "check", "key", c.key("/messages/new"), "sender", "ISOKO", "number", "79222222", "message", "looked at"), http.StatusOK)
-	if n, err := w.balance(company.ID); err != nil || n != 8 {
-		t.Error("credits after two messages:", n, err)
-	}
+	w.credits(company.ID, 8)
 }
 
 // TestRefusals: what the API refuses is refused here, in the person's words.
@@ -100,15 +98,12 @@ func TestRefusals(t *testing.T) {
 	}
 	c.wants(test("79222222", "x"), http.StatusUnprocessableEntity, "to your verified test number only")
 	c.wants(test("79000001", strings.Repeat("ê", 600)), http.StatusUnprocessableEntity, "quota does not suffice")
-	no := false
-	if _, err := w.accounts.SetCompany(t.Context(), company.ID, accounts.CompanyChange{Approved: &no}); err != nil {
+	if _, err := w.accounts.SetCompany(t.Context(), company.ID, accounts.CompanyChange{Approved: new(false)}); err != nil {
 		t.Fatal(err)
 	}
 	c.wants(c.post("/messages/new", "do", "send", "key", c.key("/messages/new"), "sender", "ISOKO", "number", "79222222", "message", "x"),
 		http.StatusUnprocessableEntity, "must be approved before it sends")
-	if n, err := w.balance(company.ID); err != nil || n != 1 {
-		t.Error("something was charged:", n, err)
-	}
+	w.credits(company.ID, 1)
 }
 
 // TestSendsBounded: a user's sends from pages are bounded with those of the API, and one that could not be stored can be
@@ -136,9 +131,7 @@ func TestSendsBounded(t *testing.T) {
 	a := c.send("/campaigns", "ISOKO", "Bonjour {{prenom}}", []byte("phone_number;prenom\n79000000;Aline\n"))
 	c.wants(c.post(a.Header.Get("Location")+"/send"), http.StatusTooManyRequests, "within a minute", "Bonjour Aline", "Send 1 message")
 	c.wants(c.post("/messages/new", "do", "check", "message", "x"), http.StatusOK) // sends nothing
-	if n, err := w.balance(company.ID); err != nil || n != 9 {
-		t.Error("credits:", n, err)
-	}
+	w.credits(company.ID, 9)
 }
 
 // TestMeasure: a text is measured as it is billed, and line breaks are one character.
@@ -194,12 +187,8 @@ func TestTestNumber(t *testing.T) {
 	}
 	c.wants(c.post("/test-number/verify", "code", "000009"), http.StatusUnprocessableEntity, "mistyped too often")
 	for i := range 4 {
-		if _, err := w.pool.Exec(t.Context(), `update test_number_codes set created_at = created_at - interval '2 hours'`); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := w.pool.Exec(t.Context(), `update users set test_verified_at = now() where id = $1`, u.ID); err != nil {
-			t.Fatal(err)
-		}
+		w.exec(`update test_number_codes set created_at = created_at - interval '2 hours'`)
+		w.exec(`update users set test_verified_at = now() where id = $1`, u.ID)
 		a := c.post("/test-number", "number", "7900001"+strconv.Itoa(i))
 		if i < 3 {
 			c.wants(a, http.StatusSeeOther)
@@ -222,12 +211,8 @@ func TestSearch(t *testing.T) {
 		list = append(list, &messages.Message{CompanyID: company.ID, UserID: u.ID, Number: sms.Number("+257791000" + strconv.Itoa(10+i)), Body: "text " + strconv.Itoa(i) + "."})
 	}
 	ids := w.insert(list...)
-	if _, err := w.pool.Exec(t.Context(), `update messages set created_at = '2026-03-01 21:59:00+00' where id <= $1`, ids[9]); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := w.pool.Exec(t.Context(), `update messages set created_at = '2026-03-01 22:01:00+00', status = 2, failed_at = now(), failure_reason = 'expired' where id > $1 and id <= $2`, ids[9], ids[19]); err != nil {
-		t.Fatal(err)
-	}
+	w.exec(`update messages set created_at = '2026-03-01 21:59:00+00' where id <= $1`, ids[9])
+	w.exec(`update messages set created_at = '2026-03-01 22:01:00+00', status = 2, failed_at = now(), failure_reason = 'expired' where id > $1 and id <= $2`, ids[9], ids[19])
 	shown := func(path string) (texts []string, next string) {
 		a := c.get(path)
 		c.wants(a, http.StatusOK)
@@ -260,10 +245,8 @@ func TestSearch(t *testing.T) {
 	c.wants(c.get("/messages?from=31.12.2026"), http.StatusUnprocessableEntity, "not a date")
 	c.wants(c.get("/messages/"+list[12].ULID.String()), http.StatusOK, "Its time was over before a carrier had it")
 	// A message_id of eight digits looks like a number: both are offered.
-	if _, err := w.pool.Exec(t.Context(), `insert into messages (id, ulid, company_id, user_id, phone_number, sender, body, encoding, segments, test, carrier)
-		overriding system value values (79100010, gen_random_uuid(), $1, 1, '+25779111111', 'DEMO', 'numbered', 0, 1, false, 'leo')`, company.ID); err != nil {
-		t.Fatal(err)
-	}
+	w.exec(`insert into messages (id, ulid, company_id, user_id, phone_number, sender, body, encoding, segments, test, carrier)
+		overriding system value values (79100010, gen_random_uuid(), $1, 1, '+25779111111', 'DEMO', 'numbered', 0, 1, false, 'leo')`, company.ID)
 	c.wants(c.get("/messages?q=79100010"), http.StatusOK, "also the number of a message")
 }
 

@@ -30,12 +30,11 @@ func (w *world) writes(company accounts.Company, from string, texts ...string) (
 	return ids
 }
 
-// TestReceivedPage: a company sees what handsets sent to it, page by page, of a number and of days, and in a file; another
-// company's does not exist for it, and what people write is text.
+// TestReceivedPage: a company sees what handsets sent to it, page by page, of a number and of days, and in a file; what people
+// write is text.
 func TestReceivedPage(t *testing.T) {
 	w := newWorld(t, nil)
 	aline, _, alines := w.customer("aline", "ISOKO", 0)
-	bob, _, bobs := w.customer("bob", "BOBCO", 0)
 	aline.wants(aline.get("/received"), http.StatusOK, "Nobody has written to you")
 	var texts []string
 	for i := range 30 {
@@ -44,7 +43,6 @@ func TestReceivedPage(t *testing.T) {
 	w.writes(alines, "+25779000001", texts...)
 	const evil = `"><script>alert(1)</script>=1+1`
 	w.writes(alines, "+25761000002", "", evil)
-	secret := w.writes(bobs, "+25779000001", "Bob's secret")
 
 	first := aline.get("/received")
 	aline.wants(first, http.StatusOK, "Amakuru no. 29", "Not a text", "&lt;script&gt;", "Older", "/received.csv")
@@ -71,14 +69,6 @@ func TestReceivedPage(t *testing.T) {
 	aline.wants(aline.get("/received?number=12"), http.StatusUnprocessableEntity, "not a Burundi", `value="12"`)
 	aline.wants(aline.get("/received?from=tomorrow&number=%ff%00"), http.StatusUnprocessableEntity, "not a date")
 
-	for _, path := range []string{"/received", "/received?number=79000001", fmt.Sprintf("/received?before=%d", secret[0]+1),
-		fmt.Sprintf("/received?before=%d&company_id=%d", secret[0], bobs.ID), "/received.csv"} {
-		if a := aline.get(path); a.StatusCode != http.StatusOK || strings.Contains(a.body, "secret") {
-			t.Errorf("%s: %d, with another company's message", path, a.StatusCode)
-		}
-	}
-	bob.wants(bob.get("/received"), http.StatusOK, "Bob&#39;s secret")
-
 	file := aline.lines(aline.get("/received.csv"))
 	if len(file) != 33 || file[1][2] != "25761000002" || file[1][3] != "8080" || !strings.HasSuffix(file[1][5], "=1+1") || file[3][5] != "" {
 		t.Errorf("the file has %d lines: %q", len(file), file)
@@ -92,9 +82,7 @@ func TestReceivedPage(t *testing.T) {
 		}
 	}
 	// What is forgotten meanwhile ends the list, as all that is older is.
-	if _, err := w.pool.Exec(t.Context(), `delete from inbound_messages where company_id = $1`, alines.ID); err != nil {
-		t.Fatal(err)
-	}
+	w.exec(`delete from inbound_messages where company_id = $1`, alines.ID)
 	aline.wants(aline.get(html.UnescapeString(next[1])), http.StatusOK, "Nothing found")
 }
 
@@ -177,7 +165,6 @@ func TestOptOutsPage(t *testing.T) {
 func TestCampaignWithoutOptedOut(t *testing.T) {
 	w := newWorld(t, nil)
 	c, company := w.merchant("aline", 100)
-	other, _ := w.merchant("bob", 100)
 	bar := func(numbers ...sms.Number) {
 		t.Helper()
 		var entries []handsets.OptOut
@@ -204,7 +191,6 @@ func TestCampaignWithoutOptedOut(t *testing.T) {
 	if page := c.get(draft); strings.Contains(page.body, draft+`/send`) || strings.Contains(page.body, "Recipient 1<") {
 		t.Errorf("it can be sent with them:\n%s", page.body)
 	}
-	other.wants(other.post(draft+"/without"), http.StatusNotFound)
 	for range 2 { // the second time there is nobody to leave out
 		if to := c.post(draft + "/without").Header.Get("Location"); to != draft { // the same key: it cannot be sent twice
 			t.Fatalf("without them: %s", to)
@@ -216,10 +202,7 @@ func TestCampaignWithoutOptedOut(t *testing.T) {
 	if to := c.post(draft + "/without").Header.Get("Location"); to != batch || !strings.HasPrefix(batch, "/batches/") {
 		t.Errorf("a sent campaign leads to %s, not to %s", to, batch)
 	}
-	var sent int
-	if err := w.pool.QueryRow(t.Context(), `select count(*) filter (where phone_number in ('+25779000001', '+25779000003')) from messages having count(*) = 2`).Scan(&sent); err != nil || sent != 2 {
-		t.Errorf("%d of 2 messages: %v", sent, err)
-	}
+	w.counts(2, `select count(*) filter (where phone_number in ('+25779000001', '+25779000003')) from messages having count(*) = 2`)
 	bar("+25779000003")
 	nobody := check("79000001,A\n79000003,C\n")
 	c.wants(c.get(nobody), http.StatusOK, "2 recipients have opted out", "Nobody is left")

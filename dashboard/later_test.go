@@ -24,16 +24,7 @@ func TestCampaignLater(t *testing.T) {
 	} {
 		c.wants(c.post(draft+"/send", "send_at", value), http.StatusUnprocessableEntity, text, `value="`+value+`"`)
 	}
-	count := func(query string) (n int) {
-		t.Helper()
-		if err := w.pool.QueryRow(t.Context(), query).Scan(&n); err != nil {
-			t.Fatal(err)
-		}
-		return n
-	}
-	if n := count(`select count(*) from messages`); n != 0 {
-		t.Errorf("%d messages of a refused time", n)
-	}
+	w.counts(0, `select count(*) from messages`)
 	at := local(2 * time.Hour)
 	a = c.post(draft+"/send", "send_at", at)
 	c.wants(a, http.StatusSeeOther)
@@ -45,9 +36,7 @@ func TestCampaignLater(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n := count(`select count(*) from scheduled where due_at = '` + due.UTC().Format(time.RFC3339) + `'`); n != 2 {
-		t.Errorf("%d of 2 wait for %s", n, due)
-	}
+	w.counts(2, `select count(*) from scheduled where due_at = $1`, due)
 	c.wants(c.get(place), http.StatusOK, `datetime="`+strings.ReplaceAll(due.Format(time.RFC3339), "+", "&#43;")+`"`, "To be sent")
 	w.exec(`update messages set client_reference = '=1+1'`)
 	rows := c.lines(c.get("/messages.csv?q=%3D1%2B1"))

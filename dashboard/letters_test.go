@@ -1,7 +1,6 @@
 package dashboard
 
 import (
-	"context"
 	"io"
 	"net"
 	"strings"
@@ -15,15 +14,6 @@ import (
 	"intumwa/internal/mail"
 	"intumwa/sms"
 )
-
-// unsent is how many letters wait.
-func (w *world) unsent() (n int) {
-	w.t.Helper()
-	if err := w.pool.QueryRow(context.WithoutCancel(w.t.Context()), `select count(*) from letters`).Scan(&n); err != nil {
-		w.t.Fatal(err)
-	}
-	return n
-}
 
 // TestLettersAreMailed sends each kind of letter once, in the owner's language, although several processes send, and with no
 // word that a customer wrote.
@@ -45,7 +35,6 @@ func TestLettersAreMailed(t *testing.T) {
 			t.Fatal(err)
 		}
 		l, _ := w.d.words.ByTag(language)
-		yes, no := true, false
 		set := func(change accounts.CompanyChange) func() error {
 			return func() error { _, err := w.accounts.SetCompany(t.Context(), company.ID, change); return err }
 		}
@@ -60,10 +49,10 @@ func TestLettersAreMailed(t *testing.T) {
 			do            func() error
 			subject, says string
 		}{
-			{set(accounts.CompanyChange{Approved: &yes}), l.T("mail.approved.subject"), w.url},
-			{set(accounts.CompanyChange{Verified: &yes}), l.T("mail.verified.subject"), w.url + "/campaigns"},
-			{set(accounts.CompanyChange{Approved: &no}), l.T("mail.disapproved.subject"), w.url},
-			{set(accounts.CompanyChange{Verified: &no}), l.T("mail.unverified.subject"), w.url},
+			{set(accounts.CompanyChange{Approved: new(true)}), l.T("mail.approved.subject"), w.url},
+			{set(accounts.CompanyChange{Verified: new(true)}), l.T("mail.verified.subject"), w.url + "/campaigns"},
+			{set(accounts.CompanyChange{Approved: new(false)}), l.T("mail.disapproved.subject"), w.url},
+			{set(accounts.CompanyChange{Verified: new(false)}), l.T("mail.unverified.subject"), w.url},
 			{func() error { _, err := w.accounts.RefuseSender(t.Context(), wish.ID, "Whose name is it?"); return err }, l.T("mail.sender.refused.subject", wish.Name), "Whose name is it?"},
 			{func() error { _, err := w.accounts.SetSender(t.Context(), wish.ID, true); return err }, l.T("mail.sender.approved.subject", wish.Name), "/messages/new"},
 			{write(accounts.LetterBalance, accounts.SaidBalance{Credits: 40, Threshold: 50}), l.T("mail.low.subject"), l.T("mail.low.text", 40, 50)},
@@ -86,7 +75,7 @@ func TestLettersAreMailed(t *testing.T) {
 			t.Errorf("told again: %d, %v", told, err)
 		}
 	}
-	w.until("nothing waits", func() bool { return w.unsent() == 0 })
+	w.until("nothing waits", func() bool { return w.count(`select count(*) from letters`) == 0 })
 	if n := len(w.mails.Mails()); n != 16 {
 		t.Errorf("%d mails", n)
 	}
@@ -149,7 +138,6 @@ func TestLettersWait(t *testing.T) {
 	})
 	u := w.user("aline@example.com", false)
 	company := w.company(u.Email, "aline")
-	yes, no := true, false
 	set := func(kind string, change accounts.CompanyChange) {
 		t.Helper()
 		if _, err := w.accounts.SetCompany(t.Context(), company.ID, change); err != nil {
@@ -162,12 +150,12 @@ func TestLettersWait(t *testing.T) {
 			return err == nil && tried
 		})
 	}
-	set("approval", accounts.CompanyChange{Approved: &yes})
-	set("verification", accounts.CompanyChange{Verified: &yes})
-	set("approval", accounts.CompanyChange{Approved: &no})
+	set("approval", accounts.CompanyChange{Approved: new(true)})
+	set("verification", accounts.CompanyChange{Verified: new(true)})
+	set("approval", accounts.CompanyChange{Approved: new(false)})
 	w.exec(`update letters set written_at = now() - interval '4 days', due_at = now() where kind = 'verification'`)
 	w.d.WakeLetters("")
-	w.until("the old one is given up", func() bool { return w.unsent() == 1 })
+	w.until("the old one is given up", func() bool { return w.count(`select count(*) from letters`) == 1 })
 
 	g.server = w.smtp
 	g.opened.Store(true)
@@ -176,7 +164,7 @@ func TestLettersWait(t *testing.T) {
 	if m := w.mail(u.Email, 0); m.Subject != "L’approbation de votre entreprise a été retirée" {
 		t.Errorf("%+v", m)
 	}
-	w.until("it is done with", func() bool { return w.unsent() == 0 })
+	w.until("it is done with", func() bool { return w.count(`select count(*) from letters`) == 0 })
 	if n := len(w.mails.Mails()); n != 1 {
 		t.Errorf("%d mails", n)
 	}

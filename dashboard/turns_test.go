@@ -182,10 +182,7 @@ func TestChangesAreFew(t *testing.T) {
 	c.wants(c.post("/keys", "name", "one more"), http.StatusTooManyRequests)
 	c.wants(c.post("/messages/new", "message", "x", "do", "check"), http.StatusOK)
 	other.wants(other.post("/opt-outs", "number", "79000001"), http.StatusSeeOther)
-	var n int
-	if err := w.pool.QueryRow(t.Context(), `select count(*) from audit_log where actor = $1`, fmt.Sprintf("user %d", u.ID)).Scan(&n); err != nil || n != limit {
-		t.Errorf("%d acts, %v", n, err)
-	}
+	w.counts(limit, `select count(*) from audit_log where actor = $1`, fmt.Sprintf("user %d", u.ID))
 }
 
 // TestLimitsHoldAtOnce: a company has so many waiting sender IDs, and a user so many keys, however many are asked for at once.
@@ -193,10 +190,8 @@ func TestLimitsHoldAtOnce(t *testing.T) {
 	w := newWorld(t, nil)
 	u := w.user("aline@example.com", false)
 	w.company("aline@example.com", "Isoko")
-	if _, err := w.pool.Exec(t.Context(), `insert into api_tokens (user_id, name, secret_hash)
-		select $1, 'old', sha256(n::text::bytea) from generate_series(2, $2) n`, u.ID, accounts.MaxTokens); err != nil {
-		t.Fatal(err)
-	}
+	w.exec(`insert into api_tokens (user_id, name, secret_hash)
+		select $1, 'old', sha256(n::text::bytea) from generate_series(2, $2) n`, u.ID, accounts.MaxTokens)
 	var all sync.WaitGroup
 	for i := range 8 {
 		c := newClient(w)
@@ -209,13 +204,8 @@ func TestLimitsHoldAtOnce(t *testing.T) {
 		}
 	}
 	all.Wait()
-	var senders, keys int
-	if err := w.pool.QueryRow(t.Context(), `select (select count(*) from senders), (select count(*) from api_tokens)`).Scan(&senders, &keys); err != nil {
-		t.Fatal(err)
-	}
-	if senders != accounts.MaxWaitingSenders || keys != accounts.MaxTokens {
-		t.Errorf("%d sender IDs wait, not %d; there are %d keys, not %d", senders, accounts.MaxWaitingSenders, keys, accounts.MaxTokens)
-	}
+	w.counts(accounts.MaxWaitingSenders, `select count(*) from senders`)
+	w.counts(accounts.MaxTokens, `select count(*) from api_tokens`)
 }
 
 // TestCellsForEverySeparator: a program that expects another separator than the file's, and so splits cells, finds no formula

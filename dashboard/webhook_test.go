@@ -144,11 +144,8 @@ func secretOn(a answer) string {
 // or at once. Each change is one act, without secrets.
 func TestWebhookSecret(t *testing.T) {
 	w := newWorld(t, nil)
-	user := w.user("aline@example.com", false)
-	company := w.company("aline@example.com", "Isoko")
+	c, user, company := w.owner()
 	r := newReceiver(t)
-	c := newClient(w)
-	c.signIn("aline@example.com")
 	c.wants(c.post("/webhook", "url", r.URL+"/hook?key=hidden"), http.StatusSeeOther)
 	page := c.get("/senders")
 	first := secretOn(page)
@@ -212,10 +209,7 @@ func TestWebhookSecret(t *testing.T) {
 // neither as a URL nor behind a name.
 func TestWebhookAddress(t *testing.T) {
 	w := newWorld(t, func(r *Rooms, _ *Options) { r.Webhooks = webhooks.New(r.Pool, webhooks.Options{}) })
-	w.user("aline@example.com", false)
-	company := w.company("aline@example.com", "Isoko")
-	c := newClient(w)
-	c.signIn("aline@example.com")
+	c, _, company := w.owner()
 	for address, says := range map[string]string{
 		"": "Fill this in.", "x": "not a complete address", "http://example.com": "must begin with https://", "javascript:alert(1)": "not a complete address",
 		"https://u:p@example.com/": "user name or password", "https://example.com/#x": "# part", "https://example.com:8443/": "port 443",
@@ -246,12 +240,9 @@ func TestWebhookTests(t *testing.T) {
 	w := newWorld(t, func(r *Rooms, _ *Options) {
 		r.Tries.Tests = throttle.New(redis, throttle.Options{Prefix: prefix, Limit: 2, Window: time.Hour, Timeout: time.Minute})
 	})
-	w.user("aline@example.com", false)
-	company := w.company("aline@example.com", "Isoko")
+	c, _, company := w.owner()
 	r := newReceiver(t)
 	w.endpoint(company.ID, r.URL)
-	c := newClient(w)
-	c.signIn("aline@example.com")
 	for range 2 {
 		c.wants(c.post("/webhook/test"), http.StatusSeeOther)
 	}
@@ -264,13 +255,8 @@ func TestWebhookTests(t *testing.T) {
 // TestSenders: a wish waits, its refusal is told with the reason, no more wait than may; another's are not seen.
 func TestSenders(t *testing.T) {
 	w := newWorld(t, nil)
-	w.user("aline@example.com", false)
-	w.user("bob@example.com", false)
-	company := w.company("aline@example.com", "Isoko")
-	w.company("bob@example.com", "Bob's")
-	c, b := newClient(w), newClient(w)
-	c.signIn("aline@example.com")
-	b.signIn("bob@example.com")
+	c, _, company := w.owner()
+	b, _, _ := w.customer("bob", "BOBCO", 0)
 	for _, name := range []string{"", "TWELVELETTER", "Bé", "A B", markup, "INTUMWATEST"} {
 		c.wants(c.post("/senders", "name", name, "purpose", "x"), http.StatusUnprocessableEntity)
 	}
@@ -354,18 +340,13 @@ func TestDeliveryIsSentAgainAtOnce(t *testing.T) {
 // page of bounded size, with the latest attempts.
 func TestManyAttempts(t *testing.T) {
 	w := newWorld(t, nil)
-	w.user("aline@example.com", false)
-	company := w.company("aline@example.com", "Isoko")
+	c, _, company := w.owner()
 	r := newReceiver(t)
 	w.endpoint(company.ID, r.URL)
 	w.enqueue(company.ID, 100, 1)
 	w.until("it is delivered", func() bool { return w.inState(company.ID, webhooks.StateDelivered) == 1 })
-	if _, err := w.pool.Exec(t.Context(), `update webhook_deliveries set attempts = (attempts::jsonb || (
-		select jsonb_agg(jsonb_build_object('at', now(), 'ms', i, 'status', 500, 'result', '5xx', 'excerpt', repeat('<', 1024))) from generate_series(1, 65) i))::json`); err != nil {
-		t.Fatal(err)
-	}
-	c := newClient(w)
-	c.signIn("aline@example.com")
+	w.exec(`update webhook_deliveries set attempts = (attempts::jsonb || (
+		select jsonb_agg(jsonb_build_object('at', now(), 'ms', i, 'status', 500, 'result', '5xx', 'excerpt', repeat('<', 1024))) from generate_series(1, 65) i))::json`)
 	a := c.get("/deliveries/of/800")
 	c.wants(a, http.StatusOK, "Attempt 66", "Attempt 47", "46 earlier attempts are not shown")
 	if len(a.body) > 120_000 || strings.Contains(a.body, "Attempt 46<") {
@@ -373,9 +354,7 @@ func TestManyAttempts(t *testing.T) {
 	}
 
 	// While it waits for its next try, the pages say when that is, and a hand brings it forward.
-	if _, err := w.pool.Exec(t.Context(), `update webhook_deliveries set delivered = false, due = now() + interval '1 hour', tries = 1`); err != nil {
-		t.Fatal(err)
-	}
+	w.exec(`update webhook_deliveries set delivered = false, due = now() + interval '1 hour', tries = 1`)
 	c.wants(c.get("/deliveries/of/800"), http.StatusOK, "Pending", "Next try: ", "Try now")
 	c.wants(c.get("/deliveries?state=pending"), http.StatusOK, "next try ")
 	c.wants(c.post("/deliveries/of/800/resend"), http.StatusSeeOther)
@@ -385,14 +364,11 @@ func TestManyAttempts(t *testing.T) {
 // TestDeliveries: the list is filtered by state, event and time, and goes on over its pages without a gap.
 func TestDeliveries(t *testing.T) {
 	w := newWorld(t, nil)
-	w.user("aline@example.com", false)
-	company := w.company("aline@example.com", "Isoko")
+	c, _, company := w.owner()
 	r := newReceiver(t)
 	w.endpoint(company.ID, r.URL)
 	w.enqueue(company.ID, 100, 2*deliveriesOnPage+3)
 	w.until("they are delivered", func() bool { return w.inState(company.ID, webhooks.StateDelivered) == 2*deliveriesOnPage+3 })
-	c := newClient(w)
-	c.signIn("aline@example.com")
 	line := regexp.MustCompile(`/deliveries/of/(\d+)"`)
 	more := regexp.MustCompile(`href="(/deliveries\?[^"]*before=[^"]*)"`)
 	walk := func(path string) (seen map[string]bool, pages int) {

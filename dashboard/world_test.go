@@ -120,6 +120,30 @@ func (w *world) company(email, name string) accounts.Company {
 	return c
 }
 
+// owner is Aline with a company that is not approved, signed in.
+func (w *world) owner() (*client, accounts.User, accounts.Company) {
+	w.t.Helper()
+	u := w.user("aline@example.com", false)
+	company := w.company(u.Email, "Isoko")
+	c := newClient(w)
+	c.signIn(u.Email)
+	return c, u, company
+}
+
+// secondFactor gives a user one, and returns its recovery codes.
+func (w *world) secondFactor(u accounts.User) []string {
+	w.t.Helper()
+	secret, err := w.accounts.BeginSecondFactor(w.t.Context(), u.ID)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	recovery, err := w.accounts.ConfirmSecondFactor(w.t.Context(), u.ID, codeOf(w.t, secret))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return recovery
+}
+
 // mail is the n-th mail to an address, from 0.
 func (w *world) mail(to string, n int) mailcatcher.Mail {
 	w.t.Helper()
