@@ -36,6 +36,9 @@ type Options struct {
 	TestQuota      int                // segments an account, rule api 4.4.5
 	DashboardURL   string             // where users create companies and tokens; "": the documents do not link to it
 	Replacements   int                // how often a verified test number may be replaced
+	StopWords      []string           // for the documents: words by which handsets opt out
+	StartWords     []string           // and in again
+	Validity       time.Duration      // for the documents: how long a message without expire_at is tried
 	MaxBody        int64              // octets of a body; default 16 MiB
 	BodyMemory     int64              // octets of all bodies and large responses in memory, more than twice MaxBody; default 64 MiB
 	Lookups        int                // concurrent database look-ups; default 4

@@ -28,7 +28,7 @@ func TestReferenceInLanguages(t *testing.T) {
 		}
 	}
 	french := w.do("", "GET", "/docs?lang=fr", "").body
-	for _, want := range []string{"Prise en main", "Faites un jeton", "Unauthenticated."} {
+	for _, want := range []string{"Prise en main", "Créez une clé d’API", "Unauthenticated."} {
 		if !strings.Contains(french, want) {
 			t.Errorf("the French page lacks %q", want)
 		}

@@ -65,12 +65,15 @@ type reference struct {
 	Vectors                        []webhooks.TestVector
 	Sandbox                        []sms.SandboxFate
 	Errors                         []row
+	Endpoints, Hooks               []endpoint
+	Stop, Start                    []string
+	Validity                       float64 // hours
 }
 
 // row is a line of the table of errors.
 type row struct {
-	Status                        int
-	Code, Text, Cause, Fix, Retry string
+	Status                                int
+	Code, Anchor, Text, Cause, Fix, Retry string
 }
 
 // step is a step of the quick start.
@@ -80,7 +83,7 @@ type step struct{ Title, Text, Command string }
 type sample struct{ Group, Name, Label, Text string }
 
 func newPages(o Options, rateLimit int) (*pages, error) {
-	p := &pages{openAPIDocument: bytes.ReplaceAll(describe(openAPIText), []byte(documentedTestSender), []byte(o.TestSender)),
+	p := &pages{openAPIDocument: bytes.ReplaceAll(describe(frenchTexts.ReplaceAllString(openAPIText, "")), []byte(documentedTestSender), []byte(o.TestSender)),
 		editions: map[string]*edition{}, testSender: o.TestSender}
 	var err error
 	for _, language := range editionLanguages {
@@ -122,10 +125,17 @@ func (p *pages) edition(language string, o Options, rateLimit int) (*edition, er
 		return nil, fmt.Errorf("making the test vectors: %w", err)
 	}
 	c.Sandbox = sms.SandboxFates()
+	anchors := map[string]bool{"": true}
 	for _, r := range refusals {
-		c.Errors = append(c.Errors, row{r.status, r.code, p.withTestSender(r.text), r.cause.of(language), r.fix.of(language), r.retry.words().of(language)})
+		anchor := ""
+		if !anchors[r.code] { // of several with a code, the first
+			anchor, anchors[r.code] = "error-"+r.code, true
+		}
+		c.Errors = append(c.Errors, row{r.status, r.code, anchor, p.withTestSender(r.text), r.cause.of(language), r.fix.of(language), r.retry.words().of(language)})
 	}
-	return e, nil
+	c.Stop, c.Start, c.Validity = o.StopWords, o.StartWords, o.Validity.Hours()
+	c.Endpoints, c.Hooks, err = endpoints(p.withTestSender(openAPIText), language)
+	return e, err
 }
 
 // frenchSpaces puts non-breaking spaces before French punctuation.

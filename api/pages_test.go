@@ -6,10 +6,14 @@ import (
 	"os"
 	"os/exec"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"intumwa/internal/testenv"
+	"intumwa/messages"
+	"intumwa/webhooks"
 )
 
 // The page is whole without any other host, and its assets are there.
@@ -61,6 +65,68 @@ func (w *world) referencePage(t *testing.T, language string) {
 	}
 	if strings.Contains(page.body, "style=") || strings.Contains(page.body, "onclick") {
 		t.Error("the policy forbids what the page has inline")
+	}
+}
+
+// Every field has a type and a meaning, every endpoint an example, in both languages.
+func TestReferenceIsComplete(t *testing.T) {
+	texts := map[string]map[string]string{}
+	for _, language := range editionLanguages {
+		texts[language] = map[string]string{}
+		paths, hooks, err := endpoints(openAPIText, language)
+		if err != nil || len(paths) < 20 || len(hooks) != 4 {
+			t.Fatalf("%d endpoints, %d events, %v", len(paths), len(hooks), err)
+		}
+		for _, e := range append(paths, hooks...) {
+			texts[language][e.ID] = e.Title + e.Text
+			if e.Title == "" || e.Text == "" || e.Answer+e.Request == "" {
+				t.Errorf("%s has no title, text or example", e.ID)
+			}
+			for _, f := range slices.Concat(e.Parameters, e.Body, e.Response) {
+				texts[language][e.ID+" "+f.Name] = f.Text
+				if f.Text == "" || f.Type == "" || strings.Contains(f.Type, "<nil>") {
+					t.Errorf("%s: %s has the type %q and the meaning %q", e.ID, f.Name, f.Type, f.Text)
+				}
+			}
+		}
+	}
+	for name, english := range texts["en"] {
+		if texts["fr"][name] == english && !strings.HasSuffix(name, " segments") {
+			t.Errorf("%s is not in French: %s", name, english)
+		}
+	}
+}
+
+// The page explains every reason of failure that is ours, and has the values of this installation.
+func TestPageNamesWhatTheCodeHas(t *testing.T) {
+	source, err := os.ReadFile("../messages/submission/submission.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"<code>" + messages.ReasonCancelled + "</code>", "<code>FIN</code>", "<code>ENCORE</code>", " 36 "}
+	for _, reason := range regexp.MustCompile(`Reason\w+ += "(\w+)"`).FindAllStringSubmatch(string(source), -1) {
+		want = append(want, "<code>"+reason[1]+"</code>")
+	}
+	for _, event := range append([]string{webhooks.Sent, webhooks.Failed}, webhooks.Askable()...) {
+		want = append(want, "<code>"+event+"</code></a>")
+	}
+	if len(want) != 12 {
+		t.Errorf("%q", want)
+	}
+	p, err := newPages(Options{TestSender: testSender, StopWords: []string{"FIN"}, StartWords: []string{"ENCORE"}, Validity: 36 * time.Hour}, 500)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for language, e := range p.editions {
+		var page strings.Builder
+		if err := e.page.Execute(&page, e.content); err != nil {
+			t.Fatal(err)
+		}
+		for _, text := range want {
+			if !strings.Contains(strings.ReplaceAll(page.String(), "\u00a0", " "), text) {
+				t.Errorf("%s: the page lacks %q", language, text)
+			}
+		}
 	}
 }
 

@@ -217,6 +217,7 @@ func (g *gateway) serve(ctx context.Context) error {
 				return done.Cancelled, done.Credits, err
 			}}
 		handler, err := api.New(rooms, api.Options{Plan: plan, DashboardURL: c.Dashboard.PublicURL, TestSender: c.TestSender, TestQuota: c.Accounts.TestQuota,
+			StopWords: c.Inbound.StopWords, StartWords: c.Inbound.StartWords, Validity: c.Messages.Validity,
 			Replacements: c.Accounts.TestNumberReplacements, Lookups: lookupConnections(), TrustedProxies: c.API.TrustedProxies,
 			FailedLogins: throttle.New(rdb, throttle.Options{Prefix: c.Redis.Prefix + ":logins", Limit: failedLogins, Log: g.log}),
 			Log:          g.log, Metrics: g.registry})
