@@ -67,22 +67,16 @@ func Companies(t testing.TB, pool *pgxpool.Pool, n int) {
 // createDatabase copies the migrated template, and makes that first when this
 // server has none for the embedded migrations.
 func createDatabase(server, name string) error {
-	ctx, cancel := within()
-	defer cancel()
-	conn, err := pgx.Connect(ctx, server)
-	if err != nil {
-		return fmt.Errorf("connecting: %w", err)
-	}
-	defer conn.Close(ctx)
-
-	template := "intumwa_template_" + postgres.Checksum()
-	if err := ensureTemplate(ctx, conn, server, template); err != nil {
-		return err
-	}
-	if _, err := conn.Exec(ctx, "CREATE DATABASE "+quote(name)+" TEMPLATE "+quote(template)); err != nil {
-		return fmt.Errorf("copying the template: %w", err)
-	}
-	return nil
+	return connected(server, func(ctx context.Context, conn *pgx.Conn) error {
+		template := "intumwa_template_" + postgres.Checksum()
+		if err := ensureTemplate(ctx, conn, server, template); err != nil {
+			return err
+		}
+		if _, err := conn.Exec(ctx, "CREATE DATABASE "+quote(name)+" TEMPLATE "+quote(template)); err != nil {
+			return fmt.Errorf("copying the template: %w", err)
+		}
+		return nil
+	})
 }
 
 func ensureTemplate(ctx context.Context, conn *pgx.Conn, server, template string) error {
@@ -121,18 +115,25 @@ func databaseExists(ctx context.Context, conn *pgx.Conn, name string) (bool, err
 	return exists, nil
 }
 
-func execute(server, statement string) error {
+// connected runs do on a connection of its own.
+func connected(url string, do func(context.Context, *pgx.Conn) error) error {
 	ctx, cancel := within()
 	defer cancel()
-	conn, err := pgx.Connect(ctx, server)
+	conn, err := pgx.Connect(ctx, url)
 	if err != nil {
 		return fmt.Errorf("connecting: %w", err)
 	}
 	defer conn.Close(ctx)
-	if _, err := conn.Exec(ctx, statement); err != nil {
-		return fmt.Errorf("running a statement: %w", err)
-	}
-	return nil
+	return do(ctx, conn)
+}
+
+func execute(server, statement string) error {
+	return connected(server, func(ctx context.Context, conn *pgx.Conn) error {
+		if _, err := conn.Exec(ctx, statement); err != nil {
+			return fmt.Errorf("running a statement: %w", err)
+		}
+		return nil
+	})
 }
 
 // databaseName shows which test a database belongs to and is never used twice.

@@ -114,16 +114,12 @@ func (p *PostgresPair) Follow() {
 // until waits until a query of the primary answers true.
 func (p *PostgresPair) until(query string, args ...any) {
 	p.t.Helper()
-	ctx, cancel := within()
-	defer cancel()
-	conn, err := pgx.Connect(ctx, p.Primary.url)
-	if err != nil {
-		p.t.Fatalf("connecting to the primary: %v", err)
-	}
-	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
-	for holds := false; !holds; time.Sleep(20 * time.Millisecond) {
-		if err := conn.QueryRow(ctx, query, args...).Scan(&holds); err != nil {
-			p.t.Fatalf("waiting for the standby: %v", err)
+	if err := connected(p.Primary.url, func(ctx context.Context, conn *pgx.Conn) (err error) {
+		for holds := false; !holds && err == nil; time.Sleep(20 * time.Millisecond) {
+			err = conn.QueryRow(ctx, query, args...).Scan(&holds)
 		}
+		return err
+	}); err != nil {
+		p.t.Fatalf("waiting for the standby: %v", err)
 	}
 }

@@ -73,18 +73,13 @@ func dropSpares() {
 
 // inTurn runs do on a connection to a database, once no other session is left there.
 func inTurn(url string, do func(context.Context, *pgx.Conn) error) error {
-	ctx, cancel := within()
-	defer cancel()
-	conn, err := pgx.Connect(ctx, url)
-	if err != nil {
-		return fmt.Errorf("connecting: %w", err)
-	}
-	defer conn.Close(ctx)
-	if _, err := conn.Exec(ctx, `SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity
-		WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_type = 'client backend'`); err != nil {
-		return fmt.Errorf("ending the sessions of a test: %w", err)
-	}
-	return do(ctx, conn)
+	return connected(url, func(ctx context.Context, conn *pgx.Conn) error {
+		if _, err := conn.Exec(ctx, `SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity
+			WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_type = 'client backend'`); err != nil {
+			return fmt.Errorf("ending the sessions of a test: %w", err)
+		}
+		return do(ctx, conn)
+	})
 }
 
 // shape is a query that answers the same for databases with the same schema and settings.
