@@ -7,6 +7,7 @@ package accounts
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 
 	"github.com/jackc/pgx/v5"
@@ -82,6 +83,9 @@ func (m *callerError) Error() string { return m.text }
 
 func (m *callerError) Unwrap() error { return m.kind }
 
+// forUser marks the errors whose text is for the user.
+func (m *callerError) forUser() {}
+
 func isUnique(err error, constraint string) bool {
 	var pg *pgconn.PgError
 	return errors.As(err, &pg) && pg.Code == "23505" && pg.ConstraintName == constraint
@@ -106,6 +110,15 @@ func readOne[T any](ctx context.Context, db database, doing, missing string, sca
 		return none, err
 	}
 	return all[0], nil
+}
+
+// exec runs a statement and returns how many rows it changed. doing names the work in errors.
+func exec(ctx context.Context, db database, doing, statement string, args ...any) (int64, error) {
+	tag, err := db.Exec(ctx, statement, args...)
+	if err != nil {
+		return 0, fmt.Errorf("%s: %w", doing, err)
+	}
+	return tag.RowsAffected(), nil
 }
 
 // In returns a copy that works in the caller's transaction, so that a change and, for example, the record of the act
