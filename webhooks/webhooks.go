@@ -141,9 +141,12 @@ func (w *Webhooks) Kick() {
 	}
 }
 
-// EndpointChanged makes Run look for what waits for a company's endpoint: it is the callback of a
-// notice. It never blocks.
-func (w *Webhooks) EndpointChanged(string) {
+// EndpointChanged makes Run give back what it has not called yet of a company, and look for what
+// waits for the endpoint: it is the callback of a notice. It never blocks.
+func (w *Webhooks) EndpointChanged(company string) {
+	if d := w.running.Load(); d != nil {
+		d.giveBack(company)
+	}
 	w.changed.Store(true)
 	w.Kick()
 }
