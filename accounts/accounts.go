@@ -33,7 +33,7 @@ type Options struct {
 
 // Accounts reads and changes users, tokens, companies, senders and test numbers. It is safe for concurrent use.
 type Accounts struct {
-	pool database
+	pool postgres.DB
 	opts Options
 	log  *slog.Logger
 
@@ -91,16 +91,8 @@ func isUnique(err error, constraint string) bool {
 	return errors.As(err, &pg) && pg.Code == "23505" && pg.ConstraintName == constraint
 }
 
-// database is a pool or a transaction.
-type database interface {
-	Begin(ctx context.Context) (pgx.Tx, error)
-	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
-	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
-	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
-}
-
 // readOne reads the row of a query; without one, the error is ErrNotFound with the text missing.
-func readOne[T any](ctx context.Context, db database, doing, missing string, scan pgx.RowToFunc[T], query string, args ...any) (T, error) {
+func readOne[T any](ctx context.Context, db postgres.DB, doing, missing string, scan pgx.RowToFunc[T], query string, args ...any) (T, error) {
 	all, err := postgres.All(ctx, db, doing, scan, query, args...)
 	if err == nil && len(all) == 0 {
 		err = &callerError{ErrNotFound, missing}
