@@ -87,8 +87,10 @@ func (a *Accounts) SetCompany(ctx context.Context, id int64, change CompanyChang
 // NoteOptOuts notes that a company may have entries in its opt-out list: call it before the first is made. It is never
 // undone. A company without the note costs its sends no look-up.
 func (a *Accounts) NoteOptOuts(ctx context.Context, id int64) error {
-	_, err := exec(ctx, a.pool, fmt.Sprintf("noting that company %d has opt-outs", id), `update companies set opt_outs = true where id = $1 and not opt_outs`, id)
-	return err
+	if _, err := a.pool.Exec(ctx, `update companies set opt_outs = true where id = $1 and not opt_outs`, id); err != nil {
+		return fmt.Errorf("noting that company %d has opt-outs: %w", id, err)
+	}
+	return nil
 }
 
 // CompanyByID returns the company with that id, without its senders.

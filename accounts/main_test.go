@@ -8,7 +8,6 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"golang.org/x/crypto/argon2"
 
-	"intumwa/internal/postgres"
 	"intumwa/internal/testenv"
 )
 
@@ -22,7 +21,7 @@ func newAccounts(t *testing.T) *Accounts {
 }
 
 // on is another process' Accounts on the same database.
-func on(pool postgres.DB) *Accounts {
+func on(pool database) *Accounts {
 	return New(pool.(*pgxpool.Pool), Options{TestSender: "INTUMWATEST", OTPKey: []byte("key"), Replacements: 3})
 }
 

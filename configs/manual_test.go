@@ -1,9 +1,11 @@
 package configs
 
 import (
+	"cmp"
 	"flag"
 	"os"
 	"reflect"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -76,4 +78,21 @@ func TestTable(t *testing.T) {
 		t.Errorf("%d keys: what nobody would turn is a constant beside the code that uses it", keys)
 	}
 	t.Logf("%d keys", keys)
+}
+
+// TestRetentionPage: docs/retention.md has a row for every key that ends data, with its default.
+func TestRetentionPage(t *testing.T) {
+	page, err := os.ReadFile("../docs/retention.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	walk(load(t, Sample()), func(l leaf) {
+		if !strings.HasPrefix(l.path, "retention.") && l.path != "messages.inbound_retention" {
+			return
+		}
+		row := regexp.MustCompile("(?m)^\\| .*\\| `" + regexp.QuoteMeta(l.path) + "`[^|]*\\| (\\w+)").FindStringSubmatch(string(page))
+		if want := cmp.Or(l.field.Tag.Get("default"), "0s"); row == nil || row[1] != want {
+			t.Errorf("docs/retention.md has %q for %s, default %q", row, l.path, want)
+		}
+	})
 }

@@ -121,6 +121,11 @@ func TestCompose(t *testing.T) {
 			}
 		}
 	}
+	// The data source works in Compose and elsewhere: its address is of the environment.
+	datasource := text(at(documents(t, "grafana/provisioning/datasources/prometheus.yaml")[0], "datasources", 0, "url"))
+	if datasource != "${PROMETHEUS_URL}" || at(services["grafana"], "environment", "PROMETHEUS_URL") == nil {
+		t.Errorf("Grafana's data source is %q, and Compose does not set it", datasource)
+	}
 	for _, key := range []string{"ACCOUNTS_OTP_KEY", "ENCRYPTION_KEY"} {
 		if services["gateway"] != nil && at(services["gateway"], "environment", "INTUMWA_"+key) == nil {
 			t.Errorf("the gateway lacks INTUMWA_%s", key)

@@ -43,7 +43,6 @@ package queue
 
 import (
 	"cmp"
-	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -96,7 +95,6 @@ type Queue struct {
 	prefix   string
 	patience time.Duration
 	probe    probe
-	emptied  sync.Map // bells of the lanes of which the last Take left nothing
 }
 
 // New makes a queue on a server, a sentinel group or a cluster.

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -17,6 +18,7 @@ import (
 	"github.com/alecthomas/kong"
 	"github.com/jackc/pgx/v5"
 
+	"intumwa/dispatcher"
 	"intumwa/internal/testenv"
 )
 
@@ -157,6 +159,19 @@ func TestManualStatements(t *testing.T) {
 	}
 	if statements < 30 {
 		t.Errorf("%d statements: they are read wrongly", statements)
+	}
+}
+
+// TestLinksPage: docs/monitoring.md explains every column of `admin links`.
+func TestLinksPage(t *testing.T) {
+	page, err := os.ReadFile("../../docs/monitoring.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, field := range reflect.VisibleFields(reflect.TypeFor[dispatcher.LinkState]()) {
+		if column, _, _ := strings.Cut(field.Tag.Get("json"), ","); !regexp.MustCompile("(?m)^\\| [^|]*`" + column + "`").Match(page) {
+			t.Errorf("docs/monitoring.md does not explain %s", column)
+		}
 	}
 }
 

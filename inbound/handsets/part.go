@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"slices"
 
-	"intumwa/internal/postgres"
 	"intumwa/sms"
 )
 
@@ -84,7 +83,7 @@ func Text(parts []Inbound) *string {
 			}
 		}
 		text, _ = sms.Decode(parts[0].DataCoding, false, whole)
-		text = postgres.Text(text)
+		text = clean(text)
 		return &text
 	}
 	read := false
@@ -107,7 +106,7 @@ func Text(parts []Inbound) *string {
 // STOP counts in whatever coding it came.
 func (m *Inbound) Words(text *string) (first, second string) {
 	if m.Body == nil || text == nil {
-		return FirstWords(postgres.Text(string(m.Payload())))
+		return FirstWords(clean(string(m.Payload())))
 	}
 	return FirstWords(*text)
 }

@@ -7,8 +7,6 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-
-	"intumwa/internal/postgres"
 )
 
 // Route says whose the messages to an address are.
@@ -78,8 +76,15 @@ func (s *Store) RoutesFrom(ctx context.Context, address string) (Routes, error) 
 }
 
 func (s *Store) routes(ctx context.Context, condition string, args ...any) ([]Route, error) {
-	return postgres.All(ctx, s.pool, "reading routes of messages from handsets", pgx.RowToStructByPos[Route],
-		`SELECT `+routeColumns+` FROM inbound_routes WHERE `+condition, args...)
+	rows, err := s.pool.Query(ctx, `SELECT `+routeColumns+` FROM inbound_routes WHERE `+condition, args...)
+	var found []Route
+	if err == nil {
+		found, err = pgx.CollectRows(rows, pgx.RowToStructByPos[Route])
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading routes of messages from handsets: %w", err)
+	}
+	return found, nil
 }
 
 // Routes are the routes of one address.
