@@ -113,46 +113,46 @@ var (
 	// 400: the business rules (rule api 7.2); the texts come from intake.
 
 	_ = refusalOfRule("no_company", intake.RefuseNoCompany, onAll, retryFixed,
-		words{"The user of the token has no company.", "L’utilisateur du jeton n’a pas d’entreprise."},
+		words{"The user of the token has no company.", "L’utilisateur de la clé d’API n’a pas d’entreprise."},
 		words{"Create one in the dashboard.", "Créez-en une dans le tableau de bord."})
 	_ = refusalOfRule("test_sender", intake.RefuseTestSender(documentedTestSender), onBatches, retryNo,
-		words{"Test mode is for single messages.", "Le mode test ne vaut que pour les messages isolés."},
+		words{"Test mode is for single messages.", "Le mode test n’accepte que les messages unitaires."},
 		words{"POST /v1/sms, or an approved sender.", "POST /v1/sms, ou un expéditeur approuvé."})
 	_ = refusalOfRule("company_not_approved", intake.RefuseNotApproved, onSends, retryFixed,
 		words{"An administrator has not approved the company yet.", "Un administrateur n’a pas encore approuvé l’entreprise."},
 		words{"Wait for the approval; meanwhile use the test mode.", "Attendez l’approbation ; en attendant, utilisez le mode test."})
 	_ = refusalOfRule("company_not_verified", intake.RefuseNotVerified, onBatches, retryFixed,
 		words{"Bulk and template sends need a verified company.", "Les envois groupés et par modèle exigent une entreprise vérifiée."},
-		words{"Have it verified; single sends work already.", "Faites-la vérifier ; les envois isolés marchent déjà."})
+		words{"Have it verified; single sends work already.", "Faites-la vérifier ; les envois unitaires fonctionnent déjà."})
 	_ = refusalOfRule("sender_not_found", intake.RefuseSenderUnknown, onSends+" addOptOuts", retryFixed,
 		words{"The company has no such sender; its case counts.", "L’entreprise n’a pas cet expéditeur ; la casse compte."},
 		words{"Register the sender in the dashboard.", "Enregistrez l’expéditeur dans le tableau de bord."})
 	_ = refusalOfRule("sender_not_approved", intake.RefuseSenderUnready, onSends, retryFixed,
-		words{"The sender waits for its approval.", "L’expéditeur attend son approbation."},
-		words{"Wait for it, or use another sender.", "Attendez-la, ou prenez un autre expéditeur."})
+		words{"The sender is not approved yet.", "L’expéditeur n’est pas encore approuvé."},
+		words{"Wait for the approval, or use another sender.", "Attendez l’approbation, ou utilisez un autre expéditeur."})
 	_ = refusalOfRule("country_mismatch", intake.RefuseCountry("BI", "K"), onBatches, retryNo,
 		words{"The sender belongs to operators of another country.", "L’expéditeur relève d’opérateurs d’un autre pays."},
-		words{"Use a sender of the recipients' country.", "Prenez un expéditeur du pays des destinataires."})
+		words{"Use a sender of the recipients' country.", "Utilisez un expéditeur du pays des destinataires."})
 	_ = refusalOfRule("opted_out", intake.RefuseOptedOut, "sendSms", retryNo,
-		words{"The recipient wants no messages from this sender: by STOP, or by your own entry.", "Le destinataire ne veut plus de messages de cet expéditeur : par STOP, ou par votre propre inscription."},
-		words{"Do not send to it. START, or DELETE /v1/opt-outs/{phone_number}, takes it off the list.", "Ne lui envoyez rien. START, ou DELETE /v1/opt-outs/{phone_number}, le retire de la liste."})
+		words{"The recipient opted out of this sender: by a stop word, or by your own entry.", "Le destinataire s’est désinscrit de cet expéditeur : par un mot d’arrêt, ou par votre propre entrée."},
+		words{"Do not send to it. A start word, or DELETE /v1/opt-outs/{phone_number}, ends the opt-out.", "Ne lui envoyez rien. Un mot de reprise, ou DELETE /v1/opt-outs/{phone_number}, met fin à la désinscription."})
 	_ = refusalOfRule("opted_out", intake.RefuseRecipientsOptedOut("N"), onBatches, retryNo,
-		words{"The same, in a batch. Recipients are counted from 1; several are named together.", "De même, dans un lot. Les destinataires sont comptés à partir de 1 ; plusieurs sont nommés ensemble."},
+		words{"Recipients of a batch opted out. They are counted from 1, and named together.", "Des destinataires d’un lot se sont désinscrits. Ils sont comptés à partir de 1, et nommés ensemble."},
 		words{"Leave them out.", "Retirez-les."})
 	optOutsFull = newRefusal(400, "opt_outs_full", "The opt-out list is full.", "addOptOuts", retryFixed,
-		words{"The list has 1,000,000 entries. Those that handsets make by STOP are always entered.", "La liste a 1 000 000 d’entrées. Celles que les téléphones font par STOP sont toujours inscrites."},
+		words{"The list has 1,000,000 entries. Opt-outs by handsets are always entered.", "La liste a 1 000 000 d’entrées. Les désinscriptions par téléphone sont toujours enregistrées."},
 		words{"Remove entries.", "Retirez des entrées."})
 	_ = refusalOfRule("no_carrier", intake.RefuseNoCarrier, "sendSms putTestNumber", retryNo,
-		words{"The number is valid and no carrier takes it.", "Le numéro est valide, mais aucun opérateur ne le prend."},
+		words{"The number is valid, but no carrier serves it.", "Le numéro est valide, mais aucun opérateur ne le dessert."},
 		words{"Try another number of the recipient.", "Essayez un autre numéro du destinataire."})
 	_ = refusalOfRule("no_carrier", intake.RefuseRecipientCarrier("N"), onBatches, retryNo,
-		words{"The same, in a batch. Recipients are counted from 1.", "De même, dans un lot. Les destinataires sont comptés à partir de 1."},
+		words{"No carrier serves this recipient of the batch. Recipients are counted from 1.", "Aucun opérateur ne dessert ce destinataire du lot. Les destinataires sont comptés à partir de 1."},
 		words{"Leave the recipient out.", "Retirez ce destinataire."})
 	_ = refusalOfRule("missing_variables", intake.RefuseVariables("N", []string{"K"}), "sendTemplate previewSms", retryNo,
-		words{"The first recipient that lacks values, and which.", "Le premier destinataire à qui il manque des valeurs, et lesquelles."},
+		words{"The first recipient without all values, and their names.", "Le premier destinataire sans toutes les valeurs, et leurs noms."},
 		words{"Give every placeholder a value; null is one.", "Donnez une valeur à chaque champ ; null en est une."})
 	_ = refusalOfRule("message_empty", intake.RefuseRecipientEmpty("N"), "sendTemplate previewSms", retryNo,
-		words{"The template renders to nothing for them.", "Pour lui, le modèle ne donne aucun texte."},
+		words{"The template renders to nothing for this recipient.", "Le modèle ne donne aucun texte pour ce destinataire."},
 		words{"Leave the recipient out, or give a value.", "Retirez ce destinataire, ou donnez une valeur."})
 	_ = refusalOfRule("too_many_segments", intake.RefuseRecipientLong("N"), "sendTemplate previewSms", retryNo,
 		words{"The rendered text has more than 255 segments.", "Le texte obtenu dépasse 255 segments."},
@@ -161,61 +161,61 @@ var (
 		words{"The text has more segments than this installation allows.", "Le texte a plus de segments que cette installation n’en permet."},
 		words{"Shorten it.", "Raccourcissez-le."})
 	_ = refusalOfRule("insufficient_credits", intake.RefuseCredits("message", "N"), "sendSms", retryFixed,
-		words{"The balance is below the cost. Nothing was charged.", "Le solde est inférieur au coût. Rien n’a été débité."},
+		words{"The balance is below the cost. Nothing was charged.", "Le solde est inférieur au coût. Rien n’a été prélevé."},
 		words{"Buy credits.", "Achetez des crédits."})
 	_ = refusalOfRule("insufficient_credits", intake.RefuseCredits("batch", "N"), onBatches, retryFixed,
-		words{"The same, for a whole batch. Nothing was queued.", "De même, pour tout un lot. Rien n’a été mis en file."},
+		words{"The balance is below the cost of the whole batch. Nothing was queued.", "Le solde est inférieur au coût de tout le lot. Rien n’a été mis en file."},
 		words{"Buy credits, or send a part.", "Achetez des crédits, ou envoyez une partie."})
 	_ = refusalOfRule("repeated_too_soon", intake.RefuseTooSoon("", "N seconds"), "sendSms", retryNo,
-		words{"A limit of this installation or company, off unless set: the text went to the number a moment ago.", "Une limite de cette installation ou entreprise, absente sauf réglage : ce texte est parti à ce numéro il y a un instant."},
-		words{"Do not send it twice; repeat a request with its Idempotency-Key.", "Ne l’envoyez pas deux fois ; répétez une requête avec sa Idempotency-Key."})
+		words{"A limit of this installation or company, off by default: the text went to the number a moment ago.", "Une limite de cette installation ou entreprise, inactive par défaut : ce texte vient de partir vers ce numéro."},
+		words{"Do not send it twice; repeat a request with its Idempotency-Key.", "Ne l’envoyez pas deux fois ; répétez une requête avec son Idempotency-Key."})
 	_ = refusalOfRule("repeated_too_soon", intake.RefuseTooSoon("N", "N seconds"), onBatches, retryNo,
-		words{"The same, in a batch, of which an earlier recipient may be the first. Nothing was queued.", "De même, dans un lot, dont un destinataire précédent peut être le premier. Rien n’a été mis en file."},
+		words{"The same limit, in a batch; the first may be an earlier recipient. Nothing was queued.", "La même limite, dans un lot ; le premier peut être un destinataire précédent. Rien n’a été mis en file."},
 		words{"Leave the recipient out.", "Retirez ce destinataire."})
 	_ = refusalOfRule("repeated_too_often", intake.RefuseRepeats("", "N"), "sendSms", retryNo,
-		words{"A limit, off unless set: the number got this text as often as it may today.", "Une limite, absente sauf réglage : ce numéro a reçu ce texte autant de fois que permis aujourd’hui."},
+		words{"A limit, off by default: the number has had this text as often as allowed today.", "Une limite, inactive par défaut : ce numéro a reçu ce texte autant de fois que permis aujourd’hui."},
 		words{"Send it tomorrow.", "Envoyez-le demain."})
 	_ = refusalOfRule("repeated_too_often", intake.RefuseRepeats("N", "N"), onBatches, retryNo,
-		words{"The same, in a batch.", "De même, dans un lot."},
+		words{"The same limit, in a batch.", "La même limite, dans un lot."},
 		words{"Leave the recipient out.", "Retirez ce destinataire."})
 	_ = refusalOfRule("number_limit", intake.RefuseNumber("", "N"), "sendSms", retryNo,
-		words{"A limit, off unless set: the number got as many of your messages as it may today.", "Une limite, absente sauf réglage : ce numéro a reçu autant de vos messages que permis aujourd’hui."},
+		words{"A limit, off by default: the number has had as many of your messages as allowed today.", "Une limite, inactive par défaut : ce numéro a reçu autant de vos messages que permis aujourd’hui."},
 		words{"Send it tomorrow.", "Envoyez-le demain."})
 	_ = refusalOfRule("number_limit", intake.RefuseNumber("N", "N"), onBatches, retryNo,
-		words{"The same, in a batch.", "De même, dans un lot."},
+		words{"The same limit, in a batch.", "La même limite, dans un lot."},
 		words{"Leave the recipient out.", "Retirez ce destinataire."})
 	_ = refusalOfRule("daily_cap", intake.RefuseDailyCap("message", "N", "N", "N"), "sendSms", retryNo,
-		words{"A limit, off unless set, of the credits that the company may spend today. Nothing was charged.", "Une limite, absente sauf réglage, des crédits que l’entreprise peut dépenser aujourd’hui. Rien n’a été débité."},
+		words{"A limit, off by default, of the credits that the company may spend today. Nothing was charged.", "Une limite, inactive par défaut, des crédits que l’entreprise peut dépenser aujourd’hui. Rien n’a été prélevé."},
 		words{"Send it tomorrow, or ask us for a higher limit.", "Envoyez-le demain, ou demandez-nous une limite plus haute."})
 	_ = refusalOfRule("daily_cap", intake.RefuseDailyCap("batch", "N", "N", "N"), onBatches, retryNo,
-		words{"The same, for a whole batch. Nothing was queued.", "De même, pour tout un lot. Rien n’a été mis en file."},
+		words{"The same limit, for a whole batch. Nothing was queued.", "La même limite, pour tout un lot. Rien n’a été mis en file."},
 		words{"Send a part, or ask us for a higher limit.", "Envoyez-en une partie, ou demandez-nous une limite plus haute."})
 	_ = refusalOfRule("quiet_hours", intake.RefuseQuiet, onBatches, retryNo,
 		words{"The batch would wait for the end of the quiet hours, and expire_at is before that.", "Le lot attendrait la fin des heures calmes, et expire_at est avant."},
-		words{"A later expire_at, or single messages.", "Un expire_at plus tardif, ou des messages isolés."})
+		words{"A later expire_at, or single messages.", "Un expire_at plus tardif, ou des messages unitaires."})
 	_ = refusalOfRule("no_test_number", intake.RefuseNoTestNumber, "sendSms", retryFixed,
 		words{"Test mode has no verified number.", "Le mode test n’a pas de numéro vérifié."},
 		words{"PUT /v1/test-number, then verify.", "PUT /v1/test-number, puis vérifiez."})
 	_ = refusalOfRule("other_test_number", intake.RefuseOtherTestNumber, "sendSms", retryNo,
-		words{"Another recipient in test mode.", "Un autre destinataire en mode test."},
+		words{"Another recipient than the test number.", "Un autre destinataire que le numéro de test."},
 		words{"Send to the test number.", "Envoyez au numéro de test."})
 	_ = refusalOfRule("test_quota", intake.RefuseTestQuota, "sendSms", retryNo,
-		words{"The pool of test segments is used up. Failed ones come back.", "La réserve de segments de test est épuisée. Ceux des messages échoués reviennent."},
+		words{"The pool of test segments is used up. Those of failed messages come back.", "La réserve de segments de test est épuisée. Ceux des messages en échec sont rendus."},
 		words{"Go live.", "Passez en production."})
 	_ = refusalOfRule("sandbox_quota", intake.RefuseSandboxQuota, "sendSms", retryNo,
 		words{"1,000 messages to numbers of the sandbox within 24 hours.", "1 000 messages aux numéros du bac à sable en 24 heures."},
-		words{"Come again tomorrow.", "Revenez demain."})
+		words{"Continue tomorrow.", "Continuez demain."})
 
 	// 400: the test number.
 
 	verifiedAlready = newRefusal(400, "test_number_verified", "This number is already your verified test number.", "putTestNumber", retryNo,
-		words{"There is nothing to do.", "Il n’y a rien à faire."},
+		words{"The number is verified already.", "Le numéro est déjà vérifié."},
 		words{"–", "–"})
 	noReplacements = newRefusal(400, "test_number_final", "The test number cannot be replaced any more.", "putTestNumber", retryNo,
-		words{"It was replaced as often as it may be.", "Il a été remplacé autant de fois que permis."},
+		words{"It was replaced as often as allowed.", "Il a été remplacé autant de fois que permis."},
 		words{"Keep the number; go live.", "Gardez le numéro ; passez en production."})
 	codeWrong = newRefusal(400, "code_wrong", "The code is not right.", "verifyTestNumber", retryNo,
-		words{"Another code than the last that was sent.", "Un autre code que le dernier envoyé."},
+		words{"It is not the last code that was sent.", "Ce n’est pas le dernier code envoyé."},
 		words{"Type it again; five tries.", "Retapez-le ; cinq essais."})
 	codeNone = newRefusal(400, "code_none", "There is no code to confirm. Ask for a new one.", "verifyTestNumber", retryNo,
 		words{"None was sent, or it was used.", "Aucun n’a été envoyé, ou il a servi."},
@@ -224,36 +224,36 @@ var (
 		words{"It is over 10 minutes old.", "Il a plus de 10 minutes."},
 		words{"PUT /v1/test-number.", "PUT /v1/test-number."})
 	codeTries = newRefusal(400, "code_tries", "The code was mistyped too often. Ask for a new one.", "verifyTestNumber", retryNo,
-		words{"Five wrong tries.", "Cinq essais manqués."},
+		words{"Five wrong tries.", "Cinq essais erronés."},
 		words{"PUT /v1/test-number.", "PUT /v1/test-number."})
 
 	// What is wrong with the request itself.
 
 	malformedJSON = newRefusal(400, "malformed_json", "The request body is not valid JSON.", onBodies, retryNo,
-		words{"A syntax error, invalid UTF-8, half a surrogate pair, or nested too deep.", "Une faute de syntaxe, de l’UTF-8 invalide, une demi-paire de substitution, ou trop de niveaux."},
-		words{"Encode the body with a JSON library.", "Faites écrire le corps par une bibliothèque JSON."})
+		words{"A syntax error, invalid UTF-8, half a surrogate pair, or nested too deep.", "Une erreur de syntaxe, de l’UTF-8 invalide, une demi-paire de substitution, ou trop de niveaux."},
+		words{"Encode the body with a JSON library.", "Encodez le corps avec une bibliothèque JSON."})
 	keyInvalid = newRefusal(400, "idempotency_key_invalid", "The Idempotency-Key header is not valid.", onSends, retryNo,
 		words{"It is not 1 to 255 visible ASCII characters, or there are two.", "Elle n’a pas de 1 à 255 caractères ASCII visibles, ou il y en a deux."},
 		words{"A UUID will do.", "Un UUID convient."})
 	unauthenticatedCaller = newRefusal(401, "unauthenticated", "Unauthenticated.", onAll, retryFixed,
-		words{"No token, or one that is mistyped or revoked.", "Pas de jeton, ou un jeton mal écrit ou révoqué."},
+		words{"No token, or one that is mistyped or revoked.", "Pas de clé d’API, ou une clé mal écrite ou révoquée."},
 		words{"Authorization: Bearer <API_TOKEN>.", "Authorization: Bearer <API_TOKEN>."})
 	notFound = newRefusal(404, "not_found", "Not found.", onNamed, retryNo,
-		words{"No such path, message, batch or delivery, or it is another company's.", "Ce chemin, message, lot ou événement n’existe pas, ou est à une autre entreprise."},
+		words{"No such path, message, batch or delivery, or it is another company's.", "Ce chemin, ce message, ce lot ou cette livraison n’existe pas, ou appartient à une autre entreprise."},
 		words{"Check the address.", "Vérifiez l’adresse."})
 	wrongMethod = newRefusal(405, "method_not_allowed", "Method not allowed.", "", retryNo,
-		words{"The path takes other methods.", "Le chemin prend d’autres méthodes."},
-		words{"See the Allow header.", "Voyez l’en-tête Allow."})
+		words{"The path has other methods.", "Le chemin accepte d’autres méthodes."},
+		words{"See the Allow header.", "Consultez l’en-tête Allow."})
 	tooSlow = newRefusal(408, "body_too_slow", "The request body took too long to arrive.", onBodies, retryAtOnce,
 		words{"The connection is too slow, or it broke.", "La connexion est trop lente, ou s’est rompue."},
 		words{"Send smaller batches.", "Envoyez des lots plus petits."})
 	keyInUse = newRefusal(409, "idempotency_key_in_use", "A request with this idempotency key is still being processed.", onSends, retryAtOnce,
-		words{"The first request has not been answered yet.", "La première requête n’a pas encore sa réponse."},
+		words{"The first request has not been answered yet.", "La première requête n’a pas encore reçu de réponse."},
 		words{"Wait a moment and repeat it.", "Attendez un instant et répétez-la."})
 	tooLarge = newRefusal(413, "body_too_large", "The request body is too large.", onBodies, retryNo,
 		words{"It is over 16 MiB.", "Il dépasse 16 Mio."},
 		words{"At most 500 recipients a request.", "Au plus 500 destinataires par requête."})
 	notJSON = newRefusal(415, "content_type_invalid", "The Content-Type must be application/json.", onBodies, retryNo,
-		words{"The body is declared as something else.", "Le corps est déclaré comme autre chose."},
+		words{"The body is declared as another type.", "Le corps est déclaré d’un autre type."},
 		words{"Content-Type: application/json.", "Content-Type: application/json."})
 )

@@ -20,42 +20,42 @@ var (
 		words{"message is missing, null, blank or no string.", "message manque, est null, vide ou n’est pas une chaîne."},
 		words{"Give one.", "Donnez-en un."})
 	messageLong = newInvalid("message_too_long", "message", "The message must not exceed 600 characters.", "sendSms previewSms",
-		words{"Unicode code points are counted.", "Les points de code Unicode sont comptés."},
+		words{"Counted in Unicode code points.", "Compté en points de code Unicode."},
 		words{"Shorten it, or send two.", "Raccourcissez-le, ou envoyez-en deux."})
 	referenceWrong = wrongReference{
 		newInvalid("client_reference_not_a_string", "client_reference", "The client_reference must be a string.", "sendSms",
 			words{"It is a number, a list or an object.", "C’est un nombre, une liste ou un objet."},
 			words{"Quote it; leave it out for none.", "Mettez-la entre guillemets ; omettez-la s’il n’y en a pas."}),
 		newInvalid("client_reference_too_long", "client_reference", "The client_reference must not exceed 64 characters.", "sendSms listSms",
-			words{"Unicode code points are counted.", "Les points de code Unicode sont comptés."},
+			words{"Counted in Unicode code points.", "Compté en points de code Unicode."},
 			words{"Shorten it.", "Raccourcissez-la."}),
 		newInvalid("client_reference_invalid", "client_reference", "The client_reference must contain printable characters only.", "sendSms listSms",
-			words{"It has a line break, or another character that cannot be seen.", "Elle a un saut de ligne, ou un autre caractère qui ne se voit pas."},
+			words{"It has a line break, or another invisible character.", "Elle contient un saut de ligne, ou un autre caractère invisible."},
 			words{"Letters, marks, digits, punctuation, symbols and spaces.", "Lettres, signes, chiffres, ponctuation, emojis et espaces."}),
 	}
 	sendAtInvalid = newInvalid("send_at_invalid", "send_at", "The send_at must be a date and time such as 2026-03-01T10:00:00+02:00.", onSends,
-		words{"Not a time of RFC 3339, or without its offset.", "Pas une date RFC 3339, ou sans son décalage."},
+		words{"It is not a time of RFC 3339 with an offset.", "Ce n’est pas une date RFC 3339 avec décalage."},
 		words{"RFC 3339 with an offset.", "RFC 3339 avec un décalage."})
 	sendAtPast = newInvalid("send_at_past", "send_at", "The send_at must not be in the past.", onSends,
 		words{"It is over a minute ago.", "Elle est passée depuis plus d’une minute."},
-		words{"Leave it out to send at once.", "Omettez-la pour envoyer tout de suite."})
+		words{"Leave it out to send at once.", "Omettez-la pour envoyer aussitôt."})
 	sendAtFar = newInvalid("send_at_too_far", "send_at", "The send_at must be at most 30 days ahead.", onSends,
-		words{"Too far in the future.", "Trop loin dans l’avenir."},
+		words{"It is too far in the future.", "Elle est trop lointaine."},
 		words{"Send the request later.", "Envoyez la requête plus tard."})
 	expireAtInvalid = newInvalid("expire_at_invalid", "expire_at", "The expire_at must be a date and time such as 2026-03-01T10:00:00+02:00.", onSends,
-		words{"Not a time of RFC 3339, or without its offset.", "Pas une date RFC 3339, ou sans son décalage."},
+		words{"It is not a time of RFC 3339 with an offset.", "Ce n’est pas une date RFC 3339 avec décalage."},
 		words{"RFC 3339 with an offset.", "RFC 3339 avec un décalage."})
 	expireAtEarly = newInvalid("expire_at_too_early", "expire_at", "The expire_at must be after the time of sending.", onSends,
 		words{"It is not after send_at, or not after now.", "Elle n’est pas après send_at, ou pas après maintenant."},
 		words{"Give a later time, or none.", "Donnez une heure plus tardive, ou aucune."})
 	expireAtFar = newInvalid("expire_at_too_far", "expire_at", "The expire_at must be at most 3 days after the time of sending.", onSends,
-		words{"Carriers do not try that long.", "Les opérateurs n’essaient pas si longtemps."},
+		words{"Carriers do not try for so long.", "Les opérateurs n’essaient pas aussi longtemps."},
 		words{"Give an earlier time, or none.", "Donnez une heure plus proche, ou aucune."})
 	codeRequired = newInvalid("code_required", "code", "The code is required.", "verifyTestNumber",
-		words{"Test number: no code.", "Numéro de test : pas de code."},
-		words{"Give one.", "Donnez-le."})
+		words{"The code of the test number is missing.", "Le code du numéro de test manque."},
+		words{"Give it.", "Donnez-le."})
 	codeInvalid = newInvalid("code_invalid", "code", "The code must be 6 digits.", "verifyTestNumber",
-		words{"Test number: not six digits.", "Numéro de test : pas six chiffres."},
+		words{"The code of the test number has not six digits.", "Le code du numéro de test n’a pas six chiffres."},
 		words{"Type it as in the SMS.", "Tapez-le comme dans le SMS."})
 
 	// 422: bulk and template (rule api 7.1). The message is textInvalid, the code that of the first field.
@@ -64,20 +64,20 @@ var (
 		words{"A batch failed the validation; errors has the fields, and X-Error-Code is that of the first.", "Un lot n’est pas valide ; errors donne les champs, et X-Error-Code est celui du premier."},
 		words{"Read errors.", "Lisez errors."})
 	senderFieldRequired = newInvalid("sender_required", "sender", "The sender field is required.", onBatches,
-		words{"A batch without a sender.", "Un lot sans expéditeur."},
+		words{"The batch has no sender.", "Le lot n’a pas d’expéditeur."},
 		words{"Give one.", "Donnez-en un."})
 	messagesEmpty = newInvalid("messages_empty", "messages", "The messages field must contain at least one item.", "sendBulk",
 		words{"messages is missing, empty or no list.", "messages manque, est vide ou n’est pas une liste."},
 		words{"1 to 500 messages.", "De 1 à 500 messages."})
 	messagesMany = newInvalid("messages_too_many", "messages", "The messages field must not contain more than 500 items.", "sendBulk",
-		words{"Too many.", "Trop."},
+		words{"There are too many.", "Il y en a trop."},
 		words{"Send several batches.", "Envoyez plusieurs lots."})
 	ofMessages          = newOfItems("messages", "sendBulk")
 	itemMessageRequired = newInvalidItem("message_required", "messages.N.message", endRequired, "sendBulk",
-		words{"Missing, blank or no string.", "Il manque, est vide ou n’est pas une chaîne."},
+		words{"It is missing, blank or no string.", "Il manque, est vide ou n’est pas une chaîne."},
 		words{"Give one.", "Donnez-en un."})
 	itemMessageLong = newInvalidItem("message_too_long", "messages.N.message", endMessageLong, "sendBulk",
-		words{"Too long.", "Trop long."},
+		words{"It is too long.", "Il est trop long."},
 		words{"Shorten it.", "Raccourcissez-le."})
 	templateRequired = newInvalid("template_required", "template", "The template field is required.", "sendTemplate previewSms",
 		words{"template is missing, blank or no string.", "template manque, est vide ou n’est pas une chaîne."},
@@ -89,20 +89,20 @@ var (
 		words{"recipients is missing, empty or no list.", "recipients manque, est vide ou n’est pas une liste."},
 		words{"1 to 500 recipients.", "De 1 à 500 destinataires."})
 	recipientsMany = newInvalid("recipients_too_many", "recipients", "The recipients field must not contain more than 500 items.", "sendTemplate",
-		words{"Too many.", "Trop."},
+		words{"There are too many.", "Il y en a trop."},
 		words{"Send several batches.", "Envoyez plusieurs lots."})
 	ofRecipients               = newOfItems("recipients", "sendTemplate")
 	recipientVariablesRequired = newInvalidItem("variables_required", "recipients.N.variables", endRequired, "sendTemplate",
-		words{"Missing, null or no object; {} is fine.", "Il manque, est null ou n’est pas un objet ; {} convient."},
+		words{"It is missing, null or no object; {} is valid.", "Il manque, est null ou n’est pas un objet ; {} convient."},
 		words{"Give an object.", "Donnez un objet."})
 	recipientVariableLong = newInvalidItem("variable_too_long", "recipients.N.variables.K", endVariableLong, "sendTemplate",
 		words{"The value is too long.", "La valeur est trop longue."},
 		words{"Shorten it.", "Raccourcissez-la."})
 	recipientVariableText = newInvalidItem("variable_not_a_string", "recipients.N.variables.K", endText, "sendTemplate",
 		words{"The value is a number, a list or an object.", "La valeur est un nombre, une liste ou un objet."},
-		words{"Quote it; null is fine.", "Mettez-la entre guillemets ; null convient."})
+		words{"Quote it, or give null.", "Mettez-la entre guillemets, ou donnez null."})
 	moreFields = newInvalid("", moreKey, "There are N further fields that are not listed.", onBatches,
-		words{"Over 2,000 fields fail; this stands at the key more.", "Plus de 2 000 champs sont faux ; ceci est sous la clé more."},
+		words{"Over 2,000 fields fail; the key more has this text.", "Plus de 2 000 champs sont faux ; ce texte est sous la clé more."},
 		words{"Correct what is listed first.", "Corrigez d’abord ce qui est listé."})
 	variablesRequired = newInvalidItem("variables_required", "variables", endRequired, "previewSms",
 		words{"Preview: variables is no object.", "Aperçu : variables n’est pas un objet."},
@@ -114,7 +114,7 @@ var (
 		words{"Preview: the value is no string.", "Aperçu : la valeur n’est pas une chaîne."},
 		words{"Quote it.", "Mettez-la entre guillemets."})
 	keyReused = newRefusal(422, "idempotency_key_reused", "The idempotency key was already used with a different request.", onSends, retryNo,
-		words{"The same key came with another body or endpoint within 24 hours.", "La même clé est venue avec un autre corps ou chemin en 24 heures."},
+		words{"The same key came with another body or endpoint within 24 hours.", "La même clé a servi à un autre corps ou à un autre chemin dans les 24 heures."},
 		words{"A new key for a new request.", "Une nouvelle clé pour une nouvelle requête."})
 
 	// 422: opt-outs.
@@ -123,7 +123,7 @@ var (
 		words{"opt_outs is empty or no list.", "opt_outs est vide ou n’est pas une liste."},
 		words{"1 to 500 entries.", "De 1 à 500 entrées."})
 	optOutsMany = newInvalid("opt_outs_too_many", "opt_outs", "The opt_outs field must not contain more than 500 items.", "addOptOuts",
-		words{"Too many.", "Trop."},
+		words{"There are too many.", "Il y en a trop."},
 		words{"Send several requests.", "Envoyez plusieurs requêtes."})
 	ofOptOuts           = newOfEntries("opt_outs", "addOptOuts")
 	optOutSenderInvalid = newInvalidItem("sender_invalid", "opt_outs.N.sender", endSender, "addOptOuts",
@@ -133,44 +133,44 @@ var (
 	// 422: lists and look-ups.
 
 	statusInvalid = newInvalid("status_invalid", "status", "The status must be pending, sent or failed.", "listSms listBatchMessages",
-		words{"List: unknown status.", "Liste : état inconnu."},
+		words{"Unknown status.", "État inconnu."},
 		words{"One of the three.", "L’un des trois."})
 	batchInvalid = newInvalid("batch_id_invalid", "batch_id", "The batch_id must be a ULID.", "listSms",
-		words{"List: not an id.", "Liste : pas un identifiant."},
+		words{"It is not a ULID.", "Ce n’est pas un ULID."},
 		words{"batch_id of the send result.", "batch_id de la réponse à l’envoi."})
 	fromInvalid = newInvalid("from_invalid", "from", "The from must be a date and time such as 2026-03-01T10:00:00+02:00.", "listSms listInbound",
-		words{"List: not a time.", "Liste : pas une date."},
+		words{"It is not a time.", "Ce n’est pas une date."},
 		words{"RFC 3339.", "RFC 3339."})
 	toInvalid = newInvalid("to_invalid", "to", "The to must be a date and time such as 2026-03-01T10:00:00+02:00.", "listSms listInbound",
-		words{"List: not a time.", "Liste : pas une date."},
+		words{"It is not a time.", "Ce n’est pas une date."},
 		words{"RFC 3339.", "RFC 3339."})
 	limitInvalid = newInvalid("limit_invalid", "limit", "The limit must be between 1 and 100.", onLists,
-		words{"List: out of bounds.", "Liste : hors limites."},
+		words{"It is out of bounds.", "Elle est hors limites."},
 		words{"1 to 100.", "De 1 à 100."})
 	cursorInvalid = newInvalid("cursor_invalid", "cursor", "The cursor is not valid.", onLists,
-		words{"List: not a cursor of this list.", "Liste : pas un curseur de cette liste."},
+		words{"It is not a cursor of this list.", "Ce n’est pas un curseur de cette liste."},
 		words{"next_cursor of the page before, same filters.", "next_cursor de la page précédente, mêmes filtres."})
 	stateInvalid = newInvalid("state_invalid", "state", "The state must be pending, delivered or failed.", "listWebhookDeliveries",
-		words{"Deliveries: unknown state.", "Événements : état inconnu."},
+		words{"Unknown state of a delivery.", "État de livraison inconnu."},
 		words{"One of the three.", "L’un des trois."})
 	eventInvalid = newInvalid("event_invalid", "event", "The event must be sms.sent, sms.failed, sms.received or balance.low.", "listWebhookDeliveries",
-		words{"Deliveries: unknown event.", "Événements : événement inconnu."},
+		words{"Unknown event.", "Événement inconnu."},
 		words{"One of the four.", "L’un des quatre."})
 	messageIDInvalid = newInvalid("message_id_invalid", "message_id", "The message_id must be a whole number above 0 or a ULID.", "listWebhookDeliveries",
-		words{"Deliveries: neither of a message’s ids.", "Événements : aucun des deux identifiants d’un message."},
+		words{"It is neither of a message’s ids.", "Ce n’est aucun des deux identifiants d’un message."},
 		words{"message_id of the webhook, or id of the send result.", "message_id du webhook, ou id de la réponse à l’envoi."})
 	sinceInvalid = newInvalid("since_invalid", "since", "The since must be a date and time such as 2026-03-01T10:00:00+02:00.", "listWebhookDeliveries",
-		words{"Deliveries: not a time.", "Événements : pas une date."},
+		words{"It is not a time.", "Ce n’est pas une date."},
 		words{"RFC 3339.", "RFC 3339."})
 	parameterUnknown = newInvalidItem("parameter_unknown", "K", endParameter, onAsked,
-		words{"A look-up with a parameter that it does not have: perhaps mistyped.", "Une recherche avec un paramètre qu’elle n’a pas : peut-être mal écrit."},
-		words{"See which there are.", "Voyez lesquels existent."})
+		words{"The look-up does not have this parameter; it may be mistyped.", "La consultation n’a pas ce paramètre ; il est peut-être mal écrit."},
+		words{"See the parameters of the endpoint.", "Consultez les paramètres du point d’accès."})
 	parameterEmpty = newInvalidItem("parameter_empty", "K", endEmpty, onFiltered,
-		words{"A filter without a value: it would be none at all.", "Un filtre sans valeur : il n’en serait pas un."},
+		words{"A filter without a value would filter nothing.", "Un filtre sans valeur ne filtrerait rien."},
 		words{"Leave it out, or give a value.", "Omettez-le, ou donnez une valeur."})
 	queryInvalid = newInvalid("query_invalid", "query", "The query string is not valid.", onAsked,
-		words{"A percent sign or a semicolon that is not escaped.", "Un signe pourcent ou un point-virgule non échappé."},
-		words{"Escape parameters with a URL library.", "Faites échapper les paramètres par une bibliothèque."})
+		words{"A percent sign or a semicolon is not escaped.", "Un signe pourcent ou un point-virgule n’est pas échappé."},
+		words{"Escape parameters with a URL library.", "Échappez les paramètres avec une bibliothèque d’URL."})
 )
 
 // ofItems are the refusals that the items of several lists have in common.
@@ -199,14 +199,14 @@ func newOfItems(list string, on operations) ofItems {
 			words{"It is a number, a list or an object.", "C’est un nombre, une liste ou un objet."},
 			words{"Quote it.", "Mettez-la entre guillemets."}),
 		newInvalidItem("client_reference_too_long", list+".N.client_reference", endReferenceToo, on,
-			words{"Too long.", "Trop longue."},
+			words{"It is too long.", "Elle est trop longue."},
 			words{"Shorten it.", "Raccourcissez-la."}),
 		newInvalidItem("client_reference_invalid", list+".N.client_reference", endReference, on,
-			words{"It has a line break, or another character that cannot be seen.", "Elle a un saut de ligne, ou un autre caractère qui ne se voit pas."},
+			words{"It has a line break, or another invisible character.", "Elle contient un saut de ligne, ou un autre caractère invisible."},
 			words{"Letters, marks, digits, punctuation, symbols and spaces.", "Lettres, signes, chiffres, ponctuation, emojis et espaces."}),
 	}
 	of.misplaced = newInvalidItem("field_misplaced", list+".N.K", endWhole, on,
-		words{"An item with a send_at or expire_at of its own.", "Un élément avec son propre send_at ou expire_at."},
+		words{"An item has a send_at, expire_at or sender of its own.", "Un élément a son propre send_at, expire_at ou sender."},
 		words{"Give it once, beside the list; or send two batches.", "Donnez-le une fois, à côté de la liste ; ou envoyez deux lots."})
 	return of
 }
