@@ -115,10 +115,10 @@ func (p *pages) edition(language string, o Options, rateLimit int) (*edition, er
     {"phone_number": "61 23 45 00", "variables": {"name": null, "code": "5678"}}
   ]
 }`
-	if c.Send, err = p.samples("send", "sh", "php", "js", "py", "go.txt"); err != nil {
+	if c.Send, err = p.samples("send", "sh", "php", "js", "py", "go.txt", "java", "cs"); err != nil {
 		return nil, err
 	}
-	if c.Verify, err = p.samples("verify", "php", "js", "py", "go.txt"); err != nil {
+	if c.Verify, err = p.samples("verify", "php", "js", "py", "go.txt", "java", "cs"); err != nil {
 		return nil, err
 	}
 	if c.Vectors, err = webhooks.TestVectors(); err != nil {
@@ -154,7 +154,7 @@ func (p *pages) withTestSender(text string) string {
 	return strings.ReplaceAll(text, documentedTestSender, p.testSender)
 }
 
-var languages = map[string]string{"sh": "curl", "php": "PHP", "js": "JavaScript", "py": "Python", "go.txt": "Go"}
+var languages = map[string]string{"sh": "curl", "php": "PHP", "js": "JavaScript", "py": "Python", "go.txt": "Go", "java": "Java", "cs": ".NET"}
 
 func (p *pages) samples(group string, extensions ...string) (all []sample, err error) {
 	for _, extension := range extensions {

@@ -250,8 +250,11 @@ func TestSendSamples(t *testing.T) {
 // answers with what to run it.
 func runnable(t *testing.T, s sample, behind map[string]string) (file string, command []string) {
 	t.Helper()
+	if s.Name == "java" || s.Name == "cs" { // they take seconds
+		testenv.Long(t)
+	}
 	program := "go"
-	if interpreter := map[string]string{"sh": "bash", "php": "php", "js": "node", "py": "python3"}[s.Name]; interpreter != "" {
+	if interpreter := map[string]string{"sh": "bash", "php": "php", "js": "node", "py": "python3", "java": "java", "cs": "mono"}[s.Name]; interpreter != "" {
 		program = testenv.Tool(t, interpreter)
 	}
 	name := "sample." + s.Name
@@ -263,6 +266,13 @@ func runnable(t *testing.T, s sample, behind map[string]string) (file string, co
 		t.Fatal(err)
 	}
 	command = []string{program}
+	if s.Name == "cs" {
+		compiler := testenv.Tool(t, "mcs")
+		if out, err := exec.Command(compiler, "-langversion:latest", "-r:System.Net.Http.dll", "-out:"+file+".exe", file).CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+		file += ".exe"
+	}
 	if s.Name == "go" {
 		command = append(command, "run")
 	}

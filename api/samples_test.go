@@ -2,6 +2,7 @@ package api
 
 import (
 	"bytes"
+	"encoding/base64"
 	"encoding/json"
 	"math/rand/v2"
 	"os/exec"
@@ -35,6 +36,23 @@ import sys
 assert not verify("whsec_", {"x-webhook-signature": "\udce9", "webhook-signature": "v1,\udce9", "webhook-id": "\udce9"}, b"", 0)
 print(json.dumps([verify(c["Whsec"], c["Headers"], c["Body"].encode(), c["Now"]) for c in json.load(sys.stdin)]))
 `,
+	"cs": `
+static class Cases
+{
+    static void Main()
+    {
+        var verdicts = new List<string>();
+        for (string line; !string.IsNullOrEmpty(line = Console.In.ReadLine());)
+        {
+            var f = line.Split(' ').Select(text => Encoding.UTF8.GetString(Convert.FromBase64String(text))).ToArray();
+            var headers = new Dictionary<string, string>(StringComparer.OrdinalIgnoreCase);
+            for (var i = 3; i < f.Length; i += 2) headers[f[i]] = f[i + 1];
+            verdicts.Add(Webhook.Verify(f[0], headers, Encoding.UTF8.GetBytes(f[1]), long.Parse(f[2])) ? "true" : "false");
+        }
+        Console.WriteLine("[" + string.Join(",", verdicts) + "]");
+    }
+}
+`,
 	"go": `
 func main() {
 	var cases []struct {
@@ -58,6 +76,44 @@ func main() {
 	}
 }
 `,
+}
+
+// javaCases reads the cases from lines of fields in base64, as C# does: neither has JSON here.
+const javaCases = `
+class Cases {
+    public static void main(String[] args) throws Exception {
+        java.util.List<Boolean> out = new java.util.ArrayList<>();
+        for (String line : new String(System.in.readAllBytes(), StandardCharsets.UTF_8).split("\n")) {
+            String[] f = line.split(" ", -1);
+            for (int i = 0; i < f.length; i++) {
+                f[i] = new String(Base64.getDecoder().decode(f[i]), StandardCharsets.UTF_8);
+            }
+            Map<String, String> headers = new java.util.HashMap<>();
+            for (int i = 3; i < f.length; i += 2) {
+                headers.put(f[i], f[i + 1]);
+            }
+            out.add(Webhook.verify(f[0], headers, f[1].getBytes(StandardCharsets.UTF_8), Long.parseLong(f[2])));
+        }
+        System.out.println(out);
+    }
+}
+
+`
+
+// casesInLines has the cases for javaCases.
+func casesInLines(cases []verifyCase) []byte {
+	var out bytes.Buffer
+	for _, c := range cases {
+		fields := []string{c.Whsec, c.Body, strconv.FormatInt(c.Now, 10)}
+		for name, text := range c.Headers {
+			fields = append(fields, name, text)
+		}
+		for i, field := range fields {
+			fields[i] = base64.StdEncoding.EncodeToString([]byte(field))
+		}
+		out.WriteString(strings.Join(fields, " ") + "\n")
+	}
+	return out.Bytes()
 }
 
 type verifyCase struct {
@@ -134,6 +190,14 @@ func TestVerifySamples(t *testing.T) {
 			if s.Name == "go" {
 				s.Text = strings.Replace(s.Text, "package webhook", "package main", 1)
 				s.Text = strings.Replace(s.Text, "import (\n", "import (\n\t\"encoding/json\"\n\t\"os\"\n", 1)
+			}
+			input := input
+			switch s.Name {
+			case "java": // it runs the first class of a file
+				s.Text = strings.Replace(s.Text, "class Webhook", javaCases+"class Webhook", 1)
+				input = casesInLines(cases)
+			case "cs":
+				input = casesInLines(cases)
 			}
 			file, args := runnable(t, s, verifiers)
 			cmd := exec.Command(args[0], append(args[1:], file)...)
