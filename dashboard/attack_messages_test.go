@@ -213,33 +213,16 @@ func TestSearch(t *testing.T) {
 	ids := w.insert(list...)
 	w.exec(`update messages set created_at = '2026-03-01 21:59:00+00' where id <= $1`, ids[9])
 	w.exec(`update messages set created_at = '2026-03-01 22:01:00+00', status = 2, failed_at = now(), failure_reason = 'expired' where id > $1 and id <= $2`, ids[9], ids[19])
-	shown := func(path string) (texts []string, next string) {
-		a := c.get(path)
-		c.wants(a, http.StatusOK)
-		for _, m := range regexp.MustCompile(`>text (\d+)\.<`).FindAllStringSubmatch(a.body, -1) {
-			texts = append(texts, m[1])
-		}
-		if m := regexp.MustCompile(`href="(/messages\?[^"]*before=[^"]*)" rel="next"`).FindStringSubmatch(a.body); m != nil {
-			next = strings.ReplaceAll(m[1], "&amp;", "&")
-		}
-		return texts, next
-	}
-	all, path := 0, "/messages"
-	for pages := 0; path != ""; pages++ {
-		var texts []string
-		texts, path = shown(path)
-		if all += len(texts); pages > 3 {
-			t.Fatal("the pages do not end")
-		}
-	}
-	if all != 60 {
-		t.Errorf("%d messages on all pages", all)
-	}
-	for path, want := range map[string]int{"/messages?q=79100010": 1, "/messages?q=" + url.QueryEscape("+257 79 10 00 10"): 1, "/messages?q=79100099": 0,
+	shown := regexp.MustCompile(`>text (\d+)\.<`)
+	for path, want := range map[string]int{"/messages": 60, "/messages?q=79100010": 1, "/messages?q=" + url.QueryEscape("+257 79 10 00 10"): 1, "/messages?q=79100099": 0,
 		"/messages?from=2026-03-01&to=2026-03-01": 10, "/messages?from=2026-03-02&to=2026-03-02": 10, "/messages?status=failed": 10,
-		"/messages?status=sent": 0, "/messages?status=failed&to=2026-03-01": 0, "/messages?q=none": 0, "/messages?before=-1": 25, "/messages?q=" + strings.Repeat("x", 200): 0, "/messages?q=" + strings.Repeat("x", 2000): 0} {
-		if texts, _ := shown(path); len(texts) != want {
-			t.Errorf("%s shows %d messages, not %d", path, len(texts), want)
+		"/messages?status=sent": 0, "/messages?status=failed&to=2026-03-01": 0, "/messages?q=none": 0, "/messages?before=-1": 60, "/messages?q=" + strings.Repeat("x", 200): 0, "/messages?q=" + strings.Repeat("x", 2000): 0} {
+		seen := 0
+		for _, page := range c.pages(path) {
+			seen += len(shown.FindAllString(page.body, -1))
+		}
+		if seen != want {
+			t.Errorf("%s shows %d messages, not %d", path, seen, want)
 		}
 	}
 	c.wants(c.get("/messages?from=31.12.2026"), http.StatusUnprocessableEntity, "not a date")

@@ -1,10 +1,12 @@
 package dashboard
 
 import (
+	"html"
 	"io"
 	"net/http"
 	"net/http/cookiejar"
 	"net/url"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -111,6 +113,25 @@ func (c *client) cookie(name string) string {
 		}
 	}
 	return ""
+}
+
+var nextPage = regexp.MustCompile(`href="([^"]*)" rel="next"`)
+
+// pages are the pages of a list, the first one at a path.
+func (c *client) pages(path string) (all []answer) {
+	c.t.Helper()
+	for path != "" {
+		a := c.get(path)
+		c.wants(a, http.StatusOK)
+		if all = append(all, a); len(all) > 10 {
+			c.t.Fatalf("the pages do not end: %s", path)
+		}
+		path = ""
+		if next := nextPage.FindStringSubmatch(a.body); next != nil {
+			path = html.UnescapeString(next[1])
+		}
+	}
+	return all
 }
 
 // wants ends the test when the answer is not that.

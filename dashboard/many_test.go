@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"html"
 	"net/http"
-	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -264,8 +263,6 @@ func TestManyMessages(t *testing.T) {
 		}
 	}
 }
-
-var nextPage = regexp.MustCompile(`href="([^"]*)" rel="next"`)
 
 func explain(t *testing.T, pool *pgxpool.Pool, s statement) string {
 	t.Helper()

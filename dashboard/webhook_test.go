@@ -370,33 +370,22 @@ func TestDeliveries(t *testing.T) {
 	w.enqueue(company.ID, 100, 2*deliveriesOnPage+3)
 	w.until("they are delivered", func() bool { return w.inState(company.ID, webhooks.StateDelivered) == 2*deliveriesOnPage+3 })
 	line := regexp.MustCompile(`/deliveries/of/(\d+)"`)
-	more := regexp.MustCompile(`href="(/deliveries\?[^"]*before=[^"]*)"`)
-	walk := func(path string) (seen map[string]bool, pages int) {
-		seen = map[string]bool{}
-		for path != "" {
-			a := c.get(path)
-			c.wants(a, http.StatusOK)
-			pages++
-			for _, m := range line.FindAllStringSubmatch(a.body, -1) {
-				if seen[m[1]] {
-					t.Errorf("%s is listed twice", m[1])
-				}
-				seen[m[1]] = true
-			}
-			path = ""
-			if m := more.FindStringSubmatch(a.body); m != nil {
-				path = strings.ReplaceAll(m[1], "&amp;", "&")
-			}
-		}
-		return seen, pages
-	}
 	for query, want := range map[string][2]int{
 		"": {53, 3}, "state=delivered": {53, 3}, "state=failed": {0, 1}, "state=pending": {0, 1}, "event=" + webhooks.Sent: {27, 2}, "event=" + webhooks.Failed: {26, 2},
 		"since=2020-01-01T00:00": {53, 3}, "since=2199-01-01T00:00": {0, 1}, "state=nonsense&event=%22%3E&before=-3": {53, 3},
 		"before=99999999999999999999": {53, 3},
 	} {
-		if seen, pages := walk("/deliveries?" + query); len(seen) != want[0] || pages != want[1] {
-			t.Errorf("%s: %d deliveries on %d pages, want %v", query, len(seen), pages, want)
+		seen, pages := map[string]bool{}, c.pages("/deliveries?"+query)
+		for _, page := range pages {
+			for _, m := range line.FindAllString(page.body, -1) {
+				if seen[m] {
+					t.Errorf("%s is listed twice", m)
+				}
+				seen[m] = true
+			}
+		}
+		if len(seen) != want[0] || len(pages) != want[1] {
+			t.Errorf("%s: %d deliveries on %d pages, want %v", query, len(seen), len(pages), want)
 		}
 	}
 	c.wants(c.get("/deliveries?since=9999999-01-01T00:00"), http.StatusUnprocessableEntity)
