@@ -3,16 +3,13 @@ package main
 import (
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
 	"net"
-	"os"
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"intumwa/configs"
@@ -131,11 +128,11 @@ func (check *configCheckCmd) connect(ctx context.Context, p *program, c *configs
 			case ok: // a line for each host
 				texts := make([]string, len(unreachable.Hosts))
 				for n, host := range unreachable.Hosts {
-					texts[n] = "NOT reached: " + plainly(host)
+					texts[n] = "NOT reached: " + strings.ReplaceAll(host.Error(), "\n", " ")
 				}
 				found = strings.Join(texts, "\n"+it.key+": ")
 			case err != nil:
-				found = "NOT reached: " + plainly(err)
+				found = "NOT reached: " + strings.ReplaceAll(err.Error(), "\n", " ")
 			}
 			lines[i] = it.key + ": " + found
 		})
@@ -234,41 +231,4 @@ func tryAddress(ctx context.Context, address string, secure *tls.Config) (string
 	state := conn.(*tls.Conn).ConnectionState() //nolint:forcetypeassert // what a tls.Dialer gives
 	ends := state.PeerCertificates[0].NotAfter
 	return fmt.Sprintf("%s speaks TLS; its certificate is good until %s", address, ends.Format(time.DateOnly)), nil
-}
-
-// plainly says what is the matter in an operator's words, and the error itself behind them. None of these errors holds
-// a secret: what could be a piece of one stands in no address (configs).
-func plainly(err error) string {
-	var (
-		name    *net.DNSError
-		unknown x509.UnknownAuthorityError
-		other   x509.HostnameError
-		invalid x509.CertificateInvalidError
-		plain   tls.RecordHeaderError
-		timeout net.Error
-		words   string
-	)
-	switch {
-	case errors.As(err, &unknown):
-		words = "its certificate is of an authority that is not trusted here; tls.ca names one"
-	case errors.As(err, &other):
-		words = "its certificate is for another name; tls.server_name says which is right"
-	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
-		words = "its certificate is not valid today: it has ended, or the clock here is wrong"
-	case errors.As(err, &plain):
-		words = "it speaks no TLS there; tls: false, or another port"
-	case errors.Is(err, syscall.ECONNREFUSED):
-		words = "nothing listens there, or its firewall refuses us"
-	case errors.As(err, &name) && name.IsNotFound:
-		words = "there is no such name"
-	case errors.As(err, &name):
-		words = "the name cannot be resolved; does the resolver work?"
-	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded), errors.As(err, &timeout) && timeout.Timeout():
-		words = "no answer in time; network, VPN, or a firewall that drops"
-	case errors.Is(err, syscall.ENETUNREACH), errors.Is(err, syscall.EHOSTUNREACH):
-		words = "there is no route to it"
-	default:
-		return err.Error()
-	}
-	return words + " (" + strings.ReplaceAll(err.Error(), "\n", " ") + ")"
 }
