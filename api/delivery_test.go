@@ -111,7 +111,7 @@ func TestDeliveriesTenancy(t *testing.T) {
 		}
 	}
 	for _, query := range []string{"", "?message_id=2", "?state=failed"} {
-		sameJSON(t, w.do("other", "GET", "/v1/webhook-deliveries"+query, "").body, `{"data":[],"next_cursor":null}`)
+		w.gets("other", "/v1/webhook-deliveries"+query, 200, `{"data":[],"next_cursor":null}`)
 	}
 	if n := w.count(`SELECT count(*) FROM webhook_undelivered WHERE due = 'infinity'`); n != 1 {
 		t.Error("another company's delivery was sent again")
@@ -122,25 +122,14 @@ func TestListDeliveries(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, worldOptions{}).settle()
 	w.told("live", 12)
-	ids := func(query string) (ids string, cursor string) {
-		t.Helper()
-		got := w.do("live", "GET", "/v1/webhook-deliveries?"+query, "")
-		var page struct {
-			Data []struct {
-				MessageID int64 `json:"message_id"`
-			}
-			NextCursor *string `json:"next_cursor"`
-		}
-		if err := json.Unmarshal([]byte(got.body), &page); err != nil || got.status != 200 {
-			t.Fatalf("%s: %d %s", query, got.status, got.body)
-		}
-		for _, d := range page.Data {
+	type delivery struct {
+		MessageID int64 `json:"message_id"`
+	}
+	ids := func(list []delivery) (ids string) {
+		for _, d := range list {
 			ids += fmt.Sprint(" ", d.MessageID)
 		}
-		if page.NextCursor != nil {
-			cursor = *page.NextCursor
-		}
-		return ids, cursor
+		return ids
 	}
 	w.exec(`UPDATE webhook_deliveries SET at = now() - interval '1 day' WHERE id / 8 <= 6`)
 	since := url.QueryEscape(time.Now().Add(-time.Hour).Format(time.RFC3339))
@@ -157,20 +146,11 @@ func TestListDeliveries(t *testing.T) {
 		"since=" + since:                " 12 11 10 9 8 7",
 		"state=failed&since=" + since:   " 11 8",
 	} {
-		if got, _ := ids(query); got != want {
-			t.Errorf("%q lists%s, want%s", query, got, want)
+		if got, _ := listed[delivery](w, "live", "/v1/webhook-deliveries?"+query); ids(got) != want {
+			t.Errorf("%q lists%s, want%s", query, ids(got), want)
 		}
-		all, pages := "", 0
-		for cursor := ""; ; {
-			page, next := ids(query + "&limit=3&cursor=" + cursor)
-			all += page
-			if pages++; next == "" || pages > 10 {
-				break
-			}
-			cursor = next
-		}
-		if all != want {
-			t.Errorf("%q in pages lists%s, want%s", query, all, want)
+		if all, _ := walk[delivery](w, "live", "/v1/webhook-deliveries?limit=3&"+query); ids(all) != want {
+			t.Errorf("%q in pages lists%s, want%s", query, ids(all), want)
 		}
 	}
 	for query, want := range map[string]string{
@@ -184,10 +164,6 @@ func TestListDeliveries(t *testing.T) {
 		"cursor=" + cursorOf(messageList, 5): failsFirst("cursor", "The cursor is not valid."), // of the other list
 		"state=failed&cursor=" + cursorOf(deliveryList, 5): failsFirst("cursor", "The cursor is not valid."),
 	} {
-		got := w.do("live", "GET", "/v1/webhook-deliveries?"+query, "")
-		if got.status != 422 {
-			t.Errorf("%s: status %d", query, got.status)
-		}
-		sameJSON(t, got.body, want)
+		w.gets("live", "/v1/webhook-deliveries?"+query, 422, want)
 	}
 }

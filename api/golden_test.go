@@ -58,7 +58,7 @@ func runGolden(t *testing.T, path string, cases []golden) {
 	}
 }
 
-func sameJSON(t *testing.T, got, want string) {
+func sameJSON(t testing.TB, got, want string) {
 	t.Helper()
 	got = anyTime.ReplaceAllString(anyULID.ReplaceAllString(got, "ULID"), "TIME")
 	var g, w any

@@ -1,9 +1,7 @@
 package api
 
 import (
-	"encoding/json"
 	"fmt"
-	"net/http"
 	"strconv"
 	"strings"
 	"testing"
@@ -152,19 +150,12 @@ func TestOptOutList(t *testing.T) {
 	add(`{"phone_number":"79123404","opt_outs":null}`, `{"added":1,"unchanged":0}`)
 	list := func(customer, query string) (numbers string, cursor string) {
 		t.Helper()
-		got := w.do(customer, "GET", "/v1/opt-outs?"+query, "")
-		var page struct {
-			Data []struct {
-				Number string  `json:"phone_number"`
-				Sender *string `json:"sender"`
-				Source string  `json:"source"`
-			}
-			NextCursor *string `json:"next_cursor"`
-		}
-		if err := json.Unmarshal([]byte(got.body), &page); err != nil || got.status != 200 {
-			t.Fatalf("%s: %d %s", query, got.status, got.body)
-		}
-		for _, e := range page.Data {
+		rows, cursor := listed[struct {
+			Number string  `json:"phone_number"`
+			Sender *string `json:"sender"`
+			Source string  `json:"source"`
+		}](w, customer, "/v1/opt-outs?"+query)
+		for _, e := range rows {
 			numbers += " " + e.Number[8:]
 			if e.Sender != nil {
 				numbers += *e.Sender
@@ -172,9 +163,6 @@ func TestOptOutList(t *testing.T) {
 			if e.Source != "api" {
 				t.Errorf("source %q", e.Source)
 			}
-		}
-		if page.NextCursor != nil {
-			cursor = *page.NextCursor
 		}
 		return numbers, cursor
 	}
@@ -286,47 +274,27 @@ func TestInboundList(t *testing.T) {
 	page := func(cursor string, views ...string) string {
 		return `{"data":[` + strings.Join(views, ",") + `],"next_cursor":` + cursor + `}`
 	}
-	get := func(customer, path string, status int, want string) {
-		t.Helper()
-		got := w.do(customer, "GET", path, "")
-		if got.status != status {
-			t.Errorf("%s: %d %s", path, got.status, got.body)
-		}
-		sameJSON(t, got.body, want)
-	}
-	get("live", "/v1/inbound", 200, page("null", view(4, "null"), view(3, `"m3"`), view(2, `"m2"`), view(1, `"m1"`), view(0, `"m0"`)))
-	get("live", "/v1/inbound?phone_number=79123401", 200, page("null", view(3, `"m3"`), view(1, `"m1"`)))
-	get("live", "/v1/inbound?phone_number=%2B32479000001", 200, page("null"))
-	get("live", "/v1/inbound?phone_number=12", 422, failsFirst("phone_number", "The phone number must be a valid Burundi (+257) number."))
-	get("live", "/v1/inbound?from=2026-03-01T10:00:00%2B01:00&to=2026-03-01T11:00:00Z", 200, page("null", view(2, `"m2"`), view(1, `"m1"`)))
-	get("other", "/v1/inbound", 200, page("null"))
-	get("live", fmt.Sprint("/v1/inbound/", ids[2]), 200, view(2, `"m2"`))
-	get("other", fmt.Sprint("/v1/inbound/", ids[2]), 404, messageJSON("Not found."))
+	w.gets("live", "/v1/inbound", 200, page("null", view(4, "null"), view(3, `"m3"`), view(2, `"m2"`), view(1, `"m1"`), view(0, `"m0"`)))
+	w.gets("live", "/v1/inbound?phone_number=79123401", 200, page("null", view(3, `"m3"`), view(1, `"m1"`)))
+	w.gets("live", "/v1/inbound?phone_number=%2B32479000001", 200, page("null"))
+	w.gets("live", "/v1/inbound?phone_number=12", 422, failsFirst("phone_number", "The phone number must be a valid Burundi (+257) number."))
+	w.gets("live", "/v1/inbound?from=2026-03-01T10:00:00%2B01:00&to=2026-03-01T11:00:00Z", 200, page("null", view(2, `"m2"`), view(1, `"m1"`)))
+	w.gets("other", "/v1/inbound", 200, page("null"))
+	w.gets("live", fmt.Sprint("/v1/inbound/", ids[2]), 200, view(2, `"m2"`))
+	w.gets("other", fmt.Sprint("/v1/inbound/", ids[2]), 404, messageJSON("Not found."))
 	for _, id := range []string{"0", "-1", "x", "99999999999999999999"} {
-		get("live", "/v1/inbound/"+id, 404, messageJSON("Not found."))
+		w.gets("live", "/v1/inbound/"+id, 404, messageJSON("Not found."))
 	}
 	for _, id := range []int64{1 << 40, ids[4]} { // no such message, and another company's
 		cursor := cursorOf(inboundList, id)
-		get(map[bool]string{true: "other", false: "live"}[id == ids[4]], "/v1/inbound?cursor="+cursor, 422, failsFirst("cursor", "The cursor is not valid."))
+		w.gets(map[bool]string{true: "other", false: "live"}[id == ids[4]], "/v1/inbound?cursor="+cursor, 422, failsFirst("cursor", "The cursor is not valid."))
 	}
 	var seen string
-	for path := "/v1/inbound?limit=2"; path != ""; {
-		got := w.do("live", "GET", path, "")
-		var p struct {
-			Data []struct {
-				ID int64 `json:"inbound_id"`
-			}
-			NextCursor *string `json:"next_cursor"`
-		}
-		if err := json.Unmarshal([]byte(got.body), &p); err != nil || got.status != http.StatusOK {
-			t.Fatalf("%d %s", got.status, got.body)
-		}
-		for _, m := range p.Data {
-			seen += fmt.Sprint(" ", m.ID)
-		}
-		if path = ""; p.NextCursor != nil {
-			path = "/v1/inbound?limit=2&cursor=" + *p.NextCursor
-		}
+	all, _ := walk[struct {
+		ID int64 `json:"inbound_id"`
+	}](w, "live", "/v1/inbound?limit=2")
+	for _, m := range all {
+		seen += fmt.Sprint(" ", m.ID)
 	}
 	if want := fmt.Sprint(" ", ids[4], " ", ids[3], " ", ids[2], " ", ids[1], " ", ids[0]); seen != want {
 		t.Errorf("pages have%s, want%s", seen, want)

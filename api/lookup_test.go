@@ -2,7 +2,6 @@ package api
 
 import (
 	"encoding/json"
-	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -85,14 +84,10 @@ func TestTenancy(t *testing.T) {
 	batch := w.sentBatch("live", bulk("ACME", item("79123456", "x")))
 	for _, path := range []string{"/v1/sms/" + id, "/v1/sms/batches/" + batch, "/v1/sms/" + batch, "/v1/sms/batches/" + id, "/v1/sms/1", "/v1/sms/nope",
 		"/v1/sms/batches/nope", "/v1/sms/01JNA2K3M4N5P6Q7R8S9T0V1W2", "/v1/sms/81JNA2K3M4N5P6Q7R8S9T0V1W2"} {
-		got := w.do("other", "GET", path, "")
-		if got.status != 404 {
-			t.Errorf("%s answers %d: %s", path, got.status, got.body)
-		}
-		sameJSON(t, got.body, messageJSON("Not found."))
+		w.gets("other", path, 404, messageJSON("Not found."))
 	}
 	for _, path := range []string{"/v1/sms", "/v1/sms?batch_id=" + batch} {
-		sameJSON(t, w.do("other", "GET", path, "").body, `{"data":[],"next_cursor":null}`)
+		w.gets("other", path, 200, `{"data":[],"next_cursor":null}`)
 	}
 }
 
@@ -143,32 +138,51 @@ func TestBalance(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, worldOptions{}).settle()
 	w.sent("live", single("79123456", "ACME", long(161)))
-	sameJSON(t, w.do("live", "GET", "/v1/balance", "").body, `{"credits":998,"unit":"credits"}`)
+	w.gets("live", "/v1/balance", 200, `{"credits":998,"unit":"credits"}`)
 }
 
-// walk follows a list to its end and answers the texts on the way.
-func (w *world) walk(query url.Values) (texts []string, pages int) {
+// listed reads a page of a list, and the cursor of the next one.
+func listed[R any](w *world, customer, path string) (rows []R, next string) {
 	w.t.Helper()
-	for {
-		got := w.do("live", "GET", "/v1/sms?"+query.Encode(), "")
-		if got.status != 200 {
-			w.t.Fatalf("status %d: %s", got.status, got.body)
-		}
-		var page struct {
-			Data       []struct{ Message string }
-			NextCursor *string `json:"next_cursor"`
-		}
-		if err := json.Unmarshal([]byte(got.body), &page); err != nil {
-			w.t.Fatal(err)
-		}
-		for _, m := range page.Data {
-			texts = append(texts, m.Message)
-		}
-		if pages++; page.NextCursor == nil {
-			return texts, pages
-		}
-		query.Set("cursor", *page.NextCursor)
+	got := w.do(customer, "GET", path, "")
+	var page struct {
+		Data       []R
+		NextCursor *string `json:"next_cursor"`
 	}
+	if err := json.Unmarshal([]byte(got.body), &page); err != nil || got.status != 200 {
+		w.t.Fatalf("%s: %d %s, %v", path, got.status, got.body, err)
+	}
+	if page.NextCursor != nil {
+		next = *page.NextCursor
+	}
+	return page.Data, next
+}
+
+// walk follows a list, whose path has a query, to its end.
+func walk[R any](w *world, customer, path string) (all []R, pages int) {
+	w.t.Helper()
+	for next := ""; ; {
+		from := path
+		if next != "" {
+			from += "&cursor=" + next
+		}
+		var rows []R
+		rows, next = listed[R](w, customer, from)
+		all = append(all, rows...)
+		if pages++; next == "" || pages > 20 {
+			return all, pages
+		}
+	}
+}
+
+// gets wants a response to a look-up.
+func (w *world) gets(customer, path string, status int, want string) {
+	w.t.Helper()
+	got := w.do(customer, "GET", path, "")
+	if got.status != status {
+		w.t.Errorf("%s: %d %s, want %d", path, got.status, got.body, status)
+	}
+	sameJSON(w.t, got.body, want)
 }
 
 func TestListMessages(t *testing.T) {
@@ -198,12 +212,12 @@ func TestListMessages(t *testing.T) {
 	} {
 		t.Run(c.query, func(t *testing.T) {
 			w.t = t
-			query, err := url.ParseQuery(c.query)
-			if err != nil {
-				t.Fatal(err)
+			all, pages := walk[struct{ Message string }](w, "live", "/v1/sms?"+c.query)
+			got := ""
+			for _, m := range all {
+				got += m.Message
 			}
-			texts, pages := w.walk(query)
-			if got := strings.Join(texts, ""); got != c.want || pages != c.pages {
+			if got != c.want || pages != c.pages {
 				t.Errorf("%q in %d pages, not %q in %d", got, pages, c.want, c.pages)
 			}
 		})
@@ -224,11 +238,7 @@ func TestListMessages(t *testing.T) {
 		"cursor=abc": failsFirst("cursor", "The cursor is not valid."), "cursor=AAAAAAAAAAEAAAAA": failsFirst("cursor", "The cursor is not valid."),
 		"status=sent&cursor=" + cursorOf(messageList, 5): failsFirst("cursor", "The cursor is not valid."),
 	} {
-		got := w.do("live", "GET", "/v1/sms?"+query, "")
-		if got.status != 422 {
-			t.Errorf("%s answers %d", query, got.status)
-		}
-		sameJSON(t, got.body, want)
+		w.gets("live", "/v1/sms?"+query, 422, want)
 	}
 }
 

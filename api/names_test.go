@@ -29,16 +29,14 @@ func TestEitherID(t *testing.T) {
 		if got := w.do("other", "GET", "/v1/sms/"+name, ""); got.status != 404 {
 			t.Errorf("%s of another company: %d %s", name, got.status, got.body)
 		}
-		got := w.do("other", "GET", "/v1/webhook-deliveries?message_id="+name, "")
-		sameJSON(t, got.body, `{"data":[],"next_cursor":null}`)
+		w.gets("other", "/v1/webhook-deliveries?message_id="+name, 200, `{"data":[],"next_cursor":null}`)
 	}
 	for _, name := range []string{"0", "-1", "+1", "2", "1.0", "9223372036854775808", "01JNA2K3M4N5P6Q7R8S9T0V1W2"} {
 		if got := w.do("live", "GET", "/v1/sms/"+url.PathEscape(name), ""); got.status != 404 || got.header.Get("X-Error-Code") != "not_found" {
 			t.Errorf("%s: %d %s", name, got.status, got.body)
 		}
 	}
-	got := w.do("live", "GET", "/v1/webhook-deliveries?message_id=one", "")
-	sameJSON(t, got.body, failsFirst("message_id", "The message_id must be a whole number above 0 or a ULID."))
+	w.gets("live", "/v1/webhook-deliveries?message_id=one", 422, failsFirst("message_id", "The message_id must be a whole number above 0 or a ULID."))
 }
 
 // The messages of a batch, page by page, with both ids.
@@ -51,50 +49,34 @@ func TestBatchMessages(t *testing.T) {
 	}
 	batch, second := w.sentBatch("live", bulk("ACME", items...)), w.sentBatch("live", bulk("ACME", items...))
 	w.exec(`UPDATE messages SET status = 1 WHERE id = 2`)
-	read := func(query string) (ids []int64, next string) {
+	path := "/v1/batches/" + batch + "/messages?"
+	read := func(query string) (ids []int64) {
 		t.Helper()
-		got := w.do("live", "GET", "/v1/batches/"+batch+"/messages"+query, "")
-		var page struct {
-			Data []struct {
-				ID        string
-				MessageID int64  `json:"message_id"`
-				BatchID   string `json:"batch_id"`
-			}
-			Next *string `json:"next_cursor"`
-		}
-		if err := json.Unmarshal([]byte(got.body), &page); err != nil || got.status != 200 {
-			t.Fatalf("%d %v %s", got.status, err, got.body)
-		}
-		for _, m := range page.Data {
+		all, _ := walk[struct {
+			ID        string
+			MessageID int64  `json:"message_id"`
+			BatchID   string `json:"batch_id"`
+		}](w, "live", path+query)
+		for _, m := range all {
 			if m.BatchID != batch || !anyULID.MatchString(m.ID) {
 				t.Errorf("%+v", m)
 			}
 			ids = append(ids, m.MessageID)
 		}
-		if page.Next != nil {
-			next = *page.Next
-		}
-		return ids, next
+		return ids
 	}
-	var all []int64
-	query := "?limit=2"
-	for {
-		ids, next := read(query)
-		if all = append(all, ids...); next == "" {
-			break
-		}
-		query = "?limit=2&cursor=" + next
-		if got := w.do("live", "GET", "/v1/batches/"+second+"/messages"+query, ""); got.status != 422 {
-			t.Errorf("a cursor in another batch: %d %s", got.status, got.body)
-		}
+	all := read("limit=2")
+	_, next := listed[any](w, "live", path+"limit=2")
+	if got := w.do("live", "GET", "/v1/batches/"+second+"/messages?limit=2&cursor="+next, ""); got.status != 422 {
+		t.Errorf("a cursor in another batch: %d %s", got.status, got.body)
 	}
 	if fmt.Sprint(all) != "[5 4 3 2 1]" {
 		t.Errorf("pages %v", all)
 	}
-	if ids, _ := read("?status=sent"); fmt.Sprint(ids) != "[2]" {
+	if ids := read("status=sent"); fmt.Sprint(ids) != "[2]" {
 		t.Errorf("sent: %v", ids)
 	}
-	if ids, _ := read("?phone_number=79123404"); fmt.Sprint(ids) != "[5]" {
+	if ids := read("phone_number=79123404"); fmt.Sprint(ids) != "[5]" {
 		t.Errorf("of one number: %v", ids)
 	}
 	for customer, path := range map[string]string{"other": batch, "live": "01JNA2K3M4N5P6Q7R8S9T0V1W2"} {
@@ -124,11 +106,9 @@ func TestUnknownParameters(t *testing.T) {
 			t.Errorf("%s: %d %v", path, got.status, got.header)
 		}
 		sameJSON(t, got.body, failsFirst("statsu", "The statsu parameter is not known."))
-		got = w.do("live", "GET", path+"?a=%zz", "")
-		sameJSON(t, got.body, failsFirst("query", "The query string is not valid."))
+		w.gets("live", path+"?a=%zz", 422, failsFirst("query", "The query string is not valid."))
 	}
-	got := w.do("live", "GET", "/v1/sms?message_id=1&limit=0&b=", "")
-	sameJSON(t, got.body, fails("The b parameter is not known.", "b", "The b parameter is not known.",
+	w.gets("live", "/v1/sms?message_id=1&limit=0&b=", 422, fails("The b parameter is not known.", "b", "The b parameter is not known.",
 		"message_id", "The message_id parameter is not known.", "limit", "The limit must be between 1 and 100."))
 	// The contract's endpoints do not look at what they never had.
 	if got := w.do("live", "POST", "/v1/sms?statsu=sent", single("79123456", "ACME", "x")); got.status != 200 {
