@@ -4,6 +4,7 @@ VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unkn
 RUN_DIR ?= .run
 RUNS ?= 3
 OUT ?= bin/bench.json
+PAIRS ?= 5
 # The release before this one, from which `make test-all` upgrades: the newest tag below this commit. Before the first
 # release it is empty, and each process is replaced with the same build.
 PREVIOUS ?= $(shell git describe --tags --abbrev=0 --match 'v[0-9]*' HEAD^ 2>/dev/null)
@@ -43,8 +44,12 @@ fuzz: ## every fuzz test for FUZZTIME (30s) each
 bench: build ## what it carries a second, and where its work goes (BENCH=singles,bulk or all RUNS=3 OUT=bin/bench.json BENCHFLAGS=-help)
 	@go run ./tools/bench -scenarios '$(BENCH)' -runs '$(RUNS)' -o '$(OUT)' $(BENCHFLAGS)
 
-bench-compare: ## two reports of make bench, figure by figure (OLD=before.json NEW=bin/bench.json)
-	@go run ./tools/bench -compare '$(OLD)' '$(NEW)'
+bench-compare: build ## this tree against another, built, by turns (OLD=../older PAIRS=5 BENCH=singles); or two reports (OLD=before.json NEW=bin/bench.json)
+	@case '$(OLD)' in *.json) exec go run ./tools/bench -compare '$(OLD)' '$(NEW)';; esac; \
+	for pair in $$(seq $(PAIRS)); do for tree in '$(OLD)' .; do \
+		(cd "$$tree" && go run ./tools/bench -scenarios '$(BENCH)' -runs 1 -o bin/pair-$$pair.json $(BENCHFLAGS) >&2) || exit 1; \
+	done; done; \
+	go run ./tools/bench -compare $$(seq -f '$(OLD)/bin/pair-%g.json' $(PAIRS)) $$(seq -f 'bin/pair-%g.json' $(PAIRS))
 
 drill: build ## a night's faults before a real Prometheus: does the right alert fire? (NORMAL=30s ONLY=receipts)
 	@exec scripts/drill.sh

@@ -7,6 +7,7 @@ package accounts
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 
 	"github.com/jackc/pgx/v5"
@@ -32,7 +33,7 @@ type Options struct {
 
 // Accounts reads and changes users, tokens, companies, senders and test numbers. It is safe for concurrent use.
 type Accounts struct {
-	pool database
+	pool postgres.DB
 	opts Options
 	log  *slog.Logger
 
@@ -82,21 +83,16 @@ func (m *callerError) Error() string { return m.text }
 
 func (m *callerError) Unwrap() error { return m.kind }
 
+// forUser marks the errors whose text is for the user.
+func (m *callerError) forUser() {}
+
 func isUnique(err error, constraint string) bool {
 	var pg *pgconn.PgError
 	return errors.As(err, &pg) && pg.Code == "23505" && pg.ConstraintName == constraint
 }
 
-// database is a pool or a transaction.
-type database interface {
-	Begin(ctx context.Context) (pgx.Tx, error)
-	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
-	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
-	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
-}
-
 // readOne reads the row of a query; without one, the error is ErrNotFound with the text missing.
-func readOne[T any](ctx context.Context, db database, doing, missing string, scan pgx.RowToFunc[T], query string, args ...any) (T, error) {
+func readOne[T any](ctx context.Context, db postgres.DB, doing, missing string, scan pgx.RowToFunc[T], query string, args ...any) (T, error) {
 	all, err := postgres.All(ctx, db, doing, scan, query, args...)
 	if err == nil && len(all) == 0 {
 		err = &callerError{ErrNotFound, missing}
@@ -106,6 +102,15 @@ func readOne[T any](ctx context.Context, db database, doing, missing string, sca
 		return none, err
 	}
 	return all[0], nil
+}
+
+// exec runs a statement and returns how many rows it changed. doing names the work in errors.
+func exec(ctx context.Context, db database, doing, statement string, args ...any) (int64, error) {
+	tag, err := db.Exec(ctx, statement, args...)
+	if err != nil {
+		return 0, fmt.Errorf("%s: %w", doing, err)
+	}
+	return tag.RowsAffected(), nil
 }
 
 // In returns a copy that works in the caller's transaction, so that a change and, for example, the record of the act

@@ -115,54 +115,27 @@ func (a *Accounts) load(ctx context.Context, tokenID int64) (*entry, error) {
 // Columns and joins of a principal beside the user's id and the token's hash: one row for each sender of the company,
 // or one row without a sender.
 const (
-	principalColumns = `case when u.test_verified_at is not null then u.test_number end,
-		       c.id, c.name, c.approved, c.verified, c.smart_encoding, c.opt_outs, coalesce(c.quiet_hours, ''), ` + limitColumns + `,
-		       s.id, s.name, s.country, s.approved`
+	principalColumns = `case when u.test_verified_at is not null then u.test_number else '' end, ` + joinedCompany + `, coalesce(c.opt_outs, false),
+		       ` + limitColumns + `, coalesce(s.id, 0), coalesce(s.name, ''), coalesce(s.country, ''), coalesce(s.approved, false)`
 	principalJoins = `left join companies c on c.owner_id = u.id
 		left join senders s on s.company_id = c.id`
 )
 
 // collectPrincipal reads all rows; without any the principal is nil.
 func collectPrincipal(rows pgx.Rows, tokenID int64) (found *Principal, hash []byte, err error) {
-	var (
-		p          = Principal{TokenID: tokenID}
-		testNumber *string
-		company    struct {
-			id                                         *int64
-			name                                       *string
-			approved, verified, smartEncoding, optOuts *bool
-			limits                                     Limits
-			quietHours                                 *string
-		}
-		sender struct {
-			id            *int64
-			name, country *string
-			approved      *bool
-		}
-	)
-	_, err = pgx.ForEachRow(rows, slices.Concat([]any{
-		&p.UserID, &hash, &testNumber,
-		&company.id, &company.name, &company.approved, &company.verified, &company.smartEncoding, &company.optOuts, &company.quietHours,
-	}, company.limits.columns(), []any{
-		&sender.id, &sender.name, &sender.country, &sender.approved,
-	}), func() error {
+	p := Principal{TokenID: tokenID}
+	var company Company
+	var sender Sender
+	_, err = pgx.ForEachRow(rows, slices.Concat([]any{&p.UserID, &hash, &p.TestNumber}, company.joined(), []any{&company.OptOuts},
+		company.Limits.columns(), []any{&sender.ID, &sender.Name, &sender.Country, &sender.Approved}), func() error {
 		if found == nil {
 			found = &p
-			if testNumber != nil {
-				p.TestNumber = sms.Number(*testNumber)
-			}
-			if company.id != nil {
-				p.Company = &Company{
-					ID: *company.id, OwnerID: p.UserID, Name: *company.name,
-					Approved: *company.approved, Verified: *company.verified, SmartEncoding: *company.smartEncoding, OptOuts: *company.optOuts, QuietHours: *company.quietHours,
-					Limits: company.limits, Senders: map[string]Sender{},
-				}
+			if p.Company = company.of(p.UserID); p.Company != nil {
+				p.Company.Senders = map[string]Sender{}
 			}
 		}
-		if sender.id != nil {
-			p.Company.Senders[*sender.name] = Sender{
-				ID: *sender.id, Name: *sender.name, Country: *sender.country, Approved: *sender.approved,
-			}
+		if sender.ID != 0 {
+			p.Company.Senders[sender.Name] = sender
 		}
 		return nil
 	})
@@ -195,6 +168,22 @@ type Company struct {
 	OptOuts bool
 	// Senders by their exact name. Set in a [Principal] only.
 	Senders map[string]Sender
+}
+
+// joinedCompany are the columns of Company.joined behind a left join: the id is 0 where there is no company.
+const joinedCompany = `coalesce(c.id, 0), coalesce(c.name, ''), coalesce(c.approved, false), coalesce(c.verified, false), coalesce(c.smart_encoding, false), coalesce(c.quiet_hours, '')`
+
+func (c *Company) joined() []any {
+	return []any{&c.ID, &c.Name, &c.Approved, &c.Verified, &c.SmartEncoding, &c.QuietHours}
+}
+
+// of returns a copy of a joined company with its owner; nil where there is none.
+func (c Company) of(owner int64) *Company {
+	if c.ID == 0 {
+		return nil
+	}
+	c.OwnerID = owner
+	return &c
 }
 
 // Sender is a name that a company may send as.

@@ -87,10 +87,8 @@ func (a *Accounts) SetCompany(ctx context.Context, id int64, change CompanyChang
 // NoteOptOuts notes that a company may have entries in its opt-out list: call it before the first is made. It is never
 // undone. A company without the note costs its sends no look-up.
 func (a *Accounts) NoteOptOuts(ctx context.Context, id int64) error {
-	if _, err := a.pool.Exec(ctx, `update companies set opt_outs = true where id = $1 and not opt_outs`, id); err != nil {
-		return fmt.Errorf("noting that company %d has opt-outs: %w", id, err)
-	}
-	return nil
+	_, err := exec(ctx, a.pool, fmt.Sprintf("noting that company %d has opt-outs", id), `update companies set opt_outs = true where id = $1 and not opt_outs`, id)
+	return err
 }
 
 // CompanyByID returns the company with that id, without its senders.

@@ -63,13 +63,10 @@ func (a *Accounts) storeLastUse(ctx context.Context) error {
 	if len(ids) == 0 {
 		return nil
 	}
-	_, err := a.pool.Exec(ctx, `
+	_, err := exec(ctx, a.pool, fmt.Sprintf("writing the last use of %d tokens", len(ids)), `
 		update api_tokens t set last_used_at = u.at
 		from unnest($1::bigint[], $2::timestamptz[]) as u (id, at)
 			join (select id from api_tokens where id = any($1) order by id for no key update skip locked) free using (id)
 		where t.id = u.id and (t.last_used_at is null or t.last_used_at < u.at)`, ids, at)
-	if err != nil {
-		return fmt.Errorf("writing the last use of %d tokens: %w", len(ids), err)
-	}
-	return nil
+	return err
 }

@@ -69,16 +69,13 @@ func (a *Accounts) TakeLetters(ctx context.Context, lease time.Duration, limit i
 
 // DropLetter deletes a letter, unless it was written again meanwhile.
 func (a *Accounts) DropLetter(ctx context.Context, l Letter) error {
-	if _, err := a.pool.Exec(ctx, `delete from letters where id = $1 and written_at = $2`, l.ID, l.Written); err != nil {
-		return fmt.Errorf("deleting a letter to company %d: %w", l.Company, err)
-	}
-	return nil
+	_, err := exec(ctx, a.pool, fmt.Sprintf("deleting a letter to company %d", l.Company), `delete from letters where id = $1 and written_at = $2`, l.ID, l.Written)
+	return err
 }
 
 // PostponeLetter makes a letter due again after a rest.
 func (a *Accounts) PostponeLetter(ctx context.Context, l Letter, rest time.Duration) error {
-	if _, err := a.pool.Exec(ctx, `update letters set due_at = now() + $3::interval where id = $1 and written_at = $2`, l.ID, l.Written, rest); err != nil {
-		return fmt.Errorf("postponing a letter to company %d: %w", l.Company, err)
-	}
-	return nil
+	_, err := exec(ctx, a.pool, fmt.Sprintf("postponing a letter to company %d", l.Company),
+		`update letters set due_at = now() + $3::interval where id = $1 and written_at = $2`, l.ID, l.Written, rest)
+	return err
 }

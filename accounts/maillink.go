@@ -194,10 +194,8 @@ func (a *Accounts) ChangePassword(ctx context.Context, s Session, present, passw
 
 // SetLanguage sets the language of mails to a user.
 func (a *Accounts) SetLanguage(ctx context.Context, userID int64, language string) error {
-	if _, err := a.pool.Exec(ctx, `update users set language = $2 where id = $1`, userID, knownLanguage(language)); err != nil {
-		return fmt.Errorf("storing the language of user %d: %w", userID, err)
-	}
-	return nil
+	_, err := exec(ctx, a.pool, fmt.Sprintf("storing the language of user %d", userID), `update users set language = $2 where id = $1`, userID, knownLanguage(language))
+	return err
 }
 
 func knownLanguage(language string) string {

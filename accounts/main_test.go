@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"golang.org/x/crypto/argon2"
 
+	"intumwa/internal/postgres"
 	"intumwa/internal/testenv"
 )
 
@@ -21,7 +22,7 @@ func newAccounts(t *testing.T) *Accounts {
 }
 
 // on is another process' Accounts on the same database.
-func on(pool database) *Accounts {
+func on(pool postgres.DB) *Accounts {
 	return New(pool.(*pgxpool.Pool), Options{TestSender: "INTUMWATEST", OTPKey: []byte("key"), Replacements: 3})
 }
 

@@ -85,26 +85,22 @@ func (a *Accounts) ConfirmSecondFactor(ctx context.Context, userID int64, code s
 
 // DropSecondFactor turns the second factor off.
 func (a *Accounts) DropSecondFactor(ctx context.Context, userID int64) error {
-	if _, err := a.pool.Exec(ctx, `update users set factor_secret = null, factor_confirmed_at = null, factor_step = 0, recovery_hashes = '{}'
-		where id = $1`, userID); err != nil {
-		return fmt.Errorf("turning the second factor of user %d off: %w", userID, err)
-	}
-	return nil
+	_, err := exec(ctx, a.pool, fmt.Sprintf("turning the second factor of user %d off", userID), `
+		update users set factor_secret = null, factor_confirmed_at = null, factor_step = 0, recovery_hashes = '{}' where id = $1`, userID)
+	return err
 }
 
 // CheckSecondFactor uses up a code of the authenticator or a recovery code: [ErrWrongCode] when it is neither, or was
 // used before. The caller limits the number of tries.
 func (a *Accounts) CheckSecondFactor(ctx context.Context, userID int64, code string) error {
 	if normal := normalRecovery(code); len(normal) == recoveryLength {
-		tag, err := a.pool.Exec(ctx, `update users set recovery_hashes = array_remove(recovery_hashes, $2)
+		n, err := exec(ctx, a.pool, fmt.Sprintf("checking a recovery code of user %d", userID), `
+			update users set recovery_hashes = array_remove(recovery_hashes, $2)
 			where id = $1 and factor_confirmed_at is not null and $2 = any(recovery_hashes)`, userID, hashRecovery(userID, normal))
-		if err != nil {
-			return fmt.Errorf("checking a recovery code of user %d: %w", userID, err)
+		if err == nil && n == 0 {
+			err = ErrWrongCode
 		}
-		if tag.RowsAffected() == 1 {
-			return nil
-		}
-		return ErrWrongCode
+		return err
 	}
 	return pgx.BeginFunc(ctx, a.pool, func(tx pgx.Tx) error { return a.useTOTPStep(ctx, tx, userID, code, true) })
 }
@@ -151,9 +147,7 @@ func (a *Accounts) NewRecoveryCodes(ctx context.Context, userID int64) ([]string
 	codes := make([]string, recoveryCodeCount)
 	hashes := make([][]byte, recoveryCodeCount)
 	for i := range codes {
-		var octets [recoveryLength * 5 / 8]byte
-		_, _ = rand.Read(octets[:])
-		text := strings.ToLower(base32raw.EncodeToString(octets[:]))
+		text := strings.ToLower(rand.Text()[:recoveryLength])
 		codes[i] = text[:4] + "-" + text[4:8] + "-" + text[8:12] + "-" + text[12:]
 		hashes[i] = hashRecovery(userID, text)
 	}

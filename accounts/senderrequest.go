@@ -109,12 +109,8 @@ func (a *Accounts) AskSender(ctx context.Context, company sms.CompanyID, name, c
 		}
 		return err
 	})
-	var m *callerError
-	if err != nil && !errors.As(err, &m) {
-		return SenderRequest{}, fmt.Errorf("storing a sender of company %d: %w", company, err)
-	}
 	if err != nil {
-		return SenderRequest{}, err
+		return SenderRequest{}, wrapDatabaseError(fmt.Sprintf("storing a sender of company %d", company), err)
 	}
 	a.cache.forgetAll()
 	return r, nil

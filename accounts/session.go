@@ -108,38 +108,27 @@ func (a *Accounts) SessionByToken(ctx context.Context, token string, idle time.D
 	if len(token) != base64.RawURLEncoding.EncodedLen(32) {
 		return Session{}, ErrUnauthenticated
 	}
-	var (
-		s       Session
-		company struct {
-			id                                *int64
-			name                              *string
-			approved, verified, smartEncoding *bool
-			quietHours                        *string
-		}
-	)
+	var s Session
+	var company Company
 	err := a.pool.QueryRow(ctx, `
 		select s.id, s.passed, s.admin_until, s.address, s.device, s.created_at, s.seen_at,
 		       u.id, u.email, u.name, u.administrator, u.created_at, u.language,
-		       c.id, c.name, c.approved, c.verified, c.smart_encoding, coalesce(c.quiet_hours, '')
+		       `+joinedCompany+`
 		from sessions s join users u on u.id = s.user_id left join companies c on c.owner_id = u.id
 		where s.token_hash = $1 and s.expires_at > now() and s.seen_at > now() - $2::interval`,
-		hashToken(token), idle).Scan(
+		hashToken(token), idle).Scan(append([]any{
 		&s.ID, &s.Passed, &s.AdminUntil, &s.Address, &s.Device, &s.CreatedAt, &s.SeenAt,
-		&s.User.ID, &s.User.Email, &s.User.Name, &s.User.Administrator, &s.User.CreatedAt, &s.User.Language,
-		&company.id, &company.name, &company.approved, &company.verified, &company.smartEncoding, &company.quietHours)
+		&s.User.ID, &s.User.Email, &s.User.Name, &s.User.Administrator, &s.User.CreatedAt, &s.User.Language}, company.joined()...)...)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return Session{}, ErrUnauthenticated
 	}
 	if err != nil {
 		return Session{}, fmt.Errorf("reading a session: %w", err)
 	}
-	if company.id != nil {
-		s.Company = &Company{ID: *company.id, OwnerID: s.User.ID, Name: *company.name,
-			Approved: *company.approved, Verified: *company.verified, SmartEncoding: *company.smartEncoding, QuietHours: *company.quietHours}
-	}
+	s.Company = company.of(s.User.ID)
 	if postgres.Now().Sub(s.SeenAt) >= seenEvery {
-		if _, err := a.pool.Exec(ctx, `update sessions set seen_at = now() where id = $1`, s.ID); err != nil {
-			return Session{}, fmt.Errorf("noting that a session was seen: %w", err)
+		if _, err := exec(ctx, a.pool, "noting that a session was seen", `update sessions set seen_at = now() where id = $1`, s.ID); err != nil {
+			return Session{}, err
 		}
 	}
 	return s, nil
@@ -160,19 +149,17 @@ func (a *Accounts) EnterAdmin(ctx context.Context, s Session, lasts time.Duratio
 
 // LeaveAdmin closes the administrator scope.
 func (a *Accounts) LeaveAdmin(ctx context.Context, s Session) error {
-	if _, err := a.pool.Exec(ctx, `update sessions set admin_until = null where id = $1`, s.ID); err != nil {
-		return fmt.Errorf("leaving the administrators' scope: %w", err)
-	}
-	return nil
+	_, err := exec(ctx, a.pool, "leaving the administrators' scope", `update sessions set admin_until = null where id = $1`, s.ID)
+	return err
 }
 
 func (a *Accounts) renew(ctx context.Context, s Session, change string, lasts time.Duration) (string, error) {
 	token, hash := newLinkToken()
-	tag, err := a.pool.Exec(ctx, `update sessions set token_hash = $2, once = null, `+change+` where id = $1`, s.ID, hash, lasts)
-	if err != nil {
-		return "", fmt.Errorf("renewing session %d: %w", s.ID, err)
-	}
-	if tag.RowsAffected() == 0 {
+	n, err := exec(ctx, a.pool, fmt.Sprintf("renewing session %d", s.ID), `update sessions set token_hash = $2, once = null, `+change+` where id = $1`, s.ID, hash, lasts)
+	switch {
+	case err != nil:
+		return "", err
+	case n == 0:
 		return "", ErrUnauthenticated
 	}
 	return token, nil
@@ -191,44 +178,34 @@ func (a *Accounts) Sessions(ctx context.Context, userID int64, idle time.Duratio
 
 // EndSession ends a session of that user; [ErrNotFound] for another user's session or one that has ended.
 func (a *Accounts) EndSession(ctx context.Context, userID, id int64) error {
-	tag, err := a.pool.Exec(ctx, `delete from sessions where id = $2 and user_id = $1`, userID, id)
-	if err != nil {
-		return fmt.Errorf("ending session %d: %w", id, err)
+	n, err := exec(ctx, a.pool, fmt.Sprintf("ending session %d", id), `delete from sessions where id = $2 and user_id = $1`, userID, id)
+	if err == nil && n == 0 {
+		err = &callerError{ErrNotFound, fmt.Sprintf("there is no session with id %d", id)}
 	}
-	if tag.RowsAffected() == 0 {
-		return &callerError{ErrNotFound, fmt.Sprintf("there is no session with id %d", id)}
-	}
-	return nil
+	return err
 }
 
 // EndSessions ends all of a user's sessions except one (0: all).
 func (a *Accounts) EndSessions(ctx context.Context, userID, but int64) error {
-	if _, err := a.pool.Exec(ctx, `delete from sessions where user_id = $1 and id <> $2`, userID, but); err != nil {
-		return fmt.Errorf("ending the sessions of user %d: %w", userID, err)
-	}
-	return nil
+	_, err := exec(ctx, a.pool, fmt.Sprintf("ending the sessions of user %d", userID), `delete from sessions where user_id = $1 and id <> $2`, userID, but)
+	return err
 }
 
 // Sweep deletes ended sessions and mailed links.
 func (a *Accounts) Sweep(ctx context.Context, idle time.Duration) error {
-	_, err := a.pool.Exec(ctx, `delete from sessions where expires_at < now() or seen_at < now() - $1::interval`, idle)
+	_, err := exec(ctx, a.pool, "sweeping ended sessions", `delete from sessions where expires_at < now() or seen_at < now() - $1::interval`, idle)
 	if err == nil {
-		_, err = a.pool.Exec(ctx, `delete from mail_links where expires_at < now()`)
+		_, err = exec(ctx, a.pool, "sweeping ended links", `delete from mail_links where expires_at < now()`)
 	}
-	if err != nil {
-		return fmt.Errorf("sweeping ended sessions and links: %w", err)
-	}
-	return nil
+	return err
 }
 
 // KeepOnce stores a text that the session's next page shows once, such as a new API key. It is encrypted with a key
 // derived from the session's token, of which the database has only the hash. A later text replaces it.
 func (a *Accounts) KeepOnce(ctx context.Context, token, text string) error {
 	sealed := vault.New(onceKey(token), "once").SealOctets([]byte(text))
-	if _, err := a.pool.Exec(ctx, `update sessions set once = $2 where token_hash = $1`, hashToken(token), sealed); err != nil {
-		return fmt.Errorf("keeping what is shown once: %w", err)
-	}
-	return nil
+	_, err := exec(ctx, a.pool, "keeping what is shown once", `update sessions set once = $2 where token_hash = $1`, hashToken(token), sealed)
+	return err
 }
 
 // TakeOnce returns the text of [Accounts.KeepOnce] and deletes it; empty when there is none.

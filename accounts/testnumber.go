@@ -46,9 +46,6 @@ func (a *Accounts) TestNumbers(ctx context.Context, number sms.Number) ([]TestNu
 
 // ForgetCodes deletes the one-time codes that were sent to a number more than a day ago, and returns how many.
 func (a *Accounts) ForgetCodes(ctx context.Context, number sms.Number) (int64, error) {
-	tag, err := a.pool.Exec(ctx, `delete from test_number_codes where phone_number = $1 and created_at < now() - interval '1 day'`, string(number))
-	if err != nil {
-		return 0, fmt.Errorf("deleting the codes that were sent to a number: %w", err)
-	}
-	return tag.RowsAffected(), nil
+	return exec(ctx, a.pool, "deleting the codes that were sent to a number",
+		`delete from test_number_codes where phone_number = $1 and created_at < now() - interval '1 day'`, string(number))
 }

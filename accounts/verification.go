@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"math/big"
-	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -29,14 +28,12 @@ const (
 
 // Why a verification failed. The texts may be shown to the user.
 var (
-	ErrVerifiedAlready = errors.New("this number is verified already")
-	ErrReplacements    = errors.New("the test number cannot be replaced any more")
-	ErrNoCode          = errors.New("there is no code to confirm; ask for a new one")
-	ErrCodeExpired     = errors.New("the code has expired; ask for a new one")
-	ErrCodeTries       = errors.New("the code was mistyped too often; ask for a new one")
+	ErrVerifiedAlready error = &callerError{text: "this number is verified already"}
+	ErrReplacements    error = &callerError{text: "the test number cannot be replaced any more"}
+	ErrNoCode          error = &callerError{text: "there is no code to confirm; ask for a new one"}
+	ErrCodeExpired     error = &callerError{text: "the code has expired; ask for a new one"}
+	ErrCodeTries       error = &callerError{text: "the code was mistyped too often; ask for a new one"}
 )
-
-var verificationErrors = []error{ErrVerifiedAlready, ErrReplacements, ErrNoCode, ErrCodeExpired, ErrCodeTries}
 
 // TooSoonError means that the next code cannot be sent yet.
 type TooSoonError struct{ After time.Duration } // whole seconds, at least 1
@@ -46,11 +43,15 @@ func (e *TooSoonError) Error() string {
 	return fmt.Sprintf("wait %d seconds before asking for another code", int(e.After.Seconds()))
 }
 
+func (e *TooSoonError) forUser() {}
+
 // WrongCodeError means that the code is wrong; Left is how many tries remain.
 type WrongCodeError struct{ Left int }
 
 // Error returns the text for the user.
 func (e *WrongCodeError) Error() string { return "the code is not right" }
+
+func (e *WrongCodeError) forUser() {}
 
 // StartVerification makes number the user's unverified test number and returns a new code of six digits, which the
 // caller sends to it. An earlier code becomes invalid.
@@ -112,11 +113,8 @@ func (a *Accounts) ConfirmVerification(ctx context.Context, userID int64, code s
 
 // wrapDatabaseError adds doing to errors of Postgres; errors for the user stay as they are.
 func wrapDatabaseError(doing string, err error) error {
-	var (
-		soon  *TooSoonError
-		wrong *WrongCodeError
-	)
-	if errors.As(err, &soon) || errors.As(err, &wrong) || slices.ContainsFunc(verificationErrors, func(v error) bool { return errors.Is(err, v) }) {
+	var user interface{ forUser() }
+	if errors.As(err, &user) {
 		return err
 	}
 	return fmt.Errorf("%s: %w", doing, err)

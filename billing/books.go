@@ -130,15 +130,10 @@ func (b *Books) write(ctx context.Context, tx pgx.Tx, kind string) error {
 // Held returns which of companies have a balance that another transaction has locked now.
 func Held(ctx context.Context, tx pgx.Tx, companies []int64) (map[int64]bool, error) {
 	// A row is held if it exists but SKIP LOCKED leaves it out.
-	rows, err := tx.Query(ctx, `WITH free AS MATERIALIZED (SELECT company_id FROM balances WHERE company_id = ANY($1) ORDER BY company_id FOR UPDATE SKIP LOCKED)
-		SELECT company_id FROM balances WHERE company_id = ANY($1) AND company_id NOT IN (SELECT company_id FROM free)`, companies)
 	held := make(map[int64]bool)
 	var id int64
-	if err == nil {
-		_, err = pgx.ForEachRow(rows, []any{&id}, func() error { held[id] = true; return nil })
-	}
-	if err != nil {
-		return nil, fmt.Errorf("looking for locked balances: %w", err)
-	}
-	return held, nil
+	err := postgres.Each(ctx, tx, "looking for locked balances", []any{&id}, func() error { held[id] = true; return nil },
+		`WITH free AS MATERIALIZED (SELECT company_id FROM balances WHERE company_id = ANY($1) ORDER BY company_id FOR UPDATE SKIP LOCKED)
+		SELECT company_id FROM balances WHERE company_id = ANY($1) AND company_id NOT IN (SELECT company_id FROM free)`, companies)
+	return held, err
 }

@@ -75,16 +75,11 @@ func refundedBefore(ctx context.Context, tx pgx.Tx, refunds []Debit) (map[[16]by
 	for i, r := range refunds {
 		refs[i] = pgtype.UUID{Bytes: r.Ref, Valid: true}
 	}
-	rows, err := tx.Query(ctx, `SELECT ref FROM ledger WHERE kind = 'refund' AND ref = ANY($1)`, refs)
 	done := make(map[[16]byte]bool)
 	var ref [16]byte
-	if err == nil {
-		_, err = pgx.ForEachRow(rows, []any{&ref}, func() error { done[ref] = true; return nil })
-	}
-	if err != nil {
-		return nil, fmt.Errorf("looking up refunds: %w", err)
-	}
-	return done, nil
+	err := postgres.Each(ctx, tx, "looking up refunds", []any{&ref}, func() error { done[ref] = true; return nil },
+		`SELECT ref FROM ledger WHERE kind = 'refund' AND ref = ANY($1)`, refs)
+	return done, err
 }
 
 // store writes the refunds that PayOwed pays later.

@@ -42,18 +42,9 @@ func (l *Ledger) Thresholds(ctx context.Context, company sms.CompanyID) ([]int64
 }
 
 // Thresholds is [Ledger.Thresholds] in a transaction, or on a pool.
-func Thresholds(ctx context.Context, db interface {
-	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
-}, company sms.CompanyID) ([]int64, error) {
-	rows, err := db.Query(ctx, `SELECT threshold FROM balance_warnings WHERE company_id = $1 ORDER BY threshold DESC`, int64(company))
-	var all []int64
-	if err == nil {
-		all, err = pgx.CollectRows(rows, pgx.RowTo[int64])
-	}
-	if err != nil {
-		return nil, fmt.Errorf("reading the thresholds of company %d: %w", company, err)
-	}
-	return all, nil
+func Thresholds(ctx context.Context, db postgres.Querier, company sms.CompanyID) ([]int64, error) {
+	return postgres.All(ctx, db, fmt.Sprintf("reading the thresholds of company %d", company), pgx.RowTo[int64],
+		`SELECT threshold FROM balance_warnings WHERE company_id = $1 ORDER BY threshold DESC`, int64(company))
 }
 
 // SetThresholds sets below how many credits a company is warned: by a mail to its owner

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io"
 	"net/http"
-	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -29,8 +28,7 @@ const (
 )
 
 type campaignsPage struct {
-	Senders   []accounts.Sender // approved ones
-	Sender    string            // as chosen
+	Senders   []option // approved ones
 	Company   accounts.Company
 	Wrong     lineErrors
 	Campaigns []messages.BatchRecord
@@ -42,7 +40,7 @@ type campaignsPage struct {
 func (d *Dashboard) campaigns(v *visit, t tenant) error { return v.showCampaigns(t, lineErrors{}) }
 
 func (v *visit) showCampaigns(t tenant, wrong lineErrors) (err error) {
-	data := campaignsPage{Company: t.Company, Sender: v.form().Value("sender"), Wrong: wrong, Most: maxRecipients,
+	data := campaignsPage{Company: t.Company, Wrong: wrong, Most: maxRecipients,
 		Example: v.lang.T("campaign.example.head") + "\n+257 79 12 34 00;Aline;25 000\n71 23 45 00;Éric;18 500\n"}
 	if data.Senders, err = v.approvedSenders(t); err != nil {
 		return err
@@ -51,9 +49,15 @@ func (v *visit) showCampaigns(t tenant, wrong lineErrors) (err error) {
 	return v.page(err, "campaigns", data)
 }
 
-func (v *visit) approvedSenders(t tenant) ([]accounts.Sender, error) {
+// approvedSenders returns the company's approved sender IDs as lines of a choice.
+func (v *visit) approvedSenders(t tenant) (list []option, err error) {
 	senders, err := v.d.rooms.Accounts.SendersOf(v.ctx(), t.Company.ID)
-	return slices.DeleteFunc(senders, func(s accounts.Sender) bool { return !s.Approved }), err
+	for _, s := range senders {
+		if s.Approved {
+			list = append(list, option{s.Name, s.Name})
+		}
+	}
+	return list, err
 }
 
 // checkCampaign is POST /campaigns: it reads and checks a file. Nothing is charged.
@@ -76,7 +80,7 @@ func (d *Dashboard) checkCampaign(v *visit, t tenant) error {
 	}
 	f := v.form()
 	sender, text := f.Value("sender"), f.required("template")
-	if !slices.ContainsFunc(senders, func(s accounts.Sender) bool { return s.Name == sender }) {
+	if !among(senders, sender) {
 		f.refuse("sender", "campaign.sender.wrong")
 	}
 	switch {

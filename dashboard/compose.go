@@ -2,7 +2,6 @@ package dashboard
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"unicode"
 
@@ -13,10 +12,11 @@ import (
 
 // composePage is the page for writing a message.
 type composePage struct {
-	Senders  []string
+	From     []option // approved sender IDs, and the test sender
 	Test     testMode
 	Credits  int64
 	Approved bool // the company
+	NoSender bool // only the test sender
 	Measure  textSize
 }
 
@@ -75,27 +75,20 @@ func measureOf(company *accounts.Company, text string, test bool, credits int64)
 func (d *Dashboard) compose(v *visit, t tenant) error {
 	f := v.form()
 	f.formKey()
-	principal, err := d.rooms.Accounts.PrincipalOf(v.ctx(), t.User.ID)
+	senders, err := v.approvedSenders(t)
 	if err != nil {
 		return err
 	}
-	data := composePage{Approved: t.Company.Approved}
+	data := composePage{Approved: t.Company.Approved, NoSender: len(senders) == 0}
 	if data.Credits, err = d.rooms.Ledger.Balance(v.ctx(), t.Company.ID); err != nil {
 		return err
 	}
 	if data.Test, err = v.testMode(t.Company); err != nil {
 		return err
 	}
-	if principal.Company != nil {
-		for name, s := range principal.Company.Senders {
-			if s.Approved {
-				data.Senders = append(data.Senders, name)
-			}
-		}
-		slices.Sort(data.Senders)
-	}
+	data.From = append(senders, option{d.opts.TestSender, v.lang.T("compose.test", d.opts.TestSender)})
 	text := strings.ToValidUTF8(strings.ReplaceAll(f.Value("message"), "\r\n", "\n"), "\uFFFD")
-	test := f.Value("sender") == d.opts.TestSender || f.Value("sender") == "" && len(data.Senders) == 0
+	test := f.Value("sender") == d.opts.TestSender || f.Value("sender") == "" && data.NoSender
 	data.Measure = measureOf(&t.Company, text, test, data.Credits)
 	return v.render("compose", data)
 }

@@ -1,6 +1,7 @@
 package dashboard
 
 import (
+	"cmp"
 	"embed"
 	"fmt"
 	"html/template"
@@ -66,42 +67,53 @@ type field struct {
 	Name, Label, Hint, Type, Value, Wrong string
 	Autocomplete, Inputmode               string
 	Required, Autofocus                   bool
-	MaxLength                             int
+	MaxLength, Rows                       int
+	Options                               []option
 }
 
-// newField makes a field:  {{field $ "email" "signin.email" "type" "email" "autocomplete" "username"}}. The options are type,
-// autocomplete, inputmode, value, hint (a text), optional and focus (with any value).
-func newField(p *view, name, label string, options ...string) (field, error) {
+// newField makes a field:  {{field $ "email" "signin.email" "type" "email" "autocomplete" "username"}}. The options are type
+// (of an input, or choice or lines), autocomplete, inputmode, value, hint (a text), options (of a choice), rows and max (of
+// lines), optional and focus (with any value).
+func newField(p *view, name, label string, options ...any) (field, error) {
 	f := field{Name: name, Label: p.T(label), Type: "text", Autocomplete: "off", Required: true,
-		Value: p.Form.Value(name), Wrong: p.Form.Wrong(name), MaxLength: 254}
+		Value: p.Form.Value(name), Wrong: p.Form.Wrong(name), Rows: 3}
 	if len(options)%2 != 0 {
 		return f, fmt.Errorf("field %s: options come in pairs", name)
 	}
 	for i := 0; i < len(options); i += 2 {
-		value := options[i+1]
+		text, _ := options[i+1].(string)
+		number, _ := options[i+1].(int)
 		switch options[i] {
 		case "type":
-			f.Type = value
+			f.Type = text
 		case "autocomplete":
-			f.Autocomplete = value
+			f.Autocomplete = text
 		case "inputmode":
-			f.Inputmode = value
+			f.Inputmode = text
 		case "value":
-			if f.Value == "" {
-				f.Value = value
-			}
+			f.Value = cmp.Or(f.Value, text)
 		case "hint":
-			f.Hint = value
+			f.Hint = text
+		case "options":
+			f.Options, _ = options[i+1].([]option)
+		case "rows":
+			f.Rows = number
+		case "max":
+			f.MaxLength = number
 		case "optional":
 			f.Required = false
 		case "focus":
 			f.Autofocus = true
 		default:
-			return f, fmt.Errorf("field %s: there is no option %s", name, options[i])
+			return f, fmt.Errorf("field %s: there is no option %v", name, options[i])
 		}
 	}
-	if f.Type == "password" { // a password is never sent back to the browser
+	switch f.Type {
+	case "choice", "file", "lines":
+	case "password": // never sent back to the browser
 		f.Value, f.MaxLength = "", 1024
+	default:
+		f.MaxLength = 254
 	}
 	return f, nil
 }

@@ -38,6 +38,7 @@ func reference(ref *[16]byte) string {
 type statementPage struct {
 	listing[billing.Entry]
 
+	Kinds            []option
 	Company          string
 	Number           int64
 	Says             string // the period
@@ -68,6 +69,8 @@ func (v *visit) newStatement(t tenant, f billing.StatementFilter) statementPage 
 func (d *Dashboard) statement(v *visit, t tenant) (err error) {
 	ledger, filter := d.rooms.Statements, v.statementFilter()
 	p := v.newStatement(t, filter)
+	p.Kinds = v.options("", "statement.kind.all", billing.KindSend, "statement.kind.send", billing.KindRefund, "statement.kind.refund",
+		billing.KindAdjustment, "statement.kind.adjustment")
 	p.listing, err = list(v, "/statement", rowsOnPage, func(before int64, limit int) ([]billing.Entry, int64, error) {
 		return ledger.Statement(v.ctx(), t.company(), filter, before, limit)
 	})

@@ -24,7 +24,7 @@ const (
 
 // serves reports whether a link of a carrier can carry messages now, in whatever process. A
 // link that a process took over less than binding ago, and has not bound yet, counts as well.
-func (d *Dispatcher) serves(ctx context.Context, db database, carrier string, binding time.Duration) (serves bool, err error) {
+func (d *Dispatcher) serves(ctx context.Context, db postgres.DB, carrier string, binding time.Duration) (serves bool, err error) {
 	if err := db.QueryRow(ctx, `SELECT EXISTS (SELECT FROM links WHERE carrier = $1 AND (`+serving+` OR `+takenOver+`))`,
 		carrier, binding).Scan(&serves); err != nil {
 		return false, fmt.Errorf("looking for a link of %s that is bound: %w", carrier, err)

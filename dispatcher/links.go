@@ -37,7 +37,7 @@ type LinkState struct {
 }
 
 // Links returns all links by carrier and name. One that no dispatcher holds is down.
-func Links(ctx context.Context, pool database) ([]LinkState, error) {
+func Links(ctx context.Context, pool postgres.DB) ([]LinkState, error) {
 	return postgres.All(ctx, pool, "reading the links", func(row pgx.CollectableRow) (l LinkState, err error) {
 		err = row.Scan(&l.Carrier, &l.Link, &l.State, &l.Window, &l.InFlight, &l.TPS, &l.Since, &l.LastError,
 			&l.Accepted, &l.Throttled, &l.Overdue, &l.Broken, &l.ServedAt, &l.Unheld)
@@ -54,16 +54,10 @@ func Links(ctx context.Context, pool database) ([]LinkState, error) {
 		ORDER BY carrier, name`, staleAfter)
 }
 
-// database is a pool, or a transaction in which more is to be done.
-type database interface {
-	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
-	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
-}
-
 // SetPaused pauses or resumes a link. The holder of the link does so as soon as it is
 // notified, or with its next heartbeat. It returns the link's state as it will be
 // reported.
-func SetPaused(ctx context.Context, pool database, link string, paused bool) (state string, err error) {
+func SetPaused(ctx context.Context, pool postgres.DB, link string, paused bool) (state string, err error) {
 	err = pool.QueryRow(ctx, `UPDATE links SET paused = $2, since = CASE WHEN paused = $2 THEN since ELSE now() END WHERE name = $1
 		RETURNING CASE WHEN paused THEN 'paused' WHEN NOT `+leased+` OR state = 'paused' THEN 'down' ELSE state END`, link, paused).Scan(&state)
 	if errors.Is(err, pgx.ErrNoRows) {

@@ -104,18 +104,14 @@ func (s *Store) LastCode(ctx context.Context, userID int64, number sms.Number) (
 
 // one returns the only message that the condition leaves, by its name.
 func (s *Store) one(ctx context.Context, name any, condition string, args ...any) (Record, error) {
-	rows, err := s.pool.Query(ctx, `SELECT `+recordColumns+` WHERE `+condition, args...)
-	if err != nil {
-		return Record{}, fmt.Errorf("looking up message %v: %w", name, err)
-	}
-	r, err := pgx.CollectExactlyOneRow(rows, scanRecord)
-	if errors.Is(err, pgx.ErrNoRows) {
+	found, err := postgres.All(ctx, s.pool, fmt.Sprintf("looking up message %v", name), scanRecord, `SELECT `+recordColumns+` WHERE `+condition, args...)
+	switch {
+	case err != nil:
+		return Record{}, err
+	case len(found) == 0:
 		return Record{}, ErrNotFound
 	}
-	if err != nil {
-		return Record{}, fmt.Errorf("looking up message %v: %w", name, err)
-	}
-	return r, nil
+	return found[0], nil
 }
 
 // ULIDs are the ULIDs of messages by their ids, for a log. Unknown ids are not

@@ -108,14 +108,10 @@ func lockFilters(ctx context.Context, tx pgx.Tx) error {
 
 // filterOf makes the filter of a chunk of the numbers that are not obscured.
 func filterOf(ctx context.Context, tx pgx.Tx, chunk int64) (filter []byte, err error) {
-	rows, err := tx.Query(ctx, `SELECT DISTINCT company_id, phone_number FROM messages WHERE id >= $1 AND id < $2`, chunk*filterChunk, (chunk+1)*filterChunk)
-	if err != nil {
-		return nil, err
-	}
 	filter = []byte{}
 	var company sms.CompanyID
 	var number sms.Number
-	_, err = pgx.ForEachRow(rows, []any{&company, &number}, func() error {
+	err = postgres.Each(ctx, tx, "reading the numbers of a chunk", []any{&company, &number}, func() error {
 		if number.IsObscured() {
 			return nil
 		}
@@ -125,7 +121,7 @@ func filterOf(ctx context.Context, tx pgx.Tx, chunk int64) (filter []byte, err e
 		addTo(filter, company, number)
 		addTo(filter, anybody, number)
 		return nil
-	})
+	}, `SELECT DISTINCT company_id, phone_number FROM messages WHERE id >= $1 AND id < $2`, chunk*filterChunk, (chunk+1)*filterChunk)
 	return filter, err
 }
 
@@ -139,11 +135,8 @@ func refilter(ctx context.Context, tx pgx.Tx, ids []int64) error {
 			chunks = append(chunks, chunk)
 		}
 	}
-	rows, err := tx.Query(ctx, `SELECT chunk FROM number_filters WHERE chunk = ANY($1)`, chunks)
+	chunks, err := postgres.All(ctx, tx, "looking for filters", pgx.RowTo[int64], `SELECT chunk FROM number_filters WHERE chunk = ANY($1)`, chunks)
 	if err != nil {
-		return err
-	}
-	if chunks, err = pgx.CollectRows(rows, pgx.RowTo[int64]); err != nil {
 		return err
 	}
 	for _, chunk := range chunks {

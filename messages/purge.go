@@ -324,11 +324,8 @@ func (p *purging) aside(ctx context.Context, tx pgx.Tx) (open []int64, err error
 	if _, err := tx.Exec(ctx, `INSERT INTO tally_chunks (chunk) SELECT unnest($1::bigint[]) ON CONFLICT DO NOTHING`, chunks); err != nil {
 		return nil, err
 	}
-	rows, err := tx.Query(ctx, `SELECT chunk FROM tally_chunks WHERE chunk = ANY($1) AND NOT closed ORDER BY chunk FOR UPDATE`, chunks)
-	if err != nil {
-		return nil, err
-	}
-	if open, err = pgx.CollectRows(rows, pgx.RowTo[int64]); err != nil || len(open) == 0 {
+	if open, err = postgres.All(ctx, tx, "locking tallies", pgx.RowTo[int64],
+		`SELECT chunk FROM tally_chunks WHERE chunk = ANY($1) AND NOT closed ORDER BY chunk FOR UPDATE`, chunks); err != nil || len(open) == 0 {
 		return nil, err
 	}
 	_, err = tx.Exec(ctx, `INSERT INTO tallies AS t (company_id, day, chunk, carrier, pending, sent, failed)

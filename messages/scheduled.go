@@ -90,25 +90,19 @@ func (s *Store) Scheduled(ctx context.Context) (lanes [2]int64, err error) {
 // CancelledScheduled does as [Store.Cancelled] with up to limit messages that wait for their time. It waits for those that
 // are just being released: these are on the outbox then, so that whoever cancels here first and there afterwards misses none.
 func (s *Store) CancelledScheduled(ctx context.Context, tx pgx.Tx, q Queued, after int64, limit int) (finals []Final, next int64, err error) {
-	rows, err := tx.Query(ctx, `
+	finals, err = postgres.All(ctx, tx, "cancelling scheduled messages", scanCancelled, `
 		WITH found AS (
 			SELECT o.message_id FROM `+q.from("scheduled")+` AND o.message_id > $3 ORDER BY o.message_id LIMIT $4 FOR UPDATE OF o
 		)
 		DELETE FROM scheduled s USING found WHERE s.message_id = found.message_id RETURNING s.message_id, now()`, q.of(), q.Company, after, limit)
-	if err == nil {
-		finals, err = pgx.CollectRows(rows, scanCancelled)
-	}
 	if err == nil && len(finals) == 0 && q.Message != 0 {
 		// A message of the sandbox waits there; from its time on it is as good as at a carrier.
-		rows, err = tx.Query(ctx, `UPDATE sandbox s SET settled = true FROM messages m
+		finals, err = postgres.All(ctx, tx, "cancelling a message of the sandbox", scanCancelled, `UPDATE sandbox s SET settled = true FROM messages m
 			WHERE s.message_id = $1 AND m.id = s.message_id AND m.company_id = $2 AND m.send_at > now() AND NOT s.settled
 			RETURNING s.message_id, now()`, q.Message, q.Company)
-		if err == nil {
-			finals, err = pgx.CollectRows(rows, scanCancelled)
-		}
 	}
 	if err != nil {
-		return nil, 0, fmt.Errorf("cancelling scheduled messages: %w", err)
+		return nil, 0, err
 	}
 	if len(finals) == limit {
 		for _, f := range finals {

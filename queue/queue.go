@@ -43,6 +43,7 @@ package queue
 
 import (
 	"cmp"
+	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -95,6 +96,7 @@ type Queue struct {
 	prefix   string
 	patience time.Duration
 	probe    probe
+	emptied  sync.Map // bells of the lanes of which the last Take left nothing
 }
 
 // New makes a queue on a server, a sentinel group or a cluster.

@@ -19,11 +19,22 @@ func (q *Queue) Take(ctx context.Context, carrier string, lane Lane, max int, bl
 		return nil, nil
 	}
 	deadline := time.Now().Add(block)
+	bell := q.bellKey(carrier, lane)
+	if _, empty := q.emptied.Load(bell); empty && block > 0 { // the bell rings with the next push
+		if err := q.wait(ctx, carrier, lane, block); err != nil {
+			return nil, err
+		}
+	}
 	for {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
 		messages, more, err := q.take(context.WithoutCancel(ctx), carrier, lane, max)
+		if err == nil && !more {
+			q.emptied.Store(bell, true)
+		} else {
+			q.emptied.Delete(bell)
+		}
 		if err != nil || len(messages) > 0 {
 			return messages, err
 		}

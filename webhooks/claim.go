@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/jackc/pgx/v5"
+	"intumwa/internal/postgres"
 )
 
 const (
@@ -46,26 +46,19 @@ type position struct {
 func (w *Webhooks) look(ctx context.Context, since time.Time) (companies []int64, oldest time.Duration, err error) {
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
-	rows, err := w.pool.Query(ctx, `
+	var company int64
+	var age float64
+	err = postgres.Each(ctx, w.pool, "looking for due webhooks", []any{&company, &age}, func() error {
+		companies, oldest = append(companies, company), max(oldest, time.Duration(age*float64(time.Second)))
+		return nil
+	}, `
 		SELECT e.company_id, extract(epoch FROM now() - u.due)::float8
 		FROM webhook_endpoints e CROSS JOIN LATERAL (
 			SELECT due FROM webhook_undelivered
 			WHERE company_id = e.company_id AND due > $1 AND due <= now() AND (claimed_until IS NULL OR claimed_until <= now())
 			ORDER BY due LIMIT 1) u
 		WHERE e.active`, since)
-	if err != nil {
-		return nil, 0, fmt.Errorf("looking for due webhooks: %w", err)
-	}
-	var company int64
-	var age float64
-	_, err = pgx.ForEachRow(rows, []any{&company, &age}, func() error {
-		companies, oldest = append(companies, company), max(oldest, time.Duration(age*float64(time.Second)))
-		return nil
-	})
-	if err != nil {
-		return nil, 0, fmt.Errorf("looking for due webhooks: %w", err)
-	}
-	return companies, oldest, nil
+	return companies, oldest, err
 }
 
 // wish is how many deliveries of an endpoint are to be claimed, and behind which.
@@ -101,8 +94,20 @@ func (w *Webhooks) claim(ctx context.Context, wishes []wish) (map[int64]*claimed
 	}
 	ctx, cancel := context.WithTimeout(ctx, beginWithin) // a later answer is of no use
 	defer cancel()
-	beginBy := time.Now().Add(beginWithin)
-	rows, err := w.pool.Query(ctx, `
+	all := make(map[int64]*claimed, n)
+	var s storedEndpoint
+	j := job{beginBy: time.Now().Add(beginWithin)}
+	var at time.Time
+	err := postgres.Each(ctx, w.pool, "claiming due webhooks", append(s.fields(), &j.id, &j.at, &j.number, &j.data, &j.reference, &j.tries, &j.claim, &at), func() error {
+		c := all[s.company]
+		if c == nil {
+			c = &claimed{endpoint: s}
+			all[s.company] = c
+		}
+		j.company = s.company
+		c.jobs, c.last = append(c.jobs, j), position{at, j.id}
+		return nil
+	}, `
 		WITH wish AS MATERIALIZED (
 			SELECT * FROM unnest($1::bigint[], $2::integer[], $3::timestamptz[], $4::bigint[]) AS l(company_id, most, due, id)
 			WHERE pg_try_advisory_xact_lock(hashtextextended('webhook_undelivered', l.company_id))
@@ -124,24 +129,7 @@ func (w *Webhooks) claim(ctx context.Context, wishes []wish) (map[int64]*claimed
 			tries, claimed_until, due
 		FROM taken ORDER BY due, id`, companies, most, due, ids, w.claimLasts())
 	if err != nil {
-		return nil, fmt.Errorf("claiming due webhooks: %w", err)
-	}
-	all := make(map[int64]*claimed, n)
-	var s storedEndpoint
-	j := job{beginBy: beginBy}
-	var at time.Time
-	_, err = pgx.ForEachRow(rows, append(s.fields(), &j.id, &j.at, &j.number, &j.data, &j.reference, &j.tries, &j.claim, &at), func() error {
-		c := all[s.company]
-		if c == nil {
-			c = &claimed{endpoint: s}
-			all[s.company] = c
-		}
-		j.company = s.company
-		c.jobs, c.last = append(c.jobs, j), position{at, j.id}
-		return nil
-	})
-	if err != nil {
-		return nil, fmt.Errorf("claiming due webhooks: %w", err)
+		return nil, err
 	}
 	return all, nil
 }

@@ -155,6 +155,28 @@ func TestCommitAfterTheEndOfRun(t *testing.T) {
 	}
 }
 
+// TestChangeWhileTheyWait: what was handed over and is not called yet when the endpoint changes goes to
+// the new address.
+func TestChangeWhileTheyWait(t *testing.T) {
+	answer := make(chan struct{})
+	before, after := newSink(t, func(http.ResponseWriter, *http.Request) { <-answer }), newSink(t, nil)
+	pool := batchPool(t)
+	w := New(pool, quickly())
+	setEndpoint(t, w, 1, before.URL)
+	run(t, w)
+	eventually(t, "it runs", func() bool { return w.running.Load() != nil })
+	makeQuick(w)
+	enqueue(t, w, 1, 1, mostCalls+10)
+	eventually(t, "all callers wait", func() bool { return before.count() == mostCalls })
+	setEndpoint(t, New(pool, quickly()), 1, after.URL) // by another process
+	w.EndpointChanged("1")
+	close(answer)
+	eventually(t, "all stored", func() bool { return countState(t, w, delivered) == mostCalls+10 })
+	if b, a := before.count(), after.count(); b != mostCalls || a != 10 {
+		t.Errorf("%d calls of the old address, %d of the new one", b, a)
+	}
+}
+
 // TestDeadProcess: the claims of a process that died end by their time, and another
 // process calls.
 func TestDeadProcess(t *testing.T) {

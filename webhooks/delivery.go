@@ -7,6 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"intumwa/internal/postgres"
 	"intumwa/sms"
 )
 
@@ -51,15 +52,7 @@ func (w *Webhooks) DeliveriesOf(ctx context.Context, company sms.CompanyID, mess
 
 // deliveries reads the deliveries that a query finds.
 func (w *Webhooks) deliveries(ctx context.Context, query string, args ...any) ([]Delivery, error) {
-	rows, err := w.lookups.Query(ctx, query, args...)
-	if err != nil {
-		return nil, fmt.Errorf("reading webhook deliveries: %w", err)
-	}
-	found, err := pgx.CollectRows(rows, scanDelivery)
-	if err != nil {
-		return nil, fmt.Errorf("reading webhook deliveries: %w", err)
-	}
-	return found, nil
+	return postgres.All(ctx, w.lookups, "reading webhook deliveries", scanDelivery, query, args...)
 }
 
 func scanDelivery(row pgx.CollectableRow) (d Delivery, err error) {

@@ -61,10 +61,11 @@
 //   - PostgreSQL's clock is set: ahead, claims end early and calls in flight may be made
 //     twice; back, what waits is due by as much later.
 //   - An endpoint changes: pending deliveries go to the new URL, signed with the new
-//     secret, because each claim reads the endpoint. It is deactivated: its pending
+//     secret, because each claim reads the endpoint. At the notice of the change a process gives
+//     back what it has claimed and not called, and looks for what waits
+//     ([Webhooks.EndpointChanged]). It is deactivated: its pending
 //     deliveries wait, their attempts untouched, until it is active again; messages that
-//     become final meanwhile emit nothing (rule api 6). The notice of a change by another
-//     process makes Run look for what waits ([Webhooks.EndpointChanged]).
+//     become final meanwhile emit nothing (rule api 6).
 //
 // # Operations
 //

@@ -7,10 +7,12 @@ import (
 	"fmt"
 	"net"
 	"net/url"
+	"strconv"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
+	"intumwa/internal/postgres"
 	"intumwa/internal/vault"
 	"intumwa/sms"
 )
@@ -64,15 +66,14 @@ func (w *Webhooks) SetEndpoint(ctx context.Context, companyID int64, s Setting) 
 			return Endpoint{}, err
 		}
 	}
-	var e Endpoint
-	err := w.changeEndpoint(ctx, sms.CompanyID(companyID), func(tx pgx.Tx, now Endpoint, err error) error {
-		moved := false
-		switch e = now; {
+	return w.changeEndpoint(ctx, sms.CompanyID(companyID), "setting the webhook endpoint", func(tx pgx.Tx, e *Endpoint, err error) error {
+		switch {
 		case errors.Is(err, ErrNotFound):
-			e = Endpoint{CompanyID: companyID, Active: true}
+			*e = Endpoint{CompanyID: companyID, Active: true, Events: []string{}}
 		case err != nil && (s.Secret == "" || !unreadable(err)):
 			return err // a secret that cannot be decrypted may be replaced, but not kept
 		}
+		moved := false
 		if s.URL != "" || e.URL == "" {
 			if err := w.guard.checkURL(s.URL); err != nil {
 				return err
@@ -81,7 +82,7 @@ func (w *Webhooks) SetEndpoint(ctx context.Context, companyID int64, s Setting) 
 			e.URL = s.URL
 		}
 		if s.Secret != "" {
-			e.Secret = s.Secret
+			e.Secret, e.PreviousUntil = s.Secret, nil
 		} else if e.Secret == "" {
 			e.Secret, e.Made = newSecret(), true
 		}
@@ -90,11 +91,6 @@ func (w *Webhooks) SetEndpoint(ctx context.Context, companyID int64, s Setting) 
 		}
 		if s.Events != nil {
 			e.Events = events
-		} else if e.Events == nil {
-			e.Events = []string{}
-		}
-		if s.Secret != "" {
-			e.PreviousUntil = nil
 		}
 		return tx.QueryRow(ctx, `
 			INSERT INTO webhook_endpoints AS e (company_id, url, secret, active, events)
@@ -107,10 +103,6 @@ func (w *Webhooks) SetEndpoint(ctx context.Context, companyID int64, s Setting) 
 			RETURNING updated_at, failing_since`,
 			companyID, e.URL, w.vault.Seal(companyID, e.Secret), e.Active, s.Secret != "", moved, e.Events).Scan(&e.UpdatedAt, &e.FailingSince)
 	})
-	if err != nil {
-		return Endpoint{}, fmt.Errorf("setting the webhook endpoint of company %d: %w", companyID, err)
-	}
-	return e, nil
 }
 
 // RotationOverlap is how long the previous secret signs beside the new one.
@@ -123,60 +115,51 @@ const RotationOverlap = 24 * time.Hour
 //
 // A rotation while another is under way is an sms.Refusal, because receivers might
 // have neither of the two valid secrets. Call EndRotation first.
-func (w *Webhooks) Rotate(ctx context.Context, company sms.CompanyID) (e Endpoint, err error) {
-	err = w.changeEndpoint(ctx, company, func(tx pgx.Tx, now Endpoint, err error) error {
+func (w *Webhooks) Rotate(ctx context.Context, company sms.CompanyID) (Endpoint, error) {
+	return w.changeEndpoint(ctx, company, "rotating the webhook secret", func(tx pgx.Tx, e *Endpoint, err error) error {
 		switch {
 		case err != nil && !unreadable(err):
 			return err
-		case now.PreviousUntil != nil:
-			return newRefusal(BadRotation, "The signing secret was changed less than a day ago: both are valid until %s.", now.PreviousUntil.UTC().Format(timestampLayout))
+		case e.PreviousUntil != nil:
+			return newRefusal(BadRotation, "The signing secret was changed less than a day ago: both are valid until %s.", e.PreviousUntil.UTC().Format(timestampLayout))
 		}
-		e = now
 		e.Secret = newSecret()
 		return tx.QueryRow(ctx, `
 			UPDATE webhook_endpoints SET previous_secret = secret, previous_until = now() + $3::interval, secret = $2, updated_at = now()
 			WHERE company_id = $1 RETURNING previous_until, updated_at`,
 			int64(company), w.vault.Seal(int64(company), e.Secret), RotationOverlap).Scan(&e.PreviousUntil, &e.UpdatedAt)
 	})
-	if err != nil {
-		return Endpoint{}, fmt.Errorf("rotating the webhook secret of company %d: %w", company, err)
-	}
-	return e, nil
 }
 
 // EndRotation ends a rotation early: the previous secret stops signing. Without a
 // rotation under way it changes nothing.
-func (w *Webhooks) EndRotation(ctx context.Context, company sms.CompanyID) (e Endpoint, err error) {
-	err = w.changeEndpoint(ctx, company, func(tx pgx.Tx, now Endpoint, err error) error {
+func (w *Webhooks) EndRotation(ctx context.Context, company sms.CompanyID) (Endpoint, error) {
+	return w.changeEndpoint(ctx, company, "ending the rotation of the webhook secret", func(tx pgx.Tx, e *Endpoint, err error) error {
 		if err != nil && !unreadable(err) {
 			return err
 		}
-		e = now
 		e.PreviousUntil = nil
 		return tx.QueryRow(ctx, `
 			UPDATE webhook_endpoints SET previous_secret = NULL, previous_until = NULL, updated_at = now()
 			WHERE company_id = $1 RETURNING updated_at`, int64(company)).Scan(&e.UpdatedAt)
 	})
-	if err != nil {
-		return Endpoint{}, fmt.Errorf("ending the rotation of the webhook secret of company %d: %w", company, err)
-	}
-	return e, nil
 }
 
 // changeEndpoint calls change while it holds the lock of a company's endpoint, with the endpoint
-// as it is, or the error of reading it.
-func (w *Webhooks) changeEndpoint(ctx context.Context, company sms.CompanyID, change func(tx pgx.Tx, now Endpoint, err error) error) error {
-	err := pgx.BeginFunc(ctx, w.pool, func(tx pgx.Tx) error {
+// as it is and the error of reading it, and returns the endpoint as change leaves it.
+func (w *Webhooks) changeEndpoint(ctx context.Context, company sms.CompanyID, doing string, change func(tx pgx.Tx, e *Endpoint, err error) error) (e Endpoint, err error) {
+	err = pgx.BeginFunc(ctx, w.pool, func(tx pgx.Tx) error {
 		if err := lockEndpoint(ctx, tx, company); err != nil {
 			return err
 		}
-		now, err := w.In(tx).Endpoint(ctx, int64(company))
-		return change(tx, now, err)
+		e, err = w.In(tx).Endpoint(ctx, int64(company))
+		return change(tx, &e, err)
 	})
-	if err == nil {
-		w.EndpointChanged("")
+	if err != nil {
+		return Endpoint{}, fmt.Errorf("%s of company %d: %w", doing, company, err)
 	}
-	return err
+	w.EndpointChanged(strconv.FormatInt(int64(company), 10))
+	return e, nil
 }
 
 // unreadable reports whether an endpoint was read but for its secret, which cannot be decrypted.
@@ -218,20 +201,12 @@ func (w *Webhooks) EndpointOf(ctx context.Context, company sms.CompanyID) (Endpo
 // Endpoints lists endpoints by company id, at most limit of them, from the first
 // after that id, without their secrets.
 func (w *Webhooks) Endpoints(ctx context.Context, after int64, limit int) ([]Endpoint, error) {
-	rows, err := w.pool.Query(ctx, `SELECT company_id, url, secret, active, updated_at, CASE WHEN previous_until > now() THEN previous_until END,
-			failing_since, events
-		FROM webhook_endpoints WHERE company_id > $1 ORDER BY company_id LIMIT $2`, after, limit)
-	if err != nil {
-		return nil, fmt.Errorf("listing webhook endpoints: %w", err)
-	}
-	found, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (e Endpoint, err error) {
+	return postgres.All(ctx, w.pool, "listing webhook endpoints", func(row pgx.CollectableRow) (e Endpoint, err error) {
 		err = row.Scan(&e.CompanyID, &e.URL, &e.sealed, &e.Active, &e.UpdatedAt, &e.PreviousUntil, &e.FailingSince, &e.Events)
 		return e, err
-	})
-	if err != nil {
-		return nil, fmt.Errorf("listing webhook endpoints: %w", err)
-	}
-	return found, nil
+	}, `
+		SELECT company_id, url, secret, active, updated_at, CASE WHEN previous_until > now() THEN previous_until END, failing_since, events
+		FROM webhook_endpoints WHERE company_id > $1 ORDER BY company_id LIMIT $2`, after, limit)
 }
 
 // RecordedURL returns an endpoint's URL for the audit log and for administrators:

@@ -7,6 +7,8 @@ import (
 	"slices"
 
 	"github.com/jackc/pgx/v5"
+
+	"intumwa/internal/postgres"
 )
 
 // Subject is a message that events were about.
@@ -23,15 +25,12 @@ func Erase(ctx context.Context, tx pgx.Tx, subjects []Subject, by string) (pendi
 			companies, ids = append(companies, s.CompanyID), append(ids, s.MessageID*8+event)
 		}
 	}
-	rows, err := tx.Query(ctx, `SELECT d.company_id, d.id, `+stillNeeded+`
+	deliveries, err := postgres.All(ctx, tx, fmt.Sprintf("looking for the events of %d messages", len(subjects)), pgx.RowToStructByPos[named], `
+		SELECT d.company_id, d.id, `+stillNeeded+`
 		FROM unnest($1::bigint[], $2::bigint[]) u(company_id, id) JOIN webhook_deliveries d ON d.company_id = u.company_id AND d.id = u.id
 		ORDER BY d.company_id, d.id`, companies, ids)
 	if err != nil {
-		return nil, fmt.Errorf("looking for the events of %d messages: %w", len(subjects), err)
-	}
-	deliveries, err := pgx.CollectRows(rows, pgx.RowToStructByPos[named])
-	if err != nil {
-		return nil, fmt.Errorf("looking for the events of %d messages: %w", len(subjects), err)
+		return nil, err
 	}
 	for _, d := range deliveries {
 		if d.Waits {
@@ -62,15 +61,11 @@ func EraseReceived(ctx context.Context, tx pgx.Tx, subjects []Subject, forms []s
 			return 0, nil, fmt.Errorf("erasing events: %w", err)
 		}
 	}
-	rows, err := tx.Query(ctx, receivedOf, forms, companies, ids)
-	if err != nil {
-		return 0, nil, fmt.Errorf("looking for the events of a number: %w", err)
-	}
 	b := &pgx.Batch{}
 	var company, id int64
 	var number, text string
 	var waits bool
-	_, err = pgx.ForEachRow(rows, []any{&company, &id, &number, &text, &waits}, func() error {
+	err = postgres.Each(ctx, tx, "looking for the events of a number", []any{&company, &id, &number, &text, &waits}, func() error {
 		if waits {
 			pending = append(pending, messageOf(id))
 			return nil
@@ -89,7 +84,7 @@ func EraseReceived(ctx context.Context, tx pgx.Tx, subjects []Subject, forms []s
 			WHERE company_id = $1 AND id = $2`, company, id, number, string(jsonOf(data)))
 		erased++
 		return nil
-	})
+	}, receivedOf, forms, companies, ids)
 	if err == nil && erased > 0 {
 		err = tx.SendBatch(ctx, b).Close()
 	}
@@ -103,13 +98,10 @@ func EraseReceived(ctx context.Context, tx pgx.Tx, subjects []Subject, forms []s
 // more: those with ids up to upTo. It returns how many it erased, and how many are still
 // to be delivered.
 func ErasePurged(ctx context.Context, tx pgx.Tx, number string, upTo int64, by string) (erased, pending int64, err error) {
-	rows, err := tx.Query(ctx, purgedOf, []string{number}, upTo)
+	deliveries, err := postgres.All(ctx, tx, "looking for the events of messages that are deleted", pgx.RowToStructByPos[named],
+		purgedOf, []string{number}, upTo)
 	if err != nil {
-		return 0, 0, fmt.Errorf("looking for the events of messages that are deleted: %w", err)
-	}
-	deliveries, err := pgx.CollectRows(rows, pgx.RowToStructByPos[named])
-	if err != nil {
-		return 0, 0, fmt.Errorf("looking for the events of messages that are deleted: %w", err)
+		return 0, 0, err
 	}
 	all := len(deliveries)
 	deliveries = slices.DeleteFunc(deliveries, func(d named) bool { return d.Waits })

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5"
+
+	"intumwa/internal/postgres"
 )
 
 // TestEraseReadsLittle: with many deliveries, those of a number are found by indexes, and no
@@ -41,7 +43,7 @@ func TestEraseReadsLittle(t *testing.T) {
 }
 
 // blocks runs a statement and returns how many blocks it looks at, and its plan.
-func blocks(t *testing.T, db database, statement string, args ...any) (n int64, plan string) {
+func blocks(t *testing.T, db postgres.DB, statement string, args ...any) (n int64, plan string) {
 	t.Helper()
 	err := pgx.BeginFunc(t.Context(), db, func(tx pgx.Tx) error {
 		return tx.QueryRow(t.Context(), `EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) `+statement, args...).Scan(&plan)

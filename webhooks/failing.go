@@ -7,6 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"intumwa/internal/postgres"
 	"intumwa/sms"
 )
 
@@ -25,21 +26,13 @@ const notifyAgainAfter = 24 * time.Hour
 // notified, at most limit of them, and marks them as notified. The caller writes its
 // mails in the same tx, so that each mail is written exactly once, by one process.
 func TakeFailing(ctx context.Context, tx pgx.Tx, limit int) ([]Failing, error) {
-	rows, err := tx.Query(ctx, `
+	return postgres.All(ctx, tx, "taking endpoints whose owners are to be notified", pgx.RowToStructByPos[Failing], `
 		UPDATE webhook_endpoints SET told_at = now()
 		WHERE company_id IN (
 			SELECT company_id FROM webhook_endpoints
 			WHERE given_up_at IS NOT NULL AND (told_at IS NULL OR told_at < given_up_at AND told_at < now() - $1::interval)
 			ORDER BY given_up_at LIMIT $2 FOR UPDATE SKIP LOCKED)
 		RETURNING company_id, coalesce(failing_since, given_up_at)`, notifyAgainAfter, limit)
-	if err != nil {
-		return nil, fmt.Errorf("taking endpoints whose owners are to be notified: %w", err)
-	}
-	found, err := pgx.CollectRows(rows, pgx.RowToStructByPos[Failing])
-	if err != nil {
-		return nil, fmt.Errorf("taking endpoints whose owners are to be notified: %w", err)
-	}
-	return found, nil
 }
 
 // noteHealth stores since when endpoints have been failing. It runs one statement a batch, for the

@@ -2,6 +2,7 @@ package webhooks
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -155,19 +156,16 @@ func (w *Webhooks) Delivery(ctx context.Context, company sms.CompanyID, id int64
 // CompanyOf returns the company of a delivery, for operators who know only its id. It
 // costs an index probe for every company with an endpoint.
 func (w *Webhooks) CompanyOf(ctx context.Context, id int64) (sms.CompanyID, error) {
-	rows, err := w.pool.Query(ctx, `SELECT e.company_id FROM webhook_endpoints e
-		WHERE EXISTS (SELECT FROM webhook_deliveries d WHERE d.company_id = e.company_id AND d.id = $1)`, id)
+	var company int64
+	err := w.pool.QueryRow(ctx, `SELECT e.company_id FROM webhook_endpoints e
+		WHERE EXISTS (SELECT FROM webhook_deliveries d WHERE d.company_id = e.company_id AND d.id = $1)`, id).Scan(&company)
+	if errors.Is(err, pgx.ErrNoRows) {
+		err = ErrNotFound
+	}
 	if err != nil {
 		return 0, fmt.Errorf("looking up webhook delivery %d: %w", id, err)
 	}
-	found, err := pgx.CollectRows(rows, pgx.RowTo[int64])
-	if err != nil {
-		return 0, fmt.Errorf("looking up webhook delivery %d: %w", id, err)
-	}
-	if len(found) == 0 {
-		return 0, fmt.Errorf("webhook delivery %d: %w", id, ErrNotFound)
-	}
-	return sms.CompanyID(found[0]), nil
+	return sms.CompanyID(company), nil
 }
 
 // Answer returns the beginning of an attempt's response, safe to show anywhere:

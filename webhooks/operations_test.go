@@ -331,6 +331,10 @@ func TestHealthIsOfTheAddressThatWasCalled(t *testing.T) {
 	if !note("http://127.0.0.1:1/new", delivered, exhausted) || !givenUp(t, d.Webhooks) {
 		t.Error("it does not fail")
 	}
+	d.aim(d.workers[1], storedEndpoint{}) // as a claim read it before the failure
+	if note("http://127.0.0.1:1/new", delivered) {
+		t.Error("it fails after a success that follows a late claim")
+	}
 	if note("http://127.0.0.1:1/new", exhausted, delivered) || givenUp(t, d.Webhooks) {
 		t.Error("it fails after a success")
 	}

@@ -8,10 +8,10 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"intumwa/internal/postgres"
 	"intumwa/internal/vault"
 )
 
@@ -77,15 +77,6 @@ func set[T ~int | ~int64](field *T, value T) {
 	}
 }
 
-// database is a pool or a transaction.
-type database interface {
-	Begin(ctx context.Context) (pgx.Tx, error)
-	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
-	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
-	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
-	SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults
-}
-
 // In returns a copy that works in the caller's transaction. Call Kick of the original
 // once the transaction is committed. Do not call Run of the copy.
 func (w *Webhooks) In(tx pgx.Tx) *Webhooks {
@@ -95,8 +86,8 @@ func (w *Webhooks) In(tx pgx.Tx) *Webhooks {
 
 // Webhooks stores endpoints and delivers events. It is safe for concurrent use.
 type Webhooks struct {
-	pool     database
-	lookups  database // for lists of deliveries
+	pool     postgres.DB
+	lookups  postgres.DB // for lists of deliveries
 	opts     Options
 	schedule schedule
 	guard    guard
@@ -141,9 +132,12 @@ func (w *Webhooks) Kick() {
 	}
 }
 
-// EndpointChanged makes Run look for what waits for a company's endpoint: it is the callback of a
-// notice. It never blocks.
-func (w *Webhooks) EndpointChanged(string) {
+// EndpointChanged makes Run give back what it has not called yet of a company, and look for what
+// waits for the endpoint: it is the callback of a notice. It never blocks.
+func (w *Webhooks) EndpointChanged(company string) {
+	if d := w.running.Load(); d != nil {
+		d.giveBack(company)
+	}
 	w.changed.Store(true)
 	w.Kick()
 }

@@ -14,12 +14,12 @@ import (
 var (
 	keyText     = regexp.MustCompile(`"([a-z0-9]+(?:\.[a-z0-9]+)+)"`)
 	action      = regexp.MustCompile(`\{\{[^-].*?\}\}`)
-	actText     = regexp.MustCompile(`\b(?:Act:|act\w*\s*:?=)\s*"([a-z_.]+)"`)
+	actText     = regexp.MustCompile(`\b(?:Act:|act\w*\s*:?=|decideSender\(ctx,)\s*"([a-z_.]+)"`)
 	placeholder = regexp.MustCompile(`\{\d\}`)
 )
 
 // used returns the keys in the dashboard's templates and code, with a file that has each, and a key for each act that pages and
-// commands record: what is given as an entry's Act, or to a constant or variable whose name begins with act.
+// commands record: what is given as an entry's Act, or to a constant or variable whose name begins with act, or to decideSender.
 func used(t *testing.T) map[string]string {
 	t.Helper()
 	keys := map[string]string{}

@@ -21,31 +21,21 @@
 package handsets
 
 import (
-	"context"
 	"errors"
-	"strings"
-	"unicode/utf8"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"intumwa/internal/postgres"
 	"intumwa/sms"
 )
 
 // ErrNotFound says that there is no such message, route or entry.
 var ErrNotFound = errors.New("not found")
 
-// database is a pool or a transaction.
-type database interface {
-	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
-	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
-	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
-}
-
 // Store keeps what handsets send, and the opt-outs, in one database.
 type Store struct {
-	pool  database
+	pool  postgres.DB
 	rooms *rooms
 }
 
@@ -56,11 +46,3 @@ func New(pool *pgxpool.Pool) *Store {
 
 // In returns a copy that works in the caller's transaction.
 func (s *Store) In(tx pgx.Tx) *Store { return &Store{pool: tx, rooms: s.rooms} }
-
-// clean returns text from outside as PostgreSQL takes it.
-func clean(s string) string {
-	if utf8.ValidString(s) && strings.IndexByte(s, 0) < 0 {
-		return s
-	}
-	return strings.ReplaceAll(strings.ToValidUTF8(s, ""), "\x00", "")
-}

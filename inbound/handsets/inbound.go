@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"intumwa/internal/postgres"
 )
 
 // Inbound is what a carrier delivered of a handset (a deliver_sm that is no
@@ -61,7 +63,7 @@ func (s *Store) Keep(ctx context.Context, tx pgx.Tx, inbound []Inbound) error {
 	for _, m := range inbound {
 		body := m.Body
 		if body != nil {
-			text := clean(*body)
+			text := postgres.Text(*body)
 			body = &text
 		}
 		var reference *int32
@@ -73,7 +75,7 @@ func (s *Store) Keep(ctx context.Context, tx pgx.Tx, inbound []Inbound) error {
 		batch.Queue(`INSERT INTO inbound (received_at, carrier, link, source, destination, data_coding, esm_class, body, octets,
 				part_reference, part_total, part_number)
 			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)`,
-			m.At, m.Carrier, m.Link, clean(m.Source), clean(m.Destination), int16(m.DataCoding), int16(m.ESMClass), body, m.Octets,
+			m.At, m.Carrier, m.Link, postgres.Text(m.Source), postgres.Text(m.Destination), int16(m.DataCoding), int16(m.ESMClass), body, m.Octets,
 			reference, total, number)
 	}
 	if err := tx.SendBatch(ctx, batch).Close(); err != nil {
@@ -96,31 +98,22 @@ func scanInbound(row pgx.CollectableRow) (m Inbound, err error) {
 	return m, err
 }
 
-func collectInbound(rows pgx.Rows, err error) ([]Inbound, error) {
-	var found []Inbound
-	if err == nil {
-		found, err = pgx.CollectRows(rows, scanInbound)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("reading messages from handsets: %w", err)
-	}
-	return found, nil
+func (s *Store) inbounds(ctx context.Context, condition string, args ...any) ([]Inbound, error) {
+	return postgres.All(ctx, s.pool, "reading messages from handsets", scanInbound, `SELECT `+inboundColumns+` FROM inbound WHERE `+condition, args...)
 }
 
 // Inbounds returns the latest that carriers delivered of handsets, at most limit,
 // and with before > 0 only those with smaller ids (the next page): anybody's, for
 // operators.
 func (s *Store) Inbounds(ctx context.Context, before int64, limit int) ([]Inbound, error) {
-	return collectInbound(s.pool.Query(ctx, `SELECT `+inboundColumns+` FROM inbound
-		WHERE $1 <= 0 OR id < $1 ORDER BY id DESC LIMIT $2`, before, limit))
+	return s.inbounds(ctx, `$1 <= 0 OR id < $1 ORDER BY id DESC LIMIT $2`, before, limit)
 }
 
 // Fresh returns what nobody has looked at yet, in the order in which it was
 // stored, at most limit, without that of the handsets that are named by their address.
 // The caller sees to it that no one else looks.
 func (s *Store) Fresh(ctx context.Context, limit int, without []string) ([]Inbound, error) {
-	return collectInbound(s.pool.Query(ctx, `SELECT `+inboundColumns+` FROM inbound
-		WHERE outcome IS NULL AND source <> ALL($2::text[]) ORDER BY id LIMIT $1`, limit, without))
+	return s.inbounds(ctx, `outcome IS NULL AND source <> ALL($2::text[]) ORDER BY id LIMIT $1`, limit, without)
 }
 
 // Waits returns since when the oldest waits that nobody has looked at; the zero
@@ -154,18 +147,16 @@ func (s *Store) Repeats(ctx context.Context, m *Inbound, window time.Duration) (
 // were received at most window before or after m, and wait or made up a message; of very
 // many the latest.
 func (s *Store) Parts(ctx context.Context, m *Inbound, window time.Duration) ([]Inbound, error) {
-	return collectInbound(s.pool.Query(ctx, `SELECT `+inboundColumns+` FROM inbound
-		WHERE source = $1 AND received_at BETWEEN $2::timestamptz - $3::interval AND $2::timestamptz + $3::interval AND carrier = $4
+	return s.inbounds(ctx, `source = $1 AND received_at BETWEEN $2::timestamptz - $3::interval AND $2::timestamptz + $3::interval AND carrier = $4
 			AND destination = $5 AND part_reference = $6 AND part_total = $7 AND outcome IN ('waiting', 'routed', 'unrouted')
 		ORDER BY id DESC LIMIT $8`,
-		m.Source, m.At, window, m.Carrier, m.Destination, m.Part.Reference, int16(m.Part.Total), 2*MaxParts))
+		m.Source, m.At, window, m.Carrier, m.Destination, m.Part.Reference, int16(m.Part.Total), 2*MaxParts)
 }
 
 // Overdue returns parts that have waited for the others longer than window, the
 // oldest first, at most limit.
 func (s *Store) Overdue(ctx context.Context, window time.Duration, limit int) ([]Inbound, error) {
-	return collectInbound(s.pool.Query(ctx, `SELECT `+inboundColumns+` FROM inbound
-		WHERE outcome = 'waiting' AND received_at < now() - $1::interval ORDER BY received_at LIMIT $2`, window, limit))
+	return s.inbounds(ctx, `outcome = 'waiting' AND received_at < now() - $1::interval ORDER BY received_at LIMIT $2`, window, limit)
 }
 
 // Mark notes what became of rows, and the company's message that came of them (0:

@@ -2,13 +2,13 @@ package handsets
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
+	"intumwa/internal/postgres"
 	"intumwa/sms"
 )
 
@@ -103,18 +103,5 @@ func (s *Store) Message(ctx context.Context, company sms.CompanyID, id int64) (M
 }
 
 func (s *Store) messages(ctx context.Context, query string, args ...any) ([]Message, error) {
-	rows, err := s.pool.Query(ctx, query, args...)
-	var found []Message
-	if err == nil {
-		found, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (m Message, err error) {
-			var parts int16
-			err = row.Scan(&m.ID, &m.CompanyID, &m.At, &m.Carrier, &m.From, &m.To, &m.Body, &parts)
-			m.Parts = int(parts)
-			return m, err
-		})
-	}
-	if err != nil && !errors.Is(err, ErrNotFound) {
-		return nil, fmt.Errorf("reading messages from handsets: %w", err)
-	}
-	return found, nil
+	return postgres.All(ctx, s.pool, "reading messages from handsets", pgx.RowToStructByPos[Message], query, args...)
 }

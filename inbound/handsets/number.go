@@ -8,6 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"intumwa/internal/postgres"
 	"intumwa/sms"
 )
 
@@ -19,7 +20,7 @@ const ofNumber = `(source = ANY($1::text[]) OR length(destination) >= 8 AND dest
 // Named returns the number of the country that text is, "" where it is none, and the forms
 // in which carriers write it, one at least. Text that is no number at all is its own form.
 func Named(text string) (number sms.Number, forms []string) {
-	text = strings.TrimSpace(clean(text))
+	text = strings.TrimSpace(postgres.Text(text))
 	if number, ok := Number(compact(text)); ok {
 		digits := number.Digits()
 		return number, []string{"+" + digits, digits, "00" + digits, strings.TrimPrefix(digits, "257"), text}
@@ -41,7 +42,7 @@ func Foreign(text string) []string {
 
 // InboundOf returns what carriers delivered from a number, or to it, by its forms (Named).
 func (s *Store) InboundOf(ctx context.Context, forms []string) ([]Inbound, error) {
-	return collectInbound(s.pool.Query(ctx, `SELECT `+inboundColumns+` FROM inbound WHERE `+ofNumber+` ORDER BY id`, forms))
+	return s.inbounds(ctx, ofNumber+` ORDER BY id`, forms)
 }
 
 // Ref names a company's message.
@@ -53,13 +54,10 @@ type Ref struct{ CompanyID, ID int64 }
 // others (they may be a STOP), and the messages that told, which is called once with
 // all of companies', returns. Opt-outs stay: they are what the number's owner asked for.
 func (s *Store) EraseInbound(ctx context.Context, forms []string, told func([]Ref) (pending []int64, err error)) (deleted, pending int64, err error) {
-	var messages []Ref
-	rows, err := s.pool.Query(ctx, `SELECT company_id, id FROM inbound_messages WHERE `+ofNumber+` ORDER BY id FOR UPDATE`, forms)
-	if err == nil {
-		messages, err = pgx.CollectRows(rows, pgx.RowToStructByPos[Ref])
-	}
+	messages, err := postgres.All(ctx, s.pool, "looking for the messages from a handset", pgx.RowToStructByPos[Ref],
+		`SELECT company_id, id FROM inbound_messages WHERE `+ofNumber+` ORDER BY id FOR UPDATE`, forms)
 	if err != nil {
-		return 0, 0, fmt.Errorf("looking for the messages from a handset: %w", err)
+		return 0, 0, err
 	}
 	left, err := told(messages)
 	if err != nil {
@@ -95,18 +93,12 @@ const optOutsOfNumber = `WITH RECURSIVE lists AS (
 
 // OptOutsOf returns the entries of a number in all companies' lists.
 func (s *Store) OptOutsOf(ctx context.Context, number sms.Number) (map[sms.CompanyID][]OptOut, error) {
-	rows, err := s.pool.Query(ctx, optOutsOfNumber, string(number))
-	if err != nil {
-		return nil, fmt.Errorf("looking for the opt-outs of a number: %w", err)
-	}
 	found := map[sms.CompanyID][]OptOut{}
 	var company sms.CompanyID
 	var e OptOut
-	if _, err := pgx.ForEachRow(rows, []any{&company, &e.ID, &e.Number, &e.Sender, &e.Source, &e.CreatedAt}, func() error {
+	err := postgres.Each(ctx, s.pool, "looking for the opt-outs of a number", []any{&company, &e.ID, &e.Number, &e.Sender, &e.Source, &e.CreatedAt}, func() error {
 		found[company] = append(found[company], e)
 		return nil
-	}); err != nil {
-		return nil, fmt.Errorf("looking for the opt-outs of a number: %w", err)
-	}
-	return found, nil
+	}, optOutsOfNumber, string(number))
+	return found, err
 }

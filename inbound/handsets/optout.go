@@ -12,6 +12,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"intumwa/internal/postgres"
 	"intumwa/sms"
 )
 
@@ -171,15 +172,7 @@ func (s *Store) OptOuts(ctx context.Context, company sms.CompanyID, f OptOutFilt
 }
 
 func (s *Store) optOuts(ctx context.Context, query string, args ...any) ([]OptOut, error) {
-	rows, err := s.pool.Query(ctx, query, args...)
-	var found []OptOut
-	if err == nil {
-		found, err = pgx.CollectRows(rows, pgx.RowToStructByPos[OptOut])
-	}
-	if err != nil {
-		return nil, fmt.Errorf("listing opt-outs: %w", err)
-	}
-	return found, nil
+	return postgres.All(ctx, s.pool, "listing opt-outs", pgx.RowToStructByPos[OptOut], query, args...)
 }
 
 // Pair is a message's sender and recipient, of a company.
@@ -204,22 +197,16 @@ func OptedOut(company, number, sender string) string {
 // Barred returns which of the pairs must not have a message ([OptedOut]), by their place in the
 // list. It is one statement: in the transaction of what it decides an entry that is
 // committed counts; for what is decided later there may be others by then.
-func Barred(ctx context.Context, db database, pairs []Pair) (map[int]bool, error) {
+func Barred(ctx context.Context, db postgres.Querier, pairs []Pair) (map[int]bool, error) {
 	companies, numbers, senders := make([]int64, len(pairs)), make([]string, len(pairs)), make([]string, len(pairs))
 	for i, p := range pairs {
 		companies[i], numbers[i], senders[i] = p.CompanyID, string(p.Number), p.Sender
 	}
-	rows, err := db.Query(ctx, `
+	barred := map[int]bool{}
+	var n int64
+	err := postgres.Each(ctx, db, "looking for opt-outs", []any{&n}, func() error { barred[int(n-1)] = true; return nil }, `
 		SELECT u.n FROM unnest($1::bigint[], $2::text[], $3::text[]) WITH ORDINALITY AS u(company, number, sender, n)
 		CROSS JOIN LATERAL (SELECT `+entries("u.company", "u.number", "u.sender")+` LIMIT 1) e`,
 		companies, numbers, senders)
-	if err != nil {
-		return nil, fmt.Errorf("looking for opt-outs: %w", err)
-	}
-	barred := map[int]bool{}
-	var n int64
-	if _, err := pgx.ForEachRow(rows, []any{&n}, func() error { barred[int(n-1)] = true; return nil }); err != nil {
-		return nil, fmt.Errorf("looking for opt-outs: %w", err)
-	}
-	return barred, nil
+	return barred, err
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"slices"
 
+	"intumwa/internal/postgres"
 	"intumwa/sms"
 )
 
@@ -83,7 +84,7 @@ func Text(parts []Inbound) *string {
 			}
 		}
 		text, _ = sms.Decode(parts[0].DataCoding, false, whole)
-		text = clean(text)
+		text = postgres.Text(text)
 		return &text
 	}
 	read := false
@@ -106,7 +107,7 @@ func Text(parts []Inbound) *string {
 // STOP counts in whatever coding it came.
 func (m *Inbound) Words(text *string) (first, second string) {
 	if m.Body == nil || text == nil {
-		return FirstWords(clean(string(m.Payload())))
+		return FirstWords(postgres.Text(string(m.Payload())))
 	}
 	return FirstWords(*text)
 }

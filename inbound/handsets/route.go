@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"intumwa/internal/postgres"
 )
 
 // Route says whose the messages to an address are.
@@ -76,15 +78,8 @@ func (s *Store) RoutesFrom(ctx context.Context, address string) (Routes, error) 
 }
 
 func (s *Store) routes(ctx context.Context, condition string, args ...any) ([]Route, error) {
-	rows, err := s.pool.Query(ctx, `SELECT `+routeColumns+` FROM inbound_routes WHERE `+condition, args...)
-	var found []Route
-	if err == nil {
-		found, err = pgx.CollectRows(rows, pgx.RowToStructByPos[Route])
-	}
-	if err != nil {
-		return nil, fmt.Errorf("reading routes of messages from handsets: %w", err)
-	}
-	return found, nil
+	return postgres.All(ctx, s.pool, "reading routes of messages from handsets", pgx.RowToStructByPos[Route],
+		`SELECT `+routeColumns+` FROM inbound_routes WHERE `+condition, args...)
 }
 
 // Routes are the routes of one address.

@@ -6,6 +6,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"intumwa/internal/postgres"
 	"intumwa/sms"
 )
 
@@ -94,7 +95,7 @@ func Keyword(text string) (string, error) {
 // international form without a plus (25779000000), any other digits as they are
 // (8080) without an international prefix, a name in capitals.
 func Address(text string) string {
-	text = compact(strings.TrimSpace(clean(text)))
+	text = compact(strings.TrimSpace(postgres.Text(text)))
 	if number, ok := Number(text); ok {
 		return number.Digits()
 	}

@@ -43,7 +43,7 @@ func main() {
 	flag.StringVar(&o.profiles, "profiles", "", "keep a CPU profile of the gateway for each load in this folder, of a run that does not count")
 	flag.BoolVar(&o.keep, "keep", false, "keep the folder with data and logs")
 	flag.DurationVar(&o.limit, "limit", 2*time.Hour, "give up after so long")
-	compare := flag.Bool("compare", false, "compare two reports, OLD and NEW, and measure nothing")
+	compare := flag.Bool("compare", false, "compare reports, all OLD ones before as many NEW ones, and measure nothing")
 	flag.Usage = usage
 	flag.Parse()
 
@@ -65,7 +65,7 @@ func main() {
 
 func usage() {
 	to := flag.CommandLine.Output()
-	fmt.Fprintln(to, "bench [flags] | bench -compare OLD.json NEW.json\n\nscenarios:")
+	fmt.Fprintln(to, "bench [flags] | bench -compare OLD.json... NEW.json...\n\nscenarios:")
 	for _, s := range scenarios {
 		mark := ' '
 		if s.short {

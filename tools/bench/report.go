@@ -158,21 +158,49 @@ func median(values []float64) float64 {
 	return sorted[len(sorted)/2]
 }
 
+// compareFiles compares as many older reports with as many newer ones.
 func compareFiles(to io.Writer, files []string) error {
-	if len(files) != 2 {
-		return errors.New("-compare wants two reports, the older first")
+	half := len(files) / 2
+	if half == 0 || len(files) != 2*half {
+		return errors.New("-compare wants two reports, the older first, or as many older ones as newer ones")
 	}
-	var reports [2]report
-	for i, file := range files {
+	old, err := readReports(files[:half])
+	if err != nil {
+		return err
+	}
+	now, err := readReports(files[half:])
+	if err != nil {
+		return err
+	}
+	return compare(to, old, now)
+}
+
+// readReports reads reports of one program as one.
+func readReports(files []string) (all report, err error) {
+	for _, file := range files {
+		var one report
 		text, err := os.ReadFile(file)
 		if err == nil {
-			err = json.Unmarshal(text, &reports[i])
+			err = json.Unmarshal(text, &one)
 		}
 		if err != nil {
-			return fmt.Errorf("reading %s: %w", file, err)
+			return all, fmt.Errorf("reading %s: %w", file, err)
+		}
+		all.Commit, all.At, all.Load = one.Commit, one.At, one.Load
+		for _, r := range one.Results {
+			at := slices.IndexFunc(all.Results, func(have result) bool { return have.Name == r.Name })
+			if at < 0 {
+				all.Results = append(all.Results, r)
+				continue
+			}
+			for _, f := range r.Figures {
+				for _, value := range f.Runs {
+					all.Results[at].add(measurement{figures: []single{{f.Name, f.Unit, value}}})
+				}
+			}
 		}
 	}
-	return compare(to, reports[0], reports[1])
+	return all, nil
 }
 
 // compare prints, figure by figure, how many times the old one the new one is.

@@ -43,6 +43,11 @@ func TestAComparison(t *testing.T) {
 			}
 		})
 	}
+	var pairs strings.Builder
+	if err := compareFiles(&pairs, []string{ran(t, "singles", 6), ran(t, "singles", 8), ran(t, "singles", 3), ran(t, "singles", 4)}); err != nil ||
+		!strings.Contains(strings.Join(strings.Fields(pairs.String()), " "), "commits 7.00 3.50 0.50 /message") {
+		t.Errorf("two pairs: %v\n%s", err, pairs.String())
+	}
 	if err := compareFiles(&strings.Builder{}, []string{ran(t, "singles", 1), ran(t, "bulk", 1)}); err == nil {
 		t.Error("reports without a common scenario were compared")
 	}

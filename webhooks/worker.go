@@ -1,0 +1,289 @@
+package webhooks
+
+import (
+	"context"
+	"log/slog"
+	"strconv"
+	"time"
+)
+
+const (
+	quickAnswer = time.Second      // an endpoint that takes longer is slow
+	firstCalls  = 4                // of one endpoint at a time, after its first call and after a failure
+	mostCalls   = 32               // of one endpoint at a time, while it responds quickly
+	brokenPause = 30 * time.Second // how long an endpoint whose secret cannot be read is left alone
+
+	// ahead is how many deliveries of an endpoint that responds quickly are claimed for each
+	// call: a claim costs a commit.
+	ahead = 8
+)
+
+// worker calls one endpoint. The deliverer's mutex guards it.
+type worker struct {
+	company int64
+	target  *target // of the last claim; nil: none, or it cannot be called
+	failing bool    // its last call failed
+	resting time.Time
+	known   bool // a call has ended
+	slow    bool // the last call took longer than quickAnswer
+	limit   int  // callers at a time
+	callers int  // goroutines that call
+	waiting []job
+	queued  bool // is in deliverer.queue
+	from    position
+}
+
+// newWorker makes a worker with a limit of one caller, until its first call has ended.
+func newWorker(company int64) *worker { return &worker{company: company, limit: 1} }
+
+// most returns how many deliveries so many callers may have, in flight or waiting.
+func (e *worker) most(callers int) int {
+	if e.quick() {
+		return callers * ahead
+	}
+	return callers
+}
+
+// room returns how many deliveries the worker may still get.
+func (e *worker) room() int { return e.most(e.limit) - e.callers - len(e.waiting) }
+
+// quick reports whether the last calls were quick successes.
+func (e *worker) quick() bool { return e.known && !e.slow && !e.failing && e.limit > firstCalls }
+
+// learn adjusts the limit after an attempt: each quick success raises it by one, up to
+// most; a failure or a slow response resets it to first.
+func (e *worker) learn(success bool, took time.Duration, first, most int) {
+	e.slow = took > quickAnswer
+	if e.slow || !success || !e.known {
+		e.limit = first
+	} else if e.limit < most {
+		e.limit++
+	}
+	e.known = true
+}
+
+// plan takes the endpoints that have room from the queue. There is room when it is half of what
+// the worker may have, so that claims stay large. While all calls are taken nobody gets more: what
+// waits is called, and then its callers are free for the next endpoints of the queue.
+func (d *deliverer) plan() (wishes []wish) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	var left []*worker
+	free, freeSlow := d.free, d.freeSlow
+	for _, e := range d.queue {
+		if time.Now().Before(e.resting) {
+			e.queued = false
+			continue
+		}
+		d.begin(e)
+		callers := min(e.limit-e.callers, free)
+		if e.slow {
+			callers = min(callers, freeSlow)
+		}
+		callers = max(0, callers)
+		most := e.most(e.callers+callers) - e.callers - len(e.waiting)
+		if free == 0 || 2*e.room() < e.most(e.limit) || most <= 0 || len(wishes) == claimCompanies {
+			left = append(left, e)
+			continue
+		}
+		e.queued = false
+		free -= callers
+		if e.slow {
+			freeSlow -= callers
+		}
+		wishes = append(wishes, wish{worker: e, from: e.from, most: most})
+	}
+	d.queue = left
+	return wishes
+}
+
+// takes returns those of new deliveries that may be claimed for this process: the endpoint is
+// quick, there is room, and no older ones wait for it.
+func (d *deliverer) takes(companies, ids []int64) []int64 {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	taken, rooms := []int64{}, map[int64]int{}
+	for i, company := range companies {
+		room, seen := rooms[company]
+		if e := d.workers[company]; !seen && e != nil && e.quick() && !e.queued && d.free > 0 && time.Now().After(e.resting) {
+			room = e.room()
+		}
+		if room > 0 {
+			taken = append(taken, ids[i])
+		}
+		rooms[company] = room - 1
+	}
+	return taken
+}
+
+// hand starts the calls of new deliveries that were claimed for this process.
+func (d *deliverer) hand(found []*claimed) {
+	d.mu.Lock()
+	stopped, late := d.stopped, []result(nil)
+	for _, c := range found {
+		if !stopped {
+			d.give(d.workers[c.endpoint.company], c)
+			continue
+		}
+		for _, j := range c.jobs {
+			late = append(late, result{job: j, ended: time.Now()})
+		}
+	}
+	d.mu.Unlock()
+	if len(late) > 0 {
+		ctx, cancel := context.WithTimeout(context.Background(), lastStatement)
+		defer cancel()
+		_ = d.store(ctx, late) // if it fails, the claims end by their time
+	}
+}
+
+// give gives a worker what was claimed for it. The caller holds the mutex.
+func (d *deliverer) give(e *worker, c *claimed) {
+	if !d.aim(e, c.endpoint) {
+		return
+	}
+	for _, j := range c.jobs {
+		j.target = e.target
+		e.waiting = append(e.waiting, j)
+	}
+	d.begin(e)
+}
+
+// begin starts callers for what waits. Those for which there is no room start when others have
+// ended. The caller holds the mutex.
+func (d *deliverer) begin(e *worker) {
+	callers := min(len(e.waiting), e.limit-e.callers, d.free)
+	slow := e.slow
+	if slow {
+		callers = min(callers, d.freeSlow)
+	}
+	for range callers {
+		d.occupy(e, slow, 1)
+		go d.deliver(e, slow)
+	}
+	if e.callers == 0 && len(e.waiting) > 0 {
+		d.enqueue(e, e.from)
+	}
+}
+
+// occupy counts callers of an endpoint that is slow, or not.
+func (d *deliverer) occupy(e *worker, slow bool, n int) {
+	e.callers += n
+	d.free -= n
+	if slow {
+		d.freeSlow -= n
+	}
+}
+
+// aim gives a worker the endpoint as it was at the claim; false when it cannot be called.
+// The caller holds the mutex.
+func (d *deliverer) aim(e *worker, at storedEndpoint) bool {
+	e.failing, at.failing = e.failing || at.failing, false // at may be older than the last result
+	if e.target != nil && e.target.stored == at {
+		return true
+	}
+	var err error
+	if e.target, err = d.newTarget(at); err != nil {
+		d.log.Error("webhook endpoint cannot be used; its deliveries wait", "company_id", e.company, "error", err)
+		e.resting = time.Now().Add(brokenPause)
+	}
+	return err == nil
+}
+
+// deliver is a caller: it makes one attempt at each delivery that waits. It ends also when the
+// endpoint has become slow, or quick, or may have fewer callers.
+func (d *deliverer) deliver(e *worker, slow bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for len(e.waiting) > 0 && e.slow == slow && e.callers <= e.limit {
+		j := e.waiting[0]
+		e.waiting = e.waiting[1:]
+		if e.queued {
+			d.signal()
+		}
+		if d.stopping {
+			j.beginBy = time.Time{}
+		}
+		d.mu.Unlock()
+		d.attempt(e, j)
+		d.mu.Lock()
+	}
+	d.occupy(e, slow, -1)
+	d.begin(e)
+	d.signal()
+	d.ended.Signal()
+}
+
+// giveBack ends the time in which what waits for a company's endpoint may be called: it was claimed
+// before the endpoint changed.
+func (d *deliverer) giveBack(company string) {
+	id, _ := strconv.ParseInt(company, 10, 64)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if e := d.workers[id]; e != nil {
+		for i := range e.waiting {
+			e.waiting[i].beginBy = time.Time{}
+		}
+	}
+}
+
+// signal wakes take.
+func (d *deliverer) signal() {
+	select {
+	case d.roomy <- struct{}{}:
+	default:
+	}
+}
+
+// attempt makes one attempt and passes its result to record. An attempt that could outlast its
+// claim is not made, and one that the shutdown cuts does not count: the delivery is given back.
+func (d *deliverer) attempt(e *worker, j job) {
+	d.metrics.inFlight.Inc()
+	defer d.metrics.inFlight.Dec()
+	r := result{job: j}
+	if time.Now().Before(j.beginBy) {
+		if attempt, took, ok := d.call(d.calling, j.target, &j, false); ok {
+			success := attempt.Result == result2xx
+			r.attempt = attempt
+			r.state, r.delay = d.schedule.after(j.tries+1, success)
+			d.metrics.attempt(eventName(j.id), attempt.Result, took)
+			if r.state == exhausted {
+				d.metrics.exhausted.Inc()
+			}
+			d.logAttempt(r)
+			d.mu.Lock()
+			e.learn(success, took, d.opts.firstCalls(), d.opts.mostCalls())
+			d.mu.Unlock()
+		}
+	}
+	r.ended = time.Now()
+	d.results <- r
+}
+
+// logAttempt logs an attempt at level debug, and at level warn when the delivery is
+// given up after it. The message's ULID is looked up only for lines that are written.
+func (d *deliverer) logAttempt(r result) {
+	level, what := slog.LevelDebug, "webhook attempt"
+	if r.state == exhausted {
+		level, what = slog.LevelWarn, "webhook delivery given up"
+	}
+	host := r.target.host
+	if r.attempt.Result != result2xx { // from the first failure on; the log merges repeated lines about one endpoint
+		d.log.Warn("webhook calls to an endpoint fail; they are tried again", "company_id", r.company, "host", host, "result", r.attempt.Result)
+	}
+	if !d.log.Enabled(d.calling, level) {
+		return
+	}
+	about := "message_id"
+	if r.data != "" {
+		about = "number"
+	}
+	fields := []any{about, messageOf(r.id), "webhook_id", webhookID(r.id), "company_id", r.company, "event", eventName(r.id),
+		"host", host, "attempt", r.tries + 1, "result", r.attempt.Result}
+	if d.opts.Name != nil && r.data == "" {
+		if name := d.opts.Name(d.calling, messageOf(r.id)); name != "" {
+			fields = append([]any{"id", name}, fields...)
+		}
+	}
+	d.log.Log(d.calling, level, what, fields...)
+}
