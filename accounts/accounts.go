@@ -105,7 +105,7 @@ func readOne[T any](ctx context.Context, db postgres.DB, doing, missing string, 
 }
 
 // exec runs a statement and returns how many rows it changed. doing names the work in errors.
-func exec(ctx context.Context, db database, doing, statement string, args ...any) (int64, error) {
+func exec(ctx context.Context, db postgres.DB, doing, statement string, args ...any) (int64, error) {
 	tag, err := db.Exec(ctx, statement, args...)
 	if err != nil {
 		return 0, fmt.Errorf("%s: %w", doing, err)
