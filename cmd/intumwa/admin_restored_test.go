@@ -195,7 +195,7 @@ func TestSettleByReceipts(t *testing.T) {
 	}
 
 	// decides runs a decision dry, then in earnest.
-	decisions, settled := 0, 0 // so far
+	decided, settled := 0, 0 // so far
 	decides := func(want string, left int, args ...string) {
 		t.Helper()
 		args = append(append([]string{"unanswered"}, args...), "--reason", "as the receipts say")
@@ -207,13 +207,13 @@ func TestSettleByReceipts(t *testing.T) {
 		if fmt.Sprint(would) != want || dry["dry_run"] != true || number(dry["left"]) != fmt.Sprint(left) {
 			t.Errorf("%v would decide of %v and leave %v, want %s and %d", args, would, dry["left"], want, left)
 		}
-		s.holds(`SELECT count(*) FROM audit_log WHERE act LIKE 'unanswered.%'`, decisions)
+		s.holds(`SELECT count(*) FROM audit_log WHERE act LIKE 'unanswered.%'`, decided)
 		s.holds(`SELECT count(*) FROM messages WHERE status <> 0`, settled)
 		done := s.admin("", "messages passed left", args...)
 		if number(done["messages"]) != fmt.Sprint(len(would)) || number(done["left"]) != fmt.Sprint(left) {
 			t.Errorf("%v: %v, want what the dry run showed: %d and %d left", args, done, len(would), left)
 		}
-		decisions++
+		decided++
 		if args[1] == "settle" {
 			settled += len(would)
 		}
