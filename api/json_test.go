@@ -88,28 +88,3 @@ func TestLoneSurrogateIsNoText(t *testing.T) {
 		t.Errorf("a pair is read as %q, %v", text, ok)
 	}
 }
-
-// bulkBody is a body of 500 messages of 100 characters.
-func bulkBody(items int) string {
-	var b strings.Builder
-	b.WriteString(`{"sender":"ACME","messages":[`)
-	for i := range items {
-		if i > 0 {
-			b.WriteByte(',')
-		}
-		b.WriteString(`{"phone_number":"+257791234` + string(rune('0'+i%10)) + `0","message":"` + strings.Repeat("Amakuru yanyu ", 7) + `\n"}`)
-	}
-	b.WriteString(`]}`)
-	return b.String()
-}
-
-func BenchmarkParseBulk500(b *testing.B) {
-	body := bulkBody(500)
-	b.SetBytes(int64(len(body)))
-	b.ReportAllocs()
-	for b.Loop() {
-		if _, ok := parse(body); !ok {
-			b.Fatal("refused")
-		}
-	}
-}
