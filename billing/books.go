@@ -126,14 +126,3 @@ func (b *Books) write(ctx context.Context, tx pgx.Tx, kind string) error {
 	}
 	return postgres.Later(ctx, tx, "writing the ledger", batch)
 }
-
-// Held returns which of companies have a balance that another transaction has locked now.
-func Held(ctx context.Context, tx pgx.Tx, companies []int64) (map[int64]bool, error) {
-	// A row is held if it exists but SKIP LOCKED leaves it out.
-	held := make(map[int64]bool)
-	var id int64
-	err := postgres.Each(ctx, tx, "looking for locked balances", []any{&id}, func() error { held[id] = true; return nil },
-		`WITH free AS MATERIALIZED (SELECT company_id FROM balances WHERE company_id = ANY($1) ORDER BY company_id FOR UPDATE SKIP LOCKED)
-		SELECT company_id FROM balances WHERE company_id = ANY($1) AND company_id NOT IN (SELECT company_id FROM free)`, companies)
-	return held, err
-}

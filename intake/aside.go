@@ -4,10 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
-	"intumwa/billing"
 	"intumwa/internal/postgres"
 )
 
@@ -126,47 +126,15 @@ func (a *aside) try(ctx context.Context, group []*request) error {
 	return err
 }
 
-// setAside splits a group that would have had to wait for a lock longer than
-// groupLockWait: the requests whose balance is locked wait aside, and the others
-// are committed at once. Where none is locked now, all are committed by their payers.
+// setAside has requests wait aside that would have had to wait for a lock for too long. Those of several payers are tried
+// in halves first, briefly, so that those whose balance is not locked are committed.
 func (c *committer) setAside(ctx context.Context, requests []*request) {
-	locked, rest, err := c.splitLocked(requests)
-	if err != nil {
-		respond(requests, fmt.Errorf("%w: %w", ErrUnavailable, err))
+	payer := requests[0].payer()
+	if !slices.ContainsFunc(requests, func(r *request) bool { return r.payer() != payer }) {
+		c.aside.take(ctx, requests, true)
 		return
 	}
-	if len(locked) == 0 {
-		locked, rest = rest, nil
-	}
-	c.aside.take(ctx, locked, true)
-	if len(rest) > 0 {
-		c.process(ctx, rest, groupLockWait)
-	}
-}
-
-// splitLocked separates the requests whose balance is locked now.
-func (c *committer) splitLocked(requests []*request) (locked, rest []*request, err error) {
-	ctx, cancel := context.WithTimeout(context.Background(), commitTimeout)
-	defer cancel()
-	var companies []int64
-	for _, r := range requests {
-		companies = append(companies, r.payer())
-	}
-	tx, err := c.in.pool.Begin(ctx)
-	if err != nil {
-		return nil, nil, err
-	}
-	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }() // it wrote nothing
-	held, err := billing.Held(ctx, tx, companies)
-	if err != nil {
-		return nil, nil, err
-	}
-	for _, r := range requests {
-		if held[r.payer()] {
-			locked = append(locked, r)
-		} else {
-			rest = append(rest, r)
-		}
-	}
-	return locked, rest, nil
+	half := len(requests) / 2
+	c.process(ctx, requests[:half], groupLockWait/10)
+	c.process(ctx, requests[half:], groupLockWait/10)
 }
