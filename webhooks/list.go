@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode"
 
 	"github.com/jackc/pgx/v5"
 
@@ -46,7 +45,11 @@ func (w *Webhooks) Deliveries(ctx context.Context, company sms.CompanyID, f Filt
 		before = math.MaxInt64
 	}
 	if f.MessageID > 0 {
-		return w.deliveriesOfMessage(ctx, company, f, before)
+		first, err := deliveryID(f.MessageID, Sent)
+		if err != nil {
+			return nil, 0, nil // there is no such message
+		}
+		return w.deliveryPage(ctx, company, f, min(before, first+idSpan), first, limit, false)
 	}
 	if f == (Filter{}) || f == (Filter{State: StateFailed}) { // an index finds exactly the page's rows
 		return w.deliveryPage(ctx, company, f, before, 0, limit, false)
@@ -71,10 +74,7 @@ func (w *Webhooks) Deliveries(ctx context.Context, company sms.CompanyID, f Filt
 // deliveryPage lists the deliveries of the filter with ids from last up to below
 // before. more means that there may be others below last.
 func (w *Webhooks) deliveryPage(ctx context.Context, company sms.CompanyID, f Filter, before, last int64, limit int, more bool) (page []Delivery, next int64, err error) {
-	condition, args, known := f.condition([]any{int64(company), before, last, limit + 1})
-	if !known {
-		return nil, 0, nil
-	}
+	condition, args := f.condition([]any{int64(company), before, last, limit + 1})
 	from := ` FROM webhook_deliveries d`
 	if f.State == StateFailed {
 		from = ` FROM webhook_undelivered d`
@@ -93,8 +93,8 @@ func (w *Webhooks) deliveryPage(ctx context.Context, company sms.CompanyID, f Fi
 	return page, 0, nil
 }
 
-// condition returns the filter as SQL. known is false when nothing can match.
-func (f Filter) condition(args []any) (condition string, all []any, known bool) {
+// condition returns the filter as SQL, with its arguments behind args.
+func (f Filter) condition(args []any) (condition string, all []any) {
 	var c strings.Builder
 	switch f.State {
 	case "":
@@ -105,39 +105,24 @@ func (f Filter) condition(args []any) (condition string, all []any, known bool) 
 	case StatePending:
 		c.WriteString(` AND d.due < 'infinity'`)
 	default:
-		return "", nil, false
+		c.WriteString(` AND false`)
+	}
+	if f.MessageID > 0 {
+		c.WriteString(` AND d.data IS NULL`)
 	}
 	if f.Event != "" {
-		if !slices.Contains(eventNames[:], f.Event) {
-			return "", nil, false
-		}
-		fmt.Fprintf(&c, " AND d.id %% %d = %d", idSpan, eventNumber(f.Event))
+		fmt.Fprintf(&c, " AND d.id %% %d = %d", idSpan, slices.Index(eventNames[:], f.Event)) // -1, which matches nothing, of an unknown event
 	}
 	if !f.Since.IsZero() {
 		args = append(args, f.Since)
 		fmt.Fprintf(&c, " AND d.at >= $%d", len(args))
 	}
-	return c.String(), args, true
+	return c.String(), args
 }
 
 func eventNumber(name string) int64 {
 	id, _ := deliveryID(1, name)
 	return id % idSpan
-}
-
-// deliveriesOfMessage lists the deliveries of one message, at most two.
-func (w *Webhooks) deliveriesOfMessage(ctx context.Context, company sms.CompanyID, f Filter, before int64) ([]Delivery, int64, error) {
-	first, err := deliveryID(f.MessageID, Sent)
-	if err != nil {
-		return nil, 0, nil // there is no such message
-	}
-	condition, args, known := f.condition([]any{int64(company), before, first, first + idSpan - 1})
-	if !known {
-		return nil, 0, nil
-	}
-	page, err := w.deliveries(ctx, deliveryColumns+`
-		FROM webhook_deliveries d WHERE d.company_id = $1 AND d.id >= $3 AND d.id <= $4 AND d.id < $2 AND d.data IS NULL`+condition+` ORDER BY d.id DESC`, args...)
-	return page, 0, err
 }
 
 // Delivery returns one of a company's deliveries; another company's is
@@ -166,19 +151,4 @@ func (w *Webhooks) CompanyOf(ctx context.Context, id int64) (sms.CompanyID, erro
 		return 0, fmt.Errorf("looking up webhook delivery %d: %w", id, err)
 	}
 	return sms.CompanyID(company), nil
-}
-
-// Answer returns the beginning of an attempt's response, safe to show anywhere:
-// without characters that are not graphic or that change the direction of text; a line
-// break becomes a space.
-func (a Attempt) Answer() string {
-	return strings.Map(func(r rune) rune {
-		switch {
-		case r == '\n' || r == '\t':
-			return ' '
-		case !unicode.IsGraphic(r):
-			return -1
-		}
-		return r
-	}, a.Excerpt)
 }
