@@ -42,9 +42,7 @@ func TestBacklogAfterTheClockWentBack(t *testing.T) {
 	quiet := w.sendLasting(1)[0]
 	exec := func(statement string, args ...any) {
 		t.Helper()
-		if _, err := w.pool.Exec(t.Context(), statement, args...); err != nil {
-			t.Fatal(err)
-		}
+		w.exec(statement, args...)
 	}
 	clock.Set(-time.Hour)
 	exec(`UPDATE outbox SET due_at = now() + interval '30 minutes', since = now() + interval '30 minutes', pushed_at = NULL WHERE message_id = $1`, quiet)

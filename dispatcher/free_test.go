@@ -30,9 +30,7 @@ func TestFreeObeysOnAmbiguous(t *testing.T) {
 		b.cleared()
 		b.configure(func(c *Carrier) { c.OnAmbiguous = policy })
 		begun, claimed := b.begun(3), b.begun(1)
-		if _, err := b.pool.Exec(t.Context(), `UPDATE messages SET body = repeat('a', 400) WHERE id = $1`, begun.msg.ID); err != nil {
-			t.Fatal(err)
-		}
+		b.exec(`UPDATE messages SET body = repeat('a', 400) WHERE id = $1`, begun.msg.ID)
 		b.settle(settlement{results: []result{accepted("A")(begun, 2)}})
 		if _, err := b.d.store.Begin(t.Context(), 7, []messages.Claim{begun.msg.Claim()}); err != nil {
 			t.Fatal(err)
@@ -89,15 +87,11 @@ func TestBeginWithoutDatabase(t *testing.T) {
 	if group := b.worker.group(m, b.worker.prefetch.poll); len(group) != 1 || b.count(`SELECT count(*) FROM outbox WHERE begun`) != 1 {
 		t.Fatalf("group %v: it is not marked", group)
 	}
-	if _, err := b.pool.Exec(t.Context(), `ALTER TABLE outbox RENAME TO away`); err != nil {
-		t.Fatal(err)
-	}
+	b.exec(`ALTER TABLE outbox RENAME TO away`)
 	if group := b.worker.group(m, b.worker.prefetch.poll); len(group) != 0 {
 		t.Errorf("group %v goes out", group)
 	}
-	if _, err := b.pool.Exec(t.Context(), `ALTER TABLE away RENAME TO outbox`); err != nil {
-		t.Fatal(err)
-	}
+	b.exec(`ALTER TABLE away RENAME TO outbox`)
 	b.settle(b.s.grab())
 	if n := b.count(`SELECT count(*) FROM outbox WHERE claimed_by IS NULL AND NOT in_doubt`); n != 1 {
 		t.Error("it is not given back")
@@ -177,9 +171,7 @@ func TestTasksGoOn(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	m := b.begun(1)
-	if _, err := b.pool.Exec(t.Context(), `ALTER TABLE receipts RENAME TO away`); err != nil {
-		t.Fatal(err)
-	}
+	b.exec(`ALTER TABLE receipts RENAME TO away`)
 	if err := b.tasks(); err == nil {
 		t.Error("no task failed")
 	}

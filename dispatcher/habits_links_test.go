@@ -283,9 +283,7 @@ func TestSilenceUnbinds(t *testing.T) {
 	if n := w.metric("intumwa_smpp_submit_results_total", "result", "no_answer"); n != 0 {
 		t.Errorf("%v submit_sm were unanswered when it unbound", n)
 	}
-	if _, err := w.pool.Exec(t.Context(), `ALTER TABLE away RENAME TO dispatchers`); err != nil {
-		t.Fatal(err)
-	}
+	w.exec(`ALTER TABLE away RENAME TO dispatchers`)
 	if err := w.d.Reload([]dispatcher.Carrier{mno.mno()}); err != nil { // the rest goes out at once
 		t.Fatal(err)
 	}

@@ -72,9 +72,7 @@ func TestStopHoldsForWhatWaits(t *testing.T) {
 	if n, err := handsets.New(w.pool).OptIn(t.Context(), 1, back, nil); err != nil || n != 1 {
 		t.Fatalf("%d entries are gone, %v", n, err)
 	}
-	if _, err := w.pool.Exec(t.Context(), `UPDATE scheduled SET due_at = now()`); err != nil {
-		t.Fatal(err)
-	}
+	w.exec(`UPDATE scheduled SET due_at = now()`)
 	w.await("failed", 10*time.Second, ids[3])
 	tried := len(mno.submitsTo(busy))
 	if err := w.d.Reload([]dispatcher.Carrier{mno.mno(), named("leo", late)}); err != nil {

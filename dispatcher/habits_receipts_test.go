@@ -147,10 +147,8 @@ func TestMessagesOfRemovedCarrier(t *testing.T) {
 	gone := w.send(note{to: w.number("00"), carrier: "gone"}, note{to: w.number("00"), carrier: "gone"})
 	elsewhere := w.send(note{to: w.number("00"), carrier: "elsewhere"})
 	nowhere := w.send(note{to: "+25779000000", carrier: "gone"})
-	if _, err := w.pool.Exec(t.Context(), `INSERT INTO links (name, carrier, updated_at) VALUES
-		('elsewhere-1', 'elsewhere', now()), ('gone-1', 'gone', now() - interval '11 minutes')`); err != nil {
-		t.Fatal(err)
-	}
+	w.exec(`INSERT INTO links (name, carrier, updated_at) VALUES
+		('elsewhere-1', 'elsewhere', now()), ('gone-1', 'gone', now() - interval '11 minutes')`)
 	w.startWith(dispatcher.Options{Route: func(n sms.Number) (string, bool) { return "lumitel", n != "+25779000000" }}, mno.mno())
 	w.await("sent", 10*time.Second, gone...)
 	w.until("they are counted as handed over", func() bool { return w.metric("intumwa_messages_rerouted_total", "carrier", "gone") == 2 })
@@ -176,14 +174,10 @@ func TestHabitOfDatabaseAway(t *testing.T) {
 	w.start(mno.mno())
 	ids := w.sendMany(20, "00")
 	w.until("all are submitted", func() bool { return w.count(`SELECT count(*) FROM segments`) == len(ids) })
-	if _, err := w.pool.Exec(t.Context(), `ALTER TABLE segments RENAME TO away`); err != nil {
-		t.Fatal(err)
-	}
+	w.exec(`ALTER TABLE segments RENAME TO away`)
 	mno.Faults(func(f *carriersim.Faults) { f.HoldReceipts = false })
 	w.until("receipts are refused", func() bool { return w.metric("intumwa_receipts_refused_total") > 0 })
-	if _, err := w.pool.Exec(t.Context(), `ALTER TABLE away RENAME TO segments`); err != nil {
-		t.Fatal(err)
-	}
+	w.exec(`ALTER TABLE away RENAME TO segments`)
 	w.await("sent", 15*time.Second, ids...)
 	if st := mno.Stats(); st.Redelivered == 0 {
 		t.Error("no receipt was delivered again")

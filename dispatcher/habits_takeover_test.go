@@ -131,12 +131,10 @@ func TestRenamedLink(t *testing.T) {
 func TestForgottenLinks(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	if _, err := w.pool.Exec(t.Context(), `INSERT INTO dispatchers (id, name) OVERRIDING SYSTEM VALUE VALUES (77, 'other');
+	w.exec(`INSERT INTO dispatchers (id, name) OVERRIDING SYSTEM VALUE VALUES (77, 'other');
 		INSERT INTO links (name, carrier, updated_at) VALUES ('left', 'x', now() - interval '11 minutes'), ('fresh', 'x', now()),
 			('living', 'x', now() - interval '11 minutes'), ('lumitel-1', 'lumitel', now() - interval '1 day');
-		INSERT INTO leases (name, holder) VALUES ('link living', 77)`); err != nil {
-		t.Fatal(err)
-	}
+		INSERT INTO leases (name, holder) VALUES ('link living', 77)`)
 	mno := w.carrier(carriersim.Options{})
 	w.startWith(dispatcher.Options{DeadAfter: time.Minute}, mno.mno())
 	w.awaitLink("lumitel-1", "bound")

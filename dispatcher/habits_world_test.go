@@ -318,6 +318,13 @@ func (w *world) count(query string, args ...any) (n int) {
 	return n
 }
 
+func (w *world) exec(statement string, args ...any) {
+	w.Helper()
+	if _, err := w.pool.Exec(w.Context(), statement, args...); err != nil {
+		w.Fatal(fmt.Errorf("%s: %w", statement, err))
+	}
+}
+
 func (w *world) text(query string, args ...any) (s string) {
 	w.Helper()
 	if err := w.pool.QueryRow(w.Context(), query, args...).Scan(&s); err != nil {

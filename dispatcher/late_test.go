@@ -39,9 +39,7 @@ func TestLateRefusals(t *testing.T) {
 			m := b.begun(2)
 			b.settle(settlement{results: []result{no(m, 1), no(m, 2)}})
 			b.settle(settlement{late: []lateAnswer{throttledLate(m, 1, 2)}})
-			if _, err := b.pool.Exec(b.Context(), `UPDATE outbox SET due_at = now()`); err != nil {
-				b.Fatal(err)
-			}
+			b.exec(`UPDATE outbox SET due_at = now()`)
 			again := b.claim(m.msg.ID, 1)
 			again.total = 2
 			b.settle(settlement{late: []lateAnswer{throttledLate(m, 2, 2)}})

@@ -83,9 +83,7 @@ func TestReplacedUnbindsAtOnce(t *testing.T) {
 			defer mno.stop() // else the end drains, too
 			w.sendTo("00")
 			w.until("the carrier has it", func() bool { return mno.Stats().Submits == 1 })
-			if _, err := w.pool.Exec(t.Context(), taken); err != nil {
-				t.Fatal(err)
-			}
+			w.exec(taken)
 			w.until("it unbinds", func() bool { return mno.Stats().Unbinds == 1 })
 		})
 	}

@@ -10,13 +10,11 @@ import (
 func TestPurgeTask(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	if _, err := b.pool.Exec(t.Context(), `
+	b.exec(`
 		INSERT INTO messages (ulid, company_id, user_id, phone_number, sender, body, encoding, segments, test, created_at, carrier, status)
 		SELECT gen_random_uuid(), 0, 1, '+25761' || lpad(n::text, 6, '0'), 'DEMO', 'x', 0, 1, false,
 			now() - CASE WHEN n <= 500 THEN interval '100 hours' WHEN n <= 510 THEN interval '60 hours' ELSE interval '1 hour' END, 'lumitel', 1
-		FROM generate_series(1, 520) n`); err != nil {
-		t.Fatal(err)
-	}
+		FROM generate_series(1, 520) n`)
 	b.d.gaugePurges(t.Context())
 	if err := b.tasks(); err != nil {
 		t.Fatal(err)

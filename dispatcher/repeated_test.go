@@ -90,9 +90,7 @@ func TestPutBackOnce(t *testing.T) {
 	b.by(m, unanswered)
 	w := settlement{late: []lateAnswer{throttledLate(m, 1, 1)}}
 	b.settle(w)
-	if _, err := b.pool.Exec(t.Context(), `UPDATE outbox SET due_at = now()`); err != nil {
-		t.Fatal(err)
-	}
+	b.exec(`UPDATE outbox SET due_at = now()`)
 	b.by(b.claim(m.msg.ID, 1), accepted("a"))
 	w.again = true // its COMMIT had no answer
 	b.settle(w)

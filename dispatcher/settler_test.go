@@ -353,9 +353,7 @@ func TestResumed(t *testing.T) {
 func TestPoison(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	if _, err := b.pool.Exec(t.Context(), `ALTER TABLE segments ADD CHECK (key <> 'poison'); ALTER TABLE receipts ADD CHECK (key <> 'poison')`); err != nil {
-		t.Fatal(err)
-	}
+	b.exec(`ALTER TABLE segments ADD CHECK (key <> 'poison'); ALTER TABLE receipts ADD CHECK (key <> 'poison')`)
 	good, bad := []*inFlight{b.begun(1), b.begun(1)}, b.begun(1)
 	done := make(chan struct{})
 	go func() {
@@ -386,9 +384,7 @@ func TestDatabaseAway(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	first, second := b.begun(1), b.begun(1)
-	if _, err := b.pool.Exec(t.Context(), `ALTER TABLE segments RENAME TO away`); err != nil {
-		t.Fatal(err)
-	}
+	b.exec(`ALTER TABLE segments RENAME TO away`)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
 	go func() { defer close(done); b.s.run(ctx) }()
@@ -405,9 +401,7 @@ func TestDatabaseAway(t *testing.T) {
 	if free := b.free(); free != 8 {
 		t.Errorf("%d slots are free while nothing could be written, want 8", free)
 	}
-	if _, err := b.pool.Exec(t.Context(), `ALTER TABLE away RENAME TO segments`); err != nil {
-		t.Fatal(err)
-	}
+	b.exec(`ALTER TABLE away RENAME TO segments`)
 	b.clean()
 	if n := b.count(`SELECT count(*) FROM segments`); n != 2 {
 		t.Errorf("%d segments recorded, want 2", n)
@@ -446,9 +440,7 @@ func TestExpiredIsRefundedOnce(t *testing.T) {
 		ended(smpp.Rejected, smpp.StatusThrottled, nil)(never, 1), ended(smpp.NotWritten, 0, nil)(never, 2),
 		accepted("a")(half, 1), ended(smpp.Rejected, smpp.StatusThrottled, nil)(half, 2),
 	}})
-	if _, err := b.pool.Exec(t.Context(), `UPDATE outbox SET expires_at = now()`); err != nil {
-		t.Fatal(err)
-	}
+	b.exec(`UPDATE outbox SET expires_at = now()`)
 	for range 2 {
 		if err := b.d.walkOutbox(t.Context()); err != nil {
 			t.Fatal(err)
@@ -477,13 +469,9 @@ func TestFreeSparesTheLiving(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	mine, dead, new := b.begun(1), b.begun(1), b.begun(1)
-	if _, err := b.pool.Exec(t.Context(), `INSERT INTO dispatchers (id, name) OVERRIDING SYSTEM VALUE VALUES (7, 'me'), (9, 'new')`); err != nil {
-		t.Fatal(err)
-	}
+	b.exec(`INSERT INTO dispatchers (id, name) OVERRIDING SYSTEM VALUE VALUES (7, 'me'), (9, 'new')`)
 	for id, claimant := range map[int64]int64{dead.msg.ID: 8, new.msg.ID: 9} {
-		if _, err := b.pool.Exec(t.Context(), `UPDATE outbox SET claimed_by = $2 WHERE message_id = $1`, id, claimant); err != nil {
-			t.Fatal(err)
-		}
+		b.exec(`UPDATE outbox SET claimed_by = $2 WHERE message_id = $1`, id, claimant)
 	}
 	if err := b.d.free(t.Context()); err != nil {
 		t.Fatal(err)

@@ -21,9 +21,7 @@ func TestDecideOfUnanswered(t *testing.T) {
 		b.begun(1)
 	}
 	long := b.begun(2)
-	if _, err := b.pool.Exec(t.Context(), `UPDATE messages SET body = repeat('a', 300) WHERE id = $1`, long.msg.ID); err != nil {
-		t.Fatal(err)
-	}
+	b.exec(`UPDATE messages SET body = repeat('a', 300) WHERE id = $1`, long.msg.ID)
 	b.settle(settlement{results: []result{accepted("A")(long, 1)}})
 	ctx, now := t.Context(), time.Now().Add(time.Minute)
 	carriers := []Carrier{*b.s.carrier.config()}
