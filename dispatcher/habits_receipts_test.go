@@ -59,8 +59,7 @@ func TestHabitsOfReceipts(t *testing.T) {
 	}
 	w := newWorld(t)
 	mno := w.carrier(carriersim.Options{ReceiptDelay: 5 * time.Millisecond})
-	// The form of ids is given where the world has many on one link at once;
-	// TestHabitsOfIDs is about learning it.
+	// The form of ids is given where the world has many on one link at once.
 	w.start(mno.mno(func(c *dispatcher.Carrier) { c.IDFormat = dispatcher.IDSame }))
 	ids, final := make([]int64, len(habits)), 0
 	for i, h := range habits {

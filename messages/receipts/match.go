@@ -134,7 +134,8 @@ func (r *row) same(handset *int32) bool {
 
 // matchEarly settles fresh rows by receipts of the inbox: by the id, and then by the
 // reference. A receipt is taken for one message; all its fresh segments that have the id
-// take its state.
+// take its state. A receipt of a segment that another one of the inbox has settled is taken
+// too: it repeats what is known, and would else settle a later segment that has the same id.
 func (w *matching) matchEarly() {
 	for i := range w.early {
 		w.matchEarlyID(&w.early[i])
