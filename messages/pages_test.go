@@ -1,0 +1,123 @@
+package messages_test
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"intumwa/messages"
+	"intumwa/sms"
+)
+
+// statements keeps the statements of a pool.
+type statements struct {
+	mu   sync.Mutex
+	list []pgx.TraceQueryStartData
+}
+
+func (s *statements) TraceQueryStart(ctx context.Context, _ *pgx.Conn, one pgx.TraceQueryStartData) context.Context {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.list = append(s.list, one)
+	return ctx
+}
+
+func (s *statements) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
+
+// explained is how many pages the statements read, each explained in a transaction that is rolled back.
+func (d *testStore) explained(list []pgx.TraceQueryStartData) (pages int) {
+	d.Helper()
+	for _, one := range list {
+		sql := strings.TrimSpace(one.SQL)
+		if !strings.HasPrefix(sql, "SELECT") && !strings.HasPrefix(sql, "WITH") {
+			continue
+		}
+		var text []byte
+		tx, err := d.pool.Begin(d.Context())
+		if err == nil {
+			err = tx.QueryRow(d.Context(), "EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) "+sql, one.Args...).Scan(&text)
+			_ = tx.Rollback(d.Context())
+		}
+		var plans []struct {
+			Plan struct {
+				Hit  int `json:"Shared Hit Blocks"`
+				Read int `json:"Shared Read Blocks"`
+			}
+		}
+		if err == nil {
+			err = json.Unmarshal(text, &plans)
+		}
+		if err != nil {
+			d.Fatalf("%v\n%s", err, sql)
+		}
+		pages += plans[0].Plan.Hit + plans[0].Plan.Read
+	}
+	return pages
+}
+
+// TestPages: what a claim and a page of a list read does not grow with what else there is.
+func TestPages(t *testing.T) {
+	d := newHotStore(t)
+	ids := d.pending(10, func(m *messages.Message) { m.Reference = "facture 42" })
+	more := func(first, n int) { // as the first message, without its reference
+		d.exec(`WITH copies AS (
+				INSERT INTO messages OVERRIDING SYSTEM VALUE SELECT r.* FROM generate_series($2::bigint, $2::bigint + $3 - 1) n JOIN messages m ON m.id = $1
+					CROSS JOIN LATERAL jsonb_populate_record(m, jsonb_build_object('id', n, 'ulid', md5(n::text)::uuid, 'client_reference', NULL)) r
+				RETURNING id
+			)
+			INSERT INTO outbox SELECT r.* FROM copies JOIN outbox o ON o.message_id = $1
+				CROSS JOIN LATERAL jsonb_populate_record(o, jsonb_build_object('message_id', copies.id)) r`, ids[0], first, n)
+		d.exec(`ANALYZE messages, outbox`)
+	}
+	var seen statements
+	config := d.pool.Config()
+	config.ConnConfig.Tracer = &seen
+	pool, err := pgxpool.NewWithConfig(t.Context(), config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pool.Close()
+	traced := messages.New(pool)
+	list := func(f messages.Filter) func() error {
+		return func() error { _, _, err := traced.List(t.Context(), 1, f, 0, 25); return err }
+	}
+	sent := sms.Sent
+	calls := map[string]func() error{
+		"claim": func() error { _, err := traced.Claim(t.Context(), 1, carrier, ids, true); return err },
+		"claim what is due": func() error {
+			_, err := traced.ClaimDue(t.Context(), 1, carrier, messages.LaneSingle, 10, 0, true)
+			return err
+		},
+		"list":                list(messages.Filter{}),
+		"list of a reference": list(messages.Filter{Reference: "facture 42"}),
+		"list of a status":    list(messages.Filter{Status: &sent}),
+		"list of a day":       list(messages.Filter{From: time.Now().Add(-time.Hour)}),
+	}
+	read := func() map[string]int {
+		pages := map[string]int{}
+		for name, call := range calls {
+			seen.list = nil
+			if err := call(); err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			d.exec(`UPDATE outbox SET claimed_by = NULL WHERE claimed_by IS NOT NULL`)
+			pages[name] = d.explained(seen.list)
+		}
+		return pages
+	}
+	more(1_000_000, 6_000) // more than a page of a list looks through
+	before := read()
+	more(2_000_000, 24_000)
+	for name, pages := range read() {
+		if most := before[name] + before[name]/4 + 20; pages > most || before[name] == 0 {
+			t.Errorf("%s: %d pages with 30,000 messages, %d with 6,000", name, pages, before[name])
+		}
+	}
+	t.Logf("pages: %v", before)
+}
