@@ -18,21 +18,21 @@ import "time"
 // bound a number or a duration, oneof lists the words that are allowed, required refuses an empty value, text explains
 // the key, and example is what the sample file has in place of the default.
 type Config struct {
-	API           API       `yaml:"api" text:"The public interface, {base_url} = http://<listen>/v1."`
+	API           API       `yaml:"api" text:"The public API, {base_url} = http://<listen>/v1."`
 	Ops           Ops       `yaml:"ops" text:"The operators' listener: /metrics, /healthz, /readyz, profiles."`
 	Dashboard     Dashboard `yaml:"dashboard" text:"The web pages for customers and administrators."`
-	Mail          Mail      `yaml:"mail" text:"The server that mails go out by: links to confirm an address or to choose another password."`
-	Log           Log       `yaml:"log" text:"Standard error. It has neither secrets nor texts nor whole phone numbers."`
-	Database      Database  `yaml:"database" text:"PostgreSQL: the truth."`
-	Redis         Redis     `yaml:"redis" text:"Redis: the queue, and the counters of the rate limit. It may lose everything at any moment."`
+	Mail          Mail      `yaml:"mail" text:"The mail server, for sign-up and password links and for notices."`
+	Log           Log       `yaml:"log" text:"Standard error. No secret, text or whole phone number is logged."`
+	Database      Database  `yaml:"database" text:"PostgreSQL holds all data."`
+	Redis         Redis     `yaml:"redis" text:"Redis: the queue, and the counters of the rate limit. It may lose its data."`
 	TestSender    string    `yaml:"test_sender" default:"INTUMWATEST" text:"Sender name of the test mode. Customers' programs use it: choose it once."`
-	EncryptionKey Secret    `yaml:"encryption_key" text:"32 octets in base64 or hex under which signing secrets and second factors are stored encrypted; empty: stored as they are. Keep a copy outside the database: without the key they are lost."`
+	EncryptionKey Secret    `yaml:"encryption_key" text:"32 bytes in base64 or hex; signing secrets and second factors are encrypted with it. Empty: they are stored in plain. Keep a copy outside the database: without the key they are lost."`
 	Accounts      Accounts  `yaml:"accounts" text:"The test mode, and the key of one-time codes."`
 	Billing       Billing   `yaml:"billing" text:"Credits."`
-	Messages      Messages  `yaml:"messages" text:"A message's life."`
+	Messages      Messages  `yaml:"messages" text:"What applies to every message."`
 	Inbound       Inbound   `yaml:"inbound" text:"Messages from handsets: docs/handsets.md."`
 	Webhooks      Webhooks  `yaml:"webhooks" text:"Calls of customers' endpoints."`
-	Retention     Retention `yaml:"retention" text:"How long old data is kept: docs/retention.md. The ledger is kept always."`
+	Retention     Retention `yaml:"retention" text:"How long old data is kept: docs/retention.md. The ledger is kept for ever."`
 	Carriers      []Carrier `yaml:"carriers" text:"The mobile operators. Take the values from the carrier's letter; docs/carriers.md tests each of them."`
 
 	lines    map[string]int // key path -> line of the file, for Check
@@ -44,7 +44,7 @@ type Config struct {
 // API is the public listener.
 type API struct {
 	Listen             string   `yaml:"listen" default:"127.0.0.1:8080" text:"host:port. Put a proxy with TLS in front of it."`
-	TrustedProxies     []string `yaml:"trusted_proxies" text:"Addresses or ranges (10.0.0.0/8) of the proxies of API and dashboard, whose X-Forwarded-For is trusted and whose connections are not limited by address."`
+	TrustedProxies     []string `yaml:"trusted_proxies" text:"Addresses or ranges (10.0.0.0/8) of the proxies of API and dashboard, whose X-Forwarded-For is trusted and whose connections are not limited."`
 	RateLimitPerMinute int      `yaml:"rate_limit_per_minute" default:"500" min:"1" text:"Send requests of a user in a window of 60 s, over all processes together. Customers know it."`
 }
 
@@ -63,8 +63,8 @@ type Dashboard struct {
 
 // Mail is the server that mails go out by.
 type Mail struct {
-	URL  Secret `yaml:"url" text:"smtp://user:password@host:587, or smtps:// with TLS from the first octet. smtp:// goes on with TLS, except to this machine. Empty: no mails, and nobody can sign up."`
-	From string `yaml:"from" text:"Name and address that mails come from: Intumwa <no-reply@example.com>."`
+	URL  Secret `yaml:"url" text:"smtp://user:password@host:587, or smtps:// with TLS from the first byte. smtp:// needs STARTTLS, except on this machine. Empty: no mails, and nobody can sign up."`
+	From string `yaml:"from" text:"Sender of the mails: Intumwa <no-reply@example.com>."`
 }
 
 // Log is what goes to standard error.
@@ -76,15 +76,15 @@ type Log struct {
 // Database is PostgreSQL.
 type Database struct {
 	URL            Secret `yaml:"url" required:"true" example:"postgres://intumwa:intumwa@127.0.0.1:5432/intumwa" text:"postgres://user:password@host:port/name, with a standby host1:port,host2:port. To another machine add sslmode=verify-full; pool_max_conns (at least 4) bounds the connections of a pool."`
-	RequireStandby bool   `yaml:"require_standby" text:"Each commit must be on a synchronous standby; where it is not, readiness, config check --connect and an alert report it: docs/high-availability.md."`
+	RequireStandby bool   `yaml:"require_standby" text:"Each commit must wait for a synchronous standby. If it does not, readiness, config check --connect and an alert report it: docs/high-availability.md."`
 }
 
 // Redis is the queue and the rate limit's counters.
 type Redis struct {
-	URL              Secret   `yaml:"url" example:"redis://127.0.0.1:6379/0" text:"redis://user:password@host:port/number, rediss:// with TLS, unix:///path. Required unless addresses are given; beside them user and password count."`
+	URL              Secret   `yaml:"url" example:"redis://127.0.0.1:6379/0" text:"redis://user:password@host:port/number, rediss:// with TLS, unix:///path. Required unless addresses are given; with them only its user and password count."`
 	Addresses        []string `yaml:"addresses" text:"host:port of each node of a Cluster, or of each Sentinel."`
 	MasterName       string   `yaml:"master_name" text:"With addresses: the name of Sentinel's master. Empty: a Cluster."`
-	SentinelPassword Secret   `yaml:"sentinel_password" text:"Password of the Sentinels, when they need one; that of Redis is not given to them."`
+	SentinelPassword Secret   `yaml:"sentinel_password" text:"Password of the Sentinels, if they need one."`
 	TLS              TLS      `yaml:"tls" default:"false" text:"TLS to every address: true, or an object as for a link below. rediss:// is the same as true."`
 	Prefix           string   `yaml:"prefix" default:"intumwa" text:"Beginning of every key, so that several installations can share a server."`
 }
@@ -93,7 +93,7 @@ type Redis struct {
 type Accounts struct {
 	TestQuota              int    `yaml:"test_quota" default:"5" min:"0" text:"Segments of test messages that an account may have sent or pending."`
 	TestNumberReplacements int    `yaml:"test_number_replacements" default:"3" min:"0" text:"How often a verified test number may be replaced."`
-	OTPKey                 Secret `yaml:"otp_key" text:"Key under which one-time codes are stored hashed, at least 32 characters, the same in every process. Without it a stolen copy of the database reveals the codes of its last ten minutes."`
+	OTPKey                 Secret `yaml:"otp_key" text:"Key for the hashes of one-time codes, at least 32 characters, the same in every process. Without it a stolen copy of the database reveals the codes of the last ten minutes."`
 }
 
 // Billing says when credits come back.
@@ -126,9 +126,9 @@ type Webhooks struct {
 
 // Retention says how long old data is kept.
 type Retention struct {
-	Messages        time.Duration `yaml:"messages" min:"0" text:"Sent and failed messages with their batches and segments; 0s: always. At least a day longer than messages.validity and the longest receipt_timeout together."`
+	Messages        time.Duration `yaml:"messages" min:"0" text:"Sent and failed messages with their batches and segments; 0s: for ever. At least a day longer than messages.validity and the longest receipt_timeout together, and not shorter than idempotency_keys."`
 	Bodies          time.Duration `yaml:"bodies" min:"0" text:"Texts of messages, at least 24h; 0s: as long as the messages."`
-	Numbers         time.Duration `yaml:"numbers" min:"0" text:"Recipients' numbers, then they are +2577XXXXX12; not shorter than receipts and deliveries. 0s: as long as the messages."`
+	Numbers         time.Duration `yaml:"numbers" min:"0" text:"Recipients' numbers; afterwards they are +2577XXXXX12. Not shorter than receipts and deliveries. 0s: as long as the messages."`
 	Receipts        time.Duration `yaml:"receipts" default:"168h" min:"1" text:"Receipts that match no message, or changed nothing."`
 	Deliveries      time.Duration `yaml:"deliveries" default:"720h" min:"1" text:"Webhook deliveries with their attempts, at least 24h."`
 	IdempotencyKeys time.Duration `yaml:"idempotency_keys" default:"24h" min:"1" text:"Idempotency keys with their answers, at least 24h. Customers know it."`
