@@ -175,6 +175,21 @@ func TestLinksPage(t *testing.T) {
 	}
 }
 
+// TestLinkColumnsAreExplained: docs/carriers.md explains each column of `admin links`.
+func TestLinkColumnsAreExplained(t *testing.T) {
+	page, err := os.ReadFile("../../docs/carriers.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	link := reflect.TypeFor[dispatcher.LinkState]()
+	for i := range link.NumField() {
+		name, _, _ := strings.Cut(link.Field(i).Tag.Get("json"), ",")
+		if row := regexp.MustCompile("(?m)^\\|[^|]*`" + name + "`[^|]*\\| .{10}"); !row.Match(page) {
+			t.Errorf("no row explains %s", name)
+		}
+	}
+}
+
 // exists follows the words of a command line, of which the end may be left out, down from a node.
 func exists(node *kong.Node, words []string) error {
 	flags := append([]*kong.Flag{}, node.Flags...)
