@@ -7,12 +7,10 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"intumwa/accounts"
 	"intumwa/intake"
 	"intumwa/internal/testenv"
-	"intumwa/internal/throttle"
 	"intumwa/messages"
 	"intumwa/sms"
 )
@@ -109,10 +107,9 @@ func TestRefusals(t *testing.T) {
 // TestSendsBounded: a user's sends from pages are bounded with those of the API, and one that could not be stored can be
 // sent again as it is.
 func TestSendsBounded(t *testing.T) {
-	client, prefix := testenv.Redis(t)
 	var away *intake.Intake
 	w := newWorld(t, func(r *Rooms, _ *Options) {
-		r.Sends = throttle.New(client, throttle.Options{Prefix: prefix, Limit: 2, Timeout: 5 * time.Second})
+		r.Sends = limit(t, 2, 0)
 		pool := testenv.Pool(t)
 		pool.Close()
 		away = intake.New(pool, r.Accounts, messages.New(pool), nil, nil, intake.Options{})

@@ -16,7 +16,6 @@ import (
 
 	"intumwa/accounts"
 	"intumwa/internal/testenv"
-	"intumwa/internal/throttle"
 	"intumwa/messages"
 	"intumwa/sms"
 	"intumwa/webhooks"
@@ -227,28 +226,27 @@ func TestSaysNothingOfAccounts(t *testing.T) {
 
 // TestBruteForce: passwords, codes and mails can be tried so often, from wherever, whether or not there is an account.
 func TestBruteForce(t *testing.T) {
-	client, prefix := testenv.Redis(t)
-	const limit, dayLimit = 3, 5
+	const most, dayMost = 3, 5
 	w := newWorld(t, func(r *Rooms, _ *Options) {
-		r.Tries.Codes = throttle.New(client, throttle.Options{Prefix: prefix + ":codes", Limit: dayLimit, Window: 24 * time.Hour, Timeout: 5 * time.Second})
-		r.Tries.Account = throttle.New(client, throttle.Options{Prefix: prefix, Limit: limit, Timeout: 5 * time.Second})
-		r.Tries.Mails = throttle.New(client, throttle.Options{Prefix: prefix + ":mails", Limit: limit, Timeout: 5 * time.Second})
+		r.Tries.Codes = limit(t, dayMost, 24*time.Hour)
+		r.Tries.Account = limit(t, most, time.Hour)
+		r.Tries.Mails = limit(t, most, time.Hour)
 	})
 	u := w.user("aline@example.com", false)
 	for _, email := range []string{"aline@example.com", "nobody@example.com", " Nobody@Example.com"} {
 		c := newClient(w)
 		last := 0
-		for range limit + 1 {
+		for range most + 1 {
 			last = c.post("/sign-in", "email", email, "password", "wrong password").StatusCode
 		}
 		if last != http.StatusTooManyRequests {
-			t.Errorf("%s: %d after %d tries", email, last, limit)
+			t.Errorf("%s: %d after %d tries", email, last, most)
 		}
 	}
 	if a := newClient(w).post("/sign-in", "email", "aline@example.com", "password", testPassword); a.StatusCode != http.StatusTooManyRequests {
 		t.Errorf("the right password past the limit: %d", a.StatusCode)
 	}
-	for range limit {
+	for range most {
 		newClient(w).post("/password", "email", "aline@example.com")
 	}
 	c := newClient(w)
@@ -261,12 +259,12 @@ func TestBruteForce(t *testing.T) {
 		t.Fatal(passed, err)
 	}
 	c.plant(token)
-	for range limit {
+	for range most {
 		c.wants(c.post("/sign-in/code", "code", "000000"), http.StatusUnprocessableEntity)
 	}
 	c.wants(c.post("/sign-in/code", "code", codes[0]), http.StatusTooManyRequests)
 	w.d.rooms.Tries.Account = nil // in the next quarter of an hour the codes of the day count
-	for range dayLimit - limit {
+	for range dayMost - most {
 		c.wants(c.post("/sign-in/code", "code", "000000"), http.StatusUnprocessableEntity)
 	}
 	c.wants(c.post("/sign-in/code", "code", codes[0]), http.StatusTooManyRequests)

@@ -15,8 +15,6 @@ import (
 	"time"
 
 	"intumwa/accounts"
-	"intumwa/internal/testenv"
-	"intumwa/internal/throttle"
 )
 
 // hold locks a table against everybody until the returned function is called.
@@ -167,14 +165,13 @@ func TestOpenFormsAreShort(t *testing.T) {
 
 // TestChangesAreFew: what is recorded for ever is recorded so often and no more, whoever changes to and fro.
 func TestChangesAreFew(t *testing.T) {
-	redis, prefix := testenv.Redis(t)
-	const limit = 6
+	const most = 6
 	w := newWorld(t, func(r *Rooms, _ *Options) {
-		r.Tries.Changes = throttle.New(redis, throttle.Options{Prefix: prefix, Limit: limit, Timeout: 5 * time.Second})
+		r.Tries.Changes = limit(t, most, time.Hour)
 	})
 	c, u, _ := w.customer("aline", "ISOKO", 0)
 	other, _, _ := w.customer("bob", "BOBCO", 0)
-	for range limit / 2 {
+	for range most / 2 {
 		c.wants(c.post("/opt-outs", "number", "79000001"), http.StatusSeeOther)
 		c.wants(c.post("/opt-outs/remove", "number", "79000001"), http.StatusSeeOther)
 	}
@@ -182,7 +179,7 @@ func TestChangesAreFew(t *testing.T) {
 	c.wants(c.post("/keys", "name", "one more"), http.StatusTooManyRequests)
 	c.wants(c.post("/messages/new", "message", "x", "do", "check"), http.StatusOK)
 	other.wants(other.post("/opt-outs", "number", "79000001"), http.StatusSeeOther)
-	w.counts(limit, `select count(*) from audit_log where actor = $1`, fmt.Sprintf("user %d", u.ID))
+	w.counts(most, `select count(*) from audit_log where actor = $1`, fmt.Sprintf("user %d", u.ID))
 }
 
 // TestLimitsHoldAtOnce: a company has so many waiting sender IDs, and a user so many keys, however many are asked for at once.

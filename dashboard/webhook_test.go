@@ -19,8 +19,6 @@ import (
 
 	"intumwa/accounts"
 	"intumwa/internal/audit"
-	"intumwa/internal/testenv"
-	"intumwa/internal/throttle"
 	"intumwa/sms"
 	"intumwa/webhooks"
 )
@@ -119,6 +117,21 @@ func (w *world) endpoint(company int64, address string) {
 	if _, err := w.hooks.SetEndpoint(w.t.Context(), company, webhooks.Setting{URL: address}); err != nil {
 		w.t.Fatal(err)
 	}
+}
+
+// called is a company's endpoint that has answered n events in that way, until they were delivered or given up.
+func (w *world) called(company int64, n, status int, said string) *receiver {
+	w.t.Helper()
+	r := newReceiver(w.t)
+	r.answer(status, said)
+	w.endpoint(company, r.URL)
+	w.enqueue(company, 100, n)
+	state := webhooks.StateDelivered
+	if status/100 != 2 {
+		state = webhooks.StateFailed
+	}
+	w.until("the deliveries end", func() bool { return w.inState(company, state) == n })
+	return r
 }
 
 func (w *world) acts(company int64) (names []string) {
@@ -236,9 +249,8 @@ func TestWebhookAddress(t *testing.T) {
 
 // TestWebhookTests: somebody else's server is not to be troubled without end.
 func TestWebhookTests(t *testing.T) {
-	redis, prefix := testenv.Redis(t)
 	w := newWorld(t, func(r *Rooms, _ *Options) {
-		r.Tries.Tests = throttle.New(redis, throttle.Options{Prefix: prefix, Limit: 2, Window: time.Hour, Timeout: time.Minute})
+		r.Tries.Tests = limit(t, 2, time.Hour)
 	})
 	c, _, company := w.owner()
 	r := newReceiver(t)
@@ -295,11 +307,7 @@ func TestSenders(t *testing.T) {
 func TestDelivery(t *testing.T) {
 	w := newWorld(t, nil)
 	c, _, company := w.customer("aline", "ISOKO", 0)
-	r := newReceiver(t)
-	r.answer(http.StatusInternalServerError, markup+"\x1b[31m\u202eevil")
-	w.endpoint(company.ID, r.URL)
-	w.enqueue(company.ID, 100, 1)
-	w.until("it fails", func() bool { return w.inState(company.ID, webhooks.StateFailed) == 1 })
+	r := w.called(company.ID, 1, http.StatusInternalServerError, markup+"\x1b[31m\u202eevil")
 	page := c.get("/deliveries/of/800")
 	c.wants(page, http.StatusOK, "&lt;script&gt;", "HTTP 500", "evt_800", "[31mevil", "Attempt 3", `&#34;message_id&#34;:100`)
 	if strings.Contains(page.body, "<script>alert") || strings.Contains(page.body, "\x1b") || strings.Contains(page.body, "\u202e") {
@@ -318,11 +326,7 @@ func TestDelivery(t *testing.T) {
 func TestDeliveryIsSentAgainAtOnce(t *testing.T) {
 	w := newWorld(t, nil)
 	c, _, company := w.customer("aline", "ISOKO", 0)
-	r := newReceiver(t)
-	r.answer(http.StatusInternalServerError, "")
-	w.endpoint(company.ID, r.URL)
-	w.enqueue(company.ID, 100, 1)
-	w.until("it fails", func() bool { return w.inState(company.ID, webhooks.StateFailed) == 1 })
+	w.called(company.ID, 1, http.StatusInternalServerError, "")
 	for range 10 {
 		var all sync.WaitGroup
 		for range 3 {
@@ -341,10 +345,7 @@ func TestDeliveryIsSentAgainAtOnce(t *testing.T) {
 func TestManyAttempts(t *testing.T) {
 	w := newWorld(t, nil)
 	c, _, company := w.owner()
-	r := newReceiver(t)
-	w.endpoint(company.ID, r.URL)
-	w.enqueue(company.ID, 100, 1)
-	w.until("it is delivered", func() bool { return w.inState(company.ID, webhooks.StateDelivered) == 1 })
+	w.called(company.ID, 1, http.StatusNoContent, "")
 	w.exec(`update webhook_deliveries set attempts = (attempts::jsonb || (
 		select jsonb_agg(jsonb_build_object('at', now(), 'ms', i, 'status', 500, 'result', '5xx', 'excerpt', repeat('<', 1024))) from generate_series(1, 65) i))::json`)
 	a := c.get("/deliveries/of/800")
@@ -365,10 +366,7 @@ func TestManyAttempts(t *testing.T) {
 func TestDeliveries(t *testing.T) {
 	w := newWorld(t, nil)
 	c, _, company := w.owner()
-	r := newReceiver(t)
-	w.endpoint(company.ID, r.URL)
-	w.enqueue(company.ID, 100, 2*deliveriesOnPage+3)
-	w.until("they are delivered", func() bool { return w.inState(company.ID, webhooks.StateDelivered) == 2*deliveriesOnPage+3 })
+	w.called(company.ID, 2*deliveriesOnPage+3, http.StatusNoContent, "")
 	line := regexp.MustCompile(`/deliveries/of/(\d+)"`)
 	for query, want := range map[string][2]int{
 		"": {53, 3}, "state=delivered": {53, 3}, "state=failed": {0, 1}, "state=pending": {0, 1}, "event=" + webhooks.Sent: {27, 2}, "event=" + webhooks.Failed: {26, 2},

@@ -16,6 +16,7 @@ import (
 	"intumwa/internal/mail"
 	"intumwa/internal/postgres"
 	"intumwa/internal/testenv"
+	"intumwa/internal/throttle"
 	"intumwa/tools/mailcatcher"
 	"intumwa/webhooks"
 )
@@ -118,6 +119,13 @@ func (w *world) company(email, name string) accounts.Company {
 		w.t.Fatal(err)
 	}
 	return c
+}
+
+// limit allows so many in a window; in a minute if that is 0.
+func limit(t *testing.T, n int, window time.Duration) *throttle.Throttle {
+	t.Helper()
+	client, prefix := testenv.Redis(t)
+	return throttle.New(client, throttle.Options{Prefix: prefix, Limit: n, Window: window, Timeout: patience})
 }
 
 // owner is Aline with a company that is not approved, signed in.
