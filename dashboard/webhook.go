@@ -285,9 +285,9 @@ func (p *view) LastOf(all []webhooks.Attempt) *attempt {
 
 // printable returns text from outside, safe for a page, with its line breaks.
 func printable(text string) string {
-	lines := strings.Split(strings.ReplaceAll(text, "\t", " "), "\n")
+	lines := strings.Split(text, "\n")
 	for i, line := range lines {
-		lines[i] = sms.Printable(line)
+		lines[i] = webhooks.Attempt{Excerpt: line}.Answer()
 	}
 	return strings.Join(lines, "\n")
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/jackc/pgx/v5"
 
@@ -151,4 +152,19 @@ func (w *Webhooks) CompanyOf(ctx context.Context, id int64) (sms.CompanyID, erro
 		return 0, fmt.Errorf("looking up webhook delivery %d: %w", id, err)
 	}
 	return sms.CompanyID(company), nil
+}
+
+// Answer returns the beginning of an attempt's response, safe to show anywhere:
+// without characters that are not graphic or that change the direction of text; a line
+// break becomes a space.
+func (a Attempt) Answer() string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r == '\n' || r == '\t':
+			return ' '
+		case !unicode.IsGraphic(r):
+			return -1
+		}
+		return r
+	}, a.Excerpt)
 }

@@ -132,8 +132,8 @@ func TestTestEvent(t *testing.T) {
 		if event == Failed {
 			status, result = 418, "4xx"
 		}
-		if a := r.Attempt; a.Status != status || a.Result != result || a.Excerpt != "[2Jthank\u202e you" || a.Number != 1 {
-			t.Errorf("%+v", a)
+		if a := r.Attempt; a.Status != status || a.Result != result || a.Answer() != "[2Jthank you" || a.Number != 1 {
+			t.Errorf("%+v %q", a, a.Answer())
 		}
 		got := s.requests()[i]
 		if got.header.Get("X-Webhook-Event") != event || got.header.Get("webhook-id") != r.WebhookID || got.body != r.Body || !strings.HasPrefix(r.WebhookID, "evt_test_") {
