@@ -56,7 +56,7 @@ func detailOfDelivery(d *webhooks.Delivery) deliveryDetail {
 	for i := range d.Attempts {
 		a := &d.Attempts[i]
 		detail.Attempts[i] = attemptView{Number: a.Number, At: precise(a.At), Result: a.Result, DurationMS: a.DurationMS,
-			Error: orNull(a.Error), Answer: orNull(a.Answer())}
+			Error: orNull(a.Error), Answer: orNull(sms.Printable(a.Excerpt))}
 		if a.Status != 0 {
 			detail.Attempts[i].Status = &a.Status
 		}
