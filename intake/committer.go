@@ -17,10 +17,9 @@ const (
 	maxRequests   = 500
 	maxMessages   = 4000
 	commitTimeout = 10 * time.Second
-	// recheckTimeout bounds the question whether a COMMIT without an answer
-	// took effect: long enough for a database to come back. recheckGrace bounds
-	// it when the process ends, answerWithin by when those have to be answered
-	// who ask: after it nobody may be there any more (api.write_timeout).
+	// recheckTimeout bounds the look for what a COMMIT without an answer did: a database may come back, and clients
+	// wait for 503 meanwhile. recheckGrace bounds it when the process ends. answerWithin bounds a request's time
+	// with intake, because a client may be gone after api.write_timeout.
 	recheckTimeout = 10 * time.Second
 	recheckGrace   = 2 * time.Second
 	answerWithin   = 25 * time.Second
