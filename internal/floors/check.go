@@ -12,11 +12,11 @@ import (
 	"strings"
 )
 
-// Check reads the imports of every Go file below root, whatever its build tags
-// say, and returns a sentence for each that the rules forbid, and for each row
-// of the rules that nothing in the house answers to.
+// Check reads the imports of every Go file below root, with any build tags,
+// and returns a sentence for each that the rules forbid, and for each row of the
+// rules that is not used.
 func Check(root fs.FS, module string, rules *Rules) ([]string, error) {
-	c := &checker{module: module, rules: rules, rooms: map[string]bool{}, libraries: map[string]bool{}}
+	c := &checker{module: module, rules: rules, pkgs: map[string]bool{}, libraries: map[string]bool{}}
 	err := fs.WalkDir(root, ".", func(name string, entry fs.DirEntry, err error) error {
 		if err != nil {
 			return err
@@ -37,7 +37,7 @@ func Check(root fs.FS, module string, rules *Rules) ([]string, error) {
 		return c.file(name, source)
 	})
 	if err != nil {
-		return nil, fmt.Errorf("reading the house: %w", err)
+		return nil, fmt.Errorf("reading the module: %w", err)
 	}
 	c.unused()
 	return c.found, nil
@@ -56,7 +56,7 @@ func skipped(root fs.FS, folder string) bool {
 type checker struct {
 	module    string
 	rules     *Rules
-	rooms     map[string]bool // that have Go files
+	pkgs      map[string]bool // that have Go files
 	libraries map[string]bool // that are imported
 	found     []string
 }
@@ -70,12 +70,12 @@ func (c *checker) file(name string, source []byte) error {
 	if err != nil {
 		return fmt.Errorf("parsing the imports: %w", err)
 	}
-	room, ok := c.rules.room(path.Dir(name))
+	pkg, ok := c.rules.pkg(path.Dir(name))
 	if !ok {
-		c.report("%s is in no room: give its folder a floor in the floors table", name)
+		c.report("%s is in no package: give its folder a layer in the layers table", name)
 		return nil
 	}
-	c.rooms[room] = true
+	c.pkgs[pkg] = true
 	test := strings.HasSuffix(name, "_test.go")
 	for _, spec := range parsed.Imports {
 		imported, err := strconv.Unquote(spec.Path.Value)
@@ -84,9 +84,9 @@ func (c *checker) file(name string, source []byte) error {
 		}
 		switch {
 		case imported == c.module || strings.HasPrefix(imported, c.module+"/"):
-			c.floor(name, room, test, strings.TrimPrefix(strings.TrimPrefix(imported, c.module), "/"))
+			c.layer(name, pkg, test, strings.TrimPrefix(strings.TrimPrefix(imported, c.module), "/"))
 		case outside(imported):
-			c.door(name, room, test, imported)
+			c.library(name, pkg, test, imported)
 		}
 	}
 	return nil
@@ -99,62 +99,62 @@ func outside(imported string) bool {
 	return strings.Contains(first, ".")
 }
 
-func (c *checker) floor(name, room string, test bool, folder string) {
-	target, ok := c.rules.room(folder)
+func (c *checker) layer(name, pkg string, test bool, folder string) {
+	target, ok := c.rules.pkg(folder)
 	if !ok {
-		c.report("%s imports %s, which is in no room: give it a floor in the floors table", name, folder)
+		c.report("%s imports %s, which is in no package: give it a layer in the layers table", name, folder)
 		return
 	}
-	from, to := c.rules.Floors[room], c.rules.Floors[target]
+	from, to := c.rules.Layers[pkg], c.rules.Layers[target]
 	switch {
-	case target == room, test && c.rules.Tests[target]:
-	case c.rules.Tests[target] && !c.rules.Tests[room]:
-		c.report("%s imports %s: that room is for tests and development only", name, target)
+	case target == pkg, test && c.rules.Tests[target]:
+	case c.rules.Tests[target] && !c.rules.Tests[pkg]:
+		c.report("%s imports %s: that package is for tests and development only", name, target)
 	case to < from:
 	case to == from:
-		c.report("%s imports %s: both are on floor %d, and rooms on one floor never import each other", name, target, from)
+		c.report("%s imports %s: both are in layer %d, and packages of one layer never import each other", name, target, from)
 	default:
-		c.report("%s (floor %d) imports %s (floor %d): imports go down only", name, from, target, to)
+		c.report("%s (layer %d) imports %s (layer %d): imports go down only", name, from, target, to)
 	}
 }
 
-func (c *checker) door(name, room string, test bool, imported string) {
-	library, door, ok := c.rules.door(imported)
+func (c *checker) library(name, pkg string, test bool, imported string) {
+	library, allowed, ok := c.rules.importers(imported)
 	if !ok {
-		c.report("%s imports %s, which has no door: give it a row in the doors table", name, imported)
+		c.report("%s imports %s, which has no row in the libraries table", name, imported)
 		return
 	}
 	c.libraries[library] = true
 	switch {
-	case door.Product[room], door.Product[Anywhere]:
-	case test && (door.Test[room] || door.Test[Anywhere]):
+	case allowed.Product[pkg], allowed.Product[Anywhere]:
+	case test && (allowed.Test[pkg] || allowed.Test[Anywhere]):
 	default:
-		c.report("%s imports %s: %s may not, its door is %s", name, imported, room, doorNames(door, test))
+		c.report("%s imports %s: %s may not, only %s", name, imported, pkg, names(allowed, test))
 	}
 }
 
-func doorNames(door Door, test bool) string {
-	names := slices.Collect(maps.Keys(door.Product))
+func names(of Importers, test bool) string {
+	list := slices.Collect(maps.Keys(of.Product))
 	if test {
-		names = append(names, slices.Collect(maps.Keys(door.Test))...)
+		list = append(list, slices.Collect(maps.Keys(of.Test))...)
 	}
-	if len(names) == 0 {
-		return "in test code only"
+	if len(list) == 0 {
+		return "in test code"
 	}
-	slices.Sort(names)
-	return strings.Join(names, ", ")
+	slices.Sort(list)
+	return strings.Join(list, ", ")
 }
 
-// unused keeps the tables true: what is gone from the house leaves them too.
+// unused reports rows of packages and libraries that are gone.
 func (c *checker) unused() {
-	for _, room := range slices.Sorted(maps.Keys(c.rules.Floors)) {
-		if !c.rooms[room] {
-			c.report("the floors table has room %s, but it has no Go files", room)
+	for _, pkg := range slices.Sorted(maps.Keys(c.rules.Layers)) {
+		if !c.pkgs[pkg] {
+			c.report("the layers table has package %s, but it has no Go files", pkg)
 		}
 	}
-	for _, library := range slices.Sorted(maps.Keys(c.rules.Doors)) {
+	for _, library := range slices.Sorted(maps.Keys(c.rules.Libraries)) {
 		if !c.libraries[library] {
-			c.report("the doors table has %s, but nothing imports it", library)
+			c.report("the libraries table has %s, but nothing imports it", library)
 		}
 	}
 }

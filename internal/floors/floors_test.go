@@ -26,7 +26,7 @@ func ourPlan(t *testing.T) (root, page string, rules *Rules) {
 	return root, string(text), rules
 }
 
-func TestTheHouseKeepsItsPlan(t *testing.T) {
+func TestImports(t *testing.T) {
 	root, _, rules := ourPlan(t)
 	gomod, err := os.ReadFile(filepath.Join(root, "go.mod"))
 	if err != nil {
@@ -42,12 +42,12 @@ func TestTheHouseKeepsItsPlan(t *testing.T) {
 	}
 }
 
-const plan = `# A house
+const plan = `# A plan
 
-## Floors
+## Layers
 Some words.
 
-| floor | rooms | for tests |
+| layer | packages | for tests |
 |---|---|---|
 | 2 | ` + "`top`" + ` | |
 | 1 | ` + "`left` `right`" + ` | ` + "`internal/env`" + ` |
@@ -55,7 +55,7 @@ Some words.
 
 More words.
 
-## Doors
+## Libraries
 
 | library | product code | test code also |
 |---|---|---|
@@ -67,7 +67,7 @@ More words.
 ## Errors
 `
 
-// house is one that keeps the plan, in which every row is used.
+// house is a module that keeps the plan, in which every row is used.
 func house(changes ...string) fstest.MapFS {
 	files := map[string]string{
 		"top/top.go":             "house/left house/right/deep example.com/web/render fmt",
@@ -112,21 +112,21 @@ func TestCheck(t *testing.T) {
 		name, file, imports string
 		want                string // empty: nothing to say
 	}{
-		{"a good house", "base/base.go", "", ""},
-		{"up", "base/base.go", "house/left", "base/base.go (floor 0) imports left (floor 1): imports go down only"},
-		{"up in a test", "base/b_test.go", "house/left", "base/b_test.go (floor 0) imports left (floor 1): imports go down only"},
-		{"sideways", "right/right.go", "house/left", "right/right.go imports left: both are on floor 1, and rooms on one floor never import each other"},
-		{"sideways below", "base/sim/sim.go", "house/base", "base/sim/sim.go imports base: both are on floor 0, and rooms on one floor never import each other"},
-		{"a simulator in product code", "top/sim.go", "house/base/sim", "top/sim.go imports base/sim: that room is for tests and development only"},
+		{"good", "base/base.go", "", ""},
+		{"up", "base/base.go", "house/left", "base/base.go (layer 0) imports left (layer 1): imports go down only"},
+		{"up in a test", "base/b_test.go", "house/left", "base/b_test.go (layer 0) imports left (layer 1): imports go down only"},
+		{"sideways", "right/right.go", "house/left", "right/right.go imports left: both are in layer 1, and packages of one layer never import each other"},
+		{"sideways below", "base/sim/sim.go", "house/base", "base/sim/sim.go imports base: both are in layer 0, and packages of one layer never import each other"},
+		{"a simulator in product code", "top/sim.go", "house/base/sim", "top/sim.go imports base/sim: that package is for tests and development only"},
 		{"a simulator in a tool", "internal/env/sim.go", "house/base/sim", ""},
-		{"no room", "attic/a.go", "fmt", "attic/a.go is in no room: give its folder a floor in the floors table"},
-		{"into no room", "top/t.go", "house/attic", "top/t.go imports attic, which is in no room: give it a floor in the floors table"},
-		{"wrong door", "left/web.go", "example.com/web", "left/web.go imports example.com/web: left may not, its door is top"},
-		{"wrong door in a test", "left/web_test.go", "example.com/web", "left/web_test.go imports example.com/web: left may not, its door is top"},
-		{"test library in product code", "base/o.go", "example.com/oracle", "base/o.go imports example.com/oracle: base may not, its door is in test code only"},
-		{"no door", "top/t.go", "example.org/x/y", "top/t.go imports example.org/x/y, which has no door: give it a row in the doors table"},
-		{"a longer name is another library", "top/t.go", "example.com/website", "top/t.go imports example.com/website, which has no door: give it a row in the doors table"},
-		{"a row for nothing", "right/deep/d.go", "", "the doors table has example.com/count, but nothing imports it"},
+		{"no package", "attic/a.go", "fmt", "attic/a.go is in no package: give its folder a layer in the layers table"},
+		{"into no package", "top/t.go", "house/attic", "top/t.go imports attic, which is in no package: give it a layer in the layers table"},
+		{"wrong importer", "left/web.go", "example.com/web", "left/web.go imports example.com/web: left may not, only top"},
+		{"wrong importer in a test", "left/web_test.go", "example.com/web", "left/web_test.go imports example.com/web: left may not, only top"},
+		{"test library in product code", "base/o.go", "example.com/oracle", "base/o.go imports example.com/oracle: base may not, only in test code"},
+		{"no row", "top/t.go", "example.org/x/y", "top/t.go imports example.org/x/y, which has no row in the libraries table"},
+		{"a longer name is another library", "top/t.go", "example.com/website", "top/t.go imports example.com/website, which has no row in the libraries table"},
+		{"a row for nothing", "right/deep/d.go", "", "the libraries table has example.com/count, but nothing imports it"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			found, err := Check(house(c.file, c.imports), "house", rules)
@@ -144,7 +144,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-func TestCheckMissesNoEmptyRoom(t *testing.T) {
+func TestCheckMissesNoEmptyPackage(t *testing.T) {
 	rules, err := ParseRules(plan)
 	if err != nil {
 		t.Fatal(err)
@@ -156,19 +156,19 @@ func TestCheckMissesNoEmptyRoom(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := []string{"the floors table has room base/sim, but it has no Go files"}; !slices.Equal(found, want) {
+	if want := []string{"the layers table has package base/sim, but it has no Go files"}; !slices.Equal(found, want) {
 		t.Errorf("found %q, want %q", found, want)
 	}
 }
 
 func TestParseRulesSaysWhatIsWrong(t *testing.T) {
 	for _, c := range []struct{ name, old, new, want string }{
-		{"no section", "## Floors", "## Flats", `no section "## Floors"`},
+		{"no section", "## Layers", "## Flats", `no section "## Layers"`},
 		{"no table", "| ", "", `has no table`},
-		{"no number", "| 2 |", "| two |", `floor "two" is not a number`},
-		{"twice", "`right`", "`left`", "room left stands there twice"},
+		{"no number", "| 2 |", "| two |", `layer "two" is not a number`},
+		{"twice", "`right`", "`left`", "package left is there twice"},
 		{"cells", "| 2 | `top` | |", "| 2 | `top` |", "2 cells instead of 3"},
-		{"unknown room", "| `example.com/web` | `top`", "| `example.com/web` | `attic`", "example.com/web may enter by attic, which is on no floor"},
+		{"unknown package", "| `example.com/web` | `top`", "| `example.com/web` | `attic`", "example.com/web names attic, which is in no layer"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			_, err := ParseRules(strings.ReplaceAll(plan, c.old, c.new))

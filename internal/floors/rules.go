@@ -1,5 +1,5 @@
-// Package floors checks every import against two tables of docs/layout.md: imports go down only, rooms on one floor
-// never import each other, and every outside library enters by its own door.
+// Package floors checks every import against two tables of docs/layout.md: imports go down only, packages of one layer
+// never import each other, and only the packages of its row import an outside library.
 package floors
 
 import (
@@ -8,61 +8,61 @@ import (
 	"strings"
 )
 
-// Anywhere stands in the tables for every room.
+// Anywhere means every package.
 const Anywhere = "anywhere"
 
-// Rules is the plan of the house.
+// Rules has both tables. A package here is a folder and those below it that have no row of their own.
 type Rules struct {
-	Floors map[string]int  // room (folder below the module's root) → floor
-	Tests  map[string]bool // rooms that any test may import from any floor, and no product code
-	Doors  map[string]Door // import path of a library, or a prefix of it → where it may enter
+	Layers    map[string]int       // package (folder below the module's root) → layer
+	Tests     map[string]bool      // packages that any test may import from any layer, and no product code
+	Libraries map[string]Importers // import path of a library, or a prefix of it → packages that may import it
 }
 
-// Door says which rooms may import a library: in product code, and in test
-// code besides. Anywhere opens it to all.
-type Door struct {
+// Importers are the packages that may import a library: in product code, and in
+// test code besides.
+type Importers struct {
 	Product, Test map[string]bool
 }
 
-// ParseRules reads the first table under "## Floors" (floor, rooms, rooms for
-// tests) and the first under "## Doors" (library, product code, test code
-// also). Rooms and libraries stand in backquotes; other words in a cell are for
+// ParseRules reads the first table under "## Layers" (layer, packages, packages for
+// tests) and the first under "## Libraries" (library, product code, test code
+// also). Packages and libraries are in backquotes; other words in a cell are for
 // the reader.
 func ParseRules(markdown string) (*Rules, error) {
-	rules := &Rules{Floors: map[string]int{}, Tests: map[string]bool{}, Doors: map[string]Door{}}
-	rows, err := table(markdown, "## Floors", 3)
+	rules := &Rules{Layers: map[string]int{}, Tests: map[string]bool{}, Libraries: map[string]Importers{}}
+	rows, err := table(markdown, "## Layers", 3)
 	if err != nil {
 		return nil, err
 	}
 	for _, row := range rows {
-		floor, err := strconv.Atoi(row[0])
+		layer, err := strconv.Atoi(row[0])
 		if err != nil {
-			return nil, fmt.Errorf("the floors table: floor %q is not a number", row[0])
+			return nil, fmt.Errorf("the layers table: layer %q is not a number", row[0])
 		}
 		tests := quoted(row[2])
-		for _, room := range append(quoted(row[1]), tests...) {
-			if _, twice := rules.Floors[room]; twice {
-				return nil, fmt.Errorf("the floors table: room %s stands there twice", room)
+		for _, pkg := range append(quoted(row[1]), tests...) {
+			if _, twice := rules.Layers[pkg]; twice {
+				return nil, fmt.Errorf("the layers table: package %s is there twice", pkg)
 			}
-			rules.Floors[room] = floor
+			rules.Layers[pkg] = layer
 		}
-		for _, room := range tests {
-			rules.Tests[room] = true
+		for _, pkg := range tests {
+			rules.Tests[pkg] = true
 		}
 	}
-	rows, err = table(markdown, "## Doors", 3)
+	rows, err = table(markdown, "## Libraries", 3)
 	if err != nil {
 		return nil, err
 	}
 	for _, row := range rows {
 		for _, library := range quoted(row[0]) {
-			door := Door{Product: set(row[1]), Test: set(row[2])}
-			for _, room := range append(quoted(row[1]), quoted(row[2])...) {
-				if _, known := rules.Floors[room]; !known {
-					return nil, fmt.Errorf("the doors table: %s may enter by %s, which is on no floor", library, room)
+			allowed := Importers{Product: set(row[1]), Test: set(row[2])}
+			for _, pkg := range append(quoted(row[1]), quoted(row[2])...) {
+				if _, known := rules.Layers[pkg]; !known {
+					return nil, fmt.Errorf("the libraries table: %s names %s, which is in no layer", library, pkg)
 				}
 			}
-			rules.Doors[library] = door
+			rules.Libraries[library] = allowed
 		}
 	}
 	return rules, nil
@@ -99,7 +99,7 @@ func table(markdown, heading string, columns int) ([][]string, error) {
 	return rows[2:], nil // past the header and its rule
 }
 
-// quoted are the words of a cell that stand in backquotes.
+// quoted returns the words of a cell that are in backquotes.
 func quoted(cell string) []string {
 	var words []string
 	for i, part := range strings.Split(cell, "`") {
@@ -111,20 +111,20 @@ func quoted(cell string) []string {
 }
 
 func set(cell string) map[string]bool {
-	rooms := map[string]bool{}
-	for _, room := range quoted(cell) {
-		rooms[room] = true
+	pkgs := map[string]bool{}
+	for _, pkg := range quoted(cell) {
+		pkgs[pkg] = true
 	}
 	if cell == Anywhere {
-		rooms[Anywhere] = true
+		pkgs[Anywhere] = true
 	}
-	return rooms
+	return pkgs
 }
 
-// room is the room a folder belongs to: itself, or the nearest one above it.
-func (r *Rules) room(folder string) (string, bool) {
+// pkg returns the package of a folder: itself, or the nearest one above it.
+func (r *Rules) pkg(folder string) (string, bool) {
 	for {
-		if _, ok := r.Floors[folder]; ok {
+		if _, ok := r.Layers[folder]; ok {
 			return folder, true
 		}
 		cut := strings.LastIndexByte(folder, '/')
@@ -135,16 +135,16 @@ func (r *Rules) room(folder string) (string, bool) {
 	}
 }
 
-// door is the row for an import path, the longest that fits, and its library.
-func (r *Rules) door(path string) (string, Door, bool) {
+// importers returns the row for an import path, the longest that fits, and its library.
+func (r *Rules) importers(path string) (string, Importers, bool) {
 	library := path
 	for {
-		if door, ok := r.Doors[library]; ok {
-			return library, door, true
+		if allowed, ok := r.Libraries[library]; ok {
+			return library, allowed, true
 		}
 		cut := strings.LastIndexByte(library, '/')
 		if cut < 0 {
-			return "", Door{}, false
+			return "", Importers{}, false
 		}
 		library = library[:cut]
 	}

@@ -14,15 +14,14 @@ import (
 	"strings"
 )
 
-// Tables says which room owns which table of the database. SQL that names a
-// table stands in its room.
+// Tables has the owner of each table of the database: only its SQL names the table.
 type Tables struct {
-	Owner map[string]string          // table → room
-	Reads map[string]map[string]bool // room → tables of others that it may name all the same
+	Owner map[string]string          // table → package
+	Reads map[string]map[string]bool // package → tables of others that it may name
 }
 
-// ParseTables reads the first table under "## Tables" (room, tables, tables of
-// others that it names too). Names stand in backquotes.
+// ParseTables reads the first table under "## Tables" (package, tables, tables of
+// others that it names too). Names are in backquotes.
 func ParseTables(markdown string) (*Tables, error) {
 	tables := &Tables{Owner: map[string]string{}, Reads: map[string]map[string]bool{}}
 	rows, err := table(markdown, "## Tables", 3)
@@ -30,14 +29,14 @@ func ParseTables(markdown string) (*Tables, error) {
 		return nil, err
 	}
 	for _, row := range rows {
-		for _, room := range quoted(row[0]) {
+		for _, pkg := range quoted(row[0]) {
 			for _, name := range quoted(row[1]) {
 				if other, twice := tables.Owner[name]; twice {
-					return nil, fmt.Errorf("the tables table: %s belongs to %s and to %s", name, other, room)
+					return nil, fmt.Errorf("the tables table: %s belongs to %s and to %s", name, other, pkg)
 				}
-				tables.Owner[name] = room
+				tables.Owner[name] = pkg
 			}
-			tables.Reads[room] = set(row[2])
+			tables.Reads[pkg] = set(row[2])
 		}
 	}
 	return tables, nil
@@ -52,7 +51,7 @@ var (
 )
 
 // CheckTables reads the strings of every Go file of product code below root and
-// returns a sentence for each table that one names outside its room, and for
+// returns a sentence for each table that one names outside its package, and for
 // each difference between the tables that migrations make and the plan's.
 func CheckTables(root fs.FS, migrations string, rules *Rules, tables *Tables) ([]string, error) {
 	c := &tableChecker{rules: rules, tables: tables, used: map[string]bool{}}
@@ -75,12 +74,12 @@ func CheckTables(root fs.FS, migrations string, rules *Rules, tables *Tables) ([
 		return c.file(name, source)
 	})
 	if err != nil {
-		return nil, fmt.Errorf("reading the SQL of the house: %w", err)
+		return nil, fmt.Errorf("reading the SQL: %w", err)
 	}
-	for _, room := range slices.Sorted(maps.Keys(tables.Reads)) {
-		for _, name := range slices.Sorted(maps.Keys(tables.Reads[room])) {
-			if !c.used[room+" "+name] {
-				c.report("the tables table lets %s name %s, but it does not", room, name)
+	for _, pkg := range slices.Sorted(maps.Keys(tables.Reads)) {
+		for _, name := range slices.Sorted(maps.Keys(tables.Reads[pkg])) {
+			if !c.used[pkg+" "+name] {
+				c.report("the tables table lets %s name %s, but it does not", pkg, name)
 			}
 		}
 	}
@@ -90,7 +89,7 @@ func CheckTables(root fs.FS, migrations string, rules *Rules, tables *Tables) ([
 type tableChecker struct {
 	rules  *Rules
 	tables *Tables
-	used   map[string]bool // "room table"
+	used   map[string]bool // "package table"
 	found  []string
 }
 
@@ -123,7 +122,7 @@ func (c *tableChecker) migrations(root fs.FS, folder string) error {
 	}
 	for _, name := range slices.Sorted(maps.Keys(there)) {
 		if c.tables.Owner[name] == "" {
-			c.report("a migration makes %s, which the tables table gives to no room", name)
+			c.report("a migration makes %s, which the tables table gives to no package", name)
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.tables.Owner)) {
@@ -139,7 +138,7 @@ func (c *tableChecker) file(name string, source []byte) error {
 	if err != nil {
 		return fmt.Errorf("parsing: %w", err)
 	}
-	room, _ := c.rules.room(path.Dir(name)) // who is in none is told of by Check
+	pkg, _ := c.rules.pkg(path.Dir(name)) // Check reports one without a package
 	ast.Inspect(parsed, func(n ast.Node) bool {
 		text, is := n.(*ast.BasicLit)
 		if !is || text.Kind != token.STRING {
@@ -154,20 +153,20 @@ func (c *tableChecker) file(name string, source []byte) error {
 			own[m[1]] = true
 		}
 		for _, m := range mention.FindAllStringSubmatch(sql, -1) {
-			c.named(name, room, m[1], own)
+			c.named(name, pkg, m[1], own)
 		}
 		return true
 	})
 	return nil
 }
 
-func (c *tableChecker) named(file, room, table string, own map[string]bool) {
+func (c *tableChecker) named(file, pkg, table string, own map[string]bool) {
 	owner := c.tables.Owner[table]
-	if owner == "" || owner == room || own[table] || !lower(table) {
+	if owner == "" || owner == pkg || own[table] || !lower(table) {
 		return
 	}
-	c.used[room+" "+table] = true
-	if sentence := fmt.Sprintf("%s names %s, which is %s's", file, table, owner); !c.tables.Reads[room][table] && !slices.Contains(c.found, sentence) {
+	c.used[pkg+" "+table] = true
+	if sentence := fmt.Sprintf("%s names %s, which is %s's", file, table, owner); !c.tables.Reads[pkg][table] && !slices.Contains(c.found, sentence) {
 		c.found = append(c.found, sentence)
 	}
 }

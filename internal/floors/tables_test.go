@@ -25,7 +25,7 @@ func TestEveryTableHasOneOwner(t *testing.T) {
 }
 
 func TestCheckTables(t *testing.T) {
-	rules := &Rules{Floors: map[string]int{"left": 1, "right": 1}}
+	rules := &Rules{Layers: map[string]int{"left": 1, "right": 1}}
 	tables := &Tables{
 		Owner: map[string]string{"cups": "left", "plates": "right"},
 		Reads: map[string]map[string]bool{"left": {"plates": true}, "right": {}},
@@ -43,10 +43,10 @@ func TestCheckTables(t *testing.T) {
 		"right/other/o.txt": "SELECT FROM cups",
 	}
 	for _, c := range []struct{ name, file, text, want string }{
-		{"a good house", "", "", ""},
+		{"good", "", "", ""},
 		{"another's table", "right/x.go", "package right\nconst q = `UPDATE cups SET id = 1; INSERT INTO cups`", "right/x.go names cups, which is left's"},
 		{"in a fragment", "right/x.go", "package right\nvar q = `SELECT ` + x + ` FROM only cups`", "right/x.go names cups, which is left's"},
-		{"nobody's table", "m/3.sql", "CREATE TABLE forks (id int)", "a migration makes forks, which the tables table gives to no room"},
+		{"nobody's table", "m/3.sql", "CREATE TABLE forks (id int)", "a migration makes forks, which the tables table gives to no package"},
 		{"a table that is gone", "m/3.sql", "DROP TABLE cups;", "the tables table has cups, which no migration makes"},
 		{"a leave that nobody takes", "left/l.go", "package left", "the tables table lets left name plates, but it does not"},
 	} {
@@ -71,7 +71,7 @@ func TestCheckTables(t *testing.T) {
 			}
 		})
 	}
-	for _, page := range []string{"", "## Tables\n\n| room | tables | too |\n|---|---|---|\n| `a` | `t` | |\n| `b` | `t` | |\n"} {
+	for _, page := range []string{"", "## Tables\n\n| pkg | tables | too |\n|---|---|---|\n| `a` | `t` | |\n| `b` | `t` | |\n"} {
 		if _, err := ParseTables(page); err == nil {
 			t.Errorf("%q is taken", page)
 		}
