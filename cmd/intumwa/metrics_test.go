@@ -304,7 +304,7 @@ func TestMetrics(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	table := metricsTable(all, used)
+	table := metricsTable(all)
 	const begin, end = "<!-- metrics: written by go test ./cmd/intumwa -run TestMetrics -update-metrics -->\n", "<!-- end of metrics -->"
 	before, rest, found := strings.Cut(string(page), begin)
 	old, after, closed := strings.Cut(rest, end)
@@ -333,19 +333,19 @@ func TestMetrics(t *testing.T) {
 	}
 }
 
-func metricsTable(all map[string]registered, used map[string]bool) string {
+func metricsTable(all map[string]registered) string {
 	var b strings.Builder
-	b.WriteString("| metric | labels | what it tells | shown or alerted on |\n|---|---|---|---|\n")
+	b.WriteString("| metric, labels | meaning |\n|---|---|\n")
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		if !strings.HasPrefix(name, "intumwa_") {
 			continue
 		}
-		shown := "–"
-		if used[name] {
-			shown = "yes"
+		labels := ""
+		if list := all[name].labels; len(list) > 0 {
+			labels = "{" + strings.Join(list, ",") + "}"
 		}
 		help := strings.ReplaceAll(strings.ReplaceAll(all[name].help, `\"`, `"`), "|", `\|`)
-		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", name, strings.Join(all[name].labels, ", "), help, shown)
+		fmt.Fprintf(&b, "| `%s%s` | %s |\n", name, labels, help)
 	}
 	return b.String()
 }
