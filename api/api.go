@@ -35,6 +35,7 @@ type Options struct {
 	TestSender     string
 	TestQuota      int                // segments an account, rule api 4.4.5
 	DashboardURL   string             // where users create companies and tokens; "": the documents do not link to it
+	DocsNotice     string             // for the reference, from the operator
 	Replacements   int                // how often a verified test number may be replaced
 	StopWords      []string           // for the documents: words by which handsets opt out
 	StartWords     []string           // and in again

@@ -58,6 +58,7 @@ var matcher = language.NewMatcher([]language.Tag{language.English, language.Fren
 // reference is what the page shows.
 type reference struct {
 	BaseURL, TestSender, Dashboard string
+	Notice                         string // from the operator
 	Quota, Replacements, RateLimit int
 	Steps                          []step
 	Send, Verify                   []sample
@@ -106,7 +107,7 @@ func (p *pages) edition(language string, o Options, rateLimit int) (*edition, er
 	}
 	e := &edition{language: language, page: page}
 	c := &e.content
-	c.TestSender, c.Quota, c.Replacements, c.RateLimit, c.Dashboard = o.TestSender, o.TestQuota, o.Replacements, rateLimit, o.DashboardURL
+	c.TestSender, c.Quota, c.Replacements, c.RateLimit, c.Dashboard, c.Notice = o.TestSender, o.TestQuota, o.Replacements, rateLimit, o.DashboardURL, o.DocsNotice
 	c.TemplateExample = `{
   "sender": "ACME",
   "template": "Bonjour {{name}}, votre code est {{ code }}.",

@@ -103,17 +103,17 @@ func TestPageNamesWhatTheCodeHas(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []string{"<code>" + messages.ReasonCancelled + "</code>", "<code>FIN</code>", "<code>ENCORE</code>", " 36 "}
+	want := []string{"<code>" + messages.ReasonCancelled + "</code>", "<code>FIN</code>", "<code>ENCORE</code>", " 36 ", "Webhooks come from 192.0.2.7."}
 	for _, reason := range regexp.MustCompile(`Reason\w+ += "(\w+)"`).FindAllStringSubmatch(string(source), -1) {
 		want = append(want, "<code>"+reason[1]+"</code>")
 	}
 	for _, event := range append([]string{webhooks.Sent, webhooks.Failed}, webhooks.Askable()...) {
 		want = append(want, "<code>"+event+"</code></a>")
 	}
-	if len(want) != 12 {
+	if len(want) != 13 {
 		t.Errorf("%q", want)
 	}
-	p, err := newPages(Options{TestSender: testSender, StopWords: []string{"FIN"}, StartWords: []string{"ENCORE"}, Validity: 36 * time.Hour}, 500)
+	p, err := newPages(Options{TestSender: testSender, StopWords: []string{"FIN"}, StartWords: []string{"ENCORE"}, Validity: 36 * time.Hour, DocsNotice: "Webhooks come from 192.0.2.7."}, 500)
 	if err != nil {
 		t.Fatal(err)
 	}

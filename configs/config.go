@@ -46,6 +46,7 @@ type API struct {
 	Listen             string   `yaml:"listen" default:"127.0.0.1:8080" text:"host:port. Put a proxy with TLS in front of it."`
 	TrustedProxies     []string `yaml:"trusted_proxies" text:"Addresses or ranges (10.0.0.0/8) of the proxies of API and dashboard, whose X-Forwarded-For is trusted and whose connections are not limited."`
 	RateLimitPerMinute int      `yaml:"rate_limit_per_minute" default:"500" min:"1" text:"Send requests of a user in a window of 60 s, over all processes together. Customers know it."`
+	DocsNotice         string   `yaml:"docs_notice" text:"A sentence for customers in the reference at /docs: your support contact, and the addresses that your webhooks come from."`
 }
 
 // Ops is the operators' listener.

@@ -216,7 +216,7 @@ func (g *gateway) serve(ctx context.Context) error {
 				done, err := dispatcher.Cancel(ctx, hot, store, hooks, of, nil)
 				return done.Cancelled, done.Credits, err
 			}}
-		handler, err := api.New(rooms, api.Options{Plan: plan, DashboardURL: c.Dashboard.PublicURL, TestSender: c.TestSender, TestQuota: c.Accounts.TestQuota,
+		handler, err := api.New(rooms, api.Options{Plan: plan, DashboardURL: c.Dashboard.PublicURL, DocsNotice: c.API.DocsNotice, TestSender: c.TestSender, TestQuota: c.Accounts.TestQuota,
 			StopWords: c.Inbound.StopWords, StartWords: c.Inbound.StartWords, Validity: c.Messages.Validity,
 			Replacements: c.Accounts.TestNumberReplacements, Lookups: lookupConnections(), TrustedProxies: c.API.TrustedProxies,
 			FailedLogins: throttle.New(rdb, throttle.Options{Prefix: c.Redis.Prefix + ":logins", Limit: failedLogins, Log: g.log}),
