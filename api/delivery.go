@@ -5,7 +5,6 @@ import (
 	"errors"
 	"strconv"
 	"strings"
-	"unicode"
 
 	"github.com/gin-gonic/gin"
 
@@ -57,7 +56,7 @@ func detailOfDelivery(d *webhooks.Delivery) deliveryDetail {
 	for i := range d.Attempts {
 		a := &d.Attempts[i]
 		detail.Attempts[i] = attemptView{Number: a.Number, At: precise(a.At), Result: a.Result, DurationMS: a.DurationMS,
-			Error: orNull(a.Error), Answer: orNull(oneLine(a.Excerpt))}
+			Error: orNull(a.Error), Answer: orNull(a.Answer())}
 		if a.Status != 0 {
 			detail.Attempts[i].Status = &a.Status
 		}
@@ -140,18 +139,4 @@ func delivery(ctx context.Context, c *gin.Context, find func(context.Context, sm
 	}
 	d, err := find(ctx, companyID(c), id)
 	return detailOfDelivery(&d), err
-}
-
-// oneLine returns the beginning of an endpoint's response as one line: a line break or tab becomes a space, and other
-// characters that are not graphic, or that change the direction of text, are left out.
-func oneLine(text string) string {
-	return strings.Map(func(r rune) rune {
-		switch {
-		case r == '\n' || r == '\t':
-			return ' '
-		case sms.IsControl(r) || !unicode.IsGraphic(r):
-			return -1
-		}
-		return r
-	}, text)
 }

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"crypto/tls"
+	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -138,7 +139,7 @@ func readAnswer(response *http.Response, excerpt bool) answer {
 		a.excerpt, left = excerptOf(head), left-excerptBytes
 	}
 	_, err := io.CopyN(io.Discard, response.Body, left)
-	a.whole = a.whole && err == io.EOF
+	a.whole = a.whole && errors.Is(err, io.EOF)
 	return a
 }
 

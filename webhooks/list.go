@@ -162,7 +162,7 @@ func (a Attempt) Answer() string {
 		switch {
 		case r == '\n' || r == '\t':
 			return ' '
-		case !unicode.IsGraphic(r):
+		case sms.IsControl(r) || !unicode.IsGraphic(r):
 			return -1
 		}
 		return r
