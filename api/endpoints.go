@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 )
@@ -99,9 +98,6 @@ func (o *ordered[T]) UnmarshalJSON(raw []byte) error {
 	}
 	return nil
 }
-
-// frenchTexts matches the members that only the reference page needs.
-var frenchTexts = regexp.MustCompile(`\s*"x-fr-\w+": "(?:[^"\\]|\\.)*",?|,\s*"x-fields-of": "\w+"`)
 
 // endpoints returns the endpoints and the webhooks of the document, in its order.
 func endpoints(text, language string) (paths, hooks []endpoint, err error) {

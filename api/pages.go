@@ -84,7 +84,7 @@ type step struct{ Title, Text, Command string }
 type sample struct{ Group, Name, Label, Text string }
 
 func newPages(o Options, rateLimit int) (*pages, error) {
-	p := &pages{openAPIDocument: bytes.ReplaceAll(describe(frenchTexts.ReplaceAllString(openAPIText, "")), []byte(documentedTestSender), []byte(o.TestSender)),
+	p := &pages{openAPIDocument: bytes.ReplaceAll(describe(openAPIText), []byte(documentedTestSender), []byte(o.TestSender)),
 		editions: map[string]*edition{}, testSender: o.TestSender}
 	var err error
 	for _, language := range editionLanguages {

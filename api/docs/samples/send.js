@@ -28,7 +28,7 @@ async function send(key, message) {
     if (!again || attempt === 4) {
       throw new Error(`${status}: ${answer.message}`);
     }
-    // 1, 2, 4, 8 seconds, if the answer does not say
+    // 1, 2, 4, 8 seconds, without Retry-After
     const wait = Number(response?.headers.get('Retry-After')) || 2 ** attempt;
     await new Promise((resolve) => setTimeout(resolve, wait * 1000));
   }

@@ -34,7 +34,7 @@ function send(string $key, array $message): array
         if (!$again || $attempt === 4) {
             throw new RuntimeException("$status: " . ($answer['message'] ?? 'no answer'));
         }
-        $wait = 2 ** $attempt; // 1, 2, 4, 8 seconds, if the answer does not say
+        $wait = 2 ** $attempt; // 1, 2, 4, 8 seconds, without Retry-After
         foreach ($headers as $line) {
             if (preg_match('/^Retry-After: *(\d+)/i', $line, $match)) {
                 $wait = (int) $match[1];

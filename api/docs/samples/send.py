@@ -21,7 +21,7 @@ def send(key: str, message: dict) -> dict:
             },
             data=json.dumps(message).encode(),
         )
-        wait = 2**attempt  # 1, 2, 4, 8 seconds, if the answer does not say
+        wait = 2**attempt  # 1, 2, 4, 8 seconds, without Retry-After
         try:
             with urllib.request.urlopen(request, timeout=15) as response:
                 return json.load(response)

@@ -1,5 +1,5 @@
 # Broken connections, timeouts, 408, 429 and 5xx are tried again, after Retry-After
-# where the answer has one. If it fails all the same, run it again: with the same
+# where the answer has one. If it still fails, run it again: with the same
 # Idempotency-Key there is one SMS.
 answer=$(curl -sS --connect-timeout 5 --max-time 15 --retry 5 --retry-all-errors -w '\n%{http_code}' "$BASE_URL/sms" \
   -H "Authorization: Bearer $TOKEN" \
