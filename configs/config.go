@@ -45,7 +45,7 @@ type Config struct {
 type API struct {
 	Listen             string   `yaml:"listen" default:"127.0.0.1:8080" text:"host:port. Put a proxy with TLS in front of it."`
 	TrustedProxies     []string `yaml:"trusted_proxies" text:"Addresses or ranges (10.0.0.0/8) of the proxies of API and dashboard, whose X-Forwarded-For is trusted and whose connections are not limited."`
-	RateLimitPerMinute int      `yaml:"rate_limit_per_minute" default:"500" min:"1" text:"Send requests of a user in a window of 60 s, over all processes together. Customers know it."`
+	RateLimitPerMinute int      `yaml:"rate_limit_per_minute" default:"500" min:"1" text:"Send requests of a user in a window of 60 s, over all processes together. Customers rely on it."`
 	DocsNotice         string   `yaml:"docs_notice" text:"A sentence for customers in the reference at /docs: your support contact, and the addresses that your webhooks come from."`
 }
 
@@ -132,5 +132,5 @@ type Retention struct {
 	Numbers         time.Duration `yaml:"numbers" min:"0" text:"Recipients' numbers; afterwards they are +2577XXXXX12. Not shorter than receipts and deliveries. 0s: as long as the messages."`
 	Receipts        time.Duration `yaml:"receipts" default:"168h" min:"1" text:"Receipts that match no message, or changed nothing."`
 	Deliveries      time.Duration `yaml:"deliveries" default:"720h" min:"1" text:"Webhook deliveries with their attempts, at least 24h."`
-	IdempotencyKeys time.Duration `yaml:"idempotency_keys" default:"24h" min:"1" text:"Idempotency keys with their answers, at least 24h. Customers know it."`
+	IdempotencyKeys time.Duration `yaml:"idempotency_keys" default:"24h" min:"1" text:"Idempotency keys with their answers, at least 24h. Customers rely on it."`
 }
