@@ -96,3 +96,20 @@ func TestRetentionPage(t *testing.T) {
 		}
 	})
 }
+
+// TestPortsPage: docs/install.md has the port of every listener.
+func TestPortsPage(t *testing.T) {
+	page, err := os.ReadFile("../docs/install.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	walk(load(t, Sample()), func(l leaf) {
+		if !strings.HasSuffix(l.path, ".listen") {
+			return
+		}
+		_, port, _ := strings.Cut(l.field.Tag.Get("default"), ":")
+		if !regexp.MustCompile("(?m)^\\| " + port + " \\| .*`" + regexp.QuoteMeta(l.path) + "`").Match(page) {
+			t.Errorf("docs/install.md does not name port %s of %s", port, l.path)
+		}
+	})
+}
