@@ -250,6 +250,64 @@ func programs(t *testing.T, s *shell) string {
 	return dir
 }
 
+// notHere are programs of the runbooks that show nothing of use where tests run.
+var notHere = []string{"journalctl", "systemctl", "systemd-run", "timedatectl", "redis-cli", "curl", "ping", "ss", "ip", "openssl", "top", "dmesg"}
+
+// refusedCommand is what a shell, PostgreSQL or our program prints about a command that cannot work.
+var refusedCommand = regexp.MustCompile(`authentication failed|command not found|syntax error|ERROR: |FATAL: |unexpected argument|unknown flag|No such file`)
+
+// TestRunbookCommands: after the prologue, the commands of each runbook run as root's: psql as the user postgres, whom peer
+// authentication lets in, and our program with its configuration.
+func TestRunbookCommands(t *testing.T) {
+	testenv.Long(t)
+	bash := testenv.Tool(t, "bash")
+	database := testenv.Database(t)
+	server, err := pgx.ParseConfig(database)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := newShell(t, fmt.Sprintf("database: {url: %q}\nredis: {url: 'redis://%s/0'}\n", database, freeAddress(t)))
+	shims := programs(t, s)
+	for name, script := range map[string]string{"pg_dump": asPostgres} {
+		if err := os.WriteFile(filepath.Join(shims, name), []byte("#!/bin/bash\n"+script+"\n"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, name := range notHere {
+		if err := os.WriteFile(filepath.Join(shims, name), []byte("#!/bin/bash\n"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	dir := t.TempDir()
+	places := strings.NewReplacer("/var/run/postgresql", server.Host, "PGPORT=5432", fmt.Sprintf("PGPORT=%d", server.Port), "PGDATABASE=intumwa", "PGDATABASE="+server.Database,
+		"-d intumwa", "-d "+server.Database, "/var/lib/postgresql", "/", "/root/", dir+"/", "/etc/intumwa/secrets.env", dir+"/none", "--id ID", "--id 1")
+	environment := append(os.Environ(), "PATH="+shims+":"+os.Getenv("PATH"), "INTUMWA_CONFIG="+s.config, "PGUSER="+server.User, "PGPASSWORD="+server.Password)
+	prologue, pages := "", map[string]bool{}
+	for _, b := range blocks(t) {
+		switch {
+		case b.page == "runbooks/README.md":
+			if strings.Contains(b.text, "psql()") {
+				prologue = b.text
+			}
+			continue
+		case !strings.HasPrefix(b.page, "runbooks/"), pages[b.page]: // the first of a page is what to do now
+			continue
+		}
+		pages[b.page] = true
+		t.Run(strings.TrimSuffix(filepath.Base(b.page), ".md"), func(t *testing.T) {
+			t.Parallel()
+			command := exec.CommandContext(t.Context(), bash, "-c", places.Replace(prologue+b.text))
+			command.Dir, command.Env = dir, environment
+			if said, _ := command.CombinedOutput(); refusedCommand.Match(said) {
+				t.Errorf("%s\nprints\n%s", b.text, said)
+			}
+		})
+	}
+	if prologue == "" || len(pages) < 30 {
+		t.Errorf("prologue %q, %d pages", prologue, len(pages))
+	}
+}
+
 // TestRestoreByTheManual: docs/backup.md, block by block, on a server of its own: after it the latest message is there, and
 // no message_id comes a second time.
 func TestRestoreByTheManual(t *testing.T) {
