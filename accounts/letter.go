@@ -19,16 +19,23 @@ const (
 	LetterSender       = "sender"
 	LetterBalance      = "balance"
 	LetterWebhook      = "webhook"
+	LetterEndpoint     = "endpoint"
+
+	// To a user, about the account:
+	LetterTries    = "tries"
+	LetterPassword = "password"
+	LetterTwoStep  = "two-step"
+	LetterKey      = "key"
 )
 
-// Letter is a mail to a company's owner that must not be lost, because the owner cannot request it again. It is stored in
+// Letter is a mail to a company's owner or to a user that must not be lost, because they cannot request it again. It is stored in
 // the transaction of what it reports, and stays until a mail server has accepted it. A new letter replaces an older one
 // about the same subject.
 type Letter struct {
 	ID      int64
 	Kind    string
-	Company int64
-	Subject int64           // id of the sender; 0: the company itself
+	Company int64           // 0: it is for a user
+	Subject int64           // id of the sender, 0: the company itself; or of the user
 	Said    json.RawMessage // values that change with time, such as the balance
 	Written time.Time
 	Tries   int
@@ -38,6 +45,16 @@ type Letter struct {
 type SaidBalance struct {
 	Credits   int64 `json:"credits"`
 	Threshold int64 `json:"threshold"`
+}
+
+// SaidKey is said by a letter about a new API key.
+type SaidKey struct {
+	Name string `json:"name"`
+}
+
+// SaidEndpoint is said by a letter about a changed endpoint.
+type SaidEndpoint struct {
+	URL string `json:"url"`
 }
 
 // What the statements that write letters begin and end with. A trigger wakes the processes that send them.
@@ -57,6 +74,24 @@ func WriteLetter(ctx context.Context, tx pgx.Tx, kind string, company sms.Compan
 		return fmt.Errorf("writing a letter (%s) to company %d: %w", kind, company, err)
 	}
 	return nil
+}
+
+// writeUserLetter stores a letter to a user in the transaction of what it reports.
+func writeUserLetter(ctx context.Context, tx postgres.DB, kind string, userID int64, said any) error {
+	text, err := json.Marshal(said)
+	if err == nil {
+		_, err = tx.Exec(ctx, insertLetters+` values ($1, 0, $2, $3) `+replaceLetters, kind, userID, text)
+	}
+	if err != nil {
+		return fmt.Errorf("writing a letter (%s) to user %d: %w", kind, userID, err)
+	}
+	return nil
+}
+
+// WarnOfTries stores a letter about wrong passwords or codes to the user with that email, if there is one.
+func (a *Accounts) WarnOfTries(ctx context.Context, email string) error {
+	_, err := exec(ctx, a.pool, "writing a letter about tries", insertLetters+` select '`+LetterTries+`', 0, id, null from users where email = $1 `+replaceLetters, foldEmail(email))
+	return err
 }
 
 // TakeLetters takes up to limit letters that are due. No other process takes them for as long as lease.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -66,6 +67,44 @@ func TestDecisionsAreMailed(t *testing.T) {
 		}
 		if slices.Sort(got); !slices.Equal(got, step.want) {
 			t.Errorf("step %d leaves %v, want %v", i, got, step.want)
+		}
+	}
+}
+
+// TestAccountsAreWatched: what weakens an account's protection, and what a thief would do, leaves a letter to the user.
+func TestAccountsAreWatched(t *testing.T) {
+	a := newAccounts(t)
+	a.mustUser(t, "other@example.com")
+	u := a.mustUser(t, "a@example.com")
+	_, s := a.mustOpen(t, u)
+	const another = "another password"
+	for kind, do := range map[string]func() error{
+		LetterTries: func() error {
+			return errors.Join(a.WarnOfTries(t.Context(), " A@example.com"), a.WarnOfTries(t.Context(), "nobody@example.com"))
+		},
+		LetterTwoStep: func() error { return a.DropSecondFactor(t.Context(), u.ID) },
+		LetterKey:     func() error { _, _, err := a.CreateOwnToken(t.Context(), u.ID, "shop"); return err },
+		LetterPassword: func() error {
+			token, err := a.BeginReset(t.Context(), u.Email, "fr")
+			if err == nil {
+				_, err = a.FinishReset(t.Context(), token, another)
+			}
+			return err
+		},
+		LetterPassword + " ": func() error {
+			a.exec(t, `update users set password_hash = $1`, cheapHash)
+			return a.ChangePassword(t.Context(), s, testPassword, another)
+		},
+	} {
+		if err := do(); err != nil {
+			t.Fatalf("%s: %v", kind, err)
+		}
+		letters, err := a.TakeLetters(t.Context(), time.Minute, 10)
+		if err != nil || len(letters) != 1 || letters[0].Kind != strings.TrimSpace(kind) || letters[0].Company != 0 || letters[0].Subject != u.ID {
+			t.Fatalf("%s: %+v, %v", kind, letters, err)
+		}
+		if err := a.DropLetter(t.Context(), letters[0]); err != nil {
+			t.Error(err)
 		}
 	}
 }

@@ -93,13 +93,18 @@ func (a *Accounts) link(ctx context.Context, purpose, token string) (l Link, err
 	return l, linkError(err)
 }
 
+// takeLink uses a link up. The other links to its address end too: all are locked in order, because two may be used at once.
 func takeLink(ctx context.Context, tx pgx.Tx, purpose, token string) (l Link, err error) {
-	err = tx.QueryRow(ctx,
-		`delete from mail_links where token_hash = $1 and purpose = $2 and expires_at > now() returning email, name, language`,
+	err = tx.QueryRow(ctx, `
+		with open as (
+			select id from mail_links where purpose = $2 and email = (
+				select email from mail_links where token_hash = $1 and purpose = $2 and expires_at > now())
+			order by id for update
+		), ended as (
+			delete from mail_links where id in (select id from open) returning token_hash, email, name, language
+		)
+		select email, name, language from ended where token_hash = $1`,
 		hashToken(token), purpose).Scan(&l.Email, &l.Name, &l.Language)
-	if err == nil { // the other links to this address end too
-		_, err = tx.Exec(ctx, `delete from mail_links where email = $1 and purpose = $2`, l.Email, purpose)
-	}
 	return l, linkError(err)
 }
 
@@ -161,7 +166,7 @@ func (a *Accounts) FinishReset(ctx context.Context, token, password string) (u U
 		if err != nil {
 			return fmt.Errorf("storing a password: %w", err)
 		}
-		return nil
+		return writeUserLetter(ctx, tx, LetterPassword, u.ID, nil)
 	})
 	return u, err
 }
@@ -183,8 +188,10 @@ func (a *Accounts) ChangePassword(ctx context.Context, s Session, present, passw
 		if _, err := tx.Exec(ctx, `delete from mail_links where email = $1 and purpose = $2`, s.User.Email, linkPassword); err != nil {
 			return err
 		}
-		_, err := tx.Exec(ctx, `delete from sessions where user_id = $1 and id <> $2`, s.User.ID, s.ID)
-		return err
+		if _, err := tx.Exec(ctx, `delete from sessions where user_id = $1 and id <> $2`, s.User.ID, s.ID); err != nil {
+			return err
+		}
+		return writeUserLetter(ctx, tx, LetterPassword, s.User.ID, nil)
 	})
 	if err != nil {
 		return fmt.Errorf("changing the password of user %d: %w", s.User.ID, err)

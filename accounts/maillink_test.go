@@ -3,8 +3,11 @@ package accounts
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
+
+	"github.com/jackc/pgx/v5"
 )
 
 func TestSignUpLink(t *testing.T) {
@@ -71,6 +74,34 @@ func TestLinksAreBounded(t *testing.T) {
 	}
 	if _, err := a.SignUpLink(t.Context(), tokens[len(tokens)-2]); !errors.Is(err, ErrNotFound) {
 		t.Errorf("one that was left over: %v", err)
+	}
+}
+
+// TestLinksAtOnce: of two links to one address that are used at once one works, and the other is not found.
+func TestLinksAtOnce(t *testing.T) {
+	a := newAccounts(t)
+	for i := range 10 {
+		var tokens [2]string
+		var errs [2]error
+		for n := range tokens {
+			var err error
+			if tokens[n], err = a.BeginSignUp(t.Context(), NewUser{Email: fmt.Sprintf("aline%d@example.com", i), Name: "Aline"}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		var both sync.WaitGroup
+		for n := range tokens {
+			both.Go(func() {
+				errs[n] = pgx.BeginFunc(t.Context(), a.pool, func(tx pgx.Tx) error {
+					_, err := takeLink(t.Context(), tx, linkSignUp, tokens[n])
+					return err
+				})
+			})
+		}
+		both.Wait()
+		if slices.SortFunc(errs[:], func(x, _ error) int { return map[bool]int{true: -1, false: 1}[x == nil] }); errs[0] != nil || !errors.Is(errs[1], ErrNotFound) {
+			t.Fatalf("%v", errs)
+		}
 	}
 }
 

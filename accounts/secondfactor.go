@@ -67,11 +67,15 @@ func (a *Accounts) BeginSecondFactor(ctx context.Context, userID int64) (secret 
 	return secret, nil
 }
 
-// ConfirmSecondFactor turns the second factor on, given a code of the authenticator ([ErrWrongCode] otherwise). It
-// returns the recovery codes, which cannot be read again.
-func (a *Accounts) ConfirmSecondFactor(ctx context.Context, userID int64, code string) (codes []string, err error) {
+// ConfirmSecondFactor turns the second factor of the session's user on, given a code of the authenticator ([ErrWrongCode]
+// otherwise), and ends all their other sessions. It returns the recovery codes, which cannot be read again.
+func (a *Accounts) ConfirmSecondFactor(ctx context.Context, s Session, code string) (codes []string, err error) {
+	userID := s.User.ID
 	err = pgx.BeginFunc(ctx, a.pool, func(tx pgx.Tx) error {
 		if err := a.useTOTPStep(ctx, tx, userID, code, false); err != nil {
+			return err
+		}
+		if err := a.In(tx).EndSessions(ctx, userID, s.ID); err != nil {
 			return err
 		}
 		if _, err := tx.Exec(ctx, `update users set factor_confirmed_at = now() where id = $1`, userID); err != nil {
@@ -83,11 +87,15 @@ func (a *Accounts) ConfirmSecondFactor(ctx context.Context, userID int64, code s
 	return codes, err
 }
 
-// DropSecondFactor turns the second factor off.
+// DropSecondFactor turns the second factor off, and writes a letter to the user.
 func (a *Accounts) DropSecondFactor(ctx context.Context, userID int64) error {
-	_, err := exec(ctx, a.pool, fmt.Sprintf("turning the second factor of user %d off", userID), `
-		update users set factor_secret = null, factor_confirmed_at = null, factor_step = 0, recovery_hashes = '{}' where id = $1`, userID)
-	return err
+	return pgx.BeginFunc(ctx, a.pool, func(tx pgx.Tx) error {
+		if _, err := exec(ctx, tx, fmt.Sprintf("turning the second factor of user %d off", userID), `
+			update users set factor_secret = null, factor_confirmed_at = null, factor_step = 0, recovery_hashes = '{}' where id = $1`, userID); err != nil {
+			return err
+		}
+		return writeUserLetter(ctx, tx, LetterTwoStep, userID, nil)
+	})
 }
 
 // CheckSecondFactor uses up a code of the authenticator or a recovery code: [ErrWrongCode] when it is neither, or was

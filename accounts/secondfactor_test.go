@@ -64,13 +64,19 @@ func TestSecondFactor(t *testing.T) {
 	if _, passed, err := a.OpenSession(t.Context(), u, Browser{}); err != nil || !passed {
 		t.Errorf("one that is not confirmed is asked for: %v", err)
 	}
-	if _, err := a.ConfirmSecondFactor(t.Context(), u.ID, "000000"); !errors.Is(err, ErrWrongCode) {
+	old, _ := a.mustOpen(t, u)
+	here, s := a.mustOpen(t, u)
+	if _, err := a.ConfirmSecondFactor(t.Context(), s, "000000"); !errors.Is(err, ErrWrongCode) {
 		t.Errorf("a wrong code: %v", err)
 	}
 	code := a.codeNow(t, secret, 0)
-	recovery, err := a.ConfirmSecondFactor(t.Context(), u.ID, code)
+	recovery, err := a.ConfirmSecondFactor(t.Context(), s, code)
 	if err != nil || len(recovery) != recoveryCodeCount {
 		t.Fatal(recovery, err)
+	}
+	a.ended(t, old)
+	if _, err := a.SessionByToken(t.Context(), here, idle); err != nil {
+		t.Errorf("the session that turned it on: %v", err)
 	}
 	if err := a.CheckSecondFactor(t.Context(), u.ID, code); !errors.Is(err, ErrWrongCode) {
 		t.Errorf("a code counts twice: %v", err)

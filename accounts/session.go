@@ -2,6 +2,7 @@ package accounts
 
 import (
 	"context"
+	"crypto/hmac"
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base64"
@@ -155,7 +156,7 @@ func (a *Accounts) LeaveAdmin(ctx context.Context, s Session) error {
 
 func (a *Accounts) renew(ctx context.Context, s Session, change string, lasts time.Duration) (string, error) {
 	token, hash := newLinkToken()
-	n, err := exec(ctx, a.pool, fmt.Sprintf("renewing session %d", s.ID), `update sessions set token_hash = $2, once = null, `+change+` where id = $1`, s.ID, hash, lasts)
+	n, err := exec(ctx, a.pool, fmt.Sprintf("renewing session %d", s.ID), `update sessions set token_hash = $2, once = '{}', `+change+` where id = $1`, s.ID, hash, lasts)
 	switch {
 	case err != nil:
 		return "", err
@@ -163,6 +164,35 @@ func (a *Accounts) renew(ctx context.Context, s Session, change string, lasts ti
 		return "", ErrUnauthenticated
 	}
 	return token, nil
+}
+
+// NewDevice returns the value of a cookie by which [Accounts.KnownDevice] recognizes a browser where the user has signed in.
+// It is signed with the hash of the user's password: a new password makes it unknown.
+func (a *Accounts) NewDevice(ctx context.Context, email string) (device string, err error) {
+	device, _ = newLinkToken()
+	signature, err := a.signDevice(ctx, email, device)
+	return device + signature, err
+}
+
+// KnownDevice reports whether the value of a cookie comes from NewDevice for the user with that email.
+func (a *Accounts) KnownDevice(ctx context.Context, email, device string) bool {
+	half := base64.RawURLEncoding.EncodedLen(32)
+	if len(device) != 2*half {
+		return false
+	}
+	signature, err := a.signDevice(ctx, email, device[:half])
+	return err == nil && hmac.Equal([]byte(signature), []byte(device[half:]))
+}
+
+func (a *Accounts) signDevice(ctx context.Context, email, device string) (string, error) {
+	email = foldEmail(email)
+	var key string
+	if err := a.pool.QueryRow(ctx, `select password_hash from users where email = $1`, email).Scan(&key); err != nil {
+		return "", fmt.Errorf("signing the cookie of a browser: %w", err)
+	}
+	mac := hmac.New(sha256.New, []byte(key))
+	_, _ = mac.Write([]byte("device\x00" + device + email)) // a hash never fails
+	return base64.RawURLEncoding.EncodeToString(mac.Sum(nil)), nil
 }
 
 // Sessions lists a user's sessions, the last seen first.
@@ -200,31 +230,32 @@ func (a *Accounts) Sweep(ctx context.Context, idle time.Duration) error {
 	return err
 }
 
-// KeepOnce stores a text that the session's next page shows once, such as a new API key. It is encrypted with a key
-// derived from the session's token, of which the database has only the hash. A later text replaces it.
-func (a *Accounts) KeepOnce(ctx context.Context, token, text string) error {
-	sealed := vault.New(onceKey(token), "once").SealOctets([]byte(text))
-	_, err := exec(ctx, a.pool, "keeping what is shown once", `update sessions set once = $2 where token_hash = $1`, hashToken(token), sealed)
+// KeepOnce stores a text that the session's next page for that kind shows once, such as a new API key. It is encrypted with
+// a key derived from the session's token, of which the database has only the hash. A later text of the kind replaces it.
+func (a *Accounts) KeepOnce(ctx context.Context, token, kind, text string) error {
+	sealed := vault.New(onceKey(token), kind).Seal(0, text)
+	_, err := exec(ctx, a.pool, "keeping what is shown once",
+		`update sessions set once = once || jsonb_build_object($2::text, $3::text) where token_hash = $1`, hashToken(token), kind, sealed)
 	return err
 }
 
-// TakeOnce returns the text of [Accounts.KeepOnce] and deletes it; empty when there is none.
-func (a *Accounts) TakeOnce(ctx context.Context, token string) (string, error) {
-	var sealed []byte
+// TakeOnce returns the text of [Accounts.KeepOnce] and deletes it; empty when there is none of that kind.
+func (a *Accounts) TakeOnce(ctx context.Context, token, kind string) (string, error) {
+	var sealed string
 	err := a.pool.QueryRow(ctx, `
-		with held as (select id, once from sessions where token_hash = $1 and once is not null for update)
-		update sessions s set once = null from held where s.id = held.id returning held.once`, hashToken(token)).Scan(&sealed)
+		with held as (select id, once ->> $2 as text from sessions where token_hash = $1 and once ? $2 for update)
+		update sessions s set once = s.once - $2 from held where s.id = held.id returning held.text`, hashToken(token), kind).Scan(&sealed)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return "", nil
 	}
+	var text string
+	if err == nil {
+		text, err = vault.New(onceKey(token), kind).Open(0, sealed)
+	}
 	if err != nil {
 		return "", fmt.Errorf("taking what is shown once: %w", err)
 	}
-	text, err := vault.New(onceKey(token), "once").OpenOctets(sealed)
-	if err != nil {
-		return "", fmt.Errorf("taking what is shown once: %w", err)
-	}
-	return string(text), nil
+	return text, nil
 }
 
 func onceKey(token string) *[32]byte {

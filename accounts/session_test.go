@@ -116,11 +116,15 @@ func TestOnceIsOnce(t *testing.T) {
 	a := newAccounts(t)
 	token, _ := a.mustOpen(t, a.mustUser(t, "aline@example.com"))
 	other, _ := a.mustOpen(t, a.mustUser(t, "bob@example.com"))
-	if err := a.KeepOnce(t.Context(), token, "secret"); err != nil {
-		t.Fatal(err)
+	for _, kind := range []string{"key", "codes"} { // in two tabs
+		if err := a.KeepOnce(t.Context(), token, kind, "secret "+kind); err != nil {
+			t.Fatal(err)
+		}
 	}
-	for _, try := range []struct{ token, want string }{{other, ""}, {token, "secret"}, {token, ""}} {
-		if got, err := a.TakeOnce(t.Context(), try.token); err != nil || got != try.want {
+	for _, try := range []struct{ token, kind, want string }{
+		{other, "key", ""}, {token, "webhook", ""}, {token, "codes", "secret codes"}, {token, "key", "secret key"}, {token, "key", ""},
+	} {
+		if got, err := a.TakeOnce(t.Context(), try.token, try.kind); err != nil || got != try.want {
 			t.Errorf("%q, %v, want %q", got, err, try.want)
 		}
 	}
@@ -131,4 +135,31 @@ func TestBrowserIsCleaned(t *testing.T) {
 	if !strings.HasPrefix(device, "abcé") || len(device) > maxDevice || !utf8.ValidString(device) {
 		t.Errorf("%q", device)
 	}
+}
+
+// TestKnownDevice: the cookie of a browser is good for its user, until the password changes.
+func TestKnownDevice(t *testing.T) {
+	a := newAccounts(t)
+	u, other := a.mustUser(t, "aline@example.com"), a.mustUser(t, "bob@example.com")
+	device, err := a.NewDevice(t.Context(), u.Email)
+	if err != nil {
+		t.Fatal(err)
+	}
+	known := func(email, device string, want bool) {
+		t.Helper()
+		if got := a.KnownDevice(t.Context(), email, device); got != want {
+			t.Errorf("%q for %s: %v", device, email, got)
+		}
+	}
+	known(" Aline@example.com", device, true)
+	for _, forged := range []string{"", "x", device[:43], device[43:] + device[:43], "AAAA" + device[4:], device[:43] + strings.Repeat("A", 43)} {
+		known(u.Email, forged, false)
+	}
+	known(other.Email, device, false)
+	known("nobody@example.com", device, false)
+	_, s := a.mustOpen(t, u)
+	if err := a.ChangePassword(t.Context(), s, testPassword, "another password"); err != nil {
+		t.Fatal(err)
+	}
+	known(u.Email, device, false)
 }

@@ -79,6 +79,9 @@ func (a *Accounts) insertToken(ctx context.Context, userID int64, name string) (
 	if err != nil {
 		return Token{}, "", fmt.Errorf("storing a token: %w", err)
 	}
+	if err := writeUserLetter(ctx, a.pool, LetterKey, userID, SaidKey{name}); err != nil {
+		return Token{}, "", err
+	}
 	a.cache.forget(t.ID) // the id may be cached as unknown
 	return t, strconv.FormatInt(t.ID, 10) + "|" + secret, nil
 }

@@ -3,7 +3,6 @@ package dashboard
 import (
 	"errors"
 	"net/http"
-	"strconv"
 	"time"
 
 	"intumwa/accounts"
@@ -73,16 +72,22 @@ func (d *Dashboard) doEnterAdmin(v *visit, s *accounts.Session) error {
 func (f *form) presentPassword(field string) error {
 	v := f.v
 	password := f.required(field)
-	f.allow("password change", strconv.FormatInt(v.session.User.ID, 10))
+	f.allow(tryPresent, v.session.User.Email)
 	if !f.ok() {
 		return nil
 	}
 	v.leave() // hashing may have to wait
 	_, err := v.d.rooms.Accounts.Login(v.ctx(), v.session.User.Email, password)
+	return f.wrongPassword(field, err)
+}
+
+// wrongPassword refuses a field with the present password if err is that it is wrong. It returns other errors.
+func (f *form) wrongPassword(field string, err error) error {
 	if errors.Is(err, accounts.ErrUnauthenticated) {
 		f.refuse(field, "account.present.wrong")
 		return nil
 	}
+	f.v.triedWell()
 	return err
 }
 

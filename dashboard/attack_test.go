@@ -92,9 +92,14 @@ func TestHeaders(t *testing.T) {
 	}
 	a := c.post("/sign-in", "email", "aline@example.com", "password", testPassword)
 	cookies := a.Cookies()
-	if len(cookies) != 1 || cookies[0].Name != "__Host-intumwa-session" || !cookies[0].Secure || !cookies[0].HttpOnly ||
-		cookies[0].SameSite != http.SameSiteLaxMode || cookies[0].Path != "/" || cookies[0].Domain != "" {
-		t.Errorf("the session's cookie: %v", cookies)
+	if len(cookies) != 2 {
+		t.Errorf("%d cookies", len(cookies))
+	}
+	for _, c := range cookies {
+		if c.Name != "__Host-intumwa-session" && c.Name != "__Host-intumwa-device" || !c.Secure || !c.HttpOnly ||
+			c.SameSite != http.SameSiteLaxMode || c.Path != "/" || c.Domain != "" {
+			t.Errorf("a cookie: %v", c)
+		}
 	}
 }
 
@@ -231,8 +236,15 @@ func TestBruteForce(t *testing.T) {
 		r.Tries.Codes = limit(t, dayMost, 24*time.Hour)
 		r.Tries.Account = limit(t, most, time.Hour)
 		r.Tries.Mails = limit(t, most, time.Hour)
+		r.Tries.Address = limit(t, 50, time.Hour)
+		r.Tries.Warnings = limit(t, 1, time.Hour)
 	})
 	u := w.user("aline@example.com", false)
+	own := newClient(w)
+	for range most + 1 { // what is right does not count
+		own.signIn("aline@example.com")
+		own.post("/sign-out")
+	}
 	for _, email := range []string{"aline@example.com", "nobody@example.com", " Nobody@Example.com"} {
 		c := newClient(w)
 		last := 0
@@ -246,6 +258,17 @@ func TestBruteForce(t *testing.T) {
 	if a := newClient(w).post("/sign-in", "email", "aline@example.com", "password", testPassword); a.StatusCode != http.StatusTooManyRequests {
 		t.Errorf("the right password past the limit: %d", a.StatusCode)
 	}
+	// The owner is told once, and signs in where she did before, with as many tries as anybody.
+	if m := w.mail("aline@example.com", 0); !strings.Contains(m.Text, w.url+"/password") {
+		t.Errorf("the warning: %s", m.Text)
+	}
+	own.signIn("aline@example.com")
+	own.post("/sign-out")
+	for range most {
+		own.wants(own.post("/sign-in", "email", "aline@example.com", "password", "wrong password"), http.StatusUnprocessableEntity)
+	}
+	own.wants(own.post("/sign-in", "email", "aline@example.com", "password", testPassword), http.StatusTooManyRequests)
+	w.until("one warning was sent", func() bool { return w.count(`select count(*) from letters`) == 0 && len(w.mails.Mails()) == 1 })
 	for range most {
 		newClient(w).post("/password", "email", "aline@example.com")
 	}
@@ -268,6 +291,32 @@ func TestBruteForce(t *testing.T) {
 		c.wants(c.post("/sign-in/code", "code", "000000"), http.StatusUnprocessableEntity)
 	}
 	c.wants(c.post("/sign-in/code", "code", codes[0]), http.StatusTooManyRequests)
+}
+
+// TestTwoStepNeedsThePassword: a session alone does not turn two-step sign-in on; when it is, the other sessions have ended,
+// and the owner is told when it is off again, and of a new key.
+func TestTwoStepNeedsThePassword(t *testing.T) {
+	w := newWorld(t, nil)
+	c, u, _ := w.owner()
+	other := newClient(w)
+	other.signIn(u.Email)
+	secret, err := w.accounts.BeginSecondFactor(t.Context(), u.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, present := range []string{"", "wrong"} {
+		c.wants(c.post("/account/two-step", "code", codeOf(t, secret), "present", present), http.StatusUnprocessableEntity)
+	}
+	other.wants(other.get("/account"), http.StatusOK)
+	c.wants(c.post("/account/two-step", "code", codeOf(t, secret), "present", testPassword), http.StatusSeeOther)
+	recovery := regexp.MustCompile(`(\w{4}-){3}\w{4}`).FindString(c.get("/account/two-step").body)
+	other.wants(other.get("/account"), http.StatusSeeOther)
+	c.wants(c.post("/account/two-step/off", "proof", recovery), http.StatusSeeOther)
+	c.wants(c.post("/keys", "name", "Web shop"), http.StatusSeeOther)
+	both := w.mail(u.Email, 0).Text + w.mail(u.Email, 1).Text
+	if l := w.d.words.Languages[0]; !strings.Contains(both, l.T("mail.twostep.text")) || !strings.Contains(both, l.T("mail.key.text", "Web shop")) {
+		t.Errorf("the owner is told: %s", both)
+	}
 }
 
 // TestOpenRedirect: after signing in one stays on this site.
@@ -301,6 +350,10 @@ func TestLinks(t *testing.T) {
 		return strings.TrimPrefix(linkInMail.FindString(w.mail(email, n).Text), w.url)
 	}
 	c.post("/sign-up", "name", "Aline", "email", "Aline@Example.com")
+	c.wants(c.get("/sent"), http.StatusOK, "Aline@Example.com")
+	if a := newClient(w).get("/sent?to=pay%40evil.example"); a.StatusCode != http.StatusOK || strings.Contains(a.body, "evil") {
+		t.Errorf("a link writes on the page: %d\n%s", a.StatusCode, a.body)
+	}
 	link := path("Aline@Example.com", 0)
 	for range 3 {
 		c.wants(c.get(link), http.StatusOK, "aline@example.com")

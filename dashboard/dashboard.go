@@ -65,12 +65,13 @@ type Rooms struct {
 
 // Tries limits tries in a quarter of an hour, most of them without a session. Nil: not limited.
 type Tries struct {
-	Account *throttle.Throttle // sign-ins to one account; codes of one user
-	Address *throttle.Throttle // all of these, and links, from one network address
-	Codes   *throttle.Throttle // codes of one user's second factor, in a day
-	Mails   *throttle.Throttle // links to one address of mail, in an hour
-	Tests   *throttle.Throttle // test events to one company's endpoint
-	Changes *throttle.Throttle // changes by one user that are kept on record for ever
+	Account  *throttle.Throttle // wrong passwords of one account; wrong codes of one user
+	Address  *throttle.Throttle // all of these, and links, from one network address
+	Codes    *throttle.Throttle // wrong codes of one user's second factor, in a day
+	Mails    *throttle.Throttle // links to one address of mail, in an hour
+	Warnings *throttle.Throttle // mails to one user about wrong passwords, in a day
+	Tests    *throttle.Throttle // test events to one company's endpoint
+	Changes  *throttle.Throttle // changes by one user that are kept on record for ever
 }
 
 // Dashboard serves the pages.

@@ -79,8 +79,8 @@ func (f *form) deny(status int, key string, args ...any) {
 }
 
 // allow denies a form that was tried too often: see allowTry.
-func (f *form) allow(kind, account string) {
-	if f.ok() && !f.v.allowTry(kind, account) {
+func (f *form) allow(kind, email string) {
+	if f.ok() && !f.v.allowTry(kind, email) {
 		f.deny(http.StatusTooManyRequests, "error.tries")
 	}
 }

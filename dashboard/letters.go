@@ -15,7 +15,7 @@ import (
 )
 
 // Letters ([accounts.Letter]) are mails that must not be lost: decisions about a company and its sender IDs, a low balance,
-// a failing endpoint. A letter is sent twice only if its process ends between the server's response and the deletion.
+// a failing endpoint, changes of an account's protection. A letter is sent twice only if its process ends between the server's response and the deletion.
 const (
 	lettersEvery     = 15 * time.Second // and when a notice of a decision comes
 	lettersAtOnce    = 20
@@ -76,7 +76,7 @@ func (d *Dashboard) sendLetters(ctx context.Context) (int, error) {
 func (d *Dashboard) sendLetter(ctx context.Context, l accounts.Letter) error {
 	m, err := d.mailOf(ctx, l)
 	if err != nil {
-		return fmt.Errorf("writing a mail to the owner of company %d: %w", l.Company, err)
+		return fmt.Errorf("writing a mail of kind %s: %w", l.Kind, err)
 	}
 	done := m == nil || d.rooms.Mailer.Deliver(ctx, *m, l.Tries, postgres.Now().Sub(l.Written) > letterMaxAge)
 	if !done && ctx.Err() != nil {
@@ -92,8 +92,14 @@ func (d *Dashboard) sendLetter(ctx context.Context, l accounts.Letter) error {
 
 // mailOf makes the mail of a letter from the current state; nil when there is no recipient, or nothing to report any more.
 func (d *Dashboard) mailOf(ctx context.Context, to accounts.Letter) (*mail.Message, error) {
-	company, err := d.rooms.Accounts.CompanyByID(ctx, to.Company)
+	var company accounts.Company
 	var owner accounts.User
+	var err error
+	if to.Company != 0 {
+		company, err = d.rooms.Accounts.CompanyByID(ctx, to.Company)
+	} else {
+		company.OwnerID = to.Subject
+	}
 	if err == nil {
 		owner, err = d.rooms.Accounts.UserByID(ctx, company.OwnerID)
 	}
@@ -121,8 +127,11 @@ func (d *Dashboard) mailOf(ctx context.Context, to accounts.Letter) (*mail.Messa
 		}
 	case accounts.LetterVerification:
 		subject, paragraphs = l.T("mail.verified.subject"), []string{l.T("mail.verified.text"), d.link("/campaigns")}
-		if !company.Verified {
+		switch {
+		case !company.Verified:
 			subject, paragraphs = l.T("mail.unverified.subject"), []string{l.T("mail.unverified.text"), d.link("/company")}
+		case !company.Approved:
+			paragraphs[0] = l.T("mail.verified.waits")
 		}
 	case accounts.LetterSender:
 		subject, paragraphs = d.answered(l, sender)
@@ -135,6 +144,20 @@ func (d *Dashboard) mailOf(ctx context.Context, to accounts.Letter) (*mail.Messa
 		err = json.Unmarshal(to.Said, &said)
 		subject, paragraphs = l.T("mail.failing.subject"), []string{l.T("mail.failing.text", l.Time(said.Since)), l.T("mail.failing.next"),
 			d.link("/deliveries?state=failed"), l.T("mail.failing.daily")}
+	case accounts.LetterEndpoint:
+		var said accounts.SaidEndpoint
+		err = json.Unmarshal(to.Said, &said)
+		subject, paragraphs = l.T("mail.endpoint.subject"), []string{l.T("mail.endpoint.text", said.URL), l.T("mail.endpoint.next"), d.link("/account")}
+	case accounts.LetterTries:
+		subject, paragraphs = l.T("mail.tries.subject"), []string{l.T("mail.tries.text"), l.T("mail.tries.next"), d.link("/password"), l.T("mail.tries.daily")}
+	case accounts.LetterPassword:
+		subject, paragraphs = l.T("mail.password.subject"), []string{l.T("mail.password.text"), l.T("mail.notyou"), d.link("/password")}
+	case accounts.LetterTwoStep:
+		subject, paragraphs = l.T("mail.twostep.subject"), []string{l.T("mail.twostep.text"), l.T("mail.notyou"), d.link("/password")}
+	case accounts.LetterKey:
+		var said accounts.SaidKey
+		err = json.Unmarshal(to.Said, &said)
+		subject, paragraphs = l.T("mail.key.subject"), []string{l.T("mail.key.text", said.Name), l.T("mail.key.next"), d.link("/keys")}
 	}
 	if err != nil || subject == "" {
 		return nil, err

@@ -50,7 +50,7 @@ func TestLettersAreMailed(t *testing.T) {
 			subject, says string
 		}{
 			{set(accounts.CompanyChange{Approved: new(true)}), l.T("mail.approved.subject"), w.url},
-			{set(accounts.CompanyChange{Verified: new(true)}), l.T("mail.verified.subject"), w.url + "/campaigns"},
+			{set(accounts.CompanyChange{Verified: new(true)}), l.T("mail.verified.subject"), l.T("mail.verified.text") + "\n\n" + w.url + "/campaigns"},
 			{set(accounts.CompanyChange{Approved: new(false)}), l.T("mail.disapproved.subject"), w.url},
 			{set(accounts.CompanyChange{Verified: new(false)}), l.T("mail.unverified.subject"), w.url},
 			{func() error { _, err := w.accounts.RefuseSender(t.Context(), wish.ID, "Whose name is it?"); return err }, l.T("mail.sender.refused.subject", wish.Name), "Whose name is it?"},

@@ -3,8 +3,6 @@ package dashboard
 import (
 	"context"
 	"errors"
-	"net/url"
-	"strconv"
 
 	"intumwa/accounts"
 )
@@ -26,7 +24,7 @@ func (d *Dashboard) askReset(v *visit) error {
 	case !errors.Is(err, accounts.ErrNotFound):
 		return err
 	}
-	return v.redirect("/sent?to="+url.QueryEscape(email), "")
+	return v.mailedTo(email)
 }
 
 // reset is GET /password/:token. It changes nothing, because mail scanners follow links too.
@@ -94,15 +92,17 @@ func (f *form) newPassword(field string) string {
 func (d *Dashboard) changePassword(v *visit, s *accounts.Session) error {
 	f := v.form()
 	present, password := f.required("present"), f.newPassword("new")
-	f.allow("password change", strconv.FormatInt(s.User.ID, 10))
+	f.allow(tryPresent, s.User.Email)
 	if !f.ok() {
 		return d.account(v, s)
 	}
 	v.leave() // hashing may have to wait
-	err := d.rooms.Accounts.ChangePassword(v.ctx(), *s, present, password)
-	if errors.Is(err, accounts.ErrUnauthenticated) {
-		f.refuse("present", "account.present.wrong")
+	err := f.wrongPassword("present", d.rooms.Accounts.ChangePassword(v.ctx(), *s, present, password))
+	if err == nil && !f.ok() {
 		return d.account(v, s)
+	}
+	if err == nil {
+		err = v.setDevice(s.User.Email) // the new password has made the browser unknown
 	}
 	return v.done(err, "/account", "flash.password")
 }

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/gin-gonic/gin"
+
+	"intumwa/internal/throttle"
 )
 
 const (
@@ -85,29 +87,74 @@ func (d *Dashboard) sameOrigin(c *gin.Context) {
 	}
 }
 
-// allowTry counts a try for the account and for the network address of the client, and reports whether it is allowed. The
-// result does not depend on whether the account exists.
-func (v *visit) allowTry(kind, account string) bool {
+// Kinds of tries.
+const (
+	tryMail     = "mail"            // it sends a mail to the account's address
+	tryPassword = "password"        // at the sign-in
+	tryPresent  = "password change" // the password of the user who is signed in
+	tryCode     = "code"            // of a second factor: three codes in a million are right at a time
+)
+
+// allowTry counts a try for the account with that email and for the network address of the client, and reports whether it is
+// allowed. The result does not depend on whether the account exists.
+//
+// A browser where the user has signed in before has an allowance of its own, so that strangers cannot lock the user out. A
+// try counts from its start, so that many at once are not more; [visit.triedWell] takes it back.
+func (v *visit) allowTry(kind, email string) bool {
 	t := v.d.rooms.Tries
-	allowed := t.Address == nil || t.Address.Allow(v.ctx(), tryKey("address", networkOf(v.c.ClientIP()))).Allowed
-	of := t.Account
+	email = strings.ToLower(strings.TrimSpace(email))
 	if kind == tryMail {
-		of = t.Mails
+		return v.countTry(t.Address, "address", networkOf(v.c.ClientIP())) && v.countTry(t.Mails, kind, email)
 	}
-	if allowed && of != nil {
-		allowed = of.Allow(v.ctx(), tryKey(kind, strings.ToLower(strings.TrimSpace(account)))).Allowed
+	if device := v.device(); v.d.rooms.Accounts.KnownDevice(v.ctx(), email, device) {
+		return v.countTry(t.Account, kind, device) && (kind != tryCode || v.countTry(t.Codes, kind, device))
 	}
-	if allowed && kind == tryCode && t.Codes != nil {
-		allowed = t.Codes.Allow(v.ctx(), tryKey(kind, account)).Allowed
+	if !v.countTry(t.Address, "address", networkOf(v.c.ClientIP())) {
+		return false
 	}
-	return allowed
+	if v.countTry(t.Account, kind, email) && (kind != tryCode || v.countTry(t.Codes, kind, email)) {
+		return true
+	}
+	if t.Warnings == nil || t.Warnings.Allow(v.ctx(), tryKey("warning", email)).Allowed {
+		if err := v.d.rooms.Accounts.WarnOfTries(v.ctx(), email); err != nil {
+			v.d.log.Error("a user could not be warned of wrong passwords", "error", err)
+		}
+	}
+	return false
 }
 
-// Kinds of tries with limits of their own.
-const (
-	tryMail = "mail" // it sends a mail to the account's address: whoever asks for many wants to flood it
-	tryCode = "code" // of a second factor: whoever tries has the password, and three codes in a million are right at a time
-)
+// countTry counts a try, and reports whether it is allowed.
+func (v *visit) countTry(of *throttle.Throttle, kind, who string) bool {
+	if of == nil {
+		return true
+	}
+	key := tryKey(kind, who)
+	v.tries = append(v.tries, func() { of.GiveBack(v.ctx(), key) })
+	return of.Allow(v.ctx(), key).Allowed
+}
+
+// triedWell takes the tries of this request back: what was entered is right, or could not be checked.
+func (v *visit) triedWell() {
+	for _, giveBack := range v.tries {
+		giveBack()
+	}
+	v.tries = nil
+}
+
+// device returns the cookie of [accounts.Accounts.NewDevice]; empty when there is none.
+func (v *visit) device() string {
+	device, _ := v.c.Cookie(v.cookieName(deviceCookie))
+	return device
+}
+
+// setDevice makes the browser known as one where the user has signed in.
+func (v *visit) setDevice(email string) error {
+	device, err := v.d.rooms.Accounts.NewDevice(v.ctx(), email)
+	if err == nil {
+		v.setCookie(deviceCookie, device, 365*24*time.Hour)
+	}
+	return err
+}
 
 func tryKey(kind, who string) int64 {
 	sum := sha256.Sum256([]byte("dashboard\x00" + kind + "\x00" + who))

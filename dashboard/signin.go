@@ -4,7 +4,6 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
-	"strconv"
 	"time"
 
 	"intumwa/accounts"
@@ -22,7 +21,7 @@ func (d *Dashboard) signIn(v *visit) error {
 func (d *Dashboard) doSignIn(v *visit) error {
 	f := v.form()
 	email, password := f.required("email"), f.required("password")
-	f.allow("password", email)
+	f.allow(tryPassword, email)
 	if !f.ok() {
 		return v.render("signin", v.next())
 	}
@@ -33,8 +32,10 @@ func (d *Dashboard) doSignIn(v *visit) error {
 		f.notice("signin.wrong")
 		return v.render("signin", v.next())
 	case err != nil:
+		v.triedWell()
 		return err
 	}
+	v.triedWell()
 	return v.openSession(user, v.next(), "")
 }
 
@@ -53,7 +54,7 @@ func (v *visit) openSession(user accounts.User, next, flash string) error {
 	if !passed {
 		return v.redirect("/sign-in/code?next="+url.QueryEscape(next), "")
 	}
-	return v.redirect(next, flash)
+	return v.done(v.setDevice(user.Email), next, flash)
 }
 
 // endSession ends the session, if there is one.
@@ -96,23 +97,28 @@ func (d *Dashboard) doCode(v *visit) error {
 		return err
 	}
 	v.setSession(token)
-	return v.redirect(v.next(), "")
+	return v.done(v.setDevice(v.session.User.Email), v.next(), "")
 }
 
 // secondFactor checks the second factor's code in a field.
 func (f *form) secondFactor(field string) error {
 	v := f.v
 	code := f.required(field)
-	f.allow(tryCode, strconv.FormatInt(v.session.User.ID, 10))
+	f.allow(tryCode, v.session.User.Email)
 	if !f.ok() {
 		return nil
 	}
-	err := v.d.rooms.Accounts.CheckSecondFactor(v.ctx(), v.session.User.ID, code)
+	return f.wrongCode(field, v.d.rooms.Accounts.CheckSecondFactor(v.ctx(), v.session.User.ID, code))
+}
+
+// wrongCode refuses a field with the code of a second factor if err is that it is wrong. It returns other errors.
+func (f *form) wrongCode(field string, err error) error {
 	if errors.Is(err, accounts.ErrWrongCode) {
 		f.values.Del(field)
 		f.refuse(field, "code.wrong")
 		return nil
 	}
+	f.v.triedWell()
 	return err
 }
 
@@ -128,8 +134,10 @@ func (d *Dashboard) signOut(v *visit) error {
 // The cookies. Scripts cannot read them, and browsers send them with requests from other sites only when a link is followed.
 const (
 	sessionCookie  = "session"
+	deviceCookie   = "device"
 	languageCookie = "language"
 	flashCookie    = "flash"
+	sentCookie     = "sent" // to whom a link was mailed
 )
 
 // cookieName begins with __Host- if cookies are secure: then no other host, not even one of the same domain, can set it

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
+	"time"
 
 	"intumwa/accounts"
 )
@@ -35,7 +36,7 @@ func (d *Dashboard) askSignUp(v *visit) error {
 	default:
 		return err
 	}
-	return v.redirect("/sent?to="+url.QueryEscape(email), "")
+	return v.mailedTo(email)
 }
 
 // mailed returns a field with an address to which a mail is sent: only so many in an hour.
@@ -47,13 +48,17 @@ func (f *form) mailed(field string) string {
 	return email
 }
 
+// mailedTo redirects to the page that names the address to which a mail was sent. A cookie has the address, because anybody
+// can make a link to this site.
+func (v *visit) mailedTo(email string) error {
+	v.setCookie(sentCookie, url.QueryEscape(email), time.Hour)
+	return v.redirect("/sent", "")
+}
+
 // sent is GET /sent: it states that a mail was sent if the address is valid.
 func (d *Dashboard) sent(v *visit) error {
-	to := v.c.Query("to")
-	if len(to) > 254 {
-		to = ""
-	}
-	return v.render("sent", to)
+	to, _ := v.c.Cookie(v.cookieName(sentCookie))
+	return v.page(nil, "sent", to)
 }
 
 // finishSignUp is GET /sign-up/:token. It changes nothing, because mail scanners follow links too.

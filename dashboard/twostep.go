@@ -1,7 +1,6 @@
 package dashboard
 
 import (
-	"errors"
 	"net/url"
 	"strconv"
 	"strings"
@@ -80,14 +79,15 @@ func drawQR(text string) (qrCode, error) {
 func (d *Dashboard) turnTwoStepOn(v *visit, s *accounts.Session) error {
 	f := v.form()
 	code := f.required("code")
-	f.allow(tryCode, strconv.FormatInt(s.User.ID, 10))
+	if err := f.presentPassword("present"); err != nil {
+		return err
+	}
+	f.allow(tryCode, s.User.Email)
 	if !f.ok() {
 		return d.twoStep(v, s)
 	}
-	codes, err := d.rooms.Accounts.ConfirmSecondFactor(v.ctx(), s.User.ID, code)
-	if errors.Is(err, accounts.ErrWrongCode) {
-		f.values.Del("code")
-		f.refuse("code", "code.wrong")
+	codes, err := d.rooms.Accounts.ConfirmSecondFactor(v.ctx(), *s, code)
+	if err = f.wrongCode("code", err); err == nil && !f.ok() {
 		return d.twoStep(v, s)
 	}
 	return v.showCodes(codes, err)

@@ -31,8 +31,9 @@ type visit struct {
 	session *accounts.Session // nil: not signed in
 
 	filled      *form
-	administers bool   // a handler of the administration runs
-	leaveTurn   func() // ends the turn at the database; nil: the request has none
+	tries       []func() // each takes a counted try back
+	administers bool     // a handler of the administration runs
+	leaveTurn   func()   // ends the turn at the database; nil: the request has none
 }
 
 const visitKey = "visit"
@@ -246,12 +247,12 @@ func (v *visit) fail(err error) {
 
 // keepOnce stores a secret for the next page of this session, which shows it once.
 func (v *visit) keepOnce(kind, text string) error {
-	return v.d.rooms.Accounts.KeepOnce(v.ctx(), v.token, kind+"\n"+text)
+	return v.d.rooms.Accounts.KeepOnce(v.ctx(), v.token, kind, text)
 }
 
 // keepOnceIn is keepOnce in the transaction that creates the secret, so that a secret is never created without being shown.
 func (v *visit) keepOnceIn(tx pgx.Tx, kind, text string) error {
-	return v.d.rooms.Accounts.In(tx).KeepOnce(v.ctx(), v.token, kind+"\n"+text)
+	return v.d.rooms.Accounts.In(tx).KeepOnce(v.ctx(), v.token, kind, text)
 }
 
 // takeOnce returns and deletes the stored secret; empty when there is none of that kind.
@@ -259,13 +260,5 @@ func (v *visit) takeOnce(kind string) (string, error) {
 	if v.headOnly() {
 		return "", nil
 	}
-	kept, err := v.d.rooms.Accounts.TakeOnce(v.ctx(), v.token)
-	if err != nil {
-		return "", err
-	}
-	is, text, _ := strings.Cut(kept, "\n")
-	if is != kind {
-		return "", nil
-	}
-	return text, nil
+	return v.d.rooms.Accounts.TakeOnce(v.ctx(), v.token, kind)
 }

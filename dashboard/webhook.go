@@ -12,6 +12,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"intumwa/accounts"
 	"intumwa/internal/audit"
 	"intumwa/sms"
 	"intumwa/webhooks"
@@ -149,6 +150,9 @@ func (v *visit) setEndpoint(t tenant, s webhooks.Setting) (made bool, err error)
 		e, err := hooks.SetEndpoint(v.ctx(), int64(t.company()), s)
 		if made = e.Made; err == nil && made {
 			err = v.keepOnceIn(tx, "webhook", onceContent{Secret: e.Secret}.text())
+		}
+		if err == nil && e.URL != was.URL {
+			err = accounts.WriteLetter(v.ctx(), tx, accounts.LetterEndpoint, t.company(), accounts.SaidEndpoint{URL: webhooks.RecordedURL(e.URL)})
 		}
 		return before, state(e), err
 	})

@@ -160,6 +160,9 @@ func TestWebhookSecret(t *testing.T) {
 	c, user, company := w.owner()
 	r := newReceiver(t)
 	c.wants(c.post("/webhook", "url", r.URL+"/hook?key=hidden"), http.StatusSeeOther)
+	if m := w.mail(user.Email, 0); !strings.Contains(m.Text, r.URL+"/hook") || strings.Contains(m.Text, "hidden") {
+		t.Errorf("the owner is told: %s", m.Text)
+	}
 	page := c.get("/senders")
 	first := secretOn(page)
 	if first == "" || page.Header.Get("Cache-Control") != "no-store" {

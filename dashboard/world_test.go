@@ -145,7 +145,7 @@ func (w *world) secondFactor(u accounts.User) []string {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	recovery, err := w.accounts.ConfirmSecondFactor(w.t.Context(), u.ID, codeOf(w.t, secret))
+	recovery, err := w.accounts.ConfirmSecondFactor(w.t.Context(), accounts.Session{User: u}, codeOf(w.t, secret))
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"intumwa/accounts"
 	"intumwa/internal/audit"
 	"intumwa/sms"
 	"intumwa/webhooks"
@@ -62,6 +63,9 @@ func (c *adminWebhookSetCmd) do(ctx context.Context, o *operator) (any, error) {
 			entry.Before = state(before[0])
 		}
 		e, err := within.SetEndpoint(ctx, c.Company, webhooks.Setting{URL: c.URL, Secret: secret, Active: c.Active, Events: c.events()})
+		if err == nil && (len(before) == 0 || before[0].CompanyID != c.Company || before[0].URL != e.URL) {
+			err = accounts.WriteLetter(ctx, tx, accounts.LetterEndpoint, sms.CompanyID(c.Company), accounts.SaidEndpoint{URL: webhooks.RecordedURL(e.URL)})
+		}
 		after := state(e)
 		after["secret_given"] = secret != ""
 		entry.After = after

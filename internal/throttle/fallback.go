@@ -47,6 +47,15 @@ func (l *local) allow(user int64, now time.Time) Decision {
 	return Decision{Allowed: pass, Limit: l.limit, Remaining: l.limit - w.requests, ResetAt: w.ends}
 }
 
+func (l *local) giveBack(user int64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if w := l.windows[user]; w.requests > 0 {
+		w.requests--
+		l.windows[user] = w
+	}
+}
+
 // makeRoom removes the windows that have ended, at most once in a window's length
 // (because it visits all of them), or else any one. To get a new window in this way an
 // attacker would need tens of thousands of users.

@@ -97,6 +97,23 @@ func (t *Throttle) Allow(ctx context.Context, user int64) Decision {
 	return decision
 }
 
+// GiveBack takes one request out of a user's count again: one that was allowed, and turned out not to count.
+func (t *Throttle) GiveBack(ctx context.Context, user int64) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), t.options.Timeout)
+	defer cancel()
+	if giveBackScript.Run(ctx, once{t.rdb}, []string{t.key(user)}).Err() != nil { // then Allow counts locally too
+		t.local.giveBack(user)
+	}
+}
+
+var giveBackScript = redis.NewScript(`
+local count = redis.pcall('GET', KEYS[1])
+if type(count) == 'string' and (tonumber(count) or 0) > 0 then
+  return redis.call('DECR', KEYS[1])
+end
+return 0
+`)
+
 // countScript counts requests in a user's window, as many as still pass.
 //
 // KEYS[1] the user's counter. ARGV[1] the limit, ARGV[2] the window in ms,

@@ -98,6 +98,28 @@ func TestDecision(t *testing.T) {
 	}
 }
 
+// TestGiveBack: a request that is given back was never counted, in Redis and without it.
+func TestGiveBack(t *testing.T) {
+	client, prefix := testenv.Redis(t)
+	options := throttle.Options{Prefix: prefix, Limit: 2, Window: time.Minute, Timeout: patient}
+	away := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1", MaxRetries: -1})
+	t.Cleanup(func() { _ = away.Close() })
+	for name, th := range map[string]*throttle.Throttle{"redis": throttle.New(client, options), "local": throttle.New(away, options)} {
+		th.GiveBack(t.Context(), 1) // nothing was counted
+		for range 5 {
+			if !th.Allow(t.Context(), 1).Allowed {
+				t.Fatalf("%s: refused", name)
+			}
+			th.GiveBack(t.Context(), 1)
+		}
+		for i, want := range []bool{true, true, false} {
+			if got := th.Allow(t.Context(), 1).Allowed; got != want {
+				t.Errorf("%s, %d: %v", name, i, got)
+			}
+		}
+	}
+}
+
 func TestRedisAway(t *testing.T) {
 	server := testenv.NewRedisServer(t)
 	target, err := redis.ParseURL(server.URL())

@@ -78,17 +78,3 @@ func (v Vault) Open(row int64, stored string) (string, error) {
 func (v Vault) bound(row int64) []byte {
 	return binary.BigEndian.AppendUint64([]byte(v.kind), uint64(row))
 }
-
-// SealOctets encrypts octets that belong to no row; v must have a key.
-func (v Vault) SealOctets(octets []byte) []byte {
-	return v.aead.Seal(nil, nil, octets, nil) //nolint:gosec // the nonce is random: NewGCMWithRandomNonce
-}
-
-// OpenOctets decrypts the result of SealOctets; ErrWrongKey when it cannot.
-func (v Vault) OpenOctets(box []byte) ([]byte, error) {
-	octets, err := v.aead.Open(nil, nil, box, nil)
-	if err != nil {
-		return nil, ErrWrongKey
-	}
-	return octets, nil
-}

@@ -1,7 +1,6 @@
 package vault
 
 import (
-	"bytes"
 	"strings"
 	"testing"
 )
@@ -32,21 +31,5 @@ func TestVault(t *testing.T) {
 		if got, err := try(); err == nil || got != "" {
 			t.Errorf("%s: opened", name)
 		}
-	}
-}
-
-func TestOctets(t *testing.T) {
-	v := New(&[32]byte{1}, "once")
-	sealed := v.SealOctets([]byte("text"))
-	if text, err := v.OpenOctets(sealed); err != nil || !bytes.Equal(text, []byte("text")) {
-		t.Errorf("%q, %v", text, err)
-	}
-	for _, wrong := range [][]byte{nil, sealed[:5], append(bytes.Clone(sealed), 0)} {
-		if text, err := v.OpenOctets(wrong); err == nil {
-			t.Errorf("%q opens as %q", wrong, text)
-		}
-	}
-	if text, err := New(&[32]byte{2}, "once").OpenOctets(sealed); err == nil {
-		t.Errorf("another key opens it as %q", text)
 	}
 }
