@@ -100,8 +100,8 @@ func (m *inFlight) begin(ctx context.Context) {
 		w.carrier.settler.take(result{message: m, Result: smpp.Result{Outcome: smpp.Accepted}, at: m.began})
 		return
 	}
-	// Another process, in which this carrier is not configured, has freed it although
-	// the carrier may have it: that is decided here.
+	// A process without this carrier in its configuration may have freed the claim of a dead
+	// one. It could not apply the carrier's policy, so this one does.
 	state, _ := submission.Next(submission.InFlight, submission.OwnerDied{}, policy)
 	lost := m.msg.InDoubt && state == submission.Unanswered
 	for n, i := range left {

@@ -124,7 +124,7 @@ func (s *settler) attempts(w settlement, p *plan, settled []receipts.SegmentStat
 			a.order = append(a.order, m)
 		}
 		if next.state == submission.Unanswered && reported(settled, m.msg.ID, r.segment) {
-			next = change{state: submission.Delivered} // or not: the verdict follows from the receipt
+			next = change{state: submission.Delivered} // its receipt has come; finals has the verdict on it
 		}
 		a.of[m] = one.Result(next.state, next.effect, r.at)
 	}

@@ -60,18 +60,18 @@ func (d *Dispatcher) offerToSecond(ctx context.Context, tx pgx.Tx, c *carrier, a
 	if err != nil {
 		return nil, err
 	}
-	sent := make(secondTook, len(ids))
+	took := make(secondTook, len(ids))
 	for _, id := range ids {
-		sent[id] = why[id]
+		took[id] = why[id]
 	}
-	return sent, nil
+	return took, nil
 }
 
 // before finds out, for the repetition of a settlement whose COMMIT was not answered, what
 // that transaction has written: everything, where one of its segments is recorded, and else
 // at least the messages that a second carrier has taken. It takes the carrier's lock: the
 // first transaction has ended by then. Its rows may be on no standby yet.
-func (s *settler) before(ctx context.Context, tx pgx.Tx, w *settlement, p *plan) (sent secondTook, written bool, err error) {
+func (s *settler) before(ctx context.Context, tx pgx.Tx, w *settlement, p *plan) (took secondTook, written bool, err error) {
 	if err := errors.Join(s.carrier.matcher().Lock(ctx, tx), postgres.ConfirmWith(ctx, tx)); err != nil {
 		return nil, false, err
 	}
@@ -91,18 +91,18 @@ func (s *settler) before(ctx context.Context, tx pgx.Tx, w *settlement, p *plan)
 	if err != nil {
 		return nil, false, err
 	}
-	sent = make(secondTook, len(taken))
+	took = make(secondTook, len(taken))
 	for _, id := range taken {
-		sent[id] = undelivered
+		took[id] = undelivered
 		if refused[id] {
-			sent[id] = unroutable
+			took[id] = unroutable
 		}
 	}
-	return sent, written, nil
+	return took, written, nil
 }
 
-// ends leaves out the attempts of messages that were sent on.
-func (s secondTook) ends(e messages.Ends) messages.Ends {
+// withoutAttempts leaves out the attempts of messages that the second carrier took.
+func (s secondTook) withoutAttempts(e messages.Ends) messages.Ends {
 	if len(s) == 0 {
 		return e
 	}
@@ -118,19 +118,19 @@ func (s secondTook) has(id int64) bool {
 	return has
 }
 
-// fail leaves out what does not fail after all.
-func (s secondTook) fail(finals []messages.Final) []messages.Final {
+// without leaves out the verdicts on messages that the second carrier took.
+func (s secondTook) without(finals []messages.Final) []messages.Final {
 	return slices.DeleteFunc(slices.Clone(finals), func(f messages.Final) bool { return s.has(f.MessageID) })
 }
 
 // countSecond counts what a second carrier has taken, once that is committed.
-func (d *Dispatcher) countSecond(c *carrier, sent secondTook) {
-	if len(sent) == 0 {
+func (d *Dispatcher) countSecond(c *carrier, took secondTook) {
+	if len(took) == 0 {
 		return
 	}
 	second := c.config().SecondCarrier
-	for _, why := range sent {
+	for _, why := range took {
 		d.metrics.second.WithLabelValues(c.name, second, why).Inc()
 	}
-	d.log.Info("a second carrier is asked for messages that failed", "carrier", c.name, "second", second, "messages", len(sent))
+	d.log.Info("a second carrier takes messages that failed", "carrier", c.name, "second", second, "messages", len(took))
 }

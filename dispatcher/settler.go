@@ -264,21 +264,21 @@ func (s *settler) commit(w settlement) error {
 		attempts *attempts
 		settled  []messages.Settled
 		recorded receipts.Recorded
-		sent     secondTook
+		taken    secondTook
 	)
 	err := postgres.InTx(ctx, s.d.hot, func(tx pgx.Tx) (err error) {
 		store := s.d.carrying
-		p, settled, recorded, sent = s.plan(w), nil, receipts.Recorded{}, secondTook{} // perhaps after a try before
+		p, settled, recorded, taken = s.plan(w), nil, receipts.Recorded{}, secondTook{} // perhaps after a try before
 		if w.again {
 			var written bool
-			if sent, written, err = s.before(ctx, tx, &w, p); err != nil {
+			if taken, written, err = s.before(ctx, tx, &w, p); err != nil {
 				return err
 			}
 			if written {
 				attempts = s.attempts(w, p, nil)
 				return nil
 			}
-			p.leaveOut(sent)
+			p.leaveOut(taken)
 		}
 		if recorded, err = s.carrier.matcher().Record(ctx, tx, p.segments, reports, s.carrier.unmatched.room(now, conf.MaxUnmatched)); err != nil {
 			return err
@@ -300,12 +300,12 @@ func (s *settler) commit(w settlement) error {
 		if err != nil {
 			return err
 		}
-		took, err := s.d.offerToSecond(ctx, tx, s.carrier, attempts, sent.fail(finals))
+		offered, err := s.d.offerToSecond(ctx, tx, s.carrier, attempts, taken.without(finals))
 		if err != nil {
 			return err
 		}
-		maps.Copy(sent, took)
-		settled, err = s.d.conclude(ctx, tx, store, sent.fail(slices.Concat(finals, attempts.finals)), sent.ends(attempts.ends))
+		maps.Copy(taken, offered)
+		settled, err = s.d.conclude(ctx, tx, store, taken.without(slices.Concat(finals, attempts.finals)), taken.withoutAttempts(attempts.ends))
 		return err
 	})
 	if err != nil {
@@ -321,7 +321,7 @@ func (s *settler) commit(w settlement) error {
 	s.carrier.unmatched.give(recorded.Early)
 	s.d.metrics.matchedLate.WithLabelValues(s.carrier.name).Add(float64(recorded.Early))
 	s.logSettled(w, recorded)
-	s.d.countSecond(s.carrier, sent)
+	s.d.countSecond(s.carrier, taken)
 	s.d.report(settled)
 	return nil
 }

@@ -25,7 +25,7 @@ import (
 // renewed its row lately. The rows that a restored backup brought are older.
 func Alive(ctx context.Context, pool *pgxpool.Pool) (n int, err error) {
 	if err := pool.QueryRow(ctx, `SELECT count(*) FROM dispatchers WHERE seen_at BETWEEN now() - $1::interval AND now() + $1::interval`, deadAfter).Scan(&n); err != nil {
-		return 0, fmt.Errorf("asking which dispatchers work: %w", err)
+		return 0, fmt.Errorf("counting the dispatchers: %w", err)
 	}
 	return n, nil
 }

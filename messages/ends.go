@@ -61,26 +61,26 @@ var holdGone = `, doubtful AS (` + goneInDoubt + `)
 	INSERT INTO held (message_id, epoch, expires_at) SELECT message_id, epoch, expires_at FROM gone
 	ON CONFLICT (message_id) DO UPDATE SET epoch = greatest(held.epoch, excluded.epoch), expires_at = excluded.expires_at`
 
-// Ends says how the attempts of messages go on that a dispatcher had claimed. Who has
-// claimed a message since, this very dispatcher too, goes on with it.
+// Ends are the results of attempts on messages that a dispatcher had claimed. A later claim of
+// the same message, also by this dispatcher, is not touched.
 //
-// A pending message without a row in the outbox is in nobody's hand: whatever a carrier
-// may have of it is recorded, as segments or, where the row was in doubt, in sent_on
+// No dispatcher works on a pending message without a row in the outbox: everything that a
+// carrier may have of it is recorded, as segments or, if the row was in doubt, in sent_on
 // ([Store.KeepFromSecond]).
 type Ends struct {
 	Dispatcher int64
 	Carried    []Claim // a carrier has all their segments
-	Held       []Claim // a carrier may have them: they are not to be sent again unless they are put back (PutBack)
+	Held       []Claim // a carrier may have them: they leave the outbox until they are put back (PutBack)
 	Retries    []Retry
-	Done       []int64 // they need not be sent: what nobody has in hand goes, an attempt that is under way ends by itself
+	Done       []int64 // they need not be sent: their unclaimed rows go; an attempt that is under way ends later
 }
 
-// Conditions on a row o of outbox. One that is in doubt, and was claimed since, stays for
-// the next claim: its claimant sees that a carrier may have it (Claimed.InDoubt).
+// Conditions on a row o of outbox. $2 is the dispatcher of Ends. A row that is in doubt and was
+// claimed since stays for the next claim, which sees that a carrier may have the message (Claimed.InDoubt).
 const (
-	// endedRow is one whose claim u, of dispatcher $2, is over: nobody has claimed it since.
+	// endedRow is the row of claim u by dispatcher $2, if it was not claimed since.
 	endedRow = `o.message_id = u.id AND (o.claimed_by = $2 AND o.epoch = u.epoch OR o.claimed_by IS NULL AND (o.epoch = u.epoch OR NOT o.in_doubt))`
-	// freeRow is one that nobody has in hand, and that is not in doubt.
+	// freeRow is not claimed and not in doubt.
 	freeRow = `o.claimed_by IS NULL AND NOT o.in_doubt`
 )
 

@@ -54,19 +54,18 @@ type Claimed struct {
 	// Pushed says that it was put on the queue.
 	Pushed bool
 
-	// OptedOut says that its number wants no more of its sender, and that no carrier
-	// has or may have any of it: it must not be sent.
+	// OptedOut: the number has opted out of the sender, and no carrier has or may have any
+	// of the message. It must not be sent.
 	OptedOut bool
 }
 
 // Claim is the claim under which m is carried.
 func (m *Claimed) Claim() Claim { return Claim{m.ID, m.Epoch} }
 
-// claimAsks is who has opted out. It is asked in the statement that claims: an entry that was committed before counts, however
-// long ago the message was accepted, and whatever it has waited for (its time, the end of quiet hours, its carrier). The claim of
-// such a message is no attempt, which its row says as well: whoever frees the claims of the dead (Free) knows by that that nobody
-// was to write it.
-var claimAsks = `NOT o.in_doubt AND NOT m.test AND ` + handsets.OptedOut("o.company_id", "m.phone_number", "m.sender") + ` AND NOT ` + receipts.MayHave("o.message_id")
+// claimOptedOut is true for a message whose recipient has opted out. The statement that claims checks it, so an opt-out that was
+// committed before counts, however long the message has waited. Such a claim is no attempt: it sets attempts to 0, by which Free
+// recognises that the dead process did not submit the message.
+var claimOptedOut = `NOT o.in_doubt AND NOT m.test AND ` + handsets.OptedOut("o.company_id", "m.phone_number", "m.sender") + ` AND NOT ` + receipts.MayHave("o.message_id")
 
 const claimedColumns = `o.message_id, o.epoch, o.begun, o.in_doubt, o.carrier, m.ulid, o.company_id, o.lane, m.sender, m.phone_number, m.body, m.segments,
 	coalesce(m.concat_ref, (m.id % 256)::smallint) AS ref, o.attempts, m.created_at, o.expires_at, o.pushed_at IS NOT NULL AS pushed`
@@ -75,17 +74,17 @@ const claimedColumns = `o.message_id, o.epoch, o.begun, o.in_doubt, o.carrier, m
 const claimedNames = `message_id, epoch, begun, in_doubt, carrier, ulid, company_id, lane, sender, phone_number, body, segments, ref, attempts, created_at, expires_at, pushed`
 
 // Claim takes the outbox rows of ids for dispatcher and returns what it got.
-// A row that is done, not due, expired, somebody else's or meanwhile another
-// carrier's is not among it, so an id that stands on the queue twice is harmless.
+// It does not get a row that is done, not due, expired, claimed, or of another carrier
+// by now, so an id that is on the queue twice does no harm.
 //
-// What somebody else has locked at this moment is passed by, and found again by
-// whoever looks for what the queue lacks: a claim that waited would keep a whole
-// lane waiting. (The lock costs a record of the log, 54 octets a message.)
+// It passes by rows that another transaction has locked: a claim that waited would delay a
+// whole lane. The walk over the outbox finds them again. (The lock costs a record of the
+// log, 54 bytes a message.)
 //
-// The rows are found by their ids whatever the planner knows: with statistics of
-// a time when the lane was empty it would read the whole lane (carrier || ”).
+// Appending an empty string to carrier keeps the planner from the lane's index: with statistics from a time when
+// the lane was empty, it would read the whole lane instead of finding the rows by id.
 //
-// With marks the dispatcher will note of each claim that it begins, before it submits
+// With marks the dispatcher records the beginning of each claim before it submits
 // anything of the message (Begin). Without, the claim counts as begun at once.
 //
 // After an error dispatcher may have claimed some of them (ClaimsOf).
@@ -103,7 +102,7 @@ func claimFree(free string) string {
 		SELECT message_id FROM outbox WHERE ` + free + ` FOR UPDATE SKIP LOCKED
 	), claim AS (
 		UPDATE outbox o SET claimed_by = CASE WHEN NOT h.held THEN $1::bigint END, begun = $2,
-			attempts = CASE WHEN h.held THEN o.attempts WHEN ` + claimAsks + ` THEN 0 ELSE o.attempts + 1 END,
+			attempts = CASE WHEN h.held THEN o.attempts WHEN ` + claimOptedOut + ` THEN 0 ELSE o.attempts + 1 END,
 			epoch = CASE WHEN h.held THEN o.epoch ELSE o.epoch + 1 END,
 			due_at = CASE WHEN h.held THEN ` + heldUntil + ` ELSE o.due_at END,
 			pushed_at = CASE WHEN NOT h.held THEN o.pushed_at END
