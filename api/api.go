@@ -40,8 +40,8 @@ type Options struct {
 	StopWords      []string           // for the documents: words by which handsets opt out
 	StartWords     []string           // and in again
 	Validity       time.Duration      // for the documents: how long a message without expire_at is tried
-	MaxBody        int64              // octets of a body; default 16 MiB
-	BodyMemory     int64              // octets of all bodies and large responses in memory, more than twice MaxBody; default 64 MiB
+	MaxBody        int64              // bytes of a body; default 16 MiB
+	BodyMemory     int64              // bytes of all bodies and large responses in memory, more than twice MaxBody; default 64 MiB
 	Lookups        int                // concurrent database look-ups; default 4
 	LookupsPerUser int                // of these, for one user; default 2
 	TrustedProxies []string           // whose X-Forwarded-For is trusted

@@ -67,7 +67,7 @@ func TestListedErrorsAreBounded(t *testing.T) {
 	}
 }
 
-// The list is bounded in octets too, whatever the fields are called.
+// The list is bounded in bytes too, whatever the fields are called.
 func TestProblemsAreBoundedInOctets(t *testing.T) {
 	var p problems
 	for i := range 5000 {

@@ -15,7 +15,7 @@ import (
 
 func contains(s, part string) bool { return strings.Contains(s, part) }
 
-// raw sends octets and answers what comes back until the connection ends.
+// raw sends bytes and answers what comes back until the connection ends.
 func (w *world) raw(text string) string {
 	w.t.Helper()
 	return w.rawTo(w.server.Listener.Addr(), text)

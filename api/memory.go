@@ -6,7 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// memory limits the octets of request bodies and large responses that the process
+// memory limits the bytes of request bodies and large responses that the process
 // holds at the same time: of all users together, and of one user to half of that, so
 // that a user who sends much, or reads slowly, uses up only its own half.
 //
@@ -27,7 +27,7 @@ func newMemory(most int64, m *metrics) *memory {
 	return &memory{most: most, users: make(map[int64]int64), octets: m.memory, dropped: m.dropped}
 }
 
-// take reserves octets for a user. It returns false, and counts a dropped transfer of
+// take reserves bytes for a user. It returns false, and counts a dropped transfer of
 // this kind, when there is no room for them.
 func (m *memory) take(user, octets int64, kind string) bool {
 	m.mu.Lock()
@@ -40,7 +40,7 @@ func (m *memory) take(user, octets int64, kind string) bool {
 	return true
 }
 
-// release gives octets of a user back.
+// release gives bytes of a user back.
 func (m *memory) release(user, octets int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

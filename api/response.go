@@ -109,7 +109,7 @@ func writeJSON(c *gin.Context, status int, body any) {
 	writeBody(c, status, intake.Encode(body))
 }
 
-// largeResponse is the size in octets above which a response counts against
+// largeResponse is the size in bytes above which a response counts against
 // BodyMemory until the client has read it. Smaller ones fit into the system's
 // socket buffers.
 const largeResponse = 64 << 10

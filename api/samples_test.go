@@ -161,7 +161,7 @@ func verifyCases(t *testing.T) (cases []verifyCase, want []bool) {
 			add(false, func(c *verifyCase) { c.Headers["webhook-signature"], c.Body = both, c.Body+" " })
 		}
 		add(false, func(c *verifyCase) { c.Headers["webhook-signature"] = strange + " " + strange })
-		// Header values are octets: what is not ASCII is refused like any other forgery.
+		// Header values are bytes: what is not ASCII is refused like any other forgery.
 		for _, name := range []string{"x-webhook-signature", "webhook-signature", "webhook-id", "webhook-timestamp"} {
 			add(false, func(c *verifyCase) { c.Headers[name] = strings.Repeat("é", 32) })
 		}

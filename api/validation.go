@@ -24,7 +24,7 @@ const maxItems = 500
 // textInvalid is the message of every 422 of a batch (rule choices 1.6).
 const textInvalid = "The given data was invalid."
 
-// Limits of the failing fields that a response lists, in number and in octets: their
+// Limits of the failing fields that a response lists, in number and in bytes: their
 // paths contain names that the client chose. A bulk of 500 with both fields wrong is
 // listed completely (rule choices 1.6).
 const (

@@ -335,7 +335,7 @@ func (k *checker) keys(c *Config) {
 	}
 }
 
-// Key is the encryption key's 32 octets, given as base64 or hex; nil when there is none.
+// Key is the encryption key's 32 bytes, given as base64 or hex; nil when there is none.
 func (c *Config) Key() (*[32]byte, error) {
 	if c.EncryptionKey == "" {
 		return nil, nil

@@ -85,7 +85,7 @@ func escapes(text string, at int) bool {
 	return at < hosts || at >= begin+len(authority)
 }
 
-const maxSecretFile = 4096 // octets
+const maxSecretFile = 4096 // bytes
 
 // readSecret is what a file has, without the end of its line. Its errors do not name the file: a secret may have been
 // written in its place.

@@ -16,7 +16,7 @@
 //
 // # Who may carry a message
 //
-// A dispatcher claims outbox rows (Claim) before it writes a single octet to a
+// A dispatcher claims outbox rows (Claim) before it writes a single byte to a
 // carrier, and every later change of such a row names the claim. A row that
 // another dispatcher has taken over meanwhile is left alone, so a process that
 // was asleep for minutes does no harm when it wakes.

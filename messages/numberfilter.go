@@ -17,16 +17,16 @@ import (
 
 // A search by number has no index: the order of numbers is no order of time, so that
 // each new message would write to another page of one. Beside a million messages that
-// was measured as 90 octets of the write-ahead log a message at best, and up to 2,200
+// was measured as 90 bytes of the write-ahead log a message at best, and up to 2,200
 // after a checkpoint, where the whole life of a message takes 1,500.
 //
 // So a chunk of ids gets a Bloom filter, once and in the background, when no
-// message of it can come any more: four octets a message. A search leaves out
+// message of it can come any more: four bytes a message. A search leaves out
 // the chunks whose filters do not know the number, and reads the others. What
 // has no filter yet is read as well, so a filter that is late costs time only.
 const (
 	filterChunk  = 10_000 // ids; 00203_messages.sql names it too
-	filterBlock  = 32     // octets; what a filter knows of a number lies in one of its blocks
+	filterBlock  = 32     // bytes; what a filter knows of a number lies in one of its blocks
 	filterBlocks = 1_250  // 16 bits for each of two keys of an id: of a thousand numbers that a chunk lacks, it lets one pass
 	filterProbes = 8      // bits of a key
 	filtersRead  = 1_000  // by one search: ten million ids
@@ -36,7 +36,7 @@ const (
 const anybody sms.CompanyID = 0
 
 // filterKey returns where a filter keeps what it knows of a company's number:
-// the octet at which the block begins, and the bits within it.
+// the byte at which the block begins, and the bits within it.
 func filterKey(company sms.CompanyID, number sms.Number) (offset int, bits [filterProbes]byte) {
 	sum := sha256.Sum256([]byte(strconv.FormatInt(int64(company), 10) + string(number)))
 	offset = int(binary.BigEndian.Uint32(sum[:4])%filterBlocks) * filterBlock

@@ -156,7 +156,7 @@ start_postgres() {
 	data=$home/data
 	log=$home/log
 	sockets=$home
-	if [ "${#sockets}" -gt 85 ]; then # a socket's path ends at 103 octets on some systems
+	if [ "${#sockets}" -gt 85 ]; then # a socket's path ends at 103 bytes on some systems
 		sockets=$(mktemp -d /tmp/intumwa-XXXXXXXX)
 		[ -z "$server_user" ] || chown "$server_user" "$sockets"
 	fi

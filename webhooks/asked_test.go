@@ -10,7 +10,7 @@ import (
 )
 
 // TestAskedEvents: they go to whom asked for them and to nobody else, each once, signed
-// and repeated as every other; what every endpoint gets has the same octets with them
+// and repeated as every other; what every endpoint gets has the same bytes with them
 // and without.
 func TestAskedEvents(t *testing.T) {
 	pool := batchPool(t)

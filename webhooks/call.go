@@ -57,7 +57,7 @@ func appendRequest(b []byte, t *target, j *job, at time.Time) []byte {
 	return append(append(b, "\r\n\r\n"...), body...)
 }
 
-// excerptOf returns octets from outside as text that can be stored and shown: valid
+// excerptOf returns bytes from outside as text that can be stored and shown: valid
 // UTF-8 without control characters.
 func excerptOf(octets []byte) string {
 	text := strings.Map(func(r rune) rune {

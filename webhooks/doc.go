@@ -7,7 +7,7 @@
 // webhook_deliveries, written by [Webhooks.Enqueue] in the transaction that
 // settles the message: either both exist or neither. The body is a pure function of
 // columns that are never written again, so every attempt and every re-send
-// sends the same octets under the same webhook-id. Delivery is at least once: a
+// sends the same bytes under the same webhook-id. Delivery is at least once: a
 // receiver drops what it has seen by webhook-id, or by message_id and event.
 //
 // # Events on request

@@ -94,7 +94,7 @@ func (t Time) append(b []byte) []byte { return t.UTC().AppendFormat(b, `"`+times
 
 // appendBody appends the body of rule api 6: with exactly these fields for a message, and the
 // client_reference of a message that has one. Every attempt builds the body again and must send
-// the same octets, so the result for an event must never change.
+// the same bytes, so the result for an event must never change.
 func appendBody(b []byte, j *job) []byte {
 	event := eventName(j.id)
 	b = append(append(append(b, `{"event":"`...), event...), `","timestamp":`...)

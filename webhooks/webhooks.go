@@ -17,7 +17,7 @@ import (
 
 // Options of New. A zero field means its default.
 type Options struct {
-	// Timeout of one call, from the first octet sent to the status; 10 s. rule choices 8.2
+	// Timeout of one call, from the first byte sent to the status; 10 s. rule choices 8.2
 	Timeout time.Duration
 	// RetryDelays are the pauses between a failure and the next attempt, so there
 	// is one attempt more than delays; 10 s, 30 s, 60 s, 5 min, 15 min. rule api 6

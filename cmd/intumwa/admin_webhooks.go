@@ -119,7 +119,7 @@ func (c *adminWebhookSetCmd) secret(p *program) (secret string, err error) {
 	return secret, nil
 }
 
-// maxSecret bounds what is read as a secret, in octets. The longest that is valid is 94 long.
+// maxSecret bounds what is read as a secret, in bytes. The longest that is valid is 94 long.
 const maxSecret = 1024
 
 // readSecret reads a secret to the end, and takes one newline from it.

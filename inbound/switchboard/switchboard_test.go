@@ -114,7 +114,7 @@ func TestStopInHalfAMessage(t *testing.T) {
 	}
 }
 
-// TestTooLong: what has more parts than any handset writes, or more octets, is for
+// TestTooLong: what has more parts than any handset writes, or more bytes, is for
 // operators alone.
 func TestTooLong(t *testing.T) {
 	w := newWorld(t, Options{})
@@ -201,7 +201,7 @@ func TestStop(t *testing.T) {
 	}
 }
 
-// TestStopInOctets: a STOP is found where the octets, or those of one part, are no text.
+// TestStopInOctets: a STOP is found where the bytes, or those of one part, are no text.
 func TestStopInOctets(t *testing.T) {
 	w := newWorld(t, Options{})
 	w.route("8080", "", "", 1)

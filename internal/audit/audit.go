@@ -35,7 +35,7 @@ import (
 
 const (
 	maxText  = 200      // code points of an actor, an act, a subject
-	maxState = 16 << 10 // octets of Before, and of After
+	maxState = 16 << 10 // bytes of Before, and of After
 )
 
 // Entry is an act to record.

@@ -138,7 +138,7 @@ func execute(server, statement string) error {
 
 // databaseName shows which test a database belongs to and is never used twice.
 func databaseName(test string) string {
-	const most = 40 // of the 63 octets of a name
+	const most = 40 // of the 63 bytes of a name
 	readable := strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' {
 			return r

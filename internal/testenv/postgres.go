@@ -113,7 +113,7 @@ func appendLine(file, line string) error {
 // socket, owned by the user the server runs as.
 func serverDir(pattern string, identity *syscall.Credential) (string, error) {
 	parent := os.TempDir()
-	if len(parent) > 60 { // a socket's path ends at 103 octets on some systems
+	if len(parent) > 60 { // a socket's path ends at 103 bytes on some systems
 		parent = "/tmp"
 	}
 	dir, err := os.MkdirTemp(parent, pattern)

@@ -36,7 +36,7 @@ func New(key *[32]byte, kind string) Vault {
 	}
 	block, err := aes.NewCipher(key[:])
 	if err != nil {
-		panic(err) // cannot happen: the key has 32 octets
+		panic(err) // cannot happen: the key has 32 bytes
 	}
 	aead, err := cipher.NewGCMWithRandomNonce(block)
 	if err != nil {

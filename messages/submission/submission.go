@@ -47,7 +47,7 @@ func (s State) MayWrite(p Policy) bool {
 	return s == Waiting || s == Unanswered && p != Hold
 }
 
-// Marks reports whether the beginning of an attempt is recorded before its first octet
+// Marks reports whether the beginning of an attempt is recorded before its first byte
 // goes out: where a dead process's segments are not simply sent again, and where a second
 // carrier may be asked later.
 func (p Policy) Marks(second bool) bool { return p != Resend || second }

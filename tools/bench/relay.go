@@ -45,7 +45,7 @@ func (r *relay) through(database string) string {
 }
 
 // forward hands the client's messages on and counts them. The first has no
-// type: length, then content; the others begin with one octet of it.
+// type: length, then content; the others begin with one byte of it.
 func (r *relay) forward(server io.Writer, client io.Reader) error {
 	in, out := bufio.NewReaderSize(client, 64<<10), bufio.NewWriterSize(server, 64<<10)
 	for kind := 0; ; kind = 1 {

@@ -86,7 +86,7 @@ func seconds(t syscall.Timeval) float64 { return float64(t.Sec) + float64(t.Usec
 // what a load leaves to be done behind its last message is done for it, and not
 // for the next.
 func (w *world) calm(ctx context.Context) error {
-	const hardly, step = 8 << 10, 250 * time.Millisecond // octets in a step
+	const hardly, step = 8 << 10, 250 * time.Millisecond // bytes in a step
 	var before, now int64
 	for range 9 {
 		if err := w.admin.QueryRow(ctx, "SELECT (pg_current_wal_insert_lsn() - '0/0')::bigint").Scan(&now); err != nil {
@@ -284,7 +284,7 @@ type walKind struct {
 	Kind    string  `json:"kind"`
 	Records float64 `json:"records_per_message"`
 	Octets  float64 `json:"octets_per_message"` // without images of full pages
-	full    float64 // octets of these
+	full    float64 // bytes of these
 }
 
 // readWAL counts what stands in the log between two places, the dearest kind
@@ -307,7 +307,7 @@ func (s *servers) readWAL(ctx context.Context, from, to string) ([]walKind, erro
 }
 
 // walLine is "Heap/INSERT  4711 ( 12.34)  471100 ( 12.34)  8192 ( 0.12)  …": name,
-// records, their octets, octets of full pages.
+// records, their bytes, bytes of full pages.
 var walLine = regexp.MustCompile(`^(\S+)\s+(\d+) \([^)]*\)\s+(\d+) \([^)]*\)\s+(\d+) `)
 
 func parseWAL(text string) ([]walKind, error) {

@@ -14,7 +14,7 @@ const slack = 1.15
 // the log is watched: how many answers, receipts and webhook results share a
 // transaction depends on speed, so these have a bound that says only that they do.
 //
-// Five records and 380 octets are the claim of the webhook, which has a commit of its own: no delivery is missed, and none is
+// Five records and 380 bytes are the claim of the webhook, which has a commit of its own: no delivery is missed, and none is
 // posted before the standby has it (docs/decisions.md).
 func TestWhatAMessageCosts(t *testing.T) {
 	ctx := t.Context()

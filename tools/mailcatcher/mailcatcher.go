@@ -25,7 +25,7 @@ import (
 
 const (
 	maxMails = 200
-	maxMail  = 1 << 20 // octets
+	maxMail  = 1 << 20 // bytes
 )
 
 // Mail is one that came.

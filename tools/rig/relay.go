@@ -49,7 +49,7 @@ func NewRelay(network, target string, carry func(server io.Writer, client io.Rea
 // Address is where clients connect.
 func (r *Relay) Address() string { return r.listener.Addr().String() }
 
-// join carries octets both ways until either side ends.
+// join carries bytes both ways until either side ends.
 func (r *Relay) join(near net.Conn) {
 	defer r.forget(near)
 	if !r.keep(near) {

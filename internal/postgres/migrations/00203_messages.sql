@@ -189,7 +189,7 @@ CREATE TABLE number_filters (
     chunk bigint PRIMARY KEY, -- messages with id / 10000 = chunk (filterChunk)
     bits  bytea  NOT NULL     -- empty: there is no such message
 );
-ALTER TABLE number_filters ALTER COLUMN bits SET STORAGE EXTERNAL; -- uncompressed: a look-up reads a few octets
+ALTER TABLE number_filters ALTER COLUMN bits SET STORAGE EXTERNAL; -- uncompressed: a look-up reads a few bytes
 
 -- Sums of purged messages, by which the audit proves them against the ledger, which is never purged.
 CREATE TABLE purged (

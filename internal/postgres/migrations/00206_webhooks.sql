@@ -3,7 +3,7 @@ CREATE TABLE webhook_endpoints (
     company_id      bigint      PRIMARY KEY,
     url             text        NOT NULL,
     -- whsec_… in plain if no encryption key is configured; else aes256gcm: and the base64 of nonce, ciphertext and tag
-    -- (AES-256-GCM, additional data: company and company_id as 8 octets, big endian).
+    -- (AES-256-GCM, additional data: company and company_id as 8 bytes, big endian).
     secret          text        NOT NULL,
     previous_secret text,        -- the secret before a rotation, in the same form: both sign until previous_until
     previous_until  timestamptz,
@@ -35,7 +35,7 @@ CREATE TABLE webhook_deliveries (
     delivered        boolean     NOT NULL DEFAULT true,
     phone_number     text        NOT NULL,
     client_reference text,                 -- of the message
-    data             text,                 -- member data of the body, octet for octet, of events from 2 on
+    data             text,                 -- member data of the body, byte for byte, of events from 2 on
     -- Every call of the endpoint, oldest first: at, ms, status (none: no answer), result (2xx 3xx 4xx 5xx timeout dns tls
     -- blocked refused other), error (why there was no answer), excerpt (beginning of a failure's answer). NULL: none.
     attempts         json

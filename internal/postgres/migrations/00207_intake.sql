@@ -3,7 +3,7 @@
 CREATE TABLE idempotency_keys (
     user_id    bigint      NOT NULL,
     key        text        NOT NULL,
-    request    bytea       NOT NULL, -- SHA-256 of the endpoint and the octets of the body
+    request    bytea       NOT NULL, -- SHA-256 of the endpoint and the bytes of the body
     answer     bytea,                -- body of the first answer
     created_at timestamptz NOT NULL DEFAULT now(),
     PRIMARY KEY (user_id, key)
