@@ -99,7 +99,7 @@ func (a *Accounts) PrincipalOf(ctx context.Context, userID int64) (*Principal, e
 // load reads everything about a token in one statement. An unknown or revoked token is an entry without a principal.
 func (a *Accounts) load(ctx context.Context, tokenID int64) (*entry, error) {
 	rows, err := a.pool.Query(ctx, `select u.id, t.secret_hash, `+principalColumns+`
-		from api_tokens t join users u on u.id = t.user_id `+principalJoins+` where t.id = $1 and t.revoked_at is null`, tokenID)
+		from api_tokens t join users u on u.id = t.user_id `+principalJoins+` where t.id = $1 and t.revoked_at is null and u.disabled_at is null`, tokenID)
 	if err != nil {
 		return nil, fmt.Errorf("reading token %d: %w", tokenID, err)
 	}

@@ -26,6 +26,7 @@ const (
 	LetterPassword = "password"
 	LetterTwoStep  = "two-step"
 	LetterKey      = "key"
+	LetterReset    = "reset"
 )
 
 // Letter is a mail to a company's owner or to a user that must not be lost, because they cannot request it again. It is stored in

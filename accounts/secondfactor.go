@@ -87,11 +87,12 @@ func (a *Accounts) ConfirmSecondFactor(ctx context.Context, s Session, code stri
 	return codes, err
 }
 
+const voidSecondFactor = `update users set factor_secret = null, factor_confirmed_at = null, factor_step = 0, recovery_hashes = '{}' where id = $1`
+
 // DropSecondFactor turns the second factor off, and writes a letter to the user.
 func (a *Accounts) DropSecondFactor(ctx context.Context, userID int64) error {
 	return pgx.BeginFunc(ctx, a.pool, func(tx pgx.Tx) error {
-		if _, err := exec(ctx, tx, fmt.Sprintf("turning the second factor of user %d off", userID), `
-			update users set factor_secret = null, factor_confirmed_at = null, factor_step = 0, recovery_hashes = '{}' where id = $1`, userID); err != nil {
+		if _, err := exec(ctx, tx, fmt.Sprintf("turning the second factor of user %d off", userID), voidSecondFactor, userID); err != nil {
 			return err
 		}
 		return writeUserLetter(ctx, tx, LetterTwoStep, userID, nil)

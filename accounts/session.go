@@ -116,7 +116,7 @@ func (a *Accounts) SessionByToken(ctx context.Context, token string, idle time.D
 		       u.id, u.email, u.name, u.administrator, u.created_at, u.language,
 		       `+joinedCompany+`
 		from sessions s join users u on u.id = s.user_id left join companies c on c.owner_id = u.id
-		where s.token_hash = $1 and s.expires_at > now() and s.seen_at > now() - $2::interval`,
+		where s.token_hash = $1 and s.expires_at > now() and s.seen_at > now() - $2::interval and u.disabled_at is null`,
 		hashToken(token), idle).Scan(append([]any{
 		&s.ID, &s.Passed, &s.AdminUntil, &s.Address, &s.Device, &s.CreatedAt, &s.SeenAt,
 		&s.User.ID, &s.User.Email, &s.User.Name, &s.User.Administrator, &s.User.CreatedAt, &s.User.Language}, company.joined()...)...)

@@ -2,6 +2,7 @@ package accounts
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"net/mail"
@@ -11,6 +12,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/jackc/pgx/v5"
+
+	"intumwa/internal/postgres"
 )
 
 const (
@@ -26,6 +29,7 @@ type User struct {
 	Administrator bool
 	CreatedAt     time.Time
 	Language      string // of mails to the user: fr, en or rn
+	Disabled      bool   // cannot sign in, and the user's tokens are refused
 }
 
 // NewUser is the input of [Accounts.CreateUser].
@@ -35,7 +39,7 @@ type NewUser struct {
 	Language              string // fr, en or rn; French when not given
 }
 
-const userColumns = `id, email, name, administrator, created_at, language`
+const userColumns = `id, email, name, administrator, created_at, language, disabled_at is not null`
 
 // CreateUser stores a user. The errors are [ErrInvalid], [ErrExists] for an email that is taken, or those of Postgres.
 func (a *Accounts) CreateUser(ctx context.Context, n NewUser) (User, error) {
@@ -80,10 +84,10 @@ func (a *Accounts) Login(ctx context.Context, email, password string) (User, err
 		stored string
 	)
 	err := a.pool.QueryRow(ctx, `select `+userColumns+`, password_hash from users where email = $1`, foldEmail(email)).
-		Scan(&u.ID, &u.Email, &u.Name, &u.Administrator, &u.CreatedAt, &u.Language, &stored)
-	hash, known := decoyUser, err == nil
+		Scan(&u.ID, &u.Email, &u.Name, &u.Administrator, &u.CreatedAt, &u.Language, &u.Disabled, &stored)
+	hash, known := decoyUser, err == nil && !u.Disabled
 	switch {
-	case known:
+	case err == nil:
 		if hash, err = parsePHC(stored); err != nil {
 			return User{}, fmt.Errorf("checking the password of user %d: %w", u.ID, err)
 		}
@@ -98,6 +102,71 @@ func (a *Accounts) Login(ctx context.Context, email, password string) (User, err
 		return User{}, ErrUnauthenticated
 	}
 	return u, nil
+}
+
+// UserChange is the input of [Accounts.SetUser].
+type UserChange struct {
+	Disabled *bool // nil: unchanged
+	Demote   bool  // no administrator any more
+	Reset    bool  // the password and the second factor are void; a letter invites the user to choose a password
+}
+
+// ErrLastAdministrator means that a change would leave no administrator who can sign in.
+var ErrLastAdministrator = errors.New("this is the last administrator who can sign in")
+
+// SetUser changes a user and ends their sessions and mailed links.
+func (a *Accounts) SetUser(ctx context.Context, id int64, change UserChange) (before, after User, err error) {
+	void := "" // the hash of a password that nobody has
+	if change.Reset {
+		if void, err = a.hashPassword(ctx, rand.Text()); err != nil {
+			return before, after, err
+		}
+	}
+	err = pgx.BeginFunc(ctx, a.pool, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, `delete from mail_links where email = (select email from users where id = $1)`, id); err != nil {
+			return err
+		}
+		// All administrators are locked, so that two who withdraw each other at once do not both succeed.
+		locked, err := postgres.All(ctx, tx, "locking users", pgx.RowToStructByPos[User],
+			`select `+userColumns+` from users where id = $1 or administrator order by id for update`, id)
+		if err != nil {
+			return err
+		}
+		others := 0
+		for _, u := range locked {
+			if u.ID == id {
+				before = u
+			} else if !u.Disabled {
+				others++
+			}
+		}
+		switch {
+		case before.ID == 0:
+			return &callerError{ErrNotFound, fmt.Sprintf("there is no user with id %d", id)}
+		case before.Administrator && others == 0 && (change.Demote || change.Disabled != nil && *change.Disabled):
+			return &callerError{ErrLastAdministrator, ErrLastAdministrator.Error()}
+		}
+		after, err = readOne(ctx, tx, fmt.Sprintf("changing user %d", id), "", pgx.RowToStructByPos[User], `
+			update users set administrator = administrator and not $2, password_hash = coalesce(nullif($3, ''), password_hash),
+				disabled_at = case when coalesce($4, disabled_at is not null) then coalesce(disabled_at, now()) end
+			where id = $1 returning `+userColumns, id, change.Demote, void, change.Disabled)
+		if err == nil && change.Reset {
+			if _, err = tx.Exec(ctx, voidSecondFactor, id); err == nil {
+				err = writeUserLetter(ctx, tx, LetterReset, id, nil)
+			}
+		}
+		if err == nil {
+			err = a.In(tx).EndSessions(ctx, id, 0)
+		}
+		return err
+	})
+	return before, after, err
+}
+
+// Administrators lists the administrators, also those that are disabled.
+func (a *Accounts) Administrators(ctx context.Context) ([]User, error) {
+	return postgres.All(ctx, a.pool, "listing administrators", pgx.RowToStructByPos[User],
+		`select `+userColumns+` from users where administrator order by email`)
 }
 
 // UserByEmail returns the user with that email, ignoring case.

@@ -140,3 +140,77 @@ func TestOwnTokensAreFew(t *testing.T) {
 		t.Errorf("%d tokens are listed, of them %d active, %v", len(list), active, err)
 	}
 }
+
+// TestSetUser: a change of a user ends the sessions; one who is disabled has no way in; a reset voids password and second
+// factor; and somebody administers, although two withdraw each other at once.
+func TestSetUser(t *testing.T) {
+	a := newAccounts(t)
+	u, other := a.mustUser(t, "aline@example.com"), a.mustUser(t, "bob@example.com")
+	a.exec(t, `update users set administrator = true`)
+	_, bearer, err := a.CreateToken(t.Context(), u.Email, "till")
+	if err != nil {
+		t.Fatal(err)
+	}
+	set := func(id int64, change UserChange, want error) {
+		t.Helper()
+		if _, _, err := a.SetUser(t.Context(), id, change); !errors.Is(err, want) {
+			t.Errorf("%+v: %v, want %v", change, err, want)
+		}
+	}
+	lets := func(in bool) {
+		t.Helper()
+		_, login := a.Login(t.Context(), u.Email, testPassword)
+		_, token := on(a.pool).Authenticate(t.Context(), bearer) // as another process, without the cache
+		for what, err := range map[string]error{"password": login, "token": token} {
+			if in && err != nil || !in && !errors.Is(err, ErrUnauthenticated) {
+				t.Errorf("%s: %v", what, err)
+			}
+		}
+	}
+	session, _ := a.mustOpen(t, u)
+	set(u.ID, UserChange{Disabled: ptr(true)}, nil)
+	a.ended(t, session)
+	lets(false)
+	late, _, err := a.OpenSession(t.Context(), u, Browser{}) // the password was checked before
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.ended(t, late)
+	set(other.ID, UserChange{Disabled: ptr(true)}, ErrLastAdministrator)
+	set(other.ID, UserChange{Demote: true}, ErrLastAdministrator)
+	set(9999, UserChange{Demote: true}, ErrNotFound)
+	set(u.ID, UserChange{Disabled: ptr(false)}, nil)
+	a.ended(t, late)
+	lets(true)
+
+	secret, err := a.BeginSecondFactor(t.Context(), u.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	session, s := a.mustOpen(t, u)
+	if _, err := a.ConfirmSecondFactor(t.Context(), s, a.codeNow(t, secret, 0)); err != nil {
+		t.Fatal(err)
+	}
+	set(u.ID, UserChange{Reset: true}, nil)
+	a.ended(t, session)
+	if f, err := a.SecondFactorOf(t.Context(), u.ID); err != nil || f.On {
+		t.Errorf("the second factor: %+v, %v", f, err)
+	}
+	if _, err := a.Login(t.Context(), u.Email, testPassword); !errors.Is(err, ErrUnauthenticated) {
+		t.Errorf("the old password: %v", err)
+	}
+
+	var both sync.WaitGroup
+	var withdrawn atomic.Int64
+	for _, id := range []int64{u.ID, other.ID} {
+		both.Go(func() {
+			if _, _, err := a.SetUser(t.Context(), id, UserChange{Demote: true}); err == nil {
+				withdrawn.Add(1)
+			}
+		})
+	}
+	both.Wait()
+	if left, err := a.Administrators(t.Context()); withdrawn.Load() != 1 || err != nil || len(left) != 1 {
+		t.Errorf("%d withdrawn, %+v left, %v", withdrawn.Load(), left, err)
+	}
+}

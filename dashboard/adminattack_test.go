@@ -123,6 +123,7 @@ func TestEveryActIsRecorded(t *testing.T) {
 	w.exec(`INSERT INTO links (name, carrier) VALUES ('lumitel-1', 'lumitel')`)
 	c := newClient(w)
 	admin := c.inside("root@example.com")
+	second := "/admin/users/" + strconv.FormatInt(w.user("second@example.com", true).ID, 10)
 	home, name, token := companyPath(company.ID), "/admin/senders/"+strconv.FormatInt(sender.ID, 10), "/admin/keys/"+strconv.FormatInt(key.ID, 10)
 	for i, step := range []struct {
 		path, act, before, after string
@@ -137,6 +138,10 @@ func TestEveryActIsRecorded(t *testing.T) {
 		{token + "/revoke", "token.revoke", "", "", nil},
 		{"/admin/links/lumitel-1/pause", "link.pause", `{"paused": false}`, `{"paused": true}`, nil},
 		{"/admin/links/lumitel-1/resume", "link.resume", `{"paused": true}`, `{"paused": false}`, nil},
+		{second + "/disable", "user.disable", `{"email": "second@example.com", "disabled": false, "administrator": true}`, `{"email": "second@example.com", "reason": "left", "disabled": true, "administrator": true}`, []string{"reason", "left"}},
+		{second + "/enable", "user.enable", "", "", []string{"reason", "back"}},
+		{second + "/reset", "user.reset", "", "", []string{"reason", "phone lost"}},
+		{second + "/demote", "user.demote", "", "", []string{"reason", "left"}},
 	} {
 		c.wants(c.post(step.path, step.pairs...), http.StatusSeeOther)
 		done := w.recorded()
@@ -155,6 +160,8 @@ func TestEveryActIsRecorded(t *testing.T) {
 		t.Errorf("recorded: %s", got)
 	}
 	count := len(w.recorded())
+	c.wants(c.post("/admin/users/"+strconv.FormatInt(admin.ID, 10)+"/demote", "reason", "x"), http.StatusUnprocessableEntity, "last administrator")
+	c.wants(c.post("/admin/users/1/disable", "reason", "x"), http.StatusNotFound) // a customer
 	c.wants(c.post(home+"/withdraw", "what", "approval"), http.StatusUnprocessableEntity)
 	for _, reason := range []string{" ", "a\u202eb", "a\x00b", "\xff", strings.Repeat("x", 201)} {
 		c.wants(c.post(name+"/withdraw", "reason", reason), http.StatusUnprocessableEntity)
@@ -188,7 +195,7 @@ func TestMarkupAtAdministrators(t *testing.T) {
 	c := newClient(w)
 	c.inside("root@example.com")
 	for _, path := range []string{"/admin", "/admin/companies", "/admin/companies?q=" + url.QueryEscape(hostile), companyPath(company.ID), "/admin/senders", "/admin/links",
-		"/admin/receipts", "/admin/inbound", "/admin/acts", "/admin/acts?actor=" + url.QueryEscape(hostile), "/admin/acts?company=" + url.QueryEscape(hostile),
+		"/admin/receipts", "/admin/inbound", "/admin/users", "/admin/acts", "/admin/acts?actor=" + url.QueryEscape(hostile), "/admin/acts?company=" + url.QueryEscape(hostile),
 		"/admin/search?q=" + url.QueryEscape("x "+hostile), "/admin/search?q=61000001", "/admin/messages/" + message.String()} {
 		a := c.get(path)
 		if a.StatusCode != http.StatusOK && a.StatusCode != http.StatusUnprocessableEntity {

@@ -154,6 +154,8 @@ func (d *Dashboard) mailOf(ctx context.Context, to accounts.Letter) (*mail.Messa
 		subject, paragraphs = l.T("mail.password.subject"), []string{l.T("mail.password.text"), l.T("mail.notyou"), d.link("/password")}
 	case accounts.LetterTwoStep:
 		subject, paragraphs = l.T("mail.twostep.subject"), []string{l.T("mail.twostep.text"), l.T("mail.notyou"), d.link("/password")}
+	case accounts.LetterReset:
+		subject, paragraphs = l.T("mail.voided.subject"), []string{l.T("mail.voided.text"), d.link("/password")}
 	case accounts.LetterKey:
 		var said accounts.SaidKey
 		err = json.Unmarshal(to.Said, &said)

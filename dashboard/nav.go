@@ -47,6 +47,7 @@ func (p *view) AdminTabs() []navItem {
 		{Path: "/admin/companies", Text: p.T("tab.companies")},
 		{Path: "/admin/receipts", Text: p.T("tab.receipts")},
 		{Path: "/admin/inbound", Text: p.T("tab.inbound")},
+		{Path: "/admin/users", Text: p.T("tab.users")},
 		{Path: "/admin/acts", Text: p.T("tab.acts")},
 	}
 	for i := range tabs {

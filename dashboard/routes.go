@@ -121,6 +121,10 @@ func (d *Dashboard) routes() (http.Handler, error) {
 	r.GET("/admin/receipts", d.admin(d.unmatchedReceipts))
 	r.GET("/admin/inbound", d.admin(d.inbound))
 	r.GET("/admin/acts", d.admin(d.acts))
+	r.GET("/admin/users", d.admin(d.administrators))
+	for path, act := range userActs {
+		r.POST("/admin/users/:id/"+path, d.admin(d.setUser(act)))
+	}
 	return r, nil
 }
 

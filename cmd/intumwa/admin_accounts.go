@@ -16,8 +16,55 @@ import (
 )
 
 type adminUserCmd struct {
-	Create adminUserCreateCmd `cmd:"" help:"Create a user."`
-	List   adminUserListCmd   `cmd:"" help:"List users."`
+	Create  adminUserCreateCmd  `cmd:"" help:"Create a user."`
+	List    adminUserListCmd    `cmd:"" help:"List users."`
+	Disable adminUserDisableCmd `cmd:"" help:"Refuse a user's sign-in and API tokens, at once."`
+	Enable  adminUserEnableCmd  `cmd:"" help:"Let a disabled user in again."`
+	Demote  adminUserDemoteCmd  `cmd:"" help:"Take the administration away from a user."`
+	Reset   adminUserResetCmd   `cmd:"" help:"Void a user's password and second factor; a mail invites to choose a password."`
+}
+
+type (
+	adminUserDisableCmd struct{ adminUserChange }
+	adminUserEnableCmd  struct{ adminUserChange }
+	adminUserDemoteCmd  struct{ adminUserChange }
+	adminUserResetCmd   struct{ adminUserChange }
+)
+
+func (c *adminUserDisableCmd) do(ctx context.Context, o *operator) (any, error) {
+	return c.set(ctx, o, "user.disable", accounts.UserChange{Disabled: new(true)})
+}
+
+func (c *adminUserEnableCmd) do(ctx context.Context, o *operator) (any, error) {
+	return c.set(ctx, o, "user.enable", accounts.UserChange{Disabled: new(false)})
+}
+
+func (c *adminUserDemoteCmd) do(ctx context.Context, o *operator) (any, error) {
+	return c.set(ctx, o, "user.demote", accounts.UserChange{Demote: true})
+}
+
+func (c *adminUserResetCmd) do(ctx context.Context, o *operator) (any, error) {
+	return c.set(ctx, o, "user.reset", accounts.UserChange{Reset: true})
+}
+
+type adminUserChange struct {
+	Email string `required:"" help:"Email of the user."`
+}
+
+// set changes the user and ends their sessions.
+func (c *adminUserChange) set(ctx context.Context, o *operator, act string, change accounts.UserChange) (any, error) {
+	return o.change(ctx, func(tx pgx.Tx) (object, audit.Entry, error) {
+		users := o.accounts().In(tx)
+		u, err := users.UserByEmail(ctx, c.Email)
+		if err != nil {
+			return nil, audit.Entry{}, err
+		}
+		before, after, err := users.SetUser(ctx, u.ID, change)
+		return object{{"user_id", u.ID}, {"email", u.Email}, {"administrator", after.Administrator}, {"disabled", after.Disabled}},
+			audit.Entry{Act: act, Subject: fmt.Sprintf("user %d", u.ID),
+				Before: map[string]any{"administrator": before.Administrator, "disabled": before.Disabled},
+				After:  map[string]any{"administrator": after.Administrator, "disabled": after.Disabled}}, err
+	})
 }
 
 type adminUserCreateCmd struct {
@@ -61,7 +108,7 @@ type adminUserListCmd struct{ stretch }
 // do lists users.
 func (c *adminUserListCmd) do(ctx context.Context, o *operator) (any, error) {
 	return collectByID(ctx, c.stretch, o.accounts().Users, func(u accounts.User) object {
-		return object{{"user_id", u.ID}, {"email", u.Email}, {"name", u.Name}, {"administrator", u.Administrator}, {"created_at", u.CreatedAt}}
+		return object{{"user_id", u.ID}, {"email", u.Email}, {"name", u.Name}, {"administrator", u.Administrator}, {"disabled", u.Disabled}, {"created_at", u.CreatedAt}}
 	})
 }
 

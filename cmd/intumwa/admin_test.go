@@ -22,6 +22,20 @@ func TestProvisioning(t *testing.T) {
 	if user["email"] != "jean@example.com" {
 		t.Errorf("got %v", user)
 	}
+	for _, email := range []string{"root@example.com", "second@example.com"} {
+		s.admin("correct horse", "user_id email", "user", "create", "--email", email, "--name", "R", "--administrator", "--password-stdin")
+	}
+	for _, step := range []struct {
+		act                     string
+		administrator, disabled bool
+	}{{"reset", true, false}, {"disable", true, true}, {"enable", true, false}, {"demote", false, false}} {
+		if got := s.admin("", "user_id email administrator disabled", "user", step.act, "--email", "second@example.com"); got["administrator"] != step.administrator || got["disabled"] != step.disabled {
+			t.Errorf("%s: %v", step.act, got)
+		}
+	}
+	if code, _, stderr := s.run("", "admin", "user", "demote", "--email", "root@example.com"); code == exitOK || !strings.Contains(stderr, "last administrator") {
+		t.Errorf("the last one: %d, %s", code, stderr)
+	}
 	token := s.admin("", "token_id token", "token", "create", "--user", "jean@example.com", "--name", "till")
 	if text, _ := token["token"].(string); !regexp.MustCompile(`^` + number(token["token_id"]) + `\|[0-9A-Za-z]{40}$`).MatchString(text) {
 		t.Errorf("token %v", token)
