@@ -4,7 +4,6 @@ import (
 	"github.com/gin-gonic/gin"
 	"github.com/oklog/ulid/v2"
 
-	"intumwa/internal/postgres"
 	"intumwa/messages"
 	"intumwa/sms"
 )
@@ -38,23 +37,8 @@ func (a *API) getBatch(c *gin.Context) (batchView, error) {
 	return batchView{
 		BatchID: batch.ULID, Status: "queued", Sender: batch.Sender, RecipientsCount: batch.Recipients, ItemCount: batch.Segments,
 		Counts:    counts{Pending: batch.Counts[sms.Pending], Sent: batch.Counts[sms.Sent], Failed: batch.Counts[sms.Failed]},
-		CreatedAt: timestamp(batch.CreatedAt), State: stateOf(batch), SendAt: timestampIfAny(batch.SendAt), ExpireAt: timestampIfAny(batch.ExpireAt),
+		CreatedAt: timestamp(batch.CreatedAt), State: batch.State(), SendAt: timestampIfAny(batch.SendAt), ExpireAt: timestampIfAny(batch.ExpireAt),
 	}, err
-}
-
-// stateOf returns how far a batch has come: scheduled until its time, sending while a message is pending, then finished, or
-// cancelled when all its messages are.
-func stateOf(batch messages.BatchRecord) string {
-	all := batch.Counts[sms.Pending] + batch.Counts[sms.Sent] + batch.Counts[sms.Failed]
-	switch {
-	case batch.Counts[sms.Pending] > 0 && batch.SendAt.After(postgres.Now()):
-		return "scheduled"
-	case batch.Counts[sms.Pending] > 0:
-		return "sending"
-	case all > 0 && batch.Cancelled == all:
-		return "cancelled"
-	}
-	return "finished"
 }
 
 // batchNamed finds the company's batch that the path names.

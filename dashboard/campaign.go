@@ -1,10 +1,12 @@
 package dashboard
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
 	"net/http"
+	"path"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -67,7 +69,7 @@ func (d *Dashboard) checkCampaign(v *visit, t tenant) error {
 		return v.busy(http.StatusTooManyRequests)
 	}
 	defer leave()
-	file, err := v.upload()
+	file, fileName, err := v.upload()
 	if err == nil {
 		err = v.takeTurn()
 	}
@@ -79,7 +81,8 @@ func (d *Dashboard) checkCampaign(v *visit, t tenant) error {
 		return err
 	}
 	f := v.form()
-	sender, text := f.Value("sender"), f.required("template")
+	f.values.Set("name", cmp.Or(strings.TrimSpace(f.Value("name")), fileName))
+	name, sender, text := f.name("name"), f.Value("sender"), f.required("template")
 	if !among(senders, sender) {
 		f.refuse("sender", "campaign.sender.wrong")
 	}
@@ -102,22 +105,23 @@ func (d *Dashboard) checkCampaign(v *visit, t tenant) error {
 		f.notice("campaign.wrong")
 		return v.showCampaigns(t, wrong)
 	}
-	made := draft{ID: ulid.Make(), Sender: sender, Template: text, Recipients: recipients}
+	made := draft{ID: ulid.Make(), Name: name, Sender: sender, Template: text, Recipients: recipients}
 	return v.done(d.keepDraft(v.ctx(), t, made), made.path(), "")
 }
 
-// upload reads a form with a file, and returns the file; nil when there is none.
-func (v *visit) upload() ([]byte, error) {
+// upload reads a form with a file, and returns the file and its name without the extension; nil when there is none.
+func (v *visit) upload() (file []byte, name string, err error) {
 	if err := v.c.Request.ParseMultipartForm(uploadMemory); err != nil {
-		return nil, unreadable(err)
+		return nil, "", unreadable(err)
 	}
 	defer func() { _ = v.c.Request.MultipartForm.RemoveAll() }()
-	part, _, err := v.c.Request.FormFile("file")
+	part, head, err := v.c.Request.FormFile("file")
 	if err != nil { // no file
-		return nil, nil //nolint:nilerr // the form is refused
+		return nil, "", nil //nolint:nilerr // the form is refused
 	}
 	defer func() { _ = part.Close() }()
-	return io.ReadAll(io.LimitReader(part, maxSheet+1))
+	file, err = io.ReadAll(io.LimitReader(part, maxSheet+1))
+	return file, strings.TrimSuffix(head.Filename, path.Ext(head.Filename)), err
 }
 
 type previewMessage struct {
@@ -130,6 +134,7 @@ type previewMessage struct {
 
 type draftPage struct {
 	ID         string
+	Name       string
 	Sender     string
 	Recipients int
 	Segments   int
@@ -158,13 +163,9 @@ type place struct {
 }
 
 // checked is GET /campaigns/drafts/:draft.
-func (d *Dashboard) checked(v *visit, t tenant) error {
-	made, err := v.draft(t)
-	if err != nil {
-		return err
-	}
-	data := draftPage{ID: made.ID.String(), Sender: made.Sender, Recipients: len(made.Recipients), Ready: t.Company.Approved && t.Company.Verified}
-	barred, err := d.optedOut(v.ctx(), t.company(), &made)
+func (d *Dashboard) checked(v *visit, t tenant, made *draft) error {
+	data := draftPage{ID: made.ID.String(), Name: made.Name, Sender: made.Sender, Recipients: len(made.Recipients), Ready: t.Company.Approved && t.Company.Verified}
+	barred, err := d.optedOut(v.ctx(), t.company(), made)
 	if err != nil {
 		return err
 	}
@@ -222,12 +223,17 @@ func (d *Dashboard) sendCampaign(v *visit, t tenant) error {
 	case err != nil:
 		return err
 	case !f.ok():
-		return d.checked(v, t)
+		return d.checked(v, t, &made)
 	}
 	// The campaign is sent even if the browser disconnects.
 	answer, err := d.rooms.Intake.SendBatch(context.WithoutCancel(v.ctx()), p, made.request(later))
 	if err == nil {
-		return v.toBatch(answer.Body, "flash.campaign")
+		batch, err := batchOf(answer.Body)
+		flash := "flash.campaign"
+		if b, _ := d.rooms.Messages.BatchByULID(v.ctx(), t.company(), batch); b.State() == messages.BatchScheduled { // also by quiet hours
+			flash = "flash.campaign.later"
+		}
+		return v.done(err, "/batches/"+batch.String(), flash)
 	}
 	if why := v.notSent(err); why != nil {
 		return why
@@ -235,7 +241,7 @@ func (d *Dashboard) sendCampaign(v *visit, t tenant) error {
 	if refusal, refused := errors.AsType[sms.Refusal](err); refused && refusal.Reason == intake.RefuseOptedOut.Reason {
 		f.notice("campaign.optedout") // while the user looked at the page, which lists them now
 	}
-	return d.checked(v, t)
+	return d.checked(v, t, &made)
 }
 
 // longestAhead is how far in the future a campaign can be sent, as by the API (rule choices 12.2).
@@ -254,10 +260,6 @@ func (f *form) later(field string) time.Time {
 }
 
 // dropCampaign is POST /campaigns/drafts/:draft/drop.
-func (d *Dashboard) dropCampaign(v *visit, t tenant) error {
-	made, err := v.draft(t)
-	if err == nil {
-		err = d.dropDraft(v.ctx(), t.company(), made.ID)
-	}
-	return v.done(err, "/campaigns", "flash.campaign.dropped")
+func (d *Dashboard) dropCampaign(v *visit, t tenant, made *draft) error {
+	return v.done(d.dropDraft(v.ctx(), t.company(), made.ID), "/campaigns", "flash.campaign.dropped")
 }

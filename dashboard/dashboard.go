@@ -61,6 +61,9 @@ type Rooms struct {
 	Tries    Tries
 
 	Statements *billing.Ledger // for long statements: on the pool of Messages
+
+	// Cancel stops what no carrier has yet and returns how many messages and credits that was (dispatcher.Cancel).
+	Cancel func(ctx context.Context, of messages.Queued) (cancelled, credits int64, err error)
 }
 
 // Tries limits tries in a quarter of an hour, most of them without a session. Nil: not limited.

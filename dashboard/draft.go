@@ -26,6 +26,7 @@ const (
 // exactly the checked campaign is sent.
 type draft struct {
 	ID         ulid.ULID
+	Name       string
 	Sender     string
 	Template   string
 	Recipients []intake.Recipient
@@ -39,9 +40,9 @@ func (d *Dashboard) keepDraft(ctx context.Context, t tenant, made draft) error {
 	recipients, err := json.Marshal(made.Recipients)
 	if err == nil {
 		err = pgx.BeginFunc(ctx, d.rooms.Pool, func(tx pgx.Tx) error {
-			if _, err := tx.Exec(ctx, `insert into campaign_drafts (ulid, company_id, sender, template, recipients) values ($1, $2, $3, $4, $5)
+			if _, err := tx.Exec(ctx, `insert into campaign_drafts (ulid, company_id, name, sender, template, recipients) values ($1, $2, $3, $4, $5, $6)
 				on conflict (ulid) do update set recipients = excluded.recipients`,
-				pgtype.UUID{Bytes: made.ID, Valid: true}, int64(t.company()), made.Sender, made.Template, recipients); err != nil {
+				pgtype.UUID{Bytes: made.ID, Valid: true}, int64(t.company()), made.Name, made.Sender, made.Template, recipients); err != nil {
 				return err
 			}
 			_, err := tx.Exec(ctx, `delete from campaign_drafts where company_id = $1 and ulid in (
@@ -59,9 +60,9 @@ func (d *Dashboard) keepDraft(ctx context.Context, t tenant, made draft) error {
 func (d *Dashboard) draftOf(ctx context.Context, company sms.CompanyID, id ulid.ULID) (found draft, err error) {
 	found.ID = id
 	var recipients []byte
-	err = d.rooms.Pool.QueryRow(ctx, `select sender, template, recipients from campaign_drafts
+	err = d.rooms.Pool.QueryRow(ctx, `select name, sender, template, recipients from campaign_drafts
 		where ulid = $1 and company_id = $2 and created_at > now() - $3::interval`,
-		pgtype.UUID{Bytes: id, Valid: true}, int64(company), draftLife).Scan(&found.Sender, &found.Template, &recipients)
+		pgtype.UUID{Bytes: id, Valid: true}, int64(company), draftLife).Scan(&found.Name, &found.Sender, &found.Template, &recipients)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return found, errNotFound
 	}
@@ -103,19 +104,8 @@ func (d *Dashboard) optedOut(ctx context.Context, company sms.CompanyID, c *draf
 
 // leaveOut is POST /campaigns/drafts/:draft/without: the draft keeps all recipients but those who have
 // opted out. Nothing is sent: the user sees what is left, and what it costs.
-func (d *Dashboard) leaveOut(v *visit, t tenant) error {
-	made, err := v.draft(t)
-	if err != nil {
-		return err
-	}
-	body, sent, err := d.rooms.Intake.Answered(v.ctx(), t.User.ID, made.key())
-	if err != nil {
-		return err
-	}
-	if sent { // before they opted out
-		return v.toBatch(body, "")
-	}
-	barred, err := d.optedOut(v.ctx(), t.company(), &made)
+func (d *Dashboard) leaveOut(v *visit, t tenant, made *draft) error {
+	barred, err := d.optedOut(v.ctx(), t.company(), made)
 	if err != nil {
 		return err
 	}
@@ -129,22 +119,41 @@ func (d *Dashboard) leaveOut(v *visit, t tenant) error {
 		}
 	}
 	made.Recipients = left
-	return v.done(d.keepDraft(v.ctx(), t, made), made.path(), "flash.campaign.without")
+	return v.done(d.keepDraft(v.ctx(), t, *made), made.path(), "flash.campaign.without")
 }
 
-// toBatch redirects to the batch of an answer of intake.
-func (v *visit) toBatch(answer []byte, flash string) error {
+// unsent is the handler of a page for the draft that the path names. A draft that was sent redirects to its batch.
+func (d *Dashboard) unsent(page func(*visit, tenant, *draft) error) func(*visit, tenant) error {
+	return func(v *visit, t tenant) error {
+		made, err := v.draft(t)
+		if err != nil {
+			return err
+		}
+		answer, sent, err := d.rooms.Intake.Answered(v.ctx(), t.User.ID, made.key())
+		switch {
+		case err != nil:
+			return err
+		case !sent:
+			return page(v, t, &made)
+		}
+		batch, err := batchOf(answer)
+		return v.done(err, "/batches/"+batch.String(), "")
+	}
+}
+
+// batchOf returns the batch of an answer of intake.
+func batchOf(answer []byte) (ulid.ULID, error) {
 	var accepted intake.BatchAccepted
 	if err := json.Unmarshal(answer, &accepted); err != nil {
-		return fmt.Errorf("reading the answer to a campaign: %w", err)
+		return ulid.ULID{}, fmt.Errorf("reading the answer to a campaign: %w", err)
 	}
-	return v.redirect("/batches/"+accepted.BatchID.String(), flash)
+	return accepted.BatchID, nil
 }
 
 // request returns the send of the draft, at a time or, if that is zero, at once. Its idempotency key belongs to the draft, so
 // it is sent and charged once.
 func (c *draft) request(at time.Time) intake.Batch {
 	name := c.key()
-	return intake.Batch{Schedule: intake.Schedule{SendAt: at}, Sender: c.Sender, Template: sms.ParseTemplate(c.Template), Recipients: c.Recipients,
+	return intake.Batch{Name: c.Name, Schedule: intake.Schedule{SendAt: at}, Sender: c.Sender, Template: sms.ParseTemplate(c.Template), Recipients: c.Recipients,
 		Key: &intake.Key{Name: name, Request: sha256.Sum256([]byte(name))}}
 }

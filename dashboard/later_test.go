@@ -9,11 +9,11 @@ import (
 	"intumwa/dashboard/words"
 )
 
-// TestCampaignLater: a campaign can be sent at a time, and waits until then; a time that is over or far is refused, and nothing
-// is sent or charged.
+// TestCampaignLater sends a campaign at a time. It waits until then and can be cancelled on its page. A time that is over or
+// far is refused, and nothing is sent or charged.
 func TestCampaignLater(t *testing.T) {
 	w := newWorld(t, nil)
-	c, _ := w.merchant("aline", 100)
+	c, company := w.merchant("aline", 100)
 	a := c.send("/campaigns", "DEMO", "Bonjour {{name}}", []byte("phone_number,name\n79000001,A\n79000002,B\n"))
 	c.wants(a, http.StatusSeeOther)
 	draft := a.Header.Get("Location")
@@ -37,7 +37,14 @@ func TestCampaignLater(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.counts(2, `select count(*) from scheduled where due_at = $1`, due)
-	c.wants(c.get(place), http.StatusOK, `datetime="`+strings.ReplaceAll(due.Format(time.RFC3339), "+", "&#43;")+`"`, "To be sent")
+	c.wants(c.get(place), http.StatusOK, `datetime="`+strings.ReplaceAll(due.Format(time.RFC3339), "+", "&#43;")+`"`, "To be sent",
+		"Your campaign is scheduled.", "<h1>people</h1>", "Scheduled</span>", "Text to &#43;25779000002", "Bonjour B", "Credits</dt><dd><span class=\"number\">2<", place+"/cancel")
+	c.wants(c.get("/campaigns"), http.StatusOK, `href="`+place+`">people</a>`, "Scheduled</span>")
+	inStatement := "/messages?q=" + strings.TrimPrefix(place, "/batches/")
+	c.wants(c.get("/statement"), http.StatusOK, `href="`+inStatement+`"`)
+	if to := c.get(inStatement).Header.Get("Location"); to != place {
+		t.Errorf("the statement links to %s", to)
+	}
 	w.exec(`update messages set client_reference = '=1+1'`)
 	rows := c.lines(c.get("/messages.csv?q=%3D1%2B1"))
 	if len(rows) != 3 || !strings.HasSuffix(rows[1][len(rows[1])-1], "'=1+1") {
@@ -48,4 +55,13 @@ func TestCampaignLater(t *testing.T) {
 	for _, q := range []string{"%3D1", "%ff"} {
 		c.wants(c.get("/messages?q="+q), http.StatusOK, "Nothing found")
 	}
+	w.credits(company.ID, 98)
+	for _, result := range []string{"Their credits are back.", "Nothing could be cancelled"} {
+		if to := c.post(place + "/cancel").Header.Get("Location"); to != place {
+			t.Errorf("cancelling leads to %s", to)
+		}
+		c.wants(c.get(place), http.StatusOK, result, "Cancelled</span>")
+		w.credits(company.ID, 100)
+	}
+	w.counts(0, `select count(*) from scheduled`)
 }

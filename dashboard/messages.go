@@ -2,6 +2,7 @@ package dashboard
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"strconv"
 	"strings"
@@ -130,6 +131,20 @@ func (d *Dashboard) batch(v *visit, t tenant) (err error) {
 	}
 	p.Export = address("/messages.csv", "batch", id.String())
 	return v.render("batch", p)
+}
+
+// cancelBatch is POST /batches/:id/cancel. Once begun it goes on even if the browser disconnects.
+func (d *Dashboard) cancelBatch(v *visit, t tenant) error {
+	batch, err := d.rooms.Messages.BatchByULID(v.ctx(), t.company(), v.ulid("id"))
+	if err != nil {
+		return err
+	}
+	cancelled, _, err := d.rooms.Cancel(context.WithoutCancel(v.ctx()), messages.Queued{Company: t.Company.ID, Batch: batch.Key})
+	flash := "flash.batch.cancelled"
+	if cancelled == 0 {
+		flash = "flash.batch.uncancelled"
+	}
+	return v.done(err, "/batches/"+batch.ULID.String(), flash)
 }
 
 // statusTexts maps statuses to the keys of their texts.

@@ -275,11 +275,18 @@ func TestCampaign(t *testing.T) {
 		t.Errorf("confirmed later: %s, before %s", again, batch)
 	}
 	w.credits(company.ID, 98)
-	c.wants(c.get(batch), http.StatusOK, "Batch")
+	c.wants(c.get(batch), http.StatusOK, "people", "Your campaign is on its way.")
 	w.settle()
 	c.wants(c.get(batch), http.StatusOK, "Sent</dt><dd>2<")
-	c.wants(c.post(draft+"/drop"), http.StatusSeeOther)
-	c.wants(c.post(draft+"/send"), http.StatusNotFound)
+	// The browser's back button shows no page that could send it again.
+	for method, path := range map[string]string{http.MethodGet: draft, http.MethodPost: draft + "/drop"} {
+		if to := c.do(method, path, nil).Header.Get("Location"); to != batch {
+			t.Errorf("%s %s leads to %s, not to %s", method, path, to, batch)
+		}
+	}
+	dropped := c.send("/campaigns", "DEMO", "Bonjour", []byte("phone_number\n79000000\n")).Header.Get("Location")
+	c.wants(c.post(dropped+"/drop"), http.StatusSeeOther)
+	c.wants(c.post(dropped+"/send"), http.StatusNotFound)
 }
 
 // TestCampaignRefused: what is wrong is said with its line before anything is charged; what is not to be read is refused.

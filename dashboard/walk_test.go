@@ -366,6 +366,7 @@ func (p *walker) sendsCampaign(company int64) {
 	p.look("draft")
 	p.press("draft.send.other", 3)
 	p.sees("flash.campaign")
+	p.look("campaign")
 	p.w.settle()
 	p.press("nav.campaigns")
 	p.look("campaigns")

@@ -29,6 +29,7 @@ type Batch struct {
 	Recipients []Recipient
 	Key        *Key
 	Schedule   Schedule
+	Name       string // the customer's own name for it; "": none
 }
 
 // Recipient is one of them. A nil variable is null; one that is not there is missing.
@@ -111,7 +112,7 @@ func (in *Intake) batch(p *accounts.Principal, b *Batch) (*request, error) {
 	if err != nil {
 		return nil, err
 	}
-	record := &messages.Batch{ULID: in.ulids.one(), CompanyID: p.Company.ID, UserID: p.UserID, Kind: b.kind().String(), Sender: b.Sender, Recipients: len(b.Recipients),
+	record := &messages.Batch{ULID: in.ulids.one(), CompanyID: p.Company.ID, UserID: p.UserID, Kind: b.kind().String(), Name: b.Name, Sender: b.Sender, Recipients: len(b.Recipients),
 		SendAt: schedule.SendAt, ExpireAt: schedule.ExpireAt}
 	all := make([]*messages.Message, len(b.Recipients))
 	for i := range slab {

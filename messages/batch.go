@@ -1,8 +1,8 @@
 package messages
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -21,6 +21,7 @@ func insertBatches(ctx context.Context, tx pgx.Tx, messages []*Message) (map[uli
 		last               *Batch
 		ulids              []pgtype.UUID
 		companies, users   []int64
+		names              []string
 		kinds, senders     []string
 		recipients, counts []int32
 		sends, expires     []*time.Time
@@ -34,6 +35,7 @@ func insertBatches(ctx context.Context, tx pgx.Tx, messages []*Message) (map[uli
 		ulids = append(ulids, uuid(b.ULID))
 		companies, users = append(companies, b.CompanyID), append(users, b.UserID)
 		kinds, senders = append(kinds, b.Kind), append(senders, b.Sender)
+		names = append(names, b.Name)
 		recipients, counts = append(recipients, int32(b.Recipients)), append(counts, int32(b.Segments))
 		sends, expires = append(sends, orNull(b.SendAt)), append(expires, orNull(b.ExpireAt))
 	}
@@ -44,9 +46,9 @@ func insertBatches(ctx context.Context, tx pgx.Tx, messages []*Message) (map[uli
 	var id int64
 	var got pgtype.UUID
 	if err := postgres.Each(ctx, tx, fmt.Sprintf("inserting %d batches", len(ulids)), []any{&id, &got}, func() error { ids[got.Bytes] = id; return nil }, `
-		INSERT INTO batches (ulid, company_id, user_id, kind, sender, recipients_count, item_count, send_at, expire_at)
-		SELECT * FROM unnest($1::uuid[], $2::bigint[], $3::bigint[], $4::text[], $5::text[], $6::int[], $7::int[], $8::timestamptz[], $9::timestamptz[])
-		RETURNING id, ulid`, ulids, companies, users, kinds, senders, recipients, counts, sends, expires); err != nil {
+		INSERT INTO batches (ulid, company_id, user_id, kind, sender, recipients_count, item_count, send_at, expire_at, name)
+		SELECT * FROM unnest($1::uuid[], $2::bigint[], $3::bigint[], $4::text[], $5::text[], $6::int[], $7::int[], $8::timestamptz[], $9::timestamptz[], $10::text[])
+		RETURNING id, ulid`, ulids, companies, users, kinds, senders, recipients, counts, sends, expires, names); err != nil {
 		return nil, err
 	}
 	return ids, nil
@@ -61,31 +63,70 @@ type BatchRecord struct {
 	Cancelled int                // of those that failed
 }
 
+// States of a batch.
+const (
+	BatchScheduled = "scheduled" // its time has not come
+	BatchSending   = "sending"   // a message is pending
+	BatchFinished  = "finished"
+	BatchCancelled = "cancelled" // all its messages are
+)
+
+// State returns how far a batch has come.
+func (r BatchRecord) State() string {
+	all := r.Counts[sms.Pending] + r.Counts[sms.Sent] + r.Counts[sms.Failed]
+	switch {
+	case r.Counts[sms.Pending] > 0 && r.SendAt.After(postgres.Now()):
+		return BatchScheduled
+	case r.Counts[sms.Pending] > 0:
+		return BatchSending
+	case all > 0 && r.Cancelled == all:
+		return BatchCancelled
+	}
+	return BatchFinished
+}
+
 // BatchByULID returns a company's batch; another company's is ErrNotFound.
 func (s *Store) BatchByULID(ctx context.Context, company sms.CompanyID, id ulid.ULID) (BatchRecord, error) {
-	r := BatchRecord{Batch: Batch{ULID: id}, Counts: map[sms.Status]int{}}
+	found, err := s.batches(ctx, `company_id = $1 AND ulid = $2`, int64(company), uuid(id))
+	if err != nil || len(found) == 0 {
+		return BatchRecord{}, cmp.Or(err, ErrNotFound)
+	}
+	return found[0], nil
+}
+
+// Batches returns up to limit of a company's batches, the newest first.
+func (s *Store) Batches(ctx context.Context, company sms.CompanyID, limit int) ([]BatchRecord, error) {
+	return s.batches(ctx, `company_id = $1 ORDER BY id DESC LIMIT $2`, int64(company), limit)
+}
+
+// batches returns the batches of a condition.
+func (s *Store) batches(ctx context.Context, condition string, args ...any) ([]BatchRecord, error) {
+	keys, at := []int64{}, map[int64]int{}
+	found, err := postgres.All(ctx, s.pool, "looking up batches", func(row pgx.CollectableRow) (r BatchRecord, err error) {
+		var id pgtype.UUID
+		var send, expire *time.Time
+		err = row.Scan(&r.Key, &id, &r.CompanyID, &r.UserID, &r.Kind, &r.Name, &r.Sender, &r.Recipients, &r.Segments, &r.CreatedAt, &send, &expire)
+		r.ULID, r.SendAt, r.ExpireAt, r.Counts = id.Bytes, orZero(send), orZero(expire), map[sms.Status]int{}
+		at[r.Key], keys = len(keys), append(keys, r.Key)
+		return r, err
+	}, `SELECT id, ulid, company_id, user_id, kind, name, sender, recipients_count, item_count, created_at, send_at, expire_at
+		FROM batches WHERE `+condition, args...)
+	if err != nil || len(found) == 0 {
+		return nil, err
+	}
 	var key int64
-	var send, expire *time.Time
-	err := s.pool.QueryRow(ctx, `SELECT id, company_id, user_id, kind, sender, recipients_count, item_count, created_at, send_at, expire_at
-		FROM batches WHERE ulid = $1 AND company_id = $2`, uuid(id), int64(company)).
-		Scan(&key, &r.CompanyID, &r.UserID, &r.Kind, &r.Sender, &r.Recipients, &r.Segments, &r.CreatedAt, &send, &expire)
-	if errors.Is(err, pgx.ErrNoRows) {
-		return BatchRecord{}, ErrNotFound
-	}
-	if err != nil {
-		return BatchRecord{}, fmt.Errorf("looking up batch %s: %w", id, err)
-	}
-	r.Key, r.SendAt, r.ExpireAt = key, orZero(send), orZero(expire)
 	var status sms.Status
 	var n, cancelled int
-	if err := postgres.Each(ctx, s.pool, fmt.Sprintf("counting batch %s", id), []any{&status, &n, &cancelled}, func() error {
+	if err := postgres.Each(ctx, s.pool, "counting batches", []any{&key, &status, &n, &cancelled}, func() error {
+		r := &found[at[key]]
 		r.Counts[status] = n
 		r.Cancelled += cancelled
 		return nil
-	}, `SELECT status, count(*), count(*) FILTER (WHERE failure_reason = $2) FROM messages WHERE batch_id = $1 GROUP BY status`, key, ReasonCancelled); err != nil {
-		return BatchRecord{}, err
+	}, `SELECT batch_id, status, count(*), count(*) FILTER (WHERE failure_reason = $2) FROM messages WHERE batch_id = ANY($1) GROUP BY 1, 2`,
+		keys, ReasonCancelled); err != nil {
+		return nil, err
 	}
-	return r, nil
+	return found, nil
 }
 
 // orZero is the zero time for NULL.
@@ -94,16 +135,4 @@ func orZero(t *time.Time) time.Time {
 		return time.Time{}
 	}
 	return *t
-}
-
-// Batches returns up to limit of a company's batches, the newest first, without
-// their counts.
-func (s *Store) Batches(ctx context.Context, company sms.CompanyID, limit int) ([]BatchRecord, error) {
-	return postgres.All(ctx, s.pool, "listing batches", func(row pgx.CollectableRow) (r BatchRecord, err error) {
-		var id pgtype.UUID
-		err = row.Scan(&id, &r.CompanyID, &r.UserID, &r.Kind, &r.Sender, &r.Recipients, &r.Segments, &r.CreatedAt)
-		r.ULID = id.Bytes
-		return r, err
-	}, `SELECT ulid, company_id, user_id, kind, sender, recipients_count, item_count, created_at
-		FROM batches WHERE company_id = $1 ORDER BY id DESC LIMIT $2`, int64(company), limit)
 }

@@ -63,6 +63,7 @@ type Batch struct {
 	CompanyID  int64
 	UserID     int64
 	Kind       string // "bulk" or "template"
+	Name       string // the customer's own, of a campaign of the dashboard; "": none
 	Sender     string
 	Recipients int
 	Segments   int // credits consumed

@@ -209,13 +209,14 @@ func (g *gateway) serve(ctx context.Context) error {
 	if g.has("api") || g.has("dashboard") { // both send
 		life.run("intake", in.Run)
 	}
+	cancel := func(ctx context.Context, of messages.Queued) (cancelled, credits int64, err error) {
+		done, err := dispatcher.Cancel(ctx, hot, store, hooks, of, nil)
+		return done.Cancelled, done.Credits, err
+	}
 	if g.has("api") {
 		life.run("accounts", users.Run)
 		rooms := api.Rooms{Accounts: users, Intake: in, Messages: messages.New(lookups), Handsets: handsets.New(lookups), Ledger: billing.New(lookups), Webhooks: hooks, Throttle: sends,
-			Cancel: func(ctx context.Context, of messages.Queued) (cancelled, credits int64, err error) {
-				done, err := dispatcher.Cancel(ctx, hot, store, hooks, of, nil)
-				return done.Cancelled, done.Credits, err
-			}}
+			Cancel: cancel}
 		handler, err := api.New(rooms, api.Options{Plan: plan, DashboardURL: c.Dashboard.PublicURL, DocsNotice: c.API.DocsNotice, TestSender: c.TestSender, TestQuota: c.Accounts.TestQuota,
 			StopWords: c.Inbound.StopWords, StartWords: c.Inbound.StartWords, Validity: c.Messages.Validity,
 			Replacements: c.Accounts.TestNumberReplacements, Lookups: lookupConnections(), TrustedProxies: c.API.TrustedProxies,
@@ -230,7 +231,7 @@ func (g *gateway) serve(ctx context.Context) error {
 	}
 	if g.has("dashboard") {
 		if err := g.serveDashboard(ctx, life, rdb, dashboard.Rooms{Pool: pool, Accounts: users, Ledger: billing.New(pool), Intake: in,
-			Messages: messages.New(lookups), Handsets: handsets.New(lookups), Statements: billing.New(lookups), Webhooks: hooks, Sends: sends}, plan, heard); err != nil {
+			Messages: messages.New(lookups), Handsets: handsets.New(lookups), Statements: billing.New(lookups), Webhooks: hooks, Sends: sends, Cancel: cancel}, plan, heard); err != nil {
 			return err
 		}
 	}

@@ -84,8 +84,9 @@ for (const form of document.querySelectorAll("form[method=post]")) {
     form.dataset.sent = "1";
   });
 }
-addEventListener("pageshow", () => {
-  for (const form of document.querySelectorAll("form[data-sent]")) delete form.dataset.sent;
+// The browser may go back to the page as it was before the form was sent.
+addEventListener("pageshow", (event) => {
+  if (event.persisted && document.querySelector("form[data-sent]")) location.reload();
 });
 
 for (const button of document.querySelectorAll("[data-print]")) {
