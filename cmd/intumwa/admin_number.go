@@ -226,7 +226,7 @@ func (c *adminNumberEraseCmd) do(ctx context.Context, o *operator) (any, error) 
 	if err == nil && done.Pending > 0 {
 		err = fmt.Errorf("%d messages are left: not final, not looked at yet, or an event about them is still to be delivered; erase the number again later", done.Pending)
 	}
-	return done, err
+	return objectOf(done), err
 }
 
 // erase erases what is kept of a number, as far as it gets.

@@ -113,6 +113,9 @@ func TestNumber(t *testing.T) {
 	s.exec(`UPDATE webhook_deliveries SET delivered = true, due = NULL`)
 	erase(exitOK, `{"number":"+25779****12","messages":2,"pending":0,"receipts":1,"inbound":2,"events":1,"test_codes":0,"test_numbers":1}`)
 	erase(exitOK, `{"number":"+25779****12","messages":0,"pending":0,"receipts":0,"inbound":0,"events":0,"test_codes":0,"test_numbers":1}`)
+	if _, shown, _ := s.run("", append([]string{"admin"}, about("erase")...)...); !strings.HasPrefix(shown, "number        +25779****12\nmessages      0\n") {
+		t.Errorf("without --json: %q", shown)
+	}
 	s.holds(`SELECT (SELECT count(*) FROM receipts) + (SELECT count(*) FROM concat_refs) + (SELECT count(*) FROM messages WHERE phone_number = '`+number+`')`, 0)
 	s.holds(`SELECT count(*) FROM messages WHERE phone_number = '`+other+`' AND body <> ''`, 1)
 	s.holds(`SELECT count(*) FROM webhook_deliveries WHERE phone_number = '`+other+`'`, 1)
