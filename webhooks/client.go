@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"os"
 	"slices"
 	"sync"
 	"syscall"
@@ -81,11 +82,11 @@ func (c *client) exchange(ctx context.Context, to place, request []byte, excerpt
 			}
 			kept = false
 		}
-		_ = conn.SetDeadline(deadline) // the next call of a closed connection returns an error too
 		if kept && !conn.silent() {
 			_ = conn.Close() // the server has closed it
 			continue
 		}
+		_ = conn.SetDeadline(deadline) // the next call of a closed connection returns an error too
 		a, err := conn.exchange(ctx, request, excerpt)
 		if a.whole {
 			c.keep(conn)
@@ -170,15 +171,22 @@ func (c *client) dial(ctx context.Context, to place, deadline time.Time) (*conne
 }
 
 // silent reports whether the server has neither closed the connection nor sent what would be read
-// as the next response.
+// as the next response: neither the socket has it nor TLS, which reads ahead.
 func (c *connection) silent() (silent bool) {
 	var octet [1]byte
+	_ = c.SetReadDeadline(time.Time{}) // errors: raw.Read and Peek return them too
 	err := c.raw.Read(func(fd uintptr) bool {
 		_, _, err := syscall.Recvfrom(int(fd), octet[:], syscall.MSG_PEEK|syscall.MSG_DONTWAIT)
 		silent = err == syscall.EAGAIN
 		return true
 	})
-	return silent && err == nil && c.reader.Buffered() == 0
+	if !silent || err != nil {
+		return false
+	}
+	_ = c.SetReadDeadline(time.Unix(1, 0))
+	c.source.N = 1
+	_, err = c.reader.Peek(1)
+	return errors.Is(err, os.ErrDeadlineExceeded)
 }
 
 // take returns the idle connection that was used last; nil if there is none.

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"compress/gzip"
+	"crypto/tls"
 	"errors"
 	"io"
 	"log"
@@ -342,6 +343,61 @@ func TestUnaskedAnswer(t *testing.T) {
 			t.Errorf("%+v", a)
 		}
 		eventually(t, "the other answer is there", func() bool { return !w.client.idle[0].silent() })
+	}
+}
+
+// joined is a connection whose writes go out together.
+type joined struct {
+	net.Conn
+	waits bytes.Buffer
+	hold  bool
+}
+
+func (j *joined) Write(b []byte) (int, error) {
+	if j.hold {
+		return j.waits.Write(b)
+	}
+	return j.Conn.Write(b)
+}
+
+// TestMoreThanTheAnswerOverTLS: what comes behind a response is not taken for the next one, also when TLS has read
+// it from the socket already.
+func TestMoreThanTheAnswerOverTLS(t *testing.T) {
+	s := httptest.NewTLSServer(status(204))
+	t.Cleanup(s.Close)
+	for more, want := range map[string]bool{"": true, "0\r\n\r\n": false} {
+		url := serve(t, func(c net.Conn) {
+			j := &joined{Conn: c}
+			secure := tls.Server(j, &tls.Config{Certificates: s.TLS.Certificates, MinVersion: tls.VersionTLS12})
+			request, err := http.ReadRequest(bufio.NewReader(secure))
+			if err != nil {
+				return
+			}
+			_, _ = io.Copy(io.Discard, request.Body)
+			j.hold = true
+			_, _ = io.WriteString(secure, "HTTP/1.1 204 No Content\r\n\r\n")
+			_, _ = io.WriteString(secure, more)
+			_, _ = c.Write(j.waits.Bytes())
+			untilGone(c)
+		})
+		socket, err := net.Dial("tcp", url[len("http://"):])
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer socket.Close()
+		conn := &connection{Conn: tls.Client(socket, &tls.Config{InsecureSkipVerify: true}), place: place{name: "x"}}
+		conn.raw, _ = socket.(*net.TCPConn).SyscallConn()
+		conn.source = &io.LimitedReader{R: conn.Conn}
+		conn.reader = bufio.NewReader(conn.source)
+		_ = conn.SetDeadline(time.Now().Add(patience))
+		a, err := conn.exchange(t.Context(), []byte("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n"), false)
+		if err != nil || a.status != 204 || !a.whole {
+			t.Fatalf("%+v, %v", a, err)
+		}
+		time.Sleep(50 * time.Millisecond)
+		if got := conn.silent(); got != want {
+			t.Errorf("%q behind the response: silent %t", more, got)
+		}
 	}
 }
 
