@@ -77,7 +77,10 @@ func (c *client) exchange(ctx context.Context, to place, request []byte, excerpt
 		conn, kept := c.take(to), true
 		if conn == nil {
 			var err error
-			if conn, err = c.dial(ctx, to, deadline); err != nil {
+			switch conn, err = c.dial(ctx, to, deadline); {
+			case err != nil && !time.Now().Before(deadline):
+				return answer{}, context.DeadlineExceeded // a timeout of the name look-up is another error
+			case err != nil:
 				return answer{}, err
 			}
 			kept = false
