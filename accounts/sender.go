@@ -72,3 +72,19 @@ func (a *Accounts) IsTestSender(name string) bool {
 func (a *Accounts) Namesakes(ctx context.Context, name string, company int64) ([]SenderRequest, error) {
 	return a.senders(ctx, `where lower(name) = lower($1) and approved and company_id <> $2 order by id limit 100`, name, company)
 }
+
+// Holders returns, by the ids of senders, the names of other companies for which the same name is approved, as [Accounts.Namesakes].
+func (a *Accounts) Holders(ctx context.Context, ids []int64) (map[int64][]string, error) {
+	type holder struct {
+		ID      int64
+		Company string
+	}
+	found, err := postgres.All(ctx, a.pool, "reading the holders of sender names", pgx.RowToStructByPos[holder], `
+		select s.id, c.name from senders s join senders o on lower(o.name) = lower(s.name) and o.approved and o.company_id <> s.company_id
+		join companies c on c.id = o.company_id where s.id = any($1) order by s.id, c.id limit 1000`, ids)
+	holders := map[int64][]string{}
+	for _, h := range found {
+		holders[h.ID] = append(holders[h.ID], h.Company)
+	}
+	return holders, err
+}

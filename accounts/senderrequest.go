@@ -37,6 +37,7 @@ type SenderRequest struct {
 	Sender
 
 	CompanyID int64
+	Company   string // its name
 	Purpose   string // the company's reason; empty when an operator registered it by a command
 	AskedAt   time.Time
 	RefusedAt *time.Time // nil: not refused
@@ -54,10 +55,10 @@ func (r SenderRequest) State() string {
 	return SenderWaiting
 }
 
-const senderRequestColumns = `id, name, country, approved, company_id, purpose, asked_at, case when not approved then refused_at end, case when not approved then refusal else '' end`
+const senderRequestColumns = `id, name, country, approved, company_id, (select c.name from companies c where c.id = company_id), purpose, asked_at, case when not approved then refused_at end, case when not approved then refusal else '' end`
 
 func scanSenderRequest(row pgx.CollectableRow) (r SenderRequest, err error) {
-	err = row.Scan(&r.ID, &r.Name, &r.Country, &r.Approved, &r.CompanyID, &r.Purpose, &r.AskedAt, &r.RefusedAt, &r.Refusal)
+	err = row.Scan(&r.ID, &r.Name, &r.Country, &r.Approved, &r.CompanyID, &r.Company, &r.Purpose, &r.AskedAt, &r.RefusedAt, &r.Refusal)
 	return r, err
 }
 

@@ -107,6 +107,25 @@ func TestGrantedOnce(t *testing.T) {
 	}
 }
 
+// TestSameSender: before a sender ID is approved, the pages name the other companies that have it; also in other letters.
+func TestSameSender(t *testing.T) {
+	w := newWorld(t, nil)
+	var second accounts.Company
+	for i, name := range []string{"Isoko", "Iwacu & Fils"} {
+		email := strconv.Itoa(i) + "@example.com"
+		w.user(email, false)
+		second = w.company(email, name)
+		if _, err := w.accounts.CreateSender(t.Context(), second.ID, []string{"ISOKO", "Isoko"}[i], "BI", i == 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c := newClient(w)
+	c.inside("root@example.com")
+	for _, path := range []string{"/admin/senders", companyPath(second.ID)} {
+		c.wants(c.get(path), http.StatusOK, "Iwacu &amp; Fils", "Also approved for: Isoko<")
+	}
+}
+
 // TestEveryActIsRecorded: with who did it, what was and what is; what is refused is not.
 func TestEveryActIsRecorded(t *testing.T) {
 	w := newWorld(t, nil)

@@ -65,6 +65,7 @@ type adminCompanyPage struct {
 
 	Credits  int64
 	Senders  []accounts.Sender
+	Holders  map[int64][]string // by sender: other companies with the same name
 	Endpoint *webhooks.Endpoint // nil: none; without its secrets
 	Keys     []accounts.Token
 	Counts   messages.Counts
@@ -88,6 +89,13 @@ func (v *visit) companyPage() (data adminCompanyPage, err error) {
 		return data, err
 	}
 	if data.Senders, err = a.SendersOf(v.ctx(), id); err != nil {
+		return data, err
+	}
+	ids := make([]int64, len(data.Senders))
+	for i := range data.Senders {
+		ids[i] = data.Senders[i].ID
+	}
+	if data.Holders, err = a.Holders(v.ctx(), ids); err != nil {
 		return data, err
 	}
 	if data.Keys, err = a.TokensOf(v.ctx(), data.Company.OwnerID); err != nil {

@@ -10,13 +10,27 @@ import (
 	"intumwa/sms"
 )
 
+type waitingSendersPage struct {
+	listing[accounts.SenderRequest]
+
+	Holders map[int64][]string // by sender: other companies with the same name
+}
+
 // waitingSenders is GET /admin/senders.
-func (d *Dashboard) waitingSenders(v *visit) error {
-	rows, err := list(v, "/admin/senders", rowsOnPage, func(before int64, limit int) ([]accounts.SenderRequest, int64, error) {
+func (d *Dashboard) waitingSenders(v *visit) (err error) {
+	var p waitingSendersPage
+	if p.listing, err = list(v, "/admin/senders", rowsOnPage, func(before int64, limit int) ([]accounts.SenderRequest, int64, error) {
 		found, err := d.rooms.Accounts.WaitingSenders(v.ctx(), before, limit+1)
 		return byID(limit, func(s *accounts.SenderRequest) int64 { return s.ID }, found, err)
-	})
-	return v.page(err, "adminsenders", rows)
+	}); err != nil {
+		return err
+	}
+	ids := make([]int64, len(p.Rows))
+	for i := range p.Rows {
+		ids[i] = p.Rows[i].ID
+	}
+	p.Holders, err = d.rooms.Accounts.Holders(v.ctx(), ids)
+	return v.page(err, "adminsenders", p)
 }
 
 // approveSender is POST /admin/senders/:id/approve.
