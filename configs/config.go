@@ -56,10 +56,11 @@ type Ops struct {
 
 // Dashboard is the web pages' listener.
 type Dashboard struct {
-	Listen    string `yaml:"listen" default:"127.0.0.1:8081" text:"host:port. Put a proxy with TLS in front of it."`
-	PublicURL string `yaml:"public_url" text:"Its public address, for links in mails: https://sms.example.com. Cookies need HTTPS unless this is http:// on this machine."`
-	DocsURL   string `yaml:"docs_url" text:"Address of the API's reference, for links to it: https://api.example.com/docs."`
-	AdminTOTP bool   `yaml:"admin_totp" default:"true" text:"Administrators need a second factor. False only on a laptop: they enter their password again."`
+	Listen        string `yaml:"listen" default:"127.0.0.1:8081" text:"host:port. Put a proxy with TLS in front of it."`
+	PublicURL     string `yaml:"public_url" text:"Its public address, for links in mails: https://sms.example.com. Cookies need HTTPS unless this is http:// on this machine."`
+	DocsURL       string `yaml:"docs_url" text:"Address of the API's reference, for links to it: https://api.example.com/docs."`
+	CreditsNotice string `yaml:"credits_notice" text:"How customers get credits: the price, your contact, how they pay. On the page of the statement, with the company's number as the payment reference."`
+	AdminTOTP     bool   `yaml:"admin_totp" default:"true" text:"Administrators need a second factor. False only on a laptop: they enter their password again."`
 }
 
 // Mail is the server that mails go out by.

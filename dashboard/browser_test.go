@@ -81,8 +81,8 @@ func startChromium(t *testing.T) context.Context {
 	return ctx
 }
 
-// checkLooks opens the pages of a walk again in Chromium: axe finds nothing, nothing is too wide for a phone, and no page
-// breaks its content security policy. The long suites also look at English, the dark mode and a wide window.
+// checkLooks opens the pages of a walk again in Chromium: judge and axe find nothing, and no page breaks its content security
+// policy. The long suites also look at English and the dark mode, and run axe in a wide window.
 func checkLooks(chromium context.Context, t *testing.T, w *world, language string, looks []look) {
 	server := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		n, err := strconv.Atoi(strings.TrimPrefix(r.URL.Path, "/look/"))
@@ -111,40 +111,58 @@ func checkLooks(chromium context.Context, t *testing.T, w *world, language strin
 		_, err := page.AddScriptToEvaluateOnNewDocument(string(axe)).Do(ctx)
 		return err
 	}))
-	colors, widths := []string{"light"}, []string{"[320, true]"} // and whether axe runs
+	colors, axes := []string{"light"}, "[320]" // and the widths at which axe runs
 	if testenv.Thorough() {
-		colors, widths = []string{"light", "dark"}, []string{"[1280, true]", "[320, true]"}
+		colors, axes = []string{"light", "dark"}, "[1280, 320]"
 	}
-	p.open(server.URL + "/look/" + strconv.Itoa(len(looks))) // an empty page, for frames
+	p.open(server.URL + "/look/" + strconv.Itoa(len(looks))) // an empty page, for the frame
 	p.do("preparing", chromedp.Evaluate(judge, nil))
 	for _, color := range colors {
 		p.do("choosing colours", emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{
 			{Name: "prefers-color-scheme", Value: color}, {Name: "prefers-reduced-motion", Value: "reduce"}})) // no colour on its way to another
 		for n, look := range looks {
-			for _, width := range widths {
-				var found []string
-				p.do("judging "+look.name, chromedp.Evaluate(fmt.Sprintf(`judge(%d, ...%s)`, n, width), &found,
-					func(e *runtime.EvaluateParams) *runtime.EvaluateParams { return e.WithAwaitPromise(true) }))
-				for _, problem := range append(found, p.takeProblems()...) {
-					t.Errorf("%s, %s, %s: %s", look.name, width, color, problem)
-				}
+			var found []string
+			p.do("judging "+look.name, chromedp.Evaluate(fmt.Sprintf(`judge(%d, %s)`, n, axes), &found,
+				func(e *runtime.EvaluateParams) *runtime.EvaluateParams { return e.WithAwaitPromise(true) }))
+			for _, problem := range append(found, p.takeProblems()...) {
+				t.Errorf("%s, %s: %s", look.name, color, problem)
 			}
 		}
 	}
 }
 
-// judge opens a page in a frame and returns what is wrong with it.
-const judge = `const frames = {};
-const judge = async (n, width, axe) => {
-	const frame = frames[width] ??= document.body.appendChild(Object.assign(document.createElement("iframe"), {width, height: 860}));
+// judge opens a page in a frame and returns what is wrong with it: at a width for a screen and two for phones, nothing is wider
+// than the window, no cell is taller than ten lines, and no number or time in a cell is broken; and what axe finds.
+const judge = `const frame = document.body.appendChild(Object.assign(document.createElement("iframe"), {height: 860}));
+const judge = async (n, axes) => {
 	await new Promise((loaded) => { frame.onload = loaded; frame.src = "/look/" + n; });
 	const page = frame.contentDocument, found = [];
-	for (const d of page.querySelectorAll("main details")) d.open = true;
-	const over = page.scrollingElement.scrollWidth - frame.contentWindow.innerWidth;
-	if (over > 0) found.push(over + " px too wide");
-	if (axe) {
-		const all = await frame.contentWindow.axe.run(page, {resultTypes: ["violations"]});
-		for (const v of all.violations) found.push(v.help + ": " + v.nodes.map((n) => n.html + " " + n.failureSummary).join("; "));
+	const opened = (open) => { for (const d of page.querySelectorAll("main details")) d.open = open; };
+	for (const width of [1280, 390, 320]) {
+		frame.width = width;
+		const add = (problem) => found.push(width + ": " + problem);
+		opened(false);
+		for (const cell of page.querySelectorAll("td, th")) {
+			const style = frame.contentWindow.getComputedStyle(cell), lines = (cell.clientHeight - parseFloat(style.paddingTop) - parseFloat(style.paddingBottom)) / parseFloat(style.lineHeight);
+			if (lines > 10 && cell.checkVisibility()) add("a cell of " + Math.round(lines) + " lines: " + cell.innerText.slice(0, 80));
+		}
+		for (const piece of page.querySelectorAll("td .number, td time")) {
+			const range = page.createRange();
+			range.selectNodeContents(piece);
+			if (piece.innerText.length < 20 && new Set([...range.getClientRects()].map((r) => r.top)).size > 1) add("broken: " + piece.innerText);
+		}
+		opened(true);
+		const over = page.scrollingElement.scrollWidth - width;
+		if (over > 0) add(over + " px too wide");
+		for (const sheet of page.querySelectorAll(".flush")) {
+			const right = sheet.getBoundingClientRect().right;
+			const cut = [...sheet.querySelectorAll("td, td *")].find((e) => e.getBoundingClientRect().right > right && e.checkVisibility());
+			if (cut) add("cut off by " + (cut.getBoundingClientRect().right - right) + " px: " + cut.outerHTML.slice(0, 120));
+		}
+		if (axes.includes(width)) {
+			const all = await frame.contentWindow.axe.run(page, {resultTypes: ["violations"]});
+			for (const v of all.violations) add(v.help + ": " + v.nodes.map((n) => n.html + " " + n.failureSummary).join("; "));
+		}
 	}
 	return found;
 };`

@@ -10,6 +10,7 @@ import (
 	"intumwa/dashboard/words"
 	"intumwa/internal/postgres"
 	"intumwa/messages"
+	"intumwa/sms"
 )
 
 // spans are the numbers of days that a chart can show, with the days between two labels.
@@ -24,6 +25,14 @@ func (o *outcomes) add(d *messages.Day) {
 
 // Total returns the sum.
 func (o outcomes) Total() int64 { return o.Sent + o.Failed + o.Pending }
+
+// rate returns the share of final messages that were sent, rounded down: 100 means all; empty when none is final.
+func (o outcomes) rate(l *words.Language) string {
+	if decided := o.Sent + o.Failed; decided > 0 {
+		return l.T("charts.percent", l.Decimal(o.Sent*1000/decided))
+	}
+	return ""
+}
 
 // bar is a part of a stacked bar, in messages.
 type bar struct {
@@ -46,7 +55,7 @@ type chartCarrier struct {
 	outcomes
 
 	Name string
-	Rate string // share of final messages that were sent; empty when none is final
+	Rate string
 }
 
 // tick is a horizontal line of the chart with its value, or the label of a day.
@@ -74,19 +83,24 @@ const chartLeft, chartTop, chartWidth, chartHeight = 52.0, 12.0, 700.0, 200.0
 
 // charts is GET /charts.
 func (d *Dashboard) charts(v *visit, t tenant) error {
-	data := chartsPage{Days: 30, Spans: slices.Sorted(maps.Keys(spans))}
+	number := 30
 	if n, err := strconv.Atoi(v.c.Query("days")); err == nil && spans[n] > 0 {
-		data.Days = n
+		number = n
 	}
+	data, err := v.chart(t.company(), number)
+	return v.page(err, "charts", data)
+}
+
+// chart reads a company's messages of the latest days.
+func (v *visit) chart(company sms.CompanyID, number int) (chartsPage, error) {
 	now := postgres.Now().In(words.Bujumbura)
-	data.Last = time.Date(now.Year(), now.Month(), now.Day(), 0, 0, 0, 0, time.UTC)
-	data.First = data.Last.AddDate(0, 0, 1-data.Days)
-	days, err := d.rooms.Messages.Daily(v.ctx(), t.company(), data.First, data.Last)
-	if err != nil {
-		return err
+	data := chartsPage{Days: number, Spans: slices.Sorted(maps.Keys(spans)), Last: time.Date(now.Year(), now.Month(), now.Day(), 0, 0, 0, 0, time.UTC)}
+	data.First = data.Last.AddDate(0, 0, 1-number)
+	days, err := v.d.rooms.Messages.Daily(v.ctx(), company, data.First, data.Last)
+	if err == nil {
+		data.fill(v.lang, days)
 	}
-	data.fill(v.lang, days)
-	return v.render("charts", data)
+	return data, err
 }
 
 // fill lays out the charts by day, including days without messages, and by carrier.
@@ -110,9 +124,7 @@ func (p *chartsPage) fill(l *words.Language, days []messages.Day) {
 		carriers[day.Carrier].add(day)
 	}
 	for _, c := range carriers {
-		if decided := c.Sent + c.Failed; decided > 0 {
-			c.Rate = l.T("charts.percent", l.Decimal(c.Sent*1000/decided)) // rounded down: 100 means all
-		}
+		c.Rate = c.rate(l)
 		p.Carriers = append(p.Carriers, *c)
 	}
 	slices.SortFunc(p.Carriers, func(a, b chartCarrier) int {

@@ -32,6 +32,7 @@ import (
 type Options struct {
 	PublicURL      string        // the address of the dashboard, for links in mails: https://sms.example.com
 	DocsURL        string        // of the API's reference; empty: no link to it
+	CreditsNotice  string        // how customers get credits, from the operator
 	APIURL         string        // {base_url} of the API, for examples: https://sms.example.com/v1
 	TrustedProxies []string      // whose X-Forwarded-For is trusted
 	SecureCookies  bool          // cookies over HTTPS only

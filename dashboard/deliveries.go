@@ -22,13 +22,14 @@ type deliveriesPage struct {
 	listing[webhooks.Delivery]
 
 	Endpoint *webhooks.Endpoint // nil: none
+	Settings *webhookSettings   // nil on a page of the log alone: a later one, or one with a filter
 	States   []option
 	Events   []option
 	Failed   bool // a delivery was given up, so a recovery is possible
 	From     string
 }
 
-// deliveries is GET /deliveries.
+// deliveries is GET /deliveries: the endpoint, its test, and the log of its calls.
 func (d *Dashboard) deliveries(v *visit, t tenant) (err error) {
 	f, hooks := v.parameters("state", "event", "since"), d.rooms.Webhooks
 	p := deliveriesPage{
@@ -53,7 +54,9 @@ func (d *Dashboard) deliveries(v *visit, t tenant) (err error) {
 		return err
 	}
 	p.Failed = len(given) > 0
-	p.Endpoint, err = v.endpoint(t)
+	if p.Endpoint, err = v.endpoint(t); err == nil && !p.Filtered && !p.Later {
+		p.Settings, err = v.webhookSettings(p.Endpoint)
+	}
 	return v.page(err, "deliveries", p)
 }
 

@@ -95,7 +95,5 @@ func (d *Dashboard) firstSent(v *visit, t tenant) error {
 	if err != nil {
 		return err
 	}
-	var laid bytes.Buffer
-	_ = json.Indent(&laid, body, "", "  ") // the API's own response is valid JSON
-	return v.render("firstsent", firstPage{Curl: d.curl(string(l.Number), l.Sender, l.Body), Answer: laid.String(), Life: l})
+	return v.render("firstsent", firstPage{Curl: d.curl(string(l.Number), l.Sender, l.Body), Answer: indented(string(body)), Life: l})
 }

@@ -6,14 +6,37 @@ import (
 	"intumwa/accounts"
 	"intumwa/messages"
 	"intumwa/sms"
+	"intumwa/webhooks"
 )
 
 type homePage struct {
-	HasCompany, HasKey bool
-	HasNumber, HasSent bool // a verified test number; any message
-	Credits            int64
-	Live               string // the way to sending to all numbers: liveToAsk, liveWaits or liveDone
+	Steps      []homeStep
+	Done       bool // all steps are done: they are folded away
+	HasCompany bool
+	Credits    int64
+	Lasts      int64 // days for which the credits last at the pace of the week; 0: unknown
+	Today      chartDay
+	Rate       string // of today
+	Week       chartsPage
+	Failures   []homeFailure
+	Endpoint   *webhooks.Endpoint // nil: none
 }
+
+// homeStep is a step on the way to the first messages.
+type homeStep struct {
+	Title, Text, Open string // keys
+	Link              string
+	State             string // done, waits, next; empty: later
+}
+
+// homeFailure is a message that failed, with the reason in the user's language.
+type homeFailure struct {
+	messages.Record
+
+	Why string
+}
+
+const failuresOnHome = 5
 
 // The steps on the way to sending to all numbers.
 const (
@@ -41,24 +64,80 @@ func (d *Dashboard) home(v *visit, s *accounts.Session) error {
 	if err != nil {
 		return err
 	}
-	data := homePage{HasKey: slices.ContainsFunc(tokens, func(t accounts.Token) bool { return t.RevokedAt == nil })}
-	if s.Company == nil {
-		return v.render("home", data)
+	var data homePage
+	data.HasCompany = s.Company != nil
+	data.step("home.company", "home.company.text", "/company/new", "home.open", data.HasCompany)
+	data.step("home.key", "home.key.text", "/keys", "home.open", slices.ContainsFunc(tokens, func(t accounts.Token) bool { return t.RevokedAt == nil }))
+	if data.HasCompany {
+		err = v.homeOf(&data, *s.Company)
 	}
-	data.HasCompany = true
-	if data.Credits, err = d.rooms.Ledger.Balance(v.ctx(), s.Company.ID); err != nil {
+	data.Done = data.HasCompany
+	next := true
+	for i := range data.Steps {
+		step := &data.Steps[i]
+		if step.State == "" && next {
+			step.State, next = "next", false
+		}
+		data.Done = data.Done && step.State == "done"
+	}
+	return v.page(err, "home", data)
+}
+
+func (p *homePage) step(title, text, link, open string, done bool) {
+	s := homeStep{Title: title, Text: text, Link: link, Open: open}
+	if done {
+		s.State = "done"
+	}
+	p.Steps = append(p.Steps, s)
+}
+
+// homeOf reads what the page of a company has: the other steps, the week, the latest failures.
+func (v *visit) homeOf(p *homePage, c accounts.Company) (err error) {
+	d, company := v.d, sms.CompanyID(c.ID)
+	if p.Credits, err = d.rooms.Ledger.Balance(v.ctx(), c.ID); err != nil {
 		return err
 	}
-	test, err := v.testMode(*s.Company)
+	test, err := v.testMode(c)
 	if err != nil {
 		return err
 	}
-	company := sms.CompanyID(s.Company.ID)
-	latest, _, err := d.rooms.Messages.List(v.ctx(), company, messages.Filter{}, 0, 1)
+	latest, _, err := d.rooms.Messages.List(v.ctx(), company, messages.Filter{}, 0, messagesOnPage)
 	if err != nil {
 		return err
 	}
 	senders, err := d.rooms.Accounts.SenderRequestsOf(v.ctx(), company)
-	data.HasNumber, data.HasSent, data.Live = test.Verified, len(latest) > 0, liveOf(s.Company, senders)
-	return v.page(err, "home", data)
+	if err != nil {
+		return err
+	}
+	p.step("home.number", "home.number.text", "/test-number", "home.number.open", test.Verified)
+	p.step("home.first", "home.first.text", "/first", "home.first.open", len(latest) > 0)
+	live := liveOf(&c, senders)
+	p.step("home.live", "home.live.text", "/senders", "home.live.open", live == liveDone)
+	if live == liveWaits {
+		p.Steps[len(p.Steps)-1].State = "waits"
+	}
+	if len(latest) == 0 {
+		return nil
+	}
+	if p.Week, err = v.chart(company, 7); err != nil {
+		return err
+	}
+	p.Today = p.Week.Newest[0]
+	p.Rate = p.Today.rate(v.lang)
+	segments := 0
+	for i := range latest {
+		segments += latest[i].Segments
+	}
+	if spent := p.Week.Total.Total() * int64(segments) / int64(len(latest)); spent > 0 {
+		p.Lasts = p.Credits * int64(p.Week.Days) / spent
+	}
+	failed, _, err := d.rooms.Messages.List(v.ctx(), company, messages.Filter{Status: new(sms.Failed)}, 0, failuresOnHome)
+	if err != nil {
+		return err
+	}
+	for i := range failed {
+		p.Failures = append(p.Failures, homeFailure{failed[i], v.reason(failed[i].FailureReason)})
+	}
+	p.Endpoint, err = v.endpoint(tenant{Company: c})
+	return err
 }

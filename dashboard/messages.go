@@ -147,9 +147,6 @@ func (d *Dashboard) cancelBatch(v *visit, t tenant) error {
 	return v.done(err, "/batches/"+batch.ULID.String(), flash)
 }
 
-// statusTexts maps statuses to the keys of their texts.
-var statusTexts = map[sms.Status]string{sms.Pending: "outcome.pending", sms.Sent: "outcome.sent", sms.Failed: "outcome.failed"}
-
 // exportMessages is GET /messages.csv: the messages that the filter of the list matches, the newest first. Numbers are
 // written without their plus sign, which a spreadsheet would take for a formula's.
 func (d *Dashboard) exportMessages(v *visit, t tenant) error {
@@ -170,7 +167,7 @@ func (d *Dashboard) exportMessages(v *visit, t tenant) error {
 		if m.BatchULID != nil {
 			batch = m.BatchULID.String()
 		}
-		return []string{m.ULID.String(), cellTime(&m.CreatedAt), m.Number.Digits(), cell(m.Sender), v.lang.T(statusTexts[m.Status]),
+		return []string{m.ULID.String(), cellTime(&m.CreatedAt), m.Number.Digits(), cell(m.Sender), v.lang.T("status." + m.Status.String()),
 			strconv.Itoa(m.Segments), cell(m.Carrier), batch, cellTime(m.SentAt), cellTime(m.FailedAt), cell(m.FailureReason), cell(m.Body), cell(m.Reference)}
 	})
 }

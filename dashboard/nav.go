@@ -8,34 +8,37 @@ type navItem struct {
 	Here             bool
 }
 
+// navGroup is a part of the side navigation.
+type navGroup struct {
+	Title string // empty: none
+	Items []navItem
+}
+
 // nav returns the side navigation of the signed-in user.
-func (v *visit) nav() []navItem {
-	items := []navItem{
-		{Path: "/", Text: v.lang.T("nav.home"), Icon: "home"},
-		{Path: "/messages", Text: v.lang.T("nav.messages"), Icon: "message"},
-		{Path: "/received", Text: v.lang.T("nav.received"), Icon: "received"},
-		{Path: "/test-number", Text: v.lang.T("nav.testnumber"), Icon: "phone"},
-		{Path: "/campaigns", Text: v.lang.T("nav.campaigns"), Icon: "campaign"},
-		{Path: "/opt-outs", Text: v.lang.T("nav.optouts"), Icon: "optout"},
-		{Path: "/charts", Text: v.lang.T("nav.charts"), Icon: "chart"},
-		{Path: "/statement", Text: v.lang.T("nav.statement"), Icon: "statement"},
-		{Path: "/keys", Text: v.lang.T("nav.keys"), Icon: "key"},
-		{Path: "/senders", Text: v.lang.T("nav.senders"), Icon: "sender"},
-		{Path: "/deliveries", Text: v.lang.T("nav.deliveries"), Icon: "hook"},
-		{Path: "/company", Text: v.lang.T("nav.company"), Icon: "company"},
-		{Path: "/account", Text: v.lang.T("nav.account"), Icon: "account"},
+func (v *visit) nav() []navGroup {
+	path := v.c.Request.URL.Path
+	if strings.HasPrefix(path, "/batches/") { // batches belong to the item of messages
+		path = "/messages"
+	}
+	item := func(to, text, icon string) navItem {
+		return navItem{to, v.lang.T(text), icon, path == to || to != "/" && strings.HasPrefix(path, to+"/")}
+	}
+	develop := []navItem{item("/keys", "nav.keys", "key"), item("/deliveries", "nav.deliveries", "hook"), item("/test-number", "nav.testnumber", "phone")}
+	if v.d.opts.DocsURL != "" {
+		develop = append(develop, item(v.d.opts.DocsURL, "nav.docs", "docs"))
+	}
+	groups := []navGroup{
+		{"", []navItem{item("/", "nav.home", "home")}},
+		{v.lang.T("nav.send"), []navItem{item("/messages", "nav.messages", "message"), item("/campaigns", "nav.campaigns", "campaign"),
+			item("/received", "nav.received", "received"), item("/opt-outs", "nav.optouts", "optout"), item("/charts", "nav.charts", "chart")}},
+		{v.lang.T("nav.develop"), develop},
+		{v.lang.T("nav.business"), []navItem{item("/company", "nav.company", "company"), item("/senders", "nav.senders", "sender"),
+			item("/statement", "nav.statement", "statement"), item("/account", "nav.account", "account")}},
 	}
 	if v.session.User.Administrator {
-		items = append(items, navItem{Path: "/admin", Text: v.lang.T("nav.admin"), Icon: "admin"})
+		groups = append(groups, navGroup{"", []navItem{item("/admin", "nav.admin", "admin")}})
 	}
-	for i := range items {
-		path := v.c.Request.URL.Path
-		if strings.HasPrefix(path, "/batches/") { // batches belong to the item of messages
-			path = "/messages"
-		}
-		items[i].Here = path == items[i].Path || items[i].Path != "/" && strings.HasPrefix(path, items[i].Path+"/")
-	}
-	return items
+	return groups
 }
 
 // AdminTabs returns the tabs of the administration.

@@ -1,8 +1,10 @@
 package dashboard
 
 import (
+	"bytes"
 	"cmp"
 	"embed"
+	"encoding/json"
 	"fmt"
 	"html/template"
 	"io"
@@ -31,6 +33,7 @@ func newPages(a assets) (pages, error) {
 		"part":      newPart,
 		"plain":     sms.Printable,
 		"reference": reference,
+		"indented":  indented,
 		"device":    deviceName,
 	}).ParseFS(pageFiles, "layout/*.html")
 	if err != nil {
@@ -52,6 +55,15 @@ func newPages(a assets) (pages, error) {
 		all[strings.TrimSuffix(entry.Name(), ".html")] = clone
 	}
 	return all, nil
+}
+
+// indented lays JSON out in lines; another text stays as it is.
+func indented(text string) string {
+	var out bytes.Buffer
+	if json.Indent(&out, []byte(text), "", "  ") != nil {
+		return text
+	}
+	return out.String()
 }
 
 func (p pages) execute(w io.Writer, name string, data *view) error {

@@ -166,6 +166,13 @@ func (d *Dashboard) signedIn(page func(*visit, *accounts.Session) error) gin.Han
 		case !v.session.Passed:
 			return v.redirectToSignIn("/sign-in/code")
 		}
+		if company := v.session.Company; company != nil && company.Approved && v.c.Request.Method == http.MethodGet {
+			credits, err := d.rooms.Ledger.Balance(v.ctx(), company.ID)
+			if err != nil {
+				return err
+			}
+			v.broke = credits == 0
+		}
 		return page(v, v.session)
 	})
 }

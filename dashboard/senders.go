@@ -11,13 +11,12 @@ import (
 	"intumwa/internal/audit"
 )
 
-// sendersPage is the page of the sender IDs and the webhook endpoint.
+// sendersPage is the page of the sender IDs.
 type sendersPage struct {
 	Senders []accounts.SenderRequest
 	Full    bool // the limit of waiting sender IDs is reached
 	Most    int  // the limit of waiting sender IDs
 	Keep    int  // the limit of sender IDs in all
-	Webhook webhookPart
 }
 
 // senders is GET /senders.
@@ -26,14 +25,6 @@ func (d *Dashboard) senders(v *visit, t tenant) (err error) {
 	if data.Senders, err = d.rooms.Accounts.SenderRequestsOf(v.ctx(), t.company()); err != nil {
 		return err
 	}
-	if data.Webhook, err = v.webhookPart(t); err != nil {
-		return err
-	}
-	kept, err := v.takeOnce("webhook")
-	if err != nil {
-		return err
-	}
-	data.Webhook.showOnce(kept)
 	waiting := 0
 	for _, s := range data.Senders {
 		if s.State() == accounts.SenderWaiting {

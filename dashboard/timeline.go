@@ -22,6 +22,7 @@ type timeline struct {
 	Moments []moment // past, in order of time
 	Ahead   []moment // future, with the time where it is known
 	Live    bool     // the page refreshes itself, because more is expected soon
+	Shown   string   // the status; delivered if it is sent and each segment has a receipt with DELIVRD
 }
 
 // Unicode reports whether the text is sent in UCS-2.
@@ -66,7 +67,8 @@ func (v *visit) timeline(t tenant, id ulid.ULID) (*timeline, error) {
 }
 
 func (v *visit) newTimeline(r messages.Record, h messages.History, deliveries []webhooks.Delivery) *timeline {
-	T, l := v.lang.T, &timeline{Record: r, Live: !r.Status.Final()}
+	T, l := v.lang.T, &timeline{Record: r, Live: !r.Status.Final(), Shown: r.Status.String()}
+	delivered := 0
 	l.add(moment{At: r.CreatedAt, Kind: "good", Title: T("life.accepted"), rank: 0,
 		Detail: []string{v.lang.N("life.segments", r.Segments) + " · " + v.encoding(r.Encoding)}})
 	queued := r.Carrier
@@ -86,6 +88,9 @@ func (v *visit) newTimeline(r messages.Record, h messages.History, deliveries []
 			}
 		}
 		l.add(sent)
+		if s.Receipt == "DELIVRD" {
+			delivered++
+		}
 		if s.ReceiptAt != nil && s.Receipt != "" {
 			kind := "good"
 			if r.Status == sms.Failed {
@@ -98,7 +103,11 @@ func (v *visit) newTimeline(r messages.Record, h messages.History, deliveries []
 		l.add(moment{At: k.At, Kind: "off", Title: T("life.otherreceipt"), Detail: joined(k.State, errorOf(k.Error)), rank: 3})
 	}
 	if r.SentAt != nil {
-		l.add(moment{At: *r.SentAt, Kind: "good", Title: T("life.sent"), rank: 4})
+		title := "life.sent"
+		if delivered == r.Segments {
+			l.Shown, title = "delivered", "life.delivered"
+		}
+		l.add(moment{At: *r.SentAt, Kind: "good", Title: T(title), rank: 4})
 	}
 	if r.FailedAt != nil {
 		m := moment{At: *r.FailedAt, Kind: "bad", Title: T("life.failed"), rank: 4}

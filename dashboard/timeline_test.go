@@ -10,6 +10,7 @@ import (
 	"intumwa/messages"
 	"intumwa/messages/receipts"
 	"intumwa/messages/submission"
+	"intumwa/sms"
 )
 
 // TestTimelineOfASegment shows a segment as far as it is recorded: with the carrier's id, as submitted, without an answer or answered
@@ -32,6 +33,25 @@ func TestTimelineOfASegment(t *testing.T) {
 		last := l.Moments[len(l.Moments)-1]
 		if last.Kind != try.kind || last.Detail[len(last.Detail)-1] != try.detail || strings.ContainsAny(fmt.Sprint(l.Moments), "?!") {
 			t.Errorf("%+v: %+v", try, last)
+		}
+	}
+}
+
+// TestDelivered shows a message as delivered if it is sent and each segment has a receipt with DELIVRD.
+func TestDelivered(t *testing.T) {
+	all, err := words.Load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	v, now := &visit{lang: all.Match("en")}, time.Now()
+	for _, try := range []struct{ first, second, want string }{
+		{"DELIVRD", "DELIVRD", "delivered"}, {"DELIVRD", "", "sent"}, {"DELIVRD", "ACCEPTD", "sent"}, {"", "", "sent"},
+	} {
+		l := v.newTimeline(messages.Record{Segments: 2, Status: sms.Sent, SentAt: &now}, messages.History{Segments: []receipts.SegmentRecord{
+			{Segment: 1, Receipt: try.first, ReceiptAt: &now}, {Segment: 2, Receipt: try.second, ReceiptAt: &now}}}, nil)
+		title := v.lang.T("life." + try.want)
+		if last := l.Moments[len(l.Moments)-1]; l.Shown != try.want || last.Title != title {
+			t.Errorf("%+v: %s, %+v", try, l.Shown, last)
 		}
 	}
 }

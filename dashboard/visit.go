@@ -31,6 +31,7 @@ type visit struct {
 	session *accounts.Session // nil: not signed in
 
 	filled      *form
+	broke       bool     // the page is one of an approved company without credits
 	tries       []func() // each takes a counted try back
 	administers bool     // a handler of the administration runs
 	leaveTurn   func()   // ends the turn at the database; nil: the request has none
@@ -90,9 +91,11 @@ type view struct {
 	Path      string // of this page
 	Route     string // of the request, as routes.go writes it
 	Session   *accounts.Session
-	Nav       []navItem // empty outside
-	Flash     string    // result of the last change
-	Form      *form     // never nil
+	Nav       []navGroup // empty outside
+	Broke     bool       // the company has no credits
+	Credits   string     // how customers get credits, from the operator
+	Flash     string     // result of the last change
+	Form      *form      // never nil
 	Docs      string
 	InAdmin   bool
 	Data      any
@@ -107,7 +110,7 @@ func (v *visit) render(name string, data any) error {
 	}
 	if v.session != nil && v.session.Passed {
 		p.Session, p.InAdmin = v.session, v.adminOpen()
-		p.Nav = v.nav()
+		p.Nav, p.Broke, p.Credits = v.nav(), v.broke, v.d.opts.CreditsNotice
 	}
 	p.Flash = v.takeFlash()
 	var out bytes.Buffer

@@ -26,8 +26,8 @@ const (
 	actWebhookRecover = "webhook.recover"
 )
 
-// webhookPart is the webhook endpoint on the page of the sender IDs.
-type webhookPart struct {
+// webhookSettings are the endpoint's part of the page of webhooks.
+type webhookSettings struct {
 	Endpoint *webhooks.Endpoint   // nil: none yet; without its secret
 	Secret   string               // a new secret, shown once
 	Test     *webhooks.TestResult // the latest test, shown once
@@ -47,28 +47,28 @@ type onceContent struct {
 	Test   *webhooks.TestResult `json:"test,omitempty"`
 }
 
-func (p *webhookPart) showOnce(kept string) {
-	var once onceContent
-	if kept == "" || json.Unmarshal([]byte(kept), &once) != nil {
-		return
-	}
-	p.Secret, p.Test = once.Secret, once.Test
-}
-
 func (o onceContent) text() string {
 	text, _ := json.Marshal(o) //nolint:gosec // encrypted until the next page reads it; texts and numbers always marshal
 	return string(text)
 }
 
-func (v *visit) webhookPart(t tenant) (p webhookPart, err error) {
-	p.Events = eventOptions()
-	if p.Endpoint, err = v.endpoint(t); p.Endpoint == nil {
-		return p, err
+// webhookSettings returns the settings of an endpoint, with what the last change left to be shown once.
+func (v *visit) webhookSettings(e *webhooks.Endpoint) (*webhookSettings, error) {
+	kept, err := v.takeOnce("webhook")
+	if err != nil {
+		return nil, err
 	}
-	for _, name := range webhooks.Askable() {
-		p.Asked = append(p.Asked, askedEvent{name, askedTexts[name], slices.Contains(p.Endpoint.Events, name)})
+	s := &webhookSettings{Endpoint: e, Events: eventOptions()}
+	var once onceContent
+	if kept != "" && json.Unmarshal([]byte(kept), &once) == nil {
+		s.Secret, s.Test = once.Secret, once.Test
 	}
-	return p, err
+	if e != nil {
+		for _, name := range webhooks.Askable() {
+			s.Asked = append(s.Asked, askedEvent{name, askedTexts[name], slices.Contains(e.Events, name)})
+		}
+	}
+	return s, nil
 }
 
 // endpoint returns the company's endpoint; nil when it has none.
@@ -108,20 +108,20 @@ func (d *Dashboard) setWebhook(v *visit, t tenant) error {
 	f := v.form()
 	address := strings.TrimSpace(f.required("url"))
 	if !f.ok() {
-		return d.senders(v, t)
+		return d.deliveries(v, t)
 	}
 	made, err := v.setEndpoint(t, webhooks.Setting{URL: address})
 	refusal, refused := errors.AsType[sms.Refusal](err)
 	switch {
 	case refused:
 		f.refuse("url", urlRefusalText(refusal.Reason))
-		return d.senders(v, t)
+		return d.deliveries(v, t)
 	case err != nil:
 		return err
 	case made: // the next page shows the new secret
-		return v.redirect("/senders#webhook", "")
+		return v.redirect("/deliveries", "")
 	}
-	return v.redirect("/senders#webhook", "flash.webhook")
+	return v.redirect("/deliveries", "flash.webhook")
 }
 
 // urlRefusalText returns the key of the text for a refused URL.
@@ -169,7 +169,7 @@ func (d *Dashboard) switchWebhook(v *visit, t tenant) error {
 		flash = "flash.webhook.on"
 	}
 	_, err := v.setEndpoint(t, webhooks.Setting{Active: &on})
-	return v.done(err, "/senders#webhook", flash)
+	return v.done(err, "/deliveries", flash)
 }
 
 // askEvent is POST /webhook/events: the endpoint gets an event from now on, or no longer.
@@ -188,7 +188,7 @@ func (d *Dashboard) askEvent(v *visit, t tenant) error {
 		events = append(events, name)
 	}
 	_, err = v.setEndpoint(t, webhooks.Setting{Events: &events})
-	return v.done(err, "/senders#webhook", "flash.webhook")
+	return v.done(err, "/deliveries", "flash.webhook")
 }
 
 // rotateSecret is POST /webhook/rotate.
@@ -203,7 +203,7 @@ func (d *Dashboard) rotateSecret(v *visit, t tenant) error {
 	if _, refused := errors.AsType[sms.Refusal](err); err != nil && !refused { // a second click: the page shows the rotation under way
 		return err
 	}
-	return v.redirect("/senders#webhook", "")
+	return v.redirect("/deliveries", "")
 }
 
 // endRotation is POST /webhook/rotate/end.
@@ -216,19 +216,19 @@ func (d *Dashboard) endRotation(v *visit, t tenant) error {
 		e, err := hooks.EndRotation(v.ctx(), t.company())
 		return map[string]any{"previous_until": was.PreviousUntil}, map[string]any{"previous_until": e.PreviousUntil}, err
 	})
-	return v.done(err, "/senders#webhook", "flash.rotated")
+	return v.done(err, "/deliveries", "flash.rotated")
 }
 
 // testWebhook is POST /webhook/test: it sends a test event and shows the endpoint's response.
 func (d *Dashboard) testWebhook(v *visit, t tenant) error {
 	f := v.form()
 	event := webhooks.Sent
-	if asked := f.Value("event"); among(eventOptions(), asked) {
+	if asked := f.Value("test"); among(eventOptions(), asked) {
 		event = asked
 	}
 	if tests := d.rooms.Tries.Tests; tests != nil && !tests.Allow(v.ctx(), int64(t.company())).Allowed {
 		f.deny(http.StatusTooManyRequests, "webhook.test.many")
-		return d.senders(v, t)
+		return d.deliveries(v, t)
 	}
 	v.leave()                                                                 // the endpoint may take its time
 	ctx, cancel := context.WithTimeout(v.ctx(), requestTimeout-2*time.Second) // the rest is for rendering the page
@@ -236,12 +236,12 @@ func (d *Dashboard) testWebhook(v *visit, t tenant) error {
 	result, err := d.rooms.Webhooks.Test(ctx, t.company(), event)
 	if errors.Is(err, webhooks.ErrBusy) {
 		f.deny(http.StatusTooManyRequests, "webhook.test.busy")
-		return d.senders(v, t)
+		return d.deliveries(v, t)
 	}
 	if err == nil {
 		err = v.keepOnce("webhook", onceContent{Test: &result}.text())
 	}
-	return v.done(err, "/senders#webhook", "")
+	return v.done(err, "/deliveries#test", "")
 }
 
 // attempt is one call as shown on pages.

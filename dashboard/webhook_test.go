@@ -163,46 +163,50 @@ func TestWebhookSecret(t *testing.T) {
 	if m := w.mail(user.Email, 0); !strings.Contains(m.Text, r.URL+"/hook") || strings.Contains(m.Text, "hidden") {
 		t.Errorf("the owner is told: %s", m.Text)
 	}
-	page := c.get("/senders")
+	page := c.get("/deliveries")
 	first := secretOn(page)
 	if first == "" || page.Header.Get("Cache-Control") != "no-store" {
 		t.Fatal("no secret, or it is kept:", page.Header, page.body)
 	}
-	if again := c.get("/senders"); secretOn(again) != "" {
+	if again := c.get("/deliveries"); secretOn(again) != "" {
 		t.Error("the secret is shown twice")
 	}
-	c.wants(c.post("/webhook/test", "event", webhooks.Sent), http.StatusSeeOther)
+	test := c.post("/webhook/test", "test", webhooks.Sent)
+	c.wants(test, http.StatusSeeOther)
+	if at := test.Header.Get("Location"); at != "/deliveries#test" { // the result is below the button
+		t.Error("after a test:", at)
+	}
 	if !r.signedBy(first) {
 		t.Error("the secret that was shown does not sign")
 	}
-	c.wants(c.get("/senders"), http.StatusOK, "HTTP 204", "evt_test_")
-	if a := c.get("/senders"); strings.Contains(a.body, "evt_test_") {
+	c.wants(c.get("/deliveries"), http.StatusOK, "HTTP 204", "evt_test_")
+	if a := c.get("/deliveries"); strings.Contains(a.body, "evt_test_") {
 		t.Error("a test is shown twice")
 	}
 
 	c.wants(c.post("/webhook/rotate"), http.StatusSeeOther)
-	page = c.get("/senders")
+	page = c.get("/deliveries")
 	second := secretOn(page)
 	c.wants(page, http.StatusOK, "both sign", "X-Webhook-Signature")
-	if second == "" || second == first || secretOn(c.get("/senders")) != "" {
+	if second == "" || second == first || secretOn(c.get("/deliveries")) != "" {
 		t.Fatal("the new secret:", second)
 	}
 	c.wants(c.post("/webhook/rotate"), http.StatusSeeOther) // a second click
-	if secretOn(c.get("/senders")) != "" {
+	if secretOn(c.get("/deliveries")) != "" {
 		t.Error("a second click made another secret")
 	}
-	c.post("/webhook/test", "event", webhooks.Failed)
+	c.post("/webhook/test", "test", webhooks.Failed)
 	if !r.signedBy(first) {
 		t.Error("the old secret signs no more")
 	}
-	c.get("/senders")
+	c.get("/deliveries")
 	c.wants(c.post("/webhook/rotate/end"), http.StatusSeeOther)
-	c.post("/webhook/test", "event", webhooks.Failed)
+	c.post("/webhook/test", "test", webhooks.Failed)
 	if !r.signedBy(second) {
 		t.Error("the new secret does not sign")
 	}
 	c.wants(c.post("/webhook/active", "on", "no"), http.StatusSeeOther)
-	c.wants(c.get("/senders"), http.StatusOK, "Switched off")
+	c.wants(c.get("/deliveries"), http.StatusOK, "Switched off")
 	c.wants(c.post("/webhook/active", "on", "yes"), http.StatusSeeOther)
 
 	want := "webhook.set webhook.rotate webhook.rotation_end webhook.set webhook.set"
@@ -247,7 +251,7 @@ func TestWebhookAddress(t *testing.T) {
 	}
 	c.wants(c.post("/webhook", "url", "https://localtest.invalid/"), http.StatusSeeOther)
 	c.wants(c.post("/webhook/test"), http.StatusSeeOther)
-	c.wants(c.get("/senders"), http.StatusOK, "Unknown host")
+	c.wants(c.get("/deliveries"), http.StatusOK, "Unknown host")
 }
 
 // TestWebhookTests: somebody else's server is not to be troubled without end.
@@ -281,7 +285,7 @@ func TestSenders(t *testing.T) {
 	c.wants(c.post("/senders", "name", "ISOKO", "purpose", markup), http.StatusSeeOther)
 	c.wants(c.post("/senders", "name", "ISOKO", "purpose", "x"), http.StatusUnprocessableEntity, "already")
 	a := c.get("/senders")
-	c.wants(a, http.StatusOK, "ISOKO", "Waiting for us", "&lt;script&gt;")
+	c.wants(a, http.StatusOK, "ISOKO", "Pending approval", "&lt;script&gt;")
 	list, err := w.accounts.SenderRequestsOf(t.Context(), sms.CompanyID(company.ID))
 	if err != nil || len(list) != 1 {
 		t.Fatal(list, err)
@@ -300,7 +304,7 @@ func TestSenders(t *testing.T) {
 	for i := range accounts.MaxWaitingSenders {
 		c.wants(c.post("/senders", "name", "S"+strconv.Itoa(i), "purpose", "x"), http.StatusSeeOther)
 	}
-	c.wants(c.post("/senders", "name", "MORE", "purpose", "x"), http.StatusUnprocessableEntity, "can wait for us")
+	c.wants(c.post("/senders", "name", "MORE", "purpose", "x"), http.StatusUnprocessableEntity, "can be pending")
 	if got := strings.Join(w.acts(company.ID), " "); got != "sender.ask"+strings.Repeat(" sender.ask", accounts.MaxWaitingSenders) {
 		t.Errorf("recorded: %s", got)
 	}
@@ -312,7 +316,7 @@ func TestDelivery(t *testing.T) {
 	c, _, company := w.customer("aline", "ISOKO", 0)
 	r := w.called(company.ID, 1, http.StatusInternalServerError, markup+"\x1b[31m\u202eevil")
 	page := c.get("/deliveries/of/800")
-	c.wants(page, http.StatusOK, "&lt;script&gt;", "HTTP 500", "evt_800", "[31mevil", "Attempt 3", `&#34;message_id&#34;:100`)
+	c.wants(page, http.StatusOK, "&lt;script&gt;", "HTTP 500", "evt_800", "[31mevil", "Attempt 3", `&#34;message_id&#34;: 100`, `href="/messages?q=100"`)
 	if strings.Contains(page.body, "<script>alert") || strings.Contains(page.body, "\x1b") || strings.Contains(page.body, "\u202e") {
 		t.Error("the endpoint's answer is not made printable")
 	}

@@ -293,7 +293,7 @@ func (g *gateway) serveDashboard(ctx context.Context, life *life, rdb redis.Univ
 	rooms.Tries = dashboard.Tries{Account: tries("account", triesOfAccount), Address: tries("address", triesOfAddress),
 		Codes: within(codesWindow, "codes", codesOfUser), Mails: within(mailsWindow, "mails", mailsOfAddress), Warnings: within(codesWindow, "warnings", 1), Tests: tries("webhook-tests", testsOfCompany), Changes: tries("changes", changesOfUser)}
 	d, err := dashboard.New(rooms,
-		dashboard.Options{PublicURL: publicURL(&c.Dashboard), DocsURL: c.Dashboard.DocsURL, APIURL: apiURL(c), TrustedProxies: c.API.TrustedProxies,
+		dashboard.Options{PublicURL: publicURL(&c.Dashboard), DocsURL: c.Dashboard.DocsURL, CreditsNotice: c.Dashboard.CreditsNotice, APIURL: apiURL(c), TrustedProxies: c.API.TrustedProxies,
 			Plan: plan, TestSender: c.TestSender, TestQuota: c.Accounts.TestQuota, Replacements: c.Accounts.TestNumberReplacements,
 			SecureCookies: !c.Dashboard.Local(), AdminTOTP: c.Dashboard.AdminTOTP,
 			AtOnce: int(rooms.Pool.Config().MaxConns+1) / 2, // the other half is for tokens, tasks and heartbeats
