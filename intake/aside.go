@@ -135,6 +135,9 @@ func (c *committer) setAside(ctx context.Context, requests []*request) {
 		return
 	}
 	half := len(requests) / 2
-	c.process(ctx, requests[:half], groupLockWait/10)
-	c.process(ctx, requests[half:], groupLockWait/10)
+	for _, some := range [][]*request{requests[:half], requests[half:]} {
+		if some = c.aside.take(ctx, some, false); len(some) > 0 { // a balance that was found locked is not waited for again
+			c.process(ctx, some, groupLockWait/10)
+		}
+	}
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/prometheus/client_golang/prometheus"
 
 	"intumwa/accounts"
 	"intumwa/billing"
@@ -239,6 +240,41 @@ func TestHeldBalance(t *testing.T) {
 		t.Errorf("%d lines of it: %s", n, log.text.String())
 	}
 	d.sound(t, 80+4+1)
+}
+
+// TestHeldBalanceAmongOthers: in a group where each second request is of a company whose balance somebody holds, that
+// balance is waited for in few of the halves. The others' requests are carried out.
+func TestHeldBalanceAmongOthers(t *testing.T) {
+	d := newDistrict(t, 1000)
+	held := d.customer(t, "held", 1000)
+	in, _ := d.apart(t)
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(in.metrics.perCommit)
+	letGo := d.hold(t, `SELECT FROM balances WHERE company_id = $1 FOR UPDATE`, held.Company.ID)
+	var requests []*request
+	for i := range 64 {
+		r, err := in.single(t.Context(), []*accounts.Principal{d.principal, held}[i%2], d.request("x", nil), kindSingle)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.done, r.came = make(chan struct{}), time.Now()
+		requests = append(requests, r)
+	}
+	in.committer.process(t.Context(), requests, groupLockWait)
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if tries := families[0].Metric[0].Histogram.GetSampleCount(); tries > 20 {
+		t.Errorf("%d tries", tries)
+	}
+	letGo()
+	for i, r := range requests {
+		if <-r.done; r.err != nil || !r.admitted {
+			t.Errorf("request %d: admitted %v, %v", i, r.admitted, r.err)
+		}
+	}
+	d.sound(t, 64)
 }
 
 // sound proves the books of all companies and counts the messages.
