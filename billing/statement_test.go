@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgtype"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"intumwa/internal/testenv"
@@ -153,5 +154,38 @@ func TestRareRowsAreReached(t *testing.T) {
 	}
 	if pages != 3 || found != 1 {
 		t.Errorf("%d found on %d pages", found, pages)
+	}
+}
+
+// TestRemaining: what a request left is read without the rest of the company's ledger.
+func TestRemaining(t *testing.T) {
+	pool := testenv.Pool(t)
+	l := New(pool)
+	for range 10 {
+		book(t, pool, 1, 2000)
+		book(t, pool, 2, 2000)
+	}
+	var id [16]byte
+	var left int64
+	if _, err := pool.Exec(t.Context(), `ANALYZE ledger`); err != nil {
+		t.Fatal(err)
+	}
+	if err := pool.QueryRow(t.Context(), `SELECT ref, balance_after FROM ledger WHERE company_id = 1 AND kind = 'send' ORDER BY id DESC LIMIT 1 OFFSET 10`).Scan(&id, &left); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := l.Remaining(t.Context(), 1, id); got != left || err != nil {
+		t.Errorf("%d left, %v, want %d", got, err, left)
+	}
+	var plan []struct {
+		Plan struct {
+			Hit  int `json:"Shared Hit Blocks"`
+			Read int `json:"Shared Read Blocks"`
+		}
+	}
+	if err := pool.QueryRow(t.Context(), `EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) `+remaining, 1, pgtype.UUID{Bytes: id, Valid: true}).Scan(&plan); err != nil {
+		t.Fatal(err)
+	}
+	if pages := plan[0].Plan.Hit + plan[0].Plan.Read; pages > 20 {
+		t.Errorf("%d pages", pages)
 	}
 }
