@@ -7,8 +7,12 @@ import (
 	"net"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/oklog/ulid/v2"
+
+	"intumwa/internal/postgres"
 )
 
 // cutConn loses the answer to the write at which cut reaches 0.
@@ -83,4 +87,30 @@ func TestOneRoundTrip(t *testing.T) {
 		}
 	}
 	d.books(t, 0, 5)
+}
+
+// TestAnotherBackend: whether a COMMIT took effect is known although another process of PostgreSQL has the number of the one
+// that ran it. While that one runs, it is not known.
+func TestAnotherBackend(t *testing.T) {
+	d := newDistrict(t, 5)
+	in := d.process(t)
+	began := time.Now().Add(-2 * time.Second)
+	tx, err := postgres.Begin(t.Context(), d.another(t)) // a connection of its own
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = tx.Rollback(context.Background()) }()
+	lost := []*request{{ref: ulid.Make(), outcome: outcome{admitted: true}}}
+	for _, try := range []struct {
+		name  string
+		began time.Time
+		known bool
+	}{{"another", began, true}, {"the same", time.Now(), false}} {
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+		took, err := in.committer.tookEffect(ctx, lost, &written{backend: tx.Backend(), began: try.began})
+		cancel()
+		if took || (err == nil) != try.known {
+			t.Errorf("%s: %t, %v", try.name, took, err)
+		}
+	}
 }

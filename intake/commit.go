@@ -55,7 +55,7 @@ func (c *committer) attempt(requests []*request, patience time.Duration, payable
 	}
 	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }() // after a commit it does nothing
 
-	w := written{backend: tx.Backend()}
+	w := written{backend: tx.Backend(), began: time.Now()}
 	if err := c.write(ctx, tx, requests, patience, payable, &w); err != nil {
 		if postgres.Refused(err) || postgres.GaveWay(err) || postgres.Locked(err) {
 			return err
@@ -78,7 +78,8 @@ func (c *committer) attempt(requests []*request, patience time.Duration, payable
 // written is what a group's transaction writes. What PostgreSQL returns is in it
 // when the transaction is committed, at the latest.
 type written struct {
-	backend uint32 // the process of PostgreSQL that runs the transaction
+	backend uint32    // the process of PostgreSQL that runs the transaction
+	began   time.Time // when it ran already
 	recorded
 }
 
@@ -287,7 +288,8 @@ func (c *committer) charge(ctx context.Context, tx pgx.Tx, requests []*request) 
 
 // tookEffect finds out whether a COMMIT whose answer was lost took effect: it waits until the server process that ran it
 // has ended (its connection is closed, but it may still read what was sent) and what it wrote is safe, then looks
-// for the ULIDs it wrote.
+// for the ULIDs it wrote. A process of another database, or that began later, has the number by chance: after a failover, or
+// a restart in a container.
 func (c *committer) tookEffect(ctx context.Context, requests []*request, w *written) (bool, error) {
 	var refs []ulid.ULID
 	for _, q := range requests {
@@ -300,7 +302,8 @@ func (c *committer) tookEffect(ctx context.Context, requests []*request, w *writ
 	}
 	for {
 		var runs bool
-		err := c.in.pool.QueryRow(ctx, `SELECT EXISTS (SELECT FROM pg_stat_activity WHERE pid = $1::bigint)`, w.backend).Scan(&runs)
+		err := c.in.pool.QueryRow(ctx, `SELECT EXISTS (SELECT FROM pg_stat_activity WHERE pid = $1::bigint AND datname = current_database()
+			AND (backend_start > clock_timestamp() - $2::interval) IS NOT TRUE)`, w.backend, time.Since(w.began)-time.Second).Scan(&runs)
 		if err == nil && !runs {
 			err = postgres.Confirm(ctx, c.in.pool)
 			var known map[ulid.ULID]int64
