@@ -29,16 +29,15 @@ func (d *Dispatcher) quietNow(ctx context.Context) (quiet messages.Quiet, err er
 	return quiet, nil
 }
 
-// lookForQuiet notes whose quiet hours it is now. When some begin, the walk over the outbox begins
-// anew in the batches' lanes, without rests: it passes what waited before them faster than a carrier
-// takes it.
+// lookForQuiet notes whose quiet hours it is now, and returns whether some begin. The walk over the outbox then begins
+// anew in the batches' lanes, without rests: it passes what waited before them faster than a carrier takes it.
 // Intake schedules the messages that come in quiet hours.
-func (d *Dispatcher) lookForQuiet(ctx context.Context) error {
+func (d *Dispatcher) lookForQuiet(ctx context.Context) (begin bool, err error) {
 	quiet, err := d.quietNow(ctx)
 	if err != nil {
-		return err
+		return false, err
 	}
-	if quiet.Begins(d.walk.quiet) {
+	if begin = quiet.Begins(d.walk.quiet); begin {
 		for at, l := range d.walk.lanes {
 			if at.lane == queue.Batch {
 				l.after, l.rush = 0, true
@@ -46,7 +45,7 @@ func (d *Dispatcher) lookForQuiet(ctx context.Context) error {
 		}
 	}
 	d.walk.quiet = quiet
-	return nil
+	return begin, nil
 }
 
 // quieten puts messages, by their ids, off to the end of their companies' quiet hours.

@@ -2,6 +2,7 @@ package dispatcher
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"time"
 
@@ -33,7 +34,7 @@ func TestQuietHoursPutOff(t *testing.T) {
 		if err := b.d.findStranded(t.Context()); err != nil { // the walk learns of the lanes
 			t.Fatal(err)
 		}
-		if err := b.d.lookForQuiet(t.Context()); err != nil {
+		if _, err := b.d.lookForQuiet(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		b.walk()
@@ -51,4 +52,23 @@ func TestQuietHoursPutOff(t *testing.T) {
 	putOff("more messages come", 310, 0)
 	own[2] = hours(-time.Hour, 3*time.Hour)
 	putOff("the company's own begin", 310, 100)
+}
+
+// TestQuietHoursEndTheRest: when quiet hours begin while the walk rests, it goes on at once.
+func TestQuietHoursEndTheRest(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.wait("lumitel", 5)
+	now := time.Now().In(sms.Burundi)
+	tasks := slices.DeleteFunc(b.d.newTasks(), func(of *task) bool { return of.name != "quiet" && of.name != "walk_outbox" })
+	for _, hours := range []string{"", now.Add(-time.Hour).Format("15:04") + "-" + now.Add(2*time.Hour).Format("15:04")} {
+		b.d.opts.QuietHours, _ = sms.ParseQuietHours(hours)
+		if err := b.d.doTasks(t.Context(), tasks); err != nil {
+			t.Fatal(err)
+		}
+		tasks[0].next, tasks[1].next = time.Time{}, time.Now().Add(restMost)
+	}
+	if n := b.count(`SELECT count(*) FROM outbox WHERE due_at > now() AND pushed_at IS NULL`); n != 5 {
+		t.Errorf("%d messages are put off", n)
+	}
 }

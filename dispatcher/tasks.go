@@ -31,12 +31,19 @@ const (
 // the next.
 func (d *Dispatcher) newTasks() []*task {
 	often, seldom := d.opts.SweepInterval, 10*d.opts.SweepInterval
+	walk := &task{name: "walk_outbox", every: often, rest: swept, run: d.walkOutbox, took: &d.walk.read}
 	return []*task{
 		{name: "free_claims", every: often, rest: swept, run: d.freeClaims}, // and at once when a dispatcher died
 		{name: "hold", every: often, rest: worked, run: d.releaseHeld},
-		{name: "quiet", every: often, rest: swept, run: d.lookForQuiet},
+		{name: "quiet", every: often, rest: swept, run: func(ctx context.Context) error {
+			begin, err := d.lookForQuiet(ctx)
+			if begin { // the walk may have half a minute of rest left
+				walk.next = time.Time{}
+			}
+			return err
+		}},
 		{name: "readdress", every: seldom, rest: swept, run: d.findStranded},
-		{name: "walk_outbox", every: often, rest: swept, run: d.walkOutbox, took: &d.walk.read},
+		walk,
 		{name: "push_due", every: often, rest: worked, run: d.pushDue},
 		{name: "pay_refunds", every: often, rest: worked, run: d.payOwed},
 		{name: "low_balances", every: often, rest: swept, run: d.tellLow},
