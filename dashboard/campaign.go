@@ -23,8 +23,9 @@ import (
 const (
 	maxUpload        = maxSheet + maxForm // octets of a form with a file
 	uploadMemory     = maxUpload          // all of it: nothing is written to disk
-	uploadsOfAll     = 16                 // files that are read at the same time, some megabytes each
+	uploadsOfAll     = 128                // files that come at the same time, a megabyte each
 	uploadsOfCompany = 2
+	uploadsOfAddress = 8  // of one network address, where several companies may be
 	previewed        = 5  // messages that a page shows
 	listed           = 20 // campaigns that a page shows
 )
@@ -66,6 +67,10 @@ func (v *visit) approvedSenders(t tenant) (list []option, err error) {
 func (d *Dashboard) checkCampaign(v *visit, t tenant) error {
 	leave, err := d.uploads.Enter(v.ctx(), t.Company.ID)
 	if err != nil {
+		return v.busy(http.StatusTooManyRequests)
+	}
+	defer leave()
+	if leave, err = d.uploaders.Enter(v.ctx(), tryKey("upload", networkOf(v.c.ClientIP()))); err != nil {
 		return v.busy(http.StatusTooManyRequests)
 	}
 	defer leave()

@@ -18,6 +18,7 @@ type client struct {
 	http *http.Client
 
 	language string
+	address  string // in X-Forwarded-For
 }
 
 func newClient(w *world) *client {
@@ -26,7 +27,7 @@ func newClient(w *world) *client {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	return &client{w.t, w, &http.Client{Jar: jar, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}, "en"}
+	return &client{w.t, w, &http.Client{Jar: jar, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}, "en", "192.0.2.1"}
 }
 
 // answer is what came, read to its end.
@@ -54,6 +55,7 @@ func (c *client) request(method, path string, body io.Reader, headers ...string)
 		c.t.Fatal(err)
 	}
 	r.Header.Set("Accept-Language", c.language)
+	r.Header.Set("X-Forwarded-For", c.address)
 	for i := 0; i < len(headers); i += 2 {
 		r.Header.Set(headers[i], headers[i+1])
 	}

@@ -91,7 +91,8 @@ type Dashboard struct {
 
 	turns       *throttle.Turns // at the database
 	downloads   *throttle.Turns // of companies: files that are written
-	uploads     *throttle.Turns // and files that are read, which takes as long as the client likes
+	uploads     *throttle.Turns // and files that come, which takes as long as the client likes
+	uploaders   *throttle.Turns // the same, of network addresses: anybody can create companies
 	counter     *messages.Store // counts messages for the charts, in the background
 	board       *board
 	lettersWake chan struct{} // wakes runLetters
@@ -118,7 +119,7 @@ func New(rooms Rooms, opts Options) (*Dashboard, error) {
 	opts.PublicURL = strings.TrimRight(opts.PublicURL, "/")
 	d := &Dashboard{opts: opts, log: opts.Log, rooms: rooms, metrics: newMetrics(opts.Metrics), crossOrigin: http.NewCrossOriginProtection(),
 		counter: messages.New(rooms.Pool), turns: throttle.NewTurns(opts.AtOnce, opts.AtOnceOfOne),
-		uploads: throttle.NewTurns(uploadsOfAll, uploadsOfCompany), downloads: throttle.NewTurns(exportsOfAll, exportsOfCompany), lettersWake: make(chan struct{}, 1)}
+		uploads: throttle.NewTurns(uploadsOfAll, uploadsOfCompany), uploaders: throttle.NewTurns(uploadsOfAll, uploadsOfAddress), downloads: throttle.NewTurns(exportsOfAll, exportsOfCompany), lettersWake: make(chan struct{}, 1)}
 	d.board = &board{d: d}
 	var err error
 	if d.words, err = words.Load(); err != nil {

@@ -114,8 +114,8 @@ func (c *client) drip(path, contentType string, length int) (conn net.Conn, line
 		c.t.Fatal(err)
 	}
 	c.t.Cleanup(func() { _ = conn.Close() })
-	_, _ = fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: %s\r\nContent-Type: %s\r\nCookie: intumwa-session=%s\r\nContent-Length: %d\r\nExpect: 100-continue\r\n\r\n",
-		path, address.Host, contentType, c.cookie("intumwa-session"), length)
+	_, _ = fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: %s\r\nX-Forwarded-For: %s\r\nContent-Type: %s\r\nCookie: intumwa-session=%s\r\nContent-Length: %d\r\nExpect: 100-continue\r\n\r\n",
+		path, address.Host, c.address, contentType, c.cookie("intumwa-session"), length)
 	_ = conn.SetReadDeadline(time.Now().Add(patience))
 	if line, err = bufio.NewReader(conn).ReadString('\n'); err != nil {
 		c.t.Fatal(err)
@@ -149,6 +149,26 @@ func TestSlowForms(t *testing.T) {
 		slow.wants(slow.get("/account"), http.StatusOK)
 		other.wants(other.send("/campaigns", "BOBCO", "Muraho {{izina}}", []byte("phone_number,izina\n79000001,A\n")), http.StatusSeeOther)
 	}
+}
+
+// TestManyCompaniesUpload: companies that one person created do not keep others from uploading.
+func TestManyCompaniesUpload(t *testing.T) {
+	w := newWorld(t, func(_ *Rooms, o *Options) { o.TrustedProxies = []string{"127.0.0.1"} })
+	refused := 0
+	for i := range uploadsOfAddress/uploadsOfCompany + 1 {
+		slow, _, _ := w.customer(fmt.Sprint("mallory", i), fmt.Sprint("MALLORY", i), 0)
+		for range uploadsOfCompany {
+			if _, line := slow.drip("/campaigns", "multipart/form-data; boundary=x", maxSheet); strings.Contains(line, " 429 ") {
+				refused++
+			}
+		}
+	}
+	if refused != uploadsOfCompany {
+		t.Errorf("%d files were refused", refused)
+	}
+	other, _, _ := w.customer("bob", "BOBCO", 0)
+	other.address = "192.0.2.2"
+	other.wants(other.send("/campaigns", "BOBCO", "Muraho {{izina}}", []byte("phone_number,izina\n79000001,A\n")), http.StatusSeeOther)
 }
 
 // TestOpenFormsAreShort: without a session a form is short, so that connections which send it slowly cost little memory.
