@@ -408,7 +408,7 @@ func TestOnce(t *testing.T) {
 	c.signIn("aline@example.com")
 	c.wants(c.post("/keys", "name", "Shop"), http.StatusSeeOther)
 	var kept string
-	if err := w.pool.QueryRow(t.Context(), `select encode(once, 'escape') from sessions`).Scan(&kept); err != nil {
+	if err := w.pool.QueryRow(t.Context(), `select once::text from sessions`).Scan(&kept); err != nil {
 		t.Fatal(err)
 	}
 	first := c.get("/keys")
