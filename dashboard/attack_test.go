@@ -241,9 +241,10 @@ func TestBruteForce(t *testing.T) {
 	})
 	u := w.user("aline@example.com", false)
 	own := newClient(w)
-	for range most + 1 { // what is right does not count
-		own.signIn("aline@example.com")
-		own.post("/sign-out")
+	own.signIn("aline@example.com")
+	own.post("/sign-out")
+	for range most { // what is right does not count
+		newClient(w).signIn("aline@example.com")
 	}
 	for _, email := range []string{"aline@example.com", "nobody@example.com", " Nobody@Example.com"} {
 		c := newClient(w)
