@@ -234,6 +234,9 @@ func (w *world) insert(notes ...note) (ids []int64, items []queue.Item) {
 			SendAt: n.sendAt, ExpireAt: n.expireAt, Later: n.sendAt.After(time.Now())}
 	}
 	err := pgx.BeginFunc(w.Context(), w.hot, func(tx pgx.Tx) (err error) {
+		if _, err := tx.Exec(w.Context(), `SET LOCAL idle_in_transaction_session_timeout = 0`); err != nil { // thousands of messages take a busy machine long
+			return err
+		}
 		ids, err = w.store.Insert(w.Context(), tx, list)
 		return err
 	})
