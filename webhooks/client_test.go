@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -394,10 +395,7 @@ func TestMoreThanTheAnswerOverTLS(t *testing.T) {
 		if err != nil || a.status != 204 || !a.whole {
 			t.Fatalf("%+v, %v", a, err)
 		}
-		time.Sleep(50 * time.Millisecond)
-		if got := conn.silent(); got != want {
-			t.Errorf("%q behind the response: silent %t", more, got)
-		}
+		eventually(t, "the state with "+strconv.Quote(more)+" behind the response", func() bool { return conn.silent() == want })
 	}
 }
 
