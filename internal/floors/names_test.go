@@ -1,0 +1,63 @@
+package floors
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+var (
+	testNames  = regexp.MustCompile("`(Test[A-Z][A-Za-z0-9]*)[`/]")
+	testFiles  = regexp.MustCompile("`([a-z0-9_./-]+/[a-z0-9_.-]+\\.(?:go|sh|sql|html))`")
+	goTestFunc = regexp.MustCompile(`(?m)^func (Test[A-Za-z0-9]*)\(`)
+)
+
+// TestDocumentsNameWhatExists checks that the tests and source files that the documents name exist.
+func TestDocumentsNameWhatExists(t *testing.T) {
+	root, _, _ := ourPlan(t)
+	tests, pages := map[string]bool{}, []string{}
+	if err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case entry.IsDir() && strings.HasPrefix(entry.Name(), ".") && path != root:
+			return filepath.SkipDir
+		case strings.HasSuffix(path, ".md") && entry.Name() != "CHANGELOG.md": // which names what is gone
+			pages = append(pages, path)
+		case strings.HasSuffix(path, "_test.go"):
+			text, err := os.ReadFile(path)
+			for _, found := range goTestFunc.FindAllSubmatch(text, -1) {
+				tests[string(found[1])] = true
+			}
+			return err
+		}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	for _, page := range pages {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		name, _ := filepath.Rel(root, page)
+		for _, found := range testNames.FindAllSubmatch(text, -1) {
+			if !tests[string(found[1])] {
+				t.Errorf("%s names %s, which does not exist", name, found[1])
+			}
+		}
+		for _, found := range testFiles.FindAllSubmatch(text, -1) {
+			if file := string(found[1]); !filepath.IsAbs(file) && missing(filepath.Join(root, file)) && missing(filepath.Join(filepath.Dir(page), file)) {
+				t.Errorf("%s names %s, which does not exist", name, file)
+			}
+		}
+	}
+}
+
+func missing(file string) bool {
+	_, err := os.Stat(file)
+	return err != nil
+}
