@@ -54,7 +54,7 @@ func (a *Accounts) Run(ctx context.Context) error {
 
 func (a *Accounts) writeLastUse(ctx context.Context) {
 	if err := a.storeLastUse(ctx); err != nil {
-		a.log.Warn("last use of tokens could not be stored", "error", err)
+		a.log.Warn("last use of tokens could not be stored", "event", "token_use_not_stored", "error", err)
 	}
 }
 

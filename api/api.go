@@ -102,7 +102,7 @@ func (a *API) recover(c *gin.Context) {
 			if p == http.ErrAbortHandler { //nolint:errorlint // the sentinel of net/http, compared as net/http does
 				panic(p)
 			}
-			a.log(c).Error("panic in a handler", "method", c.Request.Method, "route", c.FullPath(), "panic", p, "stack", string(debug.Stack()))
+			a.log(c).Error("panic in a handler", "event", "handler_panicked", "method", c.Request.Method, "route", c.FullPath(), "panic", p, "stack", string(debug.Stack()))
 			if !c.Writer.Written() {
 				writeRefusal(c, serverError)
 			}

@@ -210,7 +210,7 @@ func TestRequestID(t *testing.T) {
 		t.Fatalf("without a database: %d", got.status)
 	}
 	for _, want := range []string{`msg="message accepted"`, `request_id=of-a-send`, `request_id=of-a-refusal method=POST route=/v1/sms status=400 code=sender_not_found`,
-		`level=ERROR msg="request failed" request_id=of-an-outage`} {
+		`event=request_failed`, `request_id=of-an-outage`} {
 		if !strings.Contains(log.String(), want) {
 			t.Errorf("%s is not in the log:\n%s", want, log)
 		}

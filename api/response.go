@@ -151,7 +151,7 @@ func (a *API) writeUnavailable(c *gin.Context, err error) {
 	// One line a second: during an outage every request fails in the same way.
 	now := time.Now().Unix()
 	if c.Request.Context().Err() == nil && a.unavailableLogged.Swap(now) != now {
-		a.log(c).Error("request failed", "path", c.FullPath(), "error", err)
+		a.log(c).Error("request failed", "event", "request_failed", "path", c.FullPath(), "error", err)
 	}
 	setRetryAfter(c, 5*time.Second)
 	if errors.Is(err, intake.ErrOutcomeUnknown) {
@@ -163,7 +163,7 @@ func (a *API) writeUnavailable(c *gin.Context, err error) {
 
 // writeServerError responds with 500; the details go to the log only.
 func (a *API) writeServerError(c *gin.Context, err error) {
-	a.log(c).Error("request failed", "path", c.FullPath(), "error", err)
+	a.log(c).Error("request failed", "event", "request_failed", "path", c.FullPath(), "error", err)
 	writeRefusal(c, serverError)
 }
 

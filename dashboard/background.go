@@ -15,12 +15,12 @@ const tallyEvery = 5 * time.Second
 
 // runTally counts messages by day for the charts and indexes them by number for searches, until ctx ends.
 func (d *Dashboard) runTally(ctx context.Context) {
-	all := func(do func(context.Context) (bool, error), rest int, fails string) {
+	all := func(task string, do func(context.Context) (bool, error), rest int) {
 		for more := true; more && ctx.Err() == nil; {
 			start := time.Now()
 			var err error
 			if more, err = do(ctx); err != nil && ctx.Err() == nil {
-				d.log.Warn(fails, "error", err)
+				d.log.Warn("searches and charts fall behind; trying again", "event", "tally_failed", "task", task, "error", err)
 			}
 			select {
 			case <-ctx.Done():
@@ -29,8 +29,8 @@ func (d *Dashboard) runTally(ctx context.Context) {
 		}
 	}
 	runEvery(ctx, tallyEvery, func() {
-		all(d.counter.Tally, tallyRest, "messages could not be counted for the charts")
-		all(d.counter.FilterNumbers, 0, "messages could not be indexed by number; searches by number take longer")
+		all("count messages for the charts", d.counter.Tally, tallyRest)
+		all("index messages by number", d.counter.FilterNumbers, 0)
 	})
 }
 
@@ -65,7 +65,7 @@ func (d *Dashboard) runFailingWebhooks(ctx context.Context) {
 		for told := failingAtOnce; told == failingAtOnce; {
 			var err error
 			if told, err = d.writeFailingLetters(ctx); err != nil && ctx.Err() == nil {
-				d.log.Error("owners of failing webhook endpoints could not be notified; trying again", "error", err)
+				d.log.Error("owners of failing webhook endpoints could not be notified; trying again", "event", "endpoint_owners_not_notified", "error", err)
 			}
 		}
 	})

@@ -169,7 +169,7 @@ func (d *Dashboard) Run(ctx context.Context) error {
 func (d *Dashboard) runSweep(ctx context.Context) {
 	runEvery(ctx, sweepEvery, func() {
 		if err := errors.Join(d.rooms.Accounts.Sweep(ctx, d.opts.SessionIdle), d.sweepDrafts(ctx)); err != nil && ctx.Err() == nil {
-			d.log.Warn("ended sessions and mailed links could not be deleted", "error", err)
+			d.log.Warn("ended sessions and mailed links could not be deleted", "event", "sessions_not_deleted", "error", err)
 		}
 	})
 }

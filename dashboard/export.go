@@ -86,7 +86,7 @@ func (v *visit) export(t tenant, what string, heads []string, write func(row fun
 	}
 	if err != nil {
 		if v.c.Request.Context().Err() == nil {
-			v.d.log.Warn("download cut off", "file", what, "rows", rows, "error", err)
+			v.d.log.Warn("download cut off", "event", "download_cut_off", "file", what, "rows", rows, "error", err)
 		}
 		panic(http.ErrAbortHandler)
 	}

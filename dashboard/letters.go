@@ -45,7 +45,7 @@ func (d *Dashboard) runLetters(ctx context.Context) {
 		for more := true; more && ctx.Err() == nil; {
 			n, err := d.sendLetters(ctx)
 			if err != nil && ctx.Err() == nil {
-				d.log.Error("mails to company owners could not be sent; trying again", "error", err)
+				d.log.Error("mails to company owners could not be sent; trying again", "event", "owner_mails_not_sent", "error", err)
 			}
 			more = err == nil && n == lettersAtOnce
 		}

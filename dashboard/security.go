@@ -70,7 +70,7 @@ func (d *Dashboard) recover(c *gin.Context) {
 		if p == http.ErrAbortHandler { //nolint:errorlint // the sentinel of net/http, compared as net/http does
 			panic(p)
 		}
-		d.log.Error("panic in a handler", "method", c.Request.Method, "route", c.FullPath(), "panic", p, "stack", string(debug.Stack()))
+		d.log.Error("panic in a handler", "event", "handler_panicked", "method", c.Request.Method, "route", c.FullPath(), "panic", p, "stack", string(debug.Stack()))
 		c.Abort()
 		if !c.Writer.Written() {
 			d.visit(c).fail(failures[http.StatusInternalServerError])
@@ -117,7 +117,7 @@ func (v *visit) allowTry(kind, email string) bool {
 	}
 	if t.Warnings == nil || t.Warnings.Allow(v.ctx(), tryKey("warning", email)).Allowed {
 		if err := v.d.rooms.Accounts.WarnOfTries(v.ctx(), email); err != nil {
-			v.d.log.Error("a user could not be warned of wrong passwords", "error", err)
+			v.d.log.Error("a user could not be warned of wrong passwords", "event", "password_warning_not_sent", "error", err)
 		}
 	}
 	return false

@@ -104,7 +104,7 @@ func (v *visit) notSent(err error) error {
 	case errors.Is(err, intake.ErrKeyInUse):
 		f.deny(http.StatusConflict, "send.underway")
 	case errors.Is(err, intake.ErrUnavailable):
-		v.d.log.Error("request failed: accepting a message", "path", v.c.FullPath(), "error", err)
+		v.d.log.Error("request failed: accepting a message", "event", "page_send_failed", "path", v.c.FullPath(), "error", err)
 		f.deny(http.StatusServiceUnavailable, "send.unavailable")
 		if errors.Is(err, intake.ErrOutcomeUnknown) {
 			f.deny(http.StatusServiceUnavailable, "send.unknown")

@@ -115,7 +115,7 @@ func (v *visit) render(name string, data any) error {
 	p.Flash = v.takeFlash()
 	var out bytes.Buffer
 	if err := v.d.pages.execute(&out, name, &p); err != nil {
-		v.d.log.Error("page could not be rendered", "page", name, "error", err)
+		v.d.log.Error("page could not be rendered", "event", "page_not_rendered", "page", name, "error", err)
 		v.c.Data(http.StatusInternalServerError, "text/plain; charset=utf-8", []byte(v.lang.T("error.500.title")))
 		return nil
 	}
@@ -239,7 +239,7 @@ func (v *visit) fail(err error) {
 	default:
 		// One line a second: during an outage every request fails in the same way.
 		if now := time.Now().Unix(); v.d.failureLogged.Swap(now) != now {
-			v.d.log.Error("request failed", "method", v.c.Request.Method, "path", v.c.FullPath(), "error", err)
+			v.d.log.Error("request failed", "event", "request_failed", "method", v.c.Request.Method, "path", v.c.FullPath(), "error", err)
 		}
 		v.c.Header("Retry-After", "5")
 		why = failures[http.StatusServiceUnavailable]

@@ -70,7 +70,7 @@ func (s *settler) throttle(a arrival, kind string) {
 	a.pdu.Respond(smpp.StatusThrottled)
 	s.d.metrics.throttled.WithLabelValues(s.carrier.name, kind).Inc()
 	if n, due := s.throttled.Due(time.Now()); due {
-		s.d.log.Warn("a carrier delivers more than its hourly limit and is throttled", "carrier", s.carrier.name, "kind", kind, "count", n)
+		s.d.log.Warn("a carrier delivers more than its hourly limit and is throttled", "event", "carrier_over_limit", "carrier", s.carrier.name, "kind", kind, "count", n)
 	}
 }
 

@@ -73,9 +73,9 @@ func (d *Dispatcher) payOwed(ctx context.Context) error {
 	if was := d.refundsHeld; (held > 0) != was {
 		d.refundsHeld = !was
 		if held > 0 {
-			d.log.Warn("refunds wait: another transaction has locked their balances or test pools", "held", held)
+			d.log.Warn("refunds wait: another transaction has locked their balances or test pools", "event", "refunds_wait", "held", held)
 		} else {
-			d.log.Info("refunds no longer wait for locked balances or test pools")
+			d.log.Info("refunds no longer wait for locked balances or test pools", "event", "refunds_resumed")
 		}
 	}
 	return nil
@@ -122,7 +122,7 @@ func reasonClass(m messages.Settled) string {
 // logFinal logs a message that became final.
 func (d *Dispatcher) logFinal(m messages.Settled) {
 	if m.Status == sms.Failed {
-		d.log.Info("message failed", "id", m.ULID, "message_id", m.ID, "carrier", m.Carrier, "number", m.Number.Masked(), "reason", m.Reason)
+		d.log.Info("message failed", "event", "message_failed", "id", m.ULID, "message_id", m.ID, "carrier", m.Carrier, "number", m.Number.Masked(), "reason", m.Reason)
 		return
 	}
 	d.log.Debug("message sent", "id", m.ULID, "message_id", m.ID, "carrier", m.Carrier)

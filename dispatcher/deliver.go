@@ -27,7 +27,7 @@ func (w *linkWorker) deliver(pdu *smpp.Delivery) {
 	case receipt.ID == "" && receipt.UserMessageReference == nil:
 		w.d.metrics.receipts.WithLabelValues(name, w.link, "without_id").Inc()
 		if n, due := w.withoutID.Due(pdu.Received); due {
-			w.d.log.Warn("a receipt without a message id", "carrier", name, "link", w.link, "state", receipt.State, "count", n)
+			w.d.log.Warn("a receipt without a message id", "event", "receipt_without_id", "carrier", name, "link", w.link, "state", receipt.State, "count", n)
 		}
 		pdu.Respond(smpp.StatusOK)
 		return

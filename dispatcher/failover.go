@@ -68,7 +68,7 @@ func (d *Dispatcher) failover(ctx context.Context) error {
 			d.metrics.rerouted.WithLabelValues(c.name).Add(float64(n))
 			if n > 0 && c.standIn != other {
 				c.standIn = other
-				d.log.Warn("carrier is down; failing over to another", "carrier", c.name, "by", other, "messages", n)
+				d.log.Warn("carrier is down; failing over to another", "event", "carrier_failed_over", "carrier", c.name, "by", other, "messages", n)
 			}
 			break
 		}
@@ -144,7 +144,7 @@ func (d *Dispatcher) takeBack(ctx context.Context) error {
 		}
 		if c.standIn != "" || n > 0 {
 			c.standIn = ""
-			d.log.Info("carrier is back; messages that its stand-ins have not tried return to it", "carrier", c.name, "messages", n)
+			d.log.Info("carrier is back; messages that no other carrier has tried return to it", "event", "carrier_back", "carrier", c.name, "messages", n)
 		}
 	}
 	return nil

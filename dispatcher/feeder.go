@@ -82,7 +82,7 @@ func (w *linkWorker) take(ctx context.Context, lane queue.Lane, room int) (ms []
 		})
 		if err != nil {
 			// Their rows are unclaimed and overdue soon.
-			w.d.log.Error("claiming messages", "carrier", w.carrier.name, "link", w.link, "error", err)
+			w.d.log.Error("messages cannot be claimed", "event", "claim_failed", "carrier", w.carrier.name, "link", w.link, "error", err)
 			_ = sleep(ctx, 200*time.Millisecond) // feed looks at ctx next
 			return nil, true
 		}
@@ -111,7 +111,7 @@ func (w *linkWorker) takeDirect(ctx context.Context, lane queue.Lane, room int, 
 		return w.d.store.ClaimDue(ctx, w.d.member.id.Load(), w.carrier.name, int(lane), room, age, w.carrier.config().marks())
 	})
 	if err != nil {
-		w.d.log.Error("claiming messages directly from the database", "carrier", w.carrier.name, "link", w.link, "error", err)
+		w.d.log.Error("messages cannot be claimed directly from the database", "event", "direct_claim_failed", "carrier", w.carrier.name, "link", w.link, "error", err)
 	}
 	w.d.metrics.direct.WithLabelValues(w.carrier.name, lane.String()).Add(float64(len(ms)))
 	return ms

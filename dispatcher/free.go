@@ -57,7 +57,7 @@ func (d *Dispatcher) free(ctx context.Context) error {
 		return err
 	}
 	if n > 0 {
-		d.log.Warn("claims of a dead dispatcher freed", "messages", n)
+		d.log.Warn("claims of a dead dispatcher freed", "event", "claims_freed", "messages", n)
 	}
 	return nil
 }
@@ -106,7 +106,7 @@ func (d *Dispatcher) settleBegun(ctx context.Context, c *carrier, dead []int64) 
 			return fmt.Errorf("settling what dead dispatchers had begun for %s: %w", c.name, err)
 		}
 		if n > 0 {
-			d.log.Warn("a dispatcher died while submitting; the carrier may have these messages, they are not sent again", "carrier", c.name, "messages", n)
+			d.log.Warn("a dispatcher died while submitting; the carrier may have these messages, they are not sent again", "event", "claims_unanswered", "carrier", c.name, "messages", n)
 		}
 		d.report(settled)
 	}

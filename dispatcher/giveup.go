@@ -32,7 +32,7 @@ func (m *member) chooseGivenUp(held leasedLinks, now time.Time) {
 		at.parts.Store(true)
 		at.end()
 		m.d.metrics.givenUp.WithLabelValues(at.carrier.name, name).Inc()
-		m.d.log.Warn("link is given up to another dispatcher: this one cannot reach the carrier", "carrier", at.carrier.name, "link", name,
+		m.d.log.Warn("link is given up to another dispatcher: this one cannot reach the carrier", "event", "link_given_up", "carrier", at.carrier.name, "link", name,
 			"for", unreached.Round(time.Second).String(), "rests", m.d.opts.Rest.String(), "error", at.bind.Snapshot().LastError)
 	}
 }

@@ -85,7 +85,7 @@ func TestHabitOfWrongConfiguration(t *testing.T) {
 	ids := append(twice, w.sendMany(40, "00")...)
 	w.until("the breaker opens", func() bool { return w.metric("intumwa_link_breaker_open") == 1 })
 	w.until("operators see it", func() bool { return strings.Contains(w.linkState("lumitel-1").LastError, "stopped") })
-	w.until("the alarm is raised", func() bool { return w.log.has("level=ERROR", "link stopped") })
+	w.until("the alarm is raised", func() bool { return w.log.has("level=ERROR", "event=link_stopped") })
 	at := mno.Stats().Submits
 	w.stays(700*time.Millisecond, "no flood while it is open", func() bool { return mno.Stats().Submits <= at+10 })
 	w.until("a probe went", func() bool { return mno.Stats().Submits > at })

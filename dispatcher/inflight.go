@@ -176,7 +176,7 @@ func (m *inFlight) answered(r *result) {
 		case smpp.ClassConfiguration:
 			if w.breaker.refused(r.at, string(m.msg.Number), r.Status.String()) {
 				w.d.metrics.breakerOpen.WithLabelValues(w.carrier.name, w.link).Set(1)
-				w.d.log.Error("link stopped: the carrier refuses every message, probably for our settings; messages wait",
+				w.d.log.Error("link stopped: the carrier refuses every message, probably for our settings; messages wait", "event", "link_stopped",
 					"carrier", w.carrier.name, "link", w.link, "status", r.Status.String())
 			}
 		default:
@@ -188,7 +188,7 @@ func (m *inFlight) answered(r *result) {
 func (w *linkWorker) closeBreaker() {
 	if w.breaker.answered() {
 		w.d.metrics.breakerOpen.WithLabelValues(w.carrier.name, w.link).Set(0)
-		w.d.log.Info("link resumed: the carrier accepts messages again", "carrier", w.carrier.name, "link", w.link)
+		w.d.log.Info("link resumed: the carrier accepts messages again", "event", "link_resumed", "carrier", w.carrier.name, "link", w.link)
 	}
 }
 

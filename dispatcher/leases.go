@@ -121,7 +121,7 @@ func (l *leases) register(ctx context.Context) error {
 			l.registered(id, sent)
 			return nil
 		}
-		l.d.log.Error("registering this dispatcher fails; retrying", "error", err)
+		l.d.log.Error("registering this dispatcher fails; retrying", "event", "dispatcher_not_registered", "error", err)
 		if ended := sleep(ctx, l.d.opts.Heartbeat); ended != nil {
 			return fmt.Errorf("registering this dispatcher: %w", errors.Join(ended, err))
 		}
@@ -207,7 +207,7 @@ func (l *leases) look(ctx context.Context, others []listed, asked time.Duration,
 		}
 		if n := tag.RowsAffected(); n > 0 {
 			gone = true
-			l.d.log.Warn("a dispatcher died; its claims are freed", "dispatchers", n)
+			l.d.log.Warn("a dispatcher died; its claims are freed", "event", "dispatcher_died", "dispatchers", n)
 		}
 	}
 	if gone { // at once: its leases are free, and so are its claims
@@ -241,6 +241,6 @@ func (l *leases) leave() {
 	ctx, cancel := context.WithTimeout(context.Background(), resignWithin)
 	defer cancel()
 	if _, err := l.d.pool.Exec(ctx, `DELETE FROM dispatchers WHERE id = $1`, l.id.Load()); err != nil {
-		l.d.log.Warn("could not sign off from the database; other dispatchers notice it in a few seconds", "error", err)
+		l.d.log.Warn("could not sign off from the database; other dispatchers notice it in a few seconds", "event", "dispatcher_not_signed_off", "error", err)
 	}
 }

@@ -126,11 +126,11 @@ func (w *linkWorker) setPaused(paused bool) {
 		return
 	}
 	w.bind.pause(paused)
-	what := "link resumed by an operator"
 	if paused {
-		what = "link paused by an operator"
+		w.d.log.Info("link paused by an operator", "event", "link_paused_by_operator", "carrier", w.carrier.name, "link", w.link)
+		return
 	}
-	w.d.log.Info(what, "carrier", w.carrier.name, "link", w.link)
+	w.d.log.Info("link resumed by an operator", "event", "link_resumed_by_operator", "carrier", w.carrier.name, "link", w.link)
 }
 
 // run works until ctx ends: first nothing more is taken and what is
@@ -172,7 +172,7 @@ func (w *linkWorker) awaitSettled() {
 	select {
 	case <-settled:
 	case <-time.After(settleWait):
-		w.d.log.Error("shutdown: the carrier's last answers could not be stored in time", "carrier", w.carrier.name, "link", w.link)
+		w.d.log.Error("shutdown: the carrier's last answers could not be stored in time", "event", "last_answers_not_stored", "carrier", w.carrier.name, "link", w.link)
 	}
 }
 
@@ -209,7 +209,7 @@ func (w *linkWorker) yield(now time.Time) {
 	}
 	may := now.Sub(w.silent) >= yieldRest
 	if w.bind.allow(may, yieldWithin) && !may {
-		w.d.log.Warn("link unbinds: the database has not heard of this process for so long that another may bind", "carrier", w.carrier.name, "link", w.link)
+		w.d.log.Warn("link unbinds: this process has not renewed its lease for so long that another may bind", "event", "lease_expired", "carrier", w.carrier.name, "link", w.link)
 	}
 }
 

@@ -40,7 +40,7 @@ func (m *member) run(ctx context.Context) {
 		})
 		m.d.repeat(serving, "reporting the links", m.d.opts.Heartbeat, m.wake, m.heartbeat)
 		if ctx.Err() == nil {
-			m.d.log.Error("this dispatcher was taken for dead; it begins anew")
+			m.d.log.Error("this dispatcher was taken for dead; it begins anew", "event", "dispatcher_replaced")
 			for _, at := range m.workers {
 				at.leave() // another may have the links
 			}
@@ -55,7 +55,7 @@ func (m *member) run(ctx context.Context) {
 func (d *Dispatcher) repeat(ctx context.Context, what string, every time.Duration, wake <-chan struct{}, do func(context.Context) error) {
 	for ctx.Err() == nil {
 		if err := do(ctx); err != nil && ctx.Err() == nil {
-			d.log.Error(what+" fails; retrying", "error", err)
+			d.log.Error("periodic work of the dispatcher fails; retrying", "event", "dispatcher_work_failed", "task", what, "error", err)
 		}
 		timer := time.NewTimer(every)
 		select {

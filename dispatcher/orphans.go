@@ -120,6 +120,6 @@ func (d *Dispatcher) releaseOrphans(ctx context.Context) error {
 	if len(orphans) == 0 {
 		return nil
 	}
-	d.log.Warn("orphaned claims released: their commit was never confirmed", "messages", len(orphans))
+	d.log.Warn("orphaned claims released: their commit was never confirmed", "event", "orphaned_claims_released", "messages", len(orphans))
 	return d.store.Release(ctx, me, orphans, 0)
 }

@@ -172,7 +172,7 @@ func (h *queueHealth) failed(key laneKey, err error) {
 	s.lost, s.since, s.until, s.idle = true, now, now.Add(s.pause), time.Time{}
 	s.end()
 	h.usable.WithLabelValues(key.carrier, key.lane.String()).Set(0)
-	h.d.log.Warn("redis queue is not usable; taking messages from the database", "carrier", key.carrier, "lane", key.lane.String(),
+	h.d.log.Warn("redis queue is not usable; taking messages from the database", "event", "queue_unusable", "carrier", key.carrier, "lane", key.lane.String(),
 		"fault", string(fault), "error", err)
 }
 
@@ -214,7 +214,7 @@ func (h *queueHealth) handBack(ctx context.Context, key laneKey) {
 		s.until = now.Add(pauseFirst)
 		return
 	}
-	h.d.log.Info("redis queue is usable again", "carrier", key.carrier, "lane", key.lane.String(), "fault", string(s.fault), "after", now.Sub(s.since).Round(time.Millisecond))
+	h.d.log.Info("redis queue is usable again", "event", "queue_usable", "carrier", key.carrier, "lane", key.lane.String(), "fault", string(s.fault), "after", now.Sub(s.since).Round(time.Millisecond))
 	s.lost, s.since = false, now
 	s.usable, s.end = context.WithCancel(context.Background())
 	h.usable.WithLabelValues(key.carrier, key.lane.String()).Set(1)

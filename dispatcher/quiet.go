@@ -57,7 +57,7 @@ func (d *Dispatcher) quieten(ctx context.Context, ids []int64) error {
 		putOff, failed = putOff+n, errors.Join(failed, err)
 	}
 	if putOff > 0 {
-		d.log.Info("queued messages of batches put off to the end of quiet hours", "messages", putOff)
+		d.log.Info("queued messages of batches put off to the end of quiet hours", "event", "quiet_hours_begun", "messages", putOff)
 	}
 	return failed
 }

@@ -72,7 +72,7 @@ func (s *Sandbox) Run(ctx context.Context) error {
 		case err != nil:
 			wait = sandboxPause
 			if !failing {
-				s.log.Warn("sandbox messages cannot be settled; trying again", "error", err)
+				s.log.Warn("sandbox messages cannot be settled; trying again", "event", "sandbox_not_settled", "error", err)
 			}
 		case settled == sandboxAtOnce: // more are due
 			wait = 0

@@ -43,10 +43,10 @@ func (d *Dispatcher) runScheduled(ctx context.Context) {
 		case err == nil:
 			d.metrics.tasks.WithLabelValues(releaseTask).SetToCurrentTime()
 			if failing {
-				d.log.Info("scheduled messages are released again")
+				d.log.Info("scheduled messages are released again", "event", "scheduled_released")
 			}
 		case !failing:
-			d.log.Warn("scheduled messages cannot be released; retrying", "error", err)
+			d.log.Warn("scheduled messages cannot be released; retrying", "event", "scheduled_not_released", "error", err)
 		}
 		failing = err != nil
 		if sleep(ctx, wait) != nil {

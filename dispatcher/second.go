@@ -132,5 +132,5 @@ func (d *Dispatcher) countSecond(c *carrier, took secondTook) {
 	for _, why := range took {
 		d.metrics.second.WithLabelValues(c.name, second, why).Inc()
 	}
-	d.log.Info("a second carrier takes messages that failed", "carrier", c.name, "second", second, "messages", len(took))
+	d.log.Info("a second carrier takes messages that failed", "event", "second_carrier", "carrier", c.name, "second", second, "messages", len(took))
 }

@@ -194,7 +194,7 @@ func (s *settler) settle(ctx context.Context, w settlement) {
 		}
 		w.receipts, w.again = nil, true
 		if failures == 0 {
-			s.d.log.Error("storing carrier answers fails; retrying", "carrier", s.carrier.name, "results", len(w.results), "error", err)
+			s.d.log.Error("storing carrier answers fails; retrying", "event", "results_not_stored", "carrier", s.carrier.name, "results", len(w.results), "error", err)
 		}
 		if w.size() == 0 {
 			return
@@ -223,17 +223,17 @@ func (s *settler) settleApart(ctx context.Context, w settlement, refusal error) 
 		return
 	}
 	for _, r := range w.results {
-		s.d.log.Error("the database refuses a segment's result; it is dropped", "carrier", s.carrier.name, "id", r.message.msg.ULID, "error", refusal)
+		s.d.log.Error("the database refuses a segment's result; it is dropped", "event", "result_refused", "carrier", s.carrier.name, "id", r.message.msg.ULID, "error", refusal)
 	}
 	for _, a := range w.receipts {
 		s.d.metrics.setAside.WithLabelValues(s.carrier.name).Inc()
 		if n, due := s.unwritable.Due(time.Now()); due {
-			s.d.log.Error("the database refuses a delivery; it is acknowledged and dropped", "carrier", s.carrier.name, "receipt", a.inbound == nil, "count", n, "error", refusal)
+			s.d.log.Error("the database refuses a delivery; it is acknowledged and dropped", "event", "delivery_refused", "carrier", s.carrier.name, "receipt", a.inbound == nil, "count", n, "error", refusal)
 		}
 		a.pdu.Respond(smpp.StatusOK)
 	}
 	for _, a := range w.late {
-		s.d.log.Error("the database refuses a late answer; it is dropped", "carrier", s.carrier.name, "link", a.link, "message_id", a.messageID, "error", refusal)
+		s.d.log.Error("the database refuses a late answer; it is dropped", "event", "late_answer_refused", "carrier", s.carrier.name, "link", a.link, "message_id", a.messageID, "error", refusal)
 	}
 	s.release(w)
 }

@@ -86,7 +86,7 @@ func (w *linkWorker) group(first *inFlight, more func() *inFlight) []*inFlight {
 	begun, err := w.d.carrying.Begin(ctx, w.d.member.id.Load(), claims)
 	if err != nil {
 		if n, due := w.notBegun.Due(time.Now()); due {
-			w.d.log.Warn("messages wait: the database cannot record that they are being submitted", "carrier", w.carrier.name, "link", w.link, "count", n, "error", err)
+			w.d.log.Warn("messages wait: the database cannot record that they are being submitted", "event", "submission_not_recorded", "carrier", w.carrier.name, "link", w.link, "count", n, "error", err)
 		}
 		w.giveBack(group)
 		return nil

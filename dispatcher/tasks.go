@@ -117,7 +117,7 @@ func (d *Dispatcher) doTasks(ctx context.Context, tasks []*task) error {
 		case d.away(ctx):
 			return fmt.Errorf("task %s: %w", t.name, err)
 		default:
-			d.log.Warn("task fails; retrying", "task", t.name, "error", err)
+			d.log.Warn("task fails; retrying", "event", "task_failed", "task", t.name, "error", err)
 		}
 	}
 	return nil

@@ -204,12 +204,12 @@ func (d *Dispatcher) releaseHeld(ctx context.Context) error {
 			if err != nil { // the next round tries again
 				failed, held[h] = errors.Join(failed, err), false
 			}
-			d.log.Warn("queued messages held: their company or sender is no longer approved", "company", h.CompanyID, "sender", h.Sender, "messages", n)
+			d.log.Warn("queued messages held: their company or sender is no longer approved", "event", "messages_held", "company", h.CompanyID, "sender", h.Sender, "messages", n)
 			continue
 		}
 		n, err := d.store.Unhold(ctx, h)
 		if failed = errors.Join(failed, err); n > 0 {
-			d.log.Info("held messages released: their company and sender are approved again", "company", h.CompanyID, "sender", h.Sender, "messages", n)
+			d.log.Info("held messages released: their company and sender are approved again", "event", "messages_released", "company", h.CompanyID, "sender", h.Sender, "messages", n)
 		}
 	}
 	d.heldSenders = held
@@ -269,7 +269,7 @@ func (d *Dispatcher) readdress(ctx context.Context, ids []int64) error {
 				return err
 			}
 			d.metrics.rerouted.WithLabelValues(way.from).Add(float64(n))
-			d.log.Warn("carrier is no longer configured; another takes its messages", "carrier", way.from, "by", way.to, "messages", n)
+			d.log.Warn("carrier is no longer configured; another takes its messages", "event", "carrier_not_configured", "carrier", way.from, "by", way.to, "messages", n)
 		}
 	}
 	return nil

@@ -119,7 +119,7 @@ func (a *aside) try(ctx context.Context, group []*request) error {
 	defer func() { <-a.slots }()
 	err := a.committer.try(ctx, group, max(groupLockWait, time.Until(until)))
 	if postgres.Locked(err) && !errors.Is(err, ErrKeyInUse) {
-		a.committer.in.opts.Log.Warn("requests refused: another transaction has locked the balance that pays",
+		a.committer.in.opts.Log.Warn("requests refused: another transaction has locked the balance that pays", "event", "balance_locked",
 			"company_id", group[0].payer(), "requests", len(group))
 		return errHeld
 	}

@@ -174,7 +174,7 @@ func TestTestUsersDoNotStallOthers(t *testing.T) {
 	}
 	t.Logf("%d sends took %s", sends, took)
 	for _, log := range logs {
-		if n := log.lines("lost to other transactions repeatedly"); n != 0 {
+		if n := log.lines("event=group_commit_halved"); n != 0 {
 			t.Errorf("somebody waited in a ring: %s", log.text.String())
 		}
 	}
@@ -236,7 +236,7 @@ func TestHeldBalance(t *testing.T) {
 			}
 		})
 	}
-	if n := log.lines("another transaction has locked the balance"); n < 1 || n > 3 {
+	if n := log.lines("event=balance_locked"); n < 1 || n > 3 {
 		t.Errorf("%d lines of it: %s", n, log.text.String())
 	}
 	d.sound(t, 80+4+1)
@@ -332,7 +332,7 @@ func TestDeadlockedGroupIsSplit(t *testing.T) {
 			t.Errorf("request %d: admitted %v, %v", i, r.admitted, r.err)
 		}
 	}
-	if n := log.lines("lost to other transactions repeatedly"); n != 1 {
+	if n := log.lines("event=group_commit_halved"); n != 1 {
 		t.Errorf("%d lines of it, want 1: %s", n, log.text.String())
 	}
 	d.sound(t, 8)

@@ -141,7 +141,7 @@ func (c *committer) finish(ctx context.Context, requests []*request, err error) 
 		}
 		return
 	case n > 1 && postgres.GaveWay(err):
-		c.in.opts.Log.Warn("group commit lost to other transactions repeatedly; retrying it in halves", "requests", n, "error", err)
+		c.in.opts.Log.Warn("group commit lost to other transactions repeatedly; retrying it in halves", "event", "group_commit_halved", "requests", n, "error", err)
 		c.process(ctx, requests[:n/2], groupLockWait)
 		c.process(ctx, requests[n/2:], groupLockWait)
 		return
@@ -180,9 +180,9 @@ func (c *committer) runPusher() {
 		if (err != nil) != failing {
 			failing = err != nil
 			if failing {
-				c.in.opts.Log.Warn("pushing to redis fails; messages wait in the database", "error", err)
+				c.in.opts.Log.Warn("pushing to redis fails; messages wait in the database", "event", "queue_push_failed", "error", err)
 			} else {
-				c.in.opts.Log.Info("pushing to redis succeeds again")
+				c.in.opts.Log.Info("pushing to redis succeeds again", "event", "queue_push_resumed")
 			}
 		}
 	}

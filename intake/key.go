@@ -178,7 +178,7 @@ func (in *Intake) keepKeys(ctx context.Context) {
 			return
 		case <-tick.C:
 			if _, err := in.ForgetKeys(ctx); err != nil && ctx.Err() == nil {
-				in.opts.Log.Warn("old idempotency keys were not deleted", "error", err)
+				in.opts.Log.Warn("old idempotency keys were not deleted", "event", "idempotency_keys_not_deleted", "error", err)
 			}
 		}
 	}

@@ -186,7 +186,7 @@ func (b *Bind) deliver() {
 		if d.broken != nil {
 			b.metrics.malformed.Inc()
 			if n, due := b.brokenSeen.Due(time.Now()); due {
-				b.opts.Log.Warn("malformed PDU: its receipt is taken all the same", "command", in.header.command.String(), "count", n, "error", d.broken)
+				b.opts.Log.Warn("malformed PDU; its receipt is used", "event", "malformed_receipt", "command", in.header.command.String(), "count", n, "error", d.broken)
 			}
 		}
 		d.session, d.header, d.cost = in.session, in.header, in.cost
@@ -197,7 +197,7 @@ func (b *Bind) deliver() {
 func (b *Bind) refuseMalformed(in inbound, err error) {
 	b.metrics.malformed.Inc()
 	if n, due := b.refusedSeen.Due(time.Now()); due {
-		b.opts.Log.Warn("malformed PDU refused", "command", in.header.command.String(), "count", n, "error", err)
+		b.opts.Log.Warn("malformed PDU refused", "event", "malformed_pdu", "command", in.header.command.String(), "count", n, "error", err)
 	}
 	status := StatusSysErr
 	var bad *decodeError

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"sync"
 	"time"
 )
@@ -60,11 +59,11 @@ func (b *Bind) keepBound(ctx context.Context) {
 		}
 		delay := retry.next(err)
 		b.setPhase(Down, err)
-		level := slog.LevelWarn
-		if bindStatus(err) != StatusOK {
-			level = slog.LevelError // usually an operator must act
+		if retryIn := delay.Round(time.Millisecond); bindStatus(err) == StatusOK {
+			b.opts.Log.Warn("link is down", "event", "link_down", "error", err, "retry_in", retryIn)
+		} else { // usually an operator must act
+			b.opts.Log.Error("link is down", "event", "link_down", "error", err, "retry_in", retryIn)
 		}
-		b.opts.Log.Log(ctx, level, "link is down", "error", err, "retry_in", delay.Round(time.Millisecond))
 		pause(ctx, delay)
 	}
 }
@@ -97,7 +96,7 @@ func (b *Bind) bind(ctx context.Context) (*group, error) {
 // serve runs the group until one session is lost or ctx ends, and returns the reason.
 func (b *Bind) serve(ctx context.Context, g *group) error {
 	b.setPhase(Bound, nil)
-	b.opts.Log.Info("link is bound", "address", b.opts.Address, "bind", b.opts.Mode.String())
+	b.opts.Log.Info("link is bound", "event", "link_bound", "address", b.opts.Address, "bind", b.opts.Mode.String())
 	var cause error
 	select {
 	case s := <-g.lost:
@@ -111,7 +110,7 @@ func (b *Bind) serve(ctx context.Context, g *group) error {
 		}
 		b.setPhase(Down, nil)
 		b.dissolve(g, &closure{reasonShutdown, ErrNotBound})
-		b.opts.Log.Info("link is unbound")
+		b.opts.Log.Info("link is unbound", "event", "link_unbound")
 	}
 	return cause
 }

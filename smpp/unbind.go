@@ -127,7 +127,7 @@ func (s *session) settleRest() {
 	}
 	s.returnUnwritten(unwritten, why)
 	if unknown > 0 {
-		s.owner.opts.Log.Warn("session ended with submit_sm unanswered; the carrier may have them",
+		s.owner.opts.Log.Warn("session ended with submit_sm unanswered; the carrier may have them", "event", "session_ended_unanswered",
 			"count", unknown, "reason", cause.reason)
 	}
 }

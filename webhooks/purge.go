@@ -18,7 +18,7 @@ func (w *Webhooks) runPurge(ctx context.Context) {
 	for pause := purgeEvery; wait(ctx, pause); {
 		gone, err := w.purge(ctx)
 		if err != nil && !trouble && ctx.Err() == nil {
-			w.log.Error("old webhook deliveries cannot be deleted; trying again", "error", err)
+			w.log.Error("old webhook deliveries cannot be deleted; trying again", "event", "webhook_purge_failed", "error", err)
 		}
 		trouble, pause = err != nil, purgeEvery
 		if gone > 0 {

@@ -213,9 +213,9 @@ func (d *deliverer) logOutage(trouble *bool, err error) {
 	switch {
 	case err != nil && !*trouble:
 		d.metrics.delivering.Set(0)
-		d.log.Error("webhook deliveries cannot be read; trying again", "error", err)
+		d.log.Error("webhook deliveries cannot be read; trying again", "event", "webhook_deliveries_unread", "error", err)
 	case err == nil && *trouble:
-		d.log.Info("webhook deliveries are read again")
+		d.log.Info("webhook deliveries are read again", "event", "webhook_deliveries_read")
 	}
 	*trouble = err != nil
 }

@@ -184,7 +184,7 @@ func (d *deliverer) aim(e *worker, at storedEndpoint) bool {
 	}
 	var err error
 	if e.target, err = d.newTarget(at); err != nil {
-		d.log.Error("webhook endpoint cannot be used; its deliveries wait", "company_id", e.company, "error", err)
+		d.log.Error("webhook endpoint cannot be used; its deliveries wait", "event", "endpoint_unusable", "company_id", e.company, "error", err)
 		e.resting = time.Now().Add(brokenPause)
 	}
 	return err == nil
@@ -263,27 +263,27 @@ func (d *deliverer) attempt(e *worker, j job) {
 // logAttempt logs an attempt at level debug, and at level warn when the delivery is
 // given up after it. The message's ULID is looked up only for lines that are written.
 func (d *deliverer) logAttempt(r result) {
-	level, what := slog.LevelDebug, "webhook attempt"
-	if r.state == exhausted {
-		level, what = slog.LevelWarn, "webhook delivery given up"
-	}
 	host := r.target.host
 	if r.attempt.Result != result2xx { // from the first failure on; the log merges repeated lines about one endpoint
-		d.log.Warn("webhook calls to an endpoint fail; they are tried again", "company_id", r.company, "host", host, "result", r.attempt.Result)
+		d.log.Warn("webhook calls to an endpoint fail; they are tried again", "event", "webhook_call_failed", "company_id", r.company, "host", host, "result", r.attempt.Result)
 	}
-	if !d.log.Enabled(d.calling, level) {
+	if r.state != exhausted && !d.log.Enabled(d.calling, slog.LevelDebug) {
 		return
 	}
 	about := "message_id"
 	if r.data != "" {
 		about = "number"
 	}
-	fields := []any{about, messageOf(r.id), "webhook_id", webhookID(r.id), "company_id", r.company, "event", eventName(r.id),
+	fields := []any{about, messageOf(r.id), "webhook_id", webhookID(r.id), "company_id", r.company, "webhook_event", eventName(r.id),
 		"host", host, "attempt", r.tries + 1, "result", r.attempt.Result}
 	if d.opts.Name != nil && r.data == "" {
 		if name := d.opts.Name(d.calling, messageOf(r.id)); name != "" {
 			fields = append([]any{"id", name}, fields...)
 		}
 	}
-	d.log.Log(d.calling, level, what, fields...)
+	if r.state == exhausted {
+		d.log.Warn("webhook delivery given up", append([]any{"event", "webhook_given_up"}, fields...)...)
+	} else {
+		d.log.Debug("webhook attempt", fields...)
+	}
 }

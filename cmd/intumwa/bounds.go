@@ -123,7 +123,7 @@ func (c *bounds) enter(key netip.Prefix) bool {
 		c.refused.Inc()
 		if now := time.Now(); now.Sub(c.logged) >= time.Minute {
 			c.logged = now
-			c.log.Warn("connections are refused: one address has too many", "listener", c.listener, "address", key.String(), "limit", c.perAddress)
+			c.log.Warn("connections are refused: one address has too many", "event", "connections_refused", "listener", c.listener, "address", key.String(), "limit", c.perAddress)
 		}
 		return false
 	}

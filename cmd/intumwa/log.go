@@ -193,6 +193,6 @@ func init() { redis.SetLogger(&redisLog) } // once, before anybody uses it
 // Printf is a line of go-redis.
 func (r *redisLines) Printf(ctx context.Context, format string, v ...any) {
 	if log := r.to.Load(); log != nil {
-		log.WarnContext(ctx, "redis: connection error", "error", fmt.Sprintf(format, v...))
+		log.WarnContext(ctx, "redis: connection error", "event", "redis_connection_failed", "error", fmt.Sprintf(format, v...))
 	}
 }

@@ -105,7 +105,7 @@ carriers: [{name: leo, default: true, links: [{name: leo-1, address: "127.0.0.1:
 	lines := bufio.NewScanner(reader)
 	ready := false
 	for !ready && lines.Scan() {
-		ready = strings.Contains(lines.Text(), "msg=ready")
+		ready = strings.Contains(lines.Text(), "event=ready")
 	}
 	cancel()
 	_, _ = io.Copy(io.Discard, reader)

@@ -40,7 +40,7 @@ type registry interface {
 func newOps(pool *pgxpool.Pool, commits func() error, registry registry, log *slog.Logger) *ops {
 	o := &ops{ServeMux: http.NewServeMux()}
 	o.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{Registry: registry,
-		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelError)}))
+		ErrorLog: slog.NewLogLogger(log.With("event", "metrics_failed").Handler(), slog.LevelError)}))
 	// What the process spends its time and memory on.
 	o.HandleFunc("GET /debug/pprof/", pprof.Index)
 	o.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
@@ -133,7 +133,7 @@ func traceLink(d *dispatcher.Dispatcher, log *slog.Logger) http.HandlerFunc {
 		ctx, cancel := context.WithTimeout(r.Context(), span)
 		defer cancel()
 		link, shown := r.PathValue("name"), 0
-		log.Info("link is traced", "link", link, "seconds", seconds)
+		log.Info("link is traced", "event", "link_traced", "link", link, "seconds", seconds)
 		w.Header().Set("Content-Type", "application/x-ndjson")
 		lines := json.NewEncoder(plainJSON{w})
 		lines.SetEscapeHTML(false)
@@ -195,10 +195,10 @@ func (b *books) Run(ctx context.Context) error {
 		case ctx.Err() != nil:
 			return nil
 		case err != nil:
-			b.log.Error("ledger check failed", "error", err)
+			b.log.Error("ledger check failed", "event", "ledger_check_failed", "error", err)
 			continue
 		case mismatches > 0:
-			b.log.Error("ledger mismatch found: run intumwa admin audit", "companies", companies, "mismatches", mismatches)
+			b.log.Error("ledger mismatch found: run intumwa admin audit", "event", "ledger_mismatch_found", "companies", companies, "mismatches", mismatches)
 		}
 		b.mismatches.Set(float64(mismatches))
 		b.checked.SetToCurrentTime()

@@ -244,7 +244,7 @@ func TestEvictingRedisIsRefused(t *testing.T) {
 	}
 
 	server.Stop()
-	newShell(t, config(server.URL())).serve("api").has(t, "msg=ready")
+	newShell(t, config(server.URL())).serve("api").has(t, "event=ready")
 }
 
 func optionsOf(t *testing.T, server *testenv.Server) *redis.Options {

@@ -57,7 +57,7 @@ func (r *reloader) Run(ctx context.Context) error {
 func (r *reloader) reload() {
 	refuse := func(err error) {
 		r.ok.Set(0)
-		r.log.Error("configuration reload refused; the previous configuration stays in force", "error", err)
+		r.log.Error("configuration reload refused; the previous configuration stays in force", "event", "reload_refused", "error", err)
 	}
 	c, err := r.program.checkedConfig(r.roles...)
 	if err != nil {
@@ -88,9 +88,9 @@ func (r *reloader) reload() {
 		}
 	}
 	changed, waiting := r.changes(c)
-	r.log.Info("configuration reloaded", "changed", changed)
+	r.log.Info("configuration reloaded", "event", "configuration_reloaded", "changed", changed)
 	if len(waiting) > 0 {
-		r.log.Warn("configuration changes take effect at the next start", "keys", waiting)
+		r.log.Warn("configuration changes take effect at the next start", "event", "configuration_waits", "keys", waiting)
 	}
 	r.inForce = c
 	r.ok.Set(1)

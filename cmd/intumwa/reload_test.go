@@ -124,21 +124,21 @@ func TestReload(t *testing.T) {
 		}
 	}
 	log := s.serve(strings.Join(configs.Roles, ","))
-	log.has(t, "msg=ready")
+	log.has(t, "event=ready")
 	eventually(t, "leo is bound", func() bool { return leo.Stats().Sessions == 1 })
 
 	// Another carrier beside it, and another pace for the one that is there.
 	write(base + "carriers:\n" + carrier("leo", leoAt, `"71"`, 50) + carrier("lumitel", lumitelAt, `"61", "63"`, 100))
 	hangUp(t)
 	eventually(t, "lumitel is bound", func() bool { return lumitel.Stats().Sessions == 1 })
-	log.has(t, "configuration reloaded")
+	log.has(t, "event=configuration_reloaded")
 	if n := leo.Stats().Binds; n != 1 {
 		t.Errorf("leo was bound %d times", n)
 	}
 	// A bad one changes nothing and says every mistake.
 	write(base + "carriers:\n" + carrier("leo", leoAt, `"7x"`, -1))
 	hangUp(t)
-	log.has(t, "refused")
+	log.has(t, "event=reload_refused")
 	for _, mistake := range []string{"carriers[0].prefixes[0]", "carriers[0].links[0].tps"} {
 		if !strings.Contains(log.String(), mistake) {
 			t.Errorf("the log does not name %s", mistake)
@@ -260,7 +260,7 @@ carriers: [{name: leo, links: [{name: leo-1, address: "127.0.0.1:1", system_id: 
 			t.Fatalf("it ended: %v\n%s", err, log.String())
 		default:
 		}
-		return strings.Contains(log.String(), "msg=ready") && strings.Contains(log.String(), "configuration reloaded")
+		return strings.Contains(log.String(), "event=ready") && strings.Contains(log.String(), "event=configuration_reloaded")
 	})
 	if err := process.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Error(err)
@@ -337,7 +337,7 @@ carriers: [{name: leo, prefixes: ["71"], links: [{name: leo-1, address: %q, syst
 	database.Kill()
 	put("right\n")
 	hangUp(t)
-	log.has(t, "configuration reloaded")
+	log.has(t, "event=configuration_reloaded")
 	database.Start()
 	eventually(t, "it is bound", func() bool { return carrier.Stats().Sessions == 1 })
 	log.has(t, "carriers[0].links[0].password")

@@ -78,7 +78,7 @@ func (s *serveCmd) Run(ctx context.Context, p *program) error {
 	if err := g.serve(ctx); err != nil && ctx.Err() == nil {
 		return err
 	}
-	log.Info("ended", "roles", strings.Join(s.Roles, ","))
+	log.Info("ended", "event", "ended", "roles", strings.Join(s.Roles, ","))
 	return nil
 }
 
@@ -241,7 +241,7 @@ func (g *gateway) serve(ctx context.Context) error {
 		return err
 	}
 	for _, warning := range c.Warnings(g.roles...) {
-		g.log.Warn("configuration warning", "warning", warning.String())
+		g.log.Warn("configuration warning", "event", "configuration_warning", "warning", warning.String())
 	}
 	ops.serving.Store(true)
 	listeners := []any{"roles", strings.Join(g.roles, ",")}
@@ -250,10 +250,10 @@ func (g *gateway) serve(ctx context.Context) error {
 			listeners = append(listeners, l[0], l[1])
 		}
 	}
-	g.log.Info("ready", append(listeners, "ops", c.Ops.Listen, "version", version)...)
+	g.log.Info("ready", slices.Concat([]any{"event", "ready"}, listeners, []any{"ops", c.Ops.Listen, "version", version})...)
 	err = life.wait()
 	if err == nil {
-		g.log.Info("shutting down: nothing new is taken, work in progress is finished", "roles", strings.Join(g.roles, ","))
+		g.log.Info("shutting down: nothing new is taken, work in progress is finished", "event", "shutting_down", "roles", strings.Join(g.roles, ","))
 	}
 	ops.serving.Store(false)
 	return err

@@ -70,7 +70,7 @@ func TestRequireStandby(t *testing.T) {
 	says(false, why)
 	standbys(name)
 	says(true, why)
-	if lines := strings.Count(log.String(), "\n"); lines != 2 || !strings.Contains(log.String(), "may be lost") || !strings.Contains(log.String(), "again") {
+	if lines := strings.Count(log.String(), "\n"); lines != 2 || !strings.Contains(log.String(), "event=standby_missing") || !strings.Contains(log.String(), "event=standby_back") {
 		t.Errorf("a loss is a line at its beginning and one at its end, not\n%s", log.String())
 	}
 }

@@ -108,9 +108,9 @@ func (s *stores) askDatabase(ctx context.Context, round int) {
 	case ctx.Err() != nil || (err != nil) == s.failed:
 	case err != nil:
 		s.since = time.Now()
-		s.log.Error("PostgreSQL does not answer or does not commit; nothing is accepted or settled until it does", "error", err)
+		s.log.Error("PostgreSQL does not answer or does not commit; nothing is accepted or settled until it does", "event", "database_down", "error", err)
 	default:
-		s.log.Info("PostgreSQL commits again", "after", time.Since(s.since).Round(time.Second).String())
+		s.log.Info("PostgreSQL commits again", "event", "database_back", "after", time.Since(s.since).Round(time.Second).String())
 	}
 	s.failed = err != nil
 	if s.failed {
@@ -139,9 +139,9 @@ func (s *stores) tellClock() {
 	case wrong == s.wrong:
 		return
 	case wrong:
-		s.log.Warn("this machine's clock is not the database's, by which everything is decided; one of the two is wrong", "ahead", ahead.Round(time.Millisecond).String())
+		s.log.Warn("this machine's clock differs from the database's, which decides; one of the two is wrong", "event", "clock_differs", "ahead", ahead.Round(time.Millisecond).String())
 	default:
-		s.log.Info("this machine's clock is the database's again")
+		s.log.Info("this machine's clock agrees with the database's again", "event", "clock_agrees")
 	}
 	s.wrong = wrong
 }
@@ -159,9 +159,9 @@ func (s *stores) askStandby(ctx context.Context) {
 		return
 	case why == s.unsafe:
 	case why != "":
-		s.log.Error("what is accepted may be lost with the database's server, although database.require_standby is set", "reason", why)
+		s.log.Error("accepted messages may be lost with the database's server, although database.require_standby is set", "event", "standby_missing", "reason", why)
 	default:
-		s.log.Info("every commit is on a standby again")
+		s.log.Info("every commit is on a standby again", "event", "standby_back")
 	}
 	s.unsafe = why
 	if why == "" {
@@ -198,7 +198,7 @@ func (s *stores) askSettings(ctx context.Context) {
 	}
 	for _, warning := range warnings {
 		if !slices.Contains(s.said, warning) {
-			s.log.Warn("redis is not set up for a queue", "warning", warning)
+			s.log.Warn("redis is not set up for a queue", "event", "redis_unsuitable", "warning", warning)
 		}
 	}
 	s.said = warnings

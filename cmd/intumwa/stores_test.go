@@ -136,7 +136,7 @@ func TestDatabaseUp(t *testing.T) {
 	if ask() != 1 {
 		t.Error("it commits again, and is down")
 	}
-	if text := log.String(); strings.Count(text, "\n") != 2 || !strings.Contains(text, "does not commit") || !strings.Contains(text, "commits again") {
+	if text := log.String(); strings.Count(text, "\n") != 2 || !strings.Contains(text, "event=database_down") || !strings.Contains(text, "event=database_back") {
 		t.Errorf("an outage is a line at its beginning and one at its end, not\n%s", text)
 	}
 }

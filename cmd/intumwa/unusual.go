@@ -52,7 +52,7 @@ func (w *watch) Run(ctx context.Context) error {
 		case ctx.Err() != nil:
 			return nil
 		case err != nil:
-			w.log.Warn("looking for unusual sending failed", "error", err)
+			w.log.Warn("looking for unusual sending failed", "event", "unusual_sending_unchecked", "error", err)
 		default:
 			w.tell(list)
 		}
@@ -68,12 +68,12 @@ func (w *watch) tell(list []messages.Unusual) {
 		before := w.told[u.Company]
 		if u.Volume {
 			if volume++; !before.Volume {
-				w.log.Warn("company sends more in an hour than on any day of five weeks", "company_id", int64(u.Company), "messages", u.Messages, "busiest_day", u.Busiest)
+				w.log.Warn("company sends more in an hour than on any day of five weeks", "event", "company_sends_much", "company_id", int64(u.Company), "messages", u.Messages, "busiest_day", u.Busiest)
 			}
 		}
 		if u.OneBlock {
 			if block++; !before.OneBlock {
-				w.log.Warn("company sends mostly to one block of numbers", "company_id", int64(u.Company), "messages", u.Messages, "block", u.Block, "share", percent(u.Share))
+				w.log.Warn("company sends mostly to one block of numbers", "event", "company_sends_to_block", "company_id", int64(u.Company), "messages", u.Messages, "block", u.Block, "share", percent(u.Share))
 			}
 		}
 	}

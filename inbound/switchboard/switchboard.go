@@ -177,9 +177,9 @@ func (b *Switchboard) Run(ctx context.Context) error {
 		case ctx.Err() != nil:
 			return nil
 		case err != nil && !failing:
-			b.log.Warn("messages from handsets cannot be looked at; trying again", "error", err)
+			b.log.Warn("messages from handsets cannot be routed; trying again", "event", "mo_routing_failed", "error", err)
 		case err == nil && failing:
-			b.log.Info("messages from handsets are looked at again")
+			b.log.Info("messages from handsets are routed again", "event", "mo_routing_resumed")
 		}
 		if failing = err != nil; failing {
 			pause = errorPause
@@ -330,10 +330,10 @@ func (b *Switchboard) setAside(ctx context.Context, failure error) error {
 		}
 		if postgres.Locked(failure) {
 			b.held[fresh[0].Source] = time.Now().Add(max(heldPause, heldShare*heldWait*time.Duration(len(b.held))))
-			b.log.Warn("a message from a handset waits for a row that another transaction has locked", "inbound", fresh[0].ID)
+			b.log.Warn("a message from a handset waits for a row that another transaction has locked", "event", "mo_waits", "inbound", fresh[0].ID)
 			return nil
 		}
-		b.log.Error("the database refuses a message from a handset; only operators see it", "inbound", fresh[0].ID, "error", failure)
+		b.log.Error("the database refuses a message from a handset; only operators see it", "event", "mo_refused", "inbound", fresh[0].ID, "error", failure)
 		return w.store.Mark(ctx, handsets.Unrouted, 0, fresh[0].ID)
 	})
 	return err

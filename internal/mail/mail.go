@@ -101,7 +101,7 @@ func (m *Mailer) Send(message Message) {
 		m.waiting <- message // has as many places
 	default:
 		m.mails.WithLabelValues("dropped").Inc()
-		m.log.Error("mail dropped: too many wait", "kind", message.Kind)
+		m.log.Error("mail dropped: too many wait", "event", "mail_dropped", "kind", message.Kind)
 	}
 }
 
@@ -111,7 +111,7 @@ func (m *Mailer) unconfigured(message Message) bool {
 		return false
 	}
 	m.mails.WithLabelValues("unconfigured").Inc()
-	m.log.Warn("mail not sent: no mail server is configured (mail.url)", "kind", message.Kind)
+	m.log.Warn("mail not sent: no mail server is configured (mail.url)", "event", "mail_not_configured", "kind", message.Kind)
 	return true
 }
 
@@ -128,7 +128,7 @@ func (m *Mailer) Run(ctx context.Context) error {
 	}
 	mails.Wait()
 	if lost := len(m.places); lost > 0 {
-		m.log.Warn("waiting mails lost at shutdown", "mails", lost)
+		m.log.Warn("waiting mails lost at shutdown", "event", "mail_lost", "mails", lost)
 	}
 	return nil
 }
@@ -169,10 +169,10 @@ func (m *Mailer) Deliver(ctx context.Context, message Message, attempt int, last
 		return true
 	case last || permanent(err):
 		m.mails.WithLabelValues("failed").Inc()
-		m.log.Error("mail could not be sent; given up", "kind", message.Kind, "attempts", attempt, "reason", reason(err))
+		m.log.Error("mail could not be sent; given up", "event", "mail_given_up", "kind", message.Kind, "attempts", attempt, "reason", reason(err))
 		return true
 	}
-	m.log.Warn("mail could not be sent; trying again later", "kind", message.Kind, "attempts", attempt, "reason", reason(err))
+	m.log.Warn("mail could not be sent; trying again later", "event", "mail_delayed", "kind", message.Kind, "attempts", attempt, "reason", reason(err))
 	return false
 }
 

@@ -117,7 +117,7 @@ func (l *Listener) Run(ctx context.Context) error {
 			quiet = false
 		}
 		if !quiet {
-			l.log.Warn("change notices lost: changes by other processes take effect late until the database answers", "error", err)
+			l.log.Warn("change notices lost: changes by other processes take effect late until the database answers", "event", "notices_lost", "error", err)
 			quiet = true
 		}
 		if time.Since(began) > maxRetryPause {
@@ -150,7 +150,7 @@ func (l *Listener) listen(ctx context.Context) (listened bool, err error) {
 	}
 	l.up.Set(1)
 	l.starts.Inc()
-	l.log.Info("change notices received: changes by other processes take effect at once")
+	l.log.Info("change notices received: changes by other processes take effect at once", "event", "notices_received")
 	for {
 		notice, err := nextNotice(ctx, conn)
 		if err != nil {

@@ -115,7 +115,7 @@ func (p *Primary) judge(s state, conn *pgconn.PgConn) error {
 	case s.system == p.system && s.timeline < p.timeline:
 		return fmt.Errorf("%w: it is on timeline %d, and another one is on timeline %d", errOldPrimary, s.timeline, p.timeline)
 	case s.system == p.system && s.timeline > p.timeline:
-		p.log.Warn("PostgreSQL has failed over; connections to the old primary are closed", "timeline", s.timeline, "before", p.timeline)
+		p.log.Warn("PostgreSQL has failed over; connections to the old primary are closed", "event", "database_failed_over", "timeline", s.timeline, "before", p.timeline)
 		p.cutLocked(s.timeline)
 	}
 	p.system, p.timeline = s.system, s.timeline

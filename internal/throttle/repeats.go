@@ -117,12 +117,12 @@ func (r *Repeats) Count(ctx context.Context, company int64, limits RepeatLimits,
 	if err != nil {
 		r.passed.Add(float64(len(messages)))
 		if r.breaker.fail(time.Now()) {
-			r.options.Log.WarnContext(ctx, "limits on repeated messages are not enforced: redis does not answer", "error", err)
+			r.options.Log.WarnContext(ctx, "limits on repeated messages are not enforced: redis does not answer", "event", "repeat_limits_off", "error", err)
 		}
 		return Counted{}, 0, NoRepeat
 	}
 	if r.breaker.succeed() {
-		r.options.Log.InfoContext(ctx, "limits on repeated messages are enforced again")
+		r.options.Log.InfoContext(ctx, "limits on repeated messages are enforced again", "event", "repeat_limits_on")
 	}
 	switch at := reply[0]; {
 	case at > 0:

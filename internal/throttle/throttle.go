@@ -169,12 +169,12 @@ func (t *Throttle) shared(ctx context.Context, user int64) (decision Decision, o
 	}
 	if err != nil {
 		if t.breaker.fail(time.Now()) {
-			t.options.Log.WarnContext(ctx, "rate limits are counted locally: redis does not answer", "error", err)
+			t.options.Log.WarnContext(ctx, "rate limits are counted locally: redis does not answer", "event", "rate_limits_local", "error", err)
 		}
 		return Decision{}, false
 	}
 	if t.breaker.succeed() {
-		t.options.Log.InfoContext(ctx, "rate limits are counted in redis again")
+		t.options.Log.InfoContext(ctx, "rate limits are counted in redis again", "event", "rate_limits_shared")
 	}
 	return Decision{
 		Allowed:   counted.pass,
@@ -188,7 +188,7 @@ func (t *Throttle) shared(ctx context.Context, user int64) (decision Decision, o
 func (t *Throttle) logForeign(ctx context.Context) {
 	now := time.Now().Unix()
 	if last := t.foreignLogged.Load(); now-last >= 60 && t.foreignLogged.CompareAndSwap(last, now) {
-		t.options.Log.WarnContext(ctx, "foreign rate limit counter in redis deleted: does another program use this key prefix?",
+		t.options.Log.WarnContext(ctx, "foreign rate limit counter in redis deleted: does another program use this key prefix?", "event", "rate_limit_foreign",
 			"prefix", t.options.Prefix)
 	}
 }

@@ -1,0 +1,223 @@
+package deployments
+
+import (
+	"flag"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"maps"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+var updateEvents = flag.Bool("update-events", false, "write the table of docs/logs.md anew")
+
+// logEvent is a log line at level info or above. Its key is stable; its text may change.
+type logEvent struct {
+	key, text string
+	levels    []string
+	attrs     []string
+}
+
+var (
+	eventKey = regexp.MustCompile(`^[a-z][a-z0-9]*(_[a-z0-9]+)*$`)
+	// sought are the words that a runbook or an alert looks for in the log.
+	sought = regexp.MustCompile(`(?:journalctl [^\n|]*\| grep |log for |log: |log line )((?:-e )?[a-z]+_[a-z_]*(?: -e [a-z_]+)*)`)
+)
+
+// TestEvents: every log line at level info or above has an event key, one key has one text, docs/logs.md lists exactly
+// these events, and runbooks look for no others.
+func TestEvents(t *testing.T) {
+	all := events(t)
+	pages := map[string][]string{} // runbooks that look for an event
+	for _, file := range append(files(t, "../docs/runbooks/*.md"), files(t, "prometheus/rules/*.yaml")...) {
+		page, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var words []string
+		for _, found := range sought.FindAllStringSubmatch(string(page), -1) {
+			words = append(words, strings.Fields(strings.ReplaceAll(found[1], "-e ", ""))...)
+		}
+		for _, word := range words {
+			if !slices.ContainsFunc(slices.Collect(maps.Keys(all)), func(key string) bool { return strings.HasPrefix(key, word) }) {
+				t.Errorf("%s looks for %s in the log: no event has that name", file, word)
+			}
+		}
+		if filepath.Ext(file) != ".md" {
+			continue
+		}
+		for key := range all {
+			looksFor := func(word string) bool { return strings.HasPrefix(key, word) }
+			if strings.Contains(key, "_") && strings.Contains(string(page), "`"+key+"`") || slices.ContainsFunc(words, looksFor) {
+				name := strings.TrimSuffix(filepath.Base(file), ".md")
+				pages[key] = append(pages[key], fmt.Sprintf("[%s](runbooks/%s.md)", name, name))
+			}
+		}
+	}
+	var table strings.Builder
+	table.WriteString("\n| event | level | text | attributes | runbook |\n|---|---|---|---|---|\n")
+	for _, key := range slices.Sorted(maps.Keys(all)) {
+		e := all[key]
+		fmt.Fprintf(&table, "| `%s` | %s | %s | %s | %s |\n", key, strings.Join(e.levels, ", "), e.text, strings.Join(e.attrs, ", "), strings.Join(pages[key], ", "))
+	}
+	const name, begin, end = "../docs/logs.md", "<!-- events -->\n", "\n<!-- end of events -->\n"
+	page, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, rest, found := strings.Cut(string(page), begin)
+	old, after, closed := strings.Cut(rest, end)
+	switch {
+	case !found || !closed:
+		t.Fatal("docs/logs.md has no place for the table")
+	case *updateEvents:
+		if err := os.WriteFile(name, []byte(before+begin+table.String()+end+after), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	case old != table.String():
+		t.Error("docs/logs.md does not list the events of the source: go test ./deployments -run TestEvents -update-events")
+	}
+}
+
+// events reads the events from the product's source.
+func events(t *testing.T) map[string]*logEvent {
+	t.Helper()
+	all := map[string]*logEvent{}
+	development := []string{"tools", "cmd/intumwa-dev", "internal/testenv", "internal/stories"}
+	err := fs.WalkDir(os.DirFS(".."), ".", func(name string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if entry.IsDir() {
+			if base := path.Base(name); slices.Contains(development, name) || name != "." && base[0] == '.' || base == "testdata" || base == "bin" {
+				return fs.SkipDir
+			}
+			return nil
+		}
+		if path.Ext(name) != ".go" || strings.HasSuffix(name, "_test.go") {
+			return nil
+		}
+		positions := token.NewFileSet()
+		file, err := parser.ParseFile(positions, filepath.Join("..", name), nil, parser.SkipObjectResolution)
+		if err != nil {
+			return err
+		}
+		ast.Inspect(file, func(n ast.Node) bool {
+			call, ok := n.(*ast.CallExpr)
+			if !ok {
+				return true
+			}
+			found, problem := eventOf(call)
+			switch {
+			case problem != "":
+				t.Errorf("%s: %s", positions.Position(call.Pos()), problem)
+			case found == nil:
+			case all[found.key] == nil:
+				all[found.key] = found
+			case all[found.key].text != found.text:
+				t.Errorf("%s: the event %s has two texts: %q and %q", positions.Position(call.Pos()), found.key, all[found.key].text, found.text)
+			default:
+				at := all[found.key]
+				at.levels, at.attrs = union(at.levels, found.levels), union(at.attrs, found.attrs)
+			}
+			return true
+		})
+		return nil
+	})
+	if err != nil || len(all) < 90 {
+		t.Fatalf("%d events, %v", len(all), err)
+	}
+	return all
+}
+
+// eventOf is the event that a call logs, nil for any other call. A call that logs at level info or above begins with a
+// constant text, "event" and a constant key.
+func eventOf(call *ast.CallExpr) (found *logEvent, problem string) {
+	method, ok := call.Fun.(*ast.SelectorExpr)
+	if !ok || !isLog(method.X) {
+		return nil, ""
+	}
+	level, args := strings.ToLower(strings.TrimSuffix(method.Sel.Name, "Context")), call.Args
+	if strings.HasSuffix(method.Sel.Name, "Context") {
+		args = args[1:]
+	}
+	switch level {
+	case "info", "warn", "error":
+	case "with":
+		if len(args) < 2 || constant(args[0]) != "event" {
+			return nil, ""
+		}
+		return &logEvent{key: constant(args[1]), text: "of a library", levels: []string{"error"}}, ""
+	case "log", "logattrs":
+		return nil, "use Info, Warn, Error or Debug, so that the level is constant"
+	default:
+		return nil, ""
+	}
+	if len(args) < 3 || constant(args[0]) == "" || constant(args[1]) != "event" || !eventKey.MatchString(constant(args[2])) {
+		if len(args) == 2 && call.Ellipsis.IsValid() { // append([]any{"event", "key"}, fields...)...
+			if literal := literalOf(args[1]); literal != nil {
+				return eventOf(&ast.CallExpr{Fun: method, Args: append([]ast.Expr{args[0]}, literal...)})
+			}
+		}
+		return nil, `after its text a log line has "event" and a constant key in snake case`
+	}
+	found = &logEvent{key: constant(args[2]), text: constant(args[0]), levels: []string{level}}
+	for i := 3; i < len(args); i += 2 {
+		if name := constant(args[i]); name != "" {
+			found.attrs = union(found.attrs, []string{name})
+		}
+	}
+	return found, ""
+}
+
+// isLog reports whether an expression is a logger: something named log or Log, or a call of it.
+func isLog(x ast.Expr) bool {
+	switch x := x.(type) {
+	case *ast.Ident:
+		return strings.EqualFold(x.Name, "log")
+	case *ast.SelectorExpr:
+		return isLog(x.Sel)
+	case *ast.CallExpr:
+		return isLog(x.Fun)
+	}
+	return false
+}
+
+// literalOf are the elements of the composite literal that an append begins with.
+func literalOf(x ast.Expr) []ast.Expr {
+	if call, ok := x.(*ast.CallExpr); ok && len(call.Args) > 0 {
+		x = call.Args[0]
+	}
+	if literal, ok := x.(*ast.CompositeLit); ok {
+		return literal.Elts
+	}
+	return nil
+}
+
+func constant(x ast.Expr) string {
+	literal, ok := x.(*ast.BasicLit)
+	if !ok || literal.Kind != token.STRING {
+		return ""
+	}
+	text, _ := strconv.Unquote(literal.Value)
+	return text
+}
+
+// union keeps the order of the first.
+func union(a, b []string) []string {
+	for _, x := range b {
+		if !slices.Contains(a, x) {
+			a = append(a, x)
+		}
+	}
+	return a
+}
