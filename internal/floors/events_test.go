@@ -1,4 +1,4 @@
-package deployments
+package floors
 
 import (
 	"flag"
@@ -38,7 +38,12 @@ var (
 func TestEvents(t *testing.T) {
 	all := events(t)
 	pages := map[string][]string{} // runbooks that look for an event
-	for _, file := range append(files(t, "../docs/runbooks/*.md"), files(t, "prometheus/rules/*.yaml")...) {
+	runbooks, _ := filepath.Glob("../../docs/runbooks/*.md")
+	rules, _ := filepath.Glob("../../deployments/prometheus/rules/*.yaml")
+	if len(runbooks) == 0 || len(rules) == 0 {
+		t.Fatalf("%d runbooks, %d files of rules", len(runbooks), len(rules))
+	}
+	for _, file := range append(runbooks, rules...) {
 		page, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
@@ -69,7 +74,7 @@ func TestEvents(t *testing.T) {
 		e := all[key]
 		fmt.Fprintf(&table, "| `%s` | %s | %s | %s | %s |\n", key, strings.Join(e.levels, ", "), e.text, strings.Join(e.attrs, ", "), strings.Join(pages[key], ", "))
 	}
-	const name, begin, end = "../docs/logs.md", "<!-- events -->\n", "\n<!-- end of events -->\n"
+	const name, begin, end = "../../docs/logs.md", "<!-- events -->\n", "\n<!-- end of events -->\n"
 	page, err := os.ReadFile(name)
 	if err != nil {
 		t.Fatal(err)
@@ -84,7 +89,7 @@ func TestEvents(t *testing.T) {
 			t.Fatal(err)
 		}
 	case old != table.String():
-		t.Error("docs/logs.md does not list the events of the source: go test ./deployments -run TestEvents -update-events")
+		t.Error("docs/logs.md does not list the events of the source: go test ./internal/floors -run TestEvents -update-events")
 	}
 }
 
@@ -93,7 +98,7 @@ func events(t *testing.T) map[string]*logEvent {
 	t.Helper()
 	all := map[string]*logEvent{}
 	development := []string{"tools", "cmd/intumwa-dev", "internal/testenv", "internal/stories"}
-	err := fs.WalkDir(os.DirFS(".."), ".", func(name string, entry fs.DirEntry, err error) error {
+	err := fs.WalkDir(os.DirFS("../.."), ".", func(name string, entry fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
@@ -107,7 +112,7 @@ func events(t *testing.T) map[string]*logEvent {
 			return nil
 		}
 		positions := token.NewFileSet()
-		file, err := parser.ParseFile(positions, filepath.Join("..", name), nil, parser.SkipObjectResolution)
+		file, err := parser.ParseFile(positions, filepath.Join("../..", name), nil, parser.SkipObjectResolution)
 		if err != nil {
 			return err
 		}
