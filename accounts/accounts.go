@@ -61,7 +61,7 @@ func New(pool *pgxpool.Pool, opts Options) *Accounts {
 	return a
 }
 
-// ErrUnauthenticated means that a bearer token is missing, malformed, unknown or revoked. rule api 5
+// ErrUnauthenticated means that a bearer token is missing, malformed, unknown, revoked or expired. rule api 5
 var ErrUnauthenticated = errors.New("unauthenticated")
 
 // Kinds of caller errors of the other methods; test with errors.Is. The error's own text explains the error and may be

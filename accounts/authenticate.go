@@ -32,7 +32,7 @@ func (a *Accounts) Authenticate(ctx context.Context, bearer string) (*Principal,
 		return nil, err
 	}
 	known := &e.secretHash // zeros for an unknown token, which are compared too
-	if subtle.ConstantTimeCompare(hash[:], known[:]) != 1 || e.principal == nil {
+	if subtle.ConstantTimeCompare(hash[:], known[:]) != 1 || e.principal == nil || e.principal.Token.Expired() {
 		return nil, ErrUnauthenticated
 	}
 	if e.firstUse() {
@@ -58,7 +58,7 @@ func (a *Accounts) Recognize(bearer string) bool {
 
 // Fresh returns p as Postgres has it now, not from the cache. Call it before a customer is refused because of cached
 // data, so that a recent approval takes effect at once; the rate limit bounds how often that is. The error is
-// [ErrUnauthenticated] when the token was revoked meanwhile.
+// [ErrUnauthenticated] when the token was revoked or has expired meanwhile.
 //
 // A principal without a token ([Accounts.PrincipalOf]) is read each time.
 func (a *Accounts) Fresh(ctx context.Context, p *Principal) (*Principal, error) {
@@ -73,7 +73,7 @@ func (a *Accounts) Fresh(ctx context.Context, p *Principal) (*Principal, error) 
 	if err != nil {
 		return nil, err
 	}
-	if e.principal == nil {
+	if e.principal == nil || e.principal.Token.Expired() {
 		return nil, ErrUnauthenticated
 	}
 	return e.principal, nil
@@ -82,7 +82,7 @@ func (a *Accounts) Fresh(ctx context.Context, p *Principal) (*Principal, error) 
 // PrincipalOf returns a user who has signed in, as a principal without a token, as Postgres has it now. The error is
 // [ErrNotFound] when there is no such user, or a database error.
 func (a *Accounts) PrincipalOf(ctx context.Context, userID int64) (*Principal, error) {
-	rows, err := a.pool.Query(ctx, `select u.id, ''::bytea, `+principalColumns+` from users u `+principalJoins+` where u.id = $1`, userID)
+	rows, err := a.pool.Query(ctx, `select u.id, ''::bytea, null::text[], null::timestamptz, null::cidr[], `+principalColumns+` from users u `+principalJoins+` where u.id = $1`, userID)
 	var p *Principal
 	if err == nil {
 		p, _, err = collectPrincipal(rows, 0)
@@ -96,10 +96,11 @@ func (a *Accounts) PrincipalOf(ctx context.Context, userID int64) (*Principal, e
 	return p, nil
 }
 
-// load reads everything about a token in one statement. An unknown or revoked token is an entry without a principal.
+// load reads everything about a token in one statement. An unknown, revoked or expired token is an entry without a principal.
 func (a *Accounts) load(ctx context.Context, tokenID int64) (*entry, error) {
-	rows, err := a.pool.Query(ctx, `select u.id, t.secret_hash, `+principalColumns+`
-		from api_tokens t join users u on u.id = t.user_id `+principalJoins+` where t.id = $1 and t.revoked_at is null and u.disabled_at is null`, tokenID)
+	rows, err := a.pool.Query(ctx, `select u.id, t.secret_hash, t.scopes, t.expires_at, t.networks, `+principalColumns+`
+		from api_tokens t join users u on u.id = t.user_id `+principalJoins+` where t.id = $1 and t.revoked_at is null and u.disabled_at is null
+			and coalesce(t.expires_at > now(), true)`, tokenID)
 	if err != nil {
 		return nil, fmt.Errorf("reading token %d: %w", tokenID, err)
 	}
@@ -112,7 +113,7 @@ func (a *Accounts) load(ctx context.Context, tokenID int64) (*entry, error) {
 	return e, nil
 }
 
-// Columns and joins of a principal beside the user's id and the token's hash: one row for each sender of the company,
+// Columns and joins of a principal beside the user's id and the token's hash and limits: one row for each sender of the company,
 // or one row without a sender.
 const (
 	principalColumns = `case when u.test_verified_at is not null then u.test_number else '' end, ` + joinedCompany + `, coalesce(c.opt_outs, false),
@@ -126,7 +127,7 @@ func collectPrincipal(rows pgx.Rows, tokenID int64) (found *Principal, hash []by
 	p := Principal{TokenID: tokenID}
 	var company Company
 	var sender Sender
-	_, err = pgx.ForEachRow(rows, slices.Concat([]any{&p.UserID, &hash, &p.TestNumber}, company.joined(), []any{&company.OptOuts},
+	_, err = pgx.ForEachRow(rows, slices.Concat([]any{&p.UserID, &hash, &p.Token.Scopes, &p.Token.ExpiresAt, &p.Token.Networks, &p.TestNumber}, company.joined(), []any{&company.OptOuts},
 		company.Limits.columns(), []any{&sender.ID, &sender.Name, &sender.Country, &sender.Approved}), func() error {
 		if found == nil {
 			found = &p
@@ -149,6 +150,7 @@ func collectPrincipal(rows pgx.Rows, tokenID int64) (found *Principal, hash []by
 type Principal struct {
 	UserID     int64
 	TokenID    int64
+	Token      TokenLimits
 	Company    *Company   // nil when the user has none
 	TestNumber sms.Number // the verified test number, empty when there is none
 }

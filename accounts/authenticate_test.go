@@ -46,7 +46,7 @@ func TestAuthenticateTellsWhoMaySend(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := (&Principal{UserID: user.ID, TokenID: token.ID}); !reflect.DeepEqual(p, want) {
+	if want := (&Principal{UserID: user.ID, TokenID: token.ID, Token: token.TokenLimits}); !reflect.DeepEqual(p, want) {
 		t.Errorf("a user alone: got %+v, want %+v", p, want)
 	}
 
@@ -67,7 +67,7 @@ func TestAuthenticateTellsWhoMaySend(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := &Principal{
-		UserID: user.ID, TokenID: token.ID, TestNumber: "+25779000001",
+		UserID: user.ID, TokenID: token.ID, Token: token.TokenLimits, TestNumber: "+25779000001",
 		Company: &Company{
 			ID: company.ID, OwnerID: user.ID, Name: "Company", Approved: true, SmartEncoding: true,
 			Senders: map[string]Sender{
@@ -79,8 +79,8 @@ func TestAuthenticateTellsWhoMaySend(t *testing.T) {
 	if !reflect.DeepEqual(p, want) {
 		t.Errorf("got %+v %+v, want %+v %+v", p, p.Company, want, want.Company)
 	}
-	// Who has signed in may send the same, without a token.
-	want.TokenID = 0
+	// A user who has signed in may send the same, without a token.
+	want.TokenID, want.Token = 0, TokenLimits{}
 	if p, err = a.PrincipalOf(t.Context(), user.ID); err != nil || !reflect.DeepEqual(p, want) {
 		t.Errorf("without a token: got %+v, %v", p, err)
 	}

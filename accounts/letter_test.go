@@ -83,7 +83,7 @@ func TestAccountsAreWatched(t *testing.T) {
 			return errors.Join(a.WarnOfTries(t.Context(), " A@example.com"), a.WarnOfTries(t.Context(), "nobody@example.com"))
 		},
 		LetterTwoStep: func() error { return a.DropSecondFactor(t.Context(), u.ID) },
-		LetterKey:     func() error { _, _, err := a.CreateOwnToken(t.Context(), u.ID, "shop"); return err },
+		LetterKey:     func() error { _, _, err := a.CreateOwnToken(t.Context(), u.ID, "shop", TokenLimits{}); return err },
 		LetterPassword: func() error {
 			token, err := a.BeginReset(t.Context(), u.Email, "fr")
 			if err == nil {

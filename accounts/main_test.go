@@ -46,7 +46,7 @@ func (a *Accounts) mustUser(t *testing.T, email string) User {
 
 func (a *Accounts) mustToken(t *testing.T, email string) (Token, string) {
 	t.Helper()
-	token, text, err := a.CreateToken(t.Context(), email, "test")
+	token, text, err := a.CreateToken(t.Context(), email, "test", TokenLimits{})
 	if err != nil {
 		t.Fatalf("CreateToken: %v", err)
 	}

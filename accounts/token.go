@@ -28,13 +28,26 @@ type Token struct {
 	CreatedAt  time.Time
 	LastUsedAt *time.Time // to the minute; nil when it was never used
 	RevokedAt  *time.Time
+	TokenLimits
 }
 
-const tokenColumns = `id, user_id, name, created_at, last_used_at, revoked_at` //nolint:gosec // names of columns, no credential
+// Recorded returns what the audit log has of a token.
+func (t Token) Recorded() map[string]any {
+	recorded := map[string]any{"user_id": t.UserID, "name": t.Name, "scopes": t.Scopes}
+	if t.ExpiresAt != nil {
+		recorded["expires_at"] = t.ExpiresAt.UTC().Format(time.RFC3339)
+	}
+	if len(t.Networks) > 0 {
+		recorded["networks"] = t.Networks
+	}
+	return recorded
+}
+
+const tokenColumns = `id, user_id, name, created_at, last_used_at, revoked_at, scopes, expires_at, networks` //nolint:gosec // names of columns, no credential
 
 // CreateToken creates a token of the user with that email. The second result is its text, which is shown once and
 // cannot be read again.
-func (a *Accounts) CreateToken(ctx context.Context, email, name string) (Token, string, error) {
+func (a *Accounts) CreateToken(ctx context.Context, email, name string, limits TokenLimits) (Token, string, error) {
 	name, err := cleanName("token name", name)
 	if err != nil {
 		return Token{}, "", err
@@ -43,12 +56,12 @@ func (a *Accounts) CreateToken(ctx context.Context, email, name string) (Token, 
 	if err != nil {
 		return Token{}, "", err
 	}
-	return a.insertToken(ctx, user.ID, name)
+	return a.insertToken(ctx, user.ID, name, limits)
 }
 
 // CreateOwnToken is [Accounts.CreateToken] for a user who makes it and has room for [MaxTokens]: [ErrTooMany] when they are
 // there, however many are made at once.
-func (a *Accounts) CreateOwnToken(ctx context.Context, userID int64, name string) (t Token, text string, err error) {
+func (a *Accounts) CreateOwnToken(ctx context.Context, userID int64, name string, limits TokenLimits) (t Token, text string, err error) {
 	if name, err = cleanName("token name", name); err != nil {
 		return Token{}, "", err
 	}
@@ -57,25 +70,29 @@ func (a *Accounts) CreateOwnToken(ctx context.Context, userID int64, name string
 			return fmt.Errorf("locking user %d: %w", userID, err)
 		}
 		var active int
-		if err := tx.QueryRow(ctx, `select count(*) from api_tokens where user_id = $1 and revoked_at is null`, userID).Scan(&active); err != nil {
+		if err := tx.QueryRow(ctx, `select count(*) from api_tokens where user_id = $1 and revoked_at is null and coalesce(expires_at > now(), true)`, userID).Scan(&active); err != nil {
 			return fmt.Errorf("counting the tokens of user %d: %w", userID, err)
 		}
 		if active >= MaxTokens {
 			return &callerError{ErrTooMany, fmt.Sprintf("user %d has %d tokens", userID, active)}
 		}
-		t, text, err = a.In(tx).insertToken(ctx, userID, name)
+		t, text, err = a.In(tx).insertToken(ctx, userID, name, limits)
 		return err
 	})
 	return t, text, err
 }
 
-func (a *Accounts) insertToken(ctx context.Context, userID int64, name string) (Token, string, error) {
+func (a *Accounts) insertToken(ctx context.Context, userID int64, name string, limits TokenLimits) (Token, string, error) {
+	limits, err := limits.clean()
+	if err != nil {
+		return Token{}, "", err
+	}
 	secret := (rand.Text() + rand.Text())[:secretLength]
 	hash := sha256.Sum256([]byte(secret))
-	t := Token{UserID: userID, Name: name}
-	err := a.pool.QueryRow(ctx,
-		`insert into api_tokens (user_id, name, secret_hash) values ($1, $2, $3) returning id, created_at`,
-		userID, name, hash[:]).Scan(&t.ID, &t.CreatedAt)
+	t := Token{UserID: userID, Name: name, TokenLimits: limits}
+	err = a.pool.QueryRow(ctx,
+		`insert into api_tokens (user_id, name, secret_hash, scopes, expires_at, networks) values ($1, $2, $3, $4, $5, $6) returning id, created_at`,
+		userID, name, hash[:], limits.Scopes, limits.ExpiresAt, limits.Networks).Scan(&t.ID, &t.CreatedAt)
 	if err != nil {
 		return Token{}, "", fmt.Errorf("storing a token: %w", err)
 	}

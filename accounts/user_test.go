@@ -50,9 +50,9 @@ func TestCreateUser(t *testing.T) {
 	}
 	_, err = a.UserByEmail(t.Context(), "nobody@example.com")
 	wants(t, "nobody", err, ErrNotFound, "nobody@example.com")
-	_, _, err = a.CreateToken(t.Context(), "nobody@example.com", "x")
+	_, _, err = a.CreateToken(t.Context(), "nobody@example.com", "x", TokenLimits{})
 	wants(t, "a token for nobody", err, ErrNotFound, "nobody@example.com")
-	_, _, err = a.CreateToken(t.Context(), u.Email, "")
+	_, _, err = a.CreateToken(t.Context(), u.Email, "", TokenLimits{})
 	wants(t, "a token without a name", err, ErrInvalid, "token name is empty")
 }
 
@@ -107,7 +107,7 @@ func TestOwnTokensAreFew(t *testing.T) {
 	for range 8 {
 		all.Go(func() {
 			for range 8 {
-				switch _, _, err := a.CreateOwnToken(t.Context(), u.ID, "x"); {
+				switch _, _, err := a.CreateOwnToken(t.Context(), u.ID, "x", TokenLimits{}); {
 				case err == nil:
 					made.Add(1)
 				case errors.Is(err, ErrTooMany):
@@ -147,7 +147,7 @@ func TestSetUser(t *testing.T) {
 	a := newAccounts(t)
 	u, other := a.mustUser(t, "aline@example.com"), a.mustUser(t, "bob@example.com")
 	a.exec(t, `update users set administrator = true`)
-	_, bearer, err := a.CreateToken(t.Context(), u.Email, "till")
+	_, bearer, err := a.CreateToken(t.Context(), u.Email, "till", TokenLimits{})
 	if err != nil {
 		t.Fatal(err)
 	}

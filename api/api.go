@@ -2,8 +2,8 @@
 // texts (422), status codes, and the documents that describe them. Which requests
 // are allowed is decided by intake; this package translates its decisions to JSON.
 //
-// Order of checks (rule choices 1.1): 401 token → 429 rate → 413 body →
-// 415 Content-Type → 400 malformed JSON → 422 validation → 400 business rules.
+// Order of checks (rule choices 1.1): 401 token → 403 its limits → 429 rate →
+// 413 body → 415 Content-Type → 400 malformed JSON → 422 validation → 400 business rules.
 // 404 and 405 come before all of them.
 package api
 

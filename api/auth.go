@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"errors"
+	"net/http"
 	"net/netip"
 	"strconv"
 	"strings"
@@ -34,7 +35,8 @@ const refusalDelay = 50 * time.Millisecond
 // has not authenticated yet, from all addresses with too many failures together.
 const suspectLookupsPerSecond = 20
 
-// authenticate lets requests with a valid token pass (rule api 5).
+// authenticate lets requests with a valid token pass (rule api 5), if its limits
+// permit them.
 //
 // An address with too many failures is refused before the database is asked. Its
 // tokens that this process has authenticated before still pass, because many
@@ -62,6 +64,12 @@ func (a *API) authenticate(c *gin.Context) {
 		a.refuseToken(c, start)
 	case err != nil:
 		a.writeUnavailable(c, err)
+	case !p.Token.From(c.ClientIP()):
+		writeRefusal(c, wrongNetwork)
+	case c.Request.Method == http.MethodGet && !p.Token.May(accounts.ScopeRead):
+		writeRefusal(c, mayNotRead)
+	case c.Request.Method != http.MethodGet && !p.Token.May(accounts.ScopeSend):
+		writeRefusal(c, mayNotSend)
 	default:
 		c.Set(principalKey, p)
 		c.Set(memoryKey, a.memory)
@@ -186,5 +194,5 @@ func (a *API) logUnauthorized(c *gin.Context, token string) {
 	if err != nil || len(number) > 12 { // no id has so many digits, but a secret may
 		id = 0
 	}
-	a.opts.Log.Warn("request unauthorized: its token is missing, mistyped or revoked", "event", "request_unauthorized", "address", c.ClientIP(), "token_id", id)
+	a.opts.Log.Warn("request unauthorized: its token is missing, mistyped, revoked or expired", "event", "request_unauthorized", "address", c.ClientIP(), "token_id", id)
 }

@@ -80,7 +80,8 @@ func (r *refusal) isOf(operation string) bool {
 // descriptions describe the error responses by status.
 var descriptions = map[int]string{
 	400: "A business rule forbids it (nothing was queued, nothing was charged), or the request cannot be read.",
-	401: "No token, or one that is mistyped or revoked.",
+	401: "No token, or one that is mistyped, revoked or expired.",
+	403: "The limits of the token forbid it: its scopes, or the networks that it may be used from.",
 	404: "There is no such thing, or it is another company's.",
 	408: "The body did not arrive in time.",
 	409: "The first request with this idempotency key is still being processed: try again in a moment.",
@@ -135,7 +136,7 @@ var oneCredit = map[string]string{"insufficient_credits": "insufficient_credit",
 // once the token is known, so 429 and 503 may come without them.
 func headersOf(operation string, status int) map[string]ref {
 	names := map[string]string{"X-Request-Id": "RequestID", "X-Error-Code": "ErrorCode"}
-	if strings.Contains(string(onSends), operation) && status != 401 {
+	if strings.Contains(string(onSends), operation) && status != 401 && status != 403 {
 		known := ""
 		if status == 429 || status == 503 {
 			known = "OfUser"
@@ -174,7 +175,7 @@ func (r *refusal) example(operation string) any {
 }
 
 // sharedNames names the responses that several operations have.
-var sharedNames = map[int]string{401: "Unauthenticated", 404: "NotFound", 408: "TooSlow", 409: "KeyInUse", 413: "TooLarge", 415: "NotJSON",
+var sharedNames = map[int]string{401: "Unauthenticated", 403: "Forbidden", 404: "NotFound", 408: "TooSlow", 409: "KeyInUse", 413: "TooLarge", 415: "NotJSON",
 	429: "TooMany", 500: "Fault", 503: "Away"}
 
 // sharedResponses collects the responses that several operations have, by name.
@@ -189,6 +190,10 @@ func (s *sharedResponses) of(status int, operation string, r response) response 
 	switch {
 	case name == "":
 		return r
+	case status == 403:
+		if slices.Contains(strings.Fields(string(onReads)), operation) {
+			name += "ToRead"
+		}
 	case strings.Contains(string(onSends), operation) && status != 401 && status != 409:
 		name += "OfSend"
 	case (status == 429 || status == 503) && operation == "putTestNumber":

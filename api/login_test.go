@@ -149,3 +149,46 @@ func TestOneTimeForKnownAndUnknown(t *testing.T) {
 		}
 	}
 }
+
+// A token's limits come after 401 and before everything else. A token without limits has none: every other test has such ones.
+func TestTokenLimits(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, worldOptions{Options: Options{TrustedProxies: []string{"127.0.0.1"}}}).settle()
+	token := func(limits accounts.TokenLimits) string {
+		_, text, err := w.rooms.Accounts.CreateToken(t.Context(), "live@example.com", "x", limits)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return "Bearer " + text
+	}
+	networks, err := accounts.ParseNetworks("192.0.2.0/24")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const noSend, noRead = "The API token does not have the scope send.", "The API token does not have the scope read."
+	sends, reads, bound := token(accounts.TokenLimits{Scopes: []string{accounts.ScopeSend}}), token(accounts.TokenLimits{Scopes: []string{accounts.ScopeRead}}),
+		token(accounts.TokenLimits{Networks: networks})
+	for _, c := range []struct {
+		token, method, path, from string
+		status                    int
+		code, text                string
+	}{
+		{sends, "POST", "/v1/sms", "192.0.2.1", 415, "content_type_invalid", "The Content-Type must be application/json."},
+		{sends, "DELETE", "/v1/sms/1", "192.0.2.1", 404, "not_found", "Not found."},
+		{sends, "GET", "/v1/balance", "192.0.2.1", 403, "token_scope", noRead},
+		{reads, "GET", "/v1/sms/1", "192.0.2.1", 404, "not_found", "Not found."},
+		{reads, "POST", "/v1/sms", "192.0.2.1", 403, "token_scope", noSend},
+		{reads, "POST", "/v1/sms/preview", "192.0.2.1", 403, "token_scope", noSend},
+		{reads, "POST", "/v1/opt-outs", "192.0.2.1", 403, "token_scope", noSend},
+		{reads, "PUT", "/v1/test-number", "192.0.2.1", 403, "token_scope", noSend},
+		{reads, "DELETE", "/v1/sms/1", "192.0.2.1", 403, "token_scope", noSend},
+		{bound, "GET", "/v1/sms/1", "192.0.2.1", 404, "not_found", "Not found."},
+		{bound, "GET", "/v1/sms/1", "192.0.3.1", 403, "token_network", "The API token must not be used from this network."},
+		{bound + "x", "GET", "/v1/sms/1", "192.0.3.1", 401, "unauthenticated", "Unauthenticated."},
+	} {
+		got := w.do("", c.method, c.path, "", "Authorization", c.token, "X-Forwarded-For", c.from)
+		if got.status != c.status || got.header.Get("X-Error-Code") != c.code || got.body != messageJSON(c.text) {
+			t.Errorf("%s %s from %s: %d %s", c.method, c.path, c.from, got.status, got.body)
+		}
+	}
+}

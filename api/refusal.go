@@ -34,8 +34,10 @@ const (
 	onFiltered            = onLists + " removeOptOut"
 	onCancels  operations = "cancelSms cancelBatch cancelBatchByID"
 	onNamed               = "getSms getBatch listBatchMessages getWebhookDelivery resendWebhookDelivery getInbound removeOptOut " + onCancels
-	onAsked               = onLists + " getSms getBatch getBalance getTestNumber getWebhookDelivery getInbound removeOptOut " + onCancels
+	onReads               = onLists + " getSms getBatch getBalance getTestNumber getWebhookDelivery getInbound"
+	onAsked               = onReads + " removeOptOut " + onCancels
 	onLooks               = onAsked + " resendWebhookDelivery addOptOuts putTestNumber verifyTestNumber"
+	onChanges             = onBodies + " resendWebhookDelivery removeOptOut " + onCancels
 	onAll                 = onBodies + " " + onAsked + " resendWebhookDelivery"
 )
 
@@ -236,8 +238,17 @@ var (
 		words{"It is not 1 to 255 visible ASCII characters, or there are two.", "Elle n’a pas de 1 à 255 caractères ASCII visibles, ou il y en a deux."},
 		words{"A UUID will do.", "Un UUID convient."})
 	unauthenticatedCaller = newRefusal(401, "unauthenticated", "Unauthenticated.", onAll, retryFixed,
-		words{"No token, or one that is mistyped or revoked.", "Pas de clé d’API, ou une clé mal écrite ou révoquée."},
+		words{"No token, or one that is mistyped, revoked or expired.", "Pas de clé d’API, ou une clé mal écrite, révoquée ou expirée."},
 		words{"Authorization: Bearer <API_TOKEN>.", "Authorization: Bearer <API_TOKEN>."})
+	wrongNetwork = newRefusal(403, "token_network", "The API token must not be used from this network.", onAll, retryFixed,
+		words{"The token has allowed networks, and the request comes from another address.", "La clé d’API a des réseaux autorisés, et la requête vient d’une autre adresse."},
+		words{"Send from an allowed network, or create a token with yours.", "Envoyez depuis un réseau autorisé, ou créez une clé avec le vôtre."})
+	mayNotSend = newRefusal(403, "token_scope", "The API token does not have the scope send.", onChanges, retryFixed,
+		words{"The token may only read.", "La clé d’API ne permet que la lecture."},
+		words{"Create a token with the scope send.", "Créez une clé avec la portée send."})
+	mayNotRead = newRefusal(403, "token_scope", "The API token does not have the scope read.", onReads, retryFixed,
+		words{"The token may only send.", "La clé d’API ne permet que l’envoi."},
+		words{"Create a token with the scope read.", "Créez une clé avec la portée read."})
 	notFound = newRefusal(404, "not_found", "Not found.", onNamed, retryNo,
 		words{"No such path, message, batch or delivery, or it is another company's.", "Ce chemin, ce message, ce lot ou cette livraison n’existe pas, ou appartient à une autre entreprise."},
 		words{"Check the address.", "Vérifiez l’adresse."})

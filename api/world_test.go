@@ -122,7 +122,7 @@ func (w *world) customer(name string, company *accounts.NewCompany) {
 	if err != nil {
 		w.t.Fatalf("creating %s: %v", name, err)
 	}
-	token, text, err := w.rooms.Accounts.CreateToken(ctx, email, "test")
+	token, text, err := w.rooms.Accounts.CreateToken(ctx, email, "test", accounts.TokenLimits{})
 	if err != nil {
 		w.t.Fatalf("creating a token of %s: %v", name, err)
 	}

@@ -135,7 +135,7 @@ func TestEveryActIsRecorded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	key, _, err := w.accounts.CreateToken(t.Context(), "aline@example.com", "Web shop")
+	key, _, err := w.accounts.CreateToken(t.Context(), "aline@example.com", "Web shop", accounts.TokenLimits{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -200,7 +200,7 @@ func TestMarkupAtAdministrators(t *testing.T) {
 	user := w.user("aline@example.com", false)
 	w.exec(`UPDATE users SET name = $1`, hostile)
 	company := w.company("aline@example.com", hostile)
-	if _, _, err := w.accounts.CreateToken(t.Context(), "aline@example.com", hostile); err != nil {
+	if _, _, err := w.accounts.CreateToken(t.Context(), "aline@example.com", hostile, accounts.TokenLimits{}); err != nil {
 		t.Fatal(err)
 	}
 	message := w.accept(company.ID, user.ID, "+25761000001", hostile)

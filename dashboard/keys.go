@@ -3,18 +3,23 @@ package dashboard
 import (
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"intumwa/accounts"
 	"intumwa/internal/audit"
+	"intumwa/internal/postgres"
 	"intumwa/sms"
 )
 
 type keysPage struct {
 	Keys          []accounts.Token
 	Made, MadeFor string // a new key, shown once, and its name
+	Scopes, Lives []option
+	Limited       bool // the form has limits
 }
 
 // keys is GET /keys.
@@ -28,22 +33,50 @@ func (d *Dashboard) keys(v *visit, s *accounts.Session) (err error) {
 		return err
 	}
 	data.Made, data.MadeFor, _ = strings.Cut(made, "\n")
+	f := v.form()
+	data.Limited = f.Value("scope")+f.Value("days")+f.Value("networks") != ""
+	data.Scopes = v.options("", "keys.scope.both", accounts.ScopeSend, "keys.scope.send", accounts.ScopeRead, "keys.scope.read")
+	data.Lives = v.options("", "keys.days.none", "30", "keys.days.30", "90", "keys.days.90", "365", "keys.days.365")
 	return v.render("keys", data)
+}
+
+// tokenLimits returns the limits of a new key.
+func (f *form) tokenLimits() (limits accounts.TokenLimits) {
+	var err error
+	switch scope := f.Value("scope"); scope {
+	case "":
+	case accounts.ScopeSend, accounts.ScopeRead:
+		limits.Scopes = []string{scope}
+	default:
+		f.refuse("scope", "error.required")
+	}
+	switch days := f.Value("days"); days {
+	case "":
+	case "30", "90", "365":
+		n, _ := strconv.Atoi(days)
+		limits.ExpiresAt = new(postgres.Now().AddDate(0, 0, n).Truncate(time.Second))
+	default:
+		f.refuse("days", "error.required")
+	}
+	if limits.Networks, err = accounts.ParseNetworks(f.Value("networks")); err != nil {
+		f.refuse("networks", "keys.networks.wrong", accounts.MaxNetworks)
+	}
+	return limits
 }
 
 // createKey is POST /keys.
 func (d *Dashboard) createKey(v *visit, s *accounts.Session) error {
 	f := v.form()
-	name := f.name("name")
+	name, limits := f.name("name"), f.tokenLimits()
 	if !f.ok() {
 		return d.keys(v, s)
 	}
 	err := v.changeBusy(func(tx pgx.Tx) (audit.Entry, error) {
-		made, key, err := d.rooms.Accounts.In(tx).CreateOwnToken(v.ctx(), s.User.ID, name)
+		made, key, err := d.rooms.Accounts.In(tx).CreateOwnToken(v.ctx(), s.User.ID, name, limits)
 		if err != nil {
 			return audit.Entry{}, err
 		}
-		return audit.Entry{Act: "token.create", Subject: fmt.Sprintf("token %d", made.ID), After: map[string]any{"user_id": s.User.ID, "name": name}},
+		return audit.Entry{Act: "token.create", Subject: fmt.Sprintf("token %d", made.ID), After: made.Recorded()},
 			v.keepOnceIn(tx, "key", key+"\n"+name)
 	})
 	if errors.Is(err, accounts.ErrTooMany) {

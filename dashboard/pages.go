@@ -84,8 +84,8 @@ type field struct {
 }
 
 // newField makes a field:  {{field $ "email" "signin.email" "type" "email" "autocomplete" "username"}}. The options are type
-// (of an input, or choice or lines), autocomplete, inputmode, value, hint (a text), options (of a choice), rows and max (of
-// lines), optional and focus (with any value).
+// (of an input, or choice or lines), autocomplete, inputmode, value, hint (a text), options (of a choice), rows (of lines),
+// max (of lines and texts), optional and focus (with any value).
 func newField(p *view, name, label string, options ...any) (field, error) {
 	f := field{Name: name, Label: p.T(label), Type: "text", Autocomplete: "off", Required: true,
 		Value: p.Form.Value(name), Wrong: p.Form.Wrong(name), Rows: 3}
@@ -125,7 +125,7 @@ func newField(p *view, name, label string, options ...any) (field, error) {
 	case "password": // never sent back to the browser
 		f.Value, f.MaxLength = "", 1024
 	default:
-		f.MaxLength = 254
+		f.MaxLength = cmp.Or(f.MaxLength, 254)
 	}
 	return f, nil
 }

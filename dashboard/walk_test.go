@@ -444,7 +444,7 @@ func (p *walker) administers(other int64) {
 	w.user(email, true)
 	customer, name := w.user(owner, false), "SHOP"+strings.ToUpper(language)
 	company := w.company(owner, "Isoko "+language+" "+hostile)
-	if _, _, err := w.accounts.CreateToken(p.t.Context(), owner, "Web shop"); err != nil {
+	if _, _, err := w.accounts.CreateToken(p.t.Context(), owner, "Web shop", accounts.TokenLimits{}); err != nil {
 		p.t.Fatal(err)
 	}
 	if _, err := w.accounts.CreateSender(p.t.Context(), company.ID, name, "BI", false); err != nil {

@@ -33,7 +33,7 @@ func (d *district) customer(t testing.TB, name string, credits int64) *accounts.
 	if _, err := d.pool.Exec(ctx, `INSERT INTO users (email, name, password_hash) VALUES ($1, $2, 'none')`, email, name); err != nil {
 		t.Fatal(err)
 	}
-	_, token, err := d.accounts.CreateToken(ctx, email, "test")
+	_, token, err := d.accounts.CreateToken(ctx, email, "test", accounts.TokenLimits{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -39,7 +39,7 @@ func newDistrictOn(t testing.TB, pool *pgxpool.Pool, credits int64) *district {
 	if _, err := d.pool.Exec(ctx, `INSERT INTO users (email, name, password_hash) VALUES ('a@example.com', 'a', 'none')`); err != nil {
 		t.Fatal(err)
 	}
-	_, token, err := d.accounts.CreateToken(ctx, "a@example.com", "test")
+	_, token, err := d.accounts.CreateToken(ctx, "a@example.com", "test", accounts.TokenLimits{})
 	if err != nil {
 		t.Fatal(err)
 	}

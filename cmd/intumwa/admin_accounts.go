@@ -121,14 +121,26 @@ type adminTokenCmd struct {
 type adminTokenCreateCmd struct {
 	User string `required:"" help:"Email of the user whom it belongs to." placeholder:"EMAIL"`
 	Name string `required:"" help:"What it is for."`
+
+	Scope   []string `help:"What it may do: send, read, or both." default:"send,read"`
+	Expires *instant `help:"When it expires: a time, or a date (its beginning in UTC). Never if it is left out." placeholder:"T"`
+	Network []string `help:"Networks or addresses from which alone it works, 10 at most." placeholder:"CIDR"`
 }
 
 // do creates a token.
 func (c *adminTokenCreateCmd) do(ctx context.Context, o *operator) (any, error) {
+	networks, err := accounts.ParseNetworks(strings.Join(c.Network, ","))
+	if err != nil {
+		return nil, err
+	}
+	limits := accounts.TokenLimits{Scopes: c.Scope, Networks: networks}
+	if c.Expires != nil {
+		limits.ExpiresAt = new(c.Expires.moment())
+	}
 	return o.change(ctx, func(tx pgx.Tx) (object, audit.Entry, error) {
-		t, text, err := o.accounts().In(tx).CreateToken(ctx, c.User, c.Name)
+		t, text, err := o.accounts().In(tx).CreateToken(ctx, c.User, c.Name, limits)
 		return object{{"token_id", t.ID}, {"token", text}}, audit.Entry{Act: "token.create", Subject: fmt.Sprintf("token %d", t.ID),
-			After: map[string]any{"user_id": t.UserID, "name": t.Name}}, err
+			After: t.Recorded()}, err
 	})
 }
 
@@ -159,7 +171,8 @@ type adminTokenListCmd struct {
 // do lists tokens, without their secrets, which nobody has.
 func (c *adminTokenListCmd) do(ctx context.Context, o *operator) (any, error) {
 	view := func(t accounts.Token) object {
-		return object{{"token_id", t.ID}, {"user_id", t.UserID}, {"name", t.Name}, {"created_at", t.CreatedAt}, {"last_used_at", t.LastUsedAt}, {"revoked_at", t.RevokedAt}}
+		return object{{"token_id", t.ID}, {"user_id", t.UserID}, {"name", t.Name}, {"created_at", t.CreatedAt}, {"last_used_at", t.LastUsedAt}, {"revoked_at", t.RevokedAt},
+			{"scopes", t.Scopes}, {"expires_at", t.ExpiresAt}, {"networks", t.Networks}}
 	}
 	if c.User == "" {
 		return collectByID(ctx, c.stretch, o.accounts().Tokens, view)
