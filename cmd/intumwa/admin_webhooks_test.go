@@ -191,7 +191,8 @@ func TestLists(t *testing.T) {
 	company := s.mustCompany("a@example.com")
 	other := s.mustCompany("b@example.com")
 	token := s.admin("", "token_id token", "token", "create", "--user", "a@example.com", "--name", "till")
-	s.admin("", "token_id token", "token", "create", "--user", "b@example.com", "--name", "till")
+	s.admin("", "token_id token", "token", "create", "--user", "b@example.com", "--name", "till",
+		"--scope", "read", "--expires", "2999-01-01", "--network", "10.0.0.7/8", "--network", "196.2.8.7")
 	s.admin("", "sender_id name approved", "sender", "create", "--company", company, "--name", "ACME")
 	s.admin("", "sender_id name approved", "sender", "create", "--company", other, "--name", "OTHER")
 	hook := s.admin("", "company_id url secret active", "webhook", "set", "--company", company, "--url", "http://127.0.0.1:1/hook")
@@ -215,6 +216,10 @@ func TestLists(t *testing.T) {
 		if len(rows) != want.rows || keysIn(rows[0]) != want.keys {
 			t.Errorf("%v: %d rows, keys %s", want.args, len(rows), keysIn(rows[0]))
 		}
+	}
+	if got := fmt.Sprint(s.list("token", "list", "--user", "b@example.com")); !strings.Contains(got, "expires_at:2999-01-01T00:00:00Z") ||
+		!strings.Contains(got, "networks:[10.0.0.0/8 196.2.8.7/32]") || !strings.Contains(got, "scopes:[read]") {
+		t.Error(got)
 	}
 	s.admin("", "sender_id approved", "sender", "refuse", "--id", "1", "--reason", "Whose name is it?")
 	if row := s.list("sender", "list")[0]; row["state"] != "refused" || row["refusal"] != "Whose name is it?" || row["purpose"] != "" {
