@@ -1,9 +1,12 @@
 package intake
 
 import (
+	"cmp"
 	"context"
 	"strings"
 	"time"
+
+	"github.com/oklog/ulid/v2"
 
 	"intumwa/accounts"
 	"intumwa/messages"
@@ -36,21 +39,38 @@ func codeText(language, code string) string {
 
 // SendCode sends a one-time code to a number that its owner wants to verify
 // (rule api 4.4.4), in a language that users are written to in (accounts.User);
-// English if it is another. It is the gateway's own message: it belongs to no company,
-// costs neither credits nor quota and emits no webhook. It is given up when the
-// code is no good any more.
+// English if it is another. It is given up when the code has ended.
 func (in *Intake) SendCode(ctx context.Context, p *accounts.Principal, number sms.Number, language, code string, life time.Duration) error {
-	carrier, ok := in.routes.Load().Carrier(number)
-	if !ok {
-		return in.refused(RefuseNoCarrier)
+	_, err := in.SendOwn(ctx, Own{User: p.UserID, Number: number, Text: codeText(language, code), Life: life})
+	return err
+}
+
+// Own is a message of the gateway's own. It belongs to no company, costs neither credits
+// nor quota and emits no webhook.
+type Own struct {
+	User    int64 // who caused it; 0: an operator
+	Number  sms.Number
+	Carrier string // "": the number's
+	Sender  string // "": the test sender
+	Text    string
+	Life    time.Duration // after which it is given up
+}
+
+// SendOwn accepts such a message and returns its ULID.
+func (in *Intake) SendOwn(ctx context.Context, own Own) (ulid.ULID, error) {
+	if own.Carrier == "" {
+		carrier, ok := in.routes.Load().Carrier(own.Number)
+		if !ok {
+			return ulid.ULID{}, in.refused(RefuseNoCarrier)
+		}
+		own.Carrier = carrier
 	}
-	body := codeText(language, code)
-	encoding, segments := sms.Count(body)
+	encoding, segments := sms.Count(own.Text)
 	m := &messages.Message{
-		ULID: in.ulids.one(), UserID: p.UserID, Number: number, Sender: in.opts.TestSender, Body: body,
-		Encoding: encoding, Segments: segments, Carrier: carrier, Validity: life,
+		ULID: in.ulids.one(), UserID: own.User, Number: own.Number, Sender: cmp.Or(own.Sender, in.opts.TestSender), Body: own.Text,
+		Encoding: encoding, Segments: segments, Carrier: own.Carrier, Validity: own.Life,
 	}
-	r := &request{user: p.UserID, ref: m.ULID, kind: kindCode, segments: segments, messages: []*messages.Message{m},
+	r := &request{user: own.User, ref: m.ULID, kind: kindCode, segments: segments, messages: []*messages.Message{m},
 		response: func(int64) any { return nil }}
-	return in.committer.submit(ctx, r)
+	return m.ULID, in.committer.submit(ctx, r)
 }

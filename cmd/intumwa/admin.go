@@ -33,6 +33,7 @@ type adminCmd struct {
 	Sender     adminSenderCmd     `cmd:"" help:"Sender names."`
 	Webhook    adminWebhookCmd    `cmd:"" help:"Webhook endpoints."`
 	TestNumber adminTestNumberCmd `cmd:"" name:"test-number" help:"Test numbers."`
+	TestSend   adminTestSendCmd   `cmd:"" name:"test-send" help:"Send an SMS to a telephone of yours through the running gateway, and wait for its receipt."`
 	Message    adminMessageCmd    `cmd:"" help:"Messages."`
 	Batch      adminBatchCmd      `cmd:"" help:"Bulk and template sends."`
 	Status     adminStatusCmd     `cmd:"" help:"Show stores, standby, archive, dispatchers, links and what waits; fails when something needs attention, and names its page."`
