@@ -134,6 +134,20 @@ func (w *Webhooks) claim(ctx context.Context, wishes []wish) (map[int64]*claimed
 	return all, nil
 }
 
+// endHanded makes first calls due again that a process was handed and did not end: it died, or its results were lost. It reads all
+// that is undelivered.
+func (w *Webhooks) endHanded(ctx context.Context) error {
+	if _, err := w.pool.Exec(ctx, `
+		WITH over AS (
+			SELECT company_id, id FROM webhook_undelivered WHERE due IS NULL AND claimed_until <= now()
+			ORDER BY company_id, id LIMIT 10000 FOR UPDATE SKIP LOCKED
+		)
+		UPDATE webhook_undelivered u SET due = now(), claimed_until = NULL FROM over WHERE u.company_id = over.company_id AND u.id = over.id`); err != nil {
+		return fmt.Errorf("looking for webhooks that no process calls any more: %w", err)
+	}
+	return nil
+}
+
 // countEndpoints updates the metric of endpoints by state.
 func (w *Webhooks) countEndpoints(ctx context.Context) error {
 	var active, inactive int64

@@ -41,7 +41,10 @@ type Attempt struct {
 
 // deliveryColumns are those of d, which is webhook_deliveries or a partition of it.
 const deliveryColumns = `SELECT d.company_id, d.id, d.at, d.phone_number, coalesce(d.data, ''), coalesce(d.client_reference, ''), d.delivered,
-	CASE WHEN isfinite(d.due) THEN d.due END, d.given_up_at, coalesce(d.attempts, '[]')`
+	CASE WHEN isfinite(d.due) THEN d.due WHEN ` + pendingDelivery + ` THEN d.at END, d.given_up_at, coalesce(d.attempts, '[]')`
+
+// pendingDelivery is true for a delivery d that is neither delivered nor given up.
+const pendingDelivery = `NOT d.delivered AND d.due IS DISTINCT FROM 'infinity'`
 
 // DeliveriesOf returns the deliveries of a company's message. A message that emitted no
 // event has none.

@@ -21,7 +21,7 @@
 // Success is a response with a 2xx status within the timeout; anything else is a
 // failure, a redirect too. The status decides: an error while the rest of the
 // response is read changes nothing. The row has every attempt. Until one succeeds the row is
-// in the partition webhook_undelivered: due at once, after a failure
+// in the partition webhook_undelivered: called or due at once, after a failure
 // due after the next delay of the schedule, after the last failure never due.
 // The delivery is then kept, visible, and sent again only by [Webhooks.Resend] and
 // [Webhooks.Recover]. The statement that records a success moves the row to webhook_delivered. A
@@ -35,7 +35,8 @@
 // it, so it is recorded once, and not after another process has claimed the row.
 //
 // Most first attempts need no claim of their own. While Run of the process has room for a quick
-// endpoint, Enqueue records the event as claimed, and the call begins after the COMMIT.
+// endpoint, Enqueue records the event as claimed, and the call begins after the COMMIT. Such
+// a row has no due time: a look for claims that ended gives it one, if its process died.
 //
 // An event is posted only after its claim is committed. That COMMIT is the event's own or comes
 // after it in the log, and it waits for the synchronous standby, if there is one; so no

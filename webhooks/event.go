@@ -240,9 +240,10 @@ func (w *Webhooks) Enqueue(ctx context.Context, tx pgx.Tx, events []Event) error
 	b.Queue(`
 		WITH new AS (
 			INSERT INTO webhook_undelivered (company_id, id, at, due, claimed_until, phone_number, client_reference, data)
-			SELECT n.company_id, n.id, n.at, now(), CASE WHEN n.id = ANY($8::bigint[]) THEN $9::timestamptz END, n.phone_number, n.reference, n.data
-			FROM unnest($1::bigint[], $2::bigint[], $3::timestamptz[], $4::text[], $5::text[], $6::text[], $7::text[])
-				AS n(company_id, id, at, phone_number, reference, data, asked)
+			SELECT n.company_id, n.id, n.at, CASE WHEN NOT n.handed THEN now() END, CASE WHEN n.handed THEN $9::timestamptz END,
+				n.phone_number, n.reference, n.data
+			FROM (SELECT *, id = ANY($8::bigint[]) AS handed FROM unnest($1::bigint[], $2::bigint[], $3::timestamptz[], $4::text[], $5::text[], $6::text[], $7::text[])
+				AS n(company_id, id, at, phone_number, reference, data, asked)) n
 			JOIN webhook_endpoints e ON e.company_id = n.company_id AND e.active AND (n.asked IS NULL OR n.asked = ANY(e.events))
 			WHERE NOT EXISTS (SELECT FROM webhook_deliveries d WHERE d.company_id = n.company_id AND d.id = n.id)
 			RETURNING company_id, id, claimed_until IS NOT NULL AS handed

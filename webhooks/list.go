@@ -104,7 +104,7 @@ func (f Filter) condition(args []any) (condition string, all []any) {
 	case StateDelivered:
 		c.WriteString(` AND d.delivered`)
 	case StatePending:
-		c.WriteString(` AND d.due < 'infinity'`)
+		c.WriteString(` AND ` + pendingDelivery)
 	default:
 		c.WriteString(` AND false`)
 	}

@@ -28,7 +28,7 @@ CREATE TABLE webhook_deliveries (
     -- inbound_messages.id; for balance.low it is drawn from messages_id_seq.
     id               bigint      NOT NULL,
     at               timestamptz NOT NULL, -- timestamp of the body: when the message became final
-    due              timestamptz,          -- of the next attempt; infinity: given up; NULL: delivered
+    due              timestamptz,          -- of the next attempt; infinity: given up; NULL: delivered, or first called by the process that recorded it
     claimed_until    timestamptz,          -- NULL: not claimed
     given_up_at      timestamptz,
     tries            smallint    NOT NULL DEFAULT 0, -- attempts of this round; a re-send by hand begins a new round
@@ -44,8 +44,6 @@ CREATE TABLE webhook_deliveries (
 CREATE INDEX webhook_deliveries_received ON webhook_deliveries (phone_number) WHERE data IS NOT NULL;
 
 CREATE TABLE webhook_delivered PARTITION OF webhook_deliveries (PRIMARY KEY (company_id, id)) FOR VALUES IN (true);
--- Old rows are deleted in this order.
-CREATE INDEX webhook_delivered_at ON webhook_delivered (at);
 
 -- Any process claims due rows and calls their endpoints; a result is recorded only under its claim. No index has
 -- claimed_until, and pages have room, so that a claim is a HOT update.
@@ -56,7 +54,7 @@ WITH (
     autovacuum_vacuum_threshold = 5000,
     autovacuum_analyze_scale_factor = 0.05
 );
--- By company, so that no company's due rows are behind another's backlog.
-CREATE INDEX webhook_undelivered_due ON webhook_undelivered (company_id, due, id);
+-- By company, so that no company's due rows are behind another's backlog. A delivery that succeeds at once is never in it.
+CREATE INDEX webhook_undelivered_due ON webhook_undelivered (company_id, due, id) WHERE due IS NOT NULL;
 -- Those that were given up are deleted in this order. A delivery that succeeds is never in it.
 CREATE INDEX webhook_undelivered_given_up ON webhook_undelivered (at) WHERE due = 'infinity';
