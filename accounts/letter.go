@@ -55,7 +55,8 @@ type SaidKey struct {
 
 // SaidEndpoint is said by a letter about a changed endpoint.
 type SaidEndpoint struct {
-	URL string `json:"url"`
+	URL     string `json:"url"`
+	Rotated bool   `json:"rotated,omitempty"` // the signing secret was renewed
 }
 
 // What the statements that write letters begin and end with. A trigger wakes the processes that send them.

@@ -148,6 +148,9 @@ func (d *Dashboard) mailOf(ctx context.Context, to accounts.Letter) (*mail.Messa
 		var said accounts.SaidEndpoint
 		err = json.Unmarshal(to.Said, &said)
 		subject, paragraphs = l.T("mail.endpoint.subject"), []string{l.T("mail.endpoint.text", said.URL), l.T("mail.endpoint.next"), d.link("/account")}
+		if said.Rotated {
+			subject, paragraphs = l.T("mail.rotated.subject"), []string{l.T("mail.rotated.text", said.URL), l.T("mail.notyou"), d.link("/password")}
+		}
 	case accounts.LetterTries:
 		subject, paragraphs = l.T("mail.tries.subject"), []string{l.T("mail.tries.text"), l.T("mail.tries.next"), d.link("/password"), l.T("mail.tries.daily")}
 	case accounts.LetterPassword:

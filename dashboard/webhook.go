@@ -198,6 +198,9 @@ func (d *Dashboard) rotateSecret(v *visit, t tenant) error {
 		if err == nil {
 			err = v.keepOnceIn(tx, "webhook", onceContent{Secret: e.Secret}.text())
 		}
+		if err == nil {
+			err = accounts.WriteLetter(v.ctx(), tx, accounts.LetterEndpoint, t.company(), accounts.SaidEndpoint{URL: webhooks.RecordedURL(e.URL), Rotated: true})
+		}
 		return nil, map[string]any{"previous_until": e.PreviousUntil}, err
 	})
 	if _, refused := errors.AsType[sms.Refusal](err); err != nil && !refused { // a second click: the page shows the rotation under way

@@ -160,6 +160,7 @@ func TestWebhookSecret(t *testing.T) {
 	c, user, company := w.owner()
 	r := newReceiver(t)
 	c.wants(c.post("/webhook", "url", r.URL+"/hook?key=hidden"), http.StatusSeeOther)
+	w.d.WakeLetters("") // as a notice does
 	if m := w.mail(user.Email, 0); !strings.Contains(m.Text, r.URL+"/hook") || strings.Contains(m.Text, "hidden") {
 		t.Errorf("the owner is told: %s", m.Text)
 	}
@@ -187,6 +188,10 @@ func TestWebhookSecret(t *testing.T) {
 	c.wants(c.post("/webhook/rotate"), http.StatusSeeOther)
 	page = c.get("/deliveries")
 	second := secretOn(page)
+	w.d.WakeLetters("")
+	if m := w.mail(user.Email, 1); !strings.Contains(m.Subject, "secret de signature") || !strings.Contains(m.Text, r.URL+"/hook") || strings.Contains(m.Text, second) {
+		t.Errorf("the owner is told: %s\n%s", m.Subject, m.Text)
+	}
 	c.wants(page, http.StatusOK, "both sign", "X-Webhook-Signature")
 	if second == "" || second == first || secretOn(c.get("/deliveries")) != "" {
 		t.Fatal("the new secret:", second)
@@ -316,7 +321,7 @@ func TestDelivery(t *testing.T) {
 	c, _, company := w.customer("aline", "ISOKO", 0)
 	r := w.called(company.ID, 1, http.StatusInternalServerError, markup+"\x1b[31m\u202eevil")
 	page := c.get("/deliveries/of/800")
-	c.wants(page, http.StatusOK, "&lt;script&gt;", "HTTP 500", "evt_800", "[31mevil", "Attempt 3", `&#34;message_id&#34;: 100`, `href="/messages?q=100"`)
+	c.wants(page, http.StatusOK, "&lt;script&gt;", "HTTP 500", "evt_800", "[31mevil", "Attempt 3", `&#34;message_id&#34;: 100`, `href="/messages?id=100"`)
 	if strings.Contains(page.body, "<script>alert") || strings.Contains(page.body, "\x1b") || strings.Contains(page.body, "\u202e") {
 		t.Error("the endpoint's answer is not made printable")
 	}
