@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -47,7 +48,7 @@ func (p *searchPage) only() string {
 
 func companyPath(id int64) string { return "/admin/companies/" + strconv.FormatInt(id, 10) }
 
-// search is GET /admin/search: it finds companies, users, senders, messages, batches and deliveries by id, name or number.
+// search is GET /admin/search: it finds companies, users, senders, messages and batches by id, name or number, and messages by a carrier's id.
 func (d *Dashboard) search(v *visit) error {
 	data := searchPage{Query: v.parameters("q").Value("q")}
 	if data.Query == "" {
@@ -96,6 +97,15 @@ func (d *Dashboard) find(v *visit, data *searchPage) (path string, err error) {
 			data.Messages = append(data.Messages, m)
 		case !errors.Is(err, messages.ErrNotFound):
 			return "", err
+		}
+	}
+	named, err := store.AnybodysByCarrierID(ctx, data.Query)
+	if err != nil {
+		return "", err
+	}
+	for _, m := range named {
+		if !slices.ContainsFunc(data.Messages, func(other messages.Record) bool { return other.ID == m.ID }) {
+			data.Messages = append(data.Messages, m)
 		}
 	}
 	if data.Companies, err = users.FindCompanies(ctx, data.Query, 0, rowsOnPage); err != nil {

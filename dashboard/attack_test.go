@@ -154,7 +154,8 @@ func TestAnothers(t *testing.T) {
 	if err != nil || len(rows) != 1 {
 		t.Fatal(rows, err)
 	}
-	message := "/messages/" + rows[0].ULID.String()
+	w.exec(`insert into segments (message_id, segment, total, carrier, link, key, submitted_at) values ($1, 1, 1, 'leo', 'leo-1', 'bobsid', now())`, rows[0].ID)
+	message, numbered := "/messages/"+rows[0].ULID.String(), "/messages?id="+strconv.FormatInt(rows[0].ID, 10)
 	first := bob.key("/first")
 	bob.wants(bob.post("/first", "key", first, "message", "Bob's first"), http.StatusSeeOther)
 	w.exec(`insert into webhook_endpoints (company_id, url, secret, active) values ($1, 'https://bob.example', 'x', false)`, bobs.ID)
@@ -174,7 +175,8 @@ func TestAnothers(t *testing.T) {
 			aline.wants(aline.do(method, strings.Replace(path, id, none, 1), url.Values{}), http.StatusNotFound)
 		}
 	}
-	for _, path := range []string{"/messages", "/messages?q=79111111", "/messages?q=" + rows[0].ULID.String(), "/messages?q=" + strings.TrimPrefix(batch, "/batches/"), "/messages?q=" + strconv.FormatInt(rows[0].ID, 10),
+	aline.wants(aline.get(numbered), http.StatusNotFound)
+	for _, path := range []string{"/messages", "/messages?q=79111111", "/messages?q=bobsid", "/messages?q=" + rows[0].ULID.String(), "/messages?q=" + strings.TrimPrefix(batch, "/batches/"), "/messages?q=" + strconv.FormatInt(rows[0].ID, 10),
 		"/messages?before=1000", "/messages?status=pending&company_id=2", "/campaigns", "/deliveries", "/deliveries?before=801", "/deliveries?state=failed", "/received", "/received?number=79000001", "/received?before=1000", "/opt-outs",
 		"/statement", "/statement/print", "/keys", "/charts", "/messages.csv", "/messages.csv?batch=" + strings.TrimPrefix(batch, "/batches/"), "/received.csv", "/statement.csv"} {
 		if a := aline.get(path); a.StatusCode != http.StatusOK || strings.Contains(a.body, "secret") || strings.Contains(a.body, "79111111<") || strings.Contains(a.body, "/of/800") || strings.Contains(a.body, "Bob") || strings.Contains(a.body, "BOBCO") {
@@ -190,6 +192,9 @@ func TestAnothers(t *testing.T) {
 	}
 	aline.wants(aline.post("/deliveries/recovery", "from", "2020-01-01T00:00"), http.StatusSeeOther)
 	aline.wants(aline.post("/account/sign-out"), http.StatusSeeOther)
+	for _, path := range []string{numbered, "/messages?q=bobsid"} {
+		bob.wants(bob.get(path), http.StatusSeeOther)
+	}
 	for _, path := range []string{message, batch, "/first/" + first, draft, "/deliveries/of/800", "/account"} { // Bob still has all of it
 		bob.wants(bob.get(path), http.StatusOK)
 	}

@@ -21,8 +21,13 @@ type messagesPage struct {
 	Numbered *messages.Record // the message whose message_id was searched for
 }
 
-// messages is GET /messages. A search for an id redirects to the company's message or batch.
+// messages is GET /messages. A search for an id redirects to the company's message or batch; so does the parameter id, a message_id,
+// which may also look like a phone number.
 func (d *Dashboard) messages(v *visit, t tenant) (err error) {
+	if id := v.after("id"); id != 0 {
+		r, err := d.rooms.Messages.ByID(v.ctx(), t.company(), id)
+		return v.done(err, "/messages/"+r.ULID.String(), "")
+	}
 	f := v.parameters("q", "status", "from", "to")
 	filter, found := v.messageFilter()
 	var p messagesPage
@@ -41,6 +46,15 @@ func (d *Dashboard) messages(v *visit, t tenant) (err error) {
 		}
 		return d.rooms.Messages.List(v.ctx(), t.company(), filter, before, limit)
 	})
+	if err == nil && len(p.Rows) == 0 && filter.Reference != "" {
+		named, err := d.rooms.Messages.ByCarrierID(v.ctx(), t.company(), filter.Reference)
+		if err != nil {
+			return err
+		}
+		if len(named) == 1 {
+			return v.redirect("/messages/"+named[0].ULID.String(), "")
+		}
+	}
 	return v.page(err, "messages", p)
 }
 

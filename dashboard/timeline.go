@@ -3,6 +3,7 @@ package dashboard
 import (
 	"cmp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -34,6 +35,7 @@ type moment struct {
 	Kind   string    // of the badge: good, bad, wait, off
 	Title  string
 	Detail []string
+	Link   string    // of the title; empty: none
 	rank   int       // order among entries of the same time
 	after  time.Time // it is shown after this time, whatever its own time
 }
@@ -145,9 +147,9 @@ func (v *visit) newTimeline(r messages.Record, h messages.History, deliveries []
 
 // addDelivery adds a webhook delivery and its attempts.
 func (v *visit) addDelivery(l *timeline, d webhooks.Delivery) {
-	T := v.lang.T
+	T, link := v.lang.T, "/deliveries/of/"+strconv.FormatInt(d.ID, 10)
 	for _, a := range d.Attempts {
-		m := moment{At: a.At, Kind: "bad", Title: T("life.webhook", d.Event, a.Number), rank: 5}
+		m := moment{At: a.At, Kind: "bad", Title: T("life.webhook", d.Event, a.Number), Link: link, rank: 5}
 		took := T("life.took", a.DurationMS)
 		switch {
 		case a.Result == "2xx":
@@ -161,14 +163,14 @@ func (v *visit) addDelivery(l *timeline, d webhooks.Delivery) {
 	}
 	switch {
 	case d.State == webhooks.StatePending:
-		m := moment{Kind: "wait", Title: T("life.webhookwait", d.Event)}
+		m := moment{Kind: "wait", Title: T("life.webhookwait", d.Event), Link: link}
 		if d.NextAt != nil && d.NextAt.After(postgres.Now()) {
 			m.At = *d.NextAt
 		}
 		l.Ahead = append(l.Ahead, m)
 		l.Live = true
 	case d.State == webhooks.StateFailed && d.FinishedAt != nil:
-		l.add(moment{At: *d.FinishedAt, Kind: "bad", Title: T("life.webhookfailed", d.Event), rank: 6})
+		l.add(moment{At: *d.FinishedAt, Kind: "bad", Title: T("life.webhookfailed", d.Event), Link: link, rank: 6})
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/oklog/ulid/v2"
 
 	"intumwa/internal/postgres"
+	"intumwa/messages/receipts"
 	"intumwa/sms"
 )
 
@@ -81,6 +82,32 @@ func (s *Store) ByID(ctx context.Context, company sms.CompanyID, id int64) (Reco
 		return Record{}, ErrNotFound
 	}
 	return s.one(ctx, id, `m.id = $1 AND m.company_id = $2`, id, int64(company))
+}
+
+// ByCarrierID returns a company's messages of which a carrier gave a segment that id, the newest
+// first.
+func (s *Store) ByCarrierID(ctx context.Context, company sms.CompanyID, carrierID string) ([]Record, error) {
+	if !company.Valid() {
+		return nil, nil
+	}
+	return s.byCarrierID(ctx, carrierID, `m.company_id = $3`, int64(company))
+}
+
+// AnybodysByCarrierID does the same, whosever they are: for operators alone.
+func (s *Store) AnybodysByCarrierID(ctx context.Context, carrierID string) ([]Record, error) {
+	return s.byCarrierID(ctx, carrierID, `$3`, true)
+}
+
+// carriersMost is how many messages are looked up by a carrier's id.
+const carriersMost = 50
+
+func (s *Store) byCarrierID(ctx context.Context, carrierID, where string, arg any) ([]Record, error) {
+	ids, err := receipts.Named(ctx, s.pool, carrierID)
+	if err != nil || len(ids) == 0 {
+		return nil, err
+	}
+	return postgres.All(ctx, s.pool, "reading the messages of a carrier's id", scanRecord,
+		`SELECT `+recordColumns+` WHERE m.id = ANY($1) AND `+where+` ORDER BY m.id DESC LIMIT $2`, ids, carriersMost, arg)
 }
 
 // codesScanned is how many of the gateway's own messages LastCode looks through:

@@ -55,6 +55,28 @@ func TestTenancy(t *testing.T) {
 	}
 }
 
+// TestByCarrierID finds a message by the id that a carrier gave one of its segments, as the response or a receipt may write it.
+// The reference of a segment without an id finds nothing.
+func TestByCarrierID(t *testing.T) {
+	d := newTestStore(t)
+	ids := d.pending(2, segments(1))
+	d.claim(1, ids...)
+	d.settle([]receipts.Segment{accepted(ids[0], "00FF"), accepted(ids[1], "")})
+	for id, found := range map[string]bool{"00FF": true, "ff": true, " 255": true, "FE": false, "": false, "!1": false, "!": false} {
+		if got, err := d.ByCarrierID(t.Context(), 1, id); err != nil || (len(got) == 1 && got[0].ID == ids[0]) != found || len(got) > 1 {
+			t.Errorf("%q: %+v, %v", id, got, err)
+		}
+	}
+	for _, company := range []sms.CompanyID{0, 2} {
+		if got, err := d.ByCarrierID(t.Context(), company, "00FF"); err != nil || len(got) != 0 {
+			t.Errorf("company %d: %+v, %v", company, got, err)
+		}
+	}
+	if got, err := d.AnybodysByCarrierID(t.Context(), "00FF"); err != nil || len(got) != 1 {
+		t.Errorf("for an operator: %+v, %v", got, err)
+	}
+}
+
 // TestJourney: of a message nothing is known about, and of one on its way.
 func TestJourney(t *testing.T) {
 	d := newTestStore(t)

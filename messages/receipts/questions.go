@@ -38,6 +38,20 @@ func UnansweredSegments(column string) string {
 	return `(SELECT count(DISTINCT s.segment) FROM segments s WHERE s.message_id = ` + column + ` AND s.passed IS NULL AND s.state IS NULL AND ` + unansweredKey + `)`
 }
 
+// namedMost is how many messages Named returns.
+const namedMost = 1000
+
+// Named returns the messages of which a carrier gave a segment that id, in either base, the
+// newest first.
+func Named(ctx context.Context, db postgres.Querier, carrierID string) (ids []int64, err error) {
+	key := Key(carrierID)
+	if key == "" || key[0] == '?' || key[0] == '!' { // keys of segments without an id
+		return nil, nil
+	}
+	return postgres.All(ctx, db, "looking for a carrier's id", pgx.RowTo[int64],
+		`SELECT DISTINCT message_id FROM segments WHERE key = ANY($1) ORDER BY message_id DESC LIMIT $2`, forms(key), namedMost)
+}
+
 // WithoutAnswer returns those segments of messages that a carrier has neither answered to
 // nor reported of, by their message, ascending; each as often as it has such copies. The caller holds the carrier's lock: none
 // of them is answered, or reported of, until its transaction ends.
