@@ -27,14 +27,6 @@ func (c *client) key(path string) string {
 	return found[1]
 }
 
-// TestCurl quotes a text for a shell.
-func TestCurl(t *testing.T) {
-	d := &Dashboard{opts: Options{APIURL: "https://api.example.com/v1"}}
-	if got := d.curl("+25779000001", "ISOKO", `it's <b> "x"`); !strings.HasSuffix(got, `-d '{"phone_number":"+25779000001","sender":"ISOKO","message":"it'\''s <b> \"x\""}'`) {
-		t.Error(got)
-	}
-}
-
 // TestSendOnce: a form sends one message however often it is sent; changed, it says so.
 func TestSendOnce(t *testing.T) {
 	w := newWorld(t, nil)
@@ -134,21 +126,23 @@ func TestSendsBounded(t *testing.T) {
 // TestMeasure: a text is measured as it is billed, and line breaks are one character.
 func TestMeasure(t *testing.T) {
 	for _, try := range []struct {
-		text                   string
-		smart                  bool
-		segments, foreign      int
-		simple, more           int
-		sentAs, first, instead string
+		text                  string
+		smart                 bool
+		segments, foreign     int
+		simple, more          int
+		parts, first, instead string // segments, divided by |
 	}{
 		{text: ""},
 		{text: strings.Repeat("x", 160), segments: 1},
-		{text: strings.Repeat("x", 161), segments: 2},
+		{text: strings.Repeat("x", 161), segments: 2, parts: strings.Repeat("x", 153) + "|" + strings.Repeat("x", 8)},
+		{text: strings.Repeat("x", 152) + strings.Repeat("€", 5), segments: 2, parts: strings.Repeat("x", 152) + "|" + strings.Repeat("€", 5)},
+		{text: strings.Repeat("ж", 66) + "😀😀😀", segments: 2, foreign: 2, first: "U+0436", parts: strings.Repeat("ж", 66) + "|😀😀😀"},
 		{text: "it’s " + strings.Repeat("x", 100), segments: 2, foreign: 1, simple: 1, first: "U+2019", instead: "'"},
-		{text: "it’s " + strings.Repeat("x", 100), smart: true, segments: 1, sentAs: "it's " + strings.Repeat("x", 100)},
+		{text: "it’s " + strings.Repeat("x", 100), smart: true, segments: 1, parts: "it's " + strings.Repeat("x", 100)},
 		{text: "\u200b", segments: 1, foreign: 1, first: "U+200B"},
 	} {
-		m := measureOf(&accounts.Company{SmartEncoding: try.smart}, try.text, false, 10)
-		if m.Segments != try.segments || len(m.Foreign.List) != try.foreign || m.Simple != try.simple || m.Foreign.More != try.more || m.SentAs != try.sentAs || m.After != 10-int64(try.segments) {
+		m := measureOf(&accounts.Company{SmartEncoding: try.smart}, try.text, "ISOKO", false, 10)
+		if m.Segments != try.segments || len(m.Foreign.List) != try.foreign || m.Simple != try.simple || m.Foreign.More != try.more || try.parts != "" && strings.Join(m.Parts, "|") != try.parts || m.Changed != try.smart || m.After != 10-int64(try.segments) {
 			t.Errorf("%q: %+v", try.text, m)
 		}
 		if try.foreign > 0 && (m.Foreign.List[0].Code != try.first || try.instead != "" && m.Foreign.List[0].Instead != try.instead) {
@@ -159,12 +153,25 @@ func TestMeasure(t *testing.T) {
 	for r := rune(0x4e00); many.Len() < maxForm/3; r++ {
 		many.WriteRune(r)
 	}
-	if m := measureOf(&accounts.Company{}, many.String(), false, 0); len(m.Foreign.List) != firstsOnPage || m.Foreign.More == 0 {
+	if m := measureOf(&accounts.Company{}, many.String(), "ISOKO", false, 0); len(m.Foreign.List) != firstsOnPage || m.Foreign.More == 0 {
 		t.Errorf("%d are listed, %d are not", len(m.Foreign.List), m.Foreign.More)
 	}
 	w := newWorld(t, nil)
 	c, _, _ := w.customer("aline", "ISOKO", 10)
 	c.wants(c.post("/messages/new", "do", "check", "message", "a\r\nb", "sender", "ISOKO"), http.StatusOK, "3 / 600")
+	preview := `<p class="from">ISOKO</p>
+      <p class="bubble" dir="auto">` + strings.Repeat("x", 153) + `<span class="cut" aria-hidden="true"></span>xxxxxxxx</p>`
+	c.wants(c.post("/messages/new", "do", "check", "message", strings.Repeat("x", 161), "sender", "ISOKO"), http.StatusOK, preview)
+
+	// One button replaces what has a similar character; the rest of the form stays.
+	button := `value="replace"`
+	c.wants(c.post("/messages/new", "do", "check", "message", "ç’est 😀", "sender", "ISOKO"), http.StatusOK, button)
+	replaced := c.post("/messages/new", "do", "replace", "message", "« ç’est » 😀", "sender", "ISOKO", "number", "79000001")
+	c.wants(replaced, http.StatusOK, ">\n&#34; c&#39;est &#34; 😀</textarea>", `value="79000001"`)
+	if strings.Contains(replaced.body, button) {
+		t.Error("there is nothing left to replace, but the button is there")
+	}
+	w.counts(0, `select count(*) from messages`)
 }
 
 // TestTestNumber: codes are bounded, and a number is replaced so often.
@@ -228,6 +235,14 @@ func TestSearch(t *testing.T) {
 	w.exec(`insert into messages (id, ulid, company_id, user_id, phone_number, sender, body, encoding, segments, test, carrier)
 		overriding system value values (79100010, gen_random_uuid(), $1, 1, '+25779111111', 'DEMO', 'numbered', 0, 1, false, 'leo')`, company.ID)
 	c.wants(c.get("/messages?q=79100010"), http.StatusOK, "also the number of a message")
+	// Links name a message by its message_id alone, and a carrier's id leads to its message.
+	w.exec(`insert into segments (message_id, segment, total, carrier, link, carrier_id, key, submitted_at) values ($1, 1, 1, 'leo', 'leo-1', '00A5-7F', 'a5-7f', now())`, ids[3])
+	for path, at := range map[string]string{"/messages?id=" + strconv.FormatInt(ids[5], 10): list[5].ULID.String(), "/messages?q=00A5-7F": list[3].ULID.String(), "/messages?q=a5-7f": list[3].ULID.String()} {
+		if a := c.get(path); a.Header.Get("Location") != "/messages/"+at {
+			t.Errorf("%s leads to %s, not to %s", path, a.Header.Get("Location"), at)
+		}
+	}
+	c.wants(c.get("/messages?id=79100011"), http.StatusNotFound)
 }
 
 // TestCodeFails: whoever waits for a code is told when none will come; nobody else's code is taken for it.

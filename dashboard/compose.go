@@ -1,6 +1,7 @@
 package dashboard
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"unicode"
@@ -25,9 +26,12 @@ type textSize struct {
 	sms.Size
 	Unicode bool
 	Test    bool              // the test pool pays, not the credits
-	SentAs  string            // where smart encoding changes the text
+	Changed bool              // by smart encoding
+	From    string            // sender ID
+	Parts   []string          // the text as handsets show it, by segment
 	Foreign firsts[character] // those that make it UCS-2
-	Simple  int               // segments if they were replaced by similar GSM-7 characters; 0: not fewer
+	Similar bool              // some of them have a similar GSM-7 text
+	Simple  int               // segments if these were replaced; 0: not fewer
 	After   int64             // credits left after it
 	Most    int
 }
@@ -39,36 +43,36 @@ type character struct {
 }
 
 // measureOf returns the size of a text as the company would send it.
-func measureOf(company *accounts.Company, text string, test bool, credits int64) textSize {
+func measureOf(company *accounts.Company, text, from string, test bool, credits int64) textSize {
 	sent := intake.Preview(company, text)
-	m := textSize{Size: sms.Measure(sent), Test: test, Most: maxMessage}
-	if sent != text {
-		m.SentAs = sent
-	}
+	m := textSize{Size: sms.Measure(sent), Test: test, Most: maxMessage, From: from, Parts: partsOf(sent), Changed: sent != text}
 	m.Unicode, m.After = m.Encoding == sms.UCS2, credits-int64(m.Segments)
-	instead := map[string]string{}
 	for _, c := range sms.UnicodeCharacters(sent) {
-		instead[c] = sms.Transliterate(c)
 		r := []rune(c)[0]
 		each := character{Text: c, Code: fmt.Sprintf("U+%04X", r),
 			Unseen: !unicode.IsGraphic(r) || unicode.IsSpace(r) || unicode.In(r, unicode.Mn, unicode.Me)}
-		if instead[c] != c {
-			each.Instead = instead[c]
+		if similar := sms.LookAlikes(c); similar != c {
+			each.Instead = similar
 		}
 		m.Foreign.add(each)
 	}
-	var simple strings.Builder
-	for _, r := range sent {
-		if c, foreign := instead[string(r)]; foreign {
-			simple.WriteString(c)
-		} else {
-			simple.WriteRune(r)
-		}
-	}
-	if _, segments := sms.Count(simple.String()); segments > 0 && segments < m.Segments {
+	similar := sms.LookAlikes(sent)
+	m.Similar = m.Unicode && similar != sent
+	if _, segments := sms.Count(similar); segments > 0 && segments < m.Segments {
 		m.Simple = segments
 	}
 	return m
+}
+
+// partsOf cuts a text into segments.
+func partsOf(text string) (parts []string) {
+	encoding, payload := sms.Encode(text)
+	coding := map[sms.Encoding]uint8{sms.GSM7: 0, sms.UCS2: 8}[encoding]
+	for _, segment := range sms.SplitEncoded(encoding, payload, false).Segments {
+		part, _ := sms.Decode(coding, false, segment)
+		parts = append(parts, part)
+	}
+	return parts
 }
 
 // compose is GET /messages/new.
@@ -88,15 +92,19 @@ func (d *Dashboard) compose(v *visit, t tenant) error {
 	}
 	data.From = append(senders, option{d.opts.TestSender, v.lang.T("compose.test", d.opts.TestSender)})
 	text := strings.ToValidUTF8(strings.ReplaceAll(f.Value("message"), "\r\n", "\n"), "\uFFFD")
-	test := f.Value("sender") == d.opts.TestSender || f.Value("sender") == "" && data.NoSender
-	data.Measure = measureOf(&t.Company, text, test, data.Credits)
+	from := cmp.Or(f.Value("sender"), data.From[0].Value)
+	data.Measure = measureOf(&t.Company, text, from, from == d.opts.TestSender, data.Credits)
 	return v.render("compose", data)
 }
 
-// doCompose is POST /messages/new: it checks or sends the message, depending on the button.
+// doCompose is POST /messages/new: it checks the message, replaces look-alikes in it, or sends it, depending on the button.
 func (d *Dashboard) doCompose(v *visit, t tenant) error {
 	f := v.form()
-	if f.Value("do") == "check" {
+	switch f.Value("do") {
+	case "replace":
+		f.values.Set("message", sms.LookAlikes(f.Value("message")))
+		return d.compose(v, t)
+	case "check":
 		return d.compose(v, t)
 	}
 	req := intake.Single{Sender: f.sender("sender"), Number: f.number("number"), Message: f.text("message")}

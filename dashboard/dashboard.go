@@ -60,6 +60,7 @@ type Rooms struct {
 	Sends    *throttle.Throttle // sends of a user a minute, by pages and API together; nil: not limited
 	Mailer   *mail.Mailer
 	Tries    Tries
+	API      http.Handler // runs the example of a new key
 
 	Statements *billing.Ledger // for long statements: on the pool of Messages
 

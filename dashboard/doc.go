@@ -22,7 +22,7 @@
 //     one. A download of a list is export, which streams rows; text from outside is written through cell.
 //   - The company's id comes from the tenant, never from a URL or a form. attack_test.go tries another company's ids.
 //   - A secret that is shown once is stored by v.keepOnceIn, in the transaction that creates it; the next page reads it with
-//     v.takeOnce.
+//     v.takeOnce. A page whose forms return to it stores it again.
 //   - Tries without a session, such as sign-ins, are limited by f.allow. Mails are sent by d.send and contain nothing that a
 //     visitor without a session wrote.
 //   - A request has 15 s and a form 64 KiB; the exceptions are listed in security.go. A form that sends has a key, so that
@@ -35,6 +35,7 @@
 //   - A region with an id and data-live is fetched again and replaced while it has that attribute (a number: every so
 //     many milliseconds). Beside it is a link for reloading without JavaScript, with data-plain.
 //   - A form with data-measured="id" is posted with do=check while the user types, and the region with that id is replaced.
+//   - A form with data-place="id" is posted without leaving the page, and the region with that id is replaced.
 //   - There is no inline script or style: the content security policy forbids them. JavaScript is in assets/app.js, which
 //     works by data attributes.
 package dashboard

@@ -1,10 +1,8 @@
 package dashboard
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/json"
-	"strings"
 
 	"intumwa/intake"
 )
@@ -29,29 +27,7 @@ func (d *Dashboard) first(v *visit, t tenant) error {
 		return err
 	}
 	text := cmp.Or(f.Value("message"), v.lang.T("first.example"))
-	return v.render("first", firstPage{Test: m, Text: text, Curl: d.curl(string(m.Number), m.Sender, text)})
-}
-
-// curl returns the command that sends a message.
-func (d *Dashboard) curl(number, sender, text string) string {
-	quote := func(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
-	return "curl -X POST " + quote(d.opts.APIURL+"/sms") + " \\\n" +
-		"  -H 'Authorization: Bearer YOUR_API_KEY' \\\n" +
-		"  -H 'Content-Type: application/json' \\\n" +
-		"  -H 'Accept: application/json' \\\n" +
-		"  -d " + quote(jsonText(struct {
-		Number  string `json:"phone_number"`
-		Sender  string `json:"sender"`
-		Message string `json:"message"`
-	}{number, sender, text}))
-}
-
-func jsonText(value any) string {
-	var out bytes.Buffer
-	enc := json.NewEncoder(&out)
-	enc.SetEscapeHTML(false)
-	_ = enc.Encode(value) // never fails for texts
-	return strings.TrimSpace(out.String())
+	return v.render("first", firstPage{Test: m, Text: text, Curl: d.curl("", exampleBody(m.Number, m.Sender, text))})
 }
 
 // sendFirst is POST /first.
@@ -95,5 +71,5 @@ func (d *Dashboard) firstSent(v *visit, t tenant) error {
 	if err != nil {
 		return err
 	}
-	return v.render("firstsent", firstPage{Curl: d.curl(string(l.Number), l.Sender, l.Body), Answer: indented(string(body)), Life: l})
+	return v.render("firstsent", firstPage{Curl: d.curl("", exampleBody(l.Number, l.Sender, l.Body)), Answer: indented(string(body)), Life: l})
 }

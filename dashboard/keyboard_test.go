@@ -154,6 +154,17 @@ func useKeyboard(p *person) {
 	p.reach(say("copy.button"))
 	p.key(" ")
 	p.do("copying", chromedp.Poll(`getSelection().toString() !== "" || document.activeElement.textContent === `+strconv.Quote(say("copy.done")), nil))
+	p.do("marking the page", chromedp.Evaluate(`document.documentElement.dataset.old = "yes"`, nil))
+	w.api.take()
+	for range 2 { // the result appears in place, and the button can be pressed again
+		p.reach(say("keys.run"))
+		p.key(kb.Enter)
+		p.do("waiting for the result", chromedp.Poll(`document.documentElement.dataset.old && document.querySelector("#run form:not([data-sent])") && document.activeElement.innerText === `+strconv.Quote(say("keys.run")), nil))
+		p.becomes("HTTP 200")
+	}
+	if n := len(w.api.take()); n != 2 {
+		p.Errorf("two presses sent %d requests", n)
+	}
 	p.reach(say("keys.revoke"))
 	for _, want := range []bool{true, false} {
 		var open bool
@@ -173,6 +184,9 @@ func useKeyboard(p *person) {
 	}
 	p.key("C’est prêt ✅")
 	p.becomes(say("compose.encoding") + "\n" + say("encoding.ucs")) // measured while it is typed
+	p.reach(say("compose.replace"))
+	p.key(kb.Enter)
+	p.do("waiting for the text", chromedp.Poll(`document.querySelector("textarea").value === "C'est pret ✅" && document.activeElement.name === "message"`, nil))
 	p.reach(say("compose.send"))
 	p.enter(kb.Enter)
 	p.becomes(say("flash.sent"))

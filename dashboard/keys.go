@@ -1,6 +1,7 @@
 package dashboard
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strconv"
@@ -17,7 +18,7 @@ import (
 
 type keysPage struct {
 	Keys          []accounts.Token
-	Made, MadeFor string // a new key, shown once, and its name
+	Made          *newKey
 	Scopes, Lives []option
 	Limited       bool // the form has limits
 }
@@ -29,15 +30,20 @@ func (d *Dashboard) keys(v *visit, s *accounts.Session) (err error) {
 		return err
 	}
 	made, err := v.takeOnce("key")
-	if err != nil {
-		return err
+	var k newKey
+	if err == nil && made != "" && json.Unmarshal([]byte(made), &k) == nil {
+		for _, t := range data.Keys {
+			if strings.HasPrefix(k.Text, strconv.FormatInt(t.ID, 10)+"|") {
+				k.Token, data.Made = t, &k
+			}
+		}
+		err = v.example(&k, s.Company)
 	}
-	data.Made, data.MadeFor, _ = strings.Cut(made, "\n")
 	f := v.form()
 	data.Limited = f.Value("scope")+f.Value("days")+f.Value("networks") != ""
 	data.Scopes = v.options("", "keys.scope.both", accounts.ScopeSend, "keys.scope.send", accounts.ScopeRead, "keys.scope.read")
 	data.Lives = v.options("", "keys.days.none", "30", "keys.days.30", "90", "keys.days.90", "365", "keys.days.365")
-	return v.render("keys", data)
+	return v.page(err, "keys", data)
 }
 
 // tokenLimits returns the limits of a new key.
@@ -77,7 +83,7 @@ func (d *Dashboard) createKey(v *visit, s *accounts.Session) error {
 			return audit.Entry{}, err
 		}
 		return audit.Entry{Act: "token.create", Subject: fmt.Sprintf("token %d", made.ID), After: made.Recorded()},
-			v.keepOnceIn(tx, "key", key+"\n"+name)
+			v.keepOnceIn(tx, "key", newKey{Text: key}.keepText())
 	})
 	if errors.Is(err, accounts.ErrTooMany) {
 		f.notice("keys.many", accounts.MaxTokens)

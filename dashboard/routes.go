@@ -55,6 +55,7 @@ func (d *Dashboard) routes() (http.Handler, error) {
 	r.GET("/company", d.owner(d.company))
 	r.GET("/keys", d.signedIn(d.keys))
 	r.POST("/keys", d.signedIn(d.createKey))
+	r.POST("/keys/run", d.signedIn(d.runExample))
 	r.POST("/keys/:id/revoke", d.signedIn(d.revokeKey))
 	r.GET("/senders", d.owner(d.senders))
 	r.POST("/senders", d.owner(d.askSender))

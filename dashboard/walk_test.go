@@ -113,6 +113,8 @@ func (p *walker) entersAndLeaves(email string) {
 	p.fill("name", "Web shop")
 	p.press("keys.create")
 	p.sees("keys.made", "Web shop")
+	p.press("keys.run")
+	p.reads("HTTP 200")
 	p.look("keys-made")
 	if key := keyText.FindString(p.text()); key == "" {
 		p.t.Error("the key is not shown")
@@ -252,6 +254,8 @@ func (p *walker) sendsMessages(email string, company int64) {
 	p.press("compose.check")
 	p.sees("compose.foreign.text")
 	p.look("compose-unicode")
+	p.press("compose.replace")
+	p.reads(`Merci ! " Votre commande " est prete ✅`)
 	p.fill("number", "22 00 00 00")
 	p.press("compose.send")
 	p.sees("error.number")
@@ -528,6 +532,13 @@ func (p *walker) administers(other int64) {
 	p.sees("message.life")
 	p.reads(number.Masked())
 	p.look("admin-message")
+	w.exec(`insert into segments (message_id, segment, total, carrier, link, carrier_id, key, submitted_at)
+		select id, 1, 1, 'lumitel', 'lumitel-1', $2, lower($2), now() from messages where ulid = $1`, message.Bytes(), "9F-"+language)
+	p.open("/admin/search?q=9F-" + language)
+	if p.where() != "/admin/messages/"+message.String() {
+		p.t.Errorf("a carrier's id leads to %s", p.where())
+	}
+	p.reads(p.lang.T("life.carrierid", "9F-"+language))
 	p.open("/admin/search?q=" + number.National())
 	p.sees("search.messages")
 	p.look("admin-search")

@@ -85,6 +85,9 @@ func (p *walker) press(key string, args ...any) {
 		return
 	}
 	form := n
+	if id := attribute(n, "form"); id != "" {
+		form = p.find(func(n *html.Node) bool { return attribute(n, "id") == id })
+	}
 	for form != nil && form.Data != "form" {
 		form = form.Parent
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"net"
+	"net/http"
 	"net/http/httptest"
 	"testing"
 	"time"
@@ -33,6 +34,7 @@ type world struct {
 	pool     *pgxpool.Pool
 	accounts *accounts.Accounts
 	hooks    *webhooks.Webhooks // running
+	api      *requested
 	mails    *mailcatcher.Catcher
 	smtp     string // its address
 	url      string
@@ -43,7 +45,7 @@ type world struct {
 func newWorld(t *testing.T, change func(*Rooms, *Options)) *world {
 	t.Helper()
 	t.Parallel()
-	w := &world{t: t, pool: testenv.Pool(t), mails: mailcatcher.New()}
+	w := &world{t: t, pool: testenv.Pool(t), mails: mailcatcher.New(), api: &requested{status: http.StatusOK, answer: acceptedAnswer}}
 	w.accounts = accounts.New(w.pool, accounts.Options{TestSender: testSender, SecretKey: &[32]byte{1},
 		OTPKey: []byte("key"), Replacements: 3})
 	smtp, err := net.Listen("tcp", "127.0.0.1:0")
@@ -69,7 +71,7 @@ func newWorld(t *testing.T, change func(*Rooms, *Options)) *world {
 
 	server := httptest.NewUnstartedServer(nil)
 	w.url = "http://" + server.Listener.Addr().String()
-	rooms := Rooms{Pool: w.pool, Accounts: w.accounts, Ledger: billing.New(w.pool), Statements: billing.New(w.pool), Webhooks: w.hooks, Mailer: mailer,
+	rooms := Rooms{Pool: w.pool, Accounts: w.accounts, Ledger: billing.New(w.pool), Statements: billing.New(w.pool), Webhooks: w.hooks, Mailer: mailer, API: w.api,
 		Cancel: func(ctx context.Context, of messages.Queued) (cancelled, credits int64, err error) {
 			done, err := dispatcher.Cancel(ctx, batch, messages.New(batch), w.hooks, of, nil)
 			return done.Cancelled, done.Credits, err

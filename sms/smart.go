@@ -44,9 +44,21 @@ func Transliterate(text string) string {
 	if _, plain := measureGSM7(text); plain {
 		return text
 	}
+	similar := LookAlikes(text)
+	size, plain := measureGSM7(similar)
+	if !plain || size.Segments == 0 || size.Segments > Measure(text).Segments {
+		return text
+	}
+	return similar
+}
+
+// LookAlikes replaces the characters outside GSM-7 that have a similar GSM-7 text. The
+// others stay.
+func LookAlikes(text string) string {
 	var out strings.Builder
 	out.Grow(len(text))
 	base := rune(-1) // the last letter, which a combining mark may follow
+	foreign := false // the last character has stayed
 	flush := func() {
 		if base >= 0 {
 			out.WriteRune(base)
@@ -54,30 +66,25 @@ func Transliterate(text string) string {
 		}
 	}
 	for _, r := range text {
-		switch {
-		case r >= 0x0300 && r <= 0x036F:
-			if base < 0 {
-				continue
-			}
-			if one, ok := composed[string([]rune{base, r})]; ok {
+		if r >= 0x0300 && r <= 0x036F && !foreign {
+			if one, ok := composed[string([]rune{base, r})]; ok && base >= 0 {
 				base = one
 			}
-		case septetsOf(r) != notGSM7:
-			flush()
-			base = r
-		default:
-			stand, ok := substitutes[r]
-			if !ok {
-				return text
-			}
-			flush()
-			out.WriteString(stand)
+			continue
 		}
+		flush()
+		similar, known := substitutes[r]
+		plain := septetsOf(r) != notGSM7
+		switch {
+		case plain:
+			base = r
+		case known:
+			out.WriteString(similar)
+		default:
+			out.WriteRune(r)
+		}
+		foreign = !plain && !known
 	}
 	flush()
-	plain := out.String()
-	if len(plain) == 0 || Measure(plain).Segments > Measure(text).Segments {
-		return text
-	}
-	return plain
+	return out.String()
 }

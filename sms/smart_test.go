@@ -31,6 +31,19 @@ func TestTransliterate(t *testing.T) {
 	}
 }
 
+func TestLookAlikes(t *testing.T) {
+	for text, want := range map[string]string{
+		"":                      "",
+		"L'été":                 "L'été",
+		"« ç’est prêt » 😀…":     "\" c'est pret \" 😀...",
+		"\u200bж\u0301 e\u0302": "ж\u0301 e", // the mark of what stays, stays
+	} {
+		if got := sms.LookAlikes(text); got != want {
+			t.Errorf("LookAlikes(%q) = %q, want %q", text, got, want)
+		}
+	}
+}
+
 func TestTransliterateProperties(t *testing.T) {
 	characters := rapid.SampledFrom([]rune("aeénçêœ’«»\u00a0\u0301\u0302½…😀ж\u200b"))
 	rapid.Check(t, func(t *rapid.T) {

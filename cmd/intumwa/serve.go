@@ -206,32 +206,32 @@ func (g *gateway) serve(ctx context.Context) error {
 		life.run("books", newBooks(billing.New(pool), g.log, g.registry).Run)
 	}
 	sends := throttle.New(rdb, throttle.Options{Prefix: c.Redis.Prefix, Limit: c.API.RateLimitPerMinute, Log: g.log, Metrics: g.registry})
-	if g.has("api") || g.has("dashboard") { // both send
-		life.run("intake", in.Run)
-	}
 	cancel := func(ctx context.Context, of messages.Queued) (cancelled, credits int64, err error) {
 		done, err := dispatcher.Cancel(ctx, hot, store, hooks, of, nil)
 		return done.Cancelled, done.Credits, err
 	}
-	if g.has("api") {
+	var handler http.Handler
+	if g.has("api") || g.has("dashboard") { // the dashboard runs an example with a new key
+		life.run("intake", in.Run)
 		life.run("accounts", users.Run)
 		rooms := api.Rooms{Accounts: users, Intake: in, Messages: messages.New(lookups), Handsets: handsets.New(lookups), Ledger: billing.New(lookups), Webhooks: hooks, Throttle: sends,
 			Cancel: cancel}
-		handler, err := api.New(rooms, api.Options{Plan: plan, DashboardURL: c.Dashboard.PublicURL, DocsNotice: c.API.DocsNotice, TestSender: c.TestSender, TestQuota: c.Accounts.TestQuota,
+		if handler, err = api.New(rooms, api.Options{Plan: plan, DashboardURL: c.Dashboard.PublicURL, DocsNotice: c.API.DocsNotice, TestSender: c.TestSender, TestQuota: c.Accounts.TestQuota,
 			StopWords: c.Inbound.StopWords, StartWords: c.Inbound.StartWords, Validity: c.Messages.Validity,
 			Replacements: c.Accounts.TestNumberReplacements, Lookups: lookupConnections(), TrustedProxies: c.API.TrustedProxies,
 			FailedLogins: throttle.New(rdb, throttle.Options{Prefix: c.Redis.Prefix + ":logins", Limit: failedLogins, Log: g.log}),
-			Log:          g.log, Metrics: g.registry})
-		if err != nil {
+			Log:          g.log, Metrics: g.registry}); err != nil {
 			return fmt.Errorf("api: %w", err)
 		}
+	}
+	if g.has("api") {
 		if err := life.listen(ctx, "api", c.API.Listen, newBounds("api", c.API.TrustedProxies, g.log, g.registry), newServer(handler)); err != nil {
 			return err
 		}
 	}
 	if g.has("dashboard") {
 		if err := g.serveDashboard(ctx, life, rdb, dashboard.Rooms{Pool: pool, Accounts: users, Ledger: billing.New(pool), Intake: in,
-			Messages: messages.New(lookups), Handsets: handsets.New(lookups), Statements: billing.New(lookups), Webhooks: hooks, Sends: sends, Cancel: cancel}, plan, heard); err != nil {
+			Messages: messages.New(lookups), Handsets: handsets.New(lookups), Statements: billing.New(lookups), Webhooks: hooks, Sends: sends, Cancel: cancel, API: handler}, plan, heard); err != nil {
 			return err
 		}
 	}

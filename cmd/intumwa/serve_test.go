@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"html"
 	"io"
 	"log/slog"
 	"net"
@@ -15,6 +16,7 @@ import (
 	"net/url"
 	"os"
 	"os/exec"
+	"regexp"
 	"slices"
 	"strings"
 	"syscall"
@@ -138,34 +140,43 @@ carriers: [{name: leo, default: true, links: [{name: leo-1, address: "127.0.0.1:
 	sendsCode(t, "http://"+door, strings.Fields(token)[0])
 }
 
-// sendsCode: what the pages send is accepted, also where no API is served.
+// sendsCode: what the pages send is accepted, also where no API is served: the code of a test number, and the example of a new key,
+// once for two clicks.
 func sendsCode(t *testing.T, base, token string) {
 	t.Helper()
 	jar, err := cookiejar.New(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	browser, text := &http.Client{Jar: jar, Timeout: 30 * time.Second}, ""
-	for _, form := range []struct {
-		path   string
-		values url.Values
-	}{
-		{"/sign-up/" + token, url.Values{"password": {"twelve green bananas"}}},
-		{"/company/new", url.Values{"name": {"Isoko"}}},
-		{"/test-number", url.Values{"number": {"79123456"}}},
-	} {
-		answer, err := browser.PostForm(base+form.path, form.values)
+	browser := &http.Client{Jar: jar, Timeout: 30 * time.Second}
+	post := func(path string, values url.Values) string {
+		answer, err := browser.PostForm(base+path, values)
 		if err != nil {
 			t.Fatal(err)
 		}
-		read, _ := io.ReadAll(answer.Body)
-		_ = answer.Body.Close()
-		if text = string(read); answer.StatusCode != http.StatusOK {
-			t.Fatalf("%s: %d %s", form.path, answer.StatusCode, text)
+		defer answer.Body.Close()
+		text, _ := io.ReadAll(answer.Body)
+		if answer.StatusCode != http.StatusOK {
+			t.Fatalf("%s: %d %s", path, answer.StatusCode, text)
 		}
+		return string(text)
 	}
-	if !strings.Contains(text, "25779123456") {
+	post("/sign-up/"+token, url.Values{"password": {"twelve green bananas"}})
+	post("/company/new", url.Values{"name": {"Isoko"}})
+	if text := post("/test-number", url.Values{"number": {"79123456"}}); !strings.Contains(text, "25779123456") {
 		t.Errorf("no code was sent:\n%s", text)
+	}
+	text, run := post("/keys", url.Values{"name": {"Till"}}), url.Values{}
+	for _, field := range regexp.MustCompile(`name="(made|number|key)" value="([^"]*)"`).FindAllStringSubmatch(text, -1) {
+		run.Set(field[1], html.UnescapeString(field[2]))
+	}
+	ids := map[string]bool{}
+	for range 2 {
+		text = html.UnescapeString(post("/keys/run", run))
+		ids[regexp.MustCompile(`"id": "[0-9A-Z]{26}"`).FindString(text)] = true
+		if !strings.Contains(text, "HTTP 200") || !strings.Contains(text, `"status": "queued"`) || !strings.Contains(text, `"to": "+25701000001"`) || len(ids) != 1 {
+			t.Errorf("the example was not sent once (%v):\n%s", ids, text)
+		}
 	}
 }
 

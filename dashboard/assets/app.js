@@ -32,6 +32,20 @@ const another = (method, address, id, body) => new Promise((resolve) => {
 // Where the keyboard is within a region, so that it can go on there when the region is replaced.
 const reachable = (region) => [...region.querySelectorAll("a[href], button, input, select, textarea, summary")];
 
+const hidePlain = (region) => { // not needed with JavaScript
+  for (const plain of region.querySelectorAll("[data-plain]")) plain.hidden = true;
+};
+hidePlain(document);
+
+const replace = (region, fresh) => {
+  const node = document.importNode(fresh, true);
+  const at = reachable(region).indexOf(document.activeElement);
+  region.replaceWith(node);
+  hidePlain(node);
+  if (at >= 0) (reachable(node)[at] ?? node.querySelector("textarea"))?.focus({ preventScroll: true });
+  return node;
+};
+
 // A region with data-live is fetched again: less and less often, for a quarter of an hour; with a number, every so many
 // milliseconds. When no answer comes any more, the link to reload is shown.
 const follow = (region) => {
@@ -43,11 +57,7 @@ const follow = (region) => {
       const fresh = await another("GET", location.href, region.id);
       silent = fresh ? 0 : silent + 1;
       if (fresh && fresh.outerHTML !== region.outerHTML) {
-        const node = document.importNode(fresh, true);
-        const at = reachable(region).indexOf(document.activeElement);
-        region.replaceWith(node);
-        region = node;
-        reachable(region)[at]?.focus({ preventScroll: true });
+        region = replace(region, fresh);
         wait = 500;
       }
       wait = every || Math.min(wait * 1.3, 15000);
@@ -61,29 +71,37 @@ const follow = (region) => {
 for (const region of document.querySelectorAll("[data-live]")) follow(region);
 
 // A text is measured while it is written.
-for (const form of document.querySelectorAll("form[data-measured]")) {
-  let timer, latest = 0;
-  form.addEventListener("input", () => {
-    clearTimeout(timer);
-    timer = setTimeout(async () => {
-      const mine = ++latest;
-      const fields = new URLSearchParams(new FormData(form));
-      fields.set("do", "check");
-      const fresh = await another("POST", form.action, form.dataset.measured, fields);
-      const old = document.getElementById(form.dataset.measured);
-      if (fresh && old && mine === latest) old.replaceWith(document.importNode(fresh, true));
-    }, 200);
-  });
-}
-for (const plain of document.querySelectorAll("[data-plain]")) plain.hidden = true; // not needed with JavaScript
+let measuring, latest = 0;
+document.addEventListener("input", (event) => {
+  const form = event.target.form;
+  if (!form?.dataset.measured) return;
+  clearTimeout(measuring);
+  measuring = setTimeout(async () => {
+    const mine = ++latest;
+    const fields = new URLSearchParams(new FormData(form));
+    fields.set("do", "check");
+    const fresh = await another("POST", form.action, form.dataset.measured, fields);
+    const old = document.getElementById(form.dataset.measured);
+    if (fresh && old && form.isConnected && mine === latest) replace(old, fresh);
+  }, 200);
+});
 
-// One click on a form is enough.
-for (const form of document.querySelectorAll("form[method=post]")) {
-  form.addEventListener("submit", (event) => {
-    if (form.dataset.sent) { event.preventDefault(); return; }
-    form.dataset.sent = "1";
-  });
-}
+// One click on a form is enough. A form or its button with data-place replaces the region with that id; an answer without that
+// region is shown as a page.
+document.addEventListener("submit", async (event) => {
+  const form = event.target, button = event.submitter;
+  if (form.method !== "post") return;
+  if (form.dataset.sent) { event.preventDefault(); return; }
+  form.dataset.sent = "1";
+  const region = document.getElementById(button?.dataset.place ?? form.dataset.place);
+  if (!region || form.dataset.failed) return;
+  event.preventDefault();
+  const fresh = await another("POST", form.action, region.id, new URLSearchParams(new FormData(form, button)));
+  if (fresh) { replace(region, fresh); return; }
+  form.dataset.failed = "1";
+  delete form.dataset.sent;
+  form.requestSubmit(button);
+});
 // The browser may go back to the page as it was before the form was sent.
 addEventListener("pageshow", (event) => {
   if (event.persisted && document.querySelector("form[data-sent]")) location.reload();

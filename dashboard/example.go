@@ -1,0 +1,147 @@
+package dashboard
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"net/http"
+	"strings"
+	"time"
+
+	"intumwa/accounts"
+	"intumwa/sms"
+)
+
+// exampleHeaders are the headers of an example request, beside Authorization.
+var exampleHeaders = [][2]string{{"Content-Type", "application/json"}, {"Accept", "application/json"}}
+
+// exampleBody returns the body of a request that sends a message.
+func exampleBody(number sms.Number, sender, text string) string {
+	var out bytes.Buffer
+	enc := json.NewEncoder(&out)
+	enc.SetEscapeHTML(false)
+	_ = enc.Encode(struct { // never fails for texts
+		Number  sms.Number `json:"phone_number"`
+		Sender  string     `json:"sender"`
+		Message string     `json:"message"`
+	}{number, sender, text})
+	return strings.TrimSpace(out.String())
+}
+
+// curl returns a request as a command for a POSIX shell. Without a key it has a placeholder.
+func (d *Dashboard) curl(key, body string) string {
+	quote := func(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
+	lines := []string{"curl -X POST " + quote(d.opts.APIURL+"/sms"), "-H " + quote("Authorization: Bearer "+cmp.Or(key, "YOUR_API_KEY"))}
+	for _, h := range exampleHeaders {
+		lines = append(lines, "-H "+quote(h[0]+": "+h[1]))
+	}
+	return strings.Join(append(lines, "-d "+quote(body)), " \\\n  ")
+}
+
+// newKey is a new API key, shown once, with an example request that can be run from the page. It is kept from page to page
+// until the user leaves them.
+type newKey struct {
+	Text   string     `json:"text"`             // of the key
+	Number sms.Number `json:"number,omitempty"` // recipient of the example
+	Once   string     `json:"once,omitempty"`   // idempotency key of the next run
+	Status int        `json:"status,omitempty"` // HTTP status of the latest run; 0: none
+	Answer string     `json:"answer,omitempty"` // its body
+
+	Token accounts.Token `json:"-"`
+	Curl  string         `json:"-"` // empty: the user has no company yet
+	Test  testMode       `json:"-"`
+}
+
+// keepText returns k as [visit.keepOnceIn] keeps it.
+func (k newKey) keepText() string {
+	text, _ := json.Marshal(k) //nolint:gosec // encrypted until the next page reads it; texts and numbers always marshal
+	return string(text)
+}
+
+// Sandboxed reports whether the example goes to a number of the sandbox.
+func (k newKey) Sandboxed() bool { return k.Number != k.Test.Number }
+
+// Sent returns the id of the message that the latest run sent; empty when there is none.
+func (k newKey) Sent() string {
+	var answer struct{ ID string }
+	if k.Status != http.StatusOK || json.Unmarshal([]byte(k.Answer), &answer) != nil {
+		return ""
+	}
+	return answer.ID
+}
+
+// example completes k for its page. The recipient is the verified test number while the test pool has segments, else a number
+// of the sandbox.
+func (v *visit) example(k *newKey, company *accounts.Company) (err error) {
+	if k.Once = cmp.Or(k.Once, newFormKey()); company == nil {
+		return nil
+	}
+	if k.Test, err = v.testMode(*company); err != nil {
+		return err
+	}
+	if k.Number == "" {
+		k.Number = sms.SandboxFates()[0].Number
+		if k.Test.Verified && k.Test.Remaining > 0 {
+			k.Number = k.Test.Number
+		}
+	}
+	k.Curl = v.d.curl(k.Text, v.exampleTo(k.Number))
+	return nil
+}
+
+func (v *visit) exampleTo(number sms.Number) string {
+	return exampleBody(number, v.d.opts.TestSender, v.lang.T("first.example"))
+}
+
+// runExample is POST /keys/run: it sends the example request of a new key to the API. Until a message is accepted all runs have
+// the same idempotency key, so that a second click does not send a second message.
+func (d *Dashboard) runExample(v *visit, _ *accounts.Session) error {
+	f := v.form()
+	k := newKey{Text: f.Value("made"), Number: sms.Number(f.Value("number")), Once: f.formKey()}
+	v.leave()                                                                                        // the API has its own bounds
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(v.ctx()), requestTimeout-2*time.Second) // it is sent even if the browser disconnects
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "/v1/sms", strings.NewReader(v.exampleTo(k.Number)))
+	if err != nil {
+		return err
+	}
+	r.RemoteAddr = v.c.Request.RemoteAddr // wrong keys count for this address
+	r.Header["X-Forwarded-For"] = v.c.Request.Header["X-Forwarded-For"]
+	r.Header.Set("Authorization", "Bearer "+k.Text)
+	r.Header.Set("Idempotency-Key", keyPrefix+k.Once)
+	for _, h := range exampleHeaders {
+		r.Header.Set(h[0], h[1])
+	}
+	var w response
+	d.rooms.API.ServeHTTP(&w, r)
+	k.Status, k.Answer = w.status, w.body.String()
+	if k.Status == http.StatusOK {
+		k.Once = ""
+	}
+	return v.done(v.keepOnce("key", k.keepText()), "/keys#run", "")
+}
+
+// response is an [http.ResponseWriter] that keeps what a handler of this process writes.
+type response struct {
+	header http.Header
+	status int
+	body   bytes.Buffer
+}
+
+// Header implements [http.ResponseWriter].
+func (w *response) Header() http.Header {
+	if w.header == nil {
+		w.header = http.Header{}
+	}
+	return w.header
+}
+
+// WriteHeader implements [http.ResponseWriter].
+func (w *response) WriteHeader(status int) { w.status = cmp.Or(w.status, status) }
+
+// Write implements [http.ResponseWriter].
+func (w *response) Write(p []byte) (int, error) {
+	w.WriteHeader(http.StatusOK)
+	return w.body.Write(p)
+}

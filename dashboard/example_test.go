@@ -1,0 +1,159 @@
+package dashboard
+
+import (
+	"html"
+	"io"
+	"net/http"
+	"os/exec"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+
+	"intumwa/accounts"
+)
+
+// requested is the API as these tests have it: it keeps the requests and answers as a test sets it. cmd/intumwa tests the real one.
+type requested struct {
+	mu     sync.Mutex
+	got    []apiRequest
+	status int
+	answer string
+}
+
+type apiRequest struct {
+	*http.Request
+	body string
+}
+
+// ServeHTTP implements [http.Handler].
+func (r *requested) ServeHTTP(w http.ResponseWriter, request *http.Request) {
+	body, _ := io.ReadAll(request.Body)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.got = append(r.got, apiRequest{request, string(body)})
+	w.WriteHeader(r.status)
+	_, _ = io.WriteString(w, r.answer)
+}
+
+func (r *requested) set(status int, answer string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.status, r.answer = status, answer
+}
+
+// take returns the requests since the last take.
+func (r *requested) take() []apiRequest {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	defer func() { r.got = nil }()
+	return r.got
+}
+
+const acceptedAnswer = `{"id":"01KJ5S3Y6QZ8T2W4X9V7B1N3M5","item_count":1,"remaining_items":4,"status":"queued","to":"+25701000001"}`
+
+var (
+	commandOnPage = regexp.MustCompile(`(?s)<code id="command">(.*?)</code>`)
+	fieldOnPage   = func(name string) *regexp.Regexp { return regexp.MustCompile(`name="` + name + `" value="([^"]*)"`) }
+)
+
+// TestNewKeyRuns: the page of a new key has a command for the verified test number, or for the sandbox without one. Run sends the
+// same request to the API and shows its response; until one is accepted, all runs have one idempotency key.
+func TestNewKeyRuns(t *testing.T) {
+	w := newWorld(t, nil)
+	u := w.user("aline@example.com", false)
+	p := newWalker(t, w, "en")
+	p.signIn(u.Email)
+	makeKey := func() (key string) {
+		t.Helper()
+		p.open("/keys")
+		p.fill("name", "Till")
+		p.press("keys.create")
+		return keyText.FindString(p.text())
+	}
+	makeKey()
+	p.sees("keys.try.company")
+	if strings.Contains(p.page.body, "curl") {
+		t.Error("there is a command without a company")
+	}
+
+	w.company(u.Email, "Isoko")
+	for _, number := range []string{"+25701000001", "+25779000101"} {
+		if number != "+25701000001" {
+			w.exec(`update users set test_number = $2, test_verified_at = now() where id = $1`, u.ID, number)
+		}
+		key := makeKey()
+		command := html.UnescapeString(commandOnPage.FindStringSubmatch(p.page.body)[1])
+		args := shellArguments(t, command)
+		body := `{"phone_number":"` + number + `","sender":"INTUMWATEST","message":"` + p.lang.T("first.example") + `"}`
+		want := []string{"-X", "POST", "https://api.example.com/v1/sms", "-H", "Authorization: Bearer " + key, "-H", "Content-Type: application/json",
+			"-H", "Accept: application/json", "-d", body}
+		if strings.Join(args, "\n") != strings.Join(want, "\n") {
+			t.Errorf("the command has the arguments %q, want %q", args, want)
+		}
+
+		w.api.set(http.StatusServiceUnavailable, `{"message":"Service unavailable."}`)
+		p.press("keys.run")
+		p.reads("HTTP 503", `"message": "Service unavailable."`, key, command) // indented, and the command stays
+		w.api.set(http.StatusOK, acceptedAnswer)
+		double := map[string]string{}
+		for _, name := range []string{"made", "number", "key"} {
+			double[name] = html.UnescapeString(fieldOnPage(name).FindStringSubmatch(p.page.body)[1])
+		}
+		p.press("keys.run")
+		p.sees("keys.run.follow")
+		p.reads("HTTP 200", `"remaining_items": 4`)
+		p.post("/keys/run", "made", double["made"], "number", double["number"], "key", double["key"])
+		p.open("/keys")
+		p.press("keys.run")
+		requests := w.api.take()
+		if len(requests) != 4 {
+			t.Fatalf("%d requests", len(requests))
+		}
+		for i, r := range requests {
+			h := r.Header
+			if r.Method != http.MethodPost || r.URL.Path != "/v1/sms" || r.body != body || h.Get("Authorization") != "Bearer "+key ||
+				h.Get("Content-Type") != "application/json" || h.Get("Accept") != "application/json" || h.Get("X-Forwarded-For") != "192.0.2.1" {
+				t.Errorf("request %d: %s %s %v %s", i, r.Method, r.URL, h, r.body)
+			}
+			if same := h.Get("Idempotency-Key") == requests[0].Header.Get("Idempotency-Key"); same != (i < 3) || h.Get("Idempotency-Key") == "" {
+				t.Errorf("request %d has the idempotency key of the first: %v", i, same)
+			}
+		}
+	}
+
+	p.open("/keys")
+	p.fill("name", "Reports")
+	p.fill("scope", accounts.ScopeRead)
+	p.press("keys.create")
+	if strings.Contains(p.text(), "curl") || !keyText.MatchString(p.text()) {
+		t.Errorf("a key that may only read comes with a command that sends, or not at all:\n%s", p.text())
+	}
+
+	other := makeKey()
+	b := newWalker(t, w, "en")
+	b.signIn(w.user("bob@example.com", false).Email)
+	b.visit(b.post("/keys/run", "made", other, "number", "+25701000001", "key", newFormKey()))
+	if strings.Contains(b.text(), other) {
+		t.Error("another user's key is shown")
+	}
+}
+
+// shellArguments returns the arguments that a POSIX shell gives to curl.
+func shellArguments(t *testing.T, command string) []string {
+	t.Helper()
+	out, err := exec.CommandContext(t.Context(), "sh", "-c", `curl() { printf '%s\0' "$@"; }`+"\n"+command).Output()
+	if err != nil {
+		t.Fatalf("%s: %v", command, err)
+	}
+	return strings.Split(strings.TrimSuffix(string(out), "\x00"), "\x00")
+}
+
+// TestCommandIsQuoted: nothing in a text leaves its quotes in a POSIX shell.
+func TestCommandIsQuoted(t *testing.T) {
+	d := &Dashboard{opts: Options{APIURL: "https://api.example.com/v1"}}
+	body := exampleBody("+25779000101", testSender, "l'été $(id) `id` \"a\" \\ !! <b>\n&")
+	if args := shellArguments(t, d.curl("7|abc", body)); args[len(args)-1] != body || len(args) != 11 {
+		t.Errorf("%q", args)
+	}
+}
