@@ -59,14 +59,15 @@ type Applicant struct {
 	OwnerEmail string
 	OwnerName  string
 	CreatedAt  time.Time
+	Facts      Facts
 }
 
-const applicantColumns = `c.id, c.owner_id, c.name, c.approved, c.verified, c.smart_encoding, coalesce(c.quiet_hours, ''), u.email, u.name, c.created_at
-	from companies c join users u on u.id = c.owner_id`
+const applicantColumns = `c.id, c.owner_id, c.name, c.approved, c.verified, c.smart_encoding, coalesce(c.quiet_hours, ''), u.email, u.name, c.created_at, ` + factColumns + `
+	from companies c join users u on u.id = c.owner_id left join company_facts f on f.company_id = c.id`
 
 func scanApplicant(row pgx.CollectableRow) (p Applicant, err error) {
 	c := &p.Company
-	err = row.Scan(&c.ID, &c.OwnerID, &c.Name, &c.Approved, &c.Verified, &c.SmartEncoding, &c.QuietHours, &p.OwnerEmail, &p.OwnerName, &p.CreatedAt)
+	err = row.Scan(append([]any{&c.ID, &c.OwnerID, &c.Name, &c.Approved, &c.Verified, &c.SmartEncoding, &c.QuietHours, &p.OwnerEmail, &p.OwnerName, &p.CreatedAt}, p.Facts.columns()...)...)
 	return p, err
 }
 

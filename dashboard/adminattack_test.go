@@ -211,6 +211,8 @@ func TestMarkupAtAdministrators(t *testing.T) {
 	w.exec(`INSERT INTO links (name, carrier, last_error) VALUES ($1, $1, $1)`, hostile)
 	w.exec(`INSERT INTO audit_log (actor, act, subject, company_id, before, after) VALUES ($1, $1, $1, 1, to_jsonb($1::text), jsonb_build_object($1::text, $1::text))`, hostile)
 	w.exec(`INSERT INTO webhook_endpoints (company_id, url, secret) VALUES ($1, 'https://u:hush@x.example/' || $2::text || '?hush', 'hush')`, company.ID, hostile)
+	w.exec(`INSERT INTO company_facts (company_id, nif, trade_register, address, phone, contact, document, document_name, document_type, document_at)
+		VALUES ($1, $2, $2, $2, $2, $2, '', $2, 'application/pdf', now())`, company.ID, hostile)
 	c := newClient(w)
 	c.inside("root@example.com")
 	for _, path := range []string{"/admin", "/admin/companies", "/admin/companies?q=" + url.QueryEscape(hostile), companyPath(company.ID), "/admin/senders", "/admin/links",

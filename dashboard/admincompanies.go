@@ -1,6 +1,7 @@
 package dashboard
 
 import (
+	"cmp"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -64,7 +65,7 @@ type adminCompanyPage struct {
 	accounts.Applicant
 
 	Credits  int64
-	Senders  []accounts.Sender
+	Senders  []accounts.SenderRequest
 	Holders  map[int64][]string // by sender: other companies with the same name
 	Endpoint *webhooks.Endpoint // nil: none; without its secrets
 	Keys     []accounts.Token
@@ -88,7 +89,7 @@ func (v *visit) companyPage() (data adminCompanyPage, err error) {
 	if data.Credits, err = v.d.rooms.Ledger.Balance(v.ctx(), id); err != nil {
 		return data, err
 	}
-	if data.Senders, err = a.SendersOf(v.ctx(), id); err != nil {
+	if data.Senders, err = a.SenderRequestsOf(v.ctx(), sms.CompanyID(id)); err != nil {
 		return data, err
 	}
 	ids := make([]int64, len(data.Senders))
@@ -126,7 +127,7 @@ type recordedFlags struct {
 	Reason   string `json:"reason,omitempty"`
 }
 
-// approve is POST /admin/companies/:id/approve.
+// approve is POST /admin/companies/:id/approve. What is approved are the facts that the page showed.
 func (d *Dashboard) approve(v *visit) error {
 	return v.setCompany(accounts.CompanyChange{Approved: new(true)}, "", "flash.approved")
 }
@@ -167,12 +168,22 @@ func (v *visit) setCompany(change accounts.CompanyChange, reason, flash string) 
 		if err != nil {
 			return audit.Entry{}, err
 		}
+		if change.Approved != nil && *change.Approved {
+			if facts, err := users.LockFacts(v.ctx(), sms.CompanyID(id)); err != nil || facts.Version() != v.form().Value("facts") {
+				return audit.Entry{}, cmp.Or(err, errFactsChanged)
+			}
+		}
 		after, err := users.SetCompany(v.ctx(), id, change)
 		return audit.Entry{Act: "company.set", Subject: fmt.Sprintf("company %d", id), Company: sms.CompanyID(id),
 			Before: recordedFlags{before.Approved, before.Verified, ""}, After: recordedFlags{after.Approved, after.Verified, reason}}, err
 	})
+	if errors.Is(err, errFactsChanged) {
+		return v.redirect(companyPath(id), "flash.facts.changed")
+	}
 	return v.done(err, v.returnPath(companyPath(id)), flash)
 }
+
+var errFactsChanged = errors.New("the company has changed its facts since the page was shown")
 
 // returnPath returns the list of waiting companies or senders if the administrator came from there; otherwise path.
 func (v *visit) returnPath(path string) string {

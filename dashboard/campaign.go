@@ -16,13 +16,13 @@ import (
 	"intumwa/accounts"
 	"intumwa/intake"
 	"intumwa/internal/postgres"
+	"intumwa/internal/throttle"
 	"intumwa/messages"
 	"intumwa/sms"
 )
 
 const (
 	maxUpload        = maxSheet + maxForm // octets of a form with a file
-	uploadMemory     = maxUpload          // all of it: nothing is written to disk
 	uploadsOfAll     = 128                // files that come at the same time, a megabyte each
 	uploadsOfCompany = 2
 	uploadsOfAddress = 8  // of one network address, where several companies may be
@@ -65,16 +65,12 @@ func (v *visit) approvedSenders(t tenant) (list []option, err error) {
 
 // checkCampaign is POST /campaigns: it reads and checks a file. Nothing is charged.
 func (d *Dashboard) checkCampaign(v *visit, t tenant) error {
-	leave, err := d.uploads.Enter(v.ctx(), t.Company.ID)
+	leave, err := v.uploadTurn(t, d.uploaders)
 	if err != nil {
-		return v.busy(http.StatusTooManyRequests)
+		return err
 	}
 	defer leave()
-	if leave, err = d.uploaders.Enter(v.ctx(), tryKey("upload", networkOf(v.c.ClientIP()))); err != nil {
-		return v.busy(http.StatusTooManyRequests)
-	}
-	defer leave()
-	file, fileName, err := v.upload()
+	file, fileName, err := v.upload(maxSheet)
 	if err == nil {
 		err = v.takeTurn()
 	}
@@ -86,7 +82,7 @@ func (d *Dashboard) checkCampaign(v *visit, t tenant) error {
 		return err
 	}
 	f := v.form()
-	f.values.Set("name", cmp.Or(strings.TrimSpace(f.Value("name")), fileName))
+	f.values.Set("name", cmp.Or(strings.TrimSpace(f.Value("name")), strings.TrimSuffix(fileName, path.Ext(fileName))))
 	name, sender, text := f.name("name"), f.Value("sender"), f.required("template")
 	if !among(senders, sender) {
 		f.refuse("sender", "campaign.sender.wrong")
@@ -114,9 +110,24 @@ func (d *Dashboard) checkCampaign(v *visit, t tenant) error {
 	return v.done(d.keepDraft(v.ctx(), t, made), made.path(), "")
 }
 
-// upload reads a form with a file, and returns the file and its name without the extension; nil when there is none.
-func (v *visit) upload() (file []byte, name string, err error) {
-	if err := v.c.Request.ParseMultipartForm(uploadMemory); err != nil {
+// uploadTurn takes a turn of the company and one of the network address, as the limiter has it, for a form with a file.
+func (v *visit) uploadTurn(t tenant, addresses *throttle.Turns) (leave func(), err error) {
+	leaveCompany, err := v.d.uploads.Enter(v.ctx(), t.Company.ID)
+	if err != nil {
+		return nil, v.busy(http.StatusTooManyRequests)
+	}
+	leaveAddress, err := addresses.Enter(v.ctx(), tryKey("upload", networkOf(v.c.ClientIP())))
+	if err != nil {
+		leaveCompany()
+		return nil, v.busy(http.StatusTooManyRequests)
+	}
+	return func() { leaveAddress(); leaveCompany() }, nil
+}
+
+// upload reads a form with a file, and returns the file, one octet past most at the longest, and its name; nil when there is
+// none. All of it is in memory: nothing is written to disk.
+func (v *visit) upload(most int64) (file []byte, name string, err error) {
+	if err := v.c.Request.ParseMultipartForm(most + maxForm); err != nil {
 		return nil, "", unreadable(err)
 	}
 	defer func() { _ = v.c.Request.MultipartForm.RemoveAll() }()
@@ -125,8 +136,8 @@ func (v *visit) upload() (file []byte, name string, err error) {
 		return nil, "", nil //nolint:nilerr // the form is refused
 	}
 	defer func() { _ = part.Close() }()
-	file, err = io.ReadAll(io.LimitReader(part, maxSheet+1))
-	return file, strings.TrimSuffix(head.Filename, path.Ext(head.Filename)), err
+	file, err = io.ReadAll(io.LimitReader(part, most+1))
+	return file, head.Filename, err
 }
 
 type previewMessage struct {

@@ -16,12 +16,23 @@ type companyPage struct {
 	Company accounts.Company
 	Owner   string
 	Credits int64
+	Facts   accounts.Facts
 }
+
+// CanState reports whether the company can state or change its facts.
+func (p *companyPage) CanState() bool { return !p.Company.Approved || p.Facts.NIF == "" }
+
+// CanUpload reports whether the company can upload a document.
+func (p *companyPage) CanUpload() bool { return !p.Company.Approved || p.Facts.Document.Name == "" }
 
 // company is GET /company.
 func (d *Dashboard) company(v *visit, t tenant) error {
 	credits, err := d.rooms.Ledger.Balance(v.ctx(), t.Company.ID)
-	return v.page(err, "company", companyPage{t.Company, t.User.Email, credits})
+	if err != nil {
+		return err
+	}
+	facts, err := d.rooms.Accounts.FactsOf(v.ctx(), t.company())
+	return v.page(err, "company", &companyPage{t.Company, t.User.Email, credits, facts})
 }
 
 // newCompany is GET /company/new.

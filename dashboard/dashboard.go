@@ -77,6 +77,7 @@ type Tries struct {
 	Warnings *throttle.Throttle // mails to one user about wrong passwords, in a day
 	Tests    *throttle.Throttle // test events to one company's endpoint
 	Changes  *throttle.Throttle // changes by one user that are kept on record for ever
+	Papers   *throttle.Throttle // documents of one company, in a day
 }
 
 // Dashboard serves the pages.
@@ -94,6 +95,7 @@ type Dashboard struct {
 	downloads   *throttle.Turns // of companies: files that are written
 	uploads     *throttle.Turns // and files that come, which takes as long as the client likes
 	uploaders   *throttle.Turns // the same, of network addresses: anybody can create companies
+	documents   *throttle.Turns // the same for documents, which are larger
 	counter     *messages.Store // counts messages for the charts, in the background
 	board       *board
 	lettersWake chan struct{} // wakes runLetters
@@ -120,7 +122,7 @@ func New(rooms Rooms, opts Options) (*Dashboard, error) {
 	opts.PublicURL = strings.TrimRight(opts.PublicURL, "/")
 	d := &Dashboard{opts: opts, log: opts.Log, rooms: rooms, metrics: newMetrics(opts.Metrics), crossOrigin: http.NewCrossOriginProtection(),
 		counter: messages.New(rooms.Pool), turns: throttle.NewTurns(opts.AtOnce, opts.AtOnceOfOne),
-		uploads: throttle.NewTurns(uploadsOfAll, uploadsOfCompany), uploaders: throttle.NewTurns(uploadsOfAll, uploadsOfAddress), downloads: throttle.NewTurns(exportsOfAll, exportsOfCompany), lettersWake: make(chan struct{}, 1)}
+		uploads: throttle.NewTurns(uploadsOfAll, uploadsOfCompany), uploaders: throttle.NewTurns(uploadsOfAll, uploadsOfAddress), documents: throttle.NewTurns(documentsOfAll, documentsOfAddress), downloads: throttle.NewTurns(exportsOfAll, exportsOfCompany), lettersWake: make(chan struct{}, 1)}
 	d.board = &board{d: d}
 	var err error
 	if d.words, err = words.Load(); err != nil {

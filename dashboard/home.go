@@ -111,6 +111,16 @@ func (v *visit) homeOf(p *homePage, c accounts.Company) (err error) {
 	}
 	p.step("home.number", "home.number.text", "/test-number", "home.number.open", test.Verified)
 	p.step("home.first", "home.first.text", "/first", "home.first.open", len(latest) > 0)
+	facts := accounts.Facts{}
+	if !c.Approved {
+		if facts, err = d.rooms.Accounts.FactsOf(v.ctx(), company); err != nil {
+			return err
+		}
+	}
+	p.step("home.approval", "home.approval.text", "/company", "home.approval.open", c.Approved)
+	if !c.Approved && len(facts.Missing()) == 0 {
+		p.Steps[len(p.Steps)-1].State = "waits"
+	}
 	live := liveOf(&c, senders)
 	p.step("home.live", "home.live.text", "/senders", "home.live.open", live == liveDone)
 	if live == liveWaits {

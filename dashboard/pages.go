@@ -35,6 +35,7 @@ func newPages(a assets) (pages, error) {
 		"reference": reference,
 		"indented":  indented,
 		"device":    deviceName,
+		"likeness":  likeness,
 	}).ParseFS(pageFiles, "layout/*.html")
 	if err != nil {
 		return nil, err
@@ -77,15 +78,15 @@ func (p pages) execute(w io.Writer, name string, data *view) error {
 // field is a labelled input, for the part "field".
 type field struct {
 	Name, Label, Hint, Type, Value, Wrong string
-	Autocomplete, Inputmode               string
+	Autocomplete, Inputmode, Accept       string
 	Required, Autofocus                   bool
 	MaxLength, Rows                       int
 	Options                               []option
 }
 
 // newField makes a field:  {{field $ "email" "signin.email" "type" "email" "autocomplete" "username"}}. The options are type
-// (of an input, or choice or lines), autocomplete, inputmode, value, hint (a text), options (of a choice), rows (of lines),
-// max (of lines and texts), optional and focus (with any value).
+// (of an input, or choice or lines), autocomplete, inputmode, accept (of a file), value, hint (a text), options (of a choice),
+// rows (of lines), max (of lines and texts), optional and focus (with any value).
 func newField(p *view, name, label string, options ...any) (field, error) {
 	f := field{Name: name, Label: p.T(label), Type: "text", Autocomplete: "off", Required: true,
 		Value: p.Form.Value(name), Wrong: p.Form.Wrong(name), Rows: 3}
@@ -102,6 +103,8 @@ func newField(p *view, name, label string, options ...any) (field, error) {
 			f.Autocomplete = text
 		case "inputmode":
 			f.Inputmode = text
+		case "accept":
+			f.Accept = text
 		case "value":
 			f.Value = cmp.Or(f.Value, text)
 		case "hint":

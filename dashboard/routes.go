@@ -53,6 +53,9 @@ func (d *Dashboard) routes() (http.Handler, error) {
 	r.GET("/company/new", d.signedIn(d.newCompany))
 	r.POST("/company/new", d.signedIn(d.createCompany))
 	r.GET("/company", d.owner(d.company))
+	r.POST("/company/facts", d.owner(d.stateFacts))
+	r.GET("/company/document", d.owner(d.document))
+	r.POST("/company/document", d.owner(d.uploadDocument))
 	r.GET("/keys", d.signedIn(d.keys))
 	r.POST("/keys", d.signedIn(d.createKey))
 	r.POST("/keys/run", d.signedIn(d.runExample))
@@ -112,6 +115,8 @@ func (d *Dashboard) routes() (http.Handler, error) {
 	r.POST("/admin/companies/:id/verify", d.admin(d.verify))
 	r.POST("/admin/companies/:id/withdraw", d.admin(d.withdraw))
 	r.POST("/admin/companies/:id/credits", d.admin(d.addCredits))
+	r.GET("/admin/companies/:id/document", d.admin(d.adminDocument))
+	r.POST("/admin/companies/:id/document/delete", d.admin(d.deleteDocument))
 	r.POST("/admin/keys/:id/revoke", d.admin(d.revokeAnyKey))
 	r.GET("/admin/senders", d.admin(d.waitingSenders))
 	r.POST("/admin/senders/:id/approve", d.admin(d.approveSender))
@@ -146,7 +151,7 @@ func (d *Dashboard) open(page func(*visit) error) gin.HandlerFunc {
 	return d.plain(func(v *visit) error {
 		defer v.leave()
 		err := v.loadSession()
-		if err == nil && v.c.Request.Method+" "+v.c.FullPath() != uploadRoute {
+		if _, upload := uploadRoutes[v.c.Request.Method+" "+v.c.FullPath()]; err == nil && !upload {
 			if err = v.readForm(); err == nil {
 				err = v.takeTurn()
 			}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/gin-gonic/gin"
 
+	"intumwa/accounts"
 	"intumwa/internal/throttle"
 )
 
@@ -41,8 +42,11 @@ func (d *Dashboard) harden(c *gin.Context) {
 	}
 }
 
-// uploadRoute is the route whose form has a file.
-const uploadRoute = "POST /campaigns"
+// uploadRoutes are the routes whose form has a file, with the bounds of such a form.
+var uploadRoutes = map[string]struct {
+	octets int64
+	time   time.Duration // with the response
+}{"POST /campaigns": {maxUpload, requestTimeout}, "POST /company/document": {accounts.MaxDocument + maxForm, documentTime + requestTimeout}}
 
 // bound limits a request in time and size.
 func bound(c *gin.Context) {
@@ -50,8 +54,8 @@ func bound(c *gin.Context) {
 	if strings.HasSuffix(c.FullPath(), ".csv") {
 		limit = exportTime
 	}
-	if c.Request.Method+" "+c.FullPath() == uploadRoute {
-		size = maxUpload
+	if upload, ok := uploadRoutes[c.Request.Method+" "+c.FullPath()]; ok {
+		limit, size = upload.time, upload.octets
 	}
 	ctx, cancel := context.WithTimeout(c.Request.Context(), limit)
 	defer cancel()

@@ -137,8 +137,9 @@ func TestSlowForms(t *testing.T) {
 		}
 	}
 	refused := 0
-	for range 6 {
-		if _, line := slow.drip("/campaigns", "multipart/form-data; boundary=x", maxSheet); strings.Contains(line, " 429 ") {
+	for i := range 6 {
+		path := []string{"/campaigns", "/company/document"}[i%2]
+		if _, line := slow.drip(path, "multipart/form-data; boundary=x", maxSheet); strings.Contains(line, " 429 ") {
 			refused++
 		}
 	}
@@ -154,21 +155,24 @@ func TestSlowForms(t *testing.T) {
 // TestManyCompaniesUpload: companies that one person created do not keep others from uploading.
 func TestManyCompaniesUpload(t *testing.T) {
 	w := newWorld(t, func(_ *Rooms, o *Options) { o.TrustedProxies = []string{"127.0.0.1"} })
-	refused := 0
-	for i := range uploadsOfAddress/uploadsOfCompany + 1 {
-		slow, _, _ := w.customer(fmt.Sprint("mallory", i), fmt.Sprint("MALLORY", i), 0)
-		for range uploadsOfCompany {
-			if _, line := slow.drip("/campaigns", "multipart/form-data; boundary=x", maxSheet); strings.Contains(line, " 429 ") {
-				refused++
+	for path, most := range map[string]int{"/campaigns": uploadsOfAddress, "/company/document": documentsOfAddress} {
+		refused := 0
+		for i := range most/uploadsOfCompany + 1 {
+			slow, _, _ := w.customer(fmt.Sprintf("mallory%d-%d", most, i), fmt.Sprintf("MAL%dX%d", most, i), 0)
+			for range uploadsOfCompany {
+				if _, line := slow.drip(path, "multipart/form-data; boundary=x", maxSheet); strings.Contains(line, " 429 ") {
+					refused++
+				}
 			}
 		}
-	}
-	if refused != uploadsOfCompany {
-		t.Errorf("%d files were refused", refused)
+		if refused != uploadsOfCompany {
+			t.Errorf("%s: %d files were refused", path, refused)
+		}
 	}
 	other, _, _ := w.customer("bob", "BOBCO", 0)
 	other.address = "192.0.2.2"
 	other.wants(other.send("/campaigns", "BOBCO", "Muraho {{izina}}", []byte("phone_number,izina\n79000001,A\n")), http.StatusSeeOther)
+	other.wants(other.uploadAs("/company/document", nil, "certificate.pdf", aCertificate), http.StatusSeeOther)
 }
 
 // TestOpenFormsAreShort: without a session a form is short, so that connections which send it slowly cost little memory.

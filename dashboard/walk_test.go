@@ -109,6 +109,7 @@ func (p *walker) entersAndLeaves(email string) {
 	p.press("company.create")
 	p.sees("flash.company")
 	p.look("company")
+	p.statesFacts()
 	p.open("/keys")
 	p.fill("name", "Web shop")
 	p.press("keys.create")
@@ -125,6 +126,29 @@ func (p *walker) entersAndLeaves(email string) {
 	p.sees("flash.revoked")
 	p.open("/nowhere")
 	p.look("notfound")
+}
+
+// statesFacts states the company's facts and uploads a document.
+func (p *walker) statesFacts() {
+	p.press("facts.upload")
+	p.sees("facts.file.none")
+	p.fill("nif", "4000 1")
+	p.fill("phone", "22 21")
+	p.press("facts.save")
+	p.sees("facts.nif.wrong")
+	p.sees("facts.phone.wrong")
+	p.look("company-wrong")
+	p.fill("nif", "4000 123 456")
+	p.fill("trade_register", "RC 12345/21")
+	p.fill("address", "12, avenue de la Mission, Rohero, Bujumbura "+hostile)
+	p.fill("phone", "+257 22 21 00 00")
+	p.fill("contact", "Aline Ndayishimiye")
+	p.press("facts.save")
+	p.sees("flash.facts")
+	p.fill("file", "%PDF-1.7\n")
+	p.press("facts.upload")
+	p.sees("flash.document")
+	p.look("company-stated")
 }
 
 // asksForSenders asks for three sender IDs; one is approved, one refused.
@@ -242,6 +266,8 @@ func (p *walker) sendsFirst(email string, company int64) {
 	p.w.exec(`update companies set approved = true, verified = true where id = $1`, company)
 	p.w.exec(`update senders set approved = true where name = 'ISOKO' and company_id = $1`, company)
 	p.w.grant(company, 5000, "invoice 7")
+	p.open("/company")
+	p.look("company-approved")
 	p.open("/")
 	p.look("home")
 }
@@ -446,7 +472,7 @@ func (p *walker) administers(other int64) {
 	w, language := p.w, p.lang.Tag
 	email, owner := "root-"+language+"@example.com", "owner-"+language+"@example.com"
 	w.user(email, true)
-	customer, name := w.user(owner, false), "SHOP"+strings.ToUpper(language)
+	customer, name := w.user(owner, false), "LUMICASH"+strings.ToUpper(language)
 	company := w.company(owner, "Isoko "+language+" "+hostile)
 	if _, _, err := w.accounts.CreateToken(p.t.Context(), owner, "Web shop", accounts.TokenLimits{}); err != nil {
 		p.t.Fatal(err)
@@ -474,6 +500,7 @@ func (p *walker) administers(other int64) {
 	p.fill("proof", recovery)
 	p.press("admin.enter.button")
 	p.sees("admin.title")
+	p.sees("facts.missing")
 	p.look("admin")
 	p.press("admin.approve")
 	p.sees("flash.approved")
@@ -481,6 +508,7 @@ func (p *walker) administers(other int64) {
 	p.sees("flash.verified")
 	p.look("admin-none")
 	p.open("/admin/senders")
+	p.sees("likeness.text", "Lumicash", p.lang.T("likeness.wallet"))
 	p.look("admin-senders")
 	p.press("waiting.senders.approve", name)
 	p.sees("flash.sender.approved")
@@ -498,10 +526,19 @@ func (p *walker) administers(other int64) {
 	p.press("credits.book")
 	p.sees("credits.negative")
 	p.look("admin-company-wrong")
+	if _, _, err := w.accounts.SetFacts(p.t.Context(), sms.CompanyID(company.ID), accounts.Facts{NIF: "4000123456", TradeRegister: "RC 12345/21", Address: strings.Repeat("Rohero ", 40), Phone: "+257 22 21 00 00", Contact: "Éric " + hostile}); err != nil {
+		p.t.Fatal(err)
+	}
+	if _, _, err := w.accounts.SetDocument(p.t.Context(), sms.CompanyID(company.ID), strings.Repeat("certificat", 9)+".pdf", []byte("%PDF-1.7\n")); err != nil {
+		p.t.Fatal(err)
+	}
 	p.fill("amount", "1500")
 	p.fill("note", "Invoice 12 "+hostile)
 	p.press("credits.book")
 	p.sees("flash.credits")
+	p.look("admin-company-stated")
+	p.press("facts.delete.do")
+	p.sees("flash.document.deleted")
 	p.press("keys.revoke.do", "Web shop")
 	p.sees("flash.revoked")
 	p.fill("reason", "papers are missing")

@@ -106,7 +106,11 @@ func (p *walker) press(key string, args ...any) {
 	case attribute(form, "method") == "get":
 		p.open(action + "?" + values.Encode())
 	case attribute(form, "enctype") != "":
-		p.visit(p.upload(action, values, p.filled["file"]))
+		name := "people.csv"
+		if strings.HasPrefix(p.filled["file"], "%PDF") {
+			name = "certificate.pdf"
+		}
+		p.visit(p.uploadAs(action, values, name, p.filled["file"]))
 	default:
 		p.visit(p.do(http.MethodPost, action, values))
 	}
@@ -183,15 +187,21 @@ func (p *walker) look(name string) {
 	p.looks = append(p.looks, look{name, p.page.body})
 }
 
-// upload submits a form with a file.
+// upload submits a form with a CSV file.
 func (c *client) upload(path string, values url.Values, file string) answer {
+	c.t.Helper()
+	return c.uploadAs(path, values, "people.csv", file)
+}
+
+// uploadAs submits a form with a file of that name.
+func (c *client) uploadAs(path string, values url.Values, name, file string) answer {
 	c.t.Helper()
 	var body bytes.Buffer
 	form := multipart.NewWriter(&body)
-	for name := range values {
-		_ = form.WriteField(name, values.Get(name))
+	for field := range values {
+		_ = form.WriteField(field, values.Get(field))
 	}
-	part, err := form.CreateFormFile("file", "people.csv")
+	part, err := form.CreateFormFile("file", name)
 	if err == nil {
 		_, err = io.WriteString(part, file)
 	}

@@ -207,6 +207,10 @@ func (c *adminCompanyShowCmd) do(ctx context.Context, o *operator) (any, error) 
 	if err != nil {
 		return nil, err
 	}
+	facts, err := users.FactsOf(ctx, sms.CompanyID(company.ID))
+	if err != nil {
+		return nil, err
+	}
 	endpoints, err := o.openWebhooks().Endpoints(ctx, company.ID-1, 1)
 	if err != nil {
 		return nil, err
@@ -219,5 +223,15 @@ func (c *adminCompanyShowCmd) do(ctx context.Context, o *operator) (any, error) 
 		{"verified", company.Verified}, {"smart_encoding", company.SmartEncoding}, {"quiet_hours", optional{company.QuietHours}}, {"credits", credits},
 		{"senders", views(senders, senderOf)}, {"webhook", webhook}, {"spent_today", spent}}
 	shown = append(shown, boundsOf(company.Limits)...)
-	return deep{append(shown, pair{"bodies", bodiesText(keep)})}, nil
+	return deep{append(shown, pair{"bodies", bodiesText(keep)}, pair{"facts", factsOf(facts)})}, nil
+}
+
+// factsOf is what a company states about itself; missing has the names of the facts that it has not stated.
+func factsOf(f accounts.Facts) object {
+	o := object{}
+	for _, fact := range f.List() {
+		o = append(o, pair{fact.Name, fact.Value})
+	}
+	return append(o, object{{"document_type", optional{f.Document.Type}}, {"document_octets", optional{f.Document.Size}}, {"document_at", optional{f.Document.At}},
+		{"document_deleted", optional{f.Document.Deleted}}, {"missing", append([]string{}, f.Missing()...)}}...)
 }

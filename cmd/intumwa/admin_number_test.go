@@ -199,7 +199,7 @@ func TestCompanyBounds(t *testing.T) {
 	if number(set["daily_cap"]) != "500" || number(set["repeat_seconds"]) != "30" || number(set["repeats_a_day"]) != "10" || set["number_a_day"] != nil || set["bodies"] != "final" {
 		t.Errorf("%v", set)
 	}
-	shown := s.admin("", "company_id name owner_id owner approved verified smart_encoding credits senders webhook spent_today daily_cap repeat_seconds repeats_a_day number_a_day bodies", "company", "show", "--id", company)
+	shown := s.admin("", "company_id name owner_id owner approved verified smart_encoding credits senders webhook spent_today daily_cap repeat_seconds repeats_a_day number_a_day bodies facts", "company", "show", "--id", company)
 	if number(shown["daily_cap"]) != "500" || shown["number_a_day"] != nil || shown["bodies"] != "final" || number(shown["spent_today"]) != "0" {
 		t.Errorf("%v", shown)
 	}

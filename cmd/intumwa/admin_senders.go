@@ -76,14 +76,23 @@ func (o *operator) decideSender(ctx context.Context, act string, id int64, decid
 	})
 }
 
-// warnOfNamesakes warns when a name that is approved is approved for other companies as well: recipients cannot tell them
-// apart. It may be right, for branches of one house.
+// warnOfNamesakes warns when a name that is approved reads like a carrier's, a bank's or a wallet's, or is approved for other
+// companies as well: recipients cannot tell them apart. It may be right, for that house or for branches of one.
 func (o *operator) warnOfNamesakes(ctx context.Context, name string, company int64) error {
+	if known, ok := accounts.LooksLike(name); ok {
+		_, _ = fmt.Fprintf(o.stderr, "intumwa: warning: %s looks like %s (%s)\n", sms.Printable(name), known.Name, known.Kind)
+	}
 	others, err := o.accounts().Namesakes(ctx, name, company)
 	for _, other := range others {
 		_, _ = fmt.Fprintf(o.stderr, "intumwa: warning: company %d may send as %s too\n", other.CompanyID, sms.Printable(other.Name))
 	}
 	return err
+}
+
+// likeness is the known name that a sender name looks like; empty when there is none.
+func likeness(name string) string {
+	known, _ := accounts.LooksLike(name)
+	return known.Name
 }
 
 type adminSenderRefuseCmd struct {
@@ -110,7 +119,8 @@ func (c *adminSenderListCmd) do(ctx context.Context, o *operator) (any, error) {
 		return object{{"sender_id", s.ID}, {"company_id", s.CompanyID}, {"name", s.Name}, {"country", s.Country}, {"approved", s.Approved},
 			{"state", s.State()},   // waiting, approved or refused
 			{"purpose", s.Purpose}, // what its company wants it for; empty when a command registered it
-			{"refusal", s.Refusal}} // why it is refused, as the company reads it
+			{"refusal", s.Refusal}, // why it is refused, as the company reads it
+			{"looks_like", optional{likeness(s.Name)}}}
 	}
 	if c.Company == 0 {
 		return collectByID(ctx, c.stretch, o.accounts().Senders, view)

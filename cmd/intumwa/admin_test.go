@@ -230,13 +230,16 @@ func TestWarnings(t *testing.T) {
 		}
 		return stderr
 	}
+	if said := create(one, "LUM1CASH", "--approved"); !strings.Contains(said, "LUM1CASH looks like Lumicash (wallet)") {
+		t.Errorf("the name of a wallet: %q", said)
+	}
 	if said := create(one, "BANK", "--approved"); said != "" {
 		t.Errorf("the first of its name: %q", said)
 	}
 	if said := create(other, "Bank"); said != "" {
 		t.Errorf("one that is not approved: %q", said)
 	}
-	id := number(s.list("sender", "list")[1]["sender_id"])
+	id := number(s.list("sender", "list")[2]["sender_id"])
 	if _, _, said := s.run("", "admin", "sender", "set", "--id", id, "--approved=true"); !strings.Contains(said, "company "+one+" may send as BANK too") {
 		t.Errorf("two companies may send under one name: %q", said)
 	}

@@ -228,13 +228,20 @@ func TestLists(t *testing.T) {
 	if rows := s.list("company", "list"); number(rows[0]["credits"]) != "7" {
 		t.Errorf("%v", rows[0])
 	}
-	shown := s.admin("", "company_id name owner_id owner approved verified smart_encoding credits senders webhook spent_today bodies", "company", "show", "--id", company)
+	shown := s.admin("", "company_id name owner_id owner approved verified smart_encoding credits senders webhook spent_today bodies facts", "company", "show", "--id", company)
 	endpoint, _ := shown["webhook"].(map[string]any)
 	if number(shown["credits"]) != "7" || shown["owner"] != "a@example.com" || endpoint["url"] != "http://127.0.0.1:1/hook" {
 		t.Errorf("%v", shown)
 	}
-	if shown := s.admin("", "company_id name owner_id owner approved verified smart_encoding credits senders webhook spent_today bodies", "company", "show", "--id", other); shown["webhook"] != nil {
+	if shown := s.admin("", "company_id name owner_id owner approved verified smart_encoding credits senders webhook spent_today bodies facts", "company", "show", "--id", other); shown["webhook"] != nil {
 		t.Errorf("%v", shown)
+	}
+	s.exec(`insert into company_facts (company_id, nif, phone) values ($1, '4000123456', '+257 22 21 00 00')`, company)
+	for id, missing := range map[string]string{company: "[trade_register address contact document]", other: "[nif trade_register address phone contact document]"} {
+		facts, _ := s.admin("", "company_id name owner_id owner approved verified smart_encoding credits senders webhook spent_today bodies facts", "company", "show", "--id", id)["facts"].(map[string]any)
+		if got := fmt.Sprint(facts["missing"]); got != missing || (facts["nif"] == "4000123456") != (id == company) {
+			t.Errorf("%v", facts)
+		}
 	}
 	for _, args := range [][]string{{"token", "list"}, {"webhook", "list"}, {"company", "show", "--id", company}, {"log"}} {
 		_, stdout, _ := s.run("", append([]string{"admin"}, args...)...)

@@ -271,6 +271,8 @@ const (
 	mailsWindow    = time.Hour
 	codesOfUser    = 100 // of a second factor, in codesWindow: ten in triesWindow would be a thousand a day
 	codesWindow    = 24 * time.Hour
+
+	papersOfCompany = 20 // documents of up to 5 MiB in codesWindow, of which one is kept
 )
 
 // serveDashboard starts the role dashboard with its rooms, to which it adds the mails and the bounds of tries.
@@ -291,7 +293,8 @@ func (g *gateway) serveDashboard(ctx context.Context, life *life, rdb redis.Univ
 	tries := func(name string, limit int) *throttle.Throttle { return within(triesWindow, name, limit) }
 	rooms.Mailer = mailer
 	rooms.Tries = dashboard.Tries{Account: tries("account", triesOfAccount), Address: tries("address", triesOfAddress),
-		Codes: within(codesWindow, "codes", codesOfUser), Mails: within(mailsWindow, "mails", mailsOfAddress), Warnings: within(codesWindow, "warnings", 1), Tests: tries("webhook-tests", testsOfCompany), Changes: tries("changes", changesOfUser)}
+		Codes: within(codesWindow, "codes", codesOfUser), Mails: within(mailsWindow, "mails", mailsOfAddress), Warnings: within(codesWindow, "warnings", 1), Tests: tries("webhook-tests", testsOfCompany), Changes: tries("changes", changesOfUser),
+		Papers: within(codesWindow, "papers", papersOfCompany)}
 	d, err := dashboard.New(rooms,
 		dashboard.Options{PublicURL: publicURL(&c.Dashboard), DocsURL: c.Dashboard.DocsURL, CreditsNotice: c.Dashboard.CreditsNotice, APIURL: apiURL(c), TrustedProxies: c.API.TrustedProxies,
 			Plan: plan, TestSender: c.TestSender, TestQuota: c.Accounts.TestQuota, Replacements: c.Accounts.TestNumberReplacements,

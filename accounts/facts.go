@@ -1,0 +1,268 @@
+package accounts
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"intumwa/sms"
+)
+
+// MaxDocument is how many octets a company's document may have.
+const MaxDocument = 5 << 20
+
+// Names of facts, as forms and JSON have them.
+const (
+	FactNIF           = "nif"
+	FactTradeRegister = "trade_register"
+	FactAddress       = "address"
+	FactPhone         = "phone"
+	FactContact       = "contact"
+	FactDocument      = "document"
+)
+
+// Facts are what a company states about itself for its approval. Nobody has checked them.
+type Facts struct {
+	NIF           string // tax number; in Burundi ten digits
+	TradeRegister string // number in the trade register (RC)
+	Address       string
+	Phone         string
+	Contact       string // a person
+	Document      Document
+
+	ChangedAt *time.Time // nil: nothing was stated
+}
+
+// Document is a company's file, without its content.
+type Document struct {
+	Name    string // of the uploaded file; empty: there was none
+	Type    string // media type
+	Size    int    // octets
+	At      *time.Time
+	Deleted bool // by an administrator
+}
+
+// Kilobytes returns the document's size, rounded up.
+func (d Document) Kilobytes() int { return (d.Size + 999) / 1000 }
+
+// Fact is one of a company's facts. An empty value is missing.
+type Fact struct{ Name, Value string }
+
+// List returns all facts in the order of forms.
+func (f Facts) List() []Fact {
+	return []Fact{{FactNIF, f.NIF}, {FactTradeRegister, f.TradeRegister}, {FactAddress, f.Address}, {FactPhone, f.Phone},
+		{FactContact, f.Contact}, {FactDocument, f.Document.Name}}
+}
+
+// Missing returns the names of the facts that the company has not stated.
+func (f Facts) Missing() (names []string) {
+	for _, fact := range f.List() {
+		if fact.Value == "" {
+			names = append(names, fact.Name)
+		}
+	}
+	return names
+}
+
+// Version changes with each change of the facts: who decides sends back what was on the page.
+func (f Facts) Version() string {
+	if f.ChangedAt == nil {
+		return ""
+	}
+	return strconv.FormatInt(f.ChangedAt.UnixMicro(), 10)
+}
+
+// FactsError has the names of the facts that are not as they should be. It is an [ErrInvalid].
+type FactsError struct{ Names []string }
+
+// Error returns the text for the user.
+func (e *FactsError) Error() string {
+	return "these facts are not as they should be: " + strings.Join(e.Names, ", ")
+}
+
+func (e *FactsError) Unwrap() error { return ErrInvalid }
+
+func (e *FactsError) forUser() {}
+
+// ErrFactsClosed means that the company is approved with what it stated: it cannot state anything else.
+var ErrFactsClosed error = &callerError{ErrInvalid, "the company is approved with these facts, which cannot be changed now"}
+
+// clean trims the facts of a form. It is lenient, because companies of other countries have other numbers, and an
+// administrator reads them anyway.
+func (f Facts) clean() (Facts, error) {
+	var wrong []string
+	line := func(name, text string, most int, ok func(string) bool) string {
+		text = strings.Join(strings.Fields(text), " ")
+		if text == "" || utf8.RuneCountInString(text) > most || !utf8.ValidString(text) || strings.ContainsFunc(text, unprintable) || !ok(text) {
+			wrong = append(wrong, name)
+		}
+		return text
+	}
+	anything := func(string) bool { return true }
+	f.NIF = line(FactNIF, strings.ToUpper(strings.NewReplacer(" ", "", "-", "", ".", "", "/", "").Replace(f.NIF)), 20, func(text string) bool {
+		return digitsIn(text) >= 6 && strings.Trim(text, alphanumerics) == ""
+	})
+	f.TradeRegister = line(FactTradeRegister, f.TradeRegister, 40, func(text string) bool {
+		return digitsIn(text) >= 1 && strings.Trim(text, alphanumerics+" /.-°º") == ""
+	})
+	f.Address = line(FactAddress, f.Address, 300, anything)
+	f.Phone = line(FactPhone, f.Phone, 30, func(text string) bool {
+		n := digitsIn(text)
+		return n >= 8 && n <= 15 && strings.Trim(text, "+0123456789 ()-./") == ""
+	})
+	f.Contact = line(FactContact, f.Contact, maxName, anything)
+	if len(wrong) > 0 {
+		return f, &FactsError{wrong}
+	}
+	return f, nil
+}
+
+func digitsIn(text string) (n int) {
+	for _, r := range text {
+		if r >= '0' && r <= '9' {
+			n++
+		}
+	}
+	return n
+}
+
+const factColumns = `coalesce(f.nif, ''), coalesce(f.trade_register, ''), coalesce(f.address, ''), coalesce(f.phone, ''), coalesce(f.contact, ''),
+	coalesce(f.document_name, ''), coalesce(f.document_type, ''), coalesce(f.document_size, 0), f.document_at, coalesce(f.document_name <> '' and f.document is null, false), f.changed_at`
+
+// columns are where factColumns are read to.
+func (f *Facts) columns() []any {
+	d := &f.Document
+	return []any{&f.NIF, &f.TradeRegister, &f.Address, &f.Phone, &f.Contact, &d.Name, &d.Type, &d.Size, &d.At, &d.Deleted, &f.ChangedAt}
+}
+
+func scanFacts(row pgx.CollectableRow) (f Facts, err error) {
+	err = row.Scan(f.columns()...)
+	return f, err
+}
+
+// FactsOf returns a company's facts; those of a company that stated nothing, or of none, are empty.
+func (a *Accounts) FactsOf(ctx context.Context, company sms.CompanyID) (Facts, error) {
+	return a.facts(ctx, company, "")
+}
+
+// LockFacts is [Accounts.FactsOf]; the facts do not change until the caller's transaction ends.
+func (a *Accounts) LockFacts(ctx context.Context, company sms.CompanyID) (Facts, error) {
+	return a.facts(ctx, company, ` for update`)
+}
+
+func (a *Accounts) facts(ctx context.Context, company sms.CompanyID, lock string) (Facts, error) {
+	f, err := readOne(ctx, a.pool, "reading a company's facts", "none", scanFacts,
+		`select `+factColumns+` from company_facts f where f.company_id = $1`+lock, int64(company))
+	if errors.Is(err, ErrNotFound) {
+		return Facts{}, nil
+	}
+	return f, err
+}
+
+// SetFacts stores a company's facts, but not its document, and returns them before and after. The errors are
+// [FactsError], [ErrFactsClosed], [ErrNotFound] for an unknown company, or those of Postgres.
+func (a *Accounts) SetFacts(ctx context.Context, company sms.CompanyID, to Facts) (before, after Facts, err error) {
+	if to, err = to.clean(); err != nil {
+		return before, after, err
+	}
+	closed := func(f Facts) bool { return f.NIF != "" }
+	return a.changeFacts(ctx, company, closed, `nif = $2, trade_register = $3, address = $4, phone = $5, contact = $6`,
+		to.NIF, to.TradeRegister, to.Address, to.Phone, to.Contact)
+}
+
+// documentTypes are the accepted media types with the endings of their files' names.
+var documentTypes = map[string][]string{"application/pdf": {".pdf"}, "image/png": {".png"}, "image/jpeg": {".jpg", ".jpeg"}}
+
+// DocumentType returns the media type of a document; empty when its name and its content are not those of one accepted type.
+func DocumentType(name string, file []byte) string {
+	found := http.DetectContentType(file)
+	if !slices.Contains(documentTypes[found], strings.ToLower(path.Ext(name))) {
+		return ""
+	}
+	return found
+}
+
+// SetDocument stores a company's document in place of an earlier one. The errors are [ErrInvalid] for a file that is too
+// large or of another type, [ErrFactsClosed], [ErrNotFound] for an unknown company, or those of Postgres.
+func (a *Accounts) SetDocument(ctx context.Context, company sms.CompanyID, name string, file []byte) (before, after Facts, err error) {
+	media := DocumentType(name, file)
+	if media == "" || len(file) > MaxDocument {
+		return before, after, &callerError{ErrInvalid, "the document is not a PDF, PNG or JPEG file of at most 5 MiB"}
+	}
+	closed := func(f Facts) bool { return f.Document.Name != "" }
+	return a.changeFacts(ctx, company, closed, `document = $2, document_name = $3, document_type = $4, document_size = $5, document_at = clock_timestamp()`,
+		file, shortName(name), media, len(file))
+}
+
+// shortName returns the printable part of a file's name, its end if it is long.
+func shortName(name string) string {
+	runes := []rune(strings.Map(func(r rune) rune {
+		if r == utf8.RuneError || unprintable(r) {
+			return -1
+		}
+		return r
+	}, name))
+	return string(runes[max(0, len(runes)-100):])
+}
+
+// changeFacts changes a company's facts unless it is approved with what would be changed.
+func (a *Accounts) changeFacts(ctx context.Context, company sms.CompanyID, closed func(Facts) bool, set string, args ...any) (before, after Facts, err error) {
+	err = pgx.BeginFunc(ctx, a.pool, func(tx pgx.Tx) error {
+		in := a.In(tx)
+		if _, err := tx.Exec(ctx, `insert into company_facts (company_id) values ($1) on conflict do nothing`, int64(company)); err != nil {
+			if pg, ok := errors.AsType[*pgconn.PgError](err); ok && pg.ConstraintName == "company_facts_company_id_fkey" {
+				return noCompany(int64(company))
+			}
+			return err
+		}
+		if before, err = in.LockFacts(ctx, company); err != nil {
+			return err
+		}
+		var approved bool
+		if err := tx.QueryRow(ctx, `select approved from companies where id = $1 for share`, int64(company)).Scan(&approved); err != nil {
+			return err
+		}
+		if approved && closed(before) {
+			return ErrFactsClosed
+		}
+		if _, err := tx.Exec(ctx, `update company_facts set changed_at = clock_timestamp(), `+set+` where company_id = $1`, append([]any{int64(company)}, args...)...); err != nil {
+			return err
+		}
+		after, err = in.FactsOf(ctx, company)
+		return err
+	})
+	if err != nil {
+		err = wrapDatabaseError(fmt.Sprintf("changing the facts of company %d", company), err)
+	}
+	return before, after, err
+}
+
+// DocumentOf returns a company's document; [ErrNotFound] when there is none.
+func (a *Accounts) DocumentOf(ctx context.Context, company sms.CompanyID) (Document, []byte, error) {
+	type stored struct {
+		Document Document
+		Content  []byte
+	}
+	s, err := readOne(ctx, a.pool, "reading a document", fmt.Sprintf("company %d has no document", company), func(row pgx.CollectableRow) (s stored, err error) {
+		err = row.Scan(&s.Document.Name, &s.Document.Type, &s.Document.Size, &s.Document.At, &s.Content)
+		return s, err
+	}, `select document_name, document_type, document_size, document_at, document from company_facts where company_id = $1 and document is not null`, int64(company))
+	return s.Document, s.Content, err
+}
+
+// DeleteDocument deletes a document that an administrator has checked; its name stays. The error is [ErrNotFound] when
+// there is none.
+func (a *Accounts) DeleteDocument(ctx context.Context, company sms.CompanyID) (Facts, error) {
+	return readOne(ctx, a.pool, "deleting a document", fmt.Sprintf("company %d has no document", company), scanFacts,
+		`update company_facts f set document = null, changed_at = clock_timestamp() where company_id = $1 and document is not null returning `+factColumns, int64(company))
+}

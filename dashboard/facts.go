@@ -1,0 +1,183 @@
+package dashboard
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"intumwa/accounts"
+	"intumwa/internal/audit"
+	"intumwa/sms"
+)
+
+const (
+	documentTime       = 50 * time.Second // for a document to come: 100 kB a second
+	documentsOfAll     = 32               // documents that come at the same time, 5 MiB each
+	documentsOfAddress = 4
+	mib                = 1 << 20
+)
+
+// factTexts are the texts of the facts: the label, and what is wrong with the field.
+var factTexts = map[string]struct{ label, wrong string }{
+	accounts.FactNIF:           {"facts.nif", "facts.nif.wrong"},
+	accounts.FactTradeRegister: {"facts.register", "facts.register.wrong"},
+	accounts.FactAddress:       {"facts.address", "facts.address.wrong"},
+	accounts.FactPhone:         {"facts.phone", "facts.phone.wrong"},
+	accounts.FactContact:       {"facts.contact", "facts.contact.wrong"},
+	accounts.FactDocument:      {"facts.document", "facts.file.wrong"},
+}
+
+// Fact returns the label of a fact.
+func (p *view) Fact(name string) string { return p.T(factTexts[name].label) }
+
+// likenessTexts are the texts of the kinds of known names.
+var likenessTexts = map[string]string{
+	accounts.KnownCarrier: "likeness.carrier", accounts.KnownBank: "likeness.bank", accounts.KnownWallet: "likeness.wallet", accounts.KnownAuthority: "likeness.authority",
+}
+
+// likeness returns the warning about a sender ID that reads like a known name; empty when it does not.
+func likeness(p *view, name string) string {
+	known, ok := accounts.LooksLike(name)
+	if !ok {
+		return ""
+	}
+	return p.T("likeness.text", known.Name, p.T(likenessTexts[known.Kind]))
+}
+
+// recordedFacts are a company's facts as recorded in an act.
+type recordedFacts struct {
+	NIF           string `json:"nif"`
+	TradeRegister string `json:"trade_register"`
+	Address       string `json:"company_address"`
+	Phone         string `json:"phone_number"` // masked
+	Contact       string `json:"contact"`
+}
+
+func recordedFactsOf(f accounts.Facts) any {
+	if f.NIF == "" {
+		return nil
+	}
+	return recordedFacts{f.NIF, f.TradeRegister, f.Address, sms.Number(f.Phone).Masked(), f.Contact}
+}
+
+// recordedDocument is a company's document as recorded in an act.
+type recordedDocument struct {
+	Name   string `json:"document"`
+	Octets int    `json:"octets"`
+}
+
+func recordedDocumentOf(d accounts.Document) any {
+	if d.Name == "" {
+		return nil
+	}
+	return recordedDocument{d.Name, d.Size}
+}
+
+// stateFacts is POST /company/facts.
+func (d *Dashboard) stateFacts(v *visit, t tenant) error {
+	f := v.form()
+	facts := accounts.Facts{NIF: f.Value(accounts.FactNIF), TradeRegister: f.Value(accounts.FactTradeRegister), Address: f.Value(accounts.FactAddress),
+		Phone: f.Value(accounts.FactPhone), Contact: f.Value(accounts.FactContact)}
+	err := v.change(func(tx pgx.Tx) (audit.Entry, error) {
+		before, after, err := d.rooms.Accounts.In(tx).SetFacts(v.ctx(), t.company(), facts)
+		return audit.Entry{Act: "company.facts", Subject: fmt.Sprintf("company %d", t.Company.ID), Before: recordedFactsOf(before), After: recordedFactsOf(after)}, err
+	})
+	if wrong, ok := errors.AsType[*accounts.FactsError](err); ok {
+		for _, name := range wrong.Names {
+			f.required(name)
+			f.refuse(name, factTexts[name].wrong)
+		}
+		return d.company(v, t)
+	}
+	return v.factsDone(t, err, "flash.facts")
+}
+
+// factsDone ends a change of the facts.
+func (v *visit) factsDone(t tenant, err error, flash string) error {
+	if errors.Is(err, accounts.ErrFactsClosed) {
+		v.form().notice("facts.closed")
+		return v.d.company(v, t)
+	}
+	return v.done(err, "/company", flash)
+}
+
+// uploadDocument is POST /company/document.
+func (d *Dashboard) uploadDocument(v *visit, t tenant) error {
+	leave, err := v.uploadTurn(t, d.documents)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	// The server's read timeout is for forms.
+	if err := http.NewResponseController(v.c.Writer).SetReadDeadline(time.Now().Add(documentTime)); err != nil {
+		return err
+	}
+	file, name, err := v.upload(accounts.MaxDocument)
+	if err == nil {
+		err = v.takeTurn()
+	}
+	if err != nil {
+		return err
+	}
+	f := v.form()
+	switch {
+	case len(file) == 0:
+		f.refuse("file", "facts.file.none")
+	case len(file) > accounts.MaxDocument:
+		f.refuse("file", "facts.file.large", accounts.MaxDocument/mib)
+	case accounts.DocumentType(name, file) == "":
+		f.refuse("file", factTexts[accounts.FactDocument].wrong)
+	}
+	if !f.ok() {
+		return d.company(v, t)
+	}
+	if papers := d.rooms.Tries.Papers; papers != nil && !papers.Allow(v.ctx(), t.Company.ID).Allowed {
+		return errChanges
+	}
+	err = v.change(func(tx pgx.Tx) (audit.Entry, error) {
+		before, after, err := d.rooms.Accounts.In(tx).SetDocument(v.ctx(), t.company(), name, file)
+		return audit.Entry{Act: "company.document", Subject: fmt.Sprintf("company %d", t.Company.ID),
+			Before: recordedDocumentOf(before.Document), After: recordedDocumentOf(after.Document)}, err
+	})
+	return v.factsDone(t, err, "flash.document")
+}
+
+// document is GET /company/document.
+func (d *Dashboard) document(v *visit, t tenant) error { return v.sendDocument(t.company()) }
+
+// adminDocument is GET /admin/companies/:id/document.
+func (d *Dashboard) adminDocument(v *visit) error { return v.sendDocument(sms.CompanyID(v.id())) }
+
+// documentEndings are the endings of downloaded documents by their media types.
+var documentEndings = map[string]string{"application/pdf": "pdf", "image/png": "png", "image/jpeg": "jpg"}
+
+// sendDocument responds with a company's document, which a browser only stores: what is in the file is the company's.
+func (v *visit) sendDocument(company sms.CompanyID) error {
+	leave, err := v.d.downloads.Enter(v.ctx(), int64(company))
+	if err != nil {
+		return v.busy(http.StatusTooManyRequests)
+	}
+	defer leave()
+	document, content, err := v.d.rooms.Accounts.DocumentOf(v.ctx(), company)
+	if err != nil {
+		return err
+	}
+	v.leave() // the client may read slowly
+	v.c.Header("Content-Security-Policy", "sandbox; default-src 'none'")
+	v.c.Header("Content-Disposition", fmt.Sprintf(`attachment; filename="intumwa-%d.%s"`, company, documentEndings[document.Type]))
+	v.c.Data(http.StatusOK, document.Type, content)
+	return nil
+}
+
+// deleteDocument is POST /admin/companies/:id/document/delete: the document was checked, and is needed no more.
+func (d *Dashboard) deleteDocument(v *visit) error {
+	id := v.id()
+	err := v.change(func(tx pgx.Tx) (audit.Entry, error) {
+		facts, err := d.rooms.Accounts.In(tx).DeleteDocument(v.ctx(), sms.CompanyID(id))
+		return audit.Entry{Act: "company.document_delete", Subject: fmt.Sprintf("company %d", id), Company: sms.CompanyID(id), Before: recordedDocumentOf(facts.Document)}, err
+	})
+	return v.done(err, companyPath(id), "flash.document.deleted")
+}
