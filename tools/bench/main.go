@@ -43,20 +43,24 @@ func main() {
 	flag.StringVar(&o.profiles, "profiles", "", "keep a CPU profile of the gateway for each load in this folder, of a run that does not count")
 	flag.BoolVar(&o.keep, "keep", false, "keep the folder with data and logs")
 	flag.DurationVar(&o.limit, "limit", 2*time.Hour, "give up after so long")
+	floor := flag.Bool("floor", false, "be the server of the scenario floor, at the addresses given")
 	compare := flag.Bool("compare", false, "compare reports, all OLD ones before as many NEW ones, and measure nothing")
 	flag.Usage = usage
 	flag.Parse()
 
 	var err error
-	if *compare {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, cancel := context.WithTimeout(ctx, o.limit)
+	switch {
+	case *compare:
 		err = compareFiles(os.Stdout, flag.Args())
-	} else {
-		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-		ctx, cancel := context.WithTimeout(ctx, o.limit)
+	case *floor:
+		err = serveFloor(ctx, flag.Args())
+	default:
 		err = run(ctx, o)
-		cancel()
-		stop()
 	}
+	cancel()
+	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
@@ -122,7 +126,7 @@ func (b *bench) record(name, about string, n, runs int, once func() (measurement
 		res.add(m)
 	}
 	b.report.Results = append(b.report.Results, res)
-	res.print(os.Stdout)
+	res.print(os.Stdout, b.report.find(floorOf(name)))
 	return b.report.write(b.out)
 }
 

@@ -115,12 +115,36 @@ func (r *report) write(file string) error {
 	return nil
 }
 
-func (r *result) print(to io.Writer) {
+// find returns the result of a measurement; nil: there is none.
+func (r *report) find(name string) *result {
+	for i := range r.Results {
+		if r.Results[i].Name == name {
+			return &r.Results[i]
+		}
+	}
+	return nil
+}
+
+// figure returns the median of a figure, 0 if there is none.
+func (r *result) figure(name string) float64 {
+	for _, f := range r.Figures {
+		if f.Name == name {
+			return f.Median
+		}
+	}
+	return 0
+}
+
+// print shows the figures, and what multiples they are of those of the floor, if it was measured.
+func (r *result) print(to io.Writer, floor *result) {
 	fmt.Fprintf(to, "\n%s: %s; %d messages a run\n", r.Name, r.About, r.Messages)
 	for _, f := range r.Figures {
 		span := ""
 		if len(f.Runs) > 1 {
 			span = fmt.Sprintf("(%s – %s)", number(f.Low), number(f.High))
+		}
+		if floor != nil && f.Unit != "%" && floor.figure(f.Name) >= 0.01 { // less is no cost of its own
+			span += fmt.Sprintf(" %s x the floor", number(f.Median/floor.figure(f.Name)))
 		}
 		fmt.Fprintf(to, "  %-36s %9s %-15s %s\n", f.Name, number(f.Median), f.Unit, span)
 	}

@@ -30,6 +30,7 @@ type setup struct {
 	receiptDelay time.Duration // from there to the receipt
 	still        bool          // PostgreSQL writes nothing of its own accord, and it is relayed
 	fleet        *fleet        // a process for each role; nil: one has all
+	floor        bool          // a server with no store is in the gateway's place
 }
 
 // world is a gateway with a database and carriers of its own.
@@ -192,7 +193,11 @@ func (w *world) start(ctx context.Context) error {
 			return err
 		}
 		var err error
-		if w.gateway, err = rig.Start(filepath.Join(w.dir, "gateway.log"), w.binary, "serve", "--config", w.config); err != nil {
+		program, args := w.binary, []string{"serve", "--config", w.config}
+		if w.floor {
+			program, args = "/proc/self/exe", []string{"-floor", w.api, w.ops, w.carrier.smpp, w.sink.address()}
+		}
+		if w.gateway, err = rig.Start(filepath.Join(w.dir, "gateway.log"), program, args...); err != nil {
 			return err
 		}
 		err = poll(ctx, startWithin, func() bool { return w.gateway.Died() || rig.Answers(ctx, "http://"+w.ops+"/readyz") && w.bound() })
