@@ -40,6 +40,8 @@ type Options struct {
 	StopWords      []string           // for the documents: words by which handsets opt out
 	StartWords     []string           // and in again
 	Validity       time.Duration      // for the documents: how long a message without expire_at is tried
+	RetryDelays    []time.Duration    // for the documents: pauses between attempts of a webhook; default those of rule api 6
+	WebhookTimeout time.Duration      // for the documents: of an attempt, default 10 s
 	MaxBody        int64              // bytes of a body; default 16 MiB
 	BodyMemory     int64              // bytes of all bodies and large responses in memory, more than twice MaxBody; default 64 MiB
 	Lookups        int                // concurrent database look-ups; default 4

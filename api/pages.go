@@ -2,6 +2,7 @@ package api
 
 import (
 	"bytes"
+	"cmp"
 	"embed"
 	"fmt"
 	"html/template"
@@ -39,7 +40,7 @@ var assets = map[string]string{"style.css": "text/css; charset=utf-8", "segments
 type pages struct {
 	openAPIDocument []byte
 	editions        map[string]*edition
-	testSender      string
+	own             *strings.Replacer // of the documented test sender and schedule by this installation's
 }
 
 // edition is the reference page in one language.
@@ -69,6 +70,7 @@ type reference struct {
 	Endpoints, Hooks               []endpoint
 	Stop, Start                    []string
 	Validity                       float64 // hours
+	Pauses, Timeout                string  // of webhooks
 }
 
 // row is a line of the table of errors.
@@ -84,8 +86,16 @@ type step struct{ Title, Text, Command string }
 type sample struct{ Group, Name, Label, Text string }
 
 func newPages(o Options, rateLimit int) (*pages, error) {
-	p := &pages{openAPIDocument: bytes.ReplaceAll(describe(openAPIText), []byte(documentedTestSender), []byte(o.TestSender)),
-		editions: map[string]*edition{}, testSender: o.TestSender}
+	if o.RetryDelays == nil {
+		o.RetryDelays = documentedDelays
+	}
+	o.WebhookTimeout = cmp.Or(o.WebhookTimeout, documentedTimeout)
+	replaced := []string{documentedTestSender, o.TestSender}
+	for i, sentence := range schedules(documentedDelays, documentedTimeout) {
+		replaced = append(replaced, sentence, schedules(o.RetryDelays, o.WebhookTimeout)[i])
+	}
+	p := &pages{editions: map[string]*edition{}, own: strings.NewReplacer(replaced...)}
+	p.openAPIDocument = []byte(p.own.Replace(string(describe(openAPIText))))
 	var err error
 	for _, language := range editionLanguages {
 		if p.editions[language], err = p.edition(language, o, rateLimit); err != nil {
@@ -132,10 +142,11 @@ func (p *pages) edition(language string, o Options, rateLimit int) (*edition, er
 		if !anchors[r.code] { // of several with a code, the first
 			anchor, anchors[r.code] = "error-"+r.code, true
 		}
-		c.Errors = append(c.Errors, row{r.status, r.code, anchor, p.withTestSender(r.text), r.cause.of(language), r.fix.of(language), r.retry.words().of(language)})
+		c.Errors = append(c.Errors, row{r.status, r.code, anchor, p.own.Replace(r.text), r.cause.of(language), r.fix.of(language), r.retry.words().of(language)})
 	}
 	c.Stop, c.Start, c.Validity = o.StopWords, o.StartWords, o.Validity.Hours()
-	c.Endpoints, c.Hooks, err = endpoints(p.withTestSender(openAPIText), language)
+	c.Pauses, c.Timeout = pauses(o.RetryDelays, map[string]string{"en": " and ", "fr": " et "}[language]), pause(o.WebhookTimeout)
+	c.Endpoints, c.Hooks, err = endpoints(p.own.Replace(openAPIText), language)
 	return e, err
 }
 
@@ -150,11 +161,6 @@ func (w words) of(language string) string {
 	return w.en
 }
 
-// withTestSender replaces the documented test sender by the installation's own.
-func (p *pages) withTestSender(text string) string {
-	return strings.ReplaceAll(text, documentedTestSender, p.testSender)
-}
-
 var languages = map[string]string{"sh": "curl", "php": "PHP", "js": "JavaScript", "py": "Python", "go.txt": "Go", "java": "Java", "cs": ".NET"}
 
 func (p *pages) samples(group string, extensions ...string) (all []sample, err error) {
@@ -164,7 +170,7 @@ func (p *pages) samples(group string, extensions ...string) (all []sample, err e
 			return nil, fmt.Errorf("reading a sample: %w", err)
 		}
 		name, _, _ := strings.Cut(extension, ".")
-		all = append(all, sample{group, name, languages[extension], p.withTestSender(string(text))})
+		all = append(all, sample{group, name, languages[extension], p.own.Replace(string(text))})
 	}
 	return all, nil
 }
@@ -176,7 +182,7 @@ func (p *pages) steps(language, baseURL string) (steps []step) {
 		name = "docs/quickstart." + language + ".txt"
 	}
 	text, _ := docsFiles.ReadFile(name) // embedded
-	filled := strings.NewReplacer("{{"+".BaseURL}}", baseURL, "{{"+".TokenExample}}", tokenExample, documentedTestSender, p.testSender).Replace(string(text))
+	filled := strings.NewReplacer("{{"+".BaseURL}}", baseURL, "{{"+".TokenExample}}", tokenExample).Replace(p.own.Replace(string(text)))
 	for part := range strings.SplitSeq(strings.TrimSpace(filled), "\n\n") {
 		title, rest, _ := strings.Cut(strings.TrimPrefix(part, "# "), "\n")
 		says, command, _ := strings.Cut(rest, "\n")

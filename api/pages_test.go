@@ -104,19 +104,25 @@ func TestPageNamesWhatTheCodeHas(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []string{"<code>" + messages.ReasonCancelled + "</code>", "<code>FIN</code>", "<code>ENCORE</code>", " 36 ", "Webhooks come from 192.0.2.7."}
+	want := []string{"<code>" + messages.ReasonCancelled + "</code>", "<code>FIN</code>", "<code>ENCORE</code>", " 36 ", "Webhooks come from 192.0.2.7.", "90 s, 20 min ", " 7 s "}
 	for _, reason := range regexp.MustCompile(`Reason\w+ += "(\w+)"`).FindAllStringSubmatch(string(source), -1) {
 		want = append(want, "<code>"+reason[1]+"</code>")
 	}
 	for _, event := range append([]string{webhooks.Sent, webhooks.Failed}, webhooks.Askable()...) {
 		want = append(want, "<code>"+event+"</code></a>")
 	}
-	if len(want) != 13 {
+	if len(want) != 15 {
 		t.Errorf("%q", want)
 	}
-	p, err := newPages(Options{TestSender: testSender, StopWords: []string{"FIN"}, StartWords: []string{"ENCORE"}, Validity: 36 * time.Hour, DocsNotice: "Webhooks come from 192.0.2.7."}, 500)
+	p, err := newPages(Options{TestSender: testSender, StopWords: []string{"FIN"}, StartWords: []string{"ENCORE"}, Validity: 36 * time.Hour, DocsNotice: "Webhooks come from 192.0.2.7.",
+		RetryDelays: []time.Duration{90 * time.Second, 20 * time.Minute, 3 * time.Hour}, WebhookTimeout: 7 * time.Second}, 500)
 	if err != nil {
 		t.Fatal(err)
+	}
+	for _, want := range []string{"again 90 s, 20 min and 3 h after a failure. Any 2xx within 7 s is", "nouveau 90 s, 20 min et 3 h après un échec. Tout 2xx en 7 s est"} {
+		if !strings.Contains(string(p.openAPIDocument), want) || strings.Contains(string(p.openAPIDocument), "15 min") {
+			t.Errorf("the OpenAPI document lacks %q, or has another schedule too", want)
+		}
 	}
 	for language, e := range p.editions {
 		var page strings.Builder
