@@ -6,6 +6,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"intumwa/internal/postgres"
 	"intumwa/sms"
 )
 
@@ -114,6 +118,20 @@ func TestFacts(t *testing.T) {
 	}
 	if all, err := a.Awaiting(t.Context(), 0, 10); err != nil || len(all) != 2 || all[0].Facts.NIF != stated.NIF || len(all[1].Facts.Missing()) != 6 {
 		t.Errorf("%+v, %v", all, err)
+	}
+
+	err = pgx.BeginTxFunc(t.Context(), a.pool.(*pgxpool.Pool), pgx.TxOptions{IsoLevel: pgx.RepeatableRead}, func(tx pgx.Tx) error {
+		if _, err := a.In(tx).CompanyByID(t.Context(), c.ID); err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := a.SetFacts(t.Context(), id, stated); err != nil {
+			t.Fatal(err)
+		}
+		_, err := a.In(tx).LockFacts(t.Context(), id)
+		return err
+	})
+	if !postgres.GaveWay(err) {
+		t.Error("an approval that began before a change of the facts does not give way:", err)
 	}
 
 	for _, company := range []sms.CompanyID{id, other} {

@@ -117,7 +117,7 @@ func (v *visit) homeOf(p *homePage, c accounts.Company) (err error) {
 			return err
 		}
 	}
-	p.step("home.approval", "home.approval.text", "/company", "home.approval.open", c.Approved)
+	p.step("home.approval", "home.approval.text", "/company#facts", "home.approval.open", c.Approved)
 	if !c.Approved && len(facts.Missing()) == 0 {
 		p.Steps[len(p.Steps)-1].State = "waits"
 	}
