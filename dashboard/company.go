@@ -61,5 +61,5 @@ func (d *Dashboard) createCompany(v *visit, s *accounts.Session) error {
 	if errors.Is(err, accounts.ErrExists) { // a second click
 		return v.redirect("/company", "")
 	}
-	return v.done(err, "/company", "flash.company")
+	return v.done(err, "/", "flash.company")
 }

@@ -67,9 +67,11 @@ func (d *Dashboard) home(v *visit, s *accounts.Session) error {
 	var data homePage
 	data.HasCompany = s.Company != nil
 	data.step("home.company", "home.company.text", "/company/new", "home.open", data.HasCompany)
-	data.step("home.key", "home.key.text", "/keys", "home.open", slices.ContainsFunc(tokens, func(t accounts.Token) bool { return t.RevokedAt == nil }))
+	keyed := slices.ContainsFunc(tokens, func(t accounts.Token) bool { return t.RevokedAt == nil })
 	if data.HasCompany {
-		err = v.homeOf(&data, *s.Company)
+		err = v.homeOf(&data, *s.Company, keyed)
+	} else {
+		data.tests(false, false, keyed)
 	}
 	data.Done = data.HasCompany
 	next := true
@@ -83,6 +85,13 @@ func (d *Dashboard) home(v *visit, s *accounts.Session) error {
 	return v.page(err, "home", data)
 }
 
+// tests adds the steps of test messages. The key is the last: its page sends to the number.
+func (p *homePage) tests(verified, sent, keyed bool) {
+	p.step("home.number", "home.number.text", "/test-number", "home.number.open", verified)
+	p.step("home.first", "home.first.text", "/first", "home.first.open", sent)
+	p.step("home.key", "home.key.text", "/keys", "home.open", keyed)
+}
+
 func (p *homePage) step(title, text, link, open string, done bool) {
 	s := homeStep{Title: title, Text: text, Link: link, Open: open}
 	if done {
@@ -92,7 +101,7 @@ func (p *homePage) step(title, text, link, open string, done bool) {
 }
 
 // homeOf reads what the page of a company has: the other steps, the week, the latest failures.
-func (v *visit) homeOf(p *homePage, c accounts.Company) (err error) {
+func (v *visit) homeOf(p *homePage, c accounts.Company, keyed bool) (err error) {
 	d, company := v.d, sms.CompanyID(c.ID)
 	if p.Credits, err = d.rooms.Ledger.Balance(v.ctx(), c.ID); err != nil {
 		return err
@@ -109,8 +118,7 @@ func (v *visit) homeOf(p *homePage, c accounts.Company) (err error) {
 	if err != nil {
 		return err
 	}
-	p.step("home.number", "home.number.text", "/test-number", "home.number.open", test.Verified)
-	p.step("home.first", "home.first.text", "/first", "home.first.open", len(latest) > 0)
+	p.tests(test.Verified, len(latest) > 0, keyed)
 	facts := accounts.Facts{}
 	if !c.Approved {
 		if facts, err = d.rooms.Accounts.FactsOf(v.ctx(), company); err != nil {

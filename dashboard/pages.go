@@ -32,6 +32,7 @@ func newPages(a assets) (pages, error) {
 		"field":     newField,
 		"part":      newPart,
 		"plain":     sms.Printable,
+		"lines":     printable,
 		"reference": reference,
 		"indented":  indented,
 		"device":    deviceName,

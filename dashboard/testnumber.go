@@ -97,7 +97,12 @@ func (d *Dashboard) verifyTestNumber(v *visit, t tenant) error {
 	if _, err := d.rooms.Accounts.ConfirmVerification(context.WithoutCancel(v.ctx()), t.User.ID, code); err != nil {
 		return d.refuseTestNumber(v, t, "code", err)
 	}
-	return v.redirect("/test-number", "flash.verifiednumber")
+	m, err := v.testMode(t.Company)
+	next := "/test-number"
+	if m.Left == d.opts.Replacements { // the first one
+		next = "/first"
+	}
+	return v.done(err, next, "flash.verifiednumber")
 }
 
 // refuseTestNumber shows why a verification failed: at the field, or above the form if the page may lack the field.

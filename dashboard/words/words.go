@@ -50,6 +50,9 @@ func Load() (*Words, error) {
 	return w, nil
 }
 
+// unbroken keeps French punctuation on the line of its word.
+var unbroken = strings.NewReplacer(" :", "\u00a0:", " ;", "\u00a0;", " ?", "\u00a0?", " !", "\u00a0!", "« ", "«\u00a0", " »", "\u00a0»", " %", "\u00a0%")
+
 func read(tag string) (map[string]string, error) {
 	paths, err := fs.Glob(files, tag+"/*.txt")
 	if err != nil {
@@ -68,6 +71,9 @@ func read(tag string) (map[string]string, error) {
 			}
 			key, text, found := strings.Cut(line, "=")
 			key, text = strings.TrimSpace(key), strings.TrimSpace(text)
+			if tag == "fr" {
+				text = unbroken.Replace(text)
+			}
 			if _, twice := texts[key]; twice || !found || text == "" {
 				return nil, fmt.Errorf("words/%s: the line of %q has no text, or stands there twice", path, key)
 			}
