@@ -87,7 +87,7 @@ type field struct {
 
 // newField makes a field:  {{field $ "email" "signin.email" "type" "email" "autocomplete" "username"}}. The options are type
 // (of an input, or choice or lines), autocomplete, inputmode, accept (of a file), value, hint (a text), options (of a choice),
-// rows (of lines), max (of lines and texts), optional and focus (with any value).
+// rows (of lines), max (of lines and texts), optional (with any value) and focus (false: not).
 func newField(p *view, name, label string, options ...any) (field, error) {
 	f := field{Name: name, Label: p.T(label), Type: "text", Autocomplete: "off", Required: true,
 		Value: p.Form.Value(name), Wrong: p.Form.Wrong(name), Rows: 3}
@@ -119,7 +119,7 @@ func newField(p *view, name, label string, options ...any) (field, error) {
 		case "optional":
 			f.Required = false
 		case "focus":
-			f.Autofocus = true
+			f.Autofocus = options[i+1] != false
 		default:
 			return f, fmt.Errorf("field %s: there is no option %v", name, options[i])
 		}
