@@ -27,7 +27,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		inFlight: register.NewGauge(prometheus.GaugeOpts{Name: "intumwa_http_requests_in_flight",
 			Help: "Requests being answered now."}),
 		memory: register.NewGauge(prometheus.GaugeOpts{Name: "intumwa_http_memory_octets",
-			Help: "Octets of request bodies and large answers in memory, 64 MiB at most."}),
+			Help: "Bytes of request bodies and large responses in memory, 64 MiB at most."}),
 		dropped: register.NewCounterVec(prometheus.CounterOpts{Name: "intumwa_http_memory_dropped_total",
 			Help: "Bodies and answers on their way that were dropped because the memory for them was full."}, []string{"kind"}),
 	}

@@ -349,7 +349,7 @@ func (c *Config) Key() (*[32]byte, error) {
 			return (*[32]byte)(key), nil
 		}
 	}
-	return nil, errors.New("must be 32 octets in base64 or hex")
+	return nil, errors.New("must be 32 bytes in base64 or hex")
 }
 
 // Bounds of what handsets are understood by and told.

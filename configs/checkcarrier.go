@@ -140,7 +140,7 @@ func (k *checker) link(at string, l *Link) {
 
 func (k *checker) length(path, text string, most int) {
 	if len(text) > most {
-		k.problem(path, "must not be longer than %d octets", most)
+		k.problem(path, "must not be longer than %d bytes", most)
 	}
 }
 

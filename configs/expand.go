@@ -97,7 +97,7 @@ func readSecret(name string) (string, error) {
 	if info, err := os.Stat(name); err != nil { //nolint:gosec // the operator names the file
 		return "", fmt.Errorf("reading the file: %w", withoutPath(err))
 	} else if !info.Mode().IsRegular() {
-		return "", errors.New("names what is not a plain file")
+		return "", errors.New("does not name a plain file")
 	}
 	file, err := os.Open(name) //nolint:gosec // the operator names the file
 	if err != nil {
@@ -111,7 +111,7 @@ func readSecret(name string) (string, error) {
 	secret := strings.TrimRight(string(text), "\r\n")
 	switch {
 	case len(text) > maxSecretFile:
-		return "", fmt.Errorf("the file must not have more than %d octets", maxSecretFile)
+		return "", fmt.Errorf("the file must not have more than %d bytes", maxSecretFile)
 	case secret == "":
 		return "", errors.New("the file is empty")
 	case strings.ContainsAny(secret, "\r\n\x00"):

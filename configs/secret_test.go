@@ -90,11 +90,11 @@ func TestSecretsFromFiles(t *testing.T) {
 	}
 	// What is wrong with a file is reported for the roles that need it, without its name or text.
 	for want, spoil := range map[string]func(){
-		"reading the file: no such file or directory":  func() { _ = os.Remove(link) },
-		"the file is empty":                            func() { file("\n") },
-		"the file must have one line":                  func() { file("a\nb\n") },
-		"the file must not have more than 4096 octets": func() { file(strings.Repeat("x", 4097)) },
-		"names what is not a plain file": func() {
+		"reading the file: no such file or directory": func() { _ = os.Remove(link) },
+		"the file is empty":                           func() { file("\n") },
+		"the file must have one line":                 func() { file("a\nb\n") },
+		"the file must not have more than 4096 bytes": func() { file(strings.Repeat("x", 4097)) },
+		"does not name a plain file": func() {
 			_ = os.Remove(link)
 			if err := syscall.Mkfifo(link, 0o600); err != nil {
 				t.Error(err)

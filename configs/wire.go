@@ -46,16 +46,16 @@ func parseTLV(tag, value string) (TLV, error) {
 		return TLV{}, errors.New("must have a tag from 0x0000 to 0xFFFF")
 	}
 	if slices.Contains(cutTags, uint16(n)) {
-		return TLV{}, errors.New("cannot be static: it says how the text is cut")
+		return TLV{}, errors.New("cannot be static: it describes how the text is cut")
 	}
 	octets := []byte(value)
 	if digits, ok := strings.CutPrefix(value, "hex:"); ok {
 		if octets, err = hex.DecodeString(digits); err != nil {
-			return TLV{}, errors.New("has hex: before what are not pairs of hexadecimal digits")
+			return TLV{}, errors.New("has hex: without pairs of hexadecimal digits after it")
 		}
 	}
 	if len(octets) > maxTLV {
-		return TLV{}, fmt.Errorf("must not be longer than %d octets", maxTLV)
+		return TLV{}, fmt.Errorf("must not be longer than %d bytes", maxTLV)
 	}
 	return TLV{Tag: uint16(n), Value: octets}, nil
 }

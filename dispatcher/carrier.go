@@ -145,7 +145,7 @@ func (c *Carrier) defaults() error {
 		case smpp.TagUserMessageReference:
 			c.NoReference = true
 		case smpp.TagMessagePayload, smpp.TagSARMessageReference, smpp.TagSARTotalSegments, smpp.TagSARSegmentSeqnum:
-			return fmt.Errorf("carrier %s: TLV %#04x cannot be static: it says how the text is cut", c.Name, tlv.Tag)
+			return fmt.Errorf("carrier %s: TLV %#04x cannot be static: it describes how the text is cut", c.Name, tlv.Tag)
 		}
 	}
 	c.Links = slices.Clone(c.Links)

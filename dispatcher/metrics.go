@@ -97,7 +97,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		scheduledLate: auto.NewGauge(prometheus.GaugeOpts{Name: "intumwa_scheduled_late_seconds",
 			Help: "For how long the scheduled message that is due longest should have been put on its way; the same in every process."}),
 		redelivered: auto.NewCounter(prometheus.CounterOpts{Name: "intumwa_queue_redeliveries_total",
-			Help: "Messages that were put on the queue again: retries that came due, and what the queue had lost."}),
+			Help: "Messages that were put on the queue again: retries that came due, and messages that the queue had lost."}),
 		refunds: auto.NewCounter(prometheus.CounterOpts{Name: "intumwa_messages_refunded_total",
 			Help: "Failed messages whose credits were given back."}),
 		lowBalances: auto.NewCounter(prometheus.CounterOpts{Name: "intumwa_low_balances_total",

@@ -37,16 +37,16 @@ type adminCmd struct {
 	Message    adminMessageCmd    `cmd:"" help:"Messages."`
 	Batch      adminBatchCmd      `cmd:"" help:"Bulk and template sends."`
 	Status     adminStatusCmd     `cmd:"" help:"Show stores, standby, archive, dispatchers, links and what waits; fails when something needs attention, and names its page."`
-	Audit      adminAuditCmd      `cmd:"" help:"Prove that the books are right."`
-	Top        adminTopCmd        `cmd:"" help:"List who sends most."`
+	Audit      adminAuditCmd      `cmd:"" help:"Prove that ledger, balances and messages agree."`
+	Top        adminTopCmd        `cmd:"" help:"List the companies that send most."`
 	Links      adminLinksCmd      `cmd:"" help:"List the links to the carriers."`
 	Link       adminLinkCmd       `cmd:"" help:"Pause, resume or trace a link."`
-	Inbound    adminInboundCmd    `cmd:"" help:"Messages from handsets: list them, and say whose they are."`
-	Number     adminNumberCmd     `cmd:"" help:"Show or erase what is kept of one phone number."`
+	Inbound    adminInboundCmd    `cmd:"" help:"Messages from handsets: list them, and route them to companies."`
+	Number     adminNumberCmd     `cmd:"" help:"Show or erase all data about one phone number."`
 	Unusual    adminUnusualCmd    `cmd:"" help:"List companies that send unusually much, or mostly to one block of numbers."`
-	Log        adminLogCmd        `cmd:"" help:"List who changed what, by page or command."`
-	Restored   adminRestoredCmd   `cmd:"" help:"After a restore: the ids of messages and webhooks jump ahead, so that none comes twice, and what carriers may have got since is held."`
-	Unanswered adminUnansweredCmd `cmd:"" help:"Messages that a carrier may have, and that are not sent again by themselves: list them, and decide."`
+	Log        adminLogCmd        `cmd:"" help:"List changes by operators and customers, by page or command."`
+	Restored   adminRestoredCmd   `cmd:"" help:"After a restore: let the ids of messages and webhooks jump ahead, so that none comes twice, and hold messages that carriers may have got since."`
+	Unanswered adminUnansweredCmd `cmd:"" help:"Messages that a carrier may have, and that the gateway does not send again: list them, and decide."`
 	Unmatched  adminUnmatchedCmd  `cmd:"" help:"List receipts that no message was found for."`
 }
 

@@ -77,7 +77,7 @@ type adminUserCreateCmd struct {
 // do never takes the password from the command line, where other users of the machine could read it.
 func (c *adminUserCreateCmd) do(ctx context.Context, o *operator) (any, error) {
 	if !c.PasswordStdin {
-		return nil, errors.New("the password comes on standard input: say --password-stdin")
+		return nil, errors.New("the password comes on standard input: add --password-stdin")
 	}
 	password, err := firstLine(o.stdin)
 	if err != nil {
@@ -120,9 +120,9 @@ type adminTokenCmd struct {
 
 type adminTokenCreateCmd struct {
 	User string `required:"" help:"Email of the user whom it belongs to." placeholder:"EMAIL"`
-	Name string `required:"" help:"What it is for."`
+	Name string `required:"" help:"Its purpose."`
 
-	Scope   []string `help:"What it may do: send, read, or both." default:"send,read"`
+	Scope   []string `help:"Its rights: send, read, or both." default:"send,read"`
 	Expires *instant `help:"When it expires: a time, or a date (its beginning in UTC). Never if it is left out." placeholder:"T"`
 	Network []string `help:"Networks or addresses from which alone it works, 10 at most." placeholder:"CIDR"`
 }

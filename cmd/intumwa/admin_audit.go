@@ -30,7 +30,7 @@ func (adminAuditCmd) do(ctx context.Context, o *operator) (any, error) {
 		return nil, err
 	}
 	if mismatches+found.StuckPending+found.OrphanQueue+found.Unpaid+found.Unrecorded > 0 {
-		err = errors.New("the books are not right")
+		err = errors.New("ledger, balances or messages do not agree")
 	}
 	return object{{"companies", companies}, {"balance_mismatches", mismatches}, {"stuck_pending", found.StuckPending}, {"orphan_queue_entries", found.OrphanQueue},
 		{"unpaid_messages", found.Unpaid}, {"unrecorded_debits", found.Unrecorded}, {"purged_messages", found.Purged}}, err // purged is no fault

@@ -19,8 +19,8 @@ import (
 
 type adminCompanyCmd struct {
 	Create adminCompanyCreateCmd `cmd:"" help:"Create a company."`
-	Set    adminCompanySetCmd    `cmd:"" help:"Change what a company may do."`
-	Cancel adminCompanyCancelCmd `cmd:"" help:"Stop what no carrier has yet of all that a company has queued, and give its credits back."`
+	Set    adminCompanySetCmd    `cmd:"" help:"Change a company's approval and settings."`
+	Cancel adminCompanyCancelCmd `cmd:"" help:"Cancel a company's queued messages that no carrier has yet, and refund them."`
 	List   adminCompanyListCmd   `cmd:"" help:"List companies with their balances."`
 	Show   adminCompanyShowCmd   `cmd:"" help:"Show a company with its balance, senders and webhook endpoint."`
 }
@@ -63,7 +63,7 @@ type adminCompanySetCmd struct {
 	SmartEncoding *bool `help:"Characters that would make a message Unicode are replaced where a plain one will do." placeholder:"true|false"`
 
 	LowBalance *string `help:"Below how many credits the company is warned, by mail and by the webhook balance.low: up to five numbers, separated by commas; empty for none." placeholder:"N,..."`
-	QuietHours *string `help:"When its batches are not sent, in the hours of Burundi: 21:00-06:00, none, or default for what the installation has." placeholder:"HH:MM-HH:MM"`
+	QuietHours *string `help:"Hours in which its batches are not sent, in Burundi's time: 21:00-06:00, none, or default for those of the installation." placeholder:"HH:MM-HH:MM"`
 
 	companyBounds
 }

@@ -16,7 +16,7 @@ import (
 
 type adminInboundCmd struct {
 	List  adminInboundListCmd  `cmd:"" default:"withargs" help:"List messages from handsets."`
-	Route adminInboundRouteCmd `cmd:"" help:"Whose the messages to an address are."`
+	Route adminInboundRouteCmd `cmd:"" help:"Companies that get the messages to an address."`
 }
 
 type adminInboundListCmd struct {
@@ -56,10 +56,10 @@ type adminInboundRouteCmd struct {
 }
 
 type adminRouteAddCmd struct {
-	Address string  `required:"" help:"What handsets send to: a short code, a number, or a name."`
+	Address string  `required:"" help:"The address that handsets send to: a short code, a number, or a name."`
 	Keyword *string `help:"Only messages that begin with this word; case and accents do not count."`
 	Carrier string  `help:"Only messages that come by this carrier." placeholder:"NAME"`
-	Company int64   `required:"" help:"Whose they are." placeholder:"ID"`
+	Company int64   `required:"" help:"The company that gets them." placeholder:"ID"`
 	Sender  string  `help:"The company's sender that STOP means here; all of its senders if not given." placeholder:"NAME"`
 }
 

@@ -42,7 +42,7 @@ func TestInboundRoutes(t *testing.T) {
 		`--keyword "" has no letter or digit`:                       add("--address", "9090", "--keyword", ""),
 		`--keyword "two words" is more than one word`:               add("--address", "9090", "--keyword", "two words"),
 		`--keyword "pa\u200ey" has a control character`:             add("--address", "9090", "--keyword", "pa\u200ey"),
-		"is longer than 80 octets":                                  add("--address", "9090", "--keyword", strings.Repeat("x", 81)),
+		"is longer than 80 bytes":                                   add("--address", "9090", "--keyword", strings.Repeat("x", 81)),
 		"opt out or in":                                             add("--address", "9090", "--keyword", "arrêt"),
 		`--address " " is empty`:                                    add("--address", " "),
 		`--address "ABCDEFGHIJKL" has more than 11 characters`:      add("--address", "ABCDEFGHIJKL"),

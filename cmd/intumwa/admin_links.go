@@ -36,7 +36,7 @@ func (adminLinksCmd) do(ctx context.Context, o *operator) (any, error) {
 }
 
 type adminLinkCmd struct {
-	Pause  adminLinkPauseCmd  `cmd:"" help:"Stop submitting over a link; what is in flight is finished."`
+	Pause  adminLinkPauseCmd  `cmd:"" help:"Stop submitting over a link; messages in flight are finished."`
 	Resume adminLinkResumeCmd `cmd:"" help:"Submit over a link again."`
 	Trace  adminLinkTraceCmd  `cmd:"" help:"Show the PDUs of a link for a while; numbers are masked, texts are lengths."`
 }
@@ -155,7 +155,7 @@ func (c *adminLinkTraceCmd) trace(ctx context.Context, p *program, base string) 
 		if answer.Reason == "" && response.StatusCode == http.StatusNotFound {
 			answer.Reason = "it serves no links: not the role dispatcher, or not this gateway"
 		}
-		return false, fmt.Errorf("%s says %s %s", base, response.Status, answer.Reason)
+		return false, fmt.Errorf("%s answers %s %s", base, response.Status, answer.Reason)
 	}
 	if _, err := io.Copy(p.stdout, response.Body); err != nil && ctx.Err() == nil {
 		return true, fmt.Errorf("reading the trace: %w", err)

@@ -23,7 +23,7 @@ import (
 )
 
 type adminMessageCmd struct {
-	Show adminMessageShowCmd `cmd:"" help:"Everything that is known of a message."`
+	Show adminMessageShowCmd `cmd:"" help:"Show everything about a message."`
 }
 
 type adminMessageShowCmd struct {
@@ -115,7 +115,7 @@ func eventOf(d webhooks.Delivery) object {
 }
 
 type adminBatchCmd struct {
-	Cancel adminBatchCancelCmd `cmd:"" help:"Stop what no carrier has yet of a bulk or template send, and give its credits back."`
+	Cancel adminBatchCancelCmd `cmd:"" help:"Cancel the messages of a bulk or template send that no carrier has yet, and refund them."`
 }
 
 type adminBatchCancelCmd struct {

@@ -20,8 +20,8 @@ import (
 
 type adminRestoredCmd struct {
 	Ahead   int64   `help:"By how many ids; 0: 5,000 for each second since the newest message, and 10 million at least." placeholder:"N"`
-	Pending string  `help:"What waited for a carrier when the backup was made: hold it, until you have decided (admin unanswered), or send it, also what the carriers have had since." enum:"hold,send" default:"hold"`
-	Stopped stopped `help:"When the gateway ended that the backup is of: what was due later waits as it did. Now, when not given or without a time." placeholder:"T"`
+	Pending string  `help:"Messages that waited for a carrier when the backup was made: hold them until you have decided (admin unanswered), or send them, also those that carriers have got since." enum:"hold,send" default:"hold"`
+	Stopped stopped `help:"When the gateway of the backup ended: messages that were due later wait as before. Now, when not given or without a time." placeholder:"T"`
 }
 
 // stopped is an instant that may be left out behind its flag: it is now.
@@ -56,7 +56,7 @@ func (c *adminRestoredCmd) do(ctx context.Context, o *operator) (any, error) {
 	if c.Pending == "hold" {
 		var err error
 		if held, err = o.holdPending(ctx, c.Stopped.moment()); err != nil {
-			return nil, fmt.Errorf("%w; %d messages are held: say it again", err, held)
+			return nil, fmt.Errorf("%w; %d messages are held: repeat the command", err, held)
 		}
 	}
 	return object{{"last_message_id", last}, {"next_message_id", next}, {"held", held}}, nil

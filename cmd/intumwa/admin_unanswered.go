@@ -20,9 +20,9 @@ import (
 )
 
 type adminUnansweredCmd struct {
-	List   adminUnansweredListCmd   `cmd:"" default:"withargs" help:"List them, and what receipts of no message name their numbers."`
+	List   adminUnansweredListCmd   `cmd:"" default:"withargs" help:"List them, with the receipts of unknown messages that name their numbers."`
 	Send   adminUnansweredSendCmd   `cmd:"" help:"Send them again. The carrier may have them already."`
-	Settle adminUnansweredSettleCmd `cmd:"" help:"Make them sent, failed or cancelled, as the carrier's records say."`
+	Settle adminUnansweredSettleCmd `cmd:"" help:"Make them sent, failed or cancelled, according to the carrier's records."`
 }
 
 type adminUnanswered struct {
@@ -152,7 +152,7 @@ type unansweredDecision struct {
 	unansweredChoice
 	All    bool   `help:"Messages of all carriers, if none is named."`
 	Reason string `help:"Why; it stays in the audit log."`
-	DryRun bool   `help:"Print what would happen, and change nothing."`
+	DryRun bool   `help:"Print the result, and change nothing."`
 }
 
 type adminUnansweredDone struct {
@@ -253,7 +253,7 @@ func (c *adminUnansweredSendCmd) do(ctx context.Context, o *operator) (any, erro
 }
 
 type adminUnansweredSettleCmd struct {
-	As string `required:"" help:"sent: the carrier delivered it; failed: it did not, or nobody knows; cancelled: no carrier has it, and its credits come back." enum:"sent,failed,cancelled"`
+	As string `required:"" help:"sent: the carrier delivered it; failed: it did not, or this is unknown; cancelled: no carrier has it, and its credits come back." enum:"sent,failed,cancelled"`
 	unansweredDecision
 	Receipts string `help:"Only messages whose receipts mean what --as says (some), or that no receipt names (none), or both (fitting), or all, whatever receipts mean (any)." enum:"none,some,fitting,any" default:"fitting"`
 }

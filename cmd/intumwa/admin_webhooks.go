@@ -129,7 +129,7 @@ func readSecret(r io.Reader) (string, error) {
 		return "", err
 	}
 	if len(text) > maxSecret {
-		return "", fmt.Errorf("it is longer than %d octets", maxSecret)
+		return "", fmt.Errorf("it is longer than %d bytes", maxSecret)
 	}
 	if line, ended := bytes.CutSuffix(text, []byte("\n")); ended {
 		text = bytes.TrimSuffix(line, []byte("\r"))

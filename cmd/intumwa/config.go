@@ -18,8 +18,8 @@ import (
 )
 
 type configCmd struct {
-	Check  configCheckCmd  `cmd:"" help:"Say every mistake in the configuration with its key path."`
-	Sample configSampleCmd `cmd:"" help:"Print a configuration with every key, its default and what it is for."`
+	Check  configCheckCmd  `cmd:"" help:"Print every mistake in the configuration with its key path."`
+	Sample configSampleCmd `cmd:"" help:"Print a configuration with every key, its default and its purpose."`
 }
 
 type configCheckCmd struct {

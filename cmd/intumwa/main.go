@@ -40,7 +40,7 @@ const (
 type commands struct {
 	Config string `help:"Configuration file; ${default} when not given." default:"/etc/intumwa/intumwa.yaml" env:"INTUMWA_CONFIG" placeholder:"FILE" type:"path"`
 
-	Serve      serveCmd      `cmd:"" help:"Serve: accept messages, carry them, tell customers."`
+	Serve      serveCmd      `cmd:"" help:"Serve: accept messages, send them to carriers, report to customers."`
 	Migrate    migrateCmd    `cmd:"" help:"Bring the database's schema to this binary's version."`
 	ConfigFile configCmd     `cmd:"" name:"config" help:"Check the configuration, or print a sample."`
 	Admin      adminCmd      `cmd:"" help:"Provision users, companies and senders; look at messages and links."`
@@ -77,7 +77,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	case left >= 0:
 		return left
 	case err != nil:
-		return fail(stderr, exitUsage, fmt.Errorf("%w (intumwa --help says more)", err))
+		return fail(stderr, exitUsage, fmt.Errorf("%w (see intumwa --help)", err))
 	}
 	p := &program{configPath: table.Config, env: os.Environ(), stdin: stdin, stdout: stdout, stderr: stderr}
 	if work, ok := command.Selected().Target.Addr().Interface().(adminWork); ok {

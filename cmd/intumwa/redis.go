@@ -117,7 +117,7 @@ func (s *sentinels) through(ctx context.Context, sentinel string) (net.Conn, err
 	master, err := client.GetMasterAddrByName(asking, s.config.MasterName).Result()
 	switch {
 	case errors.Is(err, redis.Nil): // to the queue that would mean a missing key
-		return nil, fmt.Errorf("Sentinel %s does not know this name", sentinel)
+		return nil, fmt.Errorf("Sentinel %s has no master of this name", sentinel)
 	case err != nil:
 		return nil, fmt.Errorf("asking Sentinel %s: %w", sentinel, err)
 	case len(master) != 2: // host and port

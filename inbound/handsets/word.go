@@ -86,7 +86,7 @@ func Keyword(text string) (string, error) {
 	case second != "":
 		return "", fmt.Errorf("%q is more than one word: only the first word of a message is compared", text)
 	case first == tooLong:
-		return "", fmt.Errorf("%q is longer than %d octets", text, maxWord)
+		return "", fmt.Errorf("%q is longer than %d bytes", text, maxWord)
 	}
 	return first, nil
 }

@@ -123,9 +123,9 @@ func New(pool *pgxpool.Pool, users *accounts.Accounts, hooks *webhooks.Webhooks,
 	register := promauto.With(opts.Metrics)
 	m := &metrics{
 		outcomes: register.NewCounterVec(prometheus.CounterOpts{Name: "intumwa_handset_messages_total",
-			Help: "What became of what carriers delivered of handsets, by outcome; a part of a long message counts as one."}, []string{"outcome"}),
+			Help: "Messages from handsets that carriers delivered, by outcome; each part of a long message counts."}, []string{"outcome"}),
 		optOuts: register.NewCounterVec(prometheus.CounterOpts{Name: "intumwa_opt_out_messages_total",
-			Help: "Messages from handsets that begin with a stop or a start word, by what they changed; unclear: no company was found."}, []string{"change"}),
+			Help: "Messages from handsets that begin with a stop or a start word, by the change they made; unclear: no company was found."}, []string{"change"}),
 		replies: register.NewCounter(prometheus.CounterOpts{Name: "intumwa_opt_out_replies_total",
 			Help: "Acknowledgements of opt-outs sent to handsets."}),
 		oldest: register.NewGauge(prometheus.GaugeOpts{Name: "intumwa_handset_messages_waiting_seconds",

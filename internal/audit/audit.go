@@ -126,7 +126,7 @@ func stateOf(state any) ([]byte, error) {
 		return nil, err
 	}
 	if len(text) > maxState {
-		return nil, fmt.Errorf("%d octets are more than %d", len(text), maxState)
+		return nil, fmt.Errorf("%d bytes are more than %d", len(text), maxState)
 	}
 	var read any
 	if err := json.Unmarshal(text, &read); err != nil {

@@ -123,7 +123,7 @@ type audit struct {
 	UnrecordedDebits   int `json:"unrecorded_debits"`
 }
 
-// audited fails the story when the books are not right.
+// audited fails the story when ledger, balances or messages do not agree.
 func (w *world) audited() {
 	w.t.Helper()
 	var found audit
