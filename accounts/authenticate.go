@@ -118,7 +118,7 @@ func (a *Accounts) load(ctx context.Context, tokenID int64) (*entry, error) {
 const (
 	principalColumns = `case when u.test_verified_at is not null then u.test_number else '' end, ` + joinedCompany + `, coalesce(c.opt_outs, false),
 		       ` + limitColumns + `, coalesce(s.id, 0), coalesce(s.name, ''), coalesce(s.country, ''), coalesce(s.approved, false)`
-	principalJoins = `left join companies c on c.owner_id = u.id
+	principalJoins = `left join companies c on c.id = u.company_id
 		left join senders s on s.company_id = c.id`
 )
 
@@ -131,7 +131,7 @@ func collectPrincipal(rows pgx.Rows, tokenID int64) (found *Principal, hash []by
 		company.Limits.columns(), []any{&sender.ID, &sender.Name, &sender.Country, &sender.Approved}), func() error {
 		if found == nil {
 			found = &p
-			if p.Company = company.of(p.UserID); p.Company != nil {
+			if p.Company = company.orNil(); p.Company != nil {
 				p.Company.Senders = map[string]Sender{}
 			}
 		}
@@ -155,10 +155,10 @@ type Principal struct {
 	TestNumber sms.Number // the verified test number, empty when there is none
 }
 
-// Company belongs to one user. Its balance belongs to billing.
+// Company is what people act for. Its balance belongs to billing.
 type Company struct {
 	ID            int64
-	OwnerID       int64
+	OwnerID       int64 // one of its owners: mails about it go there
 	Name          string
 	Approved      bool
 	Verified      bool
@@ -173,18 +173,17 @@ type Company struct {
 }
 
 // joinedCompany are the columns of Company.joined behind a left join: the id is 0 where there is no company.
-const joinedCompany = `coalesce(c.id, 0), coalesce(c.name, ''), coalesce(c.approved, false), coalesce(c.verified, false), coalesce(c.smart_encoding, false), coalesce(c.quiet_hours, '')`
+const joinedCompany = `coalesce(c.id, 0), coalesce(c.owner_id, 0), coalesce(c.name, ''), coalesce(c.approved, false), coalesce(c.verified, false), coalesce(c.smart_encoding, false), coalesce(c.quiet_hours, '')`
 
 func (c *Company) joined() []any {
-	return []any{&c.ID, &c.Name, &c.Approved, &c.Verified, &c.SmartEncoding, &c.QuietHours}
+	return []any{&c.ID, &c.OwnerID, &c.Name, &c.Approved, &c.Verified, &c.SmartEncoding, &c.QuietHours}
 }
 
-// of returns a copy of a joined company with its owner; nil where there is none.
-func (c Company) of(owner int64) *Company {
+// orNil returns a copy of a joined company; nil where there is none.
+func (c Company) orNil() *Company {
 	if c.ID == 0 {
 		return nil
 	}
-	c.OwnerID = owner
 	return &c
 }
 

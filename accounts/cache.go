@@ -187,7 +187,7 @@ func (a *Accounts) ForgetUser(key string) {
 	a.cache.forgetWhere(func(_ int64, p *Principal) bool { return p.UserID == id })
 }
 
-// ForgetCompany is [Accounts.ForgetUser] for the tokens of a company's owner, by the company's id.
+// ForgetCompany is [Accounts.ForgetUser] for the tokens of a company's people, by the company's id.
 func (a *Accounts) ForgetCompany(key string) {
 	id, err := strconv.ParseInt(key, 10, 64)
 	if err != nil {

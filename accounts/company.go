@@ -28,8 +28,8 @@ type CompanyChange struct {
 
 const companyColumns = `id, owner_id, name, approved, verified, smart_encoding, coalesce(quiet_hours, ''), ` + limitColumns
 
-// CreateCompany stores a company in the caller's transaction, which must also open its balance. A user owns at most
-// one company: [ErrExists] otherwise.
+// CreateCompany stores a company in the caller's transaction, which must also open its balance. A user belongs to
+// at most one company: [ErrExists] otherwise.
 func (a *Accounts) CreateCompany(ctx context.Context, tx pgx.Tx, n NewCompany) (Company, error) {
 	name, err := cleanName("company name", n.Name)
 	if err != nil {
@@ -39,6 +39,9 @@ func (a *Accounts) CreateCompany(ctx context.Context, tx pgx.Tx, n NewCompany) (
 	if err != nil {
 		return Company{}, err
 	}
+	if err := lockUser(ctx, tx, owner.ID); err != nil {
+		return Company{}, fmt.Errorf("locking user %d: %w", owner.ID, err)
+	}
 	c := Company{OwnerID: owner.ID, Name: name, Approved: n.Approved, Verified: n.Verified}
 	err = tx.QueryRow(ctx,
 		`insert into companies (owner_id, name, approved, verified) values ($1, $2, $3, $4) returning id`,
@@ -46,8 +49,15 @@ func (a *Accounts) CreateCompany(ctx context.Context, tx pgx.Tx, n NewCompany) (
 	if isUnique(err, "companies_owner_id_key") {
 		return Company{}, &callerError{ErrExists, fmt.Sprintf("the user %s owns a company already", owner.Email)}
 	}
+	var joined int64
+	if err == nil {
+		joined, err = exec(ctx, tx, "storing its owner", `update users set company_id = $2, role = $3 where id = $1 and company_id is null`, owner.ID, c.ID, RoleOwner)
+	}
 	if err != nil {
 		return Company{}, fmt.Errorf("storing a company: %w", err)
+	}
+	if joined == 0 {
+		return Company{}, &callerError{ErrExists, fmt.Sprintf("the user %s belongs to a company already", owner.Email)}
 	}
 	return c, nil
 }
@@ -96,10 +106,10 @@ func (a *Accounts) CompanyByID(ctx context.Context, id int64) (Company, error) {
 	return readOne(ctx, a.pool, "reading a company", noCompany(id).Error(), scanCompany, `select `+companyColumns+` from companies where id = $1`, id)
 }
 
-// CompanyOf returns the company that a user owns, without its senders; [ErrNotFound] when there is none.
+// CompanyOf returns the company of a user, without its senders; [ErrNotFound] when there is none.
 func (a *Accounts) CompanyOf(ctx context.Context, userID int64) (Company, error) {
-	return readOne(ctx, a.pool, "reading a company", fmt.Sprintf("user %d owns no company", userID), scanCompany,
-		`select `+companyColumns+` from companies where owner_id = $1`, userID)
+	return readOne(ctx, a.pool, "reading a company", fmt.Sprintf("user %d has no company", userID), scanCompany,
+		`select `+companyColumns+` from companies where id = (select company_id from users where id = $1)`, userID)
 }
 
 // QuietHours returns the quiet hours of the companies that have their own, also those that have none. What cannot be read

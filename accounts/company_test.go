@@ -11,7 +11,7 @@ func TestCompany(t *testing.T) {
 	a := newAccounts(t)
 	u := a.mustUser(t, "a@example.com")
 	_, err := a.CompanyOf(t.Context(), u.ID)
-	wants(t, "no company yet", err, ErrNotFound, "owns no company")
+	wants(t, "no company yet", err, ErrNotFound, "has no company")
 	c, err := a.createCompany(t.Context(), NewCompany{OwnerEmail: "A@example.com", Name: " Intore ", Verified: true})
 	if want := (Company{ID: c.ID, OwnerID: u.ID, Name: "Intore", Verified: true}); err != nil || !reflect.DeepEqual(c, want) {
 		t.Fatalf("got %+v, %v, want %+v", c, err, want)

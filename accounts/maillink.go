@@ -16,12 +16,22 @@ const LinkLife = time.Hour
 const maxLinks = 5
 
 const (
-	linkSignUp   = "sign-up"
-	linkPassword = "password"
+	linkSignUp     = "sign-up"
+	linkPassword   = "password"
+	linkInvitation = "invitation"
 )
 
 // Link is the content of a mailed link. Its holder can read the mailbox Email.
-type Link struct{ Email, Name, Language string }
+type Link struct {
+	Email, Name, Language string
+
+	Company int64 // of an invitation
+	Role    Role
+}
+
+const linkColumns = `email, name, language, coalesce(company_id, 0), coalesce(role, '')`
+
+func (l *Link) columns() []any { return []any{&l.Email, &l.Name, &l.Language, &l.Company, &l.Role} }
 
 // BeginSignUp creates a link for signing up with an e-mail address. Send its token by mail only. The user and the
 // password are created when the link is followed, so an account cannot be prepared in another person's name.
@@ -35,7 +45,7 @@ func (a *Accounts) BeginSignUp(ctx context.Context, n NewUser) (token string, er
 	if err != nil {
 		return "", err
 	}
-	token, made, err := a.createLink(ctx, linkSignUp, Link{email, name, n.Language}, false)
+	token, made, err := a.createLink(ctx, linkSignUp, Link{Email: email, Name: name, Language: n.Language}, false)
 	if err == nil && !made {
 		err = &callerError{ErrExists, fmt.Sprintf("a user with the email %s exists already", email)}
 	}
@@ -88,8 +98,8 @@ func (a *Accounts) ResetLink(ctx context.Context, token string) (Link, error) {
 
 func (a *Accounts) link(ctx context.Context, purpose, token string) (l Link, err error) {
 	err = a.pool.QueryRow(ctx,
-		`select email, name, language from mail_links where token_hash = $1 and purpose = $2 and expires_at > now()`,
-		hashToken(token), purpose).Scan(&l.Email, &l.Name, &l.Language)
+		`select `+linkColumns+` from mail_links where token_hash = $1 and purpose = $2 and expires_at > now()`,
+		hashToken(token), purpose).Scan(l.columns()...)
 	return l, linkError(err)
 }
 
@@ -101,10 +111,10 @@ func takeLink(ctx context.Context, tx pgx.Tx, purpose, token string) (l Link, er
 				select email from mail_links where token_hash = $1 and purpose = $2 and expires_at > now())
 			order by id for update
 		), ended as (
-			delete from mail_links where id in (select id from open) returning token_hash, email, name, language
+			delete from mail_links where id in (select id from open) returning *
 		)
-		select email, name, language from ended where token_hash = $1`,
-		hashToken(token), purpose).Scan(&l.Email, &l.Name, &l.Language)
+		select `+linkColumns+` from ended where token_hash = $1`,
+		hashToken(token), purpose).Scan(l.columns()...)
 	return l, linkError(err)
 }
 
@@ -120,27 +130,32 @@ func linkError(err error) error {
 
 // FinishSignUp creates the user of a sign-up link. The errors are [ErrNotFound] for an invalid link, [ErrInvalid] for
 // the password, [ErrExists] when the user was created meanwhile.
-func (a *Accounts) FinishSignUp(ctx context.Context, token, password string) (u User, err error) {
+func (a *Accounts) FinishSignUp(ctx context.Context, token, password string) (User, error) {
+	return a.finish(ctx, linkSignUp, token, password, func(pgx.Tx, User) error { return nil })
+}
+
+func (a *Accounts) finish(ctx context.Context, purpose, token, password string, record func(pgx.Tx, User) error) (u User, err error) {
 	hash, err := a.hashNewPassword(ctx, password)
 	if err != nil {
 		return User{}, err
 	}
 	err = pgx.BeginFunc(ctx, a.pool, func(tx pgx.Tx) error {
-		l, err := takeLink(ctx, tx, linkSignUp, token)
+		l, err := takeLink(ctx, tx, purpose, token)
 		if err != nil {
 			return err
 		}
-		u = User{Email: l.Email, Name: l.Name, Language: l.Language}
-		err = tx.QueryRow(ctx,
-			`insert into users (email, name, password_hash, language) values ($1, $2, $3, $4) returning id, created_at`,
-			u.Email, u.Name, hash, u.Language).Scan(&u.ID, &u.CreatedAt)
+		u = User{Email: l.Email, Name: l.Name, Language: l.Language, Company: l.Company, Role: l.Role}
+		err = tx.QueryRow(ctx, `
+			insert into users (email, name, password_hash, language, company_id, role) values ($1, $2, $3, $4, nullif($5, 0), nullif($6, ''))
+			returning id, created_at`,
+			u.Email, u.Name, hash, u.Language, u.Company, string(u.Role)).Scan(&u.ID, &u.CreatedAt)
 		if isUnique(err, "users_email_key") {
 			return &callerError{ErrExists, fmt.Sprintf("a user with the email %s exists already", u.Email)}
 		}
 		if err != nil {
 			return fmt.Errorf("storing a user: %w", err)
 		}
-		return nil
+		return record(tx, u)
 	})
 	return u, err
 }

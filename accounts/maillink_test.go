@@ -19,7 +19,7 @@ func TestSignUpLink(t *testing.T) {
 	if _, err := a.Login(t.Context(), "aline@example.com", ""); !errors.Is(err, ErrUnauthenticated) {
 		t.Errorf("there is a user before the link was followed: %v", err)
 	}
-	if l, err := a.SignUpLink(t.Context(), token); err != nil || l != (Link{"aline@example.com", "Aline", "rn"}) {
+	if l, err := a.SignUpLink(t.Context(), token); err != nil || l != (Link{Email: "aline@example.com", Name: "Aline", Language: "rn"}) {
 		t.Errorf("%+v, %v", l, err)
 	}
 	if _, err := a.ResetLink(t.Context(), token); !errors.Is(err, ErrNotFound) {

@@ -113,20 +113,20 @@ func (a *Accounts) SessionByToken(ctx context.Context, token string, idle time.D
 	var company Company
 	err := a.pool.QueryRow(ctx, `
 		select s.id, s.passed, s.admin_until, s.address, s.device, s.created_at, s.seen_at,
-		       u.id, u.email, u.name, u.administrator, u.created_at, u.language,
+		       u.id, u.email, u.name, u.administrator, u.created_at, u.language, coalesce(u.company_id, 0), coalesce(u.role, ''),
 		       `+joinedCompany+`
-		from sessions s join users u on u.id = s.user_id left join companies c on c.owner_id = u.id
+		from sessions s join users u on u.id = s.user_id left join companies c on c.id = u.company_id
 		where s.token_hash = $1 and s.expires_at > now() and s.seen_at > now() - $2::interval and u.disabled_at is null`,
 		hashToken(token), idle).Scan(append([]any{
 		&s.ID, &s.Passed, &s.AdminUntil, &s.Address, &s.Device, &s.CreatedAt, &s.SeenAt,
-		&s.User.ID, &s.User.Email, &s.User.Name, &s.User.Administrator, &s.User.CreatedAt, &s.User.Language}, company.joined()...)...)
+		&s.User.ID, &s.User.Email, &s.User.Name, &s.User.Administrator, &s.User.CreatedAt, &s.User.Language, &s.User.Company, &s.User.Role}, company.joined()...)...)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return Session{}, ErrUnauthenticated
 	}
 	if err != nil {
 		return Session{}, fmt.Errorf("reading a session: %w", err)
 	}
-	s.Company = company.of(s.User.ID)
+	s.Company = company.orNil()
 	if postgres.Now().Sub(s.SeenAt) >= seenEvery {
 		if _, err := exec(ctx, a.pool, "noting that a session was seen", `update sessions set seen_at = now() where id = $1`, s.ID); err != nil {
 			return Session{}, err

@@ -29,6 +29,7 @@ type Token struct {
 	LastUsedAt *time.Time // to the minute; nil when it was never used
 	RevokedAt  *time.Time
 	TokenLimits
+	Email string // of its user; not set in a new token
 }
 
 // Recorded returns what the audit log has of a token.
@@ -43,7 +44,7 @@ func (t Token) Recorded() map[string]any {
 	return recorded
 }
 
-const tokenColumns = `id, user_id, name, created_at, last_used_at, revoked_at, scopes, expires_at, networks` //nolint:gosec // names of columns, no credential
+const tokenColumns = `id, user_id, name, created_at, last_used_at, revoked_at, scopes, expires_at, networks, (select email from users where users.id = user_id)` //nolint:gosec // names of columns, no credential
 
 // CreateToken creates a token of the user with that email. The second result is its text, which is shown once and
 // cannot be read again.
@@ -59,18 +60,28 @@ func (a *Accounts) CreateToken(ctx context.Context, email, name string, limits T
 	return a.insertToken(ctx, user.ID, name, limits)
 }
 
-// CreateOwnToken is [Accounts.CreateToken] for a user who makes it and has room for [MaxTokens]: [ErrTooMany] when they are
-// there, however many are made at once.
+// CreateOwnToken is [Accounts.CreateToken] for a user who makes it, and may. [ErrTooMany] when the user's company, or a user
+// without one, has [MaxTokens] already, however many are made at once.
 func (a *Accounts) CreateOwnToken(ctx context.Context, userID int64, name string, limits TokenLimits) (t Token, text string, err error) {
 	if name, err = cleanName("token name", name); err != nil {
 		return Token{}, "", err
 	}
 	err = pgx.BeginFunc(ctx, a.pool, func(tx pgx.Tx) error {
-		if err := lockUser(ctx, tx, userID); err != nil {
+		var may, active int
+		if err := tx.QueryRow(ctx, `
+			with people as (select id, role from users where id = $1 or company_id = (select company_id from users where id = $1)
+				order by id for no key update)
+			select count(*) from people where id = $1 and (role is null or role = any($2))`,
+			userID, rolesWith(MayDevelop)).Scan(&may); err != nil {
 			return fmt.Errorf("locking user %d: %w", userID, err)
 		}
-		var active int
-		if err := tx.QueryRow(ctx, `select count(*) from api_tokens where user_id = $1 and revoked_at is null and coalesce(expires_at > now(), true)`, userID).Scan(&active); err != nil {
+		if may == 0 { // the role has changed a moment ago
+			return &callerError{ErrNotFound, fmt.Sprintf("user %d may have no tokens", userID)}
+		}
+		if err := tx.QueryRow(ctx, `
+			select count(*) from api_tokens t join users u on u.id = t.user_id
+			where (u.id = $1 or u.company_id = (select company_id from users where id = $1)) and t.revoked_at is null and coalesce(t.expires_at > now(), true)`,
+			userID).Scan(&active); err != nil {
 			return fmt.Errorf("counting the tokens of user %d: %w", userID, err)
 		}
 		if active >= MaxTokens {
@@ -121,7 +132,7 @@ func noToken(id int64) error {
 	return &callerError{ErrNotFound, fmt.Sprintf("there is no token with id %d", id)}
 }
 
-// MaxTokens is how many tokens a user may have that are not revoked.
+// MaxTokens is how many tokens a company may have, or a user without one, that are not revoked.
 const MaxTokens = 50
 
 // tokensListed is how many of a user's tokens are listed.
@@ -130,9 +141,18 @@ const tokensListed = 2 * MaxTokens
 // TokensOf lists a user's tokens, newest first: all that are not revoked, up to a hundred, and as many of the latest
 // revoked ones as there is room for beside them.
 func (a *Accounts) TokensOf(ctx context.Context, userID int64) ([]Token, error) {
+	return a.tokens(ctx, `user_id = $1`, userID)
+}
+
+// TokensOfCompany is [Accounts.TokensOf] for the tokens of a company's people.
+func (a *Accounts) TokensOfCompany(ctx context.Context, company int64) ([]Token, error) {
+	return a.tokens(ctx, `user_id in (select id from users where company_id = $1)`, company)
+}
+
+func (a *Accounts) tokens(ctx context.Context, condition string, of int64) ([]Token, error) {
 	return postgres.All(ctx, a.pool, "listing tokens", pgx.RowToStructByPos[Token], `select * from (
-			select `+tokenColumns+` from api_tokens where user_id = $1
-			order by revoked_at is not null, id desc limit $2) listed order by id desc`, userID, tokensListed)
+			select `+tokenColumns+` from api_tokens where `+condition+`
+			order by revoked_at is not null, id desc limit $2) listed order by id desc`, of, tokensListed)
 }
 
 // TokenByID returns a token, for example to see its user before it is revoked.

@@ -21,7 +21,7 @@ const (
 	maxName  = 200 // code points
 )
 
-// User is a person who logs in and owns API tokens.
+// User is a person who signs in and owns API tokens.
 type User struct {
 	ID            int64
 	Email         string // trimmed and in lower case
@@ -30,6 +30,8 @@ type User struct {
 	CreatedAt     time.Time
 	Language      string // of mails to the user: fr, en or rn
 	Disabled      bool   // cannot sign in, and the user's tokens are refused
+	Company       int64  // 0: none
+	Role          Role   // in the company
 }
 
 // NewUser is the input of [Accounts.CreateUser].
@@ -39,7 +41,7 @@ type NewUser struct {
 	Language              string // fr, en or rn; French when not given
 }
 
-const userColumns = `id, email, name, administrator, created_at, language, disabled_at is not null`
+const userColumns = `id, email, name, administrator, created_at, language, disabled_at is not null, coalesce(company_id, 0), coalesce(role, '')`
 
 // CreateUser stores a user. The errors are [ErrInvalid], [ErrExists] for an email that is taken, or those of Postgres.
 func (a *Accounts) CreateUser(ctx context.Context, n NewUser) (User, error) {
@@ -84,7 +86,7 @@ func (a *Accounts) Login(ctx context.Context, email, password string) (User, err
 		stored string
 	)
 	err := a.pool.QueryRow(ctx, `select `+userColumns+`, password_hash from users where email = $1`, foldEmail(email)).
-		Scan(&u.ID, &u.Email, &u.Name, &u.Administrator, &u.CreatedAt, &u.Language, &u.Disabled, &stored)
+		Scan(&u.ID, &u.Email, &u.Name, &u.Administrator, &u.CreatedAt, &u.Language, &u.Disabled, &u.Company, &u.Role, &stored)
 	hash, known := decoyUser, err == nil && !u.Disabled
 	switch {
 	case err == nil:

@@ -55,7 +55,7 @@ func (v *visit) actRows(list []audit.Act) []actRow {
 var stateTexts = map[string]string{
 	"approved": "acts.is.approved", "verified": "acts.is.verified", "smart_encoding": "acts.is.smart", "reason": "acts.is.reason", "quiet_hours": "acts.is.quiet", "name": "acts.is.name",
 	"country": "acts.is.country", "purpose": "acts.is.purpose", "credits": "acts.is.credits", "amount": "acts.is.amount", "note": "acts.is.note",
-	"user_id": "acts.is.user", "owner_id": "acts.is.owner", "company_id": "acts.is.company", "email": "acts.is.email", "administrator": "acts.is.administrator", "disabled": "acts.is.disabled",
+	"user_id": "acts.is.user", "owner_id": "acts.is.owner", "company_id": "acts.is.company", "email": "acts.is.email", "role": "acts.is.role", "administrator": "acts.is.administrator", "disabled": "acts.is.disabled",
 	"revoked": "acts.is.revoked", "paused": "acts.is.paused", "state": "acts.is.state", "since": "acts.is.since", "found": "acts.is.found", "url": "acts.is.url",
 	"phone_number": "acts.is.number", "daily_cap": "acts.is.cap", "repeat_seconds": "acts.is.interval",
 	"repeats_a_day": "acts.is.repeats", "number_a_day": "acts.is.messages", "bodies": "acts.is.bodies", "active": "acts.is.active", "previous_until": "acts.is.previous", "secret_given": "acts.is.secret",

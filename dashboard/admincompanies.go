@@ -69,6 +69,8 @@ type adminCompanyPage struct {
 	Holders  map[int64][]string // by sender: other companies with the same name
 	Endpoint *webhooks.Endpoint // nil: none; without its secrets
 	Keys     []accounts.Token
+	People   []accounts.User
+	Names    map[accounts.Role]string
 	Counts   messages.Counts
 	Acts     []actRow
 }
@@ -99,9 +101,13 @@ func (v *visit) companyPage() (data adminCompanyPage, err error) {
 	if data.Holders, err = a.Holders(v.ctx(), ids); err != nil {
 		return data, err
 	}
-	if data.Keys, err = a.TokensOf(v.ctx(), data.Company.OwnerID); err != nil {
+	if data.Keys, err = a.TokensOfCompany(v.ctx(), id); err != nil {
 		return data, err
 	}
+	if data.People, err = a.PeopleOf(v.ctx(), id); err != nil {
+		return data, err
+	}
+	data.Names = v.roleNames()
 	switch e, err := v.d.rooms.Webhooks.EndpointOf(v.ctx(), sms.CompanyID(id)); {
 	case err == nil:
 		e.URL = webhooks.RecordedURL(e.URL)

@@ -27,6 +27,7 @@ var openTo = map[string]bool{
 	"GET /sign-up": true, "POST /sign-up": true, "GET /sign-up/:token": true, "POST /sign-up/:token": true,
 	"GET /sign-in": true, "POST /sign-in": true, "GET /sign-in/code": true, "POST /sign-in/code": true, "POST /sign-out": true,
 	"GET /password": true, "POST /password": true, "GET /password/:token": true, "POST /password/:token": true,
+	"GET /invitation/:token": true, "POST /invitation/:token": true,
 }
 
 // keyText is an API key.

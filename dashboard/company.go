@@ -31,8 +31,21 @@ func (d *Dashboard) company(v *visit, t tenant) error {
 	if err != nil {
 		return err
 	}
+	owner, err := v.owner(t)
+	if err != nil {
+		return err
+	}
 	facts, err := d.rooms.Accounts.FactsOf(v.ctx(), t.company())
-	return v.page(err, "company", &companyPage{t.Company, t.User.Email, credits, facts})
+	return v.page(err, "company", &companyPage{t.Company, owner, credits, facts})
+}
+
+// owner returns the address to which mails about the company go.
+func (v *visit) owner(t tenant) (string, error) {
+	if t.User.ID == t.Company.OwnerID {
+		return t.User.Email, nil
+	}
+	owner, err := v.d.rooms.Accounts.UserByID(v.ctx(), t.Company.OwnerID)
+	return owner.Email, err
 }
 
 // newCompany is GET /company/new.

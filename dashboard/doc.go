@@ -4,7 +4,7 @@
 // # To add a page
 //
 //  1. Write the handler in a file named by its noun: func (d *Dashboard) senders(v *visit, t tenant) error. It returns v.render("senders", data).
-//  2. Add its route to routes.go, by who may open it: open, signedIn, owner or admin. Add its place in the navigation to nav.go.
+//  2. Add its route to routes.go, by who may open it: open, admin, or signedIn and inCompany with the right that it needs ([accounts.Right]). Add its place in the navigation to nav.go.
 //  3. Write its template in pages/senders.html, which defines "title" and "main", of the parts in layout/parts.html.
 //  4. Write its texts in words/en/senders.txt and words/fr/senders.txt.
 //  5. Open it in walk_test.go with p.look("senders"), which holds it to axe-core, to the width of a phone and to the content security policy.

@@ -60,18 +60,18 @@ func liveOf(c *accounts.Company, senders []accounts.SenderRequest) string {
 
 // home is GET /.
 func (d *Dashboard) home(v *visit, s *accounts.Session) error {
-	tokens, err := d.rooms.Accounts.TokensOf(v.ctx(), s.User.ID)
+	tokens, err := v.tokens()
 	if err != nil {
 		return err
 	}
 	var data homePage
 	data.HasCompany = s.Company != nil
-	data.step("home.company", "home.company.text", "/company/new", "home.open", data.HasCompany)
+	data.step(s.May(accounts.MayManage), "home.company", "home.company.text", "/company/new", "home.open", data.HasCompany)
 	keyed := slices.ContainsFunc(tokens, func(t accounts.Token) bool { return t.RevokedAt == nil })
 	if data.HasCompany {
 		err = v.homeOf(&data, *s.Company, keyed)
 	} else {
-		data.tests(false, false, keyed)
+		data.tests(true, false, false, keyed)
 	}
 	data.Done = data.HasCompany
 	next := true
@@ -85,19 +85,24 @@ func (d *Dashboard) home(v *visit, s *accounts.Session) error {
 	return v.page(err, "home", data)
 }
 
-// tests adds the steps of test messages. The key is the last: its page sends to the number.
-func (p *homePage) tests(verified, sent, keyed bool) {
-	p.step("home.number", "home.number.text", "/test-number", "home.number.open", verified)
-	p.step("home.first", "home.first.text", "/first", "home.first.open", sent)
-	p.step("home.key", "home.key.text", "/keys", "home.open", keyed)
+// tests adds the steps of test messages, if the user may take them. The key is the last: its page sends to the number.
+func (p *homePage) tests(may, verified, sent, keyed bool) {
+	p.step(may, "home.number", "home.number.text", "/test-number", "home.number.open", verified)
+	p.step(may, "home.first", "home.first.text", "/first", "home.first.open", sent)
+	p.step(may, "home.key", "home.key.text", "/keys", "home.open", keyed)
 }
 
-func (p *homePage) step(title, text, link, open string, done bool) {
+// step adds a step, if the user may take it, and returns it.
+func (p *homePage) step(may bool, title, text, link, open string, done bool) *homeStep {
 	s := homeStep{Title: title, Text: text, Link: link, Open: open}
 	if done {
 		s.State = "done"
 	}
+	if !may {
+		return &s
+	}
 	p.Steps = append(p.Steps, s)
+	return &p.Steps[len(p.Steps)-1]
 }
 
 // homeOf reads what the page of a company has: the other steps, the week, the latest failures.
@@ -118,21 +123,21 @@ func (v *visit) homeOf(p *homePage, c accounts.Company, keyed bool) (err error) 
 	if err != nil {
 		return err
 	}
-	p.tests(test.Verified, len(latest) > 0, keyed)
+	manages, develops := v.session.May(accounts.MayManage), v.session.May(accounts.MayDevelop)
+	p.tests(develops, test.Verified, len(latest) > 0, keyed)
 	facts := accounts.Facts{}
 	if !c.Approved {
 		if facts, err = d.rooms.Accounts.FactsOf(v.ctx(), company); err != nil {
 			return err
 		}
 	}
-	p.step("home.approval", "home.approval.text", "/company#facts", "home.approval.open", c.Approved)
+	approval := p.step(manages, "home.approval", "home.approval.text", "/company#facts", "home.approval.open", c.Approved)
 	if !c.Approved && len(facts.Missing()) == 0 {
-		p.Steps[len(p.Steps)-1].State = "waits"
+		approval.State = "waits"
 	}
 	live := liveOf(&c, senders)
-	p.step("home.live", "home.live.text", "/senders", "home.live.open", live == liveDone)
-	if live == liveWaits {
-		p.Steps[len(p.Steps)-1].State = "waits"
+	if step := p.step(manages, "home.live", "home.live.text", "/senders", "home.live.open", live == liveDone); live == liveWaits {
+		step.State = "waits"
 	}
 	if len(latest) == 0 {
 		return nil
@@ -149,6 +154,14 @@ func (v *visit) homeOf(p *homePage, c accounts.Company, keyed bool) (err error) 
 	if spent := p.Week.Total.Total() * int64(segments) / int64(len(latest)); spent > 0 {
 		p.Lasts = p.Credits * int64(p.Week.Days) / spent
 	}
+	if develops {
+		if p.Endpoint, err = v.endpoint(tenant{Company: c}); err != nil {
+			return err
+		}
+	}
+	if !v.session.May(accounts.MayRead) {
+		return nil
+	}
 	failed, _, err := d.rooms.Messages.List(v.ctx(), company, messages.Filter{Status: new(sms.Failed)}, 0, failuresOnHome)
 	if err != nil {
 		return err
@@ -156,6 +169,5 @@ func (v *visit) homeOf(p *homePage, c accounts.Company, keyed bool) (err error) 
 	for i := range failed {
 		p.Failures = append(p.Failures, homeFailure{failed[i], v.reason(failed[i].FailureReason)})
 	}
-	p.Endpoint, err = v.endpoint(tenant{Company: c})
-	return err
+	return nil
 }

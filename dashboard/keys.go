@@ -26,7 +26,7 @@ type keysPage struct {
 // keys is GET /keys.
 func (d *Dashboard) keys(v *visit, s *accounts.Session) (err error) {
 	var data keysPage
-	if data.Keys, err = d.rooms.Accounts.TokensOf(v.ctx(), s.User.ID); err != nil {
+	if data.Keys, err = v.tokens(); err != nil {
 		return err
 	}
 	made, err := v.takeOnce("key")
@@ -44,6 +44,14 @@ func (d *Dashboard) keys(v *visit, s *accounts.Session) (err error) {
 	data.Scopes = v.options("", "keys.scope.both", accounts.ScopeSend, "keys.scope.send", accounts.ScopeRead, "keys.scope.read")
 	data.Lives = v.options("", "keys.days.none", "30", "keys.days.30", "90", "keys.days.90", "365", "keys.days.365")
 	return v.page(err, "keys", data)
+}
+
+// tokens returns the API keys of the user's company, or of a user without one.
+func (v *visit) tokens() ([]accounts.Token, error) {
+	if company := v.session.Company; company != nil {
+		return v.d.rooms.Accounts.TokensOfCompany(v.ctx(), company.ID)
+	}
+	return v.d.rooms.Accounts.TokensOf(v.ctx(), v.session.User.ID)
 }
 
 // tokenLimits returns the limits of a new key.
@@ -94,13 +102,15 @@ func (d *Dashboard) createKey(v *visit, s *accounts.Session) error {
 
 // revokeKey is POST /keys/:id/revoke.
 func (d *Dashboard) revokeKey(v *visit, s *accounts.Session) error {
-	_, err := v.revoke(func(t accounts.Token) bool { return t.UserID == s.User.ID })
+	_, err := v.revoke(func(t accounts.Token, company int64) bool {
+		return t.UserID == s.User.ID || s.Company != nil && company == s.Company.ID
+	})
 	return v.done(err, "/keys", "flash.revoked")
 }
 
 // revokeAnyKey is POST /admin/keys/:id/revoke.
 func (d *Dashboard) revokeAnyKey(v *visit) error {
-	company, err := v.revoke(func(accounts.Token) bool { return true })
+	company, err := v.revoke(func(accounts.Token, int64) bool { return true })
 	home := "/admin/companies"
 	if company != 0 {
 		home = companyPath(company)
@@ -109,7 +119,7 @@ func (d *Dashboard) revokeAnyKey(v *visit) error {
 }
 
 // revoke revokes the key that the path names, if the visitor may, and returns the company of its user; 0 when there is none.
-func (v *visit) revoke(may func(accounts.Token) bool) (company int64, err error) {
+func (v *visit) revoke(may func(t accounts.Token, company int64) bool) (company int64, err error) {
 	id := v.id()
 	err = v.change(func(tx pgx.Tx) (entry audit.Entry, err error) {
 		users := v.d.rooms.Accounts.In(tx)
@@ -117,12 +127,12 @@ func (v *visit) revoke(may func(accounts.Token) bool) (company int64, err error)
 		if err != nil {
 			return entry, err
 		}
-		if !may(before) {
-			return entry, errNotFound
-		}
 		of, err := users.CompanyOf(v.ctx(), before.UserID)
 		if err != nil && !errors.Is(err, accounts.ErrNotFound) {
 			return entry, err
+		}
+		if !may(before, of.ID) {
+			return entry, errNotFound
 		}
 		if company = of.ID; before.RevokedAt != nil {
 			return entry, nil

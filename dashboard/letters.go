@@ -204,6 +204,12 @@ func (d *Dashboard) mailSignUp(l *words.Language, to, token string) {
 		d.link("/sign-up/"+token), l.T("mail.hour"), l.T("mail.ignore"))
 }
 
+// mailInvitation names the person who invites by their address, which we have checked, and not by words of their choice.
+func (d *Dashboard) mailInvitation(l *words.Language, to, from, token string) {
+	d.send(l, "invitation", to, "mail.invitation.subject", l.T("mail.invitation.text", from),
+		d.link("/invitation/"+token), l.T("mail.invitation.days", int(accounts.InvitationLife.Hours()/24)), l.T("mail.ignore.invitation"))
+}
+
 // mailExists is the mail to a user with an account who signs up again.
 func (d *Dashboard) mailExists(l *words.Language, to string) {
 	d.send(l, "sign-up-again", to, "mail.signup.subject", l.T("mail.exists.text"),

@@ -1,6 +1,11 @@
 package dashboard
 
-import "strings"
+import (
+	"slices"
+	"strings"
+
+	"intumwa/accounts"
+)
 
 // navItem is a line of the side navigation.
 type navItem struct {
@@ -20,25 +25,40 @@ func (v *visit) nav() []navGroup {
 	if strings.HasPrefix(path, "/batches/") { // batches belong to the item of messages
 		path = "/messages"
 	}
-	item := func(to, text, icon string) navItem {
-		return navItem{to, v.lang.T(text), icon, path == to || to != "/" && strings.HasPrefix(path, to+"/")}
+	var groups []navGroup
+	group := func(title string) { groups = append(groups, navGroup{Title: title}) }
+	item := func(right accounts.Right, to, text, icon string) {
+		if here := path == to || to != "/" && strings.HasPrefix(path, to+"/"); v.session.May(right) && to != "" {
+			last := &groups[len(groups)-1]
+			last.Items = append(last.Items, navItem{to, v.lang.T(text), icon, here})
+		}
 	}
-	develop := []navItem{item("/keys", "nav.keys", "key"), item("/deliveries", "nav.deliveries", "hook"), item("/test-number", "nav.testnumber", "phone")}
-	if v.d.opts.DocsURL != "" {
-		develop = append(develop, item(v.d.opts.DocsURL, "nav.docs", "docs"))
+	group("")
+	item(accounts.MayUse, "/", "nav.home", "home")
+	group(v.lang.T("nav.send"))
+	item(accounts.MayRead, "/messages", "nav.messages", "message")
+	item(accounts.MayRead, "/campaigns", "nav.campaigns", "campaign")
+	item(accounts.MayRead, "/received", "nav.received", "received")
+	item(accounts.MayRead, "/opt-outs", "nav.optouts", "optout")
+	item(accounts.MayUse, "/charts", "nav.charts", "chart")
+	group(v.lang.T("nav.develop"))
+	item(accounts.MayDevelop, "/keys", "nav.keys", "key")
+	item(accounts.MayDevelop, "/deliveries", "nav.deliveries", "hook")
+	item(accounts.MayDevelop, "/test-number", "nav.testnumber", "phone")
+	item(accounts.MayDevelop, v.d.opts.DocsURL, "nav.docs", "docs")
+	group(v.lang.T("nav.business"))
+	item(accounts.MayManage, "/company", "nav.company", "company")
+	if v.session.Company != nil {
+		item(accounts.MayManage, "/people", "nav.people", "people")
 	}
-	groups := []navGroup{
-		{"", []navItem{item("/", "nav.home", "home")}},
-		{v.lang.T("nav.send"), []navItem{item("/messages", "nav.messages", "message"), item("/campaigns", "nav.campaigns", "campaign"),
-			item("/received", "nav.received", "received"), item("/opt-outs", "nav.optouts", "optout"), item("/charts", "nav.charts", "chart")}},
-		{v.lang.T("nav.develop"), develop},
-		{v.lang.T("nav.business"), []navItem{item("/company", "nav.company", "company"), item("/senders", "nav.senders", "sender"),
-			item("/statement", "nav.statement", "statement"), item("/account", "nav.account", "account")}},
-	}
+	item(accounts.MayRead, "/senders", "nav.senders", "sender")
+	item(accounts.MayPay, "/statement", "nav.statement", "statement")
+	item(accounts.MayUse, "/account", "nav.account", "account")
 	if v.session.User.Administrator {
-		groups = append(groups, navGroup{"", []navItem{item("/admin", "nav.admin", "admin")}})
+		group("")
+		item(accounts.MayUse, "/admin", "nav.admin", "admin")
 	}
-	return groups
+	return slices.DeleteFunc(groups, func(g navGroup) bool { return len(g.Items) == 0 })
 }
 
 // AdminTabs returns the tabs of the administration.

@@ -29,7 +29,7 @@ func (d *Dashboard) askReset(v *visit) error {
 
 // reset is GET /password/:token. It changes nothing, because mail scanners follow links too.
 func (d *Dashboard) reset(v *visit) error {
-	return v.choose(d.rooms.Accounts.ResetLink, "reset.title", "reset.button")
+	return v.choose(d.rooms.Accounts.ResetLink, v.lang.T("reset.title"), "", "reset.button")
 }
 
 // doReset is POST /password/:token.
@@ -39,17 +39,17 @@ func (d *Dashboard) doReset(v *visit) error {
 
 // choice is the page of a mailed link, for choosing a password.
 type choice struct {
-	Email, Title, Button string
-	Least                int
+	Email, Title, Text, Button string
+	Least                      int
 }
 
-// choose renders the page of the mailed link in the path.
-func (v *visit) choose(find func(context.Context, string) (accounts.Link, error), title, button string) error {
+// choose renders the page of the mailed link in the path: with a title, a text that may be empty, and the button with a key.
+func (v *visit) choose(find func(context.Context, string) (accounts.Link, error), title, text, button string) error {
 	link, err := find(v.ctx(), v.c.Param("token"))
 	if err != nil {
 		return linkGone(err)
 	}
-	return v.render("choose", choice{link.Email, v.lang.T(title), v.lang.T(button), accounts.MinPassword})
+	return v.render("choose", choice{link.Email, title, text, v.lang.T(button), accounts.MinPassword})
 }
 
 // chosen ends a mailed link with the password that was chosen on page, and signs in.

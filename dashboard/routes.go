@@ -31,6 +31,8 @@ func (d *Dashboard) routes() (http.Handler, error) {
 	r.GET("/sign-up/:token", d.open(d.finishSignUp))
 	r.POST("/sign-up/:token", d.open(d.doSignUp))
 	r.GET("/sent", d.open(d.sent))
+	r.GET("/invitation/:token", d.open(d.invitation))
+	r.POST("/invitation/:token", d.open(d.doInvitation))
 	r.GET("/sign-in", d.open(d.signIn))
 	r.POST("/sign-in", d.open(d.doSignIn))
 	r.GET("/sign-in/code", d.open(d.code))
@@ -41,72 +43,77 @@ func (d *Dashboard) routes() (http.Handler, error) {
 	r.GET("/password/:token", d.open(d.reset))
 	r.POST("/password/:token", d.open(d.doReset))
 
-	r.GET("/", d.signedIn(d.home))
-	r.GET("/account", d.signedIn(d.account))
-	r.POST("/account/password", d.signedIn(d.changePassword))
-	r.POST("/account/sessions/:id/end", d.signedIn(d.endSession))
-	r.POST("/account/sign-out", d.signedIn(d.signOutEverywhere))
-	r.GET("/account/two-step", d.signedIn(d.twoStep))
-	r.POST("/account/two-step", d.signedIn(d.turnTwoStepOn))
-	r.POST("/account/two-step/codes", d.signedIn(d.renewCodes))
-	r.POST("/account/two-step/off", d.signedIn(d.turnTwoStepOff))
-	r.GET("/company/new", d.signedIn(d.newCompany))
-	r.POST("/company/new", d.signedIn(d.createCompany))
-	r.GET("/company", d.owner(d.company))
-	r.POST("/company/facts", d.owner(d.stateFacts))
-	r.GET("/company/document", d.owner(d.document))
-	r.POST("/company/document", d.owner(d.uploadDocument))
-	r.GET("/keys", d.signedIn(d.keys))
-	r.POST("/keys", d.signedIn(d.createKey))
-	r.POST("/keys/run", d.signedIn(d.runExample))
-	r.POST("/keys/:id/revoke", d.signedIn(d.revokeKey))
-	r.GET("/senders", d.owner(d.senders))
-	r.POST("/senders", d.owner(d.askSender))
-	r.POST("/webhook", d.owner(d.setWebhook))
-	r.POST("/webhook/active", d.owner(d.switchWebhook))
-	r.POST("/webhook/events", d.owner(d.askEvent))
-	r.POST("/webhook/rotate", d.owner(d.rotateSecret))
-	r.POST("/webhook/rotate/end", d.owner(d.endRotation))
-	r.POST("/webhook/test", d.owner(d.testWebhook))
-	r.GET("/deliveries", d.owner(d.deliveries))
-	r.POST("/deliveries/recovery", d.owner(d.recoverDeliveries))
-	r.GET("/deliveries/of/:id", d.owner(d.delivery))
-	r.POST("/deliveries/of/:id/resend", d.owner(d.resend))
-	r.GET("/statement", d.owner(d.statement))
-	r.GET("/statement/print", d.owner(d.printStatement))
-	r.GET("/statement.csv", d.owner(d.exportStatement))
-	r.POST("/statement/threshold", d.owner(d.setThreshold))
-	r.GET("/campaigns", d.owner(d.campaigns))
-	r.POST("/campaigns", d.owner(d.checkCampaign))
-	r.GET("/campaigns/drafts/:draft", d.owner(d.unsent(d.checked)))
-	r.POST("/campaigns/drafts/:draft/send", d.owner(d.sendCampaign))
-	r.POST("/campaigns/drafts/:draft/without", d.owner(d.unsent(d.leaveOut)))
-	r.POST("/campaigns/drafts/:draft/drop", d.owner(d.unsent(d.dropCampaign)))
-	r.GET("/charts", d.owner(d.charts))
-	r.GET("/messages.csv", d.owner(d.exportMessages))
+	r.GET("/", d.signedIn(accounts.MayUse, d.home))
+	r.GET("/account", d.signedIn(accounts.MayUse, d.account))
+	r.POST("/account/password", d.signedIn(accounts.MayUse, d.changePassword))
+	r.POST("/account/sessions/:id/end", d.signedIn(accounts.MayUse, d.endSession))
+	r.POST("/account/sign-out", d.signedIn(accounts.MayUse, d.signOutEverywhere))
+	r.GET("/account/two-step", d.signedIn(accounts.MayUse, d.twoStep))
+	r.POST("/account/two-step", d.signedIn(accounts.MayUse, d.turnTwoStepOn))
+	r.POST("/account/two-step/codes", d.signedIn(accounts.MayUse, d.renewCodes))
+	r.POST("/account/two-step/off", d.signedIn(accounts.MayUse, d.turnTwoStepOff))
+	r.GET("/company/new", d.signedIn(accounts.MayManage, d.newCompany))
+	r.POST("/company/new", d.signedIn(accounts.MayManage, d.createCompany))
+	r.GET("/company", d.inCompany(accounts.MayManage, d.company))
+	r.POST("/company/facts", d.inCompany(accounts.MayManage, d.stateFacts))
+	r.GET("/company/document", d.inCompany(accounts.MayManage, d.document))
+	r.POST("/company/document", d.inCompany(accounts.MayManage, d.uploadDocument))
+	r.GET("/people", d.inCompany(accounts.MayManage, d.people))
+	r.POST("/people", d.inCompany(accounts.MayManage, d.invite))
+	r.POST("/people/:id/role", d.inCompany(accounts.MayManage, d.setRole))
+	r.POST("/people/:id/remove", d.inCompany(accounts.MayManage, d.removePerson))
+	r.POST("/invitations/:id/withdraw", d.inCompany(accounts.MayManage, d.withdrawInvitation))
+	r.GET("/keys", d.signedIn(accounts.MayDevelop, d.keys))
+	r.POST("/keys", d.signedIn(accounts.MayDevelop, d.createKey))
+	r.POST("/keys/run", d.signedIn(accounts.MayDevelop, d.runExample))
+	r.POST("/keys/:id/revoke", d.signedIn(accounts.MayDevelop, d.revokeKey))
+	r.GET("/senders", d.inCompany(accounts.MayRead, d.senders))
+	r.POST("/senders", d.inCompany(accounts.MayManage, d.askSender))
+	r.POST("/webhook", d.inCompany(accounts.MayDevelop, d.setWebhook))
+	r.POST("/webhook/active", d.inCompany(accounts.MayDevelop, d.switchWebhook))
+	r.POST("/webhook/events", d.inCompany(accounts.MayDevelop, d.askEvent))
+	r.POST("/webhook/rotate", d.inCompany(accounts.MayDevelop, d.rotateSecret))
+	r.POST("/webhook/rotate/end", d.inCompany(accounts.MayDevelop, d.endRotation))
+	r.POST("/webhook/test", d.inCompany(accounts.MayDevelop, d.testWebhook))
+	r.GET("/deliveries", d.inCompany(accounts.MayDevelop, d.deliveries))
+	r.POST("/deliveries/recovery", d.inCompany(accounts.MayDevelop, d.recoverDeliveries))
+	r.GET("/deliveries/of/:id", d.inCompany(accounts.MayDevelop, d.delivery))
+	r.POST("/deliveries/of/:id/resend", d.inCompany(accounts.MayDevelop, d.resend))
+	r.GET("/statement", d.inCompany(accounts.MayPay, d.statement))
+	r.GET("/statement/print", d.inCompany(accounts.MayPay, d.printStatement))
+	r.GET("/statement.csv", d.inCompany(accounts.MayPay, d.exportStatement))
+	r.POST("/statement/threshold", d.inCompany(accounts.MayPay, d.setThreshold))
+	r.GET("/campaigns", d.inCompany(accounts.MayRead, d.campaigns))
+	r.POST("/campaigns", d.inCompany(accounts.MaySend, d.checkCampaign))
+	r.GET("/campaigns/drafts/:draft", d.inCompany(accounts.MaySend, d.unsent(d.checked)))
+	r.POST("/campaigns/drafts/:draft/send", d.inCompany(accounts.MaySend, d.sendCampaign))
+	r.POST("/campaigns/drafts/:draft/without", d.inCompany(accounts.MaySend, d.unsent(d.leaveOut)))
+	r.POST("/campaigns/drafts/:draft/drop", d.inCompany(accounts.MaySend, d.unsent(d.dropCampaign)))
+	r.GET("/charts", d.inCompany(accounts.MayUse, d.charts))
+	r.GET("/messages.csv", d.inCompany(accounts.MayRead, d.exportMessages))
 
-	r.GET("/test-number", d.owner(d.testNumber))
-	r.POST("/test-number", d.owner(d.sendCode))
-	r.POST("/test-number/verify", d.owner(d.verifyTestNumber))
-	r.GET("/first", d.owner(d.first))
-	r.POST("/first", d.owner(d.sendFirst))
-	r.GET("/first/:id", d.owner(d.firstSent))
-	r.GET("/messages", d.owner(d.messages))
-	r.GET("/messages/new", d.owner(d.compose))
-	r.POST("/messages/new", d.owner(d.doCompose))
-	r.GET("/messages/:id", d.owner(d.message))
-	r.GET("/batches/:id", d.owner(d.batch))
-	r.POST("/batches/:id/cancel", d.owner(d.cancelBatch))
-	r.GET("/received", d.owner(d.received))
-	r.GET("/received.csv", d.owner(d.exportReceived))
-	r.GET("/opt-outs", d.owner(d.optOuts))
-	r.POST("/opt-outs", d.owner(d.addOptOut))
-	r.POST("/opt-outs/remove", d.owner(d.removeOptOut))
-	r.GET("/opt-outs.csv", d.owner(d.exportOptOuts))
+	r.GET("/test-number", d.inCompany(accounts.MayDevelop, d.testNumber))
+	r.POST("/test-number", d.inCompany(accounts.MayDevelop, d.sendCode))
+	r.POST("/test-number/verify", d.inCompany(accounts.MayDevelop, d.verifyTestNumber))
+	r.GET("/first", d.inCompany(accounts.MayDevelop, d.first))
+	r.POST("/first", d.inCompany(accounts.MayDevelop, d.sendFirst))
+	r.GET("/first/:id", d.inCompany(accounts.MayDevelop, d.firstSent))
+	r.GET("/messages", d.inCompany(accounts.MayRead, d.messages))
+	r.GET("/messages/new", d.inCompany(accounts.MaySend, d.compose))
+	r.POST("/messages/new", d.inCompany(accounts.MaySend, d.doCompose))
+	r.GET("/messages/:id", d.inCompany(accounts.MayRead, d.message))
+	r.GET("/batches/:id", d.inCompany(accounts.MayRead, d.batch))
+	r.POST("/batches/:id/cancel", d.inCompany(accounts.MaySend, d.cancelBatch))
+	r.GET("/received", d.inCompany(accounts.MayRead, d.received))
+	r.GET("/received.csv", d.inCompany(accounts.MayRead, d.exportReceived))
+	r.GET("/opt-outs", d.inCompany(accounts.MayRead, d.optOuts))
+	r.POST("/opt-outs", d.inCompany(accounts.MaySend, d.addOptOut))
+	r.POST("/opt-outs/remove", d.inCompany(accounts.MaySend, d.removeOptOut))
+	r.GET("/opt-outs.csv", d.inCompany(accounts.MayRead, d.exportOptOuts))
 
-	r.GET("/admin/enter", d.signedIn(d.enterAdmin))
-	r.POST("/admin/enter", d.signedIn(d.doEnterAdmin))
-	r.POST("/admin/leave", d.signedIn(d.leaveAdmin))
+	r.GET("/admin/enter", d.signedIn(accounts.MayUse, d.enterAdmin))
+	r.POST("/admin/enter", d.signedIn(accounts.MayUse, d.doEnterAdmin))
+	r.POST("/admin/leave", d.signedIn(accounts.MayUse, d.leaveAdmin))
 	r.GET("/admin", d.admin(d.awaiting))
 	r.GET("/admin/search", d.admin(d.search))
 	r.GET("/admin/companies", d.admin(d.companies))
@@ -163,14 +170,17 @@ func (d *Dashboard) open(page func(*visit) error) gin.HandlerFunc {
 	})
 }
 
-// signedIn is the handler of a page for signed-in users, with the second factor if they have one.
-func (d *Dashboard) signedIn(page func(*visit, *accounts.Session) error) gin.HandlerFunc {
+// signedIn is the handler of a page for signed-in users, with the second factor if they have one, whose role has a right.
+// Every page for signed-in users passes here.
+func (d *Dashboard) signedIn(right accounts.Right, page func(*visit, *accounts.Session) error) gin.HandlerFunc {
 	return d.open(func(v *visit) error {
 		switch {
 		case v.session == nil:
 			return v.redirectToSignIn("/sign-in")
 		case !v.session.Passed:
 			return v.redirectToSignIn("/sign-in/code")
+		case !v.session.May(right):
+			return errRole
 		}
 		if company := v.session.Company; company != nil && company.Approved && v.c.Request.Method == http.MethodGet {
 			credits, err := d.rooms.Ledger.Balance(v.ctx(), company.ID)
@@ -192,9 +202,9 @@ type tenant struct {
 // company returns the id for look-ups.
 func (t tenant) company() sms.CompanyID { return sms.CompanyID(t.Company.ID) }
 
-// owner is the handler of a page for users with a company. Users without one are redirected to create it.
-func (d *Dashboard) owner(page func(*visit, tenant) error) gin.HandlerFunc {
-	return d.signedIn(func(v *visit, s *accounts.Session) error {
+// inCompany is signedIn for users with a company. Users without one are redirected to create it.
+func (d *Dashboard) inCompany(right accounts.Right, page func(*visit, tenant) error) gin.HandlerFunc {
+	return d.signedIn(right, func(v *visit, s *accounts.Session) error {
 		if s.Company == nil {
 			return v.redirect("/company/new", "")
 		}
@@ -204,7 +214,7 @@ func (d *Dashboard) owner(page func(*visit, tenant) error) gin.HandlerFunc {
 
 // admin is the handler of a page for administrators with an open administrator scope. For others it responds with 404.
 func (d *Dashboard) admin(page func(*visit) error) gin.HandlerFunc {
-	return d.signedIn(func(v *visit, s *accounts.Session) error {
+	return d.signedIn(accounts.MayUse, func(v *visit, s *accounts.Session) error {
 		switch {
 		case !s.User.Administrator:
 			return errNotFound

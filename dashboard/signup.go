@@ -63,7 +63,7 @@ func (d *Dashboard) sent(v *visit) error {
 
 // finishSignUp is GET /sign-up/:token. It changes nothing, because mail scanners follow links too.
 func (d *Dashboard) finishSignUp(v *visit) error {
-	return v.choose(d.rooms.Accounts.SignUpLink, "finish.title", "finish.button")
+	return v.choose(d.rooms.Accounts.SignUpLink, v.lang.T("finish.title"), "", "finish.button")
 }
 
 // doSignUp is POST /sign-up/:token.

@@ -46,6 +46,7 @@ type statementPage struct {
 	Credits          int64
 	Threshold        int64  // the highest; 0: none
 	Thresholds       string // all, as the field has them
+	Owner            string // to whom the warning is mailed
 	Print            string
 	More             bool // this is not the last sheet
 	At               time.Time
@@ -85,6 +86,9 @@ func (d *Dashboard) statement(v *visit, t tenant) (err error) {
 	}
 	all, err := ledger.Thresholds(v.ctx(), t.company())
 	if err != nil {
+		return err
+	}
+	if p.Owner, err = v.owner(t); err != nil {
 		return err
 	}
 	if len(all) > 0 {

@@ -31,7 +31,7 @@ func (m testMode) CodePending() bool { return m.Code != nil && *m.Code == sms.Pe
 func (v *visit) testMode(company accounts.Company) (m testMode, err error) {
 	d := v.d
 	m = testMode{Left: d.opts.Replacements, Quota: d.opts.TestQuota, Sender: d.opts.TestSender}
-	number, err := d.rooms.Accounts.TestNumberOf(v.ctx(), company.OwnerID)
+	number, err := d.rooms.Accounts.TestNumberOf(v.ctx(), v.session.User.ID)
 	switch {
 	case errors.Is(err, accounts.ErrNotFound):
 	case err != nil:

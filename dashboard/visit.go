@@ -126,6 +126,9 @@ func (v *visit) render(name string, data any) error {
 	return nil
 }
 
+// May reports whether the user's role has a right, for what a page offers.
+func (p *view) May(right accounts.Right) bool { return p.Session != nil && p.Session.May(right) }
+
 // page is [visit.render] of what was read, if that has not failed.
 func (v *visit) page(err error, name string, data any) error {
 	if err != nil {
@@ -222,6 +225,9 @@ var (
 	errNotFound  error = failures[http.StatusNotFound] // there is no such row, or it belongs to another company
 	errForbidden error = failures[http.StatusForbidden]
 	errTooLarge  error = failures[http.StatusRequestEntityTooLarge]
+	errRole      error = failure{http.StatusForbidden, "error.role.title", "error.role.text"}
+	errInvitee   error = failure{http.StatusForbidden, "invitation.other.title", "invitation.other.text"}
+	errElsewhere error = failure{http.StatusConflict, "invitation.elsewhere.title", "invitation.elsewhere.text"}
 	errLinkGone  error = failure{http.StatusNotFound, "link.gone.title", "link.gone.text"}
 	errChanges   error = failure{http.StatusTooManyRequests, "error.changes.title", "error.changes.text"}
 )

@@ -108,7 +108,8 @@ type adminUserListCmd struct{ stretch }
 // do lists users.
 func (c *adminUserListCmd) do(ctx context.Context, o *operator) (any, error) {
 	return collectByID(ctx, c.stretch, o.accounts().Users, func(u accounts.User) object {
-		return object{{"user_id", u.ID}, {"email", u.Email}, {"name", u.Name}, {"administrator", u.Administrator}, {"disabled", u.Disabled}, {"created_at", u.CreatedAt}}
+		return object{{"user_id", u.ID}, {"email", u.Email}, {"name", u.Name}, {"administrator", u.Administrator}, {"disabled", u.Disabled}, {"created_at", u.CreatedAt},
+			{"company_id", orNull(u.Company)}, {"role", orNull(u.Role)}}
 	})
 }
 

@@ -202,9 +202,9 @@ func TestLists(t *testing.T) {
 		rows int
 		keys string
 	}{
-		{[]string{"user", "list"}, 2, "administrator created_at disabled email name user_id"},
-		{[]string{"user", "list", "--limit", "1"}, 1, "administrator created_at disabled email name user_id"},
-		{[]string{"user", "list", "--after", "1"}, 1, "administrator created_at disabled email name user_id"},
+		{[]string{"user", "list"}, 2, "administrator company_id created_at disabled email name role user_id"},
+		{[]string{"user", "list", "--limit", "1"}, 1, "administrator company_id created_at disabled email name role user_id"},
+		{[]string{"user", "list", "--after", "1"}, 1, "administrator company_id created_at disabled email name role user_id"},
 		{[]string{"company", "list"}, 2, "approved company_id credits name owner_id verified"},
 		{[]string{"token", "list"}, 2, "created_at expires_at last_used_at name networks revoked_at scopes token_id user_id"},
 		{[]string{"token", "list", "--user", "b@example.com"}, 1, "created_at expires_at last_used_at name networks revoked_at scopes token_id user_id"},

@@ -95,9 +95,11 @@ func TestWhatIsTold(t *testing.T) {
 		statement string
 		want      string
 	}{
-		{`insert into companies (owner_id, name) values (2, 'B')`, "account 2"},
-		{`update companies set approved = true`, "account 2"},
-		{`update companies set verified = true`, "account 2"},
+		{`insert into companies (owner_id, name) values (2, 'B')`, ""},
+		{`update users set company_id = 1, role = 'owner' where id = 2`, "account 2"},
+		{`update users set role = 'reader' where id = 2`, ""},
+		{`update companies set approved = true`, "company 1"},
+		{`update companies set verified = true`, "company 1"},
 		{`insert into senders (company_id, name) values (1, 'ACME')`, "company 1"},
 		{`update senders set approved = true`, "company 1"},
 		{`delete from senders`, "company 1"},

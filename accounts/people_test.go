@@ -1,0 +1,360 @@
+package accounts
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"intumwa/internal/postgres"
+	"intumwa/internal/testenv"
+)
+
+func TestRights(t *testing.T) {
+	t.Parallel()
+	all := []Right{MayUse, MayRead, MaySend, MayDevelop, MayPay, MayManage}
+	for role, want := range map[Role]string{
+		RoleOwner: "use read send develop pay manage", RoleSender: "use read send", RoleDeveloper: "use read develop",
+		RoleFinance: "use pay", RoleReader: "use read", "": "", "admin": "",
+	} {
+		var may []string
+		for _, right := range all {
+			if role.May(right) {
+				may = append(may, string(right))
+			}
+		}
+		if got := strings.Join(may, " "); got != want {
+			t.Errorf("%s may %s, want %s", role, got, want)
+		}
+	}
+	if len(Roles) != len(rights) {
+		t.Errorf("%d roles, %d have rights", len(Roles), len(rights))
+	}
+}
+
+// noRecord is what most tests record of a user who joins.
+func noRecord(pgx.Tx, User) error { return nil }
+
+func (a *Accounts) mustInvite(t *testing.T, company int64, email string, role Role) string {
+	t.Helper()
+	token, err := a.Invite(t.Context(), NewInvitation{Company: company, Email: email, Name: "Jean", Role: role, Language: "en"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return token
+}
+
+// mustPerson is a user who has joined a company.
+func (a *Accounts) mustPerson(t *testing.T, company int64, email string, role Role) User {
+	t.Helper()
+	u, err := a.Join(t.Context(), a.mustInvite(t, company, email, role), a.mustUser(t, email))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return u
+}
+
+func TestInvitation(t *testing.T) {
+	a := newAccounts(t)
+	owner := a.mustUser(t, "owner@example.com")
+	company := a.mustCompany(t, owner.Email)
+	refused := func(want error, n NewInvitation) {
+		t.Helper()
+		n.Company = company.ID
+		if _, err := a.Invite(t.Context(), n); !errors.Is(err, want) {
+			t.Errorf("%+v: %v, want %v", n, err, want)
+		}
+	}
+	refused(ErrInvalid, NewInvitation{Email: "jean", Name: "Jean", Role: RoleReader})
+	refused(ErrInvalid, NewInvitation{Email: "jean@example.com", Name: "", Role: RoleReader})
+	refused(ErrInvalid, NewInvitation{Email: "jean@example.com", Name: "Jean", Role: "admin"})
+	refused(ErrExists, NewInvitation{Email: "Owner@example.com", Name: "A", Role: RoleReader})
+
+	older := a.mustInvite(t, company.ID, "jean@example.com", RoleReader)
+	token := a.mustInvite(t, company.ID, "jean@example.com", RoleDeveloper)
+	if open, err := a.InvitationsOf(t.Context(), company.ID); err != nil || len(open) != 1 || open[0].Role != RoleDeveloper {
+		t.Errorf("%+v, %v", open, err)
+	}
+	if _, err := a.InvitationLink(t.Context(), older); !errors.Is(err, ErrNotFound) {
+		t.Errorf("the replaced one: %v", err)
+	}
+	if _, err := a.FinishSignUp(t.Context(), token, testPassword); !errors.Is(err, ErrNotFound) {
+		t.Errorf("for a sign-up: %v", err)
+	}
+	if l, err := a.InvitationLink(t.Context(), token); err != nil || l != (Link{"jean@example.com", "Jean", "en", company.ID, RoleDeveloper}) {
+		t.Errorf("%+v, %v", l, err)
+	}
+	failed := errors.New("not recorded")
+	if _, err := a.FinishInvitation(t.Context(), token, testPassword, func(pgx.Tx, User) error { return failed }); !errors.Is(err, failed) {
+		t.Error(err)
+	}
+	// However many use it at once, one user is made.
+	var made atomic.Int64
+	var all sync.WaitGroup
+	for range 4 {
+		all.Go(func() {
+			switch u, err := a.FinishInvitation(t.Context(), token, testPassword, noRecord); {
+			case err == nil && u.Company == company.ID && u.Role == RoleDeveloper:
+				made.Add(1)
+			case !errors.Is(err, ErrNotFound):
+				t.Error(u, err)
+			}
+		})
+	}
+	all.Wait()
+	people, err := a.PeopleOf(t.Context(), company.ID)
+	if err != nil || made.Load() != 1 || len(people) != 2 || people[0].Role != RoleOwner || people[1].Role != RoleDeveloper {
+		t.Errorf("%d made; %+v, %v", made.Load(), people, err)
+	}
+
+	withdrawn := a.mustInvite(t, company.ID, "pia@example.com", RoleReader)
+	open, err := a.InvitationsOf(t.Context(), company.ID)
+	if err != nil || len(open) != 1 {
+		t.Fatal(open, err)
+	}
+	if _, err := a.Withdraw(t.Context(), company.ID+1, open[0].ID); !errors.Is(err, ErrNotFound) {
+		t.Errorf("of another company: %v", err)
+	}
+	if was, err := a.Withdraw(t.Context(), company.ID, open[0].ID); err != nil || was.Email != "pia@example.com" {
+		t.Errorf("%+v, %v", was, err)
+	}
+	expired := a.mustInvite(t, company.ID, "eric@example.com", RoleReader)
+	a.exec(t, `update mail_links set expires_at = now()`)
+	for _, gone := range []string{token, withdrawn, expired} {
+		if _, err := a.InvitationLink(t.Context(), gone); !errors.Is(err, ErrNotFound) {
+			t.Errorf("used, withdrawn or expired: %v", err)
+		}
+	}
+}
+
+// A user who has an account joins as that account, unless it belongs to a company. Their keys were for no company.
+func TestJoin(t *testing.T) {
+	a := newAccounts(t)
+	owner, other := a.mustUser(t, "owner@example.com"), a.mustUser(t, "other@example.com")
+	c := a.mustCompany(t, owner.Email)
+	a.mustCompany(t, other.Email)
+	u := a.mustUser(t, "jean@example.com")
+	key, text := a.mustToken(t, u.Email)
+	token := a.mustInvite(t, c.ID, u.Email, RoleSender)
+	if _, err := a.FinishInvitation(t.Context(), token, testPassword, noRecord); !errors.Is(err, ErrExists) {
+		t.Errorf("as a new account: %v", err)
+	}
+	if _, err := a.Join(t.Context(), token, other); !errors.Is(err, ErrNotFound) {
+		t.Errorf("as another user: %v", err)
+	}
+	joined, err := a.Join(t.Context(), token, u)
+	if err != nil || joined.Company != c.ID || joined.Role != RoleSender {
+		t.Errorf("%+v, %v", joined, err)
+	}
+	if _, err := a.Join(t.Context(), token, u); !errors.Is(err, ErrNotFound) {
+		t.Errorf("twice: %v", err)
+	}
+	if _, err := a.createCompany(t.Context(), NewCompany{OwnerEmail: u.Email, Name: "Own"}); !errors.Is(err, ErrExists) {
+		t.Errorf("a company of the own besides: %v", err)
+	}
+	if k, err := a.TokenByID(t.Context(), key.ID); err != nil || k.RevokedAt == nil {
+		t.Errorf("the earlier key %s: %+v, %v", text[:2], k, err)
+	}
+	if _, err := a.Join(t.Context(), a.mustInvite(t, c.ID, other.Email, RoleSender), other); !errors.Is(err, ErrExists) {
+		t.Errorf("a user with a company: %v", err)
+	}
+	_, session := a.mustOpen(t, joined)
+	if session.Company.ID != c.ID || session.Company.OwnerID != owner.ID ||
+		!session.May(MaySend) || session.May(MayManage) {
+		t.Errorf("%+v", session)
+	}
+}
+
+func TestPeopleAreFew(t *testing.T) {
+	a := newAccounts(t)
+	company := a.mustCompany(t, a.mustUser(t, "owner@example.com").Email)
+	var invited, refused atomic.Int64
+	var all sync.WaitGroup
+	for i := range MaxPeople + 6 {
+		all.Go(func() {
+			_, err := a.Invite(t.Context(), NewInvitation{Company: company.ID, Email: fmt.Sprintf("u%d@example.com", i), Name: "U", Role: RoleReader})
+			switch {
+			case err == nil:
+				invited.Add(1)
+			case errors.Is(err, ErrTooMany):
+				refused.Add(1)
+			default:
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	if invited.Load() != MaxPeople-1 || refused.Load() != 7 {
+		t.Errorf("%d invited, %d refused", invited.Load(), refused.Load())
+	}
+}
+
+// What a change of a role ends at once: keys that the new role may not have, and, of a removed person, the sessions.
+func TestSetRole(t *testing.T) {
+	a := newAccounts(t)
+	owner := a.mustUser(t, "owner@example.com")
+	company := a.mustCompany(t, owner.Email)
+	elsewhere := a.mustCompany(t, a.mustUser(t, "other@example.com").Email)
+	for _, c := range []struct {
+		from, to             Role
+		keepsKey, keepsLogin bool
+	}{
+		{RoleDeveloper, RoleOwner, true, true},
+		{RoleOwner, RoleDeveloper, true, true},
+		{RoleDeveloper, RoleReader, false, true},
+		{RoleOwner, RoleFinance, false, true},
+		{RoleReader, RoleSender, false, true},
+		{RoleDeveloper, "", false, false},
+		{RoleReader, "", false, false},
+	} {
+		u := a.mustPerson(t, company.ID, strings.ToLower(fmt.Sprintf("%s-%s@example.com", c.from, c.to)), c.from)
+		key, _ := a.mustToken(t, u.Email)
+		session, _ := a.mustOpen(t, u)
+		before, err := a.SetRole(t.Context(), company.ID, u.ID, c.to)
+		if err != nil || before.Role != c.from {
+			t.Fatalf("%+v: %+v, %v", c, before, err)
+		}
+		if k, err := a.TokenByID(t.Context(), key.ID); err != nil || (k.RevokedAt == nil) != c.keepsKey {
+			t.Errorf("%+v: key %+v, %v", c, k, err)
+		}
+		if c.keepsLogin {
+			if s, err := a.SessionByToken(t.Context(), session, idle); err != nil || s.User.Role != c.to {
+				t.Errorf("%+v: session %+v, %v", c, s, err)
+			}
+			if _, _, err := a.CreateOwnToken(t.Context(), u.ID, "x", TokenLimits{}); (err == nil) != c.to.May(MayDevelop) {
+				t.Errorf("%+v: a new key: %v", c, err)
+			}
+		} else {
+			a.ended(t, session)
+			if u, err := a.UserByID(t.Context(), u.ID); err != nil || u.Company != 0 || u.Role != "" {
+				t.Errorf("%+v: %+v, %v", c, u, err)
+			}
+		}
+	}
+	for _, wrong := range []struct {
+		company, user int64
+		role          Role
+		want          error
+	}{
+		{company.ID, owner.ID, "admin", ErrInvalid}, {company.ID, 9999, RoleReader, ErrNotFound}, {elsewhere.ID, owner.ID, RoleReader, ErrNotFound},
+	} {
+		if _, err := a.SetRole(t.Context(), wrong.company, wrong.user, wrong.role); !errors.Is(err, wrong.want) {
+			t.Errorf("%+v: %v", wrong, err)
+		}
+	}
+}
+
+// A company always has an owner who can sign in, and mails about it go to an owner.
+func TestLastOwner(t *testing.T) {
+	a := newAccounts(t)
+	first := a.mustUser(t, "first@example.com")
+	company := a.mustCompany(t, first.Email)
+	a.mustPerson(t, company.ID, "reader@example.com", RoleReader)
+	last := func(id int64) {
+		t.Helper()
+		for _, role := range []Role{"", RoleDeveloper} {
+			if _, err := a.SetRole(t.Context(), company.ID, id, role); !errors.Is(err, ErrLastOwner) {
+				t.Errorf("the last owner becomes %q: %v", role, err)
+			}
+		}
+	}
+	last(first.ID)
+	second := a.mustPerson(t, company.ID, "second@example.com", RoleOwner)
+	a.exec(t, `update users set disabled_at = now() where id = $1`, second.ID)
+	last(first.ID) // the other one cannot sign in
+	a.exec(t, `update users set disabled_at = null`)
+	if _, err := a.SetRole(t.Context(), company.ID, first.ID, RoleSender); err != nil {
+		t.Fatal(err)
+	}
+	if c, err := a.CompanyByID(t.Context(), company.ID); err != nil || c.OwnerID != second.ID {
+		t.Errorf("mails go to %d, %v", c.OwnerID, err)
+	}
+	last(second.ID)
+
+	// Two owners who remove each other at once.
+	if _, err := a.SetRole(t.Context(), company.ID, first.ID, RoleOwner); err != nil {
+		t.Fatal(err)
+	}
+	var removed atomic.Int64
+	var both sync.WaitGroup
+	for _, id := range []int64{first.ID, second.ID} {
+		both.Go(func() {
+			switch _, err := a.SetRole(t.Context(), company.ID, id, ""); {
+			case err == nil:
+				removed.Add(1)
+			case !errors.Is(err, ErrLastOwner):
+				t.Error(err)
+			}
+		})
+	}
+	both.Wait()
+	people, err := a.PeopleOf(t.Context(), company.ID)
+	c, cErr := a.CompanyByID(t.Context(), company.ID)
+	if removed.Load() != 1 || err != nil || cErr != nil || len(people) != 2 || people[0].Role != RoleOwner && people[1].Role != RoleOwner ||
+		c.OwnerID != people[0].ID && c.OwnerID != people[1].ID {
+		t.Errorf("%d removed; %+v, %v; %+v, %v", removed.Load(), people, err, c, cErr)
+	}
+}
+
+// The people of a company share its tokens' number and list; each request belongs to the token's own user.
+func TestTokensOfPeople(t *testing.T) {
+	a := newAccounts(t)
+	owner := a.mustUser(t, "owner@example.com")
+	company := a.mustCompany(t, owner.Email)
+	developer := a.mustPerson(t, company.ID, "developer@example.com", RoleDeveloper)
+	_, text, err := a.CreateOwnToken(t.Context(), developer.ID, "theirs", TokenLimits{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p, err := a.Authenticate(t.Context(), text); err != nil || p.UserID != developer.ID || p.Company == nil || p.Company.ID != company.ID || p.Company.OwnerID != owner.ID {
+		t.Errorf("%+v, %v", p, err)
+	}
+	for range MaxTokens - 1 {
+		if _, _, err := a.CreateOwnToken(t.Context(), owner.ID, "own", TokenLimits{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, id := range []int64{owner.ID, developer.ID} {
+		if _, _, err := a.CreateOwnToken(t.Context(), id, "x", TokenLimits{}); !errors.Is(err, ErrTooMany) {
+			t.Errorf("one more: %v", err)
+		}
+	}
+	list, err := a.TokensOfCompany(t.Context(), company.ID)
+	if err != nil || len(list) != MaxTokens || list[MaxTokens-1].Email != developer.Email || list[0].Email != owner.Email {
+		t.Errorf("%d tokens, %v", len(list), err)
+	}
+}
+
+// Another process that has a removed person's token, or one of a company that changed, in memory obeys at once.
+func TestPeopleChangeAtOnceElsewhere(t *testing.T) {
+	url := testenv.Database(t)
+	pool, err := postgres.Open(t.Context(), url, postgres.Options{MaxConns: 4})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pool.Close()
+	here, there := on(pool), hearing(t, url)
+	company := here.mustCompany(t, here.mustUser(t, "owner@example.com").Email)
+	u := here.mustPerson(t, company.ID, "developer@example.com", RoleDeveloper)
+	_, text := here.mustToken(t, u.Email)
+	p, err := there.Authenticate(t.Context(), text)
+	if err != nil || p.Company.Approved {
+		t.Fatal(p, err)
+	}
+	here.exec(t, `update companies set approved = true`)
+	soon(t, "an approval", func() bool { p, err := there.Authenticate(t.Context(), text); return err == nil && p.Company.Approved })
+	if err := pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) error {
+		_, err := here.In(tx).SetRole(t.Context(), company.ID, u.ID, "")
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	soon(t, "a removal", func() bool {
+		_, err := there.Authenticate(t.Context(), text)
+		return errors.Is(err, ErrUnauthenticated)
+	})
+}

@@ -1,0 +1,56 @@
+package accounts
+
+import "slices"
+
+// Role is what a person does in a company. A user without a company has none.
+type Role string
+
+// The roles.
+const (
+	RoleOwner     Role = "owner"
+	RoleSender    Role = "sender"
+	RoleDeveloper Role = "developer"
+	RoleFinance   Role = "finance"
+	RoleReader    Role = "reader"
+)
+
+// Roles are all roles, in the order of a choice.
+var Roles = []Role{RoleOwner, RoleSender, RoleDeveloper, RoleFinance, RoleReader}
+
+// Right is what a role may permit. Each page and act of a company needs one.
+type Right string
+
+// The rights.
+const (
+	MayUse     Right = "use"     // the home page, counts by day, the own account
+	MayRead    Right = "read"    // messages with their texts, campaigns, received messages, opt-outs, sender IDs
+	MaySend    Right = "send"    // sending and cancelling, opt-outs
+	MayDevelop Right = "develop" // API keys, webhooks, the test number and the first message
+	MayPay     Right = "pay"     // the statement, and the warning of a low balance
+	MayManage  Right = "manage"  // people, the company, new sender IDs
+)
+
+// rights is the one table of what each role may do.
+var rights = map[Role][]Right{
+	RoleOwner:     {MayUse, MayRead, MaySend, MayDevelop, MayPay, MayManage},
+	RoleSender:    {MayUse, MayRead, MaySend},
+	RoleDeveloper: {MayUse, MayRead, MayDevelop},
+	RoleFinance:   {MayUse, MayPay},
+	RoleReader:    {MayUse, MayRead},
+}
+
+// May reports whether the role has a right.
+func (r Role) May(right Right) bool { return slices.Contains(rights[r], right) }
+
+// May reports whether the session's user has a right in their company. A user without a company is limited by that alone.
+func (s *Session) May(right Right) bool { return s.Company == nil || s.User.Role.May(right) }
+
+// rolesWith returns the roles that have a right.
+func rolesWith(right Right) (roles []string) {
+	for _, r := range Roles {
+		if r.May(right) {
+			roles = append(roles, string(r))
+		}
+	}
+	return roles
+}

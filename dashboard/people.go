@@ -1,0 +1,227 @@
+package dashboard
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/jackc/pgx/v5"
+
+	"intumwa/accounts"
+	"intumwa/internal/audit"
+	"intumwa/sms"
+)
+
+type peoplePage struct {
+	People      []accounts.User
+	Invitations []accounts.Invitation
+	Roles       []option                 // with their names
+	Names       map[accounts.Role]string // the same
+	Explained   map[string]string        // by role
+}
+
+// roleTexts are the keys of a role's name and of its explanation.
+var roleTexts = map[accounts.Role]struct{ name, text string }{
+	accounts.RoleOwner:     {"role.owner", "role.owner.text"},
+	accounts.RoleSender:    {"role.sender", "role.sender.text"},
+	accounts.RoleDeveloper: {"role.developer", "role.developer.text"},
+	accounts.RoleFinance:   {"role.finance", "role.finance.text"},
+	accounts.RoleReader:    {"role.reader", "role.reader.text"},
+}
+
+// Names of changes of people in the audit log, beside user.invite, user.uninvite and user.join.
+const (
+	actUserRole   = "user.role"
+	actUserRemove = "user.remove"
+)
+
+// recordedPerson is a person or an invitation as recorded in an act.
+type recordedPerson struct {
+	Email string        `json:"email"`
+	Role  accounts.Role `json:"role"`
+}
+
+// people is GET /people.
+func (d *Dashboard) people(v *visit, t tenant) (err error) {
+	data := peoplePage{Names: v.roleNames(), Explained: map[string]string{}}
+	for _, role := range accounts.Roles {
+		data.Roles = append(data.Roles, option{string(role), data.Names[role]})
+		data.Explained[string(role)] = v.lang.T(roleTexts[role].text)
+	}
+	if data.People, err = d.rooms.Accounts.PeopleOf(v.ctx(), t.Company.ID); err != nil {
+		return err
+	}
+	data.Invitations, err = d.rooms.Accounts.InvitationsOf(v.ctx(), t.Company.ID)
+	return v.page(err, "people", data)
+}
+
+// roleNames returns the names of all roles.
+func (v *visit) roleNames() map[accounts.Role]string {
+	names := map[accounts.Role]string{}
+	for role, texts := range roleTexts {
+		names[role] = v.lang.T(texts.name)
+	}
+	return names
+}
+
+// role returns the chosen role.
+func (f *form) role() accounts.Role {
+	role := accounts.Role(f.Value("role"))
+	if !slices.Contains(accounts.Roles, role) {
+		f.refuse("role", "error.required")
+	}
+	return role
+}
+
+// invite is POST /people: it mails an invitation.
+func (d *Dashboard) invite(v *visit, t tenant) error {
+	f := v.form()
+	name, role, email := f.name("name"), f.role(), f.mailed("email")
+	if !f.ok() {
+		return d.people(v, t)
+	}
+	var token string
+	err := v.changeBusy(func(tx pgx.Tx) (audit.Entry, error) {
+		var err error
+		token, err = d.rooms.Accounts.In(tx).Invite(v.ctx(), accounts.NewInvitation{Company: t.Company.ID, Email: email, Name: name, Role: role, Language: v.lang.Tag})
+		return audit.Entry{Act: "user.invite", Subject: fmt.Sprintf("company %d", t.Company.ID), After: recordedPerson{email, role}}, err
+	})
+	switch {
+	case errors.Is(err, accounts.ErrInvalid):
+		f.refuse("email", "error.email")
+	case errors.Is(err, accounts.ErrExists):
+		f.refuse("email", "people.already")
+	case errors.Is(err, accounts.ErrTooMany):
+		f.notice("people.many", accounts.MaxPeople)
+	case err != nil:
+		return err
+	}
+	if !f.ok() {
+		return d.people(v, t)
+	}
+	d.mailInvitation(v.lang, email, t.User.Email, token)
+	return v.redirect("/people", "flash.invited")
+}
+
+// withdrawInvitation is POST /invitations/:id/withdraw.
+func (d *Dashboard) withdrawInvitation(v *visit, t tenant) error {
+	id := v.id()
+	err := v.change(func(tx pgx.Tx) (audit.Entry, error) {
+		was, err := d.rooms.Accounts.In(tx).Withdraw(v.ctx(), t.Company.ID, id)
+		return audit.Entry{Act: "user.uninvite", Subject: fmt.Sprintf("company %d", t.Company.ID), Before: recordedPerson{was.Email, was.Role}}, err
+	})
+	return v.done(err, "/people", "flash.uninvited")
+}
+
+// setRole is POST /people/:id/role.
+func (d *Dashboard) setRole(v *visit, t tenant) error {
+	role := v.form().role()
+	if !v.form().ok() {
+		return d.people(v, t)
+	}
+	return v.changePerson(t, role, actUserRole, "flash.role")
+}
+
+// removePerson is POST /people/:id/remove.
+func (d *Dashboard) removePerson(v *visit, t tenant) error {
+	return v.changePerson(t, "", actUserRemove, "flash.removed")
+}
+
+// changePerson gives the person in the path another role, or removes them.
+func (v *visit) changePerson(t tenant, role accounts.Role, act, flash string) error {
+	id := v.id()
+	err := v.changeBusy(func(tx pgx.Tx) (audit.Entry, error) {
+		before, err := v.d.rooms.Accounts.In(tx).SetRole(v.ctx(), t.Company.ID, id, role)
+		if err != nil || before.Role == role {
+			return audit.Entry{}, err
+		}
+		entry := audit.Entry{Act: act, Subject: fmt.Sprintf("user %d", id), Before: recordedPerson{before.Email, before.Role}}
+		if role != "" {
+			entry.After = recordedPerson{before.Email, role}
+		}
+		return entry, nil
+	})
+	if errors.Is(err, accounts.ErrLastOwner) {
+		v.form().notice("people.last")
+		return v.d.people(v, t)
+	}
+	to := "/people"
+	if id == t.User.ID && role != accounts.RoleOwner { // the page is not theirs any more
+		to = "/"
+	}
+	return v.done(err, to, flash)
+}
+
+// invited returns the invitation in the path and its company's name. When its address has an account, the session must be
+// that account's: known is true. Otherwise the visitor creates an account.
+func (v *visit) invited() (link accounts.Link, company string, known bool, err error) {
+	a := v.d.rooms.Accounts
+	if link, err = a.InvitationLink(v.ctx(), v.c.Param("token")); err != nil {
+		return link, "", false, linkGone(err)
+	}
+	of, err := a.CompanyByID(v.ctx(), link.Company)
+	if err != nil {
+		return link, "", false, err
+	}
+	switch _, err = a.UserByEmail(v.ctx(), link.Email); {
+	case errors.Is(err, accounts.ErrNotFound):
+		return link, of.Name, false, nil
+	case err != nil:
+		return link, "", false, err
+	case v.session == nil || !v.session.Passed:
+		return link, of.Name, true, nil
+	case v.session.User.Email != link.Email:
+		return link, "", false, errInvitee
+	case v.session.Company != nil:
+		return link, "", false, errElsewhere
+	}
+	return link, of.Name, true, nil
+}
+
+// invitation is GET /invitation/:token. It changes nothing, because mail scanners follow links too.
+func (d *Dashboard) invitation(v *visit) error {
+	link, company, known, err := v.invited()
+	if err != nil {
+		return err
+	}
+	role := roleTexts[link.Role]
+	title, text := v.lang.T("invitation.title", company), v.lang.T("invitation.text", v.lang.T(role.name), v.lang.T(role.text))
+	switch {
+	case !known:
+		return v.choose(d.rooms.Accounts.InvitationLink, title, text, "finish.button")
+	case v.session == nil:
+		return v.redirectToSignIn("/sign-in")
+	case !v.session.Passed:
+		return v.redirectToSignIn("/sign-in/code")
+	}
+	return v.render("invitation", struct{ Title, Text string }{title, text})
+}
+
+// doInvitation is POST /invitation/:token.
+func (d *Dashboard) doInvitation(v *visit) error {
+	_, _, known, err := v.invited()
+	joined := func(u accounts.User) audit.Entry {
+		return audit.Entry{Actor: audit.User(u.ID), Act: "user.join", Subject: fmt.Sprintf("user %d", u.ID), Company: sms.CompanyID(u.Company), After: recordedPerson{u.Email, u.Role}}
+	}
+	switch {
+	case err != nil:
+		return err
+	case !known:
+		return v.chosen(d.invitation, d.rooms.Accounts.InvitationLink, func(ctx context.Context, token, password string) (accounts.User, error) {
+			return d.rooms.Accounts.FinishInvitation(ctx, token, password, func(tx pgx.Tx, u accounts.User) error {
+				return audit.Record(ctx, tx, joined(u))
+			})
+		}, "flash.welcome")
+	case v.session == nil || !v.session.Passed:
+		return d.invitation(v)
+	}
+	err = v.changeBusy(func(tx pgx.Tx) (audit.Entry, error) {
+		u, err := d.rooms.Accounts.In(tx).Join(v.ctx(), v.c.Param("token"), v.session.User)
+		return joined(u), err
+	})
+	if errors.Is(err, accounts.ErrNotFound) || errors.Is(err, accounts.ErrExists) { // it was used a moment ago
+		err = errLinkGone
+	}
+	return v.done(err, "/", "flash.joined")
+}
