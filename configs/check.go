@@ -352,7 +352,7 @@ func (c *Config) Key() (*[32]byte, error) {
 	return nil, errors.New("must be 32 bytes in base64 or hex")
 }
 
-// Bounds of what handsets are understood by and told.
+// Bounds of the words that handsets send and of the texts that they get.
 const (
 	maxCommandWord = 20  // characters
 	maxReply       = 600 // code points, as of any message

@@ -98,7 +98,7 @@ type Accounts struct {
 	OTPKey                 Secret `yaml:"otp_key" text:"Key for the hashes of one-time codes, at least 32 characters, the same in every process. Without it a stolen copy of the database reveals the codes of the last ten minutes."`
 }
 
-// Billing says when credits come back.
+// Billing configures when credits come back.
 type Billing struct {
 	Refund string `yaml:"refund" default:"unsubmitted" oneof:"unsubmitted failed never" text:"Which failed messages are refunded: unsubmitted (no carrier ever accepted a segment, and the validity passed), failed (all), never."`
 }
@@ -111,7 +111,7 @@ type Messages struct {
 	InboundRetention time.Duration `yaml:"inbound_retention" default:"720h" min:"1" text:"How long messages from handsets are kept. They contain private texts."`
 }
 
-// Inbound says what becomes of messages from handsets.
+// Inbound configures what becomes of messages from handsets.
 type Inbound struct {
 	StopWords  []string `yaml:"stop_words" default:"STOP,ARRET,HAGARIKA" text:"First words by which a handset opts out. Case and accents do not count. Empty: none."`
 	StartWords []string `yaml:"start_words" default:"START,REPRENDRE,TANGURA" text:"First words by which it opts in again."`
@@ -119,14 +119,14 @@ type Inbound struct {
 	StartReply string   `yaml:"start_reply" text:"Acknowledgement of an opt-in."`
 }
 
-// Webhooks says how customers' endpoints are called.
+// Webhooks configures how customers' endpoints are called.
 type Webhooks struct {
 	Timeout      time.Duration   `yaml:"timeout" default:"10s" min:"1" text:"Time of one call: name, connection, handshake and response together."`
 	RetryDelays  []time.Duration `yaml:"retry_delays" default:"10s,30s,1m,5m,15m" text:"Pauses between a failure and the next attempt. After the last the delivery has failed."`
 	AllowPrivate bool            `yaml:"allow_private" text:"Allows plain HTTP and private addresses. Development only: customers could make the gateway call internal machines."`
 }
 
-// Retention says how long old data is kept.
+// Retention configures how long old data is kept.
 type Retention struct {
 	Messages        time.Duration `yaml:"messages" min:"0" text:"Sent and failed messages with their batches and segments; 0s: for ever. At least a day longer than messages.validity and the longest receipt_timeout together, and not shorter than idempotency_keys."`
 	Bodies          time.Duration `yaml:"bodies" min:"0" text:"Texts of messages, at least 24h; 0s: as long as the messages."`

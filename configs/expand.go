@@ -93,7 +93,7 @@ func readSecret(name string) (string, error) {
 	if !filepath.IsAbs(name) {
 		return "", errors.New("names a file without its whole path, and no CREDENTIALS_DIRECTORY is set")
 	}
-	// A pipe that nobody writes to would hold the start for ever.
+	// A pipe without a writer would block the start without end.
 	if info, err := os.Stat(name); err != nil { //nolint:gosec // the operator names the file
 		return "", fmt.Errorf("reading the file: %w", withoutPath(err))
 	} else if !info.Mode().IsRegular() {

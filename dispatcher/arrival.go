@@ -74,7 +74,7 @@ func (s *settler) throttle(a arrival, kind string) {
 	}
 }
 
-// logSettled logs at debug level what a committed transaction said of each message,
+// logSettled logs at debug level what a committed transaction recorded of each message,
 // by its ULID, so that one message can be followed through the log. At other
 // levels it costs nothing.
 func (s *settler) logSettled(w settlement, recorded receipts.Recorded) {

@@ -69,7 +69,7 @@ func (b *breaker) ready(now time.Time) bool {
 	return !b.open || !now.Before(b.until)
 }
 
-// enter asks to submit one message; with the breaker open it lets a probe
+// enter is called before each submit; with the breaker open it lets a probe
 // pass and holds the rest back.
 func (b *breaker) enter(now time.Time) bool {
 	b.mu.Lock()

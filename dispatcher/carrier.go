@@ -85,7 +85,7 @@ type Carrier struct {
 	RetryMax         time.Duration // default 60 s
 	Failover         []string
 	FailoverAfter    time.Duration // default 10 s
-	SecondCarrier    string        // asked once for a message that fails here; "": none
+	SecondCarrier    string        // tried once for a message that fails here; "": none
 	SecondWithin     time.Duration // of its acceptance, for a segment's receipt with UNDELIV; 0: after refusals only
 	MaxUnmatched     int           // receipts that match nothing, kept in an hour; default 50,000
 	MaxInbound       int           // messages from handsets, kept in an hour; default 20,000

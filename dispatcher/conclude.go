@@ -54,7 +54,7 @@ func follows(settled []messages.Settled, refunds func(messages.Settled) bool) (e
 			events = append(events, e)
 		}
 		switch {
-		case m.Status != sms.Failed, m.Carrier == sms.SandboxCarrier: // nobody paid for the sandbox
+		case m.Status != sms.Failed, m.Carrier == sms.SandboxCarrier: // messages of the sandbox are free
 		case m.CompanyID != 0 && (m.Test || refunds(m)):
 			debits = append(debits, billing.Debit{CompanyID: m.CompanyID, Amount: int64(m.Segments), Ref: m.ULID, Test: m.Test})
 		}

@@ -60,8 +60,8 @@ func handset(source, dest string) string {
 	return ""
 }
 
-// subscriber reports whether national digits can be a handset's: which ranges are
-// open is for the carriers to say.
+// subscriber reports whether national digits can be a handset's. The carriers decide
+// which ranges are open.
 func subscriber(digits string) bool {
 	return len(digits) == 8 && strings.Trim(digits, "0123456789") == ""
 }
@@ -81,7 +81,7 @@ func (w *linkWorker) inbound(pdu *smpp.Delivery) *handsets.Inbound {
 
 // partOf returns which part of a long message a delivery is, by its user data header
 // or by its SAR parameters (SMPP 3.4, 5.3.2.22 to 24); nil: it is a whole one. The
-// references of the two are told apart: they count by themselves.
+// references of the two are independent counters, and are kept apart.
 func partOf(pdu *smpp.Delivery) *handsets.Part {
 	if pdu.ESMClass&esmUDHI != 0 {
 		if ref, total, seq, ok := sms.Concatenation(pdu.ShortMessage); ok {
@@ -100,11 +100,10 @@ func partOf(pdu *smpp.Delivery) *handsets.Part {
 // sarReferences marks the references of SAR parameters.
 const sarReferences = 1 << 16
 
-// quota bounds how many rows a carrier can make us write in an hour: of what we
-// did not ask for, receipts that match nothing and messages from handsets.
-// It fills as rows are written and runs empty with time: in any hour there is
-// room for what the configuration says, at once for a tenth of it, so that what
-// came in a rush does not shut out what follows for the rest of the hour.
+// quota bounds how many rows a carrier can make us write in an hour for receipts that
+// match nothing and for messages from handsets. It fills as rows are written and runs
+// empty with time: any hour has room for the configured number, a moment for a tenth of
+// it, so that a rush does not shut out the rest of the hour.
 //
 // It is of one process: a carrier whose links are held by several has as many.
 type quota struct {

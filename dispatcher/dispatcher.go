@@ -72,8 +72,8 @@ type Options struct {
 	SweepInterval    time.Duration // between two looks for what the queue lacks; default 1 s
 	ReceiptRetention time.Duration // of receipts that match no segment; default 7 days
 	InboundRetention time.Duration // of messages from handsets; default 30 days
-	MessageRetention time.Duration // of messages that are final; 0: for ever
-	BodyRetention    time.Duration // of what these say; 0: as long as they are kept
+	MessageRetention time.Duration // of messages that are final; 0: no limit
+	BodyRetention    time.Duration // of their texts; 0: as long as the messages
 	NumberRetention  time.Duration // of whom they went to; 0: as long as they are kept
 	StrandedAfter    time.Duration // without a link anywhere a carrier is no more; default 10 min
 	Heartbeat        time.Duration // between two reports of the links; leases are renewed twice as often; default 1 s

@@ -33,7 +33,7 @@ func (d *Dispatcher) serves(ctx context.Context, db postgres.DB, carrier string,
 }
 
 // failover hands the messages of a carrier none of whose links has served for
-// FailoverAfter to the first of its stand-ins that serves now. Throttling is not
+// FailoverAfter to its first failover carrier that serves now. A throttled link is not
 // down.
 func (d *Dispatcher) failover(ctx context.Context) error {
 	idle, serves := map[string]time.Duration{}, map[string]bool{}
@@ -78,13 +78,13 @@ func (d *Dispatcher) failover(ctx context.Context) error {
 
 const (
 	handOverMost = 5000 // messages a lane and a round
-	// handOverAhead is how much of its own time a stand-in is given at once: what
-	// is not handed over yet goes back to its carrier's links when they return.
+	// handOverAhead bounds how much is handed over at once, in time of the failover carrier:
+	// messages that were not handed over return to their carrier's links when these serve.
 	handOverAhead = 30 * time.Second
 )
 
-// handOver gives the stand-in what it can carry soon: single sends first, of
-// batches no more than its own customers can bear to wait behind.
+// handOver gives the failover carrier what it can carry soon: single sends first, and no
+// more of batches than its own customers can bear to wait behind.
 func (d *Dispatcher) handOver(ctx context.Context, c *carrier, other string) (n int64, err error) {
 	held := c.config().OnAmbiguous == AmbiguousHold
 	for _, lane := range []queue.Lane{queue.Single, queue.Batch} {
@@ -125,7 +125,7 @@ func (d *Dispatcher) tpsOf(name string) (tps float64) {
 	return tps
 }
 
-// takeBack gives a carrier that serves again what its stand-ins have not tried.
+// takeBack gives a carrier that serves again the messages that its failover carriers have not tried.
 func (d *Dispatcher) takeBack(ctx context.Context) error {
 	for _, c := range d.running() {
 		if len(c.config().Failover) == 0 {

@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// A process may be the only one that cannot reach a carrier. So the holder of a link that
-// reaches nobody for GiveUpAfter gives the lease up, once its worker has ended, if another
-// process would take it. Then it leaves the link to the others for Rest. While they rest as
-// well, the link stays with its holder.
+// A process may be the only one that cannot reach a carrier. So the holder of a link whose
+// carrier it cannot reach for GiveUpAfter gives the lease up, once its worker has ended, if
+// another process would take it. Then it leaves the link to the others for Rest. While the
+// others rest as well, the link stays with its holder.
 
 const (
 	giveUpAfter = 10 * time.Second

@@ -95,7 +95,7 @@ func (m *inFlight) begin(ctx context.Context) {
 		}
 	}
 	m.attempt.Open = len(left)
-	if len(left) == 0 { // the carrier has them all, or may have, the outbox did not know it yet
+	if len(left) == 0 { // the carrier has, or may have, them all, and the outbox was behind
 		m.attempt.Open = 1
 		w.carrier.settler.take(result{message: m, Result: smpp.Result{Outcome: smpp.Accepted}, at: m.began})
 		return
@@ -152,9 +152,9 @@ func (m *inFlight) stateOf(segment int) submission.State {
 	return submission.Waiting
 }
 
-// answered reacts at once to an answer, before it is settled: the link slows
-// when its carrier says so, its breaker counts, and no further segment of a
-// refused message goes out.
+// answered reacts at once to an answer, before it is settled: the link slows down when
+// its carrier throttles, the breaker counts, and a refused message sends no further
+// segment.
 func (m *inFlight) answered(r *result) {
 	w := m.worker
 	if next, _ := submission.Next(submission.InFlight, r.heard(), w.carrier.config().OnAmbiguous); next == submission.Waiting || next == submission.Failed {

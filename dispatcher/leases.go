@@ -173,8 +173,8 @@ func (l *leases) renew(ctx context.Context) error {
 	return l.look(ctx, others, sent, deaf)
 }
 
-// look notes the renewals of the others and removes the dead. asked is when the list was asked
-// for; deaf: this process could not look for a while.
+// look notes the renewals of the others and removes the dead. asked is when the query was sent;
+// deaf: this process could not look for a while.
 func (l *leases) look(ctx context.Context, others []listed, asked time.Duration, deaf bool) error {
 	seen, wanted := make(map[int64]sight, len(others)), make(map[string]bool)
 	var dead []int64
@@ -227,7 +227,7 @@ func (l *leases) acquire(ctx context.Context, names ...string) ([]string, error)
 // resignWithin is how long giving leases up may take at the end of something.
 const resignWithin = 2 * time.Second
 
-// resign gives a lease up. If the database does not hear it, this process keeps the lease.
+// resign gives a lease up. If the statement fails, this process keeps the lease.
 func (l *leases) resign(ctx context.Context, name string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), resignWithin)
 	defer cancel()

@@ -13,8 +13,8 @@ import (
 	"intumwa/smpp"
 )
 
-// announce tells the others which links this process is configured with, and which of them it
-// leaves to another, and makes the rows of links that have none.
+// announce publishes which links this process is configured with, and which of them it leaves to
+// another, and makes the rows of links that have none.
 func (m *member) announce(ctx context.Context, wishes map[string]wantedLink, now time.Time) error {
 	links, rests, carriers := slices.Sorted(maps.Keys(wishes)), []string{}, []string{}
 	for _, name := range links {

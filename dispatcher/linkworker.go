@@ -98,7 +98,7 @@ func (w *linkWorker) start() {
 	go w.run(ctx)
 }
 
-// end tells the worker to stop; wait waits until it has; ended looks.
+// end stops the worker; wait waits until it has ended; ended reports whether it has.
 func (w *linkWorker) end() {
 	w.ending.Store(true)
 	w.cancel()

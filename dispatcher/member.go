@@ -111,7 +111,7 @@ func (m *member) wishes() map[string]wantedLink {
 	return wishes
 }
 
-// arrange makes the link workers what configuration and leases say. One that ends
+// arrange starts and ends link workers by configuration and leases. One that ends
 // drains its window meanwhile; only then may another begin in its place.
 func (m *member) arrange(wishes map[string]wantedLink, held leasedLinks) error {
 	for name, at := range m.workers {

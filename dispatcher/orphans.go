@@ -12,7 +12,7 @@ import (
 // not yet settled or given back.
 //
 // The database may have more claims of this process: a claim can be committed while
-// its answer is lost. Nobody would carry such a message as long as this process
+// its answer is lost. Such a message would not be sent as long as this process
 // lives. So releaseOrphans gives it back.
 type inFlightMessages struct {
 	mu     sync.Mutex

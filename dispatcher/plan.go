@@ -60,7 +60,7 @@ func (s *settler) planResult(p *plan, r *result, policy submission.Policy) {
 
 // planLate adds an answer to a segment that was given up as unanswered. A message that is
 // to be sent again although another of its segments is out goes on when that is
-// answered; the message of a stand-in is for its own settler.
+// answered; a message of a failover carrier is for that carrier's settler.
 func (s *settler) planLate(p *plan, a lateAnswer, policy submission.Policy) {
 	state, effect := submission.Next(submission.Unanswered, s.carrier.config().event(a.Result, 1), policy)
 	switch state {
@@ -105,7 +105,7 @@ type attempts struct {
 	finals []messages.Final
 	ends   messages.Ends
 
-	elsewhere []messages.Failing // of finals, those for which a second carrier may be asked
+	elsewhere []messages.Failing // of finals, those that a second carrier may take
 	ended     map[int64]int      // the epochs of attempts that are over, all of whose copies are recorded, by message
 }
 

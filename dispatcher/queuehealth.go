@@ -18,7 +18,7 @@ const (
 	// nothing to give.
 	overdueAfter = time.Second
 	// idleAfter is how long the queue must have had nothing more to give before the
-	// database is asked: what was taken just now is claimed by then.
+	// database is queried: what was taken just now is claimed by then.
 	idleAfter = 300 * time.Millisecond
 	// idleGap ends that time: a lane without a take for so long begins anew.
 	idleGap = 3 * time.Second
@@ -117,7 +117,7 @@ func (h *queueHealth) isLost(key laneKey) bool {
 	return s != nil && s.lost
 }
 
-// took notes how many messages a take got of those it asked for, and reports whether the
+// took notes how many messages a take got of those it wanted, and reports whether the
 // caller is to look for overdue messages. A queue that gave less has no more.
 func (h *queueHealth) took(key laneKey, got, asked int) (look bool) {
 	h.mu.Lock()

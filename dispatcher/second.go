@@ -14,7 +14,7 @@ import (
 	"intumwa/sms"
 )
 
-// Why a second carrier is asked. A closed set: it labels a metric.
+// Why a second carrier gets a message. A closed set: it labels a metric.
 const (
 	unroutable  = "unroutable"  // a submit_sm_resp: there is no way to the number
 	undelivered = "undelivered" // a receipt with UNDELIV soon after the acceptance

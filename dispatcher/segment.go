@@ -15,11 +15,11 @@ import (
 // esmUDHI is the bit of esm_class for a text that starts with a header.
 const esmUDHI = 0x40
 
-// longestRelative is what relative time can say without years: 11 months of 30
+// longestRelative is the longest relative time without years: 11 months of 30
 // days, and 29 days.
 const longestRelative = 360*24*time.Hour - time.Second
 
-// registeredReceipt asks for a receipt on success and on failure.
+// registeredReceipt requests a receipt on success and on failure.
 const registeredReceipt = 0x01
 
 // segments builds the submit_sm of each segment of a message, in order. With

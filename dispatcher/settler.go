@@ -33,7 +33,7 @@ const settleTimeout = 10 * time.Second
 // (postgres.ConfirmWith): the earlier one may be on none.
 //
 // With the database away, results are kept and tried again until they are
-// written; their slots stay taken, so the link stops by itself.
+// written; their slots stay taken, so the link stops.
 // Receipts are refused with ESME_RMSGQFUL: the carrier is their queue.
 type settler struct {
 	d       *Dispatcher
@@ -211,9 +211,9 @@ func (s *settler) settle(ctx context.Context, w settlement) {
 
 // settleApart writes a settlement that the database refused in two halves, and so
 // on, so that one refused row stops nothing else and costs the others a few
-// transactions. What is refused alone too is dropped, counted and logged, because
-// it would be refused for ever. A delivery is acknowledged
-// with it, or else the carrier would deliver it for ever.
+// transactions. A row that is refused alone too is dropped, counted and logged: it would
+// be refused every time. A delivery is also acknowledged, else the carrier would deliver
+// it again and again.
 func (s *settler) settleApart(ctx context.Context, w settlement, refusal error) {
 	if w.size() > 1 {
 		first, second := w.halves()

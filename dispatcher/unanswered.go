@@ -17,9 +17,9 @@ import (
 	"intumwa/webhooks"
 )
 
-// What operators decide of messages that a carrier may have, and of all that waited when
-// a backup was made. The functions here work without a dispatcher, on a pool that was
-// opened with BatchUpdates.
+// Operators' decisions on messages that a carrier may have, and on all that waited when a
+// backup was made. The functions here work without a dispatcher, on a pool that was opened
+// with BatchUpdates.
 
 // Alive returns how many dispatchers work on the database at this moment: one that works has
 // renewed its row lately. The rows that a restored backup brought are older.
@@ -30,12 +30,12 @@ func Alive(ctx context.Context, pool *pgxpool.Pool) (n int, err error) {
 	return n, nil
 }
 
-// HoldPending takes what was due by a moment off the outbox, as what its carrier may
-// have: it is not sent again unless somebody has it so ([SendUnanswered]), a receipt that
-// echoes user_message_reference settles it, and what nothing is heard of is decided when
-// its receipt is overdue. It is for a database that was restored, of which nobody knows
-// what was carried since. carriers are those of the configuration. It returns how many
-// messages it took, by carrier, also beside an error: then it is to be called again.
+// HoldPending takes messages that were due by a moment off the outbox, because their carrier
+// may have them. They are sent again only by [SendUnanswered]; a receipt that echoes
+// user_message_reference settles them, and the others are decided when their receipt is
+// overdue. It is for a restored database, which does not show what was sent since. carriers
+// are those of the configuration. It returns how many messages it took, by carrier, also
+// beside an error: then call it again.
 func HoldPending(ctx context.Context, pool *pgxpool.Pool, store *messages.Store, hooks *webhooks.Webhooks, carriers []Carrier, refund Refund,
 	due time.Time) (held map[string]int64, err error) {
 	held = make(map[string]int64)
@@ -86,12 +86,11 @@ func holdSome(ctx context.Context, pool *pgxpool.Pool, store *messages.Store, ho
 	return n, err
 }
 
-// SendUnanswered has messages of a carrier, by their ids, sent again of which it has neither
-// answered to nor reported of some segment: those segments. One whose validity is over is
-// passed by, and so is what was answered meanwhile. The carrier may have them already.
-// No second carrier is asked for them. It returns which are to be sent.
-// record is called with them in the transaction; when it fails, nothing is changed, and
-// they are returned beside its error.
+// SendUnanswered sends messages of a carrier, by their ids, again: those of their segments
+// that it has neither answered nor reported, and may have already. It leaves out messages
+// whose validity is over, and those that were answered meanwhile. No second carrier gets
+// them. It returns the messages that will be sent. record is called with them in the
+// transaction; when it fails, nothing is changed, and they are returned beside its error.
 func SendUnanswered(ctx context.Context, pool *pgxpool.Pool, store *messages.Store, carrier string, ids []int64,
 	record func(tx pgx.Tx, ids []int64) error) (sent []int64, err error) {
 	err = decideUnanswered(ctx, pool, carrier, ids, func(tx pgx.Tx, open map[int64][]int) (err error) {
@@ -116,21 +115,21 @@ func SendUnanswered(ctx context.Context, pool *pgxpool.Pool, store *messages.Sto
 	return sent, err
 }
 
-// Outcome is what an operator knows of a message that its carrier never answered to.
+// Outcome is an operator's decision on a message that its carrier never answered.
 type Outcome uint8
 
 // The outcomes.
 const (
-	WasSent      Outcome = iota // the carrier's records say that it was delivered
-	WasFailed                   // … that it was not, or nobody knows and it is to end
+	WasSent      Outcome = iota // according to the carrier's records it was delivered
+	WasFailed                   // … it was not, or this is unknown and it is to end
 	WasCancelled                // no carrier has it: its credits come back, whatever billing.refund is, unless a carrier took a segment
 )
 
-// SettleUnanswered makes messages of a carrier, by their ids, final of which it has neither
-// answered to nor reported of some segment; their companies are told. What was answered
-// meanwhile is passed by. It returns which it made final. record is called with them in
-// the transaction; when it fails, nothing is changed, and they are returned beside its
-// error.
+// SettleUnanswered makes messages of a carrier, by their ids, final if it has neither answered
+// nor reported some segment of them; their companies get the webhook. It leaves out messages
+// that were answered meanwhile, and returns those that it made final. record is called with
+// them in the transaction; when it fails, nothing is changed, and they are returned beside
+// its error.
 func SettleUnanswered(ctx context.Context, pool *pgxpool.Pool, store *messages.Store, hooks *webhooks.Webhooks, carrier string, ids []int64,
 	as Outcome, refund Refund, record func(tx pgx.Tx, ids []int64) error) (settled []int64, err error) {
 	err = decideUnanswered(ctx, pool, carrier, ids, func(tx pgx.Tx, open map[int64][]int) error {

@@ -21,7 +21,7 @@ const (
 	Loading     Fault = "loading"     // it reads its data, a script keeps it busy, or its cluster is not whole or moves our slot
 	Forbidden   Fault = "forbidden"   // the user or the password, or what the user may do
 	WrongType   Fault = "wrong_type"  // one of our keys holds something else
-	Garbled     Fault = "garbled"     // an answer that is none, or an error of which we know nothing
+	Garbled     Fault = "garbled"     // not an answer of Redis, or an unknown error
 	Lost        Fault = "lost"        // what it was given is not there any more
 )
 
@@ -52,7 +52,7 @@ var faultWords = []struct {
 	{"max number of clients", Unreachable}, {"cluster has no nodes", Unreachable},
 }
 
-// FaultOf says what an error of a queue's method speaks of.
+// FaultOf classifies an error of a queue's method.
 func FaultOf(err error) Fault {
 	if known, ok := errors.AsType[*FaultError](err); ok {
 		return known.Fault

@@ -11,7 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// probeLife is how long the key of a probe stays when nobody probes any more.
+// probeLife is how long the key of a probe stays after the last probe.
 const probeLife = 5 * time.Minute
 
 // probe is a key of this Queue alone, and what the last call of Probe wrote there.
@@ -51,5 +51,5 @@ func (q *Queue) Probe(ctx context.Context) error {
 	return nil
 }
 
-// word is one that nobody else has.
+// word is a word that no other process has.
 func word() string { return fmt.Sprintf("%016x", rand.Uint64()) }

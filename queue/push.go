@@ -13,7 +13,7 @@ const (
 	// itemTime is what the server may take for an item of very many, besides the
 	// patience: ten times what it needs.
 	itemTime = 200 * time.Microsecond
-	// streamLife is how long a stream stays when nobody pushes to it or takes from
+	// streamLife is how long a stream stays after the last push to it or take from
 	// it any more: one that no ring names is not found otherwise.
 	streamLife = 7 * 24 * time.Hour
 )

@@ -1,6 +1,6 @@
 // Package queue holds what is to be sent next, between intake and dispatcher, in
 // Redis streams. It carries ids, never bodies or numbers. Postgres is
-// the truth; the queue only says in which order and by whom, and may be emptied
+// the truth; the queue only decides on order and process, and may be emptied
 // at any moment.
 //
 // # Lanes and turns
@@ -13,11 +13,11 @@
 // another's fifty, while each company's own order is kept.
 //
 // A lane has a bell, a list that holds a token whenever somebody waits in the
-// ring. Whoever finds nothing blocks on the bell, not on streams.
+// ring. A take that finds nothing blocks on the bell, not on streams.
 //
 // # What may go wrong
 //
-// An entry is a hint: whoever takes it claims its row in Postgres, which one
+// An entry is a hint: its taker claims its row in Postgres, which one
 // process alone can do. So an entry that is lost, or there twice, does no harm.
 // The dispatcher finds what was lost in the outbox, and carries it from there.
 //
@@ -30,7 +30,7 @@
 //   - FLUSHALL, a failover that loses writes, eviction: Take waits on an empty
 //     bell, as on any quiet day. The next Push makes stream, ring and bell anew.
 //   - Redis answers too late or nonsense, or a key of ours holds something else:
-//     the call that meets it fails with an error whose fault FaultOf tells.
+//     the call that meets it fails with an error whose fault FaultOf returns.
 //
 // There is one repair: Empty deletes what a lane holds, and the dispatcher fills
 // it again from the outbox.
@@ -57,7 +57,7 @@ const (
 	Batch              // messages of bulk and template sends; companies take turns
 )
 
-// String names the lane as it stands in keys and metrics.
+// String is the lane's name in keys and metrics.
 func (l Lane) String() string {
 	if l == Batch {
 		return "batch"
@@ -84,7 +84,7 @@ type Options struct {
 	// holds a call for as long as the client's own timeouts let it.
 	Waiting redis.UniversalClient
 	// Patience is how long the server may take for a call, besides the time that
-	// the call is told to wait and what very many items need; default 1 s.
+	// the call's own wait and the time for very many items; default 1 s.
 	Patience time.Duration
 }
 

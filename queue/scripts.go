@@ -64,8 +64,8 @@ return #ARGV - 3
 `)
 
 // takeScript removes waiting entries, going round the ring: the company whose
-// turn it is gives its share of what is still asked for and goes to the end, or
-// leaves the ring if it had less. The work is bounded by what is asked for and a
+// turn it is gives its share of what is still wanted and goes to the end, or
+// leaves the ring if it had less. The work is bounded by what is wanted and a
 // little more, for companies that turn out to be empty.
 //
 // ARGV[2] the most entries to take.
@@ -165,7 +165,7 @@ func (q *Queue) run(ctx context.Context, script *redis.Script, c call) *redis.Cm
 }
 
 // runAll runs a script once for each call, in one pipeline. When the server does
-// not know the script (it was restarted), the runs that failed are repeated with
+// not have the script (it was restarted), the runs that failed are repeated with
 // its text. extra is what very many items need besides the patience.
 func (q *Queue) runAll(ctx context.Context, script *redis.Script, extra time.Duration, calls []call) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, q.patience+extra)

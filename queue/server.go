@@ -33,9 +33,9 @@ func (q *Queue) Evicts(ctx context.Context) error {
 	return nil
 }
 
-// CheckServer asks every node how it is set up. It returns warnings for what
+// CheckServer reads how every node is set up. It returns warnings for what
 // would make the queue lose entries or never work; an error means that a
-// server could not be asked, and the warnings are those of the others.
+// server did not answer, and the warnings are those of the others.
 func (q *Queue) CheckServer(ctx context.Context) (warnings []string, err error) {
 	_, cluster := q.rdb.(*redis.ClusterClient)
 	err = q.eachServer(ctx, func(facts facts) {
@@ -48,9 +48,9 @@ func (q *Queue) CheckServer(ctx context.Context) (warnings []string, err error) 
 	return warnings, err
 }
 
-// eachServer calls do, one call at a time, with what each server says of itself.
+// eachServer calls do, one call at a time, with what each server reports of itself.
 func (q *Queue) eachServer(ctx context.Context, do func(facts)) error {
-	var mu sync.Mutex // a cluster's nodes are asked at once
+	var mu sync.Mutex // a cluster's nodes are queried at once
 	ask := func(ctx context.Context, client redis.Cmdable) error {
 		info, err := client.Info(ctx).Result()
 		if err != nil {
@@ -81,7 +81,7 @@ func factsOf(info string) facts {
 }
 
 // evicts is the policy by which the server drops keys; "" when it drops none, or
-// does not say.
+// does not report it.
 func (facts facts) evicts() string {
 	if policy := facts["maxmemory_policy"]; policy != "noeviction" {
 		return policy

@@ -34,7 +34,7 @@ type Bind struct {
 	submitting atomic.Pointer[session] // the session Submit uses; nil when not bound
 	window     atomic.Int64
 	lastPDU    atomic.Int64 // Unix nanoseconds
-	within     atomic.Int64 // how long the end that is under way may take (Within); 0: as long as the options say
+	within     atomic.Int64 // how long the end that is under way may take (Within); 0: as configured in the options
 	accepted   atomic.Uint64
 	throttled  atomic.Uint64
 	tracers    tracers

@@ -25,7 +25,7 @@ type Delivery struct {
 	// TLVs holds the optional parameters, by ascending tag, without
 	// message_payload where that became ShortMessage.
 	TLVs []TLV
-	// Receipt is set when, and only when, esm_class says that this is a
+	// Receipt is set when, and only when, esm_class marks this as a
 	// delivery receipt or an intermediate notification; the text does not matter.
 	Receipt *Receipt
 	// Received is when the PDU was read.
@@ -41,7 +41,7 @@ type Delivery struct {
 // Respond sends deliver_sm_resp (data_sm_resp). Call it once, from any goroutine, after
 // the delivery is durable; it never blocks, and later calls do nothing. After
 // StatusMsgQueueFull or StatusSysErr the carrier delivers again. If the session has
-// ended meanwhile, nothing is sent, and the carrier delivers again by itself.
+// ended meanwhile, nothing is sent, and the carrier delivers again.
 func (d *Delivery) Respond(status Status) {
 	if d.session == nil || d.answered.Swap(true) {
 		return

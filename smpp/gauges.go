@@ -6,7 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// gauges reads the state of the running binds when somebody asks; the hot path
+// gauges reads the state of the running binds at each scrape; the hot path
 // keeps no gauge.
 type gauges struct{ *Metrics }
 

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// BindMode says how a Bind binds.
+// BindMode is the way in which a Bind binds.
 type BindMode uint8
 
 const (

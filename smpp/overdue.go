@@ -72,7 +72,7 @@ func (b *Bind) Overdue() (keys []uint64) {
 }
 
 // GiveUp ends the overdue submits with these keys as NoAnswer before UnknownHold, with
-// why as their Err, because the caller knows their fate from another source (a receipt).
+// why as their Err, because the caller has their fate from another source (a receipt).
 // Their slots become free. Keys that are not overdue, or were answered meanwhile, are
 // ignored; a response that still comes goes to OnLate.
 func (b *Bind) GiveUp(why error, keys ...uint64) {

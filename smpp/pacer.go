@@ -22,11 +22,11 @@ const (
 //
 // It is a schedule, not a bucket: token k has the slot s(k) = s(k-1) + d, may be
 // taken from s(k) on, and a slot is never more than paceLate in the past
-// (s(k) >= now - paceLate), so idle time is never caught up. Whoever writes
+// (s(k) >= now - paceLate), so idle time is never caught up. A caller that writes
 // calls written afterwards, which moves the schedule on when the write was slow.
 //
 // Why the bound holds for N = tps: let submit k be written at w(k), at latest
-// when written is told so. If m more were written in the same go, their slots
+// when written reports it. If m more were written in the same go, their slots
 // lay within paceLate, so m*d <= paceLate. written makes the last of these slots
 // >= w(k) - paceLate, so s(k+N) >= w(k) - paceLate + (N-m)*d
 // >= w(k) - 2*paceLate + N*d. With d = (1 s + 2*paceLate + paceMargin) / tps,

@@ -139,7 +139,7 @@ func (s *session) settle(h header, id string) bool {
 	return true
 }
 
-// result is what a response to a submit_sm says.
+// result is the outcome in a response to a submit_sm.
 func (s *session) result(h header, id string, written time.Time) Result {
 	latency := max(s.heard.get().Sub(written), 0)
 	if h.status != StatusOK || h.command == cmdGenericNack {

@@ -26,7 +26,7 @@ var messageStates = [...]string{
 	"UNDELIV", "ACCEPTD", "UNKNOWN", "REJECTD", "SKIPPED",
 }
 
-// parseReceipt returns d as a receipt, nil when its esm_class says that it is not one.
+// parseReceipt returns d as a receipt, nil when its esm_class marks it as something else.
 // TLVs have precedence over the text.
 func parseReceipt(d *Delivery) *Receipt {
 	kind := d.ESMClass & esmTypeMask

@@ -13,7 +13,7 @@ import (
 // processed, unbinds, waits for unbind_resp and closes. Submits without a response end
 // as NoAnswer. When Run returns, every done has been called and all its goroutines have
 // ended. It returns nil unless the bind is already running. How long the end may take is
-// for [Within] to say, where Drain- and UnbindTimeout are too long.
+// for [Within] to set, where Drain- and UnbindTimeout are too long.
 func (b *Bind) Run(ctx context.Context) error {
 	if !b.running.CompareAndSwap(false, true) {
 		return errRunning
@@ -72,7 +72,7 @@ func (b *Bind) keepBound(ctx context.Context) {
 // which are bound and closed together.
 type group struct {
 	sessions []*session
-	// lost gets every session that ended or was asked to unbind by the peer.
+	// lost gets every session that ended or that the peer unbound.
 	lost chan *session
 }
 
@@ -136,7 +136,7 @@ func (b *Bind) setSessions(sessions []*session) {
 // within so long, answered or not.
 type Within time.Duration
 
-// Error says so.
+// Error is the error's text.
 func (w Within) Error() string { return "to end within " + time.Duration(w).String() }
 
 // patience is how long an end may wait for answers, and then for unbind_resp.

@@ -20,7 +20,7 @@
 //
 // github.com/fiorix/go-smpp (pdu, pdufield, pdutlv) writes bind and submit_sm and reads the mandatory fields of deliver_sm
 // and data_sm by the field lists that decode.go gives it. It does not do for us, and so is done here:
-//   - frames: it reads no PDU above 4096 octets, and forgets the sequence_number of one that it does not know
+//   - frames: it reads no PDU above 4096 octets, and forgets the sequence_number of one that is unknown
 //   - checks: it writes what is too long, or has a NUL, under lengths that are not true; it takes a truncated body for whole
 //   - the text: it takes a UDH apart, and loses the text where UDHI is set and none is there; we keep the octets
 //   - TLVs in the order that they came in, up to one that is cut; header-only PDUs and responses; the status of a refusal

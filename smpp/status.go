@@ -40,7 +40,7 @@ const (
 	// settings are wrong.
 	ClassConfiguration
 	// ClassSession: the carrier does not regard the session as bound; the bind binds
-	// again by itself, the message can be sent again.
+	// again, the message can be sent again.
 	ClassSession
 	// ClassUnroutable: this message will never be accepted, because the carrier has
 	// no way to its number; another one may have.

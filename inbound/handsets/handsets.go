@@ -1,4 +1,4 @@
-// Package handsets knows what handsets send: the messages as carriers delivered
+// Package handsets keeps what handsets send: the messages as carriers delivered
 // them, whose they are, and who wants no more of whom.
 //
 // # A message's way
@@ -6,7 +6,7 @@
 //  1. A carrier's deliver_sm becomes a row of inbound in the transaction after
 //     which it is acknowledged (Keep). Nothing else happens there, so that no
 //     company's route, list or lock holds up what carriers report.
-//  2. Whoever looks at new rows next (room switchboard, one process at a time)
+//  2. The room switchboard, in one process at a time, takes new rows and
 //     takes them in the order in which they came (Fresh): a repetition is
 //     dropped, a part waits for the others (Assembly), and a whole message goes
 //     to the company of its route (Routes.Find) as a row of inbound_messages.
@@ -14,7 +14,7 @@
 //
 // # Opt-outs
 //
-// A row of opt_outs says that a number wants no messages from one sender of a
+// A row of opt_outs means that a number wants no messages from one sender of a
 // company, or from all of them. intake asks for the numbers of a group of
 // requests at once (Barred), within its transaction and before it charges; only
 // for companies that have, or had, an entry (accounts.Company.OptOuts).
@@ -30,7 +30,7 @@ import (
 	"intumwa/sms"
 )
 
-// ErrNotFound says that there is no such message, route or entry.
+// ErrNotFound: there is no such message, route or entry.
 var ErrNotFound = errors.New("not found")
 
 // Store keeps what handsets send, and the opt-outs, in one database.

@@ -26,17 +26,17 @@ type Inbound struct {
 	Octets      []byte  // as it came, header included
 	Part        *Part   // nil: a whole message
 
-	Outcome Outcome // "": nobody has looked at it yet
+	Outcome Outcome // "": it is not routed yet
 }
 
-// Part says which part of a long message this is.
+// Part identifies a part of a long message.
 type Part struct {
 	Reference int32 // the same for all parts of a message
 	Total     int
 	Number    int // from 1
 }
 
-// Outcome says what became of what a carrier delivered. A closed set: it labels a
+// Outcome is what became of a delivered message. A closed set: it labels a
 // metric.
 type Outcome string
 
@@ -109,14 +109,14 @@ func (s *Store) Inbounds(ctx context.Context, before int64, limit int) ([]Inboun
 	return s.inbounds(ctx, `$1 <= 0 OR id < $1 ORDER BY id DESC LIMIT $2`, before, limit)
 }
 
-// Fresh returns what nobody has looked at yet, in the order in which it was
+// Fresh returns messages that are not routed yet, in the order in which they were
 // stored, at most limit, without that of the handsets that are named by their address.
 // The caller sees to it that no one else looks.
 func (s *Store) Fresh(ctx context.Context, limit int, without []string) ([]Inbound, error) {
 	return s.inbounds(ctx, `outcome IS NULL AND source <> ALL($2::text[]) ORDER BY id LIMIT $1`, limit, without)
 }
 
-// Waits returns since when the oldest waits that nobody has looked at; the zero
+// Waits returns since when the oldest message waits that is not routed; the zero
 // time: none does.
 func (s *Store) Waits(ctx context.Context) (since time.Time, err error) {
 	err = s.pool.QueryRow(ctx, `SELECT received_at FROM inbound WHERE outcome IS NULL ORDER BY id LIMIT 1`).Scan(&since)

@@ -25,7 +25,7 @@ type Message struct {
 }
 
 // Insert stores a message and returns its id. The ids are drawn from the sequence
-// of the messages that companies send: what webhooks tell of is numbered by one.
+// of the messages that companies send: one sequence numbers all that webhooks report.
 func (s *Store) Insert(ctx context.Context, m Message) (id int64, err error) {
 	err = s.pool.QueryRow(ctx, `INSERT INTO inbound_messages (id, company_id, received_at, carrier, source, destination, body, parts)
 		VALUES (nextval('messages_id_seq'), $1, $2, $3, $4, $5, $6, $7) RETURNING id`,
@@ -36,7 +36,7 @@ func (s *Store) Insert(ctx context.Context, m Message) (id int64, err error) {
 	return id, nil
 }
 
-// Filter says which of a company's messages a list has; a zero field all.
+// Filter selects a company's messages; a zero field selects all.
 type Filter struct {
 	Senders []string  // from one of them, as Message.From
 	From    time.Time // received then or later

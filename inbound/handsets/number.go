@@ -52,7 +52,7 @@ type Ref struct{ CompanyID, ID int64 }
 // it, by its forms (Named), and what companies have of it. It returns how many deliveries those were. It
 // leaves, and counts as pending, what nobody has looked at yet and parts that wait for
 // others (they may be a STOP), and the messages that told, which is called once with
-// all of companies', returns. Opt-outs stay: they are what the number's owner asked for.
+// all of companies', returns. Opt-outs stay: the number's owner wanted them.
 func (s *Store) EraseInbound(ctx context.Context, forms []string, told func([]Ref) (pending []int64, err error)) (deleted, pending int64, err error) {
 	messages, err := postgres.All(ctx, s.pool, "looking for the messages from a handset", pgx.RowToStructByPos[Ref],
 		`SELECT company_id, id FROM inbound_messages WHERE `+ofNumber+` ORDER BY id FOR UPDATE`, forms)

@@ -16,7 +16,7 @@ import (
 	"intumwa/sms"
 )
 
-// OptOut says that a number wants no messages from a company's sender.
+// OptOut means that a number wants no messages from a company's sender.
 type OptOut struct {
 	ID        int64
 	Number    sms.Number
@@ -25,7 +25,7 @@ type OptOut struct {
 	CreatedAt time.Time
 }
 
-// Source says who made an entry.
+// Source is the origin of an entry.
 type Source string
 
 // Sources.
@@ -34,7 +34,7 @@ const (
 	ByAPI     Source = "api"     // the company
 )
 
-// MaxOptOuts is how many entries a company can make by itself.
+// MaxOptOuts is how many entries a company can make through API and dashboard.
 const MaxOptOuts = 1_000_000
 
 // ErrListFull means that a company's list has MaxOptOuts entries.
@@ -60,7 +60,7 @@ func (s *Store) OptOut(ctx context.Context, company sms.CompanyID, entries []Opt
 	return tag.RowsAffected(), nil
 }
 
-// OptOutWithin is OptOut for what a company enters by itself, which has room for
+// OptOutWithin is OptOut for entries of the company's own, which has room for
 // MaxOptOuts entries: ErrListFull when they are there. A list with room is counted again
 // after some ten thousand entries of this process: where several processes enter at the
 // same time it may become longer by what the others enter meanwhile.
@@ -124,7 +124,7 @@ func (s *Store) OptIn(ctx context.Context, company sms.CompanyID, number sms.Num
 	return tag.RowsAffected(), nil
 }
 
-// OptOutFilter says which entries a list has; a zero field all.
+// OptOutFilter selects entries; a zero field selects all.
 type OptOutFilter struct {
 	Number sms.Number
 	Sender *string // in capitals or small letters; "": those of all senders
@@ -188,7 +188,7 @@ func entries(company, number, sender string) string {
 	return `FROM opt_outs e WHERE e.company_id = ` + company + ` AND e.phone_number = ` + number + ` AND lower(e.sender) IN ('', lower(` + sender + `))`
 }
 
-// OptedOut is a condition in SQL, for a statement of whoever is about to send: the number in a column has opted out of messages
+// OptedOut is a condition in SQL, for statements that choose what to send: the number in a column has opted out of messages
 // from the sender in another, of the company in a third. It is one look into an index.
 func OptedOut(company, number, sender string) string {
 	return `EXISTS (SELECT ` + entries(company, number, sender) + `)`

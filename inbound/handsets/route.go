@@ -11,7 +11,7 @@ import (
 	"intumwa/internal/postgres"
 )
 
-// Route says whose the messages to an address are.
+// Route gives the messages to an address to a company.
 type Route struct {
 	ID        int64
 	Address   string // as RouteAddress returns it

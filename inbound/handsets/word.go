@@ -75,7 +75,7 @@ func FirstWords(text string) (first, second string) {
 }
 
 // Keyword returns the keyword of a route: text as FirstWords returns the first word of a
-// message, so that it matches. The error says why no message begins with it.
+// message, so that it matches. The error explains why no message begins with it.
 func Keyword(text string) (string, error) {
 	first, second := FirstWords(text)
 	switch {
@@ -114,7 +114,7 @@ const (
 	maxName   = 11
 )
 
-// RouteAddress is Address for an address that messages may be sent to. The error says why
+// RouteAddress is Address for an address that messages may be sent to. The error explains why
 // none can be sent to this one.
 func RouteAddress(text string) (string, error) {
 	address := Address(text)

@@ -8,7 +8,7 @@
 //  1. An operator's route from the address that it was sent to (handsets.Routes.Find).
 //  2. Without one, the company whose approved sender is that address: there must be
 //     one such company and no more.
-//  3. Nobody: operators see it, and nothing else happens. Nobody is guessed.
+//  3. No company: operators see it, and nothing else happens. No company is guessed.
 //
 // # STOP and START
 //
@@ -18,7 +18,7 @@
 // word names, or that has the name of the address; else for all senders of the
 // company. A start word takes off what the same message with a stop word puts on, or,
 // where that is the entry for all senders, all entries of the number at the company.
-// Where no company is found nobody is opted out; that is counted.
+// Where no company is found, nothing is opted out; that is counted.
 //
 // # One at a time
 //
@@ -26,7 +26,7 @@
 // lasts (an advisory lock). So repetitions and parts meet their like, and what one
 // handset sends keeps its order. A message that cannot be finished because somebody
 // has locked what it needs waits, with all that follows from the same handset, and
-// nobody else does.
+// no other process does.
 package switchboard
 
 import (
@@ -321,7 +321,7 @@ func (b *Switchboard) waiting() []string {
 }
 
 // setAside deals with the first message, which cannot be finished: it waits for a row
-// that is locked, or, refused by the database for ever, is left to operators.
+// that is locked; one that the database always refuses is left to operators.
 func (b *Switchboard) setAside(ctx context.Context, failure error) error {
 	_, _, err := b.within(ctx, func(ctx context.Context, w *work) error {
 		fresh, err := w.store.Fresh(ctx, 1, b.waiting())

@@ -109,7 +109,7 @@ func fromOf(m *handsets.Inbound) string {
 	return m.Source
 }
 
-// giveUp deals with a part whose others did not come. It is delivered to nobody; but
+// giveUp deals with a part whose others did not come. No company gets it; but
 // who began with STOP wants no more, whatever they wrote behind it.
 func (b *Switchboard) giveUp(ctx context.Context, w *work, m *handsets.Inbound) error {
 	if err := w.mark(ctx, handsets.Incomplete, 0, m.ID); err != nil || m.Part.Number != 1 {
@@ -122,14 +122,14 @@ func (b *Switchboard) giveUp(ctx context.Context, w *work, m *handsets.Inbound) 
 	return b.obey(ctx, w, m, c)
 }
 
-// command is whose a message is, and what it asks for.
+// command is the company of a message, and what the message orders.
 type command struct {
-	company int64  // 0: nobody's
+	company int64  // 0: none
 	change  string // changeStop, changeStart, or "": it is no command
 	sender  string // what a command is about; "": all senders of the company
 }
 
-// read finds out whose a message is and what it asks for.
+// read finds the company of a message and what the message orders.
 func (b *Switchboard) read(ctx context.Context, w *work, m *handsets.Inbound, text *string) (c command, err error) {
 	first, second := m.Words(text)
 	switch {
@@ -158,7 +158,7 @@ func (b *Switchboard) read(ctx context.Context, w *work, m *handsets.Inbound, te
 		}
 		owners, err := users.Namesakes(ctx, name, 0)
 		if err != nil || len(owners) == 0 || slices.ContainsFunc(owners, func(o accounts.SenderRequest) bool { return o.CompanyID != owners[0].CompanyID }) {
-			return c, err // nobody's, or perhaps somebody else's
+			return c, err // no company's, or perhaps another one's
 		}
 		c.company, c.sender = owners[0].CompanyID, owners[0].Name
 		return c, nil
@@ -191,7 +191,7 @@ func (b *Switchboard) obey(ctx context.Context, w *work, m *handsets.Inbound, c 
 		return nil
 	}
 	number, ok := handsets.Number(m.Source)
-	if c.company == 0 || !ok { // nobody can send to what is no number of the country
+	if c.company == 0 || !ok { // no company can send to a foreign number
 		w.changes[changeUnclear]++
 		return nil
 	}
@@ -223,7 +223,7 @@ func (b *Switchboard) obey(ctx context.Context, w *work, m *handsets.Inbound, c 
 }
 
 // reply acknowledges a command by a message of the gateway's own, as one-time codes
-// are: it belongs to no company and costs nobody credits. It comes from the address
+// are: it belongs to no company and costs no credits. It comes from the address
 // that the handset wrote to.
 func (b *Switchboard) reply(ctx context.Context, w *work, m *handsets.Inbound, number sms.Number, text string) error {
 	if text == "" || b.opts.Route == nil {

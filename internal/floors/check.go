@@ -92,7 +92,7 @@ func (c *checker) file(name string, source []byte) error {
 	return nil
 }
 
-// outside tells a library from the standard library, whose first path element
+// outside distinguishes a library from the standard library, whose first path element
 // has no dot.
 func outside(imported string) bool {
 	first, _, _ := strings.Cut(imported, "/")

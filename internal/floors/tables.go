@@ -171,5 +171,5 @@ func (c *tableChecker) named(file, pkg, table string, own map[string]bool) {
 	}
 }
 
-// lower tells a table from a word of a sentence for people.
+// lower distinguishes a table from a word of a sentence for people.
 func lower(s string) bool { return s == strings.ToLower(s) }

@@ -186,7 +186,7 @@ func (m *Mailer) deliver(ctx context.Context, message Message) error {
 	msg.Subject(message.Subject)
 	msg.SetDate()
 	msg.SetMessageID()
-	msg.SetGenHeader("Auto-Submitted", "auto-generated") // RFC 3834: asks for no automatic replies
+	msg.SetGenHeader("Auto-Submitted", "auto-generated") // RFC 3834: no automatic replies, please
 	msg.SetBodyString(gomail.TypeTextPlain, message.Text)
 	client, err := m.client()
 	if err != nil {

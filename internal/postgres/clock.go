@@ -9,7 +9,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// reading is what the database's clock was heard to say.
+// reading is a time that the database's clock reported.
 type reading struct {
 	theirs time.Time
 	when   time.Time // by this machine's clocks, the monotonic one too
@@ -18,8 +18,8 @@ type reading struct {
 // heard is what Now goes by; nil: nothing has been heard yet.
 var heard atomic.Pointer[reading]
 
-// Now is what the database's clock says: the one clock of all processes, by which it is
-// decided what is due, over or allowed, and which stands in what is written, signed and
+// Now is the time of the database's clock, the one clock of all processes. It decides
+// what is due, over or allowed, and is the time in everything that is written, signed and
 // shown (rule choices 10.3). Each machine has its own idea of the time, and one that is an
 // hour wrong must not send a message an hour early or take one for expired. It is as exact
 // as the quickest answer of late (ReadClock), and goes on by this machine's monotonic clock,
@@ -27,7 +27,7 @@ var heard atomic.Pointer[reading]
 // step back, has no monotonic part and measures no duration: for that there is [time.Now].
 func Now() time.Time { return Moment(time.Now()) }
 
-// Moment is what the database's clock said when this machine's said t, as [time.Now] gave
+// Moment is the time of the database's clock when this machine's clock had t, as [time.Now] gave
 // it. The zero time stays what it is.
 func Moment(t time.Time) time.Time {
 	h := heard.Load()
@@ -43,7 +43,7 @@ func Ahead() time.Duration {
 	return now.Round(0).Sub(Moment(now))
 }
 
-// ReadClock asks the database for the time, for Now. A process does so when it starts and
+// ReadClock reads the database's time, for Now. A process does so when it starts and
 // every few seconds: clocks drift, are set, and another server may have become the primary.
 func ReadClock(ctx context.Context, pool *pgxpool.Pool) error {
 	conn, err := pool.Acquire(ctx) // the wait for it is none of the round trip

@@ -49,7 +49,7 @@ type Options struct {
 	// otherwise flips to scanning the whole table for every batch.
 	BatchUpdates bool
 
-	// Name is the application_name of the sessions, for [Attend] and for whoever looks
+	// Name is the application_name of the sessions, for [Attend] and for people who look
 	// at pg_stat_activity; "": intumwa, or what the URL has.
 	Name string
 
@@ -170,7 +170,7 @@ func poolConfig(url string, opts Options) (*pgxpool.Config, error) {
 	return cfg, nil
 }
 
-// setDefault leaves what the URL says, in whichever letters (TimeZone).
+// setDefault leaves a parameter of the URL, in upper or lower case (TimeZone).
 func setDefault(params map[string]string, key, value string) {
 	for there := range params {
 		if strings.EqualFold(there, key) {

@@ -17,21 +17,21 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// Primary is what a process knows of the server that may write: which host of the
+// Primary finds the server that may write: which host of the
 // URL it is, and on which timeline (https://www.postgresql.org/docs/current/continuous-archiving.html#BACKUP-TIMELINES).
 // Each promotion of a standby begins a new, higher timeline. So a server that can be
 // written to on a lower one is the old primary, which came back or was never gone:
 // what it takes would be lost. No connection is made to it, and those that there are
 // get closed.
 //
-// It is safe for concurrent use. What it knows ends with the process.
+// It is safe for concurrent use, and keeps its state in memory only.
 type Primary struct {
 	log *slog.Logger
 
 	mu       sync.Mutex
 	system   string // identifier of the cluster, the same on all of its servers
 	timeline int64  // the highest seen
-	first    string // host:port to be tried first; "" as the URL says
+	first    string // host:port to be tried first; "": in the URL's order
 	pools    []*pgxpool.Pool
 	lines    map[*line]int64 // by their servers' timelines; 0: not judged yet
 }
@@ -50,7 +50,7 @@ func (l *line) Close() error {
 	return l.Conn.Close()
 }
 
-// NewPrimary makes one that knows nothing yet. log gets a line for each failover; nil:
+// NewPrimary makes one without a state. log gets a line for each failover; nil:
 // none.
 func NewPrimary(log *slog.Logger) *Primary {
 	if log == nil {
@@ -64,18 +64,18 @@ var (
 	errNotPrimary = errors.New("the server is read-only")
 )
 
-// state is what a server says of itself.
+// state is what a server reports of itself.
 type state struct {
 	system   string
-	timeline int64 // 0: it does not say
+	timeline int64 // 0: not reported
 	readOnly bool
 }
 
-// stateQuery asks for it in one round trip. A standby's timeline does not matter.
+// stateQuery reads it in one round trip. A standby's timeline does not matter.
 const stateQuery = `SELECT (SELECT system_identifier FROM pg_control_system()), current_setting('transaction_read_only') = 'on',
 	CASE WHEN pg_is_in_recovery() THEN '' ELSE left(pg_walfile_name(pg_current_wal_insert_lsn()), 8) END`
 
-// stateOf asks a server. One that does not let us ask (a hosted one may have functions of
+// stateOf queries a server. One that does not allow it (a hosted one may have functions of
 // its own) has no timeline; the error is of the connection.
 func stateOf(ctx context.Context, conn *pgconn.PgConn) (s state, err error) {
 	results, err := conn.Exec(ctx, stateQuery).ReadAll()
@@ -123,17 +123,17 @@ func (p *Primary) judge(s state, conn *pgconn.PgConn) error {
 }
 
 // cutLocked ends every connection to a server on a timeline below one, and those that
-// nobody has answered yet: what they wait for may never come, and must not count when it
+// had no answer yet: what they wait for may never come, and must not count when it
 // does.
 func (p *Primary) cutLocked(timeline int64) {
 	for l, on := range p.lines {
 		if on < timeline {
 			delete(p.lines, l)
-			_ = l.Conn.Close() // whoever uses it is told
+			_ = l.Conn.Close() // its user gets an error
 		}
 	}
 	for _, pool := range p.pools {
-		go pool.Reset() // who asks may be one of its connections
+		go pool.Reset() // the caller may be one of its connections
 	}
 }
 
@@ -226,16 +226,16 @@ func (p *Primary) prefer(_ context.Context, config *pgx.ConnConfig) error {
 	return nil
 }
 
-// lookPatience is how long one host may take to say what it is.
+// lookPatience is how long one host may take to answer.
 const lookPatience = 2 * time.Second
 
-// Look asks every host of the URL, all at once, which of them is the primary, when there
-// are several: for a process that knows nothing yet, or whose server does not commit. It
+// Look queries every host of the URL, all at once, for the primary, when there are several:
+// for a process that starts, or whose server does not commit. It
 // takes two seconds at most, or four where TLS is optional.
 func (p *Primary) Look(ctx context.Context, url string) {
 	config, err := poolConfig(url, Options{})
 	if err != nil {
-		return // who opens a pool is told
+		return // opening a pool returns the error
 	}
 	hosts := hostsOf(config.ConnConfig)
 	if len(hosts) < 2 {
@@ -261,7 +261,7 @@ func (p *Primary) Look(ctx context.Context, url string) {
 	p.mu.Unlock()
 }
 
-// ask is what one host says of itself; nothing when it says nothing.
+// ask returns the state of one host, the zero state if it does not answer.
 func ask(ctx context.Context, config *pgx.ConnConfig, h host) (s state) {
 	config.ConnectTimeout = lookPatience
 	config.ValidateConnect = nil
@@ -273,7 +273,7 @@ func ask(ctx context.Context, config *pgx.ConnConfig, h host) (s state) {
 		return s
 	}
 	s, err = stateOf(ctx, conn)
-	_ = conn.Close(ctx) // it has said what it had to
+	_ = conn.Close(ctx) // its answer is complete
 	if err != nil {
 		return state{}
 	}
@@ -289,8 +289,8 @@ func (p *Primary) watch(pool *pgxpool.Pool) {
 
 // Confirm returns when all that could be seen in the database before is as safe as what
 // was committed with an answer: on the synchronous standby, where there is one. A row can
-// be seen earlier: a COMMIT that nobody waits for any more, because its connection was
-// cut, ends without the standby. So what is told to a customer after a COMMIT without an
+// be seen earlier: a COMMIT without a waiting client, because its connection was cut, ends
+// without the standby. So what a customer gets after a COMMIT without an
 // answer is confirmed, and then read; with pools that share a [Primary] both are done by
 // one server, or the second by the new primary.
 func Confirm(ctx context.Context, pool *pgxpool.Pool) error {

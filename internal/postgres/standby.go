@@ -13,10 +13,10 @@ import (
 )
 
 // ErrStandbyAway means that a commit waits for a synchronous standby that does not
-// confirm it. PostgreSQL itself waits for ever.
+// confirm it. PostgreSQL itself waits without a limit.
 var ErrStandbyAway = errors.New("a commit waits for a standby")
 
-// Unsafe says why a commit may be lost with the primary's disk, in an operator's words:
+// Unsafe returns why a commit may be lost with the primary's disk, in words for an operator:
 // it waits for no standby. "" means that each commit of this pool is on a standby before
 // it is answered. (While that standby is away commits wait, and [Probe] fails.)
 func Unsafe(ctx context.Context, pool *pgxpool.Pool) (why string, err error) {
@@ -37,7 +37,7 @@ func Unsafe(ctx context.Context, pool *pgxpool.Pool) (why string, err error) {
 const attendEvery = 250 * time.Millisecond
 
 // Attendance ends the waits of commits for a synchronous standby that is away: each is
-// then made on the primary and on no standby, as PostgreSQL's warning says, and its
+// then made on the primary and on no standby, as PostgreSQL warns, and its
 // statement returns. [Attend] begins it.
 type Attendance struct {
 	stop, ended chan struct{}
@@ -161,7 +161,7 @@ type Archive struct {
 	Timeout  time.Duration // archive_timeout; 0: a file is archived when it is full
 }
 
-// ReadArchive asks for it.
+// ReadArchive reads it.
 func ReadArchive(ctx context.Context, pool *pgxpool.Pool) (a Archive, err error) {
 	if err := pool.QueryRow(ctx, `SELECT current_setting('archive_mode') <> 'off', coalesce(last_archived_wal, ''), coalesce(now() - last_archived_time, interval '0'),
 			failed_count, coalesce(last_failed_time > coalesce(last_archived_time, '-infinity'), false), current_setting('archive_timeout')::interval

@@ -26,7 +26,7 @@ type Tx struct {
 	committed []func()
 }
 
-// waiting is a statement that nobody needs the result of yet.
+// waiting is a statement whose result is not needed yet.
 type waiting struct {
 	*pgx.QueuedQuery
 	doing string // for its error: what it is part of
@@ -44,7 +44,7 @@ func Begin(ctx context.Context, pool *pgxpool.Pool) (*Tx, error) {
 
 // Later runs the statements of b in tx before anything that is run in it after
 // them, at the latest with its COMMIT; their callbacks are called then. doing
-// says in errors what the statements are part of. In a transaction that is no
+// names in errors what the statements are part of. In a transaction that is no
 // [Tx] they run at once.
 func Later(ctx context.Context, tx pgx.Tx, doing string, b *pgx.Batch) error {
 	t, ok := tx.(*Tx)
@@ -104,7 +104,7 @@ func (t *Tx) send(ctx context.Context, head []waiting, tail ...*pgx.QueuedQuery)
 			_, err = results.Exec()
 		}
 		if err != nil {
-			_ = drop(results) // which says the same, or what follows from it
+			_ = drop(results) // the same error, or one that follows from it
 			return nil, fmt.Errorf("%s: %w", w.doing, err)
 		}
 	}

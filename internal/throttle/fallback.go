@@ -89,7 +89,7 @@ type breaker struct {
 	until    atomic.Int64 // Unix nanoseconds of the next try; 0: closed
 }
 
-// enter reports whether to ask Redis.
+// enter reports whether to call Redis.
 func (b *breaker) enter(now time.Time) bool {
 	until := b.until.Load()
 	if until == 0 {

@@ -64,7 +64,7 @@ func NewRepeats(rdb redis.UniversalClient, options RepeatOptions) *Repeats {
 type RepeatLimits struct {
 	Interval time.Duration // between two sends of a text; at most a day
 	Texts    int           // sends of a text on a day
-	Messages int           // on a day, whatever they say
+	Messages int           // on a day, with any text
 }
 
 // Any reports whether there is a limit.
@@ -133,7 +133,7 @@ func (r *Repeats) Count(ctx context.Context, company int64, limits RepeatLimits,
 	return Counted{r, c.keys, c.kinds}, 0, NoRepeat
 }
 
-// Undo takes back what was counted, of messages that were not sent after all: the next
+// Undo removes the counts of messages that were not sent after all: the next
 // one is then not too soon, and their request is one that was not counted. Without an
 // answer of Redis they stay counted, for the interval and the rest of the day.
 func (c Counted) Undo(ctx context.Context) {
@@ -241,7 +241,7 @@ end
 return {0, 1}
 `)
 
-// undoScript takes back what repeatScript counted under KEYS. ARGV is what each holds. What
+// undoScript removes what repeatScript counted under KEYS. ARGV is what each holds. What
 // was counted since stays; a time of sending before is longer ago than the interval.
 var undoScript = redis.NewScript(`
 for j, key in ipairs(KEYS) do

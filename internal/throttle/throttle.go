@@ -3,7 +3,7 @@
 //
 // Without Redis each instance counts in its own memory until Redis responds again. A
 // Redis that is away delays only a few requests, by its short timeout, because a
-// circuit breaker asks it once a second. While the instances count apart, a user may
+// circuit breaker tries it once a second. While the instances count apart, a user may
 // pass up to the limit in each of them; afterwards the windows in Redis continue where
 // they were.
 package throttle
@@ -34,7 +34,7 @@ type Options struct {
 	Limit   int                   // requests in a window; 500 if 0
 	Window  time.Duration         // length of a window, in whole milliseconds; a minute if 0
 	Timeout time.Duration         // for a response of Redis; 100 ms if 0
-	Retry   time.Duration         // how long Redis is not asked after a failure; 1 s if 0
+	Retry   time.Duration         // how long Redis is not called after a failure; 1 s if 0
 	Log     *slog.Logger          // nil: nothing is logged
 	Metrics prometheus.Registerer // nil: nothing is registered
 }
@@ -153,7 +153,7 @@ func (t *Throttle) key(user int64) string {
 	return t.options.Prefix + ":throttle:{" + strconv.FormatInt(user, 10) + "}"
 }
 
-// shared asks Redis; ok is false when Redis did not respond in time or the breaker is
+// shared counts in Redis; ok is false when Redis did not respond in time or the breaker is
 // open.
 func (t *Throttle) shared(ctx context.Context, user int64) (decision Decision, ok bool) {
 	if !t.breaker.enter(time.Now()) {
@@ -193,7 +193,7 @@ func (t *Throttle) logForeign(ctx context.Context) {
 	}
 }
 
-// refusals remembers until when users are refused, as far as this instance knows, so
+// refusals remembers until when this instance refuses users, so
 // that they can be refused without asking Redis.
 type refusals struct {
 	mu    sync.Mutex
