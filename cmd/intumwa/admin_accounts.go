@@ -13,6 +13,7 @@ import (
 
 	"intumwa/accounts"
 	"intumwa/internal/audit"
+	"intumwa/sms"
 )
 
 type adminUserCmd struct {
@@ -21,6 +22,7 @@ type adminUserCmd struct {
 	Disable adminUserDisableCmd `cmd:"" help:"Refuse a user's sign-in and API tokens, at once."`
 	Enable  adminUserEnableCmd  `cmd:"" help:"Let a disabled user in again."`
 	Demote  adminUserDemoteCmd  `cmd:"" help:"Take the administration away from a user."`
+	Role    adminUserRoleCmd    `cmd:"" help:"Give a person of a company another role, or remove them, at once."`
 	Reset   adminUserResetCmd   `cmd:"" help:"Void a user's password and second factor; a mail invites to choose a password."`
 }
 
@@ -64,6 +66,33 @@ func (c *adminUserChange) set(ctx context.Context, o *operator, act string, chan
 			audit.Entry{Act: act, Subject: fmt.Sprintf("user %d", u.ID),
 				Before: map[string]any{"administrator": before.Administrator, "disabled": before.Disabled},
 				After:  map[string]any{"administrator": after.Administrator, "disabled": after.Disabled}}, err
+	})
+}
+
+type adminUserRoleCmd struct {
+	Email string `required:"" help:"Email of the user."`
+	Role  string `required:"" help:"owner, sender, developer, finance or reader; none removes the person from the company."`
+}
+
+// do is the help for a company whose owner is gone.
+func (c *adminUserRoleCmd) do(ctx context.Context, o *operator) (any, error) {
+	role, act := accounts.Role(c.Role), "user.role"
+	if c.Role == "none" {
+		role, act = "", "user.remove"
+	}
+	return o.changeBusy(ctx, func(tx pgx.Tx) (object, audit.Entry, error) {
+		users := o.accounts().In(tx)
+		u, err := users.UserByEmail(ctx, c.Email)
+		if err != nil {
+			return nil, audit.Entry{}, err
+		}
+		if u.Company == 0 {
+			return nil, audit.Entry{}, fmt.Errorf("%s belongs to no company", u.Email)
+		}
+		before, err := users.SetRole(ctx, u.Company, u.ID, role)
+		return object{{"user_id", u.ID}, {"email", u.Email}, {"company_id", orNull(u.Company)}, {"role", orNull(role)}},
+			audit.Entry{Act: act, Subject: fmt.Sprintf("user %d", u.ID), Company: sms.CompanyID(u.Company),
+				Before: map[string]any{"email": u.Email, "role": before.Role}, After: map[string]any{"email": u.Email, "role": orNull(role)}}, err
 	})
 }
 

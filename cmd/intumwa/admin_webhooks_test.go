@@ -330,6 +330,7 @@ func TestEveryChangeIsRecorded(t *testing.T) {
 	s := newAdmin(t)
 	company := s.mustCompany("a@example.com")
 	s.exec(`insert into links (name, carrier, state) values ('lumitel-1', 'lumitel', 'bound')`)
+	s.exec(`insert into users (email, name, password_hash, company_id, role) values ('b@example.com', 'B', 'x', 1, 'reader')`)
 	sink := httptest.NewServer(http.NotFoundHandler())
 	defer sink.Close()
 	changes := []struct {
@@ -343,6 +344,8 @@ func TestEveryChangeIsRecorded(t *testing.T) {
 		{[]string{"sender", "create", "--company", company, "--name", "ACME"}, "sender.create", "sender 1", "", `"name":"ACME"`},
 		{[]string{"sender", "set", "--id", "1", "--approved=true"}, "sender.set", "sender 1", `"approved":false`, `"approved":true`},
 		{[]string{"sender", "refuse", "--id", "1", "--reason", "a bank's name"}, "sender.refuse", "sender 1", `"approved":true`, `"reason":"a bank's name"`},
+		{[]string{"user", "role", "--email", "b@example.com", "--role", "owner"}, "user.role", "user 2", `"role":"reader"`, `"role":"owner"`},
+		{[]string{"user", "role", "--email", "b@example.com", "--role", "none"}, "user.remove", "user 2", `"role":"owner"`, `"role":null`},
 		{[]string{"token", "create", "--user", "a@example.com", "--name", "till"}, "token.create", "token 1", "", `"name":"till"`},
 		{[]string{"token", "revoke", "--id", "1"}, "token.revoke", "token 1", `"revoked":false`, `"revoked":true`},
 		{[]string{"test-number", "set", "--user", "a@example.com", "--number", "61000001", "--verified"}, "test_number.set", "user 1", "", `"verified":true`},
@@ -384,6 +387,9 @@ func TestEveryChangeIsRecorded(t *testing.T) {
 		{"company", "set", "--id", "99", "--approved=true"}, {"credits", "add", "--company", company, "--amount=-100", "--note", "x"},
 		{"token", "revoke", "--id", "99"}, {"sender", "create", "--company", company, "--name", "ACME"}, {"link", "pause", "--name", "nowhere"},
 		{"webhook", "set", "--company", company, "--url", "nonsense"},
+		{"user", "role", "--email", "a@example.com", "--role", "reader"}, // the last owner
+		{"user", "role", "--email", "b@example.com", "--role", "owner"},  // of no company
+		{"user", "role", "--email", "a@example.com", "--role", "boss"},
 	} {
 		s.refused("", "", append([]string{"admin"}, args...)...)
 	}
