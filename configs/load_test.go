@@ -30,7 +30,7 @@ func load(t *testing.T, text string, env ...string) *Config {
 	return c
 }
 
-// refused answers what Load says of a file, one problem a line.
+// refused returns the problems that Load finds in a file, one a line.
 func refused(t *testing.T, text string, env ...string) []string {
 	t.Helper()
 	path := write(t, text)

@@ -29,7 +29,7 @@ func TestBreaker(t *testing.T) {
 	if open, reason := b.state(); !open || reason != "ESME_RINVSRCTON" {
 		t.Errorf("open %v, %q", open, reason)
 	}
-	// What was out already says nothing new.
+	// Messages that were out already change nothing.
 	for i := range 20 {
 		if refuse(100 + i) {
 			t.Error("it opened twice")

@@ -12,7 +12,7 @@ import (
 )
 
 // TestFreeObeysOnAmbiguous: what a dispatcher had begun when it died is sent
-// again, held or failed as its carrier's on_ambiguous says; what it had only
+// again, held or failed by its carrier's on_ambiguous; what it had only
 // claimed is sent in any case.
 func TestFreeObeysOnAmbiguous(t *testing.T) {
 	t.Parallel()
@@ -206,7 +206,7 @@ func TestServedAcrossAStep(t *testing.T) {
 		}
 	}
 	b.exec(`UPDATE links SET served_at = now() - interval '62 minutes' WHERE name = 'l1'`)
-	for state, want := range map[string]int{"connecting": 0, "bound": 1} { // the stand-in's link has just dropped, or has not
+	for state, want := range map[string]int{"connecting": 0, "bound": 1} { // the failover carrier's link has just dropped, or has not
 		b.exec(`UPDATE outbox SET carrier = 'lumitel'`)
 		b.exec(`UPDATE links SET state = $1 WHERE name = 'leo-1'`, state)
 		if err := b.d.failover(t.Context()); err != nil {

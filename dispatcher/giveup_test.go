@@ -61,7 +61,7 @@ func TestGivesUp(t *testing.T) {
 }
 
 // TestMovedLink: a link that leaves one dispatcher's configuration and is in another's goes
-// over to that one; one that is in nobody's leaves the list.
+// over to that one; one that is in no configuration leaves the list.
 func TestMovedLink(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)

@@ -78,7 +78,7 @@ func TestFailover(t *testing.T) {
 }
 
 // TestLinksShare: links of one carrier share its messages about evenly as long as all
-// of them keep up; one that takes nothing holds nobody up. The two SMSCs give
+// of them keep up; one that takes nothing delays no other. The two SMSCs give
 // the same ids: no receipt is taken for the other's.
 //
 // Source: rule choices 7.10; rule carriers 1.4.
@@ -147,7 +147,7 @@ func TestPauseIsHeard(t *testing.T) {
 		obeys(paused)
 	}
 	w.count(`SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE datname = current_database() AND application_name LIKE '% notices' AND state = 'idle' AND query <> ''`)
-	if _, err := w.pool.Exec(t.Context(), `UPDATE links SET paused = false`); err != nil { // by hand, and nobody hears it
+	if _, err := w.pool.Exec(t.Context(), `UPDATE links SET paused = false`); err != nil { // by hand, without a notice
 		t.Fatal(err)
 	}
 	obeys(0)

@@ -80,8 +80,8 @@ func TestHabitsOfSessions(t *testing.T) {
 	}
 }
 
-// mute has the sessions of now say nothing any more, until the link has given
-// them up by itself; those that come after are well.
+// mute silences the present sessions until the link has given them up; later sessions
+// work.
 func (w *world) mute(s *sim) {
 	w.Helper()
 	before := s.Stats().Connections

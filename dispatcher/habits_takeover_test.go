@@ -53,8 +53,8 @@ func TestHabitOfSilentLink(t *testing.T) {
 	}
 }
 
-// TestReturnFromStandIn: what a stand-in has not sent when the carrier serves
-// again goes back to it; the stand-in was given no more than it can soon carry.
+// TestReturnFromStandIn: messages that a failover carrier has not sent when the first one
+// serves again go back; it was given no more than it can soon carry.
 func TestReturnFromStandIn(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -127,7 +127,7 @@ func TestRenamedLink(t *testing.T) {
 }
 
 // TestForgottenLinks: links that are no longer configured leave the list, also
-// when nobody was there to take them off; others' do not.
+// when no process was there to take them off; others' do not.
 func TestForgottenLinks(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -21,7 +21,7 @@ func TestHabitsOfLostAnswers(t *testing.T) {
 		text          string
 		policy        dispatcher.Ambiguous
 		echo          bool          // user_message_reference is sent
-		hold          time.Duration // unknown_hold; 0 stands for 2 s
+		hold          time.Duration // unknown_hold; 0 is 2 s
 		ends, reason  string
 		submits       int // that reach the carrier
 		resent        float64

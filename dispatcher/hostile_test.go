@@ -74,7 +74,7 @@ func TestStrangersAreThrottled(t *testing.T) {
 }
 
 // TestNoticesAreBounded: of one message only so many receipts are kept that
-// settle nothing, whatever its carrier goes on to say.
+// settle nothing, whatever its carrier sends afterwards.
 func TestNoticesAreBounded(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)

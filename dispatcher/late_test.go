@@ -88,7 +88,7 @@ func TestSentBesideRefused(t *testing.T) {
 	b.clean()
 }
 
-// TestLateRefusalOfAnothersMessage: what a stand-in has in hand by now is its
+// TestLateRefusalOfAnothersMessage: a message that a failover carrier has by now is its
 // settler's alone.
 func TestLateRefusalOfAnothersMessage(t *testing.T) {
 	t.Parallel()

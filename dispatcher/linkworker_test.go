@@ -12,7 +12,7 @@ import (
 	"intumwa/tools/carriersim"
 )
 
-// TestEnd: told to end in the middle of its work, a dispatcher lets its window
+// TestEnd: a dispatcher that ends in the middle of its work lets its window
 // drain, gives back what it had not begun, and leaves nothing running; the next
 // one sends the rest. Nothing is lost and nothing arrives twice.
 func TestEnd(t *testing.T) {
@@ -51,7 +51,7 @@ func TestEnd(t *testing.T) {
 		t.Errorf("%d unbinds; the carrier took %d segments, %d are recorded", st.Unbinds, st.Accepted, w.count(`SELECT count(*) FROM segments`))
 	}
 	mno.stop()
-	// The driver reads ahead on a connection that was slow to write, and until it is asked the next.
+	// The driver reads ahead on a connection that was slow to write, until the next query.
 	goleak.VerifyNone(t, before, goleak.IgnoreAnyFunction("github.com/jackc/pgx/v5/pgconn/internal/bgreader.(*BGReader).bgRead"))
 
 	again := w.listen(mno.Carrier)

@@ -8,7 +8,7 @@ import (
 	"intumwa/smpp"
 )
 
-// rate is a link as pace knows it.
+// rate is a link as pace sees it.
 type rate struct {
 	tps float64
 	set int

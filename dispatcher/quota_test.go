@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// TestQuota: in no hour are there more rows than the quota says, a tenth of
+// TestQuota: no hour has more rows than the quota, a tenth of
 // them at once, and what is gone again makes room.
 func TestQuota(t *testing.T) {
 	q, now := &quota{}, time.Now()

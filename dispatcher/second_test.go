@@ -263,7 +263,7 @@ func TestSecondCarrierDecides(t *testing.T) {
 			b.clean()
 			first := b.s
 
-			// leo's own second is the first one: it is not asked again.
+			// leo's own second carrier is the first one: it is not tried again.
 			conf := *worker.carrier.config()
 			conf.SecondCarrier, conf.SecondWithin = "lumitel", time.Minute
 			worker.carrier.conf.Store(&conf)

@@ -76,7 +76,7 @@ type writtenCopy struct {
 	of       *process
 	m        *inFlight
 	id       string // that the carrier gave it; "": it never answers
-	givenUp  bool   // nobody waits for its answer any more, which may be late
+	givenUp  bool   // the link does not wait for its answer any more, which may be late
 	answered bool   // its answer, or its end, was heard; it may be in a lot
 	reported bool   // and so was its receipt
 
@@ -129,7 +129,7 @@ func (p *play) claim() {
 		m.attempt.Open = 1
 		at.lot.results = append(at.lot.results, result{message: m, Result: smpp.Result{Outcome: smpp.Accepted}, at: time.Now()})
 		return
-	case policy != AmbiguousResend && m.msg.InDoubt: // a process died with it that did not know the policy
+	case policy != AmbiguousResend && m.msg.InDoubt: // a process without the policy died with it
 		for _, c := range hand.copies {
 			r := unanswered(m, c.segment)
 			r.event, r.slot = submission.OwnerDied{}, false
@@ -319,7 +319,7 @@ func (at *process) registered() {
 //   - a message is final once, with one event; it is sent only when each segment was delivered;
 //   - as long as it is pending it is on somebody's list, and it ends when its time is over;
 //   - with hold and fail the carrier never gets what it may have;
-//   - when a second carrier is asked, it is recorded of every copy that was ever handed to the first one that this one does not
+//   - when a second carrier gets it, it is recorded of every copy that was ever handed to the first one that this one does not
 //     have it, or that it will not be delivered.
 func TestSettlingPromises(t *testing.T) {
 	t.Parallel()

@@ -25,7 +25,7 @@ import (
 	"intumwa/webhooks"
 )
 
-// bench is a settler by itself: its link never runs.
+// bench is a settler alone: its link never runs.
 type bench struct {
 	*testing.T
 	pool   *pgxpool.Pool
@@ -274,7 +274,7 @@ func TestSettle(t *testing.T) {
 		{"half of it throttled", 0, 0, []fate{accepted("a"), ended(smpp.Rejected, smpp.StatusThrottled, nil), ended(smpp.NotWritten, 0, nil)},
 			outcome{waits: true, attempt: 1, delay: time.Second, segments: 1}},
 		// The attempt counts although the rest was never written: the next
-		// claim then asks which segments are out.
+		// claim then reads which segments are out.
 		{"half of it not written", 0, 0, []fate{accepted("a"), ended(smpp.NotWritten, 0, nil)}, outcome{waits: true, attempt: 1, segments: 1}},
 		{"half of it refused", 0, 0, []fate{accepted("a"), ended(smpp.Rejected, smpp.StatusInvDstAddr, nil), accepted("b")},
 			outcome{status: sms.Failed, reason: "ESME_RINVDSTADR", segments: 2}},
@@ -432,7 +432,7 @@ func TestEndWithoutDatabase(t *testing.T) {
 }
 
 // TestExpiredIsRefundedOnce: a message that no carrier ever took is paid back
-// when its time is over, and its customer told, once; one that a carrier had a
+// when its time is over, and its webhook is posted, once; one that a carrier had a
 // part of is not paid back.
 func TestExpiredIsRefundedOnce(t *testing.T) {
 	t.Parallel()

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// tasks does every task once and returns what those say that failed.
+// tasks does every task once and returns the errors.
 func (b *bench) tasks() error {
 	b.Helper()
 	var failed error

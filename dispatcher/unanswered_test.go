@@ -12,7 +12,7 @@ import (
 // unrecorded keeps no record of a decision.
 func unrecorded(pgx.Tx, []int64) error { return nil }
 
-// TestDecideOfUnanswered: what waited when a backup was made is held, whatever its carrier's on_ambiguous says; by the
+// TestDecideOfUnanswered: what waited when a backup was made is held with any on_ambiguous of its carrier; by the
 // operator's word it is sent again, sent, failed or cancelled, each once; what was answered or decided meanwhile is passed by.
 func TestDecideOfUnanswered(t *testing.T) {
 	t.Parallel()
@@ -95,7 +95,7 @@ func TestDecideOfUnanswered(t *testing.T) {
 	}
 }
 
-// TestAlive: a dispatcher that works is seen by whoever must not work beside it.
+// TestAlive: commands that must not work beside a dispatcher see one that works.
 func TestAlive(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -116,7 +116,7 @@ func TestAlive(t *testing.T) {
 }
 
 // TestSentAgainIsInDoubt: what an operator has sent again goes out although several copies of it are unanswered, and no second
-// carrier is asked for it: this one may have them.
+// carrier gets it: this one may have them.
 func TestSentAgainIsInDoubt(t *testing.T) {
 	t.Parallel()
 	b, _ := newSecondBench(t, func(c *Carrier) { c.OnAmbiguous = AmbiguousHold })

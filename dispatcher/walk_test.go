@@ -114,7 +114,7 @@ func TestWalkMeetsTheDead(t *testing.T) {
 	b := newBench(t)
 	m := b.begun(1)
 	b.exec(`INSERT INTO dispatchers (id, name) OVERRIDING SYSTEM VALUE VALUES (7, 'me')`)
-	if err := b.tasks(); err != nil { // looks for the dead, as whoever begins does
+	if err := b.tasks(); err != nil { // looks for the dead, as every process does at its start
 		t.Fatal(err)
 	}
 	b.exec(`UPDATE outbox SET claimed_by = 8 WHERE message_id = $1`, m.msg.ID)
@@ -192,7 +192,7 @@ func TestWhatARoundReads(t *testing.T) {
 // the bench have looked at so far.
 func (b *bench) outboxRowsRead() int {
 	b.Helper()
-	b.pool.Reset() // each session tells of itself when it ends
+	b.pool.Reset() // each session reports its statistics when it ends
 	const others = `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND backend_type = 'client backend'
 		AND pid <> pg_backend_pid() AND state <> 'idle in transaction'`
 	until(b, "the sessions end", func() bool { return b.count(others) == 0 })

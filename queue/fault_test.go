@@ -12,7 +12,7 @@ import (
 	"intumwa/queue"
 )
 
-// TestFaultOf: what servers and networks say.
+// TestFaultOf: errors of servers and networks.
 func TestFaultOf(t *testing.T) {
 	for text, want := range map[string]queue.Fault{
 		"OOM command not allowed when used memory > 'maxmemory'. script: f6, on @user_script:51.":      queue.Full,

@@ -83,7 +83,7 @@ func TestPushTake(t *testing.T) {
 	push(t, q, nil)
 }
 
-// TestOldest: it tells how long the oldest entry of all companies has waited.
+// TestOldest: it returns how long the oldest entry of all companies has waited.
 func TestOldest(t *testing.T) {
 	t.Parallel()
 	q, client, prefix := newQueue(t)
@@ -155,7 +155,7 @@ func TestCompaniesTakeTurns(t *testing.T) {
 	}
 }
 
-// TestManyCompanies: more companies than a take asks for, and more than it looks at.
+// TestManyCompanies: more companies than a take wants, and more than it looks at.
 func TestManyCompanies(t *testing.T) {
 	t.Parallel()
 	q, _, _ := newQueue(t)

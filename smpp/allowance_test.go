@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// heap keeps deliveries unanswered until the test says otherwise.
+// heap keeps deliveries unanswered until the test answers them.
 type heap struct {
 	mu   sync.Mutex
 	list []*Delivery
@@ -47,7 +47,7 @@ func (h *heap) octets() (n int) {
 }
 
 // TestDeliverOctets: what a carrier delivers faster than it is stored is bounded
-// in octets; the rest is refused at once, and answers to what we ask pass it.
+// in octets; the rest is refused at once, and answers to our requests pass it.
 func TestDeliverOctets(t *testing.T) {
 	t.Parallel()
 	h := &heap{}

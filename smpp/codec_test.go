@@ -129,13 +129,13 @@ func TestDecodeTruncatedDelivery(t *testing.T) {
 	}
 }
 
-// TestDecodeBrokenDelivery: a receipt that says what it is about is taken,
+// TestDecodeBrokenDelivery: a receipt that names its message is taken,
 // whatever is broken behind that; all else is refused, and the TLVs before the
 // break alone count.
 func TestDecodeBrokenDelivery(t *testing.T) {
 	id, state := TLV{TagReceiptedMessageID, []byte("0123456789\x00")}, TLV{TagMessageState, []byte{2}}
 	cut := func(body []byte) []byte { return append(body, 0x14, 0x01, 0, 50, 1, 2, 3) }
-	longer := func(body []byte, text string, by int) []byte { // sm_length says more than there is
+	longer := func(body []byte, text string, by int) []byte { // sm_length is larger than the text
 		body[len(body)-len(text)-1] += byte(by)
 		return body
 	}

@@ -5,7 +5,7 @@ import "testing"
 // What is remembered of unanswered submits is bounded; the oldest go first.
 func TestAbandonedIsBounded(t *testing.T) {
 	var a abandoned
-	a.put(1, &pending{}) // nobody could be told
+	a.put(1, &pending{}) // it has no owner
 	for n := range uint32(2 * maxAbandoned) {
 		a.put(n+2, &pending{key: uint64(n + 1)})
 		if n%3 == 0 { // answered meanwhile

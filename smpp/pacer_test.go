@@ -51,7 +51,7 @@ func TestPacerNeverExceedsTheRate(t *testing.T) {
 				now = end
 				p.written(now)
 			}
-			if random.IntN(3) == 0 { // another submit asks before the wait is over
+			if random.IntN(3) == 0 { // another submit comes before the wait is over
 				now = now.Add(time.Duration(random.Int64N(int64(wait))))
 				continue
 			}

@@ -21,7 +21,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // patience is how long a test waits for what must come.
 const patience = 20 * time.Second
 
-// packet is a PDU as the raw carrier of the tests sees it. The carrier knows
+// packet is a PDU as the raw carrier of the tests sees it. The carrier uses
 // nothing of this package's codec.
 type packet struct {
 	command, status, sequence uint32

@@ -81,7 +81,7 @@ func TestReceiptTLVsStandAboveTheText(t *testing.T) {
 	if r.UserMessageReference == nil || *r.UserMessageReference != 0x1234 {
 		t.Errorf("reference %v", r.UserMessageReference)
 	}
-	// TLVs that say nothing do not hide the text.
+	// Empty TLVs do not hide the text.
 	r = receiptOf(0x04, 0, receiptText,
 		TLV{TagReceiptedMessageID, []byte{0}}, TLV{TagMessageState, []byte{42}},
 		TLV{TagNetworkErrorCode, []byte{3}}, TLV{TagUserMessageReference, nil})
@@ -100,7 +100,7 @@ func TestReceiptTLVsStandAboveTheText(t *testing.T) {
 	}
 }
 
-// A receipt is what esm_class says is one; a handset cannot forge it in text.
+// esm_class alone makes a receipt; a handset cannot forge it in text.
 func TestReceiptByESMClassOnly(t *testing.T) {
 	for esm := range 256 {
 		r := receiptOf(byte(esm), 0, receiptText, TLV{TagReceiptedMessageID, []byte("1\x00")})

@@ -93,7 +93,7 @@ func TestEndWithSilentCarrier(t *testing.T) {
 	}
 }
 
-// Who needs the bind gone soon says so: the drain and the unbind are cut short, also
+// With Within, the drain and the unbind are cut short, also
 // those of a carrier that answers nothing.
 func TestEndWithin(t *testing.T) {
 	t.Parallel()

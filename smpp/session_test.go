@@ -70,7 +70,7 @@ func TestDeliverWithSequenceOfPendingSubmit(t *testing.T) {
 	}
 }
 
-// rule carriers 9.2: what the link does not know is answered, and the link kept.
+// rule carriers 9.2: an unknown PDU is answered, and the link kept.
 func TestUnknownAndUndecodablePDUs(t *testing.T) {
 	t.Parallel()
 	b, p, _ := newBound(t, nil)
@@ -162,7 +162,7 @@ func TestPeerStopsReading(t *testing.T) {
 	}
 }
 
-// A peer that asks without end and never reads the answers is held back: the
+// A peer that sends requests without end and never reads the answers is held back: the
 // answers that wait stay bounded, and the write deadline ends the session.
 func TestPeerAsksWithoutReading(t *testing.T) {
 	t.Parallel()
@@ -250,7 +250,7 @@ func TestLateResponse(t *testing.T) {
 }
 
 // An owner that has learnt what became of a silent submit ends its wait; others
-// are left alone. The answer that comes after all is told once.
+// are left alone. A late answer is reported once.
 func TestGiveUp(t *testing.T) {
 	t.Parallel()
 	late := make(chan Result, 2)
@@ -299,7 +299,7 @@ func TestGiveUp(t *testing.T) {
 	}
 }
 
-// rule carriers 9.9: nothing is acknowledged before its owner says so, nor twice; a refusal
+// rule carriers 9.9: nothing is acknowledged before its owner does it, nor twice; a refusal
 // goes out as it is.
 func TestRespond(t *testing.T) {
 	t.Parallel()
@@ -480,13 +480,13 @@ func TestGenericNack(t *testing.T) {
 	if r := result(t, results); r.Outcome != Rejected || r.Status != StatusInvCmdID {
 		t.Errorf("got %+v", r)
 	}
-	// Even one that says ESME_ROK is no acceptance.
+	// Even one with ESME_ROK is no acceptance.
 	results = submit(t, b)
 	p.send(rawGenericNack, 0, p.expect(rawSubmit).sequence)
 	if r := result(t, results); r.Outcome != Rejected || r.Err == nil {
 		t.Errorf("got %+v", r)
 	}
-	// Nobody's, with a length complaint: the peer has lost its place.
+	// For no request of ours, with a wrong length: the peer has lost its place.
 	p.send(rawGenericNack, 0x02, 0)
 	p.expectClose()
 }
@@ -505,7 +505,7 @@ func TestResponseOfAnotherTypeSettlesNothing(t *testing.T) {
 		t.Fatalf("settled: %+v", <-results)
 	}
 	p.accepted(sent, "1")
-	p.accepted(sent, "1") // a duplicate is nobody's
+	p.accepted(sent, "1") // a duplicate belongs to no submit_sm
 	if r := result(t, results); r.Outcome != Accepted {
 		t.Errorf("got %+v", r)
 	}

@@ -128,6 +128,6 @@ func TestTLSToPlainPort(t *testing.T) {
 	o.TLS = &tls.Config{}
 	o.DialTimeout = 200 * time.Millisecond
 	b, _ := run(t, o)
-	c.accept() // and say nothing
+	c.accept() // and never answer
 	until(t, "handshake timeout", func() bool { return strings.Contains(b.Snapshot().LastError, "TLS handshake") })
 }

@@ -59,8 +59,8 @@ func TestMaskAddress(t *testing.T) {
 	}
 }
 
-// TestTrace: several look at one link; who is too slow is told what it missed;
-// nobody is looked for when all have gone.
+// TestTrace: several read the trace of one link; a slow reader gets the number of PDUs that it
+// missed; the link traces nothing when all have gone.
 func TestTrace(t *testing.T) {
 	t.Parallel()
 	c := newCarrier(t)
@@ -93,7 +93,7 @@ func TestTrace(t *testing.T) {
 			if pdu.Command != "enquire_link" && pdu.Command != "enquire_link_resp" || pdu.Octets != 16 {
 				t.Fatalf("shown: %+v", pdu)
 			}
-			if len(seen) == 0 && dropped == 0 { // the next PDU tells what went missing
+			if len(seen) == 0 && dropped == 0 { // the next PDU has the number of lost ones
 				p.send(uint32(cmdEnquireLink), 0, 50)
 				p.next()
 			}

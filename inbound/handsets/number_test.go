@@ -12,7 +12,7 @@ import (
 )
 
 // TestNumber: what is kept of one number is found in whatever form it was written, and
-// deleted; others', and what its owner asked for, stay.
+// deleted; those of others, and its opt-outs, stay.
 func TestNumber(t *testing.T) {
 	d := newTestStore(t)
 	d.keep(handsets.Inbound{Source: "25761000001", Destination: "8080"}, handsets.Inbound{Source: "61000001", Destination: "8080"},
@@ -55,7 +55,7 @@ func TestNumber(t *testing.T) {
 			t.Errorf("asked for %v", asked)
 		}
 	}
-	erase(1, 3, id) // its event is to be delivered, one waits and nobody has looked at one
+	erase(1, 3, id) // its event is to be delivered, one waits, and one is not routed
 	erase(1, 2)
 	d.exec(`UPDATE inbound SET outcome = 'incomplete'`)
 	erase(2, 0)

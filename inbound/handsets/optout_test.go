@@ -17,7 +17,7 @@ import (
 )
 
 // TestOptOuts: an entry holds for its number, sender and company, one without a sender
-// for all of the company's; each is there once, whoever enters it at the same time.
+// for all of the company's; each is there once, also when two enter it at the same time.
 func TestOptOuts(t *testing.T) {
 	d := newTestStore(t)
 	d.exec(`INSERT INTO users (email, name, password_hash) VALUES ('a@example.com', 'a', '')`)

@@ -67,7 +67,7 @@ func (w *world) exec(statement string, args ...any) {
 	}
 }
 
-// ask answers one value.
+// ask returns one value.
 func ask[T any](w *world, query string, args ...any) (value T) {
 	w.Helper()
 	if err := w.pool.QueryRow(w.Context(), query, args...).Scan(&value); err != nil {

@@ -15,7 +15,7 @@ import (
 )
 
 // TestWhose: a message goes to the company of its route, or to the only one that has
-// its address as a sender, and to nobody else.
+// its address as a sender, and to no other.
 func TestWhose(t *testing.T) {
 	w := newWorld(t, Options{})
 	w.route("8080", "", "", 1)
@@ -43,8 +43,8 @@ func TestWhose(t *testing.T) {
 	}
 }
 
-// TestNoEventUnasked: an endpoint that did not ask is not told, nor one that is
-// switched off; the company's list has the message all the same.
+// TestNoEventUnasked: an endpoint that does not take the event gets no call, nor one that is
+// switched off; the company's list still has the message.
 func TestNoEventUnasked(t *testing.T) {
 	w := newWorld(t, Options{})
 	w.route("8080", "", "", 1)
@@ -81,7 +81,7 @@ func TestLongMessages(t *testing.T) {
 	if n := ask[int](w, `SELECT parts FROM inbound_messages WHERE body LIKE 'one%'`); n != 3 {
 		t.Errorf("%d parts", n)
 	}
-	// What waits too long is given to nobody, and counted as such.
+	// A message that waits too long goes to no company, and is counted as such.
 	w.exec(`UPDATE inbound SET received_at = received_at - interval '11 minutes'`)
 	w.board.swept = time.Time{}
 	w.look()
@@ -223,7 +223,7 @@ func TestStopInOctets(t *testing.T) {
 	}
 }
 
-// TestStopAgain: a STOP that looks like the carrier's repetition holds all the same when
+// TestStopAgain: a STOP that looks like the carrier's repetition still holds when
 // a START came between; a START that does is one.
 func TestStopAgain(t *testing.T) {
 	w := newWorld(t, Options{})
@@ -241,7 +241,7 @@ func TestStopAgain(t *testing.T) {
 	}
 }
 
-// TestStopOfAStranger: from what is no number of the country nobody can be listed.
+// TestStopOfAStranger: a foreign number cannot be listed.
 func TestStopOfAStranger(t *testing.T) {
 	w := newWorld(t, Options{})
 	w.route("8080", "", "", 1)
@@ -255,7 +255,7 @@ func TestStopOfAStranger(t *testing.T) {
 }
 
 // TestReplies: an acknowledgement goes out with the change, from the address that was
-// written to, at nobody's cost, and four times a day at most.
+// written to, free of charge, and four times a day at most.
 func TestReplies(t *testing.T) {
 	w := newWorld(t, Options{StopReply: "C'est fait.", StartReply: "Bienvenue.", Repeats: time.Nanosecond})
 	w.route("8080", "", "", 1)

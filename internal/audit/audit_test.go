@@ -60,7 +60,7 @@ func TestRecorded(t *testing.T) {
 	}
 }
 
-// Nobody changes what was done, not even by hand.
+// The audit log cannot be changed, not even by hand.
 func TestInsertOnly(t *testing.T) {
 	pool := testenv.Pool(t)
 	if err := record(t, pool, Entry{Actor: "a", Act: "b", Subject: "c"}); err != nil {

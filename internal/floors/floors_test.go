@@ -110,7 +110,7 @@ func TestCheck(t *testing.T) {
 	}
 	for _, c := range []struct {
 		name, file, imports string
-		want                string // empty: nothing to say
+		want                string // empty: nothing to report
 	}{
 		{"good", "base/base.go", "", ""},
 		{"up", "base/base.go", "house/left", "base/base.go (layer 0) imports left (layer 1): imports go down only"},

@@ -121,7 +121,7 @@ func TestOptions(t *testing.T) {
 	}
 }
 
-// TestDeliver: whoever keeps a mail hears when it is done with.
+// TestDeliver: the owner of a stored mail is called when it is done.
 func TestDeliver(t *testing.T) {
 	catcher, smtp, closed := mailcatcher.New(), listen(t), listen(t)
 	run(t, func(ctx context.Context) error { return catcher.ServeSMTP(ctx, smtp) })

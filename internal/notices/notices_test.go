@@ -18,7 +18,7 @@ import (
 
 func TestMain(m *testing.M) { testenv.Main(m) }
 
-// ears remember what they were told.
+// ears remember their notices.
 type ears struct {
 	mu   sync.Mutex
 	told []string
@@ -204,7 +204,7 @@ func TestSilentlyCut(t *testing.T) {
 	e.hears(t, Account, Company, Endpoint, Link)
 }
 
-// TestSilentHost: of several hosts the first takes connections and says nothing.
+// TestSilentHost: of several hosts the first takes connections and never answers.
 func TestSilentHost(t *testing.T) {
 	pool := testenv.Pool(t)
 	e := listen(t, testenv.BehindSilentHost(t, pool))

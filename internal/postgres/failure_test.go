@@ -96,7 +96,7 @@ func TestDeadlockIsTriedAgain(t *testing.T) {
 				if _, err := tx.Exec(ctx, `UPDATE things SET n = n + 1 WHERE id = $1`, i+1); err != nil {
 					return err
 				}
-				if tried[i] == 1 { // the first time, both have their first row before either asks for its second
+				if tried[i] == 1 { // the first time, both have their first row before either locks its second
 					close(met[i])
 					select {
 					case <-met[1-i]:

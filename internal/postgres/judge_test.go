@@ -17,7 +17,7 @@ func TestJudge(t *testing.T) {
 		{state{"a", 3, false}, nil},
 		{state{"a", 2, false}, errOldPrimary},
 		{state{"a", 3, false}, nil},
-		{state{"", 0, false}, nil}, // it does not say
+		{state{"", 0, false}, nil}, // not reported
 		{state{"a", 1, false}, errOldPrimary},
 		{state{"b", 1, false}, nil}, // another cluster: an upgrade, a restore from a dump
 	} {

@@ -108,7 +108,7 @@ func TestBatchUpdatesGoByTheKey(t *testing.T) {
 
 func TestOpenNeverShowsThePassword(t *testing.T) {
 	const password = "hunter2"
-	// A port where nobody listens.
+	// A closed port.
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -145,7 +145,7 @@ func TestOpenNeverShowsThePassword(t *testing.T) {
 	}
 }
 
-// A server that takes the connection and says nothing must not hold up a start.
+// A server that takes the connection and never answers must not delay a start.
 func TestOpenGivesUpOnASilentServer(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

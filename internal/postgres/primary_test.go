@@ -97,7 +97,7 @@ func TestOldPrimary(t *testing.T) {
 	}
 }
 
-// TestSilentHost: a host that says nothing, first in the URL, keeps nobody from the
+// TestSilentHost: a silent host, first in the URL, keeps no process from the
 // other: neither a pool, nor who has a connection of their own.
 func TestSilentHost(t *testing.T) {
 	t.Parallel()

@@ -10,7 +10,7 @@ import (
 	"intumwa/internal/testenv"
 )
 
-// TestCommitWaitsForStandby: a commit that waits for a synchronous standby is told from one that ends; its wait is ended, and its
+// TestCommitWaitsForStandby: a commit that waits for a synchronous standby is recognised; its wait is ended, and its
 // change is made. A statement that waits for something else is left alone.
 func TestCommitWaitsForStandby(t *testing.T) {
 	ctx := t.Context()

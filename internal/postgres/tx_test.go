@@ -132,7 +132,7 @@ func TestTxRoundTrips(t *testing.T) {
 	}
 }
 
-// TestTxFails: whatever fails, wherever, nothing is written, the error says what
+// TestTxFails: whatever fails, wherever, nothing is written, the error names what
 // it was part of, and the connection is as good as before.
 func TestTxFails(t *testing.T) {
 	pool, _ := countingPool(t)
@@ -261,7 +261,7 @@ func TestTxEnds(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer func() { _ = tx.Rollback(ctx) }() // else the pool waits for it for ever
+			defer func() { _ = tx.Rollback(ctx) }() // else the pool waits for it without end
 			cut(tx)
 			if err := end(tx); err == nil {
 				t.Errorf("%s on a lost connection succeeds", what)

@@ -91,7 +91,7 @@ func ensureTemplate(ctx context.Context, conn *pgx.Conn, server, template string
 	if ok, err := databaseExists(ctx, conn, template); ok || err != nil {
 		return err
 	}
-	// It gets its name when it is finished, so nobody copies half of it.
+	// It gets its name when it is finished, so no test copies half of it.
 	draft := databaseName("template")
 	if _, err := conn.Exec(ctx, "CREATE DATABASE "+quote(draft)); err != nil {
 		return fmt.Errorf("making the template: %w", err)

@@ -23,7 +23,7 @@ const superuser = "intumwa"
 type postgresNode struct {
 	port int    // 0: it listens on a socket in its own directory only
 	of   string // URL of the server whose standby it is; "" none
-	name string // by which the other one knows it as its standby
+	name string // application_name at its primary
 }
 
 // startPostgres makes and starts a private PostgreSQL server that listens on a

@@ -74,7 +74,7 @@ func (p *PostgresPair) Crash() {
 }
 
 // Promote makes the standby the primary, which waits for no standby, and returns when it
-// can be written to. The old primary is the Standby from now on, and follows nobody.
+// can be written to. The old primary is the Standby from now on, and follows no server.
 func (p *PostgresPair) Promote() {
 	p.t.Helper()
 	if err := execute(p.Standby.url, "SELECT pg_promote()"); err != nil {
@@ -83,7 +83,7 @@ func (p *PostgresPair) Promote() {
 	p.Primary, p.Standby = p.Standby, p.Primary
 }
 
-// tell has the primary run statements.
+// tell runs statements on the primary.
 func (p *PostgresPair) tell(statements ...string) {
 	p.t.Helper()
 	for _, statement := range statements {

@@ -54,7 +54,7 @@ func (p *process) start() error {
 	}
 	ended := make(chan struct{})
 	go func() {
-		_ = cmd.Wait() // the exit status of a server that was told to end says nothing
+		_ = cmd.Wait() // the exit status of a server that we end means nothing
 		close(ended)
 	}()
 	p.running, p.ended = cmd, ended

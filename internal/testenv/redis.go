@@ -164,7 +164,7 @@ func (n redisNode) start(port int) (*process, error) {
 // outgoing connections, so that one is still free when a stopped server comes back to it.
 const firstPort, lastPort = 15000, 32000
 
-// freePort is a loopback port that nobody listens on.
+// freePort is a free loopback port.
 func freePort() int {
 	for {
 		if port := firstPort + rand.IntN(lastPort-firstPort); isFree(port) {

@@ -40,7 +40,7 @@ type RedisSet struct {
 
 const (
 	masterName = "intumwa"
-	// setWithin bounds how long the servers may take to know each other.
+	// setWithin bounds how long the servers may take to find each other.
 	setWithin = 45 * time.Second
 )
 
@@ -90,7 +90,7 @@ func NewRedisCluster(t testing.TB, replicas int) *RedisSet {
 	s := newRedisSet(t)
 	s.Masters = 3
 	settings := append(s.common(), "--masterauth", s.Password, "--repl-diskless-sync-delay", "0", "--tls-cluster", "yes",
-		"--repl-ping-replica-period", "1", // what has never heard anything is told of to nobody
+		"--repl-ping-replica-period", "1", // Sentinels do not report a replica that has never been pinged
 		"--cluster-enabled", "yes", "--cluster-node-timeout", "1500")
 	for range s.Masters * (1 + replicas) {
 		s.serve(redisNode{settings: settings, cluster: true})
@@ -123,7 +123,7 @@ func NewRedisCluster(t testing.TB, replicas int) *RedisSet {
 	}
 	for i := range s.nodes {
 		s.eventually("every node tells of the replicas", func() error {
-			shards, err := s.nodes[i].ClusterSlots(t.Context()).Result() //nolint:staticcheck // it is what the clients ask, also of servers before 7
+			shards, err := s.nodes[i].ClusterSlots(t.Context()).Result() //nolint:staticcheck // clients call it, also of servers before 7
 			told := 0
 			for _, shard := range shards {
 				told += len(shard.Nodes)
@@ -215,7 +215,7 @@ func (s *RedisSet) client(address, password string) *redis.Client {
 func (s *RedisSet) Node(i int) *redis.Client { return s.nodes[i] }
 
 // Master is which of the Servers is the master of the shard that holds a key, by
-// what a server that answers says; -1 while there is none.
+// as reported by a server that answers; -1 while there is none.
 func (s *RedisSet) Master(ctx context.Context, key string) int {
 	for i, node := range s.nodes {
 		limited, cancel := context.WithTimeout(ctx, time.Second)
@@ -289,8 +289,8 @@ func (s *RedisSet) masters(ctx context.Context, but int) (masters []int) {
 	return masters
 }
 
-// Role is what one of the Servers says it is: master, or slave once it has what its
-// master has; "" when it says nothing.
+// Role is the role that one of the Servers reports: master, or slave once it has what its
+// master has; "" when it does not answer.
 func (s *RedisSet) Role(ctx context.Context, i int) string {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()

@@ -9,7 +9,7 @@ import (
 
 // Server is a private server of one test that may be taken away from under the
 // product and brought back. Its methods are for one goroutine at a time and
-// fail the test when they cannot do what they say.
+// fail the test when they cannot do their work.
 type Server struct {
 	t       testing.TB
 	process *process
@@ -52,7 +52,7 @@ func NewRedisServer(t testing.TB, settings ...string) *Server {
 	return newServer(t, func() (*process, error) { return startRedisNode(redisNode{settings: settings}) })
 }
 
-// NewRedisSentinel starts a Sentinel for this test alone, which watches nobody
+// NewRedisSentinel starts a Sentinel for this test alone, which watches no master
 // yet.
 func NewRedisSentinel(t testing.TB) *Server {
 	t.Helper()

@@ -14,7 +14,7 @@ import (
 )
 
 // BehindSilentHost is a pool of the same database, of which the first host takes
-// connections and says nothing: a server that hangs, while its standby was promoted.
+// connections and never answers: a server that hangs, while its standby was promoted.
 func BehindSilentHost(t testing.TB, pool *pgxpool.Pool) *pgxpool.Pool {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

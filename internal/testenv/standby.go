@@ -93,7 +93,7 @@ func (s *Standby) waiting() []int32 {
 func (s *Standby) Waiting() int { s.t.Helper(); return len(s.waiting()) }
 
 // GiveUp ends the sessions whose COMMIT waits. What they wrote can be seen from then on,
-// is on no standby, and nobody got an answer.
+// is on no standby, and no client got an answer.
 func (s *Standby) GiveUp() {
 	s.t.Helper()
 	for _, pid := range s.waiting() {

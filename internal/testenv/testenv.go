@@ -3,7 +3,7 @@
 // Every test gets an empty database or a key prefix of its own, so that tests and
 // test binaries may run side by side. When INTUMWA_TEST_DATABASE_URL or
 // INTUMWA_TEST_REDIS_URL is set (make test starts one private pair for the whole
-// run) that server is used; otherwise the first test that asks starts a private
+// run) that server is used; otherwise the first test that needs it starts a private
 // one in a temporary directory. A private server never outlives the test binary,
 // however that ends: a small process waits for it to go.
 //
@@ -50,7 +50,7 @@ func Run(m *testing.M) int {
 }
 
 // sharedServer is a server that the tests of one binary share, started when
-// the first of them asks for it.
+// the first of them needs it.
 type sharedServer struct {
 	variable string // names the environment variable that replaces it
 	start    func() (*process, error)
@@ -78,7 +78,7 @@ func (s *sharedServer) get(t testing.TB) string {
 }
 
 func (s *sharedServer) stop() {
-	s.once.Do(func() {}) // from now on nobody starts it
+	s.once.Do(func() {}) // from now on no test starts it
 	if s.process != nil {
 		s.process.remove()
 	}

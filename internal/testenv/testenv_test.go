@@ -11,7 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// crashing makes this test binary start servers, say where, and wait to be
+// crashing makes this test binary start servers, print their addresses, and wait to be
 // killed: TestServersEndWithACrashedBinary runs it so.
 const crashing = "INTUMWA_TESTENV_CRASHING"
 
@@ -65,7 +65,7 @@ func TestServersEndWithACrashedBinary(t *testing.T) {
 }
 
 // TestDatabasesAreReused: the next test gets the database of the one before, without a trace of it. What has another schema,
-// settings than at first, and what the planner knows about, is dropped.
+// settings than at first, and statistics of the planner, is dropped.
 func TestDatabasesAreReused(t *testing.T) {
 	use := func(statements ...string) (name string) {
 		t.Run("user", func(t *testing.T) {
@@ -77,7 +77,7 @@ func TestDatabasesAreReused(t *testing.T) {
 			if err := pool.QueryRow(t.Context(), `SELECT (SELECT count(*) FROM users) + (SELECT count(*) FROM ledger), nextval('ledger_id_seq')`).Scan(&rows, &id); err != nil || rows != 0 || id != 1 {
 				t.Errorf("%d rows are there, the first id is %d, %v", rows, id, err)
 			}
-			left, err := pgx.Connect(t.Context(), pool.Config().ConnString()) // nobody closes it
+			left, err := pgx.Connect(t.Context(), pool.Config().ConnString()) // it stays open
 			if err != nil {
 				t.Fatal(err)
 			}

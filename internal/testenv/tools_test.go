@@ -41,7 +41,7 @@ func TestMissingToolFailsInCI(t *testing.T) {
 	}
 }
 
-// The scripts that prepare a run say by name what they cannot have, and with
+// The scripts that prepare a run name what they cannot get, and with
 // CI=true end it.
 func TestMissingToolEndsTheRunInCI(t *testing.T) {
 	const hidden = "promtool"

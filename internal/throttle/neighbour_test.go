@@ -12,8 +12,8 @@ import (
 	"intumwa/internal/throttle"
 )
 
-// Whatever a neighbour in Redis does to a counter, nobody is told to wait
-// longer than a window, nobody else is touched, and the counter heals.
+// Whatever another program in Redis does to a counter, no client has to wait longer than a
+// window, no other client is affected, and the counter heals.
 func TestNeighbourInRedis(t *testing.T) {
 	client, prefix := testenv.Redis(t)
 	const limit = 3

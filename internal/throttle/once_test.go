@@ -78,7 +78,7 @@ func TestWindowCountedOnce(t *testing.T) {
 }
 
 // TestCountedOnce: what was counted is not counted again when the answer is lost, nor
-// taken back twice.
+// undone twice.
 func TestCountedOnce(t *testing.T) {
 	client, prefix, lose := losing(t)
 	c := counting{t, throttle.NewRepeats(client, throttle.RepeatOptions{Prefix: prefix, Timeout: patient}), throttle.RepeatLimits{Texts: 3}}

@@ -17,7 +17,7 @@ import (
 
 func to(number, text string) throttle.Sending { return throttle.Sending{Number: number, Text: text} }
 
-// counting counts messages of company 1 and says what came of it.
+// counting counts messages of company 1 and returns the outcome.
 type counting struct {
 	testing.TB
 	*throttle.Repeats
@@ -74,7 +74,7 @@ func TestRepeatsInterval(t *testing.T) {
 }
 
 // TestRepeatsOfARequest: a request with a name is counted once, over two instances, until
-// it is taken back; another one, of another company or without a name, is counted.
+// it is undone; another one, of another company or without a name, is counted.
 func TestRepeatsOfARequest(t *testing.T) {
 	client, prefix := testenv.Redis(t)
 	now := time.Date(2026, 3, 1, 21, 59, 0, 0, time.UTC) // a minute to midnight in Bujumbura
@@ -127,7 +127,7 @@ func TestRepeatsOverMidnight(t *testing.T) {
 }
 
 // TestRepeatsAreKept: keys have an end and hold neither numbers nor texts; what another
-// program wrote there refuses nobody.
+// program wrote there refuses no client.
 func TestRepeatsAreKept(t *testing.T) {
 	client, prefix := testenv.Redis(t)
 	c := counting{t, throttle.NewRepeats(client, throttle.RepeatOptions{Prefix: prefix, Timeout: patient, Key: []byte("k")}),
@@ -192,7 +192,7 @@ func TestRepeatsAtOnce(t *testing.T) {
 	}
 }
 
-// TestRepeatsWithoutRedis: nobody is refused, nobody waits for long, and it is counted.
+// TestRepeatsWithoutRedis: no message is refused or waits for long, and it is counted.
 func TestRepeatsWithoutRedis(t *testing.T) {
 	client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1", MaxRetries: -1})
 	defer func() { _ = client.Close() }()

@@ -43,7 +43,7 @@ func TestTurns(t *testing.T) {
 		if _, err := turns.Enter(ended, 1); !errors.Is(err, throttle.ErrOwnTurns) {
 			t.Fatalf("a turn that has ended can be taken again at once: %v", err)
 		}
-		start := time.Now() // it lasted more than a second: longer than that nobody waits for it
+		start := time.Now() // it lasted more than a second, the longest wait for it
 		leave, err := turns.Enter(t.Context(), 1)
 		for errors.Is(err, throttle.ErrOwnTurns) && time.Since(start) < time.Minute {
 			leave, err = turns.Enter(t.Context(), 1)

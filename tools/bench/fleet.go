@@ -177,8 +177,8 @@ func (w *world) byRole() (map[string][]float64, error) {
 	return used, nil
 }
 
-// once asks whether each of the n messages of a load that is over reached a carrier once, and its
-// company was told of it once.
+// once checks whether each of the n messages of a load that is over reached a carrier once, and its
+// webhook was posted once.
 func (w *world) once(n int) error {
 	var taken, again int
 	for _, c := range w.ours() {
@@ -207,7 +207,7 @@ func (w *world) once(n int) error {
 	return errors.Join(wrong...)
 }
 
-// audited has the books proved.
+// audited runs the audit.
 func (w *world) audited(ctx context.Context) error {
 	_, err := rig.Intumwa{Binary: w.binary, Config: w.config}.Run(ctx, "", "admin", "audit")
 	return err

@@ -9,7 +9,7 @@ import (
 )
 
 // TestAFleetIsMeasured is make bench BENCH=fleet in short: several processes of each
-// role, two carriers; every message is carried once, told of once, paid once, and each
+// role, two carriers; every message is sent once, reported once, paid once, and each
 // role's costs are counted.
 func TestAFleetIsMeasured(t *testing.T) {
 	ctx := t.Context()
@@ -75,7 +75,7 @@ func (w *world) twice(n int) work {
 	}
 }
 
-// any is a message that the sink was told of.
+// any is a message that was reported to the sink.
 func (s *sink) any() int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -1,8 +1,8 @@
-// Command bench measures a whole gateway and says where its work goes: HTTP in,
+// Command bench measures a whole gateway and shows where its work goes: HTTP in,
 // ledger, queue, carrier, receipt, webhook out, everything durable. make bench
 // builds bin/intumwa and runs it.
 //
-// It knows the gateway from outside only: the API, the configuration, intumwa
+// It sees the gateway from outside only: the API, the configuration, intumwa
 // admin, SMPP and webhooks; of the database it reads what PostgreSQL itself
 // counts. So a figure of today compares with one of a gateway that is built
 // differently.
@@ -131,7 +131,7 @@ func (b *bench) record(name, about string, n, runs int, once func() (measurement
 }
 
 // load records a load, and where its CPU time goes within the gateway. A message of it that
-// was lost, or came twice, is an error: what that costs says nothing.
+// was lost, or came twice, is an error: its cost would mean nothing.
 func (b *bench) load(ctx context.Context, w *world, name, about string, n int, load work) error {
 	var took float64
 	if err := b.record(name, about, n, b.runs, func() (measurement, error) {

@@ -14,7 +14,7 @@ import (
 	"intumwa/tools/rig"
 )
 
-// relay stands between the gateway and PostgreSQL and counts what is asked. It
+// relay sits between the gateway and PostgreSQL and counts the statements. It
 // costs time, so it stands only where none is measured.
 type relay struct {
 	*rig.Relay

@@ -107,7 +107,7 @@ func (r *report) write(file string) error {
 	}
 	text, err := json.MarshalIndent(r, "", "  ")
 	if err == nil {
-		err = os.WriteFile(file, append(text, '\n'), 0o644) //nolint:gosec // figures, for everybody to read
+		err = os.WriteFile(file, append(text, '\n'), 0o644) //nolint:gosec // figures, readable by all
 	}
 	if err != nil {
 		return fmt.Errorf("writing the report: %w", err)
@@ -161,7 +161,7 @@ func (r *result) print(to io.Writer, floor *result) {
 	}
 }
 
-// number has three digits that say something.
+// number has three significant digits.
 func number(v float64) string {
 	switch {
 	case v >= 100 || v == 0:
@@ -228,7 +228,7 @@ func readReports(files []string) (all report, err error) {
 }
 
 // compare prints, figure by figure, how many times the old one the new one is.
-// Where the runs of both overlap, the difference may be chance, and ~ says so.
+// Where the runs of both overlap, the difference may be chance; ~ marks it.
 func compare(to io.Writer, old, now report) error {
 	fmt.Fprintf(to, "old: %s, %s, load %s\nnew: %s, %s, load %s\n", old.Commit, old.At, old.Load, now.Commit, now.At, now.Load)
 	common := 0

@@ -33,7 +33,7 @@ type sample struct {
 	cpu         []float64 // seconds, by part
 	machine     float64   // seconds, anybody's
 	lsn         string    // where the log of PostgreSQL ends
-	syncs       *int64    // of the log, as far as backends have told; nil: not counted
+	syncs       *int64    // of the log, as far as backends have reported; nil: not counted
 	redis       map[string]int64
 	trips, asks int64                // where a relay counts them
 	roles       map[string][]float64 // of a fleet: CPU of each process by role, seconds
@@ -290,8 +290,8 @@ type walKind struct {
 	full    float64 // bytes of these
 }
 
-// readWAL counts what stands in the log between two places, the dearest kind
-// first. It reads the log itself: what backends tell of their own comes up to
+// readWAL counts what the log has between two places, the most expensive kind
+// first. It reads the log itself: the backends' own figures come up to
 // ten seconds late.
 func (s *servers) readWAL(ctx context.Context, from, to string) ([]walKind, error) {
 	// Its commit has everything before it written.

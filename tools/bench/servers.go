@@ -16,7 +16,7 @@ import (
 	"intumwa/tools/rig"
 )
 
-// servers are a PostgreSQL and a Redis that nobody else uses.
+// servers are a PostgreSQL and a Redis for this run alone.
 type servers struct {
 	database, redisURL string // URLs; the databases of the worlds are made beside
 	admin              *pgx.Conn

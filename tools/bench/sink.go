@@ -158,7 +158,7 @@ func (s *sink) await(ctx context.Context, n int) (time.Time, error) {
 	}
 }
 
-// told is of how many messages it was told since begin, and how often again of one.
+// told returns how many messages were reported since begin, and how many reports were repetitions.
 func (s *sink) told() (messages, again int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -20,12 +20,12 @@ import (
 	"intumwa/tools/rig"
 )
 
-// setup says how a world differs from the usual one: one company without an
+// setup is how a world differs from the usual one: one company without an
 // endpoint, one carrier with one link and a window of 100, which answers at once.
 type setup struct {
 	window       int
 	endpoint     bool
-	otherDown    bool          // there is another carrier, at whose address nobody listens
+	otherDown    bool          // there is another carrier, at a closed port
 	respDelay    time.Duration // until submit_sm is answered
 	receiptDelay time.Duration // from there to the receipt
 	still        bool          // PostgreSQL writes nothing of its own accord, and it is relayed
@@ -225,7 +225,7 @@ func (w *world) profile(file string, seconds int) error {
 	defer response.Body.Close()
 	text, err := io.ReadAll(response.Body)
 	if err == nil {
-		err = os.WriteFile(file, text, 0o644) //nolint:gosec // names of functions, for everybody to read
+		err = os.WriteFile(file, text, 0o644) //nolint:gosec // names of functions, readable by all
 	}
 	if err != nil {
 		return fmt.Errorf("keeping a profile: %w", err)
@@ -252,7 +252,7 @@ func (w *world) carriers() (pids []int) {
 	return pids
 }
 
-// take answers the first of n recipients that nobody had, until a million were
+// take returns the first of n recipients that were not used yet, until a million were
 // taken; then they come again.
 func (w *world) take(n int) int {
 	first := w.recipients
@@ -261,7 +261,7 @@ func (w *world) take(n int) int {
 }
 
 // expect forgets what was carried so far and answers a wait until n more
-// messages are final, which says when the last became so.
+// messages are final, and returns when the last became so.
 func (w *world) expect(n int) (func(context.Context) (time.Time, error), error) {
 	w.sink.begin()
 	for _, c := range w.ours() {
@@ -318,7 +318,7 @@ func (w *world) close() {
 // startWithin is how long something of ours may take to come up.
 const startWithin = 30 * time.Second
 
-// poll asks until something is so.
+// poll checks until something is so.
 func poll(ctx context.Context, within time.Duration, so func() bool) error {
 	return rig.Poll(ctx, within, 5*time.Millisecond, so)
 }

@@ -13,7 +13,7 @@ type Faults struct {
 	RefuseConnections bool          `json:"refuse_connections"` // accepted by TCP and closed at once
 	BindStatus        Status        `json:"bind_status"`        // every bind is refused with it
 	BindSilent        bool          `json:"bind_silent"`        // binds get no answer
-	HalfOpen          bool          `json:"half_open"`          // takes everything and says nothing any more
+	HalfOpen          bool          `json:"half_open"`          // takes everything and never answers
 	StopReading       bool          `json:"stop_reading"`       // the TCP window fills up
 	EnquireSilent     bool          `json:"enquire_silent"`     // enquire_link gets no answer
 	EnquireEvery      time.Duration `json:"-"`                  // this carrier sends enquire_link so often; JSON "enquire_every"
@@ -24,7 +24,7 @@ type Faults struct {
 	RefuseStatus  Status  `json:"refuse_status"`  // ESME_RTHROTTLED when zero
 	NackEvery     int     `json:"nack_every"`     // every n-th submit_sm is answered with generic_nack
 	EmptyIDs      bool    `json:"empty_ids"`      // accepted with an empty message_id
-	WrongSequence bool    `json:"wrong_sequence"` // a response to nobody precedes each response
+	WrongSequence bool    `json:"wrong_sequence"` // a response to no request precedes each response
 	RespTwice     bool    `json:"resp_twice"`     // each response comes twice
 	Congestion    uint8   `json:"congestion"`     // congestion_state in responses, 1-100; 0 = absent
 

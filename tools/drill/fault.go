@@ -14,7 +14,7 @@ import (
 	"intumwa/tools/rig"
 )
 
-// fault is one trouble and the alert that has to tell it.
+// fault is one fault and the alert that has to fire.
 type fault struct {
 	name   string
 	about  string // the carrier it concerns; "" is the whole gateway

@@ -50,7 +50,7 @@ func (l *load) singles(ctx context.Context, prefix string, rate float64, offset 
 	defer tick.Stop()
 	var calls sync.WaitGroup
 	defer calls.Wait()
-	slots := make(chan struct{}, 50) // no pile-up when nobody answers
+	slots := make(chan struct{}, 50) // no pile-up without answers
 	for n := offset; ; n++ {
 		select {
 		case <-ctx.Done():

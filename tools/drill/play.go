@@ -50,13 +50,13 @@ func (s *stage) calm(ctx context.Context, about string) error {
 	return fmt.Errorf("the alerts about %q do not end", about)
 }
 
-// concerns tells whether an alert is about a carrier, or about the whole and
+// concerns reports whether an alert is about a carrier, or about the whole and
 // not about any carrier.
 func concerns(a alert, about string) bool {
 	return string(a.Labels["carrier"]) == about || a.Labels["carrier"] == "" && about == "webhooks"
 }
 
-// watchNormal watches normal load and says what fired.
+// watchNormal watches normal load and returns what fired.
 func (s *stage) watchNormal(ctx context.Context, span time.Duration) (time.Duration, []string, error) {
 	say("normal load for %s", span)
 	fired := map[string]bool{}

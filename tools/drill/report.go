@@ -49,7 +49,7 @@ func (r *report) print(w io.Writer) {
 	}
 }
 
-// verdict is an error that says everything that was not as it should be.
+// verdict is an error that lists everything that was not as it should be.
 func (r *report) verdict() error {
 	var wrong []error
 	if len(r.normalFired) > 0 {

@@ -167,7 +167,7 @@ func (s *stage) reload(more string) error {
 // added begins what reload adds.
 const added = "# added\n"
 
-// carrier asks a simulated SMSC for something: faults, or drop.
+// carrier sends a command to a simulated SMSC: faults, or drop.
 func (s *stage) carrier(ctx context.Context, name, verb, body string) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, s.simURL+"/"+name+"/"+verb, strings.NewReader(body))
 	if err != nil {
@@ -206,7 +206,7 @@ func (s *stage) await(ctx context.Context, what string, patience time.Duration, 
 	return cmp.Or(died, err)
 }
 
-// alive fails when a program has ended by itself.
+// alive fails when a program has ended.
 func (s *stage) alive() error {
 	for _, p := range s.programs {
 		if p.Died() {

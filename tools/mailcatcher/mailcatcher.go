@@ -202,7 +202,7 @@ func (c *Catcher) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch r.URL.Path {
 	case "/":
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
-		_ = page.Execute(w, c.Mails()) // a browser that is gone has nobody to be told
+		_ = page.Execute(w, c.Mails()) // the browser may be gone
 	case "/mails.json":
 		w.Header().Set("Content-Type", "application/json")
 		_ = json.NewEncoder(w).Encode(append([]Mail{}, c.Mails()...))

@@ -39,7 +39,7 @@ func Environment() []string {
 // ownGroup keeps a Ctrl-C for this process alone.
 func ownGroup() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
 
-// Start starts a program that appends what it says to the file log.
+// Start starts a program that appends its output to the file log.
 func Start(log, path string, args ...string) (*Program, error) {
 	file, err := os.OpenFile(log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -66,13 +66,13 @@ func Start(log, path string, args ...string) (*Program, error) {
 // PID is the process.
 func (p *Program) PID() int { return p.cmd.Process.Pid }
 
-// Log is the file of what it says.
+// Log is the file of its output.
 func (p *Program) Log() string { return p.log }
 
 // Reload sends SIGHUP.
 func (p *Program) Reload() error { return p.cmd.Process.Signal(syscall.SIGHUP) }
 
-// Died tells whether it has ended by itself.
+// Died reports whether it has ended on its own.
 func (p *Program) Died() bool {
 	select {
 	case <-p.ended:
@@ -102,7 +102,7 @@ func (p *Program) Kill() {
 	p.dismiss = func() {}
 }
 
-// Tail is what it said last.
+// Tail is the end of its output.
 func (p *Program) Tail() string {
 	const most = 3000
 	text, err := os.ReadFile(p.log)
@@ -130,7 +130,7 @@ func Guard(script string, args ...string) (dismiss func(), err error) {
 	}, nil
 }
 
-// Poll asks until something is so.
+// Poll checks until something is so.
 func Poll(ctx context.Context, within, every time.Duration, so func() bool) error {
 	for deadline := time.Now().Add(within); !so(); {
 		if time.Now().After(deadline) {
@@ -153,7 +153,7 @@ func Rest(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// Answers tells whether a page is there.
+// Answers reports whether a page is there.
 func Answers(ctx context.Context, address string) bool {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
@@ -167,7 +167,7 @@ func Answers(ctx context.Context, address string) bool {
 	return answer.StatusCode == http.StatusOK
 }
 
-// FreeAddress is a loopback address that nobody listens on, below the range of outgoing connections.
+// FreeAddress is a free loopback address, below the range of outgoing connections.
 func FreeAddress() string {
 	for {
 		at := net.JoinHostPort("127.0.0.1", strconv.Itoa(10_000+rand.IntN(20_000)))

@@ -21,7 +21,7 @@ type Relay struct {
 	conns map[net.Conn]struct{}
 }
 
-// NewRelay leads to the target. What clients say goes through carry; nil: as it is.
+// NewRelay leads to the target. Bytes from clients go through carry; nil: unchanged.
 func NewRelay(network, target string, carry func(server io.Writer, client io.Reader) error) (*Relay, error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // loopback
 	if err != nil {
