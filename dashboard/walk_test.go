@@ -522,6 +522,8 @@ func (p *walker) administers(other int64) {
 	p.press("waiting.senders.approve", name)
 	p.sees("flash.sender.approved")
 
+	p.open("/admin/users")
+	p.look("admin-users")
 	p.open("/admin/companies?q=Isoko")
 	p.look("admin-companies")
 	p.open(companyPath(company.ID))
