@@ -32,7 +32,7 @@ type Config struct {
 	Messages      Messages  `yaml:"messages" text:"What applies to every message."`
 	Inbound       Inbound   `yaml:"inbound" text:"Messages from handsets: docs/handsets.md."`
 	Webhooks      Webhooks  `yaml:"webhooks" text:"Calls of customers' endpoints."`
-	Retention     Retention `yaml:"retention" text:"How long old data is kept: docs/retention.md. The ledger is kept for ever."`
+	Retention     Retention `yaml:"retention" text:"How long old data is kept: docs/retention.md. The ledger is always kept."`
 	Carriers      []Carrier `yaml:"carriers" text:"The mobile operators. Take the values from the carrier's letter; docs/carriers.md tests each of them."`
 
 	lines    map[string]int // key path -> line of the file, for Check
@@ -128,7 +128,7 @@ type Webhooks struct {
 
 // Retention configures how long old data is kept.
 type Retention struct {
-	Messages        time.Duration `yaml:"messages" min:"0" text:"Sent and failed messages with their batches and segments; 0s: for ever. At least a day longer than messages.validity and the longest receipt_timeout together, and not shorter than idempotency_keys."`
+	Messages        time.Duration `yaml:"messages" min:"0" text:"Sent and failed messages with their batches and segments; 0s: no limit. At least a day longer than messages.validity and the longest receipt_timeout together, and not shorter than idempotency_keys."`
 	Bodies          time.Duration `yaml:"bodies" min:"0" text:"Texts of messages, at least 24h; 0s: as long as the messages."`
 	Numbers         time.Duration `yaml:"numbers" min:"0" text:"Recipients' numbers; afterwards they are +2577XXXXX12. Not shorter than receipts and deliveries. 0s: as long as the messages."`
 	Receipts        time.Duration `yaml:"receipts" default:"168h" min:"1" text:"Receipts that match no message, or changed nothing."`

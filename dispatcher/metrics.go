@@ -83,7 +83,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 			"Segments sent again because their answer was lost: each may have arrived twice.", "carrier"),
 		rerouted: counter("intumwa_messages_rerouted_total", "Messages handed to another carrier because theirs was down, or is no longer configured.", "carrier"),
 		second: counter("intumwa_messages_sent_on_total",
-			"Messages that failed at their carrier and for which its second carrier was asked, by why: unroutable, undelivered.", "carrier", "second", "reason"),
+			"Messages that failed at their carrier and went to its second carrier, by reason: unroutable, undelivered.", "carrier", "second", "reason"),
 		breakerOpen: gauge("intumwa_link_breaker_open",
 			"1 while a link is stopped because its carrier refuses everything for what looks like our settings.", "carrier", "link"),
 		givenUp: counter("intumwa_link_given_up_total",

@@ -20,7 +20,7 @@ func TestPurgeTask(t *testing.T) {
 		t.Fatal(err)
 	}
 	if n := b.count(`SELECT count(*) FROM messages WHERE body <> ''`); n != 520 || b.metric("intumwa_purged_total") != 0 || b.metric("intumwa_purge_behind_seconds") != 0 {
-		t.Errorf("%d are there, with a retention of for ever", n)
+		t.Errorf("%d are there, with a retention without limit", n)
 	}
 
 	b.d.opts.MessageRetention, b.d.opts.BodyRetention = 96*time.Hour, 48*time.Hour

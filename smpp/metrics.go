@@ -60,7 +60,7 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 		enquireTimeouts: counter("enquire_link_timeouts_total", "Sessions ended because the peer was silent."),
 		timeouts:        counter("submit_timeouts_total", "submit_sm unanswered past the response timeout."),
 		late:            counter("late_responses_total", "Answers to submit_sm past the response timeout."),
-		throttled:       counter("throttled_total", "submit_sm refused because we are too fast: ESME_RTHROTTLED, ESME_RMSGQFUL, and what error_classes says so of."),
+		throttled:       counter("throttled_total", "submit_sm refused because we are too fast: ESME_RTHROTTLED, ESME_RMSGQFUL, or a status of that class in error_classes."),
 		unmatched:       counter("unmatched_responses_total", "Responses that answer nothing."),
 		malformed:       counter("malformed_pdus_total", "deliver_sm and data_sm that could not be decoded whole."),
 		refused:         counter("deliveries_refused_total", "deliver_sm answered ESME_RMSGQFUL: the unanswered ones take too much memory."),
