@@ -55,7 +55,7 @@ type newKey struct {
 
 // keepText returns k as [visit.keepOnceIn] keeps it.
 func (k newKey) keepText() string {
-	text, _ := json.Marshal(k) //nolint:gosec // encrypted until the next page reads it; texts and numbers always marshal
+	text, _ := json.Marshal(k) // texts and numbers always marshal
 	return string(text)
 }
 

@@ -30,7 +30,7 @@ import (
 	"intumwa/sms"
 )
 
-// ErrNotFound: there is no such message, route or entry.
+// ErrNotFound means that there is no such message, route or entry.
 var ErrNotFound = errors.New("not found")
 
 // Store keeps what handsets send, and the opt-outs, in one database.

@@ -19,16 +19,17 @@ var (
 func TestDocumentsNameWhatExists(t *testing.T) {
 	root, _, _ := ourPlan(t)
 	tests, pages := map[string]bool{}, []string{}
-	if err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+	tree := os.DirFS(root)
+	if err := fs.WalkDir(tree, ".", func(path string, entry fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
 			return err
-		case entry.IsDir() && strings.HasPrefix(entry.Name(), ".") && path != root:
-			return filepath.SkipDir
+		case entry.IsDir() && strings.HasPrefix(entry.Name(), ".") && path != ".":
+			return fs.SkipDir
 		case strings.HasSuffix(path, ".md") && entry.Name() != "CHANGELOG.md": // which names what is gone
 			pages = append(pages, path)
 		case strings.HasSuffix(path, "_test.go"):
-			text, err := os.ReadFile(path)
+			text, err := fs.ReadFile(tree, path)
 			for _, found := range goTestFunc.FindAllSubmatch(text, -1) {
 				tests[string(found[1])] = true
 			}
@@ -39,19 +40,18 @@ func TestDocumentsNameWhatExists(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, page := range pages {
-		text, err := os.ReadFile(page)
+		text, err := fs.ReadFile(tree, page)
 		if err != nil {
 			t.Fatal(err)
 		}
-		name, _ := filepath.Rel(root, page)
 		for _, found := range testNames.FindAllSubmatch(text, -1) {
 			if !tests[string(found[1])] {
-				t.Errorf("%s names %s, which does not exist", name, found[1])
+				t.Errorf("%s names %s, which does not exist", page, found[1])
 			}
 		}
 		for _, found := range testFiles.FindAllSubmatch(text, -1) {
-			if file := string(found[1]); !filepath.IsAbs(file) && missing(filepath.Join(root, file)) && missing(filepath.Join(filepath.Dir(page), file)) {
-				t.Errorf("%s names %s, which does not exist", name, file)
+			if file := string(found[1]); !filepath.IsAbs(file) && missing(filepath.Join(root, file)) && missing(filepath.Join(root, filepath.Dir(page), file)) {
+				t.Errorf("%s names %s, which does not exist", page, file)
 			}
 		}
 	}
