@@ -14,8 +14,8 @@ const (
 	RoleReader    Role = "reader"
 )
 
-// Roles are all roles, in the order of a choice.
-var Roles = []Role{RoleOwner, RoleSender, RoleDeveloper, RoleFinance, RoleReader}
+// Roles are all roles, in the order of a choice: the first, which a form begins with, may do least.
+var Roles = []Role{RoleReader, RoleFinance, RoleSender, RoleDeveloper, RoleOwner}
 
 // Right is what a role may permit. Each page and act of a company needs one.
 type Right string
