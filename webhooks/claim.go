@@ -134,18 +134,30 @@ func (w *Webhooks) claim(ctx context.Context, wishes []wish) (map[int64]*claimed
 	return all, nil
 }
 
-// endHanded makes first calls due again that a process was handed and did not end: it died, or its results were lost. It reads all
-// that is undelivered.
-func (w *Webhooks) endHanded(ctx context.Context) error {
-	if _, err := w.pool.Exec(ctx, `
-		WITH over AS (
-			SELECT company_id, id FROM webhook_undelivered WHERE due IS NULL AND claimed_until <= now()
-			ORDER BY company_id, id LIMIT 10000 FOR UPDATE SKIP LOCKED
-		)
-		UPDATE webhook_undelivered u SET due = now(), claimed_until = NULL FROM over WHERE u.company_id = over.company_id AND u.id = over.id`); err != nil {
-		return fmt.Errorf("looking for webhooks that no process calls any more: %w", err)
+// endBlocks is how many blocks of webhook_undelivered a look for first calls that did not end reads. What was given up may fill
+// hundreds of thousands.
+const endBlocks = 2048
+
+// handedOver makes first calls due again that a process was handed and did not end: it died, or its results were lost. It reads $2
+// blocks from $1 on, and returns the block after them; 0 at the end of the table.
+const handedOver = `
+	WITH over AS (
+		SELECT company_id, id FROM webhook_undelivered
+		WHERE ctid >= format('(%s,0)', $1::bigint)::tid AND ctid < format('(%s,0)', $1::bigint + $2::bigint)::tid
+			AND due IS NULL AND claimed_until <= now()
+		ORDER BY company_id, id FOR UPDATE SKIP LOCKED
+	), again AS (
+		UPDATE webhook_undelivered u SET due = now(), claimed_until = NULL FROM over WHERE u.company_id = over.company_id AND u.id = over.id
+	)
+	SELECT CASE WHEN $1::bigint + $2::bigint < pg_relation_size('webhook_undelivered') / current_setting('block_size')::int
+		THEN $1::bigint + $2::bigint ELSE 0 END`
+
+// endHanded runs handedOver from a block on, and returns where it continues.
+func (w *Webhooks) endHanded(ctx context.Context, from int64) (next int64, err error) {
+	if err := w.pool.QueryRow(ctx, handedOver, from, endBlocks).Scan(&next); err != nil {
+		return from, fmt.Errorf("looking for webhooks that no process calls any more: %w", err)
 	}
-	return nil
+	return next, nil
 }
 
 // countEndpoints updates the metric of endpoints by state.

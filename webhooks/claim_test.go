@@ -405,6 +405,34 @@ func TestPurgeReadsLittle(t *testing.T) {
 	}
 }
 
+// TestEndReadsLittle: a look for first calls that did not end reads few blocks, however many deliveries were given up and are kept,
+// and the looks together find all of them.
+func TestEndReadsLittle(t *testing.T) {
+	w := New(batchPool(t), quickly())
+	setEndpoint(t, w, 1, "http://127.0.0.1:1/")
+	perform(t, w, `INSERT INTO webhook_undelivered (company_id, id, at, due, claimed_until, given_up_at, phone_number, attempts)
+		SELECT 1, n * 8, now(), CASE WHEN n % 10000 <> 0 THEN 'infinity'::timestamptz END, CASE WHEN n % 10000 = 0 THEN now() END, now(),
+			'+25761234567', json_build_array(repeat('x', 400)) FROM generate_series(1, 50000) n`)
+	perform(t, w, `VACUUM ANALYZE webhook_undelivered`)
+	if n, plan := blocks(t, w.pool, handedOver, 1000, 20); n > 100 {
+		t.Errorf("%d blocks:\n%s", n, plan)
+	}
+	looks := 1
+	for next, err := w.endHanded(t.Context(), 0); next != 0 || err != nil; looks++ {
+		if err != nil {
+			t.Fatal(err)
+		}
+		next, err = w.endHanded(t.Context(), next)
+	}
+	if n := countState(t, w, pending); n != 5 || looks < 2 {
+		t.Errorf("%d pending after %d looks", n, looks)
+	}
+	var waiting int
+	if err := w.pool.QueryRow(t.Context(), `SELECT count(*) FROM webhook_undelivered WHERE due <= now() AND claimed_until IS NULL`).Scan(&waiting); err != nil || waiting != 5 {
+		t.Errorf("%d are due, %v", waiting, err)
+	}
+}
+
 // TestWALOfADelivery: what one delivery costs in the log, from its row to its
 // result, cannot creep. A busy machine makes smaller batches of results: the best
 // of some rounds counts.

@@ -15,7 +15,6 @@ const (
 	lookTimeout   = 30 * time.Second     // of a look; it is longer than any look takes that waits for nothing
 	recentlyDue   = 2 * time.Second      // how far back most looks go
 	lookThrough   = 20                   // pause between looks that go back to the oldest delivery, in Options.Idle
-	endShare      = 100                  // pause between looks for first calls that did not end, in durations of one look
 	outagePause   = 500 * time.Millisecond
 	lastStatement = 3 * time.Second // for storing results at shutdown
 )
@@ -39,6 +38,7 @@ type deliverer struct {
 	earliest  time.Time // of the next look, if there is a kick
 	throughAt time.Time // of the next look that goes back to the oldest delivery
 	endAt     time.Time // of the next look for first calls that did not end
+	endFrom   int64     // its first block
 }
 
 func newDeliverer(calling context.Context, w *Webhooks) *deliverer {
@@ -132,10 +132,13 @@ func (d *deliverer) take(ctx context.Context) {
 // to claim at once.
 func (d *deliverer) round(ctx context.Context) (more bool, err error) {
 	if start := time.Now(); !start.Before(d.endAt) {
-		if err := d.endHanded(ctx); err != nil {
+		if d.endFrom, err = d.endHanded(ctx, d.endFrom); err != nil {
 			return false, err
 		}
-		d.endAt = start.Add(min(d.claimLasts(), max(lookThrough*d.opts.Idle, endShare*time.Since(start))))
+		d.endAt = time.Now().Add(lookPause(time.Since(start)))
+		if d.endFrom == 0 {
+			d.endAt = start.Add(lookThrough * d.opts.Idle)
+		}
 	}
 	if start := time.Now(); !start.Before(d.nextLook) {
 		since := postgres.Now().Add(-recentlyDue)
