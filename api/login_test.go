@@ -76,6 +76,27 @@ func TestUntrustedProxy(t *testing.T) {
 	}
 }
 
+// A proxy that is trusted says where a request comes from in X-Forwarded-For alone. X-Real-IP is the client's own, also where the
+// proxy writes a port into X-Forwarded-For.
+func TestRealIPIsTheClients(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, worldOptions{Options: Options{TrustedProxies: []string{"127.0.0.1"}}}).settle()
+	networks, err := accounts.ParseNetworks("192.0.2.0/24")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, token, err := w.rooms.Accounts.CreateToken(t.Context(), "live@example.com", "x", accounts.TokenLimits{Networks: networks})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, forwarded := range []string{"", "203.0.113.9:40112", "203.0.113.9", "192.0.2.1, 203.0.113.9"} {
+		got := w.do("", "GET", "/v1/balance", "", "Authorization", "Bearer "+token, "X-Forwarded-For", forwarded, "X-Real-IP", "192.0.2.1")
+		if got.status != 403 {
+			t.Errorf("%q: %d %s", forwarded, got.status, got.body)
+		}
+	}
+}
+
 // tokenLookups is how often the database was asked about a token.
 func tokenLookups(t *testing.T, registry *prometheus.Registry) (n float64) {
 	t.Helper()

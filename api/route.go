@@ -72,6 +72,7 @@ func (a *API) routes() (http.Handler, error) {
 	gin.SetMode(gin.ReleaseMode)
 	r := gin.New()
 	r.RedirectTrailingSlash = false
+	r.RemoteIPHeaders = []string{"X-Forwarded-For"} // a proxy may pass a client's X-Real-IP on
 	if err := r.SetTrustedProxies(a.opts.TrustedProxies); err != nil {
 		return nil, fmt.Errorf("setting the trusted proxies: %w", err)
 	}

@@ -15,6 +15,7 @@ func (d *Dashboard) routes() (http.Handler, error) {
 	r := gin.New()
 	r.HandleMethodNotAllowed = true
 	r.RedirectTrailingSlash = false
+	r.RemoteIPHeaders = []string{"X-Forwarded-For"} // a proxy may pass a client's X-Real-IP on
 	if err := r.SetTrustedProxies(d.opts.TrustedProxies); err != nil {
 		return nil, fmt.Errorf("trusted proxies: %w", err)
 	}
