@@ -138,8 +138,8 @@ const MaxTokens = 50
 // tokensListed is how many of a user's tokens are listed.
 const tokensListed = 2 * MaxTokens
 
-// TokensOf lists a user's tokens, newest first: all that are not revoked, up to a hundred, and as many of the latest
-// revoked ones as there is room for beside them.
+// TokensOf lists a user's tokens, newest first: all that work, up to a hundred, and as many of the latest revoked and
+// expired ones as there is room for beside them.
 func (a *Accounts) TokensOf(ctx context.Context, userID int64) ([]Token, error) {
 	return a.tokens(ctx, `user_id = $1`, userID)
 }
@@ -152,7 +152,7 @@ func (a *Accounts) TokensOfCompany(ctx context.Context, company int64) ([]Token,
 func (a *Accounts) tokens(ctx context.Context, condition string, of int64) ([]Token, error) {
 	return postgres.All(ctx, a.pool, "listing tokens", pgx.RowToStructByPos[Token], `select * from (
 			select `+tokenColumns+` from api_tokens where `+condition+`
-			order by revoked_at is not null, id desc limit $2) listed order by id desc`, of, tokensListed)
+			order by revoked_at is not null or coalesce(expires_at <= now(), false), id desc limit $2) listed order by id desc`, of, tokensListed)
 }
 
 // TokenByID returns a token, for example to see its user before it is revoked.

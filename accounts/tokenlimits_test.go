@@ -118,3 +118,19 @@ func TestTokenExpires(t *testing.T) {
 		t.Error("it is recognized")
 	}
 }
+
+// However many tokens have expired, one that still works is listed: its owner can revoke it.
+func TestExpiredTokensHideNone(t *testing.T) {
+	a := newAccounts(t)
+	u := a.mustUser(t, "a@example.com")
+	works, _, err := a.CreateOwnToken(t.Context(), u.ID, "x", TokenLimits{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.exec(t, `insert into api_tokens (user_id, name, secret_hash, scopes, expires_at, networks)
+		select user_id, name, secret_hash, scopes, now(), networks from api_tokens, generate_series(1, 100)`)
+	listed, err := a.TokensOf(t.Context(), u.ID)
+	if err != nil || len(listed) != 100 || listed[99].ID != works.ID {
+		t.Errorf("%d tokens without the one that works, %v", len(listed), err)
+	}
+}
