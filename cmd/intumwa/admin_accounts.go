@@ -160,8 +160,13 @@ type adminTokenCreateCmd struct {
 // do creates a token.
 func (c *adminTokenCreateCmd) do(ctx context.Context, o *operator) (any, error) {
 	networks, err := accounts.ParseNetworks(strings.Join(c.Network, ","))
-	if err != nil {
+	switch {
+	case err != nil:
 		return nil, err
+	case c.Network != nil && len(networks) == 0: // of an empty variable: a token without limits is not what was asked for
+		return nil, errors.New("--network: it names no network")
+	case len(c.Scope) == 0:
+		return nil, errors.New("--scope: it names no scope")
 	}
 	limits := accounts.TokenLimits{Scopes: c.Scope, Networks: networks}
 	if c.Expires != nil {

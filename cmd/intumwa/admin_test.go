@@ -126,6 +126,8 @@ func TestProvisioningSaysWhatIsWrong(t *testing.T) {
 		{"no scope", "", []string{"admin", "token", "create", "--user", "a@example.com", "--name", "x", "--scope", "write"}},
 		{"expired already", "", []string{"admin", "token", "create", "--user", "a@example.com", "--name", "x", "--expires", "2020-01-01"}},
 		{"no network", "", []string{"admin", "token", "create", "--user", "a@example.com", "--name", "x", "--network", "the office"}},
+		{"names no network", "", []string{"admin", "token", "create", "--user", "a@example.com", "--name", "x", "--network", ""}},
+		{"names no scope", "", []string{"admin", "token", "create", "--user", "a@example.com", "--name", "x", "--scope", ""}},
 		{"no token with id 99", "", []string{"admin", "token", "revoke", "--id", "99"}},
 		{"a@example.com owns a company already", "", []string{"admin", "company", "create", "--owner", "a@example.com", "--name", "B"}},
 		{"less than 0 credits", "", []string{"admin", "company", "create", "--owner", "a@example.com", "--name", "B", "--credits=-1"}},
