@@ -139,6 +139,19 @@ func TestNewKeyRuns(t *testing.T) {
 	}
 }
 
+// TestFaultKeepsTheNewKey: a page of keys that fails does not lose the new key, which the next one shows.
+func TestFaultKeepsTheNewKey(t *testing.T) {
+	w := newWorld(t, nil)
+	c, _, _ := w.owner()
+	c.wants(c.post("/keys", "name", "Till"), http.StatusSeeOther)
+	w.exec(`alter table balances rename test_used to away`)
+	c.wants(c.get("/keys"), http.StatusServiceUnavailable)
+	w.exec(`alter table balances rename away to test_used`)
+	if page := c.get("/keys"); !keyText.MatchString(page.body) {
+		t.Errorf("%s, and no key", page.Status)
+	}
+}
+
 // shellArguments returns the arguments that a POSIX shell gives to curl.
 func shellArguments(t *testing.T, command string) []string {
 	t.Helper()

@@ -29,6 +29,12 @@ func (d *Dashboard) keys(v *visit, s *accounts.Session) (err error) {
 	if data.Keys, err = v.tokens(); err != nil {
 		return err
 	}
+	var test testMode
+	if s.Company != nil { // before the new key is taken, which a failure afterwards would lose
+		if test, err = v.testMode(*s.Company); err != nil {
+			return err
+		}
+	}
 	made, err := v.takeOnce("key")
 	var k newKey
 	if err == nil && made != "" && json.Unmarshal([]byte(made), &k) == nil {
@@ -37,7 +43,9 @@ func (d *Dashboard) keys(v *visit, s *accounts.Session) (err error) {
 				k.Token, data.Made = t, &k
 			}
 		}
-		err = v.example(&k, s.Company)
+		if s.Company != nil {
+			v.example(&k, test)
+		}
 	}
 	f := v.form()
 	data.Limited = f.Value("scope")+f.Value("days")+f.Value("networks") != ""
