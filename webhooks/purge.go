@@ -13,36 +13,31 @@ const (
 	purgeEvery = time.Minute
 	purgePause = 50 * time.Millisecond // between two batches, to leave the database to others
 	purgeBatch = 1000
-	purgeParts = 24 * 60 // of webhook_delivered: each minute reads one
+	purgeParts = 20 * 60 // of webhook_delivered: each minute and its deletions read one, all of them in less than a day
+	day        = 24 * time.Hour
 )
 
-// runPurge deletes deliveries older than Options.Retention until ctx ends, at most a day later.
+// runPurge deletes deliveries older than Options.Retention until ctx ends, at most a day later. A process that begins continues
+// behind the place where one that ran all day would be, so that restarts leave no block out.
 func (w *Webhooks) runPurge(ctx context.Context) {
-	trouble, part := false, time.Now().Unix()/60%purgeParts
+	trouble, block := false, int64(-1)
 	for pause := purgeEvery; wait(ctx, pause); {
-		gone, err := w.purge(ctx, part, purgeParts)
+		gone, next, err := w.purge(ctx, block, purgeParts)
 		if err != nil && !trouble && ctx.Err() == nil {
 			w.log.Error("old webhook deliveries cannot be deleted; trying again", "event", "webhook_purge_failed", "error", err)
 		}
-		trouble, pause = err != nil, purgeEvery
-		switch {
-		case gone > 0:
+		trouble, block, pause = err != nil, next, purgeEvery
+		if gone >= purgeBatch { // there may be more; a few become old at any moment
 			pause = purgePause
-		case err == nil:
-			part = (part + 1) % purgeParts
 		}
 	}
 }
 
-// purgeDelivered deletes old deliveries, $2 at most, of the part $3 of the table ($4). An index on at would cost every delivery
-// more of the write-ahead log than its deletion does.
+// purgeDelivered deletes old deliveries, $2 at most, of the table's blocks from $3 to before $4. An index on at would cost every
+// delivery more of the write-ahead log than its deletion does.
 const purgeDelivered = `
-	WITH part AS (
-		SELECT format('(%s,0)', size * $3 / $4)::tid AS first, format('(%s,0)', (size * ($3 + 1) + $4 - 1) / $4)::tid AS next
-		FROM (SELECT pg_relation_size('webhook_delivered') / current_setting('block_size')::int AS size) s
-	)
 	DELETE FROM webhook_delivered WHERE ctid = ANY(ARRAY(SELECT ctid FROM webhook_delivered
-		WHERE ctid >= (SELECT first FROM part) AND ctid < (SELECT next FROM part) AND at < now() - $1::interval LIMIT $2))`
+		WHERE ctid >= format('(%s,0)', $3::bigint)::tid AND ctid < format('(%s,0)', $4::bigint)::tid AND at < now() - $1::interval LIMIT $2))`
 
 // purgeStatements delete old deliveries, $2 at most, by indexes: what was given up, and what waits for an endpoint that is
 // switched off.
@@ -56,19 +51,37 @@ var purgeStatements = []string{
 		LIMIT $2))`,
 }
 
-// purge deletes a batch of the deliveries that are older than Options.Retention, of those that were delivered in one of the parts of
-// their table, and returns how many it deleted.
-func (w *Webhooks) purge(ctx context.Context, part, parts int64) (gone int64, err error) {
-	b := &pgx.Batch{}
+// purge deletes a batch of the deliveries that are older than Options.Retention, of those that were delivered in a part of their
+// table from a block on (negative: by the time of day), and returns how many it deleted, and the block where the next call begins.
+// That is a block, not a part of the whole, because the table grows meanwhile.
+func (w *Webhooks) purge(ctx context.Context, block, parts int64) (gone, next int64, err error) {
+	var size int64
+	if err := w.pool.QueryRow(ctx, `SELECT pg_relation_size('webhook_delivered') / current_setting('block_size')::int`).Scan(&size); err != nil {
+		return 0, block, fmt.Errorf("deleting old webhook deliveries: %w", err)
+	}
+	if block < 0 {
+		block = size * (time.Now().Unix() % int64(day/time.Second)) / int64(day/time.Second)
+	}
+	next = block + size/parts + 1
+	b, full := &pgx.Batch{}, false
 	count := func(done pgconn.CommandTag) error { gone += done.RowsAffected(); return nil }
-	b.Queue(purgeDelivered, w.opts.Retention, purgeBatch, part, parts).Exec(count)
+	b.Queue(purgeDelivered, w.opts.Retention, purgeBatch, block, next).Exec(func(done pgconn.CommandTag) error {
+		full = done.RowsAffected() == purgeBatch
+		return count(done)
+	})
 	for _, statement := range purgeStatements {
 		b.Queue(statement, w.opts.Retention, purgeBatch).Exec(count)
 	}
 	if err := w.pool.SendBatch(ctx, b).Close(); err != nil {
-		return gone, fmt.Errorf("deleting old webhook deliveries: %w", err)
+		return gone, block, fmt.Errorf("deleting old webhook deliveries: %w", err)
 	}
-	return gone, nil
+	switch {
+	case full:
+		next = block
+	case next >= size:
+		next = 0
+	}
+	return gone, next, nil
 }
 
 // wait returns true after a pause, and false as soon as ctx ends.
