@@ -167,7 +167,7 @@ func TestAnothers(t *testing.T) {
 		t.Fatal(sessions, err)
 	}
 	session := "/account/sessions/" + strconv.FormatInt(sessions[0].ID, 10) + "/end"
-	for _, path := range []string{"GET " + message, "GET " + batch, "POST " + batch + "/cancel", "GET /first/" + first, "GET " + draft, "POST " + draft + "/send", "POST " + draft + "/without", "POST " + draft + "/drop",
+	for _, path := range []string{"GET " + message, "GET " + batch, "POST " + batch + "/cancel", "GET /first/" + first, "GET " + draft, "POST " + draft + "/send", "GET " + draft + "/lines.csv", "POST " + batch + "/continue", "POST " + draft + "/without", "POST " + draft + "/drop",
 		"GET /deliveries/of/800", "POST /deliveries/of/800/resend", "POST " + session, "POST /keys/1/revoke"} {
 		method, path, _ := strings.Cut(path, " ")
 		aline.wants(aline.do(method, path, url.Values{"company_id": {strconv.FormatInt(bobs.ID, 10)}}), http.StatusNotFound)

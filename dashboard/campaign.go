@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"path"
+	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -23,11 +24,14 @@ import (
 
 const (
 	maxUpload        = maxSheet + maxForm // octets of a form with a file
+	smallUpload      = maxSmall + maxForm // of one that is not large
 	uploadsOfAll     = 128                // files that come at the same time, a megabyte each
 	uploadsOfCompany = 2
-	uploadsOfAddress = 8  // of one network address, where several companies may be
-	previewed        = 5  // messages that a page shows
-	listed           = 20 // campaigns that a page shows
+	uploadsOfAddress = 8               // of one network address, where several companies may be
+	largeUploads     = 8               // of all files larger than that, one of a company
+	uploadTime       = 2 * time.Minute // for a large file to come and be checked
+	previewed        = 5               // messages that a page shows
+	listed           = 20              // campaigns that a page shows
 )
 
 type campaignsPage struct {
@@ -36,6 +40,7 @@ type campaignsPage struct {
 	Wrong     lineErrors
 	Campaigns []messages.BatchRecord
 	Most      int
+	Octets    int // MiB of a file
 	Example   string
 }
 
@@ -43,7 +48,7 @@ type campaignsPage struct {
 func (d *Dashboard) campaigns(v *visit, t tenant) error { return v.showCampaigns(t, lineErrors{}) }
 
 func (v *visit) showCampaigns(t tenant, wrong lineErrors) (err error) {
-	data := campaignsPage{Company: t.Company, Wrong: wrong, Most: maxRecipients,
+	data := campaignsPage{Company: t.Company, Wrong: wrong, Most: maxRecipientsOf(&t.Company), Octets: maxSheetOf(&t.Company) >> 20,
 		Example: v.lang.T("campaign.example.head") + "\n+257 79 12 34 00;Aline;25 000\n71 23 45 00;Éric;18 500\n"}
 	if data.Senders, err = v.approvedSenders(t); err != nil {
 		return err
@@ -70,6 +75,11 @@ func (d *Dashboard) checkCampaign(v *visit, t tenant) error {
 		return err
 	}
 	defer leave()
+	leaveLarge, err := v.enterLarge(t)
+	if err != nil {
+		return err
+	}
+	defer leaveLarge()
 	file, fileName, err := v.upload(maxSheet)
 	if err == nil {
 		err = v.takeTurn()
@@ -95,19 +105,50 @@ func (d *Dashboard) checkCampaign(v *visit, t tenant) error {
 	}
 	if len(file) == 0 {
 		f.refuse("file", "campaign.file.none")
-	} else if len(file) > maxSheet {
-		f.refuse("file", "campaign.file.large")
+	} else if most := maxSheetOf(&t.Company); len(file) > most {
+		f.refuse("file", "campaign.file.large", most>>20)
 	}
 	if !f.ok() {
 		return d.campaigns(v, t)
 	}
-	recipients, wrong := v.readRecipients(&t.Company, sms.ParseTemplate(text), file)
-	if len(wrong.List) > 0 {
-		f.notice("campaign.wrong")
-		return v.showCampaigns(t, wrong)
+	rows, wrong := v.readRows(&t.Company, sms.ParseTemplate(text), file)
+	made := draft{ID: ulid.Make(), Company: t.Company.ID, Name: name, Sender: sender, Template: text}
+	if len(wrong.List) == 0 {
+		err = d.keepDraft(v.ctx(), &made, rows.row)
+		if _, bad := errors.AsType[*sheetError](err); !bad {
+			return v.done(err, made.path(), "")
+		}
+		wrong.add(v.fileError(err))
 	}
-	made := draft{ID: ulid.Make(), Name: name, Sender: sender, Template: text, Recipients: recipients}
-	return v.done(d.keepDraft(v.ctx(), t, made), made.path(), "")
+	f.notice("campaign.wrong")
+	return v.showCampaigns(t, wrong)
+}
+
+// maxSheetOf returns how many octets a company's file has at most.
+func maxSheetOf(company *accounts.Company) int {
+	if sends(company) {
+		return maxSheet
+	}
+	return maxSmall
+}
+
+// enterLarge waits for a place for a form that is large, and gives it more time. The form of a company that cannot send is never
+// large: anybody can create such companies.
+func (v *visit) enterLarge(t tenant) (leave func(), err error) {
+	r := v.c.Request
+	if r.ContentLength >= 0 && r.ContentLength <= smallUpload || !sends(&t.Company) {
+		r.Body = http.MaxBytesReader(v.c.Writer, r.Body, smallUpload)
+		return func() {}, nil
+	}
+	if leave, err = v.d.large.Enter(v.ctx(), t.Company.ID); err != nil {
+		return nil, v.busy(http.StatusTooManyRequests)
+	}
+	control, end := http.NewResponseController(v.c.Writer), time.Now().Add(uploadTime)
+	if err := errors.Join(control.SetReadDeadline(end), control.SetWriteDeadline(end)); err != nil {
+		leave()
+		return nil, err
+	}
+	return leave, nil
 }
 
 // uploadTurn takes a turn of the company and one of the network address, as the limiter has it, for a form with a file.
@@ -136,7 +177,9 @@ func (v *visit) upload(most int64) (file []byte, name string, err error) {
 		return nil, "", nil //nolint:nilerr // the form is refused
 	}
 	defer func() { _ = part.Close() }()
-	file, err = io.ReadAll(io.LimitReader(part, most+1))
+	file = make([]byte, min(head.Size, most+1))
+	_, err = io.ReadFull(part, file)
+	v.c.Request.MultipartForm.File = nil // which has the file, too
 	return file, head.Filename, err
 }
 
@@ -148,69 +191,55 @@ type previewMessage struct {
 	Why      []string // characters that make it UCS-2
 }
 
+// draftPage is a checked campaign.
 type draftPage struct {
-	ID         string
-	Name       string
-	Sender     string
-	Recipients int
-	Segments   int
-	Longest    int // segments of the longest
-	Unicode    int // messages
-	Credits    int64
-	Enough     bool
-	Ready      bool // the company may send it
-	First      []previewMessage
-	Repeated   int // recipients whose number occurs before in the file
-	OptedOut   optedOut
-}
+	draftSums
 
-// optedOut are the recipients of a campaign who want no messages from its sender ID. With them it cannot be sent.
-type optedOut struct {
-	firsts[place]
+	ID      string
+	Name    string
+	Sender  string
+	Credits int64
+	Enough  bool
+	Ready   bool // the company may send it
+	Clear   bool // no line keeps it from being sent
+	First   []previewMessage
 
-	All   int
-	Every bool // nobody is left without them
-}
-
-// place is a recipient and their place in the file, from 1.
-type place struct {
-	Place  int
-	Number sms.Number
+	Wrong, Barred, Again firsts[draftRow] // lines that are wrong, of opted-out recipients, with a number again
 }
 
 // checked is GET /campaigns/drafts/:draft.
-func (d *Dashboard) checked(v *visit, t tenant, made *draft) error {
-	data := draftPage{ID: made.ID.String(), Name: made.Name, Sender: made.Sender, Recipients: len(made.Recipients), Ready: t.Company.Approved && t.Company.Verified}
-	barred, err := d.optedOut(v.ctx(), t.company(), made)
+func (d *Dashboard) checked(v *visit, t tenant, made *draft) (err error) {
+	data := draftPage{ID: made.ID.String(), Name: made.Name, Sender: made.Sender, Ready: sends(&t.Company)}
+	if data.draftSums, err = d.sumsOf(v.ctx(), made); err != nil {
+		return err
+	}
+	for _, list := range []struct {
+		to    *firsts[draftRow]
+		which string
+		all   int
+	}{{&data.Wrong, "faults", data.Faults}, {&data.Barred, "optedout", data.OptedOut}, {&data.Again, "repeated", data.Repeated}} {
+		if list.all == 0 {
+			continue
+		}
+		if list.to.List, err = rowsOf(v.ctx(), d.rooms.Pool, made, hindrances[list.which], 0, firstsOnPage); err != nil {
+			return err
+		}
+		list.to.More = list.all - len(list.to.List)
+	}
+	data.Clear = data.Faults+data.OptedOut == 0
+	first, err := rowsOf(v.ctx(), d.rooms.Pool, made, sendable, 0, previewed)
 	if err != nil {
 		return err
 	}
 	template := sms.ParseTemplate(made.Template)
-	seen := map[sms.Number]bool{}
-	for i, r := range made.Recipients {
-		if barred[i] {
-			data.OptedOut.add(place{i + 1, r.Number})
-		}
-		if seen[r.Number] {
-			data.Repeated++
-		}
-		seen[r.Number] = true
+	for _, r := range first {
 		text := intake.Preview(&t.Company, template.Render(r.Variables))
-		size := sms.Measure(text)
-		data.Segments += size.Segments
-		data.Longest = max(data.Longest, size.Segments)
-		if size.Encoding == sms.UCS2 {
-			data.Unicode++
+		m := previewMessage{Number: r.Number, Text: text, Size: sms.Measure(text), Encoding: "GSM-7"}
+		if r.UCS2 {
+			m.Encoding, m.Why = "UCS-2", sms.UnicodeCharacters(text)
 		}
-		if i < previewed {
-			m := previewMessage{Number: r.Number, Text: text, Size: size, Encoding: "GSM-7"}
-			if size.Encoding == sms.UCS2 {
-				m.Encoding, m.Why = "UCS-2", sms.UnicodeCharacters(text)
-			}
-			data.First = append(data.First, m)
-		}
+		data.First = append(data.First, m)
 	}
-	data.OptedOut.All, data.OptedOut.Every = len(barred), len(barred) == len(made.Recipients)
 	if data.Credits, err = d.rooms.Ledger.Balance(v.ctx(), t.Company.ID); err != nil {
 		return err
 	}
@@ -218,46 +247,125 @@ func (d *Dashboard) checked(v *visit, t tenant, made *draft) error {
 	return v.render("draft", data)
 }
 
-// draft returns the draft that the path names.
-func (v *visit) draft(t tenant) (draft, error) {
-	return v.d.draftOf(v.ctx(), t.company(), v.ulid("draft"))
+// exportLines is GET /campaigns/drafts/:draft/lines.csv: the lines that the page lists, all of them.
+func (d *Dashboard) exportLines(v *visit, t tenant, made *draft) error {
+	return v.export(t, "lines", v.texts("csv.line", "csv.number", "draft.why.line"), func(row func(...string) error) error {
+		for after, more := 0, true; more; {
+			var rows []draftRow
+			if err := v.inTurn(func() (err error) {
+				rows, err = rowsOf(v.ctx(), d.rooms.Pool, made, `(fault is not null or opted_out or repeated)`, after, rowsAtOnce)
+				return err
+			}); err != nil {
+				return err
+			}
+			for _, r := range rows {
+				why := cell(r.Fault)
+				switch {
+				case r.OptedOut:
+					why = v.lang.T("draft.line.optedout")
+				case r.Repeated:
+					why = v.lang.T("draft.line.repeated")
+				}
+				if err := row(strconv.Itoa(r.Line), r.Number.Digits(), why); err != nil {
+					return err
+				}
+			}
+			if more = len(rows) == rowsAtOnce; more {
+				after = rows[len(rows)-1].N
+			}
+		}
+		return nil
+	})
 }
 
-// sendCampaign is POST /campaigns/drafts/:draft/send.
-func (d *Dashboard) sendCampaign(v *visit, t tenant) error {
-	made, err := v.draft(t)
-	if err != nil {
-		return err
+// leaveOut is POST /campaigns/drafts/:draft/without: the campaign keeps all lines but those of a hindrance. Nothing is sent: the
+// user sees what is left, and what it costs.
+func (d *Dashboard) leaveOut(v *visit, _ tenant, made *draft) error {
+	which, known := hindrances[v.form().Value("what")]
+	if !known {
+		return errNotFound
 	}
+	left, err := d.leaveOutRows(v.ctx(), made, which)
+	flash := "flash.campaign.without"
+	if !left {
+		flash = ""
+	}
+	return v.done(err, made.path(), flash)
+}
+
+// sendCampaign is POST /campaigns/drafts/:draft/send: it sends the first part.
+func (d *Dashboard) sendCampaign(v *visit, t tenant, made *draft) error {
 	f := v.form()
 	later := f.later("send_at")
 	var p *accounts.Principal
+	var err error
 	if f.ok() {
 		p, err = v.sender(t)
+	}
+	ctx := context.WithoutCancel(v.ctx()) // the campaign is sent even if the browser disconnects
+	if err == nil && f.ok() {
+		var marked bool
+		if marked, err = d.markOptedOut(ctx, made); marked { // while the user looked at the page, which lists them now
+			f.notice("campaign.optedout")
+		}
+	}
+	var sums draftSums
+	if err == nil {
+		sums, err = d.sumsOf(ctx, made)
+	}
+	if err != nil {
+		return err
+	}
+	if f.ok() && (sums.Faults+sums.OptedOut > 0 || sums.Recipients == 0) { // the page has no button for it
+		f.notice("campaign.hindered")
+	}
+	if f.ok() {
+		err = d.begin(ctx, v, t, p, made, &sums, later)
 	}
 	switch {
 	case err != nil:
 		return err
 	case !f.ok():
-		return d.checked(v, t, &made)
+		return d.checked(v, t, made)
 	}
-	// The campaign is sent even if the browser disconnects.
-	answer, err := d.rooms.Intake.SendBatch(context.WithoutCancel(v.ctx()), p, made.request(later))
-	if err == nil {
-		batch, err := batchOf(answer.Body)
-		flash := "flash.campaign"
-		if b, _ := d.rooms.Messages.BatchByULID(v.ctx(), t.company(), batch); b.State() == messages.BatchScheduled { // also by quiet hours
-			flash = "flash.campaign.later"
+	d.wakeParts()
+	flash := "flash.campaign"
+	if b, _ := d.rooms.Messages.BatchByULID(ctx, t.company(), made.ID); b.State() == messages.BatchScheduled { // also by quiet hours
+		flash = "flash.campaign.later"
+	}
+	return v.redirect("/batches/"+made.ID.String(), flash)
+}
+
+// begin sends the first part of a campaign. When it is refused, the form has the reason.
+func (d *Dashboard) begin(ctx context.Context, v *visit, t tenant, p *accounts.Principal, made *draft, sums *draftSums, later time.Time) error {
+	if sums.Recipients > partSize { // intake sees only the first part
+		balance, err := d.rooms.Ledger.Balance(ctx, t.Company.ID)
+		switch {
+		case err != nil:
+			return err
+		case balance < int64(sums.Segments):
+			v.form().refused(intake.RefuseCredits("batch", strconv.Itoa(sums.Segments)))
+			return nil
 		}
-		return v.done(err, "/batches/"+batch.String(), flash)
 	}
-	if why := v.notSent(err); why != nil {
-		return why
+	taken, err := d.take(ctx, made, true)
+	if err != nil {
+		return err
 	}
-	if refusal, refused := errors.AsType[sms.Refusal](err); refused && refusal.Reason == intake.RefuseOptedOut.Reason {
-		f.notice("campaign.optedout") // while the user looked at the page, which lists them now
+	if !taken { // by the first of two clicks
+		v.form().deny(http.StatusConflict, "send.underway")
+		return nil
 	}
-	return d.checked(v, t, &made)
+	left, err := d.sendPart(ctx, p, made, 0, sums.Recipients, later)
+	if err == nil {
+		return d.parted(ctx, made, left)
+	}
+	// After an unknown outcome the further parts follow, if the first was accepted.
+	unknown := errors.Is(err, intake.ErrOutcomeUnknown)
+	if back := d.giveBack(ctx, made, unknown, 0, ""); back != nil {
+		d.log.Warn("a campaign could not be given back; it cannot be sent for a minute", "event", "campaign_not_given_back", "error", back)
+	}
+	return v.notSent(err)
 }
 
 // longestAhead is how far in the future a campaign can be sent, as by the API (rule choices 12.2).
@@ -276,6 +384,10 @@ func (f *form) later(field string) time.Time {
 }
 
 // dropCampaign is POST /campaigns/drafts/:draft/drop.
-func (d *Dashboard) dropCampaign(v *visit, t tenant, made *draft) error {
-	return v.done(d.dropDraft(v.ctx(), t.company(), made.ID), "/campaigns", "flash.campaign.dropped")
+func (d *Dashboard) dropCampaign(v *visit, _ tenant, made *draft) error {
+	dropped, err := d.dropUnbegun(v.ctx(), made)
+	if err == nil && !dropped {
+		return v.redirect(made.path(), "")
+	}
+	return v.done(err, "/campaigns", "flash.campaign.dropped")
 }

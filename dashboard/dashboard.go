@@ -98,7 +98,9 @@ type Dashboard struct {
 	documents   *throttle.Turns // the same for documents, which are larger
 	counter     *messages.Store // counts messages for the charts, in the background
 	board       *board
-	lettersWake chan struct{} // wakes runLetters
+	lettersWake chan struct{}   // wakes runLetters
+	partsWake   chan struct{}   // wakes runParts
+	large       *throttle.Turns // large files that come, of companies
 
 	failureLogged atomic.Int64 // Unix second of the last log line about a failed request
 
@@ -122,7 +124,8 @@ func New(rooms Rooms, opts Options) (*Dashboard, error) {
 	opts.PublicURL = strings.TrimRight(opts.PublicURL, "/")
 	d := &Dashboard{opts: opts, log: opts.Log, rooms: rooms, metrics: newMetrics(opts.Metrics), crossOrigin: http.NewCrossOriginProtection(),
 		counter: messages.New(rooms.Pool), turns: throttle.NewTurns(opts.AtOnce, opts.AtOnceOfOne),
-		uploads: throttle.NewTurns(uploadsOfAll, uploadsOfCompany), uploaders: throttle.NewTurns(uploadsOfAll, uploadsOfAddress), documents: throttle.NewTurns(documentsOfAll, documentsOfAddress), downloads: throttle.NewTurns(exportsOfAll, exportsOfCompany), lettersWake: make(chan struct{}, 1)}
+		uploads: throttle.NewTurns(uploadsOfAll, uploadsOfCompany), uploaders: throttle.NewTurns(uploadsOfAll, uploadsOfAddress), documents: throttle.NewTurns(documentsOfAll, documentsOfAddress), downloads: throttle.NewTurns(exportsOfAll, exportsOfCompany), lettersWake: make(chan struct{}, 1),
+		partsWake: make(chan struct{}, 1), large: throttle.NewTurns(largeUploads, 1)}
 	d.board = &board{d: d}
 	var err error
 	if d.words, err = words.Load(); err != nil {
@@ -156,7 +159,7 @@ func (v *visit) headOnly() bool { return v.ctx().Value(headKey{}) != nil }
 
 const sweepEvery = time.Hour
 
-// Run runs the background work until ctx ends: it deletes ended sessions, sends mails to company owners (decisions,
+// Run runs the background work until ctx ends: it deletes ended sessions, sends the further parts of campaigns, sends mails to company owners (decisions,
 // failing endpoints, low balances), and counts messages for the charts.
 func (d *Dashboard) Run(ctx context.Context) error {
 	var loops sync.WaitGroup
@@ -164,11 +167,12 @@ func (d *Dashboard) Run(ctx context.Context) error {
 	loops.Go(func() { d.runFailingWebhooks(ctx) })
 	loops.Go(func() { d.runTally(ctx) })
 	loops.Go(func() { d.runLetters(ctx) })
+	loops.Go(func() { d.runParts(ctx) })
 	loops.Wait()
 	return nil
 }
 
-// runSweep deletes ended sessions, mailed links and drafts of campaigns that were not sent.
+// runSweep deletes ended sessions, mailed links and campaigns that were not sent.
 func (d *Dashboard) runSweep(ctx context.Context) {
 	runEvery(ctx, sweepEvery, func() {
 		if err := errors.Join(d.rooms.Accounts.Sweep(ctx, d.opts.SessionIdle), d.sweepDrafts(ctx)); err != nil && ctx.Err() == nil {

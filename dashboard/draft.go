@@ -2,10 +2,10 @@ package dashboard
 
 import (
 	"context"
-	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -14,146 +14,297 @@ import (
 
 	"intumwa/inbound/handsets"
 	"intumwa/intake"
+	"intumwa/internal/postgres"
 	"intumwa/sms"
 )
 
 const (
-	draftLife  = 12 * time.Hour // shorter than an idempotency key's, so that no draft can be sent twice
-	draftsKept = 20             // drafts of a company
+	draftLife    = 12 * time.Hour // of a campaign that nobody sends
+	campaignLife = 24 * time.Hour // of one that is paused: no number is kept here for longer
+	draftsKept   = 10             // drafts of a company
 )
 
-// draft is a checked campaign that the user has not sent yet. It is stored in the database, not on the page, so that
+// draft is a campaign whose file was checked, until all of it is sent. It is stored in the database, not on the page, so that
 // exactly the checked campaign is sent.
 type draft struct {
-	ID         ulid.ULID
-	Name       string
-	Sender     string
-	Template   string
-	Recipients []intake.Recipient
+	ID        ulid.ULID // its batch's, too
+	Company   int64
+	Name      string
+	Sender    string
+	Template  string
+	CreatedAt time.Time
+	Paused    string // the reason of the refusal of its next part; empty: none was refused
 }
 
 func (c *draft) path() string { return "/campaigns/drafts/" + c.ID.String() }
 
-// keepDraft stores a draft, new or changed, and deletes the company's oldest ones past draftsKept. A changed one has the same
-// idempotency key: one that was sent at that moment is not sent a second time.
-func (d *Dashboard) keepDraft(ctx context.Context, t tenant, made draft) error {
-	recipients, err := json.Marshal(made.Recipients)
-	if err == nil {
-		err = pgx.BeginFunc(ctx, d.rooms.Pool, func(tx pgx.Tx) error {
-			if _, err := tx.Exec(ctx, `insert into campaign_drafts (ulid, company_id, name, sender, template, recipients) values ($1, $2, $3, $4, $5, $6)
-				on conflict (ulid) do update set recipients = excluded.recipients`,
-				pgtype.UUID{Bytes: made.ID, Valid: true}, int64(t.company()), made.Name, made.Sender, made.Template, recipients); err != nil {
-				return err
+func (c *draft) key() pgtype.UUID { return uuid(c.ID) }
+
+func uuid(id ulid.ULID) pgtype.UUID { return pgtype.UUID{Bytes: id, Valid: true} }
+
+// draftRow is a line of a campaign's file.
+type draftRow struct {
+	N         int // in the order of the file, from 1
+	Line      int // as an editor counts
+	Number    sms.Number
+	Variables map[string]*string
+	Segments  int
+	UCS2      bool
+	Fault     string // what is wrong with the line; empty: nothing
+	OptedOut  bool   // the recipient wants no messages from the sender ID
+	Repeated  bool   // a line before has the number, too
+}
+
+// The rows of a campaign that will be sent.
+const sendable = `fault is null and not opted_out`
+
+// keepDraft stores a campaign with the rows of its file, and deletes the company's oldest ones past draftsKept. next returns one
+// row after the other, and io.EOF at the end; with another error nothing is stored.
+func (d *Dashboard) keepDraft(ctx context.Context, made *draft, next func() (draftRow, error)) error {
+	return pgx.BeginFunc(ctx, d.rooms.Pool, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, `insert into campaigns (ulid, company_id, name, sender, template) values ($1, $2, $3, $4, $5)`,
+			made.key(), made.Company, made.Name, made.Sender, made.Template); err != nil {
+			return fmt.Errorf("keeping a campaign: %w", err)
+		}
+		seen, n := map[sms.Number]bool{}, 0
+		for more := true; more; {
+			var rows []draftRow
+			for len(rows) < rowsAtOnce {
+				row, err := next()
+				if errors.Is(err, io.EOF) {
+					more = false
+					break
+				}
+				if err != nil {
+					return err
+				}
+				n++
+				row.N = n
+				if row.Fault == "" {
+					row.Repeated, seen[row.Number] = seen[row.Number], true
+				}
+				rows = append(rows, row)
 			}
-			_, err := tx.Exec(ctx, `delete from campaign_drafts where company_id = $1 and ulid in (
-				select ulid from campaign_drafts where company_id = $1 order by created_at desc offset $2)`, int64(t.company()), draftsKept)
-			return err
-		})
-	}
-	if err != nil {
-		return fmt.Errorf("keeping a campaign: %w", err)
-	}
-	return nil
+			if err := made.keepRows(ctx, tx, rows); err != nil {
+				return fmt.Errorf("keeping the rows of a campaign: %w", err)
+			}
+		}
+		if _, err := tx.Exec(ctx, `delete from campaigns where company_id = $1 and taken_until is null and ulid in (
+			select ulid from campaigns where company_id = $1 and taken_until is null order by created_at desc offset $2)`, made.Company, draftsKept); err != nil {
+			return fmt.Errorf("deleting old campaigns: %w", err)
+		}
+		return nil
+	})
 }
 
-// draftOf returns a company's draft; errNotFound for another company's, or one that is too old.
-func (d *Dashboard) draftOf(ctx context.Context, company sms.CompanyID, id ulid.ULID) (found draft, err error) {
-	found.ID = id
-	var recipients []byte
-	err = d.rooms.Pool.QueryRow(ctx, `select name, sender, template, recipients from campaign_drafts
-		where ulid = $1 and company_id = $2 and created_at > now() - $3::interval`,
-		pgtype.UUID{Bytes: id, Valid: true}, int64(company), draftLife).Scan(&found.Name, &found.Sender, &found.Template, &recipients)
-	if errors.Is(err, pgx.ErrNoRows) {
-		return found, errNotFound
-	}
-	if err == nil {
-		err = json.Unmarshal(recipients, &found.Recipients)
-	}
-	if err != nil {
-		return found, fmt.Errorf("reading a campaign: %w", err)
-	}
-	return found, nil
-}
-
-func (d *Dashboard) dropDraft(ctx context.Context, company sms.CompanyID, id ulid.ULID) error {
-	if _, err := d.rooms.Pool.Exec(ctx, `delete from campaign_drafts where ulid = $1 and company_id = $2`, pgtype.UUID{Bytes: id, Valid: true}, int64(company)); err != nil {
-		return fmt.Errorf("dropping a campaign: %w", err)
-	}
-	return nil
-}
-
-// sweepDrafts deletes drafts that are too old.
-func (d *Dashboard) sweepDrafts(ctx context.Context) error {
-	if _, err := d.rooms.Pool.Exec(ctx, `delete from campaign_drafts where created_at <= now() - $1::interval`, draftLife); err != nil {
-		return fmt.Errorf("sweeping campaigns: %w", err)
-	}
-	return nil
-}
-
-// key returns the name of the idempotency key that the draft is sent with.
-func (c *draft) key() string { return "dashboard-campaign-" + c.ID.String() }
-
-// optedOut returns which recipients want no messages from the sender ID, by their place.
-func (d *Dashboard) optedOut(ctx context.Context, company sms.CompanyID, c *draft) (map[int]bool, error) {
-	pairs := make([]handsets.Pair, len(c.Recipients))
-	for i, r := range c.Recipients {
-		pairs[i] = handsets.Pair{CompanyID: int64(company), Number: r.Number, Sender: c.Sender}
-	}
-	return handsets.Barred(ctx, d.rooms.Pool, pairs)
-}
-
-// leaveOut is POST /campaigns/drafts/:draft/without: the draft keeps all recipients but those who have
-// opted out. Nothing is sent: the user sees what is left, and what it costs.
-func (d *Dashboard) leaveOut(v *visit, t tenant, made *draft) error {
-	barred, err := d.optedOut(v.ctx(), t.company(), made)
+func (c *draft) keepRows(ctx context.Context, tx pgx.Tx, rows []draftRow) error {
+	barred, err := c.barred(ctx, tx, rows)
 	if err != nil {
 		return err
 	}
-	if len(barred) == 0 || len(barred) == len(made.Recipients) {
-		return v.redirect(made.path(), "")
-	}
-	var left []intake.Recipient
-	for i, r := range made.Recipients {
-		if !barred[i] {
-			left = append(left, r)
+	columns := []string{"campaign", "n", "line", "number", "variables", "segments", "ucs2", "fault", "opted_out", "repeated"}
+	_, err = tx.CopyFrom(ctx, pgx.Identifier{"campaign_rows"}, columns, pgx.CopyFromSlice(len(rows), func(i int) ([]any, error) {
+		r := &rows[i]
+		if r.Fault != "" {
+			return []any{c.key(), r.N, r.Line, "", nil, 0, false, r.Fault, false, false}, nil
 		}
-	}
-	made.Recipients = left
-	return v.done(d.keepDraft(v.ctx(), t, *made), made.path(), "flash.campaign.without")
+		variables, err := json.Marshal(r.Variables)
+		return []any{c.key(), r.N, r.Line, string(r.Number), variables, r.Segments, r.UCS2, nil, barred[i], r.Repeated}, err
+	}))
+	return err
 }
 
-// unsent is the handler of a page for the draft that the path names. A draft that was sent redirects to its batch.
-func (d *Dashboard) unsent(page func(*visit, tenant, *draft) error) func(*visit, tenant) error {
-	return func(v *visit, t tenant) error {
-		made, err := v.draft(t)
-		if err != nil {
+// barred returns which rows have recipients who want no messages from the sender ID, by their place.
+func (c *draft) barred(ctx context.Context, db postgres.Querier, rows []draftRow) (map[int]bool, error) {
+	pairs := make([]handsets.Pair, len(rows))
+	for i, r := range rows {
+		pairs[i] = handsets.Pair{CompanyID: c.Company, Number: r.Number, Sender: c.Sender}
+	}
+	return handsets.Barred(ctx, db, pairs)
+}
+
+// markOptedOut notes who has opted out since the file was checked, and reports whether anybody has.
+func (d *Dashboard) markOptedOut(ctx context.Context, c *draft) (marked bool, err error) {
+	err = d.unbegun(ctx, c, func(tx pgx.Tx) error {
+		for after, more := 0, true; more; {
+			rows, err := rowsOf(ctx, tx, c, sendable, after, rowsAtOnce)
+			if err != nil {
+				return err
+			}
+			barred, err := c.barred(ctx, tx, rows)
+			if err != nil {
+				return err
+			}
+			var out []int
+			for i := range barred {
+				out = append(out, rows[i].N)
+			}
+			if len(out) > 0 {
+				marked = true
+				if _, err := tx.Exec(ctx, `update campaign_rows set opted_out = true where campaign = $1 and n = any($2)`, c.key(), out); err != nil {
+					return err
+				}
+			}
+			if more = len(rows) == rowsAtOnce; more {
+				after = rows[len(rows)-1].N
+			}
+		}
+		return nil
+	})
+	return marked, err
+}
+
+// leaveOut deletes the rows of a hindrance from a campaign. It deletes none if no recipient would be left.
+func (d *Dashboard) leaveOutRows(ctx context.Context, c *draft, which string) (left bool, err error) {
+	err = d.unbegun(ctx, c, func(tx pgx.Tx) error {
+		tag, err := tx.Exec(ctx, `delete from campaign_rows where campaign = $1 and `+which+`
+			and exists (select from campaign_rows where campaign = $1 and `+sendable+`)`, c.key())
+		left = tag.RowsAffected() > 0
+		return err
+	})
+	return left, err
+}
+
+// unbegun changes the rows of a campaign that nobody has begun to send; it changes nothing of another.
+func (d *Dashboard) unbegun(ctx context.Context, c *draft, change func(tx pgx.Tx) error) error {
+	err := pgx.BeginFunc(ctx, d.rooms.Pool, func(tx pgx.Tx) error {
+		tag, err := tx.Exec(ctx, `select from campaigns where ulid = $1 and taken_until is null for update`, c.key())
+		if err != nil || tag.RowsAffected() == 0 {
 			return err
 		}
-		answer, sent, err := d.rooms.Intake.Answered(v.ctx(), t.User.ID, made.key())
+		return change(tx)
+	})
+	if err != nil {
+		return fmt.Errorf("changing the rows of a campaign: %w", err)
+	}
+	return nil
+}
+
+// rowsOf returns up to limit rows of a campaign that meet a condition, with N above after.
+func rowsOf(ctx context.Context, db postgres.Querier, c *draft, condition string, after, limit int) ([]draftRow, error) {
+	return postgres.All(ctx, db, "reading the rows of a campaign", scanRow,
+		selectRow+` where campaign = $1 and n > $2 and `+condition+` order by n limit $3`, c.key(), after, limit)
+}
+
+const selectRow = `select n, line, number, variables, segments, ucs2, coalesce(fault, ''), opted_out, repeated from campaign_rows`
+
+func scanRow(row pgx.CollectableRow) (r draftRow, err error) {
+	err = row.Scan(&r.N, &r.Line, &r.Number, &r.Variables, &r.Segments, &r.UCS2, &r.Fault, &r.OptedOut, &r.Repeated)
+	return r, err
+}
+
+// recipients returns the recipients of a campaign after the first so many.
+func (d *Dashboard) recipients(ctx context.Context, c *draft, after, limit int) ([]intake.Recipient, error) {
+	return postgres.All(ctx, d.rooms.Pool, "reading the recipients of a campaign", func(row pgx.CollectableRow) (r intake.Recipient, err error) {
+		err = row.Scan(&r.Number, &r.Variables)
+		return r, err
+	}, `select number, variables from campaign_rows where campaign = $1 and `+sendable+` order by n offset $2 limit $3`, c.key(), after, limit)
+}
+
+// draftSums are the rows of a campaign in numbers.
+type draftSums struct {
+	Recipients int // who get a message
+	Segments   int // of all of them
+	Longest    int // segments of the longest
+	Unicode    int // messages in UCS-2
+	Faults     int // lines that are wrong
+	OptedOut   int // recipients who want no messages from the sender ID
+	Repeated   int // recipients whose number occurs before in the file
+}
+
+func (d *Dashboard) sumsOf(ctx context.Context, c *draft) (s draftSums, err error) {
+	err = d.rooms.Pool.QueryRow(ctx, `select count(*) filter (where `+sendable+`), coalesce(sum(segments) filter (where `+sendable+`), 0),
+			coalesce(max(segments) filter (where `+sendable+`), 0), count(*) filter (where ucs2 and `+sendable+`),
+			count(fault), count(*) filter (where opted_out), count(*) filter (where repeated and `+sendable+`)
+		from campaign_rows where campaign = $1`, c.key()).Scan(&s.Recipients, &s.Segments, &s.Longest, &s.Unicode, &s.Faults, &s.OptedOut, &s.Repeated)
+	if err != nil {
+		return s, fmt.Errorf("counting the rows of a campaign: %w", err)
+	}
+	return s, nil
+}
+
+const selectDraft = `select ulid, company_id, name, sender, template, created_at, paused from campaigns`
+
+func scanDraft(row pgx.CollectableRow) (c draft, err error) {
+	var id pgtype.UUID
+	err = row.Scan(&id, &c.Company, &c.Name, &c.Sender, &c.Template, &c.CreatedAt, &c.Paused)
+	c.ID = id.Bytes
+	return c, err
+}
+
+// draftOf returns a company's campaign; errNotFound for another company's, for one that is too old, and for one that is sent.
+func (d *Dashboard) draftOf(ctx context.Context, company sms.CompanyID, id ulid.ULID) (draft, error) {
+	found, err := postgres.All(ctx, d.rooms.Pool, "reading a campaign", scanDraft,
+		selectDraft+` where ulid = $1 and company_id = $2 and created_at > now() - case when taken_until is null then $3 else $4 end::interval`,
+		uuid(id), int64(company), draftLife, campaignLife)
+	if err == nil && len(found) == 0 {
+		err = errNotFound
+	}
+	if err != nil {
+		return draft{}, err
+	}
+	return found[0], nil
+}
+
+// The hindrances of a campaign, as the form names them, and the rows that they mean.
+var hindrances = map[string]string{"faults": `fault is not null`, "optedout": `opted_out`, "repeated": `repeated and ` + sendable}
+
+// dropUnbegun deletes a campaign that nobody has begun to send, and reports whether it did.
+func (d *Dashboard) dropUnbegun(ctx context.Context, c *draft) (bool, error) {
+	tag, err := d.rooms.Pool.Exec(ctx, `delete from campaigns where ulid = $1 and taken_until is null`, c.key())
+	if err != nil {
+		return false, fmt.Errorf("dropping a campaign: %w", err)
+	}
+	return tag.RowsAffected() > 0, nil
+}
+
+// dropDraft deletes a campaign with its rows.
+func (d *Dashboard) dropDraft(ctx context.Context, id ulid.ULID) error {
+	if _, err := d.rooms.Pool.Exec(ctx, `delete from campaigns where ulid = $1`, uuid(id)); err != nil {
+		return fmt.Errorf("deleting a campaign: %w", err)
+	}
+	return nil
+}
+
+// unsent is the handler of a page for the campaign that the path names. One that is sent, or of which a part is, redirects to its
+// batch.
+func (d *Dashboard) unsent(page func(*visit, tenant, *draft) error) func(*visit, tenant) error {
+	return func(v *visit, t tenant) error {
+		id := v.ulid("draft")
+		made, missing := d.draftOf(v.ctx(), t.company(), id)
+		if missing != nil && !errors.Is(missing, errNotFound) {
+			return missing
+		}
+		sent, err := d.sentOf(v.ctx(), t.company(), id)
 		switch {
 		case err != nil:
 			return err
-		case !sent:
-			return page(v, t, &made)
+		case sent != nil:
+			return v.redirect("/batches/"+id.String(), "")
+		case missing != nil:
+			return missing
 		}
-		batch, err := batchOf(answer)
-		return v.done(err, "/batches/"+batch.String(), "")
+		return page(v, t, &made)
 	}
 }
 
-// batchOf returns the batch of an answer of intake.
-func batchOf(answer []byte) (ulid.ULID, error) {
-	var accepted intake.BatchAccepted
-	if err := json.Unmarshal(answer, &accepted); err != nil {
-		return ulid.ULID{}, fmt.Errorf("reading the answer to a campaign: %w", err)
+// take gives a campaign to this process for a while, so that no other sends its next part; false when another one has it, or it is
+// paused. first is set for its first part.
+func (d *Dashboard) take(ctx context.Context, c *draft, first bool) (bool, error) {
+	tag, err := d.rooms.Pool.Exec(ctx, `update campaigns set taken_until = now() + $2::interval
+		where ulid = $1 and paused = '' and (taken_until <= now() or $3 and taken_until is null)`, c.key(), takenFor, first)
+	if err != nil {
+		return false, fmt.Errorf("taking a campaign: %w", err)
 	}
-	return accepted.BatchID, nil
+	return tag.RowsAffected() > 0, nil
 }
 
-// request returns the send of the draft, at a time or, if that is zero, at once. Its idempotency key belongs to the draft, so
-// it is sent and charged once.
-func (c *draft) request(at time.Time) intake.Batch {
-	name := c.key()
-	return intake.Batch{Name: c.Name, Schedule: intake.Schedule{SendAt: at}, Sender: c.Sender, Template: sms.ParseTemplate(c.Template), Recipients: c.Recipients,
-		Key: &intake.Key{Name: name, Request: sha256.Sum256([]byte(name))}}
+// giveBack ends a take: of a campaign of which nothing is sent, or of one that may be taken again after a while, unless it is
+// paused for a reason.
+func (d *Dashboard) giveBack(ctx context.Context, c *draft, begun bool, after time.Duration, paused string) error {
+	if _, err := d.rooms.Pool.Exec(ctx, `update campaigns set taken_until = case when $2 then now() + $3::interval end, paused = $4 where ulid = $1`,
+		c.key(), begun, after, paused); err != nil {
+		return fmt.Errorf("giving a campaign back: %w", err)
+	}
+	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"strconv"
 	"strings"
+	"time"
 	"unicode"
 
 	"github.com/oklog/ulid/v2"
@@ -122,13 +123,16 @@ type batchPage struct {
 	listing[messages.Record]
 
 	Pending, Sent, Failed int
+
+	Paused string    // why its next part was refused; empty: none was
+	Until  time.Time // when what is still awaited is given up
 }
 
-// Live reports whether messages are still pending.
-func (p batchPage) Live() bool { return p.Pending > 0 }
+// Live reports whether something changes without the user.
+func (p batchPage) Live() bool { return p.Pending > 0 || p.Awaited > 0 && p.Paused == "" }
 
 // Share returns n as a part of all recipients, in thousandths, for a chart.
-func (p batchPage) Share(n int) int { return n * 1000 / max(1, p.Recipients) }
+func (p batchPage) Share(n int) int { return n * 1000 / max(1, p.All()) }
 
 // batch is GET /batches/:id, by ULID.
 func (d *Dashboard) batch(v *visit, t tenant) (err error) {
@@ -138,6 +142,11 @@ func (d *Dashboard) batch(v *visit, t tenant) (err error) {
 		return err
 	}
 	p.Pending, p.Sent, p.Failed = p.Counts[sms.Pending], p.Counts[sms.Sent], p.Counts[sms.Failed]
+	if p.Awaited > 0 {
+		if err := v.paused(t, id, &p); err != nil {
+			return err
+		}
+	}
 	if p.listing, err = list(v, "/batches/"+id.String(), messagesOnPage, func(before int64, limit int) ([]messages.Record, int64, error) {
 		return d.rooms.Messages.List(v.ctx(), t.company(), messages.Filter{Batch: &id}, before, limit)
 	}); err != nil {
@@ -147,6 +156,21 @@ func (d *Dashboard) batch(v *visit, t tenant) (err error) {
 	return v.render("batch", p)
 }
 
+// paused sets why a campaign is sent no further, if it is.
+func (v *visit) paused(t tenant, id ulid.ULID, p *batchPage) error {
+	c, err := v.d.draftOf(v.ctx(), t.company(), id)
+	switch {
+	case errors.Is(err, errNotFound): // all is sent by now
+		return nil
+	case err != nil:
+		return err
+	case c.Paused != "":
+		p.Paused = v.refusal(sms.Refusal{Reason: c.Paused, Text: c.Paused})
+	}
+	p.Until = c.CreatedAt.Add(campaignLife)
+	return nil
+}
+
 // cancelBatch is POST /batches/:id/cancel. Once begun it goes on even if the browser disconnects.
 func (d *Dashboard) cancelBatch(v *visit, t tenant) error {
 	batch, err := d.rooms.Messages.BatchByULID(v.ctx(), t.company(), v.ulid("id"))
@@ -154,8 +178,11 @@ func (d *Dashboard) cancelBatch(v *visit, t tenant) error {
 		return err
 	}
 	cancelled, _, err := d.rooms.Cancel(context.WithoutCancel(v.ctx()), messages.Queued{Company: t.Company.ID, Batch: batch.Key})
+	if err == nil {
+		err = d.dropDraft(v.ctx(), batch.ULID) // its further parts
+	}
 	flash := "flash.batch.cancelled"
-	if cancelled == 0 {
+	if cancelled == 0 && batch.Awaited == 0 {
 		flash = "flash.batch.uncancelled"
 	}
 	return v.done(err, "/batches/"+batch.ULID.String(), flash)

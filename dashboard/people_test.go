@@ -45,8 +45,8 @@ var roleRoutes = map[string]string{
 		GET /account/two-step POST /account/two-step POST /account/two-step/codes POST /account/two-step/off`,
 	"owner sender developer reader": `GET /messages GET /messages/:id GET /messages.csv GET /campaigns GET /batches/:id GET /received GET /received.csv
 		GET /opt-outs GET /opt-outs.csv GET /senders`,
-	"owner sender": `GET /messages/new POST /messages/new POST /campaigns GET /campaigns/drafts/:draft POST /campaigns/drafts/:draft/send
-		POST /campaigns/drafts/:draft/without POST /campaigns/drafts/:draft/drop POST /batches/:id/cancel POST /opt-outs POST /opt-outs/remove`,
+	"owner sender": `GET /messages/new POST /messages/new POST /campaigns GET /campaigns/drafts/:draft GET /campaigns/drafts/:draft/lines.csv POST /campaigns/drafts/:draft/send
+		POST /campaigns/drafts/:draft/without POST /campaigns/drafts/:draft/drop POST /batches/:id/cancel POST /batches/:id/continue POST /opt-outs POST /opt-outs/remove`,
 	"owner developer": `GET /keys POST /keys POST /keys/run POST /keys/:id/revoke POST /webhook POST /webhook/active POST /webhook/events POST /webhook/rotate
 		POST /webhook/rotate/end POST /webhook/test GET /deliveries POST /deliveries/recovery GET /deliveries/of/:id POST /deliveries/of/:id/resend
 		GET /test-number POST /test-number POST /test-number/verify GET /first POST /first GET /first/:id`,

@@ -2,6 +2,7 @@ package dashboard
 
 import (
 	"errors"
+	"io"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -14,10 +15,11 @@ import (
 )
 
 const (
-	maxRecipients = 500 // rule api 4.3
-	maxTemplate   = 600 // characters
-	maxVariable   = 255 // characters
-	maxShown      = 40  // characters of a cell that a page shows
+	maxRecipients = 100_000 // of a campaign
+	maxTried      = 500     // of one that cannot be sent yet
+	maxTemplate   = 600     // characters
+	maxVariable   = 255     // characters
+	maxShown      = 40      // characters of a cell that a page shows
 )
 
 // lineError is an error in a line of a file.
@@ -26,10 +28,19 @@ type lineError struct {
 	Text string
 }
 
-// lineErrors are the errors in a file.
-type lineErrors struct{ firsts[lineError] }
+// lineErrors are the errors by which a file cannot be read.
+type lineErrors = firsts[lineError]
 
-func (e *lineErrors) add(line int, text string) { e.firsts.add(lineError{line, text}) }
+// maxRecipientsOf returns how many recipients a campaign of a company has at most. Anybody can create a company.
+func maxRecipientsOf(company *accounts.Company) int {
+	if sends(company) {
+		return maxRecipients
+	}
+	return maxTried
+}
+
+// sends reports whether a company may send campaigns.
+func sends(company *accounts.Company) bool { return company.Approved && company.Verified }
 
 // numberColumns are the names of the column of numbers, as columnName returns them. Without such a column it is the first.
 var numberColumns = []string{"phone_number", "phone", "number", "telephone", "tel", "numero", "numero_de_telephone", "mobile", "msisdn", "gsm", "inomero", "telefone"}
@@ -47,44 +58,68 @@ func columnName(name string) string {
 	}, norm.NFD.String(strings.ToLower(strings.TrimSpace(name))))
 }
 
-// readRecipients reads the recipients of a campaign from a file. It checks each line as the send would, so that the send
-// accepts a file without errors.
-func (v *visit) readRecipients(company *accounts.Company, template *sms.Template, file []byte) (all []intake.Recipient, wrong lineErrors) {
-	rows, err := readSheet(file, maxRecipients+1)
-	if err != nil {
-		e := err.(*sheetError) //nolint:errorlint,forcetypeassert // readSheet returns no other error
-		wrong.add(e.Line, v.lang.T(e.Key, e.Args...))
-		return nil, wrong
-	}
-	if len(rows) < 2 {
-		wrong.add(0, v.lang.T("campaign.file.empty"))
-		return nil, wrong
-	}
-	if len(rows) > maxRecipients+1 {
-		wrong.add(0, v.lang.T("campaign.file.many", maxRecipients))
-		return nil, wrong
-	}
-	head, rows := rows[0], rows[1:]
-	numberAt, columns, ok := v.columns(head, template, &wrong)
-	if !ok {
-		return nil, wrong
-	}
-	for _, row := range rows {
-		if r, fault := v.readRecipient(company, template, row, len(head.Cells), numberAt, columns); fault != "" {
-			wrong.add(row.Line, fault)
-		} else {
-			all = append(all, r)
+// rowReader reads the rows of a campaign's file. It checks each line as the send would, so that the send accepts those without a
+// fault.
+type rowReader struct {
+	v        *visit
+	company  *accounts.Company
+	template *sms.Template
+	next     func() (sheetRow, error)
+	most     int // rows
+	read     int
+
+	cells, numberAt int
+	columns         map[string]int
+}
+
+// readRows begins to read a file: up to the line with the names of its columns.
+func (v *visit) readRows(company *accounts.Company, template *sms.Template, file []byte) (*rowReader, lineErrors) {
+	var wrong lineErrors
+	r := &rowReader{v: v, company: company, template: template, most: maxRecipientsOf(company)}
+	var err error
+	if r.next, err = readSheet(file); err == nil {
+		var head sheetRow
+		if head, err = r.next(); err == nil {
+			r.cells = len(head.Cells)
+			r.numberAt, r.columns = v.columns(head, template, &wrong)
+			return r, wrong
 		}
 	}
-	return all, wrong
+	wrong.add(v.fileError(err))
+	return nil, wrong
+}
+
+// fileError returns the text of the error by which a file cannot be read.
+func (v *visit) fileError(err error) lineError {
+	if e, ok := errors.AsType[*sheetError](err); ok {
+		return lineError{e.Line, v.lang.T(e.Key, e.Args...)}
+	}
+	return lineError{0, v.lang.T("campaign.file.empty")} // it has ended
+}
+
+// row returns the next row, and io.EOF at the end of the file; other errors are a *sheetError.
+func (r *rowReader) row() (row draftRow, err error) {
+	line, err := r.next()
+	switch {
+	case errors.Is(err, io.EOF) && r.read == 0:
+		return row, &sheetError{0, "campaign.file.empty", nil}
+	case err != nil:
+		return row, err
+	case r.read == r.most:
+		return row, &sheetError{0, "campaign.file.many", []any{r.most}}
+	}
+	r.read++
+	row.Line = line.Line
+	row.Fault = r.check(line, &row)
+	return row, nil
 }
 
 // columns finds the columns of the numbers and of the placeholders' values.
-func (v *visit) columns(head sheetRow, template *sms.Template, wrong *lineErrors) (numberAt int, columns map[string]int, ok bool) {
+func (v *visit) columns(head sheetRow, template *sms.Template, wrong *lineErrors) (numberAt int, columns map[string]int) {
 	for _, name := range head.Cells {
 		if _, isNumber := v.d.opts.Plan.Parse(name); isNumber {
-			wrong.add(head.Line, v.lang.T("campaign.file.head"))
-			return 0, nil, false
+			wrong.add(lineError{head.Line, v.lang.T("campaign.file.head")})
+			return 0, nil
 		}
 	}
 	numberAt = max(slices.IndexFunc(head.Cells, func(name string) bool { return slices.Contains(numberColumns, columnName(name)) }), 0)
@@ -95,42 +130,46 @@ func (v *visit) columns(head sheetRow, template *sms.Template, wrong *lineErrors
 			at = slices.IndexFunc(head.Cells, func(column string) bool { return columnName(column) == columnName(name) })
 		}
 		if at < 0 {
-			wrong.add(head.Line, v.lang.T("campaign.file.column", shorten(name)))
+			wrong.add(lineError{head.Line, v.lang.T("campaign.file.column", shorten(name))})
 			continue
 		}
 		columns[name] = at
 	}
-	return numberAt, columns, len(wrong.List) == 0
+	return numberAt, columns
 }
 
-// readRecipient reads one line; the second result is the text of its error, empty when there is none.
-func (v *visit) readRecipient(company *accounts.Company, template *sms.Template, row sheetRow, cells, numberAt int, columns map[string]int) (r intake.Recipient, wrong string) {
-	if len(row.Cells) > cells || len(row.Cells) <= numberAt {
-		return r, v.lang.T("campaign.line.cells", len(row.Cells), cells)
+// check fills a row from its line; it returns the text of the line's error, empty when there is none.
+func (r *rowReader) check(line sheetRow, row *draftRow) (wrong string) {
+	v := r.v
+	if len(line.Cells) > r.cells || len(line.Cells) <= r.numberAt {
+		return v.lang.T("campaign.line.cells", len(line.Cells), r.cells)
 	}
+	number := line.Cells[r.numberAt]
 	var ok bool
-	if r.Number, ok = v.d.opts.Plan.Parse(row.Cells[numberAt]); !ok {
-		return r, v.lang.T("campaign.line.number", shorten(row.Cells[numberAt]))
+	if row.Number, ok = v.d.opts.Plan.Parse(number); !ok {
+		return v.lang.T("campaign.line.number", shorten(number))
 	}
-	if _, carried := v.d.rooms.Intake.Route(r.Number); !carried {
-		return r, v.lang.T("campaign.line.carrier", shorten(row.Cells[numberAt]))
+	if _, carried := v.d.rooms.Intake.Route(row.Number); !carried {
+		return v.lang.T("campaign.line.carrier", shorten(number))
 	}
-	r.Variables = make(map[string]*string, len(columns))
-	for name, at := range columns {
-		if at >= len(row.Cells) {
-			return r, v.lang.T("campaign.line.cells", len(row.Cells), cells)
+	row.Variables = make(map[string]*string, len(r.columns))
+	for name, at := range r.columns {
+		if at >= len(line.Cells) {
+			return v.lang.T("campaign.line.cells", len(line.Cells), r.cells)
 		}
-		value := row.Cells[at]
+		value := line.Cells[at]
 		if utf8.RuneCountInString(value) > maxVariable {
-			return r, v.lang.T("campaign.line.long", shorten(name), maxVariable)
+			return v.lang.T("campaign.line.long", shorten(name), maxVariable)
 		}
-		r.Variables[name] = &value
+		row.Variables[name] = &value
 	}
-	_, err := v.d.rooms.Intake.Render(company, template, r.Variables)
+	text, err := v.d.rooms.Intake.Render(r.company, r.template, row.Variables)
 	if refusal, refused := errors.AsType[sms.Refusal](err); refused {
-		return r, v.refusal(refusal)
+		return v.refusal(refusal)
 	}
-	return r, ""
+	size := sms.Measure(intake.Preview(r.company, text))
+	row.Segments, row.UCS2 = size.Segments, size.Encoding == sms.UCS2
+	return ""
 }
 
 // shorten returns as much of a cell's text as a page shows.

@@ -13,7 +13,8 @@ import (
 )
 
 const (
-	maxSheet     = 1 << 20  // octets of a file
+	maxSheet     = 8 << 20  // octets of a file
+	maxSmall     = 1 << 20  // of a company that cannot send campaigns yet
 	maxSheetLine = 16 << 10 // octets of one of its lines, as text
 	maxColumns   = 50
 )
@@ -34,10 +35,10 @@ type sheetRow struct {
 	Cells []string
 }
 
-// readSheet reads up to most rows of a CSV file, and one more if there are more: in UTF-8, UTF-16 with a byte order mark or Windows-1252, with
-// commas, semicolons or tabs, as programs and spreadsheets write them. Empty lines are skipped. The error is a
-// *sheetError.
-func readSheet(file []byte, most int) ([]sheetRow, error) {
+// readSheet returns the rows of a CSV file, one with each call of next, and io.EOF at its end. The file is in UTF-8, in UTF-16 with
+// a byte order mark or in Windows-1252, with commas, semicolons or tabs, as programs and spreadsheets write them. Empty lines
+// are skipped. Other errors, also of next, are a *sheetError.
+func readSheet(file []byte) (next func() (sheetRow, error), err error) {
 	text, err := decodeSheet(file)
 	if err != nil {
 		return nil, err
@@ -50,33 +51,33 @@ func readSheet(file []byte, most int) ([]sheetRow, error) {
 	}
 	r := csv.NewReader(strings.NewReader(text))
 	r.Comma, r.FieldsPerRecord = separator(text), -1
-	var rows []sheetRow
-	for len(rows) <= most {
-		cells, err := r.Read()
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			line := 0
-			if parse, ok := errors.AsType[*csv.ParseError](err); ok {
-				line = parse.Line
+	return func() (sheetRow, error) {
+		for {
+			cells, err := r.Read()
+			if errors.Is(err, io.EOF) {
+				return sheetRow{}, io.EOF
 			}
-			return nil, &sheetError{line, "campaign.file.quotes", nil}
+			if err != nil {
+				line := 0
+				if parse, ok := errors.AsType[*csv.ParseError](err); ok {
+					line = parse.Line
+				}
+				return sheetRow{}, &sheetError{line, "campaign.file.quotes", nil}
+			}
+			line, _ := r.FieldPos(0)
+			if len(cells) > maxColumns {
+				return sheetRow{}, &sheetError{line, "campaign.file.columns", []any{maxColumns}}
+			}
+			blank := true
+			for i := range cells {
+				cells[i] = strings.TrimSpace(cells[i])
+				blank = blank && cells[i] == ""
+			}
+			if !blank {
+				return sheetRow{line, cells}, nil
+			}
 		}
-		line, _ := r.FieldPos(0)
-		if len(cells) > maxColumns {
-			return nil, &sheetError{line, "campaign.file.columns", []any{maxColumns}}
-		}
-		blank := true
-		for i := range cells {
-			cells[i] = strings.TrimSpace(cells[i])
-			blank = blank && cells[i] == ""
-		}
-		if !blank {
-			rows = append(rows, sheetRow{line, cells})
-		}
-	}
-	return rows, nil
+	}, nil
 }
 
 // decodeSheet returns a file's text in UTF-8 with lines that end in \n.

@@ -139,12 +139,19 @@ func TestSlowForms(t *testing.T) {
 	refused := 0
 	for i := range 6 {
 		path := []string{"/campaigns", "/company/document"}[i%2]
-		if _, line := slow.drip(path, "multipart/form-data; boundary=x", maxSheet); strings.Contains(line, " 429 ") {
+		if _, line := slow.drip(path, "multipart/form-data; boundary=x", maxSmall); strings.Contains(line, " 429 ") {
 			refused++
 		}
 	}
 	if refused != 6-uploadsOfCompany {
 		t.Errorf("%d files of 6 were refused", refused)
+	}
+	// A large file takes one of few places, and a company has one of them.
+	large, _, _ := w.customer("carol", "CAROL", 0)
+	for i, want := range []string{" 100 ", " 429 "} {
+		if _, line := large.drip("/campaigns", "multipart/form-data; boundary=x", maxSheet); !strings.Contains(line, want) {
+			t.Errorf("large file %d: %s", i+1, line)
+		}
 	}
 	for range 3 {
 		slow.wants(slow.get("/account"), http.StatusOK)
@@ -160,7 +167,7 @@ func TestManyCompaniesUpload(t *testing.T) {
 		for i := range most/uploadsOfCompany + 1 {
 			slow, _, _ := w.customer(fmt.Sprintf("mallory%d-%d", most, i), fmt.Sprintf("MAL%dX%d", most, i), 0)
 			for range uploadsOfCompany {
-				if _, line := slow.drip(path, "multipart/form-data; boundary=x", maxSheet); strings.Contains(line, " 429 ") {
+				if _, line := slow.drip(path, "multipart/form-data; boundary=x", maxSmall); strings.Contains(line, " 429 ") {
 					refused++
 				}
 			}

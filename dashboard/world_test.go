@@ -44,6 +44,14 @@ type world struct {
 // newWorld changes the rooms and options as the test wants them. Tests with worlds of their own run side by side.
 func newWorld(t *testing.T, change func(*Rooms, *Options)) *world {
 	t.Helper()
+	w := stillWorld(t, change)
+	w.run(w.d.Run)
+	return w
+}
+
+// stillWorld is newWorld without the dashboard's background work: the test does what it needs of it.
+func stillWorld(t *testing.T, change func(*Rooms, *Options)) *world {
+	t.Helper()
 	t.Parallel()
 	w := &world{t: t, pool: testenv.Pool(t), mails: mailcatcher.New(), api: &requested{status: http.StatusOK, answer: acceptedAnswer}}
 	w.accounts = accounts.New(w.pool, accounts.Options{TestSender: testSender, SecretKey: &[32]byte{1},
@@ -85,7 +93,6 @@ func newWorld(t *testing.T, change func(*Rooms, *Options)) *world {
 	if w.d, err = New(rooms, options); err != nil {
 		t.Fatal(err)
 	}
-	w.run(w.d.Run)
 	server.Config.Handler = w.d
 	server.Start()
 	t.Cleanup(server.Close)

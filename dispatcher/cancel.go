@@ -21,13 +21,16 @@ type Cancellation struct {
 	Credits   int64 // theirs; they are back on the balance
 }
 
-// Cancel stops what has not been handed to any carrier, scheduled messages first: the messages fail with the reason
+// Cancel stops what has not been handed to any carrier, and what is still to be added to a batch; scheduled messages first: the messages fail with the reason
 // cancelled, their companies get the events of a failure, and their credits come back, each once, in the same transaction,
 // whatever billing.refund is. It waits a short while for a locked balance (billing.GiveBackNow); after that it fails. A
 // message that a dispatcher has in flight at this moment is not stopped. begun is called in the first transaction, to record
 // the act; it may be nil. Cancel may be called again, also after an error: what was cancelled before remains cancelled.
 func Cancel(ctx context.Context, pool *pgxpool.Pool, store *messages.Store, hooks *webhooks.Webhooks, q messages.Queued,
 	begun func(tx pgx.Tx) error) (done Cancellation, err error) {
+	if err := store.AwaitNoMore(ctx, q); err != nil {
+		return done, err
+	}
 	for phase, find := range []func(context.Context, pgx.Tx, messages.Queued, int64, int) ([]messages.Final, int64, error){
 		store.CancelledScheduled, store.Cancelled,
 	} {

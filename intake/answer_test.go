@@ -13,6 +13,7 @@ import (
 	"github.com/oklog/ulid/v2"
 
 	"intumwa/internal/postgres"
+	"intumwa/messages"
 )
 
 // cutConn loses the answer to the write at which cut reaches 0.
@@ -100,7 +101,7 @@ func TestAnotherBackend(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = tx.Rollback(context.Background()) }()
-	lost := []*request{{ref: ulid.Make(), outcome: outcome{admitted: true}}}
+	lost := []*request{{messages: []*messages.Message{{ULID: ulid.Make()}}, outcome: outcome{admitted: true}}}
 	for _, try := range []struct {
 		name  string
 		began time.Time

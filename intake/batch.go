@@ -22,7 +22,7 @@ type BatchAccepted struct {
 	RemainingItems  int64     `json:"remaining_items"`
 }
 
-// Batch is a valid bulk or template send (rule api 4.2, 4.3): 1 to 500 messages.
+// Batch is a valid bulk or template send (rule api 4.2, 4.3): 1 to 500 messages, or a part of a campaign.
 type Batch struct {
 	Sender     string
 	Template   *sms.Template // nil: a bulk send, whose recipients have a text each
@@ -30,6 +30,16 @@ type Batch struct {
 	Key        *Key
 	Schedule   Schedule
 	Name       string // the customer's own name for it; "": none
+	Part       *Part  // nil: the batch is whole
+}
+
+// Part is the place of a campaign's part in the batch that its parts make. Each is paid for itself. A part that was added
+// before, that is not the next one, or whose batch was cancelled, is an error. Recipients who opt out after the first part
+// was accepted are not refused: as in a scheduled batch, their messages fail when their turn comes.
+type Part struct {
+	Of      ulid.ULID
+	Further bool // it is not the first
+	Awaited int  // recipients of the parts that come after it
 }
 
 // Recipient is one of them. A nil variable is null; one that is not there is missing.
@@ -114,6 +124,11 @@ func (in *Intake) batch(p *accounts.Principal, b *Batch) (*request, error) {
 	}
 	record := &messages.Batch{ULID: in.ulids.one(), CompanyID: p.Company.ID, UserID: p.UserID, Kind: b.kind().String(), Name: b.Name, Sender: b.Sender, Recipients: len(b.Recipients),
 		SendAt: schedule.SendAt, ExpireAt: schedule.ExpireAt}
+	optOuts := p.Company.OptOuts
+	if part := b.Part; part != nil {
+		record.ULID, record.Part, record.Awaited = part.Of, part.Further, part.Awaited
+		optOuts = optOuts && !part.Further
+	}
 	all := make([]*messages.Message, len(b.Recipients))
 	for i := range slab {
 		m, r := &slab[i], &b.Recipients[i]
@@ -133,7 +148,7 @@ func (in *Intake) batch(p *accounts.Principal, b *Batch) (*request, error) {
 	in.ulids.all(slab)
 	return &request{
 		user: p.UserID, company: p.Company.ID, ref: record.ULID, kind: b.kind(), segments: record.Segments,
-		messages: all, refusal: RefuseCredits("batch", strconv.Itoa(record.Segments)), optOuts: p.Company.OptOuts,
+		messages: all, refusal: RefuseCredits("batch", strconv.Itoa(record.Segments)), optOuts: optOuts,
 		response: func(remaining int64) any {
 			return BatchAccepted{BatchID: record.ULID, Status: "queued", Sender: b.Sender, RecipientsCount: len(slab), ItemCount: record.Segments, RemainingItems: remaining}
 		},

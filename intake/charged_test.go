@@ -1,19 +1,18 @@
 package intake
 
 import (
-	"errors"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/oklog/ulid/v2"
 
 	"intumwa/billing"
+	"intumwa/internal/postgres"
 	"intumwa/messages"
 )
 
-// TestChargedOnce: a transaction that is made again after its commit, for all
-// that was known, charges nothing: the ULID of its message or batch is there.
+// TestChargedOnce repeats a transaction after its commit: it is refused and charges
+// nothing, because the ULID of its message or batch is there.
 func TestChargedOnce(t *testing.T) {
 	for _, batch := range []bool{false, true} {
 		d := newDistrict(t, 100)
@@ -35,8 +34,8 @@ func TestChargedOnce(t *testing.T) {
 		if err := send(); err != nil {
 			t.Fatal(err)
 		}
-		if pgErr, ok := errors.AsType[*pgconn.PgError](send()); !ok || pgErr.Code != "23505" {
-			t.Errorf("batch %v: again: %v", batch, pgErr)
+		if err := send(); !postgres.Refused(err) {
+			t.Errorf("batch %v: again: %v", batch, err)
 		}
 		d.books(t, 99, 1)
 	}

@@ -294,7 +294,7 @@ func (c *committer) tookEffect(ctx context.Context, requests []*request, w *writ
 	var refs []ulid.ULID
 	for _, q := range requests {
 		if q.admitted {
-			refs = append(refs, q.ref)
+			refs = append(refs, q.messages[0].ULID) // a part's batch may be known by another part
 		}
 	}
 	if len(refs) == 0 { // nothing was written, and what is remembered of the keys does not matter

@@ -51,7 +51,7 @@ func (s *Store) Audit(ctx context.Context, horizon time.Duration) (Audit, error)
 			WHERE NOT m.test AND m.company_id <> 0
 			GROUP BY 1, 2
 		), paid AS (
-			SELECT ref, company_id, -amount AS segments FROM ledger WHERE kind = 'send'
+			SELECT ref, company_id, -sum(amount)::bigint AS segments FROM ledger WHERE kind = 'send' GROUP BY 1, 2 -- a campaign is paid in parts
 		), strays AS MATERIALIZED (
 			SELECT o.ref AS owed_ref, o.segments AS owed, o.n, p.ref AS paid_ref, p.segments AS paid, p.company_id
 			FROM owed o FULL JOIN paid p ON p.ref = o.ref AND p.company_id = o.company_id

@@ -15,7 +15,9 @@ import (
 )
 
 // insertBatches records the batches that messages belong to, in one statement,
-// and returns their keys.
+// and returns their keys. A further part makes its batch grow, if that awaits just
+// these recipients. Otherwise PostgreSQL refuses the messages, because NULL is no
+// number of recipients: the part was added before, or the batch was cancelled.
 func insertBatches(ctx context.Context, tx pgx.Tx, messages []*Message) (map[ulid.ULID]int64, error) {
 	var (
 		last               *Batch
@@ -24,6 +26,8 @@ func insertBatches(ctx context.Context, tx pgx.Tx, messages []*Message) (map[uli
 		names              []string
 		kinds, senders     []string
 		recipients, counts []int32
+		awaited            []int32
+		parts              []bool
 		sends, expires     []*time.Time
 	)
 	for _, m := range messages {
@@ -37,6 +41,7 @@ func insertBatches(ctx context.Context, tx pgx.Tx, messages []*Message) (map[uli
 		kinds, senders = append(kinds, b.Kind), append(senders, b.Sender)
 		names = append(names, b.Name)
 		recipients, counts = append(recipients, int32(b.Recipients)), append(counts, int32(b.Segments))
+		awaited, parts = append(awaited, int32(b.Awaited)), append(parts, b.Part)
 		sends, expires = append(sends, orNull(b.SendAt)), append(expires, orNull(b.ExpireAt))
 	}
 	if ulids == nil {
@@ -46,9 +51,14 @@ func insertBatches(ctx context.Context, tx pgx.Tx, messages []*Message) (map[uli
 	var id int64
 	var got pgtype.UUID
 	if err := postgres.Each(ctx, tx, fmt.Sprintf("inserting %d batches", len(ulids)), []any{&id, &got}, func() error { ids[got.Bytes] = id; return nil }, `
-		INSERT INTO batches (ulid, company_id, user_id, kind, sender, recipients_count, item_count, send_at, expire_at, name)
-		SELECT * FROM unnest($1::uuid[], $2::bigint[], $3::bigint[], $4::text[], $5::text[], $6::int[], $7::int[], $8::timestamptz[], $9::timestamptz[], $10::text[])
-		RETURNING id, ulid`, ulids, companies, users, kinds, senders, recipients, counts, sends, expires, names); err != nil {
+		INSERT INTO batches AS b (ulid, company_id, user_id, kind, sender, recipients_count, item_count, send_at, expire_at, name, awaited)
+		SELECT u.id, company, user_id, kind, sender, CASE WHEN NOT part OR EXISTS (SELECT FROM batches e WHERE e.ulid = u.id) THEN recipients END,
+			items, send, expire, name, awaited
+		FROM unnest($1::uuid[], $2::bigint[], $3::bigint[], $4::text[], $5::text[], $6::int[], $7::int[], $8::timestamptz[], $9::timestamptz[], $10::text[],
+			$11::int[], $12::boolean[]) u(id, company, user_id, kind, sender, recipients, items, send, expire, name, awaited, part) ORDER BY u.id
+		ON CONFLICT (ulid) DO UPDATE SET awaited = excluded.awaited, item_count = b.item_count + excluded.item_count,
+			recipients_count = CASE WHEN b.awaited = excluded.awaited + excluded.recipients_count THEN b.recipients_count + excluded.recipients_count END
+		RETURNING id, ulid`, ulids, companies, users, kinds, senders, recipients, counts, sends, expires, names, awaited, parts); err != nil {
 		return nil, err
 	}
 	return ids, nil
@@ -63,10 +73,13 @@ type BatchRecord struct {
 	Cancelled int                // of those that failed
 }
 
+// All returns the recipients of the batch, with those that are awaited.
+func (r BatchRecord) All() int { return r.Recipients + r.Awaited }
+
 // States of a batch.
 const (
 	BatchScheduled = "scheduled" // its time has not come
-	BatchSending   = "sending"   // a message is pending
+	BatchSending   = "sending"   // a message is pending, or awaited
 	BatchFinished  = "finished"
 	BatchCancelled = "cancelled" // all its messages are
 )
@@ -74,10 +87,11 @@ const (
 // State returns how far a batch has come.
 func (r BatchRecord) State() string {
 	all := r.Counts[sms.Pending] + r.Counts[sms.Sent] + r.Counts[sms.Failed]
+	open := r.Counts[sms.Pending] > 0 || r.Awaited > 0
 	switch {
-	case r.Counts[sms.Pending] > 0 && r.SendAt.After(postgres.Now()):
+	case open && r.SendAt.After(postgres.Now()):
 		return BatchScheduled
-	case r.Counts[sms.Pending] > 0:
+	case open:
 		return BatchSending
 	case all > 0 && r.Cancelled == all:
 		return BatchCancelled
@@ -88,6 +102,18 @@ func (r BatchRecord) State() string {
 // BatchByULID returns a company's batch; another company's is ErrNotFound.
 func (s *Store) BatchByULID(ctx context.Context, company sms.CompanyID, id ulid.ULID) (BatchRecord, error) {
 	found, err := s.batches(ctx, `company_id = $1 AND ulid = $2`, int64(company), uuid(id))
+	if err == nil {
+		err = s.countBatches(ctx, found)
+	}
+	if err != nil || len(found) == 0 {
+		return BatchRecord{}, cmp.Or(err, ErrNotFound)
+	}
+	return found[0], nil
+}
+
+// Uncounted returns a company's batch as [Store.BatchByULID] does, without Counts and Cancelled.
+func (s *Store) Uncounted(ctx context.Context, company sms.CompanyID, id ulid.ULID) (BatchRecord, error) {
+	found, err := s.batches(ctx, `company_id = $1 AND ulid = $2`, int64(company), uuid(id))
 	if err != nil || len(found) == 0 {
 		return BatchRecord{}, cmp.Or(err, ErrNotFound)
 	}
@@ -96,37 +122,44 @@ func (s *Store) BatchByULID(ctx context.Context, company sms.CompanyID, id ulid.
 
 // Batches returns up to limit of a company's batches, the newest first.
 func (s *Store) Batches(ctx context.Context, company sms.CompanyID, limit int) ([]BatchRecord, error) {
-	return s.batches(ctx, `company_id = $1 ORDER BY id DESC LIMIT $2`, int64(company), limit)
+	found, err := s.batches(ctx, `company_id = $1 ORDER BY id DESC LIMIT $2`, int64(company), limit)
+	if err == nil {
+		err = s.countBatches(ctx, found)
+	}
+	return found, err
 }
 
 // batches returns the batches of a condition.
 func (s *Store) batches(ctx context.Context, condition string, args ...any) ([]BatchRecord, error) {
-	keys, at := []int64{}, map[int64]int{}
-	found, err := postgres.All(ctx, s.pool, "looking up batches", func(row pgx.CollectableRow) (r BatchRecord, err error) {
+	return postgres.All(ctx, s.pool, "looking up batches", func(row pgx.CollectableRow) (r BatchRecord, err error) {
 		var id pgtype.UUID
 		var send, expire *time.Time
-		err = row.Scan(&r.Key, &id, &r.CompanyID, &r.UserID, &r.Kind, &r.Name, &r.Sender, &r.Recipients, &r.Segments, &r.CreatedAt, &send, &expire)
+		err = row.Scan(&r.Key, &id, &r.CompanyID, &r.UserID, &r.Kind, &r.Name, &r.Sender, &r.Recipients, &r.Segments, &r.Awaited, &r.CreatedAt, &send, &expire)
 		r.ULID, r.SendAt, r.ExpireAt, r.Counts = id.Bytes, orZero(send), orZero(expire), map[sms.Status]int{}
-		at[r.Key], keys = len(keys), append(keys, r.Key)
 		return r, err
-	}, `SELECT id, ulid, company_id, user_id, kind, name, sender, recipients_count, item_count, created_at, send_at, expire_at
+	}, `SELECT id, ulid, company_id, user_id, kind, name, sender, recipients_count, item_count, awaited, created_at, send_at, expire_at
 		FROM batches WHERE `+condition, args...)
-	if err != nil || len(found) == 0 {
-		return nil, err
+}
+
+// countBatches sets what has become of the batches' messages.
+func (s *Store) countBatches(ctx context.Context, found []BatchRecord) error {
+	if len(found) == 0 {
+		return nil
+	}
+	keys, at := []int64{}, map[int64]int{}
+	for i := range found {
+		keys, at[found[i].Key] = append(keys, found[i].Key), i
 	}
 	var key int64
 	var status sms.Status
 	var n, cancelled int
-	if err := postgres.Each(ctx, s.pool, "counting batches", []any{&key, &status, &n, &cancelled}, func() error {
+	return postgres.Each(ctx, s.pool, "counting batches", []any{&key, &status, &n, &cancelled}, func() error {
 		r := &found[at[key]]
 		r.Counts[status] = n
 		r.Cancelled += cancelled
 		return nil
 	}, `SELECT batch_id, status, count(*), count(*) FILTER (WHERE failure_reason = $2) FROM messages WHERE batch_id = ANY($1) GROUP BY 1, 2`,
-		keys, ReasonCancelled); err != nil {
-		return nil, err
-	}
-	return found, nil
+		keys, ReasonCancelled)
 }
 
 // orZero is the zero time for NULL.

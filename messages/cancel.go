@@ -55,6 +55,18 @@ func QueuedOf(ctx context.Context, db interface {
 	return q, nil
 }
 
+// AwaitNoMore lets the batches that are meant take no further recipients. It waits for a transaction that adds some. It is a
+// transaction of its own, so that it holds no lock of a batch while it waits for a balance.
+func (s *Store) AwaitNoMore(ctx context.Context, q Queued) error {
+	if q.Message != 0 {
+		return nil
+	}
+	if _, err := s.pool.Exec(ctx, `UPDATE batches SET awaited = 0 WHERE company_id = $2 AND awaited > 0 AND ($1::bigint = 0 OR id = $1)`, q.Batch, q.Company); err != nil {
+		return fmt.Errorf("letting batches take no further recipients: %w", err)
+	}
+	return nil
+}
+
 // Cancelled takes up to limit messages off the outbox of which no carrier has or may have anything, with ids above after,
 // and returns their verdicts. A message that a dispatcher has in flight at this moment is left alone, and so is one that is
 // locked. The rows are locked first and looked at then: what was claimed and given back in between is seen. next is where

@@ -68,6 +68,9 @@ type Batch struct {
 	Recipients int
 	Segments   int // credits consumed
 
+	Part    bool // it is a further part of a batch that exists
+	Awaited int  // recipients of the parts that are still to come
+
 	SendAt   time.Time // when its messages are to be sent; zero: at once
 	ExpireAt time.Time // when they are to be given up; zero: as all others
 }

@@ -1,0 +1,275 @@
+package dashboard
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/oklog/ulid/v2"
+
+	"intumwa/inbound/handsets"
+	"intumwa/internal/testenv"
+	"intumwa/messages"
+	"intumwa/sms"
+)
+
+func TestNextPart(t *testing.T) {
+	for awaited, want := range map[int][2]int{1: {1, 0}, 999: {999, 0}, 1000: {1000, 0}, 1001: {1000, 1}, 2500: {1000, 1500}, 100_000: {1000, 99_000}} {
+		if size, left := nextPart(awaited); size != want[0] || left != want[1] {
+			t.Errorf("of %d: %d and %d, want %v", awaited, size, left, want)
+		}
+	}
+}
+
+// people is a file with that many lines, each with its own number.
+func people(n int) string {
+	var file strings.Builder
+	file.WriteString("phone_number,name\n")
+	for i := range n {
+		fmt.Fprintf(&file, "79%06d,N%d\n", i, i)
+	}
+	return file.String()
+}
+
+// parts uploads and begins a campaign, and returns the path of its batch.
+func (c *client) parts(n int) (batch string) {
+	c.t.Helper()
+	a := c.send("/campaigns", "DEMO", "Bonjour {{name}}", []byte(people(n)))
+	c.wants(a, http.StatusSeeOther)
+	batch, _ = strings.CutPrefix(c.post(a.Header.Get("Location")+"/send").Header.Get("Location"), "/batches/")
+	return batch
+}
+
+// sendOn sends the next parts of campaigns with a dashboard, as its background work does.
+func (w *world) sendOn(d *Dashboard) (more bool) {
+	w.t.Helper()
+	more, err := d.sendParts(context.WithoutCancel(w.t.Context()))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return more
+}
+
+// audited wants clean books and no campaign that is kept.
+func (w *world) audited() {
+	w.t.Helper()
+	found, err := messages.New(w.pool).Audit(w.t.Context(), time.Hour)
+	if err != nil || found != (messages.Audit{}) {
+		w.t.Errorf("the audit found %+v, %v", found, err)
+	}
+	if _, wrong, err := w.d.rooms.Ledger.Audit(w.t.Context()); err != nil || wrong != 0 {
+		w.t.Errorf("%d wrong balances, %v", wrong, err)
+	}
+	w.counts(0, `select (select count(*) from campaigns) + (select count(*) from campaign_rows)`)
+}
+
+// TestCampaignInParts sends 2,500 recipients in three parts: one batch in every list, each charged once, whichever of two
+// dashboards sends, and although one ended in the middle.
+func TestCampaignInParts(t *testing.T) {
+	w := stillWorld(t, nil)
+	c, company := w.merchant("aline", 3000)
+	batch := c.parts(2500)
+	w.credits(company.ID, 2000)
+	page := "/batches/" + batch
+	c.wants(c.get(page), http.StatusOK, "1,000 of 2,500 messages are accepted", "Cancel this sending", "data-live")
+	c.wants(c.get("/campaigns"), http.StatusOK, page, `number">2,500<`, "On its way")
+	if to := c.get("/campaigns/drafts/" + batch).Header.Get("Location"); to != page {
+		t.Errorf("back leads to %s", to)
+	}
+	other, err := New(w.d.rooms, w.d.opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// A process takes the campaign and ends. Nobody else sends while it may.
+	w.exec(`update campaigns set taken_until = now() + interval '1 minute'`)
+	if w.sendOn(other) {
+		t.Error("a part is sent beside another process")
+	}
+	w.credits(company.ID, 2000)
+	w.exec(`update campaigns set taken_until = now()`)
+	if !w.sendOn(other) {
+		t.Error("no part is sent after that")
+	}
+	w.credits(company.ID, 1000)
+	// A process that is late sends the part that was sent.
+	id := ulid.MustParse(batch)
+	late, err := w.d.draftOf(t.Context(), sms.CompanyID(company.ID), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := w.accounts.PrincipalOf(t.Context(), int64(w.count(`select user_id from batches`)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.exec(`delete from idempotency_keys`) // the batch alone decides
+	for _, try := range [][2]int{{0, 2500}, {1000, 1500}, {1500, 1000}} {
+		if _, err := w.d.sendPart(t.Context(), p, &late, try[0], try[1], time.Time{}); err == nil {
+			t.Errorf("a part after %d of which %d are awaited is accepted", try[0], try[1])
+		}
+	}
+	w.credits(company.ID, 1000)
+	if w.sendOn(w.d) {
+		t.Error("there is more after the last part")
+	}
+	w.credits(company.ID, 500)
+	w.counts(2500, `select count(distinct phone_number) from messages where body = 'Bonjour N' || substr(phone_number, 7)::int`)
+	w.counts(1, `select count(*) from batches where recipients_count = 2500 and item_count = 2500 and awaited = 0`)
+	c.wants(c.get("/campaigns"), http.StatusOK, page, `number">2,500<`)
+	if rows := c.lines(c.get("/messages.csv?batch=" + batch)); len(rows) != 2501 {
+		t.Errorf("the file has %d lines", len(rows))
+	}
+	if to := c.get("/campaigns/drafts/" + batch).Header.Get("Location"); to != page {
+		t.Errorf("back leads to %s", to)
+	}
+	w.audited()
+}
+
+// TestCampaignCancelled cancels a campaign between two parts: it takes no further one, and the credits are back.
+func TestCampaignCancelled(t *testing.T) {
+	w := stillWorld(t, nil)
+	c, company := w.merchant("aline", 3000)
+	batch := c.parts(2500)
+	w.counts(1, `select count(*) from campaigns`)
+	c.wants(c.post("/batches/"+batch+"/cancel"), http.StatusSeeOther)
+	if w.sendOn(w.d) {
+		t.Error("a cancelled campaign goes on")
+	}
+	w.credits(company.ID, 3000)
+	c.wants(c.get("/batches/"+batch), http.StatusOK, "Their credits are back.", "Cancelled</span>")
+	w.counts(1000, `select count(*) from messages`)
+	w.audited()
+	// An operator's command leaves the rows to the next round.
+	second := c.parts(1500)
+	queued, err := messages.QueuedOf(t.Context(), w.pool, ulid.MustParse(second))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := w.d.rooms.Cancel(t.Context(), messages.Queued{Company: queued.Company}); err != nil {
+		t.Fatal(err)
+	}
+	w.sendOn(w.d)
+	w.counts(2000, `select count(*) from messages`)
+	w.audited()
+}
+
+// TestCampaignPaused: the credits end in the middle. The page shows it, and the user goes on; after a day the rest is given up.
+func TestCampaignPaused(t *testing.T) {
+	w := stillWorld(t, nil)
+	c, company := w.merchant("aline", 2400)
+	a := c.send("/campaigns", "DEMO", "Bonjour {{name}}", []byte(people(2500)))
+	c.wants(c.post(a.Header.Get("Location")+"/send"), http.StatusUnprocessableEntity, "You do not have enough credits for it.")
+	w.counts(0, `select count(*) from messages`)
+	w.grant(company.ID, 100, "invoice 8")
+	batch := c.post(a.Header.Get("Location") + "/send").Header.Get("Location")
+	w.grant(company.ID, -1000, "spent elsewhere")
+	w.sendOn(w.d) // what 500 credits do not pay
+	w.sendOn(w.d)
+	w.credits(company.ID, 500)
+	c.wants(c.get(batch), http.StatusOK, "Paused after 1,000 of 2,500 messages. You do not have enough credits for it.", "Go on sending")
+	other, _, _ := w.customer("bob", "OTHER", 0)
+	other.wants(other.post(batch+"/continue"), http.StatusNotFound)
+	w.grant(company.ID, 500, "invoice 9")
+	c.wants(c.post(batch+"/continue"), http.StatusSeeOther)
+	w.sendOn(w.d)
+	w.sendOn(w.d)
+	w.counts(2000, `select count(*) from messages`)
+	w.exec(`update companies set approved = false where id = $1`, company.ID)
+	w.exec(`update campaigns set paused = ''`)
+	w.sendOn(w.d)
+	c.wants(c.get(batch), http.StatusOK, "Paused after 2,000 of 2,500 messages. Your company must be approved")
+	w.exec(`update campaigns set created_at = now() - interval '25 hours'`)
+	if err := w.d.sweepDrafts(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	w.counts(1, `select count(*) from batches where recipients_count = 2000 and awaited = 0`)
+	w.credits(company.ID, 0)
+	w.audited()
+}
+
+// TestCampaignScheduled sends the parts of a campaign for the time of the first.
+func TestCampaignScheduled(t *testing.T) {
+	w := stillWorld(t, nil)
+	c, company := w.merchant("aline", 1500)
+	a := c.send("/campaigns", "DEMO", "Bonjour {{name}}", []byte(people(1500)))
+	at := time.Now().Add(2 * time.Hour).In(time.FixedZone("", 2*60*60)).Format(localTime)
+	batch := c.post(a.Header.Get("Location")+"/send", "send_at", at).Header.Get("Location")
+	c.wants(c.get(batch), http.StatusOK, "Scheduled</span>")
+	if _, err := handsets.New(w.pool).OptOut(t.Context(), sms.CompanyID(company.ID), []handsets.OptOut{{Number: "+25779001200", Source: handsets.ByHandset}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.accounts.NoteOptOuts(t.Context(), company.ID); err != nil {
+		t.Fatal(err)
+	}
+	w.sendOn(w.d) // the opted-out recipient among them is refused when the turn comes
+	w.counts(1500, `select count(*) from scheduled s join batches b on b.send_at = s.due_at`)
+	w.credits(company.ID, 0)
+	w.audited()
+}
+
+// TestCampaignLines lists the lines that are wrong, whose recipients have opted out, or that repeat a number, on the page and in a
+// file, and leaves each kind out.
+func TestCampaignLines(t *testing.T) {
+	w := newWorld(t, nil)
+	c, company := w.merchant("aline", 100)
+	if _, err := handsets.New(w.pool).OptOut(t.Context(), sms.CompanyID(company.ID), []handsets.OptOut{{Number: "+25779000002", Source: handsets.ByHandset}}); err != nil {
+		t.Fatal(err)
+	}
+	file := "phone_number,name\n79000001,A\n=1+1,B\n\n7900000,C\n79000002,D\n79000001,E\n79000001\n79000003,F,G\n29000001,H\n<script>alert(1)</script>,I\n79000004," +
+		strings.Repeat("é", 256) + "\n79000005,\n" + strings.Repeat("12,A\n", 30)
+	a := c.send("/campaigns", "DEMO", "{{name}}", []byte(file))
+	c.wants(a, http.StatusSeeOther)
+	draft := a.Header.Get("Location")
+	page := c.get(draft)
+	c.wants(page, http.StatusOK, "Not ready to send yet", "38 lines are wrong", `number">3<`, "“=1&#43;1” is not a phone number", "&lt;script&gt;", "There are 1 cells in place of 2.",
+		"There are 3 cells in place of 2.", "No carrier serves", "has more than 255 characters", "Its message is empty.", "and 18 more lines",
+		"1 recipient has opted out", `number">6<`, "One line repeats a number", `number">7<`)
+	if strings.Contains(page.body, draft+"/send") {
+		t.Error("it can be sent")
+	}
+	rows := c.lines(c.get(draft + "/lines.csv"))
+	if len(rows) != 41 || strings.Join(rows[1], "|") != "3||“=1+1” is not a phone number of Burundi." || strings.Join(rows[3], "|") != "6|25779000002|Has opted out" ||
+		strings.Join(rows[4], "|") != "7|25779000001|A line before has this number" {
+		t.Errorf("the file has %d lines: %q", len(rows), rows[:5])
+	}
+	c.wants(c.post(draft+"/send"), http.StatusUnprocessableEntity, "Nothing was sent")
+	c.wants(c.post(draft+"/without", "what", "all"), http.StatusNotFound)
+	for _, what := range []string{"faults", "optedout"} {
+		c.wants(c.post(draft+"/without", "what", what), http.StatusSeeOther)
+	}
+	c.wants(c.get(draft), http.StatusOK, "Ready to send", "Send 2 messages")
+	c.wants(c.post(draft+"/without", "what", "repeated"), http.StatusSeeOther)
+	c.wants(c.get(draft), http.StatusOK, "Ready to send", "Send 1 message<")
+	c.wants(c.post(draft+"/send"), http.StatusSeeOther)
+	w.counts(1, `select count(*) filter (where body = 'A') from messages having count(*) = 1`)
+	w.audited()
+	nobody := c.send("/campaigns", "DEMO", "{{name}}", []byte("phone_number,name\n12,A\n")).Header.Get("Location")
+	c.wants(c.get(nobody), http.StatusOK, "Nobody is left")
+	c.wants(c.post(nobody+"/send"), http.StatusUnprocessableEntity, "Nothing was sent")
+}
+
+// TestLargeCampaign checks and sends as many recipients as a campaign may have.
+func TestLargeCampaign(t *testing.T) {
+	testenv.Long(t)
+	w := stillWorld(t, nil)
+	c, company := w.merchant("aline", maxRecipients)
+	start := time.Now()
+	a := c.send("/campaigns", "DEMO", "Bonjour {{name}}", []byte(people(maxRecipients)))
+	c.wants(a, http.StatusSeeOther)
+	t.Logf("checked in %v", time.Since(start))
+	start = time.Now()
+	c.wants(c.get(a.Header.Get("Location")), http.StatusOK, "Send 100,000 messages")
+	t.Logf("shown in %v", time.Since(start))
+	start = time.Now()
+	c.wants(c.post(a.Header.Get("Location")+"/send"), http.StatusSeeOther)
+	t.Logf("begun in %v", time.Since(start))
+	start = time.Now()
+	for w.sendOn(w.d) { //nolint:revive // each call sends a part
+	}
+	t.Logf("sent in %v", time.Since(start))
+	w.counts(maxRecipients, `select count(*) from messages`)
+	w.credits(company.ID, 0)
+	w.audited()
+}
