@@ -266,7 +266,7 @@ func TestLargeCampaign(t *testing.T) {
 	c.wants(c.post(a.Header.Get("Location")+"/send"), http.StatusSeeOther)
 	t.Logf("begun in %v", time.Since(start))
 	start = time.Now()
-	for w.sendOn(w.d) { //nolint:revive // each call sends a part
+	for w.sendOn(w.d) { // each call sends a part
 	}
 	t.Logf("sent in %v", time.Since(start))
 	w.counts(maxRecipients, `select count(*) from messages`)
