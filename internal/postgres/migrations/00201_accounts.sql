@@ -6,6 +6,7 @@ CREATE TABLE users (
     administrator boolean     NOT NULL DEFAULT false,
     language      text        NOT NULL DEFAULT 'fr' CHECK (language IN ('fr', 'en', 'rn')), -- of mails and pages
     created_at    timestamptz NOT NULL DEFAULT now(),
+    disabled_at   timestamptz, -- the user cannot sign in, and their tokens are refused. NULL: not disabled
     -- The one test number of the account. (rule api 4.4)
     test_number       text,
     test_verified_at  timestamptz,
@@ -17,9 +18,6 @@ CREATE TABLE users (
     recovery_hashes     bytea[] NOT NULL DEFAULT '{}' -- each code replaces one of the authenticator's, once
 );
 
-CREATE TRIGGER users_notice AFTER UPDATE OF test_number, test_verified_at ON users
-    FOR EACH ROW EXECUTE FUNCTION notice('account', 'id');
-
 -- A customer receives a token as "id|secret". The table has the secret's SHA-256 only. (rule api 5)
 CREATE TABLE api_tokens (
     id           bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
@@ -28,7 +26,11 @@ CREATE TABLE api_tokens (
     secret_hash  bytea       NOT NULL CHECK (octet_length(secret_hash) = 32),
     created_at   timestamptz NOT NULL DEFAULT now(),
     last_used_at timestamptz, -- written once a minute at most
-    revoked_at   timestamptz
+    revoked_at   timestamptz,
+    -- What it may do: send (every request that is no GET), read (every GET), until when, and from where.
+    scopes       text[]      NOT NULL DEFAULT '{send,read}' CHECK (scopes <@ '{send,read}' AND cardinality(scopes) > 0),
+    expires_at   timestamptz,                                                        -- NULL: never
+    networks     cidr[]      NOT NULL DEFAULT '{}' CHECK (cardinality(networks) <= 10) -- empty: any address
 ) WITH (fillfactor = 70);
 CREATE INDEX api_tokens_user_id ON api_tokens (user_id);
 
@@ -56,8 +58,37 @@ CREATE TABLE companies (
         AND split_part(quiet_hours, '-', 1) <> split_part(quiet_hours, '-', 2))
 );
 
-CREATE TRIGGER companies_notice AFTER INSERT OR UPDATE OR DELETE ON companies
-    FOR EACH ROW EXECUTE FUNCTION notice('account', 'owner_id');
+-- All people of a company are concerned. A new company has none: its owner's row sends the notice.
+CREATE TRIGGER companies_notice AFTER UPDATE OR DELETE ON companies
+    FOR EACH ROW EXECUTE FUNCTION notice('company', 'id');
+
+-- The company that a user acts for, and what the user may do there. companies.owner_id is one of its owners: mails about the
+-- company go there.
+ALTER TABLE users
+    ADD COLUMN company_id bigint REFERENCES companies,
+    ADD COLUMN role       text CHECK (role IN ('owner', 'sender', 'developer', 'finance', 'reader')),
+    ADD CHECK ((company_id IS NULL) = (role IS NULL));
+CREATE INDEX users_company_id ON users (company_id);
+
+CREATE TRIGGER users_notice AFTER UPDATE OF test_number, test_verified_at, disabled_at, company_id ON users
+    FOR EACH ROW EXECUTE FUNCTION notice('account', 'id');
+
+-- What a company states about itself for its approval. A company without a row has stated nothing.
+CREATE TABLE company_facts (
+    company_id     bigint PRIMARY KEY REFERENCES companies,
+    nif            text        NOT NULL DEFAULT '',
+    trade_register text        NOT NULL DEFAULT '',
+    address        text        NOT NULL DEFAULT '',
+    phone          text        NOT NULL DEFAULT '',
+    contact        text        NOT NULL DEFAULT '',
+    document       bytea CHECK (octet_length(document) <= 5242880), -- NULL: none, or an administrator has deleted it
+    document_name  text        NOT NULL DEFAULT '', -- of the uploaded file; '': there was none
+    document_type  text        NOT NULL DEFAULT '',
+    document_size  integer     NOT NULL DEFAULT 0,
+    document_at    timestamptz,
+    changed_at     timestamptz NOT NULL DEFAULT now()
+);
+ALTER TABLE company_facts ALTER document SET STORAGE EXTERNAL; -- its formats are compressed already
 
 -- A request for a sender is in its row. It waits while it is neither approved nor refused; approved counts
 -- more than refused.
@@ -100,30 +131,35 @@ CREATE TABLE sessions (
     admin_until timestamptz,          -- end of the administrators' scope
     address     text        NOT NULL,
     device      text        NOT NULL,
-    once        bytea,                -- the next page shows it once; sealed with a key made from the token
+    once        jsonb       NOT NULL DEFAULT '{}', -- what the next pages show once, by kind; each text is sealed with a key made from the token
     created_at  timestamptz NOT NULL DEFAULT now(),
     seen_at     timestamptz NOT NULL DEFAULT now(), -- to the minute
     expires_at  timestamptz NOT NULL
 ) WITH (fillfactor = 70);
 CREATE INDEX sessions_user_id ON sessions (user_id);
 
--- Mailed links. A visitor with the token can read the mailbox.
+-- Mailed links. A visitor with the token can read the mailbox. An invitation has the company and the role.
 CREATE TABLE mail_links (
     id         bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-    purpose    text        NOT NULL CHECK (purpose IN ('sign-up', 'password')),
+    purpose    text        NOT NULL CHECK (purpose IN ('sign-up', 'password', 'invitation')),
     token_hash bytea       NOT NULL UNIQUE CHECK (octet_length(token_hash) = 32),
     email      text        NOT NULL CHECK (email = lower(email)),
     name       text        NOT NULL DEFAULT '',
     language   text        NOT NULL CHECK (language IN ('fr', 'en', 'rn')),
-    expires_at timestamptz NOT NULL
+    expires_at timestamptz NOT NULL,
+    company_id bigint REFERENCES companies,
+    role       text CHECK (role IN ('owner', 'sender', 'developer', 'finance', 'reader')),
+    CHECK ((purpose = 'invitation') = (company_id IS NOT NULL) AND (company_id IS NULL) = (role IS NULL))
 );
 CREATE INDEX mail_links_email ON mail_links (email, purpose);
+CREATE INDEX mail_links_company_id ON mail_links (company_id) WHERE company_id IS NOT NULL;
 
 -- Mails to companies' owners, until a mail server has taken them. A row has the subject only: a decision is read when
--- its mail is sent, so that the mail states what holds then.
+-- its mail is sent, so that the mail states what holds then. Letters about an account have company 0, and the user as their subject.
 CREATE TABLE letters (
     id         bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-    kind       text        NOT NULL CHECK (kind IN ('approval', 'verification', 'sender', 'balance', 'webhook')),
+    kind       text        NOT NULL CHECK (kind IN ('approval', 'verification', 'sender', 'balance', 'webhook',
+        'endpoint', 'tries', 'password', 'two-step', 'key', 'reset')),
     company_id bigint      NOT NULL,
     subject    bigint      NOT NULL DEFAULT 0, -- senders.id; 0: the company itself
     said       jsonb,                          -- values that change with time, such as the balance

@@ -9,10 +9,13 @@ CREATE TABLE batches (
     item_count       integer     NOT NULL,
     created_at       timestamptz NOT NULL DEFAULT now(),
     send_at          timestamptz, -- as in messages
-    expire_at        timestamptz
+    expire_at        timestamptz,
+    name             text        NOT NULL DEFAULT '', -- the customer's own name of a campaign; '': none, as batches of the API have
+    awaited          integer     NOT NULL DEFAULT 0   -- recipients of a campaign that are still to be added. 0: none, also of a batch that was cancelled
 );
 CREATE UNIQUE INDEX batches_ulid ON batches (ulid);
 CREATE INDEX batches_company ON batches (company_id, id);
+CREATE INDEX batches_awaited ON batches (company_id) WHERE awaited > 0;
 
 -- One row per message. The columns that settling writes (carrier, status, sent_at, failed_at, failure_reason)
 -- are in no index, and each page has room for a second version of every row, so that settling is a HOT update.
