@@ -195,7 +195,11 @@ func newPerson(chromium context.Context, t *testing.T, w *world, language string
 		t.Fatalf("opening a window: %v", err)
 	}
 	ctx, cancel := chromedp.NewContext(chromium, chromedp.WithTargetID(own))
-	ctx, stop := context.WithTimeout(ctx, 5*time.Minute)
+	life := 5 * time.Minute
+	if testenv.Thorough() { // all pages in both colours and at both widths
+		life = 30 * time.Minute
+	}
+	ctx, stop := context.WithTimeout(ctx, life)
 	t.Cleanup(func() { stop(); cancel() })
 	p := &person{T: t, w: w, ctx: ctx, lang: lang}
 	chromedp.ListenTarget(ctx, p.listen)
