@@ -90,7 +90,7 @@ func TestSameKeysInTwoProcesses(t *testing.T) {
 func TestKeysHeldElsewhere(t *testing.T) {
 	d := newDistrict(t, 100)
 	in := d.process(t)
-	const held = 40
+	const held = 80
 	d.hold(t, `INSERT INTO idempotency_keys (user_id, key, request) SELECT $1, 'held ' || n, '\x01' FROM generate_series(1, $2) n`, d.principal.UserID, held)
 	began := time.Now()
 	var wg sync.WaitGroup
@@ -109,7 +109,7 @@ func TestKeysHeldElsewhere(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if took := time.Since(began); took > held*groupLockWait/2 {
+	if took := time.Since(began); took > held*groupLockWait*3/4 {
 		t.Errorf("all waited %v for %d keys", took, held)
 	}
 	d.books(t, 95, 5)
