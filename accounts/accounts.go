@@ -1,7 +1,7 @@
-// Package accounts knows who may send as whom: users, API tokens, companies, senders and test numbers.
+// Package accounts has the users, API tokens, companies, senders and test numbers.
 //
-// Its hot path is [Accounts.Authenticate], which uses a cache: entries are at most two seconds old and are dropped by
-// change notices. Everything else reads and writes Postgres directly. Balances belong to billing.
+// [Accounts.Authenticate], on every request's path, reads a cache: entries are at most two seconds old and are dropped
+// by change notices. Everything else reads and writes Postgres directly. Balances belong to billing.
 package accounts
 
 import (
@@ -64,8 +64,7 @@ func New(pool *pgxpool.Pool, opts Options) *Accounts {
 // ErrUnauthenticated means that a bearer token is missing, malformed, unknown, revoked or expired. rule api 5
 var ErrUnauthenticated = errors.New("unauthenticated")
 
-// Kinds of caller errors of the other methods; test with errors.Is. The error's own text explains the error and may be
-// shown to the user.
+// Kinds of caller errors of the other methods, for errors.Is. The error's own text is for the user.
 var (
 	ErrInvalid  = errors.New("invalid")
 	ErrExists   = errors.New("exists already")
@@ -113,8 +112,8 @@ func exec(ctx context.Context, db postgres.DB, doing, statement string, args ...
 	return tag.RowsAffected(), nil
 }
 
-// In returns a copy that works in the caller's transaction, so that a change and, for example, the record of the act
-// are committed together. The copy does not use the cache.
+// In returns a copy that works in the caller's transaction: a change and its audit entry, for example, commit together.
+// The copy does not use the cache.
 func (a *Accounts) In(tx pgx.Tx) *Accounts {
 	in := *a
 	in.pool = tx

@@ -14,13 +14,12 @@ import (
 	"intumwa/sms"
 )
 
-// Authenticate returns the holder of a token, given the token's text: what follows "Bearer " in the Authorization
-// header. rule api 5
+// Authenticate returns the holder of a token; bearer is the text after "Bearer " in the Authorization header. rule api
+// 5
 //
-// It uses an entry of the cache that is at most two seconds old and that no notice has dropped ([Accounts.ForgetUser]).
-// So a change by another process takes effect at once, and within two seconds while notices are not received; the same
-// holds for a token whose id was tried before the token was created. The error is [ErrUnauthenticated] or a database
-// error.
+// It uses a cache entry that is at most two seconds old and that no notice has dropped ([Accounts.ForgetUser]). So a
+// change by another process takes effect at once, or within two seconds if the notice is lost; so does a new token
+// whose id was tried before. The error is [ErrUnauthenticated] or a database error.
 func (a *Accounts) Authenticate(ctx context.Context, bearer string) (*Principal, error) {
 	id, secret, ok := parseToken(bearer)
 	if !ok {
@@ -41,8 +40,8 @@ func (a *Accounts) Authenticate(ctx context.Context, bearer string) (*Principal,
 	return e.principal, nil
 }
 
-// Recognize reports whether a token was valid when this process last read it, however long ago. It never asks the
-// database: use it to decide whether a token is worth a look-up, and [Accounts.Authenticate] for its holder.
+// Recognize reports whether a token was valid when this process last read it, however long ago. It never reads the
+// database: use it to decide whether a token is worth a look-up.
 func (a *Accounts) Recognize(bearer string) bool {
 	id, secret, ok := parseToken(bearer)
 	if !ok {
@@ -56,9 +55,9 @@ func (a *Accounts) Recognize(bearer string) bool {
 	return subtle.ConstantTimeCompare(hash[:], e.secretHash[:]) == 1
 }
 
-// Fresh returns p as Postgres has it now, not from the cache. Call it before a customer is refused because of cached
-// data, so that a recent approval takes effect at once; the rate limit bounds how often that is. The error is
-// [ErrUnauthenticated] when the token was revoked or has expired meanwhile.
+// Fresh returns p as Postgres has it now. Call it before a customer is refused because of cached data, so that an
+// approval takes effect at once; the rate limit bounds these reads. The error is [ErrUnauthenticated] when the token
+// was revoked or has expired meanwhile.
 //
 // A principal without a token ([Accounts.PrincipalOf]) is read each time.
 func (a *Accounts) Fresh(ctx context.Context, p *Principal) (*Principal, error) {
@@ -79,8 +78,8 @@ func (a *Accounts) Fresh(ctx context.Context, p *Principal) (*Principal, error) 
 	return e.principal, nil
 }
 
-// PrincipalOf returns a user who has signed in, as a principal without a token, as Postgres has it now. The error is
-// [ErrNotFound] when there is no such user, or a database error.
+// PrincipalOf reads a signed-in user from Postgres, as a principal without a token. The error is [ErrNotFound] when
+// there is no such user, or a database error.
 func (a *Accounts) PrincipalOf(ctx context.Context, userID int64) (*Principal, error) {
 	rows, err := a.pool.Query(ctx, `select u.id, ''::bytea, null::text[], null::timestamptz, null::cidr[], `+principalColumns+` from users u `+principalJoins+` where u.id = $1`, userID)
 	var p *Principal
@@ -96,7 +95,8 @@ func (a *Accounts) PrincipalOf(ctx context.Context, userID int64) (*Principal, e
 	return p, nil
 }
 
-// load reads everything about a token in one statement. An unknown, revoked or expired token is an entry without a principal.
+// load reads a token and its holder in one statement. An unknown, revoked or expired token is an entry without a
+// principal.
 func (a *Accounts) load(ctx context.Context, tokenID int64) (*entry, error) {
 	rows, err := a.pool.Query(ctx, `select u.id, t.secret_hash, t.scopes, t.expires_at, t.networks, `+principalColumns+`
 		from api_tokens t join users u on u.id = t.user_id `+principalJoins+` where t.id = $1 and t.revoked_at is null and u.disabled_at is null
@@ -113,8 +113,8 @@ func (a *Accounts) load(ctx context.Context, tokenID int64) (*entry, error) {
 	return e, nil
 }
 
-// Columns and joins of a principal beside the user's id and the token's hash and limits: one row for each sender of the company,
-// or one row without a sender.
+// Columns and joins of a principal, besides the user's id and the token's hash and limits: one row for each sender of
+// the company, or one row without a sender.
 const (
 	principalColumns = `case when u.test_verified_at is not null then u.test_number else '' end, ` + joinedCompany + `, coalesce(c.opt_outs, false),
 		       ` + limitColumns + `, coalesce(s.id, 0), coalesce(s.name, ''), coalesce(s.country, ''), coalesce(s.approved, false)`
@@ -122,7 +122,7 @@ const (
 		left join senders s on s.company_id = c.id`
 )
 
-// collectPrincipal reads all rows; without any the principal is nil.
+// collectPrincipal reads all rows; without a row the principal is nil.
 func collectPrincipal(rows pgx.Rows, tokenID int64) (found *Principal, hash []byte, err error) {
 	p := Principal{TokenID: tokenID}
 	var company Company
@@ -146,7 +146,7 @@ func collectPrincipal(rows pgx.Rows, tokenID int64) (found *Principal, hash []by
 	return found, hash, nil
 }
 
-// Principal is the caller of a request, as Postgres had it a moment ago. It is shared between requests: do not change it.
+// Principal is the caller of a request, at most two seconds old. Requests share it: do not change it.
 type Principal struct {
 	UserID     int64
 	TokenID    int64
@@ -155,10 +155,10 @@ type Principal struct {
 	TestNumber sms.Number // the verified test number, empty when there is none
 }
 
-// Company is what people act for. Its balance belongs to billing.
+// Company is the customer. Its balance belongs to billing.
 type Company struct {
 	ID            int64
-	OwnerID       int64 // one of its owners: mails about it go there
+	OwnerID       int64 // an owner, who gets the mails about it
 	Name          string
 	Approved      bool
 	Verified      bool
@@ -166,7 +166,7 @@ type Company struct {
 	QuietHours    string // "21:00-06:00", "none", or "" for those of the installation
 	Limits        Limits // not set in a [Session] and an [Applicant]
 
-	// OptOuts says that there may be entries in its opt-out list. Set in a [Principal] only.
+	// OptOuts is whether its opt-out list may have entries. Set in a [Principal] only.
 	OptOuts bool
 	// Senders by their exact name. Set in a [Principal] only.
 	Senders map[string]Sender

@@ -37,7 +37,7 @@ func TestTokenIsShownOnceAndStoredHashed(t *testing.T) {
 	}
 }
 
-func TestAuthenticateTellsWhoMaySend(t *testing.T) {
+func TestAuthenticateReturnsTheHolder(t *testing.T) {
 	a := newAccounts(t)
 	user := a.mustUser(t, "a@example.com")
 	token, text := a.mustToken(t, "a@example.com")
@@ -85,10 +85,10 @@ func TestAuthenticateTellsWhoMaySend(t *testing.T) {
 		t.Errorf("without a token: got %+v, %v", p, err)
 	}
 	if _, err := a.PrincipalOf(t.Context(), user.ID+1); !errors.Is(err, ErrNotFound) {
-		t.Errorf("nobody: %v", err)
+		t.Errorf("an unknown user: %v", err)
 	}
 	if _, err := a.Fresh(t.Context(), &Principal{UserID: user.ID + 1}); !errors.Is(err, ErrUnauthenticated) {
-		t.Errorf("nobody, read again: %v", err)
+		t.Errorf("an unknown user, read again: %v", err)
 	}
 	if _, err := a.SetSender(t.Context(), one.ID, true); err != nil {
 		t.Fatal(err)
@@ -170,7 +170,7 @@ func TestRevocation(t *testing.T) {
 	}
 }
 
-func TestFreshSeesAnApprovalMadeAMomentAgo(t *testing.T) {
+func TestFreshSeesARecentApproval(t *testing.T) {
 	a := newAccounts(t)
 	operator := on(a.pool)
 	a.mustUser(t, "a@example.com")

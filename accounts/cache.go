@@ -16,7 +16,7 @@ const (
 	maxEntryAge = 2 * time.Second // an older entry is read again
 	readTimeout = 5 * time.Second // of one read, shared or not
 	maxEntries  = 100_000         // at most about 100 MB
-	maxUnknown  = 10_000          // ids without a token, a few hundred octets each
+	maxUnknown  = 10_000          // ids without a token, a few hundred bytes each
 )
 
 // entry is the result of reading a token.
@@ -27,12 +27,12 @@ type entry struct {
 	used       atomic.Bool
 }
 
-// firstUse returns true once in the entry's life, so that a busy token is added to lastUse once in two seconds.
+// firstUse returns true for the entry's first call only: a busy token is added to lastUse once in two seconds.
 func (e *entry) firstUse() bool { return !e.used.Load() && e.used.CompareAndSwap(false, true) }
 
-// cache keeps entries for maxEntryAge, also those of ids without a token: repeated requests with such an id cost Postgres
-// no more, and take no longer, than requests with a valid token. A token created in this process works at once. One
-// created by another process works at once too, or within maxEntryAge if its id was tried before.
+// cache keeps entries for maxEntryAge, also of ids without a token: repeated requests with such an id cost Postgres no
+// more, and take no longer, than requests with a valid token. A new token works at once, or within maxEntryAge if
+// another process created it and its id was tried before.
 type cache struct {
 	load   func(ctx context.Context, tokenID int64) (*entry, error)
 	age    time.Duration // maxEntryAge
@@ -89,7 +89,8 @@ func (c *cache) get(ctx context.Context, id int64) (*entry, error) {
 	}
 }
 
-// read reads a token from Postgres and stores the entry. It outlives the caller's ctx, because others may wait for it.
+// read reads a token from Postgres and stores the entry. It continues when the caller's ctx ends: others may wait for
+// it.
 func (c *cache) read(ctx context.Context, id int64) (*entry, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), readTimeout)
 	defer cancel()
@@ -125,7 +126,7 @@ func (c *cache) store(id int64, e *entry) {
 	}
 }
 
-// evict makes room for one of at most most entries: it removes those that are too old, or else a random tenth.
+// evict frees a place when entries has most of them: it removes those that are too old, or else a random tenth.
 func (c *cache) evict(entries map[int64]*entry, most int) {
 	if len(entries) < most {
 		return
@@ -155,16 +156,16 @@ func (c *cache) forget(id int64) {
 	c.forgetWhere(func(token int64, _ *Principal) bool { return token == id })
 }
 
-// forgetAll drops every entry, after a change that concerns an unknown number of tokens.
+// forgetAll drops every entry, for a change that may concern any token.
 func (c *cache) forgetAll() { c.forgetWhere(nil) }
 
-// forgetWhere drops the entries that match, or all when match is nil. The results of reads under way are not stored.
+// forgetWhere drops the entries that match, or all when match is nil. Results of reads in progress are not stored.
 func (c *cache) forgetWhere(match func(tokenID int64, p *Principal) bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.changed = time.Now()
 	c.epoch++
-	clear(c.unknown) // an unknown id may now be a token of anybody
+	clear(c.unknown) // an unknown id may now be a token
 	if match == nil {
 		clear(c.entries)
 		return
@@ -176,8 +177,8 @@ func (c *cache) forgetWhere(match func(tokenID int64, p *Principal) bool) {
 	}
 }
 
-// ForgetUser drops the cached tokens of a user, by the user's id. It is the callback of a notice that the account
-// changed; a key that is not a user id drops all tokens. Later calls read Postgres.
+// ForgetUser drops a user's cached tokens; key is the user's id, and any other text drops all tokens. It is the
+// callback of account notices.
 func (a *Accounts) ForgetUser(key string) {
 	id, err := strconv.ParseInt(key, 10, 64)
 	if err != nil {
@@ -187,7 +188,7 @@ func (a *Accounts) ForgetUser(key string) {
 	a.cache.forgetWhere(func(_ int64, p *Principal) bool { return p.UserID == id })
 }
 
-// ForgetCompany is [Accounts.ForgetUser] for the tokens of a company's people, by the company's id.
+// ForgetCompany drops the cached tokens of a company's people; key is the company's id.
 func (a *Accounts) ForgetCompany(key string) {
 	id, err := strconv.ParseInt(key, 10, 64)
 	if err != nil {

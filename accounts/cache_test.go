@@ -73,9 +73,8 @@ func TestCacheIsBounded(t *testing.T) {
 	}
 }
 
-// An id without a token is asked about as rarely as one with a token, and no
-// number of them pushes out a customer or grows without bound.
-func TestUnknownTokensAreKeptBriefly(t *testing.T) {
+// An id without a token is read as rarely as one with a token. Such ids evict no customer, and their number is bounded.
+func TestUnknownTokensAreCachedBriefly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		reads := map[int64]int{}
 		c := newCache(func(_ context.Context, id int64) (*entry, error) {
@@ -118,9 +117,8 @@ func TestUnknownTokensAreKeptBriefly(t *testing.T) {
 	})
 }
 
-// A token that is there now replaces what was said of its id before, and one
-// that was revoked is known no more.
-func TestUnknownBecomesKnownAndBack(t *testing.T) {
+// A new token replaces the cached miss of its id, and a revoked one becomes a miss.
+func TestUnknownTokenIsCreatedAndRevoked(t *testing.T) {
 	known := false
 	c := newCache(func(context.Context, int64) (*entry, error) {
 		if known {
@@ -139,7 +137,7 @@ func TestUnknownBecomesKnownAndBack(t *testing.T) {
 	}
 }
 
-// A read that began earlier does not replace what a later one said.
+// A read does not replace the result of one that began later.
 func TestOvertakenReadIsDropped(t *testing.T) {
 	c := newCache(nil, nil)
 	now := time.Now()

@@ -28,8 +28,8 @@ type CompanyChange struct {
 
 const companyColumns = `id, owner_id, name, approved, verified, smart_encoding, coalesce(quiet_hours, ''), ` + limitColumns
 
-// CreateCompany stores a company in the caller's transaction, which must also open its balance. A user belongs to
-// at most one company: [ErrExists] otherwise.
+// CreateCompany stores a company in the caller's transaction, which must also open its balance. [ErrExists] for a user
+// who belongs to a company.
 func (a *Accounts) CreateCompany(ctx context.Context, tx pgx.Tx, n NewCompany) (Company, error) {
 	name, err := cleanName("company name", n.Name)
 	if err != nil {
@@ -62,8 +62,8 @@ func (a *Accounts) CreateCompany(ctx context.Context, tx pgx.Tx, n NewCompany) (
 	return c, nil
 }
 
-// SetCompany changes a company's flags and returns its new state. A decision about its approval or verification is
-// mailed to its owner.
+// SetCompany changes a company and returns its new state. Its owner gets a mail about a decision on its approval or
+// verification.
 func (a *Accounts) SetCompany(ctx context.Context, id int64, change CompanyChange) (Company, error) {
 	if change.QuietHours != nil {
 		if _, err := sms.ParseQuietHours(*change.QuietHours); err != nil {
@@ -83,7 +83,7 @@ func (a *Accounts) SetCompany(ctx context.Context, id int64, change CompanyChang
 			quiet_hours    = case when $13::text is null then c.quiet_hours else nullif($13, '') end
 			from was where c.id = was.id
 			returning c.*, c.approved <> was.approved as approval, c.verified <> was.verified as verification),
-		told as (`+insertLetters+`
+		mails as (`+insertLetters+`
 			select '`+LetterApproval+`', id, 0, null::jsonb from changed where approval union all
 			select '`+LetterVerification+`', id, 0, null from changed where verification `+replaceLetters+`)
 		select `+companyColumns+` from changed`,
@@ -94,14 +94,14 @@ func (a *Accounts) SetCompany(ctx context.Context, id int64, change CompanyChang
 	return c, err
 }
 
-// NoteOptOuts notes that a company may have entries in its opt-out list: call it before the first is made. It is never
-// undone. A company without the note costs its sends no look-up.
+// NoteOptOuts marks a company whose opt-out list may have entries: call it before the first one is added. The mark is
+// permanent. Sends of other companies need no look-up of opt-outs.
 func (a *Accounts) NoteOptOuts(ctx context.Context, id int64) error {
 	_, err := exec(ctx, a.pool, fmt.Sprintf("noting that company %d has opt-outs", id), `update companies set opt_outs = true where id = $1 and not opt_outs`, id)
 	return err
 }
 
-// CompanyByID returns the company with that id, without its senders.
+// CompanyByID returns a company without its senders.
 func (a *Accounts) CompanyByID(ctx context.Context, id int64) (Company, error) {
 	return readOne(ctx, a.pool, "reading a company", noCompany(id).Error(), scanCompany, `select `+companyColumns+` from companies where id = $1`, id)
 }
@@ -112,8 +112,8 @@ func (a *Accounts) CompanyOf(ctx context.Context, userID int64) (Company, error)
 		`select `+companyColumns+` from companies where id = (select company_id from users where id = $1)`, userID)
 }
 
-// QuietHours returns the quiet hours of the companies that have their own, also those that have none. What cannot be read
-// counts as none, as it does where batches come in: one company's row keeps nobody else's messages.
+// QuietHours returns the quiet hours of each company with its own setting, "none" included. An unreadable setting
+// counts as none, as in intake, so that it does not stop other companies' messages.
 func (a *Accounts) QuietHours(ctx context.Context) (map[int64]sms.QuietHours, error) {
 	own := make(map[int64]sms.QuietHours)
 	var id int64

@@ -47,8 +47,8 @@ func TestCompany(t *testing.T) {
 	}
 }
 
-// TestQuietHoursOfAll: the database takes no quiet hours that cannot be read; where one company has such ones nevertheless,
-// it has none, and the others theirs.
+// TestQuietHoursOfAll: the database refuses unreadable quiet hours. A company that has such nevertheless counts as
+// having none, and the others keep theirs.
 func TestQuietHoursOfAll(t *testing.T) {
 	a := newAccounts(t)
 	a.mustUser(t, "a@example.com")

@@ -18,7 +18,7 @@ import (
 	"intumwa/sms"
 )
 
-// MaxDocument is how many octets a company's document may have.
+// MaxDocument is the largest size of a company's document, in bytes.
 const MaxDocument = 5 << 20
 
 // Names of facts, as forms and JSON have them.
@@ -31,7 +31,7 @@ const (
 	FactDocument      = "document"
 )
 
-// Facts are what a company states about itself for its approval. Nobody has checked them.
+// Facts are a company's own statements for its approval, unchecked.
 type Facts struct {
 	NIF           string // tax number; in Burundi ten digits
 	TradeRegister string // number in the trade register (RC)
@@ -43,11 +43,11 @@ type Facts struct {
 	ChangedAt *time.Time // nil: nothing was stated
 }
 
-// Document is a company's file, without its content.
+// Document describes a company's file.
 type Document struct {
-	Name    string // of the uploaded file; empty: there was none
+	Name    string // of the uploaded file; empty: none was uploaded
 	Type    string // media type
-	Size    int    // octets
+	Size    int    // bytes
 	At      *time.Time
 	Deleted bool // by an administrator
 }
@@ -74,7 +74,7 @@ func (f Facts) Missing() (names []string) {
 	return names
 }
 
-// Version changes with each change of the facts: who decides sends back what was on the page.
+// Version identifies this state of the facts: a decision carries the version that the administrator saw.
 func (f Facts) Version() string {
 	if f.ChangedAt == nil {
 		return ""
@@ -82,7 +82,7 @@ func (f Facts) Version() string {
 	return strconv.FormatInt(f.ChangedAt.UnixMicro(), 10)
 }
 
-// FactsError has the names of the facts that are not as they should be. It is an [ErrInvalid].
+// FactsError names the invalid facts. It is an [ErrInvalid].
 type FactsError struct{ Names []string }
 
 // Error returns the text for the user.
@@ -94,11 +94,11 @@ func (e *FactsError) Unwrap() error { return ErrInvalid }
 
 func (e *FactsError) forUser() {}
 
-// ErrFactsClosed means that the company is approved with what it stated: it cannot state anything else.
+// ErrFactsClosed means that the company is approved with these facts, which are final.
 var ErrFactsClosed error = &callerError{ErrInvalid, "the company is approved with these facts, which cannot be changed now"}
 
-// clean trims the facts of a form. It is lenient, because companies of other countries have other numbers, and an
-// administrator reads them anyway.
+// clean trims and checks the facts of a form. It is lenient, because companies of other countries have other numbers,
+// and an administrator reads them.
 func (f Facts) clean() (Facts, error) {
 	var wrong []string
 	line := func(name, text string, most int, ok func(string) bool) string {
@@ -139,7 +139,7 @@ func digitsIn(text string) (n int) {
 const factColumns = `coalesce(f.nif, ''), coalesce(f.trade_register, ''), coalesce(f.address, ''), coalesce(f.phone, ''), coalesce(f.contact, ''),
 	coalesce(f.document_name, ''), coalesce(f.document_type, ''), coalesce(f.document_size, 0), f.document_at, coalesce(f.document_name <> '' and f.document is null, false), f.changed_at`
 
-// columns are where factColumns are read to.
+// columns are the destinations of factColumns.
 func (f *Facts) columns() []any {
 	d := &f.Document
 	return []any{&f.NIF, &f.TradeRegister, &f.Address, &f.Phone, &f.Contact, &d.Name, &d.Type, &d.Size, &d.At, &d.Deleted, &f.ChangedAt}
@@ -150,12 +150,12 @@ func scanFacts(row pgx.CollectableRow) (f Facts, err error) {
 	return f, err
 }
 
-// FactsOf returns a company's facts; those of a company that stated nothing, or of none, are empty.
+// FactsOf returns a company's facts; empty for a company that stated none, or that does not exist.
 func (a *Accounts) FactsOf(ctx context.Context, company sms.CompanyID) (Facts, error) {
 	return a.facts(ctx, company, "")
 }
 
-// LockFacts is [Accounts.FactsOf]; the facts do not change until the caller's transaction ends.
+// LockFacts returns a company's facts and locks them until the caller's transaction ends.
 func (a *Accounts) LockFacts(ctx context.Context, company sms.CompanyID) (Facts, error) {
 	return a.facts(ctx, company, ` for update`)
 }
@@ -169,7 +169,7 @@ func (a *Accounts) facts(ctx context.Context, company sms.CompanyID, lock string
 	return f, err
 }
 
-// SetFacts stores a company's facts, but not its document, and returns them before and after. The errors are
+// SetFacts stores a company's facts, without its document, and returns them before and after. The errors are
 // [FactsError], [ErrFactsClosed], [ErrNotFound] for an unknown company, or those of Postgres.
 func (a *Accounts) SetFacts(ctx context.Context, company sms.CompanyID, to Facts) (before, after Facts, err error) {
 	if to, err = to.clean(); err != nil {
@@ -180,10 +180,10 @@ func (a *Accounts) SetFacts(ctx context.Context, company sms.CompanyID, to Facts
 		to.NIF, to.TradeRegister, to.Address, to.Phone, to.Contact)
 }
 
-// documentTypes are the accepted media types with the endings of their files' names.
+// documentTypes are the accepted media types, with the extensions of their files.
 var documentTypes = map[string][]string{"application/pdf": {".pdf"}, "image/png": {".png"}, "image/jpeg": {".jpg", ".jpeg"}}
 
-// DocumentType returns the media type of a document; empty when its name and its content are not those of one accepted type.
+// DocumentType returns a document's media type; empty unless its name and content are of one accepted type.
 func DocumentType(name string, file []byte) string {
 	found := http.DetectContentType(file)
 	if !slices.Contains(documentTypes[found], strings.ToLower(path.Ext(name))) {
@@ -192,8 +192,8 @@ func DocumentType(name string, file []byte) string {
 	return found
 }
 
-// SetDocument stores a company's document in place of an earlier one. The errors are [ErrInvalid] for a file that is too
-// large or of another type, [ErrFactsClosed], [ErrNotFound] for an unknown company, or those of Postgres.
+// SetDocument stores a company's document and replaces an earlier one. The errors are [ErrInvalid] for a file that is
+// too large or of another type, [ErrFactsClosed], [ErrNotFound] for an unknown company, or those of Postgres.
 func (a *Accounts) SetDocument(ctx context.Context, company sms.CompanyID, name string, file []byte) (before, after Facts, err error) {
 	media := DocumentType(name, file)
 	if media == "" || len(file) > MaxDocument {
@@ -204,7 +204,7 @@ func (a *Accounts) SetDocument(ctx context.Context, company sms.CompanyID, name 
 		file, shortName(name), media, len(file))
 }
 
-// shortName returns the printable part of a file's name, its end if it is long.
+// shortName returns the printable part of a file's name; of a long one, the end.
 func shortName(name string) string {
 	runes := []rune(strings.Map(func(r rune) rune {
 		if r == utf8.RuneError || unprintable(r) {
@@ -215,7 +215,8 @@ func shortName(name string) string {
 	return string(runes[max(0, len(runes)-100):])
 }
 
-// changeFacts changes a company's facts unless it is approved with what would be changed.
+// changeFacts changes a company's facts. The error is [ErrFactsClosed] if the company is approved and closed returns
+// true.
 func (a *Accounts) changeFacts(ctx context.Context, company sms.CompanyID, closed func(Facts) bool, set string, args ...any) (before, after Facts, err error) {
 	err = pgx.BeginFunc(ctx, a.pool, func(tx pgx.Tx) error {
 		in := a.In(tx)
@@ -260,8 +261,8 @@ func (a *Accounts) DocumentOf(ctx context.Context, company sms.CompanyID) (Docum
 	return s.Document, s.Content, err
 }
 
-// DeleteDocument deletes a document that an administrator has checked; its name stays. The error is [ErrNotFound] when
-// there is none.
+// DeleteDocument deletes the content of a document after an administrator's check; its name stays. The error is
+// [ErrNotFound] when there is none.
 func (a *Accounts) DeleteDocument(ctx context.Context, company sms.CompanyID) (Facts, error) {
 	return readOne(ctx, a.pool, "deleting a document", fmt.Sprintf("company %d has no document", company), scanFacts,
 		`update company_facts f set document = null, changed_at = clock_timestamp() where company_id = $1 and document is not null returning `+factColumns, int64(company))

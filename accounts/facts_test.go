@@ -13,10 +13,10 @@ import (
 	"intumwa/sms"
 )
 
-// stated are facts as a company in Bujumbura gives them.
+// stated are the facts of a company in Bujumbura.
 var stated = Facts{NIF: "4000123456", TradeRegister: "RC 12345/21", Address: "12, avenue de la Mission, Rohero, Bujumbura", Phone: "+257 22 21 00 00", Contact: "Aline Ndayishimiye"}
 
-// TestFactsAreChecked: each fact has a length and a form; the error names all that are wrong.
+// TestFactsAreChecked: each fact has a length and a form; the error names all invalid ones.
 func TestFactsAreChecked(t *testing.T) {
 	for _, try := range []struct {
 		change func(*Facts)
@@ -72,8 +72,8 @@ func TestDocumentType(t *testing.T) {
 	}
 }
 
-// TestFacts: a company states its facts and a document, and changes them until it is approved with them. What it had not
-// stated until then can be added.
+// TestFacts: a company changes its facts and document until it is approved with them; afterwards it may only add
+// missing ones.
 func TestFacts(t *testing.T) {
 	a := newAccounts(t)
 	owner := a.mustUser(t, "a@example.com").Email
@@ -108,7 +108,7 @@ func TestFacts(t *testing.T) {
 	}
 	d, content, err := a.DocumentOf(t.Context(), id)
 	if err != nil || d.Name != "new.pdf" || d.Type != "application/pdf" || d.Size != len(pdf)-1 || string(content) != string(pdf[:len(pdf)-1]) {
-		t.Errorf("%+v, %d octets, %v", d, len(content), err)
+		t.Errorf("%+v, %d bytes, %v", d, len(content), err)
 	}
 	if _, _, err := a.DocumentOf(t.Context(), other); !errors.Is(err, ErrNotFound) {
 		t.Error("another company's document:", err)

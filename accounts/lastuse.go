@@ -34,8 +34,8 @@ func (l *lastUse) take() (ids []int64, at []time.Time) {
 	return ids, at
 }
 
-// Run writes the tokens' last use to Postgres once a minute and once more at the end. It blocks until ctx ends.
-// If Postgres is away, that minute's data is lost: it is shown to users, and nothing depends on it.
+// Run writes the tokens' last use to Postgres once a minute and once at the end. It blocks until ctx ends. If Postgres
+// is unreachable, that minute's data is lost; it is for display only.
 func (a *Accounts) Run(ctx context.Context) error {
 	tick := time.NewTicker(lastUseInterval)
 	defer tick.Stop()

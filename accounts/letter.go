@@ -21,7 +21,7 @@ const (
 	LetterWebhook      = "webhook"
 	LetterEndpoint     = "endpoint"
 
-	// To a user, about the account:
+	// To a user, about the account.
 	LetterTries    = "tries"
 	LetterPassword = "password"
 	LetterTwoStep  = "two-step"
@@ -29,46 +29,45 @@ const (
 	LetterReset    = "reset"
 )
 
-// Letter is a mail to a company's owner or to a user that must not be lost, because they cannot request it again. It is stored in
-// the transaction of what it reports, and stays until a mail server has accepted it. A new letter replaces an older one
-// about the same subject.
+// Letter is a mail to a company's owner or to a user, who could not request it again. It is stored in the transaction
+// of its event and stays until a mail server accepts it. A new letter replaces an older one about the same subject.
 type Letter struct {
 	ID      int64
 	Kind    string
 	Company int64           // 0: it is for a user
 	Subject int64           // id of the sender, 0: the company itself; or of the user
-	Said    json.RawMessage // values that change with time, such as the balance
+	Values  json.RawMessage // values that change with time, such as the balance
 	Written time.Time
 	Tries   int
 }
 
-// SaidBalance is said by a letter about a low balance.
-type SaidBalance struct {
+// BalanceLetter are the values of a letter about a low balance.
+type BalanceLetter struct {
 	Credits   int64 `json:"credits"`
 	Threshold int64 `json:"threshold"`
 }
 
-// SaidKey is said by a letter about a new API key.
-type SaidKey struct {
+// KeyLetter are the values of a letter about a new API key.
+type KeyLetter struct {
 	Name string `json:"name"`
 }
 
-// SaidEndpoint is said by a letter about a changed endpoint.
-type SaidEndpoint struct {
+// EndpointLetter are the values of a letter about a changed endpoint.
+type EndpointLetter struct {
 	URL     string `json:"url"`
 	Rotated bool   `json:"rotated,omitempty"` // the signing secret was renewed
 }
 
-// What the statements that write letters begin and end with. A trigger wakes the processes that send them.
+// Beginning and end of statements that write letters. A trigger wakes the processes that send them.
 const (
 	insertLetters  = `insert into letters (kind, company_id, subject, said)`
 	replaceLetters = `on conflict (company_id, kind, subject) do update
 		set said = excluded.said, written_at = clock_timestamp(), due_at = excluded.due_at, tries = 0`
 )
 
-// WriteLetter stores a letter about a company itself in the transaction of what it reports.
-func WriteLetter(ctx context.Context, tx pgx.Tx, kind string, company sms.CompanyID, said any) error {
-	text, err := json.Marshal(said)
+// WriteLetter stores a letter about a company in the transaction of its event.
+func WriteLetter(ctx context.Context, tx pgx.Tx, kind string, company sms.CompanyID, values any) error {
+	text, err := json.Marshal(values)
 	if err == nil {
 		_, err = tx.Exec(ctx, insertLetters+` values ($1, $2, 0, $3) `+replaceLetters, kind, int64(company), text)
 	}
@@ -78,9 +77,9 @@ func WriteLetter(ctx context.Context, tx pgx.Tx, kind string, company sms.Compan
 	return nil
 }
 
-// writeUserLetter stores a letter to a user in the transaction of what it reports.
-func writeUserLetter(ctx context.Context, tx postgres.DB, kind string, userID int64, said any) error {
-	text, err := json.Marshal(said)
+// writeUserLetter stores a letter to a user in the transaction of its event.
+func writeUserLetter(ctx context.Context, tx postgres.DB, kind string, userID int64, values any) error {
+	text, err := json.Marshal(values)
 	if err == nil {
 		_, err = tx.Exec(ctx, insertLetters+` values ($1, 0, $2, $3) `+replaceLetters, kind, userID, text)
 	}
@@ -96,7 +95,7 @@ func (a *Accounts) WarnOfTries(ctx context.Context, email string) error {
 	return err
 }
 
-// TakeLetters takes up to limit letters that are due. No other process takes them for as long as lease.
+// TakeLetters takes up to limit letters that are due. Other processes do not get them for the time lease.
 func (a *Accounts) TakeLetters(ctx context.Context, lease time.Duration, limit int) ([]Letter, error) {
 	return postgres.All(ctx, a.pool, "taking letters", pgx.RowToStructByPos[Letter], `
 		update letters set tries = tries + 1, due_at = now() + $1::interval
@@ -104,13 +103,13 @@ func (a *Accounts) TakeLetters(ctx context.Context, lease time.Duration, limit i
 		returning id, kind, company_id, subject, said, written_at, tries`, lease, limit)
 }
 
-// DropLetter deletes a letter, unless it was written again meanwhile.
+// DropLetter deletes a letter, unless it was replaced meanwhile.
 func (a *Accounts) DropLetter(ctx context.Context, l Letter) error {
 	_, err := exec(ctx, a.pool, fmt.Sprintf("deleting a letter to company %d", l.Company), `delete from letters where id = $1 and written_at = $2`, l.ID, l.Written)
 	return err
 }
 
-// PostponeLetter makes a letter due again after a rest.
+// PostponeLetter makes a letter due after rest.
 func (a *Accounts) PostponeLetter(ctx context.Context, l Letter, rest time.Duration) error {
 	_, err := exec(ctx, a.pool, fmt.Sprintf("postponing a letter to company %d", l.Company),
 		`update letters set due_at = now() + $3::interval where id = $1 and written_at = $2`, l.ID, l.Written, rest)

@@ -13,7 +13,7 @@ import (
 	"intumwa/internal/testenv"
 )
 
-// TestDecisionsAreMailed: each decision leaves one letter, in the transaction of the change; what changes nothing leaves
+// TestDecisionsAreMailed: each decision writes one letter in the transaction of the change; an unchanged state writes
 // none.
 func TestDecisionsAreMailed(t *testing.T) {
 	a := newAccounts(t)
@@ -71,8 +71,9 @@ func TestDecisionsAreMailed(t *testing.T) {
 	}
 }
 
-// TestAccountsAreWatched: what weakens an account's protection, and what a thief would do, leaves a letter to the user.
-func TestAccountsAreWatched(t *testing.T) {
+// TestAccountChangesAreMailed: changes that weaken an account's protection, or that a thief would make, write a letter to
+// the user.
+func TestAccountChangesAreMailed(t *testing.T) {
 	a := newAccounts(t)
 	a.mustUser(t, "other@example.com")
 	u := a.mustUser(t, "a@example.com")
@@ -80,7 +81,7 @@ func TestAccountsAreWatched(t *testing.T) {
 	const another = "another password"
 	for kind, do := range map[string]func() error{
 		LetterTries: func() error {
-			return errors.Join(a.WarnOfTries(t.Context(), " A@example.com"), a.WarnOfTries(t.Context(), "nobody@example.com"))
+			return errors.Join(a.WarnOfTries(t.Context(), " A@example.com"), a.WarnOfTries(t.Context(), "unknown@example.com"))
 		},
 		LetterTwoStep: func() error { return a.DropSecondFactor(t.Context(), u.ID) },
 		LetterKey:     func() error { _, _, err := a.CreateOwnToken(t.Context(), u.ID, "shop", TokenLimits{}); return err },
@@ -109,14 +110,14 @@ func TestAccountsAreWatched(t *testing.T) {
 	}
 }
 
-// TestLetterIsReplaced: a letter that is written again while the first is being sent stays, and is due at once.
+// TestLetterIsReplaced: a letter that is replaced while the first one is being sent stays, and is due at once.
 func TestLetterIsReplaced(t *testing.T) {
 	pool := testenv.Pool(t)
 	a := on(pool)
 	write := func(credits int64) {
 		t.Helper()
 		if err := pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) error {
-			return WriteLetter(t.Context(), tx, LetterBalance, 7, SaidBalance{Credits: credits, Threshold: 50})
+			return WriteLetter(t.Context(), tx, LetterBalance, 7, BalanceLetter{Credits: credits, Threshold: 50})
 		}); err != nil {
 			t.Fatal(err)
 		}
@@ -124,7 +125,7 @@ func TestLetterIsReplaced(t *testing.T) {
 	take := func(want string) (l Letter) {
 		t.Helper()
 		letters, err := a.TakeLetters(t.Context(), time.Minute, 10)
-		if err != nil || len(letters) != min(1, len(want)) || want != "" && string(letters[0].Said) != want {
+		if err != nil || len(letters) != min(1, len(want)) || want != "" && string(letters[0].Values) != want {
 			t.Fatalf("%+v, %v; want %q", letters, err, want)
 		}
 		if want != "" {

@@ -13,7 +13,7 @@ const (
 // Known is a name that recipients trust with money or data.
 type Known struct{ Name, Kind string }
 
-// knownNames are those of Burundi, and of the wallets next door.
+// knownNames are those of Burundi, and of wallets in neighbouring countries.
 var knownNames = []Known{
 	{"Econet", KnownCarrier}, {"Leo", KnownCarrier}, {"Lumitel", KnownCarrier}, {"Viettel", KnownCarrier}, {"Onatel", KnownCarrier},
 	{"Onamob", KnownCarrier}, {"Smart", KnownCarrier}, {"Ucom", KnownCarrier}, {"Airtel", KnownCarrier}, {"Vodacom", KnownCarrier}, {"MTN", KnownCarrier},
@@ -29,17 +29,17 @@ var knownNames = []Known{
 	{"RNP", KnownAuthority}, {"Poste", KnownAuthority}, {"Police", KnownAuthority},
 }
 
-// commonWords go with a short name without hiding it: BCBINFO.
+// commonWords may accompany a short name: BCBINFO.
 var commonWords = strings.Fields(`info infos alert alerte alertes sms otp code notif promo news service bank banque burundi bi bdi bu cash money pay mobile net online plus client clients`)
 
-// shortKnown is how many letters of a known name are found in other words by chance: LEO in LEONARD. Such a name counts as a
-// whole, or with a common word.
+// shortKnown is the length up to which a known name occurs in other words by chance: LEO in LEONARD. Such a name
+// matches as a whole, or with a common word.
 const shortKnown = 5
 
-// foldLikeness makes characters equal that look alike on a phone.
+// foldLikeness maps characters that look alike on a phone to one of them.
 var foldLikeness = strings.NewReplacer("0", "o", "1", "i", "l", "i", "3", "e", "4", "a", "5", "s", "8", "b")
 
-// foldName returns a name without case, and without what is neither letter nor digit.
+// foldName returns a name's letters and digits, without case.
 func foldName(name string) string {
 	return foldLikeness.Replace(strings.Map(func(r rune) rune {
 		switch {
@@ -50,8 +50,8 @@ func foldName(name string) string {
 	}, strings.ToLower(name)))
 }
 
-// LooksLike returns the carrier, bank, wallet or authority that recipients may take for the owner of a sender name. It is a
-// warning for administrators, who may still approve the name: the company may be that house.
+// LooksLike returns the carrier, bank, wallet or authority that recipients may take for the owner of a sender name. It
+// warns administrators, who may still approve the name: the company may be the owner.
 func LooksLike(name string) (known Known, ok bool) {
 	folded := foldName(name)
 	for _, known = range knownNames {

@@ -2,8 +2,8 @@ package accounts
 
 import "testing"
 
-// TestLooksLike: a sender name that reads like a carrier's, a bank's, a wallet's or an authority's is found whatever its case,
-// digits and common words; other names are not.
+// TestLooksLike: a sender name that reads like that of a carrier, bank, wallet or authority is found, whatever its
+// case, digits and common words.
 func TestLooksLike(t *testing.T) {
 	for _, try := range []struct{ name, like, kind string }{
 		{"LUMICASH", "Lumicash", KnownWallet}, {"Lum1cash", "Lumicash", KnownWallet}, {"lumi-cash", "Lumicash", KnownWallet}, {"IUMlCA5H", "Lumicash", KnownWallet},

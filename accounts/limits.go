@@ -1,6 +1,6 @@
 package accounts
 
-// Limits are what a company may send at most: nil and 0 are no limit.
+// Limits are the most that a company may send; nil and 0 are no limit.
 type Limits struct {
 	CreditsADay   *int64 // credits that its sends may take on a day
 	RepeatSeconds *int64 // between two sends of a text to a number
@@ -11,7 +11,7 @@ type Limits struct {
 // limitColumns are the columns of Limits.columns.
 const limitColumns = `credits_a_day, repeat_seconds, repeats_a_day, number_a_day`
 
-// columns are where limitColumns are read to.
+// columns are the destinations of limitColumns.
 func (l *Limits) columns() []any {
 	return []any{&l.CreditsADay, &l.RepeatSeconds, &l.RepeatsADay, &l.NumberADay}
 }
@@ -27,7 +27,7 @@ type LimitsChange struct {
 	CreditsADay, RepeatSeconds, RepeatsADay, NumberADay LimitChange
 }
 
-// args are the arguments of a statement: whether to change a column, and to what.
+// args returns statement arguments: for each column, whether it changes and its new value.
 func (c LimitsChange) args() (args []any) {
 	for _, change := range []LimitChange{c.CreditsADay, c.RepeatSeconds, c.RepeatsADay, c.NumberADay} {
 		args = append(args, change != nil, (*int64)(change))

@@ -11,8 +11,8 @@ import (
 	"intumwa/internal/postgres"
 )
 
-// The lists below are for operators: they have the rows of all companies and users. Each has ids above after, in the
-// order of the ids, and at most limit rows.
+// The lists below are for operators: rows of all companies and users, with ids above after, in the order of the ids, at
+// most limit.
 
 // Users lists users.
 func (a *Accounts) Users(ctx context.Context, after int64, limit int) ([]User, error) {
@@ -77,8 +77,8 @@ func (a *Accounts) Awaiting(ctx context.Context, after int64, limit int) ([]Appl
 		where c.id > $1 and not (c.approved and c.verified) order by c.id limit $2`, after, limit)
 }
 
-// FindCompanies lists companies whose name or owner's e-mail contains text, ignoring case, or whose id is text; all with
-// an empty text.
+// FindCompanies lists companies whose name or owner's e-mail contains text, ignoring case, or whose id is text. An
+// empty text matches all.
 func (a *Accounts) FindCompanies(ctx context.Context, text string, after int64, limit int) ([]Applicant, error) {
 	text = strings.ToLower(strings.TrimSpace(text))
 	id, err := strconv.ParseInt(text, 10, 64)

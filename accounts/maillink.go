@@ -12,7 +12,7 @@ import (
 // LinkLife is how long a mailed link works.
 const LinkLife = time.Hour
 
-// maxLinks is how many links to one address may be open at once; a further one replaces the oldest.
+// maxLinks is how many links to one address may be open at once; a new one replaces the oldest.
 const maxLinks = 5
 
 const (
@@ -33,9 +33,9 @@ const linkColumns = `email, name, language, coalesce(company_id, 0), coalesce(ro
 
 func (l *Link) columns() []any { return []any{&l.Email, &l.Name, &l.Language, &l.Company, &l.Role} }
 
-// BeginSignUp creates a link for signing up with an e-mail address. Send its token by mail only. The user and the
-// password are created when the link is followed, so an account cannot be prepared in another person's name.
-// [ErrExists] when there is such a user; do not show this to the visitor.
+// BeginSignUp creates a link for signing up with an e-mail address. Send its token by mail only. The user and password
+// are created by the link's holder, so an account cannot be prepared in another person's name. [ErrExists] when there
+// is such a user; do not show this to the visitor.
 func (a *Accounts) BeginSignUp(ctx context.Context, n NewUser) (token string, err error) {
 	email, err := normalEmail(n.Email)
 	if err != nil {
@@ -62,7 +62,7 @@ func (a *Accounts) BeginReset(ctx context.Context, email, language string) (toke
 	return token, err
 }
 
-// createLink runs the same statements whether it creates a link or not, so that its duration does not show which.
+// createLink runs the same statements whether it creates a link or not: its duration does not show which.
 func (a *Accounts) createLink(ctx context.Context, purpose string, l Link, forUser bool) (token string, made bool, err error) {
 	token, hash := newLinkToken()
 	err = pgx.BeginFunc(ctx, a.pool, func(tx pgx.Tx) error {
@@ -86,12 +86,12 @@ func (a *Accounts) createLink(ctx context.Context, purpose string, l Link, forUs
 	return token, made, nil
 }
 
-// SignUpLink returns the link of a sign-up's token without using it up; [ErrNotFound] when it is unknown, used or expired.
+// SignUpLink returns a sign-up link without using it up; [ErrNotFound] when it is unknown, used or expired.
 func (a *Accounts) SignUpLink(ctx context.Context, token string) (Link, error) {
 	return a.link(ctx, linkSignUp, token)
 }
 
-// ResetLink is the same for a password's link.
+// ResetLink returns a link for a new password, as [Accounts.SignUpLink].
 func (a *Accounts) ResetLink(ctx context.Context, token string) (Link, error) {
 	return a.link(ctx, linkPassword, token)
 }
@@ -103,7 +103,7 @@ func (a *Accounts) link(ctx context.Context, purpose, token string) (l Link, err
 	return l, linkError(err)
 }
 
-// takeLink uses a link up. The other links to its address end too: all are locked in order, because two may be used at once.
+// takeLink uses a link up and ends the others to its address. It locks all of them in order: two may be used at once.
 func takeLink(ctx context.Context, tx pgx.Tx, purpose, token string) (l Link, err error) {
 	err = tx.QueryRow(ctx, `
 		with open as (

@@ -28,7 +28,7 @@ func TestSignUpLink(t *testing.T) {
 	if _, err := a.FinishSignUp(t.Context(), token, "123456789"); !errors.Is(err, ErrInvalid) {
 		t.Errorf("nine characters: %v", err)
 	}
-	// However many follow it at once, one user is made.
+	// Several requests follow it at once: one user is created.
 	var group sync.WaitGroup
 	results := make([]error, 8)
 	for i := range results {
@@ -51,7 +51,7 @@ func TestSignUpLink(t *testing.T) {
 	}
 }
 
-// Links to one address are bounded, and the last of them works.
+// The number of open links to an address is bounded, and the last one works.
 func TestLinksAreBounded(t *testing.T) {
 	a := newAccounts(t)
 	var tokens []string
@@ -77,7 +77,7 @@ func TestLinksAreBounded(t *testing.T) {
 	}
 }
 
-// TestLinksAtOnce: of two links to one address that are used at once one works, and the other is not found.
+// TestLinksAtOnce: of two links to one address, used at once, one works and the other is not found.
 func TestLinksAtOnce(t *testing.T) {
 	a := newAccounts(t)
 	for i := range 10 {
@@ -109,8 +109,8 @@ func TestReset(t *testing.T) {
 	a := newAccounts(t)
 	u := a.mustUser(t, "aline@example.com")
 	session, _ := a.mustOpen(t, u)
-	if _, err := a.BeginReset(t.Context(), "nobody@example.com", "fr"); !errors.Is(err, ErrNotFound) {
-		t.Errorf("nobody: %v", err)
+	if _, err := a.BeginReset(t.Context(), "unknown@example.com", "fr"); !errors.Is(err, ErrNotFound) {
+		t.Errorf("an unknown user: %v", err)
 	}
 	token, err := a.BeginReset(t.Context(), "ALINE@example.com", "fr")
 	if err != nil {
@@ -124,7 +124,7 @@ func TestReset(t *testing.T) {
 		t.Errorf("the old password: %v", err)
 	}
 
-	// A change of the password ends open links and other sessions, not the one it is made in.
+	// A new password ends open links and the other sessions.
 	token, err = a.BeginReset(t.Context(), u.Email, "fr")
 	if err != nil {
 		t.Fatal(err)

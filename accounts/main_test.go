@@ -21,12 +21,12 @@ func newAccounts(t *testing.T) *Accounts {
 	return on(testenv.Pool(t))
 }
 
-// on is another process' Accounts on the same database.
+// on returns the Accounts of another process on the same database.
 func on(pool postgres.DB) *Accounts {
 	return New(pool.(*pgxpool.Pool), Options{TestSender: "INTUMWATEST", OTPKey: []byte("key"), Replacements: 3})
 }
 
-// cheapHash is that of testPassword, in a thousandth of the time that CreateUser takes for one.
+// cheapHash is a hash of testPassword with low parameters: a thousandth of CreateUser's time.
 var cheapHash = func() string {
 	h := phc{memory: 64, time: 1, threads: 1, salt: []byte("saltsalt")}
 	h.key = argon2.IDKey([]byte(testPassword), h.salt, h.time, h.memory, h.threads, argonKey)

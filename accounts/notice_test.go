@@ -15,9 +15,8 @@ import (
 	"intumwa/internal/testenv"
 )
 
-// hearing is another process's Accounts on the same database, which hears what
-// the first changes.
-func hearing(t *testing.T, url string) *Accounts {
+// listening returns the Accounts of another process on the same database, which gets the notices.
+func listening(t *testing.T, url string) *Accounts {
 	t.Helper()
 	pool, err := postgres.Open(t.Context(), url, postgres.Options{MaxConns: 4})
 	if err != nil {
@@ -25,7 +24,7 @@ func hearing(t *testing.T, url string) *Accounts {
 	}
 	t.Cleanup(pool.Close)
 	a := on(pool)
-	a.cache.age = time.Hour // what holds soon is not what age ends
+	a.cache.age = time.Hour // only a notice ends an entry
 	l := notices.New(pool, notices.Options{})
 	begun := make(chan struct{})
 	l.On(notices.Account, a.ForgetUser)
@@ -44,13 +43,12 @@ func hearing(t *testing.T, url string) *Accounts {
 	select {
 	case <-begun:
 	case <-time.After(10 * time.Second):
-		t.Fatal("nobody listens")
+		t.Fatal("no listener")
 	}
 	return a
 }
 
-// soon waits for a condition. Where it looks at another process's memory, only a
-// notice can make it hold.
+// soon waits for a condition. In another process's cache only a notice can cause it.
 func soon(t *testing.T, what string, holds func() bool) {
 	t.Helper()
 	for end := time.Now().Add(30 * time.Second); !holds(); time.Sleep(time.Millisecond) {
@@ -60,16 +58,16 @@ func soon(t *testing.T, what string, holds func() bool) {
 	}
 }
 
-// TestChangesHoldAtOnceElsewhere: what one process changes, or somebody in psql,
-// another process that has the token in memory obeys at once.
-func TestChangesHoldAtOnceElsewhere(t *testing.T) {
+// TestChangesTakeEffectElsewhere: a change by one process or by psql takes effect at once in another process, which has
+// the token in its cache.
+func TestChangesTakeEffectElsewhere(t *testing.T) {
 	url := testenv.Database(t)
 	pool, err := postgres.Open(t.Context(), url, postgres.Options{MaxConns: 4})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer pool.Close()
-	here, there := on(pool), hearing(t, url)
+	here, there := on(pool), listening(t, url)
 	here.mustUser(t, "a@example.com")
 	token, text := here.mustToken(t, "a@example.com")
 	now := func() *Principal {
@@ -100,7 +98,7 @@ func TestChangesHoldAtOnceElsewhere(t *testing.T) {
 	soon(t, "a test number", func() bool { return now().TestNumber != "" })
 	here.exec(t, `update companies set approved = false`) // by hand
 	soon(t, "what a hand took back", func() bool { return !now().Company.Approved })
-	// In a transaction, as a command does it: at its commit.
+	// In a transaction: at its commit.
 	err = pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) error {
 		return here.In(tx).RevokeToken(t.Context(), token.ID)
 	})
@@ -113,7 +111,7 @@ func TestChangesHoldAtOnceElsewhere(t *testing.T) {
 	})
 }
 
-// TestForgetting: of one user, of one company, of everybody.
+// TestForgetting: one user's entries are dropped, one company's, or all.
 func TestForgetting(t *testing.T) {
 	a := newAccounts(t)
 	remembered := func() (n int) {
@@ -151,9 +149,9 @@ func TestForgetting(t *testing.T) {
 	}
 }
 
-// TestAReadUnderWayIsNotKept: it may have begun before the change that the
-// notice is of, and neither stays in memory nor is shared with who asks after it.
-func TestAReadUnderWayIsNotKept(t *testing.T) {
+// TestReadInProgressIsDropped: a read may have begun before the change of a notice: its result is not cached, and later
+// callers do not share it.
+func TestReadInProgressIsDropped(t *testing.T) {
 	reading, go1 := make(chan struct{}), make(chan struct{})
 	reads := 0
 	c := newCache(func(_ context.Context, id int64) (*entry, error) {
@@ -169,11 +167,11 @@ func TestAReadUnderWayIsNotKept(t *testing.T) {
 	c.forgetAll()
 	second, err := c.get(t.Context(), 1)
 	if err != nil || second.principal.UserID != 2 {
-		t.Errorf("who asks after the change gets read %v, %v", second, err)
+		t.Errorf("a call after the change gets read %v, %v", second, err)
 	}
 	close(go1)
 	first.Wait()
 	if e := c.entries[1]; e != nil && e.principal.UserID != 2 {
-		t.Error("what the read of before said is kept")
+		t.Error("the result of the earlier read is cached")
 	}
 }

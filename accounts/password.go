@@ -12,8 +12,8 @@ import (
 	"golang.org/x/crypto/argon2"
 )
 
-// argon2id at OWASP's figures. One hash takes argonMemory KiB, so only concurrentHashes run at once: a flood of
-// logins queues instead of eating the machine's memory.
+// argon2id with OWASP's parameters. One hash takes argonMemory KiB, so only concurrentHashes run at once: a flood of
+// logins queues instead of exhausting the memory.
 const (
 	argonMemory      = 19456 // KiB
 	argonTime        = 2
@@ -22,13 +22,13 @@ const (
 	argonKey         = 32
 	concurrentHashes = 4
 
-	maxPassword = 1024 // octets
+	maxPassword = 1024 // bytes
 )
 
 var base64raw = base64.RawStdEncoding.Strict()
 
-// phc is a password hash in the PHC string format: $argon2id$v=19$m=19456,t=2,p=1$salt$key.
-// The string is written and read here: alexedwards/argon2id, which would do it in a line, has had no release since 2023.
+// phc is a password hash in the PHC string format: $argon2id$v=19$m=19456,t=2,p=1$salt$key. The library for it,
+// alexedwards/argon2id, has had no release since 2023.
 type phc struct {
 	memory, time uint32
 	threads      uint8
@@ -75,10 +75,10 @@ func (h phc) matches(password string) bool {
 	return subtle.ConstantTimeCompare(key, h.key) == 1
 }
 
-// MinPassword is the least that a person may choose, in characters.
+// MinPassword is the shortest password that a person may choose, in characters.
 const MinPassword = 10
 
-// hashNewPassword is hashPassword of one that a person has chosen.
+// hashNewPassword checks and hashes a person's choice.
 func (a *Accounts) hashNewPassword(ctx context.Context, password string) (string, error) {
 	if utf8.RuneCountInString(password) < MinPassword {
 		return "", &callerError{ErrInvalid, fmt.Sprintf("the password is shorter than %d characters", MinPassword)}
@@ -86,13 +86,13 @@ func (a *Accounts) hashNewPassword(ctx context.Context, password string) (string
 	return a.hashPassword(ctx, password)
 }
 
-// hashPassword waits for a hashing place.
+// hashPassword waits for a free slot and hashes.
 func (a *Accounts) hashPassword(ctx context.Context, password string) (string, error) {
 	switch {
 	case password == "":
 		return "", &callerError{ErrInvalid, "the password is empty"}
 	case len(password) > maxPassword:
-		return "", &callerError{ErrInvalid, fmt.Sprintf("the password is longer than %d octets", maxPassword)}
+		return "", &callerError{ErrInvalid, fmt.Sprintf("the password is longer than %d bytes", maxPassword)}
 	}
 	if err := a.takeHashingSlot(ctx); err != nil {
 		return "", err

@@ -39,7 +39,7 @@ type NewInvitation struct {
 	Language    string // of the mail, and of a new account
 }
 
-// PeopleOf lists the people of a company, the first one first.
+// PeopleOf lists a company's people, in the order of their accounts.
 func (a *Accounts) PeopleOf(ctx context.Context, company int64) ([]User, error) {
 	return postgres.All(ctx, a.pool, "listing people", pgx.RowToStructByPos[User],
 		`select `+userColumns+` from users where company_id = $1 order by id`, company)
@@ -57,9 +57,9 @@ func (a *Accounts) InvitationsOf(ctx context.Context, company int64) ([]Invitati
 		`select id, email, name, role, expires_at from mail_links where company_id = $1 and expires_at > now() order by id`, company)
 }
 
-// Invite creates an invitation. Send its token by mail only. It replaces an earlier one of the company to the address. The
-// errors are [ErrInvalid], [ErrExists] for a person of the company, [ErrTooMany]. The result does not show whether the
-// address has an account.
+// Invite creates an invitation, which replaces the company's earlier one to the address. Send its token by mail only.
+// The errors are [ErrInvalid], [ErrExists] for a person of the company, [ErrTooMany]. The result does not show whether
+// the address has an account.
 func (a *Accounts) Invite(ctx context.Context, n NewInvitation) (token string, err error) {
 	email, err := normalEmail(n.Email)
 	if err != nil {
@@ -106,19 +106,19 @@ func (a *Accounts) Withdraw(ctx context.Context, company, id int64) (Invitation,
 		`delete from mail_links where id = $2 and company_id = $1 returning id, email, name, role, expires_at`, company, id)
 }
 
-// InvitationLink is [Accounts.SignUpLink] for an invitation.
+// InvitationLink returns an invitation, as [Accounts.SignUpLink].
 func (a *Accounts) InvitationLink(ctx context.Context, token string) (Link, error) {
 	return a.link(ctx, linkInvitation, token)
 }
 
-// FinishInvitation is [Accounts.FinishSignUp] for an invitation to an address without an account. record runs in the same
-// transaction.
+// FinishInvitation is [Accounts.FinishSignUp] for an invitation to an address without an account. record runs in the
+// same transaction.
 func (a *Accounts) FinishInvitation(ctx context.Context, token, password string, record func(pgx.Tx, User) error) (User, error) {
 	return a.finish(ctx, linkInvitation, token, password, record)
 }
 
-// Join uses an invitation to the address of a user who has signed in. The user's earlier API keys are revoked: they
-// were made for no company. [ErrExists] when the user belongs to a company.
+// Join uses an invitation to the address of a signed-in user. It revokes the user's earlier API keys, which belong to
+// no company. [ErrExists] when the user belongs to a company.
 func (a *Accounts) Join(ctx context.Context, token string, u User) (User, error) {
 	err := pgx.BeginFunc(ctx, a.pool, func(tx pgx.Tx) error {
 		l, err := takeLink(ctx, tx, linkInvitation, token)
@@ -142,15 +142,15 @@ func (a *Accounts) Join(ctx context.Context, token string, u User) (User, error)
 	return u, err
 }
 
-// SetRole gives a person of the company another role, or removes the person when the role is empty. It holds at once: the
-// sessions of a removed person end, and API keys are revoked unless the new role may have them. The result is the person
-// before. [ErrLastOwner] when nobody else could manage the company.
+// SetRole gives a person of the company another role, or removes the person when the role is empty, and returns the
+// person before. It takes effect at once: sessions of a removed person end, and API keys are revoked unless the new
+// role may have them. [ErrLastOwner] when the company would have no owner who can sign in.
 func (a *Accounts) SetRole(ctx context.Context, company, id int64, role Role) (before User, err error) {
 	if role != "" && !slices.Contains(Roles, role) {
 		return before, &callerError{ErrInvalid, fmt.Sprintf("there is no role %q", role)}
 	}
 	err = pgx.BeginFunc(ctx, a.pool, func(tx pgx.Tx) error {
-		// All people are locked, so that two owners who remove each other at once do not both succeed.
+		// Lock all people: two owners who remove each other at once must not both succeed.
 		people, err := lockPeople(ctx, tx, company)
 		if err != nil {
 			return err

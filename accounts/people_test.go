@@ -36,7 +36,7 @@ func TestRights(t *testing.T) {
 	}
 }
 
-// noRecord is what most tests record of a user who joins.
+// noRecord records nothing about a joining user.
 func noRecord(pgx.Tx, User) error { return nil }
 
 func (a *Accounts) mustInvite(t *testing.T, company int64, email string, role Role) string {
@@ -92,7 +92,7 @@ func TestInvitation(t *testing.T) {
 	if _, err := a.FinishInvitation(t.Context(), token, testPassword, func(pgx.Tx, User) error { return failed }); !errors.Is(err, failed) {
 		t.Error(err)
 	}
-	// However many use it at once, one user is made.
+	// Several requests use it at once: one user is created.
 	var made atomic.Int64
 	var all sync.WaitGroup
 	for range 4 {
@@ -131,7 +131,7 @@ func TestInvitation(t *testing.T) {
 	}
 }
 
-// A user who has an account joins as that account, unless it belongs to a company. Their keys were for no company.
+// A user with an account joins with it, unless it belongs to a company; the user's earlier keys are revoked.
 func TestJoin(t *testing.T) {
 	a := newAccounts(t)
 	owner, other := a.mustUser(t, "owner@example.com"), a.mustUser(t, "other@example.com")
@@ -169,7 +169,7 @@ func TestJoin(t *testing.T) {
 	}
 }
 
-func TestPeopleAreFew(t *testing.T) {
+func TestPeopleAreLimited(t *testing.T) {
 	a := newAccounts(t)
 	company := a.mustCompany(t, a.mustUser(t, "owner@example.com").Email)
 	var invited, refused atomic.Int64
@@ -193,7 +193,7 @@ func TestPeopleAreFew(t *testing.T) {
 	}
 }
 
-// What a change of a role ends at once: keys that the new role may not have, and, of a removed person, the sessions.
+// A new role revokes keys that it may not have; a removal also ends the sessions.
 func TestSetRole(t *testing.T) {
 	a := newAccounts(t)
 	owner := a.mustUser(t, "owner@example.com")
@@ -300,7 +300,7 @@ func TestLastOwner(t *testing.T) {
 	}
 }
 
-// The people of a company share its tokens' number and list; each request belongs to the token's own user.
+// A company's people share the limit and the list of tokens; a request belongs to the token's own user.
 func TestTokensOfPeople(t *testing.T) {
 	a := newAccounts(t)
 	owner := a.mustUser(t, "owner@example.com")
@@ -329,15 +329,15 @@ func TestTokensOfPeople(t *testing.T) {
 	}
 }
 
-// Another process that has a removed person's token, or one of a company that changed, in memory obeys at once.
-func TestPeopleChangeAtOnceElsewhere(t *testing.T) {
+// A changed role or company takes effect at once in another process that has the token in its cache.
+func TestRoleChangesTakeEffectElsewhere(t *testing.T) {
 	url := testenv.Database(t)
 	pool, err := postgres.Open(t.Context(), url, postgres.Options{MaxConns: 4})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer pool.Close()
-	here, there := on(pool), hearing(t, url)
+	here, there := on(pool), listening(t, url)
 	company := here.mustCompany(t, here.mustUser(t, "owner@example.com").Email)
 	u := here.mustPerson(t, company.ID, "developer@example.com", RoleDeveloper)
 	_, text := here.mustToken(t, u.Email)

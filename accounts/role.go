@@ -14,10 +14,10 @@ const (
 	RoleReader    Role = "reader"
 )
 
-// Roles are all roles, in the order of a choice: the first, which a form begins with, may do least.
+// Roles are all roles for a form, the least powerful first.
 var Roles = []Role{RoleReader, RoleFinance, RoleSender, RoleDeveloper, RoleOwner}
 
-// Right is what a role may permit. Each page and act of a company needs one.
+// Right is a permission of roles. Each page and action of a company needs one.
 type Right string
 
 // The rights.
@@ -30,7 +30,7 @@ const (
 	MayManage  Right = "manage"  // people, the company, new sender IDs
 )
 
-// rights is the one table of what each role may do.
+// rights is the only table of what each role may do.
 var rights = map[Role][]Right{
 	RoleOwner:     {MayUse, MayRead, MaySend, MayDevelop, MayPay, MayManage},
 	RoleSender:    {MayUse, MayRead, MaySend},
@@ -42,7 +42,7 @@ var rights = map[Role][]Right{
 // May reports whether the role has a right.
 func (r Role) May(right Right) bool { return slices.Contains(rights[r], right) }
 
-// May reports whether the session's user has a right in their company. A user without a company is limited by that alone.
+// May reports whether the session's user has a right in their company. A user without a company has every right.
 func (s *Session) May(right Right) bool { return s.Company == nil || s.User.Role.May(right) }
 
 // rolesWith returns the roles that have a right.

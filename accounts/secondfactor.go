@@ -42,12 +42,12 @@ func (a *Accounts) SecondFactorOf(ctx context.Context, userID int64) (f SecondFa
 	return f, nil
 }
 
-// BeginSecondFactor returns the secret (base32) for the user's authenticator: the same one until a code confirms it.
+// BeginSecondFactor returns the secret (base32) for the user's authenticator, the same until a code confirms it.
 // [ErrExists] when a second factor is on.
 func (a *Accounts) BeginSecondFactor(ctx context.Context, userID int64) (secret string, err error) {
-	var octets [20]byte // RFC 4226, 4: 160 bits
-	_, _ = rand.Read(octets[:])
-	fresh := a.vault.Seal(userID, base32raw.EncodeToString(octets[:]))
+	var random [20]byte // RFC 4226, 4: 160 bits
+	_, _ = rand.Read(random[:])
+	fresh := a.vault.Seal(userID, base32raw.EncodeToString(random[:]))
 	var (
 		stored    string
 		confirmed *time.Time
@@ -67,8 +67,9 @@ func (a *Accounts) BeginSecondFactor(ctx context.Context, userID int64) (secret 
 	return secret, nil
 }
 
-// ConfirmSecondFactor turns the second factor of the session's user on, given a code of the authenticator ([ErrWrongCode]
-// otherwise), and ends all their other sessions. It returns the recovery codes, which cannot be read again.
+// ConfirmSecondFactor turns the second factor of the session's user on, given a code of the authenticator
+// ([ErrWrongCode] for a wrong one), and ends all their other sessions. It returns the recovery codes, which cannot be
+// read again.
 func (a *Accounts) ConfirmSecondFactor(ctx context.Context, s Session, code string) (codes []string, err error) {
 	userID := s.User.ID
 	err = pgx.BeginFunc(ctx, a.pool, func(tx pgx.Tx) error {
@@ -99,8 +100,8 @@ func (a *Accounts) DropSecondFactor(ctx context.Context, userID int64) error {
 	})
 }
 
-// CheckSecondFactor uses up a code of the authenticator or a recovery code: [ErrWrongCode] when it is neither, or was
-// used before. The caller limits the number of tries.
+// CheckSecondFactor uses up a code of the authenticator or a recovery code; [ErrWrongCode] when it is neither, or was
+// used. The caller limits the number of tries.
 func (a *Accounts) CheckSecondFactor(ctx context.Context, userID int64, code string) error {
 	if normal := normalRecovery(code); len(normal) == recoveryLength {
 		n, err := exec(ctx, a.pool, fmt.Sprintf("checking a recovery code of user %d", userID), `
@@ -151,7 +152,7 @@ func (a *Accounts) useTOTPStep(ctx context.Context, tx pgx.Tx, userID int64, cod
 // A recovery code is 16 letters and digits of base32, 80 random bits: its SHA-256 needs no slow hash.
 const recoveryLength = 16
 
-// NewRecoveryCodes replaces the recovery codes that are left.
+// NewRecoveryCodes replaces the user's recovery codes.
 func (a *Accounts) NewRecoveryCodes(ctx context.Context, userID int64) ([]string, error) {
 	codes := make([]string, recoveryCodeCount)
 	hashes := make([][]byte, recoveryCodeCount)
@@ -191,7 +192,7 @@ func totp(key []byte, step int64) string {
 	return fmt.Sprintf("%06d", (binary.BigEndian.Uint32(sum[offset:])&0x7FFF_FFFF)%totpModulo)
 }
 
-// matchTOTP returns the step of a code; right is false when the code is not of the current time.
+// matchTOTP returns a code's time step; right is false when the code is not valid now.
 func matchTOTP(key []byte, code string, now time.Time) (step int64, right bool) {
 	code = strings.ReplaceAll(strings.TrimSpace(code), " ", "")
 	current := now.Unix() / totpStep

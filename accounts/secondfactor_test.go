@@ -62,7 +62,7 @@ func TestSecondFactor(t *testing.T) {
 		t.Errorf("stored as %q, %v", stored, err)
 	}
 	if _, passed, err := a.OpenSession(t.Context(), u, Browser{}); err != nil || !passed {
-		t.Errorf("one that is not confirmed is asked for: %v", err)
+		t.Errorf("an unconfirmed one is required: %v", err)
 	}
 	old, _ := a.mustOpen(t, u)
 	here, s := a.mustOpen(t, u)
@@ -88,10 +88,10 @@ func TestSecondFactor(t *testing.T) {
 		t.Errorf("the secret is shown again: %v", err)
 	}
 	if _, passed, err := a.OpenSession(t.Context(), u, Browser{}); err != nil || passed {
-		t.Errorf("it is not asked for: %v", err)
+		t.Errorf("it is not required: %v", err)
 	}
 
-	// A recovery code counts once, however many try it together, and for its owner only.
+	// A recovery code works once, for its owner only, even when several requests use it at once.
 	other := a.mustUser(t, "bob@example.com")
 	if err := a.CheckSecondFactor(t.Context(), other.ID, recovery[0]); !errors.Is(err, ErrWrongCode) {
 		t.Errorf("another's: %v", err)

@@ -17,8 +17,8 @@ const (
 	defaultCountry = "BI"
 )
 
-// CreateSender registers a sender name for a company: 1 to 11 ASCII letters and digits, case-sensitive, and not the test
-// sender's name. An empty country is BI.
+// CreateSender registers a sender name for a company: 1 to 11 ASCII letters and digits, case-sensitive, and not the
+// test sender's name. The default country is BI.
 func (a *Accounts) CreateSender(ctx context.Context, companyID int64, name, country string, approved bool) (Sender, error) {
 	if country == "" {
 		country = defaultCountry
@@ -67,13 +67,13 @@ func (a *Accounts) IsTestSender(name string) bool {
 	return a.opts.TestSender != "" && name == a.opts.TestSender
 }
 
-// Namesakes returns the approved senders of other companies with the same name, ignoring case, at most a hundred: a
-// recipient cannot tell them apart.
+// Namesakes returns the approved senders of other companies with the same name, ignoring case, at most a hundred:
+// recipients cannot tell them apart.
 func (a *Accounts) Namesakes(ctx context.Context, name string, company int64) ([]SenderRequest, error) {
 	return a.senders(ctx, `where lower(name) = lower($1) and approved and company_id <> $2 order by id limit 100`, name, company)
 }
 
-// Holders returns, by the ids of senders, the names of other companies for which the same name is approved, as [Accounts.Namesakes].
+// Holders returns, by sender id, the other companies with an approved sender of the same name, as [Accounts.Namesakes].
 func (a *Accounts) Holders(ctx context.Context, ids []int64) (map[int64][]string, error) {
 	type holder struct {
 		ID      int64

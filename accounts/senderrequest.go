@@ -15,7 +15,7 @@ import (
 	"intumwa/sms"
 )
 
-// Bounds of what a company may ask for.
+// Bounds of sender requests.
 const (
 	MaxWaitingSenders = 3   // senders of a company that may wait for approval at once
 	MaxSenders        = 50  // senders of a company, in any state
@@ -41,7 +41,7 @@ type SenderRequest struct {
 	Purpose   string // the company's reason; empty when an operator registered it by a command
 	AskedAt   time.Time
 	RefusedAt *time.Time // nil: not refused
-	Refusal   string     // why, for the company to read
+	Refusal   string     // the reason, for the company
 }
 
 // State returns SenderWaiting, SenderApproved or SenderRefused.
@@ -62,10 +62,10 @@ func scanSenderRequest(row pgx.CollectableRow) (r SenderRequest, err error) {
 	return r, err
 }
 
-// AskSender stores a company's request for a sender, which an administrator approves with [Accounts.SetSender] or
+// RequestSender stores a company's request for a sender, which an administrator approves with [Accounts.SetSender] or
 // refuses with [Accounts.RefuseSender]. A refused name may be requested again. The errors are [ErrInvalid]; [ErrExists]
 // for a name that the company has or has requested; [ErrTooMany]; [ErrNotFound] for an unknown company.
-func (a *Accounts) AskSender(ctx context.Context, company sms.CompanyID, name, country, purpose string) (r SenderRequest, err error) {
+func (a *Accounts) RequestSender(ctx context.Context, company sms.CompanyID, name, country, purpose string) (r SenderRequest, err error) {
 	if country == "" {
 		country = defaultCountry
 	}
@@ -77,7 +77,7 @@ func (a *Accounts) AskSender(ctx context.Context, company sms.CompanyID, name, c
 		return SenderRequest{}, err
 	}
 	err = pgx.BeginFunc(ctx, a.pool, func(tx pgx.Tx) error {
-		// One request of a company at a time, so that the limits hold.
+		// Serialize a company's requests, for the limits.
 		if _, err := tx.Exec(ctx, `select pg_advisory_xact_lock(hashtextextended('senders', $1))`, int64(company)); err != nil {
 			return err
 		}
@@ -133,12 +133,12 @@ func (a *Accounts) SetSender(ctx context.Context, id int64, approved bool) (Send
 		`approved and not was_approved`, approved)
 }
 
-// decide changes the approval of a sender. The decision is mailed to the company's owner if the condition tell holds.
-func (a *Accounts) decide(ctx context.Context, id int64, set, tell string, arg any) (SenderRequest, error) {
+// decide changes the approval of a sender, and mails the decision to the company's owner if the condition mailed holds.
+func (a *Accounts) decide(ctx context.Context, id int64, set, mailed string, arg any) (SenderRequest, error) {
 	r, err := readOne(ctx, a.pool, fmt.Sprintf("changing sender %d", id), noSender(id), scanSenderRequest, `
 		with was as (select id, approved as was_approved from senders where id = $1 for update),
 		changed as (update senders s set `+set+` from was where s.id = was.id returning s.*, was_approved),
-		told as (`+insertLetters+` select '`+LetterSender+`', company_id, id, null::jsonb from changed where `+tell+` `+replaceLetters+`)
+		mails as (`+insertLetters+` select '`+LetterSender+`', company_id, id, null::jsonb from changed where `+mailed+` `+replaceLetters+`)
 		select `+senderRequestColumns+` from changed`, id, arg)
 	if err == nil {
 		a.cache.forgetAll()

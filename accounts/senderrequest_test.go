@@ -9,8 +9,9 @@ import (
 	"intumwa/sms"
 )
 
-// TestAskSender: a wish waits, is refused with a reason, asked for again, approved; and no more of them wait than may.
-func TestAskSender(t *testing.T) {
+// TestRequestSender: a request waits, is refused with a reason, requested again and approved; the number of waiting
+// requests is limited.
+func TestRequestSender(t *testing.T) {
 	a := newAccounts(t)
 	company := sms.CompanyID(a.mustCompany(t, a.mustUser(t, "aline@example.com").Email).ID)
 	other := sms.CompanyID(a.mustCompany(t, a.mustUser(t, "bob@example.com").Email).ID)
@@ -18,21 +19,21 @@ func TestAskSender(t *testing.T) {
 		{"", "", "x"}, {"TWELVELETTER", "", "x"}, {"Bé", "", "x"}, {"A B", "", "x"}, {"INTUMWATEST", "", "x"}, {"ISOKO", "B", "x"},
 		{"ISOKO", "", " \n"}, {"ISOKO", "", strings.Repeat("x", MaxPurpose+1)}, {"ISOKO", "", "a\x00b"}, {"ISOKO", "", "a\u202eb"}, {"ISOKO", "", "\xff"},
 	} {
-		if _, err := a.AskSender(t.Context(), company, try.name, try.country, try.purpose); !errors.Is(err, ErrInvalid) {
+		if _, err := a.RequestSender(t.Context(), company, try.name, try.country, try.purpose); !errors.Is(err, ErrInvalid) {
 			t.Errorf("%q: %v", try, err)
 		}
 	}
-	if _, err := a.AskSender(t.Context(), 99, "ISOKO", "", "x"); !errors.Is(err, ErrNotFound) {
+	if _, err := a.RequestSender(t.Context(), 99, "ISOKO", "", "x"); !errors.Is(err, ErrNotFound) {
 		t.Error(err)
 	}
-	r, err := a.AskSender(t.Context(), company, "ISOKO", "", " Order\r\n news ")
+	r, err := a.RequestSender(t.Context(), company, "ISOKO", "", " Order\r\n news ")
 	if err != nil || r.State() != SenderWaiting || r.Purpose != "Order news" || r.Country != "BI" || r.CompanyID != int64(company) {
 		t.Fatal(r, err)
 	}
-	if _, err := a.AskSender(t.Context(), company, "ISOKO", "", "again"); !errors.Is(err, ErrExists) {
+	if _, err := a.RequestSender(t.Context(), company, "ISOKO", "", "again"); !errors.Is(err, ErrExists) {
 		t.Error(err)
 	}
-	if _, err := a.AskSender(t.Context(), other, "ISOKO", "", "theirs"); err != nil {
+	if _, err := a.RequestSender(t.Context(), other, "ISOKO", "", "theirs"); err != nil {
 		t.Error(err)
 	}
 	if waiting, err := a.WaitingSenders(t.Context(), 0, 10); err != nil || len(waiting) != 2 {
@@ -47,7 +48,7 @@ func TestAskSender(t *testing.T) {
 	if r, err = a.RefuseSender(t.Context(), r.ID, "Another's name"); err != nil || r.State() != SenderRefused || r.Refusal != "Another's name" {
 		t.Fatal(r, err)
 	}
-	if again, err := a.AskSender(t.Context(), company, "ISOKO", "", "It is ours"); err != nil || again.ID != r.ID || again.State() != SenderWaiting || again.Refusal != "" {
+	if again, err := a.RequestSender(t.Context(), company, "ISOKO", "", "It is ours"); err != nil || again.ID != r.ID || again.State() != SenderWaiting || again.Refusal != "" {
 		t.Fatal(again, err)
 	}
 	if _, err := a.RefuseSender(t.Context(), r.ID, "No"); err != nil {
@@ -65,22 +66,22 @@ func TestAskSender(t *testing.T) {
 	if list, err := a.SenderRequestsOf(t.Context(), company); err != nil || len(list) != 1 || list[0].State() != SenderApproved || list[0].Refusal != "" {
 		t.Error(list, err)
 	}
-	if _, err := a.AskSender(t.Context(), company, "ISOKO", "", "x"); !errors.Is(err, ErrExists) {
+	if _, err := a.RequestSender(t.Context(), company, "ISOKO", "", "x"); !errors.Is(err, ErrExists) {
 		t.Error(err)
 	}
 	if r, err = a.RefuseSender(t.Context(), r.ID, "Complaints"); err != nil || r.Approved {
-		t.Error("an approval is not taken back:", r, err)
+		t.Error("an approval is not withdrawn:", r, err)
 	}
 }
 
-// TestAskSenderBounds: however many wishes come at once, no more wait than may, and no more are kept than may.
-func TestAskSenderBounds(t *testing.T) {
+// TestRequestSenderBounds: requests at the same time do not exceed the limits of waiting and of all senders.
+func TestRequestSenderBounds(t *testing.T) {
 	a := newAccounts(t)
 	company := sms.CompanyID(a.mustCompany(t, a.mustUser(t, "aline@example.com").Email).ID)
 	var group sync.WaitGroup
 	for i := range 12 {
 		group.Go(func() {
-			if _, err := a.AskSender(t.Context(), company, "S"+string(rune('A'+i)), "", "x"); err != nil && !errors.Is(err, ErrTooMany) {
+			if _, err := a.RequestSender(t.Context(), company, "S"+string(rune('A'+i)), "", "x"); err != nil && !errors.Is(err, ErrTooMany) {
 				t.Error(err)
 			}
 		})
@@ -94,10 +95,10 @@ func TestAskSenderBounds(t *testing.T) {
 	if _, err := a.RefuseSender(t.Context(), waiting[0].ID, "no"); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := a.AskSender(t.Context(), company, "NEW", "", "x"); !errors.Is(err, ErrTooMany) {
+	if _, err := a.RequestSender(t.Context(), company, "NEW", "", "x"); !errors.Is(err, ErrTooMany) {
 		t.Error(err)
 	}
-	if _, err := a.AskSender(t.Context(), company, "R1", "", "x"); err != nil {
+	if _, err := a.RequestSender(t.Context(), company, "R1", "", "x"); err != nil {
 		t.Error("a name that was refused, at the bound:", err)
 	}
 }

@@ -23,7 +23,7 @@ const (
 	sessionLife      = 30 * 24 * time.Hour // the longest life of a session
 	secondFactorTime = 10 * time.Minute    // life of a session that waits for the second factor
 	maxSessions      = 20                  // of one user; a further one replaces the oldest
-	maxDevice        = 300                 // octets of the User-Agent
+	maxDevice        = 300                 // bytes of the User-Agent
 	seenEvery        = time.Minute         // precision of SeenAt
 )
 
@@ -62,11 +62,11 @@ func (b Browser) clean() Browser {
 	return b
 }
 
-// newLinkToken returns 32 random octets as text, for a cookie or a mailed link, and the hash that is stored.
+// newLinkToken returns 32 random bytes as text, for a cookie or a mailed link, and the hash to store.
 func newLinkToken() (token string, hash []byte) {
-	var octets [32]byte
-	_, _ = rand.Read(octets[:]) // never fails
-	token = base64.RawURLEncoding.EncodeToString(octets[:])
+	var random [32]byte
+	_, _ = rand.Read(random[:]) // never fails
+	token = base64.RawURLEncoding.EncodeToString(random[:])
 	return token, hashToken(token)
 }
 
@@ -75,13 +75,13 @@ func hashToken(token string) []byte {
 	return sum[:]
 }
 
-// OpenSession starts a session of a user whose password was checked. Its token is always new, whatever cookie the
-// browser sent. When the user has a second factor, the session is not Passed until [Accounts.PassSession].
+// OpenSession starts a session of a user whose password was checked, with a new token. When the user has a second
+// factor, the session is not Passed until [Accounts.PassSession].
 func (a *Accounts) OpenSession(ctx context.Context, u User, from Browser) (token string, passed bool, err error) {
 	from = from.clean()
 	token, hash := newLinkToken()
 	err = pgx.BeginFunc(ctx, a.pool, func(tx pgx.Tx) error {
-		// The row lock serializes a user's sign-ins, so that maxSessions holds.
+		// Serialize the user's sign-ins, for maxSessions.
 		if _, err := tx.Exec(ctx, `select from users where id = $1 for update`, u.ID); err != nil {
 			return err
 		}
@@ -140,7 +140,8 @@ func (a *Accounts) PassSession(ctx context.Context, s Session) (token string, er
 	return a.renew(ctx, s, `passed = true, expires_at = now() + $3::interval`, sessionLife)
 }
 
-// EnterAdmin opens the administrator scope for a time and gives the session a new token. The caller has checked the password or a code.
+// EnterAdmin opens the administrator scope for a time and gives the session a new token. Check the password or a code
+// before.
 func (a *Accounts) EnterAdmin(ctx context.Context, s Session, lasts time.Duration) (token string, err error) {
 	if !s.User.Administrator {
 		return "", ErrUnauthenticated
@@ -166,15 +167,15 @@ func (a *Accounts) renew(ctx context.Context, s Session, change string, lasts ti
 	return token, nil
 }
 
-// NewDevice returns the value of a cookie by which [Accounts.KnownDevice] recognizes a browser where the user has signed in.
-// It is signed with the hash of the user's password: a new password makes it unknown.
+// NewDevice returns a cookie by which [Accounts.KnownDevice] recognizes a browser where the user has signed in. It is
+// signed with the hash of the user's password, so a new password ends it.
 func (a *Accounts) NewDevice(ctx context.Context, email string) (device string, err error) {
 	device, _ = newLinkToken()
 	signature, err := a.signDevice(ctx, email, device)
 	return device + signature, err
 }
 
-// KnownDevice reports whether the value of a cookie comes from NewDevice for the user with that email.
+// KnownDevice reports whether the cookie comes from NewDevice for the user with that email.
 func (a *Accounts) KnownDevice(ctx context.Context, email, device string) bool {
 	half := base64.RawURLEncoding.EncodedLen(32)
 	if len(device) != 2*half {
@@ -206,7 +207,7 @@ func (a *Accounts) Sessions(ctx context.Context, userID int64, idle time.Duratio
 		order by seen_at desc, id desc`, userID, idle)
 }
 
-// EndSession ends a session of that user; [ErrNotFound] for another user's session or one that has ended.
+// EndSession ends a session of that user; [ErrNotFound] for another user's session, or an ended one.
 func (a *Accounts) EndSession(ctx context.Context, userID, id int64) error {
 	n, err := exec(ctx, a.pool, fmt.Sprintf("ending session %d", id), `delete from sessions where id = $2 and user_id = $1`, userID, id)
 	if err == nil && n == 0 {
@@ -230,8 +231,8 @@ func (a *Accounts) Sweep(ctx context.Context, idle time.Duration) error {
 	return err
 }
 
-// KeepOnce stores a text that the session's next page for that kind shows once, such as a new API key. It is encrypted with
-// a key derived from the session's token, of which the database has only the hash. A later text of the kind replaces it.
+// KeepOnce stores a text, such as a new API key, for the next page of its kind in the session. It is encrypted with a
+// key derived from the session's token, of which the database has only the hash. A later text of the kind replaces it.
 func (a *Accounts) KeepOnce(ctx context.Context, token, kind, text string) error {
 	sealed := vault.New(onceKey(token), kind).Seal(0, text)
 	_, err := exec(ctx, a.pool, "keeping what is shown once",
@@ -239,7 +240,7 @@ func (a *Accounts) KeepOnce(ctx context.Context, token, kind, text string) error
 	return err
 }
 
-// TakeOnce returns the text of [Accounts.KeepOnce] and deletes it; empty when there is none of that kind.
+// TakeOnce returns and deletes a text of [Accounts.KeepOnce]; empty when there is none of that kind.
 func (a *Accounts) TakeOnce(ctx context.Context, token, kind string) (string, error) {
 	var sealed string
 	err := a.pool.QueryRow(ctx, `

@@ -51,7 +51,7 @@ func TestSessionsEnd(t *testing.T) {
 	if _, err := a.SessionByToken(t.Context(), token, idle); err != nil {
 		t.Error(err)
 	}
-	a.exec(t, `update sessions set seen_at = seen_at - interval '2 minutes'`) // looking at it was noted
+	a.exec(t, `update sessions set seen_at = seen_at - interval '2 minutes'`) // the look-up updated it
 	if _, err := a.SessionByToken(t.Context(), token, idle); err != nil {
 		t.Error(err)
 	}
@@ -66,7 +66,7 @@ func TestSessionsEnd(t *testing.T) {
 	}
 }
 
-// A user has so many sessions, whoever signs in how often.
+// A user's sessions are bounded; a new one replaces the oldest.
 func TestSessionsAreBounded(t *testing.T) {
 	a := newAccounts(t)
 	u := a.mustUser(t, "aline@example.com")
@@ -112,7 +112,7 @@ func TestRenewedSession(t *testing.T) {
 	}
 }
 
-func TestOnceIsOnce(t *testing.T) {
+func TestKeptTextIsShownOnce(t *testing.T) {
 	a := newAccounts(t)
 	token, _ := a.mustOpen(t, a.mustUser(t, "aline@example.com"))
 	other, _ := a.mustOpen(t, a.mustUser(t, "bob@example.com"))
@@ -137,7 +137,7 @@ func TestBrowserIsCleaned(t *testing.T) {
 	}
 }
 
-// TestKnownDevice: the cookie of a browser is good for its user, until the password changes.
+// TestKnownDevice: a browser's cookie is valid for its user until the password changes.
 func TestKnownDevice(t *testing.T) {
 	a := newAccounts(t)
 	u, other := a.mustUser(t, "aline@example.com"), a.mustUser(t, "bob@example.com")
@@ -156,7 +156,7 @@ func TestKnownDevice(t *testing.T) {
 		known(u.Email, forged, false)
 	}
 	known(other.Email, device, false)
-	known("nobody@example.com", device, false)
+	known("unknown@example.com", device, false)
 	_, s := a.mustOpen(t, u)
 	if err := a.ChangePassword(t.Context(), s, testPassword, "another password"); err != nil {
 		t.Fatal(err)

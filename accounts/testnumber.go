@@ -26,7 +26,7 @@ func (a *Accounts) TestNumberOf(ctx context.Context, userID int64) (TestNumber, 
 		`select `+testNumberColumns+` from users where id = $1 and test_number is not null`, userID)
 }
 
-// SetTestNumber sets a user's test number by order of an operator: no code is sent and no replacement is counted.
+// SetTestNumber sets a user's test number for an operator: it sends no code and counts no replacement.
 func (a *Accounts) SetTestNumber(ctx context.Context, email string, number sms.Number, verified bool) (TestNumber, error) {
 	email = foldEmail(email)
 	n, err := readOne(ctx, a.pool, "storing a test number", noUser(email), pgx.RowToStructByPos[TestNumber], `
@@ -38,13 +38,13 @@ func (a *Accounts) SetTestNumber(ctx context.Context, email string, number sms.N
 	return n, err
 }
 
-// TestNumbers returns the test numbers of all accounts that are this number: for operators.
+// TestNumbers returns the accounts' test numbers that equal this number, for operators.
 func (a *Accounts) TestNumbers(ctx context.Context, number sms.Number) ([]TestNumber, error) {
 	return postgres.All(ctx, a.pool, "looking for accounts by their test number", pgx.RowToStructByPos[TestNumber],
 		`select `+testNumberColumns+` from users where test_number = $1 order by id`, string(number))
 }
 
-// ForgetCodes deletes the one-time codes that were sent to a number more than a day ago, and returns how many.
+// ForgetCodes deletes the one-time codes sent to a number more than a day ago, and returns how many.
 func (a *Accounts) ForgetCodes(ctx context.Context, number sms.Number) (int64, error) {
 	return exec(ctx, a.pool, "deleting the codes that were sent to a number",
 		`delete from test_number_codes where phone_number = $1 and created_at < now() - interval '1 day'`, string(number))

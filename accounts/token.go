@@ -60,8 +60,8 @@ func (a *Accounts) CreateToken(ctx context.Context, email, name string, limits T
 	return a.insertToken(ctx, user.ID, name, limits)
 }
 
-// CreateOwnToken is [Accounts.CreateToken] for a user who makes it, and may. [ErrTooMany] when the user's company, or a user
-// without one, has [MaxTokens] already, however many are made at once.
+// CreateOwnToken is [Accounts.CreateToken] by a user whose role allows it. [ErrTooMany] when the user's company, or a
+// user without one, has [MaxTokens], even if several are created at once.
 func (a *Accounts) CreateOwnToken(ctx context.Context, userID int64, name string, limits TokenLimits) (t Token, text string, err error) {
 	if name, err = cleanName("token name", name); err != nil {
 		return Token{}, "", err
@@ -107,15 +107,15 @@ func (a *Accounts) insertToken(ctx context.Context, userID int64, name string, l
 	if err != nil {
 		return Token{}, "", fmt.Errorf("storing a token: %w", err)
 	}
-	if err := writeUserLetter(ctx, a.pool, LetterKey, userID, SaidKey{name}); err != nil {
+	if err := writeUserLetter(ctx, a.pool, LetterKey, userID, KeyLetter{name}); err != nil {
 		return Token{}, "", err
 	}
 	a.cache.forget(t.ID) // the id may be cached as unknown
 	return t, strconv.FormatInt(t.ID, 10) + "|" + secret, nil
 }
 
-// RevokeToken revokes a token: at once in this process, and in every other as soon as it receives the notice. Revoking
-// it again changes nothing.
+// RevokeToken revokes a token: at once in this process, in others when they get the notice. Revoking it again changes
+// nothing.
 func (a *Accounts) RevokeToken(ctx context.Context, id int64) error {
 	tag, err := a.pool.Exec(ctx, `update api_tokens set revoked_at = coalesce(revoked_at, now()) where id = $1`, id)
 	if err != nil {
@@ -132,19 +132,19 @@ func noToken(id int64) error {
 	return &callerError{ErrNotFound, fmt.Sprintf("there is no token with id %d", id)}
 }
 
-// MaxTokens is how many tokens a company may have, or a user without one, that are not revoked.
+// MaxTokens is how many unrevoked tokens a company, or a user without one, may have.
 const MaxTokens = 50
 
-// tokensListed is how many of a user's tokens are listed.
+// tokensListed is the longest list of tokens.
 const tokensListed = 2 * MaxTokens
 
-// TokensOf lists a user's tokens, newest first: all that work, up to a hundred, and as many of the latest revoked and
-// expired ones as there is room for beside them.
+// TokensOf lists a user's tokens, newest first: all valid ones, and the latest revoked and expired ones, up to a
+// hundred in all.
 func (a *Accounts) TokensOf(ctx context.Context, userID int64) ([]Token, error) {
 	return a.tokens(ctx, `user_id = $1`, userID)
 }
 
-// TokensOfCompany is [Accounts.TokensOf] for the tokens of a company's people.
+// TokensOfCompany lists the tokens of a company's people, as [Accounts.TokensOf].
 func (a *Accounts) TokensOfCompany(ctx context.Context, company int64) ([]Token, error) {
 	return a.tokens(ctx, `user_id in (select id from users where company_id = $1)`, company)
 }
@@ -155,7 +155,7 @@ func (a *Accounts) tokens(ctx context.Context, condition string, of int64) ([]To
 			order by revoked_at is not null or coalesce(expires_at <= now(), false), id desc limit $2) listed order by id desc`, of, tokensListed)
 }
 
-// TokenByID returns a token, for example to see its user before it is revoked.
+// TokenByID returns a token without its secret.
 func (a *Accounts) TokenByID(ctx context.Context, id int64) (Token, error) {
 	return readOne(ctx, a.pool, "reading a token", noToken(id).Error(), pgx.RowToStructByPos[Token],
 		`select `+tokenColumns+` from api_tokens where id = $1`, id)

@@ -10,7 +10,7 @@ import (
 	"intumwa/internal/postgres"
 )
 
-// Scopes of a token. A token made without a choice has both.
+// Scopes of a token; the default is both.
 const (
 	ScopeSend = "send" // requests that send, or that change anything
 	ScopeRead = "read" // requests that only read

@@ -47,7 +47,7 @@ func TestTokenNetworks(t *testing.T) {
 	}
 }
 
-// A token has the limits that it was created with, in the list and for a request; without any, it has both scopes.
+// A token has the limits that it was created with, in lists and requests; without any, it has both scopes.
 func TestTokenLimits(t *testing.T) {
 	a := newAccounts(t)
 	u := a.mustUser(t, "a@example.com")
@@ -88,7 +88,7 @@ func TestTokenLimits(t *testing.T) {
 	}
 }
 
-// An expired token is an unknown one: at its next use, though it is cached, and when it is read again.
+// An expired token is refused at its next use, from the cache or from the database.
 func TestTokenExpires(t *testing.T) {
 	a := newAccounts(t)
 	u := a.mustUser(t, "a@example.com")
@@ -119,8 +119,8 @@ func TestTokenExpires(t *testing.T) {
 	}
 }
 
-// However many tokens have expired, one that still works is listed: its owner can revoke it.
-func TestExpiredTokensHideNone(t *testing.T) {
+// Expired tokens never push a valid one out of the list: its owner must be able to revoke it.
+func TestExpiredTokensHideNoValidOnes(t *testing.T) {
 	a := newAccounts(t)
 	u := a.mustUser(t, "a@example.com")
 	works, _, err := a.CreateOwnToken(t.Context(), u.ID, "x", TokenLimits{})

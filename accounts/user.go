@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	maxEmail = 254 // octets, RFC 5321
+	maxEmail = 254 // bytes, RFC 5321
 	maxName  = 200 // code points
 )
 
@@ -70,7 +70,7 @@ func (a *Accounts) CreateUser(ctx context.Context, n NewUser) (User, error) {
 	return u, nil
 }
 
-// decoyUser is the hash to compare with when there is no such user, so that the response time does not show it.
+// decoyUser is compared when there is no such user: the response time must not show it.
 var decoyUser = phc{
 	memory: argonMemory, time: argonTime, threads: argonThreads,
 	salt: make([]byte, argonSalt), key: make([]byte, argonKey),
@@ -118,7 +118,7 @@ var ErrLastAdministrator = errors.New("this is the last administrator who can si
 
 // SetUser changes a user and ends their sessions and mailed links.
 func (a *Accounts) SetUser(ctx context.Context, id int64, change UserChange) (before, after User, err error) {
-	void := "" // the hash of a password that nobody has
+	void := "" // the hash of a random password
 	if change.Reset {
 		if void, err = a.hashPassword(ctx, rand.Text()); err != nil {
 			return before, after, err
@@ -128,7 +128,7 @@ func (a *Accounts) SetUser(ctx context.Context, id int64, change UserChange) (be
 		if _, err := tx.Exec(ctx, `delete from mail_links where email = (select email from users where id = $1)`, id); err != nil {
 			return err
 		}
-		// All administrators are locked, so that two who withdraw each other at once do not both succeed.
+		// Lock all administrators: two who withdraw each other at once must not both succeed.
 		locked, err := postgres.All(ctx, tx, "locking users", pgx.RowToStructByPos[User],
 			`select `+userColumns+` from users where id = $1 or administrator order by id for update`, id)
 		if err != nil {
@@ -165,7 +165,7 @@ func (a *Accounts) SetUser(ctx context.Context, id int64, change UserChange) (be
 	return before, after, err
 }
 
-// Administrators lists the administrators, also those that are disabled.
+// Administrators lists the administrators, disabled ones too.
 func (a *Accounts) Administrators(ctx context.Context) ([]User, error) {
 	return postgres.All(ctx, a.pool, "listing administrators", pgx.RowToStructByPos[User],
 		`select `+userColumns+` from users where administrator order by email`)
@@ -188,7 +188,7 @@ func (a *Accounts) user(ctx context.Context, missing, condition string, argument
 	return readOne(ctx, a.pool, "reading a user", missing, pgx.RowToStructByPos[User], `select `+userColumns+` from users where `+condition, argument)
 }
 
-// foldEmail is how an email is stored and looked for: "", which nobody has, for what PostgreSQL does not take for text.
+// foldEmail returns an email's stored form; "", which no user has, if PostgreSQL would refuse it as text.
 func foldEmail(email string) string {
 	if !utf8.ValidString(email) || strings.IndexByte(email, 0) >= 0 {
 		return ""
@@ -205,7 +205,7 @@ func normalEmail(email string) (string, error) {
 	return email, nil
 }
 
-// cleanName trims a displayed name; [ErrInvalid] when it cannot be one.
+// cleanName trims a displayed name; [ErrInvalid] when it is empty, too long or unprintable.
 func cleanName(what, name string) (string, error) {
 	name = strings.TrimSpace(name)
 	switch {

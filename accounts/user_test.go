@@ -10,7 +10,7 @@ import (
 	"golang.org/x/crypto/argon2"
 )
 
-// wants fails unless err is of a kind and says something.
+// wants fails unless err is of a kind and contains text.
 func wants(t *testing.T, what string, err, kind error, text string) {
 	t.Helper()
 	if !errors.Is(err, kind) || !strings.Contains(err.Error(), text) {
@@ -48,10 +48,10 @@ func TestCreateUser(t *testing.T) {
 	if byID, err := a.UserByID(t.Context(), u.ID); err != nil || byID != u {
 		t.Errorf("UserByID: %+v, %v", byID, err)
 	}
-	_, err = a.UserByEmail(t.Context(), "nobody@example.com")
-	wants(t, "nobody", err, ErrNotFound, "nobody@example.com")
-	_, _, err = a.CreateToken(t.Context(), "nobody@example.com", "x", TokenLimits{})
-	wants(t, "a token for nobody", err, ErrNotFound, "nobody@example.com")
+	_, err = a.UserByEmail(t.Context(), "unknown@example.com")
+	wants(t, "an unknown address", err, ErrNotFound, "unknown@example.com")
+	_, _, err = a.CreateToken(t.Context(), "unknown@example.com", "x", TokenLimits{})
+	wants(t, "a token for an unknown address", err, ErrNotFound, "unknown@example.com")
 	_, _, err = a.CreateToken(t.Context(), u.Email, "", TokenLimits{})
 	wants(t, "a token without a name", err, ErrInvalid, "token name is empty")
 }
@@ -63,7 +63,7 @@ func TestLogin(t *testing.T) {
 		"wrong password": {"a@example.com", "wrong"},
 		"no password":    {"a@example.com", ""},
 		"huge password":  {"a@example.com", strings.Repeat("x", 5000)},
-		"nobody":         {"b@example.com", testPassword},
+		"unknown":        {"b@example.com", testPassword},
 	} {
 		if got, err := a.Login(t.Context(), try[0], try[1]); !errors.Is(err, ErrUnauthenticated) || got != (User{}) {
 			t.Errorf("%s: %+v, %v", name, got, err)
@@ -81,7 +81,7 @@ func TestPHC(t *testing.T) {
 	if err != nil || !parsed.matches("secret") || parsed.matches("Secret") {
 		t.Errorf("parsePHC(%s): %v", text, err)
 	}
-	// Other parameters keep working when ours change.
+	// Hashes with other parameters stay valid.
 	other := phc{memory: 64, time: 1, threads: 2, salt: []byte("saltsalt")}
 	other.key = argon2.IDKey([]byte("secret"), other.salt, 1, 64, 2, 16)
 	if parsed, err := parsePHC(other.String()); err != nil || !parsed.matches("secret") {
@@ -97,9 +97,9 @@ func TestPHC(t *testing.T) {
 	}
 }
 
-// TestOwnTokensAreFew: a user has MaxTokens, however many are made at once, and the list of those that were revoked does not
-// grow for ever.
-func TestOwnTokensAreFew(t *testing.T) {
+// TestTokensAreLimited: a user has at most MaxTokens, even if several are created at once, and the list with revoked
+// ones is bounded.
+func TestTokensAreLimited(t *testing.T) {
 	a := newAccounts(t)
 	u := a.mustUser(t, "a@example.com")
 	var made, refused atomic.Int64
@@ -141,8 +141,8 @@ func TestOwnTokensAreFew(t *testing.T) {
 	}
 }
 
-// TestSetUser: a change of a user ends the sessions; one who is disabled has no way in; a reset voids password and second
-// factor; and somebody administers, although two withdraw each other at once.
+// TestSetUser: a change ends the user's sessions; a disabled user cannot sign in; a reset voids password and second
+// factor; of two administrators who withdraw each other at once one remains.
 func TestSetUser(t *testing.T) {
 	a := newAccounts(t)
 	u, other := a.mustUser(t, "aline@example.com"), a.mustUser(t, "bob@example.com")

@@ -26,7 +26,7 @@ const (
 	codesPerHour = 5           // to one account, and to one number
 )
 
-// Why a verification failed. The texts may be shown to the user.
+// Reasons of a failed verification, for the user.
 var (
 	ErrVerifiedAlready error = &callerError{text: "this number is verified already"}
 	ErrReplacements    error = &callerError{text: "the test number cannot be replaced any more"}
@@ -53,11 +53,11 @@ func (e *WrongCodeError) Error() string { return "the code is not right" }
 
 func (e *WrongCodeError) forUser() {}
 
-// StartVerification makes number the user's unverified test number and returns a new code of six digits, which the
-// caller sends to it. An earlier code becomes invalid.
+// StartVerification makes number the user's unverified test number and returns a new code of six digits, for the caller
+// to send. An earlier code becomes invalid.
 //
-// Replacing a verified number counts as a replacement and clears its verification at once. The errors are
-// [TooSoonError], [ErrVerifiedAlready], [ErrReplacements], or those of Postgres.
+// Replacing a verified number counts as a replacement and ends its verification at once. The errors are [TooSoonError],
+// [ErrVerifiedAlready], [ErrReplacements], or those of Postgres.
 func (a *Accounts) StartVerification(ctx context.Context, userID int64, number sms.Number) (code string, err error) {
 	err = pgx.BeginFunc(ctx, a.pool, func(tx pgx.Tx) error {
 		if err := lockVerification(ctx, tx, userID, number); err != nil {
@@ -84,7 +84,7 @@ func (a *Accounts) StartVerification(ctx context.Context, userID int64, number s
 func (a *Accounts) ConfirmVerification(ctx context.Context, userID int64, code string) (TestNumber, error) {
 	var (
 		n       TestNumber
-		verdict error // not the transaction's error, because a wrong try must be committed
+		verdict error // kept out of the transaction's error: a wrong try must be committed
 	)
 	err := pgx.BeginFunc(ctx, a.pool, func(tx pgx.Tx) error {
 		if err := lockUser(ctx, tx, userID); err != nil {
@@ -111,7 +111,7 @@ func (a *Accounts) ConfirmVerification(ctx context.Context, userID int64, code s
 	return n, nil
 }
 
-// wrapDatabaseError adds doing to errors of Postgres; errors for the user stay as they are.
+// wrapDatabaseError wraps errors of Postgres with doing; errors for the user stay as they are.
 func wrapDatabaseError(doing string, err error) error {
 	var user interface{ forUser() }
 	if errors.As(err, &user) {
@@ -125,7 +125,7 @@ func lockUser(ctx context.Context, tx pgx.Tx, userID int64) error {
 	return err
 }
 
-// lockVerification serializes verifications of this user and of this number, so that their codes are counted right.
+// lockVerification serializes verifications of this user and of this number, so their codes are counted correctly.
 func lockVerification(ctx context.Context, tx pgx.Tx, userID int64, number sms.Number) error {
 	if err := lockUser(ctx, tx, userID); err != nil {
 		return err
@@ -134,8 +134,8 @@ func lockVerification(ctx context.Context, tx pgx.Tx, userID int64, number sms.N
 	return err
 }
 
-// mayReceiveCode counts codes per account, against guessing, and per number, so that a phone is not flooded from several
-// accounts. All times are by the clock of Postgres.
+// mayReceiveCode limits codes per account, against guessing, and per number, so that several accounts cannot flood a
+// phone. Postgres is the clock.
 func mayReceiveCode(ctx context.Context, tx pgx.Tx, userID int64, number sms.Number) error {
 	for _, condition := range []string{"user_id = $1", "phone_number = $1"} {
 		argument := any(userID)
@@ -197,7 +197,7 @@ func (a *Accounts) storeCode(ctx context.Context, tx pgx.Tx, userID int64, numbe
 	code := fmt.Sprintf("%06d", drawn)
 	salt := make([]byte, 16)
 	rand.Read(salt)
-	// Codes that can be confirmed no more and count for no pace go: they name numbers.
+	// Delete codes that no check needs any more: they name numbers.
 	if _, err := tx.Exec(ctx, `delete from test_number_codes where id in (select id from test_number_codes
 		where created_at < now() - interval '1 day' order by id limit 100 for update skip locked)`); err != nil {
 		return "", err
@@ -208,8 +208,8 @@ func (a *Accounts) storeCode(ctx context.Context, tx pgx.Tx, userID int64, numbe
 	return code, err
 }
 
-// tryCode compares a code with the user's last one, and counts a wrong try. A code of another number than the one that
-// waits for its verification is none.
+// tryCode compares a code with the user's last one, and counts a wrong try. A code for another number than the
+// unverified one does not count.
 func (a *Accounts) tryCode(ctx context.Context, tx pgx.Tx, userID int64, code string) error {
 	var (
 		id         int64
@@ -242,7 +242,7 @@ func (a *Accounts) tryCode(ctx context.Context, tx pgx.Tx, userID int64, code st
 	return &WrongCodeError{Left: codeTries - tries - 1}
 }
 
-// codeHash binds a code to its account, number and row. There are only a million codes: what protects them in a stolen
+// codeHash binds a code to its account, number and row. A code has only a million values; its protection in a stolen
 // table is the key, which is not in Postgres.
 func (a *Accounts) codeHash(userID int64, number sms.Number, salt []byte, code string) []byte {
 	mac := hmac.New(sha256.New, a.opts.OTPKey)

@@ -19,7 +19,7 @@ const (
 	three = sms.Number("+25779000003")
 )
 
-// later makes everything that happened so far older.
+// later ages everything that happened so far.
 func (a *Accounts) later(t *testing.T, d time.Duration) {
 	t.Helper()
 	a.exec(t, `update test_number_codes set created_at = created_at - $1::interval`, d)
@@ -117,7 +117,7 @@ func TestCodeEnds(t *testing.T) {
 	}
 }
 
-func TestTriesCountWhenMadeAtOnce(t *testing.T) {
+func TestConcurrentTriesAreCounted(t *testing.T) {
 	a := newAccounts(t)
 	user := a.mustUser(t, "a@example.com").ID
 	code := a.mustStart(t, user, one)
@@ -143,7 +143,7 @@ func TestTriesCountWhenMadeAtOnce(t *testing.T) {
 	}
 }
 
-func TestCodesAreFew(t *testing.T) {
+func TestCodesAreLimited(t *testing.T) {
 	a := newAccounts(t)
 	user := a.mustUser(t, "a@example.com").ID
 	stranger := a.mustUser(t, "b@example.com").ID
@@ -177,7 +177,7 @@ func TestCodesAreFew(t *testing.T) {
 	a.mustStart(t, user, one) // the first of the five is an hour old
 }
 
-func TestOneCodeWhenAskedAtOnce(t *testing.T) {
+func TestConcurrentRequestsSendOneCode(t *testing.T) {
 	a := newAccounts(t)
 	var (
 		all  sync.WaitGroup
@@ -234,6 +234,6 @@ func TestReplacements(t *testing.T) {
 	if n, err := a.SetTestNumber(t.Context(), "a@example.com", three, true); err != nil || n.PhoneNumber != three || n.Replacements != 3 {
 		t.Errorf("by an operator: %+v, %v", n, err)
 	}
-	_, err := a.SetTestNumber(t.Context(), "nobody@example.com", one, true)
-	wants(t, "nobody's test number", err, ErrNotFound, "nobody@example.com")
+	_, err := a.SetTestNumber(t.Context(), "unknown@example.com", one, true)
+	wants(t, "an unknown owner", err, ErrNotFound, "unknown@example.com")
 }

@@ -15,8 +15,7 @@ import (
 	"intumwa/sms"
 )
 
-// manyNames is a template of so many placeholders, and the variables of a
-// recipient with a number for each.
+// manyNames returns a template with n placeholders, and a recipient's variables for them, each a number.
 func manyNames(n int) (template, variables string) {
 	var names, values strings.Builder
 	for i := range n {
@@ -29,7 +28,7 @@ func manyNames(n int) (template, variables string) {
 	return names.String(), "{" + values.String() + "}"
 }
 
-// A response lists up to 2,000 failing fields; its last key then tells how many more there are.
+// A 422 lists at most 2,000 failing fields and counts the others under its last key.
 func TestListedErrorsAreBounded(t *testing.T) {
 	a := &API{opts: Options{Plan: sms.NewPlan("7")}}
 	template, variables := manyNames(100) // 600 characters
@@ -62,32 +61,32 @@ func TestListedErrorsAreBounded(t *testing.T) {
 			err = json.Unmarshal(text, &listed)
 		}
 		if err != nil || len(listed) != c.listed || len(text) > 1<<20 || !strings.HasSuffix(string(text), c.more) {
-			t.Errorf("%s: %d fields, %d octets, %v", c.name, len(listed), len(text), err)
+			t.Errorf("%s: %d fields, %d bytes, %v", c.name, len(listed), len(text), err)
 		}
 	}
 }
 
-// The list is bounded in bytes too, whatever the fields are called.
-func TestProblemsAreBoundedInOctets(t *testing.T) {
+// Failing fields are bounded in bytes too, however long their names are.
+func TestListedErrorsAreBoundedInBytes(t *testing.T) {
 	var p problems
 	for i := range 5000 {
 		p.item = i
 		p.addNamed(recipientVariableText, strings.Repeat("n", 5000))
 	}
 	text, err := json.Marshal(p)
-	if err != nil || len(text) > maxListedOctets+64<<10 || p.more+len(p.listed) != 5000 {
-		t.Errorf("%d octets, %d listed, %d more, %v", len(text), len(p.listed), p.more, err)
+	if err != nil || len(text) > maxListedBytes+64<<10 || p.more+len(p.listed) != 5000 {
+		t.Errorf("%d bytes, %d listed, %d more, %v", len(text), len(p.listed), p.more, err)
 	}
 	var few problems
-	few.add(&refusal{field: "a", text: strings.Repeat("x", maxListedOctets+1)}) // not even one has room
+	few.add(&refusal{field: "a", text: strings.Repeat("x", maxListedBytes+1)}) // longer than the whole list may be
 	if few.none() {
 		t.Error("nothing is wrong")
 	}
 }
 
-// Bodies that are promised and dripped take nothing from the others: 32 sockets
-// of four tokens, and a bulk of a fifth customer goes through at once.
-func TestDrippedBodiesTakeNoPlace(t *testing.T) {
+// Clients that announce large bodies and send them slowly take no memory from others: with 32 such connections of four
+// tokens open, a bulk of a fifth customer passes at once.
+func TestSlowBodiesTakeNoMemory(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, worldOptions{Options: Options{BodyMemory: 8 << 20, MaxBody: 1 << 20}}).settle()
 	for i := range 4 {
@@ -118,13 +117,13 @@ func TestDrippedBodiesTakeNoPlace(t *testing.T) {
 	}
 }
 
-// One user has half of the memory; all have what is left of it.
+// One user gets half of the memory; all users together get all of it.
 func TestMemoryIsShared(t *testing.T) {
 	m := newMemory(100, newMetrics(nil))
-	take := func(user, octets int64, want bool) {
+	take := func(user, n int64, want bool) {
 		t.Helper()
-		if got := m.take(user, octets, "body"); got != want {
-			t.Errorf("%d octets for user %d: %v", octets, user, got)
+		if got := m.take(user, n, "body"); got != want {
+			t.Errorf("%d bytes for user %d: %v", n, user, got)
 		}
 	}
 	take(1, 40, true)
@@ -138,12 +137,12 @@ func TestMemoryIsShared(t *testing.T) {
 	m.release(2, 50)
 	m.release(3, 10)
 	m.release(4, 40)
-	if m.held != 0 || len(m.users) != 0 {
-		t.Errorf("%d octets are held, of %d users", m.held, len(m.users))
+	if m.used != 0 || len(m.users) != 0 {
+		t.Errorf("%d bytes are in use, of %d users", m.used, len(m.users))
 	}
 }
 
-// A text of megabytes in escapes is refused without being unescaped whole.
+// A text with megabytes of escapes is refused before it is unescaped.
 func TestLongEscapes(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, worldOptions{}).settle()
@@ -151,11 +150,11 @@ func TestLongEscapes(t *testing.T) {
 	got := w.do("live", "POST", "/v1/sms", `{"phone_number":"79123456`+spaces+`x","sender":"`+spaces+`A","message":"`+spaces+`x"}`)
 	sameJSON(t, got.body, failsFirst("phone_number", numberInvalid.text, "sender", senderInvalid.text, "message", messageLong.text))
 	if text, ok := value(`"\n` + strings.Repeat("x", 1<<20) + `"`).text(); !ok || len(text) > maxText+8 {
-		t.Errorf("%d octets", len(text))
+		t.Errorf("%d bytes", len(text))
 	}
 }
 
-// A panic is logged with its stack and its route, and without the body.
+// A panic is logged with its stack and route, without the request's body.
 func TestPanicIsLoggedWithItsStack(t *testing.T) {
 	var log bytes.Buffer
 	a := &API{opts: Options{Log: slog.New(slog.NewTextHandler(&log, nil))}, metrics: newMetrics(nil)}
@@ -170,11 +169,11 @@ func TestPanicIsLoggedWithItsStack(t *testing.T) {
 	}
 	for _, want := range []string{"panicHere", "attack_test.go", "route=/v1/sms/:id", "method=POST"} {
 		if !strings.Contains(log.String(), want) {
-			t.Errorf("the log does not tell %q:\n%s", want, &log)
+			t.Errorf("the log lacks %q:\n%s", want, &log)
 		}
 	}
 	if strings.Contains(log.String(), "secret") {
-		t.Error("the log tells the body")
+		t.Error("the log has the body")
 	}
 }
 

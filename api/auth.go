@@ -27,21 +27,19 @@ const (
 	releaseKey   = "leave" // func() that releases the slot of a look-up
 )
 
-// refusalDelay is the time after which a wrong token is refused. It is longer than
-// any look-up takes, so that the response time does not show whether the id exists.
+// refusalDelay is when a wrong token is refused: later than any look-up takes, so the response time does not show
+// whether the id exists.
 const refusalDelay = 50 * time.Millisecond
 
-// suspectLookupsPerSecond limits the database look-ups for tokens that this process
-// has not authenticated yet, from all addresses with too many failures together.
+// suspectLookupsPerSecond limits the look-ups of tokens that this process has not authenticated yet, for all addresses
+// with too many failures together.
 const suspectLookupsPerSecond = 20
 
-// authenticate lets requests with a valid token pass (rule api 5), if its limits
-// permit them.
+// authenticate accepts requests with a valid token within its limits (rule api 5).
 //
-// An address with too many failures is refused before the database is asked. Its
-// tokens that this process has authenticated before still pass, because many
-// customers may share one address. For its other tokens a few look-ups a second
-// remain, so that a valid one among them passes in the end.
+// An address with too many failures is refused without a look-up, unless this process has authenticated the token
+// before: many customers may share one address. A few look-ups a second remain for its other tokens, so a valid one
+// passes after some tries.
 func (a *API) authenticate(c *gin.Context) {
 	start := time.Now()
 	token, ok := bearer(c.GetHeader("Authorization"))
@@ -76,8 +74,8 @@ func (a *API) authenticate(c *gin.Context) {
 	}
 }
 
-// refuseToken responds to a wrong token, refusalDelay after start: with 401, or with
-// 429 when its address has reached the limit of FailedLogins.
+// refuseToken responds to a wrong token refusalDelay after start: 401, or 429 when its address has reached the limit of
+// FailedLogins.
 func (a *API) refuseToken(c *gin.Context, start time.Time) {
 	decision := throttle.Decision{Allowed: true}
 	if a.opts.FailedLogins != nil {
@@ -110,7 +108,7 @@ type perSecond struct {
 	used   int
 }
 
-// take counts an event; it returns false when this second has none left.
+// take counts an event; it returns false when the second's limit is reached.
 func (q *perSecond) take(now time.Time) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -124,8 +122,8 @@ func (q *perSecond) take(now time.Time) bool {
 	return true
 }
 
-// addressKey returns the number under which the failures of an address are counted.
-// IPv6 addresses of one /64 have the same key, because one customer has a whole /64.
+// addressKey returns the key under which an address's failures are counted: one for each IPv6 /64, because one customer
+// has a whole /64.
 func addressKey(address string) int64 {
 	if ip, err := netip.ParseAddr(address); err == nil && ip.Is6() && !ip.Is4In6() {
 		if network, err := ip.WithZone("").Prefix(64); err == nil {
@@ -136,8 +134,7 @@ func addressKey(address string) int64 {
 	return int64(binary.BigEndian.Uint64(sum[:8]))
 }
 
-// bearer returns the token of an Authorization header; the case of the scheme does
-// not matter (RFC 9110, 11.1).
+// bearer returns the token of an Authorization header. The scheme is case-insensitive (RFC 9110, 11.1).
 func bearer(header string) (string, bool) {
 	scheme, token, ok := strings.Cut(header, " ")
 	token = strings.TrimSpace(token)
@@ -161,7 +158,7 @@ func (a *API) limitRate(c *gin.Context) {
 	writeRefusal(c, tooManySends)
 }
 
-// needCompany lets callers with a company pass; they may see the data of no other.
+// needCompany refuses callers without a company.
 func (a *API) needCompany(c *gin.Context) {
 	p := caller(c)
 	if p.Company == nil { // it may have been created a moment ago
@@ -178,12 +175,11 @@ func (a *API) needCompany(c *gin.Context) {
 	}
 }
 
-// companyID returns the id of the caller's company, behind needCompany.
+// companyID returns the id of the caller's company. The route needs needCompany.
 func companyID(c *gin.Context) sms.CompanyID { return sms.CompanyID(caller(c).Company.ID) }
 
-// logUnauthorized logs a request without a valid token: at most one line a second,
-// with the address and the number before the token's bar (the token's id, if it was
-// issued here). The rest of the token is never logged.
+// logUnauthorized logs a request without a valid token, at most once a second: its address and the number before the
+// token's bar (the id of a token issued here), never the rest of the token.
 func (a *API) logUnauthorized(c *gin.Context, token string) {
 	now := time.Now().Unix()
 	if a.unauthorizedLogged.Swap(now) == now {

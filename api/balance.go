@@ -4,7 +4,7 @@ import (
 	"github.com/gin-gonic/gin"
 )
 
-// balanceView is what a company has left.
+// balanceView is a company's balance.
 type balanceView struct {
 	Credits int64  `json:"credits"`
 	Unit    string `json:"unit"`

@@ -19,7 +19,7 @@ type batchView struct {
 	CreatedAt       string    `json:"created_at"`
 	State           string    `json:"state"`
 
-	// Only of batches to which they were given.
+	// Only if they were given.
 	SendAt   *string `json:"send_at,omitempty"`
 	ExpireAt *string `json:"expire_at,omitempty"`
 }
@@ -41,7 +41,7 @@ func (a *API) getBatch(c *gin.Context) (batchView, error) {
 	}, err
 }
 
-// batchNamed finds the company's batch that the path names.
+// batchNamed finds the company's batch in the path.
 func (a *API) batchNamed(c *gin.Context) (messages.BatchRecord, error) {
 	id, err := ulid.ParseStrict(c.Param("id"))
 	if err != nil {

@@ -10,16 +10,14 @@ import (
 	"github.com/gin-gonic/gin"
 )
 
-// freeOctets is the body size that does not count against BodyMemory: a connection's buffers cost as much anyway.
-const freeOctets = 4 << 10
+// freeBytes is the size up to which a body does not count against BodyMemory: a connection's buffers cost as much.
+const freeBytes = 4 << 10
 
-// body reads a request's body and checks its syntax. Valid JSON that is not an
-// object counts as an object without fields. For an unusable body it writes the
-// response and returns ok false. Call done when nothing refers to the body any
-// more: it releases the body's memory.
+// body reads a request's body and checks its syntax. Valid JSON that is not an object counts as an object without
+// fields. For an unusable body it writes the response and returns ok false. Call done when nothing refers to the body
+// any more: it releases the body's memory.
 //
-// The order of checks is 413, 415, 400. A body that is refused by its headers is
-// not read.
+// The order of checks is 413, 415, 400. A body refused by its headers is not read.
 func (a *API) body(c *gin.Context) (raw string, root value, done func(), ok bool) {
 	r := c.Request
 	if !isJSON(c.GetHeader("Content-Type")) && r.ContentLength <= a.opts.MaxBody {
@@ -61,9 +59,8 @@ var (
 	errNoMemory = errors.New("api.body_memory is full")
 )
 
-// read reads the body in steps, each twice as large as the one before: it holds at most
-// twice the memory of what was received, whatever its Content-Length promises. done may
-// be called more than once, by one goroutine.
+// read reads the body in steps, each twice as large as the one before, so it holds at most twice the memory of what was
+// received, whatever Content-Length promises. done may be called more than once, by one goroutine.
 func (a *API) read(c *gin.Context) (raw string, done func(), err error) {
 	r, user := c.Request, caller(c).UserID
 	most := a.opts.MaxBody + 1
@@ -86,8 +83,8 @@ func (a *API) read(c *gin.Context) (raw string, done func(), err error) {
 		return "", done, errTooLarge
 	}
 	text := new(strings.Builder)
-	for room := min(freeOctets, most); ; room = min(2*room, most) {
-		if room > freeOctets {
+	for room := min(freeBytes, most); ; room = min(2*room, most) {
+		if room > freeBytes {
 			if !a.memory.take(user, room-held, "body") {
 				return "", done, errNoMemory
 			}
@@ -109,9 +106,9 @@ func (a *API) read(c *gin.Context) (raw string, done func(), err error) {
 	}
 }
 
-// refuseTooLarge responds with 413. A client that is still sending would see a broken
-// connection instead of the response, so the rest of the body is read and discarded,
-// up to a limit. A client that sent Expect: 100-continue gets the response at once.
+// refuseTooLarge responds with 413. It reads and discards the rest of the body, up to a limit: a client that is still
+// sending would see a broken connection instead of the response. A client that sent Expect: 100-continue gets the
+// response at once.
 func (a *API) refuseTooLarge(c *gin.Context) {
 	if c.GetHeader("Expect") == "" {
 		_, _ = io.Copy(io.Discard, io.LimitReader(c.Request.Body, a.opts.MaxBody))

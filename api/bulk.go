@@ -9,7 +9,7 @@ import (
 	"intumwa/intake"
 )
 
-// sendBatch is POST /v1/sms/bulk and /v1/sms/template, whose fields read reads.
+// sendBatch is POST /v1/sms/bulk and /v1/sms/template; read parses the body's fields.
 func (a *API) sendBatch(read func(fields) (intake.Batch, problems)) gin.HandlerFunc {
 	return func(c *gin.Context) {
 		handleSend(a, c, read, problems.ofBatch, a.writeAnswer, func(ctx context.Context, p *accounts.Principal, req intake.Batch, key *intake.Key) (intake.Answer, error) {
@@ -33,8 +33,8 @@ func (a *API) readBulk(f fields) (req intake.Batch, p problems) {
 	return req, p
 }
 
-// misplaced adds the times of an item that differ from those of its batch: ignored, as unknown fields are, they would send the
-// message at another time than the client expects.
+// misplaced adds the times of an item that differ from its batch's. They are not ignored as unknown fields are: the
+// message would go out at another time than the client expects.
 func (p *problems) misplaced(item, batch *fields, r *refusal) {
 	if !item.sendAt.isNull() && item.sendAt != batch.sendAt {
 		p.addNamed(r, "send_at")

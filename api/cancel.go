@@ -7,7 +7,7 @@ import (
 	"intumwa/messages"
 )
 
-// cancelledView says what was cancelled: of a message or of a batch.
+// cancelledView is the response to a cancellation of a message or batch.
 type cancelledView struct {
 	ID              *ulid.ULID `json:"id,omitempty"`
 	BatchID         *ulid.ULID `json:"batch_id,omitempty"`
@@ -33,8 +33,8 @@ func (a *API) cancelBatch(c *gin.Context) (view cancelledView, err error) {
 	return a.cancel(c, messages.Queued{Company: caller(c).Company.ID, Batch: batch.Key}, cancelledView{BatchID: &batch.ULID})
 }
 
-// cancel stops what no carrier has or may have and returns how much that was. Once begun it goes on whatever becomes
-// of the client.
+// cancel stops the messages that no carrier has or may have, and returns how many those were. It continues when the
+// client disconnects.
 func (a *API) cancel(c *gin.Context, of messages.Queued, view cancelledView) (_ cancelledView, err error) {
 	view.Cancelled, view.CreditsReturned, err = a.Cancel(background(c), of)
 	return view, err

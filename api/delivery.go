@@ -27,7 +27,7 @@ type deliveryView struct {
 	FinishedAt   *string `json:"finished_at"`
 }
 
-// deliveryDetail is a delivery with every attempt that is kept.
+// deliveryDetail is a delivery with all its recorded attempts.
 type deliveryDetail struct {
 	deliveryView
 
@@ -108,7 +108,7 @@ func (q *query) event() string {
 	return ""
 }
 
-// message returns the parameter message_id of deliveries: either id of a message.
+// message returns the parameter message_id of deliveries: one of a message's two ids.
 func (q *query) message() (name messageName, given bool) {
 	text := q.Get("message_id")
 	if text == "" {
@@ -131,7 +131,7 @@ func (a *API) resendDelivery(c *gin.Context) (deliveryDetail, error) {
 	return delivery(background(c), c, a.Webhooks.Resend)
 }
 
-// delivery returns the caller's delivery that the path names: by its number, or by the webhook-id that its receiver got.
+// delivery returns the caller's delivery in the path, by its number or by the webhook-id that its receiver got.
 func delivery(ctx context.Context, c *gin.Context, find func(context.Context, sms.CompanyID, int64) (webhooks.Delivery, error)) (deliveryDetail, error) {
 	id, err := strconv.ParseInt(strings.TrimPrefix(c.Param("id"), "evt_"), 10, 64)
 	if err != nil || id < 1 {

@@ -13,9 +13,9 @@ import (
 	"intumwa/webhooks"
 )
 
-// told records events of a customer's messages 1 to n, of which every third is
-// given up and every third delivered.
-func (w *world) told(customer string, n int64) {
+// recordEvents records an event for each of a customer's messages 1 to n. Every third is given up, every third
+// delivered.
+func (w *world) recordEvents(customer string, n int64) {
 	w.t.Helper()
 	ctx, company := w.t.Context(), w.company[customer]
 	if _, err := w.rooms.Webhooks.SetEndpoint(ctx, company, webhooks.Setting{URL: "http://127.0.0.1:1/hook"}); err != nil {
@@ -49,7 +49,7 @@ const failedDelivery = `{"id":16,"webhook_id":"evt_16","message_id":2,"event":"s
 func TestDelivery(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, worldOptions{}).settle()
-	w.told("live", 3)
+	w.recordEvents("live", 3)
 	// Message 2's event has the number 2*8+1.
 	want := strings.NewReplacer(`"id":16`, `"id":17`, `evt_16`, `evt_17`).Replace(failedDelivery)
 	detail := func(delivery string) string {
@@ -96,11 +96,11 @@ func TestDelivery(t *testing.T) {
 	}
 }
 
-// Another company's deliveries are not there, to look at or to send again.
+// Another company's deliveries cannot be read or sent again.
 func TestDeliveriesTenancy(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, worldOptions{}).settle()
-	w.told("live", 3)
+	w.recordEvents("live", 3)
 	for _, id := range []string{"17", "evt_17", "0", "-17", "99", "nope", "18446744073709551633", "evt_test_17", "%2e%2e"} {
 		for _, try := range []struct{ method, path string }{{"GET", ""}, {"POST", "/resend"}} {
 			got := w.do("other", try.method, "/v1/webhook-deliveries/"+id+try.path, "")
@@ -121,7 +121,7 @@ func TestDeliveriesTenancy(t *testing.T) {
 func TestListDeliveries(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, worldOptions{}).settle()
-	w.told("live", 12)
+	w.recordEvents("live", 12)
 	type delivery struct {
 		MessageID int64 `json:"message_id"`
 	}

@@ -132,8 +132,8 @@ func responseOf(operation string, status int) response {
 // oneCredit names the examples of refusals that count credits, for one credit.
 var oneCredit = map[string]string{"insufficient_credits": "insufficient_credit", "daily_cap": "daily_cap_of_one"}
 
-// headersOf returns the headers that the document promises. Sends have the rate headers
-// once the token is known, so 429 and 503 may come without them.
+// headersOf returns the headers that the document promises. Sends have the rate headers once the token is
+// authenticated, so 429 and 503 may come without them.
 func headersOf(operation string, status int) map[string]ref {
 	names := map[string]string{"X-Request-Id": "RequestID", "X-Error-Code": "ErrorCode"}
 	if strings.Contains(string(onSends), operation) && status != 401 && status != 403 {

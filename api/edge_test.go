@@ -15,7 +15,7 @@ import (
 
 func contains(s, part string) bool { return strings.Contains(s, part) }
 
-// raw sends bytes and answers what comes back until the connection ends.
+// raw sends bytes and returns the response, up to the end of the connection.
 func (w *world) raw(text string) string {
 	w.t.Helper()
 	return w.rawTo(w.server.Listener.Addr(), text)
@@ -49,7 +49,7 @@ func (w *world) dial() net.Conn {
 	return conn
 }
 
-// stream is a body whose length nobody is told.
+// stream is a body of unannounced length.
 type stream struct{ io.Reader }
 
 func (w *world) post(body io.Reader, contentType string) (status int, text string, err error) {
@@ -110,7 +110,7 @@ func TestBodyLimits(t *testing.T) {
 	}
 }
 
-// A body that finds no memory is refused and not read on; single messages find some in any case.
+// A body without memory for it is refused and not read on; single messages always find some.
 func TestBodiesShareTheMemory(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, worldOptions{Options: Options{MaxBody: 1 << 20, BodyMemory: 128 << 10}}).settle()
@@ -125,8 +125,7 @@ func TestBodiesShareTheMemory(t *testing.T) {
 	w.sent("live", single("79123456", "ACME", "x"))
 }
 
-// A body that does not come to its end in time is told so, and gives its place
-// back.
+// A body that does not arrive in time gets 408, and its memory is released.
 func TestSlowBody(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, worldOptions{Options: Options{BodyMemory: 1 << 20}}).settle()
@@ -146,14 +145,13 @@ func TestSlowBody(t *testing.T) {
 			t.Errorf("answer %q", got)
 		}
 	}
-	if got := w.rawTo(listener.Addr(), head+"X-"); contains(got, " 200 ") { // a header that never ends; the connection does
+	if got := w.rawTo(listener.Addr(), head+"X-"); contains(got, " 200 ") { // the header never ends; the connection does
 		t.Errorf("answer %q", got)
 	}
 }
 
-// Without the database nothing is accepted and nothing is charged, and the
-// client is told to come again.
-func TestDatabaseAway(t *testing.T) {
+// Without the database the response is 503 with Retry-After; nothing is accepted or charged.
+func TestUnreachableDatabase(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, worldOptions{}).settle()
 	if got := w.do("live", "GET", "/v1/balance", ""); got.status != 200 {
@@ -172,14 +170,13 @@ func TestDatabaseAway(t *testing.T) {
 	}
 }
 
-// TestOutcomeUnknown: a client whose request may have been accepted is not told that it was
-// not: the same 503 has a code of its own.
+// A request whose COMMIT was lost may have been accepted: its 503 has a code of its own.
 func TestOutcomeUnknown(t *testing.T) {
 	t.Parallel()
 	line := &testenv.Line{}
 	w := newWorld(t, worldOptions{Line: line}).settle()
 	line.LoseAndCut()
-	line.OnLost(t, w.end) // and with it the patience of looking again
+	line.OnLost(t, w.end) // intake stops waiting for the outcome
 	got := w.do("live", "POST", "/v1/sms", single("79123456", "ACME", "x"))
 	if got.status != 503 || got.header.Get("Retry-After") == "" || got.header.Get("X-Error-Code") != "outcome_unknown" {
 		t.Errorf("%d %v", got.status, got.header)

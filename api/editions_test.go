@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// The reference comes in the language that the address or the browser asks for.
+// The reference comes in the language of the address or of the browser.
 func TestReferenceInLanguages(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, worldOptions{})
@@ -35,8 +35,8 @@ func TestReferenceInLanguages(t *testing.T) {
 	}
 }
 
-// The reference leads to the dashboard where it is known.
-func TestReferenceLeadsToTheDashboard(t *testing.T) {
+// The reference links to the dashboard where one is configured.
+func TestReferenceLinksToTheDashboard(t *testing.T) {
 	const address = `href="https://panel.example.com"`
 	for url, want := range map[string]bool{"https://panel.example.com": true, "": false} {
 		p, err := newPages(Options{TestSender: testSender, DashboardURL: url}, 500)
@@ -52,7 +52,7 @@ func TestReferenceLeadsToTheDashboard(t *testing.T) {
 	}
 }
 
-// Both editions say the same: the same sections, tables and lists, the same code.
+// Both editions have the same sections, tables, lists and code.
 func TestEditionsAreAlike(t *testing.T) {
 	skeleton := func(name string) (marks, code []string) {
 		text, err := docsFiles.ReadFile("docs/" + name)

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// endpoint is one endpoint or webhook as the reference page shows it. All of it comes from
-// the OpenAPI document, whose keys x-fr-… have the French texts, and from the refusals.
+// endpoint is one endpoint or webhook on the reference page. It comes from the OpenAPI document, whose keys x-fr-… have
+// the French texts, and from the refusals.
 type endpoint struct {
 	ID, Method, Path, Title, Text string
 	Parameters, Body, Response    []field
@@ -146,7 +146,7 @@ func (d *openAPIDocument) body(c content, language string) (fields []field, exam
 	return d.fields("", media.Schema, language), example
 }
 
-// fields returns the fields of an object, each followed by its own.
+// fields returns an object's fields, each followed by its own fields.
 func (d *openAPIDocument) fields(prefix string, s schema, language string) (all []field) {
 	s = d.resolve(s)
 	for _, p := range s.Properties {

@@ -1,7 +1,6 @@
 package api
 
-// fields are the fields of a request's body, or of an item in one. Fields that no
-// endpoint has are ignored.
+// fields are the fields of a request's body, or of an item in one. Unknown fields are ignored.
 type fields struct {
 	phoneNumber, sender, message, reference, sendAt, expireAt value
 	messages, template, recipients, variables, optOuts, code  value
@@ -40,8 +39,8 @@ func (v value) fields() (f fields) {
 	return f
 }
 
-// readList reads the items of a list with read, unless there are none or too many. An
-// item that is not an object has no fields.
+// readList reads a list's items with read, unless there are none or too many. An item that is not an object has no
+// fields.
 func readList[T any](p *problems, list value, empty, many *refusal, read func(*fields) T) []T {
 	n := 0
 	for range list.elements() {

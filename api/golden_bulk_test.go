@@ -61,8 +61,8 @@ func TestGoldenBulk(t *testing.T) {
 			"messages.11.message", "The messages.11.message field must not exceed 600 characters."), ""},
 		{"nothing at all", "live", 0, `null`, 422, failsBatch("sender", "The sender field is required.", "messages", "The messages field must contain at least one item."), ""},
 
-		// rule api 7.2, in its order: each case fails by all that comes after it too
-		{"no company", "nobody", 0, bulk(testSender, item("29123456", "x")), 400, messageJSON("You must create a company before sending messages."), ""},
+		// rule api 7.2, in its order: each case also violates all later rules
+		{"no company", "nocompany", 0, bulk(testSender, item("29123456", "x")), 400, messageJSON("You must create a company before sending messages."), ""},
 		{"test sender", "new", -1, bulk(testSender, item("29123456", "x")), 400, messageJSON(
 			"Bulk send does not support the test sender (INTUMWATEST); use the single-message endpoint for test traffic."), ""},
 		{"company not approved", "new", -1, bulk("NONE", item("29123456", "x")), 400, messageJSON("Your company must be approved before sending messages."), ""},
@@ -79,7 +79,7 @@ func TestGoldenBulk(t *testing.T) {
 	})
 }
 
-// Every item is looked at, with its own index.
+// Each invalid item is reported under its own index.
 func TestBulkIndexes(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, worldOptions{}).settle()

@@ -62,10 +62,10 @@ func TestGoldenSingle(t *testing.T) {
 		{"second and third wrong", "live", 0, single(number, nil, nil), 422, failsFirst("sender", "The sender is required.", "message", "The message content is required."), ""},
 		{"a list", "live", 0, `[1]`, 422, failsFirst(
 			"phone_number", "The phone number is required.", "sender", "The sender is required.", "message", "The message content is required."), ""},
-		{"validation before the rules", "nobody", 0, single("12", "ACME", "x"), 422, failsFirst("phone_number", "The phone number must be a valid Burundi (+257) number."), ""},
+		{"validation before the rules", "nocompany", 0, single("12", "ACME", "x"), 422, failsFirst("phone_number", "The phone number must be a valid Burundi (+257) number."), ""},
 
 		// rule api 7.2, in its order
-		{"no company", "nobody", 0, single(number, "ACME", "x"), 400, messageJSON("You must create a company before sending messages."), ""},
+		{"no company", "nocompany", 0, single(number, "ACME", "x"), 400, messageJSON("You must create a company before sending messages."), ""},
 		{"company not approved", "new", 0, single(number, "NONE", "x"), 400, messageJSON("Your company must be approved before sending messages."), ""},
 		{"unknown sender", "live", 0, single("29123456", "NONE", "x"), 400, messageJSON("Sender not found."), ""},
 		{"sender in another case", "live", 0, single(number, "acme", "x"), 400, messageJSON("Sender not found."), ""},
@@ -93,7 +93,7 @@ func TestGoldenTestMode(t *testing.T) {
 	}
 	runGolden(t, "/v1/sms", []golden{
 		// rule api 4.4; rule choices 6.2
-		{"no company", "nobody", 0, single(number, testSender, "x"), 400, messageJSON("You must create a company before sending messages."), ""},
+		{"no company", "nocompany", 0, single(number, testSender, "x"), 400, messageJSON("You must create a company before sending messages."), ""},
 		{"no verified number", "new", 0, single(number, testSender, "x"), 400, messageJSON("Verify a test number before sending test messages."), ""},
 		{"another recipient", "live", 0, single("+25779123456", testSender, "x"), 400, messageJSON("Test messages can only be sent to your verified test number."), ""},
 		{"more than the pool", "live", 0, single(number, testSender, strings.Repeat("😀", 200)), 400, messageJSON("Test quota exceeded."), ""},

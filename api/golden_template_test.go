@@ -69,8 +69,8 @@ func TestGoldenTemplate(t *testing.T) {
 		{"recipients that are no objects", "live", 0, templated("ACME", text, 5), 422, failsBatch(
 			"recipients.0.phone_number", "The recipients.0.phone_number field is required.", "recipients.0.variables", required), ""},
 
-		// rule api 7.2, in its order: each case fails by all that comes after it too
-		{"no company", "nobody", 0, templated(testSender, text, to("29123456", vars{})), 400, messageJSON("You must create a company before sending messages."), ""},
+		// rule api 7.2, in its order: each case also violates all later rules
+		{"no company", "nocompany", 0, templated(testSender, text, to("29123456", vars{})), 400, messageJSON("You must create a company before sending messages."), ""},
 		{"test sender", "new", -1, templated(testSender, text, to("29123456", vars{})), 400, messageJSON(
 			"Bulk send does not support the test sender (INTUMWATEST); use the single-message endpoint for test traffic."), ""},
 		{"company not approved", "new", -1, templated("NONE", text, to("29123456", vars{})), 400, messageJSON("Your company must be approved before sending messages."), ""},
@@ -93,7 +93,7 @@ func TestGoldenTemplate(t *testing.T) {
 	})
 }
 
-// What is recorded is what the template rendered, to the letter.
+// The recorded text is exactly the rendered template.
 func TestTemplateRendersOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, worldOptions{}).settle()

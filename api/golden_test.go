@@ -8,8 +8,7 @@ import (
 	"testing"
 )
 
-// golden is one request and its exact answer. In want, ULID stands for any
-// ULID and TIME for any timestamp.
+// golden is one request and its exact response. In want, ULID matches any ULID and TIME any timestamp.
 type golden struct {
 	name    string
 	as      string // customer; "" without a token
@@ -25,8 +24,7 @@ var (
 	anyTime = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{3})?\+00:00`)
 )
 
-// runGolden sends each case's request and compares the whole answer. What was
-// not accepted must have left nothing.
+// runGolden sends each case's request and compares the whole response. A refused request must leave nothing.
 func runGolden(t *testing.T, path string, cases []golden) {
 	w := newWorld(t, worldOptions{}).settle()
 	for _, c := range cases {

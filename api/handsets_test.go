@@ -10,7 +10,7 @@ import (
 	"intumwa/inbound/handsets"
 )
 
-// optOut enters a number into a customer's list as a handset does.
+// optOut adds a number to a customer's opt-out list, as an MO would.
 func (w *world) optOut(customer, number, sender string) {
 	w.t.Helper()
 	w.exec(`UPDATE companies SET opt_outs = true WHERE id = $1`, w.company[customer])
@@ -18,8 +18,8 @@ func (w *world) optOut(customer, number, sender string) {
 	w.rooms.Accounts.ForgetCompany(fmt.Sprint(w.company[customer])) // as the notice does
 }
 
-// A recipient who opted out gets nothing from that sender of that company, and nothing
-// is charged; whoever else and whatever else goes on.
+// A recipient who opted out gets nothing from that sender of that company, free of charge; other sends are not
+// affected.
 func TestOptedOut(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, worldOptions{}).settle()
@@ -97,14 +97,14 @@ func TestOptedOut(t *testing.T) {
 	if w.recorded() != before || credits() != had {
 		t.Errorf("recorded %v, before %v; %d credits of %d", w.recorded(), before, credits(), had)
 	}
-	// Rules that come before say their own word; the list is not asked.
+	// Earlier rules refuse first; the opt-out list is not read.
 	for _, c := range []struct{ path, body, want string }{
 		{"/v1/sms", single("NEWS", all), "The sender must be approved before sending messages."},
 		{"/v1/sms/template", strings.Replace(template(out), "Amahoro", "{{x}}", 1), "Recipient #1 is missing required template variables: x."},
 	} {
 		sameJSON(t, w.do("live", "POST", c.path, c.body).body, messageJSON(c.want))
 	}
-	// Others go on: another sender, another number, another company, the test sender, the sandbox.
+	// Another sender, number or company, the test sender and the sandbox are not affected.
 	w.testNumber("live", all)
 	for _, c := range []struct{ customer, body string }{
 		{"live", single("OTHER", out)}, {"live", single("ACME", free)}, {"other", single("ACME", out)}, {"live", single(testSender, all)}, {"live", single(testSender, "+25701000001")},
@@ -113,7 +113,7 @@ func TestOptedOut(t *testing.T) {
 			t.Errorf("%s %s: %d %s", c.customer, c.body, got.status, got.body)
 		}
 	}
-	// A refusal is not remembered, and what was accepted before is: under its key it comes again.
+	// A refusal leaves the idempotency key free. A request accepted before the opt-out is repeated under its key.
 	sent := w.do("live", "POST", "/v1/sms", single("ACME", free), "Idempotency-Key", "sent")
 	w.optOut("live", free, "ACME")
 	again := w.do("live", "POST", "/v1/sms", single("ACME", free), "Idempotency-Key", "sent")
@@ -131,8 +131,7 @@ func TestOptedOut(t *testing.T) {
 	}
 }
 
-// A company keeps its list: one by one or many at once, repeated without harm, in pages,
-// and never another's.
+// A company changes its own opt-out list, one entry or many at once, with harmless repetitions, and reads it in pages.
 func TestOptOutList(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, worldOptions{}).settle()
@@ -179,7 +178,7 @@ func TestOptOutList(t *testing.T) {
 	if got, _ := list("other", ""); got != "" {
 		t.Errorf("another's: %q", got)
 	}
-	for _, c := range []struct { // one after the other: what is gone is not there again
+	for _, c := range []struct { // in this order: a removed entry cannot be removed again
 		path   string
 		status int
 	}{
@@ -203,7 +202,7 @@ func TestOptOutList(t *testing.T) {
 	}
 }
 
-// What is wrong with a request for the list is said in the words of the others.
+// Invalid requests for the list get the usual texts.
 func TestOptOutsRefused(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, worldOptions{}).settle()
@@ -222,7 +221,7 @@ func TestOptOutsRefused(t *testing.T) {
 		{`{"opt_outs":[{"phone_number":"79123401"},{"sender":"-"},7,{"phone_number":"1"}]}`, 422, `{"message":"The given data was invalid.","errors":{
 			"opt_outs.1.phone_number":["The opt_outs.1.phone_number field is required."],"opt_outs.1.sender":["The opt_outs.1.sender field must be 1-11 alphanumeric characters."],
 			"opt_outs.2.phone_number":["The opt_outs.2.phone_number field is required."],"opt_outs.3.phone_number":["The opt_outs.3.phone_number field must be a valid Burundi (+257) number."]}}`},
-		{`{"phone_number":"79123401","sender":"NOBODY"}`, 400, messageJSON("Sender not found.")},
+		{`{"phone_number":"79123401","sender":"UNKNOWN"}`, 400, messageJSON("Sender not found.")},
 		{`{"opt_outs":[{"phone_number":"79123401","sender":"acme"}]}`, 400, messageJSON("Sender not found.")},
 		{`{`, 400, messageJSON("The request body is not valid JSON.")},
 	} {
@@ -241,7 +240,7 @@ func TestOptOutsRefused(t *testing.T) {
 			t.Errorf("%s: %d %s", path, got.status, got.body)
 		}
 	}
-	if got := w.do("live", "DELETE", "/v1/opt-outs/nobody", ""); got.status != 422 {
+	if got := w.do("live", "DELETE", "/v1/opt-outs/unknown", ""); got.status != 422 {
 		t.Errorf("%d %s", got.status, got.body)
 	}
 	if n := w.count(`SELECT count(*) FROM opt_outs`); n != 0 {
@@ -249,7 +248,7 @@ func TestOptOutsRefused(t *testing.T) {
 	}
 }
 
-// A company reads what handsets sent to it, in pages, and never another's.
+// A company reads the MOs to its own numbers, in pages.
 func TestInboundList(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, worldOptions{}).settle()
@@ -285,7 +284,7 @@ func TestInboundList(t *testing.T) {
 	for _, id := range []string{"0", "-1", "x", "99999999999999999999"} {
 		w.gets("live", "/v1/inbound/"+id, 404, messageJSON("Not found."))
 	}
-	for _, id := range []int64{1 << 40, ids[4]} { // no such message, and another company's
+	for _, id := range []int64{1 << 40, ids[4]} { // unknown, and another company's
 		cursor := cursorOf(inboundList, id)
 		w.gets(map[bool]string{true: "other", false: "live"}[id == ids[4]], "/v1/inbound?cursor="+cursor, 422, failsFirst("cursor", "The cursor is not valid."))
 	}

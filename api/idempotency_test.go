@@ -34,7 +34,7 @@ func TestIdempotencyKey(t *testing.T) {
 		}
 		sameJSON(t, got.body, reused)
 	}
-	// The same bytes at another endpoint are another request.
+	// The same body sent to another endpoint is another request.
 	both := `{"phone_number":"79123456","sender":"ACME","message":"x","messages":[{"phone_number":"79123456","message":"x"}]}`
 	if got := w.do("live", "POST", "/v1/sms", both, keyHeader, "k2"); got.status != 200 {
 		t.Errorf("k2: %d %s", got.status, got.body)
@@ -42,7 +42,7 @@ func TestIdempotencyKey(t *testing.T) {
 	if got := w.do("live", "POST", "/v1/sms/bulk", both, keyHeader, "k2"); got.status != 422 {
 		t.Errorf("k2 at bulk: %d %s", got.status, got.body)
 	}
-	// Another user's key is another key.
+	// Each user has keys of their own.
 	if got := w.do("other", "POST", "/v1/sms", body, keyHeader, "k1"); got.status != 200 || got.body == first.body {
 		t.Errorf("another user: %d %s", got.status, got.body)
 	}
@@ -72,7 +72,7 @@ func TestIdempotencyKeyForms(t *testing.T) {
 	}
 }
 
-// Only what was done is remembered: after a refusal the key is free.
+// A refusal leaves the key free.
 func TestIdempotencyForgetsRefusals(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, worldOptions{}).settle()
@@ -105,8 +105,8 @@ func TestIdempotencyForgetsRefusals(t *testing.T) {
 	}
 }
 
-// A key is good for 24 hours, then it is free.
-func TestIdempotencyKeyEnds(t *testing.T) {
+// A key is free again after 24 hours.
+func TestIdempotencyKeyExpires(t *testing.T) {
 	t.Parallel()
 	const life = 24 * time.Hour
 	w := newWorld(t, worldOptions{}).settle()
@@ -132,8 +132,7 @@ func TestIdempotencyKeyEnds(t *testing.T) {
 	}
 }
 
-// Many identical requests at once, in one process: one charge, the others 409
-// or the first answer.
+// Of many identical requests at once one is charged; the others get 409 or its response.
 func TestIdempotencyUnderConcurrency(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, worldOptions{}).settle()

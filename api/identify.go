@@ -16,15 +16,14 @@ const (
 	maxRequestID = 128 // characters of a client's own
 )
 
-// identify gives the request an id, in the response and in the log: the client's
-// X-Request-Id, or else a new ULID.
+// identify sets the request's id in the response and in the log: the client's X-Request-Id, or a new ULID.
 func (a *API) identify(c *gin.Context) {
 	id := requestID(c.Request)
 	c.Set(requestKey, id)
 	setHeader(c, requestHeader, id)
 }
 
-// requestID returns the client's id of a request if it is valid, else a new one.
+// requestID returns the client's id if it is valid, else a new one.
 func requestID(r *http.Request) string {
 	if given := r.Header[requestHeader]; len(given) == 1 && isRequestID(given[0]) {
 		return given[0]
@@ -32,8 +31,8 @@ func requestID(r *http.Request) string {
 	return ulid.Make().String()
 }
 
-// isRequestID reports whether text is safe in a log line and a header: 1 to 128 ASCII
-// letters, digits and -_.:=/+@. UUIDs, ULIDs and the ids of proxies are.
+// isRequestID reports whether text is safe in a log line and a header: 1 to 128 ASCII letters, digits and -_.:=/+@,
+// which covers UUIDs, ULIDs and the ids of proxies.
 func isRequestID(text string) bool {
 	if text == "" || len(text) > maxRequestID {
 		return false

@@ -25,25 +25,24 @@ func viewOfInbound(m *handsets.Message) inboundView {
 // listInbound is GET /v1/inbound.
 func (a *API) listInbound(c *gin.Context) (page[inboundView], error) {
 	q := readQuery(c, inboundList)
-	filter := handsets.Filter{Senders: a.sendersAsked(q), From: q.instant("from", fromInvalid), To: q.instant("to", toInvalid)}
+	filter := handsets.Filter{Senders: a.inboundNumbers(q), From: q.instant("from", fromInvalid), To: q.instant("to", toInvalid)}
 	if err := q.page(); err != nil {
 		return page[inboundView]{}, err
 	}
 	rows, next, err := a.Handsets.List(c.Request.Context(), companyID(c), filter, q.before, q.limit)
-	if errors.Is(err, handsets.ErrNotFound) { // the cursor's message was erased or forgotten meanwhile
+	if errors.Is(err, handsets.ErrNotFound) { // the cursor's message was deleted meanwhile
 		q.add(cursorInvalid)
 		err = q.first()
 	}
 	return pageOf(q, rows, next, err, viewOfInbound)
 }
 
-// sendersAsked returns the parameter phone_number, which may be of any country, as
-// messages have it.
-func (a *API) sendersAsked(q *query) []string {
+// inboundNumbers returns the parameter phone_number, which may be of any country, in the forms that MOs have.
+func (a *API) inboundNumbers(q *query) []string {
 	if forms := handsets.Foreign(q.Get("phone_number")); forms != nil {
 		return forms
 	}
-	if number := a.numberAsked(q); number != "" {
+	if number := a.phoneNumber(q); number != "" {
 		return []string{string(number)}
 	}
 	return nil

@@ -10,23 +10,22 @@ import (
 	"unsafe"
 )
 
-// value is one valid JSON value: its text without surrounding whitespace, "" where
-// there is none. It is parsed only where it is used, so a body costs no memory beyond
-// its own text, whatever it contains (TestAttackMemory). encoding/json decides what is valid
-// and would allocate every value if it also decoded them.
+// value is one valid JSON value: its text without surrounding whitespace, "" for none. It is parsed where it is used,
+// so a body costs no memory beyond its own text (TestAttackMemory). encoding/json only checks it: decoding would
+// allocate every value.
 type value string
 
 // parse checks that a body is exactly one JSON value (RFC 8259) in UTF-8, with every escaped
 // surrogate in a pair: a single surrogate is not a character and could not be sent.
 func parse(body string) (value, bool) {
-	if body == "" || !utf8.ValidString(body) || !json.Valid(octets(body)) || !paired(body) {
+	if body == "" || !utf8.ValidString(body) || !json.Valid(bytesOf(body)) || !paired(body) {
 		return "", false
 	}
 	return value(strings.Trim(body, " \n\r\t")), true
 }
 
-// octets is a text as json.Valid takes it, without a copy of up to 16 MiB. Nobody writes to it.
-func octets(text string) []byte {
+// bytesOf is a text for json.Valid, without a copy of up to 16 MiB. The slice is read-only.
+func bytesOf(text string) []byte {
 	return unsafe.Slice(unsafe.StringData(text), len(text)) //nolint:gosec // the slice is only read, and text is not empty
 }
 
@@ -70,13 +69,12 @@ func (v value) isObject() bool { return v != "" && v[0] == '{' }
 
 func (v value) isArray() bool { return v != "" && v[0] == '[' }
 
-// maxText is the length of a text with escapes up to which they are resolved: more than any
-// field may have.
+// maxText is the length up to which a text with escapes is unescaped: more than any field may have.
 const maxText = 64 << 10
 
-// text returns a string's text; ok is false for any other value. A text without escapes
-// shares the body's memory. One with escapes that is longer than maxText is cut and ends with
-// U+FFFD, so that it is too long for every field and cannot pass for a number or a blank text.
+// text returns a string's text; ok is false for any other value. A text without escapes shares the body's memory. One
+// with escapes that is longer than maxText is cut and ends with U+FFFD: too long for every field, and neither a number
+// nor blank.
 func (v value) text() (text string, ok bool) {
 	switch {
 	case v == "" || v[0] != '"':
@@ -90,9 +88,8 @@ func (v value) text() (text string, ok bool) {
 	return text, err == nil
 }
 
-// members iterates over an object's members in the order of the text; any other value
-// has none. Keys are case-sensitive. Of equal keys the last one counts, so callers let
-// each member replace the one before.
+// members iterates over an object's members in the order of the text; any other value has none. Keys are
+// case-sensitive. Of equal keys the last one counts: callers overwrite the earlier one.
 func (v value) members() iter.Seq2[string, value] {
 	return func(yield func(string, value) bool) {
 		if !v.isObject() {

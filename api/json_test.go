@@ -42,7 +42,7 @@ func (v value) plain(t *testing.T) any {
 
 var surrogate = regexp.MustCompile(`(?i)\\uD[89A-F]`)
 
-// encoding/json is the judge of what is JSON and what it means.
+// encoding/json is the reference for syntax and values.
 func FuzzDocument(f *testing.F) {
 	for _, seed := range []string{
 		`{"a":1,"a":"two","A":null}`, `[]`, ` [ 1 , -0.5e+10, true,false,null ] `, `"a\"b\\\u00e9\ud83d\ude00\n"`, `"\ud83d"`, `"\ude00\ud83d"`,
@@ -67,7 +67,7 @@ func FuzzDocument(f *testing.F) {
 		var want any
 		if err := json.Unmarshal([]byte(text), &want); err != nil {
 			if strings.Contains(err.Error(), "cannot unmarshal number") {
-				return // past what a float holds; nothing here reads numbers
+				return // beyond float64; nothing here reads numbers
 			}
 			t.Fatalf("%q: %v", text, err)
 		}

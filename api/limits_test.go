@@ -10,7 +10,7 @@ import (
 	"intumwa/internal/throttle"
 )
 
-// TestGoldenLimits: what the limits answer where they are set, to the letter; who has none gets what the rules say.
+// A company's limits refuse with these exact texts. A company without limits has those of the rules.
 func TestGoldenLimits(t *testing.T) {
 	t.Parallel()
 	rdb, prefix := testenv.Redis(t)
@@ -65,7 +65,7 @@ func TestGoldenLimits(t *testing.T) {
 	}
 }
 
-// repeated are so many messages of a batch, each to another number.
+// repeated returns n messages of a batch, each to another number.
 func repeated(n int) (items []any) {
 	for i := range n {
 		items = append(items, item("7910000"+string(rune('0'+i)), strings.Repeat("x", i+1)))

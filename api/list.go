@@ -17,7 +17,7 @@ type page[V any] struct {
 	NextCursor *string `json:"next_cursor"`
 }
 
-// pageOf is the page with the rows that were found; next is the row at which the next page begins, 0 for none.
+// pageOf returns a page of rows; next is the row that begins the next page, 0 for none.
 func pageOf[R, V any](q *query, rows []R, next int64, err error, view func(*R) V) (page[V], error) {
 	p := page[V]{Data: make([]V, len(rows)), NextCursor: q.next(next)}
 	for i := range rows {
@@ -37,7 +37,7 @@ func (a *API) listMessages(c *gin.Context) (page[messageView], error) {
 		}
 		filter.Batch = &id
 	}
-	filter.Number = a.numberAsked(q)
+	filter.Number = a.phoneNumber(q)
 	filter.From, filter.To = q.instant("from", fromInvalid), q.instant("to", toInvalid)
 	filter.Reference = q.Get(filterReference)
 	q.checkReference(filter.Reference, referenceWrong)
@@ -47,13 +47,13 @@ func (a *API) listMessages(c *gin.Context) (page[messageView], error) {
 // listBatchMessages is GET /v1/batches/{id}/messages.
 func (a *API) listBatchMessages(c *gin.Context) (page[messageView], error) {
 	q := readQuery(c, batchList)
-	filter := messages.Filter{Status: q.status(), Number: a.numberAsked(q)}
+	filter := messages.Filter{Status: q.status(), Number: a.phoneNumber(q)}
 	batch, err := a.batchNamed(c)
 	if err != nil {
 		return page[messageView]{}, err
 	}
 	filter.Batch = &batch.ULID
-	q.of.name += batch.ULID.String() // a cursor is valid for its own batch only
+	q.of.name += batch.ULID.String() // binds the cursor to this batch
 	return a.messages(c, q, filter)
 }
 
@@ -75,8 +75,8 @@ func (a *API) messages(c *gin.Context, q *query, filter messages.Filter) (page[m
 	return pageOf(q, rows, next, err, func(r *messages.Record) messageView { return viewOf(*r, histories[r.ID]) })
 }
 
-// numberAsked returns the parameter phone_number; empty when it is missing.
-func (a *API) numberAsked(q *query) sms.Number {
+// phoneNumber returns the parameter phone_number; empty when it is missing.
+func (a *API) phoneNumber(q *query) sms.Number {
 	text := q.Get("phone_number")
 	if text == "" {
 		return ""

@@ -32,8 +32,7 @@ func TestBearerForms(t *testing.T) {
 	}
 }
 
-// An address that shows wrong tokens is told to wait; right tokens from it are
-// not, and other addresses are not.
+// After too many wrong tokens an address gets 429; its valid tokens and other addresses do not.
 func TestFailedLogins(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, worldOptions{FailedLogins: 3, Options: Options{TrustedProxies: []string{"127.0.0.1"}}}).settle()
@@ -63,7 +62,7 @@ func TestFailedLogins(t *testing.T) {
 	}
 }
 
-// X-Forwarded-For of whoever is no trusted proxy does not count.
+// X-Forwarded-For counts only from a trusted proxy.
 func TestUntrustedProxy(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, worldOptions{FailedLogins: 1}).settle()
@@ -76,9 +75,9 @@ func TestUntrustedProxy(t *testing.T) {
 	}
 }
 
-// A proxy that is trusted says where a request comes from in X-Forwarded-For alone. X-Real-IP is the client's own, also where the
-// proxy writes a port into X-Forwarded-For.
-func TestRealIPIsTheClients(t *testing.T) {
+// Behind a trusted proxy only X-Forwarded-For has the client's address, even if the proxy writes a port into it;
+// X-Real-IP may come from the client.
+func TestRealIPHeaderIsIgnored(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, worldOptions{Options: Options{TrustedProxies: []string{"127.0.0.1"}}}).settle()
 	networks, err := accounts.ParseNetworks("192.0.2.0/24")
@@ -97,7 +96,7 @@ func TestRealIPIsTheClients(t *testing.T) {
 	}
 }
 
-// tokenLookups is how often the database was asked about a token.
+// tokenLookups returns how many look-ups of tokens reached the database.
 func tokenLookups(t *testing.T, registry *prometheus.Registry) (n float64) {
 	t.Helper()
 	families, err := registry.Gather()
@@ -114,9 +113,8 @@ func tokenLookups(t *testing.T, registry *prometheus.Registry) (n float64) {
 	return n
 }
 
-// An address with too many failures costs the database next to nothing, and a
-// customer behind it whose token was right before does not notice.
-func TestGuessesDoNotReachTheDatabase(t *testing.T) {
+// An address with too many failures causes few look-ups, and tokens behind it that were valid before still pass.
+func TestGuessedTokensCauseFewLookups(t *testing.T) {
 	t.Parallel()
 	registry := prometheus.NewRegistry()
 	w := newWorld(t, worldOptions{FailedLogins: 10, Accounts: func(o *accounts.Options) { o.Metrics = registry }}).settle()
@@ -145,16 +143,15 @@ func TestGuessesDoNotReachTheDatabase(t *testing.T) {
 		t.Errorf("a right token meanwhile: %d", got)
 	}
 	all.Wait()
-	// A few strangers a second, and the customer every two seconds.
+	// suspectLookupsPerSecond a second, and one of the customer every two seconds.
 	most := float64(suspectLookupsPerSecond+1) * (time.Since(start).Seconds() + 2)
 	if n := tokenLookups(t, registry) - before; n > most {
 		t.Errorf("%v look-ups for %d guesses in %v", n, guesses, time.Since(start))
 	}
 }
 
-// It takes as long to refuse a token whose id exists as one whose id does not:
-// longer than memory or the database need.
-func TestOneTimeForKnownAndUnknown(t *testing.T) {
+// Refusing a token takes equally long whether its id exists or not: longer than a look-up.
+func TestWrongTokensTakeEquallyLong(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, worldOptions{}).settle()
 	known, _, _ := strings.Cut(w.tokens["live"], "|")
@@ -171,7 +168,7 @@ func TestOneTimeForKnownAndUnknown(t *testing.T) {
 	}
 }
 
-// A token's limits come after 401 and before everything else. A token without limits has none: every other test has such ones.
+// A token's limits are checked after 401 and before everything else. Other tests use tokens without limits.
 func TestTokenLimits(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, worldOptions{Options: Options{TrustedProxies: []string{"127.0.0.1"}}}).settle()

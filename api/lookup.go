@@ -8,9 +8,8 @@ import (
 	"intumwa/internal/throttle"
 )
 
-// lookup is the middleware of look-ups: 429 when the user's slots are taken, 503 when
-// all are. The slot is released before the response is written (writeBody), so that
-// a client that reads slowly does not hold one.
+// lookup is the middleware of look-ups: 429 when the user's slots are taken, 503 when all are. The slot is released
+// before the response is written (writeBody), so a slow reader does not hold it.
 //
 // Sends do not count: they have a connection pool of their own.
 func (a *API) lookup(c *gin.Context) {
@@ -20,9 +19,8 @@ func (a *API) lookup(c *gin.Context) {
 	}
 }
 
-// enterLookup takes a slot. When there is none, it writes the response and returns false.
-// An endpoint with a body takes it when the body is there: a client that sends it slowly
-// holds none.
+// enterLookup takes a slot. When there is none, it writes the response and returns false. An endpoint with a body calls
+// it after reading the body, so a slow sender holds no slot.
 func (a *API) enterLookup(c *gin.Context) (leave func(), ok bool) {
 	leave, err := a.lookups.Enter(c.Request.Context(), caller(c).UserID)
 	switch {

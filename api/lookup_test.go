@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// sent makes a message and answers its ULID.
+// sent sends a message and returns its ULID.
 func (w *world) sent(customer, body string) string {
 	w.t.Helper()
 	got := w.do(customer, "POST", "/v1/sms", body)
@@ -76,7 +76,7 @@ func TestGetMessage(t *testing.T) {
 	}
 }
 
-// Another company's things are not there at all.
+// Another company's messages and batches are not found.
 func TestTenancy(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, worldOptions{}).settle()
@@ -105,8 +105,8 @@ func TestGetBatch(t *testing.T) {
 	}
 }
 
-// A batch is scheduled until its time, then sending while any of its messages is pending, and then finished, or cancelled if all
-// of them are.
+// A batch is scheduled until its time, sending while a message is pending, then finished, or cancelled if all its
+// messages are.
 func TestBatchState(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, worldOptions{}).settle()
@@ -141,7 +141,7 @@ func TestBalance(t *testing.T) {
 	w.gets("live", "/v1/balance", 200, `{"credits":998,"unit":"credits"}`)
 }
 
-// listed reads a page of a list, and the cursor of the next one.
+// listed returns a page of a list and the cursor of the next one.
 func listed[R any](w *world, customer, path string) (rows []R, next string) {
 	w.t.Helper()
 	got := w.do(customer, "GET", path, "")
@@ -158,7 +158,7 @@ func listed[R any](w *world, customer, path string) (rows []R, next string) {
 	return page.Data, next
 }
 
-// walk follows a list, whose path has a query, to its end.
+// walk reads a list to its end; path must have a query.
 func walk[R any](w *world, customer, path string) (all []R, pages int) {
 	w.t.Helper()
 	for next := ""; ; {
@@ -175,7 +175,7 @@ func walk[R any](w *world, customer, path string) (all []R, pages int) {
 	}
 }
 
-// gets wants a response to a look-up.
+// gets fails unless the look-up has this response.
 func (w *world) gets(customer, path string, status int, want string) {
 	w.t.Helper()
 	got := w.do(customer, "GET", path, "")

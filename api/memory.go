@@ -6,51 +6,48 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// memory limits the bytes of request bodies and large responses that the process
-// holds at the same time: of all users together, and of one user to half of that, so
-// that a user who sends much, or reads slowly, uses up only its own half.
+// memory limits the bytes of request bodies and large responses in the process: of all users together, and of one user
+// to half of that.
 //
-// Nobody waits for memory: a transfer for which there is none is refused. The server's
-// read and write timeouts end slow transfers.
+// It never blocks: a transfer that does not fit is refused. The server's read and write timeouts end slow transfers.
 type memory struct {
 	most int64
 
 	mu    sync.Mutex
-	held  int64
+	used  int64
 	users map[int64]int64
 
-	octets  prometheus.Gauge
+	bytes   prometheus.Gauge
 	dropped *prometheus.CounterVec // kind: body, answer
 }
 
 func newMemory(most int64, m *metrics) *memory {
-	return &memory{most: most, users: make(map[int64]int64), octets: m.memory, dropped: m.dropped}
+	return &memory{most: most, users: make(map[int64]int64), bytes: m.memory, dropped: m.dropped}
 }
 
-// take reserves bytes for a user. It returns false, and counts a dropped transfer of
-// this kind, when there is no room for them.
-func (m *memory) take(user, octets int64, kind string) bool {
+// take reserves bytes for a user. When they do not fit, it counts a dropped transfer of this kind and returns false.
+func (m *memory) take(user, n int64, kind string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.held+octets > m.most || m.users[user]+octets > m.most/2 {
+	if m.used+n > m.most || m.users[user]+n > m.most/2 {
 		m.dropped.WithLabelValues(kind).Inc()
 		return false
 	}
-	m.add(user, octets)
+	m.add(user, n)
 	return true
 }
 
-// release gives bytes of a user back.
-func (m *memory) release(user, octets int64) {
+// release returns a user's bytes.
+func (m *memory) release(user, n int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.add(user, -octets)
+	m.add(user, -n)
 }
 
-func (m *memory) add(user, octets int64) {
-	m.held += octets
-	m.octets.Set(float64(m.held))
-	if m.users[user] += octets; m.users[user] == 0 {
+func (m *memory) add(user, n int64) {
+	m.used += n
+	m.bytes.Set(float64(m.used))
+	if m.users[user] += n; m.users[user] == 0 {
 		delete(m.users, user)
 	}
 }

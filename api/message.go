@@ -28,7 +28,7 @@ type messageView struct {
 	FailedAt      *string    `json:"failed_at"`
 	Timeline      []moment   `json:"timeline"`
 
-	// Only of messages to which they were given.
+	// Only if they were given.
 	ClientReference string  `json:"client_reference,omitempty"`
 	SendAt          *string `json:"send_at,omitempty"`
 	ExpireAt        *string `json:"expire_at,omitempty"`
@@ -56,7 +56,7 @@ func viewOf(r messages.Record, j messages.History) messageView {
 
 func precise(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000-07:00") }
 
-// messageNamed finds the company's message that the path names, by either of its ids.
+// messageNamed finds the company's message in the path, by either id.
 func (a *API) messageNamed(c *gin.Context) (messages.Record, error) {
 	name, ok := nameOf(c.Param("id"))
 	switch ctx := c.Request.Context(); {

@@ -37,8 +37,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 	return m
 }
 
-// request counts one request. Unknown paths and unusual methods share a label value,
-// so that clients cannot create series at will.
+// request counts one request. Unknown paths and unusual methods share a label value, so clients cannot create series.
 func (m *metrics) request(route, method string, code int, took time.Duration) {
 	if route == "" {
 		route = "none"

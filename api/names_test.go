@@ -13,12 +13,12 @@ import (
 	"intumwa/intake"
 )
 
-// A message is found by either of its ids, and only by its own company.
-func TestEitherID(t *testing.T) {
+// Each of a message's two ids finds it, for its own company only.
+func TestMessageIsFoundByEitherID(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, worldOptions{}).settle()
 	id := w.sent("live", single("79123456", "ACME", "Bonjour"))
-	w.told("live", 1)
+	w.recordEvents("live", 1)
 	for _, name := range []string{id, strings.ToLower(id), "1"} {
 		if got := w.do("live", "GET", "/v1/sms/"+name, ""); got.status != 200 || !strings.Contains(got.body, `"id":"`+id+`","message_id":1,`) {
 			t.Errorf("%s: %d %s", name, got.status, got.body)
@@ -89,13 +89,12 @@ func TestBatchMessages(t *testing.T) {
 	}
 }
 
-// A parameter that a look-up does not have is an error that names it: one that is
-// mistyped would otherwise be no filter at all.
+// An unknown parameter of a look-up is an error that names it: a mistyped filter would filter nothing.
 func TestUnknownParameters(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, worldOptions{}).settle()
 	id, batch := w.sent("live", single("79123456", "ACME", "x")), w.sentBatch("live", bulk("ACME", item("79123456", "x")))
-	w.told("live", 1)
+	w.recordEvents("live", 1)
 	for _, path := range []string{"/v1/sms", "/v1/sms/" + id, "/v1/sms/1", "/v1/sms/batches/" + batch, "/v1/batches/" + batch + "/messages", "/v1/balance",
 		"/v1/test-number", "/v1/webhook-deliveries", "/v1/webhook-deliveries/8"} {
 		if got := w.do("live", "GET", path, ""); got.status != 200 {
@@ -110,14 +109,14 @@ func TestUnknownParameters(t *testing.T) {
 	}
 	w.gets("live", "/v1/sms?message_id=1&limit=0&b=", 422, fails("The b parameter is not known.", "b", "The b parameter is not known.",
 		"message_id", "The message_id parameter is not known.", "limit", "The limit must be between 1 and 100."))
-	// The contract's endpoints do not look at what they never had.
+	// Sends ignore parameters.
 	if got := w.do("live", "POST", "/v1/sms?statsu=sent", single("79123456", "ACME", "x")); got.status != 200 {
 		t.Errorf("a send with a parameter: %d %s", got.status, got.body)
 	}
 }
 
-// Who prefers it gets the number of the webhooks with the answer, also when the
-// answer is repeated; nobody else does.
+// With Prefer: include=message_id the response has the message's number, also when it is repeated; without it the
+// response has no number.
 func TestPreferMessageID(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, worldOptions{}).settle()
@@ -133,7 +132,7 @@ func TestPreferMessageID(t *testing.T) {
 		{[]string{"Prefer", "exclude=message_id"}, false},
 		{[]string{"Prefer", "message_id"}, false},
 		{[]string{keyHeader, "first", "Prefer", "include=message_id"}, true},
-		{[]string{keyHeader, "first"}, false}, // the first answer again, as the API's rules have it
+		{[]string{keyHeader, "first"}, false}, // repeated, as stored
 		{[]string{keyHeader, "first", "Prefer", "include=message_id"}, true},
 	} {
 		got := w.do("live", "POST", "/v1/sms", body, c.headers...)
@@ -162,7 +161,7 @@ func TestPreferMessageID(t *testing.T) {
 	}
 }
 
-// lines is a log that tests read.
+// lines is a log for tests to read.
 type lines struct {
 	mu  sync.Mutex
 	out bytes.Buffer
@@ -180,8 +179,7 @@ func (l *lines) String() string {
 	return l.out.String()
 }
 
-// A request has one name in its answer and in the log: the client's own, if it can
-// be one.
+// A request has one id in its response and in the log: the client's own, if it is valid.
 func TestRequestID(t *testing.T) {
 	t.Parallel()
 	log := &lines{}

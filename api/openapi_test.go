@@ -8,7 +8,7 @@ import (
 	"intumwa/internal/throttle"
 )
 
-// What the document says and what is served are the same endpoints.
+// The OpenAPI document has exactly the served endpoints.
 func TestDocumentListsTheRoutes(t *testing.T) {
 	a := &API{Rooms: Rooms{Throttle: throttle.New(nil, throttle.Options{})}}
 	table, err := a.table()

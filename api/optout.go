@@ -32,7 +32,7 @@ type optOutsRemoved struct {
 // listOptOuts is GET /v1/opt-outs.
 func (a *API) listOptOuts(c *gin.Context) (page[optOutView], error) {
 	q := readQuery(c, optOutList)
-	filter := handsets.OptOutFilter{Number: a.numberAsked(q), Sender: q.sender()}
+	filter := handsets.OptOutFilter{Number: a.phoneNumber(q), Sender: q.sender()}
 	if err := q.page(); err != nil {
 		return page[optOutView]{}, err
 	}
@@ -74,7 +74,7 @@ func (a *API) addOptOuts(c *gin.Context) {
 		return
 	}
 	if !ownsSenders(caller(c).Company, entries) {
-		// A sender that was created a moment ago may be missing from the cached company.
+		// The cached company may lack a sender that was created a moment ago.
 		fresh, err := a.Accounts.Fresh(c.Request.Context(), caller(c))
 		if err == nil && (fresh.Company == nil || !ownsSenders(fresh.Company, entries)) {
 			err = intake.RefuseSenderUnknown

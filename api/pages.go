@@ -30,7 +30,7 @@ var docsFiles embed.FS
 // replace it by the name that this installation uses.
 const documentedTestSender = "INTUMWATEST"
 
-// tokenExample is what a token looks like.
+// tokenExample has the form of a token.
 const tokenExample = "1|xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"
 
 // assets are the files of the reference page.
@@ -40,7 +40,7 @@ var assets = map[string]string{"style.css": "text/css; charset=utf-8", "segments
 type pages struct {
 	openAPIDocument []byte
 	editions        map[string]*edition
-	own             *strings.Replacer // of the documented test sender and schedule by this installation's
+	own             *strings.Replacer // replaces the documented test sender and schedule by this installation's
 }
 
 // edition is the reference page in one language.
@@ -50,13 +50,12 @@ type edition struct {
 	content  reference
 }
 
-// Languages of the reference, the usual one first. The API's own texts and the samples are
-// English in all of them.
+// Languages of the reference, the default first. The API's own texts and the samples are English in all of them.
 var editionLanguages = []string{"en", "fr"}
 
 var matcher = language.NewMatcher([]language.Tag{language.English, language.French})
 
-// reference is what the page shows.
+// reference is the data of the page.
 type reference struct {
 	BaseURL, TestSender, Dashboard string
 	Notice                         string // from the operator
@@ -139,7 +138,7 @@ func (p *pages) edition(language string, o Options, rateLimit int) (*edition, er
 	anchors := map[string]bool{"": true}
 	for _, r := range refusals {
 		anchor := ""
-		if !anchors[r.code] { // of several with a code, the first
+		if !anchors[r.code] { // the first refusal with the code
 			anchor, anchors[r.code] = "error-"+r.code, true
 		}
 		c.Errors = append(c.Errors, row{r.status, r.code, anchor, p.own.Replace(r.text), r.cause.of(language), r.fix.of(language), r.retry.words().of(language)})
@@ -175,7 +174,7 @@ func (p *pages) samples(group string, extensions ...string) (all []sample, err e
 	return all, nil
 }
 
-// steps reads the quick start: a title behind "# ", a line of text, commands.
+// steps reads the quick start: a title after "# ", a line of text, commands.
 func (p *pages) steps(language, baseURL string) (steps []step) {
 	name := "docs/quickstart.txt"
 	if language != editionLanguages[0] {
@@ -185,8 +184,8 @@ func (p *pages) steps(language, baseURL string) (steps []step) {
 	filled := strings.NewReplacer("{{"+".BaseURL}}", baseURL, "{{"+".TokenExample}}", tokenExample).Replace(p.own.Replace(string(text)))
 	for part := range strings.SplitSeq(strings.TrimSpace(filled), "\n\n") {
 		title, rest, _ := strings.Cut(strings.TrimPrefix(part, "# "), "\n")
-		says, command, _ := strings.Cut(rest, "\n")
-		steps = append(steps, step{title, says, command})
+		line, command, _ := strings.Cut(rest, "\n")
+		steps = append(steps, step{title, line, command})
 	}
 	return steps
 }
@@ -200,8 +199,8 @@ func (p *pages) openAPI(c *gin.Context) {
 
 var hostName = regexp.MustCompile(`^[A-Za-z0-9.:\[\]-]{1,255}$`)
 
-// docs is GET /docs: the reference page, with the address that the client used, in
-// the language of the parameter lang, or else the one that the browser prefers.
+// docs is GET /docs: the reference page, with the address that the client used, in the language of the parameter lang,
+// else in the browser's.
 func (p *pages) docs(c *gin.Context) {
 	e := p.editions[c.Query("lang")]
 	if e == nil {
@@ -221,8 +220,7 @@ func (p *pages) docs(c *gin.Context) {
 	c.Data(http.StatusOK, "text/html; charset=utf-8", out.Bytes())
 }
 
-// preferred returns the language of the reference that an Accept-Language header prefers;
-// the usual one for a header without a match, or none.
+// preferred returns the language of the reference that an Accept-Language header prefers, else the default.
 func preferred(header string) string {
 	wanted, _, err := language.ParseAcceptLanguage(header)
 	if err != nil {
@@ -261,7 +259,7 @@ func (p *pages) asset(c *gin.Context) {
 	c.Data(http.StatusOK, kind, text)
 }
 
-// harden lets the page load files of this server and nothing else.
+// harden restricts the page to files of this server.
 func (p *pages) harden(c *gin.Context) {
 	c.Header("Content-Security-Policy", "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'")
 	c.Header("X-Content-Type-Options", "nosniff")

@@ -17,7 +17,7 @@ import (
 	"intumwa/webhooks"
 )
 
-// The page is whole without any other host, and its assets are there.
+// The page needs no other host, and its assets are served.
 func TestReferencePage(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, worldOptions{Limit: 500})
@@ -65,11 +65,11 @@ func (w *world) referencePage(t *testing.T, language string) {
 		t.Errorf("policy %q", policy)
 	}
 	if strings.Contains(page.body, "style=") || strings.Contains(page.body, "onclick") {
-		t.Error("the policy forbids what the page has inline")
+		t.Error("the policy forbids inline code of the page")
 	}
 }
 
-// Every field has a type and a meaning, every endpoint an example, in both languages.
+// In both languages every field has a type and a description, and every endpoint an example.
 func TestReferenceIsComplete(t *testing.T) {
 	texts := map[string]map[string]string{}
 	for _, language := range editionLanguages {
@@ -98,8 +98,8 @@ func TestReferenceIsComplete(t *testing.T) {
 	}
 }
 
-// The page explains every reason of failure that is ours, and has the values of this installation.
-func TestPageNamesWhatTheCodeHas(t *testing.T) {
+// The page explains every failure reason of the gateway and has this installation's values.
+func TestPageExplainsFailureReasons(t *testing.T) {
 	source, err := os.ReadFile("../messages/submission/submission.go")
 	if err != nil {
 		t.Fatal(err)
@@ -152,15 +152,14 @@ func TestPageWithAnotherTestSender(t *testing.T) {
 	}
 }
 
-// A text means one thing, in each status; what is shared by several codes is said
-// again for each.
+// A text belongs to one refusal of a status.
 func TestRefusalsAreUnique(t *testing.T) {
 	type key struct{ code, text string }
 	seen := map[key]bool{}
 	word := regexp.MustCompile(`^[a-z]+(_[a-z]+)*$`)
 	for _, r := range refusals {
 		if k := (key{r.code, r.text}); seen[k] {
-			t.Errorf("%v stands there twice", k)
+			t.Errorf("%v is there twice", k)
 		} else {
 			seen[k] = true
 		}
@@ -175,8 +174,8 @@ func TestRefusalsAreUnique(t *testing.T) {
 	}
 }
 
-// Every reason that intake refuses for is explained, under a code.
-func TestRulesOfBusinessHaveCodes(t *testing.T) {
+// Every refusal of intake has a code and an explanation.
+func TestBusinessRulesHaveCodes(t *testing.T) {
 	source, err := os.ReadFile("../intake/refusal.go")
 	if err != nil {
 		t.Fatal(err)
@@ -192,7 +191,7 @@ func TestRulesOfBusinessHaveCodes(t *testing.T) {
 	}
 }
 
-// The quick start, command by command as it stands on the page, for a new user.
+// The quick start on the page works, command by command, for a new user.
 func TestQuickStart(t *testing.T) {
 	t.Parallel()
 	bash := testenv.Tool(t, "bash")
@@ -217,7 +216,7 @@ func TestQuickStart(t *testing.T) {
 			t.Fatalf("%s\n%v", command, err)
 		}
 		outputs = append(outputs, string(out))
-		for line := range strings.Lines(command) { // what later steps go on with
+		for line := range strings.Lines(command) { // ids that later steps use
 			if regexp.MustCompile(`^(export )?[A-Z_]+=`).MatchString(line) {
 				script += "\n" + line
 			}
@@ -253,11 +252,10 @@ func TestSendSamples(t *testing.T) {
 	}
 }
 
-// runnable writes a sample, with what a test puts behind it, to a file, and
-// answers with what to run it.
+// runnable writes a sample, followed by the test's code, to a file and returns the command that runs it.
 func runnable(t *testing.T, s sample, behind map[string]string) (file string, command []string) {
 	t.Helper()
-	if s.Name == "java" || s.Name == "cs" { // they take seconds
+	if s.Name == "java" || s.Name == "cs" { // slow to compile
 		testenv.Long(t)
 	}
 	program := "go"
@@ -266,7 +264,7 @@ func runnable(t *testing.T, s sample, behind map[string]string) (file string, co
 	}
 	name := "sample." + s.Name
 	if s.Name == "js" && behind == nil {
-		name = "sample.mjs" // it awaits at its top
+		name = "sample.mjs" // it has a top-level await
 	}
 	file = t.TempDir() + "/" + name
 	if err := os.WriteFile(file, []byte(s.Text+behind[s.Name]), 0o600); err != nil {

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// The schedule of webhooks in the embedded documents; pages replace it by that of this installation.
+// The schedule of webhooks in the embedded documents; pages replace it by this installation's.
 var documentedDelays = []time.Duration{10 * time.Second, 30 * time.Second, time.Minute, 5 * time.Minute, 15 * time.Minute}
 
 const documentedTimeout = 10 * time.Second

@@ -51,8 +51,7 @@ func (a *API) preview(c *gin.Context) {
 	writeJSON(c, http.StatusOK, view)
 }
 
-// readPreview reads a message, or a template and its optional variables. When both are
-// given, the message counts.
+// readPreview reads a message, or else a template and its optional variables.
 func readPreview(f fields) (text string, template *sms.Template, variables map[string]*string, p problems) {
 	if f.template.isNull() || !f.message.isNull() {
 		return p.body(f.message, messageRequired, messageLong), nil, nil, p

@@ -31,7 +31,7 @@ func TestPreview(t *testing.T) {
 		{"live", `{"template":"{{code}}","variables":{"code":5}}`, 422, failsFirst("variables.code", "The variables.code field must be a string.")},
 		{"live", `{"template":"{{code}}","variables":{"code":"` + long(256) + `"}}`, 422, failsFirst("variables.code", "The variables.code field must not exceed 255 characters.")},
 		{"live", `{`, 400, messageJSON("The request body is not valid JSON.")},
-		{"nobody", `{"message":"x"}`, 400, messageJSON("You must create a company before sending messages.")},
+		{"nocompany", `{"message":"x"}`, 400, messageJSON("You must create a company before sending messages.")},
 		{"", `{"message":"x"}`, 401, messageJSON("Unauthenticated.")},
 	} {
 		got := w.do(c.as, "POST", "/v1/sms/preview", c.body)
@@ -45,8 +45,7 @@ func TestPreview(t *testing.T) {
 	}
 }
 
-// With smart encoding a preview shows what would be sent, and a text of which
-// nothing would be left is sent as it is.
+// With smart encoding the preview shows the text that would be sent. A text that would become empty is sent unchanged.
 func TestSmartEncoding(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, worldOptions{}).settle()

@@ -23,15 +23,15 @@ const (
 	maxLimit     = 100
 )
 
-// query holds the parameters of a look-up and what is wrong with them. An empty limit or
-// cursor counts as missing; of a parameter that is given twice the first counts.
+// query holds a look-up's parameters and their problems. An empty limit or cursor counts as missing; of a repeated
+// parameter the first counts.
 type query struct {
 	url.Values
 	problems
 
 	of     list
 	limit  int   // rows on the page
-	before int64 // the row before which the page begins; 0: it is the first
+	before int64 // the page begins below this row; 0: it is the first
 }
 
 // readQuery reads the parameters of a list.
@@ -41,8 +41,8 @@ func readQuery(c *gin.Context, of list) *query {
 	return q
 }
 
-// readParameters reads the parameters of a look-up that accepts these and no others. An
-// empty filter would be none at all: it is refused.
+// readParameters reads a look-up's parameters and refuses unknown ones. An empty filter is refused: it would filter
+// nothing.
 func readParameters(c *gin.Context, known ...string) *query {
 	values, err := url.ParseQuery(c.Request.URL.RawQuery)
 	q := &query{Values: values}
@@ -61,14 +61,14 @@ func readParameters(c *gin.Context, known ...string) *query {
 	return q
 }
 
-// noParameters lets requests without parameters pass.
+// noParameters refuses requests with parameters.
 func (a *API) noParameters(c *gin.Context) {
 	if err := readParameters(c).first(); err != nil {
 		a.writeError(c, err)
 	}
 }
 
-// page reads which page is meant. The error is that of all parameters.
+// page reads limit and cursor. It returns the first problem of all parameters.
 func (q *query) page() error {
 	q.limit = defaultLimit
 	if text := q.Get("limit"); text != "" {
@@ -111,7 +111,7 @@ func (q *query) instant(name string, wrong *refusal) time.Time {
 	return t
 }
 
-// next is the cursor of the page after this one, nil when there is none.
+// next returns the cursor of the next page, nil when there is none.
 func (q *query) next(last int64) *string {
 	if last == 0 {
 		return nil
@@ -120,14 +120,13 @@ func (q *query) next(last int64) *string {
 	return &cursor
 }
 
-// messageName is one of the two names of a message: the ULID of the send result, or
-// the number of the webhooks.
+// messageName is one of a message's two ids: the ULID of the send response, or the number used in webhooks.
 type messageName struct {
 	ulid   ulid.ULID
 	number int64 // 0: the ULID counts
 }
 
-// nameOf reads either.
+// nameOf parses either id.
 func nameOf(text string) (name messageName, ok bool) {
 	if id, err := ulid.ParseStrict(text); err == nil {
 		return messageName{ulid: id}, true
@@ -136,7 +135,7 @@ func nameOf(text string) (name messageName, ok bool) {
 	return messageName{number: n}, err == nil && n > 0 && text[0] != '+'
 }
 
-// list is what a cursor belongs to: the name of a list and its filter parameters.
+// list identifies the list of a cursor: its name and its filters.
 type list struct {
 	name    string
 	filters []string
@@ -150,28 +149,28 @@ var (
 	optOutList   = list{"opt-outs", []string{"phone_number", "sender"}}
 )
 
-// filterReference is the filter by the customers' own names of messages.
+// filterReference filters by the customer's own name of a message.
 const filterReference = "client_reference"
 
 const cursorSize = 8 + 4 // the last row's id and a hash of the filters
 
-// cursor returns the opaque position in a list at which the next page begins.
+// cursor returns the opaque position where the next page begins.
 func (q *query) cursor(last int64) string {
-	var octets [cursorSize]byte
-	binary.BigEndian.PutUint64(octets[:], uint64(last))
-	binary.BigEndian.PutUint32(octets[8:], q.check(octets[:8]))
-	return base64.RawURLEncoding.EncodeToString(octets[:])
+	var raw [cursorSize]byte
+	binary.BigEndian.PutUint64(raw[:], uint64(last))
+	binary.BigEndian.PutUint32(raw[8:], q.check(raw[:8]))
+	return base64.RawURLEncoding.EncodeToString(raw[:])
 }
 
-// readCursor reads a cursor of the same list. The hash guards against mistakes only: a
-// cursor is not a secret, and a list shows the caller's own rows whatever it holds.
+// readCursor reads a cursor of the same list. The hash guards against mistakes only: a forged cursor still lists only
+// the caller's own rows.
 func (q *query) readCursor(cursor string) (last int64, ok bool) {
-	octets, err := base64.RawURLEncoding.Strict().DecodeString(cursor)
-	if err != nil || len(octets) != cursorSize {
+	raw, err := base64.RawURLEncoding.Strict().DecodeString(cursor)
+	if err != nil || len(raw) != cursorSize {
 		return 0, false
 	}
-	last = int64(binary.BigEndian.Uint64(octets))
-	return last, last > 0 && binary.BigEndian.Uint32(octets[8:]) == q.check(octets[:8])
+	last = int64(binary.BigEndian.Uint64(raw))
+	return last, last > 0 && binary.BigEndian.Uint32(raw[8:]) == q.check(raw[:8])
 }
 
 func (q *query) check(place []byte) uint32 {

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// rateHeaders are the names as they go over the wire.
+// rateHeaders returns the headers with their names as sent.
 func rateHeaders(h http.Header) map[string]string {
 	out := map[string]string{}
 	for _, name := range []string{"X-Ratelimit-Limit", "X-Ratelimit-Remaining", "X-Ratelimit-Reset", "Retry-After"} {
@@ -18,8 +18,7 @@ func rateHeaders(h http.Header) map[string]string {
 	return out
 }
 
-// One window for the three endpoints together; whatever the answer, it counts,
-// except 401, 404 and 405.
+// The three endpoints share one window. Every response counts, except 401, 404 and 405.
 func TestRateLimit(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, worldOptions{Limit: 10}).settle()
@@ -73,8 +72,7 @@ func TestRateLimit(t *testing.T) {
 	}
 }
 
-// The names go out as rule choices 1.9 writes them, since
-// people look for them with grep.
+// Header names are sent as rule choices 1.9 spells them, so grep finds them.
 func TestRateHeaderNames(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, worldOptions{Limit: 1}).settle()

@@ -7,8 +7,8 @@ import (
 	"intumwa/sms"
 )
 
-// refusal is one reason for refusing a request: everything that the handlers, the
-// OpenAPI document and the reference page say about it. There is no other list.
+// refusal is one reason for refusing a request: the only source of it for handlers, OpenAPI document and reference
+// page.
 type refusal struct {
 	status int
 	code   string     // of X-Error-Code: published, never changed; "" where it cannot be the first problem
@@ -41,7 +41,7 @@ const (
 	onAll                 = onBodies + " " + onAsked + " resendWebhookDelivery"
 )
 
-// retry says whether the client may send the same request again.
+// retry is whether the client may send the same request again.
 type retry int
 
 const (
@@ -58,8 +58,8 @@ func (r retry) words() words {
 	}[r]
 }
 
-// refusals are all of them, in the order in which they stand below, in refusedfield.go
-// and in refusedlater.go: the compiler takes the files in the order of their names.
+// refusals are all of them, in the order of this file, refusedfield.go and refusedlater.go: the compiler takes files in
+// the order of their names.
 var refusals []*refusal
 
 func newRefusal(status int, code, text string, on operations, again retry, cause, fix words) *refusal {
@@ -75,13 +75,12 @@ func newInvalid(code, field, text string, on operations, cause, fix words) *refu
 	return r
 }
 
-// newInvalidItem is a refusal of a field of a batch, whose text names the field:
-// "The <field>" and end.
+// newInvalidItem is a refusal of a batch's field; its text is "The <field>" and end.
 func newInvalidItem(code, field, end string, on operations, cause, fix words) *refusal {
 	return newInvalid(code, field, "The "+field+end, on, cause, fix)
 }
 
-// end returns the text behind the name of the field.
+// end returns the text after the field's name.
 func (r *refusal) end() string { return r.text[len("The ")+len(r.field):] }
 
 // inBatch reports whether the operation responds to a failing field with textInvalid
@@ -109,8 +108,7 @@ func codeOf(rule sms.Refusal) string {
 	return rule.Reason
 }
 
-// The texts, codes and explanations: of business rules, and of what is wrong with a
-// request as a whole.
+// The texts, codes and explanations of business rules and of invalid requests.
 var (
 	// 400: the business rules (rule api 7.2); the texts come from intake.
 
@@ -229,7 +227,7 @@ var (
 		words{"Five wrong tries.", "Cinq essais erronés."},
 		words{"PUT /v1/test-number.", "PUT /v1/test-number."})
 
-	// What is wrong with the request itself.
+	// The request as a whole.
 
 	malformedJSON = newRefusal(400, "malformed_json", "The request body is not valid JSON.", onBodies, retryNo,
 		words{"A syntax error, invalid UTF-8, half a surrogate pair, or nested too deep.", "Une erreur de syntaxe, de l’UTF-8 invalide, une demi-paire de substitution, ou trop de niveaux."},

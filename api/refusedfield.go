@@ -1,6 +1,6 @@
 package api
 
-// Fields and parameters that are not as they should be: 422.
+// Invalid fields and parameters: 422.
 var (
 	// 422: single messages, previews, the test number (rule api 7.1).
 
@@ -58,7 +58,7 @@ var (
 		words{"The code of the test number has not six digits.", "Le code du numéro de test n’a pas six chiffres."},
 		words{"Type it as in the SMS.", "Tapez-le comme dans le SMS."})
 
-	// 422: bulk and template (rule api 7.1). The message is textInvalid, the code that of the first field.
+	// 422: bulk and template (rule api 7.1). The message is textInvalid, the code is the first field's.
 
 	_ = newRefusal(422, "", textInvalid, "", retryNo,
 		words{"A batch failed the validation; errors has the fields, and X-Error-Code is that of the first.", "Un lot n’est pas valide ; errors donne les champs, et X-Error-Code est celui du premier."},
@@ -173,13 +173,13 @@ var (
 		words{"Escape parameters with a URL library.", "Échappez les paramètres avec une bibliothèque d’URL."})
 )
 
-// ofItems are the refusals that the items of several lists have in common.
+// ofItems are the refusals that the items of several lists share.
 type ofItems struct {
 	numberRequired, numberInvalid, misplaced *refusal
 	reference                                wrongReference
 }
 
-// newOfEntries is for a list whose items have a number.
+// newOfEntries is for a list with numbered items.
 func newOfEntries(list string, on operations) ofItems {
 	return ofItems{
 		numberRequired: newInvalidItem("phone_number_required", list+".N.phone_number", endRequired, on,

@@ -1,6 +1,6 @@
 package api
 
-// What is temporary: the client may try again.
+// Temporary refusals: the client may try again.
 var (
 	tooManySends = newRefusal(429, "too_many_requests", "Too Many Attempts.", onSends, retryLater,
 		words{"Too many send requests in this window.", "Trop de requêtes d’envoi dans cette fenêtre."},

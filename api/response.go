@@ -31,7 +31,7 @@ func writeRefusal(c *gin.Context, r *refusal) {
 	writeJSON(c, r.status, message{r.text})
 }
 
-// respond makes the handler of an endpoint from a function that returns the view of its response, or an error for writeError.
+// respond makes a handler from a function that returns the view of its response, or an error for writeError.
 func respond[V any](a *API, handle func(*gin.Context) (V, error)) gin.HandlerFunc {
 	return func(c *gin.Context) {
 		view, err := handle(c)
@@ -50,7 +50,7 @@ type refusedView struct {
 	OptedOut []intake.OptedOutRecipient `json:"opted_out,omitempty"` // of a batch: all of them, 500 at most
 }
 
-// refusalsOf are the refusals that errors of other packages mean.
+// refusalsOf maps errors of other packages to refusals.
 var refusalsOf = []struct {
 	err     error
 	refusal *refusal
@@ -62,7 +62,7 @@ var refusalsOf = []struct {
 	{accounts.ErrNoCode, codeNone}, {accounts.ErrCodeExpired, codeExpired}, {accounts.ErrCodeTries, codeTries},
 }
 
-// writeError responds to an error: with what it refuses, or with 503.
+// writeError responds to an error with its refusal, or with 503.
 func (a *API) writeError(c *gin.Context, err error) {
 	if !a.writeRefused(c, err) {
 		a.writeUnavailable(c, err)
@@ -109,9 +109,8 @@ func writeJSON(c *gin.Context, status int, body any) {
 	writeBody(c, status, intake.Encode(body))
 }
 
-// largeResponse is the size in bytes above which a response counts against
-// BodyMemory until the client has read it. Smaller ones fit into the system's
-// socket buffers.
+// largeResponse is the size in bytes above which a response counts against BodyMemory until the client has read it.
+// Smaller ones fit into the socket buffers.
 const largeResponse = 64 << 10
 
 // writeBody writes a JSON text.
@@ -120,9 +119,9 @@ func writeBody(c *gin.Context, status int, text []byte) {
 		leave.(func())()
 	}
 	if shared, known := c.Get(memoryKey); known && len(text) > largeResponse {
-		m, user, octets := shared.(*memory), caller(c).UserID, int64(len(text))
-		if m.take(user, octets, "answer") {
-			defer m.release(user, octets)
+		m, user, size := shared.(*memory), caller(c).UserID, int64(len(text))
+		if m.take(user, size, "answer") {
+			defer m.release(user, size)
 		} else {
 			setRetryAfter(c, 5*time.Second)
 			abortWithCode(c, unavailable.code)
@@ -132,23 +131,20 @@ func writeBody(c *gin.Context, status int, text []byte) {
 	c.Data(status, "application/json", text)
 }
 
-// setHeader sets a header and keeps the spelling of its name: net/http would
-// write X-RateLimit-Limit as X-Ratelimit-Limit.
+// setHeader sets a header with this spelling: net/http would write X-RateLimit-Limit as X-Ratelimit-Limit.
 func setHeader(c *gin.Context, name, text string) {
 	c.Writer.Header()[name] = []string{text}
 }
 
-// setRetryAfter sets Retry-After: whole seconds, rounded up, so that a client
-// that waits that long is not refused again.
+// setRetryAfter sets Retry-After in whole seconds, rounded up: a client that waits that long is not refused again.
 func setRetryAfter(c *gin.Context, wait time.Duration) {
 	c.Header("Retry-After", strconv.Itoa(max(1, int(math.Ceil(wait.Seconds())))))
 }
 
-// writeUnavailable responds with 503: the database is unreachable or the process is
-// overloaded. Nothing was charged, unless err is intake.ErrOutcomeUnknown: then the code is
-// another (rule choices 10.2).
+// writeUnavailable responds with 503: the database is unreachable or the process is overloaded. Nothing was charged,
+// unless err is intake.ErrOutcomeUnknown, which has another code (rule choices 10.2).
 func (a *API) writeUnavailable(c *gin.Context, err error) {
-	// One line a second: during an outage every request fails in the same way.
+	// At most one line a second: during an outage every request fails in the same way.
 	now := time.Now().Unix()
 	if c.Request.Context().Err() == nil && a.unavailableLogged.Swap(now) != now {
 		a.log(c).Error("request failed", "event", "request_failed", "path", c.FullPath(), "error", err)
@@ -170,7 +166,7 @@ func (a *API) writeServerError(c *gin.Context, err error) {
 // timestamp formats a time as ISO 8601 with offset, like the webhooks.
 func timestamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05-07:00") }
 
-// timestampOrNull is timestamp for a time that may be missing: nil becomes null.
+// timestampOrNull formats a time; nil becomes null.
 func timestampOrNull(t *time.Time) *string {
 	if t == nil {
 		return nil
@@ -179,7 +175,7 @@ func timestampOrNull(t *time.Time) *string {
 	return &text
 }
 
-// timestampIfAny is timestamp for a time that may be zero: nil.
+// timestampIfAny formats a time; the zero time becomes nil.
 func timestampIfAny(t time.Time) *string {
 	if t.IsZero() {
 		return nil
@@ -187,7 +183,7 @@ func timestampIfAny(t time.Time) *string {
 	return timestampOrNull(&t)
 }
 
-// orNull returns nil for the zero value, which JSON shows as null.
+// orNull returns nil, null in JSON, for the zero value.
 func orNull[T comparable](v T) *T {
 	var zero T
 	if v == zero {

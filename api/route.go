@@ -15,8 +15,7 @@ type route struct {
 	handlers     []gin.HandlerFunc
 }
 
-// table lists the endpoints. A test checks that the OpenAPI document lists the
-// same.
+// table lists the endpoints. A test compares it with the OpenAPI document.
 func (a *API) table() ([]route, error) {
 	page, err := newPages(a.opts, a.Throttle.Limit())
 	if err != nil {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// Every endpoint needs a token, and all but the sends, which have golden tests, a company.
+// Every endpoint needs a token and a company. The sends have golden tests for the company.
 func TestEveryEndpointNeedsATokenAndACompany(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, worldOptions{}).settle()
@@ -30,7 +30,7 @@ func TestEveryEndpointNeedsATokenAndACompany(t *testing.T) {
 		if path == "/v1/sms" && e.method == "POST" || path == "/v1/sms/bulk" || path == "/v1/sms/template" {
 			continue
 		}
-		got = w.do("nobody", e.method, path, body)
+		got = w.do("nocompany", e.method, path, body)
 		if got.status != 400 {
 			t.Errorf("%s %s without a company: %d", e.method, path, got.status)
 		}

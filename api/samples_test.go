@@ -78,7 +78,7 @@ func main() {
 `,
 }
 
-// javaCases reads the cases from lines of fields in base64, as C# does: neither has JSON here.
+// javaCases reads lines of fields in base64, as C# does: neither has JSON in its standard library here.
 const javaCases = `
 class Cases {
     public static void main(String[] args) throws Exception {
@@ -122,8 +122,7 @@ type verifyCase struct {
 	Now         int64
 }
 
-// verifyCases are the published vectors, which are genuine, and what was done
-// to them, which is not.
+// verifyCases returns the published vectors, which are genuine, and forgeries made from them.
 func verifyCases(t *testing.T) (cases []verifyCase, want []bool) {
 	t.Helper()
 	vectors, err := webhooks.TestVectors()
@@ -151,7 +150,7 @@ func verifyCases(t *testing.T) (cases []verifyCase, want []bool) {
 		add(false, func(c *verifyCase) { c.Now = at - 301 })
 		add(false, func(c *verifyCase) { c.Headers["webhook-id"] += "x" })
 		add(false, func(c *verifyCase) { c.Headers["webhook-timestamp"] = strconv.FormatInt(at+1, 10) })
-		// A rotation: two signatures, of which one is this secret's.
+		// During a rotation there are two signatures, one by this secret.
 		strange := "v1," + strings.Repeat("B", 43) + "="
 		for _, both := range []string{v.Standard + " " + strange, strange + " " + v.Standard} {
 			add(true, func(c *verifyCase) { c.Headers["webhook-signature"] = both })
@@ -161,7 +160,7 @@ func verifyCases(t *testing.T) (cases []verifyCase, want []bool) {
 			add(false, func(c *verifyCase) { c.Headers["webhook-signature"], c.Body = both, c.Body+" " })
 		}
 		add(false, func(c *verifyCase) { c.Headers["webhook-signature"] = strange + " " + strange })
-		// Header values are bytes: what is not ASCII is refused like any other forgery.
+		// Header values are bytes: one that is not ASCII is refused like any forgery.
 		for _, name := range []string{"x-webhook-signature", "webhook-signature", "webhook-id", "webhook-timestamp"} {
 			add(false, func(c *verifyCase) { c.Headers[name] = strings.Repeat("é", 32) })
 		}
@@ -193,7 +192,7 @@ func TestVerifySamples(t *testing.T) {
 			}
 			input := input
 			switch s.Name {
-			case "java": // it runs the first class of a file
+			case "java": // runs the first class of a file
 				s.Text = strings.Replace(s.Text, "class Webhook", javaCases+"class Webhook", 1)
 				input = casesInLines(cases)
 			case "cs":
@@ -219,7 +218,7 @@ func TestVerifySamples(t *testing.T) {
 	}
 }
 
-// The calculator counts what the gateway counts.
+// The calculator and the gateway count alike.
 func TestSegmentCalculator(t *testing.T) {
 	node := testenv.Tool(t, "node")
 	const seed1, seed2 = 20260301, 1

@@ -11,8 +11,8 @@ import (
 	"intumwa/sms"
 )
 
-// A message to a number of the sandbox is accepted, shown and listed as any other, costs
-// nothing and needs nothing but a company. No carrier gets it.
+// A message to a sandbox number is accepted, shown and listed like any other. It needs only a company, costs nothing
+// and reaches no carrier.
 func TestSandbox(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, worldOptions{}).settle()
@@ -51,7 +51,7 @@ func TestSandbox(t *testing.T) {
 	}
 }
 
-// Where the sandbox is not asked for, its numbers are as invalid as they ever were.
+// Elsewhere sandbox numbers are invalid.
 func TestSandboxNumbersElsewhere(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, worldOptions{}).settle()
@@ -68,9 +68,9 @@ func TestSandboxNumbersElsewhere(t *testing.T) {
 	sameJSON(t, got.body, failsBatch("messages.0.phone_number", "The messages.0.phone_number field must be a valid Burundi (+257) number."))
 	got = w.do("live", "POST", "/v1/sms/bulk", bulk(testSender, item(number, "x")))
 	sameJSON(t, got.body, failsBatch("messages.0.phone_number", "The messages.0.phone_number field must be a valid Burundi (+257) number."))
-	got = w.do("nobody", "POST", "/v1/sms", single(number, testSender, "x"))
+	got = w.do("nocompany", "POST", "/v1/sms", single(number, testSender, "x"))
 	sameJSON(t, got.body, messageJSON("You must create a company before sending messages."))
-	// The test mode stays as it is.
+	// Test mode is unchanged.
 	got = w.do("live", "POST", "/v1/sms", single("+25779123456", testSender, "x"))
 	sameJSON(t, got.body, messageJSON("Test messages can only be sent to your verified test number."))
 	if n := w.count(`SELECT count(*) FROM messages`); n != 0 {
@@ -78,9 +78,8 @@ func TestSandboxNumbersElsewhere(t *testing.T) {
 	}
 }
 
-// What costs nothing is bounded: so many a user and day, whatever the key, and a
-// repetition is none.
-func TestSandboxHasItsBound(t *testing.T) {
+// Sandbox messages are limited per user and day, for all keys together; repeated requests do not count.
+func TestSandboxIsLimitedPerDay(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, worldOptions{Intake: func(o *intake.Options) { o.SandboxADay = 2 }}).settle()
 	body := single("01000001", testSender, "x")

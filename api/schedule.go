@@ -16,7 +16,7 @@ const maxReference = 64
 // wrongReference has the refusals of a field that is a client_reference.
 type wrongReference struct{ notText, long, unprintable *refusal }
 
-// reference reads a client_reference. One that is missing, null or blank is none.
+// reference reads a client_reference; missing, null and blank are "".
 func (p *problems) reference(v value, wrong wrongReference) string {
 	if isMissing(v) {
 		return ""
@@ -39,7 +39,7 @@ func (p *problems) checkReference(text string, wrong wrongReference) {
 	}
 }
 
-// isPrintable reports whether a text has only characters that can be seen, and spaces. A joiner or a non-joiner (U+200D, U+200C)
+// isPrintable reports whether a text has only visible characters and spaces. A joiner or non-joiner (U+200D, U+200C)
 // may be between two of them: emoji and some scripts need them.
 func isPrintable(text string) bool {
 	for i, r := range text {
@@ -53,14 +53,14 @@ func isPrintable(text string) bool {
 
 // Bounds of the times of a request.
 const (
-	// sendAtSlack is how far in the past send_at may lie: clocks differ, and a request
-	// takes a while. What lies there is sent at once.
+	// sendAtSlack is how far in the past send_at may lie, because clocks differ and requests take time. Such a message
+	// is sent at once.
 	sendAtSlack  = time.Minute
 	maxSendAhead = 30 * 24 * time.Hour
-	maxExpire    = 3 * 24 * time.Hour // behind the time of sending
+	maxExpire    = 3 * 24 * time.Hour // after the time of sending
 )
 
-// schedule reads send_at and expire_at and adds what is wrong with them.
+// schedule reads send_at and expire_at and adds their problems.
 func (p *problems) schedule(send, expire value) (s intake.Schedule) {
 	if send.isNull() && expire.isNull() {
 		return s
@@ -100,8 +100,8 @@ func (p *problems) schedule(send, expire value) (s intake.Schedule) {
 	return s
 }
 
-// readMoment reads a date and time of RFC 3339 with its offset, to the second. An empty text is none: a mistake must not
-// send at once what was meant for later.
+// readMoment reads a date and time of RFC 3339 with its offset, to the second. An empty text is invalid: the message
+// would be sent at once instead of later.
 func readMoment(v value) (t time.Time, ok bool) {
 	text, _ := v.text()
 	t, ok = parseMoment(text)

@@ -29,7 +29,7 @@ const (
 	lateText      = "The expire_at must be at most 3 days after the time of sending."
 )
 
-// uuidOf is a ULID as the database has it.
+// uuidOf returns a ULID in the database's form.
 func uuidOf(t *testing.T, text string) pgtype.UUID {
 	t.Helper()
 	id, err := ulid.ParseStrict(text)
@@ -39,7 +39,7 @@ func uuidOf(t *testing.T, text string) pgtype.UUID {
 	return pgtype.UUID{Bytes: id, Valid: true}
 }
 
-// in is a time so far from now, as customers write it.
+// in returns a time from now in the API's form.
 func in(d time.Duration) string { return time.Now().Add(d).In(sms.Burundi).Format(time.RFC3339) }
 
 // with adds fields to a request.
@@ -55,7 +55,7 @@ func with(body string, pairs ...any) string {
 }
 
 // rule choices 12.1, 12.2
-func TestGoldenLater(t *testing.T) {
+func TestGoldenSchedule(t *testing.T) {
 	t.Parallel()
 	const number, day = "+25779123456", 24 * time.Hour
 	plain := single(number, "ACME", "x")
@@ -154,8 +154,8 @@ func TestGoldenLater(t *testing.T) {
 	runGolden(t, "/v1/sms", cases)
 }
 
-// What is scheduled is paid for, and shown with its times; what was sent without any is shown without.
-func TestLaterInLookups(t *testing.T) {
+// A scheduled message is charged at once and shown with its times; others are shown without.
+func TestSchedulesInLookups(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, worldOptions{}).settle()
 	send, expire := in(2*time.Hour), in(3*time.Hour)
@@ -272,9 +272,9 @@ func TestCancel(t *testing.T) {
 	}
 }
 
-// Cancelling responds when the credits can be spent again. It waits a while for a balance that another transaction has locked;
-// after that it responds with 503 and has changed nothing.
-func TestCancelReturnsWhatCanBeSpent(t *testing.T) {
+// Cancelling responds when the credits can be spent. While another transaction locks the balance it waits for a limited
+// time, then responds with 503 and changes nothing.
+func TestCancelledCreditsAreSpendable(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, worldOptions{Options: Options{Lookups: 20, LookupsPerUser: 20}}).settle()
 	w.credits("live", 20)

@@ -15,7 +15,7 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 )
 
-// document is the OpenAPI document, which is itself valid, examples included.
+// document is the OpenAPI document, valid with its examples.
 var document = sync.OnceValue(func() *openapi3.T {
 	openapi3.DefineStringFormatValidator("date-time", openapi3.NewRegexpFormatValidator(`(?i)`+openapi3.FormatOfStringDateTime)) // RFC 3339, 5.6: T and Z may be lower case
 	doc, err := openapi3.NewLoader().LoadFromData(describe(openAPIText))
@@ -28,8 +28,7 @@ var document = sync.OnceValue(func() *openapi3.T {
 	return doc
 })
 
-// checkAgainstDocument holds an answer to the document: its status, its body,
-// its headers, and that its text is among the examples.
+// checkAgainstDocument checks a response against the document: status, body, headers, and that its text is an example.
 func checkAgainstDocument(t testing.TB, req *http.Request, resp *http.Response, body []byte) {
 	t.Helper()
 	checkNamed(t, req, resp)
@@ -62,12 +61,12 @@ func checkAgainstDocument(t testing.TB, req *http.Request, resp *http.Response, 
 		isCode(t, operation.OperationID, resp)
 		isExample(t, operation.OperationID, media, body)
 	} else if operation.RequestBody != nil {
-		asked, err := req.GetBody()
+		sent, err := req.GetBody()
 		if err != nil {
 			t.Fatal(err)
 		}
 		var v any
-		if err := json.NewDecoder(asked).Decode(&v); err != nil {
+		if err := json.NewDecoder(sent).Decode(&v); err != nil {
 			t.Fatal(err)
 		}
 		if err := operation.RequestBody.Value.Content.Get("application/json").Schema.Value.VisitJSON(v, openapi3.EnableJSONSchema2020()); err != nil {
@@ -76,8 +75,7 @@ func checkAgainstDocument(t testing.TB, req *http.Request, resp *http.Response, 
 	}
 }
 
-// checkNamed holds every answer to what all have: a name, and those that are no
-// success a code.
+// checkNamed checks that a response has a request id, and an error a code.
 func checkNamed(t testing.TB, req *http.Request, resp *http.Response) {
 	t.Helper()
 	if id := resp.Header[requestHeader]; len(id) != 1 || !isRequestID(id[0]) {
@@ -92,8 +90,7 @@ func checkNamed(t testing.TB, req *http.Request, resp *http.Response) {
 	}
 }
 
-// checkHeaders holds an answer's headers to the document: there are those that are
-// promised, and none of the rate's that are not.
+// checkHeaders checks that the promised headers are there, and no rate headers besides.
 func checkHeaders(t testing.TB, operation string, promised openapi3.Headers, resp *http.Response) {
 	t.Helper()
 	for _, name := range []string{"X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset", "Retry-After", "Idempotent-Replayed", "Preference-Applied"} {
@@ -107,7 +104,7 @@ func checkHeaders(t testing.TB, operation string, promised openapi3.Headers, res
 	}
 }
 
-// isCode tells whether the refusal's code has an example of its own.
+// isCode reports whether the refusal's code has an example.
 func isCode(t testing.TB, operation string, resp *http.Response) {
 	t.Helper()
 	code := resp.Header.Get("X-Error-Code")
@@ -119,7 +116,7 @@ func isCode(t testing.TB, operation string, resp *http.Response) {
 	t.Errorf("%s answers %d with the code %q, which the document does not have there", operation, resp.StatusCode, code)
 }
 
-// jsonOf is a header's text as a JSON value: a number, or else a string.
+// jsonOf returns a header's text as JSON: a number or a string.
 func jsonOf(text string) string {
 	if _, err := strconv.Atoi(text); err == nil {
 		return text
@@ -151,7 +148,7 @@ func operationOf(method, path string) *openapi3.Operation {
 			}
 		}
 	}
-	if item == nil { // an act on a thing: /things/{id}/act
+	if item == nil { // an action: /things/{id}/act
 		if parts := strings.Split(path, "/"); len(parts) == 4 {
 			item = paths.Value("/" + parts[1] + "/{id}/" + parts[3])
 		}
@@ -167,16 +164,16 @@ var (
 	names  = regexp.MustCompile(`variables: .*`)
 )
 
-// shape is a text without what is substituted in it.
+// shape returns a text without its variable parts.
 func shape(text string) string {
 	text = digits.ReplaceAllString(names.ReplaceAllString(text, "variables: …"), "0")
 	return severalNamed.ReplaceAllString(text, "Recipients #0 and #0")
 }
 
-// severalNamed matches several recipients that are named together.
+// severalNamed matches a list of recipients.
 var severalNamed = regexp.MustCompile(`Recipients #0(?:, #0)* and (?:#0|0 more)`)
 
-// shapeOfField is the shape of a text that begins with the name of a field.
+// shapeOfField returns the shape of a text that begins with a field's name.
 func shapeOfField(text string) string {
 	text = parameterNames.ReplaceAllString(text, "The colour parameter")
 	text = misplacedNames.ReplaceAllString(text, ".send_at$1")
@@ -189,10 +186,10 @@ var misplacedNames = regexp.MustCompile(`\.(?:sender|expire_at)( field must be g
 
 var variableNames = regexp.MustCompile(`variables\.\w+ `)
 
-// exampleTexts are the shapes of a media type's examples, by its pointer.
+// exampleTexts caches the shapes of a media type's examples, by its pointer.
 var exampleTexts sync.Map
 
-// isExample tells whether each text of a refusal has an example of its own.
+// isExample reports whether each text of a refusal has an example.
 func isExample(t testing.TB, operation string, media *openapi3.MediaType, body []byte) {
 	t.Helper()
 	texts := func(v any) (out []string) {

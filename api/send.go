@@ -19,9 +19,8 @@ func background(c *gin.Context) context.Context {
 	return intake.WithRequest(context.WithoutCancel(c.Request.Context()), c.GetString(requestKey))
 }
 
-// handleSend handles a send request: it reads the body and the idempotency key, parses
-// them with read, and calls send, unless a check fails before. The body's memory is
-// released before the response is written, because the client may read slowly.
+// handleSend handles a send request: it reads the body and the idempotency key, parses the fields with read, and calls
+// send if all checks pass. It releases the body's memory before it writes the response: the client may read slowly.
 func handleSend[R any](a *API, c *gin.Context, read func(fields) (R, problems), invalid func(problems) error,
 	answer func(*gin.Context, intake.Answer, error), send func(context.Context, *accounts.Principal, R, *intake.Key) (intake.Answer, error)) {
 	raw, root, done, ok := a.body(c)
@@ -44,7 +43,7 @@ func handleSend[R any](a *API, c *gin.Context, read func(fields) (R, problems), 
 	answer(c, accepted, err)
 }
 
-// fieldsOf reads the fields of a request that nothing is charged for.
+// fieldsOf reads the fields of a free request.
 func (a *API) fieldsOf(c *gin.Context) (f fields, done func(), ok bool) {
 	_, root, done, ok := a.body(c)
 	return root.fields(), done, ok
@@ -70,9 +69,8 @@ func (a *API) writeAnswer(c *gin.Context, answer intake.Answer, err error) {
 
 const maxKey = 255 // characters of an idempotency key
 
-// idempotencyKey returns the Idempotency-Key header: 1 to 255 visible ASCII
-// characters (rule choices 1.10); nil when there is none. When the key is invalid it
-// writes the response and returns ok false.
+// idempotencyKey returns the Idempotency-Key header: 1 to 255 visible ASCII characters (rule choices 1.10), nil when it
+// is missing. For an invalid key it writes the response and returns ok false.
 func idempotencyKey(c *gin.Context, raw string) (key *intake.Key, ok bool) {
 	values, given := c.Request.Header["Idempotency-Key"]
 	if !given {

@@ -38,9 +38,8 @@ func (a *API) readSingle(f fields) (req intake.Single, p problems) {
 	return req, p
 }
 
-// includeMessageID is the preference (RFC 7240) of a client that wants message_id, the
-// number used in webhooks, in the response to a single send. Without it the response
-// has only the fields of rule api 2.1.
+// includeMessageID is the preference (RFC 7240) for message_id, the number used in webhooks, in the response to a
+// single send. Without it the response has only the fields of rule api 2.1.
 const includeMessageID = "include=message_id"
 
 // acceptedView is the response to a single send with its message_id.
@@ -50,8 +49,8 @@ type acceptedView struct {
 	MessageID int64 `json:"message_id"`
 }
 
-// prefers reports whether a Prefer header names a preference. The case of names does
-// not matter; parameters behind a semicolon are ignored.
+// prefers reports whether a Prefer header names a preference. Names are case-insensitive; parameters after a semicolon
+// are ignored.
 func prefers(r *http.Request, preference string) bool {
 	wantName, wantValue, _ := strings.Cut(preference, "=")
 	for _, line := range r.Header["Prefer"] {
@@ -66,8 +65,8 @@ func prefers(r *http.Request, preference string) bool {
 	return false
 }
 
-// writeSingleAnswer responds to a single send, with message_id if the client prefers it
-// and it is known: a message past its retention has none.
+// writeSingleAnswer responds to a single send, with message_id if the client prefers it and the message is found: a
+// purged one has none.
 func (a *API) writeSingleAnswer(c *gin.Context, answer intake.Answer, err error) {
 	if err != nil || !prefers(c.Request, includeMessageID) {
 		a.writeAnswer(c, answer, err)
@@ -78,7 +77,7 @@ func (a *API) writeSingleAnswer(c *gin.Context, answer intake.Answer, err error)
 		a.writeServerError(c, err)
 		return
 	}
-	if view.MessageID = answer.MessageID; view.MessageID == 0 { // repeated: the answer was stored without it
+	if view.MessageID = answer.MessageID; view.MessageID == 0 { // a repeated answer was stored without it
 		var company int64
 		if known := caller(c).Company; known != nil {
 			company = known.ID

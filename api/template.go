@@ -10,7 +10,7 @@ import (
 // readTemplate reads a template send (rule api 4.3).
 func (a *API) readTemplate(f fields) (req intake.Batch, p problems) {
 	req.Sender = p.sender(f.sender, senderFieldRequired, senderInvalid)
-	// Empty where it is too long to be sent, and not searched for placeholders then.
+	// A text that is too long is empty here, and not searched for placeholders.
 	req.Template = sms.ParseTemplate(p.body(f.template, templateRequired, templateLong))
 	req.Schedule = p.schedule(f.sendAt, f.expireAt)
 	variables := newVariableReader(req.Template.Names())
@@ -36,8 +36,8 @@ func (v value) isEmptyArray() bool {
 	return v.isArray()
 }
 
-// variableReader reads the variables that a template uses and ignores the others.
-// One reader serves all recipients of a request in turn.
+// variableReader reads the variables that a template uses and ignores others. One reader serves all recipients of a
+// request, one after another.
 type variableReader struct {
 	names []string
 	index map[string]int

@@ -47,8 +47,7 @@ func (a *API) verifyTestNumber(c *gin.Context) {
 	})
 }
 
-// changeTestNumber reads a request with read, carries it out and responds with the state
-// of the account's test mode.
+// changeTestNumber parses a request with read, makes the change and responds with the account's test mode.
 func (a *API) changeTestNumber(c *gin.Context, read func(fields, *problems) (change func() error)) {
 	f, done, ok := a.fieldsOf(c)
 	if !ok {
@@ -61,7 +60,7 @@ func (a *API) changeTestNumber(c *gin.Context, read func(fields, *problems) (cha
 		a.writeError(c, err)
 		return
 	}
-	leave, ok := a.enterLookup(c) // the account's codes wait for each other, each with a connection
+	leave, ok := a.enterLookup(c) // an account's codes wait for each other, each with a connection
 	if !ok {
 		return
 	}
@@ -95,7 +94,7 @@ func (a *API) sendCode(c *gin.Context, number sms.Number) error {
 	return a.Intake.SendCode(ctx, p, number, user.Language, code, accounts.CodeLife)
 }
 
-// oneTimeCode reads six digits as people type them, with spaces.
+// oneTimeCode reads six digits; spaces between them are ignored.
 func (p *problems) oneTimeCode(v value) string {
 	if isMissing(v) {
 		p.add(codeRequired)

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// code reads the one-time code out of the last SMS to a number.
+// code returns the one-time code of the last SMS to a number.
 func (w *world) code(number string) string {
 	w.t.Helper()
 	var body string
@@ -22,7 +22,7 @@ func (w *world) code(number string) string {
 	return code
 }
 
-// later makes the codes so far older than a minute, so that another may be asked for.
+// later ages all codes by more than a minute, so another one can be requested.
 func (w *world) later() {
 	w.exec(`UPDATE test_number_codes SET created_at = created_at - interval '61 s'`)
 }
@@ -36,7 +36,7 @@ func testMode(number string, verified bool, left, remaining int) string {
 	return encode(out)
 }
 
-// The quick start's way: name a number, type the code, send.
+// The quick start: enter a number, type the code, send.
 func TestVerifyTestNumber(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, worldOptions{}).settle()
@@ -134,8 +134,7 @@ func TestTestNumberRefusals(t *testing.T) {
 	w.gets("new", path, 200, testMode("+25779123456", true, 0, 5))
 }
 
-// The code comes in the language in which its user is written to, in one segment that
-// costs nothing.
+// The code's text is in its user's language, one free segment.
 func TestCodeInTheUsersLanguage(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, worldOptions{}).settle()

@@ -24,12 +24,11 @@ const maxItems = 500
 // textInvalid is the message of every 422 of a batch (rule choices 1.6).
 const textInvalid = "The given data was invalid."
 
-// Limits of the failing fields that a response lists, in number and in bytes: their
-// paths contain names that the client chose. A bulk of 500 with both fields wrong is
-// listed completely (rule choices 1.6).
+// Limits of the failing fields in a response, in number and in bytes: their paths contain names that the client chose.
+// A bulk of 500 with both fields wrong is listed completely (rule choices 1.6).
 const (
-	maxListed       = 2000
-	maxListedOctets = 1 << 20
+	maxListed      = 2000
+	maxListedBytes = 1 << 20
 )
 
 // Ends of the texts that begin with "The <field>".
@@ -50,25 +49,23 @@ const (
 // moreKey is the last key of an incomplete list.
 const moreKey = "more"
 
-// problems are the failures of a validation, in the order in which the fields were
-// checked (rule api 7.1). A field fails for one reason only. Problems beyond the
-// limits are counted, not listed.
+// problems are the failures of a validation, in the order of the checks (rule api 7.1). A field fails for one reason
+// only. Problems beyond the limits are counted, not listed.
 type problems struct {
-	item   int    // the list's item that is being read
+	item   int    // the list's item under examination
 	code   string // of the first
 	listed []problem
-	octets int // of the listed problems
+	size   int // bytes of the listed problems
 	more   int // failing fields that are not listed
 	full   bool
 }
 
 type problem struct{ field, text string }
 
-// add adds a problem; N in the refusal's field is the item that is being read.
+// add adds a problem; N in the refusal's field is the current item.
 func (p *problems) add(r *refusal) { p.addNamed(r, "K") }
 
-// addNamed adds a problem of a field whose name, K in the refusal's field, the client
-// chose.
+// addNamed adds a problem of a field whose name, K in the refusal's field, comes from the client.
 func (p *problems) addNamed(r *refusal, name string) {
 	if p.code == "" {
 		p.code = r.code
@@ -87,12 +84,12 @@ func (p *problems) addNamed(r *refusal, name string) {
 	if field != r.field {
 		text = "The " + field + r.end()
 	}
-	octets := len(field) + len(text)
-	if p.full = len(p.listed) >= maxListed || p.octets+octets > maxListedOctets; p.full {
+	size := len(field) + len(text)
+	if p.full = len(p.listed) >= maxListed || p.size+size > maxListedBytes; p.full {
 		p.more++
 		return
 	}
-	p.octets += octets
+	p.size += size
 	p.listed = append(p.listed, problem{field, text})
 }
 
@@ -137,7 +134,7 @@ type invalidView struct {
 // Error returns the first problem.
 func (v invalidView) Error() string { return v.Message }
 
-// first returns the problems as a 422 with the first one's text, as single requests have it; nil when there are none.
+// first returns the problems as a 422 of a single request, with the first one's text; nil when there are none.
 func (p problems) first() error {
 	if p.none() {
 		return nil
@@ -145,7 +142,7 @@ func (p problems) first() error {
 	return invalidView{p.listed[0].text, p}
 }
 
-// ofBatch returns the problems as a 422 with textInvalid, as batches have it; nil when there are none.
+// ofBatch returns the problems as a 422 of a batch, with textInvalid; nil when there are none.
 func (p problems) ofBatch() error {
 	if p.none() {
 		return nil
@@ -153,8 +150,7 @@ func (p problems) ofBatch() error {
 	return invalidView{textInvalid, p}
 }
 
-// isMissing reports whether v counts as missing for a required string: no field, null,
-// or only whitespace (rule choices 1.4).
+// isMissing reports whether a required string is missing: no field, null, or only whitespace (rule choices 1.4).
 func isMissing(v value) bool {
 	if v.isNull() {
 		return true
@@ -165,8 +161,7 @@ func isMissing(v value) bool {
 
 func blank(s string) bool { return strings.TrimLeftFunc(s, unicode.IsSpace) == "" }
 
-// sender reads a sender's name: 1 to 11 ASCII letters and digits (rule api 8). Where
-// required is nil, it may be missing.
+// sender reads a sender's name: 1 to 11 ASCII letters and digits (rule api 8). It may be missing if required is nil.
 func (p *problems) sender(v value, required, invalid *refusal) string {
 	if isMissing(v) {
 		if required != nil {
@@ -193,7 +188,7 @@ func isSender(s string) bool {
 	return true
 }
 
-// body reads a message's or a template's text; it is empty where it is wrong.
+// body reads the text of a message or template; an invalid one is empty.
 func (p *problems) body(v value, required, long *refusal) string {
 	s, ok := v.text()
 	switch {

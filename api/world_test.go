@@ -40,20 +40,20 @@ type world struct {
 	tokens  map[string]string
 	users   map[string]int64
 	company map[string]int64
-	end     func() // ends the intake
+	end     func() // stops intake
 }
 
-// worldOptions differ from test to test.
+// worldOptions are a test's variations.
 type worldOptions struct {
 	Options
 	Limit        int // requests a minute, 100000 if 0
 	FailedLogins int // wrong tokens an address, not limited if 0
 	Intake       func(*intake.Options)
-	Line         *testenv.Line // nil, or the way to the database of the intake: filled in
+	Line         *testenv.Line // when not nil, becomes intake's connection to the database
 	Accounts     func(*accounts.Options)
 }
 
-// newWorld makes a gateway with a carrier for 6x and one for 7x, none for 29.
+// newWorld starts a gateway with a carrier for 6x and one for 7x, none for 29.
 func newWorld(t testing.TB, o worldOptions) *world {
 	t.Helper()
 	w := &world{t: t, pool: testenv.Pool(t), tokens: map[string]string{}, users: map[string]int64{}, company: map[string]int64{}}
@@ -113,11 +113,11 @@ func newWorld(t testing.TB, o worldOptions) *world {
 	return w
 }
 
-// customer makes a user with a token; without a company if none is given.
+// customer adds a user with a token, and with the company if one is given.
 func (w *world) customer(name string, company *accounts.NewCompany) {
 	w.t.Helper()
 	ctx, email := context.Background(), name+"@example.com"
-	// An argon2 hash a customer would be most of a test's time.
+	// An argon2 hash for each customer would take most of a test's time.
 	err := w.pool.QueryRow(ctx, `INSERT INTO users (email, name, password_hash) VALUES ($1, $2, 'none') RETURNING id`, email, name).Scan(new(int64))
 	if err != nil {
 		w.t.Fatalf("creating %s: %v", name, err)
@@ -151,7 +151,7 @@ func (w *world) sender(customer, name, country string, approved bool) {
 	}
 }
 
-// credits makes a customer's balance what it is to be.
+// credits sets a customer's balance.
 func (w *world) credits(customer string, want int64) {
 	w.t.Helper()
 	ctx := context.Background()
@@ -167,10 +167,10 @@ func (w *world) credits(customer string, want int64) {
 	}
 }
 
-// settled makes the customers of most tests.
+// settle adds the customers of most tests.
 func (w *world) settle() *world {
 	w.t.Helper()
-	w.customer("nobody", nil)
+	w.customer("nocompany", nil)
 	w.customer("new", &accounts.NewCompany{})
 	w.customer("approved", &accounts.NewCompany{Approved: true})
 	w.customer("live", &accounts.NewCompany{Approved: true, Verified: true})
@@ -192,15 +192,15 @@ func (w *world) testNumber(customer string, number sms.Number) {
 	}
 }
 
-// reply is an answer read to its end.
+// reply is a response with its whole body.
 type reply struct {
 	status int
 	header http.Header
 	body   string
 }
 
-// do sends a request as a customer ("" without a token) and holds the answer
-// to the OpenAPI document. Headers come in pairs.
+// do sends a request as a customer ("" without a token) and checks the response against the OpenAPI document. Headers
+// come in pairs.
 func (w *world) do(customer, method, path, body string, headers ...string) reply {
 	w.t.Helper()
 	req, err := http.NewRequest(method, w.server.URL+path, strings.NewReader(body))
@@ -229,7 +229,7 @@ func (w *world) do(customer, method, path, body string, headers ...string) reply
 	return reply{resp.StatusCode, resp.Header, string(text)}
 }
 
-// count answers a query's one number.
+// count returns a query's only number.
 func (w *world) count(query string, args ...any) (n int64) {
 	w.t.Helper()
 	if err := w.pool.QueryRow(context.Background(), query, args...).Scan(&n); err != nil {
@@ -238,8 +238,7 @@ func (w *world) count(query string, args ...any) (n int64) {
 	return n
 }
 
-// recorded is everything that a request could have left: messages, batches,
-// ledger rows, waiting messages.
+// recorded counts everything that a request could leave: messages, batches, ledger entries, waiting messages.
 func (w *world) recorded() [4]int64 {
 	return [4]int64{w.count(`SELECT count(*) FROM messages`), w.count(`SELECT count(*) FROM batches`),
 		w.count(`SELECT count(*) FROM ledger WHERE kind <> 'adjustment'`), w.count(`SELECT count(*) FROM outbox`)}

@@ -136,17 +136,17 @@ func (d *Dashboard) mailOf(ctx context.Context, to accounts.Letter) (*mail.Messa
 	case accounts.LetterSender:
 		subject, paragraphs = d.answered(l, sender)
 	case accounts.LetterBalance:
-		var said accounts.SaidBalance
-		err = json.Unmarshal(to.Said, &said)
+		var said accounts.BalanceLetter
+		err = json.Unmarshal(to.Values, &said)
 		subject, paragraphs = l.T("mail.low.subject"), []string{l.T("mail.low.text", said.Credits, said.Threshold), d.link("/statement"), l.T("mail.low.settings")}
 	case accounts.LetterWebhook:
 		var said saidWebhook
-		err = json.Unmarshal(to.Said, &said)
+		err = json.Unmarshal(to.Values, &said)
 		subject, paragraphs = l.T("mail.failing.subject"), []string{l.T("mail.failing.text", l.Time(said.Since)), l.T("mail.failing.next"),
 			d.link("/deliveries?state=failed"), l.T("mail.failing.daily")}
 	case accounts.LetterEndpoint:
-		var said accounts.SaidEndpoint
-		err = json.Unmarshal(to.Said, &said)
+		var said accounts.EndpointLetter
+		err = json.Unmarshal(to.Values, &said)
 		subject, paragraphs = l.T("mail.endpoint.subject"), []string{l.T("mail.endpoint.text", said.URL), l.T("mail.endpoint.next"), d.link("/account")}
 		if said.Rotated {
 			subject, paragraphs = l.T("mail.rotated.subject"), []string{l.T("mail.rotated.text", said.URL), l.T("mail.notyou"), d.link("/password")}
@@ -160,8 +160,8 @@ func (d *Dashboard) mailOf(ctx context.Context, to accounts.Letter) (*mail.Messa
 	case accounts.LetterReset:
 		subject, paragraphs = l.T("mail.voided.subject"), []string{l.T("mail.voided.text"), d.link("/password")}
 	case accounts.LetterKey:
-		var said accounts.SaidKey
-		err = json.Unmarshal(to.Said, &said)
+		var said accounts.KeyLetter
+		err = json.Unmarshal(to.Values, &said)
 		subject, paragraphs = l.T("mail.key.subject"), []string{l.T("mail.key.text", said.Name), l.T("mail.key.next"), d.link("/keys")}
 	}
 	if err != nil || subject == "" {

@@ -30,7 +30,7 @@ func TestLettersAreMailed(t *testing.T) {
 		if err := w.accounts.SetLanguage(t.Context(), u.ID, language); err != nil {
 			t.Fatal(err)
 		}
-		wish, err := w.accounts.AskSender(t.Context(), sms.CompanyID(company.ID), "SHOP"+language, "", "news of evil.example")
+		wish, err := w.accounts.RequestSender(t.Context(), sms.CompanyID(company.ID), "SHOP"+language, "", "news of evil.example")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -55,7 +55,7 @@ func TestLettersAreMailed(t *testing.T) {
 			{set(accounts.CompanyChange{Verified: new(false)}), l.T("mail.unverified.subject"), w.url},
 			{func() error { _, err := w.accounts.RefuseSender(t.Context(), wish.ID, "Whose name is it?"); return err }, l.T("mail.sender.refused.subject", wish.Name), "Whose name is it?"},
 			{func() error { _, err := w.accounts.SetSender(t.Context(), wish.ID, true); return err }, l.T("mail.sender.approved.subject", wish.Name), "/messages/new"},
-			{write(accounts.LetterBalance, accounts.SaidBalance{Credits: 40, Threshold: 50}), l.T("mail.low.subject"), l.T("mail.low.text", 40, 50)},
+			{write(accounts.LetterBalance, accounts.BalanceLetter{Credits: 40, Threshold: 50}), l.T("mail.low.subject"), l.T("mail.low.text", 40, 50)},
 			{func() error { // an endpoint fails for good
 				w.exec(`insert into webhook_endpoints (company_id, url, secret, active, given_up_at) values ($1, 'https://evil.example', 'x', true, now() - interval '1 hour')`, company.ID)
 				_, err := w.d.writeFailingLetters(t.Context())

@@ -47,7 +47,7 @@ func (d *Dashboard) askSender(v *visit, t tenant) error {
 		return d.senders(v, t)
 	}
 	err := v.changeBusy(func(tx pgx.Tx) (audit.Entry, error) {
-		r, err := d.rooms.Accounts.In(tx).AskSender(v.ctx(), t.company(), name, "BI", purpose)
+		r, err := d.rooms.Accounts.In(tx).RequestSender(v.ctx(), t.company(), name, "BI", purpose)
 		return audit.Entry{Act: "sender.ask", Subject: fmt.Sprintf("sender %d", r.ID), After: map[string]any{"name": r.Name, "country": r.Country, "purpose": r.Purpose}}, err
 	})
 	switch {

@@ -152,7 +152,7 @@ func (v *visit) setEndpoint(t tenant, s webhooks.Setting) (made bool, err error)
 			err = v.keepOnceIn(tx, "webhook", onceContent{Secret: e.Secret}.text())
 		}
 		if err == nil && e.URL != was.URL {
-			err = accounts.WriteLetter(v.ctx(), tx, accounts.LetterEndpoint, t.company(), accounts.SaidEndpoint{URL: webhooks.RecordedURL(e.URL)})
+			err = accounts.WriteLetter(v.ctx(), tx, accounts.LetterEndpoint, t.company(), accounts.EndpointLetter{URL: webhooks.RecordedURL(e.URL)})
 		}
 		return before, state(e), err
 	})
@@ -199,7 +199,7 @@ func (d *Dashboard) rotateSecret(v *visit, t tenant) error {
 			err = v.keepOnceIn(tx, "webhook", onceContent{Secret: e.Secret}.text())
 		}
 		if err == nil {
-			err = accounts.WriteLetter(v.ctx(), tx, accounts.LetterEndpoint, t.company(), accounts.SaidEndpoint{URL: webhooks.RecordedURL(e.URL), Rotated: true})
+			err = accounts.WriteLetter(v.ctx(), tx, accounts.LetterEndpoint, t.company(), accounts.EndpointLetter{URL: webhooks.RecordedURL(e.URL), Rotated: true})
 		}
 		return nil, map[string]any{"previous_until": e.PreviousUntil}, err
 	})

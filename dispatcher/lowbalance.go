@@ -27,7 +27,7 @@ func (d *Dispatcher) tellLow(ctx context.Context) error {
 			if !w.Mail {
 				continue
 			}
-			if err := accounts.WriteLetter(ctx, tx, accounts.LetterBalance, w.Company, accounts.SaidBalance{Credits: w.Credits, Threshold: w.Threshold}); err != nil {
+			if err := accounts.WriteLetter(ctx, tx, accounts.LetterBalance, w.Company, accounts.BalanceLetter{Credits: w.Credits, Threshold: w.Threshold}); err != nil {
 				return err
 			}
 		}

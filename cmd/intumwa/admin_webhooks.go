@@ -64,7 +64,7 @@ func (c *adminWebhookSetCmd) do(ctx context.Context, o *operator) (any, error) {
 		}
 		e, err := within.SetEndpoint(ctx, c.Company, webhooks.Setting{URL: c.URL, Secret: secret, Active: c.Active, Events: c.events()})
 		if err == nil && (len(before) == 0 || before[0].CompanyID != c.Company || before[0].URL != e.URL) {
-			err = accounts.WriteLetter(ctx, tx, accounts.LetterEndpoint, sms.CompanyID(c.Company), accounts.SaidEndpoint{URL: webhooks.RecordedURL(e.URL)})
+			err = accounts.WriteLetter(ctx, tx, accounts.LetterEndpoint, sms.CompanyID(c.Company), accounts.EndpointLetter{URL: webhooks.RecordedURL(e.URL)})
 		}
 		after := state(e)
 		after["secret_given"] = secret != ""

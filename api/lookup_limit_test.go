@@ -17,10 +17,9 @@ import (
 	"intumwa/messages"
 )
 
-// TestLookupsHaveTheirLimit: look-ups that take long keep nobody from sending;
-// one user's are too many by themselves (429), all together for everybody
-// (503), and each is given up after its time (503).
-func TestLookupsHaveTheirLimit(t *testing.T) {
+// Slow look-ups do not delay sends. Too many of one user get 429, too many of all users 503, and one that exceeds its
+// timeout 503.
+func TestLookupsAreLimited(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, worldOptions{})
 	for _, name := range []string{"greedy", "other", "sender"} {
@@ -51,7 +50,7 @@ func TestLookupsHaveTheirLimit(t *testing.T) {
 		t.Fatalf("alone: %d", code)
 	}
 
-	// Of what a list reads, sends do not touch the segments.
+	// Lists read segments; sends do not.
 	ctx := context.WithoutCancel(t.Context())
 	tx, err := w.pool.Begin(ctx)
 	if err != nil {
@@ -62,19 +61,19 @@ func TestLookupsHaveTheirLimit(t *testing.T) {
 		t.Fatal(err)
 	}
 	var all sync.WaitGroup
-	ask := func(name string) <-chan *httptest.ResponseRecorder {
+	list := func(name string) <-chan *httptest.ResponseRecorder {
 		answers := make(chan *httptest.ResponseRecorder, 1)
 		all.Go(func() { answers <- do(name, "GET", "/v1/sms", "") })
 		return answers
 	}
-	first := ask("greedy")
+	first := list("greedy")
 	for deadline := time.Now().Add(10 * time.Second); pool.Stat().AcquiredConns() == 0; {
 		if time.Now().After(deadline) {
 			t.Fatal("the first look-up is not at the database")
 		}
 		time.Sleep(time.Millisecond)
 	}
-	second, third := ask("greedy"), ask("other")
+	second, third := list("greedy"), list("other")
 	for range 10 {
 		answer := do("sender", "POST", "/v1/sms", `{"phone_number":"+25761234567","sender":"ACME","message":"x"}`)
 		if answer.Code != http.StatusOK {
@@ -106,7 +105,7 @@ func TestLookupsHaveTheirLimit(t *testing.T) {
 	}
 	for _, name := range []string{"other", "greedy"} {
 		answer := do(name, "GET", "/v1/sms", "")
-		// Whose look-up took long has its next turn after a while.
+		// A user's slot is free again some time after a slow look-up.
 		for deadline := time.Now().Add(10 * time.Second); answer.Code == http.StatusTooManyRequests && time.Now().Before(deadline); {
 			answer = do(name, "GET", "/v1/sms", "")
 		}
@@ -116,9 +115,8 @@ func TestLookupsHaveTheirLimit(t *testing.T) {
 	}
 }
 
-// TestUnreadListsHoldNoTurn: clients that do not read what they asked for keep
-// nobody from looking up.
-func TestUnreadListsHoldNoTurn(t *testing.T) {
+// A response that is not read takes no slot of the look-ups.
+func TestUnreadListsTakeNoSlot(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, worldOptions{Options: Options{Lookups: 2, LookupsPerUser: 2}})
 	for _, name := range []string{"deaf", "other"} {
@@ -148,7 +146,7 @@ func TestUnreadListsHoldNoTurn(t *testing.T) {
 	}
 }
 
-// unread is the connection of a client that does not read until it is closed.
+// unread is the connection of a client that reads only after it is closed.
 type unread struct {
 	*httptest.ResponseRecorder
 	writing chan<- struct{}
@@ -161,9 +159,8 @@ func (u *unread) Write(p []byte) (int, error) {
 	return u.ResponseRecorder.Write(p)
 }
 
-// TestSlowBodiesHoldNoTurn: a body that is announced and not sent takes no slot of the
-// look-ups from others, nor from its own user.
-func TestSlowBodiesHoldNoTurn(t *testing.T) {
+// A body that is announced and not sent takes no slot of the look-ups, not even from its own user.
+func TestSlowBodiesTakeNoSlot(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, worldOptions{Options: Options{Lookups: 2, LookupsPerUser: 2}})
 	for _, name := range []string{"dripper", "other"} {
@@ -191,8 +188,8 @@ func TestSlowBodiesHoldNoTurn(t *testing.T) {
 	}
 }
 
-// TestCodesOfOneUserTakeFewConnections: requests for one-time codes of one user wait for
-// each other in the database, each with a connection; so they are few at a time.
+// Requests for one-time codes of one user wait for each other in the database, each with a connection, so few of them
+// run at a time.
 func TestCodesOfOneUserTakeFewConnections(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, worldOptions{Options: Options{Lookups: 4, LookupsPerUser: 2}})
@@ -209,11 +206,11 @@ func TestCodesOfOneUserTakeFewConnections(t *testing.T) {
 	if _, err := tx.Exec(ctx, `SELECT FROM users WHERE id = $1 FOR UPDATE`, w.users["greedy"]); err != nil {
 		t.Fatal(err)
 	}
-	const asked = 8
-	answers := make(chan *httptest.ResponseRecorder, 2*asked)
+	const perUser = 8
+	answers := make(chan *httptest.ResponseRecorder, 2*perUser)
 	var all sync.WaitGroup
 	defer all.Wait()
-	for i := range 2 * asked {
+	for i := range 2 * perUser {
 		method, path, body := "PUT", "/v1/test-number", `{"phone_number":"+25761234567"}`
 		if i%2 == 1 {
 			method, path, body = "POST", "/v1/test-number/verify", `{"code":"123456"}`
@@ -227,7 +224,7 @@ func TestCodesOfOneUserTakeFewConnections(t *testing.T) {
 			answers <- answer
 		})
 	}
-	for range 2*asked - 2 {
+	for range 2*perUser - 2 {
 		select {
 		case answer := <-answers:
 			if code := answer.Header().Get("X-Error-Code"); answer.Code != http.StatusTooManyRequests || code != "too_many_lookups" {
