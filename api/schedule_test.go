@@ -285,7 +285,7 @@ func TestCancelledCreditsAreSpendable(t *testing.T) {
 	waiting := func() bool {
 		return w.count(`SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`) > 0
 	}
-	lock := func() (letGo func()) {
+	lock := func() (release func()) {
 		tx, err := w.pool.Begin(t.Context())
 		if err != nil {
 			t.Fatal(err)
@@ -298,7 +298,7 @@ func TestCancelledCreditsAreSpendable(t *testing.T) {
 		return func() { _ = tx.Rollback(context.Background()) }
 	}
 
-	letGo := lock()
+	release := lock()
 	got := w.do("live", "DELETE", "/v1/sms/"+ids[0], "")
 	if left := w.count(`SELECT count(*) FROM scheduled`); got.status != 503 || got.header.Get("Retry-After") == "" || left != 20 {
 		t.Errorf("with a balance that stays locked: %d %s, %d messages are scheduled; want 503 and 20", got.status, got.body, left)
@@ -308,7 +308,7 @@ func TestCancelledCreditsAreSpendable(t *testing.T) {
 	for deadline := time.Now().Add(10 * time.Second); !waiting() && len(replies) == 0 && time.Now().Before(deadline); {
 		time.Sleep(time.Millisecond)
 	}
-	letGo()
+	release()
 	if got := <-replies; got.status != 200 || !strings.Contains(got.body, `"credits_returned":1`) {
 		t.Errorf("with a balance that was locked for a moment: %d %s", got.status, got.body)
 	}

@@ -1,17 +1,15 @@
-// Package billing keeps the credit ledger. Nothing else touches a balance.
+// Package billing has the credit ledger. No other package changes a balance.
 //
-// One credit pays for one segment (rule api 8). A company's balance is one row
-// and every change of it is one ledger row, written in the same transaction,
-// so that at all times
+// One credit pays for one segment (rule api 8). A company's balance is one row, and every change of it is one ledger row
+// in the same transaction, so that always
 //
 //	balances.credits = sum(ledger.amount) >= 0
 //
-// and each ledger row's balance_after continues the one before it. The rows of
-// the ledger are never changed or deleted; a correction is a new row.
+// and each ledger row's balance_after continues the one before it. Ledger rows are never changed or deleted; a correction
+// is a new row.
 //
-// Functions that take a pgx.Tx work in the caller's transaction: intake commits a
-// debit together with the messages that it pays for, the dispatcher a refund together
-// with the failure of the message.
+// Functions with a pgx.Tx work in the caller's transaction: intake commits a debit together with its messages, the
+// dispatcher a refund together with the failure.
 package billing
 
 import (
@@ -27,11 +25,9 @@ import (
 	"intumwa/sms"
 )
 
-// Errors of this package. A debit above the balance is not an error: Receipt.Admitted
-// is false.
+// A debit above the balance is not an error: its Receipt.Admitted is false.
 var (
-	// ErrNoBalance means that the company has no balance row: Open was never called for
-	// it.
+	// ErrNoBalance means that the company has no balance row: Open was never called for it.
 	ErrNoBalance = errors.New("no such company")
 	// ErrNegative means that an adjustment would make the balance negative.
 	ErrNegative = errors.New("the balance would fall below zero")
@@ -42,11 +38,10 @@ type Ledger struct {
 	pool *pgxpool.Pool
 }
 
-// New returns the ledger kept in pool's database.
+// New returns the ledger in pool's database.
 func New(pool *pgxpool.Pool) *Ledger { return &Ledger{pool: pool} }
 
-// Open creates the zero balance of a company within the transaction that
-// creates the company.
+// Open creates a company's zero balance in the transaction that creates the company.
 func Open(ctx context.Context, tx pgx.Tx, companyID int64) error {
 	if _, err := tx.Exec(ctx, `INSERT INTO balances (company_id) VALUES ($1)`, companyID); err != nil {
 		return fmt.Errorf("opening the balance of company %d: %w", companyID, err)
@@ -66,7 +61,7 @@ func (l *Ledger) Balance(ctx context.Context, companyID int64) (credits int64, e
 	return credits, nil
 }
 
-// Balances returns the credits of those companies that have a balance.
+// Balances returns the credits of the companies that have a balance.
 func (l *Ledger) Balances(ctx context.Context, companies []int64) (map[int64]int64, error) {
 	balances := make(map[int64]int64, len(companies))
 	var id, credits int64
@@ -77,7 +72,7 @@ func (l *Ledger) Balances(ctx context.Context, companies []int64) (map[int64]int
 	return balances, nil
 }
 
-// SpentToday returns the credits that a company's sends have taken on this day of Burundi; refunds are not taken off.
+// SpentToday returns the credits of a company's sends today in Burundi, without subtracting refunds.
 func (l *Ledger) SpentToday(ctx context.Context, company sms.CompanyID) (credits int64, err error) {
 	err = l.pool.QueryRow(ctx, `SELECT CASE WHEN spent_on >= `+burundi+` THEN spent ELSE 0 END FROM balances WHERE company_id = $1`, int64(company)).Scan(&credits)
 	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
@@ -86,7 +81,7 @@ func (l *Ledger) SpentToday(ctx context.Context, company sms.CompanyID) (credits
 	return credits, nil
 }
 
-// TestUsed returns how many segments of a company's test pool are used: those of test messages that are sent or pending.
+// TestUsed returns the used segments of a company's test pool: those of test messages that are sent or pending.
 func (l *Ledger) TestUsed(ctx context.Context, company sms.CompanyID) (segments int, err error) {
 	err = l.pool.QueryRow(ctx, `SELECT coalesce((SELECT test_used FROM balances WHERE company_id = $1), 0)`, int64(company)).Scan(&segments)
 	if err != nil {
@@ -95,19 +90,18 @@ func (l *Ledger) TestUsed(ctx context.Context, company sms.CompanyID) (segments 
 	return segments, nil
 }
 
-// ErrGranted means that a grant with that key was made before.
+// ErrGranted means that an earlier grant has that key.
 var ErrGranted = errors.New("granted already")
 
 // Grant adds amount credits (negative: subtracts them) to a company's balance in the caller's transaction, for example
-// together with the record of the act, and returns the new balance. With an error, ErrNoBalance and ErrNegative among them,
-// nothing changed.
+// together with the audit entry, and returns the new balance. On an error, ErrNoBalance and ErrNegative among them,
+// nothing changes.
 func Grant(ctx context.Context, tx pgx.Tx, companyID, amount int64, note string) (int64, error) {
 	return grant(ctx, tx, pgtype.UUID{}, companyID, amount, note)
 }
 
-// GrantOnce is Grant for a request that may come twice, such as a form that was sent
-// by two clicks: the first call with a key makes the grant, later calls return
-// ErrGranted. Concurrent calls wait for each other.
+// GrantOnce is Grant for a request that may arrive twice, such as a form after a double click: the first call with a key
+// makes the grant, later calls return ErrGranted. Concurrent calls wait for each other.
 func GrantOnce(ctx context.Context, tx pgx.Tx, key [16]byte, companyID, amount int64, note string) (int64, error) {
 	return grant(ctx, tx, pgtype.UUID{Bytes: key, Valid: true}, companyID, amount, note)
 }
@@ -150,9 +144,8 @@ func grant(ctx context.Context, tx pgx.Tx, key pgtype.UUID, companyID, amount in
 	return after, nil
 }
 
-// Audit checks the ledger: it returns the number of companies, and how many of them
-// have a balance that is not the sum of their ledger, or a gap in the ledger (a row
-// whose balance_after does not continue the row before it). It reads the whole ledger,
+// Audit checks the ledger. It returns the number of companies, and of those whose balance is not the sum of their ledger,
+// or whose ledger has a gap (a row whose balance_after does not continue the row before). It reads the whole ledger,
 // which may take minutes.
 func (l *Ledger) Audit(ctx context.Context) (companies, mismatches int64, err error) {
 	err = pgx.BeginTxFunc(ctx, l.pool, pgx.TxOptions{AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {

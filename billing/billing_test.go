@@ -14,7 +14,7 @@ import (
 	"intumwa/internal/testenv"
 )
 
-// TestAdjust: a company has one balance, which an adjustment changes by a row of the ledger and never takes below zero.
+// TestAdjust: an adjustment changes a company's balance by one ledger row and never below zero.
 func TestAdjust(t *testing.T) {
 	pool := testenv.Pool(t)
 	l := billing.New(pool)
@@ -44,10 +44,10 @@ func TestAdjust(t *testing.T) {
 		t.Error(err)
 	}
 	if _, err := adjust(t, pool, 1, math.MaxInt64, "too much"); err == nil {
-		t.Error("a balance past what it can hold was taken")
+		t.Error("a balance beyond the largest one was taken")
 	}
 	if _, err := l.Balance(t.Context(), 2); !errors.Is(err, billing.ErrNoBalance) {
-		t.Errorf("the balance of nobody: %v", err)
+		t.Errorf("the balance of an unknown company: %v", err)
 	}
 	if have := balance(t, l, 1); have != 1 {
 		t.Errorf("%d credits, want 1", have)
@@ -62,7 +62,7 @@ func TestAdjust(t *testing.T) {
 	}
 }
 
-// TestInsertOnly: nobody rewrites the ledger. invariant I3
+// TestInsertOnly: ledger rows cannot be changed. invariant I3
 func TestInsertOnly(t *testing.T) {
 	pool := testenv.Pool(t)
 	open(t, pool, 5)
@@ -87,7 +87,7 @@ func TestInsertOnly(t *testing.T) {
 	sound(t, billing.New(pool), 1)
 }
 
-// TestAuditFinds: each way in which the books can be wrong.
+// TestAuditFinds: the audit finds each kind of mismatch.
 func TestAuditFinds(t *testing.T) {
 	for _, fault := range []struct {
 		name, statement string
@@ -117,7 +117,7 @@ func TestAuditFinds(t *testing.T) {
 	}
 }
 
-// TestTestPool: a test message takes segments of its company's pool and no credits; what fails returns them.
+// TestTestPool: a test message takes segments of its company's pool and no credits; a failure returns them.
 func TestTestPool(t *testing.T) {
 	pool := testenv.Pool(t)
 	l := billing.New(pool)
@@ -153,7 +153,7 @@ func TestTestPool(t *testing.T) {
 	spend(1, 3, 0, true)
 	giveBack(9)
 	used(0)
-	// A quota that was lowered leaves nothing, not less than nothing.
+	// A lowered quota leaves 0, never less.
 	spend(1, 5, 0, true)
 	inTx(t, pool, func(ctx context.Context, tx pgx.Tx) error {
 		got, err := billing.Charge(ctx, tx, []billing.Debit{{CompanyID: 1, Amount: 1, Test: true}}, 2)

@@ -11,31 +11,31 @@ import (
 	"intumwa/internal/postgres"
 )
 
-// Debit is the cost of one API request, or, in a refund, of one message.
+// Debit is the cost of one API request or, in a refund, of one message.
 type Debit struct {
 	CompanyID int64
 	Amount    int64    // credits, or segments of the test pool; at least 1
 	Ref       [16]byte // ULID of the single message or of the batch
 	Cap       int64    // credits that the company's requests may take on a day; 0: no limit
-	Test      bool     // it is paid by the company's test pool (rule api 4.4.5)
+	Test      bool     // the company's test pool pays (rule api 4.4.5)
 }
 
 // Receipt is the result of one Debit.
 type Receipt struct {
 	Admitted  bool
-	Remaining int64 // credits, or segments of the test pool, left after it; what is left when not admitted
+	Remaining int64 // credits, or segments of the test pool, after it; if not admitted, the current ones
 	Capped    bool  // not admitted because of the Cap alone
 	Left      int64 // of the day's Cap, when Capped
 }
 
-// Charge takes the credits of many requests at once, and of test messages the segments of their companies' pools, which
-// have testQuota each: it locks the balances in the order of company ids, admits the debits of each company in the given
-// order, skips those above the balance (a smaller debit after a skipped one may still be admitted), and writes one ledger
-// row for each admitted debit of credits. It returns one Receipt for each Debit, in the same order. A company without a
-// balance row counts as having no credits and no pool. What a day's debits take is counted beside the balance, under the
-// same lock, so that a Cap is never exceeded; a day is one of Burundi, and a refund is not taken off it.
+// Charge takes the credits of many requests at once, and the segments of test messages from their companies' pools of
+// testQuota each. It locks the balances in the order of company ids, admits each company's debits in the given order,
+// skips those above the balance (a smaller debit after a skipped one may be admitted), and writes one ledger row for each
+// admitted debit of credits. It returns one Receipt for each Debit, in the same order. A company without a balance row
+// has no credits and no pool. The day's debits are counted in the row of the balance, so a Cap is never exceeded; a day
+// is one of Burundi, and refunds are not subtracted.
 //
-// All sends are paid here, in intake's group commit: requests that arrive while one transaction runs share the next.
+// It pays for all sends, in intake's group commit: requests that arrive during one transaction share the next.
 func Charge(ctx context.Context, tx pgx.Tx, debits []Debit, testQuota int) ([]Receipt, error) {
 	b, err := Lock(ctx, tx, debits)
 	if err != nil {
@@ -44,15 +44,15 @@ func Charge(ctx context.Context, tx pgx.Tx, debits []Debit, testQuota int) ([]Re
 	return b.Charge(ctx, tx, debits, testQuota)
 }
 
-// Lock locks the balances for debits. When it has returned, what was left for later (postgres.Later) has run too, and
-// may show that some of the debits are not to be made.
-func Lock(ctx context.Context, tx pgx.Tx, debits []Debit) (*Books, error) {
+// Lock locks the balances for debits. It also runs the statements left for later (postgres.Later), which may show that
+// some of the debits must not be made.
+func Lock(ctx context.Context, tx pgx.Tx, debits []Debit) (*Locked, error) {
 	b := newBooks(debits)
 	return b, b.lock(ctx, tx, "")
 }
 
 // Charge is the second half of [Charge].
-func (b *Books) Charge(ctx context.Context, tx pgx.Tx, debits []Debit, testQuota int) ([]Receipt, error) {
+func (b *Locked) Charge(ctx context.Context, tx pgx.Tx, debits []Debit, testQuota int) ([]Receipt, error) {
 	receipts := make([]Receipt, len(debits))
 	for i, d := range debits {
 		receipts[i] = b.charge(d, int64(testQuota))
@@ -60,9 +60,9 @@ func (b *Books) Charge(ctx context.Context, tx pgx.Tx, debits []Debit, testQuota
 	return receipts, b.write(ctx, tx, KindSend)
 }
 
-// ChargeAll is Charge of debits of at least one credit, without a Cap, that their companies can probably pay. It is left for later
-// (postgres.Later), and its receipts are set when tx is committed. If a company cannot pay them all, PostgreSQL refuses the
-// transaction (postgres.Refused), and only Charge finds out which are admitted.
+// ChargeAll is Charge for debits of at least one credit, without a Cap, that their companies can probably pay. It is left
+// for later (postgres.Later), and its receipts are set when tx is committed. If a company cannot pay them all, PostgreSQL
+// refuses the transaction (postgres.Refused); use Charge then.
 func ChargeAll(ctx context.Context, tx pgx.Tx, debits []Debit) ([]Receipt, error) {
 	if len(debits) == 0 {
 		return nil, nil
@@ -104,12 +104,12 @@ func ChargeAll(ctx context.Context, tx pgx.Tx, debits []Debit) ([]Receipt, error
 	return receipts, postgres.Later(ctx, tx, "writing the ledger", batch)
 }
 
-// remaining reads a company's ledger from its end: ref has no index of sends, and the planner would else read the whole ledger.
-// The debit is seconds old.
+// remaining reads a company's ledger from its end: ref has no index for sends, and the planner would read the whole
+// ledger. The debit is seconds old.
 const remaining = `SELECT balance_after FROM (SELECT kind, ref, balance_after FROM ledger WHERE company_id = $1 ORDER BY id DESC LIMIT 100000) l
 	WHERE kind = 'send' AND ref = $2 LIMIT 1`
 
-// Remaining returns the credits that a company had left behind a debit that was just committed.
+// Remaining returns a company's credits after a debit that was just committed.
 func (l *Ledger) Remaining(ctx context.Context, company int64, ref [16]byte) (credits int64, err error) {
 	err = l.pool.QueryRow(ctx, remaining, company, pgtype.UUID{Bytes: ref, Valid: true}).Scan(&credits)
 	if err != nil {
@@ -118,7 +118,7 @@ func (l *Ledger) Remaining(ctx context.Context, company int64, ref [16]byte) (cr
 	return credits, nil
 }
 
-func (b *Books) charge(d Debit, testQuota int64) Receipt {
+func (b *Locked) charge(d Debit, testQuota int64) Receipt {
 	of, known := b.accounts[d.CompanyID]
 	if !known {
 		return Receipt{}

@@ -12,10 +12,9 @@ import (
 	"intumwa/internal/testenv"
 )
 
-// TestChargeConcurrently: 64 writers, each with its own transactions over
-// companies in an order of its own, on balances, and a company's cap of a day, for half
-// of what they want. No deadlock, no credit and no test segment spent twice, none left
-// over. fault 36, invariant I7
+// TestChargeConcurrently: 64 writers charge companies in different orders, with balances, and a cap of one company, for
+// half of the debits. There is no deadlock, and each credit and test segment is spent exactly once. fault 36, invariant
+// I7
 func TestChargeConcurrently(t *testing.T) {
 	pool := testenv.Pool(t)
 	l := billing.New(pool)
@@ -78,8 +77,7 @@ func TestChargeConcurrently(t *testing.T) {
 	sound(t, l, companies)
 }
 
-// TestRefundConcurrently: several refund the same messages, in several orders,
-// while others charge.
+// TestRefundConcurrently: several writers refund the same messages in different orders while others charge.
 func TestRefundConcurrently(t *testing.T) {
 	pool := testenv.Pool(t)
 	l := billing.New(pool)
@@ -127,9 +125,9 @@ func TestRefundConcurrently(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	paid, held, err := l.PayOwed(t.Context())
-	if err != nil || held != 0 {
-		t.Errorf("%d held, %v", held, err)
+	paid, locked, err := l.PayOwed(t.Context())
+	if err != nil || locked != 0 {
+		t.Errorf("%d locked, %v", locked, err)
 	}
 	refunded.Add(int64(paid))
 	if refunded.Load() != n {

@@ -11,7 +11,7 @@ import (
 	"intumwa/internal/testenv"
 )
 
-// A form that is sent many times at once gives its credits once.
+// A form that is sent several times at once grants its credits once.
 func TestGrantOnce(t *testing.T) {
 	pool := testenv.Pool(t)
 	if err := pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) error { return Open(t.Context(), tx, 7) }); err != nil {
@@ -23,7 +23,7 @@ func TestGrantOnce(t *testing.T) {
 			return err
 		})
 	}
-	// What was refused was not done: the same form may be sent again.
+	// A refused grant leaves its key free.
 	if err := grant(1, -5); !errors.Is(err, ErrNegative) {
 		t.Fatal(err)
 	}

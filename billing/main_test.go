@@ -17,7 +17,7 @@ const testQuota = 5
 
 func TestMain(m *testing.M) { testenv.Main(m) }
 
-// open makes companies with so many credits each and answers their ids, from 1.
+// open creates companies with these credits and returns their ids, from 1.
 func open(t testing.TB, pool *pgxpool.Pool, credits ...int64) []int64 {
 	t.Helper()
 	ids := make([]int64, len(credits))
@@ -34,7 +34,7 @@ func open(t testing.TB, pool *pgxpool.Pool, credits ...int64) []int64 {
 	return ids
 }
 
-// adjust is Grant in a transaction of its own.
+// adjust is Grant in its own transaction.
 func adjust(t testing.TB, pool *pgxpool.Pool, company, amount int64, note string) (credits int64, err error) {
 	t.Helper()
 	err = pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) (err error) {
@@ -84,8 +84,7 @@ func balance(t testing.TB, l *billing.Ledger, company int64) int64 {
 	return credits
 }
 
-// sound fails the test unless the audit finds so many companies and no
-// mismatch.
+// sound fails the test unless the audit finds this number of companies and no mismatch.
 func sound(t testing.TB, l *billing.Ledger, companies int64) {
 	t.Helper()
 	n, mismatches, err := l.Audit(t.Context())

@@ -10,16 +10,15 @@ import (
 	"intumwa/internal/postgres"
 )
 
-// GiveBack gives back what failed messages cost: credits, each message once, or segments of the test pool, for which the
-// caller calls it once for each message, in the transaction that makes it failed. It never waits for a lock: what belongs
-// to a balance that another transaction has locked is stored in the same transaction and paid later by PayOwed. It
-// returns how many messages were refunded now.
+// GiveBack refunds failed messages in the transaction in which they fail: credits, once for each message; segments of the
+// test pool at each call, so call it once for each message. It never waits for a lock: a refund to a locked balance is
+// stored in the same transaction and paid later by PayOwed. It returns how many messages were refunded now.
 func GiveBack(ctx context.Context, tx pgx.Tx, refunds []Debit) (refunded int, err error) {
 	return giveBack(ctx, tx, refunds, skipLocked)
 }
 
-// GiveBackNow is GiveBack for a caller that reports what came back: it defers nothing. It waits up to two seconds for a
-// locked balance; after that it returns an error (postgres.Locked), and the transaction must be rolled back.
+// GiveBackNow is GiveBack for a caller that reports the refund: it defers nothing. It waits up to two seconds for a
+// locked balance, then returns an error (postgres.Locked); roll the transaction back.
 func GiveBackNow(ctx context.Context, tx pgx.Tx, refunds []Debit) error {
 	_, err := giveBackWithin(ctx, tx, refunds, "2s")
 	return err
@@ -34,7 +33,7 @@ func giveBackWithin(ctx context.Context, tx pgx.Tx, refunds []Debit, lockTimeout
 	return giveBack(ctx, tx, refunds, "")
 }
 
-// giveBack locks the balances as [Books.lock] does, and stores what it cannot give back because of skipLocked.
+// giveBack locks the balances as [Locked.lock] does, and stores the refunds that skipLocked left out.
 func giveBack(ctx context.Context, tx pgx.Tx, refunds []Debit, how string) (refunded int, err error) {
 	if len(refunds) == 0 {
 		return 0, nil
@@ -68,8 +67,7 @@ func giveBack(ctx context.Context, tx pgx.Tx, refunds []Debit, how string) (refu
 	return len(b.company), b.write(ctx, tx, KindRefund)
 }
 
-// refundedBefore looks up which messages were refunded before. With their balances locked, no other transaction adds
-// one.
+// refundedBefore returns the messages with an earlier refund. Their balances are locked: no other transaction adds one.
 func refundedBefore(ctx context.Context, tx pgx.Tx, refunds []Debit) (map[[16]byte]bool, error) {
 	refs := make([]pgtype.UUID, len(refunds))
 	for i, r := range refunds {
@@ -82,7 +80,7 @@ func refundedBefore(ctx context.Context, tx pgx.Tx, refunds []Debit) (map[[16]by
 	return done, err
 }
 
-// store writes the refunds that PayOwed pays later.
+// store writes refunds for PayOwed.
 func store(ctx context.Context, tx pgx.Tx, owed []Debit) error {
 	if len(owed) == 0 {
 		return nil
@@ -102,37 +100,36 @@ func store(ctx context.Context, tx pgx.Tx, owed []Debit) error {
 }
 
 const (
-	// payLockTimeout is how long PayOwed waits for the lock of one balance.
+	// payLockTimeout is how long PayOwed waits for one balance.
 	payLockTimeout = "200ms"
-	// maxHeld is how many locked balances PayOwed meets before it ends; payAtOnce is how
-	// many messages one transaction pays.
-	maxHeld   = 5
+	// maxLocked is after how many locked balances PayOwed ends; payAtOnce is how many messages one transaction refunds.
+	maxLocked = 5
 	payAtOnce = 5_000
 )
 
-// PayOwed pays the returns that GiveBack had to defer. It returns how many messages were refunded, and how many balances
-// are still locked by other transactions; after five of those it ends and leaves the rest to the next call.
-func (l *Ledger) PayOwed(ctx context.Context) (refunded, held int, err error) {
+// PayOwed pays the deferred refunds. It returns the number of refunded messages, and of balances that other transactions
+// have locked; after five of those it leaves the rest to the next call.
+func (l *Ledger) PayOwed(ctx context.Context) (refunded, locked int, err error) {
 	companies, err := postgres.All(ctx, l.pool, "reading deferred refunds", pgx.RowTo[int64],
 		`SELECT DISTINCT company_id FROM returns`)
 	if err != nil {
 		return 0, 0, err
 	}
-	for _, company := range companies { // in no fixed order: if many are locked, other ones come first the next time
+	for _, company := range companies { // in random order: locked ones do not stop the same others each time
 		n, err := l.pay(ctx, company)
 		switch refunded += n; {
 		case postgres.Locked(err):
-			if held++; held == maxHeld {
-				return refunded, held, nil
+			if locked++; locked == maxLocked {
+				return refunded, locked, nil
 			}
 		case err != nil:
-			return refunded, held, err
+			return refunded, locked, err
 		}
 	}
-	return refunded, held, nil
+	return refunded, locked, nil
 }
 
-// pay pays the deferred returns of one company.
+// pay pays the deferred refunds of one company.
 func (l *Ledger) pay(ctx context.Context, company int64) (refunded int, err error) {
 	for n := payAtOnce; n == payAtOnce; {
 		var now int

@@ -11,7 +11,7 @@ import (
 	"intumwa/internal/postgres"
 )
 
-// Spender is a company with the credits that its sends took in a period.
+// Spender is a company with the credits of its sends in a period.
 type Spender struct {
 	CompanyID int64
 	Credits   int64 // segments
@@ -25,9 +25,9 @@ const (
 	spenderSkew = time.Minute
 )
 
-// Spenders returns the companies whose sends took the most credits since a time, the largest first, and the credits that
-// all companies' sends took. It reads the ledger from its end, company by company: the rows since that time and at most
-// one page more of each company. A row is one request, single or batch.
+// Spenders returns the companies whose sends took the most credits since a time, the largest first, and the credits of
+// all companies' sends. It reads each company's ledger from its end: the rows since that time and at most one page more.
+// A row is one request, single or batch.
 func (l *Ledger) Spenders(ctx context.Context, since time.Time, limit int) (list []Spender, all int64, err error) {
 	companies, err := postgres.All(ctx, l.pool, "looking for companies that sent", pgx.RowTo[int64],
 		`SELECT b.company_id FROM balances b,

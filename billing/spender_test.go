@@ -10,7 +10,7 @@ import (
 	"intumwa/internal/testenv"
 )
 
-// TestSpenders: who sends most in a time, whatever came before, with gaps in the ids.
+// TestSpenders: only sends since the time count, also with gaps in the ids.
 func TestSpenders(t *testing.T) {
 	pool := testenv.Pool(t)
 	ledger := billing.New(pool)

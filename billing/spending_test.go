@@ -11,8 +11,8 @@ import (
 	"intumwa/sms"
 )
 
-// TestCap: it counts what was spent before it was set, not what was refused, and not what
-// was given back; another day begins anew, whatever the clocks said before.
+// TestCap: credits spent before the cap was set count; refused debits do not, and refunds are not subtracted. Each day
+// begins anew, even after a clock was wrong.
 func TestCap(t *testing.T) {
 	pool := testenv.Pool(t)
 	l := billing.New(pool)
@@ -59,7 +59,7 @@ func TestCap(t *testing.T) {
 	today(0)
 	is("the next day", try(10, 10), billing.Receipt{Admitted: true, Remaining: 86})
 	today(10)
-	on(1) // somebody's transaction began behind midnight and committed before this one got the lock
+	on(1) // a transaction from after midnight committed before this one got the lock
 	is("before midnight, after somebody of the new day", try(2, 10), billing.Receipt{Remaining: 86, Capped: true, Left: 1})
 	is("what is left of the new day", try(1, 10), billing.Receipt{Admitted: true, Remaining: 85})
 	is("that is counted for the new day", try(1, 10), billing.Receipt{Remaining: 85, Capped: true})
@@ -71,7 +71,7 @@ func TestCap(t *testing.T) {
 	is("a day that is far ahead", try(10, 10), billing.Receipt{Admitted: true, Remaining: 75})
 	today(10)
 	if got, err := l.SpentToday(t.Context(), sms.CompanyID(99)); err != nil || got != 0 {
-		t.Errorf("nobody: %d, %v", got, err)
+		t.Errorf("an unknown company: %d, %v", got, err)
 	}
 	sound(t, l, 2)
 }

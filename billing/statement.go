@@ -36,24 +36,22 @@ type Entry struct {
 // StatementFilter selects rows of a statement; a zero field selects all.
 type StatementFilter struct {
 	Kind string
-	From time.Time // then or later
-	To   time.Time // before then
+	From time.Time // inclusive
+	To   time.Time // exclusive
 }
 
 const (
-	// statementScanned is how many of a company's rows one page reads at most, however
-	// few match the filter.
+	// statementScanned is how many of a company's rows one page reads at most, even if few match the filter.
 	statementScanned = 20_000
-	// statementSkew is how much ids and created_at may be out of order: an id is drawn
-	// during its transaction, created_at is the transaction's start.
+	// statementSkew is how much ids and created_at may be out of order: an id is drawn during its transaction, created_at
+	// is the transaction's start.
 	statementSkew = time.Minute
 	statementPage = 1000 // rows that a stream reads at a time
 )
 
-// Statement returns up to limit rows of a company's statement with ids below before
-// (0: from the latest), the latest first, and the before of the next page: 0 when
-// there are no more. When few rows match the filter, a page may have fewer rows than
-// limit, even none, and still have a next page.
+// Statement returns up to limit rows of a company's statement with ids below before (0: from the latest), the latest
+// first, and the next page's before, 0 for none. When few rows match the filter, a page may have fewer rows than limit,
+// even none, and still have a next one.
 func (l *Ledger) Statement(ctx context.Context, company sms.CompanyID, f StatementFilter, before int64, limit int) (page []Entry, next int64, err error) {
 	if before <= 0 {
 		before = math.MaxInt64
@@ -65,10 +63,9 @@ func (l *Ledger) Statement(ctx context.Context, company sms.CompanyID, f Stateme
 	return l.readRange(ctx, company, f, from, min(to, before), limit, true)
 }
 
-// Entries iterates over a company's statement from the oldest row on, reading page by
-// page: for downloads of any length. Rows that are written meanwhile are included if
-// they match the filter. It ends with the first error. Each page is read within a call of
-// turn, by which the caller limits how many are read at the same time; nil: no limit.
+// Entries iterates over a company's statement from the oldest row on, page by page, for downloads of any length. Rows
+// that are written meanwhile are included if they match the filter. It ends with the first error. It reads each page
+// within a call of turn, which limits concurrent reads; nil: no limit.
 func (l *Ledger) Entries(ctx context.Context, company sms.CompanyID, f StatementFilter, turn func(read func() error) error) iter.Seq2[Entry, error] {
 	if turn == nil {
 		turn = func(read func() error) error { return read() }
@@ -102,8 +99,7 @@ func (l *Ledger) Entries(ctx context.Context, company sms.CompanyID, f Statement
 	}
 }
 
-// idRange returns the ids between which the rows of a filter's period lie: from the
-// first, below the second.
+// idRange returns the ids of a filter's period: from the first, below the second.
 func (l *Ledger) idRange(ctx context.Context, company sms.CompanyID, f StatementFilter) (from, to int64, err error) {
 	to = math.MaxInt64
 	if !f.From.IsZero() {
@@ -119,8 +115,8 @@ func (l *Ledger) idRange(ctx context.Context, company sms.CompanyID, f Statement
 	return from, to, nil
 }
 
-// readRange reads rows with ids in [from, to), in ascending or, with latestFirst,
-// descending order. next is the id of the last row read, 0 when none is left after it.
+// readRange reads rows with ids in [from, to), in ascending or, with latestFirst, descending order. next is the id of the
+// last row read, 0 when none is left after it.
 func (l *Ledger) readRange(ctx context.Context, company sms.CompanyID, f StatementFilter, from, to int64, limit int, latestFirst bool) (page []Entry, next int64, err error) {
 	order, last := "ASC", "max"
 	if latestFirst {
@@ -181,10 +177,9 @@ func scanEntry(row pgx.CollectableRow) (e Entry, err error) {
 	return e, err
 }
 
-// firstIDSince returns an id that separates a company's rows before a time from the
-// later ones, with an error of statementSkew at most. created_at has no index, because
-// ids grow with it: a binary search over the company's ids finds the boundary in about
-// forty reads of one row by its key.
+// firstIDSince returns an id that separates a company's rows before a time from the later ones, with an error of
+// statementSkew at most. created_at has no index, because ids grow with it: a binary search over the company's ids takes
+// about forty reads of one row by its key.
 func (l *Ledger) firstIDSince(ctx context.Context, company sms.CompanyID, at time.Time) (int64, error) {
 	fail := func(err error) (int64, error) {
 		return 0, fmt.Errorf("looking for the ledger rows of a period: %w", err)
@@ -214,10 +209,9 @@ func (l *Ledger) firstIDSince(ctx context.Context, company sms.CompanyID, at tim
 	return low, nil
 }
 
-// Sheet returns up to limit rows of a company's statement with ids above after (0: from
-// the first), the oldest first, and the after of the next sheet: 0 when there are no
-// more. Like a page of [Ledger.Statement] it may have fewer rows than limit and still
-// have a next one.
+// Sheet returns up to limit rows of a company's statement with ids above after (0: from the first), the oldest first, and
+// the next sheet's after, 0 for none. Like a page of [Ledger.Statement] it may have fewer rows than limit and still have
+// a next one.
 func (l *Ledger) Sheet(ctx context.Context, company sms.CompanyID, f StatementFilter, after int64, limit int) (page []Entry, next int64, err error) {
 	from, to, err := l.idRange(ctx, company, f)
 	if err != nil {
@@ -226,15 +220,14 @@ func (l *Ledger) Sheet(ctx context.Context, company sms.CompanyID, f StatementFi
 	return l.readRange(ctx, company, f, max(from, after+1), to, limit, false)
 }
 
-// Period returns the balance at the beginning and at the end of a filter's period,
-// ignoring its kind.
+// Period returns the balance at the beginning and at the end of a filter's period; the filter's kind is ignored.
 func (l *Ledger) Period(ctx context.Context, company sms.CompanyID, f StatementFilter) (opening, closing int64, err error) {
 	f.Kind = ""
 	from, to, err := l.idRange(ctx, company, f)
 	if err != nil {
 		return 0, 0, err
 	}
-	// The id range contains at most the rows of statementSkew besides those that match.
+	// The id range has at most the rows of statementSkew besides those that match.
 	const within = `company_id = $1 AND id >= $2 AND id < $3 AND ($4::timestamptz IS NULL OR created_at >= $4) AND ($5::timestamptz IS NULL OR created_at < $5)`
 	args := []any{int64(company), from, to, orNull(f.From), orNull(f.To)}
 	var first, last *int64 // nil: the period has no rows

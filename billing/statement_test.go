@@ -13,8 +13,8 @@ import (
 	"intumwa/sms"
 )
 
-// book writes a company's ledger: n rows, one a minute up to now, of which every
-// tenth is a refund and every hundredth an adjustment.
+// book writes a company's ledger of n rows, one a minute up to now; every tenth is a refund, every hundredth an
+// adjustment.
 func book(t *testing.T, pool *pgxpool.Pool, company int64, n int) {
 	t.Helper()
 	_, err := pool.Exec(t.Context(), `
@@ -33,7 +33,7 @@ func TestStatement(t *testing.T) {
 	pool := testenv.Pool(t)
 	l := New(pool)
 	const rows = 500
-	book(t, pool, 2, 300) // a neighbour
+	book(t, pool, 2, 300) // of another company
 	book(t, pool, 1, rows)
 	book(t, pool, 2, 300)
 	now := time.Now()
@@ -85,15 +85,15 @@ func TestStatement(t *testing.T) {
 			}
 		})
 	}
-	for _, nobody := range []sms.CompanyID{0, -1, 99} {
-		if page, _, err := l.Statement(t.Context(), nobody, StatementFilter{}, 0, 10); err != nil || len(page) != 0 {
-			t.Errorf("company %d: %d rows, %v", nobody, len(page), err)
+	for _, unknown := range []sms.CompanyID{0, -1, 99} {
+		if page, _, err := l.Statement(t.Context(), unknown, StatementFilter{}, 0, 10); err != nil || len(page) != 0 {
+			t.Errorf("company %d: %d rows, %v", unknown, len(page), err)
 		}
 	}
 }
 
-// TestStatementsAreStreamed: a long one comes in pages, ends when its reader has
-// enough, and says when the database fails in its middle.
+// TestStatementsAreStreamed: a long statement is read in pages, stops with its reader, and returns an error of the
+// database.
 func TestStatementsAreStreamed(t *testing.T) {
 	pool := testenv.Pool(t)
 	l := New(pool)
@@ -130,7 +130,7 @@ func TestStatementsAreStreamed(t *testing.T) {
 	}
 }
 
-// TestRareRowsAreReached: whatever lies before them, page by page.
+// TestRareRowsAreReached: rows that match rarely are found, page by page.
 func TestRareRowsAreReached(t *testing.T) {
 	pool := testenv.Pool(t)
 	l := New(pool)
@@ -157,7 +157,7 @@ func TestRareRowsAreReached(t *testing.T) {
 	}
 }
 
-// TestRemaining: what a request left is read without the rest of the company's ledger.
+// TestRemaining: the credits left by a request are read without the rest of the company's ledger.
 func TestRemaining(t *testing.T) {
 	pool := testenv.Pool(t)
 	l := New(pool)

@@ -13,30 +13,29 @@ import (
 )
 
 const (
-	// mailPause is the shortest time between two mails about a threshold: a balance that
-	// refunds and sends move up and down around it is written about once.
+	// mailPause is the shortest time between two mails about a threshold, for a balance that goes up and down around it.
 	mailPause = time.Hour
 	// warningsAtOnce is how many companies one call of TakeWarnings returns at most.
 	warningsAtOnce = 100
 )
 
-// Warning means that a company's balance has fallen below one of its thresholds.
+// Warning is a company's balance that has fallen below one of its thresholds.
 type Warning struct {
 	Company   sms.CompanyID
 	Threshold int64 // credits
 	Credits   int64 // the balance
-	Number    int64 // of this crossing, from the sequence of messages: no other has it
+	Number    int64 // of this crossing, unique: from the sequence of messages
 	At        time.Time
 	Mail      bool // the owner gets a mail too
 }
 
-// maxThresholds is how many thresholds a company has at most.
+// maxThresholds is how many thresholds a company may have.
 const maxThresholds = 5
 
-// ErrThresholds means that a company would have too many thresholds.
+// ErrThresholds is returned for too many thresholds.
 var ErrThresholds = fmt.Errorf("a company has at most %d thresholds", maxThresholds)
 
-// Thresholds returns below how many credits a company is warned, the highest first.
+// Thresholds returns the credits below which a company is warned, the highest first.
 func (l *Ledger) Thresholds(ctx context.Context, company sms.CompanyID) ([]int64, error) {
 	return Thresholds(ctx, l.pool, company)
 }
@@ -47,9 +46,8 @@ func Thresholds(ctx context.Context, db postgres.Querier, company sms.CompanyID)
 		`SELECT threshold FROM balance_warnings WHERE company_id = $1 ORDER BY threshold DESC`, int64(company))
 }
 
-// SetThresholds sets below how many credits a company is warned: by a mail to its owner
-// and by webhook; without any: never. A threshold that is new is warned of at once when
-// the balance is below it. ErrThresholds when there are more than five.
+// SetThresholds sets the credits below which a company is warned, by webhook and by a mail to its owner; none: never. A
+// new threshold above the balance causes a warning at once. ErrThresholds when there are more than five.
 func (l *Ledger) SetThresholds(ctx context.Context, company sms.CompanyID, thresholds ...int64) error {
 	return pgx.BeginFunc(ctx, l.pool, func(tx pgx.Tx) error { return SetThresholds(ctx, tx, company, thresholds...) })
 }
@@ -73,10 +71,9 @@ func SetThresholds(ctx context.Context, tx pgx.Tx, company sms.CompanyID, thresh
 	return nil
 }
 
-// TakeWarnings returns the companies whose balance has fallen below a threshold since
-// the last look, and notes it. The caller tells them in the same tx, so that each
-// crossing is told of exactly once, and by mail unless there was one within the hour. A
-// threshold is told of again only after the balance was seen at it or above.
+// TakeWarnings returns the companies whose balance was seen below a threshold for the first time since it was at it or
+// above, and records that. The caller must send the warnings in the same tx, so each crossing is reported exactly once;
+// by mail only if Mail is set, at most once an hour.
 func TakeWarnings(ctx context.Context, tx pgx.Tx) (warnings []Warning, err error) {
 	_, err = tx.Exec(ctx, `UPDATE balance_warnings w SET low = false FROM (
 			SELECT w.company_id, w.threshold FROM balance_warnings w JOIN balances b USING (company_id)

@@ -14,8 +14,8 @@ import (
 	"intumwa/sms"
 )
 
-// TestWarnings: each crossing is given to one, whoever looks at the same time; a balance that wavers between two looks is
-// told of once, and by mail once an hour at most.
+// TestWarnings: concurrent looks report each crossing once; a balance that goes up and down between two looks is reported
+// once, and mailed at most once an hour.
 func TestWarnings(t *testing.T) {
 	pool := testenv.Pool(t)
 	l := billing.New(pool)
@@ -52,7 +52,7 @@ func TestWarnings(t *testing.T) {
 	thresholds(2, 50)
 	last := int64(0)
 	for i, step := range []struct {
-		adjust             []int64 // company 1, before all look
+		adjust             []int64 // company 1, before the looks
 		threshold, credits int64   // of the warning; 0: there is none
 		mail               bool
 		then               func()
@@ -62,7 +62,7 @@ func TestWarnings(t *testing.T) {
 		{adjust: []int64{-1}, threshold: 50, credits: 49, mail: true},
 		{adjust: []int64{1, -1}},
 		{},
-		{adjust: []int64{100}}, // seen above: the next crossing is another one
+		{adjust: []int64{100}}, // seen above: a new crossing follows
 		{adjust: []int64{-100}, threshold: 50, credits: 49, then: func() {
 			if _, err := pool.Exec(t.Context(), `UPDATE balance_warnings SET told_at = now() - $1::interval`, 2*time.Hour); err != nil {
 				t.Fatal(err)
@@ -70,7 +70,7 @@ func TestWarnings(t *testing.T) {
 		}},
 		{}, // still low, or never was
 		{adjust: []int64{100}},
-		{adjust: []int64{-100}, threshold: 50, credits: 49, mail: true, then: func() { thresholds(1, 45, 20, 45) }}, // below them no more
+		{adjust: []int64{-100}, threshold: 50, credits: 49, mail: true, then: func() { thresholds(1, 45, 20, 45) }}, // no crossing is left to report
 		{adjust: []int64{-9}, threshold: 45, credits: 40, mail: true},
 		{adjust: []int64{-25}, threshold: 20, credits: 15, mail: true},
 	} {
@@ -103,7 +103,7 @@ func TestWarnings(t *testing.T) {
 	}
 }
 
-// TestPeriod: the balances of a period are those before its first row and after its last, also when it has none.
+// TestPeriod: a period's balances are those before its first row and after its last, also when it has no row.
 func TestPeriod(t *testing.T) {
 	pool := testenv.Pool(t)
 	l := billing.New(pool)

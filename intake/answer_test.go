@@ -16,7 +16,7 @@ import (
 	"intumwa/messages"
 )
 
-// cutConn loses the answer to the write at which cut reaches 0.
+// cutConn drops the response to the write at which cut reaches 0.
 type cutConn struct {
 	net.Conn
 	cut  *atomic.Int32
@@ -38,8 +38,8 @@ func (c *cutConn) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// TestOneRoundTrip: a request that can be paid is written by one write to PostgreSQL. If the answer to it is lost, the
-// client learns that the request was accepted and what is left, or that it was refused; it is charged once.
+// TestOneRoundTrip: a request that can be paid takes one write to PostgreSQL. If the response is lost, the client learns
+// whether the request was accepted and what is left; it is charged once.
 func TestOneRoundTrip(t *testing.T) {
 	d := newDistrict(t, 5)
 	var cut atomic.Int32
@@ -72,7 +72,7 @@ func TestOneRoundTrip(t *testing.T) {
 	if left, err := send(); left != 3 || err != nil || cut.Load() >= 0 {
 		t.Errorf("the answer is lost: %d left, %v, %d", left, err, cut.Load())
 	}
-	if left, err := send(); left != 2 || err != nil { // on a connection that has prepared nothing
+	if left, err := send(); left != 2 || err != nil { // on a connection without prepared statements
 		t.Fatal(left, err)
 	}
 	cut.Store(100)
@@ -87,11 +87,11 @@ func TestOneRoundTrip(t *testing.T) {
 			t.Errorf("without credits: %v", err)
 		}
 	}
-	d.books(t, 0, 5)
+	d.checkLedger(t, 0, 5)
 }
 
-// TestAnotherBackend: whether a COMMIT took effect is known although another process of PostgreSQL has the number of the one
-// that ran it. While that one runs, it is not known.
+// TestAnotherBackend: the outcome of a COMMIT is found although another server process has the number of the one that ran
+// it; while that one runs, the outcome is unknown.
 func TestAnotherBackend(t *testing.T) {
 	d := newDistrict(t, 5)
 	in := d.process(t)

@@ -11,18 +11,15 @@ import (
 	"intumwa/internal/postgres"
 )
 
-// Another transaction may keep a company's balance locked for long: an operator's
-// console, a session that hangs. The company's requests then wait aside, so that
-// they delay nobody else's.
+// Another transaction may keep a company's balance locked for long: an operator's console, a session that hangs. That
+// company's requests then wait aside and delay no others.
 const (
-	// groupLockWait is how long a group waits for any one lock. It bounds the delay of
-	// everybody when a balance is locked; it is several times what another process needs
-	// to commit a group.
+	// groupLockWait is how long a group waits for any one lock. It bounds the delay of all requests when a balance is
+	// locked, and is several times what another process needs to commit a group.
 	groupLockWait = 100 * time.Millisecond
-	// asideLife is how long a request waits aside before it is refused with 503.
+	// asideLife is how long a request waits aside until it is refused with 503.
 	asideLife = 5 * time.Second
-	// asideSlots is how many groups aside may have a connection at once; a pool of fewer
-	// than sixteen gives a quarter of its connections.
+	// asideSlots is how many groups aside may have a connection at once: at most, a quarter of the pool.
 	asideSlots = 4
 )
 
@@ -34,15 +31,14 @@ func (r *request) payer() int64 {
 	return r.company
 }
 
-// aside commits the requests of payers whose balance is locked: one group of a payer at a
-// time, which waits for the lock.
+// aside commits the requests of payers whose balance is locked: one group of a payer at a time, which waits for the lock.
 type aside struct {
 	committer *committer
 	slots     chan struct{}
 	all       sync.WaitGroup
 
 	mu      sync.Mutex
-	waiting map[int64][]*request // behind the payer's group that is being committed
+	waiting map[int64][]*request // behind the payer's group in progress
 }
 
 func newAside(c *committer) *aside {
@@ -53,8 +49,7 @@ func newAside(c *committer) *aside {
 	return &aside{committer: c, slots: make(chan struct{}, slots), waiting: make(map[int64][]*request)}
 }
 
-// take lets requests wait aside and returns the others: those of payers that do not wait
-// there, unless all are to.
+// take sets the requests of payers that wait here already aside, or those of all payers, and returns the others.
 func (a *aside) take(ctx context.Context, requests []*request, all bool) (others []*request) {
 	var full []*request
 	a.mu.Lock()
@@ -75,7 +70,7 @@ func (a *aside) take(ctx context.Context, requests []*request, all bool) (others
 		a.committer.in.metrics.aside.Inc()
 	}
 	a.mu.Unlock()
-	respond(full, errHeld)
+	respond(full, errBalanceLocked)
 	return others
 }
 
@@ -86,7 +81,7 @@ func (a *aside) run(ctx context.Context, p int64) {
 	}
 }
 
-// next returns the payer's next group; with none left the payer waits aside no longer.
+// next returns the payer's next group; without one, the payer waits aside no longer.
 func (a *aside) next(p int64) []*request {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -103,10 +98,9 @@ func (a *aside) next(p int64) []*request {
 	return all[:n]
 }
 
-var errHeld = fmt.Errorf("%w: another transaction has locked the balance that pays", ErrUnavailable)
+var errBalanceLocked = fmt.Errorf("%w: another transaction has locked the balance that pays", ErrUnavailable)
 
-// try commits a group as soon as it has a connection and its locks, until the life of
-// its first request is over.
+// try commits a group when it has a connection and its locks, for at most the life of its first request.
 func (a *aside) try(ctx context.Context, group []*request) error {
 	until := group[0].came.Add(asideLife)
 	slot := time.NewTimer(time.Until(until))
@@ -114,20 +108,20 @@ func (a *aside) try(ctx context.Context, group []*request) error {
 	select {
 	case a.slots <- struct{}{}:
 	case <-slot.C:
-		return errHeld
+		return errBalanceLocked
 	}
 	defer func() { <-a.slots }()
 	err := a.committer.try(ctx, group, max(groupLockWait, time.Until(until)))
 	if postgres.Locked(err) && !errors.Is(err, ErrKeyInUse) {
 		a.committer.in.opts.Log.Warn("requests refused: another transaction has locked the balance that pays", "event", "balance_locked",
 			"company_id", group[0].payer(), "requests", len(group))
-		return errHeld
+		return errBalanceLocked
 	}
 	return err
 }
 
-// setAside has requests wait aside that would have had to wait for a lock for too long. Those of several payers are tried
-// in halves first, briefly, so that those whose balance is not locked are committed.
+// setAside sets requests aside that met a lock for longer than a group may wait. If they have several payers, it tries
+// halves of them first, briefly, to commit those whose balance is free.
 func (c *committer) setAside(ctx context.Context, requests []*request) {
 	payer := requests[0].payer()
 	if !slices.ContainsFunc(requests, func(r *request) bool { return r.payer() != payer }) {
@@ -136,7 +130,7 @@ func (c *committer) setAside(ctx context.Context, requests []*request) {
 	}
 	half := len(requests) / 2
 	for _, some := range [][]*request{requests[:half], requests[half:]} {
-		if some = c.aside.take(ctx, some, false); len(some) > 0 { // a balance that was found locked is not waited for again
+		if some = c.aside.take(ctx, some, false); len(some) > 0 { // a balance that was found locked delays no second attempt
 			c.process(ctx, some, groupLockWait/10)
 		}
 	}

@@ -24,8 +24,7 @@ import (
 	"intumwa/sms"
 )
 
-// customer is another one with a company, credits and a sender of its own, and
-// the same test number.
+// customer adds a customer with a company, credits and a sender of its own, and the same test number.
 func (d *district) customer(t testing.TB, name string, credits int64) *accounts.Principal {
 	t.Helper()
 	ctx := context.Background()
@@ -64,7 +63,7 @@ func (d *district) customer(t testing.TB, name string, credits int64) *accounts.
 	return p
 }
 
-// apart is a process with a pool and a log of its own.
+// apart returns a process with a pool and a log of its own.
 func (d *district) apart(t testing.TB) (in *Intake, log *logbook) {
 	t.Helper()
 	pool := d.another(t)
@@ -83,7 +82,7 @@ func (d *district) apart(t testing.TB) (in *Intake, log *logbook) {
 	return in, log
 }
 
-// another is a pool of the same database.
+// another returns a second pool of the same database.
 func (d *district) another(t testing.TB) *pgxpool.Pool {
 	t.Helper()
 	pool, err := postgres.Open(t.Context(), d.pool.Config().ConnString(), postgres.Options{BatchUpdates: true})
@@ -94,8 +93,8 @@ func (d *district) another(t testing.TB) *pgxpool.Pool {
 	return pool
 }
 
-// hold keeps rows for itself until it is told to let go.
-func (d *district) hold(t testing.TB, query string, args ...any) (letGo func()) {
+// lockRows locks rows until release is called.
+func (d *district) lockRows(t testing.TB, query string, args ...any) (release func()) {
 	t.Helper()
 	ctx := context.Background()
 	tx, err := d.pool.Begin(ctx)
@@ -108,9 +107,9 @@ func (d *district) hold(t testing.TB, query string, args ...any) (letGo func()) 
 	if _, err := tx.Exec(ctx, query, args...); err != nil {
 		t.Fatal(err)
 	}
-	letGo = sync.OnceFunc(func() { _ = tx.Rollback(ctx) })
-	t.Cleanup(letGo)
-	return letGo
+	release = sync.OnceFunc(func() { _ = tx.Rollback(ctx) })
+	t.Cleanup(release)
+	return release
 }
 
 type logbook struct {
@@ -135,9 +134,8 @@ func (l *logbook) lines(with string) (n int) {
 	return n
 }
 
-// TestTestUsersDoNotStallOthers: two accounts whose quota is used up send all
-// they can to two processes; a paying customer's sends go on, and nobody waits
-// in a ring.
+// TestTestUsersDoNotStallOthers: while two accounts with used-up quotas send as much as they can to two processes, a
+// paying customer's sends continue without deadlocks.
 func TestTestUsersDoNotStallOthers(t *testing.T) {
 	d := newDistrict(t, 1000)
 	testers := []*accounts.Principal{d.customer(t, "t1", 1), d.customer(t, "t2", 1)}
@@ -185,12 +183,11 @@ func TestTestUsersDoNotStallOthers(t *testing.T) {
 	}
 }
 
-// TestHeldBalance: a balance that somebody holds delays its own company's
-// requests only. They are carried out when it is free, and refused after their
-// time.
-func TestHeldBalance(t *testing.T) {
+// TestLockedBalance: a locked balance delays its own company's requests only. They run when it is free, or are refused
+// after their time.
+func TestLockedBalance(t *testing.T) {
 	d := newDistrict(t, 1000)
-	held := d.customer(t, "held", 1000)
+	locked := d.customer(t, "locked", 1000)
 	in, log := d.apart(t)
 	send := func(p *accounts.Principal) error {
 		_, err := in.Send(t.Context(), p, d.request("x", nil))
@@ -198,20 +195,20 @@ func TestHeldBalance(t *testing.T) {
 	}
 	for _, c := range []struct {
 		how  string
-		ends func(letGo func()) error
+		ends func(release func()) error
 		done bool
 	}{
-		{"freed in time", func(letGo func()) error { letGo(); return nil }, true},
-		{"held too long", func(func()) error { return ErrUnavailable }, false},
+		{"freed in time", func(release func()) error { release(); return nil }, true},
+		{"locked too long", func(func()) error { return ErrUnavailable }, false},
 	} {
 		t.Run(c.how, func(t *testing.T) {
-			letGo := d.hold(t, `SELECT FROM balances WHERE company_id = $1 FOR UPDATE`, held.Company.ID)
+			release := d.lockRows(t, `SELECT FROM balances WHERE company_id = $1 FOR UPDATE`, locked.Company.ID)
 			waiting := make(chan error, 3)
 			for range cap(waiting) {
-				go func() { waiting <- send(held) }()
+				go func() { waiting <- send(locked) }()
 			}
 			start := time.Now()
-			for i := range 40 { // beside those that find it out, and beside those that know
+			for i := range 40 { // while some find the lock, and others wait aside
 				if err := send(d.principal); err != nil {
 					t.Errorf("send %d: %v", i, err)
 				}
@@ -224,14 +221,14 @@ func TestHeldBalance(t *testing.T) {
 				t.Errorf("its own request did not wait: %v", err)
 			default:
 			}
-			want := c.ends(letGo)
+			want := c.ends(release)
 			for range cap(waiting) {
 				if err := <-waiting; !errors.Is(err, want) {
 					t.Errorf("its own request: %v, want %v", err, want)
 				}
 			}
-			letGo()
-			if err := send(held); err != nil {
+			release()
+			if err := send(locked); err != nil {
 				t.Errorf("afterwards: %v", err)
 			}
 		})
@@ -242,18 +239,18 @@ func TestHeldBalance(t *testing.T) {
 	d.sound(t, 80+4+1)
 }
 
-// TestHeldBalanceAmongOthers: in a group where each second request is of a company whose balance somebody holds, that
-// balance is waited for in few of the halves. The others' requests are carried out.
-func TestHeldBalanceAmongOthers(t *testing.T) {
+// TestLockedBalanceAmongOthers: in a group where every second request meets a locked balance, few of the halves wait for
+// it, and the other requests are committed.
+func TestLockedBalanceAmongOthers(t *testing.T) {
 	d := newDistrict(t, 1000)
-	held := d.customer(t, "held", 1000)
+	locked := d.customer(t, "locked", 1000)
 	in, _ := d.apart(t)
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(in.metrics.perCommit)
-	letGo := d.hold(t, `SELECT FROM balances WHERE company_id = $1 FOR UPDATE`, held.Company.ID)
+	release := d.lockRows(t, `SELECT FROM balances WHERE company_id = $1 FOR UPDATE`, locked.Company.ID)
 	var requests []*request
 	for i := range 64 {
-		r, err := in.single(t.Context(), []*accounts.Principal{d.principal, held}[i%2], d.request("x", nil), kindSingle)
+		r, err := in.single(t.Context(), []*accounts.Principal{d.principal, locked}[i%2], d.request("x", nil), kindSingle)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -268,7 +265,7 @@ func TestHeldBalanceAmongOthers(t *testing.T) {
 	if tries := families[0].Metric[0].Histogram.GetSampleCount(); tries > 20 {
 		t.Errorf("%d tries", tries)
 	}
-	letGo()
+	release()
 	for i, r := range requests {
 		if <-r.done; r.err != nil || !r.admitted {
 			t.Errorf("request %d: admitted %v, %v", i, r.admitted, r.err)
@@ -277,7 +274,7 @@ func TestHeldBalanceAmongOthers(t *testing.T) {
 	d.sound(t, 64)
 }
 
-// sound proves the books of all companies and counts the messages.
+// sound audits the ledgers of all companies and counts the messages.
 func (d *district) sound(t testing.TB, count int) {
 	t.Helper()
 	_, mismatches, err := billing.New(d.pool).Audit(t.Context())
@@ -289,13 +286,12 @@ func (d *district) sound(t testing.TB, count int) {
 	}
 }
 
-// TestDeadlockedGroupIsSplit: a group that is the victim of a deadlock each time
-// it is tried is tried in halves: nobody in it is refused, and the log has a
-// line for the group.
+// TestDeadlockedGroupIsSplit: a group that is the victim of each deadlock is tried in halves: no request is refused, and
+// the log has one line for the group.
 func TestDeadlockedGroupIsSplit(t *testing.T) {
 	d := newDistrict(t, 1000)
 	other := d.customer(t, "other", 1000)
-	// Ours is the one that looks for deadlocks first.
+	// This server process must detect the deadlock first.
 	if _, err := d.pool.Exec(t.Context(), `DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET deadlock_timeout = 500', current_database()); END $$`); err != nil {
 		t.Fatal(err)
 	}
@@ -320,7 +316,7 @@ func TestDeadlockedGroupIsSplit(t *testing.T) {
 		requests = append(requests, r)
 	}
 	<-holds
-	// The committer's own patience is shorter than a loaded machine needs to close a ring.
+	// The committer's own lock wait is too short for a deadlock on a loaded machine.
 	err := in.committer.try(t.Context(), requests, 20*time.Second)
 	if !postgres.GaveWay(err) {
 		t.Errorf("the group: %v, want a deadlock", err)
@@ -338,8 +334,8 @@ func TestDeadlockedGroupIsSplit(t *testing.T) {
 	d.sound(t, 8)
 }
 
-// ring locks first and, whenever somebody waits for it, for a moment second, so
-// many times: who locks them the other way round meets it each time.
+// ring locks first and, whenever another transaction waits for it, second for a moment; it does so several times.
+// Transactions in the other order deadlock with it each time.
 func (d *district) ring(ctx context.Context, first, second int64, times int, holds chan<- struct{}) error {
 	return pgx.BeginFunc(ctx, d.pool, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, `SET LOCAL deadlock_timeout = '60s'; SET LOCAL idle_in_transaction_session_timeout = 0`); err != nil {

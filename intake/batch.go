@@ -12,7 +12,7 @@ import (
 	"intumwa/sms"
 )
 
-// BatchAccepted is the answer to a bulk or template send (rule api 2.2).
+// BatchAccepted is the response to a bulk or template send (rule api 2.2).
 type BatchAccepted struct {
 	BatchID         ulid.ULID `json:"batch_id"`
 	Status          string    `json:"status"`
@@ -25,29 +25,29 @@ type BatchAccepted struct {
 // Batch is a valid bulk or template send (rule api 4.2, 4.3): 1 to 500 messages, or a part of a campaign.
 type Batch struct {
 	Sender     string
-	Template   *sms.Template // nil: a bulk send, whose recipients have a text each
+	Template   *sms.Template // nil: a bulk send with a text for each recipient
 	Recipients []Recipient
 	Key        *Key
 	Schedule   Schedule
-	Name       string // the customer's own name for it; "": none
+	Name       string // the customer's own name; "": none
 	Part       *Part  // nil: the batch is whole
 }
 
-// Part is the place of a campaign's part in the batch that its parts make. Each is paid for itself. A part that was added
-// before, that is not the next one, or whose batch was cancelled, is an error. Recipients who opt out after the first part
-// was accepted are not refused: as in a scheduled batch, their messages fail when their turn comes.
+// Part is a campaign's part and its place in the batch. Each part is paid separately. A part that was added before, that
+// is not the next one, or whose batch was cancelled, is an error. Recipients who opt out after the first part was
+// accepted are not refused: their messages fail at submission, as in a scheduled batch.
 type Part struct {
 	Of      ulid.ULID
-	Further bool // it is not the first
-	Awaited int  // recipients of the parts that come after it
+	Further bool // not the first part
+	Awaited int  // recipients of later parts
 }
 
-// Recipient is one of them. A nil variable is null; one that is not there is missing.
+// Recipient is a recipient of a batch. A nil variable is null; an absent one is missing.
 type Recipient struct {
 	Number    sms.Number
 	Message   string             // of a bulk send
 	Variables map[string]*string // of a template send
-	Reference string             // the customer's own name for the message; "": none
+	Reference string             // the customer's own name of the message; "": none
 }
 
 func (b *Batch) kind() kind {
@@ -57,7 +57,7 @@ func (b *Batch) kind() kind {
 	return kindBulk
 }
 
-// text returns what a recipient gets, of whom no variable is missing.
+// text returns a recipient's text; no variable may be missing.
 func (b *Batch) text(r *Recipient) string {
 	if b.Template != nil {
 		return b.Template.Render(r.Variables)
@@ -65,15 +65,14 @@ func (b *Batch) text(r *Recipient) string {
 	return r.Message
 }
 
-// SendBatch accepts all messages of a batch or none of them. It returns what Send returns.
+// SendBatch accepts all messages of a batch or none. It returns what Send returns.
 func (in *Intake) SendBatch(ctx context.Context, p *accounts.Principal, b Batch) (Answer, error) {
 	return in.accept(ctx, p, b.Key,
 		func(p *accounts.Principal) error { return in.maySendBatch(p, &b) },
 		func(p *accounts.Principal) (*request, error) { return in.batch(p, &b) })
 }
 
-// maySendBatch checks the rules that are about the caller, in the order of
-// rule api 7.2.
+// maySendBatch checks the rules about the caller, in the order of rule api 7.2.
 func (in *Intake) maySendBatch(p *accounts.Principal, b *Batch) error {
 	switch {
 	case p.Company == nil:
@@ -97,8 +96,8 @@ func (in *Intake) maySendBatch(p *accounts.Principal, b *Batch) error {
 	return nil
 }
 
-// batch makes the request of a batch: carriers, then missing variables, then the
-// texts, each by the first recipient who fails.
+// batch makes a batch's request. It checks carriers, then missing variables, then texts, and refuses by the first
+// recipient who fails.
 func (in *Intake) batch(p *accounts.Principal, b *Batch) (*request, error) {
 	routes := in.routes.Load()
 	slab := make([]messages.Message, len(b.Recipients))

@@ -11,8 +11,8 @@ import (
 	"intumwa/messages"
 )
 
-// TestChargedOnce repeats a transaction after its commit: it is refused and charges
-// nothing, because the ULID of its message or batch is there.
+// TestChargedOnce: a transaction that is repeated after its commit is refused and charges nothing, because the ULID of
+// its message or batch exists.
 func TestChargedOnce(t *testing.T) {
 	for _, batch := range []bool{false, true} {
 		d := newDistrict(t, 100)
@@ -37,6 +37,6 @@ func TestChargedOnce(t *testing.T) {
 		if err := send(); !postgres.Refused(err) {
 			t.Errorf("batch %v: again: %v", batch, err)
 		}
-		d.books(t, 99, 1)
+		d.checkLedger(t, 99, 1)
 	}
 }

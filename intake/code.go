@@ -13,7 +13,7 @@ import (
 	"intumwa/sms"
 )
 
-// Serves reports whether a carrier takes the number; if not, the refusal says so.
+// Serves returns the refusal of a number without a carrier; nil when a carrier takes it.
 func (in *Intake) Serves(number sms.Number) error {
 	if _, ok := in.routes.Load().Carrier(number); !ok {
 		return RefuseNoCarrier
@@ -21,8 +21,7 @@ func (in *Intake) Serves(number sms.Number) error {
 	return nil
 }
 
-// codeTexts say a one-time code in the languages that users are written to in. Each
-// fits into one segment of GSM-7.
+// codeTexts are the texts of a one-time code by the user's language. Each fits into one segment of GSM-7.
 var codeTexts = map[string]string{
 	"en": "Your Intumwa verification code is {code}. Do not share it.",
 	"fr": "Votre code de vérification Intumwa est {code}. Ne le donnez à personne.",
@@ -37,26 +36,24 @@ func codeText(language, code string) string {
 	return strings.Replace(text, "{code}", code, 1)
 }
 
-// SendCode sends a one-time code to a number that its owner wants to verify
-// (rule api 4.4.4), in a language that users are written to in (accounts.User);
-// English if it is another. It is given up when the code has ended.
+// SendCode sends a one-time code to a number that its owner wants to verify (rule api 4.4.4), in the user's language
+// (accounts.User), or else in English. The message expires with the code.
 func (in *Intake) SendCode(ctx context.Context, p *accounts.Principal, number sms.Number, language, code string, life time.Duration) error {
 	_, err := in.SendOwn(ctx, Own{User: p.UserID, Number: number, Text: codeText(language, code), Life: life})
 	return err
 }
 
-// Own is a message of the gateway's own. It belongs to no company, costs neither credits
-// nor quota and emits no webhook.
+// Own is a message of the gateway itself. It belongs to no company, costs neither credits nor quota and emits no webhook.
 type Own struct {
-	User    int64 // who caused it; 0: an operator
+	User    int64 // the user who caused it; 0: an operator
 	Number  sms.Number
-	Carrier string // "": the number's
+	Carrier string // "": the carrier of the number
 	Sender  string // "": the test sender
 	Text    string
 	Life    time.Duration // after which it is given up
 }
 
-// SendOwn accepts such a message and returns its ULID.
+// SendOwn accepts a message of the gateway and returns its ULID.
 func (in *Intake) SendOwn(ctx context.Context, own Own) (ulid.ULID, error) {
 	if own.Carrier == "" {
 		carrier, ok := in.routes.Load().Carrier(own.Number)

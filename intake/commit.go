@@ -20,8 +20,8 @@ import (
 	"intumwa/queue"
 )
 
-// commit carries requests out in one transaction, which waits for no lock longer
-// than patience. On an error none of them was, except that of inDoubt it is not known.
+// commit commits requests in one transaction, which waits at most patience for each lock. On an error none was committed,
+// except after inDoubt, whose outcome is unknown.
 //
 // Requests that can probably be paid take one round trip to PostgreSQL. If PostgreSQL refuses them, this and the next
 // groups take two: the first reads the balances.
@@ -53,7 +53,7 @@ func (c *committer) attempt(requests []*request, patience time.Duration, payable
 	if err != nil {
 		return fmt.Errorf("%w: beginning: %w", ErrUnavailable, err)
 	}
-	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }() // after a commit it does nothing
+	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }() // no effect after a commit
 
 	w := written{backend: tx.Backend(), began: time.Now()}
 	if err := c.write(ctx, tx, requests, patience, payable, &w); err != nil {
@@ -75,25 +75,24 @@ func (c *committer) attempt(requests []*request, patience time.Duration, payable
 	return nil
 }
 
-// written is what a group's transaction writes. What PostgreSQL returns is in it
-// when the transaction is committed, at the latest.
+// written is what a group's transaction writes. PostgreSQL's results are filled in by the time of the commit.
 type written struct {
-	backend uint32    // the process of PostgreSQL that runs the transaction
-	began   time.Time // when it ran already
+	backend uint32    // the server process that runs the transaction
+	began   time.Time // a time when that process existed
 	recorded
 }
 
-// recorded are the messages of admitted requests, one after the other, and their ids.
+// recorded are the messages of admitted requests in order, and their ids.
 type recorded struct {
 	requests []*request
 	messages []*messages.Message
 	ids      []int64
 
-	paid     []*request // whose receipts come with the commit
+	paid     []*request // their receipts arrive with the commit
 	receipts []billing.Receipt
 }
 
-// name notes the ids of the requests' first messages.
+// name sets the ids of the requests' first messages.
 func (r recorded) name() {
 	first := 0
 	for _, q := range r.requests {
@@ -102,8 +101,7 @@ func (r recorded) name() {
 	}
 }
 
-// items is what the dispatchers are told of the messages, as far as their ids
-// are known and they are neither for later nor for the sandbox.
+// items returns the queue items of messages with known ids that are neither scheduled nor in the sandbox.
 func (r recorded) items() []queue.Item {
 	items := make([]queue.Item, 0, len(r.ids))
 	for i, m := range r.messages {
@@ -114,7 +112,7 @@ func (r recorded) items() []queue.Item {
 	return items
 }
 
-// committed does what follows a commit.
+// committed completes requests after their commit.
 func (c *committer) committed(requests []*request, w written) {
 	w.name()
 	for i, r := range w.paid {
@@ -141,11 +139,10 @@ type inDoubt struct {
 	err error
 }
 
-// Error says what became of the connection.
+// Error returns the error of the connection.
 func (e *inDoubt) Error() string { return "committing: " + e.err.Error() }
 
-// resolve finds out what became of requests in doubt. The error is nil when they
-// were carried out.
+// resolve finds out whether requests in doubt were committed; the error is nil if they were.
 func (c *committer) resolve(ctx context.Context, requests []*request, doubt *inDoubt) error {
 	patience := recheckTimeout
 	for _, r := range requests {
@@ -170,8 +167,8 @@ func (c *committer) resolve(ctx context.Context, requests []*request, doubt *inD
 	return nil
 }
 
-// write writes what requests ask for and can be paid; w is filled as it goes. Requests that are payable all write without
-// a look at their balances.
+// write writes the requests that can be paid, and fills w. Requests that are payable are all written, without a look at
+// their balances.
 func (c *committer) write(ctx context.Context, tx pgx.Tx, requests []*request, patience time.Duration, payable bool, w *written) (err error) {
 	b := &pgx.Batch{}
 	b.Queue(`SELECT set_config('lock_timeout', $1, true)`, strconv.FormatInt(patience.Milliseconds(), 10))
@@ -211,7 +208,7 @@ func (c *committer) write(ctx context.Context, tx pgx.Tx, requests []*request, p
 	return err
 }
 
-// chargeAll admits all requests. PostgreSQL refuses them if they cannot be paid.
+// chargeAll admits all requests. PostgreSQL refuses the transaction if they cannot be paid.
 func (c *committer) chargeAll(ctx context.Context, tx pgx.Tx, requests []*request, w *written) (err error) {
 	debits := make([]billing.Debit, len(requests))
 	for i, r := range requests {
@@ -227,7 +224,7 @@ func (r *request) debit() billing.Debit {
 	return billing.Debit{CompanyID: r.company, Amount: int64(r.segments), Ref: r.ref, Cap: r.cap, Test: r.kind == kindTest}
 }
 
-// admitSandbox admits messages to numbers of the sandbox, up to each user's daily quota.
+// admitSandbox admits messages to sandbox numbers, up to each user's daily quota.
 func (c *committer) admitSandbox(ctx context.Context, tx pgx.Tx, requests []*request) error {
 	if len(requests) == 0 {
 		return nil
@@ -247,7 +244,7 @@ func (c *committer) admitSandbox(ctx context.Context, tx pgx.Tx, requests []*req
 	return nil
 }
 
-// charge admits the requests that can be paid. The lock of the balances takes the round trip that reserve left to it.
+// charge admits the requests that can be paid. Locking the balances also runs the statements that reserve left for later.
 func (c *committer) charge(ctx context.Context, tx pgx.Tx, requests []*request) error {
 	debits := make([]billing.Debit, 0, len(requests))
 	for _, r := range requests {
@@ -255,7 +252,7 @@ func (c *committer) charge(ctx context.Context, tx pgx.Tx, requests []*request) 
 			debits = append(debits, r.debit())
 		}
 	}
-	books, err := billing.Lock(ctx, tx, debits)
+	locked, err := billing.Lock(ctx, tx, debits)
 	if err != nil {
 		return err
 	}
@@ -275,7 +272,7 @@ func (c *committer) charge(ctx context.Context, tx pgx.Tx, requests []*request) 
 	if err := c.admitSandbox(ctx, tx, sandboxed); err != nil {
 		return err
 	}
-	receipts, err := books.Charge(ctx, tx, debits, c.in.opts.TestQuota)
+	receipts, err := locked.Charge(ctx, tx, debits, c.in.opts.TestQuota)
 	if err != nil {
 		return err
 	}
@@ -286,18 +283,18 @@ func (c *committer) charge(ctx context.Context, tx pgx.Tx, requests []*request) 
 	return nil
 }
 
-// tookEffect finds out whether a COMMIT whose answer was lost took effect: it waits until the server process that ran it
-// has ended (its connection is closed, but it may still read what was sent) and what it wrote is safe, then looks
-// for the ULIDs it wrote. A process of another database, or that began later, has the number by chance: after a failover, or
-// a restart in a container.
+// tookEffect finds out whether a COMMIT without a response took effect. It waits until the server process that ran it has
+// ended (its connection is closed, but it may still read what was sent) and its writes are safe, then looks for their
+// ULIDs. A process of another database, or one that began later, has the number by chance: after a failover, or a restart
+// in a container.
 func (c *committer) tookEffect(ctx context.Context, requests []*request, w *written) (bool, error) {
 	var refs []ulid.ULID
 	for _, q := range requests {
 		if q.admitted {
-			refs = append(refs, q.messages[0].ULID) // a part's batch may be known by another part
+			refs = append(refs, q.messages[0].ULID) // another part of the campaign may have written the batch
 		}
 	}
-	if len(refs) == 0 { // nothing was written, and what is remembered of the keys does not matter
+	if len(refs) == 0 { // nothing was written, and stored keys do not matter
 		return true, nil
 	}
 	for {
@@ -317,14 +314,13 @@ func (c *committer) tookEffect(ctx context.Context, requests []*request, w *writ
 		}
 		select {
 		case <-ctx.Done():
-			return false, fmt.Errorf("whether %d requests were recorded is not known: %w", len(refs), errors.Join(err, ctx.Err()))
+			return false, fmt.Errorf("the outcome of %d requests is unknown: %w", len(refs), errors.Join(err, ctx.Err()))
 		case <-time.After(50 * time.Millisecond):
 		}
 	}
 }
 
-// find notes the ids that went down with the answer: of single messages. Those
-// of batches are left to the dispatcher.
+// find sets the ids that were lost with the response, those of single messages. The dispatcher finds batches.
 func (r recorded) find(known map[ulid.ULID]int64) {
 	for i, m := range r.messages {
 		if r.ids[i] == 0 {
@@ -340,7 +336,7 @@ func (c *committer) count(requests []*request) {
 			continue
 		}
 		m.accepted.WithLabelValues(r.kind.String()).Add(float64(len(r.messages)))
-		if r.kind == kindSandbox { // nothing was debited and no segment is on its way
+		if r.kind == kindSandbox { // nothing was debited, and no carrier gets it
 			c.logAccepted(r)
 			continue
 		}
@@ -365,8 +361,7 @@ func Encode(v any) []byte {
 	return []byte(strings.TrimSuffix(b.String(), "\n"))
 }
 
-// logAccepted logs at debug level the messages of a request that is committed. At
-// other levels it costs nothing.
+// logAccepted logs a committed request's messages at debug level. At other levels it costs nothing.
 func (c *committer) logAccepted(r *request) {
 	log := c.in.opts.Log
 	if !log.Enabled(context.Background(), slog.LevelDebug) {

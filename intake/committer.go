@@ -17,16 +17,15 @@ const (
 	maxRequests   = 500
 	maxMessages   = 4000
 	commitTimeout = 10 * time.Second
-	// recheckTimeout bounds the look for what a COMMIT without an answer did: a database may come back, and clients
-	// wait for 503 meanwhile. recheckGrace bounds it when the process ends. answerWithin bounds a request's time
-	// with intake, because a client may be gone after api.write_timeout.
+	// recheckTimeout bounds the search for the outcome of a COMMIT without a response: a database may come back, and
+	// clients wait for 503 meanwhile. recheckGrace bounds it when the process ends. answerWithin bounds a request's time
+	// in intake, because a client may be gone after api.write_timeout.
 	recheckTimeout = 10 * time.Second
 	recheckGrace   = 2 * time.Second
 	answerWithin   = 25 * time.Second
 	// carefulGroups is how many groups read the balances first after one that could not be paid in full.
 	carefulGroups = 100
-	// pushBacklog is how many commits may wait to be put on the queue before
-	// further ones are left to the dispatcher.
+	// pushBacklog is how many commits may wait for the push to the queue; the dispatcher finds the messages of others.
 	pushBacklog = 64
 )
 
@@ -36,7 +35,7 @@ type committer struct {
 	requests chan *request
 	push     chan []queue.Item
 	closed   chan struct{}
-	doubts   sync.WaitGroup // groups whose COMMIT got no answer
+	doubts   sync.WaitGroup // groups whose COMMIT got no response
 	aside    *aside
 	careful  atomic.Int32 // groups that still have to read the balances first
 }
@@ -47,9 +46,8 @@ func newCommitter(in *Intake) *committer {
 	return c
 }
 
-// submit hands a request in and waits until it is committed or refused: its
-// fields say which, the error is ErrUnavailable, ErrKeyReused or a fault. Once
-// taken, a request is carried out whatever becomes of the client.
+// submit passes a request to the committer and waits until it is committed or refused, as its fields then show. The error
+// is ErrUnavailable, ErrKeyReused or a fault. Once taken, a request continues when the client disconnects.
 func (c *committer) submit(ctx context.Context, r *request) error {
 	r.done, r.came = make(chan struct{}), time.Now()
 	select {
@@ -67,7 +65,7 @@ func (c *committer) submit(ctx context.Context, r *request) error {
 		case <-r.done:
 			return r.err
 		default:
-			return ErrUnavailable // handed in as the committer closed; nobody took it
+			return ErrUnavailable // passed in as the committer closed, and not taken
 		}
 	}
 }
@@ -94,7 +92,7 @@ func (c *committer) run(ctx context.Context) error {
 	}
 }
 
-// gather takes what has come meanwhile, without waiting for more.
+// gather takes the requests that have arrived, without waiting for more.
 func (c *committer) gather(first *request) []*request {
 	requests, n := []*request{first}, len(first.messages)
 	for len(requests) < maxRequests && n < maxMessages {
@@ -108,8 +106,7 @@ func (c *committer) gather(first *request) []*request {
 	return requests
 }
 
-// process commits requests together. Those that would have to wait longer than patience
-// for a row that another transaction has locked are set aside.
+// process commits requests together. It sets those aside that would wait longer than patience for a locked row.
 func (c *committer) process(ctx context.Context, requests []*request, patience time.Duration) {
 	err := c.try(ctx, requests, patience)
 	if postgres.Locked(err) && !errors.Is(err, ErrKeyInUse) {
@@ -119,8 +116,8 @@ func (c *committer) process(ctx context.Context, requests []*request, patience t
 	c.finish(ctx, requests, err)
 }
 
-// try commits requests, again when the database rolled them back in favour of
-// another transaction. They wait for no lock longer than patience.
+// try commits requests, and tries again when the database rolled them back in favour of another transaction. They wait at
+// most patience for each lock.
 func (c *committer) try(ctx context.Context, requests []*request, patience time.Duration) error {
 	start := time.Now()
 	err := postgres.Retry(context.WithoutCancel(ctx), func() error { return c.commit(requests, patience) })
@@ -129,14 +126,13 @@ func (c *committer) try(ctx context.Context, requests []*request, patience time.
 	return err
 }
 
-// finish ends requests that were tried. When the database refused them together
-// they are tried again in smaller groups: a bad row, or a key that another process works
-// on, fails its own request only, and one that lost to other transactions too often takes
-// no other along. Requests whose COMMIT got no answer do not delay the others.
+// finish completes requests after an attempt. When the database refused the group, it tries smaller groups: a bad row, or
+// a key that another process works on, fails its own request only, and a request that loses to other transactions too
+// often takes no others along. Requests whose COMMIT got no response do not delay the others.
 func (c *committer) finish(ctx context.Context, requests []*request, err error) {
 	switch n := len(requests); {
 	case n > 1 && (postgres.Refused(err) || errors.Is(err, ErrKeyInUse)):
-		for _, r := range requests { // the group has waited already: a client may repeat hundreds of requests whose keys are held
+		for _, r := range requests { // the group has waited already: a client may repeat hundreds of requests whose keys are in use
 			c.process(ctx, []*request{r}, time.Millisecond)
 		}
 		return
@@ -155,7 +151,7 @@ func (c *committer) finish(ctx context.Context, requests []*request, err error) 
 	respond(requests, err)
 }
 
-// respond wakes those who wait for the requests.
+// respond wakes the requests' callers.
 func respond(requests []*request, err error) {
 	for _, r := range requests {
 		if err != nil {
@@ -166,8 +162,7 @@ func respond(requests []*request, err error) {
 	}
 }
 
-// runPusher puts committed messages on the queue. The dispatcher finds what it
-// cannot put there.
+// runPusher puts committed messages on the queue. The dispatcher finds those that it cannot put there.
 func (c *committer) runPusher() {
 	failing := false
 	for items := range c.push {

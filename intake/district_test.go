@@ -18,8 +18,7 @@ import (
 
 func TestMain(m *testing.M) { testenv.Main(m) }
 
-// district is a database with one customer, for as many processes as a test
-// wants.
+// district is a database with one customer, for any number of processes.
 type district struct {
 	pool      *pgxpool.Pool
 	accounts  *accounts.Accounts
@@ -66,7 +65,7 @@ func newDistrictOn(t testing.TB, pool *pgxpool.Pool, credits int64) *district {
 	return d
 }
 
-// process is an Intake that runs until the test ends.
+// process returns an Intake that runs until the test ends.
 func (d *district) process(t testing.TB) *Intake {
 	t.Helper()
 	rdb, prefix := testenv.Redis(t)
@@ -86,8 +85,8 @@ func (d *district) request(text string, key *Key) Single {
 	return Single{Number: "+25779123456", Sender: "ACME", Message: text, Key: key}
 }
 
-// books holds what is recorded to the credits left and the messages made.
-func (d *district) books(t testing.TB, credits, count int64) {
+// checkLedger compares the credits left and the messages recorded.
+func (d *district) checkLedger(t testing.TB, credits, count int64) {
 	t.Helper()
 	var gotCredits, ledger, gotCount, segments, debits int64
 	err := d.pool.QueryRow(context.Background(), `SELECT (SELECT credits FROM balances), (SELECT sum(amount) FROM ledger),

@@ -1,21 +1,15 @@
-// Package intake turns a request into paid, recorded and queued messages, or
-// refuses it in the words of rule api 7.2.
+// Package intake turns a request into paid, recorded and queued messages, or refuses it with the texts of rule api 7.2.
 //
-// It is the front half of the gateway and never calls the back half: the two
-// meet in Postgres (the truth) and in the Redis streams (the queue), and the
-// queue is only a hint. A request is accepted when its transaction is committed
-// and by nothing else; pushing to the queue may fail without the client
-// noticing, because the dispatcher finds in Postgres what the queue
-// lacks.
+// It is the front half of the gateway and never calls the back half: they meet in Postgres (the truth) and in the Redis
+// streams (the queue, a hint). A request is accepted when its transaction is committed. The push to the queue may fail
+// without consequence for the client: the dispatcher finds in Postgres what the queue lacks.
 //
 // # Group commit
 //
-// Requests do not open transactions of their own. They are handed to one
-// committer, which takes whatever came while its last transaction ran and commits
-// it as one: a company's balance is one hot row, and a transaction for each
-// request would allow some 1,500 a second of it, the committer more than 60,000.
-// A company that cannot pay is refused for itself and a row that the database
-// refuses fails its own request only.
+// Requests have no transactions of their own. One committer takes the requests that arrived during its last transaction
+// and commits them together: a company's balance is one hot row, which allows some 1,500 transactions a second; the
+// committer commits more than 60,000 requests. A company that cannot pay, or a row that the database refuses, fails its
+// own request only.
 package intake
 
 import (
@@ -39,17 +33,15 @@ import (
 
 // Errors that are neither a refusal nor a fault.
 var (
-	// ErrUnavailable: the database could not be asked or did not answer. The request is not
-	// accepted and nothing was charged for it, unless the error is ErrOutcomeUnknown too; the
-	// client may try again (503).
-	ErrUnavailable = errors.New("the database is away")
-	// ErrOutcomeUnknown is an ErrUnavailable of a request that may have been accepted, and
-	// charged: its COMMIT was not answered, and what became of it cannot be found out now.
-	ErrOutcomeUnknown = fmt.Errorf("%w: whether the request is accepted is not known", ErrUnavailable)
-	// ErrKeyInUse: the first request with this idempotency key is still being
-	// worked on (409).
+	// ErrUnavailable: the database is unreachable or did not respond. The request is not accepted and nothing was
+	// charged, unless the error is also ErrOutcomeUnknown; the client may try again (503).
+	ErrUnavailable = errors.New("the database is unreachable")
+	// ErrOutcomeUnknown is an ErrUnavailable of a request that may have been accepted and charged: its COMMIT got no
+	// response, and its outcome cannot be found now.
+	ErrOutcomeUnknown = fmt.Errorf("%w: the outcome of the request is unknown", ErrUnavailable)
+	// ErrKeyInUse: the first request with this idempotency key is in progress (409).
 	ErrKeyInUse = errors.New("a request with this idempotency key is still being processed")
-	// ErrKeyReused: the idempotency key came with another request before (422).
+	// ErrKeyReused: the idempotency key belongs to another request (422).
 	ErrKeyReused = errors.New("the idempotency key was already used with a different request")
 )
 
@@ -59,9 +51,9 @@ type Options struct {
 	MaxSegments int               // of a message, default 255
 	TestSender  string            // rule api 4.4.2
 	TestQuota   int               // segments an account, rule api 4.4.5
-	SandboxADay int               // messages to numbers of the sandbox a user and day, default 1,000
-	Repeats     *throttle.Repeats // counts for the limits of companies; nil: those on repeats are not in force
-	QuietHours  sms.QuietHours    // of companies that have none of their own
+	SandboxADay int               // messages to sandbox numbers a user and day, default 1,000
+	Repeats     *throttle.Repeats // counters for companies' limits on repeats; nil: these limits do not apply
+	QuietHours  sms.QuietHours    // of companies without their own
 	KeyLife     time.Duration     // how long an idempotency key is remembered (rule choices 1.10), default 24 h
 	Log         *slog.Logger
 	Metrics     prometheus.Registerer
@@ -81,7 +73,7 @@ type Intake struct {
 	ulids     ulids
 }
 
-// New returns an Intake; nothing is accepted before Run.
+// New returns an Intake; it accepts nothing before Run.
 func New(pool *pgxpool.Pool, accounts *accounts.Accounts, store *messages.Store, q *queue.Queue, routes *sms.Routes, opts Options) *Intake {
 	if opts.Validity == 0 {
 		opts.Validity = 24 * time.Hour
@@ -104,14 +96,13 @@ func New(pool *pgxpool.Pool, accounts *accounts.Accounts, store *messages.Store,
 	return in
 }
 
-// SetRoutes puts another routing table in force.
+// SetRoutes replaces the routing table.
 func (in *Intake) SetRoutes(routes *sms.Routes) { in.routes.Store(routes) }
 
-// Route returns which carrier takes a number now.
+// Route returns the carrier of a number now.
 func (in *Intake) Route(n sms.Number) (carrier string, ok bool) { return in.routes.Load().Carrier(n) }
 
-// Run commits what requests bring until ctx ends and everything taken by then
-// is answered. End it after the listeners: a request that comes later gets
+// Run commits requests until ctx ends and all taken ones are answered. End it after the listeners: a later request gets
 // ErrUnavailable.
 func (in *Intake) Run(ctx context.Context) error {
 	var keeper sync.WaitGroup
@@ -120,16 +111,15 @@ func (in *Intake) Run(ctx context.Context) error {
 	return in.committer.run(ctx)
 }
 
-// Answer is what an accepted request gets: the body of the first answer, byte
-// for byte, also when the request is a repetition.
+// Answer is the response to an accepted request: for a repetition, byte for byte the first one's body.
 type Answer struct {
 	Body      []byte
 	Replayed  bool
-	MessageID int64 // of a single message that was recorded just now: the number of its webhooks; else 0
+	MessageID int64 // of a single message that was recorded now: the number of its webhooks; else 0
 }
 
-// accept is what every request goes through: a repetition gets its first answer;
-// otherwise the caller must pass check, and prepare makes the order.
+// accept handles a request: a repetition gets its first response; otherwise the caller must pass check, and prepare makes
+// the request.
 func (in *Intake) accept(ctx context.Context, p *accounts.Principal, key *Key,
 	check func(*accounts.Principal) error, prepare func(*accounts.Principal) (*request, error)) (Answer, error) {
 	if answer, done, err := in.replay(ctx, p.UserID, key); done || err != nil {
@@ -156,13 +146,14 @@ func (in *Intake) accept(ctx context.Context, p *accounts.Principal, key *Key,
 	err = in.committer.submit(ctx, r)
 	if errors.Is(err, errAnswered) {
 		answer, done, err := in.replay(ctx, p.UserID, key)
-		if err == nil && !done { // the key's life ended between the two looks
+		if err == nil && !done { // the key's life ended between the two look-ups
 			err = ErrKeyInUse
 		}
 		return answer, err
 	}
 	if err != nil {
-		// Else it may be on its way, perhaps by another process, which did not count it again: it counts.
+		// Otherwise the first request may be in progress, perhaps in another process, which did not count this one: it
+		// stays counted.
 		if !errors.Is(err, ErrOutcomeUnknown) && !errors.Is(err, ErrKeyInUse) {
 			release()
 		}
@@ -179,7 +170,7 @@ func (in *Intake) accept(ctx context.Context, p *accounts.Principal, key *Key,
 	return answer, nil
 }
 
-// refused is why a request was not admitted.
+// refused returns why a request was not admitted.
 func (r *request) refused() error {
 	switch {
 	case r.barred != nil:
@@ -190,14 +181,14 @@ func (r *request) refused() error {
 	return r.refusal
 }
 
-// size is what a company's message is on the wire and what it costs.
+// size returns a company's text as it is sent, its encoding and its segments.
 func size(smart bool, text string) (body string, encoding sms.Encoding, segments int) {
 	body = text
 	if smart {
 		body = sms.Transliterate(text)
 	}
 	encoding, segments = sms.Count(body)
-	if segments == 0 && body != text { // nothing would be left of it
+	if segments == 0 && body != text { // the replaced text would be empty
 		body = text
 		encoding, segments = sms.Count(body)
 	}

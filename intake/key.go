@@ -15,15 +15,14 @@ import (
 	"intumwa/internal/postgres"
 )
 
-// Key is a request's idempotency key with what makes the request the same: the
-// SHA-256 of its endpoint and its body's bytes.
+// Key is a request's idempotency key, with the SHA-256 of its endpoint and body, which identify the request.
 type Key struct {
 	Name    string
 	Request [32]byte
 }
 
-// inUse holds the keys whose first request is being worked on in this process.
-// (In another process the second one waits for the first one's commit.)
+// inUse holds the keys of first requests in progress in this process. In another process a second request waits for the
+// first one's commit.
 type inUse struct {
 	mu   sync.Mutex
 	keys map[userKey]bool
@@ -34,7 +33,7 @@ type userKey struct {
 	name string
 }
 
-// enter reserves a key; leave gives it back.
+// enter reserves a key; leave releases it.
 func (u *inUse) enter(user int64, key *Key) (leave func(), err error) {
 	if key == nil {
 		return func() {}, nil
@@ -56,7 +55,7 @@ func (u *inUse) enter(user int64, key *Key) (leave func(), err error) {
 	}, nil
 }
 
-// replay looks whether a key has been answered before.
+// replay returns the stored response of a key, if there is one.
 func (in *Intake) replay(ctx context.Context, user int64, key *Key) (answer Answer, done bool, err error) {
 	if key == nil {
 		return Answer{}, false, nil
@@ -65,7 +64,7 @@ func (in *Intake) replay(ctx context.Context, user int64, key *Key) (answer Answ
 	if err != nil || !known {
 		return Answer{}, false, err
 	}
-	// What was seen may not be safe yet, and gone with its server.
+	// The row may be visible and still be lost with its server.
 	if err := postgres.Confirm(ctx, in.pool); err != nil {
 		return Answer{}, false, fmt.Errorf("%w: looking up an idempotency key: %w", ErrOutcomeUnknown, err)
 	}
@@ -82,8 +81,7 @@ func (in *Intake) replay(ctx context.Context, user int64, key *Key) (answer Answ
 	return Answer{Body: body, Replayed: true}, true, nil
 }
 
-// answered reads the request that a key came with, and its answer; known is false when there
-// was none, or the key is past its life.
+// answered reads the request of a key and its response; known is false when there is none, or the key's life is over.
 func (in *Intake) answered(ctx context.Context, user int64, key string) (request, body []byte, known bool, err error) {
 	err = in.pool.QueryRow(ctx, `SELECT request, answer FROM idempotency_keys
 		WHERE user_id = $1 AND key = $2 AND created_at > now() - $3::interval`, user, key, in.opts.KeyLife).Scan(&request, &body)
@@ -96,19 +94,18 @@ func (in *Intake) answered(ctx context.Context, user int64, key string) (request
 	return request, body, body != nil, nil
 }
 
-// Answered is what a user's request with an idempotency key was answered; known
-// is false when there was none, or its key is past its life.
+// Answered returns the response to a user's request with an idempotency key; known is false when there is none, or the
+// key's life is over.
 func (in *Intake) Answered(ctx context.Context, user int64, key string) (body []byte, known bool, err error) {
 	_, body, known, err = in.answered(ctx, user, key)
 	return body, known, err
 }
 
-// errAnswered is of a request whose key was answered after its replay had looked.
+// errAnswered marks a request whose key got its response after replay had looked.
 var errAnswered = errors.New("the idempotency key has been answered")
 
-// reserve writes the keys of requests, so that another process that comes later with one
-// of them waits for this transaction. A request whose key has been answered meanwhile gets
-// errAnswered. A key that another process is still working on is ErrKeyInUse.
+// reserve writes the keys of requests, so that another process with one of them waits for this transaction. A request
+// whose key has a response by now gets errAnswered; one whose key is in use by another process gets ErrKeyInUse.
 func (c *committer) reserve(ctx context.Context, tx pgx.Tx, requests []*request) error {
 	var keyed []*request
 	for _, r := range requests {
@@ -119,7 +116,7 @@ func (c *committer) reserve(ctx context.Context, tx pgx.Tx, requests []*request)
 	if keyed == nil {
 		return nil
 	}
-	// One order everywhere, so that two processes do not wait in a ring.
+	// One order in all processes prevents deadlocks.
 	slices.SortFunc(keyed, func(a, b *request) int {
 		return cmp.Or(cmp.Compare(a.user, b.user), cmp.Compare(a.key.Name, b.key.Name))
 	})
@@ -143,8 +140,7 @@ func (c *committer) reserve(ctx context.Context, tx pgx.Tx, requests []*request)
 	return postgres.Later(ctx, tx, "reserving idempotency keys", batch)
 }
 
-// remember stores the answers of admitted requests under their keys and forgets
-// the keys of refused ones: only what was done is remembered.
+// remember stores the responses of admitted requests under their keys, and deletes the keys of refused ones.
 func (c *committer) remember(ctx context.Context, tx pgx.Tx, requests []*request) error {
 	batch := &pgx.Batch{}
 	for _, r := range requests {
@@ -162,13 +158,13 @@ func (c *committer) remember(ctx context.Context, tx pgx.Tx, requests []*request
 	return postgres.Later(ctx, tx, "storing idempotency keys", batch)
 }
 
-// Keys past their life are deleted so often and so many at a time.
+// How often expired keys are deleted, and how many at a time.
 const (
 	forgetInterval = time.Hour
 	forgetBatch    = 10_000
 )
 
-// keepKeys deletes keys past their life until ctx ends.
+// keepKeys deletes expired keys until ctx ends.
 func (in *Intake) keepKeys(ctx context.Context) {
 	tick := time.NewTicker(forgetInterval)
 	defer tick.Stop()
@@ -184,7 +180,7 @@ func (in *Intake) keepKeys(ctx context.Context) {
 	}
 }
 
-// ForgetKeys deletes keys past their life and returns how many.
+// ForgetKeys deletes expired keys and returns how many.
 func (in *Intake) ForgetKeys(ctx context.Context) (forgotten int64, err error) {
 	for {
 		tag, err := in.pool.Exec(ctx, `DELETE FROM idempotency_keys k USING (

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// The first process dies between its commit and its answer: the client asks
-// again, elsewhere, and gets the answer that it never saw.
+// The first process dies between its commit and its response: the client repeats the request at another process and gets
+// the response that it missed.
 func TestCrashBetweenCommitAndAnswer(t *testing.T) {
 	d := newDistrict(t, 100)
 	key := &Key{Name: "k", Request: [32]byte{1}}
@@ -26,7 +26,7 @@ func TestCrashBetweenCommitAndAnswer(t *testing.T) {
 		t.Errorf("another request: %v", err)
 	}
 	if body, known, err := second.Answered(t.Context(), d.principal.UserID, "k"); err != nil || !known || string(body) != string(first.Body) {
-		t.Errorf("asked for: %s, known %v, %v", body, known, err)
+		t.Errorf("Answered: %s, known %v, %v", body, known, err)
 	}
 	for _, other := range []struct {
 		user int64
@@ -36,7 +36,7 @@ func TestCrashBetweenCommitAndAnswer(t *testing.T) {
 			t.Errorf("another's or no answer: %s, %v", body, err)
 		}
 	}
-	d.books(t, 99, 1)
+	d.checkLedger(t, 99, 1)
 }
 
 // Two processes get the same requests at the same time, in opposite order.
@@ -83,21 +83,21 @@ func TestSameKeysInTwoProcesses(t *testing.T) {
 			t.Errorf("key %d was never answered", k)
 		}
 	}
-	d.books(t, 10_000-keys, keys)
+	d.checkLedger(t, 10_000-keys, keys)
 }
 
-// Keys that another process holds for long are a 409 each, and stop nobody else.
-func TestKeysHeldElsewhere(t *testing.T) {
+// Requests whose keys another process locks for long get 409 and delay no others.
+func TestKeysLockedElsewhere(t *testing.T) {
 	d := newDistrict(t, 100)
 	in := d.process(t)
-	const held = 80
-	d.hold(t, `INSERT INTO idempotency_keys (user_id, key, request) SELECT $1, 'held ' || n, '\x01' FROM generate_series(1, $2) n`, d.principal.UserID, held)
+	const locked = 80
+	d.lockRows(t, `INSERT INTO idempotency_keys (user_id, key, request) SELECT $1, 'locked ' || n, '\x01' FROM generate_series(1, $2) n`, d.principal.UserID, locked)
 	began := time.Now()
 	var wg sync.WaitGroup
-	for i := range held {
+	for i := range locked {
 		wg.Go(func() {
-			if _, err := in.Send(t.Context(), d.principal, d.request("x", &Key{Name: fmt.Sprint("held ", i+1)})); !errors.Is(err, ErrKeyInUse) {
-				t.Errorf("held key %d: %v", i, err)
+			if _, err := in.Send(t.Context(), d.principal, d.request("x", &Key{Name: fmt.Sprint("locked ", i+1)})); !errors.Is(err, ErrKeyInUse) {
+				t.Errorf("locked key %d: %v", i, err)
 			}
 		})
 	}
@@ -109,8 +109,8 @@ func TestKeysHeldElsewhere(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if took := time.Since(began); took > held*groupLockWait*3/4 {
-		t.Errorf("all waited %v for %d keys", took, held)
+	if took := time.Since(began); took > locked*groupLockWait*3/4 {
+		t.Errorf("all waited %v for %d keys", took, locked)
 	}
-	d.books(t, 95, 5)
+	d.checkLedger(t, 95, 5)
 }

@@ -19,11 +19,9 @@ func or0(limit *int64) int64 {
 	return *limit
 }
 
-// count checks a request against its company's limits (accounts.Limits, none unless
-// somebody set them; rule choices 4.7): those on repeats at once, that on credits when it
-// is paid. Unless the request is admitted, or may be, release takes back what was counted.
-// A request with an idempotency key counts once, whichever process it is repeated at and
-// whether it is answered by then: its key decides what becomes of it (reserve).
+// count checks a request against its company's limits (accounts.Limits; rule choices 4.7): those on repeats at once, that
+// on credits when it is paid. release undoes the count; call it unless the request is admitted or may be. A request with
+// an idempotency key counts once, at whichever process it is repeated, and its key decides its outcome (reserve).
 func (in *Intake) count(ctx context.Context, company *accounts.Company, r *request) (release func(), err error) {
 	release = func() {}
 	single := r.kind == kindSingle
@@ -48,7 +46,7 @@ func (in *Intake) count(ctx context.Context, company *accounts.Company, r *reque
 	return func() { counted.Undo(ctx) }, nil
 }
 
-// name is what the request has in common with its repetitions; "" without a key.
+// name identifies a request and its repetitions; "" without a key.
 func (r *request) name() string {
 	if r.key == nil {
 		return ""
@@ -56,7 +54,7 @@ func (r *request) name() string {
 	return strconv.FormatInt(r.user, 10) + " " + r.key.Name + " " + string(r.key.Request[:])
 }
 
-// refuseRepeat is the refusal of a message, in a batch of the first.
+// refuseRepeat returns the refusal of a message, or of the first such one of a batch.
 func refuseRepeat(own throttle.RepeatLimits, reached throttle.Repeat, single bool, index int) error {
 	recipient := ""
 	if !single {
@@ -72,7 +70,7 @@ func refuseRepeat(own throttle.RepeatLimits, reached throttle.Repeat, single boo
 	}
 }
 
-// spell writes an interval in the largest unit that it is a whole number of.
+// spell formats an interval in the largest unit that divides it.
 func spell(d time.Duration) string {
 	for _, unit := range []struct {
 		of   time.Duration
@@ -88,7 +86,7 @@ func spell(d time.Duration) string {
 	return d.String()
 }
 
-// capped is the refusal of a request that the day's credits do not suffice for.
+// capped returns the refusal of a request that exceeds the day's credits.
 func (r *request) capped() sms.Refusal {
 	what := "batch"
 	if r.kind == kindSingle {

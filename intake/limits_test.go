@@ -16,7 +16,7 @@ import (
 	"intumwa/sms"
 )
 
-// limited is a process that counts, in a district whose company has these limits.
+// limited returns a process that counts, in a district whose company has these limits.
 func (d *district) limited(t testing.TB, limits accounts.LimitsChange) *Intake {
 	t.Helper()
 	d.limit(t, limits)
@@ -42,7 +42,7 @@ func bulk(items ...Recipient) Batch { return Batch{Sender: "ACME", Recipients: i
 
 const ann, ben = sms.Number("+25779000001"), sms.Number("+25779000002")
 
-// refusal holds an error to a refusal's text; "" is none.
+// refusal checks the text of a refusal; "" means none.
 func refusal(t *testing.T, what string, err error, want string) {
 	t.Helper()
 	got := ""
@@ -71,7 +71,7 @@ func TestLimitsOnRepeats(t *testing.T) {
 	_, err := in.SendBatch(t.Context(), d.principal, Batch{Sender: "ACME", Template: template,
 		Recipients: []Recipient{{Number: ann, Variables: map[string]*string{"x": &rendered}}}})
 	refusal(t, "a template that renders to it", err, fmt.Sprintf(soon, 1))
-	d.books(t, 97, 3)
+	d.checkLedger(t, 97, 3)
 
 	d.limit(t, accounts.LimitsChange{RepeatSeconds: accounts.Limit(0), RepeatsADay: accounts.Limit(1)})
 	single := func(text string) error {
@@ -86,8 +86,8 @@ func TestLimitsOnRepeats(t *testing.T) {
 	refusal(t, "a sixth", batch(Recipient{Number: "+25779000003", Message: "6"}), "Recipient #1: at most 5 messages a day can be sent to this phone number.")
 }
 
-// TestLimitsCountWhatWasSent: neither what was refused, nor a repetition of a request.
-func TestLimitsCountWhatWasSent(t *testing.T) {
+// TestLimitsCountAcceptedRequests: neither refused nor repeated requests count.
+func TestLimitsCountAcceptedRequests(t *testing.T) {
 	d := newDistrict(t, 2)
 	in := d.limited(t, accounts.LimitsChange{RepeatSeconds: accounts.Limit(3600)})
 	request := bulk(Recipient{Number: ann, Message: "a"}, Recipient{Number: ben, Message: "a"}, Recipient{Number: "+25779000003", Message: "a"})
@@ -105,12 +105,11 @@ func TestLimitsCountWhatWasSent(t *testing.T) {
 	request.Key = nil
 	_, err = in.SendBatch(t.Context(), d.principal, request)
 	refusal(t, "another request", err, "Recipient #1: the same message can be sent to this phone number only once in 1 hour.")
-	d.books(t, 0, 2)
+	d.checkLedger(t, 0, 2)
 }
 
-// TestLimitsOfWhatIsInDoubt: what may be recorded counts as sent; what is known not to be
-// does not.
-func TestLimitsOfWhatIsInDoubt(t *testing.T) {
+// TestLimitsAfterLostCommit: a request that may be recorded counts as sent; one that is known not to be does not.
+func TestLimitsAfterLostCommit(t *testing.T) {
 	d := newDistrict(t, 2)
 	rdb, prefix := testenv.Redis(t)
 	d.limit(t, accounts.LimitsChange{RepeatSeconds: accounts.Limit(3600)})
@@ -118,7 +117,7 @@ func TestLimitsOfWhatIsInDoubt(t *testing.T) {
 	send := func(text string, outcome error) error {
 		answered := make(chan struct{})
 		ctx, cancel := context.WithCancel(t.Context())
-		go func() { // in the place of its committer
+		go func() { // plays the committer
 			defer close(answered)
 			select {
 			case r := <-in.committer.requests:
@@ -133,7 +132,7 @@ func TestLimitsOfWhatIsInDoubt(t *testing.T) {
 	}
 	for range 2 {
 		if err := send("known", ErrUnavailable); !errors.Is(err, ErrUnavailable) {
-			t.Errorf("known not to be recorded: %v", err)
+			t.Errorf("certainly not recorded: %v", err)
 		}
 	}
 	if err := send("unknown", ErrOutcomeUnknown); !errors.Is(err, ErrUnavailable) {
@@ -142,9 +141,8 @@ func TestLimitsOfWhatIsInDoubt(t *testing.T) {
 	refusal(t, "in doubt, again", send("unknown", ErrOutcomeUnknown), "Recipient #1: the same message can be sent to this phone number only once in 1 hour.")
 }
 
-// TestLimitsSameKeyElsewhere: a repetition at another process while the first waits for
-// its commit is told that the key is in use; where the first is gone it takes its place,
-// and the first then has its answer. Together they count once.
+// TestLimitsSameKeyElsewhere: a repetition at another process gets 409 while the first request waits for its commit. If
+// the first process is dead, the repetition runs, and the first gets its response. Together they count once.
 func TestLimitsSameKeyElsewhere(t *testing.T) {
 	d := newDistrict(t, 100)
 	two := d.limited(t, accounts.LimitsChange{RepeatSeconds: accounts.Limit(3600), RepeatsADay: accounts.Limit(2)})
@@ -160,7 +158,7 @@ func TestLimitsSameKeyElsewhere(t *testing.T) {
 		answer, err := one.SendBatch(t.Context(), d.principal, repeated)
 		answered <- outcome{answer, err}
 	}()
-	first := <-one.committer.requests // it is counted, and its committer has not begun
+	first := <-one.committer.requests // counted; its committer has not begun
 
 	tx, err := d.pool.Begin(t.Context()) // as the committer does
 	if err == nil {
@@ -191,10 +189,10 @@ func TestLimitsSameKeyElsewhere(t *testing.T) {
 	refusal(t, "the second of the day", err, "")
 	_, err = two.SendBatch(t.Context(), d.principal, repeated)
 	refusal(t, "the third of the day", err, "Recipient #1: the same message can be sent to this phone number at most 2 times a day.")
-	d.books(t, 98, 2)
+	d.checkLedger(t, 98, 2)
 }
 
-// TestLimitsOfACompany hold at once when they are changed.
+// TestLimitsOfACompany: changed limits apply at once.
 func TestLimitsOfACompany(t *testing.T) {
 	d := newDistrict(t, 1000)
 	in := d.limited(t, accounts.LimitsChange{RepeatSeconds: accounts.Limit(3600), CreditsADay: accounts.Limit(3)})
@@ -217,8 +215,8 @@ func TestLimitsOfACompany(t *testing.T) {
 	refusal(t, "without any", send(10), "")
 }
 
-// TestCapOverProcesses: many single sends and batches by two processes at once never take
-// more than the day's credits, and those that are refused take nothing.
+// TestCapOverProcesses: concurrent sends and batches of two processes never take more than the day's credits, and refused
+// ones take nothing.
 func TestCapOverProcesses(t *testing.T) {
 	d := newDistrict(t, 10_000)
 	const most = 150
@@ -249,7 +247,7 @@ func TestCapOverProcesses(t *testing.T) {
 	if accepted.Load() != most {
 		t.Errorf("%d credits in a day of %d", accepted.Load(), most)
 	}
-	d.books(t, 10_000-most, most)
+	d.checkLedger(t, 10_000-most, most)
 	if spent, err := billing.New(d.pool).SpentToday(t.Context(), 1); err != nil || spent != most {
 		t.Errorf("spent %d, %v", spent, err)
 	}

@@ -8,13 +8,11 @@ import (
 	"intumwa/inbound/handsets"
 )
 
-// bar refuses the requests with a recipient who has opted out of the company's
-// sender. It reads in the transaction that charges: an entry that is committed holds
-// for every process, and a request is refused before anything is taken. Requests of
-// companies without a list cost nothing, the others one statement a group.
+// bar refuses requests with a recipient who has opted out of the company's sender. It reads in the transaction that
+// charges, so a committed entry applies to every process, and a refused request is not charged. Requests of companies
+// without a list cost nothing, the others one statement a group.
 //
-// Test messages, one-time codes and messages of the sandbox pass: none of them has a
-// sender of the company.
+// Test messages, one-time codes and sandbox messages pass: their sender is not the company's.
 func (c *committer) bar(ctx context.Context, tx pgx.Tx, requests []*request) error {
 	var pairs []handsets.Pair
 	for _, r := range requests {

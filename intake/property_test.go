@@ -13,7 +13,7 @@ import (
 	"intumwa/sms"
 )
 
-// texts of every size and alphabet.
+// texts generates texts of every size and alphabet.
 func texts() *rapid.Generator[string] {
 	return rapid.Custom(func(t *rapid.T) string {
 		unit := rapid.SampledFrom([]string{"a", "é", "€", "ж", "😀", "[", "\n"}).Draw(t, "character")
@@ -25,10 +25,9 @@ func numbers() *rapid.Generator[sms.Number] {
 	return rapid.SampledFrom([]sms.Number{"+25779123456", "+25761234567", "+25771000001"})
 }
 
-// What is charged is what is recorded, and what is recorded is cut into as many
-// segments as were charged, which together say what was asked for, by the cut
-// that the dispatcher makes of what is recorded.
-func TestChargedIsCut(t *testing.T) {
+// Each message is charged as recorded, and cut as the dispatcher cuts it the recorded text has as many segments as were
+// charged, which together are the requested text.
+func TestChargedAsCut(t *testing.T) {
 	d := newDistrict(t, 1_000_000)
 	in := d.process(t)
 	credits := int64(1_000_000)
@@ -95,11 +94,11 @@ func TestChargedIsCut(t *testing.T) {
 	if err := d.pool.QueryRow(t.Context(), `SELECT count(*) FROM messages`).Scan(&n); err != nil {
 		t.Fatal(err)
 	}
-	d.books(t, credits, n)
+	d.checkLedger(t, credits, n)
 }
 
-// One recipient who fails is enough: nothing is charged, nothing recorded.
-func TestAnyFailureLeavesNothing(t *testing.T) {
+// If one recipient fails, nothing is charged or recorded.
+func TestRefusedBatchLeavesNothing(t *testing.T) {
 	d := newDistrict(t, 50)
 	in := d.process(t)
 	routes, err := sms.NewRoutes([]sms.Route{{Carrier: "leo", Prefixes: []string{"7"}}})
@@ -134,11 +133,10 @@ func TestAnyFailureLeavesNothing(t *testing.T) {
 			rt.Fatalf("not refused: %v", err)
 		}
 	})
-	d.books(t, 50, 0)
+	d.checkLedger(t, 50, 0)
 }
 
-// Many callers draw on one balance: never below zero, and what was admitted is
-// what is recorded.
+// Many callers spend one balance: it never falls below zero, and the admitted messages are the recorded ones.
 func TestManyCallersOneBalance(t *testing.T) {
 	d := newDistrict(t, 100)
 	processes := []*Intake{d.process(t), d.process(t)}
@@ -167,5 +165,5 @@ func TestManyCallersOneBalance(t *testing.T) {
 	if left < 0 || left > 3 {
 		t.Errorf("%d credits left", left)
 	}
-	d.books(t, left, accepted)
+	d.checkLedger(t, left, accepted)
 }

@@ -11,8 +11,8 @@ import (
 	"intumwa/sms"
 )
 
-// Refusals without substituted values (rule api 7.2; rule choices 1.7, 2.3, 6.2).
-// The reference of the API lists these and those below.
+// Refusals without substituted values (rule api 7.2; rule choices 1.7, 2.3, 6.2). The API's reference lists all refusals
+// of this file.
 var (
 	RefuseNoCompany       = sms.Refusal{Reason: "no_company", Text: "You must create a company before sending messages."}
 	RefuseNotApproved     = sms.Refusal{Reason: "company_not_approved", Text: "Your company must be approved before sending messages."}
@@ -28,25 +28,25 @@ var (
 	RefuseSandboxQuota    = sms.Refusal{Reason: "sandbox_quota", Text: "Sandbox quota exceeded."}
 )
 
-// ErrNoCompany is the refusal of everything that needs a company (rule api 7.2).
+// ErrNoCompany refuses whatever needs a company (rule api 7.2).
 var ErrNoCompany error = RefuseNoCompany
 
-// RefuseTestSender names the test sender, which batches do not take.
+// RefuseTestSender refuses the test sender in a batch.
 func RefuseTestSender(name string) sms.Refusal {
 	return sms.Refusal{Reason: "test_sender",
 		Text: "Bulk send does not support the test sender (" + name + "); use the single-message endpoint for test traffic."}
 }
 
-// RefuseCountry names the countries that do not agree.
+// RefuseCountry refuses a number whose country differs from the sender's, and names both.
 func RefuseCountry(phone, telco string) sms.Refusal {
 	return sms.Refusal{Reason: "country",
 		Text: "The phone number country (" + phone + ") does not match the sender ID's telco country (" + telco + ")."}
 }
 
-// Refusals of one recipient of a batch, who is named by an ordinal.
+// Refusals of one recipient of a batch, named by position.
 
-// RefuseRecipientsOptedOut is RefuseOptedOut of a batch. It names all of them, or the
-// first fifty and how many more there are.
+// RefuseRecipientsOptedOut is RefuseOptedOut for a batch. It names all of them, or the first fifty and the number of the
+// others.
 func RefuseRecipientsOptedOut(ordinals ...string) sms.Refusal {
 	who, have := "Recipient #"+ordinals[0], "has"
 	if n := len(ordinals); n > 1 {
@@ -85,38 +85,37 @@ func refuseOptedOut(recipients []OptedOutRecipient) *OptedOut {
 	return &OptedOut{RefuseRecipientsOptedOut(ordinals...), recipients}
 }
 
-// RefuseRecipientCarrier is RefuseNoCarrier of a batch.
+// RefuseRecipientCarrier is RefuseNoCarrier for a batch.
 func RefuseRecipientCarrier(ordinal string) sms.Refusal {
 	return sms.Refusal{Reason: "no_carrier", Text: "Recipient #" + ordinal + ": no carrier serves this phone number."}
 }
 
-// RefuseRecipientEmpty is for a text that renders to nothing.
+// RefuseRecipientEmpty refuses a text that is empty after rendering.
 func RefuseRecipientEmpty(ordinal string) sms.Refusal {
 	return sms.Refusal{Reason: "empty", Text: "Recipient #" + ordinal + "'s message is empty."}
 }
 
-// RefuseRecipientLong is RefuseTooLong of a batch.
+// RefuseRecipientLong is RefuseTooLong for a batch.
 func RefuseRecipientLong(ordinal string) sms.Refusal {
 	return sms.Refusal{Reason: "too_long", Text: "Recipient #" + ordinal + "'s message is too long."}
 }
 
-// RefuseVariables names the template's variables that a recipient lacks.
+// RefuseVariables names the variables of the template that a recipient lacks.
 func RefuseVariables(ordinal string, missing []string) sms.Refusal {
 	return sms.Refusal{Reason: "missing_variables",
 		Text: "Recipient #" + ordinal + " is missing required template variables: " + strings.Join(missing, ", ") + "."}
 }
 
-// ordinal counts recipients from 1.
+// ordinal returns a recipient's position, from 1.
 func ordinal(index int) string { return strconv.Itoa(index + 1) }
 
-// RefuseCredits is the refusal of rule api 7.2 (batch) and rule choices 1.7
-// (message), with its :credits and :unit.
+// RefuseCredits is the refusal of rule api 7.2 (batch) and rule choices 1.7 (message), with :credits and :unit.
 func RefuseCredits(what, credits string) sms.Refusal {
 	return sms.Refusal{Reason: "insufficient_credits",
 		Text: "Insufficient SMS credits. This " + what + " requires " + credits + " " + unitOf(credits) + "."}
 }
 
-// unitOf is the :unit of so many credits.
+// unitOf returns the :unit of a number of credits.
 func unitOf(credits string) string {
 	if credits == "1" {
 		return "credit"
@@ -124,14 +123,14 @@ func unitOf(credits string) string {
 	return "credits"
 }
 
-// Refusals by limits (rule choices 4.7). The recipient is an ordinal, of a batch, or empty.
+// Refusals by limits (rule choices 4.7). The recipient is a position in a batch, or empty.
 
-// RefuseTooSoon is for a text that went to the number within the interval.
+// RefuseTooSoon refuses a text that went to the number within the interval.
 func RefuseTooSoon(recipient, interval string) sms.Refusal {
 	return sms.Refusal{Reason: "repeated_too_soon", Text: ofRecipient(recipient, "The same message can be sent to this phone number only once in "+interval+".")}
 }
 
-// RefuseRepeats is for a text that went to the number as often as it may on a day.
+// RefuseRepeats refuses a text that went to the number as often as allowed on a day.
 func RefuseRepeats(recipient, most string) sms.Refusal {
 	often := "at most " + most + " times"
 	if most == "1" {
@@ -140,7 +139,7 @@ func RefuseRepeats(recipient, most string) sms.Refusal {
 	return sms.Refusal{Reason: "repeated_too_often", Text: ofRecipient(recipient, "The same message can be sent to this phone number "+often+" a day.")}
 }
 
-// RefuseNumber is for a number that got as many messages as it may on a day.
+// RefuseNumber refuses a number that got as many messages as allowed on a day.
 func RefuseNumber(recipient, most string) sms.Refusal {
 	messages := " messages"
 	if most == "1" {
@@ -149,14 +148,13 @@ func RefuseNumber(recipient, most string) sms.Refusal {
 	return sms.Refusal{Reason: "number_limit", Text: ofRecipient(recipient, "At most "+most+messages+" a day can be sent to this phone number.")}
 }
 
-// RefuseDailyCap is for a request (message, batch) that would take more credits than the
-// company may spend on a day.
+// RefuseDailyCap refuses a request (message, batch) that would exceed the company's credits for a day.
 func RefuseDailyCap(what, credits, left, most string) sms.Refusal {
 	return sms.Refusal{Reason: "daily_cap",
 		Text: "Daily spending limit exceeded. This " + what + " requires " + credits + " " + unitOf(credits) + "; " + left + " of " + most + " are left today."}
 }
 
-// ofRecipient names the recipient of a batch that a text is about.
+// ofRecipient prefixes a text with the recipient of a batch.
 func ofRecipient(recipient, text string) string {
 	if recipient == "" {
 		return text
@@ -164,9 +162,7 @@ func ofRecipient(recipient, text string) string {
 	return "Recipient #" + recipient + ": " + string(text[0]|0x20) + text[1:]
 }
 
-// allow applies a check to the caller as cached and, before it refuses, once
-// more to the caller as the database has it now: an approval given a moment
-// ago counts at once.
+// allow checks the caller as cached and, before it refuses, as the database has it now: a recent approval counts at once.
 func (in *Intake) allow(ctx context.Context, p *accounts.Principal, check func(*accounts.Principal) error) (*accounts.Principal, error) {
 	if check(p) == nil {
 		return p, nil

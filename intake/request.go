@@ -13,17 +13,17 @@ import (
 	"intumwa/sms"
 )
 
-// request is what one API call asks for, from its checks to its answer.
+// request is an API call that sends, with its outcome.
 type request struct {
 	user, company int64
-	ref           ulid.ULID // the single message's or the batch's
+	ref           ulid.ULID // of the single message or the batch
 	kind          kind
 	segments      int
 	messages      []*messages.Message
 	key           *Key
 	response      func(remaining int64) any
-	refusal       sms.Refusal // what to say when it cannot be paid
-	came          time.Time   // when it was handed in
+	refusal       sms.Refusal // returned when it cannot be paid
+	came          time.Time   // when it reached the committer
 	requestID     string      // its id, for the log
 	cap           int64       // credits that its company may spend on a day; 0: no limit
 	optOuts       bool        // recipients may have opted out
@@ -32,20 +32,20 @@ type request struct {
 	outcome
 }
 
-// outcome is what the committer sets before it closes done.
+// outcome is set by the committer before it closes done.
 type outcome struct {
-	reserved  bool // its key is
+	reserved  bool // its key is reserved
 	admitted  bool
-	barred    error // the refusal; nil: nobody forbids it
+	barred    error // the refusal; nil: it is allowed
 	remaining int64
 	firstID   int64 // of its first message
 	body      []byte
 	err       error
-	overCap   bool  // it was not admitted because of its cap
-	capLeft   int64 // of its cap, then
+	overCap   bool  // not admitted because of its cap
+	capLeft   int64 // of its cap, in that case
 }
 
-// kind is what a request is, and who pays for it.
+// kind is what a request is and what pays for it.
 type kind uint8
 
 const (
@@ -53,20 +53,20 @@ const (
 	kindBulk                 // a batch: the company's balance pays
 	kindTemplate             // a batch: the company's balance pays
 	kindTest                 // a test message: the account's pool pays
-	kindSandbox              // a test message to a number of the sandbox: nobody pays
-	kindCode                 // a one-time code of the gateway's own: nobody pays
+	kindSandbox              // a test message to a sandbox number: free
+	kindCode                 // a one-time code of the gateway: free
 )
 
-// kinds are their names, in metrics and (of batches) in the database.
+// kinds are the names, in metrics and, for batches, in the database.
 var kinds = [...]string{"single", "bulk", "template", "test", "sandbox", "code"}
 
 // String is the kind's name.
 func (k kind) String() string { return kinds[k] }
 
-// requestKey is of a request's id in its context.
+// requestKey is the context key of a request's id.
 type requestKey struct{}
 
-// WithRequest lets what is logged of the messages of a request bear its id.
+// WithRequest returns a context with a request's id, for the log lines of its messages.
 func WithRequest(ctx context.Context, id string) context.Context {
 	return context.WithValue(ctx, requestKey{}, id)
 }
@@ -90,7 +90,7 @@ func (u *ulids) one() ulid.ULID {
 	return u.next()
 }
 
-// all gives every message its ULID.
+// all sets every message's ULID.
 func (u *ulids) all(messages []messages.Message) {
 	u.Lock()
 	defer u.Unlock()
@@ -101,7 +101,7 @@ func (u *ulids) all(messages []messages.Message) {
 
 func (u *ulids) next() ulid.ULID {
 	id, err := ulid.New(ulid.Timestamp(postgres.Now()), u.entropy)
-	if err != nil { // the monotonic part ran over within one millisecond
+	if err != nil { // the monotonic part overflowed within one millisecond
 		u.entropy = ulid.Monotonic(rand.Reader, 0)
 		id = ulid.MustNew(ulid.Timestamp(postgres.Now()), u.entropy)
 	}

@@ -16,7 +16,7 @@ import (
 
 const textQueued = "Message queued for delivery."
 
-// Accepted is the answer to a single send (rule api 2.1).
+// Accepted is the response to a single send (rule api 2.1).
 type Accepted struct {
 	ID             ulid.ULID  `json:"id"`
 	ItemCount      int        `json:"item_count"`
@@ -34,12 +34,12 @@ type Single struct {
 	Message string
 	Key     *Key
 
-	Reference string // the customer's own name for it; "": none
+	Reference string // the customer's own name; "": none
 	Schedule  Schedule
 }
 
-// Send accepts a single message, live or (by its sender) in test mode. It
-// returns sms.Refusal, ErrUnavailable, ErrKeyInUse, ErrKeyReused, or a fault.
+// Send accepts a single message, live or, depending on its sender, in test mode. It returns sms.Refusal, ErrUnavailable,
+// ErrKeyInUse, ErrKeyReused, or a fault.
 func (in *Intake) Send(ctx context.Context, p *accounts.Principal, req Single) (Answer, error) {
 	kind, check := kindSingle, func(p *accounts.Principal) error { return maySend(p, req.Sender) }
 	if in.isTestSender(req.Sender) {
@@ -80,7 +80,7 @@ func (in *Intake) single(ctx context.Context, p *accounts.Principal, req Single,
 	switch kind {
 	case kindTest:
 		r.refusal = RefuseTestQuota
-	case kindSandbox: // answered like a test message, while the pool stays as it is
+	case kindSandbox: // same response as for a test message; the pool is unchanged
 		used, err := billing.New(in.pool).TestUsed(ctx, sms.CompanyID(p.Company.ID))
 		if err != nil {
 			return nil, fmt.Errorf("%w: %w", ErrUnavailable, err)
@@ -125,7 +125,7 @@ func maySendAs(company *accounts.Company, name string) error {
 	return nil
 }
 
-// maySendTest checks the rules of rule api 4.4.
+// maySendTest checks rule api 4.4.
 func maySendTest(p *accounts.Principal, number sms.Number) error {
 	switch {
 	case p.Company == nil:
@@ -138,15 +138,13 @@ func maySendTest(p *accounts.Principal, number sms.Number) error {
 	return nil
 }
 
-// Preview returns the text that a company's message is sent as, which differs
-// from text only if the company has smart encoding.
+// Preview returns the text as sent. It differs from text only if the company has smart encoding.
 func Preview(company *accounts.Company, text string) string {
 	body, _, _ := size(company.SmartEncoding, text)
 	return body
 }
 
-// Render returns the text of a template for one recipient, or the refusal that
-// a template send to them alone would get.
+// Render returns a template's text for one recipient, or the refusal that a template send to them alone would get.
 func (in *Intake) Render(company *accounts.Company, template *sms.Template, variables map[string]*string) (string, error) {
 	if missing := template.Missing(variables); missing != nil {
 		return "", RefuseVariables(ordinal(0), missing)

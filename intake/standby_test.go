@@ -12,9 +12,8 @@ import (
 	"intumwa/sms"
 )
 
-// TestAcceptedIsOnTheStandby: a COMMIT that waits for a standby which is away, and that
-// the server gives up waiting for, can be seen in the database and is on no other server.
-// Neither the first request nor its repetition is told that it was accepted until it is.
+// TestAcceptedIsOnTheStandby: a COMMIT for which the server stops waiting while the standby is away is visible, and on no
+// other server. Neither the first request nor its repetition is accepted before the standby has it.
 func TestAcceptedIsOnTheStandby(t *testing.T) {
 	t.Parallel()
 	server := testenv.NewPostgresServer(t)
@@ -71,5 +70,5 @@ func TestAcceptedIsOnTheStandby(t *testing.T) {
 	if err := <-repeated; err != nil {
 		t.Errorf("the repetition, when it is safe: %v", err)
 	}
-	d.books(t, 99, 1)
+	d.checkLedger(t, 99, 1)
 }

@@ -9,8 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Fault is what is wrong with the queue, in few words: a label of metrics and of
-// the log.
+// Fault classifies an error of the queue: a label of metrics and of the log.
 type Fault string
 
 const (
@@ -20,15 +19,15 @@ const (
 	Unwritable  Fault = "unwritable"  // a replica, too few replicas, or it cannot save
 	Loading     Fault = "loading"     // it reads its data, a script keeps it busy, or its cluster is not whole or moves our slot
 	Forbidden   Fault = "forbidden"   // the user or the password, or what the user may do
-	WrongType   Fault = "wrong_type"  // one of our keys holds something else
-	Garbled     Fault = "garbled"     // not an answer of Redis, or an unknown error
-	Lost        Fault = "lost"        // what it was given is not there any more
+	WrongType   Fault = "wrong_type"  // one of our keys has another type
+	Garbled     Fault = "garbled"     // not a response of Redis, or an unknown error
+	Lost        Fault = "lost"        // what was written is gone
 )
 
-// Faults are all there are.
+// Faults are all of them.
 var Faults = []Fault{Unreachable, Slow, Full, Unwritable, Loading, Forbidden, WrongType, Garbled, Lost}
 
-// FaultError is an error of which the fault is known already.
+// FaultError is an error with a known fault.
 type FaultError struct {
 	Fault Fault
 	Text  string
@@ -36,17 +35,16 @@ type FaultError struct {
 
 func (e *FaultError) Error() string { return e.Text }
 
-// faultWords are what servers write into their errors. What a command inside a
-// script met may stand in the middle of the text.
+// faultWords are words in servers' errors. The error of a command inside a script may be in the middle of the text.
 var faultWords = []struct {
 	word  string
 	fault Fault
 }{
 	{"OOM ", Full},
 	{"READONLY", Unwritable}, {"NOREPLICAS", Unwritable}, {"MISCONF", Unwritable}, {"MASTERDOWN", Unwritable},
-	{"UNBLOCKED ", Unwritable}, // it was a master, and is a replica now
+	{"UNBLOCKED ", Unwritable}, // a master became a replica
 	{"LOADING", Loading}, {"BUSY ", Loading}, {"CLUSTERDOWN", Loading}, {"TRYAGAIN", Loading}, {"MOVED ", Loading},
-	{"non local key", Loading}, // a key of ours has gone to another node already
+	{"non local key", Loading}, // one of our keys has moved to another node
 	{"NOPERM", Forbidden}, {"NOAUTH", Forbidden}, {"WRONGPASS", Forbidden}, {"The user executing the script", Forbidden},
 	{"WRONGTYPE", WrongType},
 	{"max number of clients", Unreachable}, {"cluster has no nodes", Unreachable},
@@ -63,7 +61,7 @@ func FaultOf(err error) Fault {
 			return f.fault
 		}
 	}
-	if _, asked := redis.IsAskError(err); asked {
+	if _, moving := redis.IsAskError(err); moving {
 		return Loading
 	}
 	if errors.Is(err, context.DeadlineExceeded) {

@@ -12,7 +12,7 @@ import (
 	"intumwa/queue"
 )
 
-// TestFaultOf: errors of servers and networks.
+// TestFaultOf: each error of servers and networks has its fault.
 func TestFaultOf(t *testing.T) {
 	for text, want := range map[string]queue.Fault{
 		"OOM command not allowed when used memory > 'maxmemory'. script: f6, on @user_script:51.":      queue.Full,
@@ -57,13 +57,13 @@ func TestFaultOf(t *testing.T) {
 	}
 }
 
-// TestSpoiledLane: whatever somebody else writes among a lane's keys, the lane
-// works again when it was emptied, at once or after the errors of one more push.
+// TestSpoiledLane: whatever a lane's keys contain, the lane works after Empty, at once or after the errors of one more
+// push.
 func TestSpoiledLane(t *testing.T) {
 	t.Parallel()
 	for name, command := range map[string][]string{
 		"ring overwritten":     {"SET", "ring", "x"},
-		"ring of nonsense":     {"ZADD", "ring", "inf", "nobody"},
+		"ring of nonsense":     {"ZADD", "ring", "inf", "unknown"},
 		"bell overwritten":     {"SET", "bell", "x"},
 		"stream overwritten":   {"SET", "stream:1", "x"},
 		"ids used up":          {"XADD", "stream:1", "18446744073709551615-18446744073709551615", "m", "1"},
@@ -89,15 +89,15 @@ func TestSpoiledLane(t *testing.T) {
 					t.Errorf("the oldest has waited %v, %v", oldest, err)
 				}
 				if got, err := q.Take(t.Context(), carrier, queue.Batch, 5, time.Second); err != nil || !slices.Contains(got, 7) {
-					t.Errorf("took %v, %v", got, err) // without a ring the stream keeps what it had: it is there twice
+					t.Errorf("took %v, %v", got, err) // without a ring the stream kept its entries: they are there twice
 				}
 			})
 		}
 	}
 }
 
-// TestForeignEntries: what is not ours is removed, and ours come through. An entry
-// from the future is an error: it hides how long others have waited.
+// TestForeignEntries: foreign entries are removed and ours are taken. An entry from the future is an error: it hides how
+// long others have waited.
 func TestForeignEntries(t *testing.T) {
 	t.Parallel()
 	q, client, prefix := newQueue(t)
@@ -119,8 +119,7 @@ func TestForeignEntries(t *testing.T) {
 	}
 }
 
-// TestEmptyOnce: what a process emptied and filled again another does not empty
-// for the same reason.
+// TestEmptyOnce: a lane that one process emptied and filled is not emptied again by another for the same fault.
 func TestEmptyOnce(t *testing.T) {
 	t.Parallel()
 	q, client, prefix := newQueue(t)

@@ -11,19 +11,18 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// probeLife is how long the key of a probe stays after the last probe.
+// probeLife is how long a probe's key stays after the last probe.
 const probeLife = 5 * time.Minute
 
-// probe is a key of this Queue alone, and what the last call of Probe wrote there.
+// probe is a key of this Queue alone, and what the last Probe wrote there.
 type probe struct {
 	mu    sync.Mutex
 	name  string
 	wrote string // "": nothing
 }
 
-// Probe writes to a key of this Queue's own, and returns an error when it cannot,
-// or when what the call before wrote is gone. So a server that answers and cannot
-// be written to, or that loses what it was given, fails like one that is away.
+// Probe writes to a key of this Queue alone. It returns an error when it cannot, or when the previous call's text is
+// gone: a server that responds but refuses or loses writes counts as failed.
 func (q *Queue) Probe(ctx context.Context) error {
 	p := &q.probe
 	p.mu.Lock()
@@ -51,5 +50,5 @@ func (q *Queue) Probe(ctx context.Context) error {
 	return nil
 }
 
-// word is a word that no other process has.
+// word returns a random word.
 func word() string { return fmt.Sprintf("%016x", rand.Uint64()) }

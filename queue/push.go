@@ -8,19 +8,16 @@ import (
 )
 
 const (
-	scriptItems   = 500    // items one script run adds; bounds how long it holds the server
-	pipelineItems = 10_000 // items in one pipeline; bounds what a client buffers
-	// itemTime is what the server may take for an item of very many, besides the
-	// patience: ten times what it needs.
+	scriptItems   = 500    // items that one script run adds; bounds how long it blocks the server
+	pipelineItems = 10_000 // items of one pipeline; bounds what a client buffers
+	// itemTime is the server's time for each item of many, besides the patience: ten times what it needs.
 	itemTime = 200 * time.Microsecond
-	// streamLife is how long a stream stays after the last push to it or take from
-	// it any more: one that no ring names is not found otherwise.
+	// streamLife is how long a stream stays after its last push or take, for one that no ring names any more.
 	streamLife = 7 * 24 * time.Hour
 )
 
-// Push puts items on the queue, in one round trip unless there are very many,
-// each lane's in the order given. On an error some may be on the queue and some
-// not; the dispatcher finds those that are not.
+// Push puts items on the queue in order, usually in one round trip. On an error some may be on the queue and some not;
+// the dispatcher finds those that are not.
 func (q *Queue) Push(ctx context.Context, items []Item) error {
 	for len(items) > 0 {
 		n := min(len(items), pipelineItems)
@@ -32,7 +29,7 @@ func (q *Queue) Push(ctx context.Context, items []Item) error {
 	return nil
 }
 
-// pushCalls sorts items by stream, keeping their order in each.
+// pushCalls groups items by stream and keeps their order.
 func (q *Queue) pushCalls(items []Item) []call {
 	type stream struct {
 		carrier string
@@ -40,7 +37,7 @@ func (q *Queue) pushCalls(items []Item) []call {
 		company int64
 	}
 	var calls []call
-	open := make(map[stream]int) // the call that still has room
+	open := make(map[stream]int) // the call that has room
 	for i := range items {
 		item := &items[i]
 		to := stream{item.Carrier, item.Lane, streamOf(item.Lane, item.CompanyID)}

@@ -1,44 +1,34 @@
-// Package queue holds what is to be sent next, between intake and dispatcher, in
-// Redis streams. It carries ids, never bodies or numbers. Postgres is
-// the truth; the queue only decides on order and process, and may be emptied
-// at any moment.
+// Package queue is the queue between intake and dispatcher, in Redis streams. It carries ids, never texts or numbers.
+// Postgres is the truth; the queue only decides on order and process, and may be emptied at any moment.
 //
 // # Lanes and turns
 //
-// Every carrier has two lanes: Single for messages that were sent alone, Batch
-// for those of bulk and template sends. The single lane is one stream. The
-// batch lane is a stream per company and a ring of the companies that have
-// something waiting; Take goes round the ring and reads an even share from
-// each, so that one company's hundred thousand recipients do not hold up
-// another's fifty, while each company's own order is kept.
+// Each carrier has two lanes: Single for messages sent alone, Batch for those of bulk and template sends. The single lane
+// is one stream. The batch lane is a stream for each company and a ring of the companies with waiting messages; Take goes
+// round the ring and reads an even share from each, so one company's hundred thousand recipients do not delay another's
+// fifty, while each company's own order is kept.
 //
-// A lane has a bell, a list that holds a token whenever somebody waits in the
-// ring. A take that finds nothing blocks on the bell, not on streams.
+// A lane has a bell, a list with a token whenever the ring is not empty. A take that finds nothing blocks on the bell,
+// not on streams.
 //
-// # What may go wrong
+// # Faults
 //
-// An entry is a hint: its taker claims its row in Postgres, which one
-// process alone can do. So an entry that is lost, or there twice, does no harm.
-// The dispatcher finds what was lost in the outbox, and carries it from there.
+// An entry is a hint: its taker claims the row in Postgres, which only one process can do. An entry that is lost or
+// duplicated does no harm: the dispatcher finds the message in the outbox.
 //
-//   - Push fails or its answer is lost: the items are on the queue, or some are,
-//     or none.
-//   - A taker dies, or the answer of Take is lost on its way: the entries are gone.
-//   - A waiter dies with the token in its hand: the others wake when their own
-//     wait ends or at the next push, whichever is first.
-//   - Redis is full: Push fails, Take goes on.
-//   - FLUSHALL, a failover that loses writes, eviction: Take waits on an empty
-//     bell, as on any quiet day. The next Push makes stream, ring and bell anew.
-//   - Redis answers too late or nonsense, or a key of ours holds something else:
-//     the call that meets it fails with an error whose fault FaultOf returns.
+//   - Push fails or its response is lost: all, some or none of the items are on the queue.
+//   - A taker dies, or the response to Take is lost: the entries are gone.
+//   - A waiter dies with the token: the others wake when their own wait ends or at the next push, whichever is first.
+//   - Redis is full: Push fails, Take continues.
+//   - FLUSHALL, a failover that loses writes, eviction: Take waits on an empty bell. The next Push makes stream, ring and
+//     bell anew.
+//   - Redis responds too late or with nonsense, or a key of ours has another type: the call fails with an error whose fault
+//     FaultOf returns.
 //
-// There is one repair: Empty deletes what a lane holds, and the dispatcher fills
-// it again from the outbox.
+// There is one repair: Empty deletes a lane, and the dispatcher fills it again from the outbox.
 //
-// Every change is one script on keys of one slot, so the streams, the ring and
-// the bell cannot contradict each other. Nothing is trimmed (no MAXLEN), so a
-// stream holds exactly what waits. A company's stream is deleted with its last
-// entry.
+// Every change is one script on keys of one slot, so streams, ring and bell agree. Nothing is trimmed (no MAXLEN): a
+// stream has exactly the waiting messages. A company's stream is deleted with its last entry.
 package queue
 
 import (
@@ -49,7 +39,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Lane is one of the two streams of messages that a carrier has.
+// Lane is one of a carrier's two streams of messages.
 type Lane uint8
 
 const (
@@ -65,7 +55,7 @@ func (l Lane) String() string {
 	return "single"
 }
 
-// Item is a message to be carried.
+// Item is a queued message.
 type Item struct {
 	MessageID int64
 	CompanyID int64
@@ -75,31 +65,28 @@ type Item struct {
 
 // Options of a queue.
 type Options struct {
-	// Prefix begins every key, so that installations can share a server.
+	// Prefix begins every key; installations with different prefixes can share a server.
 	Prefix string
-	// Waiting is the client whose connections wait for the bell, one for each
-	// Take that blocks. Nil means the client given to New, whose pool must
-	// then be larger than the number of waiters, or they starve everything else.
-	// Both clients must have ContextTimeoutEnabled, or a server that stands still
-	// holds a call for as long as the client's own timeouts let it.
+	// Waiting is the client whose connections wait for the bell, one for each Take that blocks. Nil means the client
+	// given to New, whose pool must then be larger than the number of waiters. Both clients need ContextTimeoutEnabled,
+	// or a server that hangs blocks a call for as long as the client's own timeouts allow.
 	Waiting redis.UniversalClient
-	// Patience is how long the server may take for a call, besides the time that
-	// the call's own wait and the time for very many items; default 1 s.
+	// Patience is how long the server may take for a call, besides the call's own wait and the time for very many items;
+	// default 1 s.
 	Patience time.Duration
 }
 
-// Queue is safe for concurrent use. It starts nothing, and its clients are the
-// caller's to close.
+// Queue is safe for concurrent use. It starts nothing, and the caller closes its clients.
 type Queue struct {
 	rdb      redis.UniversalClient
 	waiting  redis.UniversalClient
 	prefix   string
 	patience time.Duration
 	probe    probe
-	emptied  sync.Map // bells of the lanes of which the last Take left nothing
+	emptied  sync.Map // bells of lanes that the last Take left empty
 }
 
-// New makes a queue on a server, a sentinel group or a cluster.
+// New returns a queue on a server, a sentinel group or a cluster.
 func New(rdb redis.UniversalClient, options Options) *Queue {
 	waiting := options.Waiting
 	if waiting == nil {

@@ -26,7 +26,7 @@ func newQueue(t testing.TB) (*queue.Queue, *redis.Client, string) {
 	return queue.New(client, queue.Options{Prefix: prefix}), client, prefix
 }
 
-// batchOf makes n batch items of a company, with message ids from first on.
+// batchOf returns n batch items of a company, with message ids from first on.
 func batchOf(company, first int64, n int) []queue.Item {
 	items := make([]queue.Item, n)
 	for i := range items {
@@ -59,8 +59,7 @@ func take(t testing.TB, q *queue.Queue, lane queue.Lane, max int) []int64 {
 	return messages
 }
 
-// TestPushTake: each message is taken once, in its order, and nothing stays in
-// Redis.
+// TestPushTake: each message is taken once, in order, and nothing stays in Redis.
 func TestPushTake(t *testing.T) {
 	t.Parallel()
 	q, client, prefix := newQueue(t)
@@ -111,8 +110,7 @@ func TestOldest(t *testing.T) {
 	}
 }
 
-// TestCompaniesTakeTurns: one company's many do not hold up another's few, and
-// each company's own order is kept.
+// TestCompaniesTakeTurns: a company with many messages does not delay one with few, and each company's order is kept.
 func TestCompaniesTakeTurns(t *testing.T) {
 	t.Parallel()
 	q, _, _ := newQueue(t)
@@ -155,7 +153,7 @@ func TestCompaniesTakeTurns(t *testing.T) {
 	}
 }
 
-// TestManyCompanies: more companies than a take wants, and more than it looks at.
+// TestManyCompanies: more companies have messages than a take returns, or looks at.
 func TestManyCompanies(t *testing.T) {
 	t.Parallel()
 	q, _, _ := newQueue(t)
@@ -232,11 +230,11 @@ func TestBlockedTakeWakes(t *testing.T) {
 	}
 }
 
-// TestTakeEnds: a take that waits ends with its context and has taken nothing, and
-// one whose lane is flushed hears of the next message.
+// TestTakeEnds: a waiting take ends with its context and has taken nothing; after a flush of its lane it gets the next
+// message.
 func TestTakeEnds(t *testing.T) {
 	t.Parallel()
-	q, client := queueOn(t, testenv.NewRedisServer(t).URL()) // of its own: others' waiters are not counted
+	q, client := queueOn(t, testenv.NewRedisServer(t).URL()) // its own server: other tests' waiters must not count
 	waits := func(ctx context.Context) (messages chan []int64, errs chan error) {
 		messages, errs = make(chan []int64, 1), make(chan error, 1)
 		go func() {
@@ -268,8 +266,7 @@ func TestTakeEnds(t *testing.T) {
 	}
 }
 
-// TestQueueAgainstModel drives a batch lane at random: nothing is lost, nothing
-// is taken twice, and each company's order holds.
+// TestQueueAgainstModel drives a batch lane at random: nothing is lost or taken twice, and each company's order is kept.
 func TestQueueAgainstModel(t *testing.T) {
 	t.Parallel()
 	client, prefix := testenv.Redis(t)
@@ -293,7 +290,7 @@ func TestQueueAgainstModel(t *testing.T) {
 				n := rapid.IntRange(1, 10).Draw(rt, "max")
 				got := take(t, q, queue.Batch, n)
 				if len(got) != min(n, total) {
-					rt.Fatalf("took %d of %d, asked for %d", len(got), total, n)
+					rt.Fatalf("took %d of %d, want at most %d", len(got), total, n)
 				}
 				for _, message := range got {
 					company := message / 1_000_000
@@ -339,7 +336,7 @@ func waitFor(t testing.TB, condition func() bool) {
 	}
 }
 
-// blocked reads how many clients of the server are blocked.
+// blocked returns the server's number of blocked clients.
 func blocked(info string) (n int) {
 	for line := range strings.Lines(info) {
 		if _, err := fmt.Sscanf(line, "blocked_clients:%d", &n); err == nil {

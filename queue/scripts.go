@@ -9,21 +9,17 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Every script gets KEYS ring, bell, emptied, and the stream that it may create;
-// and ARGV prefix of the stream keys. Other stream keys are made from the prefix:
-// they share the slot of those that are named.
+// Every script gets KEYS ring, bell, emptied, and the stream that it may create; and ARGV prefix of the stream keys.
+// Other stream keys are made from the prefix: they share the slot of the named keys.
 //
-// While a cluster moves the slot to another node, a script whose named keys are
-// not all at one of the two is answered TRYAGAIN. A script must not create a
-// stream that is not named: the stream may still be on its way, and could then
-// not come.
+// While a cluster moves the slot, a script whose named keys are not all at one of the two nodes gets TRYAGAIN. A script
+// must not create a stream that is not named: the stream may still be moving, and could not arrive.
 //
-// The common part gives them: join, which puts a company at the end of the ring;
-// ring, which makes the bell agree with the ring.
+// The common part defines join, which puts a company at the end of the ring, and ring, which makes the bell agree with
+// the ring.
 //
-// A server whose memory is full refuses what could make it grow, in the middle
-// of a script. join and ring bear that: then companies do not rotate and waiters
-// are not woken, but what is on the queue can be taken, which makes room again.
+// A server whose memory is full refuses commands that may need memory, in the middle of a script. join and ring tolerate
+// that: companies then do not rotate and waiters are not woken, but entries can be taken, which frees memory.
 const common = `
 local RING, BELL, PREFIX = KEYS[1], KEYS[2], ARGV[1]
 
@@ -45,11 +41,10 @@ local function ring()
 end
 `
 
-// pushScript adds messages to one company's stream. The company joins the ring
-// first, so that emptyScript finds the stream if it cannot be written to.
+// pushScript adds messages to one company's stream. The company joins the ring first, so emptyScript finds the stream
+// even if it cannot be written to.
 //
-// ARGV[2] the company; ARGV[3] after how many seconds without a push the stream
-// expires; then the messages.
+// ARGV[2] the company; ARGV[3] the seconds without a push after which the stream expires; then the messages.
 var pushScript = redis.NewScript(common + `
 local company = ARGV[2]
 if not redis.call('ZSCORE', RING, company) then
@@ -63,14 +58,12 @@ ring()
 return #ARGV - 3
 `)
 
-// takeScript removes waiting entries, going round the ring: the company whose
-// turn it is gives its share of what is still wanted and goes to the end, or
-// leaves the ring if it had less. The work is bounded by what is wanted and a
-// little more, for companies that turn out to be empty.
+// takeScript removes waiting entries, going round the ring: the company whose turn it is gives its share of what is still
+// wanted and goes to the end, or leaves the ring if it had less. The work is bounded by what is wanted and a little more,
+// for companies that are empty.
 //
-// ARGV[2] the most entries to take.
-// Returns the number of companies still in the ring; then the messages. Entries
-// that are not ours are removed.
+// ARGV[2] the most entries to take. Returns the number of companies still in the ring, then the messages. Foreign entries
+// are removed.
 var takeScript = redis.NewScript(common + `
 local out, left = {0}, tonumber(ARGV[2])
 local steps = left + 128
@@ -104,9 +97,8 @@ out[1] = redis.call('ZCARD', RING)
 return out
 `)
 
-// oldestScript returns for how many milliseconds the oldest entry has waited; 0
-// when none waits. An entry from the future is not ours, and hides how long
-// what stands behind it has waited.
+// oldestScript returns for how many milliseconds the oldest entry has waited; 0 when none waits. An entry from the future
+// is foreign and hides the waiting time of later ones.
 var oldestScript = redis.NewScript(common + `
 local time = redis.call('TIME')
 local now, age = time[1] * 1000 + math.floor(time[2] / 1000), 0
@@ -123,11 +115,9 @@ end
 return age
 `)
 
-// emptyScript deletes what a lane holds, whatever its keys are by now, unless
-// that was done a moment ago. It writes in either case.
+// emptyScript deletes a lane, whatever its keys contain, unless that was done a moment ago. It writes in either case.
 //
-// ARGV[2] how many milliseconds a moment is.
-// Returns 1 when it emptied the lane, else 0.
+// ARGV[2] how many milliseconds a moment is. Returns 1 when it emptied the lane, else 0.
 var emptyScript = redis.NewScript(common + `
 local before = redis.call('PTTL', KEYS[3])
 redis.call('SET', KEYS[3], 1, 'PX', before > 0 and before or ARGV[2])
@@ -164,9 +154,8 @@ func (q *Queue) run(ctx context.Context, script *redis.Script, c call) *redis.Cm
 	return script.Run(ctx, q.rdb, c.keys, c.args...)
 }
 
-// runAll runs a script once for each call, in one pipeline. When the server does
-// not have the script (it was restarted), the runs that failed are repeated with
-// its text. extra is what very many items need besides the patience.
+// runAll runs a script once for each call, in one pipeline. When the server lacks the script (it was restarted), it
+// repeats the failed runs with the script's text. extra is the time for very many items, besides the patience.
 func (q *Queue) runAll(ctx context.Context, script *redis.Script, extra time.Duration, calls []call) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, q.patience+extra)
 	defer cancel()
@@ -188,10 +177,10 @@ func (q *Queue) runAll(ctx context.Context, script *redis.Script, extra time.Dur
 			return nil
 		}
 	}
-	return cmp.Or(failure(answers), err) // without a connection no answer has the error
+	return cmp.Or(failure(answers), err) // without a connection no command has the error
 }
 
-// failure is the first error among answers.
+// failure returns the first error of commands.
 func failure(answers []*redis.Cmd) error {
 	var failed []error
 	for _, answer := range answers {

@@ -15,15 +15,13 @@ import (
 // oldestServer is the oldest version that is tested.
 var oldestServer = [2]int{6, 2}
 
-// ErrEvicts means that a server drops keys of its choice when its memory is full.
-// It is no queue: what it dropped is found and pushed again, but late, and the
-// counters of rate limits are gone for good.
+// ErrEvicts means that a server evicts keys when its memory is full. Evicted entries are pushed again late, and the
+// counters of rate limits are lost.
 var ErrEvicts = errors.New("redis drops keys when its memory is full: set maxmemory-policy noeviction on every node")
 
-// Evicts returns ErrEvicts, wrapped with the policy, when a server that can be
-// asked has another maxmemory-policy than noeviction. Of a cluster every node is
-// asked, the replicas too: each may become a master. Servers that are away, or that
-// forbid INFO, are no error.
+// Evicts returns ErrEvicts, wrapped with the policy, when a reachable server has another maxmemory-policy than
+// noeviction. In a cluster it checks every node, also replicas, which may become masters. Servers that are unreachable or
+// forbid INFO are no error.
 func (q *Queue) Evicts(ctx context.Context) error {
 	found := ""
 	_ = q.eachServer(ctx, func(facts facts) { found = cmp.Or(facts.evicts(), found) })
@@ -33,9 +31,8 @@ func (q *Queue) Evicts(ctx context.Context) error {
 	return nil
 }
 
-// CheckServer reads how every node is set up. It returns warnings for what
-// would make the queue lose entries or never work; an error means that a
-// server did not answer, and the warnings are those of the others.
+// CheckServer reads every node's settings. It returns warnings for settings that lose entries or prevent the queue from
+// working; an error means that a server did not respond, and the warnings are those of the others.
 func (q *Queue) CheckServer(ctx context.Context) (warnings []string, err error) {
 	_, cluster := q.rdb.(*redis.ClusterClient)
 	err = q.eachServer(ctx, func(facts facts) {
@@ -48,13 +45,13 @@ func (q *Queue) CheckServer(ctx context.Context) (warnings []string, err error) 
 	return warnings, err
 }
 
-// eachServer calls do, one call at a time, with what each server reports of itself.
+// eachServer calls do with each server's INFO, one call at a time.
 func (q *Queue) eachServer(ctx context.Context, do func(facts)) error {
-	var mu sync.Mutex // a cluster's nodes are queried at once
-	ask := func(ctx context.Context, client redis.Cmdable) error {
+	var mu sync.Mutex // a cluster's nodes are queried concurrently
+	read := func(ctx context.Context, client redis.Cmdable) error {
 		info, err := client.Info(ctx).Result()
 		if err != nil {
-			return fmt.Errorf("asking redis how it is set up: %w", err)
+			return fmt.Errorf("reading the settings of redis: %w", err)
 		}
 		mu.Lock()
 		defer mu.Unlock()
@@ -62,9 +59,9 @@ func (q *Queue) eachServer(ctx context.Context, do func(facts)) error {
 		return nil
 	}
 	if cluster, ok := q.rdb.(*redis.ClusterClient); ok {
-		return cluster.ForEachShard(ctx, func(ctx context.Context, client *redis.Client) error { return ask(ctx, client) })
+		return cluster.ForEachShard(ctx, func(ctx context.Context, client *redis.Client) error { return read(ctx, client) })
 	}
-	return ask(ctx, q.rdb)
+	return read(ctx, q.rdb)
 }
 
 // facts are the lines of INFO.
@@ -80,8 +77,7 @@ func factsOf(info string) facts {
 	return facts
 }
 
-// evicts is the policy by which the server drops keys; "" when it drops none, or
-// does not report it.
+// evicts returns the policy by which the server evicts keys; "" for none, or if it is not reported.
 func (facts facts) evicts() string {
 	if policy := facts["maxmemory_policy"]; policy != "noeviction" {
 		return policy
@@ -89,7 +85,7 @@ func (facts facts) evicts() string {
 	return ""
 }
 
-// warnings of a server; one of a cluster may be a replica.
+// warnings returns a server's; one of a cluster may be a replica.
 func (facts facts) warnings(cluster bool) []string {
 	var warnings []string
 	if policy := facts.evicts(); policy != "" {

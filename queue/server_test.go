@@ -13,7 +13,7 @@ import (
 	"intumwa/queue"
 )
 
-// queueOn makes a queue on a test's own server.
+// queueOn returns a queue on a test's own server.
 func queueOn(t testing.TB, url string) (*queue.Queue, *redis.Client) {
 	t.Helper()
 	options, err := redis.ParseURL(url)
@@ -32,8 +32,7 @@ func do(t testing.TB, client *redis.Client, args ...any) {
 	}
 }
 
-// TestRestartedServer: a server that forgot everything, the scripts too, is used
-// as before; one that is away is an error.
+// TestRestartedServer: a server that lost everything, scripts included, works as before; an unreachable one is an error.
 func TestRestartedServer(t *testing.T) {
 	t.Parallel()
 	server := testenv.NewRedisServer(t)
@@ -62,7 +61,7 @@ func TestRestartedServer(t *testing.T) {
 	}
 }
 
-// TestFullServer: what is on a full server can be taken.
+// TestFullServer: entries of a full server can be taken.
 func TestFullServer(t *testing.T) {
 	t.Parallel()
 	server := testenv.NewRedisServer(t)
@@ -88,8 +87,8 @@ func TestFullServer(t *testing.T) {
 	}
 }
 
-// TestUnwritable: emptying a lane and the probe fail on a server that refuses what is
-// written; the probe fails also on one that loses it, and leaves nothing that stays.
+// TestUnwritable: Empty and Probe fail on a server that refuses writes; Probe also on one that loses them, and leaves no
+// key for long.
 func TestUnwritable(t *testing.T) {
 	t.Parallel()
 	server := testenv.NewRedisServer(t)
@@ -136,7 +135,7 @@ func TestUnwritable(t *testing.T) {
 	}
 }
 
-// TestPatience: a server that stands still holds no call for long.
+// TestPatience: a server that hangs blocks no call for long.
 func TestPatience(t *testing.T) {
 	t.Parallel()
 	server := testenv.NewRedisServer(t)
@@ -187,6 +186,6 @@ func TestCheckServer(t *testing.T) {
 	}
 	server.Stop()
 	if err := q.Evicts(t.Context()); err != nil {
-		t.Errorf("one that is away cannot be asked: %v", err)
+		t.Errorf("an unreachable one: %v", err)
 	}
 }

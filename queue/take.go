@@ -7,20 +7,18 @@ import (
 	"time"
 )
 
-// Take takes up to max waiting messages off a lane and returns their ids; when
-// there are none it waits for some, at most for block (0: not at all). In the
-// batch lane companies get even shares, in turn. No messages and no error means
-// that nothing came.
+// Take takes up to max waiting messages off a lane and returns their ids. When there are none it waits at most block (0:
+// not at all), then returns none without an error. In the batch lane companies get even shares, in turn.
 //
-// When ctx ends Take returns its error without having taken anything: entries are
-// taken by a short call of its own, whose answer is always awaited.
+// When ctx ends, Take returns its error and has taken nothing: entries are taken by a short call of their own, whose
+// response is always awaited.
 func (q *Queue) Take(ctx context.Context, carrier string, lane Lane, max int, block time.Duration) ([]int64, error) {
 	if max <= 0 {
 		return nil, nil
 	}
 	deadline := time.Now().Add(block)
 	bell := q.bellKey(carrier, lane)
-	if _, empty := q.emptied.Load(bell); empty && block > 0 { // the bell rings with the next push
+	if _, empty := q.emptied.Load(bell); empty && block > 0 { // the next push rings the bell
 		if err := q.wait(ctx, carrier, lane, block); err != nil {
 			return nil, err
 		}
@@ -38,7 +36,7 @@ func (q *Queue) Take(ctx context.Context, carrier string, lane Lane, max int, bl
 		if err != nil || len(messages) > 0 {
 			return messages, err
 		}
-		if more { // many companies turned out to be empty; some are still unseen
+		if more { // many companies were empty; others are not read yet
 			continue
 		}
 		left := time.Until(deadline)
@@ -51,7 +49,7 @@ func (q *Queue) Take(ctx context.Context, carrier string, lane Lane, max int, bl
 	}
 }
 
-// take runs takeScript once. more: companies are left in the ring.
+// take runs takeScript once; more means that companies are left in the ring.
 func (q *Queue) take(ctx context.Context, carrier string, lane Lane, max int) (messages []int64, more bool, err error) {
 	answer, err := q.run(ctx, takeScript, q.call(carrier, lane, max)).Slice()
 	if err != nil {
@@ -74,23 +72,21 @@ func (q *Queue) take(ctx context.Context, carrier string, lane Lane, max int) (m
 	return messages, companies > 0, nil
 }
 
-// Oldest returns how long the oldest entry of a lane has waited there; 0 when
-// none waits. So whatever was pushed longer ago, and is not taken, is lost.
+// Oldest returns how long the oldest entry of a lane has waited; 0 for an empty lane. A message that was pushed earlier
+// and is not taken is lost.
 func (q *Queue) Oldest(ctx context.Context, carrier string, lane Lane) (time.Duration, error) {
 	ms, err := q.run(ctx, oldestScript, q.call(carrier, lane)).Int64()
 	if err != nil {
-		return 0, fmt.Errorf("asking how long entries have waited at %s %s: %w", carrier, lane, err)
+		return 0, fmt.Errorf("reading how long entries have waited at %s %s: %w", carrier, lane, err)
 	}
 	return time.Duration(ms) * time.Millisecond, nil
 }
 
-// emptiedFor is how long after a lane was emptied it is not emptied again:
-// several processes come upon the same fault.
+// emptiedFor is how long after a lane was emptied it is not emptied again: several processes find the same fault.
 const emptiedFor = 5 * time.Second
 
-// Empty deletes what a lane holds, whatever that is: its queue begins anew. It
-// fails where the lane cannot be written to. When another process has emptied
-// the lane within the last seconds, that counts.
+// Empty deletes a lane, whatever its keys contain. It fails where the lane cannot be written to. It does nothing if a
+// process emptied the lane within the last seconds.
 func (q *Queue) Empty(ctx context.Context, carrier string, lane Lane) error {
 	if _, err := q.run(ctx, emptyScript, q.call(carrier, lane, emptiedFor.Milliseconds())).Int64(); err != nil {
 		return fmt.Errorf("emptying %s %s: %w", carrier, lane, err)

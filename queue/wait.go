@@ -9,12 +9,10 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// waitSlice is how long one call waits for the bell: as late a wait notices that
-// its context has ended.
+// waitSlice is the length of one wait for the bell, and the delay at which a wait notices the end of its context.
 const waitSlice = 200 * time.Millisecond
 
-// wait blocks until something may be waiting in a lane, at most for block. When
-// ctx ends it returns its error within waitSlice.
+// wait blocks until a lane may have messages, at most for block. When ctx ends it returns its error within waitSlice.
 func (q *Queue) wait(ctx context.Context, carrier string, lane Lane, block time.Duration) error {
 	bell := q.bellKey(carrier, lane)
 	for end := time.Now().Add(block); ; {
@@ -31,7 +29,7 @@ func (q *Queue) wait(ctx context.Context, carrier string, lane Lane, block time.
 	}
 }
 
-// listen waits for one slice until the bell rings, and returns whether it did.
+// listen waits one slice for the bell and returns whether it rang.
 func (q *Queue) listen(ctx context.Context, bell string) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, waitSlice+q.patience)
 	defer cancel()

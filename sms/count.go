@@ -5,11 +5,10 @@ type Size struct {
 	Encoding   Encoding
 	Characters int // Unicode code points
 	Units      int // septets in GSM7, UTF-16 code units in UCS2
-	Segments   int // short messages it needs; the credits it costs
+	Segments   int // short messages that it needs; the credits that it costs
 }
 
-// Measure returns the size of a text, without allocating. An empty text has no
-// segments.
+// Measure returns a text's size, without allocating. An empty text has no segments.
 func Measure(text string) Size {
 	size, ok := measureGSM7(text)
 	if !ok {
@@ -18,15 +17,14 @@ func Measure(text string) Size {
 	return size
 }
 
-// Count returns the encoding of a text and the segments it takes, without
-// allocating. It is the count that is billed, and always the number of segments
-// that SplitEncoded cuts (rule choices 4.1).
+// Count returns a text's encoding and segments, without allocating. It is the billed count, and always the number of
+// segments that SplitEncoded cuts (rule choices 4.1).
 func Count(text string) (Encoding, int) {
 	size := Measure(text)
 	return size.Encoding, size.Segments
 }
 
-// measureGSM7 counts septets; false at the first character that is not in the alphabet.
+// measureGSM7 counts septets; it returns false at the first character outside the alphabet.
 func measureGSM7(text string) (Size, bool) {
 	size := Size{Encoding: GSM7}
 	count := counter{capacity: concatSeptets}
@@ -58,12 +56,11 @@ func measureUCS2(text string) Size {
 	return size
 }
 
-// counter counts the segments of characters of one or two units; a character is never
-// cut.
+// counter counts the segments of characters of one or two units, which are never cut.
 type counter struct {
-	capacity int // units that a segment of several holds
+	capacity int // units of one segment of several
 	total    int // units so far
-	full     int // segments so far that are full
+	full     int // full segments so far
 	fill     int // units in the last segment
 }
 
@@ -76,8 +73,7 @@ func (c *counter) add(width int) {
 	}
 }
 
-// result returns the units and the segments. The text is one segment if it has at most
-// single units, because a single segment needs no concatenation header.
+// result returns the units and the segments. A text of at most single units is one segment, which needs no header.
 func (c *counter) result(single int) (units, segments int) {
 	switch {
 	case c.total == 0:
@@ -88,9 +84,8 @@ func (c *counter) result(single int) (units, segments int) {
 	return c.total, c.full + 1
 }
 
-// UnicodeCharacters returns the characters of a text that are not GSM-7 and so make
-// the whole text UCS-2: each once, in the order of first use. Nil when the text is
-// GSM-7.
+// UnicodeCharacters returns the characters that make a text UCS-2, each once, in the order of first use; nil for a GSM-7
+// text.
 func UnicodeCharacters(text string) []string {
 	var found []string
 	var seen map[rune]struct{}

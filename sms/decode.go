@@ -6,18 +6,18 @@ import (
 	"unicode/utf8"
 )
 
-// alphabet is the character set that a data_coding names.
+// alphabet is the character set of a data_coding.
 type alphabet uint8
 
 const (
-	data   alphabet = iota // no text, or in a character set that we do not read
+	data   alphabet = iota // no text, or in a character set that is not supported
 	gsm7                   // the default alphabet
-	latin1                 // an octet is a character; IA5 is a part of it
+	latin1                 // a byte is a character; includes IA5
 	ucs2
 )
 
-// alphabetOf returns the character set of a data_coding. SMPP 3.4, 5.2.19 lists 0x00 to
-// 0x0F. The rest is as in 3GPP TS 23.038, 4: a reserved coding is the default alphabet.
+// alphabetOf returns the character set of a data_coding. SMPP 3.4, 5.2.19 lists 0x00 to 0x0F. The rest follows 3GPP TS
+// 23.038, 4: a reserved coding is the default alphabet.
 func alphabetOf(dataCoding uint8) alphabet {
 	switch group := dataCoding >> 4; {
 	case dataCoding == 0:
@@ -44,10 +44,9 @@ func alphabetOf(dataCoding uint8) alphabet {
 // IsUCS2 reports whether texts in a data_coding are UCS-2.
 func IsUCS2(dataCoding uint8) bool { return alphabetOf(dataCoding) == ucs2 }
 
-// Decode returns the text of segments, given without their headers, each decoded by
-// itself as on a handset. With latin the default alphabet is Latin-1 and not GSM-7. ok is
-// false where the data_coding is that of no text that we read; else all that can be read
-// is in the text, and an octet or code unit that cannot is U+FFFD.
+// Decode returns the text of segments, given without headers; each is decoded alone, as on a handset. With latin the
+// default alphabet is Latin-1 and not GSM-7. ok is false for an unsupported data_coding. A byte or code unit that cannot
+// be decoded is U+FFFD.
 func Decode(dataCoding uint8, latin bool, segments ...[]byte) (text string, ok bool) {
 	decode := appendGSM7Text
 	switch a := alphabetOf(dataCoding); {
@@ -58,21 +57,20 @@ func Decode(dataCoding uint8, latin bool, segments ...[]byte) (text string, ok b
 	case a == latin1, latin:
 		decode = appendLatin1Text
 	}
-	octets := 0
+	size := 0
 	for _, segment := range segments {
-		octets += len(segment)
+		size += len(segment)
 	}
-	characters := make([]byte, 0, 2*octets)
+	characters := make([]byte, 0, 2*size)
 	for _, segment := range segments {
 		characters = decode(characters, segment)
 	}
 	return string(characters), true
 }
 
-// appendGSM7Text appends the characters of septets, one an octet. A code behind an escape
-// that is not in the extension table is its character of the default alphabet (3GPP TS
-// 23.038, 6.2.1.1). An escape with an escape behind it (6.2.1.1, note 1), or with nothing,
-// is a space (6.2.1, note 1).
+// appendGSM7Text appends the characters of septets, one in each byte. A code after an escape that is not in the extension
+// table is its character of the default alphabet (3GPP TS 23.038, 6.2.1.1). An escape before another one (6.2.1.1, note
+// 1), or at the end, is a space (6.2.1, note 1).
 func appendGSM7Text(dst, septets []byte) []byte {
 	for i := 0; i < len(septets); i++ {
 		code, extended := septets[i], rune(0)
@@ -95,21 +93,20 @@ func appendGSM7Text(dst, septets []byte) []byte {
 	return dst
 }
 
-func appendLatin1Text(dst, octets []byte) []byte {
-	for _, octet := range octets {
-		dst = utf8.AppendRune(dst, rune(octet))
+func appendLatin1Text(dst, raw []byte) []byte {
+	for _, b := range raw {
+		dst = utf8.AppendRune(dst, rune(b))
 	}
 	return dst
 }
 
-// appendUCS2Text appends the characters of UTF-16BE. Half a surrogate pair, or half a code
-// unit, is U+FFFD.
-func appendUCS2Text(dst, octets []byte) []byte {
-	units := make([]uint16, 0, len(octets)/2+1)
-	for ; len(octets) >= 2; octets = octets[2:] {
-		units = append(units, binary.BigEndian.Uint16(octets))
+// appendUCS2Text appends the characters of UTF-16BE. Half a surrogate pair, or half a code unit, is U+FFFD.
+func appendUCS2Text(dst, raw []byte) []byte {
+	units := make([]uint16, 0, len(raw)/2+1)
+	for ; len(raw) >= 2; raw = raw[2:] {
+		units = append(units, binary.BigEndian.Uint16(raw))
 	}
-	if len(octets) > 0 {
+	if len(raw) > 0 {
 		units = append(units, utf8.RuneError)
 	}
 	return append(dst, string(utf16.Decode(units))...)

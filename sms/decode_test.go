@@ -7,7 +7,7 @@ import (
 	"intumwa/sms"
 )
 
-// TestDecodeCodings: which data_coding is text, and in which alphabet.
+// TestDecodeCodings: each data_coding has its alphabet, or is no text.
 func TestDecodeCodings(t *testing.T) {
 	const (
 		none  = ""
@@ -56,7 +56,7 @@ func TestDecodeCodings(t *testing.T) {
 	}
 }
 
-// TestDecodeKeepsTheRest: what cannot be read takes nothing of the rest.
+// TestDecodeKeepsTheRest: invalid bytes do not affect the rest of the text.
 func TestDecodeKeepsTheRest(t *testing.T) {
 	for name, c := range map[string]struct {
 		coding   uint8
@@ -69,7 +69,7 @@ func TestDecodeKeepsTheRest(t *testing.T) {
 		"a code of no extension":  {0, []string{"pay \x1bZ 500"}, "pay Z 500"},
 		"two escapes":             {0, []string{"a\x1b\x1b\x65b"}, "a eb"},
 		"an escape and no septet": {0, []string{"a\x1b\xe5b"}, "a \ufffdb"},
-		"an octet over 0x7F":      {0, []string{"a\x80b"}, "a\ufffdb"},
+		"a byte over 0x7F":        {0, []string{"a\x80b"}, "a\ufffdb"},
 		"half a code unit":        {8, []string{"\x00a\x00"}, "a\ufffd"},
 		"a cut surrogate pair":    {8, []string{"\xd8\x3d", "\xde\x00"}, "\ufffd\ufffd"},
 		"a lone low surrogate":    {8, []string{"\xde\x00\x00a"}, "\ufffda"},
@@ -92,10 +92,10 @@ func FuzzDecode(f *testing.F) {
 		f.Add(coding, false, []byte("pay \x1bZ 500\xff\x1b"))
 		f.Add(coding, true, []byte("\xd8\x3d\xde\x00\xde\x00\x00"))
 	}
-	f.Fuzz(func(t *testing.T, coding uint8, latin bool, octets []byte) {
-		text, ok := sms.Decode(coding, latin, octets)
-		if !utf8.ValidString(text) || len(text) > 3*len(octets) || !ok && text != "" {
-			t.Fatalf("data_coding %#02x, % x is read as %q, %v", coding, octets, text, ok)
+	f.Fuzz(func(t *testing.T, coding uint8, latin bool, raw []byte) {
+		text, ok := sms.Decode(coding, latin, raw)
+		if !utf8.ValidString(text) || len(text) > 3*len(raw) || !ok && text != "" {
+			t.Fatalf("data_coding %#02x, % x is read as %q, %v", coding, raw, text, ok)
 		}
 	})
 }

@@ -4,14 +4,13 @@ package sms
 type Encoding uint8
 
 const (
-	// GSM7 is the default alphabet of 3GPP TS 23.038 with its extension table,
-	// one septet an octet on the wire.
+	// GSM7 is the default alphabet of 3GPP TS 23.038 with its extension table, one septet in a byte when sent.
 	GSM7 Encoding = iota
-	// UCS2 is UTF-16 in network byte order, two octets a code unit.
+	// UCS2 is UTF-16 in network byte order, two bytes a code unit.
 	UCS2
 )
 
-// String returns the encoding as the API shows it: "gsm7" or "ucs2".
+// String returns the encoding's name in the API: "gsm7" or "ucs2".
 func (e Encoding) String() string {
 	if e == UCS2 {
 		return "ucs2"
@@ -19,8 +18,7 @@ func (e Encoding) String() string {
 	return "gsm7"
 }
 
-// DataCoding returns the data_coding of a submit_sm in this encoding (SMPP 3.4,
-// 5.2.19).
+// DataCoding returns the data_coding of a submit_sm in this encoding (SMPP 3.4, 5.2.19).
 func (e Encoding) DataCoding() uint8 {
 	if e == UCS2 {
 		return 8
@@ -28,20 +26,18 @@ func (e Encoding) DataCoding() uint8 {
 	return 0
 }
 
-// The capacity of a short message: 140 octets, less the user data header when it is
-// one segment of several (3GPP TS 23.040, 9.2.3.24). In septets for GSM7, in UTF-16
-// code units for UCS2.
+// The capacity of a short message: 140 bytes, less the user data header in a segment of several (3GPP TS 23.040,
+// 9.2.3.24). In septets for GSM7, in UTF-16 code units for UCS2.
 const (
 	singleSeptets = 160
 	singleUnits   = 70
 
-	concatSeptets = 153 // beside a header of 6 octets: an 8-bit reference
+	concatSeptets = 153 // with a header of 6 bytes: an 8-bit reference
 	concatUnits   = 67
 
-	widePartSeptets = 152 // beside a header of 7 octets: a 16-bit reference
+	widePartSeptets = 152 // with a header of 7 bytes: a 16-bit reference
 	widePartUnits   = 66
 )
 
-// MaxSegments is the most segments one message can have: a concatenation
-// header counts them in one octet.
+// MaxSegments is the most segments of a message: a concatenation header counts them in one byte.
 const MaxSegments = 255

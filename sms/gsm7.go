@@ -1,16 +1,15 @@
 package sms
 
-// escape precedes a character of the extension table. U+001B itself is not a
-// GSM-7 character: sent as it is, it would combine with the next character.
+// escape precedes a character of the extension table. U+001B itself is not a GSM-7 character: a handset would combine it
+// with the next one.
 const escape = 0x1B
 
 // notGSM7 marks a character outside both tables.
 const notGSM7 = 0xFFFF
 
-// defaultAlphabet is the default alphabet in the order of its codes
-// (3GPP TS 23.038, 6.2.1). Code 0x1B is the escape; its place holds U+001B and
-// is skipped when the reverse tables are built. Code 0x09 is the capital Ç:
-// the small one is not in the alphabet.
+// defaultAlphabet is the default alphabet in the order of its codes (3GPP TS 23.038, 6.2.1). Code 0x1B is the escape;
+// U+001B at its place is skipped when the reverse tables are built. Code 0x09 is the capital Ç: the small one is not in
+// the alphabet.
 var defaultAlphabet = [128]rune([]rune("" +
 	"@£$¥èéùìòÇ\nØø\rÅå" +
 	"Δ_ΦΓΛΩΠΨΣΘΞ\x1bÆæßÉ" +
@@ -86,8 +85,7 @@ func septetsOf(r rune) uint16 {
 	return notGSM7
 }
 
-// appendGSM7 appends the septets of a text, one septet per octet. The text must consist
-// of GSM-7 characters.
+// appendGSM7 appends a text's septets, one in a byte. The text must consist of GSM-7 characters.
 func appendGSM7(dst []byte, text string) []byte {
 	for _, r := range text {
 		code := septetsOf(r)

@@ -2,8 +2,7 @@ package sms
 
 import "strings"
 
-// The forms of a Burundi number: country code 257 and eight national digits,
-// with no trunk prefix; 00 is the international prefix.
+// Burundi numbers: country code 257 and eight national digits, without a trunk prefix; 00 is the international prefix.
 const (
 	countryCode    = "257"
 	nationalDigits = 8
@@ -34,7 +33,7 @@ func (n Number) Digits() string {
 	return string(n[len("+"):])
 }
 
-// Masked returns the number as logs may show it: "+25779****56", and "+250****67" of a foreign one.
+// Masked returns the number for logs: "+25779****56", and "+250****67" for a foreign one.
 func (n Number) Masked() string {
 	switch {
 	case len(n) < 11:
@@ -45,9 +44,8 @@ func (n Number) Masked() string {
 	return string(n[:6]) + "****" + string(n[len(n)-2:])
 }
 
-// Obscured returns the number as it is kept when nobody needs it any more:
-// "+2577XXXXX12", which is no number that can be parsed, sent to or looked for. A
-// hundred thousand numbers look like it.
+// Obscured returns the number's form after its retention: "+2577XXXXX12", which cannot be parsed, sent to or searched. A
+// hundred thousand numbers share it.
 func (n Number) Obscured() string {
 	if len(n) != e164Length {
 		return "X"
@@ -55,7 +53,7 @@ func (n Number) Obscured() string {
 	return string(n[:5]) + "XXXXX" + string(n[10:])
 }
 
-// IsObscured reports whether n is no longer a number but what Obscured made of it.
+// IsObscured reports whether n is a result of Obscured.
 func (n Number) IsObscured() bool { return strings.Contains(string(n), "X") }
 
 // Country returns the ISO 3166-1 alpha-2 code of the number's country.
@@ -68,9 +66,8 @@ type digits struct {
 	plus bool
 }
 
-// read parses a number: ASCII digits, and at most one plus sign before the first
-// digit; spaces, hyphens, dots and parentheses are ignored. It returns false for
-// anything else, and for more digits than any form has.
+// read parses a number: ASCII digits, and at most one plus sign before the first digit; spaces, hyphens, dots and
+// parentheses are ignored. It returns false for anything else, and for more digits than any form has.
 func (d *digits) read(s string) bool {
 	for i := 0; i < len(s); i++ {
 		switch c := s[i]; {
@@ -90,8 +87,8 @@ func (d *digits) read(s string) bool {
 	return true
 }
 
-// national returns the eight national digits of the four accepted forms:
-// +257 and 8, 257 and 8, 00257 and 8, or 8 alone (rule choices 2.1).
+// national returns the eight national digits of the four accepted forms: +257 and 8, 257 and 8, 00257 and 8, or 8 alone
+// (rule choices 2.1).
 func (d *digits) national() ([]byte, bool) {
 	all := d.at[:d.n]
 	switch {

@@ -94,8 +94,7 @@ func TestCarrierPrefixesWidenThePlan(t *testing.T) {
 	}
 }
 
-// mobileHere is libphonenumber's answer, corrected where our list stands above
-// it: it takes all of 61–69 for mobile, we leave 63 and 64 out.
+// mobileHere is libphonenumber's result, except where our list differs: it accepts all of 61–69, we exclude 63 and 64.
 func mobileHere(t testing.TB, national string) bool {
 	number, err := phonenumbers.Parse("+257"+national, "BI")
 	if err != nil {
@@ -134,8 +133,8 @@ func TestPlanIsItsPrefixes(t *testing.T) {
 	})
 }
 
-// FuzzNumber compares with libphonenumber wherever both are meant to agree:
-// what we accept, it accepts as the same number.
+// FuzzNumber compares with libphonenumber where both should agree: it accepts each number that we accept, as the same
+// one.
 func FuzzNumber(f *testing.F) {
 	for _, seed := range []string{"+25779123456", "0025761000000", "(257) 29-00.00.00", "+257", "22 12 34 56", "++25779123456", "x", "٧٩١٢٣٤٥٦"} {
 		f.Add(seed)
@@ -155,8 +154,8 @@ func FuzzNumber(f *testing.F) {
 		if again, ok := plan.Parse(string(got)); !ok || again != got {
 			t.Fatalf("Parse(Parse(%q)) = %q, %v", in, again, ok)
 		}
-		// Its own grammar of separators is narrower (not two in a row, not every
-		// place): it is asked about the bare digits and the plus sign.
+		// Its grammar of separators is narrower (never two in a row, not at every place): give it only digits and the
+		// plus sign.
 		bare := strings.Map(func(r rune) rune {
 			if r == '+' || r >= '0' && r <= '9' {
 				return r
@@ -187,7 +186,7 @@ func BenchmarkParse(b *testing.B) {
 	}
 }
 
-// TestObscured: it is no number any more, in whatever form somebody writes it.
+// TestObscured: an obscured number is invalid in every form.
 func TestObscured(t *testing.T) {
 	obscured := sms.Number("+25779123456").Obscured()
 	if !sms.Number(obscured).IsObscured() || sms.Number("+25779123456").IsObscured() || sms.Number(obscured).Obscured() != obscured {

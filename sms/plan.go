@@ -5,19 +5,18 @@ import (
 	"sync/atomic"
 )
 
-// mobilePrefixes are Burundi's mobile ranges (rule choices 2.2): 29 old
-// UCOM, 6x Lumitel, 71, 72, 76, 79 Leo, 75, 78 the former Smart, 77 Onatel.
+// mobilePrefixes are Burundi's mobile ranges (rule choices 2.2): 29 former UCOM, 6x Lumitel, 71, 72, 76, 79 Leo, 75, 78
+// former Smart, 77 Onatel.
 //
-// libphonenumber accepts all of 61–69. Our list, which has precedence, lacks 63 and 64:
-// a carrier that serves them lists them as its prefixes.
+// libphonenumber accepts all of 61–69. Our list has precedence and lacks 63 and 64: a carrier that serves them lists them
+// as its prefixes.
 var mobilePrefixes = [...]string{
 	"29", "61", "62", "65", "66", "67", "68", "69",
 	"71", "72", "75", "76", "77", "78", "79",
 }
 
-// Plan is the set of valid national numbers: the mobile ranges and the prefixes of the
-// configured carriers, because new ranges open before published tables have them. It
-// is safe for concurrent use. The zero Plan has no range and refuses every number.
+// Plan is the set of valid national numbers: the mobile ranges and the prefixes of the configured carriers, because
+// ranges open before tables list them. It is safe for concurrent use. The zero Plan refuses every number.
 type Plan struct {
 	ranges atomic.Pointer[[]numberRange] // ascending, disjoint
 }
@@ -27,9 +26,8 @@ type numberRange struct {
 	first, last uint32
 }
 
-// NewPlan returns the plan of the mobile ranges and the carriers' prefixes of 1 to 8
-// national digits. Invalid prefixes (ValidPrefix) are ignored; the configuration
-// reports them.
+// NewPlan returns the plan of the mobile ranges and the carriers' prefixes of 1 to 8 national digits. Invalid prefixes
+// (ValidPrefix) are ignored; the configuration reports them.
 func NewPlan(carrierPrefixes ...string) *Plan {
 	var ranges []numberRange
 	for _, list := range [][]string{mobilePrefixes[:], carrierPrefixes} {
@@ -54,7 +52,7 @@ func NewPlan(carrierPrefixes ...string) *Plan {
 	return plan
 }
 
-// Replace makes p a copy of another plan, for all users of p.
+// Replace copies another plan into p, for all users of p.
 func (p *Plan) Replace(other *Plan) { p.ranges.Store(other.ranges.Load()) }
 
 // ValidPrefix reports whether a prefix is one to eight ASCII digits.
@@ -84,9 +82,8 @@ func rangeOf(prefix string) numberRange {
 	return numberRange{first: first, last: first + width - 1}
 }
 
-// Parse parses a number in any accepted form and returns it in E.164. It allocates
-// only the number, and not even that when the input is already in E.164: the number
-// then shares the input's memory.
+// Parse parses a number in any accepted form and returns it in E.164. A number that is in E.164 already is not copied:
+// the result shares the input's memory.
 func (p *Plan) Parse(s string) (Number, bool) {
 	var d digits
 	if !d.read(s) {

@@ -7,14 +7,12 @@ import (
 	"unicode/utf8"
 )
 
-// Text from outside (a handset's text, a carrier's ids, a customer's name) is shown on
-// operators' terminals and pages. A terminal executes control characters, including
-// those of Latin-1's upper half, and terminals and pages reorder a line at
-// bidirectional marks: with either, a text could forge what else is shown.
+// Text from outside (a handset's text, a carrier's ids, a customer's name) is shown on operators' terminals and pages. A
+// terminal executes control characters, including Latin-1's, and terminals and pages reorder a line at bidirectional
+// marks: with either, a text could forge what else is shown.
 
-// IsControl reports whether a terminal or a page may execute r instead of showing it:
-// control characters (C0, DEL, C1), line separators, and marks that change the
-// direction of text.
+// IsControl reports whether a terminal or a page may execute r instead of showing it: control characters (C0, DEL, C1),
+// line separators, and marks that change the direction of text.
 func IsControl(r rune) bool {
 	switch {
 	case unicode.IsControl(r), r == '\u2028', r == '\u2029':
@@ -25,8 +23,8 @@ func IsControl(r rune) bool {
 	return false
 }
 
-// Printable returns text that is safe on one line: characters for which IsControl is
-// true are escaped (\n, \x1b, \u202e), and so are octets that are not UTF-8.
+// Printable returns text that is safe on one line: control characters (IsControl) and bytes that are not UTF-8 are
+// escaped (\n, \x1b, \u202e).
 func Printable(text string) string {
 	if !strings.ContainsFunc(text, func(r rune) bool { return IsControl(r) || r == utf8.RuneError }) {
 		return text

@@ -7,22 +7,22 @@ import (
 	"time"
 )
 
-// Burundi is its local time: Africa/Bujumbura keeps UTC+2 all year, so that no table of time zones is needed.
+// Burundi is local time: Africa/Bujumbura is UTC+2 all year, so no time zone database is needed.
 var Burundi = time.FixedZone("CAT", 2*60*60)
 
-// QuietHours are the hours of a day, in Burundi's time, in which batches are not sent. The zero QuietHours are none.
+// QuietHours are the hours of a day, in Burundi's time, in which no batches are sent. The zero value is none.
 type QuietHours struct {
-	from, to int // minutes of the day, the first in them and the first behind them; equal: none
+	from, to int // minutes of the day: the first quiet one and the first one after; equal: none
 }
 
-// NoQuietHours is how quiet hours are written that are none.
+// NoQuietHours is the text for no quiet hours.
 const NoQuietHours = "none"
 
-// errQuietHours says how they are written.
+// errQuietHours describes the format.
 var errQuietHours = errors.New("quiet hours are written as 21:00-06:00, or none")
 
-// ParseQuietHours reads "21:00-06:00", from the first minute to the last but one, over midnight where the second comes
-// first; "none" and "" are none.
+// ParseQuietHours parses "21:00-06:00": quiet from 21:00 until 06:00, over midnight if the second time is earlier; "none"
+// and "" are none.
 func ParseQuietHours(text string) (q QuietHours, err error) {
 	if text == "" || text == NoQuietHours {
 		return q, nil
@@ -45,7 +45,7 @@ func minuteOfDay(text string) (int, error) {
 	return t.Hour()*60 + t.Minute(), nil
 }
 
-// String writes them as ParseQuietHours reads them.
+// String returns the text that ParseQuietHours parses.
 func (q QuietHours) String() string {
 	if q.from == q.to {
 		return NoQuietHours
@@ -53,11 +53,11 @@ func (q QuietHours) String() string {
 	return fmt.Sprintf("%02d:%02d-%02d:%02d", q.from/60, q.from%60, q.to/60, q.to%60)
 }
 
-// End returns when the quiet hours end that a moment lies in; false when it lies in none.
+// End returns the end of the quiet hours at a moment; false when the moment is not quiet.
 func (q QuietHours) End(t time.Time) (end time.Time, quiet bool) {
 	local := t.In(Burundi)
 	minute := local.Hour()*60 + local.Minute()
-	over := q.to < q.from // midnight is in them
+	over := q.to < q.from // over midnight
 	switch {
 	case q.from == q.to, !over && (minute < q.from || minute >= q.to), over && minute < q.from && minute >= q.to:
 		return time.Time{}, false

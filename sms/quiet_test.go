@@ -22,7 +22,7 @@ func TestQuietHours(t *testing.T) {
 		{"21:00-06:00", "2026-03-02T00:00:00+02:00", "2026-03-02T06:00:00+02:00"},
 		{"21:00-06:00", "2026-03-02T05:59:59+02:00", "2026-03-02T06:00:00+02:00"},
 		{"21:00-06:00", "2026-03-02T06:00:00+02:00", ""},
-		{"21:00-06:00", "2026-03-01T19:00:00Z", "2026-03-02T06:00:00+02:00"}, // the hour is Burundi's, wherever one asks
+		{"21:00-06:00", "2026-03-01T19:00:00Z", "2026-03-02T06:00:00+02:00"}, // the hour is Burundi's, whatever the time zone of the moment
 		{"21:00-06:00", "2026-12-31T23:00:00+02:00", "2027-01-01T06:00:00+02:00"},
 		{"12:00-14:00", "2026-03-01T11:59:59+02:00", ""},
 		{"12:00-14:00", "2026-03-01T12:00:00+02:00", "2026-03-01T14:00:00+02:00"},
@@ -52,7 +52,7 @@ func TestQuietHours(t *testing.T) {
 	}
 }
 
-// Quiet hours end within a day, at a moment that is not quiet, and all the time until then is.
+// Quiet hours end within a day, at a moment that is not quiet, and every moment until then is quiet.
 func TestQuietHoursEnd(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		q := QuietHours{rapid.IntRange(0, 1439).Draw(t, "from"), rapid.IntRange(0, 1439).Draw(t, "to")}

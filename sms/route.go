@@ -5,23 +5,21 @@ import (
 	"strings"
 )
 
-// Route is the numbers that a carrier takes.
+// Route has the numbers of a carrier.
 type Route struct {
 	Carrier  string
-	Prefixes []string // national digits; of all carriers' prefixes the longest match wins
-	Numbers  []string // whole national numbers; they win over any prefix
-	Default  bool     // takes the numbers that nothing else matches
+	Prefixes []string // national digits; the longest match of all carriers' prefixes wins
+	Numbers  []string // whole national numbers, which win over any prefix
+	Default  bool     // takes all other numbers
 }
 
-// Routes finds the carrier of a number. It is immutable and safe for
-// concurrent use; a nil Routes knows no carrier.
+// Routes finds a number's carrier. It is immutable and safe for concurrent use; nil Routes have no carrier.
 type Routes struct {
 	carriers map[string]string // national prefix or number -> carrier
 	fallback string
 }
 
-// NewRoutes builds the routing table. Two carriers with the same prefix or number, or
-// two default carriers, are an error.
+// NewRoutes builds the routing table. It refuses two carriers with the same prefix or number, and two default carriers.
 func NewRoutes(routes []Route) (*Routes, error) {
 	table := &Routes{carriers: make(map[string]string)}
 	for _, route := range routes {
@@ -44,8 +42,7 @@ func NewRoutes(routes []Route) (*Routes, error) {
 	return table, nil
 }
 
-// Carrier returns the carrier of a number: by the longest prefix that matches, else the
-// default carrier; false when there is none.
+// Carrier returns a number's carrier: by the longest prefix, else the default carrier; false for none.
 func (r *Routes) Carrier(n Number) (string, bool) {
 	if r == nil {
 		return "", false

@@ -9,8 +9,7 @@ package sms
 
 import "strconv"
 
-// Status is the state of a message (rule api 3). The values are stored;
-// they never change.
+// Status is the state of a message (rule api 3). The values are stored and never change.
 type Status uint8
 
 const (
@@ -24,7 +23,7 @@ const (
 
 var statusNames = [...]string{Pending: "pending", Sent: "sent", Failed: "failed"}
 
-// String returns the status as the API shows it.
+// String returns the status's name in the API.
 func (s Status) String() string {
 	if int(s) < len(statusNames) {
 		return statusNames[s]
@@ -35,7 +34,7 @@ func (s Status) String() string {
 // Final reports whether the status never changes again.
 func (s Status) Final() bool { return s == Sent || s == Failed }
 
-// ParseStatus parses the result of String.
+// ParseStatus parses a name of String.
 func ParseStatus(name string) (Status, bool) {
 	for status, known := range statusNames {
 		if name == known {
@@ -45,8 +44,8 @@ func ParseStatus(name string) (Status, bool) {
 	return 0, false
 }
 
-// Refusal is the error of a send that a business rule forbids (rule api 7.2). Its text
-// is for the customer: the API returns it with HTTP 400, word for word. Use errors.As.
+// Refusal is the error of a send that a business rule forbids (rule api 7.2). The API returns its text to the customer
+// with HTTP 400, word for word. Use errors.As.
 type Refusal struct {
 	Reason string // the rule, a label value of metrics: from a closed set
 	Text   string // for the customer
@@ -55,9 +54,8 @@ type Refusal struct {
 // Error returns the text for the customer.
 func (r Refusal) Error() string { return r.Text }
 
-// CompanyID identifies the company whose rows are looked up. It is a type of its own so
-// that the id of a user or a message cannot be passed by mistake. The zero value finds
-// nothing, and no value finds the rows of all companies.
+// CompanyID is the company whose rows are looked up. It has its own type so that a user's or a message's id cannot be
+// passed by mistake. The zero value finds nothing, and no value finds the rows of all companies.
 type CompanyID int64
 
 // Valid reports whether c can be the id of a company.

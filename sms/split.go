@@ -3,25 +3,21 @@ package sms
 // Split is a text cut into segments, in the order of sending.
 type Split struct {
 	Encoding Encoding
-	// Segments are the payloads: one septet per octet, or UTF-16BE; without
-	// the concatenation header, which several segments need. They share one buffer, but
-	// append to one does not overwrite the next.
+	// Segments are the payloads: one septet in a byte, or UTF-16BE; without the concatenation header. They share one
+	// buffer, but append to one does not overwrite the next.
 	Segments [][]byte
 }
 
-// EncodeUCS2 is Encode in UCS-2 whatever the text holds: for carriers whose
-// default alphabet lacks what GSM 7-bit has.
+// EncodeUCS2 is Encode in UCS-2 for every text: for carriers whose default alphabet lacks characters of GSM 7-bit.
 func EncodeUCS2(text string) (Encoding, []byte) {
 	return UCS2, appendUCS2(make([]byte, 0, 2*len(text)), text)
 }
 
-// SplitEncoded cuts a payload that Encode or EncodeUCS2 made, for carriers that
-// take an 8-bit reference (UDH8) or SAR parameters: 160 septets or 70 code units
-// in a single segment, else 153 or 67 in each. No escape pair and no surrogate
-// pair is cut. An empty text has no segments; a long one may have more than
-// MaxSegments, which callers refuse. Wide is for carriers that insist on a 16-bit
-// reference (UDH16): 152 septets or 66 code units a segment, which may be more
-// segments than Count says; the difference is not charged.
+// SplitEncoded cuts a payload of Encode or EncodeUCS2 for carriers that take an 8-bit reference (UDH8) or SAR parameters:
+// 160 septets or 70 code units in a single segment, else 153 or 67 in each. It cuts no escape pair and no surrogate pair.
+// An empty text has no segments; a long one may have more than MaxSegments, which callers refuse. wide is for carriers
+// that require a 16-bit reference (UDH16): 152 septets or 66 code units a segment, possibly more segments than Count
+// returns; the difference is not charged.
 func SplitEncoded(encoding Encoding, payload []byte, wide bool) Split {
 	if wide {
 		return cut(encoding, payload, widePartSeptets, widePartUnits)
@@ -29,8 +25,7 @@ func SplitEncoded(encoding Encoding, payload []byte, wide bool) Split {
 	return cut(encoding, payload, concatSeptets, concatUnits)
 }
 
-// Encode returns the payload of a whole text, for carriers that take it in
-// message_payload.
+// Encode returns the payload of a whole text, for carriers that take it in message_payload.
 func Encode(text string) (Encoding, []byte) {
 	size := Measure(text)
 	if size.Encoding == UCS2 {
@@ -57,7 +52,7 @@ func cut(encoding Encoding, payload []byte, septets, units int) Split {
 		case encoding == UCS2 && isHighSurrogate(payload[end-2]):
 			end -= 2
 		case encoding == GSM7 && payload[end-1] == escape:
-			end-- // the second septet of a pair is never 0x1B, so this one begins a pair
+			end-- // the second septet of a pair is never 0x1B, so a pair begins here
 		}
 		segments = append(segments, payload[:end:end])
 		payload = payload[end:]

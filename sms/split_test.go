@@ -60,9 +60,9 @@ func TestAlphabet(t *testing.T) {
 			t.Errorf("U+%04X is %v, want ucs2", r, encoding)
 		}
 	}
-	_, octets := sms.Encode("@Ç\f{€à")
-	if want := []byte{0x00, 0x09, 0x1B, 0x0A, 0x1B, 0x28, 0x1B, 0x65, 0x7F}; !bytes.Equal(octets, want) {
-		t.Errorf("septets % X, want % X", octets, want)
+	_, payload := sms.Encode("@Ç\f{€à")
+	if want := []byte{0x00, 0x09, 0x1B, 0x0A, 0x1B, 0x28, 0x1B, 0x65, 0x7F}; !bytes.Equal(payload, want) {
+		t.Errorf("septets % X, want % X", payload, want)
 	}
 }
 
@@ -95,7 +95,7 @@ func TestUnicodeCharacters(t *testing.T) {
 	}
 }
 
-// cutText is what the dispatcher makes of a text for a carrier.
+// cutText cuts a text as the dispatcher does.
 func cutText(text string, wide bool) sms.Split {
 	encoding, payload := sms.Encode(text)
 	return sms.SplitEncoded(encoding, payload, wide)
@@ -117,7 +117,7 @@ func TestWideSplit(t *testing.T) {
 	}
 }
 
-// checkSplit holds a split against everything that is promised of it.
+// checkSplit checks all promises of a split.
 func checkSplit(t testing.TB, text string) {
 	t.Helper()
 	encoding, segments := sms.Count(text)
@@ -130,19 +130,19 @@ func checkSplit(t testing.TB, text string) {
 		single, part = 140, 134
 	}
 	units := 0
-	for i, octets := range split.Segments {
+	for i, segment := range split.Segments {
 		limit := part
 		if segments == 1 {
 			limit = single
 		}
-		if len(octets) == 0 || len(octets) > limit || cap(octets) != len(octets) {
-			t.Fatalf("cutText(%q): segment %d has %d octets (capacity %d), limit %d", text, i+1, len(octets), cap(octets), limit)
+		if len(segment) == 0 || len(segment) > limit || cap(segment) != len(segment) {
+			t.Fatalf("cutText(%q): segment %d has %d bytes (capacity %d), limit %d", text, i+1, len(segment), cap(segment), limit)
 		}
 		// Greedy: the next character would not have fitted.
-		if i+1 < segments && len(octets) < limit-2 {
-			t.Fatalf("cutText(%q): segment %d has only %d octets of %d", text, i+1, len(octets), limit)
+		if i+1 < segments && len(segment) < limit-2 {
+			t.Fatalf("cutText(%q): segment %d has only %d bytes of %d", text, i+1, len(segment), limit)
 		}
-		units += len(octets)
+		units += len(segment)
 	}
 	if encoding == sms.UCS2 {
 		units /= 2
@@ -156,7 +156,7 @@ func checkSplit(t testing.TB, text string) {
 	}
 }
 
-// bodies are texts of the lengths and mixtures where the limits bite.
+// bodies generates texts around the limits.
 func bodies() *rapid.Generator[string] {
 	alphabet := []rune("aaaaaaa€{}Δé\f\n")
 	wide := append([]rune("ê’ж中😀😀🇧"), alphabet...)
@@ -171,9 +171,8 @@ func TestSplitProperties(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) { checkSplit(t, bodies().Draw(rt, "text")) })
 }
 
-// TestSplitAgreesWithOracle compares with warthog618/sms where it can be
-// trusted: not on U+001B, which it passes through as an escape, and not beyond
-// 255 segments, where its counter wraps.
+// TestSplitAgreesWithOracle compares with warthog618/sms, except where that is wrong: U+001B, which it passes through as
+// an escape, and more than 255 segments, where its counter wraps.
 func TestSplitAgreesWithOracle(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := strings.ReplaceAll(strings.ToValidUTF8(bodies().Draw(t, "text"), ""), "\x1b", "")
@@ -198,11 +197,11 @@ func TestSplitAgreesWithOracle(t *testing.T) {
 
 func TestUCS2IsUTF16BE(t *testing.T) {
 	const text = "Murakoze ’😀’ 中"
-	_, octets := sms.Encode(text)
+	_, payload := sms.Encode(text)
 	units := utf16.Encode([]rune(text))
 	for i, unit := range units {
-		if octets[2*i] != byte(unit>>8) || octets[2*i+1] != byte(unit) {
-			t.Fatalf("code unit %d is % X, want %04X", i, octets[2*i:2*i+2], unit)
+		if payload[2*i] != byte(unit>>8) || payload[2*i+1] != byte(unit) {
+			t.Fatalf("code unit %d is % X, want %04X", i, payload[2*i:2*i+2], unit)
 		}
 	}
 }

@@ -6,17 +6,15 @@ import (
 	"unicode/utf8"
 )
 
-// Template is a text with placeholders (rule api 4.3). A placeholder is a name in
-// double curly braces, with or without whitespace around it: an ASCII letter or
-// underscore, then letters, digits or underscores. Everything else is plain text. A
-// Template is immutable and safe for concurrent use.
+// Template is a text with placeholders (rule api 4.3). A placeholder is a name in double curly braces, with optional
+// whitespace around it: an ASCII letter or underscore, then letters, digits or underscores. Everything else is plain
+// text. A Template is immutable and safe for concurrent use.
 type Template struct {
 	pieces []piece
 	names  []string
 }
 
-// piece is some text and the placeholder after it, as an index into the names; the
-// last piece has none.
+// piece is text and the placeholder after it, as an index into the names; the last piece has none.
 type piece struct {
 	text string
 	name int
@@ -24,13 +22,12 @@ type piece struct {
 
 const noName = -1
 
-// ParseTemplate parses a template; every text is a valid one. It takes linear time: a
-// failed placeholder ends at the first character that cannot belong to one, and no two
-// attempts read the same text.
+// ParseTemplate parses a template; every text is valid. It takes linear time: a failed placeholder ends at the first
+// character that cannot belong to one, and no two attempts read the same text.
 func ParseTemplate(text string) *Template {
 	t := &Template{}
 	known := make(map[string]int)
-	start, at := 0, 0 // start of the text that is not in a piece yet; where to look next
+	start, at := 0, 0 // start of the text that is in no piece yet; where to search next
 	for {
 		open := strings.Index(text[at:], "{{")
 		if open < 0 {
@@ -100,8 +97,7 @@ func isNameByte(c byte, first bool) bool {
 	return false
 }
 
-// Names returns the placeholders, each once, in the order of first use. Do not change
-// the slice: it belongs to the template.
+// Names returns the placeholders, each once, in the order of first use. Do not change the slice.
 func (t *Template) Names() []string { return t.names }
 
 // Missing returns the placeholders without a value, in the order of first use. A key
@@ -116,9 +112,8 @@ func (t *Template) Missing(variables map[string]*string) []string {
 	return missing
 }
 
-// Render replaces the placeholders by their values. Null and missing values become the
-// empty string, placeholders in values are not replaced, and keys that the template
-// does not use are ignored (rule api 4.3).
+// Render replaces the placeholders by their values. Null and missing values become the empty string, placeholders in
+// values are not replaced, and unused keys are ignored (rule api 4.3).
 func (t *Template) Render(variables map[string]*string) string {
 	switch {
 	case len(t.pieces) == 0:

@@ -12,7 +12,7 @@ import (
 	"intumwa/sms"
 )
 
-// values makes a map of variables; "null" stands for a null.
+// values returns a map of variables; the text "null" becomes a null.
 func values(pairs ...string) map[string]*string {
 	m := make(map[string]*string)
 	for i := 0; i < len(pairs); i += 2 {
@@ -32,7 +32,7 @@ func TestRender(t *testing.T) {
 		"{{a}}":                              "1",
 		"{{ a }}{{a}} {{\t\u00a0\u2003a\n}}": "11 1",
 		"<{{n}}|{{e}}>":                      "<|>",
-		"{{b}}":                              "{{a}}", // a value is never rendered again
+		"{{b}}":                              "{{a}}", // values are not rendered
 		"{{{a}}}":                            "{1}",
 		"{{{{a}}}}":                          "{{1}}",
 		"{{_x9}}":                            "é",
@@ -42,7 +42,7 @@ func TestRender(t *testing.T) {
 		"{{\u200ba}}":                             "{{\u200ba}}", // not White_Space
 		"{{a}}}} {{":                              "1}} {{",
 		"{{e}}{{n}}":                              "",
-		"{{A}}":                                   "", // missing: callers ask Missing first
+		"{{A}}":                                   "", // missing: callers check Missing first
 		"\xff{{a}}\xff":                           "\xff1\xff",
 	} {
 		if got := sms.ParseTemplate(text).Render(vars); got != want {
@@ -67,11 +67,10 @@ func TestNamesAndMissing(t *testing.T) {
 	}
 }
 
-// grammar is rule api 4.3 as a regular expression; its classes list Unicode
-// White_Space.
+// grammar is rule api 4.3 as a regular expression; its classes list Unicode White_Space.
 var grammar = regexp.MustCompile(`\{\{[\t-\r \x{85}\x{A0}\x{1680}\x{2000}-\x{200A}\x{2028}\x{2029}\x{202F}\x{205F}\x{3000}]*([A-Za-z_][A-Za-z0-9_]*)[\t-\r \x{85}\x{A0}\x{1680}\x{2000}-\x{200A}\x{2028}\x{2029}\x{202F}\x{205F}\x{3000}]*\}\}`)
 
-// checkTemplate holds a template against the regular expression.
+// checkTemplate compares a template with the regular expression.
 func checkTemplate(t testing.TB, text string) {
 	t.Helper()
 	tmpl := sms.ParseTemplate(text)

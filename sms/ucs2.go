@@ -5,7 +5,7 @@ import (
 	"unicode/utf16"
 )
 
-// unitsOf returns how many UTF-16 code units a character takes.
+// unitsOf returns a character's number of UTF-16 code units.
 func unitsOf(r rune) int {
 	if r > 0xFFFF {
 		return 2
@@ -13,8 +13,7 @@ func unitsOf(r rune) int {
 	return 1
 }
 
-// appendUCS2 appends a text in UTF-16BE. An octet that is not UTF-8 becomes
-// U+FFFD.
+// appendUCS2 appends a text in UTF-16BE. A byte that is not UTF-8 becomes U+FFFD.
 func appendUCS2(dst []byte, text string) []byte {
 	for _, r := range text {
 		if r > 0xFFFF {
@@ -28,6 +27,5 @@ func appendUCS2(dst []byte, text string) []byte {
 	return dst
 }
 
-// isHighSurrogate reports whether a code unit with this first octet is the first of a
-// surrogate pair.
-func isHighSurrogate(firstOctet byte) bool { return firstOctet&0xFC == 0xD8 }
+// isHighSurrogate reports whether a code unit with this first byte begins a surrogate pair.
+func isHighSurrogate(firstByte byte) bool { return firstByte&0xFC == 0xD8 }

@@ -9,21 +9,21 @@ import (
 	"intumwa/sms"
 )
 
-// TestUDH: a handset reads of either header what was written into it; the handset is warthog618/sms.
+// TestUDH: warthog618/sms, in the place of a handset, reads both headers as written.
 func TestUDH(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		ref, total := rapid.Uint16().Draw(t, "ref"), rapid.ByteMin(1).Draw(t, "total")
 		seq := rapid.ByteRange(1, total).Draw(t, "seq")
 		narrow, wide := sms.UDH8(byte(ref), total, seq), sms.UDH16(ref, total, seq)
 		for _, try := range []struct {
-			octets []byte
+			header []byte
 			ref    int
 		}{{narrow[:], int(byte(ref))}, {wide[:], int(ref)}} {
 			var header tpdu.UserDataHeader
-			n, err := header.UnmarshalBinary(append(try.octets, "text"...))
+			n, err := header.UnmarshalBinary(append(try.header, "text"...))
 			of, at, as, ok := header.ConcatInfo()
-			if err != nil || n != len(try.octets) || !ok || of != int(total) || at != int(seq) || as != try.ref {
-				t.Fatalf("% X is segment %d of %d under %d (%v), %d octets, %v", try.octets, at, of, as, ok, n, err)
+			if err != nil || n != len(try.header) || !ok || of != int(total) || at != int(seq) || as != try.ref {
+				t.Fatalf("% X is segment %d of %d under %d (%v), %d bytes, %v", try.header, at, of, as, ok, n, err)
 			}
 		}
 	})

@@ -15,24 +15,24 @@ import (
 // account is a locked row of balances.
 type account struct {
 	credits  int64
-	testUsed int64     // segments of the test pool
-	day      time.Time // of spent
+	testUsed int64     // used segments of the test pool
+	day      time.Time // day of spent
 	spent    int64     // credits of that day's debits
 	changed  bool
 }
 
-// Books are the accounts of some companies while a transaction has them locked, and the ledger rows that it writes, by
-// column, as unnest takes them.
-type Books struct {
-	companies []int64 // each once, in the order in which their rows are locked
+// Locked are companies' accounts while a transaction has them locked, and the ledger rows that it will write, by column
+// for unnest.
+type Locked struct {
+	companies []int64 // each once, in the order of locking
 	accounts  map[int64]*account
 
 	company, amount, after []int64
 	ref                    []pgtype.UUID
 }
 
-func newBooks(debits []Debit) *Books {
-	b := &Books{accounts: make(map[int64]*account)}
+func newBooks(debits []Debit) *Locked {
+	b := &Locked{accounts: make(map[int64]*account)}
 	for _, d := range debits {
 		b.companies = append(b.companies, d.CompanyID)
 	}
@@ -40,34 +40,33 @@ func newBooks(debits []Debit) *Books {
 	return b
 }
 
-// sortedUnique returns the ids in the order in which their rows are locked, each once.
+// sortedUnique returns the ids in the order of locking, each once.
 func sortedUnique(ids []int64) []int64 {
 	slices.Sort(ids)
 	return slices.Compact(ids)
 }
 
-// burundi is the day in Burundi, which keeps UTC+2, when the transaction began.
+// burundi is the day in Burundi (UTC+2) when the transaction began.
 const burundi = `((now() AT TIME ZONE 'UTC') + interval '2 hours')::date`
 
-// spendingColumns are the day that counts and what was taken on it. A transaction that began before midnight and got the
-// lock after one that began behind it counts for the new day: what was taken never goes back. A day further ahead comes
-// from a clock that was wrong.
+// spendingColumns are the day that counts and its debits. A transaction from before midnight that gets the lock after one
+// from the new day counts for the new day: the sum never goes back. A day further ahead comes from a wrong clock.
 const (
 	spendingColumns = burundiDay + `, ` + burundiSpent
 	burundiDay      = `CASE WHEN spent_on = ` + burundi + ` + 1 THEN spent_on ELSE ` + burundi + ` END`
 	burundiSpent    = `CASE WHEN spent_on BETWEEN ` + burundi + ` AND ` + burundi + ` + 1 THEN spent ELSE 0 END`
 )
 
-// youngestBalance finds the balance of u's company from the end of its versions. While a snapshot is held (pg_dump), none
-// of them goes, and a company that sends a lot has tens of thousands, which would all be read from the other end. The
-// condition is a range, so that the planner keeps the order.
+// youngestBalance finds the balance of u's company from the newest of its versions. While a snapshot is open (pg_dump),
+// dead versions stay: tens of thousands for a busy company, all of which would be read from the other end. The condition
+// is a range, so the planner keeps the order.
 const youngestBalance = `FROM balances c WHERE c.company_id >= u.company_id AND c.company_id <= u.company_id ORDER BY c.company_id DESC LIMIT 1`
 
 const skipLocked = "SKIP LOCKED"
 
-// lock locks and reads the accounts in the order of company ids: one order everywhere prevents deadlocks. With how
-// skipLocked, it leaves out those that another transaction has locked; with "", it waits.
-func (b *Books) lock(ctx context.Context, tx pgx.Tx, how string) error {
+// lock locks and reads the accounts in the order of company ids, which prevents deadlocks. With how skipLocked it leaves
+// out those that another transaction has locked; with "" it waits.
+func (b *Locked) lock(ctx context.Context, tx pgx.Tx, how string) error {
 	batch := &pgx.Batch{}
 	b.queueLock(batch, how)
 	if err := tx.SendBatch(ctx, batch).Close(); err != nil {
@@ -76,7 +75,7 @@ func (b *Books) lock(ctx context.Context, tx pgx.Tx, how string) error {
 	return nil
 }
 
-func (b *Books) queueLock(batch *pgx.Batch, how string) {
+func (b *Locked) queueLock(batch *pgx.Batch, how string) {
 	batch.Queue(`SELECT b.* FROM unnest($1::bigint[]) u(company_id) CROSS JOIN LATERAL (
 			SELECT company_id, credits, test_used, `+spendingColumns+` `+youngestBalance+` FOR UPDATE `+how+`) b`, b.companies).
 		Query(func(rows pgx.Rows) error {
@@ -91,7 +90,7 @@ func (b *Books) queueLock(batch *pgx.Batch, how string) {
 }
 
 // enter changes a locked account's credits and adds the ledger row.
-func (b *Books) enter(d Debit, amount int64) {
+func (b *Locked) enter(d Debit, amount int64) {
 	of := b.accounts[d.CompanyID]
 	of.credits += amount
 	of.changed = true
@@ -102,7 +101,7 @@ func (b *Books) enter(d Debit, amount int64) {
 }
 
 // write stores the changed accounts and the ledger rows.
-func (b *Books) write(ctx context.Context, tx pgx.Tx, kind string) error {
+func (b *Locked) write(ctx context.Context, tx pgx.Tx, kind string) error {
 	var ids, credits, used, spent []int64
 	var days []time.Time
 	for _, id := range b.companies {
@@ -115,7 +114,7 @@ func (b *Books) write(ctx context.Context, tx pgx.Tx, kind string) error {
 		return nil
 	}
 	batch := &pgx.Batch{}
-	// The rows are locked: nothing changes their addresses (ctid).
+	// The rows are locked: their addresses (ctid) cannot change.
 	batch.Queue(`UPDATE balances b SET credits = u.credits, test_used = u.used, spent = u.spent, spent_on = u.day
 		FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[], $5::date[]) u(company_id, credits, used, spent, day)
 		CROSS JOIN LATERAL (SELECT c.ctid AS address `+youngestBalance+`) y WHERE b.ctid = y.address`, ids, credits, used, spent, days)

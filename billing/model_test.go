@@ -13,8 +13,8 @@ import (
 	"intumwa/internal/testenv"
 )
 
-// books is what the ledger should hold, kept in memory.
-type books struct {
+// model is a model of the ledger.
+type model struct {
 	balance  map[int64]int64
 	charged  []billing.Debit // admitted and committed
 	refunded map[[16]byte]bool
@@ -23,9 +23,9 @@ type books struct {
 
 var errCrash = errors.New("crash")
 
-// TestBooks plays random charges, refunds and adjustments, of which some crash
-// before their commit, against the model: invariants I1 to I6 hold after each.
-func TestBooks(t *testing.T) {
+// TestLedgerAgainstModel plays random charges, refunds and adjustments, some of which crash before their commit, against the model:
+// invariants I1 to I6 are true after each.
+func TestLedgerAgainstModel(t *testing.T) {
 	pool := testenv.Pool(t)
 	l := billing.New(pool)
 	next, company := uint64(0), int64(0)
@@ -33,7 +33,7 @@ func TestBooks(t *testing.T) {
 		const companies = 3
 		first := company + 1
 		company += companies
-		model := books{balance: map[int64]int64{}, refunded: map[[16]byte]bool{}}
+		model := model{balance: map[int64]int64{}, refunded: map[[16]byte]bool{}}
 		for id := first; id < first+companies; id++ {
 			if err := pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) error { return billing.Open(t.Context(), tx, id) }); err != nil {
 				rt.Fatal(err)
@@ -41,7 +41,7 @@ func TestBooks(t *testing.T) {
 			model.balance[id] = 0
 		}
 		anyone := rapid.Int64Range(first, first+companies-1)
-		// attempt runs do in a transaction that crashes now and then.
+		// attempt runs do in a transaction that sometimes crashes.
 		attempt := func(rt *rapid.T, do func(ctx context.Context, tx pgx.Tx) error) (committed bool) {
 			crash := rapid.IntRange(0, 3).Draw(rt, "crash") == 0
 			err := pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) error {

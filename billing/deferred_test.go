@@ -11,8 +11,8 @@ import (
 	"intumwa/internal/testenv"
 )
 
-// hold keeps rows for itself until it is told to let go.
-func hold(t testing.TB, pool *pgxpool.Pool, query string) (letGo func()) {
+// lockRows locks rows until release is called.
+func lockRows(t testing.TB, pool *pgxpool.Pool, query string) (release func()) {
 	t.Helper()
 	ctx := context.WithoutCancel(t.Context())
 	tx, err := pool.Begin(ctx)
@@ -25,22 +25,22 @@ func hold(t testing.TB, pool *pgxpool.Pool, query string) (letGo func()) {
 	if _, err := tx.Exec(ctx, query); err != nil {
 		t.Fatal(err)
 	}
-	letGo = sync.OnceFunc(func() { _ = tx.Rollback(ctx) })
-	t.Cleanup(letGo)
-	return letGo
+	release = sync.OnceFunc(func() { _ = tx.Rollback(ctx) })
+	t.Cleanup(release)
+	return release
 }
 
-// TestGiveBackWaitsForNobody: what belongs to a locked balance is paid later, once; the others at once.
-func TestGiveBackWaitsForNobody(t *testing.T) {
+// TestGiveBackDoesNotWait: a refund to a locked balance is paid later, once; others at once.
+func TestGiveBackDoesNotWait(t *testing.T) {
 	pool := testenv.Pool(t)
 	l := billing.New(pool)
 	open(t, pool, 10, 10)
 	paid := []billing.Debit{{CompanyID: 1, Amount: 3, Ref: ref(1)}, {CompanyID: 2, Amount: 4, Ref: ref(2)},
 		{CompanyID: 1, Amount: 2, Ref: ref(3), Test: true}, {CompanyID: 2, Amount: 3, Ref: ref(4), Test: true}}
 	charge(t, pool, paid...)
-	letGo := hold(t, pool, `SELECT FROM balances WHERE company_id = 1 FOR UPDATE`)
+	release := lockRows(t, pool, `SELECT FROM balances WHERE company_id = 1 FOR UPDATE`)
 
-	if n := refund(t, pool, paid...); n != 1 { // it would fail if it waited for the lock's timeout
+	if n := refund(t, pool, paid...); n != 1 { // it must not wait for the lock
 		t.Errorf("%d refunded at once, want 1", n)
 	}
 	state := func(want1, want2 int64, wantUsed1, wantUsed2 int) {
@@ -52,13 +52,13 @@ func TestGiveBackWaitsForNobody(t *testing.T) {
 		}
 	}
 	state(7, 10, 2, 0)
-	if n, held, err := l.PayOwed(t.Context()); n != 0 || held != 1 || err != nil {
-		t.Errorf("while it is held: %d, %d, %v; want 0, 1", n, held, err)
+	if n, locked, err := l.PayOwed(t.Context()); n != 0 || locked != 1 || err != nil {
+		t.Errorf("while it is locked: %d, %d, %v; want 0, 1", n, locked, err)
 	}
-	letGo()
-	for _, want := range []int{1, 0} { // a second time there is nothing
-		if n, held, err := l.PayOwed(t.Context()); n != want || held != 0 || err != nil {
-			t.Errorf("PayOwed = %d, %d, %v; want %d, 0", n, held, err, want)
+	release()
+	for _, want := range []int{1, 0} { // the second call has none left
+		if n, locked, err := l.PayOwed(t.Context()); n != want || locked != 0 || err != nil {
+			t.Errorf("PayOwed = %d, %d, %v; want %d, 0", n, locked, err, want)
 		}
 		state(10, 10, 0, 0)
 	}
