@@ -12,7 +12,7 @@ import (
 	"intumwa/sms"
 )
 
-// aMillion is a company's list that is full.
+// aMillion is the length of a full list.
 const aMillion = handsets.MaxOptOuts
 
 func newListed(b *testing.B, entries int) *testStore {
@@ -26,8 +26,8 @@ func newListed(b *testing.B, entries int) *testStore {
 	return d
 }
 
-// BenchmarkBarred is what a bulk of 500 recipients costs a company with a full list: the
-// one statement more, none of them listed, or every tenth.
+// BenchmarkBarred is the one statement more that a bulk of 500 recipients costs a company with a full list; none of
+// them is listed, or every tenth.
 func BenchmarkBarred(b *testing.B) {
 	for _, listed := range []int{0, 50} {
 		b.Run(fmt.Sprintf("%d of 500", listed), func(b *testing.B) {
@@ -53,9 +53,8 @@ func BenchmarkBarred(b *testing.B) {
 	}
 }
 
-// BenchmarkOptOut enters numbers by pages of 500, as POST /v1/opt-outs takes them:
-// -benchtime 2000x enters a million into an empty list. It reports how long the last
-// tenth of the pages took each.
+// BenchmarkOptOut adds numbers in pages of 500, as POST /v1/opt-outs does; -benchtime 2000x adds a million to an empty
+// list. It reports the time of a page in the last tenth.
 func BenchmarkOptOut(b *testing.B) {
 	d := newListed(b, 0)
 	var took []time.Duration

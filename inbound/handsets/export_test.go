@@ -1,9 +1,9 @@
 package handsets
 
-// SetMaxOptOuts makes the lists shorter than MaxOptOuts.
+// SetMaxOptOuts replaces MaxOptOuts by a smaller limit.
 func (s *Store) SetMaxOptOuts(most int) { s.rooms.most = most }
 
-// How what is kept of a number is found.
+// Conditions of look-ups by number.
 const (
 	OfNumber        = ofNumber
 	OptOutsOfNumber = optOutsOfNumber

@@ -1,23 +1,19 @@
-// Package handsets keeps what handsets send: the messages as carriers delivered
-// them, whose they are, and who wants no more of whom.
+// Package handsets stores MOs: as carriers delivered them, and as messages of companies. It also has the opt-outs.
 //
 // # A message's way
 //
-//  1. A carrier's deliver_sm becomes a row of inbound in the transaction after
-//     which it is acknowledged (Keep). Nothing else happens there, so that no
-//     company's route, list or lock holds up what carriers report.
-//  2. The room switchboard, in one process at a time, takes new rows and
-//     takes them in the order in which they came (Fresh): a repetition is
-//     dropped, a part waits for the others (Assembly), and a whole message goes
-//     to the company of its route (Routes.Find) as a row of inbound_messages.
+//  1. A carrier's deliver_sm becomes a row of inbound in the transaction after which it is acknowledged (Keep). Nothing
+//     else happens there, so no company's route, list or lock delays receipts.
+//  2. inbound/switchboard, in one process at a time, reads new rows in the order in which they came (Fresh): it drops a
+//     repetition, keeps a part until the others come (Assembly), and gives a whole message to the company of its route
+//     (Routes.Find) as a row of inbound_messages.
 //  3. Rows of both tables are deleted after messages.inbound_retention (Forget).
 //
 // # Opt-outs
 //
-// A row of opt_outs means that a number wants no messages from one sender of a
-// company, or from all of them. intake asks for the numbers of a group of
-// requests at once (Barred), within its transaction and before it charges; only
-// for companies that have, or had, an entry (accounts.Company.OptOuts).
+// A row of opt_outs means that a number gets no messages from one sender of a company, or from any. intake looks up the
+// numbers of a group of requests at once (Barred), in its transaction and before it charges, for companies that have or
+// had an entry (accounts.Company.OptOuts).
 package handsets
 
 import (
@@ -30,10 +26,10 @@ import (
 	"intumwa/sms"
 )
 
-// ErrNotFound means that there is no such message, route or entry.
+// ErrNotFound means that the message, route or entry does not exist.
 var ErrNotFound = errors.New("not found")
 
-// Store keeps what handsets send, and the opt-outs, in one database.
+// Store has the MOs and opt-outs of one database.
 type Store struct {
 	pool  postgres.DB
 	rooms *rooms

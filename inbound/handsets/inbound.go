@@ -11,8 +11,7 @@ import (
 	"intumwa/internal/postgres"
 )
 
-// Inbound is what a carrier delivered of a handset (a deliver_sm that is no
-// receipt): a message, or a part of a long one.
+// Inbound is an MO as a carrier delivered it (a deliver_sm that is no receipt): a message, or a part of a long one.
 type Inbound struct {
 	ID          int64
 	At          time.Time
@@ -22,11 +21,11 @@ type Inbound struct {
 	Destination string
 	DataCoding  uint8
 	ESMClass    uint8
-	Body        *string // nil: not text in a coding we read
-	Octets      []byte  // as it came, header included
+	Body        *string // nil: not text in a supported coding
+	Octets      []byte  // as received, header included
 	Part        *Part   // nil: a whole message
 
-	Outcome Outcome // "": it is not routed yet
+	Outcome Outcome // "": not routed yet
 }
 
 // Part identifies a part of a long message.
@@ -36,25 +35,23 @@ type Part struct {
 	Number    int // from 1
 }
 
-// Outcome is what became of a delivered message. A closed set: it labels a
-// metric.
+// Outcome is the result of routing a delivered message, from a closed set: a metric's label.
 type Outcome string
 
 // Outcomes.
 const (
-	Routed     Outcome = "routed"     // it is, or is part of, a company's message
-	Unrouted   Outcome = "unrouted"   // no route leads to a company
-	Waiting    Outcome = "waiting"    // a part, and the others have not come yet
-	Incomplete Outcome = "incomplete" // a part, and the others did not come in time
-	Duplicate  Outcome = "duplicate"  // the carrier delivered it before
-	TooLong    Outcome = "too_long"   // it has, or belongs to a message of, more than is taken
+	Routed     Outcome = "routed"     // it became a company's message, or a part of one
+	Unrouted   Outcome = "unrouted"   // no route or sender leads to a company
+	Waiting    Outcome = "waiting"    // a part whose message is incomplete
+	Incomplete Outcome = "incomplete" // a part whose message was not completed in time
+	Duplicate  Outcome = "duplicate"  // the carrier had delivered it before
+	TooLong    Outcome = "too_long"   // it, or its message, exceeds the limits
 )
 
-// Outcomes lists those that are final.
+// Outcomes returns the final ones.
 func Outcomes() []Outcome { return []Outcome{Routed, Unrouted, Incomplete, Duplicate, TooLong} }
 
-// Keep stores what a carrier delivered, within the transaction after which it is
-// acknowledged.
+// Keep stores deliveries in the transaction after which they are acknowledged.
 func (s *Store) Keep(ctx context.Context, tx pgx.Tx, inbound []Inbound) error {
 	if len(inbound) == 0 {
 		return nil
@@ -102,22 +99,19 @@ func (s *Store) inbounds(ctx context.Context, condition string, args ...any) ([]
 	return postgres.All(ctx, s.pool, "reading messages from handsets", scanInbound, `SELECT `+inboundColumns+` FROM inbound WHERE `+condition, args...)
 }
 
-// Inbounds returns the latest that carriers delivered of handsets, at most limit,
-// and with before > 0 only those with smaller ids (the next page): anybody's, for
-// operators.
+// Inbounds returns the latest MOs of all companies for operators, at most limit, and with before > 0 only those with
+// smaller ids (the next page).
 func (s *Store) Inbounds(ctx context.Context, before int64, limit int) ([]Inbound, error) {
 	return s.inbounds(ctx, `$1 <= 0 OR id < $1 ORDER BY id DESC LIMIT $2`, before, limit)
 }
 
-// Fresh returns messages that are not routed yet, in the order in which they were
-// stored, at most limit, without that of the handsets that are named by their address.
-// The caller sees to it that no one else looks.
+// Fresh returns MOs that are not routed yet, in the order in which they were stored, at most limit, except those of the
+// handsets in without. Only one caller at a time may use it.
 func (s *Store) Fresh(ctx context.Context, limit int, without []string) ([]Inbound, error) {
 	return s.inbounds(ctx, `outcome IS NULL AND source <> ALL($2::text[]) ORDER BY id LIMIT $1`, limit, without)
 }
 
-// Waits returns since when the oldest message waits that is not routed; the zero
-// time: none does.
+// Waits returns the time of the oldest MO that is not routed; the zero time when all are.
 func (s *Store) Waits(ctx context.Context) (since time.Time, err error) {
 	err = s.pool.QueryRow(ctx, `SELECT received_at FROM inbound WHERE outcome IS NULL ORDER BY id LIMIT 1`).Scan(&since)
 	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
@@ -126,16 +120,14 @@ func (s *Store) Waits(ctx context.Context) (since time.Time, err error) {
 	return since, nil
 }
 
-// Repeats reports whether a message that is taken already and m are the same whole
-// message: by the same carrier from and to the same addresses, octet for octet, received
-// at most window apart. The carrier repeats a message when our acknowledgement was lost,
-// or delivers it over two links at once. The ids do not matter: two processes may commit
-// in another order than they inserted, and their clocks differ. The caller holds the
-// switchboard's lock, so no other message is taken meanwhile.
+// Repeats reports whether m repeats a whole MO that is routed already: same carrier, same addresses, same bytes,
+// received at most window apart. The carrier repeats an MO when our acknowledgement was lost, or delivers it over two
+// links at once. Ids do not count: two processes may commit in another order than they inserted, and their clocks
+// differ. The caller holds the switchboard's lock, so no other MO is routed meanwhile.
 func (s *Store) Repeats(ctx context.Context, m *Inbound, window time.Duration) (repeats bool, err error) {
 	err = s.pool.QueryRow(ctx, `SELECT EXISTS (SELECT FROM inbound
 		WHERE source = $1 AND received_at BETWEEN $2::timestamptz - $3::interval AND $2::timestamptz + $3::interval AND carrier = $4 AND destination = $5
-			AND part_reference IS NULL AND data_coding = $6 AND esm_class = $7 AND octets = $8 AND outcome <> 'duplicate')`, // NULL: not taken yet
+			AND part_reference IS NULL AND data_coding = $6 AND esm_class = $7 AND octets = $8 AND outcome <> 'duplicate')`, // NULL: not routed yet
 		m.Source, m.At, window, m.Carrier, m.Destination, int16(m.DataCoding), int16(m.ESMClass), m.Octets).Scan(&repeats)
 	if err != nil {
 		return false, fmt.Errorf("looking for a repetition of a message from a handset: %w", err)
@@ -143,9 +135,8 @@ func (s *Store) Repeats(ctx context.Context, m *Inbound, window time.Duration) (
 	return repeats, nil
 }
 
-// Parts returns the parts of the message that m is a part of which are taken already,
-// were received at most window before or after m, and wait or made up a message; of very
-// many the latest.
+// Parts returns the earlier parts of m's message that were received at most window before or after m, and are waiting
+// or routed; of very many the latest.
 func (s *Store) Parts(ctx context.Context, m *Inbound, window time.Duration) ([]Inbound, error) {
 	return s.inbounds(ctx, `source = $1 AND received_at BETWEEN $2::timestamptz - $3::interval AND $2::timestamptz + $3::interval AND carrier = $4
 			AND destination = $5 AND part_reference = $6 AND part_total = $7 AND outcome IN ('waiting', 'routed', 'unrouted')
@@ -153,14 +144,12 @@ func (s *Store) Parts(ctx context.Context, m *Inbound, window time.Duration) ([]
 		m.Source, m.At, window, m.Carrier, m.Destination, m.Part.Reference, int16(m.Part.Total), 2*MaxParts)
 }
 
-// Overdue returns parts that have waited for the others longer than window, the
-// oldest first, at most limit.
+// Overdue returns parts that have waited longer than window for the others, the oldest first, at most limit.
 func (s *Store) Overdue(ctx context.Context, window time.Duration, limit int) ([]Inbound, error) {
 	return s.inbounds(ctx, `outcome = 'waiting' AND received_at < now() - $1::interval ORDER BY received_at LIMIT $2`, window, limit)
 }
 
-// Mark notes what became of rows, and the company's message that came of them (0:
-// none).
+// Mark stores the outcome of rows, and the id of their company's message (0: none).
 func (s *Store) Mark(ctx context.Context, outcome Outcome, message int64, ids ...int64) error {
 	if _, err := s.pool.Exec(ctx, `UPDATE inbound SET outcome = $1, message_id = nullif($2::bigint, 0) WHERE id = ANY($3)`,
 		string(outcome), message, ids); err != nil {
@@ -169,8 +158,8 @@ func (s *Store) Mark(ctx context.Context, outcome Outcome, message int64, ids ..
 	return nil
 }
 
-// Reply notes that a message is acknowledged by a text to its handset. It returns
-// false, and notes nothing, where the handset got most of them within window.
+// Reply records that a message is acknowledged by a text to its handset. It returns false, and records nothing, if the
+// handset got most of them within window.
 func (s *Store) Reply(ctx context.Context, m *Inbound, most int, window time.Duration) (bool, error) {
 	tag, err := s.pool.Exec(ctx, `UPDATE inbound SET replied = true WHERE id = $1
 		AND (SELECT count(*) FROM inbound WHERE source = $2 AND received_at > $3::timestamptz - $4::interval AND replied) < $5`,
@@ -181,11 +170,10 @@ func (s *Store) Reply(ctx context.Context, m *Inbound, most int, window time.Dur
 	return tag.RowsAffected() == 1, nil
 }
 
-// forgetLimit bounds what one call forgets.
+// forgetLimit is the most that one call forgets.
 const forgetLimit = 20_000
 
-// Forget deletes messages from handsets older than life, up to 20,000 of each
-// table a call, and returns how many.
+// Forget deletes MOs older than life, up to 20,000 of each table a call, and returns how many.
 func (s *Store) Forget(ctx context.Context, life time.Duration) (int64, error) {
 	var forgotten int64
 	for _, table := range []string{"inbound", "inbound_messages"} {

@@ -8,8 +8,7 @@ import (
 	"intumwa/inbound/handsets"
 )
 
-// TestInbound: messages from handsets are kept as they came, shown youngest
-// first, and forgotten after their time.
+// TestInbound: MOs are stored as received, listed latest first, and deleted after their retention.
 func TestInbound(t *testing.T) {
 	d := newTestStore(t)
 	text := "STOP\x00"
@@ -46,8 +45,8 @@ func TestInbound(t *testing.T) {
 	}
 }
 
-// TestRepeats: only the same octets of the same handset to the same address are a
-// repetition, and only within the time.
+// TestRepeats: only the same bytes from the same handset to the same address are a repetition, and only within the
+// window.
 func TestRepeats(t *testing.T) {
 	d := newTestStore(t)
 	now := time.Now().Truncate(time.Second)
@@ -80,7 +79,7 @@ func TestRepeats(t *testing.T) {
 	}
 }
 
-// TestReplies: one handset gets so many acknowledgements within a time.
+// TestReplies: the acknowledgements to one handset are limited.
 func TestReplies(t *testing.T) {
 	d := newTestStore(t)
 	for range 4 {

@@ -14,7 +14,7 @@ import (
 
 func TestMain(m *testing.M) { testenv.Main(m) }
 
-// testStore is a store on a database of its own.
+// testStore is a store on its own database.
 type testStore struct {
 	testing.TB
 	pool *pgxpool.Pool
@@ -55,7 +55,7 @@ func (d *testStore) exec(statement string, args ...any) {
 	}
 }
 
-// plan is how PostgreSQL would carry out a statement.
+// plan returns PostgreSQL's plan of a statement.
 func (d *testStore) plan(statement string, args ...any) (plan string) {
 	d.Helper()
 	rows, err := d.pool.Query(d.Context(), "EXPLAIN "+statement, args...)

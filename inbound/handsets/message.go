@@ -18,14 +18,14 @@ type Message struct {
 	CompanyID int64
 	At        time.Time // of its last part
 	Carrier   string
-	From      string  // E.164 where it is a number of the country, else as the carrier wrote it
+	From      string  // E.164 if it is a number of the country, else as the carrier wrote it
 	To        string  // as the carrier wrote it
-	Body      *string // nil: no text in a coding that is read
+	Body      *string // nil: no text in a supported coding
 	Parts     int
 }
 
-// Insert stores a message and returns its id. The ids are drawn from the sequence
-// of the messages that companies send: one sequence numbers all that webhooks report.
+// Insert stores a message and returns its id, from the sequence of the messages that companies send: webhooks number
+// both kinds with one sequence.
 func (s *Store) Insert(ctx context.Context, m Message) (id int64, err error) {
 	err = s.pool.QueryRow(ctx, `INSERT INTO inbound_messages (id, company_id, received_at, carrier, source, destination, body, parts)
 		VALUES (nextval('messages_id_seq'), $1, $2, $3, $4, $5, $6, $7) RETURNING id`,
@@ -39,16 +39,14 @@ func (s *Store) Insert(ctx context.Context, m Message) (id int64, err error) {
 // Filter selects a company's messages; a zero field selects all.
 type Filter struct {
 	Senders []string  // from one of them, as Message.From
-	From    time.Time // received then or later
-	To      time.Time // received before then
+	From    time.Time // inclusive
+	To      time.Time // exclusive
 }
 
 const messageColumns = `id, company_id, received_at, carrier, source, destination, body, parts`
 
-// List returns up to limit of a company's messages, the latest first, from behind
-// the one with the id before (0: the latest there is), and where to go on from: 0
-// when there are no more. Where the company has no message before (any more) it is
-// ErrNotFound.
+// List returns up to limit of a company's messages, the latest first, below the id before (0: from the latest), and the
+// next page's before, 0 for none. ErrNotFound if the company has no message before (any more).
 func (s *Store) List(ctx context.Context, company sms.CompanyID, f Filter, before int64, limit int) (page []Message, next int64, err error) {
 	if !company.Valid() {
 		return nil, 0, nil
@@ -89,8 +87,7 @@ func (s *Store) List(ctx context.Context, company sms.CompanyID, f Filter, befor
 	return page, page[limit-1].ID, nil
 }
 
-// Message returns one of a company's messages; another company's is ErrNotFound, as
-// is one that does not exist.
+// Message returns one of the company's messages, or ErrNotFound.
 func (s *Store) Message(ctx context.Context, company sms.CompanyID, id int64) (Message, error) {
 	found, err := s.messages(ctx, `SELECT `+messageColumns+` FROM inbound_messages WHERE id = $1 AND company_id = $2`, id, int64(company))
 	if err == nil && len(found) == 0 {

@@ -9,8 +9,7 @@ import (
 	"intumwa/inbound/handsets"
 )
 
-// TestMessages: a company reads its own messages, the latest first, page by page,
-// however long ago they came.
+// TestMessages: a company reads its own messages, the latest first, page by page, whatever their age.
 func TestMessages(t *testing.T) {
 	d := newTestStore(t)
 	start := time.Date(2026, 3, 1, 8, 0, 0, 0, time.UTC)
@@ -64,10 +63,10 @@ func TestMessages(t *testing.T) {
 	}
 	for _, id := range []int64{ids[1], 1 << 60} {
 		if _, err := d.Message(t.Context(), 1, id); !errors.Is(err, handsets.ErrNotFound) {
-			t.Errorf("another's, or nobody's: %v", err)
+			t.Errorf("another's, or an unknown one's: %v", err)
 		}
 		if page, next, err := d.List(t.Context(), 1, handsets.Filter{}, id, 10); !errors.Is(err, handsets.ErrNotFound) {
-			t.Errorf("behind another's, or nobody's: %v, %d, %v", page, next, err)
+			t.Errorf("behind another's, or an unknown one's: %v, %d, %v", page, next, err)
 		}
 	}
 	text := "x"
@@ -82,12 +81,12 @@ func TestMessages(t *testing.T) {
 		t.Errorf("12 is the number %v", forms)
 	}
 	if page, _, err := d.List(t.Context(), 0, handsets.Filter{}, 0, 10); err != nil || len(page) != 0 {
-		t.Errorf("nobody's: %v, %v", page, err)
+		t.Errorf("an unknown one's: %v, %v", page, err)
 	}
 }
 
-// TestIndexes: with many rows the look-ups go by an index that begins at the company,
-// or at the handset, and reads no more than a page.
+// TestIndexes: with many rows a look-up uses an index that begins with the company, or with the handset, and reads one
+// page.
 func TestIndexes(t *testing.T) {
 	d := newTestStore(t)
 	d.exec(`INSERT INTO inbound_messages (id, company_id, received_at, carrier, source, destination, body, parts)

@@ -12,13 +12,12 @@ import (
 	"intumwa/sms"
 )
 
-// ofNumber selects the messages from a number or to it, in the forms $1, by the indexes
-// *_source and *_destination. A short code or a name is also an address of companies:
-// messages to it do not belong to a sender of the same name.
+// ofNumber selects MOs from or to a number, in the forms $1, by the indexes *_source and *_destination. Short codes and
+// names are also addresses of companies: messages to them do not belong to a sender of the same name.
 const ofNumber = `(source = ANY($1::text[]) OR length(destination) >= 8 AND destination = ANY($1::text[]) AND destination !~ '[^+0-9]')`
 
-// Named returns the number of the country that text is, "" where it is none, and the forms
-// in which carriers write it, one at least. Text that is no number at all is its own form.
+// Named returns the national number of a text, "" for none, and the forms in which carriers write it, at least one.
+// Text that is no number is its own form.
 func Named(text string) (number sms.Number, forms []string) {
 	text = strings.TrimSpace(postgres.Text(text))
 	if number, ok := Number(compact(text)); ok {
@@ -31,8 +30,7 @@ func Named(text string) (number sms.Number, forms []string) {
 	return "", []string{text}
 }
 
-// Foreign returns the forms in which carriers write the number of another country that text
-// is; nil where it is none.
+// Foreign returns the forms in which carriers write a foreign number; nil if the text is none.
 func Foreign(text string) []string {
 	if number, forms := Named(text); number == "" && len(forms) > 1 && len(forms[1]) > 8 {
 		return forms
@@ -40,26 +38,25 @@ func Foreign(text string) []string {
 	return nil
 }
 
-// InboundOf returns what carriers delivered from a number, or to it, by its forms (Named).
+// InboundOf returns the MOs from or to a number, given its forms (Named).
 func (s *Store) InboundOf(ctx context.Context, forms []string) ([]Inbound, error) {
 	return s.inbounds(ctx, ofNumber+` ORDER BY id`, forms)
 }
 
-// Ref names a company's message.
+// Ref identifies a company's message.
 type Ref struct{ CompanyID, ID int64 }
 
-// EraseInbound deletes, in a transaction, what carriers delivered from a number, or to
-// it, by its forms (Named), and what companies have of it. It returns how many deliveries those were. It
-// leaves, and counts as pending, what nobody has looked at yet and parts that wait for
-// others (they may be a STOP), and the messages that told, which is called once with
-// all of companies', returns. Opt-outs stay: the number's owner wanted them.
-func (s *Store) EraseInbound(ctx context.Context, forms []string, told func([]Ref) (pending []int64, err error)) (deleted, pending int64, err error) {
+// EraseInbound deletes, in a transaction, the MOs from or to a number, given its forms (Named), and the companies'
+// messages made of them; it returns how many MOs it deleted. It leaves, and counts as pending, MOs that are not routed
+// yet and parts that wait for others (they may be a STOP), and the messages that events returns as undelivered; events
+// is called once, with all the companies' messages. Opt-outs stay: the number's owner wanted them.
+func (s *Store) EraseInbound(ctx context.Context, forms []string, events func([]Ref) (pending []int64, err error)) (deleted, pending int64, err error) {
 	messages, err := postgres.All(ctx, s.pool, "looking for the messages from a handset", pgx.RowToStructByPos[Ref],
 		`SELECT company_id, id FROM inbound_messages WHERE `+ofNumber+` ORDER BY id FOR UPDATE`, forms)
 	if err != nil {
 		return 0, 0, err
 	}
-	left, err := told(messages)
+	left, err := events(messages)
 	if err != nil {
 		return 0, 0, err
 	}
@@ -69,7 +66,7 @@ func (s *Store) EraseInbound(ctx context.Context, forms []string, told func([]Re
 			gone = append(gone, m.ID)
 		}
 	}
-	// What became a company's message since they were read waits for the next time.
+	// An MO that became a company's message meanwhile waits for the next call.
 	err = s.pool.QueryRow(ctx, `WITH erased AS (DELETE FROM inbound_messages WHERE id = ANY($2)),
 			gone AS (DELETE FROM inbound i WHERE `+ofNumber+` AND outcome <> 'waiting' AND (message_id IS NULL OR message_id = ANY($2)
 				OR NOT EXISTS (SELECT FROM inbound_messages m WHERE m.id = i.message_id)) RETURNING id)
@@ -81,7 +78,7 @@ func (s *Store) EraseInbound(ctx context.Context, forms []string, told func([]Re
 	return deleted, pending + int64(len(left)), nil
 }
 
-// optOutsOfNumber looks into one company's list after the other, by the unique index.
+// optOutsOfNumber looks into one company's list after another, by the unique index.
 const optOutsOfNumber = `WITH RECURSIVE lists AS (
 		(SELECT company_id FROM opt_outs ORDER BY company_id LIMIT 1)
 		UNION ALL
@@ -91,7 +88,7 @@ const optOutsOfNumber = `WITH RECURSIVE lists AS (
 	SELECT o.company_id, o.id, o.phone_number, o.sender, o.source, o.created_at FROM lists l
 	JOIN opt_outs o ON o.company_id = l.company_id AND o.phone_number = $1 ORDER BY o.company_id, o.id`
 
-// OptOutsOf returns the entries of a number in all companies' lists.
+// OptOutsOf returns a number's entries in all companies' lists.
 func (s *Store) OptOutsOf(ctx context.Context, number sms.Number) (map[sms.CompanyID][]OptOut, error) {
 	found := map[sms.CompanyID][]OptOut{}
 	var company sms.CompanyID

@@ -11,8 +11,7 @@ import (
 	"intumwa/inbound/handsets"
 )
 
-// TestNumber: what is kept of one number is found in whatever form it was written, and
-// deleted; those of others, and its opt-outs, stay.
+// TestNumber: a number's data is found in every form and deleted; other numbers' data, and its opt-outs, stay.
 func TestNumber(t *testing.T) {
 	d := newTestStore(t)
 	d.keep(handsets.Inbound{Source: "25761000001", Destination: "8080"}, handsets.Inbound{Source: "61000001", Destination: "8080"},
@@ -35,27 +34,27 @@ func TestNumber(t *testing.T) {
 	}
 	d.exec(`UPDATE inbound SET outcome = CASE source WHEN '61000001' THEN 'waiting' ELSE 'unrouted' END WHERE source <> '0025761000001'`)
 	d.exec(`UPDATE inbound SET outcome = 'routed', message_id = $1 WHERE source = '25761000001'`, id)
-	erase := func(wantDeleted, wantPending int64, told ...int64) {
+	erase := func(wantDeleted, wantPending int64, undelivered ...int64) {
 		t.Helper()
-		var asked []handsets.Ref
+		var found []handsets.Ref
 		d.tx(func(ctx context.Context, tx pgx.Tx) error {
 			deleted, pending, err := d.In(tx).EraseInbound(ctx, forms, func(of []handsets.Ref) ([]int64, error) {
-				asked = of
-				return told, nil
+				found = of
+				return undelivered, nil
 			})
 			if deleted != wantDeleted || pending != wantPending {
 				t.Errorf("%d are deleted and %d are pending, want %d and %d", deleted, pending, wantDeleted, wantPending)
 			}
 			return err
 		})
-		if _, err := d.Message(t.Context(), 7, id); (err == nil) != slices.Contains(told, id) {
+		if _, err := d.Message(t.Context(), 7, id); (err == nil) != slices.Contains(undelivered, id) {
 			t.Errorf("the company's message: %v", err)
 		}
-		if len(asked) > 1 || len(asked) == 1 && asked[0] != (handsets.Ref{CompanyID: 7, ID: id}) {
-			t.Errorf("asked for %v", asked)
+		if len(found) > 1 || len(found) == 1 && found[0] != (handsets.Ref{CompanyID: 7, ID: id}) {
+			t.Errorf("messages %v", found)
 		}
 	}
-	erase(1, 3, id) // its event is to be delivered, one waits, and one is not routed
+	erase(1, 3, id) // its event is undelivered, one waits, and one is not routed
 	erase(1, 2)
 	d.exec(`UPDATE inbound SET outcome = 'incomplete'`)
 	erase(2, 0)
@@ -67,7 +66,7 @@ func TestNumber(t *testing.T) {
 	}
 }
 
-// TestNamed: every form of a number that carriers write is found by any of them.
+// TestNamed: each form of a number finds all forms that carriers write.
 func TestNamed(t *testing.T) {
 	for text, want := range map[string]struct {
 		number string

@@ -16,11 +16,11 @@ import (
 	"intumwa/sms"
 )
 
-// OptOut means that a number wants no messages from a company's sender.
+// OptOut means that a number gets no messages from a company's sender.
 type OptOut struct {
 	ID        int64
 	Number    sms.Number
-	Sender    string // "": none of the company's
+	Sender    string // "": all of the company's
 	Source    Source
 	CreatedAt time.Time
 }
@@ -30,21 +30,21 @@ type Source string
 
 // Sources.
 const (
-	ByHandset Source = "handset" // its owner, by a message
-	ByAPI     Source = "api"     // the company
+	ByHandset Source = "handset" // by the number's owner, with an MO
+	ByAPI     Source = "api"     // by the company
 )
 
-// MaxOptOuts is how many entries a company can make through API and dashboard.
+// MaxOptOuts is how many entries a company can make by API and dashboard.
 const MaxOptOuts = 1_000_000
 
 // ErrListFull means that a company's list has MaxOptOuts entries.
 var ErrListFull = errors.New("the opt-out list is full")
 
-// OptOut enters numbers into a company's list and returns how many were not there.
-// Concurrent calls wait for each other at the same entry only.
+// OptOut adds numbers to a company's list and returns how many were new. Concurrent calls wait for each other only at
+// the same entry.
 func (s *Store) OptOut(ctx context.Context, company sms.CompanyID, entries []OptOut) (added int64, err error) {
 	entries = slices.Clone(entries)
-	slices.SortFunc(entries, func(a, b OptOut) int { // in one order everywhere
+	slices.SortFunc(entries, func(a, b OptOut) int { // one order prevents deadlocks
 		return cmp.Or(cmp.Compare(a.Number, b.Number), cmp.Compare(a.Sender, b.Sender))
 	})
 	numbers, senders, sources := make([]string, len(entries)), make([]string, len(entries)), make([]string, len(entries))
@@ -60,10 +60,9 @@ func (s *Store) OptOut(ctx context.Context, company sms.CompanyID, entries []Opt
 	return tag.RowsAffected(), nil
 }
 
-// OptOutWithin is OptOut for entries of the company's own, which has room for
-// MaxOptOuts entries: ErrListFull when they are there. A list with room is counted again
-// after some ten thousand entries of this process: where several processes enter at the
-// same time it may become longer by what the others enter meanwhile.
+// OptOutWithin is OptOut for the company's own entries; ErrListFull when the list has MaxOptOuts. A list with room is
+// counted again after some ten thousand entries of this process: concurrent processes may exceed the limit by that
+// much.
 func (s *Store) OptOutWithin(ctx context.Context, company sms.CompanyID, entries []OptOut) (added int64, err error) {
 	if !s.rooms.take(company, len(entries)) {
 		var size int
@@ -79,8 +78,8 @@ func (s *Store) OptOutWithin(ctx context.Context, company sms.CompanyID, entries
 	return s.OptOut(ctx, company, entries)
 }
 
-// rooms remembers how many entries companies may make before their lists are counted
-// again: a million entries take long to count, and are entered by requests of 500.
+// rooms is how many entries companies may add before their lists are counted again: counting a million takes long, and
+// requests add 500.
 type rooms struct {
 	most int // entries of a list
 
@@ -93,7 +92,7 @@ const (
 	roomsKept = 10_000 // companies
 )
 
-// take takes room for entries; false when there is not enough that is known.
+// take reserves room for entries; it returns false when too little is left.
 func (r *rooms) take(company sms.CompanyID, entries int) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -113,8 +112,8 @@ func (r *rooms) counted(company sms.CompanyID, room int) {
 	r.of[company] = min(room, roomMost)
 }
 
-// OptIn takes a number off a company's list and returns how many entries that were:
-// of one sender, with nil of all, with "" of the entry for all senders.
+// OptIn removes a number from a company's list and returns the number of removed entries: of one sender; with nil all;
+// with "" the entry for all senders.
 func (s *Store) OptIn(ctx context.Context, company sms.CompanyID, number sms.Number, sender *string) (removed int64, err error) {
 	tag, err := s.pool.Exec(ctx, `DELETE FROM opt_outs WHERE company_id = $1 AND phone_number = $2 AND ($3::text IS NULL OR lower(sender) = lower($3))`,
 		int64(company), string(number), sender)
@@ -127,16 +126,15 @@ func (s *Store) OptIn(ctx context.Context, company sms.CompanyID, number sms.Num
 // OptOutFilter selects entries; a zero field selects all.
 type OptOutFilter struct {
 	Number sms.Number
-	Sender *string // in capitals or small letters; "": those of all senders
+	Sender *string // case-insensitive; "": the entries for all senders
 }
 
-// scanned is how many of a company's entries one page looks through, however rare a
-// sender makes them.
+// scanned is how many of a company's entries one page reads at most, even if a sender has few.
 const scanned = 5_000
 
-// OptOuts returns up to limit entries of a company's list, the latest first, with
-// ids below before (0: from the latest), and where to go on from: 0 when there are no
-// more. A page for a sender may have fewer, even none, and still go on.
+// OptOuts returns up to limit entries of a company's list, the latest first, with ids below before (0: from the
+// latest), and the next page's before, 0 for none. A page for a sender may have fewer, even none, and still have a next
+// one.
 func (s *Store) OptOuts(ctx context.Context, company sms.CompanyID, f OptOutFilter, before int64, limit int) (page []OptOut, next int64, err error) {
 	if !company.Valid() {
 		return nil, 0, nil
@@ -145,7 +143,7 @@ func (s *Store) OptOuts(ctx context.Context, company sms.CompanyID, f OptOutFilt
 		before = math.MaxInt64
 	}
 	const columns = `id, phone_number, sender, source, created_at`
-	if f.Number != "" { // as many as the company has senders, by the unique index
+	if f.Number != "" { // at most as many as the company has senders, by the unique index
 		page, err = s.optOuts(ctx, `SELECT `+columns+` FROM opt_outs WHERE company_id = $1 AND phone_number = $2 AND id < $3
 			AND ($4::text IS NULL OR lower(sender) = lower($4)) ORDER BY id DESC LIMIT $5`, int64(company), string(f.Number), before, f.Sender, limit+1)
 	} else {
@@ -175,28 +173,27 @@ func (s *Store) optOuts(ctx context.Context, query string, args ...any) ([]OptOu
 	return postgres.All(ctx, s.pool, "listing opt-outs", pgx.RowToStructByPos[OptOut], query, args...)
 }
 
-// Pair is a message's sender and recipient, of a company.
+// Pair is a message's company, sender and recipient.
 type Pair struct {
 	CompanyID int64
 	Number    sms.Number
 	Sender    string
 }
 
-// entries is the FROM and WHERE of what bars the number in a column from messages of the sender in another, of the company in
-// a third. A sender's name is the same in small letters and capitals.
+// entries is the FROM and WHERE of the entries that bar the number in a column from messages of the sender in another,
+// of the company in a third. Names of senders are case-insensitive.
 func entries(company, number, sender string) string {
 	return `FROM opt_outs e WHERE e.company_id = ` + company + ` AND e.phone_number = ` + number + ` AND lower(e.sender) IN ('', lower(` + sender + `))`
 }
 
-// OptedOut is a condition in SQL, for statements that choose what to send: the number in a column has opted out of messages
-// from the sender in another, of the company in a third. It is one look into an index.
+// OptedOut is an SQL condition for statements that choose messages to send: the number in a column has opted out of the
+// sender in another, of the company in a third. It costs one index look-up.
 func OptedOut(company, number, sender string) string {
 	return `EXISTS (SELECT ` + entries(company, number, sender) + `)`
 }
 
-// Barred returns which of the pairs must not have a message ([OptedOut]), by their place in the
-// list. It is one statement: in the transaction of what it decides an entry that is
-// committed counts; for what is decided later there may be others by then.
+// Barred returns the indexes of the pairs that must not get a message ([OptedOut]), in one statement. A decision in the
+// same transaction counts all committed entries; a later one may miss newer ones.
 func Barred(ctx context.Context, db postgres.Querier, pairs []Pair) (map[int]bool, error) {
 	companies, numbers, senders := make([]int64, len(pairs)), make([]string, len(pairs)), make([]string, len(pairs))
 	for i, p := range pairs {

@@ -16,8 +16,8 @@ import (
 	"intumwa/sms"
 )
 
-// TestOptOuts: an entry holds for its number, sender and company, one without a sender
-// for all of the company's; each is there once, also when two enter it at the same time.
+// TestOptOuts: an entry applies to its number, sender and company, one without a sender to all of the company's. Two
+// requests for the same entry make one.
 func TestOptOuts(t *testing.T) {
 	d := newTestStore(t)
 	d.exec(`INSERT INTO users (email, name, password_hash) VALUES ('a@example.com', 'a', '')`)
@@ -66,7 +66,7 @@ func TestOptOuts(t *testing.T) {
 	if err != nil || len(rest) != 1 || next != 0 || rest[0].ID >= page[0].ID || rest[0].CreatedAt.IsZero() {
 		t.Errorf("%+v, %d, %v", rest, next, err)
 	}
-	small := "acme" // a name is the same in small letters
+	small := "acme" // names are case-insensitive
 	for _, f := range []handsets.OptOutFilter{{Sender: &sender}, {Number: one}, {Number: one, Sender: &sender}, {Sender: &small}, {Number: one, Sender: &small}} {
 		if page, _, err := d.OptOuts(t.Context(), 1, f, 0, 10); err != nil || len(page) != 1 || page[0].Number != one || page[0].Sender != "ACME" {
 			t.Errorf("%+v: %+v, %v", f, page, err)
@@ -90,9 +90,8 @@ func TestOptOuts(t *testing.T) {
 	}
 }
 
-// TestOptOutsAreCounted: a company's list has room for so many entries, whichever requests
-// fill it, and again once some are taken off; a list that has room is not counted again
-// at every request, and the handsets' own entries always have room.
+// TestOptOutsAreCounted: a company's list has a limit for all requests together, with room again after removals. A list
+// with room is not counted at each request, and handsets' own entries are not limited.
 func TestOptOutsAreCounted(t *testing.T) {
 	d := newTestStore(t)
 	d.exec(`INSERT INTO users (email, name, password_hash) VALUES ('a@example.com', 'a', '')`)

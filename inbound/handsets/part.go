@@ -8,31 +8,30 @@ import (
 	"intumwa/sms"
 )
 
-// What is taken of one message: more than any handset writes.
+// Limits of one message: more than any handset writes.
 const (
-	MaxParts  = 30
-	maxOctets = MaxParts * 140 // of a message that came as a whole
-	maxPart   = 254            // of a part: what short_message holds (SMPP 3.4, 5.2.22)
+	MaxParts = 30
+	maxBytes = MaxParts * 140 // of a message in one piece
+	maxPart  = 254            // of a part: the size of short_message (SMPP 3.4, 5.2.22)
 )
 
-// Fits reports whether a message is short enough to be taken.
+// Fits reports whether a message is within the limits.
 func (m *Inbound) Fits() bool {
 	if m.Part != nil {
 		return m.Part.Total <= MaxParts && len(m.Octets) <= maxPart
 	}
-	return len(m.Octets) <= maxOctets
+	return len(m.Octets) <= maxBytes
 }
 
-// Assembly is what follows from a part and those that came before it.
+// Assembly is the result of a part and the earlier ones.
 type Assembly struct {
-	Repeated bool      // it came before
-	Whole    []Inbound // all parts in their order; nil: some are missing
-	Given    []int64   // ids of parts of an older message under the same reference, which will not come to its end
+	Repeated bool      // an earlier part is the same
+	Whole    []Inbound // all parts in order; nil: some are missing
+	Given    []int64   // ids of the parts of an older message with the same reference, which will not be completed
 }
 
-// Assemble puts a part together with those that came before it (Store.Parts). Of two
-// parts with the same number and different octets the younger begins another
-// message: handsets use a reference again.
+// Assemble joins a part with earlier ones (Store.Parts). A part with an earlier one's number and other bytes begins
+// another message: handsets reuse references.
 func Assemble(m Inbound, earlier []Inbound) (a Assembly) {
 	same := func(other *Inbound) bool {
 		return other.Part.Number == m.Part.Number && other.DataCoding == m.DataCoding && bytes.Equal(other.Octets, m.Octets)
@@ -69,17 +68,16 @@ func Assemble(m Inbound, earlier []Inbound) (a Assembly) {
 
 const esmUDHI = 0x40
 
-// Text returns the text of a message by its parts; nil when none of them is text in a
-// coding that we read. A part that is none is U+FFFD among others. UCS-2 is decoded as a
-// whole, because handsets cut a surrogate pair in two.
+// Text returns the text of a message's parts; nil when none of them is text in a supported coding. Among others such a
+// part is U+FFFD. UCS-2 is decoded as a whole: handsets cut surrogate pairs in two.
 func Text(parts []Inbound) *string {
 	var text string
 	if !slices.ContainsFunc(parts, func(p Inbound) bool { return !sms.IsUCS2(p.DataCoding) }) {
 		var whole []byte
 		for i := range parts {
-			octets := parts[i].Payload()
-			whole = append(whole, octets...)
-			if len(octets)%2 != 0 { // half a code unit: the next part begins with a whole one
+			payload := parts[i].Payload()
+			whole = append(whole, payload...)
+			if len(payload)%2 != 0 { // half a code unit: the next part begins with a whole one
 				whole = append(whole[:len(whole)-1], 0xFF, 0xFD)
 			}
 		}
@@ -102,9 +100,8 @@ func Text(parts []Inbound) *string {
 	return &text
 }
 
-// Words returns the first two words of the message that m is, or is the first part of, and
-// whose text is text. Where m is no text they are those that its octets spell in ASCII: a
-// STOP counts in whatever coding it came.
+// Words returns the first two words of the message that m is, or begins, and whose text is text. If m is no text, its
+// bytes are read as ASCII: a STOP counts in every coding.
 func (m *Inbound) Words(text *string) (first, second string) {
 	if m.Body == nil || text == nil {
 		return FirstWords(postgres.Text(string(m.Payload())))
@@ -112,7 +109,7 @@ func (m *Inbound) Words(text *string) (first, second string) {
 	return FirstWords(*text)
 }
 
-// Payload returns the octets behind the user data header.
+// Payload returns the bytes after the user data header.
 func (m *Inbound) Payload() []byte {
 	if m.ESMClass&esmUDHI != 0 && len(m.Octets) > 0 && int(m.Octets[0]) < len(m.Octets) {
 		return m.Octets[int(m.Octets[0])+1:]

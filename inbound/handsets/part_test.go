@@ -14,7 +14,7 @@ func part(id int64, number, total int, text string) handsets.Inbound {
 	return handsets.Inbound{ID: id, Body: &text, Octets: []byte(text), Outcome: handsets.Waiting, Part: &handsets.Part{Reference: 7, Total: total, Number: number}}
 }
 
-// TestAssemble: what follows from a part and those before it.
+// TestAssemble: each combination of a part and earlier ones has its result.
 func TestAssemble(t *testing.T) {
 	over := func(m handsets.Inbound) handsets.Inbound { m.Outcome = handsets.Routed; return m }
 	for name, c := range map[string]struct {
@@ -45,8 +45,7 @@ func TestAssemble(t *testing.T) {
 	}
 }
 
-// TestAssembleInAnyOrder: whatever the order of the parts, and however often each
-// comes, the message is put together once and reads as it was written.
+// TestAssembleInAnyOrder: parts in any order and with repetitions make one message with the original text.
 func TestAssembleInAnyOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		total := rapid.IntRange(2, handsets.MaxParts).Draw(t, "total")
@@ -91,12 +90,12 @@ func TestAssembleInAnyOrder(t *testing.T) {
 	})
 }
 
-// TestText: a surrogate pair that a handset cut in two is read, in any coding of UCS-2.
-// What cannot be read of one part takes nothing of the others.
+// TestText: a surrogate pair that a handset cut in two is decoded, in each coding of UCS-2. A part that cannot be
+// decoded does not affect the others.
 func TestText(t *testing.T) {
-	ucs := func(number int, coding uint8, octets string) handsets.Inbound {
-		m := part(int64(number), number, 2, octets)
-		m.DataCoding, m.ESMClass, m.Octets = coding, 0x40, []byte("\x05\x00\x03\x07\x02"+string(rune(number))+octets)
+	ucs := func(number int, coding uint8, payload string) handsets.Inbound {
+		m := part(int64(number), number, 2, payload)
+		m.DataCoding, m.ESMClass, m.Octets = coding, 0x40, []byte("\x05\x00\x03\x07\x02"+string(rune(number))+payload)
 		return m
 	}
 	binary := part(1, 1, 2, "")

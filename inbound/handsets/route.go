@@ -11,23 +11,22 @@ import (
 	"intumwa/internal/postgres"
 )
 
-// Route gives the messages to an address to a company.
+// Route gives an address's messages to a company.
 type Route struct {
 	ID        int64
 	Address   string // as RouteAddress returns it
-	Keyword   string // the first word of the message, as Keyword returns it; "": any text
+	Keyword   string // the message's first word, as Keyword returns it; "": any text
 	Carrier   string // "": any
 	CompanyID int64
-	Sender    string // what STOP under this route means; "": all senders of the company, or the one of the same name as Address
+	Sender    string // to which STOP under this route applies; "": all senders of the company, or the one with Address as its name
 	CreatedAt time.Time
 }
 
-// ErrTaken means that the address and keyword lead to somebody already.
+// ErrTaken means that the address and keyword have a route.
 var ErrTaken = errors.New("this address and keyword have a route already")
 
-// AddRoute stores a route and returns it. ErrTaken when there is one of the same
-// address, keyword and carrier; another error when none can match (RouteAddress, Keyword).
-// The caller makes sure that company, carrier and sender exist.
+// AddRoute stores a route and returns it. ErrTaken when there is one of the same address, keyword and carrier; another
+// error when it could never match (RouteAddress, Keyword). The caller checks that company, carrier and sender exist.
 func (s *Store) AddRoute(ctx context.Context, r Route) (_ Route, err error) {
 	if r.Address, err = RouteAddress(r.Address); err != nil {
 		return Route{}, fmt.Errorf("adding a route from %w", err)
@@ -50,7 +49,7 @@ func (s *Store) AddRoute(ctx context.Context, r Route) (_ Route, err error) {
 
 const routeColumns = `id, address, keyword, carrier, company_id, sender, created_at`
 
-// RemoveRoute deletes a route and returns what it was, or ErrNotFound.
+// RemoveRoute deletes a route and returns it, or ErrNotFound.
 func (s *Store) RemoveRoute(ctx context.Context, id int64) (Route, error) {
 	rows, err := s.pool.Query(ctx, `DELETE FROM inbound_routes WHERE id = $1 RETURNING `+routeColumns, id)
 	var r Route
@@ -71,8 +70,7 @@ func (s *Store) ListRoutes(ctx context.Context, after int64, limit int) ([]Route
 	return s.routes(ctx, `id > $1 ORDER BY id LIMIT $2`, after, limit)
 }
 
-// RoutesFrom returns the routes of an address. There is at most one of each keyword
-// and carrier.
+// RoutesFrom returns the routes of an address, at most one for each keyword and carrier.
 func (s *Store) RoutesFrom(ctx context.Context, address string) (Routes, error) {
 	return s.routes(ctx, `address = $1`, Address(address))
 }
@@ -85,9 +83,8 @@ func (s *Store) routes(ctx context.Context, condition string, args ...any) ([]Ro
 // Routes are the routes of one address.
 type Routes []Route
 
-// Find returns the route of a message that came by a carrier and begins with word;
-// nil when none leads to a company. A route of that carrier stands above one of any,
-// and among these one of the keyword above one of any text.
+// Find returns the route of a message that came by a carrier and begins with word; nil for none. A route of that
+// carrier wins over one of any carrier, then one of the keyword over one of any text.
 func (all Routes) Find(carrier, word string) *Route {
 	for _, by := range []string{carrier, ""} {
 		for _, key := range []string{word, ""} {
@@ -99,7 +96,7 @@ func (all Routes) Find(carrier, word string) *Route {
 	return nil
 }
 
-// Named returns the route of a keyword, and never one of any text.
+// Named returns the route of a keyword, never one of any text.
 func (all Routes) Named(carrier, word string) *Route {
 	if word == "" {
 		return nil

@@ -7,8 +7,7 @@ import (
 	"intumwa/inbound/handsets"
 )
 
-// TestRoutes: a carrier's own route stands above one of any carrier, and a keyword
-// above any text.
+// TestRoutes: a carrier's own route wins over one of any carrier, then a keyword over any text.
 func TestRoutes(t *testing.T) {
 	d := newTestStore(t)
 	add := func(address, keyword, carrier string, company int64) handsets.Route {

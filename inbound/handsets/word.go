@@ -10,8 +10,7 @@ import (
 	"intumwa/sms"
 )
 
-// folded has the plain letter of those that French and its neighbours write with a
-// mark, in capitals.
+// folded maps accented capitals of French and its neighbours to plain ones.
 var folded = func() map[rune]rune {
 	letters := map[rune]rune{}
 	for plain, marked := range map[rune]string{
@@ -25,13 +24,12 @@ var folded = func() map[rune]rune {
 	return letters
 }()
 
-// Word returns a word as words are compared: in capitals, without accents, and
-// without what is neither letter nor digit around it. It is empty for what holds no
-// letter or digit.
+// Word returns a word for comparison: in capitals, without accents, and without characters around it that are neither
+// letter nor digit. It is empty for a text without letters and digits.
 func Word(text string) string {
 	text = strings.TrimFunc(text, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
 	return strings.Map(func(r rune) rune {
-		if unicode.Is(unicode.Mn, r) { // an accent behind its letter
+		if unicode.Is(unicode.Mn, r) { // an accent after its letter
 			return -1
 		}
 		r = unicode.ToUpper(r)
@@ -42,15 +40,13 @@ func Word(text string) string {
 	}, text)
 }
 
-// maxWord bounds what is looked at of a word, in octets. A longer one is tooLong, which
-// Word returns of no text.
+// maxWord is how many bytes of a word are compared. A longer one is tooLong, which Word returns for no text.
 const (
 	maxWord = 80
 	tooLong = "?"
 )
 
-// FirstWords returns the first two words of a text, as Word writes them; "" where
-// there is none.
+// FirstWords returns the first two words of a text, as Word returns them; "" for none.
 func FirstWords(text string) (first, second string) {
 	next := func() (word string) {
 		for word == "" {
@@ -74,8 +70,8 @@ func FirstWords(text string) (first, second string) {
 	return next(), next()
 }
 
-// Keyword returns the keyword of a route: text as FirstWords returns the first word of a
-// message, so that it matches. The error explains why no message begins with it.
+// Keyword returns a route's keyword in the form of FirstWords, so that it matches. The error explains why no message
+// can begin with it.
 func Keyword(text string) (string, error) {
 	first, second := FirstWords(text)
 	switch {
@@ -91,9 +87,8 @@ func Keyword(text string) (string, error) {
 	return first, nil
 }
 
-// Address returns an address as routes have it: a number of the country in its
-// international form without a plus (25779000000), any other digits as they are
-// (8080) without an international prefix, a name in capitals.
+// Address returns an address in the form of routes: a national number with the country code and no plus (25779000000),
+// other digits without an international prefix (8080), a name in capitals.
 func Address(text string) string {
 	text = compact(strings.TrimSpace(postgres.Text(text)))
 	if number, ok := Number(text); ok {
@@ -114,8 +109,7 @@ const (
 	maxName   = 11
 )
 
-// RouteAddress is Address for an address that messages may be sent to. The error explains why
-// none can be sent to this one.
+// RouteAddress is Address for an address that can receive messages. The error explains why this one cannot.
 func RouteAddress(text string) (string, error) {
 	address := Address(text)
 	name := strings.ContainsFunc(address, unicode.IsLetter)
@@ -134,8 +128,7 @@ func RouteAddress(text string) (string, error) {
 	return address, nil
 }
 
-// compact returns a number without what people write between its digits: "+257 22 00 11 22"
-// is "+25722001122". Any other text is returned as it is.
+// compact removes separators from a number: "+257 22 00 11 22" is "+25722001122". Other text is returned unchanged.
 func compact(text string) string {
 	bare := strings.Map(func(r rune) rune {
 		if unicode.IsSpace(r) || strings.ContainsRune("-.()", r) {
@@ -149,8 +142,8 @@ func compact(text string) string {
 	return bare
 }
 
-// Number returns the number that an address is, as carriers write them: with or
-// without the country's code and a plus. Which ranges are open does not matter.
+// Number returns the national number of an address in carriers' forms: with or without country code and plus. It
+// ignores which ranges are open.
 func Number(address string) (number sms.Number, ok bool) {
 	digits, plus := strings.CutPrefix(address, "+")
 	if !plus {

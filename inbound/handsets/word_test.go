@@ -8,7 +8,7 @@ import (
 	"intumwa/inbound/handsets"
 )
 
-// TestWords: the first two words of a message, whatever people write around them.
+// TestWords: the first two words are found whatever surrounds them.
 func TestWords(t *testing.T) {
 	for text, want := range map[string][2]string{
 		"STOP":                       {"STOP", ""},
@@ -42,7 +42,7 @@ func TestWords(t *testing.T) {
 	})
 }
 
-// TestAddresses: one address however it is written.
+// TestAddresses: each form of an address gives the same one.
 func TestAddresses(t *testing.T) {
 	for text, want := range map[string]string{
 		"8080": "8080", "+8080": "8080", "25779000000": "25779000000", "+25779000000": "25779000000", "0025779000000": "25779000000",
@@ -63,8 +63,7 @@ func TestAddresses(t *testing.T) {
 	}
 }
 
-// TestRoutesMatch: whatever RouteAddress and Keyword take matches a message that is written
-// so. What can match none is an error.
+// TestRoutesMatch: each accepted address and keyword matches a message written so; one that cannot match is refused.
 func TestRoutesMatch(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := rapid.OneOf(rapid.String(), rapid.StringMatching(`\+?[0-9 ().-]{1,24}`), rapid.StringMatching(`[ -~]{1,14}`)).Draw(t, "text")
@@ -76,7 +75,7 @@ func TestRoutesMatch(t *testing.T) {
 				t.Fatalf("the keyword %q is %q, and then %q, %v", text, keyword, again, err)
 			}
 		}
-		if address, err := handsets.RouteAddress(text); err == nil && len(address) != 8 { // +79000000 is no number, 79000000 is
+		if address, err := handsets.RouteAddress(text); err == nil && len(address) != 8 { // +79000000 is no number, 79000000 is one
 			if again, err := handsets.RouteAddress(address); err != nil || again != address || handsets.Address(address) != address {
 				t.Fatalf("the address %q is %q, and then %q, %v", text, address, again, err)
 			}

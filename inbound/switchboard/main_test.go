@@ -19,8 +19,8 @@ import (
 
 func TestMain(m *testing.M) { testenv.Main(m) }
 
-// world is a switchboard on a database of its own, with companies 1 and 2 whose
-// senders are ACME and 9090 (company 1) and Bank (company 2).
+// world is a switchboard on its own database, with companies 1 and 2 whose senders are ACME and 9090 (company 1) and
+// Bank (company 2).
 type world struct {
 	*testing.T
 	pool  *pgxpool.Pool
@@ -55,7 +55,7 @@ func newWorld(t *testing.T, opts Options) *world {
 	return w
 }
 
-// another is the switchboard of another process.
+// another returns the switchboard of another process.
 func (w *world) another(opts Options) *Switchboard {
 	return New(w.pool, accounts.New(w.pool, accounts.Options{TestSender: "INTUMWATEST"}), webhooks.New(w.pool, webhooks.Options{}), opts)
 }
@@ -67,8 +67,8 @@ func (w *world) exec(statement string, args ...any) {
 	}
 }
 
-// ask returns one value.
-func ask[T any](w *world, query string, args ...any) (value T) {
+// one returns one value.
+func one[T any](w *world, query string, args ...any) (value T) {
 	w.Helper()
 	if err := w.pool.QueryRow(w.Context(), query, args...).Scan(&value); err != nil {
 		w.Fatalf("%s: %v", query, err)
@@ -76,7 +76,7 @@ func ask[T any](w *world, query string, args ...any) (value T) {
 	return value
 }
 
-// all answers the rows of one column.
+// all returns the rows of one column.
 func all[T any](w *world, query string, args ...any) []T {
 	w.Helper()
 	rows, err := w.pool.Query(w.Context(), query, args...)
@@ -97,7 +97,7 @@ func (w *world) route(address, keyword, sender string, company int64) {
 	}
 }
 
-// keep stores what a carrier delivers, a second after what it delivered before.
+// keep stores deliveries of a carrier, one second apart.
 func (w *world) keep(inbound ...handsets.Inbound) {
 	w.Helper()
 	for i := range inbound {
@@ -116,18 +116,18 @@ func (w *world) keep(inbound ...handsets.Inbound) {
 	}
 }
 
-// from is a text of a handset.
+// from returns a handset's text.
 func from(number, to, text string) handsets.Inbound {
 	return handsets.Inbound{Link: "l1", Source: number, Destination: to, Body: &text}
 }
 
-// part is a part of a long one.
+// part returns a part of a long text.
 func part(m handsets.Inbound, reference int32, number, total int) handsets.Inbound {
 	m.Part = &handsets.Part{Reference: reference, Total: total, Number: number}
 	return m
 }
 
-// look has the board look until nothing is new.
+// look runs the switchboard until no MO is new.
 func (w *world) look() {
 	w.Helper()
 	if _, err := w.board.look(w.Context()); err != nil {
@@ -135,7 +135,7 @@ func (w *world) look() {
 	}
 }
 
-// takes delivers texts and has the board look at them.
+// takes delivers texts and routes them.
 func (w *world) takes(inbound ...handsets.Inbound) {
 	w.Helper()
 	w.keep(inbound...)
@@ -157,7 +157,7 @@ func (w *world) received() []string {
 	return all[string](w, `SELECT company_id || ' ' || data FROM webhook_deliveries ORDER BY id`)
 }
 
-// run runs a board until the test ends.
+// run runs a switchboard until the test ends.
 func (w *world) run(b *Switchboard) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)

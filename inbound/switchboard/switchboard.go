@@ -1,32 +1,25 @@
-// Package switchboard gives what handsets send to whom it is for: it looks at what
-// the dispatchers have stored (handsets.Store.Fresh), one message after the other, and
-// in one transaction notes what became of it, keeps a company's message with its
-// event, and enters or takes off an opt-out with its acknowledgement.
+// Package switchboard routes MOs. It takes each stored MO (handsets.Store.Fresh) and, in one transaction, records the
+// outcome, stores the company's message with its event, and adds or removes an opt-out with its acknowledgement.
 //
-// # Whose a message is
+// # Routes
 //
-//  1. An operator's route from the address that it was sent to (handsets.Routes.Find).
-//  2. Without one, the company whose approved sender is that address: there must be
-//     one such company and no more.
-//  3. No company: operators see it, and nothing else happens. No company is guessed.
+//  1. An operator's route from the MO's destination (handsets.Routes.Find).
+//  2. Without one, the only company with that address as an approved sender.
+//  3. Otherwise no company: only operators see the MO.
 //
 // # STOP and START
 //
-// A message whose first word is a stop word is also an opt-out from the company that
-// it goes to. Where several companies share an address, the second word chooses the
-// route (STOP ACME). It holds for the sender that the route names, or that the second
-// word names, or that has the name of the address; else for all senders of the
-// company. A start word takes off what the same message with a stop word puts on, or,
-// where that is the entry for all senders, all entries of the number at the company.
-// Where no company is found, nothing is opted out; that is counted.
+// A message that begins with a stop word is also an opt-out from its company. If several companies share an address,
+// the second word chooses the route (STOP ACME). The opt-out applies to the sender that the route names, or that the
+// second word names, or that has the name of the address; else to all senders of the company. A start word removes the
+// entry that the same message with a stop word would add; if that is the entry for all senders, it removes all entries
+// of the number at the company. Without a company there is no opt-out, and the message is counted.
 //
 // # One at a time
 //
-// Any number of processes run it; one looks at a time, for as long as its transaction
-// lasts (an advisory lock). So repetitions and parts meet their like, and what one
-// handset sends keeps its order. A message that cannot be finished because somebody
-// has locked what it needs waits, with all that follows from the same handset, and
-// no other process does.
+// Any number of processes run it; one at a time routes, for the duration of its transaction (an advisory lock). So
+// repetitions and parts meet the earlier ones, and one handset's messages keep their order. A message that needs a row
+// locked by another transaction waits, with all later ones of the same handset, and delays no other handset's.
 package switchboard
 
 import (
@@ -52,19 +45,19 @@ import (
 )
 
 const (
-	interval    = time.Second           // between looks without a kick
-	busyPause   = 50 * time.Millisecond // while another process looks
-	errorPause  = 2 * time.Second
-	atOnce      = 100 // messages of a transaction
-	roundWithin = 30 * time.Second
-	lockWait    = time.Second      // for a row that somebody has locked
-	heldWait    = lockWait / 10    // the same while messages wait for one already: there may be many
-	heldPause   = 5 * time.Second  // before a handset's message that waits for one is tried again
-	heldShare   = 4                // and at least so many times as long as trying all of them takes
-	sweepEvery  = 10 * time.Second // between looks for parts whose others do not come
-	lock        = 0x73776274       // advisory lock: one process of a database at a time
+	interval     = time.Second           // between rounds without a kick
+	busyPause    = 50 * time.Millisecond // while another process routes
+	errorPause   = 2 * time.Second
+	atOnce       = 100 // messages of a transaction
+	roundWithin  = 30 * time.Second
+	lockWait     = time.Second      // for a row locked by another transaction
+	delayedWait  = lockWait / 10    // the same while messages wait for one already: there may be many
+	delayedPause = 5 * time.Second  // before a handset's waiting message is tried again
+	delayedShare = 4                // and at least this many times the duration of trying all of them
+	sweepEvery   = 10 * time.Second // between looks for overdue parts
+	lock         = 0x73776274       // advisory lock: one process of a database at a time
 
-	// A handset gets so many acknowledgements a day.
+	// Limit of acknowledgements to a handset: repliesMost within repliesWithin.
 	repliesMost   = 4
 	repliesWithin = 24 * time.Hour
 )
@@ -72,20 +65,20 @@ const (
 // Options configures a Switchboard.
 type Options struct {
 	Assembly time.Duration // how long a part waits for the others; default 10 min
-	Repeats  time.Duration // within which the same message again is a repetition; 0: never
+	Repeats  time.Duration // within which the same message is a repetition; 0: never
 
 	StopWords, StartWords []string // as handsets.Word writes them
 	StopReply, StartReply string   // acknowledgements; "": none
 
-	TestSender string                                    // sender of an acknowledgement where the handset's address cannot be one
+	TestSender string                                    // sender of an acknowledgement if the handset's address cannot be one
 	Validity   time.Duration                             // of acknowledgements; default 24 h
-	Route      func(sms.Number) (string, bool)           // the carrier of a number; nil: nothing is acknowledged
+	Route      func(sms.Number) (string, bool)           // the carrier of a number; nil: no acknowledgements
 	Log        *slog.Logger                              // nil: discarded
 	Metrics    prometheus.Registerer                     // nil: not registered
 	Push       func(context.Context, []queue.Item) error // puts acknowledgements on the queue; nil: the dispatchers find them
 }
 
-// Switchboard looks at messages from handsets.
+// Switchboard routes MOs.
 type Switchboard struct {
 	opts     Options
 	pool     *pgxpool.Pool
@@ -97,8 +90,8 @@ type Switchboard struct {
 	metrics  *metrics
 	kick     chan struct{}
 
-	held  map[string]time.Time // handsets whose messages wait, until when; Run's
-	swept time.Time            // Run's
+	delayed map[string]time.Time // handsets whose messages wait, until when; used by Run only
+	swept   time.Time            // used by Run only
 }
 
 type metrics struct {
@@ -108,8 +101,7 @@ type metrics struct {
 	oldest   prometheus.Gauge
 }
 
-// New returns the switchboard of a database; pool must be opened with BatchUpdates. It
-// starts nothing.
+// New returns the switchboard of a database; open pool with BatchUpdates. It starts nothing.
 func New(pool *pgxpool.Pool, users *accounts.Accounts, hooks *webhooks.Webhooks, opts Options) *Switchboard {
 	if opts.Assembly == 0 {
 		opts.Assembly = 10 * time.Minute
@@ -138,10 +130,10 @@ func New(pool *pgxpool.Pool, users *accounts.Accounts, hooks *webhooks.Webhooks,
 		m.optOuts.WithLabelValues(change)
 	}
 	return &Switchboard{opts: opts, pool: pool, accounts: users, handsets: handsets.New(pool), messages: messages.New(pool), webhooks: hooks,
-		log: opts.Log, metrics: m, kick: make(chan struct{}, 1), held: map[string]time.Time{}}
+		log: opts.Log, metrics: m, kick: make(chan struct{}, 1), delayed: map[string]time.Time{}}
 }
 
-// What a stop or start word changed: labels of a metric.
+// Changes by a stop or start word: labels of a metric.
 const (
 	changeStop    = "stop"
 	changeStart   = "start"
@@ -151,7 +143,7 @@ const (
 
 var changes = []string{changeStop, changeStart, changeNone, changeUnclear}
 
-// Kick wakes Run because messages have been stored. It never blocks.
+// Kick wakes Run after messages were stored. It never blocks.
 func (b *Switchboard) Kick() {
 	select {
 	case b.kick <- struct{}{}:
@@ -159,8 +151,7 @@ func (b *Switchboard) Kick() {
 	}
 }
 
-// Run looks at messages until ctx ends. During an outage of the database it tries
-// again.
+// Run routes messages until ctx ends. During an outage of the database it tries again.
 func (b *Switchboard) Run(ctx context.Context) error {
 	failing := false
 	timer := time.NewTimer(0)
@@ -188,15 +179,15 @@ func (b *Switchboard) Run(ctx context.Context) error {
 	}
 }
 
-// look looks at what there is and returns the pause until the next look.
+// look routes the new messages and returns the pause until the next look.
 func (b *Switchboard) look(ctx context.Context) (pause time.Duration, err error) {
-	within := context.WithoutCancel(ctx) // a transaction that has begun is finished even when the process shuts down
+	within := context.WithoutCancel(ctx) // a shutdown does not interrupt a transaction
 	if waits, err := b.measure(within); err != nil {
 		return errorPause, err
-	} else if !waits { // mostly
+	} else if !waits { // the usual case
 		return interval, b.rest(within)
 	}
-	maps.DeleteFunc(b.held, func(_ string, until time.Time) bool { return time.Now().After(until) })
+	maps.DeleteFunc(b.delayed, func(_ string, until time.Time) bool { return time.Now().After(until) })
 	for limit := atOnce; ctx.Err() == nil; {
 		done, mine, err := b.round(within, limit)
 		switch {
@@ -209,7 +200,7 @@ func (b *Switchboard) look(ctx context.Context) (pause time.Duration, err error)
 		case err == nil:
 			return interval, b.rest(within)
 		case limit > 1 && (postgres.Refused(err) || postgres.Locked(err)):
-			limit = 1 // one by one: what cannot be finished must not stop the others
+			limit = 1 // one by one: a message that has to wait must not stop the others
 		case postgres.Refused(err) || postgres.Locked(err):
 			if err := b.setAside(within, err); err != nil {
 				return errorPause, err
@@ -221,7 +212,7 @@ func (b *Switchboard) look(ctx context.Context) (pause time.Duration, err error)
 	return interval, nil
 }
 
-// work is what one transaction does, for what follows its commit.
+// work is the result of one transaction, for the steps after its commit.
 type work struct {
 	tx       pgx.Tx
 	store    *handsets.Store
@@ -231,8 +222,7 @@ type work struct {
 	replies  []*messages.Message
 }
 
-// round looks at up to limit messages in one transaction. mine is false when another
-// process does.
+// round routes up to limit messages in one transaction. mine is false when another process routes.
 func (b *Switchboard) round(ctx context.Context, limit int) (done int, mine bool, err error) {
 	w, mine, err := b.within(ctx, func(ctx context.Context, w *work) error {
 		fresh, err := w.store.Fresh(ctx, limit, b.waiting())
@@ -251,7 +241,7 @@ func (b *Switchboard) round(ctx context.Context, limit int) (done int, mine bool
 	return done, true, nil
 }
 
-// within runs do in a transaction that holds the lock, and stores what it brings.
+// within runs do in a transaction with the lock, and stores the results.
 func (b *Switchboard) within(ctx context.Context, do func(context.Context, *work) error) (w *work, mine bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, roundWithin)
 	defer cancel()
@@ -282,7 +272,7 @@ func (b *Switchboard) within(ctx context.Context, do func(context.Context, *work
 	return w, mine, nil
 }
 
-// push puts acknowledgements on the queue; the dispatchers find what is not there.
+// push puts acknowledgements on the queue; the dispatchers find the others.
 func (b *Switchboard) push(ctx context.Context, replies []*messages.Message, ids []int64) {
 	if len(replies) == 0 || b.opts.Push == nil {
 		return
@@ -296,7 +286,7 @@ func (b *Switchboard) push(ctx context.Context, replies []*messages.Message, ids
 	}
 }
 
-// committed counts what a transaction did.
+// committed counts a transaction's results.
 func (b *Switchboard) committed(w *work) {
 	for outcome, n := range w.outcomes {
 		b.metrics.outcomes.WithLabelValues(string(outcome)).Add(float64(n))
@@ -307,21 +297,21 @@ func (b *Switchboard) committed(w *work) {
 	b.metrics.replies.Add(float64(len(w.replies)))
 }
 
-// lockWait is how long a transaction waits for a row that somebody has locked.
+// lockWait is how long a transaction waits for a row locked by another one.
 func (b *Switchboard) lockWait() time.Duration {
-	if len(b.held) > 0 {
-		return heldWait
+	if len(b.delayed) > 0 {
+		return delayedWait
 	}
 	return lockWait
 }
 
-// waiting are the handsets whose messages wait.
+// waiting returns the handsets whose messages wait.
 func (b *Switchboard) waiting() []string {
-	return slices.AppendSeq([]string{}, maps.Keys(b.held))
+	return slices.AppendSeq([]string{}, maps.Keys(b.delayed))
 }
 
-// setAside deals with the first message, which cannot be finished: it waits for a row
-// that is locked; one that the database always refuses is left to operators.
+// setAside handles the first message after a failure: it waits for a locked row, or is left to operators if the
+// database always refuses it.
 func (b *Switchboard) setAside(ctx context.Context, failure error) error {
 	_, _, err := b.within(ctx, func(ctx context.Context, w *work) error {
 		fresh, err := w.store.Fresh(ctx, 1, b.waiting())
@@ -329,7 +319,7 @@ func (b *Switchboard) setAside(ctx context.Context, failure error) error {
 			return err
 		}
 		if postgres.Locked(failure) {
-			b.held[fresh[0].Source] = time.Now().Add(max(heldPause, heldShare*heldWait*time.Duration(len(b.held))))
+			b.delayed[fresh[0].Source] = time.Now().Add(max(delayedPause, delayedShare*delayedWait*time.Duration(len(b.delayed))))
 			b.log.Warn("a message from a handset waits for a row that another transaction has locked", "event", "mo_waits", "inbound", fresh[0].ID)
 			return nil
 		}
@@ -339,8 +329,7 @@ func (b *Switchboard) setAside(ctx context.Context, failure error) error {
 	return err
 }
 
-// measure shows how long the oldest message has waited, and returns whether there is
-// one.
+// measure records how long the oldest message has waited, and returns whether there is one.
 func (b *Switchboard) measure(ctx context.Context) (waits bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, roundWithin)
 	defer cancel()
@@ -356,7 +345,7 @@ func (b *Switchboard) measure(ctx context.Context) (waits bool, err error) {
 	return !since.IsZero(), nil
 }
 
-// rest does what is left when nothing is new.
+// rest does the work that is left when no message is new.
 func (b *Switchboard) rest(ctx context.Context) error {
 	if time.Since(b.swept) < sweepEvery {
 		return nil

@@ -14,9 +14,9 @@ import (
 	"intumwa/inbound/handsets"
 )
 
-// TestWhose: a message goes to the company of its route, or to the only one that has
-// its address as a sender, and to no other.
-func TestWhose(t *testing.T) {
+// TestMOFindsItsCompany: an MO goes to the company of its route, or to the only one with its address as a sender, and
+// to no other.
+func TestMOFindsItsCompany(t *testing.T) {
 	w := newWorld(t, Options{})
 	w.route("8080", "", "", 1)
 	w.route("8080", "bank", "", 2)
@@ -43,9 +43,8 @@ func TestWhose(t *testing.T) {
 	}
 }
 
-// TestNoEventUnasked: an endpoint that does not take the event gets no call, nor one that is
-// switched off; the company's list still has the message.
-func TestNoEventUnasked(t *testing.T) {
+// TestNoEventWithoutSubscription: an endpoint without the event, or switched off, gets no call; the company's list has the message.
+func TestNoEventWithoutSubscription(t *testing.T) {
 	w := newWorld(t, Options{})
 	w.route("8080", "", "", 1)
 	for i, change := range []string{`events = '{}'`, `events = '{balance.low}'`, `events = '{sms.received}', active = false`, `active = true`} {
@@ -55,13 +54,12 @@ func TestNoEventUnasked(t *testing.T) {
 	if got := w.received(); len(got) != 1 || !strings.Contains(got[0], "Amahoro 3") {
 		t.Errorf("events %v", got)
 	}
-	if n := ask[int](w, `SELECT count(*) FROM inbound_messages`); n != 4 {
+	if n := one[int](w, `SELECT count(*) FROM inbound_messages`); n != 4 {
 		t.Errorf("%d messages are listed", n)
 	}
 }
 
-// TestLongMessages: parts come in any order, twice, between others, by two links; the
-// message comes once.
+// TestLongMessages: parts in any order, with repetitions, between others and over two links make one message.
 func TestLongMessages(t *testing.T) {
 	w := newWorld(t, Options{})
 	w.route("8080", "", "", 1)
@@ -78,10 +76,10 @@ func TestLongMessages(t *testing.T) {
 	if got := w.received(); len(got) != 2 {
 		t.Errorf("events %v", got)
 	}
-	if n := ask[int](w, `SELECT parts FROM inbound_messages WHERE body LIKE 'one%'`); n != 3 {
+	if n := one[int](w, `SELECT parts FROM inbound_messages WHERE body LIKE 'one%'`); n != 3 {
 		t.Errorf("%d parts", n)
 	}
-	// A message that waits too long goes to no company, and is counted as such.
+	// A message that is not completed in time goes to no company and is counted.
 	w.exec(`UPDATE inbound SET received_at = received_at - interval '11 minutes'`)
 	w.board.swept = time.Time{}
 	w.look()
@@ -89,13 +87,12 @@ func TestLongMessages(t *testing.T) {
 		t.Errorf("a part whose other never came is %s", got)
 	}
 	w.takes(part(from(b, "8080", "late"), 7, 2, 2))
-	if n := ask[int](w, `SELECT count(*) FROM inbound_messages`); n != 2 {
+	if n := one[int](w, `SELECT count(*) FROM inbound_messages`); n != 2 {
 		t.Errorf("%d messages", n)
 	}
 }
 
-// TestStopInHalfAMessage: who began a long message with STOP wants no more, though the
-// rest never came.
+// TestStopInHalfAMessage: a long message that begins with STOP opts out even if the rest never arrives.
 func TestStopInHalfAMessage(t *testing.T) {
 	w := newWorld(t, Options{})
 	w.route("8080", "", "", 1)
@@ -114,8 +111,7 @@ func TestStopInHalfAMessage(t *testing.T) {
 	}
 }
 
-// TestTooLong: what has more parts than any handset writes, or more bytes, is for
-// operators alone.
+// TestTooLong: a message with too many parts or bytes goes to operators only.
 func TestTooLong(t *testing.T) {
 	w := newWorld(t, Options{})
 	w.route("8080", "", "", 1)
@@ -131,13 +127,12 @@ func TestTooLong(t *testing.T) {
 	if got := w.outcomes()[3:]; !slices.Equal(got, []string{"too_long", "too_long"}) {
 		t.Errorf("long parts: outcomes %v", got)
 	}
-	if n := ask[int](w, `SELECT count(*) FROM inbound_messages`); n != 0 {
+	if n := one[int](w, `SELECT count(*) FROM inbound_messages`); n != 0 {
 		t.Errorf("%d messages", n)
 	}
 }
 
-// TestRepetition: a carrier that did not hear us delivers again, and the company gets
-// it once.
+// TestRepetition: a message that the carrier repeats reaches the company once.
 func TestRepetition(t *testing.T) {
 	w := newWorld(t, Options{})
 	w.route("8080", "", "", 1)
@@ -152,12 +147,12 @@ func TestRepetition(t *testing.T) {
 	}
 }
 
-// TestStop: whom a stop word opts out of what; START takes off what STOP put on.
+// TestStop: a stop word opts out of the right sender; START removes the entry.
 func TestStop(t *testing.T) {
 	const number = "25779000001"
 	for _, c := range []struct {
 		name, to, text string
-		want           []string // after it, beginning with nothing
+		want           []string // after it; none before
 	}{
 		{"the route's sender", "6060", "stop", []string{"1 +25779000001 ACME"}},
 		{"the sender that is the address", "9090", "STOP", []string{"1 +25779000001 9090"}},
@@ -168,8 +163,8 @@ func TestStop(t *testing.T) {
 		{"another's sender means nothing", "8080", "STOP autre", []string{"1 +25779000001 "}},
 		{"not the first word", "8080", "ne pas STOP", nil},
 		{"a longer word", "8080", "STOPPER", nil},
-		{"an address that is nobody's", "7070", "STOP", nil},
-		{"a shared address, nobody named", "5050", "STOP", nil},
+		{"an address of no company", "7070", "STOP", nil},
+		{"a shared address without a name", "5050", "STOP", nil},
 		{"a shared address", "5050", "STOP bank", []string{"2 +25779000001 Bank"}},
 		{"no start word", "8080", "COMMENCER", nil},
 	} {
@@ -185,7 +180,7 @@ func TestStop(t *testing.T) {
 			if got := w.optOuts(); !slices.Equal(got, c.want) {
 				t.Fatalf("listed %v, want %v", got, c.want)
 			}
-			w.takes(from(number, c.to, c.text+" ")) // again, and it is no repetition
+			w.takes(from(number, c.to, c.text+" ")) // again, with a space: not a repetition
 			if got := w.optOuts(); !slices.Equal(got, c.want) {
 				t.Errorf("after it again %v, want %v", got, c.want)
 			}
@@ -201,19 +196,19 @@ func TestStop(t *testing.T) {
 	}
 }
 
-// TestStopInOctets: a STOP is found where the bytes, or those of one part, are no text.
-func TestStopInOctets(t *testing.T) {
+// TestStopInBytes: a STOP counts where the bytes, or those of one part, are no text.
+func TestStopInBytes(t *testing.T) {
 	w := newWorld(t, Options{})
 	w.route("8080", "", "", 1)
-	octets := func(source string, coding uint8, octets string) handsets.Inbound {
+	binary := func(source string, coding uint8, binary string) handsets.Inbound {
 		m := from(source, "8080", "")
-		m.Body, m.DataCoding, m.Octets = nil, coding, []byte(octets)
+		m.Body, m.DataCoding, m.Octets = nil, coding, []byte(binary)
 		return m
 	}
-	behind := octets("25779000004", 4, "\x01\x02")
-	w.takes(octets("25779000001", 4, "STOP\xff\x00"), octets("25779000002", 0xF5, "Arret \x01"), octets("25779000003", 0x22, "\x00S\x00T\x00O\x00P"),
-		part(from("25779000004", "8080", "STOP, "), 7, 1, 2), part(behind, 7, 2, 2), octets("25779000005", 4, "\x01STOPPER"),
-		part(octets("25779000006", 4, "STOP "), 8, 1, 2), part(from("25779000006", "8080", "svp"), 8, 2, 2))
+	behind := binary("25779000004", 4, "\x01\x02")
+	w.takes(binary("25779000001", 4, "STOP\xff\x00"), binary("25779000002", 0xF5, "Arret \x01"), binary("25779000003", 0x22, "\x00S\x00T\x00O\x00P"),
+		part(from("25779000004", "8080", "STOP, "), 7, 1, 2), part(behind, 7, 2, 2), binary("25779000005", 4, "\x01STOPPER"),
+		part(binary("25779000006", 4, "STOP "), 8, 1, 2), part(from("25779000006", "8080", "svp"), 8, 2, 2))
 	want := []string{"1 +25779000001 ", "1 +25779000002 ", "1 +25779000003 ", "1 +25779000004 ", "1 +25779000006 "}
 	if got := w.optOuts(); !slices.Equal(got, want) {
 		t.Errorf("listed %v, want %v", got, want)
@@ -223,8 +218,7 @@ func TestStopInOctets(t *testing.T) {
 	}
 }
 
-// TestStopAgain: a STOP that looks like the carrier's repetition still holds when
-// a START came between; a START that does is one.
+// TestStopAgain: a STOP that looks like a repetition counts if a START came between; a repeated START does not.
 func TestStopAgain(t *testing.T) {
 	w := newWorld(t, Options{})
 	w.route("8080", "", "", 1)
@@ -241,8 +235,8 @@ func TestStopAgain(t *testing.T) {
 	}
 }
 
-// TestStopOfAStranger: a foreign number cannot be listed.
-func TestStopOfAStranger(t *testing.T) {
+// TestStopOfAForeignNumber: a foreign number cannot be listed.
+func TestStopOfAForeignNumber(t *testing.T) {
 	w := newWorld(t, Options{})
 	w.route("8080", "", "", 1)
 	w.takes(from("32479000000", "8080", "STOP"), from("INFO", "8080", "STOP"))
@@ -254,8 +248,8 @@ func TestStopOfAStranger(t *testing.T) {
 	}
 }
 
-// TestReplies: an acknowledgement goes out with the change, from the address that was
-// written to, free of charge, and four times a day at most.
+// TestReplies: an acknowledgement goes out with the change, from the address that the handset wrote to, free of charge,
+// at most four times a day.
 func TestReplies(t *testing.T) {
 	w := newWorld(t, Options{StopReply: "C'est fait.", StartReply: "Bienvenue.", Repeats: time.Nanosecond})
 	w.route("8080", "", "", 1)
@@ -275,19 +269,18 @@ func TestReplies(t *testing.T) {
 		t.Errorf("%d replies to one handset, want %d", len(got), repliesMost)
 	}
 	if got := w.optOuts(); len(got) != 0 {
-		t.Errorf("what is not acknowledged is done all the same: %v", got)
+		t.Errorf("an unacknowledged change is missing: %v", got)
 	}
 	w.takes(from("25779999999", "8080", "STOP")) // no carrier takes it
 	if got := replies(); len(got) != repliesMost {
 		t.Errorf("replies %q", got)
 	}
-	if n := ask[int](w, `SELECT count(*) FROM ledger`); n != 0 {
+	if n := one[int](w, `SELECT count(*) FROM ledger`); n != 0 {
 		t.Errorf("%d entries of the ledger", n)
 	}
 }
 
-// TestTwoBoards: two processes look at the same time; each message is taken once, each
-// handset's in the order in which they came.
+// TestTwoBoards: with two processes each message is routed once, each handset's in order.
 func TestTwoBoards(t *testing.T) {
 	w := newWorld(t, Options{Repeats: time.Nanosecond})
 	second := w.another(w.board.opts)
@@ -320,11 +313,11 @@ func TestTwoBoards(t *testing.T) {
 		})
 	}
 	carriers.Wait()
-	w.until("all are looked at", func() bool { return ask[int](w, `SELECT count(*) FROM inbound WHERE outcome IS NULL`) == 0 })
-	if n := ask[int](w, `SELECT count(*) FROM inbound_messages`); n != handsetsOf*each {
+	w.until("all are looked at", func() bool { return one[int](w, `SELECT count(*) FROM inbound WHERE outcome IS NULL`) == 0 })
+	if n := one[int](w, `SELECT count(*) FROM inbound_messages`); n != handsetsOf*each {
 		t.Errorf("%d messages, want %d", n, handsetsOf*each)
 	}
-	if n := ask[int](w, `SELECT count(DISTINCT id) FROM webhook_deliveries`); n != handsetsOf*each {
+	if n := one[int](w, `SELECT count(DISTINCT id) FROM webhook_deliveries`); n != handsetsOf*each {
 		t.Errorf("%d events, want %d", n, handsetsOf*each)
 	}
 	if got := w.optOuts(); len(got) != 0 { // START was the last word of each
@@ -332,8 +325,8 @@ func TestTwoBoards(t *testing.T) {
 	}
 }
 
-// TestLockedRow: somebody's session holds the entry that a STOP needs: that handset's
-// messages wait, in their order, and nobody else's.
+// TestLockedRow: a STOP that needs a locked entry waits with that handset's later messages, in order; other handsets'
+// messages do not.
 func TestLockedRow(t *testing.T) {
 	w := newWorld(t, Options{})
 	w.route("8080", "", "", 1)
@@ -352,7 +345,7 @@ func TestLockedRow(t *testing.T) {
 	if err := tx.Rollback(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	clear(w.board.held) // their time is over
+	clear(w.board.delayed) // end the wait
 	w.look()
 	if got, want := w.outcomes(), []string{"routed", "routed", "routed", "routed"}; !slices.Equal(got, want) {
 		t.Errorf("outcomes %v, want %v", got, want)
@@ -362,8 +355,7 @@ func TestLockedRow(t *testing.T) {
 	}
 }
 
-// TestManyLockedRows: a company's row is locked, and very many opt out of it; whoever writes to another company does not
-// wait for them.
+// TestManyLockedRows: many opt-outs from a company whose row is locked do not delay messages to other companies.
 func TestManyLockedRows(t *testing.T) {
 	w := newWorld(t, Options{})
 	w.route("8080", "", "", 1)
@@ -382,27 +374,27 @@ func TestManyLockedRows(t *testing.T) {
 		inbound = append(inbound, from(fmt.Sprintf("257790000%02d", i), "8080", "STOP"))
 	}
 	w.takes(append(inbound, from("25779000099", "9191", "Yego"))...)
-	if wait := w.board.lockWait(); wait != heldWait {
-		t.Errorf("each waits %v for the row, and not %v", wait, heldWait)
+	if wait := w.board.lockWait(); wait != delayedWait {
+		t.Errorf("each waits %v for the row, and not %v", wait, delayedWait)
 	}
-	if got := w.outcomes(); got[many] != "routed" || slices.Contains(got[:many], "routed") || len(w.board.held) != many {
-		t.Fatalf("outcomes %v, %d wait", got, len(w.board.held))
+	if got := w.outcomes(); got[many] != "routed" || slices.Contains(got[:many], "routed") || len(w.board.delayed) != many {
+		t.Fatalf("outcomes %v, %d wait", got, len(w.board.delayed))
 	}
-	rest := time.Until(slices.MaxFunc(slices.Collect(maps.Values(w.board.held)), time.Time.Compare))
-	if rest < heldShare*heldWait*many/2 {
+	rest := time.Until(slices.MaxFunc(slices.Collect(maps.Values(w.board.delayed)), time.Time.Compare))
+	if rest < delayedShare*delayedWait*many/2 {
 		t.Errorf("they are tried again after %v", rest)
 	}
 	if err := tx.Rollback(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	clear(w.board.held) // their time is over
+	clear(w.board.delayed) // end the wait
 	w.look()
 	if got := w.optOuts(); len(got) != many {
 		t.Errorf("%d are listed", len(got))
 	}
 }
 
-// TestRefusedRow: what the database refuses is left to operators and stops nothing.
+// TestRefusedRow: a message that the database refuses is left to operators and stops no others.
 func TestRefusedRow(t *testing.T) {
 	w := newWorld(t, Options{})
 	w.route("8080", "", "", 1)
@@ -413,13 +405,12 @@ func TestRefusedRow(t *testing.T) {
 	}
 }
 
-// TestTwoProcessesAtOnce: two processes store what one carrier delivers over two links. Their
-// clocks differ, and the row with the smaller id may be committed last. A message that came
-// over both links is reported once, and a long message whose parts came over both is put
-// together.
+// TestTwoProcessesAtOnce: two processes store the deliveries of one carrier over two links. Their clocks differ, and
+// the row with the smaller id may be committed last. A message that came over both links is reported once, and parts
+// that came over both are joined.
 func TestTwoProcessesAtOnce(t *testing.T) {
 	for name, c := range map[string]struct {
-		ahead time.Duration // the clock of the process that inserts first, before the other's
+		ahead time.Duration // of the first inserter's clock
 		late  bool          // the row with the smaller id is committed last
 	}{
 		"in order":                        {},
@@ -457,7 +448,7 @@ func TestTwoProcessesAtOnce(t *testing.T) {
 					if err := tx.Commit(t.Context()); err != nil {
 						t.Fatal(err)
 					}
-					if c.late { // the board takes the one before the other is there
+					if c.late { // it routes the one before the other is visible
 						w.look()
 					}
 				}

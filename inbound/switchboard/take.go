@@ -14,7 +14,7 @@ import (
 	"intumwa/webhooks"
 )
 
-// take looks at one message, or part of one.
+// take routes one message, or part of one.
 func (b *Switchboard) take(ctx context.Context, w *work, m handsets.Inbound) error {
 	if !m.Fits() {
 		return w.mark(ctx, handsets.TooLong, 0, m.ID)
@@ -50,8 +50,7 @@ func (b *Switchboard) take(ctx context.Context, w *work, m handsets.Inbound) err
 	return b.deliver(ctx, w, a.Whole)
 }
 
-// repeated drops what the carrier delivered before, or so it seems: who wrote STOP,
-// START and STOP again meant the second STOP too. Nothing comes of it where it is one.
+// repeated drops a message that the carrier repeats. A STOP counts even so: it may be the second one, after a START.
 func (b *Switchboard) repeated(ctx context.Context, w *work, m *handsets.Inbound) error {
 	if err := w.mark(ctx, handsets.Duplicate, 0, m.ID); err != nil || (m.Part != nil && m.Part.Number != 1) {
 		return err
@@ -63,13 +62,13 @@ func (b *Switchboard) repeated(ctx context.Context, w *work, m *handsets.Inbound
 	return b.obey(ctx, w, m, c)
 }
 
-// mark notes what became of rows, and counts it.
+// mark stores and counts the outcome of rows.
 func (w *work) mark(ctx context.Context, outcome handsets.Outcome, message int64, ids ...int64) error {
 	w.outcomes[outcome] += len(ids)
 	return w.store.Mark(ctx, outcome, message, ids...)
 }
 
-// deliver gives a whole message, by its parts, to its company.
+// deliver gives a whole message, in parts, to its company.
 func (b *Switchboard) deliver(ctx context.Context, w *work, parts []handsets.Inbound) error {
 	ids := make([]int64, len(parts))
 	last := &parts[0]
@@ -101,7 +100,7 @@ func (b *Switchboard) deliver(ctx context.Context, w *work, parts []handsets.Inb
 	return b.obey(ctx, w, last, c)
 }
 
-// fromOf is who sent it: in E.164 where it is a number of the country.
+// fromOf returns the sender's number, in E.164 if it is national.
 func fromOf(m *handsets.Inbound) string {
 	if number, ok := handsets.Number(m.Source); ok {
 		return string(number)
@@ -109,8 +108,7 @@ func fromOf(m *handsets.Inbound) string {
 	return m.Source
 }
 
-// giveUp deals with a part whose others did not come. No company gets it; but
-// who began with STOP wants no more, whatever they wrote behind it.
+// giveUp ends a part whose message was not completed. No company gets it, but if it begins with STOP it opts out.
 func (b *Switchboard) giveUp(ctx context.Context, w *work, m *handsets.Inbound) error {
 	if err := w.mark(ctx, handsets.Incomplete, 0, m.ID); err != nil || m.Part.Number != 1 {
 		return err
@@ -122,14 +120,14 @@ func (b *Switchboard) giveUp(ctx context.Context, w *work, m *handsets.Inbound) 
 	return b.obey(ctx, w, m, c)
 }
 
-// command is the company of a message, and what the message orders.
+// command is a message's company and its stop or start word.
 type command struct {
 	company int64  // 0: none
-	change  string // changeStop, changeStart, or "": it is no command
-	sender  string // what a command is about; "": all senders of the company
+	change  string // changeStop, changeStart, or "" for none
+	sender  string // to which the command applies; "": all senders of the company
 }
 
-// read finds the company of a message and what the message orders.
+// read finds a message's company and command.
 func (b *Switchboard) read(ctx context.Context, w *work, m *handsets.Inbound, text *string) (c command, err error) {
 	first, second := m.Words(text)
 	switch {
@@ -158,7 +156,7 @@ func (b *Switchboard) read(ctx context.Context, w *work, m *handsets.Inbound, te
 		}
 		owners, err := users.Namesakes(ctx, name, 0)
 		if err != nil || len(owners) == 0 || slices.ContainsFunc(owners, func(o accounts.SenderRequest) bool { return o.CompanyID != owners[0].CompanyID }) {
-			return c, err // no company's, or perhaps another one's
+			return c, err // of no company, or of another
 		}
 		c.company, c.sender = owners[0].CompanyID, owners[0].Name
 		return c, nil
@@ -184,8 +182,7 @@ func (b *Switchboard) read(ctx context.Context, w *work, m *handsets.Inbound, te
 	return c, nil
 }
 
-// obey enters an opt-out or takes it off, and acknowledges it where something
-// changed.
+// obey adds or removes an opt-out, and acknowledges a change.
 func (b *Switchboard) obey(ctx context.Context, w *work, m *handsets.Inbound, c command) error {
 	if c.change == "" {
 		return nil
@@ -222,9 +219,8 @@ func (b *Switchboard) obey(ctx context.Context, w *work, m *handsets.Inbound, c 
 	return b.reply(ctx, w, m, number, reply)
 }
 
-// reply acknowledges a command by a message of the gateway's own, as one-time codes
-// are: it belongs to no company and costs no credits. It comes from the address
-// that the handset wrote to.
+// reply acknowledges a command by a message of the gateway, like a one-time code: it belongs to no company and is free.
+// Its sender is the address that the handset wrote to.
 func (b *Switchboard) reply(ctx context.Context, w *work, m *handsets.Inbound, number sms.Number, text string) error {
 	if text == "" || b.opts.Route == nil {
 		return nil
