@@ -9,61 +9,58 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// reading is a time that the database's clock reported.
+// reading is a time by the database's clock.
 type reading struct {
 	theirs time.Time
-	when   time.Time // by this machine's clocks, the monotonic one too
+	when   time.Time // by this machine's clocks, with the monotonic one
 }
 
-// heard is what Now goes by; nil: nothing has been heard yet.
-var heard atomic.Pointer[reading]
+// lastReading is the basis of Now; nil: the database has not answered yet.
+var lastReading atomic.Pointer[reading]
 
-// Now is the time of the database's clock, the one clock of all processes. It decides
-// what is due, over or allowed, and is the time in everything that is written, signed and
-// shown (rule choices 10.3). Each machine has its own idea of the time, and one that is an
-// hour wrong must not send a message an hour early or take one for expired. It is as exact
-// as the quickest answer of late (ReadClock), and goes on by this machine's monotonic clock,
-// so that setting the other changes nothing; before the first answer it is the other. It may
-// step back, has no monotonic part and measures no duration: for that there is [time.Now].
+// Now is the time by the database's clock, the only clock of all processes. It decides what is due, over or allowed,
+// and is the time in everything that is written, signed and shown (rule choices 10.3): a machine whose clock is an hour
+// wrong must not send a message an hour early, or expire it. Now is as exact as the quickest recent answer (ReadClock)
+// and advances with this machine's monotonic clock, so that setting the wall clock changes nothing; before the first
+// answer it is the wall clock. It may step back and has no monotonic part: measure durations with [time.Now].
 func Now() time.Time { return Moment(time.Now()) }
 
-// Moment is the time of the database's clock when this machine's clock had t, as [time.Now] gave
-// it. The zero time stays what it is.
+// Moment returns the database's time when [time.Now] was t. The zero time stays zero.
 func Moment(t time.Time) time.Time {
-	h := heard.Load()
+	h := lastReading.Load()
 	if t.IsZero() || h == nil {
 		return t.Round(0)
 	}
 	return h.theirs.Add(t.Sub(h.when))
 }
 
-// Ahead is by how much this machine's clock is ahead of the database's; negative: behind.
+// Ahead returns by how much this machine's clock is ahead of the database's; negative: behind.
 func Ahead() time.Duration {
 	now := time.Now()
 	return now.Round(0).Sub(Moment(now))
 }
 
-// ReadClock reads the database's time, for Now. A process does so when it starts and
-// every few seconds: clocks drift, are set, and another server may have become the primary.
+// ReadClock reads the database's time, for Now. Call it at the start and every few seconds: clocks drift and are set,
+// and another server may become the primary.
 func ReadClock(ctx context.Context, pool *pgxpool.Pool) error {
-	conn, err := pool.Acquire(ctx) // the wait for it is none of the round trip
+	conn, err := pool.Acquire(ctx) // so that the round trip excludes the wait
 	if err != nil {
-		return fmt.Errorf("asking the database for the time: %w", err)
+		return fmt.Errorf("reading the database clock: %w", err)
 	}
 	defer conn.Release()
 	var theirs time.Time
-	asked := time.Now()
+	sent := time.Now()
 	if err := conn.QueryRow(ctx, `SELECT clock_timestamp()`).Scan(&theirs); err != nil {
-		return fmt.Errorf("asking the database for the time: %w", err)
+		return fmt.Errorf("reading the database clock: %w", err)
 	}
-	half := time.Since(asked) / 2
-	when := asked.Add(half) // wrong by half at the most
+	half := time.Since(sent) / 2
+	when := sent.Add(half) // wrong by at most half
 	switch {
-	case heard.Load() != nil && Moment(when).Sub(theirs).Abs() <= half: // what is known may be so
+	case lastReading.Load() != nil && Moment(when).Sub(theirs).Abs() <= half: // the last reading may be right
 	case when.Round(0).Sub(theirs).Abs() <= half: // this clock may be right
-		heard.Store(&reading{when.Round(0), when})
+		lastReading.Store(&reading{when.Round(0), when})
 	default:
-		heard.Store(&reading{theirs, when})
+		lastReading.Store(&reading{theirs, when})
 	}
 	return nil
 }

@@ -11,8 +11,8 @@ import (
 	"intumwa/internal/testenv"
 )
 
-// TestNow: what this process takes for the time is what the database does, however wrong
-// the machine's clock is. A clock that may be right is left as it is.
+// TestNow: the process's time is the database's, however wrong the machine's clock is. A clock that may be right is not
+// corrected.
 func TestNow(t *testing.T) {
 	here := testenv.Pool(t)
 	read := func(pool *pgxpool.Pool) {
@@ -29,7 +29,7 @@ func TestNow(t *testing.T) {
 	for behind, wrong := range map[string]time.Duration{"1 hour": time.Hour, "-3 minutes": -3 * time.Minute} {
 		elsewhere := withClock(t, here, behind)
 		read(elsewhere)
-		const slack = 5 * time.Second // a machine with much to do
+		const slack = 5 * time.Second // for a loaded machine
 		if ahead := postgres.Ahead(); (ahead - wrong).Abs() > slack {
 			t.Errorf("this clock is %v ahead, not %v", wrong, ahead)
 		}
@@ -54,7 +54,7 @@ func TestNow(t *testing.T) {
 	}
 }
 
-// withClock is a pool on the same database, whose clock is behind by so much.
+// withClock returns a pool on the same database with a clock behind by this interval.
 func withClock(t *testing.T, pool *pgxpool.Pool, behind string) *pgxpool.Pool {
 	t.Helper()
 	schema := "clock_" + strings.NewReplacer(" ", "_", "-", "ahead_").Replace(behind)

@@ -8,8 +8,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// What the tests, which stand outside because testenv imports this room, look
-// at from within.
+// Private names for the tests, which are in another package because testenv imports this one.
 var (
 	MajorVersion = majorVersion
 )
@@ -17,8 +16,7 @@ var (
 // OldestSchema is the oldest schema version that Migrate accepts.
 const OldestSchema = oldestSchema
 
-// TimelineOf is that on which the server was found to which a connection leads; 0: it is not
-// known, and so it is cut at every failover.
+// TimelineOf returns the recorded timeline of a connection's server; 0: unknown, so a failover closes the connection.
 func TimelineOf(p *Primary, conn *pgconn.PgConn) int64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -40,7 +38,7 @@ func MigrateToOldest(ctx context.Context, url string) error {
 	return err
 }
 
-// Tables are those that exist after all embedded migrations, Versions the versions of these.
+// Tables are the tables after all embedded migrations; Versions are the migrations' versions.
 func Tables() []string { return tables(migrations) }
 
 func Versions() (all []int64) {

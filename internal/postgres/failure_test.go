@@ -14,8 +14,7 @@ import (
 	"intumwa/internal/testenv"
 )
 
-// TestFailures: what PostgreSQL really answers, and what it says of the
-// database.
+// TestFailures: each real error of PostgreSQL has its class.
 func TestFailures(t *testing.T) {
 	pool := testenv.Pool(t)
 	ctx := t.Context()
@@ -68,8 +67,7 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-// incompressible is a text that no compression brings under an index row's
-// limit.
+// incompressible returns a text that compression does not bring under an index row's limit.
 func incompressible(n int) string {
 	var b strings.Builder
 	for i := uint32(1); b.Len() < n; i++ {
@@ -78,8 +76,7 @@ func incompressible(n int) string {
 	return b.String()[:n]
 }
 
-// TestDeadlockIsTriedAgain: two transactions that wait for each other in a ring
-// both get done.
+// TestDeadlockIsTriedAgain: two transactions that deadlock both succeed.
 func TestDeadlockIsTriedAgain(t *testing.T) {
 	pool := testenv.Pool(t)
 	ctx := t.Context()
@@ -96,7 +93,7 @@ func TestDeadlockIsTriedAgain(t *testing.T) {
 				if _, err := tx.Exec(ctx, `UPDATE things SET n = n + 1 WHERE id = $1`, i+1); err != nil {
 					return err
 				}
-				if tried[i] == 1 { // the first time, both have their first row before either locks its second
+				if tried[i] == 1 { // at first, both have locked a row before either locks its second
 					close(met[i])
 					select {
 					case <-met[1-i]:
@@ -122,8 +119,7 @@ func TestDeadlockIsTriedAgain(t *testing.T) {
 	}
 }
 
-// TestRetryEnds: what gives way each time is given up, what fails otherwise is
-// not tried again.
+// TestRetryEnds: a transaction that gives way each time is given up; other errors are not tried again.
 func TestRetryEnds(t *testing.T) {
 	other := errors.New("other")
 	for want, failure := range map[int]error{3: &pgconn.PgError{Code: "40P01"}, 1: other} {

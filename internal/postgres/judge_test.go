@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestJudge: which servers are used, in the order in which they are met.
+// TestJudge: which servers are accepted, in this order of connecting.
 func TestJudge(t *testing.T) {
 	known := NewPrimary(nil)
 	for i, met := range []struct {
@@ -19,7 +19,7 @@ func TestJudge(t *testing.T) {
 		{state{"a", 3, false}, nil},
 		{state{"", 0, false}, nil}, // not reported
 		{state{"a", 1, false}, errOldPrimary},
-		{state{"b", 1, false}, nil}, // another cluster: an upgrade, a restore from a dump
+		{state{"b", 1, false}, nil}, // another cluster: after an upgrade, or a restore from a dump
 	} {
 		if err := known.judge(met.state, nil); !errors.Is(err, met.want) {
 			t.Errorf("%d: %+v: %v, want %v", i, met.state, err, met.want)
@@ -27,7 +27,7 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-// TestPrefer: every host is tried, the primary first, each in all its ways.
+// TestPrefer: every host is tried, the primary first, each with and without TLS.
 func TestPrefer(t *testing.T) {
 	config, err := poolConfig("postgres://u@a:1,b:2,c:3/d?sslmode=prefer", Options{})
 	if err != nil {

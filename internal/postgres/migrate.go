@@ -23,19 +23,16 @@ import (
 //go:embed migrations/*.sql
 var embedded embed.FS
 
-// ErrSchemaNewer means that a newer release has migrated the database: this binary
-// must not change it.
+// ErrSchemaNewer means that a newer release has migrated the database: this binary must not change it.
 var ErrSchemaNewer = errors.New("the database schema is newer than this binary")
 
 // ErrSchemaOlder means that migrations are pending.
 var ErrSchemaOlder = errors.New("the database schema is older than this binary: run `intumwa migrate`")
 
-// ErrSchemaTooOld means that this binary has no migrations from the database's schema:
-// it is left unchanged.
+// ErrSchemaTooOld means that this binary has no migrations from the database's schema, which stays unchanged.
 var ErrSchemaTooOld = errors.New("the database schema is too old for this binary")
 
-// ErrSchemaForeign means that the database has tables with our names that are not
-// ours: it is left unchanged.
+// ErrSchemaForeign means that the database has foreign tables with our names. It stays unchanged.
 var ErrSchemaForeign = errors.New("the database holds tables of these names that are not Intumwa's; give Intumwa a database of its own")
 
 // ErrSchemaIncomplete means that the schema has the right version but lacks tables.
@@ -44,9 +41,8 @@ var ErrSchemaIncomplete = errors.New("the database lacks tables that its schema 
 // versionTable lists the applied migrations.
 const versionTable = "intumwa_schema"
 
-// oldestSchema is the oldest schema version that Migrate accepts: the first file of the
-// baseline. It refuses an older schema, which a build from before the baseline made,
-// before it changes anything. 0, an empty database, is accepted.
+// oldestSchema is the oldest schema version that Migrate accepts: the first file of the baseline. It refuses an older
+// schema before it changes anything. 0, an empty database, is accepted.
 const oldestSchema = 200
 
 const (
@@ -55,13 +51,13 @@ const (
 	migrationPatience = 3 * time.Second     // how long a migration's commit waits for a standby
 )
 
-// migration is one file. Its name begins with its version, its text is run in one transaction.
+// migration is one file. Its name begins with its version; its text runs in one transaction.
 type migration struct {
 	version int64
 	text    string
 }
 
-// load reads the migrations of a folder, in order. It panics on what no build may embed.
+// load reads the migrations of a folder, in order. It panics on invalid ones: no build may embed them.
 func load(files fs.FS, folder string) (list []migration) {
 	names, err := fs.Glob(files, path.Join(folder, "*.sql"))
 	if err != nil {
@@ -84,29 +80,26 @@ func load(files fs.FS, folder string) (list []migration) {
 
 var migrations = load(embedded, "migrations")
 
-// latest is the version of a schema to which all these migrations are applied.
+// latest returns the version after all these migrations.
 func latest(list []migration) int64 { return list[len(list)-1].version }
 
-// Migrate brings the schema at url to this binary's version and returns its version before and after. Migrations only
-// go forward, each in its own transaction. Instances that start together take
-// turns (a session advisory lock, at most five minutes), and all but the first
-// find nothing to do. It changes nothing and returns ErrSchemaTooOld for a schema
-// older than oldestSchema, ErrSchemaNewer when a newer release was here before,
-// ErrSchemaForeign when somebody else's tables have our names.
+// Migrate migrates the schema at url to this binary's version and returns its version before and after. Migrations only
+// go forward, each in its own transaction. Instances that start together take turns (a session advisory lock, at most
+// five minutes), and all but the first find nothing to do. It changes nothing and returns ErrSchemaTooOld for a schema
+// older than oldestSchema, ErrSchemaNewer after a newer release, ErrSchemaForeign for foreign tables with our names.
 func Migrate(ctx context.Context, url string) (versions [2]int64, err error) {
 	return migrate(ctx, url, migrations, oldestSchema)
 }
 
-// Current returns nil when the schema is exactly this binary's and all its tables
-// exist; otherwise ErrSchemaOlder, ErrSchemaTooOld, ErrSchemaIncomplete or ErrSchemaNewer, wrapped with
-// the details, or a database error. With ErrSchemaNewer all tables that this binary
-// knows exist.
+// Current returns nil when the schema is exactly this binary's and all its tables exist; otherwise ErrSchemaOlder,
+// ErrSchemaTooOld, ErrSchemaIncomplete or ErrSchemaNewer, wrapped with the details, or a database error. With
+// ErrSchemaNewer all of this binary's tables exist.
 func Current(ctx context.Context, pool *pgxpool.Pool) error {
 	return current(ctx, pool, migrations, oldestSchema)
 }
 
-// Checksum is a short hexadecimal digest of the embedded migrations: two
-// binaries with the same checksum expect the same schema.
+// Checksum returns a short hexadecimal digest of the embedded migrations: two binaries with the same checksum expect
+// the same schema.
 func Checksum() string {
 	hash := sha256.New()
 	for _, m := range migrations {
@@ -123,8 +116,8 @@ func migrate(ctx context.Context, url string, list []migration, oldest int64) (v
 		return versions, err
 	}
 	_ = primary.prefer(ctx, cfg.ConnConfig) // it never fails
-	// A migration may take long, but must not wait for a long lock, because every later
-	// statement on the table would wait behind it: it fails and is run again.
+	// A migration may run for long, but must not wait long for a lock: later statements on the table would queue behind
+	// it. It fails instead, and is run again.
 	cfg.ConnConfig.RuntimeParams["statement_timeout"] = "0"
 	cfg.ConnConfig.RuntimeParams["idle_in_transaction_session_timeout"] = "0"
 	cfg.ConnConfig.RuntimeParams["application_name"] = SessionName("migrate")
@@ -147,7 +140,7 @@ func migrate(ctx context.Context, url string, list []migration, oldest int64) (v
 	if err := judgeSchema(have, latest(list), oldest); err == nil || !errors.Is(err, ErrSchemaOlder) {
 		return versions, err
 	}
-	worker, err := pgx.ConnectConfig(ctx, cfg.ConnConfig) // conn attends to its commits
+	worker, err := pgx.ConnectConfig(ctx, cfg.ConnConfig) // conn watches its commits
 	if err != nil {
 		return versions, unreachable(err)
 	}
@@ -191,7 +184,7 @@ func apply(ctx context.Context, conn *pgx.Conn, list []migration, after int64) e
 	return nil
 }
 
-// lockMigrations waits until no other instance migrates, lockWait at most. The lock ends with the session.
+// lockMigrations waits until no other instance migrates, at most lockWait. The lock ends with the session.
 func lockMigrations(ctx context.Context, conn *pgx.Conn) error {
 	_, err := conn.Exec(ctx, fmt.Sprintf(`SET lock_timeout = %s; SELECT pg_advisory_lock(%d)`, milliseconds(lockWait), migrationLock))
 	if Locked(err) {
@@ -203,8 +196,7 @@ func lockMigrations(ctx context.Context, conn *pgx.Conn) error {
 	return nil
 }
 
-// refuseForeign returns ErrSchemaForeign for a database with tables of our names and
-// without our version table.
+// refuseForeign returns ErrSchemaForeign for a database with tables of our names and without our version table.
 func refuseForeign(ctx context.Context, conn *pgx.Conn, list []migration) error {
 	var there []string
 	if err := conn.QueryRow(ctx, `SELECT coalesce(array_agg(name), '{}') FROM unnest($1::text[]) name
@@ -232,7 +224,7 @@ func schemaVersion(ctx context.Context, db interface {
 	return version, nil
 }
 
-// judgeSchema compares a schema's version with the one that a binary needs, and with the oldest that it migrates from.
+// judgeSchema compares a schema's version with the binary's, and with the oldest that it migrates from.
 func judgeSchema(have, want, oldest int64) error {
 	switch {
 	case have > want:
@@ -274,7 +266,7 @@ var (
 	dropTable   = regexp.MustCompile(`(?im)^\s*DROP\s+TABLE\s+(?:IF\s+EXISTS\s+)?([a-z_][a-z0-9_]*)`)
 )
 
-// tables returns the names of the tables that exist after all migrations, sorted.
+// tables returns the sorted names of the tables after all migrations.
 func tables(list []migration) []string {
 	there := map[string]bool{}
 	for _, m := range list {

@@ -24,7 +24,7 @@ func files(texts ...string) fstest.MapFS {
 	return fsys
 }
 
-// emptyDatabase is a database in which nothing was migrated.
+// emptyDatabase returns a database without migrations.
 func emptyDatabase(t *testing.T) string {
 	t.Helper()
 	url := testenv.Database(t)
@@ -72,8 +72,8 @@ func TestNewerSchemaIsRefused(t *testing.T) {
 	}
 }
 
-// TestOlderSchemaIsRefused: no migration is applied to a database of a build from before the baseline. A database in which
-// a first migrate ended after the first file of the baseline is migrated.
+// TestOlderSchemaIsRefused: no migration is applied to a schema from before the baseline. A database where a first
+// migrate ended after the first file of the baseline is migrated.
 func TestOlderSchemaIsRefused(t *testing.T) {
 	ctx := t.Context()
 	for _, version := range []int64{1, postgres.OldestSchema - 1} {
@@ -124,8 +124,7 @@ func catalog(t *testing.T, pool *pgxpool.Pool) (all string) {
 	return all
 }
 
-// TestForeignTablesAreRefused: in a database where somebody else's tables have
-// our names, nothing is made.
+// TestForeignTablesAreRefused: a database with foreign tables of our names is not changed.
 func TestForeignTablesAreRefused(t *testing.T) {
 	ctx := t.Context()
 	url := emptyDatabase(t)
@@ -160,8 +159,8 @@ func TestMissingTable(t *testing.T) {
 	}
 }
 
-// TestTablesAreFoundInMigrations: as they are in a migrated database.
-func TestTablesAreFoundInMigrations(t *testing.T) {
+// TestTablesEqualTheMigratedOnes: the list equals a migrated database's tables.
+func TestTablesEqualTheMigratedOnes(t *testing.T) {
 	var there []string
 	if err := testenv.Pool(t).QueryRow(t.Context(), `SELECT array_agg(tablename::text ORDER BY tablename) FROM pg_tables
 		WHERE schemaname = 'public' AND tablename <> 'intumwa_schema'`).Scan(&there); err != nil {

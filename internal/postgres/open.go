@@ -1,6 +1,5 @@
-// Package postgres opens connection pools with the same settings everywhere, migrates
-// the schema to this binary's version, and classifies database errors. It knows no
-// table; SQL belongs to the room that owns the table.
+// Package postgres opens connection pools with the same settings everywhere, migrates the schema to this binary's
+// version, and classifies database errors. SQL belongs to the package that owns the table.
 package postgres
 
 import (
@@ -16,7 +15,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// MinimumServer is the oldest PostgreSQL major version the gateway works with.
+// MinimumServer is the oldest supported major version of PostgreSQL.
 const MinimumServer = 13
 
 const (
@@ -26,50 +25,44 @@ const (
 	idleInTxTimeout  = 5 * time.Second
 )
 
-// errURL replaces every parse error of a database URL: the original quotes
-// pieces of the URL, and with an unescaped "/" or "@" in it such a piece can be
-// the password.
+// errURL replaces every parse error of a database URL: the original quotes pieces of the URL, and an unescaped "/" or
+// "@" makes the password one of them.
 var errURL = errors.New("the database URL cannot be understood; it should look like " +
 	"postgres://user:password@host:5432/name?sslmode=require with special characters in the password " +
 	"percent-encoded (details are withheld because they could show the password)")
 
 // Options of one pool.
 type Options struct {
-	// MaxConns is the most connections the pool opens; 0 means 4 per CPU, at
-	// least 8. It wins over pool_max_conns in the URL.
+	// MaxConns is the most connections of the pool; 0 means 4 per CPU, at least 8. It wins over pool_max_conns in the
+	// URL.
 	MaxConns int32
 
-	// StatementTimeout is how long a statement may take; 0 means 10 s. It wins
-	// over statement_timeout in the URL.
+	// StatementTimeout is how long a statement may take; 0 means 10 s. It wins over statement_timeout in the URL.
 	StatementTimeout time.Duration
 
-	// BatchUpdates keeps the planner on index lookups for every statement of
-	// this pool. Set it for the pool that runs UPDATE … FROM unnest($1, …):
-	// with stale statistics (a fresh table, a new partition) the planner
-	// otherwise flips to scanning the whole table for every batch.
+	// BatchUpdates keeps the planner on index look-ups for every statement of this pool. Set it for UPDATE … FROM
+	// unnest($1, …): with stale statistics (a new table or partition) the planner otherwise scans the whole table for
+	// every batch.
 	BatchUpdates bool
 
-	// Name is the application_name of the sessions, for [Attend] and for people who look
-	// at pg_stat_activity; "": intumwa, or what the URL has.
+	// Name is the sessions' application_name, for [Attend] and pg_stat_activity; "": intumwa, or the URL's.
 	Name string
 
-	// ReadOnly has the sessions refuse to change anything (SQLSTATE 25006).
+	// ReadOnly makes the sessions refuse changes (SQLSTATE 25006).
 	ReadOnly bool
 
-	// Primary keeps the pool away from an old primary. Pools of one process share one,
-	// which has looked (Primary.Look) before; nil: the pool has one of its own.
+	// Primary keeps the pool away from an old primary. Share one between a process's pools after Primary.Look; nil: the
+	// pool has its own.
 	Primary *Primary
 }
 
-// Open returns a pool for the database at url, after it has opened one connection. It
-// fails when no host of the URL responds within
-// 5 s each as a server that can be written to, refuses the credentials, or is older than
-// MinimumServer; the error never contains the password. The caller closes the pool.
+// Open returns a pool for the database at url, with one open connection. It fails when each host of the URL does not
+// respond within 5 s, is read-only, refuses the credentials, or is older than MinimumServer; the error never contains
+// the password. The caller closes the pool.
 //
-// Every connection uses UTC, and ends a statement after 10 s, waiting for a lock after
-// 5 s, and a transaction that is idle for 5 s, so that a stuck session cannot keep a
-// company's row locked. A statement that may take longer (an audit) runs SET LOCAL
-// statement_timeout in its own transaction. Parameters in the URL win over these.
+// Every connection uses UTC and ends a statement after 10 s, a wait for a lock after 5 s, and a transaction that is
+// idle for 5 s, so that a stuck session cannot keep a company's row locked. A longer statement (an audit) runs SET
+// LOCAL statement_timeout in its own transaction. Parameters in the URL win over these.
 func Open(ctx context.Context, url string, opts Options) (*pgxpool.Pool, error) {
 	if opts.Primary == nil {
 		opts.Primary = NewPrimary(nil)
@@ -91,8 +84,8 @@ func Open(ctx context.Context, url string, opts Options) (*pgxpool.Pool, error) 
 	return pool, nil
 }
 
-// Connect makes a connection outside pool, which the caller closes, to the server that
-// the pool uses. Each host that the URL names may take patience.
+// Connect opens a connection outside pool to the pool's server; the caller closes it. Each host of the URL may take
+// patience.
 func Connect(ctx context.Context, pool *pgxpool.Pool, patience time.Duration) (*pgx.Conn, error) {
 	whole := pool.Config()
 	config := whole.ConnConfig
@@ -143,17 +136,17 @@ func poolConfig(url string, opts Options) (*pgxpool.Config, error) {
 	setDefault(params, "statement_timeout", milliseconds(statementTimeout))
 	setDefault(params, "lock_timeout", milliseconds(lockTimeout))
 	setDefault(params, "idle_in_transaction_session_timeout", milliseconds(idleInTxTimeout))
-	// A vanished host must not keep its locks for two hours, the default of TCP.
+	// A vanished host must not keep its locks for two hours, TCP's default.
 	setDefault(params, "tcp_keepalives_idle", "10")
 	setDefault(params, "tcp_keepalives_interval", "5")
 	setDefault(params, "tcp_keepalives_count", "3")
-	// Compiling a plan takes longer than any statement of ours, and the cost
-	// penalty of a disabled scan would trigger it on every batch.
+	// Compiling a plan takes longer than any statement of ours, and the cost penalty of a disabled scan would trigger
+	// it on every batch.
 	setDefault(params, "jit", "off")
 	if opts.Name != "" {
 		params["application_name"] = opts.Name
 	}
-	if opts.ReadOnly { // once the connection is judged: a primary must not look like a standby
+	if opts.ReadOnly { // only after the connection is judged: a primary must not look like a standby
 		cfg.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
 			_, err := conn.Exec(ctx, `SET default_transaction_read_only = on`)
 			return err
@@ -170,7 +163,7 @@ func poolConfig(url string, opts Options) (*pgxpool.Config, error) {
 	return cfg, nil
 }
 
-// setDefault leaves a parameter of the URL, in upper or lower case (TimeZone).
+// setDefault sets a parameter unless the URL has it, in upper or lower case (TimeZone).
 func setDefault(params map[string]string, key, value string) {
 	for there := range params {
 		if strings.EqualFold(there, key) {
@@ -185,7 +178,7 @@ func milliseconds(d time.Duration) string {
 }
 
 func check(ctx context.Context, pool *pgxpool.Pool) error {
-	// One more than the hosts take: the last one's error is to come through.
+	// One more than the hosts take, to get the last one's error.
 	ctx, cancel := context.WithTimeout(ctx, time.Duration(2+len(pool.Config().ConnConfig.Fallbacks))*connectTimeout)
 	defer cancel()
 	conn, err := pool.Acquire(ctx)
@@ -200,7 +193,7 @@ func check(ctx context.Context, pool *pgxpool.Pool) error {
 	return nil
 }
 
-// majorVersion reads "15.18 (Debian 15.18-0)" as 15, and 0 when it cannot.
+// majorVersion returns 15 for "15.18 (Debian 15.18-0)", and 0 for other texts.
 func majorVersion(version string) int {
 	digits := len(version) - len(strings.TrimLeft(version, "0123456789"))
 	major, err := strconv.Atoi(version[:digits])

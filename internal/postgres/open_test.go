@@ -60,7 +60,7 @@ func TestOpenSetsUpConnections(t *testing.T) {
 	}
 }
 
-func TestOpenLeavesWhatTheURLSays(t *testing.T) {
+func TestParametersInTheURLWin(t *testing.T) {
 	parsed, err := url.Parse(testenv.Database(t))
 	if err != nil {
 		t.Fatal(err)
@@ -78,8 +78,7 @@ func TestOpenLeavesWhatTheURLSays(t *testing.T) {
 	}
 }
 
-// BatchUpdates is there for this: a table without statistics must be updated
-// by its key, not by reading all of it for every batch.
+// BatchUpdates makes batches update a table without statistics by its key, without reading all of it.
 func TestBatchUpdatesGoByTheKey(t *testing.T) {
 	ctx := t.Context()
 	pool := open(t, testenv.Database(t), postgres.Options{BatchUpdates: true})
@@ -145,7 +144,7 @@ func TestOpenNeverShowsThePassword(t *testing.T) {
 	}
 }
 
-// A server that takes the connection and never answers must not delay a start.
+// A server that accepts the connection and never responds must not delay a start.
 func TestOpenGivesUpOnASilentServer(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

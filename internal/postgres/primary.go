@@ -17,12 +17,10 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// Primary finds the server that may write: which host of the
-// URL it is, and on which timeline (https://www.postgresql.org/docs/current/continuous-archiving.html#BACKUP-TIMELINES).
-// Each promotion of a standby begins a new, higher timeline. So a server that can be
-// written to on a lower one is the old primary, which came back or was never gone:
-// what it takes would be lost. No connection is made to it, and those that there are
-// get closed.
+// Primary finds the server that may write: the host of the URL, and its timeline
+// (https://www.postgresql.org/docs/current/continuous-archiving.html#BACKUP-TIMELINES). Each promotion of a standby
+// begins a new, higher timeline. A writable server on a lower one is the old primary, which came back or was never
+// down: its writes would be lost. Primary makes no connection to it and closes those that exist.
 //
 // It is safe for concurrent use, and keeps its state in memory only.
 type Primary struct {
@@ -31,18 +29,18 @@ type Primary struct {
 	mu       sync.Mutex
 	system   string // identifier of the cluster, the same on all of its servers
 	timeline int64  // the highest seen
-	first    string // host:port to be tried first; "": in the URL's order
+	first    string // host:port to try first; "": the URL's order
 	pools    []*pgxpool.Pool
-	lines    map[*line]int64 // by their servers' timelines; 0: not judged yet
+	lines    map[*line]int64 // by timeline of the server; 0: not judged yet
 }
 
-// line is what a connection goes over.
+// line is the network connection below a database connection.
 type line struct {
 	net.Conn
 	primary *Primary
 }
 
-// Close forgets the line, too.
+// Close closes the connection and forgets it.
 func (l *line) Close() error {
 	l.primary.mu.Lock()
 	delete(l.primary.lines, l)
@@ -50,8 +48,7 @@ func (l *line) Close() error {
 	return l.Conn.Close()
 }
 
-// NewPrimary makes one without a state. log gets a line for each failover; nil:
-// none.
+// NewPrimary returns a Primary without a state. log gets a line for each failover; nil: none.
 func NewPrimary(log *slog.Logger) *Primary {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
@@ -64,32 +61,32 @@ var (
 	errNotPrimary = errors.New("the server is read-only")
 )
 
-// state is what a server reports of itself.
+// state is what a server reports.
 type state struct {
 	system   string
 	timeline int64 // 0: not reported
 	readOnly bool
 }
 
-// stateQuery reads it in one round trip. A standby's timeline does not matter.
+// stateQuery reads the state in one round trip. A standby's timeline does not matter.
 const stateQuery = `SELECT (SELECT system_identifier FROM pg_control_system()), current_setting('transaction_read_only') = 'on',
 	CASE WHEN pg_is_in_recovery() THEN '' ELSE left(pg_walfile_name(pg_current_wal_insert_lsn()), 8) END`
 
-// stateOf queries a server. One that does not allow it (a hosted one may have functions of
-// its own) has no timeline; the error is of the connection.
+// stateOf reads a server's state. A hosted server may refuse the query: it has no timeline. An error is the
+// connection's.
 func stateOf(ctx context.Context, conn *pgconn.PgConn) (s state, err error) {
 	results, err := conn.Exec(ctx, stateQuery).ReadAll()
 	if err != nil {
 		if SQLState(err) == "" {
-			return s, fmt.Errorf("asking the server whether it is the primary: %w", err)
+			return s, fmt.Errorf("reading whether the server is the primary: %w", err)
 		}
 		results, err = conn.Exec(ctx, `SELECT '', current_setting('transaction_read_only') = 'on', ''`).ReadAll()
 	}
 	if err == nil && (len(results) != 1 || len(results[0].Rows) != 1 || len(results[0].Rows[0]) != 3) {
-		err = errors.New("an answer that is none")
+		err = errors.New("an unexpected answer")
 	}
 	if err != nil {
-		return s, fmt.Errorf("asking the server whether it can be written to: %w", err)
+		return s, fmt.Errorf("reading whether the server is writable: %w", err)
 	}
 	row := results[0].Rows[0]
 	s.system, s.readOnly = string(row[0]), string(row[1]) == "t"
@@ -101,8 +98,8 @@ func stateOf(ctx context.Context, conn *pgconn.PgConn) (s state, err error) {
 	return s, nil
 }
 
-// judge returns why a server that is in such a state is not to be used, or nil, and
-// remembers what is new, and that conn (nil: none that stays) leads there.
+// judge returns why a server in this state must not be used, or nil. It records a new timeline, and the timeline of
+// conn (nil: no lasting connection).
 func (p *Primary) judge(s state, conn *pgconn.PgConn) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -122,9 +119,8 @@ func (p *Primary) judge(s state, conn *pgconn.PgConn) error {
 	return nil
 }
 
-// cutLocked ends every connection to a server on a timeline below one, and those that
-// had no answer yet: what they wait for may never come, and must not count when it
-// does.
+// cutLocked closes every connection to a server on a lower timeline, and unjudged ones: the response that their users
+// wait for may never come, and must not count if it does.
 func (p *Primary) cutLocked(timeline int64) {
 	for l, on := range p.lines {
 		if on < timeline {
@@ -137,7 +133,7 @@ func (p *Primary) cutLocked(timeline int64) {
 	}
 }
 
-// lineOf is what a connection goes over; nil for one that was not dialled here.
+// lineOf returns a connection's line; nil for one that was not dialled here.
 func lineOf(conn *pgconn.PgConn) *line {
 	if conn == nil {
 		return nil
@@ -150,8 +146,7 @@ func lineOf(conn *pgconn.PgConn) *line {
 	return l
 }
 
-// guard lets no connection of a configuration lead to an old primary and, where it
-// names several hosts, to one that is read-only.
+// guard refuses connections to an old primary and, with several hosts, to a read-only one.
 func (p *Primary) guard(config *pgx.ConnConfig) {
 	validate, several := config.ValidateConnect, len(hostsOf(config)) > 1
 	config.ValidateConnect = func(ctx context.Context, conn *pgconn.PgConn) error {
@@ -183,14 +178,13 @@ func (p *Primary) guard(config *pgx.ConnConfig) {
 	}
 }
 
-// host is one of those that a URL names, with the ways in which it is spoken to (TLS,
-// and without, for sslmode=prefer).
+// host is a host of a URL, with its ways to connect (with and without TLS for sslmode=prefer).
 type host struct {
 	address string
 	ways    []*pgconn.FallbackConfig
 }
 
-// hostsOf are a configuration's, in order.
+// hostsOf returns a configuration's hosts, in order.
 func hostsOf(config *pgx.ConnConfig) (hosts []host) {
 	ways := append([]*pgconn.FallbackConfig{{Host: config.Host, Port: config.Port, TLSConfig: config.TLSConfig}}, config.Fallbacks...)
 	for _, way := range ways {
@@ -204,7 +198,7 @@ func hostsOf(config *pgx.ConnConfig) (hosts []host) {
 	return hosts
 }
 
-// lead has a configuration try hosts in this order.
+// lead sets a configuration's order of hosts.
 func lead(config *pgx.ConnConfig, hosts []host) {
 	var ways []*pgconn.FallbackConfig
 	for _, h := range hosts {
@@ -213,8 +207,8 @@ func lead(config *pgx.ConnConfig, hosts []host) {
 	config.Host, config.Port, config.TLSConfig, config.Fallbacks = ways[0].Host, ways[0].Port, ways[0].TLSConfig, ways[1:]
 }
 
-// prefer has a configuration try first the host that was last found to be the primary:
-// one that does not answer costs each connection the whole of its time.
+// prefer puts the host first that was last found to be the primary: a silent host costs each connection its whole
+// timeout.
 func (p *Primary) prefer(_ context.Context, config *pgx.ConnConfig) error {
 	p.mu.Lock()
 	first := p.first
@@ -226,12 +220,11 @@ func (p *Primary) prefer(_ context.Context, config *pgx.ConnConfig) error {
 	return nil
 }
 
-// lookPatience is how long one host may take to answer.
+// lookPatience is how long one host may take to respond.
 const lookPatience = 2 * time.Second
 
-// Look queries every host of the URL, all at once, for the primary, when there are several:
-// for a process that starts, or whose server does not commit. It
-// takes two seconds at most, or four where TLS is optional.
+// Look searches all hosts of the URL at once for the primary, when there are several: for a process that starts, or
+// whose server does not commit. It takes at most two seconds, or four where TLS is optional.
 func (p *Primary) Look(ctx context.Context, url string) {
 	config, err := poolConfig(url, Options{})
 	if err != nil {
@@ -242,11 +235,11 @@ func (p *Primary) Look(ctx context.Context, url string) {
 		return
 	}
 	states := make([]state, len(hosts))
-	var asked sync.WaitGroup
+	var looks sync.WaitGroup
 	for i, h := range hosts {
-		asked.Go(func() { states[i] = ask(ctx, config.ConnConfig.Copy(), h) })
+		looks.Go(func() { states[i] = lookAt(ctx, config.ConnConfig.Copy(), h) })
 	}
-	asked.Wait()
+	looks.Wait()
 	best := -1
 	for i, s := range states {
 		if s.timeline > 0 && !s.readOnly && (best < 0 || s.timeline > states[best].timeline) {
@@ -261,8 +254,8 @@ func (p *Primary) Look(ctx context.Context, url string) {
 	p.mu.Unlock()
 }
 
-// ask returns the state of one host, the zero state if it does not answer.
-func ask(ctx context.Context, config *pgx.ConnConfig, h host) (s state) {
+// lookAt returns the state of one host, the zero state if it does not respond.
+func lookAt(ctx context.Context, config *pgx.ConnConfig, h host) (s state) {
 	config.ConnectTimeout = lookPatience
 	config.ValidateConnect = nil
 	lead(config, []host{h})
@@ -273,26 +266,24 @@ func ask(ctx context.Context, config *pgx.ConnConfig, h host) (s state) {
 		return s
 	}
 	s, err = stateOf(ctx, conn)
-	_ = conn.Close(ctx) // its answer is complete
+	_ = conn.Close(ctx) // its response is complete
 	if err != nil {
 		return state{}
 	}
 	return s
 }
 
-// watch has a pool's connections closed when another server becomes the primary.
+// watch closes a pool's connections when another server becomes the primary.
 func (p *Primary) watch(pool *pgxpool.Pool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.pools = append(p.pools, pool)
 }
 
-// Confirm returns when all that could be seen in the database before is as safe as what
-// was committed with an answer: on the synchronous standby, where there is one. A row can
-// be seen earlier: a COMMIT without a waiting client, because its connection was cut, ends
-// without the standby. So what a customer gets after a COMMIT without an
-// answer is confirmed, and then read; with pools that share a [Primary] both are done by
-// one server, or the second by the new primary.
+// Confirm returns when everything that was visible before is as safe as an acknowledged commit: on the synchronous
+// standby, where there is one. A row can be visible earlier: a COMMIT whose client was cut off ends without the
+// standby. So confirm, then read, what a customer gets after a COMMIT without a response; with pools that share a
+// [Primary] both go to one server, or the second to the new primary.
 func Confirm(ctx context.Context, pool *pgxpool.Pool) error {
 	if _, err := pool.Exec(ctx, confirm); err != nil {
 		return fmt.Errorf("%s: %w", confirming, err)
@@ -300,8 +291,8 @@ func Confirm(ctx context.Context, pool *pgxpool.Pool) error {
 	return nil
 }
 
-// ConfirmWith has the COMMIT of tx do what [Confirm] does, also if tx writes nothing else: a
-// transaction that writes nothing waits for no standby. It costs no round trip.
+// ConfirmWith makes the COMMIT of tx do the work of [Confirm] without a round trip, even if tx writes nothing else: a
+// transaction without writes waits for no standby.
 func ConfirmWith(ctx context.Context, tx pgx.Tx) error {
 	b := &pgx.Batch{}
 	b.Queue(confirm)

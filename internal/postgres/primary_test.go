@@ -12,7 +12,7 @@ import (
 	"intumwa/internal/testenv"
 )
 
-// portOf is that of the server which a pool's statements go to.
+// portOf returns the port of a pool's server.
 func portOf(t *testing.T, pool *pgxpool.Pool) (port string) {
 	t.Helper()
 	if err := pool.QueryRow(t.Context(), `SELECT inet_server_port()::text`).Scan(&port); err != nil {
@@ -35,9 +35,8 @@ func opened(t *testing.T, url string, primary *postgres.Primary) *pgxpool.Pool {
 	return pool
 }
 
-// TestOldPrimary: a primary that is still there, and takes writes, when its standby has
-// been promoted: what it was asked and has not answered fails at once, and nobody asks
-// it anything more; also not a process that starts now, and lists it first.
+// TestOldPrimary: after the promotion of the standby, the old primary still runs and accepts writes. Statements that
+// wait for its response fail at once, and no process sends it more, not even a new one that lists it first.
 func TestOldPrimary(t *testing.T) {
 	t.Parallel()
 	pair := testenv.NewPostgresPair(t)
@@ -51,27 +50,27 @@ func TestOldPrimary(t *testing.T) {
 	if why, err := postgres.Unsafe(t.Context(), pool); err != nil || why != "" {
 		t.Errorf("each commit is on the standby: %q, %v", why, err)
 	}
-	asked := make(chan error, 1)
+	result := make(chan error, 1)
 	go func() {
 		_, err := pool.Exec(context.Background(), `SELECT pg_sleep(60)`)
-		asked <- err
+		result <- err
 	}()
 	other := opened(t, old.URL(), nil)
-	for end, asks := time.Now().Add(30*time.Second), 0; asks == 0; {
-		if err := other.QueryRow(t.Context(), `SELECT count(*) FROM pg_stat_activity WHERE state = 'active' AND query = 'SELECT pg_sleep(60)'`).Scan(&asks); err != nil {
+	for end, running := time.Now().Add(30*time.Second), 0; running == 0; {
+		if err := other.QueryRow(t.Context(), `SELECT count(*) FROM pg_stat_activity WHERE state = 'active' AND query = 'SELECT pg_sleep(60)'`).Scan(&running); err != nil {
 			t.Fatal(err)
 		}
 		if time.Now().After(end) {
-			t.Fatal("the old primary is asked nothing")
+			t.Fatal("the statement does not reach the old primary")
 		}
 	}
 	other.Close()
 	pair.Promote()
 	known.Look(t.Context(), url)
 	select {
-	case err := <-asked:
+	case err := <-result:
 		if err == nil || postgres.SQLState(err) != "" {
-			t.Errorf("what the old primary was asked: %v", err)
+			t.Errorf("a statement on the old primary: %v", err)
 		}
 	case <-time.After(30 * time.Second):
 		t.Error("the old primary is still waited for")
@@ -90,15 +89,14 @@ func TestOldPrimary(t *testing.T) {
 	if port := portOf(t, opened(t, url, fresh)); !leadsTo(pair.Primary, port) {
 		t.Errorf("a process that starts now is on port %s", port)
 	}
-	// It must follow the new one, as anew, to be of use again.
+	// It must follow the new one, as a new standby, before it can be used again.
 	pair.Follow()
 	if port := portOf(t, opened(t, url, nil)); !leadsTo(pair.Primary, port) {
 		t.Errorf("with the standby first in the URL it is on port %s", port)
 	}
 }
 
-// TestSilentHost: a silent host, first in the URL, keeps no process from the
-// other: neither a pool, nor who has a connection of their own.
+// TestSilentHost: a silent host, first in the URL, does not keep pools and single connections from the other host.
 func TestSilentHost(t *testing.T) {
 	t.Parallel()
 	pool := testenv.BehindSilentHost(t, testenv.Pool(t))

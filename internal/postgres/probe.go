@@ -9,22 +9,22 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// probeOctets is written to the tables' disk by every probe, and freed at once. PostgreSQL extends a table by half of it
-// at most, so a disk with less free space cannot store a send.
-const probeOctets = 1 << 20
+// probeBytes is how much each probe writes to the tables' disk and frees at once. PostgreSQL extends a table by at most
+// half of it: a disk with less free space cannot store a send.
+const probeBytes = 1 << 20
 
 var errReadOnly = errors.New("the database is read only")
 
 // Probe returns nil if the database can commit. A server that responds may be unable to: its disk is full, it is
 // read-only (a standby, or a hosted one whose disk is nearly full), or its synchronous standby is away. The commit
-// touches no table. It costs a WAL record of about 80 octets, its flush (shared with concurrent commits), and probeOctets
+// touches no table. It costs a WAL record of about 80 bytes, its flush (shared with concurrent commits), and probeBytes
 // in a temporary file in the database's own tablespace, which is usually deleted before it reaches the disk.
 func Probe(ctx context.Context, pool *pgxpool.Pool) error {
 	err := pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
 		var batch pgx.Batch
 		batch.Queue(`SET LOCAL work_mem = '64kB'`) // the minimum: larger data goes to a file
 		batch.Queue(`SET LOCAL temp_tablespaces = ''`)
-		batch.Queue(`WITH written AS MATERIALIZED (SELECT repeat('-', 8192) AS line FROM generate_series(1, $1::int)) SELECT count(line) FROM written`, probeOctets/8192)
+		batch.Queue(`WITH written AS MATERIALIZED (SELECT repeat('-', 8192) AS line FROM generate_series(1, $1::int)) SELECT count(line) FROM written`, probeBytes/8192)
 		batch.Queue(`SELECT pg_logical_emit_message(true, 'intumwa', '')`)
 		batch.Queue(`SELECT current_setting('transaction_read_only')::bool`).QueryRow(func(row pgx.Row) error {
 			var readOnly bool

@@ -9,8 +9,8 @@ import (
 	"intumwa/internal/testenv"
 )
 
-// TestProbe: a database that can commit passes; one that answers and cannot write does not. (A disk that is really full
-// is played by the drill.)
+// TestProbe: a database that can commit passes; one that responds and cannot write fails. (The drill fills a real
+// disk.)
 func TestProbe(t *testing.T) {
 	database := testenv.Database(t)
 	well := open(t, database, postgres.Options{MaxConns: 1})
@@ -36,7 +36,7 @@ func TestProbe(t *testing.T) {
 			t.Errorf("%s: it can commit", parameter)
 		}
 	}
-	// What it costs in the log that every replica and archive gets. Others write to the same server.
+	// Measures WAL, which every replica and archive gets. Other tests write to the same server.
 	least := int64(1 << 62)
 	start := time.Now()
 	const probes = 20
@@ -48,14 +48,14 @@ func TestProbe(t *testing.T) {
 		if err := postgres.Probe(t.Context(), well); err != nil {
 			t.Fatal(err)
 		}
-		var octets int64
-		if err := well.QueryRow(t.Context(), "SELECT pg_wal_lsn_diff(pg_current_wal_insert_lsn(), $1::text::pg_lsn)::bigint", from).Scan(&octets); err != nil {
+		var written int64
+		if err := well.QueryRow(t.Context(), "SELECT pg_wal_lsn_diff(pg_current_wal_insert_lsn(), $1::text::pg_lsn)::bigint", from).Scan(&written); err != nil {
 			t.Fatal(err)
 		}
-		least = min(least, octets)
+		least = min(least, written)
 	}
-	t.Logf("%d octets of WAL and %v a probe", least, time.Since(start)/probes)
+	t.Logf("%d bytes of WAL and %v a probe", least, time.Since(start)/probes)
 	if least > 1000 {
-		t.Errorf("a probe writes %d octets of WAL", least)
+		t.Errorf("a probe writes %d bytes of WAL", least)
 	}
 }

@@ -22,7 +22,7 @@ type DB interface {
 	SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults
 }
 
-// All returns all rows of a query. doing names in errors what the query is part of.
+// All returns all rows of a query. doing names the work in errors.
 func All[T any](ctx context.Context, db Querier, doing string, scan pgx.RowToFunc[T], query string, args ...any) ([]T, error) {
 	rows, err := db.Query(ctx, query, args...)
 	var all []T
@@ -35,8 +35,7 @@ func All[T any](ctx context.Context, db Querier, doing string, scan pgx.RowToFun
 	return all, nil
 }
 
-// Each scans each row of a query into targets and calls do. doing names in errors what the
-// query is part of.
+// Each scans each row of a query into targets and calls do. doing names the work in errors.
 func Each(ctx context.Context, db Querier, doing string, targets []any, do func() error, query string, args ...any) error {
 	rows, err := db.Query(ctx, query, args...)
 	if err == nil {

@@ -12,19 +12,18 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// ErrStandbyAway means that a commit waits for a synchronous standby that does not
-// confirm it. PostgreSQL itself waits without a limit.
+// ErrStandbyAway means that a synchronous standby does not confirm a commit. PostgreSQL itself waits without a limit.
 var ErrStandbyAway = errors.New("a commit waits for a standby")
 
-// Unsafe returns why a commit may be lost with the primary's disk, in words for an operator:
-// it waits for no standby. "" means that each commit of this pool is on a standby before
-// it is answered. (While that standby is away commits wait, and [Probe] fails.)
+// Unsafe returns, in words for an operator, why a commit may be lost with the primary's disk: it waits for no standby.
+// "" means that a commit of this pool is on a standby before it is acknowledged; while that standby is away commits
+// wait, and [Probe] fails.
 func Unsafe(ctx context.Context, pool *pgxpool.Pool) (why string, err error) {
 	var commit, standbys string
 	err = pool.QueryRow(ctx, `SELECT current_setting('synchronous_commit'), current_setting('synchronous_standby_names')`).Scan(&commit, &standbys)
 	switch {
 	case err != nil:
-		return "", fmt.Errorf("asking whether commits wait for a standby: %w", err)
+		return "", fmt.Errorf("reading whether commits wait for a standby: %w", err)
 	case standbys == "":
 		return "synchronous_standby_names is empty: no commit waits for a standby", nil
 	case !slices.Contains([]string{"on", "remote_apply", "remote_write"}, commit):
@@ -36,17 +35,16 @@ func Unsafe(ctx context.Context, pool *pgxpool.Pool) (why string, err error) {
 // attendEvery is how often Attendance looks.
 const attendEvery = 250 * time.Millisecond
 
-// Attendance ends the waits of commits for a synchronous standby that is away: each is
-// then made on the primary and on no standby, as PostgreSQL warns, and its
-// statement returns. [Attend] begins it.
+// Attendance ends waits of commits for a synchronous standby that is away: the commit is then on the primary only, as
+// PostgreSQL warns, and its statement returns. [Attend] begins it.
 type Attendance struct {
 	stop, ended chan struct{}
-	err         error // read once ended is closed
+	err         error // read after ended is closed
 }
 
-// Attend watches the sessions that have the application_name of db's ([Options.Name]),
-// until its End. A commit of theirs waits for a standby for patience, and a look, at most; how
-// long its statement took before does not count. Nothing else may use db meanwhile, if it is no pool.
+// Attend watches the sessions with the application_name of db's ([Options.Name]) until End. Their commits wait for a
+// standby at most patience and the time between two looks; the earlier duration of the statement does not count.
+// Nothing else may use db meanwhile, unless it is a pool.
 func Attend(ctx context.Context, db interface {
 	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
 }, patience time.Duration,
@@ -56,7 +54,7 @@ func Attend(ctx context.Context, db interface {
 		defer close(a.ended)
 		look := time.NewTicker(attendEvery)
 		defer look.Stop()
-		since := map[wait]time.Time{} // when each was seen first
+		since := map[wait]time.Time{} // when each was first seen
 		for {
 			select {
 			case <-ctx.Done():
@@ -78,16 +76,16 @@ type wait struct {
 	Names string // of the standbys
 }
 
-// look ends the waits that have lasted for patience and returns the others. End waits for its
-// answer: a wait that was ended must not go unnoticed.
+// look ends the waits that have lasted for patience and returns the others. End waits for its result: it must report
+// every ended wait.
 func (a *Attendance) look(ctx context.Context, query func(context.Context, string, ...any) (pgx.Rows, error), before map[wait]time.Time, patience time.Duration) map[wait]time.Time {
 	ctx, cancel := context.WithTimeout(ctx, statementTimeout)
 	defer cancel()
 	rows, _ := query(ctx, `SELECT pid, query_start, current_setting('synchronous_standby_names') FROM pg_stat_activity
 		WHERE application_name = current_setting('application_name') AND datname = current_database() AND wait_event = 'SyncRep'`)
-	waits, err := pgx.CollectRows(rows, pgx.RowToStructByPos[wait]) // an error of the query as well
+	waits, err := pgx.CollectRows(rows, pgx.RowToStructByPos[wait]) // also an error of the query
 	if err != nil {
-		return before // the statement that is watched fails as well
+		return before // the watched statement fails as well
 	}
 	now, since := time.Now(), make(map[wait]time.Time)
 	for _, w := range waits {
@@ -116,15 +114,14 @@ func (a *Attendance) End() error {
 	return a.err
 }
 
-// SessionName is an application_name that no other process has.
+// SessionName returns an application_name that no other process has.
 func SessionName(of string) string {
-	host, _ := os.Hostname() // without it the number is likely to be enough
+	host, _ := os.Hostname() // without it the number should be enough
 	return fmt.Sprintf("intumwa %s %d %s", of, os.Getpid(), host)
 }
 
-// TryCommit tries a commit ([Probe]) and returns ErrStandbyAway, wrapped with the
-// standbys' names, if it waits longer than patience for one. Other errors of the commit
-// are returned as they are. The pool has [Options.Name] and two connections.
+// TryCommit tries a commit ([Probe]) and returns ErrStandbyAway, wrapped with the standbys' names, if it waits longer
+// than patience for one, or the commit's own error. The pool needs [Options.Name] and two connections.
 func TryCommit(ctx context.Context, pool *pgxpool.Pool, patience time.Duration) error {
 	attendance := Attend(ctx, pool, patience)
 	err := Probe(ctx, pool)
@@ -137,31 +134,31 @@ func TryCommit(ctx context.Context, pool *pgxpool.Pool, patience time.Duration) 
 // Standby is a server that replicates from the primary.
 type Standby struct {
 	Name string // its application_name; "": this role may not see it (pg_monitor may)
-	Sync string // sync, quorum, potential or async; "": likewise
+	Sync string // sync, quorum, potential or async; "": the same
 	Lag  time.Duration
 }
 
-// Standbys lists the standbys that are connected, by name.
+// Standbys lists the connected standbys, by name.
 func Standbys(ctx context.Context, pool *pgxpool.Pool) ([]Standby, error) {
 	rows, _ := pool.Query(ctx, `SELECT coalesce(application_name, ''), coalesce(sync_state, ''), coalesce(replay_lag, interval '0') FROM pg_stat_replication ORDER BY 1`)
-	list, err := pgx.CollectRows(rows, pgx.RowToStructByPos[Standby]) // an error of the query as well
+	list, err := pgx.CollectRows(rows, pgx.RowToStructByPos[Standby]) // also an error of the query
 	if err != nil {
 		return nil, fmt.Errorf("listing the standbys: %w", err)
 	}
 	return list, nil
 }
 
-// Archive is how the archive of PostgreSQL's log (WAL) is.
+// Archive is the state of the WAL archive.
 type Archive struct {
 	On       bool   // archive_mode
-	Last     string // the file that was archived last; "": none yet
+	Last     string // the last archived file; "": none yet
 	Age      time.Duration
 	Failures int64         // since the statistics were reset
-	Failing  bool          // the last try failed
+	Failing  bool          // the last attempt failed
 	Timeout  time.Duration // archive_timeout; 0: a file is archived when it is full
 }
 
-// ReadArchive reads it.
+// ReadArchive reads the state of the WAL archive.
 func ReadArchive(ctx context.Context, pool *pgxpool.Pool) (a Archive, err error) {
 	if err := pool.QueryRow(ctx, `SELECT current_setting('archive_mode') <> 'off', coalesce(last_archived_wal, ''), coalesce(now() - last_archived_time, interval '0'),
 			failed_count, coalesce(last_failed_time > coalesce(last_archived_time, '-infinity'), false), current_setting('archive_timeout')::interval

@@ -10,8 +10,8 @@ import (
 	"intumwa/internal/testenv"
 )
 
-// TestCommitWaitsForStandby: a commit that waits for a synchronous standby is recognised; its wait is ended, and its
-// change is made. A statement that waits for something else is left alone.
+// TestCommitWaitsForStandby: the wait of a commit for a synchronous standby is found and ended, and its change is
+// committed. Other waits are not affected.
 func TestCommitWaitsForStandby(t *testing.T) {
 	ctx := t.Context()
 	server := testenv.NewPostgresServer(t)
@@ -27,7 +27,7 @@ func TestCommitWaitsForStandby(t *testing.T) {
 	if err := postgres.TryCommit(ctx, named, patience); !errors.Is(err, postgres.ErrStandbyAway) || !strings.Contains(err.Error(), "a commit waits for a standby: nobody (synchronous_standby_names)") {
 		t.Errorf("a commit that waits: %v", err)
 	}
-	// The wait of a long statement counts from its commit.
+	// A long statement's wait counts from its commit.
 	start := time.Now()
 	sleeps := postgres.Attend(ctx, named, 2*time.Second)
 	if _, err := named.Exec(ctx, `INSERT INTO changed SELECT 0 FROM pg_sleep(3)`); err != nil || time.Since(start) < 5*time.Second {

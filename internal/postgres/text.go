@@ -5,8 +5,7 @@ import (
 	"unicode/utf8"
 )
 
-// Text returns s without what no text column takes: NUL, and bytes that are not
-// UTF-8.
+// Text returns s without NUL and invalid UTF-8, which PostgreSQL refuses.
 func Text(s string) string {
 	if utf8.ValidString(s) && strings.IndexByte(s, 0) < 0 {
 		return s

@@ -11,13 +11,11 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// Tx is a transaction that saves round trips: BEGIN travels with its first
-// statements, what was handed to [Later] with the next ones, and COMMIT with
-// what is left of that. Each round trip costs a message both latency and, at
-// one message a transaction, most of the processor time that it takes.
+// Tx is a transaction that saves round trips: BEGIN travels with its first statements, those left to [Later] with the
+// next ones, and COMMIT with the rest. A round trip costs latency and, with one message a transaction, most of the
+// message's processor time.
 //
-// It is a pgx.Tx for one goroutine. Nested transactions, COPY and large objects
-// are not supported.
+// It is a pgx.Tx for one goroutine, without nested transactions, COPY and large objects.
 type Tx struct {
 	conn      *pgxpool.Conn
 	begun     bool // BEGIN was sent
@@ -29,11 +27,11 @@ type Tx struct {
 // waiting is a statement whose result is not needed yet.
 type waiting struct {
 	*pgx.QueuedQuery
-	doing string // for its error: what it is part of
+	doing string // names the work in its error
 }
 
-// Begin takes a connection out of pool for a transaction. Nothing is sent yet.
-// The transaction must be ended by Commit or Rollback.
+// Begin takes a connection out of pool for a transaction, and sends nothing yet. End the transaction by Commit or
+// Rollback.
 func Begin(ctx context.Context, pool *pgxpool.Pool) (*Tx, error) {
 	conn, err := pool.Acquire(ctx)
 	if err != nil {
@@ -42,10 +40,8 @@ func Begin(ctx context.Context, pool *pgxpool.Pool) (*Tx, error) {
 	return &Tx{conn: conn}, nil
 }
 
-// Later runs the statements of b in tx before anything that is run in it after
-// them, at the latest with its COMMIT; their callbacks are called then. doing
-// names in errors what the statements are part of. In a transaction that is no
-// [Tx] they run at once.
+// Later runs the statements of b before the next ones of tx, at the latest with its COMMIT; then their callbacks are
+// called. doing names the work in errors. In a transaction that is no [Tx] they run at once.
 func Later(ctx context.Context, tx pgx.Tx, doing string, b *pgx.Batch) error {
 	t, ok := tx.(*Tx)
 	if !ok {
@@ -63,11 +59,10 @@ func Later(ctx context.Context, tx pgx.Tx, doing string, b *pgx.Batch) error {
 	return nil
 }
 
-// Backend is the process of PostgreSQL that serves the transaction, until it has ended.
+// Backend returns the process id of PostgreSQL's server process for the transaction.
 func (t *Tx) Backend() uint32 { return t.conn.Conn().PgConn().PID() }
 
-// AfterCommit has do called when the COMMIT of tx has succeeded. It returns false, and
-// do is never called, if tx is no [Tx].
+// AfterCommit calls do when the COMMIT of tx has succeeded. It returns false, and never calls do, if tx is no [Tx].
 func AfterCommit(tx pgx.Tx, do func()) bool {
 	t, ok := tx.(*Tx)
 	if ok {
@@ -76,7 +71,7 @@ func AfterCommit(tx pgx.Tx, do func()) bool {
 	return ok
 }
 
-// head takes what has to run before the next statement.
+// head takes the statements that must run before the next one.
 func (t *Tx) head() []waiting {
 	head := t.waiting
 	t.waiting = nil
@@ -87,8 +82,8 @@ func (t *Tx) head() []waiting {
 	return head
 }
 
-// send sends head and then tail in one pipeline, and reads the results of head.
-// On an error there is nothing left to read.
+// send sends head and then tail in one pipeline, and reads the results of head. After an error there is nothing left to
+// read.
 func (t *Tx) send(ctx context.Context, head []waiting, tail ...*pgx.QueuedQuery) (pgx.BatchResults, error) {
 	b := &pgx.Batch{QueuedQueries: make([]*pgx.QueuedQuery, 0, len(head)+len(tail))}
 	for _, w := range head {
@@ -104,14 +99,14 @@ func (t *Tx) send(ctx context.Context, head []waiting, tail ...*pgx.QueuedQuery)
 			_, err = results.Exec()
 		}
 		if err != nil {
-			_ = drop(results) // the same error, or one that follows from it
+			_ = drop(results) // the same error, or its consequence
 			return nil, fmt.Errorf("%s: %w", w.doing, err)
 		}
 	}
 	return results, nil
 }
 
-// drop reads what is left without calling anybody.
+// drop reads the remaining results and calls no callbacks.
 func drop(results pgx.BatchResults) error {
 	for {
 		if _, err := results.Exec(); err != nil {
@@ -120,7 +115,7 @@ func drop(results pgx.BatchResults) error {
 	}
 }
 
-// SendBatch sends b, and before it what waits, in one round trip.
+// SendBatch sends the statements left for later and b in one round trip.
 func (t *Tx) SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults {
 	if t.closed {
 		return failed{pgx.ErrTxClosed}
@@ -136,7 +131,7 @@ func (t *Tx) SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults {
 	return results
 }
 
-// Exec runs one statement, and before it what waits, in one round trip.
+// Exec runs the statements left for later and this one in one round trip.
 func (t *Tx) Exec(ctx context.Context, sql string, args ...any) (tag pgconn.CommandTag, err error) {
 	if t.closed {
 		return tag, pgx.ErrTxClosed
@@ -153,7 +148,7 @@ func (t *Tx) Exec(ctx context.Context, sql string, args ...any) (tag pgconn.Comm
 	return tag, errors.Join(err, results.Close())
 }
 
-// Query runs one statement, and before it what waits, in one round trip.
+// Query runs the statements left for later and this one in one round trip.
 func (t *Tx) Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error) {
 	if t.begun && !t.closed && len(t.waiting) == 0 {
 		return t.conn.Query(ctx, sql, args...)
@@ -168,7 +163,7 @@ func (t *Tx) Query(ctx context.Context, sql string, args ...any) (pgx.Rows, erro
 	return &onlyRows{rows, results}, nil
 }
 
-// QueryRow runs one statement, and before it what waits, in one round trip.
+// QueryRow runs the statements left for later and this one in one round trip.
 func (t *Tx) QueryRow(ctx context.Context, sql string, args ...any) pgx.Row {
 	rows, err := t.Query(ctx, sql, args...)
 	if err != nil {
@@ -177,7 +172,7 @@ func (t *Tx) QueryRow(ctx context.Context, sql string, args ...any) pgx.Row {
 	return firstRow{rows}
 }
 
-// onlyRows are the rows of the last statement of a pipeline, which ends with them.
+// onlyRows are the rows of a pipeline's last statement; Close ends the pipeline.
 type onlyRows struct {
 	pgx.Rows
 	pipeline pgx.BatchResults
@@ -193,10 +188,10 @@ func (r *onlyRows) Next() bool {
 
 func (r *onlyRows) Close() {
 	r.Rows.Close()
-	_ = r.pipeline.Close() // its error is that of the rows
+	_ = r.pipeline.Close() // its error is the rows' error
 }
 
-// firstRow is the first of some rows.
+// firstRow scans the first of some rows.
 type firstRow struct{ pgx.Rows }
 
 func (r firstRow) Scan(dest ...any) error {
@@ -211,9 +206,8 @@ func (r firstRow) Scan(dest ...any) error {
 	return r.Err()
 }
 
-// Commit runs what waits and commits. When a statement that waited failed,
-// nothing was committed. Any error that is not PostgreSQL's own answer leaves
-// open whether it was.
+// Commit runs the statements left for later and commits. When one of them failed, nothing was committed. After any
+// error that is not PostgreSQL's own response the outcome is unknown.
 func (t *Tx) Commit(ctx context.Context) error {
 	if t.closed {
 		return pgx.ErrTxClosed
@@ -238,7 +232,7 @@ func (t *Tx) Commit(ctx context.Context) error {
 	return err
 }
 
-// Rollback gives up what was done. After a Commit it does nothing.
+// Rollback rolls back; after a Commit it does nothing.
 func (t *Tx) Rollback(ctx context.Context) (err error) {
 	if t.closed {
 		return pgx.ErrTxClosed
@@ -250,14 +244,13 @@ func (t *Tx) Rollback(ctx context.Context) (err error) {
 	return err
 }
 
-// release gives the connection back; the pool closes one that is still in a
-// transaction.
+// release returns the connection; the pool closes one that is still in a transaction.
 func (t *Tx) release() {
 	t.closed, t.waiting = true, nil
 	t.conn.Release()
 }
 
-// Conn is the connection of the transaction, or nil when it has ended.
+// Conn returns the transaction's connection; nil when it has ended.
 func (t *Tx) Conn() *pgx.Conn {
 	if t.closed {
 		return nil
@@ -283,7 +276,7 @@ func (t *Tx) Prepare(context.Context, string, string) (*pgconn.StatementDescript
 	return nil, errUnsupported
 }
 
-// failed are the results of statements that were not run.
+// failed is the result of statements that did not run.
 type failed struct{ err error }
 
 func (f failed) Exec() (pgconn.CommandTag, error) { return pgconn.CommandTag{}, f.err }
@@ -292,9 +285,9 @@ func (f failed) QueryRow() pgx.Row                { return failedRows{err: f.err
 func (f failed) Close() error                     { return f.err }
 func (f failed) Tx() pgx.Tx                       { return nil }
 
-// failedRows are no rows.
+// failedRows are the rows of a failed statement.
 type failedRows struct {
-	pgx.Rows // nothing else is called of rows with an error
+	pgx.Rows // rows with an error get no other call
 	err      error
 }
 

@@ -15,8 +15,7 @@ import (
 	"intumwa/internal/testenv"
 )
 
-// countingPool is a pool of one connection that counts what is sent at once:
-// its round trips.
+// countingPool returns a pool of one connection that counts its writes: the round trips.
 func countingPool(t *testing.T) (*pgxpool.Pool, *atomic.Int64) {
 	t.Helper()
 	cfg, err := pgxpool.ParseConfig(testenv.Database(t))
@@ -86,8 +85,7 @@ func expectNotes(t *testing.T, pool *pgxpool.Pool, want ...int) {
 	}
 }
 
-// TestTxRoundTrips: BEGIN, what was left for later and COMMIT cost no round trip
-// of their own.
+// TestTxRoundTrips: BEGIN, statements left for later and COMMIT cost no round trips of their own.
 func TestTxRoundTrips(t *testing.T) {
 	pool, sent := countingPool(t)
 	work := func() (called int) {
@@ -132,8 +130,7 @@ func TestTxRoundTrips(t *testing.T) {
 	}
 }
 
-// TestTxFails: whatever fails, wherever, nothing is written, the error names what
-// it was part of, and the connection is as good as before.
+// TestTxFails: after any failure nothing is written, the error names the work, and the connection is usable.
 func TestTxFails(t *testing.T) {
 	pool, _ := countingPool(t)
 	ctx := t.Context()
@@ -143,9 +140,9 @@ func TestTxFails(t *testing.T) {
 	mine := errors.New("mine")
 	again := `INSERT INTO notes VALUES (1)`
 	for name, c := range map[string]struct {
-		do   func(tx pgx.Tx) error
-		code string // SQLSTATE
-		says string
+		do     func(tx pgx.Tx) error
+		code   string // SQLSTATE
+		prefix string
 	}{
 		"the first statement": {func(tx pgx.Tx) error { _, err := tx.Exec(ctx, again); return err }, "23505", ""},
 		"a later statement": {func(tx pgx.Tx) error {
@@ -154,30 +151,30 @@ func TestTxFails(t *testing.T) {
 			}
 			return tx.SendBatch(ctx, batch(`INSERT INTO notes VALUES (3)`, again, `INSERT INTO notes VALUES (4)`)).Close()
 		}, "23505", ""},
-		"what waited, at the next statement": {func(tx pgx.Tx) error {
+		"a deferred statement, at the next statement": {func(tx pgx.Tx) error {
 			if err := postgres.Later(ctx, tx, "noting", batch(again)); err != nil {
 				return err
 			}
 			_, err := tx.Exec(ctx, `INSERT INTO notes VALUES (2)`)
 			return err
 		}, "23505", "noting: "},
-		"what waited, at a query": {func(tx pgx.Tx) error {
+		"a deferred statement, at a query": {func(tx pgx.Tx) error {
 			if err := postgres.Later(ctx, tx, "noting", batch(again)); err != nil {
 				return err
 			}
 			var n int
 			return tx.QueryRow(ctx, `SELECT 1`).Scan(&n)
 		}, "23505", "noting: "},
-		"what waited, at a batch": {func(tx pgx.Tx) error {
+		"a deferred statement, at a batch": {func(tx pgx.Tx) error {
 			if err := postgres.Later(ctx, tx, "noting", batch(again)); err != nil {
 				return err
 			}
 			return tx.SendBatch(ctx, batch(`INSERT INTO notes VALUES (2)`)).Close()
 		}, "23505", "noting: "},
-		"what waited, at the commit": {func(tx pgx.Tx) error {
+		"a deferred statement, at the commit": {func(tx pgx.Tx) error {
 			return postgres.Later(ctx, tx, "noting", batch(`INSERT INTO notes VALUES (2)`, again, `INSERT INTO notes VALUES (3)`))
 		}, "23505", "noting: "},
-		"who asked for it": {func(tx pgx.Tx) error {
+		"an error of do": {func(tx pgx.Tx) error {
 			if err := postgres.Later(ctx, tx, "noting", batch(`INSERT INTO notes VALUES (2)`)); err != nil {
 				return err
 			}
@@ -186,8 +183,8 @@ func TestTxFails(t *testing.T) {
 			}
 			return mine
 		}, "", ""},
-		"nobody looked": {func(tx pgx.Tx) error {
-			_, _ = tx.Exec(ctx, again) // the commit finds out
+		"an ignored error": {func(tx pgx.Tx) error {
+			_, _ = tx.Exec(ctx, again) // the commit fails
 			return nil
 		}, "", ""},
 	} {
@@ -195,15 +192,15 @@ func TestTxFails(t *testing.T) {
 		if err == nil || postgres.SQLState(err) != c.code {
 			t.Errorf("%s: %v", name, err)
 		}
-		if c.says != "" && (err == nil || len(err.Error()) < len(c.says) || err.Error()[:len(c.says)] != c.says) {
-			t.Errorf("%s: the error says %v", name, err)
+		if c.prefix != "" && (err == nil || len(err.Error()) < len(c.prefix) || err.Error()[:len(c.prefix)] != c.prefix) {
+			t.Errorf("%s: the error is %v", name, err)
 		}
 		expectNotes(t, pool, 1)
 	}
 }
 
-// TestTxEnds: an ended transaction does nothing any more, and a connection that
-// is lost in the middle, or while it commits, is an error and comes back to no one.
+// TestTxEnds: an ended transaction does nothing more. A connection that is lost in the middle, or at the commit, is an
+// error and is not used again.
 func TestTxEnds(t *testing.T) {
 	pool, _ := countingPool(t)
 	ctx := t.Context()

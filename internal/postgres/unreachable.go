@@ -8,14 +8,13 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// Unreachable is the error of a connection that no host of a URL took. It holds no
-// secret.
+// Unreachable is the error of a connection that no host of a URL accepted. It has no secret.
 type Unreachable struct {
-	Hosts []error // of each host the last, in the order in which they were tried
+	Hosts []error // the last error of each host, in the order of the attempts
 	err   error
 }
 
-// Error is one line for a single host, and else a line for each.
+// Error returns one line for a single host, else a line for each.
 func (u *Unreachable) Error() string {
 	if len(u.Hosts) == 1 {
 		return "connecting to the database: " + u.Hosts[0].Error()
@@ -30,7 +29,7 @@ func (u *Unreachable) Error() string {
 // Unwrap returns the driver's error.
 func (u *Unreachable) Unwrap() error { return u.err }
 
-// unreachable makes an error of the driver an Unreachable, if it is one.
+// unreachable converts an error of the driver to Unreachable, if it is one.
 func unreachable(err error) error {
 	failed, ok := errors.AsType[*pgconn.ConnectError](err)
 	if !ok {
@@ -42,9 +41,9 @@ func unreachable(err error) error {
 	}
 	u, at := &Unreachable{err: err}, map[string]int{}
 	for _, one := range all {
-		// "host:port (name): what failed"; a name that leads nowhere has no host.
+		// "host:port (name): error"; a name that cannot be resolved has no host.
 		host, _, _ := strings.Cut(one.Error(), " (")
-		if i, again := at[host]; again { // without TLS, after it failed with it
+		if i, again := at[host]; again { // without TLS, after a failure with it
 			u.Hosts[i] = one
 			continue
 		}

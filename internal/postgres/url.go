@@ -9,8 +9,8 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// leastConns is how few connections a pool works with: one for the tasks, one for the renewals of the dispatcher's leases,
-// and two for what else runs meanwhile.
+// leastConns is the least connections of a pool: one for the tasks, one for the renewals of the dispatcher's leases,
+// and two for other work.
 const leastConns = 4
 
 // CheckURL returns why a database URL cannot be used. Its errors do not quote the URL.
@@ -28,8 +28,8 @@ func CheckURL(url string) error {
 	return nil
 }
 
-// Readable reports whether somebody on the way to the database could read what goes there: the URL names another machine
-// and does not insist on encryption. sslmode=disable confirms that the network is private.
+// Readable reports whether others on the way to the database could read the traffic: the URL names another machine and
+// does not require encryption. sslmode=disable confirms that the network is private.
 func Readable(url string) bool {
 	cfg, err := pgxpool.ParseConfig(url)
 	if err != nil || strings.Contains(url, "sslmode=disable") {

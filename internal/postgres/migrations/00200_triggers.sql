@@ -1,6 +1,6 @@
--- Each process caches some rows for a moment. A trigger on each cached table calls this function, so that
--- a change drops the row from every process's cache, whether a page, a command or psql makes it.
--- The notice is part of the transaction of the change. Arguments: the subject and the column of its key.
+-- Each process caches some rows briefly. A trigger on each cached table calls this function: a change by a page, a
+-- command or psql drops the row from every process's cache at its commit. Arguments: the subject and the column of its
+-- key.
 CREATE FUNCTION notice() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     IF TG_OP <> 'INSERT' THEN
@@ -12,7 +12,7 @@ BEGIN
     RETURN NULL;
 END
 $$;
--- A trigger on each table that is insert only calls this function, before each statement that would change rows.
+-- A trigger on each insert-only table calls this function before a statement that would change rows.
 CREATE FUNCTION insert_only() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     RAISE EXCEPTION '% is insert only: correct it with a new row', TG_TABLE_NAME;

@@ -13,8 +13,8 @@ CREATE TABLE users (
     test_replacements integer NOT NULL DEFAULT 0, -- how often a verified number was replaced
     -- The one authenticator of the account. (RFC 6238)
     factor_secret       text,                       -- base32, sealed if a key is configured
-    factor_confirmed_at timestamptz,                -- NULL: the secret was shown at most, no code has been entered yet
-    factor_step         bigint  NOT NULL DEFAULT 0, -- time step of the last code; a code counts once
+    factor_confirmed_at timestamptz,                -- NULL: no code has been entered yet
+    factor_step         bigint  NOT NULL DEFAULT 0, -- time step of the last code; a code works once
     recovery_hashes     bytea[] NOT NULL DEFAULT '{}' -- each code replaces one of the authenticator's, once
 );
 
@@ -27,7 +27,7 @@ CREATE TABLE api_tokens (
     created_at   timestamptz NOT NULL DEFAULT now(),
     last_used_at timestamptz, -- written once a minute at most
     revoked_at   timestamptz,
-    -- What it may do: send (every request that is no GET), read (every GET), until when, and from where.
+    -- Its scopes: send (all requests but GET), read (GET); its end; its addresses.
     scopes       text[]      NOT NULL DEFAULT '{send,read}' CHECK (scopes <@ '{send,read}' AND cardinality(scopes) > 0),
     expires_at   timestamptz,                                                        -- NULL: never
     networks     cidr[]      NOT NULL DEFAULT '{}' CHECK (cardinality(networks) <= 10) -- empty: any address
@@ -44,7 +44,7 @@ CREATE TABLE companies (
     name           text        NOT NULL,
     approved       boolean     NOT NULL DEFAULT false,
     verified       boolean     NOT NULL DEFAULT false,
-    smart_encoding boolean     NOT NULL DEFAULT false, -- look-alikes of characters that GSM-7 lacks are replaced
+    smart_encoding boolean     NOT NULL DEFAULT false, -- characters outside GSM-7 are replaced by look-alikes
     opt_outs       boolean     NOT NULL DEFAULT false, -- it has had an entry in opt_outs; never reset
     quiet_hours    text, -- no batches are sent then: '21:00-06:00' in Burundi, 'none', or NULL: as configured
     -- Limits. NULL: as configured, 0: no limit.
@@ -58,12 +58,12 @@ CREATE TABLE companies (
         AND split_part(quiet_hours, '-', 1) <> split_part(quiet_hours, '-', 2))
 );
 
--- All people of a company are concerned. A new company has none: its owner's row sends the notice.
+-- For all people of a company. A new company has none: its owner's row sends the notice.
 CREATE TRIGGER companies_notice AFTER UPDATE OR DELETE ON companies
     FOR EACH ROW EXECUTE FUNCTION notice('company', 'id');
 
--- The company that a user acts for, and what the user may do there. companies.owner_id is one of its owners: mails about the
--- company go there.
+-- The company that a user acts for, and the user's role there. companies.owner_id is one of its owners, who gets the
+-- mails about the company.
 ALTER TABLE users
     ADD COLUMN company_id bigint REFERENCES companies,
     ADD COLUMN role       text CHECK (role IN ('owner', 'sender', 'developer', 'finance', 'reader')),
@@ -73,7 +73,7 @@ CREATE INDEX users_company_id ON users (company_id);
 CREATE TRIGGER users_notice AFTER UPDATE OF test_number, test_verified_at, disabled_at, company_id ON users
     FOR EACH ROW EXECUTE FUNCTION notice('account', 'id');
 
--- What a company states about itself for its approval. A company without a row has stated nothing.
+-- A company's own statements for its approval. A company without a row has stated nothing.
 CREATE TABLE company_facts (
     company_id     bigint PRIMARY KEY REFERENCES companies,
     nif            text        NOT NULL DEFAULT '',
@@ -81,8 +81,8 @@ CREATE TABLE company_facts (
     address        text        NOT NULL DEFAULT '',
     phone          text        NOT NULL DEFAULT '',
     contact        text        NOT NULL DEFAULT '',
-    document       bytea CHECK (octet_length(document) <= 5242880), -- NULL: none, or an administrator has deleted it
-    document_name  text        NOT NULL DEFAULT '', -- of the uploaded file; '': there was none
+    document       bytea CHECK (octet_length(document) <= 5242880), -- NULL: none, or deleted by an administrator
+    document_name  text        NOT NULL DEFAULT '', -- of the uploaded file; '': none was uploaded
     document_type  text        NOT NULL DEFAULT '',
     document_size  integer     NOT NULL DEFAULT 0,
     document_at    timestamptz,
@@ -90,15 +90,14 @@ CREATE TABLE company_facts (
 );
 ALTER TABLE company_facts ALTER document SET STORAGE EXTERNAL; -- its formats are compressed already
 
--- A request for a sender is in its row. It waits while it is neither approved nor refused; approved counts
--- more than refused.
+-- A sender and its request, which waits while it is neither approved nor refused; approved counts more than refused.
 CREATE TABLE senders (
     id         bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     company_id bigint      NOT NULL REFERENCES companies,
     name       text        NOT NULL CHECK (name ~ '^[A-Za-z0-9]{1,11}$'),
     country    text        NOT NULL DEFAULT 'BI' CHECK (country ~ '^[A-Z]{2}$'),
     approved   boolean     NOT NULL DEFAULT false,
-    purpose    text        NOT NULL DEFAULT '' CHECK (char_length(purpose) <= 500), -- '': a command registered it
+    purpose    text        NOT NULL DEFAULT '' CHECK (char_length(purpose) <= 500), -- '': registered by a command
     asked_at   timestamptz NOT NULL DEFAULT now(), -- the last time
     refused_at timestamptz,
     refusal    text        NOT NULL DEFAULT '' CHECK (char_length(refusal) <= 500), -- the reason, for the company
@@ -131,7 +130,7 @@ CREATE TABLE sessions (
     admin_until timestamptz,          -- end of the administrators' scope
     address     text        NOT NULL,
     device      text        NOT NULL,
-    once        jsonb       NOT NULL DEFAULT '{}', -- what the next pages show once, by kind; each text is sealed with a key made from the token
+    once        jsonb       NOT NULL DEFAULT '{}', -- texts that the next pages show once, by kind; each is sealed with a key made from the token
     created_at  timestamptz NOT NULL DEFAULT now(),
     seen_at     timestamptz NOT NULL DEFAULT now(), -- to the minute
     expires_at  timestamptz NOT NULL
@@ -154,8 +153,8 @@ CREATE TABLE mail_links (
 CREATE INDEX mail_links_email ON mail_links (email, purpose);
 CREATE INDEX mail_links_company_id ON mail_links (company_id) WHERE company_id IS NOT NULL;
 
--- Mails to companies' owners, until a mail server has taken them. A row has the subject only: a decision is read when
--- its mail is sent, so that the mail states what holds then. Letters about an account have company 0, and the user as their subject.
+-- Mails until a mail server accepts them. A row has the subject only: the mail is written from the state at its
+-- sending. Letters about an account have company 0 and the user as their subject.
 CREATE TABLE letters (
     id         bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     kind       text        NOT NULL CHECK (kind IN ('approval', 'verification', 'sender', 'balance', 'webhook',

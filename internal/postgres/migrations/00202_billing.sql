@@ -1,16 +1,16 @@
--- One row per company, which every send locks and writes. It is apart from companies so that a debit
--- rewrites a short row and no index (HOT update).
+-- One row per company, which every send locks and writes. It is not in companies, so a debit rewrites a short row and
+-- no index (HOT update).
 CREATE TABLE balances (
     company_id bigint PRIMARY KEY,
     credits    bigint NOT NULL DEFAULT 0 CHECK (credits >= 0),
-    spent_on   date,                                        -- the day of spent, in Burundi; NULL: nothing was ever spent
+    spent_on   date,                                        -- the day of spent, in Burundi; NULL: never
     spent      bigint NOT NULL DEFAULT 0 CHECK (spent >= 0), -- credits of that day's sends
     -- Segments of test messages that are sent or pending; a failed one returns its segments. (rule api 4.4.5)
     test_used  bigint NOT NULL DEFAULT 0 CHECK (test_used >= 0)
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);
 
--- Every change of a balance: one row per API request, adjustment or refund. Insert only.
--- balances.credits is the sum of ledger.amount at all times.
+-- Every change of a balance: one row per API request, adjustment or refund. Insert only. balances.credits is always the
+-- sum of ledger.amount.
 CREATE TABLE ledger (
     id            bigint GENERATED ALWAYS AS IDENTITY,
     company_id    bigint      NOT NULL,
@@ -30,8 +30,8 @@ CREATE UNIQUE INDEX ledger_once ON ledger (ref) WHERE kind <> 'send';
 CREATE TRIGGER ledger_insert_only BEFORE UPDATE OR DELETE OR TRUNCATE ON ledger
     FOR EACH STATEMENT EXECUTE FUNCTION insert_only();
 
--- What a failed message must return while another transaction holds the balance: settling goes on, and the row is paid
--- as soon as possible.
+-- Refunds of failed messages whose balance another transaction had locked: settling continues, and the row is paid
+-- soon.
 CREATE TABLE returns (
     ref        uuid    PRIMARY KEY, -- ULID of the message
     company_id bigint  NOT NULL,

@@ -10,15 +10,15 @@ CREATE TABLE batches (
     created_at       timestamptz NOT NULL DEFAULT now(),
     send_at          timestamptz, -- as in messages
     expire_at        timestamptz,
-    name             text        NOT NULL DEFAULT '', -- the customer's own name of a campaign; '': none, as batches of the API have
-    awaited          integer     NOT NULL DEFAULT 0   -- recipients of a campaign that are still to be added. 0: none, also of a batch that was cancelled
+    name             text        NOT NULL DEFAULT '', -- the customer's own name of a campaign; '': none, as for batches of the API
+    awaited          integer     NOT NULL DEFAULT 0   -- recipients of a campaign that are still to be added. 0: none, or the batch was cancelled
 );
 CREATE UNIQUE INDEX batches_ulid ON batches (ulid);
 CREATE INDEX batches_company ON batches (company_id, id);
 CREATE INDEX batches_awaited ON batches (company_id) WHERE awaited > 0;
 
--- One row per message. The columns that settling writes (carrier, status, sent_at, failed_at, failure_reason)
--- are in no index, and each page has room for a second version of every row, so that settling is a HOT update.
+-- One row per message. No index has the columns that settling writes (carrier, status, sent_at, failed_at,
+-- failure_reason), and each page has room for a second version of every row: settling is a HOT update.
 CREATE TABLE messages (
     id               bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, -- message_id of the webhooks
     ulid             uuid        NOT NULL,
@@ -38,8 +38,8 @@ CREATE TABLE messages (
     sent_at          timestamptz,
     failed_at        timestamptz,
     failure_reason   text,
-    client_reference text,        -- the customer's own name for it
-    send_at          timestamptz, -- not before; by the customer or quiet hours. NULL: at once
+    client_reference text,        -- the customer's own name
+    send_at          timestamptz, -- not before, by the customer or quiet hours. NULL: at once
     expire_at        timestamptz  -- given up then. NULL: as configured
 ) WITH (fillfactor = 45);
 CREATE UNIQUE INDEX messages_ulid ON messages (ulid);
@@ -47,8 +47,8 @@ CREATE INDEX messages_company ON messages (company_id, id);
 CREATE INDEX messages_batch ON messages (batch_id) WHERE batch_id IS NOT NULL;
 CREATE INDEX messages_client_reference ON messages (company_id, client_reference, id) WHERE client_reference IS NOT NULL;
 
--- Messages that a carrier must still get. A row is written with its message and deleted in the transaction that
--- records the last segment's carrier id, so the table is small at any history. Redis is refilled from it.
+-- Messages that must still reach a carrier. A row is written with its message and deleted in the transaction that
+-- records the last segment's carrier id, so the table stays small. Redis is refilled from it.
 CREATE TABLE outbox (
     message_id bigint PRIMARY KEY,
     company_id bigint      NOT NULL,
@@ -57,25 +57,25 @@ CREATE TABLE outbox (
     attempts   integer     NOT NULL DEFAULT 0,
     due_at     timestamptz NOT NULL DEFAULT now(), -- 9999-12-31: held (holds)
     expires_at timestamptz NOT NULL,
-    pushed_at  timestamptz DEFAULT now(), -- when it was put on the queue; NULL: it is not there
-    claimed_by bigint,                    -- dispatchers.id; NULL: nobody carries it
+    pushed_at  timestamptz DEFAULT now(), -- when it was put on the queue; NULL: it is not on it
+    claimed_by bigint,                    -- dispatchers.id; NULL: not claimed
     epoch      integer     NOT NULL DEFAULT 0,     -- counts the claims: a result under an earlier claim changes nothing
-    begun      boolean     NOT NULL DEFAULT false, -- the present claimant may have submitted it
+    begun      boolean     NOT NULL DEFAULT false, -- the current claimant may have submitted it
     in_doubt   boolean     NOT NULL DEFAULT false, -- a process died after its claim was begun: a carrier may have it
-    home       text,                               -- the carrier that a stand-in got it from
-    since      timestamptz -- when its time came, if later than its acceptance: its waiting time counts from then
+    home       text,                               -- the first carrier, if this is the second one
+    since      timestamptz -- when its time came, if later than its acceptance: it has waited since then
 ) WITH (fillfactor = 45, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 20000,
         autovacuum_vacuum_cost_delay = 0, autovacuum_analyze_scale_factor = 0, autovacuum_analyze_threshold = 100000);
 
--- Reading one lane of a carrier costs nothing for the messages of other lanes.
+-- Reads one lane of a carrier at no cost for the messages of others.
 CREATE INDEX outbox_lane ON outbox (carrier, lane, message_id);
--- Rows that must be put on the queue (retries, rows that were given back or handed over), by their time.
+-- Rows to be put on the queue (retries, released or handed over rows), by their time.
 CREATE INDEX outbox_unpushed ON outbox (due_at) WHERE pushed_at IS NULL;
--- Messages of a stand-in, and held messages. Neither claiming nor carrying a message writes these columns.
+-- Messages at a second carrier, and held messages. Neither claiming nor submitting a message writes these columns.
 CREATE INDEX outbox_home ON outbox (home, message_id) WHERE home IS NOT NULL;
 CREATE INDEX outbox_held ON outbox (company_id, message_id) WHERE due_at = '9999-12-31T00:00:00Z'::timestamptz;
 
--- The outbox's messages per lane, as the walk last counted them.
+-- Messages of the outbox per lane, as last counted by the walk.
 CREATE TABLE backlogs (
     carrier   text     NOT NULL,
     lane      smallint NOT NULL,
@@ -85,7 +85,7 @@ CREATE TABLE backlogs (
     PRIMARY KEY (carrier, lane)
 ) WITH (fillfactor = 50);
 
--- Messages accepted for later: the values of their future outbox rows. A message is in one of the two tables.
+-- Messages for later: the values of their future outbox rows. A message is in one of the two tables.
 CREATE TABLE scheduled (
     message_id bigint      PRIMARY KEY,
     company_id bigint      NOT NULL,
@@ -123,26 +123,26 @@ CREATE TABLE sent_on (
     reason       text        NOT NULL -- why it would have failed
 );
 
--- Senders with held messages (outbox.due_at): a claim found that the company or the sender was not approved. The
--- statement that claims writes the row. Once both are approved, the messages are due and the row is deleted.
+-- Senders with held messages (outbox.due_at): the claiming statement writes the row when the company or sender is not
+-- approved. Once both are, the messages become due and the row is deleted.
 CREATE TABLE holds (
     company_id bigint NOT NULL,
     sender     text   NOT NULL, -- senders.name
     PRIMARY KEY (company_id, sender)
 );
 
--- The last concatenation reference per (sender, number). A handset joins segments by it, so two long messages
--- in a short time must differ.
+-- The last concatenation reference per (sender, number). A handset joins segments by it: two long messages within a
+-- short time must differ.
 CREATE TABLE concat_refs (
     sender       text        NOT NULL,
     phone_number text        NOT NULL,
     last         smallint    NOT NULL,
-    used_at      timestamptz NOT NULL DEFAULT now(), -- created_at of the message that has it
+    used_at      timestamptz NOT NULL DEFAULT now(), -- created_at of its message
     PRIMARY KEY (sender, phone_number)
 ) WITH (fillfactor = 60);
 
--- Messages of the sandbox: their result and its time. They are in no outbox and reach no carrier. A row remains
--- for a day after acceptance, because a user's messages per day are counted here.
+-- Sandbox messages: their result and its time. They are in no outbox and reach no carrier. A row stays for a day after
+-- acceptance: the quota of a user's messages per day counts these rows.
 CREATE TABLE sandbox (
     message_id bigint      PRIMARY KEY,
     user_id    bigint      NOT NULL,
@@ -156,13 +156,13 @@ CREATE INDEX sandbox_user ON sandbox (user_id, created_at);
 CREATE INDEX sandbox_due ON sandbox (due_at) WHERE NOT settled;
 CREATE INDEX sandbox_created ON sandbox (created_at);
 
--- The position of each sweep over messages.
+-- Positions of the sweeps over messages.
 CREATE TABLE sweeps (
     name  text   PRIMARY KEY,
     up_to bigint NOT NULL -- messages.id
 );
 
--- Ranges of ids that tallies counts: a range is counted again until all its messages are final.
+-- Ranges of ids counted in tallies: a range is counted again until all its messages are final.
 CREATE TABLE tally_chunks (
     chunk      bigint      PRIMARY KEY, -- messages with id / 100000 = chunk (tallyChunk)
     up_to      bigint      NOT NULL DEFAULT 0, -- the last message that was counted
@@ -186,8 +186,8 @@ CREATE TABLE tallies (
 );
 CREATE INDEX tallies_chunk ON tallies (chunk);
 
--- A Bloom filter of phone numbers per 10,000 ids, written once, when no further message can have such an id.
--- An index on messages.phone_number would cost each message more of the write-ahead log than its row.
+-- A Bloom filter of phone numbers per 10,000 ids, written once, when no further message can have such an id. An index
+-- on messages.phone_number would cost each message more WAL than its row.
 CREATE TABLE number_filters (
     chunk bigint PRIMARY KEY, -- messages with id / 10000 = chunk (filterChunk)
     bits  bytea  NOT NULL     -- empty: there is no such message
@@ -203,21 +203,21 @@ CREATE TABLE purged (
     mark       numeric NOT NULL  -- sum of the requests' purge_mark
 );
 
--- A hash of a purged request and its price. The sum over the ledger's rows without messages equals purged.mark
--- only if they are the same requests at the same price.
+-- A hash of a purged request and its price. The sum over the ledger's rows without messages equals purged.mark only if
+-- they are the same requests at the same price.
 CREATE FUNCTION purge_mark(ref uuid, segments bigint) RETURNS numeric LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE AS $$
     SELECT ('x' || left(encode(sha256(convert_to(ref || ' ' || segments, 'UTF8')), 'hex'), 15))::bit(60)::bigint::numeric
 $$;
 
--- Messages that a purge skipped because they, or their batch, were not final. It returns to them.
+-- Messages that a purge skipped because they, or their batch, were not final. A later purge deletes them.
 CREATE TABLE unpurged (
     kind       text   NOT NULL CHECK (kind IN ('messages', 'bodies', 'numbers', 'company bodies')),
     message_id bigint NOT NULL,
     PRIMARY KEY (kind, message_id)
 );
 
--- Companies whose texts have a retention of their own, or had one. The purge walks over their messages apart
--- from all others, from the first one after each change.
+-- Companies whose texts have, or had, a retention of their own. The purge walks over their messages separately, from
+-- the first one after each change.
 CREATE TABLE body_rules (
     company_id   bigint      PRIMARY KEY,
     keep_seconds bigint      CHECK (keep_seconds >= 0), -- NULL: as configured; 0: until the message is final

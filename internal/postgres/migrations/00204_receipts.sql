@@ -1,5 +1,5 @@
--- One row per copy of a segment that a carrier accepted, or may have because it did not answer. A segment that was
--- sent twice has two rows.
+-- One row per copy of a segment that a carrier accepted, or may have because it did not answer. A segment that was sent
+-- twice has two rows.
 CREATE TABLE segments (
     message_id   bigint      NOT NULL,
     segment      smallint    NOT NULL, -- from 1
@@ -19,8 +19,8 @@ CREATE TABLE segments (
 CREATE INDEX segments_key ON segments (key, carrier);
 CREATE INDEX segments_message ON segments (message_id);
 
--- Receipts that settled no segment. Those without a message are the inbox: the answer with their segment's id may
--- still arrive. Those with a message are part of its history.
+-- Receipts that settled no segment. Those without a message are the inbox: the submit_sm_resp with their id may still
+-- arrive. Those with a message are part of its history.
 CREATE TABLE receipts (
     id          bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     received_at timestamptz NOT NULL DEFAULT now(),
@@ -38,8 +38,8 @@ CREATE TABLE receipts (
     reference   integer               -- user_message_reference: finds a segment whose submit_sm_resp never came
 );
 
--- Two SMSCs of a carrier may use the same ids, and one id may equal another in hexadecimal: only number and
--- carrier_id together identify a repeated receipt.
+-- Two SMSCs of a carrier may use the same ids, and one id may equal another in hexadecimal: only number and carrier_id
+-- together identify a repeated receipt.
 CREATE UNIQUE INDEX receipts_inbox ON receipts (key, carrier, state, number, carrier_id) WHERE message_id IS NULL;
 CREATE INDEX receipts_message ON receipts (message_id) WHERE message_id IS NOT NULL;
 CREATE INDEX receipts_reference ON receipts (reference, carrier) WHERE message_id IS NULL AND reference IS NOT NULL;

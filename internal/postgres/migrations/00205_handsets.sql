@@ -1,5 +1,4 @@
--- Messages from handsets (MO), as carriers delivered them. The switchboard joins parts, drops repetitions and
--- routes the rest after the commit.
+-- MOs as carriers delivered them. After the commit the switchboard joins parts, drops repetitions and routes the rest.
 CREATE TABLE inbound (
     id             bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     received_at    timestamptz NOT NULL DEFAULT now(),
@@ -9,14 +8,14 @@ CREATE TABLE inbound (
     destination    text        NOT NULL,
     data_coding    smallint    NOT NULL,
     esm_class      smallint    NOT NULL,
-    body           text,                 -- NULL: no text in a coding that the gateway reads
+    body           text,                 -- NULL: no text in a supported coding
     octets         bytea       NOT NULL, -- as received, header included
     part_reference integer,              -- of a part of a long message; NULL: a whole message
     part_total     smallint,
     part_number    smallint,             -- from 1
     outcome        text -- NULL: new
         CHECK (outcome IN ('routed', 'unrouted', 'waiting', 'incomplete', 'duplicate', 'too_long')),
-    message_id     bigint,                        -- inbound_messages.id that it became
+    message_id     bigint,                        -- the inbound_messages.id that it became
     replied        boolean NOT NULL DEFAULT false -- an acknowledgement was sent
 );
 CREATE INDEX inbound_new ON inbound (id) WHERE outcome IS NULL;
@@ -26,7 +25,7 @@ CREATE INDEX inbound_source ON inbound (source, received_at); -- repetitions, ot
 CREATE INDEX inbound_destination ON inbound (destination) WHERE length(destination) >= 8;
 CREATE INDEX inbound_age ON inbound (received_at);
 
--- The company that gets messages to an address of ours. The first word of a message may choose one of several.
+-- The companies of messages to an address. The first word of a message may choose one of several.
 CREATE TABLE inbound_routes (
     id         bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     address    text        NOT NULL CHECK (address <> ''), -- as handsets.Address writes it
@@ -47,7 +46,7 @@ CREATE TABLE inbound_messages (
     carrier     text        NOT NULL,
     source      text        NOT NULL, -- E.164 if it is a number of the country
     destination text        NOT NULL,
-    body        text,                 -- NULL: no text in a coding that the gateway reads
+    body        text,                 -- NULL: no text in a supported coding
     parts       smallint    NOT NULL
 );
 CREATE INDEX inbound_messages_company ON inbound_messages (company_id, received_at, id);

@@ -7,12 +7,12 @@ CREATE TABLE webhook_endpoints (
     secret          text        NOT NULL,
     previous_secret text,        -- the secret before a rotation, in the same form: both sign until previous_until
     previous_until  timestamptz,
-    events          text[]      NOT NULL DEFAULT '{}' -- wanted beside sms.sent and sms.failed, which every endpoint gets
+    events          text[]      NOT NULL DEFAULT '{}' -- subscribed besides sms.sent and sms.failed, which every endpoint gets
         CHECK (events <@ ARRAY['sms.received', 'balance.low']),
     active          boolean     NOT NULL DEFAULT true,
     failing_since   timestamptz, -- the first failure since the last success; NULL: the last call succeeded
     given_up_at     timestamptz, -- the first delivery that was given up since the last success
-    told_at         timestamptz, -- when the owner last got a mail about that
+    told_at         timestamptz, -- when the owner last got a mail about it
     updated_at      timestamptz NOT NULL DEFAULT now()
 );
 
@@ -36,8 +36,9 @@ CREATE TABLE webhook_deliveries (
     phone_number     text        NOT NULL,
     client_reference text,                 -- of the message
     data             text,                 -- member data of the body, byte for byte, of events from 2 on
-    -- Every call of the endpoint, oldest first: at, ms, status (none: no answer), result (2xx 3xx 4xx 5xx timeout dns tls
-    -- blocked refused other), error (why there was no answer), excerpt (beginning of a failure's answer). NULL: none.
+    -- Every call of the endpoint, oldest first: at, ms, status (none: no response), result (2xx 3xx 4xx 5xx timeout dns
+    -- tls blocked refused other), error (why there was no response), excerpt (beginning of a failure's response). NULL:
+    -- none.
     attempts         json
 ) PARTITION BY LIST (delivered);
 -- To export or erase a number. Events about a company's own messages have no data.
@@ -54,7 +55,8 @@ WITH (
     autovacuum_vacuum_threshold = 5000,
     autovacuum_analyze_scale_factor = 0.05
 );
--- By company, so that no company's due rows are behind another's backlog. A delivery that succeeds at once is never in it.
+-- By company, so that no company's due rows are behind another's backlog. A delivery that succeeds at once is never in
+-- it.
 CREATE INDEX webhook_undelivered_due ON webhook_undelivered (company_id, due, id) WHERE due IS NOT NULL;
--- Those that were given up are deleted in this order. A delivery that succeeds is never in it.
+-- Given-up deliveries are deleted in this order. A delivery that succeeds is never in it.
 CREATE INDEX webhook_undelivered_given_up ON webhook_undelivered (at) WHERE due = 'infinity';

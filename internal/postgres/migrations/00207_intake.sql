@@ -1,5 +1,5 @@
--- The first answer to a request with an Idempotency-Key, written in the transaction that charges the request, so that
--- a crash cannot charge twice.
+-- The response to the first request with an Idempotency-Key, written in the transaction that charges it: a crash cannot
+-- charge twice.
 CREATE TABLE idempotency_keys (
     user_id    bigint      NOT NULL,
     key        text        NOT NULL,

@@ -1,21 +1,21 @@
--- One row per running process with the role dispatcher. Others remove the row of a process that does not renew it; its
--- claims are free then.
+-- One row per running process with the role dispatcher. Others remove the row of a process that does not renew it,
+-- which frees its claims.
 CREATE TABLE dispatchers (
     id         bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     name       text        NOT NULL, -- host name and process id
     seen_at    timestamptz NOT NULL DEFAULT now(), -- last renewal
     links      text[]      NOT NULL DEFAULT '{}',  -- the links that it is configured with
-    rests      text[]      NOT NULL DEFAULT '{}'   -- those that it leaves to others, because it could not bind them
+    rests      text[]      NOT NULL DEFAULT '{}'   -- links that it leaves to others, because it could not bind them
 );
 
--- One row per thing that one dispatcher does for all: 'tasks', and 'link ' with the link's name. A lease ends with its
--- holder's row. The holder's id is its epoch: a process that was removed gets a new id, and its old one changes nothing.
+-- Exclusive tasks, one dispatcher each: 'tasks', and 'link ' with the link's name. A lease ends with its owner's row.
+-- The owner's id is its epoch: a process that was removed gets a new id, and its old one changes nothing.
 CREATE TABLE leases (
     name   text   PRIMARY KEY,
     holder bigint NOT NULL REFERENCES dispatchers ON DELETE CASCADE
 );
 
--- One row per configured link: its state, for operators and for the next holder.
+-- One row per configured link: its state, for operators and for the next owner.
 CREATE TABLE links (
     name       text        PRIMARY KEY,
     carrier    text        NOT NULL,
@@ -35,6 +35,6 @@ CREATE TABLE links (
     updated_at timestamptz NOT NULL DEFAULT now()
 ) WITH (fillfactor = 50);
 
--- The holder writes the other columns every second.
+-- The owner writes the other columns every second.
 CREATE TRIGGER links_notice AFTER UPDATE OF paused ON links
     FOR EACH ROW WHEN (OLD.paused IS DISTINCT FROM NEW.paused) EXECUTE FUNCTION notice('link', 'name');

@@ -1,4 +1,4 @@
--- Campaigns whose file was checked, until all of it is sent. A campaign's batch has its ULID.
+-- Campaigns with a checked file, until all of it is sent. A campaign's batch has its ULID.
 CREATE TABLE campaigns (
     ulid        uuid        PRIMARY KEY,
     company_id  bigint      NOT NULL,
@@ -6,8 +6,8 @@ CREATE TABLE campaigns (
     sender      text        NOT NULL,
     template    text        NOT NULL,
     created_at  timestamptz NOT NULL DEFAULT now(),
-    taken_until timestamptz, -- the process that sends it has it until then; NULL: nobody has begun to send it
-    paused      text        NOT NULL DEFAULT '' -- the reason of the refusal of its next part; '': none was refused
+    taken_until timestamptz, -- the process that sends it has it until then; NULL: sending has not begun
+    paused      text        NOT NULL DEFAULT '' -- why its next part was refused; '': it was not
 );
 CREATE INDEX campaigns_company ON campaigns (company_id, created_at);
 
@@ -22,6 +22,6 @@ CREATE TABLE campaign_rows (
     ucs2      boolean  NOT NULL,
     fault     text,              -- what is wrong with the line, in the user's language
     opted_out boolean  NOT NULL,
-    repeated  boolean  NOT NULL, -- a line before has the number, too
+    repeated  boolean  NOT NULL, -- an earlier line has the number, too
     PRIMARY KEY (campaign, n)
 );

@@ -1,4 +1,4 @@
--- The audit log: every administrative change, in the transaction of the change. Insert only. No secrets.
+-- The audit log: every administrative change, in its transaction. Insert only. No secrets.
 CREATE TABLE audit_log (
     id         bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     at         timestamptz NOT NULL DEFAULT now(),
@@ -6,7 +6,7 @@ CREATE TABLE audit_log (
     act        text        NOT NULL CHECK (act <> ''),     -- company.set, token.revoke, …
     subject    text        NOT NULL CHECK (subject <> ''), -- "company 12", "link lumitel-1"
     company_id bigint,                                     -- if it concerns one company
-    before     jsonb,                                      -- NULL: there was nothing
+    before     jsonb,                                      -- NULL: it did not exist
     after      jsonb                                       -- NULL: it was removed
 );
 CREATE INDEX audit_log_at ON audit_log (at);
