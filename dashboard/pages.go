@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"html/template"
 	"io"
-	"path"
 	"strings"
 
 	"intumwa/sms"
@@ -17,11 +16,11 @@ import (
 //go:embed layout pages
 var pageFiles embed.FS
 
-// pages are the templates by name, each with the layout around it.
-type pages map[string]*template.Template
+// pages are the templates: those of the layout, and two of each page, its title and its main part.
+type pages struct{ *template.Template }
 
 func newPages(a assets) (pages, error) {
-	layout, err := template.New("layout").Funcs(template.FuncMap{
+	all, err := template.New("pages").Funcs(template.FuncMap{
 		"asset": func(name string) (string, error) {
 			p, ok := a.paths[name]
 			if !ok {
@@ -37,26 +36,8 @@ func newPages(a assets) (pages, error) {
 		"indented":  indented,
 		"device":    deviceName,
 		"likeness":  likeness,
-	}).ParseFS(pageFiles, "layout/*.html")
-	if err != nil {
-		return nil, err
-	}
-	entries, err := pageFiles.ReadDir("pages")
-	if err != nil {
-		return nil, err
-	}
-	all := pages{}
-	for _, entry := range entries {
-		clone, err := layout.Clone()
-		if err == nil {
-			clone, err = clone.ParseFS(pageFiles, path.Join("pages", entry.Name()))
-		}
-		if err != nil {
-			return nil, err
-		}
-		all[strings.TrimSuffix(entry.Name(), ".html")] = clone
-	}
-	return all, nil
+	}).ParseFS(pageFiles, "layout/*.html", "pages/*.html")
+	return pages{all}, err
 }
 
 // indented lays JSON out in lines; another text stays as it is.
@@ -68,12 +49,17 @@ func indented(text string) string {
 	return out.String()
 }
 
+// execute writes a page within its frame.
 func (p pages) execute(w io.Writer, name string, data *view) error {
-	t, ok := p[name]
-	if !ok {
-		return fmt.Errorf("there is no page %s", name)
+	var title, main strings.Builder
+	if err := p.ExecuteTemplate(&title, name+".title", data); err != nil {
+		return err
 	}
-	return t.ExecuteTemplate(w, "frame", data)
+	if err := p.ExecuteTemplate(&main, name+".main", data); err != nil {
+		return err
+	}
+	data.Title, data.Main = template.HTML(title.String()), template.HTML(main.String()) //nolint:gosec // templates have escaped them
+	return p.ExecuteTemplate(w, "frame", data)
 }
 
 // field is a labelled input, for the part "field".

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"html/template"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -99,6 +100,8 @@ type view struct {
 	Docs      string
 	InAdmin   bool
 	Data      any
+
+	Title, Main template.HTML // of the page, for the frame
 }
 
 // render responds with a page: 200, or the status of what is wrong with the request's form.
