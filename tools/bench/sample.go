@@ -31,7 +31,8 @@ func cpuOf(part string) string { return "CPU, " + part }
 type sample struct {
 	at          time.Time
 	cpu         []float64 // seconds, by part
-	machine     float64   // seconds, anybody's
+	machine     float64   // seconds, of all processes
+	memory      float64   // MB that the gateway's processes had resident at most
 	lsn         string    // where the log of PostgreSQL ends
 	syncs       *int64    // of the log, as far as backends have reported; nil: not counted
 	redis       map[string]int64
@@ -61,6 +62,13 @@ func (w *world) sample(ctx context.Context) (sample, error) {
 			}
 			s.cpu[i] += used
 		}
+	}
+	for _, pid := range w.processes() {
+		peak, err := peakMemory(pid)
+		if err != nil {
+			return s, fmt.Errorf("reading the memory of the gateway: %w", err)
+		}
+		s.memory += peak
 	}
 	if s.cpu[1], err = familyTime(w.postgresPID); err != nil {
 		return s, fmt.Errorf("reading the CPU time of PostgreSQL: %w", err)
@@ -143,6 +151,7 @@ func (w *world) measured(ctx context.Context, n int, load work) (measurement, er
 	for i, part := range parts {
 		m.add(cpuOf(part), "s/1,000", used[i]*per1000)
 	}
+	m.add("memory of the gateway, peak", "MB", after.memory)
 	m.add(othersHad, "%", max(0, 100*(after.machine-before.machine-ours)/elapsed/float64(runtime.NumCPU())))
 	if w.floor {
 		return m, nil
@@ -242,6 +251,16 @@ func cpuTime(pid int) (float64, error) {
 	}
 	stat, err := proc.Stat()
 	return stat.CPUTime(), err
+}
+
+// peakMemory is the most memory that a process has had resident, in MB.
+func peakMemory(pid int) (float64, error) {
+	proc, err := procfs.NewProc(pid)
+	if err != nil {
+		return 0, fmt.Errorf("looking for process %d: %w", pid, err)
+	}
+	status, err := proc.NewStatus()
+	return float64(status.VmHWM) / 1e6, err
 }
 
 // familyTime is the CPU time of a process with all its children, those that
