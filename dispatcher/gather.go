@@ -8,9 +8,9 @@ import (
 const (
 	// gatherMost is how long an answer or a receipt may wait for others, to be
 	// settled with them in one transaction.
-	gatherMost = 20 * time.Millisecond
+	gatherMost = 50 * time.Millisecond
 	// gatherGap is how long it waits for the next one.
-	gatherGap = 5 * time.Millisecond
+	gatherGap = 20 * time.Millisecond
 	// gatherEnough is how many are settled without waiting for more.
 	gatherEnough = 64
 )

@@ -14,7 +14,7 @@ const (
 	recordBatch = 1000
 	// Results are collected for recordLinger: nobody waits for them, and a transaction
 	// costs more than a row.
-	recordLinger   = 20 * time.Millisecond
+	recordLinger   = 100 * time.Millisecond
 	recordPause    = 100 * time.Millisecond // after a failed statement, doubling
 	maxRecordPause = 2 * time.Second        // the longest
 )
