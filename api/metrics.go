@@ -20,16 +20,16 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 	register := promauto.With(reg)
 	m := &metrics{
 		requests: register.NewCounterVec(prometheus.CounterOpts{Name: "intumwa_http_requests_total",
-			Help: "Requests to the public API, by route, method and status code."}, []string{"route", "method", "code"}),
+			Help: "API requests."}, []string{"route", "method", "code"}),
 		duration: register.NewHistogramVec(prometheus.HistogramOpts{Name: "intumwa_http_request_duration_seconds",
-			Help:    "Time to answer a request.",
+			Help:    "Duration of API requests.",
 			Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10}}, []string{"route"}),
 		inFlight: register.NewGauge(prometheus.GaugeOpts{Name: "intumwa_http_requests_in_flight",
-			Help: "Requests being answered now."}),
+			Help: "API requests in flight."}),
 		memory: register.NewGauge(prometheus.GaugeOpts{Name: "intumwa_http_memory_octets",
-			Help: "Bytes of request bodies and large responses in memory, 64 MiB at most."}),
+			Help: "Bytes of request bodies and large responses in memory (64 MiB at most)."}),
 		dropped: register.NewCounterVec(prometheus.CounterOpts{Name: "intumwa_http_memory_dropped_total",
-			Help: "Bodies and answers on their way that were dropped because the memory for them was full."}, []string{"kind"}),
+			Help: "Bodies and responses dropped because their memory was full."}, []string{"kind"}),
 	}
 	for _, what := range []string{"body", "answer"} {
 		m.dropped.WithLabelValues(what)

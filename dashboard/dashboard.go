@@ -190,11 +190,11 @@ func newMetrics(registerer prometheus.Registerer) *metrics {
 	m := &metrics{
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "intumwa_dashboard_requests_total",
-			Help: "Requests to the dashboard by route, method and status code.",
+			Help: "Dashboard requests.",
 		}, []string{"route", "method", "code"}),
 		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "intumwa_dashboard_request_seconds",
-			Help:    "Time to answer a request to the dashboard, by route.",
+			Help:    "Duration of dashboard requests.",
 			Buckets: []float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 10},
 		}, []string{"route"}),
 	}

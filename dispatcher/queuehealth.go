@@ -77,9 +77,9 @@ func newQueueHealth(d *Dispatcher) *queueHealth {
 	auto := promauto.With(d.opts.Metrics)
 	return &queueHealth{d: d, lanes: make(map[laneKey]*laneHealth),
 		usable: auto.NewGaugeVec(prometheus.GaugeOpts{Name: "intumwa_queue_usable",
-			Help: "1 while this process takes a carrier's messages from Redis, 0 while it takes them from the database because Redis fails or lies."}, []string{"carrier", "lane"}),
+			Help: "1 while messages come from Redis, 0 while they come from the database."}, []string{"carrier", "lane"}),
 		faults: auto.NewCounterVec(prometheus.CounterOpts{Name: "intumwa_queue_faults_total",
-			Help: "Faults of the queue in Redis that this process met, by carrier, lane and kind."}, []string{"carrier", "lane", "fault"}),
+			Help: "Faults of the queue."}, []string{"carrier", "lane", "fault"}),
 	}
 }
 

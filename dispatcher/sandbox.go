@@ -44,7 +44,7 @@ func NewSandbox(pool *pgxpool.Pool, hooks *webhooks.Webhooks, log *slog.Logger, 
 	}
 	s := &Sandbox{pool: pool, store: messages.New(pool), webhooks: hooks, log: log,
 		final: promauto.With(metrics).NewCounterVec(prometheus.CounterOpts{Name: "intumwa_sandbox_messages_total",
-			Help: "Messages to numbers of the sandbox that became final."}, []string{"status"})}
+			Help: "Final messages of the sandbox."}, []string{"status"})}
 	for _, status := range []sms.Status{sms.Sent, sms.Failed} {
 		s.final.WithLabelValues(status.String())
 	}

@@ -21,24 +21,24 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 	register := promauto.With(reg)
 	m := &metrics{
 		accepted: register.NewCounterVec(prometheus.CounterOpts{Name: "intumwa_messages_accepted_total",
-			Help: "Messages accepted, by kind of request."}, []string{"kind"}),
+			Help: "Accepted messages."}, []string{"kind"}),
 		segments: register.NewCounterVec(prometheus.CounterOpts{Name: "intumwa_message_segments_total",
-			Help: "Segments accepted, by encoding."}, []string{"encoding"}),
+			Help: "Accepted segments."}, []string{"encoding"}),
 		refused: register.NewCounterVec(prometheus.CounterOpts{Name: "intumwa_requests_rejected_total",
-			Help: "Requests refused by a business rule (HTTP 400), by rule."}, []string{"reason"}),
+			Help: "Requests refused with 400, by rule."}, []string{"reason"}),
 		debited: register.NewCounter(prometheus.CounterOpts{Name: "intumwa_credits_debited_total",
 			Help: "Credits taken for accepted messages."}),
 		replays: register.NewCounter(prometheus.CounterOpts{Name: "intumwa_idempotency_replays_total",
-			Help: "Requests answered from an earlier one with the same Idempotency-Key."}),
+			Help: "Repetitions answered by their Idempotency-Key."}),
 		commits: register.NewHistogram(prometheus.HistogramOpts{Name: "intumwa_intake_commit_duration_seconds",
-			Help:    "Time of one group commit: debits, ledger, messages.",
+			Help:    "Duration of a group commit.",
 			Buckets: []float64{.0005, .001, .002, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5}}),
 		perCommit: register.NewHistogram(prometheus.HistogramOpts{Name: "intumwa_intake_commit_requests",
-			Help: "Requests sharing one group commit.", Buckets: prometheus.ExponentialBuckets(1, 2, 10)}),
+			Help: "Requests in a group commit.", Buckets: prometheus.ExponentialBuckets(1, 2, 10)}),
 		unpushed: register.NewCounter(prometheus.CounterOpts{Name: "intumwa_queue_push_failures_total",
-			Help: "Messages that could not be pushed to Redis after their commit; the dispatcher does it."}),
+			Help: "Messages not pushed to Redis at their commit; the dispatcher does it."}),
 		aside: register.NewCounter(prometheus.CounterOpts{Name: "intumwa_intake_set_aside_total",
-			Help: "Requests that waited because another transaction had locked the balance that pays for them."}),
+			Help: "Requests that waited for a locked balance."}),
 	}
 	for _, kind := range kinds {
 		m.accepted.WithLabelValues(kind)

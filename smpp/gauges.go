@@ -16,17 +16,17 @@ func gauge(name, help string, labels ...string) *prometheus.Desc {
 }
 
 var (
-	gaugeState      = gauge("session_state", "1 for the state the link is in (down, connecting, bound, paused), else 0.", "state")
+	gaugeState      = gauge("session_state", "1 for the link's state, else 0.", "state")
 	gaugeBound      = gauge("sessions_bound", "Sessions bound.")
-	gaugeConfigured = gauge("sessions_configured", "Sessions the link is made of.")
+	gaugeConfigured = gauge("sessions_configured", "Sessions of the link.")
 	gaugeStart      = gauge("session_start_timestamp_seconds", "When the link was bound.")
-	gaugeWindow     = gauge("window_size", "How many submit_sm may be unanswered at once.")
-	gaugeInFlight   = gauge("window_in_flight", "submit_sm that hold a window slot.")
-	gaugeWaiting    = gauge("window_waiting", "Submits that wait for a window slot or the pace.")
-	gaugeUnknown    = gauge("submit_unknown_outcome", "submit_sm in flight unanswered past the response timeout.")
-	gaugePace       = gauge("pace_limit_per_second", "The most submit_sm in a second; 0 is unpaced.")
-	gaugePaused     = gauge("link_paused", "1 while an operator or the dispatcher holds the link.")
-	gaugeDeliveries = gauge("deliveries_unanswered", "deliver_sm not yet answered.")
+	gaugeWindow     = gauge("window_size", "Window.")
+	gaugeInFlight   = gauge("window_in_flight", "Window slots in use.")
+	gaugeWaiting    = gauge("window_waiting", "Submits that wait for the window or tps.")
+	gaugeUnknown    = gauge("submit_unknown_outcome", "submit_sm overdue now.")
+	gaugePace       = gauge("pace_limit_per_second", "tps; 0: unpaced.")
+	gaugePaused     = gauge("link_paused", "1 while an operator or the dispatcher has paused the link.")
+	gaugeDeliveries = gauge("deliveries_unanswered", "deliver_sm not answered yet.")
 	gaugeLastPDU    = gauge("last_pdu_timestamp_seconds", "When the last PDU was received.")
 	gaugeCert       = gauge("tls_cert_expiry_timestamp_seconds", "When the carrier's TLS certificate expires.")
 	allGauges       = []*prometheus.Desc{gaugeState, gaugeBound, gaugeConfigured, gaugeStart, gaugeWindow, gaugeInFlight,

@@ -22,22 +22,22 @@ func newMetrics(r prometheus.Registerer) *metrics {
 	f := promauto.With(r)
 	attempts := f.NewCounterVec(prometheus.CounterOpts{
 		Name: "intumwa_webhook_attempts_total",
-		Help: "Calls to customers' endpoints, by event and result.",
+		Help: "Webhook calls.",
 	}, []string{"event", "result"})
 	endpoints := f.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "intumwa_webhook_endpoints",
-		Help: "Endpoints that companies have set, by state.",
+		Help: "Endpoints.",
 	}, []string{"state"})
 	m := &metrics{
 		attempts: make(map[string]map[string]prometheus.Counter),
 		duration: f.NewHistogram(prometheus.HistogramOpts{
 			Name:    "intumwa_webhook_attempt_duration_seconds",
-			Help:    "Duration of a call to an endpoint, answered or not.",
+			Help:    "Duration of webhook calls.",
 			Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10},
 		}),
 		oldest: f.NewGauge(prometheus.GaugeOpts{
 			Name: "intumwa_webhook_queue_oldest_age_seconds",
-			Help: "How long the most overdue delivery of an active endpoint has been due.",
+			Help: "How long the oldest due delivery has waited.",
 		}),
 		exhausted: f.NewCounter(prometheus.CounterOpts{
 			Name: "intumwa_webhook_exhausted_total",
@@ -45,11 +45,11 @@ func newMetrics(r prometheus.Registerer) *metrics {
 		}),
 		inFlight: f.NewGauge(prometheus.GaugeOpts{
 			Name: "intumwa_webhook_calls_in_flight",
-			Help: "Calls to endpoints under way.",
+			Help: "Webhook calls in flight.",
 		}),
 		delivering: f.NewGauge(prometheus.GaugeOpts{
 			Name: "intumwa_webhook_delivering",
-			Help: "1 in a process that delivers webhooks, 0 in one that cannot read them.",
+			Help: "1 while this process can deliver webhooks, else 0.",
 		}),
 		active:   endpoints.WithLabelValues("active"),
 		inactive: endpoints.WithLabelValues("inactive"),

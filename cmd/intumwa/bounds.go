@@ -38,12 +38,12 @@ const (
 // newBounds makes the bounds of the listener with that name, which its metrics carry.
 func newBounds(listener string, proxies []string, log *slog.Logger, metrics prometheus.Registerer) *bounds {
 	dropped := prometheus.NewCounterVec(prometheus.CounterOpts{Name: "intumwa_http_connections_dropped_total",
-		Help: "Connections to a public listener that were dropped, by reason."}, []string{"reason"})
+		Help: "Connections dropped by a public listener."}, []string{"reason"})
 	limit := prometheus.NewGauge(prometheus.GaugeOpts{Name: "intumwa_http_connections_max",
-		Help: "Most open connections to a public listener; 0 is no limit."})
+		Help: "Limit on open connections; 0: none."})
 	limit.Set(maxConnections)
 	c := &bounds{listener: listener, most: maxConnections, perAddress: maxPerAddress, log: log, open: make(map[netip.Prefix]int), refused: dropped.WithLabelValues("address"),
-		opened: prometheus.NewGauge(prometheus.GaugeOpts{Name: "intumwa_http_connections_open", Help: "Open connections to a public listener (api, dashboard)."})}
+		opened: prometheus.NewGauge(prometheus.GaugeOpts{Name: "intumwa_http_connections_open", Help: "Open connections to a public listener."})}
 	for _, p := range proxies { // checked by configs
 		if prefix, err := netip.ParsePrefix(p); err == nil {
 			c.exempt = append(c.exempt, prefix.Masked())

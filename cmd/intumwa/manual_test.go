@@ -162,19 +162,6 @@ func TestManualStatements(t *testing.T) {
 	}
 }
 
-// TestLinksPage: docs/monitoring.md explains every column of `admin links`.
-func TestLinksPage(t *testing.T) {
-	page, err := os.ReadFile("../../docs/monitoring.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, field := range reflect.VisibleFields(reflect.TypeFor[dispatcher.LinkState]()) {
-		if column, _, _ := strings.Cut(field.Tag.Get("json"), ","); !regexp.MustCompile("(?m)^\\| [^|]*`" + column + "`").Match(page) {
-			t.Errorf("docs/monitoring.md does not explain %s", column)
-		}
-	}
-}
-
 // TestLinkColumnsAreExplained: docs/carriers.md explains each column of `admin links`.
 func TestLinkColumnsAreExplained(t *testing.T) {
 	page, err := os.ReadFile("../../docs/carriers.md")

@@ -89,7 +89,7 @@ func state(w http.ResponseWriter, code int, status, reason string) {
 }
 
 func buildInfo() prometheus.Collector {
-	info := prometheus.NewGauge(prometheus.GaugeOpts{Name: "intumwa_build_info", Help: "1, labelled with the version that runs.",
+	info := prometheus.NewGauge(prometheus.GaugeOpts{Name: "intumwa_build_info", Help: "1, with the version.",
 		ConstLabels: prometheus.Labels{"version": version}})
 	info.Set(1)
 	return info
@@ -102,7 +102,7 @@ func poolGauges(pool *pgxpool.Pool, name string) []prometheus.Collector {
 	return []prometheus.Collector{
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "intumwa_db_pool_in_use", Help: "Database connections in use.", ConstLabels: labels},
 			func() float64 { return float64(pool.Stat().AcquiredConns()) }),
-		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "intumwa_db_pool_max", Help: "Most database connections.", ConstLabels: labels},
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "intumwa_db_pool_max", Help: "Limit on database connections.", ConstLabels: labels},
 			func() float64 { return float64(pool.Stat().MaxConns()) }),
 	}
 }
@@ -173,9 +173,9 @@ type books struct {
 func newBooks(ledger *billing.Ledger, log *slog.Logger, reg prometheus.Registerer) *books {
 	b := &books{ledger: ledger, log: log,
 		mismatches: prometheus.NewGauge(prometheus.GaugeOpts{Name: "intumwa_ledger_mismatches",
-			Help: "Companies whose balance was not the sum of their ledger when it was last checked."}),
+			Help: "Companies whose balance is not the sum of their ledger."}),
 		checked: prometheus.NewGauge(prometheus.GaugeOpts{Name: "intumwa_ledger_checked_timestamp_seconds",
-			Help: "When the ledger was last checked; before that, when the process started."}),
+			Help: "When the ledger was last checked, or the process started."}),
 	}
 	b.checked.SetToCurrentTime()
 	reg.MustRegister(b.mismatches, b.checked)

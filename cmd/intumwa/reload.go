@@ -32,8 +32,8 @@ type reloader struct {
 
 // measured registers what tells that a reload was refused.
 func (r *reloader) measured(reg prometheus.Registerer) *reloader {
-	r.ok = prometheus.NewGauge(prometheus.GaugeOpts{Name: "intumwa_config_reload_ok", Help: "0 after a reload that was refused, until one that is not; else 1."})
-	r.readAt = prometheus.NewGauge(prometheus.GaugeOpts{Name: "intumwa_config_read_timestamp_seconds", Help: "When the configuration that is in force was read."})
+	r.ok = prometheus.NewGauge(prometheus.GaugeOpts{Name: "intumwa_config_reload_ok", Help: "0 while the last reload was refused, else 1."})
+	r.readAt = prometheus.NewGauge(prometheus.GaugeOpts{Name: "intumwa_config_read_timestamp_seconds", Help: "When the current configuration was read."})
 	r.ok.Set(1)
 	r.readAt.SetToCurrentTime()
 	reg.MustRegister(r.ok, r.readAt)

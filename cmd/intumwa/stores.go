@@ -52,11 +52,11 @@ func newStores(pool *pgxpool.Pool, q *queue.Queue, log *slog.Logger, reg prometh
 		return prometheus.NewGauge(prometheus.GaugeOpts{Name: name, Help: help})
 	}
 	s := &stores{pool: pool, queue: q, log: log,
-		database: gauge("intumwa_database_up", "1 while PostgreSQL commits (tried every six seconds) and answers, else 0."),
-		redis:    gauge("intumwa_redis_up", "1 while Redis takes what is written, and has it still two seconds later; else 0."),
-		settings: gauge("intumwa_redis_settings_ok", "1 when Redis is set up for a queue (eviction, persistence, version, role), else 0."),
-		clock:    gauge("intumwa_clock_ahead_seconds", "By how much this machine's clock is ahead of the database's; negative: behind."),
-		safe:     gauge("intumwa_database_standby_ok", "0 while database.require_standby is set and commits of PostgreSQL wait for no standby, else 1."),
+		database: gauge("intumwa_database_up", "1 while PostgreSQL commits (tried every six seconds), else 0."),
+		redis:    gauge("intumwa_redis_up", "1 while Redis keeps what is written for two seconds, else 0."),
+		settings: gauge("intumwa_redis_settings_ok", "1 while eviction, persistence, version and role of Redis suit a queue, else 0."),
+		clock:    gauge("intumwa_clock_ahead_seconds", "Seconds by which this clock is ahead of the database's."),
+		safe:     gauge("intumwa_database_standby_ok", "0 while database.require_standby does not hold, else 1."),
 	}
 	// Until the first round: a start is no outage.
 	s.database.Set(1)

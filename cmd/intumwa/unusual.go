@@ -33,7 +33,7 @@ type watch struct {
 
 func newWatch(store *messages.Store, log *slog.Logger, reg prometheus.Registerer) *watch {
 	senders := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "intumwa_unusual_senders",
-		Help: "Companies whose last hour had more messages than any day of their last five weeks (volume), or went by half to one block of 10,000 numbers (block); the same in every process."},
+		Help: "Companies with unusual sending."},
 		[]string{"kind"})
 	reg.MustRegister(senders)
 	return &watch{store: store, log: log, volume: senders.WithLabelValues("volume"), block: senders.WithLabelValues("block")}

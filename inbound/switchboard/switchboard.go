@@ -115,13 +115,13 @@ func New(pool *pgxpool.Pool, users *accounts.Accounts, hooks *webhooks.Webhooks,
 	register := promauto.With(opts.Metrics)
 	m := &metrics{
 		outcomes: register.NewCounterVec(prometheus.CounterOpts{Name: "intumwa_handset_messages_total",
-			Help: "Messages from handsets that carriers delivered, by outcome; each part of a long message counts."}, []string{"outcome"}),
+			Help: "MOs by outcome; each part counts."}, []string{"outcome"}),
 		optOuts: register.NewCounterVec(prometheus.CounterOpts{Name: "intumwa_opt_out_messages_total",
-			Help: "Messages from handsets that begin with a stop or a start word, by the change they made; unclear: no company was found."}, []string{"change"}),
+			Help: "MOs with a stop or start word, by change; unclear: no company found."}, []string{"change"}),
 		replies: register.NewCounter(prometheus.CounterOpts{Name: "intumwa_opt_out_replies_total",
-			Help: "Acknowledgements of opt-outs sent to handsets."}),
+			Help: "Acknowledgements of opt-outs."}),
 		oldest: register.NewGauge(prometheus.GaugeOpts{Name: "intumwa_handset_messages_waiting_seconds",
-			Help: "How long the oldest message from a handset has waited to be looked at; the same in every process."}),
+			Help: "How long the oldest MO has waited for its route."}),
 	}
 	for _, outcome := range handsets.Outcomes() {
 		m.outcomes.WithLabelValues(string(outcome))

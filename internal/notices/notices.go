@@ -75,15 +75,15 @@ func New(pool *pgxpool.Pool, opts Options) *Listener {
 		ears:   make(map[string][]func(string)),
 		up: register.NewGauge(prometheus.GaugeOpts{
 			Name: "intumwa_notices_up",
-			Help: "1 while change notices are received, 0 while cached rows only expire by their age.",
+			Help: "1 while change notices are received, else 0: cached rows expire by age.",
 		}),
 		starts: register.NewCounter(prometheus.CounterOpts{
 			Name: "intumwa_notices_connections_total",
-			Help: "Connections made for change notices; each cleared the caches.",
+			Help: "Connections for change notices; each clears the caches.",
 		}),
 		heard: register.NewCounterVec(prometheus.CounterOpts{
 			Name: "intumwa_notices_total",
-			Help: "Change notices received, by subject.",
+			Help: "Change notices received.",
 		}, []string{"subject"}),
 	}
 	if l.log == nil {

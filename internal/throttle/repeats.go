@@ -56,7 +56,7 @@ func NewRepeats(rdb redis.UniversalClient, options RepeatOptions) *Repeats {
 	}
 	return &Repeats{rdb: rdb, options: options, breaker: breaker{retry: defaultRetry},
 		passed: promauto.With(options.Metrics).NewCounter(prometheus.CounterOpts{Name: "intumwa_limits_unenforced_total",
-			Help: "Messages that limits on repeats should have counted and did not, because Redis did not answer or had no room for more."})}
+			Help: "Messages not counted by limits because Redis failed or was full."})}
 }
 
 // RepeatLimits are how often something may be sent to a number; a zero field sets no

@@ -245,8 +245,8 @@ func newMetrics(registerer prometheus.Registerer) metrics {
 	register := promauto.With(registerer)
 	return metrics{
 		refused: register.NewCounter(prometheus.CounterOpts{Name: "intumwa_rate_limited_total",
-			Help: "Requests refused because their user sent too many in a window."}),
+			Help: "Requests above the rate limit."}),
 		local: register.NewCounter(prometheus.CounterOpts{Name: "intumwa_rate_limit_local_total",
-			Help: "Requests counted by this instance alone because Redis did not answer."}),
+			Help: "Requests counted by one process alone, without Redis."}),
 	}
 }
