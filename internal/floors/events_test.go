@@ -18,13 +18,12 @@ import (
 	"testing"
 )
 
-var updateEvents = flag.Bool("update-events", false, "write the table of docs/logs.md anew")
+var updateEvents = flag.Bool("update-events", false, "write the list of docs/logs.md anew")
 
 // logEvent is a log line at level info or above. Its key is stable; its text may change.
 type logEvent struct {
 	key, text string
 	levels    []string
-	attrs     []string
 }
 
 var (
@@ -64,15 +63,18 @@ func TestEvents(t *testing.T) {
 			looksFor := func(word string) bool { return strings.HasPrefix(key, word) }
 			if strings.Contains(key, "_") && strings.Contains(string(page), "`"+key+"`") || slices.ContainsFunc(words, looksFor) {
 				name := strings.TrimSuffix(filepath.Base(file), ".md")
-				pages[key] = append(pages[key], fmt.Sprintf("[%s](runbooks/%s.md)", name, name))
+				pages[key] = append(pages[key], name)
 			}
 		}
 	}
-	var table strings.Builder
-	table.WriteString("\n| event | level | text | attributes | runbook |\n|---|---|---|---|---|\n")
-	for _, key := range slices.Sorted(maps.Keys(all)) {
-		e := all[key]
-		fmt.Fprintf(&table, "| `%s` | %s | %s | %s | %s |\n", key, strings.Join(e.levels, ", "), e.text, strings.Join(e.attrs, ", "), strings.Join(pages[key], ", "))
+	var list strings.Builder
+	for _, level := range []string{"error", "warn", "info"} {
+		fmt.Fprintf(&list, "\n### %s\n\n", level)
+		for _, key := range slices.Sorted(maps.Keys(all)) {
+			if worst(all[key].levels) == level {
+				list.WriteString(line(key, all[key].text, pages[key]))
+			}
+		}
 	}
 	const name, begin, end = "../../docs/logs.md", "<!-- events -->\n", "\n<!-- end of events -->\n"
 	page, err := os.ReadFile(name)
@@ -83,14 +85,37 @@ func TestEvents(t *testing.T) {
 	old, after, closed := strings.Cut(rest, end)
 	switch {
 	case !found || !closed:
-		t.Fatal("docs/logs.md has no place for the table")
+		t.Fatal("docs/logs.md has no place for the list")
 	case *updateEvents:
-		if err := os.WriteFile(name, []byte(before+begin+table.String()+end+after), 0o644); err != nil {
+		if err := os.WriteFile(name, []byte(before+begin+list.String()+end+after), 0o644); err != nil {
 			t.Fatal(err)
 		}
-	case old != table.String():
+	case old != list.String():
 		t.Error("docs/logs.md does not list the events of the source: go test ./internal/floors -run TestEvents -update-events")
 	}
+}
+
+// line is an item of the list: the key, which leads to the first runbook, the text up to its semicolon, and the other
+// runbooks.
+func line(key, text string, runbooks []string) string {
+	text, _, _ = strings.Cut(text, ";")
+	key = "`" + key + "`"
+	for i, name := range runbooks {
+		if i == 0 {
+			key = fmt.Sprintf("[%s](runbooks/%s.md)", key, name)
+		} else {
+			text += fmt.Sprintf(" ([%s](runbooks/%s.md))", name, name)
+		}
+	}
+	return fmt.Sprintf("- %s: %s\n", key, text)
+}
+
+// worst is the highest of an event's levels.
+func worst(levels []string) string {
+	if slices.Contains(levels, "error") {
+		return "error"
+	}
+	return slices.Max(levels) // warn is above info, in the alphabet too
 }
 
 // events reads the events from the product's source.
@@ -131,8 +156,7 @@ func events(t *testing.T) map[string]*logEvent {
 			case all[found.key].text != found.text:
 				t.Errorf("%s: the event %s has two texts: %q and %q", positions.Position(call.Pos()), found.key, all[found.key].text, found.text)
 			default:
-				at := all[found.key]
-				at.levels, at.attrs = union(at.levels, found.levels), union(at.attrs, found.attrs)
+				all[found.key].levels = append(all[found.key].levels, found.levels...)
 			}
 			return true
 		})
@@ -161,7 +185,7 @@ func eventOf(call *ast.CallExpr) (found *logEvent, problem string) {
 		if len(args) < 2 || constant(args[0]) != "event" {
 			return nil, ""
 		}
-		return &logEvent{key: constant(args[1]), text: "of a library", levels: []string{"error"}}, ""
+		return &logEvent{key: constant(args[1]), text: "a library cannot serve the metrics", levels: []string{"error"}}, ""
 	case "log", "logattrs":
 		return nil, "use Info, Warn, Error or Debug, so that the level is constant"
 	default:
@@ -175,13 +199,7 @@ func eventOf(call *ast.CallExpr) (found *logEvent, problem string) {
 		}
 		return nil, `after its text a log line has "event" and a constant key in snake case`
 	}
-	found = &logEvent{key: constant(args[2]), text: constant(args[0]), levels: []string{level}}
-	for i := 3; i < len(args); i += 2 {
-		if name := constant(args[i]); name != "" {
-			found.attrs = union(found.attrs, []string{name})
-		}
-	}
-	return found, ""
+	return &logEvent{key: constant(args[2]), text: constant(args[0]), levels: []string{level}}, ""
 }
 
 // isLog reports whether an expression is a logger: something named log or Log, or a call of it.
@@ -215,14 +233,4 @@ func constant(x ast.Expr) string {
 	}
 	text, _ := strconv.Unquote(literal.Value)
 	return text
-}
-
-// union keeps the order of the first.
-func union(a, b []string) []string {
-	for _, x := range b {
-		if !slices.Contains(a, x) {
-			a = append(a, x)
-		}
-	}
-	return a
 }
