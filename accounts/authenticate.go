@@ -14,8 +14,8 @@ import (
 	"intumwa/sms"
 )
 
-// Authenticate returns the holder of a token; bearer is the text after "Bearer " in the Authorization header. rule api
-// 5
+// Authenticate returns the holder of a token; bearer is the text after "Bearer " in the Authorization header.
+// rule api 5
 //
 // It uses a cache entry that is at most two seconds old and that no notice has dropped ([Accounts.ForgetUser]). So a
 // change by another process takes effect at once, or within two seconds if the notice is lost; so does a new token
