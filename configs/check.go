@@ -22,9 +22,9 @@ import (
 	"intumwa/sms"
 )
 
-// Check returns every mistake in the values that matters to a process with these roles; nil when there is none. Without a
-// role it may lack the secrets that the role reads. Without any role, as for a command, it may also lack Redis and
-// carriers. Check opens the certificate files that the links and Redis name and nothing else. No problem quotes a value.
+// Check returns every mistake in the values that matters to a process with these roles; nil without any. Secrets of
+// other roles may be missing. Without roles, as for a command, Redis and carriers may be missing too. Check opens only
+// the certificate files of links and Redis. No problem quotes a value.
 func (c *Config) Check(roles ...string) []Problem {
 	k := &checker{lines: c.lines, roles: roles}
 	for _, p := range c.missing {
@@ -68,8 +68,8 @@ func needs(roles []string, path string) bool {
 	return true
 }
 
-// Missing is the mistake of a secret that the file takes from a variable or a file that is not there; nil when it has its
-// value. A command that uses a secret calls it first: Check without a role does not report it.
+// Missing is the problem of a secret whose variable or file does not exist; nil if it has its value. A command that
+// uses a secret calls it first: Check without a role does not report it.
 func (c *Config) Missing(path string) *Problem {
 	for _, p := range c.missing {
 		if p.Key == path {
@@ -88,7 +88,7 @@ const (
 		"the network readable; add sslmode=verify-full (or require), or sslmode=disable if the network is yours alone"
 )
 
-// Warnings are things that are no mistakes but look like some, for a process with these roles.
+// Warnings are settings that are valid but probably mistakes, for a process with these roles.
 func (c *Config) Warnings(roles ...string) []Problem {
 	out := slices.Clone(c.warnings)
 	for _, w := range []struct {
@@ -118,7 +118,7 @@ func (k *checker) problem(path, format string, args ...any) {
 	k.problems = append(k.problems, Problem{Key: path, Line: k.lines[path], Text: fmt.Sprintf(format, args...)})
 }
 
-// tags checks what the fields' tags demand.
+// tags checks the constraints of the fields' tags.
 func (k *checker) tags(c *Config) {
 	if len(c.Carriers) == 0 && len(k.roles) > 0 {
 		k.problem("carriers", "needs at least one item")
@@ -203,7 +203,7 @@ func (k *checker) listeners(c *Config) {
 	}
 }
 
-// portOf reads host:port, where the host may be missing.
+// portOf parses host:port, where the host may be missing.
 func portOf(address string) (int, error) {
 	_, text, err := net.SplitHostPort(address)
 	if err != nil {
@@ -218,8 +218,8 @@ func portOf(address string) (int, error) {
 
 var plainAddress = regexp.MustCompile(`^[A-Za-z0-9._-]+:[0-9]{1,5}$|^\[[0-9A-Fa-f:.]+(%[A-Za-z0-9]+)?\]:[0-9]{1,5}$`)
 
-// remote refuses an address that one cannot connect to, and one that holds more than a host and a port: it would appear in
-// logs and errors.
+// remote refuses an address that is not host and port. Anything more, such as a password, would appear in logs and
+// errors.
 func (k *checker) remote(path, address string) {
 	if port, err := portOf(address); err != nil || port == 0 || !plainAddress.MatchString(address) {
 		k.problem(path, "must be host:port and nothing else, no scheme, user or password")
@@ -291,14 +291,14 @@ func loopback(host string) bool {
 	return host == "localhost" || err == nil && address.IsLoopback()
 }
 
-// MailServer is what mail.url names.
+// MailServer is the server in mail.url.
 type MailServer struct {
 	Address            string
 	Username, Password string
 	TLS                string // starttls, tls or none
 }
 
-// Server takes the URL apart; it is zero when there is none.
+// Server parses mail.url; zero if it is empty.
 func (m *Mail) Server() (server MailServer, err error) {
 	if m.URL == "" {
 		return MailServer{}, nil
@@ -323,7 +323,7 @@ func (m *Mail) Server() (server MailServer, err error) {
 	return server, nil
 }
 
-// leastOTPKey is how short the key of one-time codes may be: with fewer characters it can be guessed.
+// leastOTPKey is the minimum length of the key of one-time codes: a shorter one can be guessed.
 const leastOTPKey = 32
 
 func (k *checker) keys(c *Config) {
@@ -352,10 +352,10 @@ func (c *Config) Key() (*[32]byte, error) {
 	return nil, errors.New("must be 32 bytes in base64 or hex")
 }
 
-// Bounds of the words that handsets send and of the texts that they get.
+// Bounds of handset keywords and of the replies to them.
 const (
 	maxCommandWord = 20  // characters
-	maxReply       = 600 // code points, as of any message
+	maxReply       = 600 // code points, as in any message
 )
 
 var senderName = regexp.MustCompile(`^[A-Za-z0-9]{1,11}$`)
@@ -394,8 +394,8 @@ func (k *checker) messages(c *Config) {
 	}
 }
 
-// leastRetention leaves every delivery its retries, every request its repetition (rule choices 1.10), and people a day to
-// look.
+// leastRetention leaves every delivery its retries, every request its repetition (rule choices 1.10), and people a day
+// to look.
 const leastRetention = 24 * time.Hour
 
 func (k *checker) retention(c *Config) {
@@ -414,7 +414,7 @@ func (k *checker) retention(c *Config) {
 	if r.Messages <= 0 {
 		return
 	}
-	final := c.Messages.Validity // by then a message is sent or failed
+	final := c.Messages.Validity // by then a message is final
 	for _, carrier := range c.Carriers {
 		final = max(final, c.Messages.Validity+carrier.ReceiptTimeout)
 	}

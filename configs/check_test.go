@@ -17,10 +17,10 @@ carriers:
     links: [{name: lumitel-1, address: "h:2775", system_id: demo}]
 `
 
-// otpKey is long enough for one.
+// otpKey has the minimum length.
 const otpKey = "0123456789abcdef0123456789abcdef"
 
-// checked answers all mistakes, those of Load first.
+// checked returns all problems, those of Load first.
 func checked(t *testing.T, text string, env ...string) (out []string) {
 	t.Helper()
 	c, err := Load(write(t, text), env)
@@ -73,7 +73,7 @@ carriers:
     service_type: TOOLONG
     tlvs: {x: y, 0x1401: "hex:0"}
     error_classes: {0x00: permanent, 0x58: fatal}
-    failover: [nobody, a b]
+    failover: [unknown, a b]
     links: []
   - name: leo
     prefixes: ["61", "25779"]
@@ -137,7 +137,7 @@ carriers:
 	})
 }
 
-// TestValues: one text and the mistakes that it has in a sound file.
+// TestValues: one text and its problems in an otherwise valid file.
 func TestValues(t *testing.T) {
 	carrier := func(more string) string { return strings.Replace(sound, "    links:", "    "+more+"\n    links:", 1) }
 	const smtp = "mail.url (line 1): must be smtp://user:password@host:port or smtps://; in the password write / as %2F, ? as %3F, # as %23 and @ as %40"
@@ -179,7 +179,7 @@ func TestValues(t *testing.T) {
 	}
 }
 
-// TestMailServer: the scheme and the host decide whether TLS is used; a password is a password, whatever is in it.
+// TestMailServer: the scheme and the host decide about TLS; a password may contain any character.
 func TestMailServer(t *testing.T) {
 	for text, want := range map[string]MailServer{
 		"":                                    {},
@@ -223,7 +223,7 @@ func TestWarnings(t *testing.T) {
 	}
 }
 
-// TestOverriddenKeyHasNoLine: a key that the environment changed is not blamed on its line of the file.
+// TestOverriddenKeyHasNoLine: a problem of a key from the environment names no line of the file.
 func TestOverriddenKeyHasNoLine(t *testing.T) {
 	wants(t, checked(t, "log: {level: info}\nmessages: {max_segments: 5}\n"+sound, "INTUMWA_LOG_LEVEL=loud", "INTUMWA_MESSAGES_MAX_SEGMENTS=0"),
 		[]string{"log.level: must be one of debug, info, warn, error", "messages.max_segments: must be from 1 to 255"})
@@ -251,7 +251,7 @@ func TestWireValues(t *testing.T) {
 	}
 }
 
-// TestRetention: nothing leaves before its retries are over, before it is final, or before somebody could have looked.
+// TestRetention: nothing is deleted before its retries end, before it is final, or within a day.
 func TestRetention(t *testing.T) {
 	carrier := "carriers: [{name: lumitel, receipt_timeout: 72h, links: [{name: l1, address: smsc:2775}]}]\n"
 	for _, c := range []struct{ text, wrong string }{
@@ -291,7 +291,7 @@ func TestRetention(t *testing.T) {
 	}
 }
 
-// TestRolesSecrets: a process needs the secrets of its roles and no others.
+// TestRolesSecrets: a process needs exactly the secrets of its roles.
 func TestRolesSecrets(t *testing.T) {
 	text := `
 database: {url: "postgres://h/d"}

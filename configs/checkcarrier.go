@@ -13,7 +13,7 @@ import (
 
 var carrierName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9._-]{0,62}$`)
 
-// carriers checks each carrier and what must hold between them.
+// carriers checks each carrier, and the constraints between them.
 func (k *checker) carriers(carriers []Carrier) {
 	var names, links, prefixes = map[string]string{}, map[string]string{}, map[string]string{} // value -> key path
 	isDefault := ""
@@ -56,16 +56,16 @@ func (k *checker) carriers(carriers []Carrier) {
 	}
 }
 
-// maxEnquireTimeout is how long a session has to answer an enquire_link: what is alive answers within seconds.
+// maxEnquireTimeout bounds the wait for an enquire_link_resp: a live session answers within seconds.
 const maxEnquireTimeout = 10 * time.Second
 
 // EnquireTimeout is the silence after an enquire_link that ends the session.
 func (l *Link) EnquireTimeout() time.Duration { return min(l.EnquireLink, maxEnquireTimeout) }
 
-// name demands a name that fits into keys, labels and environment variables, and no second like it.
+// name requires a unique name that fits into keys, labels and environment variables.
 func (k *checker) name(path, name string, taken map[string]string) {
 	switch {
-	case name == "": // is required
+	case name == "": // required
 	case !carrierName.MatchString(name):
 		k.problem(path, "must be 1-63 letters, digits, dots, hyphens and underscores, a letter first")
 	default:
@@ -81,7 +81,7 @@ func (k *checker) unique(path, value string, taken map[string]string) {
 	taken[value] = path
 }
 
-// other demands the name of another carrier.
+// other requires the name of another carrier.
 func (k *checker) other(path, name string, c *Carrier, carriers []Carrier) {
 	if name == c.Name || !slices.ContainsFunc(carriers, func(other Carrier) bool { return other.Name == name }) {
 		k.problem(path, "must be the name of another carrier")
@@ -89,7 +89,7 @@ func (k *checker) other(path, name string, c *Carrier, carriers []Carrier) {
 }
 
 func (k *checker) carrier(at string, c *Carrier) {
-	k.length(at+".service_type", c.ServiceType, 5) // SMPP 3.4 section 5.2, in octets without the final NUL, as below
+	k.length(at+".service_type", c.ServiceType, 5) // SMPP 3.4 section 5.2, in bytes without the final NUL, as below
 	for _, pair := range []struct {
 		key    string
 		values []int
@@ -103,7 +103,7 @@ func (k *checker) carrier(at string, c *Carrier) {
 			k.problem(join(at+".receipt_states", stat), "must be written in upper case, as receipts have it")
 		}
 	}
-	statuses := map[string]string{} // one number may be spelled in several ways
+	statuses := map[string]string{} // one number has several spellings
 	for _, code := range sortedKeys(reflect.ValueOf(c.ErrorClasses)) {
 		path := join(at+".error_classes", code)
 		if status, err := CommandStatus(code); err != nil {
@@ -131,7 +131,7 @@ func (k *checker) link(at string, l *Link) {
 	k.length(at+".password", string(l.Password), 8)
 	k.length(at+".system_type", l.SystemType, 12)
 	if !slices.Contains(k.roles, "dispatcher") {
-		return // its certificates are not here
+		return // its certificates are on other machines
 	}
 	if _, err := l.TLSConfig(); err != nil {
 		k.problem(at+".tls", "%s", err)

@@ -18,9 +18,9 @@ var (
 	plainVariable = regexp.MustCompile(`^[A-Z_][A-Z0-9_]{0,63}$`)
 )
 
-// expand replaces ${NAME} in a scalar by a variable and ${file:PATH} by the line that a file has; $$ is a dollar. In a URL
-// the value is escaped, except where it is hosts or the whole URL. What cannot be had is a mistake at once, except in a
-// secret: not every process needs every secret, see [Config.Check].
+// expand replaces ${NAME} in a scalar by a variable, ${file:PATH} by a file's line, and $$ by a dollar. It escapes
+// values in a URL, except hosts or a whole URL. A missing value is a mistake at once, except in a secret: not every
+// process needs every secret, see [Config.Check].
 func (r *reader) expand(path string, line int, text string, secret bool) (expanded string, ok bool) {
 	at := 0
 	for _, m := range reference.FindAllStringSubmatchIndex(text, -1) {
@@ -52,8 +52,8 @@ func (r *reader) expand(path string, line int, text string, secret bool) (expand
 	return expanded + text[at:], true
 }
 
-// referred is the value of what a ${} names. Its errors quote no more than the name of a variable: anything else may be a
-// piece of a secret that has ${ in it.
+// referred returns the value of a ${}. Its errors quote only variable names: other text may be a part of a secret that
+// contains ${.
 func (r *reader) referred(name string) (string, error) {
 	if file, ok := strings.CutPrefix(name, "file:"); ok {
 		if !filepath.IsAbs(file) {
@@ -71,8 +71,7 @@ func (r *reader) referred(name string) (string, error) {
 	return "", errors.New("names an environment variable that is not set; write $$ for a dollar")
 }
 
-// escapes reports whether a value is escaped that is put into a text at an offset: in the user, password, path or
-// parameters of a URL.
+// escapes reports whether a value at this offset is escaped: in the user, password, path or parameters of a URL.
 func escapes(text string, at int) bool {
 	text = reference.ReplaceAllStringFunc(text, func(whole string) string { return strings.Repeat("x", len(whole)) })
 	_, rest, ok := strings.Cut(text, "://")
@@ -87,13 +86,13 @@ func escapes(text string, at int) bool {
 
 const maxSecretFile = 4096 // bytes
 
-// readSecret is what a file has, without the end of its line. Its errors do not name the file: a secret may have been
-// written in its place.
+// readSecret returns a file's content without its line end. Its errors do not name the file: the secret may stand in
+// its place.
 func readSecret(name string) (string, error) {
 	if !filepath.IsAbs(name) {
 		return "", errors.New("names a file without its whole path, and no CREDENTIALS_DIRECTORY is set")
 	}
-	// A pipe without a writer would block the start without end.
+	// A pipe without a writer would block the start indefinitely.
 	if info, err := os.Stat(name); err != nil { //nolint:gosec // the operator names the file
 		return "", fmt.Errorf("reading the file: %w", withoutPath(err))
 	} else if !info.Mode().IsRegular() {
@@ -120,8 +119,7 @@ func readSecret(name string) (string, error) {
 	return secret, nil
 }
 
-// withoutPath is why a file could not be read, without its name: that may be the key itself, put where its file's name
-// belongs.
+// withoutPath removes the file's name from an error: it may be the key itself, written in place of the name.
 func withoutPath(err error) error {
 	var file *fs.PathError
 	if errors.As(err, &file) {

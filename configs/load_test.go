@@ -69,7 +69,7 @@ func TestDefaultsOfTheContract(t *testing.T) {
 	}
 }
 
-// TestUnknownKeys: each is refused with path and line, one of an earlier version with what to do instead.
+// TestUnknownKeys: each is refused with path and line, a removed one with its replacement.
 func TestUnknownKeys(t *testing.T) {
 	wants(t, refused(t, `api:
   listn: 127.0.0.1:1
@@ -152,7 +152,7 @@ func TestNoYAML(t *testing.T) {
 	}
 }
 
-// TestValuesAsWritten: what YAML takes for a number stays the text that it is.
+// TestValuesAsWritten: text that YAML would read as a number stays unchanged.
 func TestValuesAsWritten(t *testing.T) {
 	c := load(t, `
 carriers:
@@ -262,7 +262,7 @@ func TestMisspeltVariablesAreWarnings(t *testing.T) {
 	wants(t, got, []string{"INTUMWA_API_LISTN", "INTUMWA_CARRIERS_7_NAME"})
 }
 
-// FuzzLoad: whatever the file is, Load answers, and every mistake is one line.
+// FuzzLoad: Load returns for any file, and every problem is one line.
 func FuzzLoad(f *testing.F) {
 	f.Add(Sample())
 	for _, text := range []string{"a: &a [*a]", "carriers: &c\n  <<: *c\n", "&a : *a", "<<: [{a: 1}, *x]", "? {a: b}\n: c", "!t x", "%YAML 1.2\n---\na: 1", "redis: {tls: [x]}", "carriers: [null, {links: [~]}]", "api: &x\n<<: *x"} {

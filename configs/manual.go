@@ -63,7 +63,7 @@ func comment(out *strings.Builder, indent, text string) {
 	out.WriteString(line + "\n")
 }
 
-// sampleValue is the example or the default of a key, as YAML.
+// sampleValue is a key's example or default as YAML.
 func sampleValue(f reflect.StructField) string {
 	text := f.Tag.Get("default")
 	if example := f.Tag.Get("example"); example != "" {
@@ -160,7 +160,7 @@ func heading(out *strings.Builder, name, text string) func(path string, f reflec
 	}
 }
 
-// words are those that a key may have, unless its text names them.
+// words lists a key's permitted words, unless its text names them.
 func words(f reflect.StructField) string {
 	list := strings.Fields(f.Tag.Get("oneof"))
 	for _, word := range list {

@@ -17,7 +17,7 @@ var update = flag.Bool("update", false, "write the generated files")
 // generatedBelow is the line of docs/configuration.md below which the page is generated.
 const generatedBelow = "<!-- below: go generate ./configs -->\n"
 
-// TestGenerated: the sample and the tables of the manual are those of the table of keys.
+// TestGenerated: the sample and the manual's tables match the keys.
 func TestGenerated(t *testing.T) {
 	manual, err := os.ReadFile("../docs/configuration.md")
 	if err != nil {
@@ -39,7 +39,7 @@ func TestGenerated(t *testing.T) {
 	}
 }
 
-// TestSampleIsTheDefaults: the sample has no mistakes, and nothing but defaults and what is required.
+// TestSampleIsTheDefaults: the sample is valid and has only defaults and required keys.
 func TestSampleIsTheDefaults(t *testing.T) {
 	c := load(t, Sample())
 	if problems := c.Check(Roles...); len(problems) > 0 {
@@ -60,7 +60,7 @@ func TestSampleIsTheDefaults(t *testing.T) {
 	}
 }
 
-// TestTable: every key has a text, and no key was removed; what was removed has an alternative.
+// TestTable: every key has a text; no key was removed without a replacement.
 func TestTable(t *testing.T) {
 	keys := 0
 	walk(load(t, Sample()), func(l leaf) {
@@ -75,12 +75,12 @@ func TestTable(t *testing.T) {
 		}
 	})
 	if keys > 80 {
-		t.Errorf("%d keys: what nobody would turn is a constant beside the code that uses it", keys)
+		t.Errorf("%d keys: a setting that no operator changes should be a constant", keys)
 	}
 	t.Logf("%d keys", keys)
 }
 
-// TestRetentionPage: docs/retention.md has a row for every key that ends data, with its default.
+// TestRetentionPage: docs/retention.md has a row with the default of every retention key.
 func TestRetentionPage(t *testing.T) {
 	page, err := os.ReadFile("../docs/retention.md")
 	if err != nil {

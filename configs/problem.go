@@ -50,8 +50,7 @@ func (ps Problems) orNil() error {
 
 var plainKey = regexp.MustCompile(`^[A-Za-z0-9._-]{1,40}$`)
 
-// keyShown is a key of the file as a key path has it. A line without its colon, "password secret", makes a key of the
-// secret.
+// keyShown is a key as paths show it. A line without its colon, "password secret", makes a key of the secret.
 func keyShown(key string) string {
 	if plainKey.MatchString(key) {
 		return key

@@ -49,10 +49,10 @@ func Load(path string, env []string) (*Config, error) {
 
 const envPrefix = "INTUMWA"
 
-// reader lays the values of a file and of the environment over a Config that holds the defaults, and notes every mistake.
+// reader applies a file and the environment to the defaults, and collects every mistake.
 type reader struct {
 	env      map[string]string
-	asked    map[string]bool // variables that name a key
+	known    map[string]bool // variables that name a key
 	lines    map[string]int  // key path -> line of the file
 	missing  []Problem       // secrets that cannot be had
 	problems Problems
@@ -60,7 +60,7 @@ type reader struct {
 }
 
 func newReader(env []string) *reader {
-	r := &reader{env: map[string]string{}, asked: map[string]bool{envPrefix + "_CONFIG": true}, lines: map[string]int{}}
+	r := &reader{env: map[string]string{}, known: map[string]bool{envPrefix + "_CONFIG": true}, lines: map[string]int{}}
 	for _, assignment := range env {
 		if name, value, ok := strings.Cut(assignment, "="); ok {
 			r.env[name] = value
@@ -70,7 +70,7 @@ func newReader(env []string) *reader {
 }
 
 func (r *reader) variable(name string) (string, bool) {
-	r.asked[name] = true
+	r.known[name] = true
 	value, ok := r.env[name]
 	return value, ok
 }
@@ -79,7 +79,7 @@ func (r *reader) problem(path string, line int, format string, args ...any) {
 	r.problems = append(r.problems, Problem{Key: path, Line: line, Text: fmt.Sprintf(format, args...)})
 }
 
-// value gives v what n is. A null leaves the default.
+// value sets v from n. A null keeps the default.
 func (r *reader) value(path string, n ast.Node, v reflect.Value) {
 	r.lines[path] = lineOf(n)
 	_, scalar := written(n)
@@ -152,8 +152,8 @@ func (r *reader) scalar(path string, n ast.Node, v reflect.Value) {
 	}
 }
 
-// set gives v the value that text is: a list is comma-separated, a map comma-separated key=value pairs. Its errors do not
-// quote the text.
+// set parses text into v: lists are comma-separated, maps comma-separated key=value pairs. Its errors do not quote the
+// text.
 func set(v reflect.Value, text string) error {
 	switch {
 	case v.Type() == durationType:
@@ -207,7 +207,7 @@ func split(text string) (parts []string) {
 	return parts
 }
 
-// override lays the INTUMWA_ variables over c.
+// override applies the INTUMWA_ variables to c.
 func (r *reader) override(c *Config) {
 	walk(c, func(l leaf) {
 		for _, name := range l.variables {
@@ -221,20 +221,20 @@ func (r *reader) override(c *Config) {
 			}
 			delete(r.lines, l.path)
 			r.missing = slices.DeleteFunc(r.missing, func(p Problem) bool { return p.Key == l.path })
-			if l.within != nil { // a key of tls's object turns TLS on
+			if l.within != nil { // a key within tls turns TLS on
 				l.within.Enabled = true
 			}
 		}
 	})
 }
 
-// serviceLink matches what Kubernetes puts into the environment for a service called intumwa, intumwa-api and so on.
+// serviceLink matches the variables that Kubernetes sets for services named intumwa, intumwa-api and so on.
 var serviceLink = regexp.MustCompile(`_(SERVICE_HOST|SERVICE_PORT(_.+)?|PORT(_\d+_(TCP|UDP|SCTP)(_.+)?)?)$`)
 
 // unused refuses the variables of removed keys and warns of other INTUMWA_ variables that name no key.
 func (r *reader) unused() {
 	for _, name := range slices.Sorted(maps.Keys(r.env)) {
-		if !strings.HasPrefix(name, envPrefix+"_") || r.asked[name] || serviceLink.MatchString(name) {
+		if !strings.HasPrefix(name, envPrefix+"_") || r.known[name] || serviceLink.MatchString(name) {
 			continue
 		}
 		if text := removedVariable(name); text != "" {

@@ -12,7 +12,7 @@ const (
 	ownLimit = "limits are a company's own: intumwa admin company set"
 )
 
-// removed are keys of earlier versions, with what to do instead. They are refused.
+// removed are keys of earlier versions and their replacements. They are refused.
 var removed = map[string]string{ //nolint:gosec // names of keys, no credentials
 	"api.max_body":                    "16 MiB",
 	"api.large_body":                  constant,
@@ -101,7 +101,7 @@ var removed = map[string]string{ //nolint:gosec // names of keys, no credentials
 	"carriers[].links[].bind_timeout":    "30s",
 }
 
-// value matches the texts of removed that are no more than the value that holds now.
+// value matches texts of removed that are only the fixed value of today.
 var value = regexp.MustCompile(`^[0-9][0-9a-zA-Z ]*(;|,|$)`)
 
 var elements = regexp.MustCompile(`\[\d+\]`)

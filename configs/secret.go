@@ -7,17 +7,17 @@ import (
 
 const hidden = "[hidden]"
 
-// Secret is a text that neither fmt nor slog nor an encoder prints: a password, a key, a URL that may hold a password.
-// string(s) is the value.
+// Secret is a text that fmt, slog and encoders redact: a password, a key, a URL with a password. string(s) is the
+// value.
 type Secret string
 
-// Format prints nothing of the text, under every verb.
+// Format writes a placeholder for every verb.
 func (s Secret) Format(f fmt.State, _ rune) { _, _ = fmt.Fprint(f, s.redacted()) }
 
-// LogValue is what slog shows.
+// LogValue returns a placeholder.
 func (s Secret) LogValue() slog.Value { return slog.StringValue(s.redacted()) }
 
-// MarshalText is what encoders get.
+// MarshalText returns a placeholder.
 func (s Secret) MarshalText() ([]byte, error) { return []byte(s.redacted()), nil }
 
 func (s Secret) redacted() string {

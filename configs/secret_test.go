@@ -15,7 +15,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// awkward is a password with whatever a URL gives a meaning to.
+// awkward is a password of characters that are special in URLs.
 const awkward = `p@ss/w#rd?$x:%41&=+ \'"é;`
 
 func TestExpansion(t *testing.T) {
@@ -35,7 +35,8 @@ carriers: [{name: c, tlvs: {0x1401: "${A}"}}]
 	})
 }
 
-// TestValuesInURLs: a password is a password, whatever is in it, from a variable or a file.
+// TestValuesInURLs: a password in a URL may contain any character, from a variable or a
+// file.
 func TestValuesInURLs(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "password")
 	if err := os.WriteFile(file, []byte(awkward+"\n"), 0o600); err != nil {
@@ -65,7 +66,7 @@ func TestValuesInURLs(t *testing.T) {
 	}
 }
 
-// TestSecretsFromFiles: every secret may be in a file, which each Load reads.
+// TestSecretsFromFiles: every secret can be in a file, which each Load reads.
 func TestSecretsFromFiles(t *testing.T) {
 	dir := t.TempDir()
 	link := filepath.Join(dir, "link")
@@ -88,7 +89,7 @@ func TestSecretsFromFiles(t *testing.T) {
 			}
 		}
 	}
-	// What is wrong with a file is reported for the roles that need it, without its name or text.
+	// A faulty file is reported to the roles that need it, without its name or text.
 	for want, spoil := range map[string]func(){
 		"reading the file: no such file or directory": func() { _ = os.Remove(link) },
 		"the file is empty":                           func() { file("\n") },
@@ -118,16 +119,15 @@ func TestSecretsFromFiles(t *testing.T) {
 	}
 }
 
-// canary is the secret that must not get out.
+// canary is the secret that must not leak.
 const canary = "hunter2canary"
 
-// TestCanaries puts a secret wherever an operator may put one by right or by mistake: no mistake, warning or error quotes
-// it.
+// TestCanaries puts a secret wherever an operator may put one, rightly or by mistake: no error or warning quotes it.
 func TestCanaries(t *testing.T) {
 	link := func(rest string) string {
 		return "carriers:\n  - name: a\n    links:\n      - name: b\n        system_id: s\n        " + rest + "\n"
 	}
-	said := func(text string, env ...string) string {
+	output := func(text string, env ...string) string {
 		c, err := Load(write(t, text), env)
 		all := fmt.Sprint(err)
 		if c != nil {
@@ -139,7 +139,7 @@ func TestCanaries(t *testing.T) {
 	}
 	for _, text := range []string{
 		"database: {url: 'host=h user=u password=CANARY'}", "database: {url: 'postgres://h/d?password=CANARY&sslmode=no'}",
-		// URLs that are none.
+		// Invalid URLs.
 		"database: {url: 'postgres://u:x/CANARY@h/d'}", "database: {url: 'postgres://u:1/CANARY@h/d'}", "database: {url: 'postgres://u:1?CANARY@h/d'}",
 		"database: {url: 'postgres://u:CANARY@h:port/d'}", "database: {url: 'postgres://u:%zzCANARY@h/d'}", "database: {url: CANARY}", "database: {url: 'mysql://u:CANARY@h/d'}",
 		"redis: {url: 'redis://:1/CANARY@h:6379/0'}", "redis: {url: 'h:6379,password=CANARY'}", "mail: {url: 'u:CANARY@h'}", "mail: {url: 'smtp://u:1/CANARY@h:1'}",
@@ -149,7 +149,7 @@ func TestCanaries(t *testing.T) {
 		"carriers: [{name: 'a CANARY', failover: ['CANARY'], prefixes: ['CANARY'], receipt_states: {'x CANARY': 'u:CANARY@'}, error_classes: {'@CANARY': '@CANARY'}, tlvs: {'@CANARY': 'u:CANARY@'}, links: []}]",
 		// The secret where its file or variable belongs.
 		link("password: '${file:CANARY}'"), link("password: 'x${CANARY}y'"), link("password: 'x${CANARY'"),
-		// YAML that reads a secret as something else.
+		// YAML that parses a secret as something else.
 		link("password: *CANARY"), link("password: &CANARY"), link("password: !CANARY x"), link("password: @CANARY"), link("password: `CANARY`"),
 		link("password: %CANARY"), link("password: 'CANARY"), link(`password: "CANARY\q"`), link("password: [CANARY]"), link("password: {CANARY: x}"),
 		link("password: CANARY: x"), link("password CANARY"), link("password = CANARY"), link("{password CANARY}"), "redis:\n  password CANARY:\n",
@@ -159,17 +159,17 @@ func TestCanaries(t *testing.T) {
 		if !strings.Contains(text, "${CANARY}") {
 			secret = "Hunter/2=Canary+" + canary
 		}
-		if all := said(strings.ReplaceAll(text, "CANARY", secret)); strings.Contains(all, canary) {
+		if all := output(strings.ReplaceAll(text, "CANARY", secret)); strings.Contains(all, canary) {
 			t.Errorf("%s\nsays %s", text, all)
 		}
 	}
-	// The wrong variable in the wrong place.
+	// A variable at the wrong key.
 	walk(load(t, sound), func(l leaf) {
-		if all := said(sound, l.variables[len(l.variables)-1]+"=9 "+canary); strings.Contains(all, canary) {
-			t.Errorf("%s says %s", l.path, all)
+		if all := output(sound, l.variables[len(l.variables)-1]+"=9 "+canary); strings.Contains(all, canary) {
+			t.Errorf("%s prints %s", l.path, all)
 		}
 	})
-	// Whatever prints the whole configuration.
+	// Prints of the whole configuration.
 	c := load(t, "database: {url: 'postgres://u:"+canary+"@h/d'}\nredis: {url: 'redis://:"+canary+"@h', sentinel_password: "+canary+"}\nmail: {url: 'smtp://u:"+canary+"@h:1'}\naccounts: {otp_key: "+canary+
 		"}\nencryption_key: "+canary+"\n"+link("password: "+canary))
 	encoded, err := json.Marshal(c)

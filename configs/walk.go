@@ -18,7 +18,7 @@ var (
 // leaf is one key of a Config that holds a value: a scalar, a list of scalars or a map.
 type leaf struct {
 	path      string
-	variables []string // environment variables that override it, the weightier later
+	variables []string // environment variables that override it, in rising precedence
 	field     reflect.StructField
 	value     reflect.Value
 	within    *TLS // set for the keys of a tls object
@@ -65,7 +65,7 @@ func isList(t reflect.Type) bool {
 	return t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Struct
 }
 
-// Default is the configuration of an empty file. It lacks what has no default: the two URLs and a carrier.
+// Default is the configuration of an empty file, without the required keys: the two URLs and a carrier.
 func Default() *Config {
 	c := new(Config)
 	fill(reflect.ValueOf(c).Elem())
@@ -89,7 +89,7 @@ func fill(section reflect.Value) {
 	}
 }
 
-// Changed are the key paths whose values are not the same in both, secrets included, in order.
+// Changed lists the key paths with different values, secrets included, in order.
 func (c *Config) Changed(other *Config) []string {
 	values := func(c *Config) map[string]any {
 		out := map[string]any{}

@@ -19,8 +19,8 @@ type TLV struct {
 	Value []byte
 }
 
-// StaticTLVs are the carrier's optional parameters by rising tag. A tag is written 0x1401 or 5121; a value is its text,
-// or octets as hex:00FF.
+// StaticTLVs are the carrier's optional parameters by rising tag. A tag is 0x1401 or 5121; a value is text, or bytes as
+// hex:00FF.
 func (c *Carrier) StaticTLVs() ([]TLV, error) {
 	var out []TLV
 	for tag, value := range c.TLVs {
@@ -69,7 +69,7 @@ func CommandStatus(code string) (uint32, error) {
 	return uint32(n), nil
 }
 
-// TLSConfig is how the link speaks TLS, reading the files that it names; nil when it speaks plain TCP.
+// TLSConfig is the link's TLS configuration with its files; nil for plain TCP.
 func (l *Link) TLSConfig() (*tls.Config, error) {
 	out, err := l.TLS.config()
 	if out == nil || err != nil || out.ServerName != "" {
@@ -83,8 +83,8 @@ func (l *Link) TLSConfig() (*tls.Config, error) {
 	return out, nil
 }
 
-// TLSConfig is how Redis is spoken to over TLS, reading the files that it names; nil when redis.tls is false. Its
-// ServerName is empty unless one is given: each address's own.
+// TLSConfig is the TLS configuration of Redis with its files; nil if redis.tls is false. Without a configured
+// ServerName it is empty: each address uses its own.
 func (r *Redis) TLSConfig() (*tls.Config, error) { return r.TLS.config() }
 
 func (t *TLS) config() (*tls.Config, error) {

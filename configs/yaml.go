@@ -10,8 +10,8 @@ import (
 	"github.com/goccy/go-yaml/parser"
 )
 
-// The parser is goccy/go-yaml's, the decoding is not: with Strict it reports one mistake at a time, reads a password 0123
-// as 83, and quotes the file in its errors.
+// Only the parser of goccy/go-yaml is used. Its strict decoder reports one mistake at a time, reads a password 0123 as
+// 83, and quotes the file in errors.
 
 // quotations are the pieces of the file in the parser's errors.
 var quotations = regexp.MustCompile("[\"`][^\"`]*[\"`]")
@@ -44,7 +44,7 @@ func parse(text []byte) (ast.Node, *Problem) {
 	return body, plain.problem
 }
 
-// onlyPlain finds the first node that the file may not have.
+// onlyPlain finds the first node that is not permitted.
 type onlyPlain struct{ problem *Problem }
 
 // Visit looks at one node.
@@ -62,7 +62,7 @@ func (p *onlyPlain) Visit(n ast.Node) ast.Visitor {
 // null reports whether there is no value.
 func null(n ast.Node) bool { return n == nil || n.Type() == ast.NullType }
 
-// written is a scalar as it is in the file.
+// written is a scalar as written in the file.
 func written(n ast.Node) (text string, ok bool) {
 	switch n := n.(type) {
 	case *ast.StringNode:
@@ -88,7 +88,7 @@ type pair struct {
 	value ast.Node
 }
 
-// pairs are those of an object; none, and a problem, for anything else.
+// pairs are an object's pairs; none, and a problem, for any other node.
 func (r *reader) pairs(path string, n ast.Node) (out []pair) {
 	object, ok := n.(ast.MapNode)
 	if !ok {

@@ -44,7 +44,7 @@ func (v *visit) actRows(list []audit.Act) []actRow {
 			known[a.Actor] = who
 		}
 		rows[i] = actRow{Act: a, Who: who, What: a.Act, Changes: changesOf(v.lang, a.Before, a.After)}
-		if key := "act." + a.Act; v.lang.Has(key) { // the test of the words knows every act that is recorded
+		if key := "act." + a.Act; v.lang.Has(key) { // a test checks that every recorded act has a text
 			rows[i].What = v.lang.T(key)
 		}
 	}

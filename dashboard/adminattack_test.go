@@ -14,20 +14,20 @@ import (
 	"intumwa/internal/audit"
 )
 
-// inside signs an administrator in, with a second factor, and enters the administrators' scope.
+// inside signs an administrator in with a second factor and opens the administrator scope.
 func (c *client) inside(email string) accounts.User {
 	c.t.Helper()
 	user := c.w.user(email, true)
 	recovery := c.w.secondFactor(user)
 	c.signIn(email)
 	c.wants(c.post("/sign-in/code", "code", recovery[0]), http.StatusSeeOther)
-	c.wants(c.get("/admin"), http.StatusSeeOther) // the second factor of signing in does not open it
+	c.wants(c.get("/admin"), http.StatusSeeOther) // the second factor of the sign-in is not enough
 	c.wants(c.post("/admin/enter", "proof", recovery[1]), http.StatusSeeOther)
 	c.wants(c.get("/admin"), http.StatusOK)
 	return user
 }
 
-// recorded are the acts from the latest on.
+// recorded are the acts, newest first.
 func (w *world) recorded() []audit.Act {
 	w.t.Helper()
 	list, _, err := audit.List(w.t.Context(), w.pool, audit.Filter{}, 0, 100)
@@ -37,7 +37,7 @@ func (w *world) recorded() []audit.Act {
 	return list
 }
 
-// TestAdministratorsScope: an administrator outside the scope, or whose scope has run out, opens and changes nothing.
+// TestAdministratorsScope: an administrator without an open scope can open and change nothing.
 func TestAdministratorsScope(t *testing.T) {
 	w := newWorld(t, nil)
 	w.user("aline@example.com", false)
@@ -67,8 +67,8 @@ func TestAdministratorsScope(t *testing.T) {
 	}
 }
 
-// TestGrantedOnce: a form of credits that is sent many times at once gives them once, and is recorded once.
-func TestGrantedOnce(t *testing.T) {
+// TestCreditsAreGrantedOnce: a credits form that is submitted many times at once adds the credits once, with one act.
+func TestCreditsAreGrantedOnce(t *testing.T) {
 	w := newWorld(t, nil)
 	w.user("aline@example.com", false)
 	company := w.company("aline@example.com", "Isoko")
@@ -107,7 +107,7 @@ func TestGrantedOnce(t *testing.T) {
 	}
 }
 
-// TestSameSender: before a sender ID is approved, the pages name the other companies that have it; also in other letters.
+// TestSameSender: before an approval, the pages name other companies with the same sender ID, in any case.
 func TestSameSender(t *testing.T) {
 	w := newWorld(t, nil)
 	var second accounts.Company
@@ -126,7 +126,8 @@ func TestSameSender(t *testing.T) {
 	}
 }
 
-// TestEveryActIsRecorded: with who did it, what was and what is; what is refused is not.
+// TestEveryActIsRecorded: with its actor and the state before and after; a refused change
+// is not recorded.
 func TestEveryActIsRecorded(t *testing.T) {
 	w := newWorld(t, nil)
 	w.user("aline@example.com", false)
@@ -185,7 +186,7 @@ func TestEveryActIsRecorded(t *testing.T) {
 	for _, reason := range []string{" ", "a\u202eb", "a\x00b", "\xff", strings.Repeat("x", 201)} {
 		c.wants(c.post(name+"/withdraw", "reason", reason), http.StatusUnprocessableEntity)
 	}
-	for _, path := range []string{"/admin/companies/999/approve", "/admin/senders/999/approve", "/admin/keys/999/revoke", "/admin/links/nobody/pause", "/admin/links/no%00pe/pause", "/admin/companies/x/verify"} {
+	for _, path := range []string{"/admin/companies/999/approve", "/admin/senders/999/approve", "/admin/keys/999/revoke", "/admin/links/unknown/pause", "/admin/links/no%00pe/pause", "/admin/companies/x/verify"} {
 		c.wants(c.post(path), http.StatusNotFound)
 	}
 	if n := len(w.recorded()); n != count {
@@ -194,7 +195,8 @@ func TestEveryActIsRecorded(t *testing.T) {
 	c.wants(c.get("/admin/acts?actor=root@example.com&company="+strconv.FormatInt(company.ID, 10)), http.StatusOK, "token.revoke", "fraud")
 }
 
-// TestMarkupAtAdministrators: what customers, carriers and handsets wrote is text on every page.
+// TestMarkupAtAdministrators: what customers, carriers and handsets wrote is shown as text on
+// every page.
 func TestMarkupAtAdministrators(t *testing.T) {
 	w := newWorld(t, nil)
 	user := w.user("aline@example.com", false)
@@ -210,7 +212,7 @@ func TestMarkupAtAdministrators(t *testing.T) {
 	w.exec(`INSERT INTO inbound (carrier, link, source, destination, data_coding, esm_class, body, octets) VALUES ($1, $1, $1, $1, 0, 0, $1, '')`, hostile)
 	w.exec(`INSERT INTO links (name, carrier, last_error) VALUES ($1, $1, $1)`, hostile)
 	w.exec(`INSERT INTO audit_log (actor, act, subject, company_id, before, after) VALUES ($1, $1, $1, 1, to_jsonb($1::text), jsonb_build_object($1::text, $1::text))`, hostile)
-	w.exec(`INSERT INTO webhook_endpoints (company_id, url, secret) VALUES ($1, 'https://u:hush@x.example/' || $2::text || '?hush', 'hush')`, company.ID, hostile)
+	w.exec(`INSERT INTO webhook_endpoints (company_id, url, secret) VALUES ($1, 'https://u:canary@x.example/' || $2::text || '?canary', 'canary')`, company.ID, hostile)
 	w.exec(`INSERT INTO company_facts (company_id, nif, trade_register, address, phone, contact, document, document_name, document_type, document_at)
 		VALUES ($1, $2, $2, $2, $2, $2, '', $2, 'application/pdf', now())`, company.ID, hostile)
 	c := newClient(w)
@@ -222,7 +224,7 @@ func TestMarkupAtAdministrators(t *testing.T) {
 		if a.StatusCode != http.StatusOK && a.StatusCode != http.StatusUnprocessableEntity {
 			t.Errorf("%s: %d", path, a.StatusCode)
 		}
-		if strings.Contains(a.body, "<img") || strings.Contains(a.body, `"'&`) || strings.Contains(a.body, "hush") || strings.Contains(a.body, "⟦") || strings.Contains(a.body, "ZgotmplZ") {
+		if strings.Contains(a.body, "<img") || strings.Contains(a.body, `"'&`) || strings.Contains(a.body, "canary") || strings.Contains(a.body, "⟦") || strings.Contains(a.body, "ZgotmplZ") {
 			t.Errorf("%s shows what it must not:\n%s", path, a.body)
 		}
 	}

@@ -14,7 +14,7 @@ const (
 	actResume = "link.resume"
 )
 
-// showLinks is GET /admin/links: every link and its problems.
+// showLinks is GET /admin/links: every link with its problems.
 func (d *Dashboard) showLinks(v *visit) error {
 	now, err := d.board.now(v.ctx())
 	return v.page(err, "adminlinks", now.view(v.lang))

@@ -13,7 +13,7 @@ func (d *Dashboard) unmatchedReceipts(v *visit) error {
 	return v.page(err, "adminreceipts", rows)
 }
 
-// inbound is GET /admin/inbound: the messages from handsets.
+// inbound is GET /admin/inbound: MO messages.
 func (d *Dashboard) inbound(v *visit) error {
 	store := handsets.New(d.rooms.Pool)
 	rows, err := list(v, "/admin/inbound", rowsOnPage, func(before int64, limit int) ([]handsets.Inbound, int64, error) {
@@ -23,7 +23,7 @@ func (d *Dashboard) inbound(v *visit) error {
 	return v.page(err, "admininbound", rows)
 }
 
-// Became returns what became of a message from a handset.
+// Became returns the outcome of an MO message.
 func (p *view) Became(o handsets.Outcome) string { return p.T(outcomeTexts[o]) }
 
 var outcomeTexts = map[handsets.Outcome]string{

@@ -17,7 +17,7 @@ import (
 
 var formKeyOnPage = regexp.MustCompile(`name="key" value="([0-9a-f]{32})"`)
 
-// key is that of the form on a page.
+// key is the form key on a page.
 func (c *client) key(path string) string {
 	c.t.Helper()
 	found := formKeyOnPage.FindStringSubmatch(c.get(path).body)
@@ -27,7 +27,8 @@ func (c *client) key(path string) string {
 	return found[1]
 }
 
-// TestSendOnce: a form sends one message however often it is sent; changed, it says so.
+// TestSendOnce: a form sends one message however often it is submitted; a changed
+// repetition gets an error.
 func TestSendOnce(t *testing.T) {
 	w := newWorld(t, nil)
 	c, _, company := w.customer("aline", "ISOKO", 10)
@@ -42,42 +43,42 @@ func TestSendOnce(t *testing.T) {
 		t.Error("a double click sends twice")
 	}
 	changed := send(key, "twice")
-	c.wants(changed, http.StatusConflict, "had been sent already")
+	c.wants(changed, http.StatusConflict, "was already sent")
 	next := formKeyOnPage.FindStringSubmatch(changed.body)
 	if next == nil || next[1] == key {
 		t.Fatal("the form keeps its key")
 	}
 	c.wants(send(next[1], "twice"), http.StatusSeeOther)
-	c.wants(c.post("/messages/new", "do", "check", "key", c.key("/messages/new"), "sender", "ISOKO", "number", "79222222", "message", "looked at"), http.StatusOK)
+	c.wants(c.post("/messages/new", "do", "check", "key", c.key("/messages/new"), "sender", "ISOKO", "number", "79222222", "message", "been searched yet"), http.StatusOK)
 	w.credits(company.ID, 8)
 }
 
-// TestRefusals: what the API refuses is refused here, in the person's words.
+// TestRefusals: the pages refuse what the API refuses, in the user's language.
 func TestRefusals(t *testing.T) {
 	w := newWorld(t, nil)
 	c, _, company := w.customer("aline", "ISOKO", 1)
 	if _, err := w.accounts.CreateSender(t.Context(), company.ID, "LATER", "BI", false); err != nil {
 		t.Fatal(err)
 	}
-	for _, try := range []struct{ sender, number, message, says string }{
-		{"", "79222222", "x", "Fill this in"},
+	for _, try := range []struct{ sender, number, message, text string }{
+		{"", "79222222", "x", "This field is required"},
 		{"TOO-LONG-NAME", "79222222", "x", "1 to 11 letters and digits"},
 		{"A B", "79222222", "x", "1 to 11 letters and digits"},
-		{"ISOKO", "", "x", "Fill this in"},
+		{"ISOKO", "", "x", "This field is required"},
 		{"ISOKO", "22222222", "x", "not a Burundi"},
 		{"ISOKO", "29222222", "x", "No carrier serves"},
-		{"ISOKO", "79222222", " \r\n ", "Fill this in"},
-		{"ISOKO", "79222222", "x\x00", "Fill this in"},
-		{"ISOKO", "79222222", "\xff", "cannot be read"},
+		{"ISOKO", "79222222", " \r\n ", "This field is required"},
+		{"ISOKO", "79222222", "x\x00", "This field is required"},
+		{"ISOKO", "79222222", "\xff", "contains invalid characters"},
 		{"ISOKO", "79222222", strings.Repeat("é", 601), "at most 600"},
 		{"OTHER", "79222222", "x", "no such sender ID"},
-		{"LATER", "79222222", "x", "must be approved before it is used"},
+		{"LATER", "79222222", "x", "This sender ID is not approved yet"},
 		{"ISOKO", "79222222", strings.Repeat("x", 161), "not have enough credits"},
 		{testSender, "79222222", "x", "Verify a test number first"},
 	} {
 		a := c.post("/messages/new", "do", "send", "key", c.key("/messages/new"), "sender", try.sender, "number", try.number, "message", try.message)
-		if a.StatusCode != http.StatusUnprocessableEntity || !strings.Contains(a.body, try.says) {
-			t.Errorf("%+q: %d, and does not say %q", try, a.StatusCode, try.says)
+		if a.StatusCode != http.StatusUnprocessableEntity || !strings.Contains(a.body, try.text) {
+			t.Errorf("%+q: %d, without %q", try, a.StatusCode, try.text)
 		}
 	}
 	if _, err := w.accounts.SetTestNumber(t.Context(), "aline@example.com", "+25779000001", true); err != nil {
@@ -87,18 +88,18 @@ func TestRefusals(t *testing.T) {
 		return c.post("/messages/new", "do", "send", "key", c.key("/messages/new"), "sender", testSender, "number", number, "message", message)
 	}
 	c.wants(test("79222222", "x"), http.StatusUnprocessableEntity, "to your verified test number only")
-	c.wants(test("79000001", strings.Repeat("ê", 600)), http.StatusUnprocessableEntity, "quota does not suffice")
+	c.wants(test("79000001", strings.Repeat("ê", 600)), http.StatusUnprocessableEntity, "quota is too small")
 	if _, err := w.accounts.SetCompany(t.Context(), company.ID, accounts.CompanyChange{Approved: new(false)}); err != nil {
 		t.Fatal(err)
 	}
 	c.wants(c.post("/messages/new", "do", "send", "key", c.key("/messages/new"), "sender", "ISOKO", "number", "79222222", "message", "x"),
-		http.StatusUnprocessableEntity, "must be approved before it sends")
+		http.StatusUnprocessableEntity, "must be approved before it can send")
 	w.credits(company.ID, 1)
 }
 
-// TestSendsBounded: a user's sends from pages are bounded with those of the API, and one that could not be stored can be
-// sent again as it is.
-func TestSendsBounded(t *testing.T) {
+// TestSendsAreLimited: pages and API share a user's limit of sends. A send that could not be stored can be submitted
+// again.
+func TestSendsAreLimited(t *testing.T) {
 	var away *intake.Intake
 	w := newWorld(t, func(r *Rooms, _ *Options) {
 		r.Sends = limit(t, 2, 0)
@@ -123,8 +124,8 @@ func TestSendsBounded(t *testing.T) {
 	w.credits(company.ID, 9)
 }
 
-// TestMeasure: a text is measured as it is billed, and line breaks are one character.
-func TestMeasure(t *testing.T) {
+// TestTextSize: a text is measured as it is billed, and a line break is one character.
+func TestTextSize(t *testing.T) {
 	for _, try := range []struct {
 		text                  string
 		smart                 bool
@@ -149,7 +150,7 @@ func TestMeasure(t *testing.T) {
 			t.Errorf("%q: %+v", try.text, m.Foreign.List[0])
 		}
 	}
-	var many strings.Builder // the most that fits into a form, each character another
+	var many strings.Builder // the longest form, of different characters
 	for r := rune(0x4e00); many.Len() < maxForm/3; r++ {
 		many.WriteRune(r)
 	}
@@ -163,7 +164,8 @@ func TestMeasure(t *testing.T) {
       <p class="bubble" dir="auto">` + strings.Repeat("x", 153) + `<span class="cut" aria-hidden="true"></span>xxxxxxxx</p>`
 	c.wants(c.post("/messages/new", "do", "check", "message", strings.Repeat("x", 161), "sender", "ISOKO"), http.StatusOK, preview)
 
-	// One button replaces what has a similar character; the rest of the form stays.
+	// One button replaces characters that have a GSM-7 look-alike; the rest of the form
+	// stays.
 	button := `value="replace"`
 	c.wants(c.post("/messages/new", "do", "check", "message", "ç’est 😀", "sender", "ISOKO"), http.StatusOK, button)
 	replaced := c.post("/messages/new", "do", "replace", "message", "« ç’est » 😀", "sender", "ISOKO", "number", "79000001")
@@ -174,7 +176,7 @@ func TestMeasure(t *testing.T) {
 	w.counts(0, `select count(*) from messages`)
 }
 
-// TestTestNumber: codes are bounded, and a number is replaced so often.
+// TestTestNumber: the tries of a code and the replacements of the number are limited.
 func TestTestNumber(t *testing.T) {
 	w := newWorld(t, nil)
 	c, u, _ := w.customer("aline", "ISOKO", 0)
@@ -182,14 +184,14 @@ func TestTestNumber(t *testing.T) {
 	c.wants(c.post("/test-number", "number", "29000001"), http.StatusUnprocessableEntity, "No carrier serves")
 	c.wants(c.post("/test-number", "number", "79000001"), http.StatusSeeOther)
 	c.wants(c.post("/test-number", "number", "79000001"), http.StatusTooManyRequests, "Wait 60 seconds")
-	for left := 4; left >= 0; left-- { // of a million codes none is tried twice here
+	for left := 4; left >= 0; left-- { // no code is tried twice
 		a := c.post("/test-number/verify", "code", "00000"+strconv.Itoa(left))
 		if a.StatusCode == http.StatusSeeOther {
-			return // guessed, as happens once in 200,000 runs
+			return // guessed, once in 200,000 runs
 		}
-		c.wants(a, http.StatusUnprocessableEntity, "Tries left: "+strconv.Itoa(left))
+		c.wants(a, http.StatusUnprocessableEntity, "Attempts left: "+strconv.Itoa(left))
 	}
-	c.wants(c.post("/test-number/verify", "code", "000009"), http.StatusUnprocessableEntity, "mistyped too often")
+	c.wants(c.post("/test-number/verify", "code", "000009"), http.StatusUnprocessableEntity, "entered wrongly too often")
 	for i := range 4 {
 		w.exec(`update test_number_codes set created_at = created_at - interval '2 hours'`)
 		w.exec(`update users set test_verified_at = now() where id = $1`, u.ID)
@@ -198,10 +200,10 @@ func TestTestNumber(t *testing.T) {
 			c.wants(a, http.StatusSeeOther)
 			continue
 		}
-		c.wants(a, http.StatusUnprocessableEntity, "cannot be replaced any more")
+		c.wants(a, http.StatusUnprocessableEntity, "can no longer be replaced")
 	}
 	a := c.get("/test-number")
-	if strings.Contains(a.body, `name="number"`) || !strings.Contains(a.body, "0 more times") {
+	if strings.Contains(a.body, `name="number"`) || !strings.Contains(a.body, "0 left") {
 		t.Errorf("the page offers another replacement:\n%s", a.body)
 	}
 }
@@ -230,12 +232,12 @@ func TestSearch(t *testing.T) {
 		}
 	}
 	c.wants(c.get("/messages?from=31.12.2026"), http.StatusUnprocessableEntity, "not a date")
-	c.wants(c.get("/messages/"+list[12].ULID.String()), http.StatusOK, "Its time was over before a carrier had it")
-	// A message_id of eight digits looks like a number: both are offered.
+	c.wants(c.get("/messages/"+list[12].ULID.String()), http.StatusOK, "It expired before it reached a carrier")
+	// A message_id of eight digits may be a phone number: the page offers both.
 	w.exec(`insert into messages (id, ulid, company_id, user_id, phone_number, sender, body, encoding, segments, test, carrier)
 		overriding system value values (79100010, gen_random_uuid(), $1, 1, '+25779111111', 'DEMO', 'numbered', 0, 1, false, 'leo')`, company.ID)
-	c.wants(c.get("/messages?q=79100010"), http.StatusOK, "also the number of a message")
-	// Links name a message by its message_id alone, and a carrier's id leads to its message.
+	c.wants(c.get("/messages?q=79100010"), http.StatusOK, "also a message’s number")
+	// Links have the message_id as a parameter, and a carrier's id leads to its message.
 	w.exec(`insert into segments (message_id, segment, total, carrier, link, carrier_id, key, submitted_at) values ($1, 1, 1, 'leo', 'leo-1', '00A5-7F', 'a5-7f', now())`, ids[3])
 	for path, at := range map[string]string{"/messages?id=" + strconv.FormatInt(ids[5], 10): list[5].ULID.String(), "/messages?q=00A5-7F": list[3].ULID.String(), "/messages?q=a5-7f": list[3].ULID.String()} {
 		if a := c.get(path); a.Header.Get("Location") != "/messages/"+at {
@@ -245,7 +247,8 @@ func TestSearch(t *testing.T) {
 	c.wants(c.get("/messages?id=79100011"), http.StatusNotFound)
 }
 
-// TestCodeFails: whoever waits for a code is told when none will come; nobody else's code is taken for it.
+// TestCodeFails: the page reports when a code cannot be delivered, and shows no other user's code as this
+// one.
 func TestCodeFails(t *testing.T) {
 	w := newWorld(t, nil)
 	c, _, _ := w.customer("aline", "ISOKO", 0)
@@ -261,6 +264,6 @@ func TestCodeFails(t *testing.T) {
 	other.wants(other.get("/test-number"), http.StatusOK, failed, `id="coded">`)
 	w.exec(`update messages set status = 1, sent_at = now(), failed_at = null where company_id = 0`)
 	if a := other.get("/test-number"); strings.Contains(a.body, failed) || strings.Contains(a.body, "data-live") {
-		t.Error("it has come, and the page does not know")
+		t.Error("the code has arrived, but the page still waits")
 	}
 }

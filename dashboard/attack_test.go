@@ -21,7 +21,7 @@ import (
 	"intumwa/webhooks"
 )
 
-// openTo are the routes for anybody; every other wants a session.
+// openTo are the routes without a session.
 var openTo = map[string]bool{
 	"GET /assets/:name": true, "GET /robots.txt": true, "POST /language": true, "GET /sent": true,
 	"GET /sign-up": true, "POST /sign-up": true, "GET /sign-up/:token": true, "POST /sign-up/:token": true,
@@ -37,8 +37,8 @@ func filledIn(path string) string {
 	return strings.NewReplacer(":id", "1", ":token", "x", ":name", "x").Replace(path)
 }
 
-// TestEveryRoute wants a session for every route but the ways in; the administrators' exist for them only; and no page of
-// another site changes anything.
+// TestEveryRoute: every route except the public ones requires a session, the administration exists for administrators
+// only, and no other site can change anything.
 func TestEveryRoute(t *testing.T) {
 	w := newWorld(t, nil)
 	w.user("aline@example.com", false)
@@ -70,11 +70,11 @@ func TestEveryRoute(t *testing.T) {
 	if changes < 15 {
 		t.Errorf("only %d routes change anything", changes)
 	}
-	customer.wants(customer.get("/company"), http.StatusSeeOther) // none was created
+	customer.wants(customer.get("/company"), http.StatusSeeOther) // no company was created
 	customer.wants(customer.get("/account"), http.StatusOK)       // and the session goes on
 }
 
-// TestHeaders: every answer says what a browser may load, and keeps the page to itself.
+// TestHeaders: every response restricts what a browser may load, store and frame.
 func TestHeaders(t *testing.T) {
 	w := newWorld(t, func(_ *Rooms, o *Options) { o.SecureCookies = true })
 	w.user("aline@example.com", false)
@@ -104,8 +104,7 @@ func TestHeaders(t *testing.T) {
 	}
 }
 
-// TestFixation: a session that somebody planted never becomes a signed-in one, and the token changes whenever what it
-// opens does.
+// TestFixation: a planted session is never signed in, and the token changes with every change of its rights.
 func TestFixation(t *testing.T) {
 	w := newWorld(t, nil)
 	w.user("mallory@example.com", false)
@@ -125,7 +124,7 @@ func TestFixation(t *testing.T) {
 	if a := mallory.get("/account"); a.StatusCode != http.StatusSeeOther {
 		t.Errorf("the planted session lives on: %d", a.StatusCode)
 	}
-	c.wants(c.get("/account"), http.StatusSeeOther) // the second factor is still to come
+	c.wants(c.get("/account"), http.StatusSeeOther) // the second factor is missing
 	c.wants(c.post("/keys", "name", "x"), http.StatusSeeOther)
 	if tokens, err := w.accounts.TokensOf(t.Context(), victim.ID); err != nil || len(tokens) > 0 {
 		t.Errorf("half a session made %v (%v)", tokens, err)
@@ -139,8 +138,8 @@ func TestFixation(t *testing.T) {
 	c.wants(c.get("/account"), http.StatusSeeOther)
 }
 
-// TestAnothers gives Aline the ids of everything that Bob has: they do not exist for her, in any address and form.
-func TestAnothers(t *testing.T) {
+// TestOtherCompanysRows: the ids of another company's rows do not exist in any address or form.
+func TestOtherCompanysRows(t *testing.T) {
 	w := newWorld(t, nil)
 	aline, alineUser, _ := w.customer("aline", "ISOKO", 10)
 	bob, bobUser, bobs := w.customer("bob", "BOBCO", 10)
@@ -171,7 +170,7 @@ func TestAnothers(t *testing.T) {
 		"GET /deliveries/of/800", "POST /deliveries/of/800/resend", "POST " + session, "POST /keys/1/revoke"} {
 		method, path, _ := strings.Cut(path, " ")
 		aline.wants(aline.do(method, path, url.Values{"company_id": {strconv.FormatInt(bobs.ID, 10)}}), http.StatusNotFound)
-		for _, none := range []string{"0", "-1", "x", "99999999999999999999", "01ARZ3NDEKTSV4RRFFQ69G5FAV", "1%20or%201=1"} { // as good as one that there is not
+		for _, none := range []string{"0", "-1", "x", "99999999999999999999", "01ARZ3NDEKTSV4RRFFQ69G5FAV", "1%20or%201=1"} { // the same response as for a missing row
 			id := regexp.MustCompile(`[0-9a-f]{32}|[0-9A-Z]{26}|\d+`).FindString(path)
 			aline.wants(aline.do(method, strings.Replace(path, id, none, 1), url.Values{}), http.StatusNotFound)
 		}
@@ -205,8 +204,8 @@ func TestAnothers(t *testing.T) {
 	}
 }
 
-// TestSaysNothingOfAccounts: what a stranger is told is the same whether there is an account.
-func TestSaysNothingOfAccounts(t *testing.T) {
+// TestAccountsAreNotRevealed: responses do not reveal whether an account exists.
+func TestAccountsAreNotRevealed(t *testing.T) {
 	w := newWorld(t, nil)
 	w.user("aline@example.com", false)
 	c := newClient(w)
@@ -218,24 +217,24 @@ func TestSaysNothingOfAccounts(t *testing.T) {
 		{"/sign-up", []string{"name", "Mallory"}},
 		{"/password", nil},
 	} {
-		var said [2]string
-		for i, email := range []string{"aline@example.com", "nobody@example.com"} {
+		var pages [2]string
+		for i, email := range []string{"aline@example.com", "unknown@example.com"} {
 			a := c.post(try.path, append(try.pairs, "email", email)...)
-			said[i] = strconv.Itoa(a.StatusCode) + a.Header.Get("Location") + a.body
-			said[i] = strings.NewReplacer(url.QueryEscape(email), "X", email, "X").Replace(said[i])
+			pages[i] = strconv.Itoa(a.StatusCode) + a.Header.Get("Location") + a.body
+			pages[i] = strings.NewReplacer(url.QueryEscape(email), "X", email, "X").Replace(pages[i])
 		}
-		if said[0] != said[1] {
-			t.Errorf("%s tells: %s\n%s", try.path, said[0], said[1])
+		if pages[0] != pages[1] {
+			t.Errorf("%s reveals: %s\n%s", try.path, pages[0], pages[1])
 		}
 	}
-	// The owner of the mailbox is told: in one mail of the sign-up, in the other of the password, in whichever order.
+	// The account's owner gets two mails, one about the sign-up and one about the password, in either order.
 	both := w.mail("aline@example.com", 0).Text + w.mail("aline@example.com", 1).Text
 	if strings.Contains(both, "/sign-up/") || !strings.Contains(both, "/sign-in") || !strings.Contains(both, "/password/") || strings.Contains(both, "Mallory") {
 		t.Errorf("an account's owner gets %s", both)
 	}
 }
 
-// TestBruteForce: passwords, codes and mails can be tried so often, from wherever, whether or not there is an account.
+// TestBruteForce: tries of passwords, codes and mails are limited from any address, whether or not the account exists.
 func TestBruteForce(t *testing.T) {
 	const most, dayMost = 3, 5
 	w := newWorld(t, func(r *Rooms, _ *Options) {
@@ -249,10 +248,10 @@ func TestBruteForce(t *testing.T) {
 	own := newClient(w)
 	own.signIn("aline@example.com")
 	own.post("/sign-out")
-	for range most { // what is right does not count
+	for range most { // a right password does not count
 		newClient(w).signIn("aline@example.com")
 	}
-	for _, email := range []string{"aline@example.com", "nobody@example.com", " Nobody@Example.com"} {
+	for _, email := range []string{"aline@example.com", "unknown@example.com", " Unknown@Example.com"} {
 		c := newClient(w)
 		last := 0
 		for range most + 1 {
@@ -265,7 +264,7 @@ func TestBruteForce(t *testing.T) {
 	if a := newClient(w).post("/sign-in", "email", "aline@example.com", "password", testPassword); a.StatusCode != http.StatusTooManyRequests {
 		t.Errorf("the right password past the limit: %d", a.StatusCode)
 	}
-	// The owner is told once, and signs in where she did before, with as many tries as anybody.
+	// The owner gets one mail, and can sign in from a known browser, which has its own limit.
 	if m := w.mail("aline@example.com", 0); !strings.Contains(m.Text, w.url+"/password") {
 		t.Errorf("the warning: %s", m.Text)
 	}
@@ -280,8 +279,8 @@ func TestBruteForce(t *testing.T) {
 		newClient(w).post("/password", "email", "aline@example.com")
 	}
 	c := newClient(w)
-	c.wants(c.post("/password", "email", " Aline@Example.com"), http.StatusTooManyRequests, "within the hour")
-	c.wants(c.post("/sign-up", "email", "aline@example.com", "name", "Mallory"), http.StatusTooManyRequests, "within the hour")
+	c.wants(c.post("/password", "email", " Aline@Example.com"), http.StatusTooManyRequests, "in the last hour")
+	c.wants(c.post("/sign-up", "email", "aline@example.com", "name", "Mallory"), http.StatusTooManyRequests, "in the last hour")
 
 	codes := w.secondFactor(u)
 	token, passed, err := w.accounts.OpenSession(t.Context(), u, accounts.Browser{})
@@ -293,15 +292,15 @@ func TestBruteForce(t *testing.T) {
 		c.wants(c.post("/sign-in/code", "code", "000000"), http.StatusUnprocessableEntity)
 	}
 	c.wants(c.post("/sign-in/code", "code", codes[0]), http.StatusTooManyRequests)
-	w.d.rooms.Tries.Account = nil // in the next quarter of an hour the codes of the day count
+	w.d.rooms.Tries.Account = nil // in the next quarter of an hour the daily limit of codes holds
 	for range dayMost - most {
 		c.wants(c.post("/sign-in/code", "code", "000000"), http.StatusUnprocessableEntity)
 	}
 	c.wants(c.post("/sign-in/code", "code", codes[0]), http.StatusTooManyRequests)
 }
 
-// TestTwoStepNeedsThePassword: a session alone does not turn two-step sign-in on; when it is, the other sessions have ended,
-// and the owner is told when it is off again, and of a new key.
+// TestTwoStepNeedsThePassword: a session alone cannot turn two-step sign-in on. Turning it on ends the other sessions;
+// the owner gets a mail when it is turned off and when a key is created.
 func TestTwoStepNeedsThePassword(t *testing.T) {
 	w := newWorld(t, nil)
 	c, u, _ := w.owner()
@@ -322,11 +321,11 @@ func TestTwoStepNeedsThePassword(t *testing.T) {
 	c.wants(c.post("/keys", "name", "Web shop"), http.StatusSeeOther)
 	both := w.mail(u.Email, 0).Text + w.mail(u.Email, 1).Text
 	if l := w.d.words.Languages[0]; !strings.Contains(both, l.T("mail.twostep.text")) || !strings.Contains(both, l.T("mail.key.text", "Web shop")) {
-		t.Errorf("the owner is told: %s", both)
+		t.Errorf("the mails to the owner: %s", both)
 	}
 }
 
-// TestOpenRedirect: after signing in one stays on this site.
+// TestOpenRedirect: signing in redirects to this site only.
 func TestOpenRedirect(t *testing.T) {
 	for next, want := range map[string]string{
 		"/keys": "/keys", "/admin?after=3": "/admin?after=3", "": "/", "keys": "/", "//evil.example": "/", "https://evil.example/": "/",
@@ -349,8 +348,8 @@ func TestOpenRedirect(t *testing.T) {
 	}
 }
 
-// TestLinks: a mailed link works once, for its purpose, and looking at it changes nothing.
-func TestLinks(t *testing.T) {
+// TestMailedLinks: a mailed link works once, for its purpose, and opening it changes nothing.
+func TestMailedLinks(t *testing.T) {
 	w := newWorld(t, nil)
 	c := newClient(w)
 	path := func(email string, n int) string {
@@ -377,7 +376,7 @@ func TestLinks(t *testing.T) {
 	other.wants(other.post(strings.Replace(reset, "/password/", "/sign-up/", 1), "password", testPassword+"!"), http.StatusNotFound)
 	other.wants(other.post(reset, "password", "short"), http.StatusUnprocessableEntity)
 	other.wants(other.post(reset, "password", testPassword+"!"), http.StatusSeeOther)
-	c.wants(c.get("/account"), http.StatusSeeOther) // signed out with the old password
+	c.wants(c.get("/account"), http.StatusSeeOther) // the old session has ended
 	other.wants(other.get("/account"), http.StatusOK)
 	other.wants(other.get(reset), http.StatusNotFound)
 
@@ -387,8 +386,8 @@ func TestLinks(t *testing.T) {
 	c.wants(c.post(old, "password", testPassword), http.StatusNotFound)
 }
 
-// TestBounds: what is too large or not to be understood is refused.
-func TestBounds(t *testing.T) {
+// TestOversizedRequests: oversized and malformed requests are refused.
+func TestOversizedRequests(t *testing.T) {
 	w := newWorld(t, nil)
 	c := newClient(w)
 	c.wants(c.post("/sign-in", "email", "a@example.com", "password", strings.Repeat("x", maxForm)), http.StatusRequestEntityTooLarge)
@@ -397,7 +396,7 @@ func TestBounds(t *testing.T) {
 	c.wants(c.post("/sign-up", "email", "a@example.com", "name", strings.Repeat("x", 201)), http.StatusUnprocessableEntity)
 	c.wants(c.get("/sign-up/"+strings.Repeat("x", 5000)), http.StatusNotFound)
 	c.wants(c.do(http.MethodDelete, "/sign-in", nil), http.StatusMethodNotAllowed)
-	for _, email := range []string{"aline@example.com\x00", "aline\xff@example.com"} { // no text for the database: no account, and no outage
+	for _, email := range []string{"aline@example.com\x00", "aline\xff@example.com"} { // invalid text for the database: no account, and no outage
 		c.wants(c.post("/sign-in", "email", email, "password", testPassword), http.StatusUnprocessableEntity)
 	}
 	for path, status := range map[string]int{"/sign-in": http.StatusOK, "/account": http.StatusSeeOther, "/none": http.StatusNotFound} {
@@ -407,8 +406,8 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// TestOnce: a new key is on one page and then on none; in the database it is at no time readable.
-func TestOnce(t *testing.T) {
+// TestKeyIsShownOnce: a new key is shown once, and never stored in plain text.
+func TestKeyIsShownOnce(t *testing.T) {
 	w := newWorld(t, nil)
 	w.user("aline@example.com", false)
 	c := newClient(w)
@@ -430,7 +429,7 @@ func TestOnce(t *testing.T) {
 	}
 }
 
-// TestDatabaseAway: a person is told, and the way in opens as before.
+// TestDatabaseAway: the pages report it, and the sign-in page still opens.
 func TestDatabaseAway(t *testing.T) {
 	var pool *pgxpool.Pool
 	w := newWorld(t, func(r *Rooms, _ *Options) {
@@ -441,7 +440,7 @@ func TestDatabaseAway(t *testing.T) {
 	c := newClient(w)
 	c.plant(strings.Repeat("x", 43))
 	a := c.get("/keys")
-	c.wants(a, http.StatusServiceUnavailable, "Not available just now")
+	c.wants(a, http.StatusServiceUnavailable, "Temporarily unavailable")
 	if a.Header.Get("Retry-After") == "" || len(a.Cookies()) > 0 {
 		t.Errorf("%v", a.Header)
 	}
@@ -449,7 +448,7 @@ func TestDatabaseAway(t *testing.T) {
 	c.wants(newClient(w).get("/sign-in"), http.StatusOK)
 }
 
-// TestPanic: a fault of ours is a page that says nothing of it.
+// TestPanic: a panic becomes an error page without details.
 func TestPanic(t *testing.T) {
 	var log logged
 	w := newWorld(t, func(_ *Rooms, o *Options) { o.Log = slog.New(slog.NewTextHandler(&log, nil)) })
@@ -458,14 +457,14 @@ func TestPanic(t *testing.T) {
 	a := c.get("/panic/secret")
 	c.wants(a, http.StatusInternalServerError, "Something went wrong")
 	if strings.Contains(a.body, "canary") {
-		t.Error("the page tells")
+		t.Error("the page has details")
 	}
 	if text := log.String(); !strings.Contains(text, "canary") || !strings.Contains(text, "attack_test.go") || strings.Contains(text, "secret") {
-		t.Errorf("the log says %s", text)
+		t.Errorf("the log has %s", text)
 	}
 }
 
-// logged is what was written, by several at once.
+// logged collects concurrent log lines.
 type logged struct {
 	mu   sync.Mutex
 	text strings.Builder

@@ -34,14 +34,14 @@ func (d *Dashboard) runTally(ctx context.Context) {
 	})
 }
 
-// tallyRest is how many times as long as a count took it is until the next: messages
-// that wait are counted again and again, and millions of them may.
+// tallyRest is the pause after a count, as a multiple of its duration: every count
+// includes all pending messages, which may be millions.
 const tallyRest = 50
 
-// tallyRestMost is the longest pause: a count that waited for the database took long too.
+// tallyRestMost bounds that pause: a count may also have waited for the database.
 const tallyRestMost = 5 * time.Minute
 
-// runEvery calls do at once and then again after each pause, until ctx ends.
+// runEvery calls do at once and then after each pause until ctx ends.
 func runEvery(ctx context.Context, pause time.Duration, do func()) {
 	for {
 		do()
@@ -62,9 +62,9 @@ const (
 // runFailingWebhooks writes letters to the owners of endpoints that keep failing, until ctx ends.
 func (d *Dashboard) runFailingWebhooks(ctx context.Context) {
 	runEvery(ctx, failingEvery, func() {
-		for told := failingAtOnce; told == failingAtOnce; {
+		for written := failingAtOnce; written == failingAtOnce; {
 			var err error
-			if told, err = d.writeFailingLetters(ctx); err != nil && ctx.Err() == nil {
+			if written, err = d.writeFailingLetters(ctx); err != nil && ctx.Err() == nil {
 				d.log.Error("owners of failing webhook endpoints could not be notified; trying again", "event", "endpoint_owners_not_notified", "error", err)
 			}
 		}
@@ -73,7 +73,7 @@ func (d *Dashboard) runFailingWebhooks(ctx context.Context) {
 
 // writeFailingLetters writes letters to some owners, each exactly once: in the transaction that marks the owners as
 // notified.
-func (d *Dashboard) writeFailingLetters(ctx context.Context) (told int, err error) {
+func (d *Dashboard) writeFailingLetters(ctx context.Context) (written int, err error) {
 	ctx, cancel := context.WithTimeout(ctx, failingTimeout)
 	defer cancel()
 	var failing []webhooks.Failing

@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	backlogEvery = 5 * time.Second // how old the shown backlogs may be, which cost more to count the larger they are
+	backlogEvery = 5 * time.Second // maximum age of the shown backlogs: counting large ones is expensive
 	boardTimeout = 3 * time.Second // for reading the database
 )
 
@@ -41,7 +41,6 @@ type backlog struct {
 	Due      time.Duration // how long the message that is due the longest has been due
 }
 
-// now returns the state of the links.
 func (b *board) now(ctx context.Context) (now links, err error) {
 	ctx, cancel := context.WithTimeout(ctx, boardTimeout)
 	defer cancel()
@@ -205,7 +204,7 @@ func viewOf(l *words.Language, link dispatcher.LinkState, now time.Time) linkVie
 		row.Kind, row.Shown, row.Why = bad, l.T("links.state.down"), l.T("links.why.unheld")
 	case link.Broken:
 		row.Kind, row.Shown, row.Why, row.Error = bad, l.T("links.state.stopped"), l.T("links.why.broken"), sms.Printable(link.LastError)
-	case link.State != "bound" && now.Sub(link.ServedAt) < outage: // down for a short time: it usually comes back by itself
+	case link.State != "bound" && now.Sub(link.ServedAt) < outage: // down for a short time: links usually recover
 		row.Kind, row.Shown, row.Why = wait, l.T("links.state.connecting"), l.T("links.why.connecting")
 	case link.State != "bound": // reconnecting: shown with the time since it last carried messages
 		row.Lasted = age(l, now.Sub(link.ServedAt))

@@ -9,8 +9,8 @@ import (
 	"intumwa/dispatcher"
 )
 
-// TestWhichLinkIsSick: the worst that is to be said of a link is said, and the whole is as bad as its worst link.
-func TestWhichLinkIsSick(t *testing.T) {
+// TestLinkProblems: a link shows its worst problem, and the page the worst of its links.
+func TestLinkProblems(t *testing.T) {
 	w, err := words.Load()
 	if err != nil {
 		t.Fatal(err)

@@ -27,10 +27,10 @@ import (
 	"intumwa/internal/testenv"
 )
 
-// patience is how long a test waits for what should happen soon.
+// patience bounds the wait for anything that must happen.
 const patience = 30 * time.Second
 
-// TestInChromium tests what only a browser shows: how pages are laid out and read aloud, the keyboard, JavaScript and paper.
+// TestInChromium tests what needs a browser: layout, accessibility, the keyboard, JavaScript and print.
 func TestInChromium(t *testing.T) {
 	w := newWorld(t, nil)
 	w.strays()
@@ -64,10 +64,10 @@ func startChromium(t *testing.T) context.Context {
 	allocator, end := chromedp.NewExecAllocator(context.Background(), options...)
 	ctx, cancel := chromedp.NewContext(allocator)
 	t.Cleanup(func() {
-		_ = chromedp.Cancel(ctx) // waits for the browser
+		_ = chromedp.Cancel(ctx) // waits for the browser's end
 		cancel()
 		end()
-		for range 100 { // its helpers may write a moment longer
+		for range 100 { // its helper processes may still write
 			if err = os.RemoveAll(profile); err == nil {
 				return
 			}
@@ -81,8 +81,8 @@ func startChromium(t *testing.T) context.Context {
 	return ctx
 }
 
-// checkLooks opens the pages of a walk again in Chromium: judge and axe find nothing, and no page breaks its content security
-// policy. The long suites also look at English and the dark mode, and run axe in a wide window.
+// checkLooks opens the pages of a walk again in Chromium: judge and axe find nothing, and no page violates its content
+// security policy. The long suites add English, the dark mode, and axe in a wide window.
 func checkLooks(chromium context.Context, t *testing.T, w *world, language string, looks []look) {
 	server := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		n, err := strconv.Atoi(strings.TrimPrefix(r.URL.Path, "/look/"))
@@ -119,7 +119,7 @@ func checkLooks(chromium context.Context, t *testing.T, w *world, language strin
 	p.do("preparing", chromedp.Evaluate(judge, nil))
 	for _, color := range colors {
 		p.do("choosing colours", emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{
-			{Name: "prefers-color-scheme", Value: color}, {Name: "prefers-reduced-motion", Value: "reduce"}})) // no colour on its way to another
+			{Name: "prefers-color-scheme", Value: color}, {Name: "prefers-reduced-motion", Value: "reduce"}})) // no colour transitions
 		for n, look := range looks {
 			var found []string
 			p.do("judging "+look.name, chromedp.Evaluate(fmt.Sprintf(`judge(%d, %s)`, n, axes), &found,
@@ -131,8 +131,8 @@ func checkLooks(chromium context.Context, t *testing.T, w *world, language strin
 	}
 }
 
-// judge opens a page in a frame and returns what is wrong with it: at a width for a screen and two for phones, nothing is wider
-// than the window, no cell is taller than ten lines, and no number or time in a cell is broken; and what axe finds.
+// judge opens a page in a frame and returns its faults at one screen and two phone widths: anything wider than the
+// window, a cell taller than ten lines, a broken number or time in a cell, and axe's findings.
 const judge = `const frame = document.body.appendChild(Object.assign(document.createElement("iframe"), {height: 860}));
 const judge = async (n, axes) => {
 	await new Promise((loaded) => { frame.onload = loaded; frame.src = "/look/" + n; });
@@ -167,7 +167,7 @@ const judge = async (n, axes) => {
 	return found;
 };`
 
-// person is one who uses the dashboard with Chromium.
+// person uses the dashboard with Chromium.
 type person struct {
 	*testing.T
 	w    *world
@@ -178,11 +178,11 @@ type person struct {
 	problems []string
 }
 
-// newPerson opens a window with cookies of its own.
+// newPerson opens a window with its own cookies.
 func newPerson(chromium context.Context, t *testing.T, w *world, language string) *person {
 	t.Helper()
 	lang, _ := w.d.words.ByTag(language)
-	// A fresh browser context has no window in which a tab could open.
+	// A new browser context has no window in which a tab could open.
 	var own target.ID
 	if err := chromedp.Run(chromium, chromedp.ActionFunc(func(ctx context.Context) error {
 		ctx = cdp.WithExecutor(ctx, chromedp.FromContext(ctx).Browser)
@@ -203,7 +203,7 @@ func newPerson(chromium context.Context, t *testing.T, w *world, language string
 	t.Cleanup(func() { stop(); cancel() })
 	p := &person{T: t, w: w, ctx: ctx, lang: lang}
 	chromedp.ListenTarget(ctx, p.listen)
-	if err := chromedp.Run(ctx); err != nil { // the context of a tab's first run is the tab's life
+	if err := chromedp.Run(ctx); err != nil { // the tab lives as long as the context of its first run
 		t.Fatalf("opening a tab: %v", err)
 	}
 	p.do("opening a tab", log.Enable(), network.Enable(), network.SetExtraHTTPHeaders(network.Headers{"Accept-Language": language}))
@@ -216,7 +216,7 @@ func (p *person) size(width int64) {
 	p.do("resizing", emulation.SetDeviceMetricsOverride(width, 860, 1, width < 800))
 }
 
-// listen gathers what a page must not do: errors on the console, and content that its policy refuses.
+// listen collects console errors and violations of the content security policy.
 func (p *person) listen(event any) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -250,7 +250,7 @@ func (p *person) do(what string, actions ...chromedp.Action) {
 	}
 }
 
-// open goes to a page, by path or whole address.
+// open opens a page, by path or full address.
 func (p *person) open(address string) {
 	p.Helper()
 	if strings.HasPrefix(address, "/") {
@@ -263,13 +263,13 @@ func (p *person) open(address string) {
 	}
 }
 
-// plant signs the person in, with the session of a client.
+// plant signs the person in with a client's session.
 func (p *person) plant(c *client) {
 	p.Helper()
 	p.do("setting a cookie", network.SetCookie("intumwa-session", c.cookie("intumwa-session")).WithURL(p.w.url))
 }
 
-// read is what the page shows.
+// read is the page's text.
 func (p *person) read() (text string) {
 	p.Helper()
 	p.do("reading the page", chromedp.Evaluate(`document.body.innerText`, &text))
@@ -286,7 +286,7 @@ func (p *person) becomes(text string) {
 	}
 }
 
-// readPaper wants a statement to be readable on paper: whose it is, its rows, no navigation, nothing cut off at the right.
+// readPaper expects a readable printed statement: its owner, its rows, no navigation, nothing cut off.
 func readPaper(p *person) {
 	c, company := p.w.merchant("paper", 1000)
 	p.w.history(company.ID)

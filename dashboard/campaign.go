@@ -23,13 +23,13 @@ import (
 )
 
 const (
-	maxUpload        = maxSheet + maxForm // octets of a form with a file
-	smallUpload      = maxSmall + maxForm // of one that is not large
-	uploadsOfAll     = 128                // files that come at the same time, a megabyte each
+	maxUpload        = maxSheet + maxForm // bytes of a form with a file
+	smallUpload      = maxSmall + maxForm // of a small one
+	uploadsOfAll     = 128                // concurrent uploads of 1 MiB
 	uploadsOfCompany = 2
-	uploadsOfAddress = 8               // of one network address, where several companies may be
-	largeUploads     = 8               // of all files larger than that, one of a company
-	uploadTime       = 2 * time.Minute // for a large file to come and be checked
+	uploadsOfAddress = 8               // from one network address, which several companies may share
+	largeUploads     = 8               // concurrent larger uploads, one per company
+	uploadTime       = 2 * time.Minute // for receiving and checking a large file
 	previewed        = 5               // messages that a page shows
 	listed           = 20              // campaigns that a page shows
 )
@@ -57,7 +57,7 @@ func (v *visit) showCampaigns(t tenant, wrong lineErrors) (err error) {
 	return v.page(err, "campaigns", data)
 }
 
-// approvedSenders returns the company's approved sender IDs as lines of a choice.
+// approvedSenders returns the approved sender IDs as options.
 func (v *visit) approvedSenders(t tenant) (list []option, err error) {
 	senders, err := v.d.rooms.Accounts.SendersOf(v.ctx(), t.Company.ID)
 	for _, s := range senders {
@@ -124,7 +124,7 @@ func (d *Dashboard) checkCampaign(v *visit, t tenant) error {
 	return v.showCampaigns(t, wrong)
 }
 
-// maxSheetOf returns how many octets a company's file has at most.
+// maxSheetOf returns the maximum size of a company's file in bytes.
 func maxSheetOf(company *accounts.Company) int {
 	if sends(company) {
 		return maxSheet
@@ -132,8 +132,8 @@ func maxSheetOf(company *accounts.Company) int {
 	return maxSmall
 }
 
-// enterLarge waits for a place for a form that is large, and gives it more time. The form of a company that cannot send is never
-// large: anybody can create such companies.
+// enterLarge waits for a place for a large form and extends its time limit. The form of a company that cannot send is
+// never large: anyone can create such companies.
 func (v *visit) enterLarge(t tenant) (leave func(), err error) {
 	r := v.c.Request
 	if r.ContentLength >= 0 && r.ContentLength <= smallUpload || !sends(&t.Company) {
@@ -151,7 +151,7 @@ func (v *visit) enterLarge(t tenant) (leave func(), err error) {
 	return leave, nil
 }
 
-// uploadTurn takes a turn of the company and one of the network address, as the limiter has it, for a form with a file.
+// uploadTurn takes a turn of the company and one of the network address for a form with a file.
 func (v *visit) uploadTurn(t tenant, addresses *throttle.Turns) (leave func(), err error) {
 	leaveCompany, err := v.d.uploads.Enter(v.ctx(), t.Company.ID)
 	if err != nil {
@@ -165,8 +165,8 @@ func (v *visit) uploadTurn(t tenant, addresses *throttle.Turns) (leave func(), e
 	return func() { leaveAddress(); leaveCompany() }, nil
 }
 
-// upload reads a form with a file, and returns the file, one octet past most at the longest, and its name; nil when there is
-// none. All of it is in memory: nothing is written to disk.
+// upload reads a form with a file, and returns the file, at most one byte longer than most, and its name; nil without a
+// file. The file stays in memory, never on disk.
 func (v *visit) upload(most int64) (file []byte, name string, err error) {
 	if err := v.c.Request.ParseMultipartForm(most + maxForm); err != nil {
 		return nil, "", unreadable(err)
@@ -179,7 +179,7 @@ func (v *visit) upload(most int64) (file []byte, name string, err error) {
 	defer func() { _ = part.Close() }()
 	file = make([]byte, min(head.Size, most+1))
 	_, err = io.ReadFull(part, file)
-	v.c.Request.MultipartForm.File = nil // which has the file, too
+	v.c.Request.MultipartForm.File = nil // it also references the file
 	return file, head.Filename, err
 }
 
@@ -201,10 +201,10 @@ type draftPage struct {
 	Credits int64
 	Enough  bool
 	Ready   bool // the company may send it
-	Clear   bool // no line keeps it from being sent
+	Clear   bool // no line blocks it
 	First   []previewMessage
 
-	Wrong, Barred, Again firsts[draftRow] // lines that are wrong, of opted-out recipients, with a number again
+	Wrong, Barred, Again firsts[draftRow] // invalid lines, opted-out recipients, repeated numbers
 }
 
 // checked is GET /campaigns/drafts/:draft.
@@ -247,7 +247,7 @@ func (d *Dashboard) checked(v *visit, t tenant, made *draft) (err error) {
 	return v.render("draft", data)
 }
 
-// exportLines is GET /campaigns/drafts/:draft/lines.csv: the lines that the page lists, all of them.
+// exportLines is GET /campaigns/drafts/:draft/lines.csv: all lines of which the page shows some.
 func (d *Dashboard) exportLines(v *visit, t tenant, made *draft) error {
 	return v.export(t, "lines", v.texts("csv.line", "csv.number", "draft.why.line"), func(row func(...string) error) error {
 		for after, more := 0, true; more; {
@@ -278,8 +278,8 @@ func (d *Dashboard) exportLines(v *visit, t tenant, made *draft) error {
 	})
 }
 
-// leaveOut is POST /campaigns/drafts/:draft/without: the campaign keeps all lines but those of a hindrance. Nothing is sent: the
-// user sees what is left, and what it costs.
+// leaveOut is POST /campaigns/drafts/:draft/without: it removes the lines of one problem from the campaign. It sends
+// nothing: the page then shows the rest and its price.
 func (d *Dashboard) leaveOut(v *visit, _ tenant, made *draft) error {
 	which, known := hindrances[v.form().Value("what")]
 	if !known {
@@ -305,7 +305,7 @@ func (d *Dashboard) sendCampaign(v *visit, t tenant, made *draft) error {
 	ctx := context.WithoutCancel(v.ctx()) // the campaign is sent even if the browser disconnects
 	if err == nil && f.ok() {
 		var marked bool
-		if marked, err = d.markOptedOut(ctx, made); marked { // while the user looked at the page, which lists them now
+		if marked, err = d.markOptedOut(ctx, made); marked { // someone opted out meanwhile; the page lists them now
 			f.notice("campaign.optedout")
 		}
 	}
@@ -352,7 +352,7 @@ func (d *Dashboard) begin(ctx context.Context, v *visit, t tenant, p *accounts.P
 	if err != nil {
 		return err
 	}
-	if !taken { // by the first of two clicks
+	if !taken { // the first of two clicks has begun it
 		v.form().deny(http.StatusConflict, "send.underway")
 		return nil
 	}
@@ -368,14 +368,14 @@ func (d *Dashboard) begin(ctx context.Context, v *visit, t tenant, p *accounts.P
 	return v.notSent(err)
 }
 
-// longestAhead is how far in the future a campaign can be sent, as by the API (rule choices 12.2).
+// longestAhead is how far ahead a campaign can be scheduled, as in the API (rule choices 12.2).
 const longestAhead = 30 * 24 * time.Hour
 
-// later reads a field with a day and time in Bujumbura that is not over; the zero time when it is empty.
+// later parses a field with a future day and time in Bujumbura; empty is the zero time.
 func (f *form) later(field string) time.Time {
 	at, now := f.instant(field, "draft.later.wrong"), postgres.Now()
 	switch {
-	case !at.IsZero() && at.Before(now.Add(-time.Minute)): // this minute is now
+	case !at.IsZero() && at.Before(now.Add(-time.Minute)): // the current minute counts as now
 		f.refuse(field, "draft.later.wrong")
 	case at.After(now.Add(longestAhead)):
 		f.refuse(field, "draft.later.far")

@@ -17,13 +17,14 @@ import (
 	"intumwa/sms"
 )
 
-// A campaign is sent in parts. The first is sent in the request, the others in the background by any process, one after the other.
-// Only its batch records the progress: the transaction that accepts a part makes the batch grow by it, and only the next
-// part fits. So a part is accepted and charged once, whichever process ends in the middle, and a cancelled batch takes none.
+// A campaign is sent in parts, the first in the request, the others in the background by any process, one after the
+// other. Only its batch records the progress: the transaction that accepts a part extends the batch by it, and only the
+// next part fits. So each part is accepted and charged once, even if a process ends in the middle, and a cancelled
+// batch takes none.
 const (
 	partSize      = 1000
 	partsEvery    = 5 * time.Second
-	partsAtOnce   = 20          // campaigns of which one round sends a part each
+	partsAtOnce   = 20          // campaigns per round, one part each
 	takenFor      = time.Minute // longer than intake takes to accept a part
 	takenAgain    = 10 * time.Second
 	partsPatience = 50 * time.Second // for one part
@@ -35,7 +36,7 @@ func nextPart(awaited int) (size, left int) {
 	return size, awaited - size
 }
 
-// sendPart sends the next part of a campaign after so many recipients, and returns how many are still awaited.
+// sendPart sends the part that follows the first sent recipients, and returns how many are left.
 func (d *Dashboard) sendPart(ctx context.Context, p *accounts.Principal, c *draft, sent, awaited int, at time.Time) (left int, err error) {
 	size, left := nextPart(awaited)
 	recipients, err := d.recipients(ctx, c, sent, size)
@@ -55,7 +56,7 @@ func (d *Dashboard) sendPart(ctx context.Context, p *accounts.Principal, c *draf
 	return left, nil
 }
 
-// parted ends the take of a campaign of which a part was accepted. One that is sent as a whole is deleted.
+// parted releases a campaign after an accepted part, and deletes it after the last.
 func (d *Dashboard) parted(ctx context.Context, c *draft, left int) error {
 	if left == 0 {
 		return d.dropDraft(ctx, c.ID)
@@ -63,7 +64,7 @@ func (d *Dashboard) parted(ctx context.Context, c *draft, left int) error {
 	return d.giveBack(ctx, c, true, 0, "")
 }
 
-// sentOf returns the batch of a campaign, without its counts; nil when no part of it is sent.
+// sentOf returns a campaign's batch without its counts; nil if nothing was sent.
 func (d *Dashboard) sentOf(ctx context.Context, company sms.CompanyID, id ulid.ULID) (*messages.BatchRecord, error) {
 	batch, err := d.counter.Uncounted(ctx, company, id)
 	switch {
@@ -93,7 +94,7 @@ func (d *Dashboard) runParts(ctx context.Context) {
 	}
 }
 
-// wakeParts lets runParts look at once.
+// wakeParts wakes runParts.
 func (d *Dashboard) wakeParts() {
 	select {
 	case d.partsWake <- struct{}{}:
@@ -101,7 +102,7 @@ func (d *Dashboard) wakeParts() {
 	}
 }
 
-// sendParts sends one part of each of some campaigns, and reports whether there may be more to send now.
+// sendParts sends one part each of some campaigns, and reports whether more may be due.
 func (d *Dashboard) sendParts(ctx context.Context) (more bool, err error) {
 	due, err := postgres.All(ctx, d.rooms.Pool, "looking for campaigns", scanDraft,
 		selectDraft+` where taken_until <= now() and paused = '' order by taken_until limit $1`, partsAtOnce)
@@ -115,7 +116,8 @@ func (d *Dashboard) sendParts(ctx context.Context) (more bool, err error) {
 	return more, err
 }
 
-// further sends the next part of a campaign, if it is begun and no other process does. It reports whether there may be another.
+// further sends the next part of a campaign that has begun and that no other process holds. more reports whether
+// another may follow.
 func (d *Dashboard) further(ctx context.Context, c *draft) (more bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, partsPatience)
 	defer cancel()
@@ -123,7 +125,7 @@ func (d *Dashboard) further(ctx context.Context, c *draft) (more bool, err error
 	switch {
 	case err != nil:
 		return false, err
-	case batch == nil: // whether its first part was accepted was not known: it was not
+	case batch == nil: // the unknown outcome of its first part was a refusal
 		return false, nil
 	case batch.Awaited == 0: // cancelled, or the process ended before it deleted the campaign
 		return false, d.dropDraft(ctx, c.ID)
@@ -155,7 +157,8 @@ func (d *Dashboard) further(ctx context.Context, c *draft) (more bool, err error
 	return left > 0, d.parted(back, c, left)
 }
 
-// continueCampaign is POST /batches/:id/continue: the user has ended what paused the campaign.
+// continueCampaign is POST /batches/:id/continue: the user has removed the reason of the
+// pause.
 func (d *Dashboard) continueCampaign(v *visit, t tenant) error {
 	id := v.ulid("id")
 	tag, err := d.rooms.Pool.Exec(v.ctx(), `update campaigns set paused = '' where ulid = $1 and company_id = $2`, uuid(id), t.Company.ID)
@@ -169,7 +172,8 @@ func (d *Dashboard) continueCampaign(v *visit, t tenant) error {
 	return v.redirect("/batches/"+id.String(), "flash.campaign.continue")
 }
 
-// sweepDrafts deletes campaigns that nobody sends, and those that were paused for too long: their batches take no further part.
+// sweepDrafts deletes drafts that were never sent and campaigns that were paused for too long; their batches take no
+// further part.
 func (d *Dashboard) sweepDrafts(ctx context.Context) error {
 	if _, err := d.rooms.Pool.Exec(ctx, `delete from campaigns where taken_until is null and created_at <= now() - $1::interval`, draftLife); err != nil {
 		return fmt.Errorf("sweeping campaigns: %w", err)
@@ -181,7 +185,7 @@ func (d *Dashboard) sweepDrafts(ctx context.Context) error {
 	return err
 }
 
-// giveUp ends a campaign: what is sent of it stays.
+// giveUp ends a campaign; what was sent remains.
 func (d *Dashboard) giveUp(ctx context.Context, c *draft) error {
 	batch, err := d.sentOf(ctx, sms.CompanyID(c.Company), c.ID)
 	if err == nil && batch != nil {

@@ -24,7 +24,7 @@ func TestNextPart(t *testing.T) {
 	}
 }
 
-// people is a file with that many lines, each with its own number.
+// people is a file with n lines, each with its own number.
 func people(n int) string {
 	var file strings.Builder
 	file.WriteString("phone_number,name\n")
@@ -43,7 +43,7 @@ func (c *client) parts(n int) (batch string) {
 	return batch
 }
 
-// sendOn sends the next parts of campaigns with a dashboard, as its background work does.
+// sendOn sends the next parts of campaigns, as a dashboard's background work does.
 func (w *world) sendOn(d *Dashboard) (more bool) {
 	w.t.Helper()
 	more, err := d.sendParts(context.WithoutCancel(w.t.Context()))
@@ -53,7 +53,7 @@ func (w *world) sendOn(d *Dashboard) (more bool) {
 	return more
 }
 
-// audited wants clean books and no campaign that is kept.
+// audited expects a clean audit and no stored campaign.
 func (w *world) audited() {
 	w.t.Helper()
 	found, err := messages.New(w.pool).Audit(w.t.Context(), time.Hour)
@@ -66,15 +66,15 @@ func (w *world) audited() {
 	w.counts(0, `select (select count(*) from campaigns) + (select count(*) from campaign_rows)`)
 }
 
-// TestCampaignInParts sends 2,500 recipients in three parts: one batch in every list, each charged once, whichever of two
-// dashboards sends, and although one ended in the middle.
+// TestCampaignInParts: 2,500 recipients go out in three parts as one batch, each charged once, although two dashboards
+// send and one ends in the middle.
 func TestCampaignInParts(t *testing.T) {
 	w := stillWorld(t, nil)
 	c, company := w.merchant("aline", 3000)
 	batch := c.parts(2500)
 	w.credits(company.ID, 2000)
 	page := "/batches/" + batch
-	c.wants(c.get(page), http.StatusOK, "1,000 of 2,500 messages are accepted", "Cancel this sending", "data-live")
+	c.wants(c.get(page), http.StatusOK, "1,000 of 2,500 messages are accepted", "Cancel this batch", "data-live")
 	c.wants(c.get("/campaigns"), http.StatusOK, page, `number">2,500<`, "On its way")
 	if to := c.get("/campaigns/drafts/" + batch).Header.Get("Location"); to != page {
 		t.Errorf("back leads to %s", to)
@@ -83,7 +83,7 @@ func TestCampaignInParts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// A process takes the campaign and ends. Nobody else sends while it may.
+	// A process takes the campaign and ends. No other sends until its take expires.
 	w.exec(`update campaigns set taken_until = now() + interval '1 minute'`)
 	if w.sendOn(other) {
 		t.Error("a part is sent beside another process")
@@ -94,7 +94,7 @@ func TestCampaignInParts(t *testing.T) {
 		t.Error("no part is sent after that")
 	}
 	w.credits(company.ID, 1000)
-	// A process that is late sends the part that was sent.
+	// A late process sends a part again.
 	id := ulid.MustParse(batch)
 	late, err := w.d.draftOf(t.Context(), sms.CompanyID(company.ID), id)
 	if err != nil {
@@ -127,7 +127,8 @@ func TestCampaignInParts(t *testing.T) {
 	w.audited()
 }
 
-// TestCampaignCancelled cancels a campaign between two parts: it takes no further one, and the credits are back.
+// TestCampaignCancelled: a campaign that is cancelled between two parts takes no further one and refunds the
+// credits.
 func TestCampaignCancelled(t *testing.T) {
 	w := stillWorld(t, nil)
 	c, company := w.merchant("aline", 3000)
@@ -138,10 +139,10 @@ func TestCampaignCancelled(t *testing.T) {
 		t.Error("a cancelled campaign goes on")
 	}
 	w.credits(company.ID, 3000)
-	c.wants(c.get("/batches/"+batch), http.StatusOK, "Their credits are back.", "Cancelled</span>")
+	c.wants(c.get("/batches/"+batch), http.StatusOK, "Their credits are refunded.", "Cancelled</span>")
 	w.counts(1000, `select count(*) from messages`)
 	w.audited()
-	// An operator's command leaves the rows to the next round.
+	// An operator's cancel leaves the rows for the next round.
 	second := c.parts(1500)
 	queued, err := messages.QueuedOf(t.Context(), w.pool, ulid.MustParse(second))
 	if err != nil {
@@ -155,20 +156,21 @@ func TestCampaignCancelled(t *testing.T) {
 	w.audited()
 }
 
-// TestCampaignPaused: the credits end in the middle. The page shows it, and the user goes on; after a day the rest is given up.
+// TestCampaignPaused: the credits end in the middle. The page shows it and the user continues; after a day the rest is
+// given up.
 func TestCampaignPaused(t *testing.T) {
 	w := stillWorld(t, nil)
 	c, company := w.merchant("aline", 2400)
 	a := c.send("/campaigns", "DEMO", "Bonjour {{name}}", []byte(people(2500)))
-	c.wants(c.post(a.Header.Get("Location")+"/send"), http.StatusUnprocessableEntity, "You do not have enough credits for it.")
+	c.wants(c.post(a.Header.Get("Location")+"/send"), http.StatusUnprocessableEntity, "You do not have enough credits.")
 	w.counts(0, `select count(*) from messages`)
 	w.grant(company.ID, 100, "invoice 8")
 	batch := c.post(a.Header.Get("Location") + "/send").Header.Get("Location")
 	w.grant(company.ID, -1000, "spent elsewhere")
-	w.sendOn(w.d) // what 500 credits do not pay
+	w.sendOn(w.d) // more than 500 credits pay
 	w.sendOn(w.d)
 	w.credits(company.ID, 500)
-	c.wants(c.get(batch), http.StatusOK, "Paused after 1,000 of 2,500 messages. You do not have enough credits for it.", "Go on sending")
+	c.wants(c.get(batch), http.StatusOK, "Paused after 1,000 of 2,500 messages. You do not have enough credits.", "Continue sending")
 	other, _, _ := w.customer("bob", "OTHER", 0)
 	other.wants(other.post(batch+"/continue"), http.StatusNotFound)
 	w.grant(company.ID, 500, "invoice 9")
@@ -189,7 +191,7 @@ func TestCampaignPaused(t *testing.T) {
 	w.audited()
 }
 
-// TestCampaignScheduled sends the parts of a campaign for the time of the first.
+// TestCampaignScheduled: all parts have the scheduled time of the first.
 func TestCampaignScheduled(t *testing.T) {
 	w := stillWorld(t, nil)
 	c, company := w.merchant("aline", 1500)
@@ -203,14 +205,14 @@ func TestCampaignScheduled(t *testing.T) {
 	if err := w.accounts.NoteOptOuts(t.Context(), company.ID); err != nil {
 		t.Fatal(err)
 	}
-	w.sendOn(w.d) // the opted-out recipient among them is refused when the turn comes
+	w.sendOn(w.d) // the opted-out recipient is refused when due
 	w.counts(1500, `select count(*) from scheduled s join batches b on b.send_at = s.due_at`)
 	w.credits(company.ID, 0)
 	w.audited()
 }
 
-// TestCampaignLines lists the lines that are wrong, whose recipients have opted out, or that repeat a number, on the page and in a
-// file, and leaves each kind out.
+// TestCampaignLines: invalid lines, opted-out recipients and repeated numbers are listed on the page and in a file, and
+// each kind can be left out.
 func TestCampaignLines(t *testing.T) {
 	w := newWorld(t, nil)
 	c, company := w.merchant("aline", 100)
@@ -223,15 +225,15 @@ func TestCampaignLines(t *testing.T) {
 	c.wants(a, http.StatusSeeOther)
 	draft := a.Header.Get("Location")
 	page := c.get(draft)
-	c.wants(page, http.StatusOK, "Not ready to send yet", "38 lines are wrong", `number">3<`, "“=1&#43;1” is not a phone number", "&lt;script&gt;", "There are 1 cells in place of 2.",
-		"There are 3 cells in place of 2.", "No carrier serves", "has more than 255 characters", "Its message is empty.", "and 18 more lines",
+	c.wants(page, http.StatusOK, "Not ready to send yet", "38 lines have errors", `number">3<`, "“=1&#43;1” is not a phone number", "&lt;script&gt;", "There are 1 cells instead of 2.",
+		"There are 3 cells instead of 2.", "No carrier serves", "has more than 255 characters", "Its message is empty.", "and 18 more lines",
 		"1 recipient has opted out", `number">6<`, "One line repeats a number", `number">7<`)
 	if strings.Contains(page.body, draft+"/send") {
 		t.Error("it can be sent")
 	}
 	rows := c.lines(c.get(draft + "/lines.csv"))
-	if len(rows) != 41 || strings.Join(rows[1], "|") != "3||“=1+1” is not a phone number of Burundi." || strings.Join(rows[3], "|") != "6|25779000002|Has opted out" ||
-		strings.Join(rows[4], "|") != "7|25779000001|A line before has this number" {
+	if len(rows) != 41 || strings.Join(rows[1], "|") != "3||“=1+1” is not a phone number of Burundi." || strings.Join(rows[3], "|") != "6|25779000002|Opted out" ||
+		strings.Join(rows[4], "|") != "7|25779000001|An earlier line has this number" {
 		t.Errorf("the file has %d lines: %q", len(rows), rows[:5])
 	}
 	c.wants(c.post(draft+"/send"), http.StatusUnprocessableEntity, "Nothing was sent")
@@ -245,12 +247,12 @@ func TestCampaignLines(t *testing.T) {
 	c.wants(c.post(draft+"/send"), http.StatusSeeOther)
 	w.counts(1, `select count(*) filter (where body = 'A') from messages having count(*) = 1`)
 	w.audited()
-	nobody := c.send("/campaigns", "DEMO", "{{name}}", []byte("phone_number,name\n12,A\n")).Header.Get("Location")
-	c.wants(c.get(nobody), http.StatusOK, "Nobody is left")
-	c.wants(c.post(nobody+"/send"), http.StatusUnprocessableEntity, "Nothing was sent")
+	empty := c.send("/campaigns", "DEMO", "{{name}}", []byte("phone_number,name\n12,A\n")).Header.Get("Location")
+	c.wants(c.get(empty), http.StatusOK, "no recipients left")
+	c.wants(c.post(empty+"/send"), http.StatusUnprocessableEntity, "Nothing was sent")
 }
 
-// TestLargeCampaign checks and sends as many recipients as a campaign may have.
+// TestLargeCampaign checks and sends the maximum number of recipients.
 func TestLargeCampaign(t *testing.T) {
 	testenv.Long(t)
 	w := stillWorld(t, nil)

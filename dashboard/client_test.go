@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// client is a person, or an attacker, without a browser. It follows no redirect.
+// client is a user, or an attacker, without a browser. It follows no redirect.
 type client struct {
 	t    *testing.T
 	w    *world
@@ -30,7 +30,7 @@ func newClient(w *world) *client {
 	return &client{w.t, w, &http.Client{Jar: jar, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}, "en", "192.0.2.1"}
 }
 
-// answer is what came, read to its end.
+// answer is a response, read to its end.
 type answer struct {
 	*http.Response
 	body string
@@ -99,10 +99,10 @@ func (c *client) plant(token string) {
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	c.http.Jar.SetCookies(address, []*http.Cookie{{Name: "intumwa-session", Value: token, Path: "/"}}) //nolint:gosec // a test's
+	c.http.Jar.SetCookies(address, []*http.Cookie{{Name: "intumwa-session", Value: token, Path: "/"}}) //nolint:gosec // in a test only
 }
 
-// cookie is the value of one that the client holds; empty when there is none.
+// cookie is the value of the client's cookie; empty without one.
 func (c *client) cookie(name string) string {
 	c.t.Helper()
 	address, err := url.Parse(c.w.url)
@@ -119,7 +119,7 @@ func (c *client) cookie(name string) string {
 
 var nextPage = regexp.MustCompile(`href="([^"]*)" rel="next"`)
 
-// pages are the pages of a list, the first one at a path.
+// pages are the pages of a list, from the first path on.
 func (c *client) pages(path string) (all []answer) {
 	c.t.Helper()
 	for path != "" {
@@ -136,7 +136,7 @@ func (c *client) pages(path string) (all []answer) {
 	return all
 }
 
-// wants ends the test when the answer is not that.
+// wants ends the test at another response.
 func (c *client) wants(a answer, status int, texts ...string) {
 	c.t.Helper()
 	if a.StatusCode != status {
@@ -144,7 +144,7 @@ func (c *client) wants(a answer, status int, texts ...string) {
 	}
 	for _, text := range texts {
 		if !strings.Contains(a.body, text) {
-			c.t.Fatalf("%s %s does not say %q\n%s", a.Request.Method, a.Request.URL, text, a.body)
+			c.t.Fatalf("%s %s lacks %q\n%s", a.Request.Method, a.Request.URL, text, a.body)
 		}
 	}
 }

@@ -41,8 +41,8 @@ type Options struct {
 	Plan           *sms.Plan     // valid numbers
 	TestSender     string
 	TestQuota      int // test segments an account
-	AtOnce         int // requests that ask the database at the same time; 8 if 0
-	AtOnceOfOne    int // of them, of one user, or of one network address without a session; if 0, 4, and half of AtOnce at most
+	AtOnce         int // concurrent requests at the database; 8 if 0
+	AtOnceOfOne    int // of those, per user, or per network address without a session; if 0, 4, and half of AtOnce at most
 	Replacements   int // how often a verified test number may be replaced
 	Log            *slog.Logger
 	Metrics        prometheus.Registerer // nil: not registered
@@ -57,18 +57,19 @@ type Rooms struct {
 	Messages *messages.Store // for look-ups only: on a pool of its own, not the one for sends
 	Handsets *handsets.Store // for look-ups only, as Messages
 	Webhooks *webhooks.Webhooks
-	Sends    *throttle.Throttle // sends of a user a minute, by pages and API together; nil: not limited
+	Sends    *throttle.Throttle // sends per user and minute, pages and API together; nil: no limit
 	Mailer   *mail.Mailer
 	Tries    Tries
 	API      http.Handler // runs the example of a new key
 
 	Statements *billing.Ledger // for long statements: on the pool of Messages
 
-	// Cancel stops what no carrier has yet and returns how many messages and credits that was (dispatcher.Cancel).
+	// Cancel cancels messages that no carrier has yet, and returns how many messages and credits
+	// (dispatcher.Cancel).
 	Cancel func(ctx context.Context, of messages.Queued) (cancelled, credits int64, err error)
 }
 
-// Tries limits tries in a quarter of an hour, most of them without a session. Nil: not limited.
+// Tries limits tries in a quarter of an hour, mostly without a session. Nil: not limited.
 type Tries struct {
 	Account  *throttle.Throttle // wrong passwords of one account; wrong codes of one user
 	Address  *throttle.Throttle // all of these, and links, from one network address
@@ -76,8 +77,8 @@ type Tries struct {
 	Mails    *throttle.Throttle // links to one address of mail, in an hour
 	Warnings *throttle.Throttle // mails to one user about wrong passwords, in a day
 	Tests    *throttle.Throttle // test events to one company's endpoint
-	Changes  *throttle.Throttle // changes by one user that are kept on record for ever
-	Papers   *throttle.Throttle // documents of one company, in a day
+	Changes  *throttle.Throttle // changes by one user, which the audit log keeps permanently
+	Papers   *throttle.Throttle // uploaded documents of one company, in a day
 }
 
 // Dashboard serves the pages.
@@ -92,22 +93,22 @@ type Dashboard struct {
 	crossOrigin *http.CrossOriginProtection
 
 	turns       *throttle.Turns // at the database
-	downloads   *throttle.Turns // of companies: files that are written
-	uploads     *throttle.Turns // and files that come, which takes as long as the client likes
-	uploaders   *throttle.Turns // the same, of network addresses: anybody can create companies
-	documents   *throttle.Turns // the same for documents, which are larger
+	downloads   *throttle.Turns // downloads, per company
+	uploads     *throttle.Turns // uploads, per company; they last as long as the client likes
+	uploaders   *throttle.Turns // uploads, per network address: anyone can create companies
+	documents   *throttle.Turns // uploads of documents, which are larger
 	counter     *messages.Store // counts messages for the charts, in the background
 	board       *board
 	lettersWake chan struct{}   // wakes runLetters
 	partsWake   chan struct{}   // wakes runParts
-	large       *throttle.Turns // large files that come, of companies
+	large       *throttle.Turns // large uploads, per company
 
 	failureLogged atomic.Int64 // Unix second of the last log line about a failed request
 
 	handler http.Handler
 }
 
-// New reads the templates and texts. It starts nothing.
+// New reads the templates and texts. Run starts the background work.
 func New(rooms Rooms, opts Options) (*Dashboard, error) {
 	if opts.Log == nil {
 		opts.Log = slog.New(slog.DiscardHandler)
@@ -119,7 +120,7 @@ func New(rooms Rooms, opts Options) (*Dashboard, error) {
 		opts.AtOnce = turnsOfAll
 	}
 	if opts.AtOnceOfOne == 0 {
-		opts.AtOnceOfOne = min(turnsOfOne, max(1, opts.AtOnce/2)) // one leaves some to others
+		opts.AtOnceOfOne = min(turnsOfOne, max(1, opts.AtOnce/2)) // one user leaves some to others
 	}
 	opts.PublicURL = strings.TrimRight(opts.PublicURL, "/")
 	d := &Dashboard{opts: opts, log: opts.Log, rooms: rooms, metrics: newMetrics(opts.Metrics), crossOrigin: http.NewCrossOriginProtection(),
@@ -154,7 +155,8 @@ func (d *Dashboard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 type headKey struct{}
 
-// headOnly reports whether the request is HEAD: no row of a file is read for it, and nothing is shown once.
+// headOnly reports whether the request is HEAD: then no row of a file is read, and no one-time secret is
+// consumed.
 func (v *visit) headOnly() bool { return v.ctx().Value(headKey{}) != nil }
 
 const sweepEvery = time.Hour

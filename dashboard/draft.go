@@ -19,21 +19,21 @@ import (
 )
 
 const (
-	draftLife    = 12 * time.Hour // of a campaign that nobody sends
-	campaignLife = 24 * time.Hour // of one that is paused: no number is kept here for longer
+	draftLife    = 12 * time.Hour // of a campaign that is not sent
+	campaignLife = 24 * time.Hour // of a paused one: numbers are kept here no longer
 	draftsKept   = 10             // drafts of a company
 )
 
-// draft is a campaign whose file was checked, until all of it is sent. It is stored in the database, not on the page, so that
-// exactly the checked campaign is sent.
+// draft is a checked campaign, until all of it is sent. The database stores it, not the page, so that exactly the
+// checked campaign is sent.
 type draft struct {
-	ID        ulid.ULID // its batch's, too
+	ID        ulid.ULID // also its batch's
 	Company   int64
 	Name      string
 	Sender    string
 	Template  string
 	CreatedAt time.Time
-	Paused    string // the reason of the refusal of its next part; empty: none was refused
+	Paused    string // why its next part was refused; empty: it was not
 }
 
 func (c *draft) path() string { return "/campaigns/drafts/" + c.ID.String() }
@@ -50,16 +50,16 @@ type draftRow struct {
 	Variables map[string]*string
 	Segments  int
 	UCS2      bool
-	Fault     string // what is wrong with the line; empty: nothing
-	OptedOut  bool   // the recipient wants no messages from the sender ID
-	Repeated  bool   // a line before has the number, too
+	Fault     string // the line's error; empty: none
+	OptedOut  bool   // the recipient has opted out of the sender ID
+	Repeated  bool   // an earlier line has the number
 }
 
 // The rows of a campaign that will be sent.
 const sendable = `fault is null and not opted_out`
 
-// keepDraft stores a campaign with the rows of its file, and deletes the company's oldest ones past draftsKept. next returns one
-// row after the other, and io.EOF at the end; with another error nothing is stored.
+// keepDraft stores a campaign with the rows of its file, and deletes the company's oldest beyond draftsKept. next
+// returns the rows, then io.EOF; after any other error nothing is stored.
 func (d *Dashboard) keepDraft(ctx context.Context, made *draft, next func() (draftRow, error)) error {
 	return pgx.BeginFunc(ctx, d.rooms.Pool, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, `insert into campaigns (ulid, company_id, name, sender, template) values ($1, $2, $3, $4, $5)`,
@@ -114,7 +114,7 @@ func (c *draft) keepRows(ctx context.Context, tx pgx.Tx, rows []draftRow) error 
 	return err
 }
 
-// barred returns which rows have recipients who want no messages from the sender ID, by their place.
+// barred returns the rows whose recipients have opted out of the sender ID, by position.
 func (c *draft) barred(ctx context.Context, db postgres.Querier, rows []draftRow) (map[int]bool, error) {
 	pairs := make([]handsets.Pair, len(rows))
 	for i, r := range rows {
@@ -123,7 +123,8 @@ func (c *draft) barred(ctx context.Context, db postgres.Querier, rows []draftRow
 	return handsets.Barred(ctx, db, pairs)
 }
 
-// markOptedOut notes who has opted out since the file was checked, and reports whether anybody has.
+// markOptedOut marks recipients who have opted out since the check, and reports whether there are
+// any.
 func (d *Dashboard) markOptedOut(ctx context.Context, c *draft) (marked bool, err error) {
 	err = d.unbegun(ctx, c, func(tx pgx.Tx) error {
 		for after, more := 0, true; more; {
@@ -154,7 +155,7 @@ func (d *Dashboard) markOptedOut(ctx context.Context, c *draft) (marked bool, er
 	return marked, err
 }
 
-// leaveOut deletes the rows of a hindrance from a campaign. It deletes none if no recipient would be left.
+// leaveOutRows deletes the rows of a problem from a campaign, unless no recipient would be left.
 func (d *Dashboard) leaveOutRows(ctx context.Context, c *draft, which string) (left bool, err error) {
 	err = d.unbegun(ctx, c, func(tx pgx.Tx) error {
 		tag, err := tx.Exec(ctx, `delete from campaign_rows where campaign = $1 and `+which+`
@@ -165,7 +166,7 @@ func (d *Dashboard) leaveOutRows(ctx context.Context, c *draft, which string) (l
 	return left, err
 }
 
-// unbegun changes the rows of a campaign that nobody has begun to send; it changes nothing of another.
+// unbegun changes the rows of a campaign that has not begun, and no other.
 func (d *Dashboard) unbegun(ctx context.Context, c *draft, change func(tx pgx.Tx) error) error {
 	err := pgx.BeginFunc(ctx, d.rooms.Pool, func(tx pgx.Tx) error {
 		tag, err := tx.Exec(ctx, `select from campaigns where ulid = $1 and taken_until is null for update`, c.key())
@@ -203,13 +204,13 @@ func (d *Dashboard) recipients(ctx context.Context, c *draft, after, limit int) 
 
 // draftSums are the rows of a campaign in numbers.
 type draftSums struct {
-	Recipients int // who get a message
-	Segments   int // of all of them
-	Longest    int // segments of the longest
+	Recipients int // messages to send
+	Segments   int // of all messages
+	Longest    int // of the longest message
 	Unicode    int // messages in UCS-2
-	Faults     int // lines that are wrong
-	OptedOut   int // recipients who want no messages from the sender ID
-	Repeated   int // recipients whose number occurs before in the file
+	Faults     int // invalid lines
+	OptedOut   int // recipients who have opted out of the sender ID
+	Repeated   int // repeated numbers
 }
 
 func (d *Dashboard) sumsOf(ctx context.Context, c *draft) (s draftSums, err error) {
@@ -232,7 +233,7 @@ func scanDraft(row pgx.CollectableRow) (c draft, err error) {
 	return c, err
 }
 
-// draftOf returns a company's campaign; errNotFound for another company's, for one that is too old, and for one that is sent.
+// draftOf returns a company's campaign; errNotFound for another company's, an expired one, and a sent one.
 func (d *Dashboard) draftOf(ctx context.Context, company sms.CompanyID, id ulid.ULID) (draft, error) {
 	found, err := postgres.All(ctx, d.rooms.Pool, "reading a campaign", scanDraft,
 		selectDraft+` where ulid = $1 and company_id = $2 and created_at > now() - case when taken_until is null then $3 else $4 end::interval`,
@@ -246,10 +247,10 @@ func (d *Dashboard) draftOf(ctx context.Context, company sms.CompanyID, id ulid.
 	return found[0], nil
 }
 
-// The hindrances of a campaign, as the form names them, and the rows that they mean.
+// The problems of a campaign, by their name in the form, and the rows that each means.
 var hindrances = map[string]string{"faults": `fault is not null`, "optedout": `opted_out`, "repeated": `repeated and ` + sendable}
 
-// dropUnbegun deletes a campaign that nobody has begun to send, and reports whether it did.
+// dropUnbegun deletes a campaign that has not begun, and reports whether it did.
 func (d *Dashboard) dropUnbegun(ctx context.Context, c *draft) (bool, error) {
 	tag, err := d.rooms.Pool.Exec(ctx, `delete from campaigns where ulid = $1 and taken_until is null`, c.key())
 	if err != nil {
@@ -266,8 +267,7 @@ func (d *Dashboard) dropDraft(ctx context.Context, id ulid.ULID) error {
 	return nil
 }
 
-// unsent is the handler of a page for the campaign that the path names. One that is sent, or of which a part is, redirects to its
-// batch.
+// unsent is the handler of a page for an unsent campaign. One that has begun redirects to its batch.
 func (d *Dashboard) unsent(page func(*visit, tenant, *draft) error) func(*visit, tenant) error {
 	return func(v *visit, t tenant) error {
 		id := v.ulid("draft")
@@ -288,8 +288,8 @@ func (d *Dashboard) unsent(page func(*visit, tenant, *draft) error) func(*visit,
 	}
 }
 
-// take gives a campaign to this process for a while, so that no other sends its next part; false when another one has it, or it is
-// paused. first is set for its first part.
+// take reserves a campaign for this process, so that no other sends its next part. It returns false if another process
+// holds it or it is paused. first is set for its first part.
 func (d *Dashboard) take(ctx context.Context, c *draft, first bool) (bool, error) {
 	tag, err := d.rooms.Pool.Exec(ctx, `update campaigns set taken_until = now() + $2::interval
 		where ulid = $1 and paused = '' and (taken_until <= now() or $3 and taken_until is null)`, c.key(), takenFor, first)
@@ -299,8 +299,8 @@ func (d *Dashboard) take(ctx context.Context, c *draft, first bool) (bool, error
 	return tag.RowsAffected() > 0, nil
 }
 
-// giveBack ends a take: of a campaign of which nothing is sent, or of one that may be taken again after a while, unless it is
-// paused for a reason.
+// giveBack ends a take: of an unsent campaign, or of one that may be taken again after a while, unless paused has a
+// reason.
 func (d *Dashboard) giveBack(ctx context.Context, c *draft, begun bool, after time.Duration, paused string) error {
 	if _, err := d.rooms.Pool.Exec(ctx, `update campaigns set taken_until = case when $2 then now() + $3::interval end, paused = $4 where ulid = $1`,
 		c.key(), begun, after, paused); err != nil {

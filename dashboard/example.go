@@ -62,7 +62,7 @@ func (k newKey) keepText() string {
 // Sandboxed reports whether the example goes to a number of the sandbox.
 func (k newKey) Sandboxed() bool { return k.Number != k.Test.Number }
 
-// Sent returns the id of the message that the latest run sent; empty when there is none.
+// Sent returns the id of the message that the latest run sent; empty if none.
 func (k newKey) Sent() string {
 	var answer struct{ ID string }
 	if k.Status != http.StatusOK || json.Unmarshal([]byte(k.Answer), &answer) != nil {
@@ -88,8 +88,8 @@ func (v *visit) exampleTo(number sms.Number) string {
 	return exampleBody(number, v.d.opts.TestSender, v.lang.T("first.example"))
 }
 
-// runExample is POST /keys/run: it sends the example request of a new key to the API. Until a message is accepted all runs have
-// the same idempotency key, so that a second click does not send a second message.
+// runExample is POST /keys/run: it sends the example request of a new key to the API. Until a message is accepted, all
+// runs share one idempotency key: a second click sends no second message.
 func (d *Dashboard) runExample(v *visit, _ *accounts.Session) error {
 	f := v.form()
 	k := newKey{Text: f.Value("made"), Number: sms.Number(f.Value("number")), Once: f.formKey()}
@@ -100,7 +100,7 @@ func (d *Dashboard) runExample(v *visit, _ *accounts.Session) error {
 	if err != nil {
 		return err
 	}
-	r.RemoteAddr = v.c.Request.RemoteAddr // wrong keys count for this address
+	r.RemoteAddr = v.c.Request.RemoteAddr // wrong keys count against this address
 	r.Header["X-Forwarded-For"] = v.c.Request.Header["X-Forwarded-For"]
 	r.Header.Set("Authorization", "Bearer "+k.Text)
 	r.Header.Set("Idempotency-Key", keyPrefix+k.Once)
@@ -116,7 +116,7 @@ func (d *Dashboard) runExample(v *visit, _ *accounts.Session) error {
 	return v.done(v.keepOnce("key", k.keepText()), "/keys#run", "")
 }
 
-// response is an [http.ResponseWriter] that keeps what a handler of this process writes.
+// response is an [http.ResponseWriter] that records an in-process handler's response.
 type response struct {
 	header http.Header
 	status int

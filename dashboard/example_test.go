@@ -13,7 +13,7 @@ import (
 	"intumwa/accounts"
 )
 
-// requested is the API as these tests have it: it keeps the requests and answers as a test sets it. cmd/intumwa tests the real one.
+// requested is the tests' API: it records requests and responds as set. cmd/intumwa tests the real one.
 type requested struct {
 	mu     sync.Mutex
 	got    []apiRequest
@@ -57,8 +57,8 @@ var (
 	fieldOnPage   = func(name string) *regexp.Regexp { return regexp.MustCompile(`name="` + name + `" value="([^"]*)"`) }
 )
 
-// TestNewKeyRuns: the page of a new key has a command for the verified test number, or for the sandbox without one. Run sends the
-// same request to the API and shows its response; until one is accepted, all runs have one idempotency key.
+// TestNewKeyRuns: the page of a new key has a command for the verified test number, or for the sandbox without one. Run
+// sends the same request to the API and shows its response. All runs share one idempotency key until one is accepted.
 func TestNewKeyRuns(t *testing.T) {
 	w := newWorld(t, nil)
 	u := w.user("aline@example.com", false)
@@ -139,8 +139,8 @@ func TestNewKeyRuns(t *testing.T) {
 	}
 }
 
-// TestFaultKeepsTheNewKey: a page of keys that fails does not lose the new key, which the next one shows.
-func TestFaultKeepsTheNewKey(t *testing.T) {
+// TestErrorKeepsNewKey: if the page fails, the new key remains for the next one.
+func TestErrorKeepsNewKey(t *testing.T) {
 	w := newWorld(t, nil)
 	c, _, _ := w.owner()
 	c.wants(c.post("/keys", "name", "Till"), http.StatusSeeOther)
@@ -152,7 +152,7 @@ func TestFaultKeepsTheNewKey(t *testing.T) {
 	}
 }
 
-// shellArguments returns the arguments that a POSIX shell gives to curl.
+// shellArguments returns curl's arguments as a POSIX shell parses them.
 func shellArguments(t *testing.T, command string) []string {
 	t.Helper()
 	out, err := exec.CommandContext(t.Context(), "sh", "-c", `curl() { printf '%s\0' "$@"; }`+"\n"+command).Output()
@@ -162,7 +162,7 @@ func shellArguments(t *testing.T, command string) []string {
 	return strings.Split(strings.TrimSuffix(string(out), "\x00"), "\x00")
 }
 
-// TestCommandIsQuoted: nothing in a text leaves its quotes in a POSIX shell.
+// TestCommandIsQuoted: no text escapes its quotes in a POSIX shell.
 func TestCommandIsQuoted(t *testing.T) {
 	d := &Dashboard{opts: Options{APIURL: "https://api.example.com/v1"}}
 	body := exampleBody("+25779000101", testSender, "l'été $(id) `id` \"a\" \\ !! <b>\n&")

@@ -15,14 +15,14 @@ const (
 	exportTime         = 10 * time.Minute // for a whole file
 	exportWriteTimeout = 30 * time.Second // for the client to read the next part
 	exportsOfCompany   = 2                // concurrent downloads of a company, in one process
-	exportsOfAll       = 32               // so that a few companies that read slowly leave room for others
+	exportsOfAll       = 32               // slow readers of a few companies leave room for others
 	exportPart         = 500              // rows between flushes
 )
 
-// export responds with a CSV file and streams the rows of write, so that its memory does not depend on the length. The
-// file is UTF-8 with a byte order mark, without which Excel assumes another encoding. The separator is the one that
-// spreadsheets of the language expect: a semicolon in French, where the comma is the decimal separator. After an error
-// the connection is cut, so that the browser reports an incomplete file.
+// export responds with a CSV file and streams the rows of write, so its memory does not depend on the length. The file
+// is UTF-8 with a byte order mark, because Excel assumes another encoding without one. The separator is a semicolon in
+// French, whose decimal separator is the comma. After an error the connection is cut, so the browser reports an
+// incomplete file.
 func (v *visit) export(t tenant, what string, heads []string, write func(row func(...string) error) error) error {
 	v.leave() // write takes a turn for each page that it reads
 	leave, err := v.d.downloads.Enter(v.ctx(), t.Company.ID)
@@ -49,7 +49,8 @@ func (v *visit) export(t tenant, what string, heads []string, write func(row fun
 		return out.Write(heads)
 	}
 	flush := func() error {
-		// The server's write timeout is too short for a download. A client that reads nothing for so long has gone.
+		// The server's write timeout is too short for a download. A client that reads nothing for this long has
+		// gone.
 		if err := control.SetWriteDeadline(time.Now().Add(exportWriteTimeout)); err != nil {
 			return err
 		}
@@ -128,9 +129,9 @@ func (v *visit) texts(keys ...string) []string {
 // formulaStart are the characters that a formula begins with.
 const formulaStart = "=+-@\uff1d\uff0b\uff0d\uff20"
 
-// cell returns text for a file that spreadsheets open: an apostrophe in front keeps them from executing it as a formula.
-// (OWASP, CSV injection: https://owasp.org/www-community/attacks/CSV_Injection.) There is one within the text as well,
-// where a program that expects another separator, and so does not see the quotation marks around the cell, begins a cell.
+// cell returns text for a spreadsheet: a leading apostrophe prevents its execution as a formula. (OWASP, CSV injection:
+// https://owasp.org/www-community/attacks/CSV_Injection.) It also adds one within the text wherever a program that
+// expects another separator, and ignores the quotation marks, would begin a cell.
 func cell(text string) string {
 	if text == "" || !strings.ContainsAny(text, formulaStart+"\t\r\n") {
 		return text
@@ -139,7 +140,7 @@ func cell(text string) string {
 	if strings.IndexByte("\t\r\n", text[0]) >= 0 {
 		safe.WriteByte('\'')
 	}
-	begins := true // a cell, for some program
+	begins := true // the start of a cell, for some program
 	for _, r := range text {
 		switch {
 		case begins && strings.ContainsRune(formulaStart, r):

@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	documentTime       = 50 * time.Second // for a document to come: 100 kB a second
-	documentsOfAll     = 32               // documents that come at the same time, 5 MiB each
+	documentTime       = 50 * time.Second // for receiving a document: 100 kB a second
+	documentsOfAll     = 32               // concurrent uploads, 5 MiB each
 	documentsOfAddress = 4
 	mib                = 1 << 20
 )
@@ -38,7 +38,7 @@ var likenessTexts = map[string]string{
 	accounts.KnownCarrier: "likeness.carrier", accounts.KnownBank: "likeness.bank", accounts.KnownWallet: "likeness.wallet", accounts.KnownAuthority: "likeness.authority",
 }
 
-// likeness returns the warning about a sender ID that reads like a known name; empty when it does not.
+// likeness returns the warning about a sender ID that resembles a protected name, or "".
 func likeness(p *view, name string) string {
 	known, ok := accounts.LooksLike(name)
 	if !ok {
@@ -151,10 +151,10 @@ func (d *Dashboard) document(v *visit, t tenant) error { return v.sendDocument(t
 // adminDocument is GET /admin/companies/:id/document.
 func (d *Dashboard) adminDocument(v *visit) error { return v.sendDocument(sms.CompanyID(v.id())) }
 
-// documentEndings are the endings of downloaded documents by their media types.
+// documentEndings are the file name endings of documents by media type.
 var documentEndings = map[string]string{"application/pdf": "pdf", "image/png": "png", "image/jpeg": "jpg"}
 
-// sendDocument responds with a company's document, which a browser only stores: what is in the file is the company's.
+// sendDocument responds with a company's document as a download: the company controls its content.
 func (v *visit) sendDocument(company sms.CompanyID) error {
 	leave, err := v.d.downloads.Enter(v.ctx(), int64(company))
 	if err != nil {
@@ -172,7 +172,7 @@ func (v *visit) sendDocument(company sms.CompanyID) error {
 	return nil
 }
 
-// deleteDocument is POST /admin/companies/:id/document/delete: the document was checked, and is needed no more.
+// deleteDocument is POST /admin/companies/:id/document/delete: the document is checked and no longer needed.
 func (d *Dashboard) deleteDocument(v *visit) error {
 	id := v.id()
 	err := v.change(func(tx pgx.Tx) (audit.Entry, error) {

@@ -11,13 +11,13 @@ import (
 	"intumwa/accounts"
 )
 
-// aCertificate is as much of a PDF as the gateway looks at.
+// aCertificate begins like a PDF, which is all that is checked.
 const aCertificate = "%PDF-1.7\n<script>alert(1)</script>"
 
 var factsVersion = regexp.MustCompile(`name="facts" value="(\d*)"`)
 
-// TestFacts: a company states its facts after the sign-up, by the one next step of its home page; an administrator sees what is
-// missing, and approves what the page showed.
+// TestFacts: a company states its facts after the sign-up, by the single next step on its home page. An administrator
+// sees what is missing and approves exactly the shown facts.
 func TestFacts(t *testing.T) {
 	w := newWorld(t, nil)
 	c, _, company := w.owner()
@@ -34,7 +34,7 @@ func TestFacts(t *testing.T) {
 	facts := []string{"nif", "4000 123 456", "trade_register", "RC 12345/21", "address", "Rohero,\r\nBujumbura", "phone", "+257 22 21 00 00", "contact", "Éric N."}
 	c.wants(c.post("/company/facts", facts...), http.StatusSeeOther)
 	c.wants(c.get("/company"), http.StatusOK, "4000123456", "Rohero, Bujumbura")
-	if page := c.get("/company").body; strings.Contains(page, "nothing for you to do") || !strings.Contains(page, "Facts are missing") {
+	if page := c.get("/company").body; strings.Contains(page, "nothing for you to do") || !strings.Contains(page, "Details are missing") {
 		t.Error("a document is missing, and there is nothing to do")
 	}
 	w.exec(`insert into api_tokens (user_id, name, secret_hash) select id, 'Till', sha256('x') from users`)
@@ -54,11 +54,11 @@ func TestFacts(t *testing.T) {
 	admin.wants(admin.get("/admin"), http.StatusOK, "Complete")
 	for _, version := range []string{"", old[1]} { // of an older page
 		admin.wants(admin.post(companyPath(company.ID)+"/approve", "facts", version), http.StatusSeeOther)
-		admin.wants(admin.get(companyPath(company.ID)), http.StatusOK, "the company has changed its facts")
+		admin.wants(admin.get(companyPath(company.ID)), http.StatusOK, "the company has changed its details")
 	}
 	admin.wants(admin.post(companyPath(company.ID)+"/approve", "facts", factsVersion.FindStringSubmatch(page.body)[1]), http.StatusSeeOther)
-	c.wants(c.post("/company/facts", facts...), http.StatusUnprocessableEntity, "approved with these facts")
-	c.wants(c.uploadAs("/company/document", nil, "other.pdf", aCertificate), http.StatusUnprocessableEntity, "approved with these facts")
+	c.wants(c.post("/company/facts", facts...), http.StatusUnprocessableEntity, "approved with these details")
+	c.wants(c.uploadAs("/company/document", nil, "other.pdf", aCertificate), http.StatusUnprocessableEntity, "approved with these details")
 	if got := strings.Join(w.acts(company.ID), " "); got != "company.facts company.document company.set" {
 		t.Errorf("recorded: %s", got)
 	}
@@ -68,8 +68,8 @@ func TestFacts(t *testing.T) {
 	}
 }
 
-// TestDocument: a document is a PDF, PNG or JPEG file of a bounded size; a browser only stores it, and nobody gets it but the
-// company and administrators, until an administrator deletes it.
+// TestDocument: a document is a PDF, PNG or JPEG of bounded size, and only a download. Only the company and
+// administrators can read it, until an administrator deletes it.
 func TestDocument(t *testing.T) {
 	w := newWorld(t, func(r *Rooms, _ *Options) { r.Tries.Papers = limit(t, 3, time.Hour) })
 	c, _, company := w.owner()
@@ -77,13 +77,13 @@ func TestDocument(t *testing.T) {
 	admin := newClient(w)
 	admin.inside("root@example.com")
 	path := companyPath(company.ID) + "/document"
-	for _, try := range []struct{ name, file, says string }{
+	for _, try := range []struct{ name, file, text string }{
 		{"certificate.pdf", "", "Choose a file"},
 		{"certificate.pdf", "<html>", "This is not a PDF"},
 		{"certificate.html", aCertificate, "This is not a PDF"},
 		{"certificate.pdf", aCertificate + strings.Repeat("x", accounts.MaxDocument), "larger than 5 MiB"},
 	} {
-		c.wants(c.uploadAs("/company/document", nil, try.name, try.file), http.StatusUnprocessableEntity, try.says)
+		c.wants(c.uploadAs("/company/document", nil, try.name, try.file), http.StatusUnprocessableEntity, try.text)
 	}
 	c.wants(c.uploadAs("/company/document", url.Values{"x": {strings.Repeat("x", maxForm)}}, "certificate.pdf", aCertificate+strings.Repeat("x", accounts.MaxDocument)), http.StatusRequestEntityTooLarge)
 	c.wants(c.get("/company/document"), http.StatusNotFound)
@@ -115,14 +115,14 @@ func TestDocument(t *testing.T) {
 	c.wants(c.get("/company/document"), http.StatusNotFound)
 	c.wants(c.get("/company"), http.StatusOK, "(deleted after our check)")
 	c.wants(c.uploadAs("/company/document", nil, "new.pdf", aCertificate), http.StatusSeeOther)
-	c.wants(c.uploadAs("/company/document", nil, "new.pdf", aCertificate), http.StatusTooManyRequests, "a lot of changes")
+	c.wants(c.uploadAs("/company/document", nil, "new.pdf", aCertificate), http.StatusTooManyRequests, "Too many changes")
 	if got := strings.Join(w.acts(company.ID), " "); got != "company.document company.document company.document_delete company.document" {
 		t.Errorf("recorded: %s", got)
 	}
 }
 
-// TestSenderWarnings: before an administrator approves a sender ID, the list and the company's page show what it is for, the
-// other companies that have it, and whose name it looks like.
+// TestSenderWarnings: before an approval, the list and the company's page show a sender ID's purpose, other companies
+// with it, and the protected name that it resembles.
 func TestSenderWarnings(t *testing.T) {
 	w := newWorld(t, nil)
 	c, _, company := w.owner()

@@ -20,8 +20,8 @@ type form struct {
 	v      *visit
 }
 
-// readForm reads the body of a request with a form: before the request takes a turn, because the client may send it
-// slowly. Without a session it is short.
+// readForm reads the body of a request with a form, before the request takes a turn, because the client may send it
+// slowly. Without a session the limit is lower.
 func (v *visit) readForm() error {
 	if v.c.Request.Method != http.MethodPost || v.c.Request.PostForm != nil {
 		return nil
@@ -78,7 +78,7 @@ func (f *form) deny(status int, key string, args ...any) {
 	f.Notice, f.status = f.v.lang.T(key, args...), status
 }
 
-// allow denies a form that was tried too often: see allowTry.
+// allow denies a form after too many tries: see allowTry.
 func (f *form) allow(kind, email string) {
 	if f.ok() && !f.v.allowTry(kind, email) {
 		f.deny(http.StatusTooManyRequests, "error.tries")

@@ -19,7 +19,7 @@ import (
 
 const testSender = "INTUMWATEST"
 
-// sends adds the rooms that send to a dashboard's. Nothing is carried to a carrier.
+// sends adds the sending rooms to a dashboard's. No carrier is connected.
 func (w *world) sends(rooms *Rooms, options *Options) {
 	w.t.Helper()
 	client, prefix := testenv.Redis(w.t)
@@ -35,7 +35,7 @@ func (w *world) sends(rooms *Rooms, options *Options) {
 	w.run(rooms.Intake.Run)
 }
 
-// customer is a user with an approved company, a sender ID and credits, signed in.
+// customer is a signed-in user with an approved company, a sender ID and credits.
 func (w *world) customer(name, sender string, credits int64) (*client, accounts.User, accounts.Company) {
 	w.t.Helper()
 	email := name + "@example.com"
@@ -53,7 +53,7 @@ func (w *world) customer(name, sender string, credits int64) (*client, accounts.
 	return browser, u, c
 }
 
-// insert records messages of the test as intake does, with nobody to carry them, and answers their ids.
+// insert stores messages as intake does, without a dispatcher, and returns their ids.
 func (w *world) insert(list ...*messages.Message) (ids []int64) {
 	w.t.Helper()
 	for _, m := range list {
@@ -69,7 +69,7 @@ func (w *world) insert(list ...*messages.Message) (ids []int64) {
 	return ids
 }
 
-// credits wants a company to have so many.
+// credits expects a company's balance.
 func (w *world) credits(company, want int64) {
 	w.t.Helper()
 	if n, err := billing.New(w.pool).Balance(w.t.Context(), company); err != nil || n != want {
@@ -77,7 +77,7 @@ func (w *world) credits(company, want int64) {
 	}
 }
 
-// counts wants a query to count so many.
+// counts expects a query's count.
 func (w *world) counts(want int, query string, args ...any) {
 	w.t.Helper()
 	if n := w.count(query, args...); n != want {
@@ -93,12 +93,12 @@ func (w *world) count(query string, args ...any) (n int) {
 	return n
 }
 
-// accept records a message of a company, as intake does.
+// accept stores a company's message as intake does.
 func (w *world) accept(company, user int64, number sms.Number, carrier string) ulid.ULID {
 	w.t.Helper()
 	approved := w.count(`select count(*) from companies where id = $1 and approved`, company) == 1
 	m := &messages.Message{ULID: ulid.Make(), CompanyID: company, UserID: user, Number: number, Sender: "ISOKO", Body: "Amahoro <b>", Encoding: sms.GSM7,
-		Segments: 1, Carrier: carrier, Validity: time.Hour, Test: !approved} // without an approval only a test message is carried
+		Segments: 1, Carrier: carrier, Validity: time.Hour, Test: !approved} // without an approval only a test message is allowed
 	err := pgx.BeginFunc(w.t.Context(), w.pool, func(tx pgx.Tx) error {
 		_, err := messages.New(w.pool).Insert(w.t.Context(), tx, []*messages.Message{m})
 		return err

@@ -12,7 +12,7 @@ import (
 	"intumwa/sms"
 )
 
-// writes stores messages from a handset to a company, one a minute, the last one now, and answers their ids.
+// writes stores MO messages to a company, one a minute up to now, and returns their ids.
 func (w *world) writes(company accounts.Company, from string, texts ...string) (ids []int64) {
 	w.t.Helper()
 	for i, text := range texts {
@@ -29,12 +29,12 @@ func (w *world) writes(company accounts.Company, from string, texts ...string) (
 	return ids
 }
 
-// TestReceivedPage: a company sees what handsets sent to it, page by page, of a number and of days, and in a file; what people
-// write is text.
+// TestReceivedPage: a company sees its MO messages page by page, by number and by day, and in a file. Their texts are
+// shown as text.
 func TestReceivedPage(t *testing.T) {
 	w := newWorld(t, nil)
 	aline, _, alines := w.customer("aline", "ISOKO", 0)
-	aline.wants(aline.get("/received"), http.StatusOK, "Nobody has written to you")
+	aline.wants(aline.get("/received"), http.StatusOK, "No messages received yet")
 	var texts []string
 	for i := range 30 {
 		texts = append(texts, fmt.Sprintf("Amakuru no. %d", i))
@@ -73,16 +73,16 @@ func TestReceivedPage(t *testing.T) {
 	}
 	for _, wrong := range []string{"/received.csv?number=12", "/opt-outs.csv?q=12", "/messages.csv?from=2026", "/statement.csv?to=tomorrow"} {
 		if a := aline.get(wrong); a.StatusCode != http.StatusUnprocessableEntity || !strings.Contains(a.body, `class="error"`) {
-			t.Errorf("%s: %d, not the page that says what is wrong", wrong, a.StatusCode)
+			t.Errorf("%s: %d, not the page with the error", wrong, a.StatusCode)
 		}
 	}
-	// What is forgotten meanwhile ends the list, as all that is older is.
+	// A purged message ends the list, because all older ones are purged too.
 	w.exec(`delete from inbound_messages where company_id = $1`, alines.ID)
 	aline.wants(aline.get(second.Request.URL.RequestURI()), http.StatusOK, "Nothing found")
 }
 
-// TestOptOutsPage: a company enters numbers into its list and takes them off, for one of its sender IDs or all; each change
-// is recorded without the number, and another company's list does not exist for it.
+// TestOptOutsPage: a company adds numbers to its list and removes them, for one of its sender IDs or all. Each change
+// is audited without the number. Another company's list does not exist.
 func TestOptOutsPage(t *testing.T) {
 	w := newWorld(t, nil)
 	aline, user, alines := w.customer("aline", "ISOKO", 0)
@@ -91,22 +91,22 @@ func TestOptOutsPage(t *testing.T) {
 	if _, err := store.OptOut(t.Context(), sms.CompanyID(bobs.ID), []handsets.OptOut{{Number: "+25779000009", Source: handsets.ByHandset}}); err != nil {
 		t.Fatal(err)
 	}
-	aline.wants(aline.get("/opt-outs"), http.StatusOK, "Nobody has opted out")
+	aline.wants(aline.get("/opt-outs"), http.StatusOK, "No opt-outs yet")
 	for _, wrong := range []struct{ number, sender, text string }{
-		{"12", "", "not a Burundi"}, {"", "", "Fill this in"}, {"79 00 00 01", "BOBCO", "Choose one of your sender IDs"}, {"79 00 00 01", "*", "Choose one of your sender IDs"},
+		{"12", "", "not a Burundi"}, {"", "", "This field is required"}, {"79 00 00 01", "BOBCO", "Choose one of your sender IDs"}, {"79 00 00 01", "*", "Choose one of your sender IDs"},
 	} {
 		aline.wants(aline.post("/opt-outs", "number", wrong.number, "sender", wrong.sender), http.StatusUnprocessableEntity, wrong.text)
 	}
-	says := func(a answer, flash string) {
+	changes := func(a answer, flash string) {
 		t.Helper()
 		if a.StatusCode != http.StatusSeeOther || a.Header.Get("Location") != "/opt-outs" {
 			t.Fatalf("%d to %s", a.StatusCode, a.Header.Get("Location"))
 		}
 		aline.wants(aline.get("/opt-outs"), http.StatusOK, flash)
 	}
-	says(aline.post("/opt-outs", "number", "79 00 00 01", "sender", ""), "The number is on the list")
-	says(aline.post("/opt-outs", "number", "79 00 00 01", "sender", ""), "on the list already")
-	says(aline.post("/opt-outs", "number", "79 00 00 01", "sender", "ISOKO"), "The number is on the list")
+	changes(aline.post("/opt-outs", "number", "79 00 00 01", "sender", ""), "The number is on the list")
+	changes(aline.post("/opt-outs", "number", "79 00 00 01", "sender", ""), "already on the list")
+	changes(aline.post("/opt-outs", "number", "79 00 00 01", "sender", "ISOKO"), "The number is on the list")
 	if _, err := store.OptOut(t.Context(), sms.CompanyID(alines.ID), []handsets.OptOut{{Number: "+25761000002", Sender: "ISOKO", Source: handsets.ByHandset}}); err != nil {
 		t.Fatal(err)
 	}
@@ -124,7 +124,7 @@ func TestOptOutsPage(t *testing.T) {
 			t.Errorf("%s has other lines than the file:\n%s", path, a.body)
 		}
 	}
-	const all, ofSender, byHandset = "25779000001  Your company", "25779000001 ISOKO Your company", "25761000002 ISOKO The handset"
+	const all, ofSender, byHandset = "25779000001  Your company", "25779000001 ISOKO Your company", "25761000002 ISOKO The recipient"
 	rows("/opt-outs", byHandset, ofSender, all)
 	rows("/opt-outs?of=isoko", byHandset, ofSender)
 	rows("/opt-outs?of=%2A", all)
@@ -138,9 +138,9 @@ func TestOptOutsPage(t *testing.T) {
 	for _, wrong := range [][]string{{"number", "12", "sender", ""}, {"number", "+25779000001", "sender", "\xff"}, {"sender", ""}} {
 		aline.wants(aline.post("/opt-outs/remove", wrong...), http.StatusNotFound)
 	}
-	says(aline.post("/opt-outs/remove", "number", "+25779000001", "sender", ""), "The number is off the list")
-	says(aline.post("/opt-outs/remove", "number", "+25779000001", "sender", ""), "not on the list any more")
-	says(aline.post("/opt-outs/remove", "number", "+25779000009", "sender", ""), "not on the list any more")
+	changes(aline.post("/opt-outs/remove", "number", "+25779000001", "sender", ""), "The number is off the list")
+	changes(aline.post("/opt-outs/remove", "number", "+25779000001", "sender", ""), "no longer on the list")
+	changes(aline.post("/opt-outs/remove", "number", "+25779000009", "sender", ""), "no longer on the list")
 	rows("/opt-outs", byHandset, ofSender)
 	if left, _, err := store.OptOuts(t.Context(), sms.CompanyID(bobs.ID), handsets.OptOutFilter{}, 0, 10); err != nil || len(left) != 1 {
 		t.Errorf("another's list: %v, %v", left, err)
@@ -155,8 +155,8 @@ func TestOptOutsPage(t *testing.T) {
 	}
 }
 
-// TestCampaignWithoutOptedOut refuses a campaign with recipients who have opted out and names them. Without them it stays the
-// same campaign: it is sent once.
+// TestCampaignWithoutOptedOut: a campaign with opted-out recipients is refused and names them. Without them it is the
+// same campaign, sent once.
 func TestCampaignWithoutOptedOut(t *testing.T) {
 	w := newWorld(t, nil)
 	c, company := w.merchant("aline", 100)
@@ -182,11 +182,11 @@ func TestCampaignWithoutOptedOut(t *testing.T) {
 	draft := check("79000001,A\n79000002,B\n79000003,C\n79000002,B\n")
 	c.wants(c.get(draft), http.StatusOK, "Send 4 messages")
 	bar("+25779000002") // while they look at it
-	c.wants(c.post(draft+"/send"), http.StatusUnprocessableEntity, "Nothing was sent", "2 recipients have opted out", `number">3<`, `number">5<`, "&#43;25779000002", "Leave out the opted-out numbers")
+	c.wants(c.post(draft+"/send"), http.StatusUnprocessableEntity, "Nothing was sent", "2 recipients have opted out", `number">3<`, `number">5<`, "&#43;25779000002", "Remove the opted-out numbers")
 	if page := c.get(draft); strings.Contains(page.body, draft+`/send`) || strings.Contains(page.body, `number">2<`) {
 		t.Errorf("it can be sent with them:\n%s", page.body)
 	}
-	for range 2 { // the second time there is nobody to leave out
+	for range 2 { // the second time none is left to remove
 		if to := c.post(draft+"/without", "what", "optedout").Header.Get("Location"); to != draft {
 			t.Fatalf("without them: %s", to)
 		}
@@ -199,10 +199,10 @@ func TestCampaignWithoutOptedOut(t *testing.T) {
 	}
 	w.counts(2, `select count(*) filter (where phone_number in ('+25779000001', '+25779000003')) from messages having count(*) = 2`)
 	bar("+25779000003")
-	nobody := check("79000001,A\n79000003,C\n")
-	c.wants(c.get(nobody), http.StatusOK, "2 recipients have opted out", "Nobody is left")
-	if to := c.post(nobody+"/without", "what", "optedout").Header.Get("Location"); to != nobody {
-		t.Errorf("with nobody left: %s", to)
+	empty := check("79000001,A\n79000003,C\n")
+	c.wants(c.get(empty), http.StatusOK, "2 recipients have opted out", "no recipients left")
+	if to := c.post(empty+"/without", "what", "optedout").Header.Get("Location"); to != empty {
+		t.Errorf("without recipients: %s", to)
 	}
 	var file strings.Builder
 	var numbers []sms.Number

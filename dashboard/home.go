@@ -11,10 +11,10 @@ import (
 
 type homePage struct {
 	Steps      []homeStep
-	Done       bool // all steps are done: they are folded away
+	Done       bool // all steps are done: they are collapsed
 	HasCompany bool
 	Credits    int64
-	Lasts      int64 // days for which the credits last at the pace of the week; 0: unknown
+	Lasts      int64 // days that the credits last at this week's pace; 0: unknown
 	Today      chartDay
 	Rate       string // of today
 	Week       chartsPage
@@ -40,13 +40,13 @@ const failuresOnHome = 5
 
 // The steps on the way to sending to all numbers.
 const (
-	liveToAsk = "ask"   // no sender ID was requested
-	liveWaits = "waits" // for the approval of the company or of a sender ID
-	liveDone  = "done"
+	liveToRequest = "request" // no sender ID was requested
+	liveWaits     = "waits"   // for the approval of the company or of a sender ID
+	liveDone      = "done"
 )
 
 func liveOf(c *accounts.Company, senders []accounts.SenderRequest) string {
-	step := liveToAsk
+	step := liveToRequest
 	for _, s := range senders {
 		switch {
 		case s.Approved && c.Approved:
@@ -85,7 +85,7 @@ func (d *Dashboard) home(v *visit, s *accounts.Session) error {
 	return v.page(err, "home", data)
 }
 
-// tests adds the steps of test messages, if the user may take them. The key is the last: its page sends to the number.
+// tests adds the steps of test messages, if the user may take them. The key comes last: its page sends to the number.
 func (p *homePage) tests(may, verified, sent, keyed bool) {
 	p.step(may, "home.number", "home.number.text", "/test-number", "home.number.open", verified)
 	p.step(may, "home.first", "home.first.text", "/first", "home.first.open", sent)

@@ -9,13 +9,13 @@ import (
 
 var mainButton = regexp.MustCompile(`<a class="button" href="([^"]*)"`)
 
-// TestHome: a new customer's page has one next step in front; a customer's page has the day, the week and the latest failures.
-// While a company may send and has no credits, each page reports it and leads to the operator's notice.
+// TestHome: a new customer's page leads with one next step; an active customer's page has the day, the week and the
+// latest failures. Without credits, every page reports it with the operator's notice.
 func TestHome(t *testing.T) {
 	w := newWorld(t, func(_ *Rooms, o *Options) { o.CreditsNotice = "25 FBu a credit, by transfer. Call 22 22 22 22." })
 	c, _, _ := w.owner()
 	a := c.get("/")
-	c.wants(a, http.StatusOK, "Your way to the first message")
+	c.wants(a, http.StatusOK, "Steps to your first message")
 	if next := mainButton.FindAllStringSubmatch(a.body, -1); len(next) != 1 || next[0][1] != "/test-number" || strings.Contains(a.body, "Today") || strings.Contains(a.body, "no credits") {
 		t.Errorf("the next step is %v\n%s", next, a.body)
 	}
@@ -23,7 +23,7 @@ func TestHome(t *testing.T) {
 	c, company := w.merchant("bob", 0)
 	fillMessages(t, w.pool, company.ID, 70, 7)
 	w.tally("the messages are counted", func() bool { return strings.Contains(c.get("/").body, "<rect") })
-	c.wants(c.get("/"), http.StatusOK, "Today", "The last seven days", "Latest failures", "UNDELIV", "You have no credits")
+	c.wants(c.get("/"), http.StatusOK, "Today", "Last seven days", "Latest failures", "UNDELIV", "You have no credits")
 	c.wants(c.get("/senders"), http.StatusOK, "You have no credits", "/statement#credits")
 	c.wants(c.get("/statement"), http.StatusOK, "Call 22 22 22 22", "Payment reference")
 	w.grant(company.ID, 100, "invoice 7")

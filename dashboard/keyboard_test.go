@@ -15,18 +15,18 @@ import (
 	"intumwa/sms"
 )
 
-// focus is what the keyboard stands on.
+// focus is the focused element.
 type focus struct {
 	Nothing bool   // the page itself, or the browser around it
-	Text    string // what the element says, or its name
-	Wrong   string // why a person would not see where the keyboard is; empty: it is plain to see
-	Serial  int    // among all that can be reached, in the order of the page
+	Text    string // the element's text or name
+	Wrong   string // why the focus is not visible; empty: it is
+	Serial  int    // position among the reachable elements
 }
 
-// reachable are the elements of the page that the keyboard should come to.
+// reachable are the elements that the keyboard should reach.
 const reachable = `[...document.querySelectorAll("a[href], button, input:not([type=hidden]), select, textarea, summary, [tabindex='0']")].filter((e) => e.checkVisibility() && !e.disabled)`
 
-// whereFocus finds it. An element can be seen when it has an outline, stands within the window, and nothing covers it.
+// whereFocus finds the focused element. It is visible if it has an outline, is within the window and is not covered.
 const whereFocus = `(() => {
 	const all = ` + reachable + `;
 	const it = document.activeElement;
@@ -42,24 +42,24 @@ const whereFocus = `(() => {
 	return {Nothing: false, Text: (text ?? "").replace(/\s+/g, " ").trim(), Wrong: wrong, Serial: all.indexOf(it)};
 })()`
 
-// key presses one.
+// key presses a key.
 func (p *person) key(key string, modifiers ...input.Modifier) {
 	p.Helper()
 	p.do("pressing a key", chromedp.KeyEvent(key, chromedp.KeyModifiers(modifiers...)))
 }
 
-// tab goes one further, or back, and answers where that is.
+// tab moves the focus forward or back and returns it.
 func (p *person) tab(modifiers ...input.Modifier) (f focus) {
 	p.Helper()
 	p.key(kb.Tab, modifiers...)
 	p.do("looking where the keyboard is", chromedp.Evaluate(whereFocus, &f))
 	if f.Wrong != "" {
-		p.Fatalf("%s: nobody sees that the keyboard is on %q: %s", p.where(), f.Text, f.Wrong)
+		p.Fatalf("%s: the focus on %q is not visible: %s", p.where(), f.Text, f.Wrong)
 	}
 	return f
 }
 
-// reach tabs on to what says a text, or has that name, from wherever the keyboard is.
+// reach tabs to the element with a text or name, from any position.
 func (p *person) reach(text string) {
 	p.Helper()
 	var passed []string
@@ -73,7 +73,7 @@ func (p *person) reach(text string) {
 	p.Fatalf("on %s the keyboard does not come to %q; it came to %q", p.where(), text, passed)
 }
 
-// enter presses a key on what leads to another page, and waits for it.
+// enter presses a key on an element that opens another page, and waits for it.
 func (p *person) enter(key string) {
 	p.Helper()
 	p.do("marking the page", chromedp.Evaluate(`document.documentElement.dataset.old = "yes"`, nil))
@@ -90,8 +90,8 @@ func (p *person) enter(key string) {
 	}
 }
 
-// around goes through the whole page and back: every element is come to, in the order of the page, and none holds the
-// keyboard. It ends at the page's beginning.
+// around tabs through the whole page and back: it reaches every element in the page's order, and none traps the
+// focus. It ends at the page's beginning.
 func (p *person) around() {
 	p.Helper()
 	var all int
@@ -114,7 +114,7 @@ func (p *person) around() {
 	stops(all-2, -1, -1, input.ModifierShift)
 }
 
-// where is the path of the page that is open.
+// where is the open page's path.
 func (p *person) where() string {
 	p.Helper()
 	var address string
@@ -122,9 +122,10 @@ func (p *person) where() string {
 	return strings.TrimPrefix(address, p.w.url)
 }
 
-// useKeyboard is a customer's way with the keyboard alone, over the pages that JavaScript changes.
+// useKeyboard is a customer's session with the keyboard alone, on the pages that JavaScript
+// changes.
 func useKeyboard(p *person) {
-	w, say := p.w, p.lang.T
+	w, word := p.w, p.lang.T
 	c, u, company := w.customer("keys", "ISOKO", 100)
 	p.open("/")
 	p.around()
@@ -135,8 +136,8 @@ func useKeyboard(p *person) {
 	}
 	p.key(testPassword)
 	p.enter(kb.Enter)
-	p.becomes(say("home.steps"))
-	if f := p.tab(); f.Text != say("frame.skip") {
+	p.becomes(word("home.steps"))
+	if f := p.tab(); f.Text != word("frame.skip") {
 		p.Fatalf("a page begins with %q", f.Text)
 	}
 	p.key(kb.Enter)
@@ -148,24 +149,24 @@ func useKeyboard(p *person) {
 	}
 
 	c.wants(c.post("/keys", "name", "Till"), http.StatusSeeOther)
-	p.plant(c) // whose next page shows the key
+	p.plant(c) // the next page shows the key
 	p.open("/keys")
 	p.around()
-	p.reach(say("copy.button"))
+	p.reach(word("copy.button"))
 	p.key(" ")
-	p.do("copying", chromedp.Poll(`getSelection().toString() !== "" || document.activeElement.textContent === `+strconv.Quote(say("copy.done")), nil))
+	p.do("copying", chromedp.Poll(`getSelection().toString() !== "" || document.activeElement.textContent === `+strconv.Quote(word("copy.done")), nil))
 	p.do("marking the page", chromedp.Evaluate(`document.documentElement.dataset.old = "yes"`, nil))
 	w.api.take()
 	for range 2 { // the result appears in place, and the button can be pressed again
-		p.reach(say("keys.run"))
+		p.reach(word("keys.run"))
 		p.key(kb.Enter)
-		p.do("waiting for the result", chromedp.Poll(`document.documentElement.dataset.old && document.querySelector("#run form:not([data-sent])") && document.activeElement.innerText === `+strconv.Quote(say("keys.run")), nil))
+		p.do("waiting for the result", chromedp.Poll(`document.documentElement.dataset.old && document.querySelector("#run form:not([data-sent])") && document.activeElement.innerText === `+strconv.Quote(word("keys.run")), nil))
 		p.becomes("HTTP 200")
 	}
 	if n := len(w.api.take()); n != 2 {
 		p.Errorf("two presses sent %d requests", n)
 	}
-	p.reach(say("keys.revoke"))
+	p.reach(word("keys.revoke"))
 	for _, want := range []bool{true, false} {
 		var open bool
 		p.key(kb.Enter)
@@ -183,15 +184,15 @@ func useKeyboard(p *person) {
 		p.Fatalf("after the number comes %q", f.Text)
 	}
 	p.key("C’est prêt ✅")
-	p.becomes(say("compose.encoding") + "\n" + say("encoding.ucs")) // measured while it is typed
-	p.reach(say("compose.replace"))
+	p.becomes(word("compose.encoding") + "\n" + word("encoding.ucs")) // measured while it is typed
+	p.reach(word("compose.replace"))
 	p.key(kb.Enter)
 	p.do("waiting for the text", chromedp.Poll(`document.querySelector("textarea").value === "C'est pret ✅" && document.activeElement.name === "message"`, nil))
-	p.reach(say("compose.send"))
+	p.reach(word("compose.send"))
 	p.enter(kb.Enter)
-	p.becomes(say("flash.sent"))
+	p.becomes(word("flash.sent"))
 	w.settle()
-	p.becomes(say("life.sent")) // without a press
+	p.becomes(word("life.sent")) // without a key press
 	for _, path := range []string{"/senders", "/statement", "/campaigns", "/charts"} {
 		p.open(path)
 		p.around()
@@ -200,22 +201,22 @@ func useKeyboard(p *person) {
 
 	p.size(360)
 	p.open("/")
-	p.reach(say("frame.menu"))
+	p.reach(word("frame.menu"))
 	p.key(" ")
-	if f := p.tab(); f.Text != say("nav.home") {
+	if f := p.tab(); f.Text != word("nav.home") {
 		p.Errorf("the menu begins with %q", f.Text)
 	}
-	p.reach(say("nav.statement"))
+	p.reach(word("nav.statement"))
 	p.enter(kb.Enter)
-	p.becomes(say("statement.title"))
+	p.becomes(word("statement.title"))
 }
 
-// keepsItsPlace: a region that changes by itself does not throw the keyboard out.
+// keepsItsPlace: a region that refreshes automatically does not lose the focus.
 func (p *person) keepsItsPlace(company, user int64) {
 	p.Helper()
 	b := &messages.Batch{ULID: ulid.Make(), CompanyID: company, UserID: user, Kind: "bulk", Sender: "DEMO", Recipients: 2, Segments: 2}
 	var list []*messages.Message
-	for _, number := range []sms.Number{"+25761000001", "+25761000002"} { // nobody carries them
+	for _, number := range []sms.Number{"+25761000001", "+25761000002"} { // they stay pending
 		list = append(list, &messages.Message{CompanyID: company, UserID: user, Batch: b, Number: number, Body: "x"})
 	}
 	ids := p.w.insert(list...)

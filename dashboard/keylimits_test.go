@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// A key has the limits that its form states, and the list shows them.
+// TestKeyLimits: a key has the limits of its form, and the list shows them.
 func TestKeyLimits(t *testing.T) {
 	w := newWorld(t, nil)
 	c, u, _ := w.owner()

@@ -30,7 +30,7 @@ func (d *Dashboard) keys(v *visit, s *accounts.Session) (err error) {
 		return err
 	}
 	var test testMode
-	if s.Company != nil { // before the new key is taken, which a failure afterwards would lose
+	if s.Company != nil { // before the new key is taken: a later failure would lose it
 		if test, err = v.testMode(*s.Company); err != nil {
 			return err
 		}
@@ -126,7 +126,7 @@ func (d *Dashboard) revokeAnyKey(v *visit) error {
 	return v.done(err, home, "flash.revoked")
 }
 
-// revoke revokes the key that the path names, if the visitor may, and returns the company of its user; 0 when there is none.
+// revoke revokes the key in the path, if the visitor may, and returns its user's company; 0 without one.
 func (v *visit) revoke(may func(t accounts.Token, company int64) bool) (company int64, err error) {
 	id := v.id()
 	err = v.change(func(tx pgx.Tx) (entry audit.Entry, err error) {

@@ -9,8 +9,8 @@ import (
 	"intumwa/dashboard/words"
 )
 
-// TestCampaignLater sends a campaign at a time. It waits until then and can be cancelled on its page. A time that is over or
-// far is refused, and nothing is sent or charged.
+// TestCampaignLater: a scheduled campaign waits until its time and can be cancelled on its page. A past or distant time
+// is refused; nothing is sent or charged.
 func TestCampaignLater(t *testing.T) {
 	w := newWorld(t, nil)
 	c, company := w.merchant("aline", 100)
@@ -20,7 +20,7 @@ func TestCampaignLater(t *testing.T) {
 	c.wants(c.get(draft), http.StatusOK, `name="send_at"`)
 	local := func(d time.Duration) string { return time.Now().Add(d).In(words.Bujumbura).Format("2006-01-02T15:04") }
 	for value, text := range map[string]string{
-		local(-time.Hour): "not over", "2026-02-30T10:00": "not over", "tomorrow": "not over", local(31 * 24 * time.Hour): "next 30 days",
+		local(-time.Hour): "Choose a future day", "2026-02-30T10:00": "Choose a future day", "tomorrow": "Choose a future day", local(31 * 24 * time.Hour): "next 30 days",
 	} {
 		c.wants(c.post(draft+"/send", "send_at", value), http.StatusUnprocessableEntity, text, `value="`+value+`"`)
 	}
@@ -37,7 +37,7 @@ func TestCampaignLater(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.counts(2, `select count(*) from scheduled where due_at = $1`, due)
-	c.wants(c.get(place), http.StatusOK, `datetime="`+strings.ReplaceAll(due.Format(time.RFC3339), "+", "&#43;")+`"`, "To be sent",
+	c.wants(c.get(place), http.StatusOK, `datetime="`+strings.ReplaceAll(due.Format(time.RFC3339), "+", "&#43;")+`"`, "Scheduled for",
 		"Your campaign is scheduled.", "<h1>people</h1>", "Scheduled</span>", "Text to &#43;25779000002", "Bonjour B", "Credits</dt><dd><span class=\"number\">2<", place+"/cancel")
 	c.wants(c.get("/campaigns"), http.StatusOK, `href="`+place+`">people</a>`, "Scheduled</span>")
 	inStatement := "/messages?q=" + strings.TrimPrefix(place, "/batches/")
@@ -50,13 +50,13 @@ func TestCampaignLater(t *testing.T) {
 	if len(rows) != 3 || !strings.HasSuffix(rows[1][len(rows[1])-1], "'=1+1") {
 		t.Fatalf("the file by the reference: %q", rows)
 	}
-	c.wants(c.get("/messages/"+rows[1][0]), http.StatusOK, "To be sent", "Waits for its time", "Your reference", "=1&#43;1")
+	c.wants(c.get("/messages/"+rows[1][0]), http.StatusOK, "Scheduled for", "Waits until its time", "Your reference", "=1&#43;1")
 	c.wants(c.get("/messages?q=%3D1%2B1"), http.StatusOK, "/messages/"+rows[1][0])
 	for _, q := range []string{"%3D1", "%ff"} {
 		c.wants(c.get("/messages?q="+q), http.StatusOK, "Nothing found")
 	}
 	w.credits(company.ID, 98)
-	for _, result := range []string{"Their credits are back.", "Nothing could be cancelled"} {
+	for _, result := range []string{"Their credits are refunded.", "nothing to cancel"} {
 		if to := c.post(place + "/cancel").Header.Get("Location"); to != place {
 			t.Errorf("cancelling leads to %s", to)
 		}

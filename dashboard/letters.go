@@ -136,20 +136,20 @@ func (d *Dashboard) mailOf(ctx context.Context, to accounts.Letter) (*mail.Messa
 	case accounts.LetterSender:
 		subject, paragraphs = d.answered(l, sender)
 	case accounts.LetterBalance:
-		var said accounts.BalanceLetter
-		err = json.Unmarshal(to.Values, &said)
-		subject, paragraphs = l.T("mail.low.subject"), []string{l.T("mail.low.text", said.Credits, said.Threshold), d.link("/statement"), l.T("mail.low.settings")}
+		var data accounts.BalanceLetter
+		err = json.Unmarshal(to.Values, &data)
+		subject, paragraphs = l.T("mail.low.subject"), []string{l.T("mail.low.text", data.Credits, data.Threshold), d.link("/statement"), l.T("mail.low.settings")}
 	case accounts.LetterWebhook:
-		var said saidWebhook
-		err = json.Unmarshal(to.Values, &said)
-		subject, paragraphs = l.T("mail.failing.subject"), []string{l.T("mail.failing.text", l.Time(said.Since)), l.T("mail.failing.next"),
+		var data saidWebhook
+		err = json.Unmarshal(to.Values, &data)
+		subject, paragraphs = l.T("mail.failing.subject"), []string{l.T("mail.failing.text", l.Time(data.Since)), l.T("mail.failing.next"),
 			d.link("/deliveries?state=failed"), l.T("mail.failing.daily")}
 	case accounts.LetterEndpoint:
-		var said accounts.EndpointLetter
-		err = json.Unmarshal(to.Values, &said)
-		subject, paragraphs = l.T("mail.endpoint.subject"), []string{l.T("mail.endpoint.text", said.URL), l.T("mail.endpoint.next"), d.link("/account")}
-		if said.Rotated {
-			subject, paragraphs = l.T("mail.rotated.subject"), []string{l.T("mail.rotated.text", said.URL), l.T("mail.notyou"), d.link("/password")}
+		var data accounts.EndpointLetter
+		err = json.Unmarshal(to.Values, &data)
+		subject, paragraphs = l.T("mail.endpoint.subject"), []string{l.T("mail.endpoint.text", data.URL), l.T("mail.endpoint.next"), d.link("/account")}
+		if data.Rotated {
+			subject, paragraphs = l.T("mail.rotated.subject"), []string{l.T("mail.rotated.text", data.URL), l.T("mail.notyou"), d.link("/password")}
 		}
 	case accounts.LetterTries:
 		subject, paragraphs = l.T("mail.tries.subject"), []string{l.T("mail.tries.text"), l.T("mail.tries.next"), d.link("/password"), l.T("mail.tries.daily")}
@@ -160,9 +160,9 @@ func (d *Dashboard) mailOf(ctx context.Context, to accounts.Letter) (*mail.Messa
 	case accounts.LetterReset:
 		subject, paragraphs = l.T("mail.voided.subject"), []string{l.T("mail.voided.text"), d.link("/password")}
 	case accounts.LetterKey:
-		var said accounts.KeyLetter
-		err = json.Unmarshal(to.Values, &said)
-		subject, paragraphs = l.T("mail.key.subject"), []string{l.T("mail.key.text", said.Name), l.T("mail.key.next"), d.link("/keys")}
+		var data accounts.KeyLetter
+		err = json.Unmarshal(to.Values, &data)
+		subject, paragraphs = l.T("mail.key.subject"), []string{l.T("mail.key.text", data.Name), l.T("mail.key.next"), d.link("/keys")}
 	}
 	if err != nil || subject == "" {
 		return nil, err

@@ -15,8 +15,8 @@ import (
 	"intumwa/sms"
 )
 
-// TestLettersAreMailed sends each kind of letter once, in the owner's language, although several processes send, and with no
-// word that a customer wrote.
+// TestLettersAreMailed: each kind of letter is sent once, in the owner's language, although several processes send, and
+// without any customer's text.
 func TestLettersAreMailed(t *testing.T) {
 	w := newWorld(t, nil)
 	other, err := New(w.d.rooms, w.d.opts) // another process
@@ -38,16 +38,16 @@ func TestLettersAreMailed(t *testing.T) {
 		set := func(change accounts.CompanyChange) func() error {
 			return func() error { _, err := w.accounts.SetCompany(t.Context(), company.ID, change); return err }
 		}
-		write := func(kind string, said any) func() error {
+		write := func(kind string, data any) func() error {
 			return func() error {
 				return pgx.BeginFunc(t.Context(), w.pool, func(tx pgx.Tx) error {
-					return accounts.WriteLetter(t.Context(), tx, kind, sms.CompanyID(company.ID), said)
+					return accounts.WriteLetter(t.Context(), tx, kind, sms.CompanyID(company.ID), data)
 				})
 			}
 		}
 		for i, step := range []struct {
 			do            func() error
-			subject, says string
+			subject, text string
 		}{
 			{set(accounts.CompanyChange{Approved: new(true)}), l.T("mail.approved.subject"), w.url},
 			{set(accounts.CompanyChange{Verified: new(true)}), l.T("mail.verified.subject"), l.T("mail.verified.text") + "\n\n" + w.url + "/campaigns"},
@@ -67,12 +67,12 @@ func TestLettersAreMailed(t *testing.T) {
 			}
 			w.d.WakeLetters("") // as a notice does
 			m := w.mail(email, i)
-			if m.Subject != step.subject || !strings.Contains(m.Text, step.says) || strings.Contains(m.Text+m.Subject, "evil") {
+			if m.Subject != step.subject || !strings.Contains(m.Text, step.text) || strings.Contains(m.Text+m.Subject, "evil") {
 				t.Errorf("%d, %s: %q\n%s", i, step.subject, m.Subject, m.Text)
 			}
 		}
-		if told, err := w.d.writeFailingLetters(t.Context()); err != nil || told != 0 {
-			t.Errorf("told again: %d, %v", told, err)
+		if written, err := w.d.writeFailingLetters(t.Context()); err != nil || written != 0 {
+			t.Errorf("written again: %d, %v", written, err)
 		}
 	}
 	w.until("nothing waits", func() bool { return w.count(`select count(*) from letters`) == 0 })
@@ -81,7 +81,8 @@ func TestLettersAreMailed(t *testing.T) {
 	}
 }
 
-// gate is a mail server's address that hangs up on everybody until it is opened; then it leads to the server.
+// gate is a mail server's address that closes every connection until it is opened; it then relays to the
+// server.
 type gate struct {
 	net.Listener
 
@@ -126,9 +127,9 @@ func (g *gate) lead(c net.Conn) {
 	back.Wait()
 }
 
-// TestLettersWait: a letter that no mail server takes is kept, and not by its process, until one does; it says what holds
-// by then. One that is too old is given up.
-func TestLettersWait(t *testing.T) {
+// TestLettersAreRetried: a letter that no mail server takes is stored, and mailed later with the state of that time. One that
+// is too old is dropped.
+func TestLettersAreRetried(t *testing.T) {
 	g := newGate(t)
 	w := newWorld(t, func(rooms *Rooms, _ *Options) {
 		var err error
@@ -161,7 +162,7 @@ func TestLettersWait(t *testing.T) {
 	g.opened.Store(true)
 	w.exec(`update letters set due_at = now()`)
 	w.d.WakeLetters("")
-	if m := w.mail(u.Email, 0); m.Subject != "L’approbation de votre entreprise a été retirée" {
+	if m := w.mail(u.Email, 0); m.Subject != "Votre entreprise n’est plus approuvée" {
 		t.Errorf("%+v", m)
 	}
 	w.until("it is done with", func() bool { return w.count(`select count(*) from letters`) == 0 })

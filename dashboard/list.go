@@ -13,9 +13,9 @@ import (
 const (
 	rowsOnPage     = 50                    // rows of a list of the administration
 	messagesOnPage = 25                    // rows of a list of messages
-	searchFor      = 25 * time.Millisecond // the least time of a search that does not fill a page
-	rowsAtOnce     = 1000                  // rows of a file that are read at a time
-	maxQuery       = 200                   // octets of a parameter
+	searchFor      = 25 * time.Millisecond // minimum duration of a search that does not fill a page
+	rowsAtOnce     = 1000                  // rows of a file per read
+	maxQuery       = 200                   // bytes of a parameter
 )
 
 // parameters returns the form of a list: the named parameters of the address.
@@ -43,8 +43,8 @@ type listing[T any] struct {
 	Export      string // address of all results, as a file
 }
 
-// list reads the page of a list that the parameter before names, from the address path; the form has the list's other
-// parameters. The list is not read while one of them is wrong.
+// list reads the page of a list that the parameter before selects. path is its address; the form has its other
+// parameters. With an invalid parameter nothing is read.
 func list[T any](v *visit, path string, most int, read func(before int64, limit int) ([]T, int64, error)) (l listing[T], err error) {
 	f, before := v.form(), v.after("before")
 	l = listing[T]{Filtered: len(f.names) > 0, Later: before > 0, First: f.address(path), Export: f.address(path + ".csv")}
@@ -59,7 +59,8 @@ func list[T any](v *visit, path string, most int, read func(before int64, limit 
 	return l, err
 }
 
-// byID makes a part of a list, and the mark at which it goes on, of rows that are read with one more.
+// byID cuts a page of limit rows from rows that were read with one more, and returns the position
+// after it.
 func byID[T any](limit int, id func(*T) int64, rows []T, err error) ([]T, int64, error) {
 	if err != nil || len(rows) <= limit {
 		return rows, 0, err
@@ -67,7 +68,7 @@ func byID[T any](limit int, id func(*T) int64, rows []T, err error) ([]T, int64,
 	return rows[:limit], id(&rows[limit-1]), nil
 }
 
-// firsts are the first of what a page lists, and the number of the others.
+// firsts are the first entries of a list, and the number of the others.
 type firsts[T any] struct {
 	List []T
 	More int
@@ -128,7 +129,7 @@ func fill[T any](before int64, most int, list func(before int64, limit int) ([]T
 	}
 }
 
-// day parses a field with a date and returns midnight in Bujumbura; the zero time when it is empty.
+// day parses a field with a date and returns midnight in Bujumbura; empty is the zero time.
 func (f *form) day(field string) time.Time {
 	value := f.Value(field)
 	if value == "" {
@@ -153,7 +154,7 @@ func (f *form) days() (from, to time.Time) {
 
 const localTime = "2006-01-02T15:04" // format of an input of type datetime-local
 
-// instant parses a field with a day and time in Bujumbura; the zero time when it is empty.
+// instant parses a field with a day and time in Bujumbura; empty is the zero time.
 func (f *form) instant(field, wrong string) time.Time {
 	value := f.Value(field)
 	if value == "" {

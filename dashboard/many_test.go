@@ -22,8 +22,8 @@ import (
 	"intumwa/sms"
 )
 
-// asked are the statements that a pool was given.
-type asked struct {
+// executed are the statements of a pool.
+type executed struct {
 	mu         sync.Mutex
 	statements []statement
 }
@@ -33,8 +33,8 @@ type statement struct {
 	args []any
 }
 
-// note enters a statement, but not those that only open and end transactions.
-func (a *asked) note(sql string, args []any) {
+// note adds a statement, except begin and commit.
+func (a *executed) note(sql string, args []any) {
 	switch strings.ToLower(sql) {
 	case "begin", "commit", "rollback":
 		return
@@ -44,33 +44,33 @@ func (a *asked) note(sql string, args []any) {
 	a.statements = append(a.statements, statement{sql, args})
 }
 
-func (a *asked) take() []statement {
+func (a *executed) take() []statement {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	defer func() { a.statements = nil }()
 	return a.statements
 }
 
-func (a *asked) TraceQueryStart(ctx context.Context, _ *pgx.Conn, data pgx.TraceQueryStartData) context.Context {
+func (a *executed) TraceQueryStart(ctx context.Context, _ *pgx.Conn, data pgx.TraceQueryStartData) context.Context {
 	a.note(data.SQL, data.Args)
 	return ctx
 }
-func (a *asked) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
+func (a *executed) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
 
-func (a *asked) TraceBatchStart(ctx context.Context, _ *pgx.Conn, data pgx.TraceBatchStartData) context.Context {
+func (a *executed) TraceBatchStart(ctx context.Context, _ *pgx.Conn, data pgx.TraceBatchStartData) context.Context {
 	for _, q := range data.Batch.QueuedQueries {
 		a.note(q.SQL, q.Arguments)
 	}
 	return ctx
 }
-func (a *asked) TraceBatchQuery(context.Context, *pgx.Conn, pgx.TraceBatchQueryData) {}
-func (a *asked) TraceBatchEnd(context.Context, *pgx.Conn, pgx.TraceBatchEndData)     {}
+func (a *executed) TraceBatchQuery(context.Context, *pgx.Conn, pgx.TraceBatchQueryData) {}
+func (a *executed) TraceBatchEnd(context.Context, *pgx.Conn, pgx.TraceBatchEndData)     {}
 
-const manyCompany = 30 // one of so many messages is of another company
+const manyCompany = 30 // one of this many messages belongs to another company
 
-// TestManyMessages wants each page to stay small, to take few statements, and to read no whole table that grows with the
-// messages. In short the planner may not read a whole table unless there is no index; a long suite lets it choose, with
-// 300,000 messages.
+// TestManyMessages: each page stays small, takes few statements, and reads no whole table that grows with the messages.
+// The short form disables sequential scans where an index exists; the long one has 300,000 messages and lets the
+// planner choose.
 func TestManyMessages(t *testing.T) {
 	manyMessages := 6_000
 	if testenv.Thorough() {
@@ -127,14 +127,14 @@ func TestManyMessages(t *testing.T) {
 		t.Fatal(err)
 	}
 	counter := messages.New(w.pool)
-	for _, background := range []func(context.Context) (bool, error){counter.Tally, counter.FilterNumbers} { // as the dashboard itself does
+	for _, background := range []func(context.Context) (bool, error){counter.Tally, counter.FilterNumbers} { // as the dashboard does
 		for more := true; more; {
 			if more, err = background(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
-	// The dashboard itself may be at it, and then nobody else is.
+	// The dashboard's own background work may hold the lock.
 	w.until("the old messages are noted by number", func() bool {
 		if _, err := counter.FilterNumbers(t.Context()); err != nil {
 			t.Fatal(err)
@@ -148,8 +148,8 @@ func TestManyMessages(t *testing.T) {
 	administrator := newClient(w)
 	administrator.inside("root@example.com")
 
-	// The look-ups on connections that are listened to, and that plan as those of serve do.
-	tracer := &asked{}
+	// Connections with a tracer that plan as those of serve do.
+	tracer := &executed{}
 	config := w.pool.Config()
 	config.ConnConfig.Tracer = tracer
 	pool, err := pgxpool.NewWithConfig(t.Context(), config)
@@ -170,8 +170,8 @@ func TestManyMessages(t *testing.T) {
 	day := "from=" + time.Now().AddDate(0, 0, -1).Format(time.DateOnly) + "&to=" + time.Now().AddDate(0, 0, -1).Format(time.DateOnly)
 	for _, try := range []struct {
 		name, path string
-		statements int  // at most
-		searches   bool // and so goes on for searchFor, with some statements each time
+		statements int  // maximum
+		searches   bool // and continues for searchFor, with more statements
 	}{
 		{"home", "/", 4, false},
 		{"messages", "/messages", 1, false},
@@ -187,7 +187,7 @@ func TestManyMessages(t *testing.T) {
 		{"campaigns", "/campaigns", 3, false},
 		{"charts", "/charts?days=90", 3, false},
 		{"statement", "/statement", 10, false},
-		{"statement, a day", "/statement?" + day, 100, false}, // its edges are found by halving
+		{"statement, a day", "/statement?" + day, 100, false}, // its edges are found by bisection
 		{"statement, refunds", "/statement?kind=refund", 10, true},
 		{"statement, on paper", "/statement/print?" + day, 100, false},
 		{"keys", "/keys", 3, false},
@@ -228,7 +228,7 @@ func TestManyMessages(t *testing.T) {
 			t.Errorf("%s: %d, %d octets", try.name, a.StatusCode, len(a.body))
 		}
 		wants := map[string]string{"a number that has none": "Nothing found", "a number of yore": old[0].ULID.String()}
-		if _, what, _ := strings.Cut(try.name, ", "); wants[what] != "" { // known at once, or on a busy machine after a click
+		if _, what, _ := strings.Cut(try.name, ", "); wants[what] != "" { // at once, or on a busy machine after a click
 			found := false
 			for clicks := 0; !found && clicks < 4; clicks++ {
 				if found = strings.Contains(a.body, wants[what]); found {

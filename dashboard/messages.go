@@ -124,11 +124,11 @@ type batchPage struct {
 
 	Pending, Sent, Failed int
 
-	Paused string    // why its next part was refused; empty: none was
-	Until  time.Time // when what is still awaited is given up
+	Paused string    // why its next part was refused; empty: it was not
+	Until  time.Time // when the remaining parts are given up
 }
 
-// Live reports whether something changes without the user.
+// Live reports whether the page changes without the user.
 func (p batchPage) Live() bool { return p.Pending > 0 || p.Awaited > 0 && p.Paused == "" }
 
 // Share returns n as a part of all recipients, in thousandths, for a chart.
@@ -156,11 +156,11 @@ func (d *Dashboard) batch(v *visit, t tenant) (err error) {
 	return v.render("batch", p)
 }
 
-// paused sets why a campaign is sent no further, if it is.
+// paused sets why a campaign's next part was refused, if it was.
 func (v *visit) paused(t tenant, id ulid.ULID, p *batchPage) error {
 	c, err := v.d.draftOf(v.ctx(), t.company(), id)
 	switch {
-	case errors.Is(err, errNotFound): // all is sent by now
+	case errors.Is(err, errNotFound): // all parts are sent
 		return nil
 	case err != nil:
 		return err
@@ -171,7 +171,7 @@ func (v *visit) paused(t tenant, id ulid.ULID, p *batchPage) error {
 	return nil
 }
 
-// cancelBatch is POST /batches/:id/cancel. Once begun it goes on even if the browser disconnects.
+// cancelBatch is POST /batches/:id/cancel. It continues even if the browser disconnects.
 func (d *Dashboard) cancelBatch(v *visit, t tenant) error {
 	batch, err := d.rooms.Messages.BatchByULID(v.ctx(), t.company(), v.ulid("id"))
 	if err != nil {
@@ -188,8 +188,8 @@ func (d *Dashboard) cancelBatch(v *visit, t tenant) error {
 	return v.done(err, "/batches/"+batch.ULID.String(), flash)
 }
 
-// exportMessages is GET /messages.csv: the messages that the filter of the list matches, the newest first. Numbers are
-// written without their plus sign, which a spreadsheet would take for a formula's.
+// exportMessages is GET /messages.csv: the messages of the list's filter, newest first. Numbers lack their plus sign,
+// which begins a formula in a spreadsheet.
 func (d *Dashboard) exportMessages(v *visit, t tenant) error {
 	v.parameters("q", "batch", "status", "from", "to")
 	filter, found := v.messageFilter()

@@ -24,7 +24,7 @@ import (
 	"intumwa/messages"
 )
 
-// grant changes a company's balance by hand.
+// grant adjusts a company's balance.
 func (w *world) grant(company, credits int64, note string) {
 	w.t.Helper()
 	if err := pgx.BeginFunc(w.t.Context(), w.pool, func(tx pgx.Tx) error {
@@ -48,7 +48,7 @@ func (c *client) send(path, sender, template string, file []byte) answer {
 	return c.upload(path, url.Values{"sender": {sender}, "template": {template}}, string(file))
 }
 
-// lines are the rows of a file that was downloaded, without its mark.
+// lines are the rows of a downloaded file, without its byte order mark.
 func (c *client) lines(a answer) [][]string {
 	c.t.Helper()
 	c.wants(a, http.StatusOK)
@@ -63,10 +63,10 @@ func (c *client) lines(a answer) [][]string {
 	return rows
 }
 
-// fillMessages records messages of a company over the last days, as they are when most are final.
+// fillMessages stores a company's messages of the last days, most of them final.
 func fillMessages(t testing.TB, pool *pgxpool.Pool, company int64, n, days int) {
 	t.Helper()
-	const piece = 20_000 // in a time that a busy machine keeps
+	const piece = 20_000 // small enough for a busy machine
 	for from := 1; from <= n; from += piece {
 		if _, err := pool.Exec(context.Background(), `INSERT INTO messages (ulid, company_id, user_id, phone_number, sender, body, encoding, segments, test, created_at, carrier, status, sent_at, failed_at, failure_reason)
 			SELECT gen_random_uuid(), $1, 1, '+2577' || lpad((i % 10000000)::text, 7, '0'), 'DEMO', 'Hello ' || i, 0, 1, false,
@@ -82,7 +82,7 @@ func fillMessages(t testing.TB, pool *pgxpool.Pool, company int64, n, days int) 
 	}
 }
 
-// TestStatementPage: the ledger by page, by kind and by day; on paper with its balances.
+// TestStatementPage: the ledger by page, kind and day; in print with its balances.
 func TestStatementPage(t *testing.T) {
 	w := newWorld(t, nil)
 	c, company := w.merchant("aline", 1000)
@@ -110,19 +110,19 @@ func TestStatementPage(t *testing.T) {
 	yesterday := time.Now().Add(-24 * time.Hour).In(words.Bujumbura).Format(time.DateOnly)
 	c.wants(c.get("/statement?from="+yesterday+"&to="+yesterday), http.StatusOK, "Opening balance</dt><dd>1,000<", "Closing balance</dt><dd>760<")
 	sheet := c.get("/statement/print?from=" + yesterday)
-	c.wants(sheet, http.StatusOK, "Statement of credits", "aline", "To carry over")
+	c.wants(sheet, http.StatusOK, "Statement of credits", "aline", "Carried forward")
 	next := regexp.MustCompile(`href="(/statement/print\?[^"]*after=\d+[^"]*)"`).FindStringSubmatch(sheet.body)
 	if next == nil {
 		t.Fatal("no second sheet")
 	}
 	second := c.get(strings.ReplaceAll(next[1], "&amp;", "&"))
-	c.wants(second, http.StatusOK, "Carried over", "Closing balance")
+	c.wants(second, http.StatusOK, "Brought forward", "Closing balance")
 	for threshold, value := range map[string]string{"50": "50", "5, 50;500": "500, 50, 5"} {
 		c.wants(c.post("/statement/threshold", "threshold", threshold), http.StatusSeeOther)
 		c.wants(c.get("/statement"), http.StatusOK, `value="`+value+`"`)
 	}
 	for _, wrong := range []string{"x", "-1", "1.5", "99999999999999999999", "1000000001", "1 2 3 4 5 6"} {
-		c.wants(c.post("/statement/threshold", "threshold", wrong), http.StatusUnprocessableEntity, "A whole number")
+		c.wants(c.post("/statement/threshold", "threshold", wrong), http.StatusUnprocessableEntity, "five whole numbers")
 	}
 	rows := c.lines(c.get("/statement.csv"))
 	if len(rows) != 302 || rows[1][2] != "1000" || rows[2][2] != "-1" || rows[301][3] != "760" {
@@ -133,8 +133,8 @@ func TestStatementPage(t *testing.T) {
 // formula is what a spreadsheet would run.
 var formula = regexp.MustCompile(`^[=+\-@\t\r\n]`)
 
-// TestFilesRunNothing: no cell of a file is a formula, whatever stands in notes, texts and reasons.
-func TestFilesRunNothing(t *testing.T) {
+// TestFilesContainNoFormula: no cell of a file is a formula, whatever notes, texts and reasons contain.
+func TestFilesContainNoFormula(t *testing.T) {
 	w := newWorld(t, nil)
 	c, company := w.merchant("aline", 0)
 	for i, evil := range []string{"=HYPERLINK(\"http://evil.example\")", "+1+1", "-2", "@SUM(A1)", "\t=1", "\r=1", "\n=1", "\"=1\"", "=1,=2;=3\r\n=4"} {
@@ -157,7 +157,7 @@ func TestFilesRunNothing(t *testing.T) {
 		}
 	}
 	a := c.do(http.MethodGet, "/messages.csv", nil, "Accept-Language", "fr")
-	if head, _, _ := strings.Cut(a.body, "\r\n"); head != "\ufeffMessage;Date (UTC+2);Numéro;Expéditeur;État;Segments;Opérateur;Lot;Envoyé le (UTC+2);Échoué le (UTC+2);Raison;Texte;Votre référence" {
+	if head, _, _ := strings.Cut(a.body, "\r\n"); head != "\ufeffMessage;Date (UTC+2);Numéro;Expéditeur;État;Segments;Opérateur;Lot;Envoyé le (UTC+2);Échoué le (UTC+2);Motif;Texte;Votre référence" {
 		t.Errorf("the French file begins with %q", head)
 	}
 }
@@ -180,7 +180,7 @@ func TestMessagesFile(t *testing.T) {
 	c.wants(c.get("/messages?status=failed"), http.StatusOK, `href="/messages.csv?status=failed"`)
 }
 
-// campaign uploads, confirms and answers the batch's ULID.
+// campaign uploads and confirms a campaign and returns the batch's ULID.
 func (c *client) campaign(template, file string) (batch string) {
 	c.t.Helper()
 	a := c.send("/campaigns", "DEMO", template, []byte(file))
@@ -194,8 +194,8 @@ func (c *client) campaign(template, file string) (batch string) {
 	return batch
 }
 
-// TestLongFile downloads a long file: a company has two downloads at a time, one whose reader leaves frees its place, and a file
-// that cannot be finished does not look whole.
+// TestLongFile: a company has two downloads at a time, a disconnect frees its place, and an interrupted file is visibly
+// incomplete.
 func TestLongFile(t *testing.T) {
 	var lookups *pgxpool.Pool
 	w := newWorld(t, func(r *Rooms, _ *Options) {
@@ -208,7 +208,7 @@ func TestLongFile(t *testing.T) {
 	c, company := w.merchant("aline", 0)
 	other, _ := w.merchant("bob", 0)
 	fillMessages(t, w.pool, company.ID, 10_000, 30)
-	w.exec(`update messages set body = repeat('x', 1500)`) // more than the sockets hold
+	w.exec(`update messages set body = repeat('x', 1500)`) // more than the socket buffers
 	open := func(c *client) (*http.Response, context.CancelFunc) {
 		ctx, cancel := context.WithCancel(t.Context())
 		r, err := http.NewRequestWithContext(ctx, http.MethodGet, w.url+"/messages.csv", nil)
@@ -225,7 +225,7 @@ func TestLongFile(t *testing.T) {
 	_, leave := open(c)  //nolint:bodyclose // open closes it when the test ends
 	second, _ := open(c) //nolint:bodyclose // open closes it when the test ends
 	third := c.get("/messages.csv")
-	c.wants(third, http.StatusTooManyRequests, "One file after the other")
+	c.wants(third, http.StatusTooManyRequests, "Too many downloads")
 	if third.Header.Get("Retry-After") == "" {
 		t.Error("it does not state when to come again")
 	}
@@ -248,7 +248,8 @@ func TestLongFile(t *testing.T) {
 	<-closed
 }
 
-// TestCampaign: checked, previewed, sent once however often it is confirmed.
+// TestCampaign: a campaign is checked, previewed, and sent once however often it is
+// confirmed.
 func TestCampaign(t *testing.T) {
 	w := newWorld(t, nil)
 	c, company := w.merchant("aline", 100)
@@ -269,7 +270,7 @@ func TestCampaign(t *testing.T) {
 		if place != "" && batch != "" && place != batch {
 			t.Errorf("two batches: %s and %s", place, batch)
 		}
-		batch = cmp.Or(place, batch) // none: the first click is under way
+		batch = cmp.Or(place, batch) // none: the first click is in progress
 	}
 	if again := c.post(draft + "/send").Header.Get("Location"); again != batch {
 		t.Errorf("confirmed later: %s, before %s", again, batch)
@@ -278,7 +279,7 @@ func TestCampaign(t *testing.T) {
 	c.wants(c.get(batch), http.StatusOK, "people", "Your campaign is on its way.")
 	w.settle()
 	c.wants(c.get(batch), http.StatusOK, "Sent</dt><dd>2<")
-	// The browser's back button shows no page that could send it again.
+	// The browser's back button leads to no page that could send it again.
 	for method, path := range map[string]string{http.MethodGet: draft, http.MethodPost: draft + "/drop"} {
 		if to := c.do(method, path, nil).Header.Get("Location"); to != batch {
 			t.Errorf("%s %s leads to %s, not to %s", method, path, to, batch)
@@ -289,19 +290,19 @@ func TestCampaign(t *testing.T) {
 	c.wants(c.post(dropped+"/send"), http.StatusNotFound)
 }
 
-// TestCampaignRefused refuses a file that cannot be read, names the line, and charges nothing.
+// TestCampaignRefused: an invalid file is refused with the line, and nothing is charged.
 func TestCampaignRefused(t *testing.T) {
 	w := newWorld(t, nil)
 	c, company := w.merchant("aline", 3)
 	const head, template = "phone_number,name\n", "Hi {{name}}"
 	for name, try := range map[string]struct {
 		template, file string
-		says           []string
+		texts          []string
 	}{
 		"a column":       {"Hi {{nom}}", head + "79000001,A\n", []string{"uses “nom”", "Line 1"}},
-		"no head":        {template, "79000001,A\n79000002,B\n", []string{"The first line must hold"}},
-		"nobody":         {template, head, []string{"needs a line"}},
-		"NUL":            {template, head + "79000001,\x00\n", []string{"This is not text."}},
+		"no head":        {template, "79000001,A\n79000002,B\n", []string{"The first line must contain"}},
+		"empty":          {template, head, []string{"needs a line"}},
+		"NUL":            {template, head + "79000001,\x00\n", []string{"This file is not text."}},
 		"a workbook":     {template, "PK\x03\x04x", []string{"This is a workbook."}},
 		"an endless row": {template, head + strings.Repeat("x", maxSheetLine+1), []string{"The line is too long."}},
 		"nothing":        {template, "", []string{"Choose a file."}},
@@ -313,9 +314,9 @@ func TestCampaignRefused(t *testing.T) {
 		if a.StatusCode != http.StatusUnprocessableEntity {
 			t.Errorf("%s: %d", name, a.StatusCode)
 		}
-		for _, text := range try.says {
+		for _, text := range try.texts {
 			if !strings.Contains(a.body, text) {
-				t.Errorf("%s: the page does not say %q\n%s", name, text, a.body)
+				t.Errorf("%s: the page lacks %q\n%s", name, text, a.body)
 			}
 		}
 	}
@@ -323,19 +324,19 @@ func TestCampaignRefused(t *testing.T) {
 	a := c.send("/campaigns", "DEMO", template, bytes.Repeat([]byte("79000001,A\n"), 1<<20))
 	c.wants(a, http.StatusRequestEntityTooLarge, "That is too large")
 	c.wants(c.post("/campaigns", "sender", "DEMO"), http.StatusForbidden)
-	// Anybody can create a company: until it may send campaigns, its files are small.
+	// Anyone can create a company: until it may send campaigns, its files are small.
 	w.exec(`update companies set verified = false where id = $1`, company.ID)
-	c.wants(c.send("/campaigns", "DEMO", template, []byte(head+strings.Repeat("79000001,A\n", maxTried+1))), http.StatusUnprocessableEntity, "more than 500 people")
+	c.wants(c.send("/campaigns", "DEMO", template, []byte(head+strings.Repeat("79000001,A\n", maxTried+1))), http.StatusUnprocessableEntity, "more than 500 recipients")
 	c.wants(c.send("/campaigns", "DEMO", template, []byte(head+strings.Repeat("\n", smallUpload))), http.StatusRequestEntityTooLarge)
 	w.exec(`update companies set verified = true where id = $1`, company.ID)
-	// More than there are credits for: it is said, and refused when confirmed all the same.
+	// More than the credits pay: the page reports it, and a confirmation is refused.
 	a = c.send("/campaigns", "DEMO", template, []byte(head+strings.Repeat("79000001,A\n", 4)))
 	c.wants(a, http.StatusSeeOther)
-	c.wants(c.get(a.Header.Get("Location")), http.StatusOK, "You have 3 credits; this campaign takes 4.")
-	c.wants(c.post(a.Header.Get("Location")+"/send"), http.StatusUnprocessableEntity, "You do not have enough credits for it.")
+	c.wants(c.get(a.Header.Get("Location")), http.StatusOK, "You have 3 credits; this campaign needs 4.")
+	c.wants(c.post(a.Header.Get("Location")+"/send"), http.StatusUnprocessableEntity, "You do not have enough credits.")
 	w.counts(0, `select count(*) from messages`)
 	w.credits(company.ID, 3)
-	// Drafts are kept within bounds, and not for long.
+	// Drafts are bounded in number and age.
 	for range draftsKept + 5 {
 		c.wants(c.send("/campaigns", "DEMO", template, []byte(head+"79000001,A\n")), http.StatusSeeOther)
 	}
@@ -349,7 +350,8 @@ func TestCampaignRefused(t *testing.T) {
 	w.counts(0, `select (select count(*) from campaigns) + (select count(*) from campaign_rows)`)
 }
 
-// tally counts messages for the charts until a condition holds. The dashboard itself takes its time.
+// tally counts messages for the charts until a condition holds, without waiting for the dashboard's
+// own.
 func (w *world) tally(what string, condition func() bool) {
 	w.t.Helper()
 	w.until(what, func() bool {
@@ -360,7 +362,8 @@ func (w *world) tally(what string, condition func() bool) {
 	})
 }
 
-// TestCharts: what the page counts is what there is, by day and carrier, and others' is not in it.
+// TestCharts: the page's counts match the messages by day and carrier, without other companies'
+// messages.
 func TestCharts(t *testing.T) {
 	w := newWorld(t, nil)
 	c, company := w.merchant("aline", 0)

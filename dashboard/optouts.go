@@ -12,7 +12,7 @@ import (
 	"intumwa/internal/audit"
 )
 
-// ofAll stands in the filter for the entries that hold for all senders of the company.
+// ofAll selects, in the filter, the entries for all senders of the company.
 const ofAll = "*"
 
 // optOutsPage is a company's opt-out list.
@@ -34,7 +34,8 @@ func (d *Dashboard) optOuts(v *visit, t tenant) (err error) {
 	return v.page(err, "optouts", p)
 }
 
-// optOutSenders returns what an entry may hold for: all senders of the company, or one of them.
+// optOutSenders returns the options of an entry's scope: all senders of the company, or one of
+// them.
 func (v *visit) optOutSenders(t tenant) ([]option, error) {
 	senders, err := v.d.rooms.Accounts.SendersOf(v.ctx(), t.Company.ID)
 	list := v.options("", "optouts.all")
@@ -44,7 +45,7 @@ func (v *visit) optOutSenders(t tenant) ([]option, error) {
 	return list, err
 }
 
-// listOptOuts reads the filter, q, a number, and of, a sender ID, and returns the function that reads a part of the list.
+// listOptOuts reads the filter (q: a number; of: a sender ID) and returns the function that reads a part of the list.
 func (v *visit) listOptOuts(t tenant) func(before int64, limit int) ([]handsets.OptOut, int64, error) {
 	f := v.parameters("q", "of")
 	var filter handsets.OptOutFilter
@@ -63,7 +64,7 @@ func (v *visit) listOptOuts(t tenant) func(before int64, limit int) ([]handsets.
 	}
 }
 
-// addOptOut is POST /opt-outs: the company enters a number.
+// addOptOut is POST /opt-outs.
 func (d *Dashboard) addOptOut(v *visit, t tenant) error {
 	f := v.form()
 	entry := handsets.OptOut{Number: f.number("number"), Sender: f.Value("sender"), Source: handsets.ByAPI}
@@ -101,7 +102,7 @@ func (d *Dashboard) addOptOut(v *visit, t tenant) error {
 	return v.redirect("/opt-outs", "flash.optout.added")
 }
 
-// removeOptOut is POST /opt-outs/remove: the company takes an entry off its list.
+// removeOptOut is POST /opt-outs/remove.
 func (d *Dashboard) removeOptOut(v *visit, t tenant) error {
 	f := v.form()
 	number, sender := f.number("number"), f.Value("sender")
@@ -119,13 +120,13 @@ func (d *Dashboard) removeOptOut(v *visit, t tenant) error {
 	switch {
 	case err != nil:
 		return err
-	case removed == 0: // somebody else was faster
+	case removed == 0: // another user has removed it
 		return v.redirect("/opt-outs", "flash.optout.gone")
 	}
 	return v.redirect("/opt-outs", "flash.optout.removed")
 }
 
-// exportOptOuts is GET /opt-outs.csv: the entries that the filter of the list matches, the latest first.
+// exportOptOuts is GET /opt-outs.csv: the entries of the list's filter, newest first.
 func (d *Dashboard) exportOptOuts(v *visit, t tenant) error {
 	list := v.listOptOuts(t)
 	if !v.form().ok() {
@@ -137,5 +138,5 @@ func (d *Dashboard) exportOptOuts(v *visit, t tenant) error {
 	})
 }
 
-// sourceTexts maps who made an entry to the keys of their texts.
+// sourceTexts maps the sources of entries to the keys of their texts.
 var sourceTexts = map[handsets.Source]string{handsets.ByHandset: "optouts.by.handset", handsets.ByAPI: "optouts.by.company"}

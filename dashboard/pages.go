@@ -40,7 +40,7 @@ func newPages(a assets) (pages, error) {
 	return pages{all}, err
 }
 
-// indented lays JSON out in lines; another text stays as it is.
+// indented formats JSON over several lines; other text is unchanged.
 func indented(text string) string {
 	var out bytes.Buffer
 	if json.Indent(&out, []byte(text), "", "  ") != nil {

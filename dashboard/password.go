@@ -10,8 +10,9 @@ import (
 // forgotten is GET /password.
 func (d *Dashboard) forgotten(v *visit) error { return v.render("forgotten", nil) }
 
-// askReset is POST /password: it mails a link. The page is the same whether or not the account exists.
-func (d *Dashboard) askReset(v *visit) error {
+// requestReset is POST /password: it mails a link. The response does not reveal whether the account
+// exists.
+func (d *Dashboard) requestReset(v *visit) error {
 	f := v.form()
 	email := f.mailed("email")
 	if !f.ok() {
@@ -102,7 +103,7 @@ func (d *Dashboard) changePassword(v *visit, s *accounts.Session) error {
 		return d.account(v, s)
 	}
 	if err == nil {
-		err = v.setDevice(s.User.Email) // the new password has made the browser unknown
+		err = v.setDevice(s.User.Email) // the new password invalidates known browsers
 	}
 	return v.done(err, "/account", "flash.password")
 }

@@ -147,7 +147,7 @@ func (v *visit) changePerson(t tenant, role accounts.Role, act, flash string) er
 		return v.d.people(v, t)
 	}
 	to := "/people"
-	if id == t.User.ID && role != accounts.RoleOwner { // the page is not theirs any more
+	if id == t.User.ID && role != accounts.RoleOwner { // the page is no longer theirs
 		to = "/"
 	}
 	return v.done(err, to, flash)
@@ -220,7 +220,7 @@ func (d *Dashboard) doInvitation(v *visit) error {
 		u, err := d.rooms.Accounts.In(tx).Join(v.ctx(), v.c.Param("token"), v.session.User)
 		return joined(u), err
 	})
-	if errors.Is(err, accounts.ErrNotFound) || errors.Is(err, accounts.ErrExists) { // it was used a moment ago
+	if errors.Is(err, accounts.ErrNotFound) || errors.Is(err, accounts.ErrExists) { // already used
 		err = errLinkGone
 	}
 	return v.done(err, "/", "flash.joined")

@@ -16,7 +16,7 @@ import (
 	"intumwa/intake"
 )
 
-// person is a new user of a company in a role, signed in.
+// person is a new signed-in user of a company in a role.
 func (w *world) person(company accounts.Company, role accounts.Role) (*client, accounts.User) {
 	w.t.Helper()
 	u := accounts.User{Email: string(role) + "." + strconv.FormatInt(company.ID, 10) + "@example.com", Company: company.ID, Role: role}
@@ -29,7 +29,7 @@ func (w *world) person(company accounts.Company, role accounts.Role) (*client, a
 	return c, u
 }
 
-// session opens a new session of a user in a client's browser.
+// session opens a user's session in a client's browser.
 func (w *world) session(c *client, u accounts.User) {
 	w.t.Helper()
 	token, _, err := w.accounts.OpenSession(w.t.Context(), u, accounts.Browser{})
@@ -39,7 +39,8 @@ func (w *world) session(c *client, u accounts.User) {
 	c.plant(token)
 }
 
-// roleRoutes are the routes of a company's pages by the roles that may use them; all others are in openTo or the administration.
+// roleRoutes are the routes of a company's pages by the roles that may use them; all others are in openTo or the
+// administration.
 var roleRoutes = map[string]string{
 	"owner sender developer finance reader": `GET / GET /charts GET /account POST /account/password POST /account/sessions/:id/end POST /account/sign-out
 		GET /account/two-step POST /account/two-step POST /account/two-step/codes POST /account/two-step/off`,
@@ -82,7 +83,7 @@ func TestRoles(t *testing.T) {
 				continue
 			}
 			decided++
-			w.session(c, u) // the page may have ended the last one
+			w.session(c, u) // the page may have ended the session
 			path := regexp.MustCompile(`:\w+`).ReplaceAllString(r.Path, "999999")
 			form := url.Values{"none": {"x"}}
 			if r.Method == http.MethodGet {
@@ -101,8 +102,8 @@ func TestRoles(t *testing.T) {
 
 var offered = regexp.MustCompile(`href="(/[^"]*)"|method="post" action="(/[^"]*)"`)
 
-// TestPagesOfferWhatTheRoleMay: no link of the menu or of a page leads to a page that the role may not open, and no form posts to one.
-func TestPagesOfferWhatTheRoleMay(t *testing.T) {
+// TestPagesMatchRoles: no link or form in the menu or on a page leads to a page that the role may not open.
+func TestPagesMatchRoles(t *testing.T) {
 	w := newWorld(t, nil)
 	_, u, company := w.customer("aline", "ISOKO", 100)
 	p, err := w.accounts.PrincipalOf(t.Context(), u.ID)
@@ -167,7 +168,7 @@ func TestPagesOfferWhatTheRoleMay(t *testing.T) {
 
 var invitationLink = regexp.MustCompile(`/invitation/[\w-]+`)
 
-// invited invites an address by the page, and returns the path of the mailed link.
+// invited invites an address and returns the path of the mailed link.
 func (c *client) invited(email string, role accounts.Role, mails int) string {
 	c.t.Helper()
 	a := c.post("/people", "name", "Jean", "email", email, "role", string(role))
@@ -193,12 +194,12 @@ func TestInvitePeople(t *testing.T) {
 	} {
 		aline.wants(aline.post("/people", form...), http.StatusUnprocessableEntity, `id="f-`+field+`-wrong"`)
 	}
-	aline.wants(aline.post("/people", "name", "X", "email", owner.Email, "role", "reader"), http.StatusUnprocessableEntity, "belongs to your company already")
+	aline.wants(aline.post("/people", "name", "X", "email", owner.Email, "role", "reader"), http.StatusUnprocessableEntity, "already belongs to your company")
 
 	// An address without an account.
 	link := aline.invited("jean@example.com", accounts.RoleSender, 0)
 	if text := w.mail("jean@example.com", 0).Text; !strings.Contains(text, owner.Email) || strings.Contains(text, company.Name) {
-		t.Errorf("the mail names a company that nobody has checked, or not its sender:\n%s", text)
+		t.Errorf("the mail names an unchecked company, or not its sender:\n%s", text)
 	}
 	aline.wants(aline.get("/people"), http.StatusOK, "jean@example.com", "Invited")
 	jean := newClient(w)
@@ -210,13 +211,13 @@ func TestInvitePeople(t *testing.T) {
 	jean.wants(jean.get(link), http.StatusNotFound)
 	newClient(w).wants(newClient(w).post(link, "password", testPassword), http.StatusNotFound) // used twice
 
-	// An address with an account that belongs to another company.
+	// An address whose account belongs to another company.
 	link = aline.invited("bob@example.com", accounts.RoleOwner, 0)
 	aline.wants(aline.get(link), http.StatusForbidden, "for another address")
-	other.wants(other.get(link), http.StatusConflict, "belongs to a company already")
-	other.wants(other.post(link), http.StatusConflict, "belongs to a company already")
+	other.wants(other.get(link), http.StatusConflict, "already belongs to a company")
+	other.wants(other.post(link), http.StatusConflict, "already belongs to a company")
 
-	// An address with an account that belongs to none: it signs in first.
+	// An address whose account has no company: it signs in first.
 	pia := w.user("pia@example.com", false)
 	link = aline.invited(pia.Email, accounts.RoleDeveloper, 0)
 	c := newClient(w)
@@ -230,7 +231,7 @@ func TestInvitePeople(t *testing.T) {
 	c.wants(c.get("/keys"), http.StatusOK)
 	c.wants(c.post(link), http.StatusNotFound)
 
-	// One that is withdrawn.
+	// A withdrawn invitation.
 	link = aline.invited("eric@example.com", accounts.RoleReader, 0)
 	open, err := w.accounts.InvitationsOf(t.Context(), company.ID)
 	if err != nil || len(open) != 2 {
@@ -247,7 +248,7 @@ func TestInvitePeople(t *testing.T) {
 	}
 }
 
-// TestChangePeople: a change of a role, and a removal, hold at the next request.
+// TestChangePeople: a changed role and a removal apply at the next request.
 func TestChangePeople(t *testing.T) {
 	w := newWorld(t, nil)
 	aline, owner, company := w.owner()
@@ -270,19 +271,19 @@ func TestChangePeople(t *testing.T) {
 
 	aline.wants(aline.post(of(u.ID, "role"), "role", "owner"), http.StatusSeeOther)
 	jean.wants(jean.get("/people"), http.StatusOK, owner.Email)
-	aline.wants(aline.post(of(u.ID, "role"), "role", "owner"), http.StatusSeeOther) // as before: nothing is recorded
+	aline.wants(aline.post(of(u.ID, "role"), "role", "owner"), http.StatusSeeOther) // unchanged: nothing is recorded
 	aline.wants(aline.post(of(u.ID, "remove")), http.StatusSeeOther)
 	if a := jean.get("/"); a.StatusCode != http.StatusSeeOther || a.Header.Get("Location") != "/sign-in" {
 		t.Errorf("the removed person's session: %d", a.StatusCode)
 	}
-	w.accounts.ForgetUser(strconv.FormatInt(u.ID, 10)) // the notice, which nobody hears here
+	w.accounts.ForgetUser(strconv.FormatInt(u.ID, 10)) // the notice, for which no listener runs here
 	if _, err := w.accounts.Authenticate(t.Context(), key); err == nil {
 		t.Error("the removed person's key works")
 	}
 	if changed, removed := w.actsOfCompanies("user.role"), w.actsOfCompanies("user.remove"); changed != 1 || removed != 1 {
 		t.Errorf("%d changes and %d removals are recorded", changed, removed)
 	}
-	// An owner who leaves finds no company.
+	// An owner who leaves has no company.
 	_, heir := w.person(company, accounts.RoleOwner)
 	aline.wants(aline.post(of(owner.ID, "role"), "role", "finance"), http.StatusSeeOther)
 	aline.wants(aline.get("/people"), http.StatusForbidden, roleRefused)

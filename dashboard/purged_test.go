@@ -9,7 +9,7 @@ import (
 	"intumwa/messages"
 )
 
-// TestPurgedMessages: a text that has left is said to be gone, and a message that has left is not found.
+// TestPurgedMessages: a message without its text is shown as such; a purged message is not found.
 func TestPurgedMessages(t *testing.T) {
 	w := newWorld(t, nil)
 	c, _, _ := w.customer("aline", "ISOKO", 10)

@@ -8,7 +8,7 @@ import (
 	"intumwa/inbound/handsets"
 )
 
-// received is GET /received: the messages from handsets to the company.
+// received is GET /received: MO messages to the company.
 func (d *Dashboard) received(v *visit, t tenant) error {
 	rows, err := list(v, "/received", messagesOnPage, v.listReceived(t))
 	return v.page(err, "received", rows)
@@ -26,14 +26,14 @@ func (v *visit) listReceived(t tenant) func(before int64, limit int) ([]handsets
 	filter.From, filter.To = f.days()
 	return func(before int64, limit int) ([]handsets.Message, int64, error) {
 		rows, next, err := v.d.rooms.Handsets.List(v.ctx(), t.company(), filter, before, limit)
-		if errors.Is(err, handsets.ErrNotFound) { // the message before is not kept any more, and so is no older one
+		if errors.Is(err, handsets.ErrNotFound) { // the previous page's last message was purged, and with it all older ones
 			return nil, 0, nil
 		}
 		return rows, next, err
 	}
 }
 
-// exportReceived is GET /received.csv: the messages that the filter of the list matches, the newest first.
+// exportReceived is GET /received.csv: the messages of the list's filter, newest first.
 func (d *Dashboard) exportReceived(v *visit, t tenant) error {
 	list := v.listReceived(t)
 	if !v.form().ok() {

@@ -31,7 +31,7 @@ type lineError struct {
 // lineErrors are the errors by which a file cannot be read.
 type lineErrors = firsts[lineError]
 
-// maxRecipientsOf returns how many recipients a campaign of a company has at most. Anybody can create a company.
+// maxRecipientsOf returns the maximum number of recipients in a campaign. Anyone can create a company.
 func maxRecipientsOf(company *accounts.Company) int {
 	if sends(company) {
 		return maxRecipients
@@ -42,7 +42,8 @@ func maxRecipientsOf(company *accounts.Company) int {
 // sends reports whether a company may send campaigns.
 func sends(company *accounts.Company) bool { return company.Approved && company.Verified }
 
-// numberColumns are the names of the column of numbers, as columnName returns them. Without such a column it is the first.
+// numberColumns are possible names of the column of numbers, as columnName returns them. Without one, the first column
+// has the numbers.
 var numberColumns = []string{"phone_number", "phone", "number", "telephone", "tel", "numero", "numero_de_telephone", "mobile", "msisdn", "gsm", "inomero", "telefone"}
 
 // columnName returns a column's name in the form of placeholders: without accents, in lower case, with underscores.
@@ -58,8 +59,8 @@ func columnName(name string) string {
 	}, norm.NFD.String(strings.ToLower(strings.TrimSpace(name))))
 }
 
-// rowReader reads the rows of a campaign's file. It checks each line as the send would, so that the send accepts those without a
-// fault.
+// rowReader reads the rows of a campaign's file. It checks each line as the send does, so the send accepts every line
+// without a fault.
 type rowReader struct {
 	v        *visit
 	company  *accounts.Company
@@ -72,7 +73,7 @@ type rowReader struct {
 	columns         map[string]int
 }
 
-// readRows begins to read a file: up to the line with the names of its columns.
+// readRows reads a file up to its header line.
 func (v *visit) readRows(company *accounts.Company, template *sms.Template, file []byte) (*rowReader, lineErrors) {
 	var wrong lineErrors
 	r := &rowReader{v: v, company: company, template: template, most: maxRecipientsOf(company)}
@@ -89,12 +90,12 @@ func (v *visit) readRows(company *accounts.Company, template *sms.Template, file
 	return nil, wrong
 }
 
-// fileError returns the text of the error by which a file cannot be read.
+// fileError returns the text of a file's error.
 func (v *visit) fileError(err error) lineError {
 	if e, ok := errors.AsType[*sheetError](err); ok {
 		return lineError{e.Line, v.lang.T(e.Key, e.Args...)}
 	}
-	return lineError{0, v.lang.T("campaign.file.empty")} // it has ended
+	return lineError{0, v.lang.T("campaign.file.empty")} // the file has ended
 }
 
 // row returns the next row, and io.EOF at the end of the file; other errors are a *sheetError.
@@ -138,7 +139,7 @@ func (v *visit) columns(head sheetRow, template *sms.Template, wrong *lineErrors
 	return numberAt, columns
 }
 
-// check fills a row from its line; it returns the text of the line's error, empty when there is none.
+// check fills a row from its line and returns the text of the line's error, if any.
 func (r *rowReader) check(line sheetRow, row *draftRow) (wrong string) {
 	v := r.v
 	if len(line.Cells) > r.cells || len(line.Cells) <= r.numberAt {
@@ -172,7 +173,7 @@ func (r *rowReader) check(line sheetRow, row *draftRow) (wrong string) {
 	return ""
 }
 
-// shorten returns as much of a cell's text as a page shows.
+// shorten cuts a cell's text for a page.
 func shorten(text string) string {
 	runes := []rune(text)
 	if len(runes) <= maxShown {

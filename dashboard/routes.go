@@ -15,7 +15,7 @@ func (d *Dashboard) routes() (http.Handler, error) {
 	r := gin.New()
 	r.HandleMethodNotAllowed = true
 	r.RedirectTrailingSlash = false
-	r.RemoteIPHeaders = []string{"X-Forwarded-For"} // a proxy may pass a client's X-Real-IP on
+	r.RemoteIPHeaders = []string{"X-Forwarded-For"} // a proxy may forward a client's X-Real-IP
 	if err := r.SetTrustedProxies(d.opts.TrustedProxies); err != nil {
 		return nil, fmt.Errorf("trusted proxies: %w", err)
 	}
@@ -28,7 +28,7 @@ func (d *Dashboard) routes() (http.Handler, error) {
 	r.POST("/language", d.open(d.chooseLanguage))
 
 	r.GET("/sign-up", d.open(d.signUp))
-	r.POST("/sign-up", d.open(d.askSignUp))
+	r.POST("/sign-up", d.open(d.requestSignUp))
 	r.GET("/sign-up/:token", d.open(d.finishSignUp))
 	r.POST("/sign-up/:token", d.open(d.doSignUp))
 	r.GET("/sent", d.open(d.sent))
@@ -40,7 +40,7 @@ func (d *Dashboard) routes() (http.Handler, error) {
 	r.POST("/sign-in/code", d.open(d.doCode))
 	r.POST("/sign-out", d.open(d.signOut))
 	r.GET("/password", d.open(d.forgotten))
-	r.POST("/password", d.open(d.askReset))
+	r.POST("/password", d.open(d.requestReset))
 	r.GET("/password/:token", d.open(d.reset))
 	r.POST("/password/:token", d.open(d.doReset))
 
@@ -69,10 +69,10 @@ func (d *Dashboard) routes() (http.Handler, error) {
 	r.POST("/keys/run", d.signedIn(accounts.MayDevelop, d.runExample))
 	r.POST("/keys/:id/revoke", d.signedIn(accounts.MayDevelop, d.revokeKey))
 	r.GET("/senders", d.inCompany(accounts.MayRead, d.senders))
-	r.POST("/senders", d.inCompany(accounts.MayManage, d.askSender))
+	r.POST("/senders", d.inCompany(accounts.MayManage, d.requestSender))
 	r.POST("/webhook", d.inCompany(accounts.MayDevelop, d.setWebhook))
 	r.POST("/webhook/active", d.inCompany(accounts.MayDevelop, d.switchWebhook))
-	r.POST("/webhook/events", d.inCompany(accounts.MayDevelop, d.askEvent))
+	r.POST("/webhook/events", d.inCompany(accounts.MayDevelop, d.setEvent))
 	r.POST("/webhook/rotate", d.inCompany(accounts.MayDevelop, d.rotateSecret))
 	r.POST("/webhook/rotate/end", d.inCompany(accounts.MayDevelop, d.endRotation))
 	r.POST("/webhook/test", d.inCompany(accounts.MayDevelop, d.testWebhook))
@@ -145,7 +145,7 @@ func (d *Dashboard) routes() (http.Handler, error) {
 	return r, nil
 }
 
-// plain is the handler of what is the same for everybody and asks no database.
+// plain is the handler of what is the same for every visitor and needs no database.
 func (d *Dashboard) plain(page func(*visit) error) gin.HandlerFunc {
 	return func(c *gin.Context) {
 		v := d.visit(c)

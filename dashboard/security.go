@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	maxForm        = 64 << 10 // octets of a form
+	maxForm        = 64 << 10 // bytes of a form
 	maxOpenForm    = 8 << 10  // of one without a session
 	requestTimeout = 15 * time.Second
 )
@@ -42,7 +42,7 @@ func (d *Dashboard) harden(c *gin.Context) {
 	}
 }
 
-// uploadRoutes are the routes whose form has a file, with the bounds of such a form.
+// uploadRoutes are the routes whose form has a file, and its limits.
 var uploadRoutes = map[string]struct {
 	octets int64
 	time   time.Duration // with the response
@@ -96,14 +96,14 @@ const (
 	tryMail     = "mail"            // it sends a mail to the account's address
 	tryPassword = "password"        // at the sign-in
 	tryPresent  = "password change" // the password of the user who is signed in
-	tryCode     = "code"            // of a second factor: three codes in a million are right at a time
+	tryCode     = "code"            // of a second factor: three codes in a million are valid at a time
 )
 
-// allowTry counts a try for the account with that email and for the network address of the client, and reports whether it is
+// allowTry counts a try for the account with that email and for the client's network address, and reports whether it is
 // allowed. The result does not depend on whether the account exists.
 //
-// A browser where the user has signed in before has an allowance of its own, so that strangers cannot lock the user out. A
-// try counts from its start, so that many at once are not more; [visit.triedWell] takes it back.
+// A browser in which the user has signed in before has its own limit, so that strangers cannot lock the user out. A try
+// counts from its start, so concurrent tries are limited too; [visit.triedWell] uncounts it.
 func (v *visit) allowTry(kind, email string) bool {
 	t := v.d.rooms.Tries
 	email = strings.ToLower(strings.TrimSpace(email))
@@ -137,7 +137,7 @@ func (v *visit) countTry(of *throttle.Throttle, kind, who string) bool {
 	return of.Allow(v.ctx(), key).Allowed
 }
 
-// triedWell takes the tries of this request back: what was entered is right, or could not be checked.
+// triedWell uncounts this request's tries: the input was right, or could not be checked.
 func (v *visit) triedWell() {
 	for _, giveBack := range v.tries {
 		giveBack()

@@ -73,7 +73,7 @@ func (f *form) sender(field string) string {
 }
 
 // send sends a form's message through intake, as the API does. [intake.Intake.Answered] finds the answer by the name of
-// the form's key. When it is refused, the form has the reason.
+// the form's key. On a refusal the form has the reason.
 func (v *visit) send(t tenant, req intake.Single) (id ulid.ULID, err error) {
 	d, f, ctx := v.d, v.form(), context.WithoutCancel(v.ctx()) // it is sent even if the browser disconnects
 	p, err := v.sender(t)
@@ -115,20 +115,20 @@ func (v *visit) notSent(err error) error {
 	return nil
 }
 
-// sender returns the principal of a send. A user sends only so often: the form is denied then.
+// sender returns the principal of a send, and denies the form beyond the user's limit.
 func (v *visit) sender(t tenant) (*accounts.Principal, error) {
 	if sends := v.d.rooms.Sends; sends != nil && !sends.Allow(v.ctx(), t.User.ID).Allowed {
 		v.form().deny(http.StatusTooManyRequests, "send.often")
 		return nil, nil
 	}
 	p, err := v.d.rooms.Accounts.PrincipalOf(v.ctx(), t.User.ID)
-	if err == nil && (p.Company == nil || p.Company.ID != t.Company.ID) { // the company has changed its owner meanwhile
+	if err == nil && (p.Company == nil || p.Company.ID != t.Company.ID) { // the user has left the company meanwhile
 		err = errNotFound
 	}
 	return p, err
 }
 
-// refusals maps the reasons of refused sends to the field that is wrong, if it is one, and to the key of a text.
+// refusals maps the reasons of refused sends to the wrong field, if any, and to the key of a text.
 var refusals = map[string]struct{ field, key string }{
 	"company_not_approved": {"", "refusal.approved"}, "company_not_verified": {"", "refusal.verified"},
 	"sender_not_found": {"sender", "refusal.sender.unknown"}, "sender_not_approved": {"sender", "refusal.sender.waiting"},

@@ -35,8 +35,8 @@ func (d *Dashboard) senders(v *visit, t tenant) (err error) {
 	return v.render("senders", data)
 }
 
-// askSender is POST /senders.
-func (d *Dashboard) askSender(v *visit, t tenant) error {
+// requestSender is POST /senders.
+func (d *Dashboard) requestSender(v *visit, t tenant) error {
 	f := v.form()
 	name := strings.TrimSpace(f.required("name"))
 	if strings.Trim(name, alphanumerics) != "" || len(name) > maxSender {

@@ -13,9 +13,9 @@ import (
 )
 
 const (
-	maxSheet     = 8 << 20  // octets of a file
+	maxSheet     = 8 << 20  // bytes of a file
 	maxSmall     = 1 << 20  // of a company that cannot send campaigns yet
-	maxSheetLine = 16 << 10 // octets of one of its lines, as text
+	maxSheetLine = 16 << 10 // bytes of one of its lines, as text
 	maxColumns   = 50
 )
 
@@ -44,7 +44,7 @@ func readSheet(file []byte) (next func() (sheetRow, error), err error) {
 		return nil, err
 	}
 	long := 0
-	for l := range strings.Lines(text) { // such a file is no list of recipients, and costs memory to parse
+	for l := range strings.Lines(text) { // no real list of recipients has such lines, and parsing them costs memory
 		if long++; len(l) > maxSheetLine {
 			return nil, &sheetError{long, "campaign.file.line", nil}
 		}
@@ -87,7 +87,7 @@ func decodeSheet(file []byte) (string, error) {
 	case bytes.HasPrefix(file, []byte("PK\x03\x04")) || bytes.HasPrefix(file, []byte("\xd0\xcf\x11\xe0")):
 		return "", &sheetError{0, "campaign.file.excel", nil}
 	case bytes.HasPrefix(file, []byte("\xff\xfe")) || bytes.HasPrefix(file, []byte("\xfe\xff")):
-		decoded, _ := unicode.UTF16(unicode.LittleEndian, unicode.ExpectBOM).NewDecoder().Bytes(file) // what is no character is refused below
+		decoded, _ := unicode.UTF16(unicode.LittleEndian, unicode.ExpectBOM).NewDecoder().Bytes(file) // invalid characters are refused below
 		text = string(decoded)
 	case utf8.Valid(file):
 		text = string(bytes.TrimPrefix(file, []byte("\ufeff")))

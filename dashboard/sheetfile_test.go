@@ -10,13 +10,13 @@ import (
 	"golang.org/x/text/encoding/unicode"
 )
 
-// wideText is a text in UTF-16 with its mark, as Excel writes it.
+// wideText is a text in UTF-16 with its byte order mark, as Excel writes it.
 func wideText(text string, order unicode.Endianness) []byte {
 	wide, _ := unicode.UTF16(order, unicode.UseBOM).NewEncoder().Bytes([]byte(text)) // never fails for valid UTF-8
 	return wide
 }
 
-// TestReadSheet: files as programs and spreadsheets write them are all read the same.
+// TestReadSheet: the same rows in every form that programs and spreadsheets write.
 func TestReadSheet(t *testing.T) {
 	const plain = "phone_number,prénom\r\n79123456,\"Éric, \"\"dit\"\" Rico\"\r\n\r\n71234567,Aline\r\n"
 	latin := strings.NewReplacer("é", "\xe9", "É", "\xc9").Replace(plain)
@@ -34,7 +34,7 @@ func TestReadSheet(t *testing.T) {
 	}
 }
 
-// TestReadSheetRefuses: what is no such file is refused with the line, in bounded memory.
+// TestReadSheetRefuses: other files are refused with the line, in bounded memory.
 func TestReadSheetRefuses(t *testing.T) {
 	for name, want := range map[string]struct {
 		file string

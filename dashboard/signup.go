@@ -17,8 +17,9 @@ func (d *Dashboard) signUp(v *visit) error {
 	return v.render("signup", nil)
 }
 
-// askSignUp is POST /sign-up: it mails a link. The page is the same whether or not the account exists.
-func (d *Dashboard) askSignUp(v *visit) error {
+// requestSignUp is POST /sign-up: it mails a link. The response does not reveal whether the account
+// exists.
+func (d *Dashboard) requestSignUp(v *visit) error {
 	f := v.form()
 	name, email := f.name("name"), f.mailed("email")
 	if !f.ok() {
@@ -39,7 +40,7 @@ func (d *Dashboard) askSignUp(v *visit) error {
 	return v.mailedTo(email)
 }
 
-// mailed returns a field with an address to which a mail is sent: only so many in an hour.
+// mailed returns a field with an address for a mail, within the limit of an hour.
 func (f *form) mailed(field string) string {
 	email := f.email(field)
 	if f.ok() && !f.v.allowTry(tryMail, email) {
@@ -48,8 +49,8 @@ func (f *form) mailed(field string) string {
 	return email
 }
 
-// mailedTo redirects to the page that names the address to which a mail was sent. A cookie has the address, because anybody
-// can make a link to this site.
+// mailedTo redirects to the page that names the address of the mail. The address is in a cookie, because a link with it
+// could be forged.
 func (v *visit) mailedTo(email string) error {
 	v.setCookie(sentCookie, url.QueryEscape(email), time.Hour)
 	return v.redirect("/sent", "")

@@ -41,12 +41,12 @@ type statementPage struct {
 	Kinds            []option
 	Company          string
 	Number           int64
-	Says             string // the period
+	Period           string // the period
 	Opening, Closing int64  // balances of the period, or of the sheet
 	Credits          int64
 	Threshold        int64  // the highest; 0: none
 	Thresholds       string // all, as the field has them
-	Owner            string // to whom the warning is mailed
+	Owner            string // recipient of the warning
 	Print            string
 	More             bool // this is not the last sheet
 	At               time.Time
@@ -63,7 +63,7 @@ func (v *visit) statementFilter() (filter billing.StatementFilter) {
 }
 
 func (v *visit) newStatement(t tenant, f billing.StatementFilter) statementPage {
-	return statementPage{Company: t.Company.Name, Number: t.Company.ID, Says: period(v.lang, f.From, f.To), At: postgres.Now()}
+	return statementPage{Company: t.Company.Name, Number: t.Company.ID, Period: period(v.lang, f.From, f.To), At: postgres.Now()}
 }
 
 // statement is GET /statement.
@@ -99,7 +99,7 @@ func (d *Dashboard) statement(v *visit, t tenant) (err error) {
 	return v.render("statement", p)
 }
 
-// printStatement is GET /statement/print: all rows of a period, the oldest first, on sheets with opening and closing
+// printStatement is GET /statement/print: all rows of a period, oldest first, on sheets with opening and closing
 // balances.
 func (d *Dashboard) printStatement(v *visit, t tenant) error {
 	ledger, filter, after := d.rooms.Statements, v.statementFilter(), v.after("after")
@@ -171,8 +171,7 @@ func (d *Dashboard) setThreshold(v *visit, t tenant) error {
 	return v.redirect("/statement", "flash.threshold")
 }
 
-// thresholdsIn reads whole numbers separated by commas or blanks; 0 counts as none. ok is false where something else
-// stands there.
+// thresholdsIn parses whole numbers separated by commas or blanks; 0 counts as none. ok is false for any other text.
 func thresholdsIn(text string) (thresholds []int64, ok bool) {
 	for _, each := range strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == ';' || unicode.IsSpace(r) }) {
 		n, err := strconv.ParseInt(each, 10, 64)

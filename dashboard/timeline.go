@@ -22,8 +22,8 @@ type timeline struct {
 	messages.Record
 	Moments []moment // past, in order of time
 	Ahead   []moment // future, with the time where it is known
-	Live    bool     // the page refreshes itself, because more is expected soon
-	Shown   string   // the status; delivered if it is sent and each segment has a receipt with DELIVRD
+	Live    bool     // the page refreshes automatically: more is expected soon
+	Shown   string   // the status; "delivered" if every segment has a receipt with DELIVRD
 }
 
 // Unicode reports whether the text is sent in UCS-2.
@@ -123,7 +123,7 @@ func (v *visit) newTimeline(r messages.Record, h messages.History, deliveries []
 		switch {
 		case w.Claimed:
 			m.Title = T("life.underway", r.Carrier)
-		case w.Attempts == 0 && w.DueAt.After(postgres.Now()) && w.DueAt.Year() < 9999: // one that is held has no time
+		case w.Attempts == 0 && w.DueAt.After(postgres.Now()) && w.DueAt.Year() < 9999: // a held one has no time
 			m.At, m.Title = w.DueAt, T("life.scheduled")
 		case w.Attempts > 0 && w.DueAt.After(postgres.Now()):
 			m.At, m.Detail = w.DueAt, []string{v.lang.N("life.tries", w.Attempts)}
@@ -176,7 +176,7 @@ func (v *visit) addDelivery(l *timeline, d webhooks.Delivery) {
 
 func (l *timeline) add(m moment) { l.Moments = append(l.Moments, m) }
 
-// errorOf returns a receipt's error code; empty when it is only zeros, which carriers write for no error.
+// errorOf returns a receipt's error code; empty if it is all zeros, which means no error.
 func errorOf(code string) string {
 	if strings.Trim(code, "0") == "" {
 		return ""
@@ -189,7 +189,7 @@ func joined(texts ...string) []string {
 	return slices.DeleteFunc(texts, func(s string) bool { return strings.TrimSpace(s) == "" })
 }
 
-// reason returns why a message failed: our own reasons in the user's language, a carrier's unchanged.
+// reason returns why a message failed: our reasons in the user's language, a carrier's unchanged.
 func (v *visit) reason(r string) string {
 	switch r {
 	case submission.ReasonExpired:

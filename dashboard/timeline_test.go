@@ -13,8 +13,9 @@ import (
 	"intumwa/sms"
 )
 
-// TestTimelineOfASegment shows a segment as far as it is recorded: with the carrier's id, as submitted, without an answer or answered
-// without an id, or as not known to be submitted. The key of a segment without an id is not shown.
+// TestTimelineOfASegment: a segment is shown as far as it is recorded: with its carrier id, submitted, without a
+// response, answered without an id, or possibly not submitted. The internal key of a segment without an id is not
+// shown.
 func TestTimelineOfASegment(t *testing.T) {
 	all, err := words.Load()
 	if err != nil {
@@ -37,7 +38,7 @@ func TestTimelineOfASegment(t *testing.T) {
 	}
 }
 
-// TestDelivered shows a message as delivered if it is sent and each segment has a receipt with DELIVRD.
+// TestDelivered: a message is shown as delivered once every segment has a receipt with DELIVRD.
 func TestDelivered(t *testing.T) {
 	all, err := words.Load()
 	if err != nil {
@@ -56,7 +57,7 @@ func TestDelivered(t *testing.T) {
 	}
 }
 
-// TestReasonsAreTranslated shows reasons of our own in the user's language, those of carriers as they came.
+// TestReasonsAreTranslated: our own reasons are in the user's language, carriers' unchanged.
 func TestReasonsAreTranslated(t *testing.T) {
 	all, err := words.Load()
 	if err != nil {

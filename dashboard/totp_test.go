@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// codeOf is what an authenticator with that secret shows now, written down again from RFC 6238.
+// codeOf is an authenticator's current code, implemented independently after RFC 6238.
 func codeOf(t *testing.T, secret string) string {
 	t.Helper()
 	key, err := base32.StdEncoding.WithPadding(base32.NoPadding).DecodeString(secret)

@@ -8,17 +8,16 @@ import (
 	"intumwa/internal/throttle"
 )
 
-// A page asks the database while it holds a turn: a user has few at a time, and without a session a network address has. So
-// however many connections somebody opens, and whatever they claim to be, the database's connections are left for sends and
-// for others. Not held is a turn while a form is read, a password is hashed, an endpoint is called, and while the response is
-// written; a download takes one for each page of rows that it reads.
+// A page holds a turn while it uses the database. Each user has few at a time, and so has each network address without
+// a session. However many connections one client opens, others and the sends keep theirs. A request holds no turn while
+// it reads a form, hashes a password, calls an endpoint or writes the response; a download takes one per page of rows.
 const (
 	turnsOfAll = 8 // if Options.AtOnce is not set
 	turnsOfOne = 4
 )
 
-// takeTurn waits for a turn of the user, or of the network address where nobody is signed in, and ends the one that the
-// request has.
+// takeTurn waits for a turn of the user, or of the network address without a session. It first ends the request's
+// current turn.
 func (v *visit) takeTurn() error {
 	v.leave()
 	leave, err := v.d.turns.Enter(v.ctx(), v.turnKey())
@@ -32,7 +31,7 @@ func (v *visit) takeTurn() error {
 	return v.busy(http.StatusServiceUnavailable)
 }
 
-// turnKey is whose turns the visitor has.
+// turnKey identifies the owner of the visitor's turns.
 func (v *visit) turnKey() int64 {
 	if v.session != nil {
 		return tryKey("turn", "user "+strconv.FormatInt(v.session.User.ID, 10))
@@ -54,13 +53,12 @@ func (v *visit) inTurn(read func() error) error {
 	}
 }
 
-// busy returns the failure of a request while too much is under way.
+// busy returns the failure of a request that got no turn.
 func (v *visit) busy(status int) error {
 	v.c.Header("Retry-After", "1")
 	return failure{status, "error.busy.title", "error.busy.text"}
 }
 
-// leave ends the turn, if the request has one.
 func (v *visit) leave() {
 	if v.leaveTurn != nil {
 		v.leaveTurn()

@@ -17,7 +17,7 @@ import (
 	"intumwa/accounts"
 )
 
-// hold locks a table against everybody until the returned function is called.
+// hold locks a table until release is called.
 func (w *world) hold(table string) (release func()) {
 	w.t.Helper()
 	ctx := context.WithoutCancel(w.t.Context())
@@ -33,8 +33,8 @@ func (w *world) hold(table string) (release func()) {
 	return release
 }
 
-// ask sends requests at the same time and returns the channel of their answers.
-func (c *client) ask(n int, path string) <-chan answer {
+// getMany sends n requests at once and returns the channel of their responses.
+func (c *client) getMany(n int, path string) <-chan answer {
 	answers := make(chan answer, n)
 	for range n {
 		go func() { answers <- c.get(path) }()
@@ -48,19 +48,19 @@ func (w *world) next(answers <-chan answer) answer {
 	case a := <-answers:
 		return a
 	case <-time.After(patience):
-		w.t.Fatal("no answer: more than their turns are at the database")
+		w.t.Fatal("no response: more than their turns are at the database")
 		return answer{}
 	}
 }
 
-// TestTurnsOfOneUser: pages of one user that take long are few at a time, and another's are not delayed.
+// TestTurnsOfOneUser: few slow pages of one user run at a time, and another user's are not delayed.
 func TestTurnsOfOneUser(t *testing.T) {
 	w := newWorld(t, func(_ *Rooms, o *Options) { o.AtOnce, o.AtOnceOfOne = 4, 2 })
 	greedy, _, _ := w.customer("aline", "ISOKO", 0)
 	other, _, _ := w.customer("bob", "BOBCO", 0)
 	for _, path := range []string{"/messages?status=failed", "/deliveries?state=delivered"} {
 		release := w.hold(map[bool]string{true: "messages", false: "webhook_deliveries"}[strings.HasPrefix(path, "/messages")])
-		answers := greedy.ask(8, path)
+		answers := greedy.getMany(8, path)
 		for range 6 {
 			if a := w.next(answers); a.StatusCode != http.StatusTooManyRequests || a.Header.Get("Retry-After") == "" {
 				t.Errorf("%s: %d", path, a.StatusCode)
@@ -78,8 +78,8 @@ func TestTurnsOfOneUser(t *testing.T) {
 	}
 }
 
-// TestInventedSessions: whoever invents sessions and links keeps no connection of the database from others, and what is the
-// same for everybody asks no database.
+// TestInventedSessions: invented sessions and links do not exhaust the database's connections, and static pages need
+// none.
 func TestInventedSessions(t *testing.T) {
 	w := newWorld(t, func(_ *Rooms, o *Options) { o.AtOnce, o.AtOnceOfOne = 4, 2 })
 	for table, path := range map[string]string{"sessions": "/sign-in", "mail_links": "/sign-up/x"} {
@@ -88,7 +88,7 @@ func TestInventedSessions(t *testing.T) {
 			stranger.plant(strings.Repeat("x", 43))
 		}
 		release := w.hold(table)
-		answers := stranger.ask(8, path)
+		answers := stranger.getMany(8, path)
 		for range 6 {
 			if a := w.next(answers); a.StatusCode != http.StatusTooManyRequests {
 				t.Errorf("%s: %d", path, a.StatusCode)
@@ -102,8 +102,8 @@ func TestInventedSessions(t *testing.T) {
 	}
 }
 
-// drip opens a connection that announces a body, and returns once the server has begun to read it, or has refused it; the
-// line is the first of the server's answer.
+// drip opens a connection that announces a body, and returns once the server reads it or refuses it; line is the first
+// of the response.
 func (c *client) drip(path, contentType string, length int) (conn net.Conn, line string) {
 	c.t.Helper()
 	address, err := url.Parse(c.w.url)
@@ -123,8 +123,7 @@ func (c *client) drip(path, contentType string, length int) (conn net.Conn, line
 	return conn, line
 }
 
-// TestSlowForms: a form or a file that comes slowly takes no turn from anybody, and one company's files leave room for
-// another's.
+// TestSlowForms: slow forms and uploads hold no turn, and one company's uploads leave room for another's.
 func TestSlowForms(t *testing.T) {
 	w := newWorld(t, func(_ *Rooms, o *Options) { o.AtOnce, o.AtOnceOfOne = 2, 1 })
 	slow, _, _ := w.customer("aline", "ISOKO", 0)
@@ -159,7 +158,7 @@ func TestSlowForms(t *testing.T) {
 	}
 }
 
-// TestManyCompaniesUpload: companies that one person created do not keep others from uploading.
+// TestManyCompaniesUpload: one person's many companies do not prevent others' uploads.
 func TestManyCompaniesUpload(t *testing.T) {
 	w := newWorld(t, func(_ *Rooms, o *Options) { o.TrustedProxies = []string{"127.0.0.1"} })
 	for path, most := range map[string]int{"/campaigns": uploadsOfAddress, "/company/document": documentsOfAddress} {
@@ -182,7 +181,7 @@ func TestManyCompaniesUpload(t *testing.T) {
 	other.wants(other.uploadAs("/company/document", nil, "certificate.pdf", aCertificate), http.StatusSeeOther)
 }
 
-// TestOpenFormsAreShort: without a session a form is short, so that connections which send it slowly cost little memory.
+// TestOpenFormsAreShort: without a session forms are short, so slow ones cost little memory.
 func TestOpenFormsAreShort(t *testing.T) {
 	w := newWorld(t, nil)
 	c, _, _ := w.customer("aline", "ISOKO", 0)
@@ -194,8 +193,8 @@ func TestOpenFormsAreShort(t *testing.T) {
 	c.wants(c.post("/messages/new", "message", long, "do", "check"), http.StatusOK)
 }
 
-// TestChangesAreFew: what is recorded for ever is recorded so often and no more, whoever changes to and fro.
-func TestChangesAreFew(t *testing.T) {
+// TestChangesAreLimited: a user's permanent audit rows are limited.
+func TestChangesAreLimited(t *testing.T) {
 	const most = 6
 	w := newWorld(t, func(r *Rooms, _ *Options) {
 		r.Tries.Changes = limit(t, most, time.Hour)
@@ -206,15 +205,15 @@ func TestChangesAreFew(t *testing.T) {
 		c.wants(c.post("/opt-outs", "number", "79000001"), http.StatusSeeOther)
 		c.wants(c.post("/opt-outs/remove", "number", "79000001"), http.StatusSeeOther)
 	}
-	c.wants(c.post("/opt-outs", "number", "79000001"), http.StatusTooManyRequests, "a lot of changes")
+	c.wants(c.post("/opt-outs", "number", "79000001"), http.StatusTooManyRequests, "Too many changes")
 	c.wants(c.post("/keys", "name", "one more"), http.StatusTooManyRequests)
 	c.wants(c.post("/messages/new", "message", "x", "do", "check"), http.StatusOK)
 	other.wants(other.post("/opt-outs", "number", "79000001"), http.StatusSeeOther)
 	w.counts(most, `select count(*) from audit_log where actor = $1`, fmt.Sprintf("user %d", u.ID))
 }
 
-// TestLimitsHoldAtOnce: a company has so many waiting sender IDs, and a user so many keys, however many are asked for at once.
-func TestLimitsHoldAtOnce(t *testing.T) {
+// TestConcurrentRequestsKeepLimits: concurrent requests do not exceed the limits of waiting sender IDs and of keys.
+func TestConcurrentRequestsKeepLimits(t *testing.T) {
 	w := newWorld(t, nil)
 	u := w.user("aline@example.com", false)
 	w.company("aline@example.com", "Isoko")
@@ -236,8 +235,7 @@ func TestLimitsHoldAtOnce(t *testing.T) {
 	w.counts(accounts.MaxTokens, `select count(*) from api_tokens`)
 }
 
-// TestCellsForEverySeparator: a program that expects another separator than the file's, and so splits cells, finds no formula
-// either.
+// TestCellsForEverySeparator: a program that splits cells at another separator finds no formula either.
 func TestCellsForEverySeparator(t *testing.T) {
 	for text, want := range map[string]string{
 		"Muraho; nzoza ejo, saa 3": "Muraho; nzoza ejo, saa 3", "a-b=c": "a-b=c", "": "", "-5": "'-5", "a;=1": "a;'=1", `a,"=1`: `a,"'=1`,
@@ -264,8 +262,8 @@ func TestCellsForEverySeparator(t *testing.T) {
 	}
 }
 
-// TestHeadTakesNothing: a request for the head alone reads no row of a file, and leaves what is shown once.
-func TestHeadTakesNothing(t *testing.T) {
+// TestHeadConsumesNothing: a HEAD request reads no rows and consumes no one-time secret.
+func TestHeadConsumesNothing(t *testing.T) {
 	w := newWorld(t, nil)
 	c, _, _ := w.customer("aline", "ISOKO", 0)
 	for table, path := range map[string]string{"messages": "/messages.csv", "opt_outs": "/opt-outs.csv", "ledger": "/statement.csv", "inbound_messages": "/received.csv"} {

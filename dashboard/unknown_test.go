@@ -13,8 +13,8 @@ import (
 	"intumwa/sms"
 )
 
-// TestOutcomeUnknown: the page of a message or a campaign that may have been sent does not
-// claim that nothing was sent, and pressing once more sends and charges nothing again.
+// TestOutcomeUnknown: after an unknown outcome, the page does not claim that nothing was
+// sent, and a second click sends and charges nothing again.
 func TestOutcomeUnknown(t *testing.T) {
 	w := newWorld(t, nil)
 	c, company := w.merchant("aline", 100)
@@ -36,10 +36,10 @@ func TestOutcomeUnknown(t *testing.T) {
 		ended := make(chan struct{})
 		go func() { defer close(ended); _ = in.Run(running) }()
 		line.LoseAndCut()
-		line.OnLost(t, end) // and with it the patience of looking again
+		line.OnLost(t, end) // and with it the wait for the outcome
 		w.d.rooms.Intake = in
 		page := c.post(path, fields...)
-		c.wants(page, http.StatusServiceUnavailable, "may have been sent", "once more")
+		c.wants(page, http.StatusServiceUnavailable, "may have been sent", "Try again")
 		if strings.Contains(page.body, "Nothing was sent") {
 			t.Errorf("%s: %s", path, page.body)
 		}

@@ -32,8 +32,8 @@ type visit struct {
 	session *accounts.Session // nil: not signed in
 
 	filled      *form
-	broke       bool     // the page is one of an approved company without credits
-	tries       []func() // each takes a counted try back
+	broke       bool     // an approved company has no credits
+	tries       []func() // each uncounts a try
 	administers bool     // a handler of the administration runs
 	leaveTurn   func()   // ends the turn at the database; nil: the request has none
 }
@@ -64,7 +64,7 @@ func (v *visit) loadSession() error {
 	if err != nil || token == "" || v.session != nil {
 		return nil
 	}
-	if err := v.takeTurn(); err != nil { // of the address: anybody can invent a cookie
+	if err := v.takeTurn(); err != nil { // of the address: anyone can invent a cookie
 		return err
 	}
 	defer v.leave()
@@ -169,7 +169,6 @@ func (v *visit) takeFlash() string {
 	return v.lang.T(key)
 }
 
-// redirectToSignIn redirects to a sign-in page, with the address to return to.
 func (v *visit) redirectToSignIn(path string) error {
 	if v.c.Request.Method == http.MethodGet && v.c.Request.URL.Path != "/" {
 		path += "?next=" + url.QueryEscape(v.c.Request.URL.RequestURI())
@@ -246,7 +245,7 @@ func (v *visit) fail(err error) {
 		v.c.AbortWithStatus(499)
 		return
 	default:
-		// One line a second: during an outage every request fails in the same way.
+		// One line a second: in an outage every request fails alike.
 		if now := time.Now().Unix(); v.d.failureLogged.Swap(now) != now {
 			v.d.log.Error("request failed", "event", "request_failed", "method", v.c.Request.Method, "path", v.c.FullPath(), "error", err)
 		}

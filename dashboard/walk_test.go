@@ -22,17 +22,17 @@ var (
 	totpSecret  = regexp.MustCompile(`[A-Z2-7]{32}`)
 )
 
-// hostile is a text of somebody who wishes no good.
+// hostile is a malicious text.
 const hostile = `<img src=x onerror=alert(1)>"'&`
 
-// walkPages opens every page, in its states, by links and forms alone, and returns what they look like.
+// walkPages opens every page in its states, by links and forms alone, and returns the pages.
 func walkPages(t *testing.T, w *world, language string) []look {
 	t.Helper()
 	p := newWalker(t, w, language)
 	email := language + "@example.com"
-	p.entersAndLeaves(email)
+	p.signsUp(email)
 	company := p.companyID(email)
-	p.asksForSenders(company)
+	p.requestsSenders(company)
 	p.watchesWebhooks(company)
 	p.sendsFirst(email, company)
 	p.sendsMessages(email, company)
@@ -66,8 +66,8 @@ func (p *walker) signsIn(email string) {
 	p.press("signin.button")
 }
 
-// entersAndLeaves signs up, signs in, makes a company and a key.
-func (p *walker) entersAndLeaves(email string) {
+// signsUp signs up, signs in, and creates a company and a key.
+func (p *walker) signsUp(email string) {
 	p.open("/")
 	p.sees("signin.title")
 	p.look("signin")
@@ -159,25 +159,25 @@ func (p *walker) statesFacts() {
 	p.look("company-stated")
 }
 
-// asksForSenders asks for three sender IDs; one is approved, one refused.
-func (p *walker) asksForSenders(company int64) {
+// requestsSenders requests three sender IDs; one is approved, one refused.
+func (p *walker) requestsSenders(company int64) {
 	p.open("/senders")
 	p.look("senders-none")
 	p.fill("name", "Isoko & Fils")
 	p.fill("purpose", "x")
-	p.press("senders.ask.do")
+	p.press("senders.request.do")
 	p.sees("senders.name.wrong")
 	p.look("senders-wrong")
 	for _, name := range []string{"IsokoNews", "IsokoShop", "ISOKO"} {
 		p.fill("name", name)
 		p.fill("purpose", "Order news for customers of our shops in Bujumbura and Gitega")
-		p.press("senders.ask.do")
+		p.press("senders.request.do")
 		p.sees("flash.sender")
 	}
 	p.w.exec(`update senders set refused_at = now(), refusal = 'This name reads like another company’s.' where name = 'IsokoShop' and company_id = $1`, company)
 }
 
-// watchesWebhooks sets an endpoint, tests it, and reads what became of its events.
+// watchesWebhooks sets an endpoint, tests it, and reads the deliveries.
 func (p *walker) watchesWebhooks(company int64) {
 	r := newReceiver(p.t)
 	p.open("/deliveries")
@@ -281,7 +281,7 @@ func (p *walker) sendsFirst(email string, company int64) {
 	p.look("home")
 }
 
-// sendsMessages writes a message, and finds it and a batch again.
+// sendsMessages sends a message and finds it and a batch.
 func (p *walker) sendsMessages(email string, company int64) {
 	p.open("/messages/new")
 	p.fill("number", "79000301")
@@ -341,7 +341,7 @@ func (p *walker) sendsMessages(email string, company int64) {
 	p.look("messages-nothing")
 }
 
-// readsHandsets reads what handsets sent, and keeps the opt-out list.
+// readsHandsets reads MO messages and edits the opt-out list.
 func (p *walker) readsHandsets(company int64) {
 	p.open("/received")
 	p.sees("received.none")
@@ -384,7 +384,7 @@ func (p *walker) readsHandsets(company int64) {
 	p.sees("flash.optout.removed")
 }
 
-// sendsCampaign sends a campaign without a recipient who has opted out.
+// sendsCampaign sends a campaign without an opted-out recipient.
 func (p *walker) sendsCampaign(company int64) {
 	p.open("/campaigns")
 	p.look("campaigns-new")
@@ -410,7 +410,7 @@ func (p *walker) sendsCampaign(company int64) {
 	p.look("campaigns")
 }
 
-// readsFigures looks at the charts and the statement.
+// readsFigures opens the charts and the statement.
 func (p *walker) readsFigures(company int64) {
 	fillMessages(p.t, p.w.pool, company, 2_000, 88)
 	p.w.tally("the messages are counted", func() bool {
@@ -476,7 +476,7 @@ func (p *walker) guardsAccount(email string) {
 	p.sees("flash.password")
 }
 
-// administers is an administrator's day with a customer that waits.
+// administers approves a waiting customer as an administrator.
 func (p *walker) administers(other int64) {
 	w, language := p.w, p.lang.Tag
 	email, owner := "root-"+language+"@example.com", "owner-"+language+"@example.com"
@@ -489,7 +489,7 @@ func (p *walker) administers(other int64) {
 	if _, err := w.accounts.CreateSender(p.t.Context(), company.ID, name, "BI", false); err != nil {
 		p.t.Fatal(err)
 	}
-	w.exec(`INSERT INTO webhook_endpoints (company_id, url, secret) VALUES ($1, 'https://isoko.example/hook?key=hush', 'sealed')`, company.ID)
+	w.exec(`INSERT INTO webhook_endpoints (company_id, url, secret) VALUES ($1, 'https://isoko.example/hook?key=canary', 'sealed')`, company.ID)
 	number := sms.Number("+257610001" + map[string]string{"fr": "01", "en": "02"}[language])
 	message := w.accept(company.ID, customer.ID, number, "lumitel")
 	w.settle()
@@ -528,12 +528,12 @@ func (p *walker) administers(other int64) {
 	p.look("admin-companies")
 	p.open(companyPath(company.ID))
 	p.reads("https://isoko.example/hook")
-	if strings.Contains(p.page.body, "hush") || strings.Contains(p.page.body, "sealed") {
+	if strings.Contains(p.page.body, "canary") || strings.Contains(p.page.body, "sealed") {
 		p.t.Errorf("the endpoint's secrets are shown:\n%s", p.text())
 	}
 	p.look("admin-company")
 	p.fill("amount", "-5")
-	p.fill("note", "taken back")
+	p.fill("note", "correction")
 	p.press("credits.book")
 	p.sees("credits.negative")
 	p.look("admin-company-wrong")
@@ -610,7 +610,7 @@ func (p *walker) administers(other int64) {
 	p.sees("admin.enter.title")
 }
 
-// strays are links, receipts and handset messages for the administrator's pages.
+// strays are links, receipts and MO messages for the administration's pages.
 func (w *world) strays() {
 	w.t.Helper()
 	w.exec(`INSERT INTO links (name, carrier, state, "window", in_flight, tps, last_error) VALUES
@@ -624,7 +624,7 @@ func (w *world) strays() {
 		SELECT 'lumitel', 'lumitel-1', '25761000003', 'INTUMWATEST', 0, 0, repeat('Ndabikeneye ejo mu gitondo. ', 40), '', 'routed' FROM generate_series(1, 40)`)
 }
 
-// settle makes every pending message sent, as a dispatcher does.
+// settle makes every pending message sent.
 func (w *world) settle() {
 	w.t.Helper()
 	w.exec(`with gone as (delete from outbox) update messages set status = 1, sent_at = now() where status = 0`)

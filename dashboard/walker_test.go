@@ -15,14 +15,14 @@ import (
 	"intumwa/dashboard/words"
 )
 
-// walker is a person whose browser runs no JavaScript: it follows the links of the page that is open and submits its forms.
+// walker is a browser without JavaScript: it follows the open page's links and submits its forms.
 type walker struct {
 	*client
 
 	lang   *words.Language
 	page   answer
 	doc    *html.Node
-	filled map[string]string // fields of the page that is open
+	filled map[string]string // fields of the open page
 	looks  []look
 }
 
@@ -37,7 +37,7 @@ func newWalker(t *testing.T, w *world, language string) *walker {
 	return p
 }
 
-// visit keeps the page of an answer, after its redirects.
+// visit keeps the page of a response, after its redirects.
 func (p *walker) visit(a answer) {
 	p.t.Helper()
 	for range 3 {
@@ -58,10 +58,10 @@ func (p *walker) open(path string) {
 	p.visit(p.do(http.MethodGet, path, nil))
 }
 
-// where is the path of the page that is open.
+// where is the open page's path.
 func (p *walker) where() string { return p.page.Request.URL.RequestURI() }
 
-// fill types into the field with that name, which the page must have.
+// fill types into a field, which the page must have.
 func (p *walker) fill(field, text string) {
 	p.t.Helper()
 	if p.find(func(n *html.Node) bool {
@@ -116,7 +116,7 @@ func (p *walker) press(key string, args ...any) {
 	}
 }
 
-// values are a form's fields: as the page has them, or as they were filled.
+// values are a form's fields as on the page or as filled.
 func (p *walker) values(form *html.Node) url.Values {
 	values := url.Values{}
 	each(form, func(n *html.Node) {
@@ -141,7 +141,7 @@ func (p *walker) values(form *html.Node) url.Values {
 	return values
 }
 
-// chosen is the value of a select: the selected option, or the first.
+// chosen is a select's value: the selected option, or the first.
 func chosen(list *html.Node) (value string) {
 	first := true
 	each(list, func(n *html.Node) {
@@ -157,18 +157,18 @@ func chosen(list *html.Node) (value string) {
 	return value
 }
 
-// text is what the page contains.
+// text is the page's text.
 func (p *walker) text() string {
 	return strings.Join(strings.Fields(textOf(p.find(func(n *html.Node) bool { return n.Data == "body" }))), " ")
 }
 
-// sees wants a text on the page, by its key.
+// sees expects the text of a key on the page.
 func (p *walker) sees(key string, args ...any) {
 	p.t.Helper()
 	p.reads(p.lang.T(key, args...))
 }
 
-// reads wants texts on the page.
+// reads expects texts on the page.
 func (p *walker) reads(texts ...string) {
 	p.t.Helper()
 	for _, text := range texts {
@@ -178,7 +178,7 @@ func (p *walker) reads(texts ...string) {
 	}
 }
 
-// look keeps the page that is open for the browser.
+// look keeps the open page for the browser.
 func (p *walker) look(name string) {
 	p.t.Helper()
 	if p.page.StatusCode >= 500 || strings.Contains(p.page.body, words.Missing) || len(p.page.body) > 100_000 {
@@ -214,7 +214,7 @@ func (c *client) uploadAs(path string, values url.Values, name, file string) ans
 	return c.request(http.MethodPost, path, &body, "Content-Type", form.FormDataContentType())
 }
 
-// find returns the first element that is so.
+// find returns the first element that matches.
 func (p *walker) find(is func(*html.Node) bool) (found *html.Node) {
 	each(p.doc, func(n *html.Node) {
 		if found == nil && n.Type == html.ElementNode && is(n) {

@@ -32,11 +32,11 @@ type webhookSettings struct {
 	Secret   string               // a new secret, shown once
 	Test     *webhooks.TestResult // the latest test, shown once
 	Events   []option
-	Asked    []askedEvent
+	Optional []optionalEvent
 }
 
-// askedEvent is an event that an endpoint may ask for.
-type askedEvent struct {
+// optionalEvent is an event that an endpoint can receive.
+type optionalEvent struct {
 	Name, Text string
 	On         bool
 }
@@ -65,7 +65,7 @@ func (v *visit) webhookSettings(e *webhooks.Endpoint) (*webhookSettings, error) 
 	}
 	if e != nil {
 		for _, name := range webhooks.Askable() {
-			s.Asked = append(s.Asked, askedEvent{name, askedTexts[name], slices.Contains(e.Events, name)})
+			s.Optional = append(s.Optional, optionalEvent{name, optionalTexts[name], slices.Contains(e.Events, name)})
 		}
 	}
 	return s, nil
@@ -80,8 +80,8 @@ func (v *visit) endpoint(t tenant) (*webhooks.Endpoint, error) {
 	return &e, err
 }
 
-// askedTexts maps the events that an endpoint may ask for to the keys of their texts.
-var askedTexts = map[string]string{webhooks.Received: "webhook.ask.received", webhooks.LowBalance: "webhook.ask.low"}
+// optionalTexts maps the optional events to the keys of their texts.
+var optionalTexts = map[string]string{webhooks.Received: "webhook.event.received", webhooks.LowBalance: "webhook.event.low"}
 
 // eventOptions are all events, under their names.
 func eventOptions() (all []option) {
@@ -161,7 +161,7 @@ func (v *visit) setEndpoint(t tenant, s webhooks.Setting) (made bool, err error)
 
 // switchWebhook is POST /webhook/active.
 func (d *Dashboard) switchWebhook(v *visit, t tenant) error {
-	if _, err := d.rooms.Webhooks.EndpointOf(v.ctx(), t.company()); err != nil { // without this, a missing endpoint would be refused as a missing URL
+	if _, err := d.rooms.Webhooks.EndpointOf(v.ctx(), t.company()); err != nil { // a missing endpoint would otherwise be refused as a missing URL
 		return err
 	}
 	on, flash := v.form().Value("on") == "yes", "flash.webhook.off"
@@ -172,8 +172,9 @@ func (d *Dashboard) switchWebhook(v *visit, t tenant) error {
 	return v.done(err, "/deliveries", flash)
 }
 
-// askEvent is POST /webhook/events: the endpoint gets an event from now on, or no longer.
-func (d *Dashboard) askEvent(v *visit, t tenant) error {
+// setEvent is POST /webhook/events: the endpoint receives an event from now on, or no
+// longer.
+func (d *Dashboard) setEvent(v *visit, t tenant) error {
 	f := v.form()
 	name := f.Value("event")
 	e, err := d.rooms.Webhooks.EndpointOf(v.ctx(), t.company())
@@ -226,14 +227,14 @@ func (d *Dashboard) endRotation(v *visit, t tenant) error {
 func (d *Dashboard) testWebhook(v *visit, t tenant) error {
 	f := v.form()
 	event := webhooks.Sent
-	if asked := f.Value("test"); among(eventOptions(), asked) {
-		event = asked
+	if name := f.Value("test"); among(eventOptions(), name) {
+		event = name
 	}
 	if tests := d.rooms.Tries.Tests; tests != nil && !tests.Allow(v.ctx(), int64(t.company())).Allowed {
 		f.deny(http.StatusTooManyRequests, "webhook.test.many")
 		return d.deliveries(v, t)
 	}
-	v.leave()                                                                 // the endpoint may take its time
+	v.leave()                                                                 // the endpoint may be slow
 	ctx, cancel := context.WithTimeout(v.ctx(), requestTimeout-2*time.Second) // the rest is for rendering the page
 	defer cancel()
 	result, err := d.rooms.Webhooks.Test(ctx, t.company(), event)
@@ -251,14 +252,14 @@ func (d *Dashboard) testWebhook(v *visit, t tenant) error {
 type attempt struct {
 	webhooks.Attempt
 
-	Good  bool
-	Badge string // HTTP 200, or what happened instead
-	Said  string // the beginning of the response, made printable
+	Good   bool
+	Badge  string // HTTP 200, or what happened instead
+	Answer string // beginning of the response, made printable
 }
 
 // Attempt returns a call and its result in the user's language.
 func (p *view) Attempt(a webhooks.Attempt) attempt {
-	shown := attempt{Attempt: a, Good: a.Status/100 == 2, Said: printable(a.Excerpt)}
+	shown := attempt{Attempt: a, Good: a.Status/100 == 2, Answer: printable(a.Excerpt)}
 	if a.Status != 0 {
 		shown.Badge = "HTTP " + strconv.Itoa(a.Status)
 		if a.Status/100 == 3 {
@@ -276,7 +277,7 @@ func (p *view) Attempt(a webhooks.Attempt) attempt {
 	}
 	shown.Badge, shown.Error = p.T(keys[0]), p.T(keys[1])
 	if a.Result == "tls" {
-		shown.Said = printable(a.Error) // the problem with the certificate
+		shown.Answer = printable(a.Error) // the problem with the certificate
 	}
 	return shown
 }

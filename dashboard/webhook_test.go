@@ -25,13 +25,13 @@ import (
 
 const markup = `<script>alert(1)</script><img src=x onerror=alert(1)>`
 
-// receiver is a customer's endpoint: it keeps what it gets and answers as it is told.
+// receiver is a customer's endpoint: it records calls and responds as set.
 type receiver struct {
 	*httptest.Server
 
 	mu     sync.Mutex
 	status int
-	said   string
+	body   string
 	got    []*http.Request
 	bodies []string
 }
@@ -46,20 +46,20 @@ func newReceiver(t *testing.T) *receiver {
 		r.got, r.bodies = append(r.got, request), append(r.bodies, string(body))
 		w.WriteHeader(r.status)
 		if r.status != http.StatusNoContent {
-			_, _ = io.WriteString(w, r.said)
+			_, _ = io.WriteString(w, r.body)
 		}
 	}))
 	t.Cleanup(r.Close)
 	return r
 }
 
-func (r *receiver) answer(status int, said string) {
+func (r *receiver) answer(status int, body string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.status, r.said = status, said
+	r.status, r.body = status, body
 }
 
-// signedBy tells whether the latest call carries that secret's signature in X-Webhook-Signature.
+// signedBy reports whether the latest call is signed with that secret (X-Webhook-Signature).
 func (r *receiver) signedBy(secret string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -119,11 +119,12 @@ func (w *world) endpoint(company int64, address string) {
 	}
 }
 
-// called is a company's endpoint that has answered n events in that way, until they were delivered or given up.
-func (w *world) called(company int64, n, status int, said string) *receiver {
+// called is a company's endpoint that has responded to n events in this way until they were delivered or given
+// up.
+func (w *world) called(company int64, n, status int, body string) *receiver {
 	w.t.Helper()
 	r := newReceiver(w.t)
-	r.answer(status, said)
+	r.answer(status, body)
 	w.endpoint(company, r.URL)
 	w.enqueue(company, 100, n)
 	state := webhooks.StateDelivered
@@ -148,13 +149,13 @@ func (w *world) acts(company int64) (names []string) {
 
 var secretText = regexp.MustCompile(`whsec_[A-Za-z0-9+/]+=*`)
 
-// secretOn is the secret that a page shows; empty when it shows none.
+// secretOn is the secret on a page; empty without one.
 func secretOn(a answer) string {
 	return secretText.FindString(strings.ReplaceAll(a.body, "&#43;", "+"))
 }
 
-// TestWebhookSecret: a secret is on one page and no other, signs what is sent, and hands over to the next one in a day
-// or at once. Each change is one act, without secrets.
+// TestWebhookSecret: a secret is shown on one page only, signs the calls, and its successor replaces it after a day or
+// at once. Each change is one act, without secrets.
 func TestWebhookSecret(t *testing.T) {
 	w := newWorld(t, nil)
 	c, user, company := w.owner()
@@ -162,7 +163,7 @@ func TestWebhookSecret(t *testing.T) {
 	c.wants(c.post("/webhook", "url", r.URL+"/hook?key=hidden"), http.StatusSeeOther)
 	w.d.WakeLetters("") // as a notice does
 	if m := w.mail(user.Email, 0); !strings.Contains(m.Text, r.URL+"/hook") || strings.Contains(m.Text, "hidden") {
-		t.Errorf("the owner is told: %s", m.Text)
+		t.Errorf("the mail to the owner: %s", m.Text)
 	}
 	page := c.get("/deliveries")
 	first := secretOn(page)
@@ -190,9 +191,9 @@ func TestWebhookSecret(t *testing.T) {
 	second := secretOn(page)
 	w.d.WakeLetters("")
 	if m := w.mail(user.Email, 1); !strings.Contains(m.Subject, "secret de signature") || !strings.Contains(m.Text, r.URL+"/hook") || strings.Contains(m.Text, second) {
-		t.Errorf("the owner is told: %s\n%s", m.Subject, m.Text)
+		t.Errorf("the mail to the owner: %s\n%s", m.Subject, m.Text)
 	}
-	c.wants(page, http.StatusOK, "both sign", "X-Webhook-Signature")
+	c.wants(page, http.StatusOK, "signed with the old secret and the new one", "X-Webhook-Signature")
 	if second == "" || second == first || secretOn(c.get("/deliveries")) != "" {
 		t.Fatal("the new secret:", second)
 	}
@@ -211,7 +212,7 @@ func TestWebhookSecret(t *testing.T) {
 		t.Error("the new secret does not sign")
 	}
 	c.wants(c.post("/webhook/active", "on", "no"), http.StatusSeeOther)
-	c.wants(c.get("/deliveries"), http.StatusOK, "Switched off")
+	c.wants(c.get("/deliveries"), http.StatusOK, "Inactive")
 	c.wants(c.post("/webhook/active", "on", "yes"), http.StatusSeeOther)
 
 	want := "webhook.set webhook.rotate webhook.rotation_end webhook.set webhook.set"
@@ -230,20 +231,20 @@ func TestWebhookSecret(t *testing.T) {
 	}
 }
 
-// TestWebhookAddress: what cannot be an endpoint is refused in the page's words, and nothing changes; a private address
-// neither as a URL nor behind a name.
+// TestWebhookAddress: an invalid URL, or a private address as a URL or behind a name, is refused in the page's language
+// and changes nothing.
 func TestWebhookAddress(t *testing.T) {
 	w := newWorld(t, func(r *Rooms, _ *Options) { r.Webhooks = webhooks.New(r.Pool, webhooks.Options{}) })
 	c, _, company := w.owner()
-	for address, says := range map[string]string{
-		"": "Fill this in.", "x": "not a complete address", "http://example.com": "must begin with https://", "javascript:alert(1)": "not a complete address",
+	for address, text := range map[string]string{
+		"": "This field is required.", "x": "not a complete address", "http://example.com": "must begin with https://", "javascript:alert(1)": "not a complete address",
 		"https://u:p@example.com/": "user name or password", "https://example.com/#x": "# part", "https://example.com:8443/": "port 443",
 		"https://127.0.0.1/": "must be public", "https://169.254.169.254/latest": "must be public", "https://[::1]/": "must be public", "https://localhost/": "must be public",
-		"https://exa mple.com/": "not a complete address", "https://-é-/": "not a complete address", "https://a..b/": "name of the host", "https://example.com/" + strings.Repeat("x", 3000): "not a complete address",
+		"https://exa mple.com/": "not a complete address", "https://-é-/": "not a complete address", "https://a..b/": "host name is wrong", "https://example.com/" + strings.Repeat("x", 3000): "not a complete address",
 		"https://example.com/" + markup: "not a complete address",
 	} {
 		a := c.post("/webhook", "url", address)
-		c.wants(a, http.StatusUnprocessableEntity, says)
+		c.wants(a, http.StatusUnprocessableEntity, text)
 		if strings.Contains(a.body, "<script>alert") {
 			t.Error("markup in the field")
 		}
@@ -259,7 +260,7 @@ func TestWebhookAddress(t *testing.T) {
 	c.wants(c.get("/deliveries"), http.StatusOK, "Unknown host")
 }
 
-// TestWebhookTests: somebody else's server is not to be troubled without end.
+// TestWebhookTests: test calls to another party's server are limited.
 func TestWebhookTests(t *testing.T) {
 	w := newWorld(t, func(r *Rooms, _ *Options) {
 		r.Tries.Tests = limit(t, 2, time.Hour)
@@ -276,7 +277,8 @@ func TestWebhookTests(t *testing.T) {
 	}
 }
 
-// TestSenders: a wish waits, its refusal is told with the reason, no more wait than may; another's are not seen.
+// TestSenders: a requested sender ID waits, a refusal shows its reason, and waiting ones are limited. Another
+// company's are invisible.
 func TestSenders(t *testing.T) {
 	w := newWorld(t, nil)
 	c, _, company := w.owner()
@@ -315,7 +317,7 @@ func TestSenders(t *testing.T) {
 	}
 }
 
-// TestDelivery shows what an endpoint answered as text, and sends the delivery again.
+// TestDelivery: an endpoint's response is shown as text, and the delivery can be resent.
 func TestDelivery(t *testing.T) {
 	w := newWorld(t, nil)
 	c, _, company := w.customer("aline", "ISOKO", 0)
@@ -334,8 +336,8 @@ func TestDelivery(t *testing.T) {
 	}
 }
 
-// TestDeliveryIsSentAgainAtOnce: several clicks, and the delivery's own attempts between them, give way to each other.
-func TestDeliveryIsSentAgainAtOnce(t *testing.T) {
+// TestConcurrentResends: several clicks and the delivery's own attempts do not collide.
+func TestConcurrentResends(t *testing.T) {
 	w := newWorld(t, nil)
 	c, _, company := w.customer("aline", "ISOKO", 0)
 	w.called(company.ID, 1, http.StatusInternalServerError, "")
@@ -352,8 +354,8 @@ func TestDeliveryIsSentAgainAtOnce(t *testing.T) {
 	}
 }
 
-// TestManyAttempts: a delivery that was sent again and again, to an endpoint that answers with nothing but markup, is a
-// page of bounded size, with the latest attempts.
+// TestManyAttempts: a delivery with many attempts, whose responses are all markup, has a page of bounded size with the
+// latest attempts.
 func TestManyAttempts(t *testing.T) {
 	w := newWorld(t, nil)
 	c, _, company := w.owner()
@@ -366,15 +368,15 @@ func TestManyAttempts(t *testing.T) {
 		t.Errorf("%d octets", len(a.body))
 	}
 
-	// While it waits for its next try, the pages say when that is, and a hand brings it forward.
+	// While it waits, the pages show the time of its next try, and a resend makes it due now.
 	w.exec(`update webhook_deliveries set delivered = false, due = now() + interval '1 hour', tries = 1`)
-	c.wants(c.get("/deliveries/of/800"), http.StatusOK, "Pending", "Next try: ", "Try now")
-	c.wants(c.get("/deliveries?state=pending"), http.StatusOK, "next try ")
+	c.wants(c.get("/deliveries/of/800"), http.StatusOK, "Pending", "Next attempt: ", "Try now")
+	c.wants(c.get("/deliveries?state=pending"), http.StatusOK, "next attempt ")
 	c.wants(c.post("/deliveries/of/800/resend"), http.StatusSeeOther)
 	w.until("it is delivered again", func() bool { return w.inState(company.ID, webhooks.StateDelivered) == 1 })
 }
 
-// TestDeliveries: the list is filtered by state, event and time, and goes on over its pages without a gap.
+// TestDeliveries: the list filters by state, event and time, and has no gap between pages.
 func TestDeliveries(t *testing.T) {
 	w := newWorld(t, nil)
 	c, _, company := w.owner()

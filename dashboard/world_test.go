@@ -28,7 +28,7 @@ func TestMain(m *testing.M) { testenv.Main(m) }
 
 const testPassword = "twelve green bananas"
 
-// world is a dashboard with a database and a mail server of its own.
+// world is a dashboard with its own database and mail server.
 type world struct {
 	t        *testing.T
 	pool     *pgxpool.Pool
@@ -41,7 +41,8 @@ type world struct {
 	d        *Dashboard
 }
 
-// newWorld changes the rooms and options as the test wants them. Tests with worlds of their own run side by side.
+// newWorld starts a dashboard; change may modify its rooms and options. Tests with separate worlds run in
+// parallel.
 func newWorld(t *testing.T, change func(*Rooms, *Options)) *world {
 	t.Helper()
 	w := stillWorld(t, change)
@@ -49,7 +50,7 @@ func newWorld(t *testing.T, change func(*Rooms, *Options)) *world {
 	return w
 }
 
-// stillWorld is newWorld without the dashboard's background work: the test does what it needs of it.
+// stillWorld is newWorld without the background work, which the test does itself.
 func stillWorld(t *testing.T, change func(*Rooms, *Options)) *world {
 	t.Helper()
 	t.Parallel()
@@ -136,14 +137,14 @@ func (w *world) company(email, name string) accounts.Company {
 	return c
 }
 
-// limit allows so many in a window; in a minute if that is 0.
+// limit allows n in a window, by default a minute.
 func limit(t *testing.T, n int, window time.Duration) *throttle.Throttle {
 	t.Helper()
 	client, prefix := testenv.Redis(t)
 	return throttle.New(client, throttle.Options{Prefix: prefix, Limit: n, Window: window, Timeout: patience})
 }
 
-// owner is Aline with a company that is not approved, signed in.
+// owner is Aline, signed in, with an unapproved company.
 func (w *world) owner() (*client, accounts.User, accounts.Company) {
 	w.t.Helper()
 	u := w.user("aline@example.com", false)
@@ -153,7 +154,7 @@ func (w *world) owner() (*client, accounts.User, accounts.Company) {
 	return c, u, company
 }
 
-// secondFactor gives a user one, and returns its recovery codes.
+// secondFactor gives a user a second factor and returns its recovery codes.
 func (w *world) secondFactor(u accounts.User) []string {
 	w.t.Helper()
 	secret, err := w.accounts.BeginSecondFactor(w.t.Context(), u.ID)

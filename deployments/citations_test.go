@@ -10,19 +10,18 @@ import (
 	"testing"
 )
 
-// The expressions begin with plain text: that is what makes them quick.
+// Each expression begins with plain text, which makes it fast.
 var (
 	ruleHeading = regexp.MustCompile(`(?m)^#{2,4} +(\S+)`)
 	ruleNumber  = regexp.MustCompile(`^\d+(\.\d+)*$`)
 	// citation is `rule api 7.2`, or `rule api 2.2, 4.3`.
 	citation = regexp.MustCompile(`rule (api|choices|carriers)\b( \d+(?:\.\d+)*(?:, \d+(?:\.\d+)*)*)?`)
-	// broken is a citation over two lines: grep does not find it.
+	// broken is a citation over two lines, which grep does not find.
 	broken = regexp.MustCompile(`rule(?: (?:api|choices|carriers))?[ \t]*\n[ \t]*(?://|#|--|\*)?[ \t]*(?:(?:api|choices|carriers) )?\d+\.\d`)
-	// sourced is where a test says which rule it plays: all of it is citations.
+	// sourced matches the places where a test names its rules: all of it is citations.
 	sourced = []*regexp.Regexp{regexp.MustCompile(`source: "((?:[^"\\]|\\.)*)"`), regexp.MustCompile(`// Source: (.*)`)}
 	source  = regexp.MustCompile(`^rule (api|choices|carriers) \d+(\.\d+)*(, \d+(\.\d+)*)*(; rule (api|choices|carriers) \d+(\.\d+)*(, \d+(\.\d+)*)*)*\.?$`)
-	// unopenable are pages that are not in the repository, as they were once
-	// cited, and letters that only their readers could decode.
+	// unopenable matches pages outside the repository, and undefined abbreviations.
 	unopenable = []*regexp.Regexp{
 		regexp.MustCompile(`ontract,? (section )?\d`), regexp.MustCompile(`decisions[:,] `), regexp.MustCompile(`interface\.md`),
 		regexp.MustCompile(`go-smpp [CS]\d`), regexp.MustCompile(`// [SP]\d+[:,]`), regexp.MustCompile(`promise P\d`),
@@ -30,8 +29,8 @@ var (
 	}
 )
 
-// TestCitations: every citation leads to a heading of docs/rules, and nothing is
-// cited that cannot be opened.
+// TestCitations: every citation has a heading in docs/rules, and nothing outside the
+// repository is cited.
 func TestCitations(t *testing.T) {
 	tree, cited := os.DirFS(".."), 0
 	rules := map[string]bool{} // "api 7.2"
@@ -54,7 +53,7 @@ func TestCitations(t *testing.T) {
 		}
 		base := path.Base(name)
 		if entry.IsDir() {
-			// Of the folders that begin with a dot only those of CI are the repository's.
+			// Of the dot folders, only those of CI belong to the repository.
 			if hidden := base[0] == '.' && name != "." && base != ".ci" && base != ".github"; hidden || base == "bin" || base == "node_modules" || base == "testdata" {
 				return fs.SkipDir
 			}
@@ -63,11 +62,11 @@ func TestCitations(t *testing.T) {
 		if !entry.Type().IsRegular() || name == "deployments/citations_test.go" {
 			return nil
 		}
-		octets, err := fs.ReadFile(tree, name)
-		if err != nil || bytes.IndexByte(octets, 0) >= 0 { // no text
+		raw, err := fs.ReadFile(tree, name)
+		if err != nil || bytes.IndexByte(raw, 0) >= 0 { // not text
 			return err
 		}
-		text := string(octets)
+		text := string(raw)
 		for _, match := range citation.FindAllStringSubmatch(text, -1) {
 			if match[2] == "" {
 				t.Errorf("%s: no number: %s", name, match[0])

@@ -14,7 +14,7 @@ var (
 	fileNamed  = regexp.MustCompile("`([a-z]+(?:/[a-z_]+)*/[a-z_]+\\.(?:go|yaml|json|sh|md|dlv))`")
 )
 
-// TestContributing: where the debugger stops, what is run and the files that are named are there.
+// TestContributing: the breakpoints, commands and files in CONTRIBUTING.md exist.
 func TestContributing(t *testing.T) {
 	page, err := os.ReadFile("../CONTRIBUTING.md")
 	if err != nil {
@@ -49,7 +49,7 @@ func TestContributing(t *testing.T) {
 	}
 }
 
-// declares fails the test if a room has no such function.
+// declares fails the test if a package lacks a function.
 func declares(t *testing.T, room, function string) {
 	t.Helper()
 	declared := regexp.MustCompile(`(?m)^func ` + function + `\(`)

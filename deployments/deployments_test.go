@@ -1,4 +1,4 @@
-// Package deployments has no code of its own: it tests what stands beside it.
+// Package deployments tests the files beside it.
 package deployments
 
 import (
@@ -41,7 +41,7 @@ func documents(t *testing.T, path string) (docs []map[string]any) {
 	}
 }
 
-// at walks down maps and lists; nil when there is nothing.
+// at walks down maps and lists; nil if the path does not exist.
 func at(v any, path ...any) any {
 	for _, step := range path {
 		switch key := step.(type) {
@@ -61,11 +61,11 @@ func at(v any, path ...any) any {
 
 func text(v any) string { s, _ := v.(string); return s }
 
-// gatewayConfigs are the configurations that come with the deployments.
+// gatewayConfigs are the configurations of the deployments.
 var gatewayConfigs = []string{"compose/intumwa.yaml", "kubernetes/base/intumwa.yaml", "kubernetes/overlays/example/intumwa.yaml"}
 
-// TestConfigurations: what is deployed starts with the secrets of its
-// environment, and nothing is to be warned of.
+// TestConfigurations: each is valid with the secrets of its environment, without
+// warnings.
 func TestConfigurations(t *testing.T) {
 	environment := []string{"INTUMWA_DATABASE_URL=postgres://a:b@c/d?sslmode=require", "INTUMWA_REDIS_URL=redis://e:6379/0", "INTUMWA_ACCOUNTS_OTP_KEY=" + strings.Repeat("Q", 43),
 		"INTUMWA_ENCRYPTION_KEY=" + strings.Repeat("Q", 43) + "=",
@@ -104,7 +104,7 @@ func TestCompose(t *testing.T) {
 			t.Errorf("%s: oom_score_adj %v; PostgreSQL is the last to go", want, at(service, "oom_score_adj"))
 		}
 		if command := fmt.Sprint(at(service, "command")); strings.Contains(command, "${") {
-			t.Errorf("%s: a variable in the command line, where everybody can read it: %s", want, command)
+			t.Errorf("%s: a variable in the command line, where every user can read it: %s", want, command)
 		}
 		volumes, _ := at(service, "volumes").([]any)
 		for _, v := range volumes {
@@ -117,11 +117,11 @@ func TestCompose(t *testing.T) {
 		ports, _ := at(service, "ports").([]any)
 		for _, p := range ports {
 			if !strings.HasPrefix(text(p), "127.0.0.1:") {
-				t.Errorf("%s opens %s to everybody", want, p)
+				t.Errorf("%s opens %s to any address", want, p)
 			}
 		}
 	}
-	// The data source works in Compose and elsewhere: its address is of the environment.
+	// The data source works in Compose and elsewhere: its address is a variable.
 	datasource := text(at(documents(t, "grafana/provisioning/datasources/prometheus.yaml")[0], "datasources", 0, "url"))
 	if datasource != "${PROMETHEUS_URL}" || at(services["grafana"], "environment", "PROMETHEUS_URL") == nil {
 		t.Errorf("Grafana's data source is %q, and Compose does not set it", datasource)
@@ -179,7 +179,7 @@ func TestKubernetes(t *testing.T) {
 		}
 		for probe, path := range map[string]string{"livenessProbe": "/healthz", "readinessProbe": "/readyz", "startupProbe": "/healthz"} {
 			if text(at(container, probe, "httpGet", "path")) != path {
-				t.Errorf("%s: %s does not ask %s", name, probe, path)
+				t.Errorf("%s: %s does not probe %s", name, probe, path)
 			}
 		}
 		args, _ := at(container, "args").([]any)
@@ -196,7 +196,7 @@ func TestKubernetes(t *testing.T) {
 	}
 }
 
-// podSecrets says which Secrets a pod of each role gets, and which variables each of them holds.
+// podSecrets lists the Secrets of each role's pods, and the variables in each.
 var (
 	podSecrets = map[string][]string{
 		"api":        {"intumwa-database", "intumwa-redis", "intumwa-codes"},
@@ -214,17 +214,17 @@ var (
 	}
 )
 
-// TestPodSecrets: a pod gets the secrets of its role and no others, and with them alone its configuration is sound and
-// nothing is to be warned of. Without any one of them it is not.
+// TestPodSecrets: a pod has the Secrets of its role and no others. With them its configuration is valid without
+// warnings; without any one of them it is not.
 func TestPodSecrets(t *testing.T) {
-	said, err := os.ReadFile("kubernetes/overlays/example/kustomization.yaml")
+	output, err := os.ReadFile("kubernetes/overlays/example/kustomization.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for name, variable := range secretVariables {
 		key, _, _ := strings.Cut(variable, "=")
-		if !bytes.Contains(said, []byte("create secret generic "+name+" ")) || !bytes.Contains(said, []byte(key+"=")) {
-			t.Errorf("the example does not say how %s is made", name)
+		if !bytes.Contains(output, []byte("create secret generic "+name+" ")) || !bytes.Contains(output, []byte(key+"=")) {
+			t.Errorf("the example does not create %s", name)
 		}
 	}
 	for role, want := range podSecrets {
@@ -239,7 +239,7 @@ func TestPodSecrets(t *testing.T) {
 		if !slices.Equal(names, want) {
 			t.Errorf("pods of %s get %v, want %v", role, names, want)
 		}
-		if role == "migrate" { // which looks at the database's part alone
+		if role == "migrate" { // checks only the database's section
 			continue
 		}
 		for without := -1; without < len(want); without++ {
@@ -267,7 +267,8 @@ func TestPodSecrets(t *testing.T) {
 	}
 }
 
-// TestUnit: a systemd takes both units and finds them well confined; one is the other with a role.
+// TestUnit: systemd accepts both units and rates them as well confined; one is the other with a
+// role.
 func TestUnit(t *testing.T) {
 	for _, name := range []string{"intumwa.service", "intumwa@.service"} {
 		t.Run(name, func(t *testing.T) { unitWorks(t, name) })
@@ -293,7 +294,7 @@ func unitWorks(t *testing.T, name string) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{"DynamicUser=yes", "NoNewPrivileges=yes", "ProtectSystem=strict", "CapabilityBoundingSet=\n", "SystemCallFilter=@system-service",
-		"RestrictAddressFamilies=AF_INET AF_INET6 AF_UNIX", "TimeoutStopSec=15", "Restart=always", "ExecStart=/usr/local/bin/intumwa serve ", " --no-migrate", // so that it starts the release before as well
+		"RestrictAddressFamilies=AF_INET AF_INET6 AF_UNIX", "TimeoutStopSec=15", "Restart=always", "ExecStart=/usr/local/bin/intumwa serve ", " --no-migrate", // so that it also starts the previous release
 		"MemoryHigh=", "MemoryMax=", "MemorySwapMax=0", "OOMPolicy=stop"} {
 		if !bytes.Contains(unit, []byte(want)) {
 			t.Errorf("the unit lacks %s", want)
@@ -303,7 +304,7 @@ func unitWorks(t *testing.T, name string) {
 		t.Error("the gateway does not go before PostgreSQL when memory runs out")
 	}
 	analyze := testenv.Tool(t, "systemd-analyze")
-	// It wants to see the program that the unit starts.
+	// systemd-analyze requires the program of the unit.
 	program, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -312,11 +313,11 @@ func unitWorks(t *testing.T, name string) {
 	if err := os.WriteFile(path, bytes.ReplaceAll(unit, []byte("/usr/local/bin/intumwa"), []byte(program)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if said, err := exec.CommandContext(t.Context(), analyze, "verify", path).CombinedOutput(); err != nil || len(said) > 0 {
-		t.Errorf("systemd-analyze verify: %v %s", err, said)
+	if output, err := exec.CommandContext(t.Context(), analyze, "verify", path).CombinedOutput(); err != nil || len(output) > 0 {
+		t.Errorf("systemd-analyze verify: %v %s", err, output)
 	}
-	// What it may do at all, as systemd sees it; 2.0 and below is "OK" in its words.
-	if said, err := exec.CommandContext(t.Context(), analyze, "security", "--offline=true", "--threshold=20", path).CombinedOutput(); err != nil {
-		t.Errorf("systemd-analyze security: %v %s", err, said)
+	// systemd's exposure rating; 2.0 and below is "OK".
+	if output, err := exec.CommandContext(t.Context(), analyze, "security", "--offline=true", "--threshold=20", path).CombinedOutput(); err != nil {
+		t.Errorf("systemd-analyze security: %v %s", err, output)
 	}
 }

@@ -11,7 +11,7 @@ import (
 
 var link = regexp.MustCompile(`\]\(([^)#:]+)(#[^)]*)?\)`)
 
-// anchors are the headings of a page as links name them.
+// anchors are a page's headings as links name them.
 func anchors(page string) map[string]bool {
 	all := map[string]bool{}
 	for _, heading := range regexp.MustCompile(`(?m)^#+ +(.*)$`).FindAllStringSubmatch(page, -1) {
@@ -21,7 +21,7 @@ func anchors(page string) map[string]bool {
 	return all
 }
 
-// TestDocs: every link in the manual leads to a page, and a heading, that is there.
+// TestDocs: every link in the manual leads to an existing page and heading.
 func TestDocs(t *testing.T) {
 	pages := 0
 	docs := os.DirFS("../docs")
@@ -49,7 +49,7 @@ func TestDocs(t *testing.T) {
 	}
 }
 
-// restartCondition is the one condition under which a dispatcher may be restarted by hand.
+// restartCondition is the only condition for restarting a dispatcher by hand.
 const restartCondition = "Restart a dispatcher only while `intumwa admin links` shows `overdue` 0 for every link: " +
 	"a submit_sm without an answer may be sent twice."
 
@@ -59,8 +59,8 @@ var (
 	unitCommand   = regexp.MustCompile(`systemctl ([a-z-]+)( --now| --all)? '?(intumwa[@*a-z]*)`)
 )
 
-// TestAdvice: a page of the manual, or an alert, that has a dispatcher restarted states the condition, and commands about
-// units work whether one unit has all roles or each role has its own.
+// TestAdvice: pages and alerts that restart a dispatcher state the condition, and commands about units work with one
+// unit or one per role.
 func TestAdvice(t *testing.T) {
 	texts := map[string]string{}
 	for name, rule := range alerts(t) {
@@ -86,7 +86,7 @@ func TestAdvice(t *testing.T) {
 			t.Errorf("%s: %q", name, found)
 		}
 		for _, found := range unitCommand.FindAllStringSubmatch(text, -1) {
-			install := strings.HasSuffix(name, "/install.md") // which sets up the one, and then the other
+			install := strings.HasSuffix(name, "/install.md") // it sets up both
 			switch verb, all, unit := found[1], found[2] == " --all", found[3]; {
 			case install:
 			case unit == "intumwa":
@@ -104,10 +104,10 @@ func TestAdvice(t *testing.T) {
 	}
 }
 
-// provedBy is a test as docs/security.md names it: `room.TestX`.
+// provedBy matches a test in docs/security.md: `room.TestX`.
 var provedBy = regexp.MustCompile("`([a-z/]+)\\.((?:Test|Fuzz)[A-Za-z0-9_]+)`")
 
-// TestSecurityPage: every promise names the tests that prove it, and they are there.
+// TestSecurityPage: every promise names existing tests.
 func TestSecurityPage(t *testing.T) {
 	page, err := os.ReadFile("../docs/security.md")
 	if err != nil {

@@ -19,9 +19,9 @@ func linter(t *testing.T) string {
 	run := func(args ...string) error {
 		command := exec.CommandContext(t.Context(), "go", args...)
 		command.Dir, command.Env = filepath.Join("..", "tools", "lint"), append(os.Environ(), "GOWORK=off", "GOFLAGS=-mod=readonly")
-		said, err := command.CombinedOutput()
+		output, err := command.CombinedOutput()
 		if err != nil {
-			t.Logf("go %v: %s", args, said)
+			t.Logf("go %v: %s", args, output)
 		}
 		return err
 	}
@@ -35,7 +35,7 @@ func linter(t *testing.T) string {
 	return path
 }
 
-// TestSchemas: the API's own types take what kustomize makes of the manifests, and every reference leads somewhere.
+// TestSchemas: the API's own types decode kustomize's output, and every reference has its object.
 func TestSchemas(t *testing.T) {
 	testenv.Long(t)
 	lint, kustomize := linter(t), testenv.Tool(t, "kustomize")
@@ -46,13 +46,13 @@ func TestSchemas(t *testing.T) {
 		}
 		command := exec.CommandContext(t.Context(), lint)
 		command.Stdin = bytes.NewReader(made)
-		if said, err := command.CombinedOutput(); err != nil || len(said) > 0 {
-			t.Errorf("%s: %v\n%s", folder, err, said)
+		if output, err := command.CombinedOutput(); err != nil || len(output) > 0 {
+			t.Errorf("%s: %v\n%s", folder, err, output)
 		}
 	}
 }
 
-// TestImage: what the Dockerfile builds needs nothing of its image, and says its version.
+// TestImage: the binary of the Dockerfile is static and prints its version.
 func TestImage(t *testing.T) {
 	testenv.Long(t)
 	dockerfile, err := os.ReadFile("docker/Dockerfile")
@@ -77,8 +77,8 @@ func TestImage(t *testing.T) {
 	command := exec.CommandContext(t.Context(), testenv.Tool(t, "bash"), "-c", strings.Replace(string(build[1]), "-o /intumwa ", "-o "+path+" ", 1))
 	command.Dir = ".."
 	command.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=-mod=readonly", "GOTOOLCHAIN=local", "VERSION=v9.8.7")
-	if said, err := command.CombinedOutput(); err != nil {
-		t.Fatalf("%s: %v\n%s", build[1], err, said)
+	if output, err := command.CombinedOutput(); err != nil {
+		t.Fatalf("%s: %v\n%s", build[1], err, output)
 	}
 	program, err := elf.Open(path)
 	if err != nil {
@@ -90,9 +90,9 @@ func TestImage(t *testing.T) {
 			t.Error("it is not static: distroless/static has no loader")
 		}
 	}
-	said, err := exec.CommandContext(t.Context(), path, "version").Output()
-	if err != nil || !bytes.Contains(said, []byte("v9.8.7")) {
-		t.Errorf("it says %q, %v", said, err)
+	output, err := exec.CommandContext(t.Context(), path, "version").Output()
+	if err != nil || !bytes.Contains(output, []byte("v9.8.7")) {
+		t.Errorf("it prints %q, %v", output, err)
 	}
 	here, err := os.Getwd()
 	if err != nil {

@@ -23,8 +23,8 @@ import (
 	"intumwa/internal/testenv"
 )
 
-// TestProxy: nginx takes the example as it stands but for names and ports, passes requests on with an X-Forwarded-For of its
-// own, and refuses a body that is too large.
+// TestProxy: nginx accepts the example apart from names and ports, sets its own X-Forwarded-For, and refuses an
+// oversized body.
 func TestProxy(t *testing.T) {
 	nginx := testenv.Tool(t, "nginx")
 	behind := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -77,8 +77,8 @@ func TestProxy(t *testing.T) {
 	if err := os.WriteFile(config, []byte(whole+server+"}\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if said, err := exec.CommandContext(t.Context(), nginx, "-t", "-c", config, "-p", dir).CombinedOutput(); err != nil || strings.Contains(string(said), "[warn]") {
-		t.Fatalf("%v: %s", err, said)
+	if output, err := exec.CommandContext(t.Context(), nginx, "-t", "-c", config, "-p", dir).CombinedOutput(); err != nil || strings.Contains(string(output), "[warn]") {
+		t.Fatalf("%v: %s", err, output)
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	process := exec.CommandContext(ctx, nginx, "-c", config, "-p", dir)
@@ -91,7 +91,7 @@ func TestProxy(t *testing.T) {
 
 	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true, ServerName: "api.example.com"}}, Timeout: 20 * time.Second}
 	defer client.CloseIdleConnections()
-	ask := func(body io.Reader, length int64) (int, string) {
+	post := func(body io.Reader, length int64) (int, string) {
 		request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "https://"+front+"/v1/sms", body)
 		if err != nil {
 			t.Fatal(err)
@@ -107,7 +107,7 @@ func TestProxy(t *testing.T) {
 		return answer.StatusCode, string(text)
 	}
 	for end := time.Now().Add(30 * time.Second); ; <-time.After(50 * time.Millisecond) {
-		code, text := ask(strings.NewReader("{}"), 2)
+		code, text := post(strings.NewReader("{}"), 2)
 		if code == http.StatusOK {
 			if text != "127.0.0.1 api.example.com" {
 				t.Errorf("the gateway hears of %q", text)
@@ -118,7 +118,7 @@ func TestProxy(t *testing.T) {
 			t.Fatalf("%d %s", code, text)
 		}
 	}
-	if code, text := ask(strings.NewReader(strings.Repeat("x", 17<<20)), 17<<20); code != http.StatusRequestEntityTooLarge && !strings.Contains(text, "broken pipe") && !strings.Contains(text, "reset") {
+	if code, text := post(strings.NewReader(strings.Repeat("x", 17<<20)), 17<<20); code != http.StatusRequestEntityTooLarge && !strings.Contains(text, "broken pipe") && !strings.Contains(text, "reset") {
 		t.Errorf("17 MiB are answered %d", code)
 	}
 }

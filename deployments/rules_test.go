@@ -46,10 +46,10 @@ func files(t *testing.T, pattern string) []string {
 	return found
 }
 
-// parts are what every runbook has, in this order.
+// parts are a runbook's sections in order.
 var parts = regexp.MustCompile("(?s)^# [^\n]+\n\n.*`.*\n\\*\\*Customers notice:\\*\\* .*\n## Do now\n\n(.*?)```\n(.*?)\n```\n.*\n## Do not\n.*\n## Find out\n.*\n## Prevent\n")
 
-// TestRunbooks: every runbook has the same parts, and at most five commands to paste before anything else.
+// TestRunbooks: every runbook has the same sections, and begins with at most five commands.
 func TestRunbooks(t *testing.T) {
 	for _, page := range files(t, "../docs/runbooks/*.md") {
 		text, err := os.ReadFile(page)
@@ -110,7 +110,7 @@ func TestAlerts(t *testing.T) {
 		}
 		delete(unread, page)
 		for _, link := range regexp.MustCompile(`\]\(([a-z-]+\.md)\)`).FindAllSubmatch(runbook, -1) {
-			delete(unread, string(link[1])) // or a page that it leads to
+			delete(unread, string(link[1])) // or a page that it links to
 		}
 		if !strings.Contains(string(runbook), "`"+name+"` ("+severity) {
 			t.Errorf("%s does not name %s as a %s", page, name, severity)
@@ -125,8 +125,8 @@ func TestAlerts(t *testing.T) {
 	}
 }
 
-// TestAlertsAreTested: each alert has a case in which it fires and one in which
-// it does not.
+// TestAlertsAreTested: each alert has one case in which it fires and one in which it does
+// not.
 func TestAlertsAreTested(t *testing.T) {
 	fires, silent := map[string]bool{}, map[string]bool{}
 	for _, file := range files(t, "prometheus/tests/*.yaml") {
@@ -165,7 +165,7 @@ func TestPromtool(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// compose mounts the rules where its configuration looks for them.
+	// Compose mounts the rules at the path in its configuration.
 	compose, err := os.ReadFile("compose/prometheus.yaml")
 	if err != nil {
 		t.Fatal(err)
@@ -185,27 +185,27 @@ func TestPromtool(t *testing.T) {
 	var running sync.WaitGroup
 	for _, args := range runs {
 		running.Go(func() {
-			var said []byte
+			var output []byte
 			var err error
-			// promtool compacts its own store beside a test that spans more than a
-			// day, and loses sight of samples meanwhile in one of ten runs of the
-			// week-long one. A rule that is wrong fails every time.
+			// promtool compacts its own store during a test of more than a day, and loses
+			// samples in one of ten runs of the week-long test. A wrong rule fails every
+			// time.
 			for range promtoolTries {
-				if said, err = exec.CommandContext(t.Context(), promtool, args...).CombinedOutput(); err == nil {
+				if output, err = exec.CommandContext(t.Context(), promtool, args...).CombinedOutput(); err == nil {
 					return
 				}
 			}
-			t.Errorf("promtool %s: %v\n%s", strings.Join(args, " "), err, said)
+			t.Errorf("promtool %s: %v\n%s", strings.Join(args, " "), err, output)
 		})
 	}
 	running.Wait()
 }
 
-// TestAmtool checks the configuration of Alertmanager, and that it sends each severity where docs/monitoring.md says.
+// TestAmtool checks Alertmanager's configuration, and that it routes each severity as in docs/monitoring.md.
 func TestAmtool(t *testing.T) {
 	amtool := testenv.Tool(t, "amtool")
-	if said, err := exec.CommandContext(t.Context(), amtool, "check-config", "prometheus/alertmanager.yaml").CombinedOutput(); err != nil {
-		t.Errorf("amtool: %v\n%s", err, said)
+	if output, err := exec.CommandContext(t.Context(), amtool, "check-config", "prometheus/alertmanager.yaml").CombinedOutput(); err != nil {
+		t.Errorf("amtool: %v\n%s", err, output)
 	}
 	page, err := os.ReadFile("../docs/monitoring.md")
 	if err != nil {
@@ -215,9 +215,9 @@ func TestAmtool(t *testing.T) {
 	receivers := map[string]bool{}
 	for _, row := range rows {
 		receivers[row[2]] = true
-		said, err := exec.CommandContext(t.Context(), amtool, "config", "routes", "test", "--config.file=prometheus/alertmanager.yaml", "severity="+row[1]).Output()
-		if got := strings.TrimSpace(string(said)); err != nil || got != row[2] {
-			t.Errorf("severity %s goes to %q, and docs/monitoring.md says %s (%v)", row[1], got, row[2], err)
+		output, err := exec.CommandContext(t.Context(), amtool, "config", "routes", "test", "--config.file=prometheus/alertmanager.yaml", "severity="+row[1]).Output()
+		if got := strings.TrimSpace(string(output)); err != nil || got != row[2] {
+			t.Errorf("severity %s goes to %q, and docs/monitoring.md has %s (%v)", row[1], got, row[2], err)
 		}
 	}
 	if len(rows) != 3 || len(receivers) != 3 {
@@ -225,8 +225,8 @@ func TestAmtool(t *testing.T) {
 	}
 }
 
-// TestTasks: the runbook of tasks lists each task of the dispatchers with what its standstill does to whom, and the alert that
-// the page gives is the one that fires for it.
+// TestTasks: the runbook of tasks lists each dispatcher task with the effect of its standstill, and with the alert that
+// fires for it.
 func TestTasks(t *testing.T) {
 	source, err := os.ReadFile("../dispatcher/tasks.go")
 	if err != nil {
@@ -236,10 +236,10 @@ func TestTasks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	said := map[string]string{}
+	output := map[string]string{}
 	for _, row := range regexp.MustCompile("(?m)^\\| (`[^|]*`) \\|.*\\| `(\\w+)` \\|$").FindAllStringSubmatch(string(page), -1) {
 		for task := range strings.SplitSeq(row[1], ", ") {
-			said[strings.Trim(task, "`")] = row[2]
+			output[strings.Trim(task, "`")] = row[2]
 		}
 	}
 	all := alerts(t)
@@ -255,12 +255,12 @@ func TestTasks(t *testing.T) {
 				fires += name
 			}
 		}
-		if said[task[1]] != fires {
-			t.Errorf("%s fires %q, and the runbook says %q", task[1], fires, said[task[1]])
+		if output[task[1]] != fires {
+			t.Errorf("%s fires %q, and the runbook has %q", task[1], fires, output[task[1]])
 		}
-		delete(said, task[1])
+		delete(output, task[1])
 	}
-	if len(tasks) < 10 || len(said) > 0 {
-		t.Errorf("%d tasks; the runbook has more: %v", len(tasks), said)
+	if len(tasks) < 10 || len(output) > 0 {
+		t.Errorf("%d tasks; the runbook has more: %v", len(tasks), output)
 	}
 }

@@ -37,7 +37,7 @@ func (h *heap) count() int {
 	return len(h.list)
 }
 
-func (h *heap) octets() (n int) {
+func (h *heap) size() (n int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, d := range h.list {
@@ -46,9 +46,9 @@ func (h *heap) octets() (n int) {
 	return n
 }
 
-// TestDeliverOctets: what a carrier delivers faster than it is stored is bounded
-// in octets; the rest is refused at once, and answers to our requests pass it.
-func TestDeliverOctets(t *testing.T) {
+// TestDeliverBytes: deliveries that wait for storage are bounded in bytes. The rest is
+// refused at once, and responses to our requests still pass.
+func TestDeliverBytes(t *testing.T) {
 	t.Parallel()
 	h := &heap{}
 	b, p, _ := newBound(t, func(o *Options) { o.Deliver = h.keep })
@@ -64,7 +64,7 @@ func TestDeliverOctets(t *testing.T) {
 	flooding.Wait()
 	p.send(rawEnquire, 0, 7)
 	refused := 0
-	for asked := false; !asked; {
+	for answered := false; !answered; {
 		switch got := p.next(); got.command {
 		case rawDeliverResp:
 			if got.status != 0x14 {
@@ -74,29 +74,29 @@ func TestDeliverOctets(t *testing.T) {
 		case rawSubmit:
 			p.accepted(got, "1")
 		case rawEnquireResp:
-			asked = true
+			answered = true
 		}
 	}
 	if r := result(t, results); r.Outcome != Accepted {
 		t.Errorf("got %+v", r)
 	}
 	until(t, "what was taken is handed over", func() bool { return h.count() == n-refused })
-	if held := h.octets(); held > unansweredOctets || held < unansweredOctets/2 || counted(t, b.metrics.refused) != float64(refused) {
-		t.Errorf("%d octets are held, %d refused", held, refused)
+	if held := h.size(); held > unansweredBytes || held < unansweredBytes/2 || counted(t, b.metrics.refused) != float64(refused) {
+		t.Errorf("%d bytes are held, %d refused", held, refused)
 	}
 	h.answer()
-	if held := b.heldOctets.Load(); held != 0 || b.Snapshot().Deliveries != 0 {
-		t.Errorf("%d octets are still held", held)
+	if held := b.heldBytes.Load(); held != 0 || b.Snapshot().Deliveries != 0 {
+		t.Errorf("%d bytes are still held", held)
 	}
 	for range n - refused {
 		p.expect(rawDeliverResp)
 	}
 	p.send(rawDeliver, 0, 5000, long...)
-	until(t, "the next one is taken", func() bool { return h.octets() > 0 })
+	until(t, "the next one is taken", func() bool { return h.size() > 0 })
 }
 
-// TestBoundedFields: what is longer than any carrier writes is refused with the
-// status of its field; a receipt that can be read is taken without it.
+// TestBoundedFields: a field that is longer than any carrier sends is refused with the
+// field's status; a readable receipt is accepted without the field.
 func TestBoundedFields(t *testing.T) {
 	between := func(body []byte, source, dest string) []byte {
 		body = bytes.Replace(body, []byte("25779000000\x00"), []byte(source+"\x00"), 1)
@@ -110,7 +110,7 @@ func TestBoundedFields(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		body   []byte
-		status Status // 0: it is taken
+		status Status // 0: accepted
 	}{
 		{"the longest addresses", between(deliverBody(0, 0, "x"), strings.Repeat("1", maxPeerAddress), strings.Repeat("2", maxPeerAddress)), 0},
 		{"source_addr", between(deliverBody(0, 0, "x"), long, "INTUMWA"), StatusInvSrcAddr},
@@ -133,7 +133,7 @@ func TestBoundedFields(t *testing.T) {
 				t.Errorf("%v", err)
 			}
 			if err != nil && len(err.Error()) > 200 {
-				t.Errorf("an error of %d octets", len(err.Error()))
+				t.Errorf("an error of %d bytes", len(err.Error()))
 			}
 		})
 	}
@@ -155,9 +155,9 @@ func slicesOf(t TLV, n int) (list []TLV) {
 	return list
 }
 
-// TestGivenUpWhatThePeerOutlived: a submit_sm is given up when unknown_hold is
-// over and the peer was heard after that, never in a session that may be dead.
-func TestGivenUpWhatThePeerOutlived(t *testing.T) {
+// TestGiveUpNeedsSignOfLife: a submit_sm is given up only after unknown_hold and a later
+// sign of life from the peer, never in a session that may be dead.
+func TestGiveUpNeedsSignOfLife(t *testing.T) {
 	for _, deaf := range []bool{false, true} {
 		t.Run(fmt.Sprintf("deaf %v", deaf), func(t *testing.T) { givenUp(t, deaf) })
 	}

@@ -41,7 +41,7 @@ type Bind struct {
 
 	inbound    chan inbound // deliver_sm that wait for Options.Deliver
 	unanswered atomic.Int64 // deliver_sm accepted and not yet answered
-	heldOctets atomic.Int64 // what they take of unansweredOctets
+	heldBytes  atomic.Int64 // what they take of unansweredBytes
 
 	mu         sync.Mutex
 	phase      State // Down, Connecting or Bound

@@ -9,8 +9,7 @@ import (
 	"time"
 )
 
-// echo answers every submit_sm it reads, many in one write: a carrier that
-// costs as little as one can.
+// echo answers every submit_sm, many in one write: the cheapest possible carrier.
 func echo(conn net.Conn) {
 	defer func() { _ = conn.Close() }()
 	in := make([]byte, 0, 256<<10)
@@ -73,7 +72,8 @@ func BenchmarkSubmit(b *testing.B) {
 	}
 }
 
-// BenchmarkDeliver is the way back: deliver_sm in, receipt decoded, answered.
+// BenchmarkDeliver is the inbound path: a deliver_sm is read, its receipt decoded and
+// answered.
 func BenchmarkDeliver(b *testing.B) {
 	const unanswered = 500
 	c := newCarrier(b)

@@ -25,8 +25,8 @@ func TestBindFields(t *testing.T) {
 	}
 }
 
-// rule carriers 9.4: what comes before the bind response is answered as far as it can be, and
-// only the response with our sequence counts.
+// rule carriers 9.4: PDUs before the bind response are answered as far as possible, and only
+// the response with our sequence_number counts.
 func TestTrafficBeforeBindResponse(t *testing.T) {
 	t.Parallel()
 	c := newCarrier(t)
@@ -37,7 +37,7 @@ func TestTrafficBeforeBindResponse(t *testing.T) {
 	if got := p.expect(rawEnquireResp); got.sequence != 41 {
 		t.Errorf("got %+v", got)
 	}
-	p.send(0x80000009, 0, bind.sequence+7, 'x', 0) // another's
+	p.send(0x80000009, 0, bind.sequence+7, 'x', 0) // of another request
 	p.send(0x80000002, 0, bind.sequence, 'x', 0)   // of another type
 	p.send(rawDeliver, 0, 42, deliverBody(4, 0, receiptText)...)
 	if got := p.expect(rawDeliverResp); got.status != 0x04 {
@@ -95,13 +95,13 @@ func TestBindResults(t *testing.T) {
 	}
 }
 
-// rule carriers 9.4: a silent carrier is left after BindTimeout; a port that speaks something
-// else at once, with its name in the reason.
-func TestBindToSomethingElse(t *testing.T) {
+// rule carriers 9.4: the bind leaves a silent carrier after BindTimeout, and another protocol
+// at once, with its name in the reason.
+func TestBindToOtherProtocol(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		name, says, reason string
-		result             string
+		name, speaks, reason string
+		result               string
 	}{
 		{"silence", "", "no answer to bind_transceiver for 100ms", bindTimeout},
 		{"http", "HTTP/1.1 400 Bad Request\r\nServer: x\r\n\r\n", "HTTP", bindBroken},
@@ -130,8 +130,8 @@ func TestBindToSomethingElse(t *testing.T) {
 			go func() {
 				p := sim.accept()
 				p.expect(9)
-				if c.says != "" {
-					p.write([]byte(c.says))
+				if c.speaks != "" {
+					p.write([]byte(c.speaks))
 				}
 				<-hold
 			}()

@@ -10,7 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// rawSubmitFrame writes a submit_sm octet by octet, as the specification has it.
+// rawSubmitFrame writes a submit_sm byte by byte after the specification.
 func rawSubmitFrame(m *Submit) []byte {
 	b := append([]byte(m.ServiceType), 0, m.SourceTON, m.SourceNPI)
 	b = append(append(b, m.Source...), 0, m.DestTON, m.DestNPI)
@@ -81,7 +81,7 @@ func TestDecodeDelivery(t *testing.T) {
 		{"message_payload beside a text", cmdDeliverSM, deliverBody(0, 0, "hi", TLV{TagMessagePayload, []byte("x")}), "hi", 1, false},
 		{"vendor TLVs", cmdDeliverSM, deliverBody(0x04, 0, receiptText, TLV{0x1454, []byte("v")}, TLV{0x1418, nil}), receiptText, 2, true},
 		{"data_sm receipt", cmdDataSM, dataBody(0x04, 0, TLV{TagMessagePayload, []byte(receiptText)}), receiptText, 0, true},
-		{"a stray octet behind", cmdDeliverSM, append(deliverBody(0, 0, "hello"), 0), "hello", 0, false},
+		{"a stray byte behind", cmdDeliverSM, append(deliverBody(0, 0, "hello"), 0), "hello", 0, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			d, err := decodeDelivery(c.command, c.body, time.Now())
@@ -106,8 +106,8 @@ func TestDecodeDelivery(t *testing.T) {
 	}
 }
 
-// Whatever is cut off a deliver_sm, no field is made up: it is an error, but of
-// a receipt whose id and state are there.
+// A truncated deliver_sm is an error with no invented field, unless it is a receipt with
+// its id and state.
 func TestDecodeTruncatedDelivery(t *testing.T) {
 	for _, text := range []string{receiptText, "stat:DELIVRD err:000 id:0123456789 text:", "id:0123456789 stat:DELIVRD"} {
 		for _, esm := range []byte{0, 4} {
@@ -117,7 +117,7 @@ func TestDecodeTruncatedDelivery(t *testing.T) {
 				switch {
 				case err != nil:
 				case esm == 0, d.broken == nil, d.Receipt == nil, d.Receipt.ID != "0123456789", d.Receipt.State != "DELIVRD":
-					t.Fatalf("%d of %d octets: %+v", n, len(whole), d)
+					t.Fatalf("%d of %d bytes: %+v", n, len(whole), d)
 				default:
 					taken++
 				}
@@ -129,13 +129,12 @@ func TestDecodeTruncatedDelivery(t *testing.T) {
 	}
 }
 
-// TestDecodeBrokenDelivery: a receipt that names its message is taken,
-// whatever is broken behind that; all else is refused, and the TLVs before the
-// break alone count.
+// TestDecodeBrokenDelivery: a receipt with an id and a state is accepted whatever follows
+// is broken; anything else is refused. Only TLVs before the break count.
 func TestDecodeBrokenDelivery(t *testing.T) {
 	id, state := TLV{TagReceiptedMessageID, []byte("0123456789\x00")}, TLV{TagMessageState, []byte{2}}
 	cut := func(body []byte) []byte { return append(body, 0x14, 0x01, 0, 50, 1, 2, 3) }
-	longer := func(body []byte, text string, by int) []byte { // sm_length is larger than the text
+	longer := func(body []byte, text string, by int) []byte { // sm_length exceeds the text
 		body[len(body)-len(text)-1] += byte(by)
 		return body
 	}
@@ -143,7 +142,7 @@ func TestDecodeBrokenDelivery(t *testing.T) {
 		name    string
 		command command
 		body    []byte
-		status  Status // 0: it is taken
+		status  Status // 0: accepted
 		tlvs    int
 	}{
 		{"TLV behind a text", cmdDeliverSM, cut(deliverBody(4, 0, receiptText)), 0, 0},
@@ -181,7 +180,7 @@ func TestDecodeBrokenDelivery(t *testing.T) {
 	}
 }
 
-// A receipt in a broken PDU is handed over, answered and counted as malformed.
+// A receipt in a broken PDU is delivered, answered and counted as malformed.
 func TestBrokenReceiptIsTaken(t *testing.T) {
 	t.Parallel()
 	reg, got := prometheus.NewRegistry(), make(chan *Delivery, 1)
@@ -215,7 +214,7 @@ func FuzzDelivery(f *testing.F) {
 		before := bytes.Clone(body)
 		d, err := decodeDelivery(cmd, body, time.Now())
 		if !bytes.Equal(before, body) {
-			t.Fatal("decoding changed the octets")
+			t.Fatal("decoding changed the bytes")
 		}
 		if err != nil {
 			var bad *decodeError
@@ -232,7 +231,7 @@ func FuzzDelivery(f *testing.F) {
 			size += len(v.Value)
 		}
 		if size > len(body) {
-			t.Errorf("%d octets out of %d", size, len(body))
+			t.Errorf("%d bytes out of %d", size, len(body))
 		}
 	})
 }

@@ -66,7 +66,7 @@ type header struct {
 	sequence uint32
 }
 
-// appendPDU appends a PDU whose body is given as octets: the header-only ones
+// appendPDU appends a PDU whose body is given as bytes: the header-only ones
 // and the short responses.
 func appendPDU(b []byte, h header, body ...byte) []byte {
 	b = binary.BigEndian.AppendUint32(b, uint32(headerLength+len(body)))

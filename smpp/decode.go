@@ -93,7 +93,7 @@ func decodeDelivery(cmd command, body []byte, received time.Time) (*Delivery, er
 	return d, nil
 }
 
-// octet returns a one-octet field; 0 where the PDU has no such field.
+// byte returns a one-octet field; 0 where the PDU has no such field.
 func octet(fields pdufield.Map, name pdufield.Name) uint8 {
 	if f, ok := fields[name].(*pdufield.Fixed); ok {
 		return f.Data
@@ -111,27 +111,27 @@ func (d *Delivery) takeText(rest *bytes.Buffer) *decodeError {
 	text := slices.Clip(rest.Next(int(length)))
 	if len(text) < int(length) {
 		d.ShortMessage = text[:max(bytes.LastIndexAny(text, " \t\r\n"), 0)]
-		return &decodeError{StatusInvCmdLen, fmt.Errorf("short_message: %d octets, sm_length %d", len(text), length)}
+		return &decodeError{StatusInvCmdLen, fmt.Errorf("short_message: %d bytes, sm_length %d", len(text), length)}
 	}
 	d.ShortMessage = text
 	return nil
 }
 
 // takeTLVs keeps the optional parameters up to a truncated one, and the last of each
-// tag. message_payload becomes the text if there is no other. Up to three octets after
+// tag. message_payload becomes the text if there is no other. Up to three bytes after
 // the parameters are ignored.
-func (d *Delivery) takeTLVs(octets []byte) *decodeError {
+func (d *Delivery) takeTLVs(raw []byte) *decodeError {
 	var broken *decodeError
 	inText := len(d.ShortMessage) > 0
-	for len(octets) >= tlvHeader {
-		tag, length := binary.BigEndian.Uint16(octets), int(binary.BigEndian.Uint16(octets[2:]))
-		octets = octets[tlvHeader:]
-		if length > len(octets) {
-			broken = &decodeError{StatusInvOptStream, fmt.Errorf("TLV %#04x: %d octets, length %d", tag, len(octets), length)}
+	for len(raw) >= tlvHeader {
+		tag, length := binary.BigEndian.Uint16(raw), int(binary.BigEndian.Uint16(raw[2:]))
+		raw = raw[tlvHeader:]
+		if length > len(raw) {
+			broken = &decodeError{StatusInvOptStream, fmt.Errorf("TLV %#04x: %d bytes, length %d", tag, len(raw), length)}
 			break
 		}
-		value := octets[:length:length]
-		octets = octets[length:]
+		value := raw[:length:length]
+		raw = raw[length:]
 		if tag == TagMessagePayload && !inText {
 			d.ShortMessage = value
 			continue
@@ -152,14 +152,14 @@ func (d *Delivery) takeTLVs(octets []byte) *decodeError {
 // tlvHeader is the length of a TLV's tag and length.
 const tlvHeader = 4
 
-// Limits of a deliver_sm or data_sm, in octets: its fields wait in memory and are stored
-// in a database whose index rows have about 2,700 octets at most.
+// Limits of a deliver_sm or data_sm, in bytes: its fields wait in memory and are stored
+// in a database whose index rows have about 2,700 bytes at most.
 const (
 	// maxPeerAddress is the longest address of data_sm (SMPP 3.4, 5.2.9, without the
 	// NUL). In deliver_sm the limit is 20, but some carriers send more.
 	maxPeerAddress = 64
 	// maxText is a message of 255 segments, the most that a UDH can count, at one
-	// septet an octet.
+	// septet an byte.
 	maxText = 255 * 153
 	// maxTLVs is far above the number of defined optional parameters.
 	maxTLVs = 128
@@ -170,24 +170,24 @@ const (
 func (d *Delivery) boundFields() (broken *decodeError) {
 	if n := len(d.ShortMessage); n > maxText {
 		d.ShortMessage = d.ShortMessage[:0]
-		broken = &decodeError{StatusInvMsgLen, fmt.Errorf("the text has %d octets, more than %d", n, maxText)}
+		broken = &decodeError{StatusInvMsgLen, fmt.Errorf("the text has %d bytes, more than %d", n, maxText)}
 	}
 	if n := len(d.Dest); n > maxPeerAddress {
 		d.Dest = ""
-		broken = &decodeError{StatusInvDstAddr, fmt.Errorf("destination_addr has %d octets, more than %d", n, maxPeerAddress)}
+		broken = &decodeError{StatusInvDstAddr, fmt.Errorf("destination_addr has %d bytes, more than %d", n, maxPeerAddress)}
 	}
 	if n := len(d.Source); n > maxPeerAddress {
 		d.Source = ""
-		broken = &decodeError{StatusInvSrcAddr, fmt.Errorf("source_addr has %d octets, more than %d", n, maxPeerAddress)}
+		broken = &decodeError{StatusInvSrcAddr, fmt.Errorf("source_addr has %d bytes, more than %d", n, maxPeerAddress)}
 	}
 	if n := len(d.ServiceType); n > maxPeerAddress { // the specification allows 5; the field is not used
 		d.ServiceType = ""
-		broken = &decodeError{StatusInvCmdLen, fmt.Errorf("service_type has %d octets", n)}
+		broken = &decodeError{StatusInvCmdLen, fmt.Errorf("service_type has %d bytes", n)}
 	}
 	return broken
 }
 
-// maxMessageID is the longest accepted message id; the specification allows 64 octets.
+// maxMessageID is the longest accepted message id; the specification allows 64 bytes.
 const maxMessageID = 255
 
 // messageID reads the message_id of a submit_sm_resp: up to its NUL, or all of

@@ -145,7 +145,7 @@ func serialize(f *frame, body pdu.Body) error {
 		return fmt.Errorf("encoding %s: %w", command(body.Header().ID), err)
 	}
 	if n := len(*f); n < headerLength || n > maxPDU || binary.BigEndian.Uint32(*f) != uint32(n) {
-		return fmt.Errorf("encoding %s: the codec wrote %d octets under another length", command(body.Header().ID), n)
+		return fmt.Errorf("encoding %s: the codec wrote %d bytes under another length", command(body.Header().ID), n)
 	}
 	return nil
 }

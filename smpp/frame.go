@@ -27,13 +27,13 @@ var (
 	errPeerClose = errors.New("the peer closed the connection")
 )
 
-// frameReader splits the octet stream into PDUs and refuses impossible lengths before
+// frameReader splits the byte stream into PDUs and refuses impossible lengths before
 // it allocates memory for them.
 type frameReader struct {
 	r        *bufio.Reader
 	deadline func(time.Time) error // the connection's SetReadDeadline
 	large    []byte                // for PDUs longer than the buffer
-	consumed int                   // octets of the buffer behind the last frame
+	consumed int                   // bytes of the buffer behind the last frame
 }
 
 func newFrameReader(r io.Reader, deadline func(time.Time) error) *frameReader {
@@ -80,7 +80,7 @@ func (f *frameReader) next() (header, []byte, error) {
 	return h, frame[headerLength:], nil
 }
 
-// begun peeks at the first n octets of a PDU, with a deadline for its rest.
+// begun peeks at the first n bytes of a PDU, with a deadline for its rest.
 func (f *frameReader) begun(n int) ([]byte, error) {
 	if f.r.Buffered() >= n {
 		return f.r.Peek(n)
@@ -122,7 +122,7 @@ func streamError(err, eof error) error {
 	return fmt.Errorf("reading: %w", err)
 }
 
-// lengthError names the protocol of the peer if the octets are recognized instead of a command_length.
+// lengthError names the protocol of the peer if the bytes are recognized instead of a command_length.
 func lengthError(head []byte) error {
 	switch s := string(head[:4]); {
 	case s == "HTTP", s == "GET ", s == "POST", s == "HEAD", s == "<htm", s == "<!DO":

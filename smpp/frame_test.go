@@ -20,7 +20,7 @@ func TestFrameReader(t *testing.T) {
 	for i := range 200 {
 		size := random.IntN(300)
 		if i%50 == 7 {
-			size = readBuffer - 20 + random.IntN(40) // about the buffer's size, either side
+			size = readBuffer - 20 + random.IntN(40) // just below or above the buffer's size
 		}
 		if i%50 == 9 {
 			size = maxPDU - 16
@@ -56,12 +56,12 @@ func TestFrameReaderCutOff(t *testing.T) {
 	for n := 1; n < len(whole); n++ {
 		_, _, err := newFrameReader(bytes.NewReader(whole[:n]), noDeadline).next()
 		if !errors.Is(err, io.ErrUnexpectedEOF) {
-			t.Errorf("%d octets: %v", n, err)
+			t.Errorf("%d bytes: %v", n, err)
 		}
 	}
 }
 
-// Impossible lengths cost no memory.
+// Impossible lengths allocate no memory.
 func TestFrameReaderBounds(t *testing.T) {
 	for _, head := range []string{"\x00\x00\x00\x00", "\x00\x00\x00\x0f", "\x00\x01\x11\x71", "\x80\x00\x00\x00", "\xff\xff\xff\xff", "HTTP", "GET "} {
 		stream := append([]byte(head), bytes.Repeat([]byte("x"), 64)...)
@@ -73,7 +73,7 @@ func TestFrameReaderBounds(t *testing.T) {
 			t.Errorf("%q: %v", head, err)
 		}
 		if grown := after.TotalAlloc - before.TotalAlloc; grown > 64<<10 {
-			t.Errorf("%q: %d octets allocated", head, grown)
+			t.Errorf("%q: %d bytes allocated", head, grown)
 		}
 	}
 }
@@ -93,7 +93,7 @@ func FuzzReadPDU(f *testing.F) {
 		for {
 			h, body, err := frames.next()
 			if cap(frames.large) > maxPDU {
-				t.Fatalf("%d octets allocated", cap(frames.large))
+				t.Fatalf("%d bytes allocated", cap(frames.large))
 			}
 			if err != nil {
 				return

@@ -13,11 +13,11 @@ import (
 	"github.com/fiorix/go-smpp/smpp/pdu/pdutlv"
 )
 
-// theirs is what go-smpp makes of a whole PDU: the text of every field, the TLVs by tag. nil where it reads none.
+// theirs is go-smpp's reading of a whole PDU: the text of every field, the TLVs by tag; nil if it fails.
 func theirs(cmd command, body []byte) (fields map[pdufield.Name]string, tlvs map[uint16]string) {
-	octets := binary.BigEndian.AppendUint32(nil, uint32(headerLength+len(body)))
-	octets = append(binary.BigEndian.AppendUint32(octets, uint32(cmd)), 0, 0, 0, 0, 0, 0, 0, 1)
-	read, err := pdu.Decode(bytes.NewReader(append(octets, body...)))
+	raw := binary.BigEndian.AppendUint32(nil, uint32(headerLength+len(body)))
+	raw = append(binary.BigEndian.AppendUint32(raw, uint32(cmd)), 0, 0, 0, 0, 0, 0, 0, 1)
+	read, err := pdu.Decode(bytes.NewReader(append(raw, body...)))
 	if err != nil {
 		return nil, nil
 	}
@@ -40,8 +40,8 @@ func theirs(cmd command, body []byte) (fields map[pdufield.Name]string, tlvs map
 	return fields, tlvs
 }
 
-// FuzzDeliveryLikeGoSMPP: a deliver_sm that is read here without fault is read by go-smpp's own decoder to the same fields.
-// Left out is what it cannot: a UDH, more than 4096 octets, and what is forgiven here behind the last TLV.
+// FuzzDeliveryLikeGoSMPP: a deliver_sm without fault has the same fields in go-smpp's own decoder. Excluded is what
+// that cannot read: a UDH, more than 4096 bytes, and the trailing bytes that we ignore.
 func FuzzDeliveryLikeGoSMPP(f *testing.F) {
 	f.Add(deliverBody(4, 0, receiptText))
 	f.Add(deliverBody(0, 8, "\x00h\x00i", TLV{TagUserMessageReference, []byte{1, 2}}, TLV{0x1400, nil}, TLV{0x1400, []byte("v")}))
@@ -60,7 +60,7 @@ func FuzzDeliveryLikeGoSMPP(f *testing.F) {
 			t.Fatalf("%q is read only here: %+v", body, d)
 		}
 		text := string(d.ShortMessage)
-		if fields[pdufield.ShortMessage] == "" { // here the payload is the text then
+		if fields[pdufield.ShortMessage] == "" { // we take the payload as the text
 			fields[pdufield.ShortMessage] = tlvs[TagMessagePayload]
 			delete(tlvs, TagMessagePayload)
 		}
@@ -85,8 +85,8 @@ func FuzzDeliveryLikeGoSMPP(f *testing.F) {
 	})
 }
 
-// FuzzSubmitLikeGoSMPP: whatever passes the checks here goes out octet by octet as the specification has it, and is read back
-// by go-smpp's decoder: nothing of one field runs into the next.
+// FuzzSubmitLikeGoSMPP: every valid submit_sm is written byte by byte as in the specification, and go-smpp's decoder
+// reads the same fields.
 func FuzzSubmitLikeGoSMPP(f *testing.F) {
 	f.Add("VMA", "INTUMWA", "25779000000", "000001000000000R", []byte("hello"), TagUserMessageReference, []byte{1, 2}, byte(8))
 	f.Add("", "\xff", "1", "", bytes.Repeat([]byte{0}, 254), uint16(0x1400), []byte(nil), byte(0))
@@ -117,7 +117,7 @@ func FuzzSubmitLikeGoSMPP(f *testing.F) {
 	})
 }
 
-// FuzzMessageIDLikeGoSMPP: the id of a submit_sm_resp is read as go-smpp reads it, where the NUL is there that it waits for.
+// FuzzMessageIDLikeGoSMPP: the id of a submit_sm_resp is the same as in go-smpp, if its NUL is present.
 func FuzzMessageIDLikeGoSMPP(f *testing.F) {
 	f.Add([]byte("0123456789\x00"))
 	f.Add([]byte("\x00"))

@@ -34,13 +34,12 @@ func (s *session) keep() {
 }
 
 // sweep marks submits overdue after ResponseTimeout and gives them up after
-// UnknownHold. Between the two they keep their window slots: the bind is alive, so the
+// UnknownHold. In between they keep their window slots: the bind is alive, so the
 // carrier is slow, and sending them again would make duplicates.
 //
-// A submit is given up only if octets came from the peer after its UnknownHold.
-// Otherwise the session may be dead, and its freed slots would be filled with the next
-// window, and the next, of submits with unknown outcome. doubt means that submits wait
-// for such a sign of life.
+// A submit is given up only if the peer sent bytes after its UnknownHold. Otherwise
+// the session may be dead, and each freed slot would cost another submit with unknown
+// outcome. doubt means that submits wait for such a sign of life.
 func (s *session) sweep(now time.Time) (doubt bool) {
 	b := s.owner
 	var given []*pending
@@ -89,9 +88,9 @@ func (s *session) giveUp(p *pending, now time.Time, why error) {
 	p.finish(r)
 }
 
-// probePeer sends an enquire_link when the peer was silent for EnquireLink, or at once
-// when doubt is set (sweep), and ends the session when the peer stays silent for
-// EnquireTimeout after that. Any octet counts as a sign of life.
+// probePeer sends an enquire_link after EnquireLink of silence, or at once if doubt is
+// set (sweep). It ends the session after EnquireTimeout of further silence. Any byte
+// counts as a sign of life.
 func (s *session) probePeer(now time.Time, doubt bool) *closure {
 	o := &s.owner.opts
 	heard := s.heard.get()
@@ -104,9 +103,9 @@ func (s *session) probePeer(now time.Time, doubt bool) *closure {
 		if heard.Before(s.probe.at) {
 			s.owner.metrics.enquireTimeouts.Inc()
 			return &closure{reasonEnquireTimeout,
-				fmt.Errorf("no octet from the peer for %s, enquire_link unanswered", now.Sub(heard).Round(time.Millisecond))}
+				fmt.Errorf("no byte from the peer for %s, enquire_link unanswered", now.Sub(heard).Round(time.Millisecond))}
 		}
-		s.probe.outstanding = false // other octets came: it is alive, but does not answer enquire_link
+		s.probe.outstanding = false // other bytes came: it is alive, but does not answer enquire_link
 	}
 	if doubt || now.Sub(heard) >= o.EnquireLink {
 		s.probe = probe{outstanding: true, sequence: s.nextSequenceLocked(), at: now}

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// pipeCarrier hands out the carrier's ends of in-memory connections, so that
-// time can be the test's.
+// pipeCarrier hands out the carrier's ends of in-memory connections, for tests with
+// synthetic time.
 type pipeCarrier struct {
 	t     *testing.T
 	conns chan net.Conn
@@ -19,15 +19,14 @@ type pipeCarrier struct {
 	at    []time.Time
 }
 
-// dials returns when the link dialled.
+// dials returns the times at which the link dialled.
 func (c *pipeCarrier) dials() []time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.Clone(c.at)
 }
 
-// pipeBind returns a Bind that dials a pipeCarrier. It must be called in a
-// synctest bubble.
+// pipeBind returns a Bind that dials a pipeCarrier. Call it in a synctest bubble.
 func pipeBind(t *testing.T, change func(*Options)) (*Bind, *pipeCarrier) {
 	t.Helper()
 	o := options("carrier:2775")
@@ -55,7 +54,7 @@ func (c *pipeCarrier) accept() *peer {
 	return newPeer(c.t, conn)
 }
 
-// start runs the link within the bubble; the function it returns stops it.
+// start runs the link within the bubble and returns a function that stops it.
 func start(t *testing.T, b *Bind) func() {
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
@@ -70,7 +69,7 @@ func start(t *testing.T, b *Bind) func() {
 	}
 }
 
-// serve answers on the peer's connection with handle until it ends.
+// serve handles the peer's connection until it ends.
 func (p *peer) serve(handle func(packet)) *sync.WaitGroup {
 	var serving sync.WaitGroup
 	serving.Go(func() {
@@ -86,7 +85,7 @@ func (p *peer) serve(handle func(packet)) *sync.WaitGroup {
 	return &serving
 }
 
-// polite answers what every carrier answers.
+// polite answers requests as every carrier does.
 func (p *peer) polite(got packet) {
 	switch got.command {
 	case rawUnbind, rawEnquire, 1, 2, 9:
@@ -94,8 +93,8 @@ func (p *peer) polite(got packet) {
 	}
 }
 
-// rule carriers 9.15: after EnquireLink of silence one enquire_link goes out, however short
-// the interval; answered, the next one comes after the next silence.
+// rule carriers 9.15: one enquire_link goes out after EnquireLink of silence, however short
+// the interval. After its response, the next one follows the next silence.
 func TestEnquireLink(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, c := pipeBind(t, func(o *Options) { o.EnquireLink = time.Second })
@@ -123,8 +122,8 @@ func TestEnquireLink(t *testing.T) {
 	})
 }
 
-// A half-open peer is found within EnquireLink + EnquireTimeout (and a sweep);
-// its unanswered submit ends as NoAnswer. Defaults: under 45 s.
+// A half-open peer is detected within EnquireLink + EnquireTimeout (and a sweep), by
+// default under 45 s; its unanswered submit ends as NoAnswer.
 func TestHalfOpenPeer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, c := pipeBind(t, nil)
@@ -158,9 +157,9 @@ func TestHalfOpenPeer(t *testing.T) {
 	})
 }
 
-// Any octet counts as life: a peer that never answers enquire_link but talks is
+// Any byte is a sign of life: a peer that sends data but never answers enquire_link is
 // kept.
-func TestAnyOctetIsLife(t *testing.T) {
+func TestAnyByteIsSignOfLife(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, c := pipeBind(t, func(o *Options) { o.EnquireLink, o.EnquireTimeout = 10*time.Second, 5*time.Second })
 		stop := start(t, b)
@@ -192,8 +191,8 @@ func TestAnyOctetIsLife(t *testing.T) {
 	})
 }
 
-// rule carriers 9.5: a wrong password is tried once in five minutes, no more.
-func TestRejectedCredentialsAreNotHammered(t *testing.T) {
+// rule carriers 9.5: a wrong password is tried at most once in five minutes.
+func TestRejectedCredentialsWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, c := pipeBind(t, nil)
 		stop := start(t, b)
@@ -217,8 +216,8 @@ func TestRejectedCredentialsAreNotHammered(t *testing.T) {
 	})
 }
 
-// A carrier that drops every bind is called at growing, jittered intervals, and
-// again quickly after a bind that held.
+// After dropped binds, the attempts have growing, jittered intervals; after a bind that
+// held, they are quick again.
 func TestReconnectTimes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, c := pipeBind(t, nil)
@@ -254,7 +253,7 @@ func TestReconnectTimes(t *testing.T) {
 	})
 }
 
-// A PDU that begins and does not go on ends the session, though octets came.
+// A PDU that begins and does not continue ends the session, although bytes came.
 func TestStalledPDU(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, c := pipeBind(t, nil)
@@ -272,8 +271,8 @@ func TestStalledPDU(t *testing.T) {
 	})
 }
 
-// givenUp submits to a carrier that answers no submit_sm, in a session whose
-// UnknownHold is far shorter than the time in which a dead peer is found out.
+// givenUp submits to a carrier that answers no submit_sm, with an UnknownHold far shorter
+// than the detection of a dead peer.
 func givenUp(t *testing.T, deaf bool) {
 	synctest.Test(t, func(t *testing.T) {
 		b, c := pipeBind(t, func(o *Options) {
@@ -306,7 +305,7 @@ func givenUp(t *testing.T, deaf bool) {
 			}) == nil {
 			}
 		})
-		time.Sleep(13 * time.Second) // two holds, and a bit
+		time.Sleep(13 * time.Second) // more than two holds
 		synctest.Wait()
 		mu.Lock()
 		switch {

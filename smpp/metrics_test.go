@@ -9,8 +9,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// series returns every series of the registry as name{label=value,…}, with its
-// value or, for a histogram, its count.
+// series returns every series of the registry as name{label=value,…}, with its value or,
+// for a histogram, its count.
 func series(t *testing.T, reg *prometheus.Registry) map[string]float64 {
 	t.Helper()
 	families, err := reg.Gather()
@@ -40,7 +40,7 @@ func series(t *testing.T, reg *prometheus.Registry) map[string]float64 {
 	return all
 }
 
-// counted is the value of a counter.
+// counted is a counter's value.
 func counted(t *testing.T, c prometheus.Counter) float64 {
 	t.Helper()
 	reg := prometheus.NewRegistry()
@@ -51,7 +51,7 @@ func counted(t *testing.T, c prometheus.Counter) float64 {
 	return 0
 }
 
-// binds is how often a bind was made.
+// binds is the number of successful binds.
 func binds(t *testing.T, b *Bind) float64 {
 	t.Helper()
 	return counted(t, b.metrics.binds.WithLabelValues(bindOK, StatusOK.label()))
@@ -63,7 +63,7 @@ func TestMetrics(t *testing.T) {
 	b, p, stop := newBound(t, func(o *Options) { o.Metrics = NewMetrics(reg); o.TPS = 1000 })
 	first, second := submit(t, b), submit(t, b)
 	p.accepted(p.expect(rawSubmit), "1")
-	p.send(rawSubmitResp, 0x4FF, p.expect(rawSubmit).sequence) // a vendor's
+	p.send(rawSubmitResp, 0x4FF, p.expect(rawSubmit).sequence) // a vendor status
 	result(t, first)
 	result(t, second)
 	p.send(0x77, 0, 1)

@@ -55,12 +55,12 @@ type Options struct {
 	TLS  *tls.Config
 	Mode BindMode
 
-	SystemID     string // at most 15 octets
-	Password     string // at most 8 octets
-	SystemType   string // at most 12 octets
+	SystemID     string // at most 15 bytes
+	Password     string // at most 8 bytes
+	SystemType   string // at most 12 bytes
 	AddressTON   uint8
 	AddressNPI   uint8
-	AddressRange string // at most 40 octets
+	AddressRange string // at most 40 bytes
 
 	// Window is how many submit_sm may be unanswered at once.
 	Window int
@@ -72,7 +72,7 @@ type Options struct {
 	ResponseTimeout time.Duration // an unanswered submit_sm is overdue after it; it keeps its slot
 	DialTimeout     time.Duration // TCP and TLS handshake
 	BindTimeout     time.Duration // from the bind to its response
-	UnknownHold     time.Duration // an unanswered submit_sm ends as NoAnswer, once octets came from the peer after it
+	UnknownHold     time.Duration // an unanswered submit_sm ends as NoAnswer, once bytes came from the peer after it
 	WriteTimeout    time.Duration // a peer that stops reading ends the session after it
 	DrainTimeout    time.Duration // how long Run waits for responses at shutdown
 	UnbindTimeout   time.Duration // how long Run then waits for unbind_resp

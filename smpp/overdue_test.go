@@ -2,10 +2,10 @@ package smpp
 
 import "testing"
 
-// What is remembered of unanswered submits is bounded; the oldest go first.
+// The record of unanswered submits is bounded; the oldest go first.
 func TestAbandonedIsBounded(t *testing.T) {
 	var a abandoned
-	a.put(1, &pending{}) // it has no owner
+	a.put(1, &pending{}) // without an owner
 	for n := range uint32(2 * maxAbandoned) {
 		a.put(n+2, &pending{key: uint64(n + 1)})
 		if n%3 == 0 { // answered meanwhile

@@ -22,7 +22,7 @@ func busiest(at []time.Time) int {
 	return most
 }
 
-// The bound holds whatever the timers and the writes do.
+// The rate is never exceeded, however late timers and writes are.
 func TestPacerNeverExceedsTheRate(t *testing.T) {
 	t.Parallel()
 	for _, tps := range []float64{1, 3, 10, 100, 333, 1000, 2000, 5000} {
@@ -45,13 +45,13 @@ func TestPacerNeverExceedsTheRate(t *testing.T) {
 					slow = time.Duration(random.Int64N(int64(2 * time.Second)))
 				}
 				end := now.Add(slow)
-				for range taken { // at worst anywhere within the write
+				for range taken { // anywhere within the write
 					at = append(at, end)
 				}
 				now = end
 				p.written(now)
 			}
-			if random.IntN(3) == 0 { // another submit comes before the wait is over
+			if random.IntN(3) == 0 { // another submit interrupts the wait
 				now = now.Add(time.Duration(random.Int64N(int64(wait))))
 				continue
 			}
@@ -66,7 +66,7 @@ func TestPacerNeverExceedsTheRate(t *testing.T) {
 	}
 }
 
-// With timers that come up to 2 ms late the rate is still within 2 % of tps.
+// With timers up to 2 ms late, the rate is within 2 % of tps.
 func TestPacerHoldsTheRate(t *testing.T) {
 	t.Parallel()
 	for _, tps := range []float64{1, 10, 100, 1000, 2000, 5000} {
@@ -113,8 +113,8 @@ func TestPacerRates(t *testing.T) {
 	}
 }
 
-// Over the whole link in the test's time: the carrier sees at most TPS in any
-// second, evenly spread, and a change of pace counts at once.
+// Over the whole link in synthetic time: the carrier sees at most TPS in any second,
+// evenly spread, and a change of rate applies at once.
 func TestLinkPace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, c := pipeBind(t, func(o *Options) { o.TPS, o.Window = 50, 1000 })

@@ -18,11 +18,11 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// patience is how long a test waits for what must come.
+// patience bounds the wait for anything that must come.
 const patience = 20 * time.Second
 
-// packet is a PDU as the raw carrier of the tests sees it. The carrier uses
-// nothing of this package's codec.
+// packet is a PDU as the tests' raw carrier sees it. The carrier does not use this
+// package's codec.
 type packet struct {
 	command, status, sequence uint32
 	body                      []byte
@@ -49,7 +49,7 @@ func encodeRaw(p packet) []byte {
 	return append(b, p.body...)
 }
 
-// receive returns the next PDU, or the error of the stream.
+// receive returns the next PDU, or the stream's error.
 func (p *peer) receive() (packet, error) {
 	var head [16]byte
 	if _, err := io.ReadFull(p.r, head[:]); err != nil {
@@ -69,7 +69,7 @@ func (p *peer) receive() (packet, error) {
 	}, nil
 }
 
-// expect returns the next PDU, which must be of the command.
+// expect returns the next PDU, which must have this command.
 func (p *peer) expect(command uint32) packet {
 	p.t.Helper()
 	got := p.next()
@@ -89,7 +89,7 @@ func (p *peer) next() packet {
 	return got
 }
 
-// silent checks that nothing comes for d.
+// silent checks that nothing arrives for d.
 func (p *peer) silent(d time.Duration) {
 	p.t.Helper()
 	_ = p.conn.SetReadDeadline(time.Now().Add(d))
@@ -103,7 +103,7 @@ func (p *peer) silent(d time.Duration) {
 	}
 }
 
-// expectClose reads on until the link hangs up.
+// expectClose reads until the link closes the connection.
 func (p *peer) expectClose() {
 	p.t.Helper()
 	_ = p.conn.SetReadDeadline(time.Now().Add(patience))
@@ -134,7 +134,7 @@ func (p *peer) write(b []byte) {
 	}
 }
 
-// acceptBind answers the bind that must come and returns it.
+// acceptBind answers the next PDU, a bind, and returns it.
 func (p *peer) acceptBind() packet {
 	p.t.Helper()
 	got := p.next()
@@ -153,7 +153,7 @@ func (p *peer) accepted(submit packet, id string) {
 	p.send(0x80000004, 0, submit.sequence, append([]byte(id), 0)...)
 }
 
-// carrier listens on loopback and hands out the connections that come.
+// carrier listens on loopback and hands out connections.
 type carrier struct {
 	t  testing.TB
 	ln net.Listener
@@ -187,20 +187,20 @@ func (c *carrier) bound() *peer {
 	return p
 }
 
-// options returns options for the address that most tests can use.
+// options suit most tests.
 func options(address string) Options {
 	return Options{
 		Carrier: "testel", Name: "testel-1", Address: address,
 		SystemID: "intumwa", Password: "secret",
 		Deliver: func(d *Delivery) { d.Respond(StatusOK) },
-		// Most tests end with a carrier that has gone silent.
+		// Most tests end with a silent carrier.
 		DrainTimeout: 100 * time.Millisecond, UnbindTimeout: 100 * time.Millisecond,
 		Metrics: NewMetrics(prometheus.NewRegistry()),
 	}
 }
 
-// run starts a Bind and returns it with a function that stops it; the test ends
-// it otherwise.
+// run starts a Bind and returns it with a function that stops it; the test's cleanup also
+// stops it.
 func run(t testing.TB, o Options) (*Bind, func()) {
 	t.Helper()
 	b, err := New(o)
@@ -236,7 +236,7 @@ func waitBound(t testing.TB, b *Bind) {
 	}
 }
 
-// until polls a condition that must come true.
+// until polls a condition until it holds.
 func until(t testing.TB, what string, condition func() bool) {
 	t.Helper()
 	deadline := time.Now().Add(patience)
@@ -248,7 +248,7 @@ func until(t testing.TB, what string, condition func() bool) {
 	}
 }
 
-// sample is a submit_sm like most.
+// sample is a typical submit_sm.
 func sample() *Submit {
 	return &Submit{
 		SourceTON: 5, Source: "INTUMWA", DestTON: 1, DestNPI: 1, Dest: "25779000000",
@@ -256,10 +256,10 @@ func sample() *Submit {
 	}
 }
 
-// submit submits the sample and returns where its result comes.
+// submit submits the sample and returns the channel of its result.
 func submit(t testing.TB, b *Bind) <-chan Result {
 	t.Helper()
-	results := make(chan Result, 2) // a second result would be a fault that tests look for
+	results := make(chan Result, 2) // room for a second result, which would be a defect
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	if err := b.Submit(ctx, sample(), func(r Result) { results <- r }); err != nil {

@@ -2,7 +2,7 @@ package smpp
 
 import "encoding/binary"
 
-// deliverBody is the body of a deliver_sm, written octet by octet.
+// deliverBody writes the body of a deliver_sm byte by byte.
 func deliverBody(esm, coding byte, text string, tlvs ...TLV) []byte {
 	b := []byte("\x00\x01\x0125779000000\x00\x05\x00INTUMWA\x00")
 	b = append(b, esm, 0, 0, 0, 0, 0, 0, coding, 0, byte(len(text)))
@@ -27,7 +27,7 @@ func appendTLVs(b []byte, tlvs []TLV) []byte {
 
 const receiptText = "id:0123456789 sub:001 dlvrd:001 submit date:2603011000 done date:2603011001 stat:DELIVRD err:000 Text:hello"
 
-// The command ids as the carrier of the tests writes them.
+// Command ids of the tests' raw carrier.
 const (
 	rawGenericNack = 0x80000000
 	rawSubmit      = 0x00000004

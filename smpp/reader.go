@@ -60,7 +60,7 @@ func (s *session) handle(h header, body []byte) *closure {
 	case cmdEnquireLinkResp:
 		s.probeAnswered(h.sequence)
 	case cmdUnbind:
-		s.unbindAsked(h.sequence)
+		s.unbindRequested(h.sequence)
 	case cmdUnbindResp:
 		s.mu.Lock()
 		s.unbound = true

@@ -15,7 +15,7 @@ const (
 	esmIntermediate uint8 = 0x20
 	esmUDHI         uint8 = 0x40 // a UDH stands before the text
 	dataCodingUCS2  uint8 = 0x08
-	maxReceiptText        = 4096 // octets of a receipt's text that are parsed
+	maxReceiptText        = 4096 // bytes of a receipt's text that are parsed
 	maxReceiptWord        = 64   // longest stat or err kept
 )
 
@@ -41,7 +41,7 @@ func parseReceipt(d *Delivery) *Receipt {
 
 // readMessage parses the text form, after the UDH if there is one. Some SMSCs copy the
 // message's data_coding: a text marked as UCS-2 that has no keys when decoded so is
-// parsed as octets.
+// parsed as bytes.
 func (r *Receipt) readMessage(d *Delivery) {
 	text := d.ShortMessage
 	if d.ESMClass&esmUDHI != 0 {
@@ -55,8 +55,8 @@ func (r *Receipt) readMessage(d *Delivery) {
 }
 
 // udhLength returns the length of the UDH that text begins with, its length
-// octet included; 0 when it begins with none: the elements must fill the header
-// exactly, and a first octet from the space up is a character of the text.
+// byte included; 0 when it begins with none: the elements must fill the header
+// exactly, and a first byte from the space up is a character of the text.
 func udhLength(text []byte) int {
 	if len(text) == 0 || text[0] == 0 || text[0] >= ' ' || int(text[0]) >= len(text) {
 		return 0
@@ -172,16 +172,16 @@ func firstWord(text []byte) string {
 
 func isLetter(b byte) bool { return b|0x20 >= 'a' && b|0x20 <= 'z' }
 
-// upper converts the letters a to z to upper case and keeps everything else, also octets
+// upper converts the letters a to z to upper case and keeps everything else, also bytes
 // that are not UTF-8 (strings.ToUpper would replace them by longer sequences).
 func upper(word string) string {
-	octets := []byte(word)
-	for i, b := range octets {
+	raw := []byte(word)
+	for i, b := range raw {
 		if b >= 'a' && b <= 'z' {
-			octets[i] = b - 'a' + 'A'
+			raw[i] = b - 'a' + 'A'
 		}
 	}
-	return string(octets)
+	return string(raw)
 }
 
 // narrow turns UTF-16BE into UTF-8.

@@ -68,7 +68,7 @@ func TestReceiptText(t *testing.T) {
 	}
 }
 
-func TestReceiptTLVsStandAboveTheText(t *testing.T) {
+func TestReceiptTLVsPrecedeText(t *testing.T) {
 	r := receiptOf(0x04, 0, receiptText,
 		TLV{TagReceiptedMessageID, []byte("feed-1\x00")},
 		TLV{TagMessageState, []byte{5}},
@@ -100,7 +100,7 @@ func TestReceiptTLVsStandAboveTheText(t *testing.T) {
 	}
 }
 
-// esm_class alone makes a receipt; a handset cannot forge it in text.
+// Only esm_class makes a receipt; a handset cannot forge one in text.
 func TestReceiptByESMClassOnly(t *testing.T) {
 	for esm := range 256 {
 		r := receiptOf(byte(esm), 0, receiptText, TLV{TagReceiptedMessageID, []byte("1\x00")})
@@ -114,20 +114,19 @@ func TestReceiptByESMClassOnly(t *testing.T) {
 	}
 }
 
-// wide writes a text in UCS-2.
+// wide encodes a text in UCS-2.
 func wide(text string) string {
-	var octets []byte
+	var raw []byte
 	for _, u := range utf16.Encode([]rune(text)) {
-		octets = append(octets, byte(u>>8), byte(u))
+		raw = append(raw, byte(u>>8), byte(u))
 	}
-	return string(octets)
+	return string(raw)
 }
 
-// What esm_class and data_coding say of a receipt's text is true, or copied from
-// the message it is of.
+// esm_class and data_coding describe a receipt's text, or were copied from its message.
 func TestReceiptCoding(t *testing.T) {
 	udh8, udh16 := "\x05\x00\x03\x01\x01\x01", "\x06\x08\x04\x01\x01\x01\x01"
-	forged := "\x69\x64\x3a\x39\x20\x20\x73\x74\x61\x74\x3a\x58" // octets of UCS-2 that spell "id:9  stat:X"
+	forged := "\x69\x64\x3a\x39\x20\x20\x73\x74\x61\x74\x3a\x58" // bytes of UCS-2 that spell "id:9  stat:X"
 	for _, c := range []struct {
 		name        string
 		esm, coding byte
@@ -135,9 +134,9 @@ func TestReceiptCoding(t *testing.T) {
 		want        Receipt
 	}{
 		{"UCS-2", 0x04, 8, wide(receiptText), Receipt{ID: "0123456789", State: "DELIVRD"}},
-		{"octets as UCS-2", 0x04, 8, receiptText, Receipt{ID: "0123456789", State: "DELIVRD"}},
-		{"octets as UCS-2, an odd number", 0x04, 8, "id:1 stat:DELIVRD", Receipt{ID: "1", State: "DELIVRD"}},
-		{"octets as UCS-2 behind a UDH", 0x44, 8, udh16 + "id:1 stat:DELIVRD", Receipt{ID: "1", State: "DELIVRD"}},
+		{"bytes as UCS-2", 0x04, 8, receiptText, Receipt{ID: "0123456789", State: "DELIVRD"}},
+		{"bytes as UCS-2, an odd number", 0x04, 8, "id:1 stat:DELIVRD", Receipt{ID: "1", State: "DELIVRD"}},
+		{"bytes as UCS-2 behind a UDH", 0x44, 8, udh16 + "id:1 stat:DELIVRD", Receipt{ID: "1", State: "DELIVRD"}},
 		{"UCS-2 without an id", 0x04, 8, wide("stat:DELIVRD text:") + forged, Receipt{State: "DELIVRD"}},
 		{"UCS-2 behind an even UDH", 0x44, 8, udh8 + wide("id:1 stat:DELIVRD"), Receipt{ID: "1", State: "DELIVRD"}},
 		{"UCS-2 behind an odd UDH", 0x44, 8, udh16 + wide("id:1 stat:DELIVRD"), Receipt{ID: "1", State: "DELIVRD"}},

@@ -8,12 +8,11 @@ import (
 	"time"
 )
 
-// Run dials, binds, serves and reconnects until ctx ends. Then it refuses new submits,
-// waits up to DrainTimeout for the responses to submits and for deliveries being
-// processed, unbinds, waits for unbind_resp and closes. Submits without a response end
-// as NoAnswer. When Run returns, every done has been called and all its goroutines have
-// ended. It returns nil unless the bind is already running. How long the end may take is
-// for [Within] to set, where Drain- and UnbindTimeout are too long.
+// Run dials, binds, serves and reconnects until ctx ends. It then refuses new submits,
+// waits up to DrainTimeout for responses and for deliveries being processed, unbinds,
+// waits for unbind_resp and closes. [Within] shortens these waits. Submits without a
+// response end as NoAnswer. When Run returns, every done has been called and all its
+// goroutines have ended. It returns nil unless the bind is already running.
 func (b *Bind) Run(ctx context.Context) error {
 	if !b.running.CompareAndSwap(false, true) {
 		return errRunning
@@ -22,7 +21,7 @@ func (b *Bind) Run(ctx context.Context) error {
 	b.opts.Metrics.watch(b)
 	defer b.opts.Metrics.forget(b)
 
-	b.inbound = make(chan inbound, unansweredOctets/deliveryCost+1) // as many as owe has places for
+	b.inbound = make(chan inbound, unansweredBytes/deliveryCost+1) // the most that owe accepts
 	var deliverer sync.WaitGroup
 	deliverer.Go(b.deliver)
 
@@ -34,7 +33,7 @@ func (b *Bind) Run(ctx context.Context) error {
 	return nil
 }
 
-// keepBound binds again and again until ctx ends.
+// keepBound binds again until ctx ends.
 func (b *Bind) keepBound(ctx context.Context) {
 	retry := b.retry
 	b.reached(time.Now())
@@ -61,7 +60,7 @@ func (b *Bind) keepBound(ctx context.Context) {
 		b.setPhase(Down, err)
 		if retryIn := delay.Round(time.Millisecond); bindStatus(err) == StatusOK {
 			b.opts.Log.Warn("link is down", "event", "link_down", "error", err, "retry_in", retryIn)
-		} else { // usually an operator must act
+		} else { // an operator usually must act
 			b.opts.Log.Error("link is down", "event", "link_down", "error", err, "retry_in", retryIn)
 		}
 		pause(ctx, delay)
@@ -69,10 +68,10 @@ func (b *Bind) keepBound(ctx context.Context) {
 }
 
 // group is the sessions of one bind: a transceiver, or a transmitter and a receiver,
-// which are bound and closed together.
+// bound and closed together.
 type group struct {
 	sessions []*session
-	// lost gets every session that ended or that the peer unbound.
+	// lost receives every session that ended or that the peer unbound.
 	lost chan *session
 }
 
@@ -132,14 +131,13 @@ func (b *Bind) setSessions(sessions []*session) {
 	b.mu.Unlock()
 }
 
-// Within is a cause for which the context of Run may end: the sessions are to be gone
-// within so long, answered or not.
+// Within, as the cause of ending Run's context, bounds the shutdown of the sessions.
 type Within time.Duration
 
-// Error is the error's text.
+// Error implements error.
 func (w Within) Error() string { return "to end within " + time.Duration(w).String() }
 
-// patience is how long an end may wait for answers, and then for unbind_resp.
+// patience returns how long shutdown waits for responses, and then for unbind_resp.
 func (b *Bind) patience() (drain, unbind time.Duration) {
 	drain, unbind = b.opts.DrainTimeout, b.opts.UnbindTimeout
 	if within := time.Duration(b.within.Load()); within > 0 {

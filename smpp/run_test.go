@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// rule carriers 9.13: Run ends by draining the window while still answering, then unbind,
-// unbind_resp, close.
+// rule carriers 9.13: Run ends with a drained window and answered deliveries, then
+// unbind, unbind_resp, close.
 func TestGracefulEnd(t *testing.T) {
 	t.Parallel()
 	var deliveries []*Delivery
@@ -30,7 +30,7 @@ func TestGracefulEnd(t *testing.T) {
 	p.send(rawEnquire, 0, 7)
 	p.expect(rawEnquireResp)
 	p.accepted(one, "1")
-	p.silent(30 * time.Millisecond) // one is in flight still
+	p.silent(30 * time.Millisecond) // one is still in flight
 	p.send(rawDeliver, 0, 2, deliverBody(4, 0, receiptText)...)
 	<-handed
 	p.accepted(two, "2")
@@ -65,13 +65,12 @@ func TestGracefulEnd(t *testing.T) {
 	}
 }
 
-// rule carriers 9.13: a carrier that answers nothing any more holds Run for the drain and the
-// unbind timeout, not longer; what is unanswered ends as NoAnswer, what the pace
-// held back as NotWritten.
+// rule carriers 9.13: a silent carrier delays Run by at most the drain and the unbind
+// timeout. Unanswered submits end as NoAnswer, those held back by the pace as NotWritten.
 func TestEndWithSilentCarrier(t *testing.T) {
 	t.Parallel()
 	b, p, stop := newBound(t, func(o *Options) {
-		o.DrainTimeout, o.UnbindTimeout = 50*time.Millisecond, time.Second // in which a busy machine writes the unbind
+		o.DrainTimeout, o.UnbindTimeout = 50*time.Millisecond, time.Second // time for a busy machine to write the unbind
 		o.TPS = 0.1
 	})
 	written, held := submit(t, b), submit(t, b)
@@ -93,8 +92,7 @@ func TestEndWithSilentCarrier(t *testing.T) {
 	}
 }
 
-// With Within, the drain and the unbind are cut short, also
-// those of a carrier that answers nothing.
+// Within shortens the drain and the unbind, also with a silent carrier.
 func TestEndWithin(t *testing.T) {
 	t.Parallel()
 	c := newCarrier(t)
@@ -111,7 +109,7 @@ func TestEndWithin(t *testing.T) {
 	waitBound(t, b)
 	results := submit(t, b)
 	p.expect(rawSubmit)
-	end(Within(1500 * time.Millisecond)) // of which the unbind has a third to be written in, on a busy machine too
+	end(Within(1500 * time.Millisecond)) // a third of it is for writing the unbind on a busy machine
 	select {
 	case err := <-ended:
 		if err != nil {
@@ -149,8 +147,8 @@ func TestRunAgain(t *testing.T) {
 	serving.Wait()
 }
 
-// A pair is bound when both are, submits on one and receives on the other, and
-// is bound anew when either dies.
+// A transmitter and a receiver are bound only together, submit on one and receive on the
+// other, and bind anew when either is lost.
 func TestTransmitterAndReceiver(t *testing.T) {
 	t.Parallel()
 	for _, lost := range []string{"transmitter", "receiver"} {

@@ -60,7 +60,7 @@ type session struct {
 	running  sync.WaitGroup
 	kick     chan struct{} // wakes the writer; capacity 1
 	dead     chan struct{} // closed at the end
-	heard    clock         // when the last octet came
+	heard    clock         // when the last byte came
 	refusing atomic.Bool   // deliver_sm are refused with ESME_RMSGQFUL
 	owed     atomic.Int64  // deliver_sm accepted here and not yet answered
 	begun    time.Time
@@ -135,7 +135,7 @@ func newSession(b *Bind, r role, conn net.Conn, lost chan<- *session) *session {
 	return s
 }
 
-// listener records when octets arrive.
+// listener records when bytes arrive.
 type listener struct {
 	net.Conn
 	heard *clock

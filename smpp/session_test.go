@@ -42,8 +42,8 @@ func TestSubmitRejected(t *testing.T) {
 	}
 }
 
-// rule carriers 9.1: a deliver_sm whose sequence_number equals that of a pending submit_sm is
-// a delivery, and the answer of the submit_sm still finds it.
+// rule carriers 9.1: a deliver_sm may have the sequence_number of a pending submit_sm; each
+// gets its own response.
 func TestDeliverWithSequenceOfPendingSubmit(t *testing.T) {
 	t.Parallel()
 	got := make(chan *Delivery, 1)
@@ -70,7 +70,7 @@ func TestDeliverWithSequenceOfPendingSubmit(t *testing.T) {
 	}
 }
 
-// rule carriers 9.2: an unknown PDU is answered, and the link kept.
+// rule carriers 9.2: an unknown PDU is answered, and the session continues.
 func TestUnknownAndUndecodablePDUs(t *testing.T) {
 	t.Parallel()
 	b, p, _ := newBound(t, nil)
@@ -96,7 +96,7 @@ func TestUnknownAndUndecodablePDUs(t *testing.T) {
 			t.Errorf("%s: answered command %#x status %#x sequence %d", c.name, got.command, got.status, got.sequence)
 		}
 	}
-	// Answers to nothing, and what wants no answer, get none.
+	// Unexpected responses, and PDUs without a response, get none.
 	p.send(0x80000077, 0, 1)
 	p.send(0x102, 0, 2, dataBody(0, 0)...)
 	p.send(0x0B, 0, 3, 'x', 0, 'y', 0)
@@ -111,7 +111,7 @@ func TestUnknownAndUndecodablePDUs(t *testing.T) {
 	}
 }
 
-// rule carriers 9.3: a peer that stops reading ends the session by the write deadline; neither
+// rule carriers 9.3: a peer that stops reading ends the session by the write deadline. Neither
 // the submits nor Run hang.
 func TestPeerStopsReading(t *testing.T) {
 	t.Parallel()
@@ -162,9 +162,9 @@ func TestPeerStopsReading(t *testing.T) {
 	}
 }
 
-// A peer that sends requests without end and never reads the answers is held back: the
-// answers that wait stay bounded, and the write deadline ends the session.
-func TestPeerAsksWithoutReading(t *testing.T) {
+// A peer that floods requests and reads no responses is throttled: waiting responses are
+// bounded, and the write deadline ends the session.
+func TestPeerFloodsWithoutReading(t *testing.T) {
 	t.Parallel()
 	b, p, _ := newBound(t, func(o *Options) { o.WriteTimeout = 300 * time.Millisecond })
 	s := b.submitting.Load()
@@ -181,12 +181,12 @@ func TestPeerAsksWithoutReading(t *testing.T) {
 	}
 	until(t, "a reason", func() bool { return strings.Contains(b.Snapshot().LastError, "stopped reading") })
 	if most > maxControl+headerLength {
-		t.Errorf("%d octets of answers waited", most)
+		t.Errorf("%d bytes of answers waited", most)
 	}
 }
 
-// rule carriers 9.6: a disconnect with 50 in flight ends each exactly once, as NoAnswer; what
-// waited for a slot is refused.
+// rule carriers 9.6: a disconnect with 50 in flight ends each exactly once, as NoAnswer;
+// submits without a slot are refused.
 func TestDisconnectWithWindowInFlight(t *testing.T) {
 	t.Parallel()
 	for _, reset := range []bool{false, true} {
@@ -226,7 +226,7 @@ func TestDisconnectWithWindowInFlight(t *testing.T) {
 	}
 }
 
-// rule carriers 9.7: an answer after the response timeout still settles its own submit, which
+// rule carriers 9.7: a response after the response timeout still settles its submit, which
 // kept its window slot.
 func TestLateResponse(t *testing.T) {
 	t.Parallel()
@@ -249,8 +249,7 @@ func TestLateResponse(t *testing.T) {
 	}
 }
 
-// An owner that has learnt what became of a silent submit ends its wait; others
-// are left alone. A late answer is reported once.
+// GiveUp ends the given overdue submits and no others. A late response is reported once.
 func TestGiveUp(t *testing.T) {
 	t.Parallel()
 	late := make(chan Result, 2)
@@ -292,15 +291,15 @@ func TestGiveUp(t *testing.T) {
 	next := submit(t, b)
 	p.accepted(p.expect(rawSubmit), "next")
 	if r := result(t, next); r.MessageID != "next" || len(results) != 0 || len(late) != 0 {
-		t.Errorf("%+v after an answer that nobody waits for", r)
+		t.Errorf("%+v after a response to no request", r)
 	}
 	if s := b.Snapshot(); counted(t, b.metrics.late) != 1 || s.Totals.Accepted != 1 {
 		t.Errorf("%+v", s.Totals)
 	}
 }
 
-// rule carriers 9.9: nothing is acknowledged before its owner does it, nor twice; a refusal
-// goes out as it is.
+// rule carriers 9.9: a delivery is acknowledged only by its owner, once; a refusal is sent
+// unchanged.
 func TestRespond(t *testing.T) {
 	t.Parallel()
 	got := make(chan *Delivery, 1)
@@ -316,7 +315,7 @@ func TestRespond(t *testing.T) {
 	p.silent(50 * time.Millisecond)
 }
 
-// rule carriers 9.10: the pace holds submits only.
+// rule carriers 9.10: the pace delays submits only.
 func TestPaceDoesNotDelayControl(t *testing.T) {
 	t.Parallel()
 	b, p, _ := newBound(t, func(o *Options) { o.TPS = 0.2 })
@@ -335,7 +334,7 @@ func TestPaceDoesNotDelayControl(t *testing.T) {
 	}
 }
 
-// rule carriers 9.11: a full window makes Submit wait, and never lets more out.
+// rule carriers 9.11: a full window makes Submit wait and is never exceeded.
 func TestWindow(t *testing.T) {
 	t.Parallel()
 	b, p, _ := newBound(t, func(o *Options) { o.Window = 10 })
@@ -442,7 +441,8 @@ func TestPause(t *testing.T) {
 	}
 }
 
-// rule carriers 9.12: the peer's unbind is answered, the session drained and bound again.
+// rule carriers 9.12: after the peer's unbind the session is drained, unbind_resp sent,
+// and a new session bound.
 func TestPeerUnbinds(t *testing.T) {
 	t.Parallel()
 	c := newCarrier(t)
@@ -480,13 +480,14 @@ func TestGenericNack(t *testing.T) {
 	if r := result(t, results); r.Outcome != Rejected || r.Status != StatusInvCmdID {
 		t.Errorf("got %+v", r)
 	}
-	// Even one with ESME_ROK is no acceptance.
+	// Even with ESME_ROK it is not an acceptance.
 	results = submit(t, b)
 	p.send(rawGenericNack, 0, p.expect(rawSubmit).sequence)
 	if r := result(t, results); r.Outcome != Rejected || r.Err == nil {
 		t.Errorf("got %+v", r)
 	}
-	// For no request of ours, with a wrong length: the peer has lost its place.
+	// A nack for no request of ours, with a wrong length: the peer cannot parse our
+	// stream.
 	p.send(rawGenericNack, 0x02, 0)
 	p.expectClose()
 }
@@ -505,7 +506,7 @@ func TestResponseOfAnotherTypeSettlesNothing(t *testing.T) {
 		t.Fatalf("settled: %+v", <-results)
 	}
 	p.accepted(sent, "1")
-	p.accepted(sent, "1") // a duplicate belongs to no submit_sm
+	p.accepted(sent, "1") // a duplicate, of no submit_sm
 	if r := result(t, results); r.Outcome != Accepted {
 		t.Errorf("got %+v", r)
 	}
@@ -516,7 +517,7 @@ func TestResponseOfAnotherTypeSettlesNothing(t *testing.T) {
 	}
 }
 
-// Outcome of ESME_RINVBNDSTS: the carrier forgot us, so we bind again.
+// After ESME_RINVBNDSTS the carrier has dropped the session, so we bind again.
 func TestNotBoundAtPeer(t *testing.T) {
 	t.Parallel()
 	c := newCarrier(t)

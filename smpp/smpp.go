@@ -18,15 +18,15 @@
 //
 // # Codec
 //
-// github.com/fiorix/go-smpp (pdu, pdufield, pdutlv) writes bind and submit_sm and reads the mandatory fields of deliver_sm
-// and data_sm by the field lists that decode.go gives it. It does not do for us, and so is done here:
-//   - frames: it reads no PDU above 4096 octets, and forgets the sequence_number of one that is unknown
-//   - checks: it writes what is too long, or has a NUL, under lengths that are not true; it takes a truncated body for whole
-//   - the text: it takes a UDH apart, and loses the text where UDHI is set and none is there; we keep the octets
-//   - TLVs in the order that they came in, up to one that is cut; header-only PDUs and responses; the status of a refusal
-//   - memory: it appends the NUL of a C-octet string to the caller's array, so each field of submit_sm has an array of its own
-//     that ends with it (encode.go), and what it read shares the frame's
-//   - the session: its own mixes answers up, has no deadlines and answers every receipt; it is not used
+// github.com/fiorix/go-smpp (pdu, pdufield, pdutlv) writes bind and submit_sm, and reads the mandatory fields of
+// deliver_sm and data_sm by the field lists in decode.go. This package does the rest:
+//   - frames: go-smpp reads no PDU above 4096 bytes and loses the sequence_number of an unknown one
+//   - checks: go-smpp writes overlong fields and NULs under wrong lengths, and accepts a truncated body
+//   - the text: go-smpp splits off a UDH and loses a text whose UDHI is wrong; we keep the bytes
+//   - TLVs in their order up to a truncated one; header-only PDUs and responses; the status of a refusal
+//   - memory: go-smpp appends a C-octet string's NUL to the caller's array, so each field of submit_sm ends its own
+//     array (encode.go); decoded fields share the frame's memory
+//   - the session: go-smpp's mixes up responses, has no deadlines and acknowledges every receipt; it is not used
 //
-// None of its types leaves this package. gosmpp_test.go fuzzes what is done here against its decoder.
+// None of its types leaves this package. gosmpp_test.go fuzzes our decoder against its own.
 package smpp

@@ -10,9 +10,9 @@ import (
 	"time"
 )
 
-// rule carriers 9.14: a carrier that breaks its connections at random, in every way, under
-// concurrent submits and deliveries: every submit ends exactly once, none that
-// the carrier accepted is called NotWritten, and the window is never exceeded.
+// rule carriers 9.14: a carrier that breaks its connections at random under concurrent
+// submits and deliveries: every submit ends exactly once, an accepted one never as
+// NotWritten, and the window is never exceeded.
 func TestRandomDisconnects(t *testing.T) {
 	t.Parallel()
 	const window = 20
@@ -27,7 +27,7 @@ func TestRandomDisconnects(t *testing.T) {
 	b.retry.base, b.retry.most = 2*time.Millisecond, 10*time.Millisecond
 	stop := runLink(t, b)
 
-	var seen sync.Map // the texts the carrier read
+	var seen sync.Map // the texts that the carrier read
 	var most atomic.Int64
 	var serving sync.WaitGroup
 	serving.Go(func() {
@@ -95,7 +95,7 @@ func TestRandomDisconnects(t *testing.T) {
 	}
 }
 
-// quiet is a testing.TB whose peer may fail: its connections are meant to break.
+// quiet is a testing.TB whose peer may fail, because its connections are meant to break.
 type quiet struct{ testing.TB }
 
 func (quiet) Helper()               {}
@@ -103,11 +103,11 @@ func (quiet) Fatalf(string, ...any) { panic(errBroken) }
 
 var errBroken = errors.New("broken")
 
-// breakAtRandom is a carrier that binds, answers out of order, delivers, and at
-// some point breaks the connection.
+// breakAtRandom is a carrier that binds, answers out of order, delivers, and breaks the
+// connection at some point.
 func breakAtRandom(p *peer, seen *sync.Map, most *atomic.Int64) {
 	defer func() {
-		if v := recover(); v != nil && v != errBroken { //nolint:errorlint // the very value
+		if v := recover(); v != nil && v != errBroken { //nolint:errorlint // the same value
 			panic(v)
 		}
 	}()

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Limits of SMPP 3.4 that Submit enforces, in octets without the closing NUL.
+// Limits of SMPP 3.4 that Submit enforces, in bytes without the closing NUL.
 const (
 	maxServiceType  = 5
 	maxAddress      = 20
@@ -18,9 +18,9 @@ const (
 const (
 	TagReceiptedMessageID   uint16 = 0x001E
 	TagUserMessageReference uint16 = 0x0204
-	TagSARMessageReference  uint16 = 0x020C // sar_msg_ref_num, 2 octets
-	TagSARTotalSegments     uint16 = 0x020E // 1 octet
-	TagSARSegmentSeqnum     uint16 = 0x020F // 1 octet
+	TagSARMessageReference  uint16 = 0x020C // sar_msg_ref_num, 2 bytes
+	TagSARTotalSegments     uint16 = 0x020E // 1 byte
+	TagSARSegmentSeqnum     uint16 = 0x020F // 1 byte
 	TagNetworkErrorCode     uint16 = 0x0423
 	TagMessagePayload       uint16 = 0x0424
 	TagMessageState         uint16 = 0x0427
@@ -93,7 +93,7 @@ type Result struct {
 	Outcome Outcome
 	// Status is the carrier's command_status; StatusOK unless Rejected.
 	Status Status
-	// MessageID is the carrier's message_id exactly as sent, at most 255 octets.
+	// MessageID is the carrier's message_id exactly as sent, at most 255 bytes.
 	// It may be empty even when Accepted: then no receipt can be matched by id.
 	MessageID string
 	// Latency is the time from the write to the response; 0 when NotWritten.
@@ -112,7 +112,7 @@ type FieldError struct {
 func (e *FieldError) Error() string { return "smpp: " + e.Field + " " + e.Problem }
 
 // validate refuses fields that the codec would silently encode wrong: C-octet strings
-// that are too long or contain a NUL, a short_message longer than its length octet
+// that are too long or contain a NUL, a short_message longer than its length byte
 // allows, a tag given twice.
 func (m *Submit) validate() error {
 	if err := checkCString("service_type", m.ServiceType, maxServiceType); err != nil {
@@ -134,7 +134,7 @@ func (m *Submit) validate() error {
 		return &FieldError{"validity_period", fmt.Sprintf("has %d characters, not 0 or %d", n, validityLength)}
 	}
 	if n := len(m.ShortMessage); n > maxShortMessage {
-		return &FieldError{"short_message", fmt.Sprintf("has %d octets, more than %d", n, maxShortMessage)}
+		return &FieldError{"short_message", fmt.Sprintf("has %d bytes, more than %d", n, maxShortMessage)}
 	}
 	return checkTLVs(m.TLVs, len(m.ShortMessage) > 0)
 }
@@ -143,7 +143,7 @@ func checkTLVs(tlvs []TLV, text bool) error {
 	size := 0
 	for i, t := range tlvs {
 		if len(t.Value) > 0xFFFF {
-			return &FieldError{fmt.Sprintf("TLV %#04x", t.Tag), "is longer than 65535 octets"}
+			return &FieldError{fmt.Sprintf("TLV %#04x", t.Tag), "is longer than 65535 bytes"}
 		}
 		if t.Tag == TagMessagePayload && text {
 			return &FieldError{"message_payload", "stands beside a short_message"}
@@ -156,14 +156,14 @@ func checkTLVs(tlvs []TLV, text bool) error {
 		size += 4 + len(t.Value)
 	}
 	if size > maxPDU-1024 {
-		return &FieldError{"TLVs", fmt.Sprintf("take %d octets, too many for one PDU", size)}
+		return &FieldError{"TLVs", fmt.Sprintf("take %d bytes, too many for one PDU", size)}
 	}
 	return nil
 }
 
 func checkCString(field, s string, max int) error {
 	if len(s) > max {
-		return &FieldError{field, fmt.Sprintf("has %d octets, more than %d", len(s), max)}
+		return &FieldError{field, fmt.Sprintf("has %d bytes, more than %d", len(s), max)}
 	}
 	if strings.IndexByte(s, 0) >= 0 {
 		return &FieldError{field, "contains a NUL"}

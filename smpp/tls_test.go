@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// testCA signs certificates of the tests.
+// testCA signs the tests' certificates.
 type testCA struct {
 	t    *testing.T
 	cert *x509.Certificate
@@ -50,7 +50,7 @@ func (ca *testCA) sign(template, parent *x509.Certificate, signer *ecdsa.Private
 	return key, cert
 }
 
-// certificate is one for a server or for a client.
+// certificate issues one for a server or a client.
 func (ca *testCA) certificate(name string) tls.Certificate {
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: name}, DNSNames: []string{name},

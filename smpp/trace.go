@@ -65,14 +65,14 @@ var plainTLVs = []uint16{TagUserMessageReference, TagSARMessageReference, TagSAR
 
 // tracer collects the PDUs of a bind for one caller of Trace.
 type tracer struct {
-	pdus    chan tracedOctets
+	pdus    chan tracedBytes
 	dropped atomic.Int64
 }
 
-type tracedOctets struct {
-	at     time.Time
-	out    bool
-	octets []byte
+type tracedBytes struct {
+	at  time.Time
+	out bool
+	raw []byte
 }
 
 // tracers are the traces of a bind; usually none.
@@ -86,7 +86,7 @@ type tracers struct {
 // too slow are dropped and counted in Dropped. Without a trace, a PDU costs one atomic
 // load.
 func (b *Bind) Trace(ctx context.Context, show func(TracedPDU) error) error {
-	t := &tracer{pdus: make(chan tracedOctets, traceBacklog)}
+	t := &tracer{pdus: make(chan tracedBytes, traceBacklog)}
 	b.tracers.change(func(list []*tracer) []*tracer { return append(list, t) })
 	defer b.tracers.change(func(list []*tracer) []*tracer {
 		return slices.DeleteFunc(list, func(other *tracer) bool { return other == t })
@@ -95,8 +95,8 @@ func (b *Bind) Trace(ctx context.Context, show func(TracedPDU) error) error {
 		select {
 		case <-ctx.Done():
 			return nil
-		case octets := <-t.pdus:
-			pdu := describe(octets)
+		case raw := <-t.pdus:
+			pdu := describe(raw)
 			pdu.Link, pdu.Dropped = b.opts.Name, int(t.dropped.Swap(0))
 			if err := show(pdu); err != nil {
 				return err
@@ -119,20 +119,20 @@ func (t *tracers) change(edit func([]*tracer) []*tracer) {
 	t.list.Store(&list)
 }
 
-// wrote traces written octets: one or more whole PDUs.
-func (t *tracers) wrote(octets []byte) {
+// wrote traces written bytes: one or more whole PDUs.
+func (t *tracers) wrote(raw []byte) {
 	list := t.list.Load()
 	if list == nil {
 		return
 	}
 	now := time.Now()
-	for len(octets) >= headerLength {
-		n := int(binary.BigEndian.Uint32(octets))
-		if n < headerLength || n > len(octets) {
+	for len(raw) >= headerLength {
+		n := int(binary.BigEndian.Uint32(raw))
+		if n < headerLength || n > len(raw) {
 			return
 		}
-		passOn(*list, tracedOctets{now, true, bytes.Clone(octets[:n])})
-		octets = octets[n:]
+		passOn(*list, tracedBytes{now, true, bytes.Clone(raw[:n])})
+		raw = raw[n:]
 	}
 }
 
@@ -142,11 +142,11 @@ func (t *tracers) read(h header, body []byte) {
 	if list == nil {
 		return
 	}
-	passOn(*list, tracedOctets{time.Now(), false, appendPDU(nil, h, body...)})
+	passOn(*list, tracedBytes{time.Now(), false, appendPDU(nil, h, body...)})
 }
 
 // passOn queues a PDU for the traces that have room.
-func passOn(list []*tracer, pdu tracedOctets) {
+func passOn(list []*tracer, pdu tracedBytes) {
 	for _, t := range list {
 		select {
 		case t.pdus <- pdu:
@@ -157,15 +157,15 @@ func passOn(list []*tracer, pdu tracedOctets) {
 }
 
 // describe returns a PDU's fields without confidential content.
-func describe(o tracedOctets) TracedPDU {
-	cmd, body := command(binary.BigEndian.Uint32(o.octets[4:])), o.octets[headerLength:]
+func describe(o tracedBytes) TracedPDU {
+	cmd, body := command(binary.BigEndian.Uint32(o.raw[4:])), o.raw[headerLength:]
 	pdu := TracedPDU{At: o.at, Direction: directionIn, Command: cmd.String(),
-		Sequence: binary.BigEndian.Uint32(o.octets[12:]), Octets: len(o.octets)}
+		Sequence: binary.BigEndian.Uint32(o.raw[12:]), Octets: len(o.raw)}
 	if o.out {
 		pdu.Direction = directionOut
 	}
 	if cmd.response() {
-		pdu.Status = Status(binary.BigEndian.Uint32(o.octets[8:])).String()
+		pdu.Status = Status(binary.BigEndian.Uint32(o.raw[8:])).String()
 	}
 	switch cmd {
 	case cmdBindTransceiver, cmdBindTransmitter, cmdBindReceiver,

@@ -10,43 +10,43 @@ import (
 	"unicode"
 )
 
-// TestTraceRedacts: what an operator sees of PDUs has no text, no whole number
-// and no password, whatever esm_class pretends.
+// TestTraceRedacts: a trace has no text, no whole number and no password, whatever
+// esm_class is.
 func TestTraceRedacts(t *testing.T) {
 	submit := sample()
 	submit.Source, submit.Dest = "79111222", "25761000001"
 	submit.ShortMessage = []byte("ibanga rikomeye cane")
-	submit.ESMClass = 0x40 // although no UDH follows: the text is not to be shown as one
+	submit.ESMClass = 0x40 // no UDH follows: the text must not be shown as one
 	submit.TLVs = []TLV{{Tag: TagUserMessageReference, Value: []byte{0x12, 0x34}}, {Tag: 0x1401, Value: []byte("ibanga")}}
 	var f frame
 	if err := encodeSubmit(&f, submit); err != nil {
 		t.Fatal(err)
 	}
-	bind, err := encodeBind(&Options{SystemID: "intumwa", Password: "hush", SystemType: "x"}, cmdBindTransceiver, 1)
+	bind, err := encodeBind(&Options{SystemID: "intumwa", Password: "canary", SystemType: "x"}, cmdBindTransceiver, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
 	broken := appendPDU(nil, header{cmdDeliverSM, StatusOK, 9}, []byte("ibanga")...)
-	for name, octets := range map[string][]byte{"submit": f, "bind": bind, "broken": broken} {
-		text, err := json.Marshal(describe(tracedOctets{time.Now(), true, octets}))
+	for name, raw := range map[string][]byte{"submit": f, "bind": bind, "broken": broken} {
+		text, err := json.Marshal(describe(tracedBytes{time.Now(), true, raw}))
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, secret := range []string{"ibanga", "6962616e6761", "25761000001", "79111222", "hush"} {
+		for _, secret := range []string{"ibanga", "6962616e6761", "25761000001", "79111222", "canary"} {
 			if strings.Contains(string(text), secret) {
 				t.Errorf("%s shows %q: %s", name, secret, text)
 			}
 		}
 	}
-	pdu := describe(tracedOctets{time.Now(), true, f})
+	pdu := describe(tracedBytes{time.Now(), true, f})
 	if pdu.Source.Address != "7911**22" || pdu.Destination.Address != "25761****01" || *pdu.TextOctets != 20 || pdu.UDH != "" ||
 		len(pdu.TLVs) != 2 || pdu.TLVs[0].Value != "1234" || pdu.TLVs[1].Value != "" || pdu.TLVs[1].Octets != 6 {
 		t.Errorf("a submit_sm is shown as %+v", pdu)
 	}
 }
 
-// TestMaskAddress: names and short codes stand, numbers lose their middle,
-// whatever stands between their digits.
+// TestMaskAddress: names and short codes remain; numbers lose their middle, whatever is
+// between their digits.
 func TestMaskAddress(t *testing.T) {
 	for address, want := range map[string]string{"DEMO": "DEMO", "7979": "7979", "": "", "+25761000001": "+25761****01", "25761000001": "25761****01",
 		"1234567": "123**67", "12345678": "1234**78", "123456789": "12345**89", "INFO2026": "INFO2026", "7-9-7-9-1-1": "7-9-7-9-1-1",
@@ -59,8 +59,8 @@ func TestMaskAddress(t *testing.T) {
 	}
 }
 
-// TestTrace: several read the trace of one link; a slow reader gets the number of PDUs that it
-// missed; the link traces nothing when all have gone.
+// TestTrace: several clients can trace one link. A slow one gets the number of PDUs that it
+// missed; tracing stops with the last client.
 func TestTrace(t *testing.T) {
 	t.Parallel()
 	c := newCarrier(t)
@@ -93,12 +93,12 @@ func TestTrace(t *testing.T) {
 			if pdu.Command != "enquire_link" && pdu.Command != "enquire_link_resp" || pdu.Octets != 16 {
 				t.Fatalf("shown: %+v", pdu)
 			}
-			if len(seen) == 0 && dropped == 0 { // the next PDU has the number of lost ones
+			if len(seen) == 0 && dropped == 0 { // the next PDU carries the number of lost ones
 				p.send(uint32(cmdEnquireLink), 0, 50)
 				p.next()
 			}
 		case <-time.After(10 * time.Second):
-			t.Fatal("nobody was told that PDUs are missing")
+			t.Fatal("no client got the number of missing PDUs")
 		}
 	}
 	cancel()
@@ -119,8 +119,7 @@ func TestTrace(t *testing.T) {
 	}
 }
 
-// FuzzTrace: no PDU, whole or broken, can make the trace panic or show a whole
-// number.
+// FuzzTrace: no PDU, whole or broken, makes the trace panic or show a whole number.
 func FuzzTrace(f *testing.F) {
 	var submit frame
 	if err := encodeSubmit(&submit, sample()); err != nil {
@@ -130,11 +129,11 @@ func FuzzTrace(f *testing.F) {
 	f.Add(appendPDU(nil, header{cmdDeliverSM, StatusOK, 1}, []byte("\x00\x01\x01257\x00\x05\x00DEMO\x00\x44\x00\x00\x00\x00\x00\x00\x00\x00\x02ab")...))
 	f.Add(appendPDU(nil, header{cmdDeliverSM, StatusOK, 1}, []byte("\x00\x01\x01+257 79 123 456\n\x00\x05\x00\x9bDEMO\x00\x04\x00\x00\x00\x00\x00\x00\x00\x00\x40id:1 stat:DELIVRD err:0")...))
 	f.Add(appendPDU(nil, header{cmdSubmitSMResp, StatusOK, 1}, 'a', 0, 4, 40, 0, 1, 90))
-	f.Fuzz(func(t *testing.T, octets []byte) {
-		if len(octets) < headerLength {
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		if len(raw) < headerLength {
 			return
 		}
-		pdu := describe(tracedOctets{time.Now(), true, octets})
+		pdu := describe(tracedBytes{time.Now(), true, raw})
 		for _, a := range []*TracedAddress{pdu.Source, pdu.Destination} {
 			if a == nil {
 				continue

@@ -9,9 +9,9 @@ import (
 // we send unbind_resp.
 const unbindGrace = time.Second
 
-// unbindAsked handles the peer's unbind: nothing more is written, and the bind ends the
-// session. Submits that are not written yet end as NotWritten.
-func (s *session) unbindAsked(sequence uint32) {
+// unbindRequested handles the peer's unbind: nothing more is written, and the bind ends
+// the session. Submits that are not written yet end as NotWritten.
+func (s *session) unbindRequested(sequence uint32) {
 	s.mu.Lock()
 	first := !s.peerUnbind
 	s.peerUnbind, s.unbindSeq = true, sequence
@@ -37,11 +37,11 @@ func (s *session) withdrawLocked() (unwritten []*pending) {
 func (s *session) finish(why *closure) {
 	s.mu.Lock()
 	s.drainLocked()
-	dead, asked := s.closing != nil, s.peerUnbind
+	dead, unbinding := s.closing != nil, s.peerUnbind
 	s.mu.Unlock()
 	switch {
 	case dead:
-	case asked:
+	case unbinding:
 		s.yield()
 	default:
 		s.unbind(why)

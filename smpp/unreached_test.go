@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// TestUnreached: a bind that is up, one that was lost and one that the carrier refuses have
-// reached it; one whose attempts fail has not, since it was up last.
+// TestUnreached: a bind that is up, just lost, or refused by the carrier has reached it;
+// one whose attempts fail has not, since it was last up.
 func TestUnreached(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, c := pipeBind(t, nil)

@@ -8,16 +8,16 @@ import (
 )
 
 const (
-	// writeBatch is about how many octets go out in one write.
+	// writeBatch is the approximate size of one write in bytes.
 	writeBatch = 64 << 10
-	// maxControl is how many octets of responses may wait for the writer before
-	// the reader stops reading, because the peer does not read its responses.
+	// maxControl bounds the responses, in bytes, that wait for the writer. Beyond it the
+	// reader stops reading, because the peer does not read.
 	maxControl = 64 << 10
 )
 
 // batch is the PDUs of one write.
 type batch struct {
-	octets []byte
+	raw []byte
 	// ends holds, for each submit_sm in it, the offset behind it; the first has
 	// the given order, the others follow one by one.
 	ends  []int
@@ -32,7 +32,7 @@ func (s *session) write() {
 	defer timer.Stop()
 	for {
 		wait := s.gather(&b)
-		if len(b.octets) > 0 {
+		if len(b.raw) > 0 {
 			if err := s.flush(&b); err != nil {
 				s.end(err)
 				return
@@ -52,19 +52,19 @@ func (s *session) write() {
 // gather fills b with the PDUs that may be written now. If there are none, it returns how
 // long until the pace allows the next submit.
 func (s *session) gather(b *batch) (wait time.Duration) {
-	b.octets, b.ends = b.octets[:0], b.ends[:0]
+	b.raw, b.ends = b.raw[:0], b.ends[:0]
 	wait = time.Hour
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.writerIdle = false
 	if len(s.control) > 0 {
-		b.octets = append(b.octets, s.control...)
+		b.raw = append(b.raw, s.control...)
 		s.control = s.control[:0]
 		s.changed.Broadcast()
 	}
 	if s.queue.len() > 0 {
 		now := time.Now()
-		for s.queue.len() > 0 && len(b.octets) < writeBatch {
+		for s.queue.len() > 0 && len(b.raw) < writeBatch {
 			if w := s.owner.pace.take(now); w > 0 {
 				wait = w
 				break
@@ -74,12 +74,12 @@ func (s *session) gather(b *batch) (wait time.Duration) {
 				b.first = p.order
 			}
 			p.written = now
-			b.octets = append(b.octets, p.frame...)
-			b.ends = append(b.ends, len(b.octets))
+			b.raw = append(b.raw, p.frame...)
+			b.ends = append(b.ends, len(b.raw))
 		}
 		s.admitWaitingLocked()
 	}
-	s.writerIdle = len(b.octets) == 0
+	s.writerIdle = len(b.raw) == 0
 	if s.writerIdle && s.draining {
 		s.changed.Broadcast()
 	}
@@ -91,9 +91,9 @@ func (s *session) gather(b *batch) (wait time.Duration) {
 func (s *session) flush(b *batch) *closure {
 	n, err := 0, s.conn.SetWriteDeadline(time.Now().Add(s.owner.opts.WriteTimeout))
 	if err == nil {
-		n, err = s.conn.Write(b.octets)
+		n, err = s.conn.Write(b.raw)
 	}
-	s.owner.tracers.wrote(b.octets[:n])
+	s.owner.tracers.wrote(b.raw[:n])
 	whole := len(b.ends)
 	for whole > 0 && b.ends[whole-1] > n {
 		whole--

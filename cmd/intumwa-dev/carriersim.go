@@ -20,7 +20,8 @@ import (
 	"intumwa/tools/carriersim"
 )
 
-// carrierSimCmd plays carriers: SMSCs on TCP. The last digits of a recipient choose the message's fate.
+// carrierSimCmd simulates carriers (SMSCs) on TCP. The last digits of a recipient choose the message's
+// fate.
 type carrierSimCmd struct {
 	Carrier      []string      `help:"A carrier to play and its SMPP address, e.g. lumitel=127.0.0.1:2775. May be given again." placeholder:"NAME=ADDRESS" default:"carrier=127.0.0.1:2775" sep:"none"`
 	Page         string        `help:"Address of the page (and its JSON) that shows what was received; empty: none." default:"127.0.0.1:2780"`
@@ -105,7 +106,7 @@ func (c *carrierSimCmd) Run(ctx context.Context, out output) error {
 	return group.Wait()
 }
 
-var carrierName = regexp.MustCompile(`^[a-z0-9_-]+$`) // it is part of the page's addresses
+var carrierName = regexp.MustCompile(`^[a-z0-9_-]+$`) // part of the page's addresses
 
 // serveHTTP serves until ctx ends.
 func serveHTTP(ctx context.Context, listener net.Listener, handler http.Handler) error {

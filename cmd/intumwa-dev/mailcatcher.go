@@ -11,7 +11,7 @@ import (
 	"intumwa/tools/mailcatcher"
 )
 
-// mailCatcherCmd plays the mail server of an installation on a laptop.
+// mailCatcherCmd is the mail server of a development installation.
 type mailCatcherCmd struct {
 	Listen string `help:"Address of the mail server (SMTP)." default:"127.0.0.1:2525"`
 	Page   string `help:"Address of the page that shows the mails." default:"127.0.0.1:2782"`

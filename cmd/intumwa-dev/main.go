@@ -1,5 +1,5 @@
-// Command intumwa-dev has what developers run beside the gateway: a carrier simulator, a mail catcher and a webhook
-// receiver. No installation needs it.
+// Command intumwa-dev runs the development tools: a carrier simulator, a mail catcher and a webhook receiver. No
+// installation needs it.
 package main
 
 import (

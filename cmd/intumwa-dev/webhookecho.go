@@ -14,8 +14,7 @@ import (
 	"intumwa/webhooks"
 )
 
-// webhookEchoCmd plays a customer: it prints each webhook and whether its
-// signature is right.
+// webhookEchoCmd receives webhooks, prints each one and checks its signature.
 type webhookEchoCmd struct {
 	Listen     string `help:"Address to listen on." default:"127.0.0.1:2781"`
 	SecretFile string `help:"File with the endpoint's signing secret." required:"" type:"existingfile"`

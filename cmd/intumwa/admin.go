@@ -22,7 +22,8 @@ import (
 	"intumwa/sms"
 )
 
-// adminCmd is the operators' part. Its JSON keys are an interface: they are added to, never renamed.
+// adminCmd has the operators' commands. Their JSON keys are an interface: add keys, never rename
+// them.
 type adminCmd struct {
 	JSON bool `name:"json" help:"Print one JSON object or array."`
 
@@ -50,18 +51,17 @@ type adminCmd struct {
 	Unmatched  adminUnmatchedCmd  `cmd:"" help:"List receipts that no message was found for."`
 }
 
-// operator is what an admin command works with.
+// operator is the state of one admin command.
 type operator struct {
 	*program
 	config *configs.Config
 	pool   *pgxpool.Pool
-	away   error // commits wait for a standby: no pool changes anything; nil: they do not
+	away   error // set when commits wait for an absent standby: the pool then only reads
 }
 
-// adminConnections is few: commands are for when something is wrong, too.
+// adminConnections is small: commands must work when connections are scarce.
 const adminConnections = 4
 
-// open opens a pool for the command.
 func (o *operator) open(ctx context.Context, options postgres.Options) (*pgxpool.Pool, error) {
 	options.Name, options.ReadOnly = postgres.SessionName("admin"), o.away != nil
 	pool, err := postgres.Open(ctx, string(o.config.Database.URL), options)
@@ -71,16 +71,16 @@ func (o *operator) open(ctx context.Context, options postgres.Options) (*pgxpool
 	return pool, nil
 }
 
-// adminWork is a command that works on the database. What do returns is printed; it may come beside an error.
+// adminWork is a command on the database. do may return a result together with an error; the result is
+// printed.
 type adminWork interface {
 	do(ctx context.Context, o *operator) (any, error)
 }
 
-// run opens the database, does the work and prints its result. The time is the database's ([postgres.Now]), as in any
-// process of the gateway.
+// run opens the database, does the work and prints its result. The time is the database's ([postgres.Now]).
 //
-// No command waits for ever for a synchronous standby that is away: when commits wait already, the command can read and not
-// change anything; a wait that begins later is ended.
+// No command hangs on a synchronous standby that is away. If commits wait at the start, the command can read and
+// nothing else; run cancels a wait that begins later.
 func (a *adminCmd) run(ctx context.Context, p *program, work adminWork) error {
 	config, err := p.config()
 	if err != nil {
@@ -135,21 +135,20 @@ func (a *adminCmd) print(w io.Writer, result any) error {
 	return printHuman(w, result)
 }
 
-// readOnlyTransaction is the SQLSTATE of a change by a session that only reads.
+// readOnlyTransaction is the SQLSTATE of a write in a read-only session.
 const readOnlyTransaction = "25006"
 
 func (o *operator) accounts() *accounts.Accounts {
 	return accounts.New(o.pool, accounts.Options{TestSender: o.config.TestSender})
 }
 
-// change lets work change something and records what it did, in one transaction: either both are there or neither. It
-// returns what work has for the operator. What work reads as it was is what it changes: when somebody else has changed it
-// meanwhile, work is done again.
+// change runs work and writes its audit entry in one transaction, and returns what work prints. It runs at repeatable
+// read: if another transaction changes the same rows meanwhile, work runs again.
 func (o *operator) change(ctx context.Context, work func(tx pgx.Tx) (object, audit.Entry, error)) (any, error) {
 	return o.changeIn(ctx, pgx.TxOptions{IsoLevel: pgx.RepeatableRead}, work)
 }
 
-// changeBusy is change for rows that are written all the time, which work locks before it reads them.
+// changeBusy is change for rows with frequent writes. work locks them before it reads them.
 func (o *operator) changeBusy(ctx context.Context, work func(tx pgx.Tx) (object, audit.Entry, error)) (any, error) {
 	return o.changeIn(ctx, pgx.TxOptions{}, work)
 }
@@ -171,18 +170,18 @@ func (o *operator) changeIn(ctx context.Context, options pgx.TxOptions, work fun
 	return result, nil
 }
 
-// record records an act of this operator.
+// record writes the entry to the audit log in this operator's name.
 func (o *operator) record(ctx context.Context, tx pgx.Tx, entry audit.Entry) error {
 	entry.Actor = audit.Operator()
 	return audit.Record(ctx, tx, entry)
 }
 
-// note records an act that changes nothing here.
+// note records an act that changes no row.
 func (o *operator) note(ctx context.Context, entry audit.Entry) error {
 	return pgx.BeginFunc(ctx, o.pool, func(tx pgx.Tx) error { return o.record(ctx, tx, entry) })
 }
 
-// object is what a command shows of one thing: keys and values in order. The keys are an interface.
+// object is an ordered list of keys and values. The keys are an interface.
 type object []pair
 
 type pair struct {
@@ -190,7 +189,7 @@ type pair struct {
 	value any
 }
 
-// optional is a value whose key JSON leaves out when it is zero or empty.
+// optional leaves its key out of JSON when the value is zero or empty.
 type optional struct{ value any }
 
 func (o optional) empty() bool {
@@ -198,7 +197,7 @@ func (o optional) empty() bool {
 	return v.IsZero() || v.Kind() == reflect.Slice && v.Len() == 0
 }
 
-// MarshalJSON writes the object.
+// MarshalJSON keeps the order of the keys.
 func (o object) MarshalJSON() ([]byte, error) {
 	var b bytes.Buffer
 	encoder := json.NewEncoder(&b)
@@ -224,7 +223,7 @@ func (o object) MarshalJSON() ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// deep is an object with lists and objects in it. People see its JSON, indented.
+// deep is an object with nested lists and objects. The human form is indented JSON.
 type deep struct{ object }
 
 func (d deep) human(w io.Writer) error {
@@ -234,17 +233,16 @@ func (d deep) human(w io.Writer) error {
 	return encoder.Encode(d.object)
 }
 
-// printJSON prints one line.
 func printJSON(w io.Writer, result any) error {
 	encoder := json.NewEncoder(plainJSON{w})
 	encoder.SetEscapeHTML(false)
 	return encoder.Encode(result)
 }
 
-// printHuman prints an object as lines of key and value, a list of them as a table. The words are the JSON keys.
-// A value stays within its cell: see cell.
+// printHuman prints an object as lines of key and value, and a list as a table. The headings are the JSON keys.
+// See cell for what a value may contain.
 func printHuman(w io.Writer, result any) error {
-	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0) // keeps the text until Flush, which returns its error
+	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0) // Flush returns write errors
 	switch result := result.(type) {
 	case interface{ human(io.Writer) error }:
 		return result.human(w)
@@ -270,7 +268,7 @@ func printHuman(w io.Writer, result any) error {
 	return t.Flush()
 }
 
-// objectOf is a struct with JSON tags as an object.
+// objectOf converts a struct with JSON tags.
 func objectOf(s any) (o object) {
 	v := reflect.ValueOf(s)
 	for i := range v.NumField() {
@@ -300,17 +298,17 @@ func cell(value any) string {
 	return sms.Printable(fmt.Sprint(value))
 }
 
-// listPage is how many rows a list reads at a time.
+// listPage is the number of rows that one query of a list reads.
 const listPage = 500
 
-// instant reads RFC 3339, a date for its first moment in UTC, or a duration back
-// from now; the zero time for nothing.
+// instant is a flag: RFC 3339, a date (its first moment in UTC), or a duration back from
+// now. Empty is the zero time.
 type instant struct {
 	at   time.Time
-	back *time.Duration // from now; nil: it is at
+	back *time.Duration // back from now; nil: at is set
 }
 
-// moment is the time that is meant, once the database has said what time it is.
+// moment resolves the instant on the database's clock.
 func (i instant) moment() time.Time {
 	if i.back != nil {
 		return postgres.Now().Add(-*i.back)
@@ -318,7 +316,7 @@ func (i instant) moment() time.Time {
 	return i.at
 }
 
-// UnmarshalText is how kong reads it.
+// UnmarshalText implements kong's mapping.
 func (i *instant) UnmarshalText(text []byte) error {
 	s := string(text)
 	for _, layout := range []string{time.RFC3339, time.DateOnly} {
@@ -334,10 +332,10 @@ func (i *instant) UnmarshalText(text []byte) error {
 	return fmt.Errorf("%q is no time: 2026-03-01T10:00:00+02:00, 2026-03-01, or 24h for a day ago", s)
 }
 
-// recorded is a state as it was recorded: JSON, or nothing.
+// recorded is a state from the audit log: JSON or empty.
 type recorded json.RawMessage
 
-// MarshalJSON is the state itself.
+// MarshalJSON writes the state unchanged.
 func (r recorded) MarshalJSON() ([]byte, error) {
 	if r == nil {
 		return []byte("null"), nil
@@ -345,7 +343,7 @@ func (r recorded) MarshalJSON() ([]byte, error) {
 	return r, nil
 }
 
-// String is the state for a table.
+// String formats the state for a table.
 func (r recorded) String() string {
 	if r == nil {
 		return "-"
@@ -359,7 +357,7 @@ type adminLogCmd struct {
 	Limit   int     `help:"How many at most." default:"1000"`
 }
 
-// do lists who changed what, the latest first.
+// do lists the audit log, newest first.
 func (c *adminLogCmd) do(ctx context.Context, o *operator) (any, error) {
 	filter := audit.Filter{Company: sms.CompanyID(c.Company), Since: c.Since.moment()}
 	return collect(0, c.Limit, func(before int64, limit int) ([]audit.Act, int64, error) {
@@ -370,7 +368,7 @@ func (c *adminLogCmd) do(ctx context.Context, o *operator) (any, error) {
 	})
 }
 
-// orNull is nil, null in JSON, for the zero value.
+// orNull returns nil (null in JSON) for the zero value.
 func orNull[T comparable](v T) *T {
 	var zero T
 	if v == zero {
@@ -379,15 +377,14 @@ func orNull[T comparable](v T) *T {
 	return &v
 }
 
-// stretch is what every list takes. There are few of each in the beginning; an
-// installation with more asks for the next part with --after.
-type stretch struct {
+// listFlags has the flags of every list: page size and cursor.
+type listFlags struct {
 	After int64 `help:"Only those with larger ids: the next part." placeholder:"ID"`
 	Limit int   `help:"How many at most." default:"1000"`
 }
 
-// collect reads a list in pages. page returns some rows beyond a cursor, and the cursor of the next page, 0 when there is
-// none. view returns nil for a row that is left out.
+// collect reads a list in pages. page returns rows after a cursor and the next cursor, 0 at the end. view returns nil
+// to leave a row out.
 func collect[T any](cursor int64, most int, page func(cursor int64, limit int) ([]T, int64, error), view func(T) object) (any, error) {
 	if most < 1 {
 		return nil, errors.New("--limit must be at least 1")
@@ -410,8 +407,8 @@ func collect[T any](cursor int64, most int, page func(cursor int64, limit int) (
 	}
 }
 
-// collectByID is collect for what is listed by ascending ids; the first key of a row's object is its id.
-func collectByID[T any](ctx context.Context, s stretch, page func(ctx context.Context, after int64, limit int) ([]T, error), view func(T) object) (any, error) {
+// collectByID is collect for rows in ascending order of id. The first key of each object is the id.
+func collectByID[T any](ctx context.Context, s listFlags, page func(ctx context.Context, after int64, limit int) ([]T, error), view func(T) object) (any, error) {
 	return collect(s.After, s.Limit, func(after int64, limit int) (rows []T, next int64, err error) {
 		rows, err = page(ctx, after, limit)
 		if len(rows) == limit {
@@ -421,7 +418,7 @@ func collectByID[T any](ctx context.Context, s stretch, page func(ctx context.Co
 	}, view)
 }
 
-// views are what is shown of rows; [] in JSON, not null.
+// views converts rows. An empty list is [] in JSON, not null.
 func views[T any](rows []T, view func(T) object) []object {
 	list := []object{}
 	for _, row := range rows {

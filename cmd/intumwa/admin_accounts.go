@@ -53,7 +53,7 @@ type adminUserChange struct {
 	Email string `required:"" help:"Email of the user."`
 }
 
-// set changes the user and ends their sessions.
+// set changes the user and ends the user's sessions.
 func (c *adminUserChange) set(ctx context.Context, o *operator, act string, change accounts.UserChange) (any, error) {
 	return o.change(ctx, func(tx pgx.Tx) (object, audit.Entry, error) {
 		users := o.accounts().In(tx)
@@ -74,7 +74,7 @@ type adminUserRoleCmd struct {
 	Role  string `required:"" help:"owner, sender, developer, finance or reader; none removes the person from the company."`
 }
 
-// do is the help for a company whose owner is gone.
+// do changes a role, for instance when a company has lost its owner.
 func (c *adminUserRoleCmd) do(ctx context.Context, o *operator) (any, error) {
 	role, act := accounts.Role(c.Role), "user.role"
 	if c.Role == "none" {
@@ -103,7 +103,7 @@ type adminUserCreateCmd struct {
 	Administrator bool   `help:"May see and approve every company in the dashboard."`
 }
 
-// do never takes the password from the command line, where other users of the machine could read it.
+// do reads the password from standard input: other users of the machine can read a command line.
 func (c *adminUserCreateCmd) do(ctx context.Context, o *operator) (any, error) {
 	if !c.PasswordStdin {
 		return nil, errors.New("the password comes on standard input: add --password-stdin")
@@ -112,7 +112,7 @@ func (c *adminUserCreateCmd) do(ctx context.Context, o *operator) (any, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading the password: %w", err)
 	}
-	if utf8.RuneCountInString(password) < accounts.MinPassword { // people may not choose such a one; scripts may
+	if utf8.RuneCountInString(password) < accounts.MinPassword { // people need a longer one; scripts do not
 		_, _ = fmt.Fprintf(o.stderr, "intumwa: warning: the password is shorter than %d characters, the least that people may choose\n", accounts.MinPassword)
 	}
 	return o.change(ctx, func(tx pgx.Tx) (object, audit.Entry, error) {
@@ -132,11 +132,10 @@ func firstLine(r io.Reader) (string, error) {
 	return strings.TrimRight(line, "\r\n"), nil
 }
 
-type adminUserListCmd struct{ stretch }
+type adminUserListCmd struct{ listFlags }
 
-// do lists users.
 func (c *adminUserListCmd) do(ctx context.Context, o *operator) (any, error) {
-	return collectByID(ctx, c.stretch, o.accounts().Users, func(u accounts.User) object {
+	return collectByID(ctx, c.listFlags, o.accounts().Users, func(u accounts.User) object {
 		return object{{"user_id", u.ID}, {"email", u.Email}, {"name", u.Name}, {"administrator", u.Administrator}, {"disabled", u.Disabled}, {"created_at", u.CreatedAt},
 			{"company_id", orNull(u.Company)}, {"role", orNull(u.Role)}}
 	})
@@ -157,13 +156,12 @@ type adminTokenCreateCmd struct {
 	Network []string `help:"Networks or addresses from which alone it works, 10 at most." placeholder:"CIDR"`
 }
 
-// do creates a token.
 func (c *adminTokenCreateCmd) do(ctx context.Context, o *operator) (any, error) {
 	networks, err := accounts.ParseNetworks(strings.Join(c.Network, ","))
 	switch {
 	case err != nil:
 		return nil, err
-	case c.Network != nil && len(networks) == 0: // of an empty variable: a token without limits is not what was asked for
+	case c.Network != nil && len(networks) == 0: // an empty variable must not make a token without limits
 		return nil, errors.New("--network: it names no network")
 	case len(c.Scope) == 0:
 		return nil, errors.New("--scope: it names no scope")
@@ -183,7 +181,7 @@ type adminTokenRevokeCmd struct {
 	ID int64 `required:"" help:"Number before the bar in the token."`
 }
 
-// do revokes a token. It is refused everywhere at once.
+// do revokes a token. Every process refuses it at once.
 func (c *adminTokenRevokeCmd) do(ctx context.Context, o *operator) (any, error) {
 	return o.change(ctx, func(tx pgx.Tx) (object, audit.Entry, error) {
 		users := o.accounts().In(tx)
@@ -198,19 +196,19 @@ func (c *adminTokenRevokeCmd) do(ctx context.Context, o *operator) (any, error) 
 }
 
 type adminTokenListCmd struct {
-	stretch
+	listFlags
 
 	User string `help:"Only those of the user with this email." placeholder:"EMAIL"`
 }
 
-// do lists tokens, without their secrets, which nobody has.
+// do lists tokens without their secrets, which are not stored.
 func (c *adminTokenListCmd) do(ctx context.Context, o *operator) (any, error) {
 	view := func(t accounts.Token) object {
 		return object{{"token_id", t.ID}, {"user_id", t.UserID}, {"name", t.Name}, {"created_at", t.CreatedAt}, {"last_used_at", t.LastUsedAt}, {"revoked_at", t.RevokedAt},
 			{"scopes", t.Scopes}, {"expires_at", t.ExpiresAt}, {"networks", t.Networks}}
 	}
 	if c.User == "" {
-		return collectByID(ctx, c.stretch, o.accounts().Tokens, view)
+		return collectByID(ctx, c.listFlags, o.accounts().Tokens, view)
 	}
 	user, err := o.accounts().UserByEmail(ctx, c.User)
 	if err != nil {
@@ -233,7 +231,7 @@ type adminTestNumberSetCmd struct {
 	Verified bool   `help:"It may receive test messages at once."`
 }
 
-// do sets the number by the operator's word.
+// do verifies a test number on the operator's authority.
 func (c *adminTestNumberSetCmd) do(ctx context.Context, o *operator) (any, error) {
 	number, ok := planOf(o.config).Parse(c.Number)
 	if !ok {

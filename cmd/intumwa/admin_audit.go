@@ -9,13 +9,14 @@ import (
 	"intumwa/messages"
 )
 
-// auditGrace is what the sweeps may take past a message's last moment.
+// auditGrace is how late the sweeps may handle an expired message.
 const auditGrace = 10 * time.Minute
 
 type adminAuditCmd struct{}
 
-// do proves the books: balance = sum of the ledger, every live message paid, every payment with its messages, every
-// pending message on somebody's list. It fails when anything is not as it should be, having printed what.
+// do proves the ledger: each balance is the sum of its ledger, each live message is paid, each payment has its
+// messages, and each pending message is on a queue or a list. It prints all findings, then fails if there is a
+// fault.
 func (adminAuditCmd) do(ctx context.Context, o *operator) (any, error) {
 	companies, mismatches, err := billing.New(o.pool).Audit(ctx)
 	if err != nil {
@@ -33,5 +34,5 @@ func (adminAuditCmd) do(ctx context.Context, o *operator) (any, error) {
 		err = errors.New("ledger, balances or messages do not agree")
 	}
 	return object{{"companies", companies}, {"balance_mismatches", mismatches}, {"stuck_pending", found.StuckPending}, {"orphan_queue_entries", found.OrphanQueue},
-		{"unpaid_messages", found.Unpaid}, {"unrecorded_debits", found.Unrecorded}, {"purged_messages", found.Purged}}, err // purged is no fault
+		{"unpaid_messages", found.Unpaid}, {"unrecorded_debits", found.Unrecorded}, {"purged_messages", found.Purged}}, err // purged is not a fault
 }

@@ -14,8 +14,7 @@ import (
 	"intumwa/sms"
 )
 
-// companyBounds are the flags of what a company may send at most, and of how long its
-// texts are kept where that is not what the configuration says.
+// companyBounds are the flags for a company's own sending limits and retention of texts.
 type companyBounds struct {
 	DailyCap       bound    `help:"Credits that its sends may take on a day of Burundi." placeholder:"N|none"`
 	RepeatInterval interval `help:"Time between two sends of a text to a number." placeholder:"DURATION|none"`
@@ -24,13 +23,13 @@ type companyBounds struct {
 	Bodies         bodies   `help:"How long the texts of its messages are kept: until each is final, for a duration, or none for the duration in the configuration." placeholder:"none|final|DURATION"`
 }
 
-// bound is a number, or none for no limit.
+// bound is a number, or "none" for no limit.
 type bound struct{ change accounts.LimitChange }
 
 // mostBound fits into every column.
 const mostBound = 1_000_000_000
 
-// UnmarshalText is how kong reads it.
+// UnmarshalText implements kong's mapping.
 func (b *bound) UnmarshalText(text []byte) error {
 	switch s := string(text); s {
 	case "none":
@@ -45,10 +44,10 @@ func (b *bound) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// interval is a bound of whole seconds up to a day.
+// interval is a bound in whole seconds, up to a day.
 type interval struct{ bound }
 
-// UnmarshalText is how kong reads it.
+// UnmarshalText implements kong's mapping.
 func (i *interval) UnmarshalText(text []byte) error {
 	d, err := time.ParseDuration(string(text))
 	if err != nil {
@@ -61,16 +60,16 @@ func (i *interval) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// leastBodies is the shortest time that texts may be kept for: configs' for retention.bodies.
+// leastBodies is the minimum of retention.bodies in configs.
 const leastBodies = 24 * time.Hour
 
-// bodies is how long texts are kept.
+// bodies is a retention period of texts.
 type bodies struct {
 	set  bool
-	keep *time.Duration // nil: as the configuration says
+	keep *time.Duration // nil: the configured one
 }
 
-// UnmarshalText is how kong reads it.
+// UnmarshalText implements kong's mapping.
 func (b *bodies) UnmarshalText(text []byte) error {
 	b.set = true
 	switch s := string(text); s {
@@ -89,7 +88,7 @@ func (b *bodies) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// bodiesText is the text that --bodies takes.
+// bodiesText is the inverse of UnmarshalText.
 func bodiesText(keep *time.Duration) string {
 	switch {
 	case keep == nil:
@@ -107,7 +106,7 @@ func (c *companyBounds) limits() accounts.LimitsChange {
 		RepeatsADay: c.RepeatsADay.change, NumberADay: c.NumberADay.change}
 }
 
-// check holds what was given against the configuration.
+// check compares the flags with the configuration.
 func (c *companyBounds) check(p *program) error {
 	if c.Bodies.keep == nil {
 		return nil
@@ -122,8 +121,8 @@ func (c *companyBounds) check(p *program) error {
 	return nil
 }
 
-// setBodies changes how long texts are kept, if that was given, and returns what held and what holds; nothing when
-// it was not.
+// setBodies changes the retention of texts if the flag is given, and returns the values before and after, empty
+// without a change.
 func (c *companyBounds) setBodies(ctx context.Context, tx pgx.Tx, company int64) (before, after string, err error) {
 	if !c.Bodies.set {
 		return "", "", nil
@@ -135,16 +134,16 @@ func (c *companyBounds) setBodies(ctx context.Context, tx pgx.Tx, company int64)
 	return bodiesText(was), bodiesText(c.Bodies.keep), nil
 }
 
-// boundsOf are a company's own limits. The key of one that was never set is left out.
+// boundsOf lists a company's own limits without those that are not set.
 func boundsOf(l accounts.Limits) object {
 	return object{{"daily_cap", optional{(*ownLimit)(l.CreditsADay)}}, {"repeat_seconds", optional{(*ownLimit)(l.RepeatSeconds)}},
 		{"repeats_a_day", optional{(*ownLimit)(l.RepeatsADay)}}, {"number_a_day", optional{(*ownLimit)(l.NumberADay)}}}
 }
 
-// ownLimit is a limit as in accounts.Limits: 0 is none, null in JSON.
+// ownLimit is a limit of accounts.Limits: 0 is none, null in JSON.
 type ownLimit int64
 
-// String returns the text that the flags take.
+// String formats the limit as a flag value.
 func (l ownLimit) String() string {
 	if l == 0 {
 		return "none"
@@ -152,7 +151,7 @@ func (l ownLimit) String() string {
 	return strconv.FormatInt(int64(l), 10)
 }
 
-// MarshalJSON writes the limit.
+// MarshalJSON implements json.Marshaler.
 func (l ownLimit) MarshalJSON() ([]byte, error) {
 	if l == 0 {
 		return []byte("null"), nil

@@ -16,13 +16,13 @@ import (
 	"intumwa/sms"
 )
 
-// TestCommandsGoByTheDatabasesClock: what a command writes, and since when it lists, is told by
-// the database's clock, of which this machine's is three hours ahead.
-func TestCommandsGoByTheDatabasesClock(t *testing.T) {
+// TestCommandsUseTheDatabaseClock: commands write and filter by the database's clock, three
+// hours behind this machine's.
+func TestCommandsUseTheDatabaseClock(t *testing.T) {
 	s := newShellOn(t, testenv.Database(t)) // no other test runs meanwhile
 	pool := s.pool()
 	clock := testenv.NewClock(t, pool)
-	t.Cleanup(func() { // what follows in this process has the right time
+	t.Cleanup(func() { // later tests need the right time
 		clock.Set(0)
 		if err := postgres.ReadClock(context.Background(), pool); err != nil {
 			t.Error(err)
@@ -47,7 +47,7 @@ func TestCommandsGoByTheDatabasesClock(t *testing.T) {
 	if err := pool.QueryRow(t.Context(), `SELECT sent_at FROM messages`).Scan(&sent); err != nil {
 		t.Fatal(err)
 	}
-	const slack = 10 * time.Minute // a machine with much to do
+	const slack = 10 * time.Minute // for a busy machine
 	if off := time.Since(sent) - behind; off.Abs() > slack {
 		t.Errorf("it was sent at %v, which is %v off", sent, off)
 	}

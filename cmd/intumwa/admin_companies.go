@@ -68,7 +68,7 @@ type adminCompanySetCmd struct {
 	companyBounds
 }
 
-// do changes the flags that are given.
+// do changes the settings whose flags are given.
 func (c *adminCompanySetCmd) do(ctx context.Context, o *operator) (any, error) {
 	if c.Approved == nil && c.Verified == nil && c.SmartEncoding == nil && c.LowBalance == nil && c.QuietHours == nil && !c.any() {
 		return nil, errors.New("nothing to change: give --approved, --verified, --smart-encoding, --quiet-hours, --low-balance, --bodies or a limit")
@@ -120,13 +120,14 @@ func (c *adminCompanySetCmd) do(ctx context.Context, o *operator) (any, error) {
 	})
 }
 
-// settingsOf is what `company set` changes. thresholds are those of its low balance, the highest first.
+// settingsOf lists what `company set` changes. thresholds are the low-balance thresholds, highest
+// first.
 func settingsOf(c accounts.Company, bodies string, thresholds []int64) object {
 	o := append(object{{"company_id", c.ID}, {"approved", c.Approved}, {"verified", c.Verified}, {"smart_encoding", c.SmartEncoding}}, boundsOf(c.Limits)...)
 	return append(o, object{{"bodies", optional{bodies}}, {"low_balance", optional{thresholds}}, {"quiet_hours", optional{c.QuietHours}}}...)
 }
 
-// thresholds are the numbers of --low-balance.
+// thresholds parses --low-balance.
 func (c *adminCompanySetCmd) thresholds() (all []int64, err error) {
 	if c.LowBalance == nil {
 		return nil, nil
@@ -146,12 +147,11 @@ func (c *adminCompanySetCmd) thresholds() (all []int64, err error) {
 
 const maxThreshold = 1_000_000_000
 
-type adminCompanyListCmd struct{ stretch }
+type adminCompanyListCmd struct{ listFlags }
 
-// do lists companies with their balances.
 func (c *adminCompanyListCmd) do(ctx context.Context, o *operator) (any, error) {
 	var balances map[int64]int64
-	return collectByID(ctx, c.stretch, func(ctx context.Context, after int64, limit int) ([]accounts.Company, error) {
+	return collectByID(ctx, c.listFlags, func(ctx context.Context, after int64, limit int) ([]accounts.Company, error) {
 		page, err := o.accounts().Companies(ctx, after, limit)
 		if err != nil {
 			return nil, err
@@ -163,7 +163,7 @@ func (c *adminCompanyListCmd) do(ctx context.Context, o *operator) (any, error) 
 		balances, err = billing.New(o.pool).Balances(ctx, ids)
 		return page, err
 	}, func(c accounts.Company) object {
-		var credits *int64 // null: no balance was ever opened
+		var credits *int64 // null: no balance opened
 		if n, ok := balances[c.ID]; ok {
 			credits = &n
 		}
@@ -180,7 +180,7 @@ func endpointOf(e webhooks.Endpoint) object {
 		{"previous_until", e.PreviousUntil}, {"failing_since", e.FailingSince}}
 }
 
-// do shows a company with its balance, its senders and its endpoint, never a secret.
+// do shows a company with its balance, senders and endpoint, without secrets.
 func (c *adminCompanyShowCmd) do(ctx context.Context, o *operator) (any, error) {
 	users, ledger := o.accounts(), billing.New(o.pool)
 	company, err := users.CompanyByID(ctx, c.ID)
@@ -215,7 +215,7 @@ func (c *adminCompanyShowCmd) do(ctx context.Context, o *operator) (any, error) 
 	if err != nil {
 		return nil, err
 	}
-	var webhook any // null: none was set
+	var webhook any // null: no endpoint
 	if len(endpoints) == 1 && endpoints[0].CompanyID == company.ID {
 		webhook = endpointOf(endpoints[0])
 	}
@@ -226,7 +226,7 @@ func (c *adminCompanyShowCmd) do(ctx context.Context, o *operator) (any, error) 
 	return deep{append(shown, pair{"bodies", bodiesText(keep)}, pair{"facts", factsOf(facts)})}, nil
 }
 
-// factsOf is what a company states about itself; missing has the names of the facts that it has not stated.
+// factsOf lists a company's stated facts; "missing" names the absent ones.
 func factsOf(f accounts.Facts) object {
 	o := object{}
 	for _, fact := range f.List() {

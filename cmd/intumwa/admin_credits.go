@@ -24,7 +24,7 @@ type adminCreditsAddCmd struct {
 	Note    string `required:"" help:"Why; it stays in the ledger."`
 }
 
-// do writes one row of the ledger.
+// do writes one ledger row.
 func (c *adminCreditsAddCmd) do(ctx context.Context, o *operator) (any, error) {
 	if c.Amount == 0 {
 		return nil, errors.New("--amount must not be 0")
@@ -41,11 +41,10 @@ func (c *adminCreditsAddCmd) do(ctx context.Context, o *operator) (any, error) {
 	})
 }
 
-// signed is a number that may stand as an argument of its own when it is negative: --amount -5, which would otherwise
-// be taken for a flag.
+// signed is a number that may be negative as a separate argument: --amount -5. Kong would take it for a flag.
 type signed int64
 
-// Decode is kong's way to read a flag's value.
+// Decode implements kong.MapperValue.
 func (s *signed) Decode(ctx *kong.DecodeContext) error {
 	text := fmt.Sprint(ctx.Scan.Pop().Value)
 	n, err := strconv.ParseInt(text, 10, 64)

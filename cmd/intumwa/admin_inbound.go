@@ -25,7 +25,7 @@ type adminInboundListCmd struct {
 	Since  instant `help:"Only those of then or later: a time, a date, or 24h for a day ago." placeholder:"T"`
 }
 
-// do lists what carriers delivered of handsets, the latest first.
+// do lists MO messages, newest first.
 func (c *adminInboundListCmd) do(ctx context.Context, o *operator) (any, error) {
 	since := c.Since.moment()
 	return collect(c.Before, c.Limit, func(before int64, limit int) (rows []handsets.Inbound, next int64, err error) {
@@ -43,7 +43,7 @@ func (c *adminInboundListCmd) do(ctx context.Context, o *operator) (any, error) 
 			part = fmt.Sprintf("%d/%d", m.Part.Number, m.Part.Total)
 		}
 		return object{{"id", m.ID}, {"received_at", m.At}, {"carrier", m.Carrier}, {"link", m.Link}, {"from", m.Source}, {"to", m.Destination},
-			{"message", m.Body}, // null: not text in a coding that is read
+			{"message", m.Body}, // null: not decodable text
 			{"data_coding", m.DataCoding}, {"octets", len(m.Octets)}, {"part", orNull(part)},
 			{"outcome", orNull(string(m.Outcome))}} // null: not routed yet
 	})
@@ -67,7 +67,7 @@ func routeOf(r handsets.Route) object {
 	return object{{"route_id", r.ID}, {"address", r.Address}, {"keyword", r.Keyword}, {"carrier", r.Carrier}, {"company_id", r.CompanyID}, {"sender", r.Sender}}
 }
 
-// do adds a route. It holds for what comes from then on.
+// do adds a route for future messages.
 func (c *adminRouteAddCmd) do(ctx context.Context, o *operator) (any, error) {
 	address, err := handsets.RouteAddress(c.Address)
 	if err != nil {
@@ -106,18 +106,17 @@ func (c *adminRouteAddCmd) do(ctx context.Context, o *operator) (any, error) {
 	})
 }
 
-type adminRouteListCmd struct{ stretch }
+type adminRouteListCmd struct{ listFlags }
 
-// do lists the routes.
 func (c *adminRouteListCmd) do(ctx context.Context, o *operator) (any, error) {
-	return collectByID(ctx, c.stretch, handsets.New(o.pool).ListRoutes, routeOf)
+	return collectByID(ctx, c.listFlags, handsets.New(o.pool).ListRoutes, routeOf)
 }
 
 type adminRouteRemoveCmd struct {
 	ID int64 `required:"" help:"The route: route_id of 'admin inbound route list'." placeholder:"ID"`
 }
 
-// do removes a route. Messages that are there already stay with their company.
+// do removes a route. Stored messages stay with their company.
 func (c *adminRouteRemoveCmd) do(ctx context.Context, o *operator) (any, error) {
 	return o.change(ctx, func(tx pgx.Tx) (object, audit.Entry, error) {
 		r, err := handsets.New(o.pool).In(tx).RemoveRoute(ctx, c.ID)

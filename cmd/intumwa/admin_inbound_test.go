@@ -11,8 +11,8 @@ import (
 	"intumwa/inbound/handsets"
 )
 
-// TestInboundRoutes: routes are added, listed and removed, each with its record; what
-// would lead nowhere is refused.
+// TestInboundRoutes: routes are added, listed and removed, each with an audit entry; a
+// route to an unknown company or carrier is refused.
 func TestInboundRoutes(t *testing.T) {
 	s := newAdmin(t)
 	company := s.mustCompany("a@example.com")
@@ -36,7 +36,7 @@ func TestInboundRoutes(t *testing.T) {
 	}
 	for reason, args := range map[string][]string{
 		"have a route already":                                      add("--address", "80-80"),
-		"no carrier is called":                                      add("--address", "9090", "--carrier", "nobody"),
+		"no carrier is called":                                      add("--address", "9090", "--carrier", "unknown"),
 		"has no sender":                                             add("--address", "9090", "--sender", "OTHER"),
 		`--keyword "..." has no letter or digit`:                    add("--address", "9090", "--keyword", "..."),
 		`--keyword "" has no letter or digit`:                       add("--address", "9090", "--keyword", ""),
@@ -75,8 +75,8 @@ func TestInboundRoutes(t *testing.T) {
 	}
 }
 
-// TestInboundOutcomes: the list says which part of what it is and what became of it, and
-// can be asked for what came since a time.
+// TestInboundOutcomes: the list shows the part of a message and its outcome, and filters
+// by time.
 func TestInboundOutcomes(t *testing.T) {
 	s := newAdmin(t)
 	pool := s.pool()
@@ -106,15 +106,15 @@ func TestInboundOutcomes(t *testing.T) {
 	}
 }
 
-// TestEventsAsked: what an endpoint asks for is set, shown and recorded; nothing is shown
-// of it where nobody asked.
-func TestEventsAsked(t *testing.T) {
+// TestWebhookEvents: an endpoint's events are set, shown and audited; without any, none
+// are shown.
+func TestWebhookEvents(t *testing.T) {
 	s := newAdmin(t)
 	company := s.mustCompany("a@example.com")
 	s.admin("", "company_id url secret active", "webhook", "set", "--company", company, "--url", "https://example.org/")
-	asked := s.admin("", "company_id url active events", "webhook", "set", "--company", company, "--events", "sms.received, balance.low")
-	if fmt.Sprint(asked["events"]) != "[balance.low sms.received]" {
-		t.Errorf("%v", asked)
+	set := s.admin("", "company_id url active events", "webhook", "set", "--company", company, "--events", "sms.received, balance.low")
+	if fmt.Sprint(set["events"]) != "[balance.low sms.received]" {
+		t.Errorf("%v", set)
 	}
 	s.admin("", "company_id url active events", "webhook", "set", "--company", company, "--active=true")
 	s.refused("There is no such event", "", "admin", "webhook", "set", "--company", company, "--events", "sms.read")

@@ -20,13 +20,13 @@ import (
 	"intumwa/internal/audit"
 )
 
-// reportWithin is how long resume waits for the dispatcher that holds the link:
-// with one heartbeat (1 s) it obeys, with the next it reports.
+// reportWithin is how long resume waits for the dispatcher that holds the link. Its next
+// heartbeat (1 s) applies the change, the one after reports it.
 const reportWithin = 5 * time.Second
 
 type adminLinksCmd struct{}
 
-// do lists the links as their dispatchers last announced them.
+// do lists the links as last reported by their dispatchers.
 func (adminLinksCmd) do(ctx context.Context, o *operator) (any, error) {
 	links, err := dispatcher.Links(ctx, o.pool)
 	if err != nil {
@@ -49,12 +49,12 @@ type adminLinkResumeCmd struct {
 	Name string `required:"" help:"The link."`
 }
 
-// do pauses a link in whichever process holds it.
+// do pauses a link, whichever process holds it.
 func (c *adminLinkPauseCmd) do(ctx context.Context, o *operator) (any, error) {
 	return o.setPaused(ctx, c.Name, true)
 }
 
-// do resumes a link and shows the state that `admin links` will show.
+// do resumes a link and shows its reported state.
 func (c *adminLinkResumeCmd) do(ctx context.Context, o *operator) (any, error) {
 	if _, err := o.setPaused(ctx, c.Name, false); err != nil {
 		return nil, err
@@ -87,8 +87,8 @@ func (o *operator) setPaused(ctx context.Context, link string, paused bool) (any
 
 const statePaused = "paused"
 
-// resumed returns a link's state once it is reported as something else than
-// paused, or as it is when patience is over.
+// resumed waits until the link's reported state is no longer paused, or until patience
+// ends, and returns the state.
 func resumed(ctx context.Context, pool *pgxpool.Pool, link string, patience time.Duration) (string, error) {
 	over := time.After(patience)
 	for {
@@ -98,7 +98,7 @@ func resumed(ctx context.Context, pool *pgxpool.Pool, link string, patience time
 		}
 		i := slices.IndexFunc(links, func(l dispatcher.LinkState) bool { return l.Link == link })
 		if i < 0 {
-			return "", fmt.Errorf("%s: %w", link, dispatcher.ErrNoLink) // removed from the configuration a moment ago
+			return "", fmt.Errorf("%s: %w", link, dispatcher.ErrNoLink) // removed from the configuration meanwhile
 		}
 		if links[i].State != statePaused {
 			return links[i].State, nil
@@ -119,7 +119,7 @@ type adminLinkTraceCmd struct {
 	Ops     string `help:"Operators' listener of the process that holds the link, e.g. http://10.0.0.7:9090; that of this configuration when not given." placeholder:"URL"`
 }
 
-// Run prints the PDUs of a link as they pass, one JSON object a line, until the time is up or ctx ends.
+// Run prints the PDUs of a link as JSON lines until the time is up or ctx ends.
 func (c *adminLinkTraceCmd) Run(ctx context.Context, p *program) error {
 	base := c.Ops
 	if base == "" {
@@ -137,7 +137,7 @@ func (c *adminLinkTraceCmd) Run(ctx context.Context, p *program) error {
 	return nil
 }
 
-// trace asks one process; found says that it began to answer.
+// trace reads from one process. found is true if that process holds the link.
 func (c *adminLinkTraceCmd) trace(ctx context.Context, p *program, base string) (found bool, err error) {
 	target := strings.TrimSuffix(base, "/") + "/debug/links/" + url.PathEscape(c.Name) + "/trace?seconds=" + strconv.Itoa(c.Seconds)
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, target, nil)
@@ -151,7 +151,7 @@ func (c *adminLinkTraceCmd) trace(ctx context.Context, p *program, base string) 
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusOK {
 		var answer struct{ Reason string }
-		_ = json.NewDecoder(io.LimitReader(response.Body, 64<<10)).Decode(&answer) // without a reason the status tells
+		_ = json.NewDecoder(io.LimitReader(response.Body, 64<<10)).Decode(&answer) // without a reason the HTTP status is shown
 		if answer.Reason == "" && response.StatusCode == http.StatusNotFound {
 			answer.Reason = "it serves no links: not the role dispatcher, or not this gateway"
 		}
@@ -163,7 +163,7 @@ func (c *adminLinkTraceCmd) trace(ctx context.Context, p *program, base string) 
 	return true, nil
 }
 
-// reachable is a listener's address as a client on its host dials it.
+// reachable turns a listen address into one to dial on the same host.
 func reachable(listen string) string {
 	host, port, err := net.SplitHostPort(listen)
 	if ip := net.ParseIP(host); err == nil && (host == "" || ip != nil && ip.IsUnspecified()) {

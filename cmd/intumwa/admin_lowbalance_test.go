@@ -6,9 +6,9 @@ import (
 	"testing"
 )
 
-// TestThresholds: below which credits a company is warned is set, shown and recorded;
-// nothing is shown of it where there are none.
-func TestThresholds(t *testing.T) {
+// TestLowBalanceThresholds: a company's thresholds are set, shown and audited; without
+// any, none are shown.
+func TestLowBalanceThresholds(t *testing.T) {
 	s := newAdmin(t)
 	company := s.mustCompany("a@example.com")
 	const flags = "company_id approved verified smart_encoding"

@@ -58,7 +58,7 @@ func (c *adminMessageShowCmd) do(ctx context.Context, o *operator) (any, error) 
 	return deep{messageOf(r, history, moments, deliveries)}, err
 }
 
-// withDecisions adds to a message's history what operators decided of it when its carrier did not answer.
+// withDecisions adds operators' decisions about an unanswered submit_sm to the history.
 func (o *operator) withDecisions(ctx context.Context, r messages.Record, moments []messages.Moment) ([]messages.Moment, error) {
 	list, _, err := audit.List(ctx, o.pool, audit.Filter{Message: r.ID, Since: r.CreatedAt}, 0, listPage)
 	for _, act := range slices.Backward(list) {
@@ -82,9 +82,10 @@ func (o *operator) withDecisions(ctx context.Context, r messages.Record, moments
 	return moments, err
 }
 
-// messageOf is a message for operators. It has no text: an operator who must read it looks in the database.
+// messageOf is a message for operators, without its text. An operator who must read it looks in the
+// database.
 func messageOf(r messages.Record, history messages.History, moments []messages.Moment, deliveries []webhooks.Delivery) object {
-	var waiting any // null: nothing of it waits for a carrier
+	var waiting any // null: no segment waits for a carrier
 	if w := history.Waiting; w != nil {
 		waiting = object{{"attempts", w.Attempts}, {"due_at", w.DueAt}, {"expires_at", w.ExpiresAt}, {"claimed", w.Claimed}}
 	}
@@ -128,7 +129,6 @@ type adminCompanyCancelCmd struct {
 	Reason string `help:"Why; it stays in the audit log."`
 }
 
-// do cancels a batch.
 func (c *adminBatchCancelCmd) do(ctx context.Context, o *operator) (any, error) {
 	id, err := ulid.ParseStrict(strings.ToUpper(c.ID))
 	if err != nil {
@@ -141,7 +141,7 @@ func (c *adminBatchCancelCmd) do(ctx context.Context, o *operator) (any, error) 
 	return o.cancel(ctx, queued, audit.Entry{Act: "batch.cancel", Subject: "batch " + id.String()}, c.Reason)
 }
 
-// do cancels all that a company has queued.
+// do cancels a company's queued messages.
 func (c *adminCompanyCancelCmd) do(ctx context.Context, o *operator) (any, error) {
 	if _, err := o.accounts().CompanyByID(ctx, c.ID); err != nil {
 		return nil, err
@@ -149,7 +149,7 @@ func (c *adminCompanyCancelCmd) do(ctx context.Context, o *operator) (any, error
 	return o.cancel(ctx, messages.Queued{Company: c.ID}, audit.Entry{Act: "company.cancel", Subject: fmt.Sprintf("company %d", c.ID)}, c.Reason)
 }
 
-// cancel records the act in the first transaction, and what came of it at the end.
+// cancel writes an audit entry in the first transaction and the result at the end.
 func (o *operator) cancel(ctx context.Context, queued messages.Queued, entry audit.Entry, reason string) (any, error) {
 	pool, err := o.busyPool(ctx)
 	if err != nil {
@@ -164,7 +164,7 @@ func (o *operator) cancel(ctx context.Context, queued messages.Queued, entry aud
 	if failed != nil && done.Cancelled == 0 {
 		return nil, failed
 	}
-	left, err := messages.New(pool).Left(ctx, queued) // in a dispatcher's hand: cancel again for those that come back
+	left, err := messages.New(pool).Left(ctx, queued) // held by a dispatcher: a second cancel catches those that come back
 	result := object{{"company_id", queued.Company}, {"cancelled", done.Cancelled}, {"credits_returned", done.Credits}, {"left", left}}
 	entry.Act += ".done"
 	entry.After = result
@@ -176,7 +176,7 @@ type adminTopCmd struct {
 	Limit int     `help:"How many at most." default:"10"`
 }
 
-// do lists who sends most: the segments that were accepted of each company, and what of it waits for a carrier now.
+// do lists the busiest companies: accepted segments, and those that wait for a carrier.
 func (c *adminTopCmd) do(ctx context.Context, o *operator) (any, error) {
 	if c.Limit < 1 || c.Limit > 1000 {
 		return nil, errors.New("--limit must be from 1 to 1000")
@@ -195,7 +195,7 @@ func (c *adminTopCmd) do(ctx context.Context, o *operator) (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		share := math.Round(1000*float64(s.Credits)/float64(all)) / 10 // of all companies' segments, in percent
+		share := math.Round(1000*float64(s.Credits)/float64(all)) / 10 // percent of all companies' segments
 		list = append(list, object{{"company_id", s.CompanyID}, {"name", company.Name}, {"approved", company.Approved}, {"segments", s.Credits},
 			{"requests", s.Requests}, {"share", share}, {"queued", queues[s.CompanyID]}})
 	}

@@ -22,7 +22,7 @@ type adminNumberCmd struct {
 	Erase  adminNumberEraseCmd  `cmd:"" help:"Remove texts of final messages to a number and obscure it in them, for good."`
 }
 
-// What is recorded, when it begins and when it is done.
+// Acts in the audit log, at the beginning and at the end.
 const (
 	actExport     = "number.export"
 	actExportDone = "number.export.done"
@@ -30,24 +30,23 @@ const (
 	actEraseDone  = "number.erase.done"
 )
 
-// aboutNumber is what both take.
-type aboutNumber struct {
+// numberFlags has the flags of export and erase.
+type numberFlags struct {
 	Number string `required:"" help:"The number, in any form; or a foreign number, a short code or a name that 'admin inbound list' shows."`
 	Reason string `help:"Why, e.g. the request's reference; it stays in the audit log."`
 }
 
-// numberPage is how many messages are read, and erased, at a time.
+// numberPage is the number of messages that one step reads or erases.
 const numberPage = 500
 
-// subject is what they are about.
+// subject is the address in question.
 type subject struct {
-	number sms.Number // "": no number of the country, so no message went to it
-	forms  []string   // in which carriers write it
-	valid  bool       // a message could be sent to it
+	number sms.Number // "": not a number of the country, so no message went to it
+	forms  []string   // as carriers write it
+	valid  bool       // messages can be sent to it
 }
 
-// parse reads the number.
-func (n *aboutNumber) parse(o *operator) (subject, error) {
+func (n *numberFlags) parse(o *operator) (subject, error) {
 	number, forms := handsets.Named(n.Number)
 	if forms[0] == "" {
 		return subject{}, errors.New("--number is empty")
@@ -56,11 +55,10 @@ func (n *aboutNumber) parse(o *operator) (subject, error) {
 	return subject{number, forms, valid}, nil
 }
 
-// written is the subject in one form, whatever it is, for what masks or obscures it.
+// written is any one form of the subject, to be masked or hashed.
 func (s subject) written() sms.Number { return sms.Number(s.forms[0]) }
 
-// found returns an error where none of n rows is there of what is no valid number: it is
-// perhaps one that was mistyped.
+// found returns an error if nothing is kept of an invalid number: it may be mistyped.
 func (s subject) found(n int64) error {
 	if n > 0 || s.valid {
 		return nil
@@ -68,14 +66,13 @@ func (s subject) found(n int64) error {
 	return errors.New("nothing is kept of --number, which is not a valid Burundi (+257) number")
 }
 
-// note records who did what, when it begins and when it is done. The record does not have the whole number, as it is
-// kept for ever.
-func (n *aboutNumber) note(ctx context.Context, o *operator, act string, about subject, after map[string]any) error {
+// note writes the audit entries. They are permanent, so the number in them is masked.
+func (n *numberFlags) note(ctx context.Context, o *operator, act string, about subject, after map[string]any) error {
 	after["reason"] = n.Reason
 	return o.note(ctx, audit.Entry{Act: act, Subject: "number " + about.written().Masked(), After: after})
 }
 
-// eachTo calls do with the messages to a number, page by page from the newest, until none is left.
+// eachTo calls do with the messages to a number, page by page, newest first.
 func (o *operator) eachTo(ctx context.Context, store *messages.Store, number sms.Number, do func([]messages.Record) error) error {
 	if number == "" {
 		return nil
@@ -95,16 +92,16 @@ func (o *operator) eachTo(ctx context.Context, store *messages.Store, number sms
 	}
 }
 
-type adminNumberExportCmd struct{ aboutNumber }
+type adminNumberExportCmd struct{ numberFlags }
 
-// export prints what is kept of a number, one object a line, and counts it.
+// export prints what is kept of a number as JSON lines and counts them.
 type export struct {
 	to     io.Writer
-	counts map[string]any // by the word for several
+	counts map[string]any // by the plural of the kind
 	all    int64
 }
 
-// print prints lines of a kind; err is that of reading them. New kinds may come.
+// print prints the lines of one kind; err comes from reading them.
 func (e *export) print(kind, several string, err error, lines []object) error {
 	for _, line := range lines {
 		err = errors.Join(err, printJSON(e.to, append(object{{"kind", kind}}, line...)))
@@ -115,7 +112,6 @@ func (e *export) print(kind, several string, err error, lines []object) error {
 	return err
 }
 
-// do prints what is kept of the number.
 func (c *adminNumberExportCmd) do(ctx context.Context, o *operator) (any, error) {
 	about, err := c.parse(o)
 	if err != nil {
@@ -144,7 +140,7 @@ func (c *adminNumberExportCmd) do(ctx context.Context, o *operator) (any, error)
 	if err != nil {
 		return nil, err
 	}
-	unmatched, err := receipts.Naming(ctx, o.pool, about.number) // of no message that is known
+	unmatched, err := receipts.Naming(ctx, o.pool, about.number) // that match no message
 	if err := e.print("receipt", "receipts", err, views(unmatched, func(r receipts.InboxReceipt) object {
 		return object{{"received_at", r.At}, {"carrier", r.Carrier}, {"link", r.Link}, {"carrier_id", r.CarrierID}, {"state", r.State}, {"error", r.Error}}
 	})); err != nil {
@@ -153,7 +149,7 @@ func (c *adminNumberExportCmd) do(ctx context.Context, o *operator) (any, error)
 	inbound, err := handsets.New(o.pool).InboundOf(ctx, about.forms)
 	if err := e.print("inbound", "inbound", err, views(inbound, func(m handsets.Inbound) object {
 		return object{{"received_at", m.At}, {"carrier", m.Carrier}, {"from", m.Source}, {"to", m.Destination},
-			{"message", m.Body}, // null: not text in a coding that is read
+			{"message", m.Body}, // null: not decodable text
 			{"octets", m.Octets}}
 	})); err != nil {
 		return nil, err
@@ -167,7 +163,7 @@ func (c *adminNumberExportCmd) do(ctx context.Context, o *operator) (any, error)
 		return nil, err
 	}
 	defer busy.Close()
-	// Webhooks about a message from the handset, or about one to it that is not kept any more.
+	// Webhooks about MO messages from the number, and about purged messages to it.
 	events, err := webhooks.New(busy, webhooks.Options{}).Naming(ctx, about.forms, upTo)
 	if err := e.print("event", "events", err, views(events, func(d webhooks.Delivery) object {
 		return append(object{{"company_id", d.CompanyID}, {"body", d.Body}}, eventOf(d)...)
@@ -177,7 +173,7 @@ func (c *adminNumberExportCmd) do(ctx context.Context, o *operator) (any, error)
 	lists, err := handsets.New(o.pool).OptOutsOf(ctx, about.number)
 	var entries []object
 	for company, list := range lists {
-		entries = append(entries, views(list, func(entry handsets.OptOut) object { // sender "": all of the company's
+		entries = append(entries, views(list, func(entry handsets.OptOut) object { // sender "": all senders of the company
 			return object{{"company_id", company}, {"sender", entry.Sender}, {"source", entry.Source}, {"created_at", entry.CreatedAt}}
 		})...)
 	}
@@ -193,20 +189,20 @@ func (c *adminNumberExportCmd) do(ctx context.Context, o *operator) (any, error)
 	return nil, errors.Join(c.note(ctx, o, actExportDone, about, e.counts), about.found(e.all))
 }
 
-type adminNumberEraseCmd struct{ aboutNumber }
+type adminNumberEraseCmd struct{ numberFlags }
 
 type adminErased struct {
 	Number      string `json:"number"`       // masked
-	Messages    int64  `json:"messages"`     // without text and number now
-	Pending     int64  `json:"pending"`      // left as they are: not final, not looked at yet, or an event about them is still to be delivered
-	Receipts    int64  `json:"receipts"`     // deleted, that matched no message; none while messages are pending
-	Inbound     int64  `json:"inbound"`      // messages from the handset, deleted
-	Events      int64  `json:"events"`       // webhooks about those, and about messages that are not kept any more: without number and text now
-	TestCodes   int64  `json:"test_codes"`   // records of one-time codes, deleted
-	TestNumbers int64  `json:"test_numbers"` // of accounts, left as they are
+	Messages    int64  `json:"messages"`     // now without text and number
+	Pending     int64  `json:"pending"`      // unchanged: not final, not processed, or with an undelivered event
+	Receipts    int64  `json:"receipts"`     // deleted, that match no message; none while messages are pending
+	Inbound     int64  `json:"inbound"`      // MO messages, deleted
+	Events      int64  `json:"events"`       // webhooks about MO and purged messages, now without number and text
+	TestCodes   int64  `json:"test_codes"`   // one-time codes, deleted
+	TestNumbers int64  `json:"test_numbers"` // of accounts, unchanged
 }
 
-// do erases a number. It may be run again, and is to be when messages were pending.
+// do erases a number. It can run again, and must if messages were pending.
 func (c *adminNumberEraseCmd) do(ctx context.Context, o *operator) (any, error) {
 	about, err := c.parse(o)
 	if err != nil {
@@ -229,7 +225,7 @@ func (c *adminNumberEraseCmd) do(ctx context.Context, o *operator) (any, error) 
 	return objectOf(done), err
 }
 
-// erase erases what is kept of a number, as far as it gets.
+// erase erases as much as it can and returns the counts with any error.
 func (o *operator) erase(ctx context.Context, about subject) (done adminErased, err error) {
 	number, obscured := about.number, about.written().Obscured()
 	done.Number = about.written().Masked()
@@ -270,7 +266,7 @@ func (o *operator) erase(ctx context.Context, about subject) (done adminErased, 
 		return done, err
 	}
 	var gone adminErased
-	if err := pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error { // by itself: it reads all that has outlived its message
+	if err := pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error { // in its own transaction: it scans every event that outlived its message
 		gone.Events, gone.Pending, err = webhooks.ErasePurged(ctx, tx, string(number), upTo, obscured)
 		return err
 	}); err != nil {

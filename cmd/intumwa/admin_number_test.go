@@ -12,7 +12,7 @@ import (
 	"intumwa/webhooks"
 )
 
-// lines runs a command that prints JSON lines and answers them by their kind.
+// lines runs a command that prints JSON lines and groups them by kind.
 func (s *shell) lines(args ...string) map[string][]map[string]any {
 	s.t.Helper()
 	code, stdout, stderr := s.run("", append([]string{"admin"}, args...)...)
@@ -31,9 +31,9 @@ func (s *shell) lines(args ...string) map[string][]map[string]any {
 	return kinds
 }
 
-// TestNumber: everything that is kept of a number is shown, and erased as far as it is final; what is pending is told and
-// goes the next time. Who did it is recorded, and the record does not have the number.
-func TestNumber(t *testing.T) {
+// TestEraseNumber: everything that is kept of a number is exported. Final messages are erased; pending ones are
+// reported and erased by a later run. The audit entries do not contain the number.
+func TestEraseNumber(t *testing.T) {
 	s := newAdmin(t)
 	company := s.mustCompany("a@example.com")
 	s.admin("", "company_id url secret active", "webhook", "set", "--company", company, "--url", "http://127.0.0.1:1/hook")
@@ -48,12 +48,12 @@ func TestNumber(t *testing.T) {
 		}
 		return id
 	}
-	done, _, pending, told, others := message(number, 1, "first"), message(number, 2, "second"), message(number, 0, "third"), message(number, 1, "fourth"), message(other, 1, "another's")
+	done, _, pending, undelivered, others := message(number, 1, "first"), message(number, 2, "second"), message(number, 0, "third"), message(number, 1, "fourth"), message(other, 1, "another's")
 	s.exec(`INSERT INTO outbox (message_id, company_id, carrier, lane, expires_at) VALUES ($1, 1, 'lumitel', 0, now() + interval '1 hour')`, pending)
 	hooks := webhooks.New(pool, webhooks.Options{})
 	err := pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) error {
 		var events []webhooks.Event
-		for _, id := range []int64{done, told, others} {
+		for _, id := range []int64{done, undelivered, others} {
 			to := number
 			if id == others {
 				to = other
@@ -65,7 +65,7 @@ func TestNumber(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.exec(`UPDATE webhook_deliveries SET delivered = true, due = NULL WHERE id <> $1`, told*8)
+	s.exec(`UPDATE webhook_deliveries SET delivered = true, due = NULL WHERE id <> $1`, undelivered*8)
 	s.exec(`UPDATE webhook_undelivered SET due = now() + interval '5 minutes', tries = 1`)
 	s.exec(`UPDATE webhook_deliveries SET attempts = json_build_array(json_build_object('at', now(), 'ms', 5, 'status', 500, 'result', '5xx', 'excerpt', 'no such number: ' || phone_number))`)
 	s.exec(`INSERT INTO receipts (carrier, link, key, carrier_id, number, handset, state, error, outcome) VALUES ('lumitel', 'l', 'k', 'k', '25779123412', 79123412, 'DELIVRD', '', 'unmatched')`)
@@ -135,9 +135,9 @@ func TestNumber(t *testing.T) {
 	s.refused("not a valid", "", "admin", "number", "erase", "--number", "12")
 }
 
-// TestNumberOfWhatIsForgotten: webhooks that name a number are shown and erased also where the message that they tell of is
-// not kept any more: one from the handset, or one to it. Those that are still to be delivered are told.
-func TestNumberOfWhatIsForgotten(t *testing.T) {
+// TestErasePurgedNumber: webhooks that name a number are exported and erased also after their message is purged, MO or
+// MT. Undelivered ones are reported.
+func TestErasePurgedNumber(t *testing.T) {
 	s := newAdmin(t)
 	company := s.mustCompany("a@example.com")
 	s.admin("", "company_id url secret active", "webhook", "set", "--company", company, "--url", "http://127.0.0.1:1/hook")
@@ -152,10 +152,10 @@ func TestNumberOfWhatIsForgotten(t *testing.T) {
 	received(103, other, "25779123412", "Oya") // to the number, and kept
 	s.exec(`INSERT INTO inbound_messages (id, company_id, received_at, carrier, source, destination, body, parts) VALUES (103, 1, now(), 'lumitel', $1, '25779123412', 'Oya', 1)`, other)
 	s.exec(`INSERT INTO webhook_deliveries (company_id, id, at, phone_number, client_reference) VALUES (1, 90 * 8, now(), $1, 'patient 7'), (1, 91 * 8 + 1, now(), $2, 'patient 8')`, number, other)
-	received(104, number, "8080", "Ego") // still to be delivered
+	received(104, number, "8080", "Ego") // undelivered
 	s.exec(`UPDATE webhook_deliveries SET delivered = false, due = now() WHERE id = 104 * 8 + 2`)
 	s.exec(`UPDATE webhook_deliveries SET attempts = json_build_array(json_build_object('at', now(), 'ms', 5, 'status', 500, 'result', '5xx', 'excerpt', 'no such number: ' || phone_number))`)
-	s.exec(`INSERT INTO sweeps (name, up_to) VALUES ('purge messages', 100)`) // what the purge has passed
+	s.exec(`INSERT INTO sweeps (name, up_to) VALUES ('purge messages', 100)`) // messages already purged
 
 	about := func(verb string) []string {
 		return []string{"number", verb, "--number", number, "--reason", "request 18"}
@@ -180,7 +180,7 @@ func TestNumberOfWhatIsForgotten(t *testing.T) {
 	erase(exitOK, `{"number":"+25779****12","messages":0,"pending":0,"receipts":0,"inbound":0,"events":1,"test_codes":0,"test_numbers":0}`)
 	erase(exitOK, `{"number":"+25779****12","messages":0,"pending":0,"receipts":0,"inbound":0,"events":0,"test_codes":0,"test_numbers":0}`)
 	s.holds(named, 0)
-	s.holds(`SELECT count(*) FROM webhook_deliveries WHERE client_reference = 'patient 8' OR data LIKE '%Yego%'`, 2) // another's
+	s.holds(`SELECT count(*) FROM webhook_deliveries WHERE client_reference = 'patient 8' OR data LIKE '%Yego%'`, 2) // another number's
 	s.holds(`SELECT count(*) FROM webhook_deliveries WHERE client_reference = 'patient 7' OR data LIKE '%Amakuru%' OR data LIKE '%Ego%' OR data LIKE '%Oya%'`, 0)
 	s.holds(`SELECT count(*) FROM webhook_deliveries WHERE id = 103 * 8 + 2 AND phone_number = '`+other+`' AND data LIKE '%"from":"`+other+`"%"to":"+2577XXXXX12"%'`, 1)
 	s.holds(`SELECT count(*) FROM webhook_deliveries WHERE attempts::text LIKE '%excerpt%'`, 2)
@@ -189,7 +189,7 @@ func TestNumberOfWhatIsForgotten(t *testing.T) {
 	}
 }
 
-// TestCompanyBounds: a company's own limits and how long its texts are kept are set, shown, recorded, and taken back.
+// TestCompanyBounds: a company's own limits and retention of texts are set, shown, audited and removed.
 func TestCompanyBounds(t *testing.T) {
 	s := newAdmin(t)
 	company := s.mustCompany("a@example.com")
@@ -218,7 +218,7 @@ func TestCompanyBounds(t *testing.T) {
 		t.Errorf("%s, %s", before, after)
 	}
 	s.admin("", flags+"daily_cap repeat_seconds repeats_a_day number_a_day bodies", "company", "set", "--id", company, "--bodies", "none")
-	s.admin("", flags+"daily_cap repeat_seconds repeats_a_day number_a_day", "company", "set", "--id", company, "--approved=true") // as ever
+	s.admin("", flags+"daily_cap repeat_seconds repeats_a_day number_a_day", "company", "set", "--id", company, "--approved=true") // unchanged
 	for _, wrong := range [][]string{{"--daily-cap", "0"}, {"--daily-cap", "-1"}, {"--daily-cap", "many"}, {"--repeat-interval", "25h"}, {"--repeat-interval", "10ms"},
 		{"--bodies", "1h"}, {"--bodies", "soon"}, {"--number-a-day", "2000000000"}} {
 		if code, _, stderr := s.run("", append([]string{"admin", "company", "set", "--id", company}, wrong...)...); code == exitOK || stderr == "" {
@@ -230,9 +230,9 @@ func TestCompanyBounds(t *testing.T) {
 	}
 }
 
-// TestForeignNumber: what a handset abroad sent, or a short code or a name, is shown and
-// erased as well, whatever form the carrier wrote. A short code and a name are the company's
-// own too: what others sent to them stays.
+// TestForeignNumber: MO messages from a foreign number, a short code or a name are exported
+// and erased, in whatever form the carrier wrote it. Messages to a short code or a name
+// remain.
 func TestForeignNumber(t *testing.T) {
 	s := newAdmin(t)
 	company := s.mustCompany("a@example.com")
@@ -247,7 +247,7 @@ func TestForeignNumber(t *testing.T) {
 	received(101, "250788123456", "8080")
 	received(102, "+250788123456", "8080")
 	received(103, "00250788123456", "INTUMWATEST")
-	received(104, "25788123456", "INTUMWATEST") // another's, with the same last eight digits
+	received(104, "25788123456", "INTUMWATEST") // another number with the same last eight digits
 	received(105, "8080", "9090")
 	received(106, "MTN Promo", "9090")
 	received(107, "INTUMWATEST", "9090")
@@ -275,10 +275,10 @@ func TestForeignNumber(t *testing.T) {
 			s.holds(`SELECT count(*) FROM `+table, left)
 		}
 	}
-	s.holds(`SELECT count(*) FROM receipts`, 1) // another's
+	s.holds(`SELECT count(*) FROM receipts`, 1) // another number's
 	for _, verb := range []string{"export", "erase"} {
 		s.refused("nothing is kept of", "", "admin", "number", verb, "--number", "7912341", "--reason", "x")      // a digit is missing
-		s.refused("nothing is kept of", "", "admin", "number", verb, "--number", "+25797123412", "--reason", "x") // no such range
+		s.refused("nothing is kept of", "", "admin", "number", verb, "--number", "+25797123412", "--reason", "x") // not a mobile range
 		s.refused("--number is empty", "", "admin", "number", verb, "--number", " ", "--reason", "x")
 	}
 	for _, act := range s.list("log") {

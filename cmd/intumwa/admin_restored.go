@@ -24,10 +24,10 @@ type adminRestoredCmd struct {
 	Stopped stopped `help:"When the gateway of the backup ended: messages that were due later wait as before. Now, when not given or without a time." placeholder:"T"`
 }
 
-// stopped is an instant that may be left out behind its flag: it is now.
+// stopped is an instant whose flag may come without a value: now.
 type stopped struct{ instant }
 
-// Decode is how kong reads it.
+// Decode implements kong.MapperValue.
 func (s *stopped) Decode(ctx *kong.DecodeContext) error {
 	if next := ctx.Scan.Peek(); next.IsEOL() || next.InferredType() == kong.FlagToken {
 		return nil
@@ -35,8 +35,8 @@ func (s *stopped) Decode(ctx *kong.DecodeContext) error {
 	return s.UnmarshalText([]byte(ctx.Scan.Pop().String()))
 }
 
-// do makes a restored database fit to go on with: no message_id and no webhook-id that a customer has seen comes again, and
-// no message goes out a second time that a carrier got after the moment that the database is of.
+// do prepares a restored database for use: it reuses no message_id or webhook-id that a customer has seen, and it holds
+// messages that a carrier may have got after the backup.
 func (c *adminRestoredCmd) do(ctx context.Context, o *operator) (any, error) {
 	if c.Ahead < 0 {
 		return nil, errors.New("--ahead must not be negative: ids only grow")
@@ -52,7 +52,7 @@ func (c *adminRestoredCmd) do(ctx context.Context, o *operator) (any, error) {
 	}); err != nil {
 		return nil, err
 	}
-	var held int64 // messages that their carriers may have got since
+	var held int64 // messages that carriers may already have
 	if c.Pending == "hold" {
 		var err error
 		if held, err = o.holdPending(ctx, c.Stopped.moment()); err != nil {
@@ -62,10 +62,10 @@ func (c *adminRestoredCmd) do(ctx context.Context, o *operator) (any, error) {
 	return object{{"last_message_id", last}, {"next_message_id", next}, {"held", held}}, nil
 }
 
-// killedAlive is how long a dispatcher that was killed may count as alive, and a little more.
+// killedAlive is the longest that a killed dispatcher appears alive, with a margin.
 const killedAlive = 6 * time.Second
 
-// noDispatcher returns an error if a dispatcher works on the database for longer than one that was killed seems to.
+// noDispatcher returns an error if a dispatcher is alive for longer than killedAlive.
 func noDispatcher(ctx context.Context, pool *pgxpool.Pool) error {
 	for end := time.Now().Add(killedAlive); ; {
 		n, err := dispatcher.Alive(ctx, pool)
@@ -83,14 +83,14 @@ func noDispatcher(ctx context.Context, pool *pgxpool.Pool) error {
 	}
 }
 
-// holdPending holds what was due when the gateway ended, and records how much of it.
+// holdPending holds the messages that were due before the stop and records their number.
 func (o *operator) holdPending(ctx context.Context, stopped time.Time) (n int64, err error) {
 	pool, err := o.busyPool(ctx)
 	if err != nil {
 		return 0, err
 	}
 	defer pool.Close()
-	if stopped.IsZero() { // by the clock that says what is due
+	if stopped.IsZero() { // the clock that decides what is due
 		if err := pool.QueryRow(ctx, `SELECT clock_timestamp()`).Scan(&stopped); err != nil {
 			return 0, fmt.Errorf("asking the database for the time: %w", err)
 		}
@@ -106,8 +106,7 @@ func (o *operator) holdPending(ctx context.Context, stopped time.Time) (n int64,
 	return n, errors.Join(err, o.note(ctx, audit.Entry{Act: "database.restored.held", Subject: "messages", After: held}))
 }
 
-// manyPatience bounds a statement over many messages: on a large installation it reads for longer than one of the
-// gateway's may.
+// manyPatience bounds a statement over many messages, which takes longer than the gateway's own may.
 const manyPatience = 10 * time.Minute
 
 // busyPool is for statements over many messages.

@@ -15,7 +15,7 @@ import (
 	"intumwa/sms"
 )
 
-// TestRestored: after a restore no id of a message comes again that was given out since the backup, and so no webhook-id.
+// TestRestored: after a restore, no message id since the backup is used again, and so no webhook-id.
 func TestRestored(t *testing.T) {
 	s := newAdmin(t)
 	s.refused("--ahead", "", "admin", "restored", "--ahead=-1")
@@ -35,7 +35,7 @@ func TestRestored(t *testing.T) {
 	if first != 10_000_002 {
 		t.Errorf("the next message is %d", first)
 	}
-	s.admin("", "last_message_id next_message_id held", "restored") // ten hours are lost: 5,000 a second
+	s.admin("", "last_message_id next_message_id held", "restored") // room for ten hours at 5,000 a second
 	if next := insert(); next < first+10*3600*5000 || next > first+11*3600*5000 {
 		t.Errorf("after ten lost hours the next message is %d", next)
 	}
@@ -43,12 +43,12 @@ func TestRestored(t *testing.T) {
 	s.holds(`SELECT count(*) FROM audit_log WHERE act = 'database.restored'`, 3)
 }
 
-// TestUnansweredCommands: what waited is held by `restored`, listed with the receipts that name its number, and decided once; every
-// decision is recorded with its reason.
+// TestUnansweredCommands: `restored` holds pending messages. They are listed with the receipts that name their number,
+// and decided once. Every decision is audited with its reason.
 func TestUnansweredCommands(t *testing.T) {
 	s := newAdmin(t)
 	list := s.waiting(5, func(i int, m *messages.Message) { m.Carrier = []string{"lumitel", "leo"}[i%2] })
-	s.stray(0, "leo", "DELIVRD", "0") // two of the first handset, of two carriers
+	s.stray(0, "leo", "DELIVRD", "0") // two of the first number, from two carriers
 	s.stray(0, "lumitel", "DELIVRD", "1")
 	s.stray(2, "lumitel", "UNDELIV", "2")
 	if got := s.admin("", "last_message_id next_message_id held", "restored", "--stopped", "2026-01-01"); number(got["held"]) != "0" {
@@ -74,16 +74,16 @@ func TestUnansweredCommands(t *testing.T) {
 		}
 		return ids
 	}
-	says := func(got []string, want ...string) {
+	lists := func(got []string, want ...string) {
 		t.Helper()
 		if fmt.Sprint(got) != fmt.Sprint(want) {
 			t.Errorf("listed are\n%q, want\n%q", got, want)
 		}
 	}
 	id := func(i int) string { return list[i].ULID.String() }
-	says(unanswered(), id(0)+" 2DELIVRD1", id(1)+" 0", id(2)+" 1UNDELIV2", id(3)+" 0", id(4)+" 0")
-	says(unanswered("--receipts", "some"), id(0)+" 2DELIVRD1", id(2)+" 1UNDELIV2")
-	says(unanswered("--receipts", "none", "--carrier", "leo", "--limit", "1"), id(1)+" 0")
+	lists(unanswered(), id(0)+" 2DELIVRD1", id(1)+" 0", id(2)+" 1UNDELIV2", id(3)+" 0", id(4)+" 0")
+	lists(unanswered("--receipts", "some"), id(0)+" 2DELIVRD1", id(2)+" 1UNDELIV2")
+	lists(unanswered("--receipts", "none", "--carrier", "leo", "--limit", "1"), id(1)+" 0")
 	s.refused("name the messages", "", "admin", "unanswered", "send", "--reason", "x")
 	s.refused("is no ULID", "", "admin", "unanswered", "send", "--id", "x", "--reason", "x")
 	decided := func(want string, args ...string) {
@@ -98,7 +98,7 @@ func TestUnansweredCommands(t *testing.T) {
 	decided("1 0", "settle", "--as", "failed", "--receipts", "some", "--all", "--reason", "UNDELIV")
 	decided("0 0", "send", "--carrier", "lumitel", "--reason", "twice")
 	decided("2 0", "settle", "--as", "cancelled", "--all")
-	says(unanswered())
+	lists(unanswered())
 	if code, _, stderr := s.run("", "admin", "unanswered", "send", "--id", id(0), "--reason", "again"); code != exitError || stderr == "" {
 		t.Errorf("what is decided: %d %q", code, stderr)
 	}
@@ -108,7 +108,7 @@ func TestUnansweredCommands(t *testing.T) {
 			t.Errorf("message %d is %v, waiting: %v; want %s", i, shown["status"], shown["waiting"], want)
 		}
 	}
-	s.holds(`SELECT count(*) FROM audit_log WHERE act LIKE 'unanswered.%'`, 4) // one for each that changed something
+	s.holds(`SELECT count(*) FROM audit_log WHERE act LIKE 'unanswered.%'`, 4) // one for each decision that changed something
 	s.holds(`SELECT count(*) FROM audit_log WHERE act LIKE 'unanswered.%' AND after->>'reason' <> ''`, 3)
 	code, stdout, _ := s.run("", "admin", "unmatched", "--carrier", "lumitel", "--limit", "1", "--json")
 	var strays []struct{ State, Number string }
@@ -135,19 +135,19 @@ func (s *shell) waiting(n int, with func(i int, m *messages.Message)) (list []*m
 	return list
 }
 
-// stray stores a receipt without a message for the handset i, with the meaning that the standard gives its state.
+// stray stores an unmatched receipt for the handset i, with the standard meaning of its state.
 func (s *shell) stray(i int, carrier, state, id string) {
 	s.t.Helper()
 	s.exec(`INSERT INTO receipts (handset, carrier, link, key, carrier_id, number, state, status, error, outcome)
 		VALUES ($1, $2, 'l', $3, $3, '257', $4, $5, '', 'unmatched')`, 61000000+i, carrier, id, state, map[string]*int{"DELIVRD": new(1), "UNDELIV": new(2)}[state])
 }
 
-// TestSettleByReceipts: `settle --receipts some` decides only of messages whose receipts mean what --as says; a decision without
-// --receipts leaves alone those whose receipts mean something else. A dry run shows the same and changes nothing. The
-// message shows who decided, and why.
+// TestSettleByReceipts: `settle --receipts some` settles only messages whose receipts mean what --as gives. Without
+// --receipts, messages with contradicting receipts stay. A dry run shows the same and changes nothing. The message
+// shows the operator and the reason.
 func TestSettleByReceipts(t *testing.T) {
 	s := newAdmin(t)
-	// The last four are two messages to a number each: one receipt that names it means nothing, a receipt for each does.
+	// The last four are two messages to one number each: a single receipt is ambiguous, one for each is not.
 	const delivered, undelivered, none, halfway, both, long, longDone, oneOfTwo, twoOfTwo = 0, 1, 2, 3, 4, 5, 6, 7, 9
 	list := s.waiting(11, func(i int, m *messages.Message) {
 		switch {
@@ -173,7 +173,7 @@ func TestSettleByReceipts(t *testing.T) {
 		return fmt.Sprint(texts)
 	}
 
-	// The list names what the receipts mean, and a person sees it in groups.
+	// The list has what the receipts mean; the human form groups by it.
 	code, stdout, stderr := s.run("", "admin", "unanswered", "--json")
 	var shown []struct {
 		ID   string `json:"id"`
@@ -194,11 +194,11 @@ func TestSettleByReceipts(t *testing.T) {
 		}
 	}
 
-	// decides runs a decision dry, then in earnest.
+	// decides runs a decision dry, then for real.
 	decided, settled := 0, 0 // so far
 	decides := func(want string, left int, args ...string) {
 		t.Helper()
-		args = append(append([]string{"unanswered"}, args...), "--reason", "as the receipts say")
+		args = append(append([]string{"unanswered"}, args...), "--reason", "as in the receipts")
 		dry := s.admin("", "messages passed left dry_run would", append(args, "--dry-run")...)
 		would := []string{}
 		for _, m := range dry["would"].([]any) {
@@ -234,11 +234,11 @@ func TestSettleByReceipts(t *testing.T) {
 	for _, m := range message["history"].([]any) {
 		events = append(events, fmt.Sprint(m.(map[string]any)["event"], ": ", m.(map[string]any)["detail"]))
 	}
-	want := []string{"accepted: ", "unanswered: segment 1 of 1: lumitel may have it", "decided: sent, by " + audit.Operator() + ": as the receipts say", "sent: "}
+	want := []string{"accepted: ", "unanswered: segment 1 of 1: lumitel may have it", "decided: sent, by " + audit.Operator() + ": as in the receipts", "sent: "}
 	if !slices.Equal(events, want) {
 		t.Errorf("the history is\n%q, want\n%q", events, want)
 	}
 	if segment := message["segments"].([]any)[0].(map[string]any); segment["submitted_at"] != nil {
-		t.Errorf("a segment that nobody recorded as submitted was submitted at %v", segment["submitted_at"])
+		t.Errorf("a segment that is not recorded as submitted was submitted at %v", segment["submitted_at"])
 	}
 }

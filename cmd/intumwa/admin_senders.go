@@ -29,7 +29,6 @@ func senderOf(s accounts.Sender) object {
 	return object{{"sender_id", s.ID}, {"name", s.Name}, {"approved", s.Approved}}
 }
 
-// do registers a sender.
 func (c *adminSenderCreateCmd) do(ctx context.Context, o *operator) (any, error) {
 	result, err := o.change(ctx, func(tx pgx.Tx) (object, audit.Entry, error) {
 		s, err := o.accounts().In(tx).CreateSender(ctx, c.Company, c.Name, c.Country, c.Approved)
@@ -47,7 +46,6 @@ type adminSenderSetCmd struct {
 	Approved *bool `required:"" help:"May be used." placeholder:"true|false"`
 }
 
-// do approves a sender, or not.
 func (c *adminSenderSetCmd) do(ctx context.Context, o *operator) (any, error) {
 	var s accounts.SenderRequest
 	result, err := o.decideSender(ctx, "sender.set", c.ID, func(users *accounts.Accounts) (after accounts.SenderRequest, err error) {
@@ -60,7 +58,7 @@ func (c *adminSenderSetCmd) do(ctx context.Context, o *operator) (any, error) {
 	return result, o.warnOfNamesakes(ctx, s.Name, s.CompanyID)
 }
 
-// decideSender approves or refuses a sender by decide.
+// decideSender approves or refuses a sender through decide.
 func (o *operator) decideSender(ctx context.Context, act string, id int64, decide func(*accounts.Accounts) (accounts.SenderRequest, error)) (any, error) {
 	return o.change(ctx, func(tx pgx.Tx) (object, audit.Entry, error) {
 		users := o.accounts().In(tx)
@@ -76,8 +74,9 @@ func (o *operator) decideSender(ctx context.Context, act string, id int64, decid
 	})
 }
 
-// warnOfNamesakes warns when a name that is approved reads like a carrier's, a bank's or a wallet's, or is approved for other
-// companies as well: recipients cannot tell them apart. It may be right, for that house or for branches of one.
+// warnOfNamesakes warns if an approved name resembles a carrier's, a bank's or a wallet's, or is approved for other
+// companies too. Recipients cannot tell such senders apart. It may be legitimate: the bank itself, or branches of one
+// company.
 func (o *operator) warnOfNamesakes(ctx context.Context, name string, company int64) error {
 	if known, ok := accounts.LooksLike(name); ok {
 		_, _ = fmt.Fprintf(o.stderr, "intumwa: warning: %s looks like %s (%s)\n", sms.Printable(name), known.Name, known.Kind)
@@ -89,7 +88,7 @@ func (o *operator) warnOfNamesakes(ctx context.Context, name string, company int
 	return err
 }
 
-// likeness is the known name that a sender name looks like; empty when there is none.
+// likeness returns the protected name that a sender name resembles, or "".
 func likeness(name string) string {
 	known, _ := accounts.LooksLike(name)
 	return known.Name
@@ -100,7 +99,6 @@ type adminSenderRefuseCmd struct {
 	Reason string `required:"" help:"Why; up to 500 characters, for the company to read."`
 }
 
-// do refuses a sender.
 func (c *adminSenderRefuseCmd) do(ctx context.Context, o *operator) (any, error) {
 	return o.decideSender(ctx, "sender.refuse", c.ID, func(users *accounts.Accounts) (accounts.SenderRequest, error) {
 		return users.RefuseSender(ctx, c.ID, c.Reason)
@@ -108,22 +106,21 @@ func (c *adminSenderRefuseCmd) do(ctx context.Context, o *operator) (any, error)
 }
 
 type adminSenderListCmd struct {
-	stretch
+	listFlags
 
 	Company int64 `help:"Only those of this company." placeholder:"ID"`
 }
 
-// do lists senders.
 func (c *adminSenderListCmd) do(ctx context.Context, o *operator) (any, error) {
 	view := func(s accounts.SenderRequest) object {
 		return object{{"sender_id", s.ID}, {"company_id", s.CompanyID}, {"name", s.Name}, {"country", s.Country}, {"approved", s.Approved},
 			{"state", s.State()},   // waiting, approved or refused
-			{"purpose", s.Purpose}, // what its company wants it for; empty when a command registered it
-			{"refusal", s.Refusal}, // why it is refused, as the company reads it
+			{"purpose", s.Purpose}, // as its company states it; empty when a command registered it
+			{"refusal", s.Refusal}, // as shown to the company
 			{"looks_like", optional{likeness(s.Name)}}}
 	}
 	if c.Company == 0 {
-		return collectByID(ctx, c.stretch, o.accounts().Senders, view)
+		return collectByID(ctx, c.listFlags, o.accounts().Senders, view)
 	}
 	if _, err := o.accounts().CompanyByID(ctx, c.Company); err != nil {
 		return nil, err

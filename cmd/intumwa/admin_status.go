@@ -30,7 +30,7 @@ type adminCheck struct {
 
 type adminStatus []adminCheck
 
-// human prints a table. A long error stays on its line.
+// human prints a table with one line per check.
 func (s adminStatus) human(w io.Writer) error {
 	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
 	for _, c := range s {
@@ -46,7 +46,7 @@ func (s adminStatus) human(w io.Writer) error {
 	return t.Flush()
 }
 
-// Where a check that is not ok leads.
+// Runbooks of failed checks.
 const (
 	pageStore    = "docs/runbooks/database-down.md"
 	pageDisk     = "docs/runbooks/disk-full.md"
@@ -63,13 +63,13 @@ const (
 	pageQueue    = "docs/runbooks/queue-age.md"
 )
 
-// Beyond these a check needs attention.
+// Thresholds of attention.
 const (
-	statusDue     = time.Minute     // how long a single message is due, as the alert QueueAge has it
-	statusArchive = 5 * time.Minute // by how much the last archived file is older than archive_timeout
+	statusDue     = time.Minute     // age of a due message, as in the alert QueueAge
+	statusArchive = 5 * time.Minute // age of the last archived file beyond archive_timeout
 )
 
-// add adds a line: page is shown when err is not nil.
+// add adds a line, with the page if err is not nil.
 func (s *adminStatus) add(check, found, page string, err error) {
 	line := adminCheck{Check: check, OK: err == nil, Found: found}
 	if err != nil {
@@ -78,8 +78,8 @@ func (s *adminStatus) add(check, found, page string, err error) {
 	*s = append(*s, line)
 }
 
-// Run looks at the stores, the standby, the archive, the dispatchers, the links and what waits, and fails when something needs
-// attention, having printed what.
+// Run checks the stores, the standby, the archive, the dispatchers, the links and the queue. It prints every check,
+// then fails if one needs attention.
 func (adminStatusCmd) Run(ctx context.Context, p *program, a *adminCmd) error {
 	config, err := p.config()
 	if err != nil {
@@ -109,7 +109,6 @@ func (adminStatusCmd) Run(ctx context.Context, p *program, a *adminCmd) error {
 	return err
 }
 
-// database adds what PostgreSQL shows.
 func (s *adminStatus) database(ctx context.Context, o *operator) {
 	var found string
 	err := o.pool.QueryRow(ctx, `SELECT current_setting('server_version') || CASE WHEN pg_is_in_recovery() THEN ', a standby' ELSE ', the primary' END`).Scan(&found)
@@ -150,7 +149,7 @@ func (s *adminStatus) database(ctx context.Context, o *operator) {
 // diskFull is the SQLSTATE of a full disk.
 const diskFull = "53100"
 
-// standbyOf returns which standbys there are; an error when one is required and no commit waits for one.
+// standbyOf lists the standbys. It returns an error if one is required and commits wait for none.
 func standbyOf(ctx context.Context, o *operator) (found string, err error) {
 	alone, err := postgres.Unsafe(ctx, o.pool)
 	if err == nil && alone != "" && o.config.Database.RequireStandby {
@@ -180,7 +179,7 @@ func standbyOf(ctx context.Context, o *operator) (found string, err error) {
 	return "no commit waits for it: " + strings.Join(texts, "; "), nil
 }
 
-// archiveOf returns how old the archive of the log is; an error when it fails or stands still.
+// archiveOf returns the age of the WAL archive, or an error if archiving fails or has stopped.
 func archiveOf(ctx context.Context, pool *pgxpool.Pool) (found string, err error) {
 	archive, err := postgres.ReadArchive(ctx, pool)
 	age := archive.Age.Round(time.Second)
@@ -199,7 +198,7 @@ func archiveOf(ctx context.Context, pool *pgxpool.Pool) (found string, err error
 	return fmt.Sprintf("%s, %v ago", archive.Last, age), nil
 }
 
-// gateway adds the dispatchers, the links and what waits.
+// gateway checks the dispatchers, the links and the queue.
 func (s *adminStatus) gateway(ctx context.Context, o *operator) {
 	alive, err := dispatcher.Alive(ctx, o.pool)
 	if err == nil && alive == 0 {

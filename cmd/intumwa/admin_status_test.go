@@ -14,7 +14,8 @@ import (
 	"intumwa/internal/testenv"
 )
 
-// TestStatus: each part is shown; one that needs attention has its page, and the command fails.
+// TestStatus: every check is shown; one that needs attention has its runbook, and the command
+// fails.
 func TestStatus(t *testing.T) {
 	t.Parallel()
 	server := testenv.NewPostgresServer(t)
@@ -31,7 +32,7 @@ func TestStatus(t *testing.T) {
 			t.Fatalf("%s: %v", statement, err)
 		}
 	}
-	// shows wants these checks to need attention, with their pages, and no others.
+	// shows wants attention for exactly these checks, with their pages.
 	shows := func(attention map[string]string) map[string]adminCheck {
 		t.Helper()
 		code, stdout, stderr := s.run("", "admin", "status", "--json")
@@ -82,7 +83,7 @@ func TestStatus(t *testing.T) {
 
 	exec(`UPDATE links SET state = 'down', last_error = 'bind_transceiver: ESME_RINVPASWD' WHERE name = 'leo-1'`)
 	exec(`INSERT INTO links (name, carrier, state, paused) VALUES ('leo-3', 'leo', 'bound', true)`)
-	exec(`INSERT INTO links (name, carrier, state, last_error) VALUES ('leo-4', 'leo', 'bound', 'connection refused')`) // nobody holds it
+	exec(`INSERT INTO links (name, carrier, state, last_error) VALUES ('leo-4', 'leo', 'bound', 'connection refused')`) // no dispatcher holds it
 	exec(`INSERT INTO backlogs (carrier, lane, messages, oldest_at, due_at) VALUES ('leo', 0, 7, now() - interval '1 hour', now() - interval '2 minutes'),
 		('leo', 1, 70, now() - interval '1 hour', now() - interval '2 minutes'), ('lumitel', 0, 1, now(), now())`)
 	alive()
@@ -96,7 +97,7 @@ func TestStatus(t *testing.T) {
 	shows(map[string]string{"dispatchers": pageGateway, "link leo-1": pageRejected, "link leo-2": pageLink, "link leo-3": pageLink, "link leo-4": pageLink})
 	exec(`DELETE FROM links WHERE name <> 'leo-2'`)
 
-	// A human sees the page below its line.
+	// The human form has the page below its line.
 	_, stdout, _ := s.run("", "admin", "status")
 	if !regexp.MustCompile(`(?m)^ATTENTION  dispatchers  none is alive: no message is carried\n +` + pageGateway + "$").MatchString(stdout) {
 		t.Errorf("the table is\n%s", stdout)
@@ -127,12 +128,12 @@ func TestStatus(t *testing.T) {
 		}
 	}
 
-	// The standby is away, and so no dispatcher renews its lease.
+	// The standby is away, so no dispatcher renews its lease.
 	dead()
 	standby := testenv.NewStandby(t, server)
 	standby.Away()
 	found = shows(map[string]string{"commit": pageStandby, "standby": pageStandby, "dispatchers": pageGateway, "link leo-2": pageLink})
-	if got := found["commit"].Found; !strings.Contains(got, "a commit waits for a standby: nobody") {
+	if got := found["commit"].Found; !strings.Contains(got, "a commit waits for a standby: absent") {
 		t.Errorf("commit: %s", got)
 	}
 	standby.Back()
@@ -145,7 +146,7 @@ func TestStatus(t *testing.T) {
 	}
 }
 
-// TestPagesExist: each page of the manual that the program names is there.
+// TestPagesExist: every page of the manual that the program names exists.
 func TestPagesExist(t *testing.T) {
 	named := regexp.MustCompile(`docs/[a-z/-]+\.md`)
 	for _, room := range []string{".", "../../internal/postgres"} {

@@ -89,7 +89,7 @@ func TestProvisioning(t *testing.T) {
 		t.Errorf("got %v", test)
 	}
 
-	// What was provisioned is what the front door sees.
+	// The API and the dashboard see what was provisioned.
 	pool := s.pool()
 	door := accounts.New(pool, accounts.Options{})
 	p, err := door.Authenticate(t.Context(), token["token"].(string))
@@ -107,7 +107,7 @@ func TestProvisioning(t *testing.T) {
 	}
 }
 
-func TestProvisioningSaysWhatIsWrong(t *testing.T) {
+func TestProvisioningErrors(t *testing.T) {
 	s := newAdmin(t)
 	company := s.mustCompany("a@example.com")
 	sender := []string{"admin", "sender", "create", "--company", company, "--name"}
@@ -172,13 +172,13 @@ func TestLinks(t *testing.T) {
 	if got := s.admin("", "link state", "link", "pause", "--name", "lumitel-1"); got["link"] != "lumitel-1" || got["state"] != "paused" {
 		t.Errorf("got %v", got)
 	}
-	if got := s.admin("", "link state", "link", "resume", "--name", "lumitel-1"); got["state"] != "down" { // nobody holds it
+	if got := s.admin("", "link state", "link", "resume", "--name", "lumitel-1"); got["state"] != "down" { // no dispatcher holds it
 		t.Errorf("got %v", got)
 	}
 }
 
-// TestLinkResumed: resume waits for the report of the dispatcher that holds the
-// link and says what it says.
+// TestLinkResumed: resume waits for the report of the dispatcher that holds the link and
+// prints its state.
 func TestLinkResumed(t *testing.T) {
 	s := newAdmin(t)
 	pool := s.pool()
@@ -216,7 +216,7 @@ func TestLinkResumed(t *testing.T) {
 	}
 }
 
-// TestWarnings: what is no mistake and looks like one is said on standard error, beside the answer.
+// TestWarnings: warnings go to standard error beside the result.
 func TestWarnings(t *testing.T) {
 	s := newAdmin(t)
 	_, _, stderr := s.run("short", "admin", "user", "create", "--email", "a@example.com", "--name", "A", "--password-stdin")
@@ -232,26 +232,26 @@ func TestWarnings(t *testing.T) {
 		}
 		return stderr
 	}
-	if said := create(one, "LUM1CASH", "--approved"); !strings.Contains(said, "LUM1CASH looks like Lumicash (wallet)") {
-		t.Errorf("the name of a wallet: %q", said)
+	if warning := create(one, "LUM1CASH", "--approved"); !strings.Contains(warning, "LUM1CASH looks like Lumicash (wallet)") {
+		t.Errorf("the name of a wallet: %q", warning)
 	}
-	if said := create(one, "BANK", "--approved"); said != "" {
-		t.Errorf("the first of its name: %q", said)
+	if warning := create(one, "BANK", "--approved"); warning != "" {
+		t.Errorf("the first of its name: %q", warning)
 	}
-	if said := create(other, "Bank"); said != "" {
-		t.Errorf("one that is not approved: %q", said)
+	if warning := create(other, "Bank"); warning != "" {
+		t.Errorf("one that is not approved: %q", warning)
 	}
 	id := number(s.list("sender", "list")[2]["sender_id"])
-	if _, _, said := s.run("", "admin", "sender", "set", "--id", id, "--approved=true"); !strings.Contains(said, "company "+one+" may send as BANK too") {
-		t.Errorf("two companies may send under one name: %q", said)
+	if _, _, warning := s.run("", "admin", "sender", "set", "--id", id, "--approved=true"); !strings.Contains(warning, "company "+one+" may send as BANK too") {
+		t.Errorf("two companies may send under one name: %q", warning)
 	}
-	if _, _, said := s.run("", "admin", "sender", "set", "--id", id, "--approved=false"); said != "" {
-		t.Errorf("taken back: %q", said)
+	if _, _, warning := s.run("", "admin", "sender", "set", "--id", id, "--approved=false"); warning != "" {
+		t.Errorf("approval withdrawn: %q", warning)
 	}
 }
 
-// TestMistypedKey: a mistake anywhere in the configuration stops every command, which names it; what is missing for a role
-// stops none.
+// TestMistypedKey: a mistake anywhere in the configuration stops every command and is named; a key that only a role
+// needs may be missing.
 func TestMistypedKey(t *testing.T) {
 	t.Parallel()
 	config := fmt.Sprintf("database: {url: %q}\nencryption_key: ${NO_SUCH_KEY}\n", testenv.Database(t))

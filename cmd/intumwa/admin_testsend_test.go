@@ -9,8 +9,8 @@ import (
 	"intumwa/internal/testenv"
 )
 
-// TestTestSend: a test message goes through the running gateway and shows its stages. It succeeds with its receipt only, and
-// nobody pays for it.
+// TestTestSend: a test message passes through the running gateway and shows its stages. It succeeds only with its
+// receipt, and costs no credits.
 func TestTestSend(t *testing.T) {
 	t.Parallel()
 	leo, leoAt := playCarrier(t, "leo", "")
@@ -28,7 +28,7 @@ carriers:
 		t.Helper()
 		code, stdout, stderr := s.run("", append([]string{"admin", "test-send", "--to", number}, args...)...)
 		for line := range strings.Lines(stdout) {
-			stages += strings.Join(strings.Fields(line)[3:], " ") + "; " // after time, seconds and their unit
+			stages += strings.Join(strings.Fields(line)[3:], " ") + "; " // after the time, seconds and their unit
 		}
 		return stages, code, stderr
 	}
@@ -38,7 +38,7 @@ carriers:
 	s.serve("dispatcher")
 	eventually(t, "the carriers are bound", func() bool { return leo.Stats().Sessions > 0 && lumitel.Stats().Sessions > 0 })
 	for _, c := range []struct {
-		number, reason string // the reason why it fails
+		number, reason string // the reason of its failure
 		args, stages   []string
 	}{
 		{"71000100", "", nil, []string{"accepted; ", "submitted segment 1 of 1 by leo-1; ", "receipt segment 1: DELIVRD; ", "sent; "}},
@@ -51,7 +51,7 @@ carriers:
 		if (code == exitOK) != (c.reason == "") || !strings.Contains(stderr, c.reason) {
 			t.Errorf("%s %v: exit code %d, stderr %q, want %q", c.number, c.args, code, stderr, c.reason)
 		}
-		for _, stage := range c.stages { // a receipt may come before the answer to its submit_sm is recorded
+		for _, stage := range c.stages { // the receipt may come before the submit_sm_resp is recorded
 			if !strings.Contains(stages, stage) {
 				t.Errorf("%s %v: stages %q, want %q", c.number, c.args, stages, stage)
 			}

@@ -32,8 +32,8 @@ type adminUnanswered struct {
 	Carrier          string     `json:"carrier"`
 	To               string     `json:"to"`
 	CreatedAt        time.Time  `json:"created_at"`
-	ExpiresAt        time.Time  `json:"expires_at"` // until then it can be sent again
-	Receipts         int        `json:"receipts"`   // of no message, from any carrier, that name its number and came after it was accepted
+	ExpiresAt        time.Time  `json:"expires_at"` // last moment to send it again
+	Receipts         int        `json:"receipts"`   // unmatched, from any carrier, for its number, since it was accepted
 	ReceiptCarrier   string     `json:"receipt_carrier"`
 	ReceiptState     string     `json:"receipt_state"`
 	ReceiptCarrierID string     `json:"receipt_carrier_id"`
@@ -41,7 +41,7 @@ type adminUnanswered struct {
 	ReceiptsMean     string     `json:"receipts_mean"` // sent, failed, unclear, none
 }
 
-// unansweredList is what a person sees in groups, by what the receipts mean.
+// unansweredList is grouped for people by what the receipts mean.
 type unansweredList []adminUnanswered
 
 // human prints each group under its heading.
@@ -77,7 +77,7 @@ type unansweredChoice struct {
 	Carrier string `help:"Only this carrier's." placeholder:"NAME"`
 }
 
-// each calls do with the selected messages, some at a time.
+// each calls do with the selected messages, in batches.
 func (c *unansweredChoice) each(ctx context.Context, pool *pgxpool.Pool, after int64, do func([]adminUnanswered) (more bool, err error)) error {
 	store := messages.New(pool)
 	shared, err := store.SharedNumbers(ctx)
@@ -129,7 +129,7 @@ type adminUnansweredListCmd struct {
 	Limit    int    `help:"How many at most." default:"1000"`
 }
 
-// do lists messages that their carriers may have.
+// do lists messages that carriers may have without an answer.
 func (c *adminUnansweredListCmd) do(ctx context.Context, o *operator) (any, error) {
 	if c.Limit < 1 {
 		return nil, errors.New("--limit must be at least 1")
@@ -156,14 +156,14 @@ type unansweredDecision struct {
 }
 
 type adminUnansweredDone struct {
-	Messages int64             `json:"messages"` // that were sent again, or settled
-	Passed   int64             `json:"passed"`   // that were not: answered meanwhile, or their validity is over
-	Left     int64             `json:"left"`     // that were left alone because of their receipts
+	Messages int64             `json:"messages"` // sent again or settled
+	Passed   int64             `json:"passed"`   // unchanged: answered meanwhile, or expired
+	Left     int64             `json:"left"`     // unchanged: their receipts contradict the decision
 	DryRun   bool              `json:"dry_run,omitempty"`
-	Would    []adminUnanswered `json:"would,omitempty"` // of a dry run: Messages
+	Would    []adminUnanswered `json:"would,omitempty"` // dry run: the messages that would change
 }
 
-// human prints the numbers, and of a dry run the messages as the list does.
+// human prints the counts, and for a dry run the messages.
 func (d adminUnansweredDone) human(w io.Writer) error {
 	if _, err := fmt.Fprintf(w, "messages  %d\npassed    %d\nleft      %d\n", d.Messages, d.Passed, d.Left); err != nil || !d.DryRun {
 		return err
@@ -174,11 +174,11 @@ func (d adminUnansweredDone) human(w io.Writer) error {
 	return unansweredList(d.Would).human(w)
 }
 
-// errDryRun ends the transaction of a decision that is not to be made.
+// errDryRun rolls a dry run back.
 var errDryRun = errors.New("dry run")
 
-// decide calls do with the selected messages, of one carrier at a time; a message that is not selected by its id must fit.
-// do calls its last argument in its transaction, which records the act.
+// decide calls do with the selected messages, one carrier at a time. fits filters messages that are not selected by id.
+// do calls its last argument in its transaction to write the audit entry.
 func (c *unansweredDecision) decide(ctx context.Context, o *operator, act string, fits func(adminUnanswered) bool,
 	do func(pool *pgxpool.Pool, carrier string, ids []int64, record func(pgx.Tx, []int64) error) ([]int64, error)) (any, error) {
 	if len(c.ID) == 0 && c.Carrier == "" && !c.All {
@@ -244,7 +244,7 @@ type adminUnansweredSendCmd struct {
 	Receipts string `help:"Only messages whose number no receipt of an unknown message names (none), or one does (some), or all (any)." enum:"none,some,any" default:"none"`
 }
 
-// do sends messages again that their carriers may have.
+// do sends unanswered messages again.
 func (c *adminUnansweredSendCmd) do(ctx context.Context, o *operator) (any, error) {
 	fits := func(m adminUnanswered) bool { return c.Receipts == "any" || (m.Receipts > 0) == (c.Receipts == "some") }
 	return c.decide(ctx, o, actSend, fits, func(pool *pgxpool.Pool, carrier string, ids []int64, record func(pgx.Tx, []int64) error) ([]int64, error) {
@@ -258,7 +258,7 @@ type adminUnansweredSettleCmd struct {
 	Receipts string `help:"Only messages whose receipts mean what --as says (some), or that no receipt names (none), or both (fitting), or all, whatever receipts mean (any)." enum:"none,some,fitting,any" default:"fitting"`
 }
 
-// fits reports whether the receipts of a message allow the decision.
+// fits reports whether a message's receipts allow the decision.
 func (c *adminUnansweredSettleCmd) fits(m adminUnanswered) bool {
 	switch c.Receipts {
 	case "any":
@@ -271,7 +271,7 @@ func (c *adminUnansweredSettleCmd) fits(m adminUnanswered) bool {
 	return m.Receipts == 0 || m.ReceiptsMean == c.As
 }
 
-// do makes messages final that their carriers may have.
+// do makes unanswered messages final.
 func (c *adminUnansweredSettleCmd) do(ctx context.Context, o *operator) (any, error) {
 	as := map[string]dispatcher.Outcome{"sent": dispatcher.WasSent, "failed": dispatcher.WasFailed, "cancelled": dispatcher.WasCancelled}[c.As]
 	hooks := o.openWebhooks()
@@ -280,9 +280,9 @@ func (c *adminUnansweredSettleCmd) do(ctx context.Context, o *operator) (any, er
 	})
 }
 
-// What decisions of unanswered messages are called in the audit log.
+// Acts in the audit log.
 const (
-	unansweredActs = "unanswered." // begins each
+	unansweredActs = "unanswered." // prefix of each
 
 	actSend         = "unanswered.send"
 	actSetSent      = "unanswered.sent"
@@ -299,7 +299,7 @@ type adminUnmatchedCmd struct {
 	Limit   int     `help:"How many at most, the latest first." default:"1000"`
 }
 
-// do lists receipts of messages that are not known.
+// do lists receipts that match no message.
 func (c *adminUnmatchedCmd) do(ctx context.Context, o *operator) (any, error) {
 	since := c.Since.moment()
 	first, err := receipts.FirstSince(ctx, o.pool, since)
@@ -307,7 +307,7 @@ func (c *adminUnmatchedCmd) do(ctx context.Context, o *operator) (any, error) {
 		return nil, err
 	}
 	return collect(c.Before, c.Limit, func(before int64, _ int) ([]receipts.InboxReceipt, int64, error) {
-		page, next, err := receipts.Inbox(ctx, o.pool, before, listPage) // of which few may be shown
+		page, next, err := receipts.Inbox(ctx, o.pool, before, listPage) // a page may yield few rows
 		if next <= first {
 			next = 0
 		}

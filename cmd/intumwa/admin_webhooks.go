@@ -69,7 +69,7 @@ func (c *adminWebhookSetCmd) do(ctx context.Context, o *operator) (any, error) {
 		after := state(e)
 		after["secret_given"] = secret != ""
 		entry.After = after
-		shown := "" // by the command that made or set it, and by no other
+		shown := "" // only the command that made or set it shows it
 		if secret != "" || e.Made {
 			shown = e.Secret
 		}
@@ -77,21 +77,21 @@ func (c *adminWebhookSetCmd) do(ctx context.Context, o *operator) (any, error) {
 	})
 }
 
-// events are those that were given, nil when none were.
+// events are those of the flag, nil without it.
 func (c *adminWebhookSetCmd) events() *[]string {
 	if c.Events == nil {
 		return nil
 	}
-	asked := []string{}
+	names := []string{}
 	for _, name := range strings.Split(*c.Events, ",") {
 		if name = strings.TrimSpace(name); name != "" {
-			asked = append(asked, name)
+			names = append(names, name)
 		}
 	}
-	return &asked
+	return &names
 }
 
-// secret is the secret that was given, "" when none was.
+// secret is the secret of the flag, "" without it.
 func (c *adminWebhookSetCmd) secret(p *program) (secret string, err error) {
 	switch {
 	case c.Secret != nil:
@@ -105,7 +105,7 @@ func (c *adminWebhookSetCmd) secret(p *program) (secret string, err error) {
 		if openErr != nil {
 			return "", fmt.Errorf("reading the secret: %w", openErr)
 		}
-		defer func() { _ = file.Close() }() // was only read
+		defer func() { _ = file.Close() }() // read only
 		secret, err = readSecret(file)
 	default:
 		return "", nil
@@ -119,10 +119,10 @@ func (c *adminWebhookSetCmd) secret(p *program) (secret string, err error) {
 	return secret, nil
 }
 
-// maxSecret bounds what is read as a secret, in bytes. The longest that is valid is 94 long.
+// maxSecret bounds the input in bytes. The longest valid secret has 94.
 const maxSecret = 1024
 
-// readSecret reads a secret to the end, and takes one newline from it.
+// readSecret reads to the end and drops one trailing newline.
 func readSecret(r io.Reader) (string, error) {
 	text, err := io.ReadAll(io.LimitReader(r, maxSecret+1))
 	if err != nil {
@@ -137,10 +137,10 @@ func readSecret(r io.Reader) (string, error) {
 	return string(text), nil
 }
 
-// webhooks is the room without its worker.
+// webhooks opens the package without its worker.
 func (o *operator) webhooks() (*webhooks.Webhooks, error) {
 	if missing := o.config.Missing("encryption_key"); missing != nil {
-		return nil, missing // without it a secret would be stored in plain
+		return nil, missing // otherwise the secret would be stored in plain text
 	}
 	key, err := o.config.Key()
 	if err != nil {
@@ -149,11 +149,11 @@ func (o *operator) webhooks() (*webhooks.Webhooks, error) {
 	return webhooks.New(o.pool, webhooks.Options{AllowPrivate: o.config.Webhooks.AllowPrivate, SecretKey: key}), nil
 }
 
-type adminWebhookListCmd struct{ stretch }
+type adminWebhookListCmd struct{ listFlags }
 
-// do lists the endpoints, without their secrets; --after is a company's id.
+// do lists endpoints without their secrets. --after takes a company id.
 func (c *adminWebhookListCmd) do(ctx context.Context, o *operator) (any, error) {
-	return collectByID(ctx, c.stretch, o.openWebhooks().Endpoints, endpointOf)
+	return collectByID(ctx, c.listFlags, o.openWebhooks().Endpoints, endpointOf)
 }
 
 type adminDeliveriesCmd struct {
@@ -163,7 +163,6 @@ type adminDeliveriesCmd struct {
 	Limit   int     `help:"How many at most, the latest messages first." default:"1000"`
 }
 
-// do lists a company's deliveries.
 func (c *adminDeliveriesCmd) do(ctx context.Context, o *operator) (any, error) {
 	if _, err := o.accounts().CompanyByID(ctx, c.Company); err != nil {
 		return nil, err
@@ -177,7 +176,7 @@ func (c *adminDeliveriesCmd) do(ctx context.Context, o *operator) (any, error) {
 			last = d.Attempts[n-1].Result
 		}
 		return object{{"id", d.ID},
-			{"message_id", orNull(d.MessageID)}, // null: it is not about a message of the company
+			{"message_id", orNull(d.MessageID)}, // null: not about a message
 			{"inbound_id", optional{orNull(d.InboundID)}}, {"event", d.Event}, {"state", d.State}, {"attempts", len(d.Attempts)},
 			{"webhook_id", d.WebhookID}, {"created_at", d.CreatedAt}, {"next_at", d.NextAt}, {"finished_at", d.FinishedAt}, {"last_result", last}}
 	})
@@ -187,7 +186,7 @@ type adminResendCmd struct {
 	ID int64 `required:"" help:"The delivery: id of 'admin webhook deliveries'." placeholder:"ID"`
 }
 
-// do sends one delivery again. Whichever process serves webhooks makes the call.
+// do makes one delivery due again. A process with the role webhooks makes the call.
 func (c *adminResendCmd) do(ctx context.Context, o *operator) (any, error) {
 	hooks := o.openWebhooks()
 	return o.changeBusy(ctx, func(tx pgx.Tx) (object, audit.Entry, error) {
@@ -211,7 +210,7 @@ type adminRecoverCmd struct {
 	Since   instant `required:"" help:"Of events of then or later: a time, a date, or 24h for a day ago." placeholder:"T"`
 }
 
-// do makes everything due again that was given up since a time.
+// do makes due again all deliveries that were given up since a time.
 func (c *adminRecoverCmd) do(ctx context.Context, o *operator) (any, error) {
 	if _, err := o.accounts().CompanyByID(ctx, c.Company); err != nil {
 		return nil, err
@@ -235,8 +234,8 @@ type adminRotateCmd struct {
 	End     bool  `help:"End a rotation now: the secret of before signs no more."`
 }
 
-// do gives an endpoint a new secret, which is shown this once; the one of
-// before signs beside it for a day.
+// do replaces an endpoint's secret and shows the new one once. The old secret also signs
+// for a day.
 func (c *adminRotateCmd) do(ctx context.Context, o *operator) (any, error) {
 	hooks, err := o.webhooks()
 	if err != nil {
@@ -259,7 +258,7 @@ func (c *adminRotateCmd) do(ctx context.Context, o *operator) (any, error) {
 	})
 }
 
-// openWebhooks is the room for what opens no secret, and so needs no key.
+// openWebhooks is for calls that read no secret and need no key.
 func (o *operator) openWebhooks() *webhooks.Webhooks {
 	return webhooks.New(o.pool, webhooks.Options{})
 }

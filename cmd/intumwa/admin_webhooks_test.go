@@ -18,8 +18,7 @@ import (
 	"intumwa/webhooks"
 )
 
-// TestWebhookSecret: a secret comes by standard input or a file, is shown by the command that made or set it, and never
-// again.
+// TestWebhookSecret: a secret comes by standard input or a file, and only the command that made or set it shows it.
 func TestWebhookSecret(t *testing.T) {
 	s := newAdmin(t)
 	id := s.mustCompany("a@example.com")
@@ -88,7 +87,7 @@ func TestWebhookSecret(t *testing.T) {
 		{"longer than 1024 bytes", strings.Repeat("x", 1<<20), with("--secret-stdin")},
 		{"longer than 1024 bytes", "", with("--secret-file", "/dev/zero")},
 		{"no such file", "", with("--secret-file", filepath.Join(t.TempDir(), "nowhere"))},
-		{"must start with whsec_", "hush-canary\n", with("--secret-stdin")},
+		{"must start with whsec_", "plain-canary\n", with("--secret-stdin")},
 		{"padded standard base64", given("f") + "\n\n", with("--secret-stdin")},
 		{"padded standard base64", given("f") + " ", with("--secret-stdin")},
 		{"24 to 64 bytes", "whsec_AAAA", with("--secret-stdin")},
@@ -104,9 +103,9 @@ func TestWebhookSecret(t *testing.T) {
 	}
 }
 
-// TestWebhookSecretWithoutItsKey: a key of signing secrets that the configuration takes from a variable which is not set
-// is no reason to store them in plain.
-func TestWebhookSecretWithoutItsKey(t *testing.T) {
+// TestWebhookSecretWithoutKey: if the variable of the encryption key is not set, secrets are refused, not stored in
+// plain text.
+func TestWebhookSecretWithoutKey(t *testing.T) {
 	s := newAdmin(t)
 	id := s.mustCompany("a@example.com")
 	text, err := os.ReadFile(s.config)
@@ -118,7 +117,7 @@ func TestWebhookSecretWithoutItsKey(t *testing.T) {
 	keyed.refused("NO_SUCH_KEY is not set", "", "admin", "webhook", "set", "--company", id, "--url", "http://127.0.0.1:1/")
 }
 
-// TestConfigurationKeepsSecrets: what the commands say of a configuration that is wrong holds none of its secrets.
+// TestConfigurationKeepsSecrets: errors about a configuration contain none of its secrets.
 func TestConfigurationKeepsSecrets(t *testing.T) {
 	const canary = "hunter2canary"
 	for _, text := range []string{
@@ -140,13 +139,13 @@ func TestConfigurationKeepsSecrets(t *testing.T) {
 				t.Errorf("%s\n%v works", text, args)
 			}
 			if strings.Contains(stdout+stderr, canary) {
-				t.Errorf("%s\n%v says %s%s", text, args, stdout, stderr)
+				t.Errorf("%s\n%v prints %s%s", text, args, stdout, stderr)
 			}
 		}
 	}
 }
 
-// list runs a list command and answers its rows.
+// list runs a list command and returns its rows.
 func (s *shell) list(args ...string) []map[string]any {
 	s.t.Helper()
 	code, stdout, stderr := s.run("", append(append([]string{"admin"}, args...), "--json")...)
@@ -172,15 +171,16 @@ func keysIn(row map[string]any) string {
 	return strings.Join(keys, " ")
 }
 
-// mustCompany makes a user who cannot log in, which costs no hash, and a company with seven credits.
+// mustCompany makes a user without a password, which saves the hash, and a company with seven
+// credits.
 func (s *shell) mustCompany(email string) string {
 	s.t.Helper()
 	s.exec(`INSERT INTO users (email, name, password_hash) VALUES ($1, 'A', 'none')`, email)
 	return number(s.admin("", "company_id credits", "company", "create", "--owner", email, "--name", "A", "--credits", "7")["company_id"])
 }
 
-// TestLists: what was made can be listed, without a secret, and a company shown
-// with its balance and endpoint.
+// TestLists: everything provisioned is listed without secrets; a company is shown with
+// its balance and endpoint.
 func TestLists(t *testing.T) {
 	s := newAdmin(t)
 	for _, kind := range []string{"user", "company", "token", "sender", "webhook"} {
@@ -256,9 +256,9 @@ func TestLists(t *testing.T) {
 	s.refused("at least 1", "", "admin", "user", "list", "--limit", "0")
 }
 
-// TestWebhookHands: deliveries listed, one sent again, all sent again that were
-// given up since a time, the secret rotated.
-func TestWebhookHands(t *testing.T) {
+// TestWebhookDeliveries: deliveries are listed, resent, recovered since a time, and the
+// secret is rotated.
+func TestWebhookDeliveries(t *testing.T) {
 	s := newAdmin(t)
 	company := s.mustCompany("a@example.com")
 	empty := s.mustCompany("b@example.com")
@@ -324,8 +324,8 @@ func TestWebhookHands(t *testing.T) {
 	s.refused("", "", "admin", "webhook", "deliveries", "--company", company, "--state", "exhausted")
 }
 
-// TestEveryChangeIsRecorded: each command that changes something leaves one act
-// that says who, what, before and after; one that is refused leaves none.
+// TestEveryChangeIsRecorded: each command that changes something writes one audit entry
+// with the operator, the act, before and after; a refused command writes none.
 func TestEveryChangeIsRecorded(t *testing.T) {
 	s := newAdmin(t)
 	company := s.mustCompany("a@example.com")
@@ -364,7 +364,7 @@ func TestEveryChangeIsRecorded(t *testing.T) {
 			t.Fatalf("%v: %s", change.args, stderr)
 		}
 	}
-	log := s.list("log") // the latest first
+	log := s.list("log") // newest first
 	if len(log) != before+len(changes) {
 		t.Fatalf("%d changes left %d acts", len(changes), len(log)-before)
 	}
@@ -388,7 +388,7 @@ func TestEveryChangeIsRecorded(t *testing.T) {
 		{"token", "revoke", "--id", "99"}, {"sender", "create", "--company", company, "--name", "ACME"}, {"link", "pause", "--name", "nowhere"},
 		{"webhook", "set", "--company", company, "--url", "nonsense"},
 		{"user", "role", "--email", "a@example.com", "--role", "reader"}, // the last owner
-		{"user", "role", "--email", "b@example.com", "--role", "owner"},  // of no company
+		{"user", "role", "--email", "b@example.com", "--role", "owner"},  // without a company
 		{"user", "role", "--email", "a@example.com", "--role", "boss"},
 	} {
 		s.refused("", "", append([]string{"admin"}, args...)...)

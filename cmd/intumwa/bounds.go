@@ -11,22 +11,22 @@ import (
 	"golang.org/x/net/netutil"
 )
 
-// bounds limits the open connections of a public listener: all together, and those of
-// one address, so that one host cannot take them all (TestAttackOneHost). A connection above
-// the limit of its address is closed at once. A connection above the limit of all waits in
-// the system's queue until another one ends; the server's timeouts end idle ones.
+// bounds limits the connections of a public listener, in total and per address, so that one
+// host cannot take them all (TestOneHostGetsItsShareOfConnections). It closes a connection
+// above its address's limit at once. Above the total, connections wait in the system's
+// backlog; the server's timeouts end idle ones.
 type bounds struct {
 	listener   string
 	most       int            // 0: no limit
 	perAddress int            // 0: no limit
-	exempt     []netip.Prefix // the proxies, which only most bounds
+	exempt     []netip.Prefix // the proxies: only the total applies
 	log        *slog.Logger
 	opened     prometheus.Gauge
 	refused    prometheus.Counter
 
 	mu     sync.Mutex
 	open   map[netip.Prefix]int // by address
-	logged time.Time            // when a refusal was logged last
+	logged time.Time            // time of the last logged refusal
 }
 
 // A connection costs some 20 KiB, and the unit's limit of open files is 65,536. Many people may share one address.
@@ -35,7 +35,7 @@ const (
 	maxPerAddress  = 1000
 )
 
-// newBounds makes the bounds of the listener with that name, which its metrics carry.
+// newBounds labels the metrics with the listener's name.
 func newBounds(listener string, proxies []string, log *slog.Logger, metrics prometheus.Registerer) *bounds {
 	dropped := prometheus.NewCounterVec(prometheus.CounterOpts{Name: "intumwa_http_connections_dropped_total",
 		Help: "Connections dropped by a public listener."}, []string{"reason"})
@@ -44,7 +44,7 @@ func newBounds(listener string, proxies []string, log *slog.Logger, metrics prom
 	limit.Set(maxConnections)
 	c := &bounds{listener: listener, most: maxConnections, perAddress: maxPerAddress, log: log, open: make(map[netip.Prefix]int), refused: dropped.WithLabelValues("address"),
 		opened: prometheus.NewGauge(prometheus.GaugeOpts{Name: "intumwa_http_connections_open", Help: "Open connections to a public listener."})}
-	for _, p := range proxies { // checked by configs
+	for _, p := range proxies { // configs checked them
 		if prefix, err := netip.ParsePrefix(p); err == nil {
 			c.exempt = append(c.exempt, prefix.Masked())
 		} else if ip, err := netip.ParseAddr(p); err == nil {
@@ -55,7 +55,7 @@ func newBounds(listener string, proxies []string, log *slog.Logger, metrics prom
 	return c
 }
 
-// listen returns l with these bounds.
+// listen applies the bounds to l.
 func (c *bounds) listen(l net.Listener) net.Listener {
 	if c.most > 0 {
 		l = netutil.LimitListener(l, c.most)
@@ -88,14 +88,14 @@ type boundConn struct {
 	leave func()
 }
 
-// Close closes the connection and frees its place.
+// Close frees the connection's place once.
 func (c *boundConn) Close() error {
 	defer c.leave()
 	return c.Conn.Close()
 }
 
-// address is the IPv4 address or the IPv6 network of 64 bits that a connection comes from;
-// the zero prefix for one that is exempt.
+// address is the IPv4 address or IPv6 /64 of a connection, the zero prefix for an exempt
+// one.
 func (c *bounds) address(conn net.Conn) netip.Prefix {
 	tcp, ok := conn.RemoteAddr().(*net.TCPAddr)
 	if !ok {
@@ -115,7 +115,7 @@ func (c *bounds) address(conn net.Conn) netip.Prefix {
 	return key
 }
 
-// enter counts a connection; false where its address has as many as it may have.
+// enter counts a connection and returns false above the address's limit.
 func (c *bounds) enter(key netip.Prefix) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

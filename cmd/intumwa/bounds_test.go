@@ -41,7 +41,7 @@ func serveBound(t *testing.T, most, perAddress int, proxies []string, handler ht
 	return w
 }
 
-// dial connects from an address of this machine: 127.0.0.<from>.
+// dial connects from a loopback address: 127.0.0.<from>.
 func (w *boundServer) dial(from int) net.Conn {
 	w.t.Helper()
 	dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, byte(from))}}
@@ -54,7 +54,7 @@ func (w *boundServer) dial(from int) net.Conn {
 	return conn
 }
 
-// request sends a request on a connection, which stays open, and returns the status.
+// request sends a request, keeps the connection open and returns the status.
 func request(conn net.Conn) (status int, err error) {
 	if _, err := io.WriteString(conn, "GET / HTTP/1.1\r\nHost: x\r\n\r\n"); err != nil {
 		return 0, err
@@ -79,8 +79,8 @@ func eventually(t *testing.T, what string, condition func() bool) {
 
 func hello(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "hello") }
 
-// One host without a token opens connections without end: it gets its share, other hosts and
-// the proxies are served, and its connections count until they are closed.
+// A host without a token that opens connections without end gets its share. Other hosts and
+// the proxies are served, and its connections count until they close.
 func TestOneHostGetsItsShareOfConnections(t *testing.T) {
 	w := serveBound(t, 100, 10, []string{"127.0.0.9", "127.1.0.0/16"}, hello)
 	var held []net.Conn
@@ -110,7 +110,7 @@ func TestOneHostGetsItsShareOfConnections(t *testing.T) {
 	})
 }
 
-// A connection above the limit of all waits, and is served when another one ends.
+// A connection above the total waits and is served when another one ends.
 func TestConnectionAboveTheLimitWaits(t *testing.T) {
 	release := make(chan struct{})
 	var busy sync.WaitGroup
@@ -165,7 +165,8 @@ func TestEnvironmentTunesTheCollector(t *testing.T) {
 	}
 }
 
-// collectorAfter returns what a change makes of 100 % and a limit of 1 TiB, and undoes it.
+// collectorAfter returns the collector's settings that change makes from 100 % and 1 TiB,
+// and restores them.
 func collectorAfter(change func()) (percent, limit int64) {
 	percentBefore, limitBefore := debug.SetGCPercent(100), debug.SetMemoryLimit(1<<40)
 	change()

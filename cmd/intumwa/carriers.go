@@ -15,7 +15,7 @@ import (
 	"intumwa/sms"
 )
 
-// What the words of the configuration mean to the rooms. A test holds them against the words that configs allows.
+// Configuration words as constants of their packages. TestConfigurationWords compares them with configs.
 var (
 	refunds = map[string]dispatcher.Refund{"unsubmitted": dispatcher.RefundUnsubmitted, "failed": dispatcher.RefundFailed, "never": dispatcher.RefundNever}
 
@@ -50,8 +50,8 @@ func dispatcherOptions(c *configs.Config, log *slog.Logger, metrics prometheus.R
 	return options
 }
 
-// inboundRepeats is how long the same message from the same handset is taken for the carrier's repetition: our
-// acknowledgement was lost.
+// inboundRepeats is how long an identical message from a handset counts as the carrier's repetition after a
+// lost acknowledgement.
 const inboundRepeats = 2 * time.Minute
 
 func switchboardOptions(c *configs.Config, route func(sms.Number) (string, bool), q *queue.Queue, log *slog.Logger, metrics prometheus.Registerer) switchboard.Options {
@@ -60,7 +60,7 @@ func switchboardOptions(c *configs.Config, route func(sms.Number) (string, bool)
 		Route: route, Push: q.Push, Log: log, Metrics: metrics}
 }
 
-// handsetWords are the words of the configuration as the words of handsets are compared.
+// handsetWords folds words the way package handsets compares them.
 func handsetWords(texts []string) (words []string) {
 	for _, text := range texts {
 		words = append(words, handsets.Word(text))
@@ -68,11 +68,11 @@ func handsetWords(texts []string) (words []string) {
 	return words
 }
 
-// secondWithin is how soon after the acceptance an UNDELIV must come for the second carrier to be asked: later the number
-// may have been reached already.
+// secondWithin is the latest UNDELIV after acceptance that lets the second carrier try. Later the message may have
+// reached the handset.
 const secondWithin = time.Minute
 
-// carrierOf translates a checked configuration.
+// carrierOf converts a checked configuration.
 func carrierOf(c *configs.Carrier) dispatcher.Carrier {
 	carrier := dispatcher.Carrier{
 		Name: c.Name, Confirm: confirmations[c.Confirm], OnReceiptTimeout: statuses[c.OnReceiptTimeout], ReceiptTimeout: c.ReceiptTimeout,
@@ -85,7 +85,7 @@ func carrierOf(c *configs.Carrier) dispatcher.Carrier {
 	for state, meaning := range c.ReceiptStates {
 		carrier.States[state] = statuses[meaning]
 	}
-	tlvs, _ := c.StaticTLVs() // checked by configs, as are the codes and the TLS files
+	tlvs, _ := c.StaticTLVs() // configs checked them, as well as the codes and the TLS files
 	for _, tlv := range tlvs {
 		carrier.TLVs = append(carrier.TLVs, smpp.TLV(tlv))
 	}

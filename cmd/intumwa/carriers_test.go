@@ -10,8 +10,8 @@ import (
 	"intumwa/configs"
 )
 
-// TestWords: the words that configs allows are those that mean something to the rooms.
-func TestWords(t *testing.T) {
+// TestConfigurationWords: configs allows exactly the words that the packages implement.
+func TestConfigurationWords(t *testing.T) {
 	for _, c := range []struct {
 		of   any
 		key  string

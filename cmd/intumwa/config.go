@@ -28,8 +28,7 @@ type configCheckCmd struct {
 	Roles []string `help:"For a process with these roles, which may lack the others' secrets. All when not given." placeholder:"ROLE" enum:"api,dispatcher,webhooks,dashboard"`
 }
 
-// Run prints every mistake and what looks like one, and with --connect who can be reached. It prints no value that may be
-// a secret.
+// Run prints every error and warning, and with --connect which servers answer. It prints no secret.
 func (check *configCheckCmd) Run(ctx context.Context, p *program) error {
 	if len(check.Roles) == 0 {
 		check.Roles = configs.Roles
@@ -49,26 +48,25 @@ func (check *configCheckCmd) Run(ctx context.Context, p *program) error {
 
 type configSampleCmd struct{}
 
-// Run prints the sample.
 func (configSampleCmd) Run(p *program) error {
 	_, err := io.WriteString(p.stdout, configs.Sample())
 	return err
 }
 
-// connectPatience bounds each attempt of config check --connect, databasePatience that at PostgreSQL, of which each host has
-// the time of [postgres.Open]. All are made at once.
+// connectPatience bounds each attempt of config check --connect. databasePatience bounds PostgreSQL's, where each host
+// has the time of [postgres.Open]. All attempts run in parallel.
 const (
 	connectPatience  = 10 * time.Second
 	databasePatience = 2 * time.Minute
 )
 
-// connection is somebody whom the configuration names and who has to be there.
+// connection is a server that the configuration names and a role needs.
 type connection struct {
-	key string // of the configuration
+	key string // configuration key
 	try func(context.Context) (found string, err error)
 }
 
-// connections are those that a process with these roles needs.
+// connections lists the servers that these roles need.
 func connections(c *configs.Config, roles []string) []connection {
 	list := []connection{
 		{"database", func(ctx context.Context) (string, error) { return tryDatabase(ctx, c) }},
@@ -106,7 +104,7 @@ func connections(c *configs.Config, roles []string) []connection {
 	return list
 }
 
-// connect tries all of them, prints what was found of each, and fails when one of them cannot be reached.
+// connect tries all of them, prints each result, and fails if one cannot be reached.
 func (check *configCheckCmd) connect(ctx context.Context, p *program, c *configs.Config) error {
 	list := connections(c, check.Roles)
 	lines, failed := make([]string, len(list)), make([]bool, len(list))
@@ -125,7 +123,7 @@ func (check *configCheckCmd) connect(ctx context.Context, p *program, c *configs
 			switch {
 			case unfit(err):
 				found = "reached, and NOT fit: " + err.Error()
-			case ok: // a line for each host
+			case ok: // one line per host
 				texts := make([]string, len(unreachable.Hosts))
 				for n, host := range unreachable.Hosts {
 					texts[n] = "NOT reached: " + strings.ReplaceAll(host.Error(), "\n", " ")
@@ -185,10 +183,11 @@ func tryDatabase(ctx context.Context, c *configs.Config) (string, error) {
 	return found, nil
 }
 
-// errUnsafe means that PostgreSQL does not keep what the configuration promises.
+// errUnsafe reports that commits do not wait for a standby although
+// database.require_standby is set.
 var errUnsafe = errors.New("database.require_standby does not hold")
 
-// unfit says that somebody was reached, and cannot be used as it is set up.
+// unfit reports whether a server answered but cannot be used.
 func unfit(err error) bool {
 	return errors.Is(err, errUnsafe) || errors.Is(err, postgres.ErrStandbyAway) || errors.Is(err, queue.ErrEvicts)
 }
@@ -213,7 +212,7 @@ func tryRedis(ctx context.Context, c *configs.Config) (string, error) {
 	return strings.Join(append([]string{"Redis answers"}, warnings...), "; "), nil
 }
 
-// tryAddress connects and shakes hands, and says nothing.
+// tryAddress completes a TCP and TLS handshake and sends nothing.
 func tryAddress(ctx context.Context, address string, secure *tls.Config) (string, error) {
 	if secure == nil {
 		conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", address)
@@ -228,7 +227,7 @@ func tryAddress(ctx context.Context, address string, secure *tls.Config) (string
 		return "", err
 	}
 	defer func() { _ = conn.Close() }()
-	state := conn.(*tls.Conn).ConnectionState() //nolint:forcetypeassert // what a tls.Dialer gives
+	state := conn.(*tls.Conn).ConnectionState() //nolint:forcetypeassert // as tls.Dialer returns
 	ends := state.PeerCertificates[0].NotAfter
 	return fmt.Sprintf("%s speaks TLS; its certificate is good until %s", address, ends.Format(time.DateOnly)), nil
 }

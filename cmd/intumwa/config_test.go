@@ -12,22 +12,22 @@ import (
 	"intumwa/internal/testenv"
 )
 
-// TestConnect: config check --connect says of each who is there, in words, and never a password.
-func TestConnect(t *testing.T) {
+// TestConfigCheckConnect: config check --connect prints which servers answer, and no password.
+func TestConfigCheckConnect(t *testing.T) {
 	_, plain := playCarrier(t, "leo", "")
 	cert, key := testenv.Certificate(t)
 	pair, err := tls.LoadX509KeyPair(cert, key)
 	if err != nil {
 		t.Fatal(err)
 	}
-	door, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: []tls.Certificate{pair}})
+	server, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: []tls.Certificate{pair}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer door.Close()
+	defer server.Close()
 	go func() {
 		for {
-			conn, err := door.Accept()
+			conn, err := server.Accept()
 			if err != nil {
 				return
 			}
@@ -44,21 +44,21 @@ func TestConnect(t *testing.T) {
 		return text
 	}
 	well := config(fmt.Sprintf("url: %q", testenv.Database(t)), fmt.Sprintf("url: %q", redisURL(rdb)),
-		fmt.Sprintf("address: %q", plain), fmt.Sprintf("address: %q, tls: {ca: %q, server_name: localhost}", door.Addr(), cert))
+		fmt.Sprintf("address: %q", plain), fmt.Sprintf("address: %q, tls: {ca: %q, server_name: localhost}", server.Addr(), cert))
 	code, stdout, _ := newShell(t, well).run("", "config", "check", "--connect")
 	for _, want := range []string{"is sound\n", "\ndatabase: PostgreSQL ", "answers and commits; its schema is this binary's\n", "\nredis: Redis answers", "\nmail.url: " + plain + " takes connections\n",
-		"\ncarriers[0].links[0] (leo-0): " + plain + " takes connections;", "\ncarriers[0].links[1] (leo-1): " + door.Addr().String() + " speaks TLS; its certificate is good until "} {
+		"\ncarriers[0].links[0] (leo-0): " + plain + " takes connections;", "\ncarriers[0].links[1] (leo-1): " + server.Addr().String() + " speaks TLS; its certificate is good until "} {
 		if code != exitOK || !strings.Contains(stdout, want) {
 			t.Errorf("exit code %d, %q is missing in\n%s", code, want, stdout)
 		}
 	}
-	nobody := freeAddress(t)
-	ill := config("url: 'postgres://u:ge%40heim%2F%23@"+nobody+"/d'", "url: 'redis://:geheim@"+nobody+"'",
-		fmt.Sprintf("address: %q", nobody), fmt.Sprintf("address: %q, tls: {server_name: localhost}", door.Addr()), fmt.Sprintf("address: %q, tls: {ca: %q}", door.Addr(), cert),
-		fmt.Sprintf("address: %q, tls: true", plain), "address: 'nobody.invalid:2775'")
-	code, stdout, stderr := newShell(t, ill).run("", "config", "check", "--connect")
+	closed := freeAddress(t)
+	broken := config("url: 'postgres://u:ge%40heim%2F%23@"+closed+"/d'", "url: 'redis://:geheim@"+closed+"'",
+		fmt.Sprintf("address: %q", closed), fmt.Sprintf("address: %q, tls: {server_name: localhost}", server.Addr()), fmt.Sprintf("address: %q, tls: {ca: %q}", server.Addr(), cert),
+		fmt.Sprintf("address: %q, tls: true", plain), "address: 'unknown.invalid:2775'")
+	code, stdout, stderr := newShell(t, broken).run("", "config", "check", "--connect")
 	for key, want := range map[string]string{"database": "connection refused", "redis": "connection refused", "(leo-0)": "connection refused",
-		"(leo-1)": "unknown authority", "(leo-2)": "cannot validate certificate", "(leo-3)": "TLS", "(leo-4)": "nobody.invalid"} {
+		"(leo-1)": "unknown authority", "(leo-2)": "cannot validate certificate", "(leo-3)": "TLS", "(leo-4)": "unknown.invalid"} {
 		found := false
 		for line := range strings.Lines(stdout) {
 			found = found || strings.Contains(line, key+": NOT reached: ") && strings.Contains(line, want)
@@ -75,43 +75,43 @@ func TestConnect(t *testing.T) {
 	}
 }
 
-// TestUnreachableHosts: each host of database.url has a line of its own that names it and the reason, once, without the password.
+// TestUnreachableHosts: each host of database.url has one line with the host and the reason, without the password.
 func TestUnreachableHosts(t *testing.T) {
 	t.Parallel()
-	silent, err := net.Listen("tcp", "127.0.0.1:0") // it takes connections and never answers
+	silent, err := net.Listen("tcp", "127.0.0.1:0") // accepts connections and never answers
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer silent.Close()
 	closed := freeAddress(t)
-	for _, hosts := range [][]string{{closed}, {"nobody.invalid:5432", silent.Addr().String(), closed}} {
+	for _, hosts := range [][]string{{closed}, {"unknown.invalid:5432", silent.Addr().String(), closed}} {
 		s := newShell(t, fmt.Sprintf("database: {url: 'postgres://u:canary@%s/d?sslmode=disable&connect_timeout=1'}\nredis: {url: 'redis://%s/0'}\ncarriers: [{name: leo, default: true, links: [{name: leo-1, address: '127.0.0.1:1', system_id: s, password: p}]}]\n",
 			strings.Join(hosts, ","), closed))
 		for _, args := range [][]string{{"admin", "links"}, {"migrate"}, {"config", "check", "--connect", "--roles", "api"}} {
 			code, stdout, stderr := s.run("", args...)
-			said, key := stderr, ""
+			printed, key := stderr, ""
 			if args[0] == "config" {
-				said, key = stdout, "database: NOT reached: "
+				printed, key = stdout, "database: NOT reached: "
 			}
-			if code != exitError || strings.Contains(said, "\t") || strings.Contains(said, "canary") {
-				t.Errorf("%v: exit code %d\n%s", args, code, said)
+			if code != exitError || strings.Contains(printed, "\t") || strings.Contains(printed, "canary") {
+				t.Errorf("%v: exit code %d\n%s", args, code, printed)
 			}
 			for _, host := range hosts {
 				found := 0
-				for line := range strings.Lines(said) {
+				for line := range strings.Lines(printed) {
 					if strings.Contains(line, strings.TrimSuffix(host, ":5432")) && !strings.HasPrefix(line, "redis:") && strings.HasPrefix(line, key) {
 						found++
 					}
 				}
 				if found != 1 {
-					t.Errorf("%v: %s is in %d lines, want 1\n%s", args, host, found, said)
+					t.Errorf("%v: %s is in %d lines, want 1\n%s", args, host, found, printed)
 				}
 			}
 		}
 	}
 }
 
-// TestNoConfiguration: without a configuration file every command names the path that was tried; the help names the default.
+// TestNoConfiguration: without a configuration file, every command names the path it tried; the help names the default.
 func TestNoConfiguration(t *testing.T) {
 	missing := filepath.Join(t.TempDir(), "intumwa.yaml")
 	for _, args := range [][]string{{"serve"}, {"config", "check"}, {"migrate"}, {"admin", "links"}} {
@@ -125,8 +125,8 @@ func TestNoConfiguration(t *testing.T) {
 	} {
 		var out, errs bytes.Buffer
 		run(t.Context(), []string{args}, strings.NewReader(""), &out, &errs)
-		if said := out.String() + errs.String(); !strings.Contains(said, want) {
-			t.Errorf("%s does not print %q:\n%s", args, want, said)
+		if printed := out.String() + errs.String(); !strings.Contains(printed, want) {
+			t.Errorf("%s does not print %q:\n%s", args, want, printed)
 		}
 	}
 }

@@ -11,20 +11,20 @@ import (
 	"intumwa/internal/postgres"
 )
 
-// pools are a serving process's connections to the database, by what takes them.
+// pools are a serving process's connections to the database, by purpose.
 type pools struct {
-	general *pgxpool.Pool // requests, pages, tasks
+	general *pgxpool.Pool // requests, pages, background tasks
 	batch   *pgxpool.Pool // statements over many rows
-	lookups *pgxpool.Pool // what customers look up has no part in the connections of the sends
-	probing *pgxpool.Pool // whether the database is there is asked on a connection that nobody else takes
+	lookups *pgxpool.Pool // customers' look-ups, apart from sends
+	probing *pgxpool.Pool // health probes only
 	opened  []*pgxpool.Pool
 }
 
-// lookupTimeout bounds a statement of a look-up; past it the answer is 503. One slow query must not hold the few
-// connections of all.
+// lookupTimeout bounds a look-up statement; past it the answer is 503. One slow query must not hold the few
+// connections.
 const lookupTimeout = 2 * time.Second
 
-// openPools opens them; the caller closes them.
+// openPools opens the pools; the caller closes them.
 func openPools(ctx context.Context, c *configs.Database, primary *postgres.Primary) (*pools, error) {
 	p := new(pools)
 	for _, next := range []struct {
@@ -47,7 +47,6 @@ func openPools(ctx context.Context, c *configs.Database, primary *postgres.Prima
 	return p, nil
 }
 
-// close closes them, the last first.
 func (p *pools) close() {
 	for _, pool := range slices.Backward(p.opened) {
 		pool.Close()

@@ -8,17 +8,17 @@ import (
 	"syscall"
 )
 
-// carrierSimCmd runs the carrier simulator of intumwa-dev in place of this process.
+// carrierSimCmd replaces this process with intumwa-dev carrier-sim.
 type carrierSimCmd struct {
 	Arguments []string `arg:"" optional:"" help:"intumwa-dev carrier-sim --help lists them."`
 }
 
-// Run returns only when intumwa-dev cannot be run.
+// Run returns only on failure.
 func (c *carrierSimCmd) Run(p *program) error {
 	const name = "intumwa-dev"
 	var path string
 	if self, err := os.Executable(); err == nil {
-		path, _ = exec.LookPath(filepath.Join(filepath.Dir(self), name)) // "" when it is not there
+		path, _ = exec.LookPath(filepath.Join(filepath.Dir(self), name)) // "" if absent
 	}
 	if path == "" {
 		var err error
@@ -26,7 +26,7 @@ func (c *carrierSimCmd) Run(p *program) error {
 			return fmt.Errorf("the carrier simulator is in %s, which is neither beside this program nor in PATH: make build, or go build ./cmd/%s, makes it", name, name)
 		}
 	}
-	if err := syscall.Exec(path, append([]string{name, "carrier-sim"}, c.Arguments...), p.env); err != nil { //nolint:gosec // the operator types the arguments
+	if err := syscall.Exec(path, append([]string{name, "carrier-sim"}, c.Arguments...), p.env); err != nil { //nolint:gosec // the operator's own arguments
 		return fmt.Errorf("running %s: %w", path, err)
 	}
 	return nil

@@ -15,9 +15,10 @@ import (
 	"intumwa/configs"
 )
 
-// TestGrace: whoever ends a process by SIGTERM leaves it half as long again as it takes at most (endWithin, which
-// TestTerminatedMidLoad holds it to), what is waited for before included; and the parts of the end fit into that.
-func TestGrace(t *testing.T) {
+// TestTerminationGrace: systemd and Kubernetes give a process half as long again as its longest shutdown
+// (endWithin, which TestTerminatedMidLoad proves) with the wait before SIGTERM, and the phases of the shutdown
+// fit into that.
+func TestTerminationGrace(t *testing.T) {
 	link := carrierOf(&configs.Carrier{SourceTONNPI: []int{5, 0}, DestTONNPI: []int{1, 1}, Links: []configs.Link{{}}}).Links[0].Options
 	if parts := shutdownGrace + link.DrainTimeout + link.UnbindTimeout; parts >= endWithin {
 		t.Errorf("answering what is under way, draining and unbinding may take %v of %v", parts, endWithin)
@@ -72,10 +73,10 @@ func TestGrace(t *testing.T) {
 		}
 		before := time.Duration(pod.Containers[0].Lifecycle.PreStop.Sleep.Seconds) * time.Second
 		enough(role+".yaml", before, time.Duration(pod.Grace)*time.Second)
-		// A pod that is asked by a Service is told to end after it has been taken off: else requests come to nobody.
+		// A Service must stop routing to a pod before the pod ends, or requests are lost.
 		for _, port := range pod.Containers[0].Ports {
 			if port.Name == "http" && before < 3*time.Second {
-				t.Errorf("%s.yaml is told to end %v after it is taken off its Service", role, before)
+				t.Errorf("%s.yaml gets SIGTERM %v after it leaves its Service", role, before)
 			}
 		}
 	}

@@ -15,35 +15,33 @@ import (
 	"time"
 )
 
-// shutdownGrace bounds the end of the requests under way.
+// shutdownGrace bounds the requests under way at shutdown.
 const shutdownGrace = 2 * time.Second
 
-// life starts the parts of a process and ends them: first the listeners, so
-// that nothing new comes in, then all the rest side by side. The whole end has
-// 10 s (rule choices 11.2), and the longest part of it, draining the carriers'
-// windows, needs most of them.
+// life starts and ends the parts of a process. It closes the listeners first, then ends
+// all other parts in parallel. The whole shutdown has 10 s (rule choices 11.2), most of
+// it for draining the carriers' windows.
 type life struct {
-	ctx       context.Context //nolint:containedctx // the process's own; parts get contexts of their own
+	ctx       context.Context //nolint:containedctx // the process's; each part gets its own
 	failed    chan error
 	listeners []func()
 	parts     []func()
 
 	mu      sync.Mutex
 	running map[string]bool // by name
-	broken  chan struct{}   // closed when a part has failed
+	broken  chan struct{}   // closed when a part fails
 }
 
 func newLife(ctx context.Context) *life {
 	return &life{ctx: ctx, failed: make(chan error, 16), running: make(map[string]bool), broken: make(chan struct{})}
 }
 
-// endWithin is the time that the end has in all. A store that hangs (it is not
-// away, it only never answers) can hold up a part or a pool for longer.
+// endWithin bounds the whole shutdown. A store that hangs without an error can delay a
+// part or a pool beyond it.
 const endWithin = 9500 * time.Millisecond
 
-// abandonLate ends the process with exit code 1 if it is still there endWithin
-// after it was told to end, or had to: what is claimed then is carried on by the others,
-// as after a crash. It returns what calls that off.
+// abandonLate exits with code 1 if the process still runs endWithin after shutdown began.
+// Other processes take over its claims, as after a crash. stop cancels it.
 func (l *life) abandonLate(log *slog.Logger) (stop func()) {
 	over := make(chan struct{})
 	go func() {
@@ -80,15 +78,14 @@ func (l *life) note(name string, running bool) {
 	}
 }
 
-var errEnded = errors.New("it was not told to")
+var errEnded = errors.New("it ended before shutdown")
 
-// run starts a part. A part that returns before it is told to ends the
-// process.
+// run starts a part. If it returns before shutdown, the process ends.
 func (l *life) run(name string, part func(context.Context) error) {
 	l.parts = append(l.parts, l.start(name, part))
 }
 
-// start starts a part and returns what ends it.
+// start starts a part and returns a function that ends it.
 func (l *life) start(name string, part func(context.Context) error) (end func()) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(l.ctx))
 	done := make(chan struct{})
@@ -104,8 +101,8 @@ func (l *life) start(name string, part func(context.Context) error) (end func())
 	return func() { cancel(); <-done }
 }
 
-// listen serves HTTP until the process ends, within limits unless they are nil. At the end
-// the requests under way are answered first.
+// listen serves HTTP within limits (nil: none) until shutdown, which answers the requests
+// under way first.
 func (l *life) listen(ctx context.Context, name, address string, limits *bounds, server *http.Server) error {
 	var config net.ListenConfig
 	listener, err := config.Listen(ctx, "tcp", address)
@@ -128,7 +125,7 @@ func (l *life) listen(ctx context.Context, name, address string, limits *bounds,
 		})
 		err := server.Serve(listener)
 		if !stop() {
-			<-answered // Serve returns as the shutdown begins, not as it ends
+			<-answered // Serve returns when the shutdown begins, not when it ends
 		}
 		if errors.Is(err, http.ErrServerClosed) {
 			return nil
@@ -138,7 +135,7 @@ func (l *life) listen(ctx context.Context, name, address string, limits *bounds,
 	return nil
 }
 
-// wait returns when the process is told to end or a part has failed.
+// wait returns when shutdown begins or a part has failed.
 func (l *life) wait() error {
 	select {
 	case <-l.ctx.Done():
@@ -149,7 +146,6 @@ func (l *life) wait() error {
 	}
 }
 
-// end ends all parts.
 func (l *life) end() {
 	for _, ends := range [][]func(){l.listeners, l.parts} {
 		var ending sync.WaitGroup

@@ -21,28 +21,27 @@ import (
 
 const (
 	repeatEvery = time.Minute // between two lines of one failure
-	repeatKeys  = 1024        // failures that are followed at once
+	repeatKeys  = 1024        // failures tracked at once
 )
 
-// subjectKeys are the attributes that tell one failure from another, beside level and text.
-// Others may differ from line to line.
+// subjectKeys are the attributes that, with level and text, identify a failure. Other
+// attributes may vary.
 var subjectKeys = []string{"carrier", "link", "lane", "company_id", "user_id", "host", "listener", "kind", "reason", "fault", "warning", "key", "result", "command", "task", "path", "page", "name"}
 
-// messageKeys are the attributes of lines about one message, or of lines that carry a count
-// already. Such a line is always written.
+// messageKeys are attributes of lines about one message, or with a count of their own. Such
+// lines are always written.
 var messageKeys = []string{"id", "message_id", "webhook_id", "delivery", "stack", "count"}
 
-// repeats is a handler that writes a warning or an error at most once a minute while the same
-// failure goes on: the same level, text and subject, and for a link the same error. The next
-// line has the count of those that were left out. A line at level info about the same subject
-// ends the failure.
+// repeats is a handler that writes a repeated warning or error at most once a minute: the
+// same level, text and subject, and for a link the same error. The next line counts those
+// left out. An info line about the subject ends the failure.
 type repeats struct {
 	slog.Handler
-	attrs []slog.Attr // of With
+	attrs []slog.Attr // from With
 	seen  *failures
 }
 
-// failures are those that were written lately.
+// failures are the recent ones.
 type failures struct {
 	now func() time.Time
 
@@ -60,7 +59,7 @@ func newRepeats(inner slog.Handler) *repeats {
 	return &repeats{Handler: inner, seen: &failures{now: time.Now, byKey: make(map[string]*failure)}}
 }
 
-// WithAttrs keeps the attributes also for the subject.
+// WithAttrs also adds the attributes to the subject.
 func (r *repeats) WithAttrs(attrs []slog.Attr) slog.Handler {
 	return &repeats{Handler: r.Handler.WithAttrs(attrs), attrs: slices.Concat(r.attrs, attrs), seen: r.seen}
 }
@@ -72,7 +71,7 @@ func (r *repeats) WithGroup(name string) slog.Handler {
 
 var digits = regexp.MustCompile(`[0-9]+`)
 
-// Handle writes the line unless it repeats another one.
+// Handle writes the line unless it repeats another.
 func (r *repeats) Handle(ctx context.Context, line slog.Record) error {
 	if line.Level < slog.LevelInfo {
 		return r.Handler.Handle(ctx, line)
@@ -99,7 +98,7 @@ func (r *repeats) Handle(ctx context.Context, line slog.Record) error {
 		}
 	default:
 		key := line.Level.String() + "\x00" + line.Message + subject
-		if link { // another reason why a link is down needs another action; an outage of a store has many errors
+		if link { // a link that is down for another reason needs another action; a store's outage has many errors
 			key += "\x00" + problem
 		}
 		omitted, due := r.seen.due(key, subject)
@@ -113,7 +112,7 @@ func (r *repeats) Handle(ctx context.Context, line slog.Record) error {
 	return r.Handler.Handle(ctx, line)
 }
 
-// due reports whether a failure's line is to be written, and how many were omitted before it.
+// due reports whether to write a failure's line, and how many were omitted before it.
 func (f *failures) due(key, subject string) (omitted int, due bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -133,26 +132,26 @@ func (f *failures) due(key, subject string) (omitted int, due bool) {
 	return omitted, true
 }
 
-// end forgets the failures of a subject.
+// end removes the failures of a subject.
 func (f *failures) end(subject string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	maps.DeleteFunc(f.byKey, func(_ string, at *failure) bool { return at.subject == subject })
 }
 
-// plainJSON passes JSON on and escapes in it what encoding/json leaves as it is
-// and a terminal obeys; the values stay the same. Each Write is of whole values.
+// plainJSON escapes control characters that encoding/json leaves and a terminal obeys.
+// The values do not change. Each Write holds whole values.
 type plainJSON struct{ io.Writer }
 
 func (p plainJSON) Write(text []byte) (int, error) {
-	var b []byte // as text, once something in it had to change
+	var b []byte // set after the first change
 	for i := 0; i < len(text); {
 		r, width := rune(text[i]), 1
 		if r >= 0x7F {
 			r, width = utf8.DecodeRune(text[i:])
 		}
-		// Below 0x20 stand only the line ends and tabs between values: within
-		// them encoding/json has escaped all.
+		// Below 0x20 only line ends and tabs between values remain: encoding/json escapes
+		// them within values.
 		if r >= 0x7F && sms.IsControl(r) {
 			if b == nil {
 				b = append(make([]byte, 0, len(text)+64), text[:i]...)
@@ -172,7 +171,7 @@ func (p plainJSON) Write(text []byte) (int, error) {
 	return len(text), nil
 }
 
-// lines is an error as it may stand on a terminal; its lines stay lines.
+// lines escapes an error for a terminal and keeps its line breaks.
 func lines(err error) string {
 	parts := strings.Split(err.Error(), "\n")
 	for i := range parts {
@@ -181,16 +180,15 @@ func lines(err error) string {
 	return strings.Join(parts, "\n")
 }
 
-// redisLog is where go-redis tells its troubles, which it would else print by
-// itself: into the log of the process that serves, and nowhere in a command's,
-// whose errors say the same.
+// redisLog receives go-redis's own log. A serving process logs it; a command drops it,
+// because its errors already include it.
 var redisLog redisLines
 
 type redisLines struct{ to atomic.Pointer[slog.Logger] }
 
-func init() { redis.SetLogger(&redisLog) } // once, before anybody uses it
+func init() { redis.SetLogger(&redisLog) } // once, before first use
 
-// Printf is a line of go-redis.
+// Printf implements go-redis's logging interface.
 func (r *redisLines) Printf(ctx context.Context, format string, v ...any) {
 	if log := r.to.Load(); log != nil {
 		log.WarnContext(ctx, "redis: connection error", "event", "redis_connection_failed", "error", fmt.Sprintf(format, v...))

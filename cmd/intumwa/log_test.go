@@ -16,8 +16,8 @@ import (
 	"intumwa/sms"
 )
 
-// A failure that goes on is one line a minute with a count. Another link, another reason and a
-// failure after a recovery are lines of their own.
+// A failure that continues is one line a minute with a count. Another link, another reason and
+// a failure after a recovery get lines of their own.
 func TestRepeatedFailures(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer
@@ -71,8 +71,8 @@ func TestRepeatedFailures(t *testing.T) {
 	})
 }
 
-// hostile is a text with all that a terminal obeys: escape sequences in both
-// spellings, line ends that would make rows, and what turns a line around.
+// hostile has what a terminal obeys: escape sequences in both forms, line ends that would
+// make rows, and bidirectional overrides.
 const hostile = "\x1b[2J\x1b]0;x\a\u009b31m\n99\t2026-01-01\rleo\u2028a\u2029b\u202emoc\u202c\u2066x\u2069\u200f\u061c\x7f\x00"
 
 func obeyedIn(t *testing.T, what, text string) {
@@ -82,9 +82,9 @@ func obeyedIn(t *testing.T, what, text string) {
 	}
 }
 
-// TestWhatTerminalsObey: it stands written out in tables, JSON, errors and both
-// forms of the log, and the values of JSON stay what they are.
-func TestWhatTerminalsObey(t *testing.T) {
+// TestControlCharactersAreEscaped: in tables, JSON, errors and both forms of the log. The
+// values of JSON do not change.
+func TestControlCharactersAreEscaped(t *testing.T) {
 	type row struct {
 		ID   int     `json:"id"`
 		Text string  `json:"text"`
@@ -119,7 +119,7 @@ func TestWhatTerminalsObey(t *testing.T) {
 	}
 	var back []row
 	if err := json.Unmarshal(lined.Bytes(), &back); err != nil || back[0].Text != hostile || back[1].Text != rows[1].Text || strings.Count(lined.String(), "\n") != 1 {
-		t.Errorf("JSON says %+v, %v", back, err)
+		t.Errorf("JSON: %+v, %v", back, err)
 	}
 	var indented bytes.Buffer
 	if err := (deep{object{{"sender", hostile}}}).human(&indented); err != nil {

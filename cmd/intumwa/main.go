@@ -1,5 +1,5 @@
-// Command intumwa is the whole product in one binary: the gateway (serve) and its provisioning (admin). Development
-// tools are in cmd/intumwa-dev.
+// Command intumwa is the whole product in one binary: the gateway (serve) and its administration (admin).
+// Development tools are in cmd/intumwa-dev.
 package main
 
 import (
@@ -21,7 +21,7 @@ import (
 )
 
 func main() {
-	log.SetOutput(io.Discard) // net/http writes there what an endpoint sends unasked; our lines go through slog
+	log.SetOutput(io.Discard) // for net/http's complaints about unsolicited responses; our lines go through slog
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second signal kills
 	code := run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
@@ -32,8 +32,8 @@ func main() {
 // Exit codes.
 const (
 	exitOK    = 0
-	exitError = 1 // the command ran and failed; the reason is on stderr
-	exitUsage = 2 // the command line was not understood
+	exitError = 1 // the command failed; the reason is on stderr
+	exitUsage = 2 // invalid command line
 )
 
 // commands is the table of subcommands.
@@ -48,7 +48,7 @@ type commands struct {
 	Version    versionCmd    `cmd:"" help:"Print the version."`
 }
 
-// program is what a command gets to work with beside its flags.
+// program is what a command needs beside its flags.
 type program struct {
 	configPath string
 	env        []string
@@ -58,10 +58,10 @@ type program struct {
 	stderr     io.Writer
 }
 
-// run is main as a value: it runs one command line and returns the exit code. When ctx ends, the command winds up.
+// run executes one command line and returns its exit code. The command ends when ctx does.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	var table commands
-	left := -1 // what --help wanted to exit with
+	left := -1 // kong's exit code for --help
 	parser, err := kong.New(&table,
 		kong.Name("intumwa"),
 		kong.Description("A carrier-facing SMS gateway."),
@@ -98,7 +98,7 @@ func fail(stderr io.Writer, code int, err error) int {
 	return code
 }
 
-// config loads the configuration for a command, which has no role.
+// config loads the configuration for a command, without a role.
 func (p *program) config() (*configs.Config, error) {
 	if p.loaded == nil {
 		c, err := p.checkedConfig()
@@ -110,15 +110,14 @@ func (p *program) config() (*configs.Config, error) {
 	return p.loaded, nil
 }
 
-// checkedConfig loads the configuration for a process with these roles and refuses one with any mistake, naming all of
-// them.
+// checkedConfig loads the configuration for these roles. The error names every mistake.
 func (p *program) checkedConfig(roles ...string) (*configs.Config, error) {
 	c, err := configs.Load(p.configPath, p.env)
 	var problems configs.Problems
 	if err != nil && !errors.As(err, &problems) {
 		return nil, err
 	}
-	if c == nil { // not YAML at all
+	if c == nil { // not YAML
 		return nil, err
 	}
 	problems = append(problems, c.Check(roles...)...)
@@ -136,14 +135,14 @@ var version = "dev"
 
 type versionCmd struct{}
 
-// Run prints the version, the commit it was built from and Go's version.
+// Run prints the version, the commit and the Go version.
 func (versionCmd) Run(p *program) error {
 	_, err := fmt.Fprintf(p.stdout, "intumwa %s%s %s %s/%s\n",
 		version, commit(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
 	return err
 }
 
-// commit is the abbreviated commit in parentheses, empty when the build does not know.
+// commit is the abbreviated commit in parentheses, or empty if the build has none.
 func commit() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
@@ -166,7 +165,7 @@ func commit() string {
 
 type migrateCmd struct{}
 
-// Run brings the schema up to date; it does nothing when it is.
+// Run applies the missing migrations.
 func (migrateCmd) Run(ctx context.Context, p *program) error {
 	c, err := p.config()
 	if err != nil {
@@ -176,10 +175,10 @@ func (migrateCmd) Run(ctx context.Context, p *program) error {
 	if err != nil {
 		return fmt.Errorf("migrating the database: %w", err)
 	}
-	said := fmt.Sprintf("the schema is migrated to version %d", versions[1])
+	result := fmt.Sprintf("the schema is migrated to version %d", versions[1])
 	if versions[0] == versions[1] {
-		said = fmt.Sprintf("nothing to do: the schema is at version %d already", versions[1])
+		result = fmt.Sprintf("nothing to do: the schema is at version %d already", versions[1])
 	}
-	_, err = fmt.Fprintln(p.stdout, said)
+	_, err = fmt.Fprintln(p.stdout, result)
 	return err
 }

@@ -26,15 +26,15 @@ import (
 	"intumwa/smpp"
 )
 
-// asProgram is the variable that makes the test binary the program: for what
-// only a process of its own can show.
+// asProgram is the variable that makes the test binary run as intumwa, for tests that
+// need a process.
 const asProgram = "INTUMWA_TEST_AS_PROGRAM"
 
 func TestMain(m *testing.M) {
 	if os.Getenv(asProgram) != "" {
 		main()
 	}
-	for _, assignment := range os.Environ() { // the developer's own installation is not under test
+	for _, assignment := range os.Environ() { // no variables of the developer's installation
 		name, _, _ := strings.Cut(assignment, "=")
 		if strings.HasPrefix(name, "INTUMWA_") && !strings.HasPrefix(name, "INTUMWA_TEST_") {
 			_ = os.Unsetenv(name)
@@ -59,7 +59,7 @@ func newShell(t *testing.T, config string) *shell {
 	return &shell{t: t, config: path}
 }
 
-// newAdmin is a shell on a database of the test's own, beside which other tests run.
+// newAdmin is a shell on a database of its own, beside which other tests run.
 func newAdmin(t *testing.T) *shell {
 	t.Helper()
 	t.Parallel()
@@ -78,10 +78,10 @@ func (s *shell) run(stdin string, args ...string) (code int, stdout, stderr stri
 	return code, out.String(), ownVariables.ReplaceAllString(errs.String(), "")
 }
 
-// ownVariables are the warnings about the variables of the tests themselves.
+// ownVariables matches the warnings about the tests' own variables.
 var ownVariables = regexp.MustCompile(`(?m)^intumwa: warning: INTUMWA_TEST_.*\n`)
 
-// admin runs an admin command with --json and wants exactly these keys in its object.
+// admin runs an admin command with --json and expects exactly these keys in its object.
 func (s *shell) admin(stdin, keys string, args ...string) map[string]any {
 	s.t.Helper()
 	code, stdout, stderr := s.run(stdin, append(append([]string{"admin"}, args...), "--json")...)
@@ -100,7 +100,7 @@ func (s *shell) admin(stdin, keys string, args ...string) map[string]any {
 	return object
 }
 
-// refused wants a failure whose reason is on stderr and nothing on stdout.
+// refused expects a failure whose reason is on stderr, and nothing on stdout.
 func (s *shell) refused(reason, stdin string, args ...string) {
 	s.t.Helper()
 	code, stdout, stderr := s.run(stdin, args...)
@@ -109,10 +109,10 @@ func (s *shell) refused(reason, stdin string, args ...string) {
 	}
 }
 
-// number is a JSON number as an argument.
+// number formats a JSON number as an argument.
 func number(v any) string { return fmt.Sprint(v) }
 
-// databaseOf is the database that a shell's configuration names.
+// databaseOf is the database of a shell's configuration.
 func databaseOf(t *testing.T, s *shell) string {
 	t.Helper()
 	c, err := configs.Load(s.config, nil)
@@ -122,7 +122,7 @@ func databaseOf(t *testing.T, s *shell) string {
 	return string(c.Database.URL)
 }
 
-// pool is on that database.
+// pool connects to that database.
 func (s *shell) pool() *pgxpool.Pool {
 	s.t.Helper()
 	if s.open == nil {
@@ -142,7 +142,7 @@ func (s *shell) exec(statement string, args ...any) {
 	}
 }
 
-// holds wants a query's number.
+// holds expects a query's number.
 func (s *shell) holds(query string, want int) {
 	s.t.Helper()
 	var n int
@@ -151,8 +151,8 @@ func (s *shell) holds(query string, want int) {
 	}
 }
 
-// freeAddress is a loopback address that nobody listens on: below the range from which
-// systems choose ports, so that nobody else is given it before it is used.
+// freeAddress is a loopback address without a listener, below the range of ephemeral
+// ports: the system gives it to no other program.
 func freeAddress(t *testing.T) string {
 	t.Helper()
 	for {
@@ -196,7 +196,7 @@ func TestConfigCheck(t *testing.T) {
 		!strings.Contains(stderr, "\nintumwa: warning: encryption_key (line ") {
 		t.Errorf("the sample: %d %q %q", code, stdout, stderr)
 	}
-	// Mistakes of reading and of sense come together.
+	// Unknown keys and invalid values are reported together.
 	code, stdout, stderr := newShell(t, "api: {listn: x, listen: y}\ncarriers: [{name: a, links: []}]\n").run("", "config", "check")
 	if code != exitError || stdout != "" {
 		t.Errorf("exit code %d, stdout %q", code, stdout)
@@ -209,7 +209,7 @@ func TestConfigCheck(t *testing.T) {
 		"carriers[0].links (line 2): needs at least one item\n",
 	} {
 		if !strings.Contains(stderr, want) {
-			t.Errorf("%q is not said:\n%s", want, stderr)
+			t.Errorf("%q is missing:\n%s", want, stderr)
 		}
 	}
 	newShell(t, "a: [").refused("line 1", "", "config", "check")
@@ -220,8 +220,7 @@ func TestConfigCheck(t *testing.T) {
 	}
 }
 
-// TestStaticTags: config check refuses the tags that the dispatcher refuses, and
-// no others.
+// TestStaticTags: config check and the dispatcher refuse the same tags.
 func TestStaticTags(t *testing.T) {
 	d, err := dispatcher.New(nil, nil, nil, nil, dispatcher.Options{})
 	if err != nil {
@@ -233,7 +232,7 @@ func TestStaticTags(t *testing.T) {
 		_, checked := c.StaticTLVs()
 		served := d.Check([]dispatcher.Carrier{{Name: "leo", TLVs: []smpp.TLV{{Tag: uint16(tag), Value: []byte("abc")}}}})
 		if (checked == nil) != (served == nil) {
-			t.Errorf("%#04x: config check says %v, serve says %v", tag, checked, served)
+			t.Errorf("%#04x: config check: %v, serve: %v", tag, checked, served)
 		}
 		if served != nil {
 			refused++
@@ -268,7 +267,7 @@ func TestMigrate(t *testing.T) {
 	newShell(t, "database: {url: 'postgres://u:canary@127.0.0.1:1/d'}").refused("opening the database", "", "admin", "links")
 }
 
-// The file may come from the environment, and a key of it too.
+// The file's path and its keys can come from the environment.
 func TestConfigFromTheEnvironment(t *testing.T) {
 	s := newShell(t, "database: {url: 'postgres://nowhere:1/d'}")
 	t.Setenv("INTUMWA_CONFIG", s.config)

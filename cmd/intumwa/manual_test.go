@@ -22,14 +22,15 @@ import (
 	"intumwa/internal/testenv"
 )
 
-// stand are the programs of docs/backup.md that cannot work where tests run, and what stands for them.
-var stand = map[string]string{
+// substitutes replace programs of docs/backup.md that cannot run in tests.
+var substitutes = map[string]string{
 	"install": `for f; do case " $* $f in" in *" -d "*" $BACKUPS"*) mkdir -p "$f" ;; esac; done`,
 	"runuser": `AS=$2; shift 3; export AS; exec "$@"`,
 	"psql":    asPostgres,
 }
 
-// asPostgres runs a client of PostgreSQL for those whom peer authentication lets in.
+// asPostgres runs a PostgreSQL client as peer authentication would: for the user postgres
+// only.
 const asPostgres = `[ "$AS" = postgres ] || { echo "FATAL:  Peer authentication failed" >&2; exit 2; }; PATH=${PATH#*:} exec "${0##*/}" "$@"`
 
 // block is a fenced block of the manual.
@@ -38,7 +39,7 @@ type block struct {
 	line       int
 }
 
-// blocks are all of them, without the spaces that an item of a list sets before them.
+// blocks reads all of them, without the indentation of list items.
 func blocks(t *testing.T) (list []block) {
 	t.Helper()
 	docs := os.DirFS("../../docs")
@@ -61,7 +62,7 @@ func blocks(t *testing.T) (list []block) {
 				indent = line[:len(line)-len(trimmed)]
 				open = &block{page: path, line: n}
 				if kind := strings.TrimSpace(strings.TrimPrefix(trimmed, "```")); kind != "" {
-					open.page = "" // a language: no commands
+					open.page = "" // a block with a language has no commands
 				}
 			case strings.HasPrefix(trimmed, "```"):
 				if open.page != "" {
@@ -83,15 +84,15 @@ func blocks(t *testing.T) (list []block) {
 	return list
 }
 
-// named matches a command of ours as texts quote it, shown one in a block; what is between quotes or braces is one word.
+// Both match a command of ours in text; a quoted or braced part is one word.
 var (
 	named    = regexp.MustCompile("`(?:intumwa +)?((?:admin|config|migrate|serve|version)(?: [^`]*)?)`")
 	shown    = regexp.MustCompile(`(?m)(?:^|[|;&(]) *intumwa +((?:admin|config|migrate|serve|version)\b[^#|;&)<>\n]*)`)
 	together = regexp.MustCompile(`'[^'\n]*'|"[^"\n]*"|\{\{[^}]*\}\}`)
 )
 
-// TestManualNamesCommands: every command and flag of ours that the manual, the change log and the alerts name exists, and
-// shellcheck finds no fault in a block of commands.
+// TestManualNamesCommands: every command and flag in the manual, the change log and the alerts exists, and shellcheck
+// accepts every block of commands.
 func TestManualNamesCommands(t *testing.T) {
 	t.Parallel()
 	shellcheck := testenv.Tool(t, "shellcheck")
@@ -126,8 +127,8 @@ func TestManualNamesCommands(t *testing.T) {
 		}
 		command := exec.CommandContext(t.Context(), shellcheck, "--shell=bash", "--severity=warning", "-")
 		command.Stdin = strings.NewReader(b.text)
-		if said, err := command.CombinedOutput(); err != nil {
-			t.Errorf("%s:%d: %s", b.page, b.line, said)
+		if output, err := command.CombinedOutput(); err != nil {
+			t.Errorf("%s:%d: %s", b.page, b.line, output)
 		}
 	}
 	if lines < 150 {
@@ -135,10 +136,10 @@ func TestManualNamesCommands(t *testing.T) {
 	}
 }
 
-// statement is SQL that a block of the manual gives to psql.
+// statement is SQL that a block of the manual passes to psql.
 var statement = regexp.MustCompile(`(?s)\bpsql\b[^"\n]*?((?:-c "[^"]*"\s*)+)`)
 
-// TestManualStatements: PostgreSQL understands every statement of the manual, and our schema has its tables and columns.
+// TestManualStatements: every SQL statement of the manual is valid on our schema.
 func TestManualStatements(t *testing.T) {
 	t.Parallel()
 	conn, err := testenv.Pool(t).Acquire(t.Context())
@@ -168,16 +169,15 @@ func TestLinkColumnsAreExplained(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	link := reflect.TypeFor[dispatcher.LinkState]()
-	for i := range link.NumField() {
-		name, _, _ := strings.Cut(link.Field(i).Tag.Get("json"), ",")
-		if row := regexp.MustCompile("(?m)^\\|[^|]*`" + name + "`[^|]*\\| .{10}"); !row.Match(page) {
-			t.Errorf("no row explains %s", name)
+	for _, field := range reflect.VisibleFields(reflect.TypeFor[dispatcher.LinkState]()) {
+		column, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+		if row := regexp.MustCompile("(?m)^\\|[^|]*`" + column + "`[^|]*\\| .{10}"); !row.Match(page) {
+			t.Errorf("no row explains %s", column)
 		}
 	}
 }
 
-// exists follows the words of a command line, of which the end may be left out, down from a node.
+// exists follows a command line, whose last words may be arguments, down from a node.
 func exists(node *kong.Node, words []string) error {
 	flags := append([]*kong.Flag{}, node.Flags...)
 	for i := 0; i < len(words); i++ {
@@ -215,7 +215,7 @@ func exists(node *kong.Node, words []string) error {
 	return nil
 }
 
-// programs makes a folder with the gateway under its name and what stands for the programs that are not here.
+// programs makes a folder with intumwa and the substitutes.
 func programs(t *testing.T, s *shell) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -225,7 +225,7 @@ func programs(t *testing.T, s *shell) string {
 			t.Fatal(err)
 		}
 	}
-	for name, script := range stand {
+	for name, script := range substitutes {
 		put(name, script)
 	}
 	backup, err := os.ReadFile("../../deployments/backup/intumwa-backup")
@@ -237,14 +237,15 @@ func programs(t *testing.T, s *shell) string {
 	return dir
 }
 
-// notHere are programs of the runbooks that show nothing of use where tests run.
+// notHere are programs of the runbooks with no useful result in tests.
 var notHere = []string{"journalctl", "systemctl", "systemd-run", "timedatectl", "redis-cli", "curl", "ping", "ss", "ip", "openssl", "top", "dmesg"}
 
-// refusedCommand is what a shell, PostgreSQL or our program prints about a command that cannot work.
+// refusedCommand matches the errors of a command that cannot work, from the shell, PostgreSQL or
+// intumwa.
 var refusedCommand = regexp.MustCompile(`authentication failed|command not found|syntax error|ERROR: |FATAL: |unexpected argument|unknown flag|No such file`)
 
-// TestRunbookCommands: after the prologue, the commands of each runbook run as root's: psql as the user postgres, whom peer
-// authentication lets in, and our program with its configuration.
+// TestRunbookCommands: each runbook's commands run as root after the prologue: psql as the user postgres by peer
+// authentication, and intumwa with its configuration.
 func TestRunbookCommands(t *testing.T) {
 	testenv.Long(t)
 	bash := testenv.Tool(t, "bash")
@@ -277,7 +278,7 @@ func TestRunbookCommands(t *testing.T) {
 				prologue = b.text
 			}
 			continue
-		case !strings.HasPrefix(b.page, "runbooks/"), pages[b.page]: // the first of a page is what to do now
+		case !strings.HasPrefix(b.page, "runbooks/"), pages[b.page]: // the first block of a page is the immediate action
 			continue
 		}
 		pages[b.page] = true
@@ -285,8 +286,8 @@ func TestRunbookCommands(t *testing.T) {
 			t.Parallel()
 			command := exec.CommandContext(t.Context(), bash, "-c", places.Replace(prologue+b.text))
 			command.Dir, command.Env = dir, environment
-			if said, _ := command.CombinedOutput(); refusedCommand.Match(said) {
-				t.Errorf("%s\nprints\n%s", b.text, said)
+			if output, _ := command.CombinedOutput(); refusedCommand.Match(output) {
+				t.Errorf("%s\nprints\n%s", b.text, output)
 			}
 		})
 	}
@@ -295,8 +296,8 @@ func TestRunbookCommands(t *testing.T) {
 	}
 }
 
-// TestRestoreByTheManual: docs/backup.md, block by block, on a server of its own: after it the latest message is there, and
-// no message_id comes a second time.
+// TestRestoreByTheManual runs docs/backup.md block by block on a server of its own. The restored database has the
+// latest message and reuses no message_id.
 func TestRestoreByTheManual(t *testing.T) {
 	t.Parallel()
 	bash := testenv.Tool(t, "bash")
@@ -343,10 +344,10 @@ func TestRestoreByTheManual(t *testing.T) {
 	}
 	s := newShell(t, fmt.Sprintf("database: {url: %q}\n", server.URL()))
 	shims := programs(t, s)
-	for folder := shims; folder != os.TempDir() && folder != "/"; folder = filepath.Dir(folder) { // PostgreSQL's user goes there
+	for folder := shims; folder != os.TempDir() && folder != "/"; folder = filepath.Dir(folder) { // PostgreSQL's user must reach it
 		_ = os.Chmod(folder, 0o755)
 	}
-	// The server of this machine, for its service's manager.
+	// The service manager's commands for this server.
 	control := fmt.Sprintf("%q -D %q -w -t 60 -l %q -o \"-k %s -h ''\"", filepath.Join(filepath.Dir(postgres), "pg_ctl"), data, filepath.Join(dir, "server.log"), dir)
 	manager := "#!/bin/bash\ncase \"$2\" in postgresql) ;; *) exit 0 ;; esac\n[ \"$1\" = start ] || " + control + " -m fast stop\n[ \"$1\" = stop ] || " + control + " start >/dev/null\n"
 	if err := os.WriteFile(filepath.Join(shims, "systemctl"), []byte(manager), 0o755); err != nil {
@@ -362,13 +363,13 @@ func TestRestoreByTheManual(t *testing.T) {
 		defer done()
 		command := exec.CommandContext(limited, bash, "-euo", "pipefail", "-c", places.Replace(script))
 		command.Dir, command.Env = dir, environment
-		if os.Geteuid() == 0 && !strings.HasPrefix(script, "intumwa ") { // as whom PostgreSQL runs
+		if os.Geteuid() == 0 && !strings.HasPrefix(script, "intumwa ") { // PostgreSQL's user
 			command.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: owner.Uid, Gid: owner.Gid}}
 		}
-		said, err := command.CombinedOutput()
+		output, err := command.CombinedOutput()
 		if err != nil {
 			log, _ := os.ReadFile(filepath.Join(dir, "server.log"))
-			t.Fatalf("%v\n%s\nsays\n%s\nand PostgreSQL\n%s", err, script, said, log[max(0, len(log)-1500):])
+			t.Fatalf("%v\n%s\nprints\n%s\nand PostgreSQL\n%s", err, script, output, log[max(0, len(log)-1500):])
 		}
 	}
 	find := func(word string) string {
@@ -388,19 +389,20 @@ func TestRestoreByTheManual(t *testing.T) {
 		if os.Geteuid() == 0 {
 			stop.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: owner.Uid, Gid: owner.Gid}}
 		}
-		if said, err := stop.CombinedOutput(); err != nil {
-			t.Errorf("%v: %s", err, said)
+		if output, err := stop.CombinedOutput(); err != nil {
+			t.Errorf("%v: %s", err, output)
 		}
 	}()
 	sh(find("alter system set archive_mode"))
 	conn = connect()
 	insert(conn)
-	// It had a synchronous standby. This server does not read its settings again: only what is restored waits for that one.
+	// The lost server had a synchronous standby. This one does not reload its settings: only the restored server waits
+	// for it.
 	if _, err := conn.Exec(ctx, `ALTER SYSTEM SET synchronous_standby_names = 'gone'`); err != nil {
 		t.Fatal(err)
 	}
 	sh(find("intumwa-backup base"))
-	last := insert(conn) // after the backup, before the disaster: only its log has it
+	last := insert(conn) // after the backup, before the disaster: only the WAL has it
 	_ = conn.Close(ctx)
 
 	sh(find("intumwa-backup finish"))
@@ -416,7 +418,7 @@ func TestRestoreByTheManual(t *testing.T) {
 	_ = conn.Close(ctx)
 	t.Run("to a moment", func(t *testing.T) {
 		testenv.Long(t)
-		// To a moment before: it has to stop there and go on from there. A base backup is older than that by a second.
+		// To an earlier moment: recovery stops there and continues from there. A base backup is older by a second.
 		time.Sleep(1100 * time.Millisecond)
 		var moment string
 		conn = connect()
@@ -428,7 +430,7 @@ func TestRestoreByTheManual(t *testing.T) {
 		if err := conn.QueryRow(ctx, `SELECT clock_timestamp()::text, timeline_id::text FROM pg_control_checkpoint()`).Scan(&later, &timeline); err != nil {
 			t.Fatal(err)
 		}
-		insert(conn) // a commit behind it, at which the recovery sees that the time has come
+		insert(conn) // a later commit, at which recovery finds the target time
 		_ = conn.Close(ctx)
 		earlier := strings.ReplaceAll(find("intumwa-backup restore '"), "2026-03-01 08:00:00+02", moment)
 		restore := func(line string) {
@@ -444,7 +446,7 @@ func TestRestoreByTheManual(t *testing.T) {
 			t.Errorf("the recovery's settings are left behind: %v", err)
 		}
 		_ = conn.Close(ctx)
-		// That was too far back: what came between is on the timeline that this restore has left.
+		// The target was too early: what came after is on the timeline that this restore left.
 		restore(strings.NewReplacer("2026-03-01 08:20:00+02", later, "' 1\n", "' "+timeline+"\n").Replace(find("08:20:00+02")))
 		conn = connect()
 		if err := conn.QueryRow(ctx, `SELECT EXISTS (SELECT FROM messages WHERE id = $1)`, gone).Scan(&there); err != nil || !there {

@@ -26,8 +26,7 @@ import (
 
 var updateMetrics = flag.Bool("update-metrics", false, "write the table of docs/metrics.md anew")
 
-// recorder is a registry that remembers what is registered with it, also what
-// has no series yet.
+// recorder is a registry that remembers every registration, even without a series.
 type recorder struct {
 	*prometheus.Registry
 	mu      sync.Mutex
@@ -73,8 +72,7 @@ func (r *recorder) Register(c prometheus.Collector) error {
 	return r.Registry.Register(c)
 }
 
-// registeredMetrics starts a gateway with every role and tells what it
-// registers.
+// registeredMetrics starts a gateway with every role and returns what it registers.
 func registeredMetrics(t *testing.T) map[string]registered {
 	t.Helper()
 	client, prefix := testenv.Redis(t)
@@ -115,9 +113,9 @@ carriers: [{name: leo, default: true, links: [{name: leo-1, address: "127.0.0.1:
 	return r.metrics
 }
 
-// The labels there are. Each takes its values from a closed set: what the
-// configuration names (carrier, link, pool), or what a list in the code does.
-// A number, a company, a token or a URL is never one.
+// The permitted labels. The values of each are a closed set: from the configuration
+// (carrier, link, pool) or from a list in the code, never a number, a company, a token or
+// a URL.
 var closedLabels = map[string]string{
 	"fault":   "queue.Faults",
 	"carrier": "configuration", "link": "configuration", "pool": "two pools", "version": "one a build", "confirm": "configuration's words", "second": "configuration",
@@ -133,8 +131,8 @@ type rule struct {
 	Alert, Record, Expr string
 }
 
-// expressions are all PromQL expressions of rules and dashboards by where they
-// stand, and the names that rules record.
+// expressions are all PromQL expressions of rules and dashboards by place, and the names
+// that rules record.
 func expressions(t *testing.T) (exprs map[string]string, recorded map[string]bool) {
 	t.Helper()
 	exprs, recorded = map[string]string{}, map[string]bool{}
@@ -211,8 +209,8 @@ var (
 	matcher       = regexp.MustCompile(`([a-zA-Z_][a-zA-Z0-9_]*)\s*(?:=~|!~|!=|=)`)
 )
 
-// names takes an expression apart: the metrics in it, with the labels that
-// each is selected by, and the labels that it groups by.
+// names parses an expression: its metrics with the labels that select each, and the
+// labels that it groups by.
 func names(expr string) (metrics map[string][]string, groups []string) {
 	metrics = map[string][]string{}
 	expr = stringLiteral.ReplaceAllString(expr, `""`)
@@ -230,7 +228,7 @@ func names(expr string) (metrics map[string][]string, groups []string) {
 	for _, at := range identifier.FindAllStringIndex(expr, -1) {
 		name, rest := expr[at[0]:at[1]], strings.TrimLeft(expr[at[1]:], " \n")
 		switch {
-		case strings.HasPrefix(rest, "("), at[0] > 0 && expr[at[0]-1] >= '0' && expr[at[0]-1] <= '9': // a function; a unit of time
+		case strings.HasPrefix(rest, "("), at[0] > 0 && expr[at[0]-1] >= '0' && expr[at[0]-1] <= '9': // a function or a unit of time
 		case slices.Contains([]string{"and", "or", "unless", "bool", "offset", "by", "on", "Inf", "NaN"}, name):
 		default:
 			metrics[name] = append(metrics[name], []string{}...)
@@ -239,7 +237,7 @@ func names(expr string) (metrics map[string][]string, groups []string) {
 	return metrics, groups
 }
 
-// family is the metric that a series belongs to.
+// family is the metric of a series.
 func family(series string, all map[string]registered) (string, bool) {
 	if _, there := all[series]; there {
 		return series, true
@@ -254,8 +252,8 @@ func family(series string, all map[string]registered) (string, bool) {
 	return "", false
 }
 
-// TestMetrics: every name and label in a rule or dashboard is one that some
-// room registers, and every metric is used there and stands in docs/metrics.md.
+// TestMetrics: every metric and label in a rule or dashboard is registered; every metric
+// is used there and listed in docs/metrics.md.
 func TestMetrics(t *testing.T) {
 	all := registeredMetrics(t)
 	exprs, recorded := expressions(t)

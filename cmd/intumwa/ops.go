@@ -21,35 +21,33 @@ import (
 	"intumwa/smpp"
 )
 
-// ops is the operators' listener: /metrics, /healthz, /readyz, /debug/pprof.
-// It is not for the public.
+// ops is the operators' listener: /metrics, /healthz, /readyz, /debug/pprof. It is not
+// public.
 type ops struct {
 	*http.ServeMux
-	serving atomic.Bool // the listeners are up and the process is not ending
-	standby bool        // every commit has to be on a standby; say so when it is not
+	serving atomic.Bool // the listeners are up and shutdown has not begun
+	standby bool        // commits must be on a standby; readyz reports when they are not
 }
 
-// registry takes metrics and shows them.
 type registry interface {
 	prometheus.Registerer
 	prometheus.Gatherer
 }
 
-// newOps makes the listener's handler. commits says why PostgreSQL does not commit, and nil
-// while it does.
+// newOps makes the handler. commits returns nil while PostgreSQL commits, else the reason.
 func newOps(pool *pgxpool.Pool, commits func() error, registry registry, log *slog.Logger) *ops {
 	o := &ops{ServeMux: http.NewServeMux()}
 	o.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{Registry: registry,
 		ErrorLog: slog.NewLogLogger(log.With("event", "metrics_failed").Handler(), slog.LevelError)}))
-	// What the process spends its time and memory on.
+	// CPU and memory profiles.
 	o.HandleFunc("GET /debug/pprof/", pprof.Index)
 	o.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
 	o.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
-	// The process lives: whoever restarts it has nothing to gain from the
-	// database's state.
+	// The process is alive. A restart would not mend the database, so its state does not
+	// matter here.
 	o.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { state(w, http.StatusOK, "ok", "") })
-	// Migrations are in, PostgreSQL answers and commits, the listeners are up
-	// (rule choices 7.8). A link that cannot bind is no reason to send customers elsewhere.
+	// Migrations applied, PostgreSQL commits, the listeners are up (rule choices 7.8). A
+	// link that cannot bind does not matter: customers would find no better process.
 	o.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) {
 		if !o.serving.Load() {
 			state(w, http.StatusServiceUnavailable, "unready", "starting or ending")
@@ -57,8 +55,7 @@ func newOps(pool *pgxpool.Pool, commits func() error, registry registry, log *sl
 		}
 		ctx, cancel := context.WithTimeout(r.Context(), 2*time.Second)
 		defer cancel()
-		// A schema of the next release is one that this one works on (CONTRIBUTING.md): an upgrade migrates first and
-		// then replaces the processes, which have to go on meanwhile.
+		// A newer schema is fine (CONTRIBUTING.md): an upgrade migrates first, then replaces the running processes.
 		if err := postgres.Current(ctx, pool); err != nil && !errors.Is(err, postgres.ErrSchemaNewer) {
 			state(w, http.StatusServiceUnavailable, "unready", err.Error())
 			return
@@ -67,7 +64,8 @@ func newOps(pool *pgxpool.Pool, commits func() error, registry registry, log *sl
 			state(w, http.StatusServiceUnavailable, "unready", "PostgreSQL does not commit: "+err.Error())
 			return
 		}
-		// Nobody is served better by another process then: it is said, and an alert.
+		// Every process has the same problem, so this one stays ready. The body and an
+		// alert report it.
 		if o.standby {
 			if why, err := postgres.Unsafe(ctx, pool); err == nil && why != "" {
 				state(w, http.StatusOK, "ready", "database.require_standby does not hold: "+why)
@@ -85,7 +83,7 @@ func state(w http.ResponseWriter, code int, status, reason string) {
 	_ = json.NewEncoder(w).Encode(struct {
 		Status string `json:"status"`
 		Reason string `json:"reason,omitempty"`
-	}{status, reason}) // a probe that hung up needs no answer
+	}{status, reason}) // the probe may have hung up
 }
 
 func buildInfo() prometheus.Collector {
@@ -95,8 +93,8 @@ func buildInfo() prometheus.Collector {
 	return info
 }
 
-// poolGauges shows the connections of a pool in use and in all. The collectors that libraries have for pgxpool know other
-// names than the dashboards and alerts.
+// poolGauges are a pool's connections, in use and in total. Existing collectors for pgxpool use other metric names than
+// our dashboards and alerts.
 func poolGauges(pool *pgxpool.Pool, name string) []prometheus.Collector {
 	labels := prometheus.Labels{"pool": name}
 	return []prometheus.Collector{
@@ -113,9 +111,9 @@ const (
 	traceMost    = 3600
 )
 
-// traceLink is GET /debug/links/{name}/trace?seconds=N: the PDUs of a link of
-// this process for N seconds, one JSON object a line, redacted (smpp.TracedPDU).
-// 404: there is no such link; 409: another process holds it.
+// traceLink is GET /debug/links/{name}/trace?seconds=N: the PDUs of a link of this
+// process for N seconds as JSON lines, redacted (smpp.TracedPDU). 404: no such link. 409:
+// another process holds it.
 func traceLink(d *dispatcher.Dispatcher, log *slog.Logger) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		seconds := traceDefault
@@ -129,7 +127,7 @@ func traceLink(d *dispatcher.Dispatcher, log *slog.Logger) http.HandlerFunc {
 		}
 		span := time.Duration(seconds) * time.Second
 		control := http.NewResponseController(w)
-		_ = control.SetWriteDeadline(time.Now().Add(span + 10*time.Second)) // else the listener's own holds
+		_ = control.SetWriteDeadline(time.Now().Add(span + 10*time.Second)) // overrides the listener's timeout
 		ctx, cancel := context.WithTimeout(r.Context(), span)
 		defer cancel()
 		link, shown := r.PathValue("name"), 0
@@ -145,7 +143,7 @@ func traceLink(d *dispatcher.Dispatcher, log *slog.Logger) http.HandlerFunc {
 			return control.Flush()
 		})
 		switch {
-		case shown > 0 || err == nil: // whoever looked has gone, or the time is up
+		case shown > 0 || err == nil: // the client has gone, or the time is up
 		case errors.Is(err, dispatcher.ErrNoLink):
 			state(w, http.StatusNotFound, "refused", err.Error())
 		case errors.Is(err, dispatcher.ErrNotHeld):
@@ -157,50 +155,50 @@ func traceLink(d *dispatcher.Dispatcher, log *slog.Logger) http.HandlerFunc {
 }
 
 const (
-	booksInterval = time.Hour
-	booksFirst    = 10 * time.Second // after the start, which has other work
+	ledgerInterval = time.Hour
+	ledgerFirst    = 10 * time.Second // after the start, which is busy
 )
 
-// books proves the ledger every hour: balance = sum of the ledger, without a
-// gap. It reads the whole ledger, so it does not do it more often.
-type books struct {
+// ledgerCheck proves the ledger every hour: each balance is the sum of its ledger,
+// without a gap. It reads the whole ledger.
+type ledgerCheck struct {
 	ledger *billing.Ledger
 	log    *slog.Logger
 
 	mismatches, checked prometheus.Gauge
 }
 
-func newBooks(ledger *billing.Ledger, log *slog.Logger, reg prometheus.Registerer) *books {
-	b := &books{ledger: ledger, log: log,
+func newLedgerCheck(ledger *billing.Ledger, log *slog.Logger, reg prometheus.Registerer) *ledgerCheck {
+	c := &ledgerCheck{ledger: ledger, log: log,
 		mismatches: prometheus.NewGauge(prometheus.GaugeOpts{Name: "intumwa_ledger_mismatches",
 			Help: "Companies whose balance is not the sum of their ledger."}),
 		checked: prometheus.NewGauge(prometheus.GaugeOpts{Name: "intumwa_ledger_checked_timestamp_seconds",
 			Help: "When the ledger was last checked, or the process started."}),
 	}
-	b.checked.SetToCurrentTime()
-	reg.MustRegister(b.mismatches, b.checked)
-	return b
+	c.checked.SetToCurrentTime()
+	reg.MustRegister(c.mismatches, c.checked)
+	return c
 }
 
 // Run checks until ctx ends.
-func (b *books) Run(ctx context.Context) error {
-	for wait := booksFirst; ; wait = booksInterval {
+func (c *ledgerCheck) Run(ctx context.Context) error {
+	for wait := ledgerFirst; ; wait = ledgerInterval {
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-time.After(wait):
 		}
-		companies, mismatches, err := b.ledger.Audit(ctx)
+		companies, mismatches, err := c.ledger.Audit(ctx)
 		switch {
 		case ctx.Err() != nil:
 			return nil
 		case err != nil:
-			b.log.Error("ledger check failed", "event", "ledger_check_failed", "error", err)
+			c.log.Error("ledger check failed", "event", "ledger_check_failed", "error", err)
 			continue
 		case mismatches > 0:
-			b.log.Error("ledger mismatch found: run intumwa admin audit", "event", "ledger_mismatch_found", "companies", companies, "mismatches", mismatches)
+			c.log.Error("ledger mismatch found: run intumwa admin audit", "event", "ledger_mismatch_found", "companies", companies, "mismatches", mismatches)
 		}
-		b.mismatches.Set(float64(mismatches))
-		b.checked.SetToCurrentTime()
+		c.mismatches.Set(float64(mismatches))
+		c.checked.SetToCurrentTime()
 	}
 }

@@ -11,8 +11,8 @@ import (
 	"intumwa/internal/testenv"
 )
 
-// TestReady: ready once everything is up, also on the schema of the next
-// release, and not on an older one.
+// TestReady: ready once everything is up, also on a newer schema, but not on an older
+// one.
 func TestReady(t *testing.T) {
 	pool := testenv.Pool(t)
 	o := newOps(pool, func() error { return nil }, prometheus.NewRegistry(), slog.New(slog.DiscardHandler))

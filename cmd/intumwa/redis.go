@@ -17,27 +17,29 @@ import (
 )
 
 const (
-	// redisPatience bounds a dial and an answer of Redis. A call with less time has it in its context.
+	// redisPatience bounds a dial and a reply of Redis. A shorter deadline comes with the call's
+	// context.
 	redisPatience = 2 * time.Second
-	// sentinelPatience bounds the answer of one Sentinel.
+	// sentinelPatience bounds one Sentinel's reply.
 	sentinelPatience = 500 * time.Millisecond
-	// leastWaiting connections wait on the queue, two for each link.
+	// leastWaiting is the least number of connections that wait on the queue, two per
+	// link.
 	leastWaiting = 256
 )
 
-// openRedis makes the client of short calls and the one whose connections wait on the queue. It dials nothing yet: a
-// process starts without Redis.
+// openRedis makes a client for short calls and one whose connections wait on the queue. It dials nothing: a process
+// starts without Redis.
 func openRedis(c *configs.Redis, links int) (short, waiting redis.UniversalClient, err error) {
 	options, err := redisOptions(c)
 	if err != nil {
 		return nil, nil, err
 	}
 	other := *options
-	other.PoolSize = max(leastWaiting, 4*links) // a reload may bring more
+	other.PoolSize = max(leastWaiting, 4*links) // for links that a reload adds
 	return redisClient(c, options), redisClient(c, &other), nil
 }
 
-// redisClient makes the client of a single server, of Sentinel's master or of a Cluster.
+// redisClient connects to a single server, Sentinel's master or a Cluster.
 func redisClient(c *configs.Redis, options *redis.Options) redis.UniversalClient {
 	if len(c.Addresses) == 0 || c.MasterName != "" {
 		return redis.NewClient(options)
@@ -48,7 +50,7 @@ func redisClient(c *configs.Redis, options *redis.Options) redis.UniversalClient
 		PoolSize: options.PoolSize})
 }
 
-// redisOptions are the options of a connection to Redis. Beside addresses the URL gives user and password.
+// redisOptions are the connection options. With addresses, the URL gives only user and password.
 func redisOptions(c *configs.Redis) (*redis.Options, error) {
 	options, err := redis.ParseURL(cmp.Or(string(c.URL), "redis://"))
 	if err != nil {
@@ -68,7 +70,7 @@ func redisOptions(c *configs.Redis) (*redis.Options, error) {
 		options.TLSConfig = secure
 	}
 	options.ContextTimeoutEnabled = true
-	options.Protocol = cmp.Or(options.Protocol, 2) // with 3 go-redis looks for pushed news before every reply; none are for us
+	options.Protocol = cmp.Or(options.Protocol, 2) // version 3 makes go-redis peek for push messages before every reply
 	options.DialTimeout = cmp.Or(options.DialTimeout, redisPatience)
 	options.DialerRetries = 1
 	options.ReadTimeout = cmp.Or(options.ReadTimeout, redisPatience)
@@ -79,18 +81,18 @@ func redisOptions(c *configs.Redis) (*redis.Options, error) {
 	return options, nil
 }
 
-// sentinels dials the master that the Sentinels name. The failover client of go-redis would do, but it keeps a Sentinel
-// that no longer answers, and then no connection is made until that one is back (TestSilentSentinel).
+// sentinels dials the master that a Sentinel names. The failover client of go-redis keeps a Sentinel that no longer
+// answers, and makes no connection until it is back (TestSilentSentinel).
 //
-// A master that was deposed becomes a replica and refuses what is written, upon which go-redis closes the connection.
+// A deposed master becomes a replica and refuses writes; go-redis then closes the connection.
 type sentinels struct {
 	config *configs.Redis
 	secure *tls.Config  // nil: no TLS
-	failed atomic.Int64 // Sentinels that failed: the next one is asked first
+	failed atomic.Int64 // failed Sentinels; the next one is tried first
 }
 
-// dial connects to the master. A Sentinel may be cut off together with a former master: where either does not answer, the
-// next Sentinel is asked.
+// dial connects to the master. A Sentinel may be cut off together with a former master: if either does not answer, dial
+// tries the next Sentinel.
 func (s *sentinels) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 	var errs []error
 	for range s.config.Addresses {
@@ -116,7 +118,7 @@ func (s *sentinels) through(ctx context.Context, sentinel string) (net.Conn, err
 	defer cancel()
 	master, err := client.GetMasterAddrByName(asking, s.config.MasterName).Result()
 	switch {
-	case errors.Is(err, redis.Nil): // to the queue that would mean a missing key
+	case errors.Is(err, redis.Nil): // the queue would take it for a missing key
 		return nil, fmt.Errorf("Sentinel %s has no master of this name", sentinel)
 	case err != nil:
 		return nil, fmt.Errorf("asking Sentinel %s: %w", sentinel, err)
@@ -130,8 +132,8 @@ func (s *sentinels) through(ctx context.Context, sentinel string) (net.Conn, err
 	return (&net.Dialer{}).DialContext(ctx, "tcp", address)
 }
 
-// refuseEvicting returns an error when Redis would drop keys: a process must not start with it. One that is away stops no
-// start: when it is back, its settings are a metric and an alert.
+// refuseEvicting returns an error if Redis evicts keys: no process may start with it. An absent Redis does not prevent
+// the start; its settings are a metric and an alert once it is back.
 func refuseEvicting(ctx context.Context, q *queue.Queue) error {
 	ctx, cancel := context.WithTimeout(ctx, redisPatience)
 	defer cancel()

@@ -23,8 +23,8 @@ func configOf(set *testenv.RedisSet) *configs.Redis {
 		SentinelPassword: configs.Secret(set.SentinelPassword), TLS: configs.TLS{Enabled: true, CA: set.CA, ServerName: "localhost"}}
 }
 
-// TestRedisSets: the queue works over Sentinel and in a Cluster of three with replicas, over TLS and with the servers' and
-// the Sentinels' own passwords. The error names what is wrong. A server that stands still holds up no call.
+// TestRedisSets: the queue works over Sentinel and in a Cluster of three with replicas, over TLS, with separate
+// passwords for servers and Sentinels. Errors name the cause. A server that hangs delays no call.
 func TestRedisSets(t *testing.T) {
 	t.Parallel()
 	for name, start := range map[string]func(testing.TB) *testenv.RedisSet{
@@ -67,8 +67,8 @@ func TestRedisSets(t *testing.T) {
 	}
 }
 
-// TestSilentSentinel: a Sentinel that takes connections and answers nothing is passed over, at the first connection and at
-// every later one.
+// TestSilentSentinel: a Sentinel that accepts connections and never answers is skipped, at the first connection and
+// later.
 func TestSilentSentinel(t *testing.T) {
 	t.Parallel()
 	server := testenv.NewRedisServer(t)
@@ -104,7 +104,7 @@ func TestSilentSentinel(t *testing.T) {
 	}
 }
 
-// TestRedisURL: the queue works on the server of a URL, and a server that stands still holds up no call.
+// TestRedisURL: the queue works on a server given by URL. A server that hangs delays no call.
 func TestRedisURL(t *testing.T) {
 	t.Parallel()
 	server := testenv.NewRedisServer(t)
@@ -132,7 +132,7 @@ func holdsNoCall(t *testing.T, q *queue.Queue) {
 	}
 }
 
-// TestRedisOptions: whatever names the servers, the timeouts are the same.
+// TestRedisOptions: the timeouts are the same for URL, Sentinel and Cluster.
 func TestRedisOptions(t *testing.T) {
 	for _, config := range []*configs.Redis{
 		{URL: "redis://u:p@h:1/2?pool_size=7"}, {URL: "rediss://h:1"}, {URL: "unix:///run/redis.sock"},
@@ -161,8 +161,8 @@ func TestRedisOptions(t *testing.T) {
 	}
 }
 
-// moves has the slot of a carrier go to another node while its queue is used. Calls in
-// between may fail; afterwards whatever is pushed can be taken.
+// moves migrates a carrier's slot to another node while its queue is used. Calls in
+// between may fail; afterwards every pushed message can be taken.
 func moves(t *testing.T, set *testenv.RedisSet, q *queue.Queue) {
 	t.Helper()
 	var items []queue.Item
@@ -176,7 +176,7 @@ func moves(t *testing.T, set *testenv.RedisSet, q *queue.Queue) {
 		_ = q.Push(t.Context(), items[:5])
 		_, _ = q.Take(t.Context(), "leo", queue.Batch, 3, 0)
 	})
-	// What a script could not see meanwhile is hidden until its company's next push.
+	// A message that a script missed meanwhile is hidden until its company's next push.
 	for i := range items {
 		items[i].MessageID += 50
 	}
@@ -194,8 +194,8 @@ func moves(t *testing.T, set *testenv.RedisSet, q *queue.Queue) {
 	}
 }
 
-// evicts asks whether a node that drops keys is found, whichever it is. Sentinel tells
-// of none but the master.
+// evicts checks that any node with an eviction policy is found. Sentinel reveals only the
+// master.
 func evicts(t *testing.T, set *testenv.RedisSet, q *queue.Queue) {
 	t.Helper()
 	if err := refuseEvicting(t.Context(), q); err != nil {
@@ -223,8 +223,8 @@ func setPolicy(t *testing.T, node *redis.Client, policy string) {
 	}
 }
 
-// TestEvictingRedisIsRefused: no process starts on a Redis that drops what it holds,
-// and `config check --connect` says so; one that is away stops no start.
+// TestEvictingRedisIsRefused: no process starts on a Redis that evicts keys, and `config
+// check --connect` reports it. An absent Redis does not prevent a start.
 func TestEvictingRedisIsRefused(t *testing.T) {
 	t.Parallel()
 	server := testenv.NewRedisServer(t, "--maxmemory", "64mb", "--maxmemory-policy", "allkeys-lru")
@@ -277,7 +277,7 @@ func item() []queue.Item {
 	return []queue.Item{{MessageID: 1, CompanyID: 1, Carrier: "lumitel", Lane: queue.Batch}}
 }
 
-// queueWorks sends a message over every way of the queue.
+// queueWorks sends a message over every path of the queue.
 func queueWorks(t *testing.T, q *queue.Queue) {
 	t.Helper()
 	ctx := t.Context()

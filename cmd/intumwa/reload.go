@@ -14,9 +14,8 @@ import (
 	"intumwa/sms"
 )
 
-// reloader puts a changed configuration in force while the process works: the
-// carriers, their links and prefixes. Everything else takes effect at the next
-// start.
+// reloader applies a changed configuration to a running process: the carriers, their
+// links and prefixes. All other keys take effect at the next start.
 type reloader struct {
 	hangups    <-chan os.Signal // registered by serve
 	program    *program
@@ -30,7 +29,7 @@ type reloader struct {
 	ok, readAt prometheus.Gauge
 }
 
-// measured registers what tells that a reload was refused.
+// measured registers the metric of refused reloads.
 func (r *reloader) measured(reg prometheus.Registerer) *reloader {
 	r.ok = prometheus.NewGauge(prometheus.GaugeOpts{Name: "intumwa_config_reload_ok", Help: "0 while the last reload was refused, else 1."})
 	r.readAt = prometheus.NewGauge(prometheus.GaugeOpts{Name: "intumwa_config_read_timestamp_seconds", Help: "When the current configuration was read."})
@@ -52,8 +51,8 @@ func (r *reloader) Run(ctx context.Context) error {
 	}
 }
 
-// reload reads the configuration again. One with any mistake is refused whole,
-// with all its mistakes in the log, and the one in force goes on.
+// reload reads the configuration again. If it has a mistake, reload logs every mistake
+// and keeps the running configuration.
 func (r *reloader) reload() {
 	refuse := func(err error) {
 		r.ok.Set(0)
@@ -70,19 +69,19 @@ func (r *reloader) reload() {
 		return
 	}
 	var carriers []dispatcher.Carrier
-	if r.dispatcher != nil { // else the links' passwords may not be here
+	if r.dispatcher != nil { // without that role the links' passwords may be absent
 		carriers = dispatcherOptions(c, r.log, nil).Carriers
 		if err := r.dispatcher.Check(carriers); err != nil {
 			refuse(err)
 			return
 		}
 	}
-	// Routes first: what is accepted for a new carrier waits a moment for its
-	// lanes, while nothing more is accepted for one that goes.
+	// Routes first: messages to a new carrier wait a moment for its lanes, and a removed
+	// carrier gets no more.
 	r.plan.Replace(planOf(c))
 	r.intake.SetRoutes(routes)
 	if r.dispatcher != nil {
-		if err := r.dispatcher.Reload(carriers); err != nil { // Check has just taken it
+		if err := r.dispatcher.Reload(carriers); err != nil { // Check has accepted it
 			refuse(err)
 			return
 		}
@@ -97,8 +96,8 @@ func (r *reloader) reload() {
 	r.readAt.SetToCurrentTime()
 }
 
-// changes are the key paths whose values differ: those that are in force now
-// and those that wait for the next start.
+// changes lists the key paths with other values: those in force now, and those that need
+// a restart.
 func (r *reloader) changes(c *configs.Config) (now, later []string) {
 	for _, key := range r.inForce.Changed(c) {
 		if strings.HasPrefix(key, "carriers[") {

@@ -28,7 +28,7 @@ import (
 	"intumwa/tools/carriersim"
 )
 
-// safeBuffer takes the log of a process that goes on writing.
+// safeBuffer is a log that a running process writes.
 type safeBuffer struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -46,7 +46,8 @@ func (b *safeBuffer) String() string {
 	return b.text.String()
 }
 
-// playCarrier runs a simulated carrier and gives its address. One with a password takes the system_id demo only.
+// playCarrier runs a carrier simulator and returns its address. With a password it accepts only the system_id
+// demo.
 func playCarrier(t *testing.T, name, password string) (*carriersim.Carrier, string) {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -102,9 +103,9 @@ func hangUp(t *testing.T) {
 	}
 }
 
-// TestReload: a running process takes over changed carriers at SIGHUP and keeps
-// the binds that can stay; a bad file is refused whole. Its links can be
-// traced, and what handsets send can be listed.
+// TestReload: at SIGHUP a running process applies changed carriers and keeps
+// unchanged binds; a file with a mistake changes nothing. Links of a new
+// carrier can be traced, and its MO messages listed.
 //
 // Source: rule choices 7.11, 7.12.
 func TestReload(t *testing.T) {
@@ -127,7 +128,7 @@ func TestReload(t *testing.T) {
 	log.has(t, "event=ready")
 	eventually(t, "leo is bound", func() bool { return leo.Stats().Sessions == 1 })
 
-	// Another carrier beside it, and another pace for the one that is there.
+	// A second carrier, and another rate for the first.
 	write(base + "carriers:\n" + carrier("leo", leoAt, `"71"`, 50) + carrier("lumitel", lumitelAt, `"61", "63"`, 100))
 	hangUp(t)
 	eventually(t, "lumitel is bound", func() bool { return lumitel.Stats().Sessions == 1 })
@@ -135,7 +136,7 @@ func TestReload(t *testing.T) {
 	if n := leo.Stats().Binds; n != 1 {
 		t.Errorf("leo was bound %d times", n)
 	}
-	// A bad one changes nothing and says every mistake.
+	// A file with mistakes changes nothing; all of them are logged.
 	write(base + "carriers:\n" + carrier("leo", leoAt, `"7x"`, -1))
 	hangUp(t)
 	log.has(t, "event=reload_refused")
@@ -144,7 +145,7 @@ func TestReload(t *testing.T) {
 			t.Errorf("the log does not name %s", mistake)
 		}
 	}
-	// What needs a start is said.
+	// Keys that need a restart are logged.
 	write(strings.Replace(base, "otp_key: 0123456789abcdef0123456789abcdef", "otp_key: 0123456789abcdef0123456789abcdef, test_quota: 9", 1) + "carriers:\n" + carrier("lumitel", lumitelAt, `"61", "63"`, 100))
 	hangUp(t)
 	eventually(t, "leo is gone", func() bool { return leo.Stats().Sessions == 0 && leo.Stats().Unbinds == 1 })
@@ -157,7 +158,7 @@ func TestReload(t *testing.T) {
 		code, out, _ := s.run("", "admin", "links", "--json")
 		return code == exitOK && strings.Contains(out, `"lumitel-1"`) && !strings.Contains(out, `"leo-1"`)
 	})
-	// It is paused and resumed; who resumed it reads the truth at once.
+	// The link is paused and resumed; resume prints the true state at once.
 	s.admin("", "link state", "link", "pause", "--name", "lumitel-1")
 	pool := s.pool()
 	eventually(t, "its dispatcher reports the pause", func() (paused bool) {
@@ -171,14 +172,14 @@ func TestReload(t *testing.T) {
 		t.Errorf("links after resume: %s", out)
 	}
 
-	// A trace of it, and texts from a handset.
+	// A trace of the link, and MO messages.
 	traced := make(chan string, 1)
 	go func() {
 		_, out, _ := s.run("", "admin", "link", "trace", "--name", "lumitel-1", "--seconds", "2")
 		traced <- out
 	}()
 	var out string
-	for tracing := true; tracing; { // it is said that it is traced before it is
+	for tracing := true; tracing; { // "traced" is logged before the trace begins
 		if err := lumitel.SendMO(carriersim.MO{From: "25761000001", To: "DEMO", Text: "Yego ni meza"}); err != nil {
 			t.Fatal(err)
 		}
@@ -208,19 +209,19 @@ func TestReload(t *testing.T) {
 	}
 }
 
-// TestHangupAtTheStart: a SIGHUP that comes while the process starts does not
-// end it, and is served once it is up.
-func TestHangupAtTheStart(t *testing.T) {
+// TestHangupDuringStart: a SIGHUP during the start does not end the process and is
+// handled once it is up.
+func TestHangupDuringStart(t *testing.T) {
 	database, err := pgx.ParseConfig(testenv.Database(t))
 	if err != nil {
 		t.Fatal(err)
 	}
-	door, err := net.Listen("tcp", "127.0.0.1:0") // to the database; the process is in its migrations when it knocks
+	server, err := net.Listen("tcp", "127.0.0.1:0") // in front of the database; the process connects for its migrations
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer door.Close()
-	through := url.URL{Scheme: "postgres", User: url.UserPassword(database.User, database.Password), Host: door.Addr().String(),
+	defer server.Close()
+	through := url.URL{Scheme: "postgres", User: url.UserPassword(database.User, database.Password), Host: server.Addr().String(),
 		Path: "/" + database.Database, RawQuery: "sslmode=disable"}
 	rdb, prefix := testenv.Redis(t)
 	s := newShell(t, fmt.Sprintf(`
@@ -240,9 +241,9 @@ carriers: [{name: leo, links: [{name: leo-1, address: "127.0.0.1:1", system_id: 
 		t.Fatal(err)
 	}
 	ended := make(chan error, 1)
-	go func() { ended <- process.Wait(); door.Close() }()
+	go func() { ended <- process.Wait(); server.Close() }()
 
-	knock, err := door.Accept()
+	knock, err := server.Accept()
 	if err != nil {
 		t.Fatalf("it ended before: %v\n%s", <-ended, log.String())
 	}
@@ -250,7 +251,7 @@ carriers: [{name: leo, links: [{name: leo-1, address: "127.0.0.1:1", system_id: 
 		t.Error(err)
 	}
 	go func() {
-		for client, err := knock, error(nil); err == nil; client, err = door.Accept() {
+		for client, err := knock, error(nil); err == nil; client, err = server.Accept() {
 			go connect(client, database)
 		}
 	}()
@@ -270,7 +271,7 @@ carriers: [{name: leo, links: [{name: leo-1, address: "127.0.0.1:1", system_id: 
 	}
 }
 
-// connect joins a client to the database until one of them closes.
+// connect relays between a client and the database until one of them closes.
 func connect(client net.Conn, database *pgx.ConnConfig) {
 	defer client.Close()
 	network, address := pgconn.NetworkAddress(database.Host, database.Port)
@@ -295,16 +296,15 @@ func redisURL(rdb *redis.Client) string {
 		return "unix://" + o.Addr + fmt.Sprintf("?db=%d", o.DB)
 	}
 	whose := ""
-	if o.Password != "" { // redis-cli takes an empty user for one of that name
+	if o.Password != "" { // redis-cli sends an empty user as a name
 		whose = "default:" + o.Password + "@"
 	}
 	return fmt.Sprintf("redis://%s%s/%d", whose, o.Addr, o.DB)
 }
 
-// TestReloadTakesSecrets: a link's password that changed in its file is used at the next reload, at once, although the
-// wrong one before has the link wait for minutes; that works while the database is away, too. A reload that is refused
-// shows in a metric until one is not.
-func TestReloadTakesSecrets(t *testing.T) {
+// TestReloadReadsSecrets: a reload uses a link's changed password file at once, although the link was waiting minutes
+// after the wrong one, and even while the database is away. A metric shows a refused reload until one succeeds.
+func TestReloadReadsSecrets(t *testing.T) {
 	carrier, smsc := playCarrier(t, "leo", "right")
 	password := filepath.Join(t.TempDir(), "leo-1")
 	put := func(text string) {
@@ -350,7 +350,7 @@ carriers: [{name: leo, prefixes: ["71"], links: [{name: leo-1, address: %q, syst
 	eventually(t, "the reload is refused", func() bool { return metric("intumwa_config_reload_ok 0") })
 	log.has(t, "reading the file: no such file")
 	if text := log.String(); strings.Contains(text, "right") {
-		t.Errorf("the log says\n%s", text)
+		t.Errorf("the log has\n%s", text)
 	}
 	put("right")
 	hangUp(t)

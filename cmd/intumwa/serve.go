@@ -44,15 +44,14 @@ type serveCmd struct {
 	NoMigrate bool     `help:"Do not bring the database's schema up to date first."`
 }
 
-// failedLogins is how many wrong tokens an address may show in a minute before
-// it is told to wait.
+// failedLogins is how many wrong tokens an address may send in a minute.
 const failedLogins = 120
 
-// Run serves until ctx ends: then it takes no more requests, finishes what is
-// in hand, unbinds from the carriers, and returns within 10 s.
+// Run serves until ctx ends. It then takes no more requests, finishes the work in
+// progress, unbinds from the carriers, and returns within 10 s.
 func (s *serveCmd) Run(ctx context.Context, p *program) error {
-	// First of all: a SIGHUP that nobody has asked for ends the process. One that
-	// comes before the reloader is there waits for it.
+	// Registered first: an unhandled SIGHUP ends the process. An early one waits for the
+	// reloader.
 	hangups := make(chan os.Signal, 1)
 	signal.Notify(hangups, syscall.SIGHUP)
 	defer signal.Stop(hangups)
@@ -66,7 +65,7 @@ func (s *serveCmd) Run(ctx context.Context, p *program) error {
 	log := slog.New(newRepeats(newLog(p.stderr, config.Log).Handler()))
 	redisLog.to.Store(log)
 	defer redisLog.to.CompareAndSwap(log, nil)
-	slog.SetLogLoggerLevel(slog.LevelDebug) // what libraries say without being asked, which peers can make them do
+	slog.SetLogLoggerLevel(slog.LevelDebug) // for libraries' own lines, which peers can provoke
 	slog.SetDefault(log)
 	tuneCollector(os.Getenv)
 	g := &gateway{program: p, config: config, log: log, roles: s.Roles, registry: prometheus.NewRegistry(), hangups: hangups}
@@ -82,9 +81,9 @@ func (s *serveCmd) Run(ctx context.Context, p *program) error {
 	return nil
 }
 
-// memoryLimit is what the Go runtime stays below. The gateway lives in some tens of megabytes, and in
-// less than 160 under every recorded attack, so the collector may run rarely: 400 % of that is
-// little, and near the limit it runs more often. GOGC and GOMEMLIMIT in the environment win.
+// memoryLimit is a soft limit of the Go runtime. The gateway needs some tens of megabytes, and less
+// than 160 under every recorded attack, so the collector may run rarely (400 %); near the limit it
+// runs more often. GOGC and GOMEMLIMIT in the environment override both.
 const memoryLimit = 256 << 20
 
 func tuneCollector(getenv func(string) string) {
@@ -103,7 +102,7 @@ type gateway struct {
 	log      *slog.Logger
 	roles    []string
 	registry registry
-	hangups  <-chan os.Signal // each asks for a reload; nil: none ever
+	hangups  <-chan os.Signal // each reloads the configuration; may be nil
 }
 
 func (g *gateway) has(role string) bool { return slices.Contains(g.roles, role) }
@@ -123,8 +122,7 @@ func (g *gateway) serve(ctx context.Context) error {
 	}
 	defer db.close()
 	pool, hot, lookups := db.general, db.batch, db.lookups
-	// What cannot work does not say that it is ready. A newer release's schema is
-	// one that this one works on.
+	// Not ready on an older schema. A newer one is fine.
 	if err := postgres.Current(ctx, pool); err != nil && !errors.Is(err, postgres.ErrSchemaNewer) {
 		return err
 	}
@@ -171,17 +169,17 @@ func (g *gateway) serve(ctx context.Context) error {
 
 	defer life.end()
 
-	heard := notices.New(db.general, notices.Options{Log: g.log, Metrics: g.registry})
-	heard.On(notices.Account, users.ForgetUser)
-	heard.On(notices.Company, users.ForgetCompany)
-	heard.On(notices.Endpoint, hooks.EndpointChanged)
+	listener := notices.New(db.general, notices.Options{Log: g.log, Metrics: g.registry})
+	listener.On(notices.Account, users.ForgetUser)
+	listener.On(notices.Company, users.ForgetCompany)
+	listener.On(notices.Endpoint, hooks.EndpointChanged)
 	plan := planOf(c)
 	reload := (&reloader{hangups: g.hangups, program: g.program, roles: g.roles, log: g.log, inForce: c, intake: in, plan: plan}).measured(g.registry)
 	watched := newStores(db.probing, q, g.log, g.registry)
 	ops := newOps(pool, watched.commits, g.registry, g.log)
 	watched.look, watched.standby = func(ctx context.Context) { primary.Look(ctx, where) }, c.Database.RequireStandby
 	ops.standby = c.Database.RequireStandby
-	watched.askDatabase(ctx, 0) // before anybody is told that this process is ready
+	watched.probeDatabase(ctx, 0) // before the process reports ready
 	life.run("stores", watched.Run)
 	if g.has("webhooks") {
 		life.run("webhooks", hooks.Run)
@@ -199,11 +197,11 @@ func (g *gateway) serve(ctx context.Context) error {
 		life.run("dispatcher", d.Run)
 		life.run("switchboard", board.Run)
 		life.run("sandbox", dispatcher.NewSandbox(hot, hooks, g.log, g.registry).Run)
-		heard.On(notices.Link, d.LinkChanged)
+		listener.On(notices.Link, d.LinkChanged)
 		reload.dispatcher = d
 		ops.HandleFunc("GET /debug/links/{name}/trace", traceLink(d, g.log))
 		life.run("unusual", newWatch(messages.New(pool), g.log, g.registry).Run)
-		life.run("books", newBooks(billing.New(pool), g.log, g.registry).Run)
+		life.run("ledger check", newLedgerCheck(billing.New(pool), g.log, g.registry).Run)
 	}
 	sends := throttle.New(rdb, throttle.Options{Prefix: c.Redis.Prefix, Limit: c.API.RateLimitPerMinute, Log: g.log, Metrics: g.registry})
 	cancel := func(ctx context.Context, of messages.Queued) (cancelled, credits int64, err error) {
@@ -232,11 +230,11 @@ func (g *gateway) serve(ctx context.Context) error {
 	}
 	if g.has("dashboard") {
 		if err := g.serveDashboard(ctx, life, rdb, dashboard.Rooms{Pool: pool, Accounts: users, Ledger: billing.New(pool), Intake: in,
-			Messages: messages.New(lookups), Handsets: handsets.New(lookups), Statements: billing.New(lookups), Webhooks: hooks, Sends: sends, Cancel: cancel, API: handler}, plan, heard); err != nil {
+			Messages: messages.New(lookups), Handsets: handsets.New(lookups), Statements: billing.New(lookups), Webhooks: hooks, Sends: sends, Cancel: cancel, API: handler}, plan, listener); err != nil {
 			return err
 		}
 	}
-	life.run("notices", heard.Run)
+	life.run("notices", listener.Run)
 	life.run("reload", reload.Run)
 	if err := life.listen(ctx, "ops", c.Ops.Listen, nil, &http.Server{Handler: ops, ReadHeaderTimeout: 5 * time.Second, WriteTimeout: 30 * time.Second}); err != nil {
 		return err
@@ -260,24 +258,24 @@ func (g *gateway) serve(ctx context.Context) error {
 	return err
 }
 
-// What a stranger may try at the dashboard in triesWindow: at one account, and from one network address, behind which
-// there may be many people.
+// Limits of untrusted attempts at the dashboard in triesWindow, per account and per network address. Many people may
+// share an address.
 const (
 	triesWindow    = 15 * time.Minute
 	triesOfAccount = 10
 	triesOfAddress = 100
 	testsOfCompany = 30  // test events to one company's endpoint
-	changesOfUser  = 300 // that are kept on record for ever; a person makes far fewer
-	mailsOfAddress = 5   // links to one address of mail, in mailsWindow
+	changesOfUser  = 300 // kept in the audit log permanently; a person makes far fewer
+	mailsOfAddress = 5   // links to one e-mail address, in mailsWindow
 	mailsWindow    = time.Hour
-	codesOfUser    = 100 // of a second factor, in codesWindow: ten in triesWindow would be a thousand a day
+	codesOfUser    = 100 // second factors, in codesWindow: ten in triesWindow would be a thousand a day
 	codesWindow    = 24 * time.Hour
 
-	papersOfCompany = 20 // documents of up to 5 MiB in codesWindow, of which one is kept
+	papersOfCompany = 20 // documents of up to 5 MiB in codesWindow; only the latest is kept
 )
 
-// serveDashboard starts the role dashboard with its rooms, to which it adds the mails and the bounds of tries.
-func (g *gateway) serveDashboard(ctx context.Context, life *life, rdb redis.UniversalClient, rooms dashboard.Rooms, plan *sms.Plan, heard *notices.Listener) error {
+// serveDashboard starts the role dashboard. It adds the mailer and the limits to rooms.
+func (g *gateway) serveDashboard(ctx context.Context, life *life, rdb redis.UniversalClient, rooms dashboard.Rooms, plan *sms.Plan, listener *notices.Listener) error {
 	c := g.config
 	server, err := c.Mail.Server()
 	if err != nil {
@@ -305,23 +303,24 @@ func (g *gateway) serveDashboard(ctx context.Context, life *life, rdb redis.Univ
 	if err != nil {
 		return fmt.Errorf("dashboard: %w", err)
 	}
-	heard.On(notices.Company, d.WakeLetters)
+	listener.On(notices.Company, d.WakeLetters)
 	life.run("mail", mailer.Run)
 	life.run("dashboard", d.Run)
 	limits := newBounds("dashboard", c.API.TrustedProxies, g.log, g.registry)
 	pages := newServer(d)
-	pages.WriteTimeout = time.Minute // pages have downloads
+	pages.WriteTimeout = time.Minute // pages include downloads
 	return life.listen(ctx, "dashboard", c.Dashboard.Listen, limits, pages)
 }
 
-// newServer serves a public listener. A client that sends its header or its body too slowly holds a connection for nothing;
-// an idle connection stays longer than a proxy keeps it, so that the proxy closes first.
+// newServer serves a public listener. Its timeouts end connections with slow headers or bodies. Its idle timeout
+// exceeds a proxy's, so the proxy closes first.
 func newServer(handler http.Handler) *http.Server {
 	return &http.Server{Handler: handler, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 30 * time.Second, WriteTimeout: 30 * time.Second,
 		IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10}
 }
 
-// apiURL is {base_url} of the API as examples show it: beside its reference, where that is known.
+// apiURL is {base_url} of the API in examples: beside the API reference, if its URL is
+// configured.
 func apiURL(c *configs.Config) string {
 	if base, ok := strings.CutSuffix(strings.TrimRight(c.Dashboard.DocsURL, "/"), "/docs"); ok {
 		return base + "/v1"
@@ -336,8 +335,8 @@ func publicURL(c *configs.Dashboard) string {
 	return "http://" + c.Listen
 }
 
-// newLog makes the process's log. What a terminal would obey is escaped in it: by
-// the text handler, which quotes what it cannot print, and by plainJSON.
+// newLog makes the process's log. It escapes terminal control characters: the text
+// handler quotes them, plainJSON escapes the rest.
 func newLog(w io.Writer, c configs.Log) *slog.Logger {
 	options := &slog.HandlerOptions{Level: logLevels[c.Level]}
 	if c.Format == "json" {
@@ -348,11 +347,11 @@ func newLog(w io.Writer, c configs.Log) *slog.Logger {
 
 var logLevels = map[string]slog.Level{"debug": slog.LevelDebug, "info": slog.LevelInfo, "warn": slog.LevelWarn, "error": slog.LevelError}
 
-// lookupConnections is how many connections customers' look-ups have, and so how many there are at once: one a CPU and
-// two at least.
+// lookupConnections is the number of connections for customers' look-ups, and so of concurrent look-ups: one per CPU,
+// at least two.
 func lookupConnections() int { return max(2, runtime.GOMAXPROCS(0)) }
 
-// planOf is which numbers are valid: the national plan and what carriers list.
+// planOf is the national numbering plan with the carriers' prefixes.
 func planOf(c *configs.Config) *sms.Plan {
 	var prefixes []string
 	for _, carrier := range c.Carriers {

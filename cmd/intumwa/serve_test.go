@@ -30,8 +30,8 @@ import (
 	"intumwa/tools/mailcatcher"
 )
 
-// TestRolesOnOneMachine: every role is a process of its own, on one machine, with one configuration; the dispatcher's links
-// are traced without saying where it is.
+// TestRolesOnOneMachine: every role runs as a process of its own with one configuration. A trace finds the dispatcher
+// without its address.
 func TestRolesOnOneMachine(t *testing.T) {
 	t.Parallel()
 	carrier, smsc := playCarrier(t, "leo", "")
@@ -81,7 +81,7 @@ carriers: [{name: leo, prefixes: ["71"], links: [{name: leo-1, address: %q, syst
 	s.refused("it serves no links", "", "admin", "link", "trace", "--name", "leo-1", "--ops", "http://"+at["api"])
 }
 
-// TestServeDashboard: the role dashboard serves the pages, and its mails go to the mail catcher, whose page shows them.
+// TestServeDashboard: the role dashboard serves the pages, and its e-mails reach the mail catcher.
 func TestServeDashboard(t *testing.T) {
 	door, catcher := freeAddress(t), mailcatcher.New()
 	smtp, err := net.Listen("tcp", "127.0.0.1:0")
@@ -140,8 +140,8 @@ carriers: [{name: leo, default: true, links: [{name: leo-1, address: "127.0.0.1:
 	sendsCode(t, "http://"+door, strings.Fields(token)[0])
 }
 
-// sendsCode: what the pages send is accepted, also where no API is served: the code of a test number, and the example of a new key,
-// once for two clicks.
+// sendsCode: the dashboard can send without the role api: the code of a test number, and the example of a new key, once
+// for two clicks.
 func sendsCode(t *testing.T, base, token string) {
 	t.Helper()
 	jar, err := cookiejar.New(nil)
@@ -180,9 +180,8 @@ func sendsCode(t *testing.T, base, token string) {
 	}
 }
 
-// TestOneMessageInTheLog follows a message by its ULID from the request to the
-// webhook, and sees that neither its text nor its number nor a secret is told
-// (docs/logs.md).
+// TestOneMessageInTheLog follows a message by its ULID from the request to the webhook.
+// The log has neither its text nor its number nor a secret (docs/logs.md).
 func TestOneMessageInTheLog(t *testing.T) {
 	_, smsc := playCarrier(t, "leo", "")
 	ctx, cancel := context.WithCancel(t.Context())
@@ -230,7 +229,7 @@ carriers: [{name: leo, default: true, links: [{name: leo-1, address: %q, system_
 
 	var id string
 	var story, all []string
-	deadline := time.AfterFunc(5*time.Minute, cancel) // who stops it in a debugger takes his time
+	deadline := time.AfterFunc(5*time.Minute, cancel) // long enough for a debugger
 	defer deadline.Stop()
 	want := []string{"message accepted", "segment answered", "receipt", "message sent", "webhook attempt"}
 	for lines := bufio.NewScanner(reader); len(story) < len(want) && lines.Scan(); {
@@ -257,7 +256,7 @@ carriers: [{name: leo, default: true, links: [{name: leo-1, address: %q, system_
 			story = append(story, entry.Msg)
 		}
 	}
-	slices.Sort(story) // an answer and its receipt are written by the same hand, the webhook's line by another
+	slices.Sort(story) // the response and its receipt share a goroutine, the webhook's line does not
 	slices.Sort(want)
 	if !slices.Equal(story, want) {
 		t.Errorf("the story of %s is %q, want %q:\n%s", id, story, want, strings.Join(all, "\n"))
@@ -265,7 +264,7 @@ carriers: [{name: leo, default: true, links: [{name: leo-1, address: %q, system_
 	for _, line := range all {
 		for _, canary := range []string{"secret text", "79123400", "canary", fmt.Sprint(hook["secret"]), token} {
 			if strings.Contains(line, canary) {
-				t.Errorf("the log tells %q: %s", canary, line)
+				t.Errorf("the log contains %q: %s", canary, line)
 			}
 		}
 	}

@@ -18,8 +18,8 @@ import (
 	"intumwa/internal/testenv"
 )
 
-// TestRequireStandby: that each commit is on a standby, or is not although it is required,
-// is said by `config check --connect`, by readiness, by a metric, and once in the log.
+// TestRequireStandby: a missing required standby shows in `config check --connect`,
+// readiness, a metric, and one log line.
 func TestRequireStandby(t *testing.T) {
 	t.Parallel()
 	pair := testenv.NewPostgresPair(t)
@@ -39,9 +39,9 @@ func TestRequireStandby(t *testing.T) {
 	ready := newOps(pool, watched.commits, registry, slog.New(slog.DiscardHandler))
 	ready.standby = true
 	ready.serving.Store(true)
-	watched.askDatabase(t.Context(), 0)
+	watched.probeDatabase(t.Context(), 0)
 
-	says := func(holds bool, why string) {
+	reports := func(holds bool, why string) {
 		t.Helper()
 		code, stdout, stderr := newShell(t, config).run("", "config", "check", "--connect", "--roles", "api")
 		want, exit, gauge := "; each commit is on a standby before it is answered\n", exitOK, 1.0
@@ -57,26 +57,26 @@ func TestRequireStandby(t *testing.T) {
 			t.Errorf("readiness: %d %s, and it holds: %v", answer.Code, body, holds)
 		}
 		for range 2 {
-			watched.askStandby(t.Context())
+			watched.checkStandby(t.Context())
 		}
 		if got := gaugeIn(t, registry, "intumwa_database_standby_ok"); got != gauge {
 			t.Errorf("the gauge is %v, want %v", got, gauge)
 		}
 	}
 	const why = "synchronous_standby_names is empty: no commit waits for a standby"
-	says(true, why)
+	reports(true, why)
 	standbys := setStandbys(t, pool)
 	name := standbys("")
-	says(false, why)
+	reports(false, why)
 	standbys(name)
-	says(true, why)
+	reports(true, why)
 	if lines := strings.Count(log.String(), "\n"); lines != 2 || !strings.Contains(log.String(), "event=standby_missing") || !strings.Contains(log.String(), "event=standby_back") {
 		t.Errorf("a loss is a line at its beginning and one at its end, not\n%s", log.String())
 	}
 }
 
-// setStandbys has commits wait for the standby of a name, and returns that for which they
-// waited before. The connections of the pool are made anew: others hear of it at their leisure.
+// setStandbys makes commits wait for the named standby and returns the previous setting. It
+// replaces the pool's connections, which would notice the setting late.
 func setStandbys(t *testing.T, pool *pgxpool.Pool) func(name string) (before string) {
 	return func(name string) (before string) {
 		t.Helper()
@@ -107,8 +107,8 @@ func setStandbys(t *testing.T, pool *pgxpool.Pool) func(name string) (before str
 	}
 }
 
-// TestStandbyAway: while commits wait for a synchronous standby that is away, a command that would change something ends with the
-// standby's name and the page, and changes nothing; one that reads works.
+// TestStandbyAway: while commits wait for an absent synchronous standby, a command that would change something fails
+// with the standby's name and the page, and changes nothing. A command that reads works.
 func TestStandbyAway(t *testing.T) {
 	t.Parallel()
 	server := testenv.NewPostgresServer(t)
@@ -126,17 +126,17 @@ func TestStandbyAway(t *testing.T) {
 	company := s.mustCompany("a@example.com")
 	testenv.NewStandby(t, server).Away()
 
-	const why = "a commit waits for a standby: nobody (synchronous_standby_names)"
+	const why = "a commit waits for a standby: absent (synchronous_standby_names)"
 	ends := func(s *shell, code int, args ...string) (stdout, stderr string) {
 		t.Helper()
-		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second) // without an answer it fails
+		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second) // a hang fails the test
 		defer cancel()
 		var out, errs bytes.Buffer
 		if got := run(ctx, append(args, "--config", s.config), strings.NewReader(""), &out, &errs); got != code || ctx.Err() != nil {
 			t.Errorf("%v: exit code %d, %v\n%s%s", args, got, ctx.Err(), &out, &errs)
 		}
-		if said := out.String() + errs.String(); !strings.Contains(said, why) || !strings.Contains(said, "docs/runbooks/standby-missing.md") {
-			t.Errorf("%v does not name the standby or the page:\n%s", args, said)
+		if printed := out.String() + errs.String(); !strings.Contains(printed, why) || !strings.Contains(printed, "docs/runbooks/standby-missing.md") {
+			t.Errorf("%v does not name the standby or the page:\n%s", args, printed)
 		}
 		return out.String(), errs.String()
 	}

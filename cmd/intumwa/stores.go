@@ -17,32 +17,31 @@ import (
 
 const (
 	storesInterval = 2 * time.Second
-	storesPatience = time.Second     // an answer that takes longer is none
-	commitPatience = 3 * time.Second // nor is a commit
-	commitEvery    = 3               // tries to commit, in rounds; every round while it fails
-	settingsEvery  = 30              // looks at Redis' settings, in rounds
-	clockTolerance = 2 * time.Second // by which this machine's clock may differ from the database's
+	storesPatience = time.Second     // a slower reply counts as none
+	commitPatience = 3 * time.Second // likewise for a commit
+	commitEvery    = 3               // rounds between commits; every round after a failure
+	settingsEvery  = 30              // rounds between checks of Redis's settings
+	clockTolerance = 2 * time.Second // tolerated difference between this clock and the database's
 )
 
-// stores asks PostgreSQL and Redis from time to time whether they are there, so
-// that an outage shows in the metrics also when nobody sends anything. PostgreSQL
-// is there when it can commit (postgres.Probe), and answers in between. Redis is
-// there when it can be written to and still has what was written the time before.
+// stores probes PostgreSQL and Redis, so that the metrics show an outage without traffic.
+// PostgreSQL is up if it commits (postgres.Probe) and replies in between. Redis is up if
+// it accepts a write and still has the one before.
 type stores struct {
-	pool  *pgxpool.Pool // of its own: that all connections are taken is no outage
+	pool  *pgxpool.Pool // its own: an exhausted pool is not an outage
 	queue *queue.Queue
 	log   *slog.Logger
-	// look finds out which host of the URL is the primary; nil: there is nothing to find.
+	// look finds the primary among the hosts of the URL; nil with a single host.
 	look func(context.Context)
-	// standby says that every commit has to be on a standby.
+	// standby: every commit must be on a standby.
 	standby bool
 
-	said   []string              // warnings of Redis' settings
-	unsafe string                // why commits are on no standby
-	failed bool                  // the last try to commit, or to get an answer
-	wrong  bool                  // this machine's clock, or the database's
-	since  time.Time             // of the outage of PostgreSQL that is on
-	ill    atomic.Pointer[error] // why PostgreSQL is down; nil: it commits
+	warned []string              // logged warnings about Redis's settings
+	unsafe string                // why no commit reaches a standby
+	failed bool                  // the last probe
+	wrong  bool                  // the clocks differ
+	since  time.Time             // start of PostgreSQL's outage
+	down   atomic.Pointer[error] // why PostgreSQL is down; nil: it commits
 
 	database, redis, settings, safe, clock prometheus.Gauge
 }
@@ -58,7 +57,7 @@ func newStores(pool *pgxpool.Pool, q *queue.Queue, log *slog.Logger, reg prometh
 		clock:    gauge("intumwa_clock_ahead_seconds", "Seconds by which this clock is ahead of the database's."),
 		safe:     gauge("intumwa_database_standby_ok", "0 while database.require_standby does not hold, else 1."),
 	}
-	// Until the first round: a start is no outage.
+	// Up until the first round: a start is not an outage.
 	s.database.Set(1)
 	s.redis.Set(1)
 	s.settings.Set(1)
@@ -67,27 +66,27 @@ func newStores(pool *pgxpool.Pool, q *queue.Queue, log *slog.Logger, reg prometh
 	return s
 }
 
-// Run asks until ctx ends.
+// Run probes until ctx ends.
 func (s *stores) Run(ctx context.Context) error {
 	tick := time.NewTicker(storesInterval)
 	defer tick.Stop()
 	for round := 0; ; round++ {
-		// Side by side: one that hangs is no reason to say nothing new of the other.
-		var asked sync.WaitGroup
-		if s.failed && s.look != nil { // another host may have been made the primary
-			asked.Go(func() { s.look(ctx) })
+		// In parallel: one store that hangs must not delay the other's probe.
+		var probes sync.WaitGroup
+		if s.failed && s.look != nil { // another host may be the primary now
+			probes.Go(func() { s.look(ctx) })
 		}
-		asked.Go(func() {
-			s.askDatabase(ctx, round)
+		probes.Go(func() {
+			s.probeDatabase(ctx, round)
 			if round%settingsEvery == 0 {
-				s.askStandby(ctx)
+				s.checkStandby(ctx)
 			}
 		})
-		_ = s.ask(ctx, s.redis, storesPatience, s.queue.Probe) // the gauge says it
+		_ = s.probe(ctx, s.redis, storesPatience, s.queue.Probe) // the gauge has the result
 		if round%settingsEvery == 0 {
-			s.askSettings(ctx)
+			s.checkSettings(ctx)
 		}
-		asked.Wait()
+		probes.Wait()
 		select {
 		case <-ctx.Done():
 			return nil
@@ -96,14 +95,14 @@ func (s *stores) Run(ctx context.Context) error {
 	}
 }
 
-// askDatabase tries a commit in some rounds and an answer in the others. After a
-// commit that failed only another commit says that all is well.
-func (s *stores) askDatabase(ctx context.Context, round int) {
-	patience, ask := storesPatience, func(ctx context.Context) error { return postgres.ReadClock(ctx, s.pool) }
+// probeDatabase commits in some rounds and reads in the others. After a failed commit,
+// only a commit counts as recovery.
+func (s *stores) probeDatabase(ctx context.Context, round int) {
+	patience, ping := storesPatience, func(ctx context.Context) error { return postgres.ReadClock(ctx, s.pool) }
 	if round%commitEvery == 0 || s.failed {
-		patience, ask = commitPatience, func(ctx context.Context) error { return postgres.Probe(ctx, s.pool) }
+		patience, ping = commitPatience, func(ctx context.Context) error { return postgres.Probe(ctx, s.pool) }
 	}
-	err := s.ask(ctx, s.database, patience, ask)
+	err := s.probe(ctx, s.database, patience, ping)
 	switch {
 	case ctx.Err() != nil || (err != nil) == s.failed:
 	case err != nil:
@@ -114,24 +113,24 @@ func (s *stores) askDatabase(ctx context.Context, round int) {
 	}
 	s.failed = err != nil
 	if s.failed {
-		s.ill.Store(&err)
+		s.down.Store(&err)
 	} else {
-		s.ill.Store(nil)
+		s.down.Store(nil)
 	}
-	s.tellClock()
+	s.compareClocks()
 }
 
-// commits returns nil while PostgreSQL commits, and else why it does not, as far as this
-// process has tried: at the latest nine seconds ago.
+// commits returns nil while PostgreSQL commits, else the reason, at most nine seconds
+// old.
 func (s *stores) commits() error {
-	if ill := s.ill.Load(); ill != nil {
-		return *ill
+	if down := s.down.Load(); down != nil {
+		return *down
 	}
 	return nil
 }
 
-// tellClock says how wrong this machine's clock is, or the database's.
-func (s *stores) tellClock() {
+// compareClocks reports how far this machine's clock is from the database's.
+func (s *stores) compareClocks() {
 	ahead := postgres.Ahead()
 	s.clock.Set(ahead.Seconds())
 	wrong := ahead.Abs() > clockTolerance
@@ -146,8 +145,8 @@ func (s *stores) tellClock() {
 	s.wrong = wrong
 }
 
-// askStandby leaves the gauge as it is when PostgreSQL cannot be asked.
-func (s *stores) askStandby(ctx context.Context) {
+// checkStandby keeps the gauge if PostgreSQL does not answer.
+func (s *stores) checkStandby(ctx context.Context) {
 	if !s.standby {
 		return
 	}
@@ -171,12 +170,12 @@ func (s *stores) askStandby(ctx context.Context) {
 	}
 }
 
-func (s *stores) ask(ctx context.Context, up prometheus.Gauge, patience time.Duration, ping func(context.Context) error) error {
+func (s *stores) probe(ctx context.Context, up prometheus.Gauge, patience time.Duration, ping func(context.Context) error) error {
 	limited, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	err := ping(limited)
 	switch {
-	case ctx.Err() != nil: // the process ends: that is no outage
+	case ctx.Err() != nil: // the process ends: not an outage
 		return nil
 	case err != nil:
 		up.Set(0)
@@ -186,9 +185,9 @@ func (s *stores) ask(ctx context.Context, up prometheus.Gauge, patience time.Dur
 	return err
 }
 
-// askSettings leaves the gauge as it is when Redis cannot be asked; where some nodes
-// can, what they say counts. What is new of its warnings is logged.
-func (s *stores) askSettings(ctx context.Context) {
+// checkSettings keeps the gauge if Redis does not answer; if some nodes do, their answers
+// count. It logs new warnings.
+func (s *stores) checkSettings(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, storesPatience)
 	defer cancel()
 	found, err := s.queue.CheckServer(ctx)
@@ -197,11 +196,11 @@ func (s *stores) askSettings(ctx context.Context) {
 		warnings = append(slices.Clone(found), "its settings cannot be read: "+err.Error())
 	}
 	for _, warning := range warnings {
-		if !slices.Contains(s.said, warning) {
+		if !slices.Contains(s.warned, warning) {
 			s.log.Warn("redis is not set up for a queue", "event", "redis_unsuitable", "warning", warning)
 		}
 	}
-	s.said = warnings
+	s.warned = warnings
 	switch {
 	case len(found) > 0:
 		s.settings.Set(0)

@@ -26,12 +26,12 @@ func gaugeIn(t *testing.T, registry *prometheus.Registry, name string) float64 {
 			return family.GetMetric()[0].GetGauge().GetValue()
 		}
 	}
-	t.Fatalf("nobody registers %s", name)
+	t.Fatalf("%s is not registered", name)
 	return 0
 }
 
-// TestRedisUp: a Redis that answers and cannot be written to, or that loses what
-// it took, is not up; and it is said when its settings would lose messages.
+// TestRedisUp: a Redis that answers but rejects writes or loses them is down; settings
+// that would lose messages are logged.
 func TestRedisUp(t *testing.T) {
 	server := testenv.NewRedisServer(t)
 	client := clientOf(t, optionsOf(t, server))
@@ -40,7 +40,7 @@ func TestRedisUp(t *testing.T) {
 	s := newStores(testenv.Pool(t), queueOn(t, &configs.Redis{URL: configs.Secret(server.URL())}), slog.New(slog.NewTextHandler(&log, nil)), registry)
 	value := func(name string) float64 { return gaugeIn(t, registry, name) }
 	up := func() bool {
-		_ = s.ask(t.Context(), s.redis, storesPatience, s.queue.Probe)
+		_ = s.probe(t.Context(), s.redis, storesPatience, s.queue.Probe)
 		return value("intumwa_redis_up") == 1
 	}
 	for range 2 {
@@ -71,7 +71,7 @@ func TestRedisUp(t *testing.T) {
 		}
 	}
 	for range 2 {
-		s.askSettings(t.Context())
+		s.checkSettings(t.Context())
 	}
 	if value("intumwa_redis_settings_ok") != 1 || log.Len() != 0 {
 		t.Errorf("its settings are in order: %s", log.String())
@@ -80,15 +80,15 @@ func TestRedisUp(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 2 {
-		s.askSettings(t.Context())
+		s.checkSettings(t.Context())
 	}
 	if n := strings.Count(log.String(), "allkeys-lru"); value("intumwa_redis_settings_ok") != 0 || n != 1 {
-		t.Errorf("the policy is said %d times: %s", n, log.String())
+		t.Errorf("the policy is logged %d times: %s", n, log.String())
 	}
 }
 
-// TestDatabaseUp: a database that answers and cannot commit is down, from the first try to commit until one that works,
-// and no process is ready meanwhile.
+// TestDatabaseUp: a database that answers but cannot commit is down, from the first failed commit until one works. No
+// process is ready meanwhile.
 func TestDatabaseUp(t *testing.T) {
 	database := testenv.Database(t)
 	pool, err := postgres.Open(t.Context(), database, postgres.Options{MaxConns: 1})
@@ -102,9 +102,9 @@ func TestDatabaseUp(t *testing.T) {
 	ops := newOps(pool, s.commits, prometheus.NewRegistry(), slog.New(slog.DiscardHandler))
 	ops.serving.Store(true)
 	round := 0
-	ask := func() float64 {
+	up := func() float64 {
 		t.Helper()
-		s.askDatabase(t.Context(), round)
+		s.probeDatabase(t.Context(), round)
 		round++
 		up, answer := gaugeIn(t, registry, "intumwa_database_up"), httptest.NewRecorder()
 		ops.ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "/readyz", nil))
@@ -114,27 +114,27 @@ func TestDatabaseUp(t *testing.T) {
 		return up
 	}
 	for range 2 * commitEvery {
-		if ask() != 1 {
-			t.Fatal("it is well, and down")
+		if up() != 1 {
+			t.Fatal("PostgreSQL commits, but is down")
 		}
 	}
-	// The session of the pool, as a disk without room would have it: what it is asked it answers.
+	// The session of a full disk: reads work.
 	if _, err := pool.Exec(t.Context(), "SET temp_file_limit = 64"); err != nil {
 		t.Fatal(err)
 	}
 	for round%commitEvery != 1 {
-		ask()
+		up()
 	}
 	for range 2 * commitEvery {
-		if ask() != 0 {
-			t.Fatalf("round %d: it cannot commit, and is up", round)
+		if up() != 0 {
+			t.Fatalf("round %d: it cannot commit, but is up", round)
 		}
 	}
 	if _, err := pool.Exec(t.Context(), "RESET temp_file_limit"); err != nil {
 		t.Fatal(err)
 	}
-	if ask() != 1 {
-		t.Error("it commits again, and is down")
+	if up() != 1 {
+		t.Error("it commits again, but is down")
 	}
 	if text := log.String(); strings.Count(text, "\n") != 2 || !strings.Contains(text, "event=database_down") || !strings.Contains(text, "event=database_back") {
 		t.Errorf("an outage is a line at its beginning and one at its end, not\n%s", text)

@@ -16,17 +16,18 @@ import (
 const (
 	unusualInterval = 5 * time.Minute
 	unusualFirst    = 30 * time.Second // after the start
-	// unusualHour is how many messages of an hour can be unusual: fewer cost little, and are a small mailing.
+	// unusualHour is the least number of messages in an hour that can be unusual. Fewer cost little and are a
+	// small mailing.
 	unusualHour = 5000
 )
 
-// watch looks every five minutes for companies that send unusually much, or mostly to
-// one block of numbers. How many there are is in the metrics, which of them in the log
-// and in `admin unusual`.
+// watch looks every five minutes for companies with unusual volume, or with most messages
+// to one block of numbers. A metric has their number; the log and `admin unusual` have
+// the companies.
 type watch struct {
-	store *messages.Store
-	log   *slog.Logger
-	told  map[sms.CompanyID]messages.Unusual
+	store    *messages.Store
+	log      *slog.Logger
+	reported map[sms.CompanyID]messages.Unusual
 
 	volume, block prometheus.Gauge
 }
@@ -39,7 +40,6 @@ func newWatch(store *messages.Store, log *slog.Logger, reg prometheus.Registerer
 	return &watch{store: store, log: log, volume: senders.WithLabelValues("volume"), block: senders.WithLabelValues("block")}
 }
 
-// Run looks until ctx ends.
 func (w *watch) Run(ctx context.Context) error {
 	for wait := unusualFirst; ; wait = unusualInterval {
 		select {
@@ -54,18 +54,18 @@ func (w *watch) Run(ctx context.Context) error {
 		case err != nil:
 			w.log.Warn("looking for unusual sending failed", "event", "unusual_sending_unchecked", "error", err)
 		default:
-			w.tell(list)
+			w.report(list)
 		}
 	}
 }
 
-// tell logs what is new.
-func (w *watch) tell(list []messages.Unusual) {
+// report logs new findings.
+func (w *watch) report(list []messages.Unusual) {
 	now := make(map[sms.CompanyID]messages.Unusual, len(list))
 	volume, block := 0, 0
 	for _, u := range list {
 		now[u.Company] = u
-		before := w.told[u.Company]
+		before := w.reported[u.Company]
 		if u.Volume {
 			if volume++; !before.Volume {
 				w.log.Warn("company sends more in an hour than on any day of five weeks", "event", "company_sends_much", "company_id", int64(u.Company), "messages", u.Messages, "busiest_day", u.Busiest)
@@ -77,7 +77,7 @@ func (w *watch) tell(list []messages.Unusual) {
 			}
 		}
 	}
-	w.told = now
+	w.reported = now
 	w.volume.Set(float64(volume))
 	w.block.Set(float64(block))
 }
@@ -104,10 +104,10 @@ func (c *adminUnusualCmd) do(ctx context.Context, o *operator) (any, error) {
 			return nil, err
 		}
 		list = append(list, object{{"company_id", company.ID}, {"name", company.Name},
-			{"messages", u.Messages},    // within the last hour
-			{"busiest_day", u.Busiest},  // messages of its busiest day of the 35 before today
-			{"block", u.Block},          // beginning of the numbers that got most of them
-			{"share", percent(u.Share)}, // of the latest messages that went there
+			{"messages", u.Messages},    // in the last hour
+			{"busiest_day", u.Busiest},  // on the busiest of the previous 35 days
+			{"block", u.Block},          // common prefix of most numbers
+			{"share", percent(u.Share)}, // of the latest messages in this block
 			{"unusual_volume", u.Volume}, {"unusual_block", u.OneBlock}})
 	}
 	return list, nil

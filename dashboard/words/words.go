@@ -94,10 +94,10 @@ func (w *Words) ByTag(tag string) (*Language, bool) {
 
 // Match returns the language that an Accept-Language header wants most.
 func (w *Words) Match(header string) *Language {
-	if len(header) > 200 { // what is longer chooses nothing sensible
+	if len(header) > 200 { // a longer header is useless
 		header = ""
 	}
-	wanted, _, _ := language.ParseAcceptLanguage(header) // an unreadable header wants nothing
+	wanted, _, _ := language.ParseAcceptLanguage(header) // an unreadable header prefers nothing
 	for _, tag := range wanted {
 		base, _ := tag.Base()
 		if l, ok := w.ByTag(base.String()); ok {
@@ -116,7 +116,7 @@ func (l *Language) Has(key string) bool {
 	return ok
 }
 
-// Missing begins and ends what a page shows in place of a missing text. The tests look for it.
+// Missing encloses the key of a missing text on a page. The tests look for it.
 const Missing = "⟦"
 
 // T returns a text with its arguments filled in.

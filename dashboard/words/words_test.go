@@ -18,8 +18,9 @@ var (
 	placeholder = regexp.MustCompile(`\{\d\}`)
 )
 
-// used returns the keys in the dashboard's templates and code, with a file that has each, and a key for each act that pages and
-// commands record: what is given as an entry's Act, or to a constant or variable whose name begins with act, or to decideSender.
+// used returns the keys in the dashboard's templates and code, with a file for each, and a key for each recorded act of
+// pages and commands: the values of an entry's Act, of constants and variables whose names begin with act, and the
+// arguments of decideSender.
 func used(t *testing.T) map[string]string {
 	t.Helper()
 	keys := map[string]string{}
@@ -56,8 +57,8 @@ func used(t *testing.T) map[string]string {
 	return keys
 }
 
-// TestTexts: English and French have every key that is used, also one for every act that is recorded, and no other; the same
-// blanks are filled in everywhere.
+// TestTexts: English and French have exactly the keys that are used, including one for every recorded act, with the
+// same placeholders.
 func TestTexts(t *testing.T) {
 	w, err := Load()
 	if err != nil {

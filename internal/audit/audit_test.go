@@ -60,7 +60,7 @@ func TestRecorded(t *testing.T) {
 	}
 }
 
-// The audit log cannot be changed, not even by hand.
+// Audit rows cannot be changed, not even from psql.
 func TestInsertOnly(t *testing.T) {
 	pool := testenv.Pool(t)
 	if err := record(t, pool, Entry{Actor: "a", Act: "b", Subject: "c"}); err != nil {
@@ -73,7 +73,7 @@ func TestInsertOnly(t *testing.T) {
 	}
 }
 
-// What is rolled back was not done.
+// A rolled-back change is not recorded.
 func TestInTheTransactionOfTheChange(t *testing.T) {
 	pool := testenv.Pool(t)
 	undone := errors.New("undone")

@@ -43,7 +43,7 @@ func Check(root fs.FS, module string, rules *Rules) ([]string, error) {
 	return c.found, nil
 }
 
-// skipped are the folders that the go command does not look into either.
+// skipped reports folders that the go command ignores too.
 func skipped(root fs.FS, folder string) bool {
 	base := path.Base(folder)
 	if base[0] == '.' || base[0] == '_' || base == "testdata" || base == "vendor" {
@@ -56,8 +56,8 @@ func skipped(root fs.FS, folder string) bool {
 type checker struct {
 	module    string
 	rules     *Rules
-	pkgs      map[string]bool // that have Go files
-	libraries map[string]bool // that are imported
+	pkgs      map[string]bool // with Go files
+	libraries map[string]bool // imported ones
 	found     []string
 }
 

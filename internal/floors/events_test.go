@@ -28,15 +28,15 @@ type logEvent struct {
 
 var (
 	eventKey = regexp.MustCompile(`^[a-z][a-z0-9]*(_[a-z0-9]+)*$`)
-	// sought are the words that a runbook or an alert looks for in the log.
+	// sought matches the log keys that a runbook or an alert searches for.
 	sought = regexp.MustCompile(`(?:journalctl [^\n|]*\| grep |log for |log: |log line )((?:-e )?[a-z]+_[a-z_]*(?: -e [a-z_]+)*)`)
 )
 
-// TestEvents: every log line at level info or above has an event key, one key has one text, docs/logs.md lists exactly
-// these events, and runbooks look for no others.
+// TestEvents: every log line at level info or above has an event key, each key has one text, docs/logs.md lists
+// exactly these events, and runbooks search for no others.
 func TestEvents(t *testing.T) {
 	all := events(t)
-	pages := map[string][]string{} // runbooks that look for an event
+	pages := map[string][]string{} // runbooks that search for an event
 	runbooks, _ := filepath.Glob("../../docs/runbooks/*.md")
 	rules, _ := filepath.Glob("../../deployments/prometheus/rules/*.yaml")
 	if len(runbooks) == 0 || len(rules) == 0 {
@@ -168,7 +168,7 @@ func events(t *testing.T) map[string]*logEvent {
 	return all
 }
 
-// eventOf is the event that a call logs, nil for any other call. A call that logs at level info or above begins with a
+// eventOf is the event that a call logs, nil for any other call. A log call at level info or above begins with a
 // constant text, "event" and a constant key.
 func eventOf(call *ast.CallExpr) (found *logEvent, problem string) {
 	method, ok := call.Fun.(*ast.SelectorExpr)

@@ -67,7 +67,7 @@ More words.
 ## Errors
 `
 
-// house is a module that keeps the plan, in which every row is used.
+// house is a module without violations, in which every row is used.
 func house(changes ...string) fstest.MapFS {
 	files := map[string]string{
 		"top/top.go":             "house/left house/right/deep example.com/web/render fmt",
@@ -161,7 +161,7 @@ func TestCheckMissesNoEmptyPackage(t *testing.T) {
 	}
 }
 
-func TestParseRulesSaysWhatIsWrong(t *testing.T) {
+func TestParseRulesErrors(t *testing.T) {
 	for _, c := range []struct{ name, old, new, want string }{
 		{"no section", "## Layers", "## Flats", `no section "## Layers"`},
 		{"no table", "| ", "", `has no table`},

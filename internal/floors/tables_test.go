@@ -46,9 +46,9 @@ func TestCheckTables(t *testing.T) {
 		{"good", "", "", ""},
 		{"another's table", "right/x.go", "package right\nconst q = `UPDATE cups SET id = 1; INSERT INTO cups`", "right/x.go names cups, which is left's"},
 		{"in a fragment", "right/x.go", "package right\nvar q = `SELECT ` + x + ` FROM only cups`", "right/x.go names cups, which is left's"},
-		{"nobody's table", "m/3.sql", "CREATE TABLE forks (id int)", "a migration makes forks, which the tables table gives to no package"},
+		{"a table without an owner", "m/3.sql", "CREATE TABLE forks (id int)", "a migration makes forks, which the tables table gives to no package"},
 		{"a table that is gone", "m/3.sql", "DROP TABLE cups;", "the tables table has cups, which no migration makes"},
-		{"a leave that nobody takes", "left/l.go", "package left", "the tables table lets left name plates, but it does not"},
+		{"an unused permission", "left/l.go", "package left", "the tables table lets left name plates, but it does not"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			root := fstest.MapFS{}

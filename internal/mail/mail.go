@@ -33,7 +33,7 @@ var delays = []time.Duration{5 * time.Second, 30 * time.Second, 2 * time.Minute}
 // Values of Options.TLS.
 const (
 	STARTTLS = "starttls" // plain at first, then TLS; without TLS no mail is sent
-	TLS      = "tls"      // TLS from the first octet
+	TLS      = "tls"      // TLS from the first byte
 	Plain    = "none"     // no TLS: only for a server on the same machine
 )
 

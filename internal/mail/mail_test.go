@@ -41,7 +41,7 @@ func run(t *testing.T, part func(context.Context) error) {
 	})
 }
 
-// TestSend: what is sent arrives as it was, and the page shows it.
+// TestSend: a mail arrives unchanged, and the mail catcher's page shows it.
 func TestSend(t *testing.T) {
 	catcher, smtp, web := mailcatcher.New(), listen(t), listen(t)
 	run(t, func(ctx context.Context) error { return catcher.ServeSMTP(ctx, smtp) })
@@ -52,7 +52,7 @@ func TestSend(t *testing.T) {
 	}
 	run(t, m.Run)
 	text := "Amahoro, c’est prêt :\n\nhttps://example.com/sign-up/" + strings.Repeat("x", 100) + "\n\n=2E <b>\n"
-	m.Send(Message{Kind: "test", To: "aline@example.com", Subject: "Votre clé\r\nBcc: everybody@example.com", Text: text})
+	m.Send(Message{Kind: "test", To: "aline@example.com", Subject: "Votre clé\r\nBcc: other@example.com", Text: text})
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
 	got, err := catcher.Wait(ctx, "aline@example.com", 0)
@@ -73,19 +73,19 @@ func TestSend(t *testing.T) {
 	}
 }
 
-// TestLogs: a mail is tried four times, and neither its address nor its text is logged.
+// TestLogs: a mail is tried four times; its address and text are not logged.
 func TestLogs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var said bytes.Buffer
-		log := slog.New(slog.NewTextHandler(&said, nil))
+		var lines bytes.Buffer
+		log := slog.New(slog.NewTextHandler(&lines, nil))
 		m, err := New(Options{Log: log})
 		if err != nil {
 			t.Fatal(err)
 		}
 		mail := Message{Kind: "test", To: "canary@example.com", Subject: "canary", Text: "canary"}
 		m.Send(mail)
-		if !strings.Contains(said.String(), "not sent") {
-			t.Errorf("without a server: %s", &said)
+		if !strings.Contains(lines.String(), "not sent") {
+			t.Errorf("without a server: %s", &lines)
 		}
 		closed := listen(t)
 		closed.Close()
@@ -101,14 +101,14 @@ func TestLogs(t *testing.T) {
 		time.Sleep(10 * time.Minute)
 		cancel()
 		running.Wait()
-		if again, given := strings.Count(said.String(), "trying again later"), strings.Count(said.String(), "given up"); again != 3 || given != 2 || len(m.places) != 0 {
-			t.Errorf("%d mails are kept:\n%s", len(m.places), &said)
+		if again, given := strings.Count(lines.String(), "trying again later"), strings.Count(lines.String(), "given up"); again != 3 || given != 2 || len(m.places) != 0 {
+			t.Errorf("%d mails are kept:\n%s", len(m.places), &lines)
 		}
 		for range maxWaiting + 1 {
 			m.Send(mail)
 		}
-		if strings.Contains(said.String(), "canary") || !strings.Contains(said.String(), "too many wait") {
-			t.Errorf("%s", &said)
+		if strings.Contains(lines.String(), "canary") || !strings.Contains(lines.String(), "too many wait") {
+			t.Errorf("%s", &lines)
 		}
 	})
 }
@@ -121,19 +121,19 @@ func TestOptions(t *testing.T) {
 	}
 }
 
-// TestDeliver: the owner of a stored mail is called when it is done.
+// TestDeliver: the callback of a stored mail runs once the mail is done.
 func TestDeliver(t *testing.T) {
 	catcher, smtp, closed := mailcatcher.New(), listen(t), listen(t)
 	run(t, func(ctx context.Context) error { return catcher.ServeSMTP(ctx, smtp) })
 	closed.Close()
 	good := Message{Kind: "test", To: "aline@example.com", Subject: "a", Text: "b"}
-	bad := Message{Kind: "test", To: "nobody", Subject: "a", Text: "b"}
+	bad := Message{Kind: "test", To: "invalid", Subject: "a", Text: "b"}
 	for name, try := range map[string]struct {
 		server  string
 		message Message
 		last    bool
 		done    bool
-		result  string // counted; empty: nothing yet
+		result  string // metric label; empty: nothing yet
 	}{
 		"no server":  {"", good, false, true, "unconfigured"},
 		"taken":      {smtp.Addr().String(), good, false, true, "sent"},

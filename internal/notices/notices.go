@@ -54,10 +54,10 @@ type Options struct {
 
 // Listener receives notices and calls the callbacks of one process.
 type Listener struct {
-	config *pgx.ConnConfig
-	prefer func(context.Context, *pgx.ConnConfig) error // which of several hosts is tried first; nil: as they are
-	log    *slog.Logger
-	ears   map[string][]func(key string)
+	config    *pgx.ConnConfig
+	prefer    func(context.Context, *pgx.ConnConfig) error // orders several hosts; nil: as configured
+	log       *slog.Logger
+	callbacks map[string][]func(key string)
 
 	up     prometheus.Gauge
 	starts prometheus.Counter
@@ -69,10 +69,10 @@ func New(pool *pgxpool.Pool, opts Options) *Listener {
 	whole := pool.Config()
 	register := promauto.With(opts.Metrics)
 	l := &Listener{
-		config: whole.ConnConfig,
-		prefer: whole.BeforeConnect,
-		log:    opts.Log,
-		ears:   make(map[string][]func(string)),
+		config:    whole.ConnConfig,
+		prefer:    whole.BeforeConnect,
+		log:       opts.Log,
+		callbacks: make(map[string][]func(string)),
 		up: register.NewGauge(prometheus.GaugeOpts{
 			Name: "intumwa_notices_up",
 			Help: "1 while change notices are received, else 0: cached rows expire by age.",
@@ -95,11 +95,11 @@ func New(pool *pgxpool.Pool, opts Options) *Listener {
 	return l
 }
 
-// On registers a callback for the notices of a subject. It is called with the key of
-// each notice, and with Everything when notices may have been missed. Callbacks are
-// called one at a time and must return at once. Call On before Run.
-func (l *Listener) On(subject string, ear func(key string)) {
-	l.ears[subject] = append(l.ears[subject], ear)
+// On registers a callback for a subject. It is called with the key of each notice, and
+// with Everything when notices may have been missed. Callbacks run one at a time and must
+// return at once. Call On before Run.
+func (l *Listener) On(subject string, callback func(key string)) {
+	l.callbacks[subject] = append(l.callbacks[subject], callback)
 }
 
 // Run receives notices until ctx ends, and then returns nil.
@@ -142,7 +142,7 @@ func (l *Listener) listen(ctx context.Context) (listened bool, err error) {
 	defer func() {
 		ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), connectTimeout/2)
 		defer cancel()
-		_ = conn.Close(ending) // it is broken or not needed any more
+		_ = conn.Close(ending) // broken, or no longer needed
 	}()
 	// Changes before the LISTEN may have been missed; later ones wait on the connection.
 	for _, subject := range []string{Account, Company, Endpoint, Link} {
@@ -160,7 +160,7 @@ func (l *Listener) listen(ctx context.Context) (listened bool, err error) {
 			continue
 		}
 		subject, key, _ := strings.Cut(notice, " ")
-		if _, known := l.ears[subject]; !known {
+		if _, known := l.callbacks[subject]; !known {
 			continue // an unknown subject, from a newer release
 		}
 		l.heard.WithLabelValues(subject).Inc()
@@ -178,7 +178,7 @@ func (l *Listener) connect(ctx context.Context) (*pgx.Conn, error) {
 	config.ConnectTimeout = connectTimeout
 	ctx, cancel := context.WithTimeout(ctx, time.Duration(1+len(config.Fallbacks))*connectTimeout)
 	defer cancel()
-	config.RuntimeParams["application_name"] += " notices" // in pg_stat_activity, where it rests for hours
+	config.RuntimeParams["application_name"] += " notices" // in pg_stat_activity, where it idles for hours
 	conn, err := pgx.ConnectConfig(ctx, config)
 	if err != nil {
 		return nil, fmt.Errorf("connecting: %w", err)
@@ -206,14 +206,14 @@ func nextNotice(ctx context.Context, conn *pgx.Conn) (string, error) {
 	}
 	answer, cancel := context.WithTimeout(ctx, connectTimeout)
 	defer cancel()
-	if err := conn.Ping(answer); err != nil { // notices that come before its response are kept for the next call
+	if err := conn.Ping(answer); err != nil { // notices before the response stay for the next call
 		return "", fmt.Errorf("the server is silent: %w", err)
 	}
 	return "", nil
 }
 
 func (l *Listener) notify(subject, key string) {
-	for _, ear := range l.ears[subject] {
-		ear(key)
+	for _, callback := range l.callbacks[subject] {
+		callback(key)
 	}
 }

@@ -18,32 +18,32 @@ import (
 
 func TestMain(m *testing.M) { testenv.Main(m) }
 
-// ears remember their notices.
-type ears struct {
-	mu   sync.Mutex
-	told []string
+// received collects notices.
+type received struct {
+	mu      sync.Mutex
+	notices []string
 }
 
-func (e *ears) of(subject string) func(string) {
+func (e *received) of(subject string) func(string) {
 	return func(key string) {
 		e.mu.Lock()
 		defer e.mu.Unlock()
-		e.told = append(e.told, strings.TrimSpace(subject+" "+key))
+		e.notices = append(e.notices, strings.TrimSpace(subject+" "+key))
 	}
 }
 
-func (e *ears) take() []string {
+func (e *received) take() []string {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	told := e.told
-	e.told = nil
-	return told
+	notices := e.notices
+	e.notices = nil
+	return notices
 }
 
 // listen runs a listener until the test ends, and waits until it listens.
-func listen(t *testing.T, pool *pgxpool.Pool) *ears {
+func listen(t *testing.T, pool *pgxpool.Pool) *received {
 	t.Helper()
-	e := &ears{}
+	e := &received{}
 	l := New(pool, Options{})
 	for _, subject := range []string{Account, Company, Endpoint, Link} {
 		l.On(subject, e.of(subject))
@@ -57,12 +57,12 @@ func listen(t *testing.T, pool *pgxpool.Pool) *ears {
 			t.Error(err)
 		}
 	})
-	e.hears(t, Account, Company, Endpoint, Link)
+	e.expects(t, Account, Company, Endpoint, Link)
 	return e
 }
 
-// hears wants exactly these notices next.
-func (e *ears) hears(t *testing.T, want ...string) {
+// expects expects exactly these notices next.
+func (e *received) expects(t *testing.T, want ...string) {
 	t.Helper()
 	var got []string
 	for deadline := time.Now().Add(20 * time.Second); len(got) < len(want); time.Sleep(time.Millisecond) {
@@ -76,9 +76,9 @@ func (e *ears) hears(t *testing.T, want ...string) {
 	}
 }
 
-// TestWhatIsTold: the changes of what is kept in memory, in the transaction of
-// the change, and nothing of what is written all the time.
-func TestWhatIsTold(t *testing.T) {
+// TestNotices: changes of cached rows are notified at the commit, and frequently written
+// columns are not.
+func TestNotices(t *testing.T) {
 	pool := testenv.Pool(t)
 	do := func(statements ...string) {
 		t.Helper()
@@ -126,7 +126,7 @@ func TestWhatIsTold(t *testing.T) {
 			want = []string{try.want, "endpoint end"}
 		}
 		t.Log(try.statement)
-		e.hears(t, want...)
+		e.expects(t, want...)
 	}
 	tx, err := pool.Begin(t.Context())
 	if err != nil {
@@ -136,20 +136,20 @@ func TestWhatIsTold(t *testing.T) {
 		t.Fatal(err)
 	}
 	do(`select pg_notify('intumwa', 'endpoint before')`)
-	e.hears(t, "endpoint before") // not before the commit
+	e.expects(t, "endpoint before") // not before the commit
 	if err := tx.Rollback(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	do(`select pg_notify('intumwa', 'weather fine')`, `select pg_notify('intumwa', '')`, `select pg_notify('another', 'account 1')`, `select pg_notify('intumwa', 'endpoint end')`)
-	e.hears(t, "endpoint end")
+	e.expects(t, "endpoint end")
 }
 
-// TestKilled: when its connection is ended it has another at once, and tells
-// that anything may have changed.
+// TestKilled: after its connection is killed, the listener reconnects at once and reports
+// Everything.
 func TestKilled(t *testing.T) {
 	pool := testenv.Pool(t)
 	e := listen(t, pool)
-	ended := []int32{} // they may be there a moment longer
+	ended := []int32{} // they may linger a moment
 	for range 3 {
 		var pid int32
 		if err := pool.QueryRow(t.Context(), `select pid, pg_terminate_backend(pid) from pg_stat_activity
@@ -157,16 +157,16 @@ func TestKilled(t *testing.T) {
 			t.Fatal(err)
 		}
 		ended = append(ended, pid)
-		e.hears(t, Account, Company, Endpoint, Link)
+		e.expects(t, Account, Company, Endpoint, Link)
 		if _, err := pool.Exec(t.Context(), `select pg_notify('intumwa', 'account 7')`); err != nil {
 			t.Fatal(err)
 		}
-		e.hears(t, "account 7")
+		e.expects(t, "account 7")
 	}
 }
 
-// TestSilentlyCut: a connection that nothing comes over any more, and that nobody
-// ended, is found out and replaced.
+// TestSilentlyCut: a connection that carries nothing any more, without being closed, is
+// detected and replaced.
 func TestSilentlyCut(t *testing.T) {
 	pool := testenv.Pool(t)
 	var dead atomic.Bool
@@ -196,25 +196,25 @@ func TestSilentlyCut(t *testing.T) {
 	if _, err := pool.Exec(t.Context(), `select pg_notify('intumwa', 'account 1')`); err != nil {
 		t.Fatal(err)
 	}
-	e.hears(t, "account 1")
+	e.expects(t, "account 1")
 	dead.Store(true)
 	if _, err := pool.Exec(t.Context(), `select pg_notify('intumwa', 'account 2')`); err != nil { // lost
 		t.Fatal(err)
 	}
-	e.hears(t, Account, Company, Endpoint, Link)
+	e.expects(t, Account, Company, Endpoint, Link)
 }
 
-// TestSilentHost: of several hosts the first takes connections and never answers.
+// TestSilentHost: the first of several hosts accepts connections and never answers.
 func TestSilentHost(t *testing.T) {
 	pool := testenv.Pool(t)
 	e := listen(t, testenv.BehindSilentHost(t, pool))
 	if _, err := pool.Exec(t.Context(), `select pg_notify('intumwa', 'account 1')`); err != nil {
 		t.Fatal(err)
 	}
-	e.hears(t, "account 1")
+	e.expects(t, "account 1")
 }
 
-// cut swallows what goes through it once it is dead.
+// cut drops all data once it is dead.
 type cut struct {
 	net.Conn
 	dead *atomic.Bool

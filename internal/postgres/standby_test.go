@@ -24,7 +24,7 @@ func TestCommitWaitsForStandby(t *testing.T) {
 		t.Fatal(err)
 	}
 	testenv.NewStandby(t, server).Away()
-	if err := postgres.TryCommit(ctx, named, patience); !errors.Is(err, postgres.ErrStandbyAway) || !strings.Contains(err.Error(), "a commit waits for a standby: nobody (synchronous_standby_names)") {
+	if err := postgres.TryCommit(ctx, named, patience); !errors.Is(err, postgres.ErrStandbyAway) || !strings.Contains(err.Error(), "a commit waits for a standby: absent (synchronous_standby_names)") {
 		t.Errorf("a commit that waits: %v", err)
 	}
 	// A long statement's wait counts from its commit.

@@ -13,8 +13,7 @@ import (
 	"intumwa/tools/carriersim"
 )
 
-// carrier is a carrier of a scene: how it behaves, and how the gateway is
-// configured for it.
+// carrier is a carrier of a scene: its behaviour and its configuration.
 type carrier struct {
 	name   string             // lumitel when empty
 	prefix string             // 61, 71, 77, … by position when empty
@@ -22,10 +21,10 @@ type carrier struct {
 	config tree               // of the carrier in the configuration
 	link   tree               // of each of its links
 	links  int                // 1 when zero
-	own    bool               // each link has a system_id of its own, and the carrier takes any
+	own    bool               // a system_id per link; the carrier accepts any
 }
 
-// smsc is a carrier at work.
+// smsc is a running carrier.
 type smsc struct {
 	*carriersim.Carrier
 	w       *world
@@ -34,9 +33,9 @@ type smsc struct {
 	address string
 	account string
 	secret  string
-	binds   int // that a gateway makes when all goes well
+	binds   int // expected binds per gateway
 
-	end context.CancelFunc // nil: nobody listens
+	end context.CancelFunc // nil: closed
 	out chan error
 }
 
@@ -63,7 +62,7 @@ func openCarrier(w *world, i int, c carrier) *smsc {
 	return s
 }
 
-// open has the carrier listen, at the same address as before.
+// open makes the carrier listen at its address.
 func (s *smsc) open() {
 	s.w.t.Helper()
 	at := cmp.Or(s.address, "127.0.0.1:0")
@@ -83,7 +82,7 @@ func (s *smsc) open() {
 	go func() { out <- s.Serve(ctx, listener) }()
 }
 
-// close takes the carrier away: its connections break and nobody listens.
+// close stops the carrier: its connections break and its port is closed.
 func (s *smsc) close() {
 	if s.end == nil {
 		return
@@ -95,7 +94,7 @@ func (s *smsc) close() {
 	s.end = nil
 }
 
-// section is the carrier in the configuration.
+// section is the carrier's configuration.
 func (s *smsc) section() tree {
 	links := make([]tree, s.carrier.links)
 	for i := range links {
@@ -110,15 +109,15 @@ func (s *smsc) section() tree {
 	return tree{"name": s.Name(), "prefixes": []string{s.prefix}, "links": links}.over(s.carrier.config)
 }
 
-// left is how many segments the carrier has taken when it has read all that gateways had
-// written which were killed, and nobody is bound.
+// left returns the accepted segments once the carrier has read everything that killed
+// gateways had written and has no bind.
 func (s *smsc) left() (accepted uint64) {
 	s.w.t.Helper()
-	s.w.eventually(finalWithin, "nobody is bound to "+s.Name(), func() bool { return s.Stats().Sessions == 0 })
+	s.w.eventually(finalWithin, "no bind is left at "+s.Name(), func() bool { return s.Stats().Sessions == 0 })
 	return s.Stats().Accepted
 }
 
-// accepted lists the submit_sm that the carrier took, in their order.
+// accepted lists the accepted submit_sm in order.
 func (s *smsc) accepted() []carriersim.Submit {
 	var taken []carriersim.Submit
 	for _, submit := range s.Submits() {
@@ -129,7 +128,7 @@ func (s *smsc) accepted() []carriersim.Submit {
 	return taken
 }
 
-// segmentsOf lists the submit_sm for one recipient that the carrier took.
+// segmentsOf lists the accepted submit_sm to one recipient.
 func (s *smsc) segmentsOf(number string) []carriersim.Submit {
 	var segments []carriersim.Submit
 	for _, submit := range s.accepted() {
@@ -140,7 +139,7 @@ func (s *smsc) segmentsOf(number string) []carriersim.Submit {
 	return segments
 }
 
-// shown is what the recipient's handset shows.
+// shown is the text on the recipient's handset.
 func (s *smsc) shown(number string) []carriersim.Message {
 	var messages []carriersim.Message
 	for _, m := range s.Messages() {

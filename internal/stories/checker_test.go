@@ -7,16 +7,15 @@ import (
 	"intumwa/tools/carriersim"
 )
 
-// onTheWayWithin is what rule choices 7.7 promises of everything that waits
-// after a crash or a lost Redis; settledWithin leaves time for the way.
+// onTheWayWithin is the limit of rule choices 7.7 for waiting messages after a crash or a
+// lost Redis. settledWithin adds time for their delivery.
 const (
 	onTheWayWithin = 30 * time.Second
 	settledWithin  = onTheWayWithin + 15*time.Second
 )
 
-// drains waits until every message has come to its carrier, and settles until
-// none is pending. A backlog may take as long as it takes, but it never stands
-// still for as long as everything should be on its way again.
+// drains waits until every message has reached its carrier, and settles until none is
+// pending. A backlog may take any time, but must make progress within onTheWayWithin.
 func (w *world) drains() {
 	w.t.Helper()
 	w.dwindles("on their way to a carrier", `SELECT count(*) FROM outbox`, onTheWayWithin)
@@ -29,10 +28,10 @@ func (w *world) settles(within time.Duration) {
 
 func (w *world) dwindles(what, query string, within time.Duration) {
 	w.t.Helper()
-	last := ask[int](w, query)
+	last := scalar[int](w, query)
 	for last > 0 {
 		now := last
-		if !w.comesTrue(within, func() bool { now = ask[int](w, query); return now < last }) {
+		if !w.comesTrue(within, func() bool { now = scalar[int](w, query); return now < last }) {
 			w.t.Errorf("%d messages are still %s and none has moved for %v", now, what, within)
 			return
 		}
@@ -40,16 +39,16 @@ func (w *world) dwindles(what, query string, within time.Duration) {
 	}
 }
 
-// adds up a load when it is over: what the customer was told, what the carriers
-// got, what the webhooks said and what the database says must be one story. Of
-// the messages that the carriers got, so many may be there twice.
+// adds compares the four records of a finished load: the API's responses, the carriers,
+// the webhooks and the database. At most this many messages may have reached the carriers
+// twice.
 func (l *load) adds(duplicates int) {
 	w := l.from.w
 	w.t.Helper()
 	l.finishes()
 	w.drains()
 	w.settles(settledWithin)
-	w.drains() // of a message that has failed another segment may be on its way
+	w.drains() // another segment of a failed message may be in flight
 	c := checker{load: l, t: w, records: map[string]record{}, arrived: map[string]int{}}
 	for _, r := range l.from.records() {
 		c.spent += r.Segments
@@ -77,7 +76,7 @@ func (l *load) adds(duplicates int) {
 	w.t.Logf("%d messages: answers %v, slowest %v, %d arrived twice; %s", l.messages, l.answered(), l.slowest.Round(time.Millisecond), c.twice, w.lumitel)
 }
 
-// checker compares the four books of a load.
+// checker compares the four records of a load.
 type checker struct {
 	load    *load
 	t       *world
@@ -97,7 +96,7 @@ func (c *checker) complain(format string, args ...any) {
 	}
 }
 
-// arrive notes what came to a handset.
+// arrive counts a message that reached a handset.
 func (c *checker) arrive(m carriersim.Message) {
 	c.arrived[m.Text] += 1 + m.Duplicates
 	r, ok := c.records[m.Text]
@@ -106,7 +105,7 @@ func (c *checker) arrive(m carriersim.Message) {
 	}
 }
 
-// customer checks that every 200 is a message and nothing else is.
+// customer checks that every 200 is a message, and nothing else is.
 func (c *checker) customer() {
 	known := map[string]bool{}
 	for i, o := range c.load.outcomes {
@@ -127,12 +126,12 @@ func (c *checker) customer() {
 	}
 	for text, r := range c.records {
 		if _, sent := known[text]; !sent {
-			c.complain("message %s is in the database and nobody sent it", r.ID)
+			c.complain("message %s is in the database, but was not sent", r.ID)
 		}
 	}
 }
 
-// carriers checks that every message arrived, and which twice.
+// carriers checks that every message arrived, and which arrived twice.
 func (c *checker) carriers(duplicates int) {
 	for text, r := range c.records {
 		n := c.arrived[text]
@@ -150,25 +149,25 @@ func (c *checker) carriers(duplicates int) {
 	}
 }
 
-// ledger checks that every message was paid once.
+// ledger checks that every message was charged once.
 func (c *checker) ledger() {
 	if got, want := c.load.from.credits(), c.load.from.granted-c.spent; got != want {
 		c.complain("the company has %d credits, want %d - %d = %d", got, c.load.from.granted, c.spent, want)
 	}
 }
 
-// webhooks checks that the customer heard of every message, once.
+// webhooks checks that the customer got one webhook for every message.
 func (c *checker) webhooks() {
 	if c.load.from.secret == "" {
 		return
 	}
 	heard := func() map[int64]map[string]call {
 		byMessage := map[int64]map[string]call{}
-		for _, told := range c.load.from.webhooks() {
-			if byMessage[told.Data.MessageID] == nil {
-				byMessage[told.Data.MessageID] = map[string]call{}
+		for _, hook := range c.load.from.webhooks() {
+			if byMessage[hook.Data.MessageID] == nil {
+				byMessage[hook.Data.MessageID] = map[string]call{}
 			}
-			byMessage[told.Data.MessageID][told.header.Get("webhook-id")] = told
+			byMessage[hook.Data.MessageID][hook.header.Get("webhook-id")] = hook
 		}
 		return byMessage
 	}

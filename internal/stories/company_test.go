@@ -10,8 +10,7 @@ import (
 	"time"
 )
 
-// company is a customer: it has a user with a token, a sender and, if it wants,
-// a webhook endpoint.
+// company is a customer: a user with a token, a sender and an optional webhook endpoint.
 type company struct {
 	w        *world
 	id       int64
@@ -24,8 +23,8 @@ type company struct {
 	granted  int64  // credits
 }
 
-// company makes an approved and verified customer with a webhook endpoint that
-// answers 200.
+// company makes an approved and verified customer with a webhook endpoint that answers
+// 200.
 func (w *world) company(sender string, credits int64) *company {
 	w.t.Helper()
 	c := w.silentCompany(sender, credits)
@@ -33,7 +32,7 @@ func (w *world) company(sender string, credits int64) *company {
 	return c
 }
 
-// silentCompany is one without a webhook endpoint.
+// silentCompany makes one without a webhook endpoint.
 func (w *world) silentCompany(sender string, credits int64) *company {
 	w.t.Helper()
 	password := word()
@@ -75,7 +74,7 @@ func (w *world) silentCompany(sender string, credits int64) *company {
 
 func (c *company) number() string { return strconv.FormatInt(c.id, 10) }
 
-// listens gives the company an endpoint that answers so.
+// listens gives the company an endpoint with this handler.
 func (c *company) listens(answer http.HandlerFunc) {
 	c.w.t.Helper()
 	var set struct {
@@ -85,7 +84,7 @@ func (c *company) listens(answer http.HandlerFunc) {
 	}
 	c.w.orders(&set, "", "webhook", "set", "--company", c.number(), "--url", c.w.inbox.of(c, answer), "--active=true")
 	if set.Secret == "" {
-		set.Secret = c.secret // it is shown once
+		set.Secret = c.secret // shown once
 	}
 	if !set.Active || !strings.HasPrefix(set.Secret, "whsec_") {
 		c.w.t.Fatalf("the endpoint is not as ordered: active %v", set.Active)
@@ -94,9 +93,9 @@ func (c *company) listens(answer http.HandlerFunc) {
 	c.w.secret(set.Secret, strings.TrimPrefix(set.Secret, "whsec_"))
 }
 
-// answer is what the gateway says to a send request.
+// answer is the response to a send request.
 type answer struct {
-	err    error // no answer came
+	err    error // no response
 	status int
 	header http.Header
 	body   []byte
@@ -117,7 +116,7 @@ func (c *company) sends(to, text string) answer {
 	return a
 }
 
-// tries sends a message; headers are names and values in turn.
+// tries sends a message; headers are alternating names and values.
 func (c *company) tries(to, text string, headers ...string) answer {
 	return c.triesAt(c.w.gateway, to, text, headers...)
 }
@@ -128,7 +127,7 @@ func (c *company) triesAt(g *gateway, to, text string, headers ...string) answer
 	return c.postsMessage(g, to, text, headers...)
 }
 
-// plant has the logs searched for the number and the text.
+// plant adds the number and the text to what logs must not contain.
 func (c *company) plant(to, text string) {
 	if len(text) >= 8 {
 		c.w.secret(text)
@@ -140,7 +139,7 @@ func (c *company) plant(to, text string) {
 	}
 }
 
-// calls makes a request of the API; headers are names and values in turn.
+// calls makes an API request; headers are alternating names and values.
 func (c *company) calls(g *gateway, method, path string, body []byte, headers ...string) (a answer) {
 	request, err := http.NewRequest(method, "http://"+g.api+path, bytes.NewReader(body))
 	if err != nil {
@@ -164,7 +163,7 @@ func (c *company) calls(g *gateway, method, path string, body []byte, headers ..
 	return a
 }
 
-// posts sends a body as it is.
+// posts sends a body unchanged.
 func (c *company) posts(g *gateway, body []byte, headers ...string) answer {
 	a := c.calls(g, http.MethodPost, "/v1/sms", body, headers...)
 	if a.err == nil {
@@ -173,7 +172,7 @@ func (c *company) posts(g *gateway, body []byte, headers ...string) answer {
 	return a
 }
 
-// requests makes a request of the first gateway and reads its answer, which must be 200. A customer who is told to wait waits.
+// requests makes a request to the first gateway and decodes its response, which must be 200. After a 429 it waits.
 func (c *company) requests(method, path string, body, result any) {
 	c.w.t.Helper()
 	var text []byte
@@ -184,7 +183,7 @@ func (c *company) requests(method, path string, body, result any) {
 		}
 	}
 	var a answer
-	c.w.eventually(2*time.Minute, method+" "+path+" need not wait", func() bool { // a window of the rate is one minute
+	c.w.eventually(2*time.Minute, method+" "+path+" need not wait", func() bool { // a rate window is one minute
 		a = c.calls(c.w.gateway, method, path, text)
 		return a.status != http.StatusTooManyRequests
 	})
@@ -196,8 +195,8 @@ func (c *company) requests(method, path string, body, result any) {
 	}
 }
 
-// bulk sends n messages in batches of 500 at most, with more fields, and returns the ids of the batches and the word with
-// which all texts begin.
+// bulk sends n messages in batches of up to 500, with more fields. It returns the batches' ids and the first word of
+// all texts.
 func (c *company) bulk(n int, more tree) (ids []string, mark string) {
 	c.w.t.Helper()
 	mark = word()
@@ -216,19 +215,19 @@ func (c *company) bulk(n int, more tree) (ids []string, mark string) {
 	return ids, mark
 }
 
-// credits is the company's balance as the database has it.
+// credits is the company's balance in the database.
 func (c *company) credits() int64 {
 	c.w.t.Helper()
-	return ask[int64](c.w, `SELECT credits FROM balances WHERE company_id = $1`, c.id)
+	return scalar[int64](c.w, `SELECT credits FROM balances WHERE company_id = $1`, c.id)
 }
 
 // entries lists the company's ledger as "kind amount", oldest first.
 func (c *company) entries() []string {
 	c.w.t.Helper()
-	return ask[[]string](c.w, `SELECT coalesce(array_agg(kind || ' ' || amount ORDER BY id), '{}') FROM ledger WHERE company_id = $1`, c.id)
+	return scalar[[]string](c.w, `SELECT coalesce(array_agg(kind || ' ' || amount ORDER BY id), '{}') FROM ledger WHERE company_id = $1`, c.id)
 }
 
-// postsMessage sends a message whose text and number are planted already.
+// postsMessage sends a message whose text and number are already planted.
 func (c *company) postsMessage(g *gateway, to, text string, headers ...string) answer {
 	body, err := json.Marshal(map[string]string{"phone_number": to, "sender": c.sender, "message": text})
 	if err != nil {

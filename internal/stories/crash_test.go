@@ -11,11 +11,11 @@ import (
 	"intumwa/tools/carriersim"
 )
 
-// window of the links in the stories that count duplicates.
+// window of the links in stories that count duplicates.
 const window = 20
 
-// steady is a carrier that delivers everything and takes a moment to answer, so
-// that its window is always in use.
+// steady is a carrier that delivers everything with a short delay, so that its window is
+// always in use.
 func steady() carrier {
 	return carrier{
 		sim:  carriersim.Options{NoFates: true, RespDelay: 10 * time.Millisecond, ReceiptDelay: 20 * time.Millisecond, RedeliverDelay: 500 * time.Millisecond},
@@ -23,7 +23,7 @@ func steady() carrier {
 	}
 }
 
-// sendsWhileKilled sends under load while the gateway is killed at random moments and started again, until all is with the carrier.
+// sendsWhileKilled kills and restarts the gateway at random moments under load, until the carrier has everything.
 func (c *company) sendsWhileKilled(kills int) *load {
 	w := c.w
 	w.t.Helper()
@@ -42,9 +42,8 @@ func (c *company) sendsWhileKilled(kills int) *load {
 	return l
 }
 
-// The gateway is killed while it works, and started again. Nothing is lost,
-// nothing is charged twice, and of what was on the wire at that moment at most
-// a window arrives twice.
+// The gateway is killed under load and restarted. No message is lost or charged twice,
+// and at most one window of submits arrives twice.
 func TestKilledMidLoad(t *testing.T) {
 	t.Parallel()
 	busy(t)
@@ -53,8 +52,8 @@ func TestKilledMidLoad(t *testing.T) {
 	w.company("Isoko", 1_000_000).sendsWhileKilled(kills).adds(window * kills)
 }
 
-// The carrier breaks its connections and is then away. Nothing is lost, and of what was on the
-// wire each time at most a window arrives twice.
+// The carrier drops its connections and stays away for a while. No message is lost, and each
+// time at most one window arrives twice.
 func TestCarrierGoneMidLoad(t *testing.T) {
 	t.Parallel()
 	busy(t)
@@ -73,10 +72,9 @@ func TestCarrierGoneMidLoad(t *testing.T) {
 	l.adds(2 * window * times)
 }
 
-// The same with a carrier that is not to be sent again what it may have
-// (on_ambiguous: hold): nothing arrives twice. What was on the wire is settled by
-// its receipts, which echo the reference; what was only about to go out waits
-// for the deadline, and that is never more than a window a kill.
+// With on_ambiguous: hold, nothing arrives twice. Submits in flight are settled by their
+// receipts, which echo the reference. Unwritten ones wait for the deadline, at most a
+// window per kill.
 func TestKilledWithHold(t *testing.T) {
 	testenv.Long(t)
 	t.Parallel()
@@ -87,23 +85,23 @@ func TestKilledWithHold(t *testing.T) {
 	holding.config = tree{"on_ambiguous": "hold"}
 	w := play(t, scene{carriers: []carrier{holding}})
 	messages := w.company("Isoko", 1_000_000).sendsWhileKilled(kills).messages
-	pending := func() int { return ask[int](w, `SELECT count(*) FROM messages WHERE status = 0`) }
+	pending := func() int { return scalar[int](w, `SELECT count(*) FROM messages WHERE status = 0`) }
 	w.eventually(settledWithin, "all are settled but those that were about to go out", func() bool { return pending() <= window*kills })
 	st := w.lumitel.Stats()
 	if st.Duplicates != 0 {
 		t.Errorf("%d messages arrived twice", st.Duplicates)
 	}
 	w.eventually(settledWithin, "every message that the carrier has is settled", func() bool {
-		return ask[int](w, `SELECT count(*) FROM messages WHERE status = 1`) == int(st.Accepted)
+		return scalar[int](w, `SELECT count(*) FROM messages WHERE status = 1`) == int(st.Accepted)
 	})
-	if n := ask[int](w, `SELECT count(*) FROM messages`); n != messages || pending()+int(st.Accepted) != messages {
+	if n := scalar[int](w, `SELECT count(*) FROM messages`); n != messages || pending()+int(st.Accepted) != messages {
 		t.Errorf("%d messages: %d came to the carrier, %d wait for the deadline; want %d", n, st.Accepted, pending(), messages)
 	}
 	t.Logf("%d kills: %d of %d messages wait for the deadline, none arrived twice", kills, pending(), messages)
 }
 
-// PostgreSQL hangs, its connections open, and the gateway is told to end. It ends within its time; the next one carries
-// everything on.
+// PostgreSQL hangs with open connections when the gateway gets SIGTERM. The gateway ends in time, and the next one
+// continues.
 func TestTerminatedWhilePostgresHangs(t *testing.T) {
 	testenv.Long(t)
 	t.Parallel()

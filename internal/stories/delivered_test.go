@@ -12,8 +12,8 @@ import (
 	"intumwa/tools/carriersim"
 )
 
-// A customer sends a message; it is charged, carried, delivered, and the
-// customer is told. Every octet that leaves the house is looked at. Then one of several segments arrives whole, and one fails.
+// A message is sent, charged, submitted, delivered and reported by webhook; every byte that leaves the gateway is
+// checked. A message of several segments arrives whole, and another one fails.
 func TestDelivered(t *testing.T) {
 	t.Parallel()
 	w := play(t, scene{
@@ -44,13 +44,13 @@ func TestDelivered(t *testing.T) {
 	w.eventually(finalWithin, "the webhook's success is recorded", func() bool { m = w.message(a.ID); return m.Webhooks[0].State == "delivered" })
 
 	if m.ID != a.ID || m.To != number || m.Sender != "Isoko" || m.Encoding != "gsm7" || m.SegmentCount != 1 || m.Test || m.Carrier != "lumitel" || m.FailedAt != nil {
-		t.Errorf("message show says %+v", m)
+		t.Errorf("message show: %+v", m)
 	}
 	if len(m.Segments) != 1 || m.Segments[0].CarrierID != submits[0].ID || m.Segments[0].Link != "lumitel-1" || m.Segments[0].Receipt != "DELIVRD" {
 		t.Errorf("message show has segments %+v, want the carrier's id %s", m.Segments, submits[0].ID)
 	}
 	events := m.events()
-	slices.Sort(events) // a receipt may be read before the answer to submit_sm is
+	slices.Sort(events) // a receipt may be read before the submit_sm_resp
 	if want := []string{"accepted", "receipt", "sent", "submitted"}; !slices.Equal(events, want) {
 		t.Errorf("its history is %v, want %v", events, want)
 	}
@@ -90,7 +90,7 @@ func theSubmit(t *testing.T, s carriersim.Submit, number string) {
 		"replace_if_present_flag": {s.ReplaceIfPresent, uint8(0)},
 		"data_coding":             {s.DataCoding, uint8(0)},
 		"sm_default_msg_id":       {s.DefaultMessageID, uint8(0)},
-		// GSM-7, one septet an octet: @ is 0x00, { and } are escaped.
+		// GSM-7, one septet a byte: @ is 0x00, { and } are escaped.
 		"short_message": {string(s.ShortMessage), "Amahoro \x00 \x1b\x28mwese\x1b\x29"},
 		"text":          {s.Text, "Amahoro @ {mwese}"},
 	} {
@@ -98,19 +98,19 @@ func theSubmit(t *testing.T, s carriersim.Submit, number string) {
 			t.Errorf("%s is %q, want %q", name, field.got, field.want)
 		}
 	}
-	const userMessageReference = 0x0204 // SMPP 3.4, 5.3.2.17: by it a receipt is matched whose response was lost
+	const userMessageReference = 0x0204 // SMPP 3.4, 5.3.2.17: matches a receipt whose submit_sm_resp was lost
 	for _, tlv := range s.TLVs {
 		if tlv.Tag != userMessageReference || len(tlv.Value) != 2 {
 			t.Errorf("there is an optional parameter %#04x of %d octets", tlv.Tag, len(tlv.Value))
 		}
 	}
-	// What is left of 24 hours.
+	// The rest of 24 hours.
 	if !regexp.MustCompile(`^0000(01000000|002359\d\d)000R$`).MatchString(s.Validity) {
 		t.Errorf("validity_period is %q, want 24 hours", s.Validity)
 	}
 }
 
-// theWebhook checks a webhook octet by octet (rule api 6; rule choices 8.3).
+// theWebhook checks a webhook byte by byte (rule api 6; rule choices 8.3).
 func theWebhook(t *testing.T, c call, m message, format string, at *time.Time) {
 	t.Helper()
 	if at == nil {

@@ -7,11 +7,11 @@ import (
 	"strings"
 )
 
-// endsWell asks, when the story is over, what every world is asked.
+// endsWell runs the checks at the end of every world.
 func (w *world) endsWell() {
 	w.t.Cleanup(func() {
 		if w.t.Failed() {
-			w.tell()
+			w.explain()
 			return
 		}
 		if w.running() {
@@ -22,7 +22,7 @@ func (w *world) endsWell() {
 				continue
 			}
 			if g.hasEnded() {
-				w.t.Errorf("%s ended by itself", g.name)
+				w.t.Errorf("%s ended without a signal", g.name)
 			}
 			g.terminate()
 		}
@@ -31,7 +31,7 @@ func (w *world) endsWell() {
 		}
 		w.keptSilence()
 		if w.t.Failed() {
-			w.tell()
+			w.explain()
 		}
 	})
 }
@@ -45,7 +45,7 @@ func (w *world) running() bool {
 	return false
 }
 
-// keptProtocol asks the carriers what they had to complain of.
+// keptProtocol checks the protocol errors that the carriers saw.
 func (w *world) keptProtocol() {
 	for _, c := range w.carriers {
 		for _, v := range c.Violations() {
@@ -60,8 +60,7 @@ var (
 	faults     = []string{"DATA RACE", "panic", "goroutine 1 [", "fatal error:"}
 )
 
-// keptSilence searches the logs for everything that was planted, and for what
-// no log of a sound program holds.
+// keptSilence searches the logs for planted secrets and for signs of a crash.
 func (w *world) keptSilence() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -78,8 +77,8 @@ func (w *world) keptSilence() {
 	}
 }
 
-// leaks finds planted texts, and planted numbers in any of their forms: the
-// eight national digits alone, or behind 257 or 00257.
+// leaks finds planted texts, and planted numbers in any form: the eight national digits
+// alone, or after 257 or 00257.
 func leaks(log []byte, secrets []string, numbers map[string]bool) []string {
 	const most = 5
 	var found []string
@@ -102,8 +101,8 @@ func excerpt(log []byte, at, length int) string {
 	return "…" + string(log[max(0, at-200):min(len(log), at+length+100)]) + "…"
 }
 
-// tell helps whoever has to find out why a story failed.
-func (w *world) tell() {
+// explain prints what helps to debug a failed story.
+func (w *world) explain() {
 	for _, c := range w.carriers {
 		w.t.Log(c)
 	}
@@ -112,5 +111,5 @@ func (w *world) tell() {
 	}
 }
 
-// ok answers a webhook.
+// ok answers a webhook with 200.
 func ok(http.ResponseWriter, *http.Request) {}

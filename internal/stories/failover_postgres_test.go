@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// The primary of PostgreSQL dies, all of its processes at once, and its synchronous
-// standby is promoted. Customers get 200 or 503 and nothing else; every 200 arrives, the
-// ledger is exact, and sending goes on after the promotion. A metric shows that the new
-// primary has no standby; then it gets one.
+// All processes of the PostgreSQL primary die at once, and its synchronous standby is
+// promoted. Customers get only 200 or 503; every 200 arrives, the ledger is exact, and
+// sending continues after the promotion. A metric shows that the new primary has no
+// standby until it gets one.
 func TestPostgresFailsOver(t *testing.T) {
 	t.Parallel()
 	busy(t)
@@ -24,8 +24,8 @@ func TestPostgresFailsOver(t *testing.T) {
 		w.postgresPair.Promote()
 		w.goesOn(l)
 		w.pool.Reset()
-		if deaths > 1 && death == deaths-1 { // it is asked once a minute
-			w.eventually(90*time.Second, "it is said that commits wait for no standby", func() bool {
+		if deaths > 1 && death == deaths-1 { // probed once a minute
+			w.eventually(90*time.Second, "it is output that commits wait for no standby", func() bool {
 				return w.gateway.metric("intumwa_database_standby_ok") == 0
 			})
 		}
@@ -40,7 +40,7 @@ func TestPostgresFailsOver(t *testing.T) {
 	}
 }
 
-// goesOn waits until messages are accepted and carried again.
+// goesOn waits until messages are accepted and delivered again.
 func (w *world) goesOn(l *load) {
 	w.t.Helper()
 	accepted, carried := l.accepted.Load(), w.lumitel.Stats().Accepted

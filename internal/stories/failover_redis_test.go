@@ -9,13 +9,13 @@ import (
 	"intumwa/tools/carriersim"
 )
 
-// takenOverWithin is how long Redis may take until a replica has taken over: the
-// servers notice a silence of one or two seconds, and vote.
+// takenOverWithin bounds a failover of Redis: the servers detect a silence of one or two
+// seconds, then vote.
 const takenOverWithin = 45 * time.Second
 
-// The master of Redis dies, and with it what its replica had not heard: messages
-// that were pushed, and that others were done with. Sentinel makes the replica the
-// master. Nothing is lost, nothing arrives twice, and customers notice nothing.
+// The Redis master dies with changes that its replica lacks: pushed messages, and
+// completed ones. Sentinel promotes the replica. No message is lost or arrives twice, and
+// customers notice nothing.
 func TestRedisFailsOver(t *testing.T) {
 	t.Parallel()
 	busy(t)
@@ -24,26 +24,25 @@ func TestRedisFailsOver(t *testing.T) {
 	w.redisMastersDie(deaths)
 }
 
-// The same in a Cluster, of which a third goes: that in which the carrier's queue
-// is. Before each death its slot is moved to another master, and is at both for a
-// time.
+// The same in a Cluster that loses the third with the carrier's queue. Before each death
+// its slot migrates to another master.
 func TestRedisClusterFailsOver(t *testing.T) {
 	testenv.Long(t)
 	t.Parallel()
 	busy(t)
-	const deaths = 3 // each takes a minute: until the queue is relied upon
+	const deaths = 3 // each takes a minute, until the queue is trusted again
 	w := play(t, scene{carriers: []carrier{steady()}, redisSet: func(t testing.TB) *testenv.RedisSet { return testenv.NewRedisCluster(t, 1) }})
 	w.redisMastersDie(deaths)
 }
 
-// redisMastersDie kills the master that has the carrier's queue, so often, under load.
+// redisMastersDie kills the master with the carrier's queue this many times under load.
 func (w *world) redisMastersDie(deaths int) {
 	t, set := w.t, w.redisSet
 	shop := w.company("Isoko", 1_000_000)
 	usable := func() bool { return w.gateway.metric("intumwa_queue_usable", `carrier="lumitel"`) == 2 }
 	w.eventually(onTheWayWithin, "the queue is relied upon", usable)
 	messages, pause := 4000, 40*time.Millisecond
-	if deaths > 1 { // for as long as it takes; a queue that has failed is not relied upon for a minute
+	if deaths > 1 { // a failed queue is not trusted for a minute
 		messages, pause = 90_000, 200*time.Millisecond
 	}
 	l := shop.sendsMany(&load{messages: messages, pause: pause})
@@ -60,14 +59,14 @@ func (w *world) redisMastersDie(deaths int) {
 			master = set.Master(t.Context(), key)
 			return master >= 0
 		})
-		// From here on the replicas hear nothing: neither that messages are done ...
+		// From here on the replicas get no changes: neither completed messages ...
 		for i, server := range set.Servers {
 			if set.Role(t.Context(), i) == "slave" {
 				server.Freeze()
 			}
 		}
 		more(300)
-		// ... nor that others wait.
+		// ... nor new ones.
 		w.lumitel.Faults(func(f *carriersim.Faults) { f.RespDelay = 2 * time.Second })
 		more(300)
 		set.Servers[master].Kill()
@@ -81,10 +80,10 @@ func (w *world) redisMastersDie(deaths int) {
 		before := w.lumitel.Stats().Accepted
 		w.eventually(onTheWayWithin, "messages are carried", func() bool { return w.lumitel.Stats().Accepted > before })
 		w.eventually(takenOverWithin, "a replica has taken over", func() bool { return set.Master(t.Context(), key) >= 0 })
-		if deaths > 1 || set.MasterName != "" { // after a slot was moved, and its master died, it takes up to a minute
+		if deaths > 1 || set.MasterName != "" { // after a moved slot and a dead master it takes up to a minute
 			w.eventually(2*time.Minute, "the queue is relied upon again", usable)
 		}
-		// It comes back believing that it is a master, and is told that it is none.
+		// It returns as a master and is demoted.
 		set.Servers[master].Start()
 		w.eventually(takenOverWithin, "the old master follows the new one", func() bool { return set.Role(t.Context(), master) == "slave" })
 	}

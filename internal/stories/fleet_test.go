@@ -11,7 +11,7 @@ import (
 	"intumwa/tools/carriersim"
 )
 
-// fleet is four gateways: two take requests, two send.
+// fleet is four gateways: two serve the API, two dispatch.
 func fleet(t *testing.T, s scene) *world {
 	t.Helper()
 	s.gateways = []tree{
@@ -21,14 +21,14 @@ func fleet(t *testing.T, s scene) *world {
 	return play(t, s)
 }
 
-// apis and dispatchers are a fleet's.
+// apis and dispatchers are a fleet's gateways by role.
 func (w *world) apis() []*gateway        { return w.gateways[:2] }
 func (w *world) dispatchers() []*gateway { return w.gateways[2:] }
 
-// leader is the dispatcher that holds a link, nil: none, and the one that does not.
+// leader returns the dispatcher that holds a link (nil: none), and the other.
 func (w *world) leader(link string) (leader, other *gateway) {
 	w.t.Helper()
-	name := ask[string](w, `SELECT coalesce((SELECT d.name FROM leases l JOIN dispatchers d ON d.id = l.holder WHERE l.name = 'link ' || $1), '')`, link)
+	name := scalar[string](w, `SELECT coalesce((SELECT d.name FROM leases l JOIN dispatchers d ON d.id = l.holder WHERE l.name = 'link ' || $1), '')`, link)
 	for _, g := range w.dispatchers() {
 		if g.cmd != nil && strings.HasSuffix(name, "/"+g.process()) {
 			leader = g
@@ -39,7 +39,7 @@ func (w *world) leader(link string) (leader, other *gateway) {
 	return leader, other
 }
 
-// leads waits until a dispatcher holds a link, and answers which.
+// leads waits until a dispatcher holds a link, and returns both.
 func (w *world) leads(link string) (leader, other *gateway) {
 	w.t.Helper()
 	w.eventually(15*time.Second, "a dispatcher holds "+link, func() bool {
@@ -49,15 +49,15 @@ func (w *world) leads(link string) (leader, other *gateway) {
 	return leader, other
 }
 
-// turns has the senders of a load use a fleet's APIs in turn.
+// turns alternates a load's senders between the fleet's APIs.
 func (w *world) turns(n int) *gateway { return w.apis()[n%2] }
 
-// leaseOver is longer than a dispatcher may be silent.
+// leaseOver exceeds the lifetime of a dispatcher's lease.
 const leaseOver = 8 * time.Second
 
-// Two processes take requests and two send. A dispatcher that holds links sleeps for longer than its lease, and wakes. No carrier
-// has two binds of one link at once, and nothing is lost. One carrier closes the older of two binds; the other refuses the newer
-// one until the older one has been silent for too long.
+// Two APIs and two dispatchers. A dispatcher with links is frozen beyond its lease, then wakes. No carrier has two
+// binds of one link at once, and no message is lost. One carrier closes the older of two binds; the other refuses the
+// newer until the older has been silent for too long.
 func TestFleetShares(t *testing.T) {
 	testenv.Long(t)
 	t.Parallel()
@@ -89,9 +89,9 @@ func TestFleetShares(t *testing.T) {
 				return holds == other && counting.Stats().Sessions == 1 && counting.Stats().Binds == 2
 			})
 		}
-		<-time.After(time.Until(slept.Add(leaseOver))) // it sleeps at least so long
+		<-time.After(time.Until(slept.Add(leaseOver))) // frozen at least this long
 		signal(t, leader, syscall.SIGCONT)
-		w.eventually(15*time.Second, "both dispatchers are there", func() bool { return ask[int](w, `SELECT count(*) FROM dispatchers`) == 2 && leader.isReady() })
+		w.eventually(15*time.Second, "both dispatchers are there", func() bool { return scalar[int](w, `SELECT count(*) FROM dispatchers`) == 2 && leader.isReady() })
 		if holds, _ := w.leads("lumitel-1"); holds != other {
 			t.Errorf("%s woke and took its link back", leader.name)
 		}

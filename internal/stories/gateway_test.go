@@ -22,20 +22,20 @@ type gateway struct {
 	name  string
 	roles string // "" = all
 	extra tree
-	build string   // another binary than the one under test; "" none
-	args  []string // of its own
+	build string   // a binary other than the one under test; "" none
+	args  []string // its own
 
 	config, log string // files
 	api, ops    string // addresses
 	dashboard   string
-	cmd         *exec.Cmd // nil: it does not run
+	cmd         *exec.Cmd // nil: not running
 	ended       chan struct{}
-	dismiss     func() // the guard that kills the process when this one ends without having done so
+	dismiss     func() // ends the guard, which kills the process if the test binary dies
 }
 
 const (
 	readyWithin = time.Minute
-	endWithin   = time.Minute // a gateway ends itself after 9.5 s (rule choices 11.2, TestGrace)
+	endWithin   = time.Minute // a gateway ends after 9.5 s at most (rule choices 11.2, TestTerminationGrace)
 )
 
 func newGateway(w *world, name string, extra tree) *gateway {
@@ -53,7 +53,7 @@ func newGateway(w *world, name string, extra tree) *gateway {
 	return g
 }
 
-// configure writes the configuration with fresh ports. (JSON is YAML.)
+// configure writes the configuration with new ports. (JSON is YAML.)
 func (g *gateway) configure() {
 	g.w.t.Helper()
 	g.api, g.ops, g.dashboard = rig.FreeAddress(), rig.FreeAddress(), rig.FreeAddress()
@@ -85,7 +85,7 @@ func (g *gateway) configure() {
 // start runs the process and returns when it is ready.
 func (g *gateway) start() {
 	g.w.t.Helper()
-	for range 5 { // somebody may take a port between the look and the start
+	for range 5 { // another process may take a port in between
 		g.launch()
 		if g.awaitReady() {
 			return
@@ -115,14 +115,14 @@ func (g *gateway) launch() {
 	}
 	ended := make(chan struct{})
 	go func() {
-		_ = cmd.Wait() // its code is read from the state
+		_ = cmd.Wait() // the exit code is in the state
 		close(ended)
 	}()
 	g.cmd, g.ended = cmd, ended
 	g.dismiss = guard(g.w, cmd.Process.Pid)
 }
 
-// awaitReady says false when the process ended because a port was taken.
+// awaitReady returns false if the process ended because a port was taken.
 func (g *gateway) awaitReady() bool {
 	g.w.t.Helper()
 	ready := g.w.comesTrue(readyWithin, func() bool { return g.hasEnded() || g.isReady() })
@@ -156,10 +156,10 @@ func (g *gateway) hasEnded() bool {
 	}
 }
 
-// process is the number of the gateway's process.
+// process is the gateway's process id.
 func (g *gateway) process() string { return strconv.Itoa(g.cmd.Process.Pid) }
 
-// kill is kill -9.
+// kill sends SIGKILL.
 func (g *gateway) kill() {
 	if g.cmd == nil {
 		return
@@ -170,7 +170,7 @@ func (g *gateway) kill() {
 	g.cmd = nil
 }
 
-// guard has the process killed when this one ends without having done so.
+// guard kills the process if the test binary dies.
 func guard(w *world, pid int) (dismiss func()) {
 	w.t.Helper()
 	dismiss, err := rig.Guard(`kill -9 "$1" 2>/dev/null`, strconv.Itoa(pid))
@@ -180,7 +180,7 @@ func guard(w *world, pid int) (dismiss func()) {
 	return dismiss
 }
 
-// terminate is SIGTERM, which ends a gateway in good order.
+// terminate sends SIGTERM and expects a clean exit.
 func (g *gateway) terminate() {
 	g.w.t.Helper()
 	if code := g.ends(); code != 0 {
@@ -188,7 +188,7 @@ func (g *gateway) terminate() {
 	}
 }
 
-// ends is SIGTERM; it returns the exit code.
+// ends sends SIGTERM and returns the exit code.
 func (g *gateway) ends() (code int) {
 	g.w.t.Helper()
 	_ = g.cmd.Process.Signal(syscall.SIGTERM)

@@ -17,9 +17,8 @@ import (
 	"time"
 )
 
-// inbox is where all companies of a world receive their webhooks. It checks
-// both signatures of every call with nothing but the standard library, as a
-// customer would.
+// inbox receives the webhooks of all companies. It checks both signatures of every call
+// with the standard library alone, as a customer would.
 type inbox struct {
 	w    *world
 	base string
@@ -27,7 +26,7 @@ type inbox struct {
 	mu        sync.Mutex
 	endpoints map[string]*endpoint // by path
 	calls     map[int64][]call     // by company
-	last      context.CancelFunc   // ends the calls that hang
+	last      context.CancelFunc   // ends hanging calls
 }
 
 type endpoint struct {
@@ -89,7 +88,7 @@ func (b *inbox) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	e := b.endpoints[r.URL.Path]
 	b.mu.Unlock()
 	if e == nil {
-		b.w.t.Errorf("a webhook for %s, where nobody lives", r.URL.Path)
+		b.w.t.Errorf("a webhook for %s, an unknown path", r.URL.Path)
 		return
 	}
 	body, err := io.ReadAll(r.Body)
@@ -109,7 +108,7 @@ func (b *inbox) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	e.answer(w, r)
 }
 
-// verify checks a webhook as rule choices 8.1 tells customers to.
+// verify checks a webhook as rule choices 8.1 describes for customers.
 func verify(secret string, r *http.Request, body []byte, now time.Time) error {
 	switch {
 	case r.Method != http.MethodPost:
@@ -139,14 +138,14 @@ func verify(secret string, r *http.Request, body []byte, now time.Time) error {
 	return nil
 }
 
-// webhooks lists the calls that the company got so far.
+// webhooks lists the calls that the company has received.
 func (c *company) webhooks() []call {
 	c.w.inbox.mu.Lock()
 	defer c.w.inbox.mu.Unlock()
 	return append([]call(nil), c.w.inbox.calls[c.id]...)
 }
 
-// webhooksOf lists those about one message.
+// webhooksOf lists the calls about one message.
 func (c *company) webhooksOf(messageID int64) []call {
 	var about []call
 	for _, call := range c.webhooks() {
@@ -164,8 +163,7 @@ func (c *company) hears(messageID int64, within time.Duration) call {
 	return c.webhooksOf(messageID)[0]
 }
 
-// paths lists the parts of the endpoints' addresses that their owners may hold
-// for secret.
+// paths lists the secret parts of the endpoints' addresses.
 func (b *inbox) paths() []string {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -9,21 +9,19 @@ import (
 	"time"
 )
 
-// load is a company that sends many messages at once, each with a text and a
-// recipient that no other has.
+// load is a company that sends many messages concurrently, each with its own text and
+// recipient.
 type load struct {
 	messages int
 	senders  int           // 32 when zero
-	pause    time.Duration // of a sender between two messages
-	// keyed sends each with an idempotency key and repeats what was not answered
-	// with 200 until it is, as a careful customer does. Otherwise a request that
-	// got 503 is given up, and one without an answer, or with outcome_unknown, leaves the customer in doubt.
+	pause    time.Duration // a sender's pause between two messages
+	// keyed sends each with an idempotency key and repeats until a 200, as a careful customer does.
+	// Otherwise a 503 is final, and a missing response or outcome_unknown leaves the customer in doubt.
 	keyed bool
-	// at says where sender n sends its next message; the first gateway when nil.
+	// at chooses the gateway of sender n's next message; nil: the first.
 	at func(n int) *gateway
-	// mixed is a load of many kinds: message i goes to whom fate(i) chooses, and
-	// what it says after its first words is tail(i). Otherwise all are short and
-	// delivered.
+	// mixed varies the messages: fate(i) chooses message i's recipient, tail(i) the rest
+	// of its text. Without it all are short and delivered.
 	mixed *mixture
 
 	from     *company
@@ -32,18 +30,18 @@ type load struct {
 	next     atomic.Int64
 	accepted atomic.Int64
 	mu       sync.Mutex
-	answers  map[int]int // by status; 0: none came
+	answers  map[int]int // by status; 0: no response
 	slowest  time.Duration
 	running  sync.WaitGroup
 	stop     chan struct{}
-	asking   map[*gateway]int // requests under way
+	requests map[*gateway]int // requests under way
 }
 
-// outcome is what the customer knows of a message.
+// outcome is the customer's view of a message.
 type outcome struct {
 	tried    bool
 	accepted bool
-	doubt    bool // no answer came, or one that leaves the outcome open
+	doubt    bool // no response, or one with an unknown outcome
 	id       string
 	segments int
 	sender   int       // who sent it
@@ -55,7 +53,7 @@ const patience = 90 * time.Second
 
 // sendsMany starts a load.
 func (c *company) sendsMany(l *load) *load {
-	l.from, l.word, l.answers, l.stop, l.asking = c, word(), map[int]int{}, make(chan struct{}), map[*gateway]int{}
+	l.from, l.word, l.answers, l.stop, l.requests = c, word(), map[int]int{}, make(chan struct{}), map[*gateway]int{}
 	if l.senders == 0 {
 		l.senders = 32
 	}
@@ -71,10 +69,10 @@ func (c *company) sendsMany(l *load) *load {
 	return l
 }
 
-// mixture says what message i of a load is.
+// mixture describes message i of a load.
 type mixture struct {
 	fate func(i int) int    // the recipient's last two digits
-	ends func(i int) string // the status in which it ends
+	ends func(i int) string // its final status
 	tail func(i int) string
 }
 
@@ -129,7 +127,7 @@ func (l *load) deliver(n, i int) {
 		if l.keyed {
 			headers = []string{"Idempotency-Key", l.word + "-" + strconv.Itoa(i)}
 		}
-		begin, at := time.Now(), l.asks(n)
+		begin, at := time.Now(), l.target(n)
 		a := l.from.postsMessage(at, number, l.text(i), headers...)
 		l.note(at, a, time.Since(begin))
 		switch {
@@ -150,26 +148,26 @@ func (l *load) deliver(n, i int) {
 	}
 }
 
-// asks is whom sender n asks next.
-func (l *load) asks(n int) *gateway {
+// target is the gateway of sender n's next request.
+func (l *load) target(n int) *gateway {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	at := l.at(n)
-	l.asking[at]++
+	l.requests[at]++
 	return at
 }
 
-// idle reports whether nobody has asked a gateway that has not answered.
+// idle reports whether a gateway has no open request.
 func (l *load) idle(g *gateway) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.asking[g] == 0
+	return l.requests[g] == 0
 }
 
 func (l *load) note(at *gateway, a answer, took time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.asking[at]--
+	l.requests[at]--
 	status := a.status
 	if a.err != nil {
 		status = 0
@@ -180,7 +178,7 @@ func (l *load) note(at *gateway, a answer, took time.Duration) {
 	}
 }
 
-// answered lists how often each status came; 0 is no answer at all.
+// answered counts the responses by status; 0 is no response.
 func (l *load) answered() map[int]int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -202,13 +200,13 @@ func (l *load) reachesIn(n int, within time.Duration) {
 	l.from.w.eventually(within, strconv.Itoa(n)+" messages are accepted", func() bool { return int(l.accepted.Load()) >= n })
 }
 
-// finishes waits until every message has its answer.
+// finishes waits until every message has its response.
 func (l *load) finishes() {
 	l.from.w.t.Helper()
 	l.running.Wait()
 }
 
-// ends sends no more.
+// ends stops sending.
 func (l *load) ends() {
 	select {
 	case <-l.stop:

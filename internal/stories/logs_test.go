@@ -10,20 +10,19 @@ import (
 	"intumwa/tools/carriersim"
 )
 
-// A gateway that logs all it can, in both forms, goes through everything that
-// may go wrong. The end of every world searches the logs; this one gives them
-// something to be silent about.
-func TestLogsKeepSilence(t *testing.T) {
+// A gateway with debug logs in both formats meets every kind of fault. The end of every
+// world searches the logs; this story fills them.
+func TestLogsContainNoSecrets(t *testing.T) {
 	t.Parallel()
 	w := play(t, scene{
 		carriers: []carrier{{}, {}, {}},
 		config:   tree{"log": tree{"level": "debug"}, "webhooks": tree{"timeout": "1s", "retry_delays": []string{"1s"}}},
 		gateways: []tree{{}, {"log": tree{"format": "text"}}},
-		// Carriers that send garbage are part of it.
+		// Carriers send garbage here.
 		brokenProtocol: true,
 		ownPostgres:    true, ownRedis: true,
 	})
-	// What a handset answers, and its number, are no log's business either.
+	// An MO text and its number must not be logged either.
 	w.secret("Murakoze cane")
 	shop, failing := w.company("Isoko", 1000), w.silentCompany("Inzu", 1000)
 	excuse := word()
@@ -34,11 +33,11 @@ func TestLogsKeepSilence(t *testing.T) {
 	w.secret(w.inbox.paths()...)
 
 	body := func() string { return "ibanga " + word() }
-	for _, breaking := range []int{24, 58} { // half a PDU, and text that is none
+	for _, breaking := range []int{24, 58} { // half a PDU, and garbage
 		shop.tries(w.fated(breaking), body())
 	}
 	for _, g := range w.gateways {
-		// What customers do.
+		// Customers' requests.
 		for _, fate := range []int{0, 1, 2, 4, 8, 11, 12, 14, 26, 35, 47, 61, 63} {
 			to := w.fated(fate)
 			shop.triesAt(g, to, body())
@@ -66,11 +65,11 @@ func TestLogsKeepSilence(t *testing.T) {
 		w.secret(wrong.token)
 		wrong.triesAt(g, w.number(), body())
 	}
-	// What carriers do.
+	// Carriers' faults.
 	w.carriers[1].Faults(func(f *carriersim.Faults) { f.BindStatus = carriersim.InvalidPassword })
 	w.carriers[1].DropAll()
 	w.carriers[2].SendRaw([]byte("GET / HTTP/1.1\r\nHost: x\r\n\r\n"))
-	// What servers do.
+	// Servers' faults.
 	w.redisServer.Kill()
 	shop.tries(w.number(), body())
 	w.redisServer.Start()
@@ -80,11 +79,11 @@ func TestLogsKeepSilence(t *testing.T) {
 	w.eventually(finalWithin, "the gateway accepts again", func() bool { return shop.tries(w.number(), body()).status == http.StatusOK })
 	w.settles(settledWithin)
 
-	// The logs did speak, and masked.
+	// The logs have masked numbers.
 	for _, g := range w.gateways {
 		for _, kind := range []string{"ready", "+25761****"} {
 			if !slices.ContainsFunc(w.gateways, func(g *gateway) bool { return bytes.Contains(g.logText(), []byte(kind)) }) {
-				t.Errorf("no log says %q; that of %s ends with:\n%s", kind, g.name, g.logTail())
+				t.Errorf("no log contains %q; that of %s ends with:\n%s", kind, g.name, g.logTail())
 			}
 		}
 	}

@@ -12,7 +12,7 @@ import (
 	"intumwa/internal/testenv"
 )
 
-// worlds is how many stories play at once: most of a story is waiting.
+// worlds is how many stories run at once: they mostly wait.
 const worlds = "8"
 
 func TestMain(m *testing.M) {
@@ -31,21 +31,20 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// binaryVariable names a gateway that is built already, to be tested in place
-// of the one in this checkout.
+// binaryVariable names a built gateway to test instead of this checkout.
 const binaryVariable = "INTUMWA_STORIES_BINARY"
 
-// built is the gateway under test, with the race detector, and release is it as it is
-// shipped: the race detector takes memory that hides what grows.
+// built is the gateway under test with the race detector, release the shipped build
+// without it: the detector's memory hides growth.
 var (
 	built   = binary{option: "-race", variable: binaryVariable}
 	release = binary{option: "-trimpath"}
 )
 
-// binary is a gateway that is compiled once a run.
+// binary is a gateway that is compiled once per run.
 type binary struct {
 	option   string
-	variable string // names another one
+	variable string // the variable that replaces it
 
 	once sync.Once
 	dir  string
@@ -80,18 +79,17 @@ func (b *binary) remove() {
 	}
 }
 
-// stage lets three stories with much traffic play at once, so that the bounds on
-// time that they check speak of the product.
+// stage admits three busy stories at once, so that their time limits measure the product.
 var stage = make(chan struct{}, 3)
 
-// busy says that the story has much traffic.
+// busy marks a story with much traffic.
 func busy(t *testing.T) {
 	t.Helper()
 	stage <- struct{}{}
 	t.Cleanup(func() { <-stage })
 }
 
-// chaos is how often a story breaks something: once, or so often in make test-all.
+// chaos is the number of faults in a story: one, or often in make test-all.
 func chaos(often int) int {
 	if testenv.Thorough() {
 		return often

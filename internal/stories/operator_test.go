@@ -13,7 +13,7 @@ import (
 	"intumwa/tools/rig"
 )
 
-// admin runs an operator's command and reads what it prints.
+// admin runs an operator's command and decodes its output.
 func (w *world) admin(result any, stdin string, args ...string) error {
 	w.t.Helper()
 	cmd := exec.Command(cmp.Or(w.binary, built.get(w.t)), append(append([]string{"admin"}, args...), "--json", "--config", w.gateway.config)...)
@@ -40,7 +40,7 @@ func (w *world) orders(result any, stdin string, args ...string) {
 	}
 }
 
-// metric is the sum of a metric's series whose labels contain all of those given.
+// metric is the sum of a metric's series with all of the given labels.
 func (g *gateway) metric(name string, labels ...string) float64 {
 	g.w.t.Helper()
 	response, err := g.w.client.Get("http://" + g.ops + "/metrics")

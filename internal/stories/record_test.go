@@ -8,7 +8,7 @@ import (
 	"github.com/oklog/ulid/v2"
 )
 
-// message is what `admin message show` says.
+// message is the output of `admin message show`.
 type message struct {
 	ID            string     `json:"id"`
 	MessageID     int64      `json:"message_id"`
@@ -45,7 +45,7 @@ type message struct {
 	} `json:"webhook_deliveries"`
 }
 
-// events is the message's history in one line each.
+// events is the message's history, one line each.
 func (m message) events() []string {
 	var list []string
 	for _, moment := range m.History {
@@ -54,7 +54,7 @@ func (m message) events() []string {
 	return list
 }
 
-// message asks the operator's tool about a message.
+// message reads a message through the operator's command.
 func (w *world) message(id string) message {
 	w.t.Helper()
 	var m message
@@ -62,15 +62,15 @@ func (w *world) message(id string) message {
 	return m
 }
 
-// finalWithin is the patience with a message that nothing hinders.
+// finalWithin bounds the time of an unhindered message.
 const finalWithin = 15 * time.Second
 
-// becomes waits until a message is final and asks about it.
+// becomes waits until a message is final and reads it.
 func (w *world) becomes(id, status string) message {
 	w.t.Helper()
 	uuid := [16]byte(ulid.MustParse(id))
 	final := w.comesTrue(finalWithin, func() bool {
-		return ask[int](w, `SELECT status FROM messages WHERE ulid = $1`, uuid) != 0
+		return scalar[int](w, `SELECT status FROM messages WHERE ulid = $1`, uuid) != 0
 	})
 	m := w.message(id)
 	if !final || m.Status != status {
@@ -90,7 +90,7 @@ type record struct {
 	Reason    string
 }
 
-// records lists a company's messages as the database has them.
+// records lists a company's messages in the database.
 func (c *company) records() []record {
 	c.w.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
@@ -113,7 +113,7 @@ func (c *company) records() []record {
 	return list
 }
 
-// audit is what `admin audit` says.
+// audit is the output of `admin audit`.
 type audit struct {
 	Companies          int `json:"companies"`
 	BalanceMismatches  int `json:"balance_mismatches"`
@@ -123,12 +123,12 @@ type audit struct {
 	UnrecordedDebits   int `json:"unrecorded_debits"`
 }
 
-// audited fails the story when ledger, balances or messages do not agree.
+// audited fails the story unless ledger, balances and messages agree.
 func (w *world) audited() {
 	w.t.Helper()
 	var found audit
 	err := w.admin(&found, "", "audit")
 	if want := (audit{Companies: len(w.companies)}); err != nil || found != want {
-		w.t.Errorf("admin audit says %+v (%v), want %+v", found, err, want)
+		w.t.Errorf("admin audit: %+v (%v), want %+v", found, err, want)
 	}
 }

@@ -15,19 +15,19 @@ import (
 	"intumwa/tools/rig"
 )
 
-// backups is where a story keeps base backups and the archived log of its PostgreSQL, made
-// by the script that operators have.
+// backups are base backups and the WAL archive of a story's PostgreSQL, made by the
+// operators' script.
 type backups struct {
 	w            *world
 	folder, data string
 	environment  []string
-	owner        *syscall.Credential // nil: whoever the tests run as
+	owner        *syscall.Credential // nil: the tests' own user
 }
 
-// keepsBackups has the story's own PostgreSQL server archive its log.
+// keepsBackups starts the WAL archive of the story's own PostgreSQL server.
 func (w *world) keepsBackups() *backups {
 	w.t.Helper()
-	b := &backups{w: w, data: ask[string](w, `SELECT current_setting('data_directory')`)}
+	b := &backups{w: w, data: scalar[string](w, `SELECT current_setting('data_directory')`)}
 	info, err := os.Stat(b.data)
 	if err != nil {
 		w.t.Fatal(err)
@@ -55,7 +55,7 @@ func (w *world) keepsBackups() *backups {
 			w.t.Fatal(err)
 		}
 	}
-	b.environment = append(rig.Environment(), "BACKUPS="+b.folder, "PGDATA="+b.data, "PGHOST="+filepath.Dir(b.data), "PGUSER="+ask[string](w, `SELECT current_user`), "PGDATABASE=postgres")
+	b.environment = append(rig.Environment(), "BACKUPS="+b.folder, "PGDATA="+b.data, "PGHOST="+filepath.Dir(b.data), "PGUSER="+scalar[string](w, `SELECT current_user`), "PGDATABASE=postgres")
 	for _, setting := range []string{"archive_mode = on", "archive_command = 'BACKUPS=" + b.folder + " " + program + " archive %p %f'"} {
 		if _, err := w.pool.Exec(w.t.Context(), "ALTER SYSTEM SET "+setting); err != nil {
 			w.t.Fatal(err)
@@ -67,31 +67,31 @@ func (w *world) keepsBackups() *backups {
 	return b
 }
 
-// does runs the operators' script as the user that PostgreSQL runs as.
+// does runs the operators' script as PostgreSQL's user.
 func (b *backups) does(verb ...string) {
 	b.w.t.Helper()
 	command := exec.CommandContext(b.w.t.Context(), testenv.Tool(b.w.t, "bash"), append([]string{filepath.Join(b.folder, "intumwa-backup")}, verb...)...)
 	command.Dir, command.Env = b.folder, b.environment
 	command.SysProcAttr = &syscall.SysProcAttr{Credential: b.owner}
-	said, err := command.CombinedOutput()
+	output, err := command.CombinedOutput()
 	if err != nil {
 		log, _ := os.ReadFile(filepath.Join(filepath.Dir(b.data), "log"))
-		b.w.t.Fatalf("intumwa-backup %v: %v\n%s\nand PostgreSQL\n%s", verb, err, said, log[max(0, len(log)-3000):])
+		b.w.t.Fatalf("intumwa-backup %v: %v\n%s\nand PostgreSQL\n%s", verb, err, output, log[max(0, len(log)-3000):])
 	}
-	b.w.t.Logf("intumwa-backup %s: %s", strings.Join(verb, " "), strings.TrimSpace(string(said)))
+	b.w.t.Logf("intumwa-backup %s: %s", strings.Join(verb, " "), strings.TrimSpace(string(output)))
 }
 
-// archived waits until the log up to now is in the archive.
+// archived waits until the current WAL is in the archive.
 func (b *backups) archived() {
 	b.w.t.Helper()
-	file := ask[string](b.w, `SELECT pg_walfile_name(pg_switch_wal())`)
+	file := scalar[string](b.w, `SELECT pg_walfile_name(pg_switch_wal())`)
 	b.w.eventually(30*time.Second, "the log is archived", func() bool {
 		_, err := os.Stat(filepath.Join(b.folder, "wal", file))
 		return err == nil
 	})
 }
 
-// unanswered is a message that `admin unanswered` lists.
+// unanswered is a message in `admin unanswered`.
 type unanswered struct {
 	ID           string `json:"id"`
 	To           string `json:"to"`
@@ -99,16 +99,16 @@ type unanswered struct {
 	ReceiptState string `json:"receipt_state"`
 }
 
-// decided is what `admin unanswered send` and `settle` say.
+// decided is the output of `admin unanswered send` and `settle`.
 type decided struct {
 	Messages int `json:"messages"`
 	Passed   int `json:"passed"`
 }
 
-// The database is destroyed under load, with its disk, and restored to a moment before by the operators' script. The books of
-// that moment are exact. What waited for the carrier then is held: the carrier has had some of it since. The receipts that
-// come for what it has had name it to the operator, and so do they what was accepted after the moment and is in no book any
-// more. By the operator's word what was delivered is sent, the rest goes out, and nothing arrives twice. Redis is left as it was.
+// The database and its disk are destroyed under load, and the operators' script restores an earlier moment. The ledger
+// of that moment is exact. Messages that waited then are held, because the carrier may have got some of them since.
+// Later receipts identify those to the operator, and also messages that were accepted after the moment and are lost.
+// The operator settles the delivered ones and sends the rest; nothing arrives twice. Redis keeps its state.
 func TestRestoredToAMoment(t *testing.T) {
 	testenv.Long(t)
 	t.Parallel()
@@ -118,7 +118,7 @@ func TestRestoredToAMoment(t *testing.T) {
 	}
 }
 
-// campaignOf is how many messages the campaign has: enough that some wait whatever the machine is slow at.
+// campaignOf is the campaign's size: large enough that some messages wait on any machine.
 const campaignOf = 1000
 
 func restoredToAMoment(t *testing.T, echoes bool) {
@@ -134,14 +134,14 @@ func restoredToAMoment(t *testing.T, echoes bool) {
 	l.reaches(50)
 	keeps.does("base")
 	base := time.Now()
-	_, campaign := shop.bulk(campaignOf, nil) // which waits for most of the time: single messages go first
+	_, campaign := shop.bulk(campaignOf, nil) // it mostly waits: single messages go first
 	w.eventually(patience, "the base backup is older than a second", func() bool { return time.Since(base) > 1100*time.Millisecond })
-	// From before the moment on no receipt comes: one that came in the lost time would name nothing any more. Those that were
-	// under way are answered, so what they say was committed.
+	// No receipt arrives from shortly before that moment on: one from the lost time would match nothing. Those in
+	// flight are answered, so they are committed.
 	w.lumitel.Faults(func(f *carriersim.Faults) { f.HoldReceipts = true })
 	w.eventually(settledWithin, "no receipt is under way", func() bool { s := w.lumitel.Stats(); return s.Confirmed == s.Receipts })
 	single, bulk := w.has(l.word), w.has(campaign)
-	moment := ask[string](w, `SELECT clock_timestamp()::text`)
+	moment := scalar[string](w, `SELECT clock_timestamp()::text`)
 	accepted := int(l.accepted.Load())
 	w.eventually(patience, "the carrier has had some of what waited at the moment, and of what was accepted later", func() bool {
 		return w.has(campaign) > bulk+2*window && w.has(l.word) > max(single, accepted)+20
@@ -160,7 +160,7 @@ func restoredToAMoment(t *testing.T, echoes bool) {
 	keeps.does("finish")
 	w.pool.Reset()
 
-	// The books, before anything runs.
+	// The restored records, before any process starts.
 	records := map[string]record{}
 	spent := int64(0)
 	for _, r := range shop.records() {
@@ -171,19 +171,19 @@ func restoredToAMoment(t *testing.T, echoes bool) {
 		t.Errorf("the company has %d credits, want %d", got, want)
 	}
 	w.audited()
-	waiting := ask[int](w, `SELECT count(*) FROM outbox`)
+	waiting := scalar[int](w, `SELECT count(*) FROM outbox`)
 	var restored struct {
 		Last int64 `json:"last_message_id"`
 		Next int64 `json:"next_message_id"`
 		Held int   `json:"held"`
 	}
 	w.orders(&restored, "", "restored")
-	if left := ask[int](w, `SELECT count(*) FROM outbox`); restored.Held != waiting || left != 0 || waiting <= 2*window || restored.Next <= restored.Last {
+	if left := scalar[int](w, `SELECT count(*) FROM outbox`); restored.Held != waiting || left != 0 || waiting <= 2*window || restored.Next <= restored.Last {
 		t.Errorf("%d messages waited at the moment: %d are held and %d left; the next id is %d after %d", waiting, restored.Held, left, restored.Next, restored.Last)
 	}
 	w.audited()
 
-	// Nothing goes out by itself but what is sent from now on.
+	// Only new messages are sent.
 	w.gateway.start()
 	w.lumitel.Faults(func(f *carriersim.Faults) { f.HoldReceipts = false })
 	w.bound()
@@ -196,12 +196,12 @@ func restoredToAMoment(t *testing.T, echoes bool) {
 		t.Errorf("%d messages went out by themselves", n-carried-1)
 	}
 
-	// What the carrier has is named: by its receipts, and by nothing else.
+	// Receipts, and nothing else, identify the messages that the carrier has.
 	at := map[string]string{} // the carrier's texts, by number
 	for _, m := range w.lumitel.Messages() {
 		at["+"+m.Destination] = m.Text
 	}
-	numbers := map[string]bool{} // of messages in the books
+	numbers := map[string]bool{} // of restored messages
 	for _, r := range records {
 		numbers[r.Number] = true
 	}
@@ -237,11 +237,11 @@ func restoredToAMoment(t *testing.T, echoes bool) {
 	if echoes && (settled == 0 || delivered > 0) || !echoes && (settled > 0 || delivered == 0) || lost == 0 || len(open) == delivered {
 		t.Errorf("of %d held messages %d settled by themselves and %d are unanswered, of which the carrier has %d; %d messages are lost", restored.Held, settled, len(open), delivered, lost)
 	}
-	// A message that was accepted after the moment is unknown: its customer may send it again under the same idempotency key.
+	// A message accepted after the moment is unknown: its customer may send it again with the same idempotency key.
 	for i, o := range l.outcomes {
 		if _, known := records[l.text(i)]; o.accepted && !known {
 			if a := shop.calls(w.gateway, http.MethodGet, "/v1/sms/"+o.id, nil); a.status != http.StatusNotFound {
-				t.Errorf("a message that the books do not have any more is answered %d", a.status)
+				t.Errorf("a lost message is answered %d", a.status)
 			}
 			break
 		}
@@ -280,22 +280,22 @@ func restoredToAMoment(t *testing.T, echoes bool) {
 			t.Errorf("message %s is %s (%s)", r.ID, r.Status, r.Reason)
 		}
 	}
-	w.eventually(settledWithin, "the customer is told of every message, each by one webhook-id", func() bool {
-		told := map[int64]map[string]bool{}
+	w.eventually(settledWithin, "every message has webhooks with one webhook-id", func() bool {
+		ids := map[int64]map[string]bool{}
 		for _, call := range shop.webhooks() {
-			if told[call.Data.MessageID] == nil {
-				told[call.Data.MessageID] = map[string]bool{}
+			if ids[call.Data.MessageID] == nil {
+				ids[call.Data.MessageID] = map[string]bool{}
 			}
-			told[call.Data.MessageID][call.header.Get("webhook-id")] = true
+			ids[call.Data.MessageID][call.header.Get("webhook-id")] = true
 		}
 		for _, r := range records {
-			if len(told[r.MessageID]) != 1 {
+			if len(ids[r.MessageID]) != 1 {
 				return false
 			}
 		}
 		return true
 	})
-	t.Logf("at the moment %d messages were in the books and %d of them waited; %d that were accepted later are lost, %d of them carried; "+
+	t.Logf("at the moment %d messages were in the database and %d of them waited; %d that were accepted later are lost, %d of them carried; "+
 		"of those that waited %d were settled by echoed references, %d named by receipts, %d sent again",
 		len(records), restored.Held, int(l.accepted.Load())-(len(records)-campaignOf), lost, settled, delivered, len(open)-delivered)
 }
@@ -310,7 +310,7 @@ func (w *world) has(word string) (n int) {
 	return n
 }
 
-// unanswered lists what the operator is to decide of.
+// unanswered lists the messages that await a decision.
 func (w *world) unanswered() []unanswered {
 	w.t.Helper()
 	var list []unanswered

@@ -11,7 +11,7 @@ import (
 	"intumwa/tools/carriersim"
 )
 
-// kinds are the messages of a mixed load: fate and end.
+// kinds are the messages of a mixed load: fate and final status.
 var kinds = []struct {
 	fate int
 	ends string
@@ -21,8 +21,8 @@ var kinds = []struct {
 	{18, "sent"}, {20, "sent"}, {26, "failed"}, {32, "failed"}, {35, "sent"}, {61, "sent"}, {66, "sent"},
 }
 
-// everyday is a load as it comes: most is delivered, some is not, some texts
-// are long, some are not GSM-7.
+// everyday is a realistic load: most messages are delivered, some fail, some are long,
+// some not GSM-7.
 func everyday() *mixture {
 	return &mixture{
 		fate: func(i int) int { return kinds[i%len(kinds)].fate },
@@ -39,9 +39,8 @@ func everyday() *mixture {
 	}
 }
 
-// A gateway works for a long time under the traffic of every day. Every message
-// ends as it must, and at the end the process is no bigger than at the
-// beginning.
+// A gateway works for a long time under everyday traffic. Every message ends as expected,
+// and the process does not grow.
 func TestSoak(t *testing.T) {
 	testenv.Long(t)
 	t.Parallel()
@@ -74,7 +73,7 @@ func TestSoak(t *testing.T) {
 	}
 }
 
-// Everything breaks in one run, in an order that is drawn.
+// All faults in one run, in random order.
 func TestEverythingBreaks(t *testing.T) {
 	testenv.Long(t)
 	t.Parallel()
@@ -87,7 +86,7 @@ func TestEverythingBreaks(t *testing.T) {
 	client := w.redisClient()
 	troubles := []struct {
 		name    string
-		unknown int // how many windows it leaves without an answer
+		unknown int // windows that it leaves unanswered
 		happens func()
 	}{
 		{"a gateway is killed", 1, func() {

@@ -8,7 +8,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// redisClient is a client of the story's own Redis.
+// redisClient connects to the story's own Redis.
 func (w *world) redisClient() *redis.Client {
 	w.t.Helper()
 	options, err := redis.ParseURL(w.redis)
@@ -20,7 +20,7 @@ func (w *world) redisClient() *redis.Client {
 	return client
 }
 
-// flushes has the story's own Redis forget everything.
+// flushes empties the story's own Redis.
 func (w *world) flushes(client *redis.Client) {
 	w.t.Helper()
 	if err := client.FlushAll(w.t.Context()).Err(); err != nil {
@@ -28,8 +28,8 @@ func (w *world) flushes(client *redis.Client) {
 	}
 }
 
-// Redis forgets everything while messages are under way, then dies and comes back later. Messages are accepted all the time, and
-// carried straight from PostgreSQL; nothing is lost and nothing arrives twice.
+// Redis loses everything while messages are in flight, then dies and returns later. Messages are accepted throughout
+// and dispatched from PostgreSQL; none is lost or arrives twice.
 func TestRedisGoneMidLoad(t *testing.T) {
 	t.Parallel()
 	busy(t)
@@ -54,17 +54,17 @@ func TestRedisGoneMidLoad(t *testing.T) {
 	l.adds(0)
 }
 
-// PostgreSQL dies while messages are under way and comes back. Customers get
-// 200 or 503 and nothing else; every 200 arrives, no 503 is charged, and the
-// carrier tells again what it could not tell.
+// PostgreSQL dies while messages are in flight, and returns. Customers get only 200 or
+// 503; every 200 arrives, no 503 is charged, and the carrier repeats undelivered
+// receipts.
 func TestPostgresKilledMidLoad(t *testing.T) {
 	t.Parallel()
 	busy(t)
 	kills := chaos(5)
 	w := play(t, scene{carriers: []carrier{steady()}, ownPostgres: true})
 	shop := w.company("Isoko", 1_000_000)
-	// What is refused is given up: many, and a pause between two of a sender, so
-	// that the load outlasts the outages and does not end in refusals.
+	// Refused messages are given up: many, with a pause, so that the load outlasts the
+	// outages.
 	messages, pause := 3000*kills, 20*time.Millisecond
 	if kills > 1 {
 		messages, pause = 8000*kills, 50*time.Millisecond
@@ -73,7 +73,7 @@ func TestPostgresKilledMidLoad(t *testing.T) {
 	for kill := range kills {
 		l.reaches(int(l.accepted.Load()) + 400)
 		l.isRefused(func() { w.postgresServer.Kill() }, 15*time.Second)
-		if kill%2 == 1 { // and once for longer than a dispatcher may be silent
+		if kill%2 == 1 { // and once for longer than a dispatcher's lease
 			<-time.After(8 * time.Second)
 		}
 		w.postgresServer.Start()
@@ -88,17 +88,17 @@ func TestPostgresKilledMidLoad(t *testing.T) {
 	})
 }
 
-// isRefused has a fault happen and waits until customers are told that the service is away.
+// isRefused causes a fault and waits until customers get 503.
 func (l *load) isRefused(fault func(), within time.Duration) {
 	l.from.w.t.Helper()
 	before := l.answered()[http.StatusServiceUnavailable]
 	fault()
-	l.from.w.eventually(within, "customers are told that the service is away", func() bool {
+	l.from.w.eventually(within, "customers get 503", func() bool {
 		return l.answered()[http.StatusServiceUnavailable] > before
 	})
 }
 
-// onlyAnswers checks which answers the customer got when the load is over.
+// onlyAnswers checks the statuses of a finished load.
 func (l *load) onlyAnswers(statuses ...int) {
 	l.from.w.t.Helper()
 	l.finishes()

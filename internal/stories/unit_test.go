@@ -16,16 +16,16 @@ import (
 	"intumwa/tools/rig"
 )
 
-// manager is a systemd of a story's own: process 1 in namespaces of its own, with nothing to run but what it is given. It
-// shares the network with the story.
+// manager is a story's own systemd: process 1 in new namespaces, with only the story's units. It shares the story's
+// network.
 type manager struct {
 	w    *world
-	root string // what its units and logs are in
+	root string // its units and logs
 	pid  string // outside
 }
 
-// bootScript makes systemd's world in new namespaces: its units, the program and its configuration where the unit expects
-// them, and the story's part of the control groups. Nothing of it is seen outside.
+// bootScript prepares systemd in new namespaces: its units, the program and its configuration where the unit expects
+// them, and the story's control groups. It leaves no trace outside.
 const bootScript = `
 set -e
 root=$1
@@ -51,8 +51,8 @@ export container=story SYSTEMD_UNIT_PATH=/run/units
 exec /lib/systemd/systemd --system --unit=story.target --log-target=console --show-status=0
 `
 
-// boots starts a systemd that runs a unit of deployments/systemd as it stands. It needs what only root may do; where that is
-// missing the story is left out, or fails with CI=true.
+// boots starts a systemd with an unmodified unit of deployments/systemd. It needs root; without it the story is
+// skipped, or fails with CI=true.
 func (w *world) boots(unit, program, config string) *manager {
 	w.t.Helper()
 	if os.Geteuid() != 0 {
@@ -71,7 +71,7 @@ func (w *world) boots(unit, program, config string) *manager {
 	w.copies(filepath.Join("../../deployments/systemd", unit), filepath.Join(units, unit))
 	for name, text := range map[string]string{
 		"story.target":    "[Unit]\nWants=" + unit + "\n",
-		"sysinit.target":  "[Unit]\nDefaultDependencies=no\n", // what units stand on by themselves
+		"sysinit.target":  "[Unit]\nDefaultDependencies=no\n", // required by every unit
 		"basic.target":    "[Unit]\nDefaultDependencies=no\n",
 		"shutdown.target": "[Unit]\nDefaultDependencies=no\n",
 		"system.slice":    "[Unit]\nDefaultDependencies=no\n",
@@ -86,7 +86,7 @@ func (w *world) boots(unit, program, config string) *manager {
 		w.t.Fatal(err)
 	}
 	defer log.Close()
-	// The shell puts itself into the story's control groups before it becomes unshare.
+	// The shell joins the story's control groups before it becomes unshare.
 	enter := `for group in $GROUPS_OF_STORY; do echo $$ >"$group/cgroup.procs"; done; exec "$@"`
 	boot := exec.Command(testenv.Tool(w.t, "bash"), "-c", enter, "boot", testenv.Tool(w.t, "unshare"),
 		"--fork", "--pid", "--kill-child", "--mount", "--uts", "--ipc", "--cgroup", "bash", "-c", bootScript, "boot", m.root)
@@ -98,7 +98,7 @@ func (w *world) boots(unit, program, config string) *manager {
 	}
 	dismiss := guard(w, boot.Process.Pid)
 	w.t.Cleanup(func() {
-		_ = boot.Process.Kill() // and with it all that runs in there
+		_ = boot.Process.Kill() // and with it all its processes
 		_ = boot.Wait()
 		dismiss()
 		for _, group := range groups {
@@ -127,7 +127,7 @@ func (w *world) copies(from, to string) {
 	}
 }
 
-// controlGroups makes the groups that systemd works in.
+// controlGroups makes the control groups for systemd.
 func (w *world) controlGroups() (groups []string) {
 	w.t.Helper()
 	trees := []string{"/sys/fs/cgroup/systemd", "/sys/fs/cgroup/unified"}
@@ -144,7 +144,7 @@ func (w *world) controlGroups() (groups []string) {
 	return groups
 }
 
-// removeGroups removes a group and those in it, which must be empty.
+// removeGroups removes a group and its children, which must be empty.
 func removeGroups(group string) {
 	entries, _ := os.ReadDir(group) // it may be gone
 	for _, entry := range entries {
@@ -155,42 +155,41 @@ func removeGroups(group string) {
 	_ = os.Remove(group)
 }
 
-// systemctl asks the story's systemd.
+// systemctl runs systemctl on the story's systemd.
 func (m *manager) systemctl(args ...string) (string, error) {
 	m.w.t.Helper()
 	ctx, cancel := context.WithTimeout(m.w.t.Context(), time.Minute)
 	defer cancel()
 	command := exec.CommandContext(ctx, testenv.Tool(m.w.t, "nsenter"), append([]string{"--target", m.pid, "--mount", "--pid", "--cgroup", "systemctl"}, args...)...)
-	said, err := command.CombinedOutput()
-	return strings.TrimSpace(string(said)), err
+	output, err := command.CombinedOutput()
+	return strings.TrimSpace(string(output)), err
 }
 
 // shows is a property of a unit.
 func (m *manager) shows(unit, property string) string {
 	m.w.t.Helper()
-	said, err := m.systemctl("show", "--value", "--property", property, unit)
+	output, err := m.systemctl("show", "--value", "--property", property, unit)
 	if err != nil {
-		m.w.t.Fatalf("systemctl show %s: %v %s", property, err, said)
+		m.w.t.Fatalf("systemctl show %s: %v %s", property, err, output)
 	}
-	return said
+	return output
 }
 
-// A systemd runs the unit as it is, in the sandbox that the unit configures. A gateway that is killed starts again, and one that
-// is stopped ends in good order.
+// systemd runs the unmodified unit in its sandbox. A killed gateway restarts, and a stopped one ends cleanly.
 func TestUnderSystemd(t *testing.T) {
 	testenv.Long(t)
 	t.Parallel()
 	const unit = "intumwa.service"
-	// Its stores listen on addresses: the unit has a /tmp of its own, in which no socket of theirs is.
+	// Its stores listen on TCP: the unit's private /tmp has no sockets of theirs.
 	w := play(t, scene{standby: true, carriers: []carrier{steady()}, dark: true})
-	program := release.get(t) // the race detector maps memory that the sandbox does not allow
-	w.migrates(program)       // which the unit leaves to the upgrade
+	program := release.get(t) // the race detector maps memory that the sandbox forbids
+	w.migrates(program)       // the unit leaves it to the upgrade
 	m := w.boots(unit, program, w.gateway.config)
 	defer func() {
 		if t.Failed() {
 			log, _ := os.ReadFile(filepath.Join(w.dir, "systemd.log"))
-			said, _ := m.systemctl("status", "--no-pager", "-l", unit)
-			t.Logf("systemd:\n%s\n%s", log[max(0, len(log)-3000):], said)
+			output, _ := m.systemctl("status", "--no-pager", "-l", unit)
+			t.Logf("systemd:\n%s\n%s", log[max(0, len(log)-3000):], output)
 		}
 	}()
 	w.eventually(readyWithin, "the unit is ready", w.gateway.isReady)
@@ -199,14 +198,14 @@ func TestUnderSystemd(t *testing.T) {
 	w.becomes(shop.sends(w.number(), "Amahoro mwese").ID, "sent")
 	does := func(args ...string) {
 		t.Helper()
-		if said, err := m.systemctl(args...); err != nil {
-			t.Fatalf("systemctl %v: %v %s", args, err, said)
+		if output, err := m.systemctl(args...); err != nil {
+			t.Fatalf("systemctl %v: %v %s", args, err, output)
 		}
 	}
 	does("kill", "--signal=KILL", "--kill-who=main", unit)
 	w.eventually(readyWithin, "it was started again", func() bool { return m.shows(unit, "NRestarts") == "1" && w.gateway.isReady() })
 	w.becomes(shop.sends(w.number(), "Amahoro twese").ID, "sent")
-	does("stop", "intumwa*") // as the manual has it
+	does("stop", "intumwa*") // as in the manual
 	if result, state := m.shows(unit, "Result"), m.shows(unit, "ActiveState"); result != "success" || state != "inactive" {
 		t.Errorf("after the stop it is %s with result %s", state, result)
 	}

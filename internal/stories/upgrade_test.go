@@ -14,16 +14,15 @@ import (
 	"intumwa/tools/rig"
 )
 
-// previousVariable names the gateway of the release before (scripts/previous.sh), race
-// detector and all; without it a fleet is replaced by the same build, as at a restart.
+// previousVariable names the previous release's gateway with the race detector
+// (scripts/previous.sh). Without it, a fleet is replaced by the same build, as in a
+// restart.
 const previousVariable = "INTUMWA_STORIES_PREVIOUS"
 
-// A fleet of the release before becomes one of this release under load, as docs/upgrade.md
-// says: the new binary migrates while the old processes work, and go on working on the new
-// schema until they are replaced, one by one; one of them dies meanwhile and comes back as it
-// was. Customers, sent by their proxy to the API that is there, see 200 and nothing else;
-// nothing is lost and nothing arrives twice. Then an API and a dispatcher go back to the
-// release before.
+// A fleet of the previous release is upgraded under load as in docs/upgrade.md. The new
+// binary migrates while the old processes run; they continue on the new schema until they are
+// replaced one by one, and one of them dies and restarts. Customers get only 200; no message
+// is lost or arrives twice. Then an API and a dispatcher return to the previous release.
 func TestRollingUpgrade(t *testing.T) {
 	testenv.Long(t)
 	t.Parallel()
@@ -41,7 +40,7 @@ func TestRollingUpgrade(t *testing.T) {
 	}
 	w.bound()
 	shop := w.company("Isoko", 1_000_000)
-	var proxy atomic.Pointer[gateway] // to whom it sends all; nil: to both
+	var proxy atomic.Pointer[gateway] // the target of all requests; nil: both
 	l := shop.sendsMany(&load{messages: 100_000, senders: 16, pause: 60 * time.Millisecond, keyed: true, at: func(n int) *gateway {
 		if only := proxy.Load(); only != nil {
 			return only
@@ -55,10 +54,10 @@ func TestRollingUpgrade(t *testing.T) {
 	}
 	more()
 	w.migrates(built.get(t))
-	w.binary = "" // the old one's commands refuse a newer schema
+	w.binary = "" // the old release's commands refuse a newer schema
 	to := w.schema()
 	more()
-	// One that waits dies, and comes back as it was: it does not migrate.
+	// A standby dispatcher dies and restarts without migrating.
 	_, waiting := w.leads("lumitel-1")
 	waiting.kill()
 	waiting.args = []string{"--no-migrate"}
@@ -106,5 +105,5 @@ func (w *world) migrates(build string) {
 // schema is the number of the last migration.
 func (w *world) schema() int64 {
 	w.t.Helper()
-	return ask[int64](w, `SELECT max(version_id) FROM intumwa_schema`)
+	return scalar[int64](w, `SELECT max(version_id) FROM intumwa_schema`)
 }

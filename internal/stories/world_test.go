@@ -19,28 +19,28 @@ import (
 	"intumwa/internal/testenv"
 )
 
-// scene says on what a story plays. The zero value is one carrier called
-// lumitel that takes every number, and one gateway that does everything.
+// scene describes the set-up of a story. The zero value is one carrier, lumitel, for
+// every number, and one gateway with all roles.
 type scene struct {
 	carriers []carrier
-	gateways []tree // a process each, with what its configuration has of its own; "roles" goes to the command line, "name" is its name
+	gateways []tree // one process each, with its own configuration; "roles" goes to the command line, "name" is its name
 	config   tree   // of all of them
-	// Servers of the story's own, to be killed.
+	// The story has its own servers, which it may kill.
 	ownPostgres, ownRedis bool
-	// A PostgreSQL server of the story's own with a standby that commits wait for.
+	// The story has its own PostgreSQL with a synchronous standby.
 	standby bool
-	// Redis servers of the story's own that stand in for each other.
+	// The story has its own set of Redis servers.
 	redisSet func(testing.TB) *testenv.RedisSet
 	// The story starts its gateways itself.
 	dark bool
-	// What the end of every world would ask, and this story breaks on purpose.
+	// The story causes protocol errors on purpose, so their check is skipped.
 	brokenProtocol bool
 }
 
 // tree is a part of a configuration file.
 type tree map[string]any
 
-// over lays other over t, branch by branch.
+// over merges other into t, branch by branch.
 func (t tree) over(other tree) tree {
 	result := maps.Clone(t)
 	if result == nil {
@@ -67,11 +67,11 @@ type world struct {
 	pool     *pgxpool.Pool
 	client   *http.Client
 
-	postgresServer, redisServer *testenv.Server // where the story has its own
+	postgresServer, redisServer *testenv.Server // nil: shared servers
 	redisSet                    *testenv.RedisSet
 	postgresPair                *testenv.PostgresPair
 
-	binary string // of whose commands the story makes use; "" as gateways are
+	binary string // whose commands the story runs; "" as gateways do
 
 	carriers []*smsc
 	lumitel  *smsc // the first carrier
@@ -82,13 +82,12 @@ type world struct {
 	mu        sync.Mutex
 	counter   int // of numbers
 	secrets   []string
-	numbers   map[string]bool // national digits of every number that was used
+	numbers   map[string]bool // national digits of every used number
 	companies []*company
 }
 
-// play builds the scene, starts everything and waits until the gateways are
-// ready and bound. The end of the test takes it down and asks the questions
-// that every world is asked.
+// play builds the scene, starts everything and waits until the gateways are ready and
+// bound. The test's cleanup stops it and runs the checks of every world.
 func play(t *testing.T, s scene) *world {
 	t.Helper()
 	w := &world{t: t, scene: s, dir: t.ArtifactDir(), numbers: map[string]bool{}, counter: rand.IntN(100_000)}
@@ -153,11 +152,11 @@ func (w *world) serve() {
 			w.secret(password)
 		}
 	}
-	w.asks(w.database)
+	w.queries(w.database)
 }
 
-// asks has the story itself ask this database.
-func (w *world) asks(database string) {
+// queries connects the story to this database.
+func (w *world) queries(database string) {
 	w.t.Helper()
 	config, err := pgxpool.ParseConfig(database)
 	if err != nil {
@@ -184,8 +183,8 @@ func (w *world) redisSection() tree {
 	return section
 }
 
-// withPassword makes sure that a server's address holds a password that no log
-// may show. (A server that asks for none takes any.)
+// withPassword adds a password to a server's address, as a secret that no log may
+// contain. (A server without one accepts any.)
 func (w *world) withPassword(server string) string {
 	u, err := url.Parse(server)
 	if err != nil {
@@ -208,7 +207,7 @@ func address(o *redis.Options) string {
 	return u.String()
 }
 
-// bound waits until every carrier that is open has a bind.
+// bound waits until every open carrier has a bind.
 func (w *world) bound() {
 	w.t.Helper()
 	for _, c := range w.carriers {
@@ -216,10 +215,10 @@ func (w *world) bound() {
 	}
 }
 
-// number is a recipient that no one had before, delivered to by every carrier.
+// number is a new recipient to whom every carrier delivers.
 func (w *world) number() string { return w.numberOf(w.lumitel, 0) }
 
-// fated is a recipient whose last two digits choose the message's fate.
+// fated is a new recipient whose last two digits choose the message's fate.
 func (w *world) fated(fate int) string { return w.numberOf(w.lumitel, fate) }
 
 func (w *world) numberOf(c *smsc, fate int) string {
@@ -229,7 +228,7 @@ func (w *world) numberOf(c *smsc, fate int) string {
 	return w.used(fmt.Sprintf("+257%s%04d%02d", c.prefix, w.counter%10_000, fate))
 }
 
-// subscriber is the i-th of a million recipients, for load.
+// subscriber is the i-th of a million recipients for a load.
 func (w *world) subscriber(i int) string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -241,14 +240,14 @@ func (w *world) used(number string) string {
 	return number
 }
 
-// secret plants texts that no log may hold.
+// secret plants texts that no log may contain.
 func (w *world) secret(texts ...string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.secrets = append(w.secrets, texts...)
 }
 
-// word makes a word that stands nowhere else.
+// word makes a unique word.
 func word() string {
 	const letters = "abcdefghijklmnopqrstuvwxyz"
 	text := make([]byte, 10)
@@ -258,8 +257,7 @@ func word() string {
 	return string(text)
 }
 
-// eventually waits for a condition and fails the story when it does not come
-// true in time.
+// eventually waits for a condition and fails the story if it does not hold in time.
 func (w *world) eventually(within time.Duration, what string, condition func() bool) {
 	w.t.Helper()
 	if !w.comesTrue(within, condition) {
@@ -267,8 +265,8 @@ func (w *world) eventually(within time.Duration, what string, condition func() b
 	}
 }
 
-// comesTrue looks for the last time when the time is over: one look may take long, as a
-// command does.
+// comesTrue checks once more after the deadline: one check may take long, as a command
+// does.
 func (w *world) comesTrue(within time.Duration, condition func() bool) bool {
 	deadline := time.Now().Add(within)
 	for pause := 5 * time.Millisecond; ; pause = min(2*pause, 50*time.Millisecond) {
@@ -283,14 +281,14 @@ func (w *world) comesTrue(within time.Duration, condition func() bool) bool {
 	}
 }
 
-// ask runs a query that answers one value.
-func ask[T any](w *world, query string, args ...any) T {
+// scalar runs a query that returns one value.
+func scalar[T any](w *world, query string, args ...any) T {
 	w.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
 	var value T
 	if err := w.pool.QueryRow(ctx, query, args...).Scan(&value); err != nil {
-		w.t.Fatalf("asking the database: %v", err)
+		w.t.Fatalf("requests the database: %v", err)
 	}
 	return value
 }

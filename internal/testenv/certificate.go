@@ -15,8 +15,8 @@ import (
 	"time"
 )
 
-// Certificate writes a certificate for the name localhost that is its own
-// authority, good for an hour, and its key, as PEM files.
+// Certificate writes a self-signed certificate for localhost, valid for an hour, and its
+// key as PEM files.
 func Certificate(t testing.TB) (cert, key string) {
 	t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

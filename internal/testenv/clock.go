@@ -8,16 +8,16 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// Clock is the clock of one test's database, which can be set, as a step of NTP or the
-// promotion of a standby sets it: now() and clock_timestamp() in all statements, and in the
-// defaults of columns. How long PostgreSQL itself waits for something does not go by it.
+// Clock sets the clock of one test's database, as an NTP step or the promotion of a standby
+// would: now() and clock_timestamp() in all statements and column defaults. PostgreSQL's
+// own timeouts do not follow it.
 type Clock struct {
 	t    testing.TB
 	pool *pgxpool.Pool
 }
 
-// NewClock gives the database of the first pool such a clock. It holds for connections that
-// are made from then on: those of the pools are made anew.
+// NewClock gives the database of the first pool such a clock. It applies to new
+// connections; the pools are reset.
 func NewClock(t testing.TB, pools ...*pgxpool.Pool) *Clock {
 	t.Helper()
 	if _, err := pools[0].Exec(t.Context(), `
@@ -44,7 +44,7 @@ func NewClock(t testing.TB, pools ...*pgxpool.Pool) *Clock {
 	return &Clock{t, pools[0]}
 }
 
-// Set sets the clock: ahead of the machine's by so much.
+// Set sets the clock this far ahead of the machine's.
 func (c *Clock) Set(ahead time.Duration) {
 	c.t.Helper()
 	if _, err := c.pool.Exec(context.Background(), `UPDATE clock.step SET ahead = make_interval(secs => $1)`, ahead.Seconds()); err != nil {

@@ -15,13 +15,12 @@ import (
 	"intumwa/internal/postgres"
 )
 
-// templateLock is the advisory lock under which the test binaries that share a
-// server agree on who makes the template.
+// templateLock is the advisory lock with which test binaries on one server agree which of
+// them makes the template.
 const templateLock = 0x1A70
 
-// Database returns the URL of an empty database with the current schema that
-// belongs to this test alone. After the test it is emptied for another one, or
-// dropped.
+// Database returns the URL of an empty database with the current schema for this test
+// alone. Afterwards it is emptied for another test, or dropped.
 func Database(t testing.TB) string {
 	t.Helper()
 	server := shared.postgres.get(t)
@@ -37,7 +36,7 @@ func Database(t testing.TB) string {
 	return inDatabase(server, name)
 }
 
-// Pool is a pool on a Database of its own, closed after the test.
+// Pool connects to a new Database and is closed after the test.
 func Pool(t testing.TB) *pgxpool.Pool {
 	t.Helper()
 	ctx, cancel := within()
@@ -50,8 +49,8 @@ func Pool(t testing.TB) *pgxpool.Pool {
 	return pool
 }
 
-// Companies registers approved companies with the ids 1 to n, each with the approved sender DEMO, in the empty database of
-// pool: what messages that are inserted without intake need to be carried.
+// Companies creates the approved companies 1 to n, each with the approved sender DEMO, in an empty database:
+// dispatchers need them for messages that tests insert directly.
 func Companies(t testing.TB, pool *pgxpool.Pool, n int) {
 	t.Helper()
 	if _, err := pool.Exec(t.Context(), `WITH u AS (
@@ -64,8 +63,8 @@ func Companies(t testing.TB, pool *pgxpool.Pool, n int) {
 	}
 }
 
-// createDatabase copies the migrated template, and makes that first when this
-// server has none for the embedded migrations.
+// createDatabase copies the migrated template. It first makes the template if the server
+// has none for the embedded migrations.
 func createDatabase(server, name string) error {
 	return connected(server, func(ctx context.Context, conn *pgx.Conn) error {
 		template := "intumwa_template_" + postgres.Checksum()
@@ -91,7 +90,7 @@ func ensureTemplate(ctx context.Context, conn *pgx.Conn, server, template string
 	if ok, err := databaseExists(ctx, conn, template); ok || err != nil {
 		return err
 	}
-	// It gets its name when it is finished, so no test copies half of it.
+	// It gets its final name when it is complete, so no test copies a part of it.
 	draft := databaseName("template")
 	if _, err := conn.Exec(ctx, "CREATE DATABASE "+quote(draft)); err != nil {
 		return fmt.Errorf("making the template: %w", err)
@@ -115,7 +114,7 @@ func databaseExists(ctx context.Context, conn *pgx.Conn, name string) (bool, err
 	return exists, nil
 }
 
-// connected runs do on a connection of its own.
+// connected runs do on a new connection.
 func connected(url string, do func(context.Context, *pgx.Conn) error) error {
 	ctx, cancel := within()
 	defer cancel()
@@ -136,7 +135,7 @@ func execute(server, statement string) error {
 	})
 }
 
-// databaseName shows which test a database belongs to and is never used twice.
+// databaseName contains the test's name and is never reused.
 func databaseName(test string) string {
 	const most = 40 // of the 63 bytes of a name
 	readable := strings.Map(func(r rune) rune {
@@ -148,11 +147,11 @@ func databaseName(test string) string {
 	return "t_" + readable[:min(most, len(readable))] + "_" + strconv.FormatUint(rand.Uint64(), 36)
 }
 
-// inDatabase is the server's URL with another database.
+// inDatabase replaces the database in the server's URL.
 func inDatabase(server, name string) string {
 	parsed, err := url.Parse(server)
 	if err != nil {
-		panic("the test server's URL cannot be read") // its text may hold a password
+		panic("the test server's URL cannot be read") // its text may contain a password
 	}
 	parsed.Path = "/" + name
 	return parsed.String()

@@ -19,15 +19,15 @@ import (
 // superuser owns everything in a private PostgreSQL server.
 const superuser = "intumwa"
 
-// postgresNode is how one PostgreSQL server is made.
+// postgresNode describes one PostgreSQL server.
 type postgresNode struct {
-	port int    // 0: it listens on a socket in its own directory only
-	of   string // URL of the server whose standby it is; "" none
+	port int    // 0: it listens only on a socket in its own directory
+	of   string // URL of the primary of this standby; "" none
 	name string // application_name at its primary
 }
 
-// startPostgres makes and starts a private PostgreSQL server that listens on a
-// socket in its own directory only.
+// startPostgres starts a private PostgreSQL server that listens only on a socket in its
+// own directory.
 func startPostgres() (*process, error) { return postgresNode{}.start() }
 
 func (n postgresNode) start() (*process, error) {
@@ -62,7 +62,7 @@ func (n postgresNode) start() (*process, error) {
 		return nil, errors.Join(fmt.Errorf("making a PostgreSQL data directory: %w\n%s", err, out), os.RemoveAll(dir))
 	}
 	if n.of != "" {
-		// It waits for no standby when it becomes the primary: there is none then.
+		// A promoted standby has no standby, so its commits must not wait for one.
 		if err := appendLine(filepath.Join(data, "postgresql.auto.conf"), "synchronous_standby_names = ''"); err != nil {
 			return nil, errors.Join(err, os.RemoveAll(dir))
 		}
@@ -91,7 +91,7 @@ func (n postgresNode) start() (*process, error) {
 	return p, nil
 }
 
-// takesSessions is ready of a PostgreSQL server, and of what stands before one.
+// takesSessions reports whether a PostgreSQL server, or a proxy of one, is ready.
 func (p *process) takesSessions(ctx context.Context) error {
 	conn, err := pgx.Connect(ctx, p.url)
 	if err != nil {
@@ -109,8 +109,8 @@ func appendLine(file, line string) error {
 	return errors.Join(err, f.Close())
 }
 
-// serverDir is a private directory whose name is short enough to hold a
-// socket, owned by the user the server runs as.
+// serverDir is a private directory, owned by the server's user, with a name that is short
+// enough for a socket.
 func serverDir(pattern string, identity *syscall.Credential) (string, error) {
 	parent := os.TempDir()
 	if len(parent) > 60 { // a socket's path ends at 103 bytes on some systems
@@ -128,8 +128,8 @@ func serverDir(pattern string, identity *syscall.Credential) (string, error) {
 	return dir, nil
 }
 
-// unprivileged is whom PostgreSQL runs as when the tests run as root, which
-// PostgreSQL refuses to; nil otherwise.
+// unprivileged is PostgreSQL's user when the tests run as root, which PostgreSQL refuses;
+// nil otherwise.
 func unprivileged() (*syscall.Credential, error) {
 	if os.Geteuid() != 0 {
 		return nil, nil
@@ -149,8 +149,8 @@ func unprivileged() (*syscall.Credential, error) {
 	return nil, errors.New("PostgreSQL cannot run as root and there is no user postgres or nobody")
 }
 
-// postgresBinary finds a server program in PATH or where Debian and Ubuntu keep
-// it, the newest version first.
+// postgresBinary finds a server program in PATH or in Debian's and Ubuntu's folders,
+// newest version first.
 func postgresBinary(name string) (string, error) {
 	if path, err := exec.LookPath(name); err == nil {
 		return path, nil

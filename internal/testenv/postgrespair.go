@@ -13,9 +13,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// PostgresPair is a PostgreSQL server of one test with a standby that every commit waits
-// for. Its methods are for one goroutine at a time and fail the test when they cannot
-// do what they say.
+// PostgresPair is a PostgreSQL server of one test with a synchronous standby. Its methods
+// are for one goroutine at a time and fail the test if they fail.
 type PostgresPair struct {
 	Primary, Standby *Server
 
@@ -24,7 +23,7 @@ type PostgresPair struct {
 	made  int
 }
 
-// NewPostgresPair starts both. The database is named intumwa, and migrated.
+// NewPostgresPair starts both. The database is named intumwa and migrated.
 func NewPostgresPair(t testing.TB) *PostgresPair {
 	t.Helper()
 	p := &PostgresPair{t: t}
@@ -32,8 +31,8 @@ func NewPostgresPair(t testing.TB) *PostgresPair {
 	for p.ports[1] = freePort(); p.ports[1] == p.ports[0]; {
 		p.ports[1] = freePort()
 	}
-	// Together, and when what uses them is over: one that was made amid the test would go
-	// before, and may be the primary by then.
+	// Both end together, after their users: a standby made during the test may be the
+	// primary by then, and its own cleanup would run too early.
 	t.Cleanup(func() {
 		for _, s := range []*Server{p.Primary, p.Standby} {
 			if s != nil {
@@ -56,7 +55,7 @@ func (p *PostgresPair) start(node postgresNode) *Server {
 	return &Server{t: p.t, process: process, url: process.url}
 }
 
-// URL leads to both, in the order in which they were made first.
+// URL lists both servers in their original order.
 func (p *PostgresPair) URL(password string) string {
 	var hosts []string
 	for _, port := range p.ports {
@@ -65,7 +64,7 @@ func (p *PostgresPair) URL(password string) string {
 	return fmt.Sprintf("postgres://%s@%s/intumwa?sslmode=disable", url.UserPassword(superuser, password), strings.Join(hosts, ","))
 }
 
-// Crash is kill -9 to every process of the primary.
+// Crash kills every process of the primary with SIGKILL.
 func (p *PostgresPair) Crash() {
 	p.t.Helper()
 	if err := p.Primary.process.crash(); err != nil {
@@ -73,8 +72,8 @@ func (p *PostgresPair) Crash() {
 	}
 }
 
-// Promote makes the standby the primary, which waits for no standby, and returns when it
-// can be written to. The old primary is the Standby from now on, and follows no server.
+// Promote makes the standby the primary, without a standby of its own, and returns when
+// it accepts writes. The old primary becomes Standby and follows no server.
 func (p *PostgresPair) Promote() {
 	p.t.Helper()
 	if err := execute(p.Standby.url, "SELECT pg_promote()"); err != nil {
@@ -83,8 +82,8 @@ func (p *PostgresPair) Promote() {
 	p.Primary, p.Standby = p.Standby, p.Primary
 }
 
-// tell runs statements on the primary.
-func (p *PostgresPair) tell(statements ...string) {
+// exec runs statements on the primary.
+func (p *PostgresPair) exec(statements ...string) {
 	p.t.Helper()
 	for _, statement := range statements {
 		if err := execute(p.Primary.url, statement); err != nil {
@@ -93,8 +92,8 @@ func (p *PostgresPair) tell(statements ...string) {
 	}
 }
 
-// Follow makes a new standby in place of the old one, which is ended, and has every
-// commit of the primary wait for it.
+// Follow replaces the old standby with a new one, and makes the primary's commits wait
+// for it.
 func (p *PostgresPair) Follow() {
 	p.t.Helper()
 	at := p.ports[1]
@@ -107,11 +106,11 @@ func (p *PostgresPair) Follow() {
 	p.made++
 	name := "standby_" + strconv.Itoa(p.made)
 	p.Standby = p.start(postgresNode{port: at, of: p.Primary.url, name: name})
-	p.tell("ALTER SYSTEM SET synchronous_standby_names = '"+name+"'", "SELECT pg_reload_conf()")
+	p.exec("ALTER SYSTEM SET synchronous_standby_names = '"+name+"'", "SELECT pg_reload_conf()")
 	p.until("SELECT EXISTS (SELECT FROM pg_stat_replication WHERE application_name = $1 AND sync_state = 'sync')", name)
 }
 
-// until waits until a query of the primary answers true.
+// until waits until a query on the primary returns true.
 func (p *PostgresPair) until(query string, args ...any) {
 	p.t.Helper()
 	if err := connected(p.Primary.url, func(ctx context.Context, conn *pgx.Conn) (err error) {

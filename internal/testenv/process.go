@@ -21,19 +21,19 @@ const (
 	readyProbe  = 10 * time.Millisecond
 )
 
-// process is one private server in a directory of its own.
+// process is one private server with its own directory.
 type process struct {
 	name    string
 	dir     string
 	url     string
 	command func() *exec.Cmd
 	ready   func(context.Context) error
-	stop    syscall.Signal // an orderly end
-	kill    syscall.Signal // an end without notice, with nothing written any more
+	stop    syscall.Signal // a clean end
+	kill    syscall.Signal // an end without warning, with no further writes
 
-	running *exec.Cmd // nil while it is down
+	running *exec.Cmd // nil: down
 	ended   chan struct{}
-	dismiss func() // its guard
+	dismiss func() // ends its guard
 }
 
 // start returns when the server answers.
@@ -54,7 +54,7 @@ func (p *process) start() error {
 	}
 	ended := make(chan struct{})
 	go func() {
-		_ = cmd.Wait() // the exit status of a server that we end means nothing
+		_ = cmd.Wait() // we end the server, so its exit status does not matter
 		close(ended)
 	}()
 	p.running, p.ended = cmd, ended
@@ -89,13 +89,12 @@ func (p *process) waitReady() error {
 	}
 }
 
-// end sends the signal and returns when the process is gone; one that is down
-// already is left in peace.
+// end sends the signal and waits for the end. A server that is down is left alone.
 func (p *process) end(signal syscall.Signal) {
 	if p.running == nil {
 		return
 	}
-	_ = p.signal(syscall.SIGCONT) // one that is frozen hears nothing
+	_ = p.signal(syscall.SIGCONT) // a frozen process handles no signal
 	if err := p.running.Process.Signal(signal); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		_ = p.running.Process.Kill()
 	}
@@ -109,7 +108,7 @@ func (p *process) end(signal syscall.Signal) {
 	p.running, p.ended = nil, nil
 }
 
-// family are the server's process and those that it started, and they.
+// family are the server's process and its descendants.
 func (p *process) family() []int {
 	children := make(map[int][]int)
 	stats, _ := filepath.Glob("/proc/[0-9]*/stat") // fails on a bad pattern only
@@ -120,7 +119,7 @@ func (p *process) family() []int {
 		}
 		var pid, parent int
 		var state string
-		_, rest, _ := strings.Cut(string(text), ") ") // behind the program's name
+		_, rest, _ := strings.Cut(string(text), ") ") // after the program's name
 		if _, err := fmt.Sscan(rest, &state, &parent); err != nil {
 			continue
 		}
@@ -135,7 +134,7 @@ func (p *process) family() []int {
 	return family
 }
 
-// signal sends one to the server's process and then to those that it started.
+// signal signals the server's process, then its descendants.
 func (p *process) signal(signal syscall.Signal) error {
 	if p.running == nil {
 		return fmt.Errorf("%s does not run", p.name)
@@ -148,15 +147,15 @@ func (p *process) signal(signal syscall.Signal) error {
 	return nil
 }
 
-// crash is kill -9 to all of the server's processes at once, as when its machine
-// loses power: none of them notices that another is gone.
+// crash kills all of the server's processes at once, as a power failure would: none
+// notices another's death.
 func (p *process) crash() error {
-	if err := p.signal(syscall.SIGSTOP); err != nil { // so that nothing is started meanwhile
+	if err := p.signal(syscall.SIGSTOP); err != nil { // no new process starts meanwhile
 		return err
 	}
 	family := p.family()
 	for i := len(family) - 1; i >= 0; i-- {
-		_ = syscall.Kill(family[i], syscall.SIGKILL) // one that is gone is what was wanted
+		_ = syscall.Kill(family[i], syscall.SIGKILL) // it may be gone
 	}
 	p.end(syscall.SIGKILL)
 	return nil
@@ -165,7 +164,7 @@ func (p *process) crash() error {
 // remove ends the server and deletes its directory.
 func (p *process) remove() {
 	p.end(p.kill)
-	_ = os.RemoveAll(p.dir) // a leftover in the temporary directory fails no test
+	_ = os.RemoveAll(p.dir) // a leftover in the temporary directory is harmless
 }
 
 func (p *process) logFile() string { return filepath.Join(p.dir, "log") }
@@ -179,8 +178,8 @@ func (p *process) logTail() string {
 	return string(text[max(0, len(text)-most):])
 }
 
-// guardScript ends a server and deletes its directory when the test binary goes away without having done so: after a panic, a
-// test timeout or kill -9.
+// guardScript ends a server and deletes its directory if the test binary dies: after a panic, a test timeout or kill
+// -9.
 const guardScript = `
 pkill -CONT -P "$1" 2>/dev/null
 kill -CONT "$1" 2>/dev/null

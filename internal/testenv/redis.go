@@ -18,9 +18,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Redis returns a client of the shared server and a key prefix that no other
-// test has. What stands under the prefix is deleted after the test. A test that
-// needs FLUSHALL, or Redis to go away, takes NewRedisServer.
+// Redis returns a client of the shared server and a unique key prefix, whose keys are
+// deleted after the test. A test that needs FLUSHALL or an outage takes NewRedisServer.
 func Redis(t testing.TB) (client *redis.Client, prefix string) {
 	t.Helper()
 	client = dialRedis(t, shared.redis.get(t))
@@ -57,21 +56,20 @@ func deletePrefix(client *redis.Client, prefix string) error {
 	return keys.Err()
 }
 
-// redisNode is how one Redis process is started.
+// redisNode describes one Redis process.
 type redisNode struct {
-	settings []string    // further ones, as on redis-server's command line
-	sentinel string      // its configuration file, when it is a Sentinel
+	settings []string    // further settings, as on redis-server's command line
+	sentinel string      // the configuration of a Sentinel
 	cluster  bool        // it also listens on its port + 10000
 	password string      // of the user default; "" none
-	secure   *tls.Config // for its clients; nil: it speaks plain TCP
+	secure   *tls.Config // for its clients; nil: plain TCP
 }
 
-// startRedis makes and starts a private Redis server that keeps an append-only
-// file, as production does.
+// startRedis starts a private Redis server with an append-only file, as in production.
 func startRedis() (*process, error) { return startRedisNode(redisNode{}) }
 
 func startRedisNode(node redisNode) (*process, error) {
-	const attempts = 5 // another process may take the port between the look and the start
+	const attempts = 5 // another process may take the port in between
 	var failures error
 	for range attempts {
 		p, err := node.start(node.freePort())
@@ -83,7 +81,7 @@ func startRedisNode(node redisNode) (*process, error) {
 	return nil, failures
 }
 
-// busOffset is from a cluster node's port to the one on which its neighbours speak to it.
+// busOffset is the distance from a cluster node's port to its bus port.
 const busOffset = 10_000
 
 func (n redisNode) freePort() int {
@@ -121,7 +119,7 @@ func (n redisNode) start(port int) (*process, error) {
 	if n.sentinel == "" {
 		args = append(args, "--save", "", "--appendonly", "yes", "--maxclients", "4000")
 	} else {
-		file := filepath.Join(dir, "sentinel.conf") // it writes there what it learns
+		file := filepath.Join(dir, "sentinel.conf") // Sentinel rewrites it
 		if err := os.WriteFile(file, []byte(n.sentinel), 0o600); err != nil {
 			return nil, errors.Join(err, os.RemoveAll(dir))
 		}
@@ -160,8 +158,8 @@ func (n redisNode) start(port int) (*process, error) {
 	return p, nil
 }
 
-// Ports of private servers: below the range from which systems choose the ports of
-// outgoing connections, so that one is still free when a stopped server comes back to it.
+// Ports of private servers, below the ephemeral range, so that a stopped server finds its
+// port free when it returns.
 const firstPort, lastPort = 15000, 32000
 
 // freePort is a free loopback port.

@@ -18,13 +18,13 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// RedisSet are Redis servers of one test that stand in for each other: a master
-// with a replica, watched by three Sentinels, or a Cluster. All of them ask for
-// passwords and take TLS connections only, with a certificate for localhost.
+// RedisSet is a redundant set of Redis servers of one test: a master with a replica,
+// watched by three Sentinels, or a Cluster. All require passwords and TLS, with a
+// certificate for localhost.
 type RedisSet struct {
-	Servers   []*Server // that hold data; of Sentinel's the first begins as the master, of a Cluster the first Masters
+	Servers   []*Server // data servers; with Sentinels the first begins as the master, in a Cluster the first Masters do
 	Sentinels []*Server
-	Masters   int // how many shards there are
+	Masters   int // number of shards
 
 	Addresses        []string // host:port of each Sentinel, or of each node of the Cluster
 	MasterName       string   // "" for a Cluster
@@ -40,12 +40,12 @@ type RedisSet struct {
 
 const (
 	masterName = "intumwa"
-	// setWithin bounds how long the servers may take to find each other.
+	// setWithin bounds the time until the servers have found each other.
 	setWithin = 45 * time.Second
 )
 
-// NewRedisSentinels starts a master, a replica of it, and three Sentinels that
-// let the replica take over when two of them have not heard the master for a second.
+// NewRedisSentinels starts a master, its replica, and three Sentinels that promote the
+// replica when two of them have not heard the master for a second.
 func NewRedisSentinels(t testing.TB) *RedisSet {
 	t.Helper()
 	s := newRedisSet(t)
@@ -66,7 +66,7 @@ func NewRedisSentinels(t testing.TB) *RedisSet {
 	}
 	for _, address := range s.Addresses {
 		sentinel := s.client(address, s.SentinelPassword)
-		s.eventually("the Sentinels know each other and the replica", func() error {
+		s.eventually("the Sentinels have found each other and the replica", func() error {
 			master, err := sentinel.Do(t.Context(), "SENTINEL", "MASTER", masterName).StringSlice()
 			if err != nil {
 				return err
@@ -82,9 +82,8 @@ func NewRedisSentinels(t testing.TB) *RedisSet {
 	return s
 }
 
-// NewRedisCluster starts a Cluster of three masters, each with so many replicas,
-// which take over from a master that two others have not heard for a second and a
-// half.
+// NewRedisCluster starts a Cluster of three masters with this many replicas each. They
+// replace a master that two others have not heard for 1.5 s.
 func NewRedisCluster(t testing.TB, replicas int) *RedisSet {
 	t.Helper()
 	s := newRedisSet(t)
@@ -105,7 +104,7 @@ func NewRedisCluster(t testing.TB, replicas int) *RedisSet {
 	}
 	const slots = 16384
 	for i := range s.Servers {
-		do(i, "CLUSTER", "SET-CONFIG-EPOCH", i+1) // else they quarrel about it first
+		do(i, "CLUSTER", "SET-CONFIG-EPOCH", i+1) // otherwise they first resolve a conflict
 		if i < s.Masters {
 			do(i, "CLUSTER", "ADDSLOTSRANGE", i*slots/s.Masters, (i+1)*slots/s.Masters-1)
 		}
@@ -122,14 +121,14 @@ func NewRedisCluster(t testing.TB, replicas int) *RedisSet {
 		s.follows(i)
 	}
 	for i := range s.nodes {
-		s.eventually("every node tells of the replicas", func() error {
+		s.eventually("every node lists the replicas", func() error {
 			shards, err := s.nodes[i].ClusterSlots(t.Context()).Result() //nolint:staticcheck // clients call it, also of servers before 7
-			told := 0
+			listed := 0
 			for _, shard := range shards {
-				told += len(shard.Nodes)
+				listed += len(shard.Nodes)
 			}
-			if err == nil && told != len(s.Servers) {
-				err = fmt.Errorf("it tells of %d nodes: %+v", told, shards)
+			if err == nil && listed != len(s.Servers) {
+				err = fmt.Errorf("it lists %d nodes: %+v", listed, shards)
 			}
 			return err
 		})
@@ -137,7 +136,7 @@ func NewRedisCluster(t testing.TB, replicas int) *RedisSet {
 	return s
 }
 
-// follows waits until a replica has what its master has.
+// follows waits until a replica has its master's data.
 func (s *RedisSet) follows(i int) {
 	s.t.Helper()
 	s.eventually("a replica has what its master has", func() error {
@@ -148,7 +147,7 @@ func (s *RedisSet) follows(i int) {
 	})
 }
 
-// whole waits until every node sees so many and all slots served.
+// whole waits until every node sees this many nodes and all slots are served.
 func (s *RedisSet) whole(known int) {
 	s.t.Helper()
 	for i := range s.nodes {
@@ -179,13 +178,13 @@ func newRedisSet(t testing.TB) *RedisSet {
 		secure: &tls.Config{MinVersion: tls.VersionTLS12, ServerName: "localhost", RootCAs: roots, Certificates: []tls.Certificate{pair}}}
 }
 
-// common are the settings of all servers: how they speak to each other.
+// common are the settings of all servers for replication and TLS.
 func (s *RedisSet) common() []string {
 	return []string{"--tls-cert-file", s.CA, "--tls-key-file", strings.TrimSuffix(s.CA, "cert.pem") + "key.pem", "--tls-ca-cert-file", s.CA,
 		"--tls-auth-clients", "no", "--tls-replication", "yes"}
 }
 
-// serve starts a server that holds data.
+// serve starts a data server.
 func (s *RedisSet) serve(node redisNode) {
 	s.t.Helper()
 	node.password = s.Password
@@ -211,11 +210,11 @@ func (s *RedisSet) client(address, password string) *redis.Client {
 	return client
 }
 
-// Node is a client of one of the Servers, whichever part it plays.
+// Node is a client of one of the Servers.
 func (s *RedisSet) Node(i int) *redis.Client { return s.nodes[i] }
 
-// Master is which of the Servers is the master of the shard that holds a key, by
-// as reported by a server that answers; -1 while there is none.
+// Master is the index of the master of a key's shard, as reported by a server that
+// answers; -1 if there is none.
 func (s *RedisSet) Master(ctx context.Context, key string) int {
 	for i, node := range s.nodes {
 		limited, cancel := context.WithTimeout(ctx, time.Second)
@@ -228,10 +227,9 @@ func (s *RedisSet) Master(ctx context.Context, key string) int {
 	return -1
 }
 
-// Move has the slot of a key moved, with all that is in it, to another master of the
-// Cluster, in the steps that `redis-cli --cluster reshard` takes: meanwhile the slot is
-// at both. between is called when some keys have moved and some have not, after each
-// few; those with short names move first, among them what speaks of the others.
+// Move migrates a key's slot to another master of the Cluster, in the steps of `redis-cli
+// --cluster reshard`. between is called several times in the middle, when the slot is on
+// both. Keys with short names move first, among them those that refer to others.
 func (s *RedisSet) Move(ctx context.Context, key string, between func()) {
 	s.t.Helper()
 	from := s.Master(ctx, key)
@@ -279,7 +277,7 @@ func (s *RedisSet) Move(ctx context.Context, key string, between func()) {
 	}
 }
 
-// masters are the masters besides one.
+// masters are the masters except one.
 func (s *RedisSet) masters(ctx context.Context, but int) (masters []int) {
 	for i := range s.nodes {
 		if i != but && s.Role(ctx, i) == "master" {
@@ -289,8 +287,8 @@ func (s *RedisSet) masters(ctx context.Context, but int) (masters []int) {
 	return masters
 }
 
-// Role is the role that one of the Servers reports: master, or slave once it has what its
-// master has; "" when it does not answer.
+// Role is the reported role of one of the Servers: master, or slave once it has its
+// master's data; "" without an answer.
 func (s *RedisSet) Role(ctx context.Context, i int) string {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()

@@ -8,15 +8,15 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// spare are databases of tests that have ended. They are empty, and the next test gets one of them: to copy the template
-// and to drop the copy takes a hundred times as long as to delete a few rows.
+// spare are emptied databases of finished tests. To copy the template and drop the copy takes a hundred times as long
+// as to delete a few rows.
 var spare struct {
 	sync.Mutex
 	names    []string
 	pristine string // the shape of a copy of the template
 }
 
-// takeDatabase returns the name of an empty database that no other test uses.
+// takeDatabase returns the name of an empty database for one test.
 func takeDatabase(server, test string) (name string, err error) {
 	spare.Lock()
 	defer spare.Unlock()
@@ -36,8 +36,8 @@ func takeDatabase(server, test string) (name string, err error) {
 	})
 }
 
-// returnDatabase keeps the database of a test that has ended for the next one, or drops it where the test has changed the
-// schema, has made it large, or has had the planner learn about its rows.
+// returnDatabase keeps a finished test's database for the next one. It drops it if the test has changed the schema,
+// made it large, or caused planner statistics.
 func returnDatabase(server, name string) error {
 	kept := false
 	err := inTurn(inDatabase(server, name), func(ctx context.Context, conn *pgx.Conn) error {
@@ -64,14 +64,14 @@ func returnDatabase(server, name string) error {
 	return err
 }
 
-// dropSpares drops what the tests of this binary leave to a server that others use too.
+// dropSpares drops this binary's spare databases from a shared server.
 func dropSpares() {
 	for _, name := range spare.names {
 		_ = execute(shared.postgres.url, "DROP DATABASE "+quote(name)+" WITH (FORCE)")
 	}
 }
 
-// inTurn runs do on a connection to a database, once no other session is left there.
+// inTurn runs do on a connection to a database, once no other session uses it.
 func inTurn(url string, do func(context.Context, *pgx.Conn) error) error {
 	return connected(url, func(ctx context.Context, conn *pgx.Conn) error {
 		if _, err := conn.Exec(ctx, `SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity
@@ -82,7 +82,7 @@ func inTurn(url string, do func(context.Context, *pgx.Conn) error) error {
 	})
 }
 
-// shape is a query that answers the same for databases with the same schema and settings.
+// shape is a query with the same result for databases with the same schema and settings.
 const shape = `SELECT md5(string_agg(x, ' ' ORDER BY x)) FROM (
 		SELECT concat_ws(',', relname, relkind, relchecks, reltriggers.n, reloptions, relacl) FROM pg_class
 			CROSS JOIN LATERAL (SELECT string_agg(tgname || tgenabled::text, ',' ORDER BY tgname) AS n FROM pg_trigger WHERE tgrelid = pg_class.oid) reltriggers
@@ -97,7 +97,7 @@ const shape = `SELECT md5(string_agg(x, ' ' ORDER BY x)) FROM (
 		UNION ALL SELECT 'v' || version_id FROM intumwa_schema
 	) s(x)`
 
-// empty deletes all rows, begins all sequences anew and forgets what was counted.
+// empty deletes all rows, resets all sequences and clears statistics.
 const empty = `DO $$ DECLARE t text; filled boolean; BEGIN
 	SET LOCAL session_replication_role = replica; -- no triggers
 	FOR t IN SELECT format('%I', tablename) FROM pg_tables WHERE schemaname = 'public' AND tablename <> 'intumwa_schema' LOOP

@@ -7,17 +7,16 @@ import (
 	"intumwa/internal/postgres"
 )
 
-// Server is a private server of one test that may be taken away from under the
-// product and brought back. Its methods are for one goroutine at a time and
-// fail the test when they cannot do their work.
+// Server is a private server of one test, which may stop and restart it. Its methods are
+// for one goroutine at a time and fail the test if they fail.
 type Server struct {
 	t       testing.TB
 	process *process
 	url     string
 }
 
-// NewPostgresServer starts a PostgreSQL server for this test alone. Its URL
-// leads to a migrated database named intumwa.
+// NewPostgresServer starts a PostgreSQL server for this test alone. Its URL names a
+// migrated database, intumwa.
 func NewPostgresServer(t testing.TB) *Server {
 	t.Helper()
 	return migrated(t, newServer(t, startPostgres))
@@ -45,18 +44,17 @@ func migrated(t testing.TB, s *Server) *Server {
 	return s
 }
 
-// NewRedisServer starts a Redis server for this test alone, which may flush it,
-// with further settings as on redis-server's command line.
+// NewRedisServer starts a Redis server for this test alone, with further settings as on
+// redis-server's command line.
 func NewRedisServer(t testing.TB, settings ...string) *Server {
 	t.Helper()
 	return newServer(t, func() (*process, error) { return startRedisNode(redisNode{settings: settings}) })
 }
 
-// NewRedisSentinel starts a Sentinel for this test alone, which watches no master
-// yet.
+// NewRedisSentinel starts a Sentinel for this test alone, which watches no master yet.
 func NewRedisSentinel(t testing.TB) *Server {
 	t.Helper()
-	return newServer(t, func() (*process, error) { return startRedisNode(redisNode{sentinel: "# it watches nobody yet\n"}) })
+	return newServer(t, func() (*process, error) { return startRedisNode(redisNode{sentinel: "# no master yet\n"}) })
 }
 
 func newServer(t testing.TB, start func() (*process, error)) *Server {
@@ -69,31 +67,30 @@ func newServer(t testing.TB, start func() (*process, error)) *Server {
 	return &Server{t: t, process: p, url: p.url}
 }
 
-// URL is where the server is, and stays the same when it comes back.
+// URL is the server's address. It does not change with a restart.
 func (s *Server) URL() string { return s.url }
 
-// Stop ends the server in good order: sessions are closed, everything is
-// written.
+// Stop ends the server cleanly: sessions are closed, everything is written.
 func (s *Server) Stop() {
 	s.t.Helper()
 	s.process.end(s.process.stop)
 }
 
-// Kill ends the server as a crash would: Redis by kill -9, PostgreSQL by an
-// immediate shutdown, which leaves its recovery to the next Start.
+// Kill ends the server as a crash would: Redis by SIGKILL, PostgreSQL by an immediate
+// shutdown with recovery at the next Start.
 func (s *Server) Kill() {
 	s.t.Helper()
 	s.process.end(s.process.kill)
 }
 
-// Freeze stops the server without ending it: its connections stay, and nothing is
-// answered, as by a machine that hangs or a network that drops.
+// Freeze suspends the server: its connections stay open without answers, as with a hung
+// machine or a lossy network.
 func (s *Server) Freeze() {
 	s.t.Helper()
 	s.signal(syscall.SIGSTOP)
 }
 
-// Thaw lets a frozen server go on where it was.
+// Thaw resumes a frozen server.
 func (s *Server) Thaw() {
 	s.t.Helper()
 	s.signal(syscall.SIGCONT)
@@ -106,8 +103,7 @@ func (s *Server) signal(signal syscall.Signal) {
 	}
 }
 
-// Start brings a stopped or killed server back with its data, and returns when
-// it answers.
+// Start restarts a stopped or killed server with its data, and returns when it answers.
 func (s *Server) Start() {
 	s.t.Helper()
 	if err := s.process.start(); err != nil {

@@ -13,8 +13,8 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// BehindSilentHost is a pool of the same database, of which the first host takes
-// connections and never answers: a server that hangs, while its standby was promoted.
+// BehindSilentHost is a pool of the same database with a first host that accepts
+// connections and never answers, as a hung former primary does.
 func BehindSilentHost(t testing.TB, pool *pgxpool.Pool) *pgxpool.Pool {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -34,7 +34,7 @@ func BehindSilentHost(t testing.TB, pool *pgxpool.Pool) *pgxpool.Pool {
 	return behind
 }
 
-// Unheard is a pool of the same database over a line that can lose answers.
+// Unheard is a pool of the same database over a line that can lose responses.
 func Unheard(t testing.TB, pool *pgxpool.Pool, line *Line) *pgxpool.Pool {
 	t.Helper()
 	config := pool.Config()
@@ -54,19 +54,19 @@ func Unheard(t testing.TB, pool *pgxpool.Pool, line *Line) *pgxpool.Pool {
 	return unheard
 }
 
-// Line is the way to a database.
+// Line is a connection to a database.
 type Line struct{ lose, cut, down atomic.Bool }
 
-// Lose loses the connection with the next answer to a COMMIT that succeeded.
+// Lose closes the connection before the response to the next successful COMMIT.
 func (l *Line) Lose() { l.lose.Store(true) }
 
-// LoseAndCut does so, and then nothing gets through any more.
+// LoseAndCut is Lose, and nothing passes afterwards.
 func (l *Line) LoseAndCut() { l.cut.Store(true); l.Lose() }
 
-// Lost reports whether the answer is lost.
+// Lost reports whether the response was lost.
 func (l *Line) Lost() bool { return !l.lose.Load() }
 
-// OnLost calls do when the answer is lost, or the test ends.
+// OnLost calls do when the response is lost, or the test ends.
 func (l *Line) OnLost(t testing.TB, do func()) {
 	ended := make(chan struct{})
 	go func() {
@@ -79,7 +79,7 @@ func (l *Line) OnLost(t testing.TB, do func()) {
 	t.Cleanup(func() { <-ended })
 }
 
-// heard is a connection over a line.
+// heard is a connection over a Line.
 type heard struct {
 	net.Conn
 	line *Line

@@ -8,15 +8,15 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Standby is the synchronous standby of a PostgreSQL server, as the server sees it:
-// there, or away. No second server runs.
+// Standby simulates the synchronous standby of a PostgreSQL server as the server sees it:
+// present or away. It runs no second server.
 type Standby struct {
 	t      testing.TB
 	server *Server
 	admin  *pgx.Conn
 }
 
-// NewStandby returns the standby of a server that the test has to itself. It is there.
+// NewStandby returns the standby of a private server of the test. It is present.
 func NewStandby(t testing.TB, server *Server) *Standby {
 	t.Helper()
 	admin, err := pgx.Connect(t.Context(), server.URL())
@@ -39,13 +39,12 @@ func (s *Standby) named(name string) {
 // Back ends the wait of every commit.
 func (s *Standby) Back() { s.t.Helper(); s.named("") }
 
-// Away returns when every commit of the server waits for its standby. No commit of the
-// test may be under way.
+// Away returns when every commit of the server waits. The test must have no commit in
+// progress.
 func (s *Standby) Away() {
 	s.t.Helper()
-	s.named("nobody")
-	// Commits wait from when the checkpointer has read the setting: commits are tried until
-	// one waits.
+	s.named("absent")
+	// Commits wait once the checkpointer has read the setting: try until one waits.
 	tried := make(chan struct{}, 1)
 	for end := time.Now().Add(30 * time.Second); s.Waiting() == 0; {
 		conn, err := pgx.Connect(s.t.Context(), s.server.URL())
@@ -89,11 +88,11 @@ func (s *Standby) waiting() []int32 {
 	return pids
 }
 
-// Waiting is how many commits wait for the standby.
+// Waiting is the number of waiting commits.
 func (s *Standby) Waiting() int { s.t.Helper(); return len(s.waiting()) }
 
-// GiveUp ends the sessions whose COMMIT waits. What they wrote can be seen from then on,
-// is on no standby, and no client got an answer.
+// GiveUp ends the sessions with a waiting COMMIT. Their writes become visible without a
+// standby, and their clients get no response.
 func (s *Standby) GiveUp() {
 	s.t.Helper()
 	for _, pid := range s.waiting() {
@@ -103,7 +102,7 @@ func (s *Standby) GiveUp() {
 	}
 }
 
-// Until waits until a condition holds, and fails the test if answer has something before.
+// Until waits until a condition holds, and fails the test if a response comes first.
 func (s *Standby) Until(what string, holds func() bool, answer <-chan error) {
 	s.t.Helper()
 	for deadline := time.Now().Add(30 * time.Second); !holds(); {

@@ -1,15 +1,14 @@
 // Package testenv gives tests real PostgreSQL and Redis servers.
 //
-// Every test gets an empty database or a key prefix of its own, so that tests and
-// test binaries may run side by side. When INTUMWA_TEST_DATABASE_URL or
-// INTUMWA_TEST_REDIS_URL is set (make test starts one private pair for the whole
-// run) that server is used; otherwise the first test that needs it starts a private
-// one in a temporary directory. A private server never outlives the test binary,
-// however that ends: a small process waits for it to go.
+// Every test gets its own empty database or key prefix, so tests and test binaries
+// run in parallel. INTUMWA_TEST_DATABASE_URL and INTUMWA_TEST_REDIS_URL name the
+// servers (make test starts one private pair for the whole run); without them the
+// first test that needs a server starts a private one in a temporary directory. A
+// guard process ends it with the test binary, even after a crash.
 //
-// PostgreSQL runs with fsync off. A server that is killed loses nothing by it, because
-// the kernel keeps what was written; only a crash of the machine would.
-// It is plumbing for tests only: no product code imports it.
+// PostgreSQL runs with fsync off. A killed server loses nothing, because the kernel
+// keeps its writes; only a crash of the machine would.
+// No product code imports this package.
 package testenv
 
 import (
@@ -29,30 +28,28 @@ var shared = struct{ postgres, redis sharedServer }{
 	redis:    sharedServer{variable: redisVariable, start: startRedis},
 }
 
-// Main runs the tests of a package and stops the servers they used. Every
-// package that asks for a server says
+// Main runs the tests of a package and stops their servers. Every package that uses a
+// server has
 //
 //	func TestMain(m *testing.M) { testenv.Main(m) }
 func Main(m *testing.M) {
 	os.Exit(Run(m))
 }
 
-// Run is Main for a package that has something of its own to do before it
-// exits with the code that Run returns.
+// Run is Main without the exit, for a package with its own clean-up.
 func Run(m *testing.M) int {
 	defer shared.postgres.stop()
 	defer shared.redis.stop()
 	defer dropSpares()
-	// Programs that tests start are often built with the race detector, which sleeps for a
-	// second at every exit.
+	// Programs built with the race detector otherwise sleep for a second at exit.
 	_ = os.Setenv("GORACE", "atexit_sleep_ms=0")
 	return m.Run()
 }
 
-// sharedServer is a server that the tests of one binary share, started when
-// the first of them needs it.
+// sharedServer is a server for the tests of one binary, started by the first that needs
+// it.
 type sharedServer struct {
-	variable string // names the environment variable that replaces it
+	variable string // the environment variable that replaces it
 	start    func() (*process, error)
 
 	once    sync.Once
@@ -78,7 +75,7 @@ func (s *sharedServer) get(t testing.TB) string {
 }
 
 func (s *sharedServer) stop() {
-	s.once.Do(func() {}) // from now on no test starts it
+	s.once.Do(func() {}) // no test starts it from now on
 	if s.process != nil {
 		s.process.remove()
 	}

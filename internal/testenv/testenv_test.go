@@ -12,7 +12,7 @@ import (
 )
 
 // crashing makes this test binary start servers, print their addresses, and wait to be
-// killed: TestServersEndWithACrashedBinary runs it so.
+// killed, for TestServersEndWithACrashedBinary.
 const crashing = "INTUMWA_TESTENV_CRASHING"
 
 func TestMain(m *testing.M) {
@@ -48,7 +48,7 @@ func TestServersEndWithACrashedBinary(t *testing.T) {
 	_ = cmd.Process.Kill()
 	_ = cmd.Wait()
 	if len(dirs) != 2 {
-		t.Fatalf("the other binary said %q, want two directories", dirs)
+		t.Fatalf("the other binary printed %q, want two directories", dirs)
 	}
 	deadline := time.Now().Add(20 * time.Second)
 	for _, dir := range dirs {
@@ -64,8 +64,8 @@ func TestServersEndWithACrashedBinary(t *testing.T) {
 	}
 }
 
-// TestDatabasesAreReused: the next test gets the database of the one before, without a trace of it. What has another schema,
-// settings than at first, and statistics of the planner, is dropped.
+// TestDatabasesAreReused: the next test gets the previous test's database, emptied. A database with another schema,
+// other settings or planner statistics is dropped.
 func TestDatabasesAreReused(t *testing.T) {
 	use := func(statements ...string) (name string) {
 		t.Run("user", func(t *testing.T) {

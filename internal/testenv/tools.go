@@ -32,8 +32,8 @@ func tools() (list []tool) {
 	return list
 }
 
-// Tool is where a program of tools.txt is. On a machine without it the test is
-// skipped, or fails when CI=true, so that a green run has checked everything.
+// Tool is the path of a program of tools.txt. Without it the test is skipped, or fails
+// with CI=true, so that a green run has checked everything.
 func Tool(t testing.TB, name string) string {
 	t.Helper()
 	list := tools()
@@ -48,7 +48,8 @@ func Tool(t testing.TB, name string) string {
 	return path
 }
 
-// Long leaves a test to make test-all. A shorter test of its promise is in make test.
+// Long restricts a test to make test-all. make test has a shorter test of the same
+// promise.
 func Long(t testing.TB) {
 	t.Helper()
 	if !Thorough() {
@@ -56,11 +57,11 @@ func Long(t testing.TB) {
 	}
 }
 
-// Thorough reports whether make test-all runs, which leaves nothing out.
+// Thorough reports whether make test-all runs.
 func Thorough() bool { return os.Getenv("INTUMWA_TEST_LONG") != "" }
 
-// Lacks ends a test that needs what this machine has not: it is skipped, or
-// fails when CI=true. Tests skip themselves in no other way.
+// Lacks ends a test whose requirement this machine lacks: it is skipped, or fails with
+// CI=true. No test skips in another way.
 func Lacks(t testing.TB, what string) {
 	t.Helper()
 	if os.Getenv("CI") == "true" {
@@ -70,7 +71,7 @@ func Lacks(t testing.TB, what string) {
 }
 
 func (t tool) find() (string, error) {
-	if _, version, ok := strings.Cut(t.source, "@"); ok { // built by scripts/tools.sh, at this version and no other
+	if _, version, ok := strings.Cut(t.source, "@"); ok { // built by scripts/tools.sh at exactly this version
 		_, here, _, _ := runtime.Caller(0)
 		return exec.LookPath(filepath.Join(filepath.Dir(here), "..", "..", ".bin", t.name+"-"+version))
 	}

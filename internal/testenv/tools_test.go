@@ -11,7 +11,7 @@ import (
 )
 
 // hiding names a tool that TestWithATool needs, for TestMissingToolFailsInCI.
-const hiding = "INTUMWA_TESTENV_ASK"
+const hiding = "INTUMWA_TESTENV_HIDE"
 
 func TestWithATool(t *testing.T) {
 	if name := os.Getenv(hiding); name != "" {
@@ -19,8 +19,7 @@ func TestWithATool(t *testing.T) {
 	}
 }
 
-// A program that is not here skips the test that needs it, and with CI=true
-// fails it by name.
+// A missing program skips the test that needs it, and with CI=true fails it by name.
 func TestMissingToolFailsInCI(t *testing.T) {
 	self, err := os.Executable()
 	if err != nil {
@@ -31,18 +30,17 @@ func TestMissingToolFailsInCI(t *testing.T) {
 		cmd := exec.CommandContext(t.Context(), self, "-test.v", "-test.run", "^TestWithATool$")
 		cmd.Env = []string{"PATH=" + t.TempDir(), "CI=" + ci, hiding + "=" + name}
 		out, err := cmd.CombinedOutput()
-		said := string(out)
-		if !strings.Contains(said, name+" is not here") || !strings.Contains(said, source) {
-			t.Errorf("with CI=%q it is not named:\n%s", ci, said)
+		output := string(out)
+		if !strings.Contains(output, name+" is not here") || !strings.Contains(output, source) {
+			t.Errorf("with CI=%q it is not named:\n%s", ci, output)
 		}
-		if failed := err != nil; failed != (ci == "true") || !failed && !strings.Contains(said, "--- SKIP") {
-			t.Errorf("with CI=%q: %v\n%s", ci, err, said)
+		if failed := err != nil; failed != (ci == "true") || !failed && !strings.Contains(output, "--- SKIP") {
+			t.Errorf("with CI=%q: %v\n%s", ci, err, output)
 		}
 	}
 }
 
-// The scripts that prepare a run name what they cannot get, and with
-// CI=true end it.
+// The set-up scripts name what they cannot get, and with CI=true fail.
 func TestMissingToolEndsTheRunInCI(t *testing.T) {
 	const hidden = "promtool"
 	path := pathWithout(t, hidden, "apt-get")
@@ -50,26 +48,26 @@ func TestMissingToolEndsTheRunInCI(t *testing.T) {
 		cmd := exec.CommandContext(t.Context(), Tool(t, "bash"), "../../scripts/tools.sh")
 		cmd.Env = append(os.Environ(), "PATH="+path, "CI="+ci)
 		out, err := cmd.CombinedOutput()
-		said := string(out)
-		if !strings.Contains(said, "Please install promtool (on Debian or Ubuntu: sudo apt-get install prometheus)") ||
-			!strings.Contains(said, hidden+": alerting rules") {
-			t.Errorf("with CI=%q it says\n%s", ci, said)
+		output := string(out)
+		if !strings.Contains(output, "Please install promtool (on Debian or Ubuntu: sudo apt-get install prometheus)") ||
+			!strings.Contains(output, hidden+": alerting rules") {
+			t.Errorf("with CI=%q it prints\n%s", ci, output)
 		}
-		if strings.Contains(said, "Please install bash") {
-			t.Errorf("what is here is taken for missing:\n%s", said)
+		if strings.Contains(output, "Please install bash") {
+			t.Errorf("what is here is taken for missing:\n%s", output)
 		}
 		if failed := err != nil; failed != (ci == "true") {
-			t.Errorf("with CI=%q: %v\n%s", ci, err, said)
+			t.Errorf("with CI=%q: %v\n%s", ci, err, output)
 		}
 	}
 }
 
-// pathWithout is a folder with links to every program in PATH but some.
+// pathWithout is a folder with links to the programs in PATH, except some.
 func pathWithout(t *testing.T, hidden ...string) string {
 	t.Helper()
 	dir := t.TempDir()
 	for _, folder := range filepath.SplitList(os.Getenv("PATH")) {
-		entries, _ := os.ReadDir(folder) // PATH may name folders that are not there
+		entries, _ := os.ReadDir(folder) // PATH may name missing folders
 		for _, entry := range entries {
 			err := os.Symlink(filepath.Join(folder, entry.Name()), filepath.Join(dir, entry.Name()))
 			if err != nil && !errors.Is(err, fs.ErrExist) {
@@ -85,9 +83,8 @@ func pathWithout(t *testing.T, hidden ...string) string {
 	return dir
 }
 
-// No test skips itself or looks for a program on its own: with CI=true it would
-// be left out in silence.
-func TestNothingElseIsLeftOut(t *testing.T) {
+// No test skips or looks for programs itself: with CI=true it would be omitted silently.
+func TestNoTestSkipsItself(t *testing.T) {
 	alone := []string{"\tt.Skip", " t.Skip", "\ttb.Skip", "exec.LookPath(", "testing.Short("}
 	files, tree := 0, os.DirFS("../..")
 	err := fs.WalkDir(tree, ".", func(path string, entry fs.DirEntry, err error) error {

@@ -9,9 +9,9 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// batcher counts many requests in one call of Redis: requests that arrive while a call
-// is under way share the next one, the requests of a user as one count. Otherwise a
-// busy gateway would spend a sixth of its time on round trips to Redis.
+// batcher counts many requests in one call of Redis: requests that arrive during a call
+// share the next one, with one count per user. One call per request would cost a busy
+// gateway a sixth of its time.
 type batcher struct {
 	t       *Throttle
 	mu      sync.Mutex
@@ -28,7 +28,7 @@ type batch struct {
 	err      error
 }
 
-// count counts one request of a user and waits for the result until ctx ends.
+// count counts a user's request and waits for the result until ctx ends.
 func (g *batcher) count(ctx context.Context, user int64) (count, error) {
 	g.mu.Lock()
 	f := g.next
@@ -39,7 +39,7 @@ func (g *batcher) count(ctx context.Context, user int64) (count, error) {
 	if f.requests[user] == 0 {
 		f.users = append(f.users, user)
 	}
-	turn := f.requests[user] // how many requests of this user are in the batch before it
+	turn := f.requests[user] // this user's earlier requests in the batch
 	f.requests[user]++
 	lead := !g.running
 	g.running = true
@@ -59,8 +59,8 @@ func (g *batcher) count(ctx context.Context, user int64) (count, error) {
 	if answer.requests < 0 {
 		return count{}, errForeign
 	}
-	// The user's requests of a batch are counted together; they pass in the order in
-	// which they came.
+	// A user's requests in a batch are counted together and pass in their order of
+	// arrival.
 	answer.pass = turn < answer.passed
 	answer.requests = answer.requests - answer.passed + min(turn+1, answer.passed)
 	return answer, nil
@@ -85,9 +85,9 @@ func (g *batcher) run() {
 	}
 }
 
-// count runs countScript for each user, in one round trip. It is not sent again when the
-// answer is lost: what Redis may have counted would be counted twice, and a user refused
-// for requests that were not made. The requests are then counted by this instance.
+// count runs countScript for each user in one round trip. It is not repeated after a lost
+// reply: requests that Redis had counted would count twice, and a user could be refused
+// too early. This instance counts them instead.
 func (t *Throttle) count(ctx context.Context, users []int64, requests map[int64]int) (map[int64]count, error) {
 	cmds, err := t.pipeline(ctx, users, requests)
 	if redis.HasErrorPrefix(err, "NOSCRIPT") {

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// localUsers is how many windows an instance remembers, about 4 MB.
+// localUsers is the number of windows that an instance keeps, about 4 MB.
 const localUsers = 1 << 16
 
 // local counts in this instance's memory, by the same rules as countScript.
@@ -56,9 +56,9 @@ func (l *local) giveBack(user int64) {
 	}
 }
 
-// makeRoom removes the windows that have ended, at most once in a window's length
-// (because it visits all of them), or else any one. To get a new window in this way an
-// attacker would need tens of thousands of users.
+// makeRoom removes expired windows, at most once per window's length (because it visits
+// all), or else any one. To get a new window this way an attacker would need tens of
+// thousands of users.
 func (l *local) makeRoom(now time.Time) {
 	if now.Sub(l.swept) >= l.window {
 		l.swept = now
@@ -80,9 +80,9 @@ func (l *local) makeRoom(now time.Time) {
 // slow response is not an outage.
 const failuresToOpen = 3
 
-// breaker prevents that every request waits for a Redis that is away. It opens after
-// failuresToOpen failures in a row; then one request in each retry interval tries
-// Redis, and its success closes the breaker.
+// breaker keeps requests from waiting for an absent Redis. It opens after failuresToOpen
+// failures in a row; then one request per retry interval tries Redis, and a success
+// closes the breaker.
 type breaker struct {
 	retry    time.Duration
 	failures atomic.Int64

@@ -7,8 +7,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestLocalAgainstModel: at most limit requests pass in the window that a
-// user's first request opens, and not one less.
+// TestLocalAgainstModel: exactly limit requests pass in the window that a user's first
+// request opens.
 func TestLocalAgainstModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		limit := rapid.IntRange(1, 5).Draw(t, "limit")
@@ -51,7 +51,7 @@ func TestLocalMemoryIsBounded(t *testing.T) {
 			t.Fatalf("%d windows are kept", len(l.windows))
 		}
 	}
-	// What has ended goes first: a live window survives the sweep.
+	// Expired windows go first: a live window survives the sweep.
 	later := now.Add(time.Minute)
 	l.allow(20_000, later)
 	if l.allow(20_000, later).Allowed || len(l.windows) != 1 {

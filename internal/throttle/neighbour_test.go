@@ -12,8 +12,8 @@ import (
 	"intumwa/internal/throttle"
 )
 
-// Whatever another program in Redis does to a counter, no client has to wait longer than a
-// window, no other client is affected, and the counter heals.
+// Whatever another program does to a counter in Redis, no client waits longer than a
+// window, no other client is affected, and the counter recovers.
 func TestNeighbourInRedis(t *testing.T) {
 	client, prefix := testenv.Redis(t)
 	const limit = 3
@@ -24,7 +24,7 @@ func TestNeighbourInRedis(t *testing.T) {
 		refused bool // until the window's end
 	}{
 		{"used up for a year", func(ctx context.Context, p redis.Pipeliner) { p.Set(ctx, key, limit, 365*24*time.Hour) }, true},
-		{"used up for ever", func(ctx context.Context, p redis.Pipeliner) { p.Set(ctx, key, limit, 0) }, true},
+		{"used up without an expiry", func(ctx context.Context, p redis.Pipeliner) { p.Set(ctx, key, limit, 0) }, true},
 		{"fresh for a year", func(ctx context.Context, p redis.Pipeliner) { p.Set(ctx, key, 0, 365*24*time.Hour) }, false},
 		{"a list", func(ctx context.Context, p redis.Pipeliner) { p.RPush(ctx, key, "x") }, false},
 		{"a hash with an end", func(ctx context.Context, p redis.Pipeliner) { p.HSet(ctx, key, "a", 1); p.Expire(ctx, key, time.Hour) }, false},
@@ -56,7 +56,7 @@ func TestNeighbourInRedis(t *testing.T) {
 				t.Errorf("%s: another user: %+v", c.name, other)
 			}
 		}
-		if c.refused != (passed == 0) || passed > limit+1 { // the one that met the foreign counter was counted locally
+		if c.refused != (passed == 0) || passed > limit+1 { // the request that met the foreign counter was counted locally
 			t.Errorf("%s: %d of %d passed", c.name, passed, 3*limit)
 		}
 		if left, err := client.PTTL(t.Context(), key).Result(); err != nil || left <= 0 || left > time.Minute {
@@ -68,7 +68,7 @@ func TestNeighbourInRedis(t *testing.T) {
 	}
 }
 
-// Who was refused can be refused again without asking, until the window ends.
+// A refused user is refused again without Redis until the window ends.
 func TestRefused(t *testing.T) {
 	client, prefix := testenv.Redis(t)
 	th := throttle.New(client, throttle.Options{Prefix: prefix, Limit: 1, Window: 300 * time.Millisecond, Timeout: patient})

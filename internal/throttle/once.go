@@ -6,9 +6,9 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// once runs scripts that must not be carried out twice: the client does not repeat the call
-// when the answer is lost. All scripts of this room count, so all are run in this way, or
-// in a pipeline of unrepeated commands.
+// once runs scripts that must not run twice: the client does not repeat a call whose reply
+// is lost. All scripts of this package count, so all run this way or in a pipeline of
+// unrepeated commands.
 type once struct{ redis.UniversalClient }
 
 // Eval is EVAL.
@@ -35,5 +35,5 @@ func (c once) run(ctx context.Context, name, script string, keys []string, args 
 // unrepeated is a command that is sent once.
 type unrepeated struct{ *redis.Cmd }
 
-// NoRetry reports this.
+// NoRetry implements go-redis's optional interface.
 func (unrepeated) NoRetry() bool { return true }

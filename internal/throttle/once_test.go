@@ -15,29 +15,29 @@ import (
 	"intumwa/internal/throttle"
 )
 
-// deaf is a connection that is lost, when lose is set, with the answer to a script.
+// deaf is a connection that, when lose is set, drops with the reply to a script.
 type deaf struct {
 	net.Conn
-	lose  *atomic.Bool
-	asked atomic.Bool
+	lose *atomic.Bool
+	sent atomic.Bool
 }
 
 func (d *deaf) Write(octets []byte) (int, error) {
 	if bytes.Contains(octets, []byte("evalsha")) && d.lose.CompareAndSwap(true, false) {
-		d.asked.Store(true)
+		d.sent.Store(true)
 	}
 	return d.Conn.Write(octets)
 }
 
 func (d *deaf) Read(octets []byte) (int, error) {
 	n, err := d.Conn.Read(octets)
-	if d.asked.Load() {
+	if d.sent.Load() {
 		return 0, io.EOF
 	}
 	return n, err
 }
 
-// losing is a client of Redis which loses the answer to the next script when lose is set.
+// losing is a client of Redis that loses the reply to the next script when lose is set.
 func losing(t *testing.T) (client *redis.Client, prefix string, lose *atomic.Bool) {
 	t.Helper()
 	plain, prefix := testenv.Redis(t)
@@ -52,8 +52,8 @@ func losing(t *testing.T) (client *redis.Client, prefix string, lose *atomic.Boo
 	return client, prefix, lose
 }
 
-// TestWindowCountedOnce: a request is not counted again in its user's window when the
-// answer is lost, and passes.
+// TestWindowCountedOnce: after a lost reply a request passes and is not counted again in
+// its user's window.
 func TestWindowCountedOnce(t *testing.T) {
 	client, prefix, lose := losing(t)
 	th := throttle.New(client, throttle.Options{Prefix: prefix, Limit: 4, Window: time.Hour, Timeout: patient})
@@ -77,8 +77,7 @@ func TestWindowCountedOnce(t *testing.T) {
 	}
 }
 
-// TestCountedOnce: what was counted is not counted again when the answer is lost, nor
-// undone twice.
+// TestCountedOnce: after a lost reply, messages are not counted again or undone twice.
 func TestCountedOnce(t *testing.T) {
 	client, prefix, lose := losing(t)
 	c := counting{t, throttle.NewRepeats(client, throttle.RepeatOptions{Prefix: prefix, Timeout: patient}), throttle.RepeatLimits{Texts: 3}}

@@ -17,14 +17,14 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Repeats counts how often a company sends the same text to a number, and how many
-// messages to a number, over all instances in Redis. Each count is a key of its own, which
-// has neither the text nor the number but a part of their keyed hash, until the day in
+// Repeats counts how often a company sends a text to a number, and how many messages to a
+// number, over all instances in Redis. Each count has its own key with a part of the
+// keyed hash of text and number, never the text or the number. It lasts until the day in
 // Burundi ends; the time of the last send is kept for a day. Without Redis nothing is
 // counted, and everything passes.
 //
-// A request that may be repeated by its client (it has a name) is counted once: a key of
-// its own records that for a quarter of an hour.
+// A request with a name, which its client may repeat, is counted once: a key of its own
+// records it for a quarter of an hour.
 type Repeats struct {
 	rdb     redis.UniversalClient
 	options RepeatOptions
@@ -91,14 +91,14 @@ type Counted struct {
 	kinds []any // of the keys
 }
 
-// Count counts messages of a company, all of them or none: the first that reaches a
-// limit is at the returned place, and nothing is counted. The messages before it in the
-// same call count. Without an answer of Redis all pass uncounted. It returns within
-// Timeout.
+// Count counts messages of a company, all or none. at is the first message that reaches a
+// limit; then nothing is counted. Earlier messages of the same call count. Without a
+// reply
+// of Redis all pass uncounted. It returns within Timeout.
 //
-// request names what the messages are of, the same when it is repeated; "": it has no
-// name. One that was counted within a quarter of an hour, by any instance, and not
-// taken back passes and is not counted again: Undo of such a Counted does nothing.
+// request identifies the request when it is repeated; "": it has no name. A request that
+// any instance counted within a quarter of an hour, and did not undo, passes without
+// another count, and Undo of its Counted does nothing.
 func (r *Repeats) Count(ctx context.Context, company int64, limits RepeatLimits, request string, messages []Sending) (counted Counted, first int, reached Repeat) {
 	if !limits.Any() || len(messages) == 0 {
 		return Counted{}, 0, NoRepeat
@@ -133,9 +133,9 @@ func (r *Repeats) Count(ctx context.Context, company int64, limits RepeatLimits,
 	return Counted{r, c.keys, c.kinds}, 0, NoRepeat
 }
 
-// Undo removes the counts of messages that were not sent after all: the next
-// one is then not too soon, and their request is one that was not counted. Without an
-// answer of Redis they stay counted, for the interval and the rest of the day.
+// Undo removes the counts of messages that were not sent: the next one is then not too
+// soon, and their request counts as new. Without a reply of Redis they stay counted, for
+// the interval and the rest of the day.
 func (c Counted) Undo(ctx context.Context) {
 	if c.r == nil || !c.r.breaker.enter(time.Now()) {
 		return
@@ -164,15 +164,15 @@ type repeatCall struct {
 	kinds  []any
 	args   []any
 	of     []int    // the message of each key
-	limits []Repeat // what it means that a key's limit is reached
+	limits []Repeat // the limit that each key stands for
 }
 
 func (r *Repeats) call(company int64, limits RepeatLimits, request string, messages []Sending) (c repeatCall) {
-	now := r.options.Now().UTC().Add(2 * time.Hour) // as clocks in Burundi show it
+	now := r.options.Now().UTC().Add(2 * time.Hour) // in Burundi
 	midnight := now.Truncate(24 * time.Hour)
 	day, left := midnight.Format("20060102"), midnight.Add(24*time.Hour+time.Minute).Sub(now)
 	hash := hmac.New(sha256.New, r.options.Key)
-	start := r.options.Prefix + ":repeats:{" + strconv.FormatInt(company, 10) + "}:" // one slot of a cluster: a batch is counted at once
+	start := r.options.Prefix + ":repeats:{" + strconv.FormatInt(company, 10) + "}:" // one slot of a cluster: a batch is counted atomically
 	add := func(kind, name string, most, life int64, what ...string) {
 		hash.Reset()
 		var id [8]byte
@@ -241,8 +241,8 @@ end
 return {0, 1}
 `)
 
-// undoScript removes what repeatScript counted under KEYS. ARGV is what each holds. What
-// was counted since stays; a time of sending before is longer ago than the interval.
+// undoScript removes what repeatScript counted under KEYS. ARGV has the kind of each.
+// Later counts stay; an earlier time of sending is already older than the interval.
 var undoScript = redis.NewScript(`
 for j, key in ipairs(KEYS) do
   local value = tonumber(redis.pcall('GET', key))

@@ -73,8 +73,8 @@ func TestRepeatsInterval(t *testing.T) {
 	}
 }
 
-// TestRepeatsOfARequest: a request with a name is counted once, over two instances, until
-// it is undone; another one, of another company or without a name, is counted.
+// TestRepeatsOfARequest: a named request is counted once over two instances until it is
+// undone; another request, another company's, or one without a name is counted.
 func TestRepeatsOfARequest(t *testing.T) {
 	client, prefix := testenv.Redis(t)
 	now := time.Date(2026, 3, 1, 21, 59, 0, 0, time.UTC) // a minute to midnight in Bujumbura
@@ -93,7 +93,7 @@ func TestRepeatsOfARequest(t *testing.T) {
 	for _, at := range []time.Duration{0, 2 * time.Minute} { // and over midnight
 		now = now.Add(at)
 		for _, r := range []*throttle.Repeats{one, two} {
-			count(r, 1, "key 1", throttle.NoRepeat).Undo(t.Context()) // takes nothing back
+			count(r, 1, "key 1", throttle.NoRepeat).Undo(t.Context()) // undoes nothing
 			count(r, 1, "key 2", throttle.TooSoon)
 			count(r, 1, "", throttle.TooSoon)
 		}
@@ -106,11 +106,11 @@ func TestRepeatsOfARequest(t *testing.T) {
 	}
 	first.Undo(t.Context())
 	count(two, 1, "key 2", throttle.NoRepeat).Undo(t.Context())
-	count(one, 1, "key 1", throttle.NoRepeat) // as if for the first time
+	count(one, 1, "key 1", throttle.NoRepeat) // counted as new
 	count(one, 1, "", throttle.TooSoon)
 }
 
-// TestRepeatsOverMidnight: the counts of a day end with it, the interval does not.
+// TestRepeatsOverMidnight: the counts of a day end at midnight, the interval does not.
 func TestRepeatsOverMidnight(t *testing.T) {
 	client, prefix := testenv.Redis(t)
 	now := time.Date(2026, 3, 1, 21, 59, 0, 0, time.UTC) // a minute to midnight in Bujumbura
@@ -126,8 +126,8 @@ func TestRepeatsOverMidnight(t *testing.T) {
 	c.try(throttle.NoRepeat, 0, to("1", "a"))
 }
 
-// TestRepeatsAreKept: keys have an end and hold neither numbers nor texts; what another
-// program wrote there refuses no client.
+// TestRepeatsAreKept: keys expire and contain neither numbers nor texts; another
+// program's values refuse no client.
 func TestRepeatsAreKept(t *testing.T) {
 	client, prefix := testenv.Redis(t)
 	c := counting{t, throttle.NewRepeats(client, throttle.RepeatOptions{Prefix: prefix, Timeout: patient, Key: []byte("k")}),
@@ -171,8 +171,8 @@ func unenforced(t *testing.T, registry *prometheus.Registry) float64 {
 	return families[0].GetMetric()[0].GetCounter().GetValue()
 }
 
-// TestRepeatsAtOnce: of many that send the same at once, over two instances, one passes.
-func TestRepeatsAtOnce(t *testing.T) {
+// TestConcurrentRepeats: of many equal messages at once, over two instances, one passes.
+func TestConcurrentRepeats(t *testing.T) {
 	client, prefix := testenv.Redis(t)
 	options := throttle.RepeatOptions{Prefix: prefix, Timeout: patient}
 	instances := []*throttle.Repeats{throttle.NewRepeats(client, options), throttle.NewRepeats(client, options)}
@@ -192,7 +192,7 @@ func TestRepeatsAtOnce(t *testing.T) {
 	}
 }
 
-// TestRepeatsWithoutRedis: no message is refused or waits for long, and it is counted.
+// TestRepeatsWithoutRedis: messages pass without delay, and a metric counts them.
 func TestRepeatsWithoutRedis(t *testing.T) {
 	client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1", MaxRetries: -1})
 	defer func() { _ = client.Close() }()

@@ -1,11 +1,10 @@
 // Package throttle limits requests per user: in a fixed window that opens with the
 // user's first request, counted over all instances in Redis (rule choices 1.9).
 //
-// Without Redis each instance counts in its own memory until Redis responds again. A
-// Redis that is away delays only a few requests, by its short timeout, because a
-// circuit breaker tries it once a second. While the instances count apart, a user may
-// pass up to the limit in each of them; afterwards the windows in Redis continue where
-// they were.
+// Without Redis each instance counts in its own memory until Redis responds again. An
+// absent Redis delays only a few requests by its short timeout, because a circuit
+// breaker tries it once a second. Meanwhile a user may pass up to the limit in each
+// instance; afterwards the windows in Redis continue.
 package throttle
 
 import (
@@ -97,7 +96,7 @@ func (t *Throttle) Allow(ctx context.Context, user int64) Decision {
 	return decision
 }
 
-// GiveBack takes one request out of a user's count again: one that was allowed, and turned out not to count.
+// GiveBack undoes one counted request of a user, which turned out not to count.
 func (t *Throttle) GiveBack(ctx context.Context, user int64) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), t.options.Timeout)
 	defer cancel()
@@ -121,9 +120,9 @@ return 0
 // in the window, and the ms until it ends.
 //
 // A counter without an expiry, or with one beyond the window (another program changed
-// it), gets the window's expiry, so that no user is refused for longer. A value that
-// cannot be ours (another type, not a number, negative, huge) is deleted, and the
-// script returns -1 three times: the caller then counts locally.
+// it), gets the window's expiry, so no user is refused for longer. An invalid value
+// (another type, not a number, negative, huge) is deleted, and the script returns -1
+// three times: the caller then counts locally.
 var countScript = redis.NewScript(`
 local raw = redis.pcall('GET', KEYS[1])
 local count = 0
@@ -193,8 +192,7 @@ func (t *Throttle) logForeign(ctx context.Context) {
 	}
 }
 
-// refusals remembers until when this instance refuses users, so
-// that they can be refused without asking Redis.
+// refusals records until when this instance refuses users, without a call of Redis.
 type refusals struct {
 	mu    sync.Mutex
 	until map[int64]time.Time
@@ -204,7 +202,7 @@ func (r *refusals) note(user int64, until time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if len(r.until) >= localUsers {
-		clear(r.until) // they are refused again by Redis the next time
+		clear(r.until) // Redis refuses them again
 	}
 	r.until[user] = until
 }

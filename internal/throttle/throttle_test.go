@@ -16,8 +16,7 @@ import (
 
 func TestMain(m *testing.M) { testenv.Main(m) }
 
-// patient waits long for Redis: these tests must not fall back on a busy
-// machine.
+// patient is a long timeout of Redis: these tests must not fall back on a busy machine.
 const patient = 10 * time.Second
 
 func TestWindowOverAllInstances(t *testing.T) {
@@ -73,7 +72,7 @@ func TestDecision(t *testing.T) {
 			t.Errorf("request %d: %+v, want %+v", i+1, got, want)
 		}
 	}
-	// A counter that somebody left without an end does not shut out for good.
+	// A counter that lost its expiry does not refuse its user permanently.
 	if err := client.Persist(t.Context(), prefix+":throttle:{1}").Err(); err != nil {
 		t.Fatal(err)
 	}
@@ -81,7 +80,7 @@ func TestDecision(t *testing.T) {
 	if left, err := client.PTTL(t.Context(), prefix+":throttle:{1}").Result(); err != nil || left <= 0 {
 		t.Errorf("the window has no end: %v, %v", left, err)
 	}
-	// When the window is over the next request opens another.
+	// After the window, the next request opens another.
 	if err := client.PExpire(t.Context(), prefix+":throttle:{1}", time.Millisecond).Err(); err != nil {
 		t.Fatal(err)
 	}
@@ -98,7 +97,7 @@ func TestDecision(t *testing.T) {
 	}
 }
 
-// TestGiveBack: a request that is given back was never counted, in Redis and without it.
+// TestGiveBack: an undone request is not counted, with and without Redis.
 func TestGiveBack(t *testing.T) {
 	client, prefix := testenv.Redis(t)
 	options := throttle.Options{Prefix: prefix, Limit: 2, Window: time.Minute, Timeout: patient}
@@ -163,12 +162,12 @@ func TestRedisAway(t *testing.T) {
 			break
 		}
 		if time.Now().After(deadline) {
-			t.Fatal("redis is back, and nobody counts there")
+			t.Fatal("Redis is back, but does not count")
 		}
 	}
 }
 
-func TestCallerGoneIsNoOutage(t *testing.T) {
+func TestDisconnectIsNoOutage(t *testing.T) {
 	client, prefix := testenv.Redis(t)
 	th := throttle.New(client, throttle.Options{Prefix: prefix, Limit: 9, Timeout: patient})
 	ctx, cancel := context.WithCancel(t.Context())

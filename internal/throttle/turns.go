@@ -7,21 +7,21 @@ import (
 	"time"
 )
 
-// TurnWait is how long a caller waits for a turn of its own, and then for one of all.
+// TurnWait bounds the wait for a turn of the caller's own, and then for one of all.
 const TurnWait = time.Second
 
-// Why there is no turn.
+// Reasons for no turn.
 var (
 	ErrOwnTurns = errors.New("the caller's turns are taken")
 	ErrAllTurns = errors.New("all turns are taken")
 )
 
-// Turns limits what goes on at the same time in this process: in total, and for each
-// caller, for example the look-ups of a user in the database.
+// Turns limits concurrent work in this process, in total and per caller, for example a
+// user's look-ups in the database.
 //
-// A caller's turn stays taken for as long again as it lasted, a second at most. So one
-// with many connections keeps the database busy at most half of the time; one with a
-// single connection does not notice.
+// A turn stays taken for as long again as it lasted, up to a second. So a caller with
+// many connections keeps the database busy at most half of the time, and a caller with
+// one connection does not notice.
 type Turns struct {
 	all chan struct{}
 	own int
@@ -36,7 +36,7 @@ type turnsOf struct {
 	users int // requests that hold a turn or wait for one
 }
 
-// NewTurns returns turns of which there are so many in all, and so many of one caller.
+// NewTurns returns Turns with these limits, in total and per caller.
 func NewTurns(all, own int) *Turns {
 	return &Turns{all: make(chan struct{}, all), own: own, callers: make(map[int64]*turnsOf)}
 }

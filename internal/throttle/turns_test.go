@@ -10,8 +10,8 @@ import (
 	"intumwa/internal/throttle"
 )
 
-// TestTurns: one caller has so many turns and all together so many, who finds none waits
-// a second, and a turn stays the caller's own for as long again as it lasted.
+// TestTurns: turns are limited per caller and in total, a wait ends after a second, and a
+// turn stays taken for as long again as it lasted.
 func TestTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		turns := throttle.NewTurns(3, 2)
@@ -43,7 +43,7 @@ func TestTurns(t *testing.T) {
 		if _, err := turns.Enter(ended, 1); !errors.Is(err, throttle.ErrOwnTurns) {
 			t.Fatalf("a turn that has ended can be taken again at once: %v", err)
 		}
-		start := time.Now() // it lasted more than a second, the longest wait for it
+		start := time.Now() // it lasted more than the longest wait of a second
 		leave, err := turns.Enter(t.Context(), 1)
 		for errors.Is(err, throttle.ErrOwnTurns) && time.Since(start) < time.Minute {
 			leave, err = turns.Enter(t.Context(), 1)
@@ -52,6 +52,6 @@ func TestTurns(t *testing.T) {
 			t.Fatalf("after %v: %v", time.Since(start), err)
 		}
 		leave()
-		time.Sleep(2 * throttle.TurnWait) // the last one's turn is given back in the background
+		time.Sleep(2 * throttle.TurnWait) // the last turn ends in the background
 	})
 }

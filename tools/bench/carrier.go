@@ -12,13 +12,13 @@ import (
 	"intumwa/tools/rig"
 )
 
-// carrier is a simulated one, in a process of its own.
+// carrier is a simulated one in its own process.
 type carrier struct {
 	process    *rig.Program
 	smpp, page string // addresses
 }
 
-// openCarrier returns when the carrier takes binds.
+// openCarrier returns when the carrier accepts binds.
 func openCarrier(ctx context.Context, w *world, name string, resp, receipt time.Duration) (*carrier, error) {
 	log := filepath.Join(w.dir, name+".log")
 	for range freeTries {
@@ -28,7 +28,7 @@ func openCarrier(ctx context.Context, w *world, name string, resp, receipt time.
 			"--receipt-delay", receipt.String(), "--carrier", name+"="+c.smpp, "--page", c.page); err != nil {
 			return nil, err
 		}
-		err = poll(ctx, startWithin, func() bool { return c.process.Died() || c.ask("/stats.json", &carried{}) == nil })
+		err = poll(ctx, startWithin, func() bool { return c.process.Died() || c.get("/stats.json", &carried{}) == nil })
 		if err == nil && !c.process.Died() {
 			return c, nil
 		}
@@ -40,7 +40,7 @@ func openCarrier(ctx context.Context, w *world, name string, resp, receipt time.
 	return nil, fmt.Errorf("the carrier ends at once; see %s", log)
 }
 
-// carried is what a carrier counted.
+// carried is a carrier's counts.
 type carried struct {
 	Sessions   int `json:"sessions"`
 	Accepted   int `json:"accepted"`
@@ -48,26 +48,26 @@ type carried struct {
 	Confirmed  int `json:"confirmed"` // receipts
 }
 
-// submit is a submit_sm as it came.
+// submit is a received submit_sm.
 type submit struct {
 	At      time.Time `json:"at"`
 	Session int       `json:"session"`
 	Text    string    `json:"text"`
 }
 
-// stats are zeros when it does not answer.
+// stats are zero if it does not answer.
 func (c *carrier) stats() carried {
 	var s carried
-	_ = c.ask("/stats.json", &s)
+	_ = c.get("/stats.json", &s)
 	return s
 }
 
 // submits are the last 100,000.
 func (c *carrier) submits() (list []submit, err error) {
-	return list, c.ask("/submits.json", &list)
+	return list, c.get("/submits.json", &list)
 }
 
-func (c *carrier) ask(path string, answer any) error {
+func (c *carrier) get(path string, answer any) error {
 	response, err := http.Get("http://" + c.page + path) //nolint:noctx // loopback
 	if err != nil {
 		return fmt.Errorf("asking the carrier: %w", err)
@@ -88,8 +88,8 @@ func (c *carrier) forget() error {
 	return response.Body.Close()
 }
 
-// await waits until n receipts are confirmed, each behind the commit that
-// settles its message.
+// await waits until n receipts are confirmed, each after the commit that settles its
+// message.
 func (c *carrier) await(ctx context.Context, n int) (time.Time, error) {
 	have, since := 0, time.Now()
 	err := poll(ctx, time.Hour, func() bool {
@@ -104,6 +104,6 @@ func (c *carrier) await(ctx context.Context, n int) (time.Time, error) {
 	return since, err
 }
 
-// patience is how long nothing may become final before bench gives up. What a
-// killed gateway had in hand is left alone for a while.
+// patience is how long bench waits for the next final message. A killed gateway's claims
+// stay for a while.
 const patience = time.Minute

@@ -11,10 +11,10 @@ import (
 	"intumwa/tools/rig"
 )
 
-// twinPrefix begins the second carrier's recipients.
+// twinPrefix is the prefix of the second carrier's recipients.
 const twinPrefix = "+25762"
 
-// fleetSends is how many messages each fleet gets.
+// fleetSends is the number of messages for each fleet.
 const fleetSends = 12_000
 
 // Names of figures of a fleet: the processes of a role, and the one of several that used least CPU.
@@ -26,8 +26,8 @@ const (
 	othersHad = "the machine's CPU that others had"
 )
 
-// playFleet measures what a message costs each role with one, two and three processes of
-// it. All share so few processors that the costs count and not the rates.
+// playFleet measures the cost of a message per role with one, two and three processes.
+// All share so few processors that only costs count, not rates.
 func playFleet(ctx context.Context, b *bench, s scenario) error {
 	for _, f := range fleets {
 		if err := b.inFleet(ctx, s, f, fleetSends); err != nil {
@@ -50,7 +50,7 @@ func (b *bench) inFleet(ctx context.Context, s scenario, f fleet, n int) error {
 	})
 }
 
-// spread is singles, to two carriers in turn where there are two.
+// spread alternates singles between two carriers, if there are two.
 func (w *world) spread(n int) work {
 	if w.twin == nil {
 		return w.singles(n)
@@ -64,13 +64,12 @@ func (w *world) spread(n int) work {
 	}
 }
 
-// fleet is how many processes there are of the roles of which there may be several. They are plain processes: that hosts cut off from each
-// other lose nothing is shown by the stories, and what a simulated network between them
-// costs is nothing that a message costs elsewhere.
+// fleet is the number of processes of the scalable roles. They are plain processes: the stories prove that hosts cut
+// off from each other lose nothing, and a simulated network would not change a message's cost.
 type fleet struct{ apis, dispatchers, carriers int }
 
-// fleets are those that the scenario fleet measures. Of two dispatchers the first holds
-// the links of both carriers, and the other stands by: what is measured is what that costs.
+// fleets are the scenario's fleets. With two dispatchers, the first holds both carriers'
+// links and the other stands by: its cost is what is measured.
 var fleets = []fleet{{1, 1, 1}, {2, 1, 1}, {3, 1, 1}, {1, 1, 2}, {1, 2, 2}}
 
 func (f fleet) String() string {
@@ -80,7 +79,7 @@ func (f fleet) String() string {
 // member is a process of a fleet.
 type member struct {
 	role     string
-	api, ops string // addresses; api "" of other roles
+	api, ops string // addresses; no api for other roles
 	program  *rig.Program
 }
 
@@ -106,7 +105,7 @@ func (w *world) startFleet(ctx context.Context) error {
 	return fmt.Errorf("the fleet found no free addresses:\n%s", w.gateway.Tail())
 }
 
-// launchFleet starts the processes; those that it started are members also when it fails.
+// launchFleet starts the processes; after an error, those already started are members.
 func (w *world) launchFleet() error {
 	w.members = nil
 	for _, of := range []struct {
@@ -134,13 +133,13 @@ func (w *world) launchFleet() error {
 	return nil
 }
 
-// fleetAnswers reports whether every process is ready, those that stand by too.
+// fleetAnswers reports whether every process is ready, including standbys.
 func (w *world) fleetAnswers(ctx context.Context) bool {
 	return !slices.ContainsFunc(w.members, func(m member) bool { return !rig.Answers(ctx, "http://"+m.ops+"/readyz") })
 }
 
-// door is the API that the i-th connection goes to.
-func (w *world) door(i int) string {
+// apiFor is the API of the i-th connection.
+func (w *world) apiFor(i int) string {
 	var doors []string
 	for _, m := range w.members {
 		if m.api != "" {
@@ -177,13 +176,13 @@ func (w *world) byRole() (map[string][]float64, error) {
 	return used, nil
 }
 
-// once checks whether each of the n messages of a load that is over reached a carrier once, and its
-// webhook was posted once.
+// once checks that each of n messages of a finished load reached a carrier once and its webhook was
+// posted once.
 func (w *world) once(n int) error {
 	var taken, again int
 	for _, c := range w.ours() {
 		var s carried
-		if err := c.ask("/stats.json", &s); err != nil {
+		if err := c.get("/stats.json", &s); err != nil {
 			return err
 		}
 		taken, again = taken+s.Accepted, again+s.Duplicates
@@ -196,12 +195,12 @@ func (w *world) once(n int) error {
 		wrong = append(wrong, fmt.Errorf("%d of %d messages reached a carrier", taken-again, n))
 	}
 	if w.endpoint {
-		told, twice := w.sink.told()
+		reported, twice := w.sink.reported()
 		if twice > 0 {
 			wrong = append(wrong, fmt.Errorf("%d webhooks came twice", twice))
 		}
-		if told != n {
-			wrong = append(wrong, fmt.Errorf("webhooks told of %d of %d messages", told, n))
+		if reported != n {
+			wrong = append(wrong, fmt.Errorf("webhooks reported %d of %d messages", reported, n))
 		}
 	}
 	return errors.Join(wrong...)

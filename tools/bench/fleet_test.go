@@ -8,10 +8,9 @@ import (
 	"testing"
 )
 
-// TestAFleetIsMeasured is make bench BENCH=fleet in short: several processes of each
-// role, two carriers; every message is sent once, reported once, paid once, and each
-// role's costs are counted.
-func TestAFleetIsMeasured(t *testing.T) {
+// TestFleet is make bench BENCH=fleet in short: several processes per role, two carriers.
+// Every message is sent, reported and charged once, and each role's cost is counted.
+func TestFleet(t *testing.T) {
 	ctx := t.Context()
 	s, binary := measurable(t)
 	w, err := newWorld(ctx, s, setup{endpoint: true, fleet: &fleet{2, 2, 2}}, binary, t.TempDir())
@@ -40,14 +39,14 @@ func TestAFleetIsMeasured(t *testing.T) {
 			t.Errorf("%s is %v: nothing was counted", name, m.value(name))
 		}
 	}
-	for _, name := range []string{roleOf("dispatcher"), roleOf("webhooks"), idlest("api", 2), idlest("dispatcher", 2)} { // too little for a tick, perhaps
+	for _, name := range []string{roleOf("dispatcher"), roleOf("webhooks"), idlest("api", 2), idlest("dispatcher", 2)} { // possibly less than a tick
 		if !slices.ContainsFunc(m.figures, func(f single) bool { return f.name == cpuOf(name) }) {
 			t.Errorf("the CPU of the %s was not measured", name)
 		}
 	}
 
-	// What is lost or comes twice is an error.
-	w.wrongly(t, n+1, "300 of 301 messages reached a carrier", "webhooks told of 300 of 301 messages")
+	// Lost and repeated messages are errors.
+	w.wrongly(t, n+1, "300 of 301 messages reached a carrier", "webhooks reported 300 of 301 messages")
 	w.sink.count([]byte(fmt.Sprintf(`{"event":"sms.sent","data":{"message_id":%d}}`, w.sink.any())))
 	w.wrongly(t, n, "1 webhooks came twice")
 	if _, err := w.twice(n)(ctx); err != nil {
@@ -56,11 +55,11 @@ func TestAFleetIsMeasured(t *testing.T) {
 	w.wrongly(t, n, "150 messages reached their carrier twice", "150 of 300 messages reached a carrier")
 }
 
-// wrongly has once find what is wrong, and nothing else.
+// wrongly expects these errors of once, and no others.
 func (w *world) wrongly(t *testing.T, n int, wants ...string) {
 	t.Helper()
 	if err := w.once(n); err == nil || err.Error() != strings.Join(wants, "\n") {
-		t.Errorf("of %d messages, said %v, want %q", n, err, wants)
+		t.Errorf("of %d messages: %v, want %q", n, err, wants)
 	}
 }
 

@@ -12,19 +12,20 @@ import (
 	"intumwa/smpp"
 )
 
-// floor is a server that does what the gateway does for a message, and stores nothing: it reads the request, responds, submits
-// over one bind, and calls the endpoint at the receipt. A gateway cannot cost less with this HTTP server and these SMPP sessions.
+// floor does what the gateway does for a message, but stores nothing: it reads the request, responds, submits over one
+// bind, and calls the endpoint at the receipt. With this HTTP server and these SMPP sessions, a gateway cannot cost
+// less.
 type floor struct {
 	hook string // address of the endpoint
 
 	bind    *smpp.Bind
 	accept  chan floorMessage
-	deliver chan int64 // messages whose receipt came
+	deliver chan int64 // messages with a receipt
 
 	mu    sync.Mutex
 	last  int64
 	of    map[string]int64 // carrier ids that wait for their receipts
-	early map[string]bool  // receipts that came before their response
+	early map[string]bool  // receipts before their response
 }
 
 type floorMessage struct {
@@ -33,7 +34,7 @@ type floorMessage struct {
 	Text   string `json:"message"`
 }
 
-// floorCallers is how many webhook calls are under way at once.
+// floorCallers is the number of concurrent webhook calls.
 const floorCallers = 64
 
 // serveFloor serves until ctx ends. The addresses are those of the API, of /readyz, of the carrier and of the endpoint.
@@ -92,7 +93,7 @@ func (f *floor) send(rw http.ResponseWriter, request *http.Request) {
 	_ = json.NewEncoder(rw).Encode(map[string]any{"success": true, "message_id": body.Messages[0].id})
 }
 
-// submit sends what was accepted, within the window.
+// submit sends accepted messages within the window.
 func (f *floor) submit(ctx context.Context) {
 	for m := range f.accept {
 		if err := f.bind.Submit(ctx, &smpp.Submit{Source: "BENCH", SourceTON: 5, Dest: strings.TrimPrefix(m.Number, "+"), DestTON: 1, DestNPI: 1,
@@ -147,7 +148,8 @@ func (f *floor) call() {
 	}
 }
 
-// playFloor measures each load with the floor, and then with the gateway, whose figures are shown as multiples of the floor's.
+// playFloor measures each load with the floor, then with the gateway, whose figures are shown as multiples of the
+// floor's.
 func playFloor(ctx context.Context, b *bench, _ scenario) error {
 	for _, l := range []struct {
 		name string

@@ -16,10 +16,10 @@ import (
 	"time"
 )
 
-// bulkSize is how many recipients a bulk request has, the most that there may be.
+// bulkSize is the number of recipients in a bulk request, its maximum.
 const bulkSize = 500
 
-// Prefixes of recipients, by the carrier that gets them.
+// Prefixes of recipients by carrier.
 const (
 	here  = "+25761"
 	there = "+25779"
@@ -52,8 +52,8 @@ func appendBulk(body []byte, prefix string, first int) []byte {
 // work is a load of messages; it returns when all are final.
 type work func(ctx context.Context) (measurement, error)
 
-// singles sends n messages over 64 connections, each as soon as the one before
-// is answered.
+// singles sends n messages over 64 connections, each after the response to the one
+// before.
 func (w *world) singles(n int) work {
 	return func(ctx context.Context) (measurement, error) {
 		first := w.take(n)
@@ -79,8 +79,7 @@ func (w *world) bulkRequest(prefix string, first int) func(c *client, i int) err
 	}
 }
 
-// drive makes n requests over conns connections and waits until the messages
-// that they carry are final.
+// drive makes n requests over conns connections and waits until their messages are final.
 func (w *world) drive(ctx context.Context, conns, n, messages int, request func(c *client, i int) error) (measurement, error) {
 	var m measurement
 	final, err := w.expect(messages)
@@ -123,7 +122,7 @@ func (w *world) clients(n int, do func(c *client) error) error {
 	var all sync.WaitGroup
 	for i := range n {
 		all.Go(func() {
-			c, err := dial(w.door(i))
+			c, err := dial(w.apiFor(i))
 			if err == nil {
 				err = do(c)
 				c.conn.Close()
@@ -135,8 +134,8 @@ func (w *world) clients(n int, do func(c *client) error) error {
 	return errors.Join(errs...)
 }
 
-// paced sends n messages at a steady rate, each at its time whether or not those
-// before are answered, and measures from that time to its submit_sm.
+// paced sends n messages at a steady rate, regardless of earlier responses, and measures
+// from each one's time to its submit_sm.
 func (w *world) paced(rate, n int) work {
 	return func(ctx context.Context) (measurement, error) {
 		var m measurement
@@ -196,7 +195,7 @@ func (w *world) paced(rate, n int) work {
 	}
 }
 
-// pile lets n messages wait for the other carrier.
+// pile queues n messages for the other carrier.
 func (w *world) pile(ctx context.Context, n int) error {
 	if n%bulkSize != 0 {
 		return fmt.Errorf("%d is no multiple of %d", n, bulkSize)
@@ -210,8 +209,8 @@ func (w *world) pile(ctx context.Context, n int) error {
 	return w.rest(ctx)
 }
 
-// rest waits until PostgreSQL uses less than a tenth of a core, at most 20 s:
-// jobs of the gateway may have found a lot to do.
+// rest waits until PostgreSQL uses less than a tenth of a core, at most 20 s, because the
+// gateway's jobs may be busy.
 func (w *world) rest(ctx context.Context) error {
 	before, err := familyTime(w.postgresPID)
 	if err != nil {
@@ -243,8 +242,8 @@ func quantile(sorted []time.Duration, q float64) time.Duration {
 
 func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
-// client is one connection to the API. It writes requests and reads answers by
-// hand: what the client costs must not be what is measured.
+// client is one connection to the API. It writes requests and parses responses by hand,
+// because its own cost must be small.
 type client struct {
 	conn    net.Conn
 	in      *bufio.Reader
@@ -262,8 +261,8 @@ func dial(address string) (*client, error) {
 	return &client{conn: conn, in: bufio.NewReaderSize(conn, 4096)}, nil
 }
 
-// send posts the client's body and returns when the answer is in; any other
-// status than 200 is an error.
+// send posts the client's body and returns when the response is read; any status except
+// 200 is an error.
 func (c *client) send(path, token string) error {
 	r := append(c.request[:0], "POST "...)
 	r = append(r, path...)

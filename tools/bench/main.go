@@ -1,15 +1,14 @@
-// Command bench measures a whole gateway and shows where its work goes: HTTP in,
+// Command bench measures a whole gateway and where its work goes: HTTP in,
 // ledger, queue, carrier, receipt, webhook out, everything durable. make bench
 // builds bin/intumwa and runs it.
 //
-// It sees the gateway from outside only: the API, the configuration, intumwa
-// admin, SMPP and webhooks; of the database it reads what PostgreSQL itself
-// counts. So a figure of today compares with one of a gateway that is built
-// differently.
+// It uses the gateway from outside only: the API, the configuration, intumwa
+// admin, SMPP and webhooks; of the database it reads PostgreSQL's own statistics.
+// So figures are comparable between gateways that are built differently.
 //
-// Each scenario has servers' databases, a simulated carrier and a gateway
-// process of its own, and bench is the client and the webhook receiver. What
-// these two and the carrier cost is shown, and not counted.
+// Each scenario has its own databases, simulated carrier and gateway process;
+// bench is the client and the webhook receiver. The cost of these two and the
+// carrier is shown separately.
 package main
 
 import (
@@ -81,8 +80,8 @@ func usage() {
 	flag.PrintDefaults()
 }
 
-// run plays the scenarios, prints each result when it is there and writes the
-// file after each: what was measured is not lost with what comes later.
+// run plays the scenarios, prints each result, and writes the file after each, so that a
+// later failure loses nothing.
 func run(ctx context.Context, o options) (err error) {
 	chosen, err := choose(o.scenarios)
 	if err != nil {
@@ -115,7 +114,7 @@ type bench struct {
 	report *report
 }
 
-// record makes the runs of one measurement of n messages each and reports it.
+// record repeats a measurement of n messages and reports it.
 func (b *bench) record(name, about string, n, runs int, once func() (measurement, error)) error {
 	res := result{Name: name, About: about, Messages: n}
 	for range runs {
@@ -130,8 +129,8 @@ func (b *bench) record(name, about string, n, runs int, once func() (measurement
 	return b.report.write(b.out)
 }
 
-// load records a load, and where its CPU time goes within the gateway. A message of it that
-// was lost, or came twice, is an error: its cost would mean nothing.
+// load records a load, and where its CPU time goes within the gateway. A lost or repeated
+// message is an error: its cost would mean nothing.
 func (b *bench) load(ctx context.Context, w *world, name, about string, n int, load work) error {
 	var took float64
 	if err := b.record(name, about, n, b.runs, func() (measurement, error) {

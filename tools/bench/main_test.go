@@ -34,7 +34,7 @@ var (
 	builtIn string
 )
 
-// measurable are servers of a test's own, and the gateway.
+// measurable returns private servers and the gateway.
 func measurable(t *testing.T) (s *servers, binary string) {
 	t.Helper()
 	binary, err := built()

@@ -14,12 +14,12 @@ import (
 	"intumwa/tools/rig"
 )
 
-// relay sits between the gateway and PostgreSQL and counts the statements. It
-// costs time, so it stands only where none is measured.
+// relay sits between the gateway and PostgreSQL and counts statements. It costs time, so
+// only runs that measure no time use it.
 type relay struct {
 	*rig.Relay
-	trips atomic.Int64 // times that somebody waits for PostgreSQL: Sync or a simple query
-	asks  atomic.Int64 // statements run: Execute or a simple query
+	trips      atomic.Int64 // waits for PostgreSQL: Sync or a simple query
+	statements atomic.Int64 // statements: Execute or a simple query
 }
 
 func openRelay(database string) (*relay, error) {
@@ -33,7 +33,7 @@ func openRelay(database string) (*relay, error) {
 	return r, err
 }
 
-// through is the database's URL by way of the relay.
+// through is the database's URL through the relay.
 func (r *relay) through(database string) string {
 	u, err := url.Parse(database)
 	if err != nil {
@@ -44,8 +44,8 @@ func (r *relay) through(database string) string {
 	return u.String()
 }
 
-// forward hands the client's messages on and counts them. The first has no
-// type: length, then content; the others begin with one byte of it.
+// forward relays the client's messages and counts them. The first has no type: length,
+// then content; all others begin with a type byte.
 func (r *relay) forward(server io.Writer, client io.Reader) error {
 	in, out := bufio.NewReaderSize(client, 64<<10), bufio.NewWriterSize(server, 64<<10)
 	for kind := 0; ; kind = 1 {
@@ -58,10 +58,10 @@ func (r *relay) forward(server io.Writer, client io.Reader) error {
 			case 'S':
 				r.trips.Add(1)
 			case 'E':
-				r.asks.Add(1)
+				r.statements.Add(1)
 			case 'Q':
 				r.trips.Add(1)
-				r.asks.Add(1)
+				r.statements.Add(1)
 			}
 		}
 		length := int64(kind) + int64(binary.BigEndian.Uint32(head[kind:]))

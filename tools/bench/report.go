@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// measurement is what one run came to.
+// measurement is the result of one run.
 type measurement struct {
 	figures    []single
 	statements []statement
@@ -40,7 +40,7 @@ func (m *measurement) value(name string) float64 {
 	return 0
 }
 
-// report is what bench found.
+// report is a bench run.
 type report struct {
 	At         string   `json:"at"`
 	Commit     string   `json:"commit"`
@@ -58,7 +58,7 @@ type result struct {
 	About      string      `json:"about"`
 	Messages   int         `json:"messages"` // a run
 	Figures    []figure    `json:"figures"`
-	Statements []statement `json:"statements,omitempty"` // the dearest of the last run
+	Statements []statement `json:"statements,omitempty"` // the most expensive of the last run
 	WAL        []walKind   `json:"wal,omitempty"`        // of the last run
 }
 
@@ -115,7 +115,7 @@ func (r *report) write(file string) error {
 	return nil
 }
 
-// find returns the result of a measurement; nil: there is none.
+// find returns the result of a measurement, or nil.
 func (r *report) find(name string) *result {
 	for i := range r.Results {
 		if r.Results[i].Name == name {
@@ -135,7 +135,7 @@ func (r *result) figure(name string) float64 {
 	return 0
 }
 
-// print shows the figures, and what multiples they are of those of the floor, if it was measured.
+// print shows the figures, with multiples of the floor's if it was measured.
 func (r *result) print(to io.Writer, floor *result) {
 	fmt.Fprintf(to, "\n%s: %s; %d messages a run\n", r.Name, r.About, r.Messages)
 	for _, f := range r.Figures {
@@ -143,7 +143,7 @@ func (r *result) print(to io.Writer, floor *result) {
 		if len(f.Runs) > 1 {
 			span = fmt.Sprintf("(%s – %s)", number(f.Low), number(f.High))
 		}
-		if floor != nil && f.Unit != "%" && floor.figure(f.Name) >= 0.01 { // less is no cost of its own
+		if floor != nil && f.Unit != "%" && floor.figure(f.Name) >= 0.01 { // below it is noise
 			span += fmt.Sprintf(" %s x the floor", number(f.Median/floor.figure(f.Name)))
 		}
 		fmt.Fprintf(to, "  %-36s %9s %-15s %s\n", f.Name, number(f.Median), f.Unit, span)
@@ -161,7 +161,7 @@ func (r *result) print(to io.Writer, floor *result) {
 	}
 }
 
-// number has three significant digits.
+// number formats three significant digits.
 func number(v float64) string {
 	switch {
 	case v >= 100 || v == 0:
@@ -227,8 +227,8 @@ func readReports(files []string) (all report, err error) {
 	return all, nil
 }
 
-// compare prints, figure by figure, how many times the old one the new one is.
-// Where the runs of both overlap, the difference may be chance; ~ marks it.
+// compare prints for each figure the ratio of new to old. ~ marks overlapping runs, whose
+// difference may be chance.
 func compare(to io.Writer, old, now report) error {
 	fmt.Fprintf(to, "old: %s, %s, load %s\nnew: %s, %s, load %s\n", old.Commit, old.At, old.Load, now.Commit, now.At, now.Load)
 	common := 0

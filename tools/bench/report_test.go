@@ -33,11 +33,11 @@ func TestAComparison(t *testing.T) {
 		{"there was nothing", []float64{0}, []float64{2}, []string{"commits", "0", "2.00", "–", "/message"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			var said strings.Builder
-			if err := compareFiles(&said, []string{ran(t, "singles", c.old...), ran(t, "singles", c.now...)}); err != nil {
+			var output strings.Builder
+			if err := compareFiles(&output, []string{ran(t, "singles", c.old...), ran(t, "singles", c.now...)}); err != nil {
 				t.Fatal(err)
 			}
-			lines := strings.Split(strings.TrimSpace(said.String()), "\n")
+			lines := strings.Split(strings.TrimSpace(output.String()), "\n")
 			if got := strings.Fields(lines[len(lines)-1]); strings.Join(got, " ") != strings.Join(c.wants, " ") {
 				t.Errorf("the figure's line is %q, not %q", got, c.wants)
 			}

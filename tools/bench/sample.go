@@ -19,25 +19,25 @@ import (
 	"github.com/prometheus/procfs"
 )
 
-// What uses CPU. The first three are the gateway with what it stands on; the
-// others are the world around it.
+// Users of CPU time. The first three are the gateway with its stores; the others are its
+// environment.
 var parts = []string{"gateway", "PostgreSQL", "Redis", "carrier", "client and sink"}
 
 const counted = 3
 
 func cpuOf(part string) string { return "CPU, " + part }
 
-// sample is everything that was used and counted up to a moment.
+// sample has cumulative counts at a moment.
 type sample struct {
-	at          time.Time
-	cpu         []float64 // seconds, by part
-	machine     float64   // seconds, of all processes
-	memory      float64   // MB that the gateway's processes had resident at most
-	lsn         string    // where the log of PostgreSQL ends
-	syncs       *int64    // of the log, as far as backends have reported; nil: not counted
-	redis       map[string]int64
-	trips, asks int64                // where a relay counts them
-	roles       map[string][]float64 // of a fleet: CPU of each process by role, seconds
+	at                time.Time
+	cpu               []float64 // seconds, by part
+	machine           float64   // seconds, all processes
+	memory            float64   // peak resident MB of the gateway's processes
+	lsn               string    // end of PostgreSQL's WAL
+	syncs             *int64    // of the WAL, as reported by backends; nil: not counted
+	redis             map[string]int64
+	trips, statements int64                // if a relay counts them
+	roles             map[string][]float64 // of a fleet: CPU of each process by role, seconds
 }
 
 func (w *world) sample(ctx context.Context) (sample, error) {
@@ -51,7 +51,7 @@ func (w *world) sample(ctx context.Context) (sample, error) {
 		return s, fmt.Errorf("asking where the log ends: %w", err)
 	}
 	if w.relay != nil {
-		s.trips, s.asks = w.relay.trips.Load(), w.relay.asks.Load()
+		s.trips, s.statements = w.relay.trips.Load(), w.relay.statements.Load()
 	}
 	s.cpu = make([]float64, len(parts))
 	for i, pids := range [][]int{w.processes(), nil, {w.redisPID}, w.carriers()} {
@@ -90,10 +90,9 @@ func (w *world) sample(ctx context.Context) (sample, error) {
 
 func seconds(t syscall.Timeval) float64 { return float64(t.Sec) + float64(t.Usec)/1e6 }
 
-// calm waits until PostgreSQL's log hardly grows any more, at most two seconds:
-// what a load leaves to be done behind its last message is done for it, and not
-// for the next.
-func (w *world) calm(ctx context.Context) error {
+// quiesce waits until PostgreSQL's WAL hardly grows, at most two seconds, so that a load
+// pays for its own trailing work.
+func (w *world) quiesce(ctx context.Context) error {
 	const hardly, step = 8 << 10, 250 * time.Millisecond // bytes in a step
 	var before, now int64
 	for range 9 {
@@ -109,9 +108,9 @@ func (w *world) calm(ctx context.Context) error {
 	return nil
 }
 
-// measured does a load of n messages and adds to its figures what it cost.
+// measured runs a load of n messages and adds its costs.
 func (w *world) measured(ctx context.Context, n int, load work) (measurement, error) {
-	if err := w.calm(ctx); err != nil {
+	if err := w.quiesce(ctx); err != nil {
 		return measurement{}, err
 	}
 	if w.statements {
@@ -127,7 +126,7 @@ func (w *world) measured(ctx context.Context, n int, load work) (measurement, er
 	if err != nil {
 		return m, fmt.Errorf("%w\n%s", err, w.gateway.Tail())
 	}
-	if err := w.calm(ctx); err != nil {
+	if err := w.quiesce(ctx); err != nil {
 		return m, err
 	}
 	after, err := w.sample(ctx)
@@ -192,7 +191,7 @@ func (w *world) measured(ctx context.Context, n int, load work) (measurement, er
 	m.add("WAL", "octets/message", octets)
 	m.add("WAL, full pages besides", "octets/message", full)
 	if w.relay != nil {
-		m.add("statements", "/message", float64(after.asks-before.asks)*each)
+		m.add("statements", "/message", float64(after.statements-before.statements)*each)
 		m.add("round trips to PostgreSQL", "/message", float64(after.trips-before.trips)*each)
 	} else if w.statements {
 		if m.statements, err = w.ran(ctx, float64(n)); err != nil {
@@ -212,18 +211,18 @@ func (w *world) measured(ctx context.Context, n int, load work) (measurement, er
 	return m, nil
 }
 
-// statement is one that the gateway sent, by its cost for a message.
+// statement is one of the gateway's, with its cost per message.
 type statement struct {
 	Text       string  `json:"text"` // its first words
 	Calls      float64 `json:"calls_per_message"`
 	Rows       float64 `json:"rows_per_message"`
 	Seconds    float64 `json:"seconds_per_1000"`
-	Pages      float64 `json:"pages_per_message"` // that it looked at
+	Pages      float64 `json:"pages_per_message"` // pages read
 	WALRecords float64 `json:"wal_records_per_message"`
 }
 
-// ran are the statements since the last reset, that which took longest first.
-// BEGIN and COMMIT are statements too.
+// ran lists the statements since the last reset, longest total time first, including
+// BEGIN and COMMIT.
 func (w *world) ran(ctx context.Context, n float64) ([]statement, error) {
 	rows, err := w.admin.Query(ctx, `
 		SELECT left(trim(regexp_replace(query, '\s+', ' ', 'g')), 120), calls / $2::float8, rows / $2::float8,
@@ -253,7 +252,7 @@ func cpuTime(pid int) (float64, error) {
 	return stat.CPUTime(), err
 }
 
-// peakMemory is the most memory that a process has had resident, in MB.
+// peakMemory is the peak resident memory of a process, in MB.
 func peakMemory(pid int) (float64, error) {
 	proc, err := procfs.NewProc(pid)
 	if err != nil {
@@ -263,8 +262,7 @@ func peakMemory(pid int) (float64, error) {
 	return float64(status.VmHWM) / 1e6, err
 }
 
-// familyTime is the CPU time of a process with all its children, those that
-// have ended too.
+// familyTime is the CPU time of a process with its children, including ended ones.
 func familyTime(pid int) (float64, error) {
 	all, err := procfs.AllProcs()
 	if err != nil {
@@ -287,7 +285,7 @@ func familyTime(pid int) (float64, error) {
 	return sum, nil
 }
 
-// machineTime is the CPU time that anybody on this machine has used.
+// machineTime is the CPU time of the whole machine.
 func machineTime() (float64, error) {
 	fs, err := procfs.NewDefaultFS()
 	if err != nil {
@@ -301,7 +299,7 @@ func machineTime() (float64, error) {
 	return c.User + c.Nice + c.System + c.IRQ + c.SoftIRQ + c.Steal, nil
 }
 
-// walKind is one kind of records in PostgreSQL's log, each with what it takes.
+// walKind is one kind of WAL record with its size.
 type walKind struct {
 	Kind    string  `json:"kind"`
 	Records float64 `json:"records_per_message"`
@@ -309,11 +307,10 @@ type walKind struct {
 	full    float64 // bytes of these
 }
 
-// readWAL counts what the log has between two places, the most expensive kind
-// first. It reads the log itself: the backends' own figures come up to
-// ten seconds late.
+// readWAL counts the WAL between two positions, the largest kind first. It reads the WAL
+// itself: the backends' statistics are up to ten seconds late.
 func (s *servers) readWAL(ctx context.Context, from, to string) ([]walKind, error) {
-	// Its commit has everything before it written.
+	// Its commit flushes everything before it.
 	if _, err := s.admin.Exec(ctx, "SELECT pg_logical_emit_message(true, 'bench', '')"); err != nil {
 		return nil, fmt.Errorf("having the log written: %w", err)
 	}

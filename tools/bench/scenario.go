@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// scenario is something to measure. The short ones together take less than
-// three minutes on two cores.
+// scenario is one measurement. The short ones together take less than three minutes on
+// two cores.
 type scenario struct {
 	name, about string
 	short       bool
@@ -30,7 +30,7 @@ var scenarios = []scenario{
 	{"receipt", "bulk of 500 to the receipt, 4 connections, window 1000, no endpoint", true, plain(setup{window: 1000}, 2*bulkSends, (*world).bulk)},
 	{"steady", "200 single sends a second, each at its time", true, plain(setup{endpoint: true}, steadyRate*steadyFor, paced(steadyRate))},
 	{"floor", "singles, bulk and steady by a server with no store, and by the gateway as multiples of it", false, playFloor},
-	{"kill", "kill -9 amid a bulk at a carrier that takes 2,000 a second, restart at once", true, playKill},
+	{"kill", "kill -9 during a bulk at a carrier that accepts 2,000 a second, restart at once", true, playKill},
 	{"down", "100 a second while up to a million messages wait for a carrier that is down", false, playDown},
 	{"fleet", "single sends through one, two and three api processes, and through two dispatchers with two carriers", false, playFleet},
 }
@@ -53,7 +53,7 @@ func choose(names string) ([]scenario, error) {
 	return chosen, nil
 }
 
-// plain measures one load in a world of its own.
+// plain measures one load in its own world.
 func plain(in setup, n int, load func(w *world, n int) work) func(context.Context, *bench, scenario) error {
 	return func(ctx context.Context, b *bench, s scenario) error {
 		return b.inWorld(ctx, in, func(w *world) error { return b.load(ctx, w, s.name, s.about, n, load(w, n)) })
@@ -64,7 +64,7 @@ func paced(rate int) func(w *world, n int) work {
 	return func(w *world, n int) work { return w.paced(rate, n) }
 }
 
-// playDown lets more and more messages wait for another carrier, which is down, and carries some past them.
+// playDown queues more and more messages for a carrier that is down, and sends some past them.
 func playDown(ctx context.Context, b *bench, s scenario) error {
 	const rate, n = 100, 100 * steadyFor
 	return b.inWorld(ctx, setup{endpoint: true, otherDown: true}, func(w *world) error {
@@ -84,9 +84,8 @@ func playDown(ctx context.Context, b *bench, s scenario) error {
 	})
 }
 
-// playKill kills the gateway while messages are on their way and starts it again
-// at once. The carrier takes 2,000 a second, so that there is something to carry
-// on with.
+// playKill kills the gateway under load and restarts it at once. The carrier accepts
+// 2,000 a second, so that messages remain for the restart.
 func playKill(ctx context.Context, b *bench, s scenario) error {
 	const n, before = 10_000, 2000
 	return b.inWorld(ctx, setup{endpoint: true, respDelay: 50 * time.Millisecond}, func(w *world) error {
@@ -122,8 +121,7 @@ func (w *world) killed(ctx context.Context, n, before int) (measurement, error) 
 	if err != nil {
 		return m, err
 	}
-	// What the dead one had written may reach the carrier after its death, on
-	// the session of then.
+	// Submits of the dead process may arrive after its death, on its old session.
 	session, last := 0, time.Time{}
 	for _, s := range submits {
 		if s.At.Before(killed) {

@@ -16,7 +16,7 @@ import (
 	"intumwa/tools/rig"
 )
 
-// servers are a PostgreSQL and a Redis for this run alone.
+// servers are a private PostgreSQL and Redis.
 type servers struct {
 	database, redisURL string // URLs; the databases of the worlds are made beside
 	admin              *pgx.Conn
@@ -28,7 +28,7 @@ type servers struct {
 	syncs                 string // SQL: fsyncs of the log
 	version               string
 
-	end func() error // ends them where bench started them
+	end func() error // ends servers that bench started
 }
 
 // serversScript runs at the project's root.
@@ -82,7 +82,7 @@ func startAt(ctx context.Context, home string) (*servers, error) {
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("starting the servers (bench runs at the project's root): %w\n%s", err, out)
 	}
-	// The file is for a shell to read: let one.
+	// The file is in shell syntax.
 	out, err := exec.CommandContext(ctx, "bash", "-c", //nolint:gosec // our own folder
 		`. "$1/servers.env" && printf '%s\n' "$DATABASE_URL" "$REDIS_URL"`, "bash", home).Output()
 	if err != nil {
@@ -92,8 +92,7 @@ func startAt(ctx context.Context, home string) (*servers, error) {
 	return openServers(ctx, database, cache)
 }
 
-// counting starts the servers again with PostgreSQL counting statements, where
-// it has what counts them.
+// counting restarts the servers with pg_stat_statements, if PostgreSQL has it.
 func (s *servers) counting(ctx context.Context, home string) (*servers, error) {
 	var available bool
 	err := s.admin.QueryRow(ctx, "SELECT EXISTS (SELECT FROM pg_available_extensions WHERE name = 'pg_stat_statements')").Scan(&available)
@@ -162,11 +161,11 @@ func openServers(ctx context.Context, database, cache string) (_ *servers, err e
 	}
 	s.waldump = filepath.Join(filepath.Dir(program), "pg_waldump")
 
-	// The log of a run stays until it was read.
+	// The WAL of a run is kept until it is read.
 	return s, s.set(ctx, "wal_keep_size = '4GB'")
 }
 
-// set changes settings of PostgreSQL that need no restart, or wait for one.
+// set changes settings of PostgreSQL that need no restart, or take effect at the next.
 func (s *servers) set(ctx context.Context, settings ...string) error {
 	for _, setting := range settings {
 		if _, err := s.admin.Exec(ctx, "ALTER SYSTEM SET "+setting); err != nil {

@@ -7,14 +7,13 @@ import (
 	"time"
 )
 
-// A shape is a load in which timing does not decide what shares a transaction
-// with what: each message comes alone, or all in one request. So its figures are
-// the same on a slow machine, but for how many answers and receipts of a bulk are
-// settled together.
+// A shape is a load in which timing does not decide which messages share a transaction:
+// each comes alone, or all in one request. So its figures are the same on a slow machine,
+// except for how many responses and receipts of a bulk are settled together.
 const (
-	shapeRate     = 20 // a second, so that each is done before the next comes
+	shapeRate     = 20 // per second: each is done before the next
 	shapeMessages = 40
-	shapeIdle     = 2 * time.Second // of background work, which is taken off
+	shapeIdle     = 2 * time.Second // background work, which is subtracted
 )
 
 func playShape(ctx context.Context, b *bench, _ scenario) error {
@@ -29,8 +28,8 @@ func playShape(ctx context.Context, b *bench, _ scenario) error {
 	return b.record("shape bulk", "one bulk of 500, with a webhook each", bulkSize, b.runs, func() (measurement, error) { return w.together(ctx) })
 }
 
-// shapeWorld is a warm world in which nothing else writes, and a receipt comes
-// well behind its answer.
+// shapeWorld is a warm world without other writes, in which a receipt comes well after
+// its response.
 func shapeWorld(ctx context.Context, s *servers, binary, dir string) (*world, error) {
 	w, err := newWorld(ctx, s, setup{endpoint: true, receiptDelay: 20 * time.Millisecond, still: true}, binary, dir)
 	if err != nil {
@@ -43,7 +42,7 @@ func shapeWorld(ctx context.Context, s *servers, binary, dir string) (*world, er
 	return w, nil
 }
 
-// alone measures messages that come one at a time, less what goes on without.
+// alone measures messages one at a time, minus the background work.
 func (w *world) alone(ctx context.Context) (measurement, error) {
 	idle, err := w.measured(ctx, shapeMessages, func(context.Context) (measurement, error) {
 		time.Sleep(shapeIdle)
@@ -69,7 +68,7 @@ func (w *world) together(ctx context.Context) (measurement, error) {
 	return m.counts(), err
 }
 
-// counts leaves out what depends on the machine.
+// counts drops machine-dependent figures.
 func (m measurement) counts() measurement {
 	m.figures = slices.DeleteFunc(m.figures, func(f single) bool { return f.unit != "/message" && f.unit != "octets/message" })
 	return m

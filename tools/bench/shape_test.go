@@ -2,21 +2,19 @@ package main
 
 import "testing"
 
-// slack is what a figure may be above what it was when it was written down here.
+// slack is the tolerated growth of a figure.
 const slack = 1.15
 
-// TestWhatAMessageCosts keeps watch over figures that do not depend on the
-// machine. Whoever makes a message cheaper writes the new figure down; whoever
-// makes it dearer says why it is worth that.
+// TestCostOfAMessage guards figures that do not depend on the machine. If a change
+// makes a message cheaper, record the new figure; if dearer, justify it.
 //
-// A message that comes alone has its transactions for itself, so all its figures
-// are watched; where a slow machine has some share one, they are lower. Of a bulk
-// the log is watched: how many answers, receipts and webhook results share a
-// transaction depends on speed, so these have a bound that says only that they do.
+// A single message has its transactions to itself, so all its figures are checked; on
+// a slow machine some share a transaction and are lower. For a bulk the WAL is checked;
+// the number of shared transactions depends on speed and has only a loose bound.
 //
-// Five records and 380 bytes are the claim of the webhook, which has a commit of its own: no delivery is missed, and none is
-// posted before the standby has it (docs/decisions.md).
-func TestWhatAMessageCosts(t *testing.T) {
+// Five records and 380 bytes belong to the webhook's claim, which has its own commit: no delivery is missed,
+// and none is posted before the standby has it (docs/decisions.md).
+func TestCostOfAMessage(t *testing.T) {
 	ctx := t.Context()
 	s, binary := measurable(t)
 	w, err := shapeWorld(ctx, s, binary, t.TempDir())
@@ -37,8 +35,8 @@ func TestWhatAMessageCosts(t *testing.T) {
 		shape  string
 		of     measurement
 		figure string
-		was    float64 // when it was written down
-		log    bool    // in the log: the same on any machine, and far less means that was is out of date
+		was    float64 // the recorded figure
+		log    bool    // WAL: equal on all machines; far below the record means it is outdated
 	}{
 		{"single", single, "WAL records", 28.9, true},
 		{"single", single, "WAL", 2320, true},

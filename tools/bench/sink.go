@@ -13,9 +13,9 @@ import (
 	"time"
 )
 
-// sink receives the webhooks: it answers 200 to everything and counts each
-// message once, but for those of the other carrier. It reads HTTP by hand, as
-// the client does: it shares the processors with what is measured.
+// sink receives the webhooks: it answers 200 and counts each message once, except the
+// other carrier's. It parses HTTP by hand, because it shares the processors with the
+// gateway.
 type sink struct {
 	listener net.Listener
 	serving  sync.WaitGroup
@@ -25,8 +25,8 @@ type sink struct {
 	seen    map[int64]bool
 	failed  int // sms.failed among them
 	doubled int
-	last    time.Time     // when the latest new one came, or begin was called
-	grown   chan struct{} // closed and made anew when want are there
+	last    time.Time     // time of the latest new one, or of begin
+	grown   chan struct{} // closed and replaced at want messages
 	want    int
 }
 
@@ -124,7 +124,7 @@ func messageID(body []byte) int64 {
 	return id
 }
 
-// begin forgets what came so far.
+// begin resets the counts.
 func (s *sink) begin() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -132,8 +132,8 @@ func (s *sink) begin() {
 	s.failed, s.doubled, s.want, s.last = 0, 0, 0, time.Now()
 }
 
-// await waits until n messages are final and answers when the last became so.
-// It gives up when none has come for a while.
+// await waits until n messages are final and returns the time of the last. It gives up
+// when no new one comes for a while.
 func (s *sink) await(ctx context.Context, n int) (time.Time, error) {
 	for {
 		s.mu.Lock()
@@ -158,8 +158,8 @@ func (s *sink) await(ctx context.Context, n int) (time.Time, error) {
 	}
 }
 
-// told returns how many messages were reported since begin, and how many reports were repetitions.
-func (s *sink) told() (messages, again int) {
+// reported returns the number of messages reported since begin, and of repeated reports.
+func (s *sink) reported() (messages, again int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.seen), s.doubled

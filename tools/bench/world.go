@@ -20,26 +20,26 @@ import (
 	"intumwa/tools/rig"
 )
 
-// setup is how a world differs from the usual one: one company without an
-// endpoint, one carrier with one link and a window of 100, which answers at once.
+// setup is how a world differs from the default: one company without an endpoint, and one
+// carrier with one link and a window of 100 that answers at once.
 type setup struct {
 	window       int
 	endpoint     bool
 	otherDown    bool          // there is another carrier, at a closed port
 	respDelay    time.Duration // until submit_sm is answered
 	receiptDelay time.Duration // from there to the receipt
-	still        bool          // PostgreSQL writes nothing of its own accord, and it is relayed
+	still        bool          // no background writes of PostgreSQL, and a relay
 	fleet        *fleet        // a process for each role; nil: one has all
-	floor        bool          // a server with no store is in the gateway's place
+	floor        bool          // the floor replaces the gateway
 }
 
-// world is a gateway with a database and carriers of its own.
+// world is a gateway with its own database and carriers.
 type world struct {
 	*servers
 	setup
 	binary, dir string
 	name        string // of the database
-	url         string // of the database, as bench reaches it
+	url         string // of the database, as bench connects
 	config      string
 	api, ops    string // addresses
 
@@ -53,10 +53,10 @@ type world struct {
 	recipients int // used so far
 }
 
-// warming is how many messages pass before anything is measured.
+// warming is the number of messages before a measurement.
 const warming = 3000
 
-// inWorld makes a world, warms it up and takes it down after do.
+// inWorld makes a world, warms it up, runs do and closes it.
 func (b *bench) inWorld(ctx context.Context, s setup, do func(w *world) error) error {
 	binary, err := filepath.Abs(b.binary)
 	if err != nil {
@@ -145,7 +145,7 @@ func (w *world) configure() error {
 	return w.configureAt(w.config, w.api, w.ops)
 }
 
-// configureAt writes the configuration of a process with addresses of its own.
+// configureAt writes the configuration of a process with its own addresses.
 func (w *world) configureAt(file, api, ops string) error {
 	database := w.url
 	if w.relay != nil {
@@ -216,7 +216,7 @@ func (w *world) start(ctx context.Context) error {
 	return errors.New("the gateway found no free addresses")
 }
 
-// profile writes where the gateway's CPU time goes for some seconds.
+// profile writes a CPU profile of the gateway over some seconds.
 func (w *world) profile(file string, seconds int) error {
 	response, err := http.Get(fmt.Sprintf("http://%s/debug/pprof/profile?seconds=%d", w.ops, seconds)) //nolint:noctx // loopback
 	if err != nil {
@@ -237,7 +237,7 @@ func (w *world) bound() bool {
 	return w.carrier.stats().Sessions == 1 && (w.twin == nil || w.twin.stats().Sessions == 1)
 }
 
-// ours are the carriers to which messages of a measurement go.
+// ours are the carriers of a measurement's messages.
 func (w *world) ours() []*carrier {
 	if w.twin == nil {
 		return []*carrier{w.carrier}
@@ -252,16 +252,15 @@ func (w *world) carriers() (pids []int) {
 	return pids
 }
 
-// take returns the first of n recipients that were not used yet, until a million were
-// taken; then they come again.
+// take returns the first of n unused recipients; they repeat after a million.
 func (w *world) take(n int) int {
 	first := w.recipients
 	w.recipients += n
 	return first
 }
 
-// expect forgets what was carried so far and answers a wait until n more
-// messages are final, and returns when the last became so.
+// expect resets the counts and returns a wait for n more final messages, which returns
+// the time of the last.
 func (w *world) expect(n int) (func(context.Context) (time.Time, error), error) {
 	w.sink.begin()
 	for _, c := range w.ours() {
@@ -275,7 +274,7 @@ func (w *world) expect(n int) (func(context.Context) (time.Time, error), error) 
 	return func(ctx context.Context) (time.Time, error) { return w.carrier.await(ctx, n) }, nil
 }
 
-// tidy leaves no work of ours behind for PostgreSQL.
+// tidy finishes PostgreSQL's pending work.
 func (w *world) tidy(ctx context.Context) error {
 	conn, err := pgx.Connect(ctx, w.url)
 	if err != nil {
@@ -290,7 +289,7 @@ func (w *world) tidy(ctx context.Context) error {
 	return nil
 }
 
-// close ends what was started, the gateway first.
+// close ends everything, the gateway first.
 func (w *world) close() {
 	for _, m := range w.members {
 		m.program.Stop()
@@ -309,20 +308,19 @@ func (w *world) close() {
 	if w.relay != nil {
 		w.relay.Close()
 	}
-	// The next world has the servers to itself.
+	// The next world needs the servers alone.
 	if _, err := w.admin.Exec(context.Background(), "DROP DATABASE IF EXISTS "+w.name+" WITH (FORCE)"); err != nil {
 		fmt.Fprintln(os.Stderr, "bench: dropping a database:", err)
 	}
 }
 
-// startWithin is how long something of ours may take to come up.
+// startWithin bounds the start of a process.
 const startWithin = 30 * time.Second
 
-// poll checks until something is so.
+// poll checks until so returns true.
 func poll(ctx context.Context, within time.Duration, so func() bool) error {
 	return rig.Poll(ctx, within, 5*time.Millisecond, so)
 }
 
-// freeTries is how often something is started on other addresses because
-// somebody took one between the look and the start.
+// freeTries is how often a start is repeated when another process took its address.
 const freeTries = 5

@@ -18,43 +18,43 @@ var gsmExtension = [128]rune{
 	0x3C: '[', 0x3D: '~', 0x3E: ']', 0x40: '|', 0x65: '€',
 }
 
-// decodeText decodes octets as a handset of this carrier would.
-func decodeText(octets []byte, coding byte, alphabet Alphabet) (text, encoding string) {
+// decodeText decodes bytes as a handset of this carrier would.
+func decodeText(raw []byte, coding byte, alphabet Alphabet) (text, encoding string) {
 	switch {
 	case coding == 8:
-		units := make([]uint16, 0, len(octets)/2)
-		for i := 0; i+1 < len(octets); i += 2 {
-			units = append(units, binary.BigEndian.Uint16(octets[i:]))
+		units := make([]uint16, 0, len(raw)/2)
+		for i := 0; i+1 < len(raw); i += 2 {
+			units = append(units, binary.BigEndian.Uint16(raw[i:]))
 		}
 		return string(utf16.Decode(units)), "ucs2"
 	case coding == 0 && alphabet == GSM7:
-		return decodeGSM7(octets), "gsm7"
+		return decodeGSM7(raw), "gsm7"
 	case coding == 3 || coding == 0 && alphabet == Latin1:
-		runes := make([]rune, 0, len(octets))
-		for _, c := range octets {
+		runes := make([]rune, 0, len(raw))
+		for _, c := range raw {
 			runes = append(runes, rune(c))
 		}
 		return string(runes), "latin1"
 	case coding == 1 || coding == 0 && alphabet == ASCII:
-		return string(octets), "ascii"
+		return string(raw), "ascii"
 	}
-	return string(octets), "binary"
+	return string(raw), "binary"
 }
 
-func decodeGSM7(octets []byte) string {
-	runes := make([]rune, 0, len(octets))
-	for i := 0; i < len(octets); i++ {
-		c := octets[i] & 0x7F
+func decodeGSM7(raw []byte) string {
+	runes := make([]rune, 0, len(raw))
+	for i := 0; i < len(raw); i++ {
+		c := raw[i] & 0x7F
 		if c != escape {
 			runes = append(runes, gsmDefault[c])
 			continue
 		}
 		// A handset shows the default character when the table has none.
-		if i++; i < len(octets) {
-			if r := gsmExtension[octets[i]&0x7F]; r != 0 {
+		if i++; i < len(raw) {
+			if r := gsmExtension[raw[i]&0x7F]; r != 0 {
 				runes = append(runes, r)
 			} else {
-				runes = append(runes, gsmDefault[octets[i]&0x7F])
+				runes = append(runes, gsmDefault[raw[i]&0x7F])
 			}
 		}
 	}
@@ -63,7 +63,7 @@ func decodeGSM7(octets []byte) string {
 
 // encodeText encodes a handset's text: with data_coding 0 if it consists of ASCII
 // characters that have the same codes in GSM-7, else in UCS-2.
-func encodeText(text string) (octets []byte, coding byte) {
+func encodeText(text string) (raw []byte, coding byte) {
 	plain := true
 	for _, r := range text {
 		if r > 0x7F || r != '\n' && (r < ' ' || gsmDefault[r] != r) {
@@ -75,7 +75,7 @@ func encodeText(text string) (octets []byte, coding byte) {
 		return []byte(text), 0
 	}
 	for _, unit := range utf16.Encode([]rune(text)) {
-		octets = binary.BigEndian.AppendUint16(octets, unit)
+		raw = binary.BigEndian.AppendUint16(raw, unit)
 	}
-	return octets, 8
+	return raw, 8
 }

@@ -206,15 +206,15 @@ func (c *Carrier) ResetAll() {
 // after 2 s without one.
 func (c *Carrier) Unbind() {
 	c.mu.Lock()
-	var asked []*session
+	var bound []*session
 	for s := range c.sessions {
 		if s.mode != 0 {
 			c.unbind(s)
-			asked = append(asked, s)
+			bound = append(bound, s)
 		}
 	}
 	c.mu.Unlock()
-	for _, s := range asked {
+	for _, s := range bound {
 		s.flush()
 	}
 }
@@ -226,10 +226,10 @@ func (c *Carrier) unbind(s *session) {
 	s.request(cmdUnbind)
 }
 
-// SendRaw writes octets unchanged on every connection.
-func (c *Carrier) SendRaw(octets []byte) {
+// SendRaw writes bytes unchanged on every connection.
+func (c *Carrier) SendRaw(raw []byte) {
 	for _, s := range c.all() {
-		s.send(octets)
+		s.send(raw)
 		s.flush()
 	}
 }

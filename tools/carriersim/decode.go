@@ -24,7 +24,7 @@ type submit struct {
 	defaultMessage byte
 	shortMessage   []byte
 	tlvs           []byte // undecoded
-	udh            []byte // with its length octet
+	udh            []byte // with its length byte
 	text           []byte // short_message or message_payload without UDH
 	concat         Concat // Total 0 = none
 	reference      uint16 // user_message_reference
@@ -58,7 +58,7 @@ func decodeSubmit(body []byte, m *submit, alphabet Alphabet, now time.Time) {
 	m.registered, m.replace = c.octet("registered_delivery"), c.octet("replace_if_present_flag")
 	m.coding, m.defaultMessage = c.octet("data_coding"), c.octet("sm_default_msg_id")
 	length := int(c.octet("sm_length"))
-	m.shortMessage = c.octets(length, "short_message")
+	m.shortMessage = c.raw(length, "short_message")
 	if c.cut != "" {
 		m.breach(InvalidCommandLen, "the body ends within %s", c.cut)
 		return
@@ -89,12 +89,12 @@ func (m *submit) checkTLVs() {
 	known := seen[:0]
 	for rest := m.tlvs; len(rest) > 0; {
 		if len(rest) < 4 {
-			m.breach(InvalidTLVStream, "%d octets behind the last TLV", len(rest))
+			m.breach(InvalidTLVStream, "%d bytes behind the last TLV", len(rest))
 			break
 		}
 		tag, length := binary.BigEndian.Uint16(rest), int(binary.BigEndian.Uint16(rest[2:]))
 		if len(rest) < 4+length {
-			m.breach(InvalidTLVStream, "TLV 0x%04X says %d octets, %d are left", tag, length, len(rest)-4)
+			m.breach(InvalidTLVStream, "TLV 0x%04X says %d bytes, %d are left", tag, length, len(rest)-4)
 			break
 		}
 		value := rest[4 : 4+length]
@@ -108,7 +108,7 @@ func (m *submit) checkTLVs() {
 			known = append(known, tag)
 		}
 		if want, ok := tlvLengths[tag]; ok && want != length {
-			m.breach(InvalidTLVLength, "TLV 0x%04X has %d octets, not %d", tag, length, want)
+			m.breach(InvalidTLVLength, "TLV 0x%04X has %d bytes, not %d", tag, length, want)
 			continue
 		}
 		switch tag {
@@ -185,7 +185,7 @@ func decodeBind(body []byte) (bind, []breach) {
 	case c.cut != "":
 		breaches = append(breaches, breach{InvalidCommandLen, "the body ends within " + c.cut})
 	case len(c.rest) > 0:
-		breaches = append(breaches, breach{InvalidCommandLen, fmt.Sprintf("%d octets behind the body", len(c.rest))})
+		breaches = append(breaches, breach{InvalidCommandLen, fmt.Sprintf("%d bytes behind the body", len(c.rest))})
 	case b.version != 0x34 && b.version != 0x33:
 		breaches = append(breaches, breach{BindFailed, fmt.Sprintf("interface_version 0x%02X", b.version)})
 	}

@@ -10,7 +10,7 @@ import (
 
 const umr = "\x02\x04\x00\x02\x12\x34" // user_message_reference 0x1234
 
-// sm is a submit_sm in the making, encoded by hand, so that it proves the decoder instead of mirroring it.
+// sm is a submit_sm under construction, encoded by hand to test the decoder independently.
 type sm struct {
 	service, to, from  string
 	srcTON, srcNPI     byte
@@ -20,8 +20,8 @@ type sm struct {
 	registered         byte
 	replace, coding    byte
 	defaultID          byte
-	text               string // octets
-	length             int    // sm_length when it lies
+	text               string // bytes
+	length             int    // sm_length, if wrong
 	tlvs               string
 }
 
@@ -49,90 +49,90 @@ func (m sm) body() []byte {
 
 var noon = time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)
 
-// TestStrict has one row for everything that is wrong with a submit_sm.
+// TestStrict has one row for every error of a submit_sm.
 func TestStrict(t *testing.T) {
 	for name, row := range map[string]struct {
 		change func(*sm)
 		want   Status
 	}{
-		"nothing":                        {func(*sm) {}, OK},
-		"numeric source":                 {func(m *sm) { m.srcTON, m.srcNPI, m.from = 1, 1, "25779000000" }, OK},
-		"short code":                     {func(m *sm) { m.srcTON, m.srcNPI, m.from = 3, 0, "1234" }, OK},
-		"service_type long":              {func(m *sm) { m.service = "WAPPUS" }, InvalidService},
-		"service_type binary":            {func(m *sm) { m.service = "\x01" }, InvalidService},
-		"source long":                    {func(m *sm) { m.srcTON, m.from = 1, strings.Repeat("1", 21) }, InvalidSource},
-		"source of 12 letters":           {func(m *sm) { m.from = "ABCDEFGHIJKL" }, InvalidSource},
-		"source empty":                   {func(m *sm) { m.from = "" }, InvalidSource},
-		"source NPI":                     {func(m *sm) { m.srcNPI = 1 }, InvalidSourceNPI},
-		"source NPI reserved":            {func(m *sm) { m.srcNPI = 2 }, InvalidSourceNPI},
-		"source TON reserved":            {func(m *sm) { m.srcTON, m.from = 7, "1" }, InvalidSourceTON},
-		"letters in a numeric source":    {func(m *sm) { m.srcTON = 1 }, InvalidSource},
-		"destination with +":             {func(m *sm) { m.to = "+25779000000" }, InvalidDest},
-		"destination empty":              {func(m *sm) { m.to = "" }, InvalidDest},
-		"destination national":           {func(m *sm) { m.to = "079000" }, InvalidDest},
-		"destination TON":                {func(m *sm) { m.dstTON = 5 }, InvalidDestTON},
-		"destination NPI":                {func(m *sm) { m.dstNPI = 7 }, InvalidDestNPI},
-		"esm_class a receipt's":          {func(m *sm) { m.esm = 4 }, InvalidESMClass},
-		"UDH without its bit":            {func(m *sm) { m.text = "\x05\x00\x03\x01\x02\x01a" }, InvalidESMClass},
-		"UDH bit without UDH":            {func(m *sm) { m.esm, m.text = 0x40, "\x7fabc" }, InvalidLength},
-		"UDH bit without text":           {func(m *sm) { m.esm, m.text = 0x40, "" }, InvalidLength},
-		"UDH element cut":                {func(m *sm) { m.esm, m.text = 0x40, "\x02\x00\x03a" }, InvalidLength},
-		"UDH element short":              {func(m *sm) { m.esm, m.text = 0x40, "\x04\x00\x02\x01\x01a" }, InvalidLength},
-		"segment 0":                      {func(m *sm) { m.esm, m.text = 0x40, "\x05\x00\x03\x01\x02\x00a" }, InvalidLength},
-		"segment 3 of 2":                 {func(m *sm) { m.esm, m.text = 0x40, "\x05\x00\x03\x01\x02\x03a" }, InvalidLength},
-		"segment with UDH":               {func(m *sm) { m.esm, m.text = 0x40, "\x05\x00\x03\x01\x02\x02"+strings.Repeat("a", 153) }, OK},
-		"segment of 154":                 {func(m *sm) { m.esm, m.text = 0x40, "\x05\x00\x03\x01\x02\x02"+strings.Repeat("a", 154) }, InvalidLength},
-		"16-bit segment of 152":          {func(m *sm) { m.esm, m.text = 0x40, "\x06\x08\x04\x01\x01\x02\x02"+strings.Repeat("a", 152) }, OK},
-		"16-bit segment of 153":          {func(m *sm) { m.esm, m.text = 0x40, "\x06\x08\x04\x01\x01\x02\x02"+strings.Repeat("a", 153) }, InvalidLength},
-		"priority":                       {func(m *sm) { m.priority = 4 }, InvalidPriority},
-		"registered_delivery 3":          {func(m *sm) { m.registered = 3 }, InvalidRegistered},
-		"registered_delivery reserved":   {func(m *sm) { m.registered = 0x21 }, InvalidRegistered},
-		"replace_if_present":             {func(m *sm) { m.replace = 2 }, InvalidReplace},
-		"default message":                {func(m *sm) { m.defaultID = 255 }, InvalidDefaultMsg},
-		"data_coding":                    {func(m *sm) { m.coding = 11 }, InvalidDataCoding},
-		"validity relative":              {func(m *sm) { m.validity = "000001000000000R" }, OK},
-		"validity absolute":              {func(m *sm) { m.validity = "260504120100000+" }, OK},
-		"validity absolute, offset":      {func(m *sm) { m.validity = "260504140100008+" }, OK},
-		"validity over":                  {func(m *sm) { m.validity = "260504115900000+" }, InvalidExpiry},
-		"validity over, offset":          {func(m *sm) { m.validity = "260504135900008+" }, InvalidExpiry},
-		"validity short":                 {func(m *sm) { m.validity = "000001000000" }, InvalidExpiry},
-		"validity long":                  {func(m *sm) { m.validity = "000001000000000RR" }, InvalidExpiry},
-		"validity letters":               {func(m *sm) { m.validity = "0000010000000x0R" }, InvalidExpiry},
-		"validity of 48 hours":           {func(m *sm) { m.validity = "000000480000000R" }, InvalidExpiry},
-		"validity with tenths":           {func(m *sm) { m.validity = "000001000000100R" }, InvalidExpiry},
-		"validity of nothing":            {func(m *sm) { m.validity = "000000000000000R" }, InvalidExpiry},
-		"validity on 31 April":           {func(m *sm) { m.validity = "270431000000000+" }, InvalidExpiry},
-		"validity in month 13":           {func(m *sm) { m.validity = "271301000000000+" }, InvalidExpiry},
-		"validity without sign":          {func(m *sm) { m.validity = "270401000000000Z" }, InvalidExpiry},
-		"schedule":                       {func(m *sm) { m.schedule = "tomorrow" }, InvalidSchedule},
-		"160 septets":                    {func(m *sm) { m.text = strings.Repeat("a", 160) }, OK},
-		"161 septets":                    {func(m *sm) { m.text = strings.Repeat("a", 161) }, InvalidLength},
-		"an octet":                       {func(m *sm) { m.text = "caf\xe9" }, InvalidLength},
-		"cut escape":                     {func(m *sm) { m.text = "a\x1b" }, InvalidLength},
-		"unknown escape":                 {func(m *sm) { m.text = "a\x1ba" }, InvalidLength},
-		"escape":                         {func(m *sm) { m.text = "a\x1b\x65" }, OK},
-		"UCS-2":                          {func(m *sm) { m.coding, m.text = 8, "\xd8\x3d\xde\x00" }, OK},
-		"UCS-2 odd":                      {func(m *sm) { m.coding, m.text = 8, "\x00a\x00" }, InvalidLength},
-		"UCS-2 of 142":                   {func(m *sm) { m.coding, m.text = 8, strings.Repeat("\x00a", 71) }, InvalidLength},
-		"UCS-2 cut pair":                 {func(m *sm) { m.coding, m.text = 8, "\x00a\xd8\x3d" }, InvalidLength},
-		"UCS-2 begins in a pair":         {func(m *sm) { m.coding, m.text = 8, "\xde\x00\x00a" }, InvalidLength},
-		"UCS-2 lone high":                {func(m *sm) { m.coding, m.text = 8, "\xd8\x3d\x00a" }, InvalidLength},
-		"ASCII":                          {func(m *sm) { m.coding, m.text = 1, "\xe9" }, InvalidLength},
-		"Latin-1 of 141":                 {func(m *sm) { m.coding, m.text = 3, strings.Repeat("\xe9", 141) }, InvalidLength},
-		"255 octets":                     {func(m *sm) { m.coding, m.text = 0xF4, strings.Repeat("a", 255) }, InvalidLength},
-		"sm_length over the end":         {func(m *sm) { m.length = 50 }, InvalidCommandLen},
-		"sm_length short":                {func(m *sm) { m.text, m.length = "aaaaaa", 5 }, InvalidTLVStream},
-		"user_message_reference":         {func(m *sm) { m.tlvs = umr }, OK},
-		"user_message_reference, octets": {func(m *sm) { m.tlvs = "\x02\x04\x00\x01\x01" }, InvalidTLVLength},
-		"TLV twice":                      {func(m *sm) { m.tlvs = umr + umr }, InvalidTLVStream},
-		"TLV cut":                        {func(m *sm) { m.tlvs = umr[:5] }, InvalidTLVStream},
-		"TLV of a receipt":               {func(m *sm) { m.tlvs = "\x04\x27\x00\x01\x02" }, InvalidTLVStream},
-		"TLV of a vendor":                {func(m *sm) { m.tlvs = "\x14\x00\x00\x01\x02" }, OK},
-		"payload":                        {func(m *sm) { m.text, m.tlvs = "", "\x04\x24\x00\x02hi" }, OK},
-		"payload beside text":            {func(m *sm) { m.tlvs = "\x04\x24\x00\x02hi" }, InvalidTLVStream},
-		"sar":                            {func(m *sm) { m.tlvs = "\x02\x0c\x00\x02\x00\x01\x02\x0e\x00\x01\x02\x02\x0f\x00\x01\x01" }, OK},
-		"sar in part":                    {func(m *sm) { m.tlvs = "\x02\x0c\x00\x02\x00\x01" }, InvalidTLVStream},
-		"sar 3 of 2":                     {func(m *sm) { m.tlvs = "\x02\x0c\x00\x02\x00\x01\x02\x0e\x00\x01\x02\x02\x0f\x00\x01\x03" }, InvalidTLVValue},
+		"nothing":                       {func(*sm) {}, OK},
+		"numeric source":                {func(m *sm) { m.srcTON, m.srcNPI, m.from = 1, 1, "25779000000" }, OK},
+		"short code":                    {func(m *sm) { m.srcTON, m.srcNPI, m.from = 3, 0, "1234" }, OK},
+		"service_type long":             {func(m *sm) { m.service = "WAPPUS" }, InvalidService},
+		"service_type binary":           {func(m *sm) { m.service = "\x01" }, InvalidService},
+		"source long":                   {func(m *sm) { m.srcTON, m.from = 1, strings.Repeat("1", 21) }, InvalidSource},
+		"source of 12 letters":          {func(m *sm) { m.from = "ABCDEFGHIJKL" }, InvalidSource},
+		"source empty":                  {func(m *sm) { m.from = "" }, InvalidSource},
+		"source NPI":                    {func(m *sm) { m.srcNPI = 1 }, InvalidSourceNPI},
+		"source NPI reserved":           {func(m *sm) { m.srcNPI = 2 }, InvalidSourceNPI},
+		"source TON reserved":           {func(m *sm) { m.srcTON, m.from = 7, "1" }, InvalidSourceTON},
+		"letters in a numeric source":   {func(m *sm) { m.srcTON = 1 }, InvalidSource},
+		"destination with +":            {func(m *sm) { m.to = "+25779000000" }, InvalidDest},
+		"destination empty":             {func(m *sm) { m.to = "" }, InvalidDest},
+		"destination national":          {func(m *sm) { m.to = "079000" }, InvalidDest},
+		"destination TON":               {func(m *sm) { m.dstTON = 5 }, InvalidDestTON},
+		"destination NPI":               {func(m *sm) { m.dstNPI = 7 }, InvalidDestNPI},
+		"esm_class a receipt's":         {func(m *sm) { m.esm = 4 }, InvalidESMClass},
+		"UDH without its bit":           {func(m *sm) { m.text = "\x05\x00\x03\x01\x02\x01a" }, InvalidESMClass},
+		"UDH bit without UDH":           {func(m *sm) { m.esm, m.text = 0x40, "\x7fabc" }, InvalidLength},
+		"UDH bit without text":          {func(m *sm) { m.esm, m.text = 0x40, "" }, InvalidLength},
+		"UDH element cut":               {func(m *sm) { m.esm, m.text = 0x40, "\x02\x00\x03a" }, InvalidLength},
+		"UDH element short":             {func(m *sm) { m.esm, m.text = 0x40, "\x04\x00\x02\x01\x01a" }, InvalidLength},
+		"segment 0":                     {func(m *sm) { m.esm, m.text = 0x40, "\x05\x00\x03\x01\x02\x00a" }, InvalidLength},
+		"segment 3 of 2":                {func(m *sm) { m.esm, m.text = 0x40, "\x05\x00\x03\x01\x02\x03a" }, InvalidLength},
+		"segment with UDH":              {func(m *sm) { m.esm, m.text = 0x40, "\x05\x00\x03\x01\x02\x02"+strings.Repeat("a", 153) }, OK},
+		"segment of 154":                {func(m *sm) { m.esm, m.text = 0x40, "\x05\x00\x03\x01\x02\x02"+strings.Repeat("a", 154) }, InvalidLength},
+		"16-bit segment of 152":         {func(m *sm) { m.esm, m.text = 0x40, "\x06\x08\x04\x01\x01\x02\x02"+strings.Repeat("a", 152) }, OK},
+		"16-bit segment of 153":         {func(m *sm) { m.esm, m.text = 0x40, "\x06\x08\x04\x01\x01\x02\x02"+strings.Repeat("a", 153) }, InvalidLength},
+		"priority":                      {func(m *sm) { m.priority = 4 }, InvalidPriority},
+		"registered_delivery 3":         {func(m *sm) { m.registered = 3 }, InvalidRegistered},
+		"registered_delivery reserved":  {func(m *sm) { m.registered = 0x21 }, InvalidRegistered},
+		"replace_if_present":            {func(m *sm) { m.replace = 2 }, InvalidReplace},
+		"default message":               {func(m *sm) { m.defaultID = 255 }, InvalidDefaultMsg},
+		"data_coding":                   {func(m *sm) { m.coding = 11 }, InvalidDataCoding},
+		"validity relative":             {func(m *sm) { m.validity = "000001000000000R" }, OK},
+		"validity absolute":             {func(m *sm) { m.validity = "260504120100000+" }, OK},
+		"validity absolute, offset":     {func(m *sm) { m.validity = "260504140100008+" }, OK},
+		"validity over":                 {func(m *sm) { m.validity = "260504115900000+" }, InvalidExpiry},
+		"validity over, offset":         {func(m *sm) { m.validity = "260504135900008+" }, InvalidExpiry},
+		"validity short":                {func(m *sm) { m.validity = "000001000000" }, InvalidExpiry},
+		"validity long":                 {func(m *sm) { m.validity = "000001000000000RR" }, InvalidExpiry},
+		"validity letters":              {func(m *sm) { m.validity = "0000010000000x0R" }, InvalidExpiry},
+		"validity of 48 hours":          {func(m *sm) { m.validity = "000000480000000R" }, InvalidExpiry},
+		"validity with tenths":          {func(m *sm) { m.validity = "000001000000100R" }, InvalidExpiry},
+		"validity of nothing":           {func(m *sm) { m.validity = "000000000000000R" }, InvalidExpiry},
+		"validity on 31 April":          {func(m *sm) { m.validity = "270431000000000+" }, InvalidExpiry},
+		"validity in month 13":          {func(m *sm) { m.validity = "271301000000000+" }, InvalidExpiry},
+		"validity without sign":         {func(m *sm) { m.validity = "270401000000000Z" }, InvalidExpiry},
+		"schedule":                      {func(m *sm) { m.schedule = "tomorrow" }, InvalidSchedule},
+		"160 septets":                   {func(m *sm) { m.text = strings.Repeat("a", 160) }, OK},
+		"161 septets":                   {func(m *sm) { m.text = strings.Repeat("a", 161) }, InvalidLength},
+		"an byte":                       {func(m *sm) { m.text = "caf\xe9" }, InvalidLength},
+		"cut escape":                    {func(m *sm) { m.text = "a\x1b" }, InvalidLength},
+		"unknown escape":                {func(m *sm) { m.text = "a\x1ba" }, InvalidLength},
+		"escape":                        {func(m *sm) { m.text = "a\x1b\x65" }, OK},
+		"UCS-2":                         {func(m *sm) { m.coding, m.text = 8, "\xd8\x3d\xde\x00" }, OK},
+		"UCS-2 odd":                     {func(m *sm) { m.coding, m.text = 8, "\x00a\x00" }, InvalidLength},
+		"UCS-2 of 142":                  {func(m *sm) { m.coding, m.text = 8, strings.Repeat("\x00a", 71) }, InvalidLength},
+		"UCS-2 cut pair":                {func(m *sm) { m.coding, m.text = 8, "\x00a\xd8\x3d" }, InvalidLength},
+		"UCS-2 begins in a pair":        {func(m *sm) { m.coding, m.text = 8, "\xde\x00\x00a" }, InvalidLength},
+		"UCS-2 lone high":               {func(m *sm) { m.coding, m.text = 8, "\xd8\x3d\x00a" }, InvalidLength},
+		"ASCII":                         {func(m *sm) { m.coding, m.text = 1, "\xe9" }, InvalidLength},
+		"Latin-1 of 141":                {func(m *sm) { m.coding, m.text = 3, strings.Repeat("\xe9", 141) }, InvalidLength},
+		"255 bytes":                     {func(m *sm) { m.coding, m.text = 0xF4, strings.Repeat("a", 255) }, InvalidLength},
+		"sm_length over the end":        {func(m *sm) { m.length = 50 }, InvalidCommandLen},
+		"sm_length short":               {func(m *sm) { m.text, m.length = "aaaaaa", 5 }, InvalidTLVStream},
+		"user_message_reference":        {func(m *sm) { m.tlvs = umr }, OK},
+		"user_message_reference, bytes": {func(m *sm) { m.tlvs = "\x02\x04\x00\x01\x01" }, InvalidTLVLength},
+		"TLV twice":                     {func(m *sm) { m.tlvs = umr + umr }, InvalidTLVStream},
+		"TLV cut":                       {func(m *sm) { m.tlvs = umr[:5] }, InvalidTLVStream},
+		"TLV of a receipt":              {func(m *sm) { m.tlvs = "\x04\x27\x00\x01\x02" }, InvalidTLVStream},
+		"TLV of a vendor":               {func(m *sm) { m.tlvs = "\x14\x00\x00\x01\x02" }, OK},
+		"payload":                       {func(m *sm) { m.text, m.tlvs = "", "\x04\x24\x00\x02hi" }, OK},
+		"payload beside text":           {func(m *sm) { m.tlvs = "\x04\x24\x00\x02hi" }, InvalidTLVStream},
+		"sar":                           {func(m *sm) { m.tlvs = "\x02\x0c\x00\x02\x00\x01\x02\x0e\x00\x01\x02\x02\x0f\x00\x01\x01" }, OK},
+		"sar in part":                   {func(m *sm) { m.tlvs = "\x02\x0c\x00\x02\x00\x01" }, InvalidTLVStream},
+		"sar 3 of 2":                    {func(m *sm) { m.tlvs = "\x02\x0c\x00\x02\x00\x01\x02\x0e\x00\x01\x02\x02\x0f\x00\x01\x03" }, InvalidTLVValue},
 		"sar and UDH": {func(m *sm) {
 			m.esm, m.text = 0x40, "\x05\x00\x03\x01\x02\x01a"
 			m.tlvs = "\x02\x0c\x00\x02\x00\x01\x02\x0e\x00\x01\x02\x02\x0f\x00\x01\x01"
@@ -152,14 +152,14 @@ func TestStrict(t *testing.T) {
 	}
 }
 
-// TestCut: a body that ends early is refused at every length.
+// TestCut: a truncated body is refused at every length.
 func TestCut(t *testing.T) {
 	body := usual("25779000000", "hello").body()
 	for n := range body {
 		var m submit
 		decodeSubmit(body[:n], &m, GSM7, noon)
 		if m.complete || len(m.breaches) != 1 || m.breaches[0].status != InvalidCommandLen {
-			t.Errorf("%d octets: %+v", n, m.breaches)
+			t.Errorf("%d bytes: %+v", n, m.breaches)
 		}
 	}
 }
@@ -169,7 +169,7 @@ func TestAlphabets(t *testing.T) {
 		t.Fatalf("%d characters in the default alphabet", n)
 	}
 	for _, row := range []struct {
-		octets   string
+		raw      string
 		coding   byte
 		alphabet Alphabet
 		want     string
@@ -180,8 +180,8 @@ func TestAlphabets(t *testing.T) {
 		{"caf\xe9", 0, Latin1, "café"}, {"caf\xe9", 3, GSM7, "café"}, {"[a]", 0, ASCII, "[a]"}, {"[a]", 1, GSM7, "[a]"},
 		{"\xd8\x3d\xde\x00\x00a", 8, GSM7, "😀a"},
 	} {
-		if got, _ := decodeText([]byte(row.octets), row.coding, row.alphabet); got != row.want {
-			t.Errorf("% x: %q, want %q", row.octets, got, row.want)
+		if got, _ := decodeText([]byte(row.raw), row.coding, row.alphabet); got != row.want {
+			t.Errorf("% x: %q, want %q", row.raw, got, row.want)
 		}
 	}
 }
@@ -199,8 +199,7 @@ func TestIDs(t *testing.T) {
 	}
 }
 
-// FuzzDecode throws octets at everything that decodes: nothing may panic, and
-// what is read lies within what came.
+// FuzzDecode: no input makes a decoder panic or read beyond its end.
 func FuzzDecode(f *testing.F) {
 	f.Add(usual("25779000000", "hello").body(), byte(0))
 	long := usual("25779000029", "\x05\x00\x03\x01\x02\x02text")
@@ -233,7 +232,7 @@ func FuzzDecode(f *testing.F) {
 		if h := parseHeader(frame[:]); h.length != binary.BigEndian.Uint32(frame[:]) {
 			t.Error("length")
 		}
-		// Twice the same submit_sm through log and assembly.
+		// The same submit_sm twice, through log and assembly.
 		c := New(Options{MaxLog: 4, Alphabet: a})
 		s := newSession(c, nil, 1)
 		for range 6 {

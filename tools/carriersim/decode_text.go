@@ -33,7 +33,7 @@ func (m *submit) checkUDH() {
 		case id == 0x08 && len(value) == 4:
 			found = Concat{Ref: binary.BigEndian.Uint16(value), Total: value[2], Seq: value[3], By: "udh16"}
 		case id == 0x00 || id == 0x08:
-			m.breach(InvalidLength, "a concatenation element of %d octets", len(value))
+			m.breach(InvalidLength, "a concatenation element of %d bytes", len(value))
 			continue
 		default:
 			continue
@@ -53,11 +53,11 @@ func (m *submit) checkText(alphabet Alphabet) {
 	switch {
 	case m.coding == 8:
 		if len(m.text)%2 != 0 {
-			m.breach(InvalidLength, "UCS-2 of %d octets", len(m.text))
+			m.breach(InvalidLength, "UCS-2 of %d bytes", len(m.text))
 			return
 		}
 		if segment && len(m.udh)+len(m.text) > 140 {
-			m.breach(InvalidLength, "%d octets of UCS-2 and UDH do not fit one segment", len(m.udh)+len(m.text))
+			m.breach(InvalidLength, "%d bytes of UCS-2 and UDH do not fit one segment", len(m.udh)+len(m.text))
 		}
 		if text := surrogates(m.text); text != "" {
 			m.breach(InvalidLength, "%s", text)
@@ -70,22 +70,22 @@ func (m *submit) checkText(alphabet Alphabet) {
 	case m.coding == 0 && alphabet == ASCII || m.coding == 1:
 		for _, c := range m.text {
 			if c > 0x7F {
-				m.breach(InvalidLength, "octet 0x%02X is not ASCII", c)
+				m.breach(InvalidLength, "byte 0x%02X is not ASCII", c)
 				break
 			}
 		}
 	case segment && m.coding >= 2 && m.coding <= 4 && len(m.udh)+len(m.text) > 140:
-		m.breach(InvalidLength, "%d octets of text and UDH do not fit one segment", len(m.udh)+len(m.text))
+		m.breach(InvalidLength, "%d bytes of text and UDH do not fit one segment", len(m.udh)+len(m.text))
 	}
 }
 
-// checkSeptets checks the octets of unpacked GSM-7 text.
+// checkSeptets checks the bytes of unpacked GSM-7 text.
 func (m *submit) checkSeptets() {
 	text := m.text
 	for i := 0; i < len(text); i++ {
 		switch c := text[i]; {
 		case c > 0x7F:
-			m.breach(InvalidLength, "octet 0x%02X is no septet", c)
+			m.breach(InvalidLength, "byte 0x%02X is no septet", c)
 			return
 		case c != escape:
 		case i == len(text)-1:

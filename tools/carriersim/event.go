@@ -43,7 +43,7 @@ func (q *eventQueue) pop(now int64) *event {
 	if len(q.heap) == 0 || q.heap[0].due > now {
 		return nil
 	}
-	return heap.Pop(&q.heap).(*event) //nolint:forcetypeassert // it holds nothing else
+	return heap.Pop(&q.heap).(*event) //nolint:forcetypeassert // the only type in it
 }
 
 // eventHeap implements heap.Interface.
@@ -56,7 +56,7 @@ func (h eventHeap) Less(i, j int) bool {
 func (h eventHeap) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
 
 // Push is called by heap.Push.
-func (h *eventHeap) Push(e any) { *h = append(*h, e.(*event)) } //nolint:forcetypeassert // it holds nothing else
+func (h *eventHeap) Push(e any) { *h = append(*h, e.(*event)) } //nolint:forcetypeassert // the only type in it
 
 // Pop is called by heap.Pop.
 func (h *eventHeap) Pop() any {

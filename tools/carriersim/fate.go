@@ -16,8 +16,8 @@ import "strings"
 //	28 segment 2 fails      29 segment 2 rejected   30 DELETED              31 unheard-of stat first
 //	32 failed, delivered    33 long dates, vendor   34 sparse receipt       35 TLVs against the text
 //	36 taken, unanswered    37 taken, dropped       38 answered twice       39 stranger's answer first
-//	40 generic_nack         41 submit failed        42 throttled for ever   43 queue full for ever
-//	44 system error, ever   45 wrong source TON     46 wrong service type   47 permanent receiver error
+//	40 generic_nack         41 submit failed        42 always throttled     43 queue always full
+//	44 always system error  45 wrong source TON     46 wrong service type   47 permanent receiver error
 //	48 temporary once       49 vendor's error once  50 UUID                 51 64-character id
 //	52 decimal then hex id  53 padded id            54 receipt of segment 1 55 segment 2 unreceipted
 //	56 rejected, no body    57 unbind               58 garbage              59 lying length
@@ -142,10 +142,10 @@ var scripts = []script{
 	{Fate: Fate{"20", "receipt in data_sm", "The receipt is a data_sm.", "sent"}, notices: styled(Delivered, ReceiptStyle{Form: ReceiptPayload, DataSM: true})},
 	{Fate: Fate{"21", "id case differs", "Id in upper-case hex in the response, in lower case in the receipt.", "sent"}, ids: IDCase},
 	{Fate: Fate{"22", "late response", "The submit_sm_resp comes late (3 s).", "sent"}, answer: answerLate},
-	{Fate: Fate{"23", "dropped", "The connection is closed before the answer, once; the message was not taken.", "sent, or as on_ambiguous says"}, answer: answerDrop, times: 1},
-	{Fate: Fate{"24", "half a PDU", "Half a submit_sm_resp, then the connection is closed, once; the message was not taken.", "sent, or as on_ambiguous says"}, answer: answerHalf, times: 1},
+	{Fate: Fate{"23", "dropped", "The connection is closed before the answer, once; the message was not taken.", "sent, or as set by on_ambiguous"}, answer: answerDrop, times: 1},
+	{Fate: Fate{"24", "half a PDU", "Half a submit_sm_resp, then the connection is closed, once; the message was not taken.", "sent, or as set by on_ambiguous"}, answer: answerHalf, times: 1},
 	{Fate: Fate{"25", "empty id", "Accepted with an empty message_id, no receipt can be matched.", "on_receipt_timeout"}, emptyID: true},
-	{Fate: Fate{"26", "forged receipt", "The handset texts what looks like a DELIVRD receipt (esm_class 0); the true receipt says UNDELIV.", "failed"}, notices: []notice{{kind: noticeForged, state: Delivered}, {state: Undeliverable}}},
+	{Fate: Fate{"26", "forged receipt", "A handset sends a text like a DELIVRD receipt (esm_class 0); the true receipt has UNDELIV.", "failed"}, notices: []notice{{kind: noticeForged, state: Delivered}, {state: Undeliverable}}},
 	{Fate: Fate{"27", "intermediate first", "An intermediate notification (esm_class 0x20), then the receipt DELIVRD.", "sent"}, notices: []notice{{kind: noticeIntermediate, state: Enroute}, {state: Delivered}}},
 	{Fate: Fate{"28", "second segment undeliverable", "Receipt UNDELIV for the second segment, DELIVRD for the others.", "failed when it has two segments or more"}, segment: 2, notices: states(Undeliverable)},
 	{Fate: Fate{"29", "second segment rejected", "ESME_RINVDSTADR for the second segment, the others are delivered.", "failed when it has two segments or more"}, segment: 2, refuse: InvalidDest},
@@ -154,16 +154,16 @@ var scripts = []script{
 	{Fate: Fate{"32", "failed, then delivered", "Receipt UNDELIV, then DELIVRD: the first holds.", "failed"}, notices: states(Undeliverable, Delivered)},
 	{Fate: Fate{"33", "long dates and vendor fields", "A receipt with 12-digit dates, four-digit err, fields and TLVs of the vendor's own.", "sent"}, notices: styled(Delivered, ReceiptStyle{Form: ReceiptTextTLV, Seconds: true, Vendor: true})},
 	{Fate: Fate{"34", "sparse receipt", "A receipt of stat and id only, in that order and in capitals.", "sent"}, notices: styled(Delivered, ReceiptStyle{Sparse: true})},
-	{Fate: Fate{"35", "TLVs against the text", "The receipt's text has another id and UNDELIV, its TLVs say DELIVRD: they stand above.", "sent"}, notices: []notice{{state: Delivered, style: &ReceiptStyle{Form: ReceiptTextTLV}, contradictory: true}}},
+	{Fate: Fate{"35", "TLVs against the text", "The receipt's text has another id and UNDELIV, its TLVs DELIVRD: the TLVs count.", "sent"}, notices: []notice{{state: Delivered, style: &ReceiptStyle{Form: ReceiptTextTLV}, contradictory: true}}},
 	{Fate: Fate{"36", "taken, unanswered", "Carried but never answered; the receipt echoes user_message_reference.", "sent"}, answer: answerNoneCarried, notices: []notice{{state: Delivered, echo: true}}},
 	{Fate: Fate{"37", "taken, dropped", "Carried, but the connection is closed before the answer, once; the receipt echoes user_message_reference.", "sent"}, answer: answerLost, times: 1, notices: []notice{{state: Delivered, echo: true}}},
 	{Fate: Fate{"38", "answered twice", "The submit_sm_resp comes twice.", "sent"}, answer: answerTwice},
-	{Fate: Fate{"39", "stranger's answer first", "A submit_sm_resp with a sequence_number nobody used comes before the right one.", "sent"}, answer: answerWrongSequence},
+	{Fate: Fate{"39", "stranger's answer first", "A submit_sm_resp with an unused sequence_number comes before the right one.", "sent"}, answer: answerWrongSequence},
 	{Fate: Fate{"40", "generic_nack", "Answered with generic_nack (ESME_RINVCMDID).", "failed or pending: configuration"}, answer: answerNack},
 	{Fate: Fate{"41", "submit failed once", "ESME_RSUBMITFAIL once, then accepted and delivered.", "sent"}, refuse: SubmitFailed, times: 1},
-	{Fate: Fate{"42", "throttled for ever", "ESME_RTHROTTLED every time.", "failed when the validity is over"}, refuse: Throttled},
-	{Fate: Fate{"43", "queue full for ever", "ESME_RMSGQFUL every time.", "failed when the validity is over"}, refuse: QueueFull},
-	{Fate: Fate{"44", "system error for ever", "ESME_RSYSERR every time.", "failed when the validity is over"}, refuse: SystemError},
+	{Fate: Fate{"42", "always throttled", "ESME_RTHROTTLED every time.", "failed when the validity is over"}, refuse: Throttled},
+	{Fate: Fate{"43", "queue always full", "ESME_RMSGQFUL every time.", "failed when the validity is over"}, refuse: QueueFull},
+	{Fate: Fate{"44", "always system error", "ESME_RSYSERR every time.", "failed when the validity is over"}, refuse: SystemError},
 	{Fate: Fate{"45", "wrong source TON", "ESME_RINVSRCTON every time: looks like a configuration error.", "pending, the link's breaker counts"}, refuse: InvalidSourceTON},
 	{Fate: Fate{"46", "wrong service type", "ESME_RINVSERTYP every time: looks like a configuration error.", "pending, the link's breaker counts"}, refuse: InvalidService},
 	{Fate: Fate{"47", "permanent receiver error", "ESME_RX_P_APPN.", "failed"}, refuse: ReceiverPermanent},

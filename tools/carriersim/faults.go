@@ -33,20 +33,20 @@ type Faults struct {
 
 	NoReceipts     bool    `json:"no_receipts"`     // none at all
 	ReceiptFirst   bool    `json:"receipt_first"`   // every receipt precedes its response
-	ReceiptCopies  int     `json:"receipt_copies"`  // each receipt so many times
+	ReceiptCopies  int     `json:"receipt_copies"`  // copies of each receipt
 	ReceiptLoss    float64 `json:"receipt_loss"`    // this share of receipts is never sent
 	HoldReceipts   bool    `json:"hold_receipts"`   // receipts wait until this is off again
 	UnknownPerSec  int     `json:"unknown_per_sec"` // receipts a second for ids never given
-	FloodPerSec    int     `json:"flood_per_sec"`   // deliveries a second on each session, whether they are answered or not, never again
+	FloodPerSec    int     `json:"flood_per_sec"`   // deliveries a second on each session, regardless of responses, never repeated
 	FloodOctets    int     `json:"flood_octets"`    // of text in each, in message_payload above 254; up to 65,000
 	FloodSource    int     `json:"flood_source"`    // digits of their source_addr, 11 when zero; up to 65,000
-	FloodReceipts  bool    `json:"flood_receipts"`  // they are receipts for ids never given, else texts of a handset
-	UnbindAfter    int     `json:"unbind_after"`    // unbind after so many submit_sm of a session
-	DropAfter      int     `json:"drop_after"`      // connection closed instead of the answer to submit_sm number n of a session
-	HalfPDUAfter   int     `json:"half_pdu_after"`  // the same, behind half a response
-	ResetOnDrop    bool    `json:"reset_on_drop"`   // closing sends RST at once, what was not yet sent is lost
-	GarbageAfter   int     `json:"garbage_after"`   // text that is no PDU, in place of the answer to submit_sm number n
-	LieAfter       int     `json:"lie_after"`       // a header with LieLength in place of the answer to submit_sm number n
+	FloodReceipts  bool    `json:"flood_receipts"`  // receipts for unknown ids, else MO texts
+	UnbindAfter    int     `json:"unbind_after"`    // unbind after this many submit_sm of a session
+	DropAfter      int     `json:"drop_after"`      // connection closed instead of the response to submit_sm number n of a session
+	HalfPDUAfter   int     `json:"half_pdu_after"`  // the same, after half a response
+	ResetOnDrop    bool    `json:"reset_on_drop"`   // closing sends RST at once; unsent data is lost
+	GarbageAfter   int     `json:"garbage_after"`   // garbage instead of the response to submit_sm number n
+	LieAfter       int     `json:"lie_after"`       // a header with LieLength instead of the response to submit_sm number n
 	LieLength      uint32  `json:"lie_length"`      // the command_length of that header
 	StrangeCommand bool    `json:"strange_command"` // each response is preceded by a request with an unknown command_id
 }
@@ -103,7 +103,7 @@ var faultsDo = [...]struct{ name, does string }{
 	{"refuse_connections", "Connections are accepted by TCP and closed at once."},
 	{"bind_status", "Every bind is refused with it."},
 	{"bind_silent", "Binds get no answer."},
-	{"half_open", "Takes everything and says nothing any more."},
+	{"half_open", "Accepts everything and sends nothing."},
 	{"stop_reading", "The TCP window fills up."},
 	{"enquire_silent", "An enquire_link gets no answer."},
 	{"enquire_every", "This carrier sends enquire_link so often."},
@@ -113,7 +113,7 @@ var faultsDo = [...]struct{ name, does string }{
 	{"refuse_status", "That command_status; ESME_RTHROTTLED when zero."},
 	{"nack_every", "Every n-th submit_sm is answered with generic_nack."},
 	{"empty_ids", "Messages are accepted with an empty message_id."},
-	{"wrong_sequence", "A response to nobody precedes each response."},
+	{"wrong_sequence", "A response to no request precedes each response."},
 	{"resp_twice", "Each response comes twice."},
 	{"congestion", "The congestion_state in responses, 1-100; 0 = absent."},
 	{"resp_delay", "So long a wait before each response."},

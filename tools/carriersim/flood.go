@@ -10,8 +10,7 @@ import (
 // responses are only counted.
 const floodBase = 0x70000000
 
-// maxFlood limits the octets of a flood's texts and addresses, so that the PDU stays
-// valid.
+// maxFlood bounds a flood's texts and addresses in bytes, so that the PDU stays valid.
 const maxFlood = 65_000
 
 // flood sends the deliveries of Faults.FloodPerSec, ignoring the receipt window, as far

@@ -107,7 +107,7 @@ func (c *Carrier) decodeEntry(e *logEntry) Submit {
 }
 
 // Messages returns the messages as handsets show them, assembled from the accepted
-// submits of the log. Only submits since the last call are decoded.
+// submits of the log. Each call decodes only the submits since the previous one.
 func (c *Carrier) Messages() []Message {
 	c.mu.Lock()
 	defer c.mu.Unlock()

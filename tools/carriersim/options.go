@@ -29,7 +29,7 @@ type Options struct {
 	// LateResponse and LateReceipt are the delays of the fates that are late;
 	// 3 s and 10 s when zero.
 	LateResponse, LateReceipt time.Duration
-	// ReceiptLead is how long a receipt is ahead of its response where it comes
+	// ReceiptLead is how long a receipt precedes its response in fates where it comes
 	// first; 200 ms when zero.
 	ReceiptLead time.Duration
 	// ReceiptGap is the time between several notices about one message; 50 ms when zero.
@@ -71,7 +71,7 @@ type Options struct {
 
 	// BindTimeout closes a connection that has not bound; 10 s when zero.
 	BindTimeout time.Duration
-	// IdleTimeout closes a session that sent nothing for so long; 0 = never.
+	// IdleTimeout closes a session after this silence; 0 = never.
 	IdleTimeout time.Duration
 
 	// MaxLog is how many submits are kept, MaxPending how many receipts may wait (above
@@ -121,7 +121,7 @@ type Alphabet uint8
 
 // Alphabets that carriers use for data_coding 0.
 const (
-	GSM7 Alphabet = iota // one septet an octet
+	GSM7 Alphabet = iota // one septet a byte
 	Latin1
 	ASCII
 )

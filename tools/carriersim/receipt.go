@@ -15,7 +15,7 @@ type delivery struct {
 	dst            []byte
 	esmClass       byte
 	coding         byte
-	text           []byte // at most 254 octets
+	text           []byte // at most 254 bytes
 	tlvs           []byte // encoded
 }
 
@@ -156,7 +156,7 @@ func (r *receipt) appendText(dst []byte) []byte {
 	return append(append(dst, " text:"...), r.excerpt()...)
 }
 
-// excerpt returns the beginning of the message: 20 octets.
+// excerpt returns the beginning of the message: 20 bytes.
 func (r *receipt) excerpt() []byte {
 	if r.coding == 8 {
 		return nil
@@ -190,7 +190,7 @@ type MO struct {
 	Text     string
 	SystemID string // the recipient account; empty = the carrier's own, or the only one bound
 	ESMClass uint8
-	UDH      []byte // of a part of a long message, with its length octet; the text follows it
+	UDH      []byte // of a part of a long message, with its length byte; the text follows it
 }
 
 // ErrNoSession is the error of SendMO when it cannot determine the account.
@@ -224,7 +224,7 @@ func (c *Carrier) SendMO(m MO) error {
 		text, m.ESMClass = append(slices.Clone(m.UDH), text...), m.ESMClass|0x40
 	}
 	if len(text) > 254 {
-		return errors.New("carriersim: the text is over 254 octets")
+		return errors.New("carriersim: the text is over 254 bytes")
 	}
 	now := c.clock()
 	e := &event{command: cmdDeliverSM, systemID: systemID, mo: true}

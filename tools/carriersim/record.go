@@ -111,7 +111,7 @@ type Stats struct {
 	Redelivered uint64            `json:"redelivered"`
 	Confirmed   uint64            `json:"confirmed"` // answered with ESME_ROK
 	LateAcks    uint64            `json:"late_acks"` // responses after AckTimeout: the receipt is delivered again
-	Discarded   uint64            `json:"discarded"` // refused for good, too old, or lost on purpose
+	Discarded   uint64            `json:"discarded"` // permanently refused, too old, or lost on purpose
 	MO          uint64            `json:"mo"`
 
 	Flooded        uint64 `json:"flooded"` // sent by Faults.FloodPerSec
@@ -122,7 +122,7 @@ type Stats struct {
 	Violations uint64 `json:"violations"`
 }
 
-// Account is what one system_id has done since New or Reset.
+// Account is the activity of one system_id since New or Reset.
 type Account struct {
 	SystemID  string `json:"system_id"`
 	Bound     int    `json:"bound"`      // binds now
@@ -131,7 +131,7 @@ type Account struct {
 	Peak      int    `json:"peak"` // most submit_sm in any one second, wherever it begins; 65,536 at most
 }
 
-// Accounts returns what each system_id that was bound has done, by name.
+// Accounts returns the activity of each system_id that was bound, by name.
 func (c *Carrier) Accounts() []Account {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -153,15 +153,15 @@ func (c *Carrier) boundAs(systemID string) (n int) {
 	return n
 }
 
-// usage is what an Account is made of.
+// usage is the source of an Account.
 type usage struct {
 	mostBound int
 	submits   uint64
 	second    secondMeter
 }
 
-// usageOf is that of a system_id; the caller holds c.mu. A carrier that takes any counts the
-// first thousand.
+// usageOf is a system_id's usage; the caller holds c.mu. A carrier without a fixed system_id
+// counts the first thousand.
 func (c *Carrier) usageOf(systemID string) *usage {
 	u := c.usage[systemID]
 	if u == nil {
@@ -175,7 +175,7 @@ func (c *Carrier) usageOf(systemID string) *usage {
 }
 
 // secondMeter measures the highest number in any one second, exactly. It keeps the times of
-// the last second's.
+// the last second.
 type secondMeter struct {
 	times []int64 // a ring that grows
 	first int

@@ -147,15 +147,15 @@ func (s *session) respondEmpty(h header, body []byte) {
 // handleResponse handles the response to our enquire_link or unbind.
 func (s *session) handleResponse(h header, body []byte) {
 	s.mu.Lock()
-	command, known := s.asked[h.seq]
+	command, known := s.pending[h.seq]
 	if known = known && command == h.command&^cmdResponse; known {
-		delete(s.asked, h.seq)
+		delete(s.pending, h.seq)
 	}
 	s.mu.Unlock()
 	if !known || len(body) > 0 {
 		s.c.mu.Lock()
 		if !known {
-			s.c.violate(s, h, InvalidCommand, "answers nothing that was asked")
+			s.c.violate(s, h, InvalidCommand, "answers no request of ours")
 		} else {
 			s.c.violate(s, h, InvalidCommandLen, "has a body")
 		}

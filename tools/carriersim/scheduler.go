@@ -97,7 +97,7 @@ func (c *Carrier) scheduler(ctx context.Context) {
 		more := c.runDue(now, touched)
 		c.sendUnknownReceipts(now)
 		c.deliverDue(now, touched)
-		c.flood(now, touched) // last: it takes all the room that there is
+		c.flood(now, touched) // last: it uses all remaining room
 		if now-patrolled >= int64(patrol) {
 			patrolled = now
 			c.checkTimeouts(now, touched)
@@ -131,8 +131,8 @@ func (c *Carrier) scheduler(ctx context.Context) {
 }
 
 // runDue processes due events, only so many that c.mu is not held for long, and reports
-// whether more are due. However late it comes to them, a delivery that is due before a
-// response goes out before it.
+// whether more are due. However late it is, a delivery that is due before a response goes
+// out before it.
 func (c *Carrier) runDue(now int64, touched map[*session]struct{}) (more bool) {
 	ahead := false // deliveries are ahead of what comes next
 	for range 2048 {

@@ -22,7 +22,7 @@ type session struct {
 	once   sync.Once
 	signal chan struct{} // there is something to write
 
-	lastRead atomic.Int64 // Carrier.clock of the last octets
+	lastRead atomic.Int64 // Carrier.clock of the last bytes
 	closing  atomic.Bool  // write the rest, then close; read no more
 
 	// Under Carrier.mu.
@@ -41,7 +41,7 @@ type session struct {
 	lastSeq uint32
 	unacked map[uint32]*event   // deliveries that wait for their response
 	overdue map[uint32]struct{} // deliveries without a response in time
-	asked   map[uint32]uint32   // our other requests: sequence → command
+	pending map[uint32]uint32   // our other requests: sequence → command
 	floods  uint32              // deliveries of Faults.FloodPerSec so far
 
 	// Used by the reader only.
@@ -52,31 +52,31 @@ type session struct {
 
 const (
 	writeTimeout = 10 * time.Second
-	flushAt      = 64 << 10  // octets to write before the input is drained
-	outLimit     = 512 << 10 // above so many octets to write nothing is read
+	flushAt      = 64 << 10  // bytes to write before the input is drained
+	outLimit     = 512 << 10 // above this many bytes to write, nothing is read
 )
 
 func newSession(c *Carrier, conn net.Conn, number int) *session {
 	s := &session{
 		c: c, conn: conn, number: number, opened: c.clock(),
 		done: make(chan struct{}), signal: make(chan struct{}, 1),
-		open: map[uint32]struct{}{}, unacked: map[uint32]*event{}, asked: map[uint32]uint32{}, overdue: map[uint32]struct{}{},
+		open: map[uint32]struct{}{}, unacked: map[uint32]*event{}, pending: map[uint32]uint32{}, overdue: map[uint32]struct{}{},
 	}
 	s.room.L = &s.mu
 	s.lastRead.Store(s.opened)
 	return s
 }
 
-// send queues octets for the writer. It does not block: it discards them when the
+// send queues bytes for the writer. It does not block: it discards them when the
 // connection is closed or half-open, and when the peer has not read 2 MiB. For responses
 // that are not delayed this does not happen, because the reader pauses first (drain).
-func (s *session) send(octets []byte) {
+func (s *session) send(raw []byte) {
 	if s.c.halfOpen.Load() {
 		return
 	}
 	s.mu.Lock()
 	if !s.dead && !s.closing.Load() && len(s.out) < 4*outLimit {
-		s.out = append(s.out, octets...)
+		s.out = append(s.out, raw...)
 	}
 	s.mu.Unlock()
 }
@@ -85,10 +85,10 @@ func (s *session) send(octets []byte) {
 func (s *session) request(command uint32) {
 	s.mu.Lock()
 	seq := s.nextSeq()
-	if len(s.asked) > 100 {
-		clear(s.asked)
+	if len(s.pending) > 100 {
+		clear(s.pending)
 	}
-	s.asked[seq] = command
+	s.pending[seq] = command
 	s.mu.Unlock()
 	var pdu [headerLen]byte
 	s.send(finish(appendHeader(pdu[:0], command, OK, seq), 0))
@@ -137,7 +137,7 @@ func (s *session) finishSoon() {
 	s.flush()
 }
 
-// drop closes the connection at once and discards octets that are not written yet.
+// drop closes the connection at once and discards bytes that are not written yet.
 func (s *session) drop(reset bool) {
 	s.once.Do(func() {
 		if reset {
@@ -244,8 +244,8 @@ func (s *session) readAll() error {
 	}
 }
 
-// drain flushes the responses when the next n octets have not arrived yet, or when many
-// octets are queued.
+// drain flushes the responses when the next n bytes have not arrived yet, or when many
+// bytes are queued.
 func (s *session) drain(r *bufio.Reader, n int) {
 	s.mu.Lock()
 	waiting := len(s.out)

@@ -20,7 +20,7 @@ func TestFaultsTable(t *testing.T) {
 	}
 	for _, f := range faultsDo {
 		if _, is := faults[f.name]; !is || f.does == "" {
-			t.Errorf("%s is no fault, or is there twice, or says nothing", f.name)
+			t.Errorf("%s is unknown, listed twice, or has no description", f.name)
 		}
 		delete(faults, f.name)
 	}
@@ -29,7 +29,7 @@ func TestFaultsTable(t *testing.T) {
 	}
 }
 
-// TestTable holds the table of the doc comment against Fates.
+// TestTable: the doc comment's table matches Fates.
 func TestTable(t *testing.T) {
 	source, err := os.ReadFile("fate.go")
 	if err != nil {

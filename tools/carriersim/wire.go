@@ -125,7 +125,7 @@ func (c *cursor) octet(field string) byte {
 	return b
 }
 
-func (c *cursor) octets(n int, field string) []byte {
+func (c *cursor) raw(n int, field string) []byte {
 	if c.cut != "" || len(c.rest) < n {
 		c.fail(field)
 		return nil

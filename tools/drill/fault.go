@@ -14,20 +14,20 @@ import (
 	"intumwa/tools/rig"
 )
 
-// fault is one fault and the alert that has to fire.
+// fault is one fault and its expected alert.
 type fault struct {
 	name   string
-	about  string // the carrier it concerns; "" is the whole gateway
+	about  string // the affected carrier; "" is the whole gateway
 	alert  string
 	labels map[string]string // of that alert
 	play   func(context.Context, *stage) error
 	lift   func(context.Context, *stage) error
 
-	needsDisk bool // a filesystem of PostgreSQL's own
+	needsDisk bool // PostgreSQL needs its own filesystem
 }
 
-// on plays a fault of a simulated SMSC and takes it back. dropping also breaks
-// its connections, before and after.
+// on plays a fault of a simulated SMSC and reverts it. dropBefore and dropAfter also
+// break its connections.
 func on(smsc, faults, back string, dropBefore, dropAfter bool) (play, lift func(context.Context, *stage) error) {
 	set := func(body string, drop bool) func(context.Context, *stage) error {
 		return func(ctx context.Context, s *stage) error {
@@ -44,8 +44,8 @@ func faultOf(name, about, alert string, labels map[string]string, play, lift fun
 	return fault{name: name, about: about, alert: alert, labels: labels, play: play, lift: lift}
 }
 
-// faults are in an order in which neighbours concern different carriers: the
-// next can be played while the last one's alert resolves.
+// faults are ordered so that neighbours affect different carriers: one can start while
+// the previous alert resolves.
 func faults() []fault {
 	carrier := func(name string) map[string]string { return map[string]string{"carrier": name} }
 	link := func(name string) map[string]string { return map[string]string{"link": name} }
@@ -73,7 +73,7 @@ func faults() []fault {
 		func(_ context.Context, s *stage) error { s.sinks[0].dead.Store(false); return nil }))
 	wrong, right := on("onatel", `{"bind_status":"ESME_RINVPASWD"}`, `{"bind_status":0}`, true, false)
 	list = append(list, faultOf("wrong password", onatel, "BindRejected", link("onatel-1"), wrong,
-		func(ctx context.Context, s *stage) error { // the next try would come in five minutes
+		func(ctx context.Context, s *stage) error { // the next attempt would come in five minutes
 			if err := right(ctx, s); err != nil {
 				return err
 			}
@@ -100,10 +100,10 @@ func faults() []fault {
 	return append(list, full)
 }
 
-// limit is how long an alert may take.
+// limit bounds the time until an alert.
 const limit = 2 * time.Minute
 
-// balloon is the file that takes all the room beside PostgreSQL's. Its filesystem is not the one that all else is on.
+// balloon is the file that fills PostgreSQL's filesystem, which must not be the system's.
 func (s *stage) balloon() (string, error) {
 	home := filepath.Join(s.o.dir, "postgres")
 	var ours, theirs syscall.Stat_t
@@ -116,8 +116,7 @@ func (s *stage) balloon() (string, error) {
 	return filepath.Join(home, "balloon"), nil
 }
 
-// fillDisk leaves PostgreSQL no room: what lengthens a table fails from now on, while the server answers and commits what
-// needs none.
+// fillDisk fills PostgreSQL's disk: writes that extend a table fail, while the server answers and commits others.
 func (s *stage) fillDisk() error {
 	name, err := s.balloon()
 	if err != nil {
@@ -140,8 +139,7 @@ func (s *stage) fillDisk() error {
 	return nil
 }
 
-// freeDisk gives the room back, and starts PostgreSQL again when it has ended for want of room for its log, as whoever
-// mends a full disk has to.
+// freeDisk frees the space, and restarts PostgreSQL if it ended without room for its WAL, as an operator must.
 func (s *stage) freeDisk(ctx context.Context) error {
 	name, err := s.balloon()
 	if err != nil {
@@ -150,8 +148,8 @@ func (s *stage) freeDisk(ctx context.Context) error {
 	if err := os.Remove(name); err != nil {
 		return fmt.Errorf("making room on the disk: %w", err)
 	}
-	if said, err := exec.CommandContext(ctx, "scripts/servers.sh", "start", s.o.dir).CombinedOutput(); err != nil { //nolint:gosec // our own script
-		return fmt.Errorf("seeing that PostgreSQL runs: %w: %s", err, strings.TrimSpace(string(said)))
+	if output, err := exec.CommandContext(ctx, "scripts/servers.sh", "start", s.o.dir).CombinedOutput(); err != nil { //nolint:gosec // our own script
+		return fmt.Errorf("starting PostgreSQL: %w: %s", err, strings.TrimSpace(string(output)))
 	}
 	return nil
 }

@@ -15,8 +15,8 @@ import (
 	"intumwa/tools/rig"
 )
 
-// load sends for the busy carriers all the time: single messages, now and then
-// a batch, and now and then what customers get wrong.
+// load sends continuously for the busy carriers: single messages, occasional batches, and
+// occasional invalid requests.
 type load struct {
 	url    string
 	tokens [2]string
@@ -44,13 +44,13 @@ func (l *load) stop() {
 
 func number(prefix string) string { return fmt.Sprintf("+257%s%06d", prefix, rand.IntN(1_000_000)) }
 
-// singles sends at a steady rate, whatever the answers are.
+// singles sends at a steady rate, whatever the responses are.
 func (l *load) singles(ctx context.Context, prefix string, rate float64, offset int) {
 	tick := time.NewTicker(time.Duration(float64(time.Second) / rate))
 	defer tick.Stop()
 	var calls sync.WaitGroup
 	defer calls.Wait()
-	slots := make(chan struct{}, 50) // no pile-up without answers
+	slots := make(chan struct{}, 50) // bounds unanswered requests
 	for n := offset; ; n++ {
 		select {
 		case <-ctx.Done():
@@ -91,7 +91,7 @@ func (l *load) others(ctx context.Context) {
 		case 7:
 			l.post(ctx, "/v1/sms", token, "", fmt.Sprintf(`{"phone_number":%q,"sender":"UNKNOWN","message":"x"}`, number("61")))
 		case 9:
-			l.post(ctx, "/v1/sms", "0|nobody", "", `{}`)
+			l.post(ctx, "/v1/sms", "0|unknown", "", `{}`)
 		}
 	}
 }
@@ -140,7 +140,7 @@ func newSink(ctx context.Context) (*sink, error) {
 	k.server = &http.Server{ReadHeaderTimeout: 5 * time.Second, Handler: http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, io.LimitReader(r.Body, 64<<10))
 		if k.dead.Load() {
-			panic(http.ErrAbortHandler) // the connection breaks without an answer
+			panic(http.ErrAbortHandler) // the connection breaks without a response
 		}
 	})}
 	go func() { _ = k.server.Serve(listener) }()

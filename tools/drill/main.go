@@ -1,10 +1,10 @@
-// Command drill rehearses the night: a real Prometheus with the rules of
-// deployments/prometheus watches a real gateway with simulated carriers, while
-// one fault after another is played. The right alert has to fire within two
-// minutes and nothing else may page; normal load may fire nothing at all. Only
-// the scrape and evaluation intervals are shorter than in production.
+// Command drill tests the alerts: a real Prometheus with the rules of
+// deployments/prometheus watches a real gateway with simulated carriers while
+// one fault after another is played. The right alert must fire within two
+// minutes and nothing else may page; normal load may fire nothing. Only the
+// scrape and evaluation intervals are shorter than in production.
 //
-// scripts/drill.sh starts it with servers of its own (`make drill`).
+// scripts/drill.sh starts it with its own servers (`make drill`).
 package main
 
 import (
@@ -27,7 +27,7 @@ type options struct {
 	normal              time.Duration
 	rate                float64
 	only                string
-	disk                bool // PostgreSQL's files are on a filesystem of their own, which may be filled
+	disk                bool // PostgreSQL has its own filesystem, which may be filled
 }
 
 func main() {
@@ -55,7 +55,7 @@ func main() {
 	}
 }
 
-// drill plays it all.
+// drill runs all of it.
 func drill(ctx context.Context, o options) (*report, error) {
 	s, err := newStage(ctx, o)
 	if err != nil {
@@ -83,11 +83,11 @@ func drill(ctx context.Context, o options) (*report, error) {
 			return r, fmt.Errorf("%s: %w", f.name, err)
 		}
 		r.faults = append(r.faults, result)
-		say("%s", result.line())
+		progress("%s", result.line())
 	}
 	return r, r.verdict()
 }
 
-func say(format string, args ...any) {
+func progress(format string, args ...any) {
 	fmt.Fprintf(os.Stderr, "%s  %s\n", time.Now().Format(time.TimeOnly), fmt.Sprintf(format, args...))
 }

@@ -12,18 +12,18 @@ import (
 	"intumwa/tools/rig"
 )
 
-// settle waits until load flows and nothing is pending.
+// settle waits until messages flow and none is pending.
 func (s *stage) settle(ctx context.Context) error {
-	say("waiting until everything runs")
+	progress("waiting until everything runs")
 	if err := s.await(ctx, "the first message", time.Minute, func() bool { return s.load.sent.Load() > 50 }); err != nil {
 		return err
 	}
-	return s.calm(ctx, "")
+	return s.quiet(ctx, "")
 }
 
-// calm waits until no page or warning is pending or firing that concerns about
-// ("" is anybody).
-func (s *stage) calm(ctx context.Context, about string) error {
+// quiet waits until no page or warning about this carrier is pending or firing; "" is
+// any.
+func (s *stage) quiet(ctx context.Context, about string) error {
 	since := time.Now()
 	for deadline := since.Add(8 * time.Minute); time.Now().Before(deadline); {
 		alerts, err := s.watch.alerts(ctx)
@@ -50,15 +50,14 @@ func (s *stage) calm(ctx context.Context, about string) error {
 	return fmt.Errorf("the alerts about %q do not end", about)
 }
 
-// concerns reports whether an alert is about a carrier, or about the whole and
-// not about any carrier.
+// concerns reports whether an alert is about a carrier, or about no carrier.
 func concerns(a alert, about string) bool {
 	return string(a.Labels["carrier"]) == about || a.Labels["carrier"] == "" && about == "webhooks"
 }
 
-// watchNormal watches normal load and returns what fired.
+// watchNormal watches normal load and returns the alerts that fired.
 func (s *stage) watchNormal(ctx context.Context, span time.Duration) (time.Duration, []string, error) {
-	say("normal load for %s", span)
+	progress("normal load for %s", span)
 	fired := map[string]bool{}
 	start := time.Now()
 	for time.Since(start) < span {
@@ -69,7 +68,7 @@ func (s *stage) watchNormal(ctx context.Context, span time.Duration) (time.Durat
 		for _, a := range alerts {
 			if a.State == "firing" && !fired[a.String()] {
 				fired[a.String()] = true
-				say("fired under normal load: %s", a)
+				progress("fired under normal load: %s", a)
 			}
 		}
 		if err := s.alive(); err != nil {
@@ -82,10 +81,10 @@ func (s *stage) watchNormal(ctx context.Context, span time.Duration) (time.Durat
 	return time.Since(start), slices.Sorted(maps.Keys(fired)), nil
 }
 
-// play plays one fault: the alert has to fire, and whatever else pages about
-// anybody is noted, except what still resolves from the fault before.
+// play plays one fault: its alert must fire. Other pages are recorded, except those still
+// resolving from the previous fault.
 func (s *stage) play(ctx context.Context, f fault) (result, error) {
-	if err := s.calm(ctx, f.about); err != nil {
+	if err := s.quiet(ctx, f.about); err != nil {
 		return result{}, err
 	}
 	out := result{fault: f}
@@ -97,7 +96,7 @@ func (s *stage) play(ctx context.Context, f fault) (result, error) {
 	for _, a := range before {
 		old[a.String()] = true
 	}
-	say("%s", f.name)
+	progress("%s", f.name)
 	if err := f.play(ctx, s); err != nil {
 		return out, err
 	}
@@ -132,7 +131,7 @@ func (s *stage) play(ctx context.Context, f fault) (result, error) {
 	if err := f.lift(ctx, s); err != nil {
 		return out, err
 	}
-	// What fires only while it mends counts as well.
+	// Alerts during the recovery count as well.
 	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); {
 		alerts, err := s.watch.alerts(ctx)
 		if err != nil {

@@ -14,7 +14,7 @@ import (
 	"intumwa/tools/rig"
 )
 
-// prometheus is the real one.
+// prometheus is the API of the running Prometheus.
 type prometheus struct{ v1.API }
 
 func (s *stage) startPrometheus(ctx context.Context, address, target string) (*prometheus, error) {
@@ -46,13 +46,13 @@ scrape_configs:
 	return &prometheus{v1.NewAPI(client)}, s.await(ctx, "Prometheus", 60*time.Second, func() bool { return rig.Answers(ctx, "http://"+address+"/-/ready") })
 }
 
-// alert is one that Prometheus shows.
+// alert is an alert of Prometheus.
 type alert v1.Alert
 
 func (a alert) name() string { return string(a.Labels["alertname"]) }
 func (a alert) pages() bool  { return a.Labels["severity"] == "page" }
 
-// String is the alert with whom it is about.
+// String is the alert with the carrier that it concerns.
 func (a alert) String() string {
 	for _, label := range []model.LabelName{"link", "carrier", "instance"} {
 		if a.Labels[label] != "" {
@@ -62,7 +62,7 @@ func (a alert) String() string {
 	return a.name()
 }
 
-// alerts are those pending or firing.
+// alerts are the pending and firing ones.
 func (p *prometheus) alerts(ctx context.Context) ([]alert, error) {
 	found, err := p.Alerts(ctx)
 	if err != nil {

@@ -8,11 +8,11 @@ import (
 	"time"
 )
 
-// result is what came of a fault.
+// result is the outcome of a fault.
 type result struct {
 	fault
 	after    time.Duration // until its alert fired; 0: it did not
-	others   []string      // what else paged
+	others   []string      // other alerts that paged
 	warnings []string
 }
 
@@ -35,7 +35,7 @@ type report struct {
 	normal      time.Duration
 	normalFired []string
 	faults      []result
-	left        []string // faults that cannot be played here
+	left        []string // faults that this machine cannot play
 }
 
 func (r *report) print(w io.Writer) {
@@ -49,7 +49,7 @@ func (r *report) print(w io.Writer) {
 	}
 }
 
-// verdict is an error that lists everything that was not as it should be.
+// verdict returns an error that lists every deviation.
 func (r *report) verdict() error {
 	var wrong []error
 	if len(r.normalFired) > 0 {

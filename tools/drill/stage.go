@@ -21,10 +21,10 @@ const (
 	lumitel = "lumitel"
 	leo     = "leo"
 	onatel  = "onatel"
-	smart   = "smart" // quiet
+	smart   = "smart" // without traffic
 )
 
-// stage is everything that runs.
+// stage is the running system.
 type stage struct {
 	o         options
 	config    string
@@ -148,7 +148,7 @@ func (s *stage) restartGateway(ctx context.Context) error {
 	return s.startGateway(ctx)
 }
 
-// reload has the gateway read its configuration again, with more at its end.
+// reload appends more to the gateway's configuration and reloads it.
 func (s *stage) reload(more string) error {
 	text, err := os.ReadFile(s.config)
 	if err != nil {
@@ -164,7 +164,7 @@ func (s *stage) reload(more string) error {
 	return s.gateway.Reload()
 }
 
-// added begins what reload adds.
+// added marks what reload adds.
 const added = "# added\n"
 
 // carrier sends a command to a simulated SMSC: faults, or drop.
@@ -179,8 +179,8 @@ func (s *stage) carrier(ctx context.Context, name, verb, body string) error {
 	}
 	defer func() { _ = answer.Body.Close() }()
 	if answer.StatusCode >= 300 {
-		said, _ := io.ReadAll(answer.Body)
-		return fmt.Errorf("carrier %s, %s %s: %s %s", name, verb, body, answer.Status, said)
+		output, _ := io.ReadAll(answer.Body)
+		return fmt.Errorf("carrier %s, %s %s: %s %s", name, verb, body, answer.Status, output)
 	}
 	return nil
 }
@@ -210,7 +210,7 @@ func (s *stage) await(ctx context.Context, what string, patience time.Duration, 
 func (s *stage) alive() error {
 	for _, p := range s.programs {
 		if p.Died() {
-			return fmt.Errorf("a program has ended by itself; its log is %s", p.Log())
+			return fmt.Errorf("a program has ended unexpectedly; its log is %s", p.Log())
 		}
 	}
 	return nil

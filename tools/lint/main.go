@@ -1,11 +1,12 @@
-// Command lint checks Kubernetes manifests with the Go types of the API that decode them: a field that a type does not have,
-// one that is written twice, a number for a string and a quantity that is none are wrong, and so is a reference to something
-// that the manifests do not have. It needs no cluster and no network.
+// Command lint checks Kubernetes manifests with the API's Go types: it finds unknown and repeated fields, wrong types,
+// invalid
+// quantities, and references to objects that the manifests lack. It needs no cluster and no network.
 //
 //	kustomize build FOLDER | lint
 //
-// It prints a line for each thing that is wrong and exits with 1 if there is any. It is a module of its own, so that the
-// gateway's has none of what it needs.
+// It prints one line per finding and exits with 1 if there is any. It is a separate module to keep its dependencies out
+// of
+// the gateway's.
 package main
 
 import (

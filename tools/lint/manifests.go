@@ -36,7 +36,7 @@ func (s *set) complain(where, format string, args ...any) {
 	s.wrong = append(s.wrong, where+": "+fmt.Sprintf(format, args...))
 }
 
-// manifests returns what is wrong with them.
+// manifests returns their faults.
 func manifests(text []byte) ([]string, error) {
 	s := &set{known: runtime.NewScheme(), names: map[string]bool{}}
 	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, appsv1.AddToScheme, batchv1.AddToScheme, networkingv1.AddToScheme, policyv1.AddToScheme} {
@@ -66,7 +66,7 @@ func manifests(text []byte) ([]string, error) {
 	return s.wrong, nil
 }
 
-// read decodes a document strictly, as the type that its kind names.
+// read decodes a document strictly into the type of its kind.
 func (s *set) read(where string, document []byte) error {
 	text, err := yaml.YAMLToJSONStrict(document)
 	if err != nil {
@@ -99,7 +99,7 @@ func (s *set) read(where string, document []byte) error {
 	return nil
 }
 
-// chosen are the pods that a selector chooses; none is wrong.
+// chosen are the pods of a selector; none is an error.
 func (s *set) chosen(where string, selector *metav1.LabelSelector) (pods []corev1.PodTemplateSpec) {
 	compiled, err := metav1.LabelSelectorAsSelector(selector)
 	if err != nil {
@@ -117,7 +117,7 @@ func (s *set) chosen(where string, selector *metav1.LabelSelector) (pods []corev
 	return pods
 }
 
-// checkReferences complains of what an object refers to and the set does not have.
+// checkReferences reports an object's references to missing objects.
 func (s *set) checkReferences(object metav1.Object) {
 	where := fmt.Sprintf("%T %s", object, object.GetName())
 	switch o := object.(type) {
@@ -141,7 +141,7 @@ func (s *set) checkReferences(object metav1.Object) {
 	}
 }
 
-// hasPort reports whether a container has the port that a name leads to.
+// hasPort reports whether a container has a service's target port.
 func hasPort(containers []corev1.Container, port intstr.IntOrString) bool {
 	return port.Type == intstr.Int || slices.ContainsFunc(containers, func(c corev1.Container) bool {
 		return slices.ContainsFunc(c.Ports, func(at corev1.ContainerPort) bool { return at.Name == port.StrVal })

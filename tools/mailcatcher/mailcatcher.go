@@ -1,4 +1,4 @@
-// Package mailcatcher is a mail server that keeps what it gets in memory and shows it: for a laptop and for tests.
+// Package mailcatcher is a mail server for development and tests that keeps mails in memory and shows them.
 package mailcatcher
 
 import (
@@ -28,7 +28,7 @@ const (
 	maxMail  = 1 << 20 // bytes
 )
 
-// Mail is one that came.
+// Mail is a received mail.
 type Mail struct {
 	To      string    `json:"to"`
 	Subject string    `json:"subject"`
@@ -36,7 +36,7 @@ type Mail struct {
 	At      time.Time `json:"at"`
 }
 
-// Catcher takes every mail. The newest 200 are kept.
+// Catcher accepts every mail and keeps the newest 200.
 type Catcher struct {
 	mu    sync.Mutex
 	mails []Mail
@@ -46,7 +46,7 @@ type Catcher struct {
 // New is an empty catcher.
 func New() *Catcher { return &Catcher{came: make(chan struct{})} }
 
-// Mails are what came, the newest first.
+// Mails are the received mails, newest first.
 func (c *Catcher) Mails() []Mail {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -55,7 +55,7 @@ func (c *Catcher) Mails() []Mail {
 	return mails
 }
 
-// Wait is the n-th mail to an address, from 0, as soon as it has come.
+// Wait returns the n-th mail to an address, from 0, once it has arrived.
 func (c *Catcher) Wait(ctx context.Context, to string, n int) (Mail, error) {
 	for {
 		c.mu.Lock()
@@ -87,7 +87,7 @@ func (c *Catcher) keep(m Mail) {
 	c.came = make(chan struct{})
 }
 
-// ServeSMTP takes mails until ctx ends.
+// ServeSMTP accepts mails until ctx ends.
 func (c *Catcher) ServeSMTP(ctx context.Context, l net.Listener) error {
 	server := smtp.NewServer(smtp.BackendFunc(func(*smtp.Conn) (smtp.Session, error) { return &session{catcher: c}, nil }))
 	server.Domain = "localhost"
@@ -101,7 +101,7 @@ func (c *Catcher) ServeSMTP(ctx context.Context, l net.Listener) error {
 	return nil
 }
 
-// ServePage shows what came until ctx ends: people at /, programs at /mails.json.
+// ServePage shows the mails until ctx ends: HTML at /, JSON at /mails.json.
 func (c *Catcher) ServePage(ctx context.Context, l net.Listener) error {
 	server := &http.Server{Handler: c, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second, WriteTimeout: 10 * time.Second}
 	stop := context.AfterFunc(ctx, func() { _ = server.Close() })
@@ -117,22 +117,22 @@ type session struct {
 	to      []string
 }
 
-// Reset forgets the mail that was begun.
+// Reset drops the unfinished mail.
 func (s *session) Reset() { s.to = nil }
 
 // Logout ends the session.
 func (s *session) Logout() error { return nil }
 
-// Mail takes any sender.
+// Mail accepts any sender.
 func (s *session) Mail(string, *smtp.MailOptions) error { return nil }
 
-// Rcpt takes any recipient.
+// Rcpt accepts any recipient.
 func (s *session) Rcpt(to string, _ *smtp.RcptOptions) error {
 	s.to = append(s.to, to)
 	return nil
 }
 
-// Data keeps the mail once for each recipient.
+// Data stores the mail once per recipient.
 func (s *session) Data(r io.Reader) error {
 	raw, err := io.ReadAll(r)
 	if err != nil {
@@ -145,7 +145,7 @@ func (s *session) Data(r io.Reader) error {
 	return nil
 }
 
-// parse reads a mail of one plain text; anything else is shown as it came.
+// parse reads a mail with a single plain text; any other is shown raw.
 func parse(raw []byte) (subject, text string) {
 	m, err := mail.ReadMessage(bytes.NewReader(raw))
 	if err != nil {
@@ -193,7 +193,7 @@ p{color:#666;margin:.1rem 0}pre{white-space:pre-wrap;overflow-wrap:anywhere;font
 {{else}}<p>None so far.</p>{{end}}</body></html>
 `))
 
-// ServeHTTP shows what came.
+// ServeHTTP shows the mails.
 func (c *Catcher) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'")
 	w.Header().Set("Cache-Control", "no-store")
@@ -202,7 +202,7 @@ func (c *Catcher) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch r.URL.Path {
 	case "/":
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
-		_ = page.Execute(w, c.Mails()) // the browser may be gone
+		_ = page.Execute(w, c.Mails()) // the browser may have disconnected
 	case "/mails.json":
 		w.Header().Set("Content-Type", "application/json")
 		_ = json.NewEncoder(w).Encode(append([]Mail{}, c.Mails()...))

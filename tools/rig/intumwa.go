@@ -13,7 +13,7 @@ import (
 // Intumwa is the built program with its configuration.
 type Intumwa struct{ Binary, Config string }
 
-// Run runs one of its commands and answers what that printed.
+// Run runs a command and returns its output.
 func (i Intumwa) Run(ctx context.Context, stdin string, args ...string) ([]byte, error) {
 	cmd := exec.CommandContext(ctx, i.Binary, append(args, "--config", i.Config)...) //nolint:gosec // our own program
 	cmd.Env, cmd.Stdin = Environment(), strings.NewReader(stdin)
@@ -28,8 +28,8 @@ func (i Intumwa) Run(ctx context.Context, stdin string, args ...string) ([]byte,
 	return out, nil
 }
 
-// Company makes one that may send under the name, with an endpoint for webhooks where hook is not empty, and answers its
-// user's token.
+// Company makes a company with an approved sender, and a webhook endpoint if hook is not empty. It returns its user's
+// token.
 func (i Intumwa) Company(ctx context.Context, email, sender, hook string) (token string, err error) {
 	admin := func(stdin string, args ...string) map[string]any {
 		answer := map[string]any{}

@@ -1,5 +1,5 @@
-// Package rig runs programs from outside, for what measures the product (tools/bench), rehearses its troubles (tools/drill) and
-// tests it (internal/stories, internal/testenv): processes that end with their starter, and a company that may send.
+// Package rig runs programs for tools/bench, tools/drill, internal/stories and internal/testenv: processes that end
+// with their starter, and a company that may send.
 package rig
 
 import (
@@ -18,25 +18,26 @@ import (
 	"time"
 )
 
-// Program is a process that ends with this one, however that ends. Its methods are for one goroutine at a time.
+// Program is a process that ends with this one, even after a crash. Its methods are for one goroutine at a
+// time.
 type Program struct {
 	cmd     *exec.Cmd
 	log     string
 	ended   chan struct{}
-	told    bool // to end
+	ending  bool // Stop or Kill was called
 	dismiss func()
 }
 
-// endWithin is how long a program may take to end in good order.
+// endWithin is how long a program may take to end cleanly.
 const endWithin = 20 * time.Second
 
-// Environment is what programs inherit: nothing that sets up a gateway.
+// Environment is the inherited environment without the gateway's variables.
 func Environment() []string {
 	kept := slices.DeleteFunc(os.Environ(), func(variable string) bool { return strings.HasPrefix(variable, "INTUMWA_") })
-	return append(kept, "GORACE=atexit_sleep_ms=0") // built with the race detector, it would sleep a second at each exit
+	return append(kept, "GORACE=atexit_sleep_ms=0") // a race-detector build would sleep a second at each exit
 }
 
-// ownGroup keeps a Ctrl-C for this process alone.
+// ownGroup keeps Ctrl-C from reaching the child.
 func ownGroup() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
 
 // Start starts a program that appends its output to the file log.
@@ -52,7 +53,7 @@ func Start(log, path string, args ...string) (*Program, error) {
 		return nil, fmt.Errorf("starting %s: %w", filepath.Base(log), err)
 	}
 	go func() {
-		_ = p.cmd.Wait() // how it ended is in its log
+		_ = p.cmd.Wait() // its log has the reason
 		close(p.ended)
 	}()
 	if p.dismiss, err = Guard(`kill -9 "$1" 2>/dev/null`, strconv.Itoa(p.PID())); err != nil {
@@ -72,19 +73,19 @@ func (p *Program) Log() string { return p.log }
 // Reload sends SIGHUP.
 func (p *Program) Reload() error { return p.cmd.Process.Signal(syscall.SIGHUP) }
 
-// Died reports whether it has ended on its own.
+// Died reports whether it has ended without Stop or Kill.
 func (p *Program) Died() bool {
 	select {
 	case <-p.ended:
-		return !p.told
+		return !p.ending
 	default:
 		return false
 	}
 }
 
-// Stop ends it in good order, or by force when that takes too long.
+// Stop ends it cleanly, or by force after endWithin.
 func (p *Program) Stop() {
-	p.told = true
+	p.ending = true
 	_ = p.cmd.Process.Signal(syscall.SIGTERM)
 	select {
 	case <-p.ended:
@@ -93,9 +94,9 @@ func (p *Program) Stop() {
 	p.Kill()
 }
 
-// Kill is kill -9; of one that has ended it changes nothing.
+// Kill sends SIGKILL.
 func (p *Program) Kill() {
-	p.told = true
+	p.ending = true
 	_ = p.cmd.Process.Kill()
 	<-p.ended
 	p.dismiss()
@@ -112,7 +113,7 @@ func (p *Program) Tail() string {
 	return string(text[max(0, len(text)-most):])
 }
 
-// Guard has a shell do something when this process goes away without having dismissed it: after a panic or kill -9.
+// Guard runs a shell script if this process dies without calling dismiss: after a panic or kill -9.
 func Guard(script string, args ...string) (dismiss func(), err error) {
 	cmd := exec.Command("/bin/sh", append([]string{"-c", "read -r _ && exit 0; " + script, "guard"}, args...)...) //nolint:gosec,noctx // it outlives us
 	cmd.SysProcAttr = ownGroup()
@@ -130,7 +131,7 @@ func Guard(script string, args ...string) (dismiss func(), err error) {
 	}, nil
 }
 
-// Poll checks until something is so.
+// Poll checks until so returns true.
 func Poll(ctx context.Context, within, every time.Duration, so func() bool) error {
 	for deadline := time.Now().Add(within); !so(); {
 		if time.Now().After(deadline) {
@@ -153,7 +154,7 @@ func Rest(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// Answers reports whether a page is there.
+// Answers reports whether a page responds.
 func Answers(ctx context.Context, address string) bool {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
@@ -167,7 +168,7 @@ func Answers(ctx context.Context, address string) bool {
 	return answer.StatusCode == http.StatusOK
 }
 
-// FreeAddress is a free loopback address, below the range of outgoing connections.
+// FreeAddress is a free loopback address below the ephemeral range.
 func FreeAddress() string {
 	for {
 		at := net.JoinHostPort("127.0.0.1", strconv.Itoa(10_000+rand.IntN(20_000)))

@@ -8,8 +8,8 @@ import (
 	"sync"
 )
 
-// Relay stands between a client and a server: what passes can be counted, and the server be away without being harmed.
-// toxiproxy does the latter, from a process of its own, and had no release since 2022.
+// Relay sits between a client and a server: it can count what passes and simulate an outage without touching the
+// server. (toxiproxy needs a process and had no release since 2022.)
 type Relay struct {
 	listener        net.Listener
 	network, target string
@@ -21,7 +21,7 @@ type Relay struct {
 	conns map[net.Conn]struct{}
 }
 
-// NewRelay leads to the target. Bytes from clients go through carry; nil: unchanged.
+// NewRelay relays to the target. carry passes bytes from clients; nil: unchanged.
 func NewRelay(network, target string, carry func(server io.Writer, client io.Reader) error) (*Relay, error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // loopback
 	if err != nil {
@@ -46,7 +46,7 @@ func NewRelay(network, target string, carry func(server io.Writer, client io.Rea
 	return r, nil
 }
 
-// Address is where clients connect.
+// Address is the address for clients.
 func (r *Relay) Address() string { return r.listener.Addr().String() }
 
 // join carries bytes both ways until either side ends.
@@ -85,7 +85,7 @@ func (r *Relay) forget(conn net.Conn) {
 	_ = conn.Close()
 }
 
-// Cut breaks every connection and refuses new ones, or lets them through again.
+// Cut breaks every connection and refuses new ones, or allows them again.
 func (r *Relay) Cut(away bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
