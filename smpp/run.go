@@ -131,7 +131,7 @@ func (b *Bind) setSessions(sessions []*session) {
 	b.mu.Unlock()
 }
 
-// Within, as the cause of ending Run's context, bounds the shutdown of the sessions.
+// Within bounds the shutdown of the sessions when it is the cause that ends the context of Run.
 type Within time.Duration
 
 // Error implements error.
