@@ -7,22 +7,19 @@ import (
 	"intumwa/internal/postgres"
 )
 
-// Format says how a carrier writes a message id in its receipts, compared with its
-// submit_sm_resp.
+// Format is how a carrier's receipts write message ids, compared with its submit_sm_resp.
 type Format uint8
 
 // Formats.
 const (
 	Auto         Format = iota // any of the others
-	Same                       // alike, but for what Key passes over
+	Same                       // equal, except for what Key ignores
 	HexToDecimal               // hexadecimal in the response, decimal in the receipt
 	DecimalToHex               // decimal in the response, hexadecimal in the receipt
 )
 
-// Key is the normal form of a carrier's message id by which a receipt finds its
-// segment: carriers write the same id in upper and lower case, with and
-// without leading zeros. NUL and invalid UTF-8, which no id should hold and
-// no database takes, are left out.
+// Key is the form of a carrier's message id in which receipts and segments are compared: carriers write one id in upper
+// and lower case, with and without leading zeros. NUL and invalid UTF-8, which PostgreSQL refuses, are left out.
 func Key(carrierID string) string {
 	id := strings.ToLower(strings.TrimSpace(postgres.Text(carrierID)))
 	if trimmed := strings.TrimLeft(id, "0"); trimmed != "" || id == "" {
@@ -31,8 +28,7 @@ func Key(carrierID string) string {
 	return "0"
 }
 
-// keys are the keys that the segment of a receipt may have, given the receipt's id. The
-// first is the likeliest.
+// keys returns the keys that the segment of a receipt may have, given the receipt's id, the likeliest first.
 func (f Format) keys(id string) []string {
 	key := Key(id)
 	switch f {
@@ -50,8 +46,8 @@ func (f Format) keys(id string) []string {
 	return []string{key}
 }
 
-// forms are a key and what it is in the other base, read as decimal and read as
-// hexadecimal. Each of them has the key among its own forms.
+// forms returns a key and its forms in the other base, read as decimal and as hexadecimal. The key is among the forms
+// of each.
 func forms(key string) []string {
 	list := []string{key}
 	if hex, ok := rebase(key, 10, 16); ok && hex != key {
@@ -63,7 +59,7 @@ func forms(key string) []string {
 	return list
 }
 
-// rebase writes a number of any length in another base.
+// rebase converts a number of any length to another base.
 func rebase(digits string, from, to int) (string, bool) {
 	if digits == "" || len(digits) > 64 || strings.ContainsAny(digits, "+-_") {
 		return "", false

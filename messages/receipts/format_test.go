@@ -19,7 +19,7 @@ func TestKey(t *testing.T) {
 }
 
 func TestReceiptKeys(t *testing.T) {
-	long := strings.Repeat("1", 65) // no number of this length is read
+	long := strings.Repeat("1", 65) // too long to be read as a number
 	for _, c := range []struct {
 		format Format
 		id     string
@@ -27,7 +27,7 @@ func TestReceiptKeys(t *testing.T) {
 	}{
 		{Same, "00A1", []string{"a1"}}, {Same, "000", []string{"0"}},
 		{HexToDecimal, "161", []string{"a1"}}, {HexToDecimal, "0000000161", []string{"a1"}}, {HexToDecimal, "0", []string{"0"}},
-		{HexToDecimal, "18446744073709551616", []string{"10000000000000000"}}, // past 64 bits
+		{HexToDecimal, "18446744073709551616", []string{"10000000000000000"}}, // beyond 64 bits
 		{HexToDecimal, "a1", []string{"a1"}}, {HexToDecimal, "not-a-number", []string{"not-a-number"}}, {HexToDecimal, long, []string{long}},
 		{DecimalToHex, "A1", []string{"161"}}, {DecimalToHex, "00a1", []string{"161"}}, {DecimalToHex, "10000000000000000", []string{"18446744073709551616"}},
 		{DecimalToHex, "0x10", []string{"x10"}}, {DecimalToHex, "xyz", []string{"xyz"}},
@@ -41,8 +41,7 @@ func TestReceiptKeys(t *testing.T) {
 	}
 }
 
-// FuzzKey: whatever a carrier writes as an id, its key can be stored, and the keys in
-// the other formats lead back to it.
+// FuzzKey: the key of every id can be stored, and its keys in the other formats lead back to it.
 func FuzzKey(f *testing.F) {
 	for _, id := range []string{"", "0", "00A1", "18446744073709551616", "0f3c6c1e-8B4D", "A\x00B", "\xff1", "-5", "1_0", strings.Repeat("f", 64)} {
 		f.Add(id)

@@ -7,9 +7,8 @@ import (
 	"intumwa/internal/postgres"
 )
 
-// handset is the part of an address that all its forms share, national or
-// international, with or without a plus: its last eight digits. It is nil for what
-// is no number.
+// handset returns the part that all forms of an address share, national or international, with or without a plus: its
+// last eight digits; nil for an address that is no number.
 func handset(address string) *int32 {
 	digits := strings.TrimLeft(postgres.Text(address), "+")
 	if len(digits) < 8 || strings.Trim(digits, "0123456789") != "" {

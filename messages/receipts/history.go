@@ -18,19 +18,18 @@ type SegmentRecord struct {
 	Link        string
 	CarrierID   string
 	SubmittedAt time.Time
-	Receipt     string // the carrier's word; "" while none settled it
+	Receipt     string // the state that the receipt reported; "" without one
 	Error       string
 	ReceiptAt   *time.Time
 }
 
-// Submitted reports whether it is recorded that the segment was submitted, by Link at
-// SubmittedAt. Else its dispatcher died, or the database was restored, before that was
-// recorded: the carrier may have it, and SubmittedAt is when that was found.
+// Submitted reports whether the segment's submission by Link at SubmittedAt is recorded. Otherwise its dispatcher died,
+// or the database was restored, before that: the carrier may have it, and SubmittedAt is when that was found.
 func (s *SegmentRecord) Submitted() bool { return s.Link != "" }
 
-// ID returns the carrier's id; empty when there is none, because the submit_sm was never answered or the answer named none.
+// ID returns the carrier's id; empty when the submit_sm was never answered, or the answer had none.
 func (s *SegmentRecord) ID() string {
-	if strings.HasPrefix(s.CarrierID, "?") || strings.HasPrefix(s.CarrierID, "!") { // the key that stands in for it
+	if strings.HasPrefix(s.CarrierID, "?") || strings.HasPrefix(s.CarrierID, "!") { // a key without an id
 		return ""
 	}
 	return s.CarrierID
@@ -39,7 +38,7 @@ func (s *SegmentRecord) ID() string {
 // Unanswered reports whether the submit_sm has had no answer.
 func (s *SegmentRecord) Unanswered() bool { return strings.HasPrefix(s.CarrierID, "?") }
 
-// ReceiptRecord is a receipt that settled nothing and was kept.
+// ReceiptRecord is a recorded receipt that settled nothing.
 type ReceiptRecord struct {
 	At        time.Time
 	Carrier   string
@@ -50,9 +49,8 @@ type ReceiptRecord struct {
 	Outcome   Outcome
 }
 
-// QueueHistory adds to a pipeline the reading of what carriers have and said of
-// messages: segment is called for each segment, by the time at which it was
-// submitted, receipt for each receipt that was kept, in the order in which they came.
+// QueueHistory adds the reading of messages' segments and receipts to a pipeline. It calls segment for each segment, in
+// the order of submission, and receipt for each recorded receipt, in the order of arrival.
 func QueueHistory(b *pgx.Batch, messages []int64, segment func(message int64, s SegmentRecord), receipt func(message int64, r ReceiptRecord)) {
 	b.Queue(`SELECT message_id, segment, carrier, link, coalesce(carrier_id, key), submitted_at,
 			coalesce(receipt, ''), coalesce(error, ''), receipt_at
@@ -62,7 +60,7 @@ func QueueHistory(b *pgx.Batch, messages []int64, segment func(message int64, s 
 		_, err := pgx.ForEachRow(rows, []any{&id, &seg.Segment, &seg.Carrier, &seg.Link, &seg.CarrierID, &seg.SubmittedAt,
 			&seg.Receipt, &seg.Error, &seg.ReceiptAt}, func() error {
 			segment(id, seg)
-			seg.ReceiptAt = nil // the next one's own
+			seg.ReceiptAt = nil // a new one for the next row
 			return nil
 		})
 		return err
@@ -80,14 +78,13 @@ func QueueHistory(b *pgx.Batch, messages []int64, segment func(message int64, s 
 	})
 }
 
-// FirstSince returns the id of the first of the receipts that no message was found for and that
-// came, or came again, at a moment or later: [Inbox] has none of these with a smaller id.
-// Without any it is larger than all ids.
+// FirstSince returns the id of the first receipt without a message that arrived, also as a repetition, at since or
+// later: [Inbox] has none of these with a smaller id. Without any it is larger than all ids.
 func FirstSince(ctx context.Context, pool *pgxpool.Pool, since time.Time) (id int64, err error) {
 	if since.IsZero() {
 		return 0, nil
 	}
-	// Materialized, or the planner may walk from the first id there is until it meets one.
+	// MATERIALIZED keeps the planner from walking over all ids to the first match.
 	if err := pool.QueryRow(ctx, `WITH came AS MATERIALIZED (SELECT id FROM receipts WHERE received_at >= $1 AND message_id IS NULL)
 		SELECT coalesce(min(id), $2) FROM came`, since, int64(math.MaxInt64)).Scan(&id); err != nil {
 		return 0, fmt.Errorf("looking for the first receipt of no message since: %w", err)
@@ -95,13 +92,13 @@ func FirstSince(ctx context.Context, pool *pgxpool.Pool, since time.Time) (id in
 	return id, nil
 }
 
-// inboxScanned is how many kept receipts one page of Inbox looks through.
+// inboxScanned is how many receipts one page of Inbox reads.
 const inboxScanned = 5_000
 
-// InboxReceipt is a receipt that no message was found for.
+// InboxReceipt is a receipt without a message.
 type InboxReceipt struct {
 	ID        int64
-	At        time.Time // when it came, or came again
+	At        time.Time // when it last arrived
 	Carrier   string
 	Link      string
 	CarrierID string // as the receipt writes it
@@ -110,10 +107,8 @@ type InboxReceipt struct {
 	Error     string
 }
 
-// Inbox returns up to limit receipts that no message was found for, of all
-// carriers, the latest first, from the first with an id below before (0: the
-// latest there is) on, and where to go on from: 0 when there are no more. What
-// is found later leaves the list.
+// Inbox returns up to limit receipts without a message, of all carriers, the latest first, with ids below before (0:
+// from the latest), and the next page's before, 0 for none. Receipts whose message is found later leave the list.
 func Inbox(ctx context.Context, pool *pgxpool.Pool, before int64, limit int) (page []InboxReceipt, next int64, err error) {
 	if before <= 0 {
 		before = math.MaxInt64

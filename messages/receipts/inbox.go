@@ -12,14 +12,14 @@ import (
 	"intumwa/sms"
 )
 
-// Unanswered is a segment that a carrier has left unanswered so far.
+// Unanswered is a segment that a carrier has not answered yet.
 type Unanswered struct {
 	Number    sms.Number // of its message
 	Reference uint16     // its user_message_reference
 }
 
-// Echoed returns those of segments, by their indexes, whose final receipt waits in
-// the inbox: it echoes their reference and names their handset.
+// Echoed returns the indexes of the segments whose final receipt is in the inbox: it echoes their reference and names
+// their handset.
 func (m *Matcher) Echoed(ctx context.Context, pool *pgxpool.Pool, segments []Unanswered) ([]int, error) {
 	n := len(segments)
 	index, references, handsets := make([]int32, n), make([]int32, n), make([]*int32, n)
@@ -33,11 +33,10 @@ func (m *Matcher) Echoed(ctx context.Context, pool *pgxpool.Pool, segments []Una
 		m.carrier, index, references, handsets, inboxReach)
 }
 
-// forgetLimit bounds what one call forgets.
+// forgetLimit is the most that one call of Forget deletes.
 const forgetLimit = 20_000
 
-// Forget deletes receipts older than life, up to 20,000 a call, and
-// answers how many: those of the inbox and those kept beside a message.
+// Forget deletes receipts older than life, of the inbox and of messages, up to 20,000 a call, and returns how many.
 func Forget(ctx context.Context, pool *pgxpool.Pool, life time.Duration) (int64, error) {
 	tag, err := pool.Exec(ctx, `DELETE FROM receipts WHERE id IN (
 		SELECT id FROM receipts WHERE received_at < now() - $1::interval ORDER BY received_at LIMIT $2 FOR UPDATE SKIP LOCKED)`, life, forgetLimit)

@@ -12,8 +12,7 @@ import (
 	"intumwa/sms"
 )
 
-// TestInboxPages: what operators look through is found page by page, and each page
-// looks through so much and no more.
+// TestInboxPages: the inbox is listed page by page, and each page reads a bounded number of receipts.
 func TestInboxPages(t *testing.T) {
 	d := newTest(t, Same)
 	d.exec(`INSERT INTO receipts (carrier, link, key, carrier_id, number, state, error, message_id, outcome)
@@ -35,8 +34,8 @@ func TestInboxPages(t *testing.T) {
 	}
 }
 
-// TestFirstSince: the inbox since a moment begins at the first receipt of no message that came
-// then or later, or came again, however small its id is.
+// TestFirstSince: the inbox since a moment begins at the first receipt that arrived then or later, even as a repetition
+// with a small id.
 func TestFirstSince(t *testing.T) {
 	d := newTest(t, Same)
 	d.exec(`INSERT INTO receipts (id, carrier, link, key, carrier_id, number, state, error, message_id, outcome, received_at) OVERRIDING SYSTEM VALUE
@@ -64,9 +63,9 @@ func TestFirstSince(t *testing.T) {
 	}
 }
 
-// TestQuestions: what others learn of segments: accepted ones, unanswered ones, and
-// those that a receipt has settled although nobody answered.
-func TestQuestions(t *testing.T) {
+// TestConditions: accepted segments, unanswered ones, and those settled by a receipt without an answer count in each
+// condition as documented.
+func TestConditions(t *testing.T) {
 	d := newTest(t, Same)
 	other := &testMatcher{TB: t, pool: d.pool, Matcher: New("onatel", Same)}
 	d.record([]Segment{
@@ -139,8 +138,8 @@ func TestQuestions(t *testing.T) {
 	}
 }
 
-// TestStrays: receipts of no message are found by the handset that they name, whichever carrier sent them, since the time that
-// is asked for; of several the last is shown.
+// TestStrays: receipts without a message are found by their handset, of every carrier, since a time; the last one is
+// shown.
 func TestStrays(t *testing.T) {
 	d := newTest(t, Same)
 	d.record(nil, receipt("a", "ACCEPTD", numberOf(1)), receipt("a", "DELIVRD", numberOf(1)), receipt("b", "UNDELIV", numberOf(2)), receipt("c", "DELIVRD", "none"))
@@ -169,8 +168,8 @@ func TestStrays(t *testing.T) {
 	}
 }
 
-// Sent needs a receipt for each segment of all messages to the number, failed one for each message, and none that
-// means the other.
+// Sent needs a receipt for each segment of all messages to the number, failed one for each message, and none with the
+// other state.
 func TestStrayMeans(t *testing.T) {
 	for _, c := range []struct {
 		sent, failed, messages, segments int

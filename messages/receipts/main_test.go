@@ -17,16 +17,14 @@ import (
 
 func TestMain(m *testing.M) { testenv.Main(m) }
 
-// testMatcher is a carrier's matcher on a database of its own, and what tests do to
-// it. Messages have the ids 1, 2, ...
+// testMatcher is a carrier's matcher on its own database. Messages have the ids 1, 2, ...
 type testMatcher struct {
 	testing.TB
 	pool *pgxpool.Pool
 	*Matcher
 }
 
-// newTest returns the matcher of a carrier whose links are l1 and l2. Its connections
-// plan as those of the dispatcher do.
+// newTest returns the matcher of a carrier with the links l1 and l2, on a pool like the dispatcher's.
 func newTest(t testing.TB, format Format) *testMatcher {
 	t.Helper()
 	pool, err := postgres.Open(t.Context(), testenv.Database(t), postgres.Options{BatchUpdates: true})
@@ -37,7 +35,7 @@ func newTest(t testing.TB, format Format) *testMatcher {
 	return &testMatcher{TB: t, pool: pool, Matcher: New("lumitel", format)}
 }
 
-// numberOf is the number that a message is to.
+// numberOf returns a message's number.
 func numberOf(message int64) string { return fmt.Sprintf("25761%06d", message) }
 
 func accepted(message int64, id string, change ...func(*Segment)) Segment {
@@ -48,7 +46,7 @@ func accepted(message int64, id string, change ...func(*Segment)) Segment {
 	return p
 }
 
-// unanswered is a segment whose answer did not come.
+// unanswered returns a segment without an answer.
 func unanswered(message int64, reference uint16, change ...func(*Segment)) Segment {
 	p := accepted(message, "", change...)
 	p.Unanswered, p.Reference = true, reference
@@ -61,7 +59,7 @@ func segment(n, total int) func(*Segment) {
 
 func on(link string) func(*Segment) { return func(p *Segment) { p.Link = link } }
 
-// receipt is one of a handset; without a number it is anybody's.
+// receipt returns a handset's receipt; without a number it names none.
 func receipt(id, state string, number string) Receipt {
 	r := Receipt{Link: "l1", CarrierID: id, Number: number, State: state, At: time.Now()}
 	switch state {
@@ -98,7 +96,7 @@ func (d *testMatcher) exec(statement string, args ...any) {
 	}
 }
 
-// count runs a query that answers one number.
+// count returns a query's only number.
 func (d *testMatcher) count(query string, args ...any) (n int) {
 	d.Helper()
 	if err := d.pool.QueryRow(d.Context(), query, args...).Scan(&n); err != nil {
@@ -107,13 +105,13 @@ func (d *testMatcher) count(query string, args ...any) (n int) {
 	return n
 }
 
-// waiting is how many receipts are in the inbox.
+// waiting returns how many receipts are in the inbox.
 func (d *testMatcher) waiting() int {
 	d.Helper()
 	return d.count(`SELECT count(*) FROM receipts WHERE message_id IS NULL`)
 }
 
-// record does what a settler does with accepted segments and receipts.
+// record records accepted segments and receipts as a settler does.
 func (d *testMatcher) record(segments []Segment, receipts ...Receipt) Recorded {
 	d.Helper()
 	r, err := d.tryRecord(segments, receipts...)
@@ -132,7 +130,7 @@ func (d *testMatcher) tryRecord(segments []Segment, receipts ...Receipt) (r Reco
 	return r, err
 }
 
-// outcomes fails the test unless the receipts came to these.
+// outcomes fails the test unless the receipts have these outcomes.
 func outcomes(t testing.TB, r Recorded, want ...Outcome) {
 	t.Helper()
 	if !slices.Equal(r.Outcomes, want) {
@@ -140,8 +138,7 @@ func outcomes(t testing.TB, r Recorded, want ...Outcome) {
 	}
 }
 
-// settledAs fails the test unless exactly segments of these messages became final,
-// and so.
+// settledAs fails the test unless exactly segments of these messages became final, with this status.
 func settledAs(t testing.TB, states []SegmentState, status sms.Status, messages ...int64) {
 	t.Helper()
 	var got []int64
@@ -158,7 +155,7 @@ func settledAs(t testing.TB, states []SegmentState, status sms.Status, messages 
 	}
 }
 
-// stateOf is what a message's one segment is.
+// stateOf returns the state of a message's only segment.
 func (d *testMatcher) stateOf(message int64) (status sms.Status) {
 	d.Helper()
 	if err := d.pool.QueryRow(d.Context(), `SELECT coalesce(state, 0) FROM segments WHERE message_id = $1`, message).Scan(&status); err != nil {

@@ -10,61 +10,60 @@ import (
 	"intumwa/sms"
 )
 
-// matching decides which receipts settle which segments: rows.go reads what it looks
-// at, and stores what it has decided. It does no I/O.
+// matching decides which receipts settle which segments, without I/O: rows.go loads its input and stores its decisions.
 type matching struct {
 	carrier string
 	format  Format
-	fresh   []*row            // the segments to be recorded
-	late    []*row            // of these, answers that came late
-	copies  map[int64][]*row  // of the messages of late answers: all that is recorded
-	byKey   map[string][]*row // fresh ones, and what is recorded under the keys of the receipts
-	known   map[string]*row   // what is recorded, by address
-	early   []waiting         // receipts of the inbox that may be ahead of fresh ones, by id
-	reports []reported        // the receipts that came, in their order
-	told    map[teller]bool   // who has reported so far
+	fresh   []*row            // the segments to record
+	late    []*row            // of these, late answers
+	copies  map[int64][]*row  // of the messages of late answers: all recorded rows
+	byKey   map[string][]*row // fresh rows, and recorded rows under the keys of the receipts
+	known   map[string]*row   // recorded rows, by address
+	early   []waiting         // receipts of the inbox that may have come before fresh rows, by id
+	reports []reported        // the new receipts, in their order
+	seen    map[source]bool   // of earlier receipts
 
-	room     int // for so many receipts that no segment is found for
+	room     int // for how many receipts without a segment
 	outcomes []Outcome
-	named    []*row // the segment of each receipt, as far as one is found
+	named    []*row // the segment of each receipt, if one is found
 	settled  []*row
-	byEarly  int // of these, how many by a receipt of the inbox
+	byEarly  int // of these, by a receipt of the inbox
 	taken    []int64
 }
 
-// teller is what two receipts of one segment share. Two SMSCs of a carrier may give the
-// same ids, so the key alone is not enough.
-type teller struct {
+// source identifies the receipts of one segment. Two SMSCs of a carrier may use the same ids: the key alone is not
+// enough.
+type source struct {
 	key, link string
 	handset   int32
 }
 
-// row is a copy of a segment: one that is recorded, or one that will be.
+// row is a copy of a segment, recorded or to be recorded.
 type row struct {
 	SegmentState
 	handset   *int32 // nil: unknown
 	link, key string
 	submitted time.Time
-	address   string // of a recorded one: its ctid
-	replaced  bool   // by an answer that came late: it goes
-	confirmed bool   // its acceptance was all that the carrier says
+	address   string // ctid of a recorded row
+	replaced  bool   // a late answer replaces it
+	confirmed bool   // its acceptance is final: the carrier sends no receipts
 
-	// Of a fresh one.
+	// Only of a fresh row.
 	carrierID string
 	reference *int32 // by which a receipt of the inbox may name it
-	unsure    bool   // only a receipt that names its handset can have been ahead
+	unsure    bool   // only a receipt that names its handset can have come before it
 }
 
 // waiting is a final receipt in the inbox.
 type waiting struct {
 	id    int64
-	taken bool // it has found its segment
+	taken bool // it has its segment
 	reported
 }
 
 func (m *Matcher) newMatching(segments []Segment, receipts []Receipt, room int) *matching {
 	w := &matching{carrier: m.carrier, format: m.format, copies: map[int64][]*row{}, byKey: map[string][]*row{}, known: map[string]*row{},
-		told: map[teller]bool{}, room: room, outcomes: make([]Outcome, len(receipts)), named: make([]*row, len(receipts))}
+		seen: map[source]bool{}, room: room, outcomes: make([]Outcome, len(receipts)), named: make([]*row, len(receipts))}
 	for i := range segments {
 		p := &segments[i]
 		r := &row{SegmentState: SegmentState{MessageID: p.MessageID, Segment: p.Segment, Total: p.Total, Unanswered: p.Unanswered},
@@ -95,7 +94,7 @@ func (m *Matcher) newMatching(segments []Segment, receipts []Receipt, room int) 
 
 func (w *matching) add(r *row) { w.byKey[r.key] = append(w.byKey[r.key], r) }
 
-// match decides all.
+// match makes all decisions.
 func (w *matching) match() {
 	w.replace()
 	w.matchEarly()
@@ -104,8 +103,7 @@ func (w *matching) match() {
 	}
 }
 
-// replace has each late answer take the place of the oldest copy of its segment that has
-// none. It takes over the handset of its message.
+// replace gives each late answer the place, and the handset, of its segment's oldest unanswered copy.
 func (w *matching) replace() {
 	for _, late := range w.late {
 		var oldest *row
@@ -127,15 +125,14 @@ func (w *matching) replace() {
 // open reports whether a receipt can settle a row.
 func (r *row) open() bool { return r.Status == sms.Pending && !r.replaced }
 
-// same reports whether a receipt names the handset that a row went to.
+// same reports whether a receipt names a row's handset.
 func (r *row) same(handset *int32) bool {
 	return r.handset != nil && handset != nil && *r.handset == *handset
 }
 
-// matchEarly settles fresh rows by receipts of the inbox: by the id, and then by the
-// reference. A receipt is taken for one message; all its fresh segments that have the id
-// take its state. A receipt of a segment that another one of the inbox has settled is taken
-// too: it repeats what is known, and would else settle a later segment that has the same id.
+// matchEarly settles fresh rows by receipts of the inbox: by id, then by reference. A receipt settles one message: all
+// its fresh segments with the id. A receipt of a segment that another one has settled is used up too: it is a
+// repetition, and would otherwise settle a later segment with the same id.
 func (w *matching) matchEarly() {
 	for i := range w.early {
 		w.matchEarlyID(&w.early[i])
@@ -184,8 +181,8 @@ func (r *row) settle(by *reported) {
 	r.Status, r.Receipt, r.Error, r.At = by.Status, postgres.Text(by.State), postgres.Text(by.Error), by.At
 }
 
-// best returns the row of those that fit that a receipt means: its handset's, before one of
-// its own link, before the youngest.
+// best returns the row that a receipt means, of those that fit: its handset's, before one of its own link, before the
+// youngest.
 func (r *reported) best(rows []*row, fits func(*row) bool) (best *row) {
 	rank := func(a *row) int {
 		n := 0
@@ -205,14 +202,14 @@ func (r *reported) best(rows []*row, fits func(*row) bool) (best *row) {
 	return best
 }
 
-// matchReport finds the segment of one receipt that came, or says why it settles none.
+// matchReport finds the segment of a new receipt, or the reason why it settles none.
 func (w *matching) matchReport(i int) {
 	one := &w.reports[i]
 	if one.Final {
-		var again bool // it repeats another of the same lot
+		var again bool // a repetition within this batch
 		if one.keys[0] != "" && one.handset != nil {
-			t := teller{one.keys[0], one.Link, *one.handset}
-			again, w.told[t] = w.told[t], true
+			t := source{one.keys[0], one.Link, *one.handset}
+			again, w.seen[t] = w.seen[t], true
 		}
 		if r := w.byID(one); r != nil {
 			w.settleBy(i, r)
@@ -223,7 +220,7 @@ func (w *matching) matchReport(i int) {
 			return
 		}
 	}
-	named := w.tells(one)
+	named := w.find(one)
 	w.named[i] = named
 	switch {
 	case named == nil && w.room <= 0:
@@ -236,7 +233,7 @@ func (w *matching) matchReport(i int) {
 	case named.Status != sms.Pending && named.Status != one.Status:
 		w.outcomes[i] = Contradiction
 	default:
-		w.outcomes[i] = Duplicate // counted, not kept: carriers send them by the dozen
+		w.outcomes[i] = Duplicate // counted, not stored: carriers send them by the dozen
 	}
 }
 
@@ -245,10 +242,9 @@ func (w *matching) settleBy(i int, r *row) {
 	w.outcomes[i], w.named[i], w.settled = Matched, r, append(w.settled, r)
 }
 
-// byID returns the open row that a receipt names by its id: the first form of the id that
-// was given for its handset decides. Where it need not be one that went to its handset,
-// another of its link is meant only if the id was never given for that handset: else it
-// tells again what is known.
+// byID returns the open row that a receipt names by its id, in the first form that was given for its handset. Where the
+// handset need not agree, it returns a row of the receipt's link only if the id was never given for the handset:
+// otherwise the receipt is a repetition.
 func (w *matching) byID(one *reported) *row {
 	for _, key := range one.keys {
 		rows := w.byKey[key]
@@ -263,8 +259,8 @@ func (w *matching) byID(one *reported) *row {
 	return nil
 }
 
-// tells returns the row, open or not, that a receipt names by its id.
-func (w *matching) tells(one *reported) *row {
+// find returns the row, open or not, that a receipt names by its id.
+func (w *matching) find(one *reported) *row {
 	for _, key := range one.keys {
 		if best := one.best(w.byKey[key], func(r *row) bool {
 			return key != "" && !r.replaced && (one.handset == nil || r.same(one.handset) || !one.verify && r.link == one.Link)
@@ -275,7 +271,7 @@ func (w *matching) tells(one *reported) *row {
 	return nil
 }
 
-// byReference returns the open row that a receipt names by the reference that it echoes.
+// byReference returns the open row that a receipt names by its echoed reference.
 func (w *matching) byReference(one *reported) *row {
 	if one.Reference == nil || one.handset == nil {
 		return nil

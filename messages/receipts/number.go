@@ -12,9 +12,8 @@ import (
 	"intumwa/sms"
 )
 
-// QueueObscure adds to a pipeline what makes nobody tell any more from what is recorded
-// of messages to which number they went. They must be final: a receipt that comes later
-// is not compared with the number.
+// QueueObscure adds the removal of messages' numbers from segments and receipts to a pipeline. The messages must be
+// final: later receipts are not compared with the number.
 func QueueObscure(b *pgx.Batch, messages []int64) {
 	b.Queue(`UPDATE segments SET handset = NULL WHERE message_id = ANY($1) AND handset IS NOT NULL`, messages)
 	b.Queue(`UPDATE receipts SET number = '', handset = NULL WHERE message_id = ANY($1)`, messages)
@@ -26,18 +25,17 @@ type Sought struct {
 	Since  time.Time
 }
 
-// Stray is what the inbox has of a handset: receipts that no message was found for.
+// Stray is a handset's receipts in the inbox.
 type Stray struct {
 	Count  int          // 0: none
-	Sent   int          // how many ids of a carrier have one that means sent
-	Failed int          // how many mean failed
+	Sent   int          // ids with a receipt that means sent
+	Failed int          // ids with one that means failed
 	Latest InboxReceipt // the last of them
 }
 
-// Means returns what the receipts mean for all messages to the number that have no answer,
-// with so many segments in all: Sent when there is one for each segment that means so, and
-// none that means failed; Failed when there is one for each message that means so, and none
-// that means sent; else Pending.
+// Means returns the status of all unanswered messages to the number, which have this many segments: Sent with a receipt
+// for each segment that means sent and none that means failed; Failed with one for each message that means failed and
+// none that means sent; else Pending.
 func (s Stray) Means(messages, segments int) sms.Status {
 	switch {
 	case s.Failed == 0 && s.Sent > 0 && s.Sent >= segments:
@@ -48,9 +46,8 @@ func (s Stray) Means(messages, segments int) sms.Status {
 	return sms.Pending
 }
 
-// Strays looks through the inbox for receipts of handsets since a time, whichever carrier
-// sent them (a message may have gone to another than its own), and returns what there is
-// of each, in the order of sought. It reads all that are kept.
+// Strays returns each handset's receipts in the inbox since a time, in the order of sought, of every carrier: a message
+// may have gone to another one than its own. It reads the whole inbox.
 func Strays(ctx context.Context, pool *pgxpool.Pool, sought []Sought) ([]Stray, error) {
 	n := len(sought)
 	index, handsets, since := make([]int32, n), make([]*int32, n), make([]time.Time, n)
@@ -76,15 +73,14 @@ func Strays(ctx context.Context, pool *pgxpool.Pool, sought []Sought) ([]Stray, 
 	return strays, nil
 }
 
-// Naming returns the receipts of the inbox that name a number, of all carriers. It reads
-// all that are kept.
+// Naming returns the receipts of the inbox that name a number, of all carriers. It reads the whole inbox.
 func Naming(ctx context.Context, pool *pgxpool.Pool, number sms.Number) ([]InboxReceipt, error) {
 	return postgres.All(ctx, pool, "looking for the receipts of a number", pgx.RowToStructByPos[InboxReceipt],
 		`SELECT id, received_at, carrier, link, carrier_id, number, state, error FROM receipts
 		WHERE message_id IS NULL AND handset = $1 ORDER BY id`, handset(string(number)))
 }
 
-// Erase deletes them, and returns how many.
+// Erase deletes the receipts of [Naming] and returns how many.
 func Erase(ctx context.Context, pool *pgxpool.Pool, number sms.Number) (int64, error) {
 	tag, err := pool.Exec(ctx, `DELETE FROM receipts WHERE message_id IS NULL AND handset = $1`, handset(string(number)))
 	if err != nil {

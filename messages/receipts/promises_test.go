@@ -14,15 +14,14 @@ import (
 	"intumwa/sms"
 )
 
-// TestPromises plays responses and receipts of a carrier in any order, in any lots:
-// two links whose ids collide, in any format, configured or not; responses that do not
-// come, or late; receipts that echo a reference, come twice, contradict each other,
-// come over the other link, or find the inbox full. Whatever the order,
+// TestPromises plays a carrier's responses and receipts in any order and grouping: two links whose ids collide, any
+// format, configured or not; responses that are lost or late; receipts that echo a reference, are repeated, contradict
+// each other, come over the other link, or find the inbox full. In every order,
 //
-//   - a segment is settled once at most;
+//   - a segment is settled at most once;
 //   - never by a receipt that names another handset, where it must agree;
-//   - no receipt that names its handset is lost, in whatever format: each segment is
-//     settled in the end, and what still waits is of one that was settled before.
+//   - no receipt that names its handset is lost, in any format: each segment is settled in the end, and the receipts left
+//     in the inbox are of segments that were settled before.
 func TestPromises(t *testing.T) {
 	d := newTest(t, Auto)
 	runs := 0
@@ -48,13 +47,13 @@ type game struct {
 	format                  Format
 	sent                    []Segment
 	responses               []Segment
-	reports                 []Receipt // to be delivered; Error names each
+	reports                 []Receipt // to deliver; Error names each
 	late                    map[int64]Segment
 
 	settledBy map[copyOf]string // -> the receipt
 }
 
-// copyOf is one of segments: of a message whose answer came late there can be two.
+// copyOf is a copy of a segment: a message with a late answer can have two.
 type copyOf struct {
 	message    int64
 	unanswered bool
@@ -74,7 +73,7 @@ func (g *game) setUp() {
 	}
 	links := []string{"l1", "l2"}
 	ids := map[string][]int{}
-	for i, link := range links { // many are others' in another format
+	for i, link := range links { // others are in another format
 		if ids[link] = ids[links[0]]; i == 0 || !yes(g.T, "they count alike") {
 			ids[link] = rapid.Permutation([]int{9, 10, 11, 16, 17, 22, 23, 31}).Draw(g.T, "ids")
 		}
@@ -87,7 +86,7 @@ func (g *game) setUp() {
 	}
 }
 
-// send is a message that the carrier takes and reports of.
+// send adds a message that the carrier accepts and reports.
 func (g *game) send(message int64, link string, id int) {
 	response, reported := strconv.Itoa(id), strconv.Itoa(id)
 	switch g.format {
@@ -127,14 +126,14 @@ func (g *game) send(message int64, link string, id int) {
 	}
 }
 
-// pick takes some of a list, in any order.
+// pick takes some elements of a list, in any order.
 func pick[T any](t *rapid.T, list []T, what string) (some, rest []T) {
 	list = rapid.Permutation(list).Draw(t, what)
 	n := rapid.IntRange(0, min(len(list), 5)).Draw(t, "how many "+what)
 	return list[:n:n], list[n:]
 }
 
-// step records some of what is to come in one transaction.
+// step records some of the pending events in one transaction.
 func (g *game) step() {
 	var segments []Segment
 	var reports []Receipt
@@ -143,7 +142,7 @@ func (g *game) step() {
 	for _, s := range segments {
 		late, is := g.late[s.MessageID]
 		switch delete(g.late, s.MessageID); {
-		case is && yes(g.T, "in one lot"):
+		case is && yes(g.T, "in one transaction"):
 			segments = append(segments, late)
 		case is:
 			g.responses = append(g.responses, late)
@@ -161,7 +160,7 @@ func (g *game) step() {
 	g.note(r.Settled)
 	for i, outcome := range r.Outcomes {
 		if outcome == Throttled {
-			g.reports = append(g.reports, reports[i]) // the carrier tries again
+			g.reports = append(g.reports, reports[i]) // the carrier repeats it
 		}
 		if outcome == Matched && r.Whose[i] != messageOf(reports[i].Error) && g.numbered {
 			g.Errorf("receipt %s settled message %d", reports[i].Error, r.Whose[i])
@@ -169,14 +168,14 @@ func (g *game) step() {
 	}
 }
 
-// messageOf is the message that a receipt is of.
+// messageOf returns a receipt's message.
 func messageOf(receipt string) int64 {
 	id, _, _ := strings.Cut(receipt, ".")
 	n, _ := strconv.ParseInt(id, 10, 64)
 	return n
 }
 
-// note checks what was settled.
+// note checks the settled segments.
 func (g *game) note(settled []SegmentState) {
 	for _, st := range settled {
 		one := copyOf{st.MessageID, st.Unanswered}
@@ -193,7 +192,7 @@ func (g *game) note(settled []SegmentState) {
 	}
 }
 
-// judge looks at what is left.
+// judge checks the final state.
 func (g *game) judge() {
 	if !g.numbered {
 		return

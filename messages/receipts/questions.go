@@ -10,30 +10,27 @@ import (
 	"intumwa/messages/submission"
 )
 
-// What others may ask of segments. What they ask in a statement or a pipeline of
-// their own costs no round trip more than they have. Of a message that was sent on to
-// another carrier (QueuePassed), the copies from before count nowhere but in its
-// history and its refund.
+// Conditions and pipeline parts about segments, for other packages' statements; they cost no round trip of their own.
+// Of a message that was sent on to another carrier (QueuePassed), the earlier copies count only in its history and its
+// refund.
 
-// MayHave is a condition in SQL: a carrier has, or may have, a segment of the message
-// whose id column has.
+// MayHave is an SQL condition: a carrier has, or may have, a segment of the message with the id in column.
 func MayHave(column string) string {
 	return `EXISTS (SELECT FROM segments s WHERE s.message_id = ` + column + ` AND s.passed IS NULL)`
 }
 
-// Has is the same of what a carrier has answered to.
+// Has is [MayHave] for segments that a carrier has answered.
 func Has(column string) string {
 	return `EXISTS (SELECT FROM segments s WHERE s.message_id = ` + column + ` AND s.passed IS NULL AND ` + answeredKey + `)`
 }
 
-// LeftUnanswered is the same of what a carrier has neither answered to nor reported of: it
-// may have it.
+// LeftUnanswered is [MayHave] for segments that a carrier has neither answered nor reported.
 func LeftUnanswered(column string) string {
 	return `EXISTS (SELECT FROM segments s WHERE s.message_id = ` + column + ` AND s.passed IS NULL AND s.state IS NULL AND ` + unansweredKey + `)`
 }
 
-// UnansweredSegments is an expression in SQL: how many segments the message whose id
-// column has that a carrier has neither answered to nor reported of.
+// UnansweredSegments is an SQL expression: the number of segments of the message with the id in column that a carrier
+// has neither answered nor reported.
 func UnansweredSegments(column string) string {
 	return `(SELECT count(DISTINCT s.segment) FROM segments s WHERE s.message_id = ` + column + ` AND s.passed IS NULL AND s.state IS NULL AND ` + unansweredKey + `)`
 }
@@ -41,8 +38,7 @@ func UnansweredSegments(column string) string {
 // namedMost is how many messages Named returns.
 const namedMost = 1000
 
-// Named returns the messages of which a carrier gave a segment that id, in either base, the
-// newest first.
+// Named returns the messages with a segment to which a carrier gave that id, in either base, the newest first.
 func Named(ctx context.Context, db postgres.Querier, carrierID string) (ids []int64, err error) {
 	key := Key(carrierID)
 	if key == "" || key[0] == '?' || key[0] == '!' { // keys of segments without an id
@@ -52,9 +48,9 @@ func Named(ctx context.Context, db postgres.Querier, carrierID string) (ids []in
 		`SELECT DISTINCT message_id FROM segments WHERE key = ANY($1) ORDER BY message_id DESC LIMIT $2`, forms(key), namedMost)
 }
 
-// WithoutAnswer returns those segments of messages that a carrier has neither answered to
-// nor reported of, by their message, ascending; each as often as it has such copies. The caller holds the carrier's lock: none
-// of them is answered, or reported of, until its transaction ends.
+// WithoutAnswer returns the segments of messages that a carrier has neither answered nor reported, by message,
+// ascending; each as often as it has such copies. The caller holds the carrier's lock: they stay so until its
+// transaction ends.
 func WithoutAnswer(ctx context.Context, tx pgx.Tx, messages []int64) (map[int64][]int, error) {
 	open := make(map[int64][]int, len(messages))
 	var id int64
@@ -67,17 +63,16 @@ func WithoutAnswer(ctx context.Context, tx pgx.Tx, messages []int64) (map[int64]
 	return open, nil
 }
 
-// QueuePassed adds to a pipeline that messages were sent on to another carrier.
+// QueuePassed adds to a pipeline the mark that messages were sent on to another carrier.
 func QueuePassed(b *pgx.Batch, messages []int64) {
 	b.Queue(`UPDATE segments SET passed = true WHERE message_id = ANY($1)`, messages)
 }
 
-// Submitted is a table in SQL: the messages (message_id), each once, of which a carrier
-// has, or may have, a segment.
+// Submitted is an SQL table of the messages (message_id), each once, of which a carrier has, or may have, a segment.
 const Submitted = `(SELECT DISTINCT message_id FROM segments WHERE passed IS NULL)`
 
-// QueueAccepted asks in a pipeline of which of messages a carrier has a segment: it
-// answered it, or a receipt says so. accepted is called with each of them.
+// QueueAccepted adds to a pipeline a query for the messages of which a carrier has a segment, by its answer or a
+// receipt; it calls accepted for each.
 func QueueAccepted(b *pgx.Batch, messages []int64, accepted func(message int64)) {
 	b.Queue(`SELECT DISTINCT message_id FROM segments s WHERE message_id = ANY($1) AND (`+answeredKey+` OR s.state IS NOT NULL)`, messages).
 		Query(func(rows pgx.Rows) error {
@@ -87,9 +82,9 @@ func QueueAccepted(b *pgx.Batch, messages []int64, accepted func(message int64))
 		})
 }
 
-// Out calls out with each segment of messages that is out already: accepted by any
-// carrier, or else left unanswered by the message's own, given beside it. What another
-// carrier left unanswered says nothing of this one. The segments of a message are in order.
+// Out calls out for each segment of messages that need not be submitted: accepted by any carrier, or left unanswered by
+// the message's own in carriers. Segments that another carrier left unanswered do not count. A message's segments are
+// in order.
 func Out(ctx context.Context, db postgres.Querier, messages []int64, carriers []string, out func(message int64, segment int, accepted bool)) error {
 	var id int64
 	var segment int
@@ -114,7 +109,7 @@ func Copies(ctx context.Context, tx pgx.Tx, messages []int64) (copies map[int64]
 	return copies, nil
 }
 
-// QueueCopies adds the same to a pipeline; the map is filled when that is read.
+// QueueCopies is [Copies] in a pipeline; it fills the map when the results are read.
 func QueueCopies(b *pgx.Batch, messages []int64) map[int64][]submission.Copy {
 	copies := make(map[int64][]submission.Copy, len(messages))
 	b.Queue(`SELECT message_id, segment, `+answeredKey+`, coalesce(state, 0), coalesce(receipt_at, submitted_at),
@@ -133,9 +128,8 @@ func QueueCopies(b *pgx.Batch, messages []int64) map[int64][]submission.Copy {
 	return copies
 }
 
-// NotTaken is a statement in SQL that forgets unanswered copies of segments, each by its
-// message and its number from 1: the carrier has refused them after all. The arguments are
-// SQL, the first two of arrays. It returns the message of each copy that it forgets. The
+// NotTaken is an SQL statement that deletes unanswered copies of segments, by message and number from 1: the carrier
+// has refused them. The arguments are SQL, the first two arrays. It returns the message of each deleted copy. The
 // caller holds the carrier's lock (Matcher.Lock).
 func NotTaken(messages, segments, carrier string) string {
 	return `DELETE FROM segments s USING (SELECT message_id, segment, count(*) AS n FROM unnest(` + messages + `, ` + segments + `) u(message_id, segment) GROUP BY 1, 2) l
@@ -146,7 +140,7 @@ func NotTaken(messages, segments, carrier string) string {
 		) one WHERE s.ctid = one.address RETURNING s.message_id`
 }
 
-// QueuePurge adds to a pipeline the deletion of all that is recorded of messages.
+// QueuePurge adds the deletion of messages' segments and receipts to a pipeline.
 func QueuePurge(b *pgx.Batch, messages []int64) {
 	b.Queue(`DELETE FROM segments WHERE message_id = ANY($1)`, messages)
 	b.Queue(`DELETE FROM receipts WHERE message_id = ANY($1)`, messages)

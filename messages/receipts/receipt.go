@@ -6,44 +6,43 @@ import (
 	"intumwa/sms"
 )
 
-// Receipt is what a carrier reported of one segment.
+// Receipt is a carrier's report on one segment.
 type Receipt struct {
 	Link      string
-	CarrierID string  // as the receipt writes it
-	Reference *uint16 // user_message_reference, where the carrier echoes it
+	CarrierID string  // as written in the receipt
+	Reference *uint16 // user_message_reference, if echoed
 	Number    string  // the handset, as the carrier writes it (source address)
 	State     string  // DELIVRD, UNDELIV, ...
 	Status    sms.Status
-	Final     bool // whether State settles anything; Status counts only then
+	Final     bool // whether State is final; else Status does not count
 	Error     string
 	At        time.Time
 }
 
-// Outcome says what became of a receipt. A closed set: it labels a metric.
+// Outcome is the result of matching a receipt, from a closed set: a metric's label.
 type Outcome string
 
 // Outcomes.
 const (
 	Matched       Outcome = "matched"       // it settled its segment
-	Unmatched     Outcome = "unmatched"     // no such segment yet: kept in the inbox
-	Duplicate     Outcome = "duplicate"     // says again what is known
-	Contradiction Outcome = "contradiction" // says otherwise than the first: kept, not applied
-	Intermediate  Outcome = "intermediate"  // settles nothing: kept
-	Throttled     Outcome = "throttled"     // no such segment, and no room in the inbox: not kept
+	Unmatched     Outcome = "unmatched"     // no such segment yet: stored in the inbox
+	Duplicate     Outcome = "duplicate"     // repeats the recorded state
+	Contradiction Outcome = "contradiction" // contradicts the recorded state: stored, not applied
+	Intermediate  Outcome = "intermediate"  // not final: stored
+	Throttled     Outcome = "throttled"     // no such segment, and no room in the inbox: dropped
 )
 
-// reported is a receipt as it is matched.
+// reported is a receipt during matching.
 type reported struct {
 	Receipt
-	keys    []string // that its segment may have, the likeliest first
+	keys    []string // possible keys of its segment, the likeliest first
 	handset *int32   // nil: it names none
-	verify  bool     // settle only a segment that went to the handset; else also any of the same link
+	verify  bool     // settle only a segment of this handset; else also one of the same link
 
-	reference *int32 // of one that waits in the inbox: Reference, as it is stored
+	reference *int32 // Reference as stored, of one in the inbox
 }
 
-// read reads the id of a receipt. Without a handset to prove it, an id is taken as it is
-// written.
+// read returns the keys of a receipt's id. Without a handset to verify it, the id has one form.
 func (f Format) read(r Receipt) reported {
 	one := reported{Receipt: r, keys: f.keys(r.CarrierID), handset: handset(r.Number), verify: f == Auto}
 	if one.handset == nil {

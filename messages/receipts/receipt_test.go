@@ -16,8 +16,7 @@ import (
 // another is a number that is none of ours.
 const another = "25799999999"
 
-// TestReceiptAfterResponse: the usual order; whatever comes after the first
-// final word changes nothing.
+// TestReceiptAfterResponse: the usual order. Receipts after the first final one change nothing.
 func TestReceiptAfterResponse(t *testing.T) {
 	d := newTest(t, Same)
 	settledAs(t, d.record([]Segment{accepted(1, "00AB"), accepted(2, "00AC")}).Settled, sms.Sent)
@@ -56,8 +55,8 @@ func TestReceiptAfterResponse(t *testing.T) {
 	}
 }
 
-// TestReceiptsInOneLot: the first final one counts, the others are judged by it.
-func TestReceiptsInOneLot(t *testing.T) {
+// TestReceiptsInOneTransaction: the first final one counts, and the others are compared with it.
+func TestReceiptsInOneTransaction(t *testing.T) {
 	d := newTest(t, Same)
 	r := d.record([]Segment{accepted(1, "7")},
 		receipt("7", "UNDELIV", ""), receipt("07", "DELIVRD", ""), receipt("7", "UNDELIV", ""), receipt("7", "ENROUTE", ""))
@@ -71,7 +70,7 @@ func TestReceiptBeforeResponse(t *testing.T) {
 	r := d.record(nil, receipt("A1", "DELIVRD", ""), receipt("A1", "DELIVRD", ""), receipt("A2", "EXPIRED", ""), receipt("A2", "DELIVRD", ""), receipt("A3", "ENROUTE", ""))
 	outcomes(t, r, Unmatched, Unmatched, Unmatched, Unmatched, Unmatched)
 	if n := d.count(`SELECT count(*) FROM receipts`); n != 4 {
-		t.Errorf("%d in the inbox, want 4: the second A1 says nothing new", n)
+		t.Errorf("%d in the inbox, want 4: the second A1 is a repetition", n)
 	}
 	r = d.record([]Segment{accepted(1, "a1"), accepted(2, "a2"), accepted(3, "a3")})
 	if len(r.Settled) != 2 || r.Early != 2 {
@@ -85,18 +84,18 @@ func TestReceiptBeforeResponse(t *testing.T) {
 	if n := d.count(`SELECT count(*) FROM receipts WHERE key IN ('a1', 'a2')`); n != 0 {
 		t.Errorf("%d receipts still wait", n)
 	}
-	// One that waited too long is another message's: ids come round.
+	// An older one belongs to another message: carriers reuse ids.
 	d.record(nil, receipt("A4", "DELIVRD", ""))
 	d.exec(`UPDATE receipts SET received_at = now() - interval '16 minutes' WHERE key = 'a4'`)
 	settledAs(t, d.record([]Segment{accepted(4, "a4")}).Settled, sms.Sent)
-	// Another carrier's id is another id.
+	// Another carrier's ids are other ids.
 	d.record(nil, receipt("A5", "DELIVRD", ""))
 	d.exec(`UPDATE receipts SET carrier = 'onatel' WHERE key = 'a5'`)
 	settledAs(t, d.record([]Segment{accepted(5, "a5")}).Settled, sms.Sent)
 }
 
-// TestReceiptAndResponseRace: response and receipt of each message are worked
-// on in two transactions at once; whichever comes second settles it.
+// TestReceiptAndResponseRace: response and receipt are recorded in two transactions at once; the second one settles the
+// message.
 func TestReceiptAndResponseRace(t *testing.T) {
 	d := newTest(t, Same)
 	const n = 60
@@ -127,8 +126,7 @@ func TestReceiptAndResponseRace(t *testing.T) {
 	}
 }
 
-// TestReusedIDs: a carrier that counts its ids anew means the youngest segment
-// that nothing has been said of yet.
+// TestReusedIDs: when a carrier reuses an id, its receipt settles the youngest open segment.
 func TestReusedIDs(t *testing.T) {
 	d := newTest(t, Same)
 	hour := time.Now().Add(-time.Hour)
@@ -142,33 +140,31 @@ func TestReusedIDs(t *testing.T) {
 	settledAs(t, d.record([]Segment{accepted(3, "1")}, hidden("UNDELIV")).Settled, sms.Failed, 3)
 }
 
-// TestSameIDs: two SMSCs of a carrier give the same ids. A receipt is its
-// handset's, whether the format of ids is fixed or not; where a number is no
-// handset's that the id was given for, it is its own link's, if that is fixed.
+// TestSameIDs: two SMSCs of a carrier use the same ids. A receipt belongs to its handset, in every format; if its
+// number is no handset with the id, it belongs to its own link, with a configured format.
 func TestSameIDs(t *testing.T) {
 	for _, fixed := range []bool{true, false} {
 		d := newTest(t, Same)
 		if !fixed {
 			d = newTest(t, Auto)
 		}
-		// The other's receipt comes before its response.
+		// The other message's receipt comes before its response.
 		outcomes(t, d.record([]Segment{accepted(1, "5")}, receipt("5", "UNDELIV", numberOf(2)).over("l2")), Unmatched)
 		settledAs(t, d.record([]Segment{accepted(2, "5", on("l2"))}).Settled, sms.Failed, 2)
 		settledAs(t, d.record(nil, receipt("5", "DELIVRD", numberOf(1)).over("l2")).Settled, sms.Sent, 1) // over the other link
-		// And the other way around: its response is not the receipt's.
+		// And vice versa: the response is another message's.
 		outcomes(t, d.record(nil, receipt("6", "UNDELIV", numberOf(3)).over("l2")), Unmatched)
 		if r := d.record([]Segment{accepted(4, "6")}); len(r.Settled) != 0 {
 			t.Errorf("fixed %t: another's receipt settled %+v", fixed, r.Settled)
 		}
 		settledAs(t, d.record([]Segment{accepted(3, "6", on("l2"))}).Settled, sms.Failed, 3)
-		// Both responses in one lot, and the receipts of both before it.
+		// Both responses in one transaction, after the receipts of both.
 		d.record(nil, receipt("7", "DELIVRD", numberOf(5)), receipt("7", "UNDELIV", numberOf(6)).over("l2"))
 		d.record([]Segment{accepted(6, "7", on("l2")), accepted(5, "7")})
 		if d.stateOf(5) != sms.Sent || d.stateOf(6) != sms.Failed {
 			t.Errorf("fixed %t: recorded together they are %v and %v", fixed, d.stateOf(5), d.stateOf(6))
 		}
-		// What is decided is told again, and otherwise, on the link where the id is
-		// open for another.
+		// A settled segment's state is repeated, and contradicted, on the link where the id is open for another one.
 		d.record([]Segment{accepted(7, "8"), accepted(8, "8")}, receipt("8", "DELIVRD", numberOf(7)))
 		outcomes(t, d.record(nil, receipt("8", "DELIVRD", numberOf(7)), receipt("8", "UNDELIV", numberOf(7))), Duplicate, Contradiction)
 		if status := d.stateOf(8); status != sms.Pending {
@@ -181,8 +177,8 @@ func TestSameIDs(t *testing.T) {
 	}
 }
 
-// TestEarlyReceiptOfOne: of two messages that have one id and are recorded together,
-// only the one is settled that a receipt, which was ahead of both, speaks of.
+// TestEarlyReceiptOfOne: of two messages with one id that are recorded together, an earlier receipt settles only its
+// own.
 func TestEarlyReceiptOfOne(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -204,9 +200,9 @@ func TestEarlyReceiptOfOne(t *testing.T) {
 	}
 }
 
-// TestNamelessSegments: a segment that was accepted without an id is found by
-// the reference that its receipt echoes, whichever comes first.
-func TestNamelessSegments(t *testing.T) {
+// TestSegmentsWithoutID: a segment accepted without an id is found by the reference that its receipt echoes, in either
+// order.
+func TestSegmentsWithoutID(t *testing.T) {
 	d := newTest(t, Same)
 	nameless := func(message int64, reference uint16) Segment {
 		return accepted(message, "", func(p *Segment) { p.Reference = reference })
@@ -216,8 +212,7 @@ func TestNamelessSegments(t *testing.T) {
 	settledAs(t, d.record([]Segment{nameless(2, 8)}).Settled, sms.Sent, 2)
 }
 
-// TestLateAnswer: an answer after the segment was given up takes the place of
-// what was recorded then, and its handset; its receipt finds it.
+// TestLateAnswer: a late answer replaces the unanswered segment and keeps its handset; its receipt finds it.
 func TestLateAnswer(t *testing.T) {
 	d := newTest(t, Auto)
 	late := func(message int64, key string) Segment {
@@ -231,7 +226,7 @@ func TestLateAnswer(t *testing.T) {
 	if n := d.count(`SELECT count(*) FROM segments WHERE key LIKE '?%'`); n != 0 {
 		t.Errorf("%d segments are unanswered still", n)
 	}
-	// Recorded together with what it is late for.
+	// Recorded together with the segment that it answers.
 	d.record([]Segment{late(3, "L2"), unanswered(3, 10)})
 	settledAs(t, d.record(nil, receipt("L2", "DELIVRD", numberOf(3))).Settled, sms.Sent, 3)
 	if n := d.count(`SELECT count(*) FROM segments WHERE key LIKE '?%'`); n != 0 {
@@ -239,8 +234,8 @@ func TestLateAnswer(t *testing.T) {
 	}
 }
 
-// TestLateAnswerOfOneCopy: of several copies without an answer one has it now. Of the others, of other segments, and of what
-// another carrier left unanswered, nothing has been said.
+// TestLateAnswerOfOneCopy: a late answer applies to one unanswered copy, not to others, other segments, or another
+// carrier's.
 func TestLateAnswerOfOneCopy(t *testing.T) {
 	d := newTest(t, Same)
 	late := func(key string) Segment { return accepted(1, key, segment(1, 2), func(p *Segment) { p.Late = true }) }
@@ -271,7 +266,7 @@ func TestLateAnswerOfOneCopy(t *testing.T) {
 	d.record([]Segment{late("L4"), late("L5"), late("L6")})
 	left("more answers than copies", 1)
 	if n := d.count(`SELECT count(*) FROM segments WHERE key LIKE '?%' AND carrier = 'another'`); n != 1 {
-		t.Error("what another carrier left unanswered is answered")
+		t.Error("an unanswered copy at another carrier counts as answered")
 	}
 	if n := d.count(`SELECT count(*) FROM segments WHERE key LIKE '?%' AND (message_id, segment) <> (1, 1)`); n != 2 {
 		t.Errorf("%d of the other segments' 2 are unanswered", n)
@@ -281,7 +276,7 @@ func TestLateAnswerOfOneCopy(t *testing.T) {
 	}
 }
 
-// TestConfirmedBySubmit: for a carrier without receipts the response decides.
+// TestConfirmedBySubmit: for a carrier without receipts the response is final.
 func TestConfirmedBySubmit(t *testing.T) {
 	d := newTest(t, Same)
 	confirmed := func(p *Segment) { p.Confirmed = true }
@@ -292,7 +287,7 @@ func TestConfirmedBySubmit(t *testing.T) {
 	}
 }
 
-// TestEmptyIDs: accepted without an id; no receipt can speak of it.
+// TestEmptyIDs: a segment accepted without an id and a reference gets no receipt.
 func TestEmptyIDs(t *testing.T) {
 	d := newTest(t, Same)
 	settledAs(t, d.record([]Segment{accepted(1, ""), accepted(2, "")}, receipt("", "DELIVRD", "")).Settled, sms.Sent)
@@ -301,7 +296,7 @@ func TestEmptyIDs(t *testing.T) {
 	}
 }
 
-// TestDirtyReceipts: what no database takes does not keep a receipt out of it.
+// TestDirtyReceipts: a receipt with bytes that PostgreSQL refuses is stored without them.
 func TestDirtyReceipts(t *testing.T) {
 	d := newTest(t, Same)
 	r := receipt("D\x001\xff", "DELIVRD", "\x00257\xc3")
@@ -313,16 +308,15 @@ func TestDirtyReceipts(t *testing.T) {
 	settledAs(t, got.Settled, sms.Sent, 1)
 }
 
-// TestSegmentsOfOneID: a carrier that gives all segments of a message one id
-// reports each of them; they may come in one lot or one by one, or as one ahead of
-// the responses.
+// TestSegmentsOfOneID: a carrier that gives a message's segments one id reports each of them: in one transaction, one
+// by one, or once before the responses.
 func TestSegmentsOfOneID(t *testing.T) {
 	three := []Segment{accepted(1, "A", segment(1, 3)), accepted(1, "A", segment(2, 3)), accepted(1, "A", segment(3, 3))}
-	for _, lots := range [][]int{{3}, {1, 1, 1}, {2, 1}} {
+	for _, groups := range [][]int{{3}, {1, 1, 1}, {2, 1}} {
 		d := newTest(t, Same)
 		d.record(three)
 		var settled []SegmentState
-		for _, n := range lots {
+		for _, n := range groups {
 			var list []Receipt
 			for range n {
 				list = append(list, receipt("A", "DELIVRD", ""))
@@ -339,8 +333,7 @@ func TestSegmentsOfOneID(t *testing.T) {
 	settledAs(t, d.record(three).Settled, sms.Sent, 1, 1, 1)
 }
 
-// TestInboxOfReusedIDs: a receipt that is like one which waits in vain since
-// long ago is the newer message's.
+// TestInboxOfReusedIDs: a receipt equal to an old one in the inbox belongs to the newer message.
 func TestInboxOfReusedIDs(t *testing.T) {
 	d := newTest(t, Same)
 	outcomes(t, d.record(nil, receipt("7", "DELIVRD", "")), Unmatched)
@@ -349,9 +342,8 @@ func TestInboxOfReusedIDs(t *testing.T) {
 	settledAs(t, d.record([]Segment{accepted(1, "7")}).Settled, sms.Sent, 1)
 }
 
-// TestInboxIsBounded: receipts that nobody waits for go after their time, and
-// so do those that are kept beside a message; of those that no segment is found for
-// no more are kept than there is room for. fault 25
+// TestInboxIsBounded: receipts are deleted after their retention, in the inbox and of messages; the inbox takes no more
+// than its room. fault 25
 func TestInboxIsBounded(t *testing.T) {
 	d := newTest(t, Same)
 	d.record([]Segment{accepted(1, "k")}, receipt("k", "ENROUTE", ""), receipt("old", "DELIVRD", ""), receipt("new", "DELIVRD", ""))
@@ -369,8 +361,8 @@ func TestInboxIsBounded(t *testing.T) {
 	})
 }
 
-// TestForgettingSkipsWhatIsHeld: it waits for nobody.
-func TestForgettingSkipsWhatIsHeld(t *testing.T) {
+// TestForgetSkipsLockedRows: it does not wait for locks.
+func TestForgetSkipsLockedRows(t *testing.T) {
 	d := newTest(t, Same)
 	d.record(nil, receipt("a", "DELIVRD", ""), receipt("b", "DELIVRD", ""))
 	d.exec(`UPDATE receipts SET received_at = now() - interval '2 hours'`)
@@ -390,8 +382,8 @@ func TestForgettingSkipsWhatIsHeld(t *testing.T) {
 	}
 }
 
-// TestUnanswered: a segment whose answer was lost is settled by a receipt that
-// echoes its reference from its own handset, and by no other.
+// TestUnanswered: an unanswered segment is settled by a receipt that echoes its reference from its own handset, and by
+// no other.
 func TestUnanswered(t *testing.T) {
 	d := newTest(t, Same)
 	d.record([]Segment{accepted(1, "x1", segment(1, 2)), unanswered(1, 77, segment(2, 2)), unanswered(2, 78, segment(1, 2))})
@@ -406,7 +398,7 @@ func TestUnanswered(t *testing.T) {
 			t.Errorf("%+v", st)
 		}
 	}
-	// The other way around.
+	// In the other order.
 	d.record(nil, receipt("x6", "DELIVRD", numberOf(3)).echoing(80))
 	echoed, err := d.Echoed(t.Context(), d.pool, []Unanswered{{"+25761000002", 80}, {"+25761000003", 80}, {"+25761000003", 81}, {"", 80}})
 	if err != nil || !slices.Equal(echoed, []int{1}) {
@@ -415,9 +407,8 @@ func TestUnanswered(t *testing.T) {
 	settledAs(t, d.record([]Segment{unanswered(3, 80)}).Settled, sms.Sent, 3)
 }
 
-// TestAuto: any format of an id finds the segment that went to the handset of the receipt,
-// ahead of the response and behind it, and no other. Of two formats that fit, the id as it
-// is written goes first, and what it says again of a settled segment settles no other.
+// TestAuto: each format of an id finds the segment of the receipt's handset, before and after the response, and no
+// other. If two formats fit, the id as written wins, and its repetition settles no other segment.
 func TestAuto(t *testing.T) {
 	d := newTest(t, Auto)
 	d.record([]Segment{accepted(1, "10"), accepted(2, "16")})

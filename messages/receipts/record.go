@@ -9,14 +9,11 @@ import (
 	"intumwa/internal/postgres"
 )
 
-// Lock makes the caller's transaction the only one that records segments
-// or receipts of the carrier, until it ends. A receipt and the response that it
-// belongs to may be worked on in two transactions (or two processes) at once;
-// without the lock each could miss what the other is just writing.
+// Lock makes the caller's transaction the only one that records segments or receipts of the carrier. A receipt and its
+// response may be recorded in two transactions (or processes) at once; without the lock each could miss the other.
 //
-// A process that sleeps, or whose machine is gone, in the middle of such a
-// transaction must not keep the carrier from the others: the server ends a
-// transaction that is left idle for three seconds.
+// The server ends such a transaction after three idle seconds: a process that sleeps, or whose machine is gone, must
+// not block the carrier.
 func (m *Matcher) Lock(ctx context.Context, tx pgx.Tx) error {
 	if _, err := tx.Exec(ctx, lockCarrier, m.carrier); err != nil {
 		return fmt.Errorf("locking carrier %s: %w", m.carrier, err)
@@ -27,21 +24,19 @@ func (m *Matcher) Lock(ctx context.Context, tx pgx.Tx) error {
 const lockCarrier = `SELECT set_config('idle_in_transaction_session_timeout', '3000', true),
 	pg_advisory_xact_lock(hashtextextended('intumwa carrier ' || $1, 0))`
 
-// Recorded is what came of the segments and receipts of one Record.
+// Recorded is the result of one Record.
 type Recorded struct {
-	Settled  []SegmentState // all that became final
-	Early    int            // of these, by a receipt that was ahead of the response
+	Settled  []SegmentState // all segments that became final
+	Early    int            // of these, by a receipt before the response
 	Outcomes []Outcome      // of the receipts, in their order
-	Whose    []int64        // of the receipts that are Matched: their messages
+	Whose    []int64        // of each Matched receipt: its message
 }
 
-// Record takes the carrier's lock ([Matcher.Lock]) and records segments that it
-// has accepted, or may have, then receipts in the order given. Of a
-// segment's final states the first wins (rule choices 5.3). Settled are also
-// segments that are final at once: confirmed by the acceptance itself, or by a
-// receipt that came before the response. Of the receipts that no segment is found
-// for, room are kept; the others are Throttled. It costs one round trip, which reads;
-// what it writes goes out with the next statement ([postgres.Later]).
+// Record takes the carrier's lock ([Matcher.Lock]) and records segments that the carrier accepted, or may have, then
+// receipts in the given order. Of a segment's final states the first wins (rule choices 5.3). Settled includes segments
+// that are final at once: confirmed by the acceptance, or by an earlier receipt. Of the receipts without a segment,
+// room are stored; the others are Throttled. It costs one round trip, which reads; its writes go out with the next
+// statement ([postgres.Later]).
 func (m *Matcher) Record(ctx context.Context, tx pgx.Tx, segments []Segment, receipts []Receipt, room int) (Recorded, error) {
 	w := m.newMatching(segments, receipts, room)
 	b := &pgx.Batch{}
@@ -56,7 +51,7 @@ func (m *Matcher) Record(ctx context.Context, tx pgx.Tx, segments []Segment, rec
 	return w.recorded(), postgres.Later(ctx, tx, w.doing(), b)
 }
 
-// recorded sums up a matching.
+// recorded returns a matching's result.
 func (w *matching) recorded() Recorded {
 	r := Recorded{Early: w.byEarly, Outcomes: w.outcomes, Whose: make([]int64, len(w.outcomes))}
 	for _, row := range w.settled {

@@ -11,8 +11,8 @@ import (
 	"intumwa/sms"
 )
 
-// load adds to a pipeline the reading of what a matching looks at. The caller holds the
-// carrier's lock: nothing of it changes until the transaction ends.
+// load adds the reading of a matching's input to a pipeline. The caller holds the carrier's lock: nothing of it changes
+// until the transaction ends.
 func (w *matching) load(b *pgx.Batch) {
 	w.loadInbox(b)
 	w.loadNamed(b)
@@ -29,7 +29,7 @@ func (w *matching) load(b *pgx.Batch) {
 		})
 }
 
-// loadInbox reads the receipts that may be ahead of fresh rows.
+// loadInbox reads the receipts that may have come before fresh rows.
 func (w *matching) loadInbox(b *pgx.Batch) {
 	var keys []string
 	var references []int32
@@ -71,34 +71,34 @@ func (w *matching) loadInbox(b *pgx.Batch) {
 		})
 }
 
-// loadNamed reads the segments that the receipts may name: of each that one names as many as
-// there are receipts that may settle one, and one more, those first that it may mean.
+// loadNamed reads the segments that the receipts may name: for each key one more than there are receipts that may
+// settle one, the likeliest first.
 func (w *matching) loadNamed(b *pgx.Batch) {
 	var (
 		keys, links []string
 		handsets    []*int32
 		most        []int32
 	)
-	asked, times := map[teller]bool{}, map[string]int32{}
-	ask := func(key string, r *reported) {
-		t := teller{key, r.Link, -1}
+	wanted, times := map[source]bool{}, map[string]int32{}
+	add := func(key string, r *reported) {
+		t := source{key, r.Link, -1}
 		if r.handset != nil {
 			t.handset = *r.handset
 		}
-		if times[key]++; key == "" || asked[t] {
+		if times[key]++; key == "" || wanted[t] {
 			return
 		}
-		asked[t] = true
+		wanted[t] = true
 		keys, links, handsets = append(keys, key), append(links, r.Link), append(handsets, r.handset)
 	}
 	for i := range w.reports {
 		r := &w.reports[i]
 		for _, key := range r.keys {
-			ask(key, r)
+			add(key, r)
 		}
 		if r.Final && r.Reference != nil && r.handset != nil {
-			ask(referenceKey(*r.Reference), r)
-			ask(namelessKey(*r.Reference), r)
+			add(referenceKey(*r.Reference), r)
+			add(namelessKey(*r.Reference), r)
 		}
 	}
 	if len(keys) == 0 {
@@ -123,8 +123,7 @@ func distinct[T int32 | string](list []T) []T {
 	return slices.Compact(list)
 }
 
-// rowColumns are what eachRow reads of a row c of segments. The carrier's lock makes its
-// address (ctid) safe to name.
+// rowColumns are the columns of a row c of segments for eachRow. Under the carrier's lock its address (ctid) is stable.
 const rowColumns = `c.ctid::text, c.message_id, c.segment, c.total, c.handset, c.link, c.key, c.submitted_at, coalesce(c.state, 0), c.key LIKE '?%'`
 
 func (w *matching) eachRow(rows pgx.Rows, do func(*row)) error {
@@ -136,13 +135,13 @@ func (w *matching) eachRow(rows pgx.Rows, do func(*row)) error {
 			w.add(&one)
 		}
 		do(w.known[r.address])
-		r.handset = nil // the next one's own
+		r.handset = nil // a new one for the next row
 		return nil
 	})
 	return err
 }
 
-// write adds to a pipeline what stores the decisions.
+// write adds the storing of the decisions to a pipeline.
 func (w *matching) write(b *pgx.Batch) {
 	if len(w.taken) > 0 {
 		b.Queue(`DELETE FROM receipts WHERE id = ANY($1)`, w.taken)
@@ -233,12 +232,10 @@ func (w *matching) writeSettled(b *pgx.Batch) {
 		WHERE s.ctid = u.address::tid AND s.message_id = u.message_id AND s.state IS NULL`, addresses, ids, status, words, errs, at)
 }
 
-// noticesKept is how many receipts that settle nothing are kept of a message,
-// for each of its segments. No carrier has more to say.
+// noticesKept is how many receipts that settle nothing are stored for each segment of a message. No carrier sends more.
 const noticesKept = 8
 
-// keep adds to a pipeline what keeps a receipt: of a message's segment or, without, in the
-// inbox.
+// keep adds the storing of a receipt to a pipeline: for a message's segment or, without one, in the inbox.
 func (r *reported) keep(b *pgx.Batch, carrier string, of *row, outcome Outcome) {
 	var status *int16
 	if r.Final {
@@ -250,7 +247,7 @@ func (r *reported) keep(b *pgx.Batch, carrier string, of *row, outcome Outcome) 
 	if r.Reference != nil {
 		v := int32(*r.Reference)
 		reference = &v
-		if key == "" { // all that names it
+		if key == "" { // it has no other name
 			key = referenceKey(*r.Reference)
 		}
 	}
@@ -268,7 +265,7 @@ func (r *reported) keep(b *pgx.Batch, carrier string, of *row, outcome Outcome) 
 		postgres.Text(r.Error), message, string(outcome), reference, most)
 }
 
-// doing is what a matching is part of, for errors.
+// doing names a matching's work in errors.
 func (w *matching) doing() string {
 	return fmt.Sprintf("recording %d segments and %d receipts of carrier %s", len(w.fresh), len(w.reports), w.carrier)
 }

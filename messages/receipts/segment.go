@@ -12,39 +12,35 @@ import (
 	"intumwa/sms"
 )
 
-// Segment is one that a carrier accepted (submit_sm_resp with status 0), or may
-// have (Unanswered).
+// Segment is a segment that a carrier accepted (submit_sm_resp with status 0), or may have (Unanswered).
 type Segment struct {
 	MessageID int64
 	Segment   int // from 1
 	Total     int
-	Number    sms.Number // of its message; "" of one that is Late will do
+	Number    sms.Number // of its message; may be "" if Late
 	Link      string
-	CarrierID string // message_id of the submit_sm_resp, as it came
+	CarrierID string // message_id of the submit_sm_resp, as received
 	At        time.Time
-	Confirmed bool // the acceptance itself confirms: carrier with confirm: submit
+	Confirmed bool // the acceptance is final: carrier with confirm: submit
 
-	// Unanswered is a segment that was written and never answered: a carrier
-	// may have it. It has no id; a receipt that echoes its Reference
-	// (user_message_reference) can still settle it, as it can one that was
-	// accepted without an id. 0: none was sent.
+	// Unanswered is a segment that was written and never answered: a carrier may have it. It has no id; a receipt that
+	// echoes its Reference (user_message_reference) can settle it, or one that was accepted without an id. 0: none was
+	// sent.
 	Unanswered bool
 	Reference  uint16
 
-	// Late says that the answer came after the segment had been recorded as
-	// Unanswered: it takes that one's place. Of several copies without an answer
-	// it takes one's: of the others the carrier has said nothing yet.
+	// Late means that the answer came after the segment was recorded as Unanswered, and replaces that row. Of several
+	// unanswered copies it replaces one.
 	Late bool
 }
 
-// referenceKey is the key of an unanswered segment, namelessKey of one that was
-// accepted without an id. Should a carrier's ids look like them, little is lost:
-// a match by a reference is made only with the handset's number beside it.
+// referenceKey is the key of an unanswered segment, namelessKey of one accepted without an id. A carrier's ids may look
+// like them without harm: a match by reference also needs the handset's number.
 func referenceKey(reference uint16) string { return "?" + strconv.Itoa(int(reference)) }
 
 func namelessKey(reference uint16) string { return "!" + strconv.Itoa(int(reference)) }
 
-// key is the key under which a segment is stored.
+// key returns the key under which a segment is stored.
 func (p *Segment) key() string {
 	switch key := Key(p.CarrierID); {
 	case p.Unanswered:
@@ -56,27 +52,26 @@ func (p *Segment) key() string {
 	}
 }
 
-// SegmentState is a segment that reached a final state just now.
+// SegmentState is a segment that has just become final.
 type SegmentState struct {
 	MessageID int64
 	Segment   int
 	Total     int
 	Status    sms.Status
-	Receipt   string // the carrier's word, "" when its acceptance was enough
+	Receipt   string // the state that the receipt reported; "" without one
 	Error     string
 	At        time.Time
 
-	// Unanswered: the receipt settled a segment whose answer never came. The
-	// message may still stand in the outbox, to be sent again.
+	// Unanswered: the receipt settled an unanswered segment. The message may still be in the outbox, to be sent again.
 	Unanswered bool
 }
 
-// Copy is the segment as its message's verdict sees it.
+// Copy returns the segment for its message's verdict.
 func (s *SegmentState) Copy() submission.Copy {
 	return submission.Copy{Segment: s.Segment, Answered: !s.Unanswered, Status: s.Status, At: s.At, Reason: reasonOf(s.Receipt, s.Error)}
 }
 
-// reasonOf is why a segment failed, in the carrier's words.
+// reasonOf returns why a segment failed, in the carrier's words.
 func reasonOf(receipt, code string) string {
 	if code == "" {
 		return receipt
@@ -86,13 +81,12 @@ func reasonOf(receipt, code string) string {
 
 // Conditions on a row s of segments.
 const (
-	unansweredKey = `s.key LIKE '?%'`     // its answer never came
-	answeredKey   = `s.key NOT LIKE '?%'` // it came
+	unansweredKey = `s.key LIKE '?%'`     // without an answer
+	answeredKey   = `s.key NOT LIKE '?%'` // answered
 )
 
-// Written reports whether one of segments is recorded exactly so: then the transaction that
-// recorded it was committed, and everything else that it wrote. It is for the repetition of a
-// transaction whose COMMIT was not answered; the caller holds the lock ([Matcher.Lock]).
+// Written reports whether one of segments is recorded exactly so: then the transaction that recorded it was committed.
+// It is for repeating a transaction whose COMMIT was not answered; the caller holds the lock ([Matcher.Lock]).
 func (m *Matcher) Written(ctx context.Context, tx pgx.Tx, segments []Segment) (written bool, err error) {
 	n := len(segments)
 	ids, numbers, links, keys, at := make([]int64, n), make([]int16, n), make([]string, n), make([]string, n), make([]time.Time, n)

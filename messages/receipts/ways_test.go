@@ -5,9 +5,8 @@ import (
 	"testing"
 )
 
-// TestWays: every way in which a receipt finds its segment, or does not, by whose
-// number it has, ahead of the response and behind it.
-func TestWays(t *testing.T) {
+// TestWaysToASegment: every combination of id, reference, handset, link and order, with the receipt's outcome.
+func TestWaysToASegment(t *testing.T) {
 	nameless := func(reference uint16) Segment {
 		return accepted(1, "", func(p *Segment) { p.Reference = reference })
 	}

@@ -2,11 +2,11 @@ package submission
 
 import "time"
 
-// Attempt is one attempt at a message, as far as it is known. It is a value: the
-// next one is computed before the transaction and kept when that is committed.
+// Attempt is the known state of one attempt at a message. It is a value: compute the next one before the transaction
+// and store it after the commit.
 type Attempt struct {
 	Open     int  // segments without a result
-	MayHave  bool // the carrier has something of the message, or may have
+	MayHave  bool // the carrier has, or may have, something of the message
 	accepted bool
 	again    bool
 	delay    time.Duration
@@ -21,7 +21,7 @@ type Failure struct {
 	At     time.Time
 	Reason string
 
-	// Elsewhere: by this attempt, a second carrier may be asked first (Effect.Elsewhere).
+	// Elsewhere: after this attempt, a second carrier may be chosen first (Effect.Elsewhere).
 	Elsewhere bool
 }
 
@@ -34,8 +34,7 @@ func (a Attempt) Result(s State, f Effect, at time.Time) Attempt {
 	return a.Note(f, at)
 }
 
-// Note returns the attempt after an effect that is no segment's result: a late
-// refusal, while other segments are open.
+// Note returns the attempt after an effect without a segment's result: a late refusal, while other segments are open.
 func (a Attempt) Note(f Effect, at time.Time) Attempt {
 	switch {
 	case f.Fail != "" && !a.failed:
@@ -57,12 +56,12 @@ type End uint8
 const (
 	Ongoing End = iota // a segment's result is still to come
 	Fails              // the message fails (Failure)
-	Retried            // it is to be tried again (Retry)
-	Held               // the carrier may have it, and it is not to be sent again
+	Retried            // it is tried again (Retry)
+	Held               // the carrier may have it, and it is not sent again
 	Carried            // the carrier has all of it
 )
 
-// End returns how the attempt ends, once every segment has its result.
+// End returns how the attempt ends, when every segment has its result.
 func (a Attempt) End() End {
 	switch {
 	case a.Open > 0:
@@ -77,18 +76,17 @@ func (a Attempt) End() End {
 	return Carried
 }
 
-// Failure returns why the message fails; failed is false when it does not, as far as is
-// known. A message fails with its first segment, whatever becomes of the others; but
-// whether a second carrier may be asked first is known when they all have their results.
+// Failure returns why the message fails; failed is false if it does not, as far as is known. A message fails with its
+// first segment, whatever the others do; but whether a second carrier may be chosen first is known when all have their
+// results.
 func (a Attempt) Failure() (f Failure, failed bool) {
 	f = a.failure
 	f.Elsewhere = f.Elsewhere && !a.MayHave
 	return f, a.failed && !(f.Elsewhere && a.Open > 0)
 }
 
-// Retry returns after how long the message is tried again, and whether the
-// attempt counts: one of which a segment was accepted does, so that the next
-// claim reads which are out.
+// Retry returns the delay until the next attempt, and whether this one counts: it does if a segment was accepted, so
+// that the next claim reads which ones.
 func (a Attempt) Retry() (delay time.Duration, counts bool) {
 	return a.delay, a.counts || a.accepted
 }

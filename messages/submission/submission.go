@@ -1,14 +1,13 @@
-// Package submission is the life of a segment on its way to a carrier, as pure
-// functions: no I/O, no clock, no chance. The dispatcher's settler loads what is
-// recorded, calls them, and writes the result in one transaction.
+// Package submission is the life of a segment on its way to a carrier, as pure functions: no I/O, clock or chance. The
+// dispatcher's settler loads the recorded state, calls them, and writes the result in one transaction.
 //
-//   - [Next] gives the next state of a segment and what follows for its message.
+//   - [Next] gives a segment's next state and the effect on its message.
 //   - [Attempt] sums up the results of the segments in one attempt at a message.
-//   - [Verdict] gives the status of a message by the states of its segments.
-//   - [MayGoElsewhere] decides whether a second carrier may be asked.
+//   - [Verdict] gives a message's status from the states of its segments.
+//   - [MayGoElsewhere] decides whether a second carrier may be chosen.
 //
-// SMPP 3.4 has no request for whether a carrier has a segment whose submit_sm was
-// never answered. Two states mean that a carrier may have it: InFlight and Unanswered.
+// SMPP 3.4 cannot query whether a carrier has a segment whose submit_sm was never answered. In two states a carrier may
+// have it: InFlight and Unanswered.
 package submission
 
 import (
@@ -17,29 +16,27 @@ import (
 	"intumwa/sms"
 )
 
-// State is the state of one copy of a segment. A segment that is sent again without an
-// answer to the first copy has two.
+// State is the state of one copy of a segment. A segment that is sent again after an unanswered first copy has two.
 type State uint8
 
 // States. The last two are final: the first final state stays (rule choices 5.3).
 const (
 	Waiting    State = iota // not written: the carrier cannot have it
-	InFlight                // being written, or written and not answered yet: the carrier may have it
-	Unanswered              // given up waiting for its submit_sm_resp: the carrier may have it
-	Accepted                // submit_sm_resp had ESME_ROK: the carrier has it, and a receipt is to come
-	Delivered               // by a receipt, or by the acceptance of a carrier that gives none
+	InFlight                // being written, or written and not answered: the carrier may have it
+	Unanswered              // the wait for submit_sm_resp was given up: the carrier may have it
+	Accepted                // submit_sm_resp had ESME_ROK: a receipt is to come
+	Delivered               // by a receipt, or by the acceptance of a carrier without receipts
 	Failed                  // refused by the carrier or by us, or undelivered by a receipt
 )
 
-// Policy decides about a segment that the carrier may have and did not answer
-// (on_ambiguous).
+// Policy is the handling of a segment that the carrier may have and did not answer (on_ambiguous).
 type Policy uint8
 
 // Policies.
 const (
 	Resend Policy = iota // send it again: it may arrive twice
-	Hold                 // wait for a receipt, or for the answer, until the message's time is up
-	Fail                 // give the message up
+	Hold                 // wait for a receipt, or the answer, until the deadline
+	Fail                 // fail the message
 )
 
 // MayWrite reports whether a segment may be submitted, or submitted again.
@@ -47,9 +44,8 @@ func (s State) MayWrite(p Policy) bool {
 	return s == Waiting || s == Unanswered && p != Hold
 }
 
-// Marks reports whether the beginning of an attempt is recorded before its first byte
-// goes out: where a dead process's segments are not simply sent again, and where a second
-// carrier may be asked later.
+// Marks reports whether the beginning of an attempt is recorded before its first byte: where a dead process's segments
+// are not simply sent again, and where a second carrier may be chosen later.
 func (p Policy) Marks(second bool) bool { return p != Resend || second }
 
 // Event is something that happened to a segment.
@@ -61,21 +57,20 @@ type (
 	NotWritten struct{}
 	// Unsendable means that SMPP cannot carry it, or that its recipient opted out before a carrier had it.
 	Unsendable struct{ Reason string }
-	// Answered is a submit_sm_resp with ESME_ROK. Confirms: this carrier gives no receipts.
+	// Answered is a submit_sm_resp with ESME_ROK. Confirms: the carrier sends no receipts.
 	Answered struct{ Confirms bool }
-	// Rejected is a submit_sm_resp with another status, or a generic_nack. Permanent: the
-	// next try would have the same answer; else the segment is due again after Delay.
-	// Unroutable: permanent, because this carrier has no way to the number, and a second
-	// carrier is configured.
+	// Rejected is a submit_sm_resp with another status, or a generic_nack. Permanent: another try would get the same
+	// answer; else the segment is due again after Delay. Unroutable: permanent, because this carrier has no way to the
+	// number, and a second carrier is configured.
 	Rejected struct {
 		Permanent, Unroutable bool
 		Reason                string
 		Delay                 time.Duration
 	}
-	// NoAnswer means that the session ended after the write, or that the answer did not come
-	// in time. A second copy waits for Delay.
+	// NoAnswer means that the session ended after the write, or that the answer did not come in time. A second copy
+	// waits for Delay.
 	NoAnswer struct{ Delay time.Duration }
-	// OwnerDied means that the process died that had begun to submit it.
+	// OwnerDied means that the process died after it had begun to submit the segment.
 	OwnerDied struct{}
 )
 
@@ -86,26 +81,25 @@ func (Rejected) event()   {}
 func (NoAnswer) event()   {}
 func (OwnerDied) event()  {}
 
-// Reasons of failure that are ours; a carrier's own come as its words.
+// The gateway's own reasons of failure; a carrier's are its words.
 const (
-	ReasonExpired   = "expired"    // validity over before a carrier had it
-	ReasonNoReceipt = "no_receipt" // a carrier had it and never reported what became of it
-	ReasonNoAnswer  = "no_answer"  // a carrier may have it and never answered, and the policy is Fail
+	ReasonExpired   = "expired"    // the validity ended before a carrier had it
+	ReasonNoReceipt = "no_receipt" // a carrier had it and never reported the outcome
+	ReasonNoAnswer  = "no_answer"  // a carrier may have it and never answered, with the policy Fail
 	ReasonOptedOut  = "opted_out"  // its recipient opted out of its sender before a carrier had it
 )
 
-// Effect is what an event means for the message.
+// Effect is an event's consequence for the message.
 type Effect struct {
 	Again     bool // the segment is sent, or sent again,
 	Delay     time.Duration
 	Counts    bool   // and the attempt counts
 	Fail      string // the message fails, for this reason
-	Elsewhere bool   // a second carrier may be asked first, unless MayGoElsewhere forbids it
+	Elsewhere bool   // a second carrier may be chosen first, unless MayGoElsewhere forbids it
 }
 
-// Next returns the state of a segment after an event, and the effect. Events come to a
-// segment in flight; an answer may also come late, when it is unanswered. An event that
-// means nothing in a state changes nothing.
+// Next returns the state of a segment after an event, and the effect. Events come to a segment in flight; an answer may
+// also come late, to an unanswered one. Other events change nothing.
 func Next(s State, e Event, p Policy) (State, Effect) {
 	switch s {
 	case InFlight:
@@ -132,7 +126,7 @@ func inFlight(e Event, p Policy) (State, Effect) {
 	case NoAnswer:
 		return unanswered(p, e.Delay)
 	case OwnerDied:
-		if p == Resend { // it waits as before, and its message is in doubt
+		if p == Resend { // the message is in doubt
 			return Waiting, Effect{Again: true}
 		}
 		return unanswered(p, 0)
@@ -140,8 +134,8 @@ func inFlight(e Event, p Policy) (State, Effect) {
 	return InFlight, Effect{}
 }
 
-// late is an answer to what was given up. After Resend and Fail a refusal means nothing:
-// the segment was sent again, or its message has failed.
+// late handles an answer to an unanswered segment. After Resend and Fail a refusal changes nothing: the segment was
+// sent again, or its message has failed.
 func late(e Event, p Policy) (State, Effect) {
 	switch e := e.(type) {
 	case Answered:
@@ -173,8 +167,8 @@ func unanswered(p Policy, delay time.Duration) (State, Effect) {
 	return Unanswered, Effect{Again: true, Delay: delay, Counts: true}
 }
 
-// Overdue returns the reason of a message whose receipt is overdue, by the status that its
-// carrier's on_receipt_timeout gives it.
+// Overdue returns the reason of a message whose receipt is overdue, given the status of its carrier's
+// on_receipt_timeout.
 func Overdue(status sms.Status) (reason string) {
 	if status == sms.Failed {
 		return ReasonNoReceipt

@@ -19,7 +19,7 @@ var states = [...]string{"waiting", "in flight", "unanswered", "accepted", "deli
 
 func (s State) String() string { return states[s] }
 
-// events are all kinds of events, by the names that the table has for them.
+// events are all kinds of events, by their names in the table.
 var events = map[string]Event{
 	"not written":      NotWritten{},
 	"unsendable":       Unsendable{"smpp: x"},
@@ -32,8 +32,8 @@ var events = map[string]Event{
 	"owner died":       OwnerDied{},
 }
 
-// table is that of ARCHITECTURE.md, "One segment's life". The third column has the policies:
-// r resend, h hold, f fail.
+// table is the table of ARCHITECTURE.md, "One segment's life". The third column has the policies: r resend, h hold, f
+// fail.
 const table = `
 in flight   | not written      | rhf | waiting     | again
 in flight   | unsendable       | rhf | failed      | fail=smpp: x
@@ -70,7 +70,7 @@ func (f Effect) String() string {
 	return strings.Join(words, " ")
 }
 
-// TestNext: the table. What has no row changes nothing.
+// TestNext: Next is the table; an event without a row changes nothing.
 func TestNext(t *testing.T) {
 	type question struct {
 		state, event string
@@ -120,13 +120,12 @@ func TestWriting(t *testing.T) {
 	}
 }
 
-// results are events by letters: of a segment in flight.
+// results are events of a segment in flight, by letter.
 var results = map[string]Event{"a": Answered{}, "p": Rejected{Permanent: true, Reason: "ESME_X"}, "r": Rejected{Permanent: true, Unroutable: true, Reason: "ESME_Y"},
 	"n": Rejected{Delay: retry}, "u": NoAnswer{wait}, "w": NotWritten{}}
 
-// TestAttempt: how an attempt ends by the results of its segments, in any order, and whether
-// a second carrier may be asked by them: when each has its result, each failure allows it, and
-// this carrier neither has nor may have any of them.
+// TestAttempt: how an attempt ends by the results of its segments, in any order. A second carrier may be chosen when
+// each has its result, each failure allows it, and this carrier neither has nor may have any of them.
 func TestAttempt(t *testing.T) {
 	for _, c := range []struct {
 		policy    Policy
@@ -165,7 +164,7 @@ func TestAttempt(t *testing.T) {
 	}
 }
 
-// TestMayGoElsewhere: a second carrier is asked only when the first has nothing of a message.
+// TestMayGoElsewhere: a second carrier is chosen only when the first has nothing of a message.
 func TestMayGoElsewhere(t *testing.T) {
 	undelivered := Copy{Segment: 1, Answered: true, Status: sms.Failed, Receipt: Undeliv, After: time.Minute}
 	with := func(change func(*Copy)) []Copy {
@@ -209,11 +208,10 @@ func permutations(s string) []string {
 	return all
 }
 
-// TestVerdict: the truth table of one segment by its copies, and of a message by
-// its segments, whatever the order of the copies.
+// TestVerdict: a segment's state from its copies, and a message's from its segments, in any order of the copies.
 func TestVerdict(t *testing.T) {
-	// p, s, f: a copy that was answered is pending, sent, failed; upper case: one
-	// that was not answered. x: it arrived, and was passed to a second carrier.
+	// p, s, f: an answered copy is pending, sent, failed; upper case: an unanswered one. x: it arrived, and was passed
+	// to a second carrier.
 	segments := map[string]sms.Status{
 		"": sms.Pending, "p": sms.Pending, "s": sms.Sent, "f": sms.Failed, "P": sms.Pending, "S": sms.Sent, "F": sms.Failed,
 		"pp": sms.Pending, "ps": sms.Sent, "pf": sms.Failed, "ss": sms.Sent, "sf": sms.Sent, "ff": sms.Failed,

@@ -13,15 +13,14 @@ type Copy struct {
 	Status   sms.Status // Pending, Sent or Failed
 	At       time.Time  // when that was known
 	Reason   string     // of Failed
-	Passed   bool       // a second carrier has the message since: this copy counts no more
+	Passed   bool       // a second carrier has the message since: this copy does not count
 
 	Receipt string        // the state that a receipt reported; "": none
 	After   time.Duration // how long after its acceptance
 }
 
-// Verdict returns what a message of so many segments is by the copies of them:
-// failed as soon as one segment is, sent when all are (rule choices 5.4). at is
-// when that was known. The order of the copies does not matter.
+// Verdict returns the status of a message with this many segments, from their copies in any order: failed when one
+// segment is, sent when all are (rule choices 5.4). at is when that was known.
 func Verdict(segments int, copies []Copy) (status sms.Status, at time.Time, reason string) {
 	sent := 0
 	for n := 1; n <= segments; n++ {
@@ -47,11 +46,10 @@ func Verdict(segments int, copies []Copy) (status sms.Status, at time.Time, reas
 	return sms.Pending, time.Time{}, ""
 }
 
-// segmentOf is what a segment is by its copies: sent when one arrived, failed
-// when one that the carrier answered failed, or one that it did not and there is
-// no other that it has and may still deliver.
+// segmentOf returns a segment's state from its copies: sent when one arrived; failed when an answered one failed, or an
+// unanswered one without another copy that may still be delivered.
 func segmentOf(n int, copies []Copy) (one Copy) {
-	live := false // a copy that the carrier has and that has not failed
+	live := false // an answered copy that has not failed
 	var failed, unanswered *Copy
 	for i := range copies {
 		c := &copies[i]
@@ -86,22 +84,21 @@ func earlier(a, b *Copy) *Copy {
 	return a
 }
 
-// Undeliv is the receipt's state after which a second carrier may be asked.
+// Undeliv is the receipt's state after which a second carrier may be chosen.
 const Undeliv = "UNDELIV"
 
-// Failing is what is recorded of a message that is about to fail at its carrier.
+// Failing is the recorded state of a message that is about to fail at its carrier.
 type Failing struct {
 	Pending bool // and its validity is not over
-	Claimed bool // by somebody else than the attempt that ends here
+	Claimed bool // except by the attempt that ends here
 	InDoubt bool // a process died after it had begun to submit it
-	Sent    bool // to a second carrier already, or noted as not to be
+	Sent    bool // to a second carrier already, or marked as never
 	Copies  []Copy
 }
 
-// MayGoElsewhere reports whether a second carrier may be asked for a message: once in its
-// life, while it is valid, and only if the first carrier neither has nor may have any of it.
-// That is so when no attempt is under way or in doubt, and the carrier answered each
-// recorded copy and reported UNDELIV of it within so long of its acceptance.
+// MayGoElsewhere reports whether a second carrier may be chosen for a message: once, while it is valid, and only if the
+// first carrier neither has nor may have any of it: no attempt is under way or in doubt, and the carrier answered each
+// recorded copy and reported it as UNDELIV within this time of its acceptance.
 func MayGoElsewhere(m Failing, within time.Duration) bool {
 	if !m.Pending || m.Claimed || m.InDoubt || m.Sent {
 		return false
