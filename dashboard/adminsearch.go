@@ -71,7 +71,7 @@ var numbers = sms.NewPlan()
 func (d *Dashboard) find(v *visit, data *searchPage) (path string, err error) {
 	store, users, ctx := messages.New(d.rooms.Pool), d.rooms.Accounts, v.ctx()
 	if id, err := ulid.ParseStrict(strings.ToUpper(data.Query)); err == nil {
-		switch m, err := store.AnybodysByULID(ctx, id); {
+		switch m, err := store.OperatorsByULID(ctx, id); {
 		case err == nil:
 			return "/admin/messages/" + m.ULID.String(), nil
 		case !errors.Is(err, messages.ErrNotFound):
@@ -92,14 +92,14 @@ func (d *Dashboard) find(v *visit, data *searchPage) (path string, err error) {
 		}
 	}
 	if id, err := strconv.ParseInt(data.Query, 10, 64); err == nil && data.Number == "" {
-		switch m, err := store.AnybodysByID(ctx, id); {
+		switch m, err := store.OperatorsByID(ctx, id); {
 		case err == nil:
 			data.Messages = append(data.Messages, m)
 		case !errors.Is(err, messages.ErrNotFound):
 			return "", err
 		}
 	}
-	named, err := store.AnybodysByCarrierID(ctx, data.Query)
+	named, err := store.OperatorsByCarrierID(ctx, data.Query)
 	if err != nil {
 		return "", err
 	}
@@ -136,7 +136,7 @@ func (d *Dashboard) find(v *visit, data *searchPage) (path string, err error) {
 func (d *Dashboard) findNumber(v *visit, data *searchPage) error {
 	ctx, cancel := context.WithTimeout(v.ctx(), numberTimeout)
 	defer cancel()
-	list, back, next, err := messages.New(d.rooms.Pool).AnybodysByNumber(ctx, data.Number, v.after("before"), rowsOnPage)
+	list, back, next, err := messages.New(d.rooms.Pool).OperatorsByNumber(ctx, data.Number, v.after("before"), rowsOnPage)
 	if err != nil && ctx.Err() != nil && v.ctx().Err() == nil {
 		data.Late = true
 		return nil
@@ -161,7 +161,7 @@ type adminMessagePage struct {
 // adminMessage is GET /admin/messages/:id: a message's timeline, without its text and the events of the company's endpoint.
 func (d *Dashboard) adminMessage(v *visit) error {
 	store := messages.New(d.rooms.Pool)
-	record, err := store.AnybodysByULID(v.ctx(), v.ulid("id"))
+	record, err := store.OperatorsByULID(v.ctx(), v.ulid("id"))
 	if err != nil {
 		return err
 	}

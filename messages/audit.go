@@ -10,30 +10,27 @@ import (
 	"intumwa/messages/receipts"
 )
 
-// Audit is what is not as it should be. All zero is right.
+// Audit counts faults; all zero is right.
 type Audit struct {
-	// Unpaid counts live messages without their debit: no ledger row of the
-	// request, or one of another amount than the request's segments.
+	// Unpaid counts live messages without their debit: no ledger row of the request, or one with another amount than
+	// the request's segments.
 	Unpaid int64
-	// Unrecorded counts debits without the messages that they paid for, and what
-	// the debits of messages that were purged differ by from what was kept of them.
+	// Unrecorded counts debits without their messages, and debits of purged messages that differ from the recorded
+	// sums.
 	Unrecorded int64
-	// StuckPending counts pending messages that nobody will ever decide: not
-	// waiting for a carrier nor for their time, with no segment at one, or past the time by which
-	// the sweep, or for the sandbox's its own job, should have decided them.
+	// StuckPending counts pending messages that no task will decide: not in the outbox or scheduled and without a
+	// segment at a carrier, or past the time when the sweep, or the sandbox's task, should have decided them.
 	StuckPending int64
-	// OrphanQueue counts rows of the outbox and of what is scheduled without a pending message.
+	// OrphanQueue counts rows of outbox and scheduled without a pending message.
 	OrphanQueue int64
-	// Purged counts live messages that were purged; these are no fault.
+	// Purged counts purged live messages, which are no fault.
 	Purged int64
 }
 
-// Audit proves that every live message was paid and every payment has its
-// messages, also those that were purged (by their number, their credits and a mark
-// that no other requests have), and that every pending message is on somebody's list. horizon is
-// the age past which a message must be final (validity and receipt timeout,
-// and some grace). It reads everything in one snapshot and may take minutes
-// on a large database.
+// Audit proves that every live message was paid and every payment has its messages, purged ones included (by their
+// number, their credits and a mark that no other requests have), and that every pending message will be decided.
+// horizon is the age at which a message must be final (validity, receipt timeout and some grace). It reads everything
+// in one snapshot and may take minutes on a large database.
 func (s *Store) Audit(ctx context.Context, horizon time.Duration) (Audit, error) {
 	var a Audit
 	tx, err := s.pool.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly})

@@ -11,13 +11,13 @@ import (
 	"intumwa/sms"
 )
 
-// paid writes the ledger row of a request as billing would.
+// paid writes the ledger row of a request.
 func (d *testStore) paid(ref ulid.ULID, company, amount int64) {
 	d.Helper()
 	d.exec(`INSERT INTO ledger (company_id, kind, amount, balance_after, ref) VALUES ($1, 'send', $2, 0, $3)`, company, -amount, [16]byte(ref))
 }
 
-// TestAudit: nothing to find, then each fault by itself.
+// TestAudit: no fault at first; then each fault is counted.
 func TestAudit(t *testing.T) {
 	type fault struct {
 		name string
@@ -26,7 +26,7 @@ func TestAudit(t *testing.T) {
 	}
 	faults := []fault{
 		{"nothing", func(*testStore, *messages.Message, int64) {}, messages.Audit{}},
-		{"a message nobody paid for", func(d *testStore, _ *messages.Message, _ int64) { d.pending(2) }, messages.Audit{Unpaid: 2}},
+		{"an unpaid message", func(d *testStore, _ *messages.Message, _ int64) { d.pending(2) }, messages.Audit{Unpaid: 2}},
 		{"a message paid by another", func(d *testStore, _ *messages.Message, _ int64) {
 			m := d.compose()
 			d.insert(m)
@@ -42,7 +42,7 @@ func TestAudit(t *testing.T) {
 			d.exec(`DELETE FROM outbox WHERE message_id = (SELECT max(id) FROM messages)`)
 			d.exec(`DELETE FROM messages WHERE id = (SELECT max(id) FROM messages)`)
 		}, messages.Audit{Unpaid: 1}},
-		{"pending, and nobody carries it", func(d *testStore, _ *messages.Message, id int64) {
+		{"pending without a task", func(d *testStore, _ *messages.Message, id int64) {
 			d.exec(`DELETE FROM outbox WHERE message_id = $1`, id)
 		}, messages.Audit{StuckPending: 1}},
 		{"with a carrier for too long", func(d *testStore, _ *messages.Message, id int64) {

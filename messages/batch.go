@@ -14,10 +14,9 @@ import (
 	"intumwa/sms"
 )
 
-// insertBatches records the batches that messages belong to, in one statement,
-// and returns their keys. A further part makes its batch grow, if that awaits just
-// these recipients. Otherwise PostgreSQL refuses the messages, because NULL is no
-// number of recipients: the part was added before, or the batch was cancelled.
+// insertBatches records the messages' batches in one statement and returns their keys. A further part enlarges its
+// batch if it awaits exactly these recipients. Otherwise the part was added before, or the batch was cancelled: the
+// number of recipients becomes NULL, and PostgreSQL refuses the messages.
 func insertBatches(ctx context.Context, tx pgx.Tx, messages []*Message) (map[ulid.ULID]int64, error) {
 	var (
 		last               *Batch
@@ -32,7 +31,7 @@ func insertBatches(ctx context.Context, tx pgx.Tx, messages []*Message) (map[uli
 	)
 	for _, m := range messages {
 		b := m.Batch
-		if b == nil || b == last { // a batch's messages stand together
+		if b == nil || b == last { // a batch's messages are consecutive
 			continue
 		}
 		last = b
@@ -64,27 +63,27 @@ func insertBatches(ctx context.Context, tx pgx.Tx, messages []*Message) (map[uli
 	return ids, nil
 }
 
-// BatchRecord is a batch with what has become of its messages.
+// BatchRecord is a batch with the state of its messages.
 type BatchRecord struct {
 	Batch
-	Key       int64 // its id: of Queued
+	Key       int64 // its id, for Queued
 	CreatedAt time.Time
-	Counts    map[sms.Status]int // messages; a status that none has is not there
-	Cancelled int                // of those that failed
+	Counts    map[sms.Status]int // messages; statuses without a message are absent
+	Cancelled int                // of the failed ones
 }
 
-// All returns the recipients of the batch, with those that are awaited.
+// All returns the batch's recipients, with those of later parts.
 func (r BatchRecord) All() int { return r.Recipients + r.Awaited }
 
 // States of a batch.
 const (
 	BatchScheduled = "scheduled" // its time has not come
-	BatchSending   = "sending"   // a message is pending, or awaited
+	BatchSending   = "sending"   // a message is pending, or a part is to come
 	BatchFinished  = "finished"
-	BatchCancelled = "cancelled" // all its messages are
+	BatchCancelled = "cancelled" // all its messages were cancelled
 )
 
-// State returns how far a batch has come.
+// State returns the batch's progress.
 func (r BatchRecord) State() string {
 	all := r.Counts[sms.Pending] + r.Counts[sms.Sent] + r.Counts[sms.Failed]
 	open := r.Counts[sms.Pending] > 0 || r.Awaited > 0
@@ -99,7 +98,7 @@ func (r BatchRecord) State() string {
 	return BatchFinished
 }
 
-// BatchByULID returns a company's batch; another company's is ErrNotFound.
+// BatchByULID returns a company's batch, or ErrNotFound.
 func (s *Store) BatchByULID(ctx context.Context, company sms.CompanyID, id ulid.ULID) (BatchRecord, error) {
 	found, err := s.batches(ctx, `company_id = $1 AND ulid = $2`, int64(company), uuid(id))
 	if err == nil {
@@ -111,7 +110,7 @@ func (s *Store) BatchByULID(ctx context.Context, company sms.CompanyID, id ulid.
 	return found[0], nil
 }
 
-// Uncounted returns a company's batch as [Store.BatchByULID] does, without Counts and Cancelled.
+// Uncounted is [Store.BatchByULID] without Counts and Cancelled.
 func (s *Store) Uncounted(ctx context.Context, company sms.CompanyID, id ulid.ULID) (BatchRecord, error) {
 	found, err := s.batches(ctx, `company_id = $1 AND ulid = $2`, int64(company), uuid(id))
 	if err != nil || len(found) == 0 {
@@ -129,7 +128,7 @@ func (s *Store) Batches(ctx context.Context, company sms.CompanyID, limit int) (
 	return found, err
 }
 
-// batches returns the batches of a condition.
+// batches returns the batches that match a condition.
 func (s *Store) batches(ctx context.Context, condition string, args ...any) ([]BatchRecord, error) {
 	return postgres.All(ctx, s.pool, "looking up batches", func(row pgx.CollectableRow) (r BatchRecord, err error) {
 		var id pgtype.UUID
@@ -141,7 +140,7 @@ func (s *Store) batches(ctx context.Context, condition string, args ...any) ([]B
 		FROM batches WHERE `+condition, args...)
 }
 
-// countBatches sets what has become of the batches' messages.
+// countBatches counts the batches' messages by status.
 func (s *Store) countBatches(ctx context.Context, found []BatchRecord) error {
 	if len(found) == 0 {
 		return nil
@@ -162,7 +161,7 @@ func (s *Store) countBatches(ctx context.Context, found []BatchRecord) error {
 		keys, ReasonCancelled)
 }
 
-// orZero is the zero time for NULL.
+// orZero returns the zero time for NULL.
 func orZero(t *time.Time) time.Time {
 	if t == nil {
 		return time.Time{}

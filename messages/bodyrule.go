@@ -14,24 +14,23 @@ import (
 	"intumwa/sms"
 )
 
-// A company may have its texts kept shorter or longer than the others' (BodyRule).
-// Those of a rule BodiesUntilFinal are removed by the transaction that makes a
-// message final (Finish); the rest is done by a walk over the company's messages
-// apart from the purge of all others, which leaves them alone.
+// A company's texts may have a retention of their own (BodyRule). With BodiesUntilFinal the transaction that makes a
+// message final removes its text (Finish); a walk over the company's messages does the rest. The general purge leaves
+// them out.
 const (
 	ruledBodies = "company bodies"             // in unpurged
-	ruledAt     = "purge company bodies again" // in sweeps: up to where those in unpurged were looked at
-	// ruleSettled is when no transaction runs any more that did not see a rule, and how
-	// old a message is that the walk looks at under BodiesUntilFinal.
+	ruledAt     = "purge company bodies again" // in sweeps: how far those in unpurged were checked
+	// ruleSettled is when all transactions that did not see a rule have ended, and the age at which the walk reads a
+	// message under BodiesUntilFinal.
 	ruleSettled = time.Minute
-	// ruledMost is how many companies' walks one step moves on.
+	// ruledMost is how many companies' walks one step continues.
 	ruledMost = 100
 )
 
-// BodiesUntilFinal is the rule of a company whose texts go when their messages are final.
+// BodiesUntilFinal removes a company's texts when their messages are final.
 const BodiesUntilFinal = time.Duration(0)
 
-// BodyRule returns how long a company's texts are kept; nil: as the configuration says.
+// BodyRule returns how long a company's texts are kept; nil: as configured.
 func (s *Store) BodyRule(ctx context.Context, company sms.CompanyID) (keep *time.Duration, err error) {
 	err = s.pool.QueryRow(ctx, `SELECT make_interval(secs => keep_seconds) FROM body_rules WHERE company_id = $1`, int64(company)).Scan(&keep)
 	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
@@ -40,9 +39,8 @@ func (s *Store) BodyRule(ctx context.Context, company sms.CompanyID) (keep *time
 	return keep, nil
 }
 
-// SetBodyRule sets how long a company's texts are kept from now on, those that are
-// there already too: whole seconds, BodiesUntilFinal, or nil: as the configuration
-// says. It returns what held before.
+// SetBodyRule sets how long a company's texts, old and new, are kept: whole seconds, BodiesUntilFinal, or nil for the
+// configured time. It returns the earlier rule.
 func SetBodyRule(ctx context.Context, tx pgx.Tx, company sms.CompanyID, keep *time.Duration) (before *time.Duration, err error) {
 	var seconds *int64
 	if keep != nil {
@@ -53,7 +51,7 @@ func SetBodyRule(ctx context.Context, tx pgx.Tx, company sms.CompanyID, keep *ti
 	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
 		return nil, fmt.Errorf("reading how long texts of company %d are kept: %w", company, err)
 	}
-	if keep == nil && err != nil { // it never had a rule
+	if keep == nil && err != nil { // it had no rule
 		return nil, nil
 	}
 	if _, err := tx.Exec(ctx, `INSERT INTO body_rules (company_id, keep_seconds) VALUES ($1, $2)
@@ -63,17 +61,15 @@ func SetBodyRule(ctx context.Context, tx pgx.Tx, company sms.CompanyID, keep *ti
 	return before, nil
 }
 
-// untilFinal tells in a statement over messages m that the text goes with the verdict,
-// and bodyThen is what is left of it when the verdict is written: all as long as a row
-// of the outbox is there.
+// untilFinal is a condition on messages m: the text is removed with the verdict. bodyThen is the text that the verdict
+// leaves: all of it while the message has a row in the outbox.
 const (
 	untilFinal = `m.company_id IN (SELECT r.company_id FROM body_rules r WHERE r.keep_seconds = 0)`
 	bodyThen   = `CASE WHEN ` + untilFinal + ` AND NOT EXISTS (SELECT FROM outbox o WHERE o.message_id = m.id) THEN '' ELSE m.body END`
 )
 
-// blankFinal removes the texts of messages that this transaction has made final and that
-// had a row in the outbox. One that still has it (its receipt was ahead of the answer)
-// is left to the walk, as it may be sent again.
+// blankFinal removes the texts of messages that this transaction has made final and that had a row in the outbox. One
+// that still has it (its receipt came before the answer) may be sent again; the walk removes its text later.
 func blankFinal(ctx context.Context, tx pgx.Tx, ids []int64) error {
 	slices.Sort(ids)
 	b := &pgx.Batch{}
@@ -83,13 +79,11 @@ func blankFinal(ctx context.Context, tx pgx.Tx, ids []int64) error {
 	return postgres.Later(ctx, tx, fmt.Sprintf("removing the texts of %d messages", len(ids)), b)
 }
 
-// ruleLife is how long texts are kept under a rule r; $1 is what the configuration
-// says, 0: for ever. NULL: for ever.
+// ruleLife is how long texts are kept under a rule r; $1 is the configured time, 0: forever. NULL: forever.
 const ruleLife = `CASE WHEN r.keep_seconds = 0 THEN interval '1 minute' ELSE coalesce(make_interval(secs => r.keep_seconds), nullif($1::interval, '0')) END`
 
-// ruledOldest is the oldest message that the walk of r has not come to, and that of
-// ruledSkipped those that are final and that it has passed by: of the next
-// ruledLook that were passed by, from where the last step stopped.
+// ruledOldest is the oldest message that the walk of r has not reached; ruledSkipped is the oldest final one that it
+// has skipped, of the next ruledLook skipped ones after the last step's.
 const (
 	ruledOldest = `SELECT m.created_at FROM messages m WHERE m.company_id = r.company_id AND m.id > greatest(r.up_to, ` + purgedFloor + `) ORDER BY m.id LIMIT 1`
 	ruledLook   = `SELECT message_id FROM unpurged WHERE kind = '` + ruledBodies + `'
@@ -99,9 +93,8 @@ const (
 		WHERE ` + decided + ` AND (r.keep_seconds = 0 OR m.created_at < now() - ` + ruleLife + `)`
 )
 
-// RuledBehind returns how long the oldest text that a company's own rule should have
-// removed has been kept beyond it; 0: there is none. life is what the configuration
-// says, 0: for ever.
+// RuledBehind returns by how long the oldest text under a company's rule has exceeded it; 0: none has. life is the
+// configured time, 0: forever.
 func (s *Store) RuledBehind(ctx context.Context, life time.Duration) (behind time.Duration, err error) {
 	var over *time.Duration
 	err = s.pool.QueryRow(ctx, `SELECT greatest(
@@ -116,9 +109,8 @@ func (s *Store) RuledBehind(ctx context.Context, life time.Duration) (behind tim
 	return behind, nil
 }
 
-// PurgeRuled does a step of the walks of companies that have a rule of their own: some
-// 2,000 messages each, of 100 companies at most. life is what the configuration says,
-// 0: for ever. It returns how many texts it removed, and whether there is more to do.
+// PurgeRuled does a step of the walks of companies with a rule: some 2,000 messages each, of at most 100 companies.
+// life is the configured time, 0: forever. It returns how many texts it removed, and whether there is more to do.
 func (s *Store) PurgeRuled(ctx context.Context, life time.Duration) (purged int64, more bool, err error) {
 	fail := func(err error) (int64, bool, error) {
 		return purged, false, fmt.Errorf("removing texts by companies' rules: %w", err)
@@ -149,14 +141,14 @@ func (s *Store) PurgeRuled(ctx context.Context, life time.Duration) (purged int6
 	return purged + n, more || full || len(companies) == ruledMost, nil
 }
 
-// ruledStep moves a company's walk on.
+// ruledStep continues a company's walk.
 func ruledStep(ctx context.Context, tx pgx.Tx, company int64, life time.Duration) (purged int64, full bool, err error) {
 	var upTo int64
 	var untilFinal bool
 	var keep *time.Duration
 	err = tx.QueryRow(ctx, `SELECT r.up_to, r.keep_seconds IS NOT DISTINCT FROM 0, `+ruleLife+` FROM body_rules r
 		WHERE r.company_id = $2 FOR UPDATE SKIP LOCKED`, life, company).Scan(&upTo, &untilFinal, &keep)
-	if errors.Is(err, pgx.ErrNoRows) || (err == nil && keep == nil) { // another process does it, or it was changed meanwhile
+	if errors.Is(err, pgx.ErrNoRows) || (err == nil && keep == nil) { // another process does it, or the rule has changed
 		return 0, false, nil
 	}
 	if err != nil {
@@ -174,7 +166,7 @@ func ruledStep(ctx context.Context, tx pgx.Tx, company int64, life time.Duration
 		switch {
 		case over:
 			step.leaving = append(step.leaving, id)
-		case final || !untilFinal: // what is pending under BodiesUntilFinal is Finish's
+		case final || !untilFinal: // pending messages under BodiesUntilFinal are Finish's
 			step.waiting = append(step.waiting, id)
 		}
 		return nil
@@ -189,7 +181,7 @@ func ruledStep(ctx context.Context, tx pgx.Tx, company int64, life time.Duration
 	return purged, seen == purgeStep, err
 }
 
-// ruledAgain comes back to messages that the walks passed by, some each time.
+// ruledAgain checks messages that the walks skipped, some at each call.
 func (s *Store) ruledAgain(ctx context.Context, life time.Duration) (purged int64, full bool, err error) {
 	step := &purging{kind: ruledBodies}
 	var at, next int64
@@ -202,7 +194,7 @@ func (s *Store) ruledAgain(ctx context.Context, life time.Duration) (purged int6
 	if full = len(step.leaving) == purgeStep; full {
 		next = step.leaving[purgeStep-1]
 	}
-	if len(step.leaving) == 0 && next == at { // mostly
+	if len(step.leaving) == 0 && next == at { // the usual case
 		return 0, false, nil
 	}
 	err = postgres.InTx(ctx, s.pool, func(tx pgx.Tx) error {
@@ -217,7 +209,7 @@ func (s *Store) ruledAgain(ctx context.Context, life time.Duration) (purged int6
 	return purged, full, err
 }
 
-// blanking is the statement that removes the texts of messages ($1).
+// blanking returns the statement that removes the texts of messages ($1).
 func (p *purging) blanking(blanked *int64) (statement string, count func(pgconn.CommandTag) error) {
 	statement = `UPDATE messages m SET body = '' WHERE m.id = ANY($1) AND m.body <> ''`
 	if p.kind == PurgeBodies {

@@ -12,7 +12,7 @@ import (
 	"intumwa/sms"
 )
 
-// rule sets how long a company's texts are kept, long enough ago that no transaction runs that has not seen it.
+// rule sets how long a company's texts are kept, and makes the rule old enough for all transactions to have seen it.
 func (d *testStore) rule(company sms.CompanyID, keep *time.Duration) {
 	d.Helper()
 	d.tx(func(ctx context.Context, tx pgx.Tx) error {
@@ -24,17 +24,17 @@ func (d *testStore) rule(company sms.CompanyID, keep *time.Duration) {
 
 func keep(d time.Duration) *time.Duration { return &d }
 
-// texts are the ids of messages with a text.
+// texts returns the ids of messages with a text.
 func (d *testStore) texts() []int64 {
 	d.Helper()
 	return column[int64](d, `SELECT id FROM messages WHERE body <> '' ORDER BY id`)
 }
 
-// ruled does all that the walks of companies' rules have to do; life is everybody's.
-func (d *testStore) ruled(everybodys time.Duration) (purged int64) {
+// ruled runs the walks of companies' rules to their end; configured is the configured time.
+func (d *testStore) ruled(configured time.Duration) (purged int64) {
 	d.Helper()
 	for {
-		n, more, err := d.PurgeRuled(d.Context(), everybodys)
+		n, more, err := d.PurgeRuled(d.Context(), configured)
 		if err != nil {
 			d.Fatal(err)
 		}
@@ -52,8 +52,8 @@ func (d *testStore) ruledBehind(what string, want time.Duration) {
 	}
 }
 
-// TestBodiesUntilFinal: the transaction that makes a message final removes its text, of that company alone; a message
-// that has a row in the outbox keeps it, since it may be sent again.
+// TestBodiesUntilFinal: the transaction that makes a message final removes its text, for that company only; a message
+// in the outbox keeps it, because it may be sent again.
 func TestBodiesUntilFinal(t *testing.T) {
 	d := newHotStore(t)
 	d.rule(1, keep(messages.BodiesUntilFinal))
@@ -66,7 +66,7 @@ func TestBodiesUntilFinal(t *testing.T) {
 	})
 	same(t, "with a text", d.texts(), []int64{mine[2], mine[3], others[0], others[1]})
 
-	// The receipt of the next is ahead of its answer: the dispatcher that has it may die.
+	// The next one's receipt comes before its answer: its dispatcher may die.
 	claimed := d.claim(1, mine[2])
 	d.tx(func(ctx context.Context, tx pgx.Tx) error {
 		_, err := d.Finish(ctx, tx, []messages.Final{{MessageID: mine[2], Status: sms.Sent, At: time.Now()}}, messages.Ends{})
@@ -90,7 +90,7 @@ func TestBodiesUntilFinal(t *testing.T) {
 		t.Errorf("%d are to be looked at again", n)
 	}
 
-	// The sandbox's, and what is cancelled, go the same way.
+	// Sandbox messages and cancelled ones lose their texts too.
 	cancelled := d.pending(1)
 	d.tx(func(ctx context.Context, tx pgx.Tx) error {
 		finals, _, err := d.Cancelled(ctx, tx, messages.Queued{Company: 1}, 0, 10)
@@ -105,7 +105,7 @@ func TestBodiesUntilFinal(t *testing.T) {
 	}
 }
 
-// TestBodyRules: a rule holds for what is there already, for its company alone, in both directions, and can be changed.
+// TestBodyRules: a rule applies to old messages too, to its company only, may be longer or shorter, and can be changed.
 func TestBodyRules(t *testing.T) {
 	d := newHotStore(t)
 	const day = 24 * time.Hour
@@ -120,10 +120,10 @@ func TestBodyRules(t *testing.T) {
 	d.over(slices.Concat(old, young)...)
 	d.aged(100*day, slices.Concat(old, pending)...)
 	d.aged(10*day, young...)
-	d.rule(2, keep(200*day)) // longer than everybody's 90
+	d.rule(2, keep(200*day)) // longer than the configured 90
 	d.rule(3, keep(5*day))   // shorter
 	if n := d.purge(messages.PurgeBodies); n != 1 {
-		t.Errorf("everybody's: %d", n)
+		t.Errorf("as configured: %d", n)
 	}
 	d.ruledBehind("before", 95*day)
 	if n := d.ruled(life); n != 2 {
@@ -140,19 +140,19 @@ func TestBodyRules(t *testing.T) {
 		t.Errorf("once it was final: %d", n)
 	}
 
-	d.rule(2, nil) // everybody's again
+	d.rule(2, nil) // as configured again
 	if n := d.ruled(0); n != 0 {
-		t.Errorf("everybody's are for ever: %d", n)
+		t.Errorf("configured as forever: %d", n)
 	}
 	if n := d.ruled(life); n != 1 {
-		t.Errorf("everybody's again: %d", n)
+		t.Errorf("as configured again: %d", n)
 	}
-	d.exec(`DELETE FROM unpurged`) // only a walk that begins anew meets the pending one again
+	d.exec(`DELETE FROM unpurged`) // only a new walk reaches the pending one again
 	d.rule(2, keep(messages.BodiesUntilFinal))
-	if n := d.ruled(life); n != 1 { // and the pending one stays
+	if n := d.ruled(life); n != 1 { // the pending one keeps its text
 		t.Errorf("until final: %d", n)
 	}
-	d.rule(2, keep(30*day)) // what the walk passed by while it was pending is met again
+	d.rule(2, keep(30*day)) // messages that the walk skipped as pending are checked again
 	d.ruled(life)
 	d.over(pending[1])
 	if n := d.ruled(life); n != 1 {
@@ -169,13 +169,13 @@ func TestBodyRules(t *testing.T) {
 		}
 	}
 	d.over(pending[0])
-	d.rule(1, nil) // it never had one
+	d.rule(1, nil) // it had none
 	if n := d.count(`SELECT count(*) FROM body_rules`); n != 2 {
 		t.Errorf("%d rules", n)
 	}
 }
 
-// TestBodyRulesBehindManyPending: however many messages of one company wait for their verdict, another's texts go.
+// TestBodyRulesBehindManyPending: many pending messages of one company do not delay the removal of another's texts.
 func TestBodyRulesBehindManyPending(t *testing.T) {
 	d := newHotStore(t)
 	d.exec(`ALTER SEQUENCE messages_id_seq RESTART WITH 50000`)

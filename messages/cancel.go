@@ -12,17 +12,17 @@ import (
 	"intumwa/messages/receipts"
 )
 
-// ReasonCancelled is why a message failed that an operator stopped before a carrier had any of it.
+// ReasonCancelled is the reason of a message that was cancelled before a carrier had any of it.
 const ReasonCancelled = "cancelled"
 
-// Queued says which messages are meant: one, a batch's, or, with neither, all that a company has queued.
+// Queued selects queued messages: one, a batch's, or, with neither, all of a company's.
 type Queued struct {
 	Company int64
 	Batch   int64
 	Message int64
 }
 
-// from is the FROM and WHERE of those that are in a table, as o: $1 is q.of, $2 the company.
+// from returns the FROM and WHERE of the selected rows o of a table; $1 is q.of, $2 the company.
 func (q Queued) from(table string) string {
 	switch {
 	case q.Message != 0:
@@ -33,7 +33,7 @@ func (q Queued) from(table string) string {
 	return table + ` o WHERE $1::bigint = 0 AND o.company_id = $2`
 }
 
-// of is what $1 of from is.
+// of returns $1 of from.
 func (q Queued) of() int64 {
 	if q.Message != 0 {
 		return q.Message
@@ -41,7 +41,7 @@ func (q Queued) of() int64 {
 	return q.Batch
 }
 
-// QueuedOf is the batch with that ULID, whoever's it is; [ErrNotFound] when there is none.
+// QueuedOf returns the batch with that ULID, of any company; [ErrNotFound] when there is none.
 func QueuedOf(ctx context.Context, db interface {
 	QueryRow(ctx context.Context, query string, args ...any) pgx.Row
 }, id ulid.ULID) (q Queued, err error) {
@@ -55,24 +55,23 @@ func QueuedOf(ctx context.Context, db interface {
 	return q, nil
 }
 
-// AwaitNoMore lets the batches that are meant take no further recipients. It waits for a transaction that adds some. It is a
-// transaction of its own, so that it holds no lock of a batch while it waits for a balance.
+// AwaitNoMore closes the selected batches to further recipients, after transactions that are adding some. It is a
+// transaction of its own: it locks no batch while the caller waits for a balance.
 func (s *Store) AwaitNoMore(ctx context.Context, q Queued) error {
 	if q.Message != 0 {
 		return nil
 	}
 	if _, err := s.pool.Exec(ctx, `UPDATE batches SET awaited = 0 WHERE company_id = $2 AND awaited > 0 AND ($1::bigint = 0 OR id = $1)`, q.Batch, q.Company); err != nil {
-		return fmt.Errorf("letting batches take no further recipients: %w", err)
+		return fmt.Errorf("closing batches: %w", err)
 	}
 	return nil
 }
 
-// Cancelled takes up to limit messages off the outbox of which no carrier has or may have anything, with ids above after,
-// and returns their verdicts. A message that a dispatcher has in flight at this moment is left alone, and so is one that is
-// locked. The rows are locked first and looked at then: what was claimed and given back in between is seen. next is where
-// the following call goes on; 0: there are no more.
+// Cancelled takes up to limit messages with ids above after off the outbox of which no carrier has or may have
+// anything, and returns their verdicts. It skips messages in flight and locked ones. It locks the rows before it reads
+// them, so it sees claims that were made and released in between. next is where the next call continues, 0 at the end.
 func (s *Store) Cancelled(ctx context.Context, tx pgx.Tx, q Queued, after int64, limit int) (finals []Final, next int64, err error) {
-	ids, err := postgres.All(ctx, tx, "locking what is to be cancelled", pgx.RowTo[int64],
+	ids, err := postgres.All(ctx, tx, "locking messages to cancel", pgx.RowTo[int64],
 		`SELECT o.message_id FROM `+q.from("outbox")+` AND o.message_id > $3 AND `+freeRow+`
 		ORDER BY o.message_id LIMIT $4 FOR UPDATE OF o SKIP LOCKED`, q.of(), q.Company, after, limit)
 	if err != nil {
@@ -94,11 +93,11 @@ func (s *Store) Cancelled(ctx context.Context, tx pgx.Tx, q Queued, after int64,
 	return finals, next, nil
 }
 
-// Left counts what is still on the outbox, or scheduled.
+// Left counts the selected messages in outbox and scheduled.
 func (s *Store) Left(ctx context.Context, q Queued) (n int64, err error) {
 	if err := s.pool.QueryRow(ctx, `SELECT (SELECT count(*) FROM `+q.from("outbox")+`) + (SELECT count(*) FROM `+q.from("scheduled")+`)`,
 		q.of(), q.Company).Scan(&n); err != nil {
-		return 0, fmt.Errorf("counting what is left: %w", err)
+		return 0, fmt.Errorf("counting the messages left: %w", err)
 	}
 	return n, nil
 }

@@ -10,13 +10,12 @@ import (
 	"intumwa/internal/postgres"
 )
 
-// deadlineAgain is after what time it is looked again at a message that waits although its time is over: whoever expires
-// such messages has not come by yet.
+// deadlineAgain is after how long an overdue message that still waits is checked again: its expiry is another task's.
 const deadlineAgain = time.Minute
 
-// OverdueTimed does as [Store.Overdue] with messages whose time is not that of all others: it looks at up to limit of those
-// whose time is over and returns those that are still pending although a carrier has had them until the carrier's timeout
-// after it, with their carriers. done says that no more are due. It looks at a message a few times at the most.
+// OverdueTimed is [Store.Overdue] for messages with a deadline of their own. It checks up to limit of those whose time
+// is over and returns those still pending although a carrier's timeout has passed since, with their carriers. done
+// means that no more are due. It checks a message a few times at most.
 func (s *Store) OverdueTimed(ctx context.Context, tx pgx.Tx, timeout func(carrier string) time.Duration, limit int) (overdue map[int64]string, done bool, err error) {
 	fail := func(err error) (map[int64]string, bool, error) {
 		return nil, false, fmt.Errorf("looking for timed messages that are overdue: %w", err)

@@ -12,19 +12,16 @@ import (
 	"intumwa/messages/receipts"
 )
 
-// Refused is a segment recorded as unanswered that its carrier refused for now
-// after all: it does not have it.
+// Refused is a segment recorded as unanswered that its carrier refused late and temporarily: it does not have it.
 type Refused struct {
 	MessageID int64
 	Segment   int // from 1
 	Delay     time.Duration
 }
 
-// PutBack forgets the unanswered copies of segments that a carrier refused late, and puts
-// their messages on the outbox again: those that are pending, within their validity and not
-// on it already. A message without such a copy stays where it is: somebody has put it back.
-// Each has the rest of its own validity, and its claims are counted on from the last.
-// The caller holds the carrier's lock.
+// PutBack deletes the unanswered copies of segments that a carrier refused late, and puts their messages on the outbox
+// again if they are pending, valid and not on it. A message without such a copy stays: it was put back before. Each
+// keeps its own expiry, and its claims continue from its last epoch. The caller holds the carrier's lock.
 func (s *Store) PutBack(ctx context.Context, tx pgx.Tx, carrier string, refused []Refused) error {
 	if len(refused) == 0 {
 		return nil
@@ -49,36 +46,34 @@ func (s *Store) PutBack(ctx context.Context, tx pgx.Tx, carrier string, refused 
 	return nil
 }
 
-// goneColumns are what goneInDoubt and holdGone need of outbox rows o that are deleted.
+// goneColumns are the columns of deleted outbox rows o for goneInDoubt and keepUnanswered.
 const goneColumns = `o.message_id, o.carrier, o.epoch, o.expires_at, o.in_doubt`
 
-// goneInDoubt notes those of the outbox rows in gone that were in doubt: no second
-// carrier is asked for them.
+// goneInDoubt records which of the outbox rows in gone were in doubt: they get no second carrier.
 var goneInDoubt = keepFromSecond("gone", "carrier")
 
-// holdGone does the same, and records what PutBack needs of the rows.
-var holdGone = `, doubtful AS (` + goneInDoubt + `)
+// keepUnanswered does the same, and records what PutBack needs of the rows.
+var keepUnanswered = `, doubtful AS (` + goneInDoubt + `)
 	INSERT INTO held (message_id, epoch, expires_at) SELECT message_id, epoch, expires_at FROM gone
 	ON CONFLICT (message_id) DO UPDATE SET epoch = greatest(held.epoch, excluded.epoch), expires_at = excluded.expires_at`
 
-// Ends are the results of attempts on messages that a dispatcher had claimed. A later claim of
-// the same message, also by this dispatcher, is not touched.
+// Ends are the results of attempts on messages that a dispatcher had claimed. Later claims of the same messages, also
+// by this dispatcher, are not affected.
 //
-// No dispatcher works on a pending message without a row in the outbox: everything that a
-// carrier may have of it is recorded, as segments or, if the row was in doubt, in sent_on
-// ([Store.KeepFromSecond]).
+// No dispatcher works on a pending message without a row in the outbox: everything that a carrier may have of it is
+// recorded, as segments or, if the row was in doubt, in sent_on ([Store.KeepFromSecond]).
 type Ends struct {
 	Dispatcher int64
 	Carried    []Claim // a carrier has all their segments
-	Held       []Claim // a carrier may have them: they leave the outbox until they are put back (PutBack)
+	Held       []Claim // a carrier may have them: they leave the outbox, possibly until PutBack
 	Retries    []Retry
-	Done       []int64 // they need not be sent: their unclaimed rows go; an attempt that is under way ends later
+	Done       []int64 // they need not be sent: their unclaimed rows are deleted; an attempt under way ends later
 }
 
-// Conditions on a row o of outbox. $2 is the dispatcher of Ends. A row that is in doubt and was
-// claimed since stays for the next claim, which sees that a carrier may have the message (Claimed.InDoubt).
+// Conditions on a row o of outbox. $2 is the dispatcher of Ends. A row that is in doubt and was claimed since stays for
+// the next claim, which then knows that a carrier may have the message (Claimed.InDoubt).
 const (
-	// endedRow is the row of claim u by dispatcher $2, if it was not claimed since.
+	// endedRow is the row of claim u by dispatcher $2, without a later claim.
 	endedRow = `o.message_id = u.id AND (o.claimed_by = $2 AND o.epoch = u.epoch OR o.claimed_by IS NULL AND (o.epoch = u.epoch OR NOT o.in_doubt))`
 	// freeRow is not claimed and not in doubt.
 	freeRow = `o.claimed_by IS NULL AND NOT o.in_doubt`
@@ -87,11 +82,11 @@ const (
 // Retry is a message to be tried again after Delay.
 type Retry struct {
 	Claim
-	Delay  time.Duration // 0: it is due as long as it was
+	Delay  time.Duration // 0: it stays due as before
 	Counts bool          // whether this attempt counts
 }
 
-// queue adds the statements that end attempts, or put them off, to a pipeline.
+// queue adds the statements that end or postpone attempts to a pipeline.
 func (e Ends) queue(b *pgx.Batch) {
 	if len(e.Carried) > 0 {
 		ids, epochs := inOrder(e.Carried)
@@ -103,10 +98,10 @@ func (e Ends) queue(b *pgx.Batch) {
 		ids, epochs := inOrder(e.Held)
 		b.Queue(`WITH gone AS (
 				DELETE FROM outbox o USING unnest($1::bigint[], $3::int[]) u(id, epoch) WHERE `+endedRow+` RETURNING `+goneColumns+`
-			)`+holdGone, ids, e.Dispatcher, epochs)
+			)`+keepUnanswered, ids, e.Dispatcher, epochs)
 	}
 	e.queueRetries(b)
-	if len(e.Done) > 0 { // some of them may have been freed just now
+	if len(e.Done) > 0 { // some may have been freed meanwhile
 		slices.Sort(e.Done)
 		b.Queue(`DELETE FROM outbox o WHERE message_id = ANY($1) AND `+freeRow, e.Done)
 	}
@@ -131,7 +126,7 @@ func (e Ends) queueRetries(b *pgx.Batch) {
 		WHERE o.message_id = u.id AND o.epoch = u.epoch AND o.claimed_by = $1`, e.Dispatcher, ids, epochs, delays, free)
 }
 
-// inOrder are claims by column, in the order in which their rows are locked.
+// inOrder returns claims by column, in the order of locking.
 func inOrder(claims []Claim) (ids []int64, epochs []int32) {
 	slices.SortFunc(claims, func(a, b Claim) int { return cmp.Compare(a.MessageID, b.MessageID) })
 	ids, epochs = make([]int64, len(claims)), make([]int32, len(claims))

@@ -13,8 +13,8 @@ import (
 	"intumwa/sms"
 )
 
-// TestPutBack: what is refused after all, for now, is to be sent again: once,
-// within its validity, and all that the carrier does not have of it.
+// TestPutBack: a message that was refused late and temporarily is sent again: once, within its validity, with all
+// segments that the carrier does not have.
 func TestPutBack(t *testing.T) {
 	d := newTestStore(t)
 	ids := d.pending(3, segments(2))
@@ -46,7 +46,7 @@ func TestPutBack(t *testing.T) {
 	}
 }
 
-// unanswered records that a carrier left the first segment of messages unanswered.
+// unanswered records that a carrier left the first segments of messages unanswered.
 func (d *testStore) unanswered(ids ...int64) {
 	d.Helper()
 	d.tx(func(ctx context.Context, tx pgx.Tx) error {
@@ -59,9 +59,8 @@ func (d *testStore) unanswered(ids ...int64) {
 	})
 }
 
-// TestPutBackKeepsItsOwn: a message that goes back has the time that it was
-// given, not what messages have as a rule, and no claim of it has the epoch of one
-// before; also when the row was taken from a dispatcher that died.
+// TestPutBackKeepsItsOwn: a message that is put back keeps its own expiry, and its next claim has a new epoch, also
+// when the row was taken from a dead dispatcher.
 func TestPutBackKeepsItsOwn(t *testing.T) {
 	d := newTestStore(t)
 	ids := d.pending(2)
@@ -94,7 +93,7 @@ func TestPutBackKeepsItsOwn(t *testing.T) {
 			t.Errorf("message %d: it has %s left of ten minutes", c.ID, left)
 		}
 	}
-	// What is said late of the first claim changes nothing in the second.
+	// A late result of the first claim does not affect the second.
 	if err := d.Release(t.Context(), 1, []messages.Claim{first[0].Claim()}, 0); err != nil {
 		t.Fatal(err)
 	}
@@ -103,8 +102,7 @@ func TestPutBackKeepsItsOwn(t *testing.T) {
 	}
 }
 
-// TestForgetHeld: what was kept of a held message goes when no message of its age
-// is put back.
+// TestForgetHeld: the rows of unanswered messages are deleted when they are too old to be put back.
 func TestForgetHeld(t *testing.T) {
 	d := newTestStore(t)
 	d.exec(`INSERT INTO held (message_id, epoch, expires_at) VALUES (1, 1, now() - interval '1 hour'), (2, 1, now() - interval '1 minute')`)

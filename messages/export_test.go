@@ -1,10 +1,9 @@
 package messages
 
-// IDAt is the statement that looks for the messages of a time.
+// IDAt is the statement that finds the messages of a time.
 const IDAt = idAt
 
-// WalkStatement is the statement of [Store.Walk] with its arguments, behind
-// WalkSettings.
+// WalkStatement is the statement of [Store.Walk] with its arguments, to run after WalkSettings.
 var (
 	WalkStatement = walk
 	WalkSettings  = byIndex

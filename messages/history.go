@@ -11,15 +11,15 @@ import (
 	"intumwa/messages/receipts"
 )
 
-// History is how far a message has come with the carriers.
+// History is a message's recorded progress at the carriers.
 type History struct {
 	Segments []receipts.SegmentRecord
 	Receipts []receipts.ReceiptRecord
 	Waiting  *WaitingRecord // nil: nothing of it waits for a carrier
-	Second   *SecondRecord  // nil: no second carrier was asked
+	Second   *SecondRecord  // nil: no second carrier got it
 }
 
-// WaitingRecord is a message's row in the outbox, or in what is scheduled.
+// WaitingRecord is a message's row in outbox or scheduled.
 type WaitingRecord struct {
 	Attempts  int
 	DueAt     time.Time
@@ -27,14 +27,13 @@ type WaitingRecord struct {
 	Claimed   bool
 }
 
-// HistoryOf returns what carriers have and said of a message.
+// HistoryOf returns a message's segments, receipts and waiting state.
 func (s *Store) HistoryOf(ctx context.Context, id int64) (History, error) {
 	histories, err := s.HistoriesOf(ctx, []int64{id})
 	return histories[id], err
 }
 
-// HistoriesOf returns the same of many messages, by their ids, with
-// four queries for any number of them.
+// HistoriesOf returns many messages' histories by id, with four queries in all.
 func (s *Store) HistoriesOf(ctx context.Context, ids []int64) (map[int64]History, error) {
 	histories := make(map[int64]History, len(ids))
 	batch := &pgx.Batch{}
@@ -76,15 +75,15 @@ func (s *Store) HistoriesOf(ctx context.Context, ids []int64) (map[int64]History
 	return histories, nil
 }
 
-// Moment is one entry of a message's timeline. Event is from a closed set:
-// accepted, submitted, unanswered, receipt, sent_on, sent, failed.
+// Moment is one entry of a message's timeline. Event is from a closed set: accepted, submitted, unanswered, receipt,
+// sent_on, sent, failed.
 type Moment struct {
 	At     time.Time
 	Event  string
 	Detail string
 }
 
-// Timeline tells a message's life in the order in which it happened.
+// Timeline returns a message's life in chronological order.
 func Timeline(r Record, h History) []Moment {
 	moments := []Moment{{At: r.CreatedAt, Event: "accepted"}}
 	for _, s := range h.Segments {

@@ -20,8 +20,8 @@ import (
 // demo is the sender of most messages.
 var demo = messages.Hold{CompanyID: 1, Sender: "DEMO"}
 
-// letGo is what the task hold does.
-func (d *testStore) letGo() {
+// releaseHeld does the work of the task hold.
+func (d *testStore) releaseHeld() {
 	d.Helper()
 	holds, err := d.Holds(d.Context())
 	for _, h := range holds {
@@ -35,13 +35,13 @@ func (d *testStore) letGo() {
 	}
 }
 
-// TestClaimHolds: a message whose company or sender is not approved at the moment of the claim is not claimed. What was
-// scheduled before is held as well. Messages of the test mode and the gateway's own need no approval.
+// TestClaimHolds: a claim does not get a message whose company or sender is not approved at that moment, scheduled ones
+// included. Test messages and the gateway's own need no approval.
 func TestClaimHolds(t *testing.T) {
 	const name, other = "DEMO", "NEWS"
 	for what, c := range map[string]struct {
 		change string
-		want   []int // the places of those that are carried
+		want   []int // the indexes of the claimed ones
 	}{
 		"all approved":              {`SELECT 1`, []int{0, 1, 2, 3, 4, 5}},
 		"the company lost it":       {`UPDATE companies SET approved = false WHERE id = 1`, []int{3, 4, 5}},
@@ -68,12 +68,12 @@ func TestClaimHolds(t *testing.T) {
 			if n := d.count(`SELECT count(*) FROM outbox WHERE due_at > now() + interval '1 year' AND claimed_by IS NULL AND pushed_at IS NULL AND attempts = 0`); n != len(ids)-len(want) {
 				t.Errorf("%d are held, want %d", n, len(ids)-len(want))
 			}
-			d.letGo()
+			d.releaseHeld()
 			same(t, "carried while nothing has changed", idsOf(d.claim(7, ids...)), nil)
 
 			d.exec(`INSERT INTO senders (company_id, name, approved) VALUES (1, 'DEMO', true) ON CONFLICT (company_id, name) DO UPDATE SET approved = true`)
 			d.exec(`UPDATE companies SET approved = true`)
-			d.letGo()
+			d.releaseHeld()
 			if n := d.count(`SELECT count(*) FROM holds`); n != 0 {
 				t.Errorf("%d senders are held", n)
 			}
@@ -88,10 +88,10 @@ func TestClaimHolds(t *testing.T) {
 	}
 }
 
-// holdStore is a testStore with patient connections, and another one for whoever releases what is held.
+// holdStore is a testStore with long lock timeouts, and another one for the task that releases held messages.
 type holdStore struct {
 	*testStore
-	letting *messages.Store
+	releasing *messages.Store
 }
 
 func newHoldStore(t *testing.T) *holdStore {
@@ -99,7 +99,7 @@ func newHoldStore(t *testing.T) *holdStore {
 	url := testenv.Database(t)
 	open := func(change ...string) *pgxpool.Pool {
 		t.Helper()
-		change = append(change, "lock_timeout=60000", "idle_in_transaction_session_timeout=60000") // a slow machine is no fault
+		change = append(change, "lock_timeout=60000", "idle_in_transaction_session_timeout=60000") // for a slow machine
 		pool, err := postgres.Open(t.Context(), url+joined(url, change), postgres.Options{BatchUpdates: true, StatementTimeout: time.Minute})
 		if err != nil {
 			t.Fatal(err)
@@ -109,7 +109,7 @@ func newHoldStore(t *testing.T) *holdStore {
 	}
 	pool := open()
 	d := &holdStore{testStore: &testStore{TB: t, pool: pool, Store: messages.New(pool), matcher: newMatcher()},
-		letting: messages.New(open("application_name=letting"))}
+		releasing: messages.New(open("application_name=releasing"))}
 	testenv.Companies(t, pool, 3)
 	return d
 }
@@ -131,9 +131,9 @@ func (d *holdStore) held() int {
 	return d.count(`SELECT count(*) FROM outbox WHERE due_at > now() + interval '1 year'`)
 }
 
-// TestHoldsInAnyOrder: administrators withdraw and give approvals, in transactions that stay open for a while, beside claims,
-// which stay open as well, the release of scheduled messages and the release of held ones. No message is held without a row of
-// holds. In the end a claim gets all messages if company and sender are approved, and else none.
+// TestHoldsInAnyOrder: administrators withdraw and give approvals, in transactions that stay open for a while, beside
+// claims, which stay open as well, and the release of scheduled and of held messages. No message is held without a row
+// of holds. In the end a claim gets all messages if company and sender are approved, else none.
 func TestHoldsInAnyOrder(t *testing.T) {
 	d := newHoldStore(t)
 	ctx := t.Context()
@@ -149,7 +149,7 @@ func TestHoldsInAnyOrder(t *testing.T) {
 				rt.Fatal(err)
 			}
 		}
-		var open [2]pgx.Tx // of the administrator, of who claims
+		var open [2]pgx.Tx // the administrator's, the claim's
 		begin := func(i int, statement string, args ...any) {
 			if open[i] == nil {
 				tx, err := d.pool.Begin(ctx)
@@ -172,13 +172,13 @@ func TestHoldsInAnyOrder(t *testing.T) {
 				}
 			}
 		}()
-		var letting chan error
+		var releasing chan error
 		waits := func() bool { // until it has ended or waits for a claim
-			for letting != nil {
+			for releasing != nil {
 				select {
-				case err := <-letting:
+				case err := <-releasing:
 					ok(err)
-					letting = nil
+					releasing = nil
 				case <-time.After(2 * time.Millisecond):
 					if d.count(`SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`) > 0 {
 						return true
@@ -192,7 +192,7 @@ func TestHoldsInAnyOrder(t *testing.T) {
 			func() { begin(0, `UPDATE senders SET approved = NOT approved`) },
 			func() { commit(0) },
 			func() {
-				if letting == nil { // else it might wait for it
+				if releasing == nil { // else it might wait for it
 					begin(1, messages.ClaimStatement, 7, false, ids[:rapid.IntRange(1, len(ids)).Draw(rt, "some")], carrier)
 				}
 			},
@@ -202,9 +202,9 @@ func TestHoldsInAnyOrder(t *testing.T) {
 			},
 			func() { d.release(0, 10) },
 			func() {
-				if letting == nil {
-					letting = make(chan error, 1)
-					go func() { _, err := d.letting.Unhold(ctx, demo); letting <- err }()
+				if releasing == nil {
+					releasing = make(chan error, 1)
+					go func() { _, err := d.releasing.Unhold(ctx, demo); releasing <- err }()
 				}
 			},
 		}
@@ -219,7 +219,7 @@ func TestHoldsInAnyOrder(t *testing.T) {
 		waits()
 		d.release(0, 10)
 		d.exec(`UPDATE outbox SET claimed_by = NULL`)
-		d.letGo()
+		d.releaseHeld()
 		want := 0
 		if d.count(`SELECT count(*) FROM senders s JOIN companies c ON c.id = s.company_id WHERE c.id = 1 AND c.approved AND s.approved`) == 1 {
 			want = len(ids)
@@ -230,25 +230,25 @@ func TestHoldsInAnyOrder(t *testing.T) {
 	})
 }
 
-// TestHoldRest: one look puts off the whole backlog of a sender that a claim has held, nothing of an approved one, and nothing
-// that is claimed. All of it is released again.
+// TestHoldRest: one call holds a sender's whole backlog, but no messages of an approved sender and no claimed ones. All
+// are released again.
 func TestHoldRest(t *testing.T) {
 	d := newHoldStore(t)
 	ctx := t.Context()
 	ids := d.pending(6)
 	d.claim(7, ids[0])
 	d.exec(`UPDATE senders SET approved = false`)
-	if n, err := d.letting.HoldRest(ctx, demo); n != 0 || err != nil {
+	if n, err := d.releasing.HoldRest(ctx, demo); n != 0 || err != nil {
 		t.Errorf("without a row of holds %d are put off, %v", n, err)
 	}
 	d.claim(7, ids[1])
-	if n, err := d.letting.HoldRest(ctx, demo); n != 4 || err != nil || d.held() != 5 {
+	if n, err := d.releasing.HoldRest(ctx, demo); n != 4 || err != nil || d.held() != 5 {
 		t.Errorf("%d are put off and %d held, want 4 and 5, %v", n, d.held(), err)
 	}
 	d.exec(`UPDATE senders SET approved = true`)
-	if n, err := d.letting.HoldRest(ctx, demo); n != 0 || err != nil {
+	if n, err := d.releasing.HoldRest(ctx, demo); n != 0 || err != nil {
 		t.Errorf("of an approved sender %d are put off, %v", n, err)
 	}
-	d.letGo()
+	d.releaseHeld()
 	same(t, "released", idsOf(d.claim(7, ids...)), ids[1:])
 }

@@ -15,10 +15,10 @@ import (
 	"intumwa/sms"
 )
 
-// Insert records messages, their batches and what they wait in (the outbox; for later scheduled; to a number of the
-// sandbox that table, with the number's fate) within the caller's transaction and returns the messages' ids (the
-// message_id of rule api 2.3) in the order given, which are set when the transaction is committed, at the latest
-// (postgres.Later). One statement for any number of messages.
+// Insert records messages, their batches and where they wait (outbox; scheduled for later ones; sandbox, with the
+// number's fate) in the caller's transaction. It returns the messages' ids (the message_id of rule api 2.3) in the
+// given order, which are set at the latest when the transaction is committed (postgres.Later). It runs one statement
+// for any number of messages.
 func (s *Store) Insert(ctx context.Context, tx pgx.Tx, messages []*Message) ([]int64, error) {
 	batchIDs, err := insertBatches(ctx, tx, messages)
 	if err != nil {
@@ -56,8 +56,8 @@ func (s *Store) Insert(ctx context.Context, tx pgx.Tx, messages []*Message) ([]i
 			concats[i] = &ref
 		}
 	}
-	// The ids are drawn first, so that messages and outbox need no join (which,
-	// with the planner kept to nested loops, would cost the square of n).
+	// The ids are drawn first, so that messages and outbox need no join, which would cost the square of n: the planner
+	// is kept to nested loops.
 	args := []any{ulids, companies, users, batches, numbers, senders, bodies, encodings, segments, concats, tests, carriers, lanes, validity}
 	more := moreOf(messages)
 	b := &pgx.Batch{}
@@ -76,7 +76,7 @@ func (s *Store) Insert(ctx context.Context, tx pgx.Tx, messages []*Message) ([]i
 	return ids, nil
 }
 
-// moreOf are the columns of what most messages do not have; nil when none of them has any.
+// moreOf returns the columns that most messages lack; nil when none of them has any.
 func moreOf(messages []*Message) []any {
 	if !slices.ContainsFunc(messages, func(m *Message) bool { return m.Reference != "" || m.timed() || m.Sandboxed() }) {
 		return nil
@@ -97,7 +97,7 @@ func moreOf(messages []*Message) []any {
 	return []any{references, sends, expires, later, after, status, reasons}
 }
 
-// orNull is nil for the zero time.
+// orNull returns nil for the zero time.
 func orNull(t time.Time) *time.Time {
 	if t.IsZero() {
 		return nil
@@ -105,10 +105,10 @@ func orNull(t time.Time) *time.Time {
 	return &t
 }
 
-// The statement for messages that have no more than all have, and that for others.
+// The statements for messages without the rarer columns, and with them.
 var insertPlain, insertMore = insertStatement(false), insertStatement(true)
 
-// insertStatement inserts messages and what they wait in; more says whether any of them has more than all have.
+// insertStatement inserts messages and the rows in which they wait; more includes the rarer columns.
 func insertStatement(more bool) string {
 	var types, names, columns, values, statements string
 	expires, now := `now() + make_interval(secs => validity)`, ``
@@ -146,9 +146,8 @@ func insertStatement(more bool) string {
 		SELECT id FROM input ORDER BY n`
 }
 
-// concatRefs gives each message of several segments the next 8-bit reference
-// of its sender and recipient, by its index in messages. Two long messages to
-// one handset share a reference only after 255 others between the same two.
+// concatRefs returns the next 8-bit reference of its sender and recipient for each message of several segments, by its
+// index in messages. Two long messages to one handset share a reference only after 255 others between the same two.
 func concatRefs(ctx context.Context, tx pgx.Tx, messages []*Message) (map[int]int16, error) {
 	type pair struct{ sender, number string }
 	count := map[pair]int32{}
@@ -164,7 +163,7 @@ func concatRefs(ctx context.Context, tx pgx.Tx, messages []*Message) (map[int]in
 	for p := range count {
 		pairs = append(pairs, p)
 	}
-	// One order everywhere, so that two transactions do not wait in a ring.
+	// One order in all transactions prevents deadlocks.
 	slices.SortFunc(pairs, func(a, b pair) int {
 		return cmp.Or(cmp.Compare(a.sender, b.sender), cmp.Compare(a.number, b.number))
 	})
@@ -197,9 +196,8 @@ func concatRefs(ctx context.Context, tx pgx.Tx, messages []*Message) (map[int]in
 	return refs, nil
 }
 
-// Known returns which of the ULIDs are recorded, as a message or as a batch,
-// with the message's id (0: it is a batch): the question to ask after a COMMIT
-// whose answer was lost.
+// Known returns which of the ULIDs are recorded, as a message or as a batch, with the message's id (0: it is a batch).
+// Use it after a COMMIT without an answer.
 func (s *Store) Known(ctx context.Context, ulids []ulid.ULID) (map[ulid.ULID]int64, error) {
 	args := make([]pgtype.UUID, len(ulids))
 	for i, id := range ulids {

@@ -16,8 +16,8 @@ import (
 	"intumwa/sms"
 )
 
-// TestInsert: every field is kept, ids come in the order given and grow, and
-// each message waits in the outbox of its carrier and lane.
+// TestInsert: every field is stored, ids grow in the given order, and each message waits in the outbox of its carrier
+// and lane.
 func TestInsert(t *testing.T) {
 	d := newHotStore(t)
 	bulk := &messages.Batch{ULID: ulid.Make(), CompanyID: 2, UserID: 3, Kind: "bulk", Sender: "SHOP", Recipients: 2, Segments: 3}
@@ -77,27 +77,26 @@ func TestInsert(t *testing.T) {
 	}
 }
 
-// TestInsertKeepsOrder: also of more rows than a page holds.
+// TestInsertKeepsOrder: also with more rows than a page has.
 func TestInsertKeepsOrder(t *testing.T) {
 	d := newHotStore(t)
 	list := make([]*messages.Message, 3000)
 	for i := range list {
 		list[i] = d.compose()
 	}
-	rand.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] }) // ULIDs in no order
+	rand.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] }) // ULIDs in random order
 	ids := d.insert(list...)
 	if !slices.IsSorted(ids) {
 		t.Error("the ids do not grow")
 	}
 	for _, i := range []int{0, 1, 1499, 2999} {
-		if r, err := d.AnybodysByULID(t.Context(), list[i].ULID); err != nil || r.ID != ids[i] {
-			t.Errorf("message %d has id %d, %v; told %d", i, r.ID, err, ids[i])
+		if r, err := d.OperatorsByULID(t.Context(), list[i].ULID); err != nil || r.ID != ids[i] {
+			t.Errorf("message %d has id %d, %v; want %d", i, r.ID, err, ids[i])
 		}
 	}
 }
 
-// TestInsertTwice: a ULID is recorded once, and a refused transaction leaves
-// nothing.
+// TestInsertTwice: a ULID is recorded once, and a refused transaction leaves nothing.
 func TestInsertTwice(t *testing.T) {
 	d := newTestStore(t)
 	m := d.compose()
@@ -126,14 +125,13 @@ func TestKnown(t *testing.T) {
 	}
 }
 
-// references are the concatenation references of a pair, in the order of the
-// messages.
+// references returns the concatenation references of a pair, in the order of the messages.
 func (d *testStore) references(sender string, number sms.Number) []int {
 	d.Helper()
 	return column[int](d, `SELECT coalesce(concat_ref, -1) FROM messages WHERE sender = $1 AND phone_number = $2 AND segments > 1 ORDER BY id`, sender, string(number))
 }
 
-// distinct fails the test if a reference comes again within 256.
+// distinct fails the test if a reference is repeated within 256.
 func distinct(t *testing.T, refs []int) {
 	t.Helper()
 	last := map[int]int{}
@@ -148,8 +146,8 @@ func distinct(t *testing.T, refs []int) {
 	}
 }
 
-// TestConcatReferences: two long messages of one sender to one handset share a
-// reference only after 255 others, also within one transaction.
+// TestConcatReferences: two long messages of one sender to one handset share a reference only after 255 others, also
+// within one transaction.
 func TestConcatReferences(t *testing.T) {
 	d := newHotStore(t)
 	const number = "+25779000001"
@@ -170,15 +168,15 @@ func TestConcatReferences(t *testing.T) {
 	if n := d.count(`SELECT count(*) FROM messages WHERE segments = 1 AND concat_ref IS NOT NULL`); n != 0 {
 		t.Errorf("%d short messages have a reference", n)
 	}
-	// Other pairs count for themselves.
+	// Each pair has its own count.
 	d.insert(d.compose(to("+25779000002"), segments(2)), d.compose(to(number), segments(2), func(m *messages.Message) { m.Sender = "SHOP" }))
 	if n := d.count(`SELECT count(*) FROM concat_refs WHERE last = 1`); n != 2 {
 		t.Errorf("%d pairs at their first reference, want 2", n)
 	}
 }
 
-// TestConcatReferencesConcurrently: transactions that have the same pairs in
-// different orders neither wait for each other in a ring nor share references.
+// TestConcatReferencesConcurrently: transactions with the same pairs in different orders neither deadlock nor share
+// references.
 func TestConcatReferencesConcurrently(t *testing.T) {
 	d := newHotStore(t)
 	const writers, rounds, pairs = 8, 6, 5

@@ -15,36 +15,33 @@ import (
 	"intumwa/sms"
 )
 
-// Filter says which of a company's messages a list has; a zero field all.
+// Filter selects a company's messages; a zero field selects all.
 type Filter struct {
 	Status *sms.Status
 	Batch  *ulid.ULID
 	Number sms.Number
-	From   time.Time // created then or later
-	To     time.Time // created before then
+	From   time.Time // created: inclusive
+	To     time.Time // exclusive
 
-	Reference string // the customer's own name for them, exactly
+	Reference string // the customer's own name, exactly
 }
 
-// narrows reports whether a message may not be among them, or, with a Reference, not among
-// those that have it: these stand together in an index.
+// narrows reports whether the filter excludes messages or, with a Reference, excludes some of those that have it, which
+// are together in an index.
 func (f *Filter) narrows() bool {
 	return f.Status != nil || f.Batch != nil || f.Number != "" || !f.From.IsZero() || !f.To.IsZero()
 }
 
-// scanned is how many of a company's messages one page looks through: what a
-// page costs is bounded however rare a filter makes its messages.
+// scanned is how many of a company's messages one page reads at most, even if few match the filter.
 const scanned = 5_000
 
-// skew bounds how far messages that were recorded at the same time may lie
-// apart: ids are given out during a transaction, created_at is its start.
+// skew bounds how far ids and created_at may be out of order: an id is drawn during its transaction, created_at is the
+// transaction's start.
 const skew = time.Minute
 
-// List returns up to limit of a company's messages, the newest first, from the
-// first with an id below before (0: the newest there is) on, and where to go
-// on from: 0 when there are no more. A page that a filter makes rare may have
-// fewer than limit messages, even none, and still go on; a number's are found
-// wherever they lie, by FilterNumbers' filters.
+// List returns up to limit of a company's messages, the newest first, with ids below before (0: from the newest), and
+// the next page's before, 0 for none. When few messages match the filter, a page may have fewer than limit messages,
+// even none, and still have a next one; FilterNumbers' filters find the messages to a number however old they are.
 func (s *Store) List(ctx context.Context, of sms.CompanyID, f Filter, before int64, limit int) (page []Record, next int64, err error) {
 	company := int64(of)
 	if !of.Valid() {
@@ -61,7 +58,7 @@ func (s *Store) List(ctx context.Context, of sms.CompanyID, f Filter, before int
 		return nil, 0, err
 	}
 	before = min(before, until)
-	last, more := after, false // how far the page looks, and whether there is anything behind
+	last, more := after, false // how far the page reads, and whether older ones follow
 	if f.Number != "" {
 		var floor int64
 		if before, floor, err = s.skip(ctx, of, f.Number, before); err != nil {
@@ -101,7 +98,7 @@ func (s *Store) List(ctx context.Context, of sms.CompanyID, f Filter, before int
 	return page, 0, nil
 }
 
-// listBatch lists the messages of one batch, which are few.
+// listBatch lists the messages of one batch.
 func (s *Store) listBatch(ctx context.Context, company int64, f Filter, before int64, limit int) (page []Record, next int64, err error) {
 	var batch int64
 	err = s.pool.QueryRow(ctx, `SELECT id FROM batches WHERE ulid = $1 AND company_id = $2`, uuid(*f.Batch), company).Scan(&batch)
@@ -119,8 +116,7 @@ func (s *Store) listBatch(ctx context.Context, company int64, f Filter, before i
 	return page, page[limit-1].ID, nil
 }
 
-// records reads one message more than limit, so that it shows whether there
-// are more. The condition uses $1 to $3.
+// records reads one message more than limit, to show whether more follow. The condition uses $1 to $3.
 func (s *Store) records(ctx context.Context, condition string, company, before, third int64, f Filter, limit int) ([]Record, error) {
 	args := []any{company, before, third, limit + 1}
 	with := func(filter string, arg any) {
@@ -142,15 +138,14 @@ func (s *Store) records(ctx context.Context, condition string, company, before, 
 	if !f.To.IsZero() {
 		with(` AND m.created_at < $%d`, f.To)
 	}
-	// The page is found before the batches are joined: the planner, which does not know how far
-	// back the condition reaches, would else join and sort all that it leaves.
+	// Select the page before the batches are joined: the planner, which cannot estimate the condition, would otherwise
+	// join and sort all its rows.
 	page := strings.Replace(recordColumns, `FROM messages m`, `FROM (SELECT m.* FROM messages m WHERE `+condition+` ORDER BY m.id DESC LIMIT $4) m`, 1)
 	return postgres.All(ctx, s.pool, "listing messages", scanRecord,
 		`SELECT `+page+` ORDER BY m.id DESC`, args...)
 }
 
-// reach returns the ids between which the messages of a filter's times lie,
-// after included and until not.
+// reach returns the ids of a filter's period, after included and until excluded.
 func (s *Store) reach(ctx context.Context, f Filter) (after, until int64, err error) {
 	until = math.MaxInt64
 	batch := &pgx.Batch{}
@@ -169,11 +164,9 @@ func (s *Store) reach(ctx context.Context, f Filter) (after, until int64, err er
 	return after, until, nil
 }
 
-// idAt finds an id that divides the messages created before a time from the
-// others, give or take skew. There is no index on created_at, since ids grow
-// with it: the boundary is found by halving the range of ids, in some thirty
-// reads of one row by its key. (A ULID tells a time too, but that of another
-// machine's clock.)
+// idAt finds an id that separates the messages created before a time from the others, within skew. created_at has no
+// index, because ids grow with it: a binary search over the ids takes some thirty reads of one row by its key. (A ULID
+// has a time too, but of another machine's clock.)
 const idAt = `
 	WITH RECURSIVE halves AS (
 		SELECT coalesce((SELECT id FROM messages WHERE id > ` + purgedFloor + ` ORDER BY id LIMIT 1), 0) AS low,

@@ -15,7 +15,7 @@ import (
 	"intumwa/sms"
 )
 
-// Record is a message as it stands.
+// Record is a message's current state.
 type Record struct {
 	ID            int64 // message_id of the webhooks
 	ULID          ulid.ULID
@@ -33,9 +33,9 @@ type Record struct {
 	CreatedAt     time.Time
 	SentAt        *time.Time
 	FailedAt      *time.Time
-	Reference     string     // the customer's own name for it; "": none
+	Reference     string     // the customer's own name; "": none
 	SendAt        *time.Time // when it is, or was, to be sent; nil: at once
-	ExpireAt      *time.Time // when it is, or was, to be given up; nil: as all others
+	ExpireAt      *time.Time // when it expires, or expired; nil: as configured
 }
 
 const recordColumns = `m.id, m.ulid, b.ulid, m.company_id, m.phone_number, m.sender, m.body, m.encoding, m.segments, m.test,
@@ -56,8 +56,7 @@ func scanRecord(row pgx.CollectableRow) (r Record, err error) {
 	return r, err
 }
 
-// ByULID returns a company's message; another company's is ErrNotFound, as are
-// the gateway's own, which are nobody's.
+// ByULID returns a company's message, or ErrNotFound, also for the gateway's own.
 func (s *Store) ByULID(ctx context.Context, company sms.CompanyID, id ulid.ULID) (Record, error) {
 	if !company.Valid() {
 		return Record{}, ErrNotFound
@@ -65,18 +64,17 @@ func (s *Store) ByULID(ctx context.Context, company sms.CompanyID, id ulid.ULID)
 	return s.one(ctx, id, `m.ulid = $1 AND m.company_id = $2`, uuid(id), int64(company))
 }
 
-// AnybodysByULID returns a message, whosever it is: for operators alone.
-func (s *Store) AnybodysByULID(ctx context.Context, id ulid.ULID) (Record, error) {
+// OperatorsByULID returns a message of any company: for operators only.
+func (s *Store) OperatorsByULID(ctx context.Context, id ulid.ULID) (Record, error) {
 	return s.one(ctx, id, `m.ulid = $1`, uuid(id))
 }
 
-// AnybodysByID does the same by the number that webhooks name.
-func (s *Store) AnybodysByID(ctx context.Context, id int64) (Record, error) {
+// OperatorsByID returns a message of any company by its number in webhooks: for operators only.
+func (s *Store) OperatorsByID(ctx context.Context, id int64) (Record, error) {
 	return s.one(ctx, id, `m.id = $1`, id)
 }
 
-// ByID returns a company's message by the number that its webhooks name; another
-// company's is ErrNotFound, as are the gateway's own.
+// ByID returns a company's message by its number in webhooks, or ErrNotFound, also for the gateway's own.
 func (s *Store) ByID(ctx context.Context, company sms.CompanyID, id int64) (Record, error) {
 	if !company.Valid() {
 		return Record{}, ErrNotFound
@@ -84,8 +82,7 @@ func (s *Store) ByID(ctx context.Context, company sms.CompanyID, id int64) (Reco
 	return s.one(ctx, id, `m.id = $1 AND m.company_id = $2`, id, int64(company))
 }
 
-// ByCarrierID returns a company's messages of which a carrier gave a segment that id, the newest
-// first.
+// ByCarrierID returns a company's messages with a segment to which a carrier gave that id, the newest first.
 func (s *Store) ByCarrierID(ctx context.Context, company sms.CompanyID, carrierID string) ([]Record, error) {
 	if !company.Valid() {
 		return nil, nil
@@ -93,12 +90,12 @@ func (s *Store) ByCarrierID(ctx context.Context, company sms.CompanyID, carrierI
 	return s.byCarrierID(ctx, carrierID, `m.company_id = $3`, int64(company))
 }
 
-// AnybodysByCarrierID does the same, whosever they are: for operators alone.
-func (s *Store) AnybodysByCarrierID(ctx context.Context, carrierID string) ([]Record, error) {
+// OperatorsByCarrierID is [Store.ByCarrierID] for all companies: for operators only.
+func (s *Store) OperatorsByCarrierID(ctx context.Context, carrierID string) ([]Record, error) {
 	return s.byCarrierID(ctx, carrierID, `$3`, true)
 }
 
-// carriersMost is how many messages are looked up by a carrier's id.
+// carriersMost is how many messages a look-up by a carrier's id returns.
 const carriersMost = 50
 
 func (s *Store) byCarrierID(ctx context.Context, carrierID, where string, arg any) ([]Record, error) {
@@ -110,12 +107,11 @@ func (s *Store) byCarrierID(ctx context.Context, carrierID, where string, arg an
 		`SELECT `+recordColumns+` WHERE m.id = ANY($1) AND `+where+` ORDER BY m.id DESC LIMIT $2`, ids, carriersMost, arg)
 }
 
-// codesScanned is how many of the gateway's own messages LastCode looks through:
-// some minutes' at the least.
+// codesScanned is how many of the gateway's own messages LastCode reads: some minutes' at least.
 const codesScanned = 1000
 
-// LastCode returns what became of the latest message of the gateway's own, a
-// one-time code, to a user's number: ErrNotFound when it is not among the latest.
+// LastCode returns the status of the latest one-time code to a user's number; ErrNotFound when it is not among the
+// latest messages of the gateway.
 func (s *Store) LastCode(ctx context.Context, userID int64, number sms.Number) (status sms.Status, err error) {
 	err = s.pool.QueryRow(ctx, `SELECT status FROM (
 			SELECT id, status, user_id, phone_number FROM messages WHERE company_id = 0 AND id > `+purgedFloor+` ORDER BY id DESC LIMIT $3
@@ -129,7 +125,7 @@ func (s *Store) LastCode(ctx context.Context, userID int64, number sms.Number) (
 	return status, nil
 }
 
-// one returns the only message that the condition leaves, by its name.
+// one returns the only message that matches the condition; errors name it by name.
 func (s *Store) one(ctx context.Context, name any, condition string, args ...any) (Record, error) {
 	found, err := postgres.All(ctx, s.pool, fmt.Sprintf("looking up message %v", name), scanRecord, `SELECT `+recordColumns+` WHERE `+condition, args...)
 	switch {
@@ -141,8 +137,7 @@ func (s *Store) one(ctx context.Context, name any, condition string, args ...any
 	return found[0], nil
 }
 
-// ULIDs are the ULIDs of messages by their ids, for a log. Unknown ids are not
-// in the answer.
+// ULIDs returns the ULIDs of messages by id, for a log. Unknown ids are left out.
 func (s *Store) ULIDs(ctx context.Context, ids []int64) (map[int64]ulid.ULID, error) {
 	names := make(map[int64]ulid.ULID, len(ids))
 	var id int64

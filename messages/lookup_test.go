@@ -13,7 +13,7 @@ import (
 	"intumwa/sms"
 )
 
-// TestTenancy: another's message or batch is not found.
+// TestTenancy: another company's message or batch is not found.
 func TestTenancy(t *testing.T) {
 	d := newTestStore(t)
 	b := &messages.Batch{ULID: ulid.Make(), CompanyID: 1, UserID: 1, Kind: "bulk", Sender: "DEMO", Recipients: 1, Segments: 1}
@@ -29,10 +29,10 @@ func TestTenancy(t *testing.T) {
 			t.Errorf("company %d, by its number: %+v, %v", company, r, err)
 		}
 	}
-	if r, err := d.AnybodysByULID(t.Context(), m.ULID); err != nil || r.ID != id {
+	if r, err := d.OperatorsByULID(t.Context(), m.ULID); err != nil || r.ID != id {
 		t.Errorf("for an operator: %+v, %v", r, err)
 	}
-	// The gateway's own, which hold one-time codes, are nobody's.
+	// The gateway's own, with one-time codes, belong to no company.
 	own := d.compose(func(m *messages.Message) { m.CompanyID = 0 })
 	d.insert(own)
 	if r, err := d.ByULID(t.Context(), 0, own.ULID); !errors.Is(err, messages.ErrNotFound) {
@@ -42,7 +42,7 @@ func TestTenancy(t *testing.T) {
 		t.Errorf("company 0 lists the gateway's own: %+v, %v", page, err)
 	}
 	if _, err := d.ByULID(t.Context(), 1, ulid.Make()); !errors.Is(err, messages.ErrNotFound) {
-		t.Errorf("nobody's message: %v", err)
+		t.Errorf("an unknown message: %v", err)
 	}
 	if _, err := d.BatchByULID(t.Context(), 2, b.ULID); !errors.Is(err, messages.ErrNotFound) {
 		t.Errorf("another's batch: %v", err)
@@ -55,8 +55,8 @@ func TestTenancy(t *testing.T) {
 	}
 }
 
-// TestByCarrierID finds a message by the id that a carrier gave one of its segments, as the response or a receipt may write it.
-// The reference of a segment without an id finds nothing.
+// TestByCarrierID: a message is found by the id that a carrier gave one of its segments, in the form of the response or
+// of a receipt. The reference of a segment without an id finds nothing.
 func TestByCarrierID(t *testing.T) {
 	d := newTestStore(t)
 	ids := d.pending(2, segments(1))
@@ -72,13 +72,13 @@ func TestByCarrierID(t *testing.T) {
 			t.Errorf("company %d: %+v, %v", company, got, err)
 		}
 	}
-	if got, err := d.AnybodysByCarrierID(t.Context(), "00FF"); err != nil || len(got) != 1 {
+	if got, err := d.OperatorsByCarrierID(t.Context(), "00FF"); err != nil || len(got) != 1 {
 		t.Errorf("for an operator: %+v, %v", got, err)
 	}
 }
 
-// TestJourney: of a message nothing is known about, and of one on its way.
-func TestJourney(t *testing.T) {
+// TestHistory: of a new message, and of one at a carrier.
+func TestHistory(t *testing.T) {
 	d := newTestStore(t)
 	ids := d.pending(2, segments(2))
 	d.claim(1, ids[0])
@@ -105,12 +105,11 @@ func TestJourney(t *testing.T) {
 		t.Errorf("the other %+v", h)
 	}
 	if h, err := d.HistoryOf(t.Context(), 999); err != nil || h.Waiting != nil || h.Segments != nil {
-		t.Errorf("nobody's %+v, %v", h, err)
+		t.Errorf("an unknown message's %+v, %v", h, err)
 	}
 }
 
-// TestTimeline: in the order in which it happened, the end last, and cause
-// before effect where the clock does not tell.
+// TestTimeline: entries are chronological, the end last, and cause before effect at the same time.
 func TestTimeline(t *testing.T) {
 	start := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	after := func(n int) time.Time { return start.Add(time.Duration(n) * time.Second) }
@@ -119,9 +118,9 @@ func TestTimeline(t *testing.T) {
 	h := messages.History{
 		Segments: []receipts.SegmentRecord{
 			{Segment: 1, Link: "l", SubmittedAt: after(1), Receipt: "UNDELIV", ReceiptAt: pointer(after(3))},
-			{Segment: 2, Link: "l", SubmittedAt: after(2), Receipt: "DELIVRD", ReceiptAt: pointer(after(2))}, // at once
+			{Segment: 2, Link: "l", SubmittedAt: after(2), Receipt: "DELIVRD", ReceiptAt: pointer(after(2))}, // at the same time
 			{Segment: 2, Link: "l", SubmittedAt: after(2)},
-			{Segment: 2, Carrier: "leo", SubmittedAt: after(2)}, // held
+			{Segment: 2, Carrier: "leo", SubmittedAt: after(2)}, // unanswered
 		},
 		Second:   &messages.SecondRecord{At: after(2), From: "a", To: "b", Reason: "UNDELIV"},
 		Receipts: []receipts.ReceiptRecord{{At: after(9), State: "DELIVRD", Outcome: receipts.Contradiction}, {At: after(2), State: "ENROUTE", Outcome: receipts.Intermediate}},
@@ -139,7 +138,7 @@ func TestTimeline(t *testing.T) {
 	}
 }
 
-// TestList: pages from the newest on, by every filter.
+// TestList: pages from the newest on, with every filter.
 func TestList(t *testing.T) {
 	d := newTestStore(t)
 	b := &messages.Batch{ULID: ulid.Make(), CompanyID: 1, UserID: 1, Kind: "bulk", Sender: "DEMO", Recipients: 3, Segments: 3}

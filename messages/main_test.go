@@ -21,7 +21,7 @@ func TestMain(m *testing.M) { testenv.Main(m) }
 
 const carrier = "lumitel"
 
-// testStore is a store on a database of its own, and what tests do to it.
+// testStore is a store on its own database, with helpers.
 type testStore struct {
 	testing.TB
 	pool *pgxpool.Pool
@@ -36,11 +36,10 @@ func newTestStore(t testing.TB) *testStore {
 	return &testStore{TB: t, pool: pool, Store: messages.New(pool), matcher: newMatcher()}
 }
 
-// newMatcher is a carrier's whose ids are the same in its receipts.
+// newMatcher returns the matcher of a carrier with the same ids in its receipts.
 func newMatcher() *receipts.Matcher { return receipts.New(carrier, receipts.Same) }
 
-// newHotStore is a testStore whose connections plan as those of the dispatcher and
-// of intake do.
+// newHotStore returns a testStore whose connections plan like those of dispatcher and intake.
 func newHotStore(t testing.TB) *testStore {
 	t.Helper()
 	pool, err := postgres.Open(t.Context(), testenv.Database(t), postgres.Options{BatchUpdates: true})
@@ -67,7 +66,7 @@ func (d *testStore) exec(statement string, args ...any) {
 	}
 }
 
-// count runs a query that answers one number.
+// count returns a query's only number.
 func (d *testStore) count(query string, args ...any) (n int) {
 	d.Helper()
 	if err := d.pool.QueryRow(d.Context(), query, args...).Scan(&n); err != nil {
@@ -76,10 +75,10 @@ func (d *testStore) count(query string, args ...any) (n int) {
 	return n
 }
 
-// column runs a query that answers one column.
+// column returns the rows of one column.
 func column[T any](d *testStore, query string, args ...any) []T {
 	d.Helper()
-	rows, _ := d.pool.Query(d.Context(), query, args...) // its error is that of the rows
+	rows, _ := d.pool.Query(d.Context(), query, args...) // its error is the rows' error
 	all, err := pgx.CollectRows(rows, pgx.RowTo[T])
 	if err != nil {
 		d.Fatal(err)
@@ -87,7 +86,7 @@ func column[T any](d *testStore, query string, args ...any) []T {
 	return all
 }
 
-// compose makes a message of one segment of company 1 for carrier.
+// compose returns a message of one segment from company 1 for carrier.
 func (d *testStore) compose(change ...func(*messages.Message)) *messages.Message {
 	d.numbered++
 	m := &messages.Message{
@@ -165,7 +164,7 @@ func segment(n, total int) func(*receipts.Segment) {
 
 func at(moment time.Time) func(*receipts.Segment) { return func(p *receipts.Segment) { p.At = moment } }
 
-// receipt is a receipt with the usual meaning of state.
+// receipt returns a receipt with the usual meaning of state.
 func receipt(id, state string) receipts.Receipt {
 	r := receipts.Receipt{Link: "lumitel-1", CarrierID: id, Number: "25761000001", State: state, At: time.Now()}
 	switch state {
@@ -190,13 +189,13 @@ func (d *testStore) record(ctx context.Context, tx pgx.Tx, segments []receipts.S
 	return d.matcher.Record(ctx, tx, segments, reports, 1000)
 }
 
-// settlement is what came of one transaction of a settler.
+// settlement is the result of one transaction of a settler.
 type settlement struct {
 	outcomes []receipts.Outcome
 	settled  []messages.Settled
 }
 
-// settle does what a settler does with accepted segments and receipts.
+// settle records accepted segments and receipts as a settler does.
 func (d *testStore) settle(segments []receipts.Segment, reports ...receipts.Receipt) settlement {
 	d.Helper()
 	s, err := d.trySettle(segments, reports...)
@@ -224,7 +223,7 @@ func (d *testStore) trySettle(segments []receipts.Segment, reports ...receipts.R
 	return s, err
 }
 
-// settledAs fails the test unless exactly these messages were settled so.
+// settledAs fails the test unless exactly these messages were settled with this status.
 func settledAs(t *testing.T, s settlement, status sms.Status, ids ...int64) {
 	t.Helper()
 	var got []int64
@@ -237,26 +236,26 @@ func settledAs(t *testing.T, s settlement, status sms.Status, ids ...int64) {
 	same(t, "settled", got, ids)
 }
 
-// held is the claim in which a message stands.
-func (d *testStore) held(id int64) messages.Claim {
+// claimOf returns a message's current claim.
+func (d *testStore) claimOf(id int64) messages.Claim {
 	d.Helper()
 	return messages.Claim{MessageID: id, Epoch: d.count(`SELECT epoch FROM outbox WHERE message_id = $1`, id)}
 }
 
 func (d *testStore) helds(ids ...int64) (claims []messages.Claim) {
 	for _, id := range ids {
-		claims = append(claims, d.held(id))
+		claims = append(claims, d.claimOf(id))
 	}
 	return claims
 }
 
-// end ends attempts, or puts them off, without a verdict.
+// end ends or postpones attempts without a verdict.
 func (d *testStore) end(ctx context.Context, tx pgx.Tx, ends messages.Ends) error {
 	_, err := d.Finish(ctx, tx, nil, ends)
 	return err
 }
 
-// status is a message's status and reason.
+// status returns a message's status and reason.
 func (d *testStore) status(id int64) (status sms.Status, reason string) {
 	d.Helper()
 	err := d.pool.QueryRow(d.Context(), `SELECT status, coalesce(failure_reason, '') FROM messages WHERE id = $1`, id).Scan(&status, &reason)

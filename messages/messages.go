@@ -1,31 +1,26 @@
-// Package messages keeps each message's life. It alone changes a status.
+// Package messages has each message's life. No other package changes a status.
 //
-// A message starts as pending and ends, exactly once, as sent or failed
-// (rule api 3). Around that row stand these tables:
+// A message starts as pending and ends, exactly once, as sent or failed (rule api 3). Its other tables:
 //
-//   - outbox: what still has to reach a carrier. A row is written with its
-//     message and deleted in the transaction that records its last segment's
-//     carrier id or its failure. Redis can be rebuilt from it at any moment.
+//   - outbox: messages that must still reach a carrier. A row is written with its message and deleted in the transaction
+//     that records its last segment's carrier id or its failure. Redis can be refilled from it at any moment.
 //   - batches: the bulk and template requests.
-//   - scheduled: what was accepted for later, in place of an outbox row until it is due.
-//   - deadlines: messages whose time is not that of all others.
-//   - sandbox: what becomes of messages to the numbers of the sandbox, in place of
-//     an outbox row.
+//   - scheduled: messages for later, in place of an outbox row until they are due.
+//   - deadlines: messages with a deadline of their own.
+//   - sandbox: the fates of messages to sandbox numbers, in place of an outbox row.
 //
-// What carriers have of a message, and said of it, is kept by the room receipts.
+// The package receipts has the carriers' segments and receipts.
 //
-// # Who may carry a message
+// # Claims
 //
-// A dispatcher claims outbox rows (Claim) before it writes a single byte to a
-// carrier, and every later change of such a row names the claim. A row that
-// another dispatcher has taken over meanwhile is left alone, so a process that
-// was asleep for minutes does no harm when it wakes.
+// A dispatcher claims outbox rows (Claim) before it writes a byte to a carrier, and every later change of such a row
+// names the claim. It does not affect a row that another dispatcher has taken over: a process that slept for minutes
+// does no harm.
 //
-// # Crash
+// # Crashes
 //
-// What a dead dispatcher had begun may or may not have reached its carrier: SMPP 3.4
-// has no way to ask. Free gives it out again: nothing is lost, and at most a window of
-// messages can arrive twice.
+// What a dead dispatcher had begun may or may not have reached its carrier: SMPP 3.4 cannot query it. Free releases
+// such messages: nothing is lost, and at most a window of messages can arrive twice.
 package messages
 
 import (
@@ -40,7 +35,7 @@ import (
 	"intumwa/sms"
 )
 
-// ErrNotFound says that the caller has no such message or batch.
+// ErrNotFound means that the caller has no such message or batch.
 var ErrNotFound = errors.New("not found")
 
 // Lanes of the outbox, as stored. They equal queue.Single and queue.Batch.
@@ -49,7 +44,7 @@ const (
 	LaneBatch  = 1
 )
 
-// Store keeps messages in one database.
+// Store has the messages of one database.
 type Store struct {
 	pool *pgxpool.Pool
 }
@@ -63,19 +58,19 @@ type Batch struct {
 	CompanyID  int64
 	UserID     int64
 	Kind       string // "bulk" or "template"
-	Name       string // the customer's own, of a campaign of the dashboard; "": none
+	Name       string // the customer's own name of a campaign; "": none
 	Sender     string
 	Recipients int
 	Segments   int // credits consumed
 
-	Part    bool // it is a further part of a batch that exists
-	Awaited int  // recipients of the parts that are still to come
+	Part    bool // a further part of an existing batch
+	Awaited int  // recipients of later parts
 
-	SendAt   time.Time // when its messages are to be sent; zero: at once
-	ExpireAt time.Time // when they are to be given up; zero: as all others
+	SendAt   time.Time // when its messages are sent; zero: at once
+	ExpireAt time.Time // when they expire; zero: as configured
 }
 
-// Message is a new message, ready to be recorded.
+// Message is a new message for Insert.
 type Message struct {
 	ULID      ulid.ULID
 	CompanyID int64
@@ -90,13 +85,13 @@ type Message struct {
 	Test      bool
 	Validity  time.Duration // after which it is not tried any more
 
-	Reference string    // the customer's own name for it; "": none
-	SendAt    time.Time // when it is to be sent; zero: at once
-	ExpireAt  time.Time // when it is to be given up; zero: when its validity is over, which begins when it is to be sent
-	Later     bool      // it waits for SendAt, off the outbox (Scheduled)
+	Reference string    // the customer's own name; "": none
+	SendAt    time.Time // when it is sent; zero: at once
+	ExpireAt  time.Time // when it expires; zero: at the end of its validity, which begins when it is to be sent
+	Later     bool      // it is scheduled for SendAt
 }
 
-// Lane tells in which lane of its carrier a message waits.
+// Lane returns the lane of its carrier.
 func (m *Message) Lane() int {
 	if m.Batch != nil {
 		return LaneBatch
@@ -104,19 +99,19 @@ func (m *Message) Lane() int {
 	return LaneSingle
 }
 
-// clean leaves out what no text column takes.
+// clean removes bytes that PostgreSQL refuses.
 func clean(s string) string { return postgres.Text(s) }
 
-// timed reports whether its time is not that of all others.
+// timed reports whether it has a deadline of its own.
 func (m *Message) timed() bool { return !m.SendAt.IsZero() || !m.ExpireAt.IsZero() }
 
-// Sandboxed reports whether it is to a number of the sandbox, whose fate it gets: no carrier gets it.
+// Sandboxed reports whether it goes to a sandbox number, whose fate it gets, and to no carrier.
 func (m *Message) Sandboxed() bool {
 	_, ok := sms.SandboxFateOf(m.Number)
 	return ok
 }
 
-// concatenated reports whether a handset must put it together.
+// concatenated reports whether a handset must join its segments.
 func (m *Message) concatenated() bool { return m.Segments > 1 && !m.Sandboxed() }
 
 func uuid(id ulid.ULID) pgtype.UUID { return pgtype.UUID{Bytes: id, Valid: true} }

@@ -15,28 +15,26 @@ import (
 	"intumwa/sms"
 )
 
-// A search by number has no index: the order of numbers is no order of time, so that
-// each new message would write to another page of one. Beside a million messages that
-// was measured as 90 bytes of the write-ahead log a message at best, and up to 2,200
-// after a checkpoint, where the whole life of a message takes 1,500.
+// A search by number has no index: numbers are not in the order of time, so each new message would write to another
+// page of it. With a million messages that costs 90 bytes of WAL a message at best, up to 2,200 after a checkpoint; a
+// message's whole life takes 1,500.
 //
-// So a chunk of ids gets a Bloom filter, once and in the background, when no
-// message of it can come any more: four bytes a message. A search leaves out
-// the chunks whose filters do not know the number, and reads the others. What
-// has no filter yet is read as well, so a filter that is late costs time only.
+// Instead each chunk of ids gets a Bloom filter, once and in the background, when it is complete: four bytes a message.
+// A search skips chunks whose filters exclude the number, and reads the others and those without a filter: a late
+// filter costs time only.
 const (
 	filterChunk  = 10_000 // ids; 00203_messages.sql names it too
-	filterBlock  = 32     // bytes; what a filter knows of a number lies in one of its blocks
-	filterBlocks = 1_250  // 16 bits for each of two keys of an id: of a thousand numbers that a chunk lacks, it lets one pass
+	filterBlock  = 32     // bytes; all bits of a number are in one block
+	filterBlocks = 1_250  // 16 bits for each of two keys of an id: one in a thousand absent numbers passes
 	filterProbes = 8      // bits of a key
 	filtersRead  = 1_000  // by one search: ten million ids
 )
 
-// anybody is the company of the keys that stand for all companies together.
-const anybody sms.CompanyID = 0
+// allCompanies is the company of the keys for searches over all companies.
+const allCompanies sms.CompanyID = 0
 
-// filterKey returns where a filter keeps what it knows of a company's number:
-// the byte at which the block begins, and the bits within it.
+// filterKey returns the place of a company's number in a filter: the byte at which its block begins, and its bits
+// there.
 func filterKey(company sms.CompanyID, number sms.Number) (offset int, bits [filterProbes]byte) {
 	sum := sha256.Sum256([]byte(strconv.FormatInt(int64(company), 10) + string(number)))
 	offset = int(binary.BigEndian.Uint32(sum[:4])%filterBlocks) * filterBlock
@@ -44,7 +42,7 @@ func filterKey(company sms.CompanyID, number sms.Number) (offset int, bits [filt
 	return offset, bits
 }
 
-// addTo puts a company's number into a filter.
+// addTo adds a company's number to a filter.
 func addTo(filter []byte, company sms.CompanyID, number sms.Number) {
 	offset, bits := filterKey(company, number)
 	for _, bit := range bits {
@@ -52,7 +50,7 @@ func addTo(filter []byte, company sms.CompanyID, number sms.Number) {
 	}
 }
 
-// passes reports whether a block has all the bits. That of an empty filter has none.
+// passes reports whether a block has all the bits. An empty filter's block has none.
 func passes(block []byte, bits [filterProbes]byte) bool {
 	for _, bit := range bits {
 		if int(bit/8) >= len(block) || block[bit/8]&(1<<(bit%8)) == 0 {
@@ -62,16 +60,15 @@ func passes(block []byte, bits [filterProbes]byte) bool {
 	return true
 }
 
-// FilterNumbers makes the filter of the next chunk that is complete, the oldest
-// first, and returns whether there was one. Several processes make one after the other.
+// FilterNumbers makes the filter of the oldest complete chunk without one, and returns whether there was one. Several
+// processes take turns.
 func (s *Store) FilterNumbers(ctx context.Context) (made bool, err error) {
 	err = pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
 		if err := lockFilters(ctx, tx); err != nil {
 			return err
 		}
-		// A message of the chunk that is not to be seen yet was given its id before
-		// the first one behind the chunk was, and is recorded a minute later at the
-		// latest, or its transaction still hangs.
+		// A message of the chunk that is not visible yet drew its id before the first one after the chunk, and is
+		// recorded at most a minute later, unless its transaction hangs.
 		var chunk int64
 		err := tx.QueryRow(ctx, `
 			SELECT next.chunk FROM (
@@ -100,13 +97,13 @@ func (s *Store) FilterNumbers(ctx context.Context) (made bool, err error) {
 	return made, nil
 }
 
-// lockFilters waits, a fraction of a second, until nobody else makes filters, and keeps everybody else from it until tx ends.
+// lockFilters waits, a fraction of a second, for the exclusive right to make filters, until tx ends.
 func lockFilters(ctx context.Context, tx pgx.Tx) error {
 	_, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock(hashtextextended('number filters', 0))`)
 	return err
 }
 
-// filterOf makes the filter of a chunk of the numbers that are not obscured.
+// filterOf returns the filter of a chunk's numbers, without obscured ones.
 func filterOf(ctx context.Context, tx pgx.Tx, chunk int64) (filter []byte, err error) {
 	filter = []byte{}
 	var company sms.CompanyID
@@ -119,15 +116,14 @@ func filterOf(ctx context.Context, tx pgx.Tx, chunk int64) (filter []byte, err e
 			filter = make([]byte, filterBlocks*filterBlock)
 		}
 		addTo(filter, company, number)
-		addTo(filter, anybody, number)
+		addTo(filter, allCompanies, number)
 		return nil
 	}, `SELECT DISTINCT company_id, phone_number FROM messages WHERE id >= $1 AND id < $2`, chunk*filterChunk, (chunk+1)*filterChunk)
 	return filter, err
 }
 
-// refilter makes the filters of the chunks of messages anew that have one: nobody can
-// tell from them any more to which numbers the messages went. The caller has locked
-// the filters.
+// refilter makes the existing filters of the messages' chunks again: the old ones would reveal the numbers. The caller
+// has locked the filters.
 func refilter(ctx context.Context, tx pgx.Tx, ids []int64) error {
 	var chunks []int64
 	for _, id := range ids {
@@ -151,10 +147,9 @@ func refilter(ctx context.Context, tx pgx.Tx, ids []int64) error {
 	return nil
 }
 
-// skip returns below which id a search for a company's messages to a number
-// may begin that was to begin below before: the filters know that there is none
-// between. What lies from floor on down has filters: a search that comes there
-// asks again. floor is 0 when it is there, or when there are no filters.
+// skip returns the id below which a search for a company's messages to a number may begin, instead of before: the
+// filters exclude the messages between. Ids from floor down have filters: a search that arrives there calls skip again.
+// floor is 0 when it is there, or when there are no filters.
 func (s *Store) skip(ctx context.Context, company sms.CompanyID, number sms.Number, before int64) (begin, floor int64, err error) {
 	fail := func(err error) (int64, int64, error) {
 		return 0, 0, fmt.Errorf("reading the filters of numbers: %w", err)
@@ -168,7 +163,7 @@ func (s *Store) skip(ctx context.Context, company sms.CompanyID, number sms.Numb
 	if err != nil {
 		return fail(err)
 	}
-	if highest < top { // a chunk without a filter is looked through
+	if highest < top { // a chunk without a filter is read
 		return before, (highest + 1) * filterChunk, nil
 	}
 	offset, bits := filterKey(company, number)

@@ -10,7 +10,7 @@ import (
 	"intumwa/sms"
 )
 
-// filter makes all filters that can be made, by several processes at once, and returns how many there are.
+// filter makes all possible filters, by several processes at once, and returns how many there are.
 func (d *testStore) filter() int {
 	d.Helper()
 	var wait sync.WaitGroup
@@ -31,7 +31,7 @@ func (d *testStore) filter() int {
 	return d.count(`SELECT count(*) FROM number_filters`)
 }
 
-// find are the ids of a company's messages to a number, and how many pages were read for them.
+// find returns the ids of a company's messages to a number, and how many pages it read.
 func (d *testStore) find(company sms.CompanyID, number string) (ids []int64, pages int) {
 	d.Helper()
 	for before := int64(0); ; {
@@ -52,16 +52,16 @@ func (d *testStore) find(company sms.CompanyID, number string) (ids []int64, pag
 	}
 }
 
-// TestNumberFilters: what is found of a number is what there is, with filters and without; with them what lies far back,
-// or is not there, is known in a few pages. Whose filters say what is told apart.
+// TestNumberFilters: a search by number finds all messages, with filters and without; with them few pages are read for
+// old or absent ones. Companies' keys do not mix.
 func TestNumberFilters(t *testing.T) {
 	d := newTestStore(t)
-	const all = 95_000 // chunks 0 to 8 whole, and a part of the tenth
+	const all = 95_000 // chunks 0 to 8 in full, and part of the tenth
 	d.exec(`INSERT INTO messages (ulid, company_id, user_id, phone_number, sender, body, encoding, segments, test, carrier, status, created_at)
 		SELECT gen_random_uuid(), CASE WHEN i % 10 = 0 THEN 2 ELSE 1 END, 1, '+257' || 61000000 + i % 40000, 'D', 'x', 0, 1, false, 'leo', 1, now() - interval '2 hours'
 		FROM generate_series(1, $1::int) i`, all)
 	d.exec(`UPDATE messages SET phone_number = '+25779000001' WHERE id IN (3, 12345, 94001)`)
-	d.exec(`UPDATE messages SET phone_number = '+25779000002' WHERE id = 20010`) // company 2's
+	d.exec(`UPDATE messages SET phone_number = '+25779000002' WHERE id = 20010`) // of company 2
 	d.exec(`ANALYZE messages`)
 	type finding struct {
 		company sms.CompanyID
@@ -93,7 +93,7 @@ func TestNumberFilters(t *testing.T) {
 	for number, want := range map[sms.Number]string{"+25779000001": "[94001 12345 3]", "+25779000002": "[20010]", "+25779000009": "[]"} {
 		found, pages := []int64{}, 0
 		for before := int64(0); ; pages++ {
-			page, _, next, err := d.AnybodysByNumber(t.Context(), number, before, 3)
+			page, _, next, err := d.OperatorsByNumber(t.Context(), number, before, 3)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -105,14 +105,14 @@ func TestNumberFilters(t *testing.T) {
 			}
 		}
 		if fmt.Sprint(found) != want || pages > 2 {
-			t.Errorf("anybody's to %s: %v after %d pages", number, found, pages)
+			t.Errorf("allCompanies's to %s: %v after %d pages", number, found, pages)
 		}
 	}
-	d.exec(`DELETE FROM number_filters WHERE chunk IN (0, 1)`) // as in a database that had messages before there were filters
+	d.exec(`DELETE FROM number_filters WHERE chunk IN (0, 1)`) // as in a database with messages from before the filters
 	check(false)
 }
 
-// TestNumberFilterWaits: a chunk gets no filter while a message of it may still come.
+// TestNumberFilterWaits: a chunk gets no filter while a message of it may still be recorded.
 func TestNumberFilterWaits(t *testing.T) {
 	d := newTestStore(t)
 	const insert = `INSERT INTO messages (id, ulid, company_id, user_id, phone_number, sender, body, encoding, segments, test, carrier, created_at)

@@ -13,14 +13,14 @@ import (
 	"intumwa/sms"
 )
 
-// obscured is what sms.Number.Obscured makes of a recipient, in a statement; plainNumber
-// tells that it was not done yet. The column is in no index: the row stays on its page.
+// obscured is sms.Number.Obscured of a recipient, in SQL; plainNumber is true before that. No index has the column: the
+// row stays on its page.
 const (
 	obscured    = `left(phone_number, 5) || 'XXXXX' || right(phone_number, 2)`
 	plainNumber = `phone_number NOT LIKE '%X%'`
 )
 
-// obscure forgets whom messages went to. Their rows stay, for the audit and the counts.
+// obscure removes the numbers of messages. Their rows stay, for the audit and the counts.
 func (p *purging) obscure(ctx context.Context, tx pgx.Tx) (done int64, err error) {
 	b := &pgx.Batch{}
 	b.Queue(forgetReferences, p.leaving)
@@ -36,20 +36,18 @@ func (p *purging) obscure(ctx context.Context, tx pgx.Tx) (done int64, err error
 	return done, refilter(ctx, tx, p.leaving)
 }
 
-// Erased is what Erase did with the messages that it was given.
+// Erased is the result of Erase.
 type Erased struct {
-	Messages int64 // that are without text and number now
-	Pending  int64 // that it left as they are: something may still become of them
+	Messages int64 // without text and number now
+	Pending  int64 // left unchanged: they are not final
 }
 
-// Ref names a message and whose it is.
+// Ref identifies a message of a company.
 type Ref struct{ ID, CompanyID int64 }
 
-// Erase removes the texts of messages to a number, and the customers' references, and
-// obscures it, in one transaction,
-// unless something may still become of them. also is called in the transaction with
-// those that are final, ascending, and returns which of them are still needed. With the
-// number goes what is kept beside a message that names it.
+// Erase removes the texts and references of messages to a number and obscures the number, in one transaction, unless
+// they are not final. It calls also in the transaction with the final ones, ascending; also returns those that are
+// still needed. Other rows that name the number go too.
 func (s *Store) Erase(ctx context.Context, number sms.Number, ids []int64, also func(tx pgx.Tx, final []Ref) (needed []int64, err error)) (done Erased, err error) {
 	if len(ids) == 0 {
 		return Erased{}, nil
@@ -95,8 +93,7 @@ func (s *Store) Erase(ctx context.Context, number sms.Number, ids []int64, also 
 	return done, nil
 }
 
-// EraseReferences forgets which references long messages to a number had. Do so when
-// none is pending.
+// EraseReferences deletes the concatenation references of a number. Call it when no message to it is pending.
 func (s *Store) EraseReferences(ctx context.Context, number sms.Number) error {
 	if _, err := s.pool.Exec(ctx, `DELETE FROM concat_refs WHERE phone_number = $1`, string(number)); err != nil {
 		return fmt.Errorf("deleting the references of a number: %w", err)

@@ -16,18 +16,18 @@ import (
 	"intumwa/sms"
 )
 
-// numbers are the recipients of messages.
+// numbers returns the recipients of messages.
 func (d *testStore) numbers(ids ...int64) []string {
 	d.Helper()
 	return column[string](d, `SELECT phone_number FROM messages WHERE id = ANY($1) ORDER BY id`, ids)
 }
 
-// TestPurgeNumbers: old final messages forget whom they went to, with all that is kept beside them; nobody finds them by
-// the number any more, and the others as before.
+// TestPurgeNumbers: old final messages lose their number and other rows that name it; a search by the number finds only
+// the others.
 func TestPurgeNumbers(t *testing.T) {
 	d := newHotStore(t)
 	const ann, ben = sms.Number("+25779123412"), sms.Number("+25761000034")
-	d.exec(`SELECT setval('messages_id_seq', 20000)`) // a chunk of its own
+	d.exec(`SELECT setval('messages_id_seq', 20000)`) // in its own chunk
 	long := d.pending(1, to(ann), segments(2))
 	ids := slices.Concat(long, d.pending(1, to(ann)), d.pending(1, to(ben)), d.pending(1, to(ann)))
 	d.exec(`INSERT INTO receipts (carrier, link, key, carrier_id, number, handset, state, error, message_id, outcome)
@@ -45,9 +45,9 @@ func TestPurgeNumbers(t *testing.T) {
 		t.Helper()
 		got, _ := d.find(1, string(number))
 		same(t, what, got, want)
-		page, _, _, err := d.AnybodysByNumber(t.Context(), number, 0, 10)
+		page, _, _, err := d.OperatorsByNumber(t.Context(), number, 0, 10)
 		if err != nil || len(page) != len(want) {
-			t.Errorf("%s: anybody's %v, %v", what, page, err)
+			t.Errorf("%s: for operators %v, %v", what, page, err)
 		}
 	}
 	found("before", ann, ids[3], ids[1], ids[0])
@@ -66,7 +66,7 @@ func TestPurgeNumbers(t *testing.T) {
 		t.Errorf("%+v, %v", r, err)
 	}
 	if claimed := d.claim(1, ids[1]); len(claimed) != 1 || claimed[0].Number != ann {
-		t.Errorf("what is not final: %+v", claimed)
+		t.Errorf("those not final: %+v", claimed)
 	}
 	d.exec(`UPDATE outbox SET claimed_by = NULL`)
 	d.over(ids[1])
@@ -90,8 +90,8 @@ func TestPurgeNumbers(t *testing.T) {
 	}
 }
 
-// TestErase: all final messages to a number lose text and number, whosever they are; the others stay, and those that the
-// caller needs. It can be done again.
+// TestErase: all final messages to a number lose text and number, of all companies; others stay, and those that the
+// caller needs. It can be repeated.
 func TestErase(t *testing.T) {
 	d := newHotStore(t)
 	const ann = sms.Number("+25779123412")
@@ -127,7 +127,7 @@ func TestErase(t *testing.T) {
 	if done := erase(); done.Messages != 1 || named() != 0 {
 		t.Errorf("again: %+v, %d have the customer's reference", done, named())
 	}
-	// What was in a dispatcher's hand is carried and settled as ever.
+	// A message that a dispatcher had in flight is delivered and settled.
 	delivered := receipt("c1", "DELIVRD")
 	delivered.Number = ann.Digits()
 	s := d.settle([]receipts.Segment{accepted(ids[3], "c1", func(p *receipts.Segment) { p.Number = ann })}, delivered)
@@ -149,8 +149,8 @@ func TestErase(t *testing.T) {
 	}
 }
 
-// TestEraseWhileSettlingAndPurging: whoever erases, settles and purges the same messages at once comes to an end, and what
-// is final at last is erased; a message is settled once and with its number.
+// TestEraseWhileSettlingAndPurging: erasing, settling and purging the same messages at once ends without a deadlock;
+// final messages are erased, and each is settled once with its number.
 func TestEraseWhileSettlingAndPurging(t *testing.T) {
 	d := newHotStore(t)
 	const ann = sms.Number("+25779123412")
@@ -212,7 +212,7 @@ func TestEraseWhileSettlingAndPurging(t *testing.T) {
 	}
 }
 
-// TestKeptOfANumber: receipts of no message are found and deleted in every form of the number.
+// TestKeptOfANumber: receipts without a message are found and deleted in every form of the number.
 func TestKeptOfANumber(t *testing.T) {
 	d := newTestStore(t)
 	const ann = sms.Number("+25779123412")

@@ -12,13 +12,12 @@ import (
 	"intumwa/sms"
 )
 
-// TestAgainstTheOrderNobodyWaits: what locks rows in another order than a
-// verdict does (message, then outbox, each by its id) skips what somebody holds,
-// and gets it the next time.
-func TestAgainstTheOrderNobodyWaits(t *testing.T) {
+// TestOtherOrdersSkipLocks: statements that lock rows in another order than a verdict (message, then outbox, each by
+// its id) skip locked rows and get them at the next call.
+func TestOtherOrdersSkipLocks(t *testing.T) {
 	for _, c := range []struct {
 		what  string
-		hold  string // rows that somebody holds; they are of one message of two
+		hold  string // the locked rows: of one message of two
 		setup string
 		do    func(ctx context.Context, d *testStore, ids []int64) (int64, error)
 	}{
@@ -77,8 +76,8 @@ func TestAgainstTheOrderNobodyWaits(t *testing.T) {
 	}
 }
 
-// TestVerdictsInOneOrder: several that settle the same messages, in opposite orders,
-// never wait for each other in a ring, and each message is settled once.
+// TestVerdictsInOneOrder: concurrent settlements of the same messages in opposite orders do not deadlock, and settle
+// each message once.
 func TestVerdictsInOneOrder(t *testing.T) {
 	d := newHotStore(t)
 	for range 10 {

@@ -14,15 +14,14 @@ import (
 	"intumwa/sms"
 )
 
-// Claim is one dispatcher's right to carry a message. Epoch fences it: a message
-// that is given back and claimed again has a higher one, so that what is written
-// late under the claim before changes nothing.
+// Claim is one dispatcher's right to deliver a message. Epoch fences it: a message that is released and claimed again
+// has a higher one, so late writes under the earlier claim change nothing.
 type Claim struct {
 	MessageID int64
 	Epoch     int
 }
 
-// Claimed is a message that one dispatcher alone may carry now.
+// Claimed is a message that only this dispatcher may submit now.
 type Claimed struct {
 	ID        int64
 	Epoch     int
@@ -34,37 +33,36 @@ type Claimed struct {
 	Number    sms.Number
 	Body      string
 	Segments  int
-	ConcatRef byte // of its id where it was billed as one segment: a carrier's alphabet may make more of it
-	Attempt   int  // 1 for the first; 0: it is none, as the message is turned away (OptedOut)
+	ConcatRef byte // of its id if billed as one segment: a carrier's alphabet may need more
+	Attempt   int  // 1 for the first; 0: it is not to be submitted (OptedOut)
 	CreatedAt time.Time
 	ExpiresAt time.Time
-	Accepted  []int // segments (from 1) that a carrier has already, ascending
+	Accepted  []int // segments (from 1) that a carrier has, ascending
 
-	// Unanswered are segments that were written once and never answered: the
-	// carrier may have them. None of them is among Accepted.
+	// Unanswered are segments that were written and never answered: the carrier may have them. None of them is in
+	// Accepted.
 	Unanswered []int
 
-	// Begun says that the claim counts as begun already: it need not be noted (Begin).
+	// Begun means that the claim counts as begun: Begin is not needed.
 	Begun bool
 
-	// InDoubt says that a dispatcher died after its claim had begun: the carrier may
-	// have any segment.
+	// InDoubt means that a dispatcher died after its claim had begun: the carrier may have any segment.
 	InDoubt bool
 
-	// Pushed says that it was put on the queue.
+	// Pushed means that it was put on the queue.
 	Pushed bool
 
-	// OptedOut: the number has opted out of the sender, and no carrier has or may have any
-	// of the message. It must not be sent.
+	// OptedOut means that the number has opted out of the sender, and no carrier has or may have any of the message. It
+	// must not be sent.
 	OptedOut bool
 }
 
-// Claim is the claim under which m is carried.
+// Claim returns the claim of m.
 func (m *Claimed) Claim() Claim { return Claim{m.ID, m.Epoch} }
 
-// claimOptedOut is true for a message whose recipient has opted out. The statement that claims checks it, so an opt-out that was
-// committed before counts, however long the message has waited. Such a claim is no attempt: it sets attempts to 0, by which Free
-// recognises that the dead process did not submit the message.
+// claimOptedOut is true for a message whose recipient has opted out. The claiming statement checks it, so an opt-out
+// that was committed before counts, however long the message has waited. Such a claim is no attempt: it sets attempts
+// to 0, by which Free sees that the dead process did not submit the message.
 var claimOptedOut = `NOT o.in_doubt AND NOT m.test AND ` + handsets.OptedOut("o.company_id", "m.phone_number", "m.sender") + ` AND NOT ` + receipts.MayHave("o.message_id")
 
 const claimedColumns = `o.message_id, o.epoch, o.begun, o.in_doubt, o.carrier, m.ulid, o.company_id, o.lane, m.sender, m.phone_number, m.body, m.segments,
@@ -73,19 +71,17 @@ const claimedColumns = `o.message_id, o.epoch, o.begun, o.in_doubt, o.carrier, m
 // claimedNames are the names of claimedColumns.
 const claimedNames = `message_id, epoch, begun, in_doubt, carrier, ulid, company_id, lane, sender, phone_number, body, segments, ref, attempts, created_at, expires_at, pushed`
 
-// Claim takes the outbox rows of ids for dispatcher and returns what it got.
-// It does not get a row that is done, not due, expired, claimed, or of another carrier
-// by now, so an id that is on the queue twice does no harm.
+// Claim claims the outbox rows of ids for dispatcher and returns those that it got: not a row that is deleted, not due,
+// expired, claimed, or of another carrier by now, so an id that is on the queue twice does no harm.
 //
-// It passes by rows that another transaction has locked: a claim that waited would delay a
-// whole lane. The walk over the outbox finds them again. (The lock costs a record of the
-// log, 54 bytes a message.)
+// It skips rows that another transaction has locked, because waiting would delay a whole lane; the walk finds them
+// later. (The lock costs a WAL record of 54 bytes a message.)
 //
-// Appending an empty string to carrier keeps the planner from the lane's index: with statistics from a time when
-// the lane was empty, it would read the whole lane instead of finding the rows by id.
+// Appending an empty string to carrier keeps the planner from the lane's index: with statistics from a time when the
+// lane was empty, it would read the whole lane instead of finding the rows by id.
 //
-// With marks the dispatcher records the beginning of each claim before it submits
-// anything of the message (Begin). Without, the claim counts as begun at once.
+// With marks the dispatcher records the beginning of each claim (Begin) before it submits anything of the message.
+// Without, the claim counts as begun at once.
 //
 // After an error dispatcher may have claimed some of them (ClaimsOf).
 func (s *Store) Claim(ctx context.Context, dispatcher int64, carrier string, ids []int64, marks bool) ([]*Claimed, error) {
@@ -94,8 +90,8 @@ func (s *Store) Claim(ctx context.Context, dispatcher int64, carrier string, ids
 
 var claimStatement = claimFree(`message_id = ANY($3) AND carrier || '' = $4 AND claimed_by IS NULL AND due_at <= now() AND expires_at > now()`)
 
-// claimFree is the statement that claims the rows of the outbox that free selects. Those that must not be carried now
-// (claimHolds) it puts off instead. OFFSET keeps the planner from checking that once for each column.
+// claimFree claims the outbox rows that free selects, and holds those that must be held (claimHolds). OFFSET keeps the
+// planner from evaluating that once for each column.
 func claimFree(free string) string {
 	return `
 	WITH free AS (
@@ -115,10 +111,9 @@ func claimFree(free string) string {
 	SELECT ` + claimedNames + ` FROM claim WHERE NOT held`
 }
 
-// ClaimDue takes up to limit rows of one lane without the queue, the oldest
-// first: those that have been due for age, and if they are on the queue, were put
-// there as long ago. marks is as for Claim. What it costs grows with the rows that
-// it passes by: claimed, or not due.
+// ClaimDue claims up to limit rows of one lane without the queue, the oldest first: those that have been due for age
+// and, if they were put on the queue, that long ago. marks is as for Claim. Its cost grows with the rows that it skips:
+// claimed, or not due.
 func (s *Store) ClaimDue(ctx context.Context, dispatcher int64, carrier string, lane, limit int, age time.Duration, marks bool) ([]*Claimed, error) {
 	return s.claim(ctx, claimFree(`carrier = $3 AND lane = $4 AND claimed_by IS NULL AND greatest(due_at, pushed_at) <= now() - $6::interval AND expires_at > now()
 		ORDER BY message_id LIMIT $5`), dispatcher, !marks, carrier, lane, limit, age)
@@ -132,8 +127,7 @@ func (s *Store) claim(ctx context.Context, query string, args ...any) ([]*Claime
 	for _, c := range claimed {
 		c.OptedOut = c.Attempt == 0
 	}
-	// Read behind the commit: a settlement that gave a row back just before it was
-	// claimed also wrote which segments are out.
+	// Read after the commit: a settlement that released a row just before this claim also recorded its segments.
 	if err := segmentsOut(ctx, s.pool, claimed); err != nil {
 		return nil, err
 	}
@@ -153,9 +147,8 @@ func scanClaimed(row pgx.CollectableRow) (*Claimed, error) {
 	return &c, nil
 }
 
-// segmentsOut notes in messages that are not at their first attempt which of
-// their segments are out already. What another carrier left unanswered says
-// nothing of this one, nor does what one made of a message that was sent on since.
+// segmentsOut sets Accepted and Unanswered of messages that are not at their first attempt. Segments that another
+// carrier left unanswered do not count, nor does any copy from before a message was sent on.
 func segmentsOut(ctx context.Context, db postgres.Querier, claimed []*Claimed) error {
 	var ids []int64
 	var carriers []string
@@ -178,8 +171,8 @@ func segmentsOut(ctx context.Context, db postgres.Querier, claimed []*Claimed) e
 	})
 }
 
-// Release gives claimed messages back unsent: they are due again after delay (0:
-// as they were) and the attempt does not count. Claims that are over are left alone.
+// Release releases claimed messages unsent: they are due after delay (0: as before) and the attempt does not count.
+// Ended claims are not affected.
 func (s *Store) Release(ctx context.Context, dispatcher int64, claims []Claim, delay time.Duration) error {
 	retries := make([]Retry, len(claims))
 	for i, c := range claims {
@@ -195,9 +188,8 @@ func (s *Store) Release(ctx context.Context, dispatcher int64, claims []Claim, d
 	return nil
 }
 
-// Begin notes that claimed messages are about to be submitted: if the dispatcher dies
-// from now on, the carrier may have them. It returns the messages of which that is
-// noted. The claims of the others are over: they must not be submitted, because another
+// Begin records that claimed messages are about to be submitted: if the dispatcher dies from now on, the carrier may
+// have them. It returns the messages for which it did. The claims of the others have ended: do not submit them, another
 // dispatcher may have them.
 func (s *Store) Begin(ctx context.Context, dispatcher int64, claims []Claim) (begun []int64, err error) {
 	ids, epochs := inOrder(claims)
@@ -206,32 +198,29 @@ func (s *Store) Begin(ctx context.Context, dispatcher int64, claims []Claim) (be
 		WHERE o.message_id = u.id AND o.epoch = u.epoch AND o.claimed_by = $1 RETURNING o.message_id`, dispatcher, ids, epochs)
 }
 
-// ClaimsOf lists what a dispatcher has claimed, by the database. It reads all that
-// waits.
+// ClaimsOf lists a dispatcher's claims in the database. It reads the whole outbox.
 func (s *Store) ClaimsOf(ctx context.Context, dispatcher int64) ([]Claim, error) {
 	return postgres.All(ctx, s.pool, fmt.Sprintf("reading the claims of dispatcher %d", dispatcher), pgx.RowToStructByPos[Claim],
 		`SELECT message_id, epoch FROM outbox WHERE claimed_by = $1`, dispatcher)
 }
 
-// Claimants lists the dispatchers that have messages claimed. It reads all that
-// waits.
+// Claimants lists the dispatchers with claims. It reads the whole outbox.
 func (s *Store) Claimants(ctx context.Context) ([]int64, error) {
 	return postgres.All(ctx, s.pool, "asking who has messages claimed", pgx.RowTo[int64],
 		`SELECT DISTINCT claimed_by FROM outbox WHERE claimed_by IS NOT NULL`)
 }
 
-// wasBegun is the condition that a dispatcher that died may have submitted the message of
-// a row o: its claim had begun, and it was no claim that only turned the message away.
+// wasBegun is a condition on a row o: a dead dispatcher may have submitted the message, because its claim had begun and
+// was not for an opted-out recipient.
 const wasBegun = `o.begun AND o.attempts > 0`
 
-// Free gives out again what is claimed by dead dispatchers, and returns how many
-// messages that were. Those whose claims had begun are in doubt from now on
-// (Claimed.InDoubt). Of the carriers in decided they are left to TakeBegun.
+// Free releases the claims of dead dispatchers and returns how many. Messages whose claims had begun are in doubt from
+// now on (Claimed.InDoubt), except those of the carriers in decided, which are left to TakeBegun.
 func (s *Store) Free(ctx context.Context, dead []int64, decided []string) (int64, error) {
 	if len(dead) == 0 {
 		return 0, nil
 	}
-	// A row that somebody holds at this moment is freed the next time.
+	// A locked row is freed by the next call.
 	tag, err := s.pool.Exec(ctx, `
 		WITH dead AS (
 			SELECT message_id FROM outbox o WHERE claimed_by = ANY($1) AND NOT (`+wasBegun+` AND carrier = ANY($2)) FOR UPDATE SKIP LOCKED
@@ -244,9 +233,8 @@ func (s *Store) Free(ctx context.Context, dead []int64, decided []string) (int64
 	return tag.RowsAffected(), nil
 }
 
-// TakeBegun takes up to limit messages of a carrier off the outbox that dead
-// dispatchers may have submitted. It is for a carrier that is not sent again what it
-// may have.
+// TakeBegun takes up to limit messages of a carrier off the outbox that dead dispatchers may have submitted. It is for
+// a carrier that must not get them again.
 func (s *Store) TakeBegun(ctx context.Context, tx pgx.Tx, carrier string, dead []int64, limit int) ([]*Claimed, error) {
 	begun, err := postgres.All(ctx, tx, "taking what dead dispatchers had begun", scanClaimed,
 		`SELECT `+claimedColumns+` FROM outbox o JOIN messages m ON m.id = o.message_id
@@ -255,7 +243,7 @@ func (s *Store) TakeBegun(ctx context.Context, tx pgx.Tx, carrier string, dead [
 		return nil, err
 	}
 	for _, c := range begun {
-		c.Attempt = max(c.Attempt, 2) // it may have segments out
+		c.Attempt = max(c.Attempt, 2) // it may have recorded segments
 	}
 	if err := segmentsOut(ctx, tx, begun); err != nil {
 		return nil, err
@@ -264,7 +252,7 @@ func (s *Store) TakeBegun(ctx context.Context, tx pgx.Tx, carrier string, dead [
 	for i, c := range begun {
 		ids[i] = c.ID
 	}
-	if _, err := tx.Exec(ctx, `WITH gone AS (DELETE FROM outbox o WHERE message_id = ANY($1) RETURNING `+goneColumns+`)`+holdGone, ids); err != nil {
+	if _, err := tx.Exec(ctx, `WITH gone AS (DELETE FROM outbox o WHERE message_id = ANY($1) RETURNING `+goneColumns+`)`+keepUnanswered, ids); err != nil {
 		return nil, fmt.Errorf("taking what dead dispatchers had begun: %w", err)
 	}
 	return begun, nil
@@ -278,9 +266,8 @@ type Waiting struct {
 	Lane      int
 }
 
-// Unpushed returns up to limit unclaimed due rows of lanes of carriers, named in
-// pairs, that were not put on the queue since they became due again: those due
-// longest first. What it costs does not grow with what else waits.
+// Unpushed returns up to limit unclaimed due rows of lanes of carriers, named in pairs, that were not put on the queue
+// since they became due: those due longest first. Its cost does not grow with the rest of the outbox.
 func (s *Store) Unpushed(ctx context.Context, carriers []string, lanes []int16, limit int) ([]Waiting, error) {
 	return postgres.All(ctx, s.pool, "looking for messages that are due again", pgx.RowToStructByPos[Waiting], `
 		SELECT message_id, company_id, carrier, lane FROM outbox
@@ -289,8 +276,7 @@ func (s *Store) Unpushed(ctx context.Context, carriers []string, lanes []int16, 
 		ORDER BY due_at LIMIT $3`, carriers, lanes, limit)
 }
 
-// Pushed notes that the messages are on the queue (now). One that somebody is
-// just claiming needs no note.
+// Pushed records that the messages are on the queue now. A row that is just being claimed is skipped.
 func (s *Store) Pushed(ctx context.Context, ids []int64) error {
 	if _, err := s.pool.Exec(ctx, `
 		WITH free AS (SELECT message_id FROM outbox WHERE message_id = ANY($1) AND claimed_by IS NULL FOR UPDATE SKIP LOCKED)
@@ -300,8 +286,7 @@ func (s *Store) Pushed(ctx context.Context, ids []int64) error {
 	return nil
 }
 
-// Queues counts by company what no carrier has yet, of all that waits. It reads all
-// of it: it is for an operator who asks.
+// Queues counts the messages that no carrier has yet, by company. It reads the whole outbox: for operators only.
 func (s *Store) Queues(ctx context.Context) (map[int64]int64, error) {
 	queues := make(map[int64]int64)
 	var company, n int64

@@ -22,7 +22,7 @@ func same(t *testing.T, what string, got, want []int64) {
 	}
 }
 
-// TestClaim: only what is there, due, in time, unclaimed and the carrier's own.
+// TestClaim: a claim gets existing, due, valid, unclaimed messages of the carrier only.
 func TestClaim(t *testing.T) {
 	d := newHotStore(t)
 	ids := d.pending(7)
@@ -44,7 +44,7 @@ func TestClaim(t *testing.T) {
 	}
 }
 
-// TestClaimOnce: dispatchers that reach for the same messages share them.
+// TestClaimOnce: concurrent dispatchers get disjoint messages.
 func TestClaimOnce(t *testing.T) {
 	d := newHotStore(t)
 	ids := d.pending(200)
@@ -105,7 +105,7 @@ func TestClaimDue(t *testing.T) {
 	same(t, "overdue", claim(messages.LaneSingle, 10), ids[1:3])
 }
 
-// waiting is a message's row in the outbox.
+// waiting returns a message's row in the outbox.
 func (d *testStore) waiting(id int64) messages.WaitingRecord {
 	d.Helper()
 	h, err := d.HistoryOf(d.Context(), id)
@@ -124,7 +124,7 @@ func (d *testStore) claimants() []int64 {
 	return ids
 }
 
-// TestFencing: whoever has lost a message to another changes nothing of it.
+// TestFencing: a dispatcher that has lost a message to another one changes nothing of it.
 func TestFencing(t *testing.T) {
 	d := newTestStore(t)
 	const ghost, heir = 1, 2
@@ -144,7 +144,7 @@ func TestFencing(t *testing.T) {
 	}
 	d.tx(func(ctx context.Context, tx pgx.Tx) error {
 		return d.end(ctx, tx, messages.Ends{Dispatcher: ghost, Carried: lost, Done: slices.Clone(ids),
-			Retries: []messages.Retry{{Claim: d.held(ids[0]), Delay: time.Minute, Counts: true}}})
+			Retries: []messages.Retry{{Claim: d.claimOf(ids[0]), Delay: time.Minute, Counts: true}}})
 	})
 	for _, id := range ids {
 		if w := d.waiting(id); !w.Claimed || w.Attempts != 2 || time.Until(w.DueAt) > 0 {
@@ -172,7 +172,7 @@ func TestReleaseAndRetry(t *testing.T) {
 		t.Fatal(err)
 	}
 	d.tx(func(ctx context.Context, tx pgx.Tx) error {
-		return d.end(ctx, tx, messages.Ends{Dispatcher: 1, Retries: []messages.Retry{{Claim: d.held(ids[1]), Delay: time.Hour, Counts: true}, {Claim: d.held(ids[2])}}})
+		return d.end(ctx, tx, messages.Ends{Dispatcher: 1, Retries: []messages.Retry{{Claim: d.claimOf(ids[1]), Delay: time.Hour, Counts: true}, {Claim: d.claimOf(ids[2])}}})
 	})
 	for i, want := range []struct {
 		attempts int
@@ -193,14 +193,14 @@ func TestReleaseAndRetry(t *testing.T) {
 	d.tx(func(ctx context.Context, tx pgx.Tx) error { return d.end(ctx, tx, messages.Ends{Dispatcher: 1}) })
 }
 
-// TestAcceptedSegments: what a carrier has already is told on the next claim.
+// TestAcceptedSegments: the next claim has the segments that a carrier has.
 func TestAcceptedSegments(t *testing.T) {
 	d := newTestStore(t)
 	ids := d.pending(2, segments(3))
 	d.claim(1, ids...)
 	d.settle([]receipts.Segment{accepted(ids[0], "a", segment(3, 3)), accepted(ids[0], "b", segment(1, 3)), accepted(ids[0], "c", segment(1, 3))})
 	d.tx(func(ctx context.Context, tx pgx.Tx) error {
-		return d.end(ctx, tx, messages.Ends{Dispatcher: 1, Retries: []messages.Retry{{Claim: d.held(ids[0]), Counts: true}, {Claim: d.held(ids[1]), Counts: true}}})
+		return d.end(ctx, tx, messages.Ends{Dispatcher: 1, Retries: []messages.Retry{{Claim: d.claimOf(ids[0]), Counts: true}, {Claim: d.claimOf(ids[1]), Counts: true}}})
 	})
 	for _, c := range d.claim(1, ids...) {
 		want := []int{1, 3}
@@ -225,7 +225,7 @@ func TestReroute(t *testing.T) {
 		}
 	}
 	reroute(0, 1, false, 1)
-	reroute(1, 10, false, 0) // none is in the batch lane
+	reroute(1, 10, false, 0) // the batch lane has none
 	reroute(0, 10, false, 1)
 	if n, err := d.Ready(t.Context(), "onatel", 0, 10); err != nil || n != 2 {
 		t.Errorf("%d wait there, %v", n, err)
@@ -240,8 +240,8 @@ func TestReroute(t *testing.T) {
 	}
 }
 
-// TestRerouteKeeps: a message of which a carrier may have a segment stays with
-// it if that carrier holds; one of which it has a segment stays in any case.
+// TestRerouteKeeps: a message stays with a carrier that has a segment of it, and with one that may have a segment if
+// its policy is hold.
 func TestRerouteKeeps(t *testing.T) {
 	d := newTestStore(t)
 	ids := d.pending(3, segments(2))
@@ -270,14 +270,14 @@ func TestRerouteKeeps(t *testing.T) {
 	}
 }
 
-// TestReturn: what a stand-in has not tried goes back to its carrier.
+// TestReturn: messages that a second carrier has not tried go back to the first.
 func TestReturn(t *testing.T) {
 	d := newTestStore(t)
 	ids := d.pending(4)
 	if _, err := d.Reroute(t.Context(), carrier, "leo", 0, 3, false); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := d.Reroute(t.Context(), "leo", "onatel", 0, 1, false); err != nil { // and on
+	if _, err := d.Reroute(t.Context(), "leo", "onatel", 0, 1, false); err != nil { // and on to a third
 		t.Fatal(err)
 	}
 	if _, err := d.Claim(t.Context(), 1, "leo", ids[1:2], false); err != nil {
@@ -293,9 +293,8 @@ func TestReturn(t *testing.T) {
 	}
 }
 
-// TestTurns: what is said late of a claim that is over changes nothing of the
-// next, also by the same dispatcher.
-func TestTurns(t *testing.T) {
+// TestEndedClaims: late results of an ended claim do not affect the next one, also of the same dispatcher.
+func TestEndedClaims(t *testing.T) {
 	d := newTestStore(t)
 	ids := d.pending(1)
 	d.exec(`UPDATE outbox SET due_at = now() - interval '1 hour'`)
@@ -327,8 +326,8 @@ func TestTurns(t *testing.T) {
 	}
 }
 
-// TestBegun: what a dispatcher had begun when it died is taken for a carrier that is not sent
-// it again, and in doubt for any other. The rest is given out as if it had never been claimed.
+// TestBegun: messages that a dead dispatcher had begun are taken off the outbox, or in doubt, depending on the carrier.
+// The others are released as if never claimed.
 func TestBegun(t *testing.T) {
 	d := newTestStore(t)
 	ids := d.pending(3, segments(2))
@@ -370,7 +369,7 @@ func TestBegun(t *testing.T) {
 			t.Errorf("%d freed, %v; want %d", n, err, step.want)
 		}
 	}
-	for dispatcher := int64(3); dispatcher < 6; dispatcher++ { // the doubt outlives those that did not begin
+	for dispatcher := int64(3); dispatcher < 6; dispatcher++ { // the doubt stays after dispatchers that did not begin
 		if got, err = d.Claim(t.Context(), dispatcher, carrier, ids, true); err != nil || len(got) != 1 || !got[0].InDoubt || got[0].Begun {
 			t.Errorf("%+v, %v", got, err)
 		}
@@ -379,7 +378,7 @@ func TestBegun(t *testing.T) {
 		}
 	}
 
-	// A claim of a dispatcher that marks nothing counts as begun.
+	// A claim without marks counts as begun.
 	other := d.pending(1)
 	if got := d.claim(1, other...); len(got) != 1 || !got[0].Begun {
 		t.Errorf("%+v", got)
@@ -397,10 +396,9 @@ func TestBegun(t *testing.T) {
 	}
 }
 
-// TestClaimAsksWhoOptedOut: who claims learns which of the numbers have opted out of the sender, by what is entered then and not
-// when the message was accepted; of those of which a carrier may have something, of test messages and of the gateway's own it is
-// not said.
-func TestClaimAsksWhoOptedOut(t *testing.T) {
+// TestClaimSeesOptOuts: a claim returns the messages whose number has opted out of the sender by then, except if a
+// carrier may have something of them, and except test messages and the gateway's own.
+func TestClaimSeesOptOuts(t *testing.T) {
 	d := newHotStore(t)
 	const none, one, all = sms.Number("+25761999001"), sms.Number("+25761999002"), sms.Number("+25761999003")
 	d.exec(`INSERT INTO senders (company_id, name, approved) VALUES (1, 'Demo', true), (1, 'Other', true)`)
@@ -447,7 +445,7 @@ func TestClaimAsksWhoOptedOut(t *testing.T) {
 		}},
 	} {
 		for _, listed := range []bool{false, true, false} {
-			var now []int64 // what is expected to be out
+			var now []int64 // the indexes that are out
 			if d.exec(`DELETE FROM opt_outs`); listed {
 				d.exec(`INSERT INTO opt_outs (company_id, phone_number, sender, source) VALUES (1, $1, 'DEMO', 'handset'), (1, $2, '', 'api'), (3, $3, '', 'api')`, one, all, none)
 				now = want
@@ -469,9 +467,9 @@ func TestClaimAsksWhoOptedOut(t *testing.T) {
 	}
 }
 
-// TestFreeKeepsTurningAway: a message that was to be turned away by a dispatcher which died is turned away by the next one that
-// claims it, as nobody was to write it; once its number is off the list it is tried for the first time.
-func TestFreeKeepsTurningAway(t *testing.T) {
+// TestFreeKeepsOptOuts: after a dispatcher died with an opted-out message, the next claim returns it as opted out
+// again; once its number is off the list, the first attempt begins.
+func TestFreeKeepsOptOuts(t *testing.T) {
 	d := newHotStore(t)
 	ids := d.insert(d.compose(to("+25761999001")), d.compose(to("+25761999002")))
 	d.exec(`UPDATE outbox SET attempts = 3 WHERE message_id = $1`, ids[0])

@@ -15,7 +15,7 @@ import (
 	"intumwa/sms"
 )
 
-// statements keeps the statements of a pool.
+// statements records the statements of a pool.
 type statements struct {
 	mu   sync.Mutex
 	list []pgx.TraceQueryStartData
@@ -30,7 +30,7 @@ func (s *statements) TraceQueryStart(ctx context.Context, _ *pgx.Conn, one pgx.T
 
 func (s *statements) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
 
-// explained is how many pages the statements read, each explained in a transaction that is rolled back.
+// explained returns how many pages the statements read, each explained in a transaction that is rolled back.
 func (d *testStore) explained(list []pgx.TraceQueryStartData) (pages int) {
 	d.Helper()
 	for _, one := range list {
@@ -61,11 +61,11 @@ func (d *testStore) explained(list []pgx.TraceQueryStartData) (pages int) {
 	return pages
 }
 
-// TestPages: what a claim and a page of a list read does not grow with what else there is.
+// TestPages: the pages read by a claim and by a page of a list do not grow with the tables.
 func TestPages(t *testing.T) {
 	d := newHotStore(t)
 	ids := d.pending(10, func(m *messages.Message) { m.Reference = "facture 42" })
-	more := func(first, n int) { // as the first message, without its reference
+	more := func(first, n int) { // like the first message, without its reference
 		d.exec(`WITH copies AS (
 				INSERT INTO messages OVERRIDING SYSTEM VALUE SELECT r.* FROM generate_series($2::bigint, $2::bigint + $3 - 1) n JOIN messages m ON m.id = $1
 					CROSS JOIN LATERAL jsonb_populate_record(m, jsonb_build_object('id', n, 'ulid', md5(n::text)::uuid, 'client_reference', NULL)) r
@@ -111,7 +111,7 @@ func TestPages(t *testing.T) {
 		}
 		return pages
 	}
-	more(1_000_000, 6_000) // more than a page of a list looks through
+	more(1_000_000, 6_000) // more than a page of a list reads
 	before := read()
 	more(2_000_000, 24_000)
 	for name, pages := range read() {

@@ -14,33 +14,29 @@ import (
 	"intumwa/messages/receipts"
 )
 
-// Old messages are deleted in the order of their ids, which grow with time: a
-// purge walks over them once, some thousands a step, and keeps its position in
-// sweeps. A step is one transaction, so a crash leaves nothing half deleted. An
-// old message that is not final is written into unpurged and skipped; later steps
-// try it again. docs/decisions.md has the reason why rows are deleted.
+// Old messages are deleted in the order of their ids, which grow with time: a purge walks over them once, some
+// thousands a step, and stores its position in sweeps. A step is one transaction, so a crash leaves nothing half
+// deleted. An old message that is not final is written into unpurged and skipped; later steps try it again.
+// docs/decisions.md explains why rows are deleted.
 
-// Purge is what is deleted of old messages. A closed set: it labels metrics.
+// Purge is what is deleted of old messages, from a closed set: a metric's label.
 type Purge string
 
 // Purges.
 const (
 	PurgeMessages Purge = "messages" // the messages, with all rows that belong to them
-	PurgeBodies   Purge = "bodies"   // their texts; the rest of the row stays. Companies with a BodyRule are left out
-	PurgeNumbers  Purge = "numbers"  // whom they went to: the number becomes sms.Number.Obscured
+	PurgeBodies   Purge = "bodies"   // their texts, except those of companies with a BodyRule
+	PurgeNumbers  Purge = "numbers"  // their recipients: the number becomes sms.Number.Obscured
 )
 
-// purgeStep is how many messages a step looks at; it deletes some more where it
-// ends within a batch.
+// purgeStep is how many messages a step reads; it deletes some more to complete a batch.
 const purgeStep = 2_000
 
-// purgedFloor is an id up to which all messages are deleted. A query for the
-// oldest messages starts behind it: otherwise it reads the index entries of
-// deleted rows until they are vacuumed.
+// purgedFloor is an id up to which all messages are deleted. Queries for the oldest messages start after it: otherwise
+// they read the index entries of deleted rows until those are vacuumed.
 const purgedFloor = `(SELECT coalesce((SELECT up_to FROM sweeps WHERE name = 'purged'), 0))`
 
-// PurgedUpTo returns the id up to which old messages are deleted, but for those that are
-// not final; 0: none is.
+// PurgedUpTo returns the id up to which old messages are deleted, except those that are not final; 0: none is.
 func (s *Store) PurgedUpTo(ctx context.Context) (id int64, err error) {
 	err = s.pool.QueryRow(ctx, `SELECT coalesce((SELECT up_to FROM sweeps WHERE name = $1), 0)`, PurgeMessages.sweep()).Scan(&id)
 	if err != nil {
@@ -52,16 +48,14 @@ func (s *Store) PurgedUpTo(ctx context.Context) (id int64, err error) {
 func (p Purge) sweep() string { return "purge " + string(p) }
 func (p Purge) again() string { return "purge " + string(p) + " again" }
 
-// oldest is when the oldest message was created that a purge has not come to yet
-// ($1), or has skipped ($2; the first 100 show it); NULL: there is none. What was
-// scheduled is as old as its time to be sent.
+// oldest is the creation time of the oldest message that a purge has not reached ($1), or has skipped ($2; of the first
+// 100); NULL: there is none. A scheduled message's age counts from its time to be sent.
 const oldest = `SELECT least(
 	(SELECT created_at FROM messages WHERE id > greatest(coalesce((SELECT up_to FROM sweeps WHERE name = $1), 0), ` + purgedFloor + `) ORDER BY id LIMIT 1),
 	(SELECT min(coalesce(m.send_at, m.created_at)) FROM (SELECT message_id FROM unpurged WHERE kind = $2 ORDER BY message_id LIMIT 100) u
 		JOIN messages m ON m.id = u.message_id))`
 
-// PurgeBehind returns how long the oldest message that a purge should have
-// handled has been kept beyond life; 0: there is none.
+// PurgeBehind returns by how long the oldest message that a purge should have handled exceeds life; 0: none does.
 func (s *Store) PurgeBehind(ctx context.Context, p Purge, life time.Duration) (behind time.Duration, err error) {
 	var over *time.Duration
 	if err := s.pool.QueryRow(ctx, `SELECT now() - o.created_at - $3::interval FROM (`+oldest+` AS created_at) o`, p.sweep(), string(p), life).Scan(&over); err != nil {
@@ -73,14 +67,12 @@ func (s *Store) PurgeBehind(ctx context.Context, p Purge, life time.Duration) (b
 	return behind, nil
 }
 
-// Purge does one step: it looks at up to 2,000 messages older than life and
-// deletes what p says of those that are final. With [PurgeMessages] a batch is
-// deleted as a whole, once all its messages are final. It returns how many
-// messages it handled, and whether there are more to look at. Of several
-// processes one does a step; the others return at once.
+// Purge does one step: of up to 2,000 messages older than life it deletes what p covers of the final ones.
+// [PurgeMessages] deletes a batch as a whole, once all its messages are final. It returns how many messages it handled,
+// and whether more remain. Only one process at a time does a step; the others return at once.
 func (s *Store) Purge(ctx context.Context, p Purge, life time.Duration) (purged int64, more bool, err error) {
 	behind, err := s.PurgeBehind(ctx, p, life)
-	if err != nil || behind == 0 { // mostly
+	if err != nil || behind == 0 { // the usual case
 		return 0, false, err
 	}
 	err = postgres.InTx(ctx, s.pool, func(tx pgx.Tx) error {
@@ -111,19 +103,18 @@ func (s *Store) Purge(ctx context.Context, p Purge, life time.Duration) (purged 
 	return purged, more, nil
 }
 
-// purging is what one step has to do.
+// purging is the work of one step.
 type purging struct {
 	kind Purge
 	life time.Duration
-	full bool // it ended before it came to a young message
+	full bool // it ended before it reached a young message
 
 	leaving []int64 // final messages, ascending
 	waiting []int64 // old ones that are not final
-	batches []int64 // of leaving messages, if they leave whole
+	batches []int64 // complete batches of leaving messages
 }
 
-// nextStep locks a purge's position and moves it on. mine is false when another
-// process has it.
+// nextStep locks a purge's position and advances it. mine is false when another process has the lock.
 func nextStep(ctx context.Context, tx pgx.Tx, p Purge, life time.Duration) (step *purging, mine bool, err error) {
 	b := &pgx.Batch{}
 	b.Queue(`INSERT INTO sweeps (name, up_to) SELECT n, 0 FROM unnest($1::text[]) n WHERE NOT EXISTS (SELECT FROM sweeps WHERE name = n) ON CONFLICT DO NOTHING`,
@@ -169,7 +160,7 @@ func nextStep(ctx context.Context, tx pgx.Tx, p Purge, life time.Duration) (step
 	}
 	step.full = seen == purgeStep
 
-	// Messages that were skipped, some each time.
+	// Skipped messages, some at each step.
 	passed, last := 0, int64(0)
 	if err := postgres.Each(ctx, tx, "reading skipped messages", []any{&id, &batch, &final}, func() error {
 		passed, last = passed+1, max(last, id)
@@ -194,14 +185,14 @@ func nextStep(ctx context.Context, tx pgx.Tx, p Purge, life time.Duration) (step
 	return step, true, tx.SendBatch(ctx, b).Close()
 }
 
-// decided tells that nothing will change a message any more.
+// decided is a condition: the message is final and will not be sent again.
 const decided = `m.status <> 0 AND NOT EXISTS (SELECT FROM outbox o WHERE o.message_id = m.id)`
 
-// rested tells of an old message that it is decided, and was not to be sent later than $2 ago.
+// rested is a condition on an old message: it is decided, and any send_at is longer than $2 ago.
 const rested = decided + ` AND (m.send_at IS NULL OR m.send_at < now() - $2::interval)`
 
-// whole adds the messages of batches that are final as a whole to leaving, and
-// those of other batches that the walk has just passed to waiting.
+// whole adds the messages of completely final batches to leaving, and the messages of other batches that the walk has
+// just passed to waiting.
 func (p *purging) whole(ctx context.Context, tx pgx.Tx, batches map[int64]bool, here []int64) error {
 	if len(batches) == 0 {
 		return nil
@@ -249,10 +240,10 @@ func (p *purging) blank(ctx context.Context, tx pgx.Tx) (blanked int64, err erro
 	return blanked, tx.SendBatch(ctx, b).Close()
 }
 
-// pass records skipped messages, and forgets those that are done.
+// pass records skipped messages, and deletes the records of handled ones.
 func (p *purging) pass(b *pgx.Batch) {
 	kinds := []string{string(p.kind)}
-	if p.kind == PurgeMessages { // with a message its text and its number are gone
+	if p.kind == PurgeMessages { // without the message there is no text and no number
 		kinds = append(kinds, string(PurgeBodies), string(PurgeNumbers), ruledBodies)
 	}
 	b.Queue(`DELETE FROM unpurged WHERE message_id = ANY($1) AND kind = ANY($2)`, p.leaving, kinds)
@@ -290,7 +281,7 @@ func (p *purging) remove(ctx context.Context, tx pgx.Tx) (removed int64, err err
 	p.pass(b)
 	b.Queue(`UPDATE sweeps SET up_to = least((SELECT up_to FROM sweeps WHERE name = $1), (SELECT message_id - 1 FROM unpurged WHERE kind = $2 ORDER BY message_id LIMIT 1))
 		WHERE name = 'purged'`, p.kind.sweep(), string(p.kind))
-	b.Queue(`DELETE FROM unpurged WHERE kind <> $1 AND message_id <= `+purgedFloor, string(PurgeMessages)) // what another passed by just before its message left
+	b.Queue(`DELETE FROM unpurged WHERE kind <> $1 AND message_id <= `+purgedFloor, string(PurgeMessages)) // records of another purge that passed just before
 	b.Queue(`DELETE FROM number_filters WHERE chunk < (SELECT up_to FROM sweeps WHERE name = 'purged') / $1 AND chunk < (SELECT max(chunk) FROM number_filters)`, filterChunk)
 	if err := tx.SendBatch(ctx, b).Close(); err != nil {
 		return 0, err
@@ -303,20 +294,19 @@ func (p *purging) remove(ctx context.Context, tx pgx.Tx) (removed int64, err err
 	return removed, nil
 }
 
-// forgetReferences deletes the last reference of a sender and a number, if no later
-// message than these ($1) has taken one.
+// forgetReferences deletes the last reference of a sender and a number, unless a message after these ($1) has taken
+// one.
 const forgetReferences = `WITH last AS (
 		SELECT c.sender, c.phone_number FROM messages m JOIN concat_refs c ON c.sender = m.sender AND c.phone_number = m.phone_number AND c.used_at <= m.created_at
 		WHERE m.id = ANY($1) ORDER BY c.sender, c.phone_number FOR UPDATE OF c SKIP LOCKED
 	)
 	DELETE FROM concat_refs c USING last WHERE c.sender = last.sender AND c.phone_number = last.phone_number`
 
-// aside keeps the daily counts of messages whose chunk is still counted again,
-// under the chunk's negative number. It returns these chunks, to be counted anew
-// once the messages are deleted.
+// aside keeps the daily counts of messages whose chunk is still open, under the chunk's negative number. It returns
+// these chunks, to be counted again once the messages are deleted.
 func (p *purging) aside(ctx context.Context, tx pgx.Tx) (open []int64, err error) {
 	var chunks []int64
-	for _, id := range slices.Concat(p.leaving, p.waiting) { // Tally begins behind the highest chunk that there is
+	for _, id := range slices.Concat(p.leaving, p.waiting) { // Tally begins after the highest chunk
 		if chunk := id / tallyChunk; !slices.Contains(chunks, chunk) {
 			chunks = append(chunks, chunk)
 		}

@@ -19,11 +19,11 @@ import (
 
 const life = 90 * 24 * time.Hour
 
-// aged makes messages as old as that.
+// aged sets the age of messages.
 func (d *testStore) aged(age time.Duration, ids ...int64) {
 	d.Helper()
 	d.exec(`UPDATE messages SET created_at = now() - $2::interval WHERE id = ANY($1)`, ids, age)
-	// A reference was taken with the latest message of the two numbers.
+	// The latest message of the pair has taken the reference.
 	d.exec(`UPDATE concat_refs c SET used_at = (SELECT max(created_at) FROM messages m WHERE m.sender = c.sender AND m.phone_number = c.phone_number AND m.segments > 1)`)
 }
 
@@ -49,7 +49,7 @@ func (d *testStore) batch(company int64, n int) (b *messages.Batch, ids []int64)
 	return b, ids
 }
 
-// purge does all that a purge has to do, and answers from how many it removed it.
+// purge runs a purge to its end and returns how many messages it handled.
 func (d *testStore) purge(kind messages.Purge) (purged int64) {
 	d.Helper()
 	for {
@@ -63,7 +63,7 @@ func (d *testStore) purge(kind messages.Purge) (purged int64) {
 	}
 }
 
-// proven checks that the books are right.
+// proven checks messages against the ledger.
 func (d *testStore) proven(when string, purged int64) {
 	d.Helper()
 	got, err := d.Audit(d.Context(), 1000*24*time.Hour)
@@ -72,14 +72,14 @@ func (d *testStore) proven(when string, purged int64) {
 	}
 }
 
-// ids are those of the messages that there are.
+// ids returns the ids of all messages.
 func (d *testStore) ids() []int64 {
 	d.Helper()
 	return column[int64](d, `SELECT id FROM messages ORDER BY id`)
 }
 
-// TestPurge: what is old and final leaves with all that belongs to it, and nothing else does. What was not final leaves when
-// it is. What has left is answered as what never was, and the books are right before, meanwhile and afterwards.
+// TestPurge: old final messages are deleted with all their rows, and no others; those not final yet are deleted later.
+// Deleted messages are not found, and the audit is clean before, meanwhile and afterwards.
 func TestPurge(t *testing.T) {
 	d := newHotStore(t)
 	charged := func(m *messages.Message) int64 {
@@ -98,7 +98,7 @@ func TestPurge(t *testing.T) {
 	d.over(whole...)
 	mixed, torn := d.batch(1, 3)
 	d.over(torn[0], torn[2])
-	queued := charged(d.compose()) // final by a receipt, and still to be sent again
+	queued := charged(d.compose()) // final by a receipt, and in the outbox to be sent again
 	d.finish(messages.Final{MessageID: queued, Status: sms.Sent, At: time.Now()})
 	own := d.pending(1, func(m *messages.Message) { m.CompanyID = 0 })
 	test := d.pending(1, func(m *messages.Message) { m.Test = true })
@@ -116,7 +116,7 @@ func TestPurge(t *testing.T) {
 	if n := d.purge(messages.PurgeMessages); n != 7 { // two singles, three of the batch, the gateway's own, the test
 		t.Errorf("%d messages left", n)
 	}
-	same(t, "what is kept", d.ids(), []int64{open, torn[0], torn[1], torn[2], queued, fresh})
+	same(t, "the rest", d.ids(), []int64{open, torn[0], torn[1], torn[2], queued, fresh})
 	for query, want := range map[string]int{
 		`SELECT count(*) FROM segments`: 0,
 		`SELECT count(*) FROM receipts`: 0,
@@ -156,10 +156,10 @@ func TestPurge(t *testing.T) {
 	if n := d.purge(messages.PurgeMessages); n != 5 {
 		t.Errorf("%d messages left that had waited", n)
 	}
-	same(t, "what is kept at last", d.ids(), []int64{fresh})
+	same(t, "the rest at last", d.ids(), []int64{fresh})
 	d.proven("at last", 10)
 	if n := d.count(`SELECT count(*) FROM unpurged`) + d.count(`SELECT count(*) FROM batches`); n != 0 {
-		t.Errorf("%d rows of what has left", n)
+		t.Errorf("%d rows of deleted messages", n)
 	}
 	if behind, err := d.PurgeBehind(t.Context(), messages.PurgeMessages, life); err != nil || behind != 0 {
 		t.Errorf("behind by %s, %v", behind, err)
@@ -180,8 +180,8 @@ func TestPurge(t *testing.T) {
 	}
 }
 
-// TestPurgedFaults: a purge hides nothing. What was not paid, or was paid twice, is still told when the messages are gone,
-// and so is a ledger that says otherwise since.
+// TestPurgedFaults: a purge hides no fault. Unpaid and twice paid messages are still found after their deletion, and so
+// are later changes of the ledger.
 func TestPurgedFaults(t *testing.T) {
 	for name, c := range map[string]struct {
 		before, after string // statements
@@ -199,7 +199,7 @@ func TestPurgedFaults(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := newHotStore(t)
-			change := func(statement string) { // the ledger too, which is insert only
+			change := func(statement string) { // also in the ledger, which is insert only
 				d.tx(func(ctx context.Context, tx pgx.Tx) error {
 					_, err := tx.Exec(ctx, `SET LOCAL session_replication_role = replica; `+statement)
 					return err
@@ -223,7 +223,7 @@ func TestPurgedFaults(t *testing.T) {
 	}
 }
 
-// TestPurgeBodies: what messages said is gone, and the rest of them stays; what is not final may still have to be sent.
+// TestPurgeBodies: texts are removed, the rest of the rows stays; messages that are not final keep theirs.
 func TestPurgeBodies(t *testing.T) {
 	d := newHotStore(t)
 	ids := d.pending(4)
@@ -244,7 +244,7 @@ func TestPurgeBodies(t *testing.T) {
 		t.Errorf("%+v, %v", r, err)
 	}
 	if claimed := d.claim(1, ids[2]); len(claimed) != 1 || claimed[0].Body != "Hello" {
-		t.Errorf("what is not final: %+v", claimed)
+		t.Errorf("those not final: %+v", claimed)
 	}
 	d.exec(`UPDATE outbox SET claimed_by = NULL`)
 	d.over(ids[2])
@@ -252,8 +252,8 @@ func TestPurgeBodies(t *testing.T) {
 		t.Errorf("%d bodies left that had waited", n)
 	}
 	d.over(batch[1])
-	d.exec(`INSERT INTO unpurged (kind, message_id) VALUES ('bodies', $1)`, ids[0]-1) // another process saw it wait a moment before it left
-	d.purge(messages.PurgeMessages)                                                   // before the bodies' own comes by again
+	d.exec(`INSERT INTO unpurged (kind, message_id) VALUES ('bodies', $1)`, ids[0]-1) // as if another process had skipped it just before
+	d.purge(messages.PurgeMessages)                                                   // before the next purge of bodies
 	if n := d.count(`SELECT count(*) FROM unpurged`); n != 0 || len(d.ids()) != 1 {
 		t.Errorf("%d wait, %v are there", n, d.ids())
 	}
@@ -262,7 +262,8 @@ func TestPurgeBodies(t *testing.T) {
 	}
 }
 
-// TestPurgeInSteps: many leave in steps, each a transaction, while others purge as well, messages and bodies; each leaves once.
+// TestPurgeInSteps: many messages are deleted in steps, each a transaction, by concurrent purges of messages and
+// bodies; each once.
 func TestPurgeInSteps(t *testing.T) {
 	d := newHotStore(t)
 	for range 3 {
@@ -304,7 +305,7 @@ func TestPurgeInSteps(t *testing.T) {
 	if steps < 4 {
 		t.Errorf("all in %d steps", steps)
 	}
-	same(t, "what is kept", d.ids(), append(slices.Clone(stuck), young...))
+	same(t, "the rest", d.ids(), append(slices.Clone(stuck), young...))
 	d.proven("with a batch that waits", 5200)
 	d.over(stuck[0])
 	if n := d.purge(messages.PurgeMessages); n != 10 {
@@ -313,7 +314,7 @@ func TestPurgeInSteps(t *testing.T) {
 	d.proven("at last", 5210)
 }
 
-// TestPurgedIsNotRead: who looks for the oldest messages does not read what has left and cannot be vacuumed yet.
+// TestPurgedIsNotRead: queries for the oldest messages do not read deleted rows that cannot be vacuumed yet.
 func TestPurgedIsNotRead(t *testing.T) {
 	d := newHotStore(t)
 	d.exec(`INSERT INTO messages (ulid, company_id, user_id, phone_number, sender, body, encoding, segments, test, carrier, status, created_at)
@@ -345,8 +346,8 @@ func TestPurgedIsNotRead(t *testing.T) {
 	}
 }
 
-// TestPurgedReferences: a sender's last reference to a number leaves with the message that has it, and stays while a later one
-// may still be put together.
+// TestPurgedReferences: a sender's last reference to a number is deleted with its message, unless a later message has
+// one.
 func TestPurgedReferences(t *testing.T) {
 	d := newHotStore(t)
 	gone, later := sms.Number("+25761000001"), sms.Number("+25761000002")
@@ -354,7 +355,7 @@ func TestPurgedReferences(t *testing.T) {
 	d.over(old...)
 	d.aged(life+time.Hour, old...)
 	d.insert(d.compose(segments(2), to(later)))
-	// 256 messages later it is the old one's again, by its number.
+	// 256 messages later the number equals the old one's.
 	d.exec(`UPDATE concat_refs SET last = (SELECT concat_ref FROM messages WHERE id = $1) WHERE phone_number = $2`, old[2], string(later))
 	want := d.count(`SELECT last FROM concat_refs WHERE phone_number = $1`, string(later))
 	if n := d.purge(messages.PurgeMessages); n != 3 {
@@ -368,7 +369,7 @@ func TestPurgedReferences(t *testing.T) {
 	}
 }
 
-// TestPurgeOfEverything: with no message left the counting of the days goes on.
+// TestPurgeOfEverything: without any message the daily counts continue.
 func TestPurgeOfEverything(t *testing.T) {
 	d := newHotStore(t)
 	old := d.pending(3)
@@ -388,7 +389,7 @@ func TestPurgeOfEverything(t *testing.T) {
 	}
 }
 
-// TestPurgeTallies: the days' counts stay as they were, whether their chunk is counted for good or will be again.
+// TestPurgeTallies: daily counts stay as they were, of closed and of open chunks.
 func TestPurgeTallies(t *testing.T) {
 	d := newHotStore(t)
 	insert := func(first, last int) {
@@ -401,7 +402,7 @@ func TestPurgeTallies(t *testing.T) {
 	}
 	insert(99_901, 100_100)  // the end of one chunk, the beginning of the next
 	insert(199_801, 200_100) // and again
-	insert(250_001, 250_500) // the end of these is young
+	insert(250_001, 250_500) // the last of these are young
 	tally := func() {
 		t.Helper()
 		for counted := true; counted; {
@@ -444,7 +445,7 @@ func TestPurgeTallies(t *testing.T) {
 		t.Errorf("%d chunks are closed", n)
 	}
 
-	// Filters of numbers go with their messages, and searches end where these do.
+	// Filters are deleted with their messages, and searches end there.
 	if n := d.count(`SELECT count(*) FROM number_filters`); n != 1 { // the last, by which the next one knows its place
 		t.Errorf("%d filters are left", n)
 	}
@@ -455,7 +456,7 @@ func TestPurgeTallies(t *testing.T) {
 	if ids, _ := d.find(1, "+25761050450"); len(ids) != 1 {
 		t.Errorf("to a number: %v", ids)
 	}
-	if page, _, next, err := d.AnybodysByNumber(t.Context(), "+25761050100", 0, 10); err != nil || len(page) != 0 || next != 0 {
+	if page, _, next, err := d.OperatorsByNumber(t.Context(), "+25761050100", 0, 10); err != nil || len(page) != 0 || next != 0 {
 		t.Errorf("to a number of messages that have left: %v, %d, %v", page, next, err)
 	}
 	if page, next, err := d.List(t.Context(), 1, messages.Filter{From: time.Now().Add(-300 * 24 * time.Hour)}, 0, 500); err != nil || len(page) != 50 || next != 0 {

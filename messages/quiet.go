@@ -6,13 +6,13 @@ import (
 	"time"
 )
 
-// Quiet says whose batches are not sent at this moment, and until when.
+// Quiet has the companies whose batches must wait now, and until when.
 type Quiet struct {
-	Until     map[int64]time.Time // of companies that have quiet hours of their own; zero: they are not quiet
-	Otherwise time.Time           // of all others; zero: they are not quiet
+	Until     map[int64]time.Time // of companies with quiet hours of their own; zero: not quiet
+	Otherwise time.Time           // of all others; zero: not quiet
 }
 
-// Some reports whether anybody's batches are not sent.
+// Some reports whether any company's batches must wait.
 func (q Quiet) Some() bool {
 	for _, until := range q.Until {
 		if !until.IsZero() {
@@ -22,7 +22,7 @@ func (q Quiet) Some() bool {
 	return !q.Otherwise.IsZero()
 }
 
-// of is until when a company's batches are not sent; zero: they are.
+// of returns until when a company's batches must wait; zero: they need not.
 func (q Quiet) of(company int64) time.Time {
 	if until, own := q.Until[company]; own {
 		return until
@@ -30,7 +30,7 @@ func (q Quiet) of(company int64) time.Time {
 	return q.Otherwise
 }
 
-// Begins reports whether anybody's batches are not sent, or not for longer, who were to be sent before.
+// Begins reports whether a company's batches must wait, or wait longer, that did not according to before.
 func (q Quiet) Begins(before Quiet) bool {
 	begins := q.Otherwise.After(before.Otherwise)
 	for _, own := range []map[int64]time.Time{q.Until, before.Until} {
@@ -41,7 +41,8 @@ func (q Quiet) Begins(before Quiet) bool {
 	return begins
 }
 
-// args are the companies that have their own, in pairs with their ends, and the others' end; NULL: they are not quiet.
+// args returns the companies with quiet hours of their own, in pairs with their ends, and the others' end; NULL: not
+// quiet.
 func (q Quiet) args() (companies []int64, until []*time.Time, otherwise *time.Time) {
 	for company, end := range q.Until {
 		companies, until = append(companies, company), append(until, orNull(end))
@@ -49,15 +50,15 @@ func (q Quiet) args() (companies []int64, until []*time.Time, otherwise *time.Ti
 	return companies, until, orNull(q.Otherwise)
 }
 
-// quietUntil is when the quiet hours end of the company of o, given args as $1 to $3 and quiet hours joined to it as q; NULL:
-// it is not quiet.
+// quietUntil is the end of the quiet hours of o's company, given args as $1 to $3 and quiet hours joined as q; NULL:
+// not quiet.
 const (
 	quietJoin  = `LEFT JOIN unnest($1::bigint[], $2::timestamptz[]) q(company, until) ON q.company = o.company_id`
 	quietUntil = `CASE WHEN q.company IS NULL THEN $3::timestamptz ELSE q.until END`
 )
 
-// PutOff lets those of messages, by their ids, wait for the end of their companies' quiet hours that are of batches and that
-// nobody has tried, and returns how many. What a dispatcher has in flight, or has begun to submit before, goes on.
+// PutOff postpones those of messages, by id, that belong to batches and were never tried to the end of their companies'
+// quiet hours, and returns how many. It does not affect messages in flight, or begun before.
 func (s *Store) PutOff(ctx context.Context, quiet Quiet, ids []int64) (int64, error) {
 	companies, until, otherwise := quiet.args()
 	tag, err := s.pool.Exec(ctx, `

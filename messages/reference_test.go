@@ -14,16 +14,17 @@ func named(reference string) func(*messages.Message) {
 	return func(m *messages.Message) { m.Reference = reference }
 }
 
-// TestReference: a name of the customer's own is kept and found exactly, by its company alone; who has none costs nothing.
+// TestReference: a client_reference is stored and found exactly, for its company only; messages without one are not in
+// the index.
 func TestReference(t *testing.T) {
 	d := newHotStore(t)
 	d.pending(300)
 	if n := d.count(`SELECT pg_relation_size('messages_client_reference')`); n != 8192 {
-		t.Errorf("messages without a reference are in the index: it has %d octets", n)
+		t.Errorf("messages without a reference are in the index: it has %d bytes", n)
 	}
 	if n := d.count(`SELECT count(*) FROM messages WHERE client_reference IS NOT NULL OR send_at IS NOT NULL OR expire_at IS NOT NULL`) +
 		d.count(`SELECT count(*) FROM deadlines`) + d.count(`SELECT count(*) FROM scheduled`); n != 0 {
-		t.Errorf("%d rows of what was not asked for", n)
+		t.Errorf("%d other rows", n)
 	}
 	b := batchOf(1, 2)
 	ids := d.insert(d.compose(named("facture 42")), d.compose(named("facture 42"), inBatch(b)), d.compose(named("facture 4"), inBatch(b)), d.compose(),

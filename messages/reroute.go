@@ -11,12 +11,10 @@ import (
 	"intumwa/sms"
 )
 
-// Reroute hands up to limit unclaimed messages of one carrier's lane to another
-// carrier and returns how many. They are off the queue then; refilling pushes
-// them into the other's lanes. A message of which the carrier has accepted a
-// segment stays: the other could only send it twice, or cut it otherwise. With
-// held, so does one of which the carrier may have a segment. What goes although it is in
-// doubt gets no second carrier ([Store.KeepFromSecond]).
+// Reroute hands up to limit unclaimed messages of one carrier's lane to another carrier and returns how many. They
+// leave the queue; refilling pushes them into the other's lanes. A message stays if its carrier has accepted a segment:
+// the other could only send it twice, or cut it differently. With held it also stays if its carrier may have a segment.
+// A message that moves in doubt gets no second carrier ([Store.KeepFromSecond]).
 func (s *Store) Reroute(ctx context.Context, from, to string, lane, limit int, held bool) (int64, error) {
 	out := receipts.Has
 	if held {
@@ -41,8 +39,7 @@ func (s *Store) Reroute(ctx context.Context, from, to string, lane, limit int, h
 	return tag.RowsAffected(), nil
 }
 
-// Return hands up to limit messages back to the carrier that they were taken
-// from, if nobody has tried them yet, and returns how many.
+// Return hands up to limit untried messages back to their first carrier and returns how many.
 func (s *Store) Return(ctx context.Context, home string, limit int) (int64, error) {
 	tag, err := s.pool.Exec(ctx, `
 		WITH back AS (
@@ -63,21 +60,20 @@ func (s *Store) Return(ctx context.Context, home string, limit int) (int64, erro
 func (s *Store) Ready(ctx context.Context, carrier string, lane, limit int) (n int, err error) {
 	if err := s.pool.QueryRow(ctx, `SELECT count(*) FROM (
 		SELECT FROM outbox WHERE carrier = $1 AND lane = $2 AND due_at <= now() LIMIT $3) w`, carrier, lane, limit).Scan(&n); err != nil {
-		return 0, fmt.Errorf("counting what waits for %s: %w", carrier, err)
+		return 0, fmt.Errorf("counting the messages for %s: %w", carrier, err)
 	}
 	return n, nil
 }
 
-// Stranded is a message that waits for a carrier which nobody serves.
+// Stranded is a message for a carrier without a dispatcher.
 type Stranded struct {
 	ID      int64
 	Carrier string
 	Number  sms.Number
 }
 
-// Stranded returns those of messages, by their ids, that may be handed to another carrier: nobody has
-// claimed them, and no carrier may have a segment of them. One in doubt stays until it expires: whether
-// its carrier was to hold it (on_ambiguous) is not known any more.
+// Stranded returns those of messages, by id, that may be handed to another carrier: unclaimed ones of which no carrier
+// may have a segment. One in doubt stays until it expires: its carrier's on_ambiguous is not configured any more.
 func (s *Store) Stranded(ctx context.Context, ids []int64) ([]Stranded, error) {
 	return postgres.All(ctx, s.pool, "looking for messages of carriers that are no more", pgx.RowToStructByPos[Stranded], `
 		SELECT w.message_id, w.carrier, m.phone_number FROM outbox w JOIN messages m ON m.id = w.message_id
@@ -86,8 +82,7 @@ func (s *Store) Stranded(ctx context.Context, ids []int64) ([]Stranded, error) {
 		ORDER BY w.message_id`, ids)
 }
 
-// Readdress hands unclaimed messages of one carrier, by their ids, to another
-// and returns how many. They are off the queue then.
+// Readdress hands unclaimed messages of one carrier, by id, to another and returns how many. They leave the queue.
 func (s *Store) Readdress(ctx context.Context, ids []int64, from, to string) (int64, error) {
 	tag, err := s.pool.Exec(ctx, `
 		WITH moved AS (

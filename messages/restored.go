@@ -10,17 +10,17 @@ import (
 	"intumwa/internal/postgres"
 )
 
-// What a lost second may have had at most, and what is skipped in any case: nobody knows how many ids were given out
-// between the moment that a backup is of and the end.
+// The most ids that a lost second may have used, and the least to skip: the number of ids between the backup's moment
+// and the end is unknown.
 const (
 	skippedSecond = 5_000
 	leastSkipped  = 10_000_000
 )
 
-// SkipIDs moves the next message's id ahead, for a database that was restored: ids that were given out after the moment
-// that it is of are in customers' hands (message_id, and the webhook-id that is made of it), who drop what they have seen.
-// ahead is by how much; 0 is 5,000 for each second since the newest message, and 10 million at least. It returns the last
-// id that was given out and the next one. Afterwards as before, ids only grow.
+// SkipIDs advances the next message's id in a restored database: customers have received the ids that were drawn after
+// the backup's moment (message_id, and the webhook-id made of it), and drop repeated ones. ahead is by how much; 0 is
+// 5,000 for each second since the newest message, and at least 10 million. It returns the last drawn id and the next
+// one.
 func SkipIDs(ctx context.Context, tx pgx.Tx, ahead int64) (last, next int64, err error) {
 	var since float64 // seconds
 	err = tx.QueryRow(ctx, `SELECT last_value, coalesce((SELECT extract(epoch FROM clock_timestamp() - created_at)::float8 FROM messages ORDER BY id DESC LIMIT 1), 0)
@@ -37,23 +37,20 @@ func SkipIDs(ctx context.Context, tx pgx.Tx, ahead int64) (last, next int64, err
 	return last, next + 1, nil
 }
 
-// PendingCarriers lists the carriers that anything waits for, its time or its turn. It
-// reads all that waits.
+// PendingCarriers lists the carriers of all waiting and scheduled messages. It reads all of them.
 func (s *Store) PendingCarriers(ctx context.Context) ([]string, error) {
-	return postgres.All(ctx, s.pool, "listing the carriers of what waits", pgx.RowTo[string],
+	return postgres.All(ctx, s.pool, "listing the carriers of waiting messages", pgx.RowTo[string],
 		`SELECT carrier FROM outbox UNION SELECT carrier FROM scheduled ORDER BY carrier`)
 }
 
-// TakePending takes up to limit messages of a carrier off the outbox that were due by a
-// moment, those that were scheduled for then among them, whoever had claimed them: it is
-// for whoever does not know what the carrier was given since the database is of. What is
-// held stays. What is taken can be put back
+// TakePending takes up to limit messages of a carrier off the outbox and off scheduled that were due by a moment,
+// claimed or not, except held ones: after a restore it is unknown what the carrier got. They can be put back
 // ([Store.PutBack]). No dispatcher may run.
 func (s *Store) TakePending(ctx context.Context, tx pgx.Tx, carrier string, due time.Time, limit int) ([]*Claimed, error) {
 	fail := func(err error) ([]*Claimed, error) {
 		return nil, fmt.Errorf("taking what waited for %s: %w", carrier, err)
 	}
-	// What is scheduled has no row in outbox, which has all that is taken from there.
+	// A scheduled message has no row in outbox.
 	if _, err := tx.Exec(ctx, `
 		WITH due AS (
 			SELECT message_id FROM scheduled WHERE carrier = $1 AND due_at <= $2 ORDER BY message_id LIMIT $3 FOR UPDATE
@@ -73,13 +70,13 @@ func (s *Store) TakePending(ctx context.Context, tx pgx.Tx, carrier string, due 
 	}
 	ids := make([]int64, len(taken))
 	for i, c := range taken {
-		c.Attempt = max(c.Attempt, 2) // it may have segments out
+		c.Attempt = max(c.Attempt, 2) // it may have recorded segments
 		ids[i] = c.ID
 	}
 	if err := segmentsOut(ctx, tx, taken); err != nil {
 		return fail(err)
 	}
-	if _, err := tx.Exec(ctx, `WITH gone AS (DELETE FROM outbox o WHERE message_id = ANY($1) RETURNING `+goneColumns+`)`+holdGone, ids); err != nil {
+	if _, err := tx.Exec(ctx, `WITH gone AS (DELETE FROM outbox o WHERE message_id = ANY($1) RETURNING `+goneColumns+`)`+keepUnanswered, ids); err != nil {
 		return fail(err)
 	}
 	return taken, nil

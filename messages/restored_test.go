@@ -13,13 +13,13 @@ import (
 	"intumwa/sms"
 )
 
-// TestTakePending: of what waits for a carrier, all that was due by the moment is taken, whoever has claimed it and wherever
-// it waited for its time; what was due later stays, and so does what a company's lost approval holds, and the other carrier's.
+// TestTakePending: all messages of a carrier that were due by the moment are taken, claimed and scheduled ones
+// included; later ones, held ones and the other carrier's stay.
 func TestTakePending(t *testing.T) {
 	d := newTestStore(t)
 	ids := d.pending(7)
 	d.claim(1, ids[0])
-	if _, err := d.Begin(t.Context(), 1, []messages.Claim{d.held(ids[0])}); err != nil {
+	if _, err := d.Begin(t.Context(), 1, []messages.Claim{d.claimOf(ids[0])}); err != nil {
 		t.Fatal(err)
 	}
 	d.exec(`UPDATE outbox SET due_at = now() + interval '1 hour' WHERE message_id = $1`, ids[1])
@@ -53,8 +53,7 @@ func TestTakePending(t *testing.T) {
 	}
 }
 
-// TestUnanswered: listed are messages that nobody but an operator waits for, and no others; they can be sent again within
-// their validity.
+// TestUnanswered: only messages that wait for an operator are listed; within their validity they can be sent again.
 func TestUnanswered(t *testing.T) {
 	d := newTestStore(t)
 	ids := d.pending(5, segments(2))
@@ -72,7 +71,7 @@ func TestUnanswered(t *testing.T) {
 		return err
 	})
 	d.finish(messages.Final{MessageID: ids[1], Status: sms.Sent, At: time.Now()}) // decided
-	d.tx(func(ctx context.Context, tx pgx.Tx) error {                             // goes out again
+	d.tx(func(ctx context.Context, tx pgx.Tx) error {                             // sent again
 		return d.PutBack(ctx, tx, carrier, []messages.Refused{{MessageID: ids[2], Segment: 2}})
 	})
 	d.exec(`UPDATE segments SET key = 'answered' WHERE message_id = $1 AND segment = 2`, ids[3])
@@ -93,7 +92,7 @@ func TestUnanswered(t *testing.T) {
 	same(t, "unanswered of another carrier", list("leo", 0, 10), nil)
 	d.tx(func(ctx context.Context, tx pgx.Tx) error {
 		open, err := receipts.WithoutAnswer(ctx, tx, ids)
-		if err != nil || len(open) != 3 || !slices.Equal(open[ids[0]], []int{2}) { // the decided one's is open too
+		if err != nil || len(open) != 3 || !slices.Equal(open[ids[0]], []int{2}) { // including the decided one's
 			t.Errorf("without an answer: %v, %v", open, err)
 		}
 		again, err := d.Unexpired(ctx, tx, ids)

@@ -10,11 +10,10 @@ import (
 	"intumwa/internal/postgres"
 )
 
-// sandboxDay is how long a message of the sandbox counts as one of its user's.
+// sandboxDay is how long a sandbox message counts against its user's quota.
 const sandboxDay = 24 * time.Hour
 
-// SandboxUsed returns how many messages of the sandbox each of users has had within a
-// day; who had none is not in the answer.
+// SandboxUsed returns how many sandbox messages each of users has had within a day; users without one are left out.
 func (s *Store) SandboxUsed(ctx context.Context, tx pgx.Tx, users []int64) (map[int64]int, error) {
 	used := make(map[int64]int, len(users))
 	var user int64
@@ -27,8 +26,8 @@ func (s *Store) SandboxUsed(ctx context.Context, tx pgx.Tx, users []int64) (map[
 	return used, nil
 }
 
-// SandboxDue takes up to limit messages of the sandbox whose time has come and returns
-// their verdicts, for Finish in the same transaction.
+// SandboxDue takes up to limit sandbox messages whose time has come and returns their verdicts, for Finish in the same
+// transaction.
 func (s *Store) SandboxDue(ctx context.Context, tx pgx.Tx, limit int) ([]Final, error) {
 	return postgres.All(ctx, tx, "taking messages of the sandbox", func(row pgx.CollectableRow) (f Final, err error) {
 		err = row.Scan(&f.MessageID, &f.Status, &f.At, &f.Reason)
@@ -41,8 +40,8 @@ func (s *Store) SandboxDue(ctx context.Context, tx pgx.Tx, limit int) ([]Final, 
 		RETURNING s.message_id, s.status, now(), s.reason`, limit)
 }
 
-// ForgetSandbox forgets the fates of messages that are settled and count no more. It
-// answers how many, up to 20,000 a call.
+// ForgetSandbox deletes rows of settled messages that no quota counts any more, up to 20,000 a call, and returns how
+// many.
 func (s *Store) ForgetSandbox(ctx context.Context) (int64, error) {
 	tag, err := s.pool.Exec(ctx, `DELETE FROM sandbox WHERE message_id IN (
 		SELECT message_id FROM sandbox WHERE settled AND created_at < now() - $1::interval

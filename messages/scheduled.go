@@ -18,16 +18,16 @@ type Released struct {
 	Held bool // it waits there until its company's quiet hours end (PutOff)
 }
 
-// Due is a place in the order in which scheduled messages are due.
+// Due is a position in the order of scheduled messages by due time.
 type Due struct {
 	At time.Time
 	ID int64 // of a message
 }
 
-// ReleaseScheduled moves up to limit messages of a lane whose time has come from where they waited for it to the outbox, those due
-// longest first, and returns them and the place of the last: they are to be put on the queue, as it is noted of them that they
-// are. It looks behind a place only, so that it does not read what was released before and a held snapshot keeps. Several
-// processes may release at once. What it costs does not grow with what is not due.
+// ReleaseScheduled moves up to limit due messages of a lane to the outbox, those due longest first, and returns them
+// and the last one's position. It marks them as pushed: put them on the queue. It reads only after a position, so it
+// does not read again the dead rows that an open snapshot keeps. Several processes may release at once. Its cost does
+// not grow with later messages.
 func (s *Store) ReleaseScheduled(ctx context.Context, lane, limit int, quiet Quiet, after Due) (released []Released, last Due, err error) {
 	companies, until, otherwise := quiet.args()
 	released, err = postgres.All(ctx, s.pool, "releasing scheduled messages", func(row pgx.CollectableRow) (r Released, err error) {
@@ -61,8 +61,8 @@ func (s *Store) ReleaseScheduled(ctx context.Context, lane, limit int, quiet Qui
 	return released, last, nil
 }
 
-// NextRelease says in what time the next scheduled message is due, of those behind a place of each lane; negative: since when one
-// has been. some is false when none is scheduled. It reads one row of each lane. now is the database's time.
+// NextRelease returns when the next scheduled message after a position of each lane is due; negative: it is overdue.
+// some is false when none is scheduled. It reads one row of each lane. now is the database's time.
 func (s *Store) NextRelease(ctx context.Context, after [2]Due) (wait time.Duration, some bool, now time.Time, err error) {
 	var due *time.Time
 	if err := s.pool.QueryRow(ctx, `SELECT least(
@@ -77,7 +77,7 @@ func (s *Store) NextRelease(ctx context.Context, after [2]Due) (wait time.Durati
 	return due.Sub(now), true, now, nil
 }
 
-// Scheduled counts what waits for its time, by lane.
+// Scheduled counts the scheduled messages, by lane.
 func (s *Store) Scheduled(ctx context.Context) (lanes [2]int64, err error) {
 	var lane, n int64
 	if err := postgres.Each(ctx, s.pool, "counting scheduled messages", []any{&lane, &n}, func() error { lanes[lane&1] = n; return nil },
@@ -87,8 +87,8 @@ func (s *Store) Scheduled(ctx context.Context) (lanes [2]int64, err error) {
 	return lanes, nil
 }
 
-// CancelledScheduled does as [Store.Cancelled] with up to limit messages that wait for their time. It waits for those that
-// are just being released: these are on the outbox then, so that whoever cancels here first and there afterwards misses none.
+// CancelledScheduled is [Store.Cancelled] for up to limit scheduled messages. It waits for those that are being
+// released, which are on the outbox then: a caller that cancels here first and there afterwards misses none.
 func (s *Store) CancelledScheduled(ctx context.Context, tx pgx.Tx, q Queued, after int64, limit int) (finals []Final, next int64, err error) {
 	finals, err = postgres.All(ctx, tx, "cancelling scheduled messages", scanCancelled, `
 		WITH found AS (
@@ -96,7 +96,7 @@ func (s *Store) CancelledScheduled(ctx context.Context, tx pgx.Tx, q Queued, aft
 		)
 		DELETE FROM scheduled s USING found WHERE s.message_id = found.message_id RETURNING s.message_id, now()`, q.of(), q.Company, after, limit)
 	if err == nil && len(finals) == 0 && q.Message != 0 {
-		// A message of the sandbox waits there; from its time on it is as good as at a carrier.
+		// A sandbox message waits there; from its time on it counts as being at a carrier.
 		finals, err = postgres.All(ctx, tx, "cancelling a message of the sandbox", scanCancelled, `UPDATE sandbox s SET settled = true FROM messages m
 			WHERE s.message_id = $1 AND m.id = s.message_id AND m.company_id = $2 AND m.send_at > now() AND NOT s.settled
 			RETURNING s.message_id, now()`, q.Message, q.Company)

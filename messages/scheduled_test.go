@@ -15,12 +15,12 @@ import (
 	"intumwa/sms"
 )
 
-// later lets a message wait until a time.
+// later schedules a message for a time.
 func later(at time.Time) func(*messages.Message) {
 	return func(m *messages.Message) { m.SendAt, m.Later = at.UTC().Truncate(time.Second), true }
 }
 
-// batchOf makes a batch of a company.
+// batchOf returns a batch of a company.
 func batchOf(company int64, n int) *messages.Batch {
 	return &messages.Batch{ULID: ulid.Make(), CompanyID: company, UserID: 1, Kind: "bulk", Sender: "DEMO", Recipients: n, Segments: n}
 }
@@ -50,8 +50,8 @@ func releasedIDs(released []messages.Released) (ids []int64) {
 	return ids
 }
 
-// TestScheduled: what is for later is on no list until it is due; then those due longest come first, each once, with the
-// time that it has from then on.
+// TestScheduled: a scheduled message is on no list until it is due; those due longest are released first, each once,
+// and their waiting time counts from then on.
 func TestScheduled(t *testing.T) {
 	d := newHotStore(t)
 	hour := time.Now().Add(time.Hour)
@@ -71,7 +71,7 @@ func TestScheduled(t *testing.T) {
 		t.Error("expire_at is not when it expires")
 	}
 	if len(d.release(0, 10))+len(d.release(1, 10)) > 0 {
-		t.Error("what is not due was released")
+		t.Error("a message was released before its time")
 	}
 	if wait, some, _, err := d.NextRelease(t.Context(), [2]messages.Due{}); err != nil || !some || wait < 58*time.Minute || wait > 59*time.Minute {
 		t.Errorf("the next is due in %s, %v, %v", wait, some, err)
@@ -120,7 +120,7 @@ func TestScheduled(t *testing.T) {
 	}
 	for _, b := range backlogs {
 		if age := time.Since(b.Oldest); age > 10*time.Minute || age < 0 {
-			t.Errorf("lane %d: the oldest has waited for %s: what was scheduled waits since its time", b.Lane, age)
+			t.Errorf("lane %d: the oldest has waited for %s, want since its time", b.Lane, age)
 		}
 	}
 	claimed := d.claim(7, ids...)
@@ -133,7 +133,7 @@ func TestScheduled(t *testing.T) {
 	}
 }
 
-// TestReleasedOnce: however many processes release at the same time, each message comes once.
+// TestReleasedOnce: concurrent processes release each message once.
 func TestReleasedOnce(t *testing.T) {
 	d := newHotStore(t)
 	b := batchOf(1, 3000)
@@ -168,9 +168,9 @@ func TestReleasedOnce(t *testing.T) {
 	}
 }
 
-// TestReleaseGoesOn: releasing goes on behind the place that it has come to, and does not read what it released before, also
-// where a snapshot is held that keeps all of that.
-func TestReleaseGoesOn(t *testing.T) {
+// TestReleaseContinues: releasing continues after its last position, and does not read released rows again that an open
+// snapshot keeps.
+func TestReleaseContinues(t *testing.T) {
 	d := newHotStore(t)
 	b := batchOf(1, 4000)
 	past := later(time.Now().Add(-time.Second))
@@ -215,8 +215,8 @@ func TestReleaseGoesOn(t *testing.T) {
 	}
 }
 
-// TestQuiet: in quiet hours what is released of batches, and what batches have queued, waits for their end. Single messages
-// and what was tried before do not.
+// TestQuiet: in quiet hours released and queued messages of batches wait for their end. Single messages and tried ones
+// do not.
 func TestQuiet(t *testing.T) {
 	d := newHotStore(t)
 	end, past := time.Now().Add(3*time.Hour).Truncate(time.Second), later(time.Now().Add(-time.Second))
@@ -263,7 +263,7 @@ func TestQuiet(t *testing.T) {
 	}
 }
 
-// TestQuietBegins: quiet hours begin when those of anybody do, or go on for longer; not when they end.
+// TestQuietBegins: quiet hours begin when a company's begin, or are extended; not when they end.
 func TestQuietBegins(t *testing.T) {
 	at := time.Now()
 	none := time.Time{}
@@ -279,7 +279,7 @@ func TestQuietBegins(t *testing.T) {
 		before, after messages.Quiet
 		want          bool
 	}{
-		{"nobody has any", messages.Quiet{}, messages.Quiet{}, false},
+		{"none has any", messages.Quiet{}, messages.Quiet{}, false},
 		{"all others'", of(none, none), of(at, none), true},
 		{"and go on", of(at), of(at), false},
 		{"and end", of(at), of(none), false},
@@ -296,7 +296,7 @@ func TestQuietBegins(t *testing.T) {
 	}
 }
 
-// cancel does what dispatcher.Cancel does, without money.
+// cancel does what dispatcher.Cancel does, without refunds.
 func (d *testStore) cancel(q messages.Queued) (cancelled []int64) {
 	d.Helper()
 	for _, find := range []func(context.Context, pgx.Tx, messages.Queued, int64, int) ([]messages.Final, int64, error){d.CancelledScheduled, d.Cancelled} {
@@ -319,8 +319,8 @@ func (d *testStore) cancel(q messages.Queued) (cancelled []int64) {
 	return cancelled
 }
 
-// TestCancelScheduled: what is scheduled can be cancelled as what is queued can: a message, a batch, all of a company's,
-// and nobody else's.
+// TestCancelScheduled: scheduled messages can be cancelled like queued ones: one, a batch's, or all of a company's, and
+// no other company's.
 func TestCancelScheduled(t *testing.T) {
 	d := newHotStore(t)
 	soon := later(time.Now().Add(time.Hour))
@@ -362,7 +362,7 @@ func TestCancelScheduled(t *testing.T) {
 	}
 }
 
-// TestCancelWhileReleased: who cancels misses nothing that is just being released.
+// TestCancelWhileReleased: a cancellation misses no message that is being released.
 func TestCancelWhileReleased(t *testing.T) {
 	d := newHotStore(t)
 	ids := d.pending(3, later(time.Now().Add(-time.Second)))
@@ -372,7 +372,7 @@ func TestCancelWhileReleased(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = releasing.Rollback(context.WithoutCancel(ctx)) }()
-	// As ReleaseScheduled does, but that its end is ours to choose.
+	// As ReleaseScheduled does, but the test chooses its end.
 	if _, err := releasing.Exec(ctx, `WITH gone AS (DELETE FROM scheduled WHERE message_id = ANY($1) RETURNING *)
 		INSERT INTO outbox (message_id, company_id, carrier, lane, expires_at) SELECT message_id, company_id, carrier, lane, expires_at FROM gone`, ids[:2]); err != nil {
 		t.Fatal(err)
@@ -394,8 +394,8 @@ func TestCancelWhileReleased(t *testing.T) {
 	}
 }
 
-// TestDeadlines: a message whose time is not that of all others is decided when its own is over, by its own carrier's
-// timeout; the sweep over all messages passes it by.
+// TestDeadlines: a message with its own deadline is decided when that is over, by its carrier's timeout; the sweep over
+// all messages skips it.
 func TestDeadlines(t *testing.T) {
 	d := newHotStore(t)
 	soon := time.Now().Add(time.Hour)
@@ -406,8 +406,8 @@ func TestDeadlines(t *testing.T) {
 		d.compose(short, carriedBy("leo")),  // 2: at one with a short timeout
 		d.compose(short),                    // 3: sent
 		d.compose(later(soon)),              // 4: scheduled
-		d.compose(short, carriedBy("gone")), // 5: at one that is configured no more
-		d.compose(),                         // 6: as all others
+		d.compose(short, carriedBy("gone")), // 5: at one that is not configured any more
+		d.compose(),                         // 6: without a deadline of its own
 	)
 	d.exec(`DELETE FROM outbox WHERE message_id = ANY($1)`, []int64{ids[1], ids[2], ids[3], ids[5]})
 	d.exec(`UPDATE messages SET status = 1, sent_at = now() WHERE id = $1`, ids[3])
@@ -447,7 +447,7 @@ func TestDeadlines(t *testing.T) {
 			}
 			return err
 		})
-		d.exec(`DELETE FROM outbox WHERE message_id <> $1`, ids[6]) // what waits stops that sweep; the timed ones do not
+		d.exec(`DELETE FROM outbox WHERE message_id <> $1`, ids[6]) // a waiting message stops that sweep, unlike those with a deadline
 	}
 	d.insertOutbox(ids[0])
 
@@ -498,8 +498,8 @@ func (d *testStore) insertOutbox(id int64) {
 		ON CONFLICT DO NOTHING`, id)
 }
 
-// TestPurgeOfScheduled: a scheduled message is as old as its time to be sent, and keeps neither other messages nor the
-// gauge waiting.
+// TestPurgeOfScheduled: a scheduled message's age counts from its time to be sent; it delays neither the purge of
+// others nor the gauge.
 func TestPurgeOfScheduled(t *testing.T) {
 	d := newHotStore(t)
 	const life = 24 * time.Hour

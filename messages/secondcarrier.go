@@ -16,25 +16,23 @@ import (
 // Failing is a message that fails at its carrier, unless another one takes it.
 type Failing struct {
 	MessageID int64
-	Reason    string // why it fails, in the carrier's words
+	Reason    string // the carrier's words
 
-	// Epoch, where it is not 0, is that of the dispatcher's own claim, of which all
-	// segments have their results: that attempt ends in this transaction. Else nobody
-	// may have the message in hand.
+	// Epoch, if not 0, is the dispatcher's own claim, of which all segments have their results: that attempt ends in
+	// this transaction. Otherwise the message must not be claimed.
 	Epoch int
 }
 
-// SecondCarrier names the carrier that gets messages which fail at another one.
+// SecondCarrier is the carrier for messages that fail at another one.
 type SecondCarrier struct {
 	Dispatcher int64
 	From, To   string
-	Within     time.Duration // of its acceptance a segment's receipt must have said UNDELIV
-	Validity   time.Duration // of messages whose end is not written down
+	Within     time.Duration // of its acceptance a segment's receipt must have reported UNDELIV
+	Validity   time.Duration // of messages without a recorded end
 }
 
-// GiveToSecond hands messages that fail to a second carrier, where that is allowed
-// (submission.MayGoElsewhere), and returns those. They wait for that carrier then, and later
-// receipts of the first change nothing. The caller holds the carrier's lock
+// GiveToSecond hands failing messages to a second carrier, where that is allowed (submission.MayGoElsewhere), and
+// returns those. Later receipts of the first one then change nothing. The caller holds the carrier's lock
 // (receipts.Matcher.Lock): no result of that carrier is written meanwhile.
 func (s *Store) GiveToSecond(ctx context.Context, tx pgx.Tx, second SecondCarrier, list []Failing) (sent []int64, err error) {
 	if len(list) == 0 {
@@ -70,8 +68,7 @@ func (s *Store) GiveToSecond(ctx context.Context, tx pgx.Tx, second SecondCarrie
 	return sent, postgres.Later(ctx, tx, fmt.Sprintf("sending %d messages on to %s", len(sent), second.To), b)
 }
 
-// epochUnknown is where the claims of a message are counted on whose row in the outbox
-// is gone: far above any count.
+// epochUnknown is the epoch of a message without a row in the outbox: far above any count.
 const epochUnknown = 1 << 30
 
 // failingMessage is what GiveToSecond reads of a message, and locks.
@@ -98,7 +95,7 @@ func (s *Store) failing(ctx context.Context, tx pgx.Tx, second SecondCarrier, li
 		var m failingMessage
 		_, err := pgx.ForEachRow(rows, []any{&id, &m.Pending, &m.lane, &m.expires, &m.Sent}, func() error {
 			one := m
-			one.epoch, one.Claimed = epochUnknown, ended[id] > 0 // until its row says otherwise
+			one.epoch, one.Claimed = epochUnknown, ended[id] > 0 // unless its row has others
 			found[id] = &one
 			return nil
 		})
@@ -132,7 +129,7 @@ func (s *Store) failing(ctx context.Context, tx pgx.Tx, second SecondCarrier, li
 	}
 	for _, id := range ids {
 		if found[id] == nil {
-			found[id] = &failingMessage{} // it is gone
+			found[id] = &failingMessage{} // it was deleted
 		}
 		m := found[id]
 		m.Pending, m.Copies = m.Pending && m.expires.After(now), copies[id]
@@ -140,16 +137,16 @@ func (s *Store) failing(ctx context.Context, tx pgx.Tx, second SecondCarrier, li
 	return found, nil
 }
 
-// TakenBySecond returns those of messages that a second carrier has taken from this one, and
-// that have not come back to it since (Reroute, Readdress).
+// TakenBySecond returns those of messages that a second carrier has taken from this one and that have not come back
+// since (Reroute, Readdress).
 func (s *Store) TakenBySecond(ctx context.Context, tx pgx.Tx, from string, ids []int64) ([]int64, error) {
-	return postgres.All(ctx, tx, fmt.Sprintf("asking what was sent on from %s", from), pgx.RowTo[int64],
+	return postgres.All(ctx, tx, fmt.Sprintf("reading the messages sent on from %s", from), pgx.RowTo[int64],
 		`SELECT e.message_id FROM sent_on e JOIN messages m ON m.id = e.message_id
 		WHERE e.message_id = ANY($1) AND e.from_carrier = $2 AND e.to_carrier IS NOT NULL AND m.carrier <> $2`, ids, from)
 }
 
-// KeepFromSecond notes messages that no second carrier gets: a carrier may have something
-// of them that is recorded nowhere.
+// KeepFromSecond records messages that no second carrier may get: a carrier may have something of them that is recorded
+// nowhere.
 func (s *Store) KeepFromSecond(ctx context.Context, tx pgx.Tx, from string, ids []int64) error {
 	if len(ids) == 0 {
 		return nil
@@ -161,8 +158,7 @@ func (s *Store) KeepFromSecond(ctx context.Context, tx pgx.Tx, from string, ids 
 	return nil
 }
 
-// keepFromSecond does in SQL what KeepFromSecond does, for the rows of the outbox in a table that
-// are in doubt.
+// keepFromSecond is KeepFromSecond in SQL, for the outbox rows of a table that are in doubt.
 func keepFromSecond(table, from string) string {
 	return `INSERT INTO sent_on (message_id, at, from_carrier, reason)
 			SELECT message_id, now(), ` + from + `, '' FROM ` + table + ` WHERE in_doubt ORDER BY message_id ON CONFLICT DO NOTHING`

@@ -11,23 +11,23 @@ import (
 	"intumwa/messages"
 )
 
-// TestGiveToSecond: what is loaded for submission.MayGoElsewhere, which has the rules: the copies, who has claimed the message, and
-// what was noted of it; and what is written then.
+// TestGiveToSecond: GiveToSecond loads the copies, the claim and the marks for submission.MayGoElsewhere, which
+// decides, and writes the result.
 func TestGiveToSecond(t *testing.T) {
 	copies := map[string]bool{ // f: answered and UNDELIV, p: answered and pending, s: sent; in capitals: never answered; x: passed by a carrier before
 		"": true, "f": true, "xf": true, "p": false, "s": false, "F": false, "fP": false,
 	}
 	type hand struct {
 		name  string
-		row   string // of the outbox, which is claimed by 7 under epoch 1 at first
-		epoch int    // of the claim that ends; 0: none does
+		row   string // of the outbox, claimed by 7 under epoch 1 at first
+		epoch int    // of the claim that ends; 0: none
 		may   bool
 	}
 	hands := []hand{
-		{"nobody, it is off the outbox", `DELETE FROM outbox WHERE message_id = $1`, 0, true},
-		{"nobody, it waits", `UPDATE outbox SET claimed_by = NULL WHERE message_id = $1`, 0, true},
-		{"nobody, it waits for another carrier", `UPDATE outbox SET claimed_by = NULL, carrier = 'onatel' WHERE message_id = $1`, 0, false},
-		{"nobody, a process died with it", `UPDATE outbox SET claimed_by = NULL, in_doubt = true WHERE message_id = $1`, 0, false},
+		{"unclaimed, it is off the outbox", `DELETE FROM outbox WHERE message_id = $1`, 0, true},
+		{"unclaimed, it waits", `UPDATE outbox SET claimed_by = NULL WHERE message_id = $1`, 0, true},
+		{"unclaimed, it waits for another carrier", `UPDATE outbox SET claimed_by = NULL, carrier = 'onatel' WHERE message_id = $1`, 0, false},
+		{"unclaimed, a process died with it", `UPDATE outbox SET claimed_by = NULL, in_doubt = true WHERE message_id = $1`, 0, false},
 		{"the caller, whose attempt ends", `SELECT $1::bigint`, 1, true},
 		{"the caller, whose attempt goes on", `SELECT $1::bigint`, 0, false},
 		{"the caller, who has begun another attempt", `UPDATE outbox SET epoch = 2 WHERE message_id = $1`, 1, false},
@@ -82,7 +82,7 @@ func TestGiveToSecond(t *testing.T) {
 	}
 }
 
-// copied records a copy of the first segment, as TestGiveToSecond has it.
+// copied records a copy of the first segment, in the letters of TestGiveToSecond.
 func (d *testStore) copied(id int64, n int, letter rune) {
 	d.Helper()
 	key, state, word, passed := fmt.Sprintf("%d-%d", id, n), 0, "", false
@@ -102,9 +102,9 @@ func (d *testStore) copied(id int64, n int, letter rune) {
 		id, carrier, key, state, word, passed)
 }
 
-// TestHandedOverWithADoubt: a stand-in gets a message with which a process died, and no second carrier is asked for it
-// then. The successor of a carrier that is gone does not get it: nobody knows whether that carrier was to hold it.
-func TestHandedOverWithADoubt(t *testing.T) {
+// TestReroutedInDoubt: a rerouted message with which a process had died gets no second carrier. It does not move to
+// another carrier when its own is not configured any more, because its policy is unknown.
+func TestReroutedInDoubt(t *testing.T) {
 	d := newHotStore(t)
 	ids := d.pending(2)
 	d.claim(8, ids[0])

@@ -25,13 +25,13 @@ type Final struct {
 	At        time.Time
 	Reason    string // why it failed
 
-	// Claimant says, where it is not 0, that the verdict holds only while this
-	// dispatcher has the message claimed under Epoch: it is what came of that attempt.
+	// Claimant, if not 0, makes the verdict valid only while this dispatcher has the message claimed under Epoch: it is
+	// the result of that attempt.
 	Claimant int64
 	Epoch    int
 }
 
-// Settled is a message that left pending in this very transaction.
+// Settled is a message that left pending in this transaction.
 type Settled struct {
 	ID          int64
 	ULID        ulid.ULID
@@ -43,19 +43,17 @@ type Settled struct {
 	Carrier     string
 	Status      sms.Status
 	Reason      string
-	From        time.Time // since when it could be sent: its acceptance, or its send_at
+	From        time.Time // when it could be sent: its acceptance, or its send_at
 	At          time.Time
-	Unsubmitted bool   // no carrier ever accepted a segment of it
-	Reference   string // the customer's own name for it; "": none
+	Unsubmitted bool   // no carrier accepted a segment of it
+	Reference   string // the customer's own name; "": none
 
-	textLeft bool // it should be gone by its company's rule
+	textLeft bool // its company's rule removes the text
 }
 
-// Finish takes messages from pending to sent or failed, each exactly once: one
-// that is final already is not among those returned (rule api 3). It ends the
-// attempts of those that failed, and then the others as ends says. Whoever calls it
-// emits the events and the refunds in the same transaction. It costs one round
-// trip at most.
+// Finish takes messages from pending to sent or failed, each exactly once: messages that are final already are not
+// returned (rule api 3). It ends the attempts of failed ones, and the others as ends requires. Emit the events and
+// refunds in the same transaction. It costs at most one round trip.
 func (s *Store) Finish(ctx context.Context, tx pgx.Tx, finals []Final, ends Ends) ([]Settled, error) {
 	b := &pgx.Batch{}
 	done := finishing{finals: finals}
@@ -65,7 +63,7 @@ func (s *Store) Finish(ctx context.Context, tx pgx.Tx, finals []Final, ends Ends
 	switch {
 	case b.Len() == 0:
 		return nil, nil
-	case len(finals) == 0: // nobody waits for what comes of it
+	case len(finals) == 0: // no caller needs the result
 		return nil, postgres.Later(ctx, tx, doing, b)
 	}
 	if err := tx.SendBatch(ctx, b).Close(); err != nil {
@@ -85,7 +83,7 @@ func (s *Store) Finish(ctx context.Context, tx pgx.Tx, finals []Final, ends Ends
 	return done.settled, nil
 }
 
-// finishing is the way of messages to their final state, in a pipeline.
+// finishing brings messages to their final state, in a pipeline.
 type finishing struct {
 	finals    []Final
 	settled   []Settled
@@ -96,7 +94,7 @@ func (f *finishing) queue(b *pgx.Batch) {
 	if len(f.finals) == 0 {
 		return
 	}
-	finals := slices.Clone(f.finals) // in the order of locking; of a message's verdicts the first stays the first
+	finals := slices.Clone(f.finals) // in the order of locking; a message's first verdict stays first
 	slices.SortStableFunc(finals, func(a, b Final) int { return cmp.Compare(a.MessageID, b.MessageID) })
 	var (
 		ids       = make([]int64, 0, len(finals))
@@ -110,7 +108,7 @@ func (f *finishing) queue(b *pgx.Batch) {
 	)
 	for _, final := range finals {
 		if seen[final.MessageID] {
-			if final.Status == sms.Failed { // its row goes, whatever the first verdict was
+			if final.Status == sms.Failed { // its row is deleted, whatever the first verdict was
 				failed = append(failed, final.MessageID)
 			}
 			continue
@@ -151,12 +149,11 @@ func (f *finishing) queue(b *pgx.Batch) {
 	receipts.QueueAccepted(b, failed, func(id int64) { f.submitted[id] = true })
 }
 
-// Verdicts returns the verdicts on the messages of segments that just became
-// final (submission.Verdict). Messages that still wait for a segment are not
-// among them.
+// Verdicts returns the verdicts on the messages of segments that just became final (submission.Verdict), without
+// messages that still wait for a segment.
 func (s *Store) Verdicts(ctx context.Context, tx pgx.Tx, states []receipts.SegmentState) ([]Final, error) {
 	var finals []Final
-	var open []int64 // messages of which more has to be known
+	var open []int64 // messages whose other segments must be read
 	totals := map[int64]int{}
 	for _, st := range states {
 		if st.Total > 1 || (st.Unanswered && st.Status == sms.Failed) {
@@ -189,8 +186,7 @@ func appendVerdict(finals []Final, id int64, segments int, copies []submission.C
 	return append(finals, Final{MessageID: id, Status: status, At: at, Reason: reason})
 }
 
-// Expired takes those of ids off the outbox whose validity is over and that nobody
-// has claimed, and returns their verdicts.
+// Expired takes those of ids off the outbox that are unclaimed and past their validity, and returns their verdicts.
 func (s *Store) Expired(ctx context.Context, tx pgx.Tx, ids []int64) ([]Final, error) {
 	return postgres.All(ctx, tx, "taking expired messages", func(row pgx.CollectableRow) (Final, error) {
 		f := Final{Status: sms.Failed, Reason: submission.ReasonExpired}
@@ -204,19 +200,15 @@ func (s *Store) Expired(ctx context.Context, tx pgx.Tx, ids []int64) ([]Final, e
 		DELETE FROM outbox o USING over WHERE o.message_id = over.message_id RETURNING o.message_id, now()`, ids)
 }
 
-// Overdue walks on over the messages of one carrier that were accepted longer
-// than age ago and returns those still pending although a carrier has them:
-// their receipts are not to be expected any more. It looks at up to limit
-// messages a call; done says that it has come as far as it can: to a message
-// that is younger, or that is still to be carried (one that a dispatcher has had in
-// flight until after it expired is not). Each message is visited
-// once, so the price does not grow with the history.
+// Overdue walks on over the messages of one carrier that were accepted longer than age ago and returns those still
+// pending although a carrier has them: no receipt is expected any more. It reads up to limit messages a call; done
+// means that it has come as far as possible: to a younger message, or one still to be delivered (not one that stayed in
+// flight until after it expired). It visits each message once, so its cost does not grow with the history.
 func (s *Store) Overdue(ctx context.Context, tx pgx.Tx, carrier string, age time.Duration, limit int) (ids []int64, done bool, err error) {
 	return s.overdue(ctx, tx, "overdue "+carrier, `carrier = ANY($2)`, []string{carrier}, age, limit)
 }
 
-// OverdueElsewhere does the same for the messages of all other carriers than
-// these: of those that are configured no more.
+// OverdueElsewhere is Overdue for the messages of all carriers but these: of those not configured any more.
 func (s *Store) OverdueElsewhere(ctx context.Context, tx pgx.Tx, carriers []string, age time.Duration, limit int) (ids []int64, done bool, err error) {
 	return s.overdue(ctx, tx, overdueElsewhere, `carrier <> ALL($2)`, carriers, age, limit)
 }
@@ -224,8 +216,7 @@ func (s *Store) OverdueElsewhere(ctx context.Context, tx pgx.Tx, carriers []stri
 const overdueElsewhere = "overdue elsewhere"
 
 func (s *Store) overdue(ctx context.Context, tx pgx.Tx, name, whose string, carriers []string, age time.Duration, limit int) (ids []int64, done bool, err error) {
-	// A carrier that is new begins where the sweep over all others stands: it
-	// has no messages before.
+	// A new carrier begins at the position of the sweep over all others: it has no earlier messages.
 	if _, err := tx.Exec(ctx, `INSERT INTO sweeps (name, up_to)
 		VALUES ($1, coalesce((SELECT up_to FROM sweeps WHERE name = $2), 0)) ON CONFLICT DO NOTHING`, name, overdueElsewhere); err != nil {
 		return nil, false, fmt.Errorf("opening the sweep %q: %w", name, err)
@@ -234,7 +225,7 @@ func (s *Store) overdue(ctx context.Context, tx pgx.Tx, name, whose string, carr
 	if err := tx.QueryRow(ctx, `SELECT up_to FROM sweeps WHERE name = $1 FOR UPDATE`, name).Scan(&from); err != nil {
 		return nil, false, fmt.Errorf("reading the sweep %q: %w", name, err)
 	}
-	var old bool // a look at the next one first: most rounds end here
+	var old bool // look at the next one first: most rounds end here
 	err = tx.QueryRow(ctx, `SELECT created_at < now() - $2::interval FROM messages WHERE id > $1 ORDER BY id LIMIT 1`, from, age).Scan(&old)
 	if errors.Is(err, pgx.ErrNoRows) || (err == nil && !old) {
 		return nil, true, nil
@@ -272,8 +263,8 @@ func (s *Store) overdue(ctx context.Context, tx pgx.Tx, name, whose string, carr
 // forgetLimit bounds what one call forgets.
 const forgetLimit = 20_000
 
-// ForgetHeld forgets what was kept of held messages that are not put back any
-// more, whatever validity they had. It returns how many, up to 20,000 a call.
+// ForgetHeld deletes the rows of unanswered messages that cannot be put back any more, whatever their validity was. It
+// returns how many, up to 20,000 a call.
 func (s *Store) ForgetHeld(ctx context.Context, validity time.Duration) (int64, error) {
 	tag, err := s.pool.Exec(ctx, `DELETE FROM held WHERE message_id IN (
 		SELECT message_id FROM held WHERE expires_at < now() - $1::interval LIMIT $2)`, validity, forgetLimit)

@@ -24,7 +24,7 @@ func (d *testStore) finish(finals ...messages.Final) (settled []messages.Settled
 	return settled
 }
 
-// TestFinish: pending to sent or failed, once, with what is to be told of it.
+// TestFinish: pending messages become sent or failed, once, with the data of their events.
 func TestFinish(t *testing.T) {
 	d := newHotStore(t)
 	ids := d.pending(4)
@@ -60,7 +60,7 @@ func TestFinish(t *testing.T) {
 			t.Errorf("message %d as recorded: %+v", i, r)
 		}
 	}
-	same(t, "in the outbox", idsOf(d.claim(1, ids...)), ids[3:]) // what failed is not carried, also when another verdict came first
+	same(t, "in the outbox", idsOf(d.claim(1, ids...)), ids[3:]) // failed messages are not claimed, also after another verdict came first
 	if again := d.finish(messages.Final{MessageID: ids[0], Status: sms.Failed, At: when}, messages.Final{MessageID: ids[1], Status: sms.Sent, At: when}); len(again) != 0 {
 		t.Errorf("final and settled again: %+v", again)
 	}
@@ -73,7 +73,7 @@ func TestExpired(t *testing.T) {
 	d := newTestStore(t)
 	ids := d.pending(4)
 	d.exec(`UPDATE outbox SET expires_at = now() - interval '1 second' WHERE message_id <> $1`, ids[0])
-	d.exec(`UPDATE outbox SET claimed_by = 1 WHERE message_id = $1`, ids[1]) // being carried: its result comes first
+	d.exec(`UPDATE outbox SET claimed_by = 1 WHERE message_id = $1`, ids[1]) // in flight: its result comes first
 	expired := func(of ...int64) (got []int64) {
 		t.Helper()
 		d.tx(func(ctx context.Context, tx pgx.Tx) error {
@@ -88,15 +88,14 @@ func TestExpired(t *testing.T) {
 		})
 		return got
 	}
-	same(t, "one that was asked for", expired(ids[2]), ids[2:3])
+	same(t, "the given one", expired(ids[2]), ids[2:3])
 	same(t, "the rest", expired(ids...), ids[3:])
 	same(t, "no more", expired(ids...), nil)
 	d.exec(`UPDATE outbox SET claimed_by = NULL`)
 	same(t, "given back", expired(ids...), ids[1:2])
 }
 
-// TestOverdueOfNewCarrier: its sweep begins where the one over all others
-// stands.
+// TestOverdueOfNewCarrier: its sweep begins at the position of the sweep over all others.
 func TestOverdueOfNewCarrier(t *testing.T) {
 	d := newTestStore(t)
 	ids := d.pending(3)
@@ -117,8 +116,7 @@ func TestOverdueOfNewCarrier(t *testing.T) {
 	}
 }
 
-// TestVerdictOfAClaim: what came of a dispatcher's own attempt is no verdict
-// once another has the message, or the same has it anew.
+// TestVerdictOfAClaim: the result of a dispatcher's attempt is no verdict once the message is claimed again.
 func TestVerdictOfAClaim(t *testing.T) {
 	d := newTestStore(t)
 	ids := d.pending(3)
@@ -138,14 +136,14 @@ func TestVerdictOfAClaim(t *testing.T) {
 	}
 }
 
-// TestEndOfAClaim: an attempt that is over ends its own claim alone. What was claimed anew since goes on, and what somebody
-// claimed and died with is left to whoever claims it next.
+// TestEndOfAClaim: an ended attempt ends its own claim only. A new claim continues, and a message with which a process
+// died is left to the next claim.
 func TestEndOfAClaim(t *testing.T) {
 	for _, c := range []struct {
 		name string
-		row  string // what has become of the row since it was claimed by 7 under epoch 1
+		row  string // the row's state since it was claimed by 7 under epoch 1
 		goes bool
-		done bool // and so does what need not be sent
+		done bool // and so does a message in Done
 	}{
 		{"it is as it was", ``, true, false},
 		{"freed", `claimed_by = NULL, in_doubt = true`, true, false},
@@ -214,10 +212,10 @@ func TestOverdue(t *testing.T) {
 	step(carrier, 3*time.Hour, 10, true)
 	step(carrier, time.Hour, 4, false, ids[0], ids[3])
 	step(carrier, time.Hour, 4, true, ids[4])
-	step(carrier, time.Hour, 4, true) // one that is still to be carried stops it
+	step(carrier, time.Hour, 4, true) // a message still to be delivered stops it
 	d.exec(`UPDATE outbox SET claimed_by = 1`)
 	step(carrier, time.Hour, 4, true)
-	d.exec(`UPDATE outbox SET expires_at = now()`) // somebody cannot let go of it
+	d.exec(`UPDATE outbox SET expires_at = now()`) // in flight beyond its validity
 	step(carrier, time.Hour, 4, true, ids[5], ids[6])
 	step(carrier, time.Hour, 4, true) // each once
 	step("onatel", time.Hour, 100, true, ids[1])
@@ -227,7 +225,7 @@ func TestOverdue(t *testing.T) {
 	step(carrier, 0, 100, true, ids[8], ids[9])
 	step(carrier, 0, 100, true)
 
-	// A sweep that was rolled back has seen nothing.
+	// A sweep that was rolled back has no effect.
 	err := pgx.BeginFunc(t.Context(), d.pool, func(tx pgx.Tx) error {
 		if _, _, err := d.Overdue(t.Context(), tx, "lacell", 0, 100); err != nil {
 			return err

@@ -12,27 +12,25 @@ import (
 	"intumwa/sms"
 )
 
-// Messages are counted by day in the background, since counting a company's
-// quarter when it is looked at would read millions of rows. Statuses change for
-// days after a message was recorded, so what is counted is not events but
-// chunks: ranges of ids, small enough that one is counted in a fraction of a
-// second. A chunk is counted again, less often the older it is, until all its
-// messages are final. Nothing on a message's way writes a counter.
+// Messages are counted by day in the background: counting a company's quarter on demand would read millions of rows.
+// Statuses change for days after acceptance, so chunks are counted, not events: ranges of ids, small enough to be
+// counted in a fraction of a second. A chunk is counted again, less often the older it is, until all its messages are
+// final. The path of a message writes no counter.
 const (
 	tallyChunk   = 100_000          // ids; 00203_messages.sql names it too
 	tallyFresh   = 20 * time.Second // no chunk is counted more often
-	tallyShare   = 20               // one that has not changed for an hour is counted again after a 20th of it
-	tallySettled = 15 * time.Minute // a transaction that began before it is over
+	tallyShare   = 20               // one unchanged for an hour is counted again after a 20th of that time
+	tallySettled = 15 * time.Minute // earlier transactions have ended
 )
 
-// burundi moves a time to the day that it is in Burundi, which keeps UTC+2.
+// burundi is the day in Burundi (UTC+2) of created_at.
 const burundi = `((created_at AT TIME ZONE 'UTC') + interval '2 hours')::date`
 
-// burundiNow is the day that it is there now.
+// burundiNow is today in Burundi.
 const burundiNow = `((now() AT TIME ZONE 'UTC') + interval '2 hours')::date`
 
-// Tally counts one chunk of messages that is due, the newest first, and answers
-// whether there was one. Several processes may tally: each takes another chunk.
+// Tally counts one chunk of messages that is due, the newest first, and returns whether there was one. Concurrent
+// processes take different chunks.
 func (s *Store) Tally(ctx context.Context) (counted bool, err error) {
 	var last int64
 	if err := s.pool.QueryRow(ctx, `SELECT coalesce(max(id), 0) FROM messages`).Scan(&last); err != nil {
@@ -70,7 +68,7 @@ func recount(ctx context.Context, tx pgx.Tx, chunk int64) error {
 	first, end := chunk*tallyChunk, (chunk+1)*tallyChunk
 	b := &pgx.Batch{}
 	b.Queue(`DELETE FROM tallies WHERE chunk = $1`, chunk)
-	// The chunk's own row is written by the same statement: it says what this snapshot saw.
+	// The chunk's own row is written by the same statement, from the same snapshot.
 	b.Queue(`WITH counts AS (
 			SELECT company_id, `+burundi+` AS day, carrier, max(id) AS last,
 				count(*) FILTER (WHERE status = 0) AS pending, count(*) FILTER (WHERE status = 1) AS sent, count(*) FILTER (WHERE status = 2) AS failed
@@ -88,7 +86,7 @@ func recount(ctx context.Context, tx pgx.Tx, chunk int64) error {
 	return tx.SendBatch(ctx, b).Close()
 }
 
-// Day is what became of a company's messages of one day, by carrier.
+// Day is a company's messages of one day and carrier, by status.
 type Day struct {
 	Date    time.Time // midnight UTC of the day's date in Burundi
 	Carrier string
@@ -97,9 +95,8 @@ type Day struct {
 	Failed  int64
 }
 
-// Daily returns a company's messages by day and carrier, from the first day to
-// the last, as Tally has counted them: of the newest it may lack those of the
-// last half minute.
+// Daily returns a company's messages by day and carrier, from the first day to the last, as counted by Tally: it may
+// lack the newest half minute.
 func (s *Store) Daily(ctx context.Context, company sms.CompanyID, first, last time.Time) ([]Day, error) {
 	return postgres.All(ctx, s.pool, fmt.Sprintf("reading the days of company %d", company), pgx.RowToStructByPos[Day],
 		`SELECT day, carrier, sum(pending)::bigint, sum(sent)::bigint, sum(failed)::bigint FROM tallies

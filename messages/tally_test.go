@@ -10,8 +10,8 @@ import (
 	"intumwa/sms"
 )
 
-// TestTally: counts are what there is, also when messages change after they were counted and when several count at
-// once; what is final for good is not counted again.
+// TestTally: counts are right, also when messages change after they were counted and when processes count at once;
+// closed chunks are not counted again.
 func TestTally(t *testing.T) {
 	d := newTestStore(t)
 	// Ids around the end of a chunk; days around midnight in Burundi, which is 22:00 UTC.

@@ -12,8 +12,7 @@ import (
 	"intumwa/sms"
 )
 
-// Unanswered is a message that waits for nobody but whoever knows what its carrier did:
-// the carrier may have it, and it is not sent again.
+// Unanswered is a message that only an operator can decide: its carrier may have it, and it is not sent again.
 type Unanswered struct {
 	ID        int64
 	ULID      ulid.ULID
@@ -22,13 +21,12 @@ type Unanswered struct {
 	Number    sms.Number
 	CreatedAt time.Time
 	ExpiresAt time.Time // until then it can be sent again
-	Segments  int       // that the carrier has neither answered to nor reported of
+	Segments  int       // that the carrier has neither answered nor reported
 }
 
-// Unanswered returns up to limit pending messages with ids above after that were taken off
-// the outbox because their carrier may have them (on_ambiguous: hold, or after a restore),
-// by their ids; of one carrier, or with "" of all. What it costs grows with what was taken
-// off so within some validities.
+// Unanswered returns up to limit pending messages with ids above after that were taken off the outbox because their
+// carrier may have them (on_ambiguous: hold, or after a restore), by id; of one carrier, or with "" of all. Its cost
+// grows with the messages taken off within a few validities.
 func (s *Store) Unanswered(ctx context.Context, carrier string, after int64, limit int) ([]Unanswered, error) {
 	return postgres.All(ctx, s.pool, "listing unanswered messages", func(row pgx.CollectableRow) (u Unanswered, err error) {
 		var id [16]byte
@@ -42,11 +40,11 @@ func (s *Store) Unanswered(ctx context.Context, carrier string, after int64, lim
 var unansweredRows = ` FROM held h JOIN messages m ON m.id = h.message_id WHERE m.status = 0 AND ` + receipts.LeftUnanswered("h.message_id") + `
 	AND NOT EXISTS (SELECT FROM outbox o WHERE o.message_id = h.message_id)`
 
-// Shared is how many unanswered messages go to one number, and how many segments of theirs.
+// Shared is how many unanswered messages are to one number, and their segments.
 type Shared struct{ Messages, Segments int }
 
-// SharedNumbers returns the numbers to which several messages of all carriers are unanswered: a
-// receipt that names the number may be of any of them.
+// SharedNumbers returns the numbers with several unanswered messages at all carriers: a receipt that names the number
+// may belong to any of them.
 func (s *Store) SharedNumbers(ctx context.Context) (map[sms.Number]Shared, error) {
 	shared := make(map[sms.Number]Shared)
 	var number sms.Number
@@ -58,8 +56,7 @@ func (s *Store) SharedNumbers(ctx context.Context) (map[sms.Number]Shared, error
 	return shared, nil
 }
 
-// Unexpired returns those of messages, by their ids, that were taken off the outbox as
-// unanswered, are pending, and within their validity.
+// Unexpired returns those of messages, by id, that were taken off the outbox as unanswered, are pending, and valid.
 func (s *Store) Unexpired(ctx context.Context, tx pgx.Tx, ids []int64) ([]int64, error) {
 	return postgres.All(ctx, tx, "reading which unanswered messages can be sent again", pgx.RowTo[int64],
 		`SELECT m.id FROM held h JOIN messages m ON m.id = h.message_id

@@ -12,33 +12,32 @@ import (
 	"intumwa/sms"
 )
 
-// What is unusual of a company's last hour. A stolen token, a program in a loop and
-// pumped traffic (to numbers whose owner earns by them) look like this, and so may a
-// company's first mailing.
+// Limits of a usual hour of a company. A stolen token, a program in a loop and traffic pumping (to numbers whose owner
+// earns by them) exceed them, and so may a company's first mailing.
 const (
 	unusualSpan    = time.Hour
-	unusualPast    = 35        // days, so that a mailing a month is among them
+	unusualPast    = 35        // days, to include a monthly mailing
 	unusualCounted = 1_000_000 // messages of a company's hour, at most
-	unusualSample  = 20_000    // latest messages of which the recipients are looked at
+	unusualSample  = 20_000    // latest messages whose recipients are read
 	unusualShare   = 0.5       // of these to one block of 10,000 numbers
 	unusualMost    = 100       // companies
 	blockLength    = len("+2577912")
 )
 
-// Unusual is a company whose last hour is unlike what is usual.
+// Unusual is a company with an unusual last hour.
 type Unusual struct {
 	Company  sms.CompanyID
-	Messages int64   // within the hour, a million at most
+	Messages int64   // within the hour, at most a million
 	Busiest  int64   // messages of its busiest day of the 35 before today
 	Volume   bool    // the hour has more messages than that day
-	Block    string  // the beginning of the numbers that got most, "+2577912": 10,000 numbers have it
-	Share    float64 // of its latest messages that went there
-	OneBlock bool    // that is at least half of them
+	Block    string  // the prefix of the numbers that got most, "+2577912": 10,000 numbers
+	Share    float64 // of its latest messages
+	OneBlock bool    // Share is at least a half
 }
 
-// Unusual returns the companies that have sent at least so many messages within an hour
-// and whose hour is unusual, those with the most first, 100 at most. It reads an index
-// entry of each message of the hour, and up to 20,000 messages of such a company.
+// Unusual returns the companies that have sent at least this many messages within an unusual hour, those with the most
+// first, at most 100. It reads an index entry of each message of the hour, and up to 20,000 messages of each such
+// company.
 func (s *Store) Unusual(ctx context.Context, least int64) (list []Unusual, err error) {
 	fail := func(err error) ([]Unusual, error) {
 		return nil, fmt.Errorf("looking for unusual sending: %w", err)
@@ -47,7 +46,7 @@ func (s *Store) Unusual(ctx context.Context, least int64) (list []Unusual, err e
 	if err := s.pool.QueryRow(ctx, idAt, postgres.Now().Add(-unusualSpan)).Scan(&first); err != nil {
 		return fail(err)
 	}
-	// From company to company by its newest message: what is purged lies at the other end.
+	// From company to company by its newest message: purged rows are at the other end.
 	busy, err := postgres.All(ctx, s.pool, "counting the hour", func(row pgx.CollectableRow) (u Unusual, err error) {
 		err = row.Scan(&u.Company, &u.Messages)
 		return u, err

@@ -7,7 +7,7 @@ import (
 	"intumwa/messages"
 )
 
-// TestUnusual: an hour above the busiest day of five weeks, or half of it to one block; not what is less than the least.
+// TestUnusual: an hour above the busiest day of five weeks, or half of it to one block, is unusual; a small one is not.
 func TestUnusual(t *testing.T) {
 	d := newHotStore(t)
 	send := func(company, n int, number string) {
@@ -43,7 +43,7 @@ func TestUnusual(t *testing.T) {
 		{Company: 5, Messages: 100, Volume: true, Block: "+2577912", Share: .5, OneBlock: true},
 	}
 	for i := range list {
-		if !list[i].OneBlock { // whichever it is
+		if !list[i].OneBlock { // either block
 			list[i].Block, list[i].Share = "", 0
 		}
 	}
@@ -51,6 +51,6 @@ func TestUnusual(t *testing.T) {
 		t.Errorf("unusual\n%+v, want\n%+v", list, want)
 	}
 	if list, err := newTestStore(t).Unusual(t.Context(), 1); err != nil || len(list) != 0 {
-		t.Errorf("of nobody: %v, %v", list, err)
+		t.Errorf("of no company: %v, %v", list, err)
 	}
 }

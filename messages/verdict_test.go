@@ -7,8 +7,8 @@ import (
 	"intumwa/sms"
 )
 
-// TestSegments: a message is sent when all its segments are and failed as soon
-// as one is, in whatever lots that becomes known. fault 30
+// TestSegments: a message is sent when all its segments are and failed when one is, however the results are grouped.
+// fault 30
 func TestSegments(t *testing.T) {
 	d := newHotStore(t)
 	ids := d.pending(3, segments(3))
@@ -22,7 +22,7 @@ func TestSegments(t *testing.T) {
 	settledAs(t, d.settle(nil, receipt("c", "DELIVRD"), receipt("b", "DELIVRD")), sms.Sent)
 	settledAs(t, d.settle(nil, receipt("a", "DELIVRD")), sms.Sent, ids[0])
 
-	// All in one lot, and before the last response.
+	// All in one transaction, and before the last response.
 	settledAs(t, d.settle(parts(1, "d", "e"), receipt("d", "DELIVRD"), receipt("e", "DELIVRD"), receipt("f", "DELIVRD")), sms.Sent)
 	last := accepted(ids[1], "f", segment(3, 3))
 	settledAs(t, d.settle([]receipts.Segment{last}), sms.Sent, ids[1])

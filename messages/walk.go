@@ -15,38 +15,35 @@ import (
 // WalkRows is how many rows of a lane one call of Walk reads at most.
 const WalkRows = 20_000
 
-// Stretch is where Walk reads: the rows of one carrier's lane with ids above
-// After, in their order.
+// Stretch is the rows of one carrier's lane that Walk reads: those with ids above After, in order.
 type Stretch struct {
 	Carrier  string
 	Lane     int
 	After    int64
-	Stranded bool // nobody serves the carrier
+	Stranded bool // no dispatcher serves the carrier
 
-	// Held is for how long at most the queue may hold a message of the lane: what was
-	// pushed before is lost. nil: nobody takes from the queue, and nothing is lost.
+	// Held is the longest time that the queue may have had a message of the lane: older pushes are lost. nil: no
+	// process takes from the queue, and nothing is lost.
 	Held *time.Duration
 }
 
-// Seen is what stands in a stretch. What is claimed is among Claimants and nowhere
-// else.
+// Seen is the content of a stretch. A claimed message counts in Claimants only.
 type Seen struct {
 	Rows        int64     // less than WalkRows: the lane ends here
 	First, Last int64     // the ids; 0: there are no rows
-	Due         time.Time // when the one that is due the longest became so; zero: there are no rows
+	Due         time.Time // since when the longest due one is due; zero: there are no rows
 	Claimants   []int64   // the dispatchers that have messages claimed, ascending
-	Expired     []int64   // their validity is over
-	Lost        []Waiting // due, and pushed so long ago that the queue does not hold them
-	Stranded    []int64   // due, where the stretch's carrier is served by nobody
-	Quiet       []int64   // of batches in their companies' quiet hours, not tried and not put off yet
+	Expired     []int64   // past their validity
+	Lost        []Waiting // due, and pushed so long ago that the queue has lost them
+	Stranded    []int64   // due, of a carrier that no dispatcher serves
+	Quiet       []int64   // of batches in their companies' quiet hours, untried and not postponed yet
 }
 
-// Walk reads stretches of the outbox and returns what it finds in each, in one
-// statement. quiet names the companies whose batches are to be put off. next is an
-// id that was not given out when Walk began: rows of older ids that appear later
-// were put back, handed over, or written by a transaction that was under way.
+// Walk reads stretches of the outbox in one statement. quiet has the companies whose batches are to be postponed. next
+// is an id that was not drawn when Walk began: rows of older ids that appear later were put back, rerouted, or written
+// by a transaction in progress.
 //
-// What it costs does not grow with what waits beyond the stretches.
+// Its cost does not grow with the rest of the outbox.
 func (s *Store) Walk(ctx context.Context, stretches []Stretch, quiet Quiet) (seen []Seen, next int64, err error) {
 	err = postgres.InTx(ctx, s.pool, func(tx pgx.Tx) error {
 		b := &pgx.Batch{}
@@ -64,9 +61,8 @@ func (s *Store) Walk(ctx context.Context, stretches []Stretch, quiet Quiet) (see
 	return seen, next, nil
 }
 
-// byIndex keeps the planner of a transaction from reading a lane whole and sorting
-// it: it takes a stretch for a third of the lane, and counts on pages that are far
-// from each other.
+// byIndex keeps the planner of a transaction from reading a whole lane and sorting it: it overestimates a stretch, and
+// the cost of its pages.
 const byIndex = `SELECT set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan', 'off', true)`
 
 func collectSeen(rows pgx.Rows, stretches []Stretch) (seen []Seen, next int64, err error) {
@@ -82,7 +78,7 @@ func collectSeen(rows pgx.Rows, stretches []Stretch) (seen []Seen, next int64, e
 		if due != nil {
 			l.Due = *due
 		}
-		for _, ids := range [][]int64{l.Claimants, l.Expired, l.Stranded, l.Quiet} { // a join promises no order
+		for _, ids := range [][]int64{l.Claimants, l.Expired, l.Stranded, l.Quiet} { // a join has no order
 			slices.Sort(ids)
 		}
 		slices.SortFunc(l.Lost, func(a, b Waiting) int { return cmp.Compare(a.ID, b.ID) })
@@ -96,8 +92,7 @@ func collectSeen(rows pgx.Rows, stretches []Stretch) (seen []Seen, next int64, e
 	return seen, next, nil
 }
 
-// walk is the statement of a walk, with its arguments. Where nobody has quiet hours
-// now it does not ask whose they are.
+// walk returns the statement of a walk, with its arguments. Without quiet hours it does not read the companies.
 func walk(stretches []Stretch, quiet Quiet) (statement string, args []any) {
 	if args = walkArguments(stretches); !quiet.Some() {
 		return walkPlain, args
@@ -121,14 +116,13 @@ func walkArguments(stretches []Stretch) []any {
 	return []any{carriers, lanes, after, stranded, held}
 }
 
-// The statement for when nobody has quiet hours, and that for others.
+// The statements without and with quiet hours.
 var walkPlain, walkQuiet = walkStatement(`NULL::bigint[]`, ``), walkStatement(fmt.Sprintf(
 	`array_agg(o.message_id) FILTER (WHERE s.lane = %d AND o.claimed_by IS NULL AND o.attempts = 0 AND o.due_at < CASE WHEN h.company IS NULL THEN $8::timestamptz ELSE h.until END)`, LaneBatch),
 	`LEFT JOIN unnest($6::bigint[], $7::timestamptz[]) h(company, until) ON h.company = o.company_id`)
 
-// walkStatement reads each stretch by the index of its lane and sums it up on the spot. The
-// lane is written as a range, so that no other index has the order. quiet is what is summed up
-// of quiet hours, which join brings.
+// walkStatement sums up each stretch by the index of its lane. The lane is a range in the condition, so that no other
+// index has the order. quiet is the aggregate for quiet hours, which join adds.
 func walkStatement(quiet, join string) string {
 	return fmt.Sprintf(`
 	SELECT (SELECT last_value + 1 FROM messages_id_seq), w.*
@@ -152,8 +146,7 @@ func walkStatement(quiet, join string) string {
 	ORDER BY s.n`, WalkRows, quiet, join)
 }
 
-// OutboxCarriers lists the carriers of all rows in the outbox. What it costs grows
-// with their number.
+// OutboxCarriers lists the carriers of all rows in the outbox. Its cost grows with their number.
 func (s *Store) OutboxCarriers(ctx context.Context) ([]string, error) {
 	return postgres.All(ctx, s.pool, "listing the carriers in the outbox", pgx.RowTo[string], `
 		WITH RECURSIVE c(carrier) AS (
@@ -164,19 +157,18 @@ func (s *Store) OutboxCarriers(ctx context.Context) ([]string, error) {
 		SELECT carrier FROM c`)
 }
 
-// Counted is how much waits for one carrier in one lane.
+// Counted is the number of waiting messages of one carrier's lane.
 type Counted struct {
 	Carrier  string
 	Lane     int
 	Messages int64
 	First    int64     // the oldest; 0: there is none
-	Due      time.Time // since when the one is due that is due longest; zero: there is none
-	Partial  bool      // the lane was not counted to its end yet: what is kept of it stays where that is more
+	Due      time.Time // since when the longest due one is due; zero: there is none
+	Partial  bool      // the lane was not counted to its end: larger recorded counts stay
 }
 
-// KeepBacklogs keeps for [Store.Backlogs] what waits in all lanes: what was counted of
-// others is forgotten. What has not changed is not written. A crash may take the
-// last counts with it; the next walk has them again.
+// KeepBacklogs stores the counts of all lanes for [Store.Backlogs] and deletes those of others. It does not write
+// unchanged ones. A crash may lose the last counts; the next walk restores them.
 func (s *Store) KeepBacklogs(ctx context.Context, lanes []Counted) error {
 	n := len(lanes)
 	carriers, numbers, counts, firsts, due := make([]string, n), make([]int16, n), make([]int64, n), make([]int64, n), make([]*time.Time, n)
@@ -203,24 +195,24 @@ func (s *Store) KeepBacklogs(ctx context.Context, lanes []Counted) error {
 		ON CONFLICT (carrier, lane) DO UPDATE SET messages = excluded.messages, oldest_at = excluded.oldest_at, due_at = excluded.due_at
 			WHERE (b.messages, b.oldest_at, b.due_at) IS DISTINCT FROM (excluded.messages, excluded.oldest_at, excluded.due_at)`,
 		carriers, numbers, counts, firsts, due, partial); err != nil {
-		return fmt.Errorf("keeping what waits: %w", err)
+		return fmt.Errorf("storing the backlogs: %w", err)
 	}
 	return nil
 }
 
-// Backlog is what waits for one carrier in one lane.
+// Backlog is the waiting messages of one carrier's lane.
 type Backlog struct {
 	Carrier  string
 	Lane     int
 	Messages int64
-	Oldest   time.Time     // when the longest waiting was accepted, or was to be sent
-	Due      time.Duration // how long the one that is due longest has been so; 0: none is
+	Oldest   time.Time     // when the longest waiting one was accepted, or was to be sent
+	Due      time.Duration // how long the longest due one has been due; 0: none is
 }
 
-// Backlogs returns what waits by carrier and lane, as the walk over the outbox
-// last counted it ([Store.KeepBacklogs]).
+// Backlogs returns the waiting messages by carrier and lane, as last counted by the walk over the outbox
+// ([Store.KeepBacklogs]).
 func (s *Store) Backlogs(ctx context.Context) ([]Backlog, error) {
-	return postgres.All(ctx, s.pool, "reading what waits", func(row pgx.CollectableRow) (b Backlog, err error) {
+	return postgres.All(ctx, s.pool, "reading the backlogs", func(row pgx.CollectableRow) (b Backlog, err error) {
 		err = row.Scan(&b.Carrier, &b.Lane, &b.Messages, &b.Oldest, &b.Due)
 		return b, err
 	}, `SELECT carrier, lane, messages, coalesce(oldest_at, now()), greatest(now() - due_at, interval '0')

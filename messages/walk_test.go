@@ -16,13 +16,13 @@ func batch(company int64) func(*messages.Message) {
 	}
 }
 
-// walk is one walk over stretches.
+// walk does one walk over stretches.
 func (d *testStore) walk(stretches ...messages.Stretch) []messages.Seen {
 	d.Helper()
 	return d.walkIn(messages.Quiet{}, stretches...)
 }
 
-// walkIn is one in quiet hours.
+// walkIn does one in quiet hours.
 func (d *testStore) walkIn(quiet messages.Quiet, stretches ...messages.Stretch) []messages.Seen {
 	d.Helper()
 	seen, next, err := d.Walk(d.Context(), stretches, quiet)
@@ -35,8 +35,7 @@ func (d *testStore) walkIn(quiet messages.Quiet, stretches ...messages.Stretch) 
 	return seen
 }
 
-// TestWalk: of each stretch all that is to be done about its rows, and nothing of
-// others.
+// TestWalk: a walk returns the work on each stretch's rows, and nothing of other rows.
 func TestWalk(t *testing.T) {
 	d := newTestStore(t)
 	ids := d.pending(9)
@@ -52,7 +51,7 @@ func TestWalk(t *testing.T) {
 	seen := d.walk(
 		messages.Stretch{Carrier: carrier, Lane: messages.LaneSingle, After: ids[0], Stranded: true},
 		messages.Stretch{Carrier: carrier, Lane: messages.LaneBatch},
-		messages.Stretch{Carrier: "nobody", Lane: messages.LaneSingle},
+		messages.Stretch{Carrier: "unserved", Lane: messages.LaneSingle},
 		messages.Stretch{Carrier: carrier, Lane: messages.LaneSingle, After: ids[8]})
 	s := seen[0]
 	if s.Rows != 8 || s.First != ids[1] || s.Last != ids[8] || time.Since(s.Due) < time.Hour {
@@ -82,7 +81,7 @@ func TestWalk(t *testing.T) {
 	}
 }
 
-// TestLost: what is due and was pushed before anything that the queue still holds.
+// TestLost: due messages that were pushed before the oldest in the queue are lost.
 func TestLost(t *testing.T) {
 	d := newTestStore(t)
 	ids := append(d.pending(5), d.pending(2, batch(1))...)
@@ -116,13 +115,13 @@ func TestLost(t *testing.T) {
 	same(t, "lost after the push", lost(), nil)
 	single.Held, batches.Held = nil, nil
 	d.exec(`UPDATE outbox SET pushed_at = now() - interval '1 day'`)
-	same(t, "lost where nobody takes from the queue", lost(), nil)
+	same(t, "lost without takers of the queue", lost(), nil)
 	single.Held = &minute
 	d.exec(`UPDATE outbox SET expires_at = now()`)
 	same(t, "lost and expired", lost(), nil)
 }
 
-// fill has n messages of one company's campaign wait, and answers the first id.
+// fill inserts n messages of one company's campaign and returns the first id.
 func (d *testStore) fill(lane, n int) int64 {
 	d.Helper()
 	first := int64(d.count(`SELECT nextval('messages_id_seq')`))
@@ -132,8 +131,8 @@ func (d *testStore) fill(lane, n int) int64 {
 	return first
 }
 
-// TestWalkCost: what a walk reads is the same however much waits beyond its
-// stretch, whatever the planner knows; and all of a lane is read once.
+// TestWalkCost: a walk reads the same number of pages however much waits beyond its stretch, with any statistics; a
+// whole lane is read once.
 func TestWalkCost(t *testing.T) {
 	d := newTestStore(t)
 	d.fill(messages.LaneSingle, 1000)
@@ -199,8 +198,7 @@ func TestWalkCost(t *testing.T) {
 	}
 }
 
-// TestBacklogs: what was counted is what is shown; what is not counted any more
-// is gone; what has not changed is not written.
+// TestBacklogs: the stored counts are shown; counts of other lanes are deleted; unchanged ones are not written.
 func TestBacklogs(t *testing.T) {
 	d := newTestStore(t)
 	backlogs := func() map[string]messages.Backlog {

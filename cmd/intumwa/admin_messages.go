@@ -38,9 +38,9 @@ func (c *adminMessageShowCmd) do(ctx context.Context, o *operator) (any, error) 
 		return nil, fmt.Errorf("%q is neither a ULID nor a message_id", c.ID)
 	}
 	store := messages.New(o.pool)
-	find := func() (messages.Record, error) { return store.AnybodysByULID(ctx, id) }
+	find := func() (messages.Record, error) { return store.OperatorsByULID(ctx, id) }
 	if err != nil {
-		find = func() (messages.Record, error) { return store.AnybodysByID(ctx, number) }
+		find = func() (messages.Record, error) { return store.OperatorsByID(ctx, number) }
 	}
 	r, err := find()
 	if err != nil {

@@ -78,7 +78,7 @@ func (o *operator) eachTo(ctx context.Context, store *messages.Store, number sms
 		return nil
 	}
 	for before := int64(0); ; {
-		page, _, next, err := store.AnybodysByNumber(ctx, number, before, numberPage)
+		page, _, next, err := store.OperatorsByNumber(ctx, number, before, numberPage)
 		if err != nil {
 			return err
 		}

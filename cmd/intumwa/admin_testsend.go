@@ -107,7 +107,7 @@ func (o *operator) sendOwn(ctx context.Context, own intake.Own) (ulid.ULID, erro
 func (o *operator) awaitTest(ctx context.Context, id ulid.ULID, wait time.Duration) (any, error) {
 	store, over := messages.New(o.pool), time.After(wait)
 	for late := false; ; {
-		r, err := store.AnybodysByULID(ctx, id)
+		r, err := store.OperatorsByULID(ctx, id)
 		if err != nil {
 			return nil, fmt.Errorf("message %s: %w", id, err)
 		}

@@ -10,17 +10,16 @@ import (
 	"intumwa/sms"
 )
 
-// What operators may see of anybody.
+// Look-ups for operators, over all companies.
 
-// ByNumberScanned is how many messages AnybodysByNumber looks through.
+// ByNumberScanned is how many messages one page of OperatorsByNumber reads.
 const ByNumberScanned = 50_000
 
-// AnybodysByNumber returns up to limit messages to a number, whosever they are,
-// the newest first: for operators alone. It looks through ByNumberScanned ids
-// below before (0: the newest there are), and some more to the end of a chunk,
-// but for the chunks that FilterNumbers' filters leave out. back is when the oldest of those was created, next where to go on
-// looking from: 0 when there is nothing below.
-func (s *Store) AnybodysByNumber(ctx context.Context, number sms.Number, before int64, limit int) (page []Record, back time.Time, next int64, err error) {
+// OperatorsByNumber returns up to limit messages of all companies to a number, the newest first. It reads
+// ByNumberScanned ids below before (0: from the newest) and the rest of the last chunk, without the chunks that
+// FilterNumbers' filters exclude. back is when the oldest of those was created; next is where the next call continues,
+// 0 at the end.
+func (s *Store) OperatorsByNumber(ctx context.Context, number sms.Number, before int64, limit int) (page []Record, back time.Time, next int64, err error) {
 	fail := func(err error) ([]Record, time.Time, int64, error) {
 		return nil, time.Time{}, 0, fmt.Errorf("looking for the messages to a number: %w", err)
 	}
@@ -28,7 +27,7 @@ func (s *Store) AnybodysByNumber(ctx context.Context, number sms.Number, before 
 		before = math.MaxInt64
 	}
 	for looked := int64(0); looked < ByNumberScanned && len(page) <= limit; {
-		if before, _, err = s.skip(ctx, anybody, number, before); err != nil {
+		if before, _, err = s.skip(ctx, allCompanies, number, before); err != nil {
 			return fail(err)
 		}
 		var newest int64 // below before
@@ -58,30 +57,29 @@ func (s *Store) AnybodysByNumber(ctx context.Context, number sms.Number, before 
 		page = page[:limit]
 		return page, page[limit-1].CreatedAt, page[limit-1].ID, nil
 	}
-	if next, _, err = s.skip(ctx, anybody, number, before); err != nil {
+	if next, _, err = s.skip(ctx, allCompanies, number, before); err != nil {
 		return fail(err)
 	}
 	var below bool
 	if err := s.pool.QueryRow(ctx, `SELECT EXISTS (SELECT FROM messages WHERE id < $1 AND id > `+purgedFloor+`)`, next).Scan(&below); err != nil {
 		return fail(err)
 	}
-	if !below { // what lies further back is none of the number's
+	if !below { // older ones are not to the number
 		next = 0
 	}
 	return page, back, next, nil
 }
 
-// countedMost is how many of a company's latest messages Count looks at.
+// countedMost is how many of a company's latest messages Count reads.
 const countedMost = 20_000
 
-// Counts are how many of a company's messages have each status.
+// Counts are a company's messages by status.
 type Counts struct {
 	Pending, Sent, Failed int
-	More                  bool // there are others, older ones, that were not counted
+	More                  bool // older ones were not counted
 }
 
-// Count counts the company's messages created since a time, the latest 20,000 of
-// them at most.
+// Count counts the company's messages created since a time, at most the latest 20,000.
 func (s *Store) Count(ctx context.Context, company sms.CompanyID, since time.Time) (c Counts, err error) {
 	if !company.Valid() {
 		return c, nil

@@ -8,9 +8,8 @@ import (
 	"intumwa/sms"
 )
 
-// TestAnybodys: what operators look for without an index is found page by page, and each page
-// looks through so much and no more.
-func TestAnybodys(t *testing.T) {
+// TestOperatorLookups: look-ups without an index return pages, and each page reads a bounded number of messages.
+func TestOperatorLookups(t *testing.T) {
 	d := newTestStore(t)
 	for id, m := range map[int64]struct {
 		company int64
@@ -24,7 +23,7 @@ func TestAnybodys(t *testing.T) {
 	var found []int64
 	pages := 0
 	for before := int64(0); ; pages++ {
-		page, back, next, err := d.AnybodysByNumber(t.Context(), "+25761000001", before, 2)
+		page, back, next, err := d.OperatorsByNumber(t.Context(), "+25761000001", before, 2)
 		if err != nil || len(page) > 2 || time.Since(back) > time.Hour {
 			t.Fatalf("%d messages back to %v, %v", len(page), back, err)
 		}
@@ -38,19 +37,19 @@ func TestAnybodys(t *testing.T) {
 	if len(found) != 4 || found[0] != messages.ByNumberScanned+3 || found[3] != 1 || pages < 1 {
 		t.Errorf("found %v after %d pages", found, pages)
 	}
-	if page, _, next, err := d.AnybodysByNumber(t.Context(), "+25761000001", 1, 2); err != nil || len(page) != 0 || next != 0 {
+	if page, _, next, err := d.OperatorsByNumber(t.Context(), "+25761000001", 1, 2); err != nil || len(page) != 0 || next != 0 {
 		t.Errorf("below the first: %v, %d, %v", page, next, err)
 	}
-	if m, err := d.AnybodysByID(t.Context(), messages.ByNumberScanned+1); err != nil || m.CompanyID != 8 {
+	if m, err := d.OperatorsByID(t.Context(), messages.ByNumberScanned+1); err != nil || m.CompanyID != 8 {
 		t.Errorf("%+v, %v", m, err)
 	}
-	if _, err := d.AnybodysByID(t.Context(), 5); err != messages.ErrNotFound { //nolint:errorlint // exactly this one is promised
+	if _, err := d.OperatorsByID(t.Context(), 5); err != messages.ErrNotFound { //nolint:errorlint // exactly this one is promised
 		t.Error(err)
 	}
 	if c, err := d.Count(t.Context(), 7, time.Now().Add(-time.Hour)); err != nil || c != (messages.Counts{Pending: 1, Sent: 2, Failed: 1}) {
 		t.Errorf("%+v, %v", c, err)
 	}
 	if c, err := d.Count(t.Context(), sms.CompanyID(0), time.Time{}); err != nil || c != (messages.Counts{}) {
-		t.Errorf("nobody's: %+v, %v", c, err)
+		t.Errorf("an unknown company's: %+v, %v", c, err)
 	}
 }
