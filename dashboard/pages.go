@@ -52,10 +52,10 @@ func indented(text string) string {
 // execute writes a page within its frame.
 func (p pages) execute(w io.Writer, name string, data *view) error {
 	var title, main strings.Builder
-	if err := p.ExecuteTemplate(&title, name+".title", data); err != nil {
+	if err := p.ExecuteTemplate(&title, name+" title", data); err != nil {
 		return err
 	}
-	if err := p.ExecuteTemplate(&main, name+".main", data); err != nil {
+	if err := p.ExecuteTemplate(&main, name+" main", data); err != nil {
 		return err
 	}
 	data.Title, data.Main = template.HTML(title.String()), template.HTML(main.String()) //nolint:gosec // templates have escaped them
