@@ -33,7 +33,7 @@ func openPools(ctx context.Context, c *configs.Database, primary *postgres.Prima
 	}{
 		{&p.general, postgres.Options{}},
 		{&p.batch, postgres.Options{BatchUpdates: true}},
-		{&p.lookups, postgres.Options{MaxConns: int32(lookupConnections()), StatementTimeout: lookupTimeout, BatchUpdates: true}},
+		{&p.lookups, postgres.Options{MaxConns: int32(lookupConnections()), StatementTimeout: lookupTimeout, Lookups: true}},
 		{&p.probing, postgres.Options{MaxConns: 1}},
 	} {
 		next.options.Primary = primary

@@ -50,6 +50,7 @@ func TestOpenSetsUpConnections(t *testing.T) {
 		{"enable_seqscan", "on", "off"},
 		{"enable_hashjoin", "on", "off"},
 		{"enable_mergejoin", "on", "off"},
+		{"plan_cache_mode", "auto", "force_generic_plan"},
 	} {
 		if got := setting(t, plain, c.name); got != c.plain {
 			t.Errorf("%s = %s, want %s", c.name, got, c.plain)
