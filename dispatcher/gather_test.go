@@ -29,7 +29,7 @@ func TestGather(t *testing.T) {
 		"one receipt":                      {receipt, 0, 1, nil, gatherGap, 1},
 		"one answer, the window has room":  {answer(5), 0, 1, nil, gatherGap, 1},
 		"one answer, the window has none":  {answer(4), 0, 1, nil, 0, 1},
-		"they keep coming":                 {receipt, 5 * ms, 60, nil, gatherMost, 10},
+		"they keep coming":                 {receipt, 6 * ms, 60, nil, gatherMost, 9},
 		"they come seldom":                 {receipt, gatherGap + ms, 2, nil, gatherGap, 1},
 		"many":                             {receipt, 0, 200, nil, 0, 200},
 		"a late answer":                    {func(s *settler) { s.takeLate(lateAnswer{}) }, 0, 1, nil, 0, 1},
