@@ -1,12 +1,12 @@
-# Everything a developer does with Intumwa. `make help` lists it.
+# Commands for developers. `make help` lists them.
 
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 RUN_DIR ?= .run
 RUNS ?= 3
 OUT ?= bin/bench.json
 PAIRS ?= 5
-# The release before this one, from which `make test-all` upgrades: the newest tag below this commit. Before the first
-# release it is empty, and each process is replaced with the same build.
+# The previous release, from which `make test-all` upgrades: the newest tag below this commit. It is empty before the
+# first release; each process is then replaced with the same build.
 PREVIOUS ?= $(shell git describe --tags --abbrev=0 --match 'v[0-9]*' HEAD^ 2>/dev/null)
 NEW ?= $(OUT)
 

@@ -37,11 +37,7 @@ func (l *Link) columns() []any { return []any{&l.Email, &l.Name, &l.Language, &l
 // are created by the link's holder, so an account cannot be prepared in another person's name. [ErrExists] when there
 // is such a user; do not show this to the visitor.
 func (a *Accounts) BeginSignUp(ctx context.Context, n NewUser) (token string, err error) {
-	email, err := normalEmail(n.Email)
-	if err != nil {
-		return "", err
-	}
-	name, err := cleanName("user name", n.Name)
+	email, name, err := cleanPerson(n.Email, n.Name)
 	if err != nil {
 		return "", err
 	}

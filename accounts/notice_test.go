@@ -96,8 +96,27 @@ func TestChangesTakeEffectElsewhere(t *testing.T) {
 		t.Fatal(err)
 	}
 	soon(t, "a test number", func() bool { return now().TestNumber != "" })
-	here.exec(t, `update companies set approved = false`) // by hand
-	soon(t, "what a hand took back", func() bool { return !now().Company.Approved })
+	here.exec(t, `update companies set approved = false`) // by psql
+	soon(t, "a withdrawn approval", func() bool { return !now().Company.Approved })
+	developer := here.mustPerson(t, company.ID, "developer@example.com", RoleDeveloper)
+	_, other := here.mustToken(t, developer.Email)
+	if _, err := there.Authenticate(t.Context(), other); err != nil {
+		t.Fatal(err)
+	}
+	removed := func(text string) func() bool {
+		return func() bool {
+			_, err := there.Authenticate(t.Context(), text)
+			return errors.Is(err, ErrUnauthenticated)
+		}
+	}
+	err = pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) error {
+		_, err := here.In(tx).SetRole(t.Context(), company.ID, developer.ID, "")
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	soon(t, "a removal from the company", removed(other))
 	// In a transaction: at its commit.
 	err = pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) error {
 		return here.In(tx).RevokeToken(t.Context(), token.ID)
@@ -105,10 +124,7 @@ func TestChangesTakeEffectElsewhere(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	soon(t, "a revocation", func() bool {
-		_, err := there.Authenticate(t.Context(), text)
-		return errors.Is(err, ErrUnauthenticated)
-	})
+	soon(t, "a revocation", removed(text))
 }
 
 // TestForgetting: one user's entries are dropped, one company's, or all.

@@ -61,11 +61,7 @@ func (a *Accounts) InvitationsOf(ctx context.Context, company int64) ([]Invitati
 // The errors are [ErrInvalid], [ErrExists] for a person of the company, [ErrTooMany]. The result does not show whether
 // the address has an account.
 func (a *Accounts) Invite(ctx context.Context, n NewInvitation) (token string, err error) {
-	email, err := normalEmail(n.Email)
-	if err != nil {
-		return "", err
-	}
-	name, err := cleanName("user name", n.Name)
+	email, name, err := cleanPerson(n.Email, n.Name)
 	if err != nil {
 		return "", err
 	}

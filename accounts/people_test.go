@@ -9,9 +9,6 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5"
-
-	"intumwa/internal/postgres"
-	"intumwa/internal/testenv"
 )
 
 func TestRights(t *testing.T) {
@@ -327,34 +324,4 @@ func TestTokensOfPeople(t *testing.T) {
 	if err != nil || len(list) != MaxTokens || list[MaxTokens-1].Email != developer.Email || list[0].Email != owner.Email {
 		t.Errorf("%d tokens, %v", len(list), err)
 	}
-}
-
-// A changed role or company takes effect at once in another process that has the token in its cache.
-func TestRoleChangesTakeEffectElsewhere(t *testing.T) {
-	url := testenv.Database(t)
-	pool, err := postgres.Open(t.Context(), url, postgres.Options{MaxConns: 4})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer pool.Close()
-	here, there := on(pool), listening(t, url)
-	company := here.mustCompany(t, here.mustUser(t, "owner@example.com").Email)
-	u := here.mustPerson(t, company.ID, "developer@example.com", RoleDeveloper)
-	_, text := here.mustToken(t, u.Email)
-	p, err := there.Authenticate(t.Context(), text)
-	if err != nil || p.Company.Approved {
-		t.Fatal(p, err)
-	}
-	here.exec(t, `update companies set approved = true`)
-	soon(t, "an approval", func() bool { p, err := there.Authenticate(t.Context(), text); return err == nil && p.Company.Approved })
-	if err := pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) error {
-		_, err := here.In(tx).SetRole(t.Context(), company.ID, u.ID, "")
-		return err
-	}); err != nil {
-		t.Fatal(err)
-	}
-	soon(t, "a removal", func() bool {
-		_, err := there.Authenticate(t.Context(), text)
-		return errors.Is(err, ErrUnauthenticated)
-	})
 }

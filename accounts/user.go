@@ -45,11 +45,7 @@ const userColumns = `id, email, name, administrator, created_at, language, disab
 
 // CreateUser stores a user. The errors are [ErrInvalid], [ErrExists] for an email that is taken, or those of Postgres.
 func (a *Accounts) CreateUser(ctx context.Context, n NewUser) (User, error) {
-	email, err := normalEmail(n.Email)
-	if err != nil {
-		return User{}, err
-	}
-	name, err := cleanName("user name", n.Name)
+	email, name, err := cleanPerson(n.Email, n.Name)
 	if err != nil {
 		return User{}, err
 	}
@@ -196,13 +192,15 @@ func foldEmail(email string) string {
 	return strings.ToLower(strings.TrimSpace(email))
 }
 
-func normalEmail(email string) (string, error) {
+// cleanPerson returns the stored forms of a person's e-mail address and name, or [ErrInvalid].
+func cleanPerson(email, name string) (string, string, error) {
 	email = foldEmail(email)
 	parsed, err := mail.ParseAddress(email)
 	if err != nil || parsed.Address != email || len(email) > maxEmail {
-		return "", &callerError{ErrInvalid, fmt.Sprintf("%q is not an email address", email)}
+		return "", "", &callerError{ErrInvalid, fmt.Sprintf("%q is not an email address", email)}
 	}
-	return email, nil
+	name, err = cleanName("user name", name)
+	return email, name, err
 }
 
 // cleanName trims a displayed name; [ErrInvalid] when it is empty, too long or unprintable.

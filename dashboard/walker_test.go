@@ -116,6 +116,16 @@ func (p *walker) press(key string, args ...any) {
 	}
 }
 
+// submit fills fields, given as names and values, presses a button and expects the text of a key on the next page.
+func (p *walker) submit(button, sees string, fields ...string) {
+	p.t.Helper()
+	for i := 0; i < len(fields); i += 2 {
+		p.fill(fields[i], fields[i+1])
+	}
+	p.press(button)
+	p.sees(sees)
+}
+
 // values are a form's fields as on the page or as filled.
 func (p *walker) values(form *html.Node) url.Values {
 	values := url.Values{}

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Fetches axe-core, which the dashboard's tests hold every page to, once, at the
-# version below, into .bin. Prints the file.
+# Fetches axe-core at the version below into .bin, once, and prints its path. The
+# dashboard's tests check every page with it.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

@@ -1,12 +1,11 @@
 #!/usr/bin/env bash
-# Finds the programs that running (deps.sh run) or testing (deps.sh test) needs
-# besides Go, and installs what is missing from the system's packages when it
-# may. Prints shell assignments for the caller to eval:
+# Finds the programs for running (deps.sh run) or testing (deps.sh test) besides
+# Go, and installs missing ones from the system's packages if permitted. Prints shell assignments for the caller to eval:
 #
 #   postgres_bin=/usr/lib/postgresql/15/bin
 #   redis_server=/usr/bin/redis-server
 #
-# Everything else it says goes to stderr. It starts no system service and
+# All other output goes to stderr. It starts no system service and
 # touches no existing installation's data.
 set -euo pipefail
 
@@ -19,8 +18,8 @@ at_least() {
 	[ "$(printf '%s\n%s\n' "$2" "$1" | sort -V | head -n 1)" = "$2" ]
 }
 
-# The folder of the PostgreSQL server programs: the one in PATH if it will do,
-# else the newest.
+# The folder of the PostgreSQL server programs: the one in PATH if it is new
+# enough, else the newest.
 find_postgres() {
 	local folders folder version
 	mapfile -t folders < <(
@@ -54,7 +53,7 @@ find_compiler() {
 	command -v "${CC:-gcc}" || command -v clang || true
 }
 
-# Names what is missing, as Debian and Ubuntu call it.
+# Lists missing packages by their Debian and Ubuntu names.
 missing() {
 	[ -n "$(find_postgres)" ] || echo postgresql
 	[ -n "$(find_redis)" ] || echo redis-server
@@ -73,8 +72,8 @@ may_install() {
 	[ "$(id -u)" -eq 0 ] || { command -v sudo >/dev/null && sudo -n true 2>/dev/null; }
 }
 
-# Debian starts a server as soon as its package is installed, unless this file
-# says no. Ours is there only while we install.
+# Debian starts an installed server unless this file forbids it. Ours exists only
+# during the installation.
 policy=/usr/sbin/policy-rc.d
 
 keep_services_down() {

@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
 # `make drill`: a real Prometheus watches a real gateway while faults are
-# played; each has to fire its alert within two minutes and nothing else may
-# page. Takes about half an hour with the ten minutes of normal load.
+# played; each must fire its alert within two minutes and nothing else may page.
+# It takes about half an hour, with ten minutes of normal load.
 #
 #   NORMAL=30s     a shorter time of normal load
 #   PROGRAM=FILE   another gateway than bin/intumwa
 #   ONLY=receipts  only the faults whose name contains this
 #
 # PostgreSQL's files are on a small filesystem that one fault fills. It is mounted
-# where nobody else sees it; where that is not allowed the drill says so and fails.
+# in a private namespace; without permission for that the drill fails.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -32,7 +32,7 @@ program=${PROGRAM:-bin/intumwa}
 [ -x bin/intumwa-dev ] || { echo "drill: there is no bin/intumwa-dev: run make build" >&2; exit 1; }
 scripts/package.sh need prometheus prometheus
 
-for name in "${!INTUMWA_@}"; do # the drill's gateway knows its own configuration only
+for name in "${!INTUMWA_@}"; do # the drill's gateway uses only its own configuration
 	unset "$name"
 done
 dir=$(mktemp -d "${TMPDIR:-/tmp}/intumwa-drill-XXXXXXXX")

@@ -1,19 +1,19 @@
 #!/usr/bin/env bash
-# Hunts tests that fail now and then: every test many times with the race
-# detector, in another order each time, while all processors are kept busy.
-# Prints how often each room ran and each test failed, keeps what the failed
-# runs said in a folder that it names, and exits 1 when one failed.
+# Finds flaky tests: it runs every test many times with the race detector, in
+# another order each time, while all processors are busy. It prints how often
+# each package ran and each test failed, keeps the output of failed runs in a
+# folder that it names, and exits with 1 after a failure.
 #
-# It goes round after round through all rooms until FLAKYTIME is over. A quick
-# room runs several times in a round, for TURN together, at most COUNT times.
+# It runs all packages in rounds until FLAKYTIME is over. A quick package runs
+# several times in a round, for TURN together, at most COUNT times.
 #
-#   FLAKYTIME=1h   how long (s, m, h); a run that has begun is finished
-#   COUNT=20       at most so often in a round; 1 gives all rooms the same
-#   TURN=20s       how long a room's turn in a round lasts at least
-#   BURNERS=N      processes that do nothing but compute; as many as processors
-#   PACKAGES='./smpp/...'   these rooms only
+#   FLAKYTIME=1h   duration (s, m, h); a started run finishes
+#   COUNT=20       runs per round at most; 1 treats all packages alike
+#   TURN=20s       minimum duration of a package's turn
+#   BURNERS=N      busy loops; default: one per processor
+#   PACKAGES='./smpp/...'   these packages only
 #   RUN=TestX      these tests only
-#   KEEP=FOLDER    where failures are kept (bin/flaky)
+#   KEEP=FOLDER    folder for failures (bin/flaky)
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -34,8 +34,8 @@ keep=${KEEP:-bin/flaky}
 scripts/tools.sh
 dir=$(mktemp -d "${TMPDIR:-/tmp}/intumwa-flaky-XXXXXXXX") # of the servers, too
 mkdir "$dir/tests"
-results=$dir/tests/results   # a line a run: room, 1 when it failed, seconds
-failures=$dir/tests/failures # a line a failed test of a run: room, test
+results=$dir/tests/results   # a line per run: package, 1 if it failed, seconds
+failures=$dir/tests/failures # a line per failed test of a run: package, test
 touch "$results" "$failures"
 child=
 burning=()
@@ -56,7 +56,7 @@ report() {
 		END { printf "%6s %7s  %s\n", "failed", "of runs", "test"
 			for (t in failed) { split(t, w, " "); printf "%6d %7d  %s\n", failed[t], runs[w[1]], t | "sort -rn" } }' \
 		"$results" "$failures"
-	echo "What they said is in $keep."
+	echo "Their output is in $keep."
 	return 1
 }
 
@@ -88,7 +88,7 @@ step() {
 	return "$code"
 }
 
-# Computes until it is told to end, this script is gone or its time is over.
+# Computes until it is terminated, this script is gone or its time is over.
 burn() {
 	local i end=$((SECONDS + budget + 1800))
 	while kill -0 $$ 2>/dev/null && [ "$SECONDS" -lt "$end" ]; do
@@ -96,8 +96,8 @@ burn() {
 	done
 }
 
-# What failed in the run of package $1 that is in file $2: the tests that say so,
-# else those that ran when the binary ended, else the room itself.
+# Lists what failed in a run of package $1 with output $2: failed tests, else
+# those running when the binary ended, else the package itself.
 failed_tests() {
 	local names name
 	names=$(sed -nE 's/^ *--- FAIL: ([^ ]+) .*/\1/p' "$2" | sort -u)
@@ -110,13 +110,13 @@ failed_tests() {
 run() {
 	local package=$1 folder=$2 binary=$3 began=$SECONDS bad=0 file
 	cd "$folder"
-	step "$binary" -test.shuffle=on -test.timeout=20m ${RUN:+-test.run "$RUN"} >"$dir/tests/said" 2>&1 || bad=1
+	step "$binary" -test.shuffle=on -test.timeout=20m ${RUN:+-test.run "$RUN"} >"$dir/tests/output" 2>&1 || bad=1
 	cd "$root"
 	printf '%s %d %d\n' "$package" "$bad" $((SECONDS - began)) >>"$results"
 	[ "$bad" -eq 1 ] || return 0
 	mkdir -p "$keep"
 	file=$keep/${package//\//_}.$(date +%Y%m%d-%H%M%S).$((++kept)).log
-	mv "$dir/tests/said" "$file"
+	mv "$dir/tests/output" "$file"
 	failed_tests "$package" "$file" | tee -a "$failures"
 }
 

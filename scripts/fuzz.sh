@@ -1,27 +1,27 @@
 #!/usr/bin/env bash
-# Runs every fuzz test of the module for FUZZTIME each (30s when not given), or
-# those whose name matches the pattern $1. What a fuzzer finds stays under
-# testdata/fuzz: commit it with the repair.
+# Runs every fuzz test of the module for FUZZTIME each (default 30s), or those
+# that match the pattern $1. Findings stay under testdata/fuzz: commit them with
+# the fix.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 pattern=${1:-.}
 time=${FUZZTIME:-30s}
-said=$(mktemp)
-trap 'rm -f "$said"' EXIT
+output=$(mktemp)
+trap 'rm -f "$output"' EXIT
 
-# Whether fuzzer $1 found nothing and failed only because its time was over: the
-# go command before 1.27 does so now and then (https://go.dev/issue/75804).
+# Whether fuzzer $1 found nothing and failed only at its deadline, as the go
+# command before 1.27 sometimes does (https://go.dev/issue/75804).
 only_late() {
-	! grep -q 'Failing input' "$said" &&
-		[ "$(sed -n "/^--- FAIL: $1 (/,\$p" "$said" | sed -n '2,3p')" = $'    context deadline exceeded\nFAIL' ]
+	! grep -q 'Failing input' "$output" &&
+		[ "$(sed -n "/^--- FAIL: $1 (/,\$p" "$output" | sed -n '2,3p')" = $'    context deadline exceeded\nFAIL' ]
 }
 
 fuzz() {
 	local name=$1 dir=$2 code
 	for _ in 1 2 3; do
 		code=0
-		go test -run '^$' -fuzz "^$name\$" -fuzztime "$time" "$dir" 2>&1 | tee "$said" || code=$?
+		go test -run '^$' -fuzz "^$name\$" -fuzztime "$time" "$dir" 2>&1 | tee "$output" || code=$?
 		if [ "$code" -eq 0 ] || ! only_late "$name"; then
 			break
 		fi

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# golangci-lint over everything, which runs the analyzers of go vet too. Its version
-# is in internal/testenv/tools.txt.
+# Runs golangci-lint, which includes go vet. Its version is in
+# internal/testenv/tools.txt.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

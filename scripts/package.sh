@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Finds programs, or installs the Debian packages that bring them when it may; a
-# service of a package is not started.
+# Finds programs, or installs their Debian packages if permitted, without
+# starting the packages' services.
 #
-#   package.sh need NAME PACKAGE [NAME PACKAGE ...]   fails, and says which,
-#                                                     when one cannot be had
+#   package.sh need NAME PACKAGE [NAME PACKAGE ...]   fails with the names
+#                                                     of missing ones
 #   package.sh has NAME                               whether it is there
 set -euo pipefail
 
@@ -23,7 +23,7 @@ need/*[13579]) shift ;; # and pairs
 	;;
 esac
 
-# Keeps in names and packages what of the pairs $@ is not there.
+# Keeps the missing pairs of $@ in names and packages.
 missing() {
 	names=() packages=()
 	while [ $# -gt 0 ]; do
@@ -53,7 +53,7 @@ echo "Installing ${packages[*]} from the system's packages (their services, if a
 policy=/usr/sbin/policy-rc.d
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
-if [ ! -e "$policy" ]; then # while it is there, Debian starts no service it installs
+if [ ! -e "$policy" ]; then # while it exists, Debian starts no installed service
 	printf '#!/bin/sh\nexit 101\n' | as_root tee "$policy" >/dev/null
 	as_root chmod 755 "$policy"
 	trap 'rm -f "$log"; as_root rm -f "$policy"' EXIT
@@ -62,9 +62,9 @@ install() {
 	as_root env DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=300 \
 		install -y --no-install-recommends "$@" </dev/null >>"$log" 2>&1
 }
-as_root apt-get -o DPkg::Lock::Timeout=300 update </dev/null >"$log" 2>&1 || true # the lists of before may do
+as_root apt-get -o DPkg::Lock::Timeout=300 update </dev/null >"$log" 2>&1 || true # older lists may suffice
 if ! install "${packages[@]}"; then
-	for package in "${packages[@]}"; do # one that cannot be had does not keep the others away
+	for package in "${packages[@]}"; do # a missing one does not prevent the others
 		install "$package" || true
 	done
 fi

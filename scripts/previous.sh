@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Builds the gateway of an earlier commit, with the race detector, for the story
-# of an upgrade, and prints where it is: .bin/previous-COMMIT. What is built
-# stays. Nothing is fetched: git has the commit, Go's cache its modules.
+# Builds an earlier commit's gateway with the race detector for the upgrade story,
+# and prints its path: .bin/previous-COMMIT. The build is kept. It fetches nothing:
+# git has the commit, Go's cache the modules.
 #
 #   previous.sh v1.2.0   a tag or a commit
 set -euo pipefail

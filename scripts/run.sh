@@ -1,15 +1,14 @@
 #!/usr/bin/env bash
-# `make run`: everything Intumwa needs on one machine, and a demo company to try
-# it with. Private PostgreSQL and Redis servers, three simulated carriers, a
-# webhook receiver and the gateway with all roles; whatever happens is kept
-# under RUN_DIR (.run) and found again by the next run. Ctrl-C ends all of it.
+# `make run`: the whole of Intumwa on one machine, with a demo company. Private PostgreSQL and Redis servers, three simulated carriers, a
+# webhook receiver and the gateway with all roles; all state is kept under
+# RUN_DIR (.run) for the next run. Ctrl-C ends all of it.
 #
-# Each of these can be set to other than its default:
+# Variables and their defaults:
 #
 #   RUN_DIR           .run
-#   RUN_API_PORT      8080     the public interface
+#   RUN_API_PORT      8080     the API
 #   RUN_OPS_PORT      9090     /metrics, /healthz, /readyz
-#   RUN_DASHBOARD_PORT  8081   the web face
+#   RUN_DASHBOARD_PORT  8081   the dashboard
 #   RUN_LUMITEL_PORT  2775     the simulated carriers' SMPP
 #   RUN_LEO_PORT      2776
 #   RUN_ONATEL_PORT   2777
@@ -49,16 +48,15 @@ for program in "$intumwa" "$dev"; do
 	[ -x "$program" ] || die "there is no $program: run make build"
 done
 
-# This gateway speaks to its own servers, whatever the caller's environment
-# says about others.
+# This gateway uses its own servers, whatever the caller's environment has.
 for name in "${!INTUMWA_@}"; do
 	unset "$name"
 done
 
 # --- what runs already
 
-# Whether process $1 is one of ours: a number that a crash left behind may be
-# somebody else's by now.
+# Whether process $1 is one of ours: after a crash its id may belong to another
+# process.
 ours() {
 	local words
 	if [ -r "/proc/$1/cmdline" ]; then
@@ -74,7 +72,7 @@ if [ -s "$run/pid" ]; then
 	if kill -0 "$other" 2>/dev/null && ours "$other"; then
 		die "another make run (process $other) uses $run; end it, or choose another folder: RUN_DIR=.run2 make run"
 	fi
-	while read -r other; do # of a run that was killed
+	while read -r other; do # of a killed run
 		if ours "$other" && kill -TERM "$other" 2>/dev/null; then
 			echo "Ending process $other of an earlier run that was killed."
 			for ((n = 0; n < 300; n++)); do
@@ -116,7 +114,7 @@ names=() pids=()
 finish() {
 	local code=$? i n
 	trap '' INT TERM HUP PIPE
-	set +e # whatever fails, the rest is ended
+	set +e # after an error, the rest is still ended
 	[ "${#pids[@]}" -eq 0 ] || echo "Ending."
 	for ((i = ${#pids[@]} - 1; i >= 0; i--)); do # the gateway first
 		kill -TERM "${pids[i]}" 2>/dev/null || continue
@@ -133,10 +131,10 @@ finish() {
 	exit "$code"
 }
 trap finish EXIT
-trap 'exit 0' INT TERM HUP # the asked-for way to end
+trap 'exit 0' INT TERM HUP # the regular end
 
-# A process group for each, so that a Ctrl-C reaches this script alone and it
-# ends them in order.
+# Each has a process group, so Ctrl-C reaches only this script, which ends them in
+# order.
 set -m
 
 # Starts program $2… as $1, its output going to the log of that name.
@@ -144,27 +142,27 @@ start() {
 	local name=$1
 	shift
 	"$@" </dev/null >>"$logs/$name.log" 2>&1 &
-	disown # the shell need not tell how it ended, check_children does
+	disown # check_children reports its end
 	names+=("$name") pids+=($!)
 	printf '%s\n' $! >>"$run/children"
 }
 
-# Fails with the last words of whichever process has ended.
+# Fails with the log of a process that has ended.
 check_children() {
 	local i dead
 	for i in "${!pids[@]}"; do
 		if ! kill -0 "${pids[i]}" 2>/dev/null; then
-			echo "run: ${names[i]} has ended by itself; its log, $logs/${names[i]}.log, ends with:" >&2
+			echo "run: ${names[i]} has ended unexpectedly; its log, $logs/${names[i]}.log, ends with:" >&2
 			tail -n 15 "$logs/${names[i]}.log" >&2
 			exit 1
 		fi
 	done
 	if ! dead=$(scripts/servers.sh alive "$run"); then
-		die "${dead//$'\n'/ and } has ended by itself; its log is in $run"
+		die "${dead//$'\n'/ and } has ended unexpectedly; its log is in $run"
 	fi
 }
 
-wait_for() { # $1: what; the rest: a command that succeeds once it is there
+wait_for() { # $1: name; the rest: a command that succeeds once it is up
 	local what=$1 n
 	shift
 	for ((n = 0; n < 600; n++)); do
@@ -209,7 +207,7 @@ DATABASE_URL='' REDIS_URL=''
 
 # --- the configuration
 
-if [ -s "$demo/otp_key" ] && [ "$(wc -c <"$demo/otp_key")" -lt 32 ]; then # of a demo that was made when it might be short
+if [ -s "$demo/otp_key" ] && [ "$(wc -c <"$demo/otp_key")" -lt 32 ]; then # an older demo may have a shorter one
 	rm -f "$demo/otp_key"
 fi
 for secret in otp_key encryption_key webhook_secret password admin_password; do
@@ -233,7 +231,7 @@ carrier() { # name, port, prefixes
 }
 
 cat >"$config" <<YAML
-# Written by make run at every start: changes made here are lost.
+# make run overwrites this file at every start.
 api:
   listen: 127.0.0.1:$api_port
 ops:
@@ -268,15 +266,15 @@ YAML
 "$intumwa" migrate --config "$config" >>"$logs/setup.log" 2>&1 ||
 	die "the database cannot be migrated: $(tail -n 5 "$logs/setup.log")"
 
-# --- the demo company, once: each step leaves what it made under demo/
+# --- the demo company, once: each step keeps its result under demo/
 
 admin() { # $1: the file that keeps it, $2: its JSON key, the rest: the command
-	local file=$demo/$1 key=$2 said value
+	local file=$demo/$1 key=$2 output value
 	shift 2
 	[ ! -s "$file" ] || return 0
-	said=$("$intumwa" admin "$@" --json --config "$config" 2>>"$logs/setup.log") ||
+	output=$("$intumwa" admin "$@" --json --config "$config" 2>>"$logs/setup.log") ||
 		die "the demo company cannot be made (admin $1 $2): $(tail -n 5 "$logs/setup.log")"
-	value=$(member "$key" <<<"$said")
+	value=$(member "$key" <<<"$output")
 	[ -n "$value" ] || die "admin $1 $2 did not answer with $key"
 	printf '%s\n' "$value" >"$file"
 }
@@ -289,7 +287,7 @@ company=$(cat "$demo/company")
 admin sender sender_id sender create --company "$company" --name DEMO --approved
 admin token token token create --user "$email" --name demo
 cp "$demo/token" "$run/token"
-rm -f "$demo/webhook" # the receiver's port may be another than last time
+rm -f "$demo/webhook" # the receiver's port may have changed
 admin webhook url webhook set --company "$company" --url "http://127.0.0.1:$webhook_port/" \
 	--secret-file "$demo/webhook_secret" --active=true
 

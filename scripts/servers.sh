@@ -1,17 +1,16 @@
 #!/usr/bin/env bash
 # Private PostgreSQL and Redis servers that live in one folder.
 #
-#   servers.sh start DIR   starts both, or finds them running, and returns when
-#                          they answer; DIR/servers.env then says where they are
-#   servers.sh stop DIR    ends both in good order; their data stays
-#   servers.sh remove DIR  ends both and deletes DIR with everything in it
-#   servers.sh alive DIR   succeeds while both run, else names those that do not
+#   servers.sh start DIR   starts both, unless they run, and returns when they
+#                          answer; DIR/servers.env then has their addresses
+#   servers.sh stop DIR    ends both cleanly and keeps their data
+#   servers.sh remove DIR  ends both and deletes DIR
+#   servers.sh alive DIR   succeeds if both run, else names the others
 #
 # PostgreSQL listens on a socket that only its user and root can reach, Redis on
-# a free loopback port with a password. A second start finds the data again,
-# also after a crash. FSYNC=off makes PostgreSQL faster; then a crash of the machine,
-# and nothing else, loses data. INTUMWA_TEST_DISK=768m gives it a filesystem of that
-# size (tmpfs), for whoever may mount one.
+# a free loopback port with a password. Data survives a restart and a crash.
+# FSYNC=off makes PostgreSQL faster; then only a crash of the machine loses data.
+# INTUMWA_TEST_DISK=768m gives it a tmpfs of that size, if mounting is permitted.
 set -euo pipefail
 umask 077
 
@@ -31,7 +30,7 @@ dir=$(cd "$2" && pwd -P)
 scripts=$(cd "$(dirname "$0")" && pwd -P)
 socket_name=.s.PGSQL.5432
 
-# PostgreSQL refuses to run as root; then it runs as somebody without rights.
+# PostgreSQL refuses to run as root; it then runs as an unprivileged user.
 server_user=
 if [ "$(id -u)" -eq 0 ]; then
 	for candidate in postgres nobody; do
@@ -61,7 +60,7 @@ arguments() {
 	fi
 }
 
-# Whether process $1 runs; one that ended and was not waited for does not.
+# Whether process $1 runs; a zombie does not.
 alive() {
 	local state
 	kill -0 "$1" 2>/dev/null || return 1
@@ -69,8 +68,8 @@ alive() {
 	[ "$state" != Z ]
 }
 
-# The id in pid file $1, when that process runs and its command line has $2: a
-# number that a crash left behind may be somebody else's by now.
+# The id in pid file $1, if that process runs and its command line has $2: after a
+# crash the id may belong to another process.
 running() {
 	local pid
 	pid=$(head -n 1 "$1" 2>/dev/null) || return 0
@@ -108,9 +107,8 @@ url_escape() {
 
 # --- PostgreSQL
 
-# Where PostgreSQL's files are: under DIR, unless its user cannot get there (a
-# checkout in root's home); then DIR/postgres is a link to a folder under
-# /var/lib.
+# PostgreSQL's files are under DIR, unless its user cannot reach it (a checkout in
+# root's home); then DIR/postgres is a link to a folder under /var/lib.
 postgres_home() {
 	local home=$dir/postgres
 	if [ -L "$home" ]; then
@@ -128,7 +126,7 @@ postgres_home() {
 			if ! as_server test -w "$home"; then
 				rmdir "$home"
 				home=/var/lib/intumwa-$(printf '%s' "$dir" | cksum | cut -d ' ' -f 1)
-				rm -rf "$home" # of an earlier DIR that was deleted
+				rm -rf "$home" # of a deleted DIR
 				mkdir "$home"
 				chown "$server_user" "$home"
 				ln -s "$home" "$dir/postgres"
@@ -140,14 +138,14 @@ postgres_home() {
 }
 
 make_data() {
-	local data=$1 bin=$2 said
+	local data=$1 bin=$2 output
 	as_server rm -rf "$data.new"
 	as_server "$bin/initdb" -D "$data.new" -U intumwa -A trust -E UTF8 --no-locale --no-sync >/dev/null
 	echo "include 'intumwa.conf'" | as_server tee -a "$data.new/postgresql.conf" >/dev/null
 	as_server touch "$data.new/intumwa.conf"
-	said=$(as_server "$bin/postgres" --single -D "$data.new" postgres <<<'CREATE DATABASE intumwa' 2>&1) ||
-		die "the database cannot be made: $said"
-	as_server mv "$data.new" "$data" # whole or not at all
+	output=$(as_server "$bin/postgres" --single -D "$data.new" postgres <<<'CREATE DATABASE intumwa' 2>&1) ||
+		die "the database cannot be made: $output"
+	as_server mv "$data.new" "$data" # atomically
 }
 
 start_postgres() {
@@ -183,7 +181,7 @@ start_postgres() {
 			fsync = ${FSYNC:-on}
 			log_line_prefix = '%m [%p] '
 		CONF
-		for attempt in 1 2 3 4 5; do # a crashed server's children may hold its memory for a moment
+		for attempt in 1 2 3 4 5; do # a crashed server's children may hold its memory briefly
 			if as_server "$bin/pg_ctl" -D "$data" -l "$log" -w -t 60 start >/dev/null 2>&1; then
 				break
 			fi
@@ -206,7 +204,7 @@ stop_postgres() {
 	pid=$(running "$data/postmaster.pid" postgres)
 	[ -n "$pid" ] || return 0
 	sockets=$(sed -n 5p "$data/postmaster.pid")
-	kill -INT "$pid" 2>/dev/null || return 0 # a fast shutdown: sessions are ended, everything is written
+	kill -INT "$pid" 2>/dev/null || return 0 # fast shutdown: ends sessions, writes everything
 	local n
 	for ((n = 0; n < 600; n++)); do
 		if ! alive "$pid"; then
@@ -231,8 +229,7 @@ redis_answers() {
 	[[ ${line:-} == +PONG* ]]
 }
 
-# A loopback port that nobody listens on, below the range of outgoing
-# connections.
+# A loopback port without a listener, below the ephemeral range.
 free_port() {
 	local port
 	while :; do
@@ -259,7 +256,7 @@ start_redis() {
 		fi
 		end "$redis_pid"
 	fi
-	for attempt in 1 2 3 4 5; do # another process may take the port between the look and the start
+	for attempt in 1 2 3 4 5; do # another process may take the port in between
 		port=$(free_port)
 		printf '%s\n' "$port" >"$home/port"
 		cat >"$home/redis.conf" <<-CONF

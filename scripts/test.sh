@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
-# Every check: linter, known vulnerabilities, and the tests with the race detector
-# on one private pair of servers. The seeds of the fuzzers run as tests; make fuzz
-# searches on. The servers end with it, also when it fails or is interrupted.
+# All checks: the linter, known vulnerabilities, and the tests with the race
+# detector on one private pair of servers. The fuzzers' seeds run as tests; make
+# fuzz searches further. The servers end with it, also after a failure or Ctrl-C.
 #
-#   test.sh        leaves out what takes long (testenv.Long)
-#   test.sh long   leaves out nothing
+#   test.sh        without long tests (testenv.Long)
+#   test.sh long   all tests
 #
-#   PACKAGES='./smpp/...'   tests these only
-#   TESTFLAGS='-v -run X'   goes to go test as it is
-#   PREVIOUS=v1.2.0         the release from which the story of an upgrade begins
+#   PACKAGES='./smpp/...'   only these
+#   TESTFLAGS='-v -run X'   passed to go test
+#   PREVIOUS=v1.2.0         the release that the upgrade story starts from
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -21,9 +21,9 @@ if [ -n "${PREVIOUS:-}" ]; then
 	INTUMWA_STORIES_PREVIOUS=$(scripts/previous.sh "$PREVIOUS")
 	export INTUMWA_STORIES_PREVIOUS
 fi
-assignments=$(scripts/deps.sh test) # installs what is missing; servers.sh finds it again
+assignments=$(scripts/deps.sh test) # installs missing packages, which servers.sh then finds
 : "$assignments"
-scripts/tools.sh # names what it cannot have; with CI=true that is a failure
+scripts/tools.sh # names missing tools, and fails with CI=true
 dir=$(mktemp -d "${TMPDIR:-/tmp}/intumwa-test-XXXXXXXX")
 child=
 
@@ -40,7 +40,7 @@ trap finish EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM HUP
 
-# Runs a step in a process group of its own, so that all of it can be ended.
+# Runs a step in its own process group, so that all of it can be ended.
 set -m
 step() {
 	local code=0
@@ -58,9 +58,9 @@ step scripts/servers.sh start "$dir"
 # shellcheck source=/dev/null
 . "$dir/servers.env"
 export INTUMWA_TEST_DATABASE_URL=$DATABASE_URL INTUMWA_TEST_REDIS_URL=$REDIS_URL
-export GORACE=atexit_sleep_ms=0 # a test binary would sleep for a second when it ends
-# The rooms that take longest start first. All tests that fail are seen, because a
-# failure ends its room only. The linter has run go vet.
+export GORACE=atexit_sleep_ms=0 # otherwise a test binary sleeps for a second at exit
+# The slowest packages start first. A failure ends only its package, so all
+# failures are seen. The linter has run go vet.
 # shellcheck disable=SC2086 # both are lists of words
 step go test -race -vet=off -p "$(($(getconf _NPROCESSORS_ONLN) + 1))" -timeout "$timeout" ${TESTFLAGS:-} \
 	${PACKAGES:-./internal/stories ./dispatcher ./dashboard ./cmd/intumwa ./api ./...}

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Has everything that internal/testenv/tools.txt names: Debian packages are
-# installed when that is possible, Go programs are built into .bin. With CI=true
-# it fails when one cannot be had; otherwise it says what goes unchecked.
+# Provides the tools of internal/testenv/tools.txt: it installs Debian packages if
+# possible and builds Go programs into .bin. Without one it names what goes
+# unchecked, and fails with CI=true.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-# NAME-VERSION in .bin, for the Go program $1 of module@version $2.
+# The path in .bin, NAME-VERSION, of the Go program $1 of module@version $2.
 build() {
 	local module=${2%@*} version=${2##*@} folder program
 	[ ! -x ".bin/$1-$version" ] || return 0

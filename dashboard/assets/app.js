@@ -1,4 +1,4 @@
-// What JavaScript adds to pages that work without it.
+// Enhancements; every page works without JavaScript.
 "use strict";
 
 for (const button of document.querySelectorAll("[data-copy]")) {
@@ -18,7 +18,7 @@ for (const button of document.querySelectorAll("[data-copy]")) {
   });
 }
 
-// another asks for a page and gives what stands on it under an id, or nothing. Pages come parsed: no text becomes markup here.
+// another fetches a page and returns its element with an id, or nothing. It parses whole pages: no text becomes markup here.
 const another = (method, address, id, body) => new Promise((resolve) => {
   const ask = new XMLHttpRequest();
   ask.open(method, address);
@@ -29,7 +29,7 @@ const another = (method, address, id, body) => new Promise((resolve) => {
   ask.send(body);
 });
 
-// Where the keyboard is within a region, so that it can go on there when the region is replaced.
+// The position of the focus within a region, to restore it when the region is replaced.
 const reachable = (region) => [...region.querySelectorAll("a[href], button, input, select, textarea, summary")];
 
 const hidePlain = (region) => { // not needed with JavaScript
@@ -46,8 +46,8 @@ const replace = (region, fresh) => {
   return node;
 };
 
-// A region with data-live is fetched again: less and less often, for a quarter of an hour; with a number, every so many
-// milliseconds. When no answer comes any more, the link to reload is shown.
+// A region with data-live is fetched again, less and less often, for a quarter of an hour; with a number, at that interval
+// in milliseconds. When no response comes, the link to reload is shown.
 const follow = (region) => {
   const every = Number(region.dataset.live);
   const end = every ? Infinity : Date.now() + 15 * 60000;
@@ -70,7 +70,7 @@ const follow = (region) => {
 };
 for (const region of document.querySelectorAll("[data-live]")) follow(region);
 
-// A text is measured while it is written.
+// A text is measured while the user types.
 let measuring, latest = 0;
 document.addEventListener("input", (event) => {
   const form = event.target.form;
@@ -86,7 +86,7 @@ document.addEventListener("input", (event) => {
   }, 200);
 });
 
-// One click on a form is enough. A form or its button with data-place replaces the region with that id; an answer without that
+// A form is submitted once. A form or button with data-place replaces the region with that id; a response without the
 // region is shown as a page.
 document.addEventListener("submit", async (event) => {
   const form = event.target, button = event.submitter;
@@ -102,7 +102,7 @@ document.addEventListener("submit", async (event) => {
   delete form.dataset.sent;
   form.requestSubmit(button);
 });
-// The browser may go back to the page as it was before the form was sent.
+// The browser may return to the page as it was before the submission.
 addEventListener("pageshow", (event) => {
   if (event.persisted && document.querySelector("form[data-sent]")) location.reload();
 });
