@@ -244,8 +244,8 @@ func (a *Accounts) KeepOnce(ctx context.Context, token, kind, text string) error
 func (a *Accounts) TakeOnce(ctx context.Context, token, kind string) (string, error) {
 	var sealed string
 	err := a.pool.QueryRow(ctx, `
-		with held as (select id, once ->> $2 as text from sessions where token_hash = $1 and once ? $2 for update)
-		update sessions s set once = s.once - $2 from held where s.id = held.id returning held.text`, hashToken(token), kind).Scan(&sealed)
+		with kept as (select id, once ->> $2 as text from sessions where token_hash = $1 and once ? $2 for update)
+		update sessions s set once = s.once - $2 from kept where s.id = kept.id returning kept.text`, hashToken(token), kind).Scan(&sealed)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return "", nil
 	}

@@ -40,9 +40,9 @@ func TestSessionsEnd(t *testing.T) {
 	for _, other := range []string{"", "x", token + "x", strings.Repeat("A", 43)} {
 		a.ended(t, other)
 	}
-	var held int
-	if err := a.pool.QueryRow(t.Context(), `select count(*) from sessions s where s::text like '%' || $1 || '%'`, token).Scan(&held); err != nil || held > 0 {
-		t.Errorf("the database holds the token itself: %d, %v", held, err)
+	var found int
+	if err := a.pool.QueryRow(t.Context(), `select count(*) from sessions s where s::text like '%' || $1 || '%'`, token).Scan(&found); err != nil || found > 0 {
+		t.Errorf("the database holds the token itself: %d, %v", found, err)
 	}
 
 	a.exec(t, `update sessions set seen_at = now() - interval '61 minutes'`)

@@ -67,11 +67,11 @@ func (a *API) read(c *gin.Context) (raw string, done func(), err error) {
 	if r.ContentLength >= 0 {
 		most = min(r.ContentLength, most)
 	}
-	var held int64
+	var reserved int64
 	done = func() {
-		if held > 0 {
-			a.memory.release(user, held)
-			held = 0
+		if reserved > 0 {
+			a.memory.release(user, reserved)
+			reserved = 0
 		}
 	}
 	defer func() {
@@ -85,10 +85,10 @@ func (a *API) read(c *gin.Context) (raw string, done func(), err error) {
 	text := new(strings.Builder)
 	for room := min(freeBytes, most); ; room = min(2*room, most) {
 		if room > freeBytes {
-			if !a.memory.take(user, room-held, "body") {
+			if !a.memory.take(user, room-reserved, "body") {
 				return "", done, errNoMemory
 			}
-			held = room
+			reserved = room
 		}
 		larger := new(strings.Builder) // text.Grow would allocate more than room
 		larger.Grow(int(room))

@@ -348,11 +348,11 @@ func TestQuietHours(t *testing.T) {
 		}
 		return at, true
 	}
-	held := w.sentBatch("live", one)
-	if at, scheduled := due(held); !scheduled || !at.Equal(end) {
+	batch := w.sentBatch("live", one)
+	if at, scheduled := due(batch); !scheduled || !at.Equal(end) {
 		t.Errorf("a batch waits until %v, %v; want %v", at, scheduled, end)
 	}
-	if got := w.do("live", "GET", "/v1/sms/batches/"+held, "").body; !strings.Contains(got, `"send_at":"`+timestamp(end)+`"`) {
+	if got := w.do("live", "GET", "/v1/sms/batches/"+batch, "").body; !strings.Contains(got, `"send_at":"`+timestamp(end)+`"`) {
 		t.Errorf("its look-up: %s", got)
 	}
 	if at, scheduled := due(w.sentBatch("live", with(one, "send_at", in(time.Hour)))); !scheduled || !at.Equal(end) {
@@ -365,7 +365,7 @@ func TestQuietHours(t *testing.T) {
 	before := w.count(`SELECT count(*) FROM scheduled`)
 	w.sent("live", single("79123456", "ACME", "x"))
 	if n := w.count(`SELECT count(*) FROM scheduled`); n != before {
-		t.Error("a single message is held")
+		t.Error("a single message waits")
 	}
 	recorded := w.recorded()
 	got := w.do("live", "POST", "/v1/sms/bulk", with(one, "expire_at", in(time.Hour)))
@@ -377,7 +377,7 @@ func TestQuietHours(t *testing.T) {
 		w.exec(`UPDATE companies SET quiet_hours = $2 WHERE id = $1`, w.company["live"], own)
 		w.rooms.Accounts.ForgetUser(fmt.Sprint(w.users["live"]))
 		if _, scheduled := due(w.sentBatch("live", one)); scheduled != want {
-			t.Errorf("with %s of its own, held is %v", own, scheduled)
+			t.Errorf("with %s of its own, scheduled is %v", own, scheduled)
 		}
 	}
 }

@@ -47,7 +47,7 @@ func Charge(ctx context.Context, tx pgx.Tx, debits []Debit, testQuota int) ([]Re
 // Lock locks the balances for debits. It also runs the statements left for later (postgres.Later), which may show that
 // some of the debits must not be made.
 func Lock(ctx context.Context, tx pgx.Tx, debits []Debit) (*Locked, error) {
-	b := newBooks(debits)
+	b := newLocked(debits)
 	return b, b.lock(ctx, tx, "")
 }
 
@@ -67,7 +67,7 @@ func ChargeAll(ctx context.Context, tx pgx.Tx, debits []Debit) ([]Receipt, error
 	if len(debits) == 0 {
 		return nil, nil
 	}
-	b := newBooks(debits)
+	b := newLocked(debits)
 	place := make(map[int64]int64, len(b.companies))
 	for i, id := range b.companies {
 		place[id] = int64(i)

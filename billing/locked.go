@@ -31,7 +31,7 @@ type Locked struct {
 	ref                    []pgtype.UUID
 }
 
-func newBooks(debits []Debit) *Locked {
+func newLocked(debits []Debit) *Locked {
 	b := &Locked{accounts: make(map[int64]*account)}
 	for _, d := range debits {
 		b.companies = append(b.companies, d.CompanyID)

@@ -38,7 +38,7 @@ func giveBack(ctx context.Context, tx pgx.Tx, refunds []Debit, how string) (refu
 	if len(refunds) == 0 {
 		return 0, nil
 	}
-	b := newBooks(refunds)
+	b := newLocked(refunds)
 	if err := b.lock(ctx, tx, how); err != nil {
 		return 0, err
 	}

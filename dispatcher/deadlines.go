@@ -102,12 +102,12 @@ func (d *Dispatcher) finish(ctx context.Context, doing string, find func(pgx.Tx)
 	return nil
 }
 
-// forget deletes receipts, handset messages and held messages after their retention.
+// forget deletes receipts, handset messages and unanswered messages after their retention.
 func (d *Dispatcher) forget(ctx context.Context) error {
 	_, reported := receipts.Forget(ctx, d.pool, d.opts.ReceiptRetention)
 	_, inbound := d.handsets.Forget(ctx, d.opts.InboundRetention)
-	_, held := d.store.ForgetHeld(ctx, d.opts.Validity)
-	return errors.Join(reported, inbound, held)
+	_, unanswered := d.store.ForgetUnanswered(ctx, d.opts.Validity)
+	return errors.Join(reported, inbound, unanswered)
 }
 
 // sentIDs are those that a verdict takes as sent: they are not sent again.

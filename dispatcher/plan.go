@@ -159,8 +159,8 @@ func (a *attempts) end(m *inFlight, late *submission.Effect) {
 		delay, counts := one.Retry()
 		a.ends.Retries = append(a.ends.Retries, messages.Retry{Claim: m.msg.Claim(), Delay: delay, Counts: counts})
 		a.ended[m.msg.ID] = m.msg.Epoch
-	case submission.Held: // not to be sent again; a receipt, a late refusal or the deadline decides
-		a.ends.Held = append(a.ends.Held, m.msg.Claim())
+	case submission.Undecided: // not to be sent again; a receipt, a late refusal or the deadline decides
+		a.ends.Unanswered = append(a.ends.Unanswered, m.msg.Claim())
 	case submission.Carried:
 		a.ends.Carried = append(a.ends.Carried, m.msg.Claim())
 		a.ended[m.msg.ID] = m.msg.Epoch

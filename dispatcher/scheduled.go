@@ -123,7 +123,7 @@ func (d *Dispatcher) release(ctx context.Context, at *releasing, now time.Time) 
 func (d *Dispatcher) pushReleased(ctx context.Context, released []messages.Released) (failed error) {
 	items := make(map[laneKey][]queue.Item)
 	for _, m := range released {
-		if at := (laneKey{m.Carrier, queue.Lane(m.Lane)}); !m.Held {
+		if at := (laneKey{m.Carrier, queue.Lane(m.Lane)}); !m.Postponed {
 			items[at] = append(items[at], queue.Item{MessageID: m.ID, CompanyID: m.CompanyID, Carrier: m.Carrier, Lane: at.lane})
 		}
 	}

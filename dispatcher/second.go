@@ -107,7 +107,7 @@ func (s secondTook) withoutAttempts(e messages.Ends) messages.Ends {
 		return e
 	}
 	claimed := func(c messages.Claim) bool { return s.has(c.MessageID) }
-	e.Carried, e.Held = slices.DeleteFunc(slices.Clone(e.Carried), claimed), slices.DeleteFunc(slices.Clone(e.Held), claimed)
+	e.Carried, e.Unanswered = slices.DeleteFunc(slices.Clone(e.Carried), claimed), slices.DeleteFunc(slices.Clone(e.Unanswered), claimed)
 	e.Retries = slices.DeleteFunc(slices.Clone(e.Retries), func(r messages.Retry) bool { return claimed(r.Claim) })
 	e.Done = slices.DeleteFunc(slices.Clone(e.Done), s.has)
 	return e

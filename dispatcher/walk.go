@@ -117,7 +117,7 @@ func (d *Dispatcher) walkOutbox(ctx context.Context) error {
 	var headOf []*laneWalk
 	for i, at := range ways {
 		st := w.stretch(at, start)
-		st.Held = held[at]
+		st.Queued = held[at]
 		stretches[i] = st
 		if l := w.lanes[at]; l.midst {
 			st.After = l.floor.id

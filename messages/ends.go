@@ -65,7 +65,7 @@ var keepUnanswered = `, doubtful AS (` + goneInDoubt + `)
 type Ends struct {
 	Dispatcher int64
 	Carried    []Claim // a carrier has all their segments
-	Held       []Claim // a carrier may have them: they leave the outbox, possibly until PutBack
+	Unanswered []Claim // a carrier may have them: they leave the outbox, possibly until PutBack
 	Retries    []Retry
 	Done       []int64 // they need not be sent: their unclaimed rows are deleted; an attempt under way ends later
 }
@@ -94,8 +94,8 @@ func (e Ends) queue(b *pgx.Batch) {
 				DELETE FROM outbox o USING unnest($1::bigint[], $3::int[]) u(id, epoch) WHERE `+endedRow+` RETURNING `+goneColumns+`
 			) `+goneInDoubt, ids, e.Dispatcher, epochs)
 	}
-	if len(e.Held) > 0 {
-		ids, epochs := inOrder(e.Held)
+	if len(e.Unanswered) > 0 {
+		ids, epochs := inOrder(e.Unanswered)
 		b.Queue(`WITH gone AS (
 				DELETE FROM outbox o USING unnest($1::bigint[], $3::int[]) u(id, epoch) WHERE `+endedRow+` RETURNING `+goneColumns+`
 			)`+keepUnanswered, ids, e.Dispatcher, epochs)

@@ -27,7 +27,7 @@ func TestPutBack(t *testing.T) {
 		if _, err := d.record(ctx, tx, segments); err != nil {
 			return err
 		}
-		return d.end(ctx, tx, messages.Ends{Dispatcher: 1, Held: claimsOf(claimed)})
+		return d.end(ctx, tx, messages.Ends{Dispatcher: 1, Unanswered: claimsOf(claimed)})
 	})
 	d.finish(messages.Final{MessageID: ids[1], Status: sms.Sent, At: time.Now()})
 	d.exec(`UPDATE held SET expires_at = now() WHERE message_id = $1`, ids[2])
@@ -69,9 +69,9 @@ func TestPutBackKeepsItsOwn(t *testing.T) {
 	if _, err := d.Begin(t.Context(), 1, []messages.Claim{{MessageID: ids[1], Epoch: 41}}); err != nil {
 		t.Fatal(err)
 	}
-	held := d.helds(ids[0])
+	unanswered := d.claims(ids[0])
 	d.tx(func(ctx context.Context, tx pgx.Tx) error {
-		if err := d.end(ctx, tx, messages.Ends{Dispatcher: 1, Held: held}); err != nil {
+		if err := d.end(ctx, tx, messages.Ends{Dispatcher: 1, Unanswered: unanswered}); err != nil {
 			return err
 		}
 		_, err := d.TakeBegun(ctx, tx, carrier, []int64{1}, 10)
@@ -102,11 +102,11 @@ func TestPutBackKeepsItsOwn(t *testing.T) {
 	}
 }
 
-// TestForgetHeld: the rows of unanswered messages are deleted when they are too old to be put back.
-func TestForgetHeld(t *testing.T) {
+// TestForgetUnanswered: the rows of unanswered messages are deleted when they are too old to be put back.
+func TestForgetUnanswered(t *testing.T) {
 	d := newTestStore(t)
 	d.exec(`INSERT INTO held (message_id, epoch, expires_at) VALUES (1, 1, now() - interval '1 hour'), (2, 1, now() - interval '1 minute')`)
-	if n, err := d.ForgetHeld(t.Context(), 30*time.Minute); err != nil || n != 1 {
+	if n, err := d.ForgetUnanswered(t.Context(), 30*time.Minute); err != nil || n != 1 {
 		t.Errorf("%d, %v", n, err)
 	}
 }

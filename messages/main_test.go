@@ -242,7 +242,7 @@ func (d *testStore) claimOf(id int64) messages.Claim {
 	return messages.Claim{MessageID: id, Epoch: d.count(`SELECT epoch FROM outbox WHERE message_id = $1`, id)}
 }
 
-func (d *testStore) helds(ids ...int64) (claims []messages.Claim) {
+func (d *testStore) claims(ids ...int64) (claims []messages.Claim) {
 	for _, id := range ids {
 		claims = append(claims, d.claimOf(id))
 	}

@@ -64,7 +64,7 @@ func TestOtherOrdersSkipLocks(t *testing.T) {
 				t.Fatal(err)
 			}
 			if n, err := c.do(t.Context(), d, ids); n != 1 || err != nil {
-				t.Errorf("beside one that is held: %d, %v; want 1", n, err)
+				t.Errorf("beside a locked one: %d, %v; want 1", n, err)
 			}
 			if err := tx.Rollback(ctx); err != nil {
 				t.Fatal(err)

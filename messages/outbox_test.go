@@ -139,7 +139,7 @@ func TestFencing(t *testing.T) {
 		t.Errorf("%d free and off the queue, want 3", n)
 	}
 	claimed := claimsOf(d.claim(heir, ids...))
-	if err := d.Release(t.Context(), ghost, d.helds(ids...), 0); err != nil {
+	if err := d.Release(t.Context(), ghost, d.claims(ids...), 0); err != nil {
 		t.Fatal(err)
 	}
 	d.tx(func(ctx context.Context, tx pgx.Tx) error {
@@ -168,7 +168,7 @@ func TestReleaseAndRetry(t *testing.T) {
 	d := newTestStore(t)
 	ids := d.pending(3)
 	d.claim(1, ids...)
-	if err := d.Release(t.Context(), 1, d.helds(ids[0]), time.Minute); err != nil {
+	if err := d.Release(t.Context(), 1, d.claims(ids[0]), time.Minute); err != nil {
 		t.Fatal(err)
 	}
 	d.tx(func(ctx context.Context, tx pgx.Tx) error {
@@ -218,9 +218,9 @@ func TestReroute(t *testing.T) {
 	ids := d.pending(4)
 	d.claim(1, ids[0])
 	d.exec(`UPDATE outbox SET due_at = now() + interval '1 minute' WHERE message_id = $1`, ids[1])
-	reroute := func(lane, limit int, held bool, want int64) {
+	reroute := func(lane, limit int, hold bool, want int64) {
 		t.Helper()
-		if n, err := d.Reroute(t.Context(), carrier, "onatel", lane, limit, held); err != nil || n != want {
+		if n, err := d.Reroute(t.Context(), carrier, "onatel", lane, limit, hold); err != nil || n != want {
 			t.Errorf("%d rerouted, %v; want %d", n, err, want)
 		}
 	}
@@ -254,14 +254,14 @@ func TestRerouteKeeps(t *testing.T) {
 			return err
 		}
 		var retries []messages.Retry
-		for _, c := range d.helds(ids...) {
+		for _, c := range d.claims(ids...) {
 			retries = append(retries, messages.Retry{Claim: c, Counts: true})
 		}
 		return d.end(ctx, tx, messages.Ends{Dispatcher: 1, Retries: retries})
 	})
-	for _, held := range []bool{true, false} {
-		if n, err := d.Reroute(t.Context(), carrier, "onatel", 0, 10, held); err != nil || n != 1 {
-			t.Errorf("held %v: %d rerouted, %v", held, n, err)
+	for _, hold := range []bool{true, false} {
+		if n, err := d.Reroute(t.Context(), carrier, "onatel", 0, 10, hold); err != nil || n != 1 {
+			t.Errorf("hold %v: %d rerouted, %v", hold, n, err)
 		}
 	}
 	claimed, err := d.Claim(t.Context(), 2, "onatel", ids, false)
@@ -334,7 +334,7 @@ func TestBegun(t *testing.T) {
 	if got, err := d.Claim(t.Context(), 1, carrier, ids, true); err != nil || len(got) != 3 || got[0].Begun {
 		t.Fatalf("%+v, %v", got, err)
 	}
-	begun, err := d.Begin(t.Context(), 1, d.helds(ids[:2]...))
+	begun, err := d.Begin(t.Context(), 1, d.claims(ids[:2]...))
 	if slices.Sort(begun); err != nil || !slices.Equal(begun, ids[:2]) {
 		t.Fatalf("%v began, %v", begun, err)
 	}
@@ -358,7 +358,7 @@ func TestBegun(t *testing.T) {
 	if err != nil || len(got) != 1 || got[0].ID != ids[2] || got[0].InDoubt {
 		t.Errorf("%+v, %v: it was never begun", got, err)
 	}
-	if _, err := d.Begin(t.Context(), 2, d.helds(ids[2])); err != nil {
+	if _, err := d.Begin(t.Context(), 2, d.claims(ids[2])); err != nil {
 		t.Fatal(err)
 	}
 	for _, step := range []struct {

@@ -13,11 +13,11 @@ import (
 
 // Reroute hands up to limit unclaimed messages of one carrier's lane to another carrier and returns how many. They
 // leave the queue; refilling pushes them into the other's lanes. A message stays if its carrier has accepted a segment:
-// the other could only send it twice, or cut it differently. With held it also stays if its carrier may have a segment.
-// A message that moves in doubt gets no second carrier ([Store.KeepFromSecond]).
-func (s *Store) Reroute(ctx context.Context, from, to string, lane, limit int, held bool) (int64, error) {
+// the other could only send it twice, or cut it differently. With hold (the policy of on_ambiguous) it also stays if
+// its carrier may have a segment. A message that moves in doubt gets no second carrier ([Store.KeepFromSecond]).
+func (s *Store) Reroute(ctx context.Context, from, to string, lane, limit int, hold bool) (int64, error) {
 	out := receipts.Has
-	if held {
+	if hold {
 		out = receipts.MayHave
 	}
 	tag, err := s.pool.Exec(ctx, `
@@ -32,7 +32,7 @@ func (s *Store) Reroute(ctx context.Context, from, to string, lane, limit int, h
 		), never AS (
 			`+keepFromSecond("moved", "$1")+`
 		)
-		UPDATE messages m SET carrier = $2 FROM moved WHERE m.id = moved.message_id`, from, to, lane, limit, held)
+		UPDATE messages m SET carrier = $2 FROM moved WHERE m.id = moved.message_id`, from, to, lane, limit, hold)
 	if err != nil {
 		return 0, fmt.Errorf("handing messages of %s to %s: %w", from, to, err)
 	}

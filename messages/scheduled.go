@@ -15,7 +15,7 @@ import (
 type Released struct {
 	Waiting
 
-	Held bool // it waits there until its company's quiet hours end (PutOff)
+	Postponed bool // it waits there until its company's quiet hours end (PutOff)
 }
 
 // Due is a position in the order of scheduled messages by due time.
@@ -31,7 +31,7 @@ type Due struct {
 func (s *Store) ReleaseScheduled(ctx context.Context, lane, limit int, quiet Quiet, after Due) (released []Released, last Due, err error) {
 	companies, until, otherwise := quiet.args()
 	released, err = postgres.All(ctx, s.pool, "releasing scheduled messages", func(row pgx.CollectableRow) (r Released, err error) {
-		err = row.Scan(&r.ID, &r.CompanyID, &r.Carrier, &r.Lane, &r.Held, &last.At, &last.ID)
+		err = row.Scan(&r.ID, &r.CompanyID, &r.Carrier, &r.Lane, &r.Postponed, &last.At, &last.ID)
 		return r, err
 	}, `
 		WITH due AS MATERIALIZED (
@@ -47,9 +47,9 @@ func (s *Store) ReleaseScheduled(ctx context.Context, lane, limit int, quiet Qui
 				SELECT o.*, CASE WHEN o.lane = 1 THEN `+quietUntil+` END AS quiet FROM gone o `+quietJoin+`
 			) g
 			ORDER BY message_id
-			RETURNING message_id, company_id, carrier, lane, pushed_at IS NULL AS held
+			RETURNING message_id, company_id, carrier, lane, pushed_at IS NULL AS postponed
 		)
-		SELECT w.message_id, w.company_id, w.carrier, w.lane, w.held, l.due_at, l.message_id
+		SELECT w.message_id, w.company_id, w.carrier, w.lane, w.postponed, l.due_at, l.message_id
 		FROM waiting w CROSS JOIN (SELECT due_at, message_id FROM due ORDER BY due_at DESC, message_id DESC LIMIT 1) l`,
 		companies, until, otherwise, lane, limit, after.At, after.ID)
 	if err != nil {

@@ -227,11 +227,11 @@ func TestQuiet(t *testing.T) {
 	)
 	d.exec(`UPDATE outbox SET attempts = 1 WHERE message_id = $1`, ids[8])
 	quiet := messages.Quiet{Until: map[int64]time.Time{2: {}, 3: end}, Otherwise: end.Add(time.Hour)}
-	if released := d.release(0, 10, quiet); len(released) != 1 || released[0].Held {
+	if released := d.release(0, 10, quiet); len(released) != 1 || released[0].Postponed {
 		t.Errorf("of single messages %+v", released)
 	}
 	released := d.release(1, 10, quiet)
-	if len(released) != 3 || !released[0].Held || released[1].Held || !released[2].Held {
+	if len(released) != 3 || !released[0].Postponed || released[1].Postponed || !released[2].Postponed {
 		t.Errorf("of batches %+v", released)
 	}
 	lanes := []messages.Stretch{{Carrier: carrier, Lane: messages.LaneSingle}, {Carrier: carrier, Lane: messages.LaneBatch}}

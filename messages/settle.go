@@ -263,13 +263,13 @@ func (s *Store) overdue(ctx context.Context, tx pgx.Tx, name, whose string, carr
 // forgetLimit bounds what one call forgets.
 const forgetLimit = 20_000
 
-// ForgetHeld deletes the rows of unanswered messages that cannot be put back any more, whatever their validity was. It
+// ForgetUnanswered deletes the rows of unanswered messages that cannot be put back any more, whatever their validity was. It
 // returns how many, up to 20,000 a call.
-func (s *Store) ForgetHeld(ctx context.Context, validity time.Duration) (int64, error) {
+func (s *Store) ForgetUnanswered(ctx context.Context, validity time.Duration) (int64, error) {
 	tag, err := s.pool.Exec(ctx, `DELETE FROM held WHERE message_id IN (
 		SELECT message_id FROM held WHERE expires_at < now() - $1::interval LIMIT $2)`, validity, forgetLimit)
 	if err != nil {
-		return 0, fmt.Errorf("forgetting held messages: %w", err)
+		return 0, fmt.Errorf("forgetting unanswered messages: %w", err)
 	}
 	return tag.RowsAffected(), nil
 }

@@ -122,7 +122,7 @@ func TestVerdictOfAClaim(t *testing.T) {
 	ids := d.pending(3)
 	d.claim(7, ids...)
 	d.exec(`UPDATE outbox SET claimed_by = 8 WHERE message_id = $1`, ids[0])
-	if err := d.Release(t.Context(), 7, d.helds(ids[1]), 0); err != nil {
+	if err := d.Release(t.Context(), 7, d.claims(ids[1]), 0); err != nil {
 		t.Fatal(err)
 	}
 	d.claim(7, ids[1])
@@ -155,9 +155,9 @@ func TestEndOfAClaim(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			for how, ends := range map[string]func(claims []messages.Claim, ids []int64) messages.Ends{
-				"carried": func(claims []messages.Claim, _ []int64) messages.Ends { return messages.Ends{Carried: claims} },
-				"held":    func(claims []messages.Claim, _ []int64) messages.Ends { return messages.Ends{Held: claims} },
-				"done":    func(_ []messages.Claim, ids []int64) messages.Ends { return messages.Ends{Done: ids} },
+				"carried":    func(claims []messages.Claim, _ []int64) messages.Ends { return messages.Ends{Carried: claims} },
+				"unanswered": func(claims []messages.Claim, _ []int64) messages.Ends { return messages.Ends{Unanswered: claims} },
+				"done":       func(_ []messages.Claim, ids []int64) messages.Ends { return messages.Ends{Done: ids} },
 			} {
 				d := newHotStore(t)
 				ids := d.pending(2)
@@ -177,8 +177,8 @@ func TestEndOfAClaim(t *testing.T) {
 				if n := d.count(`SELECT count(*) FROM outbox`); n != want {
 					t.Errorf("%s: %d are left on the outbox, want %d", how, n, want)
 				}
-				if n := d.count(`SELECT count(*) FROM held`); how == "held" && n != 2-want {
-					t.Errorf("%d are held", n)
+				if n := d.count(`SELECT count(*) FROM held`); how == "unanswered" && n != 2-want {
+					t.Errorf("%d are unanswered", n)
 				}
 			}
 		})

@@ -22,9 +22,9 @@ type Stretch struct {
 	After    int64
 	Stranded bool // no dispatcher serves the carrier
 
-	// Held is the longest time that the queue may have had a message of the lane: older pushes are lost. nil: no
+	// Queued is the longest time that the queue may have had a message of the lane: older pushes are lost. nil: no
 	// process takes from the queue, and nothing is lost.
-	Held *time.Duration
+	Queued *time.Duration
 }
 
 // Seen is the content of a stretch. A claimed message counts in Claimants only.
@@ -108,12 +108,12 @@ func walkArguments(stretches []Stretch) []any {
 		lanes    = make([]int16, n)
 		after    = make([]int64, n)
 		stranded = make([]bool, n)
-		held     = make([]*time.Duration, n)
+		queued   = make([]*time.Duration, n)
 	)
 	for i, st := range stretches {
-		carriers[i], lanes[i], after[i], stranded[i], held[i] = st.Carrier, int16(st.Lane), st.After, st.Stranded, st.Held
+		carriers[i], lanes[i], after[i], stranded[i], queued[i] = st.Carrier, int16(st.Lane), st.After, st.Stranded, st.Queued
 	}
-	return []any{carriers, lanes, after, stranded, held}
+	return []any{carriers, lanes, after, stranded, queued}
 }
 
 // The statements without and with quiet hours.
@@ -126,13 +126,13 @@ var walkPlain, walkQuiet = walkStatement(`NULL::bigint[]`, ``), walkStatement(fm
 func walkStatement(quiet, join string) string {
 	return fmt.Sprintf(`
 	SELECT (SELECT last_value + 1 FROM messages_id_seq), w.*
-	FROM unnest($1::text[], $2::smallint[], $3::bigint[], $4::boolean[], $5::interval[]) WITH ORDINALITY s(carrier, lane, after, stranded, held, n)
+	FROM unnest($1::text[], $2::smallint[], $3::bigint[], $4::boolean[], $5::interval[]) WITH ORDINALITY s(carrier, lane, after, stranded, queued, n)
 	CROSS JOIN LATERAL (
 		SELECT count(*), coalesce(min(o.message_id), 0), coalesce(max(o.message_id), 0), min(o.due_at),
 			array_agg(o.claimed_by) FILTER (WHERE o.claimed_by IS NOT NULL),
 			array_agg(o.message_id) FILTER (WHERE o.over),
-			array_agg(o.message_id) FILTER (WHERE o.ready AND o.pushed_at < now() - s.held),
-			array_agg(o.company_id) FILTER (WHERE o.ready AND o.pushed_at < now() - s.held),
+			array_agg(o.message_id) FILTER (WHERE o.ready AND o.pushed_at < now() - s.queued),
+			array_agg(o.company_id) FILTER (WHERE o.ready AND o.pushed_at < now() - s.queued),
 			array_agg(o.message_id) FILTER (WHERE o.ready AND s.stranded),
 			%[2]s
 		FROM (

@@ -86,8 +86,8 @@ func TestLost(t *testing.T) {
 	d := newTestStore(t)
 	ids := append(d.pending(5), d.pending(2, batch(1))...)
 	minute, hour := time.Minute, time.Hour
-	single := messages.Stretch{Carrier: carrier, Lane: messages.LaneSingle, Held: &minute}
-	batches := messages.Stretch{Carrier: carrier, Lane: messages.LaneBatch, Held: &hour}
+	single := messages.Stretch{Carrier: carrier, Lane: messages.LaneSingle, Queued: &minute}
+	batches := messages.Stretch{Carrier: carrier, Lane: messages.LaneBatch, Queued: &hour}
 	for i, pushed := range map[int]string{0: `now() - interval '30 seconds'`, 1: `now() - interval '2 minutes'`, 2: `NULL`,
 		3: `now() - interval '2 minutes', claimed_by = 1`, 4: `now() - interval '2 minutes', due_at = now() + interval '1 minute'`,
 		5: `now() - interval '2 minutes'`, 6: `now() - interval '2 hours'`} {
@@ -113,10 +113,10 @@ func TestLost(t *testing.T) {
 		t.Fatal(err)
 	}
 	same(t, "lost after the push", lost(), nil)
-	single.Held, batches.Held = nil, nil
+	single.Queued, batches.Queued = nil, nil
 	d.exec(`UPDATE outbox SET pushed_at = now() - interval '1 day'`)
 	same(t, "lost without takers of the queue", lost(), nil)
-	single.Held = &minute
+	single.Queued = &minute
 	d.exec(`UPDATE outbox SET expires_at = now()`)
 	same(t, "lost and expired", lost(), nil)
 }
@@ -137,9 +137,9 @@ func TestWalkCost(t *testing.T) {
 	d := newTestStore(t)
 	d.fill(messages.LaneSingle, 1000)
 	d.fill(messages.LaneBatch, messages.WalkRows+1000)
-	held := time.Minute
+	queued := time.Minute
 	at := func(lane int, after int64) messages.Stretch {
-		return messages.Stretch{Carrier: carrier, Lane: lane, After: after, Held: &held}
+		return messages.Stretch{Carrier: carrier, Lane: lane, After: after, Queued: &queued}
 	}
 	quiet := messages.Quiet{Until: map[int64]time.Time{2: {}}, Otherwise: time.Now().Add(time.Hour)}
 	pages := func(quiet messages.Quiet) int {

@@ -372,7 +372,7 @@ func TestForgetSkipsLockedRows(t *testing.T) {
 				return err
 			}
 			if n, err := Forget(ctx, d.pool, time.Hour); err != nil || n != int64(1-want) {
-				t.Errorf("beside one that is held: %d, %v", n, err)
+				t.Errorf("beside a locked one: %d, %v", n, err)
 			}
 			return nil
 		})

@@ -54,11 +54,11 @@ type End uint8
 
 // Ends.
 const (
-	Ongoing End = iota // a segment's result is still to come
-	Fails              // the message fails (Failure)
-	Retried            // it is tried again (Retry)
-	Held               // the carrier may have it, and it is not sent again
-	Carried            // the carrier has all of it
+	Ongoing   End = iota // a segment's result is still to come
+	Fails                // the message fails (Failure)
+	Retried              // it is tried again (Retry)
+	Undecided            // the carrier may have it, and it is not sent again
+	Carried              // the carrier has all of it
 )
 
 // End returns how the attempt ends, when every segment has its result.
@@ -71,7 +71,7 @@ func (a Attempt) End() End {
 	case a.again:
 		return Retried
 	case a.hold:
-		return Held
+		return Undecided
 	}
 	return Carried
 }

@@ -139,7 +139,7 @@ func TestAttempt(t *testing.T) {
 		{Resend, "p", Fails, 0, false, false}, {Resend, "apn", Fails, 0, false, false}, {Resend, "pu", Fails, 0, false, false},
 		{Resend, "n", Retried, retry, true, false}, {Resend, "w", Retried, 0, false, false}, {Resend, "aw", Retried, 0, true, false},
 		{Resend, "u", Retried, wait, true, false}, {Resend, "un", Retried, wait, true, false},
-		{Hold, "u", Held, 0, true, false}, {Hold, "au", Held, 0, true, false}, {Hold, "un", Retried, retry, true, false}, {Hold, "up", Fails, 0, false, false},
+		{Hold, "u", Undecided, 0, true, false}, {Hold, "au", Undecided, 0, true, false}, {Hold, "un", Retried, retry, true, false}, {Hold, "up", Fails, 0, false, false},
 		{Fail, "u", Fails, 0, false, false}, {Fail, "au", Fails, 0, false, false},
 		{Resend, "r", Fails, 0, false, true}, {Resend, "rr", Fails, 0, false, true}, {Resend, "rwn", Fails, 0, false, true},
 		{Resend, "rp", Fails, 0, false, false}, {Resend, "ra", Fails, 0, false, false}, {Resend, "ru", Fails, 0, false, false}, {Resend, "rrra", Fails, 0, false, false},
