@@ -99,7 +99,7 @@ func TestAdvice(t *testing.T) {
 			t.Errorf("%s: the file of EnvironmentFile= need not exist; the units have EnvironmentFile=-", name)
 		}
 	}
-	if advised < 12 {
+	if advised < 10 {
 		t.Errorf("%d restarts are advised; the test reads them wrongly", advised)
 	}
 }

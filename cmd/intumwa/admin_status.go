@@ -57,7 +57,6 @@ const (
 	pageRedis    = "docs/runbooks/redis-down.md"
 	pageGateway  = "docs/runbooks/gateway-down.md"
 	pageLink     = "docs/runbooks/link-down.md"
-	pagePaused   = "docs/runbooks/link-paused.md"
 	pageBroken   = "docs/runbooks/link-broken.md"
 	pageRejected = "docs/runbooks/bind-rejected.md"
 	pageQueue    = "docs/runbooks/queue-age.md"
@@ -218,12 +217,10 @@ func (s *adminStatus) gateway(ctx context.Context, o *operator) {
 		switch {
 		case link.Broken:
 			page = pageBroken
-		case link.State == statePaused:
-			page = pagePaused
 		case link.State == "bound":
 			bound++
 			continue
-		case strings.Contains(link.LastError, "ESME_R"):
+		case link.State != statePaused && strings.Contains(link.LastError, "ESME_R"):
 			page = pageRejected
 		}
 		why := fmt.Sprintf("%s since %s", link.State, link.Since.UTC().Format(time.RFC3339))

@@ -87,7 +87,7 @@ func TestStatus(t *testing.T) {
 	exec(`INSERT INTO backlogs (carrier, lane, messages, oldest_at, due_at) VALUES ('leo', 0, 7, now() - interval '1 hour', now() - interval '2 minutes'),
 		('leo', 1, 70, now() - interval '1 hour', now() - interval '2 minutes'), ('lumitel', 0, 1, now(), now())`)
 	alive()
-	found := shows(map[string]string{"link leo-1": pageRejected, "link leo-3": pagePaused, "link leo-4": pageLink, "waiting leo single": pageQueue})
+	found := shows(map[string]string{"link leo-1": pageRejected, "link leo-3": pageLink, "link leo-4": pageLink, "waiting leo single": pageQueue})
 	if got := found["waiting leo single"].Found; !strings.HasPrefix(got, "7 messages, the oldest accepted at ") || !strings.Contains(got, ", due for 2m") {
 		t.Errorf("what waits: %s", got)
 	}

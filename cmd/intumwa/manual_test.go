@@ -291,7 +291,7 @@ func TestRunbookCommands(t *testing.T) {
 			}
 		})
 	}
-	if prologue == "" || len(pages) < 30 {
+	if prologue == "" || len(pages) < 25 {
 		t.Errorf("prologue %q, %d pages", prologue, len(pages))
 	}
 }
