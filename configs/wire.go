@@ -48,16 +48,16 @@ func parseTLV(tag, value string) (TLV, error) {
 	if slices.Contains(cutTags, uint16(n)) {
 		return TLV{}, errors.New("cannot be static: it describes how the text is cut")
 	}
-	octets := []byte(value)
+	raw := []byte(value)
 	if digits, ok := strings.CutPrefix(value, "hex:"); ok {
-		if octets, err = hex.DecodeString(digits); err != nil {
+		if raw, err = hex.DecodeString(digits); err != nil {
 			return TLV{}, errors.New("has hex: without pairs of hexadecimal digits after it")
 		}
 	}
-	if len(octets) > maxTLV {
+	if len(raw) > maxTLV {
 		return TLV{}, fmt.Errorf("must not be longer than %d bytes", maxTLV)
 	}
-	return TLV{Tag: uint16(n), Value: octets}, nil
+	return TLV{Tag: uint16(n), Value: raw}, nil
 }
 
 // CommandStatus reads the key of an error class, 0x58 or 88.

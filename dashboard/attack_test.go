@@ -401,7 +401,7 @@ func TestOversizedRequests(t *testing.T) {
 	}
 	for path, status := range map[string]int{"/sign-in": http.StatusOK, "/account": http.StatusSeeOther, "/none": http.StatusNotFound} {
 		if a := c.do(http.MethodHead, path, nil); a.StatusCode != status || a.body != "" {
-			t.Errorf("HEAD %s: %d with %d octets, want %d and none", path, a.StatusCode, len(a.body), status)
+			t.Errorf("HEAD %s: %d with %d bytes, want %d and none", path, a.StatusCode, len(a.body), status)
 		}
 	}
 }

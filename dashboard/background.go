@@ -82,7 +82,7 @@ func (d *Dashboard) writeFailingLetters(ctx context.Context) (written int, err e
 			return err
 		}
 		for _, f := range failing {
-			if err := accounts.WriteLetter(ctx, tx, accounts.LetterWebhook, f.CompanyID, saidWebhook{Since: f.Since}); err != nil {
+			if err := accounts.WriteLetter(ctx, tx, accounts.LetterWebhook, f.CompanyID, webhookLetter{Since: f.Since}); err != nil {
 				return err
 			}
 		}

@@ -40,7 +40,7 @@ type campaignsPage struct {
 	Wrong     lineErrors
 	Campaigns []messages.BatchRecord
 	Most      int
-	Octets    int // MiB of a file
+	MiB       int // of a file
 	Example   string
 }
 
@@ -48,7 +48,7 @@ type campaignsPage struct {
 func (d *Dashboard) campaigns(v *visit, t tenant) error { return v.showCampaigns(t, lineErrors{}) }
 
 func (v *visit) showCampaigns(t tenant, wrong lineErrors) (err error) {
-	data := campaignsPage{Company: t.Company, Wrong: wrong, Most: maxRecipientsOf(&t.Company), Octets: maxSheetOf(&t.Company) >> 20,
+	data := campaignsPage{Company: t.Company, Wrong: wrong, Most: maxRecipientsOf(&t.Company), MiB: maxSheetOf(&t.Company) >> 20,
 		Example: v.lang.T("campaign.example.head") + "\n+257 79 12 34 00;Aline;25 000\n71 23 45 00;Éric;18 500\n"}
 	if data.Senders, err = v.approvedSenders(t); err != nil {
 		return err

@@ -95,7 +95,7 @@ func TestDocument(t *testing.T) {
 	for _, a := range []answer{c.get("/company/document"), admin.get(path)} {
 		c.wants(a, http.StatusOK)
 		if a.body != full {
-			t.Errorf("another file of %d octets", len(a.body))
+			t.Errorf("another file of %d bytes", len(a.body))
 		}
 		for name, want := range map[string]string{"Content-Type": "application/pdf", "Content-Disposition": `attachment; filename="intumwa-1.pdf"`,
 			"Content-Security-Policy": "sandbox; default-src 'none'", "X-Content-Type-Options": "nosniff", "Cache-Control": "no-store"} {

@@ -19,17 +19,17 @@ import (
 const (
 	lettersEvery     = 15 * time.Second // and when a notice of a decision comes
 	lettersAtOnce    = 20
-	letterLease      = 15 * time.Minute // longer than sending lettersAtOnce may take; after it another process tries
+	letterLease      = 15 * time.Minute // longer than sending lettersAtOnce may take; then another process tries
 	letterRetryPause = time.Minute      // after the first failure, doubling
 	letterLongest    = time.Hour
 	letterMaxAge     = 3 * 24 * time.Hour // an older letter is dropped
 )
 
-type saidWebhook struct {
+type webhookLetter struct {
 	Since time.Time `json:"since"`
 }
 
-// WakeLetters makes Run look for letters now. It is the callback of notices about companies, and never blocks.
+// WakeLetters makes Run look for letters. It handles notices about companies, and never blocks.
 func (d *Dashboard) WakeLetters(string) {
 	select {
 	case d.lettersWake <- struct{}{}:
@@ -90,7 +90,7 @@ func (d *Dashboard) sendLetter(ctx context.Context, l accounts.Letter) error {
 	return d.rooms.Accounts.PostponeLetter(ctx, l, min(letterRetryPause<<min(l.Tries-1, 10), letterLongest))
 }
 
-// mailOf makes the mail of a letter from the current state; nil when there is no recipient, or nothing to report any more.
+// mailOf makes the mail of a letter from the current state; nil without a recipient, or if the reason is gone.
 func (d *Dashboard) mailOf(ctx context.Context, to accounts.Letter) (*mail.Message, error) {
 	var company accounts.Company
 	var owner accounts.User
@@ -140,7 +140,7 @@ func (d *Dashboard) mailOf(ctx context.Context, to accounts.Letter) (*mail.Messa
 		err = json.Unmarshal(to.Values, &data)
 		subject, paragraphs = l.T("mail.low.subject"), []string{l.T("mail.low.text", data.Credits, data.Threshold), d.link("/statement"), l.T("mail.low.settings")}
 	case accounts.LetterWebhook:
-		var data saidWebhook
+		var data webhookLetter
 		err = json.Unmarshal(to.Values, &data)
 		subject, paragraphs = l.T("mail.failing.subject"), []string{l.T("mail.failing.text", l.Time(data.Since)), l.T("mail.failing.next"),
 			d.link("/deliveries?state=failed"), l.T("mail.failing.daily")}
@@ -184,7 +184,7 @@ func (d *Dashboard) answered(l *words.Language, s accounts.SenderRequest) (subje
 	return "", nil
 }
 
-// link returns an address of this dashboard for a mail. It never depends on the request's Host.
+// link returns an address of this dashboard for a mail. It does not use the request's Host, which is untrusted.
 func (d *Dashboard) link(path string) string { return d.opts.PublicURL + path }
 
 // newMail makes a mail of paragraphs. Do not pass text from visitors without a session: they could send it to others
@@ -204,13 +204,13 @@ func (d *Dashboard) mailSignUp(l *words.Language, to, token string) {
 		d.link("/sign-up/"+token), l.T("mail.hour"), l.T("mail.ignore"))
 }
 
-// mailInvitation names the person who invites by their address, which we have checked, and not by words of their choice.
+// mailInvitation names the inviting person by their verified address, never by a text of their choice.
 func (d *Dashboard) mailInvitation(l *words.Language, to, from, token string) {
 	d.send(l, "invitation", to, "mail.invitation.subject", l.T("mail.invitation.text", from),
 		d.link("/invitation/"+token), l.T("mail.invitation.days", int(accounts.InvitationLife.Hours()/24)), l.T("mail.ignore.invitation"))
 }
 
-// mailExists is the mail to a user with an account who signs up again.
+// mailExists is the mail to a registered user who signs up again.
 func (d *Dashboard) mailExists(l *words.Language, to string) {
 	d.send(l, "sign-up-again", to, "mail.signup.subject", l.T("mail.exists.text"),
 		d.link("/sign-in"), l.T("mail.exists.forgotten"), d.link("/password"), l.T("mail.exists.ignore"))

@@ -225,7 +225,7 @@ func TestManyMessages(t *testing.T) {
 		tracer.take()
 		a := c.get(try.path)
 		if a.StatusCode != http.StatusOK && a.StatusCode != http.StatusSeeOther || len(a.body) > 110_000 {
-			t.Errorf("%s: %d, %d octets", try.name, a.StatusCode, len(a.body))
+			t.Errorf("%s: %d, %d bytes", try.name, a.StatusCode, len(a.body))
 		}
 		wants := map[string]string{"a number that has none": "Nothing found", "a number of yore": old[0].ULID.String()}
 		if _, what, _ := strings.Cut(try.name, ", "); wants[what] != "" { // at once, or on a busy machine after a click

@@ -243,7 +243,7 @@ func TestLongFile(t *testing.T) {
 	closed := make(chan struct{})
 	go func() { lookups.Close(); close(closed) }()
 	if n, err := io.Copy(io.Discard, second.Body); err == nil {
-		t.Errorf("%d octets and no error", n)
+		t.Errorf("%d bytes and no error", n)
 	}
 	<-closed
 }
@@ -380,7 +380,7 @@ func TestCharts(t *testing.T) {
 			t.Errorf("%q: %d days", query, n)
 		}
 		if len(a.body) > 100_000 || strings.Contains(a.body, "style=") {
-			t.Errorf("%q: %d octets, or a style", query, len(a.body))
+			t.Errorf("%q: %d bytes, or a style", query, len(a.body))
 		}
 	}
 	other.wants(other.get("/charts?days=90"), http.StatusOK, "No messages in this period")

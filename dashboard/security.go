@@ -44,8 +44,8 @@ func (d *Dashboard) harden(c *gin.Context) {
 
 // uploadRoutes are the routes whose form has a file, and its limits.
 var uploadRoutes = map[string]struct {
-	octets int64
-	time   time.Duration // with the response
+	size int64
+	time time.Duration // with the response
 }{"POST /campaigns": {maxUpload, uploadTime}, "POST /company/document": {accounts.MaxDocument + maxForm, documentTime + requestTimeout}}
 
 // bound limits a request in time and size.
@@ -55,7 +55,7 @@ func bound(c *gin.Context) {
 		limit = exportTime
 	}
 	if upload, ok := uploadRoutes[c.Request.Method+" "+c.FullPath()]; ok {
-		limit, size = upload.time, upload.octets
+		limit, size = upload.time, upload.size
 	}
 	ctx, cancel := context.WithTimeout(c.Request.Context(), limit)
 	defer cancel()

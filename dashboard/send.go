@@ -30,9 +30,9 @@ const keyPrefix = "dashboard:"
 
 // newFormKey returns a new key for a form, so that submitting it twice sends one message.
 func newFormKey() string {
-	var octets [16]byte
-	_, _ = rand.Read(octets[:]) // never fails
-	return hex.EncodeToString(octets[:])
+	var raw [16]byte
+	_, _ = rand.Read(raw[:]) // never fails
+	return hex.EncodeToString(raw[:])
 }
 
 func isFormKey(key string) bool {

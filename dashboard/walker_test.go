@@ -192,7 +192,7 @@ func (p *walker) reads(texts ...string) {
 func (p *walker) look(name string) {
 	p.t.Helper()
 	if p.page.StatusCode >= 500 || strings.Contains(p.page.body, words.Missing) || len(p.page.body) > 100_000 {
-		p.t.Errorf("%s: status %d, %d octets, or texts are missing:\n%s", name, p.page.StatusCode, len(p.page.body), p.text())
+		p.t.Errorf("%s: status %d, %d bytes, or texts are missing:\n%s", name, p.page.StatusCode, len(p.page.body), p.text())
 	}
 	p.looks = append(p.looks, look{name, p.page.body})
 }

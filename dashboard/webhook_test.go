@@ -365,7 +365,7 @@ func TestManyAttempts(t *testing.T) {
 	a := c.get("/deliveries/of/800")
 	c.wants(a, http.StatusOK, "Attempt 66", "Attempt 47", "46 earlier attempts are not shown")
 	if len(a.body) > 120_000 || strings.Contains(a.body, "Attempt 46<") {
-		t.Errorf("%d octets", len(a.body))
+		t.Errorf("%d bytes", len(a.body))
 	}
 
 	// While it waits, the pages show the time of its next try, and a resend makes it due now.

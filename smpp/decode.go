@@ -93,7 +93,7 @@ func decodeDelivery(cmd command, body []byte, received time.Time) (*Delivery, er
 	return d, nil
 }
 
-// byte returns a one-octet field; 0 where the PDU has no such field.
+// octet returns a one-octet field, 0 if the PDU has none.
 func octet(fields pdufield.Map, name pdufield.Name) uint8 {
 	if f, ok := fields[name].(*pdufield.Fixed); ok {
 		return f.Data

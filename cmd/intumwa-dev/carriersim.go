@@ -36,7 +36,7 @@ type carrierSimCmd struct {
 	ListFaults   bool          `help:"Print the table of faults in Markdown and end."`
 
 	IDs           carriersim.IDFormat    `name:"ids" help:"Message ids in the response and in the receipt: decimal, hex, hex-then-decimal, decimal-then-hex, zero-padded, trimmed, case, uuid, long." default:"decimal"`
-	Receipts      carriersim.ReceiptForm `help:"Where a receipt carries what it says: text, text-tlv, tlv, payload." default:"text"`
+	Receipts      carriersim.ReceiptForm `help:"Where a receipt has its data: text, text-tlv, tlv, payload." default:"text"`
 	DataSM        bool                   `name:"receipts-data-sm" help:"Receipts are data_sm."`
 	NoReceipts    bool                   `help:"No receipts: submit_sm_resp is all that confirms."`
 	EchoReference bool                   `help:"Receipts echo user_message_reference."`

@@ -231,7 +231,7 @@ type adminTestNumberSetCmd struct {
 	Verified bool   `help:"It may receive test messages at once."`
 }
 
-// do verifies a test number on the operator's authority.
+// do sets a test number on the operator's authority, with no code.
 func (c *adminTestNumberSetCmd) do(ctx context.Context, o *operator) (any, error) {
 	number, ok := planOf(o.config).Parse(c.Number)
 	if !ok {

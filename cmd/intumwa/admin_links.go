@@ -146,7 +146,7 @@ func (c *adminLinkTraceCmd) trace(ctx context.Context, p *program, base string) 
 	}
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {
-		return false, fmt.Errorf("asking a process for it: %w", err)
+		return false, fmt.Errorf("requesting a trace: %w", err)
 	}
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusOK {

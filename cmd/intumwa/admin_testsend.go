@@ -22,8 +22,8 @@ import (
 
 const (
 	testSendLook  = 200 * time.Millisecond // between two looks at the message
-	testSendLeast = time.Second            // the shortest wait, which is also the message's validity
-	testSendMost  = time.Hour              // the longest
+	testSendLeast = time.Second            // minimum wait and validity
+	testSendMost  = time.Hour              // maximum
 )
 
 var senderName = regexp.MustCompile(`^[0-9A-Za-z]{1,11}$`)
@@ -36,10 +36,11 @@ type adminTestSendCmd struct {
 	Wait    time.Duration `help:"How long to wait for the receipt. The message is valid as long." default:"2m"`
 }
 
-// testSend is what became of a test message.
+// testSend is the result of a test message.
 type testSend struct{ object }
 
-// do sends an SMS through the running gateway and waits for its receipt. Nobody pays for it.
+// do sends an SMS through the running gateway and waits for its receipt. It costs no
+// credits.
 func (c *adminTestSendCmd) do(ctx context.Context, o *operator) (any, error) {
 	own, err := c.message(o.config)
 	if err != nil {
@@ -56,7 +57,7 @@ func (c *adminTestSendCmd) do(ctx context.Context, o *operator) (any, error) {
 	return o.awaitTest(ctx, id, c.Wait)
 }
 
-// message is the message that is asked for, or the reason why it cannot be sent.
+// message is the requested message, or the reason why it cannot be sent.
 func (c *adminTestSendCmd) message(config *configs.Config) (intake.Own, error) {
 	number, ok := planOf(config).Parse(c.To)
 	_, segments := sms.Count(c.Text)
@@ -103,7 +104,7 @@ func (o *operator) sendOwn(ctx context.Context, own intake.Own) (ulid.ULID, erro
 	return in.SendOwn(ctx, own)
 }
 
-// awaitTest shows a test message when it is final, or after the wait as it is then. Any other end than delivery is an error.
+// awaitTest shows a test message once it is final, or after the wait. Any outcome except delivery is an error.
 func (o *operator) awaitTest(ctx context.Context, id ulid.ULID, wait time.Duration) (any, error) {
 	store, over := messages.New(o.pool), time.After(wait)
 	for late := false; ; {
@@ -145,7 +146,7 @@ func testSendOf(r messages.Record, moments []messages.Moment) testSend {
 		{"status", r.Status.String()}, {"failure_reason", r.FailureReason}, {"stages", stages}}}
 }
 
-// human prints a line for each stage.
+// human prints one line per stage.
 func (s testSend) human(w io.Writer) error {
 	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
 	for _, p := range s.object {

@@ -112,7 +112,7 @@ func TestControlCharactersAreEscaped(t *testing.T) {
 		t.Errorf("a text is changed:\n%s", table.String())
 	}
 	if got := sms.Printable("a\xffb\xc2"); got != `a\xffb\xc2` {
-		t.Errorf("octets that are no UTF-8 are shown as %s", got)
+		t.Errorf("invalid UTF-8 is shown as %s", got)
 	}
 	if err := printJSON(&lined, rows); err != nil {
 		t.Fatal(err)

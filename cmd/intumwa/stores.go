@@ -31,7 +31,7 @@ type stores struct {
 	pool  *pgxpool.Pool // its own: an exhausted pool is not an outage
 	queue *queue.Queue
 	log   *slog.Logger
-	// look finds the primary among the hosts of the URL; nil with a single host.
+	// look finds the primary among the hosts of the URL; may be nil.
 	look func(context.Context)
 	// standby: every commit must be on a standby.
 	standby bool

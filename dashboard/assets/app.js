@@ -20,13 +20,13 @@ for (const button of document.querySelectorAll("[data-copy]")) {
 
 // another fetches a page and returns its element with an id, or nothing. It parses whole pages: no text becomes markup here.
 const another = (method, address, id, body) => new Promise((resolve) => {
-  const ask = new XMLHttpRequest();
-  ask.open(method, address);
-  ask.responseType = "document";
-  ask.timeout = 15000;
-  ask.onload = () => resolve(ask.status === 200 && ask.response ? ask.response.getElementById(id) : null);
-  ask.onerror = ask.ontimeout = ask.onabort = () => resolve(null);
-  ask.send(body);
+  const request = new XMLHttpRequest();
+  request.open(method, address);
+  request.responseType = "document";
+  request.timeout = 15000;
+  request.onload = () => resolve(request.status === 200 && request.response ? request.response.getElementById(id) : null);
+  request.onerror = request.ontimeout = request.onabort = () => resolve(null);
+  request.send(body);
 });
 
 // The position of the focus within a region, to restore it when the region is replaced.

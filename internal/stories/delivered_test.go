@@ -101,7 +101,7 @@ func theSubmit(t *testing.T, s carriersim.Submit, number string) {
 	const userMessageReference = 0x0204 // SMPP 3.4, 5.3.2.17: matches a receipt whose submit_sm_resp was lost
 	for _, tlv := range s.TLVs {
 		if tlv.Tag != userMessageReference || len(tlv.Value) != 2 {
-			t.Errorf("there is an optional parameter %#04x of %d octets", tlv.Tag, len(tlv.Value))
+			t.Errorf("there is an optional parameter %#04x of %d bytes", tlv.Tag, len(tlv.Value))
 		}
 	}
 	// The rest of 24 hours.

@@ -123,7 +123,7 @@ func verify(secret string, r *http.Request, body []byte, now time.Time) error {
 	}
 	key, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(secret, "whsec_"))
 	if err != nil || len(key) != 32 {
-		return fmt.Errorf("the secret holds %d octets (%w), want 32", len(key), err)
+		return fmt.Errorf("the secret holds %d bytes (%w), want 32", len(key), err)
 	}
 	id, timestamp := r.Header.Get("webhook-id"), r.Header.Get("webhook-timestamp")
 	mac = hmac.New(sha256.New, key)

@@ -85,9 +85,9 @@ type heard struct {
 	line *Line
 }
 
-func (h *heard) Read(octets []byte) (int, error) {
-	n, err := h.Conn.Read(octets)
-	if bytes.Contains(octets[:n], []byte("COMMIT\x00")) && h.line.lose.CompareAndSwap(true, false) {
+func (h *heard) Read(b []byte) (int, error) {
+	n, err := h.Conn.Read(b)
+	if bytes.Contains(b[:n], []byte("COMMIT\x00")) && h.line.lose.CompareAndSwap(true, false) {
 		h.line.down.Store(h.line.cut.Load())
 		_ = h.Close()
 		return 0, io.EOF

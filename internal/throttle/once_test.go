@@ -22,15 +22,15 @@ type deaf struct {
 	sent atomic.Bool
 }
 
-func (d *deaf) Write(octets []byte) (int, error) {
-	if bytes.Contains(octets, []byte("evalsha")) && d.lose.CompareAndSwap(true, false) {
+func (d *deaf) Write(b []byte) (int, error) {
+	if bytes.Contains(b, []byte("evalsha")) && d.lose.CompareAndSwap(true, false) {
 		d.sent.Store(true)
 	}
-	return d.Conn.Write(octets)
+	return d.Conn.Write(b)
 }
 
-func (d *deaf) Read(octets []byte) (int, error) {
-	n, err := d.Conn.Read(octets)
+func (d *deaf) Read(b []byte) (int, error) {
+	n, err := d.Conn.Read(b)
 	if d.sent.Load() {
 		return 0, io.EOF
 	}

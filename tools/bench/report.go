@@ -151,7 +151,7 @@ func (r *result) print(to io.Writer, floor *result) {
 	if len(r.WAL) > 0 {
 		fmt.Fprint(to, "  in the log:")
 		for _, k := range r.WAL[:min(len(r.WAL), 8)] {
-			fmt.Fprintf(to, " %s %s (%s)", k.Kind, number(k.Records), number(k.Octets))
+			fmt.Fprintf(to, " %s %s (%s)", k.Kind, number(k.Records), number(k.Bytes))
 		}
 		fmt.Fprintln(to)
 	}

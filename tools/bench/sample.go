@@ -172,14 +172,14 @@ func (w *world) measured(ctx context.Context, n int, load work) (measurement, er
 	if m.wal, err = w.readWAL(ctx, before.lsn, after.lsn); err != nil {
 		return m, err
 	}
-	var records, octets, full float64
+	var records, size, full float64
 	for i := range m.wal {
 		kind := &m.wal[i]
 		kind.Records *= each
-		kind.Octets *= each
+		kind.Bytes *= each
 		full += kind.full * each
 		records += kind.Records
-		octets += kind.Octets
+		size += kind.Bytes
 		if kind.Kind == "Transaction/COMMIT" {
 			m.add("commits", "/message", kind.Records)
 		}
@@ -188,8 +188,8 @@ func (w *world) measured(ctx context.Context, n int, load work) (measurement, er
 		m.add("fsyncs of the log, about", "/message", float64(*after.syncs-*before.syncs)*each)
 	}
 	m.add("WAL records", "/message", records)
-	m.add("WAL", "octets/message", octets)
-	m.add("WAL, full pages besides", "octets/message", full)
+	m.add("WAL", "bytes/message", size)
+	m.add("WAL, full pages besides", "bytes/message", full)
 	if w.relay != nil {
 		m.add("statements", "/message", float64(after.statements-before.statements)*each)
 		m.add("round trips to PostgreSQL", "/message", float64(after.trips-before.trips)*each)
@@ -303,7 +303,7 @@ func machineTime() (float64, error) {
 type walKind struct {
 	Kind    string  `json:"kind"`
 	Records float64 `json:"records_per_message"`
-	Octets  float64 `json:"octets_per_message"` // without images of full pages
+	Bytes   float64 `json:"bytes_per_message"` // without images of full pages
 	full    float64 // bytes of these
 }
 
@@ -343,11 +343,11 @@ func parseWAL(text string) ([]walKind, error) {
 				return nil, err
 			}
 		}
-		kinds = append(kinds, walKind{Kind: fields[1], Records: n[0], Octets: n[1], full: n[2]})
+		kinds = append(kinds, walKind{Kind: fields[1], Records: n[0], Bytes: n[1], full: n[2]})
 	}
 	if len(kinds) == 0 {
 		return nil, fmt.Errorf("pg_waldump counted nothing:\n%s", text)
 	}
-	slices.SortStableFunc(kinds, func(a, b walKind) int { return int(b.Octets - a.Octets) })
+	slices.SortStableFunc(kinds, func(a, b walKind) int { return int(b.Bytes - a.Bytes) })
 	return kinds, nil
 }

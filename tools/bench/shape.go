@@ -70,6 +70,6 @@ func (w *world) together(ctx context.Context) (measurement, error) {
 
 // counts drops machine-dependent figures.
 func (m measurement) counts() measurement {
-	m.figures = slices.DeleteFunc(m.figures, func(f single) bool { return f.unit != "/message" && f.unit != "octets/message" })
+	m.figures = slices.DeleteFunc(m.figures, func(f single) bool { return f.unit != "/message" && f.unit != "bytes/message" })
 	return m
 }

@@ -94,7 +94,7 @@ func (m *submit) checkTLVs() {
 		}
 		tag, length := binary.BigEndian.Uint16(rest), int(binary.BigEndian.Uint16(rest[2:]))
 		if len(rest) < 4+length {
-			m.breach(InvalidTLVStream, "TLV 0x%04X says %d bytes, %d are left", tag, length, len(rest)-4)
+			m.breach(InvalidTLVStream, "TLV 0x%04X has length %d, %d bytes are left", tag, length, len(rest)-4)
 			break
 		}
 		value := rest[4 : 4+length]

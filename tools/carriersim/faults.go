@@ -125,7 +125,7 @@ var faultsDo = [...]struct{ name, does string }{
 	{"hold_receipts", "Receipts wait until this is off again."},
 	{"unknown_per_sec", "Receipts a second for ids never given."},
 	{"flood_per_sec", "Deliveries a second on each session, whether they are answered or not, never again."},
-	{"flood_octets", "Octets of text in each, in message_payload above 254; up to 65,000."},
+	{"flood_octets", "Bytes of text in each, in message_payload above 254; up to 65,000."},
 	{"flood_source", "Digits of their source_addr, 11 when zero; up to 65,000."},
 	{"flood_receipts", "They are receipts for ids never given, else texts of a handset."},
 	{"unbind_after", "Unbind after so many submit_sm of a session."},
