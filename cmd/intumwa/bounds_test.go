@@ -154,9 +154,9 @@ func TestEnvironmentTunesTheCollector(t *testing.T) {
 		env            map[string]string
 		percent, limit int64
 	}{
-		"nothing set": {nil, 400, memoryLimit},
+		"nothing set": {nil, 300, memoryLimit},
 		"GOGC":        {map[string]string{"GOGC": "50"}, 100, memoryLimit},
-		"GOMEMLIMIT":  {map[string]string{"GOMEMLIMIT": "1GiB"}, 400, 1 << 40},
+		"GOMEMLIMIT":  {map[string]string{"GOMEMLIMIT": "1GiB"}, 300, 1 << 40},
 	} {
 		percent, limit := collectorAfter(func() { tuneCollector(func(key string) string { return c.env[key] }) })
 		if percent != c.percent || limit != c.limit {

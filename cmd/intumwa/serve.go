@@ -82,13 +82,13 @@ func (s *serveCmd) Run(ctx context.Context, p *program) error {
 }
 
 // memoryLimit is a soft limit of the Go runtime. The gateway needs some tens of megabytes, and less
-// than 160 under every recorded attack, so the collector may run rarely (400 %); near the limit it
+// than 160 under every recorded attack, so the collector may run rarely (300 %); near the limit it
 // runs more often. GOGC and GOMEMLIMIT in the environment override both.
 const memoryLimit = 256 << 20
 
 func tuneCollector(getenv func(string) string) {
 	if getenv("GOGC") == "" {
-		debug.SetGCPercent(400)
+		debug.SetGCPercent(300)
 	}
 	if getenv("GOMEMLIMIT") == "" {
 		debug.SetMemoryLimit(memoryLimit)
