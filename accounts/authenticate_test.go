@@ -30,7 +30,7 @@ func TestTokenIsShownOnceAndStoredHashed(t *testing.T) {
 		t.Fatal(err)
 	}
 	if want := sha256.Sum256([]byte(secret)); !bytes.Equal(stored, want[:]) {
-		t.Error("what is stored is not the secret's SHA-256")
+		t.Error("the stored value is not the secret's SHA-256")
 	}
 	if _, other := a.mustToken(t, "a@example.com"); other == text {
 		t.Error("two tokens are the same")

@@ -58,7 +58,7 @@ func TestRequestSender(t *testing.T) {
 		t.Fatal(err)
 	}
 	if r, err = a.SenderByID(t.Context(), r.ID); err != nil || r.State() != SenderRefused {
-		t.Error("what was refused waits again:", r, err)
+		t.Error("a refused request waits again:", r, err)
 	}
 	if _, err := a.SetSender(t.Context(), r.ID, true); err != nil {
 		t.Fatal(err)

@@ -63,7 +63,8 @@ type Rooms struct {
 	Ledger   *billing.Ledger
 	Webhooks *webhooks.Webhooks
 
-	// Cancel stops what no carrier has yet and returns how many messages and credits that was (dispatcher.Cancel).
+	// Cancel cancels messages that no carrier has and returns how many messages and credits those were
+	// (dispatcher.Cancel).
 	Cancel func(context.Context, messages.Queued) (cancelled, credits int64, err error)
 }
 

@@ -12,9 +12,8 @@ import (
 	"intumwa/intake"
 )
 
-// describe completes the OpenAPI document from the refusals: the error responses of
-// each operation, and the codes of X-Error-Code. The text marks their places by the
-// key x-refusals and the value x-codes.
+// describe adds the refusals to the OpenAPI document: each operation's error responses, at the key x-refusals, and the
+// codes of X-Error-Code, at the value x-codes.
 func describe(text string) []byte {
 	shared := &sharedResponses{by: map[string]response{}}
 	operation := ""

@@ -45,8 +45,8 @@ func TestGoldenLimits(t *testing.T) {
 			"Daily spending limit exceeded. This message requires 4 credits; 3 of 12 are left today."},
 		{"validation comes before", "live", "/v1/sms", object("phone_number", "123", "sender", "ACME", "message", "a"), 422, "phone_number_invalid", ""},
 		{"the rules come before", "live", "/v1/sms/bulk", bulk("NONE", item("79000001", "a")), 400, "sender_not_found", "Sender not found."},
-		{"who has none", "other", "/v1/sms/bulk", bulk("ACME", item("79000001", "a"), item("79000001", "a"), item("79000001", "a"), item("79000001", "a"), item("79000001", "a")), 200, "", ""},
-		{"who has none, again", "other", "/v1/sms/bulk", bulk("ACME", item("79000001", "a"), item("79000001", "a")), 200, "", ""},
+		{"a company without limits", "other", "/v1/sms/bulk", bulk("ACME", item("79000001", "a"), item("79000001", "a"), item("79000001", "a"), item("79000001", "a"), item("79000001", "a")), 200, "", ""},
+		{"a company without limits, again", "other", "/v1/sms/bulk", bulk("ACME", item("79000001", "a"), item("79000001", "a")), 200, "", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			w.t = t

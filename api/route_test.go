@@ -69,6 +69,6 @@ func TestUnknownPathsAndMethods(t *testing.T) {
 		})
 	}
 	if got := w.raw("no request\r\n\r\n"); !contains(got, "HTTP/1.1 400 ") || !contains(got, "text/plain") || !contains(got, "Connection: close") {
-		t.Errorf("what is no HTTP request: %q", got)
+		t.Errorf("an invalid HTTP request: %q", got)
 	}
 }

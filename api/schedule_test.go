@@ -255,7 +255,7 @@ func TestCancel(t *testing.T) {
 		sameJSON(t, got.body, c.want)
 	}
 	if n := w.count(`SELECT credits FROM balances WHERE company_id = $1`, w.company["live"]); n != 1000-2 {
-		t.Errorf("%d credits are left, want all but what is in flight", n)
+		t.Errorf("%d credits are left, want all except those in flight", n)
 	}
 	if n := w.count(`SELECT sum(test_used) FROM balances`); n != 0 {
 		t.Errorf("%d segments of the test pool are used", n)

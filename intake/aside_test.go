@@ -173,7 +173,7 @@ func TestTestUsersDoNotStallOthers(t *testing.T) {
 	t.Logf("%d sends took %s", sends, took)
 	for _, log := range logs {
 		if n := log.lines("event=group_commit_halved"); n != 0 {
-			t.Errorf("somebody waited in a ring: %s", log.text.String())
+			t.Errorf("a deadlock: %s", log.text.String())
 		}
 	}
 	var deadlocks, used int

@@ -45,7 +45,7 @@ type outcome struct {
 	capLeft   int64 // of its cap, in that case
 }
 
-// kind is what a request is and what pays for it.
+// kind is a request's kind, which determines what pays for it.
 type kind uint8
 
 const (

@@ -71,7 +71,7 @@ type Ends struct {
 }
 
 // Conditions on a row o of outbox. $2 is the dispatcher of Ends. A row that is in doubt and was claimed since stays for
-// the next claim, which then knows that a carrier may have the message (Claimed.InDoubt).
+// the next claim, which reports the doubt (Claimed.InDoubt).
 const (
 	// endedRow is the row of claim u by dispatcher $2, without a later claim.
 	endedRow = `o.message_id = u.id AND (o.claimed_by = $2 AND o.epoch = u.epoch OR o.claimed_by IS NULL AND (o.epoch = u.epoch OR NOT o.in_doubt))`

@@ -35,9 +35,9 @@ func (d *testStore) releaseHeld() {
 	}
 }
 
-// TestClaimHolds: a claim does not get a message whose company or sender is not approved at that moment, scheduled ones
+// TestClaimHoldsUnapproved: a claim does not get a message whose company or sender is not approved at that moment, scheduled ones
 // included. Test messages and the gateway's own need no approval.
-func TestClaimHolds(t *testing.T) {
+func TestClaimHoldsUnapproved(t *testing.T) {
 	const name, other = "DEMO", "NEWS"
 	for what, c := range map[string]struct {
 		change string

@@ -79,7 +79,7 @@ func TestPurgeNumbers(t *testing.T) {
 	}
 	found("at last", ann)
 	if n := d.count(`SELECT count(*) FROM number_filters WHERE chunk = 2 AND bits <> ''`); n != 0 {
-		t.Error("a filter tells of numbers that are gone")
+		t.Error("a filter still has obscured numbers")
 	}
 	if n := d.purge(messages.PurgeNumbers); n != 0 {
 		t.Error(n)

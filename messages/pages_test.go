@@ -90,7 +90,7 @@ func TestPages(t *testing.T) {
 	sent := sms.Sent
 	calls := map[string]func() error{
 		"claim": func() error { _, err := traced.Claim(t.Context(), 1, carrier, ids, true); return err },
-		"claim what is due": func() error {
+		"claim due messages": func() error {
 			_, err := traced.ClaimDue(t.Context(), 1, carrier, messages.LaneSingle, 10, 0, true)
 			return err
 		},

@@ -19,7 +19,7 @@ import (
 // deleted. An old message that is not final is written into unpurged and skipped; later steps try it again.
 // docs/decisions.md explains why rows are deleted.
 
-// Purge is what is deleted of old messages, from a closed set: a metric's label.
+// Purge is a kind of deletion of old messages, from a closed set: a metric's label.
 type Purge string
 
 // Purges.

@@ -71,7 +71,7 @@ func (s *Store) GiveToSecond(ctx context.Context, tx pgx.Tx, second SecondCarrie
 // epochUnknown is the epoch of a message without a row in the outbox: far above any count.
 const epochUnknown = 1 << 30
 
-// failingMessage is what GiveToSecond reads of a message, and locks.
+// failingMessage is a message as GiveToSecond reads and locks it.
 type failingMessage struct {
 	submission.Failing
 	lane    int16

@@ -30,7 +30,7 @@ func TestGiveToSecond(t *testing.T) {
 		{"unclaimed, a process died with it", `UPDATE outbox SET claimed_by = NULL, in_doubt = true WHERE message_id = $1`, 0, false},
 		{"the caller, whose attempt ends", `SELECT $1::bigint`, 1, true},
 		{"the caller, whose attempt goes on", `SELECT $1::bigint`, 0, false},
-		{"the caller, who has begun another attempt", `UPDATE outbox SET epoch = 2 WHERE message_id = $1`, 1, false},
+		{"the caller, in another attempt", `UPDATE outbox SET epoch = 2 WHERE message_id = $1`, 1, false},
 		{"another", `UPDATE outbox SET claimed_by = 8, epoch = 2 WHERE message_id = $1`, 0, false},
 		{"another, and the caller's attempt ends", `UPDATE outbox SET claimed_by = 8, epoch = 2 WHERE message_id = $1`, 1, false},
 		{"the caller's claim was freed", `UPDATE outbox SET claimed_by = NULL, in_doubt = true WHERE message_id = $1`, 1, false},

@@ -260,7 +260,7 @@ func (s *Store) overdue(ctx context.Context, tx pgx.Tx, name, whose string, carr
 	return ids, done || seen < limit, nil
 }
 
-// forgetLimit bounds what one call forgets.
+// forgetLimit is the most rows that one call deletes.
 const forgetLimit = 20_000
 
 // ForgetUnanswered deletes the rows of unanswered messages that cannot be put back any more, whatever their validity was. It

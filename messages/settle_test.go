@@ -112,7 +112,7 @@ func TestOverdueOfNewCarrier(t *testing.T) {
 		return err
 	})
 	if n := d.count(`SELECT up_to FROM sweeps WHERE name = 'overdue elsewhere'`); int64(n) != ids[1] {
-		t.Errorf("the sweep over the others stands at %d, want %d", n, ids[1])
+		t.Errorf("the sweep over the others is at %d, want %d", n, ids[1])
 	}
 }
 

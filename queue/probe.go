@@ -14,7 +14,7 @@ import (
 // probeLife is how long a probe's key stays after the last probe.
 const probeLife = 5 * time.Minute
 
-// probe is a key of this Queue alone, and what the last Probe wrote there.
+// probe is a key of this Queue alone, and the text that the last Probe wrote there.
 type probe struct {
 	mu    sync.Mutex
 	name  string

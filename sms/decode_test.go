@@ -56,8 +56,8 @@ func TestDecodeCodings(t *testing.T) {
 	}
 }
 
-// TestDecodeKeepsTheRest: invalid bytes do not affect the rest of the text.
-func TestDecodeKeepsTheRest(t *testing.T) {
+// TestInvalidBytesDoNotAffectTheRest: invalid bytes do not affect the rest of the text.
+func TestInvalidBytesDoNotAffectTheRest(t *testing.T) {
 	for name, c := range map[string]struct {
 		coding   uint8
 		segments []string

@@ -2,11 +2,10 @@ package sms
 
 import "time"
 
-// SandboxCarrier is the carrier name of messages of the sandbox. No configured carrier
-// can have this name.
+// SandboxCarrier is the carrier of sandbox messages. No configured carrier can have this name.
 const SandboxCarrier = "(sandbox)"
 
-// SandboxFate is the outcome of messages to a number of the sandbox: rule choices 6.5.
+// SandboxFate is the outcome of messages to a sandbox number: rule choices 6.5.
 type SandboxFate struct {
 	Number Number
 	Status Status        // Sent or Failed
@@ -14,8 +13,7 @@ type SandboxFate struct {
 	After  time.Duration // after the message was accepted
 }
 
-// sandbox has the numbers of the sandbox. No number of Burundi begins with 0, so they
-// cannot belong to a subscriber.
+// sandbox has the sandbox numbers. No number of Burundi begins with 0: they belong to no subscriber.
 var sandbox = [...]SandboxFate{
 	{Number: "+25701000001", Status: Sent, After: time.Second},
 	{Number: "+25701000002", Status: Failed, Reason: "UNDELIV 001", After: time.Second},
@@ -24,10 +22,10 @@ var sandbox = [...]SandboxFate{
 	{Number: "+25701000005", Status: Failed, Reason: "EXPIRED 000", After: 30 * time.Second},
 }
 
-// SandboxFates returns the numbers of the sandbox with their fates.
+// SandboxFates returns the sandbox numbers with their fates.
 func SandboxFates() []SandboxFate { return sandbox[:] }
 
-// SandboxFateOf returns the fate of a number of the sandbox; ok is false for any other number.
+// SandboxFateOf returns a sandbox number's fate; ok is false for any other number.
 func SandboxFateOf(n Number) (fate SandboxFate, ok bool) {
 	for _, fate := range sandbox {
 		if fate.Number == n {
@@ -37,7 +35,7 @@ func SandboxFateOf(n Number) (fate SandboxFate, ok bool) {
 	return SandboxFate{}, false
 }
 
-// ParseSandbox parses a number of the sandbox in any form that Plan.Parse accepts.
+// ParseSandbox parses a sandbox number in any form that Plan.Parse accepts.
 func ParseSandbox(s string) (Number, bool) {
 	var d digits
 	if !d.read(s) {

@@ -2,9 +2,9 @@ package sms
 
 import "testing"
 
-// No number of the sandbox is one of Burundi's, in our plan or by libphonenumber's
-// ranges, which begin with 2, 3, 6, 7; and each is read in every form.
-func TestSandboxNumbersAreNobodys(t *testing.T) {
+// No sandbox number is valid in our plan or in libphonenumber's ranges, which begin with 2, 3, 6, 7. Each is parsed in
+// every form.
+func TestSandboxNumbersAreInvalid(t *testing.T) {
 	plan := NewPlan("2", "3", "6", "7")
 	for _, fate := range SandboxFates() {
 		if _, ok := plan.Parse(string(fate.Number)); ok {

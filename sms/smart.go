@@ -2,9 +2,8 @@ package sms
 
 import "strings"
 
-// substitutes maps characters outside GSM-7 to similar GSM-7 texts: the characters that
-// French and Kirundi writers and their word processors use. Other characters (another
-// script, an emoji) have no GSM-7 text that a reader would accept.
+// substitutes maps characters outside GSM-7 to similar GSM-7 texts, for writers of French and Kirundi and their word
+// processors. Other characters (another script, an emoji) have no acceptable GSM-7 text.
 var substitutes = map[rune]string{
 	'â': "a", 'á': "a", 'ã': "a", 'ā': "a", 'ă': "a", 'Â': "A", 'Á': "A", 'À': "A", 'Ã': "A", 'Ā': "A", 'Ă': "A",
 	'ç': "c", 'č': "c", 'ć': "c", 'Č': "C", 'Ć': "C",
@@ -28,8 +27,8 @@ var substitutes = map[rune]string{
 	'™': "TM", '©': "(c)", '®': "(R)", '№': "No",
 }
 
-// composed has the GSM-7 letters that some systems write as a letter and a combining
-// mark. Any other mark from U+0300 to U+036F is dropped, which leaves the plain letter.
+// composed has the GSM-7 letters that some systems write as a letter and a combining mark. Other marks from U+0300 to
+// U+036F are dropped, which leaves the plain letter.
 var composed = map[string]rune{
 	"a\u0300": 'à', "a\u0308": 'ä', "a\u030A": 'å', "A\u0308": 'Ä', "A\u030A": 'Å',
 	"e\u0300": 'è', "e\u0301": 'é', "E\u0301": 'É', "i\u0300": 'ì',
@@ -37,9 +36,8 @@ var composed = map[string]rune{
 	"u\u0300": 'ù', "u\u0308": 'ü', "U\u0308": 'Ü', "C\u0327": 'Ç',
 }
 
-// Transliterate is "smart encoding", which a company may turn on: it replaces
-// characters outside GSM-7 by similar GSM-7 texts. When a character has no substitute,
-// or the result would need more segments, it returns the text unchanged.
+// Transliterate is "smart encoding", a company's option: it replaces characters outside GSM-7 by similar GSM-7 texts.
+// If a character has no substitute, or the result needs more segments, it returns the text unchanged.
 func Transliterate(text string) string {
 	if _, plain := measureGSM7(text); plain {
 		return text
@@ -52,13 +50,12 @@ func Transliterate(text string) string {
 	return similar
 }
 
-// LookAlikes replaces the characters outside GSM-7 that have a similar GSM-7 text. The
-// others stay.
+// LookAlikes replaces characters outside GSM-7 that have a similar GSM-7 text, and keeps the others.
 func LookAlikes(text string) string {
 	var out strings.Builder
 	out.Grow(len(text))
 	base := rune(-1) // the last letter, which a combining mark may follow
-	foreign := false // the last character has stayed
+	foreign := false // the last character was kept
 	flush := func() {
 		if base >= 0 {
 			out.WriteRune(base)

@@ -36,7 +36,7 @@ func TestLookAlikes(t *testing.T) {
 		"":                      "",
 		"L'été":                 "L'été",
 		"« ç’est prêt » 😀…":     "\" c'est pret \" 😀...",
-		"\u200bж\u0301 e\u0302": "ж\u0301 e", // the mark of what stays, stays
+		"\u200bж\u0301 e\u0302": "ж\u0301 e", // a kept character keeps its mark
 	} {
 		if got := sms.LookAlikes(text); got != want {
 			t.Errorf("LookAlikes(%q) = %q, want %q", text, got, want)

@@ -123,7 +123,7 @@ func checkSplit(t testing.TB, text string) {
 	encoding, segments := sms.Count(text)
 	split := cutText(text, false)
 	if split.Encoding != encoding || len(split.Segments) != segments {
-		t.Fatalf("cutText(%q): %v in %d segments, Count says %v in %d", text, split.Encoding, len(split.Segments), encoding, segments)
+		t.Fatalf("cutText(%q): %v in %d segments, Count returns %v in %d", text, split.Encoding, len(split.Segments), encoding, segments)
 	}
 	single, part := 160, 153
 	if encoding == sms.UCS2 {

@@ -112,7 +112,7 @@ func TestIndexes(t *testing.T) {
 	_, forms := handsets.Named("+25761000007")
 	for _, table := range []string{"inbound", "inbound_messages"} {
 		if plan := d.plan(`SELECT id FROM `+table+` WHERE `+handsets.OfNumber+` ORDER BY id`, forms); strings.Contains(plan, "Seq Scan") {
-			t.Errorf("what is of a number reads the whole table %s:\n%s", table, plan)
+			t.Errorf("a look-up by number reads the whole table %s:\n%s", table, plan)
 		}
 	}
 	if plan := d.plan(handsets.OptOutsOfNumber, "+25761000007"); strings.Contains(plan, "Seq Scan") {

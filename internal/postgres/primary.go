@@ -61,7 +61,7 @@ var (
 	errNotPrimary = errors.New("the server is read-only")
 )
 
-// state is what a server reports.
+// state is a server's report.
 type state struct {
 	system   string
 	timeline int64 // 0: not reported

@@ -102,7 +102,7 @@ func TestTxRoundTrips(t *testing.T) {
 				return err
 			}
 			if called != 1 {
-				t.Error("what was left for later has not run before the next statement")
+				t.Error("the deferred statement has not run before the next statement")
 			}
 			return postgres.Later(t.Context(), tx, "the last", batch(`INSERT INTO notes VALUES (4)`))
 		})
@@ -246,7 +246,7 @@ func TestTxEnds(t *testing.T) {
 	for what, end := range map[string]func(*postgres.Tx) error{
 		"a statement": func(tx *postgres.Tx) error { _, err := tx.Exec(ctx, `INSERT INTO notes VALUES (2)`); return err },
 		"a commit":    func(tx *postgres.Tx) error { return tx.Commit(ctx) },
-		"a commit with what waited": func(tx *postgres.Tx) error {
+		"a commit with deferred statements": func(tx *postgres.Tx) error {
 			if err := postgres.Later(ctx, tx, "noting", batch(`INSERT INTO notes VALUES (3)`)); err != nil {
 				return err
 			}

@@ -134,7 +134,7 @@ func TestConditions(t *testing.T) {
 		t.Fatal(err)
 	}
 	if n := d.count(`SELECT count(*) FROM segments`); n != 0 || d.count(`SELECT count(*) FROM receipts`) != 1 {
-		t.Errorf("%d segments are left of what was purged, or the inbox is not", n)
+		t.Errorf("%d segments of purged messages are left, or the inbox is empty", n)
 	}
 }
 
