@@ -107,7 +107,7 @@ type Billing struct {
 type Messages struct {
 	Validity         time.Duration `yaml:"validity" default:"24h" min:"1" text:"How long the gateway, and a carrier, tries a message."`
 	MaxSegments      int           `yaml:"max_segments" default:"255" min:"1" max:"255" text:"Most segments of one message; 255 is the protocol's limit."`
-	QuietHours       string        `yaml:"quiet_hours" default:"none" text:"Hours in Burundi in which batches wait: 21:00-06:00. Single messages go out. A company may have its own."`
+	QuietHours       string        `yaml:"quiet_hours" default:"none" text:"Hours in Burundi in which batches wait, such as 21:00-06:00. Single messages go out. A company may have its own."`
 	InboundRetention time.Duration `yaml:"inbound_retention" default:"720h" min:"1" text:"How long messages from handsets are kept."`
 }
 
@@ -128,7 +128,7 @@ type Webhooks struct {
 
 // Retention configures how long old data is kept.
 type Retention struct {
-	Messages        time.Duration `yaml:"messages" min:"0" text:"Final messages, batches, segments; 0s: no limit. At least a day more than messages.validity and the longest receipt_timeout, and at least idempotency_keys."`
+	Messages        time.Duration `yaml:"messages" min:"0" text:"Final messages, batches, segments; 0s: no limit. At least a day more than messages.validity and the longest receipt_timeout together, and at least idempotency_keys."`
 	Bodies          time.Duration `yaml:"bodies" min:"0" text:"Texts, at least 24h; 0s: as the messages."`
 	Numbers         time.Duration `yaml:"numbers" min:"0" text:"Recipients, later +2577XXXXX12. At least receipts and deliveries; 0s: as the messages."`
 	Receipts        time.Duration `yaml:"receipts" default:"168h" min:"1" text:"Receipts that match no message or change nothing."`
