@@ -26,7 +26,7 @@ type Config struct {
 	Database      Database  `yaml:"database" text:"PostgreSQL holds all data."`
 	Redis         Redis     `yaml:"redis" text:"The queue and the rate limit's counters. It may lose its data."`
 	TestSender    string    `yaml:"test_sender" default:"INTUMWATEST" text:"Sender name of the test mode. Customers' programs use it: do not change it later."`
-	EncryptionKey Secret    `yaml:"encryption_key" text:"32 bytes in base64 or hex that encrypt signing secrets and second factors. Empty: stored in plain. Keep a copy outside the database: without it they are lost."`
+	EncryptionKey Secret    `yaml:"encryption_key" text:"32 bytes in base64 or hex that encrypt signing secrets and second factors. Empty: stored in plain. Keep a copy outside the database: without the key they are lost."`
 	Accounts      Accounts  `yaml:"accounts" text:"Test mode and one-time codes."`
 	Billing       Billing   `yaml:"billing" text:"Credits."`
 	Messages      Messages  `yaml:"messages" text:"All messages."`
@@ -45,22 +45,22 @@ type Config struct {
 type API struct {
 	Listen             string   `yaml:"listen" default:"127.0.0.1:8080" text:"host:port. Put a proxy with TLS in front."`
 	TrustedProxies     []string `yaml:"trusted_proxies" text:"Addresses or ranges (10.0.0.0/8) of the proxies of API and dashboard. Their X-Forwarded-For is trusted; their connections are not limited."`
-	RateLimitPerMinute int      `yaml:"rate_limit_per_minute" default:"500" min:"1" text:"Send requests of a user in 60 s, over all processes. Customers rely on it."`
-	DocsNotice         string   `yaml:"docs_notice" text:"Your sentence in the reference at /docs: support contact, addresses that webhooks come from."`
+	RateLimitPerMinute int      `yaml:"rate_limit_per_minute" default:"500" min:"1" text:"Send requests that a user may make in 60 s, over all processes. Customers rely on it."`
+	DocsNotice         string   `yaml:"docs_notice" text:"Your text in the reference at /docs: support contact, addresses that webhooks come from."`
 }
 
 // Ops is the operators' listener.
 type Ops struct {
-	Listen string `yaml:"listen" default:"127.0.0.1:9090" text:"host:port. Never public: no authentication. One for each process of a machine: INTUMWA_OPS_LISTEN."`
+	Listen string `yaml:"listen" default:"127.0.0.1:9090" text:"host:port. Never make it public: it has no authentication. Each process of a machine needs its own: INTUMWA_OPS_LISTEN."`
 }
 
 // Dashboard is the web pages' listener.
 type Dashboard struct {
 	Listen        string `yaml:"listen" default:"127.0.0.1:8081" text:"host:port. Put a proxy with TLS in front."`
-	PublicURL     string `yaml:"public_url" text:"Its public address, for links in mails: https://sms.example.com. Cookies need HTTPS, except http:// on this machine."`
-	DocsURL       string `yaml:"docs_url" text:"Address of the API's reference: https://api.example.com/docs."`
+	PublicURL     string `yaml:"public_url" text:"The dashboard's public address, for links in mails: https://sms.example.com. Cookies need HTTPS, except http:// on this machine."`
+	DocsURL       string `yaml:"docs_url" text:"Address of the API reference: https://api.example.com/docs."`
 	CreditsNotice string `yaml:"credits_notice" text:"How customers get credits: price, contact, payment. The statement shows it with the company's number as payment reference."`
-	AdminTOTP     bool   `yaml:"admin_totp" default:"true" text:"Administrators need a second factor. False only on a laptop."`
+	AdminTOTP     bool   `yaml:"admin_totp" default:"true" text:"Administrators need a second factor. Set false only on a laptop."`
 }
 
 // Mail is the server that mails go out by.
@@ -77,61 +77,61 @@ type Log struct {
 
 // Database is PostgreSQL.
 type Database struct {
-	URL            Secret `yaml:"url" required:"true" example:"postgres://intumwa:intumwa@127.0.0.1:5432/intumwa" text:"postgres://user:password@host:port/name; with a standby host1:port,host2:port. To another machine add sslmode=verify-full. pool_max_conns (at least 4) bounds a pool."`
-	RequireStandby bool   `yaml:"require_standby" text:"Each commit must wait for a synchronous standby, else readiness and an alert report it: docs/high-availability.md."`
+	URL            Secret `yaml:"url" required:"true" example:"postgres://intumwa:intumwa@127.0.0.1:5432/intumwa" text:"postgres://user:password@host:port/name; with a standby host1:port,host2:port. For another machine add sslmode=verify-full. pool_max_conns (at least 4) limits a pool."`
+	RequireStandby bool   `yaml:"require_standby" text:"Each commit must wait for a synchronous standby. If not, readiness and an alert report it: docs/high-availability.md."`
 }
 
 // Redis is the queue and the rate limit's counters.
 type Redis struct {
-	URL              Secret   `yaml:"url" example:"redis://127.0.0.1:6379/0" text:"redis://user:password@host:port/number, rediss:// with TLS, unix:///path. With addresses only its user and password count; without, it is required."`
+	URL              Secret   `yaml:"url" example:"redis://127.0.0.1:6379/0" text:"redis://user:password@host:port/number, rediss:// with TLS, unix:///path. Required without addresses; with them, only its user and password count."`
 	Addresses        []string `yaml:"addresses" text:"host:port of each Cluster node or each Sentinel."`
 	MasterName       string   `yaml:"master_name" text:"Sentinel's master. Empty: the addresses are a Cluster."`
 	SentinelPassword Secret   `yaml:"sentinel_password" text:"Password of the Sentinels."`
 	TLS              TLS      `yaml:"tls" default:"false" text:"true, or an object as for a link. rediss:// implies true."`
-	Prefix           string   `yaml:"prefix" default:"intumwa" text:"Beginning of every key: one for each installation on a server."`
+	Prefix           string   `yaml:"prefix" default:"intumwa" text:"Beginning of every key. Each installation on a server needs its own."`
 }
 
 // Accounts bounds what an account may do in test mode, rule api 4.4.
 type Accounts struct {
-	TestQuota              int    `yaml:"test_quota" default:"5" min:"0" text:"Segments of test messages that an account may have sent or pending."`
+	TestQuota              int    `yaml:"test_quota" default:"5" min:"0" text:"How many segments of test messages an account may have sent or pending."`
 	TestNumberReplacements int    `yaml:"test_number_replacements" default:"3" min:"0" text:"How often a verified test number may be replaced."`
-	OTPKey                 Secret `yaml:"otp_key" text:"Key for hashes of one-time codes, at least 32 characters, equal in every process. Empty: a copy of the database reveals the codes of the last ten minutes."`
+	OTPKey                 Secret `yaml:"otp_key" text:"Key for hashes of one-time codes: at least 32 characters, the same in every process. Empty: a copy of the database reveals the codes of the last ten minutes."`
 }
 
 // Billing configures when credits come back.
 type Billing struct {
-	Refund string `yaml:"refund" default:"unsubmitted" oneof:"unsubmitted failed never" text:"Failed messages that are refunded: unsubmitted (no carrier accepted a segment, and the validity passed), failed (all), never."`
+	Refund string `yaml:"refund" default:"unsubmitted" oneof:"unsubmitted failed never" text:"Which failed messages are refunded: unsubmitted (no carrier accepted a segment, and the validity passed), failed (all), never."`
 }
 
 // Messages bounds a message's life.
 type Messages struct {
-	Validity         time.Duration `yaml:"validity" default:"24h" min:"1" text:"How long the gateway, and a carrier, tries a message."`
-	MaxSegments      int           `yaml:"max_segments" default:"255" min:"1" max:"255" text:"Most segments of one message; 255 is the protocol's limit."`
-	QuietHours       string        `yaml:"quiet_hours" default:"none" text:"Hours in Burundi in which batches wait, such as 21:00-06:00. Single messages go out. A company may have its own."`
+	Validity         time.Duration `yaml:"validity" default:"24h" min:"1" text:"How long the gateway and the carrier try to deliver a message."`
+	MaxSegments      int           `yaml:"max_segments" default:"255" min:"1" max:"255" text:"Maximum segments of one message; 255 is the protocol's limit."`
+	QuietHours       string        `yaml:"quiet_hours" default:"none" text:"Hours in Burundi time when batches wait, such as 21:00-06:00. Single messages are still sent. A company may have its own."`
 	InboundRetention time.Duration `yaml:"inbound_retention" default:"720h" min:"1" text:"How long messages from handsets are kept."`
 }
 
 // Inbound configures what becomes of messages from handsets.
 type Inbound struct {
-	StopWords  []string `yaml:"stop_words" default:"STOP,ARRET,HAGARIKA" text:"First words that opt a handset out, whatever their case and accents. Empty: none."`
-	StartWords []string `yaml:"start_words" default:"START,REPRENDRE,TANGURA" text:"First words that opt it in again."`
+	StopWords  []string `yaml:"stop_words" default:"STOP,ARRET,HAGARIKA" text:"A message that begins with one of these words opts the handset out. Case and accents do not matter. Empty: none."`
+	StartWords []string `yaml:"start_words" default:"START,REPRENDRE,TANGURA" text:"Words that opt it in again."`
 	StopReply  string   `yaml:"stop_reply" text:"Acknowledgement of an opt-out, at your cost, at most four a day to one handset. Empty: none."`
 	StartReply string   `yaml:"start_reply" text:"Acknowledgement of an opt-in."`
 }
 
 // Webhooks configures how customers' endpoints are called.
 type Webhooks struct {
-	Timeout      time.Duration   `yaml:"timeout" default:"10s" min:"1" text:"Longest call: name, connection, handshake and response."`
-	RetryDelays  []time.Duration `yaml:"retry_delays" default:"10s,30s,1m,5m,15m" text:"Pauses between attempts. After the last the delivery has failed."`
-	AllowPrivate bool            `yaml:"allow_private" text:"Plain HTTP and private addresses. Development only: customers could reach internal machines."`
+	Timeout      time.Duration   `yaml:"timeout" default:"10s" min:"1" text:"Maximum time of a call: DNS, connection, handshake and response."`
+	RetryDelays  []time.Duration `yaml:"retry_delays" default:"10s,30s,1m,5m,15m" text:"Pauses between attempts. After the last attempt the delivery has failed."`
+	AllowPrivate bool            `yaml:"allow_private" text:"Allows plain HTTP and private addresses. Development only: customers could reach internal machines."`
 }
 
 // Retention configures how long old data is kept.
 type Retention struct {
 	Messages        time.Duration `yaml:"messages" min:"0" text:"Final messages, batches, segments; 0s: no limit. At least a day more than messages.validity and the longest receipt_timeout together, and at least idempotency_keys."`
-	Bodies          time.Duration `yaml:"bodies" min:"0" text:"Texts, at least 24h; 0s: as the messages."`
-	Numbers         time.Duration `yaml:"numbers" min:"0" text:"Recipients, later +2577XXXXX12. At least receipts and deliveries; 0s: as the messages."`
+	Bodies          time.Duration `yaml:"bodies" min:"0" text:"Texts, at least 24h; 0s: as long as the messages."`
+	Numbers         time.Duration `yaml:"numbers" min:"0" text:"Recipients, then obscured as +2577XXXXX12. At least receipts and deliveries; 0s: as long as the messages."`
 	Receipts        time.Duration `yaml:"receipts" default:"168h" min:"1" text:"Receipts that match no message or change nothing."`
 	Deliveries      time.Duration `yaml:"deliveries" default:"720h" min:"1" text:"Webhook deliveries, at least 24h."`
-	IdempotencyKeys time.Duration `yaml:"idempotency_keys" default:"24h" min:"1" text:"At least 24h. Customers rely on it."`
+	IdempotencyKeys time.Duration `yaml:"idempotency_keys" default:"24h" min:"1" text:"Idempotency keys, at least 24h. Customers rely on it."`
 }

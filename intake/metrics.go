@@ -36,7 +36,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		perCommit: register.NewHistogram(prometheus.HistogramOpts{Name: "intumwa_intake_commit_requests",
 			Help: "Requests in a group commit.", Buckets: prometheus.ExponentialBuckets(1, 2, 10)}),
 		unpushed: register.NewCounter(prometheus.CounterOpts{Name: "intumwa_queue_push_failures_total",
-			Help: "Messages not pushed to Redis at their commit; the dispatcher does it."}),
+			Help: "Messages not pushed to Redis at their commit. The dispatcher pushes them later."}),
 		aside: register.NewCounter(prometheus.CounterOpts{Name: "intumwa_intake_set_aside_total",
 			Help: "Requests that waited for a locked balance."}),
 	}

@@ -51,7 +51,7 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 		binds: counter("bind_attempts_total", "Bind attempts.", "result", "status"),
 		closes: counter("session_closed_total", "Ended sessions.",
 			"reason"),
-		results: counter("submit_results_total", "Ended submit_sm.",
+		results: counter("submit_results_total", "Finished submit_sm.",
 			"result"),
 		submitSeconds: histogram("submit_duration_seconds", "Response time of submit_sm.",
 			[]float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60}),
@@ -63,7 +63,7 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 		throttled:       counter("throttled_total", "submit_sm refused as too fast."),
 		unmatched:       counter("unmatched_responses_total", "Responses without a request."),
 		malformed:       counter("malformed_pdus_total", "deliver_sm and data_sm that could not be decoded."),
-		refused:         counter("deliveries_refused_total", "deliver_sm refused with ESME_RMSGQFUL: unanswered ones fill the memory."),
+		refused:         counter("deliveries_refused_total", "deliver_sm refused with ESME_RMSGQFUL because unanswered ones fill the memory."),
 		running:         make(map[*Bind]struct{}),
 	}
 	if reg != nil {

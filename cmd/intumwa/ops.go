@@ -173,7 +173,7 @@ func newLedgerCheck(ledger *billing.Ledger, log *slog.Logger, reg prometheus.Reg
 		mismatches: prometheus.NewGauge(prometheus.GaugeOpts{Name: "intumwa_ledger_mismatches",
 			Help: "Companies whose balance is not the sum of their ledger."}),
 		checked: prometheus.NewGauge(prometheus.GaugeOpts{Name: "intumwa_ledger_checked_timestamp_seconds",
-			Help: "When the ledger was last checked, or the process started."}),
+			Help: "When the ledger was last checked, or when the process started."}),
 	}
 	c.checked.SetToCurrentTime()
 	reg.MustRegister(c.mismatches, c.checked)

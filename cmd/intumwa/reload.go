@@ -31,7 +31,7 @@ type reloader struct {
 
 // measured registers the metric of refused reloads.
 func (r *reloader) measured(reg prometheus.Registerer) *reloader {
-	r.ok = prometheus.NewGauge(prometheus.GaugeOpts{Name: "intumwa_config_reload_ok", Help: "0 while the last reload was refused, else 1."})
+	r.ok = prometheus.NewGauge(prometheus.GaugeOpts{Name: "intumwa_config_reload_ok", Help: "0 if the last reload was refused, else 1."})
 	r.readAt = prometheus.NewGauge(prometheus.GaugeOpts{Name: "intumwa_config_read_timestamp_seconds", Help: "When the current configuration was read."})
 	r.ok.Set(1)
 	r.readAt.SetToCurrentTime()

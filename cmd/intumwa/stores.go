@@ -55,7 +55,7 @@ func newStores(pool *pgxpool.Pool, q *queue.Queue, log *slog.Logger, reg prometh
 		redis:    gauge("intumwa_redis_up", "1 while Redis keeps what is written for two seconds, else 0."),
 		settings: gauge("intumwa_redis_settings_ok", "1 while eviction, persistence, version and role of Redis suit a queue, else 0."),
 		clock:    gauge("intumwa_clock_ahead_seconds", "Seconds by which this clock is ahead of the database's."),
-		safe:     gauge("intumwa_database_standby_ok", "0 while database.require_standby does not hold, else 1."),
+		safe:     gauge("intumwa_database_standby_ok", "0 while database.require_standby is not met, else 1."),
 	}
 	// Up until the first round: a start is not an outage.
 	s.database.Set(1)

@@ -115,7 +115,7 @@ func New(pool *pgxpool.Pool, users *accounts.Accounts, hooks *webhooks.Webhooks,
 	register := promauto.With(opts.Metrics)
 	m := &metrics{
 		outcomes: register.NewCounterVec(prometheus.CounterOpts{Name: "intumwa_handset_messages_total",
-			Help: "MOs by outcome; each part counts."}, []string{"outcome"}),
+			Help: "MOs by outcome. Each part of a long message counts."}, []string{"outcome"}),
 		optOuts: register.NewCounterVec(prometheus.CounterOpts{Name: "intumwa_opt_out_messages_total",
 			Help: "MOs with a stop or start word, by change; unclear: no company found."}, []string{"change"}),
 		replies: register.NewCounter(prometheus.CounterOpts{Name: "intumwa_opt_out_replies_total",

@@ -77,7 +77,7 @@ func New(opts Options) (*Mailer, error) {
 	}
 	m := &Mailer{opts: opts, log: opts.Log, places: make(chan struct{}, maxWaiting), waiting: make(chan Message, maxWaiting), mails: prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "intumwa_mails_total",
-		Help: "Mails; dropped: too many waited; unconfigured: no mail server.",
+		Help: "Mails by result. dropped: too many waited; unconfigured: no mail server is set.",
 	}, []string{"result"})}
 	if m.log == nil {
 		m.log = slog.New(slog.DiscardHandler)
