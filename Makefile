@@ -24,7 +24,7 @@ release: build ## what operators get, in bin/: the program, deployments and manu
 	@case '$(VERSION)' in *-*) ;; v*) grep -q '^## $(VERSION) ' CHANGELOG.md || { echo 'CHANGELOG.md has no section $(VERSION)'; exit 1; } ;; esac
 	@name=intumwa-$(VERSION)-linux-$$(go env GOARCH) && \
 	tar --sort=name --owner=0 --group=0 --numeric-owner --mtime="$$(git log -1 --format=%cI)" --transform "s,^,$$name/," \
-		-c bin/intumwa CHANGELOG.md LICENSE README.md deployments docs | gzip -n >"bin/$$name.tar.gz" && \
+		-c bin/intumwa ARCHITECTURE.md CHANGELOG.md CONTRIBUTING.md LICENSE README.md deployments docs | gzip -n >"bin/$$name.tar.gz" && \
 	cd bin && sha256sum "$$name.tar.gz" | tee SHA256SUMS
 
 run: build ## start everything here: servers, three simulated carriers, the gateway, a demo company
