@@ -72,28 +72,30 @@ func (s *settler) receiptsWaiting() int {
 }
 
 const (
-	lingerTries = 8 // waits in a row that brought no second receipt: lingering does not pay
+	lingerTries = 8 // waits in a row that brought as many receipts as the one before: lingering does not pay
 	lingerPause = time.Second
 )
 
 // lingering finds out whether waiting for more receipts pays. It does not where few
-// come, nor where a carrier delivers the next only when the last is answered: for
-// a while they are then settled at once.
+// come, nor where a carrier delivers the next ones, always as many, only when the last
+// are answered: for a while they are then settled at once.
 type lingering struct {
-	single int // waits in a row that brought one receipt
-	until  time.Time
+	last, same int // receipts of the last wait, and waits in a row that brought so many
+	until      time.Time
 }
 
 // waited notes how many receipts a wait brought together.
 func (s *settler) waited(receipts int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	switch h := &s.lingering; {
-	case receipts > 1:
-		h.single = 0
-	case receipts == 1:
-		if h.single++; h.single >= lingerTries {
-			h.single, h.until = 0, time.Now().Add(lingerPause)
-		}
+	h := &s.lingering
+	switch {
+	case receipts == 0:
+		return
+	case receipts != h.last:
+		h.last, h.same = receipts, 0
+	}
+	if h.same++; h.same >= lingerTries {
+		h.same, h.until = 0, time.Now().Add(lingerPause)
 	}
 }

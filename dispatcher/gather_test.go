@@ -106,3 +106,26 @@ func TestGatherBesideAnswers(t *testing.T) {
 		}
 	})
 }
+
+// TestGatherFewAtATime: a carrier that delivers its next receipts only when the last are
+// answered, a few at a time, is not held up either.
+func TestGatherFewAtATime(t *testing.T) {
+	for _, few := range []int{1, 2, 5} {
+		synctest.Test(t, func(t *testing.T) {
+			s := newSettler(nil, nil)
+			start := time.Now()
+			for range 100 {
+				for range few {
+					s.receive(arrival{})
+				}
+				<-s.wake
+				s.gather(t.Context())
+				s.grab()
+				time.Sleep(time.Millisecond)
+			}
+			if most := (lingerTries + 1) * gatherGap; time.Since(start)-100*time.Millisecond > most {
+				t.Errorf("%d at a time: 100 settlements take %v, want %v at most", few, time.Since(start), most+100*time.Millisecond)
+			}
+		})
+	}
+}
