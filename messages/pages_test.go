@@ -44,21 +44,27 @@ func (d *testStore) explained(list []pgx.TraceQueryStartData) (pages int) {
 			err = tx.QueryRow(d.Context(), "EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) "+sql, one.Args...).Scan(&text)
 			_ = tx.Rollback(d.Context())
 		}
-		var plans []struct {
-			Plan struct {
-				Hit  int `json:"Shared Hit Blocks"`
-				Read int `json:"Shared Read Blocks"`
-			}
-		}
-		if err == nil {
-			err = json.Unmarshal(text, &plans)
-		}
 		if err != nil {
 			d.Fatalf("%v\n%s", err, sql)
 		}
-		pages += plans[0].Plan.Hit + plans[0].Plan.Read
+		pages += pagesOf(d, text)
 	}
 	return pages
+}
+
+// pagesOf returns how many pages an explained statement read.
+func pagesOf(t testing.TB, text []byte) int {
+	t.Helper()
+	var plans []struct {
+		Plan struct {
+			Hit  int `json:"Shared Hit Blocks"`
+			Read int `json:"Shared Read Blocks"`
+		}
+	}
+	if err := json.Unmarshal(text, &plans); err != nil {
+		t.Fatal(err)
+	}
+	return plans[0].Plan.Hit + plans[0].Plan.Read
 }
 
 // TestPages: the pages read by a claim and by a page of a list do not grow with the tables.

@@ -64,7 +64,7 @@ func (s *Store) PutOff(ctx context.Context, quiet Quiet, ids []int64) (int64, er
 	tag, err := s.pool.Exec(ctx, `
 		WITH free AS (
 			SELECT o.message_id, `+quietUntil+` AS until FROM outbox o `+quietJoin+`
-			WHERE o.message_id = ANY($5) AND o.lane = $4 AND o.claimed_by IS NULL AND o.attempts = 0 AND o.due_at < `+quietUntil+`
+			WHERE o.message_id = ANY($5) AND o.lane + 0 = $4 AND o.claimed_by IS NULL AND o.attempts = 0 AND o.due_at < `+quietUntil+`
 			FOR UPDATE OF o SKIP LOCKED
 		)
 		UPDATE outbox o SET due_at = free.until, since = free.until, pushed_at = NULL FROM free WHERE o.message_id = free.message_id`,

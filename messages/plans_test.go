@@ -1,0 +1,61 @@
+package messages_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"intumwa/messages"
+)
+
+// TestPlansOfEmptyTables: statements that were planned while the tables were empty, and are not planned again, do not
+// read all of them later.
+func TestPlansOfEmptyTables(t *testing.T) {
+	d := newHotStore(t)
+	config := d.pool.Config()
+	config.MaxConns = 1
+	pool, err := pgxpool.NewWithConfig(t.Context(), config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pool.Close()
+	store := messages.New(pool)
+	if _, err := store.PutOff(t.Context(), messages.Quiet{}, []int64{1}); err != nil {
+		t.Fatal(err)
+	}
+	q := messages.Queued{Company: 1, Batch: 1}
+	if err := pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) error {
+		_, _, err := store.CancelledScheduled(context.Background(), tx, q, 0, 100)
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	ids := d.pending(1)
+	d.exec(`INSERT INTO messages OVERRIDING SYSTEM VALUE SELECT r.* FROM generate_series(1000, 20999) n JOIN messages m ON m.id = $1
+		CROSS JOIN LATERAL jsonb_populate_record(m, jsonb_build_object('id', n, 'ulid', md5(n::text)::uuid, 'batch_id', n / 10)) r`, ids[0])
+	d.exec(`INSERT INTO scheduled SELECT id, company_id, carrier, 1, now(), now() FROM messages WHERE id >= 1000`)
+	d.exec(`INSERT INTO outbox (message_id, company_id, carrier, lane, expires_at) SELECT id, company_id, carrier, 1, now() FROM messages WHERE id >= 1000`)
+	for _, one := range []struct{ of, args string }{
+		{`FROM outbox o LEFT JOIN unnest%`, `('{1}', '{NULL}', NULL, 1, '{1000,1001,1002}')`},
+		{`DELETE FROM scheduled s USING found%`, `(500, 1, 0, 100)`},
+	} {
+		var name string
+		if err := pool.QueryRow(t.Context(), `SELECT name FROM pg_prepared_statements WHERE statement LIKE '%' || $1`, one.of).Scan(&name); err != nil {
+			t.Fatal(err)
+		}
+		var text []byte
+		tx, err := pool.Begin(t.Context())
+		if err == nil {
+			err = tx.QueryRow(t.Context(), `EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) EXECUTE `+name+one.args, pgx.QueryExecModeSimpleProtocol).Scan(&text)
+			_ = tx.Rollback(t.Context())
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if pages := pagesOf(t, text); pages > 150 {
+			t.Errorf("%d pages are read by %s\n%s", pages, one.of, text)
+		}
+	}
+}
