@@ -28,7 +28,7 @@ func (q Queued) from(table string) string {
 	case q.Message != 0:
 		return table + ` o WHERE o.message_id = $1 AND o.company_id = $2`
 	case q.Batch != 0:
-		return `messages m JOIN ` + table + ` o ON o.message_id = m.id WHERE m.batch_id = $1 AND o.company_id = $2`
+		return table + ` o WHERE o.message_id = ANY(ARRAY(SELECT id FROM messages WHERE batch_id = $1)) AND o.company_id = $2`
 	}
 	return table + ` o WHERE $1::bigint = 0 AND o.company_id = $2`
 }
