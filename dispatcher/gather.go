@@ -73,7 +73,7 @@ func (s *settler) receiptsWaiting() int {
 
 const (
 	lingerTries = 8 // waits in a row that brought as many receipts as the one before: lingering does not pay
-	lingerPause = time.Second
+	lingerPause = 5 * time.Second
 )
 
 // lingering finds out whether waiting for more receipts pays. It does not where few
