@@ -41,7 +41,9 @@ func (s *settler) gather(ctx context.Context) {
 			receipts, since = n, time.Now()
 		}
 		if !more {
-			s.waited(receipts)
+			if time.Now().Before(end) { // none came for a while
+				s.waited(receipts)
+			}
 			return
 		}
 	}
@@ -72,7 +74,7 @@ func (s *settler) receiptsWaiting() int {
 }
 
 const (
-	lingerTries = 8 // waits in a row that brought as many receipts as the one before: lingering does not pay
+	lingerTries = 8 // waits in a row that ended with a gap, after as many receipts as the one before: lingering does not pay
 	lingerPause = 5 * time.Second
 )
 

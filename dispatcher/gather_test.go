@@ -129,3 +129,28 @@ func TestGatherFewAtATime(t *testing.T) {
 		})
 	}
 }
+
+// TestGatherEvenFlow: receipts at an even rate, as many in each wait, go on to wait for each other.
+func TestGatherEvenFlow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSettler(nil, nil)
+		came := make(chan struct{})
+		go func() {
+			defer close(came)
+			for range 300 {
+				s.receive(arrival{})
+				time.Sleep(6 * time.Millisecond)
+			}
+		}()
+		for range 3 * lingerTries {
+			<-s.wake
+			start := time.Now()
+			s.gather(t.Context())
+			if waited := time.Since(start); waited != gatherMost {
+				t.Fatalf("it waits %v, want %v", waited, gatherMost)
+			}
+			s.grab()
+		}
+		<-came
+	})
+}
