@@ -119,7 +119,7 @@ func TestPageExplainsFailureReasons(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"again 90 s, 20 min and 3 h after a failure. Any 2xx within 7 s is", "nouveau 90 s, 20 min et 3 h après un échec. Tout 2xx en 7 s est"} {
+	for _, want := range []string{"again 90 s, 20 min and 3 h after a failure. Any 2xx within 7 s is", "nouveau 90 s, 20 min et 3 h après un échec. Toute réponse 2xx en 7 s au plus vaut succès"} {
 		if !strings.Contains(string(p.openAPIDocument), want) || strings.Contains(string(p.openAPIDocument), "15 min") {
 			t.Errorf("the OpenAPI document lacks %q, or has another schedule too", want)
 		}

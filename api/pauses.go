@@ -13,12 +13,12 @@ const documentedTimeout = 10 * time.Second
 
 // schedules are the sentences of the OpenAPI document about the attempts of a webhook.
 func schedules(delays []time.Duration, timeout time.Duration) []string {
-	en, fr := "Sent to your endpoint once", "Envoyé à votre adresse une fois"
+	en, fr := "Sent to your endpoint once", "Envoyé à votre point de terminaison une fois"
 	if len(delays) > 0 {
 		en = "Sent to your endpoint at once, and again " + pauses(delays, " and ") + " after a failure"
-		fr = "Envoyé à votre adresse aussitôt, puis de nouveau " + pauses(delays, " et ") + " après un échec"
+		fr = "Envoyé aussitôt à votre point de terminaison, puis de nouveau " + pauses(delays, " et ") + " après un échec"
 	}
-	return []string{en + ". Any 2xx within " + pause(timeout) + " is success", fr + ". Tout 2xx en " + pause(timeout) + " est un succès"}
+	return []string{en + ". Any 2xx within " + pause(timeout) + " is success", fr + ". Toute réponse 2xx en " + pause(timeout) + " au plus vaut succès"}
 }
 
 // pauses is a list such as "10 s, 30 s and 5 min".

@@ -5,58 +5,58 @@ var (
 	// 422: single messages, previews, the test number (rule api 7.1).
 
 	numberRequired = newInvalid("phone_number_required", "phone_number", "The phone number is required.", "sendSms putTestNumber addOptOuts",
-		words{"phone_number is missing, null or blank.", "phone_number manque, est null ou vide."},
+		words{"phone_number is missing, null or blank.", "phone_number est absent, null ou vide."},
 		words{"Give one.", "Donnez-en un."})
 	numberInvalid = newInvalid("phone_number_invalid", "phone_number", "The phone number must be a valid Burundi (+257) number.", "sendSms putTestNumber listSms listBatchMessages addOptOuts listInbound listOptOuts removeOptOut",
 		words{"It is no Burundi mobile number.", "Ce n’est pas un numéro mobile du Burundi."},
 		words{"+257 and 8 digits, or 8 digits.", "+257 et 8 chiffres, ou 8 chiffres."})
 	senderRequired = newInvalid("sender_required", "sender", "The sender is required.", "sendSms",
-		words{"sender is missing, null or blank.", "sender manque, est null ou vide."},
+		words{"sender is missing, null or blank.", "sender est absent, null ou vide."},
 		words{"Give one.", "Donnez-en un."})
 	senderInvalid = newInvalid("sender_invalid", "sender", "The sender must be 1-11 alphanumeric characters.", onSends+" addOptOuts listOptOuts removeOptOut",
-		words{"Other characters, spaces, or too long.", "D’autres caractères, des espaces, ou trop long."},
-		words{"ASCII letters and digits only.", "Des lettres et chiffres ASCII seulement."})
+		words{"Other characters, spaces, or too long.", "Il contient d’autres caractères ou des espaces, ou il est trop long."},
+		words{"ASCII letters and digits only.", "Utilisez seulement des lettres et des chiffres ASCII."})
 	messageRequired = newInvalid("message_required", "message", "The message content is required.", "sendSms previewSms",
-		words{"message is missing, null, blank or no string.", "message manque, est null, vide ou n’est pas une chaîne."},
+		words{"message is missing, null, blank or no string.", "message est absent, null ou vide, ou n’est pas une chaîne."},
 		words{"Give one.", "Donnez-en un."})
 	messageLong = newInvalid("message_too_long", "message", "The message must not exceed 600 characters.", "sendSms previewSms",
-		words{"Counted in Unicode code points.", "Compté en points de code Unicode."},
+		words{"Counted in Unicode code points.", "La longueur se compte en points de code Unicode."},
 		words{"Shorten it, or send two.", "Raccourcissez-le, ou envoyez-en deux."})
 	referenceWrong = wrongReference{
 		newInvalid("client_reference_not_a_string", "client_reference", "The client_reference must be a string.", "sendSms",
 			words{"It is a number, a list or an object.", "C’est un nombre, une liste ou un objet."},
-			words{"Quote it; leave it out for none.", "Mettez-la entre guillemets ; omettez-la s’il n’y en a pas."}),
+			words{"Quote it; leave it out for none.", "Mettez la valeur entre guillemets ; omettez le champ si vous n’avez pas de référence."}),
 		newInvalid("client_reference_too_long", "client_reference", "The client_reference must not exceed 64 characters.", "sendSms listSms",
-			words{"Counted in Unicode code points.", "Compté en points de code Unicode."},
+			words{"Counted in Unicode code points.", "La longueur se compte en points de code Unicode."},
 			words{"Shorten it.", "Raccourcissez-la."}),
 		newInvalid("client_reference_invalid", "client_reference", "The client_reference must contain printable characters only.", "sendSms listSms",
-			words{"It has a line break, or another invisible character.", "Elle contient un saut de ligne, ou un autre caractère invisible."},
-			words{"Letters, marks, digits, punctuation, symbols and spaces.", "Lettres, signes, chiffres, ponctuation, emojis et espaces."}),
+			words{"It has a line break, or another invisible character.", "La référence contient un saut de ligne ou un autre caractère invisible."},
+			words{"Letters, marks, digits, punctuation, symbols and spaces.", "Utilisez des lettres, signes diacritiques, chiffres, signes de ponctuation, symboles et espaces."}),
 	}
 	sendAtInvalid = newInvalid("send_at_invalid", "send_at", "The send_at must be a date and time such as 2026-03-01T10:00:00+02:00.", onSends,
-		words{"It is not a time of RFC 3339 with an offset.", "Ce n’est pas une date RFC 3339 avec décalage."},
-		words{"RFC 3339 with an offset.", "RFC 3339 avec un décalage."})
+		words{"It is not a time of RFC 3339 with an offset.", "Ce n’est pas une date avec heure et décalage, au format RFC 3339."},
+		words{"RFC 3339 with an offset.", "Donnez une heure RFC 3339 avec décalage."})
 	sendAtPast = newInvalid("send_at_past", "send_at", "The send_at must not be in the past.", onSends,
-		words{"It is over a minute ago.", "Elle est passée depuis plus d’une minute."},
-		words{"Leave it out to send at once.", "Omettez-la pour envoyer aussitôt."})
+		words{"It is over a minute ago.", "L’heure est passée depuis plus d’une minute."},
+		words{"Leave it out to send at once.", "Omettez ce champ pour envoyer aussitôt."})
 	sendAtFar = newInvalid("send_at_too_far", "send_at", "The send_at must be at most 30 days ahead.", onSends,
-		words{"It is too far in the future.", "Elle est trop lointaine."},
+		words{"It is too far in the future.", "L’heure est trop lointaine."},
 		words{"Send the request later.", "Envoyez la requête plus tard."})
 	expireAtInvalid = newInvalid("expire_at_invalid", "expire_at", "The expire_at must be a date and time such as 2026-03-01T10:00:00+02:00.", onSends,
-		words{"It is not a time of RFC 3339 with an offset.", "Ce n’est pas une date RFC 3339 avec décalage."},
-		words{"RFC 3339 with an offset.", "RFC 3339 avec un décalage."})
+		words{"It is not a time of RFC 3339 with an offset.", "Ce n’est pas une date avec heure et décalage, au format RFC 3339."},
+		words{"RFC 3339 with an offset.", "Donnez une heure RFC 3339 avec décalage."})
 	expireAtEarly = newInvalid("expire_at_too_early", "expire_at", "The expire_at must be after the time of sending.", onSends,
-		words{"It is not after send_at, or not after now.", "Elle n’est pas après send_at, ou pas après maintenant."},
+		words{"It is not after send_at, or not after now.", "L’heure n’est pas postérieure à send_at, ou est déjà passée."},
 		words{"Give a later time, or none.", "Donnez une heure plus tardive, ou aucune."})
 	expireAtFar = newInvalid("expire_at_too_far", "expire_at", "The expire_at must be at most 3 days after the time of sending.", onSends,
-		words{"Carriers do not try for so long.", "Les opérateurs n’essaient pas aussi longtemps."},
-		words{"Give an earlier time, or none.", "Donnez une heure plus proche, ou aucune."})
+		words{"Carriers do not try for so long.", "L’heure est trop lointaine : les opérateurs n’essaient pas aussi longtemps."},
+		words{"Give an earlier time, or none.", "Donnez une heure moins lointaine, ou aucune."})
 	codeRequired = newInvalid("code_required", "code", "The code is required.", "verifyTestNumber",
-		words{"The code of the test number is missing.", "Le code du numéro de test manque."},
+		words{"The code of the test number is missing.", "Le code du numéro de test est absent."},
 		words{"Give it.", "Donnez-le."})
 	codeInvalid = newInvalid("code_invalid", "code", "The code must be 6 digits.", "verifyTestNumber",
 		words{"The code of the test number has not six digits.", "Le code du numéro de test n’a pas six chiffres."},
-		words{"Type it as in the SMS.", "Tapez-le comme dans le SMS."})
+		words{"Type it as in the SMS.", "Saisissez-le comme dans le SMS."})
 
 	// 422: bulk and template (rule api 7.1). The message is textInvalid, the code is the first field's.
 
@@ -67,33 +67,33 @@ var (
 		words{"The batch has no sender.", "Le lot n’a pas d’expéditeur."},
 		words{"Give one.", "Donnez-en un."})
 	messagesEmpty = newInvalid("messages_empty", "messages", "The messages field must contain at least one item.", "sendBulk",
-		words{"messages is missing, empty or no list.", "messages manque, est vide ou n’est pas une liste."},
-		words{"1 to 500 messages.", "De 1 à 500 messages."})
+		words{"messages is missing, empty or no list.", "messages est absent ou vide, ou n’est pas une liste."},
+		words{"1 to 500 messages.", "Donnez de 1 à 500 messages."})
 	messagesMany = newInvalid("messages_too_many", "messages", "The messages field must not contain more than 500 items.", "sendBulk",
 		words{"There are too many.", "Il y en a trop."},
 		words{"Send several batches.", "Envoyez plusieurs lots."})
 	ofMessages          = newOfItems("messages", "sendBulk")
 	itemMessageRequired = newInvalidItem("message_required", "messages.N.message", endRequired, "sendBulk",
-		words{"It is missing, blank or no string.", "Il manque, est vide ou n’est pas une chaîne."},
+		words{"It is missing, blank or no string.", "Le texte est absent ou vide, ou n’est pas une chaîne."},
 		words{"Give one.", "Donnez-en un."})
 	itemMessageLong = newInvalidItem("message_too_long", "messages.N.message", endMessageLong, "sendBulk",
-		words{"It is too long.", "Il est trop long."},
+		words{"It is too long.", "Le texte est trop long."},
 		words{"Shorten it.", "Raccourcissez-le."})
 	templateRequired = newInvalid("template_required", "template", "The template field is required.", "sendTemplate previewSms",
-		words{"template is missing, blank or no string.", "template manque, est vide ou n’est pas une chaîne."},
+		words{"template is missing, blank or no string.", "template est absent ou vide, ou n’est pas une chaîne."},
 		words{"Give one.", "Donnez-en un."})
 	templateLong = newInvalid("template_too_long", "template", "The template field must not exceed 600 characters.", "sendTemplate previewSms",
-		words{"Counted before rendering.", "Compté avant le remplissage."},
+		words{"Counted before rendering.", "La longueur se compte avant le remplacement des champs."},
 		words{"Shorten it.", "Raccourcissez-le."})
 	recipientsEmpty = newInvalid("recipients_empty", "recipients", "The recipients field must contain at least one item.", "sendTemplate",
-		words{"recipients is missing, empty or no list.", "recipients manque, est vide ou n’est pas une liste."},
-		words{"1 to 500 recipients.", "De 1 à 500 destinataires."})
+		words{"recipients is missing, empty or no list.", "recipients est absent ou vide, ou n’est pas une liste."},
+		words{"1 to 500 recipients.", "Donnez de 1 à 500 destinataires."})
 	recipientsMany = newInvalid("recipients_too_many", "recipients", "The recipients field must not contain more than 500 items.", "sendTemplate",
 		words{"There are too many.", "Il y en a trop."},
 		words{"Send several batches.", "Envoyez plusieurs lots."})
 	ofRecipients               = newOfItems("recipients", "sendTemplate")
 	recipientVariablesRequired = newInvalidItem("variables_required", "recipients.N.variables", endRequired, "sendTemplate",
-		words{"It is missing, null or no object; {} is valid.", "Il manque, est null ou n’est pas un objet ; {} convient."},
+		words{"It is missing, null or no object; {} is valid.", "variables est absent ou null, ou n’est pas un objet ; {} convient."},
 		words{"Give an object.", "Donnez un objet."})
 	recipientVariableLong = newInvalidItem("variable_too_long", "recipients.N.variables.K", endVariableLong, "sendTemplate",
 		words{"The value is too long.", "La valeur est trop longue."},
@@ -102,8 +102,8 @@ var (
 		words{"The value is a number, a list or an object.", "La valeur est un nombre, une liste ou un objet."},
 		words{"Quote it, or give null.", "Mettez-la entre guillemets, ou donnez null."})
 	moreFields = newInvalid("", moreKey, "There are N further fields that are not listed.", onBatches,
-		words{"Over 2,000 fields fail; the key more has this text.", "Plus de 2 000 champs sont faux ; ce texte est sous la clé more."},
-		words{"Correct what is listed first.", "Corrigez d’abord ce qui est listé."})
+		words{"Over 2,000 fields fail; the key more has this text.", "Plus de 2 000 champs sont incorrects ; ce texte, sous la clé more, donne le nombre de ceux qui ne sont pas indiqués."},
+		words{"Correct what is listed first.", "Corrigez d’abord les champs indiqués."})
 	variablesRequired = newInvalidItem("variables_required", "variables", endRequired, "previewSms",
 		words{"Preview: variables is no object.", "Aperçu : variables n’est pas un objet."},
 		words{"Give an object.", "Donnez un objet."})
@@ -114,63 +114,63 @@ var (
 		words{"Preview: the value is no string.", "Aperçu : la valeur n’est pas une chaîne."},
 		words{"Quote it.", "Mettez-la entre guillemets."})
 	keyReused = newRefusal(422, "idempotency_key_reused", "The idempotency key was already used with a different request.", onSends, retryNo,
-		words{"The same key came with another body or endpoint within 24 hours.", "La même clé a servi à un autre corps ou à un autre chemin dans les 24 heures."},
-		words{"A new key for a new request.", "Une nouvelle clé pour une nouvelle requête."})
+		words{"The same key came with another body or endpoint within 24 hours.", "La même clé d’idempotence a servi, au cours des dernières 24 heures, pour un autre corps ou un autre point de terminaison."},
+		words{"A new key for a new request.", "Donnez une nouvelle clé d’idempotence à chaque nouvelle requête."})
 
 	// 422: opt-outs.
 
 	optOutsEmpty = newInvalid("opt_outs_empty", "opt_outs", "The opt_outs field must contain at least one item.", "addOptOuts",
 		words{"opt_outs is empty or no list.", "opt_outs est vide ou n’est pas une liste."},
-		words{"1 to 500 entries.", "De 1 à 500 entrées."})
+		words{"1 to 500 entries.", "Donnez de 1 à 500 entrées."})
 	optOutsMany = newInvalid("opt_outs_too_many", "opt_outs", "The opt_outs field must not contain more than 500 items.", "addOptOuts",
 		words{"There are too many.", "Il y en a trop."},
 		words{"Send several requests.", "Envoyez plusieurs requêtes."})
 	ofOptOuts           = newOfEntries("opt_outs", "addOptOuts")
 	optOutSenderInvalid = newInvalidItem("sender_invalid", "opt_outs.N.sender", endSender, "addOptOuts",
-		words{"Other characters, spaces, or too long.", "D’autres caractères, des espaces, ou trop long."},
-		words{"ASCII letters and digits only, or null.", "Des lettres et chiffres ASCII seulement, ou null."})
+		words{"Other characters, spaces, or too long.", "Il contient d’autres caractères ou des espaces, ou il est trop long."},
+		words{"ASCII letters and digits only, or null.", "Utilisez seulement des lettres et des chiffres ASCII, ou null."})
 
 	// 422: lists and look-ups.
 
 	statusInvalid = newInvalid("status_invalid", "status", "The status must be pending, sent or failed.", "listSms listBatchMessages",
 		words{"Unknown status.", "État inconnu."},
-		words{"One of the three.", "L’un des trois."})
+		words{"One of the three.", "Choisissez l’un des trois."})
 	batchInvalid = newInvalid("batch_id_invalid", "batch_id", "The batch_id must be a ULID.", "listSms",
 		words{"It is not a ULID.", "Ce n’est pas un ULID."},
-		words{"batch_id of the send result.", "batch_id de la réponse à l’envoi."})
+		words{"batch_id of the send result.", "Donnez le batch_id de la réponse à l’envoi."})
 	fromInvalid = newInvalid("from_invalid", "from", "The from must be a date and time such as 2026-03-01T10:00:00+02:00.", "listSms listInbound",
-		words{"It is not a time.", "Ce n’est pas une date."},
-		words{"RFC 3339.", "RFC 3339."})
+		words{"It is not a time.", "Ce n’est pas une date valide."},
+		words{"RFC 3339.", "Donnez une date RFC 3339."})
 	toInvalid = newInvalid("to_invalid", "to", "The to must be a date and time such as 2026-03-01T10:00:00+02:00.", "listSms listInbound",
-		words{"It is not a time.", "Ce n’est pas une date."},
-		words{"RFC 3339.", "RFC 3339."})
+		words{"It is not a time.", "Ce n’est pas une date valide."},
+		words{"RFC 3339.", "Donnez une date RFC 3339."})
 	limitInvalid = newInvalid("limit_invalid", "limit", "The limit must be between 1 and 100.", onLists,
-		words{"It is out of bounds.", "Elle est hors limites."},
-		words{"1 to 100.", "De 1 à 100."})
+		words{"It is out of bounds.", "La valeur est hors limites."},
+		words{"1 to 100.", "Donnez une valeur de 1 à 100."})
 	cursorInvalid = newInvalid("cursor_invalid", "cursor", "The cursor is not valid.", onLists,
 		words{"It is not a cursor of this list.", "Ce n’est pas un curseur de cette liste."},
-		words{"next_cursor of the page before, same filters.", "next_cursor de la page précédente, mêmes filtres."})
+		words{"next_cursor of the page before, same filters.", "Donnez le next_cursor de la page précédente, avec les mêmes filtres."})
 	stateInvalid = newInvalid("state_invalid", "state", "The state must be pending, delivered or failed.", "listWebhookDeliveries",
 		words{"Unknown state of a delivery.", "État de livraison inconnu."},
-		words{"One of the three.", "L’un des trois."})
+		words{"One of the three.", "Choisissez l’un des trois."})
 	eventInvalid = newInvalid("event_invalid", "event", "The event must be sms.sent, sms.failed, sms.received or balance.low.", "listWebhookDeliveries",
 		words{"Unknown event.", "Événement inconnu."},
-		words{"One of the four.", "L’un des quatre."})
+		words{"One of the four.", "Choisissez l’un des quatre."})
 	messageIDInvalid = newInvalid("message_id_invalid", "message_id", "The message_id must be a whole number above 0 or a ULID.", "listWebhookDeliveries",
-		words{"It is neither of a message’s ids.", "Ce n’est aucun des deux identifiants d’un message."},
-		words{"message_id of the webhook, or id of the send result.", "message_id du webhook, ou id de la réponse à l’envoi."})
+		words{"It is neither of a message’s ids.", "Ce n’est ni l’un ni l’autre des identifiants d’un message."},
+		words{"message_id of the webhook, or id of the send result.", "Donnez le message_id du webhook, ou l’id de la réponse à l’envoi."})
 	sinceInvalid = newInvalid("since_invalid", "since", "The since must be a date and time such as 2026-03-01T10:00:00+02:00.", "listWebhookDeliveries",
-		words{"It is not a time.", "Ce n’est pas une date."},
-		words{"RFC 3339.", "RFC 3339."})
+		words{"It is not a time.", "Ce n’est pas une date valide."},
+		words{"RFC 3339.", "Donnez une date RFC 3339."})
 	parameterUnknown = newInvalidItem("parameter_unknown", "K", endParameter, onAsked,
 		words{"The look-up does not have this parameter; it may be mistyped.", "La consultation n’a pas ce paramètre ; il est peut-être mal écrit."},
-		words{"See the parameters of the endpoint.", "Consultez les paramètres du point d’accès."})
+		words{"See the parameters of the endpoint.", "Consultez les paramètres du point de terminaison."})
 	parameterEmpty = newInvalidItem("parameter_empty", "K", endEmpty, onFiltered,
 		words{"A filter without a value would filter nothing.", "Un filtre sans valeur ne filtrerait rien."},
 		words{"Leave it out, or give a value.", "Omettez-le, ou donnez une valeur."})
 	queryInvalid = newInvalid("query_invalid", "query", "The query string is not valid.", onAsked,
-		words{"A percent sign or a semicolon is not escaped.", "Un signe pourcent ou un point-virgule n’est pas échappé."},
-		words{"Escape parameters with a URL library.", "Échappez les paramètres avec une bibliothèque d’URL."})
+		words{"A percent sign or a semicolon is not escaped.", "Un signe % ou un point-virgule n’est pas échappé."},
+		words{"Escape parameters with a URL library.", "Encodez les paramètres avec une bibliothèque d’URL."})
 )
 
 // ofItems are the refusals that the items of several lists share.
@@ -202,11 +202,11 @@ func newOfItems(list string, on operations) ofItems {
 			words{"It is too long.", "Elle est trop longue."},
 			words{"Shorten it.", "Raccourcissez-la."}),
 		newInvalidItem("client_reference_invalid", list+".N.client_reference", endReference, on,
-			words{"It has a line break, or another invisible character.", "Elle contient un saut de ligne, ou un autre caractère invisible."},
-			words{"Letters, marks, digits, punctuation, symbols and spaces.", "Lettres, signes, chiffres, ponctuation, emojis et espaces."}),
+			words{"It has a line break, or another invisible character.", "La référence contient un saut de ligne ou un autre caractère invisible."},
+			words{"Letters, marks, digits, punctuation, symbols and spaces.", "Utilisez des lettres, signes diacritiques, chiffres, signes de ponctuation, symboles et espaces."}),
 	}
 	of.misplaced = newInvalidItem("field_misplaced", list+".N.K", endWhole, on,
 		words{"An item has a send_at, expire_at or sender of its own.", "Un élément a son propre send_at, expire_at ou sender."},
-		words{"Give it once, beside the list; or send two batches.", "Donnez-le une fois, à côté de la liste ; ou envoyez deux lots."})
+		words{"Give it once, beside the list; or send two batches.", "Donnez-le une seule fois, à côté de la liste, ou envoyez deux lots."})
 	return of
 }
