@@ -191,7 +191,7 @@ var (
 		words{"The same limit, for a whole batch. Nothing was queued.", "La même limite, pour tout un lot. Rien n’a été mis en file d’attente."},
 		words{"Send a part, or ask us for a higher limit.", "Envoyez-en une partie, ou demandez-nous une limite plus élevée."})
 	_ = refusalOfRule("quiet_hours", intake.RefuseQuiet, onBatches, retryNo,
-		words{"The batch would wait for the end of the quiet hours, and expire_at is before that.", "Le lot devrait attendre la fin des heures calmes, mais expire_at est avant cette heure."},
+		words{"The batch would wait for the end of the quiet hours, and expire_at is before that.", "Le lot devrait attendre la fin des heures calmes, mais expire_at tombe avant."},
 		words{"A later expire_at, or single messages.", "Donnez un expire_at plus tardif, ou envoyez des messages unitaires."})
 	_ = refusalOfRule("no_test_number", intake.RefuseNoTestNumber, "sendSms", retryFixed,
 		words{"Test mode has no verified number.", "Vous n’avez pas de numéro de test vérifié."},
@@ -236,7 +236,7 @@ var (
 		words{"It is not 1 to 255 visible ASCII characters, or there are two.", "L’en-tête ne contient pas une clé de 1 à 255 caractères ASCII visibles, ou il y en a deux."},
 		words{"A UUID will do.", "Utilisez par exemple un UUID."})
 	unauthenticatedCaller = newRefusal(401, "unauthenticated", "Unauthenticated.", onAll, retryFixed,
-		words{"No token, or one that is mistyped, revoked or expired.", "La clé d’API manque, est mal écrite, révoquée ou expirée."},
+		words{"No token, or one that is mistyped, revoked or expired.", "La clé d’API est absente, mal écrite, révoquée ou expirée."},
 		words{"Authorization: Bearer <API_TOKEN>.", "Authorization: Bearer <API_TOKEN>."})
 	wrongNetwork = newRefusal(403, "token_network", "The API token must not be used from this network.", onAll, retryFixed,
 		words{"The token has allowed networks, and the request comes from another address.", "La clé d’API n’est acceptée que depuis certains réseaux, et la requête vient d’une autre adresse."},
@@ -263,6 +263,6 @@ var (
 		words{"It is over 16 MiB.", "Il dépasse 16 Mio."},
 		words{"At most 500 recipients a request.", "Envoyez à 500 destinataires au plus par requête."})
 	notJSON = newRefusal(415, "content_type_invalid", "The Content-Type must be application/json.", onBodies, retryNo,
-		words{"The body is declared as another type.", "L’en-tête Content-Type du corps indique un autre type."},
+		words{"The body is declared as another type.", "L’en-tête Content-Type indique un autre type."},
 		words{"Content-Type: application/json.", "Content-Type: application/json."})
 )
