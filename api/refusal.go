@@ -243,10 +243,10 @@ var (
 		words{"Send from an allowed network, or create a token with yours.", "Envoyez depuis un réseau autorisé, ou créez une clé avec le vôtre."})
 	mayNotSend = newRefusal(403, "token_scope", "The API token does not have the scope send.", onChanges, retryFixed,
 		words{"The token may only read.", "La clé d’API ne permet que la lecture."},
-		words{"Create a token with the scope send.", "Créez une clé avec la portée send."})
+		words{"Create a token with the scope send.", "Créez une clé avec l’autorisation send."})
 	mayNotRead = newRefusal(403, "token_scope", "The API token does not have the scope read.", onReads, retryFixed,
 		words{"The token may only send.", "La clé d’API ne permet que l’envoi."},
-		words{"Create a token with the scope read.", "Créez une clé avec la portée read."})
+		words{"Create a token with the scope read.", "Créez une clé avec l’autorisation read."})
 	notFound = newRefusal(404, "not_found", "Not found.", onNamed, retryNo,
 		words{"No such path, message, batch or delivery, or it is another company's.", "Ce chemin, ce message, ce lot ou cette livraison n’existe pas ou appartient à une autre entreprise."},
 		words{"Check the address.", "Vérifiez l’adresse."})
