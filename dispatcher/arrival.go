@@ -10,16 +10,15 @@ import (
 	"intumwa/smpp"
 )
 
-// arrival is what a carrier delivered, a receipt or a handset's message, with
-// the PDU that waits for its answer.
+// arrival is a receipt or an MO that a carrier delivered, with its unanswered PDU.
 type arrival struct {
 	receipts.Receipt
 	inbound *handsets.Inbound // nil: a receipt
 	pdu     *smpp.Delivery
 }
 
-// sorted separates the receipts from the messages of handsets. Of these it keeps as many as
-// there is room for, in rows; they take kept rows.
+// sorted separates the receipts from the MOs. It keeps MOs until room rows are used; the kept
+// ones take kept rows.
 func sorted(arrivals []arrival, room int) (reports []receipts.Receipt, inbound []handsets.Inbound, kept int) {
 	for _, a := range arrivals {
 		switch {
@@ -33,12 +32,11 @@ func sorted(arrivals []arrival, room int) (reports []receipts.Receipt, inbound [
 	return reports, inbound, kept
 }
 
-// rowsOf is what a message from a handset counts in its carrier's quota: a long
-// one as many as the segments it came in.
+// rowsOf is the cost of an MO in its carrier's quota: one row per segment.
 func rowsOf(m *handsets.Inbound) int { return 1 + len(m.Octets)/140 }
 
-// answer answers deliveries whose settlement is committed. Of the messages from
-// handsets the first inbound are kept.
+// answer responds to deliveries whose settlement is committed. The first inbound MOs
+// were kept; the others are throttled.
 func (s *settler) answer(arrivals []arrival, outcomes []receipts.Outcome, inbound int) {
 	n := 0 // of the receipts
 	for _, a := range arrivals {
@@ -65,7 +63,7 @@ func (s *settler) answer(arrivals []arrival, outcomes []receipts.Outcome, inboun
 	}
 }
 
-// throttle puts a delivery back to a carrier that makes us keep too much.
+// throttle refuses a delivery that exceeds the carrier's hourly limit.
 func (s *settler) throttle(a arrival, kind string) {
 	a.pdu.Respond(smpp.StatusThrottled)
 	s.d.metrics.throttled.WithLabelValues(s.carrier.name, kind).Inc()
@@ -74,9 +72,8 @@ func (s *settler) throttle(a arrival, kind string) {
 	}
 }
 
-// logSettled logs at debug level what a committed transaction recorded of each message,
-// by its ULID, so that one message can be followed through the log. At other
-// levels it costs nothing.
+// logSettled logs at debug level what a committed transaction recorded for each message,
+// with its ULID. At other levels it costs nothing.
 func (s *settler) logSettled(w settlement, recorded receipts.Recorded) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()

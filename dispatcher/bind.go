@@ -9,17 +9,17 @@ import (
 	"intumwa/smpp"
 )
 
-// linkBind is a link's bind. It is down while another process may have the link.
+// linkBind is a link's bind. It stays down while another process may hold the link.
 type linkBind struct {
 	*smpp.Bind
 
 	mu      sync.Mutex
-	may     bool                    // it may be up
-	changed chan struct{}           // closed and made anew when may changes
-	end     context.CancelCauseFunc // of the Run under way; nil: none is
+	may     bool                    // run keeps it up
+	changed chan struct{}           // closed and replaced when may changes
+	end     context.CancelCauseFunc // of the current Run; nil: none
 }
 
-// newLinkBind makes the bind of a configured link. Of callbacks only the functions are used.
+// newLinkBind makes the bind of a configured link. It uses only the functions of callbacks.
 func newLinkBind(d *Dispatcher, carrier string, conf *Link, callbacks smpp.Options) (*linkBind, error) {
 	options := conf.Options
 	options.Carrier, options.Log, options.Metrics = carrier, d.log, d.smpp
@@ -31,7 +31,7 @@ func newLinkBind(d *Dispatcher, carrier string, conf *Link, callbacks smpp.Optio
 	return &linkBind{Bind: bind, may: true, changed: make(chan struct{})}, nil
 }
 
-// run keeps the bind up until ctx ends, whenever it may be.
+// run keeps the bind up whenever allowed, until ctx ends.
 func (b *linkBind) run(ctx context.Context) {
 	for ctx.Err() == nil {
 		up, end := context.WithCancelCause(ctx)
@@ -56,8 +56,8 @@ func (b *linkBind) run(ctx context.Context) {
 	}
 }
 
-// allow sets whether the bind may be up, and reports whether that is new. A bind that may not
-// be up any more ends within a time, whatever is unanswered.
+// allow sets whether the bind may be up, and reports whether that changed. A bind that is no
+// longer allowed ends in time within, even with submits unanswered.
 func (b *linkBind) allow(may bool, within time.Duration) (changed bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -13,10 +13,9 @@ const (
 	breakerProbeFor = 30 * time.Second // how long one probe may go unanswered
 )
 
-// breaker stops a link whose carrier refuses everything for a reason that lies
-// in our settings (a source TON, a service type): going on would burn through
-// the queue for a mistake of ours. The messages stay pending. One probe at a
-// time finds out whether it is mended.
+// breaker stops a link whose carrier refuses everything because of our settings
+// (a source TON, a service type). Without it our mistake would fail the whole queue.
+// The messages stay pending. One probe at a time tests whether the carrier accepts again.
 type breaker struct {
 	first   time.Duration // its first pause
 	mu      sync.Mutex
@@ -25,11 +24,11 @@ type breaker struct {
 	reason  string
 	until   time.Time // when the next probe may go
 	pause   time.Duration
-	probing bool // a probe is out; what else comes in was sent before it opened
+	probing bool // a probe is out; other answers are to segments sent before it opened
 }
 
-// refused notes a refusal that looks like a mistake of configuration. It
-// returns whether that opened the breaker.
+// refused counts a refusal that points to our configuration. It reports whether
+// that opened the breaker.
 func (b *breaker) refused(now time.Time, number, reason string) (opened bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -52,7 +51,7 @@ func (b *breaker) refused(now time.Time, number, reason string) (opened bool) {
 	return true
 }
 
-// answered notes any other answer. It returns whether that closed the breaker.
+// answered records any other answer. It reports whether that closed the breaker.
 func (b *breaker) answered() (closed bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -69,8 +68,7 @@ func (b *breaker) ready(now time.Time) bool {
 	return !b.open || !now.Before(b.until)
 }
 
-// enter is called before each submit; with the breaker open it lets a probe
-// pass and holds the rest back.
+// enter is called before each submit. While the breaker is open it passes only a probe.
 func (b *breaker) enter(now time.Time) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -84,7 +82,7 @@ func (b *breaker) enter(now time.Time) bool {
 	return true
 }
 
-// state reports whether it is open, and why.
+// state reports whether the breaker is open, and why.
 func (b *breaker) state() (open bool, reason string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

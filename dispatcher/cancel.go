@@ -18,14 +18,14 @@ const cancelAtOnce = 500
 // Cancellation counts the messages that Cancel stopped.
 type Cancellation struct {
 	Cancelled int64 // messages that failed now, with the reason cancelled
-	Credits   int64 // theirs; they are back on the balance
+	Credits   int64 // refunded for them
 }
 
-// Cancel stops what has not been handed to any carrier, and what is still to be added to a batch; scheduled messages first: the messages fail with the reason
-// cancelled, their companies get the events of a failure, and their credits come back, each once, in the same transaction,
-// whatever billing.refund is. It waits a short while for a locked balance (billing.GiveBackNow); after that it fails. A
-// message that a dispatcher has in flight at this moment is not stopped. begun is called in the first transaction, to record
-// the act; it may be nil. Cancel may be called again, also after an error: what was cancelled before remains cancelled.
+// Cancel stops messages that no carrier has, scheduled ones first, and closes the batch to further messages. Each message
+// fails with the reason cancelled. The same transaction sends the failure event and refunds the credits once, whatever
+// billing.refund is. Cancel waits briefly for a locked balance (billing.GiveBackNow), then fails. It does not stop messages
+// in flight. The first transaction calls begun, unless nil, to record the act. Cancel may be called again, also after an
+// error: cancelled messages stay cancelled.
 func Cancel(ctx context.Context, pool *pgxpool.Pool, store *messages.Store, hooks *webhooks.Webhooks, q messages.Queued,
 	begun func(tx pgx.Tx) error) (done Cancellation, err error) {
 	if err := store.AwaitNoMore(ctx, q); err != nil {
@@ -52,11 +52,11 @@ func Cancel(ctx context.Context, pool *pgxpool.Pool, store *messages.Store, hook
 	return done, nil
 }
 
-// cancelStep cancels the messages that find returns, in one transaction; it calls record first, unless that is nil.
+// cancelStep cancels the messages that find returns, in one transaction. It first calls record, unless nil.
 func cancelStep(ctx context.Context, pool *pgxpool.Pool, store *messages.Store, hooks *webhooks.Webhooks, record func(tx pgx.Tx) error,
 	find func(tx pgx.Tx) ([]messages.Final, int64, error)) (step Cancellation, next int64, err error) {
 	err = postgres.InTx(ctx, pool, func(tx pgx.Tx) error {
-		step = Cancellation{} // it may be tried again
+		step = Cancellation{} // after a retry
 		if record != nil {
 			if err := record(tx); err != nil {
 				return err

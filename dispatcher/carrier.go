@@ -18,21 +18,20 @@ type Confirm uint8
 
 const (
 	ConfirmByReceipt Confirm = iota // the delivery receipt
-	ConfirmBySubmit                 // the submit_sm_resp, for carriers that give no receipts
+	ConfirmBySubmit                 // the submit_sm_resp, for carriers without receipts
 )
 
-// IDFormat is how a carrier writes a message id in its receipts, compared
-// with its submit_sm_resp.
+// IDFormat relates the message id in a carrier's receipts to that in its submit_sm_resp.
 type IDFormat = receipts.Format
 
 const (
 	IDAuto         = receipts.Auto         // any of the others
-	IDSame         = receipts.Same         // alike, but for case and leading zeros
+	IDSame         = receipts.Same         // equal except for case and leading zeros
 	IDHexToDecimal = receipts.HexToDecimal // hexadecimal in the response, decimal in the receipt
 	IDDecimalToHex = receipts.DecimalToHex // decimal in the response, hexadecimal in the receipt
 )
 
-// Concat is how a carrier wants the segments of a long message marked.
+// Concat is how the segments of a long message are marked for a carrier.
 type Concat uint8
 
 const (
@@ -51,24 +50,23 @@ const (
 	ValidityNone
 )
 
-// Ambiguous is the policy for a segment that was written to a link which
-// then died without an answer.
+// Ambiguous is the policy for a segment whose link died before it was answered.
 type Ambiguous = submission.Policy
 
 const (
-	AmbiguousResend = submission.Resend // send again: it may arrive twice
-	AmbiguousHold   = submission.Hold   // wait for a receipt until the message's time is up
-	AmbiguousFail   = submission.Fail   // give the message up
+	AmbiguousResend = submission.Resend // send again; it may arrive twice
+	AmbiguousHold   = submission.Hold   // wait for a receipt until the message's deadline
+	AmbiguousFail   = submission.Fail   // fail the message
 )
 
-// Carrier is one mobile operator as the dispatcher needs it.
+// Carrier is the dispatcher's configuration of one mobile operator.
 type Carrier struct {
 	Name             string
 	Confirm          Confirm
 	OnReceiptTimeout sms.Status    // Failed or Sent
 	ReceiptTimeout   time.Duration // past the validity; default 1 h
 	IDFormat         IDFormat
-	States           map[string]sms.Status // receipt state -> Sent, Failed, or Pending for "means nothing"; over the defaults
+	States           map[string]sms.Status // receipt state -> Sent, Failed, or Pending (ignored); overrides the defaults
 	Concat           Concat
 	Alphabet         Alphabet
 	Validity         Validity
@@ -79,30 +77,30 @@ type Carrier struct {
 	ServiceType      string
 	TLVs             []smpp.TLV
 	NoReference      bool                       // do not send user_message_reference
-	Classes          map[smpp.Status]smpp.Class // over the defaults
+	Classes          map[smpp.Status]smpp.Class // overrides the defaults
 	OnAmbiguous      Ambiguous
 	RetryMin         time.Duration // default 1 s
 	RetryMax         time.Duration // default 60 s
 	Failover         []string
 	FailoverAfter    time.Duration // default 10 s
-	SecondCarrier    string        // tried once for a message that fails here; "": none
-	SecondWithin     time.Duration // of its acceptance, for a segment's receipt with UNDELIV; 0: after refusals only
-	MaxUnmatched     int           // receipts that match nothing, kept in an hour; default 50,000
-	MaxInbound       int           // messages from handsets, kept in an hour; default 20,000
+	SecondCarrier    string        // tried once for a message that this one fails; "": none
+	SecondWithin     time.Duration // of acceptance, after a receipt with UNDELIV; 0: after refusals only
+	MaxUnmatched     int           // unmatched receipts kept per hour; default 50,000
+	MaxInbound       int           // MOs kept per hour; default 20,000
 	Links            []Link
 }
 
-// Link is one configured connection to a carrier. The
-// functions, Carrier, Log and Metrics of its options are set by the dispatcher.
+// Link is one configured connection to a carrier. The dispatcher sets the
+// functions, Carrier, Log and Metrics of its options.
 type Link struct {
 	smpp.Options
 }
 
-// Alphabet is what data_coding 0 means to a carrier.
+// Alphabet is a carrier's alphabet for data_coding 0.
 type Alphabet uint8
 
 const (
-	AlphabetGSM7   Alphabet = iota // 3GPP TS 23.038, one septet an octet
+	AlphabetGSM7   Alphabet = iota // 3GPP TS 23.038, one septet per byte
 	AlphabetLatin1                 // ISO 8859-1
 	AlphabetASCII
 )
@@ -141,7 +139,7 @@ func (c *Carrier) defaults() error {
 		}
 	}
 	for _, tlv := range c.TLVs {
-		switch tlv.Tag { // the dispatcher's own: twice in one PDU they would be refused
+		switch tlv.Tag { // the dispatcher sets these; a PDU with two would be refused
 		case smpp.TagUserMessageReference:
 			c.NoReference = true
 		case smpp.TagMessagePayload, smpp.TagSARMessageReference, smpp.TagSARTotalSegments, smpp.TagSARSegmentSeqnum:
@@ -158,14 +156,14 @@ func (c *Carrier) defaults() error {
 }
 
 // defaultStates are the final states of SMPP 3.4 appendix B
-// (rule choices 5.3). Other states change nothing: the deadline decides.
+// (rule choices 5.3). Other states leave the segment to the deadline.
 var defaultStates = map[string]sms.Status{
 	"DELIVRD": sms.Sent, "ACCEPTD": sms.Sent,
 	"UNDELIV": sms.Failed, "EXPIRED": sms.Failed, "REJECTD": sms.Failed, "DELETED": sms.Failed,
 	"SKIPPED": sms.Failed, // SMPP 5.0
 }
 
-// meaning returns the status that a receipt's state gives to the segment.
+// meaning maps a receipt's state to the segment's status.
 func (c *Carrier) meaning(state string) (status sms.Status, final bool) {
 	status, ok := c.States[state]
 	if !ok {
@@ -182,8 +180,8 @@ func (c *Carrier) class(status smpp.Status) smpp.Class {
 	return status.Class()
 }
 
-// retryDelay is how long the nth attempt's successor waits: RetryMin doubling
-// to RetryMax, jittered by a quarter either way, never under RetryMin.
+// retryDelay is the delay after the nth attempt: RetryMin doubling to RetryMax,
+// with a jitter of ±25 %, never under RetryMin.
 func (c *Carrier) retryDelay(attempt int, random float64) time.Duration {
 	delay := c.RetryMax
 	if attempt < 20 {
@@ -193,7 +191,7 @@ func (c *Carrier) retryDelay(attempt int, random float64) time.Duration {
 	return min(max(delay, c.RetryMin), c.RetryMax)
 }
 
-// equal reports whether two configurations of a link make the same link.
+// equal reports whether two configurations describe the same link.
 func (l *Link) equal(other *Link) bool {
 	a, b := *l, *other
 	// Set by the dispatcher, or compared below.

@@ -13,9 +13,8 @@ import (
 	"intumwa/webhooks"
 )
 
-// conclude makes verdicts final, ends attempts, and does in the same
-// transaction all that follows from the verdicts: the customers' webhooks and
-// the refunds.
+// conclude makes verdicts final, ends attempts, and enqueues the webhooks and
+// refunds of the verdicts in the same transaction.
 func (d *Dispatcher) conclude(ctx context.Context, tx pgx.Tx, store *messages.Store, finals []messages.Final, ends messages.Ends) ([]messages.Settled, error) {
 	settled, refunded, err := conclude(ctx, tx, store, d.webhooks, d.refunds, finals, ends)
 	if refunded > 0 {
@@ -24,8 +23,8 @@ func (d *Dispatcher) conclude(ctx context.Context, tx pgx.Tx, store *messages.St
 	return settled, err
 }
 
-// conclude does the same without a dispatcher. refunds reports whether a failed live
-// message is paid back; refunded is how many were.
+// conclude works without a dispatcher. refunds reports whether a failed live message
+// is refunded; refunded is how many were.
 func conclude(ctx context.Context, tx pgx.Tx, store *messages.Store, hooks *webhooks.Webhooks, refunds func(messages.Settled) bool,
 	finals []messages.Final, ends messages.Ends) (settled []messages.Settled, refunded int, err error) {
 	settled, err = store.Finish(ctx, tx, finals, ends)
@@ -42,8 +41,8 @@ func conclude(ctx context.Context, tx pgx.Tx, store *messages.Store, hooks *webh
 	return settled, refunded, nil
 }
 
-// follows returns what follows from messages that became final: the events of their
-// companies, and the refunds. refunds reports whether a failed live message is paid back.
+// follows returns the webhook events and refunds of messages that became final. refunds
+// reports whether a failed live message is refunded.
 func follows(settled []messages.Settled, refunds func(messages.Settled) bool) (events []webhooks.Event, debits []billing.Debit) {
 	for _, m := range settled {
 		if m.CompanyID != 0 {
@@ -54,7 +53,7 @@ func follows(settled []messages.Settled, refunds func(messages.Settled) bool) (e
 			events = append(events, e)
 		}
 		switch {
-		case m.Status != sms.Failed, m.Carrier == sms.SandboxCarrier: // messages of the sandbox are free
+		case m.Status != sms.Failed, m.Carrier == sms.SandboxCarrier: // sandbox messages are free
 		case m.CompanyID != 0 && (m.Test || refunds(m)):
 			debits = append(debits, billing.Debit{CompanyID: m.CompanyID, Amount: int64(m.Segments), Ref: m.ULID, Test: m.Test})
 		}
@@ -62,8 +61,8 @@ func follows(settled []messages.Settled, refunds func(messages.Settled) bool) (e
 	return events, debits
 }
 
-// payOwed gives back what settling had to put off because another transaction
-// had locked the balance.
+// payOwed pays the refunds that settling put off because another transaction had
+// locked the balance.
 func (d *Dispatcher) payOwed(ctx context.Context) error {
 	refunded, held, err := billing.New(d.pool).PayOwed(ctx)
 	if err != nil {
@@ -84,7 +83,7 @@ func (d *Dispatcher) payOwed(ctx context.Context) error {
 // refunds applies billing.refund to a failed live message.
 func (d *Dispatcher) refunds(m messages.Settled) bool { return d.opts.Refund.pays(m) }
 
-// pays reports whether a failed live message is paid back.
+// pays reports whether a failed live message is refunded.
 func (r Refund) pays(m messages.Settled) bool {
 	switch r {
 	case RefundFailed:
@@ -95,7 +94,7 @@ func (r Refund) pays(m messages.Settled) bool {
 	return false
 }
 
-// report counts and logs what became final.
+// report counts and logs messages that became final.
 func (d *Dispatcher) report(settled []messages.Settled) {
 	for _, m := range settled {
 		d.metrics.final.WithLabelValues(m.Carrier, m.Status.String(), reasonClass(m)).Inc()
@@ -104,7 +103,7 @@ func (d *Dispatcher) report(settled []messages.Settled) {
 	}
 }
 
-// reasonClass is a reason of failure for a metric.
+// reasonClass is the metric label of a failure's reason.
 func reasonClass(m messages.Settled) string {
 	switch {
 	case m.Status == sms.Sent:
@@ -119,7 +118,6 @@ func reasonClass(m messages.Settled) string {
 	return "receipt"
 }
 
-// logFinal logs a message that became final.
 func (d *Dispatcher) logFinal(m messages.Settled) {
 	if m.Status == sms.Failed {
 		d.log.Info("message failed", "event", "message_failed", "id", m.ULID, "message_id", m.ID, "carrier", m.Carrier, "number", m.Number.Masked(), "reason", m.Reason)

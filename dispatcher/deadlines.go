@@ -17,13 +17,13 @@ import (
 	"intumwa/sms"
 )
 
-// decidedAtOnce is how many messages one transaction of a task decides.
+// decidedAtOnce is the most messages that one transaction of a task decides.
 const decidedAtOnce = 5_000
 
-// overdue decides messages whose receipts did not come: those of each carrier, those of carriers
-// that are no longer configured, and those with a validity of their own.
+// overdue decides messages whose receipts are overdue: those of each carrier, of carriers no
+// longer configured, and those with their own validity.
 func (d *Dispatcher) overdue(ctx context.Context) error {
-	configs, longest := map[string]*Carrier{}, time.Hour // what a carrier that is no longer configured had at least
+	configs, longest := map[string]*Carrier{}, time.Hour // the least for carriers no longer configured
 	for _, c := range d.running() {
 		config := c.config()
 		configs[c.name], longest = config, max(longest, config.ReceiptTimeout)
@@ -61,7 +61,7 @@ func ofCarrier(ids []int64, carrier string) map[int64]string {
 	return overdue
 }
 
-// decideOverdue decides the messages that find returns, with their carriers, until it has no more.
+// decideOverdue decides the messages that find returns, with their carriers, until none is left.
 func (d *Dispatcher) decideOverdue(ctx context.Context, configs map[string]*Carrier, find func(tx pgx.Tx) (overdue map[int64]string, done bool, err error)) error {
 	for done := false; !done; {
 		if err := d.finish(ctx, "deciding overdue messages", func(tx pgx.Tx) ([]messages.Final, error) {
@@ -83,11 +83,11 @@ func (d *Dispatcher) decideOverdue(ctx context.Context, configs map[string]*Carr
 	return nil
 }
 
-// finish concludes, in one transaction, what find brings.
+// finish concludes the messages that find returns, in one transaction.
 func (d *Dispatcher) finish(ctx context.Context, doing string, find func(pgx.Tx) ([]messages.Final, error)) error {
 	var settled []messages.Settled
 	err := postgres.InTx(ctx, d.hot, func(tx pgx.Tx) error {
-		settled = nil // of a try before
+		settled = nil // after a retry
 		finals, err := find(tx)
 		if err != nil || len(finals) == 0 {
 			return err
@@ -102,7 +102,7 @@ func (d *Dispatcher) finish(ctx context.Context, doing string, find func(pgx.Tx)
 	return nil
 }
 
-// forget deletes receipts, handset messages and unanswered messages after their retention.
+// forget deletes receipts, MOs and unanswered messages after their retention.
 func (d *Dispatcher) forget(ctx context.Context) error {
 	_, reported := receipts.Forget(ctx, d.pool, d.opts.ReceiptRetention)
 	_, inbound := d.handsets.Forget(ctx, d.opts.InboundRetention)
@@ -110,7 +110,7 @@ func (d *Dispatcher) forget(ctx context.Context) error {
 	return errors.Join(reported, inbound, unanswered)
 }
 
-// sentIDs are those that a verdict takes as sent: they are not sent again.
+// sentIDs returns the messages whose verdict is sent; they are not sent again.
 func sentIDs(finals []messages.Final) (ids []int64) {
 	for _, f := range finals {
 		if f.Status == sms.Sent {

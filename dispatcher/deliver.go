@@ -13,13 +13,13 @@ import (
 	"intumwa/sms"
 )
 
-// deliver takes one deliver_sm or data_sm off the link. Only esm_class makes
-// it a receipt (smpp.Delivery.Receipt); a handset's text that looks like one
-// is a text. Both are answered by the settler, after its commit.
+// deliver handles one deliver_sm or data_sm. Only esm_class makes it a receipt
+// (smpp.Delivery.Receipt); an MO that looks like one stays an MO. The settler
+// answers both after its commit.
 func (w *linkWorker) deliver(pdu *smpp.Delivery) {
 	name := w.carrier.name
 	receipt := pdu.Receipt
-	defer func() { pdu.ShortMessage, pdu.TLVs = nil, nil }() // the copies are taken; the PDU waits for its answer
+	defer func() { pdu.ShortMessage, pdu.TLVs = nil, nil }() // already copied; the PDU waits for its answer
 	switch {
 	case receipt == nil:
 		w.carrier.settler.receive(arrival{inbound: w.inbound(pdu), pdu: pdu})
@@ -43,11 +43,10 @@ func (w *linkWorker) deliver(pdu *smpp.Delivery) {
 	})
 }
 
-// handset is which of a receipt's addresses is the recipient's; "" when none
-// can be. It should come from the handset; there are carriers that leave the
-// addresses as they were in the submit_sm, and some that write what is no
-// number of ours. A sender may be all digits, so the international form goes
-// first.
+// handset returns the recipient's address in a receipt, or "" if neither can be it.
+// It should be the source. Some carriers leave the addresses as in the submit_sm,
+// and some write no number of ours. A sender may be all digits, so the
+// international form is tried first.
 func handset(source, dest string) string {
 	for _, address := range []string{source, dest} {
 		if digits, ok := strings.CutPrefix(strings.TrimLeft(address, "+0"), "257"); ok && subscriber(digits) {
@@ -60,13 +59,13 @@ func handset(source, dest string) string {
 	return ""
 }
 
-// subscriber reports whether national digits can be a handset's. The carriers decide
-// which ranges are open.
+// subscriber reports whether national digits can be a handset's. It checks no ranges:
+// the carriers decide which are open.
 func subscriber(digits string) bool {
 	return len(digits) == 8 && strings.Trim(digits, "0123456789") == ""
 }
 
-// inbound is a message from a handset, or a part of one, as it is kept.
+// inbound is an MO, or one part of it, as stored.
 func (w *linkWorker) inbound(pdu *smpp.Delivery) *handsets.Inbound {
 	m := &handsets.Inbound{At: postgres.Moment(pdu.Received), Carrier: w.carrier.name, Link: w.link, Source: pdu.Source, Destination: pdu.Dest,
 		DataCoding: pdu.DataCoding, ESMClass: pdu.ESMClass, Octets: pdu.ShortMessage, Part: partOf(pdu)}
@@ -79,9 +78,9 @@ func (w *linkWorker) inbound(pdu *smpp.Delivery) *handsets.Inbound {
 	return m
 }
 
-// partOf returns which part of a long message a delivery is, by its user data header
-// or by its SAR parameters (SMPP 3.4, 5.3.2.22 to 24); nil: it is a whole one. The
-// references of the two are independent counters, and are kept apart.
+// partOf returns which part of a long message a delivery is, from its user data header
+// or its SAR parameters (SMPP 3.4, 5.3.2.22 to 24); nil if it is a whole message. The
+// two use independent reference counters, so they are kept apart.
 func partOf(pdu *smpp.Delivery) *handsets.Part {
 	if pdu.ESMClass&esmUDHI != 0 {
 		if ref, total, seq, ok := sms.Concatenation(pdu.ShortMessage); ok {
@@ -100,19 +99,18 @@ func partOf(pdu *smpp.Delivery) *handsets.Part {
 // sarReferences marks the references of SAR parameters.
 const sarReferences = 1 << 16
 
-// quota bounds how many rows a carrier can make us write in an hour for receipts that
-// match nothing and for messages from handsets. It fills as rows are written and runs
-// empty with time: any hour has room for the configured number, a moment for a tenth of
-// it, so that a rush does not shut out the rest of the hour.
+// quota bounds the rows that a carrier makes us write per hour for unmatched receipts and
+// MOs. It is a leaky bucket: an hour has room for the configured number, a moment for a
+// tenth of it, so a burst does not shut out the rest of the hour.
 //
-// It is of one process: a carrier whose links are held by several has as many.
+// Each process has its own: a carrier with links in several processes gets several quotas.
 type quota struct {
 	mu    sync.Mutex
 	level float64 // rows
 	at    time.Time
 }
 
-// room is how many rows may be written now.
+// room returns how many rows may be written now.
 func (q *quota) room(now time.Time, perHour int) int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -122,14 +120,14 @@ func (q *quota) room(now time.Time, perHour int) int {
 	return int(atOnce - q.level)
 }
 
-// take notes that rows were written. They may be more than there was room for.
+// take counts written rows, possibly more than there was room for.
 func (q *quota) take(rows int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.level += float64(rows)
 }
 
-// give notes that rows are gone again.
+// give subtracts rows that were deleted.
 func (q *quota) give(rows int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
