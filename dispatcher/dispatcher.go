@@ -1,36 +1,36 @@
-// Package dispatcher carries queued messages to the carriers and settles what
-// comes back: queued → carried → settled. It is the back half of the gateway
-// and never calls the front half.
+// Package dispatcher submits queued messages to the carriers and settles their
+// answers and receipts: queued → carried → settled. It is the back half of the
+// gateway and never calls the front half.
 //
 // # Parts
 //
-//   - The leases (leases.go): each link is bound, and each task is done, by one process at
-//     a time. The others take over from a dead process.
+//   - The leases (leases.go) give each link and the tasks to one process at a time.
+//     The others take over from a dead process.
 //   - The member (member.go) holds the leases of links and starts and stops their
 //     workers.
-//   - A link worker (linkworker.go) carries messages over one leased link: it
+//   - A link worker (linkworker.go) carries messages over one leased link. It
 //     takes from the queue no more than it can soon send (prefetch.go), claims in
 //     Postgres, and submits segment by segment.
-//   - A settler (settler.go) for each carrier writes the answers and reports of its links,
-//     many at a time. The package receipts finds the segment of a receipt.
-//   - The queue health (queuehealth.go) decides whether the queue in Redis is
-//     usable, for each carrier's lane. While it is not, link workers take straight
+//   - A settler (settler.go) for each carrier writes the answers and receipts of its
+//     links in batches. The package receipts finds the segment of a receipt.
+//   - The queue health (queuehealth.go) decides for each carrier's lane whether the
+//     queue in Redis is usable. While it is not, link workers take messages straight
 //     from Postgres.
-//   - The release (scheduled.go) moves scheduled messages to the outbox and the queue when
-//     they are due.
-//   - The tasks (tasks.go) are done by one process for all: they refill the queue from
-//     Postgres, free the claims of dead dispatchers, end messages whose time is
-//     over, and so on. Each has a name, an interval and a metric.
+//   - The release (scheduled.go) moves due scheduled messages to the outbox and the
+//     queue.
+//   - The tasks (tasks.go) run in one process for all. They refill the queue from
+//     Postgres, free the claims of dead dispatchers, expire messages, and so on.
+//     Each has a name, an interval and a metric.
 //
 // # Failures
 //
 // No message is lost: it stays in the outbox until its last segment's
 // answer is committed. A receipt is acknowledged after its commit. While the
-// database is away the carrier gets ESME_RMSGQFUL and delivers the receipt again.
+// database is down the carrier gets ESME_RMSGQFUL and delivers the receipt again.
 //
-// A segment may arrive twice if it was written to a carrier and its answer was not
-// committed when the link or this process died. Those are never more than the
-// link's window, because a slot is given back only after the commit.
+// A segment may arrive twice if the link or this process dies after writing it and
+// before committing its answer. A slot is freed only after the commit, so no more
+// than the link's window can be affected.
 package dispatcher
 
 import (
@@ -55,11 +55,11 @@ import (
 	"intumwa/webhooks"
 )
 
-// Refund is which failed messages are paid back (rule choices 4.6).
+// Refund selects the failed messages that are refunded (rule choices 4.6).
 type Refund uint8
 
 const (
-	RefundUnsubmitted Refund = iota // expired with us, or its handset opted out before; no segment ever accepted by a carrier
+	RefundUnsubmitted Refund = iota // expired here, or its handset opted out; no carrier ever accepted a segment
 	RefundFailed                    // every failed message
 	RefundNever
 )
@@ -69,41 +69,40 @@ type Options struct {
 	Carriers         []Carrier
 	Validity         time.Duration // of a message; default 24 h
 	Refund           Refund
-	SweepInterval    time.Duration // between two looks for what the queue lacks; default 1 s
+	SweepInterval    time.Duration // between searches for messages missing from the queue; default 1 s
 	ReceiptRetention time.Duration // of receipts that match no segment; default 7 days
-	InboundRetention time.Duration // of messages from handsets; default 30 days
-	MessageRetention time.Duration // of messages that are final; 0: no limit
+	InboundRetention time.Duration // of MOs; default 30 days
+	MessageRetention time.Duration // of final messages; 0: no limit
 	BodyRetention    time.Duration // of their texts; 0: as long as the messages
-	NumberRetention  time.Duration // of whom they went to; 0: as long as they are kept
-	StrandedAfter    time.Duration // without a link anywhere a carrier is no more; default 10 min
-	Heartbeat        time.Duration // between two reports of the links; leases are renewed twice as often; default 1 s
+	NumberRetention  time.Duration // of their phone numbers; 0: as long as the messages
+	StrandedAfter    time.Duration // a carrier without links for so long is gone; default 10 min
+	Heartbeat        time.Duration // between reports of the links; leases are renewed twice as often; default 1 s
 	DeadAfter        time.Duration // a dispatcher that has not renewed for so long is dead; default deadAfter
-	GiveUpAfter      time.Duration // a link whose carrier cannot be reached for so long goes to another dispatcher that would take it; default 10 s
-	Rest             time.Duration // and is left to the others for so long; default 1 min
-	BreakerPause     time.Duration // of a link whose carrier refuses everything, before it is tried again at first; default 15 s
+	GiveUpAfter      time.Duration // a link whose carrier is unreachable for so long goes to another willing dispatcher; default 10 s
+	Rest             time.Duration // this process then leaves it to the others for so long; default 1 min
+	BreakerPause     time.Duration // before the first probe of a link whose carrier refuses everything; default 15 s
 	Log              *slog.Logger
 	Metrics          prometheus.Registerer
 
-	// QuietHours are the quiet hours of companies that have none of their own. QuietCompanies
-	// returns the companies that have; nil: none has.
+	// QuietHours applies to companies without their own. QuietCompanies returns the
+	// companies with their own; nil: none.
 	QuietHours     sms.QuietHours
 	QuietCompanies func(context.Context) (map[int64]sms.QuietHours, error)
 
-	// Route returns which carrier takes a number now: messages that wait for a
-	// carrier which is no more go there. nil: they wait until they expire.
+	// Route returns the current carrier of a number. Messages of a removed carrier
+	// go there. nil: they wait until they expire.
 	Route func(sms.Number) (carrier string, ok bool)
-	// Inbound is called when messages from handsets have been stored. It must not
-	// block. nil: nothing is called.
+	// Inbound is called after MOs were stored. It must not block. It may be nil.
 	Inbound func()
 }
 
-// Dispatcher is one process's back half.
+// Dispatcher is the back half of one process.
 type Dispatcher struct {
 	opts     Options
 	pool     *pgxpool.Pool
 	hot      *pgxpool.Pool
-	store    *messages.Store // on pool: looks at much of a table
-	carrying *messages.Store // on hot: many rows by their keys
+	store    *messages.Store // on pool: for statements that read much of a table
+	carrying *messages.Store // on hot: for many rows by their keys
 	handsets *handsets.Store
 	queue    *queue.Queue
 	webhooks *webhooks.Webhooks
@@ -116,34 +115,32 @@ type Dispatcher struct {
 	deaths   deaths
 	walk     *outboxWalk
 
-	refundsHeld bool                   // another transaction has locked a balance that gets a refund; the task's
-	heldSenders map[messages.Hold]bool // the senders that messages were held of when the task looked last
+	refundsHeld bool                   // a locked balance delays refunds; only the task uses it
+	heldSenders map[messages.Hold]bool // the senders held at the task's last round
 
 	mu           sync.Mutex
-	carriers     map[string]*carrier  // all that were ever configured
+	carriers     map[string]*carrier  // all configured since the start
 	active       []*carrier           // those configured now
-	held         map[string]*linkBind // by link: those that this process has at work
+	held         map[string]*linkBind // by link: the running ones
 	startSettler func(*carrier)       // while Run runs
 }
 
-// carrier is a configured carrier at work. Its configuration may be replaced
-// while it works (Reload).
+// carrier is a carrier at work. Reload may replace its configuration.
 type carrier struct {
 	name      string
 	conf      atomic.Pointer[Carrier]
 	settler   *settler
 	unmatched quota  // receipts that match nothing
-	handsets  quota  // messages from handsets
-	standIn   string // failover's: who takes its messages now, for the log
+	handsets  quota  // MOs
+	standIn   string // the carrier that it fails over to now; only failover uses it, for the log
 }
 
 func (c *carrier) config() *Carrier { return c.conf.Load() }
 
 func (c *carrier) matcher() *receipts.Matcher { return receipts.New(c.name, c.config().IDFormat) }
 
-// New checks the options and returns a Dispatcher that does nothing until Run.
-// hot is a pool of the same database whose connections plan updates of many
-// rows by their keys (postgres.Options.BatchUpdates).
+// New checks the options and returns a Dispatcher that is idle until Run. hot is a
+// pool of the same database with postgres.Options.BatchUpdates.
 func New(pool, hot *pgxpool.Pool, q *queue.Queue, hooks *webhooks.Webhooks, opts Options) (*Dispatcher, error) {
 	setDefault(&opts.Validity, 24*time.Hour)
 	setDefault(&opts.SweepInterval, time.Second)
@@ -164,7 +161,7 @@ func New(pool, hot *pgxpool.Pool, q *queue.Queue, hooks *webhooks.Webhooks, opts
 		metrics: newMetrics(opts.Metrics), smpp: smpp.NewMetrics(opts.Metrics), carriers: make(map[string]*carrier), held: make(map[string]*linkBind),
 	}
 	d.deaths.wake = make(chan struct{}, 1)
-	d.deaths.unfreed.Store(true) // the last holder of the tasks may not have done it
+	d.deaths.unfreed.Store(true) // the previous holder of the tasks may have left some
 	d.walk = newOutboxWalk()
 	d.inFlight = newInFlightMessages()
 	d.health = newQueueHealth(d)
@@ -177,8 +174,7 @@ func New(pool, hot *pgxpool.Pool, q *queue.Queue, hooks *webhooks.Webhooks, opts
 	return d, nil
 }
 
-// check fills in the defaults of a configuration and refuses one that cannot
-// work.
+// check fills in a configuration's defaults and refuses one that cannot work.
 func (d *Dispatcher) check(carriers []Carrier) ([]Carrier, error) {
 	carriers = slices.Clone(carriers)
 	names, links := map[string]bool{}, map[string]bool{}
@@ -205,8 +201,8 @@ func (d *Dispatcher) check(carriers []Carrier) ([]Carrier, error) {
 	return carriers, nil
 }
 
-// setCarriers puts a checked configuration in force. Carriers that are gone
-// keep their settler: answers of theirs may still come in.
+// setCarriers applies a checked configuration. Removed carriers keep their settler:
+// their answers may still come in.
 func (d *Dispatcher) setCarriers(configs []Carrier) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -232,14 +228,14 @@ func (d *Dispatcher) setCarriers(configs []Carrier) {
 	}
 }
 
-// running are the configured carriers.
+// running returns the configured carriers.
 func (d *Dispatcher) running() []*carrier {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.active
 }
 
-// removed are carriers that were configured once, while this process lived.
+// removed returns the carriers that a reload of this process removed.
 func (d *Dispatcher) removed() []*carrier {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -252,16 +248,15 @@ func (d *Dispatcher) removed() []*carrier {
 	return gone
 }
 
-// Check reports whether Reload would take a set of carriers, and why not.
+// Check returns the error with which Reload would refuse a set of carriers.
 func (d *Dispatcher) Check(carriers []Carrier) error {
 	_, err := d.check(carriers)
 	return err
 }
 
-// Reload puts another set of carriers in force. A set that cannot work is
-// refused whole and the old one goes on. Links that are as before keep their
-// binds, also when only their pace or window changed; the others are started,
-// restarted or ended by the next heartbeat.
+// Reload applies another set of carriers. It refuses a set that cannot work as a
+// whole and keeps the old one. Links keep their binds if at most their pace or
+// window changed. The next heartbeat starts, restarts or ends the others.
 func (d *Dispatcher) Reload(carriers []Carrier) error {
 	checked, err := d.check(carriers)
 	if err != nil {
@@ -272,9 +267,8 @@ func (d *Dispatcher) Reload(carriers []Carrier) error {
 	return nil
 }
 
-// LinkChanged pauses or resumes links at once, after a notice that an operator
-// wants it; without a notice the next heartbeat does. It never
-// blocks.
+// LinkChanged applies an operator's pause or resume at once. Without the call the
+// next heartbeat applies it. It never blocks.
 func (d *Dispatcher) LinkChanged(string) { d.member.kick() }
 
 func setDefault(d *time.Duration, value time.Duration) {
@@ -283,12 +277,12 @@ func setDefault(d *time.Duration, value time.Duration) {
 	}
 }
 
-// Run carries messages until ctx ends. Then it takes nothing more, lets the
-// windows drain, unbinds, settles what was answered, gives back its leases and
-// claims, and returns.
+// Run carries messages until ctx ends. Then it takes nothing more, drains the
+// windows, unbinds, settles the answers, gives back its leases and claims, and
+// returns.
 func (d *Dispatcher) Run(ctx context.Context) error {
 	if d.member.register(ctx) != nil {
-		return nil // ctx ended first; nothing has begun
+		return nil // ctx ended first; nothing has started
 	}
 	// Settlers outlive the link workers: they write the last answers.
 	settling, stopSettling := context.WithCancel(context.WithoutCancel(ctx))
@@ -319,7 +313,7 @@ func (d *Dispatcher) Run(ctx context.Context) error {
 	return nil
 }
 
-// identity names this process to operators.
+// identity is this process's name for operators.
 func identity() string {
 	host, err := os.Hostname()
 	if err != nil {

@@ -8,17 +8,15 @@ import (
 	"intumwa/messages/receipts"
 )
 
-// echoInterval lies between two looks for receipts of segments that a carrier
-// has left unanswered.
+// echoInterval is the interval of the search for receipts of unanswered segments.
 const echoInterval = time.Second
 
 var errEchoed = errors.New("no answer, but a receipt that echoes its user_message_reference")
 
-// endEchoed ends the wait for answers that a receipt has overtaken: where a
-// carrier leaves a submit_sm unanswered past the response timeout, on a link
-// that lives, and a receipt in the inbox echoes its user_message_reference, the
-// segment ends as unanswered now, not when unknown_hold is over. Settling it
-// finds that receipt (receipts.Matcher.Record).
+// endEchoed stops waiting for answers that a receipt has overtaken. The link is up,
+// a submit_sm is past the response timeout, and a receipt in the inbox echoes its
+// user_message_reference. The segment then ends as unanswered now, not after
+// unknown_hold. Settling it finds that receipt (receipts.Matcher.Record).
 func (w *linkWorker) endEchoed(ctx context.Context) {
 	overdue := w.bind.Overdue()
 	if len(overdue) == 0 || w.carrier.config().NoReference {
@@ -28,7 +26,7 @@ func (w *linkWorker) endEchoed(ctx context.Context) {
 	for i, key := range overdue {
 		id, n, _ := fromKey(key)
 		segments[i].Reference = reference(id, n)
-		if m := w.d.inFlight.get(id); m != nil { // without a number none is found
+		if m := w.d.inFlight.get(id); m != nil { // without a number no receipt matches
 			segments[i].Number = m.msg.Number
 		}
 	}
@@ -44,7 +42,7 @@ func (w *linkWorker) endEchoed(ctx context.Context) {
 	w.bind.GiveUp(errEchoed, keys...)
 }
 
-// submitKey names a segment in flight; fromKey reads it.
+// submitKey is the key of a segment in flight; fromKey decodes it.
 func submitKey(messageID int64, segment, total int) uint64 {
 	return uint64(messageID)<<16 | uint64(segment)<<8 | uint64(total)
 }

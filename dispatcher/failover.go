@@ -10,20 +10,19 @@ import (
 )
 
 const (
-	// serving is true for a row of links that can carry messages now, by the last heartbeat
-	// of its dispatcher.
+	// serving selects links that could carry messages at their dispatcher's last heartbeat.
 	serving = `state = 'bound' AND NOT broken AND NOT paused AND ` + leased
-	// takenOver is true for one that its dispatcher took over less than $2 ago and has not
-	// bound yet. One that it had bound and lost is no such link.
+	// takenOver selects links that their dispatcher took over less than $2 ago and has not
+	// bound yet. It excludes links that it had bound and lost.
 	takenOver = `state <> 'bound' AND since > now() - $2::interval AND NOT broken AND NOT paused AND EXISTS (SELECT FROM leases
 		WHERE leases.name = '` + linkLease + `' || links.name AND leases.holder IS DISTINCT FROM links.bound_by)`
-	// sinceServed is for how long a link has carried nothing. A heartbeat writes both of its
-	// times for a link that is held, so a step of the database's clock changes nothing.
+	// sinceServed is the time since a link last served. For a held link a heartbeat writes
+	// both times, so a step of the database's clock changes nothing.
 	sinceServed = `CASE WHEN ` + leased + ` THEN updated_at - served_at ELSE greatest(now() - served_at, served_at - now()) END`
 )
 
-// serves reports whether a link of a carrier can carry messages now, in whatever process. A
-// link that a process took over less than binding ago, and has not bound yet, counts as well.
+// serves reports whether a link of a carrier can carry messages now, in any process. It
+// includes a link that a process took over less than binding ago and has not bound yet.
 func (d *Dispatcher) serves(ctx context.Context, db postgres.DB, carrier string, binding time.Duration) (serves bool, err error) {
 	if err := db.QueryRow(ctx, `SELECT EXISTS (SELECT FROM links WHERE carrier = $1 AND (`+serving+` OR `+takenOver+`))`,
 		carrier, binding).Scan(&serves); err != nil {
@@ -32,9 +31,8 @@ func (d *Dispatcher) serves(ctx context.Context, db postgres.DB, carrier string,
 	return serves, nil
 }
 
-// failover hands the messages of a carrier none of whose links has served for
-// FailoverAfter to its first failover carrier that serves now. A throttled link is not
-// down.
+// failover moves the messages of a carrier with no link serving for FailoverAfter to its
+// first failover carrier that serves now. A throttled link is not down.
 func (d *Dispatcher) failover(ctx context.Context) error {
 	idle, serves := map[string]time.Duration{}, map[string]bool{}
 	var name string
@@ -51,9 +49,9 @@ func (d *Dispatcher) failover(ctx context.Context) error {
 		config := c.config()
 		away, known := idle[c.name]
 		if !known {
-			away = up // it has no link any more
+			away = up // it has no links left
 		}
-		// A process that has just come, or come back, has not had the time to bind.
+		// A process that has just started, or come back, has had no time to bind.
 		if min(away, up) < config.FailoverAfter {
 			continue
 		}
@@ -77,14 +75,14 @@ func (d *Dispatcher) failover(ctx context.Context) error {
 }
 
 const (
-	handOverMost = 5000 // messages a lane and a round
-	// handOverAhead bounds how much is handed over at once, in time of the failover carrier:
-	// messages that were not handed over return to their carrier's links when these serve.
+	handOverMost = 5000 // messages per lane and round
+	// handOverAhead bounds how much is handed over at once, in time of the failover carrier.
+	// The rest stays with its carrier, for its links when they serve again.
 	handOverAhead = 30 * time.Second
 )
 
-// handOver gives the failover carrier what it can carry soon: single sends first, and no
-// more of batches than its own customers can bear to wait behind.
+// handOver gives the failover carrier what it can carry soon: single sends first, then
+// batches, bounded so that its own messages do not wait long behind them.
 func (d *Dispatcher) handOver(ctx context.Context, c *carrier, other string) (n int64, err error) {
 	held := c.config().OnAmbiguous == AmbiguousHold
 	for _, lane := range []queue.Lane{queue.Single, queue.Batch} {
@@ -108,8 +106,8 @@ func (d *Dispatcher) handOver(ctx context.Context, c *carrier, other string) (n 
 	return n, nil
 }
 
-// tpsOf is how many segments a second a carrier's links carry together; 0: as
-// many as they can, or a carrier that is not configured here.
+// tpsOf returns the total segments per second of a carrier's links; 0: unlimited,
+// or not configured here.
 func (d *Dispatcher) tpsOf(name string) (tps float64) {
 	for _, c := range d.running() {
 		if c.name != name {
@@ -125,7 +123,7 @@ func (d *Dispatcher) tpsOf(name string) (tps float64) {
 	return tps
 }
 
-// takeBack gives a carrier that serves again the messages that its failover carriers have not tried.
+// takeBack returns to a carrier that serves again the messages that no failover carrier has tried.
 func (d *Dispatcher) takeBack(ctx context.Context) error {
 	for _, c := range d.running() {
 		if len(c.config().Failover) == 0 {

@@ -11,8 +11,8 @@ import (
 	"intumwa/smpp"
 )
 
-// feed keeps the prefetch of one lane filled, from the queue as long as that is
-// usable and else from the database.
+// feed keeps the prefetch of one lane filled, from the queue while it is usable,
+// otherwise from the database.
 func (w *linkWorker) feed(ctx context.Context, lane queue.Lane) {
 	for {
 		if w.ready(ctx) != nil {
@@ -27,7 +27,7 @@ func (w *linkWorker) feed(ctx context.Context, lane queue.Lane) {
 		if !usable && ctx.Err() == nil {
 			start := time.Now()
 			if taken = w.takeDirect(ctx, lane, room, 0); len(taken) == 0 {
-				// A look that finds nothing reads the whole backlog.
+				// A query that finds nothing reads the whole backlog.
 				pause = min(max(directPause, 5*time.Since(start)), 5*time.Second)
 			}
 		}
@@ -37,7 +37,7 @@ func (w *linkWorker) feed(ctx context.Context, lane queue.Lane) {
 		}
 		rest := w.turnAway(taken)
 		w.prefetch.put(lane, rest)
-		for len(rest) < len(taken) && w.carrier.settler.behind() { // nothing else bounds how many of a lane are turned away
+		for len(rest) < len(taken) && w.carrier.settler.behind() { // nothing else bounds the rate of turning messages away
 			if sleep(ctx, 10*time.Millisecond) != nil {
 				return
 			}
@@ -48,14 +48,14 @@ func (w *linkWorker) feed(ctx context.Context, lane queue.Lane) {
 	}
 }
 
-// directPause lies between two looks into the database for messages to take.
+// directPause is the pause between queries for messages to take from the database.
 const directPause = 200 * time.Millisecond
 
-// takeBlock is how long a take waits for messages: as often is looked for overdue ones.
+// takeBlock is how long a take waits for messages, and so the interval of looking for overdue ones.
 const takeBlock = 500 * time.Millisecond
 
-// take claims messages from the queue, and overdue messages if the queue has
-// no more. usable reports whether the queue is usable.
+// take claims messages from the queue, and overdue ones if the queue has no more.
+// usable reports whether the queue is usable.
 func (w *linkWorker) take(ctx context.Context, lane queue.Lane, room int) (ms []*inFlight, usable bool) {
 	health, at := w.d.health, laneKey{w.carrier.name, lane}
 	stillUsable, usable := health.whileUsable(at)
@@ -81,12 +81,12 @@ func (w *linkWorker) take(ctx context.Context, lane queue.Lane, room int) (ms []
 			return w.d.carrying.Claim(ctx, w.d.member.id.Load(), w.carrier.name, ids, w.carrier.config().marks())
 		})
 		if err != nil {
-			// Their rows are unclaimed and overdue soon.
+			// Their rows stay unclaimed and are soon overdue.
 			w.d.log.Error("messages cannot be claimed", "event", "claim_failed", "carrier", w.carrier.name, "link", w.link, "error", err)
 			_ = sleep(ctx, 200*time.Millisecond) // feed looks at ctx next
 			return nil, true
 		}
-		// The others are settled, not due, claimed by another process, or were there twice.
+		// The others are settled, not due, claimed elsewhere, or duplicates.
 		w.d.metrics.stale.WithLabelValues(w.carrier.name).Add(float64(len(ids) - len(ms)))
 	}
 	if look && ctx.Err() == nil {
@@ -104,8 +104,7 @@ func (w *linkWorker) take(ctx context.Context, lane queue.Lane, room int) (ms []
 	return ms, true
 }
 
-// takeDirect claims messages in the database, without the queue: those that have been
-// due for age.
+// takeDirect claims messages that have been due for age, straight from the database.
 func (w *linkWorker) takeDirect(ctx context.Context, lane queue.Lane, room int, age time.Duration) []*inFlight {
 	ms, err := w.claim(ctx, func(ctx context.Context) ([]*messages.Claimed, error) {
 		return w.d.store.ClaimDue(ctx, w.d.member.id.Load(), w.carrier.name, int(lane), room, age, w.carrier.config().marks())
@@ -117,21 +116,20 @@ func (w *linkWorker) takeDirect(ctx context.Context, lane queue.Lane, room int, 
 	return ms
 }
 
-// claimTimeout bounds a claim with all that it waits for. A process whose database is
-// slower than that loses its leases.
+// claimTimeout bounds a claim, including waiting. A process whose database is slower
+// loses its leases.
 const claimTimeout = 5 * time.Second
 
-// claim runs by, which claims messages, and has them in flight. The end of ctx does not
-// stop it.
+// claim runs by, which claims messages, and adds them to those in flight. The end of ctx
+// does not stop it.
 //
-// releaseOrphans waits for claims that are under way, so it releases none of these.
-// Another process can get them only when this one was taken for dead, for instance
-// because it was frozen here. When this one wakes it submits nothing: begin checks
-// member.submits in front of each segment, and the last renewal is too old. The next
-// renewal finds the process replaced, and its workers end before it registers anew.
-// So a segment goes out twice only if it had passed the check before: those are at most
-// a window a link. (While a whole machine is suspended, its monotonic clock stands
-// still. Then the check fails with the next renewal only.)
+// releaseOrphans waits for running claims, so it releases none of these. Another process
+// can get them only if it takes this one for dead, for instance because it was frozen
+// here. When this one wakes it submits nothing: begin checks member.submits before each
+// segment, and the last renewal is too old. The next renewal finds the process replaced,
+// and its workers end before it registers again. So a segment goes out twice only if it
+// had already passed the check: at most a window per link. (While a whole machine is
+// suspended, its monotonic clock stops. Then only the next renewal makes the check fail.)
 func (w *linkWorker) claim(ctx context.Context, by func(context.Context) ([]*messages.Claimed, error)) ([]*inFlight, error) {
 	defer w.d.inFlight.claiming()()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), claimTimeout)
@@ -149,8 +147,8 @@ func (w *linkWorker) claim(ctx context.Context, by func(context.Context) ([]*mes
 	return ms, nil
 }
 
-// turnAway ends the messages whose handsets have opted out since they were accepted, and
-// returns the others (rule choices 9.4).
+// turnAway fails the messages whose handsets have opted out since acceptance, and returns
+// the others (rule choices 9.4).
 func (w *linkWorker) turnAway(ms []*inFlight) []*inFlight {
 	return slices.DeleteFunc(ms, func(m *inFlight) bool {
 		if m.msg.OptedOut {
@@ -162,7 +160,7 @@ func (w *linkWorker) turnAway(ms []*inFlight) []*inFlight {
 	})
 }
 
-// giveBack returns messages that were claimed and not begun.
+// giveBack releases messages that were claimed and not begun.
 func (w *linkWorker) giveBack(ms []*inFlight) {
 	if len(ms) == 0 {
 		return
@@ -175,14 +173,14 @@ func (w *linkWorker) giveBack(ms []*inFlight) {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 	defer cancel()
 	if err := w.d.carrying.Release(ctx, w.d.member.id.Load(), claims, 0); err != nil {
-		// They stay claimed until this process ends. Try through the settler,
-		// which does not give up.
+		// Otherwise they would stay claimed until this process ends. The settler
+		// retries until it succeeds.
 		w.carrier.settler.putBack(claims)
 	}
 }
 
-// prefetchSize is how many claimed messages may wait in each lane: enough
-// to keep the link busy over a claim, no more than a quarter of a second.
+// prefetchSize is how many claimed messages may wait in each lane: enough to keep
+// the link busy during a claim, at most a quarter of a second's worth.
 func prefetchSize(window int, tps float64) int {
 	if tps > 0 {
 		return min(max(int(tps/4), 1), 500)

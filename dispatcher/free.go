@@ -15,8 +15,8 @@ import (
 	"intumwa/sms"
 )
 
-// freeClaims frees the claims of dead dispatchers if there may be any: after the start of this
-// process, after the death of a dispatcher, and when the walk over the outbox met such a claim.
+// freeClaims frees the claims of dead dispatchers if there may be any: after this process
+// started, after a dispatcher died, and when the walk over the outbox found such a claim.
 func (d *Dispatcher) freeClaims(ctx context.Context) error {
 	if !d.deaths.unfreed.Swap(false) {
 		return nil
@@ -28,9 +28,9 @@ func (d *Dispatcher) freeClaims(ctx context.Context) error {
 	return err
 }
 
-// free frees the claims of dead dispatchers. It reads the claimants before the living: a
-// dispatcher that registers in between is on neither list, however long this process slept
-// there.
+// free frees the claims of dead dispatchers. It lists the claimants before the living, so a
+// dispatcher that registers in between is not taken for dead, however long this process
+// slept there.
 func (d *Dispatcher) free(ctx context.Context) error {
 	claimants, err := d.store.Claimants(ctx)
 	if err != nil {
@@ -66,15 +66,15 @@ func (d *Dispatcher) living(ctx context.Context) ([]int64, error) {
 	return postgres.All(ctx, d.pool, "listing the dispatchers", pgx.RowTo[int64], `SELECT id FROM dispatchers`)
 }
 
-// settleBegun settles, for a carrier whose on_ambiguous is hold or fail, what
-// dispatchers may have been submitting to it when they died.
+// settleBegun settles the messages that dead dispatchers may have been submitting
+// to a carrier whose on_ambiguous is hold or fail.
 func (d *Dispatcher) settleBegun(ctx context.Context, c *carrier, dead []int64) error {
 	matcher := c.matcher()
 	_, effect := submission.Next(submission.InFlight, submission.OwnerDied{}, c.config().OnAmbiguous)
 	for n := decidedAtOnce; n == decidedAtOnce; {
 		var settled []messages.Settled
 		err := postgres.InTx(ctx, d.hot, func(tx pgx.Tx) error {
-			settled = nil // of a try before
+			settled = nil // after a retry
 			if err := matcher.Lock(ctx, tx); err != nil {
 				return err
 			}
@@ -113,8 +113,8 @@ func (d *Dispatcher) settleBegun(ctx context.Context, c *carrier, dead []int64) 
 	return nil
 }
 
-// unanswered are the segments of a message of which it is not known that the
-// carrier has them, as segments to be recorded.
+// unanswered returns, to be recorded, the segments of a message that the carrier
+// may or may not have.
 func (c *Carrier) unanswered(m *messages.Claimed) (segments []receipts.Segment) {
 	total := len(c.segments(m, postgres.Now()))
 	for n := 1; n <= total; n++ {

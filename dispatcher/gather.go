@@ -6,19 +6,19 @@ import (
 )
 
 const (
-	// gatherMost is how long an answer or a receipt may wait for others, to be
-	// settled with them in one transaction.
+	// gatherMost is how long an answer or a receipt may wait for others to share
+	// its transaction.
 	gatherMost = 50 * time.Millisecond
 	// gatherGap is how long it waits for the next one.
 	gatherGap = 20 * time.Millisecond
-	// gatherEnough is how many are settled without waiting for more.
+	// gatherEnough answers and receipts are settled without waiting for more.
 	gatherEnough = 64
 )
 
-// gather waits while more to settle keeps coming and nothing depends on the settlement:
-// no link whose window is half used up, and no carrier that delivers its
-// next receipt only when the last is answered. At a few hundred messages a second
-// a transaction then settles several of them together.
+// gather waits while answers and receipts keep coming and nothing depends on the
+// settlement: no link's window is half used up, and the carrier does not wait for
+// the last answer before its next receipt. At a few hundred messages a second one
+// transaction then settles several.
 func (s *settler) gather(ctx context.Context) {
 	now := time.Now()
 	end, receipts, since := now.Add(gatherMost), s.receiptsWaiting(), now
@@ -26,7 +26,7 @@ func (s *settler) gather(ctx context.Context) {
 	defer timer.Stop()
 	for !s.urgent() {
 		wait := min(gatherGap, time.Until(end))
-		if receipts > 0 { // answers that keep coming do not hold them up
+		if receipts > 0 { // a flow of answers does not hold them up
 			wait = min(wait, time.Until(since.Add(gatherGap)))
 		}
 		timer.Reset(wait)
@@ -49,7 +49,7 @@ func (s *settler) gather(ctx context.Context) {
 	}
 }
 
-// urgent reports whether the settlement must not wait.
+// urgent reports whether the settlement must start now.
 func (s *settler) urgent() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -74,19 +74,19 @@ func (s *settler) receiptsWaiting() int {
 }
 
 const (
-	lingerTries = 8 // waits in a row that ended with a gap, after as many receipts as the one before: lingering does not pay
+	lingerTries = 8 // successive waits that ended in a gap with equally many receipts: lingering does not pay
 	lingerPause = 5 * time.Second
 )
 
-// lingering finds out whether waiting for more receipts pays. It does not where few
-// come, nor where a carrier delivers the next ones, always as many, only when the last
-// are answered: for a while they are then settled at once.
+// lingering detects whether waiting for more receipts pays. It does not where few come,
+// nor where a carrier sends its next receipts, always equally many, only after the last
+// are answered. Receipts are then settled at once for a while.
 type lingering struct {
-	last, same int // receipts of the last wait, and waits in a row that brought so many
+	last, same int // receipts of the last wait, and successive waits with that number
 	until      time.Time
 }
 
-// waited notes how many receipts a wait brought together.
+// waited records how many receipts a wait gathered.
 func (s *settler) waited(receipts int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -6,10 +6,9 @@ import (
 	"time"
 )
 
-// A process may be the only one that cannot reach a carrier. So the holder of a link whose
-// carrier it cannot reach for GiveUpAfter gives the lease up, once its worker has ended, if
-// another process would take it. Then it leaves the link to the others for Rest. While the
-// others rest as well, the link stays with its holder.
+// A process may be the only one that cannot reach a carrier. If it cannot for GiveUpAfter and
+// another process would take the link, it ends its worker and gives the lease up. Then it
+// leaves the link to the others for Rest. While all others rest too, it keeps the link.
 
 const (
 	giveUpAfter = 10 * time.Second
@@ -19,8 +18,8 @@ const (
 // rests reports whether this process leaves a link to the others.
 func (m *member) rests(link string, now time.Time) bool { return now.Before(m.givenUp[link]) }
 
-// chooseGivenUp ends the workers of links whose carrier was not reached for GiveUpAfter and that
-// another dispatcher would take; they are given up once they have ended.
+// chooseGivenUp ends the workers of links whose carrier was unreachable for GiveUpAfter and
+// that another dispatcher would take. giveUp then gives up their leases.
 func (m *member) chooseGivenUp(held leasedLinks, now time.Time) {
 	others := *m.wanted.Load()
 	for name, at := range m.workers {
@@ -37,7 +36,7 @@ func (m *member) chooseGivenUp(held leasedLinks, now time.Time) {
 	}
 }
 
-// giveUp gives up the links whose workers have ended for it.
+// giveUp gives up the links that chooseGivenUp chose and whose workers have ended.
 func (m *member) giveUp(ctx context.Context) error {
 	for name, at := range m.workers {
 		if !at.parts.Load() || !at.ended() {
