@@ -16,9 +16,9 @@ import (
 	"intumwa/sms"
 )
 
-// inFlight is one claimed message on its way over one link. Its segments go out
-// in order; their results come back in any order and are taken by the
-// settler, which alone touches the fields below the line.
+// inFlight is one claimed message on its way over one link. Its segments go out in
+// order. The settler takes their results in any order; only it touches the fields
+// after the blank line.
 type inFlight struct {
 	worker  *linkWorker
 	msg     *messages.Claimed
@@ -28,20 +28,20 @@ type inFlight struct {
 
 	// The settler's, once the first segment is out.
 	attempt submission.Attempt
-	late    *submission.Effect // a segment that the message was claimed without was refused for now
+	late    *submission.Effect // temporary refusal of a segment that was not part of this claim
 }
 
-// result is what became of one segment.
+// result is the outcome of one segment.
 type result struct {
 	message *inFlight
-	segment int // from 1; 0: none was to be sent
+	segment int // from 1; 0: there was none to send
 	smpp.Result
 	at    time.Time
 	slot  bool             // it held a slot
-	event submission.Event // of the result; set by heard, or at once if no carrier took part
+	event submission.Event // of the result; set by heard, or at once if no carrier was involved
 }
 
-// heard is the result as an event of the segment's submission.
+// heard returns the result as an event of the segment's submission.
 func (r *result) heard() submission.Event {
 	if r.event == nil {
 		r.event = r.message.worker.carrier.config().event(r.Result, r.message.msg.Attempt)
@@ -49,7 +49,7 @@ func (r *result) heard() submission.Event {
 	return r.event
 }
 
-// event is the fate of a segment as an event of its submission. attempt is the
+// event converts a segment's outcome to an event of its submission. attempt is the
 // number of its message's attempt.
 func (c *Carrier) event(r smpp.Result, attempt int) submission.Event {
 	switch r.Outcome {
@@ -69,13 +69,13 @@ func (c *Carrier) event(r smpp.Result, attempt int) submission.Event {
 }
 
 // begin submits the segments that no carrier has yet. It blocks for window and
-// pace. Every segment gets a result, also when ctx ends or the link goes down
-// in the middle.
+// pace. Every segment gets a result, even when ctx ends or the link goes down
+// midway.
 func (m *inFlight) begin(ctx context.Context) {
 	w := m.worker
 	m.began = time.Now()
 	now := postgres.Moment(m.began)
-	if !now.Before(m.msg.ExpiresAt) { // it expired while it waited here; the task expire ends it
+	if !now.Before(m.msg.ExpiresAt) { // it expired while it waited here; walk_outbox ends it
 		m.attempt.Open = 1
 		w.carrier.settler.take(result{message: m, at: m.began, Result: smpp.Result{Outcome: smpp.NotWritten}})
 		return
@@ -95,13 +95,13 @@ func (m *inFlight) begin(ctx context.Context) {
 		}
 	}
 	m.attempt.Open = len(left)
-	if len(left) == 0 { // the carrier has, or may have, them all, and the outbox was behind
+	if len(left) == 0 { // the carrier has, or may have, them all; the outbox was behind
 		m.attempt.Open = 1
 		w.carrier.settler.take(result{message: m, Result: smpp.Result{Outcome: smpp.Accepted}, at: m.began})
 		return
 	}
-	// A process without this carrier in its configuration may have freed the claim of a dead
-	// one. It could not apply the carrier's policy, so this one does.
+	// A process without this carrier in its configuration may have freed a dead one's claim.
+	// It could not apply the carrier's policy, so this one does.
 	state, _ := submission.Next(submission.InFlight, submission.OwnerDied{}, policy)
 	lost := m.msg.InDoubt && state == submission.Unanswered
 	for n, i := range left {
@@ -141,7 +141,7 @@ func (m *inFlight) begin(ctx context.Context) {
 	}
 }
 
-// stateOf is the state of a segment as the attempt begins.
+// stateOf is the state of a segment at the start of the attempt.
 func (m *inFlight) stateOf(segment int) submission.State {
 	switch {
 	case slices.Contains(m.msg.Accepted, segment):
@@ -152,9 +152,8 @@ func (m *inFlight) stateOf(segment int) submission.State {
 	return submission.Waiting
 }
 
-// answered reacts at once to an answer, before it is settled: the link slows down when
-// its carrier throttles, the breaker counts, and a refused message sends no further
-// segment.
+// answered reacts to an answer before it is settled: the link slows down if its carrier
+// throttles, the breaker counts, and a refused message sends no further segments.
 func (m *inFlight) answered(r *result) {
 	w := m.worker
 	if next, _ := submission.Next(submission.InFlight, r.heard(), w.carrier.config().OnAmbiguous); next == submission.Waiting || next == submission.Failed {
@@ -167,8 +166,8 @@ func (m *inFlight) answered(r *result) {
 	case smpp.Rejected:
 		switch w.carrier.config().class(r.Status) {
 		case smpp.ClassThrottled:
-			// A queue that is full for one handset, again, while others pass is
-			// that handset's, and no reason to slow the link.
+			// If a retry meets a full queue again while other segments pass, the queue
+			// is one handset's. That is no reason to slow the link.
 			if r.Status != smpp.StatusMsgQueueFull || m.msg.Attempt == 1 || !w.pace.flowing(r.at) {
 				w.pace.throttled(r.at, r.at.Add(-r.Latency))
 			}
@@ -192,6 +191,6 @@ func (w *linkWorker) closeBreaker() {
 	}
 }
 
-// reference is the user_message_reference of a segment: 16 bits by which a
-// receipt can name it although its response was lost.
+// reference is the user_message_reference of a segment: 16 bits with which a receipt
+// identifies it even if its response was lost.
 func reference(messageID int64, segment int) uint16 { return uint16(messageID*37 + int64(segment)) }

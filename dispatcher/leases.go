@@ -13,8 +13,8 @@ import (
 	"intumwa/internal/postgres"
 )
 
-// deadAfter leaves a process two and a half seconds to renew before it stops submitting, three
-// before it unbinds, and one to unbind.
+// deadAfter gives a process 2.5 s to renew before it stops submitting, 3 s before it unbinds,
+// and 1 s to unbind.
 const deadAfter = 4 * time.Second
 
 // The names of leases.
@@ -23,42 +23,42 @@ const (
 	linkLease  = "link " // and the link's name
 )
 
-// leased is true for a row of links that a dispatcher holds.
+// leased selects links that a dispatcher holds.
 const leased = `EXISTS (SELECT FROM leases WHERE leases.name = '` + linkLease + `' || links.name)`
 
-// leases keep what this process leads. It has one row of dispatchers while it lives, and one row
-// of leases for each thing that it alone may do: hold a link, do the tasks. A lease ends when
+// leases holds this process's leases. A process has one row in dispatchers while it lives, and
+// one row in leases for each exclusive right: to hold a link, to do the tasks. A lease ends when
 // its holder resigns it, or with its holder's row.
 //
-// A process renews its row twice a heartbeat, and looks at the rows of the others in the same
-// statement. It removes a row that was not renewed for DeadAfter. The row's time is a mark that
-// is compared with itself only: each process measures by its own monotonic clock from when it
-// saw the mark, so a step of PostgreSQL's clock ends no process.
+// A process renews its row twice a heartbeat, and reads the rows of the others in the same
+// statement. It removes a row that was not renewed for DeadAfter. The row's time is compared
+// only with itself: each process measures with its own monotonic clock from when it first saw
+// that time, so a step of PostgreSQL's clock ends no process.
 //
-// A process whose own last renewal is older than three quarters of DeadAfter is not fresh. It
-// unbinds (linkWorker.yield) and ends its round of tasks, before another may take its leases. It
-// stops submitting an eighth before that, so that the carrier's answers come before it unbinds.
+// A process whose last renewal is older than three quarters of DeadAfter is not fresh. It unbinds
+// (linkWorker.yield) and ends its round of tasks before another may take its leases. It stops
+// submitting an eighth of DeadAfter earlier, so that answers come before it unbinds.
 //
-// The id fences: a process whose row was removed registers under a new id, and what it still
-// writes under the old one changes nothing.
+// The id is a fence: a process whose row was removed registers under a new id, and its writes
+// under the old id change nothing.
 type leases struct {
 	d     *Dispatcher
 	id    atomic.Int64
-	beat  atomic.Int64 // when the last renewal that succeeded was sent, as time since processStart
-	heard atomic.Int64 // when renewals began to succeed after a silence, likewise
+	beat  atomic.Int64 // when the last successful renewal was sent, as time since processStart
+	heard atomic.Int64 // when renewals began to succeed again, likewise
 
-	others map[int64]sight                 // keep's
-	wanted atomic.Pointer[map[string]bool] // the links that another dispatcher would take
+	others map[int64]sight                 // only keep uses it
+	wanted atomic.Pointer[map[string]bool] // links that another dispatcher would take
 }
 
-// sight is the last renewal of another dispatcher as this process saw it.
+// sight is the last renewal of another dispatcher that this process has seen.
 type sight struct {
 	mark  time.Time
 	since time.Duration // when it was first seen, as time since processStart
 }
 
-// processStart is the origin of times that several goroutines share. They are of the monotonic
-// clock: the machine's other clock may be set.
+// processStart is the origin of times that goroutines share. They use the monotonic clock,
+// because the wall clock may be set.
 var processStart = time.Now()
 
 func newLeases(d *Dispatcher) *leases {
@@ -74,14 +74,14 @@ func (l *leases) registered(id int64, at time.Duration) {
 	l.wanted.Store(&map[string]bool{})
 }
 
-// fresh reports whether this process still has its leases: no other may have removed its row.
+// fresh reports whether this process still has its leases: no other can have removed its row.
 func (l *leases) fresh() bool { return l.freshAt(time.Since(processStart)) }
 
 func (l *leases) freshAt(now time.Duration) bool {
 	return now-time.Duration(l.beat.Load()) < l.d.opts.DeadAfter*3/4
 }
 
-// submits reports whether this process may begin to submit something.
+// submits reports whether this process may start to submit a segment.
 func (l *leases) submits() bool {
 	return time.Since(processStart)-time.Duration(l.beat.Load()) < l.d.opts.DeadAfter*5/8
 }
@@ -110,8 +110,8 @@ var (
 	errReplaced = errors.New("this dispatcher was taken for dead")
 )
 
-// register adds this process to the dispatchers under a new id. It tries until the
-// database takes it, and returns an error if ctx ends before.
+// register adds this process to the dispatchers under a new id. It retries until it
+// succeeds, and returns an error if ctx ends first.
 func (l *leases) register(ctx context.Context) error {
 	for {
 		sent := time.Since(processStart)
@@ -128,7 +128,7 @@ func (l *leases) register(ctx context.Context) error {
 	}
 }
 
-// keep renews until ctx ends or this process was replaced.
+// keep renews until ctx ends or this process is replaced.
 func (l *leases) keep(ctx context.Context) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -164,7 +164,7 @@ func (l *leases) renew(ctx context.Context) error {
 		l.beat.Store(int64(sent - l.d.opts.DeadAfter)) // not fresh
 		return errReplaced
 	}
-	// Something that kept this process from renewing may have kept the others from it.
+	// If this process could not renew, perhaps the others could not either.
 	deaf := sent-time.Duration(l.beat.Load()) > l.d.opts.DeadAfter/2
 	if !l.freshAt(sent) {
 		l.heard.Store(int64(sent))
@@ -173,8 +173,8 @@ func (l *leases) renew(ctx context.Context) error {
 	return l.look(ctx, others, sent, deaf)
 }
 
-// look notes the renewals of the others and removes the dead. asked is when the query was sent;
-// deaf: this process could not look for a while.
+// look records the renewals of the others and removes the dead. asked is when the query was
+// sent; deaf means that this process could not look for a while.
 func (l *leases) look(ctx context.Context, others []listed, asked time.Duration, deaf bool) error {
 	seen, wanted := make(map[int64]sight, len(others)), make(map[string]bool)
 	var dead []int64
@@ -199,7 +199,7 @@ func (l *leases) look(ctx context.Context, others []listed, asked time.Duration,
 	l.others = seen
 	l.wanted.Store(&wanted)
 	if len(dead) > 0 {
-		// One that has renewed its row since stays.
+		// A dispatcher that has renewed since stays.
 		tag, err := l.d.pool.Exec(ctx, `DELETE FROM dispatchers d USING unnest($1::bigint[], $2::timestamptz[]) u(id, mark)
 			WHERE d.id = u.id AND d.seen_at = u.mark`, dead, marks)
 		if err != nil {
@@ -210,21 +210,21 @@ func (l *leases) look(ctx context.Context, others []listed, asked time.Duration,
 			l.d.log.Warn("a dispatcher died; its claims are freed", "event", "dispatcher_died", "dispatchers", n)
 		}
 	}
-	if gone { // at once: its leases are free, and so are its claims
+	if gone { // act at once: its leases and claims are free
 		l.d.deaths.note()
 		l.d.member.kick()
 	}
 	return nil
 }
 
-// acquire takes the leases that are free, and returns which of them this process has.
+// acquire takes the free leases among names, and returns those that this process has.
 func (l *leases) acquire(ctx context.Context, names ...string) ([]string, error) {
 	return postgres.All(ctx, l.d.pool, "acquiring leases", pgx.RowTo[string], `WITH taken AS (INSERT INTO leases (name, holder) SELECT name, $1 FROM unnest($2::text[]) name ORDER BY name
 			ON CONFLICT DO NOTHING RETURNING name)
 		SELECT name FROM taken UNION ALL SELECT name FROM leases WHERE holder = $1 AND name = ANY($2)`, l.id.Load(), names)
 }
 
-// resignWithin is how long giving leases up may take at the end of something.
+// resignWithin bounds giving leases up at the end of a round or of the process.
 const resignWithin = 2 * time.Second
 
 // resign gives a lease up. If the statement fails, this process keeps the lease.
@@ -236,7 +236,7 @@ func (l *leases) resign(ctx context.Context, name string) {
 	}
 }
 
-// leave takes this process off the list, and with it all its leases.
+// leave deletes this process's row, and with it all its leases.
 func (l *leases) leave() {
 	ctx, cancel := context.WithTimeout(context.Background(), resignWithin)
 	defer cancel()

@@ -11,13 +11,13 @@ import (
 	"intumwa/internal/postgres"
 )
 
-// ErrNoLink means that no dispatcher ever announced such a link.
+// ErrNoLink is returned for a link that no dispatcher ever announced.
 var ErrNoLink = errors.New("no such link")
 
-// staleAfter is the age past which a link's reported state is out of date.
+// staleAfter is the age beyond which a link's reported state is out of date.
 const staleAfter = 15 * time.Second
 
-// LinkState is one link as operators see it (rule choices 11.4).
+// LinkState is a link's state for operators (rule choices 11.4).
 type LinkState struct {
 	Carrier   string    `json:"carrier"`
 	Link      string    `json:"link"`
@@ -28,15 +28,15 @@ type LinkState struct {
 	Since     time.Time `json:"since"`
 	LastError string    `json:"last_error,omitempty"`
 
-	Accepted  int       `json:"accepted"`  // segments that the carrier took in the last minute
-	Throttled int       `json:"throttled"` // and refused because they came too fast
+	Accepted  int       `json:"accepted"`  // segments accepted in the last minute
+	Throttled int       `json:"throttled"` // segments throttled in the last minute
 	Overdue   int       `json:"overdue"`   // in flight for longer than the response timeout
-	Broken    bool      `json:"broken"`    // stopped, because the carrier refuses everything for what looks like our settings
-	ServedAt  time.Time `json:"served_at"` // when it last could carry messages
-	Unheld    bool      `json:"unheld"`    // no dispatcher has it, or has reported lately
+	Broken    bool      `json:"broken"`    // stopped: the carrier refuses everything, probably because of our settings
+	ServedAt  time.Time `json:"served_at"` // when it could last carry messages
+	Unheld    bool      `json:"unheld"`    // no dispatcher holds it, or none has reported lately
 }
 
-// Links returns all links by carrier and name. One that no dispatcher holds is down.
+// Links returns all links, ordered by carrier and name. A link that no dispatcher holds is down.
 func Links(ctx context.Context, pool postgres.DB) ([]LinkState, error) {
 	return postgres.All(ctx, pool, "reading the links", func(row pgx.CollectableRow) (l LinkState, err error) {
 		err = row.Scan(&l.Carrier, &l.Link, &l.State, &l.Window, &l.InFlight, &l.TPS, &l.Since, &l.LastError,
@@ -54,9 +54,8 @@ func Links(ctx context.Context, pool postgres.DB) ([]LinkState, error) {
 		ORDER BY carrier, name`, staleAfter)
 }
 
-// SetPaused pauses or resumes a link. The holder of the link does so as soon as it is
-// notified, or with its next heartbeat. It returns the link's state as it will be
-// reported.
+// SetPaused pauses or resumes a link. The link's holder applies it when notified, at the
+// latest at its next heartbeat. SetPaused returns the state that will be reported.
 func SetPaused(ctx context.Context, pool postgres.DB, link string, paused bool) (state string, err error) {
 	err = pool.QueryRow(ctx, `UPDATE links SET paused = $2, since = CASE WHEN paused = $2 THEN since ELSE now() END WHERE name = $1
 		RETURNING CASE WHEN paused THEN 'paused' WHEN NOT `+leased+` OR state = 'paused' THEN 'down' ELSE state END`, link, paused).Scan(&state)
@@ -69,8 +68,8 @@ func SetPaused(ctx context.Context, pool postgres.DB, link string, paused bool) 
 	return state, nil
 }
 
-// IsPaused reports whether an operator has paused a link, and keeps it so until
-// the transaction ends.
+// IsPaused reports whether an operator has paused a link. It locks the link's row
+// until the transaction ends.
 func IsPaused(ctx context.Context, tx pgx.Tx, link string) (paused bool, err error) {
 	err = tx.QueryRow(ctx, `SELECT paused FROM links WHERE name = $1 FOR UPDATE`, link).Scan(&paused)
 	if errors.Is(err, pgx.ErrNoRows) || postgres.Refused(err) { // no name has a NUL

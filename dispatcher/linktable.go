@@ -13,8 +13,8 @@ import (
 	"intumwa/smpp"
 )
 
-// announce publishes which links this process is configured with, and which of them it leaves to
-// another, and makes the rows of links that have none.
+// announce publishes the links that this process is configured with and those that it leaves to
+// others, and inserts missing rows of links.
 func (m *member) announce(ctx context.Context, wishes map[string]wantedLink, now time.Time) error {
 	links, rests, carriers := slices.Sorted(maps.Keys(wishes)), []string{}, []string{}
 	for _, name := range links {
@@ -38,7 +38,7 @@ func (m *member) announce(ctx context.Context, wishes map[string]wantedLink, now
 	return nil
 }
 
-// linkReport is how a link is, as its row has it.
+// linkReport is a link's state as written to its row.
 type linkReport struct {
 	Name      string    `json:"name"`
 	State     string    `json:"state"`
@@ -64,8 +64,8 @@ func (m *member) report(name string, w wantedLink) linkReport {
 		TPS: snap.TPS, LastError: snap.LastError, Broken: open, Accepted: minute.accepted, Throttled: minute.throttled, Overdue: snap.Overdue}
 }
 
-// hold acquires the leases of the configured links, writes how those that this process holds
-// are, and returns which these are.
+// hold acquires the leases of the configured links, reports the links that this process holds,
+// and returns them.
 func (m *member) hold(ctx context.Context, wishes map[string]wantedLink, now time.Time) (leasedLinks, error) {
 	var names []string
 	reports := make([]linkReport, 0, len(wishes))
@@ -105,10 +105,9 @@ func (m *member) hold(ctx context.Context, wishes map[string]wantedLink, now tim
 }
 
 // disown gives up the leases of links that are no longer configured, once their workers have
-// ended, and takes links off the list that no dispatcher is configured with: those that were
-// its own, and those that no dispatcher has held for long, unless an operator has paused them:
-// an operator may want them back. A link that leaves the configuration of all at the same time
-// gets two heartbeats to leave all of them.
+// ended. It deletes links that no dispatcher is configured with: its own, and those that none
+// has held for StrandedAfter. It keeps paused ones among the latter, because an operator may
+// want them back. A link that leaves all configurations at once gets two heartbeats to do so.
 func (m *member) disown(ctx context.Context, wishes map[string]wantedLink) error {
 	keep := slices.AppendSeq(slices.AppendSeq([]string{}, maps.Keys(wishes)), maps.Keys(m.workers))
 	own := time.Since(m.since) >= 2*m.d.opts.Heartbeat
@@ -122,8 +121,8 @@ func (m *member) disown(ctx context.Context, wishes map[string]wantedLink) error
 	return nil
 }
 
-// minutes keeps, by link, what its totals were at each heartbeat of the last
-// minute, so that operators see the present rate.
+// minutes keeps each link's totals at the heartbeats of the last minute, so that
+// operators see the present rate.
 type minutes map[string][]sample
 
 type sample struct {
@@ -131,11 +130,11 @@ type sample struct {
 	accepted, throttled uint64
 }
 
-// minute is what a link did in the last minute.
+// minute is a link's traffic in the last minute.
 type minute struct{ accepted, throttled int32 }
 
-// of notes a link's totals and returns what it did in the last minute. Totals
-// that fall are those of a link that began anew.
+// of records a link's totals and returns its traffic in the last minute. Totals
+// that fall mean that the link has restarted.
 func (m minutes) of(link string, totals smpp.Totals) minute {
 	now := sample{time.Now(), totals.Accepted, totals.Throttled}
 	samples := m[link]

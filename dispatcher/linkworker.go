@@ -10,17 +10,17 @@ import (
 	"intumwa/smpp"
 )
 
-// linkWorker carries messages over one leased link: two feeders, one for each lane, take from
-// the queue and claim in Postgres (feeder.go), and one goroutine submits (submitter.go).
+// linkWorker carries messages over one leased link. One feeder per lane takes from the queue
+// and claims in Postgres (feeder.go). One goroutine submits (submitter.go).
 //
-// A feeder claims only as much as the prefetch holds, so that what comes later can
-// still overtake: at 100 segments a second a single send waits behind a
-// quarter of a second of campaign, not behind the campaign.
+// A feeder claims only as much as the prefetch holds, so that later messages can still
+// overtake: at 100 segments a second a single send waits behind a quarter of a second of
+// a campaign, not behind the whole campaign.
 type linkWorker struct {
 	d        *Dispatcher
 	carrier  *carrier
 	link     string // its name
-	conf     *Link  // as it is now; the member's alone once the worker runs
+	conf     *Link  // the current one; only the member uses it while the worker runs
 	bind     *linkBind
 	breaker  breaker
 	slots    *slots
@@ -28,20 +28,19 @@ type linkWorker struct {
 	pace     *pace
 
 	withoutID smpp.Seldom // receipts
-	notBegun  smpp.Seldom // messages, for want of the database
+	notBegun  smpp.Seldom // messages, because the database failed
 
 	cancel context.CancelFunc
 	done   chan struct{}
 	ending atomic.Bool
-	parts  atomic.Bool    // the link is given up once the worker has ended
+	parts  atomic.Bool    // the link is given up after the worker ends
 	open   sync.WaitGroup // messages not yet settled
 	paused atomic.Bool
 
-	silent time.Time // when this process could last have been taken for dead; watch's
+	silent time.Time // when this process could last have been taken for dead; only watch uses it
 }
 
-// settleWait is how long a worker waits at its end for its last answers to be
-// written.
+// settleWait is how long an ending worker waits for its last answers to be written.
 const settleWait = 2 * time.Second
 
 func newLinkWorker(d *Dispatcher, c *carrier, conf *Link) (*linkWorker, error) {
@@ -59,8 +58,8 @@ func newLinkWorker(d *Dispatcher, c *carrier, conf *Link) (*linkWorker, error) {
 	return w, nil
 }
 
-// adopt takes over a link's configuration if that can be done without binding
-// anew: pace and window.
+// adopt applies a link's configuration if only pace and window differ, which needs
+// no new bind.
 func (w *linkWorker) adopt(conf *Link) bool {
 	if conf == w.conf {
 		return true
@@ -80,7 +79,7 @@ func (w *linkWorker) adopt(conf *Link) bool {
 	return true
 }
 
-// state is the link as operators see it.
+// state is the link's state for operators.
 func (w *linkWorker) state() (snap smpp.Snapshot, broken bool) {
 	snap = w.bind.Snapshot()
 	broken, reason := w.breaker.state()
@@ -104,8 +103,8 @@ func (w *linkWorker) end() {
 	w.cancel()
 }
 
-// leave ends the bind within yieldWithin, whatever is unanswered, because another dispatcher
-// may have the link; end is to follow.
+// leave ends the bind within yieldWithin, even with submits unanswered, because another
+// dispatcher may hold the link. The caller then calls end.
 func (w *linkWorker) leave() {
 	w.ending.Store(true)
 	w.bind.allow(false, yieldWithin)
@@ -133,9 +132,8 @@ func (w *linkWorker) setPaused(paused bool) {
 	w.d.log.Info("link resumed by an operator", "event", "link_resumed_by_operator", "carrier", w.carrier.name, "link", w.link)
 }
 
-// run works until ctx ends: first nothing more is taken and what is
-// prefetched goes back, then the link drains its window and unbinds, then the
-// settler writes the answers.
+// run works until ctx ends. Then it takes nothing more and gives back the prefetch,
+// the link drains its window and unbinds, and the settler writes the answers.
 func (w *linkWorker) run(ctx context.Context) {
 	defer func() {
 		close(w.done)
@@ -161,8 +159,8 @@ func (w *linkWorker) run(ctx context.Context) {
 	w.d.metrics.breakerOpen.DeleteLabelValues(w.carrier.name, w.link)
 }
 
-// awaitSettled waits until the settler has written the link's answers, but
-// not for a database that is away: the others then free the claims.
+// awaitSettled waits until the settler has written the link's answers, at most
+// settleWait. If the database is down, other dispatchers free the claims.
 func (w *linkWorker) awaitSettled() {
 	settled := make(chan struct{})
 	go func() {
@@ -176,13 +174,13 @@ func (w *linkWorker) awaitSettled() {
 	}
 }
 
-// yieldWithin is how long the bind of a process that may soon be taken for dead has to end:
-// less than what is left until then. yieldRest is how long the process must have been heard
-// before it binds again.
+// yieldWithin is how long the bind of a process that may soon be taken for dead has to end,
+// less than the time left. yieldRest is how long the process must have been fresh before it
+// binds again.
 const yieldWithin, yieldRest = 500 * time.Millisecond, 2 * time.Second
 
-// watch adjusts the link's pace, and yields the link. It uses no database: an answer that does
-// not come would hold it up when it is needed.
+// watch adjusts the link's pace and yields the link. It uses no database: a missing answer
+// would block it just when it is needed.
 func (w *linkWorker) watch(ctx context.Context) {
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
@@ -197,9 +195,9 @@ func (w *linkWorker) watch(ctx context.Context) {
 	}
 }
 
-// yield ends the bind before the others take this process for dead, by its heartbeats, and
-// one of them binds in its place: a carrier counts both, or lets the new one wait for as long
-// as the old one is there. A bind that is ending does not come up again.
+// yield ends the bind before another process takes this one for dead and binds in its place.
+// A carrier counts both binds, or makes the new one wait while the old one is up. A bind
+// that is ending does not come up again.
 func (w *linkWorker) yield(now time.Time) {
 	if w.ending.Load() {
 		return
@@ -213,8 +211,8 @@ func (w *linkWorker) yield(now time.Time) {
 	}
 }
 
-// tidy gives back what is prefetched while the link cannot carry it, so that another link of
-// the carrier may take it, and ends the wait for answers that a receipt has overtaken.
+// tidy gives back the prefetch while the link cannot carry it, so that another link of the
+// carrier can, and stops waiting for answers that a receipt has overtaken.
 func (w *linkWorker) tidy(ctx context.Context) {
 	var echoes time.Time
 	for sleep(ctx, 250*time.Millisecond) == nil {
@@ -233,7 +231,7 @@ func (w *linkWorker) carries(now time.Time) bool {
 	return w.bind.up() && w.d.member.submits() && w.breaker.ready(now) && !w.slots.stalled(now)
 }
 
-// ready waits until the link can carry something.
+// ready waits until the link can carry messages, or at least a probe.
 func (w *linkWorker) ready(ctx context.Context) error {
 	for {
 		if err := w.bind.WaitBound(ctx); err != nil {

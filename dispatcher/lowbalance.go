@@ -12,8 +12,8 @@ import (
 	"intumwa/webhooks"
 )
 
-// tellLow warns companies whose balance has fallen below a threshold: by webhook, if their
-// endpoint takes that event, and by mail, in one transaction with the record of the warning.
+// tellLow warns companies whose balance has fallen below a threshold, by webhook, if their
+// endpoint takes that event, and by mail. One transaction also records the warning.
 func (d *Dispatcher) tellLow(ctx context.Context) error {
 	var warnings []billing.Warning
 	err := postgres.InTx(ctx, d.pool, func(tx pgx.Tx) (err error) {

@@ -6,17 +6,17 @@ import (
 	"time"
 )
 
-// member is this process among the dispatchers of one database. It has the process's leases,
-// and a link worker for each configured link whose lease is its own. Every heartbeat it asks for
-// the leases of its configured links and reports how its links are (linktable.go).
+// member is this process among the dispatchers of one database. It holds the process's leases,
+// and a link worker for each configured link whose lease it holds. Every heartbeat it requests
+// the leases of its configured links and reports the state of its links (linktable.go).
 type member struct {
 	*leases
-	wake chan struct{} // the next heartbeat is due: the configuration or another dispatcher changed, or a link can be given up
+	wake chan struct{} // heartbeat now: the configuration or another dispatcher changed, or a link can be given up
 
-	// run's, by link name
+	// Only run uses these; by link name.
 	workers map[string]*linkWorker
-	minutes minutes              // what the links did lately
-	givenUp map[string]time.Time // links that this process leaves to the others, until when
+	minutes minutes              // recent traffic of the links
+	givenUp map[string]time.Time // until when this process leaves links to the others
 	since   time.Time            // when the configured links were announced
 }
 
@@ -28,7 +28,7 @@ func newMember(d *Dispatcher) *member {
 func (m *member) kick() { signal(m.wake) }
 
 // run keeps the leases until ctx ends, then stops the workers. A process that was taken for dead
-// begins anew.
+// starts over.
 func (m *member) run(ctx context.Context) {
 	for registered := true; registered; registered = ctx.Err() == nil && m.register(ctx) == nil {
 		serving, replaced := context.WithCancel(ctx)
@@ -42,16 +42,16 @@ func (m *member) run(ctx context.Context) {
 		if ctx.Err() == nil {
 			m.d.log.Error("this dispatcher was taken for dead; it begins anew", "event", "dispatcher_replaced")
 			for _, at := range m.workers {
-				at.leave() // another may have the links
+				at.leave() // another may hold the links
 			}
 		}
-		m.stop() // what the workers of a replaced process still write goes by its old id and changes nothing
+		m.stop() // writes by the workers of a replaced process use its old id and change nothing
 		end()
 		keeper.Wait()
 	}
 }
 
-// repeat does something every so often, and at once when it is woken, until ctx ends.
+// repeat calls do at an interval, and at once when woken, until ctx ends.
 func (d *Dispatcher) repeat(ctx context.Context, what string, every time.Duration, wake <-chan struct{}, do func(context.Context) error) {
 	for ctx.Err() == nil {
 		if err := do(ctx); err != nil && ctx.Err() == nil {
@@ -67,7 +67,7 @@ func (d *Dispatcher) repeat(ctx context.Context, what string, every time.Duratio
 	}
 }
 
-// heartbeat asks for the leases of the configured links, reports how the links are, and starts
+// heartbeat requests the leases of the configured links, reports the links' state, and starts
 // and stops link workers accordingly.
 func (m *member) heartbeat(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, m.d.opts.DeadAfter)
@@ -96,7 +96,7 @@ type wantedLink struct {
 	link    *Link
 }
 
-// leasedLinks are the links whose leases this process has: whether an operator has paused them.
+// leasedLinks are the links whose leases this process has; the value is true for paused ones.
 type leasedLinks map[string]bool
 
 // wishes are the configured links by name.
@@ -111,17 +111,17 @@ func (m *member) wishes() map[string]wantedLink {
 	return wishes
 }
 
-// arrange starts and ends link workers by configuration and leases. One that ends
-// drains its window meanwhile; only then may another begin in its place.
+// arrange starts and ends link workers by configuration and leases. An ending worker
+// first drains its window; only then may another start in its place.
 func (m *member) arrange(wishes map[string]wantedLink, held leasedLinks) error {
 	for name, at := range m.workers {
 		w, wanted := wishes[name]
 		_, ours := held[name]
 		if wanted && !ours {
-			at.leave() // another dispatcher has the link
+			at.leave() // another dispatcher holds the link
 		}
 		if !ours || !wanted || at.carrier != w.carrier || !at.adopt(w.link) {
-			at.end() // or it is another link now
+			at.end() // also if it is another link now
 		}
 		if at.ended() && !at.parts.Load() {
 			delete(m.workers, name)
@@ -145,8 +145,8 @@ func (m *member) arrange(wishes map[string]wantedLink, held leasedLinks) error {
 	return nil
 }
 
-// drains reports whether the bind of a link is still in use by one that ends,
-// under another name. A carrier may allow it once only.
+// drains reports whether an ending worker, under another name, still uses the bind of
+// a link. A carrier may allow only one.
 func (m *member) drains(link *Link) bool {
 	for _, at := range m.workers {
 		if at.ending.Load() && at.conf.Address == link.Address && at.conf.SystemID == link.SystemID {
@@ -156,7 +156,7 @@ func (m *member) drains(link *Link) bool {
 	return false
 }
 
-// stop ends all workers side by side and waits for them.
+// stop ends all workers in parallel and waits for them.
 func (m *member) stop() {
 	for _, at := range m.workers {
 		at.end()

@@ -113,8 +113,8 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 	return m
 }
 
-// expect shows series that are rare from the start, so that the first of them
-// counts as an increase.
+// expect creates rare series at the start, so that their first event counts as an
+// increase.
 func (m *metrics) expect(carrier string) {
 	for _, kind := range [...]string{unmatchedKind, inboundKind} {
 		m.throttled.WithLabelValues(carrier, kind)
@@ -122,7 +122,7 @@ func (m *metrics) expect(carrier string) {
 	m.setAside.WithLabelValues(carrier)
 }
 
-// The kinds of deliveries that are throttled.
+// The kinds of throttled deliveries.
 const (
 	unmatchedKind = "unmatched"
 	inboundKind   = "inbound"
@@ -134,22 +134,22 @@ var (
 )
 
 const (
-	// gaugeInterval lies between two looks at what waits.
+	// gaugeInterval is the interval at which the gauges are set.
 	gaugeInterval = 2 * time.Second
-	// countRest is how long the count of what is scheduled rests, so many times as it took
-	// and for countEvery at least.
+	// After counting the scheduled messages the count rests for countRest times its
+	// duration, at least for countEvery.
 	countRest, countEvery = 200, 30 * time.Second
 )
 
-// runGauges shows the backlogs, the purges and the scheduled messages until ctx ends.
+// runGauges sets the gauges of backlogs, purges and scheduled messages until ctx ends.
 func (d *Dispatcher) runGauges(ctx context.Context) {
-	var scheduled time.Time // when it is counted next
+	var scheduled time.Time // time of the next count
 	for {
 		if backlogs, err := d.store.Backlogs(ctx); err == nil {
 			for _, c := range d.running() {
 				confirm := c.config().Confirm & 1
 				d.metrics.info.WithLabelValues(c.name, confirmNames[confirm]).Set(1)
-				d.metrics.info.DeleteLabelValues(c.name, confirmNames[1-confirm]) // what it was before a reload
+				d.metrics.info.DeleteLabelValues(c.name, confirmNames[1-confirm]) // from before a reload
 				for _, lane := range laneNames {
 					d.metrics.due.WithLabelValues(c.name, lane).Set(0)
 					d.metrics.depth.WithLabelValues(c.name, lane).Set(0)
@@ -174,7 +174,7 @@ func (d *Dispatcher) runGauges(ctx context.Context) {
 	}
 }
 
-// gaugeScheduled counts how many messages wait for their time. It reads all of them.
+// gaugeScheduled counts the scheduled messages that are not due yet. It reads all of them.
 func (d *Dispatcher) gaugeScheduled(ctx context.Context) {
 	if lanes, err := d.store.Scheduled(ctx); err == nil {
 		for lane, n := range lanes {

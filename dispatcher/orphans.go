@@ -8,16 +8,16 @@ import (
 	"intumwa/messages"
 )
 
-// inFlightMessages are the messages that this process has in flight: claimed, and
-// not yet settled or given back.
+// inFlightMessages are the messages that this process has claimed and neither settled
+// nor given back.
 //
-// The database may have more claims of this process: a claim can be committed while
-// its answer is lost. Such a message would not be sent as long as this process
-// lives. So releaseOrphans gives it back.
+// The database may hold more claims of this process: a claim can commit while its
+// answer is lost. Such a message would wait until this process ends, so
+// releaseOrphans gives it back.
 type inFlightMessages struct {
 	mu     sync.Mutex
 	byID   map[int64]*inFlight // by message
-	claims *sync.WaitGroup     // that are under way
+	claims *sync.WaitGroup     // running
 
 	failed chan struct{} // a claim failed
 }
@@ -32,8 +32,8 @@ func (f *inFlightMessages) add(m *inFlight) {
 	f.byID[m.msg.ID] = m
 }
 
-// remove lets go of m. Another worker of this process may have claimed the message
-// anew by then: that one stays.
+// remove removes m. If another worker of this process has claimed the message again,
+// that claim stays.
 func (f *inFlightMessages) remove(m *inFlight) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -42,15 +42,15 @@ func (f *inFlightMessages) remove(m *inFlight) {
 	}
 }
 
-// get returns a message in flight; nil when it is not.
+// get returns a message in flight, or nil.
 func (f *inFlightMessages) get(id int64) *inFlight {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.byID[id]
 }
 
-// claiming notes that a claim is under way. The caller calls done when it has added
-// the messages.
+// claiming registers a running claim. The caller calls done when it has added the
+// messages.
 func (f *inFlightMessages) claiming() (done func()) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -58,9 +58,8 @@ func (f *inFlightMessages) claiming() (done func()) {
 	return f.claims.Done
 }
 
-// orphaned returns those of claims, as the database had them, that no worker has nor
-// will get. It waits for the claims that are under way: each of them either adds its
-// rows or fails.
+// orphaned returns the claims, read from the database, that no worker has or will get.
+// It waits for the running claims: each of them adds its rows or fails.
 func (f *inFlightMessages) orphaned(claims []messages.Claim) (orphans []messages.Claim) {
 	f.mu.Lock()
 	before := f.claims
@@ -77,15 +76,15 @@ func (f *inFlightMessages) orphaned(claims []messages.Claim) (orphans []messages
 	return orphans
 }
 
-// orphanLooks are the pauses before the looks for orphaned claims after a claim has
-// failed. The server may commit that claim after we have given up waiting for it, but
-// not a minute later. A look reads all that waits, so there are few.
+// orphanLooks are the pauses before the searches for orphaned claims after a claim has
+// failed. The server may commit that claim after its timeout here, but not a minute
+// later. A search reads the whole backlog, so there are few.
 var orphanLooks = [...]time.Duration{5 * time.Second, 10 * time.Second, 45 * time.Second}
 
-// lookTimeout bounds a look.
+// lookTimeout bounds a search.
 const lookTimeout = 15 * time.Second
 
-// runOrphans looks for orphaned claims after a claim has failed.
+// runOrphans searches for orphaned claims after a claim has failed.
 func (d *Dispatcher) runOrphans(ctx context.Context) {
 	for {
 		select {
@@ -105,9 +104,9 @@ func (d *Dispatcher) runOrphans(ctx context.Context) {
 	}
 }
 
-// releaseOrphans gives back the claims that the database has of this process and the process
-// does not have. A message that it claimed, settled or gave back meanwhile has another epoch
-// or is gone: the release does not touch it.
+// releaseOrphans gives back the claims of this process that exist only in the database. A
+// message that was claimed, settled or given back meanwhile has another epoch or is gone,
+// so the release does not touch it.
 func (d *Dispatcher) releaseOrphans(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
