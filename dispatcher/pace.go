@@ -5,37 +5,36 @@ import (
 	"time"
 )
 
-// How a throttled link slows and recovers (AIMD). A refusal takes 30 % of the
-// rate, but leaves the link at a little under what the carrier
-// accepted in the last second: that is the best guess at its true rate. Then
-// the rate climbs back to just under where it was refused, stays there, and
-// tries a little more from time to time, so that a limit that has gone is
-// found without running into a lasting one every few seconds.
+// How a throttled link slows and recovers (AIMD). A refusal cuts the rate by 30 %,
+// but not below a little under what the carrier accepted in the last second: that
+// is the best guess at its true rate. Then the rate climbs back to just under the
+// refused one, stays there, and tries a little more from time to time. So it
+// detects that a limit is gone without hitting a lasting one every few seconds.
 const (
 	throttleCut      = 0.7
 	throttleKeep     = 0.95 // of what the carrier accepted in the last second
 	throttleInterval = time.Second
-	throttleRest     = 2 * time.Second // after a cut, before anything is raised
-	throttleNear     = 0.95            // of the refused rate: where climbing ends and trying begins
-	throttleClimb    = 0.05            // of the configured rate, a second
+	throttleRest     = 2 * time.Second // after a cut, before the first raise
+	throttleNear     = 0.95            // of the refused rate: where climbing ends and trying starts
+	throttleClimb    = 0.05            // of the configured rate, per second
 	throttleTry      = 0.025           // of the configured rate, the first try beyond; it doubles
 	throttleTryMost  = 0.2
 	throttleTryEvery = 5 * time.Second
 	throttleTryAfter = 80   // segments at least, up to six times throttleTryEvery
-	throttleLeast    = 0.1  // segments a second: the smallest raise
-	throttleUnpaced  = 20   // segments a second: what an unpaced link is taken to have had at least
-	throttleFloor    = 0.05 // of the configured rate: a carrier that refuses at that refuses at any
+	throttleLeast    = 0.1  // segments per second: the smallest raise
+	throttleUnpaced  = 20   // segments per second: the least assumed rate of an unpaced link
+	throttleFloor    = 0.05 // of the configured rate: a carrier that refuses this refuses any rate
 )
 
 // pace slows a link that its carrier throttles. It slows the link, not the
-// message: every further segment would be refused as well.
+// message: further segments would be refused too.
 type pace struct {
 	mu         sync.Mutex
 	link       interface{ SetTPS(float64) }
 	configured float64 // 0: unpaced
 	current    float64 // 0: unpaced
-	refused    float64 // the rate at which the carrier refused last; 0: none known
-	peak       float64 // what the configured rate is to a paced link, where unpaced
+	refused    float64 // the last refused rate; 0: none
+	peak       float64 // of an unpaced link, used like the configured rate of a paced one
 	step       float64 // the next try beyond refused
 	cutAt      time.Time
 	raisedAt   time.Time
@@ -46,7 +45,7 @@ func newPace(link interface{ SetTPS(float64) }, tps float64) *pace {
 	return &pace{link: link, configured: tps, current: tps}
 }
 
-// answered notes an accepted segment.
+// answered counts an accepted segment.
 func (p *pace) answered(now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -60,8 +59,8 @@ func (p *pace) flowing(now time.Time) bool {
 	return p.taken.lastSecond(now) > 0
 }
 
-// throttled notes a refusal of a segment that was written at sent. It counts only if it was
-// written after the last cut.
+// throttled handles the refusal of a segment that was written at sent. It counts only if the
+// segment was written after the last cut.
 func (p *pace) throttled(now, sent time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -78,7 +77,7 @@ func (p *pace) cutLocked(now time.Time) {
 	}
 	p.cutAt, p.raisedAt = now, now
 	from := p.current
-	if from == 0 { // unpaced: from what the carrier took
+	if from == 0 { // unpaced: from the accepted rate
 		from = max(p.taken.lastSecond(now), throttleUnpaced)
 		p.peak = from
 	}
@@ -87,7 +86,7 @@ func (p *pace) cutLocked(now time.Time) {
 	p.link.SetTPS(p.current)
 }
 
-// usual is the rate that fractions are taken of.
+// usual is the rate to which the fractions above refer.
 func (p *pace) usual() float64 {
 	if p.configured > 0 {
 		return p.configured
@@ -134,16 +133,16 @@ func (p *pace) tick(now time.Time) {
 	p.link.SetTPS(p.current)
 }
 
-// tryEvery lies between two tries: longer on a slow link, so that the refusals
-// that they cost are as small a share of its traffic.
+// tryEvery is the interval of tries. It is longer on a slow link, so that refusals
+// stay a small share of its traffic.
 func (p *pace) tryEvery() time.Duration {
 	segments := time.Duration(throttleTryAfter / p.current * float64(time.Second))
 	return min(max(segments, throttleTryEvery), 6*throttleTryEvery)
 }
 
-// meter counts events of the last second, in tenths of it.
+// meter counts the events of the last second, in tenths of a second.
 type meter struct {
-	tenth  int64 // since the epoch, of the youngest count
+	tenth  int64 // since the epoch, of the latest count
 	counts [10]int
 }
 
@@ -161,7 +160,7 @@ func (m *meter) lastSecond(now time.Time) float64 {
 	return float64(sum)
 }
 
-// turn empties the tenths that are over.
+// turn clears the tenths that are over.
 func (m *meter) turn(now time.Time) {
 	tenth := now.UnixMilli() / 100
 	for range min(tenth-m.tenth, 10) {

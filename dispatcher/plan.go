@@ -11,19 +11,19 @@ import (
 	"intumwa/sms"
 )
 
-// plan is what the answers mean for their segments: the part of a settling transaction that
-// does not depend on receipts.
+// plan is the effect of the answers on their segments: the part of a settling transaction
+// that does not depend on receipts.
 type plan struct {
 	segments []receipts.Segment
 	next     []change // of the results, in their order
 	finals   []messages.Final
-	putBack  []messages.Refused // refused late, and for now only
-	done     []int64            // answered late: they need not be sent again
+	putBack  []messages.Refused // refused late and temporarily
+	done     []int64            // answered late: not to be sent again
 
-	late map[*inFlight]*submission.Effect // of refusals that came late, of messages in flight
+	late map[*inFlight]*submission.Effect // of late refusals, for messages in flight
 }
 
-// change is what a result means for its segment.
+// change is the effect of a result on its segment.
 type change struct {
 	state  submission.State
 	effect submission.Effect
@@ -58,9 +58,9 @@ func (s *settler) planResult(p *plan, r *result, policy submission.Policy) {
 	}
 }
 
-// planLate adds an answer to a segment that was given up as unanswered. A message that is
-// to be sent again although another of its segments is out goes on when that is
-// answered; a message of a failover carrier is for that carrier's settler.
+// planLate adds an answer to a segment that was given up as unanswered. If the message is to
+// be sent again while another of its segments is out, it waits for that answer. A message of
+// a failover carrier belongs to that carrier's settler.
 func (s *settler) planLate(p *plan, a lateAnswer, policy submission.Policy) {
 	state, effect := submission.Next(submission.Unanswered, s.carrier.config().event(a.Result, 1), policy)
 	switch state {
@@ -81,13 +81,13 @@ func (s *settler) planLate(p *plan, a lateAnswer, policy submission.Policy) {
 	}
 }
 
-// leaveOut drops what concerns messages that are not the carrier's any more.
+// leaveOut drops the segments and retries of messages that have left the carrier.
 func (p *plan) leaveOut(gone secondTook) {
 	p.segments = slices.DeleteFunc(p.segments, func(one receipts.Segment) bool { return gone.has(one.MessageID) })
 	p.putBack = slices.DeleteFunc(p.putBack, func(one messages.Refused) bool { return gone.has(one.MessageID) })
 }
 
-// accepted is a segment that the carrier has taken under an id, to be recorded.
+// accepted completes the record of a segment that the carrier accepted under an id.
 func (s *settler) accepted(segment receipts.Segment, carrierID string) receipts.Segment {
 	config := s.carrier.config()
 	segment.CarrierID, segment.Confirmed = carrierID, config.Confirm == ConfirmBySubmit
@@ -97,7 +97,7 @@ func (s *settler) accepted(segment receipts.Segment, carrierID string) receipts.
 	return segment
 }
 
-// attempts is what the results make of the messages' attempts, once it is known which
+// attempts is the effect of the results on the messages' attempts. It depends on which
 // segments a receipt has settled.
 type attempts struct {
 	of     map[*inFlight]submission.Attempt
@@ -105,8 +105,8 @@ type attempts struct {
 	finals []messages.Final
 	ends   messages.Ends
 
-	elsewhere []messages.Failing // of finals, those that a second carrier may take
-	ended     map[int64]int      // the epochs of attempts that are over, all of whose copies are recorded, by message
+	elsewhere []messages.Failing // those of finals that a second carrier may take
+	ended     map[int64]int      // by message: the epochs of finished attempts with all copies recorded
 }
 
 func (s *settler) attempts(w settlement, p *plan, settled []receipts.SegmentState) *attempts {
@@ -124,7 +124,7 @@ func (s *settler) attempts(w settlement, p *plan, settled []receipts.SegmentStat
 			a.order = append(a.order, m)
 		}
 		if next.state == submission.Unanswered && reported(settled, m.msg.ID, r.segment) {
-			next = change{state: submission.Delivered} // its receipt has come; finals has the verdict on it
+			next = change{state: submission.Delivered} // its receipt has come; its verdict is in finals
 		}
 		a.of[m] = one.Result(next.state, next.effect, r.at)
 	}
@@ -141,7 +141,7 @@ func reported(settled []receipts.SegmentState, message int64, segment int) bool 
 	})
 }
 
-// end adds how the attempt of a message ends, if it does, and that its message fails.
+// end records the end of a message's attempt, if it has ended, and the message's failure.
 func (a *attempts) end(m *inFlight, late *submission.Effect) {
 	one := a.of[m]
 	if late != nil {
@@ -164,11 +164,11 @@ func (a *attempts) end(m *inFlight, late *submission.Effect) {
 	case submission.Carried:
 		a.ends.Carried = append(a.ends.Carried, m.msg.Claim())
 		a.ended[m.msg.ID] = m.msg.Epoch
-	} // of one that fails the outbox row goes with the verdict
+	} // a failed message's outbox row goes with the verdict
 }
 
-// answeredLate are messages whose segment had no answer and was settled by a
-// receipt that echoed its reference: they must not be sent again.
+// answeredLate returns messages whose only segment had no answer until a receipt
+// echoed its reference. They must not be sent again.
 func answeredLate(states []receipts.SegmentState) (ids []int64) {
 	for _, st := range states {
 		if st.Unanswered && st.Total == 1 {

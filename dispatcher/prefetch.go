@@ -9,16 +9,15 @@ import (
 )
 
 // singlesBeforeBatch is how many single sends go out in a row while a batch
-// waits: they have most of the link, never all of it.
+// waits: most of the link, never all of it.
 const singlesBeforeBatch = 9
 
-// prefetch holds the messages that a link worker has claimed and not begun, by
-// lane.
+// prefetch holds, by lane, the messages that a link worker has claimed and not begun.
 type prefetch struct {
 	mu     sync.Mutex
 	size   int // of each lane
 	lanes  [2][]*inFlight
-	inARow int           // singles taken since a batch went or none waited
+	inARow int           // singles taken in a row while a batch waited
 	filled chan struct{} // something was put
 	freed  [2]chan struct{}
 }
@@ -38,7 +37,7 @@ func (p *prefetch) resize(size int) {
 }
 
 // waitRoom waits until a lane is at most half full and returns its room, so
-// that a busy link claims by the dozen and not one by one.
+// that a busy link claims many messages at a time.
 func (p *prefetch) waitRoom(ctx context.Context, lane queue.Lane) (int, error) {
 	for {
 		p.mu.Lock()
@@ -65,8 +64,8 @@ func (p *prefetch) put(lane queue.Lane, ms []*inFlight) {
 	signal(p.filled)
 }
 
-// next takes the next message, singles first but for the batches' share. One
-// caller at a time.
+// next waits for the next message. Singles go first, except for the batches' share.
+// One caller at a time.
 func (p *prefetch) next(ctx context.Context) (*inFlight, error) {
 	for {
 		if m := p.poll(); m != nil {
@@ -80,7 +79,7 @@ func (p *prefetch) next(ctx context.Context) (*inFlight, error) {
 	}
 }
 
-// poll takes the next message; nil when there is none.
+// poll takes the next message, or nil.
 func (p *prefetch) poll() *inFlight {
 	p.mu.Lock()
 	lane := queue.Single
@@ -105,7 +104,7 @@ func (p *prefetch) poll() *inFlight {
 	return m
 }
 
-// pollSingle takes the next single send; nil when there is none.
+// pollSingle takes the next single send, or nil.
 func (p *prefetch) pollSingle() *inFlight {
 	p.mu.Lock()
 	var m *inFlight
@@ -131,7 +130,7 @@ func (p *prefetch) takeAll() []*inFlight {
 	return all
 }
 
-// signal wakes the one that waits, or the next that comes to wait.
+// signal wakes the waiting goroutine, or the next one to wait.
 func signal(bell chan struct{}) {
 	select {
 	case bell <- struct{}{}:
@@ -139,23 +138,23 @@ func signal(bell chan struct{}) {
 	}
 }
 
-// slots counts the segments that are out and not yet settled in the database:
-// as many as the window, so that a crash doubles no more than that.
+// slots limits the segments that are out and not yet settled in the database to
+// the window, so that a crash duplicates no more than that.
 type slots struct {
 	mu    sync.Mutex
 	size  int // the window
 	free  int
-	since time.Time // when one was last given back, or the last one taken
+	since time.Time // when a slot was last freed, or the last free one was taken
 	freed chan struct{}
 }
 
-// stallAfter is how long no slot may come free before the link is taken for
-// stalled: its carrier answers nothing, though it may well be bound.
+// stallAfter is the time without a freed slot after which a link counts as stalled:
+// its carrier answers nothing, even if the link is bound.
 const stallAfter = 2 * time.Second
 
 func newSlots(n int) *slots { return &slots{size: n, free: n, freed: make(chan struct{}, 1)} }
 
-// take waits for a slot. One caller at a time, of take and wait together.
+// take waits for a slot and takes it. Only one caller may be in take or wait.
 func (s *slots) take(ctx context.Context) error {
 	for {
 		if err := s.wait(ctx); err != nil {
@@ -175,7 +174,7 @@ func (s *slots) take(ctx context.Context) error {
 	}
 }
 
-// wait waits until a slot is free, and does not take it.
+// wait waits until a slot is free, without taking it.
 func (s *slots) wait(ctx context.Context) error {
 	for {
 		if s.left() > 0 {
@@ -189,23 +188,23 @@ func (s *slots) wait(ctx context.Context) error {
 	}
 }
 
-// left is how many are free; fewer than none while a smaller window is not
-// paid back.
+// left returns the free slots, negative while more are in use than a smaller new
+// window allows.
 func (s *slots) left() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.free
 }
 
-// scarce reports whether more than half of the window is used up.
+// scarce reports whether more than half of the window is in use.
 func (s *slots) scarce() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return 2*s.free < s.size
 }
 
-// resize changes the window. When it is smaller, the slots in use are paid back
-// first.
+// resize changes the window. If it shrinks, excess slots in use are freed before
+// any can be taken.
 func (s *slots) resize(size int) {
 	s.mu.Lock()
 	more := size - s.size
@@ -214,7 +213,7 @@ func (s *slots) resize(size int) {
 	s.give(more)
 }
 
-// stalled reports whether none has come free for stallAfter.
+// stalled reports whether no slot has come free for stallAfter.
 func (s *slots) stalled(now time.Time) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

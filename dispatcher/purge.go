@@ -8,10 +8,10 @@ import (
 	"intumwa/messages"
 )
 
-// purgeFor bounds one round of a purge, a fortieth of the task's interval.
+// purgeFor bounds one round of a purge: a fortieth of the task's interval.
 const purgeFor = 250 * time.Millisecond
 
-// retentions are how long messages, texts and numbers are kept; 0: without end.
+// retentions returns how long messages, texts and numbers are kept; 0: no limit.
 func (d *Dispatcher) retentions() map[messages.Purge]time.Duration {
 	return map[messages.Purge]time.Duration{
 		messages.PurgeBodies: d.opts.BodyRetention, messages.PurgeMessages: d.opts.MessageRetention,
@@ -19,8 +19,7 @@ func (d *Dispatcher) retentions() map[messages.Purge]time.Duration {
 	}
 }
 
-// purge deletes old messages, texts and numbers, for a quarter of a second each at
-// most and the rest of a step.
+// purge deletes old messages, texts and numbers. It starts no step after purgeFor for each.
 func (d *Dispatcher) purge(ctx context.Context) (failed error) {
 	work := func(kind messages.Purge, step func() (int64, bool, error)) {
 		for start, more := time.Now(), true; more && time.Since(start) < purgeFor; {
@@ -41,7 +40,7 @@ func (d *Dispatcher) purge(ctx context.Context) (failed error) {
 	return failed
 }
 
-// gaugePurges measures how far behind the purges are, whichever process does them.
+// gaugePurges measures how far behind the purges are, in any process.
 func (d *Dispatcher) gaugePurges(ctx context.Context) {
 	for kind, life := range d.retentions() {
 		var behind time.Duration

@@ -14,24 +14,24 @@ import (
 )
 
 const (
-	// overdueAfter is how long a message may be due and unclaimed while the queue has
-	// nothing to give.
+	// overdueAfter is how long a message may be due and unclaimed while the queue is
+	// empty.
 	overdueAfter = time.Second
-	// idleAfter is how long the queue must have had nothing more to give before the
-	// database is queried: what was taken just now is claimed by then.
+	// idleAfter is how long the queue must have been empty before the database is
+	// queried. By then the messages taken last are claimed.
 	idleAfter = 300 * time.Millisecond
-	// idleGap ends that time: a lane without a take for so long begins anew.
+	// idleGap restarts that time: it applies to a lane without a take for so long.
 	idleGap = 3 * time.Second
 
-	lookInterval = time.Second     // between two looks that found nothing, at least
-	lookRest     = 10              // as many times as long as a look took, at least
+	lookInterval = time.Second     // between queries that found nothing, at least
+	lookRest     = 10              // at least so many times a query's duration
 	lookMost     = 3 * time.Second // but no longer
 
-	handBackEvery = 250 * time.Millisecond // tries to hand a lane back
-	pauseFirst    = time.Second            // a lane is taken from the database for so long, at least
-	pauseMost     = time.Minute            // and at most, when it fails again and again
-	relapseAfter  = time.Minute            // a failure that comes later is a new one
-	refillTime    = 5 * time.Second        // a lane that was emptied may lack messages for so long
+	handBackEvery = 250 * time.Millisecond // interval of trying to hand lanes back
+	pauseFirst    = time.Second            // the least time for which a lane comes from the database
+	pauseMost     = time.Minute            // and the most, when it fails again and again
+	relapseAfter  = time.Minute            // a later failure starts over with pauseFirst
+	refillTime    = 5 * time.Second        // how long an emptied lane may lack messages
 )
 
 // laneKey names one lane of a carrier.
@@ -40,15 +40,15 @@ type laneKey struct {
 	lane    queue.Lane
 }
 
-// queueHealth decides of each carrier's lane whether this process takes it from
-// the queue in Redis or straight from the database. There is one rule: when in
-// doubt, from the database.
+// queueHealth decides for each carrier's lane whether this process takes messages
+// from the queue in Redis or straight from the database. In doubt, it takes them
+// from the database.
 //
-// A lane leaves the queue with any error of any call, and when the queue had
-// nothing to give and the database has messages that were put there more than a
-// second ago. After a pause, which doubles when that happens again soon, its keys
-// in Redis are deleted, which also shows that Redis can be written to, and the
-// lane is handed back. The walk over the outbox fills it again.
+// A lane leaves the queue after an error of any call, or when the queue was empty
+// although messages that had been pushed were due for more than a second. After a
+// pause, which doubles if that happens again soon, its keys in Redis are deleted,
+// which also proves that Redis accepts writes, and the lane is handed back. The
+// walk over the outbox fills it again.
 type queueHealth struct {
 	d      *Dispatcher
 	usable *prometheus.GaugeVec   // carrier, lane
@@ -58,19 +58,19 @@ type queueHealth struct {
 	lanes map[laneKey]*laneHealth
 }
 
-// laneHealth is one lane of the queue.
+// laneHealth is the health of one lane.
 type laneHealth struct {
-	lost   bool          // it is taken from the database
-	fault  queue.Fault   // by which it was lost
+	lost   bool          // messages come from the database
+	fault  queue.Fault   // the reason
 	since  time.Time     // of lost, or of not lost
-	pause  time.Duration // of the last time that it was lost
-	until  time.Time     // it is not handed back before
+	pause  time.Duration // after it was last lost
+	until  time.Time     // not handed back before
 	usable context.Context
-	end    context.CancelFunc // of usable: takes that wait return
+	end    context.CancelFunc // of usable: waiting takes return
 
-	idle time.Time // since when takes bring less than they could; zero: they do not
+	idle time.Time // since when takes have got less than they asked for; zero: they get all
 	took time.Time // when the last take ended
-	look time.Time // the next look into the database
+	look time.Time // the next query of the database
 }
 
 func newQueueHealth(d *Dispatcher) *queueHealth {
@@ -83,7 +83,7 @@ func newQueueHealth(d *Dispatcher) *queueHealth {
 	}
 }
 
-// atLocked is the health of a lane, which begins usable.
+// atLocked returns the health of a lane. A new lane is usable.
 func (h *queueHealth) atLocked(key laneKey) *laneHealth {
 	s := h.lanes[key]
 	if s == nil {
@@ -95,7 +95,7 @@ func (h *queueHealth) atLocked(key laneKey) *laneHealth {
 	return s
 }
 
-// whileUsable reports whether a lane is usable; the context ends when it is no more.
+// whileUsable reports whether a lane is usable. The context ends when it no longer is.
 func (h *queueHealth) whileUsable(key laneKey) (ctx context.Context, usable bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -108,8 +108,8 @@ func (h *queueHealth) isUsable(key laneKey) bool {
 	return usable
 }
 
-// isLost reports whether a lane is known not to be usable; of a carrier that this
-// process does not serve nothing is known.
+// isLost reports whether this process found a lane unusable. It is false for carriers
+// that this process does not serve.
 func (h *queueHealth) isLost(key laneKey) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -117,8 +117,8 @@ func (h *queueHealth) isLost(key laneKey) bool {
 	return s != nil && s.lost
 }
 
-// took notes how many messages a take got of those it wanted, and reports whether the
-// caller is to look for overdue messages. A queue that gave less has no more.
+// took records how many of the wanted messages a take got, and reports whether the
+// caller should look for overdue messages. A take that got fewer has emptied the queue.
 func (h *queueHealth) took(key laneKey, got, asked int) (look bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -137,8 +137,8 @@ func (h *queueHealth) took(key laneKey, got, asked int) (look bool) {
 	return true
 }
 
-// looked notes how many overdue messages a look found, how many of them had been
-// put on the queue, and what the look cost.
+// looked records how many overdue messages a query found, how many of them had been
+// pushed to the queue, and how long it took.
 func (h *queueHealth) looked(key laneKey, found, pushed int, cost time.Duration) {
 	h.mu.Lock()
 	s, now := h.atLocked(key), time.Now()
@@ -152,8 +152,8 @@ func (h *queueHealth) looked(key laneKey, found, pushed int, cost time.Duration)
 	}
 }
 
-// failed notes an error of the queue. That the caller itself gave up, as at the
-// end of the process, is none.
+// failed records an error of the queue. A cancelled call, as at the end of the
+// process, is not an error.
 func (h *queueHealth) failed(key laneKey, err error) {
 	if err == nil || errors.Is(err, context.Canceled) {
 		return
@@ -176,7 +176,7 @@ func (h *queueHealth) failed(key laneKey, err error) {
 		"fault", string(fault), "error", err)
 }
 
-// run hands lanes back when that can be done, until ctx ends.
+// run hands lanes back to the queue until ctx ends.
 func (h *queueHealth) run(ctx context.Context) {
 	for sleep(ctx, handBackEvery) == nil {
 		var lanes sync.WaitGroup
@@ -187,7 +187,7 @@ func (h *queueHealth) run(ctx context.Context) {
 	}
 }
 
-// pausedEnough are the lanes that may be handed back.
+// pausedEnough returns the lanes that may be handed back.
 func (h *queueHealth) pausedEnough() (lanes []laneKey) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -199,8 +199,8 @@ func (h *queueHealth) pausedEnough() (lanes []laneKey) {
 	return lanes
 }
 
-// handBack empties a lane of the queue and takes from there again. When that
-// fails it is tried again a second later.
+// handBack empties a lane of the queue and uses it again. If that fails it tries
+// again a second later.
 func (h *queueHealth) handBack(ctx context.Context, key laneKey) {
 	err := h.d.queue.Empty(ctx, key.carrier, key.lane)
 	if ctx.Err() != nil {

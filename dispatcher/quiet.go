@@ -11,7 +11,7 @@ import (
 	"intumwa/queue"
 )
 
-// quietNow returns the companies whose batches are not sent at this moment.
+// quietNow returns the companies whose batches are not sent now.
 func (d *Dispatcher) quietNow(ctx context.Context) (quiet messages.Quiet, err error) {
 	now := postgres.Now()
 	quiet.Otherwise, _ = d.opts.QuietHours.End(now)
@@ -29,9 +29,9 @@ func (d *Dispatcher) quietNow(ctx context.Context) (quiet messages.Quiet, err er
 	return quiet, nil
 }
 
-// lookForQuiet notes whose quiet hours it is now, and returns whether some begin. The walk over the outbox then begins
-// anew in the batches' lanes, without rests: it passes what waited before them faster than a carrier takes it.
-// Intake schedules the messages that come in quiet hours.
+// lookForQuiet updates the companies in quiet hours, and reports whether some begin. The walk over the outbox then
+// restarts in the batch lanes, without rests: it passes the backlog faster than a carrier takes it. Intake schedules
+// messages that arrive in quiet hours.
 func (d *Dispatcher) lookForQuiet(ctx context.Context) (begin bool, err error) {
 	quiet, err := d.quietNow(ctx)
 	if err != nil {
@@ -48,7 +48,7 @@ func (d *Dispatcher) lookForQuiet(ctx context.Context) (begin bool, err error) {
 	return begin, nil
 }
 
-// quieten puts messages, by their ids, off to the end of their companies' quiet hours.
+// quieten postpones messages, by id, to the end of their companies' quiet hours.
 func (d *Dispatcher) quieten(ctx context.Context, ids []int64) error {
 	var putOff int64
 	var failed error

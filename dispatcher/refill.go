@@ -10,15 +10,13 @@ import (
 )
 
 const (
-	// pushSlack is how much longer than the queue's oldest entry a message must have
-	// been on the queue to count as lost: it is noted as pushed, committed, and then
-	// pushed.
+	// A message counts as lost if it was marked as pushed pushSlack before the queue's
+	// oldest entry. It is marked, committed, and then pushed.
 	pushSlack = 5 * time.Second
 	pushLimit = 20_000 // messages that came due again, pushed in one round
 )
 
-// heldBy returns for how long at most each usable lane of the queue may have held
-// a message.
+// heldBy returns the longest time for which each usable lane may have held a message.
 func (d *Dispatcher) heldBy(ctx context.Context) (held map[laneKey]*time.Duration, failed error) {
 	held = make(map[laneKey]*time.Duration)
 	for _, at := range d.usableLanes() {
@@ -34,8 +32,7 @@ func (d *Dispatcher) heldBy(ctx context.Context) (held map[laneKey]*time.Duratio
 	return held, failed
 }
 
-// pushDue pushes the messages that came due again: retries, and those that were given back or
-// handed over.
+// pushDue pushes messages that are due again: retries, and those given back or handed over.
 func (d *Dispatcher) pushDue(ctx context.Context) error {
 	var carriers []string
 	var lanes []int16
@@ -64,7 +61,7 @@ func (d *Dispatcher) pushAll(ctx context.Context, waiting []messages.Waiting) (f
 	return failed
 }
 
-// usableLanes are the lanes of the queue that can be used.
+// usableLanes returns the usable lanes of the queue.
 func (d *Dispatcher) usableLanes() (lanes []laneKey) {
 	for _, c := range d.running() {
 		for _, lane := range []queue.Lane{queue.Single, queue.Batch} {
@@ -76,15 +73,15 @@ func (d *Dispatcher) usableLanes() (lanes []laneKey) {
 	return lanes
 }
 
-// push puts messages on one lane of the queue. Those that the queue does not take
-// are found as if it had lost them.
+// push puts messages on one lane of the queue. The walk finds those that the queue
+// refuses, as if it had lost them.
 func (d *Dispatcher) push(ctx context.Context, at laneKey, group []messages.Waiting) error {
 	items, ids := make([]queue.Item, len(group)), make([]int64, len(group))
 	for i, w := range group {
 		items[i] = queue.Item{MessageID: w.ID, CompanyID: w.CompanyID, Carrier: w.Carrier, Lane: at.lane}
 		ids[i] = w.ID
 	}
-	// Noted first: a link worker that takes an entry at once must not find its row
+	// Marked first: a link worker that takes an entry at once must not find its row
 	// locked.
 	if err := d.store.Pushed(ctx, ids); err != nil {
 		return err

@@ -18,16 +18,16 @@ import (
 )
 
 const (
-	sandboxInterval    = 250 * time.Millisecond // between looks for due messages
+	sandboxInterval    = 250 * time.Millisecond // between queries for due messages
 	sandboxPause       = 5 * time.Second        // after an error
-	sandboxAtOnce      = 500                    // messages of a transaction
+	sandboxAtOnce      = 500                    // messages per transaction
 	sandboxForgetEvery = 10 * time.Minute
 )
 
 // Sandbox settles messages to the sandbox's numbers (rule choices 6.5). Each number means a
-// status after a fixed time. No carrier, link or queue takes part: intake records such a
-// message with its fate, and whichever process comes first when that is due makes the
-// message final, with its event.
+// status after a fixed time. No carrier, link or queue is involved: intake records the
+// message with its outcome, and when that is due the first process makes the message final
+// and enqueues its event.
 type Sandbox struct {
 	pool     *pgxpool.Pool
 	store    *messages.Store
@@ -36,8 +36,8 @@ type Sandbox struct {
 	final    *prometheus.CounterVec
 }
 
-// NewSandbox returns the sandbox of a database; pool must be opened with BatchUpdates. log
-// and metrics may be nil. It starts nothing.
+// NewSandbox returns the sandbox of a database. pool must be opened with BatchUpdates. log
+// and metrics may be nil. Run starts it.
 func NewSandbox(pool *pgxpool.Pool, hooks *webhooks.Webhooks, log *slog.Logger, metrics prometheus.Registerer) *Sandbox {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
@@ -51,7 +51,7 @@ func NewSandbox(pool *pgxpool.Pool, hooks *webhooks.Webhooks, log *slog.Logger, 
 	return s
 }
 
-// Run settles messages until ctx ends. During an outage of the database it tries again.
+// Run settles messages until ctx ends. It retries after errors.
 func (s *Sandbox) Run(ctx context.Context) error {
 	failing := false
 	var forgotten time.Time
@@ -81,14 +81,14 @@ func (s *Sandbox) Run(ctx context.Context) error {
 	}
 }
 
-// settle makes due messages final and returns how many it took.
+// settle makes due messages final and returns how many were due, at most sandboxAtOnce.
 func (s *Sandbox) settle(ctx context.Context) (taken int, err error) {
-	// A transaction that has begun is finished even when the process shuts down.
+	// A started transaction finishes even when the process shuts down.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTimeout)
 	defer cancel()
 	var settled []messages.Settled
 	err = postgres.InTx(ctx, s.pool, func(tx pgx.Tx) error {
-		settled = nil // of an earlier try
+		settled = nil // after a retry
 		finals, err := s.store.SandboxDue(ctx, tx, sandboxAtOnce)
 		if taken = len(finals); err != nil || taken == 0 {
 			return err

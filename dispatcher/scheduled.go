@@ -11,26 +11,25 @@ import (
 
 const (
 	// releaseAtOnce is how many scheduled messages one statement releases: few enough for
-	// single sends to pass between two of them.
+	// single sends to pass between two statements.
 	releaseAtOnce = 2_000
-	// releaseRest bounds the rest after a step, which is as long as the step was: however
-	// many are due at the same moment, they take no more than half of one connection.
+	// releaseRest bounds the rest after a step, which is as long as the step. However many
+	// messages are due at once, they take at most half of one connection.
 	releaseRest = time.Second
-	// releaseLeast is the least rest otherwise: what is due may be in another process' hand.
+	// releaseLeast is the least rest otherwise: another process may be releasing the due ones.
 	releaseLeast = 10 * time.Millisecond
-	// releaseBehind is how far behind the time it is looked for what is due, and
-	// releaseWhole how often from the beginning, where that costs little: for what another
-	// process had in hand when it died. A message is recorded some seconds after its request
-	// came at the most, and its time had not come then.
+	// Each look starts releaseBehind before now. Every releaseWhole, where that costs little,
+	// one starts from the beginning, for messages that another process was releasing when it
+	// died. A message is recorded a few seconds after its request at most, and was not due
+	// at the request.
 	releaseBehind, releaseWhole = time.Minute, 10 * time.Second
-	// releaseTask is its name beside those of the tasks.
+	// releaseTask is the release's name among those of the tasks.
 	releaseTask = "release"
 )
 
-// runScheduled puts scheduled messages on the outbox and the queue when they are due,
-// until ctx ends. Every dispatcher does: none gets what another has. It sleeps until
-// the next is due, and looks from time to time, since a message that is scheduled meanwhile
-// may be due before.
+// runScheduled puts due scheduled messages on the outbox and the queue until ctx ends. All
+// dispatchers do so, and no two get the same message. It sleeps until the next is due, but
+// at most the sweep interval, because a message scheduled meanwhile may be due earlier.
 func (d *Dispatcher) runScheduled(ctx context.Context) {
 	d.metrics.tasks.WithLabelValues(releaseTask).SetToCurrentTime()
 	failing := false
@@ -55,14 +54,14 @@ func (d *Dispatcher) runScheduled(ctx context.Context) {
 	}
 }
 
-// releasing is how far one process has come in releasing.
+// releasing is one process's progress in releasing.
 type releasing struct {
-	after [2]messages.Due // by lane: what is due before was released; what is to be looked at again comes with whole
-	whole time.Time       // when it looks from the beginning next
+	after [2]messages.Due // by lane: those due before are released, except what a look from the beginning finds
+	whole time.Time       // the next look from the beginning
 }
 
 // releaseDue releases some of the due messages, and returns how long to rest: until the next
-// is, and not longer than the sweep interval.
+// is due, at most the sweep interval.
 func (d *Dispatcher) releaseDue(ctx context.Context, at *releasing) (rest time.Duration, err error) {
 	start := time.Now()
 	whole := start.After(at.whole)
@@ -80,7 +79,7 @@ func (d *Dispatcher) releaseDue(ctx context.Context, at *releasing) (rest time.D
 		wait = d.opts.SweepInterval
 	}
 	d.metrics.scheduledLate.Set(max(-wait, 0).Seconds())
-	if wait > 0 { // the next look need not read again what was released before
+	if wait > 0 { // the next look skips what was released
 		behind := messages.Due{At: now.Add(-releaseBehind)}
 		at.after = [2]messages.Due{behind, behind}
 		return min(wait, d.opts.SweepInterval), nil
@@ -95,8 +94,8 @@ func (d *Dispatcher) releaseDue(ctx context.Context, at *releasing) (rest time.D
 	return releaseLeast, nil
 }
 
-// release puts due messages on the outbox and the queue, a step of each lane, single
-// sends first. more reports that there may be more; now is the database's time.
+// release puts due messages on the outbox and the queue, one step per lane, single sends
+// first. more reports whether there may be more; now is the database's time.
 func (d *Dispatcher) release(ctx context.Context, at *releasing, now time.Time) (more bool, failed error) {
 	quiet, err := d.quietNow(ctx)
 	if err != nil {
@@ -118,8 +117,8 @@ func (d *Dispatcher) release(ctx context.Context, at *releasing, now time.Time) 
 	return more, failed
 }
 
-// pushReleased puts released messages on the queue. Their rows are marked as pushed already:
-// a message that does not get there is found as if the queue had lost it.
+// pushReleased puts released messages on the queue. Their rows are already marked as pushed,
+// so the walk finds a message that does not get there as if the queue had lost it.
 func (d *Dispatcher) pushReleased(ctx context.Context, released []messages.Released) (failed error) {
 	items := make(map[laneKey][]queue.Item)
 	for _, m := range released {

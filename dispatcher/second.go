@@ -14,21 +14,21 @@ import (
 	"intumwa/sms"
 )
 
-// Why a second carrier gets a message. A closed set: it labels a metric.
+// The reasons for trying a second carrier. A closed set: they label a metric.
 const (
-	unroutable  = "unroutable"  // a submit_sm_resp: there is no way to the number
+	unroutable  = "unroutable"  // a submit_sm_resp: no route to the number
 	undelivered = "undelivered" // a receipt with UNDELIV soon after the acceptance
 )
 
 var secondReasons = [...]string{unroutable, undelivered}
 
-// secondTook has the messages that a second carrier took in one transaction, with the
-// reason (secondReasons).
+// secondTook maps the messages that a second carrier took in one transaction to the reason
+// (secondReasons).
 type secondTook map[int64]string
 
-// offerToSecond gives what fails here to the carrier's second carrier, where that is
-// allowed (rule choices 5.8): refusals, by the attempts that end, and verdicts, which come
-// from receipts. A message that the second carrier takes does not fail, and leaves the first
+// offerToSecond moves failing messages to the carrier's second carrier, where
+// rule choices 5.8 allows it: refused ones from a, and those failed by receipts from
+// verdicts. A message that the second carrier takes does not fail, and leaves the first
 // carrier. The caller holds the carrier's lock.
 func (d *Dispatcher) offerToSecond(ctx context.Context, tx pgx.Tx, c *carrier, a *attempts, verdicts []messages.Final) (secondTook, error) {
 	conf := c.config()
@@ -51,7 +51,7 @@ func (d *Dispatcher) offerToSecond(ctx context.Context, tx pgx.Tx, c *carrier, a
 	if len(list) == 0 {
 		return nil, nil
 	}
-	serves, err := d.serves(ctx, tx, conf.SecondCarrier, d.opts.DeadAfter) // all links of a process that starts bind at the same time
+	serves, err := d.serves(ctx, tx, conf.SecondCarrier, d.opts.DeadAfter) // a starting process binds all its links at the same time
 	if err != nil || !serves {
 		return nil, err
 	}
@@ -67,10 +67,10 @@ func (d *Dispatcher) offerToSecond(ctx context.Context, tx pgx.Tx, c *carrier, a
 	return took, nil
 }
 
-// before finds out, for the repetition of a settlement whose COMMIT was not answered, what
-// that transaction has written: everything, where one of its segments is recorded, and else
-// at least the messages that a second carrier has taken. It takes the carrier's lock: the
-// first transaction has ended by then. Its rows may be on no standby yet.
+// before returns what the first transaction of a repeated settlement wrote, whose COMMIT was
+// not answered. It wrote everything if one of its segments is recorded; otherwise before
+// returns the messages that a second carrier has taken. It takes the carrier's lock, so the
+// first transaction has ended by then. The rows may not be on a standby yet.
 func (s *settler) before(ctx context.Context, tx pgx.Tx, w *settlement, p *plan) (took secondTook, written bool, err error) {
 	if err := errors.Join(s.carrier.matcher().Lock(ctx, tx), postgres.ConfirmWith(ctx, tx)); err != nil {
 		return nil, false, err
@@ -101,7 +101,7 @@ func (s *settler) before(ctx context.Context, tx pgx.Tx, w *settlement, p *plan)
 	return took, written, nil
 }
 
-// withoutAttempts leaves out the attempts of messages that the second carrier took.
+// withoutAttempts removes the attempts of messages that the second carrier took.
 func (s secondTook) withoutAttempts(e messages.Ends) messages.Ends {
 	if len(s) == 0 {
 		return e
@@ -118,12 +118,12 @@ func (s secondTook) has(id int64) bool {
 	return has
 }
 
-// without leaves out the verdicts on messages that the second carrier took.
+// without removes the verdicts on messages that the second carrier took.
 func (s secondTook) without(finals []messages.Final) []messages.Final {
 	return slices.DeleteFunc(slices.Clone(finals), func(f messages.Final) bool { return s.has(f.MessageID) })
 }
 
-// countSecond counts what a second carrier has taken, once that is committed.
+// countSecond counts the messages that a second carrier took, after the commit.
 func (d *Dispatcher) countSecond(c *carrier, took secondTook) {
 	if len(took) == 0 {
 		return
