@@ -12,18 +12,18 @@ import (
 	"intumwa/sms"
 )
 
-// esmUDHI is the bit of esm_class for a text that starts with a header.
+// esmUDHI is the esm_class bit of a text that starts with a user data header.
 const esmUDHI = 0x40
 
-// longestRelative is the longest relative time without years: 11 months of 30
-// days, and 29 days.
+// longestRelative is the longest relative time below a year: 11 months of 30 days,
+// and 29 days.
 const longestRelative = 360*24*time.Hour - time.Second
 
 // registeredReceipt requests a receipt on success and on failure.
 const registeredReceipt = 0x01
 
 // segments builds the submit_sm of each segment of a message, in order. With
-// UDH-8 they are as many as were billed: sms.Count and sms.SplitEncoded are one
+// UDH-8 they are as many as were billed: sms.Count and sms.SplitEncoded share one
 // splitter.
 func (c *Carrier) segments(m *messages.Claimed, now time.Time) []smpp.Submit {
 	template := smpp.Submit{
@@ -77,7 +77,7 @@ func (c *Carrier) segments(m *messages.Claimed, now time.Time) []smpp.Submit {
 	return submits
 }
 
-// referTo numbers the segments by user_message_reference.
+// referTo adds each segment's user_message_reference.
 func (c *Carrier) referTo(messageID int64, submits []smpp.Submit) {
 	if c.NoReference {
 		return
@@ -88,9 +88,9 @@ func (c *Carrier) referTo(messageID int64, submits []smpp.Submit) {
 	}
 }
 
-// encode writes a text as the carrier can take it: one that GSM 7-bit holds and
-// the carrier's default alphabet does not goes as UCS-2, since what the client
-// sent is what arrives. That may take more segments than were charged.
+// encode encodes a text for the carrier. A GSM 7-bit text that the carrier's default
+// alphabet lacks a character of goes as UCS-2, so that it arrives unchanged. That may
+// take more segments than were charged.
 func (c *Carrier) encode(text string) (sms.Encoding, []byte) {
 	encoding, payload := sms.Encode(text)
 	if encoding == sms.GSM7 && !c.holds(text) {
@@ -121,7 +121,7 @@ func (c *Carrier) lastRune() rune {
 	return utf8.MaxRune
 }
 
-// alphabet writes GSM-7 septets in the carrier's alphabet of data_coding 0.
+// alphabet converts GSM-7 septets to the carrier's alphabet for data_coding 0.
 func (c *Carrier) alphabet(encoding sms.Encoding, payload []byte) []byte {
 	if encoding != sms.GSM7 || c.Alphabet == AlphabetGSM7 {
 		return payload
@@ -129,12 +129,12 @@ func (c *Carrier) alphabet(encoding sms.Encoding, payload []byte) []byte {
 	text, _ := sms.Decode(encoding.DataCoding(), false, payload)
 	octets := make([]byte, 0, len(payload))
 	for _, r := range text {
-		octets = append(octets, byte(r)) // encode has seen to it that it fits
+		octets = append(octets, byte(r)) // fits, because encode checked
 	}
 	return octets
 }
 
-// validity is what is left of the message's validity, as validity_period.
+// validity is the rest of the message's validity, as validity_period.
 func (c *Carrier) validity(m *messages.Claimed, now time.Time) string {
 	left := max(m.ExpiresAt.Sub(now), time.Minute)
 	switch c.Validity {

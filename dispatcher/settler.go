@@ -17,24 +17,23 @@ import (
 	"intumwa/smpp"
 )
 
-// ambiguousDelay is how long a segment whose answer was lost waits before it
-// is sent again: its receipt may come and settle it.
+// ambiguousDelay is the wait before a segment with a lost answer is sent again.
+// Its receipt may settle it first.
 const ambiguousDelay = 5 * time.Second
 
 // settleTimeout bounds one settling transaction.
 const settleTimeout = 10 * time.Second
 
-// settler writes, for one carrier, what its links answered (results) and
-// reported (receipts). It takes whatever came while its last transaction ran
-// and commits it as one: accepted segments, receipts, verdicts, webhooks,
-// refunds. Only after that commit are slots given back, entries taken off the
-// queue, and receipts acknowledged to the carrier. A commit that may have written
-// nothing, because an earlier one wrote it all, still waits for the standby
-// (postgres.ConfirmWith): the earlier one may be on none.
+// settler writes the answers (results) and receipts of one carrier's links. It
+// commits everything that came during its last transaction as one: accepted
+// segments, receipts, verdicts, webhooks, refunds. Only after that commit does it
+// free slots and acknowledge receipts to the carrier. A commit that may have
+// written nothing, because an earlier one wrote everything, still waits for the
+// standby (postgres.ConfirmWith): the earlier one may not have reached it.
 //
-// With the database away, results are kept and tried again until they are
-// written; their slots stay taken, so the link stops.
-// Receipts are refused with ESME_RMSGQFUL: the carrier is their queue.
+// While the database is down, results are kept and retried. Their slots stay
+// taken, so the link stops. Receipts are refused with ESME_RMSGQFUL; the carrier
+// delivers them again.
 type settler struct {
 	d       *Dispatcher
 	carrier *carrier
@@ -46,11 +45,11 @@ type settler struct {
 	results   []result
 	receipts  []arrival
 	late      []lateAnswer
-	returned  []messages.Claim // to be given back
+	returned  []messages.Claim // to give back
 	wake      chan struct{}
 }
 
-// lateAnswer is an answer to a segment that had been given up as unanswered.
+// lateAnswer is an answer to a segment that was given up as unanswered.
 type lateAnswer struct {
 	link      string
 	messageID int64
@@ -64,27 +63,27 @@ func newSettler(d *Dispatcher, c *carrier) *settler {
 	return &settler{d: d, carrier: c, wake: make(chan struct{}, 1)}
 }
 
-// take accepts the fate of a segment. It never blocks.
+// take accepts a segment's result. It never blocks.
 func (s *settler) take(r result) {
-	r.at = postgres.Moment(r.at) // once, so that a repetition writes the same
+	r.at = postgres.Moment(r.at) // only once, so that a retry writes the same
 	s.mu.Lock()
 	s.results = append(s.results, r)
 	s.mu.Unlock()
 	signal(s.wake)
 }
 
-// unsettledMost is how many results may wait before no more messages are turned away.
+// unsettledMost is how many results may wait before turning messages away pauses.
 const unsettledMost = 1_000
 
-// behind reports whether more results wait than that.
+// behind reports whether more than unsettledMost results wait.
 func (s *settler) behind() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.results) > unsettledMost
 }
 
-// receive accepts a receipt. It never blocks: the link bounds what is
-// unanswered.
+// receive accepts a receipt or an MO. It never blocks: the link bounds the
+// unanswered ones.
 func (s *settler) receive(a arrival) {
 	s.mu.Lock()
 	s.receipts = append(s.receipts, a)
@@ -92,7 +91,7 @@ func (s *settler) receive(a arrival) {
 	signal(s.wake)
 }
 
-// takeLate accepts an answer that came after all. It never blocks.
+// takeLate accepts a late answer. It never blocks.
 func (s *settler) takeLate(a lateAnswer) {
 	a.at = postgres.Moment(a.at)
 	s.mu.Lock()
@@ -101,7 +100,7 @@ func (s *settler) takeLate(a lateAnswer) {
 	signal(s.wake)
 }
 
-// putBack gives claims back that could not be given back directly.
+// putBack gives back claims for which giveBack failed.
 func (s *settler) putBack(claims []messages.Claim) {
 	s.mu.Lock()
 	s.returned = append(s.returned, claims...)
@@ -109,21 +108,21 @@ func (s *settler) putBack(claims []messages.Claim) {
 	signal(s.wake)
 }
 
-// settlement is what one transaction settles.
+// settlement is the work of one transaction.
 type settlement struct {
 	results  []result
 	receipts []arrival
 	late     []lateAnswer
 	returned []messages.Claim
 
-	again bool // a transaction with all of it has failed, or its COMMIT has not been answered
+	again bool // a transaction with all of it failed, or its COMMIT was not answered
 }
 
 func (w *settlement) size() int {
 	return len(w.results) + len(w.receipts) + len(w.late) + len(w.returned)
 }
 
-// halves cuts a settlement in two, in the order in which commit goes through it.
+// halves cuts a settlement in two, in commit's order.
 func (w *settlement) halves() (first, second settlement) {
 	n := w.size() / 2
 	first.results, second.results = cut(w.results, &n)
@@ -155,7 +154,7 @@ func (s *settler) grabReceipts() []arrival {
 	return arrivals
 }
 
-// run settles until ctx ends and nothing is left, or the database stays away.
+// run settles until ctx ends and nothing is left, or the database stays down.
 func (s *settler) run(ctx context.Context) {
 	for {
 		select {
@@ -173,7 +172,7 @@ func (s *settler) run(ctx context.Context) {
 	}
 }
 
-// settle writes a settlement, for as long as that takes.
+// settle writes a settlement, retrying until it succeeds.
 func (s *settler) settle(ctx context.Context, w settlement) {
 	for failures := 0; ; failures++ {
 		start := time.Now()
@@ -186,8 +185,8 @@ func (s *settler) settle(ctx context.Context, w settlement) {
 			s.settleApart(ctx, w, err)
 			return
 		}
-		// The carrier delivers its receipts again; they need not wait here, nor
-		// those that came meanwhile.
+		// Refuse the receipts, also those that came meanwhile: the carrier delivers
+		// them again.
 		for _, a := range append(w.receipts, s.grabReceipts()...) {
 			a.pdu.Respond(smpp.StatusMsgQueueFull)
 			s.d.metrics.refusedReceipts.WithLabelValues(s.carrier.name).Inc()
@@ -200,8 +199,8 @@ func (s *settler) settle(ctx context.Context, w settlement) {
 			return
 		}
 		if ctx.Err() != nil && failures > 3 {
-			// This process ends. Its claims are freed by the others, the
-			// segments count as unanswered.
+			// This process ends. Others free its claims; the segments count as
+			// unanswered.
 			s.release(w)
 			return
 		}
@@ -209,11 +208,10 @@ func (s *settler) settle(ctx context.Context, w settlement) {
 	}
 }
 
-// settleApart writes a settlement that the database refused in two halves, and so
-// on, so that one refused row stops nothing else and costs the others a few
-// transactions. A row that is refused alone too is dropped, counted and logged: it would
-// be refused every time. A delivery is also acknowledged, else the carrier would deliver
-// it again and again.
+// settleApart halves a settlement that the database refused, again and again, so that a
+// refused row costs the others only a few transactions. A row that is refused on its own
+// is dropped and logged: it would be refused every time. A delivery is also counted and
+// acknowledged, else the carrier would deliver it again and again.
 func (s *settler) settleApart(ctx context.Context, w settlement, refusal error) {
 	if w.size() > 1 {
 		first, second := w.halves()
@@ -238,9 +236,9 @@ func (s *settler) settleApart(ctx context.Context, w settlement, refusal error) 
 	s.release(w)
 }
 
-// release frees what a settlement held, without having written it. The messages
-// stay claimed, and in flight, until this process ends: what happened to them is
-// not written anywhere, so they must not be sent again from here.
+// release frees the slots of a settlement that was not written. The messages stay
+// claimed, and in flight, until this process ends: their outcome is recorded
+// nowhere, so this process must not send them again.
 func (s *settler) release(w settlement) {
 	for _, r := range w.results {
 		if r.slot {
@@ -252,8 +250,8 @@ func (s *settler) release(w settlement) {
 	}
 }
 
-// commit writes a settlement in one transaction and, once it is committed, frees
-// what it held.
+// commit writes a settlement in one transaction. After the commit it answers the
+// deliveries and frees slots and messages.
 func (s *settler) commit(w settlement) error {
 	ctx, cancel := context.WithTimeout(context.Background(), settleTimeout)
 	defer cancel()
@@ -268,7 +266,7 @@ func (s *settler) commit(w settlement) error {
 	)
 	err := postgres.InTx(ctx, s.d.hot, func(tx pgx.Tx) (err error) {
 		store := s.d.carrying
-		p, settled, recorded, taken = s.plan(w), nil, receipts.Recorded{}, secondTook{} // perhaps after a try before
+		p, settled, recorded, taken = s.plan(w), nil, receipts.Recorded{}, secondTook{} // perhaps after a retry
 		if w.again {
 			var written bool
 			if taken, written, err = s.before(ctx, tx, &w, p); err != nil {
@@ -284,7 +282,7 @@ func (s *settler) commit(w settlement) error {
 			return err
 		}
 		attempts = s.attempts(w, p, recorded.Settled)
-		// A receipt that settled nothing may repeat what was written by a COMMIT without an answer.
+		// A receipt that settled nothing may repeat one that a COMMIT without an answer wrote.
 		if len(reports) > 0 && !slices.Contains(recorded.Outcomes, receipts.Matched) {
 			if err := postgres.ConfirmWith(ctx, tx); err != nil {
 				return err
@@ -326,8 +324,8 @@ func (s *settler) commit(w settlement) error {
 	return nil
 }
 
-// spare has messages that need not be sent again, and wait here to be, stay unsent: what
-// is not written yet of them counts as not written, and the next claim finds the answer.
+// spare stops messages in flight here that need not be sent again. Their remaining segments
+// count as not written, and the next claim finds the answer.
 func (s *settler) spare(done []int64) {
 	for _, id := range done {
 		if m := s.d.inFlight.get(id); m != nil {
@@ -336,7 +334,7 @@ func (s *settler) spare(done []int64) {
 	}
 }
 
-// committed frees, after the commit, what a settlement held.
+// committed frees a settlement's slots and finished messages after the commit.
 func (s *settler) committed(w settlement, p *plan, a *attempts) {
 	slots := map[*linkWorker]int{}
 	for _, r := range w.results {

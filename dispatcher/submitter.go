@@ -9,9 +9,9 @@ import (
 	"intumwa/smpp"
 )
 
-// submitPrefetched submits the prefetched messages, one after another. The next
-// is chosen when it can go out, so that nothing that comes meanwhile and goes
-// before it is held up.
+// submitPrefetched submits the prefetched messages, one after another. It chooses
+// the next one only when it can go out, so that a later message with precedence
+// is not held up.
 func (w *linkWorker) submitPrefetched(ctx context.Context) {
 	for {
 		if w.slots.wait(ctx) != nil || w.ready(ctx) != nil {
@@ -28,7 +28,7 @@ func (w *linkWorker) submitPrefetched(ctx context.Context) {
 // send submits messages, one after another.
 func (w *linkWorker) send(ctx context.Context, group []*inFlight) {
 	if len(group) == 0 {
-		_ = sleep(ctx, 200*time.Millisecond) // the caller looks at ctx next
+		_ = sleep(ctx, 200*time.Millisecond) // the caller checks ctx next
 	}
 	for _, m := range group {
 		if !w.breaker.enter(time.Now()) {
@@ -40,8 +40,8 @@ func (w *linkWorker) send(ctx context.Context, group []*inFlight) {
 	}
 }
 
-// submitSingles submits single sends that wait while a batch's message has
-// segments to go: on a slow link a long one would hold them up for seconds.
+// submitSingles submits waiting single sends between the segments of a batch's
+// message: on a slow link a long one would hold them up for seconds.
 func (w *linkWorker) submitSingles(ctx context.Context) {
 	for range singlesBeforeBatch {
 		if w.slots.wait(ctx) != nil || !w.carries(time.Now()) {
@@ -59,15 +59,14 @@ func (w *linkWorker) submitSingles(ctx context.Context) {
 	}
 }
 
-// marks reports whether it is noted of a claim that it begins, before anything of its
-// message is submitted: where the carrier is not sent again what it may have
-// (on_ambiguous), and where it has a second carrier.
+// marks reports whether a claim is marked as begun before its first segment is submitted.
+// It is if ambiguous segments are not sent again (on_ambiguous), or if the carrier has a
+// second carrier.
 func (c *Carrier) marks() bool { return c.OnAmbiguous.Marks(c.SecondCarrier != "") }
 
-// group returns what is submitted next: first, and more messages where that saves
-// statements. Those whose claims do not count as begun yet are noted as begun, several at
-// once and never more than the window has room for. What cannot be noted any more is not
-// submitted.
+// group returns the messages to submit next: first, and more where that saves statements.
+// It marks unmarked claims as begun, several at once, never more than the window has room
+// for. Messages that can no longer be marked are not submitted.
 func (w *linkWorker) group(first *inFlight, more func() *inFlight) []*inFlight {
 	group := []*inFlight{first}
 	if first.msg.Begun {
@@ -91,7 +90,7 @@ func (w *linkWorker) group(first *inFlight, more func() *inFlight) []*inFlight {
 		w.giveBack(group)
 		return nil
 	}
-	if len(begun) < len(group) { // this process was taken for dead, and another may have the rest by now
+	if len(begun) < len(group) { // this process was taken for dead; another may have the rest
 		isOver := func(m *inFlight) bool { return !slices.Contains(begun, m.msg.ID) }
 		w.giveBack(slices.DeleteFunc(slices.Clone(group), func(m *inFlight) bool { return !isOver(m) }))
 		group = slices.DeleteFunc(group, isOver)
@@ -99,7 +98,7 @@ func (w *linkWorker) group(first *inFlight, more func() *inFlight) []*inFlight {
 	return group
 }
 
-// late takes the answer to a segment that had been given up.
+// late handles the answer to a segment that was given up.
 func (w *linkWorker) late(key uint64, r smpp.Result) {
 	id, segment, total := fromKey(key)
 	w.carrier.settler.takeLate(lateAnswer{link: w.link, messageID: id, segment: segment, total: total, Result: r, at: time.Now()})

@@ -7,28 +7,26 @@ import (
 	"time"
 )
 
-// task is a piece of work over all carriers that one process does for all, from
-// time to time.
+// task is periodic work on all carriers that one process does for all.
 type task struct {
 	name  string
 	every time.Duration
-	rest  int // it rests so many times as long as it worked, at most restMost
+	rest  int // it rests so many times its duration, at most restMost
 	run   func(context.Context) error
-	took  *time.Duration // of its work, what it is to rest by; nil: all of it
+	took  *time.Duration // the part of its duration that counts for the rest; nil: all of it
 	next  time.Time
 }
 
 const (
-	// worked is the rest of a task whose price is that of what it does, swept of one
-	// that looks for what may be to be done: no more than two in a hundred of the
-	// time, as long as one look takes less than restMost / swept.
+	// worked is the rest of a task whose cost is its useful work, swept that of one
+	// that searches for work: searching takes at most 2 % of the time, if a search
+	// takes less than restMost / swept.
 	worked   = 5
 	swept    = 50
 	restMost = 30 * time.Second
 )
 
-// newTasks are the tasks in the order in which they are done. The failure of one does not stop
-// the next.
+// newTasks returns the tasks in their order. A failed task does not stop the next.
 func (d *Dispatcher) newTasks() []*task {
 	often, seldom := d.opts.SweepInterval, 10*d.opts.SweepInterval
 	walk := &task{name: "walk_outbox", every: often, rest: swept, run: d.walkOutbox, took: &d.walk.read}
@@ -37,7 +35,7 @@ func (d *Dispatcher) newTasks() []*task {
 		{name: "hold", every: often, rest: worked, run: d.releaseHeld},
 		{name: "quiet", every: often, rest: swept, run: func(ctx context.Context) error {
 			begin, err := d.lookForQuiet(ctx)
-			if begin { // the walk may have half a minute of rest left
+			if begin { // the walk may have up to restMost of rest left
 				walk.next = time.Time{}
 			}
 			return err
@@ -55,16 +53,16 @@ func (d *Dispatcher) newTasks() []*task {
 	}
 }
 
-// runTasks does what is due until ctx ends.
+// runTasks does the tasks when they are due, until ctx ends.
 func (d *Dispatcher) runTasks(ctx context.Context) {
 	tasks := d.newTasks()
-	for _, t := range tasks { // one that never succeeds is missed from here on
+	for _, t := range tasks { // a task that never succeeds counts as overdue from here on
 		d.metrics.tasks.WithLabelValues(t.name).SetToCurrentTime()
 	}
 	d.repeat(ctx, "doing the tasks", d.opts.SweepInterval, d.deaths.wake, func(ctx context.Context) error { return d.round(ctx, tasks) })
 }
 
-// deaths wakes the tasks when a dispatcher died whose claims are to be freed.
+// deaths wakes the tasks to free the claims of a dispatcher that died.
 type deaths struct {
 	unfreed atomic.Bool // there may be claims of the dead
 	wake    chan struct{}
@@ -75,9 +73,9 @@ func (d *deaths) note() {
 	signal(d.wake)
 }
 
-// round does the tasks that are due, if no other process is doing them. It resigns the lease
-// afterwards: a carrier that another process alone is configured with has its turn. It returns
-// why it could not, or why the database is away; a task's own error is logged with its name.
+// round does the due tasks, if no other process is doing them. Then it resigns the lease, so that
+// a process with carriers of its own gets its turn. It returns an error if it cannot get the
+// lease or the database is down; it logs a task's own error with the task's name.
 func (d *Dispatcher) round(ctx context.Context, tasks []*task) error {
 	held, err := d.member.acquire(ctx, tasksLease)
 	if err != nil || len(held) == 0 {
@@ -100,7 +98,7 @@ func (d *Dispatcher) doTasks(ctx context.Context, tasks []*task) error {
 		}
 		err := t.run(ctx)
 		rest := t.every
-		if err == nil { // what was held up does not rest for that as well
+		if err == nil { // a failed task does not rest for its duration
 			took := time.Since(start)
 			if t.took != nil {
 				took = *t.took
@@ -123,7 +121,7 @@ func (d *Dispatcher) doTasks(ctx context.Context, tasks []*task) error {
 	return nil
 }
 
-// away reports whether the database is, and not only one step failed.
+// away reports whether the database is down, as opposed to a failed task.
 func (d *Dispatcher) away(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()

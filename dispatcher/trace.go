@@ -10,13 +10,13 @@ import (
 	"intumwa/smpp"
 )
 
-// ErrNotHeld means that another process, or none, holds a link.
+// ErrNotHeld is returned for a link that another process, or none, holds.
 var ErrNotHeld = errors.New("the link is not held by this process")
 
-// Trace shows the PDUs of a link that this process holds, redacted, until ctx
-// ends or show returns an error, which it returns (smpp.Link.Trace). A link
-// that is held elsewhere is ErrNotHeld with the name of its holder, one that
-// no process ever announced is ErrNoLink.
+// Trace passes the redacted PDUs of a link that this process holds to show, until
+// ctx ends or show returns an error, which it returns (smpp.Link.Trace). For a link
+// held elsewhere it returns ErrNotHeld with the name of the holder, for one that
+// no process ever announced ErrNoLink.
 func (d *Dispatcher) Trace(ctx context.Context, link string, show func(smpp.TracedPDU) error) error {
 	d.mu.Lock()
 	held := d.held[link]
@@ -27,7 +27,7 @@ func (d *Dispatcher) Trace(ctx context.Context, link string, show func(smpp.Trac
 	return held.Trace(ctx, show)
 }
 
-// hold notes which links this process has at work; nil takes one off.
+// hold registers the bind of a running link; nil removes it.
 func (d *Dispatcher) hold(link string, b *linkBind) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -17,12 +17,11 @@ import (
 	"intumwa/webhooks"
 )
 
-// Operators' decisions on messages that a carrier may have, and on all that waited when a
-// backup was made. The functions here work without a dispatcher, on a pool that was opened
-// with BatchUpdates.
+// Operators' decisions on messages that a carrier may have, and on those that waited when a
+// backup was made. These functions need no dispatcher, but a pool opened with BatchUpdates.
 
-// Alive returns how many dispatchers work on the database at this moment: one that works has
-// renewed its row lately. The rows that a restored backup brought are older.
+// Alive returns how many dispatchers work on the database now, by recently renewed rows. The
+// rows of a restored backup are older.
 func Alive(ctx context.Context, pool *pgxpool.Pool) (n int, err error) {
 	if err := pool.QueryRow(ctx, `SELECT count(*) FROM dispatchers WHERE seen_at BETWEEN now() - $1::interval AND now() + $1::interval`, deadAfter).Scan(&n); err != nil {
 		return 0, fmt.Errorf("counting the dispatchers: %w", err)
@@ -30,12 +29,12 @@ func Alive(ctx context.Context, pool *pgxpool.Pool) (n int, err error) {
 	return n, nil
 }
 
-// HoldPending takes messages that were due by a moment off the outbox, because their carrier
-// may have them. They are sent again only by [SendUnanswered]; a receipt that echoes
-// user_message_reference settles them, and the others are decided when their receipt is
-// overdue. It is for a restored database, which does not show what was sent since. carriers
-// are those of the configuration. It returns how many messages it took, by carrier, also
-// beside an error: then call it again.
+// HoldPending takes messages that were due at a given time off the outbox, because their
+// carrier may have them. It is for a restored database, which does not show what was sent
+// since the backup. Only [SendUnanswered] sends them again. A receipt that echoes
+// user_message_reference settles them; the others are decided when their receipt is overdue.
+// carriers are the configured ones. It returns how many messages it took, by carrier, even
+// with an error; then call it again.
 func HoldPending(ctx context.Context, pool *pgxpool.Pool, store *messages.Store, hooks *webhooks.Webhooks, carriers []Carrier, refund Refund,
 	due time.Time) (held map[string]int64, err error) {
 	held = make(map[string]int64)
@@ -44,7 +43,7 @@ func HoldPending(ctx context.Context, pool *pgxpool.Pool, store *messages.Store,
 		return held, err
 	}
 	for _, name := range names {
-		carrier := &Carrier{Name: name} // one that is configured no more
+		carrier := &Carrier{Name: name} // no longer configured
 		if i := slices.IndexFunc(carriers, func(c Carrier) bool { return c.Name == name }); i >= 0 {
 			carrier = &carriers[i]
 		}
@@ -86,11 +85,11 @@ func holdSome(ctx context.Context, pool *pgxpool.Pool, store *messages.Store, ho
 	return n, err
 }
 
-// SendUnanswered sends messages of a carrier, by their ids, again: those of their segments
-// that it has neither answered nor reported, and may have already. It leaves out messages
-// whose validity is over, and those that were answered meanwhile. No second carrier gets
-// them. It returns the messages that will be sent. record is called with them in the
-// transaction; when it fails, nothing is changed, and they are returned beside its error.
+// SendUnanswered sends messages of a carrier, by id, again: the segments without an answer or
+// a receipt, which the carrier may already have. It skips messages whose validity is over,
+// and those answered meanwhile. No second carrier gets them. It returns the messages that
+// will be sent, and calls record with them in the transaction. If record fails, nothing is
+// changed, and they are returned with its error.
 func SendUnanswered(ctx context.Context, pool *pgxpool.Pool, store *messages.Store, carrier string, ids []int64,
 	record func(tx pgx.Tx, ids []int64) error) (sent []int64, err error) {
 	err = decideUnanswered(ctx, pool, carrier, ids, func(tx pgx.Tx, open map[int64][]int) (err error) {
@@ -104,7 +103,7 @@ func SendUnanswered(ctx context.Context, pool *pgxpool.Pool, store *messages.Sto
 				again = append(again, messages.Refused{MessageID: id, Segment: segment})
 			}
 		}
-		if err := store.KeepFromSecond(ctx, tx, carrier, sent); err != nil { // the copies that are forgotten here may arrive
+		if err := store.KeepFromSecond(ctx, tx, carrier, sent); err != nil { // the copies forgotten here may still arrive
 			return err
 		}
 		if err := store.PutBack(ctx, tx, carrier, again); err != nil {
@@ -115,21 +114,19 @@ func SendUnanswered(ctx context.Context, pool *pgxpool.Pool, store *messages.Sto
 	return sent, err
 }
 
-// Outcome is an operator's decision on a message that its carrier never answered.
+// Outcome is an operator's decision on a message without an answer.
 type Outcome uint8
 
-// The outcomes.
 const (
-	WasSent      Outcome = iota // according to the carrier's records it was delivered
-	WasFailed                   // … it was not, or this is unknown and it is to end
-	WasCancelled                // no carrier has it: its credits come back, whatever billing.refund is, unless a carrier took a segment
+	WasSent      Outcome = iota // delivered, according to the carrier's records
+	WasFailed                   // not delivered, or unknown and to be ended
+	WasCancelled                // no carrier has it: refunded, whatever billing.refund is, unless a carrier took a segment
 )
 
-// SettleUnanswered makes messages of a carrier, by their ids, final if it has neither answered
-// nor reported some segment of them; their companies get the webhook. It leaves out messages
-// that were answered meanwhile, and returns those that it made final. record is called with
-// them in the transaction; when it fails, nothing is changed, and they are returned beside
-// its error.
+// SettleUnanswered makes messages of a carrier, by id, final if a segment has neither an answer
+// nor a receipt; their companies get the webhook. It skips messages answered meanwhile, and
+// returns those that it made final. It calls record with them in the transaction. If record
+// fails, nothing is changed, and they are returned with its error.
 func SettleUnanswered(ctx context.Context, pool *pgxpool.Pool, store *messages.Store, hooks *webhooks.Webhooks, carrier string, ids []int64,
 	as Outcome, refund Refund, record func(tx pgx.Tx, ids []int64) error) (settled []int64, err error) {
 	err = decideUnanswered(ctx, pool, carrier, ids, func(tx pgx.Tx, open map[int64][]int) error {
@@ -151,7 +148,7 @@ func SettleUnanswered(ctx context.Context, pool *pgxpool.Pool, store *messages.S
 		if err != nil {
 			return err
 		}
-		settled = nil // it may be tried again
+		settled = nil // after a retry
 		for _, m := range done {
 			settled = append(settled, m.ID)
 		}
@@ -160,8 +157,8 @@ func SettleUnanswered(ctx context.Context, pool *pgxpool.Pool, store *messages.S
 	return settled, err
 }
 
-// decideUnanswered decides of messages while none of them is answered: open are their
-// segments without an answer.
+// decideUnanswered calls decide with the unanswered segments (open) of messages, under the
+// carrier's lock, so that none is answered meanwhile.
 func decideUnanswered(ctx context.Context, pool *pgxpool.Pool, carrier string, ids []int64, decide func(tx pgx.Tx, open map[int64][]int) error) error {
 	err := postgres.InTx(ctx, pool, func(tx pgx.Tx) error {
 		if err := receipts.New(carrier, IDAuto).Lock(ctx, tx); err != nil {

@@ -15,39 +15,39 @@ import (
 	"intumwa/queue"
 )
 
-// outboxWalk is how far the walk over the outbox has come. It belongs to the tasks.
+// outboxWalk is the progress of the walk over the outbox. It belongs to the tasks.
 //
 // Each step reads the next 20,000 rows of each carrier's lane, in the order of their ids. In
 // this one read it counts the rows and finds those that have expired, that the queue has lost,
-// that are to wait for the end of quiet hours, that wait for a carrier that is no longer
-// configured, and whose claimants are dead. A shorter lane is read whole each time. Of a longer
-// one the first 20,000 rows, which go out next, are read each time as well. So the cost of a
-// step does not grow with the backlog; only the time to come round does.
+// that must wait for the end of quiet hours, whose carrier is no longer configured, and whose
+// claimants are dead. It reads a shorter lane whole each time. In a longer one it also reads
+// the first 20,000 rows, which go out next, each time. So the cost of a step does not grow
+// with the backlog; only the duration of a pass does.
 type outboxWalk struct {
 	lanes map[laneKey]*laneWalk
 
-	carriers []string       // that rows of the outbox wait for, at the last look
-	stranded []string       // those of them that are configured nowhere
+	carriers []string       // of the outbox's rows, at the last query
+	stranded []string       // those of them configured nowhere
 	quiet    messages.Quiet // the companies whose batches are not sent now
-	read     time.Duration  // the duration of the last read: the walk rests by that
-	askAgain time.Time      // the next look for carriers
+	read     time.Duration  // the duration of the last read, which sets the walk's rest
+	askAgain time.Time      // the next query for carriers
 }
 
-// laneWalk is how far the walk has come in one lane.
+// laneWalk is the walk's progress in one lane.
 type laneWalk struct {
-	after int64 // where it goes on; 0: it begins
+	after int64 // the id to continue after; 0: at the start
 	floor floor
-	below bool             // the pass began below the floor
+	below bool             // the pass started below the floor
 	midst bool             // the next stretch is not the pass's first
-	pass  messages.Counted // what it has counted in this pass
-	whole messages.Counted // and in the last one that came to the end
-	ended bool             // one has come to the end
+	pass  messages.Counted // counted in this pass
+	whole messages.Counted // counted in the last whole pass
+	ended bool             // a pass has come to the end
 	rush  bool             // quiet hours have begun: this pass does not rest
 }
 
 func newOutboxWalk() *outboxWalk { return &outboxWalk{lanes: make(map[laneKey]*laneWalk)} }
 
-// stretch returns where a lane is read next.
+// stretch returns the next rows of a lane to read.
 func (w *outboxWalk) stretch(at laneKey, now time.Time) messages.Stretch {
 	l := w.lanes[at]
 	if l == nil {
@@ -61,7 +61,7 @@ func (w *outboxWalk) stretch(at laneKey, now time.Time) messages.Stretch {
 	return messages.Stretch{Carrier: at.carrier, Lane: int(at.lane), After: l.after, Stranded: slices.Contains(w.stranded, at.carrier)}
 }
 
-// saw counts what was seen of a lane and moves on.
+// saw adds the rows seen in a lane and moves on.
 func (l *laneWalk) saw(seen *messages.Seen, next int64, cost time.Duration) {
 	first := l.pass.First == 0
 	if l.pass.Messages += seen.Rows; first {
@@ -76,7 +76,7 @@ func (l *laneWalk) saw(seen *messages.Seen, next int64, cost time.Duration) {
 	}
 }
 
-// firstOf is the first row that was seen, or the id of the next new row if there was none.
+// firstOf returns the first row seen, or the id of the next new row if there was none.
 func firstOf(seen *messages.Seen, next int64) int64 {
 	if seen.Rows == 0 {
 		return next
@@ -84,8 +84,8 @@ func firstOf(seen *messages.Seen, next int64) int64 {
 	return seen.First
 }
 
-// counted is the count of the lane: of the last whole pass, or of this one, if it is
-// larger already. Before the first pass has come to the end the count is partial.
+// counted returns the lane's count: of the last whole pass, or of this one if it is
+// already larger. It is partial until the first pass has come to the end.
 func (l *laneWalk) counted() messages.Counted {
 	of := l.whole
 	if l.after != 0 && l.pass.Messages > l.whole.Messages {
@@ -95,7 +95,7 @@ func (l *laneWalk) counted() messages.Counted {
 	return of
 }
 
-// walkOutbox reads on and acts on the rows.
+// walkOutbox reads the next rows and acts on them.
 func (d *Dispatcher) walkOutbox(ctx context.Context) error {
 	w := d.walk
 	start := time.Now()
@@ -156,8 +156,7 @@ func (d *Dispatcher) walkOutbox(ctx context.Context) error {
 
 func byID(a, b messages.Waiting) int { return cmp.Compare(a.ID, b.ID) }
 
-// expire fails those of messages, by their ids, that could not be carried within
-// their validity.
+// expire fails messages, by id, that could not be carried within their validity.
 func (d *Dispatcher) expire(ctx context.Context, ids []int64) error {
 	for some := range slices.Chunk(ids, decidedAtOnce) {
 		if err := d.finish(ctx, "expiring messages", func(tx pgx.Tx) ([]messages.Final, error) {
@@ -169,8 +168,8 @@ func (d *Dispatcher) expire(ctx context.Context, ids []int64) error {
 	return nil
 }
 
-// missClaimants has the claims of dead dispatchers freed, if any of claimants is dead. Mostly
-// their death was noticed before.
+// missClaimants triggers freeing the claims of dead dispatchers, if any of claimants is dead.
+// Usually their death was noticed before.
 func (d *Dispatcher) missClaimants(ctx context.Context, claimants []int64) error {
 	me := d.member.id.Load()
 	if claimants = slices.DeleteFunc(claimants, func(id int64) bool { return id == me }); len(claimants) == 0 {
@@ -187,7 +186,7 @@ func (d *Dispatcher) missClaimants(ctx context.Context, claimants []int64) error
 }
 
 // releaseHeld releases the messages of companies and senders that are approved again. When
-// claims have begun to hold a sender, it holds the sender's other messages at once.
+// claims have started to hold a sender, it holds the sender's other messages at once.
 func (d *Dispatcher) releaseHeld(ctx context.Context) error {
 	holds, err := d.store.Holds(ctx)
 	if err != nil {
@@ -216,8 +215,8 @@ func (d *Dispatcher) releaseHeld(ctx context.Context) error {
 	return failed
 }
 
-// findStranded notes the carriers that messages wait for, and which of them are
-// configured nowhere any more.
+// findStranded records the carriers of the outbox's rows, and those that are no longer
+// configured anywhere.
 func (d *Dispatcher) findStranded(ctx context.Context) error {
 	start := time.Now()
 	if start.Before(d.walk.askAgain) {
@@ -227,7 +226,7 @@ func (d *Dispatcher) findStranded(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	d.walk.askAgain = start.Add(rest(downRest, time.Since(start))) // it looks below every floor
+	d.walk.askAgain = start.Add(rest(downRest, time.Since(start))) // the query reads below every floor
 	served, err := postgres.All(ctx, d.pool, "reading which carriers have links", pgx.RowTo[string], `SELECT DISTINCT carrier FROM links l WHERE updated_at > now() - $1::interval
 		OR EXISTS (SELECT FROM dispatchers d WHERE l.name = ANY(d.links))`, d.opts.StrandedAfter)
 	if err != nil {
@@ -241,8 +240,8 @@ func (d *Dispatcher) findStranded(ctx context.Context) error {
 	return nil
 }
 
-// readdress hands messages, by their ids, that wait for a carrier which is
-// configured nowhere any more to the carrier that now takes their numbers.
+// readdress moves messages, by id, of carriers that are no longer configured
+// anywhere to the carriers that now take their numbers.
 func (d *Dispatcher) readdress(ctx context.Context, ids []int64) error {
 	if d.opts.Route == nil {
 		return nil
