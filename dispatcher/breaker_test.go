@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// TestBreaker: refusals in a row for different handsets open it; probes find
-// out, ever more rarely, whether it may close.
+// TestBreaker: successive refusals for different handsets open it; ever rarer
+// probes test whether it may close.
 func TestBreaker(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	b := breaker{first: breakerFirst}
@@ -20,7 +20,7 @@ func TestBreaker(t *testing.T) {
 	for i := range breakerTrips - 1 {
 		refuse(i + 1)
 	}
-	b.answered() // something else came between
+	b.answered() // another answer came in between
 	for i := range breakerTrips {
 		if opened := refuse(i + 1); opened != (i == breakerTrips-1) {
 			t.Fatalf("refusal %d: opened %v", i+1, opened)
@@ -29,7 +29,7 @@ func TestBreaker(t *testing.T) {
 	if open, reason := b.state(); !open || reason != "ESME_RINVSRCTON" {
 		t.Errorf("open %v, %q", open, reason)
 	}
-	// Messages that were out already change nothing.
+	// Messages already out change nothing.
 	for i := range 20 {
 		if refuse(100 + i) {
 			t.Error("it opened twice")
@@ -51,7 +51,7 @@ func TestBreaker(t *testing.T) {
 		refuse(1)
 		pause = min(2*pause, breakerMost)
 	}
-	// A probe without an answer is given up after a while.
+	// An unanswered probe is given up after a while.
 	now = now.Add(pause)
 	if !b.enter(now) || b.enter(now.Add(breakerProbeFor-time.Millisecond)) || !b.enter(now.Add(breakerProbeFor)) {
 		t.Error("the probe after one without an answer")

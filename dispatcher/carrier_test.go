@@ -30,8 +30,7 @@ func TestMeaning(t *testing.T) {
 	}
 }
 
-// TestClass: the class of every status (rule carriers 3.9). A carrier may give a status
-// another class.
+// TestClass: the class of every status (rule carriers 3.9). A carrier may override it.
 func TestClass(t *testing.T) {
 	classes := map[smpp.Class][]smpp.Status{
 		smpp.ClassPermanent:  {0x01, 0x0A, 0x61, 0x62, 0x65, 0x66},
@@ -61,8 +60,8 @@ func TestClass(t *testing.T) {
 	}
 }
 
-// TestLinkEqual: a link whose TLS files are read again and have the same content is the
-// same link, so that a reload keeps its bind.
+// TestLinkEqual: a link whose TLS files are reread with the same content is the same link,
+// so a reload keeps its bind.
 func TestLinkEqual(t *testing.T) {
 	link := func(change func(*tls.Config)) *Link {
 		l := &Link{Options: smpp.Options{Name: "l", TLS: &tls.Config{RootCAs: x509.NewCertPool(), Certificates: []tls.Certificate{{Certificate: [][]byte{{1}}}}}}}
@@ -87,8 +86,8 @@ func TestLinkEqual(t *testing.T) {
 	}
 }
 
-// TestRetryDelay: at least RetryMin, at most RetryMax, doubling in between,
-// jittered. rule choices 7.2
+// TestRetryDelay: doubles from RetryMin to RetryMax, with jitter within these
+// bounds. rule choices 7.2
 func TestRetryDelay(t *testing.T) {
 	c := Carrier{Name: "c"}
 	if err := c.defaults(); err != nil {

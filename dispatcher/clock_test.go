@@ -10,8 +10,8 @@ import (
 	"intumwa/tools/carriersim"
 )
 
-// sendLasting sends short texts that are valid for days: this process does not hear what time it
-// is by the database's clock that the test has set.
+// sendLasting sends short texts that are valid for days, because this process does not use the
+// database clock that the test has set.
 func (w *world) sendLasting(n int) []int64 {
 	w.Helper()
 	notes := make([]note, n)
@@ -21,9 +21,9 @@ func (w *world) sendLasting(n int) []int64 {
 	return w.send(notes...)
 }
 
-// TestBacklogAfterTheClockWentBack: what waited for a carrier when the database's clock was set
-// back by an hour is sent at once by the statement of the runbook; what waits for the end of
-// quiet hours is not.
+// TestBacklogAfterTheClockWentBack: after the database's clock was set back by an hour, the
+// runbook's statement sends a carrier's backlog at once, except messages that wait for the end
+// of quiet hours.
 func TestBacklogAfterTheClockWentBack(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../docs/runbooks/clock.md")
@@ -47,7 +47,7 @@ func TestBacklogAfterTheClockWentBack(t *testing.T) {
 	clock.Set(-time.Hour)
 	exec(`UPDATE outbox SET due_at = now() + interval '30 minutes', since = now() + interval '30 minutes', pushed_at = NULL WHERE message_id = $1`, quiet)
 	w.start(mno.mno())
-	w.await("sent", 10*time.Second, w.sendLasting(1)...) // what comes now is not delayed
+	w.await("sent", 10*time.Second, w.sendLasting(1)...) // new messages are not delayed
 	w.stays(time.Second, "what waited waits", func() bool { return mno.Stats().Accepted == 1 })
 	exec("update outbox" + statement)
 	w.await("sent", 10*time.Second, ids...)

@@ -8,9 +8,9 @@ import (
 	"intumwa/sms"
 )
 
-// TestSettlingWaitsForNoBalance: a balance that somebody holds keeps no message
-// from its end; what it gets back comes as soon as it is free. A settlement that
-// waited for the balance would fail at the lock's timeout.
+// TestSettlingWaitsForNoBalance: messages become final while their balance is locked,
+// and are refunded as soon as it is free. A settlement that waited for the balance
+// would fail at the lock's timeout.
 func TestSettlingWaitsForNoBalance(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -29,7 +29,7 @@ func TestSettlingWaitsForNoBalance(t *testing.T) {
 	}
 	refused := ended(smpp.Rejected, smpp.StatusInvDstAddr, nil)
 	b.settle(settlement{results: []result{refused(live, 1), refused(test, 1)}})
-	if err := b.d.payOwed(t.Context()); err != nil { // they are held still
+	if err := b.d.payOwed(t.Context()); err != nil { // the balances are still locked
 		t.Error(err)
 	}
 	for _, m := range []*inFlight{live, test} {

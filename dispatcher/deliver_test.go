@@ -7,7 +7,7 @@ import (
 	"intumwa/smpp"
 )
 
-// TestHandsetOfReceipt: whichever way around a carrier writes the addresses.
+// TestHandsetOfReceipt: a carrier may write the addresses either way around.
 func TestHandsetOfReceipt(t *testing.T) {
 	for _, c := range []struct{ source, dest, want string }{
 		{"25761000001", "DEMO", "25761000001"},
@@ -18,7 +18,7 @@ func TestHandsetOfReceipt(t *testing.T) {
 		{"25761000001", "25779000001", "25761000001"},
 		{"", "0025761000001", "0025761000001"},
 		{"hidden", "DEMO", ""},
-		{"25731123456", "25779000000", "25731123456"}, // a range that a carrier has opened
+		{"25731123456", "25779000000", "25731123456"}, // a newly opened range
 		{"+79123456", "DEMO", "+79123456"},
 		{"079123456", "DEMO", "079123456"},
 		{"99912345678", "DEMO", ""},
@@ -31,9 +31,8 @@ func TestHandsetOfReceipt(t *testing.T) {
 	}
 }
 
-// TestInboundAlphabet: a text from a handset in data_coding 0 is read in its
-// carrier's alphabet, as ours are written; the other codings are the same with
-// every carrier.
+// TestInboundAlphabet: an MO in data_coding 0 is decoded with its carrier's alphabet,
+// as our texts are encoded; the other codings do not depend on the carrier.
 func TestInboundAlphabet(t *testing.T) {
 	for _, c := range []struct {
 		name     string
@@ -71,8 +70,8 @@ func TestInboundAlphabet(t *testing.T) {
 	}
 }
 
-// TestPartsOfInbound: which part of a long message a delivery is, in each of the three
-// ways in which carriers mark them; what makes no sense is a message of its own.
+// TestPartsOfInbound: the part of a long message that a delivery is, in each of the three
+// ways of marking it; an invalid mark makes a whole message.
 func TestPartsOfInbound(t *testing.T) {
 	tlv := func(tag uint16, value ...byte) smpp.TLV { return smpp.TLV{Tag: tag, Value: value} }
 	for name, c := range map[string]struct {

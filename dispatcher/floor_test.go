@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// TestFloor: a look begins a little below what was first last time, and at the
-// very beginning as often as that is cheap.
+// TestFloor: a read starts a little below the last first row, and from time to time,
+// depending on the cost, at the very beginning.
 func TestFloor(t *testing.T) {
 	var f floor
 	now := time.Now()
@@ -20,10 +20,10 @@ func TestFloor(t *testing.T) {
 		f.found(first, below, cost)
 	}
 	look(0, 0, true, 500, time.Millisecond)
-	look(time.Second, 0, false, 70_000, time.Second) // what is dear above the floor says nothing of what is below
+	look(time.Second, 0, false, 70_000, time.Second) // the cost above the floor does not count for below
 	look(time.Second, 69_000, false, 80_000, 0)
-	look(lookDown, 0, true, 2_000, time.Second) // there was an old one
-	look(lookDown, 1_000, false, 90_000, 0)     // and it was dear to see it
+	look(lookDown, 0, true, 2_000, time.Second) // there was an old row
+	look(lookDown, 1_000, false, 90_000, 0)     // and finding it was expensive
 	look(downRest*time.Second-lookDown, 0, true, 90_000, time.Minute)
-	look(mostRest, 0, true, 90_000, 0) // the server was frozen: the next look does not wait for hours
+	look(mostRest, 0, true, 90_000, 0) // the server was frozen: the next read does not wait for hours
 }

@@ -11,9 +11,9 @@ import (
 	"intumwa/sms"
 )
 
-// TestFreeObeysOnAmbiguous: what a dispatcher had begun when it died is sent
-// again, held or failed by its carrier's on_ambiguous; what it had only
-// claimed is sent in any case.
+// TestFreeObeysOnAmbiguous: messages that a dispatcher had begun when it died are
+// sent again, held or failed by their carrier's on_ambiguous; those that it had
+// only claimed are always sent.
 func TestFreeObeysOnAmbiguous(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -35,7 +35,7 @@ func TestFreeObeysOnAmbiguous(t *testing.T) {
 		if _, err := b.d.store.Begin(t.Context(), 7, []messages.Claim{begun.msg.Claim()}); err != nil {
 			t.Fatal(err)
 		}
-		if err := b.d.free(t.Context()); err != nil { // 7 is on no list
+		if err := b.d.free(t.Context()); err != nil { // no dispatcher 7 is registered
 			t.Fatal(err)
 		}
 		if status, reason := b.status(begun.msg.ID); status != want.status || reason != want.reason {
@@ -53,8 +53,8 @@ func TestFreeObeysOnAmbiguous(t *testing.T) {
 	}
 }
 
-// TestBeginAfterTheClaim: with a carrier that holds, what another dispatcher has by now does not go out from here; the rest of
-// the group does.
+// TestBeginAfterTheClaim: with on_ambiguous hold, messages that another dispatcher has claimed since do not go out from here;
+// the rest of the group does.
 func TestBeginAfterTheClaim(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, func(c *Carrier) { c.OnAmbiguous = AmbiguousHold })
@@ -78,8 +78,8 @@ func TestBeginAfterTheClaim(t *testing.T) {
 	}
 }
 
-// TestBeginWithoutDatabase: with a carrier that holds, nothing goes out of which
-// it cannot be noted; it is given back as soon as that can be written.
+// TestBeginWithoutDatabase: with on_ambiguous hold, a message that cannot be marked as
+// begun does not go out. It is given back when the database works again.
 func TestBeginWithoutDatabase(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, func(c *Carrier) { c.OnAmbiguous = AmbiguousHold })
@@ -98,8 +98,8 @@ func TestBeginWithoutDatabase(t *testing.T) {
 	}
 }
 
-// TestBegunAndLocked: what somebody has locked when the dead's claims are freed
-// is not given out: its carrier holds.
+// TestBegunAndLocked: with on_ambiguous hold, a begun message whose row is locked while
+// the claims of the dead are freed is not sent again.
 func TestBegunAndLocked(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, func(c *Carrier) { c.OnAmbiguous = AmbiguousHold })
@@ -131,8 +131,7 @@ func TestBegunAndLocked(t *testing.T) {
 	}
 }
 
-// TestLateRefusalForNow: a message that was held, and that the carrier refuses
-// for now after all, is to be sent again.
+// TestLateRefusalForNow: a held message is sent again after a late temporary refusal.
 func TestLateRefusalForNow(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, func(c *Carrier) { c.OnAmbiguous = AmbiguousHold })
@@ -151,8 +150,7 @@ func TestLateRefusalForNow(t *testing.T) {
 	}
 }
 
-// TestLateRefusalForGood: a message that is held ends by a refusal for good, however late
-// that comes.
+// TestLateRefusalForGood: a permanent refusal, however late, fails a held message.
 func TestLateRefusalForGood(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, func(c *Carrier) { c.OnAmbiguous = AmbiguousHold })
@@ -165,8 +163,7 @@ func TestLateRefusalForGood(t *testing.T) {
 	}
 }
 
-// TestTasksGoOn: a task that the database refuses does not keep the others
-// from their work.
+// TestTasksGoOn: a task that the database refuses does not stop the others.
 func TestTasksGoOn(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -180,9 +177,9 @@ func TestTasksGoOn(t *testing.T) {
 	}
 }
 
-// TestServedAcrossAStep: a heartbeat from before the database's clock was set, and one from
-// after it, of links that both carry: neither carrier is down, nor does one that nobody holds
-// serve for ever.
+// TestServedAcrossAStep: two links carry, one with a heartbeat from before the database's clock
+// was set, one from after. Neither carrier is down, and a link that no dispatcher holds does
+// not serve forever.
 func TestServedAcrossAStep(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, func(c *Carrier) { c.Failover, c.FailoverAfter = []string{"leo"}, time.Minute })
@@ -206,7 +203,7 @@ func TestServedAcrossAStep(t *testing.T) {
 		}
 	}
 	b.exec(`UPDATE links SET served_at = now() - interval '62 minutes' WHERE name = 'l1'`)
-	for state, want := range map[string]int{"connecting": 0, "bound": 1} { // the failover carrier's link has just dropped, or has not
+	for state, want := range map[string]int{"connecting": 0, "bound": 1} { // the failover carrier's link has just dropped, or is up
 		b.exec(`UPDATE outbox SET carrier = 'lumitel'`)
 		b.exec(`UPDATE links SET state = $1 WHERE name = 'leo-1'`, state)
 		if err := b.d.failover(t.Context()); err != nil {
@@ -218,8 +215,8 @@ func TestServedAcrossAStep(t *testing.T) {
 	}
 }
 
-// TestStaleVerdict: a process that slept, and whose message another carries
-// now, has no say in it.
+// TestStaleVerdict: a process that slept cannot fail a message that another process
+// carries now.
 func TestStaleVerdict(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, func(c *Carrier) { c.OnAmbiguous = AmbiguousFail })
@@ -240,8 +237,8 @@ func TestStaleVerdict(t *testing.T) {
 	b.clean()
 }
 
-// TestInFlightOfTwoWorkers: a worker that lets go of a message does not let go of it
-// for another that has claimed it since.
+// TestInFlightOfTwoWorkers: when a worker removes a message, the later claim of another
+// worker stays.
 func TestInFlightOfTwoWorkers(t *testing.T) {
 	f := newInFlightMessages()
 	first := &inFlight{msg: &messages.Claimed{ID: 1, Epoch: 1}}
@@ -254,8 +251,8 @@ func TestInFlightOfTwoWorkers(t *testing.T) {
 	}
 }
 
-// TestStalledSlots: a link is stalled when nothing has come free for a while,
-// not while its carrier is merely slow.
+// TestStalledSlots: a link is stalled when no slot has come free for a while, not
+// while its carrier is merely slow.
 func TestStalledSlots(t *testing.T) {
 	s := newSlots(2)
 	now := time.Now()

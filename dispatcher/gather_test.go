@@ -9,7 +9,7 @@ import (
 	"intumwa/messages"
 )
 
-// TestGather: how long answers and receipts wait for others.
+// TestGather: how long answers and receipts wait for more.
 func TestGather(t *testing.T) {
 	const ms = time.Millisecond
 	answer := func(free int) func(*settler) {
@@ -71,8 +71,8 @@ func TestGather(t *testing.T) {
 	}
 }
 
-// waitsForAnswers has a carrier deliver each receipt behind the answer to the one
-// before.
+// waitsForAnswers simulates a carrier that delivers each receipt only after the
+// answer to the previous one.
 func waitsForAnswers(s *settler) {
 	for range lingerTries {
 		s.receive(arrival{})
@@ -82,8 +82,7 @@ func waitsForAnswers(s *settler) {
 	}
 }
 
-// TestGatherBesideAnswers: answers that keep coming do not hold up a receipt that
-// comes alone.
+// TestGatherBesideAnswers: a flow of answers does not delay a single receipt.
 func TestGatherBesideAnswers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSettler(nil, nil)
@@ -107,8 +106,8 @@ func TestGatherBesideAnswers(t *testing.T) {
 	})
 }
 
-// TestGatherFewAtATime: a carrier that delivers its next receipts only when the last are
-// answered, a few at a time, is not held up either.
+// TestGatherFewAtATime: a carrier that delivers a few receipts at a time, each time after
+// the answers to the last, is not delayed either.
 func TestGatherFewAtATime(t *testing.T) {
 	for _, few := range []int{1, 2, 5} {
 		synctest.Test(t, func(t *testing.T) {
@@ -130,7 +129,7 @@ func TestGatherFewAtATime(t *testing.T) {
 	}
 }
 
-// TestGatherEvenFlow: receipts at an even rate, as many in each wait, go on to wait for each other.
+// TestGatherEvenFlow: receipts at an even rate, equally many in each wait, still wait for each other.
 func TestGatherEvenFlow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSettler(nil, nil)

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// TestGivesUp: a link is given up when its worker has ended; it is left to a dispatcher that
-// would take it, and taken again where there is none.
+// TestGivesUp: a link is given up after its worker has ended. It is left to a dispatcher that
+// would take it, and taken again if there is none.
 func TestGivesUp(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -60,8 +60,8 @@ func TestGivesUp(t *testing.T) {
 	}
 }
 
-// TestMovedLink: a link that leaves one dispatcher's configuration and is in another's goes
-// over to that one; one that is in no configuration leaves the list.
+// TestMovedLink: a link that moves to another dispatcher's configuration moves to that
+// dispatcher; a link in no configuration is deleted.
 func TestMovedLink(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)

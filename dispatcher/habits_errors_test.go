@@ -9,15 +9,15 @@ import (
 	"intumwa/tools/carriersim"
 )
 
-// TestHabitsOfErrors: what a carrier refuses is tried again, failed, or waits,
-// by its class.
+// TestHabitsOfErrors: a refused message is retried, fails or waits, by the class of
+// the status.
 func TestHabitsOfErrors(t *testing.T) {
 	t.Parallel()
 	habits := []struct {
 		fate, habit, source string
 		text                string
 		ends, reason        string
-		submits             int // that the carrier got; 0: some
+		submits             int // that the carrier got; 0: any number
 	}{
 		{fate: "02", habit: "ESME_RINVDSTADR", source: "rule carriers 3.5", ends: "failed", reason: "ESME_RINVDSTADR", submits: 1},
 		{fate: "03", habit: "throttled twice", source: "rule carriers 3.1", ends: "sent", submits: 3},
@@ -65,9 +65,9 @@ func TestHabitsOfErrors(t *testing.T) {
 	w.clean(mno)
 }
 
-// TestHabitOfWrongConfiguration: a carrier that refuses everything for what
-// looks like our settings stops the link after five handsets; the messages
-// wait; one probe at a time finds out that it is mended.
+// TestHabitOfWrongConfiguration: a carrier that refuses everything, apparently
+// because of our settings, stops the link after five handsets. The messages wait;
+// one probe at a time tests whether the carrier accepts again.
 //
 // Source: rule carriers 3.6.
 func TestHabitOfWrongConfiguration(t *testing.T) {

@@ -8,14 +8,14 @@ import (
 	"intumwa/tools/carriersim"
 )
 
-// TestHabitOfFlood: receipts of ids never given flood a link. Our own messages are carried
-// and settled by their receipts over the same session; above the hourly limit the carrier
+// TestHabitOfFlood: receipts with unknown ids flood a link. Our messages are still carried,
+// and settled by their receipts, over the same session. Above the hourly limit the carrier
 // gets ESME_RTHROTTLED.
 //
 // Source: rule carriers 7.4.
 func TestHabitOfFlood(t *testing.T) {
 	t.Parallel()
-	const most = 200 // in an hour
+	const most = 200 // per hour
 	w := newWorld(t)
 	mno := w.carrier(carriersim.Options{NoFates: true, RedeliverDelay: 200 * time.Millisecond,
 		Faults: carriersim.Faults{FloodPerSec: 300, FloodReceipts: true}})

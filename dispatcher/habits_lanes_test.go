@@ -12,7 +12,7 @@ import (
 	"intumwa/tools/carriersim"
 )
 
-// campaign is n messages of a company, in batches of at most 5,000.
+// campaign sends n messages of a company, in batches of at most 5,000.
 func (w *world) campaign(company int64, n int, text string) []int64 {
 	w.Helper()
 	var ids []int64
@@ -28,9 +28,9 @@ func (w *world) campaign(company int64, n int, text string) []int64 {
 	return ids
 }
 
-// TestSinglesPassLongMessages: on a slow link a campaign's message of ten
-// segments takes two seconds; a single send goes out between two of them, and
-// the segments still arrive in order.
+// TestSinglesPassLongMessages: on a slow link a campaign's message of ten segments
+// takes two seconds. A single send goes out between two segments, and the segments
+// still arrive in order.
 //
 // Source: rule choices 7.9.
 func TestSinglesPassLongMessages(t *testing.T) {
@@ -50,7 +50,7 @@ func TestSinglesPassLongMessages(t *testing.T) {
 	}
 	w.await("sent", 30*time.Second, ids...)
 	last := map[string]uint8{}
-	open, within := "", 0 // the message whose segments are on their way
+	open, within := "", 0 // the message with segments in progress
 	for _, m := range mno.Submits() {
 		if singles[m.Destination.Addr] && open != "" {
 			within++

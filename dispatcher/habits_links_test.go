@@ -14,9 +14,9 @@ import (
 	"intumwa/tools/carriersim"
 )
 
-// TestFailover: another carrier takes the messages of one that has been down,
-// paused or broken for a while, and not those of one that only throttles; when
-// it is back it carries its own again.
+// TestFailover: another carrier takes the messages of a carrier that has been down,
+// paused or broken for a while, but not of one that only throttles. When the first
+// is back it carries its own again.
 //
 // Source: rule choices 7.4.
 func TestFailover(t *testing.T) {
@@ -41,7 +41,7 @@ func TestFailover(t *testing.T) {
 			w.awaitLink("leo-1", "bound")
 			w.await("sent", 10*time.Second, w.sendMany(5, "00")...)
 			goDown(w, first)
-			if name != "breaker open" { // that takes messages to find out
+			if name != "breaker open" { // opening it needs messages
 				w.until("the link is not bound", func() bool {
 					return w.metric("intumwa_smpp_session_state", "link", "lumitel-1", "state", "bound") == 0
 				})
@@ -77,9 +77,9 @@ func TestFailover(t *testing.T) {
 	})
 }
 
-// TestLinksShare: links of one carrier share its messages about evenly as long as all
-// of them keep up; one that takes nothing delays no other. The two SMSCs give
-// the same ids: no receipt is taken for the other's.
+// TestLinksShare: the links of one carrier share its messages about evenly while all keep
+// up; one that takes nothing does not delay the others. The two SMSCs assign the same
+// ids, and receipts are still matched to the right link.
 //
 // Source: rule choices 7.10; rule carriers 1.4.
 func TestLinksShare(t *testing.T) {
@@ -92,7 +92,7 @@ func TestLinksShare(t *testing.T) {
 	})
 	w.start(conf)
 	var ids []int64
-	for range 25 { // both keep up: what was sent before is out when more comes
+	for range 25 { // both keep up: earlier messages are out before more come
 		w.until("what was sent is out", func() bool { return int(one.Stats().Accepted+two.Stats().Accepted) == len(ids) })
 		ids = append(ids, w.campaign(0, 20, "")...)
 	}
@@ -101,7 +101,7 @@ func TestLinksShare(t *testing.T) {
 	if share := float64(b) / float64(a+b); share > 0.75 || share < 0.25 {
 		t.Errorf("two links carried %d and %d messages", a, b)
 	}
-	// One link crawls: the other is not held to its step.
+	// One link crawls: it does not slow the other.
 	two.Faults(func(f *carriersim.Faults) { f.SubmitStatus = carriersim.Throttled })
 	before := one.Stats().Accepted
 	w.campaign(0, 600, "more")
@@ -109,9 +109,9 @@ func TestLinksShare(t *testing.T) {
 	w.clean(one)
 }
 
-// TestPauseIsHeard: a link that is paused or resumed elsewhere, by a command or
-// by hand, obeys when it hears of it and does not wait for its heartbeat, also
-// after the connection that hears was ended.
+// TestPauseIsHeard: a link that is paused or resumed elsewhere, by a command or by
+// hand, reacts to the notification without waiting for its heartbeat, even after the
+// listening connection was cut.
 //
 // Source: rule choices 11.3.
 func TestPauseIsHeard(t *testing.T) {
@@ -147,14 +147,14 @@ func TestPauseIsHeard(t *testing.T) {
 		obeys(paused)
 	}
 	w.count(`SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE datname = current_database() AND application_name LIKE '% notices' AND state = 'idle' AND query <> ''`)
-	if _, err := w.pool.Exec(t.Context(), `UPDATE links SET paused = false`); err != nil { // by hand, without a notice
+	if _, err := w.pool.Exec(t.Context(), `UPDATE links SET paused = false`); err != nil { // by hand; a trigger notifies
 		t.Fatal(err)
 	}
 	obeys(0)
 }
 
-// TestOperatorsHands: pause and resume, and a configuration that changes while
-// it works: what can stay bound stays bound, what cannot work is refused whole.
+// TestOperatorsHands: pause and resume, and reloads: links stay bound where possible,
+// and a configuration that cannot work is refused as a whole.
 //
 // Source: rule choices 7.11.
 func TestOperatorsHands(t *testing.T) {
@@ -197,13 +197,13 @@ func TestOperatorsHands(t *testing.T) {
 		faster(c)
 		c.Links = append(c.Links, b.link("lumitel-2"))
 	}
-	// An account of its own: a message centre delivers over any bind of one.
+	// A separate account, because an SMSC delivers over any bind of one account.
 	own := func(c *dispatcher.Carrier) { c.Links[0].SystemID = "leo" }
 	reload(conf(two), named("leo", b, own))
 	w.awaitLink("lumitel-2", "bound")
 	w.awaitLink("leo-1", "bound")
 	w.await("sent", 10*time.Second, w.send(note{to: w.number("00"), carrier: "leo"})...)
-	// What cannot work changes nothing.
+	// A configuration that cannot work changes nothing.
 	for name, bad := range map[string][]dispatcher.Carrier{
 		"no address":         {conf(func(c *dispatcher.Carrier) { c.Links[0].Address = "nowhere" })},
 		"two links alike":    {conf(func(c *dispatcher.Carrier) { c.Links = append(c.Links, c.Links[0]) })},
@@ -216,7 +216,7 @@ func TestOperatorsHands(t *testing.T) {
 		}
 	}
 	w.stays(500*time.Millisecond, "all links stay", func() bool { return w.linkState("leo-1").State == "bound" && w.linkState("lumitel-2").State == "bound" })
-	// Another address binds anew, what is gone unbinds and leaves the list.
+	// A link with another address binds again; a removed link unbinds and is deleted.
 	reload(conf(faster, func(c *dispatcher.Carrier) { c.Links[0].Address = b.address }))
 	w.until("the gone links are off the list", func() bool {
 		return w.linkState("leo-1").State == "unknown" && w.linkState("lumitel-2").State == "unknown"
@@ -231,8 +231,8 @@ func TestOperatorsHands(t *testing.T) {
 	w.clean(a, b)
 }
 
-// TestLinkLease: a link is bound by one process at a time, and another takes it
-// over when that one ends.
+// TestLinkLease: one process at a time binds a link, and another takes it over when
+// the first ends.
 //
 // Source: rule carriers 5.2.
 func TestLinkLease(t *testing.T) {
@@ -261,9 +261,9 @@ func TestLinkLease(t *testing.T) {
 	w.clean(mno)
 }
 
-// TestSilenceUnbinds: a process that the database has not heard of for so long that another
-// may take its links ends its binds before, in good order and with nothing unanswered, and binds
-// again when it is heard (rule choices 7.13).
+// TestSilenceUnbinds: a process that cannot renew its leases unbinds before another may take its
+// links, cleanly and with nothing unanswered. It binds again when renewals succeed
+// (rule choices 7.13).
 //
 // Source: rule carriers 5.2.
 func TestSilenceUnbinds(t *testing.T) {
@@ -271,7 +271,7 @@ func TestSilenceUnbinds(t *testing.T) {
 	w := newWorld(t)
 	mno := w.carrier(carriersim.Options{NoFates: true, RespDelay: 600 * time.Millisecond}) // more than unbinding waits
 	w.start(mno.mno(func(c *dispatcher.Carrier) { c.Links[0].TPS = 5 }))
-	ids := w.sendMany(100, "00") // more than go out until it unbinds
+	ids := w.sendMany(100, "00") // more than can go out before it unbinds
 	w.until("traffic flows", func() bool { return mno.Stats().Accepted > 0 })
 	if _, err := w.pool.Exec(t.Context(), `ALTER TABLE dispatchers RENAME TO away`); err != nil {
 		t.Fatal(err)

@@ -37,15 +37,15 @@ func (w *world) optsOut(company int64, number sms.Number, sender string) {
 	}
 }
 
-// paidBack is how many messages of a company were paid back, and how often.
+// paidBack returns how many messages of a company were refunded, and how many refunds there were.
 func (w *world) paidBack(company int64) (messages, times int) {
 	w.Helper()
 	return w.count(`SELECT count(DISTINCT ref) FROM ledger WHERE kind = 'refund' AND company_id = $1`, company),
 		w.count(`SELECT count(*) FROM ledger WHERE kind = 'refund' AND company_id = $1`, company)
 }
 
-// TestStopHoldsForWhatWaits: what was accepted before a handset opted out fails when it would go out, whatever it has waited for,
-// and is paid back: single messages as those of batches. What is of another company, or after the handset is back, goes out.
+// TestStopHoldsForWhatWaits: messages accepted before a handset opted out, single or in a batch, fail when they would go out,
+// and are refunded. Messages of another company, or after the handset has opted in again, go out.
 // rule choices 9.4
 func TestStopHoldsForWhatWaits(t *testing.T) {
 	t.Parallel()
@@ -58,12 +58,12 @@ func TestStopHoldsForWhatWaits(t *testing.T) {
 	at := time.Now().Add(time.Hour)
 	gone, back, busy := w.number("00"), w.number("00"), w.number("43")
 	ids := w.send(
-		note{to: gone, company: 1, sendAt: at},               // 0: for later
+		note{to: gone, company: 1, sendAt: at},               // 0: scheduled
 		note{to: gone, company: 1, sendAt: at, batch: batch}, // 1
-		note{to: gone, company: 1, carrier: "leo"},           // 2: its carrier is not there yet
-		note{to: busy, company: 1},                           // 3: its carrier has no room for it, again and again
-		note{to: gone, company: 2, sendAt: at},               // 4: another company's
-		note{to: back, company: 1, sendAt: at},               // 5: its handset comes back
+		note{to: gone, company: 1, carrier: "leo"},           // 2: its carrier is not running yet
+		note{to: busy, company: 1},                           // 3: its carrier's queue is full, again and again
+		note{to: gone, company: 2, sendAt: at},               // 4: of another company
+		note{to: back, company: 1, sendAt: at},               // 5: its handset opts in again
 	)
 	w.until("the handset's queue is full", func() bool { return len(mno.submitsTo(busy)) > 1 })
 	w.optsOut(1, gone, "demo")
@@ -94,7 +94,7 @@ func TestStopHoldsForWhatWaits(t *testing.T) {
 	if got := len(mno.submitsTo(busy)); got != tried {
 		t.Errorf("it was tried %d times after it had failed", got-tried)
 	}
-	// Two carriers' settlers may have had their balance at the same time: then one of them is paid behind.
+	// Two carriers' settlers may have wanted the balance at the same time: then one refund comes later.
 	w.until("they are paid back", func() bool { n, _ := w.paidBack(1); return n == 4 })
 	if _, times := w.paidBack(1); times != 4 {
 		t.Errorf("4 messages are paid back %d times", times)
@@ -110,7 +110,7 @@ func TestStopHoldsForWhatWaits(t *testing.T) {
 	w.clean(mno, late)
 }
 
-// TestTurningAwayIsBounded: while nothing can be settled, no more is claimed to be turned away than some thousand.
+// TestTurningAwayIsBounded: while nothing can be settled, only a few thousand messages are claimed to be turned away.
 func TestTurningAwayIsBounded(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -130,7 +130,7 @@ func TestTurningAwayIsBounded(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = locked.Rollback(context.WithoutCancel(t.Context())) }()
-	for _, statement := range []string{`SET LOCAL idle_in_transaction_session_timeout = 0`, `LOCK TABLE messages IN SHARE MODE`} { // who reads goes on, nothing is settled
+	for _, statement := range []string{`SET LOCAL idle_in_transaction_session_timeout = 0`, `LOCK TABLE messages IN SHARE MODE`} { // reads go on, nothing is settled
 		if _, err := locked.Exec(t.Context(), statement); err != nil {
 			t.Fatal(err)
 		}

@@ -10,15 +10,15 @@ import (
 	"intumwa/tools/carriersim"
 )
 
-// TestHabitsOfReceipts: receipts in every shape and order that carriers are
-// known to send. The last two digits of the handset are the simulator's fate.
+// TestHabitsOfReceipts: receipts in every known shape and order. The last two digits
+// of the handset select the simulator's fate.
 func TestHabitsOfReceipts(t *testing.T) {
 	t.Parallel()
 	habits := []struct {
 		fate, habit, source string
-		text                string // "": a short one
+		text                string // "": a short text
 		ends, reason        string
-		event               string // counted besides: an outcome of receipts
+		event               string // another receipt outcome that is counted
 	}{
 		{fate: "00", habit: "text of appendix B", source: "rule carriers 2.2", ends: "sent", event: "matched"},
 		{fate: "01", habit: "UNDELIV, with the error code kept", source: "rule carriers 2.5", ends: "failed", reason: "UNDELIV 011"},
@@ -59,7 +59,7 @@ func TestHabitsOfReceipts(t *testing.T) {
 	}
 	w := newWorld(t)
 	mno := w.carrier(carriersim.Options{ReceiptDelay: 5 * time.Millisecond})
-	// The form of ids is given where the world has many on one link at once.
+	// The id format is set because many messages are on one link at once.
 	w.start(mno.mno(func(c *dispatcher.Carrier) { c.IDFormat = dispatcher.IDSame }))
 	ids, final := make([]int64, len(habits)), 0
 	for i, h := range habits {
@@ -76,7 +76,7 @@ func TestHabitsOfReceipts(t *testing.T) {
 			if status, reason := w.statusOf(ids[i]); status != h.ends || reason != h.reason {
 				t.Errorf("%s (%s): the message is %s %q, want %s %q", h.habit, h.source, status, reason, h.ends, h.reason)
 			}
-			if h.event != "" { // what follows the receipt that settles it may be settled behind it
+			if h.event != "" { // receipts after the settling one may be settled later
 				w.in(t).until("a receipt is counted as "+h.event, func() bool {
 					return w.metric("intumwa_receipts_total", "carrier", "lumitel", "outcome", h.event) > 0
 				})
@@ -85,12 +85,12 @@ func TestHabitsOfReceipts(t *testing.T) {
 	}
 	w.until("receipts are acknowledged", func() bool { return mno.Stats().ReceiptsWaiting == 0 })
 	w.settledAll()
-	for i, h := range habits { // nothing that came later changed anything
+	for i, h := range habits { // later receipts changed nothing
 		if status, _ := w.statusOf(ids[i]); status != h.ends {
 			t.Errorf("%s: %s in the end, want %s", h.habit, status, h.ends)
 		}
 	}
-	if n := w.count(`SELECT count(*) FROM inbound`); n != 2 { // 26's forgery and 63's answer
+	if n := w.count(`SELECT count(*) FROM inbound`); n != 2 { // the forgery of 26 and the reply of 63
 		t.Errorf("%d messages from handsets are kept, want 2", n)
 	}
 	w.until("both are counted", func() bool { return w.metric("intumwa_inbound_messages_total", "carrier", "lumitel") == 2 })
@@ -101,8 +101,8 @@ func TestHabitsOfReceipts(t *testing.T) {
 	w.clean(mno)
 }
 
-// TestHabitOfNoReceipts: a carrier that gives none, and one whose receipts do
-// not come in time.
+// TestHabitOfNoReceipts: a carrier without receipts, and one whose receipts come too
+// late.
 //
 // Source: rule carriers 2.11; rule choices 5.2, 5.6.
 func TestHabitOfNoReceipts(t *testing.T) {
@@ -134,9 +134,9 @@ func TestHabitOfNoReceipts(t *testing.T) {
 	w.clean(silent, late)
 }
 
-// TestMessagesOfRemovedCarrier: what still waits for a carrier that no process
-// configures any more goes to the carrier that takes its number now; what
-// another process serves, or may yet come back to serve, is left alone.
+// TestMessagesOfRemovedCarrier: messages of a carrier that no process configures any
+// more go to the current carrier of their numbers. Messages of a carrier that another
+// process serves, or may come back to serve, stay.
 //
 // Source: rule carriers 10.4.
 func TestMessagesOfRemovedCarrier(t *testing.T) {

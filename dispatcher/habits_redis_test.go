@@ -19,9 +19,9 @@ import (
 	"intumwa/tools/carriersim"
 )
 
-// redisFaults are what a neighbour, an operator or a network does to Redis, one of each
-// kind: no connection, an error, no answer, entries that vanish, keys of another type.
-// queue.TestFaultOf and queue.TestSpoiledLane have the rest. Each returns how to end it.
+// redisFaults has one fault of each kind: no connection, an error, no answer, vanished
+// entries, keys of another type. queue.TestFaultOf and queue.TestSpoiledLane cover the
+// others. Each returns a function that ends it.
 var redisFaults = map[string]func(*redisWorld) (end func()){
 	"killed": func(w *redisWorld) func() { w.server.Kill(); return w.server.Start },
 	"OOM": func(w *redisWorld) func() {
@@ -29,7 +29,7 @@ var redisFaults = map[string]func(*redisWorld) (end func()){
 		return func() { w.do("CONFIG", "SET", "maxmemory", "0") }
 	},
 	"no answer": func(w *redisWorld) func() {
-		w.do("CLIENT", "PAUSE", "5000", "ALL") // UNPAUSE would wait as well
+		w.do("CLIENT", "PAUSE", "5000", "ALL") // UNPAUSE would wait too
 		return func() {}
 	},
 	"FLUSHALL again and again": func(w *redisWorld) func() { return w.again("FLUSHALL") },
@@ -38,8 +38,8 @@ var redisFaults = map[string]func(*redisWorld) (end func()){
 	},
 }
 
-// TestRedisFails: whatever Redis does, what was accepted alone or in a batch reaches its
-// carrier once; and when Redis is well again it is used again.
+// TestRedisFails: with any fault of Redis, accepted messages, single or in a batch, reach
+// their carrier once. When Redis works again it is used again.
 func TestRedisFails(t *testing.T) {
 	t.Parallel()
 	for name, begin := range redisFaults {
@@ -79,7 +79,7 @@ func TestRedisFails(t *testing.T) {
 	}
 }
 
-// redisWorld is a world with a Redis of its own.
+// redisWorld is a world with its own Redis.
 type redisWorld struct {
 	*world
 	server *testenv.Server
@@ -99,8 +99,8 @@ func newRedisWorld(t *testing.T) *redisWorld {
 	return w
 }
 
-// post accepts n messages alone and n of a batch. The queue may refuse them after their
-// commit; that does not hold up the customer.
+// post accepts n single messages and n in a batch. The queue may refuse them after their
+// commit; the customer does not notice.
 func (w *redisWorld) post(n int) (ids []int64) {
 	w.Helper()
 	batch := &messages.Batch{ULID: ulid.Make(), CompanyID: 1, UserID: 1, Kind: "bulk", Sender: "DEMO", Recipients: n, Segments: n}
@@ -124,7 +124,7 @@ func (w *redisWorld) do(args ...any) {
 	}
 }
 
-// blocked is how many clients of Redis wait at a bell.
+// blocked is the number of blocked Redis clients.
 func (w *redisWorld) blocked() (n int) {
 	w.Helper()
 	info, err := w.client.Info(w.Context(), "clients").Result()
@@ -139,13 +139,13 @@ func (w *redisWorld) blocked() (n int) {
 	return 0
 }
 
-// stream is the key of a company's entries in a lane; single messages have one for all
-// companies, numbered 0.
+// stream is the key of a company's entries in a lane. Single messages of all companies
+// share number 0.
 func (w *redisWorld) stream(lane queue.Lane, company int) string {
 	return fmt.Sprintf("test:queue:{lumitel}:%s:stream:%d", lane, company)
 }
 
-// again repeats a command without pause until it is ended.
+// again repeats a command without pause until the returned function is called.
 func (w *redisWorld) again(args ...any) func() {
 	var doing sync.WaitGroup
 	var ended atomic.Bool

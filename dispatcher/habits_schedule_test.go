@@ -11,8 +11,8 @@ import (
 	"intumwa/tools/carriersim"
 )
 
-// TestScheduledGoesOut: what is scheduled comes to the carrier when its time has come, and not before; the carrier is told
-// until when it is good. rule choices 12.2
+// TestScheduledGoesOut: a scheduled message goes to the carrier when it is due, not earlier, with its validity_period.
+// rule choices 12.2
 func TestScheduledGoesOut(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -35,7 +35,7 @@ func TestScheduledGoesOut(t *testing.T) {
 		if len(submits) != 1 {
 			t.Fatalf("message %d was submitted %d times", i, len(submits))
 		}
-		if early := n.sendAt.Sub(submits[0].At); early > 50*time.Millisecond { // the clocks are one
+		if early := n.sendAt.Sub(submits[0].At); early > 50*time.Millisecond { // both use one clock
 			t.Errorf("message %d went out %s before its time", i, early)
 		}
 	}

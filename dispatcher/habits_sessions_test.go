@@ -10,9 +10,9 @@ import (
 	"intumwa/tools/carriersim"
 )
 
-// TestHabitsOfSessions: what carriers do to a session in the middle of traffic, one habit for
-// each way in which a segment can end (the tables of smpp have the others). Every message
-// gets through, none twice but what was out.
+// TestHabitsOfSessions: carriers disturb a session under traffic, in one case for each way in
+// which a segment can end (the tables of smpp have the others). Every message gets through,
+// and only segments in flight may arrive twice.
 func TestHabitsOfSessions(t *testing.T) {
 	t.Parallel()
 	habits := []struct {
@@ -20,7 +20,7 @@ func TestHabitsOfSessions(t *testing.T) {
 		fate          string // of one message among the others
 		faults        carriersim.Faults
 		act           func(*world, *sim)
-		silent        bool // enquire_link alone finds it
+		silent        bool // only enquire_link detects it
 		doubled       int  // segments that may arrive twice
 		binds         uint64
 	}{
@@ -32,7 +32,7 @@ func TestHabitsOfSessions(t *testing.T) {
 		{habit: "every tenth is nacked", source: "rule carriers 9.16", faults: carriersim.Faults{NackEvery: 10}, binds: 1},
 		{habit: "ESME_RINVBNDSTS", source: "rule carriers 3.7", act: func(w *world, s *sim) {
 			s.Faults(func(f *carriersim.Faults) { f.SubmitStatus = carriersim.InvalidBindStatus })
-			defer w.await("sent", 25*time.Second, w.sendVia("carrier"+strings.TrimPrefix(s.Name(), "sim"), 1, "00")...) // all others may be out
+			defer w.await("sent", 25*time.Second, w.sendVia("carrier"+strings.TrimPrefix(s.Name(), "sim"), 1, "00")...) // all others may already be out
 			w.until("a submit is refused", func() bool { return s.Stats().Refused[carriersim.InvalidBindStatus] > 0 })
 			s.Faults(func(f *carriersim.Faults) { f.SubmitStatus = 0 })
 		}, doubled: 20, binds: 2},
@@ -65,7 +65,7 @@ func TestHabitsOfSessions(t *testing.T) {
 				h.act(w, mno)
 			}
 			w.await("sent", 25*time.Second, ids...)
-			w.until("it has bound as often", func() bool { return mno.Stats().Binds >= h.binds }) // all may have been out before
+			w.until("it has bound as often", func() bool { return mno.Stats().Binds >= h.binds }) // all messages may have been out before
 			st := mno.Stats()
 			if h.binds == 1 && st.Binds > 1 {
 				t.Errorf("%s (%s): %d binds, want %d", h.habit, h.source, st.Binds, h.binds)
@@ -80,7 +80,7 @@ func TestHabitsOfSessions(t *testing.T) {
 	}
 }
 
-// mute silences the present sessions until the link has given them up; later sessions
+// mute silences the current sessions until the link has given them up. Later sessions
 // work.
 func (w *world) mute(s *sim) {
 	w.Helper()

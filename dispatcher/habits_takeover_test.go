@@ -8,8 +8,8 @@ import (
 	"intumwa/tools/carriersim"
 )
 
-// TestHabitOfLateAnswers: an answer that comes after unknown_hold, on a link that lives, is
-// taken: the message is not sent again, and its receipt finds it.
+// TestHabitOfLateAnswers: an answer after unknown_hold on a live link counts: the message is
+// not sent again, and its receipt matches.
 //
 // Source: rule carriers 6.5.
 func TestHabitOfLateAnswers(t *testing.T) {
@@ -28,8 +28,8 @@ func TestHabitOfLateAnswers(t *testing.T) {
 	w.clean(mno)
 }
 
-// TestHabitOfSilentLink: one of two links binds, answers enquire_link and no
-// submit_sm: it keeps its window, and nothing that waits behind it.
+// TestHabitOfSilentLink: one of two links binds and answers enquire_link but no
+// submit_sm. It delays its window, and no other messages.
 //
 // Source: rule carriers 6.4.
 func TestHabitOfSilentLink(t *testing.T) {
@@ -53,8 +53,8 @@ func TestHabitOfSilentLink(t *testing.T) {
 	}
 }
 
-// TestReturnFromStandIn: messages that a failover carrier has not sent when the first one
-// serves again go back; it was given no more than it can soon carry.
+// TestReturnFromStandIn: when the first carrier serves again, it gets back the messages that
+// the failover carrier has not sent. That one got no more than it can soon carry.
 func TestReturnFromStandIn(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -71,7 +71,7 @@ func TestReturnFromStandIn(t *testing.T) {
 	if claimed > 0 {
 		t.Error("messages are claimed for a link that is not bound")
 	}
-	// 30 s of its own pace in each lane, and what it has sent meanwhile.
+	// 30 s at its own pace in each lane, plus the messages sent meanwhile.
 	if n := w.count(`SELECT count(*) FROM messages WHERE carrier = 'leo'`); n > 120+int(second.Stats().Accepted) {
 		t.Errorf("%d messages were handed over to a link of 2 a second", n)
 	}
@@ -85,7 +85,7 @@ func TestReturnFromStandIn(t *testing.T) {
 	}
 }
 
-// TestExpiredInHand: what waited too long in hand is not sent any more.
+// TestExpiredInHand: a message that expires while claimed is not sent.
 func TestExpiredInHand(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -108,8 +108,8 @@ func TestExpiredInHand(t *testing.T) {
 	}
 }
 
-// TestRenamedLink: a link that is only called otherwise takes over the one bind
-// that its carrier allows, as soon as that is free.
+// TestRenamedLink: a renamed link takes over the only bind that its carrier allows,
+// as soon as that is free.
 func TestRenamedLink(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -126,8 +126,8 @@ func TestRenamedLink(t *testing.T) {
 	}
 }
 
-// TestForgottenLinks: links that are no longer configured leave the list, also
-// when no process was there to take them off; others' do not.
+// TestForgottenLinks: links that are no longer configured are deleted, even if no
+// process was there to do it; links of other processes stay.
 func TestForgottenLinks(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -11,8 +11,8 @@ import (
 	"intumwa/tools/carriersim"
 )
 
-// TestHabitsOfLostAnswers: a submit_sm whose answer is lost. What the carrier
-// got of it, and what became of the message, depends on on_ambiguous.
+// TestHabitsOfLostAnswers: a submit_sm whose answer is lost. on_ambiguous decides what
+// the carrier gets and what becomes of the message.
 func TestHabitsOfLostAnswers(t *testing.T) {
 	t.Parallel()
 	habits := []struct {
@@ -64,7 +64,7 @@ func TestHabitsOfLostAnswers(t *testing.T) {
 				return status == h.ends && len(mno.submitsTo(to)) >= h.submits && w.metric("intumwa_segments_resent_total", "carrier", name) >= h.resent &&
 					(h.submits > 1 || w.metric("intumwa_smpp_window_in_flight", "carrier", name) == 0)
 			})
-			if h.submits == 1 { // it is left alone from now on
+			if h.submits == 1 { // it is not sent again
 				w.until("it is off the outbox", func() bool { return w.count(`SELECT count(*) FROM outbox WHERE message_id = $1`, id) == 0 })
 			}
 			if n := len(mno.submitsTo(to)); n != h.submits {

@@ -30,11 +30,10 @@ import (
 	"intumwa/webhooks"
 )
 
-// slack multiplies deadlines, for machines that do other work as well.
+// slack multiplies deadlines, for busy machines.
 const slack = 3
 
-// world is a dispatcher between real stores and simulated carriers, all over
-// TCP.
+// world is a dispatcher between real stores and simulated carriers, over TCP.
 type world struct {
 	*testing.T
 	pool, hot *pgxpool.Pool
@@ -55,7 +54,7 @@ func newWorld(t *testing.T) *world {
 	return newWorldWith(t, rdb.Options(), prefix)
 }
 
-// newWorldWith is a world whose queue is on a given server.
+// newWorldWith returns a world whose queue is on a given server.
 func newWorldWith(t *testing.T, at *redis.Options, prefix string) *world {
 	t.Helper()
 	w := &world{T: t, url: testenv.Database(t), log: &logBook{}, serial: new(atomic.Int64)}
@@ -75,20 +74,20 @@ func newWorldWith(t *testing.T, at *redis.Options, prefix string) *world {
 		t.Cleanup(func() { _ = c.Close() })
 		return c
 	}
-	rdb, waiting := client(20), client(200) // one a feeder that waits
+	rdb, waiting := client(20), client(200) // one per waiting feeder
 	w.queue = queue.New(rdb, queue.Options{Prefix: prefix, Waiting: waiting})
 	w.store = messages.New(w.hot)
 	return w
 }
 
-// in is the world as a subtest sees it.
+// in is the world for a subtest.
 func (w *world) in(t *testing.T) *world {
 	other := *w
 	other.T = t
 	return &other
 }
 
-// sim is a simulated carrier that listens, and its address.
+// sim is a listening simulated carrier and its address.
 type sim struct {
 	*carriersim.Carrier
 	address string
@@ -120,7 +119,7 @@ func (w *world) listen(c *carriersim.Carrier) *sim {
 	return s
 }
 
-// link is the configuration of a link to the carrier, quick in all it does.
+// link is the configuration of a link to the carrier, with short times.
 func (s *sim) link(name string, change ...func(*dispatcher.Link)) dispatcher.Link {
 	l := dispatcher.Link{Options: smpp.Options{Name: name, Address: s.address, SystemID: "intumwa", Password: "secret",
 		Window: 20, EnquireLink: 2 * time.Second, EnquireTimeout: 5 * time.Second, ResponseTimeout: time.Second, // a busy machine answers within
@@ -147,8 +146,8 @@ func named(name string, s *sim, change ...func(*dispatcher.Carrier)) dispatcher.
 	return c
 }
 
-// holds sets how long the first link waits for an answer that does not come,
-// and before that raises the alarm; a dead peer it finds out sooner.
+// holds sets how long the first link waits for a missing answer, and when it raises
+// the alarm before that. It detects a dead peer sooner.
 func holds(c *dispatcher.Carrier, hold, alarm time.Duration) {
 	l := &c.Links[0]
 	l.UnknownHold, l.ResponseTimeout, l.EnquireLink, l.EnquireTimeout = hold, alarm, 200*time.Millisecond, 1500*time.Millisecond
@@ -195,12 +194,12 @@ func (w *world) startWith(o dispatcher.Options, carriers ...dispatcher.Carrier) 
 	})
 }
 
-// number is a handset whose last two digits are the fate.
+// number returns a handset whose last two digits are the fate.
 func (w *world) number(fate string) sms.Number {
 	return sms.Number(fmt.Sprintf("+257%06d%s", 610_000+w.serial.Add(1), fate))
 }
 
-// note is a message to be sent.
+// note is a message to send.
 type note struct {
 	to       sms.Number
 	text     string
@@ -216,13 +215,13 @@ type note struct {
 func (w *world) send(notes ...note) []int64 {
 	w.Helper()
 	ids, items := w.insert(notes...)
-	if err := w.queue.Push(w.Context(), items); err != nil { // a busy machine: the dispatcher makes up for it
+	if err := w.queue.Push(w.Context(), items); err != nil { // a busy machine; the dispatcher finds them
 		w.Logf("a push failed: %v", err)
 	}
 	return ids
 }
 
-// insert is send as far as the commit.
+// insert is send up to the commit.
 func (w *world) insert(notes ...note) (ids []int64, items []queue.Item) {
 	w.Helper()
 	list := make([]*messages.Message, len(notes))
@@ -234,7 +233,7 @@ func (w *world) insert(notes ...note) (ids []int64, items []queue.Item) {
 			SendAt: n.sendAt, ExpireAt: n.expireAt, Later: n.sendAt.After(time.Now())}
 	}
 	err := pgx.BeginFunc(w.Context(), w.hot, func(tx pgx.Tx) (err error) {
-		if _, err := tx.Exec(w.Context(), `SET LOCAL idle_in_transaction_session_timeout = 0`); err != nil { // thousands of messages take a busy machine long
+		if _, err := tx.Exec(w.Context(), `SET LOCAL idle_in_transaction_session_timeout = 0`); err != nil { // thousands of messages take long on a busy machine
 			return err
 		}
 		ids, err = w.store.Insert(w.Context(), tx, list)
@@ -268,7 +267,7 @@ func (w *world) sendMany(n int, fate string) []int64 {
 	return w.send(notes...)
 }
 
-// statusOf reads a message's status and why it failed.
+// statusOf reads a message's status and reason of failure.
 func (w *world) statusOf(id int64) (status, reason string) {
 	w.Helper()
 	var s sms.Status
@@ -289,7 +288,7 @@ func (w *world) await(want string, within time.Duration, ids ...int64) {
 	}, func() string { return fmt.Sprintf("%d of %d messages are %s", n, len(ids), want) })
 }
 
-// stays fails the test if a condition ceases to hold within d.
+// stays fails the test if a condition becomes false within d.
 func (w *world) stays(d time.Duration, what string, condition func() bool) {
 	w.Helper()
 	for end := time.Now().Add(d); time.Now().Before(end); <-time.After(20 * time.Millisecond) {
@@ -336,7 +335,7 @@ func (w *world) text(query string, args ...any) (s string) {
 	return s
 }
 
-// linkState is what operators see of a link.
+// linkState is a link's state for operators.
 func (w *world) linkState(name string) dispatcher.LinkState {
 	w.Helper()
 	links, err := dispatcher.Links(w.Context(), w.pool)
@@ -360,7 +359,7 @@ func (w *world) awaitLink(name, state string) {
 		})
 }
 
-// metric adds up the series of a counter or gauge that have all these labels
+// metric sums the series of a counter or gauge with all these labels
 // (name, value, name, value, ...).
 func (w *world) metric(name string, labels ...string) (sum float64) {
 	w.Helper()
@@ -399,7 +398,7 @@ func (w *world) sendVia(carrier string, n int, fate string) []int64 {
 	return w.send(notes...)
 }
 
-// submitsTo are the submit_sm that a carrier got for one handset.
+// submitsTo returns the submit_sm that a carrier got for one handset.
 func (s *sim) submitsTo(number sms.Number) (list []carriersim.Submit) {
 	for _, m := range s.Submits() {
 		if m.Destination.Addr == number.Digits() {
@@ -409,7 +408,7 @@ func (s *sim) submitsTo(number sms.Number) (list []carriersim.Submit) {
 	return list
 }
 
-// clean fails the test if the dispatcher broke the protocol or sent anything
+// clean fails the test if the dispatcher violated the protocol or sent a segment
 // twice.
 func (w *world) clean(carriers ...*sim) {
 	w.Helper()
@@ -423,14 +422,13 @@ func (w *world) clean(carriers ...*sim) {
 	}
 }
 
-// settledAll fails the test unless nothing is left over: no claim, no outbox
-// row, no slot.
+// settledAll fails the test if a claim, an outbox row or a used slot is left.
 func (w *world) settledAll() {
 	w.Helper()
 	w.until("the outbox is empty", func() bool { return w.count(`SELECT count(*) FROM outbox`) == 0 })
 }
 
-// logBook keeps a log for tests that look at it.
+// logBook keeps a log for tests to read.
 type logBook struct {
 	mu   sync.Mutex
 	text bytes.Buffer

@@ -10,15 +10,14 @@ import (
 	"intumwa/sms"
 )
 
-// text is a message from a handset.
+// text is an MO of so many bytes.
 func (b *bench) text(octets int) arrival {
 	return arrival{inbound: &handsets.Inbound{At: time.Now(), Carrier: "lumitel", Link: "l1", Source: "25779000000", Destination: "INFO",
 		Octets: make([]byte, octets)}, pdu: &smpp.Delivery{}}
 }
 
-// TestStrangersAreThrottled: a carrier makes us keep no more than it may of what
-// matches nothing, while what matches passes; those that turn out to be ours
-// make room again.
+// TestStrangersAreThrottled: unmatched receipts and MOs are kept up to the carrier's
+// limit, while matching receipts pass. Receipts that match later make room again.
 func TestStrangersAreThrottled(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, func(c *Carrier) { c.MaxUnmatched, c.MaxInbound = 100, 50 })
@@ -48,7 +47,7 @@ func TestStrangersAreThrottled(t *testing.T) {
 		t.Errorf("%v are throttled, want 90 receipts and 95 messages", n)
 	}
 
-	// Receipts that are ahead of their submit_sm_resp.
+	// Receipts that come before their submit_sm_resp.
 	b.cleared()
 	b.configure(func(c *Carrier) { c.MaxUnmatched = 10 })
 	b.s.carrier.unmatched = quota{}
@@ -61,7 +60,7 @@ func TestStrangersAreThrottled(t *testing.T) {
 		}
 	}
 
-	// A long message counts as its segments.
+	// A long message counts per segment.
 	b.cleared()
 	b.configure(func(c *Carrier) { c.MaxInbound = 100 })
 	b.s.carrier.handsets = quota{}
@@ -73,8 +72,8 @@ func TestStrangersAreThrottled(t *testing.T) {
 	}
 }
 
-// TestNoticesAreBounded: of one message only so many receipts are kept that
-// settle nothing, whatever its carrier sends afterwards.
+// TestNoticesAreBounded: the receipts kept for one message that settle nothing are
+// bounded, whatever its carrier sends.
 func TestNoticesAreBounded(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)

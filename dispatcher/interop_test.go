@@ -17,8 +17,8 @@ import (
 	"intumwa/internal/testenv"
 )
 
-// nodeSMPP is a message centre made of the npm package smpp, in a process of its own. It
-// prints an event a line.
+// nodeSMPP is an SMSC built on the npm package smpp, in its own process. It prints one event
+// per line.
 type nodeSMPP struct {
 	*testing.T
 	stdin io.WriteCloser
@@ -85,15 +85,14 @@ type nodeEvent struct {
 	Registered, Status                                               int
 }
 
-// TestNodeSMPP: the dispatcher with a message centre made of the npm package
-// smpp: bind, texts in both alphabets, long ones in every form, receipts with
-// the id in another base, a text from a handset, enquire_link, unbind from
-// either side.
+// TestNodeSMPP: the dispatcher with an SMSC built on the npm package smpp: bind,
+// texts in both alphabets, long texts in every form, receipts with the id in
+// another base, an MO, enquire_link, unbind from either side.
 //
 // Source: rule carriers 8.7.
 func TestNodeSMPP(t *testing.T) {
 	t.Parallel()
-	testenv.Long(t) // go-smpp reads what smpp writes in make test
+	testenv.Long(t) // in make test, go-smpp decodes what smpp writes
 	node := startNodeSMPP(t)
 	w := newWorld(t)
 	w.until("node-smpp listens", func() bool { return len(node.events("listening")) == 1 })
@@ -133,7 +132,7 @@ func TestNodeSMPP(t *testing.T) {
 		if e.Source != "DEMO" || e.SourceTON != 5 || e.DestTON != 1 || e.Registered != 1 {
 			t.Errorf("node-smpp read %+v", e)
 		}
-		if e.UDH != "" && (e.ESMClass != 0x40 || !strings.HasPrefix(e.UDH, "0003")) { // it takes the length octet off
+		if e.UDH != "" && (e.ESMClass != 0x40 || !strings.HasPrefix(e.UDH, "0003")) { // it removes the length byte
 			t.Errorf("node-smpp read esm_class %#x with UDH %s", e.ESMClass, e.UDH)
 		}
 	}

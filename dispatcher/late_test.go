@@ -10,14 +10,14 @@ import (
 	"intumwa/sms"
 )
 
-// throttledLate is a refusal for now of a segment that was given up.
+// throttledLate is a late temporary refusal of a segment that was given up.
 func throttledLate(m *inFlight, segment, total int) lateAnswer {
 	return lateAnswer{link: "l1", messageID: m.msg.ID, segment: segment, total: total,
 		Result: smpp.Result{Outcome: smpp.Rejected, Status: smpp.StatusThrottled}, at: time.Now()}
 }
 
-// TestLateRefusals: a message that is held and of which a segment is refused
-// late goes out again for that segment, whatever else of it is under way.
+// TestLateRefusals: after a late temporary refusal a held message's segment goes out
+// again, even with other segments in flight.
 func TestLateRefusals(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, func(c *Carrier) { c.OnAmbiguous = AmbiguousHold })
@@ -62,9 +62,9 @@ func TestLateRefusals(t *testing.T) {
 	}
 }
 
-// TestSentBesideRefused: segments whose receipts are in the inbox when their
-// link goes down are sent, also where what is not answered is to fail, and their
-// message is not sent again.
+// TestSentBesideRefused: segments whose receipts are in the inbox when their link goes
+// down count as sent, even with on_ambiguous fail, and their message is not sent
+// again.
 func TestSentBesideRefused(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, func(c *Carrier) { c.OnAmbiguous = AmbiguousFail })
@@ -88,8 +88,8 @@ func TestSentBesideRefused(t *testing.T) {
 	b.clean()
 }
 
-// TestLateRefusalOfAnothersMessage: a message that a failover carrier has by now is its
-// settler's alone.
+// TestLateRefusalOfAnothersMessage: only the failover carrier's settler touches a message
+// that this carrier has by now.
 func TestLateRefusalOfAnothersMessage(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, func(c *Carrier) { c.OnAmbiguous = AmbiguousHold })
@@ -101,8 +101,8 @@ func TestLateRefusalOfAnothersMessage(t *testing.T) {
 	}
 }
 
-// TestAnsweredLateIsNotSentAgain: what waits here to be sent again stays unsent when the answer to the first copy comes after
-// all, and is off the outbox the next time that somebody claims it.
+// TestAnsweredLateIsNotSentAgain: a message waiting here to be sent again stays unsent when the first copy's answer arrives,
+// and leaves the outbox at the next claim.
 func TestAnsweredLateIsNotSentAgain(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)

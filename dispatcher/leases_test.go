@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// listedWith is a member beside another dispatcher that it has seen once. listed does what is due
-// and reports whether the other is still on the list.
+// listedWith makes a member and another dispatcher that it has seen once. listed does a renewal
+// and a heartbeat, and reports whether the other still has its row.
 func (b *bench) listedWith() (other int64, listed func() bool) {
 	b.Helper()
 	ctx := b.Context()
@@ -36,13 +36,13 @@ func (b *bench) listedWith() (other int64, listed func() bool) {
 	return other, listed
 }
 
-// heardAgo has a dispatcher's last renewal be seen so long ago.
+// heardAgo sets when a dispatcher's last renewal was seen.
 func (m *member) heardAgo(id int64, ago time.Duration) {
 	m.others[id] = sight{m.others[id].mark, time.Since(processStart) - ago}
 }
 
-// TestSilence: a dispatcher is dead when it has not renewed for DeadAfter as this process saw it,
-// whatever the time of its last renewal is by the database's clock. Its leases end with it.
+// TestSilence: a dispatcher is dead when this process has seen no renewal for DeadAfter, whatever
+// the time of its last renewal by the database's clock. Its leases end with it.
 func TestSilence(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -76,7 +76,7 @@ func TestSilence(t *testing.T) {
 	}
 }
 
-// TestSilenceEndsInTime: a dispatcher that renews while another removes it stays.
+// TestSilenceEndsInTime: a dispatcher that renews while another is removing it stays.
 func TestSilenceEndsInTime(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -93,15 +93,15 @@ func TestSilenceEndsInTime(t *testing.T) {
 	}
 }
 
-// TestSilenceOfAll: after a time in which this process could not renew, it does not take the
-// others for dead before they had the time to renew.
+// TestSilenceOfAll: a process that could not renew for a while gives the others time to renew
+// before it takes them for dead.
 func TestSilenceOfAll(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	other, listed := b.listedWith()
 	m := b.d.member
 	m.heardAgo(other, 2*time.Minute)
-	m.beat.Store(int64(time.Since(processStart) - 2*time.Minute)) // the database was away so long
+	m.beat.Store(int64(time.Since(processStart) - 2*time.Minute)) // the database was down so long
 	if !listed() {
 		t.Error("the first to come back removed it")
 	}
@@ -115,8 +115,8 @@ func TestSilenceOfAll(t *testing.T) {
 	}
 }
 
-// TestReplacedIsNotFresh: a process whose row was removed is not fresh. What it has seen of carriers that
-// are down counts from its new registration.
+// TestReplacedIsNotFresh: a process whose row was removed is not fresh. The time that it has seen a carrier
+// down counts from its new registration.
 func TestReplacedIsNotFresh(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -144,7 +144,7 @@ func TestReplacedIsNotFresh(t *testing.T) {
 	}
 }
 
-// TestRegisterUntilTheEnd: a registration that did not succeed is an error.
+// TestRegisterUntilTheEnd: a registration that ctx ends is an error.
 func TestRegisterUntilTheEnd(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -155,7 +155,7 @@ func TestRegisterUntilTheEnd(t *testing.T) {
 	}
 }
 
-// TestAcquire: a lease has one holder, until that resigns it or leaves.
+// TestAcquire: a lease has one holder until it resigns the lease or leaves.
 func TestAcquire(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -177,7 +177,7 @@ func TestAcquire(t *testing.T) {
 	acquires(one, "a", "b")
 	acquires(one, "a", "b")
 	acquires(two)
-	two.resign(t.Context(), "a") // of another
+	two.resign(t.Context(), "a") // another's lease
 	acquires(two)
 	one.resign(t.Context(), "a")
 	acquires(two, "a")

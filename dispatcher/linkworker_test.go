@@ -12,9 +12,9 @@ import (
 	"intumwa/tools/carriersim"
 )
 
-// TestEnd: a dispatcher that ends in the middle of its work lets its window
-// drain, gives back what it had not begun, and leaves nothing running; the next
-// one sends the rest. Nothing is lost and nothing arrives twice.
+// TestEnd: a dispatcher that ends while working drains its window, gives back messages
+// it has not begun, and leaves nothing running. The next one sends the rest. Nothing
+// is lost or arrives twice.
 func TestEnd(t *testing.T) {
 	w := newWorld(t)
 	mno := w.carrier(carriersim.Options{RespDelay: 20 * time.Millisecond})
@@ -51,7 +51,7 @@ func TestEnd(t *testing.T) {
 		t.Errorf("%d unbinds; the carrier took %d segments, %d are recorded", st.Unbinds, st.Accepted, w.count(`SELECT count(*) FROM segments`))
 	}
 	mno.stop()
-	// The driver reads ahead on a connection that was slow to write, until the next query.
+	// The driver reads ahead on a slow connection until the next query.
 	goleak.VerifyNone(t, before, goleak.IgnoreAnyFunction("github.com/jackc/pgx/v5/pgconn/internal/bgreader.(*BGReader).bgRead"))
 
 	again := w.listen(mno.Carrier)
@@ -63,8 +63,8 @@ func TestEnd(t *testing.T) {
 	w.clean(again)
 }
 
-// TestReplacedUnbindsAtOnce: who was taken for dead, or whose link another has, waits for no
-// answer before it unbinds: the other may have bound already.
+// TestReplacedUnbindsAtOnce: a process that was taken for dead, or whose link another holds,
+// unbinds without waiting for answers: the other may already have bound.
 func TestReplacedUnbindsAtOnce(t *testing.T) {
 	t.Parallel()
 	for name, taken := range map[string]string{
@@ -80,7 +80,7 @@ func TestReplacedUnbindsAtOnce(t *testing.T) {
 				c.Links[0].DrainTimeout, c.Links[0].UnknownHold = 2*time.Minute, 5*time.Minute
 			}))
 			w.awaitLink("lumitel-1", "bound")
-			defer mno.stop() // else the end drains, too
+			defer mno.stop() // otherwise the end drains too
 			w.sendTo("00")
 			w.until("the carrier has it", func() bool { return mno.Stats().Submits == 1 })
 			w.exec(taken)
@@ -89,8 +89,8 @@ func TestReplacedUnbindsAtOnce(t *testing.T) {
 	}
 }
 
-// TestSingleOvertakesCampaign: of a campaign that is under way, few messages
-// more go out before a single send of the same company does.
+// TestSingleOvertakesCampaign: only a few messages of a running campaign go out before
+// a single send of the same company.
 func TestSingleOvertakesCampaign(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

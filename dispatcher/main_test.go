@@ -8,8 +8,8 @@ import (
 	"intumwa/internal/testenv"
 )
 
-// TestMain lets more tests run side by side than there are processors: they
-// wait for carriers more than they compute.
+// TestMain runs more tests in parallel than there are processors: they mostly wait
+// for carriers.
 func TestMain(m *testing.M) {
 	flag.Parse()
 	given := false

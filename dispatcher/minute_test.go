@@ -8,8 +8,8 @@ import (
 	"intumwa/smpp"
 )
 
-// What a link did is what it did in the last minute, also when it began anew
-// meanwhile, and costs no more room the longer it runs.
+// TestMinute: a link's traffic covers the last minute, also after a restart, and needs
+// constant memory.
 func TestMinute(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := minutes{}

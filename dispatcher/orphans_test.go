@@ -15,8 +15,8 @@ import (
 	"intumwa/smpp"
 )
 
-// retried is a message that the carrier refused for now and that is due again: whoever
-// claims it reads, behind the commit, which segments are out.
+// retried returns a temporarily refused message that is due again. Its claimant reads,
+// after the commit, which segments are out.
 func (b *bench) retried() *inFlight {
 	b.Helper()
 	m := b.begun(1)
@@ -25,7 +25,7 @@ func (b *bench) retried() *inFlight {
 	return m
 }
 
-// storeWith is a store with a pool of its own.
+// storeWith returns a store with its own pool.
 func (b *bench) storeWith(change func(*pgxpool.Config)) *messages.Store {
 	b.Helper()
 	config := b.pool.Config()
@@ -39,8 +39,8 @@ func (b *bench) storeWith(change func(*pgxpool.Config)) *messages.Store {
 	return messages.New(pool)
 }
 
-// TestSlowClaim: a claim that takes long keeps its rows, although another claim fails
-// meanwhile. Two processes would submit the message otherwise.
+// TestSlowClaim: a slow claim keeps its rows although another claim fails meanwhile.
+// Otherwise two processes would submit the message.
 func TestSlowClaim(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -67,7 +67,7 @@ func TestSlowClaim(t *testing.T) {
 	select {
 	case err := <-looked:
 		looked <- err
-	case <-time.After(time.Second): // the looks wait for the claim
+	case <-time.After(time.Second): // the searches wait for the claim
 	}
 	close(goOn)
 	got := <-taken
@@ -79,8 +79,8 @@ func TestSlowClaim(t *testing.T) {
 	}
 }
 
-// TestLostClaim: a look releases the claim of a caller that got an error behind the commit.
-// What is in flight stays.
+// TestLostClaim: a search releases a claim whose caller got an error after the commit.
+// Messages in flight stay.
 func TestLostClaim(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
