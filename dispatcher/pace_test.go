@@ -8,7 +8,7 @@ import (
 	"intumwa/smpp"
 )
 
-// rate is a link as pace sees it.
+// rate is the link of a pace.
 type rate struct {
 	tps float64
 	set int
@@ -32,7 +32,7 @@ func TestPaceCut(t *testing.T) {
 	if link.tps != 70 || link.set != 1 {
 		t.Errorf("after the rest of the window: %v", link.tps)
 	}
-	// What the carrier took in the last second is kept, nearly.
+	// The rate stays just under what the carrier took in the last second.
 	for i := range 60 {
 		p.answered(now.Add(time.Second + time.Duration(i)*10*time.Millisecond))
 	}
@@ -41,7 +41,7 @@ func TestPaceCut(t *testing.T) {
 	if want := throttleKeep * 60; link.tps < want-0.001 || link.tps > want+0.001 {
 		t.Errorf("a carrier that takes 60 is sent %v, want %v", link.tps, want)
 	}
-	// Never under the floor.
+	// Not below the floor.
 	for range 50 {
 		now = now.Add(2 * time.Second)
 		p.throttled(now, now)
@@ -76,8 +76,8 @@ func TestPaceRecovers(t *testing.T) {
 	}
 }
 
-// TestPaceUnpaced: a link without a rate gets one by being refused, and loses
-// it when the carrier takes twice as much.
+// TestPaceUnpaced: an unpaced link gets a rate when it is refused, and loses it
+// when the carrier takes twice as much.
 func TestPaceUnpaced(t *testing.T) {
 	link := &rate{}
 	p := newPace(link, 0)
@@ -122,8 +122,8 @@ func TestPaceSet(t *testing.T) {
 	}
 }
 
-// TestPaceFindsTheRate: a carrier that takes less than is configured gets at
-// least nine tenths of what it takes, and few refusals once the rate is found.
+// TestPaceFindsTheRate: a carrier that takes less than the configured rate gets at
+// least 90 % of what it takes, with few refusals once the rate is found.
 // fault 16
 func TestPaceFindsTheRate(t *testing.T) {
 	const step = 10 * time.Millisecond
@@ -171,8 +171,8 @@ func TestPaceFindsTheRate(t *testing.T) {
 	}
 }
 
-// TestFullHandset: a queue that is full for one handset again, while others pass, does not
-// slow the link (rule carriers 3.2).
+// TestFullHandset: a retry refused for one handset's full queue does not slow the link while
+// others pass (rule carriers 3.2).
 func TestFullHandset(t *testing.T) {
 	for name, c := range map[string]struct {
 		status  smpp.Status

@@ -19,8 +19,8 @@ func journeysOf(lane queue.Lane, n int) []*inFlight {
 	return list
 }
 
-// TestPrefetchFairness: single sends have most of the link, batches their share
-// of it, and each side keeps its order.
+// TestPrefetchFairness: single sends get most of the link, batches their share, and
+// each lane keeps its order.
 func TestPrefetchFairness(t *testing.T) {
 	p := newPrefetch(1000)
 	p.put(queue.Single, journeysOf(queue.Single, 90))
@@ -45,7 +45,7 @@ func TestPrefetchFairness(t *testing.T) {
 			t.Fatalf("%d batch messages after %d single ones", batches, singles)
 		}
 	}
-	// A batch that comes late does not find its share saved up against it.
+	// Single sends before a batch came do not count for its share.
 	p.put(queue.Single, journeysOf(queue.Single, 50))
 	for range 20 {
 		if _, err := p.next(t.Context()); err != nil {
@@ -189,7 +189,7 @@ func TestSlots(t *testing.T) {
 		expect(2)
 		s.give(1)
 		expect(1)
-		s.give(-2) // the window shrinks: what is out is paid back first
+		s.give(-2) // the window shrinks: segments in flight free it first
 		expect(0)
 		s.give(2)
 		expect(0)

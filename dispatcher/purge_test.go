@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// TestPurgeTask: without a retention everything stays; with one, what is old and final leaves, its text before, and what is late is
-// told. Each is done for a part of its round only, however much there is.
+// TestPurgeTask: without a retention everything stays. With one, old final messages are deleted, their texts earlier, and the
+// delay is measured. Each purge takes only part of a round, however much there is.
 func TestPurgeTask(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -39,7 +39,7 @@ func TestPurgeTask(t *testing.T) {
 	if n, texts := b.count(`SELECT count(*) FROM messages`), b.count(`SELECT count(*) FROM messages WHERE body <> ''`); n != 20 || texts != 10 {
 		t.Errorf("%d messages, %d with a text", n, texts)
 	}
-	if n := b.metric("intumwa_purged_total"); n < 510 || n > 1010 { // bodies of messages that have left already are not counted
+	if n := b.metric("intumwa_purged_total"); n < 510 || n > 1010 { // bodies of deleted messages are not counted
 		t.Errorf("%v left", n)
 	}
 }

@@ -9,9 +9,9 @@ import (
 	"intumwa/sms"
 )
 
-// TestQuietHoursPutOff: when quiet hours begin, the messages of batches that wait are put off,
-// but not those of a company with other hours. While the hours last the walk puts off what
-// comes, and a company's own hours begin when they begin.
+// TestQuietHoursPutOff: when quiet hours begin, waiting batch messages are postponed, except
+// those of a company with its own hours. During quiet hours the walk postpones new ones. A
+// company's own hours begin at their own time.
 func TestQuietHoursPutOff(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -31,7 +31,7 @@ func TestQuietHoursPutOff(t *testing.T) {
 	b.exec(`UPDATE outbox SET company_id = 2 WHERE carrier = 'gone'`)
 	putOff := func(what string, first, second int) {
 		t.Helper()
-		if err := b.d.findStranded(t.Context()); err != nil { // the walk learns of the lanes
+		if err := b.d.findStranded(t.Context()); err != nil { // so that the walk has the lanes
 			t.Fatal(err)
 		}
 		if _, err := b.d.lookForQuiet(t.Context()); err != nil {
@@ -54,7 +54,7 @@ func TestQuietHoursPutOff(t *testing.T) {
 	putOff("the company's own begin", 310, 100)
 }
 
-// TestQuietHoursEndTheRest: when quiet hours begin while the walk rests, it goes on at once.
+// TestQuietHoursEndTheRest: the begin of quiet hours ends the walk's rest.
 func TestQuietHoursEndTheRest(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)

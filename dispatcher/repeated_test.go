@@ -9,14 +9,14 @@ import (
 	"intumwa/internal/testenv"
 )
 
-// TestSettledOnce: a settlement whose COMMIT took effect, and whose answer was lost, is
-// settled again and changes nothing: no copy is recorded twice or forgotten, and a second
-// carrier is still used.
+// TestSettledOnce: a settlement whose COMMIT took effect but was not answered is settled
+// again and changes nothing: no copy is recorded twice or forgotten, and a second carrier
+// is still used.
 func TestSettledOnce(t *testing.T) {
 	t.Parallel()
 	b, _ := newSecondBench(t)
 	for name, c := range map[string]struct {
-		ready   func(b *bench, m *inFlight) *inFlight // what was settled before
+		ready   func(b *bench, m *inFlight) *inFlight // settled before
 		settles func(b *bench, m *inFlight) settlement
 		want    []string // the keys of the copies
 	}{
@@ -81,8 +81,8 @@ func TestSettledOnce(t *testing.T) {
 	}
 }
 
-// TestPutBackOnce: a message that was put back because of a late refusal, and sent since, is
-// not put back once more when the refusal is settled again.
+// TestPutBackOnce: a message that was put back after a late refusal, and sent since, is not
+// put back again when the refusal is settled again.
 func TestPutBackOnce(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, func(c *Carrier) { c.OnAmbiguous = AmbiguousHold })
@@ -92,7 +92,7 @@ func TestPutBackOnce(t *testing.T) {
 	b.settle(w)
 	b.exec(`UPDATE outbox SET due_at = now()`)
 	b.by(b.claim(m.msg.ID, 1), accepted("a"))
-	w.again = true // its COMMIT had no answer
+	w.again = true // its COMMIT was not answered
 	b.settle(w)
 	b.hasCopies(m, "a")
 	if n := b.count(`SELECT count(*) FROM outbox`); n != 0 {
@@ -101,8 +101,8 @@ func TestPutBackOnce(t *testing.T) {
 	b.clean()
 }
 
-// hasCopies checks which copies of a message's segments are recorded, by their keys; "?" is
-// one without an answer.
+// hasCopies checks the recorded copies of a message's segments, by key; "?" is an unanswered
+// one.
 func (b *bench) hasCopies(m *inFlight, want ...string) {
 	b.Helper()
 	rows, err := b.pool.Query(b.Context(), `SELECT left(key, 1) FROM segments WHERE message_id = $1 ORDER BY 1`, m.msg.ID)

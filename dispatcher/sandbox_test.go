@@ -40,7 +40,7 @@ func count(t *testing.T, pool *pgxpool.Pool, query string, args ...any) (n int) 
 	return n
 }
 
-// run runs so many sandboxes until the test ends.
+// run runs n sandboxes until the test ends.
 func run(t *testing.T, pool *pgxpool.Pool, hooks *webhooks.Webhooks, n int) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -55,8 +55,8 @@ func run(t *testing.T, pool *pgxpool.Pool, hooks *webhooks.Webhooks, n int) {
 	t.Cleanup(func() { cancel(); running.Wait() })
 }
 
-// More than a transaction takes become final, each once and with one event, whoever
-// takes them; what is not due yet waits.
+// TestManyBecomeFinalOnce: more messages than one transaction takes become final, each once
+// and with one event, with several sandboxes; messages that are not due wait.
 func TestManyBecomeFinalOnce(t *testing.T) {
 	t.Parallel()
 	pool := testenv.Pool(t)
@@ -88,7 +88,8 @@ func TestManyBecomeFinalOnce(t *testing.T) {
 	}
 }
 
-// A database that refuses is waited out: what could not be made final is in the end.
+// TestOutageIsWaitedOut: messages that a failing database did not make final become final
+// afterwards.
 func TestOutageIsWaitedOut(t *testing.T) {
 	t.Parallel()
 	pool := testenv.Pool(t)

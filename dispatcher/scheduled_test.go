@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// TestReleaseLooksOn: a look from the beginning that finds nothing due is followed by looks at the last minute alone, until the
-// next whole one; what is recorded meanwhile is released.
+// TestReleaseLooksOn: after a look from the beginning that finds nothing due, the next ones read only the last minute, until
+// the next whole one. Messages recorded meanwhile are released.
 func TestReleaseLooksOn(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)

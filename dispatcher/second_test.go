@@ -11,8 +11,8 @@ import (
 	"intumwa/sms"
 )
 
-// newSecondBench is a bench whose carrier has a second one, leo, that serves, with
-// leo's own worker.
+// newSecondBench returns a bench whose carrier has a serving second carrier, leo, and
+// leo's worker.
 func newSecondBench(t *testing.T, change ...func(*Carrier)) (*bench, *linkWorker) {
 	t.Helper()
 	first := func(c *Carrier) { c.SecondCarrier, c.SecondWithin = "leo", time.Minute }
@@ -26,7 +26,7 @@ func newSecondBench(t *testing.T, change ...func(*Carrier)) (*bench, *linkWorker
 	if err != nil {
 		t.Fatal(err)
 	}
-	b.exec(`INSERT INTO dispatchers (id, name) OVERRIDING SYSTEM VALUE VALUES (1000000, 'leo''s')`) // its link is bound, however slow the machine is
+	b.exec(`INSERT INTO dispatchers (id, name) OVERRIDING SYSTEM VALUE VALUES (1000000, 'leo''s')`) // keeps its link bound on a slow machine
 	b.exec(`INSERT INTO links (name, carrier, state, bound_by) VALUES ('leo-1', 'leo', 'bound', 1000000)`)
 	b.exec(`INSERT INTO leases (name, holder) VALUES ('link leo-1', 1000000)`)
 	return b, worker
@@ -34,7 +34,7 @@ func newSecondBench(t *testing.T, change ...func(*Carrier)) (*bench, *linkWorker
 
 var refused = ended(smpp.Rejected, smpp.StatusInvDstAddr, nil)
 
-// by settles the results of a message's segments, one lot each.
+// by settles the results of a message's segments, one by one.
 func (b *bench) by(m *inFlight, fates ...fate) {
 	b.Helper()
 	for i, f := range fates {
@@ -47,13 +47,13 @@ func (b *bench) reported(list ...arrival) { b.Helper(); b.settle(settlement{rece
 
 var unanswered = ended(smpp.NoAnswer, 0, errors.New("gone"))
 
-// late is the acceptance of a segment that had been given up.
+// late is the late acceptance of a segment that was given up.
 func late(m *inFlight, segment, total int, id string) lateAnswer {
 	return lateAnswer{link: "l1", messageID: m.msg.ID, segment: segment, total: total, Result: smpp.Result{Outcome: smpp.Accepted, MessageID: id}, at: time.Now()}
 }
 
-// again has a message whose first copy of a segment was not answered, and claims it to
-// send a second one.
+// again leaves a segment's first copy unanswered and claims the message to send a second
+// copy.
 func (b *bench) again(m *inFlight) *inFlight {
 	b.Helper()
 	b.by(m, unanswered)
@@ -61,7 +61,7 @@ func (b *bench) again(m *inFlight) *inFlight {
 	return b.claim(m.msg.ID, 1)
 }
 
-// afterDeath gives a message back, has another process submit it and die, and claims it
+// afterDeath gives a message back, lets another process submit it and die, and claims it
 // again.
 func (b *bench) afterDeath(m *inFlight) *inFlight {
 	b.Helper()
@@ -73,8 +73,8 @@ func (b *bench) afterDeath(m *inFlight) *inFlight {
 	return b.claim(m.msg.ID, 1)
 }
 
-// TestServes: a carrier serves when one of its links is bound, is not paused and carries, or
-// when another process has just taken that over.
+// TestServes: a carrier serves when one of its links is bound, not paused and not broken, or
+// was just taken over by another process.
 func TestServes(t *testing.T) {
 	t.Parallel()
 	b, _ := newSecondBench(t)
@@ -108,9 +108,9 @@ func TestServes(t *testing.T) {
 	}
 }
 
-// TestSecondCarrier: what the settler reports and records lets a second carrier take a
-// message, or not. submission.TestMayGoElsewhere and TestAttempt have the rules,
-// messages.TestGiveToSecond has the state of the copies and the claim.
+// TestSecondCarrier: when the settler's results and records let a second carrier take a
+// message. submission.TestMayGoElsewhere and TestAttempt cover the rules,
+// messages.TestGiveToSecond the state of the copies and the claim.
 func TestSecondCarrier(t *testing.T) {
 	t.Parallel()
 	b, _ := newSecondBench(t)
@@ -119,7 +119,7 @@ func TestSecondCarrier(t *testing.T) {
 		name   string
 		do     func(b *bench, m *inFlight)
 		sentOn bool
-		reason string // why it failed otherwise
+		reason string // of failure, otherwise
 		change func(*Carrier)
 	}{
 		{name: "refused", sentOn: true, do: func(b *bench, m *inFlight) { b.by(m, refused) }},
@@ -155,7 +155,7 @@ func TestSecondCarrier(t *testing.T) {
 			b.by(m, accepted("a"))
 			b.reported(b.receipt("a", "UNDELIV"))
 		}},
-		// The first copy's answer is late; the second copy is on its way, and may arrive.
+		// The first copy's answer is late; the second copy is in flight and may arrive.
 		{name: "undelivered, a second copy in flight", reason: "UNDELIV", do: func(b *bench, m *inFlight) {
 			second := b.again(m)
 			b.settle(settlement{late: []lateAnswer{late(m, 1, 1, "a")}, receipts: []arrival{b.receipt("a", "UNDELIV")}})
@@ -198,8 +198,8 @@ func TestSecondCarrier(t *testing.T) {
 	}
 }
 
-// TestSecondCarrierAgain: what a second carrier has taken in a transaction whose COMMIT was not answered stays with it when the
-// same is settled again, also where this process has claimed it for that one since.
+// TestSecondCarrierAgain: messages that a second carrier took in a transaction whose COMMIT was not answered stay with it when
+// the settlement is repeated, even if this process has claimed them for that carrier since.
 func TestSecondCarrierAgain(t *testing.T) {
 	t.Parallel()
 	b, _ := newSecondBench(t)
@@ -235,9 +235,9 @@ func TestSecondCarrierAgain(t *testing.T) {
 	}
 }
 
-// TestSecondCarrierDecides: what the second carrier makes of a message is what
-// becomes of it; the first one's word is not asked any more, and nobody a third
-// time.
+// TestSecondCarrierDecides: the second carrier's result decides the message. The
+// first one's later receipts do not count, and there is no third try at another
+// carrier.
 func TestSecondCarrierDecides(t *testing.T) {
 	t.Parallel()
 	b, worker := newSecondBench(t)
@@ -268,7 +268,7 @@ func TestSecondCarrierDecides(t *testing.T) {
 			conf.SecondCarrier, conf.SecondWithin = "lumitel", time.Minute
 			worker.carrier.conf.Store(&conf)
 			var next *inFlight
-			for range 2 { // refused for now, and claimed anew: the first one's copies are not its
+			for range 2 { // temporarily refused and claimed again: it has none of the first carrier's copies
 				claimed, err := b.d.store.Claim(t.Context(), 7, "leo", []int64{m.msg.ID}, false)
 				if err != nil || len(claimed) != 1 || len(claimed[0].Accepted)+len(claimed[0].Unanswered) != 0 {
 					t.Fatalf("%+v, %v", claimed, err)
@@ -298,7 +298,7 @@ func TestSecondCarrierDecides(t *testing.T) {
 				t.Errorf("it is %v %q, want %v %q", status, reason, c.status, c.reason)
 			}
 			b.s = first
-			b.reported(b.receipt("a", "DELIVRD")) // the first one thinks better of it
+			b.reported(b.receipt("a", "DELIVRD")) // a later receipt of the first carrier
 			if status, reason := b.status(m.msg.ID); status != c.status || reason != c.reason {
 				t.Errorf("by the first one's word it is %v %q, want %v %q", status, reason, c.status, c.reason)
 			}
@@ -332,7 +332,7 @@ func TestSecondCarrierDecides(t *testing.T) {
 	}
 }
 
-// claimedBy has another process claim a message and submit it.
+// claimedBy lets another process claim a message and submit it.
 func (b *bench) claimedBy(dispatcher int64, m *inFlight) {
 	b.Helper()
 	claimed, err := b.d.store.Claim(b.Context(), dispatcher, "lumitel", []int64{m.msg.ID}, b.s.carrier.config().marks())

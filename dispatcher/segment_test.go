@@ -20,7 +20,7 @@ func claimed(body string) *messages.Claimed {
 	return &messages.Claimed{ID: 0x12345, Sender: "DEMO", Number: "+25779123456", Body: body, ConcatRef: 0xAB, ExpiresAt: noon.Add(24 * time.Hour)}
 }
 
-// TestSegmentFields: the fields exactly as rule choices 4.2 has them.
+// TestSegmentFields: the fields exactly as in rule choices 4.2.
 func TestSegmentFields(t *testing.T) {
 	c := Carrier{SourceTON: 5, DestTON: 1, DestNPI: 1, ServiceType: "SMS", NoReference: true, TLVs: []smpp.TLV{{Tag: 0x1400, Value: []byte{7}}}}
 	got := c.segments(claimed("Amahoro @ €"), noon)
@@ -46,10 +46,10 @@ func TestSegmentFields(t *testing.T) {
 	}
 }
 
-// TestReference: every segment has a user_message_reference of its own, behind
-// the carrier's own TLVs, which stay as they are.
+// TestReference: every segment has its own user_message_reference after the
+// carrier's TLVs, which stay unchanged.
 func TestReference(t *testing.T) {
-	own := make([]smpp.TLV, 1, 8) // with room that must not be shared
+	own := make([]smpp.TLV, 1, 8) // with spare capacity that must not be shared
 	own[0] = smpp.TLV{Tag: 0x1400, Value: []byte{7}}
 	c := Carrier{TLVs: own}
 	for _, concat := range []Concat{ConcatUDH8, ConcatUDH16, ConcatSAR, ConcatPayload} {
@@ -81,9 +81,9 @@ func total(c *Carrier, body string) (submits []smpp.Submit, segments [][]byte) {
 	return submits, segments
 }
 
-// TestConcatenation: header, esm_class and sizes of each way of marking
-// segments; the text comes out again, and with an 8-bit reference the segments
-// are those that were billed.
+// TestConcatenation: header, esm_class and sizes of each way of marking segments.
+// The text is recovered, and with an 8-bit reference the segments are those that
+// were billed.
 func TestConcatenation(t *testing.T) {
 	texts := []string{strings.Repeat("a", 161), strings.Repeat("€", 153), strings.Repeat("ê", 71), strings.Repeat("🌍", 67), strings.Repeat("a", 600)}
 	for _, text := range texts {
@@ -144,7 +144,7 @@ func TestConcatenation(t *testing.T) {
 			t.Errorf("payload: %d characters came back as %d", len(text), len(back))
 		}
 	}
-	// What fits into one segment has no mark in any way.
+	// A text in one segment is never marked.
 	for _, concat := range []Concat{ConcatUDH8, ConcatUDH16, ConcatSAR, ConcatPayload} {
 		for _, text := range []string{strings.Repeat("a", 160), strings.Repeat("ê", 70), "€"} {
 			c := &Carrier{Concat: concat, NoReference: true}
@@ -155,7 +155,7 @@ func TestConcatenation(t *testing.T) {
 	}
 }
 
-// TestAlphabets: what data_coding 0 means differs by carrier; UCS-2 does not.
+// TestAlphabets: the alphabet of data_coding 0 differs by carrier; UCS-2 does not.
 func TestAlphabets(t *testing.T) {
 	for _, a := range []struct {
 		alphabet Alphabet
@@ -174,7 +174,7 @@ func TestAlphabets(t *testing.T) {
 			t.Errorf("alphabet %d of UCS-2: % x", a.alphabet, s[0].ShortMessage)
 		}
 	}
-	// What the alphabet lacks goes as UCS-2: what was sent is what arrives.
+	// A text with characters that the alphabet lacks goes as UCS-2 and arrives unchanged.
 	for _, a := range []struct {
 		alphabet Alphabet
 		text     string
@@ -204,7 +204,7 @@ func TestValidity(t *testing.T) {
 		{ValidityRelative, 23*time.Hour + 59*time.Minute + 59*time.Second + 900*time.Millisecond, "000000235959000R"},
 		{ValidityRelative, 90 * time.Second, "000000000130000R"},
 		{ValidityRelative, 60 * time.Second, "000000000100000R"},
-		{ValidityRelative, time.Second, "000000000100000R"}, // a minute at least: it has to get there
+		{ValidityRelative, time.Second, "000000000100000R"}, // at least a minute, for transport
 		{ValidityRelative, -time.Hour, "000000000100000R"},
 		{ValidityRelative, 29 * 24 * time.Hour, "000029000000000R"},
 		{ValidityAbsolute, 24 * time.Hour, "260204120000000+"},

@@ -19,7 +19,7 @@ import (
 	"intumwa/sms"
 )
 
-// beside is a settler of another process on the same database, which is the dispatcher id.
+// beside returns a settler of another process, the dispatcher id, on the same database.
 func (b *bench) beside(id int64) *bench {
 	b.Helper()
 	other := &bench{T: b.T, pool: b.pool, reg: prometheus.NewRegistry()}
@@ -41,50 +41,50 @@ func (b *bench) beside(id int64) *bench {
 }
 
 // play is one message, two processes that send it, and its carrier, which may have a second
-// one behind it. What happens is settled by the processes in lots, in any order.
+// carrier. The processes settle what happens in lots, in any order.
 type play struct {
 	*rapid.T
 	policy    Ambiguous
 	second    bool
 	processes [2]*process
-	names     *int64 // the last dispatcher
+	names     *int64 // the last dispatcher id
 	id        int64
 	number    sms.Number
 	segments  int
 	copies    []*writtenCopy
 }
 
-// process is one that settles; what it has heard and not settled yet is its lot.
+// process is a settling process. Its lot is what it has received and not settled yet.
 type process struct {
 	*bench
 	lot    settlement
-	settle []func() // what is known of copies when the lot is committed
+	settle []func() // updates of copies when the lot is committed
 	hand   []*attemptInHand
 
 	prefetched *attemptInHand // claimed and not begun
 }
 
-// attemptInHand is an attempt of a process, with the copies that it has in flight.
+// attemptInHand is a process's attempt, with its copies in flight.
 type attemptInHand struct {
 	m      *inFlight
 	copies []*writtenCopy
 }
 
-// writtenCopy is a copy that was written to the first carrier, as far as it is known.
+// writtenCopy is the known state of a copy that was written to the first carrier.
 type writtenCopy struct {
 	segment  int
 	of       *process
 	m        *inFlight
-	id       string // that the carrier gave it; "": it never answers
-	givenUp  bool   // the link does not wait for its answer any more, which may be late
-	answered bool   // its answer, or its end, was heard; it may be in a lot
-	reported bool   // and so was its receipt
+	id       string // from the carrier; "": it never answers
+	givenUp  bool   // the link no longer waits for its answer, which may come late
+	answered bool   // its answer or end was received; it may be in a lot
+	reported bool   // its receipt was received, likewise
 
-	gone      bool // it is recorded that the carrier does not have it, or reported UNDELIV
+	gone      bool // recorded: the carrier does not have it, or reported UNDELIV
 	delivered bool // a receipt reported DELIVRD
 }
 
-// mayHave reports whether the carrier may have a copy, by what was heard of it.
+// mayHave reports whether the carrier may have a copy, as far as received.
 func (c *writtenCopy) mayHave() bool { return c.id != "" || !c.answered }
 
 // What a copy waits for: its answer, its late answer, its receipt.
@@ -94,7 +94,7 @@ func (c *writtenCopy) unreported() bool { return c.id != "" && !c.reported }
 
 func (p *play) yes(label string) bool { return rapid.Bool().Draw(p.T, label) }
 
-// one draws one of those of all that fit; there is one.
+// one draws one of the fitting elements of all, of which there is at least one.
 func one[E any](p *play, label string, all []E, fits func(E) bool) (e E) {
 	return rapid.SampledFrom(slices.DeleteFunc(slices.Clone(all), func(e E) bool { return !fits(e) })).Draw(p.T, label)
 }
@@ -103,7 +103,7 @@ func (p *play) process() *process {
 	return p.processes[rapid.IntRange(0, 1).Draw(p.T, "process")]
 }
 
-// claim has a process take the message, and submit what no carrier has of it, or wait with that.
+// claim lets a process take the message, and submit its unsent segments now or later.
 func (p *play) claim() {
 	at := p.process()
 	at.exec(`UPDATE outbox SET due_at = now() WHERE message_id = $1`, p.id)
@@ -129,7 +129,7 @@ func (p *play) claim() {
 		m.attempt.Open = 1
 		at.lot.results = append(at.lot.results, result{message: m, Result: smpp.Result{Outcome: smpp.Accepted}, at: time.Now()})
 		return
-	case policy != AmbiguousResend && m.msg.InDoubt: // a process without the policy died with it
+	case policy != AmbiguousResend && m.msg.InDoubt: // a process without the policy freed it
 		for _, c := range hand.copies {
 			r := unanswered(m, c.segment)
 			r.event, r.slot = submission.OwnerDied{}, false
@@ -142,7 +142,7 @@ func (p *play) claim() {
 	}
 }
 
-// begin has a process submit what it has prefetched, if its claim still holds.
+// begin lets a process submit its prefetch, if its claim is still valid.
 func (p *play) begin(at *process) {
 	hand := at.prefetched
 	at.prefetched = nil
@@ -162,7 +162,7 @@ func (p *play) begin(at *process) {
 	at.hand, p.copies = append(at.hand, hand), append(p.copies, hand.copies...)
 }
 
-// drop forgets an attempt of which nothing was submitted.
+// drop forgets an attempt without submitted segments.
 func (at *process) drop(hand *attemptInHand) {
 	at.d.inFlight.remove(hand.m)
 	at.worker.open.Done()
@@ -193,7 +193,7 @@ func (p *play) hears() {
 	}
 }
 
-// has reports whether a process has a copy in flight.
+// has reports whether a copy is in flight in a process.
 func (at *process) has(c *writtenCopy) bool {
 	return slices.ContainsFunc(at.hand, func(h *attemptInHand) bool { return slices.Contains(h.copies, c) })
 }
@@ -211,7 +211,7 @@ func (p *play) hearsLate() {
 	c.of.lot.late = append(c.of.lot.late, late(c.m, c.segment, p.segments, c.id))
 }
 
-// hearsReceipt puts the receipt of a copy that was accepted into anybody's lot.
+// hearsReceipt puts the receipt of an accepted copy into either lot.
 func (p *play) hearsReceipt() {
 	c := one(p, "receipt", p.copies, (*writtenCopy).unreported)
 	c.reported = true
@@ -225,7 +225,7 @@ func (p *play) hearsReceipt() {
 	at.settle = append(at.settle, func() { c.gone = true })
 }
 
-// settles has a process commit its lot, perhaps without hearing so, and then once more.
+// settles lets a process commit its lot, perhaps without an answer, and then again.
 func (p *play) settles(at *process) {
 	if at.lot.size() == 0 {
 		return
@@ -254,7 +254,7 @@ func (p *play) settles(at *process) {
 	}
 }
 
-// commitsUnheard commits a lot in a process that does not hear of it: what it has in memory stays as it was.
+// commitsUnheard commits a lot without an answer to the process, whose memory stays unchanged.
 func (p *play) commitsUnheard(at *process, lot settlement) {
 	type memory struct {
 		attempt submission.Attempt
@@ -267,7 +267,7 @@ func (p *play) commitsUnheard(at *process, lot settlement) {
 		was[m] = memory{m.attempt, m.late, at.d.inFlight.get(p.id) == m}
 	}
 	for m := range was {
-		m.worker.open.Add(1) // it may end here, and again
+		m.worker.open.Add(1) // it may end here, and once more
 	}
 	if err := at.s.commit(lot); err != nil {
 		p.Fatal(err)
@@ -286,13 +286,13 @@ func (p *play) isSentOn() bool {
 	return p.processes[0].count(`SELECT count(*) FROM sent_on WHERE message_id = $1 AND to_carrier IS NOT NULL`, p.id) > 0
 }
 
-// dies has a process be taken for dead: by the other, which frees what it had claimed. If it is not dead it goes on under
-// another name, and what it had in flight is answered as ever.
+// dies makes the other process take this one for dead and free its claims. If it is not dead it goes on under another id,
+// and its segments in flight are still answered.
 func (p *play) dies() {
 	i := rapid.IntRange(0, 1).Draw(p.T, "who dies")
 	at, other := p.processes[i], p.processes[1-i]
 	at.exec(`DELETE FROM dispatchers WHERE id = $1`, at.d.member.id.Load())
-	if at.prefetched != nil { // or it is given back, in vain
+	if at.prefetched != nil { // giving it back would change nothing
 		at.drop(at.prefetched)
 		at.prefetched = nil
 	}
@@ -308,19 +308,19 @@ func (p *play) dies() {
 	at.registered()
 }
 
-// registered writes a process down as one that lives.
+// registered inserts a process's row.
 func (at *process) registered() {
 	at.exec(`INSERT INTO dispatchers (id, name) OVERRIDING SYSTEM VALUE VALUES ($1, 'x')`, at.d.member.id.Load())
 }
 
-// TestSettlingPromises: whatever two processes hear of a message's copies, in whatever order and lots, whoever of them dies
-// or is taken for dead, and however often an answer to COMMIT is lost:
+// TestSettlingPromises: with any answers to two processes, in any order and lots, with either process dying or taken for
+// dead, and with any number of lost answers to COMMIT:
 //
-//   - a message is final once, with one event; it is sent only when each segment was delivered;
-//   - as long as it is pending it is on somebody's list, and it ends when its time is over;
-//   - with hold and fail the carrier never gets what it may have;
-//   - when a second carrier gets it, it is recorded of every copy that was ever handed to the first one that this one does not
-//     have it, or that it will not be delivered.
+//   - a message is final once, with one event, and sent only when each segment was delivered;
+//   - while pending it is in the outbox, or all its segments are recorded, and it ends at its deadline;
+//   - with hold and fail the carrier never gets a segment that it may have;
+//   - when a second carrier gets it, every copy ever written to the first carrier is recorded as not there, or as not to be
+//     delivered.
 func TestSettlingPromises(t *testing.T) {
 	t.Parallel()
 	b, _ := newSecondBench(t)
@@ -356,7 +356,7 @@ func TestSettlingPromises(t *testing.T) {
 			rt.Fatal(err)
 		}
 		for range rapid.IntRange(4, 30).Draw(rt, "steps") {
-			var steps []func() // those that are possible now, the rarer the more often: what is late, most of all
+			var steps []func() // the possible steps; rare ones get more weight, late ones most
 			add := func(step func(), weight int) { steps = append(steps, slices.Repeat([]func(){step}, weight)...) }
 			if b.count(`SELECT count(*) FROM outbox WHERE message_id = $1 AND carrier = 'lumitel' AND claimed_by IS NULL`, p.id) > 0 {
 				add(p.claim, 2)
@@ -396,7 +396,7 @@ func TestSettlingPromises(t *testing.T) {
 			final++
 		}
 	}
-	if rapid.Check(t, run); t.Failed() { // -rapid.checks=10000 finds what is rare
+	if rapid.Check(t, run); t.Failed() { // -rapid.checks=10000 finds rare failures
 		return
 	}
 	if t.Logf("of %d messages %d were sent on and %d became final", ended, sent, final); sent == 0 || final == 0 {
@@ -419,7 +419,7 @@ func TestSettlingPromises(t *testing.T) {
 	}
 }
 
-// settled checks what holds of a message at any time, and that its state is one of these.
+// settled checks the invariants of a message, and that its status is one of states.
 func (p *play) settled(states ...sms.Status) sms.Status {
 	at := p.processes[0]
 	status, reason := at.status(p.id)

@@ -25,7 +25,7 @@ import (
 	"intumwa/webhooks"
 )
 
-// bench is a settler alone: its link never runs.
+// bench is a settler whose link never runs.
 type bench struct {
 	*testing.T
 	pool   *pgxpool.Pool
@@ -89,7 +89,7 @@ func (b *bench) work() {
 	}
 }
 
-// in is the bench as a subtest sees it.
+// in is the bench for a subtest.
 func (b *bench) in(t *testing.T) *bench {
 	other := *b
 	other.T = t
@@ -103,8 +103,8 @@ func (b *bench) configure(change func(*Carrier)) {
 	b.s.carrier.conf.Store(&conf)
 }
 
-// cleared removes every message, so that a table's next case can count rows and use the
-// same ids of a carrier. The link has a new worker, which has nothing out.
+// cleared deletes every message, so that a table's next case can count rows and reuse
+// carrier ids. The link gets a new worker with nothing in flight.
 func (b *bench) cleared() {
 	b.Helper()
 	b.work()
@@ -113,7 +113,7 @@ func (b *bench) cleared() {
 	b.d.inFlight = newInFlightMessages()
 }
 
-// begun is a message whose segments are all out: claimed, with its slots taken.
+// begun returns a message with all segments in flight: claimed, with its slots taken.
 func (b *bench) begun(segments int) *inFlight {
 	b.Helper()
 	b.n++
@@ -149,7 +149,7 @@ func (b *bench) claim(id int64, segments int) *inFlight {
 	return m
 }
 
-// fate is how one segment ended.
+// fate makes the result of one segment.
 type fate func(m *inFlight, segment int) result
 
 func accepted(id string) fate {
@@ -193,7 +193,7 @@ func (b *bench) count(query string, args ...any) (n int) {
 	return n
 }
 
-// metric adds up a counter's or gauge's series, or the samples of a histogram's.
+// metric sums the series of a counter or gauge, or counts the samples of a histogram.
 func (b *bench) metric(name string) (sum float64) {
 	b.Helper()
 	families, err := b.reg.Gather()
@@ -211,7 +211,7 @@ func (b *bench) metric(name string) (sum float64) {
 	return sum
 }
 
-// clean fails the test unless nothing is held any more.
+// clean fails the test if anything is still held.
 func (b *bench) clean() {
 	b.Helper()
 	done := make(chan struct{})
@@ -221,10 +221,10 @@ func (b *bench) clean() {
 	case <-time.After(time.Minute):
 		b.Error("messages are still open")
 	}
-	until(b, "all ten slots are free", func() bool { return b.free() == 10 }) // given just behind
+	until(b, "all ten slots are free", func() bool { return b.free() == 10 }) // freed just after the commit
 }
 
-// until polls a condition that must come true.
+// until polls a condition that must become true.
 func until(t testing.TB, what string, condition func() bool) {
 	t.Helper()
 	for end := time.Now().Add(time.Minute); !condition(); time.Sleep(5 * time.Millisecond) {
@@ -240,8 +240,8 @@ func (b *bench) free() int {
 	return b.worker.slots.free
 }
 
-// TestSettle: what becomes of a message by the fates of its segments, in one
-// lot and one by one.
+// TestSettle: a message's outcome from the fates of its segments, settled together
+// and one by one.
 func TestSettle(t *testing.T) {
 	t.Parallel()
 	type outcome struct {
@@ -273,8 +273,8 @@ func TestSettle(t *testing.T) {
 		{"unanswered, given up", AmbiguousFail, 0, []fate{ended(smpp.NoAnswer, 0, gone)}, outcome{status: sms.Failed, reason: "no_answer", segments: 1}},
 		{"half of it throttled", 0, 0, []fate{accepted("a"), ended(smpp.Rejected, smpp.StatusThrottled, nil), ended(smpp.NotWritten, 0, nil)},
 			outcome{waits: true, attempt: 1, delay: time.Second, segments: 1}},
-		// The attempt counts although the rest was never written: the next
-		// claim then reads which segments are out.
+		// The attempt counts although the rest was never written. The next claim
+		// then reads which segments are out.
 		{"half of it not written", 0, 0, []fate{accepted("a"), ended(smpp.NotWritten, 0, nil)}, outcome{waits: true, attempt: 1, segments: 1}},
 		{"half of it refused", 0, 0, []fate{accepted("a"), ended(smpp.Rejected, smpp.StatusInvDstAddr, nil), accepted("b")},
 			outcome{status: sms.Failed, reason: "ESME_RINVDSTADR", segments: 2}},
@@ -333,7 +333,7 @@ func TestSettle(t *testing.T) {
 	}
 }
 
-// TestResumed: the next attempt sends what no carrier has, and only that.
+// TestResumed: the next attempt sends exactly the segments that no carrier has.
 func TestResumed(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -350,8 +350,8 @@ func TestResumed(t *testing.T) {
 	b.clean()
 }
 
-// TestPoison: what the database does not take stops nothing else, alone or
-// among others, result or receipt.
+// TestPoison: a result or receipt that the database refuses stops nothing else,
+// alone or among others.
 func TestPoison(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -381,7 +381,7 @@ func TestPoison(t *testing.T) {
 	b.clean()
 }
 
-// TestDatabaseAway: results are kept, and their slots, until they are written.
+// TestDatabaseAway: results and their slots are kept until they are written.
 func TestDatabaseAway(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -412,7 +412,7 @@ func TestDatabaseAway(t *testing.T) {
 	<-done
 }
 
-// TestEndWithoutDatabase: a settler that can write nothing lets go at its end.
+// TestEndWithoutDatabase: a settler that cannot write still ends.
 func TestEndWithoutDatabase(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -431,9 +431,8 @@ func TestEndWithoutDatabase(t *testing.T) {
 	b.clean()
 }
 
-// TestExpiredIsRefundedOnce: a message that no carrier ever took is paid back
-// when its time is over, and its webhook is posted, once; one that a carrier had a
-// part of is not paid back.
+// TestExpiredIsRefundedOnce: an expired message that no carrier ever took is refunded,
+// and its webhook is posted, once. If a carrier took a segment it is not refunded.
 func TestExpiredIsRefundedOnce(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -465,8 +464,7 @@ func TestExpiredIsRefundedOnce(t *testing.T) {
 	}
 }
 
-// TestFreeSparesTheLiving: only claims of dispatchers that are off the list
-// are given out again.
+// TestFreeSparesTheLiving: only claims of dispatchers without a row are freed.
 func TestFreeSparesTheLiving(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)

@@ -10,9 +10,9 @@ import (
 	"intumwa/sms"
 )
 
-// TestAcknowledgedIsOnTheStandby: what a settlement has written, and the server gave up to
-// bring to its standby, can be seen in the database and is on no other server. Neither its
-// repetition nor a receipt that comes again is done with until it is.
+// TestAcknowledgedIsOnTheStandby: a settlement is committed, but the server gave up waiting
+// for its standby: it is visible in the database and on no other server. Its repetition and
+// a repeated receipt wait for the standby before they succeed.
 func TestAcknowledgedIsOnTheStandby(t *testing.T) {
 	t.Parallel()
 	server := testenv.NewPostgresServer(t)
@@ -29,7 +29,7 @@ func TestAcknowledgedIsOnTheStandby(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		comes  func() settlement // the first time
-		repeat func() settlement // as it comes again
+		repeat func() settlement // the second time
 	}{
 		{"a receipt", said("known", "DELIVRD"), said("known", "DELIVRD")},
 		{"a receipt that contradicts", said("known", "UNDELIV"), said("known", "UNDELIV")},

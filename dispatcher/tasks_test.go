@@ -28,9 +28,8 @@ func (b *bench) tasks() error {
 	return failed
 }
 
-// TestTaskTimes: a task is done when it is due, and rests as long as its price
-// says; one that somebody's death makes due is done at once; a
-// process that has not the lease does none.
+// TestTaskTimes: a task runs when it is due, and rests by its duration. free_claims
+// runs at once after a death. A process without the lease runs none.
 func TestTaskTimes(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -67,7 +66,7 @@ func TestTaskTimes(t *testing.T) {
 	}
 	dear = 200 * time.Millisecond
 	round("free often dear seldom")
-	round("often") // the dear one rests for ten seconds
+	round("often") // the slow one rests for ten seconds
 	b.d.deaths.note()
 	round("free often")
 	tasks[2].next = time.Now()
@@ -85,7 +84,7 @@ func TestTaskTimes(t *testing.T) {
 	round("often")
 }
 
-// TestTaskTrouble: the metric of a task that fails does not move until it succeeds. No two tasks have one name.
+// TestTaskTrouble: the metric of a failing task does not change until it succeeds. Task names are unique.
 func TestTaskTrouble(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -114,9 +113,9 @@ func TestTaskTrouble(t *testing.T) {
 	}
 }
 
-// TestTasksInOneProcess: while one process does the tasks another does none, also when the
-// server ends every session that is idle in a transaction. A process that may have been
-// replaced ends its round.
+// TestTasksInOneProcess: while one process does the tasks no other does, even if the server
+// ends every session that is idle in a transaction. A process that may have been replaced
+// ends its round.
 func TestTasksInOneProcess(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)

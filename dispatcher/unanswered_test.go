@@ -9,11 +9,11 @@ import (
 	"intumwa/sms"
 )
 
-// unrecorded keeps no record of a decision.
+// unrecorded does not record a decision.
 func unrecorded(pgx.Tx, []int64) error { return nil }
 
-// TestDecideOfUnanswered: what waited when a backup was made is held with any on_ambiguous of its carrier; by the
-// operator's word it is sent again, sent, failed or cancelled, each once; what was answered or decided meanwhile is passed by.
+// TestDecideOfUnanswered: messages that waited when a backup was made are held with any on_ambiguous. The operator has each
+// sent again, or makes it sent, failed or cancelled, once. Messages answered or decided meanwhile are skipped.
 func TestDecideOfUnanswered(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -66,8 +66,8 @@ func TestDecideOfUnanswered(t *testing.T) {
 	}
 	send(1, 4, 5, 1)
 	send(0, 4)
-	settle(0, WasFailed, 4)    // it is on its way
-	settle(1, WasFailed, 4, 5) // and stays so beside one that is not
+	settle(0, WasFailed, 4)    // it is being sent
+	settle(1, WasFailed, 4, 5) // and still is, together with one that is not
 	send(1, long.msg.ID)
 	again, err := b.d.store.Claim(ctx, 7, "lumitel", []int64{4, 5, 6, long.msg.ID}, b.s.carrier.config().marks())
 	if err != nil || len(again) != 2 || again[0].ID+again[1].ID != 4+long.msg.ID {
@@ -95,7 +95,7 @@ func TestDecideOfUnanswered(t *testing.T) {
 	}
 }
 
-// TestAlive: commands that must not work beside a dispatcher see one that works.
+// TestAlive: commands that must not run beside a dispatcher detect a running one.
 func TestAlive(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -115,8 +115,8 @@ func TestAlive(t *testing.T) {
 	alive(1)
 }
 
-// TestSentAgainIsInDoubt: what an operator has sent again goes out although several copies of it are unanswered, and no second
-// carrier gets it: this one may have them.
+// TestSentAgainIsInDoubt: a message that an operator sends again goes out although several copies are unanswered. No second
+// carrier gets it, because this one may have them.
 func TestSentAgainIsInDoubt(t *testing.T) {
 	t.Parallel()
 	b, _ := newSecondBench(t, func(c *Carrier) { c.OnAmbiguous = AmbiguousHold })

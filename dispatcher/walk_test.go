@@ -14,8 +14,8 @@ import (
 	"intumwa/sms"
 )
 
-// wait has n messages wait for a carrier in the batch lane and returns the ids of
-// the first and the last. Nothing is known of them but their rows in the outbox.
+// wait makes n messages wait for a carrier in the batch lane and returns the ids of
+// the first and the last. They have only their rows in the outbox.
 func (b *bench) wait(carrier string, n int) (first, last int64) {
 	b.Helper()
 	if err := b.pool.QueryRow(b.Context(), `WITH waiting AS (
@@ -35,7 +35,7 @@ func (b *bench) walk() {
 	}
 }
 
-// depth is what is shown to wait for a carrier.
+// depth is the reported backlog of a carrier.
 func (b *bench) depth(carrier string) (n int64) {
 	b.Helper()
 	backlogs, err := b.d.store.Backlogs(b.Context())
@@ -50,8 +50,8 @@ func (b *bench) depth(carrier string) (n int64) {
 	return n
 }
 
-// TestWalkComesRound: what waits behind more than one stretch is reached in its
-// turn; a short lane is seen whole each time beside it.
+// TestWalkComesRound: rows beyond the first stretch are reached in turn; a short lane
+// is read whole each time.
 func TestWalkComesRound(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -78,13 +78,13 @@ func TestWalkComesRound(t *testing.T) {
 		if !expired(single) || expired(far) != want.far {
 			t.Errorf("round %d: near %v, far %v", round, expired(single), expired(far))
 		}
-		if got := b.depth("lumitel"); got != want.depth && got != want.depth+1 { // with the single
+		if got := b.depth("lumitel"); got != want.depth && got != want.depth+1 { // plus the single
 			t.Errorf("round %d: %d are shown to wait, want %d", round, got, want.depth)
 		}
 	}
 }
 
-// TestWalkTakesOver: who begins to walk shows no less of a lane than who walked before counted, until it has come to its end.
+// TestWalkTakesOver: until its first pass ends, a new walk reports at least the count of the previous walk.
 func TestWalkTakesOver(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -107,18 +107,18 @@ func TestWalkTakesOver(t *testing.T) {
 	}
 }
 
-// TestWalkMeetsTheDead: a claim of nobody that was made behind the look for it is
-// freed when the walk comes by.
+// TestWalkMeetsTheDead: the walk frees a dead dispatcher's claim that was made after
+// free_claims ran.
 func TestWalkMeetsTheDead(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	m := b.begun(1)
 	b.exec(`INSERT INTO dispatchers (id, name) OVERRIDING SYSTEM VALUE VALUES (7, 'me')`)
-	if err := b.tasks(); err != nil { // looks for the dead, as every process does at its start
+	if err := b.tasks(); err != nil { // searches for the dead, as every process does at its start
 		t.Fatal(err)
 	}
 	b.exec(`UPDATE outbox SET claimed_by = 8 WHERE message_id = $1`, m.msg.ID)
-	for range 2 { // meets it, frees it
+	for range 2 { // finds it, frees it
 		if err := b.tasks(); err != nil {
 			t.Fatal(err)
 		}
@@ -128,19 +128,19 @@ func TestWalkMeetsTheDead(t *testing.T) {
 	}
 }
 
-// TestWhatARoundReads: all that looks at the outbox from time to time, together,
-// reads no more rows of it when more waits beyond its reach; of what left while a
-// snapshot is held it reads next to nothing a second time.
+// TestWhatARoundReads: the periodic readers of the outbox together read no more rows
+// when the backlog beyond their reach grows. While a snapshot is held, they read
+// almost no deleted rows a second time.
 func TestWhatARoundReads(t *testing.T) {
 	b := newBench(t)
-	for _, lane := range []queue.Lane{queue.Single, queue.Batch} { // what is pushed again is another matter
+	for _, lane := range []queue.Lane{queue.Single, queue.Batch} { // pushing again is not measured
 		b.d.health.failed(laneKey{"lumitel", lane}, errors.New("away"))
 	}
 	again := time.Time{}
 	rows := func(what string) (read int) {
 		t.Helper()
 		b.d.walk.askAgain = again
-		b.d.deaths.unfreed.Store(false) // what a death costs is another matter
+		b.d.deaths.unfreed.Store(false) // the cost of a death is not measured
 		for _, l := range b.d.walk.lanes {
 			l.after = 0
 		}
@@ -159,7 +159,7 @@ func TestWhatARoundReads(t *testing.T) {
 		return read
 	}
 	rows("nothing")
-	const enough = 3*messages.WalkRows + 1000 // no round of the three comes to the end
+	const enough = 3*messages.WalkRows + 1000 // none of the three rounds comes to the end
 	b.wait("lumitel", enough)
 	b.wait("gone", enough)
 	little := rows("122,000")
@@ -181,15 +181,15 @@ func TestWhatARoundReads(t *testing.T) {
 		}
 	}
 	b.exec(`DELETE FROM outbox`)
-	again = time.Now().Add(time.Hour) // a look for carriers, which passes by them all, rests by what it costs
+	again = time.Now().Add(time.Hour) // the query for carriers reads all rows, and rests by its duration
 	rows("a look below the floor")
 	if dead := rows("244,000 that are gone"); dead > 4*(uncommitted+10) {
 		t.Errorf("%d rows a round are read of those that are gone", dead)
 	}
 }
 
-// outboxRowsRead is how many rows of the outbox, living or dead, all statements of
-// the bench have looked at so far.
+// outboxRowsRead is how many rows of the outbox, live or dead, the bench's statements
+// have read so far.
 func (b *bench) outboxRowsRead() int {
 	b.Helper()
 	b.pool.Reset() // each session reports its statistics when it ends

@@ -10,7 +10,7 @@ import (
 )
 
 // TestYield: a bind is down while its process may be taken for dead, and comes up when the
-// process has been heard for a while.
+// process has been fresh for a while.
 func TestYield(t *testing.T) {
 	t.Parallel()
 	d, err := New(nil, nil, nil, nil, Options{Metrics: prometheus.NewRegistry(), Carriers: []Carrier{
@@ -29,7 +29,7 @@ func TestYield(t *testing.T) {
 		after time.Duration
 		up    bool
 	}{{true, 0, true}, {false, 0, false}, {true, yieldRest / 2, false}, {false, yieldRest, false}, {true, yieldRest, true}} {
-		beat := time.Hour // an hour before and after this moment: the test may take its time
+		beat := time.Hour // an hour before and after now, so a slow test does not matter
 		if !step.heard {
 			beat = -beat
 		}
