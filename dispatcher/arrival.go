@@ -17,8 +17,8 @@ type arrival struct {
 	pdu     *smpp.Delivery
 }
 
-// sorted separates the receipts from the MOs. It keeps MOs until room rows are used; the kept
-// ones take kept rows.
+// sorted separates the receipts from the MOs. It keeps MOs until room rows are used; the
+// kept ones take kept rows.
 func sorted(arrivals []arrival, room int) (reports []receipts.Receipt, inbound []handsets.Inbound, kept int) {
 	for _, a := range arrivals {
 		switch {

@@ -14,8 +14,9 @@ const (
 )
 
 // breaker stops a link whose carrier refuses everything because of our settings
-// (a source TON, a service type). Without it our mistake would fail the whole queue.
-// The messages stay pending. One probe at a time tests whether the carrier accepts again.
+// (a source TON, a service type). Without it our mistake would fail the whole
+// queue. The messages stay pending. One probe at a time tests whether the
+// carrier accepts again.
 type breaker struct {
 	first   time.Duration // its first pause
 	mu      sync.Mutex
@@ -51,7 +52,7 @@ func (b *breaker) refused(now time.Time, number, reason string) (opened bool) {
 	return true
 }
 
-// answered records any other answer. It reports whether that closed the breaker.
+// answered records any other answer, and reports whether the breaker closed.
 func (b *breaker) answered() (closed bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -68,7 +69,7 @@ func (b *breaker) ready(now time.Time) bool {
 	return !b.open || !now.Before(b.until)
 }
 
-// enter is called before each submit. While the breaker is open it passes only a probe.
+// enter is called before each submit. An open breaker passes only a probe.
 func (b *breaker) enter(now time.Time) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()

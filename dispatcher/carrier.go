@@ -21,7 +21,7 @@ const (
 	ConfirmBySubmit                 // the submit_sm_resp, for carriers without receipts
 )
 
-// IDFormat relates the message id in a carrier's receipts to that in its submit_sm_resp.
+// IDFormat relates a receipt's message id to that of the submit_sm_resp.
 type IDFormat = receipts.Format
 
 const (

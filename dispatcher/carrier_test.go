@@ -60,8 +60,8 @@ func TestClass(t *testing.T) {
 	}
 }
 
-// TestLinkEqual: a link whose TLS files are reread with the same content is the same link,
-// so a reload keeps its bind.
+// TestLinkEqual: a link whose TLS files are reread with the same content is the same
+// link, so a reload keeps its bind.
 func TestLinkEqual(t *testing.T) {
 	link := func(change func(*tls.Config)) *Link {
 		l := &Link{Options: smpp.Options{Name: "l", TLS: &tls.Config{RootCAs: x509.NewCertPool(), Certificates: []tls.Certificate{{Certificate: [][]byte{{1}}}}}}}

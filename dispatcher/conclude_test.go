@@ -8,9 +8,9 @@ import (
 	"intumwa/sms"
 )
 
-// TestSettlingWaitsForNoBalance: messages become final while their balance is locked,
-// and are refunded as soon as it is free. A settlement that waited for the balance
-// would fail at the lock's timeout.
+// TestSettlingWaitsForNoBalance: messages become final while their balance is
+// locked, and are refunded as soon as it is free. A settlement that waited for
+// the balance would fail at the lock's timeout.
 func TestSettlingWaitsForNoBalance(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)

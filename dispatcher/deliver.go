@@ -99,11 +99,11 @@ func partOf(pdu *smpp.Delivery) *handsets.Part {
 // sarReferences marks the references of SAR parameters.
 const sarReferences = 1 << 16
 
-// quota bounds the rows that a carrier makes us write per hour for unmatched receipts and
-// MOs. It is a leaky bucket: an hour has room for the configured number, a moment for a
-// tenth of it, so a burst does not shut out the rest of the hour.
+// quota bounds the rows that a carrier makes us write per hour for unmatched receipts
+// and MOs. It is a leaky bucket: an hour has room for the configured number, a moment
+// for a tenth of it, so a burst does not shut out the rest of the hour.
 //
-// Each process has its own: a carrier with links in several processes gets several quotas.
+// Each process has its own, so a carrier with links in several processes gets several.
 type quota struct {
 	mu    sync.Mutex
 	level float64 // rows

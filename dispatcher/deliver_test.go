@@ -70,8 +70,8 @@ func TestInboundAlphabet(t *testing.T) {
 	}
 }
 
-// TestPartsOfInbound: the part of a long message that a delivery is, in each of the three
-// ways of marking it; an invalid mark makes a whole message.
+// TestPartsOfInbound: the part of a long message that a delivery is, in each of the
+// three ways of marking it; an invalid mark makes a whole message.
 func TestPartsOfInbound(t *testing.T) {
 	tlv := func(tag uint16, value ...byte) smpp.TLV { return smpp.TLV{Tag: tag, Value: value} }
 	for name, c := range map[string]struct {

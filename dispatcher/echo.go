@@ -8,14 +8,14 @@ import (
 	"intumwa/messages/receipts"
 )
 
-// echoInterval is the interval of the search for receipts of unanswered segments.
+// echoInterval is how often receipts of unanswered segments are searched.
 const echoInterval = time.Second
 
 var errEchoed = errors.New("no answer, but a receipt that echoes its user_message_reference")
 
-// endEchoed stops waiting for answers that a receipt has overtaken. The link is up,
-// a submit_sm is past the response timeout, and a receipt in the inbox echoes its
-// user_message_reference. The segment then ends as unanswered now, not after
+// endEchoed stops waiting for answers that a receipt has overtaken: submit_sm
+// on a live link, past the response timeout, whose user_message_reference a
+// receipt in the inbox echoes. Such a segment ends as unanswered now, not after
 // unknown_hold. Settling it finds that receipt (receipts.Matcher.Record).
 func (w *linkWorker) endEchoed(ctx context.Context) {
 	overdue := w.bind.Overdue()

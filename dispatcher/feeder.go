@@ -51,7 +51,7 @@ func (w *linkWorker) feed(ctx context.Context, lane queue.Lane) {
 // directPause is the pause between queries for messages to take from the database.
 const directPause = 200 * time.Millisecond
 
-// takeBlock is how long a take waits for messages, and so the interval of looking for overdue ones.
+// takeBlock is how long a take waits for messages, and how often overdue ones are sought.
 const takeBlock = 500 * time.Millisecond
 
 // take claims messages from the queue, and overdue ones if the queue has no more.
@@ -129,7 +129,7 @@ const claimTimeout = 5 * time.Second
 // segment, and the last renewal is too old. The next renewal finds the process replaced,
 // and its workers end before it registers again. So a segment goes out twice only if it
 // had already passed the check: at most a window per link. (While a whole machine is
-// suspended, its monotonic clock stops. Then only the next renewal makes the check fail.)
+// suspended, its monotonic clock stops. Then the check fails only at the next renewal.)
 func (w *linkWorker) claim(ctx context.Context, by func(context.Context) ([]*messages.Claimed, error)) ([]*inFlight, error) {
 	defer w.d.inFlight.claiming()()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), claimTimeout)
@@ -147,8 +147,8 @@ func (w *linkWorker) claim(ctx context.Context, by func(context.Context) ([]*mes
 	return ms, nil
 }
 
-// turnAway fails the messages whose handsets have opted out since acceptance, and returns
-// the others (rule choices 9.4).
+// turnAway fails the messages whose handsets have opted out since acceptance, and
+// returns the others (rule choices 9.4).
 func (w *linkWorker) turnAway(ms []*inFlight) []*inFlight {
 	return slices.DeleteFunc(ms, func(m *inFlight) bool {
 		if m.msg.OptedOut {

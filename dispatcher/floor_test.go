@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// TestFloor: a read starts a little below the last first row, and from time to time,
-// depending on the cost, at the very beginning.
+// TestFloor: a read starts a little below the last first row, and from time to
+// time, depending on the cost, at the very beginning.
 func TestFloor(t *testing.T) {
 	var f floor
 	now := time.Now()

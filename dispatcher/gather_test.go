@@ -129,7 +129,7 @@ func TestGatherFewAtATime(t *testing.T) {
 	}
 }
 
-// TestGatherEvenFlow: receipts at an even rate, equally many in each wait, still wait for each other.
+// TestGatherEvenFlow: receipts at an even rate, equally many per wait, still wait for each other.
 func TestGatherEvenFlow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSettler(nil, nil)

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// TestGivesUp: a link is given up after its worker has ended. It is left to a dispatcher that
-// would take it, and taken again if there is none.
+// TestGivesUp: a link is given up after its worker has ended. It is left to a dispatcher
+// that would take it, and taken again if there is none.
 func TestGivesUp(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)

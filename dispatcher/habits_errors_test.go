@@ -9,8 +9,8 @@ import (
 	"intumwa/tools/carriersim"
 )
 
-// TestHabitsOfErrors: a refused message is retried, fails or waits, by the class of
-// the status.
+// TestHabitsOfErrors: a refused message is retried, fails or waits, by the
+// class of the status.
 func TestHabitsOfErrors(t *testing.T) {
 	t.Parallel()
 	habits := []struct {
@@ -66,8 +66,8 @@ func TestHabitsOfErrors(t *testing.T) {
 }
 
 // TestHabitOfWrongConfiguration: a carrier that refuses everything, apparently
-// because of our settings, stops the link after five handsets. The messages wait;
-// one probe at a time tests whether the carrier accepts again.
+// because of our settings, stops the link after five handsets. The messages
+// wait; one probe at a time tests whether the carrier accepts again.
 //
 // Source: rule carriers 3.6.
 func TestHabitOfWrongConfiguration(t *testing.T) {

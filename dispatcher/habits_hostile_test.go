@@ -8,9 +8,9 @@ import (
 	"intumwa/tools/carriersim"
 )
 
-// TestHabitOfFlood: receipts with unknown ids flood a link. Our messages are still carried,
-// and settled by their receipts, over the same session. Above the hourly limit the carrier
-// gets ESME_RTHROTTLED.
+// TestHabitOfFlood: receipts with unknown ids flood a link. Our messages are still
+// carried, and settled by their receipts, over the same session. Above the hourly limit
+// the carrier gets ESME_RTHROTTLED.
 //
 // Source: rule carriers 7.4.
 func TestHabitOfFlood(t *testing.T) {

@@ -28,9 +28,9 @@ func (w *world) campaign(company int64, n int, text string) []int64 {
 	return ids
 }
 
-// TestSinglesPassLongMessages: on a slow link a campaign's message of ten segments
-// takes two seconds. A single send goes out between two segments, and the segments
-// still arrive in order.
+// TestSinglesPassLongMessages: on a slow link a campaign's message of ten
+// segments takes two seconds. A single send goes out between two segments, and
+// the segments still arrive in order.
 //
 // Source: rule choices 7.9.
 func TestSinglesPassLongMessages(t *testing.T) {

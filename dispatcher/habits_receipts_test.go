@@ -10,8 +10,8 @@ import (
 	"intumwa/tools/carriersim"
 )
 
-// TestHabitsOfReceipts: receipts in every known shape and order. The last two digits
-// of the handset select the simulator's fate.
+// TestHabitsOfReceipts: receipts in every known shape and order. The last two
+// digits of the handset select the simulator's fate.
 func TestHabitsOfReceipts(t *testing.T) {
 	t.Parallel()
 	habits := []struct {
@@ -101,8 +101,8 @@ func TestHabitsOfReceipts(t *testing.T) {
 	w.clean(mno)
 }
 
-// TestHabitOfNoReceipts: a carrier without receipts, and one whose receipts come too
-// late.
+// TestHabitOfNoReceipts: a carrier without receipts, and one whose receipts
+// come too late.
 //
 // Source: rule carriers 2.11; rule choices 5.2, 5.6.
 func TestHabitOfNoReceipts(t *testing.T) {
@@ -134,9 +134,9 @@ func TestHabitOfNoReceipts(t *testing.T) {
 	w.clean(silent, late)
 }
 
-// TestMessagesOfRemovedCarrier: messages of a carrier that no process configures any
-// more go to the current carrier of their numbers. Messages of a carrier that another
-// process serves, or may come back to serve, stay.
+// TestMessagesOfRemovedCarrier: messages of a carrier that no process
+// configures any more go to the current carrier of their numbers. Messages of a
+// carrier that another process serves, or may come back to serve, stay.
 //
 // Source: rule carriers 10.4.
 func TestMessagesOfRemovedCarrier(t *testing.T) {

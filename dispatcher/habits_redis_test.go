@@ -38,8 +38,8 @@ var redisFaults = map[string]func(*redisWorld) (end func()){
 	},
 }
 
-// TestRedisFails: with any fault of Redis, accepted messages, single or in a batch, reach
-// their carrier once. When Redis works again it is used again.
+// TestRedisFails: with any fault of Redis, accepted messages, single or in a batch,
+// reach their carrier once. When Redis works again it is used again.
 func TestRedisFails(t *testing.T) {
 	t.Parallel()
 	for name, begin := range redisFaults {

@@ -8,8 +8,8 @@ import (
 	"intumwa/tools/carriersim"
 )
 
-// TestHabitOfLateAnswers: an answer after unknown_hold on a live link counts: the message is
-// not sent again, and its receipt matches.
+// TestHabitOfLateAnswers: an answer after unknown_hold on a live link counts: the message
+// is not sent again, and its receipt matches.
 //
 // Source: rule carriers 6.5.
 func TestHabitOfLateAnswers(t *testing.T) {
@@ -53,8 +53,8 @@ func TestHabitOfSilentLink(t *testing.T) {
 	}
 }
 
-// TestReturnFromStandIn: when the first carrier serves again, it gets back the messages that
-// the failover carrier has not sent. That one got no more than it can soon carry.
+// TestReturnFromStandIn: when the first carrier serves again, it gets back the messages
+// that the failover carrier has not sent. That one got no more than it can soon carry.
 func TestReturnFromStandIn(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -11,8 +11,8 @@ import (
 	"intumwa/tools/carriersim"
 )
 
-// TestHabitsOfLostAnswers: a submit_sm whose answer is lost. on_ambiguous decides what
-// the carrier gets and what becomes of the message.
+// TestHabitsOfLostAnswers: a submit_sm whose answer is lost. on_ambiguous
+// decides what the carrier gets and what becomes of the message.
 func TestHabitsOfLostAnswers(t *testing.T) {
 	t.Parallel()
 	habits := []struct {

@@ -146,8 +146,8 @@ func named(name string, s *sim, change ...func(*dispatcher.Carrier)) dispatcher.
 	return c
 }
 
-// holds sets how long the first link waits for a missing answer, and when it raises
-// the alarm before that. It detects a dead peer sooner.
+// holds sets how long the first link waits for a missing answer, and when it
+// raises the alarm before that. It detects a dead peer sooner.
 func holds(c *dispatcher.Carrier, hold, alarm time.Duration) {
 	l := &c.Links[0]
 	l.UnknownHold, l.ResponseTimeout, l.EnquireLink, l.EnquireTimeout = hold, alarm, 200*time.Millisecond, 1500*time.Millisecond
@@ -408,8 +408,8 @@ func (s *sim) submitsTo(number sms.Number) (list []carriersim.Submit) {
 	return list
 }
 
-// clean fails the test if the dispatcher violated the protocol or sent a segment
-// twice.
+// clean fails the test if the dispatcher violated the protocol or sent a
+// segment twice.
 func (w *world) clean(carriers ...*sim) {
 	w.Helper()
 	for _, s := range carriers {

@@ -16,8 +16,9 @@ func (b *bench) text(octets int) arrival {
 		Octets: make([]byte, octets)}, pdu: &smpp.Delivery{}}
 }
 
-// TestStrangersAreThrottled: unmatched receipts and MOs are kept up to the carrier's
-// limit, while matching receipts pass. Receipts that match later make room again.
+// TestStrangersAreThrottled: unmatched receipts and MOs are kept up to the
+// carrier's limit, while matching receipts pass. Receipts that match later make
+// room again.
 func TestStrangersAreThrottled(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, func(c *Carrier) { c.MaxUnmatched, c.MaxInbound = 100, 50 })
@@ -72,8 +73,8 @@ func TestStrangersAreThrottled(t *testing.T) {
 	}
 }
 
-// TestNoticesAreBounded: the receipts kept for one message that settle nothing are
-// bounded, whatever its carrier sends.
+// TestNoticesAreBounded: the receipts kept for one message that settle nothing
+// are bounded, whatever its carrier sends.
 func TestNoticesAreBounded(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)

@@ -17,8 +17,8 @@ import (
 	"intumwa/internal/testenv"
 )
 
-// nodeSMPP is an SMSC built on the npm package smpp, in its own process. It prints one event
-// per line.
+// nodeSMPP is an SMSC built on the npm package smpp, in its own process. It prints one
+// event per line.
 type nodeSMPP struct {
 	*testing.T
 	stdin io.WriteCloser

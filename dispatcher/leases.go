@@ -35,9 +35,9 @@ const leased = `EXISTS (SELECT FROM leases WHERE leases.name = '` + linkLease + 
 // only with itself: each process measures with its own monotonic clock from when it first saw
 // that time, so a step of PostgreSQL's clock ends no process.
 //
-// A process whose last renewal is older than three quarters of DeadAfter is not fresh. It unbinds
-// (linkWorker.yield) and ends its round of tasks before another may take its leases. It stops
-// submitting an eighth of DeadAfter earlier, so that answers come before it unbinds.
+// A process whose last renewal is older than three quarters of DeadAfter is not fresh. It
+// unbinds (linkWorker.yield) and ends its round of tasks before another may take its leases. It
+// stops submitting an eighth of DeadAfter earlier, so that answers come before it unbinds.
 //
 // The id is a fence: a process whose row was removed registers under a new id, and its writes
 // under the old id change nothing.

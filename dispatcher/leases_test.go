@@ -115,8 +115,8 @@ func TestSilenceOfAll(t *testing.T) {
 	}
 }
 
-// TestReplacedIsNotFresh: a process whose row was removed is not fresh. The time that it has seen a carrier
-// down counts from its new registration.
+// TestReplacedIsNotFresh: a process whose row was removed is not fresh. The time that it has seen a
+// carrier down counts from its new registration.
 func TestReplacedIsNotFresh(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)

@@ -36,7 +36,7 @@ type LinkState struct {
 	Unheld    bool      `json:"unheld"`    // no dispatcher holds it, or none has reported lately
 }
 
-// Links returns all links, ordered by carrier and name. A link that no dispatcher holds is down.
+// Links returns all links by carrier and name. One without a holder is down.
 func Links(ctx context.Context, pool postgres.DB) ([]LinkState, error) {
 	return postgres.All(ctx, pool, "reading the links", func(row pgx.CollectableRow) (l LinkState, err error) {
 		err = row.Scan(&l.Carrier, &l.Link, &l.State, &l.Window, &l.InFlight, &l.TPS, &l.Since, &l.LastError,
@@ -54,8 +54,8 @@ func Links(ctx context.Context, pool postgres.DB) ([]LinkState, error) {
 		ORDER BY carrier, name`, staleAfter)
 }
 
-// SetPaused pauses or resumes a link. The link's holder applies it when notified, at the
-// latest at its next heartbeat. SetPaused returns the state that will be reported.
+// SetPaused pauses or resumes a link, and returns the state that will be reported. The
+// link's holder applies it when notified, at the latest at its next heartbeat.
 func SetPaused(ctx context.Context, pool postgres.DB, link string, paused bool) (state string, err error) {
 	err = pool.QueryRow(ctx, `UPDATE links SET paused = $2, since = CASE WHEN paused = $2 THEN since ELSE now() END WHERE name = $1
 		RETURNING CASE WHEN paused THEN 'paused' WHEN NOT `+leased+` OR state = 'paused' THEN 'down' ELSE state END`, link, paused).Scan(&state)

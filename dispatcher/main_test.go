@@ -8,8 +8,8 @@ import (
 	"intumwa/internal/testenv"
 )
 
-// TestMain runs more tests in parallel than there are processors: they mostly wait
-// for carriers.
+// TestMain runs more tests in parallel than there are processors: they mostly
+// wait for carriers.
 func TestMain(m *testing.M) {
 	flag.Parse()
 	given := false

@@ -174,7 +174,7 @@ func (d *Dispatcher) runGauges(ctx context.Context) {
 	}
 }
 
-// gaugeScheduled counts the scheduled messages that are not due yet. It reads all of them.
+// gaugeScheduled counts the scheduled messages not due yet. It reads all of them.
 func (d *Dispatcher) gaugeScheduled(ctx context.Context) {
 	if lanes, err := d.store.Scheduled(ctx); err == nil {
 		for lane, n := range lanes {

@@ -8,8 +8,8 @@ import (
 	"intumwa/smpp"
 )
 
-// TestMinute: a link's traffic covers the last minute, also after a restart, and needs
-// constant memory.
+// TestMinute: a link's traffic covers the last minute, also after a restart,
+// and needs constant memory.
 func TestMinute(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := minutes{}

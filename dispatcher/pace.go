@@ -59,8 +59,8 @@ func (p *pace) flowing(now time.Time) bool {
 	return p.taken.lastSecond(now) > 0
 }
 
-// throttled handles the refusal of a segment that was written at sent. It counts only if the
-// segment was written after the last cut.
+// throttled handles the refusal of a segment that was written at sent. It counts only if
+// the segment was written after the last cut.
 func (p *pace) throttled(now, sent time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

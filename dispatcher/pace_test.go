@@ -171,8 +171,8 @@ func TestPaceFindsTheRate(t *testing.T) {
 	}
 }
 
-// TestFullHandset: a retry refused for one handset's full queue does not slow the link while
-// others pass (rule carriers 3.2).
+// TestFullHandset: a retry refused for one handset's full queue does not slow the link
+// while others pass (rule carriers 3.2).
 func TestFullHandset(t *testing.T) {
 	for name, c := range map[string]struct {
 		status  smpp.Status

@@ -58,9 +58,9 @@ func (s *settler) planResult(p *plan, r *result, policy submission.Policy) {
 	}
 }
 
-// planLate adds an answer to a segment that was given up as unanswered. If the message is to
-// be sent again while another of its segments is out, it waits for that answer. A message of
-// a failover carrier belongs to that carrier's settler.
+// planLate adds an answer to a segment that was given up as unanswered. If the message is
+// to be sent again while another of its segments is out, it waits for that answer. A
+// message of a failover carrier belongs to that carrier's settler.
 func (s *settler) planLate(p *plan, a lateAnswer, policy submission.Policy) {
 	state, effect := submission.Next(submission.Unanswered, s.carrier.config().event(a.Result, 1), policy)
 	switch state {

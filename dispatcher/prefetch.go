@@ -12,7 +12,7 @@ import (
 // waits: most of the link, never all of it.
 const singlesBeforeBatch = 9
 
-// prefetch holds, by lane, the messages that a link worker has claimed and not begun.
+// prefetch holds a link worker's claimed messages that are not begun, by lane.
 type prefetch struct {
 	mu     sync.Mutex
 	size   int // of each lane
@@ -64,8 +64,8 @@ func (p *prefetch) put(lane queue.Lane, ms []*inFlight) {
 	signal(p.filled)
 }
 
-// next waits for the next message. Singles go first, except for the batches' share.
-// One caller at a time.
+// next waits for the next message. Singles go first, except for the batches'
+// share. One caller at a time.
 func (p *prefetch) next(ctx context.Context) (*inFlight, error) {
 	for {
 		if m := p.poll(); m != nil {
@@ -148,8 +148,8 @@ type slots struct {
 	freed chan struct{}
 }
 
-// stallAfter is the time without a freed slot after which a link counts as stalled:
-// its carrier answers nothing, even if the link is bound.
+// stallAfter is the time without a freed slot after which a link counts as
+// stalled: its carrier answers nothing, even if the link is bound.
 const stallAfter = 2 * time.Second
 
 func newSlots(n int) *slots { return &slots{size: n, free: n, freed: make(chan struct{}, 1)} }
@@ -188,8 +188,8 @@ func (s *slots) wait(ctx context.Context) error {
 	}
 }
 
-// left returns the free slots, negative while more are in use than a smaller new
-// window allows.
+// left returns the free slots, negative while more are in use than a smaller
+// new window allows.
 func (s *slots) left() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -203,8 +203,8 @@ func (s *slots) scarce() bool {
 	return 2*s.free < s.size
 }
 
-// resize changes the window. If it shrinks, excess slots in use are freed before
-// any can be taken.
+// resize changes the window. If it shrinks, excess slots in use are freed
+// before any can be taken.
 func (s *slots) resize(size int) {
 	s.mu.Lock()
 	more := size - s.size

@@ -19,8 +19,8 @@ func journeysOf(lane queue.Lane, n int) []*inFlight {
 	return list
 }
 
-// TestPrefetchFairness: single sends get most of the link, batches their share, and
-// each lane keeps its order.
+// TestPrefetchFairness: single sends get most of the link, batches their share,
+// and each lane keeps its order.
 func TestPrefetchFairness(t *testing.T) {
 	p := newPrefetch(1000)
 	p.put(queue.Single, journeysOf(queue.Single, 90))

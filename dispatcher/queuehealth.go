@@ -95,7 +95,8 @@ func (h *queueHealth) atLocked(key laneKey) *laneHealth {
 	return s
 }
 
-// whileUsable reports whether a lane is usable. The context ends when it no longer is.
+// whileUsable reports whether a lane is usable. The context ends when it no longer
+// is.
 func (h *queueHealth) whileUsable(key laneKey) (ctx context.Context, usable bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -118,7 +119,8 @@ func (h *queueHealth) isLost(key laneKey) bool {
 }
 
 // took records how many of the wanted messages a take got, and reports whether the
-// caller should look for overdue messages. A take that got fewer has emptied the queue.
+// caller should look for overdue messages. A take that got fewer has emptied the
+// queue.
 func (h *queueHealth) took(key laneKey, got, asked int) (look bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

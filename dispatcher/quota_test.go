@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// TestQuota: an hour has no more rows than the quota, at most a tenth of them at
-// once, and deleted rows make room.
+// TestQuota: an hour has no more rows than the quota, at most a tenth of them
+// at once, and deleted rows make room.
 func TestQuota(t *testing.T) {
 	q, now := &quota{}, time.Now()
 	if n := q.room(now, 100); n != 10 {

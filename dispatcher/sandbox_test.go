@@ -55,8 +55,9 @@ func run(t *testing.T, pool *pgxpool.Pool, hooks *webhooks.Webhooks, n int) {
 	t.Cleanup(func() { cancel(); running.Wait() })
 }
 
-// TestManyBecomeFinalOnce: more messages than one transaction takes become final, each once
-// and with one event, with several sandboxes; messages that are not due wait.
+// TestManyBecomeFinalOnce: more messages than one transaction takes become final,
+// each once and with one event, with several sandboxes; messages that are not due
+// wait.
 func TestManyBecomeFinalOnce(t *testing.T) {
 	t.Parallel()
 	pool := testenv.Pool(t)
@@ -88,8 +89,8 @@ func TestManyBecomeFinalOnce(t *testing.T) {
 	}
 }
 
-// TestOutageIsWaitedOut: messages that a failing database did not make final become final
-// afterwards.
+// TestOutageIsWaitedOut: messages that a failing database did not make final become
+// final afterwards.
 func TestOutageIsWaitedOut(t *testing.T) {
 	t.Parallel()
 	pool := testenv.Pool(t)

@@ -15,16 +15,16 @@ import (
 // esmUDHI is the esm_class bit of a text that starts with a user data header.
 const esmUDHI = 0x40
 
-// longestRelative is the longest relative time below a year: 11 months of 30 days,
-// and 29 days.
+// longestRelative is the longest relative time below a year: 11 months of 30
+// days, and 29 days.
 const longestRelative = 360*24*time.Hour - time.Second
 
 // registeredReceipt requests a receipt on success and on failure.
 const registeredReceipt = 0x01
 
 // segments builds the submit_sm of each segment of a message, in order. With
-// UDH-8 they are as many as were billed: sms.Count and sms.SplitEncoded share one
-// splitter.
+// UDH-8 they are as many as were billed: sms.Count and sms.SplitEncoded share
+// one splitter.
 func (c *Carrier) segments(m *messages.Claimed, now time.Time) []smpp.Submit {
 	template := smpp.Submit{
 		ServiceType: c.ServiceType,
@@ -88,9 +88,9 @@ func (c *Carrier) referTo(messageID int64, submits []smpp.Submit) {
 	}
 }
 
-// encode encodes a text for the carrier. A GSM 7-bit text that the carrier's default
-// alphabet lacks a character of goes as UCS-2, so that it arrives unchanged. That may
-// take more segments than were charged.
+// encode encodes a text for the carrier. A GSM 7-bit text that the carrier's
+// default alphabet lacks a character of goes as UCS-2, so that it arrives
+// unchanged. That may take more segments than were charged.
 func (c *Carrier) encode(text string) (sms.Encoding, []byte) {
 	encoding, payload := sms.Encode(text)
 	if encoding == sms.GSM7 && !c.holds(text) {

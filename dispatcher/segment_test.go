@@ -81,9 +81,9 @@ func total(c *Carrier, body string) (submits []smpp.Submit, segments [][]byte) {
 	return submits, segments
 }
 
-// TestConcatenation: header, esm_class and sizes of each way of marking segments.
-// The text is recovered, and with an 8-bit reference the segments are those that
-// were billed.
+// TestConcatenation: header, esm_class and sizes of each way of marking
+// segments. The text is recovered, and with an 8-bit reference the segments are
+// those that were billed.
 func TestConcatenation(t *testing.T) {
 	texts := []string{strings.Repeat("a", 161), strings.Repeat("€", 153), strings.Repeat("ê", 71), strings.Repeat("🌍", 67), strings.Repeat("a", 600)}
 	for _, text := range texts {
@@ -155,7 +155,8 @@ func TestConcatenation(t *testing.T) {
 	}
 }
 
-// TestAlphabets: the alphabet of data_coding 0 differs by carrier; UCS-2 does not.
+// TestAlphabets: the alphabet of data_coding 0 differs by carrier; UCS-2 does
+// not.
 func TestAlphabets(t *testing.T) {
 	for _, a := range []struct {
 		alphabet Alphabet
@@ -174,7 +175,8 @@ func TestAlphabets(t *testing.T) {
 			t.Errorf("alphabet %d of UCS-2: % x", a.alphabet, s[0].ShortMessage)
 		}
 	}
-	// A text with characters that the alphabet lacks goes as UCS-2 and arrives unchanged.
+	// A text with characters that the alphabet lacks goes as UCS-2 and arrives
+	// unchanged.
 	for _, a := range []struct {
 		alphabet Alphabet
 		text     string

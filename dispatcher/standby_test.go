@@ -10,9 +10,9 @@ import (
 	"intumwa/sms"
 )
 
-// TestAcknowledgedIsOnTheStandby: a settlement is committed, but the server gave up waiting
-// for its standby: it is visible in the database and on no other server. Its repetition and
-// a repeated receipt wait for the standby before they succeed.
+// TestAcknowledgedIsOnTheStandby: a settlement is committed, but the server gave up
+// waiting for its standby: it is visible in the database and on no other server. Its
+// repetition and a repeated receipt wait for the standby before they succeed.
 func TestAcknowledgedIsOnTheStandby(t *testing.T) {
 	t.Parallel()
 	server := testenv.NewPostgresServer(t)

@@ -73,9 +73,9 @@ func (d *deaths) note() {
 	signal(d.wake)
 }
 
-// round does the due tasks, if no other process is doing them. Then it resigns the lease, so that
-// a process with carriers of its own gets its turn. It returns an error if it cannot get the
-// lease or the database is down; it logs a task's own error with the task's name.
+// round does the due tasks, if no other process is doing them. Then it resigns the lease, so
+// that a process with carriers of its own gets its turn. It returns an error if it cannot get
+// the lease or the database is down; it logs a task's own error with the task's name.
 func (d *Dispatcher) round(ctx context.Context, tasks []*task) error {
 	held, err := d.member.acquire(ctx, tasksLease)
 	if err != nil || len(held) == 0 {

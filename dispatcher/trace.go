@@ -13,10 +13,10 @@ import (
 // ErrNotHeld is returned for a link that another process, or none, holds.
 var ErrNotHeld = errors.New("the link is not held by this process")
 
-// Trace passes the redacted PDUs of a link that this process holds to show, until
-// ctx ends or show returns an error, which it returns (smpp.Link.Trace). For a link
-// held elsewhere it returns ErrNotHeld with the name of the holder, for one that
-// no process ever announced ErrNoLink.
+// Trace passes the redacted PDUs of a link that this process holds to show,
+// until ctx ends or show returns an error, which it returns (smpp.Link.Trace).
+// For a link held elsewhere it returns ErrNotHeld with the name of the holder,
+// for one that no process ever announced ErrNoLink.
 func (d *Dispatcher) Trace(ctx context.Context, link string, show func(smpp.TracedPDU) error) error {
 	d.mu.Lock()
 	held := d.held[link]

@@ -123,10 +123,10 @@ const (
 	WasCancelled                // no carrier has it: refunded, whatever billing.refund is, unless a carrier took a segment
 )
 
-// SettleUnanswered makes messages of a carrier, by id, final if a segment has neither an answer
-// nor a receipt; their companies get the webhook. It skips messages answered meanwhile, and
-// returns those that it made final. It calls record with them in the transaction. If record
-// fails, nothing is changed, and they are returned with its error.
+// SettleUnanswered makes messages of a carrier, by id, final if a segment has neither an
+// answer nor a receipt; their companies get the webhook. It skips messages answered meanwhile,
+// and returns those that it made final. It calls record with them in the transaction. If
+// record fails, nothing is changed, and they are returned with its error.
 func SettleUnanswered(ctx context.Context, pool *pgxpool.Pool, store *messages.Store, hooks *webhooks.Webhooks, carrier string, ids []int64,
 	as Outcome, refund Refund, record func(tx pgx.Tx, ids []int64) error) (settled []int64, err error) {
 	err = decideUnanswered(ctx, pool, carrier, ids, func(tx pgx.Tx, open map[int64][]int) error {
