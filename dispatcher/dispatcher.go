@@ -278,8 +278,7 @@ func setDefault(d *time.Duration, value time.Duration) {
 }
 
 // Run carries messages until ctx ends. Then it takes nothing more, drains the
-// windows, unbinds, settles the answers, gives back its leases and claims, and
-// returns.
+// windows, unbinds, settles the answers, and gives back its leases and claims.
 func (d *Dispatcher) Run(ctx context.Context) error {
 	if d.member.register(ctx) != nil {
 		return nil // ctx ended first; nothing has started

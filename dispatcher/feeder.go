@@ -51,7 +51,7 @@ func (w *linkWorker) feed(ctx context.Context, lane queue.Lane) {
 // directPause is the pause between queries for messages to take from the database.
 const directPause = 200 * time.Millisecond
 
-// takeBlock is how long a take waits for messages, and how often overdue ones are sought.
+// takeBlock is how long a take waits for messages, and so how often it seeks overdue ones.
 const takeBlock = 500 * time.Millisecond
 
 // take claims messages from the queue, and overdue ones if the queue has no more.

@@ -80,8 +80,7 @@ func TestHabitsOfSessions(t *testing.T) {
 	}
 }
 
-// mute silences the current sessions until the link has given them up. Later sessions
-// work.
+// mute silences the current sessions, not later ones, until the link has given them up.
 func (w *world) mute(s *sim) {
 	w.Helper()
 	before := s.Stats().Connections

@@ -69,8 +69,7 @@ func (c *Carrier) event(r smpp.Result, attempt int) submission.Event {
 }
 
 // begin submits the segments that no carrier has yet. It blocks for window and
-// pace. Every segment gets a result, even when ctx ends or the link goes down
-// midway.
+// pace. Every segment gets a result, even if ctx ends or the link goes down.
 func (m *inFlight) begin(ctx context.Context) {
 	w := m.worker
 	m.began = time.Now()

@@ -63,8 +63,7 @@ func TestLateRefusals(t *testing.T) {
 }
 
 // TestSentBesideRefused: segments whose receipts are in the inbox when their link goes
-// down count as sent, even with on_ambiguous fail, and their message is not sent
-// again.
+// down count as sent, even with on_ambiguous fail. Their message is not sent again.
 func TestSentBesideRefused(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, func(c *Carrier) { c.OnAmbiguous = AmbiguousFail })

@@ -54,8 +54,8 @@ func Links(ctx context.Context, pool postgres.DB) ([]LinkState, error) {
 		ORDER BY carrier, name`, staleAfter)
 }
 
-// SetPaused pauses or resumes a link, and returns the state that will be reported. The
-// link's holder applies it when notified, at the latest at its next heartbeat.
+// SetPaused pauses or resumes a link, and returns the state that will be reported.
+// The link's holder applies it when notified, at the latest at its next heartbeat.
 func SetPaused(ctx context.Context, pool postgres.DB, link string, paused bool) (state string, err error) {
 	err = pool.QueryRow(ctx, `UPDATE links SET paused = $2, since = CASE WHEN paused = $2 THEN since ELSE now() END WHERE name = $1
 		RETURNING CASE WHEN paused THEN 'paused' WHEN NOT `+leased+` OR state = 'paused' THEN 'down' ELSE state END`, link, paused).Scan(&state)

@@ -113,8 +113,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 	return m
 }
 
-// expect creates rare series at the start, so that their first event counts as an
-// increase.
+// expect creates rare series early, so that their first event counts as an increase.
 func (m *metrics) expect(carrier string) {
 	for _, kind := range [...]string{unmatchedKind, inboundKind} {
 		m.throttled.WithLabelValues(carrier, kind)

@@ -49,8 +49,7 @@ func (f *inFlightMessages) get(id int64) *inFlight {
 	return f.byID[id]
 }
 
-// claiming registers a running claim. The caller calls done when it has added the
-// messages.
+// claiming registers a running claim. The caller calls done after adding the messages.
 func (f *inFlightMessages) claiming() (done func()) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

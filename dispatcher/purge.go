@@ -19,8 +19,7 @@ func (d *Dispatcher) retentions() map[messages.Purge]time.Duration {
 	}
 }
 
-// purge deletes old messages, texts and numbers, each for purgeFor plus at most one
-// step.
+// purge deletes old messages, texts and numbers, each for little over purgeFor.
 func (d *Dispatcher) purge(ctx context.Context) (failed error) {
 	work := func(kind messages.Purge, step func() (int64, bool, error)) {
 		for start, more := time.Now(), true; more && time.Since(start) < purgeFor; {

@@ -14,8 +14,7 @@ import (
 )
 
 const (
-	// overdueAfter is how long a message may be due and unclaimed while the queue is
-	// empty.
+	// overdueAfter is how long a due message may stay unclaimed with an empty queue.
 	overdueAfter = time.Second
 	// idleAfter is how long the queue must have been empty before the database is
 	// queried. By then the messages taken last are claimed.
@@ -95,8 +94,7 @@ func (h *queueHealth) atLocked(key laneKey) *laneHealth {
 	return s
 }
 
-// whileUsable reports whether a lane is usable. The context ends when it no longer
-// is.
+// whileUsable reports whether a lane is usable; ctx ends when it no longer is.
 func (h *queueHealth) whileUsable(key laneKey) (ctx context.Context, usable bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -81,8 +81,7 @@ func (d *Dispatcher) push(ctx context.Context, at laneKey, group []messages.Wait
 		items[i] = queue.Item{MessageID: w.ID, CompanyID: w.CompanyID, Carrier: w.Carrier, Lane: at.lane}
 		ids[i] = w.ID
 	}
-	// Marked first: a link worker that takes an entry at once must not find its row
-	// locked.
+	// Marked first: a link worker may take an entry at once and needs its row unlocked.
 	if err := d.store.Pushed(ctx, ids); err != nil {
 		return err
 	}

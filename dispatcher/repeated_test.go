@@ -101,8 +101,7 @@ func TestPutBackOnce(t *testing.T) {
 	b.clean()
 }
 
-// hasCopies checks the recorded copies of a message's segments, by key; "?" is an unanswered
-// one.
+// hasCopies checks the recorded copies of a message's segments, by key; "?" is unanswered.
 func (b *bench) hasCopies(m *inFlight, want ...string) {
 	b.Helper()
 	rows, err := b.pool.Query(b.Context(), `SELECT left(key, 1) FROM segments WHERE message_id = $1 ORDER BY 1`, m.msg.ID)

@@ -55,9 +55,8 @@ func run(t *testing.T, pool *pgxpool.Pool, hooks *webhooks.Webhooks, n int) {
 	t.Cleanup(func() { cancel(); running.Wait() })
 }
 
-// TestManyBecomeFinalOnce: more messages than one transaction takes become final,
-// each once and with one event, with several sandboxes; messages that are not due
-// wait.
+// TestManyBecomeFinalOnce: several sandboxes make more messages than one transaction
+// takes final, each once and with one event; messages that are not due wait.
 func TestManyBecomeFinalOnce(t *testing.T) {
 	t.Parallel()
 	pool := testenv.Pool(t)

@@ -22,8 +22,7 @@ const (
 
 var secondReasons = [...]string{unroutable, undelivered}
 
-// secondTook maps the messages that a second carrier took in one transaction to the reason
-// (secondReasons).
+// secondTook maps messages that a second carrier took in one transaction to secondReasons.
 type secondTook map[int64]string
 
 // offerToSecond moves failing messages to the carrier's second carrier, where

@@ -52,8 +52,7 @@ func late(m *inFlight, segment, total int, id string) lateAnswer {
 	return lateAnswer{link: "l1", messageID: m.msg.ID, segment: segment, total: total, Result: smpp.Result{Outcome: smpp.Accepted, MessageID: id}, at: time.Now()}
 }
 
-// again leaves a segment's first copy unanswered and claims the message to send a second
-// copy.
+// again leaves a segment's first copy unanswered, and claims the message for a second one.
 func (b *bench) again(m *inFlight) *inFlight {
 	b.Helper()
 	b.by(m, unanswered)
@@ -61,8 +60,7 @@ func (b *bench) again(m *inFlight) *inFlight {
 	return b.claim(m.msg.ID, 1)
 }
 
-// afterDeath gives a message back, lets another process submit it and die, and claims it
-// again.
+// afterDeath gives a message back, lets another process submit it and die, and reclaims it.
 func (b *bench) afterDeath(m *inFlight) *inFlight {
 	b.Helper()
 	b.by(m, ended(smpp.NotWritten, 0, nil))
@@ -236,8 +234,7 @@ func TestSecondCarrierAgain(t *testing.T) {
 }
 
 // TestSecondCarrierDecides: the second carrier's result decides the message. The
-// first one's later receipts do not count, and there is no third try at another
-// carrier.
+// first one's later receipts do not count, and no third carrier is tried.
 func TestSecondCarrierDecides(t *testing.T) {
 	t.Parallel()
 	b, worker := newSecondBench(t)

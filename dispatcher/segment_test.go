@@ -155,8 +155,7 @@ func TestConcatenation(t *testing.T) {
 	}
 }
 
-// TestAlphabets: the alphabet of data_coding 0 differs by carrier; UCS-2 does
-// not.
+// TestAlphabets: data_coding 0 differs by carrier; UCS-2 does not.
 func TestAlphabets(t *testing.T) {
 	for _, a := range []struct {
 		alphabet Alphabet
@@ -175,8 +174,7 @@ func TestAlphabets(t *testing.T) {
 			t.Errorf("alphabet %d of UCS-2: % x", a.alphabet, s[0].ShortMessage)
 		}
 	}
-	// A text with characters that the alphabet lacks goes as UCS-2 and arrives
-	// unchanged.
+	// A text beyond the alphabet goes as UCS-2 and arrives unchanged.
 	for _, a := range []struct {
 		alphabet Alphabet
 		text     string

@@ -199,8 +199,7 @@ func (s *settler) settle(ctx context.Context, w settlement) {
 			return
 		}
 		if ctx.Err() != nil && failures > 3 {
-			// This process ends. Others free its claims; the segments count as
-			// unanswered.
+			// This process ends. Others free its claims as unanswered.
 			s.release(w)
 			return
 		}

@@ -412,7 +412,7 @@ func TestDatabaseAway(t *testing.T) {
 	<-done
 }
 
-// TestEndWithoutDatabase: a settler that cannot write still ends.
+// TestEndWithoutDatabase: a settler that cannot write still ends and frees its slots.
 func TestEndWithoutDatabase(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
