@@ -14,7 +14,7 @@ type linkBind struct {
 	*smpp.Bind
 
 	mu      sync.Mutex
-	may     bool                    // run keeps it up
+	may     bool                    // run may keep it up
 	changed chan struct{}           // closed and replaced when may changes
 	end     context.CancelCauseFunc // of the current Run; nil: none
 }

@@ -45,7 +45,7 @@ func (w *linkWorker) deliver(pdu *smpp.Delivery) {
 
 // handset returns the recipient's address in a receipt, or "" if neither can be it.
 // It should be the source. Some carriers leave the addresses as in the submit_sm,
-// and some write no number of ours. A sender may be all digits, so the
+// and some write no handset of ours. A sender may be all digits, so the
 // international form is tried first.
 func handset(source, dest string) string {
 	for _, address := range []string{source, dest} {

@@ -99,7 +99,7 @@ type wantedLink struct {
 // leasedLinks are the links whose leases this process has; the value is true for paused ones.
 type leasedLinks map[string]bool
 
-// wishes are the configured links by name.
+// wishes returns the configured links by name.
 func (m *member) wishes() map[string]wantedLink {
 	wishes := map[string]wantedLink{}
 	for _, c := range m.d.running() {

@@ -119,7 +119,6 @@ func (p *prefetch) pollSingle() *inFlight {
 	return m
 }
 
-// takeAll takes all messages.
 func (p *prefetch) takeAll() []*inFlight {
 	p.mu.Lock()
 	all := append(p.lanes[queue.Single], p.lanes[queue.Batch]...)

@@ -19,11 +19,11 @@ const (
 	// idleAfter is how long the queue must have been empty before the database is
 	// queried. By then the messages taken last are claimed.
 	idleAfter = 300 * time.Millisecond
-	// idleGap restarts that time: it applies to a lane without a take for so long.
+	// idleGap restarts that time for a lane without a take for so long.
 	idleGap = 3 * time.Second
 
-	lookInterval = time.Second     // between queries that found nothing, at least
-	lookRest     = 10              // at least so many times a query's duration
+	lookInterval = time.Second     // the least time between queries that found nothing
+	lookRest     = 10              // and at least so many times a query's duration
 	lookMost     = 3 * time.Second // but no longer
 
 	handBackEvery = 250 * time.Millisecond // interval of trying to hand lanes back

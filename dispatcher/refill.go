@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	// A message counts as lost if it was marked as pushed pushSlack before the queue's
-	// oldest entry. It is marked, committed, and then pushed.
+	// A message counts as lost if it was marked as pushed at least pushSlack before the
+	// queue's oldest entry. It is marked, committed, and then pushed.
 	pushSlack = 5 * time.Second
 	pushLimit = 20_000 // messages that came due again, pushed in one round
 )

@@ -88,8 +88,8 @@ func (c *Carrier) referTo(messageID int64, submits []smpp.Submit) {
 	}
 }
 
-// encode encodes a text for the carrier. A GSM 7-bit text that the carrier's
-// default alphabet lacks a character of goes as UCS-2, so that it arrives
+// encode encodes a text for the carrier. A GSM 7-bit text with characters
+// outside the carrier's default alphabet goes as UCS-2, so that it arrives
 // unchanged. That may take more segments than were charged.
 func (c *Carrier) encode(text string) (sms.Encoding, []byte) {
 	encoding, payload := sms.Encode(text)

@@ -199,7 +199,7 @@ func (s *settler) settle(ctx context.Context, w settlement) {
 			return
 		}
 		if ctx.Err() != nil && failures > 3 {
-			// This process ends. Others free its claims as unanswered.
+			// This process ends. Others free its claims; the segments are unanswered.
 			s.release(w)
 			return
 		}

@@ -25,7 +25,6 @@ func (w *linkWorker) submitPrefetched(ctx context.Context) {
 	}
 }
 
-// send submits messages, one after another.
 func (w *linkWorker) send(ctx context.Context, group []*inFlight) {
 	if len(group) == 0 {
 		_ = sleep(ctx, 200*time.Millisecond) // the caller checks ctx next

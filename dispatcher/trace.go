@@ -38,7 +38,7 @@ func (d *Dispatcher) hold(link string, b *linkBind) {
 	d.held[link] = b
 }
 
-// holder returns an error that names the holder of a link.
+// holder returns the error that names a link's holder.
 func (d *Dispatcher) holder(ctx context.Context, link string) error {
 	var name string
 	err := d.pool.QueryRow(ctx, `SELECT coalesce(d.name, '') FROM links LEFT JOIN leases ON leases.name = '`+linkLease+`' || links.name
