@@ -29,7 +29,7 @@ func TestHabitOfLateAnswers(t *testing.T) {
 }
 
 // TestHabitOfSilentLink: one of two links binds and answers enquire_link but no
-// submit_sm. It delays its window, and no other messages.
+// submit_sm. It delays only the segments in its window.
 //
 // Source: rule carriers 6.4.
 func TestHabitOfSilentLink(t *testing.T) {

@@ -87,8 +87,8 @@ func TestSentBesideRefused(t *testing.T) {
 	b.clean()
 }
 
-// TestLateRefusalOfAnothersMessage: only the failover carrier's settler touches a message
-// that this carrier has by now.
+// TestLateRefusalOfAnothersMessage: a message that a failover carrier has by now is left to
+// that carrier's settler.
 func TestLateRefusalOfAnothersMessage(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, func(c *Carrier) { c.OnAmbiguous = AmbiguousHold })

@@ -144,7 +144,7 @@ func TestReplacedIsNotFresh(t *testing.T) {
 	}
 }
 
-// TestRegisterUntilTheEnd: a registration that ctx ends is an error.
+// TestRegisterUntilTheEnd: a registration that fails until ctx ends returns an error.
 func TestRegisterUntilTheEnd(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)

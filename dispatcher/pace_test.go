@@ -8,7 +8,7 @@ import (
 	"intumwa/smpp"
 )
 
-// rate is the link of a pace.
+// rate is a link that records its rate.
 type rate struct {
 	tps float64
 	set int

@@ -54,7 +54,7 @@ func TestQuietHoursPutOff(t *testing.T) {
 	putOff("the company's own begin", 310, 100)
 }
 
-// TestQuietHoursEndTheRest: the begin of quiet hours ends the walk's rest.
+// TestQuietHoursEndTheRest: the start of quiet hours ends the walk's rest.
 func TestQuietHoursEndTheRest(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)

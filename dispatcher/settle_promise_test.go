@@ -319,8 +319,8 @@ func (at *process) registered() {
 //   - a message is final once, with one event, and sent only when each segment was delivered;
 //   - while pending it is in the outbox, or all its segments are recorded, and it ends at its deadline;
 //   - with hold and fail the carrier never gets a segment that it may have;
-//   - when a second carrier gets it, every copy ever written to the first carrier is recorded as not there, or as not to be
-//     delivered.
+//   - when a second carrier gets it, it is recorded that the first one does not have, or will not deliver, any copy ever
+//     written to it.
 func TestSettlingPromises(t *testing.T) {
 	t.Parallel()
 	b, _ := newSecondBench(t)
