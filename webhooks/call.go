@@ -21,12 +21,12 @@ type target struct {
 	head   string // of every request, up to the name of the event
 	place  place
 	signer *signer
-	stored storedEndpoint // what it was made of, to detect a change without decrypting the secret again
+	stored storedEndpoint // the row it was built from: detects a change without decrypting the secret
 }
 
-// call makes one attempt, which ends within the timeout whatever the endpoint does. excerpt
+// call makes one attempt. It ends within the timeout whatever the endpoint does. excerpt
 // keeps the beginning of every response, not only of failures. ok is false when ctx ended
-// it; the attempt then has no meaning for the endpoint.
+// the attempt, which then does not count for the endpoint.
 func (w *Webhooks) call(ctx context.Context, t *target, j *job, excerpt bool) (a Attempt, took time.Duration, ok bool) {
 	start := time.Now()
 	a.At = postgres.Moment(start).UTC().Truncate(time.Millisecond)
@@ -57,8 +57,8 @@ func appendRequest(b []byte, t *target, j *job, at time.Time) []byte {
 	return append(append(b, "\r\n\r\n"...), body...)
 }
 
-// excerptOf returns bytes from outside as text that can be stored and shown: valid
-// UTF-8 without control characters.
+// excerptOf turns outside bytes into text that is safe to store and show: valid UTF-8
+// without control characters.
 func excerptOf(octets []byte) string {
 	text := strings.Map(func(r rune) rune {
 		switch {
@@ -72,7 +72,7 @@ func excerptOf(octets []byte) string {
 	return strings.TrimSpace(text)
 }
 
-// The results of an attempt; there are no others.
+// The results of an attempt; this list is complete.
 const (
 	result2xx     = "2xx"
 	result3xx     = "3xx"
@@ -104,9 +104,9 @@ func resultOfStatus(status int) string {
 	return results[status/100-2]
 }
 
-// resultOfError returns the result of a call without a response, and an explanation
-// for the customer. The explanation never contains the addresses of a name: customers
-// could use them to map a private network.
+// resultOfError returns the result of a call that got no response, and an explanation for
+// the customer. The explanation never contains a name's addresses: customers could map a
+// private network with them.
 func resultOfError(err error) (result, explanation string) {
 	var dns *net.DNSError
 	var handshake *handshakeError

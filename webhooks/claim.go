@@ -9,13 +9,12 @@ import (
 )
 
 const (
-	// A claim lasts for beginWithin, the timeout of a call, and storeWithin. Then any
-	// process may claim the delivery again.
+	// A claim lasts for beginWithin, the timeout of a call, and storeWithin. After that any process may claim the delivery
+	// again.
 	beginWithin = 10 * time.Second // from the claim to the beginning of the call
 	storeWithin = 10 * time.Second // from the end of the call to its result
 
-	// claimCompanies is the most companies of one claim. Each takes an advisory lock,
-	// and the server has a table of limited size for them.
+	// claimCompanies limits the companies of one claim: each takes an advisory lock, and the server's lock table is limited.
 	claimCompanies = 500
 )
 
@@ -25,12 +24,12 @@ type job struct {
 	id        int64
 	at        time.Time
 	number    string
-	data      string // of the body, of events that are about no message of the company
+	data      string // of the body, for events about no message of the company
 	reference string
 	tries     int       // attempts of this round before this one
 	claim     time.Time // webhook_undelivered.claimed_until: only its holder records a result
-	beginBy   time.Time // by this machine's clock: past it the claim may end before the call does
-	target    *target   // the endpoint as it was at the claim
+	beginBy   time.Time // on this machine's clock; a call that begins later could outlast the claim
+	target    *target   // the endpoint at the time of the claim
 }
 
 // position is a position among a company's undelivered deliveries.
@@ -39,10 +38,9 @@ type position struct {
 	id  int64
 }
 
-// look returns the active endpoints with deliveries that are due and not claimed, since
-// the given time or later, and how long the first of each has been due. It costs one
-// index probe an endpoint, however long the backlogs. Rows that were deleted and are
-// kept for an old snapshot are passed one by one: hence the bound.
+// look returns the active endpoints with unclaimed deliveries that became due since the given time, and how long the oldest has
+// been due. It costs one index probe per endpoint, however long the backlogs. The bound is needed because the probe passes
+// deleted rows that an old snapshot keeps one by one.
 func (w *Webhooks) look(ctx context.Context, since time.Time) (companies []int64, oldest time.Duration, err error) {
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
@@ -61,38 +59,36 @@ func (w *Webhooks) look(ctx context.Context, since time.Time) (companies []int64
 	return companies, oldest, err
 }
 
-// wish is how many deliveries of an endpoint are to be claimed, and behind which.
+// wish is how many of an endpoint's deliveries to claim, and from which position on.
 type wish struct {
 	worker *worker
 	from   position
 	most   int
 }
 
-// claimed is what was claimed of a company, and its endpoint at that moment.
+// claimed holds a company's claimed deliveries, and its endpoint at that moment.
 type claimed struct {
 	endpoint storedEndpoint
 	jobs     []job
 	last     position
 }
 
-// claimLasts is how long a claim lasts.
 func (w *Webhooks) claimLasts() time.Duration { return beginWithin + w.opts.Timeout + storeWithin }
 
-// claim claims due deliveries of companies with active endpoints. When it returns
-// without an error, the transactions that wrote the deliveries are as safe as the claim
-// itself: its COMMIT waits for the synchronous standby, if there is one, and comes after
-// theirs in the log. So an event is not posted before it is safe. A claim whose COMMIT got
-// no answer is an error; nobody calls its deliveries until it ends.
+// claim claims due deliveries of companies with active endpoints. Its COMMIT waits for the synchronous standby, if there is
+// one, and comes after the COMMITs of the deliveries in the log. So once claim returns without an error, the deliveries are as
+// safe as the claim, and no event is posted earlier. A claim whose COMMIT got no reply is an error; no process calls its
+// deliveries until it ends.
 //
-// One process at a time claims of one company: the others skip it. FOR UPDATE SKIP LOCKED
-// would do the same for each row, with one more record of WAL for each.
+// Only one process at a time claims for a company; the others skip it. FOR UPDATE SKIP LOCKED would do the same per row, at the
+// cost of one more WAL record each.
 func (w *Webhooks) claim(ctx context.Context, wishes []wish) (map[int64]*claimed, error) {
 	n := len(wishes)
 	companies, most, due, ids := make([]int64, n), make([]int32, n), make([]time.Time, n), make([]int64, n)
 	for i, each := range wishes {
 		companies[i], most[i], due[i], ids[i] = each.worker.company, int32(each.most), each.from.due, each.from.id
 	}
-	ctx, cancel := context.WithTimeout(ctx, beginWithin) // a later answer is of no use
+	ctx, cancel := context.WithTimeout(ctx, beginWithin) // a later reply is useless
 	defer cancel()
 	all := make(map[int64]*claimed, n)
 	var s storedEndpoint
@@ -134,12 +130,12 @@ func (w *Webhooks) claim(ctx context.Context, wishes []wish) (map[int64]*claimed
 	return all, nil
 }
 
-// endBlocks is how many blocks of webhook_undelivered a look for first calls that did not end reads. What was given up may fill
+// endBlocks is how many blocks of webhook_undelivered one look for unfinished first calls reads. Given-up deliveries may fill
 // hundreds of thousands.
 const endBlocks = 2048
 
-// handedOver makes first calls due again that a process was handed and did not end: it died, or its results were lost. It reads $2
-// blocks from $1 on, and returns the block after them; 0 at the end of the table.
+// handedOver makes first calls due again that a process got from Enqueue and did not finish: it died, or lost their results. It
+// reads $2 blocks from $1 on, and returns the block after them, or 0 at the end of the table.
 const handedOver = `
 	WITH over AS (
 		SELECT company_id, id FROM webhook_undelivered
@@ -152,7 +148,7 @@ const handedOver = `
 	SELECT CASE WHEN $1::bigint + $2::bigint < pg_relation_size('webhook_undelivered') / current_setting('block_size')::int
 		THEN $1::bigint + $2::bigint ELSE 0 END`
 
-// endHanded runs handedOver from a block on, and returns where it continues.
+// endHanded runs handedOver from a block on, and returns where to continue.
 func (w *Webhooks) endHanded(ctx context.Context, from int64) (next int64, err error) {
 	if err := w.pool.QueryRow(ctx, handedOver, from, endBlocks).Scan(&next); err != nil {
 		return from, fmt.Errorf("looking for webhooks that no process calls any more: %w", err)

@@ -19,25 +19,25 @@ const (
 	connectTimeout = 5 * time.Second
 	tlsTimeout     = 5 * time.Second
 	maxHeaderBytes = 16 << 10
-	maxBodyBytes   = 64 << 10         // of a response that are read, so that the connection can be used again
-	excerptBytes   = 1 << 10          // of a failure's response that are kept
+	maxBodyBytes   = 64 << 10         // of a response to read, so that the connection can be reused
+	excerptBytes   = 1 << 10          // of a failure's response to keep
 	idleTimeout    = 90 * time.Second // of a connection between two calls
 )
 
-// client speaks HTTP/1.1 to endpoints on the caller's goroutine, one exchange at a time over a
-// connection: http.Transport passes each exchange to two goroutines of the connection. It uses no
-// proxy and follows no redirect. The dialer checks each address.
+// client speaks HTTP/1.1 to endpoints on the caller's goroutine, one exchange at a time per
+// connection; http.Transport would hand each exchange to two goroutines. It uses no proxy and
+// follows no redirects. The dialer checks each address.
 type client struct {
 	dialer   *net.Dialer
-	sessions tls.ClientSessionCache // saves full handshakes with known servers
+	sessions tls.ClientSessionCache // saves full handshakes with servers seen before
 	timeout  time.Duration          // of an exchange
 	most     int                    // idle connections
 
 	mu   sync.Mutex
-	idle []*connection // the last one used at the end
+	idle []*connection // most recently used last
 }
 
-// place is where a connection leads. Several companies may share one.
+// place is a connection's destination. Several companies may share one.
 type place struct {
 	address string // host:port
 	name    string // in the certificate; "": no TLS
@@ -50,14 +50,14 @@ type connection struct {
 	source *io.LimitedReader // of reader; limits the response
 	reader *bufio.Reader
 	since  time.Time   // when it became idle
-	expiry *time.Timer // closes it when it is idle for too long
+	expiry *time.Timer // closes it after too long an idle time
 }
 
-// answer is the part of a response that is used.
+// answer is the part of a response that we use.
 type answer struct {
 	status  int
 	excerpt string // the beginning of the body
-	whole   bool   // the connection can be used again
+	whole   bool   // the connection can be reused
 }
 
 func newClient(opts Options, g guard) *client {
@@ -69,8 +69,8 @@ func newClient(opts Options, g guard) *client {
 	}
 }
 
-// exchange sends a request and reads the response, within the timeout. A kept connection over
-// which nothing came had been closed by the server: the request is sent again over another one.
+// exchange sends a request and reads the response, within the timeout. If a kept connection
+// returns nothing, the server has closed it; the request is sent again over another one.
 func (c *client) exchange(ctx context.Context, to place, request []byte, excerpt bool) (answer, error) {
 	deadline := time.Now().Add(c.timeout)
 	for {
@@ -79,7 +79,7 @@ func (c *client) exchange(ctx context.Context, to place, request []byte, excerpt
 			var err error
 			switch conn, err = c.dial(ctx, to, deadline); {
 			case err != nil && !time.Now().Before(deadline):
-				return answer{}, context.DeadlineExceeded // a timeout of the name look-up is another error
+				return answer{}, context.DeadlineExceeded // a timeout of the name look-up returns a different error
 			case err != nil:
 				return answer{}, err
 			}
@@ -89,28 +89,28 @@ func (c *client) exchange(ctx context.Context, to place, request []byte, excerpt
 			_ = conn.Close() // the server has closed it
 			continue
 		}
-		_ = conn.SetDeadline(deadline) // the next call of a closed connection returns an error too
+		_ = conn.SetDeadline(deadline) // on a closed connection the next call returns an error too
 		a, err := conn.exchange(ctx, request, excerpt)
 		if a.whole {
 			c.keep(conn)
 		} else {
-			_ = conn.Close() // it is not used again
+			_ = conn.Close() // not reused
 		}
 		switch {
 		case err == nil:
 			return a, nil
 		case !time.Now().Before(deadline):
-			return a, context.DeadlineExceeded // within a line of the head the error is another one
+			return a, context.DeadlineExceeded // within a header line it is a different error
 		case !kept || conn.source.N < maxHeaderBytes || ctx.Err() != nil:
 			return a, err
 		}
 	}
 }
 
-// postRequest is what http.ReadResponse needs of a request.
+// postRequest is the request that http.ReadResponse needs.
 var postRequest = &http.Request{Method: http.MethodPost}
 
-// exchange sends a request and reads the final response. The end of ctx ends it.
+// exchange sends a request and reads the final response. It ends when ctx does.
 func (c *connection) exchange(ctx context.Context, request []byte, excerpt bool) (a answer, err error) {
 	stop := context.AfterFunc(ctx, func() { _ = c.SetDeadline(time.Unix(1, 0)) })
 	defer func() { a.whole = stop() && a.whole }()
@@ -124,14 +124,14 @@ func (c *connection) exchange(ctx context.Context, request []byte, excerpt bool)
 			return a, err
 		}
 		if code := response.StatusCode; code < 100 || code > 199 || code == http.StatusSwitchingProtocols {
-			c.source.N = 2 * maxBodyBytes // with the sizes of chunks
+			c.source.N = 2 * maxBodyBytes // chunk sizes included
 			return readAnswer(response, excerpt), nil
 		}
 	}
 }
 
-// readAnswer reads a response's body, at most maxBodyBytes, whatever error ends it. The excerpt of
-// a success is kept only on request. After a 101 nothing is read: another protocol follows.
+// readAnswer reads at most maxBodyBytes of a response's body and ignores errors. It keeps a
+// success's excerpt only on request. After a 101 it reads nothing: another protocol follows.
 func readAnswer(response *http.Response, excerpt bool) answer {
 	a := answer{status: response.StatusCode, whole: !response.Close && response.StatusCode >= 200}
 	if response.ContentLength == 0 || response.StatusCode < 200 {
@@ -173,8 +173,8 @@ func (c *client) dial(ctx context.Context, to place, deadline time.Time) (*conne
 	return conn, nil
 }
 
-// silent reports whether the server has neither closed the connection nor sent what would be read
-// as the next response: neither the socket has it nor TLS, which reads ahead.
+// silent reports whether the server has kept the connection open and sent nothing that would pass
+// for the next response. It checks the socket and TLS, which reads ahead.
 func (c *connection) silent() (silent bool) {
 	var octet [1]byte
 	_ = c.SetReadDeadline(time.Time{}) // errors: raw.Read and Peek return them too
@@ -192,7 +192,7 @@ func (c *connection) silent() (silent bool) {
 	return errors.Is(err, os.ErrDeadlineExceeded)
 }
 
-// take returns the idle connection that was used last; nil if there is none.
+// take returns the most recently used idle connection, or nil.
 func (c *client) take(to place) *connection {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -222,7 +222,8 @@ func (c *client) keep(conn *connection) {
 	}
 }
 
-// closeIdle closes connections that have been idle so long, and the oldest of too many.
+// closeIdle closes connections that have been idle that long, and the oldest if there are too
+// many.
 func (c *client) closeIdle(long time.Duration) {
 	c.mu.Lock()
 	n := max(0, len(c.idle)-c.most)

@@ -22,10 +22,10 @@ type Delivery struct {
 	State     string     // StatePending, StateDelivered or StateFailed
 	NextAt    *time.Time // the next attempt; nil unless pending
 	CreatedAt time.Time
-	// FinishedAt is when it was delivered or given up; nil while pending.
+	// FinishedAt is when the delivery was delivered or given up; nil while pending.
 	FinishedAt *time.Time
 	Body       string
-	Attempts   []Attempt // oldest first, those of re-sends included
+	Attempts   []Attempt // oldest first, including re-sends
 }
 
 // Attempt is one call to an endpoint.
@@ -39,21 +39,19 @@ type Attempt struct {
 	Excerpt    string    `json:"excerpt,omitempty"` // beginning of the response's body, at most 1 KiB
 }
 
-// deliveryColumns are those of d, which is webhook_deliveries or a partition of it.
+// deliveryColumns are the columns of d: webhook_deliveries or one of its partitions.
 const deliveryColumns = `SELECT d.company_id, d.id, d.at, d.phone_number, coalesce(d.data, ''), coalesce(d.client_reference, ''), d.delivered,
 	CASE WHEN isfinite(d.due) THEN d.due WHEN ` + pendingDelivery + ` THEN d.at END, d.given_up_at, coalesce(d.attempts, '[]')`
 
 // pendingDelivery is true for a delivery d that is neither delivered nor given up.
 const pendingDelivery = `NOT d.delivered AND d.due IS DISTINCT FROM 'infinity'`
 
-// DeliveriesOf returns the deliveries of a company's message. A message that emitted no
-// event has none.
+// DeliveriesOf returns the deliveries of a company's message: none if it emitted no event.
 func (w *Webhooks) DeliveriesOf(ctx context.Context, company sms.CompanyID, messageID int64) ([]Delivery, error) {
 	found, _, err := w.Deliveries(ctx, company, Filter{MessageID: messageID}, 0, idSpan)
 	return found, err
 }
 
-// deliveries reads the deliveries that a query finds.
 func (w *Webhooks) deliveries(ctx context.Context, query string, args ...any) ([]Delivery, error) {
 	return postgres.All(ctx, w.lookups, "reading webhook deliveries", scanDelivery, query, args...)
 }
@@ -92,12 +90,11 @@ func scanDelivery(row pgx.CollectableRow) (d Delivery, err error) {
 	return d, nil
 }
 
-// Resend sends a company's delivery again at once, with the same body and webhook-id,
-// and returns its new state. A finished delivery starts a new round of attempts, and
-// its latest old attempts stay; a pending one is only brought forward. While the
-// endpoint is switched off the delivery waits. ErrNotFound when the company has no
-// such delivery. It gives way to another change of the same delivery (postgres.GaveWay): the caller
-// repeats its transaction.
+// Resend sends a company's delivery again at once, with the same body and webhook-id, and returns
+// its new state. A finished delivery starts a new round of attempts and keeps its latest old ones;
+// a pending one is only brought forward. While the endpoint is inactive the delivery waits. Resend
+// returns ErrNotFound if the company has no such delivery. It gives way to a concurrent change of
+// the delivery (postgres.GaveWay); the caller then repeats its transaction.
 func (w *Webhooks) Resend(ctx context.Context, company sms.CompanyID, deliveryID int64) (Delivery, error) {
 	_, err := w.pool.Exec(ctx, `
 		UPDATE webhook_deliveries SET delivered = false, due = least(due, now()), given_up_at = NULL,
@@ -116,7 +113,7 @@ func (w *Webhooks) Resend(ctx context.Context, company sms.CompanyID, deliveryID
 	return d, nil
 }
 
-// attemptsKept is how many attempts a re-send keeps, so that repeated re-sends do not fill the disk.
+// attemptsKept is how many attempts a re-send keeps: repeated re-sends must not fill the disk.
 const attemptsKept = 60
 
 const (
@@ -124,11 +121,12 @@ const (
 	recoverPace = 400 * time.Microsecond // between their first attempts
 )
 
-// Recover sends again a company's deliveries that were given up, of events recorded at since or
-// later, and returns how many: RecoverMost of them at most. They become due one after the other, so that new events do not wait behind them.
+// Recover sends again a company's given-up deliveries of events recorded since a time, RecoverMost
+// at most, and returns how many. They become due one after another, so new events do not queue
+// behind them.
 func (w *Webhooks) Recover(ctx context.Context, company sms.CompanyID, since time.Time) (resent int64, err error) {
 	err = pgx.BeginFunc(ctx, w.pool, func(tx pgx.Tx) error {
-		if err := lockEndpoint(ctx, tx, company); err != nil { // two recoveries of a company take turns
+		if err := lockEndpoint(ctx, tx, company); err != nil { // recoveries of one company take turns
 			return err
 		}
 		done, err := tx.Exec(ctx, `

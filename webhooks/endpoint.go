@@ -17,7 +17,7 @@ import (
 	"intumwa/sms"
 )
 
-// ErrNotFound says that there is no such endpoint or delivery.
+// ErrNotFound is returned when there is no such endpoint or delivery.
 var ErrNotFound = errors.New("not found")
 
 // Endpoint is the URL that receives a company's events. A company has at most one.
@@ -31,28 +31,26 @@ type Endpoint struct {
 	// Made is true when SetEndpoint has just generated the secret.
 	Made bool
 
-	// PreviousUntil is until when the previous secret signs as well; nil: only one
-	// secret signs.
+	// PreviousUntil is until when the previous secret signs too; nil: only one secret signs.
 	PreviousUntil *time.Time
-	FailingSince  *time.Time // the first failure since the last success; nil: the last call succeeded, or there was none
-	Events        []string   // those of Askable that it requested; it gets them beside Sent and Failed
+	FailingSince  *time.Time // the first failure since the last success; nil: not failing
+	Events        []string   // the requested ones of Askable; it gets them besides Sent and Failed
 
 	sealed string // the secret as stored
 }
 
-// Setting changes an endpoint. A zero field stays as it is; a new endpoint is active
-// and gets a generated secret. A given secret replaces the current one at once and
-// ends a rotation; Rotate leaves both valid.
+// Setting changes an endpoint. A zero field changes nothing; a new endpoint is active and gets a
+// generated secret. A given secret replaces the current one at once and ends a rotation; Rotate
+// keeps both valid.
 type Setting struct {
 	URL    string // required for a new endpoint
 	Secret string // whsec_ and the base64 of 24 to 64 bytes
 	Active *bool
-	Events *[]string // of Askable, in place of those it asked for before; nil: as they are
+	Events *[]string // of Askable, replaces the earlier ones; nil: no change
 }
 
-// SetEndpoint creates or changes a company's endpoint and returns its new state. An
-// invalid URL, secret or event is an sms.Refusal. The caller makes sure that the company
-// exists.
+// SetEndpoint creates or changes a company's endpoint and returns its new state. An invalid URL,
+// secret or event is an sms.Refusal. The caller ensures that the company exists.
 func (w *Webhooks) SetEndpoint(ctx context.Context, companyID int64, s Setting) (Endpoint, error) {
 	if s.Secret != "" {
 		if _, err := secretKey(s.Secret); err != nil {
@@ -71,7 +69,7 @@ func (w *Webhooks) SetEndpoint(ctx context.Context, companyID int64, s Setting) 
 		case errors.Is(err, ErrNotFound):
 			*e = Endpoint{CompanyID: companyID, Active: true, Events: []string{}}
 		case err != nil && (s.Secret == "" || !unreadable(err)):
-			return err // a secret that cannot be decrypted may be replaced, but not kept
+			return err // a secret that cannot be decrypted may only be replaced
 		}
 		moved := false
 		if s.URL != "" || e.URL == "" {
@@ -105,16 +103,15 @@ func (w *Webhooks) SetEndpoint(ctx context.Context, companyID int64, s Setting) 
 	})
 }
 
-// RotationOverlap is how long the previous secret signs beside the new one.
+// RotationOverlap is how long the previous secret signs besides the new one.
 const RotationOverlap = 24 * time.Hour
 
-// Rotate gives a company's endpoint a new signing secret. During RotationOverlap both
-// sign: webhook-signature has two signatures; X-Webhook-Signature, which can hold only
-// one, has the old secret's until then. The returned endpoint has the new secret and
-// PreviousUntil.
+// Rotate gives a company's endpoint a new signing secret. During RotationOverlap both secrets
+// sign: webhook-signature has two signatures. X-Webhook-Signature has room for one: the old
+// secret's until the overlap ends. The returned endpoint has the new secret and PreviousUntil.
 //
-// A rotation while another is under way is an sms.Refusal, because receivers might
-// have neither of the two valid secrets. Call EndRotation first.
+// A second rotation during the overlap is an sms.Refusal: a receiver could hold neither of the
+// two valid secrets. Call EndRotation first.
 func (w *Webhooks) Rotate(ctx context.Context, company sms.CompanyID) (Endpoint, error) {
 	return w.changeEndpoint(ctx, company, "rotating the webhook secret", func(tx pgx.Tx, e *Endpoint, err error) error {
 		switch {
@@ -131,8 +128,8 @@ func (w *Webhooks) Rotate(ctx context.Context, company sms.CompanyID) (Endpoint,
 	})
 }
 
-// EndRotation ends a rotation early: the previous secret stops signing. Without a
-// rotation under way it changes nothing.
+// EndRotation ends a rotation early: the previous secret stops signing. Without a rotation it
+// changes nothing.
 func (w *Webhooks) EndRotation(ctx context.Context, company sms.CompanyID) (Endpoint, error) {
 	return w.changeEndpoint(ctx, company, "ending the rotation of the webhook secret", func(tx pgx.Tx, e *Endpoint, err error) error {
 		if err != nil && !unreadable(err) {
@@ -145,8 +142,8 @@ func (w *Webhooks) EndRotation(ctx context.Context, company sms.CompanyID) (Endp
 	})
 }
 
-// changeEndpoint calls change while it holds the lock of a company's endpoint, with the endpoint
-// as it is and the error of reading it, and returns the endpoint as change leaves it.
+// changeEndpoint locks a company's endpoint and calls change with the current endpoint and the
+// error of reading it. It returns the endpoint as changed.
 func (w *Webhooks) changeEndpoint(ctx context.Context, company sms.CompanyID, doing string, change func(tx pgx.Tx, e *Endpoint, err error) error) (e Endpoint, err error) {
 	err = pgx.BeginFunc(ctx, w.pool, func(tx pgx.Tx) error {
 		if err := lockEndpoint(ctx, tx, company); err != nil {
@@ -162,19 +159,19 @@ func (w *Webhooks) changeEndpoint(ctx context.Context, company sms.CompanyID, do
 	return e, nil
 }
 
-// unreadable reports whether an endpoint was read but for its secret, which cannot be decrypted.
+// unreadable reports whether only an endpoint's secret failed to decrypt.
 func unreadable(err error) bool {
 	return errors.Is(err, vault.ErrNoKey) || errors.Is(err, vault.ErrWrongKey)
 }
 
-// lockEndpoint serializes changes of a company's endpoint, also while it has no row yet.
+// lockEndpoint serializes changes of a company's endpoint, even before its row exists.
 func lockEndpoint(ctx context.Context, tx pgx.Tx, company sms.CompanyID) error {
 	_, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock(hashtextextended('webhook_endpoints', $1))`, int64(company))
 	return err
 }
 
-// Endpoint returns a company's endpoint, or ErrNotFound. Without the key of its secret it returns
-// the rest and an error.
+// Endpoint returns a company's endpoint, or ErrNotFound. Without the key of its secret it
+// returns the other fields and an error.
 func (w *Webhooks) Endpoint(ctx context.Context, companyID int64) (e Endpoint, err error) {
 	if e, err = w.EndpointOf(ctx, sms.CompanyID(companyID)); err != nil {
 		return e, err
@@ -186,7 +183,7 @@ func (w *Webhooks) Endpoint(ctx context.Context, companyID int64) (e Endpoint, e
 	return e, err
 }
 
-// EndpointOf is Endpoint without decrypting the secret, which stays empty: for pages.
+// EndpointOf is Endpoint for pages: it leaves the secret empty and does not decrypt it.
 func (w *Webhooks) EndpointOf(ctx context.Context, company sms.CompanyID) (Endpoint, error) {
 	found, err := w.Endpoints(ctx, int64(company)-1, 1)
 	if err != nil {
@@ -198,8 +195,8 @@ func (w *Webhooks) EndpointOf(ctx context.Context, company sms.CompanyID) (Endpo
 	return found[0], nil
 }
 
-// Endpoints lists endpoints by company id, at most limit of them, from the first
-// after that id, without their secrets.
+// Endpoints lists at most limit endpoints by company id, from the first after the given id,
+// without secrets.
 func (w *Webhooks) Endpoints(ctx context.Context, after int64, limit int) ([]Endpoint, error) {
 	return postgres.All(ctx, w.pool, "listing webhook endpoints", func(row pgx.CollectableRow) (e Endpoint, err error) {
 		err = row.Scan(&e.CompanyID, &e.URL, &e.sealed, &e.Active, &e.UpdatedAt, &e.PreviousUntil, &e.FailingSince, &e.Events)
@@ -209,8 +206,8 @@ func (w *Webhooks) Endpoints(ctx context.Context, after int64, limit int) ([]End
 		FROM webhook_endpoints WHERE company_id > $1 ORDER BY company_id LIMIT $2`, after, limit)
 }
 
-// RecordedURL returns an endpoint's URL for the audit log and for administrators:
-// without the parts that may hold a secret, such as the query.
+// RecordedURL returns an endpoint's URL without the parts that may hold a secret, such as the
+// query. The audit log and administrators see this form.
 func RecordedURL(text string) string {
 	u, err := url.Parse(text)
 	if err != nil {
@@ -234,12 +231,12 @@ type storedEndpoint struct {
 const storedColumns = `e.company_id, e.url, e.secret, CASE WHEN e.previous_until > now() THEN coalesce(e.previous_secret, '') ELSE '' END AS previous,
 	e.failing_since IS NOT NULL AS failing`
 
-// fields are what storedColumns are scanned into.
+// fields returns the scan targets of storedColumns.
 func (s *storedEndpoint) fields() []any {
 	return []any{&s.company, &s.url, &s.secret, &s.previous, &s.failing}
 }
 
-// stored reads a company's endpoint, or returns ErrNotFound.
+// stored reads a company's endpoint. It returns ErrNotFound if there is none.
 func (w *Webhooks) stored(ctx context.Context, company int64) (s storedEndpoint, err error) {
 	err = w.pool.QueryRow(ctx, `SELECT `+storedColumns+` FROM webhook_endpoints e WHERE e.company_id = $1`, company).Scan(s.fields()...)
 	if errors.Is(err, pgx.ErrNoRows) {
@@ -251,11 +248,10 @@ func (w *Webhooks) stored(ctx context.Context, company int64) (s storedEndpoint,
 	return s, nil
 }
 
-// newTarget makes the target of a stored endpoint.
 func (w *Webhooks) newTarget(s storedEndpoint) (*target, error) {
 	u, err := url.Parse(s.url)
 	if err != nil {
-		return nil, errors.New("the stored URL does not parse") // the URL may hold a secret: not for the log
+		return nil, errors.New("the stored URL does not parse") // no URL in the log: it may hold a secret
 	}
 	secret, err := w.vault.Open(s.company, s.secret)
 	if err != nil {

@@ -14,10 +14,9 @@ import (
 // Subject is a message that events were about.
 type Subject struct{ CompanyID, MessageID int64 }
 
-// Erase replaces the number in what is kept of events about messages by another text,
-// and removes the customer's reference and what endpoints answered, which may repeat it. Messages of which an event
-// is still to be delivered are left alone and returned: the endpoint gets what was
-// promised. What is sent again by hand afterwards bears the other text.
+// Erase replaces the number in the stored events about messages by another text. It also removes the customer's
+// reference and the endpoints' responses, which may repeat the number. It leaves messages with a pending event
+// alone and returns them: the endpoint still gets the promised event. A later manual re-send has the other text.
 func Erase(ctx context.Context, tx pgx.Tx, subjects []Subject, by string) (pending []int64, err error) {
 	var companies, ids []int64
 	for _, s := range subjects {
@@ -47,12 +46,10 @@ type named struct {
 	Waits       bool // it is still to be delivered
 }
 
-// EraseReceived replaces a number, in any of its forms, in what is kept of events about
-// messages from handsets by another text, and removes what they said and what endpoints
-// answered: in those of the subjects, and in all that name the number as their sender,
-// also where the message itself is not kept any more. Messages of which the event is
-// still to be delivered are left alone and returned, as by Erase. What is sent again by
-// hand afterwards goes out without them.
+// EraseReceived replaces a number, in any of its forms, by another text in the stored events about MOs. It also
+// removes the message text and the endpoints' responses. It covers the events of the subjects and all events with
+// the number as sender, even if the message itself is gone. Like Erase, it leaves messages with a pending event
+// alone and returns them. A later manual re-send lacks what was removed.
 func EraseReceived(ctx context.Context, tx pgx.Tx, subjects []Subject, forms []string, by string) (erased int64, pending []int64, err error) {
 	companies, ids := make([]int64, len(subjects)), make([]int64, len(subjects))
 	for i, s := range subjects {
@@ -94,9 +91,8 @@ func EraseReceived(ctx context.Context, tx pgx.Tx, subjects []Subject, forms []s
 	return erased, pending, nil
 }
 
-// ErasePurged is Erase for the events about messages to a number that are not kept any
-// more: those with ids up to upTo. It returns how many it erased, and how many are still
-// to be delivered.
+// ErasePurged is Erase for events about messages to a number that are already deleted: those with ids up to upTo.
+// It returns how many events it erased, and how many are still pending.
 func ErasePurged(ctx context.Context, tx pgx.Tx, number string, upTo int64, by string) (erased, pending int64, err error) {
 	deliveries, err := postgres.All(ctx, tx, "looking for the events of messages that are deleted", pgx.RowToStructByPos[named],
 		purgedOf, []string{number}, upTo)
@@ -108,21 +104,18 @@ func ErasePurged(ctx context.Context, tx pgx.Tx, number string, upTo int64, by s
 	return int64(len(deliveries)), int64(all - len(deliveries)), obscure(ctx, tx, deliveries, by)
 }
 
-// Naming returns the deliveries of events that name a number, in any of its forms, and
-// that no message leads to: about what its handset sent, and about messages to it with
-// ids up to upTo, which are not kept any more.
+// Naming returns the deliveries whose events contain a number, in any of its forms, and that no message leads to:
+// MOs from it, and deleted messages to it with ids up to upTo.
 func (w *Webhooks) Naming(ctx context.Context, forms []string, upTo int64) ([]Delivery, error) {
 	return w.deliveries(ctx, namingOf, forms, upTo)
 }
 
-// How the events of a number ($1, its forms) are found without its messages. Each delivery is read by
-// a query of its own (LATERAL, OFFSET 0): the planner, which does not know how few they are, would read the whole
-// table to join it with them. One that goes to another partition while FOR UPDATE waits for it is not found there: it was
-// still to be delivered.
+// Queries that find the events of a number ($1, its forms) without its messages. A separate query reads each
+// delivery (LATERAL, OFFSET 0). In a join the planner overestimates how many there are and reads the whole table. A
+// delivery that moves to another partition while FOR UPDATE waits for it is not found there: it was still pending.
 const (
-	receivedFrom = `SELECT r.company_id, r.id FROM webhook_deliveries r WHERE r.phone_number = ANY($1::text[]) AND r.data IS NOT NULL` // by an index of these alone
-	// Those of one company after the other: it reads as many as are kept longer than
-	// their messages ($2 is the last that is gone).
+	receivedFrom = `SELECT r.company_id, r.id FROM webhook_deliveries r WHERE r.phone_number = ANY($1::text[]) AND r.data IS NOT NULL` // uses an index of these alone
+	// Company by company. It reads as many deliveries as outlive their messages ($2 is the last deleted message).
 	purgedTo = `SELECT p.company_id, p.id FROM webhook_endpoints e JOIN webhook_deliveries p ON p.company_id = e.company_id AND p.id < ($2::bigint + 1) * 8
 		WHERE p.phone_number = ANY($1::text[]) AND p.data IS NULL`
 	eachOf      = ` n(company_id, id) LEFT JOIN LATERAL (SELECT * FROM webhook_deliveries w WHERE w.company_id = n.company_id AND w.id = n.id `
@@ -134,11 +127,11 @@ const (
 	purgedOf = `SELECT n.company_id, n.id, ` + stillNeeded + ` FROM (` + purgedTo + ` ORDER BY 1, 2)` + eachOf + `FOR UPDATE) d ON true`
 	namingOf = deliveryColumns + ` FROM (` + receivedFrom + ` UNION ` + purgedTo + `)` + eachOf + `OFFSET 0) d ON true ORDER BY d.at, d.id`
 
-	// withoutAnswers are the attempts without what the endpoint answered.
+	// withoutAnswers are the attempts without the endpoint's responses.
 	withoutAnswers = `(SELECT json_agg(a::jsonb - 'excerpt') FROM json_array_elements(attempts) a)`
 )
 
-// obscure puts another text for the number of deliveries.
+// obscure replaces the number of deliveries by another text.
 func obscure(ctx context.Context, tx pgx.Tx, deliveries []named, by string) error {
 	companies, ids := make([]int64, len(deliveries)), make([]int64, len(deliveries))
 	for i, d := range deliveries {

@@ -40,7 +40,8 @@ const (
 	AlwaysEvent = "webhook_event_always"
 )
 
-// checkEvents refuses events that cannot be requested, and returns them sorted, each once.
+// checkEvents refuses events that cannot be requested. It returns the others sorted, without
+// duplicates.
 func checkEvents(asked []string) ([]string, error) {
 	for _, name := range asked {
 		switch {
@@ -53,17 +54,17 @@ func checkEvents(asked []string) ([]string, error) {
 	return append([]string{}, slices.Compact(slices.Sorted(slices.Values(asked)))...), nil
 }
 
-// Event is what a company's endpoint gets a request about.
+// Event is the content of a request to a company's endpoint.
 type Event struct {
 	CompanyID int64
-	// MessageID is the integer id of the message that became final (rule api 2.3), or a number
-	// of the same sequence. With the name it is the event's identity.
+	// MessageID is the integer id of the final message (rule api 2.3), or a number of the same
+	// sequence. Together with Name it identifies the event.
 	MessageID   int64
 	Name        string
-	PhoneNumber string // E.164; empty where it concerns nobody
+	PhoneNumber string // E.164; "": it concerns no number
 	At          time.Time
-	Reference   string // the customer's own name for the message; "": none, and the body has no such field
-	Data        any    // of the body, of an event that is requested: ReceivedData or LowBalanceData
+	Reference   string // the customer's client_reference; "": none, and the body omits the field
+	Data        any    // data of the body, for a requested event: ReceivedData or LowBalanceData
 }
 
 // ReceivedData is the data of Received.
@@ -71,7 +72,7 @@ type ReceivedData struct {
 	InboundID  int64   `json:"inbound_id"`
 	From       string  `json:"from"`
 	To         string  `json:"to"`
-	Message    *string `json:"message"` // nil: no text in a coding that is read
+	Message    *string `json:"message"` // nil: no text in a supported coding
 	ReceivedAt Time    `json:"received_at"`
 }
 
@@ -82,7 +83,7 @@ type LowBalanceData struct {
 	Threshold int64 `json:"threshold"`
 }
 
-// Time is written in JSON as RFC 3339 with a numeric offset also for UTC, to the second.
+// Time marshals as RFC 3339 to the second, with a numeric offset even for UTC.
 type Time struct{ time.Time }
 
 const timestampLayout = "2006-01-02T15:04:05-07:00"
@@ -92,9 +93,9 @@ func (t Time) MarshalJSON() ([]byte, error) { return t.append(nil), nil }
 
 func (t Time) append(b []byte) []byte { return t.UTC().AppendFormat(b, `"`+timestampLayout+`"`) }
 
-// appendBody appends the body of rule api 6: with exactly these fields for a message, and the
-// client_reference of a message that has one. Every attempt builds the body again and must send
-// the same bytes, so the result for an event must never change.
+// appendBody appends the body of rule api 6: exactly these fields for a message, plus
+// client_reference if the message has one. Every attempt rebuilds the body and must send the
+// same bytes, so the result for an event must never change.
 func appendBody(b []byte, j *job) []byte {
 	event := eventName(j.id)
 	b = append(append(append(b, `{"event":"`...), event...), `","timestamp":`...)
@@ -119,7 +120,6 @@ func appendBody(b []byte, j *job) []byte {
 	return append(b, "}}"...)
 }
 
-// appendText appends a text in JSON.
 func appendText(b []byte, text string) []byte {
 	if strings.ContainsFunc(text, func(r rune) bool { return r < ' ' || r > '~' || r == '"' || r == '\\' }) {
 		return append(b, jsonOf(text)...)
@@ -127,7 +127,7 @@ func appendText(b []byte, text string) []byte {
 	return append(append(append(b, '"'), text...), '"')
 }
 
-// jsonOf returns the JSON of texts and numbers, without escapes for HTML.
+// jsonOf returns the JSON of texts and numbers, without HTML escapes.
 func jsonOf(value any) []byte {
 	var out bytes.Buffer
 	enc := json.NewEncoder(&out)
@@ -153,11 +153,11 @@ func orNull(text string) *string {
 	return &text
 }
 
-// idSpan is how many delivery ids belong to one message. It is larger than the
-// number of events so that another event would not move the ids of old ones.
+// idSpan is how many delivery ids one message has. It exceeds the number of events, so that a
+// new event does not move existing ids.
 const idSpan = 8
 
-// deliveryID is the primary key of a message's event: one row at most can exist.
+// deliveryID is the primary key of a message's event, so at most one row can exist.
 func deliveryID(messageID int64, name string) (int64, error) {
 	if messageID <= 0 || messageID > (1<<63-1)/idSpan {
 		return 0, fmt.Errorf("message id %d is out of range", messageID)
@@ -169,35 +169,36 @@ func deliveryID(messageID int64, name string) (int64, error) {
 	return messageID*idSpan + int64(n), nil
 }
 
-// messageOf and eventName undo deliveryID.
+// messageOf and eventName reverse deliveryID.
 func messageOf(delivery int64) int64 { return delivery / idSpan }
 
 func eventName(delivery int64) string {
 	n := delivery % idSpan
-	if n < 0 { // a test's
+	if n < 0 { // a test event
 		n = -n
 	}
 	return eventNames[min(int(n), len(eventNames)-1)]
 }
 
-// webhookID is the receiver's key against duplicates: the same over all attempts
-// and re-sends of a delivery. It contains no full stop, as the signed content of
-// Standard Webhooks demands.
+// webhookID identifies duplicates for the receiver: it is the same in all attempts and re-sends
+// of a delivery. It contains no full stop, because Standard Webhooks separates the signed parts
+// with it.
 func webhookID(delivery int64) string {
-	if delivery < 0 { // a test's
+	if delivery < 0 { // a test event
 		return "evt_test_" + strconv.FormatInt(-delivery, 10)
 	}
 	return "evt_" + strconv.FormatInt(delivery, 10)
 }
 
-// Enqueue records events in the transaction that makes their messages final, for companies with
-// an active endpoint, and those of Askable for endpoints that requested them. An event that is
-// already recorded is skipped, so a message has exactly one row. It runs one statement for any
-// number of events, with the commit at the latest (postgres.Later). After the commit of a
-// [postgres.Tx] it wakes Run. rule api 6
+// Enqueue records events in the transaction that makes their messages final. It does so for
+// companies with an active endpoint, and for events of Askable only if the endpoint requested
+// them. It skips events that are already recorded, so a message has exactly one row. One
+// statement covers any number of events and runs no later than the commit (postgres.Later).
+// After the commit of a [postgres.Tx] it wakes Run. rule api 6
 //
-// What Run of this process has room for is recorded as claimed, and called after the commit. That
-// COMMIT waits for the synchronous standby, if there is one, as the COMMIT of a claim does.
+// If this process's Run has room, Enqueue records the event as claimed, and Run calls it after
+// the commit. That COMMIT waits for the synchronous standby, if there is one, like a claim's
+// COMMIT.
 func (w *Webhooks) Enqueue(ctx context.Context, tx pgx.Tx, events []Event) error {
 	ids, companies, at := []int64{}, []int64{}, []time.Time{}
 	numbers, references, data, asked := []string{}, []*string{}, []*string{}, []*string{}
@@ -235,7 +236,7 @@ func (w *Webhooks) Enqueue(ctx context.Context, tx pgx.Tx, events []Event) error
 		handed = d.takes(companies, ids)
 	}
 	beginBy, claim := time.Now().Add(beginWithin), postgres.Now().Add(w.claimLasts()).Truncate(time.Microsecond)
-	// Not ON CONFLICT DO NOTHING: it writes a second WAL record for every row.
+	// ON CONFLICT DO NOTHING would write a second WAL record for every row.
 	b := &pgx.Batch{}
 	b.Queue(`
 		WITH new AS (

@@ -23,21 +23,21 @@ type Filter struct {
 	Since     time.Time // of events recorded then or later
 }
 
-// A delivery's states as people and programs see them.
+// A delivery's states in pages and in the API.
 const (
 	StatePending   = "pending"
 	StateDelivered = "delivered"
 	StateFailed    = "failed" // permanently: the last attempt failed
 )
 
-// maxScanned is how many of a company's deliveries one page reads at most, however few
+// maxScanned limits how many of a company's deliveries one page reads, however few
 // match the filter.
 const maxScanned = 20_000
 
 // Deliveries returns up to limit of a company's deliveries with ids below before (0:
-// from the newest), those of the latest messages first, and the before of the next
-// page: 0 when there are no more. When few deliveries match the filter, a page may
-// have fewer than limit, even none, and still have a next page.
+// from the newest), latest messages first, and the before of the next page: 0 after
+// the last one. When few deliveries match the filter, a page may have fewer than
+// limit, even none, and still have a next page.
 func (w *Webhooks) Deliveries(ctx context.Context, company sms.CompanyID, f Filter, before int64, limit int) (page []Delivery, next int64, err error) {
 	if !company.Valid() || limit < 1 {
 		return nil, 0, nil
@@ -59,7 +59,7 @@ func (w *Webhooks) Deliveries(ctx context.Context, company sms.CompanyID, f Filt
 	if f.State == StateFailed {
 		reach = `webhook_undelivered WHERE company_id = $1 AND due = 'infinity'`
 	}
-	var last, seen int64 // how far the page reads
+	var last, seen int64 // the page reads down to last
 	err = w.lookups.QueryRow(ctx, `
 		SELECT coalesce(min(id), 0), count(*) FROM (SELECT id FROM `+reach+` AND id < $2 ORDER BY id DESC LIMIT $3) r`,
 		int64(company), before, maxScanned).Scan(&last, &seen)
@@ -72,8 +72,8 @@ func (w *Webhooks) Deliveries(ctx context.Context, company sms.CompanyID, f Filt
 	return w.deliveryPage(ctx, company, f, before, last, limit, seen == maxScanned)
 }
 
-// deliveryPage lists the deliveries of the filter with ids from last up to below
-// before. more means that there may be others below last.
+// deliveryPage lists the filter's deliveries with ids from last up to below before.
+// more means that there may be others below last.
 func (w *Webhooks) deliveryPage(ctx context.Context, company sms.CompanyID, f Filter, before, last int64, limit int, more bool) (page []Delivery, next int64, err error) {
 	condition, args := f.condition([]any{int64(company), before, last, limit + 1})
 	from := ` FROM webhook_deliveries d`
@@ -94,7 +94,7 @@ func (w *Webhooks) deliveryPage(ctx context.Context, company sms.CompanyID, f Fi
 	return page, 0, nil
 }
 
-// condition returns the filter as SQL, with its arguments behind args.
+// condition returns the filter as SQL, and args with its arguments appended.
 func (f Filter) condition(args []any) (condition string, all []any) {
 	var c strings.Builder
 	switch f.State {
@@ -112,7 +112,7 @@ func (f Filter) condition(args []any) (condition string, all []any) {
 		c.WriteString(` AND d.data IS NULL`)
 	}
 	if f.Event != "" {
-		fmt.Fprintf(&c, " AND d.id %% %d = %d", idSpan, slices.Index(eventNames[:], f.Event)) // -1, which matches nothing, of an unknown event
+		fmt.Fprintf(&c, " AND d.id %% %d = %d", idSpan, slices.Index(eventNames[:], f.Event)) // -1 for an unknown event: matches nothing
 	}
 	if !f.Since.IsZero() {
 		args = append(args, f.Since)
@@ -126,8 +126,8 @@ func eventNumber(name string) int64 {
 	return id % idSpan
 }
 
-// Delivery returns one of a company's deliveries; another company's is
-// ErrNotFound, as is one that does not exist.
+// Delivery returns one of a company's deliveries. It returns ErrNotFound if there is
+// none, or if it belongs to another company.
 func (w *Webhooks) Delivery(ctx context.Context, company sms.CompanyID, id int64) (Delivery, error) {
 	found, err := w.deliveries(ctx, deliveryColumns+` FROM webhook_deliveries d WHERE d.company_id = $1 AND d.id = $2`, int64(company), id)
 	if err != nil {
@@ -139,8 +139,8 @@ func (w *Webhooks) Delivery(ctx context.Context, company sms.CompanyID, id int64
 	return found[0], nil
 }
 
-// CompanyOf returns the company of a delivery, for operators who know only its id. It
-// costs an index probe for every company with an endpoint.
+// CompanyOf returns the company of a delivery, for operators with only its id. It
+// costs an index probe per company with an endpoint.
 func (w *Webhooks) CompanyOf(ctx context.Context, id int64) (sms.CompanyID, error) {
 	var company int64
 	err := w.pool.QueryRow(ctx, `SELECT e.company_id FROM webhook_endpoints e
@@ -155,7 +155,7 @@ func (w *Webhooks) CompanyOf(ctx context.Context, id int64) (sms.CompanyID, erro
 }
 
 // Answer returns the beginning of an attempt's response, safe to show anywhere:
-// without characters that are not graphic or that change the direction of text; a line
+// without non-graphic characters and those that change the text direction. A line
 // break becomes a space.
 func (a Attempt) Answer() string {
 	return strings.Map(func(r rune) rune {

@@ -13,12 +13,12 @@ const (
 	purgeEvery = time.Minute
 	purgePause = 50 * time.Millisecond // between two batches, to leave the database to others
 	purgeBatch = 1000
-	purgeParts = 20 * 60 // of webhook_delivered: each minute and its deletions read one, all of them in less than a day
+	purgeParts = 20 * 60 // of webhook_delivered: one a minute plus its deletions, all of them in less than a day
 	day        = 24 * time.Hour
 )
 
-// runPurge deletes deliveries older than Options.Retention until ctx ends, at most a day later. A process that begins continues
-// behind the place where one that ran all day would be, so that restarts leave no block out.
+// runPurge deletes deliveries older than Options.Retention until ctx ends, at most a day late. A new process continues where one
+// that ran all day would be, so restarts skip no block.
 func (w *Webhooks) runPurge(ctx context.Context) {
 	trouble, block := false, int64(-1)
 	for pause := purgeEvery; wait(ctx, pause); {
@@ -27,20 +27,19 @@ func (w *Webhooks) runPurge(ctx context.Context) {
 			w.log.Error("old webhook deliveries cannot be deleted; trying again", "event", "webhook_purge_failed", "error", err)
 		}
 		trouble, block, pause = err != nil, next, purgeEvery
-		if gone >= purgeBatch { // there may be more; a few become old at any moment
+		if gone >= purgeBatch { // maybe more; only a few become old at any moment
 			pause = purgePause
 		}
 	}
 }
 
-// purgeDelivered deletes old deliveries, $2 at most, of the table's blocks from $3 to before $4. An index on at would cost every
-// delivery more of the write-ahead log than its deletion does.
+// purgeDelivered deletes at most $2 old deliveries from blocks $3 to before $4. An index on at would cost each delivery more WAL
+// than its deletion does.
 const purgeDelivered = `
 	DELETE FROM webhook_delivered WHERE ctid = ANY(ARRAY(SELECT ctid FROM webhook_delivered
 		WHERE ctid >= format('(%s,0)', $3::bigint)::tid AND ctid < format('(%s,0)', $4::bigint)::tid AND at < now() - $1::interval LIMIT $2))`
 
-// purgeStatements delete old deliveries, $2 at most, by indexes: what was given up, and what waits for an endpoint that is
-// switched off.
+// purgeStatements delete at most $2 old deliveries each, by index: those given up, and those that wait for an inactive endpoint.
 var purgeStatements = []string{
 	`DELETE FROM webhook_undelivered WHERE ctid = ANY(ARRAY(
 		SELECT ctid FROM webhook_undelivered WHERE due = 'infinity' AND at < now() - $1::interval ORDER BY at LIMIT $2))`,
@@ -51,9 +50,9 @@ var purgeStatements = []string{
 		LIMIT $2))`,
 }
 
-// purge deletes a batch of the deliveries that are older than Options.Retention, of those that were delivered in a part of their
-// table from a block on (negative: by the time of day), and returns how many it deleted, and the block where the next call begins.
-// That is a block, not a part of the whole, because the table grows meanwhile.
+// purge deletes a batch of deliveries older than Options.Retention. Of the delivered ones it covers a part of their table from a
+// block on (negative: a block by the time of day). It returns how many it deleted, and the block where the next call begins: a
+// block rather than a fraction, because the table grows meanwhile.
 func (w *Webhooks) purge(ctx context.Context, block, parts int64) (gone, next int64, err error) {
 	var size int64
 	if err := w.pool.QueryRow(ctx, `SELECT pg_relation_size('webhook_delivered') / current_setting('block_size')::int`).Scan(&size); err != nil {
@@ -84,7 +83,7 @@ func (w *Webhooks) purge(ctx context.Context, block, parts int64) (gone, next in
 	return gone, next, nil
 }
 
-// wait returns true after a pause, and false as soon as ctx ends.
+// wait returns true after the pause, or false as soon as ctx ends.
 func wait(ctx context.Context, pause time.Duration) bool {
 	select {
 	case <-ctx.Done():

@@ -12,24 +12,23 @@ import (
 
 const (
 	recordBatch = 1000
-	// Results are collected for recordLinger: nobody waits for them, and a transaction
-	// costs more than a row.
+	// Results are collected for recordLinger: nothing waits for them, and a transaction costs
+	// more than a row.
 	recordLinger   = 100 * time.Millisecond
 	recordPause    = 100 * time.Millisecond // after a failed statement, doubling
 	maxRecordPause = 2 * time.Second        // the longest
 )
 
 // result is a finished attempt that is not stored yet. Without an attempt the delivery is given
-// back: it is pending, and due at once.
+// back: pending, and due at once.
 type result struct {
 	job
 	state   state
-	delay   time.Duration // from its end to the next attempt, while pending
+	delay   time.Duration // from the end of the attempt to the next one, while pending
 	ended   time.Time
 	attempt Attempt
 }
 
-// called reports whether the attempt was made.
 func (r *result) called() bool { return r.attempt.Result != "" }
 
 // state of a delivery, as stored.
@@ -41,11 +40,11 @@ const (
 	exhausted state = 2
 )
 
-// schedule is the delays between a failure and the next attempt. rule api 6
+// schedule lists the delays between a failure and the next attempt. rule api 6
 type schedule []time.Duration
 
-// after returns the state of a delivery after the attempt number tries (from 1) of its
-// round, and the delay before the next attempt.
+// after returns a delivery's state after attempt number tries (from 1) of its round, and the
+// delay before the next attempt.
 func (s schedule) after(tries int, success bool) (state, time.Duration) {
 	switch {
 	case success:
@@ -56,9 +55,9 @@ func (s schedule) after(tries int, success bool) (state, time.Duration) {
 	return pending, s[tries-1]
 }
 
-// record stores results in batches until the channel is closed. While PostgreSQL is away
-// it tries the same batch again, and the full channel blocks further calls. It gives
-// up when ctx ends; the deliveries are then repeated.
+// record stores results in batches until the channel is closed. While PostgreSQL is down it
+// retries the same batch, and the full channel blocks further calls. When ctx ends it gives up,
+// and the deliveries are repeated.
 func (d *deliverer) record(ctx context.Context) {
 	batch := make([]result, 0, recordBatch)
 	for r := range d.results {
@@ -74,7 +73,7 @@ func (d *deliverer) record(ctx context.Context) {
 				more = false
 			}
 		}
-		// In the order in which every process locks rows, so that there are no deadlocks.
+		// Every process locks rows in this order, so there are no deadlocks.
 		slices.SortStableFunc(batch, func(a, b result) int {
 			return cmp.Or(cmp.Compare(a.company, b.company), cmp.Compare(a.id, b.id))
 		})
@@ -106,9 +105,9 @@ func (d *deliverer) storeUntilDone(ctx context.Context, batch []result) {
 	}
 }
 
-// store writes a batch in one statement. A result whose claim is not held any more
-// changes nothing: another process calls, or a call of this function whose answer was
-// lost has stored it.
+// store writes a batch in one statement. A result whose claim is no longer held changes
+// nothing: another process has the delivery, or an earlier call of store wrote the result and
+// its reply was lost.
 func (w *Webhooks) store(ctx context.Context, batch []result) error {
 	n := len(batch)
 	companies, ids, claims, states := make([]int64, n), make([]int64, n), make([]time.Time, n), make([]int16, n)
@@ -146,5 +145,5 @@ func (w *Webhooks) store(ctx context.Context, batch []result) error {
 	return nil
 }
 
-// withAttempt appends the attempt of r, if there is one, to those of u.
+// withAttempt appends r's attempt, if any, to those of u.
 const withAttempt = `coalesce((u.attempts::jsonb || r.attempt::jsonb)::json, r.attempt::json, u.attempts)`

@@ -10,9 +10,9 @@ import (
 
 const (
 	claimPause    = 5 * time.Millisecond // between claims: many deliveries share a transaction
-	lookShare     = 10                   // pause between looks, in durations of one look
-	mostLookPause = 5 * time.Second      // a look that waited for PostgreSQL delays the next one by no more
-	lookTimeout   = 30 * time.Second     // of a look; it is longer than any look takes that waits for nothing
+	lookShare     = 10                   // pause between looks, in durations of a look
+	mostLookPause = 5 * time.Second      // limits how long a look that waited for PostgreSQL delays the next one
+	lookTimeout   = 30 * time.Second     // of a look; longer than any look that need not wait
 	recentlyDue   = 2 * time.Second      // how far back most looks go
 	lookThrough   = 20                   // pause between looks that go back to the oldest delivery, in Options.Idle
 	outagePause   = 500 * time.Millisecond
@@ -22,22 +22,22 @@ const (
 // deliverer is the state of one Run.
 type deliverer struct {
 	*Webhooks
-	calling context.Context // ends the calls in flight, Drain after the shutdown began
+	calling context.Context // ends the calls in flight, Drain after shutdown began
 	results chan result
 	roomy   chan struct{} // a worker of the queue may have room
 
 	mu        sync.Mutex
 	ended     *sync.Cond // a caller has ended
-	stopping  bool       // what is not called yet is given back
-	stopped   bool       // so is what comes now
+	stopping  bool       // deliveries not called yet are given back
+	stopped   bool       // new ones are given back too
 	workers   map[int64]*worker
-	queue     []*worker // endpoints with due deliveries, in the order in which they are served
+	queue     []*worker // endpoints with due deliveries, in order of service
 	free      int       // callers that may begin
-	freeSlow  int       // of them, of slow endpoints
+	freeSlow  int       // of them, for slow endpoints
 	nextLook  time.Time
 	earliest  time.Time // of the next look, if there is a kick
-	throughAt time.Time // of the next look that goes back to the oldest delivery
-	endAt     time.Time // of the next look for first calls that did not end
+	throughAt time.Time // of the next look back to the oldest delivery
+	endAt     time.Time // of the next look for unfinished first calls
 	endFrom   int64     // its first block
 }
 
@@ -55,9 +55,9 @@ func newDeliverer(calling context.Context, w *Webhooks) *deliverer {
 	return d
 }
 
-// Run delivers until ctx ends. Then it claims no new deliveries, gives the calls in
-// flight at most Options.Drain, stores their results, and returns nil. Any number of
-// processes may run at the same time.
+// Run delivers until ctx ends. Then it claims no new deliveries, gives calls in flight at most
+// Options.Drain, stores their results, and returns nil. Any number of processes may run at the
+// same time.
 func (w *Webhooks) Run(ctx context.Context) error {
 	background := context.WithoutCancel(ctx)
 	calling, endCalls := context.WithCancel(background)
@@ -86,7 +86,7 @@ func (w *Webhooks) Run(ctx context.Context) error {
 		d.ended.Wait()
 	}
 	d.stopped = true
-	var left []job // for which there was no room
+	var left []job // those without room
 	for _, e := range d.workers {
 		left = append(left, e.waiting...)
 	}
@@ -100,8 +100,8 @@ func (w *Webhooks) Run(ctx context.Context) error {
 	return nil
 }
 
-// take is the loop that claims due deliveries and starts their calls, until ctx ends. It
-// wakes by a kick, when a call leaves room, and for the next look.
+// take claims due deliveries and starts their calls in a loop until ctx ends. It wakes on a
+// kick, when a call leaves room, and for the next look.
 func (d *deliverer) take(ctx context.Context) {
 	outage := false
 	for ctx.Err() == nil {
@@ -164,11 +164,9 @@ func (d *deliverer) round(ctx context.Context) (more bool, err error) {
 	return d.claimQueued()
 }
 
-// lookPause returns the pause after a look that took so long.
 func lookPause(took time.Duration) time.Duration { return min(mostLookPause, lookShare*took) }
 
-// enqueueAll puts endpoints into the queue, which may have deliveries that are due since
-// a time.
+// enqueueAll queues endpoints that may have deliveries due since a time.
 func (d *deliverer) enqueueAll(companies []int64, since time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -182,7 +180,7 @@ func (d *deliverer) enqueueAll(companies []int64, since time.Time) {
 	}
 }
 
-// enqueue puts an endpoint into the queue. The caller holds the mutex.
+// enqueue queues an endpoint. The caller holds the mutex.
 func (d *deliverer) enqueue(e *worker, from position) {
 	if !e.queued {
 		e.queued, e.from = true, from
@@ -192,14 +190,14 @@ func (d *deliverer) enqueue(e *worker, from position) {
 	}
 }
 
-// claimQueued claims deliveries of all queued endpoints that have room, in one statement,
-// and starts their calls. more means that one of them has more.
+// claimQueued claims deliveries of all queued endpoints with room, in one statement, and starts
+// their calls. more means that an endpoint has more.
 func (d *deliverer) claimQueued() (more bool, err error) {
 	wishes := d.plan()
 	if len(wishes) == 0 {
 		return false, nil
 	}
-	found, err := d.claim(d.calling, wishes) // what is claimed is called, also at shutdown
+	found, err := d.claim(d.calling, wishes) // claimed deliveries are called even at shutdown
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, wish := range wishes {

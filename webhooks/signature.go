@@ -34,8 +34,8 @@ func newSecret() string {
 	return secretPrefix + base64.StdEncoding.EncodeToString(key[:])
 }
 
-// secretKey returns the decoded bytes of a secret's base64 part, or an sms.Refusal when
-// text is not a secret.
+// secretKey decodes the base64 part of a secret. It returns an sms.Refusal if text is
+// not a secret.
 func secretKey(secret string) ([]byte, error) {
 	encoded, ok := strings.CutPrefix(secret, secretPrefix)
 	if !ok {
@@ -51,7 +51,7 @@ func secretKey(secret string) ([]byte, error) {
 	return key, nil
 }
 
-// signer signs for one endpoint with both schemes. It may be used from many goroutines.
+// signer signs for one endpoint with both schemes. It is safe for concurrent use.
 type signer struct {
 	contract sync.Pool // hash.Hash keyed by the whole whsec_… string
 	standard sync.Pool // hash.Hash keyed by the secret's decoded bytes
@@ -68,8 +68,8 @@ func newSigner(secret string) (*signer, error) {
 	}, err
 }
 
-// sum returns the HMAC-SHA256 of parts. A used hash has the state after its key, which is most of
-// the work of a new one.
+// sum returns the HMAC-SHA256 of parts. A reused hash keeps its state after the key,
+// which saves most of the work of a new one.
 func sum(keyed *sync.Pool, parts ...[]byte) []byte {
 	mac := keyed.Get().(hash.Hash)
 	defer keyed.Put(mac)
@@ -81,8 +81,8 @@ func sum(keyed *sync.Pool, parts ...[]byte) []byte {
 }
 
 // contractSignature returns the value of X-Webhook-Signature: lower-case hex of
-// HMAC-SHA256 over the body, keyed by the whole whsec_… string; during a rotation
-// keyed by the previous secret, because the header holds one signature. rule api 6
+// HMAC-SHA256 over the body, keyed by the whole whsec_… string. The header holds one
+// signature; during a rotation the key is the previous secret. rule api 6
 func (s *signer) contractSignature(body []byte) string {
 	if s.previous != nil {
 		return s.previous.contractSignature(body)
@@ -92,8 +92,8 @@ func (s *signer) contractSignature(body []byte) string {
 
 // standardSignature returns the value of webhook-signature of Standard Webhooks: v1,
 // and the base64 of HMAC-SHA256 over id.timestamp.body, keyed by the decoded bytes.
-// During a rotation a second one, of the previous secret, follows after a space, as
-// the specification demands.
+// During a rotation the previous secret's signature follows after a space, as the
+// specification demands.
 func (s *signer) standardSignature(id, timestamp string, body []byte) string {
 	signature := "v1," + base64.StdEncoding.EncodeToString(sum(&s.standard, []byte(id+"."+timestamp+"."), body))
 	if s.previous != nil {
@@ -102,8 +102,8 @@ func (s *signer) standardSignature(id, timestamp string, body []byte) string {
 	return signature
 }
 
-// TestVector is a signed request for the documentation and for the tests of
-// receivers: with this secret, this request carries these headers.
+// TestVector is a signed request for the documentation and for receivers' tests: with
+// this secret, this request has these headers.
 type TestVector struct {
 	Secret    string
 	Body      string
@@ -114,8 +114,8 @@ type TestVector struct {
 	Standard  string // webhook-signature
 }
 
-// TestVectors returns one vector for each event, computed by the code that
-// signs deliveries. Their secret is fixed and public: it protects nothing.
+// TestVectors returns one vector per event, computed by the code that signs deliveries.
+// Their secret is fixed and public: it protects nothing.
 func TestVectors() ([]TestVector, error) {
 	const secret = "whsec_SW50dW13YSBleGFtcGxlIHNlY3JldCwgMzIgYnl0ZXM=" //nolint:gosec // published on purpose
 	sign, err := newSigner(secret)
@@ -136,11 +136,10 @@ func TestVectors() ([]TestVector, error) {
 // verifyTolerance is how old a signed request may be; an older one may be a replay.
 const verifyTolerance = 5 * time.Minute
 
-// Verify is the receiver's side, for Go receivers and for our own echo command: it
-// checks both signatures of a request over the exact bytes of its body, in constant
-// time, and that the request is not a replay. During a rotation, recognized by several
-// signatures in webhook-signature, secret may be either one; X-Webhook-Signature is
-// then the old one's.
+// Verify is the receiver's side, for Go receivers and for our echo command. In constant
+// time it checks both signatures over the exact bytes of the body, and that the request
+// is not a replay. During a rotation webhook-signature has several signatures, and
+// secret may be either one; X-Webhook-Signature is then the old one's.
 func Verify(secret string, header http.Header, body []byte, now time.Time) error {
 	sign, err := newSigner(secret)
 	if err != nil {

@@ -12,10 +12,10 @@ import (
 	"intumwa/sms"
 )
 
-// ErrBusy means that a test of this endpoint, or too many of others, are under way.
+// ErrBusy means that a test of this endpoint, or too many others, are running.
 var ErrBusy = errors.New("a test is under way")
 
-// testsAtOnce bounds the calls that tests have open in one process.
+// testsAtOnce limits the open test calls of one process.
 const testsAtOnce = 16
 
 // TestResult is a test event and the endpoint's response.
@@ -23,14 +23,14 @@ type TestResult struct {
 	WebhookID string // evt_test_…
 	Event     string
 	Body      string
-	Attempt   Attempt // with the beginning of the response even if it is a success
+	Attempt   Attempt // keeps the beginning of the response even of a success
 }
 
-// Test sends a company's endpoint one event, in the same form and signed in the same
-// way as every other, and returns the response. The deliveries do not show it. Its
-// message_id is 0, which no message has, and its webhook-id begins with evt_test_ and
-// is unique. An endpoint that is switched off can be tested. The errors are
-// ErrNotFound, ErrBusy, or those of Postgres; a failed call is not an error.
+// Test sends a company's endpoint one event, in the usual form and signature, and
+// returns the response. The deliveries do not show it. Its message_id is 0, which no
+// message has, and its webhook-id begins with evt_test_ and is unique. Inactive
+// endpoints can be tested too. The errors are ErrNotFound, ErrBusy, or those of
+// Postgres; a failed call is not an error.
 func (w *Webhooks) Test(ctx context.Context, company sms.CompanyID, event string) (TestResult, error) {
 	if !slices.Contains(eventNames[:], event) {
 		return TestResult{}, fmt.Errorf("testing a webhook endpoint: no such event %q", event)
@@ -66,7 +66,7 @@ func (w *Webhooks) Test(ctx context.Context, company sms.CompanyID, event string
 	return result, nil
 }
 
-// runningTests are the tests under way, at most one of each company.
+// runningTests holds the tests in progress, at most one per company.
 type runningTests struct {
 	mu    sync.Mutex
 	taken map[sms.CompanyID]bool

@@ -17,9 +17,9 @@ const (
 	maxHostLength = 253
 )
 
-// guard keeps deliveries away from addresses that are not public. It checks the
-// address that is dialled, after the name has been resolved, so a name that resolves
-// differently between check and call (DNS rebinding) is blocked too.
+// guard blocks deliveries to addresses that are not public. It checks the dialled
+// address, after the name is resolved. So it also blocks a name that resolves
+// differently between check and call (DNS rebinding).
 type guard struct {
 	public *ssrf.Guardian // nil: every address is allowed
 }
@@ -39,8 +39,8 @@ func (g guard) control(network, address string, c syscall.RawConn) error {
 	return g.public.Safe(network, address, c)
 }
 
-// checkURL returns an sms.Refusal when a URL cannot be an endpoint. Names are not
-// resolved here: their addresses are checked at each call.
+// checkURL returns an sms.Refusal when a URL cannot be an endpoint. It resolves no
+// names: each call checks their addresses.
 func (g guard) checkURL(raw string) error {
 	switch {
 	case raw == "":
@@ -103,8 +103,8 @@ func notInHost(r rune) bool {
 	return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '-' && r != '_'
 }
 
-// Why an endpoint's URL or secret is refused: the reason of an sms.Refusal, for callers
-// with their own texts.
+// Reasons of an sms.Refusal of an endpoint's URL or secret, for callers with their own
+// texts.
 const (
 	BadURL      = "webhook_url" // missing, too long, or not a URL
 	BadScheme   = "webhook_scheme"
@@ -114,10 +114,9 @@ const (
 	BadAddress  = "webhook_address" // not public
 	BadPort     = "webhook_port"
 	BadSecret   = "webhook_secret"
-	BadRotation = "webhook_rotation" // one is under way
+	BadRotation = "webhook_rotation" // one is in progress
 )
 
-// newRefusal is an sms.Refusal of an endpoint's URL or secret.
 func newRefusal(reason, format string, args ...any) error {
 	return sms.Refusal{Reason: reason, Text: fmt.Sprintf(format, args...)}
 }

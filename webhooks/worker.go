@@ -11,32 +11,32 @@ const (
 	quickAnswer = time.Second      // an endpoint that takes longer is slow
 	firstCalls  = 4                // of one endpoint at a time, after its first call and after a failure
 	mostCalls   = 32               // of one endpoint at a time, while it responds quickly
-	brokenPause = 30 * time.Second // how long an endpoint whose secret cannot be read is left alone
+	brokenPause = 30 * time.Second // pause for an endpoint whose secret cannot be read
 
-	// ahead is how many deliveries of an endpoint that responds quickly are claimed for each
-	// call: a claim costs a commit.
+	// ahead is how many deliveries of a quick endpoint are claimed per call: each claim costs a
+	// commit.
 	ahead = 8
 )
 
 // worker calls one endpoint. The deliverer's mutex guards it.
 type worker struct {
 	company int64
-	target  *target // of the last claim; nil: none, or it cannot be called
+	target  *target // of the last claim; nil: none, or unusable
 	failing bool    // its last call failed
 	resting time.Time
 	known   bool // a call has ended
 	slow    bool // the last call took longer than quickAnswer
-	limit   int  // callers at a time
+	limit   int  // concurrent callers
 	callers int  // goroutines that call
 	waiting []job
-	queued  bool // is in deliverer.queue
+	queued  bool // in deliverer.queue
 	from    position
 }
 
-// newWorker makes a worker with a limit of one caller, until its first call has ended.
+// newWorker makes a worker that is limited to one caller until its first call has ended.
 func newWorker(company int64) *worker { return &worker{company: company, limit: 1} }
 
-// most returns how many deliveries so many callers may have, in flight or waiting.
+// most returns how many deliveries, in flight or waiting, that many callers may have.
 func (e *worker) most(callers int) int {
 	if e.quick() {
 		return callers * ahead
@@ -44,14 +44,14 @@ func (e *worker) most(callers int) int {
 	return callers
 }
 
-// room returns how many deliveries the worker may still get.
+// room returns how many more deliveries the worker may get.
 func (e *worker) room() int { return e.most(e.limit) - e.callers - len(e.waiting) }
 
 // quick reports whether the last calls were quick successes.
 func (e *worker) quick() bool { return e.known && !e.slow && !e.failing && e.limit > firstCalls }
 
-// learn adjusts the limit after an attempt: each quick success raises it by one, up to
-// most; a failure or a slow response resets it to first.
+// learn adjusts the limit after an attempt: a quick success raises it by one, up to most; a failure
+// or a slow response resets it to first.
 func (e *worker) learn(success bool, took time.Duration, first, most int) {
 	e.slow = took > quickAnswer
 	if e.slow || !success || !e.known {
@@ -62,9 +62,9 @@ func (e *worker) learn(success bool, took time.Duration, first, most int) {
 	e.known = true
 }
 
-// plan takes the endpoints that have room from the queue. There is room when it is half of what
-// the worker may have, so that claims stay large. While all calls are taken nobody gets more: what
-// waits is called, and then its callers are free for the next endpoints of the queue.
+// plan removes the endpoints with room from the queue. An endpoint has room when half of what it
+// may hold is free, so that claims stay large. While all calls are taken, no endpoint gets more:
+// waiting deliveries go first, and then their callers are free for the queue's next endpoints.
 func (d *deliverer) plan() (wishes []wish) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -97,8 +97,8 @@ func (d *deliverer) plan() (wishes []wish) {
 	return wishes
 }
 
-// takes returns those of new deliveries that may be claimed for this process: the endpoint is
-// quick, there is room, and no older ones wait for it.
+// takes returns the new deliveries that this process may claim: the endpoint is quick and has room,
+// and no older deliveries wait for it.
 func (d *deliverer) takes(companies, ids []int64) []int64 {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -116,7 +116,7 @@ func (d *deliverer) takes(companies, ids []int64) []int64 {
 	return taken
 }
 
-// hand starts the calls of new deliveries that were claimed for this process.
+// hand starts the calls of new deliveries that Enqueue claimed for this process.
 func (d *deliverer) hand(found []*claimed) {
 	d.mu.Lock()
 	stopped, late := d.stopped, []result(nil)
@@ -133,11 +133,11 @@ func (d *deliverer) hand(found []*claimed) {
 	if len(late) > 0 {
 		ctx, cancel := context.WithTimeout(context.Background(), lastStatement)
 		defer cancel()
-		_ = d.store(ctx, late) // if it fails, the claims end by their time
+		_ = d.store(ctx, late) // on failure the claims end by their time
 	}
 }
 
-// give gives a worker what was claimed for it. The caller holds the mutex.
+// give gives a worker its claimed deliveries. The caller holds the mutex.
 func (d *deliverer) give(e *worker, c *claimed) {
 	if !d.aim(e, c.endpoint) {
 		return
@@ -149,8 +149,8 @@ func (d *deliverer) give(e *worker, c *claimed) {
 	d.begin(e)
 }
 
-// begin starts callers for what waits. Those for which there is no room start when others have
-// ended. The caller holds the mutex.
+// begin starts callers for waiting deliveries. Those without room start when others have ended. The
+// caller holds the mutex.
 func (d *deliverer) begin(e *worker) {
 	callers := min(len(e.waiting), e.limit-e.callers, d.free)
 	slow := e.slow
@@ -166,7 +166,7 @@ func (d *deliverer) begin(e *worker) {
 	}
 }
 
-// occupy counts callers of an endpoint that is slow, or not.
+// occupy counts an endpoint's callers.
 func (d *deliverer) occupy(e *worker, slow bool, n int) {
 	e.callers += n
 	d.free -= n
@@ -175,8 +175,8 @@ func (d *deliverer) occupy(e *worker, slow bool, n int) {
 	}
 }
 
-// aim gives a worker the endpoint as it was at the claim; false when it cannot be called.
-// The caller holds the mutex.
+// aim gives a worker the endpoint as of the claim; false if it cannot be called. The caller holds
+// the mutex.
 func (d *deliverer) aim(e *worker, at storedEndpoint) bool {
 	e.failing, at.failing = e.failing || at.failing, false // at may be older than the last result
 	if e.target != nil && e.target.stored == at {
@@ -190,8 +190,8 @@ func (d *deliverer) aim(e *worker, at storedEndpoint) bool {
 	return err == nil
 }
 
-// deliver is a caller: it makes one attempt at each delivery that waits. It ends also when the
-// endpoint has become slow, or quick, or may have fewer callers.
+// deliver is a caller: it makes one attempt at each waiting delivery. It also ends when the
+// endpoint turns slow or quick, or may have fewer callers.
 func (d *deliverer) deliver(e *worker, slow bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -214,7 +214,7 @@ func (d *deliverer) deliver(e *worker, slow bool) {
 	d.ended.Signal()
 }
 
-// giveBack ends the time in which what waits for a company's endpoint may be called: it was claimed
+// giveBack ends the time in which a company's waiting deliveries may be called: they were claimed
 // before the endpoint changed.
 func (d *deliverer) giveBack(company string) {
 	id, _ := strconv.ParseInt(company, 10, 64)
@@ -235,8 +235,8 @@ func (d *deliverer) signal() {
 	}
 }
 
-// attempt makes one attempt and passes its result to record. An attempt that could outlast its
-// claim is not made, and one that the shutdown cuts does not count: the delivery is given back.
+// attempt makes one attempt and passes its result to record. It makes no attempt that could outlast
+// the claim. An attempt that the shutdown cuts off does not count: the delivery is given back.
 func (d *deliverer) attempt(e *worker, j job) {
 	d.metrics.inFlight.Inc()
 	defer d.metrics.inFlight.Dec()
@@ -260,11 +260,11 @@ func (d *deliverer) attempt(e *worker, j job) {
 	d.results <- r
 }
 
-// logAttempt logs an attempt at level debug, and at level warn when the delivery is
-// given up after it. The message's ULID is looked up only for lines that are written.
+// logAttempt logs an attempt at level debug, and at level warn when it gives up the delivery. It
+// looks up the message's ULID only for lines that are written.
 func (d *deliverer) logAttempt(r result) {
 	host := r.target.host
-	if r.attempt.Result != result2xx { // from the first failure on; the log merges repeated lines about one endpoint
+	if r.attempt.Result != result2xx { // from the first failure on; the log merges repeats per endpoint
 		d.log.Warn("webhook calls to an endpoint fail; they are tried again", "event", "webhook_call_failed", "company_id", r.company, "host", host, "result", r.attempt.Result)
 	}
 	if r.state != exhausted && !d.log.Enabled(d.calling, slog.LevelDebug) {
