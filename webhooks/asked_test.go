@@ -9,9 +9,9 @@ import (
 	"intumwa/sms"
 )
 
-// TestAskedEvents: they go to whom asked for them and to nobody else, each once, signed
-// and repeated as every other; what every endpoint gets has the same bytes with them
-// and without.
+// TestAskedEvents: a requested event goes once to each endpoint that requested it and
+// to no other, signed and retried like every event. The bytes of the standard events do
+// not depend on requests.
 func TestAskedEvents(t *testing.T) {
 	pool := batchPool(t)
 	w := New(pool, quickly())
@@ -25,7 +25,7 @@ func TestAskedEvents(t *testing.T) {
 	at := time.Date(2026, 3, 1, 10, 2, 11, 5e8, time.FixedZone("CAT", 2*60*60))
 	text := "PAY <5000> & \"é\"\n"
 	for company := int64(1); company <= 2; company++ {
-		for range 2 { // the same again is no other
+		for range 2 { // the second time is a duplicate
 			enqueueAll(t, w, []Event{
 				{CompanyID: company, MessageID: 1026, Name: Received, At: at, PhoneNumber: "+25779123400",
 					Data: ReceivedData{InboundID: 1026, From: "+25779123400", To: "8080", Message: &text, ReceivedAt: Time{at}}},
@@ -75,7 +75,7 @@ func TestAskedEvents(t *testing.T) {
 	}
 }
 
-// TestEndpointAsks: what an endpoint asks for is kept until it asks for something else.
+// TestEndpointAsks: an endpoint keeps its requested events until it requests others.
 func TestEndpointAsks(t *testing.T) {
 	pool := batchPool(t)
 	w := New(pool, quickly())

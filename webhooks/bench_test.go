@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// BenchmarkDeliver is the way from the enqueueing transaction to the stored
-// result, with a receiver on loopback in this process: its CPU is in the figures.
+// BenchmarkDeliver covers the path from the enqueueing transaction to the stored
+// result. The receiver runs on loopback in this process, so its CPU is in the figures.
 func BenchmarkDeliver(b *testing.B) {
 	for _, companies := range []int{1, 100} {
 		b.Run(fmt.Sprintf("companies=%d", companies), func(b *testing.B) { benchmarkDeliver(b, companies) })
@@ -42,7 +42,7 @@ func benchmarkDeliver(b *testing.B, companies int) {
 				PhoneNumber: "+25761234567", At: at}
 		}
 		enqueueAll(b, w, events)
-		for int64(from)-arrived.Load() > 20_000 { // the rest of the gateway is not faster
+		for int64(from)-arrived.Load() > 20_000 { // the rest of the gateway is no faster
 			time.Sleep(time.Millisecond)
 		}
 	}
@@ -55,7 +55,7 @@ func benchmarkDeliver(b *testing.B, companies int) {
 	}
 }
 
-// answering answers each request with 200 and without allocations.
+// answering returns 200 for each request without allocating.
 func answering(conn net.Conn) {
 	var room [4096]byte
 	for {
@@ -69,7 +69,8 @@ func answering(conn net.Conn) {
 	}
 }
 
-// BenchmarkCall is one attempt over a kept connection, the receiver's system calls included.
+// BenchmarkCall is one attempt over a kept connection, including the receiver's system
+// calls.
 func BenchmarkCall(b *testing.B) {
 	call := callWith(b, New(nil, Options{AllowPrivate: true}), serve(b, answering))
 	b.ReportAllocs()
@@ -78,7 +79,8 @@ func BenchmarkCall(b *testing.B) {
 	}
 }
 
-// TestCallAllocatesLittle: a call allocates about 30 times; net/http's transport makes it 78.
+// TestCallAllocatesLittle: a call makes about 30 allocations; net/http's transport
+// would make it 78.
 func TestCallAllocatesLittle(t *testing.T) {
 	call := callWith(t, New(nil, Options{AllowPrivate: true}), serve(t, answering))
 	if n := testing.AllocsPerRun(200, func() { call() }); n > 45 {

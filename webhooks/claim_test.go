@@ -15,8 +15,7 @@ import (
 	"intumwa/internal/testenv"
 )
 
-// TestLateCommit: a delivery whose transaction ends after others that began later is
-// delivered, however late.
+// TestLateCommit: a delivery whose transaction ends after younger ones is delivered, however late.
 func TestLateCommit(t *testing.T) {
 	s := newSink(t, nil)
 	w := New(batchPool(t), quickly())
@@ -49,9 +48,9 @@ func TestLateCommit(t *testing.T) {
 	}
 }
 
-// TestNotBeforeItIsSafe: an event that can be seen in the database, because nobody waits
-// for its COMMIT any more, and that no standby has, is not posted: not by the process that
-// recorded it as claimed, and not under the next claim. It is when commits are safe again.
+// TestNotBeforeItIsSafe: an event is not posted while no standby has it, even if its row is visible
+// because the client gave up waiting for the COMMIT. This holds for the process that recorded it as
+// claimed and for the next claim. It is posted once commits are safe again.
 func TestNotBeforeItIsSafe(t *testing.T) {
 	t.Parallel()
 	server := testenv.NewPostgresServer(t)
@@ -72,7 +71,7 @@ func TestNotBeforeItIsSafe(t *testing.T) {
 		perform(t, w, `ALTER SYSTEM SET synchronous_standby_names = '`+name+`'`)
 		perform(t, w, `SELECT pg_reload_conf()`)
 		eventually(t, "the server heard of it", func() (heard bool) {
-			pool.Reset() // what a session has is as old as its last statement
+			pool.Reset() // a session's settings are as old as its last statement
 			err := pool.QueryRow(t.Context(), `SELECT current_setting('synchronous_standby_names') = $1`, name).Scan(&heard)
 			return err == nil && heard
 		})
@@ -82,7 +81,7 @@ func TestNotBeforeItIsSafe(t *testing.T) {
 		err := pool.QueryRow(t.Context(), `SELECT EXISTS (SELECT FROM pg_stat_activity WHERE wait_event = 'SyncRep')`).Scan(&waits)
 		return err == nil && waits
 	}
-	// A commit that is given up can be seen all the same.
+	// An abandoned commit is visible anyway.
 	givenUp := func(do func(ctx context.Context, tx pgx.Tx) error) {
 		t.Helper()
 		ctx, cancel := context.WithCancel(t.Context())
@@ -99,7 +98,7 @@ func TestNotBeforeItIsSafe(t *testing.T) {
 		if err := w.Enqueue(ctx, tx, []Event{{CompanyID: 1, MessageID: 100, Name: Sent, PhoneNumber: "+25761234567", At: time.Now()}}); err != nil {
 			return err
 		}
-		_, err := tx.Exec(ctx, `SELECT 1`) // the jobs are here before the COMMIT
+		_, err := tx.Exec(ctx, `SELECT 1`) // queues the jobs before the COMMIT
 		return err
 	})
 	givenUp(func(ctx context.Context, tx pgx.Tx) error {
@@ -117,7 +116,7 @@ func TestNotBeforeItIsSafe(t *testing.T) {
 	inState(t, w, 100, StateDelivered)
 }
 
-// makeQuick has Run regard company 1's endpoint as quick, also on a busy machine.
+// makeQuick makes Run treat company 1's endpoint as quick, even on a busy machine.
 func makeQuick(w *Webhooks) {
 	d := w.running.Load()
 	d.mu.Lock()
@@ -127,7 +126,7 @@ func makeQuick(w *Webhooks) {
 	d.workers[1] = e
 }
 
-// TestCommitAfterTheEndOfRun: what was claimed for a deliverer that has ended is given back.
+// TestCommitAfterTheEndOfRun: deliveries claimed for a deliverer that has ended are given back.
 func TestCommitAfterTheEndOfRun(t *testing.T) {
 	w := New(batchPool(t), quickly())
 	setEndpoint(t, w, 1, "http://127.0.0.1:1/")
@@ -155,7 +154,7 @@ func TestCommitAfterTheEndOfRun(t *testing.T) {
 	}
 }
 
-// TestChangeWhileTheyWait: what was handed over and is not called yet when the endpoint changes goes to
+// TestChangeWhileTheyWait: deliveries handed over but not yet called when the endpoint changes go to
 // the new address.
 func TestChangeWhileTheyWait(t *testing.T) {
 	answer := make(chan struct{})
@@ -177,8 +176,7 @@ func TestChangeWhileTheyWait(t *testing.T) {
 	}
 }
 
-// TestDeadProcess: the claims of a process that died end by their time, and another
-// process calls.
+// TestDeadProcess: a dead process's claims end by their time, and another process makes the calls.
 func TestDeadProcess(t *testing.T) {
 	s := newSink(t, nil)
 	opts := quickly()
@@ -198,8 +196,8 @@ func TestDeadProcess(t *testing.T) {
 	eventually(t, "the rest", func() bool { return countState(t, w, delivered) == 20 })
 }
 
-// TestSleeperWritesNothing: an event that was handed over is pending while it is called. When its
-// claim ends, another process calls, and the result of the first call is not recorded.
+// TestSleeperWritesNothing: a handed-over event is pending during its call. When its claim ends,
+// another process calls, and the first call's result is not recorded.
 func TestSleeperWritesNothing(t *testing.T) {
 	release := make(chan struct{})
 	var calls atomic.Int64
@@ -226,14 +224,14 @@ func TestSleeperWritesNothing(t *testing.T) {
 	run(t, New(pool, quickly()))
 	inState(t, w, 1, StateDelivered)
 	answer()
-	stop() // its result is written, or not
+	stop() // writes the result, or not
 	if d := only(t, w, 1); d.State != StateDelivered || len(d.Attempts) != 1 || calls.Load() != 2 {
 		t.Errorf("%d calls, %+v", calls.Load(), d)
 	}
 }
 
-// TestBeginsInTime: a delivery whose claim came late is not called: the claim could end
-// before the call does. It is claimed again.
+// TestBeginsInTime: a delivery whose claim came late is claimed again and not called, because the call
+// could outlast the claim.
 func TestBeginsInTime(t *testing.T) {
 	s := newSink(t, nil)
 	d := newDeliverer(t.Context(), New(batchPool(t), quickly()))
@@ -254,8 +252,7 @@ func TestBeginsInTime(t *testing.T) {
 	inState(t, d.Webhooks, 1, StateDelivered)
 }
 
-// TestStoredOnce: a batch that was stored although no answer came is not stored
-// a second time.
+// TestStoredOnce: a batch that was stored without a reply is not stored twice.
 func TestStoredOnce(t *testing.T) {
 	w := New(batchPool(t), quickly())
 	setEndpoint(t, w, 1, "http://127.0.0.1:1/")
@@ -282,8 +279,8 @@ func TestStoredOnce(t *testing.T) {
 	}
 }
 
-// TestLargeBacklog: an endpoint that fails and has a large backlog that is due delays
-// nobody, also while an old snapshot keeps the rows of all that is deleted.
+// TestLargeBacklog: a failing endpoint with a large due backlog delays no other, even while an old
+// snapshot keeps all deleted rows.
 func TestLargeBacklog(t *testing.T) {
 	const backlog, n = 30_000, 200
 	failing, s := newSink(t, status(http.StatusServiceUnavailable)), newSink(t, nil)
@@ -316,7 +313,7 @@ func TestLargeBacklog(t *testing.T) {
 	}
 }
 
-// TestManyProcesses: several processes share the deliveries of one endpoint, each once.
+// TestManyProcesses: several processes share one endpoint's deliveries, each delivered once.
 func TestManyProcesses(t *testing.T) {
 	const n, processes = 2000, 3
 	s := newSink(t, nil)
@@ -342,15 +339,15 @@ func TestManyProcesses(t *testing.T) {
 		})
 	}
 	settling.Wait()
-	stops[0]() // what it does not call, the others do
+	stops[0]() // the others make the calls that it does not
 	eventually(t, "all delivered", func() bool { return countState(t, all[1], delivered) == n/processes/5*processes*5 })
 	if made := s.count(); made != n/processes/5*processes*5 {
 		t.Errorf("%d calls of %d deliveries", made, n/processes/5*processes*5)
 	}
 }
 
-// TestPurge: what is older than the retention leaves with all that belongs to
-// it, and is not there to be looked up or sent again.
+// TestPurge: deliveries older than the retention are deleted with everything that belongs to them, and
+// cannot be looked up or sent again.
 func TestPurge(t *testing.T) {
 	w := New(batchPool(t), Options{AllowPrivate: true, Retention: 24 * time.Hour})
 	setEndpoint(t, w, 1, "http://127.0.0.1:1/")
@@ -384,8 +381,8 @@ func TestPurge(t *testing.T) {
 	}
 }
 
-// TestPurgeReadsLittle: however many deliveries are kept undelivered, none of them is read to find out
-// that it is not old. What waits for an endpoint that is switched off becomes old, too.
+// TestPurgeReadsLittle: however many undelivered deliveries are kept, a purge reads none of them only
+// to find that it is not old. Deliveries that wait for an inactive endpoint become old too.
 func TestPurgeReadsLittle(t *testing.T) {
 	w := New(batchPool(t), Options{AllowPrivate: true, Retention: 24 * time.Hour})
 	setEndpoint(t, w, 1, "http://127.0.0.1:1/")
@@ -408,8 +405,8 @@ func TestPurgeReadsLittle(t *testing.T) {
 	}
 }
 
-// TestEndReadsLittle: a look for first calls that did not end reads few blocks, however many deliveries were given up and are kept,
-// and the looks together find all of them.
+// TestEndReadsLittle: a look for unfinished first calls reads few blocks, however many given-up
+// deliveries are kept, and the looks together find all of them.
 func TestEndReadsLittle(t *testing.T) {
 	w := New(batchPool(t), quickly())
 	setEndpoint(t, w, 1, "http://127.0.0.1:1/")
@@ -436,9 +433,8 @@ func TestEndReadsLittle(t *testing.T) {
 	}
 }
 
-// TestWALOfADelivery: what one delivery costs in the log, from its row to its
-// result, cannot creep. A busy machine makes smaller batches of results: the best
-// of some rounds counts.
+// TestWALOfADelivery bounds the WAL of one delivery, from its row to its result. A busy machine makes
+// smaller batches of results, so the best of several rounds counts.
 func TestWALOfADelivery(t *testing.T) {
 	const n, batch, rounds = 1000, 20, 8
 	pool, err := postgres.Open(t.Context(), testenv.NewPostgresServer(t).URL(), postgres.Options{MaxConns: 8, BatchUpdates: true})
@@ -452,7 +448,7 @@ func TestWALOfADelivery(t *testing.T) {
 	run(t, w)
 	wal := func() (records, octets float64) {
 		t.Helper()
-		pool.Reset() // a server process reports when it goes
+		pool.Reset() // a server process reports when it exits
 		if err := pool.QueryRow(t.Context(), `SELECT wal_records, wal_bytes FROM pg_stat_wal`).Scan(&records, &octets); err != nil {
 			t.Fatal(err)
 		}

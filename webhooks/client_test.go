@@ -18,7 +18,7 @@ import (
 	"time"
 )
 
-// attempt calls a URL once, for many at once on a machine that may be busy.
+// attempt calls a URL once. It suits many parallel calls on a busy machine.
 func attempt(t *testing.T, opts Options, url string) Attempt {
 	t.Helper()
 	w := New(nil, opts)
@@ -52,8 +52,8 @@ func status(code int) http.HandlerFunc {
 	return func(rw http.ResponseWriter, _ *http.Request) { rw.WriteHeader(code) }
 }
 
-// TestHostileAnswers: whatever an endpoint answers, the attempt ends by its deadline, is recorded,
-// and leaves no connection behind.
+// TestHostileAnswers: whatever an endpoint returns, the attempt ends by its deadline, is recorded, and
+// leaves no connection open.
 func TestHostileAnswers(t *testing.T) {
 	for name, h := range hostiles {
 		t.Run(name, func(t *testing.T) {
@@ -71,8 +71,8 @@ func TestHostileAnswers(t *testing.T) {
 	}
 }
 
-// hostile is what one endpoint does with a connection on which a whole request
-// has come. What it returns from ends the connection.
+// hostile is an endpoint's behaviour on a connection after a whole request has arrived. The connection
+// ends when answer returns.
 type hostile struct {
 	answer func(net.Conn)
 	status int
@@ -82,8 +82,7 @@ type hostile struct {
 
 const ok = "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n"
 
-// hostiles are the answers that are meant to do harm, each with what is recorded
-// of it.
+// hostiles are harmful responses, each with the result to record.
 var hostiles = map[string]hostile{
 	"101 and silence": {answer: func(c net.Conn) {
 		say(c, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n")
@@ -111,7 +110,7 @@ var hostiles = map[string]hostile{
 	"resets the line":  {answer: func(c net.Conn) { _ = c.(*net.TCPConn).SetLinger(0) }, result: resultOther},
 }
 
-// say writes, and says whether the other side is still there.
+// say writes and reports whether the other side is still connected.
 func say(c net.Conn, text string) bool {
 	_, err := io.WriteString(c, text)
 	return err == nil
@@ -119,7 +118,7 @@ func say(c net.Conn, text string) bool {
 
 func untilGone(c net.Conn) { _, _ = io.Copy(io.Discard, c) }
 
-// drip says the same again and again, slowly.
+// drip sends the same text again and again, slowly.
 func drip(text string) func(net.Conn) {
 	return func(c net.Conn) {
 		gone := make(chan struct{})
@@ -134,7 +133,7 @@ func drip(text string) func(net.Conn) {
 	}
 }
 
-// pour says the same as fast as it is read.
+// pour sends the same text as fast as it is read.
 func pour(text string) func(net.Conn) {
 	much := strings.Repeat(text, 4096/len(text)+1)
 	return func(c net.Conn) {
@@ -189,7 +188,7 @@ func TestResults(t *testing.T) {
 		}, 500, result5xx},
 	}
 	opts := quickly()
-	hangs := opts // of those that do not answer
+	hangs := opts // for receivers that never respond
 	hangs.Timeout = 400 * time.Millisecond
 	for name, test := range handlers {
 		t.Run(name, func(t *testing.T) {
@@ -251,7 +250,7 @@ func TestResults(t *testing.T) {
 	})
 }
 
-// TestConnectionsAreKept: an answer that fits is read, and its connection used again.
+// TestConnectionsAreKept: a response within the limit is read, and its connection reused.
 func TestConnectionsAreKept(t *testing.T) {
 	var connections, calls atomic.Int64
 	s := httptest.NewUnstartedServer(http.HandlerFunc(func(rw http.ResponseWriter, _ *http.Request) {
@@ -274,7 +273,7 @@ func TestConnectionsAreKept(t *testing.T) {
 	}
 }
 
-// TestClosedAsTheRequestComes: when a server closes a kept connection as a request comes, the
+// TestClosedAsTheRequestComes: when a server closes a kept connection as a request arrives, the
 // request is sent again on a new one.
 func TestClosedAsTheRequestComes(t *testing.T) {
 	var connections atomic.Int64
@@ -307,8 +306,8 @@ func TestClosedAsTheRequestComes(t *testing.T) {
 	}
 }
 
-// TestBrokenAnswerIsNotRepeated: once a part of an answer has come over a kept connection, the request
-// is not sent again.
+// TestBrokenAnswerIsNotRepeated: once part of a response has arrived over a kept connection, the
+// request is not sent again.
 func TestBrokenAnswerIsNotRepeated(t *testing.T) {
 	var requests atomic.Int64
 	url := serve(t, func(conn net.Conn) {
@@ -329,8 +328,8 @@ func TestBrokenAnswerIsNotRepeated(t *testing.T) {
 	}
 }
 
-// TestUnaskedAnswer: what a server sends between two requests, such as 408 before it closes, is not
-// taken for the answer to the next.
+// TestUnaskedAnswer: data that a server sends between two requests, such as a 408 before it closes, is
+// not taken for the next response.
 func TestUnaskedAnswer(t *testing.T) {
 	url, _ := endpoint(t, func(c net.Conn) {
 		say(c, "HTTP/1.1 204 No Content\r\n\r\n")
@@ -347,7 +346,7 @@ func TestUnaskedAnswer(t *testing.T) {
 	}
 }
 
-// joined is a connection whose writes go out together.
+// joined is a connection that joins its writes into one.
 type joined struct {
 	net.Conn
 	waits bytes.Buffer
@@ -361,8 +360,8 @@ func (j *joined) Write(b []byte) (int, error) {
 	return j.Conn.Write(b)
 }
 
-// TestMoreThanTheAnswerOverTLS: what comes behind a response is not taken for the next one, also when TLS has read
-// it from the socket already.
+// TestMoreThanTheAnswerOverTLS: data behind a response is not taken for the next one, even when TLS
+// has already read it from the socket.
 func TestMoreThanTheAnswerOverTLS(t *testing.T) {
 	s := httptest.NewTLSServer(status(204))
 	t.Cleanup(s.Close)
@@ -399,8 +398,8 @@ func TestMoreThanTheAnswerOverTLS(t *testing.T) {
 	}
 }
 
-// TestIdleConnectionsAreBounded: no more connections than calls may be in flight wait for the next
-// call, and none for longer than idleTimeout.
+// TestIdleConnectionsAreBounded: no more idle connections are kept than calls may be in flight, and
+// none for longer than idleTimeout.
 func TestIdleConnectionsAreBounded(t *testing.T) {
 	opts := quickly()
 	opts.InFlight = 2
@@ -423,7 +422,7 @@ func TestIdleConnectionsAreBounded(t *testing.T) {
 	left(0, 0, 1)
 }
 
-// TestNoMoreIsRead: of an answer's body no more than 64 KiB are read.
+// TestNoMoreIsRead: at most 64 KiB of a response's body are read.
 func TestNoMoreIsRead(t *testing.T) {
 	for status, most := range map[int]int{500: maxBodyBytes, 101: 0} {
 		body := new(endless)
@@ -445,7 +444,7 @@ func TestResultOfUnknownError(t *testing.T) {
 	}
 }
 
-// serve holds each connection as talk does. What it returns from ends the connection.
+// serve runs talk on each connection, which ends when talk returns.
 func serve(t testing.TB, talk func(net.Conn)) (url string) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -468,7 +467,7 @@ func serve(t testing.TB, talk func(net.Conn)) (url string) {
 	return "http://" + l.Addr().String()
 }
 
-// endpoint reads a request and answers with answer; open counts the connections that are open.
+// endpoint reads a request and responds with answer; open counts the open connections.
 func endpoint(t testing.TB, answer func(net.Conn)) (url string, open *atomic.Int64) {
 	open = new(atomic.Int64)
 	return serve(t, func(conn net.Conn) {

@@ -54,7 +54,7 @@ func TestEnqueueOnceAndOnlyForActiveEndpoints(t *testing.T) {
 	if d := found[1]; d.State != "pending" || d.NextAt == nil || d.FinishedAt != nil || len(d.Attempts) != 0 {
 		t.Errorf("a new delivery is %+v", d)
 	}
-	// What the caller rolls back was never said.
+	// A rolled-back event does not exist.
 	tx, err := w.pool.Begin(ctx)
 	if err != nil {
 		t.Fatal(err)
@@ -163,7 +163,7 @@ func TestResendByHand(t *testing.T) {
 	if _, err := w.Resend(ctx, 2, d.ID); !errors.Is(err, ErrNotFound) {
 		t.Errorf("another company's re-send: %v", err)
 	}
-	for i := range 2 { // a delivered one may be sent again, too
+	for i := range 2 { // a delivered one may be sent again too
 		if _, err := w.Resend(ctx, 1, d.ID); err != nil {
 			t.Fatal(err)
 		}
@@ -187,7 +187,7 @@ func TestChangedAndDeactivatedEndpoint(t *testing.T) {
 	failing := newSink(t, func(rw http.ResponseWriter, _ *http.Request) { rw.WriteHeader(http.StatusNotFound) })
 	good := newSink(t, nil)
 	opts := quickly()
-	opts.RetryDelays = slices.Repeat([]time.Duration{50 * time.Millisecond}, 200) // some are left when it is deactivated
+	opts.RetryDelays = slices.Repeat([]time.Duration{50 * time.Millisecond}, 200) // some are left at the deactivation
 	pool := batchPool(t)
 	delivering := New(pool, opts)
 	w := New(pool, opts) // of another process
@@ -229,8 +229,9 @@ func TestChangedAndDeactivatedEndpoint(t *testing.T) {
 	}
 }
 
-// Every attempt at the event of a message that was given a name says that name, also when it is read again from where what
-// failed waits, by another process, or sent again by hand.
+// Every attempt at the event of a message with a client_reference includes it: the
+// first, one that another process reads from the undelivered rows, and a manual
+// re-send.
 func TestReferenceOnEveryAttempt(t *testing.T) {
 	const fails = 3
 	var calls atomic.Int64
@@ -266,7 +267,8 @@ func TestReferenceOnEveryAttempt(t *testing.T) {
 	}
 }
 
-// behind runs do while another transaction has done first, and commits that as soon as do waits for it.
+// behind runs do in one transaction after first in another, and commits first as soon
+// as do waits for it.
 func behind(t *testing.T, w *Webhooks, first func(tx pgx.Tx) error, do func() error) error {
 	t.Helper()
 	tx, err := w.pool.Begin(t.Context())
@@ -289,8 +291,8 @@ func behind(t *testing.T, w *Webhooks, first func(tx pgx.Tx) error, do func() er
 	return <-done
 }
 
-// TestResentTwiceAtOnce: of two that send a delivery again at once neither fails, in the transactions
-// of the dashboard and of the command line.
+// TestResentTwiceAtOnce: of two simultaneous re-sends of a delivery neither fails, in
+// the dashboard's transactions and in the command line's.
 func TestResentTwiceAtOnce(t *testing.T) {
 	for _, level := range []pgx.TxIsoLevel{pgx.RepeatableRead, pgx.ReadCommitted} {
 		w := New(batchPool(t), Options{AllowPrivate: true})

@@ -53,7 +53,7 @@ func TestEndpointStore(t *testing.T) {
 		t.Errorf("read %+v, %v; set %+v", read, err, changed)
 	}
 
-	// Without the key it can be neither read nor kept, but replaced.
+	// Without the key it can be replaced, but neither read nor kept.
 	keyless := New(pool, Options{})
 	if _, err := keyless.Endpoint(ctx, 1); err == nil {
 		t.Error("read without its key")

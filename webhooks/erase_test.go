@@ -9,8 +9,8 @@ import (
 	"intumwa/internal/postgres"
 )
 
-// TestEraseReadsLittle: with many deliveries, those of a number are found by indexes, and no
-// statement reads through the table.
+// TestEraseReadsLittle: with many deliveries, indexes find those of a number, and no
+// statement scans the table.
 func TestEraseReadsLittle(t *testing.T) {
 	pool := batchPool(t)
 	const number = "+25779123412"
@@ -42,7 +42,7 @@ func TestEraseReadsLittle(t *testing.T) {
 	}
 }
 
-// blocks runs a statement and returns how many blocks it looks at, and its plan.
+// blocks runs a statement and returns how many blocks it reads, and its plan.
 func blocks(t *testing.T, db postgres.DB, statement string, args ...any) (n int64, plan string) {
 	t.Helper()
 	err := pgx.BeginFunc(t.Context(), db, func(tx pgx.Tx) error {
@@ -63,8 +63,8 @@ func blocks(t *testing.T, db postgres.DB, statement string, args ...any) (n int6
 	return plans[0].Plan.Hit + plans[0].Plan.Read, plan
 }
 
-// TestErasedAsItIsDelivered: an event whose result is being stored is erased, or reported as one that
-// is still to be delivered.
+// TestErasedAsItIsDelivered: an event whose result is being stored is either erased or
+// reported as pending.
 func TestErasedAsItIsDelivered(t *testing.T) {
 	const number = "+25779123412"
 	forms := []string{number}

@@ -66,7 +66,8 @@ func TestDeliveryIDs(t *testing.T) {
 	}
 }
 
-// A message that was given a name has it at the end of data; every attempt says the same. rule choices 8.3
+// A message's client_reference is at the end of data, the same in every attempt.
+// rule choices 8.3
 func TestBodyWithReference(t *testing.T) {
 	at := time.Date(2026, 3, 1, 8, 0, 0, 0, time.UTC)
 	for reference, text := range map[string]string{"order 42": `"order 42"`, `a"\é<&`: `"a\"\\é<&"`} {

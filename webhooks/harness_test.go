@@ -21,7 +21,7 @@ func TestMain(m *testing.M) { testenv.Main(m) }
 
 const patience = time.Minute
 
-// batchPool is a pool as Run wants it.
+// batchPool is a pool with the options that Run needs.
 func batchPool(t testing.TB) *pgxpool.Pool {
 	t.Helper()
 	pool, err := postgres.Open(context.Background(), testenv.Database(t), postgres.Options{MaxConns: 8, BatchUpdates: true})
@@ -32,8 +32,8 @@ func batchPool(t testing.TB) *pgxpool.Pool {
 	return pool
 }
 
-// quickly are options under which a whole schedule passes within a test. A call that a busy
-// machine delays is not given up.
+// quickly returns options that complete a whole schedule within a test. A busy
+// machine's delay of a call does not give it up.
 func quickly() Options {
 	return Options{
 		AllowPrivate: true,
@@ -140,14 +140,14 @@ func inState(t testing.TB, w *Webhooks, message int64, state string) Delivery {
 	return d
 }
 
-// request is what a sink was sent.
+// request is one received request.
 type request struct {
 	at     time.Time
 	header http.Header
 	body   string
 }
 
-// sink is a receiver that remembers. answer may be nil: 204.
+// sink is a receiver that records requests. answer may be nil: 204.
 type sink struct {
 	*httptest.Server
 	mu   sync.Mutex
@@ -187,5 +187,5 @@ func (s *sink) count() int {
 	return len(s.seen)
 }
 
-// hang answers nothing until the caller gives up.
+// hang does not respond until the caller gives up.
 func hang(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }

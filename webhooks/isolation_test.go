@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// TestHangingEndpointsDelayNobody: more endpoints hang than there are slots for
-// their class, each with a backlog; another company's events arrive meanwhile.
+// TestHangingEndpointsDelayNobody: more endpoints hang than their class has slots, each with a
+// backlog; meanwhile another company's events arrive.
 func TestHangingEndpointsDelayNobody(t *testing.T) {
 	const hanging, backlog = 40, 50
 	opts := quickly()
@@ -39,21 +39,21 @@ func TestHangingEndpointsDelayNobody(t *testing.T) {
 	start := time.Now()
 	enqueue(t, w, known, 100, 500)
 	eventually(t, "the others' events", func() bool { return alive.count() == 501 })
-	if took := time.Since(start); took > 2*opts.Timeout/3 { // before any call that hangs has ended
+	if took := time.Since(start); took > 2*opts.Timeout/3 { // before any hanging call has ended
 		t.Errorf("the others' events took %s", took)
 	}
-	// At most the slots of unknown endpoints are held; the calls that hang on
-	// them end at the timeout, and from then on their endpoints are known as slow.
+	// Unknown endpoints hold at most their own slots. Calls that hang end at the timeout and mark
+	// their endpoints as slow.
 	enqueue(t, w, unknown, 2000, 1)
 	eventually(t, "an unknown endpoint's event", func() bool { return alive.count() == 502 })
-	// A server learns a little late that its caller has gone.
+	// A server notices a little late that its caller has gone.
 	if n := hung.Load(); n > 2*(16+16) {
 		t.Errorf("%d calls hang at a time", n)
 	}
 }
 
-// TestFailingEndpointIsNotFlooded: however large its backlog, an endpoint that
-// answers 503 never has more than a few calls at a time.
+// TestFailingEndpointIsNotFlooded: however large its backlog, an endpoint that returns 503 never
+// has more than a few calls at a time.
 func TestFailingEndpointIsNotFlooded(t *testing.T) {
 	now := make(chan struct{}, 1000)
 	most := make(chan int, 1)
@@ -77,12 +77,12 @@ func TestFailingEndpointIsNotFlooded(t *testing.T) {
 	}
 }
 
-// TestOneEndpointsShare: an endpoint that was quick until it had all the calls
-// that it may have, and then hangs, leaves the others of its pool theirs.
+// TestOneEndpointsShare: an endpoint that was quick until it had its full share of calls, and then
+// hangs, leaves the other endpoints theirs.
 func TestOneEndpointsShare(t *testing.T) {
 	opts := quickly()
 	opts.InFlight = 32
-	opts.Timeout = patience // nothing is freed by the deadline
+	opts.Timeout = patience // no deadline frees a slot
 	opts.Drain = 50 * time.Millisecond
 	w := New(batchPool(t), opts)
 	var hold atomic.Bool
@@ -110,8 +110,8 @@ func TestOneEndpointsShare(t *testing.T) {
 	}
 }
 
-// filled has so many quick endpoints, of the companies from 1, that they may have all the calls of
-// the process, and one more. It returns their number without that one.
+// filled sets up just enough quick endpoints, of the companies from 1, to take all the calls of
+// the process, and one more. It returns their number without the extra one.
 func filled(t *testing.T, w *Webhooks, url, other string) (companies int64) {
 	t.Helper()
 	companies = int64(w.opts.InFlight / w.opts.mostCalls())
@@ -130,8 +130,8 @@ func filled(t *testing.T, w *Webhooks, url, other string) (companies int64) {
 	return companies
 }
 
-// TestBacklogsShareTheCalls: quick endpoints with backlogs, which may have all calls of the process,
-// do not keep them: another endpoint's event is posted long before their backlogs are.
+// TestBacklogsShareTheCalls: quick endpoints with backlogs could take all calls of the process,
+// but another endpoint's event is posted long before their backlogs end.
 func TestBacklogsShareTheCalls(t *testing.T) {
 	const backlog = 600
 	opts := quickly()
@@ -158,13 +158,13 @@ func TestBacklogsShareTheCalls(t *testing.T) {
 	before := busy.count()
 	enqueue(t, elsewhere, companies+1, 1, 1)
 	eventually(t, "the other's event", func() bool { return other.count() == 1 })
-	if n := busy.count() - before; n > int(companies)*backlog/2 { // with the defect seven eighths came first
+	if n := busy.count() - before; n > int(companies)*backlog/2 { // with the defect, seven eighths came first
 		t.Errorf("%d calls for the backlogs came first", n)
 	}
 }
 
-// TestNewEventsDoNotOvertakeForEver: while new events fill all the room of an endpoint, what waits
-// in the database is delivered, too.
+// TestNewEventsDoNotOvertakeForEver: while new events fill an endpoint's room, deliveries that
+// wait in the database are still made.
 func TestNewEventsDoNotOvertakeForEver(t *testing.T) {
 	opts := quickly()
 	pool := batchPool(t)

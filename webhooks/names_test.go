@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// names is a resolver that asks a name server of ours. Its answer is what answer
-// returns for a question about addresses of that kind; nil: it never answers.
+// names is a resolver that queries a test name server, which returns answer's
+// addresses of that kind; nil: it never responds.
 func names(t *testing.T, answer func(v6 bool) []netip.Addr) *net.Resolver {
 	t.Helper()
 	server, err := net.ListenPacket("udp", "127.0.0.1:0")
@@ -36,8 +36,8 @@ func names(t *testing.T, answer func(v6 bool) []netip.Addr) *net.Resolver {
 	}}
 }
 
-// reply is a DNS answer (RFC 1035) to a query with one question, all of its
-// records valid for no time at all.
+// reply is a DNS response (RFC 1035) to a query with one question. All its records
+// have a TTL of zero.
 func reply(query []byte, answer func(v6 bool) []netip.Addr) []byte {
 	end := 12
 	for query[end] != 0 {
@@ -62,7 +62,7 @@ func reply(query []byte, answer func(v6 bool) []netip.Addr) []byte {
 	return out
 }
 
-// TestNamesThatHang: the deadline counts from before the name is asked for.
+// TestNamesThatHang: the deadline includes the name look-up.
 func TestNamesThatHang(t *testing.T) {
 	opts := quickly()
 	opts.resolver = names(t, nil)
@@ -76,8 +76,8 @@ func TestNamesThatHang(t *testing.T) {
 	}
 }
 
-// TestNamesThatLie: a name that is public when the endpoint is set and private
-// when it is called, among other addresses or alone, reaches nothing.
+// TestNamesThatLie: a name that is public when the endpoint is set and private at the
+// call, among other addresses or alone, reaches nothing.
 func TestNamesThatLie(t *testing.T) {
 	inside, open := endpoint(t, func(c net.Conn) { say(c, ok+"Content-Length: 0\r\n\r\n") })
 	_, port, _ := strings.Cut(strings.TrimPrefix(inside, "http://"), ":")
@@ -106,8 +106,8 @@ func TestNamesThatLie(t *testing.T) {
 	}
 }
 
-// TestHandshakes: a TLS server that hangs, drips or breaks ends by the deadline,
-// and what is recorded tells nothing of addresses.
+// TestHandshakes: the call of a TLS server that hangs, drips or breaks ends by the
+// deadline, and the record contains no addresses.
 func TestHandshakes(t *testing.T) {
 	opts := quickly()
 	for name, try := range map[string]struct {

@@ -25,8 +25,8 @@ func perform(t testing.TB, w *Webhooks, statement string, args ...any) {
 	}
 }
 
-// TestRotation: for a day both secrets sign, the old one alone in the header
-// that has room for one; then the new one does.
+// TestRotation: for a day both secrets sign, and the header with room for one has the old
+// secret's signature; then only the new one signs.
 func TestRotation(t *testing.T) {
 	w := New(batchPool(t), Options{AllowPrivate: true, Idle: 20 * time.Millisecond, SecretKey: new([32]byte)})
 	s := newSink(t, nil)
@@ -92,7 +92,7 @@ func TestRotation(t *testing.T) {
 	check("the second after its end", after.Secret, r, 1, false, false)
 	check("the third", third.Secret, r, 1, true, true)
 
-	// A secret that is given takes the place of all.
+	// A given secret replaces all others.
 	if _, err := w.Rotate(t.Context(), 1); err != nil {
 		t.Fatal(err)
 	}
@@ -109,7 +109,7 @@ func TestRotation(t *testing.T) {
 
 func errOf[T any](_ T, err error) error { return err }
 
-// TestTestEvent: the answer is seen, whatever it is, and nothing is recorded.
+// TestTestEvent: any response is returned, and nothing is recorded.
 func TestTestEvent(t *testing.T) {
 	w := New(batchPool(t), quickly())
 	s := newSink(t, func(rw http.ResponseWriter, r *http.Request) {
@@ -119,7 +119,7 @@ func TestTestEvent(t *testing.T) {
 		_, _ = fmt.Fprint(rw, "\x1b[2Jthank\u202e you\x00")
 	})
 	e := setEndpoint(t, w, 1, s.URL)
-	if _, err := w.SetEndpoint(t.Context(), 1, Setting{Active: new(bool)}); err != nil { // off: it can be tested all the same
+	if _, err := w.SetEndpoint(t.Context(), 1, Setting{Active: new(bool)}); err != nil { // inactive: can be tested too
 		t.Fatal(err)
 	}
 	seen := map[string]bool{}
@@ -168,7 +168,7 @@ func TestTestEvent(t *testing.T) {
 	}
 }
 
-// TestTestsAreBounded: one of an endpoint at a time, however long it hangs.
+// TestTestsAreBounded: one test per endpoint at a time, however long it hangs.
 func TestTestsAreBounded(t *testing.T) {
 	opts := quickly()
 	opts.Timeout = 3 * time.Second
@@ -196,15 +196,15 @@ func TestTestsAreBounded(t *testing.T) {
 	}
 }
 
-// giveUp makes deliveries of messages [from, from+n) that were given up.
+// giveUp records given-up deliveries of messages [from, from+n).
 func giveUp(t testing.TB, w *Webhooks, company, from int64, n int) {
 	t.Helper()
 	enqueue(t, w, company, from, n)
 	perform(t, w, `UPDATE webhook_undelivered SET due = 'infinity', tries = 6, given_up_at = now() WHERE id >= $1 AND id < $2`, from*idSpan, (from+int64(n))*idSpan)
 }
 
-// TestRecovery: all that was given up since a time is sent again, one after the other; not what
-// is another's, older, or pending.
+// TestRecovery: deliveries given up since a time are sent again, one after another. Other
+// companies' deliveries, older ones and pending ones are not.
 func TestRecovery(t *testing.T) {
 	w := New(batchPool(t), quickly())
 	s := newSink(t, nil)
@@ -238,8 +238,8 @@ func TestRecovery(t *testing.T) {
 
 func errOf2[A, B any](_ A, _ B, err error) error { return err }
 
-// TestFailing: an endpoint that fails is known to, its owner is told once that
-// it fails for good, and a success ends it.
+// TestFailing: a failing endpoint is recorded, its owner is notified once when it fails for
+// good, and a success ends it.
 func TestFailing(t *testing.T) {
 	pool := batchPool(t)
 	w := New(pool, quickly())
@@ -295,7 +295,7 @@ func TestFailing(t *testing.T) {
 	}
 }
 
-// givenUp reports whether company 1's endpoint is recorded as one that fails for good.
+// givenUp reports whether company 1's endpoint is recorded as failing for good.
 func givenUp(t testing.TB, w *Webhooks) (is bool) {
 	t.Helper()
 	if err := w.pool.QueryRow(context.Background(), `SELECT given_up_at IS NOT NULL FROM webhook_endpoints WHERE company_id = 1`).Scan(&is); err != nil {
@@ -305,7 +305,7 @@ func givenUp(t testing.TB, w *Webhooks) (is bool) {
 }
 
 // TestHealthIsOfTheAddressThatWasCalled: a late result of the old address does not count against
-// the new one. Of a batch the last result counts.
+// the new one. The last result of a batch counts.
 func TestHealthIsOfTheAddressThatWasCalled(t *testing.T) {
 	d := newDeliverer(t.Context(), New(batchPool(t), Options{AllowPrivate: true}))
 	d.workers[1] = newWorker(1)
@@ -331,7 +331,7 @@ func TestHealthIsOfTheAddressThatWasCalled(t *testing.T) {
 	if !note("http://127.0.0.1:1/new", delivered, exhausted) || !givenUp(t, d.Webhooks) {
 		t.Error("it does not fail")
 	}
-	d.aim(d.workers[1], storedEndpoint{}) // as a claim read it before the failure
+	d.aim(d.workers[1], storedEndpoint{}) // as read by a claim before the failure
 	if note("http://127.0.0.1:1/new", delivered) {
 		t.Error("it fails after a success that follows a late claim")
 	}
@@ -343,7 +343,7 @@ func TestHealthIsOfTheAddressThatWasCalled(t *testing.T) {
 	}
 }
 
-// TestAttemptsAreBounded: whoever sends again and again keeps the latest attempts.
+// TestAttemptsAreBounded: repeated re-sends keep only the latest attempts.
 func TestAttemptsAreBounded(t *testing.T) {
 	w := New(batchPool(t), Options{AllowPrivate: true})
 	setEndpoint(t, w, 1, "http://127.0.0.1:1/")
@@ -356,7 +356,7 @@ func TestAttemptsAreBounded(t *testing.T) {
 	}
 }
 
-// TestNobodysAndEverybodys: no company id finds what is another's.
+// TestNobodysAndEverybodys: no company id gives access to another company's data.
 func TestNobodysAndEverybodys(t *testing.T) {
 	w := New(batchPool(t), Options{AllowPrivate: true})
 	setEndpoint(t, w, 1, "http://127.0.0.1:1/")
@@ -380,7 +380,7 @@ func TestNobodysAndEverybodys(t *testing.T) {
 	}
 }
 
-// TestListsHaveTheirPool: what customers look up takes no connection from the pool of the commits.
+// TestListsHaveTheirPool: customers' look-ups take no connection from the pool of the commits.
 func TestListsHaveTheirPool(t *testing.T) {
 	pool := batchPool(t)
 	lookups, err := pgxpool.New(t.Context(), pool.Config().ConnString())

@@ -8,8 +8,8 @@ import (
 	"intumwa/internal/testenv"
 )
 
-// TestPostgresCrashes: results of calls that ended while PostgreSQL was away are
-// stored when it is back, and everything is delivered.
+// TestPostgresCrashes: results of calls that ended while PostgreSQL was down are stored
+// once it is back, and everything is delivered.
 func TestPostgresCrashes(t *testing.T) {
 	t.Parallel()
 	const n = 400
@@ -33,14 +33,14 @@ func TestPostgresCrashes(t *testing.T) {
 		if err := pool.QueryRow(t.Context(), `SELECT count(*) FROM webhook_delivered`).Scan(&stored); err != nil || stored != last {
 			last, since = stored, time.Now()
 		}
-		if time.Since(since) > maxRecordPause+3*time.Second { // claims whose COMMIT got no answer are left
+		if time.Since(since) > maxRecordPause+3*time.Second { // claims whose COMMIT got no reply are left
 			perform(t, w, `UPDATE webhook_undelivered SET claimed_until = now()`)
 			since = time.Now()
 		}
 		return last == n
 	})
 	stop()
-	// What was in hand may be repeated, nothing else.
+	// Only the calls in progress may be repeated.
 	if repeated := s.count() - n; repeated > 2*mostCalls {
 		t.Errorf("%d calls repeated", repeated)
 	}

@@ -56,8 +56,8 @@ func TestWorkerGrowsWithQuickSuccess(t *testing.T) {
 	check("recovered", false, 5, 5*ahead)
 }
 
-// TestLookPause: a look that took long, since PostgreSQL did not respond for a while, delays
-// later deliveries by a few seconds and no more.
+// TestLookPause: a look that took long because PostgreSQL did not respond delays later
+// deliveries by only a few seconds.
 func TestLookPause(t *testing.T) {
 	for took, want := range map[time.Duration]time.Duration{time.Millisecond: 10 * time.Millisecond, time.Minute: 5 * time.Second} {
 		if got := lookPause(took); got != want {

@@ -13,8 +13,8 @@ import (
 	"intumwa/sms"
 )
 
-// Receivers in three languages check the published vectors: nothing of them is
-// shared with the code that signs.
+// Receivers in three languages check the published vectors. They share nothing with the
+// code that signs.
 var receivers = []struct {
 	program string
 	args    []string
@@ -66,7 +66,7 @@ func TestVectorsVerifyElsewhere(t *testing.T) {
 	}
 }
 
-// TestVerifyRefuses: the receiver's side takes our vectors and nothing else.
+// TestVerifyRefuses: the receiver's side accepts only our vectors.
 func TestVerifyRefuses(t *testing.T) {
 	vectors, err := TestVectors()
 	if err != nil {

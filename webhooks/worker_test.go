@@ -10,8 +10,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// TestShutdown: what is under way ends and is stored. What is not called, or cut, is given back
-// for the next process.
+// TestShutdown: calls in progress end and are stored. Deliveries that are not called or
+// are cut off are given back for the next process.
 func TestShutdown(t *testing.T) {
 	var hanging atomic.Bool
 	release := make(chan struct{})
@@ -52,7 +52,7 @@ func TestShutdown(t *testing.T) {
 	hanging.Store(false)
 	run(t, w)
 	eventually(t, "the next process' calls", func() bool { return countState(t, w, delivered) == 10 })
-	if n := s.count(); n != 11 { // the one that was cut is repeated
+	if n := s.count(); n != 11 { // the call that was cut off is repeated
 		t.Errorf("%d calls in all, want 11", n)
 	}
 }
@@ -69,7 +69,7 @@ func TestIdleWorkerFindsWithoutKick(t *testing.T) {
 	start := time.Now()
 	enqueue(t, elsewhere, 1, 1, 1)
 	eventually(t, "found", func() bool { return s.count() == 1 })
-	if took := time.Since(start); took > 10*time.Second { // a quarter of a second, where the machine has nothing else to do
+	if took := time.Since(start); took > 10*time.Second { // a quarter of a second on an idle machine
 		t.Errorf("found after %s", took)
 	}
 }
@@ -104,8 +104,8 @@ func TestMetrics(t *testing.T) {
 	}
 }
 
-// gathered is the value of every series, a histogram's count; labels follow the
-// name in their order.
+// gathered returns the value of every series, or a histogram's count; the labels follow
+// the name in their order.
 func gathered(t *testing.T, registry *prometheus.Registry) map[string]float64 {
 	t.Helper()
 	families, err := registry.Gather()
@@ -135,7 +135,8 @@ func countState(t testing.TB, w *Webhooks, s state) (n int) {
 	return n
 }
 
-// TestShutdownGivesBackWhatHadNoRoom: also what was handed over for an endpoint that got no call.
+// TestShutdownGivesBackWhatHadNoRoom: this includes handed-over deliveries of an
+// endpoint without a call.
 func TestShutdownGivesBackWhatHadNoRoom(t *testing.T) {
 	opts := quickly()
 	opts.InFlight = 64
