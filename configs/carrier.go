@@ -2,7 +2,7 @@ package configs
 
 import "time"
 
-// Carrier is one mobile operator: which numbers it takes and how it talks.
+// Carrier is one mobile operator: the numbers it serves and its links.
 type Carrier struct {
 	Name             string            `yaml:"name" required:"true" example:"lumitel" text:"Name in metrics, logs and variables. Do not rename a carrier that has waiting messages: they are stored under its name."`
 	Prefixes         []string          `yaml:"prefixes" example:"61,62,68,69" text:"First digits of national numbers, or all 8. The longest match among all carriers wins."`

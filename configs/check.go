@@ -68,8 +68,8 @@ func needs(roles []string, path string) bool {
 	return true
 }
 
-// Missing is the problem of a secret whose variable or file does not exist; nil if it has its value. A command that
-// uses a secret calls it first: Check without a role does not report it.
+// Missing is the problem of a secret whose variable or file does not exist, otherwise nil. A command that uses a
+// secret calls it first: Check without a role does not report it.
 func (c *Config) Missing(path string) *Problem {
 	for _, p := range c.missing {
 		if p.Key == path {
@@ -203,7 +203,7 @@ func (k *checker) listeners(c *Config) {
 	}
 }
 
-// portOf parses host:port, where the host may be missing.
+// portOf parses host:port; the host is optional.
 func portOf(address string) (int, error) {
 	_, text, err := net.SplitHostPort(address)
 	if err != nil {
@@ -218,8 +218,7 @@ func portOf(address string) (int, error) {
 
 var plainAddress = regexp.MustCompile(`^[A-Za-z0-9._-]+:[0-9]{1,5}$|^\[[0-9A-Fa-f:.]+(%[A-Za-z0-9]+)?\]:[0-9]{1,5}$`)
 
-// remote refuses an address that is not host and port. Anything more, such as a password, would appear in logs and
-// errors.
+// remote accepts only host and port. Anything more, such as a password, would appear in logs and errors.
 func (k *checker) remote(path, address string) {
 	if port, err := portOf(address); err != nil || port == 0 || !plainAddress.MatchString(address) {
 		k.problem(path, "must be host:port and nothing else, no scheme, user or password")
@@ -394,8 +393,8 @@ func (k *checker) messages(c *Config) {
 	}
 }
 
-// leastRetention leaves every delivery its retries, every request its repetition (rule choices 1.10), and people a day
-// to look.
+// leastRetention leaves time for every delivery's retries, every request's repetition (rule choices 1.10), and a day
+// for people to look.
 const leastRetention = 24 * time.Hour
 
 func (k *checker) retention(c *Config) {
@@ -414,7 +413,7 @@ func (k *checker) retention(c *Config) {
 	if r.Messages <= 0 {
 		return
 	}
-	final := c.Messages.Validity // by then a message is final
+	final := c.Messages.Validity // every message is final by then
 	for _, carrier := range c.Carriers {
 		final = max(final, c.Messages.Validity+carrier.ReceiptTimeout)
 	}

@@ -137,7 +137,7 @@ carriers:
 	})
 }
 
-// TestValues: one text and its problems in an otherwise valid file.
+// TestValues lists texts and their problems in an otherwise valid file.
 func TestValues(t *testing.T) {
 	carrier := func(more string) string { return strings.Replace(sound, "    links:", "    "+more+"\n    links:", 1) }
 	const smtp = "mail.url (line 1): must be smtp://user:password@host:port or smtps://; in the password write / as %2F, ? as %3F, # as %23 and @ as %40"

@@ -89,7 +89,7 @@ func (k *checker) other(path, name string, c *Carrier, carriers []Carrier) {
 }
 
 func (k *checker) carrier(at string, c *Carrier) {
-	k.length(at+".service_type", c.ServiceType, 5) // SMPP 3.4 section 5.2, in bytes without the final NUL, as below
+	k.length(at+".service_type", c.ServiceType, 5) // SMPP 3.4 section 5.2, without the final NUL, as below
 	for _, pair := range []struct {
 		key    string
 		values []int

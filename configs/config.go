@@ -1,11 +1,11 @@
-// Package configs reads the one configuration file of an installation, lays the environment over it, and reports every
+// Package configs reads an installation's one configuration file, overrides it from the environment, and reports every
 // mistake with its key path and line.
 //
-// [Config] is the table of keys: the tags of a field are its key, default, bounds and text. The reader, the sample file
-// and docs/configuration.md are made from it.
+// [Config] is the table of keys: a field's tags are its key, default, bounds and text. The reader, the sample file and
+// docs/configuration.md are generated from it.
 //
-// The file is YAML. Unknown keys are mistakes; ${NAME} in a value is replaced from the environment, ${file:PATH} from a
-// file, and $$ is a dollar. Every key can be overridden by the environment variable of its path, see [Load].
+// The file is YAML. Unknown keys are mistakes. ${NAME} in a value is replaced from the environment, ${file:PATH} from
+// a file, and $$ by a dollar. An environment variable can override any key, see [Load].
 //
 // No other package reads the file: cmd/intumwa turns it into each room's Options.
 package configs
@@ -14,9 +14,9 @@ import "time"
 
 // Config is a whole configuration file with the defaults filled in.
 //
-// Tags: yaml is the key, default its value when the file does not give it (as a variable would have it), min and max
-// bound a number or a duration, oneof lists the words that are allowed, required refuses an empty value, text explains
-// the key, and example is what the sample file has in place of the default.
+// Tags: yaml is the key, default the value when the file does not give one (in the syntax of a variable), min and max
+// bound a number or a duration, oneof lists the permitted words, required refuses an empty value, text explains the
+// key, and example replaces the default in the sample file.
 type Config struct {
 	API           API       `yaml:"api" text:"The public API: http://<listen>/v1."`
 	Ops           Ops       `yaml:"ops" text:"/metrics, /healthz, /readyz, profiles."`
@@ -36,7 +36,7 @@ type Config struct {
 	Carriers      []Carrier `yaml:"carriers" text:"Mobile operators: docs/carriers.md has the questions to ask and the tests."`
 
 	lines    map[string]int // key path -> line of the file, for Check
-	missing  []Problem      // secrets that cannot be had: a mistake for the roles that need them
+	missing  []Problem      // unavailable secrets: a mistake for the roles that need them
 	problems Problems       // of Load
 	warnings []Problem
 }
@@ -63,7 +63,7 @@ type Dashboard struct {
 	AdminTOTP     bool   `yaml:"admin_totp" default:"true" text:"Administrators need a second factor. Set false only on a laptop."`
 }
 
-// Mail is the server that mails go out by.
+// Mail is the outgoing mail server.
 type Mail struct {
 	URL  Secret `yaml:"url" text:"smtp://user:password@host:587 (STARTTLS required, except on this machine) or smtps://. Empty: no mails, and no sign-up."`
 	From string `yaml:"from" text:"Sender: Intumwa <no-reply@example.com>."`
@@ -98,7 +98,7 @@ type Accounts struct {
 	OTPKey                 Secret `yaml:"otp_key" text:"Key for hashes of one-time codes: at least 32 characters, the same in every process. Empty: a copy of the database reveals the codes of the last ten minutes."`
 }
 
-// Billing configures when credits come back.
+// Billing configures when credits are refunded.
 type Billing struct {
 	Refund string `yaml:"refund" default:"unsubmitted" oneof:"unsubmitted failed never" text:"Which failed messages are refunded: unsubmitted (no carrier accepted a segment, and the validity passed), failed (all), never."`
 }
@@ -111,7 +111,7 @@ type Messages struct {
 	InboundRetention time.Duration `yaml:"inbound_retention" default:"720h" min:"1" text:"How long messages from handsets are kept."`
 }
 
-// Inbound configures what becomes of messages from handsets.
+// Inbound configures the handling of MOs.
 type Inbound struct {
 	StopWords  []string `yaml:"stop_words" default:"STOP,ARRET,HAGARIKA" text:"A message that begins with one of these words opts the handset out. Case and accents do not matter. Empty: none."`
 	StartWords []string `yaml:"start_words" default:"START,REPRENDRE,TANGURA" text:"Words that opt it in again."`

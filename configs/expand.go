@@ -13,13 +13,13 @@ import (
 )
 
 var (
-	// reference is what expand replaces.
+	// reference matches the references that expand replaces.
 	reference     = regexp.MustCompile(`\$\$|\$\{([^}]*)(\}?)`)
 	plainVariable = regexp.MustCompile(`^[A-Z_][A-Z0-9_]{0,63}$`)
 )
 
 // expand replaces ${NAME} in a scalar by a variable, ${file:PATH} by a file's line, and $$ by a dollar. It escapes
-// values in a URL, except hosts or a whole URL. A missing value is a mistake at once, except in a secret: not every
+// values in a URL, except hosts and whole URLs. A missing value is a mistake at once, except in a secret: not every
 // process needs every secret, see [Config.Check].
 func (r *reader) expand(path string, line int, text string, secret bool) (expanded string, ok bool) {
 	at := 0
@@ -86,8 +86,8 @@ func escapes(text string, at int) bool {
 
 const maxSecretFile = 4096 // bytes
 
-// readSecret returns a file's content without its line end. Its errors do not name the file: the secret may stand in
-// its place.
+// readSecret returns a file's content without its line end. Its errors omit the file name: it may be the secret
+// itself.
 func readSecret(name string) (string, error) {
 	if !filepath.IsAbs(name) {
 		return "", errors.New("names a file without its whole path, and no CREDENTIALS_DIRECTORY is set")
@@ -119,7 +119,7 @@ func readSecret(name string) (string, error) {
 	return secret, nil
 }
 
-// withoutPath removes the file's name from an error: it may be the key itself, written in place of the name.
+// withoutPath removes the file name from an error: it may be the secret itself, written by mistake.
 func withoutPath(err error) error {
 	var file *fs.PathError
 	if errors.As(err, &file) {

@@ -50,7 +50,6 @@ func sampleSection(out *strings.Builder, section reflect.Type, indent string) {
 
 const sampleWidth = 118
 
-// comment writes a key's text, wrapped.
 func comment(out *strings.Builder, indent, text string) {
 	line := indent + "#"
 	for word := range strings.FieldsSeq(text) {
@@ -137,7 +136,7 @@ func isSection(key string) bool {
 	return false
 }
 
-// heading begins a section and returns what adds a row to its table.
+// heading begins a section and returns the function that adds rows to its table.
 func heading(out *strings.Builder, name, text string) func(path string, f reflect.StructField) {
 	fmt.Fprintf(out, "\n## %s\n\n", name)
 	if text != "" {
@@ -160,7 +159,7 @@ func heading(out *strings.Builder, name, text string) func(path string, f reflec
 	}
 }
 
-// words lists a key's permitted words, unless its text names them.
+// words lists a key's permitted words, unless its text has them.
 func words(f reflect.StructField) string {
 	list := strings.Fields(f.Tag.Get("oneof"))
 	for _, word := range list {

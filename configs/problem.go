@@ -13,7 +13,7 @@ type Problem struct {
 	Text string // what is wrong; it never quotes a value
 }
 
-// Error is String: a single problem may be all that is wrong.
+// Error is String: a single problem can be the whole error.
 func (p Problem) Error() string { return p.String() }
 
 // String is the problem on one line.
@@ -32,7 +32,6 @@ func (p Problem) String() string {
 // Problems is an error that lists mistakes, one a line.
 type Problems []Problem
 
-// Error lists the problems.
 func (ps Problems) Error() string {
 	lines := make([]string, len(ps))
 	for i, p := range ps {
@@ -50,7 +49,8 @@ func (ps Problems) orNil() error {
 
 var plainKey = regexp.MustCompile(`^[A-Za-z0-9._-]{1,40}$`)
 
-// keyShown is a key as paths show it. A line without its colon, "password secret", makes a key of the secret.
+// keyShown is a key as shown in paths. A line without its colon, "password secret",
+// makes a key of the secret.
 func keyShown(key string) string {
 	if plainKey.MatchString(key) {
 		return key

@@ -54,7 +54,7 @@ type reader struct {
 	env      map[string]string
 	known    map[string]bool // variables that name a key
 	lines    map[string]int  // key path -> line of the file
-	missing  []Problem       // secrets that cannot be had
+	missing  []Problem       // unavailable secrets
 	problems Problems
 	warnings []Problem
 }

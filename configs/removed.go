@@ -101,7 +101,7 @@ var removed = map[string]string{ //nolint:gosec // names of keys, no credentials
 	"carriers[].links[].bind_timeout":    "30s",
 }
 
-// value matches texts of removed that are only the fixed value of today.
+// value matches texts of removed that are just today's fixed value.
 var value = regexp.MustCompile(`^[0-9][0-9a-zA-Z ]*(;|,|$)`)
 
 var elements = regexp.MustCompile(`\[\d+\]`)

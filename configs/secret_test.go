@@ -147,7 +147,7 @@ func TestCanaries(t *testing.T) {
 		"redis: {addresses: ['redis://u:CANARY@h:6379', 'h:CANARY']}", link("address: 's:CANARY@h:2775'"), link("address: 'h:CANARY'"),
 		"api: {listen: 'u:CANARY@h:1', trusted_proxies: ['http://CANARY']}", link("tls: {ca: '-----BEGIN CERTIFICATE-----CANARY'}"),
 		"carriers: [{name: 'a CANARY', failover: ['CANARY'], prefixes: ['CANARY'], receipt_states: {'x CANARY': 'u:CANARY@'}, error_classes: {'@CANARY': '@CANARY'}, tlvs: {'@CANARY': 'u:CANARY@'}, links: []}]",
-		// The secret where its file or variable belongs.
+		// The secret in place of its file or variable.
 		link("password: '${file:CANARY}'"), link("password: 'x${CANARY}y'"), link("password: 'x${CANARY'"),
 		// YAML that parses a secret as something else.
 		link("password: *CANARY"), link("password: &CANARY"), link("password: !CANARY x"), link("password: @CANARY"), link("password: `CANARY`"),
@@ -169,7 +169,7 @@ func TestCanaries(t *testing.T) {
 			t.Errorf("%s prints %s", l.path, all)
 		}
 	})
-	// Prints of the whole configuration.
+	// The whole configuration printed.
 	c := load(t, "database: {url: 'postgres://u:"+canary+"@h/d'}\nredis: {url: 'redis://:"+canary+"@h', sentinel_password: "+canary+"}\nmail: {url: 'smtp://u:"+canary+"@h:1'}\naccounts: {otp_key: "+canary+
 		"}\nencryption_key: "+canary+"\n"+link("password: "+canary))
 	encoded, err := json.Marshal(c)

@@ -37,7 +37,8 @@ func (c *Carrier) StaticTLVs() ([]TLV, error) {
 // cutTags are sar_msg_ref_num, sar_total_segments, sar_segment_seqnum and message_payload: the dispatcher sets them.
 var cutTags = []uint16{0x020C, 0x020E, 0x020F, 0x0424}
 
-// maxTLV bounds the value of a TLV, so that a few of them and a text of 64 KiB fit into a PDU.
+// maxTLV bounds the value of a TLV: a few of them and a text of 64 KiB must fit into a
+// PDU.
 const maxTLV = 255
 
 func parseTLV(tag, value string) (TLV, error) {
@@ -60,7 +61,7 @@ func parseTLV(tag, value string) (TLV, error) {
 	return TLV{Tag: uint16(n), Value: raw}, nil
 }
 
-// CommandStatus reads the key of an error class, 0x58 or 88.
+// CommandStatus parses the key of an error class, 0x58 or 88.
 func CommandStatus(code string) (uint32, error) {
 	n, err := strconv.ParseUint(code, 0, 32)
 	if err != nil || n == 0 {
@@ -83,8 +84,8 @@ func (l *Link) TLSConfig() (*tls.Config, error) {
 	return out, nil
 }
 
-// TLSConfig is the TLS configuration of Redis with its files; nil if redis.tls is false. Without a configured
-// ServerName it is empty: each address uses its own.
+// TLSConfig is the TLS configuration of Redis with its files; nil if redis.tls is
+// false. Without a configured ServerName each address uses its own.
 func (r *Redis) TLSConfig() (*tls.Config, error) { return r.TLS.config() }
 
 func (t *TLS) config() (*tls.Config, error) {

@@ -13,7 +13,7 @@ import (
 // Only the parser of goccy/go-yaml is used. Its strict decoder reports one mistake at a time, reads a password 0123 as
 // 83, and quotes the file in errors.
 
-// quotations are the pieces of the file in the parser's errors.
+// quotations match the parts of the file that the parser's errors quote.
 var quotations = regexp.MustCompile("[\"`][^\"`]*[\"`]")
 
 // parse returns the file's one YAML document; nil when it is empty.
@@ -47,7 +47,6 @@ func parse(text []byte) (ast.Node, *Problem) {
 // onlyPlain finds the first node that is not permitted.
 type onlyPlain struct{ problem *Problem }
 
-// Visit looks at one node.
 func (p *onlyPlain) Visit(n ast.Node) ast.Visitor {
 	switch n.(type) {
 	case *ast.AnchorNode, *ast.AliasNode, *ast.MergeKeyNode, *ast.TagNode, *ast.DirectiveNode:

@@ -18,7 +18,7 @@ var (
 	citation = regexp.MustCompile(`rule (api|choices|carriers)\b( \d+(?:\.\d+)*(?:, \d+(?:\.\d+)*)*)?`)
 	// broken is a citation over two lines, which grep does not find.
 	broken = regexp.MustCompile(`rule(?: (?:api|choices|carriers))?[ \t]*\n[ \t]*(?://|#|--|\*)?[ \t]*(?:(?:api|choices|carriers) )?\d+\.\d`)
-	// sourced matches the places where a test names its rules: all of it is citations.
+	// sourced matches where a test names its rules: the whole text is citations.
 	sourced = []*regexp.Regexp{regexp.MustCompile(`source: "((?:[^"\\]|\\.)*)"`), regexp.MustCompile(`// Source: (.*)`)}
 	source  = regexp.MustCompile(`^rule (api|choices|carriers) \d+(\.\d+)*(, \d+(\.\d+)*)*(; rule (api|choices|carriers) \d+(\.\d+)*(, \d+(\.\d+)*)*)*\.?$`)
 	// unopenable matches pages outside the repository, and undefined abbreviations.
@@ -53,7 +53,7 @@ func TestCitations(t *testing.T) {
 		}
 		base := path.Base(name)
 		if entry.IsDir() {
-			// Of the dot folders, only those of CI belong to the repository.
+			// Of the hidden folders, only those of CI belong to the repository.
 			if hidden := base[0] == '.' && name != "." && base != ".ci" && base != ".github"; hidden || base == "bin" || base == "node_modules" || base == "testdata" {
 				return fs.SkipDir
 			}

@@ -41,7 +41,7 @@ func documents(t *testing.T, path string) (docs []map[string]any) {
 	}
 }
 
-// at walks down maps and lists; nil if the path does not exist.
+// at descends through maps and lists; nil if the path does not exist.
 func at(v any, path ...any) any {
 	for _, step := range path {
 		switch key := step.(type) {
@@ -267,8 +267,8 @@ func TestPodSecrets(t *testing.T) {
 	}
 }
 
-// TestUnit: systemd accepts both units and rates them as well confined; one is the other with a
-// role.
+// TestUnit: systemd accepts both units and rates them as well confined. One unit equals
+// the other plus a role.
 func TestUnit(t *testing.T) {
 	for _, name := range []string{"intumwa.service", "intumwa@.service"} {
 		t.Run(name, func(t *testing.T) { unitWorks(t, name) })

@@ -11,7 +11,7 @@ import (
 
 var link = regexp.MustCompile(`\]\(([^)#:]+)(#[^)]*)?\)`)
 
-// anchors are a page's headings as links name them.
+// anchors returns the anchors of a page's headings.
 func anchors(page string) map[string]bool {
 	all := map[string]bool{}
 	for _, heading := range regexp.MustCompile(`(?m)^#+ +(.*)$`).FindAllStringSubmatch(page, -1) {

@@ -76,7 +76,8 @@ func TestRunbooks(t *testing.T) {
 	}
 }
 
-// TestAlerts: each alert has a severity, a text and a runbook, which names it with its severity. The index has it, too.
+// TestAlerts: each alert has a severity, a text and a runbook, which names the alert and its severity. The index has
+// them too.
 func TestAlerts(t *testing.T) {
 	unread := map[string]bool{}
 	for _, page := range files(t, "../docs/runbooks/*.md") {
@@ -219,8 +220,8 @@ func TestAmtool(t *testing.T) {
 	}
 }
 
-// TestTasks: the runbook of tasks lists each dispatcher task, below the alert that fires for it, with the effect of its
-// standstill.
+// TestTasks: the runbook of tasks lists each dispatcher task below the alert that fires for it, with the effect of a
+// stopped task.
 func TestTasks(t *testing.T) {
 	source, err := os.ReadFile("../dispatcher/tasks.go")
 	if err != nil {
