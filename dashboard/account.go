@@ -38,8 +38,8 @@ func (d *Dashboard) signOutEverywhere(v *visit, s *accounts.Session) error {
 	return v.redirect("/sign-in", "")
 }
 
-// Words in a User-Agent that identify browsers and systems, in the order in which they are looked for: every browser
-// also names several others.
+// Words in a User-Agent that identify browsers and systems, in search order: every browser also names several
+// others.
 var (
 	browsers = [][2]string{{"Edg", "Edge"}, {"OPR/", "Opera"}, {"SamsungBrowser", "Samsung Internet"}, {"Firefox", "Firefox"},
 		{"FxiOS", "Firefox"}, {"CriOS", "Chrome"}, {"Chrome", "Chrome"}, {"Safari", "Safari"}, {"curl", "curl"}}
@@ -47,7 +47,7 @@ var (
 		{"Mac OS X", "macOS"}, {"CrOS", "ChromeOS"}, {"Linux", "Linux"}}
 )
 
-// deviceName returns the browser and the system of a User-Agent in two words; empty when neither is known.
+// deviceName returns the browser and the system of a User-Agent in two words; empty when both are unknown.
 func deviceName(agent string) string {
 	var words []string
 	for _, table := range [][][2]string{browsers, systems} {

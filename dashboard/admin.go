@@ -68,7 +68,7 @@ func (d *Dashboard) doEnterAdmin(v *visit, s *accounts.Session) error {
 	return v.redirect("/admin", "")
 }
 
-// presentPassword checks the user's password in a field.
+// presentPassword checks a field against the user's password.
 func (f *form) presentPassword(field string) error {
 	v := f.v
 	password := f.required(field)
@@ -81,7 +81,8 @@ func (f *form) presentPassword(field string) error {
 	return f.wrongPassword(field, err)
 }
 
-// wrongPassword refuses a field with the present password if err is that it is wrong. It returns other errors.
+// wrongPassword refuses a field with the present password if err means that it is wrong. It returns other
+// errors.
 func (f *form) wrongPassword(field string, err error) error {
 	if errors.Is(err, accounts.ErrUnauthenticated) {
 		f.refuse(field, "account.present.wrong")

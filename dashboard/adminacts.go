@@ -28,7 +28,7 @@ type actChange struct {
 	Changed             bool
 }
 
-// actRows prepares acts for a page; it reads the e-mails of the actors.
+// actRows prepares acts for a page and reads the actors' e-mails.
 func (v *visit) actRows(list []audit.Act) []actRow {
 	rows := make([]actRow, len(list))
 	known := map[string]string{}
@@ -63,7 +63,7 @@ var stateTexts = map[string]string{
 	"nif": "facts.nif", "trade_register": "facts.register", "company_address": "facts.address", "contact": "facts.contact", "document": "facts.document", "octets": "acts.is.octets",
 }
 
-// changesOf pairs the values before and after, with texts where there are some.
+// changesOf pairs the values before and after, and replaces values by their texts.
 func changesOf(l *words.Language, before, after json.RawMessage) (changes []actChange) {
 	was, is := stateOf(before), stateOf(after)
 	names := slices.Sorted(maps.Keys(was))
@@ -104,7 +104,7 @@ func stateOf(raw json.RawMessage) map[string]string {
 	}
 	shown := make(map[string]string, len(fields))
 	for name, value := range fields {
-		text := "–" // of null
+		text := "–" // for null
 		if json.Unmarshal(value, &text) != nil {
 			text = string(bytes.TrimSpace(value))
 		}
@@ -116,7 +116,7 @@ func stateOf(raw json.RawMessage) map[string]string {
 	return shown
 }
 
-// acts is GET /admin/acts: who changed what.
+// acts is GET /admin/acts: the audit log.
 func (d *Dashboard) acts(v *visit) error {
 	f := v.parameters("company", "actor", "from", "to")
 	var filter audit.Filter

@@ -28,7 +28,7 @@ const (
 
 func applicantID(a *accounts.Applicant) int64 { return a.Company.ID }
 
-// awaiting is GET /admin: the companies that wait for approval or verification.
+// awaiting is GET /admin: the companies waiting for approval or verification.
 func (d *Dashboard) awaiting(v *visit) error {
 	rows, err := list(v, "/admin", rowsOnPage, func(before int64, limit int) ([]accounts.Applicant, int64, error) {
 		found, err := d.rooms.Accounts.Awaiting(v.ctx(), before, limit+1)
@@ -133,7 +133,7 @@ type recordedFlags struct {
 	Reason   string `json:"reason,omitempty"`
 }
 
-// approve is POST /admin/companies/:id/approve. What is approved are the facts that the page showed.
+// approve is POST /admin/companies/:id/approve. It approves the facts that the page showed.
 func (d *Dashboard) approve(v *visit) error {
 	return v.setCompany(accounts.CompanyChange{Approved: new(true)}, "", "flash.approved")
 }
@@ -143,7 +143,7 @@ func (d *Dashboard) verify(v *visit) error {
 	return v.setCompany(accounts.CompanyChange{Verified: new(true)}, "", "flash.verified")
 }
 
-// withdraw is POST /admin/companies/:id/withdraw: it withdraws the approval or the verification.
+// withdraw is POST /admin/companies/:id/withdraw: of the approval or the verification.
 func (d *Dashboard) withdraw(v *visit) error {
 	f := v.form()
 	change, flash := accounts.CompanyChange{Approved: new(false)}, "flash.disapproved"
@@ -157,7 +157,7 @@ func (d *Dashboard) withdraw(v *visit) error {
 	return v.setCompany(change, reason, flash)
 }
 
-// reason returns the field with the reason of a withdrawal: one line of printable characters, as accounts requires.
+// reason returns the reason of a withdrawal: one line of printable characters, as accounts requires.
 func (f *form) reason() string {
 	text := strings.Join(strings.Fields(f.name("reason")), " ")
 	if !f.ok() || strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }) {
@@ -191,7 +191,7 @@ func (v *visit) setCompany(change accounts.CompanyChange, reason, flash string) 
 
 var errFactsChanged = errors.New("the company has changed its facts since the page was shown")
 
-// returnPath returns the list of waiting companies or senders if the administrator came from there; otherwise path.
+// returnPath returns the list of waiting companies or senders if the administrator came from there, otherwise path.
 func (v *visit) returnPath(path string) string {
 	switch from := v.c.Query("from"); from {
 	case "/admin", "/admin/senders":
@@ -200,7 +200,7 @@ func (v *visit) returnPath(path string) string {
 	return path
 }
 
-// addCredits is POST /admin/companies/:id/credits. The form's key identifies the grant, which is made once.
+// addCredits is POST /admin/companies/:id/credits. The form's key identifies the grant, so it is made only once.
 func (d *Dashboard) addCredits(v *visit) error {
 	f, id := v.form(), v.id()
 	amount, err := strconv.ParseInt(strings.NewReplacer("−", "-", " ", "", "\u202f", "", "\u00a0", "").Replace(f.required("amount")), 10, 64)
@@ -225,7 +225,7 @@ func (d *Dashboard) addCredits(v *visit) error {
 	case errors.Is(err, billing.ErrNegative):
 		f.refuse("amount", "credits.negative")
 		return d.adminCompany(v)
-	case err != nil && !errors.Is(err, billing.ErrGranted): // a repeated form: the grant was made before
+	case err != nil && !errors.Is(err, billing.ErrGranted): // the form was repeated: the grant is already made
 		return err
 	}
 	return v.redirect(companyPath(id), "flash.credits")

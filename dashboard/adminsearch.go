@@ -24,7 +24,7 @@ type searchPage struct {
 	Query     string
 	Number    sms.Number // the number searched for; empty when the query is not a number
 	Messages  []messages.Record
-	Back      time.Time // how far back messages were searched; zero: to the first
+	Back      time.Time // how far back messages were searched; zero: to the oldest
 	Next      string    // address that searches further back
 	Late      bool      // the search took too long: there is no result for messages
 	Companies []accounts.Applicant
@@ -32,7 +32,7 @@ type searchPage struct {
 	Users     []accounts.User // without a company
 }
 
-// only returns the path of the single result; empty when there are several or none.
+// only returns the path of a single result, otherwise "".
 func (p *searchPage) only() string {
 	if len(p.Users) > 0 || p.Number != "" || len(p.Companies)+len(p.Senders)+len(p.Messages) != 1 {
 		return ""
@@ -67,7 +67,7 @@ func (d *Dashboard) search(v *visit) error {
 // numbers accepts every mobile range.
 var numbers = sms.NewPlan()
 
-// find fills the page, or returns the path of the result when the query identifies one.
+// find fills the page, or returns the result's path when the query identifies one.
 func (d *Dashboard) find(v *visit, data *searchPage) (path string, err error) {
 	store, users, ctx := messages.New(d.rooms.Pool), d.rooms.Accounts, v.ctx()
 	if id, err := ulid.ParseStrict(strings.ToUpper(data.Query)); err == nil {
@@ -132,7 +132,7 @@ func (d *Dashboard) find(v *visit, data *searchPage) (path string, err error) {
 	return "", nil
 }
 
-// findNumber searches the latest messages, up to a limit in number and time.
+// findNumber searches the latest messages, within limits of number and time.
 func (d *Dashboard) findNumber(v *visit, data *searchPage) error {
 	ctx, cancel := context.WithTimeout(v.ctx(), numberTimeout)
 	defer cancel()
@@ -158,14 +158,14 @@ type adminMessagePage struct {
 	CompanyName string // empty: the gateway's own
 }
 
-// adminMessage is GET /admin/messages/:id: a message's timeline, without its text and the events of the company's endpoint.
+// adminMessage is GET /admin/messages/:id: a message's timeline without its text and the company's webhook events.
 func (d *Dashboard) adminMessage(v *visit) error {
 	store := messages.New(d.rooms.Pool)
 	record, err := store.OperatorsByULID(v.ctx(), v.ulid("id"))
 	if err != nil {
 		return err
 	}
-	record.Body = "" // administrators do not need the text
+	record.Body = "" // administrators do not need it
 	history, err := store.HistoryOf(v.ctx(), record.ID)
 	if err != nil {
 		return err

@@ -38,7 +38,7 @@ func (d *Dashboard) approveSender(v *visit) error {
 	return v.setSender(true, "", "flash.sender.approved")
 }
 
-// withdrawSender is POST /admin/senders/:id/withdraw: it withdraws a sender's approval, or refuses a waiting one.
+// withdrawSender is POST /admin/senders/:id/withdraw: it withdraws an approval or refuses a waiting sender.
 func (d *Dashboard) withdrawSender(v *visit) error {
 	f := v.form()
 	reason := f.reason()

@@ -29,7 +29,7 @@ type userAct struct {
 	change     accounts.UserChange
 }
 
-// userActs are the acts by the last part of their address, /admin/users/:id/disable.
+// userActs maps the last part of the path, /admin/users/:id/disable, to its act.
 var userActs = map[string]userAct{
 	"disable": {actUserDisable, "flash.user.disable", accounts.UserChange{Disabled: new(true)}},
 	"enable":  {actUserEnable, "flash.user.enable", accounts.UserChange{Disabled: new(false)}},

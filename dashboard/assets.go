@@ -15,7 +15,7 @@ import (
 //go:embed assets
 var assetFiles embed.FS
 
-// assets are the files that pages load, under names with a hash of their content.
+// assets are the files that pages load, named by a hash of their content.
 type assets struct {
 	paths map[string]string // file → path
 	files map[string][]byte // path below /assets/ → content
@@ -52,7 +52,7 @@ func (d *Dashboard) asset(v *visit) error {
 	return nil
 }
 
-// robots is GET /robots.txt: nothing here is for search engines.
+// robots is GET /robots.txt: search engines must index nothing.
 func (d *Dashboard) robots(v *visit) error {
 	v.c.Data(http.StatusOK, gin.MIMEPlain, []byte("User-agent: *\nDisallow: /\n"))
 	return nil

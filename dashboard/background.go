@@ -34,14 +34,14 @@ func (d *Dashboard) runTally(ctx context.Context) {
 	})
 }
 
-// tallyRest is the pause after a count, as a multiple of its duration: every count
-// includes all pending messages, which may be millions.
+// tallyRest is the pause after a count, in multiples of its duration: every count includes all pending messages,
+// possibly millions.
 const tallyRest = 50
 
 // tallyRestMost bounds that pause: a count may also have waited for the database.
 const tallyRestMost = 5 * time.Minute
 
-// runEvery calls do at once and then after each pause until ctx ends.
+// runEvery calls do now and after each pause until ctx ends.
 func runEvery(ctx context.Context, pause time.Duration, do func()) {
 	for {
 		do()

@@ -16,11 +16,11 @@ import (
 )
 
 const (
-	backlogEvery = 5 * time.Second // maximum age of the shown backlogs: counting large ones is expensive
+	backlogEvery = 5 * time.Second // maximum age of shown backlogs: counting large ones is expensive
 	boardTimeout = 3 * time.Second // for reading the database
 )
 
-// board reads the state of the links of all processes, and keeps the backlogs of their carriers for a while.
+// board reads the link states of all processes, and caches the backlogs of their carriers.
 type board struct {
 	d *Dashboard
 
@@ -38,7 +38,7 @@ type links struct {
 
 type backlog struct {
 	Messages int64
-	Due      time.Duration // how long the message that is due the longest has been due
+	Due      time.Duration // how long the longest-due message has been due
 }
 
 func (b *board) now(ctx context.Context) (now links, err error) {
@@ -67,7 +67,7 @@ func (b *board) now(ctx context.Context) (now links, err error) {
 // boardView is the state of the links for a user.
 type boardView struct {
 	At       string
-	Kind     severity // the worst of all
+	Kind     severity // the worst of all links
 	Title    string
 	Sick     []problemView
 	Carriers []carrierView
@@ -99,11 +99,11 @@ type linkView struct {
 	Pace   string
 }
 
-// Ages of a backlog at which it is shown as a warning, and as a problem.
+// Ages at which a backlog is shown as a warning and as a problem.
 const (
 	dueLate    = time.Minute
 	dueTooLate = 5 * time.Minute
-	outage     = 10 * time.Second // a link that has carried nothing for longer is down
+	outage     = 10 * time.Second // a link that carries nothing for longer is down
 )
 
 // severity is how bad a state is.
@@ -204,7 +204,7 @@ func viewOf(l *words.Language, link dispatcher.LinkState, now time.Time) linkVie
 		row.Kind, row.Shown, row.Why = bad, l.T("links.state.down"), l.T("links.why.unheld")
 	case link.Broken:
 		row.Kind, row.Shown, row.Why, row.Error = bad, l.T("links.state.stopped"), l.T("links.why.broken"), sms.Printable(link.LastError)
-	case link.State != "bound" && now.Sub(link.ServedAt) < outage: // down for a short time: links usually recover
+	case link.State != "bound" && now.Sub(link.ServedAt) < outage: // down briefly: links usually recover
 		row.Kind, row.Shown, row.Why = wait, l.T("links.state.connecting"), l.T("links.why.connecting")
 	case link.State != "bound": // reconnecting: shown with the time since it last carried messages
 		row.Lasted = age(l, now.Sub(link.ServedAt))

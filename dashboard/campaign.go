@@ -68,7 +68,7 @@ func (v *visit) approvedSenders(t tenant) (list []option, err error) {
 	return list, err
 }
 
-// checkCampaign is POST /campaigns: it reads and checks a file. Nothing is charged.
+// checkCampaign is POST /campaigns: it reads and checks a file, and charges nothing.
 func (d *Dashboard) checkCampaign(v *visit, t tenant) error {
 	leave, err := v.uploadTurn(t, d.uploaders)
 	if err != nil {
@@ -132,8 +132,8 @@ func maxSheetOf(company *accounts.Company) int {
 	return maxSmall
 }
 
-// enterLarge waits for a place for a large form and extends its time limit. The form of a company that cannot send is
-// never large: anyone can create such companies.
+// enterLarge waits for a slot for a large form and extends its time limit. Anyone can create companies, so the form of
+// a company that cannot send is never large.
 func (v *visit) enterLarge(t tenant) (leave func(), err error) {
 	r := v.c.Request
 	if r.ContentLength >= 0 && r.ContentLength <= smallUpload || !sends(&t.Company) {
@@ -165,7 +165,7 @@ func (v *visit) uploadTurn(t tenant, addresses *throttle.Turns) (leave func(), e
 	return func() { leaveAddress(); leaveCompany() }, nil
 }
 
-// upload reads a form with a file, and returns the file, at most one byte longer than most, and its name; nil without a
+// upload reads a form with a file. It returns the file, at most one byte longer than most, and its name; nil without a
 // file. The file stays in memory, never on disk.
 func (v *visit) upload(most int64) (file []byte, name string, err error) {
 	if err := v.c.Request.ParseMultipartForm(most + maxForm); err != nil {
@@ -247,7 +247,7 @@ func (d *Dashboard) checked(v *visit, t tenant, made *draft) (err error) {
 	return v.render("draft", data)
 }
 
-// exportLines is GET /campaigns/drafts/:draft/lines.csv: all lines of which the page shows some.
+// exportLines is GET /campaigns/drafts/:draft/lines.csv: all lines that the page shows in part.
 func (d *Dashboard) exportLines(v *visit, t tenant, made *draft) error {
 	return v.export(t, "lines", v.texts("csv.line", "csv.number", "draft.why.line"), func(row func(...string) error) error {
 		for after, more := 0, true; more; {
@@ -279,7 +279,7 @@ func (d *Dashboard) exportLines(v *visit, t tenant, made *draft) error {
 }
 
 // leaveOut is POST /campaigns/drafts/:draft/without: it removes the lines of one problem from the campaign. It sends
-// nothing: the page then shows the rest and its price.
+// nothing: the page then shows the remaining lines and their price.
 func (d *Dashboard) leaveOut(v *visit, _ tenant, made *draft) error {
 	which, known := hindrances[v.form().Value("what")]
 	if !known {
@@ -305,7 +305,7 @@ func (d *Dashboard) sendCampaign(v *visit, t tenant, made *draft) error {
 	ctx := context.WithoutCancel(v.ctx()) // the campaign is sent even if the browser disconnects
 	if err == nil && f.ok() {
 		var marked bool
-		if marked, err = d.markOptedOut(ctx, made); marked { // someone opted out meanwhile; the page lists them now
+		if marked, err = d.markOptedOut(ctx, made); marked { // some opted out meanwhile; the page lists them now
 			f.notice("campaign.optedout")
 		}
 	}
@@ -336,7 +336,7 @@ func (d *Dashboard) sendCampaign(v *visit, t tenant, made *draft) error {
 	return v.redirect("/batches/"+made.ID.String(), flash)
 }
 
-// begin sends the first part of a campaign. When it is refused, the form has the reason.
+// begin sends the first part of a campaign. On a refusal the form has the reason.
 func (d *Dashboard) begin(ctx context.Context, v *visit, t tenant, p *accounts.Principal, made *draft, sums *draftSums, later time.Time) error {
 	if sums.Recipients > partSize { // intake sees only the first part
 		balance, err := d.rooms.Ledger.Balance(ctx, t.Company.ID)
@@ -352,7 +352,7 @@ func (d *Dashboard) begin(ctx context.Context, v *visit, t tenant, p *accounts.P
 	if err != nil {
 		return err
 	}
-	if !taken { // the first of two clicks has begun it
+	if !taken { // the first of two clicks began it
 		v.form().deny(http.StatusConflict, "send.underway")
 		return nil
 	}
@@ -360,7 +360,7 @@ func (d *Dashboard) begin(ctx context.Context, v *visit, t tenant, p *accounts.P
 	if err == nil {
 		return d.parted(ctx, made, left)
 	}
-	// After an unknown outcome the further parts follow, if the first was accepted.
+	// After an unknown outcome the further parts follow if the first was accepted.
 	unknown := errors.Is(err, intake.ErrOutcomeUnknown)
 	if back := d.giveBack(ctx, made, unknown, 0, ""); back != nil {
 		d.log.Warn("a campaign could not be given back; it cannot be sent for a minute", "event", "campaign_not_given_back", "error", back)

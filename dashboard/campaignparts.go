@@ -17,10 +17,10 @@ import (
 	"intumwa/sms"
 )
 
-// A campaign is sent in parts, the first in the request, the others in the background by any process, one after the
-// other. Only its batch records the progress: the transaction that accepts a part extends the batch by it, and only the
-// next part fits. So each part is accepted and charged once, even if a process ends in the middle, and a cancelled
-// batch takes none.
+// A campaign is sent in parts: the first in the request, the others in the background, one after another, by any
+// process. Only its batch records the progress. The transaction that accepts a part extends the batch by it, and only
+// the next part fits. So each part is accepted and charged once, even if a process dies half-way, and a cancelled batch
+// takes none.
 const (
 	partSize      = 1000
 	partsEvery    = 5 * time.Second
@@ -30,13 +30,13 @@ const (
 	partsPatience = 50 * time.Second // for one part
 )
 
-// nextPart returns how many recipients the next part of a campaign has, and how many come after it.
+// nextPart returns the number of recipients in a campaign's next part, and in the parts after it.
 func nextPart(awaited int) (size, left int) {
 	size = min(partSize, awaited)
 	return size, awaited - size
 }
 
-// sendPart sends the part that follows the first sent recipients, and returns how many are left.
+// sendPart sends the part after the first sent recipients, and returns how many are left.
 func (d *Dashboard) sendPart(ctx context.Context, p *accounts.Principal, c *draft, sent, awaited int, at time.Time) (left int, err error) {
 	size, left := nextPart(awaited)
 	recipients, err := d.recipients(ctx, c, sent, size)
@@ -117,7 +117,7 @@ func (d *Dashboard) sendParts(ctx context.Context) (more bool, err error) {
 }
 
 // further sends the next part of a campaign that has begun and that no other process holds. more reports whether
-// another may follow.
+// another part may follow.
 func (d *Dashboard) further(ctx context.Context, c *draft) (more bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, partsPatience)
 	defer cancel()
@@ -127,7 +127,7 @@ func (d *Dashboard) further(ctx context.Context, c *draft) (more bool, err error
 		return false, err
 	case batch == nil: // the unknown outcome of its first part was a refusal
 		return false, nil
-	case batch.Awaited == 0: // cancelled, or the process ended before it deleted the campaign
+	case batch.Awaited == 0: // cancelled, or a process died before it deleted the campaign
 		return false, d.dropDraft(ctx, c.ID)
 	}
 	if taken, err := d.take(ctx, c, false); err != nil || !taken {
@@ -157,8 +157,7 @@ func (d *Dashboard) further(ctx context.Context, c *draft) (more bool, err error
 	return left > 0, d.parted(back, c, left)
 }
 
-// continueCampaign is POST /batches/:id/continue: the user has removed the reason of the
-// pause.
+// continueCampaign is POST /batches/:id/continue: the user has fixed the reason for the pause.
 func (d *Dashboard) continueCampaign(v *visit, t tenant) error {
 	id := v.ulid("id")
 	tag, err := d.rooms.Pool.Exec(v.ctx(), `update campaigns set paused = '' where ulid = $1 and company_id = $2`, uuid(id), t.Company.ID)
@@ -172,8 +171,8 @@ func (d *Dashboard) continueCampaign(v *visit, t tenant) error {
 	return v.redirect("/batches/"+id.String(), "flash.campaign.continue")
 }
 
-// sweepDrafts deletes drafts that were never sent and campaigns that were paused for too long; their batches take no
-// further part.
+// sweepDrafts deletes drafts that were never sent and campaigns that were paused for too long. Their batches accept no
+// further parts.
 func (d *Dashboard) sweepDrafts(ctx context.Context) error {
 	if _, err := d.rooms.Pool.Exec(ctx, `delete from campaigns where taken_until is null and created_at <= now() - $1::interval`, draftLife); err != nil {
 		return fmt.Errorf("sweeping campaigns: %w", err)

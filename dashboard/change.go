@@ -8,13 +8,12 @@ import (
 	"intumwa/sms"
 )
 
-// change is the only way for a page to change what the audit log records: it runs work and records the returned act of
-// the signed-in user in one transaction. An entry without an act is not recorded: nothing changed. The entry's company
-// defaults to the user's own, except in the administration.
+// change is the only way for a page to change what the audit log records: in one transaction it runs work and records
+// the returned act of the signed-in user. An entry without an act means that nothing changed, and is not recorded. The
+// entry's company defaults to the user's own, except in the administration.
 //
-// The transaction is repeatable read, so the state that work reads is the state that it changes. On a conflict work
-// runs
-// again; it must reset the variables that it sets outside itself.
+// The transaction is repeatable read, so work changes the state that it has read. On a conflict work runs again; it
+// must reset the variables that it sets outside itself.
 func (v *visit) change(work func(tx pgx.Tx) (audit.Entry, error)) error {
 	return v.changeIn(pgx.TxOptions{IsoLevel: pgx.RepeatableRead}, work)
 }

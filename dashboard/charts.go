@@ -13,10 +13,10 @@ import (
 	"intumwa/sms"
 )
 
-// spans are the numbers of days that a chart can show, with the days between two labels.
+// spans maps the number of days that a chart can show to the days between two labels.
 var spans = map[int]int{7: 1, 30: 5, 90: 15}
 
-// outcomes are numbers of messages by status.
+// outcomes counts messages by status.
 type outcomes struct{ Sent, Failed, Pending int64 }
 
 func (o *outcomes) add(d *messages.Day) {
@@ -26,7 +26,8 @@ func (o *outcomes) add(d *messages.Day) {
 // Total returns the sum.
 func (o outcomes) Total() int64 { return o.Sent + o.Failed + o.Pending }
 
-// rate returns the share of final messages that were sent, rounded down: 100 means all; empty when none is final.
+// rate returns the share of final messages that were sent, rounded down so that 100 means all; empty when none is
+// final.
 func (o outcomes) rate(l *words.Language) string {
 	if decided := o.Sent + o.Failed; decided > 0 {
 		return l.T("charts.percent", l.Decimal(o.Sent*1000/decided))
@@ -40,7 +41,7 @@ type bar struct {
 	From, Size int64
 }
 
-// Bars returns the parts of a bar, one after the other.
+// Bars returns the parts of a bar, left to right.
 func (o outcomes) Bars() []bar {
 	return []bar{{"sent", 0, o.Sent}, {"failed", o.Sent, o.Failed}, {"pending", o.Sent + o.Failed, o.Pending}}
 }
@@ -78,7 +79,7 @@ type chartsPage struct {
 	Last     time.Time
 }
 
-// The place of the bars in the chart, as in charts.html.
+// The area of the bars in the chart, as in charts.html.
 const chartLeft, chartTop, chartWidth, chartHeight = 52.0, 12.0, 700.0, 200.0
 
 // charts is GET /charts.

@@ -39,7 +39,7 @@ func (d *Dashboard) company(v *visit, t tenant) error {
 	return v.page(err, "company", &companyPage{t.Company, owner, credits, facts})
 }
 
-// owner returns the address to which mails about the company go.
+// owner returns the recipient of mails about the company.
 func (v *visit) owner(t tenant) (string, error) {
 	if t.User.ID == t.Company.OwnerID {
 		return t.User.Email, nil

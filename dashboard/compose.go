@@ -21,7 +21,7 @@ type composePage struct {
 	Measure  textSize
 }
 
-// textSize is the size of a text, computed as for billing.
+// textSize is the size of a text, computed as in billing.
 type textSize struct {
 	sms.Size
 	Unicode bool
@@ -29,9 +29,9 @@ type textSize struct {
 	Changed bool              // by smart encoding
 	From    string            // sender ID
 	Parts   []string          // the text as handsets show it, by segment
-	Foreign firsts[character] // those that make it UCS-2
-	Similar bool              // some of them have a similar GSM-7 text
-	Simple  int               // segments if these were replaced; 0: not fewer
+	Foreign firsts[character] // characters that make it UCS-2
+	Similar bool              // some have a similar GSM-7 text
+	Simple  int               // segments after replacing them; 0: no fewer
 	After   int64             // credits left after it
 	Most    int
 }
@@ -97,7 +97,8 @@ func (d *Dashboard) compose(v *visit, t tenant) error {
 	return v.render("compose", data)
 }
 
-// doCompose is POST /messages/new: it checks the message, replaces look-alikes in it, or sends it, depending on the button.
+// doCompose is POST /messages/new: depending on the button, it checks the message, replaces look-alikes in it, or sends
+// it.
 func (d *Dashboard) doCompose(v *visit, t tenant) error {
 	f := v.form()
 	switch f.Value("do") {

@@ -35,14 +35,14 @@ type Options struct {
 	CreditsNotice  string        // how customers get credits, from the operator
 	APIURL         string        // {base_url} of the API, for examples: https://sms.example.com/v1
 	TrustedProxies []string      // whose X-Forwarded-For is trusted
-	SecureCookies  bool          // cookies over HTTPS only
+	SecureCookies  bool          // HTTPS only
 	SessionIdle    time.Duration // an unused session ends; 12 h if 0
 	AdminTOTP      bool          // the administrator scope requires the second factor instead of the password
 	Plan           *sms.Plan     // valid numbers
 	TestSender     string
 	TestQuota      int // test segments an account
 	AtOnce         int // concurrent requests at the database; 8 if 0
-	AtOnceOfOne    int // of those, per user, or per network address without a session; if 0, 4, and half of AtOnce at most
+	AtOnceOfOne    int // of those, per user, or per network address without a session; if 0, 4, at most half of AtOnce
 	Replacements   int // how often a verified test number may be replaced
 	Log            *slog.Logger
 	Metrics        prometheus.Registerer // nil: not registered
@@ -55,7 +55,7 @@ type Rooms struct {
 	Ledger   *billing.Ledger
 	Intake   *intake.Intake
 	Messages *messages.Store // for look-ups only: on a pool of its own, not the one for sends
-	Handsets *handsets.Store // for look-ups only, as Messages
+	Handsets *handsets.Store // for look-ups only, like Messages
 	Webhooks *webhooks.Webhooks
 	Sends    *throttle.Throttle // sends per user and minute, pages and API together; nil: no limit
 	Mailer   *mail.Mailer
@@ -64,20 +64,20 @@ type Rooms struct {
 
 	Statements *billing.Ledger // for long statements: on the pool of Messages
 
-	// Cancel cancels messages that no carrier has yet, and returns how many messages and credits
+	// Cancel cancels messages that no carrier has yet, and returns the number of messages and credits
 	// (dispatcher.Cancel).
 	Cancel func(ctx context.Context, of messages.Queued) (cancelled, credits int64, err error)
 }
 
-// Tries limits tries in a quarter of an hour, mostly without a session. Nil: not limited.
+// Tries limits tries per quarter of an hour, mostly without a session. Nil: no limit.
 type Tries struct {
 	Account  *throttle.Throttle // wrong passwords of one account; wrong codes of one user
-	Address  *throttle.Throttle // all of these, and links, from one network address
+	Address  *throttle.Throttle // all of these, and links, per network address
 	Codes    *throttle.Throttle // wrong codes of one user's second factor, in a day
-	Mails    *throttle.Throttle // links to one address of mail, in an hour
-	Warnings *throttle.Throttle // mails to one user about wrong passwords, in a day
+	Mails    *throttle.Throttle // links per mail address and hour
+	Warnings *throttle.Throttle // mails to one user about wrong passwords, per day
 	Tests    *throttle.Throttle // test events to one company's endpoint
-	Changes  *throttle.Throttle // changes by one user, which the audit log keeps permanently
+	Changes  *throttle.Throttle // changes by one user; the audit log keeps them permanently
 	Papers   *throttle.Throttle // uploaded documents of one company, in a day
 }
 
@@ -94,7 +94,7 @@ type Dashboard struct {
 
 	turns       *throttle.Turns // at the database
 	downloads   *throttle.Turns // downloads, per company
-	uploads     *throttle.Turns // uploads, per company; they last as long as the client likes
+	uploads     *throttle.Turns // uploads, per company; the client decides how long they last
 	uploaders   *throttle.Turns // uploads, per network address: anyone can create companies
 	documents   *throttle.Turns // uploads of documents, which are larger
 	counter     *messages.Store // counts messages for the charts, in the background
@@ -155,14 +155,13 @@ func (d *Dashboard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 type headKey struct{}
 
-// headOnly reports whether the request is HEAD: then no row of a file is read, and no one-time secret is
-// consumed.
+// headOnly reports whether the request is HEAD: then read no row of a file and consume no one-time secret.
 func (v *visit) headOnly() bool { return v.ctx().Value(headKey{}) != nil }
 
 const sweepEvery = time.Hour
 
-// Run runs the background work until ctx ends: it deletes ended sessions, sends the further parts of campaigns, sends mails to company owners (decisions,
-// failing endpoints, low balances), and counts messages for the charts.
+// Run runs the background work until ctx ends. It deletes ended sessions, sends the further parts of campaigns, mails
+// company owners (decisions, failing endpoints, low balances), and counts messages for the charts.
 func (d *Dashboard) Run(ctx context.Context) error {
 	var loops sync.WaitGroup
 	loops.Go(func() { d.runSweep(ctx) })
@@ -174,7 +173,7 @@ func (d *Dashboard) Run(ctx context.Context) error {
 	return nil
 }
 
-// runSweep deletes ended sessions, mailed links and campaigns that were not sent.
+// runSweep deletes ended sessions, mailed links and unsent campaigns.
 func (d *Dashboard) runSweep(ctx context.Context) {
 	runEvery(ctx, sweepEvery, func() {
 		if err := errors.Join(d.rooms.Accounts.Sweep(ctx, d.opts.SessionIdle), d.sweepDrafts(ctx)); err != nil && ctx.Err() == nil {
@@ -206,7 +205,7 @@ func newMetrics(registerer prometheus.Registerer) *metrics {
 	return m
 }
 
-// observe counts and times requests. Unknown paths share one label value, and so do unusual methods.
+// observe counts and times requests. Unknown paths share one label value, as do unusual methods.
 func (m *metrics) observe(c *gin.Context) {
 	start := time.Now()
 	c.Next()

@@ -22,10 +22,10 @@ type deliveriesPage struct {
 	listing[webhooks.Delivery]
 
 	Endpoint *webhooks.Endpoint // nil: none
-	Settings *webhookSettings   // nil on a page of the log alone: a later one, or one with a filter
+	Settings *webhookSettings   // nil on pages that show only the log: later ones, and filtered ones
 	States   []option
 	Events   []option
-	Failed   bool // a delivery was given up, so a recovery is possible
+	Failed   bool // a delivery was given up, so recovery is possible
 	From     string
 }
 
@@ -73,7 +73,7 @@ type deliveryPage struct {
 	webhooks.Delivery
 
 	Calls    []webhooks.Attempt // the latest first
-	Older    int                // number of earlier calls that are not shown
+	Older    int                // number of earlier calls not shown
 	Endpoint *webhooks.Endpoint
 }
 
@@ -112,7 +112,7 @@ func (d *Dashboard) resend(v *visit, t tenant) error {
 	return v.redirect("/deliveries/of/"+strconv.FormatInt(id, 10), "flash.resent")
 }
 
-// recoverDeliveries is POST /deliveries/recovery: it sends again the deliveries given up since a time.
+// recoverDeliveries is POST /deliveries/recovery: it resends the deliveries given up since a time.
 func (d *Dashboard) recoverDeliveries(v *visit, t tenant) error {
 	f := v.form()
 	f.required("from")

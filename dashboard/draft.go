@@ -19,13 +19,13 @@ import (
 )
 
 const (
-	draftLife    = 12 * time.Hour // of a campaign that is not sent
-	campaignLife = 24 * time.Hour // of a paused one: numbers are kept here no longer
+	draftLife    = 12 * time.Hour // of an unsent campaign
+	campaignLife = 24 * time.Hour // of a paused one: numbers are kept no longer
 	draftsKept   = 10             // drafts of a company
 )
 
-// draft is a checked campaign, until all of it is sent. The database stores it, not the page, so that exactly the
-// checked campaign is sent.
+// draft is a checked campaign until all of it is sent. The database stores it, not the page, so exactly the checked
+// campaign is sent.
 type draft struct {
 	ID        ulid.ULID // also its batch's
 	Company   int64
@@ -33,7 +33,7 @@ type draft struct {
 	Sender    string
 	Template  string
 	CreatedAt time.Time
-	Paused    string // why its next part was refused; empty: it was not
+	Paused    string // why its next part was refused; "": not paused
 }
 
 func (c *draft) path() string { return "/campaigns/drafts/" + c.ID.String() }
@@ -45,21 +45,21 @@ func uuid(id ulid.ULID) pgtype.UUID { return pgtype.UUID{Bytes: id, Valid: true}
 // draftRow is a line of a campaign's file.
 type draftRow struct {
 	N         int // in the order of the file, from 1
-	Line      int // as an editor counts
+	Line      int // as in an editor
 	Number    sms.Number
 	Variables map[string]*string
 	Segments  int
 	UCS2      bool
 	Fault     string // the line's error; empty: none
 	OptedOut  bool   // the recipient has opted out of the sender ID
-	Repeated  bool   // an earlier line has the number
+	Repeated  bool   // an earlier line has the same number
 }
 
 // The rows of a campaign that will be sent.
 const sendable = `fault is null and not opted_out`
 
 // keepDraft stores a campaign with the rows of its file, and deletes the company's oldest beyond draftsKept. next
-// returns the rows, then io.EOF; after any other error nothing is stored.
+// returns the rows, then io.EOF; any other error stores nothing.
 func (d *Dashboard) keepDraft(ctx context.Context, made *draft, next func() (draftRow, error)) error {
 	return pgx.BeginFunc(ctx, d.rooms.Pool, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, `insert into campaigns (ulid, company_id, name, sender, template) values ($1, $2, $3, $4, $5)`,
@@ -123,8 +123,7 @@ func (c *draft) barred(ctx context.Context, db postgres.Querier, rows []draftRow
 	return handsets.Barred(ctx, db, pairs)
 }
 
-// markOptedOut marks recipients who have opted out since the check, and reports whether there are
-// any.
+// markOptedOut marks recipients who have opted out since the check, and reports whether there are any.
 func (d *Dashboard) markOptedOut(ctx context.Context, c *draft) (marked bool, err error) {
 	err = d.unbegun(ctx, c, func(tx pgx.Tx) error {
 		for after, more := 0, true; more; {
@@ -155,7 +154,7 @@ func (d *Dashboard) markOptedOut(ctx context.Context, c *draft) (marked bool, er
 	return marked, err
 }
 
-// leaveOutRows deletes the rows of a problem from a campaign, unless no recipient would be left.
+// leaveOutRows deletes the rows of a problem from a campaign, unless that would leave no recipient.
 func (d *Dashboard) leaveOutRows(ctx context.Context, c *draft, which string) (left bool, err error) {
 	err = d.unbegun(ctx, c, func(tx pgx.Tx) error {
 		tag, err := tx.Exec(ctx, `delete from campaign_rows where campaign = $1 and `+which+`
@@ -166,7 +165,7 @@ func (d *Dashboard) leaveOutRows(ctx context.Context, c *draft, which string) (l
 	return left, err
 }
 
-// unbegun changes the rows of a campaign that has not begun, and no other.
+// unbegun changes the rows of a campaign, but only before it has begun.
 func (d *Dashboard) unbegun(ctx context.Context, c *draft, change func(tx pgx.Tx) error) error {
 	err := pgx.BeginFunc(ctx, d.rooms.Pool, func(tx pgx.Tx) error {
 		tag, err := tx.Exec(ctx, `select from campaigns where ulid = $1 and taken_until is null for update`, c.key())
@@ -202,7 +201,7 @@ func (d *Dashboard) recipients(ctx context.Context, c *draft, after, limit int) 
 	}, `select number, variables from campaign_rows where campaign = $1 and `+sendable+` order by n offset $2 limit $3`, c.key(), after, limit)
 }
 
-// draftSums are the rows of a campaign in numbers.
+// draftSums counts the rows of a campaign.
 type draftSums struct {
 	Recipients int // messages to send
 	Segments   int // of all messages
@@ -233,7 +232,7 @@ func scanDraft(row pgx.CollectableRow) (c draft, err error) {
 	return c, err
 }
 
-// draftOf returns a company's campaign; errNotFound for another company's, an expired one, and a sent one.
+// draftOf returns a company's campaign; errNotFound if it is another company's, expired or sent.
 func (d *Dashboard) draftOf(ctx context.Context, company sms.CompanyID, id ulid.ULID) (draft, error) {
 	found, err := postgres.All(ctx, d.rooms.Pool, "reading a campaign", scanDraft,
 		selectDraft+` where ulid = $1 and company_id = $2 and created_at > now() - case when taken_until is null then $3 else $4 end::interval`,
@@ -247,7 +246,7 @@ func (d *Dashboard) draftOf(ctx context.Context, company sms.CompanyID, id ulid.
 	return found[0], nil
 }
 
-// The problems of a campaign, by their name in the form, and the rows that each means.
+// The problems of a campaign, by their name in the form, and the condition for their rows.
 var hindrances = map[string]string{"faults": `fault is not null`, "optedout": `opted_out`, "repeated": `repeated and ` + sendable}
 
 // dropUnbegun deletes a campaign that has not begun, and reports whether it did.
@@ -267,7 +266,7 @@ func (d *Dashboard) dropDraft(ctx context.Context, id ulid.ULID) error {
 	return nil
 }
 
-// unsent is the handler of a page for an unsent campaign. One that has begun redirects to its batch.
+// unsent is the handler of a page for an unsent campaign. A campaign that has begun redirects to its batch.
 func (d *Dashboard) unsent(page func(*visit, tenant, *draft) error) func(*visit, tenant) error {
 	return func(v *visit, t tenant) error {
 		id := v.ulid("draft")
@@ -299,8 +298,8 @@ func (d *Dashboard) take(ctx context.Context, c *draft, first bool) (bool, error
 	return tag.RowsAffected() > 0, nil
 }
 
-// giveBack ends a take: of an unsent campaign, or of one that may be taken again after a while, unless paused has a
-// reason.
+// giveBack ends a take: of an unsent campaign, or of one that may be taken again after a while, unless it is paused
+// with a reason.
 func (d *Dashboard) giveBack(ctx context.Context, c *draft, begun bool, after time.Duration, paused string) error {
 	if _, err := d.rooms.Pool.Exec(ctx, `update campaigns set taken_until = case when $2 then now() + $3::interval end, paused = $4 where ulid = $1`,
 		c.key(), begun, after, paused); err != nil {

@@ -13,7 +13,7 @@ import (
 	"intumwa/sms"
 )
 
-// exampleHeaders are the headers of an example request, beside Authorization.
+// exampleHeaders are the headers of an example request besides Authorization.
 var exampleHeaders = [][2]string{{"Content-Type", "application/json"}, {"Accept", "application/json"}}
 
 // exampleBody returns the body of a request that sends a message.
@@ -39,8 +39,8 @@ func (d *Dashboard) curl(key, body string) string {
 	return strings.Join(append(lines, "-d "+quote(body)), " \\\n  ")
 }
 
-// newKey is a new API key, shown once, with an example request that can be run from the page. It is kept from page to page
-// until the user leaves them.
+// newKey is a new API key, shown once, with an example request that the page can run. It passes from page to page until
+// the user leaves them.
 type newKey struct {
 	Text   string     `json:"text"`             // of the key
 	Number sms.Number `json:"number,omitempty"` // recipient of the example
@@ -89,7 +89,7 @@ func (v *visit) exampleTo(number sms.Number) string {
 }
 
 // runExample is POST /keys/run: it sends the example request of a new key to the API. Until a message is accepted, all
-// runs share one idempotency key: a second click sends no second message.
+// runs share one idempotency key, so a second click sends no second message.
 func (d *Dashboard) runExample(v *visit, _ *accounts.Session) error {
 	f := v.form()
 	k := newKey{Text: f.Value("made"), Number: sms.Number(f.Value("number")), Once: f.formKey()}

@@ -20,9 +20,8 @@ const (
 )
 
 // export responds with a CSV file and streams the rows of write, so its memory does not depend on the length. The file
-// is UTF-8 with a byte order mark, because Excel assumes another encoding without one. The separator is a semicolon in
-// French, whose decimal separator is the comma. After an error the connection is cut, so the browser reports an
-// incomplete file.
+// is UTF-8 with a byte order mark; without one Excel assumes another encoding. The separator is a semicolon in French,
+// where the comma is the decimal separator. An error cuts the connection, so the browser reports an incomplete file.
 func (v *visit) export(t tenant, what string, heads []string, write func(row func(...string) error) error) error {
 	v.leave() // write takes a turn for each page that it reads
 	leave, err := v.d.downloads.Enter(v.ctx(), t.Company.ID)
@@ -50,7 +49,7 @@ func (v *visit) export(t tenant, what string, heads []string, write func(row fun
 	}
 	flush := func() error {
 		// The server's write timeout is too short for a download. A client that reads nothing for this long has
-		// gone.
+		// disconnected.
 		if err := control.SetWriteDeadline(time.Now().Add(exportWriteTimeout)); err != nil {
 			return err
 		}
@@ -94,7 +93,7 @@ func (v *visit) export(t tenant, what string, heads []string, write func(row fun
 	return nil
 }
 
-// export is [visit.export] of a list, from its newest row on. It takes a turn for each part that it reads.
+// export is [visit.export] of a list, newest row first. It takes a turn for each part that it reads.
 func export[T any](v *visit, t tenant, what string, heads []string, list func(before int64, limit int) ([]T, int64, error), cells func(*T) []string) error {
 	return v.export(t, what, heads, func(row func(...string) error) error {
 		for before := int64(0); ; {
@@ -129,7 +128,7 @@ func (v *visit) texts(keys ...string) []string {
 // formulaStart are the characters that a formula begins with.
 const formulaStart = "=+-@\uff1d\uff0b\uff0d\uff20"
 
-// cell returns text for a spreadsheet: a leading apostrophe prevents its execution as a formula. (OWASP, CSV injection:
+// cell returns text for a spreadsheet: a leading apostrophe keeps it from running as a formula. (OWASP, CSV injection:
 // https://owasp.org/www-community/attacks/CSV_Injection.) It also adds one within the text wherever a program that
 // expects another separator, and ignores the quotation marks, would begin a cell.
 func cell(text string) string {

@@ -20,7 +20,7 @@ const (
 	mib                = 1 << 20
 )
 
-// factTexts are the texts of the facts: the label, and what is wrong with the field.
+// factTexts maps the facts to their texts: the label, and the field's error.
 var factTexts = map[string]struct{ label, wrong string }{
 	accounts.FactNIF:           {"facts.nif", "facts.nif.wrong"},
 	accounts.FactTradeRegister: {"facts.register", "facts.register.wrong"},
@@ -33,7 +33,7 @@ var factTexts = map[string]struct{ label, wrong string }{
 // Fact returns the label of a fact.
 func (p *view) Fact(name string) string { return p.T(factTexts[name].label) }
 
-// likenessTexts are the texts of the kinds of known names.
+// likenessTexts maps the kinds of protected names to their texts.
 var likenessTexts = map[string]string{
 	accounts.KnownCarrier: "likeness.carrier", accounts.KnownBank: "likeness.bank", accounts.KnownWallet: "likeness.wallet", accounts.KnownAuthority: "likeness.authority",
 }
@@ -95,7 +95,7 @@ func (d *Dashboard) stateFacts(v *visit, t tenant) error {
 	return v.factsDone(t, err, "flash.facts")
 }
 
-// factsDone ends a change of the facts.
+// factsDone responds to a change of the facts.
 func (v *visit) factsDone(t tenant, err error, flash string) error {
 	if errors.Is(err, accounts.ErrFactsClosed) {
 		v.form().notice("facts.closed")
@@ -172,7 +172,7 @@ func (v *visit) sendDocument(company sms.CompanyID) error {
 	return nil
 }
 
-// deleteDocument is POST /admin/companies/:id/document/delete: the document is checked and no longer needed.
+// deleteDocument is POST /admin/companies/:id/document/delete: a checked document is no longer needed.
 func (d *Dashboard) deleteDocument(v *visit) error {
 	id := v.id()
 	err := v.change(func(tx pgx.Tx) (audit.Entry, error) {

@@ -7,13 +7,13 @@ import (
 	"intumwa/intake"
 )
 
-// firstPage is the page for the first message: to the verified test number, from the test sender, free of charge.
+// firstPage is the page for the first message: free of charge, from the test sender to the verified test number.
 type firstPage struct {
 	Test testMode
 	Text string
 	Curl string
 
-	// After it was sent:
+	// Once it is sent:
 	Answer string // the API's response, indented
 	Life   *timeline
 }

@@ -10,18 +10,18 @@ import (
 	"unicode/utf8"
 )
 
-// form is the form of a request and its errors. A page that is rendered shows them, with the status.
+// form is a request's form and its errors. A rendered page shows them, with the status.
 type form struct {
 	values url.Values
 	wrong  map[string]string // field → text
 	Notice string            // about the whole form
-	status int               // of the page; 0: nothing is wrong
-	names  []string          // of the parameters of a list that are set
+	status int               // of the page; 0: no error
+	names  []string          // of a list's parameters that are set
 	v      *visit
 }
 
-// readForm reads the body of a request with a form, before the request takes a turn, because the client may send it
-// slowly. Without a session the limit is lower.
+// readForm reads the body of a request with a form. It does so before the request takes a turn, because the client
+// may send slowly. Without a session the limit is lower.
 func (v *visit) readForm() error {
 	if v.c.Request.Method != http.MethodPost || v.c.Request.PostForm != nil {
 		return nil
@@ -60,7 +60,7 @@ func (f *form) Value(field string) string { return f.values.Get(field) }
 // Wrong returns the error of a field; empty when there is none.
 func (f *form) Wrong(field string) string { return f.wrong[field] }
 
-// refuse sets the error of a field; the first error of a field stays.
+// refuse sets the error of a field unless it already has one.
 func (f *form) refuse(field, key string, args ...any) {
 	if _, set := f.wrong[field]; !set {
 		f.wrong[field] = f.v.lang.T(key, args...)
@@ -73,7 +73,7 @@ func (f *form) refuse(field, key string, args ...any) {
 // notice sets the error of the whole form.
 func (f *form) notice(key string, args ...any) { f.deny(http.StatusUnprocessableEntity, key, args...) }
 
-// deny is notice with another status than 422.
+// deny is notice with a status other than 422.
 func (f *form) deny(status int, key string, args ...any) {
 	f.Notice, f.status = f.v.lang.T(key, args...), status
 }

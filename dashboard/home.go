@@ -14,7 +14,7 @@ type homePage struct {
 	Done       bool // all steps are done: they are collapsed
 	HasCompany bool
 	Credits    int64
-	Lasts      int64 // days that the credits last at this week's pace; 0: unknown
+	Lasts      int64 // days the credits last at this week's pace; 0: unknown
 	Today      chartDay
 	Rate       string // of today
 	Week       chartsPage
@@ -22,7 +22,7 @@ type homePage struct {
 	Endpoint   *webhooks.Endpoint // nil: none
 }
 
-// homeStep is a step on the way to the first messages.
+// homeStep is a step towards the first messages.
 type homeStep struct {
 	Title, Text, Open string // keys
 	Link              string
@@ -38,7 +38,7 @@ type homeFailure struct {
 
 const failuresOnHome = 5
 
-// The steps on the way to sending to all numbers.
+// The steps towards sending to all numbers.
 const (
 	liveToRequest = "request" // no sender ID was requested
 	liveWaits     = "waits"   // for the approval of the company or of a sender ID
@@ -92,7 +92,7 @@ func (p *homePage) tests(may, verified, sent, keyed bool) {
 	p.step(may, "home.key", "home.key.text", "/keys", "home.open", keyed)
 }
 
-// step adds a step, if the user may take it, and returns it.
+// step adds a step if the user may take it, and returns it.
 func (p *homePage) step(may bool, title, text, link, open string, done bool) *homeStep {
 	s := homeStep{Title: title, Text: text, Link: link, Open: open}
 	if done {
@@ -105,7 +105,7 @@ func (p *homePage) step(may bool, title, text, link, open string, done bool) *ho
 	return &p.Steps[len(p.Steps)-1]
 }
 
-// homeOf reads what the page of a company has: the other steps, the week, the latest failures.
+// homeOf reads the data of a company's page: the other steps, the week, the latest failures.
 func (v *visit) homeOf(p *homePage, c accounts.Company, keyed bool) (err error) {
 	d, company := v.d, sms.CompanyID(c.ID)
 	if p.Credits, err = d.rooms.Ledger.Balance(v.ctx(), c.ID); err != nil {

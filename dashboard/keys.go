@@ -54,7 +54,7 @@ func (d *Dashboard) keys(v *visit, s *accounts.Session) (err error) {
 	return v.page(err, "keys", data)
 }
 
-// tokens returns the API keys of the user's company, or of a user without one.
+// tokens returns the API keys of the user's company, or those of a user without one.
 func (v *visit) tokens() ([]accounts.Token, error) {
 	if company := v.session.Company; company != nil {
 		return v.d.rooms.Accounts.TokensOfCompany(v.ctx(), company.ID)
@@ -126,7 +126,7 @@ func (d *Dashboard) revokeAnyKey(v *visit) error {
 	return v.done(err, home, "flash.revoked")
 }
 
-// revoke revokes the key in the path, if the visitor may, and returns its user's company; 0 without one.
+// revoke revokes the key in the path, if permitted, and returns its user's company; 0 without one.
 func (v *visit) revoke(may func(t accounts.Token, company int64) bool) (company int64, err error) {
 	id := v.id()
 	err = v.change(func(tx pgx.Tx) (entry audit.Entry, err error) {

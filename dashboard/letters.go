@@ -14,10 +14,11 @@ import (
 	"intumwa/internal/postgres"
 )
 
-// Letters ([accounts.Letter]) are mails that must not be lost: decisions about a company and its sender IDs, a low balance,
-// a failing endpoint, changes of an account's protection. A letter is sent twice only if its process ends between the server's response and the deletion.
+// Letters ([accounts.Letter]) are mails that must not be lost: decisions about a company and its sender IDs, a low
+// balance, a failing endpoint, changes of an account's protection. A letter is sent twice only if its process dies
+// between the mail server's response and the deletion.
 const (
-	lettersEvery     = 15 * time.Second // and when a notice of a decision comes
+	lettersEvery     = 15 * time.Second // and on notice of a decision
 	lettersAtOnce    = 20
 	letterLease      = 15 * time.Minute // longer than sending lettersAtOnce may take; then another process tries
 	letterRetryPause = time.Minute      // after the first failure, doubling
@@ -58,7 +59,7 @@ func (d *Dashboard) runLetters(ctx context.Context) {
 	}
 }
 
-// sendLetters sends some of the due letters and returns how many they were.
+// sendLetters sends some of the due letters and returns their number.
 func (d *Dashboard) sendLetters(ctx context.Context) (int, error) {
 	due, err := d.rooms.Accounts.TakeLetters(ctx, letterLease, lettersAtOnce)
 	if err != nil {
@@ -72,7 +73,7 @@ func (d *Dashboard) sendLetters(ctx context.Context) (int, error) {
 	return len(due), nil
 }
 
-// sendLetter sends a letter, or postpones it. A letter that was written again meanwhile stays.
+// sendLetter sends a letter, or postpones it. A letter that was rewritten meanwhile stays.
 func (d *Dashboard) sendLetter(ctx context.Context, l accounts.Letter) error {
 	m, err := d.mailOf(ctx, l)
 	if err != nil {
@@ -80,7 +81,7 @@ func (d *Dashboard) sendLetter(ctx context.Context, l accounts.Letter) error {
 	}
 	done := m == nil || d.rooms.Mailer.Deliver(ctx, *m, l.Tries, postgres.Now().Sub(l.Written) > letterMaxAge)
 	if !done && ctx.Err() != nil {
-		l.Tries = 1 // this process shuts down: another one tries soon
+		l.Tries = 1 // this process is shutting down: another one tries soon
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
@@ -90,7 +91,7 @@ func (d *Dashboard) sendLetter(ctx context.Context, l accounts.Letter) error {
 	return d.rooms.Accounts.PostponeLetter(ctx, l, min(letterRetryPause<<min(l.Tries-1, 10), letterLongest))
 }
 
-// mailOf makes the mail of a letter from the current state; nil without a recipient, or if the reason is gone.
+// mailOf makes a letter's mail from the current state; nil without a recipient, or if the reason no longer holds.
 func (d *Dashboard) mailOf(ctx context.Context, to accounts.Letter) (*mail.Message, error) {
 	var company accounts.Company
 	var owner accounts.User
@@ -187,14 +188,14 @@ func (d *Dashboard) answered(l *words.Language, s accounts.SenderRequest) (subje
 // link returns an address of this dashboard for a mail. It does not use the request's Host, which is untrusted.
 func (d *Dashboard) link(path string) string { return d.opts.PublicURL + path }
 
-// newMail makes a mail of paragraphs. Do not pass text from visitors without a session: they could send it to others
+// newMail makes a mail of paragraphs. Never pass text from visitors without a session: they could send it to others
 // through us.
 func newMail(l *words.Language, kind, to, subject string, paragraphs ...string) mail.Message {
 	text := strings.Join(append(append([]string{l.T("mail.hello")}, paragraphs...), l.T("mail.signature")), "\n\n") + "\n"
 	return mail.Message{Kind: kind, To: to, Subject: subject, Text: text}
 }
 
-// send queues a mail that its recipient can request again if it is lost. For other mails use [accounts.WriteLetter].
+// send queues a mail that its recipient can request again after a loss. For other mails use [accounts.WriteLetter].
 func (d *Dashboard) send(l *words.Language, kind, to, subject string, paragraphs ...string) {
 	d.rooms.Mailer.Send(newMail(l, kind, to, l.T(subject), paragraphs...))
 }
@@ -204,7 +205,7 @@ func (d *Dashboard) mailSignUp(l *words.Language, to, token string) {
 		d.link("/sign-up/"+token), l.T("mail.hour"), l.T("mail.ignore"))
 }
 
-// mailInvitation names the inviting person by their verified address, never by a text of their choice.
+// mailInvitation names the inviting person by their verified address, never by text of their choice.
 func (d *Dashboard) mailInvitation(l *words.Language, to, from, token string) {
 	d.send(l, "invitation", to, "mail.invitation.subject", l.T("mail.invitation.text", from),
 		d.link("/invitation/"+token), l.T("mail.invitation.days", int(accounts.InvitationLife.Hours()/24)), l.T("mail.ignore.invitation"))

@@ -11,10 +11,10 @@ import (
 )
 
 const (
-	rowsOnPage     = 50                    // rows of a list of the administration
-	messagesOnPage = 25                    // rows of a list of messages
+	rowsOnPage     = 50                    // of an administration list
+	messagesOnPage = 25                    // of a message list
 	searchFor      = 25 * time.Millisecond // minimum duration of a search that does not fill a page
-	rowsAtOnce     = 1000                  // rows of a file per read
+	rowsAtOnce     = 1000                  // rows per read of a file
 	maxQuery       = 200                   // bytes of a parameter
 )
 
@@ -44,7 +44,7 @@ type listing[T any] struct {
 }
 
 // list reads the page of a list that the parameter before selects. path is its address; the form has its other
-// parameters. With an invalid parameter nothing is read.
+// parameters. With an invalid parameter it reads nothing.
 func list[T any](v *visit, path string, most int, read func(before int64, limit int) ([]T, int64, error)) (l listing[T], err error) {
 	f, before := v.form(), v.after("before")
 	l = listing[T]{Filtered: len(f.names) > 0, Later: before > 0, First: f.address(path), Export: f.address(path + ".csv")}
@@ -59,8 +59,7 @@ func list[T any](v *visit, path string, most int, read func(before int64, limit 
 	return l, err
 }
 
-// byID cuts a page of limit rows from rows that were read with one more, and returns the position
-// after it.
+// byID cuts a page of limit rows from rows that were read with one extra, and returns the position after it.
 func byID[T any](limit int, id func(*T) int64, rows []T, err error) ([]T, int64, error) {
 	if err != nil || len(rows) <= limit {
 		return rows, 0, err
@@ -84,7 +83,7 @@ func (f *firsts[T]) add(item T) {
 	f.List = append(f.List, item)
 }
 
-// address returns the address of a list with the form's values as parameters, and with others.
+// address returns the address of a list with the form's values and more as parameters.
 func (f *form) address(path string, more ...string) string {
 	for _, name := range f.names {
 		more = append(more, name, f.Value(name))
@@ -106,7 +105,7 @@ func address(path string, pairs ...string) string {
 	return path + "?" + q.Encode()
 }
 
-// after returns the parameter after which a list continues; 0 at the beginning.
+// after returns the parameter with the position where a list continues; 0 at the beginning.
 func (v *visit) after(name string) int64 {
 	n, err := strconv.ParseInt(v.c.Query(name), 10, 64)
 	if err != nil || n < 0 {
@@ -115,8 +114,8 @@ func (v *visit) after(name string) int64 {
 	return n
 }
 
-// fill reads one page of a list. If few rows match the filter, it searches further back for a limited time; the page
-// then has a link to continue.
+// fill reads one page of a list. If few rows match the filter, it searches further back for a limited time, and the
+// page then has a link to continue.
 func fill[T any](before int64, most int, list func(before int64, limit int) ([]T, int64, error)) (rows []T, next int64, err error) {
 	next = before
 	for start := time.Now(); ; {

@@ -22,8 +22,8 @@ type messagesPage struct {
 	Numbered *messages.Record // the message whose message_id was searched for
 }
 
-// messages is GET /messages. A search for an id redirects to the company's message or batch; so does the parameter id, a message_id,
-// which may also look like a phone number.
+// messages is GET /messages. A search for an id redirects to the company's message or batch. So does the parameter id,
+// a message_id that may also look like a phone number.
 func (d *Dashboard) messages(v *visit, t tenant) (err error) {
 	if id := v.after("id"); id != 0 {
 		r, err := d.rooms.Messages.ByID(v.ctx(), t.company(), id)
@@ -59,8 +59,8 @@ func (d *Dashboard) messages(v *visit, t tenant) (err error) {
 	return v.page(err, "messages", p)
 }
 
-// messageFilter reads the filter of the form: q, a number or a reference of the customer's own, or a batch's ULID; batch;
-// status; from and to. It returns false when nothing can match.
+// messageFilter reads the filter of the form: q (a number, a client_reference, or a batch's ULID), batch, status, from
+// and to. It returns false when nothing can match.
 func (v *visit) messageFilter() (filter messages.Filter, ok bool) {
 	f := v.form()
 	filter.From, filter.To = f.days()
@@ -88,8 +88,8 @@ func (v *visit) messageFilter() (filter messages.Filter, ok bool) {
 	return filter, true
 }
 
-// lookUp returns the path of the message or batch with that id, if the company has one; and the message itself if it was
-// found by its message_id.
+// lookUp returns the path of the company's message or batch with that id, and the message itself if it was found by its
+// message_id.
 func (v *visit) lookUp(t tenant, q string) (path string, numbered *messages.Record, err error) {
 	store := v.d.rooms.Messages
 	if id, bad := ulid.ParseStrict(q); bad == nil {
@@ -128,10 +128,10 @@ type batchPage struct {
 	Until  time.Time // when the remaining parts are given up
 }
 
-// Live reports whether the page changes without the user.
+// Live reports whether the page changes without the user's action.
 func (p batchPage) Live() bool { return p.Pending > 0 || p.Awaited > 0 && p.Paused == "" }
 
-// Share returns n as a part of all recipients, in thousandths, for a chart.
+// Share returns n as a share of all recipients, in thousandths, for a chart.
 func (p batchPage) Share(n int) int { return n * 1000 / max(1, p.All()) }
 
 // batch is GET /batches/:id, by ULID.
@@ -188,8 +188,8 @@ func (d *Dashboard) cancelBatch(v *visit, t tenant) error {
 	return v.done(err, "/batches/"+batch.ULID.String(), flash)
 }
 
-// exportMessages is GET /messages.csv: the messages of the list's filter, newest first. Numbers lack their plus sign,
-// which begins a formula in a spreadsheet.
+// exportMessages is GET /messages.csv: the messages of the list's filter, newest first. Numbers have no plus sign,
+// because it begins a formula in a spreadsheet.
 func (d *Dashboard) exportMessages(v *visit, t tenant) error {
 	v.parameters("q", "batch", "status", "from", "to")
 	filter, found := v.messageFilter()

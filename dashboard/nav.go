@@ -22,7 +22,7 @@ type navGroup struct {
 // nav returns the side navigation of the signed-in user.
 func (v *visit) nav() []navGroup {
 	path := v.c.Request.URL.Path
-	if strings.HasPrefix(path, "/batches/") { // batches belong to the item of messages
+	if strings.HasPrefix(path, "/batches/") { // batches belong to the messages item
 		path = "/messages"
 	}
 	var groups []navGroup

@@ -34,8 +34,7 @@ func (d *Dashboard) optOuts(v *visit, t tenant) (err error) {
 	return v.page(err, "optouts", p)
 }
 
-// optOutSenders returns the options of an entry's scope: all senders of the company, or one of
-// them.
+// optOutSenders returns the options of an entry's scope: all senders of the company, or one of them.
 func (v *visit) optOutSenders(t tenant) ([]option, error) {
 	senders, err := v.d.rooms.Accounts.SendersOf(v.ctx(), t.Company.ID)
 	list := v.options("", "optouts.all")

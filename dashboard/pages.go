@@ -16,7 +16,7 @@ import (
 //go:embed layout pages
 var pageFiles embed.FS
 
-// pages are the templates: those of the layout, and two of each page, its title and its main part.
+// pages are the templates: those of the layout, and two per page, its title and its main part.
 type pages struct{ *template.Template }
 
 func newPages(a assets) (pages, error) {

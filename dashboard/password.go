@@ -10,8 +10,7 @@ import (
 // forgotten is GET /password.
 func (d *Dashboard) forgotten(v *visit) error { return v.render("forgotten", nil) }
 
-// requestReset is POST /password: it mails a link. The response does not reveal whether the account
-// exists.
+// requestReset is POST /password: it mails a link. The response does not reveal whether the account exists.
 func (d *Dashboard) requestReset(v *visit) error {
 	f := v.form()
 	email := f.mailed("email")
@@ -44,7 +43,8 @@ type choice struct {
 	Least                      int
 }
 
-// choose renders the page of the mailed link in the path: with a title, a text that may be empty, and the button with a key.
+// choose renders the page of the mailed link in the path, with a title, a text that may be empty, and the key of its
+// button's text.
 func (v *visit) choose(find func(context.Context, string) (accounts.Link, error), title, text, button string) error {
 	link, err := find(v.ctx(), v.c.Param("token"))
 	if err != nil {
@@ -53,7 +53,7 @@ func (v *visit) choose(find func(context.Context, string) (accounts.Link, error)
 	return v.render("choose", choice{link.Email, title, text, v.lang.T(button), accounts.MinPassword})
 }
 
-// chosen ends a mailed link with the password that was chosen on page, and signs in.
+// chosen ends a mailed link with the password from the page, and signs in.
 func (v *visit) chosen(page func(*visit) error, find func(context.Context, string) (accounts.Link, error),
 	finish func(ctx context.Context, token, password string) (accounts.User, error), flash string) error {
 	f := v.form()

@@ -30,7 +30,7 @@ var roleTexts = map[accounts.Role]struct{ name, text string }{
 	accounts.RoleReader:    {"role.reader", "role.reader.text"},
 }
 
-// Names of changes of people in the audit log, beside user.invite, user.uninvite and user.join.
+// Names of changes of people in the audit log, besides user.invite, user.uninvite and user.join.
 const (
 	actUserRole   = "user.role"
 	actUserRemove = "user.remove"
@@ -128,7 +128,7 @@ func (d *Dashboard) removePerson(v *visit, t tenant) error {
 	return v.changePerson(t, "", actUserRemove, "flash.removed")
 }
 
-// changePerson gives the person in the path another role, or removes them.
+// changePerson changes the role of the person in the path, or removes them.
 func (v *visit) changePerson(t tenant, role accounts.Role, act, flash string) error {
 	id := v.id()
 	err := v.changeBusy(func(tx pgx.Tx) (audit.Entry, error) {
@@ -153,8 +153,8 @@ func (v *visit) changePerson(t tenant, role accounts.Role, act, flash string) er
 	return v.done(err, to, flash)
 }
 
-// invited returns the invitation in the path and its company's name. When its address has an account, the session must be
-// that account's: known is true. Otherwise the visitor creates an account.
+// invited returns the invitation in the path and its company's name. If its address has an account, the session must
+// belong to that account, and known is true. Otherwise the visitor creates an account.
 func (v *visit) invited() (link accounts.Link, company string, known bool, err error) {
 	a := v.d.rooms.Accounts
 	if link, err = a.InvitationLink(v.ctx(), v.c.Param("token")); err != nil {

@@ -26,7 +26,7 @@ func (v *visit) listReceived(t tenant) func(before int64, limit int) ([]handsets
 	filter.From, filter.To = f.days()
 	return func(before int64, limit int) ([]handsets.Message, int64, error) {
 		rows, next, err := v.d.rooms.Handsets.List(v.ctx(), t.company(), filter, before, limit)
-		if errors.Is(err, handsets.ErrNotFound) { // the previous page's last message was purged, and with it all older ones
+		if errors.Is(err, handsets.ErrNotFound) { // the previous page's last message and all older ones were purged
 			return nil, 0, nil
 		}
 		return rows, next, err

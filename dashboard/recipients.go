@@ -16,7 +16,7 @@ import (
 
 const (
 	maxRecipients = 100_000 // of a campaign
-	maxTried      = 500     // of one that cannot be sent yet
+	maxTried      = 500     // of a company that cannot send yet
 	maxTemplate   = 600     // characters
 	maxVariable   = 255     // characters
 	maxShown      = 40      // characters of a cell that a page shows
@@ -28,7 +28,7 @@ type lineError struct {
 	Text string
 }
 
-// lineErrors are the errors by which a file cannot be read.
+// lineErrors are the errors that make a file unreadable.
 type lineErrors = firsts[lineError]
 
 // maxRecipientsOf returns the maximum number of recipients in a campaign. Anyone can create a company.
@@ -42,11 +42,11 @@ func maxRecipientsOf(company *accounts.Company) int {
 // sends reports whether a company may send campaigns.
 func sends(company *accounts.Company) bool { return company.Approved && company.Verified }
 
-// numberColumns are possible names of the column of numbers, as columnName returns them. Without one, the first column
+// numberColumns are the possible names of the number column, as columnName returns them. Without one, the first column
 // has the numbers.
 var numberColumns = []string{"phone_number", "phone", "number", "telephone", "tel", "numero", "numero_de_telephone", "mobile", "msisdn", "gsm", "inomero", "telefone"}
 
-// columnName returns a column's name in the form of placeholders: without accents, in lower case, with underscores.
+// columnName returns a column's name as a placeholder has it: without accents, in lower case, with underscores.
 func columnName(name string) string {
 	return strings.Map(func(r rune) rune {
 		switch {

@@ -145,7 +145,7 @@ func (d *Dashboard) routes() (http.Handler, error) {
 	return r, nil
 }
 
-// plain is the handler of what is the same for every visitor and needs no database.
+// plain is the handler of pages that are the same for every visitor and need no database.
 func (d *Dashboard) plain(page func(*visit) error) gin.HandlerFunc {
 	return func(c *gin.Context) {
 		v := d.visit(c)
@@ -155,8 +155,8 @@ func (d *Dashboard) plain(page func(*visit) error) gin.HandlerFunc {
 	}
 }
 
-// open is the handler of a page that needs no session. The page has a turn at the database; one whose form has a file reads
-// it first, and takes the turn itself.
+// open is the handler of a page that needs no session. The page has a turn at the database. A page whose form has a
+// file reads the file first and takes the turn itself.
 func (d *Dashboard) open(page func(*visit) error) gin.HandlerFunc {
 	return d.plain(func(v *visit) error {
 		defer v.leave()
@@ -173,8 +173,8 @@ func (d *Dashboard) open(page func(*visit) error) gin.HandlerFunc {
 	})
 }
 
-// signedIn is the handler of a page for signed-in users, with the second factor if they have one, whose role has a right.
-// Every page for signed-in users passes here.
+// signedIn is the handler of a page for signed-in users whose role has a right, with the second factor if they have
+// one. Every page for signed-in users passes here.
 func (d *Dashboard) signedIn(right accounts.Right, page func(*visit, *accounts.Session) error) gin.HandlerFunc {
 	return d.open(func(v *visit) error {
 		switch {
@@ -215,7 +215,7 @@ func (d *Dashboard) inCompany(right accounts.Right, page func(*visit, tenant) er
 	})
 }
 
-// admin is the handler of a page for administrators with an open administrator scope. For others it responds with 404.
+// admin is the handler of a page for administrators with an open administrator scope. Others get 404.
 func (d *Dashboard) admin(page func(*visit) error) gin.HandlerFunc {
 	return d.signedIn(accounts.MayUse, func(v *visit, s *accounts.Session) error {
 		switch {

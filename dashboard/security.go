@@ -22,7 +22,7 @@ const (
 	requestTimeout = 15 * time.Second
 )
 
-// policy lets a page load files of this site only, and forbids scripts to write markup.
+// policy limits a page to this site's files, and forbids scripts to write markup.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
 	"form-action 'self'; base-uri 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'"
 
@@ -91,7 +91,6 @@ func (d *Dashboard) sameOrigin(c *gin.Context) {
 	}
 }
 
-// Kinds of tries.
 const (
 	tryMail     = "mail"            // it sends a mail to the account's address
 	tryPassword = "password"        // at the sign-in
@@ -102,7 +101,7 @@ const (
 // allowTry counts a try for the account with that email and for the client's network address, and reports whether it is
 // allowed. The result does not depend on whether the account exists.
 //
-// A browser in which the user has signed in before has its own limit, so that strangers cannot lock the user out. A try
+// A browser where the user has signed in before has its own limit, so that strangers cannot lock the user out. A try
 // counts from its start, so concurrent tries are limited too; [visit.triedWell] uncounts it.
 func (v *visit) allowTry(kind, email string) bool {
 	t := v.d.rooms.Tries
@@ -137,7 +136,7 @@ func (v *visit) countTry(of *throttle.Throttle, kind, who string) bool {
 	return of.Allow(v.ctx(), key).Allowed
 }
 
-// triedWell uncounts this request's tries: the input was right, or could not be checked.
+// triedWell uncounts this request's tries: the input was right or could not be checked.
 func (v *visit) triedWell() {
 	for _, giveBack := range v.tries {
 		giveBack()
@@ -145,13 +144,13 @@ func (v *visit) triedWell() {
 	v.tries = nil
 }
 
-// device returns the cookie of [accounts.Accounts.NewDevice]; empty when there is none.
+// device returns the cookie of [accounts.Accounts.NewDevice], or "".
 func (v *visit) device() string {
 	device, _ := v.c.Cookie(v.cookieName(deviceCookie))
 	return device
 }
 
-// setDevice makes the browser known as one where the user has signed in.
+// setDevice marks the browser as one where the user has signed in.
 func (v *visit) setDevice(email string) error {
 	device, err := v.d.rooms.Accounts.NewDevice(v.ctx(), email)
 	if err == nil {
@@ -165,7 +164,7 @@ func tryKey(kind, who string) int64 {
 	return int64(binary.BigEndian.Uint64(sum[:8]))
 }
 
-// networkOf returns the network of one customer: the address itself, or its /64 of IPv6.
+// networkOf returns one customer's network: the address itself, or its /64 of IPv6.
 func networkOf(address string) string {
 	ip, err := netip.ParseAddr(address)
 	if err != nil || !ip.Is6() || ip.Is4In6() {

@@ -25,7 +25,7 @@ const (
 	alphanumerics = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz" // of a sender ID
 )
 
-// keyPrefix is the prefix of the idempotency keys of forms, to keep them apart from those of the user's API requests.
+// keyPrefix separates the idempotency keys of forms from those of the user's API requests.
 const keyPrefix = "dashboard:"
 
 // newFormKey returns a new key for a form, so that submitting it twice sends one message.
@@ -39,7 +39,7 @@ func isFormKey(key string) bool {
 	return len(key) == 32 && strings.Trim(key, "0123456789abcdef") == ""
 }
 
-// formKey returns the field "key", or a new key when the field has none.
+// formKey returns the field "key", or a new key without one.
 func (f *form) formKey() string {
 	if key := f.Value("key"); isFormKey(key) {
 		return key
@@ -72,8 +72,8 @@ func (f *form) sender(field string) string {
 	return name
 }
 
-// send sends a form's message through intake, as the API does. [intake.Intake.Answered] finds the answer by the name of
-// the form's key. On a refusal the form has the reason.
+// send sends a form's message through intake, as the API does. [intake.Intake.Answered] finds the response by the name
+// of the form's key. On a refusal the form has the reason.
 func (v *visit) send(t tenant, req intake.Single) (id ulid.ULID, err error) {
 	d, f, ctx := v.d, v.form(), context.WithoutCancel(v.ctx()) // it is sent even if the browser disconnects
 	p, err := v.sender(t)
@@ -91,14 +91,15 @@ func (v *visit) send(t tenant, req intake.Single) (id ulid.ULID, err error) {
 	return accepted.ID, err
 }
 
-// notSent denies the form whose message or campaign intake has not accepted, with the reason. It returns other errors.
+// notSent denies the form of a message or campaign that intake has not accepted, with the reason. It returns other
+// errors.
 func (v *visit) notSent(err error) error {
 	f := v.form()
 	refusal, refused := errors.AsType[sms.Refusal](err)
 	switch {
 	case refused:
 		f.refused(refusal)
-	case errors.Is(err, intake.ErrKeyReused): // changed and submitted again, for example after going back in the browser
+	case errors.Is(err, intake.ErrKeyReused): // changed and submitted again, for example after the browser's back button
 		f.values.Set("key", newFormKey())
 		f.deny(http.StatusConflict, "send.changed")
 	case errors.Is(err, intake.ErrKeyInUse):
@@ -115,7 +116,7 @@ func (v *visit) notSent(err error) error {
 	return nil
 }
 
-// sender returns the principal of a send, and denies the form beyond the user's limit.
+// sender returns the principal of a send, and denies the form above the user's limit.
 func (v *visit) sender(t tenant) (*accounts.Principal, error) {
 	if sends := v.d.rooms.Sends; sends != nil && !sends.Allow(v.ctx(), t.User.ID).Allowed {
 		v.form().deny(http.StatusTooManyRequests, "send.often")
@@ -128,7 +129,7 @@ func (v *visit) sender(t tenant) (*accounts.Principal, error) {
 	return p, err
 }
 
-// refusals maps the reasons of refused sends to the wrong field, if any, and to the key of a text.
+// refusals maps the reasons of refused sends to the wrong field, if any, and a text's key.
 var refusals = map[string]struct{ field, key string }{
 	"company_not_approved": {"", "refusal.approved"}, "company_not_verified": {"", "refusal.verified"},
 	"sender_not_found": {"sender", "refusal.sender.unknown"}, "sender_not_approved": {"sender", "refusal.sender.waiting"},
@@ -147,7 +148,7 @@ func (v *visit) refusal(r sms.Refusal) string {
 	return v.lang.T("refusal.other", r.Text)
 }
 
-// refused sets the form's error to a business rule's refusal: at its field, if the form has it.
+// refused sets the form's error to a business rule's refusal, at its field if the form has one.
 func (f *form) refused(r sms.Refusal) {
 	if why := refusals[r.Reason]; f.values.Has(why.field) {
 		f.refuse(why.field, why.key)

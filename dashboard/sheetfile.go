@@ -19,7 +19,7 @@ const (
 	maxColumns   = 50
 )
 
-// sheetError is the reason why a file cannot be read: a text, and the line if it is known.
+// sheetError is the reason why a file is unreadable: a text, and the line if known.
 type sheetError struct {
 	Line int // 0: the whole file
 	Key  string
@@ -29,15 +29,15 @@ type sheetError struct {
 // Error implements error. It is not shown.
 func (e *sheetError) Error() string { return e.Key }
 
-// sheetRow is a line of a file with its number, from 1 as editors count them.
+// sheetRow is a line of a file with its number, from 1 as in editors.
 type sheetRow struct {
 	Line  int
 	Cells []string
 }
 
-// readSheet returns the rows of a CSV file, one with each call of next, and io.EOF at its end. The file is in UTF-8, in UTF-16 with
-// a byte order mark or in Windows-1252, with commas, semicolons or tabs, as programs and spreadsheets write them. Empty lines
-// are skipped. Other errors, also of next, are a *sheetError.
+// readSheet reads a CSV file. Each call of next returns one row, and io.EOF at the end. The file is in UTF-8, UTF-16
+// with a byte order mark or Windows-1252, with commas, semicolons or tabs, as programs and spreadsheets write it. Empty
+// lines are skipped. All other errors, including next's, are a *sheetError.
 func readSheet(file []byte) (next func() (sheetRow, error), err error) {
 	text, err := decodeSheet(file)
 	if err != nil {

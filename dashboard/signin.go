@@ -17,7 +17,7 @@ func (d *Dashboard) signIn(v *visit) error {
 	return v.render("signin", v.next())
 }
 
-// doSignIn is POST /sign-in. Its response and duration do not show whether the account exists.
+// doSignIn is POST /sign-in. Neither its response nor its duration reveals whether the account exists.
 func (d *Dashboard) doSignIn(v *visit) error {
 	f := v.form()
 	email, password := f.required("email"), f.required("password")
@@ -42,7 +42,7 @@ func (d *Dashboard) doSignIn(v *visit) error {
 // openSession replaces the browser's session by a new one and redirects to next, or first to the page for the second
 // factor if the user has one.
 func (v *visit) openSession(user accounts.User, next, flash string) error {
-	if err := v.endSession(); err != nil { // it may be another user's
+	if err := v.endSession(); err != nil { // it may belong to another user
 		return err
 	}
 	token, passed, err := v.d.rooms.Accounts.OpenSession(v.ctx(), user,
@@ -57,7 +57,7 @@ func (v *visit) openSession(user accounts.User, next, flash string) error {
 	return v.done(v.setDevice(user.Email), next, flash)
 }
 
-// endSession ends the session, if there is one.
+// endSession ends the session, if any.
 func (v *visit) endSession() error {
 	if v.session == nil {
 		return nil
@@ -111,7 +111,7 @@ func (f *form) secondFactor(field string) error {
 	return f.wrongCode(field, v.d.rooms.Accounts.CheckSecondFactor(v.ctx(), v.session.User.ID, code))
 }
 
-// wrongCode refuses a field with the code of a second factor if err is that it is wrong. It returns other errors.
+// wrongCode refuses a field with the code of a second factor if err means that it is wrong. It returns other errors.
 func (f *form) wrongCode(field string, err error) error {
 	if errors.Is(err, accounts.ErrWrongCode) {
 		f.values.Del(field)
@@ -131,17 +131,17 @@ func (d *Dashboard) signOut(v *visit) error {
 	return v.redirect("/sign-in", "")
 }
 
-// The cookies. Scripts cannot read them, and browsers send them with requests from other sites only when a link is followed.
+// The cookies. Scripts cannot read them. From other sites, browsers send them only when a link is followed.
 const (
 	sessionCookie  = "session"
 	deviceCookie   = "device"
 	languageCookie = "language"
 	flashCookie    = "flash"
-	sentCookie     = "sent" // to whom a link was mailed
+	sentCookie     = "sent" // the recipient of a mailed link
 )
 
-// cookieName begins with __Host- if cookies are secure: then no other host, not even one of the same domain, can set it
-// (RFC 6265bis, 4.1.3.2). Without HTTPS browsers refuse that name.
+// cookieName begins with __Host- if cookies are secure: then no other host, not even one of the same domain, can set
+// the cookie (RFC 6265bis, 4.1.3.2). Without HTTPS browsers refuse that name.
 func (v *visit) cookieName(name string) string {
 	if v.d.opts.SecureCookies {
 		return "__Host-intumwa-" + name
@@ -158,5 +158,5 @@ func (v *visit) setCookie(name, value string, lasts time.Duration) {
 
 func (v *visit) dropCookie(name string) { v.setCookie(name, "", -time.Second) }
 
-// setSession sends the session's cookie. The browser deletes it when it is closed; the server may end the session before.
+// setSession sends the session's cookie. The browser deletes it on closing; the server may end the session earlier.
 func (v *visit) setSession(token string) { v.setCookie(sessionCookie, token, 0) }

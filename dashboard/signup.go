@@ -17,8 +17,7 @@ func (d *Dashboard) signUp(v *visit) error {
 	return v.render("signup", nil)
 }
 
-// requestSignUp is POST /sign-up: it mails a link. The response does not reveal whether the account
-// exists.
+// requestSignUp is POST /sign-up: it mails a link. The response does not reveal whether the account exists.
 func (d *Dashboard) requestSignUp(v *visit) error {
 	f := v.form()
 	name, email := f.name("name"), f.mailed("email")
@@ -40,7 +39,7 @@ func (d *Dashboard) requestSignUp(v *visit) error {
 	return v.mailedTo(email)
 }
 
-// mailed returns a field with an address for a mail, within the limit of an hour.
+// mailed returns a field with a mail address, within the hourly limit.
 func (f *form) mailed(field string) string {
 	email := f.email(field)
 	if f.ok() && !f.v.allowTry(tryMail, email) {
@@ -49,14 +48,14 @@ func (f *form) mailed(field string) string {
 	return email
 }
 
-// mailedTo redirects to the page that names the address of the mail. The address is in a cookie, because a link with it
+// mailedTo redirects to the page that names the mail's address. The address is in a cookie, because a link with it
 // could be forged.
 func (v *visit) mailedTo(email string) error {
 	v.setCookie(sentCookie, url.QueryEscape(email), time.Hour)
 	return v.redirect("/sent", "")
 }
 
-// sent is GET /sent: it states that a mail was sent if the address is valid.
+// sent is GET /sent: it reports that a mail was sent if the address is valid.
 func (d *Dashboard) sent(v *visit) error {
 	to, _ := v.c.Cookie(v.cookieName(sentCookie))
 	return v.page(nil, "sent", to)

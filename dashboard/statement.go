@@ -48,7 +48,7 @@ type statementPage struct {
 	Thresholds       string // all, as the field has them
 	Owner            string // recipient of the warning
 	Print            string
-	More             bool // this is not the last sheet
+	More             bool // not the last sheet
 	At               time.Time
 }
 
@@ -171,7 +171,7 @@ func (d *Dashboard) setThreshold(v *visit, t tenant) error {
 	return v.redirect("/statement", "flash.threshold")
 }
 
-// thresholdsIn parses whole numbers separated by commas or blanks; 0 counts as none. ok is false for any other text.
+// thresholdsIn parses whole numbers separated by commas or blanks; 0 counts as none. ok is false for other text.
 func thresholdsIn(text string) (thresholds []int64, ok bool) {
 	for _, each := range strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == ';' || unicode.IsSpace(r) }) {
 		n, err := strconv.ParseInt(each, 10, 64)

@@ -14,12 +14,12 @@ import (
 
 // testMode is an account's test mode (rule api 4.4).
 type testMode struct {
-	Number           sms.Number // empty: none was set yet
+	Number           sms.Number // empty: not set yet
 	Verified         bool
 	Left             int // how often the verified number may still be replaced
-	Quota, Remaining int // segments of the pool, and how many of them are left
+	Quota, Remaining int // segments of the pool, and those left
 	Sender           string
-	Code             *sms.Status // status of the latest code's message, for a number that is not verified; nil: unknown
+	Code             *sms.Status // status of the latest code's message, for an unverified number; nil: unknown
 }
 
 // CodeFailed reports whether the message with the code has failed.
@@ -99,7 +99,7 @@ func (d *Dashboard) verifyTestNumber(v *visit, t tenant) error {
 	}
 	m, err := v.testMode(t.Company)
 	next := "/test-number"
-	if m.Left == d.opts.Replacements { // the first one
+	if m.Left == d.opts.Replacements { // the first
 		next = "/first"
 	}
 	return v.done(err, next, "flash.verifiednumber")

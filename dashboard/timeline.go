@@ -21,7 +21,7 @@ import (
 type timeline struct {
 	messages.Record
 	Moments []moment // past, in order of time
-	Ahead   []moment // future, with the time where it is known
+	Ahead   []moment // future, with the time where known
 	Live    bool     // the page refreshes automatically: more is expected soon
 	Shown   string   // the status; "delivered" if every segment has a receipt with DELIVRD
 }
@@ -37,7 +37,7 @@ type moment struct {
 	Detail []string
 	Link   string    // of the title; empty: none
 	rank   int       // order among entries of the same time
-	after  time.Time // it is shown after this time, whatever its own time
+	after  time.Time // shown after this time, whatever its own time
 }
 
 // Clock returns the time of day in milliseconds.
@@ -136,7 +136,7 @@ func (v *visit) newTimeline(r messages.Record, h messages.History, deliveries []
 		v.addDelivery(l, d)
 	}
 	slices.SortStableFunc(l.Moments, func(a, b moment) int {
-		// The time of the final state may come from the carrier: it is shown last.
+		// The final state's time may come from the carrier: it is shown last.
 		if c := a.place().Compare(b.place()); c != 0 && a.rank != 4 && b.rank != 4 {
 			return c
 		}

@@ -8,9 +8,10 @@ import (
 	"intumwa/internal/throttle"
 )
 
-// A page holds a turn while it uses the database. Each user has few at a time, and so has each network address without
-// a session. However many connections one client opens, others and the sends keep theirs. A request holds no turn while
-// it reads a form, hashes a password, calls an endpoint or writes the response; a download takes one per page of rows.
+// A page holds a turn while it uses the database. Each user, and each network address without a session, has few at a
+// time. However many connections one client opens, other users and the sends keep theirs. A request holds no turn while
+// it reads a form, hashes a password, calls an endpoint or writes the response. A download takes one turn per page of
+// rows.
 const (
 	turnsOfAll = 8 // if Options.AtOnce is not set
 	turnsOfOne = 4
@@ -39,7 +40,7 @@ func (v *visit) turnKey() int64 {
 	return tryKey("turn", "address "+networkOf(v.c.ClientIP()))
 }
 
-// inTurn calls read in a turn, for which it waits as long as the request lives.
+// inTurn waits for a turn as long as the request lives, and calls read in it.
 func (v *visit) inTurn(read func() error) error {
 	for {
 		leave, err := v.d.turns.Enter(v.ctx(), v.turnKey())
@@ -53,7 +54,7 @@ func (v *visit) inTurn(read func() error) error {
 	}
 }
 
-// busy returns the failure of a request that got no turn.
+// busy returns the failure of a request without a turn.
 func (v *visit) busy(status int) error {
 	v.c.Header("Retry-After", "1")
 	return failure{status, "error.busy.title", "error.busy.text"}

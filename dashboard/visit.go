@@ -34,8 +34,8 @@ type visit struct {
 	filled      *form
 	broke       bool     // an approved company has no credits
 	tries       []func() // each uncounts a try
-	administers bool     // a handler of the administration runs
-	leaveTurn   func()   // ends the turn at the database; nil: the request has none
+	administers bool     // an administration handler runs
+	leaveTurn   func()   // ends the turn at the database; nil: none
 }
 
 const visitKey = "visit"
@@ -104,11 +104,11 @@ type view struct {
 	Title, Main template.HTML // of the page, for the frame
 }
 
-// render responds with a page: 200, or the status of what is wrong with the request's form.
+// render responds with a page: 200, or the status of the form's error.
 func (v *visit) render(name string, data any) error {
 	f := v.form()
 	p := view{Language: v.lang, Languages: v.d.words.Languages, Path: v.c.Request.URL.Path, Route: v.c.FullPath(), Form: f, Docs: v.d.opts.DocsURL, Data: data}
-	if v.c.Request.Method != http.MethodGet { // the address may not have a page for GET
+	if v.c.Request.Method != http.MethodGet { // the address may have no page for GET
 		p.Path = "/"
 	}
 	if v.session != nil && v.session.Passed {
@@ -129,10 +129,10 @@ func (v *visit) render(name string, data any) error {
 	return nil
 }
 
-// May reports whether the user's role has a right, for what a page offers.
+// May reports whether the user's role has a right: pages offer only what the user may do.
 func (p *view) May(right accounts.Right) bool { return p.Session != nil && p.Session.May(right) }
 
-// page is [visit.render] of what was read, if that has not failed.
+// page is [visit.render] after reading data, unless that failed.
 func (v *visit) page(err error, name string, data any) error {
 	if err != nil {
 		return err
@@ -140,7 +140,7 @@ func (v *visit) page(err error, name string, data any) error {
 	return v.render(name, data)
 }
 
-// done is [visit.redirect] after a change, if that has not failed.
+// done is [visit.redirect] after a change, unless that failed.
 func (v *visit) done(err error, path, flash string) error {
 	if err != nil {
 		return err
@@ -148,7 +148,8 @@ func (v *visit) done(err error, path, flash string) error {
 	return v.redirect(path, flash)
 }
 
-// redirect responds to a change: the browser fetches the next page with GET, which shows the text with the key flash.
+// redirect responds to a change: the browser fetches the next page with GET, and that page shows the text with the key
+// flash.
 func (v *visit) redirect(path, flash string) error {
 	if flash != "" {
 		v.setCookie(flashCookie, flash, time.Minute)
@@ -188,7 +189,7 @@ func localPath(next string) string {
 	return u.RequestURI()
 }
 
-// id returns the id in the path; 0, which no row has, when it is not a number.
+// id returns the id in the path, or 0, which no row has, if it is not a number.
 func (v *visit) id() int64 {
 	id, err := strconv.ParseInt(v.c.Param("id"), 10, 64)
 	if err != nil || id < 0 {
@@ -197,13 +198,13 @@ func (v *visit) id() int64 {
 	return id
 }
 
-// ulid returns the ULID in the path; the zero one, which no row has, when it is not one.
+// ulid returns the ULID in the path, or the zero one, which no row has, if it is not one.
 func (v *visit) ulid(name string) ulid.ULID {
 	id, _ := ulid.ParseStrict(v.c.Param(name))
 	return id
 }
 
-// failure is an error that a page of its own explains.
+// failure is an error with a page of its own.
 type failure struct {
 	status      int
 	title, text string // keys
@@ -224,7 +225,7 @@ var failures = map[int]failure{
 
 // Errors of handlers.
 var (
-	errNotFound  error = failures[http.StatusNotFound] // there is no such row, or it belongs to another company
+	errNotFound  error = failures[http.StatusNotFound] // no such row, or another company's
 	errForbidden error = failures[http.StatusForbidden]
 	errTooLarge  error = failures[http.StatusRequestEntityTooLarge]
 	errRole      error = failure{http.StatusForbidden, "error.role.title", "error.role.text"}
@@ -234,7 +235,7 @@ var (
 	errChanges   error = failure{http.StatusTooManyRequests, "error.changes.title", "error.changes.text"}
 )
 
-// fail responds to the error of a handler: a failure by its page, a missing row by 404, any other by 503.
+// fail responds to a handler's error: a failure by its page, a missing row by 404, any other by 503.
 func (v *visit) fail(err error) {
 	why, explained := errors.AsType[failure](err)
 	switch ctx := v.ctx(); {
@@ -245,7 +246,7 @@ func (v *visit) fail(err error) {
 		v.c.AbortWithStatus(499)
 		return
 	default:
-		// One line a second: in an outage every request fails alike.
+		// One line a second: in an outage every request fails the same way.
 		if now := time.Now().Unix(); v.d.failureLogged.Swap(now) != now {
 			v.d.log.Error("request failed", "event", "request_failed", "method", v.c.Request.Method, "path", v.c.FullPath(), "error", err)
 		}
@@ -261,12 +262,12 @@ func (v *visit) keepOnce(kind, text string) error {
 	return v.d.rooms.Accounts.KeepOnce(v.ctx(), v.token, kind, text)
 }
 
-// keepOnceIn is keepOnce in the transaction that creates the secret, so that a secret is never created without being shown.
+// keepOnceIn is keepOnce in the transaction that creates the secret: no secret is created without being shown.
 func (v *visit) keepOnceIn(tx pgx.Tx, kind, text string) error {
 	return v.d.rooms.Accounts.In(tx).KeepOnce(v.ctx(), v.token, kind, text)
 }
 
-// takeOnce returns and deletes the stored secret; empty when there is none of that kind.
+// takeOnce returns and deletes the stored secret; empty if there is none of that kind.
 func (v *visit) takeOnce(kind string) (string, error) {
 	if v.headOnly() {
 		return "", nil

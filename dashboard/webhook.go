@@ -26,7 +26,7 @@ const (
 	actWebhookRecover = "webhook.recover"
 )
 
-// webhookSettings are the endpoint's part of the page of webhooks.
+// webhookSettings is the endpoint's part of the webhooks page.
 type webhookSettings struct {
 	Endpoint *webhooks.Endpoint   // nil: none yet; without its secret
 	Secret   string               // a new secret, shown once
@@ -41,7 +41,7 @@ type optionalEvent struct {
 	On         bool
 }
 
-// onceContent is what a page passes to the next one, in keepOnce.
+// onceContent is the content that keepOnce passes from a page to the next.
 type onceContent struct {
 	Secret string               `json:"secret,omitempty"`
 	Test   *webhooks.TestResult `json:"test,omitempty"`
@@ -52,7 +52,7 @@ func (o onceContent) text() string {
 	return string(text)
 }
 
-// webhookSettings returns the settings of an endpoint, with what the last change left to be shown once.
+// webhookSettings returns an endpoint's settings, with the last change's content that is shown once.
 func (v *visit) webhookSettings(e *webhooks.Endpoint) (*webhookSettings, error) {
 	kept, err := v.takeOnce("webhook")
 	if err != nil {
@@ -71,7 +71,7 @@ func (v *visit) webhookSettings(e *webhooks.Endpoint) (*webhookSettings, error) 
 	return s, nil
 }
 
-// endpoint returns the company's endpoint; nil when it has none.
+// endpoint returns the company's endpoint, or nil.
 func (v *visit) endpoint(t tenant) (*webhooks.Endpoint, error) {
 	e, err := v.d.rooms.Webhooks.EndpointOf(v.ctx(), t.company())
 	if errors.Is(err, webhooks.ErrNotFound) {
@@ -161,7 +161,7 @@ func (v *visit) setEndpoint(t tenant, s webhooks.Setting) (made bool, err error)
 
 // switchWebhook is POST /webhook/active.
 func (d *Dashboard) switchWebhook(v *visit, t tenant) error {
-	if _, err := d.rooms.Webhooks.EndpointOf(v.ctx(), t.company()); err != nil { // a missing endpoint would otherwise be refused as a missing URL
+	if _, err := d.rooms.Webhooks.EndpointOf(v.ctx(), t.company()); err != nil { // a missing endpoint would otherwise be refused for its missing URL
 		return err
 	}
 	on, flash := v.form().Value("on") == "yes", "flash.webhook.off"
@@ -172,8 +172,7 @@ func (d *Dashboard) switchWebhook(v *visit, t tenant) error {
 	return v.done(err, "/deliveries", flash)
 }
 
-// setEvent is POST /webhook/events: the endpoint receives an event from now on, or no
-// longer.
+// setEvent is POST /webhook/events: it turns an event of the endpoint on or off.
 func (d *Dashboard) setEvent(v *visit, t tenant) error {
 	f := v.form()
 	name := f.Value("event")
@@ -253,7 +252,7 @@ type attempt struct {
 	webhooks.Attempt
 
 	Good   bool
-	Badge  string // HTTP 200, or what happened instead
+	Badge  string // HTTP 200, or the failure
 	Answer string // beginning of the response, made printable
 }
 
@@ -277,12 +276,12 @@ func (p *view) Attempt(a webhooks.Attempt) attempt {
 	}
 	shown.Badge, shown.Error = p.T(keys[0]), p.T(keys[1])
 	if a.Result == "tls" {
-		shown.Answer = printable(a.Error) // the problem with the certificate
+		shown.Answer = printable(a.Error) // the certificate's problem
 	}
 	return shown
 }
 
-// LastOf returns the latest call; nil when there is none.
+// LastOf returns the latest call, or nil.
 func (p *view) LastOf(all []webhooks.Attempt) *attempt {
 	if len(all) == 0 {
 		return nil
