@@ -14,7 +14,7 @@ import (
 	"intumwa/internal/audit"
 )
 
-// inside signs an administrator in with a second factor and opens the administrator scope.
+// inside signs an administrator in with the second factor and opens the administrator scope.
 func (c *client) inside(email string) accounts.User {
 	c.t.Helper()
 	user := c.w.user(email, true)
@@ -27,7 +27,7 @@ func (c *client) inside(email string) accounts.User {
 	return user
 }
 
-// recorded are the acts, newest first.
+// recorded returns the acts, newest first.
 func (w *world) recorded() []audit.Act {
 	w.t.Helper()
 	list, _, err := audit.List(w.t.Context(), w.pool, audit.Filter{}, 0, 100)
@@ -107,7 +107,7 @@ func TestCreditsAreGrantedOnce(t *testing.T) {
 	}
 }
 
-// TestSameSender: before an approval, the pages name other companies with the same sender ID, in any case.
+// TestSameSender: before an approval, the pages show other companies with the same sender ID, in any case.
 func TestSameSender(t *testing.T) {
 	w := newWorld(t, nil)
 	var second accounts.Company
@@ -126,8 +126,7 @@ func TestSameSender(t *testing.T) {
 	}
 }
 
-// TestEveryActIsRecorded: with its actor and the state before and after; a refused change
-// is not recorded.
+// TestEveryActIsRecorded: acts have their actor and the state before and after. A refused change is not recorded.
 func TestEveryActIsRecorded(t *testing.T) {
 	w := newWorld(t, nil)
 	w.user("aline@example.com", false)
@@ -195,8 +194,7 @@ func TestEveryActIsRecorded(t *testing.T) {
 	c.wants(c.get("/admin/acts?actor=root@example.com&company="+strconv.FormatInt(company.ID, 10)), http.StatusOK, "token.revoke", "fraud")
 }
 
-// TestMarkupAtAdministrators: what customers, carriers and handsets wrote is shown as text on
-// every page.
+// TestMarkupAtAdministrators: every page shows text from customers, carriers and handsets as text.
 func TestMarkupAtAdministrators(t *testing.T) {
 	w := newWorld(t, nil)
 	user := w.user("aline@example.com", false)

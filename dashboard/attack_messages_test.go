@@ -17,7 +17,7 @@ import (
 
 var formKeyOnPage = regexp.MustCompile(`name="key" value="([0-9a-f]{32})"`)
 
-// key is the form key on a page.
+// key returns the form key on a page.
 func (c *client) key(path string) string {
 	c.t.Helper()
 	found := formKeyOnPage.FindStringSubmatch(c.get(path).body)
@@ -27,8 +27,7 @@ func (c *client) key(path string) string {
 	return found[1]
 }
 
-// TestSendOnce: a form sends one message however often it is submitted; a changed
-// repetition gets an error.
+// TestSendOnce: a form sends one message however often it is submitted. A changed repetition gets an error.
 func TestSendOnce(t *testing.T) {
 	w := newWorld(t, nil)
 	c, _, company := w.customer("aline", "ISOKO", 10)
@@ -124,7 +123,7 @@ func TestSendsAreLimited(t *testing.T) {
 	w.credits(company.ID, 9)
 }
 
-// TestTextSize: a text is measured as it is billed, and a line break is one character.
+// TestTextSize: a text is measured as billed, and a line break is one character.
 func TestTextSize(t *testing.T) {
 	for _, try := range []struct {
 		text                  string
@@ -150,7 +149,7 @@ func TestTextSize(t *testing.T) {
 			t.Errorf("%q: %+v", try.text, m.Foreign.List[0])
 		}
 	}
-	var many strings.Builder // the longest form, of different characters
+	var many strings.Builder // the longest form: all characters differ
 	for r := rune(0x4e00); many.Len() < maxForm/3; r++ {
 		many.WriteRune(r)
 	}
@@ -164,8 +163,7 @@ func TestTextSize(t *testing.T) {
       <p class="bubble" dir="auto">` + strings.Repeat("x", 153) + `<span class="cut" aria-hidden="true"></span>xxxxxxxx</p>`
 	c.wants(c.post("/messages/new", "do", "check", "message", strings.Repeat("x", 161), "sender", "ISOKO"), http.StatusOK, preview)
 
-	// One button replaces characters that have a GSM-7 look-alike; the rest of the form
-	// stays.
+	// One button replaces characters that have a GSM-7 look-alike; the rest of the form stays.
 	button := `value="replace"`
 	c.wants(c.post("/messages/new", "do", "check", "message", "ç’est 😀", "sender", "ISOKO"), http.StatusOK, button)
 	replaced := c.post("/messages/new", "do", "replace", "message", "« ç’est » 😀", "sender", "ISOKO", "number", "79000001")
@@ -176,7 +174,7 @@ func TestTextSize(t *testing.T) {
 	w.counts(0, `select count(*) from messages`)
 }
 
-// TestTestNumber: the tries of a code and the replacements of the number are limited.
+// TestTestNumber: tries of a code and replacements of the number are limited.
 func TestTestNumber(t *testing.T) {
 	w := newWorld(t, nil)
 	c, u, _ := w.customer("aline", "ISOKO", 0)
@@ -233,11 +231,11 @@ func TestSearch(t *testing.T) {
 	}
 	c.wants(c.get("/messages?from=31.12.2026"), http.StatusUnprocessableEntity, "not a date")
 	c.wants(c.get("/messages/"+list[12].ULID.String()), http.StatusOK, "It expired before it reached a carrier")
-	// A message_id of eight digits may be a phone number: the page offers both.
+	// An eight-digit message_id may be a phone number: the page offers both.
 	w.exec(`insert into messages (id, ulid, company_id, user_id, phone_number, sender, body, encoding, segments, test, carrier)
 		overriding system value values (79100010, gen_random_uuid(), $1, 1, '+25779111111', 'DEMO', 'numbered', 0, 1, false, 'leo')`, company.ID)
 	c.wants(c.get("/messages?q=79100010"), http.StatusOK, "also a message’s number")
-	// Links have the message_id as a parameter, and a carrier's id leads to its message.
+	// Links have the message_id as a parameter. A carrier's id leads to its message.
 	w.exec(`insert into segments (message_id, segment, total, carrier, link, carrier_id, key, submitted_at) values ($1, 1, 1, 'leo', 'leo-1', '00A5-7F', 'a5-7f', now())`, ids[3])
 	for path, at := range map[string]string{"/messages?id=" + strconv.FormatInt(ids[5], 10): list[5].ULID.String(), "/messages?q=00A5-7F": list[3].ULID.String(), "/messages?q=a5-7f": list[3].ULID.String()} {
 		if a := c.get(path); a.Header.Get("Location") != "/messages/"+at {
@@ -247,8 +245,7 @@ func TestSearch(t *testing.T) {
 	c.wants(c.get("/messages?id=79100011"), http.StatusNotFound)
 }
 
-// TestCodeFails: the page reports when a code cannot be delivered, and shows no other user's code as this
-// one.
+// TestCodeFails: the page reports an undeliverable code, and does not mistake another user's code for this one.
 func TestCodeFails(t *testing.T) {
 	w := newWorld(t, nil)
 	c, _, _ := w.customer("aline", "ISOKO", 0)

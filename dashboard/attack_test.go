@@ -37,8 +37,8 @@ func filledIn(path string) string {
 	return strings.NewReplacer(":id", "1", ":token", "x", ":name", "x").Replace(path)
 }
 
-// TestEveryRoute: every route except the public ones requires a session, the administration exists for administrators
-// only, and no other site can change anything.
+// TestEveryRoute: every route except the public ones requires a session, only administrators have the administration,
+// and no other site can change anything.
 func TestEveryRoute(t *testing.T) {
 	w := newWorld(t, nil)
 	w.user("aline@example.com", false)
@@ -104,7 +104,7 @@ func TestHeaders(t *testing.T) {
 	}
 }
 
-// TestFixation: a planted session is never signed in, and the token changes with every change of its rights.
+// TestFixation: a planted session is never signed in, and the token changes whenever its rights do.
 func TestFixation(t *testing.T) {
 	w := newWorld(t, nil)
 	w.user("mallory@example.com", false)
@@ -138,7 +138,7 @@ func TestFixation(t *testing.T) {
 	c.wants(c.get("/account"), http.StatusSeeOther)
 }
 
-// TestOtherCompanysRows: the ids of another company's rows do not exist in any address or form.
+// TestOtherCompanysRows: no address or form accepts the ids of another company's rows.
 func TestOtherCompanysRows(t *testing.T) {
 	w := newWorld(t, nil)
 	aline, alineUser, _ := w.customer("aline", "ISOKO", 10)
@@ -204,7 +204,7 @@ func TestOtherCompanysRows(t *testing.T) {
 	}
 }
 
-// TestAccountsAreNotRevealed: responses do not reveal whether an account exists.
+// TestAccountsAreNotRevealed: no response reveals whether an account exists.
 func TestAccountsAreNotRevealed(t *testing.T) {
 	w := newWorld(t, nil)
 	w.user("aline@example.com", false)
@@ -234,7 +234,7 @@ func TestAccountsAreNotRevealed(t *testing.T) {
 	}
 }
 
-// TestBruteForce: tries of passwords, codes and mails are limited from any address, whether or not the account exists.
+// TestBruteForce: tries of passwords, codes and mails are limited from any address, whether the account exists or not.
 func TestBruteForce(t *testing.T) {
 	const most, dayMost = 3, 5
 	w := newWorld(t, func(r *Rooms, _ *Options) {
@@ -299,8 +299,8 @@ func TestBruteForce(t *testing.T) {
 	c.wants(c.post("/sign-in/code", "code", codes[0]), http.StatusTooManyRequests)
 }
 
-// TestTwoStepNeedsThePassword: a session alone cannot turn two-step sign-in on. Turning it on ends the other sessions;
-// the owner gets a mail when it is turned off and when a key is created.
+// TestTwoStepNeedsThePassword: a session alone cannot turn two-step sign-in on. Turning it on ends the other sessions.
+// Turning it off, or creating a key, mails the owner.
 func TestTwoStepNeedsThePassword(t *testing.T) {
 	w := newWorld(t, nil)
 	c, u, _ := w.owner()
@@ -325,7 +325,7 @@ func TestTwoStepNeedsThePassword(t *testing.T) {
 	}
 }
 
-// TestOpenRedirect: signing in redirects to this site only.
+// TestOpenRedirect: signing in redirects only to this site.
 func TestOpenRedirect(t *testing.T) {
 	for next, want := range map[string]string{
 		"/keys": "/keys", "/admin?after=3": "/admin?after=3", "": "/", "keys": "/", "//evil.example": "/", "https://evil.example/": "/",
@@ -429,7 +429,7 @@ func TestKeyIsShownOnce(t *testing.T) {
 	}
 }
 
-// TestDatabaseAway: the pages report it, and the sign-in page still opens.
+// TestDatabaseAway: the pages report an outage, and the sign-in page still opens.
 func TestDatabaseAway(t *testing.T) {
 	var pool *pgxpool.Pool
 	w := newWorld(t, func(r *Rooms, _ *Options) {

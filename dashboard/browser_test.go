@@ -82,7 +82,7 @@ func startChromium(t *testing.T) context.Context {
 }
 
 // checkLooks opens the pages of a walk again in Chromium: judge and axe find nothing, and no page violates its content
-// security policy. The long suites add English, the dark mode, and axe in a wide window.
+// security policy. The long suites add English, dark mode, and axe in a wide window.
 func checkLooks(chromium context.Context, t *testing.T, w *world, language string, looks []look) {
 	server := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		n, err := strconv.Atoi(strings.TrimPrefix(r.URL.Path, "/look/"))
@@ -131,7 +131,7 @@ func checkLooks(chromium context.Context, t *testing.T, w *world, language strin
 	}
 }
 
-// judge opens a page in a frame and returns its faults at one screen and two phone widths: anything wider than the
+// judge opens a page in a frame and returns its faults at one screen and two phone widths: content wider than the
 // window, a cell taller than ten lines, a broken number or time in a cell, and axe's findings.
 const judge = `const frame = document.body.appendChild(Object.assign(document.createElement("iframe"), {height: 860}));
 const judge = async (n, axes) => {
@@ -167,7 +167,7 @@ const judge = async (n, axes) => {
 	return found;
 };`
 
-// person uses the dashboard with Chromium.
+// person uses the dashboard in Chromium.
 type person struct {
 	*testing.T
 	w    *world
@@ -182,7 +182,7 @@ type person struct {
 func newPerson(chromium context.Context, t *testing.T, w *world, language string) *person {
 	t.Helper()
 	lang, _ := w.d.words.ByTag(language)
-	// A new browser context has no window in which a tab could open.
+	// A new browser context has no window to open a tab in.
 	var own target.ID
 	if err := chromedp.Run(chromium, chromedp.ActionFunc(func(ctx context.Context) error {
 		ctx = cdp.WithExecutor(ctx, chromedp.FromContext(ctx).Browser)
@@ -269,7 +269,7 @@ func (p *person) plant(c *client) {
 	p.do("setting a cookie", network.SetCookie("intumwa-session", c.cookie("intumwa-session")).WithURL(p.w.url))
 }
 
-// read is the page's text.
+// read returns the page's text.
 func (p *person) read() (text string) {
 	p.Helper()
 	p.do("reading the page", chromedp.Evaluate(`document.body.innerText`, &text))

@@ -24,7 +24,7 @@ func TestNextPart(t *testing.T) {
 	}
 }
 
-// people is a file with n lines, each with its own number.
+// people returns a file with n lines, each with its own number.
 func people(n int) string {
 	var file strings.Builder
 	file.WriteString("phone_number,name\n")
@@ -43,7 +43,7 @@ func (c *client) parts(n int) (batch string) {
 	return batch
 }
 
-// sendOn sends the next parts of campaigns, as a dashboard's background work does.
+// sendOn sends the next parts of campaigns, like a dashboard's background work.
 func (w *world) sendOn(d *Dashboard) (more bool) {
 	w.t.Helper()
 	more, err := d.sendParts(context.WithoutCancel(w.t.Context()))
@@ -67,7 +67,7 @@ func (w *world) audited() {
 }
 
 // TestCampaignInParts: 2,500 recipients go out in three parts as one batch, each charged once, although two dashboards
-// send and one ends in the middle.
+// send and one dies half-way.
 func TestCampaignInParts(t *testing.T) {
 	w := stillWorld(t, nil)
 	c, company := w.merchant("aline", 3000)
@@ -83,7 +83,7 @@ func TestCampaignInParts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// A process takes the campaign and ends. No other sends until its take expires.
+	// A process takes the campaign and dies. No other sends until its take expires.
 	w.exec(`update campaigns set taken_until = now() + interval '1 minute'`)
 	if w.sendOn(other) {
 		t.Error("a part is sent beside another process")
@@ -94,7 +94,7 @@ func TestCampaignInParts(t *testing.T) {
 		t.Error("no part is sent after that")
 	}
 	w.credits(company.ID, 1000)
-	// A late process sends a part again.
+	// A late process sends a part a second time.
 	id := ulid.MustParse(batch)
 	late, err := w.d.draftOf(t.Context(), sms.CompanyID(company.ID), id)
 	if err != nil {
@@ -104,7 +104,7 @@ func TestCampaignInParts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.exec(`delete from idempotency_keys`) // the batch alone decides
+	w.exec(`delete from idempotency_keys`) // only the batch decides
 	for _, try := range [][2]int{{0, 2500}, {1000, 1500}, {1500, 1000}} {
 		if _, err := w.d.sendPart(t.Context(), p, &late, try[0], try[1], time.Time{}); err == nil {
 			t.Errorf("a part after %d of which %d are awaited is accepted", try[0], try[1])
@@ -127,8 +127,7 @@ func TestCampaignInParts(t *testing.T) {
 	w.audited()
 }
 
-// TestCampaignCancelled: a campaign that is cancelled between two parts takes no further one and refunds the
-// credits.
+// TestCampaignCancelled: a campaign that is cancelled between two parts accepts no further one and refunds the credits.
 func TestCampaignCancelled(t *testing.T) {
 	w := stillWorld(t, nil)
 	c, company := w.merchant("aline", 3000)
@@ -142,7 +141,7 @@ func TestCampaignCancelled(t *testing.T) {
 	c.wants(c.get("/batches/"+batch), http.StatusOK, "Their credits are refunded.", "Cancelled</span>")
 	w.counts(1000, `select count(*) from messages`)
 	w.audited()
-	// An operator's cancel leaves the rows for the next round.
+	// An operator's cancellation leaves the rows for the next round.
 	second := c.parts(1500)
 	queued, err := messages.QueuedOf(t.Context(), w.pool, ulid.MustParse(second))
 	if err != nil {
@@ -156,7 +155,7 @@ func TestCampaignCancelled(t *testing.T) {
 	w.audited()
 }
 
-// TestCampaignPaused: the credits end in the middle. The page shows it and the user continues; after a day the rest is
+// TestCampaignPaused: the credits run out half-way. The page shows it and the user continues; after a day the rest is
 // given up.
 func TestCampaignPaused(t *testing.T) {
 	w := stillWorld(t, nil)
@@ -167,7 +166,7 @@ func TestCampaignPaused(t *testing.T) {
 	w.grant(company.ID, 100, "invoice 8")
 	batch := c.post(a.Header.Get("Location") + "/send").Header.Get("Location")
 	w.grant(company.ID, -1000, "spent elsewhere")
-	w.sendOn(w.d) // more than 500 credits pay
+	w.sendOn(w.d) // 500 credits pay for no more
 	w.sendOn(w.d)
 	w.credits(company.ID, 500)
 	c.wants(c.get(batch), http.StatusOK, "Paused after 1,000 of 2,500 messages. You do not have enough credits.", "Continue sending")

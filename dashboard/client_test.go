@@ -30,7 +30,7 @@ func newClient(w *world) *client {
 	return &client{w.t, w, &http.Client{Jar: jar, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}, "en", "192.0.2.1"}
 }
 
-// answer is a response, read to its end.
+// answer is a response, completely read.
 type answer struct {
 	*http.Response
 	body string
@@ -102,7 +102,7 @@ func (c *client) plant(token string) {
 	c.http.Jar.SetCookies(address, []*http.Cookie{{Name: "intumwa-session", Value: token, Path: "/"}}) //nolint:gosec // in a test only
 }
 
-// cookie is the value of the client's cookie; empty without one.
+// cookie returns the value of the client's cookie, or "".
 func (c *client) cookie(name string) string {
 	c.t.Helper()
 	address, err := url.Parse(c.w.url)
@@ -119,7 +119,7 @@ func (c *client) cookie(name string) string {
 
 var nextPage = regexp.MustCompile(`href="([^"]*)" rel="next"`)
 
-// pages are the pages of a list, from the first path on.
+// pages returns the pages of a list, from the first path on.
 func (c *client) pages(path string) (all []answer) {
 	c.t.Helper()
 	for path != "" {
@@ -136,7 +136,7 @@ func (c *client) pages(path string) (all []answer) {
 	return all
 }
 
-// wants ends the test at another response.
+// wants ends the test on any other response.
 func (c *client) wants(a answer, status int, texts ...string) {
 	c.t.Helper()
 	if a.StatusCode != status {

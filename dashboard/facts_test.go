@@ -11,13 +11,13 @@ import (
 	"intumwa/accounts"
 )
 
-// aCertificate begins like a PDF, which is all that is checked.
+// aCertificate begins like a PDF; nothing more is checked.
 const aCertificate = "%PDF-1.7\n<script>alert(1)</script>"
 
 var factsVersion = regexp.MustCompile(`name="facts" value="(\d*)"`)
 
-// TestFacts: a company states its facts after the sign-up, by the single next step on its home page. An administrator
-// sees what is missing and approves exactly the shown facts.
+// TestFacts: after the sign-up, the only next step on the home page leads a company to state its facts. An
+// administrator sees what is missing and approves exactly the facts shown.
 func TestFacts(t *testing.T) {
 	w := newWorld(t, nil)
 	c, _, company := w.owner()

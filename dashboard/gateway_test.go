@@ -19,7 +19,7 @@ import (
 
 const testSender = "INTUMWATEST"
 
-// sends adds the sending rooms to a dashboard's. No carrier is connected.
+// sends adds the sending rooms to a dashboard, without a connected carrier.
 func (w *world) sends(rooms *Rooms, options *Options) {
 	w.t.Helper()
 	client, prefix := testenv.Redis(w.t)
@@ -35,7 +35,7 @@ func (w *world) sends(rooms *Rooms, options *Options) {
 	w.run(rooms.Intake.Run)
 }
 
-// customer is a signed-in user with an approved company, a sender ID and credits.
+// customer returns a signed-in user with an approved company, a sender ID and credits.
 func (w *world) customer(name, sender string, credits int64) (*client, accounts.User, accounts.Company) {
 	w.t.Helper()
 	email := name + "@example.com"

@@ -29,8 +29,8 @@ func (w *world) writes(company accounts.Company, from string, texts ...string) (
 	return ids
 }
 
-// TestReceivedPage: a company sees its MO messages page by page, by number and by day, and in a file. Their texts are
-// shown as text.
+// TestReceivedPage: a company sees its MO messages page by page, by number and by day, and in a file. Texts are shown
+// as text.
 func TestReceivedPage(t *testing.T) {
 	w := newWorld(t, nil)
 	aline, _, alines := w.customer("aline", "ISOKO", 0)
@@ -76,13 +76,13 @@ func TestReceivedPage(t *testing.T) {
 			t.Errorf("%s: %d, not the page with the error", wrong, a.StatusCode)
 		}
 	}
-	// A purged message ends the list, because all older ones are purged too.
+	// A purged message ends the list: all older ones are purged too.
 	w.exec(`delete from inbound_messages where company_id = $1`, alines.ID)
 	aline.wants(aline.get(second.Request.URL.RequestURI()), http.StatusOK, "Nothing found")
 }
 
-// TestOptOutsPage: a company adds numbers to its list and removes them, for one of its sender IDs or all. Each change
-// is audited without the number. Another company's list does not exist.
+// TestOptOutsPage: a company adds numbers to its list and removes them, for one sender ID or all. Each change is
+// audited without the number. Another company's list does not exist.
 func TestOptOutsPage(t *testing.T) {
 	w := newWorld(t, nil)
 	aline, user, alines := w.customer("aline", "ISOKO", 0)
@@ -155,7 +155,7 @@ func TestOptOutsPage(t *testing.T) {
 	}
 }
 
-// TestCampaignWithoutOptedOut: a campaign with opted-out recipients is refused and names them. Without them it is the
+// TestCampaignWithoutOptedOut: a campaign with opted-out recipients is refused and lists them. Without them it is the
 // same campaign, sent once.
 func TestCampaignWithoutOptedOut(t *testing.T) {
 	w := newWorld(t, nil)

@@ -9,7 +9,7 @@ import (
 
 var mainButton = regexp.MustCompile(`<a class="button" href="([^"]*)"`)
 
-// TestHome: a new customer's page leads with one next step; an active customer's page has the day, the week and the
+// TestHome: a new customer's page leads with one next step. An active customer's page has the day, the week and the
 // latest failures. Without credits, every page reports it with the operator's notice.
 func TestHome(t *testing.T) {
 	w := newWorld(t, func(_ *Rooms, o *Options) { o.CreditsNotice = "25 FBu a credit, by transfer. Call 22 22 22 22." })

@@ -90,8 +90,8 @@ func (p *person) enter(key string) {
 	}
 }
 
-// around tabs through the whole page and back: it reaches every element in the page's order, and none traps the
-// focus. It ends at the page's beginning.
+// around tabs through the whole page and back: it reaches every element in page order, and none traps the focus. It
+// ends at the top of the page.
 func (p *person) around() {
 	p.Helper()
 	var all int
@@ -114,7 +114,7 @@ func (p *person) around() {
 	stops(all-2, -1, -1, input.ModifierShift)
 }
 
-// where is the open page's path.
+// where returns the open page's path.
 func (p *person) where() string {
 	p.Helper()
 	var address string
@@ -122,8 +122,7 @@ func (p *person) where() string {
 	return strings.TrimPrefix(address, p.w.url)
 }
 
-// useKeyboard is a customer's session with the keyboard alone, on the pages that JavaScript
-// changes.
+// useKeyboard is a customer's session with only the keyboard, on the pages that JavaScript changes.
 func useKeyboard(p *person) {
 	w, word := p.w, p.lang.T
 	c, u, company := w.customer("keys", "ISOKO", 100)
@@ -211,7 +210,7 @@ func useKeyboard(p *person) {
 	p.becomes(word("statement.title"))
 }
 
-// keepsItsPlace: a region that refreshes automatically does not lose the focus.
+// keepsItsPlace: a region that refreshes automatically keeps the focus.
 func (p *person) keepsItsPlace(company, user int64) {
 	p.Helper()
 	b := &messages.Batch{ULID: ulid.Make(), CompanyID: company, UserID: user, Kind: "bulk", Sender: "DEMO", Recipients: 2, Segments: 2}

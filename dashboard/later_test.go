@@ -9,8 +9,8 @@ import (
 	"intumwa/dashboard/words"
 )
 
-// TestCampaignLater: a scheduled campaign waits until its time and can be cancelled on its page. A past or distant time
-// is refused; nothing is sent or charged.
+// TestCampaignLater: a scheduled campaign waits until its time, and its page can cancel it. A past or distant time is
+// refused; nothing is sent or charged.
 func TestCampaignLater(t *testing.T) {
 	w := newWorld(t, nil)
 	c, company := w.merchant("aline", 100)

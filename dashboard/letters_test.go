@@ -15,8 +15,8 @@ import (
 	"intumwa/sms"
 )
 
-// TestLettersAreMailed: each kind of letter is sent once, in the owner's language, although several processes send, and
-// without any customer's text.
+// TestLettersAreMailed: each kind of letter is sent once, although several processes send, in the owner's language, and
+// without customers' text.
 func TestLettersAreMailed(t *testing.T) {
 	w := newWorld(t, nil)
 	other, err := New(w.d.rooms, w.d.opts) // another process
@@ -81,8 +81,7 @@ func TestLettersAreMailed(t *testing.T) {
 	}
 }
 
-// gate is a mail server's address that closes every connection until it is opened; it then relays to the
-// server.
+// gate is the address of a mail server. It closes every connection until it is opened, and then relays to the server.
 type gate struct {
 	net.Listener
 
@@ -127,8 +126,8 @@ func (g *gate) lead(c net.Conn) {
 	back.Wait()
 }
 
-// TestLettersAreRetried: a letter that no mail server takes is stored, and mailed later with the state of that time. One that
-// is too old is dropped.
+// TestLettersAreRetried: a letter that no mail server accepts is stored, and mailed later with the state of that time.
+// A letter that is too old is dropped.
 func TestLettersAreRetried(t *testing.T) {
 	g := newGate(t)
 	w := newWorld(t, func(rooms *Rooms, _ *Options) {

@@ -22,7 +22,7 @@ import (
 	"intumwa/sms"
 )
 
-// executed are the statements of a pool.
+// executed records the statements of a pool.
 type executed struct {
 	mu         sync.Mutex
 	statements []statement
@@ -66,11 +66,11 @@ func (a *executed) TraceBatchStart(ctx context.Context, _ *pgx.Conn, data pgx.Tr
 func (a *executed) TraceBatchQuery(context.Context, *pgx.Conn, pgx.TraceBatchQueryData) {}
 func (a *executed) TraceBatchEnd(context.Context, *pgx.Conn, pgx.TraceBatchEndData)     {}
 
-const manyCompany = 30 // one of this many messages belongs to another company
+const manyCompany = 30 // one in so many messages belongs to another company
 
-// TestManyMessages: each page stays small, takes few statements, and reads no whole table that grows with the messages.
-// The short form disables sequential scans where an index exists; the long one has 300,000 messages and lets the
-// planner choose.
+// TestManyMessages: each page stays small, takes few statements, and scans no table that grows with the messages. The
+// short form disables sequential scans where an index exists; the long one has 300,000 messages and lets the planner
+// choose.
 func TestManyMessages(t *testing.T) {
 	manyMessages := 6_000
 	if testenv.Thorough() {
@@ -127,7 +127,7 @@ func TestManyMessages(t *testing.T) {
 		t.Fatal(err)
 	}
 	counter := messages.New(w.pool)
-	for _, background := range []func(context.Context) (bool, error){counter.Tally, counter.FilterNumbers} { // as the dashboard does
+	for _, background := range []func(context.Context) (bool, error){counter.Tally, counter.FilterNumbers} { // like the dashboard
 		for more := true; more; {
 			if more, err = background(t.Context()); err != nil {
 				t.Fatal(err)
@@ -148,7 +148,7 @@ func TestManyMessages(t *testing.T) {
 	administrator := newClient(w)
 	administrator.inside("root@example.com")
 
-	// Connections with a tracer that plan as those of serve do.
+	// Connections with a tracer that plan like those of serve.
 	tracer := &executed{}
 	config := w.pool.Config()
 	config.ConnConfig.Tracer = tracer
@@ -187,7 +187,7 @@ func TestManyMessages(t *testing.T) {
 		{"campaigns", "/campaigns", 3, false},
 		{"charts", "/charts?days=90", 3, false},
 		{"statement", "/statement", 10, false},
-		{"statement, a day", "/statement?" + day, 100, false}, // its edges are found by bisection
+		{"statement, a day", "/statement?" + day, 100, false}, // its edges are found by binary search
 		{"statement, refunds", "/statement?kind=refund", 10, true},
 		{"statement, on paper", "/statement/print?" + day, 100, false},
 		{"keys", "/keys", 3, false},
@@ -228,7 +228,7 @@ func TestManyMessages(t *testing.T) {
 			t.Errorf("%s: %d, %d bytes", try.name, a.StatusCode, len(a.body))
 		}
 		wants := map[string]string{"a number that has none": "Nothing found", "a number of yore": old[0].ULID.String()}
-		if _, what, _ := strings.Cut(try.name, ", "); wants[what] != "" { // at once, or on a busy machine after a click
+		if _, what, _ := strings.Cut(try.name, ", "); wants[what] != "" { // at once, or after a click on a busy machine
 			found := false
 			for clicks := 0; !found && clicks < 4; clicks++ {
 				if found = strings.Contains(a.body, wants[what]); found {

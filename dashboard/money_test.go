@@ -48,7 +48,7 @@ func (c *client) send(path, sender, template string, file []byte) answer {
 	return c.upload(path, url.Values{"sender": {sender}, "template": {template}}, string(file))
 }
 
-// lines are the rows of a downloaded file, without its byte order mark.
+// lines returns the rows of a downloaded file, without its byte order mark.
 func (c *client) lines(a answer) [][]string {
 	c.t.Helper()
 	c.wants(a, http.StatusOK)
@@ -194,7 +194,7 @@ func (c *client) campaign(template, file string) (batch string) {
 	return batch
 }
 
-// TestLongFile: a company has two downloads at a time, a disconnect frees its place, and an interrupted file is visibly
+// TestLongFile: a company has two downloads at a time, a disconnect frees a slot, and an interrupted file is visibly
 // incomplete.
 func TestLongFile(t *testing.T) {
 	var lookups *pgxpool.Pool
@@ -248,8 +248,7 @@ func TestLongFile(t *testing.T) {
 	<-closed
 }
 
-// TestCampaign: a campaign is checked, previewed, and sent once however often it is
-// confirmed.
+// TestCampaign: a campaign is checked, previewed, and sent once however often it is confirmed.
 func TestCampaign(t *testing.T) {
 	w := newWorld(t, nil)
 	c, company := w.merchant("aline", 100)
@@ -279,7 +278,7 @@ func TestCampaign(t *testing.T) {
 	c.wants(c.get(batch), http.StatusOK, "people", "Your campaign is on its way.")
 	w.settle()
 	c.wants(c.get(batch), http.StatusOK, "Sent</dt><dd>2<")
-	// The browser's back button leads to no page that could send it again.
+	// The back button leads to no page that could send it again.
 	for method, path := range map[string]string{http.MethodGet: draft, http.MethodPost: draft + "/drop"} {
 		if to := c.do(method, path, nil).Header.Get("Location"); to != batch {
 			t.Errorf("%s %s leads to %s, not to %s", method, path, to, batch)
@@ -324,12 +323,12 @@ func TestCampaignRefused(t *testing.T) {
 	a := c.send("/campaigns", "DEMO", template, bytes.Repeat([]byte("79000001,A\n"), 1<<20))
 	c.wants(a, http.StatusRequestEntityTooLarge, "That is too large")
 	c.wants(c.post("/campaigns", "sender", "DEMO"), http.StatusForbidden)
-	// Anyone can create a company: until it may send campaigns, its files are small.
+	// Anyone can create a company, so files are small until it may send campaigns.
 	w.exec(`update companies set verified = false where id = $1`, company.ID)
 	c.wants(c.send("/campaigns", "DEMO", template, []byte(head+strings.Repeat("79000001,A\n", maxTried+1))), http.StatusUnprocessableEntity, "more than 500 recipients")
 	c.wants(c.send("/campaigns", "DEMO", template, []byte(head+strings.Repeat("\n", smallUpload))), http.StatusRequestEntityTooLarge)
 	w.exec(`update companies set verified = true where id = $1`, company.ID)
-	// More than the credits pay: the page reports it, and a confirmation is refused.
+	// More than the credits cover: the page reports it, and a confirmation is refused.
 	a = c.send("/campaigns", "DEMO", template, []byte(head+strings.Repeat("79000001,A\n", 4)))
 	c.wants(a, http.StatusSeeOther)
 	c.wants(c.get(a.Header.Get("Location")), http.StatusOK, "You have 3 credits; this campaign needs 4.")
@@ -350,8 +349,7 @@ func TestCampaignRefused(t *testing.T) {
 	w.counts(0, `select (select count(*) from campaigns) + (select count(*) from campaign_rows)`)
 }
 
-// tally counts messages for the charts until a condition holds, without waiting for the dashboard's
-// own.
+// tally counts messages for the charts until a condition holds, without waiting for the dashboard's own.
 func (w *world) tally(what string, condition func() bool) {
 	w.t.Helper()
 	w.until(what, func() bool {
@@ -362,8 +360,7 @@ func (w *world) tally(what string, condition func() bool) {
 	})
 }
 
-// TestCharts: the page's counts match the messages by day and carrier, without other companies'
-// messages.
+// TestCharts: the page's counts match the messages by day and carrier, without other companies' messages.
 func TestCharts(t *testing.T) {
 	w := newWorld(t, nil)
 	c, company := w.merchant("aline", 0)

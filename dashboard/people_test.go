@@ -39,8 +39,8 @@ func (w *world) session(c *client, u accounts.User) {
 	c.plant(token)
 }
 
-// roleRoutes are the routes of a company's pages by the roles that may use them; all others are in openTo or the
-// administration.
+// roleRoutes maps the routes of a company's pages to the roles that may use them; all others are in openTo or
+// the administration.
 var roleRoutes = map[string]string{
 	"owner sender developer finance reader": `GET / GET /charts GET /account POST /account/password POST /account/sessions/:id/end POST /account/sign-out
 		GET /account/two-step POST /account/two-step POST /account/two-step/codes POST /account/two-step/off`,
@@ -102,7 +102,7 @@ func TestRoles(t *testing.T) {
 
 var offered = regexp.MustCompile(`href="(/[^"]*)"|method="post" action="(/[^"]*)"`)
 
-// TestPagesMatchRoles: no link or form in the menu or on a page leads to a page that the role may not open.
+// TestPagesMatchRoles: no link or form leads to a page that the role may not open.
 func TestPagesMatchRoles(t *testing.T) {
 	w := newWorld(t, nil)
 	_, u, company := w.customer("aline", "ISOKO", 100)

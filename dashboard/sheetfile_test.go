@@ -10,7 +10,7 @@ import (
 	"golang.org/x/text/encoding/unicode"
 )
 
-// wideText is a text in UTF-16 with its byte order mark, as Excel writes it.
+// wideText encodes a text in UTF-16 with a byte order mark, like Excel.
 func wideText(text string, order unicode.Endianness) []byte {
 	wide, _ := unicode.UTF16(order, unicode.UseBOM).NewEncoder().Bytes([]byte(text)) // never fails for valid UTF-8
 	return wide

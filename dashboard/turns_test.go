@@ -53,7 +53,7 @@ func (w *world) next(answers <-chan answer) answer {
 	}
 }
 
-// TestTurnsOfOneUser: few slow pages of one user run at a time, and another user's are not delayed.
+// TestTurnsOfOneUser: few slow pages of one user run at a time, and they do not delay another user's.
 func TestTurnsOfOneUser(t *testing.T) {
 	w := newWorld(t, func(_ *Rooms, o *Options) { o.AtOnce, o.AtOnceOfOne = 4, 2 })
 	greedy, _, _ := w.customer("aline", "ISOKO", 0)
@@ -102,8 +102,8 @@ func TestInventedSessions(t *testing.T) {
 	}
 }
 
-// drip opens a connection that announces a body, and returns once the server reads it or refuses it; line is the first
-// of the response.
+// drip opens a connection that announces a body, and returns when the server reads or refuses it; line is the first
+// line of the response.
 func (c *client) drip(path, contentType string, length int) (conn net.Conn, line string) {
 	c.t.Helper()
 	address, err := url.Parse(c.w.url)
@@ -158,7 +158,7 @@ func TestSlowForms(t *testing.T) {
 	}
 }
 
-// TestManyCompaniesUpload: one person's many companies do not prevent others' uploads.
+// TestManyCompaniesUpload: one person's many companies do not block others' uploads.
 func TestManyCompaniesUpload(t *testing.T) {
 	w := newWorld(t, func(_ *Rooms, o *Options) { o.TrustedProxies = []string{"127.0.0.1"} })
 	for path, most := range map[string]int{"/campaigns": uploadsOfAddress, "/company/document": documentsOfAddress} {
@@ -181,7 +181,7 @@ func TestManyCompaniesUpload(t *testing.T) {
 	other.wants(other.uploadAs("/company/document", nil, "certificate.pdf", aCertificate), http.StatusSeeOther)
 }
 
-// TestOpenFormsAreShort: without a session forms are short, so slow ones cost little memory.
+// TestOpenFormsAreShort: forms without a session are short, so slow ones cost little memory.
 func TestOpenFormsAreShort(t *testing.T) {
 	w := newWorld(t, nil)
 	c, _, _ := w.customer("aline", "ISOKO", 0)
@@ -235,7 +235,7 @@ func TestConcurrentRequestsKeepLimits(t *testing.T) {
 	w.counts(accounts.MaxTokens, `select count(*) from api_tokens`)
 }
 
-// TestCellsForEverySeparator: a program that splits cells at another separator finds no formula either.
+// TestCellsForEverySeparator: even a program with another cell separator finds no formula.
 func TestCellsForEverySeparator(t *testing.T) {
 	for text, want := range map[string]string{
 		"Muraho; nzoza ejo, saa 3": "Muraho; nzoza ejo, saa 3", "a-b=c": "a-b=c", "": "", "-5": "'-5", "a;=1": "a;'=1", `a,"=1`: `a,"'=1`,

@@ -14,7 +14,7 @@ import (
 )
 
 // TestOutcomeUnknown: after an unknown outcome, the page does not claim that nothing was
-// sent, and a second click sends and charges nothing again.
+// sent, and a second click neither sends nor charges again.
 func TestOutcomeUnknown(t *testing.T) {
 	w := newWorld(t, nil)
 	c, company := w.merchant("aline", 100)

@@ -25,7 +25,7 @@ var (
 // hostile is a malicious text.
 const hostile = `<img src=x onerror=alert(1)>"'&`
 
-// walkPages opens every page in its states, by links and forms alone, and returns the pages.
+// walkPages opens every page in its states, only by links and forms, and returns the pages.
 func walkPages(t *testing.T, w *world, language string) []look {
 	t.Helper()
 	p := newWalker(t, w, language)
@@ -525,7 +525,7 @@ func (p *walker) administers(other int64) {
 	p.sees("admin.enter.title")
 }
 
-// strays are links, receipts and MO messages for the administration's pages.
+// strays makes links, receipts and MO messages for the administration's pages.
 func (w *world) strays() {
 	w.t.Helper()
 	w.exec(`INSERT INTO links (name, carrier, state, "window", in_flight, tps, last_error) VALUES

@@ -26,7 +26,7 @@ type walker struct {
 	looks  []look
 }
 
-// look is a page as the walker saw it.
+// look is a page as the walker got it.
 type look struct{ name, html string }
 
 func newWalker(t *testing.T, w *world, language string) *walker {
@@ -58,7 +58,7 @@ func (p *walker) open(path string) {
 	p.visit(p.do(http.MethodGet, path, nil))
 }
 
-// where is the open page's path.
+// where returns the open page's path.
 func (p *walker) where() string { return p.page.Request.URL.RequestURI() }
 
 // fill types into a field, which the page must have.
@@ -72,7 +72,7 @@ func (p *walker) fill(field, text string) {
 	p.filled[field] = text
 }
 
-// press follows the first link, or submits the form of the first button, with that text.
+// press follows the first link with that text, or submits the form of the first button with it.
 func (p *walker) press(key string, args ...any) {
 	p.t.Helper()
 	text := dense(p.lang.T(key, args...))
@@ -116,7 +116,8 @@ func (p *walker) press(key string, args ...any) {
 	}
 }
 
-// submit fills fields, given as names and values, presses a button and expects the text of a key on the next page.
+// submit fills fields, given as names and values, presses a button, and expects the text of a key on the next
+// page.
 func (p *walker) submit(button, sees string, fields ...string) {
 	p.t.Helper()
 	for i := 0; i < len(fields); i += 2 {
@@ -126,7 +127,7 @@ func (p *walker) submit(button, sees string, fields ...string) {
 	p.sees(sees)
 }
 
-// values are a form's fields as on the page or as filled.
+// values returns a form's fields as on the page or as filled.
 func (p *walker) values(form *html.Node) url.Values {
 	values := url.Values{}
 	each(form, func(n *html.Node) {
@@ -151,7 +152,7 @@ func (p *walker) values(form *html.Node) url.Values {
 	return values
 }
 
-// chosen is a select's value: the selected option, or the first.
+// chosen returns a select's value: the selected option, or the first.
 func chosen(list *html.Node) (value string) {
 	first := true
 	each(list, func(n *html.Node) {
@@ -167,7 +168,7 @@ func chosen(list *html.Node) (value string) {
 	return value
 }
 
-// text is the page's text.
+// text returns the page's text.
 func (p *walker) text() string {
 	return strings.Join(strings.Fields(textOf(p.find(func(n *html.Node) bool { return n.Data == "body" }))), " ")
 }
@@ -263,5 +264,5 @@ func textOf(n *html.Node) string {
 	return text.String()
 }
 
-// dense is a text without white space.
+// dense returns a text without white space.
 func dense(text string) string { return strings.Join(strings.Fields(text), "") }

@@ -59,7 +59,7 @@ func (r *receiver) answer(status int, body string) {
 	r.status, r.body = status, body
 }
 
-// signedBy reports whether the latest call is signed with that secret (X-Webhook-Signature).
+// signedBy reports whether that secret signed the latest call (X-Webhook-Signature).
 func (r *receiver) signedBy(secret string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -119,8 +119,7 @@ func (w *world) endpoint(company int64, address string) {
 	}
 }
 
-// called is a company's endpoint that has responded to n events in this way until they were delivered or given
-// up.
+// called makes a company's endpoint that has responded to n events in this way until they were delivered or given up.
 func (w *world) called(company int64, n, status int, body string) *receiver {
 	w.t.Helper()
 	r := newReceiver(w.t)
@@ -149,13 +148,13 @@ func (w *world) acts(company int64) (names []string) {
 
 var secretText = regexp.MustCompile(`whsec_[A-Za-z0-9+/]+=*`)
 
-// secretOn is the secret on a page; empty without one.
+// secretOn returns the secret on a page, or "".
 func secretOn(a answer) string {
 	return secretText.FindString(strings.ReplaceAll(a.body, "&#43;", "+"))
 }
 
-// TestWebhookSecret: a secret is shown on one page only, signs the calls, and its successor replaces it after a day or
-// at once. Each change is one act, without secrets.
+// TestWebhookSecret: a secret appears on one page only and signs the calls. Its successor replaces it after a day or at
+// once. Each change is one act, without secrets.
 func TestWebhookSecret(t *testing.T) {
 	w := newWorld(t, nil)
 	c, user, company := w.owner()
@@ -277,8 +276,8 @@ func TestWebhookTests(t *testing.T) {
 	}
 }
 
-// TestSenders: a requested sender ID waits, a refusal shows its reason, and waiting ones are limited. Another
-// company's are invisible.
+// TestSenders: a requested sender ID waits, a refusal shows its reason, and the number of waiting ones is limited.
+// Another company's are invisible.
 func TestSenders(t *testing.T) {
 	w := newWorld(t, nil)
 	c, _, company := w.owner()
@@ -368,7 +367,7 @@ func TestManyAttempts(t *testing.T) {
 		t.Errorf("%d bytes", len(a.body))
 	}
 
-	// While it waits, the pages show the time of its next try, and a resend makes it due now.
+	// While it waits, the pages show its next attempt, and a resend makes it due now.
 	w.exec(`update webhook_deliveries set delivered = false, due = now() + interval '1 hour', tries = 1`)
 	c.wants(c.get("/deliveries/of/800"), http.StatusOK, "Pending", "Next attempt: ", "Try now")
 	c.wants(c.get("/deliveries?state=pending"), http.StatusOK, "next attempt ")
@@ -376,7 +375,7 @@ func TestManyAttempts(t *testing.T) {
 	w.until("it is delivered again", func() bool { return w.inState(company.ID, webhooks.StateDelivered) == 1 })
 }
 
-// TestDeliveries: the list filters by state, event and time, and has no gap between pages.
+// TestDeliveries: the list filters by state, event and time, and leaves no gap between pages.
 func TestDeliveries(t *testing.T) {
 	w := newWorld(t, nil)
 	c, _, company := w.owner()

@@ -50,7 +50,7 @@ func newWorld(t *testing.T, change func(*Rooms, *Options)) *world {
 	return w
 }
 
-// stillWorld is newWorld without the background work, which the test does itself.
+// stillWorld is newWorld without the background work; the test does it.
 func stillWorld(t *testing.T, change func(*Rooms, *Options)) *world {
 	t.Helper()
 	t.Parallel()
@@ -168,7 +168,7 @@ func (w *world) secondFactor(u accounts.User) []string {
 	return recovery
 }
 
-// mail is the n-th mail to an address, from 0.
+// mail returns the n-th mail to an address, from 0.
 func (w *world) mail(to string, n int) mailcatcher.Mail {
 	w.t.Helper()
 	ctx, cancel := context.WithTimeout(w.t.Context(), 30*time.Second)
