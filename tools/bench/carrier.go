@@ -12,7 +12,7 @@ import (
 	"intumwa/tools/rig"
 )
 
-// carrier is a simulated one in its own process.
+// carrier is a simulated carrier in its own process.
 type carrier struct {
 	process    *rig.Program
 	smpp, page string // addresses
@@ -40,7 +40,7 @@ func openCarrier(ctx context.Context, w *world, name string, resp, receipt time.
 	return nil, fmt.Errorf("the carrier ends at once; see %s", log)
 }
 
-// carried is a carrier's counts.
+// carried has a carrier's counts.
 type carried struct {
 	Sessions   int `json:"sessions"`
 	Accepted   int `json:"accepted"`
@@ -55,14 +55,14 @@ type submit struct {
 	Text    string    `json:"text"`
 }
 
-// stats are zero if it does not answer.
+// stats returns the counts, or zeros without a response.
 func (c *carrier) stats() carried {
 	var s carried
 	_ = c.get("/stats.json", &s)
 	return s
 }
 
-// submits are the last 100,000.
+// submits returns the last 100,000.
 func (c *carrier) submits() (list []submit, err error) {
 	return list, c.get("/submits.json", &list)
 }
@@ -79,7 +79,7 @@ func (c *carrier) get(path string, answer any) error {
 	return nil
 }
 
-// forget empties its record.
+// forget clears its record.
 func (c *carrier) forget() error {
 	response, err := http.Post("http://"+c.page+"/reset", "", nil) //nolint:noctx // loopback
 	if err != nil {
@@ -104,6 +104,6 @@ func (c *carrier) await(ctx context.Context, n int) (time.Time, error) {
 	return since, err
 }
 
-// patience is how long bench waits for the next final message. A killed gateway's claims
-// stay for a while.
+// patience is how long bench waits for the next final message: a killed gateway's claims
+// last for a while.
 const patience = time.Minute

@@ -17,7 +17,7 @@ const twinPrefix = "+25762"
 // fleetSends is the number of messages for each fleet.
 const fleetSends = 12_000
 
-// Names of figures of a fleet: the processes of a role, and the one of several that used least CPU.
+// Names of a fleet's figures: all processes of a role, and the one of several that used the least CPU.
 func roleOf(role string) string        { return "role " + role }
 func idlest(role string, n int) string { return fmt.Sprintf("role %s, the idlest of %d", role, n) }
 
@@ -26,8 +26,8 @@ const (
 	othersHad = "the machine's CPU that others had"
 )
 
-// playFleet measures the cost of a message per role with one, two and three processes.
-// All share so few processors that only costs count, not rates.
+// playFleet measures the cost of a message per role with one, two and three processes. All share so few processors
+// that only costs count, not rates.
 func playFleet(ctx context.Context, b *bench, s scenario) error {
 	for _, f := range fleets {
 		if err := b.inFleet(ctx, s, f, fleetSends); err != nil {
@@ -64,12 +64,12 @@ func (w *world) spread(n int) work {
 	}
 }
 
-// fleet is the number of processes of the scalable roles. They are plain processes: the stories prove that hosts cut
-// off from each other lose nothing, and a simulated network would not change a message's cost.
+// fleet is the number of processes of the scalable roles. They are plain processes on one host. The stories prove
+// that separated hosts lose nothing, and a simulated network would not change a message's cost.
 type fleet struct{ apis, dispatchers, carriers int }
 
-// fleets are the scenario's fleets. With two dispatchers, the first holds both carriers'
-// links and the other stands by: its cost is what is measured.
+// fleets are the scenario's fleets. With two dispatchers, the first holds both carriers' links and the other is a
+// standby, whose cost is measured.
 var fleets = []fleet{{1, 1, 1}, {2, 1, 1}, {3, 1, 1}, {1, 1, 2}, {1, 2, 2}}
 
 func (f fleet) String() string {
@@ -105,7 +105,7 @@ func (w *world) startFleet(ctx context.Context) error {
 	return fmt.Errorf("the fleet found no free addresses:\n%s", w.gateway.Tail())
 }
 
-// launchFleet starts the processes; after an error, those already started are members.
+// launchFleet starts the processes; after an error, members has those already started.
 func (w *world) launchFleet() error {
 	w.members = nil
 	for _, of := range []struct {
@@ -133,12 +133,12 @@ func (w *world) launchFleet() error {
 	return nil
 }
 
-// fleetAnswers reports whether every process is ready, including standbys.
+// fleetAnswers reports whether every process is ready, standbys included.
 func (w *world) fleetAnswers(ctx context.Context) bool {
 	return !slices.ContainsFunc(w.members, func(m member) bool { return !rig.Answers(ctx, "http://"+m.ops+"/readyz") })
 }
 
-// apiFor is the API of the i-th connection.
+// apiFor returns the API of the i-th connection.
 func (w *world) apiFor(i int) string {
 	var doors []string
 	for _, m := range w.members {
@@ -152,7 +152,7 @@ func (w *world) apiFor(i int) string {
 	return doors[i%len(doors)]
 }
 
-// processes are those of the gateway.
+// processes returns the gateway's process ids.
 func (w *world) processes() (pids []int) {
 	if w.members == nil {
 		return []int{w.gateway.PID()}
@@ -163,7 +163,7 @@ func (w *world) processes() (pids []int) {
 	return pids
 }
 
-// byRole is the CPU time of a fleet's processes in seconds, one by one, by role.
+// byRole returns the CPU seconds of each of a fleet's processes, by role.
 func (w *world) byRole() (map[string][]float64, error) {
 	used := map[string][]float64{}
 	for _, m := range w.members {
@@ -176,8 +176,8 @@ func (w *world) byRole() (map[string][]float64, error) {
 	return used, nil
 }
 
-// once checks that each of n messages of a finished load reached a carrier once and its webhook was
-// posted once.
+// once checks that each of n messages of a finished load reached a carrier once, and that its webhook was posted
+// once.
 func (w *world) once(n int) error {
 	var taken, again int
 	for _, c := range w.ours() {

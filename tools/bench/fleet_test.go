@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestFleet is make bench BENCH=fleet in short: several processes per role, two carriers.
+// TestFleet is a short make bench BENCH=fleet: several processes per role, two carriers.
 // Every message is sent, reported and charged once, and each role's cost is counted.
 func TestFleet(t *testing.T) {
 	ctx := t.Context()
@@ -74,7 +74,7 @@ func (w *world) twice(n int) work {
 	}
 }
 
-// any is a message that was reported to the sink.
+// any returns a message that was reported to the sink.
 func (s *sink) any() int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()

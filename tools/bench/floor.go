@@ -13,8 +13,7 @@ import (
 )
 
 // floor does what the gateway does for a message, but stores nothing: it reads the request, responds, submits over one
-// bind, and calls the endpoint at the receipt. With this HTTP server and these SMPP sessions, a gateway cannot cost
-// less.
+// bind, and calls the endpoint on the receipt. With this HTTP server and these SMPP sessions, no gateway can cost less.
 type floor struct {
 	hook string // address of the endpoint
 
@@ -24,8 +23,8 @@ type floor struct {
 
 	mu    sync.Mutex
 	last  int64
-	of    map[string]int64 // carrier ids that wait for their receipts
-	early map[string]bool  // receipts before their response
+	of    map[string]int64 // carrier ids without a receipt yet
+	early map[string]bool  // receipts that preceded their response
 }
 
 type floorMessage struct {
@@ -98,7 +97,7 @@ func (f *floor) submit(ctx context.Context) {
 	for m := range f.accept {
 		if err := f.bind.Submit(ctx, &smpp.Submit{Source: "BENCH", SourceTON: 5, Dest: strings.TrimPrefix(m.Number, "+"), DestTON: 1, DestNPI: 1,
 			RegisteredDelivery: 1, ShortMessage: []byte(m.Text)}, func(r smpp.Result) { f.response(m.id, r.MessageID) }); err != nil {
-			return // bench misses the message
+			return // bench notices the missing message
 		}
 	}
 }
@@ -137,7 +136,7 @@ func (f *floor) call() {
 		if c == nil {
 			var err error
 			if c, err = dial(f.hook); err != nil {
-				return // bench misses the webhook
+				return // bench notices the missing webhook
 			}
 		}
 		at := time.Now().UTC().Format(time.RFC3339)
@@ -148,7 +147,7 @@ func (f *floor) call() {
 	}
 }
 
-// playFloor measures each load with the floor, then with the gateway, whose figures are shown as multiples of the
+// playFloor measures each load with the floor and then with the gateway, whose figures are shown as multiples of the
 // floor's.
 func playFloor(ctx context.Context, b *bench, _ scenario) error {
 	for _, l := range []struct {

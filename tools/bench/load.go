@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// bulkSize is the number of recipients in a bulk request, its maximum.
+// bulkSize is the maximum number of recipients in a bulk request.
 const bulkSize = 500
 
 // Prefixes of recipients by carrier.
@@ -52,7 +52,7 @@ func appendBulk(body []byte, prefix string, first int) []byte {
 // work is a load of messages; it returns when all are final.
 type work func(ctx context.Context) (measurement, error)
 
-// singles sends n messages over 64 connections, each after the response to the one
+// singles sends n messages over 64 connections; each waits for the response to the one
 // before.
 func (w *world) singles(n int) work {
 	return func(ctx context.Context) (measurement, error) {
@@ -134,8 +134,8 @@ func (w *world) clients(n int, do func(c *client) error) error {
 	return errors.Join(errs...)
 }
 
-// paced sends n messages at a steady rate, regardless of earlier responses, and measures
-// from each one's time to its submit_sm.
+// paced sends n messages at a steady rate, regardless of responses, and measures the time
+// from each message's slot to its submit_sm.
 func (w *world) paced(rate, n int) work {
 	return func(ctx context.Context) (measurement, error) {
 		var m measurement
@@ -209,7 +209,7 @@ func (w *world) pile(ctx context.Context, n int) error {
 	return w.rest(ctx)
 }
 
-// rest waits until PostgreSQL uses less than a tenth of a core, at most 20 s, because the
+// rest waits, at most 20 s, until PostgreSQL uses less than a tenth of a core: the
 // gateway's jobs may be busy.
 func (w *world) rest(ctx context.Context) error {
 	before, err := familyTime(w.postgresPID)
@@ -234,16 +234,16 @@ func (w *world) rest(ctx context.Context) error {
 	return nil
 }
 
-// quantile of sorted times, the nearest rank: all are kept, so a library's
-// histogram would only round them.
+// quantile returns the nearest rank of sorted times. All times are kept; a library's
+// histogram would round them.
 func quantile(sorted []time.Duration, q float64) time.Duration {
 	return sorted[min(int(q*float64(len(sorted))), len(sorted)-1)]
 }
 
 func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
-// client is one connection to the API. It writes requests and parses responses by hand,
-// because its own cost must be small.
+// client is one connection to the API. It writes requests and parses responses by hand to
+// keep its own cost small.
 type client struct {
 	conn    net.Conn
 	in      *bufio.Reader
@@ -261,7 +261,7 @@ func dial(address string) (*client, error) {
 	return &client{conn: conn, in: bufio.NewReaderSize(conn, 4096)}, nil
 }
 
-// send posts the client's body and returns when the response is read; any status except
+// send posts the client's body and returns after reading the response; any status except
 // 200 is an error.
 func (c *client) send(path, token string) error {
 	r := append(c.request[:0], "POST "...)
@@ -294,7 +294,7 @@ func (c *client) send(path, token string) error {
 
 var errNoLength = errors.New("a message without a Content-Length")
 
-// readHead reads a request's or an answer's first line and headers.
+// readHead reads the first line and the headers of a request or response.
 func readHead(in *bufio.Reader) (first []byte, length int, err error) {
 	line, err := in.ReadSlice('\n')
 	if err != nil {

@@ -1,14 +1,14 @@
-// Command bench measures a whole gateway and where its work goes: HTTP in,
-// ledger, queue, carrier, receipt, webhook out, everything durable. make bench
-// builds bin/intumwa and runs it.
+// Command bench measures a whole gateway and where its work goes: HTTP in, ledger, queue,
+// carrier, receipt, webhook out, everything durable. make bench builds bin/intumwa and
+// runs it.
 //
-// It uses the gateway from outside only: the API, the configuration, intumwa
-// admin, SMPP and webhooks; of the database it reads PostgreSQL's own statistics.
-// So figures are comparable between gateways that are built differently.
+// It uses the gateway only from outside: the API, the configuration, intumwa admin, SMPP
+// and webhooks. Of the database it reads only PostgreSQL's own statistics. So figures are
+// comparable between gateways with different designs.
 //
-// Each scenario has its own databases, simulated carrier and gateway process;
-// bench is the client and the webhook receiver. The cost of these two and the
-// carrier is shown separately.
+// Each scenario has its own databases, simulated carrier and gateway process. bench is
+// the client and the webhook receiver. The cost of these two and of the carrier is shown
+// separately.
 package main
 
 import (
@@ -80,8 +80,8 @@ func usage() {
 	flag.PrintDefaults()
 }
 
-// run plays the scenarios, prints each result, and writes the file after each, so that a
-// later failure loses nothing.
+// run plays the scenarios, prints each result, and writes the file after each, so a later
+// failure loses nothing.
 func run(ctx context.Context, o options) (err error) {
 	chosen, err := choose(o.scenarios)
 	if err != nil {
@@ -106,7 +106,7 @@ func run(ctx context.Context, o options) (err error) {
 	return nil
 }
 
-// bench is a measurement under way.
+// bench is a measurement in progress.
 type bench struct {
 	options
 	*servers
@@ -129,8 +129,8 @@ func (b *bench) record(name, about string, n, runs int, once func() (measurement
 	return b.report.write(b.out)
 }
 
-// load records a load, and where its CPU time goes within the gateway. A lost or repeated
-// message is an error: its cost would mean nothing.
+// load records a load and how the gateway spends its CPU time. A lost or repeated message
+// is an error: the cost would mean nothing.
 func (b *bench) load(ctx context.Context, w *world, name, about string, n int, load work) error {
 	var took float64
 	if err := b.record(name, about, n, b.runs, func() (measurement, error) {

@@ -14,7 +14,7 @@ import (
 	"intumwa/tools/rig"
 )
 
-// relay sits between the gateway and PostgreSQL and counts statements. It costs time, so
+// relay sits between the gateway and PostgreSQL and counts statements. It slows them, so
 // only runs that measure no time use it.
 type relay struct {
 	*rig.Relay
@@ -33,19 +33,19 @@ func openRelay(database string) (*relay, error) {
 	return r, err
 }
 
-// through is the database's URL through the relay.
+// through returns the database's URL through the relay.
 func (r *relay) through(database string) string {
 	u, err := url.Parse(database)
 	if err != nil {
-		return database // pgx has read it
+		return database // pgx has parsed it
 	}
 	u.Host = r.Address()
 	u.RawQuery = url.Values{"sslmode": {"disable"}}.Encode()
 	return u.String()
 }
 
-// forward relays the client's messages and counts them. The first has no type: length,
-// then content; all others begin with a type byte.
+// forward relays the client's messages and counts them. The first has no type, only
+// length and content; all others begin with a type byte.
 func (r *relay) forward(server io.Writer, client io.Reader) error {
 	in, out := bufio.NewReaderSize(client, 64<<10), bufio.NewWriterSize(server, 64<<10)
 	for kind := 0; ; kind = 1 {

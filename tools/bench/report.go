@@ -227,7 +227,7 @@ func readReports(files []string) (all report, err error) {
 	return all, nil
 }
 
-// compare prints for each figure the ratio of new to old. ~ marks overlapping runs, whose
+// compare prints for each figure the ratio of new to old. ~ marks runs that overlap: the
 // difference may be chance.
 func compare(to io.Writer, old, now report) error {
 	fmt.Fprintf(to, "old: %s, %s, load %s\nnew: %s, %s, load %s\n", old.Commit, old.At, old.Load, now.Commit, now.At, now.Load)

@@ -19,7 +19,7 @@ import (
 	"github.com/prometheus/procfs"
 )
 
-// Users of CPU time. The first three are the gateway with its stores; the others are its
+// Users of CPU time. The first three are the gateway and its stores; the others are its
 // environment.
 var parts = []string{"gateway", "PostgreSQL", "Redis", "carrier", "client and sink"}
 
@@ -90,8 +90,8 @@ func (w *world) sample(ctx context.Context) (sample, error) {
 
 func seconds(t syscall.Timeval) float64 { return float64(t.Sec) + float64(t.Usec)/1e6 }
 
-// quiesce waits until PostgreSQL's WAL hardly grows, at most two seconds, so that a load
-// pays for its own trailing work.
+// quiesce waits, at most two seconds, until PostgreSQL's WAL hardly grows, so that a
+// load pays for its own trailing work.
 func (w *world) quiesce(ctx context.Context) error {
 	const hardly, step = 8 << 10, 250 * time.Millisecond // bytes in a step
 	var before, now int64
@@ -221,7 +221,7 @@ type statement struct {
 	WALRecords float64 `json:"wal_records_per_message"`
 }
 
-// ran lists the statements since the last reset, longest total time first, including
+// ran lists the statements since the last reset by total time, longest first, including
 // BEGIN and COMMIT.
 func (w *world) ran(ctx context.Context, n float64) ([]statement, error) {
 	rows, err := w.admin.Query(ctx, `
@@ -242,7 +242,7 @@ func (w *world) ran(ctx context.Context, n float64) ([]statement, error) {
 // userHZ is the unit of /proc/*/stat: 100 a second on every Linux.
 const userHZ = 100
 
-// cpuTime is the CPU time of a process, in seconds.
+// cpuTime returns the CPU time of a process, in seconds.
 func cpuTime(pid int) (float64, error) {
 	proc, err := procfs.NewProc(pid)
 	if err != nil {
@@ -252,7 +252,7 @@ func cpuTime(pid int) (float64, error) {
 	return stat.CPUTime(), err
 }
 
-// peakMemory is the peak resident memory of a process, in MB.
+// peakMemory returns the peak resident memory of a process, in MB.
 func peakMemory(pid int) (float64, error) {
 	proc, err := procfs.NewProc(pid)
 	if err != nil {
@@ -262,7 +262,7 @@ func peakMemory(pid int) (float64, error) {
 	return float64(status.VmHWM) / 1e6, err
 }
 
-// familyTime is the CPU time of a process with its children, including ended ones.
+// familyTime returns the CPU time of a process and its children, including ended ones.
 func familyTime(pid int) (float64, error) {
 	all, err := procfs.AllProcs()
 	if err != nil {
@@ -285,7 +285,7 @@ func familyTime(pid int) (float64, error) {
 	return sum, nil
 }
 
-// machineTime is the CPU time of the whole machine.
+// machineTime returns the CPU time of the whole machine.
 func machineTime() (float64, error) {
 	fs, err := procfs.NewDefaultFS()
 	if err != nil {
@@ -307,8 +307,8 @@ type walKind struct {
 	full    float64 // bytes of these
 }
 
-// readWAL counts the WAL between two positions, the largest kind first. It reads the WAL
-// itself: the backends' statistics are up to ten seconds late.
+// readWAL counts the WAL between two positions, largest kind first. It reads the WAL
+// itself, because the backends' statistics are up to ten seconds late.
 func (s *servers) readWAL(ctx context.Context, from, to string) ([]walKind, error) {
 	// Its commit flushes everything before it.
 	if _, err := s.admin.Exec(ctx, "SELECT pg_logical_emit_message(true, 'bench', '')"); err != nil {

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// scenario is one measurement. The short ones together take less than three minutes on
-// two cores.
+// scenario is one measurement. The short ones together take less than three minutes on two
+// cores.
 type scenario struct {
 	name, about string
 	short       bool
@@ -64,7 +64,8 @@ func paced(rate int) func(w *world, n int) work {
 	return func(w *world, n int) work { return w.paced(rate, n) }
 }
 
-// playDown queues more and more messages for a carrier that is down, and sends some past them.
+// playDown queues more and more messages for a carrier that is down, and sends some to another
+// carrier past them.
 func playDown(ctx context.Context, b *bench, s scenario) error {
 	const rate, n = 100, 100 * steadyFor
 	return b.inWorld(ctx, setup{endpoint: true, otherDown: true}, func(w *world) error {
@@ -84,8 +85,8 @@ func playDown(ctx context.Context, b *bench, s scenario) error {
 	})
 }
 
-// playKill kills the gateway under load and restarts it at once. The carrier accepts
-// 2,000 a second, so that messages remain for the restart.
+// playKill kills the gateway under load and restarts it at once. The carrier accepts 2,000 a
+// second, so messages are left for the restart.
 func playKill(ctx context.Context, b *bench, s scenario) error {
 	const n, before = 10_000, 2000
 	return b.inWorld(ctx, setup{endpoint: true, respDelay: 50 * time.Millisecond}, func(w *world) error {

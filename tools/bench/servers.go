@@ -118,7 +118,7 @@ func (s *servers) counting(ctx context.Context, home string) (*servers, error) {
 	return s, nil
 }
 
-// openServers connects to servers that run.
+// openServers connects to running servers.
 func openServers(ctx context.Context, database, cache string) (_ *servers, err error) {
 	s := &servers{database: database, redisURL: cache, end: func() error { return nil }}
 	defer func() {
@@ -161,7 +161,7 @@ func openServers(ctx context.Context, database, cache string) (_ *servers, err e
 	}
 	s.waldump = filepath.Join(filepath.Dir(program), "pg_waldump")
 
-	// The WAL of a run is kept until it is read.
+	// A run's WAL is kept until it is read.
 	return s, s.set(ctx, "wal_keep_size = '4GB'")
 }
 

@@ -5,12 +5,12 @@ import "testing"
 // slack is the tolerated growth of a figure.
 const slack = 1.15
 
-// TestCostOfAMessage guards figures that do not depend on the machine. If a change
-// makes a message cheaper, record the new figure; if dearer, justify it.
+// TestCostOfAMessage guards figures that do not depend on the machine. If a change makes a message cheaper,
+// record the new figure; if dearer, justify it.
 //
-// A single message has its transactions to itself, so all its figures are checked; on
-// a slow machine some share a transaction and are lower. For a bulk the WAL is checked;
-// the number of shared transactions depends on speed and has only a loose bound.
+// A single message has its own transactions, so all its figures are checked; on a slow machine some messages
+// share a transaction and cost less. For a bulk only the WAL is checked strictly: the number of shared
+// transactions depends on speed, so its bound is loose.
 //
 // Five records and 380 bytes belong to the webhook's claim, which has its own commit: no delivery is missed,
 // and none is posted before the standby has it (docs/decisions.md).

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// sink receives the webhooks: it answers 200 and counts each message once, except the
+// sink receives the webhooks: it returns 200 and counts each message once, except the
 // other carrier's. It parses HTTP by hand, because it shares the processors with the
 // gateway.
 type sink struct {
@@ -106,7 +106,7 @@ func (s *sink) count(body []byte) {
 	}
 }
 
-// messageID reads the number behind "message_id".
+// messageID reads the number after "message_id".
 func messageID(body []byte) int64 {
 	_, rest, found := bytes.Cut(body, []byte(`"message_id":`))
 	if !found {
@@ -158,7 +158,8 @@ func (s *sink) await(ctx context.Context, n int) (time.Time, error) {
 	}
 }
 
-// reported returns the number of messages reported since begin, and of repeated reports.
+// reported returns the number of messages reported since begin, and the number of
+// repeated reports.
 func (s *sink) reported() (messages, again int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

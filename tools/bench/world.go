@@ -21,15 +21,15 @@ import (
 )
 
 // setup is how a world differs from the default: one company without an endpoint, and one
-// carrier with one link and a window of 100 that answers at once.
+// carrier with one link and a window of 100 that responds at once.
 type setup struct {
 	window       int
 	endpoint     bool
 	otherDown    bool          // there is another carrier, at a closed port
-	respDelay    time.Duration // until submit_sm is answered
+	respDelay    time.Duration // until submit_sm_resp
 	receiptDelay time.Duration // from there to the receipt
 	still        bool          // no background writes of PostgreSQL, and a relay
-	fleet        *fleet        // a process for each role; nil: one has all
+	fleet        *fleet        // a process for each role; nil: one for all
 	floor        bool          // the floor replaces the gateway
 }
 
@@ -259,7 +259,7 @@ func (w *world) take(n int) int {
 	return first
 }
 
-// expect resets the counts and returns a wait for n more final messages, which returns
+// expect resets the counts. It returns a wait for n more final messages, which returns
 // the time of the last.
 func (w *world) expect(n int) (func(context.Context) (time.Time, error), error) {
 	w.sink.begin()
@@ -308,7 +308,7 @@ func (w *world) close() {
 	if w.relay != nil {
 		w.relay.Close()
 	}
-	// The next world needs the servers alone.
+	// The next world needs the servers to itself.
 	if _, err := w.admin.Exec(context.Background(), "DROP DATABASE IF EXISTS "+w.name+" WITH (FORCE)"); err != nil {
 		fmt.Fprintln(os.Stderr, "bench: dropping a database:", err)
 	}
@@ -317,7 +317,7 @@ func (w *world) close() {
 // startWithin bounds the start of a process.
 const startWithin = 30 * time.Second
 
-// poll checks until so returns true.
+// poll repeats so until it returns true.
 func poll(ctx context.Context, within time.Duration, so func() bool) error {
 	return rig.Poll(ctx, within, 5*time.Millisecond, so)
 }

@@ -26,8 +26,7 @@ type fault struct {
 	needsDisk bool // PostgreSQL needs its own filesystem
 }
 
-// on plays a fault of a simulated SMSC and reverts it. dropBefore and dropAfter also
-// break its connections.
+// on plays a fault of a simulated SMSC and reverts it. dropBefore and dropAfter also break its connections.
 func on(smsc, faults, back string, dropBefore, dropAfter bool) (play, lift func(context.Context, *stage) error) {
 	set := func(body string, drop bool) func(context.Context, *stage) error {
 		return func(ctx context.Context, s *stage) error {
@@ -44,8 +43,8 @@ func faultOf(name, about, alert string, labels map[string]string, play, lift fun
 	return fault{name: name, about: about, alert: alert, labels: labels, play: play, lift: lift}
 }
 
-// faults are ordered so that neighbours affect different carriers: one can start while
-// the previous alert resolves.
+// faults are ordered so that neighbours affect different carriers: one can start while the previous alert
+// resolves.
 func faults() []fault {
 	carrier := func(name string) map[string]string { return map[string]string{"carrier": name} }
 	link := func(name string) map[string]string { return map[string]string{"link": name} }
@@ -73,7 +72,7 @@ func faults() []fault {
 		func(_ context.Context, s *stage) error { s.sinks[0].dead.Store(false); return nil }))
 	wrong, right := on("onatel", `{"bind_status":"ESME_RINVPASWD"}`, `{"bind_status":0}`, true, false)
 	list = append(list, faultOf("wrong password", onatel, "BindRejected", link("onatel-1"), wrong,
-		func(ctx context.Context, s *stage) error { // the next attempt would come in five minutes
+		func(ctx context.Context, s *stage) error { // otherwise the next attempt is in five minutes
 			if err := right(ctx, s); err != nil {
 				return err
 			}
@@ -103,7 +102,7 @@ func faults() []fault {
 // limit bounds the time until an alert.
 const limit = 2 * time.Minute
 
-// balloon is the file that fills PostgreSQL's filesystem, which must not be the system's.
+// balloon returns the file that fills PostgreSQL's filesystem, which must not be the system's.
 func (s *stage) balloon() (string, error) {
 	home := filepath.Join(s.o.dir, "postgres")
 	var ours, theirs syscall.Stat_t
@@ -116,7 +115,8 @@ func (s *stage) balloon() (string, error) {
 	return filepath.Join(home, "balloon"), nil
 }
 
-// fillDisk fills PostgreSQL's disk: writes that extend a table fail, while the server answers and commits others.
+// fillDisk fills PostgreSQL's disk: writes that extend a table fail, while the server still responds and commits
+// others.
 func (s *stage) fillDisk() error {
 	name, err := s.balloon()
 	if err != nil {
@@ -139,7 +139,7 @@ func (s *stage) fillDisk() error {
 	return nil
 }
 
-// freeDisk frees the space, and restarts PostgreSQL if it ended without room for its WAL, as an operator must.
+// freeDisk frees the space. If PostgreSQL ended without room for its WAL, it restarts it, as an operator must.
 func (s *stage) freeDisk(ctx context.Context) error {
 	name, err := s.balloon()
 	if err != nil {

@@ -44,7 +44,7 @@ func (l *load) stop() {
 
 func number(prefix string) string { return fmt.Sprintf("+257%s%06d", prefix, rand.IntN(1_000_000)) }
 
-// singles sends at a steady rate, whatever the responses are.
+// singles sends at a steady rate, regardless of responses.
 func (l *load) singles(ctx context.Context, prefix string, rate float64, offset int) {
 	tick := time.NewTicker(time.Duration(float64(time.Second) / rate))
 	defer tick.Stop()
@@ -69,7 +69,7 @@ func (l *load) singles(ctx context.Context, prefix string, rate float64, offset 
 	}
 }
 
-// others are the rarer requests.
+// others sends the rarer requests.
 func (l *load) others(ctx context.Context) {
 	for n := 0; rig.Rest(ctx, time.Second) == nil; n++ {
 		token := l.tokens[n%2]

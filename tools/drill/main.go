@@ -1,8 +1,8 @@
 // Command drill tests the alerts: a real Prometheus with the rules of
-// deployments/prometheus watches a real gateway with simulated carriers while
-// one fault after another is played. The right alert must fire within two
-// minutes and nothing else may page; normal load may fire nothing. Only the
-// scrape and evaluation intervals are shorter than in production.
+// deployments/prometheus watches a real gateway with simulated carriers while one fault
+// after another is played. The right alert must fire within two minutes and no other
+// may page; under normal load none may fire. Only the scrape and evaluation intervals
+// are shorter than in production.
 //
 // scripts/drill.sh starts it with its own servers (`make drill`).
 package main
@@ -55,7 +55,6 @@ func main() {
 	}
 }
 
-// drill runs all of it.
 func drill(ctx context.Context, o options) (*report, error) {
 	s, err := newStage(ctx, o)
 	if err != nil {

@@ -21,8 +21,8 @@ func (s *stage) settle(ctx context.Context) error {
 	return s.quiet(ctx, "")
 }
 
-// quiet waits until no page or warning about this carrier is pending or firing; "" is
-// any.
+// quiet waits until no page or warning about this carrier is pending or firing; "" is any
+// carrier.
 func (s *stage) quiet(ctx context.Context, about string) error {
 	since := time.Now()
 	for deadline := since.Add(8 * time.Minute); time.Now().Before(deadline); {
@@ -81,7 +81,7 @@ func (s *stage) watchNormal(ctx context.Context, span time.Duration) (time.Durat
 	return time.Since(start), slices.Sorted(maps.Keys(fired)), nil
 }
 
-// play plays one fault: its alert must fire. Other pages are recorded, except those still
+// play plays one fault: its alert must fire. It records other pages, except those still
 // resolving from the previous fault.
 func (s *stage) play(ctx context.Context, f fault) (result, error) {
 	if err := s.quiet(ctx, f.about); err != nil {
@@ -131,7 +131,7 @@ func (s *stage) play(ctx context.Context, f fault) (result, error) {
 	if err := f.lift(ctx, s); err != nil {
 		return out, err
 	}
-	// Alerts during the recovery count as well.
+	// Alerts during the recovery count too.
 	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); {
 		alerts, err := s.watch.alerts(ctx)
 		if err != nil {

@@ -62,7 +62,7 @@ func (a alert) String() string {
 	return a.name()
 }
 
-// alerts are the pending and firing ones.
+// alerts returns the pending and firing alerts.
 func (p *prometheus) alerts(ctx context.Context) ([]alert, error) {
 	found, err := p.Alerts(ctx)
 	if err != nil {

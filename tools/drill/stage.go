@@ -135,7 +135,7 @@ func (s *stage) provision(ctx context.Context) error {
 	return nil
 }
 
-// startGateway starts it and waits until it is ready.
+// startGateway starts the gateway and waits until it is ready.
 func (s *stage) startGateway(ctx context.Context) (err error) {
 	if s.gateway, err = s.start("gateway", s.o.intumwa, "serve", "--config", s.config); err != nil {
 		return err

@@ -1,12 +1,10 @@
 // Command lint checks Kubernetes manifests with the API's Go types: it finds unknown and repeated fields, wrong types,
-// invalid
-// quantities, and references to objects that the manifests lack. It needs no cluster and no network.
+// invalid quantities, and references to objects that the manifests lack. It needs no cluster and no network.
 //
 //	kustomize build FOLDER | lint
 //
 // It prints one line per finding and exits with 1 if there is any. It is a separate module to keep its dependencies out
-// of
-// the gateway's.
+// of the gateway's.
 package main
 
 import (

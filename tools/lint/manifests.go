@@ -23,7 +23,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// set are the manifests of one namespace.
+// set has the manifests of one namespace.
 type set struct {
 	wrong   []string
 	known   *runtime.Scheme
@@ -36,7 +36,7 @@ func (s *set) complain(where, format string, args ...any) {
 	s.wrong = append(s.wrong, where+": "+fmt.Sprintf(format, args...))
 }
 
-// manifests returns their faults.
+// manifests returns the faults of manifests.
 func manifests(text []byte) ([]string, error) {
 	s := &set{known: runtime.NewScheme(), names: map[string]bool{}}
 	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, appsv1.AddToScheme, batchv1.AddToScheme, networkingv1.AddToScheme, policyv1.AddToScheme} {
@@ -99,7 +99,7 @@ func (s *set) read(where string, document []byte) error {
 	return nil
 }
 
-// chosen are the pods of a selector; none is an error.
+// chosen returns the pods that a selector matches; none is an error.
 func (s *set) chosen(where string, selector *metav1.LabelSelector) (pods []corev1.PodTemplateSpec) {
 	compiled, err := metav1.LabelSelectorAsSelector(selector)
 	if err != nil {

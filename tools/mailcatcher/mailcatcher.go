@@ -46,7 +46,7 @@ type Catcher struct {
 // New is an empty catcher.
 func New() *Catcher { return &Catcher{came: make(chan struct{})} }
 
-// Mails are the received mails, newest first.
+// Mails returns the received mails, newest first.
 func (c *Catcher) Mails() []Mail {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -145,7 +145,7 @@ func (s *session) Data(r io.Reader) error {
 	return nil
 }
 
-// parse reads a mail with a single plain text; any other is shown raw.
+// parse reads a mail with a single plain text; it shows any other raw.
 func parse(raw []byte) (subject, text string) {
 	m, err := mail.ReadMessage(bytes.NewReader(raw))
 	if err != nil {

@@ -18,8 +18,8 @@ import (
 	"time"
 )
 
-// Program is a process that ends with this one, even after a crash. Its methods are for one goroutine at a
-// time.
+// Program is a process that ends with this one, even after a crash. Only one goroutine at a time may call its
+// methods.
 type Program struct {
 	cmd     *exec.Cmd
 	log     string
@@ -31,7 +31,7 @@ type Program struct {
 // endWithin is how long a program may take to end cleanly.
 const endWithin = 20 * time.Second
 
-// Environment is the inherited environment without the gateway's variables.
+// Environment returns the inherited environment without the gateway's variables.
 func Environment() []string {
 	kept := slices.DeleteFunc(os.Environ(), func(variable string) bool { return strings.HasPrefix(variable, "INTUMWA_") })
 	return append(kept, "GORACE=atexit_sleep_ms=0") // a race-detector build would sleep a second at each exit
@@ -53,7 +53,7 @@ func Start(log, path string, args ...string) (*Program, error) {
 		return nil, fmt.Errorf("starting %s: %w", filepath.Base(log), err)
 	}
 	go func() {
-		_ = p.cmd.Wait() // its log has the reason
+		_ = p.cmd.Wait() // the reason is in its log
 		close(p.ended)
 	}()
 	if p.dismiss, err = Guard(`kill -9 "$1" 2>/dev/null`, strconv.Itoa(p.PID())); err != nil {
@@ -64,10 +64,10 @@ func Start(log, path string, args ...string) (*Program, error) {
 	return p, nil
 }
 
-// PID is the process.
+// PID returns the process id.
 func (p *Program) PID() int { return p.cmd.Process.Pid }
 
-// Log is the file of its output.
+// Log returns the file of its output.
 func (p *Program) Log() string { return p.log }
 
 // Reload sends SIGHUP.
@@ -103,7 +103,7 @@ func (p *Program) Kill() {
 	p.dismiss = func() {}
 }
 
-// Tail is the end of its output.
+// Tail returns the end of its output.
 func (p *Program) Tail() string {
 	const most = 3000
 	text, err := os.ReadFile(p.log)
@@ -131,7 +131,7 @@ func Guard(script string, args ...string) (dismiss func(), err error) {
 	}, nil
 }
 
-// Poll checks until so returns true.
+// Poll repeats so until it returns true.
 func Poll(ctx context.Context, within, every time.Duration, so func() bool) error {
 	for deadline := time.Now().Add(within); !so(); {
 		if time.Now().After(deadline) {
@@ -144,7 +144,7 @@ func Poll(ctx context.Context, within, every time.Duration, so func() bool) erro
 	return nil
 }
 
-// Rest sleeps, unless ctx ends before.
+// Rest sleeps until the time is over or ctx ends.
 func Rest(ctx context.Context, d time.Duration) error {
 	select {
 	case <-ctx.Done():
@@ -168,7 +168,7 @@ func Answers(ctx context.Context, address string) bool {
 	return answer.StatusCode == http.StatusOK
 }
 
-// FreeAddress is a free loopback address below the ephemeral range.
+// FreeAddress returns a free loopback address below the ephemeral range.
 func FreeAddress() string {
 	for {
 		at := net.JoinHostPort("127.0.0.1", strconv.Itoa(10_000+rand.IntN(20_000)))

@@ -8,8 +8,8 @@ import (
 	"sync"
 )
 
-// Relay sits between a client and a server: it can count what passes and simulate an outage without touching the
-// server. (toxiproxy needs a process and had no release since 2022.)
+// Relay sits between a client and a server. It can count bytes and simulate an outage without touching the
+// server. (toxiproxy needs a process and has had no release since 2022.)
 type Relay struct {
 	listener        net.Listener
 	network, target string
@@ -46,10 +46,10 @@ func NewRelay(network, target string, carry func(server io.Writer, client io.Rea
 	return r, nil
 }
 
-// Address is the address for clients.
+// Address returns the address for clients.
 func (r *Relay) Address() string { return r.listener.Addr().String() }
 
-// join carries bytes both ways until either side ends.
+// join copies bytes both ways until either side ends.
 func (r *Relay) join(near net.Conn) {
 	defer r.forget(near)
 	if !r.keep(near) {
