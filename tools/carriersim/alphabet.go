@@ -8,7 +8,7 @@ import (
 // escape precedes a character of the extension table (3GPP TS 23.038, 6.2.1.1).
 const escape = 0x1B
 
-// gsmDefault is the default alphabet in the order of its codes, ESC as a blank.
+// gsmDefault is the default alphabet in code order, with a blank for ESC.
 var gsmDefault = []rune("@£$¥èéùìòÇ\nØø\rÅåΔ_ΦΓΛΩΠΨΣΘΞ ÆæßÉ !\"#¤%&'()*+,-./0123456789:;<=>?" +
 	"¡ABCDEFGHIJKLMNOPQRSTUVWXYZÄÖÑÜ§¿abcdefghijklmnopqrstuvwxyzäöñüà")
 
@@ -18,7 +18,7 @@ var gsmExtension = [128]rune{
 	0x3C: '[', 0x3D: '~', 0x3E: ']', 0x40: '|', 0x65: '€',
 }
 
-// decodeText decodes bytes as a handset of this carrier would.
+// decodeText decodes bytes like a handset of this carrier.
 func decodeText(raw []byte, coding byte, alphabet Alphabet) (text, encoding string) {
 	switch {
 	case coding == 8:
@@ -49,7 +49,7 @@ func decodeGSM7(raw []byte) string {
 			runes = append(runes, gsmDefault[c])
 			continue
 		}
-		// A handset shows the default character when the table has none.
+		// A handset shows the default character if the table has none.
 		if i++; i < len(raw) {
 			if r := gsmExtension[raw[i]&0x7F]; r != 0 {
 				runes = append(runes, r)
@@ -62,7 +62,7 @@ func decodeGSM7(raw []byte) string {
 }
 
 // encodeText encodes a handset's text: with data_coding 0 if it consists of ASCII
-// characters that have the same codes in GSM-7, else in UCS-2.
+// characters with the same codes in GSM-7, otherwise in UCS-2.
 func encodeText(text string) (raw []byte, coding byte) {
 	plain := true
 	for _, r := range text {

@@ -2,14 +2,14 @@ package carriersim
 
 import "time"
 
-// assembly puts segments together as a handset does.
+// assembly joins segments like a handset.
 type assembly struct {
 	limit    int
-	next     int // the next entry of the log to process
+	next     int // the next log entry to process
 	base     int // the number of messages[0]
 	complete int // complete messages so far
 	messages []Message
-	segments [][][]byte // of messages, by segment, until they are complete
+	segments [][][]byte // of incomplete messages, by segment
 	open     map[assemblyKey]int
 }
 
@@ -53,7 +53,7 @@ func (c *Carrier) assemble(e *logEntry) {
 			a.messages[at-a.base].Duplicates++
 			return
 		} else if have != nil {
-			there = false // the reference was used again
+			there = false // the reference was reused
 		}
 	}
 	if !there {

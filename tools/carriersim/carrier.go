@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// Carrier is a simulated message centre. Create it with New and run it with Serve;
-// every other method may be called at any time from any goroutine.
+// Carrier is a simulated message centre. New creates it and Serve runs it; every other
+// method may be called at any time from any goroutine.
 type Carrier struct {
 	opts        Options
 	epoch       time.Time
@@ -46,7 +46,7 @@ type Carrier struct {
 // ErrServing is the error of Serve while another Serve of the same carrier runs.
 var ErrServing = errors.New("carriersim: already serving")
 
-// New makes a carrier. It starts nothing; Serve does.
+// New makes a carrier and starts nothing; Serve does.
 func New(o Options) *Carrier {
 	o = o.withDefaults()
 	seed := o.Seed
@@ -75,9 +75,9 @@ func New(o Options) *Carrier {
 // Name returns the carrier's name, as in Options.
 func (c *Carrier) Name() string { return c.opts.Name }
 
-// Serve accepts connections on ln until ctx is done or ln fails, and closes ln. When
-// it returns, all connections are closed and all its goroutines have ended; waiting
-// receipts are kept for the next Serve. Use a listener of crypto/tls for SMPP over TLS.
+// Serve accepts connections on ln until ctx is done or ln fails, and closes ln. When it
+// returns, all connections are closed and all its goroutines have ended; waiting
+// receipts are kept for the next Serve. For SMPP over TLS use a listener of crypto/tls.
 func (c *Carrier) Serve(ctx context.Context, ln net.Listener) error {
 	c.mu.Lock()
 	if c.serving {
@@ -143,7 +143,7 @@ func (c *Carrier) clock() int64 { return int64(time.Since(c.epoch)) }
 
 func (c *Carrier) wall(at int64) time.Time { return c.epoch.Add(time.Duration(at)) }
 
-// wake makes the scheduler look at its queue.
+// wake makes the scheduler check its queue.
 func (c *Carrier) wake() {
 	select {
 	case c.kick <- struct{}{}:
@@ -152,7 +152,7 @@ func (c *Carrier) wake() {
 }
 
 // Faults changes the faults while the carrier runs. change gets a copy of the current
-// ones and must not call methods of the carrier.
+// faults and must not call methods of the carrier.
 func (c *Carrier) Faults(change func(*Faults)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -202,8 +202,8 @@ func (c *Carrier) ResetAll() {
 	}
 }
 
-// Unbind sends unbind on every bound session and closes each after its unbind_resp, or
-// after 2 s without one.
+// Unbind sends unbind on every bound session, and closes each after its unbind_resp or
+// after 2 s.
 func (c *Carrier) Unbind() {
 	c.mu.Lock()
 	var bound []*session
@@ -219,7 +219,7 @@ func (c *Carrier) Unbind() {
 	}
 }
 
-// unbind is called with c.mu held.
+// unbind unbinds a session; the caller holds c.mu.
 func (c *Carrier) unbind(s *session) {
 	c.leave(s)
 	s.unbindUntil = c.clock() + int64(2*time.Second)

@@ -41,8 +41,8 @@ func (m *submit) breach(status Status, format string, args ...any) {
 }
 
 // decodeSubmit decodes the body of a submit_sm and checks every field against SMPP 3.4,
-// 4.4.1. Validity is checked against now, a text with data_coding 0 against alphabet.
-// m.breaches lists the errors; without m.complete do not use the fields.
+// 4.4.1: the validity against now, and a text with data_coding 0 against alphabet.
+// m.breaches lists the errors. Without m.complete, do not use the fields.
 func decodeSubmit(body []byte, m *submit, alphabet Alphabet, now time.Time) {
 	*m = submit{breaches: m.breaches[:0], sar: [3]int{-1, -1, -1}}
 	c := cursor{rest: body}

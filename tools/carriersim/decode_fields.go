@@ -97,9 +97,9 @@ func (m *submit) checkFlags(now time.Time) {
 	}
 }
 
-// checkTime checks a time of SMPP 3.4, 7.1.1: YYMMDDhhmmsstnnp, absolute with quarters
-// of an hour from UTC, or relative; it may be empty. It returns the error, or "". A
-// validity period in the past is an error too.
+// checkTime checks a time of SMPP 3.4, 7.1.1: YYMMDDhhmmsstnnp, either absolute with
+// the UTC offset in quarters of an hour, or relative; it may be empty. A validity
+// period in the past is an error too. It returns the error, or "".
 func checkTime(field []byte, now time.Time, expires bool) string {
 	if len(field) == 0 {
 		return ""

@@ -10,7 +10,8 @@ import (
 
 const umr = "\x02\x04\x00\x02\x12\x34" // user_message_reference 0x1234
 
-// sm is a submit_sm under construction, encoded by hand to test the decoder independently.
+// sm is a submit_sm under construction. It is encoded by hand to test the decoder
+// independently.
 type sm struct {
 	service, to, from  string
 	srcTON, srcNPI     byte
@@ -49,7 +50,7 @@ func (m sm) body() []byte {
 
 var noon = time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)
 
-// TestStrict has one row for every error of a submit_sm.
+// TestStrict has one row per error of a submit_sm.
 func TestStrict(t *testing.T) {
 	for name, row := range map[string]struct {
 		change func(*sm)
@@ -152,7 +153,7 @@ func TestStrict(t *testing.T) {
 	}
 }
 
-// TestCut: a truncated body is refused at every length.
+// TestCut: a body that is truncated at any length is refused.
 func TestCut(t *testing.T) {
 	body := usual("25779000000", "hello").body()
 	for n := range body {

@@ -5,11 +5,11 @@ import (
 	"encoding/binary"
 )
 
-// event is a delayed response to one session, or a delivery (receipt, or text of a
-// handset) to any session of one system_id.
+// event is a delayed response to one session, or a delivery (receipt or MO) to any
+// session of one system_id.
 type event struct {
 	due   int64  // Carrier.clock
-	order uint64 // of equal times: in order of creation
+	order uint64 // creation order, for equal times
 
 	session  *session // of a response; nil = a delivery
 	answers  uint32   // the sequence_number of a response
@@ -38,7 +38,7 @@ func (q *eventQueue) push(e *event) {
 	heap.Push(&q.heap, e)
 }
 
-// pop removes and returns the first event if it is due, else returns nil.
+// pop removes and returns the first event if it is due, otherwise nil.
 func (q *eventQueue) pop(now int64) *event {
 	if len(q.heap) == 0 || q.heap[0].due > now {
 		return nil

@@ -42,7 +42,7 @@ func Fates() []Fate {
 // script is the implementation of a fate.
 type script struct {
 	Fate
-	segment      byte   // the script applies to this segment of a concatenated message only; 0 = all
+	segment      byte   // only this segment of a concatenated message; 0 = all
 	refuse       Status // the status of the response …
 	times        uint8  // … this many times, then it is accepted; 0 = always
 	answer       answer
@@ -52,7 +52,7 @@ type script struct {
 	congestion   uint8
 	receiptFirst bool
 	notices      []notice // deliveries about an accepted message; nil = a receipt with DELIVRD
-	silentRest   bool     // segments other than the one named get no receipt
+	silentRest   bool     // the other segments get no receipt
 }
 
 type answer uint8
@@ -69,7 +69,7 @@ const (
 	answerWrongSequence        // a response with an unused sequence_number, then the right one
 	answerNack                 // generic_nack with ESME_RINVCMDID
 	answerBodyless             // the refusal has no body
-	answerSwapped              // 100 ms late, so that later ones overtake it
+	answerSwapped              // 100 ms late, so later ones overtake it
 )
 
 type after uint8
@@ -89,7 +89,7 @@ type notice struct {
 	style         *ReceiptStyle // instead of the carrier's own
 	copies        int           // 0 = one
 	late          bool          // after Options.LateReceipt
-	echo          bool          // with user_message_reference, whatever the options are
+	echo          bool          // with user_message_reference, regardless of the options
 	contradictory bool          // the text has another id and UNDELIV; the TLVs are right
 	foreign       bool          // with an unknown id
 }

@@ -7,16 +7,16 @@ import (
 	"time"
 )
 
-// Faults are faults of a session or the whole carrier, which can be changed while it
-// runs (Carrier.Faults, POST /faults). The zero value has none.
+// Faults are faults of a session or the whole carrier, which can change while it runs
+// (Carrier.Faults, POST /faults). The zero value has none.
 type Faults struct {
 	RefuseConnections bool          `json:"refuse_connections"` // accepted by TCP and closed at once
 	BindStatus        Status        `json:"bind_status"`        // every bind is refused with it
 	BindSilent        bool          `json:"bind_silent"`        // binds get no answer
-	HalfOpen          bool          `json:"half_open"`          // takes everything and never answers
+	HalfOpen          bool          `json:"half_open"`          // accepts everything and never responds
 	StopReading       bool          `json:"stop_reading"`       // the TCP window fills up
 	EnquireSilent     bool          `json:"enquire_silent"`     // enquire_link gets no answer
-	EnquireEvery      time.Duration `json:"-"`                  // this carrier sends enquire_link so often; JSON "enquire_every"
+	EnquireEvery      time.Duration `json:"-"`                  // this carrier sends enquire_link at this interval; JSON "enquire_every"
 
 	SubmitStatus  Status  `json:"submit_status"`  // every submit_sm is refused with it
 	SubmitSilent  bool    `json:"submit_silent"`  // submit_sm is accepted, receipts come, the response does not
@@ -29,14 +29,14 @@ type Faults struct {
 	Congestion    uint8   `json:"congestion"`     // congestion_state in responses, 1-100; 0 = absent
 
 	RespDelay  time.Duration `json:"-"` // added before responses; JSON "resp_delay": "150ms"
-	RespJitter time.Duration `json:"-"` // up to so much more, so that responses change order; JSON "resp_jitter"
+	RespJitter time.Duration `json:"-"` // up to this much more, so that responses change order; JSON "resp_jitter"
 
 	NoReceipts     bool    `json:"no_receipts"`     // none at all
 	ReceiptFirst   bool    `json:"receipt_first"`   // every receipt precedes its response
 	ReceiptCopies  int     `json:"receipt_copies"`  // copies of each receipt
 	ReceiptLoss    float64 `json:"receipt_loss"`    // this share of receipts is never sent
 	HoldReceipts   bool    `json:"hold_receipts"`   // receipts wait until this is off again
-	UnknownPerSec  int     `json:"unknown_per_sec"` // receipts a second for ids never given
+	UnknownPerSec  int     `json:"unknown_per_sec"` // receipts a second for ids that were never issued
 	FloodPerSec    int     `json:"flood_per_sec"`   // deliveries a second on each session, regardless of responses, never repeated
 	FloodOctets    int     `json:"flood_octets"`    // of text in each, in message_payload above 254; up to 65,000
 	FloodSource    int     `json:"flood_source"`    // digits of their source_addr, 11 when zero; up to 65,000

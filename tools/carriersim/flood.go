@@ -13,8 +13,8 @@ const floodBase = 0x70000000
 // maxFlood bounds a flood's texts and addresses in bytes, so that the PDU stays valid.
 const maxFlood = 65_000
 
-// flood sends the deliveries of Faults.FloodPerSec, ignoring the receipt window, as far
-// as the peer reads them; the caller holds c.mu.
+// flood sends the deliveries of Faults.FloodPerSec, ignoring the receipt window, as
+// long as the peer reads them; the caller holds c.mu.
 func (c *Carrier) flood(now int64, touched map[*session]struct{}) {
 	rate := int64(c.faults.FloodPerSec)
 	if rate <= 0 {
@@ -36,7 +36,7 @@ func (c *Carrier) flood(now int64, touched map[*session]struct{}) {
 	}
 }
 
-// sendFlood sends one delivery of a flood, unless s has too much to write.
+// sendFlood sends one delivery of a flood, unless s has too much queued.
 func (c *Carrier) sendFlood(s *session, now int64) bool {
 	f := &c.faults
 	digits := 11
@@ -74,7 +74,7 @@ func (c *Carrier) sendFlood(s *session, now int64) bool {
 	return true
 }
 
-// floodAnswered counts the response to a delivery of a flood; false when h is not one.
+// floodAnswered counts the response to a flood's delivery; false when h is not one.
 func (s *session) floodAnswered(h header) bool {
 	s.mu.Lock()
 	ours := h.seq >= floodBase && h.seq-floodBase < s.floods

@@ -6,8 +6,8 @@ import (
 	"strconv"
 )
 
-// IDFormat is how a carrier writes a message's id in submit_sm_resp and in the receipt;
-// with many carriers the two differ.
+// IDFormat is the format of a message's id in submit_sm_resp and in the receipt; with
+// many carriers the two differ.
 type IDFormat uint8
 
 // The id formats, as (response, receipt).
@@ -20,7 +20,7 @@ const (
 	IDTrimmed                        // without leading zeros; 20 digits with them
 	IDCase                           // upper-case hex, lower-case hex
 	IDUUID                           // one UUID
-	IDLong                           // 64 hex digits, the longest id there is
+	IDLong                           // 64 hex digits, the maximum
 )
 
 // append appends the id of message n in the form of the response or the receipt.

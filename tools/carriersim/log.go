@@ -61,7 +61,7 @@ func (l *submitLog) add(now int64, s *session, seq uint32, v verdict, id []byte,
 // oldest returns the number of the first entry in the ring.
 func (l *submitLog) oldest() int { return max(0, l.count-l.limit) }
 
-// Submits returns the submit_sm in the log, accepted or not, in the order of arrival.
+// Submits returns the submit_sm in the log, accepted or not, in order of arrival.
 func (c *Carrier) Submits() []Submit {
 	c.mu.Lock()
 	defer c.mu.Unlock()

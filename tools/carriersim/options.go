@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Options of a carrier. The zero value is a well-behaved carrier that accepts any bind,
-// responds at once and sends a text receipt at once.
+// Options of a carrier. The zero value is a well-behaved carrier: it accepts any bind, and
+// sends each response and each text receipt at once.
 type Options struct {
 	// Name is shown on the page and in the log; "carrier" when empty.
 	Name string
@@ -17,8 +17,8 @@ type Options struct {
 	SystemID, Password string
 	// SystemType, if not empty, is required too.
 	SystemType string
-	// Seed determines the message ids and every random choice, so that two runs are the
-	// same. With zero, ids start from the clock and do not repeat after a restart.
+	// Seed determines the message ids and every random choice, so that two runs are equal.
+	// With zero, ids start from the clock and do not repeat after a restart.
 	Seed uint64
 	// FirstID is the number of the first message; 0 = derived from Seed.
 	FirstID uint64
@@ -26,10 +26,10 @@ type Options struct {
 	// RespDelay is the delay of a submit_sm_resp, ReceiptDelay the time from acceptance
 	// to the receipt.
 	RespDelay, ReceiptDelay time.Duration
-	// LateResponse and LateReceipt are the delays of the fates that are late;
-	// 3 s and 10 s when zero.
+	// LateResponse and LateReceipt are the delays of the late fates; 3 s and 10 s when
+	// zero.
 	LateResponse, LateReceipt time.Duration
-	// ReceiptLead is how long a receipt precedes its response in fates where it comes
+	// ReceiptLead is how long a receipt precedes its response in the fates where it comes
 	// first; 200 ms when zero.
 	ReceiptLead time.Duration
 	// ReceiptGap is the time between several notices about one message; 50 ms when zero.
@@ -42,7 +42,7 @@ type Options struct {
 	// ESME_RTHROTTLED and recorded as violations; 0 = no limit.
 	Window int
 	// MaxSessions limits the binds; more are refused with ESME_RALYBND; 64 when zero. With
-	// ClosesOlder it limits those of each system_id, whose oldest is closed for a new one.
+	// ClosesOlder it limits those of each system_id, and a new bind closes the oldest.
 	MaxSessions int
 	ClosesOlder bool
 
@@ -60,10 +60,10 @@ type Options struct {
 	// Lenient accepts requests that violate the protocol and only records them.
 	Lenient bool
 
-	// ReceiptWindow is how many receipts may be unanswered on one session; 100 when zero.
+	// ReceiptWindow limits the unanswered receipts of one session; 100 when zero.
 	ReceiptWindow int
-	// AckTimeout is how long a deliver_sm_resp may take before the receipt is
-	// delivered again; 30 s when zero.
+	// AckTimeout is how long a deliver_sm_resp may take before the receipt is delivered
+	// again; 30 s when zero.
 	AckTimeout time.Duration
 	// RedeliverDelay is the time before a temporarily refused delivery is repeated; 5 s
 	// when zero. RedeliverFor is how long it is repeated; 24 h when zero.
@@ -74,8 +74,8 @@ type Options struct {
 	// IdleTimeout closes a session after this silence; 0 = never.
 	IdleTimeout time.Duration
 
-	// MaxLog is how many submits are kept, MaxPending how many receipts may wait (above
-	// it submit_sm gets ESME_RMSGQFUL); 100,000 and 500,000 when zero.
+	// MaxLog limits the submits that are kept, MaxPending the receipts that wait (above it
+	// submit_sm gets ESME_RMSGQFUL); 100,000 and 500,000 when zero.
 	MaxLog, MaxPending int
 
 	// Faults are the initial faults; Carrier.Faults changes them.
@@ -115,8 +115,8 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Alphabet is a carrier's meaning of data_coding 0, the "SMSC default alphabet" that
-// SMPP 3.4 does not define.
+// Alphabet is a carrier's meaning of data_coding 0, the "SMSC default alphabet" that SMPP
+// 3.4 leaves undefined.
 type Alphabet uint8
 
 // Alphabets that carriers use for data_coding 0.
@@ -126,7 +126,7 @@ const (
 	ASCII
 )
 
-// ReceiptForm is where a receipt has its data.
+// ReceiptForm is the place of a receipt's data.
 type ReceiptForm uint8
 
 // Forms of a receipt.
@@ -142,9 +142,9 @@ type ReceiptStyle struct {
 	Form    ReceiptForm
 	DataSM  bool // in data_sm (text forms then travel in message_payload)
 	Seconds bool // dates of 12 digits instead of 10
-	Vendor  bool // four-digit err, fields of the vendor's own, vendor TLVs
+	Vendor  bool // four-digit err, vendor fields, vendor TLVs
 	Sparse  bool // id and stat only, in another order and case
-	UDHI    bool // esm_class with the UDH bit set although no UDH follows
+	UDHI    bool // esm_class has the UDH bit although no UDH follows
 }
 
 // Names of formats, forms and alphabets in flags and JSON.
@@ -170,7 +170,7 @@ func byName[T ~uint8](into *T, text []byte, what string, names []string) error {
 	return nil
 }
 
-// String gives the name, such as "hex-then-decimal".
+// String returns the name, such as "hex-then-decimal".
 func (f IDFormat) String() string { return nameOf(uint8(f), idFormatNames) }
 
 // MarshalText writes the name.
@@ -181,7 +181,7 @@ func (f *IDFormat) UnmarshalText(text []byte) error {
 	return byName(f, text, "message id format", idFormatNames)
 }
 
-// String gives the name, such as "text-tlv".
+// String returns the name, such as "text-tlv".
 func (f ReceiptForm) String() string { return nameOf(uint8(f), receiptFormNames) }
 
 // MarshalText writes the name.
@@ -192,7 +192,7 @@ func (f *ReceiptForm) UnmarshalText(text []byte) error {
 	return byName(f, text, "receipt form", receiptFormNames)
 }
 
-// String gives the name, such as "gsm7".
+// String returns the name, such as "gsm7".
 func (a Alphabet) String() string { return nameOf(uint8(a), alphabetNames) }
 
 // MarshalText writes the name.

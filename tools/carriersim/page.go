@@ -35,7 +35,7 @@ func (c *Carrier) Handler() http.Handler {
 	mux.HandleFunc("POST /faults", func(w http.ResponseWriter, r *http.Request) {
 		data, err := io.ReadAll(http.MaxBytesReader(w, r.Body, 64<<10))
 		if err == nil {
-			// Parsed into a copy first, so that an invalid body changes nothing.
+			// Parsed into a copy first: an invalid body changes nothing.
 			trial := c.CurrentFaults()
 			if err = json.Unmarshal(data, &trial); err == nil {
 				c.Faults(func(f *Faults) { err = json.Unmarshal(data, f) })
@@ -54,9 +54,9 @@ func (c *Carrier) Handler() http.Handler {
 	return http.NewCrossOriginProtection().Handler(mux)
 }
 
-// FleetHandler returns the handler of one page for several carriers. Carrier.Handler of
-// each is under /<name>/; /messages.json and /stats.json are objects by name, POST
-// /reset resets all.
+// FleetHandler returns the handler of one page for several carriers. Each
+// Carrier.Handler is under /<name>/. /messages.json and /stats.json are objects by
+// name, and POST /reset resets all.
 func FleetHandler(carriers ...*Carrier) http.Handler {
 	mux := http.NewServeMux()
 	for _, c := range carriers {

@@ -156,7 +156,7 @@ func (r *receipt) appendText(dst []byte) []byte {
 	return append(append(dst, " text:"...), r.excerpt()...)
 }
 
-// excerpt returns the beginning of the message: 20 bytes.
+// excerpt returns the first 20 bytes of the message.
 func (r *receipt) excerpt() []byte {
 	if r.coding == 8 {
 		return nil
@@ -190,14 +190,14 @@ type MO struct {
 	Text     string
 	SystemID string // the recipient account; empty = the carrier's own, or the only one bound
 	ESMClass uint8
-	UDH      []byte // of a part of a long message, with its length byte; the text follows it
+	UDH      []byte // of a long message's part, with its length byte; the text follows it
 }
 
 // ErrNoSession is the error of SendMO when it cannot determine the account.
 var ErrNoSession = errors.New("carriersim: no session is bound, or several system_ids are and none was named")
 
-// SendMO sends a text from a handset. It is delivered like a receipt, repeatedly until
-// it is answered.
+// SendMO sends a text from a handset. Like a receipt, it is repeated until it is
+// answered.
 func (c *Carrier) SendMO(m MO) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -74,7 +74,7 @@ type Message struct {
 	IDs         []string  `json:"ids"` // by segment, as in the responses
 	Fate        string    `json:"fate"`
 	First       time.Time `json:"first"` // arrival of its first submit_sm
-	Last        time.Time `json:"last"`  // … and of its last
+	Last        time.Time `json:"last"`  // … and of the last
 
 	session int // of its last segment
 }
@@ -93,7 +93,7 @@ type Violation struct {
 type Stats struct {
 	Carrier         string `json:"carrier"`
 	Sessions        int    `json:"sessions"`         // bound now
-	ReceiptsWaiting int    `json:"receipts_waiting"` // not sent yet, or sent and not answered yet
+	ReceiptsWaiting int    `json:"receipts_waiting"` // not sent yet, or not answered yet
 
 	Connections uint64            `json:"connections"`
 	Binds       uint64            `json:"binds"`
@@ -117,7 +117,7 @@ type Stats struct {
 	Flooded        uint64 `json:"flooded"` // sent by Faults.FloodPerSec
 	FloodTaken     uint64 `json:"flood_taken"`
 	FloodRefused   uint64 `json:"flood_refused"`
-	FloodThrottled uint64 `json:"flood_throttled"` // of the refused: by ESME_RTHROTTLED
+	FloodThrottled uint64 `json:"flood_throttled"` // of the refused: with ESME_RTHROTTLED
 
 	Violations uint64 `json:"violations"`
 }
@@ -128,7 +128,7 @@ type Account struct {
 	Bound     int    `json:"bound"`      // binds now
 	MostBound int    `json:"most_bound"` // most at the same time
 	Submits   uint64 `json:"submits"`
-	Peak      int    `json:"peak"` // most submit_sm in any one second, wherever it begins; 65,536 at most
+	Peak      int    `json:"peak"` // most submit_sm within any second; 65,536 at most
 }
 
 // Accounts returns the activity of each system_id that was bound, by name.
@@ -153,15 +153,15 @@ func (c *Carrier) boundAs(systemID string) (n int) {
 	return n
 }
 
-// usage is the source of an Account.
+// usage has the data of an Account.
 type usage struct {
 	mostBound int
 	submits   uint64
 	second    secondMeter
 }
 
-// usageOf is a system_id's usage; the caller holds c.mu. A carrier without a fixed system_id
-// counts the first thousand.
+// usageOf returns a system_id's usage; the caller holds c.mu. A carrier without a fixed
+// system_id counts the first thousand.
 func (c *Carrier) usageOf(systemID string) *usage {
 	u := c.usage[systemID]
 	if u == nil {
@@ -174,7 +174,7 @@ func (c *Carrier) usageOf(systemID string) *usage {
 	return u
 }
 
-// secondMeter measures the highest number in any one second, exactly. It keeps the times of
+// secondMeter measures the highest number within any second, exactly. It keeps the times of
 // the last second.
 type secondMeter struct {
 	times []int64 // a ring that grows

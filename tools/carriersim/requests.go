@@ -40,7 +40,7 @@ func (s *session) checkHeader(h header) {
 	}
 }
 
-// bind responds to a bind request. If it is refused, the connection is closed after the response.
+// bind responds to a bind request. After a refusal it closes the connection.
 func (s *session) bind(h header, body []byte) {
 	b, breaches := decodeBind(body)
 	c := s.c
@@ -109,7 +109,7 @@ func (s *session) bind(h header, body []byte) {
 	s.send(finish(pdu, 0))
 	c.mu.Unlock()
 	c.opts.Log.Info("bind", "carrier", c.opts.Name, "session", s.number, "command", commandName(h.command), "status", status.String())
-	s.pushed = true // receipts may wait for it
+	s.pushed = true // receipts may be waiting for it
 	if status != OK && !again {
 		s.finishSoon()
 	}
@@ -182,9 +182,9 @@ func (s *session) handleNack(h header) {
 	s.pushed = true
 }
 
-// handleDeliverResp handles a deliver_sm_resp or data_sm_resp. After a temporary refusal
-// the delivery is repeated; the temporary statuses are those that large carriers
-// publish, without ESME_RX_T_APPN.
+// handleDeliverResp handles a deliver_sm_resp or data_sm_resp. After a temporary refusal the
+// delivery is repeated. The temporary statuses are those that large carriers publish, without
+// ESME_RX_T_APPN.
 func (s *session) handleDeliverResp(h header, body []byte) {
 	if s.floodAnswered(h) {
 		return

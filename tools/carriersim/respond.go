@@ -109,8 +109,8 @@ func (c *Carrier) runAfter(s *session, then after) {
 	}
 }
 
-// queueNotices queues the deliveries about an accepted message. answered is when its
-// response is sent: a receipt comes after it unless its fate puts it first.
+// queueNotices queues the deliveries about an accepted message. answered is the time of
+// its response: a receipt comes later unless its fate puts it first.
 func (c *Carrier) queueNotices(s *session, m *submit, v verdict, now, answered int64) {
 	f := &c.faults
 	wanted := m.registered & 0x03

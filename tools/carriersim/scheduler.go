@@ -28,7 +28,7 @@ func (c *Carrier) account(systemID string) *account {
 	return a
 }
 
-// leave ends the bind of a session: it gets no more deliveries; the caller holds c.mu.
+// leave ends a session's bind, so it gets no more deliveries; the caller holds c.mu.
 func (c *Carrier) leave(s *session) {
 	s.mode = 0
 	a := c.accounts[s.systemID]
@@ -41,7 +41,7 @@ func (c *Carrier) leave(s *session) {
 	}
 }
 
-// forget ends a session. Its unanswered deliveries are delivered again.
+// forget ends a session and requeues its unanswered deliveries.
 func (c *Carrier) forget(s *session) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -80,7 +80,7 @@ func (c *Carrier) waiting(s *session) bool {
 	return a != nil && len(a.ready) > 0
 }
 
-// scheduler is the goroutine for everything that is due later.
+// scheduler is the goroutine for everything that happens later.
 func (c *Carrier) scheduler(ctx context.Context) {
 	shortest := min(c.opts.AckTimeout, c.opts.BindTimeout, time.Second)
 	if c.opts.IdleTimeout > 0 {
@@ -130,9 +130,9 @@ func (c *Carrier) scheduler(ctx context.Context) {
 	}
 }
 
-// runDue processes due events, only so many that c.mu is not held for long, and reports
-// whether more are due. However late it is, a delivery that is due before a response goes
-// out before it.
+// runDue processes due events and reports whether more are due. It limits their number,
+// so that c.mu is not held for long. However late it is, a delivery that is due before a
+// response goes out first.
 func (c *Carrier) runDue(now int64, touched map[*session]struct{}) (more bool) {
 	ahead := false // deliveries are ahead of what comes next
 	for range 2048 {
@@ -195,7 +195,7 @@ func (c *Carrier) deliverDue(now int64, touched map[*session]struct{}) {
 	}
 }
 
-// checkTimeouts finds responses and binds that did not come in time, and idle sessions.
+// checkTimeouts finds late responses, late binds and idle sessions.
 func (c *Carrier) checkTimeouts(now int64, touched map[*session]struct{}) {
 	for s := range c.sessions {
 		idle := now - s.lastRead.Load()
@@ -230,7 +230,7 @@ func (c *Carrier) checkTimeouts(now int64, touched map[*session]struct{}) {
 	}
 }
 
-// sendUnknownReceipts makes receipts with unknown ids, Faults.UnknownPerSec of them.
+// sendUnknownReceipts sends Faults.UnknownPerSec receipts with unknown ids.
 func (c *Carrier) sendUnknownReceipts(now int64) {
 	rate := int64(c.faults.UnknownPerSec)
 	if rate <= 0 {

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// session is one connection, with a reader that also responds, and a writer.
+// session is one connection. Its reader also responds; its writer only writes.
 type session struct {
 	c      *Carrier
 	conn   net.Conn
@@ -30,7 +30,7 @@ type session struct {
 	systemID    string
 	submits     int
 	open        map[uint32]struct{} // submit_sm whose response comes later or never
-	unbindUntil int64               // our unbind was sent: close the connection at this time; 0 = no unbind
+	unbindUntil int64               // our unbind was sent: close the connection then; 0 = no unbind
 	enquiredAt  int64
 
 	// Under mu.
@@ -40,7 +40,7 @@ type session struct {
 	dead    bool
 	lastSeq uint32
 	unacked map[uint32]*event   // deliveries that wait for their response
-	overdue map[uint32]struct{} // deliveries without a response in time
+	overdue map[uint32]struct{} // deliveries whose response is overdue
 	pending map[uint32]uint32   // our other requests: sequence → command
 	floods  uint32              // deliveries of Faults.FloodPerSec so far
 
@@ -53,7 +53,7 @@ type session struct {
 const (
 	writeTimeout = 10 * time.Second
 	flushAt      = 64 << 10  // bytes to write before the input is drained
-	outLimit     = 512 << 10 // above this many bytes to write, nothing is read
+	outLimit     = 512 << 10 // above this many bytes to write, reading stops
 )
 
 func newSession(c *Carrier, conn net.Conn, number int) *session {
@@ -67,9 +67,9 @@ func newSession(c *Carrier, conn net.Conn, number int) *session {
 	return s
 }
 
-// send queues bytes for the writer. It does not block: it discards them when the
-// connection is closed or half-open, and when the peer has not read 2 MiB. For responses
-// that are not delayed this does not happen, because the reader pauses first (drain).
+// send queues bytes for the writer. It does not block. It discards them when the connection
+// is closed or half-open, or when the peer has not read 2 MiB. The latter does not happen
+// for immediate responses, because the reader pauses first (drain).
 func (s *session) send(raw []byte) {
 	if s.c.halfOpen.Load() {
 		return
@@ -94,7 +94,7 @@ func (s *session) request(command uint32) {
 	s.send(finish(appendHeader(pdu[:0], command, OK, seq), 0))
 }
 
-// nextSeq is called with s.mu held.
+// nextSeq returns the next sequence_number; the caller holds s.mu.
 func (s *session) nextSeq() uint32 {
 	s.lastSeq++
 	if s.lastSeq > 0x7FFFFFFF {
@@ -103,8 +103,8 @@ func (s *session) nextSeq() uint32 {
 	return s.lastSeq
 }
 
-// deliver sends a receipt or text and keeps it until it is answered; false when the
-// receipt window is full.
+// deliver sends a receipt or text and keeps it until it is answered; false when the receipt
+// window is full.
 func (s *session) deliver(e *event, now int64) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -131,13 +131,13 @@ func (s *session) flush() {
 	}
 }
 
-// finishSoon closes the connection once everything is written.
+// finishSoon closes the connection after writing everything.
 func (s *session) finishSoon() {
 	s.closing.Store(true)
 	s.flush()
 }
 
-// drop closes the connection at once and discards bytes that are not written yet.
+// drop closes the connection at once and discards unwritten bytes.
 func (s *session) drop(reset bool) {
 	s.once.Do(func() {
 		if reset {
@@ -159,7 +159,7 @@ func (s *session) drop(reset bool) {
 	})
 }
 
-// write is the goroutine of the writer.
+// write is the writer goroutine.
 func (s *session) write() {
 	var spare []byte
 	for {
@@ -188,8 +188,8 @@ func (s *session) write() {
 			}
 		}
 		if s.closing.Load() {
-			// Half-closed first: a close with unread input would send RST, which
-			// may overtake and destroy what was just written.
+			// Half-close first: closing with unread input would send RST, which may
+			// overtake and destroy the last bytes written.
 			if half, ok := s.conn.(interface{ CloseWrite() error }); ok && half.CloseWrite() == nil {
 				_ = s.conn.SetReadDeadline(time.Now().Add(time.Second))
 				return
@@ -202,7 +202,7 @@ func (s *session) write() {
 
 var errLength = errors.New("command_length out of range")
 
-// read is the goroutine of the reader. It ends the session.
+// read is the reader goroutine. It ends the session.
 func (s *session) read() {
 	s.c.opts.Log.Info("connection opened", "carrier", s.c.opts.Name, "session", s.number)
 	err := s.readAll()
@@ -287,7 +287,8 @@ func (s *session) waitWhileStopped() {
 	}
 }
 
-// refuseLength responds to an impossible command_length: the stream cannot be read further.
+// refuseLength responds to an impossible command_length: the rest of the stream is
+// unreadable.
 func (s *session) refuseLength(h header) {
 	s.c.mu.Lock()
 	s.c.violate(s, h, InvalidCommandLen, "command_length is below 16 or above 70,000")

@@ -65,7 +65,7 @@ var statusNames = map[Status]string{ //nolint:gosec // names of SMPP statuses, n
 	DeliveryFailure: "ESME_RDELIVERYFAILURE", UnknownError: "ESME_RUNKNOWNERR", InvalidDataCoding: "ESME_RINVDCS",
 }
 
-// String returns the name in the specification, or the number in hex if it has none.
+// String returns the specified name, or the number in hex without one.
 func (s Status) String() string {
 	if name, ok := statusNames[s]; ok {
 		return name
@@ -73,11 +73,11 @@ func (s Status) String() string {
 	return fmt.Sprintf("0x%08X", uint32(s))
 }
 
-// MarshalText returns the name, so that JSON has names instead of numbers.
+// MarshalText returns the name, so JSON has names instead of numbers.
 func (s Status) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
-// UnmarshalJSON accepts a number (88) or a string: a name in the specification or a
-// number in Go syntax ("ESME_RTHROTTLED", "0x58").
+// UnmarshalJSON accepts a number (88) or a string: a specified name or a number in Go
+// syntax ("ESME_RTHROTTLED", "0x58").
 func (s *Status) UnmarshalJSON(data []byte) error {
 	var number uint32
 	if json.Unmarshal(data, &number) == nil {
@@ -128,5 +128,5 @@ func (s State) String() string {
 	return "UNKNOWN"
 }
 
-// MarshalText returns the same as String.
+// MarshalText returns String.
 func (s State) MarshalText() ([]byte, error) { return []byte(s.String()), nil }

@@ -7,7 +7,7 @@ import (
 
 var hashSeed = maphash.MakeSeed()
 
-// verdict is the decision about one submit_sm.
+// verdict is the decision on one submit_sm.
 type verdict struct {
 	status   Status
 	accepted bool
@@ -17,7 +17,7 @@ type verdict struct {
 	number   uint64 // of an accepted message
 }
 
-// submit decides about one submit_sm, responds to it and queues its deliveries.
+// submit decides on one submit_sm, responds to it and queues its deliveries.
 func (s *session) submit(h header, body []byte) {
 	c, m := s.c, &s.msg
 	now := c.clock()
@@ -67,7 +67,7 @@ func (s *session) submit(h header, body []byte) {
 	}
 }
 
-// fingerprint is equal for submits that look the same on a handset.
+// fingerprint is equal for submits that a handset shows alike.
 func fingerprint(m *submit) uint64 {
 	var h maphash.Hash
 	h.SetSeed(hashSeed)
@@ -97,7 +97,7 @@ func (s *session) judge(h header, m *submit, sum uint64, now int64) verdict {
 	c, f := s.c, &s.c.faults
 	v := verdict{script: defaultScript}
 	switch {
-	case s.unbindUntil != 0: // it was sent before our unbind arrived
+	case s.unbindUntil != 0: // sent before our unbind arrived
 		v.status = InvalidBindStatus
 		return v
 	case s.mode == 0 || s.mode == cmdBindReceiver:
@@ -193,11 +193,11 @@ func (c *Carrier) playFate(v *verdict, m *submit, sum uint64) {
 	}
 }
 
-// silentSegment is accepted and gets no receipt.
+// silentSegment is accepted without a receipt.
 var silentSegment = script{notices: []notice{}}
 
 // acceptMeter keeps the times of the last accepted submits, as many as are allowed in
-// one second, so that no interval of one second has more.
+// one second, so that no second has more.
 type acceptMeter struct {
 	times []int64
 	next  int

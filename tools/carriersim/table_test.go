@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestFaultsTable: the table of faults has every one, in the order of Faults.
+// TestFaultsTable: the table has every fault, in the order of Faults.
 func TestFaultsTable(t *testing.T) {
 	data, err := json.Marshal(Faults{})
 	if err != nil {
@@ -29,7 +29,7 @@ func TestFaultsTable(t *testing.T) {
 	}
 }
 
-// TestTable: the doc comment's table matches Fates.
+// TestTable: the table in the doc comment matches Fates.
 func TestTable(t *testing.T) {
 	source, err := os.ReadFile("fate.go")
 	if err != nil {

@@ -20,7 +20,7 @@ const (
 	cmdSubmitMulti     = 0x00000021
 	cmdAlert           = 0x00000102
 	cmdDataSM          = 0x00000103
-	cmdResponse        = 0x80000000 // the bit that marks a response
+	cmdResponse        = 0x80000000 // marks a response
 	cmdGenericNack     = 0x80000000
 )
 
@@ -109,10 +109,10 @@ type breach struct {
 	text   string
 }
 
-// cursor reads a PDU's body. It stops at the first error.
+// cursor reads a PDU's body up to the first error.
 type cursor struct {
 	rest []byte
-	cut  string // the field at which the body ended
+	cut  string // the field where the body ended
 }
 
 func (c *cursor) octet(field string) byte {
@@ -135,8 +135,8 @@ func (c *cursor) raw(n int, field string) []byte {
 	return b
 }
 
-// cstring reads up to a NUL; size is the field's size in the specification, including
-// the NUL. A longer string is still read; long is then true.
+// cstring reads up to a NUL; size is the specified size of the field, including the NUL. It
+// still reads a longer string; long is then true.
 func (c *cursor) cstring(size int, field string) (value []byte, long bool) {
 	if c.cut != "" {
 		return nil, false
