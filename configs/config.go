@@ -69,7 +69,7 @@ type Mail struct {
 	From string `yaml:"from" text:"Sender: Intumwa <no-reply@example.com>."`
 }
 
-// Log is what goes to standard error.
+// Log configures the log on standard error.
 type Log struct {
 	Level  string `yaml:"level" default:"info" oneof:"debug info warn error" text:"debug adds about five lines for each message."`
 	Format string `yaml:"format" default:"text" oneof:"text json" text:"json for log processors."`

@@ -15,16 +15,16 @@ import (
 	"github.com/goccy/go-yaml/ast"
 )
 
-// Load reads the file at path (an empty path: no file, only defaults), replaces ${NAME} and ${file:PATH} in its values, and
-// lays env's INTUMWA_ variables over it. env has the form of os.Environ.
+// Load reads the file at path (an empty path: no file, only defaults), replaces ${NAME} and ${file:PATH} in its values,
+// and overrides it by env's INTUMWA_ variables. env has the form of os.Environ.
 //
 // A key's variable is INTUMWA_ and the key path in upper case with underscores: INTUMWA_API_LISTEN. Lists are
-// comma-separated there, maps comma-separated key=value pairs. A carrier or a link is given by its name
-// (INTUMWA_CARRIERS_LUMITEL_LINKS_LUMITEL_1_PASSWORD) or its index (INTUMWA_CARRIERS_0_LINKS_0_PASSWORD); when both are
-// set, the name wins. Variables add no carriers and links.
+// comma-separated there, maps comma-separated key=value pairs. A variable names a carrier or link by its name
+// (INTUMWA_CARRIERS_LUMITEL_LINKS_LUMITEL_1_PASSWORD) or its index (INTUMWA_CARRIERS_0_LINKS_0_PASSWORD). If both are
+// set, the name wins. Variables add no carriers or links.
 //
-// Load returns what cannot be read as [Problems], and the Config beside them when the file is YAML at all: [Config.Check]
-// finds the mistakes in its values. No problem quotes a value.
+// Load returns everything unreadable as [Problems]. If the file is YAML at all, it also returns the Config, and
+// [Config.Check] finds the mistakes in its values. No problem quotes a value.
 func Load(path string, env []string) (*Config, error) {
 	c, r := Default(), newReader(env)
 	if path != "" {

@@ -184,7 +184,7 @@ func (d *Dashboard) sweepDrafts(ctx context.Context) error {
 	return err
 }
 
-// giveUp ends a campaign; what was sent remains.
+// giveUp ends a campaign; sent messages are not affected.
 func (d *Dashboard) giveUp(ctx context.Context, c *draft) error {
 	batch, err := d.sentOf(ctx, sms.CompanyID(c.Company), c.ID)
 	if err == nil && batch != nil {

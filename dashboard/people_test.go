@@ -283,7 +283,7 @@ func TestChangePeople(t *testing.T) {
 	if changed, removed := w.actsOfCompanies("user.role"), w.actsOfCompanies("user.remove"); changed != 1 || removed != 1 {
 		t.Errorf("%d changes and %d removals are recorded", changed, removed)
 	}
-	// An owner who leaves has no company.
+	// An owner who leaves the company has none.
 	_, heir := w.person(company, accounts.RoleOwner)
 	aline.wants(aline.post(of(owner.ID, "role"), "role", "finance"), http.StatusSeeOther)
 	aline.wants(aline.get("/people"), http.StatusForbidden, roleRefused)

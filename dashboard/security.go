@@ -94,7 +94,7 @@ func (d *Dashboard) sameOrigin(c *gin.Context) {
 const (
 	tryMail     = "mail"            // it sends a mail to the account's address
 	tryPassword = "password"        // at the sign-in
-	tryPresent  = "password change" // the password of the user who is signed in
+	tryPresent  = "password change" // the signed-in user's present password
 	tryCode     = "code"            // of a second factor: three codes in a million are valid at a time
 )
 

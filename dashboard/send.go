@@ -28,7 +28,7 @@ const (
 // keyPrefix separates the idempotency keys of forms from those of the user's API requests.
 const keyPrefix = "dashboard:"
 
-// newFormKey returns a new key for a form, so that submitting it twice sends one message.
+// newFormKey returns a new key for a form: submitting the form twice sends one message.
 func newFormKey() string {
 	var raw [16]byte
 	_, _ = rand.Read(raw[:]) // never fails

@@ -71,7 +71,7 @@ func TestNotBeforeItIsSafe(t *testing.T) {
 		perform(t, w, `ALTER SYSTEM SET synchronous_standby_names = '`+name+`'`)
 		perform(t, w, `SELECT pg_reload_conf()`)
 		eventually(t, "the server heard of it", func() (heard bool) {
-			pool.Reset() // a session's settings are as old as its last statement
+			pool.Reset() // an idle session has the settings of its last statement
 			err := pool.QueryRow(t.Context(), `SELECT current_setting('synchronous_standby_names') = $1`, name).Scan(&heard)
 			return err == nil && heard
 		})
@@ -98,7 +98,7 @@ func TestNotBeforeItIsSafe(t *testing.T) {
 		if err := w.Enqueue(ctx, tx, []Event{{CompanyID: 1, MessageID: 100, Name: Sent, PhoneNumber: "+25761234567", At: time.Now()}}); err != nil {
 			return err
 		}
-		_, err := tx.Exec(ctx, `SELECT 1`) // queues the jobs before the COMMIT
+		_, err := tx.Exec(ctx, `SELECT 1`) // runs the queued batch, so the jobs arrive before the COMMIT
 		return err
 	})
 	givenUp(func(ctx context.Context, tx pgx.Tx) error {

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Bujumbura is the zone of every time that is shown: Burundi keeps UTC+2 all year.
+// Bujumbura is the zone of every time shown: Burundi keeps UTC+2 all year.
 var Bujumbura = time.FixedZone("CAT", 2*60*60)
 
 var months = map[string][12]string{
@@ -14,10 +14,10 @@ var months = map[string][12]string{
 	"fr": {"janv.", "févr.", "mars", "avr.", "mai", "juin", "juil.", "août", "sept.", "oct.", "nov.", "déc."},
 }
 
-// Number returns a whole number, an int or int64, with its thousands apart.
+// Number returns a whole number, an int or int64, with separated thousands.
 func (l *Language) Number(number any) string {
 	n := whole(number)
-	separator := "\u202f" // narrow, and no line breaks there
+	separator := "\u202f" // narrow and non-breaking
 	if l.Tag == "en" {
 		separator = ","
 	}
@@ -70,7 +70,7 @@ func (l *Language) Moment(t time.Time) string { return l.Date(t) + ", " + l.Cloc
 // Machine returns a time for the datetime attribute.
 func (l *Language) Machine(t time.Time) string { return t.In(Bujumbura).Format(time.RFC3339) }
 
-// Day returns a day without its year. It takes the date as it stands, whatever its zone.
+// Day returns a day without its year, in the time's own zone.
 func (l *Language) Day(t time.Time) string {
 	return fmt.Sprintf("%d %s", t.Day(), months[l.Tag][t.Month()-1])
 }

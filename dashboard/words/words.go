@@ -1,8 +1,8 @@
 // Package words has the texts of the dashboard, in French and English, and the formats of numbers and dates.
 //
-// A text is a line in a file of its language and noun (en/keys.txt): key, equals sign, text. {0}, {1} … are filled in; a
-// count has two keys, one that ends in .one and one in .other. Both languages have every key. Tests check the files, and
-// that pages use each key.
+// A text is a line in a file of its language and noun (en/keys.txt): key, equals sign, text. {0}, {1} … are
+// placeholders. A count has two keys, one ending in .one and one in .other. Both languages have every key. Tests check
+// the files, and that pages use each key.
 package words
 
 import (
@@ -20,7 +20,7 @@ import (
 //go:embed en fr
 var files embed.FS
 
-// tags of the languages. The first is for visitors who want neither.
+// tags of the languages. The first is for visitors who prefer neither.
 var tags = []string{"fr", "en"}
 
 var names = map[string]string{"fr": "Français", "en": "English"}
@@ -83,7 +83,7 @@ func read(tag string) (map[string]string, error) {
 	return texts, nil
 }
 
-// ByTag returns the language with that tag; false when there is none.
+// ByTag returns the language with that tag, or false.
 func (w *Words) ByTag(tag string) (*Language, bool) {
 	i := slices.Index(tags, tag)
 	if i < 0 {
@@ -92,7 +92,7 @@ func (w *Words) ByTag(tag string) (*Language, bool) {
 	return w.Languages[i], true
 }
 
-// Match returns the language that an Accept-Language header wants most.
+// Match returns the preferred language of an Accept-Language header.
 func (w *Words) Match(header string) *Language {
 	if len(header) > 200 { // a longer header is useless
 		header = ""
@@ -139,7 +139,7 @@ func (l *Language) T(key string, args ...any) string {
 // N returns a text that counts: key.one or key.other, with the count, an int or int64, as {0}.
 func (l *Language) N(key string, n any, args ...any) string {
 	form := ".other"
-	if count := whole(n); count == 1 || count == 0 && l.Tag == "fr" { // French counts nothing as one
+	if count := whole(n); count == 1 || count == 0 && l.Tag == "fr" { // French has the singular for zero
 		form = ".one"
 	}
 	return l.T(key+form, append([]any{n}, args...)...)

@@ -90,8 +90,8 @@ func (w *world) sample(ctx context.Context) (sample, error) {
 
 func seconds(t syscall.Timeval) float64 { return float64(t.Sec) + float64(t.Usec)/1e6 }
 
-// quiesce waits, at most two seconds, until PostgreSQL's WAL hardly grows, so that a
-// load pays for its own trailing work.
+// quiesce waits, at most two seconds, until PostgreSQL's WAL hardly grows: each load
+// pays for its own trailing work.
 func (w *world) quiesce(ctx context.Context) error {
 	const hardly, step = 8 << 10, 250 * time.Millisecond // bytes in a step
 	var before, now int64
