@@ -193,7 +193,7 @@ func scanRow(row pgx.CollectableRow) (r draftRow, err error) {
 	return r, err
 }
 
-// recipients returns the recipients of a campaign after the first so many.
+// recipients returns at most limit recipients of a campaign, from the offset after.
 func (d *Dashboard) recipients(ctx context.Context, c *draft, after, limit int) ([]intake.Recipient, error) {
 	return postgres.All(ctx, d.rooms.Pool, "reading the recipients of a campaign", func(row pgx.CollectableRow) (r intake.Recipient, err error) {
 		err = row.Scan(&r.Number, &r.Variables)

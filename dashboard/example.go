@@ -71,7 +71,7 @@ func (k newKey) Sent() string {
 	return answer.ID
 }
 
-// example completes k for its page. The recipient is the verified test number while the test pool has segments, else a number
+// example completes k for its page. The recipient is the verified test number while the test pool has segments, otherwise a number
 // of the sandbox.
 func (v *visit) example(k *newKey, test testMode) {
 	k.Once, k.Test = cmp.Or(k.Once, newFormKey()), test

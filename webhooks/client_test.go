@@ -398,8 +398,8 @@ func TestMoreThanTheAnswerOverTLS(t *testing.T) {
 	}
 }
 
-// TestIdleConnectionsAreBounded: no more idle connections are kept than calls may be in flight, and
-// none for longer than idleTimeout.
+// TestIdleConnectionsAreBounded: there are at most as many idle connections as calls
+// may be in flight, and none stays for longer than idleTimeout.
 func TestIdleConnectionsAreBounded(t *testing.T) {
 	opts := quickly()
 	opts.InFlight = 2

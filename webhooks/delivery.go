@@ -16,7 +16,7 @@ type Delivery struct {
 	ID        int64
 	WebhookID string // the webhook-id header of every attempt
 	CompanyID int64
-	MessageID int64 // 0: it is not about a message of the company
+	MessageID int64 // 0: not about one of the company's messages
 	InboundID int64 // of Received, the message from a handset; else 0
 	Event     string
 	State     string     // StatePending, StateDelivered or StateFailed

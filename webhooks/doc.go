@@ -73,7 +73,7 @@
 // [Webhooks.Recover] sends everything again that was given up since a time. [Webhooks.Rotate]
 // changes the secret; both secrets are valid for a day. [Webhooks.Test] calls an endpoint once,
 // returns the response and records nothing. All take the company as an [sms.CompanyID] and do
-// not find another company's deliveries. An endpoint's row has the time since which it has been
+// not find another company's deliveries. An endpoint's row stores since when it has been
 // failing. [TakeFailing] returns each endpoint that keeps failing once, to notify its owners.
 //
 // # Isolation

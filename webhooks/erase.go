@@ -43,7 +43,7 @@ func Erase(ctx context.Context, tx pgx.Tx, subjects []Subject, by string) (pendi
 // named is a delivery whose event names a number.
 type named struct {
 	Company, ID int64
-	Waits       bool // it is still to be delivered
+	Waits       bool // still pending
 }
 
 // EraseReceived replaces a number, in any of its forms, by another text in the stored events about MOs. It also

@@ -17,7 +17,8 @@ const twinPrefix = "+25762"
 // fleetSends is the number of messages for each fleet.
 const fleetSends = 12_000
 
-// Names of a fleet's figures: all processes of a role, and the one of several that used the least CPU.
+// Names of a fleet's figures: all processes of a role, and the one of several that used the
+// least CPU.
 func roleOf(role string) string        { return "role " + role }
 func idlest(role string, n int) string { return fmt.Sprintf("role %s, the idlest of %d", role, n) }
 
@@ -26,8 +27,8 @@ const (
 	othersHad = "the machine's CPU that others had"
 )
 
-// playFleet measures the cost of a message per role with one, two and three processes. All share so few processors
-// that only costs count, not rates.
+// playFleet measures the cost of a message per role with one, two and three processes. All
+// share so few processors that only costs count, not rates.
 func playFleet(ctx context.Context, b *bench, s scenario) error {
 	for _, f := range fleets {
 		if err := b.inFleet(ctx, s, f, fleetSends); err != nil {
@@ -64,12 +65,13 @@ func (w *world) spread(n int) work {
 	}
 }
 
-// fleet is the number of processes of the scalable roles. They are plain processes on one host. The stories prove
-// that separated hosts lose nothing, and a simulated network would not change a message's cost.
+// fleet is the number of processes of the scalable roles. They are plain processes on one
+// host. The stories prove that hosts cut off from each other lose nothing, and a simulated
+// network would not change a message's cost.
 type fleet struct{ apis, dispatchers, carriers int }
 
-// fleets are the scenario's fleets. With two dispatchers, the first holds both carriers' links and the other is a
-// standby, whose cost is measured.
+// fleets are the scenario's fleets. With two dispatchers, the first holds both carriers'
+// links and the other is a standby, whose cost is measured.
 var fleets = []fleet{{1, 1, 1}, {2, 1, 1}, {3, 1, 1}, {1, 1, 2}, {1, 2, 2}}
 
 func (f fleet) String() string {
@@ -176,8 +178,8 @@ func (w *world) byRole() (map[string][]float64, error) {
 	return used, nil
 }
 
-// once checks that each of n messages of a finished load reached a carrier once, and that its webhook was posted
-// once.
+// once checks that each of n messages of a finished load reached a carrier once, and that
+// its webhook was posted once.
 func (w *world) once(n int) error {
 	var taken, again int
 	for _, c := range w.ours() {

@@ -182,7 +182,7 @@ func median(values []float64) float64 {
 	return sorted[len(sorted)/2]
 }
 
-// compareFiles compares as many older reports with as many newer ones.
+// compareFiles compares older reports with the same number of newer ones.
 func compareFiles(to io.Writer, files []string) error {
 	half := len(files) / 2
 	if half == 0 || len(files) != 2*half {

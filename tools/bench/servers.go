@@ -18,7 +18,7 @@ import (
 
 // servers are a private PostgreSQL and Redis.
 type servers struct {
-	database, redisURL string // URLs; the databases of the worlds are made beside
+	database, redisURL string // URLs; the worlds' databases are created on the same server
 	admin              *pgx.Conn
 	redis              *redis.Client
 

@@ -5,15 +5,16 @@ import "testing"
 // slack is the tolerated growth of a figure.
 const slack = 1.15
 
-// TestCostOfAMessage guards figures that do not depend on the machine. If a change makes a message cheaper,
-// record the new figure; if dearer, justify it.
+// TestCostOfAMessage guards figures that do not depend on the machine. If a change makes a
+// message cheaper, record the new figure; if dearer, justify it.
 //
-// A single message has its own transactions, so all its figures are checked; on a slow machine some messages
-// share a transaction and cost less. For a bulk only the WAL is checked strictly: the number of shared
-// transactions depends on speed, so its bound is loose.
+// A single message has its own transactions, so all its figures are checked; on a slow
+// machine some messages share a transaction and cost less. For a bulk only the WAL is
+// checked strictly: the number of shared transactions depends on speed, so its bound is
+// loose.
 //
-// Five records and 380 bytes belong to the webhook's claim, which has its own commit: no delivery is missed,
-// and none is posted before the standby has it (docs/decisions.md).
+// Five records and 380 bytes belong to the webhook's claim, which has its own commit: no
+// delivery is missed, and none is posted before the standby has it (docs/decisions.md).
 func TestCostOfAMessage(t *testing.T) {
 	ctx := t.Context()
 	s, binary := measurable(t)

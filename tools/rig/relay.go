@@ -8,8 +8,9 @@ import (
 	"sync"
 )
 
-// Relay sits between a client and a server. It can count bytes and simulate an outage without touching the
-// server. (toxiproxy needs a process and has had no release since 2022.)
+// Relay sits between a client and a server. It can count bytes and simulate an outage
+// without touching the server. (toxiproxy needs a process and has had no release since
+// 2022.)
 type Relay struct {
 	listener        net.Listener
 	network, target string
