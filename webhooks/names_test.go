@@ -106,7 +106,7 @@ func TestNamesThatLie(t *testing.T) {
 	}
 }
 
-// TestHandshakes: the call of a TLS server that hangs, drips or breaks ends by the
+// TestHandshakes: a call to a TLS server that hangs, drips or breaks ends by the
 // deadline, and the record contains no addresses.
 func TestHandshakes(t *testing.T) {
 	opts := quickly()
