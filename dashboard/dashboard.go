@@ -161,7 +161,7 @@ func (v *visit) headOnly() bool { return v.ctx().Value(headKey{}) != nil }
 const sweepEvery = time.Hour
 
 // Run runs the background work until ctx ends. It deletes ended sessions, sends the further parts of campaigns, mails
-// company owners (decisions, failing endpoints, low balances), and counts messages for the charts.
+// company owners (failing endpoints, low balances, what administrators decided), and counts messages for the charts.
 func (d *Dashboard) Run(ctx context.Context) error {
 	var loops sync.WaitGroup
 	loops.Go(func() { d.runSweep(ctx) })

@@ -38,7 +38,7 @@ func TestSinglesPassLongMessages(t *testing.T) {
 	w := newWorld(t)
 	mno := w.carrier(carriersim.Options{NoFates: true})
 	w.start(mno.mno(func(c *dispatcher.Carrier) { c.Links[0].TPS, c.Links[0].Window = 10, 20 }))
-	long := w.campaign(1, 4, strings.Repeat("a", 1500))
+	long := w.campaign(1, 12, strings.Repeat("a", 1500)) // twelve seconds
 	w.until("the campaign runs", func() bool { return mno.Stats().Accepted >= 2 })
 	singles := map[string]bool{}
 	ids := long

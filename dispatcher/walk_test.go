@@ -183,6 +183,9 @@ func TestWhatARoundReads(t *testing.T) {
 	b.exec(`DELETE FROM outbox`)
 	again = time.Now().Add(time.Hour) // the query for carriers reads all rows, and rests by its duration
 	rows("a look below the floor")
+	for _, l := range b.d.walk.lanes {
+		l.floor.down = again // the next one is not measured
+	}
 	if dead := rows("244,000 that are gone"); dead > 4*(uncommitted+10) {
 		t.Errorf("%d rows a round are read of those that are gone", dead)
 	}
