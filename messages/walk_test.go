@@ -1,7 +1,6 @@
 package messages_test
 
 import (
-	"encoding/json"
 	"slices"
 	"testing"
 	"time"
@@ -157,16 +156,7 @@ func TestWalkCost(t *testing.T) {
 		if err := tx.QueryRow(t.Context(), `EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) `+statement, args...).Scan(&text); err != nil {
 			t.Fatal(err)
 		}
-		var plans []struct {
-			Plan struct {
-				Hit  int `json:"Shared Hit Blocks"`
-				Read int `json:"Shared Read Blocks"`
-			}
-		}
-		if err := json.Unmarshal(text, &plans); err != nil {
-			t.Fatal(err)
-		}
-		return plans[0].Plan.Hit + plans[0].Plan.Read
+		return pagesOf(t, text)
 	}
 	first := pages(messages.Quiet{})
 	d.fill(messages.LaneBatch, 30_000)
