@@ -29,9 +29,6 @@ func (q *Queue) Probe(ctx context.Context) error {
 	defer p.mu.Unlock()
 	ctx, cancel := context.WithTimeout(ctx, q.patience)
 	defer cancel()
-	if p.name == "" {
-		p.name = q.prefix + ":probe:" + word()
-	}
 	before, next := p.wrote, word()
 	p.wrote = ""
 	if before != "" {

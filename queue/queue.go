@@ -92,5 +92,6 @@ func New(rdb redis.UniversalClient, options Options) *Queue {
 	if waiting == nil {
 		waiting = rdb
 	}
-	return &Queue{rdb: rdb, waiting: waiting, prefix: options.Prefix, patience: cmp.Or(options.Patience, time.Second)}
+	return &Queue{rdb: rdb, waiting: waiting, prefix: options.Prefix, patience: cmp.Or(options.Patience, time.Second),
+		probe: probe{name: options.Prefix + ":probe:" + word()}}
 }

@@ -91,10 +91,9 @@ type Counted struct {
 	kinds []any // of the keys
 }
 
-// Count counts messages of a company, all or none. at is the first message that reaches a
-// limit; then nothing is counted. Earlier messages of the same call count. Without a
-// reply
-// of Redis all pass uncounted. It returns within Timeout.
+// Count counts messages of a company, all or none. first is the first message that reaches
+// a limit; then nothing is counted. Earlier messages of the same call count. If Redis does
+// not reply, all pass uncounted. It returns within Timeout.
 //
 // request identifies the request when it is repeated; "": it has no name. A request that
 // any instance counted within a quarter of an hour, and did not undo, passes without
