@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/fiorix/go-smpp/smpp/pdu/pdutlv"
 )
 
 // Limits of SMPP 3.4 that Submit enforces, in bytes without the closing NUL.
@@ -16,15 +18,15 @@ const (
 
 // Tags of the optional parameters that this package or its callers name.
 const (
-	TagReceiptedMessageID   uint16 = 0x001E
-	TagUserMessageReference uint16 = 0x0204
-	TagSARMessageReference  uint16 = 0x020C // sar_msg_ref_num, 2 bytes
-	TagSARTotalSegments     uint16 = 0x020E // 1 byte
-	TagSARSegmentSeqnum     uint16 = 0x020F // 1 byte
-	TagNetworkErrorCode     uint16 = 0x0423
-	TagMessagePayload       uint16 = 0x0424
-	TagMessageState         uint16 = 0x0427
-	TagCongestionState      uint16 = 0x0428
+	TagReceiptedMessageID   = uint16(pdutlv.TagReceiptedMessageID)
+	TagUserMessageReference = uint16(pdutlv.TagUserMessageReference)
+	TagSARMessageReference  = uint16(pdutlv.TagSarMsgRefNum) // 2 bytes
+	TagSARTotalSegments     = uint16(pdutlv.TagSarTotalSegments)
+	TagSARSegmentSeqnum     = uint16(pdutlv.TagSarSegmentSeqnum)
+	TagNetworkErrorCode     = uint16(pdutlv.TagNetworkErrorCode)
+	TagMessagePayload       = uint16(pdutlv.TagMessagePayload)
+	TagMessageState         = uint16(pdutlv.TagMessageStateOption)
+	TagCongestionState      = uint16(0x0428) // of SMPP 5
 )
 
 // TLV is one optional parameter: its tag and its value as it is on the wire
