@@ -11,7 +11,7 @@ func TestLooksLike(t *testing.T) {
 		{"LUM1TEL", "Lumitel", KnownCarrier}, {"LEO", "Leo", KnownCarrier}, {"1E0", "Leo", KnownCarrier}, {"LeoInfo", "Leo", KnownCarrier}, {"0NATEL", "Onatel", KnownCarrier},
 		{"BANC0BU", "Bancobu", KnownBank}, {"bcb", "BCB", KnownBank}, {"8CB", "BCB", KnownBank}, {"BCBALERT", "BCB", KnownBank}, {"InfoKCB", "KCB", KnownBank}, {"CRDBBANK", "CRDB", KnownBank},
 		{"OBR", "OBR", KnownAuthority}, {"0BR", "OBR", KnownAuthority}, {"BRBNEWS", "BRB", KnownAuthority}, {"REGIDES0", "Regideso", KnownAuthority},
-		{"ISOKO", "", ""}, {"LEONARD", "", ""}, {"Cleo", "", ""}, {"SmartShop", "", ""}, {"OBRIEN", "", ""}, {"Poster", "", ""}, {"INFO", "", ""}, {"", "", ""},
+		{"ISOKO", "", ""}, {"LEONARD", "", ""}, {"Cleo", "", ""}, {"SmartShop", "", ""}, {"OBRIEN", "", ""}, {"OBR9", "", ""}, {"Poster", "", ""}, {"INFO", "", ""}, {"", "", ""},
 	} {
 		known, ok := LooksLike(try.name)
 		if ok != (try.like != "") || known != (Known{try.like, try.kind}) {

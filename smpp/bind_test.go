@@ -48,8 +48,12 @@ func TestTrafficBeforeBindResponse(t *testing.T) {
 	if s := b.Snapshot(); s.State != Connecting {
 		t.Errorf("state %s", s.State)
 	}
+	binding := b.Snapshot().Since
 	p.send(0x80000009, 0, bind.sequence, 's', 0, 0x02, 0x10, 0, 1, 0x34) // with sc_interface_version
 	waitBound(t, b)
+	if bound := b.Snapshot().Since; !bound.After(binding) {
+		t.Errorf("bound since %v, and connecting since %v", bound, binding)
+	}
 }
 
 // Every class of bind result.

@@ -461,6 +461,9 @@ func TestTwoProcessesAtOnce(t *testing.T) {
 			if got := all[string](w, `SELECT body FROM inbound_messages ORDER BY id`); !slices.Equal(got, []string{"Yego", "one two"}) {
 				t.Errorf("messages %q", got)
 			}
+			if last := w.clock.Add(max(0, c.ahead)); one[int](w, `SELECT count(*) FROM inbound_messages WHERE parts = 2 AND received_at <> $1`, last) != 0 {
+				t.Errorf("the joined message did not arrive with its last part, at %v", last)
+			}
 			if got := w.received(); len(got) != 2 {
 				t.Errorf("events %v", got)
 			}

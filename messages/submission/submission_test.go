@@ -251,7 +251,10 @@ func TestVerdict(t *testing.T) {
 	if _, at, reason := Verdict(2, append(copies(2, "f"), copies(1, "pf")...)); reason != "f" || at != time.Unix(11, 0) {
 		t.Errorf("it failed at %v for %q, not with its first segment", at, reason)
 	}
-	if _, at, _ := Verdict(2, append(copies(2, "s"), copies(1, "s")...)); at != time.Unix(20, 0) {
-		t.Errorf("it is sent at %v, not with its last segment", at)
+	for _, last := range []int64{5, 20} {
+		second := Copy{Segment: 2, Status: sms.Sent, At: time.Unix(last, 0)}
+		if _, at, _ := Verdict(2, append(copies(1, "s"), second)); at != time.Unix(max(last, 10), 0) {
+			t.Errorf("it is sent at %v, not with the last segment delivered", at)
+		}
 	}
 }
