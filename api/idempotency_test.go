@@ -127,8 +127,12 @@ func TestIdempotencyKeyExpires(t *testing.T) {
 		t.Errorf("at its end: %d %s", second.status, second.body)
 	}
 	aged(life + time.Hour)
+	young := w.do("live", "POST", "/v1/sms", body, keyHeader, "young")
 	if n, err := w.rooms.Intake.ForgetKeys(t.Context()); n != 1 || err != nil {
 		t.Errorf("%d keys forgotten, %v", n, err)
+	}
+	if got := w.do("live", "POST", "/v1/sms", body, keyHeader, "young"); got.body != young.body {
+		t.Errorf("the other key of the same user was forgotten: %s", got.body)
 	}
 }
 
