@@ -288,6 +288,7 @@ func TestSenders(t *testing.T) {
 	for _, purpose := range []string{"", " ", strings.Repeat("x", accounts.MaxPurpose+1), "a\x00b"} {
 		c.wants(c.post("/senders", "name", "ISOKO", "purpose", purpose), http.StatusUnprocessableEntity)
 	}
+	c.wants(c.get("/senders"), http.StatusOK, `<a href="/deliveries">Webhook endpoint</a>`) // developers look for it here
 	c.wants(c.post("/senders", "name", "ISOKO", "purpose", markup), http.StatusSeeOther)
 	c.wants(c.post("/senders", "name", "ISOKO", "purpose", "x"), http.StatusUnprocessableEntity, "already")
 	a := c.get("/senders")
