@@ -9,5 +9,5 @@ var (
 	WalkSettings  = byIndex
 )
 
-// ClaimStatement is the statement of [Store.Claim].
-var ClaimStatement = claimStatement
+// ClaimStatements are the statements of [Store.Claim].
+var ClaimStatements = []string{claimPlain, claimOther}

@@ -193,7 +193,7 @@ func TestHoldsInAnyOrder(t *testing.T) {
 			func() { commit(0) },
 			func() {
 				if releasing == nil { // else it might wait for it
-					begin(1, messages.ClaimStatement, 7, false, ids[:rapid.IntRange(1, len(ids)).Draw(rt, "some")], carrier)
+					begin(1, rapid.SampledFrom(messages.ClaimStatements).Draw(rt, "claim"), 7, false, ids[:rapid.IntRange(1, len(ids)).Draw(rt, "some")], carrier)
 				}
 			},
 			func() { commit(1) },

@@ -3,6 +3,7 @@ package messages
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -74,28 +75,58 @@ const claimedNames = `message_id, epoch, begun, in_doubt, carrier, ulid, company
 // Claim claims the outbox rows of ids for dispatcher and returns those that it got: not a row that is deleted, not due,
 // expired, claimed, or of another carrier by now, so an id that is on the queue twice does no harm.
 //
-// It skips rows that another transaction has locked, because waiting would delay a whole lane; the walk finds them
-// later. (The lock costs a WAL record of 54 bytes a message.)
-//
-// Appending an empty string to carrier keeps the planner from the lane's index: with statistics from a time when the
-// lane was empty, it would read the whole lane instead of finding the rows by id.
+// It does not wait for rows that another transaction has locked, because that would delay a whole lane; the walk finds
+// them later.
 //
 // With marks the dispatcher records the beginning of each claim (Begin) before it submits anything of the message.
 // Without, the claim counts as begun at once.
 //
 // After an error dispatcher may have claimed some of them (ClaimsOf).
 func (s *Store) Claim(ctx context.Context, dispatcher int64, carrier string, ids []int64, marks bool) ([]*Claimed, error) {
-	return s.claim(ctx, claimStatement, dispatcher, !marks, ids, carrier)
+	claimed, err := s.claim(ctx, claimPlain, dispatcher, !marks, ids, carrier)
+	if err != nil && !postgres.Locked(err) {
+		return nil, err
+	}
+	got := make(map[int64]bool, len(claimed))
+	for _, c := range claimed {
+		got[c.ID] = true
+	}
+	rest := slices.DeleteFunc(slices.Clone(ids), func(id int64) bool { return got[id] })
+	if len(rest) == 0 {
+		return claimed, nil
+	}
+	others, err := s.claim(ctx, claimOther, dispatcher, !marks, rest, carrier)
+	return append(claimed, others...), err
 }
 
-var claimStatement = claimFree(`message_id = ANY($3) AND carrier || '' = $4 AND claimed_by IS NULL AND due_at <= now() AND expires_at > now()`)
+// claimPlain claims the messages that may be submitted (not held, not opted out) and whose rows have no xmax: no
+// transaction has locked or changed them. So it needs no lock before the update, which would cost a WAL record of 54
+// bytes and a second look at each row. If a row is locked after its xmax was read, claimPlain waits for a tenth of a
+// second and fails; if it was changed, it has an xmax by now.
+//
+// claimOther claims the rest: also rows with the xmax of a transaction that is over, because it was rolled back or locked
+// the row before it changed it (Free, Pushed, Unhold).
+var (
+	claimPlain = `
+		UPDATE outbox o SET claimed_by = $1, begun = $2, attempts = o.attempts + 1, epoch = o.epoch + 1
+		FROM messages m WHERE m.id = o.message_id AND o.xmax = 0 AND ` + claimByID + `
+			AND NOT (` + claimHolds + `) AND NOT (` + claimOptedOut + `) AND (SELECT set_config('lock_timeout', '100', true)) IS NOT NULL
+		RETURNING ` + claimedColumns
+	claimOther = claimFree(claimByID)
+)
 
-// claimFree claims the outbox rows that free selects, and holds those that must be held (claimHolds). OFFSET keeps the
+// claimByID is a condition on a row o of the outbox: it is one that a claim by ids may take.
+//
+// Appending an empty string to carrier keeps the planner from the lane's index: with statistics from a time when the
+// lane was empty, it would read the whole lane instead of finding the rows by id.
+const claimByID = `o.message_id = ANY($3) AND o.carrier || '' = $4 AND o.claimed_by IS NULL AND o.due_at <= now() AND o.expires_at > now()`
+
+// claimFree claims the outbox rows o that free selects, and holds those that must be held (claimHolds). OFFSET keeps the
 // planner from evaluating that once for each column.
 func claimFree(free string) string {
 	return `
 	WITH free AS (
-		SELECT message_id FROM outbox WHERE ` + free + ` FOR UPDATE SKIP LOCKED
+		SELECT o.message_id FROM outbox o WHERE ` + free + ` FOR UPDATE SKIP LOCKED
 	), claim AS (
 		UPDATE outbox o SET claimed_by = CASE WHEN NOT h.held THEN $1::bigint END, begun = $2,
 			attempts = CASE WHEN h.held THEN o.attempts WHEN ` + claimOptedOut + ` THEN 0 ELSE o.attempts + 1 END,
@@ -115,8 +146,8 @@ func claimFree(free string) string {
 // and, if they were put on the queue, that long ago. marks is as for Claim. Its cost grows with the rows that it skips:
 // claimed, or not due.
 func (s *Store) ClaimDue(ctx context.Context, dispatcher int64, carrier string, lane, limit int, age time.Duration, marks bool) ([]*Claimed, error) {
-	return s.claim(ctx, claimFree(`carrier = $3 AND lane = $4 AND claimed_by IS NULL AND greatest(due_at, pushed_at) <= now() - $6::interval AND expires_at > now()
-		ORDER BY message_id LIMIT $5`), dispatcher, !marks, carrier, lane, limit, age)
+	return s.claim(ctx, claimFree(`o.carrier = $3 AND o.lane = $4 AND o.claimed_by IS NULL
+		AND greatest(o.due_at, o.pushed_at) <= now() - $6::interval AND o.expires_at > now() ORDER BY o.message_id LIMIT $5`), dispatcher, !marks, carrier, lane, limit, age)
 }
 
 func (s *Store) claim(ctx context.Context, query string, args ...any) ([]*Claimed, error) {

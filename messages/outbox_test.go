@@ -2,6 +2,7 @@ package messages_test
 
 import (
 	"context"
+	"encoding/json"
 	"slices"
 	"sync"
 	"testing"
@@ -73,6 +74,79 @@ func TestClaimOnce(t *testing.T) {
 	}
 	wg.Wait()
 	same(t, "claimed", all, ids)
+}
+
+// TestClaimLocksNoRows: the first statement of a claim writes one WAL record a message, and does not wait for a row
+// that another transaction has locked.
+func TestClaimLocksNoRows(t *testing.T) {
+	d := newHotStore(t)
+	ids := d.pending(101)
+	tx, err := d.pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = tx.Rollback(context.WithoutCancel(t.Context())) }()
+	if _, err := tx.Exec(t.Context(), `SELECT FROM outbox WHERE message_id = $1 FOR UPDATE`, ids[0]); err != nil {
+		t.Fatal(err)
+	}
+	var plans []struct {
+		Plan struct {
+			Records int `json:"WAL Records"`
+		}
+	}
+	var text []byte
+	if err := d.pool.QueryRow(t.Context(), `EXPLAIN (ANALYZE, WAL, FORMAT JSON) `+messages.ClaimStatements[0], 1, false, ids, carrier).Scan(&text); err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(text, &plans); err != nil {
+		t.Fatal(err)
+	}
+	if n := plans[0].Plan.Records; n > 125 { // pages may be pruned
+		t.Errorf("%d records for 100 messages", n)
+	}
+	same(t, "claimed", column[int64](d, `SELECT message_id FROM outbox WHERE claimed_by = 1`), ids[1:])
+}
+
+// TestClaimDoesNotWait: a transaction that locks a row while a claim looks at it does not keep the claim from the
+// other rows.
+func TestClaimDoesNotWait(t *testing.T) {
+	d := newHoldStore(t)
+	ids := d.pending(3)
+	// The claim stops between its look at a row and the update.
+	d.exec(`CREATE FUNCTION goes_on() RETURNS boolean LANGUAGE plpgsql AS $$ BEGIN
+		WHILE NOT pg_try_advisory_xact_lock_shared(1) LOOP PERFORM pg_sleep(0.005); END LOOP; RETURN true; END $$`)
+	d.exec(`ALTER TABLE companies RENAME TO every`)
+	d.exec(`CREATE VIEW companies AS SELECT id, approved AND goes_on() AS approved FROM every`)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 30*time.Second)
+	defer cancel()
+	tx, err := d.pool.Begin(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
+	do := func(statement string, args ...any) {
+		t.Helper()
+		if _, err := tx.Exec(ctx, statement, args...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	do(`SELECT pg_advisory_lock(1)`)
+	claimed := make(chan []int64, 1)
+	go func() {
+		got, err := d.Claim(ctx, 1, carrier, ids, false)
+		if err != nil {
+			t.Errorf("%d are claimed, %v", len(got), err)
+		}
+		claimed <- idsOf(got)
+	}()
+	for stopped := false; !stopped; {
+		if err := d.pool.QueryRow(ctx, `SELECT EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event = 'PgSleep')`).Scan(&stopped); err != nil {
+			t.Fatal(err)
+		}
+	}
+	do(`SELECT FROM outbox WHERE message_id = $1 FOR UPDATE`, ids[0])
+	do(`SELECT pg_advisory_unlock(1)`)
+	same(t, "claimed", <-claimed, ids[1:])
 }
 
 func TestClaimDue(t *testing.T) {

@@ -25,6 +25,9 @@ func TestPlansOfEmptyTables(t *testing.T) {
 	if _, err := store.PutOff(t.Context(), messages.Quiet{}, []int64{1}); err != nil {
 		t.Fatal(err)
 	}
+	if _, err := store.Claim(t.Context(), 1, carrier, []int64{1}, false); err != nil {
+		t.Fatal(err)
+	}
 	q := messages.Queued{Company: 1, Batch: 1}
 	if err := pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) error {
 		_, _, err := store.CancelledScheduled(context.Background(), tx, q, 0, 100)
@@ -36,10 +39,14 @@ func TestPlansOfEmptyTables(t *testing.T) {
 	d.exec(`INSERT INTO messages OVERRIDING SYSTEM VALUE SELECT r.* FROM generate_series(1000, 20999) n JOIN messages m ON m.id = $1
 		CROSS JOIN LATERAL jsonb_populate_record(m, jsonb_build_object('id', n, 'ulid', md5(n::text)::uuid, 'batch_id', n / 10)) r`, ids[0])
 	d.exec(`INSERT INTO scheduled SELECT id, company_id, carrier, 1, now(), now() FROM messages WHERE id >= 1000`)
-	d.exec(`INSERT INTO outbox (message_id, company_id, carrier, lane, expires_at) SELECT id, company_id, carrier, 1, now() FROM messages WHERE id >= 1000`)
+	d.exec(`INSERT INTO outbox (message_id, company_id, carrier, lane, expires_at) SELECT id, company_id, carrier, 1, now() + interval '1 hour' FROM messages WHERE id >= 1000`)
+	d.exec(`INSERT INTO opt_outs (company_id, phone_number, source) SELECT company_id, '+257' || id, 'handset' FROM messages`)
+	d.exec(`INSERT INTO senders (company_id, name, approved) SELECT company_id, 'S' || id, true FROM messages`)
 	for _, one := range []struct{ of, args string }{
 		{`FROM outbox o LEFT JOIN unnest%`, `('{1}', '{NULL}', NULL, 1, '{1000,1001,1002}')`},
 		{`DELETE FROM scheduled s USING found%`, `(500, 1, 0, 100)`},
+		{`UPDATE outbox o SET claimed_by = $1%`, `(1, false, '{1000,1001,1002}', 'lumitel')`},
+		{`FOR UPDATE SKIP LOCKED%claimed_by = CASE%`, `(1, false, '{1000,1001,1002}', 'lumitel')`},
 	} {
 		var name string
 		if err := pool.QueryRow(t.Context(), `SELECT name FROM pg_prepared_statements WHERE statement LIKE '%' || $1`, one.of).Scan(&name); err != nil {
