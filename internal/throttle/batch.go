@@ -2,6 +2,7 @@ package throttle
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -9,13 +10,14 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// batcher counts many requests in one call of Redis: requests that arrive during a call
-// share the next one, with one count per user. One call per request would cost a busy
-// gateway a sixth of its time.
+// batcher counts many requests in one call of Redis: a request makes the call in its own
+// goroutine unless one is in progress. Requests that arrive during a call share the next
+// one, with one count per user. One call per request would cost a busy gateway a sixth of
+// its time.
 type batcher struct {
 	t       *Throttle
 	mu      sync.Mutex
-	running bool
+	calling bool
 	next    *batch
 }
 
@@ -28,8 +30,11 @@ type batch struct {
 	err      error
 }
 
-// count counts a user's request and waits for the result until ctx ends.
-func (g *batcher) count(ctx context.Context, user int64) (count, error) {
+// errLate means that Redis did not respond within Timeout.
+var errLate = errors.New("counting a request: no response in time")
+
+// count counts a user's request and waits for the result, at most for Timeout.
+func (g *batcher) count(user int64) (count, error) {
 	g.mu.Lock()
 	f := g.next
 	if f == nil {
@@ -41,16 +46,19 @@ func (g *batcher) count(ctx context.Context, user int64) (count, error) {
 	}
 	turn := f.requests[user] // this user's earlier requests in the batch
 	f.requests[user]++
-	lead := !g.running
-	g.running = true
+	call := !g.calling
+	g.calling = true
 	g.mu.Unlock()
-	if lead {
-		go g.run() //nolint:gosec // it serves other callers too
-	}
-	select {
-	case <-f.done:
-	case <-ctx.Done():
-		return count{}, fmt.Errorf("counting a request: %w", ctx.Err())
+	if call {
+		g.call()
+	} else {
+		timer := time.NewTimer(g.t.options.Timeout)
+		defer timer.Stop()
+		select {
+		case <-f.done:
+		case <-timer.C:
+			return count{}, errLate
+		}
 	}
 	if f.err != nil {
 		return count{}, f.err
@@ -66,22 +74,21 @@ func (g *batcher) count(ctx context.Context, user int64) (count, error) {
 	return answer, nil
 }
 
-// run calls Redis until no request waits.
-func (g *batcher) run() {
-	for {
-		g.mu.Lock()
-		f := g.next
-		g.next = nil
-		if f == nil {
-			g.running = false
-			g.mu.Unlock()
-			return
-		}
-		g.mu.Unlock()
-		ctx, cancel := context.WithTimeout(context.Background(), g.t.options.Timeout)
-		f.answers, f.err = g.t.count(ctx, f.users, f.requests)
-		cancel()
-		close(f.done)
+// call makes the next call of Redis. If requests have come meanwhile, another goroutine
+// makes theirs.
+func (g *batcher) call() {
+	g.mu.Lock()
+	f := g.next
+	g.next = nil
+	g.mu.Unlock()
+	ctx, cancel := context.WithTimeout(context.Background(), g.t.options.Timeout)
+	defer cancel()
+	f.answers, f.err = g.t.count(ctx, f.users, f.requests)
+	close(f.done)
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.calling = g.next != nil; g.calling {
+		go g.call()
 	}
 }
 

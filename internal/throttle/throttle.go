@@ -159,9 +159,7 @@ func (t *Throttle) shared(ctx context.Context, user int64) (decision Decision, o
 		return Decision{}, false
 	}
 	// A caller that disconnects is not a failure of Redis and must not open the breaker.
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), t.options.Timeout)
-	defer cancel()
-	counted, err := t.gather.count(ctx, user)
+	counted, err := t.gather.count(user)
 	if errors.Is(err, errForeign) { // Redis responds, but this counter is not ours
 		t.logForeign(ctx)
 		return Decision{}, false
