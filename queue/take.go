@@ -2,56 +2,52 @@ package queue
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 )
 
-// Take takes up to max waiting messages off a lane and returns their ids. When there are none it waits at most block (0:
+// waitSlice is the length of one wait for the bell, and the delay at which a wait notices the end of its context.
+const waitSlice = 200 * time.Millisecond
+
+// Take takes up to max waiting messages off a lane and returns their ids. When there are none it waits for about block (0:
 // not at all), then returns none without an error. In the batch lane companies get even shares, in turn.
 //
-// When ctx ends, Take returns its error and has taken nothing: entries are taken by a short call of their own, whose
-// response is always awaited.
+// When ctx ends, Take returns within waitSlice: its error, or messages that it took meanwhile. The response of a call that
+// takes is always awaited.
 func (q *Queue) Take(ctx context.Context, carrier string, lane Lane, max int, block time.Duration) ([]int64, error) {
 	if max <= 0 {
 		return nil, nil
 	}
-	deadline := time.Now().Add(block)
-	bell := q.bellKey(carrier, lane)
-	if _, empty := q.emptied.Load(bell); empty && block > 0 { // the next push rings the bell
-		if err := q.wait(ctx, carrier, lane, block); err != nil {
-			return nil, err
-		}
-	}
+	bell, end := q.bellKey(carrier, lane), time.Now().Add(block)
 	for {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		messages, more, err := q.take(context.WithoutCancel(ctx), carrier, lane, max)
+		_, empty := q.emptied.Load(bell) // the next push rings the bell
+		messages, more, err := q.take(context.WithoutCancel(ctx), carrier, lane, max, empty && block > 0)
 		if err == nil && !more {
 			q.emptied.Store(bell, true)
 		} else {
 			q.emptied.Delete(bell)
 		}
-		if err != nil || len(messages) > 0 {
+		// With more, many companies were empty; others are not read yet.
+		if err != nil || len(messages) > 0 || !more && !time.Now().Before(end) {
 			return messages, err
-		}
-		if more { // many companies were empty; others are not read yet
-			continue
-		}
-		left := time.Until(deadline)
-		if left <= 0 {
-			return nil, nil
-		}
-		if err := q.wait(ctx, carrier, lane, left); err != nil {
-			return nil, err
 		}
 	}
 }
 
-// take runs takeScript once; more means that companies are left in the ring.
-func (q *Queue) take(ctx context.Context, carrier string, lane Lane, max int) (messages []int64, more bool, err error) {
-	answer, err := q.run(ctx, takeScript, q.call(carrier, lane, max)).Slice()
+// take runs takeScript once, after a wait for the bell if it waits; more means that companies are left in the ring.
+func (q *Queue) take(ctx context.Context, carrier string, lane Lane, max int, waits bool) (messages []int64, more bool, err error) {
+	run := q.run
+	if waits {
+		run = q.await
+	}
+	answer, err := run(ctx, takeScript, q.call(carrier, lane, max)).Slice()
 	if err != nil {
 		return nil, false, fmt.Errorf("taking from %s %s: %w", carrier, lane, err)
 	}
@@ -70,6 +66,24 @@ func (q *Queue) take(ctx context.Context, carrier string, lane Lane, max int) (m
 		}
 	}
 	return messages, companies > 0, nil
+}
+
+// await waits for the bell, at most for a slice, and then runs a script. The server gets both in one pipeline, and starts
+// the script when the wait is over.
+func (q *Queue) await(ctx context.Context, script *redis.Script, c call) *redis.Cmd {
+	limited, cancel := context.WithTimeout(ctx, waitSlice+q.patience)
+	defer cancel()
+	pipe := q.waiting.Pipeline()
+	bell := pipe.Do(limited, "blpop", c.keys[1], waitSlice.Seconds()) // BLPop rounds up to whole seconds
+	answer := script.EvalSha(limited, pipe, c.keys, c.args...)
+	_, _ = pipe.Exec(limited) // the commands have the error
+	switch err := bell.Err(); {
+	case err != nil && !errors.Is(err, redis.Nil): // the next wait would not wait
+		answer.SetErr(err)
+	case redis.HasErrorPrefix(answer.Err(), "NOSCRIPT"):
+		return q.run(ctx, script, c)
+	}
+	return answer
 }
 
 // Oldest returns how long the oldest entry of a lane has waited; 0 for an empty lane. A message that was pushed earlier
