@@ -18,41 +18,60 @@ const (
 // gather waits while answers and receipts keep coming and nothing depends on the
 // settlement: no link's window is half used up, and the carrier does not wait for
 // the last answer before its next receipt. At a few hundred messages a second one
-// transaction then settles several.
+// transaction then settles several. It sleeps until one of its two bounds, not until
+// each of them comes.
 func (s *settler) gather(ctx context.Context) {
-	now := time.Now()
-	end, receipts, since := now.Add(gatherMost), s.receiptsWaiting(), now
+	start := time.Now()
+	end := start.Add(gatherMost)
 	timer := time.NewTimer(gatherMost)
 	defer timer.Stop()
-	for !s.urgent() {
-		wait := min(gatherGap, time.Until(end))
-		if receipts > 0 { // a flow of answers does not hold them up
-			wait = min(wait, time.Until(since.Add(gatherGap)))
+	for {
+		last, receipts, wait := s.waits()
+		if !wait {
+			return
 		}
-		timer.Reset(wait)
-		more := false
-		select {
-		case <-s.wake:
-			more = true
-		case <-timer.C:
-		case <-ctx.Done():
+		now := time.Now()
+		if last.Before(start) {
+			last = start
 		}
-		if n := s.receiptsWaiting(); n != receipts {
-			receipts, since = n, time.Now()
-		}
-		if !more {
-			if time.Now().Before(end) { // none came for a while
+		left := min(last.Add(gatherGap).Sub(now), end.Sub(now))
+		if left <= 0 {
+			if now.Before(end) { // none came for a while
 				s.waited(receipts)
 			}
+			return
+		}
+		timer.Reset(left)
+		select {
+		case <-s.wake:
+		case <-timer.C:
+		case <-ctx.Done():
 			return
 		}
 	}
 }
 
-// urgent reports whether the settlement must start now.
-func (s *settler) urgent() bool {
+// waits reports whether gather may wait, when the last one came for which it waits, and
+// how many receipts wait. A flow of answers does not hold up receipts.
+func (s *settler) waits() (last time.Time, receipts int, wait bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.gathering = !s.urgentLocked()
+	if len(s.receipts) > 0 {
+		return s.cameReceipt, len(s.receipts), s.gathering
+	}
+	return s.came, 0, s.gathering
+}
+
+// cameLocked wakes run when something came at a moment, unless it can wait in gather.
+func (s *settler) cameLocked(at time.Time) {
+	if s.came = at; !s.gathering || s.urgentLocked() {
+		signal(s.wake)
+	}
+}
+
+// urgentLocked reports whether the settlement must start now.
+func (s *settler) urgentLocked() bool {
 	if len(s.results)+len(s.receipts) >= gatherEnough || len(s.late) > 0 || len(s.returned) > 0 {
 		return true
 	}
@@ -65,12 +84,6 @@ func (s *settler) urgent() bool {
 		}
 	}
 	return false
-}
-
-func (s *settler) receiptsWaiting() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return len(s.receipts)
 }
 
 const (

@@ -40,13 +40,16 @@ type settler struct {
 
 	throttled, unwritable smpp.Seldom
 
-	mu        sync.Mutex
-	lingering lingering
-	results   []result
-	receipts  []arrival
-	late      []lateAnswer
-	returned  []messages.Claim // to give back
-	wake      chan struct{}
+	mu          sync.Mutex
+	lingering   lingering
+	results     []result
+	receipts    []arrival
+	late        []lateAnswer
+	returned    []messages.Claim // to give back
+	came        time.Time        // when the last of these came
+	cameReceipt time.Time        // when the last receipt came
+	gathering   bool             // gather waits, and only what is urgent wakes it
+	wake        chan struct{}
 }
 
 // lateAnswer is an answer to a segment that was given up as unanswered.
@@ -67,9 +70,9 @@ func newSettler(d *Dispatcher, c *carrier) *settler {
 func (s *settler) take(r result) {
 	r.at = postgres.Moment(r.at) // only once, so that a retry writes the same
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.results = append(s.results, r)
-	s.mu.Unlock()
-	signal(s.wake)
+	s.cameLocked(time.Now())
 }
 
 // unsettledMost is how many results may wait before turning messages away pauses.
@@ -86,26 +89,27 @@ func (s *settler) behind() bool {
 // unanswered ones.
 func (s *settler) receive(a arrival) {
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.receipts = append(s.receipts, a)
-	s.mu.Unlock()
-	signal(s.wake)
+	s.cameReceipt = time.Now()
+	s.cameLocked(s.cameReceipt)
 }
 
 // takeLate accepts a late answer. It never blocks.
 func (s *settler) takeLate(a lateAnswer) {
 	a.at = postgres.Moment(a.at)
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.late = append(s.late, a)
-	s.mu.Unlock()
-	signal(s.wake)
+	s.cameLocked(time.Now())
 }
 
 // putBack gives back claims for which giveBack failed.
 func (s *settler) putBack(claims []messages.Claim) {
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.returned = append(s.returned, claims...)
-	s.mu.Unlock()
-	signal(s.wake)
+	s.cameLocked(time.Now())
 }
 
 // settlement is the work of one transaction.
@@ -143,6 +147,7 @@ func (s *settler) grab() settlement {
 	defer s.mu.Unlock()
 	w := settlement{results: s.results, receipts: s.receipts, late: s.late, returned: s.returned}
 	s.results, s.receipts, s.late, s.returned = nil, nil, nil, nil
+	s.gathering = false
 	return w
 }
 
