@@ -29,10 +29,13 @@ const (
 	pushBacklog = 64
 )
 
-// committer commits requests in groups.
+// committer commits requests in groups, one group at a time. A request that finds no commit in progress makes its own, in
+// its caller's goroutine; run commits those that arrive meanwhile.
 type committer struct {
 	in       *Intake
 	requests chan *request
+	turn     chan struct{}   // full while a group is committed, before run and after it
+	life     context.Context // of run, for whoever has the turn
 	push     chan []queue.Item
 	closed   chan struct{}
 	doubts   sync.WaitGroup // groups whose COMMIT got no response
@@ -41,21 +44,27 @@ type committer struct {
 }
 
 func newCommitter(in *Intake) *committer {
-	c := &committer{in: in, requests: make(chan *request, maxRequests), push: make(chan []queue.Item, pushBacklog), closed: make(chan struct{})}
+	c := &committer{in: in, requests: make(chan *request, maxRequests), turn: make(chan struct{}, 1), push: make(chan []queue.Item, pushBacklog), closed: make(chan struct{})}
+	c.turn <- struct{}{}
 	c.aside = newAside(c)
 	return c
 }
 
-// submit passes a request to the committer and waits until it is committed or refused, as its fields then show. The error
+// submit has a request committed and waits until it is committed or refused, as its fields then show. The error
 // is ErrUnavailable, ErrKeyReused or a fault. Once taken, a request continues when the client disconnects.
 func (c *committer) submit(ctx context.Context, r *request) error {
 	r.done, r.came = make(chan struct{}), time.Now()
 	select {
-	case c.requests <- r:
-	case <-ctx.Done():
-		return fmt.Errorf("%w: %w", ErrUnavailable, ctx.Err())
-	case <-c.closed:
-		return ErrUnavailable
+	case c.turn <- struct{}{}:
+		c.group(r)
+	default:
+		select {
+		case c.requests <- r:
+		case <-ctx.Done():
+			return fmt.Errorf("%w: %w", ErrUnavailable, ctx.Err())
+		case <-c.closed:
+			return ErrUnavailable
+		}
 	}
 	select {
 	case <-r.done:
@@ -73,7 +82,10 @@ func (c *committer) submit(ctx context.Context, r *request) error {
 func (c *committer) run(ctx context.Context) error {
 	var pusher sync.WaitGroup
 	pusher.Go(c.runPusher)
+	c.life = ctx
+	<-c.turn
 	defer func() {
+		c.turn <- struct{}{}
 		c.aside.all.Wait()
 		c.doubts.Wait()
 		close(c.closed)
@@ -85,10 +97,17 @@ func (c *committer) run(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case first := <-c.requests:
-			if requests := c.aside.take(ctx, c.gather(first), false); len(requests) > 0 {
-				c.process(ctx, requests, groupLockWait)
-			}
+			c.turn <- struct{}{}
+			c.group(first)
 		}
+	}
+}
+
+// group commits a request together with those that have arrived, and gives back the turn.
+func (c *committer) group(first *request) {
+	defer func() { <-c.turn }()
+	if requests := c.aside.take(c.life, c.gather(first), false); len(requests) > 0 {
+		c.process(c.life, requests, groupLockWait)
 	}
 }
 
