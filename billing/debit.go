@@ -94,7 +94,7 @@ func ChargeAll(ctx context.Context, tx pgx.Tx, debits []Debit) ([]Receipt, error
 		)
 		INSERT INTO ledger (company_id, kind, amount, balance_after, ref)
 		SELECT ($1::bigint[])[place], $3, -amount, after[place] + later, ref
-		FROM balance CROSS JOIN unnest($4::bigint[], $5::bigint[], $6::bigint[], $7::uuid[]) u(place, amount, later, ref)`,
+		FROM balance CROSS JOIN (SELECT unnest($4::bigint[]) AS place, unnest($5::bigint[]) AS amount, unnest($6::bigint[]) AS later, unnest($7::uuid[]) AS ref) u`,
 		b.companies, totals, KindSend, places, amounts, later, refs).Exec(func(pgconn.CommandTag) error {
 		for i, d := range debits {
 			receipts[i] = b.charge(d, 0)

@@ -120,7 +120,7 @@ func (b *Locked) write(ctx context.Context, tx pgx.Tx, kind string) error {
 		CROSS JOIN LATERAL (SELECT c.ctid AS address `+youngestBalance+`) y WHERE b.ctid = y.address`, ids, credits, used, spent, days)
 	if len(b.company) > 0 {
 		batch.Queue(`INSERT INTO ledger (company_id, kind, amount, balance_after, ref)
-			SELECT c, $1, a, b, r FROM unnest($2::bigint[], $3::bigint[], $4::bigint[], $5::uuid[]) u(c, a, b, r)`,
+			SELECT unnest($2::bigint[]), $1, unnest($3::bigint[]), unnest($4::bigint[]), unnest($5::uuid[])`,
 			kind, b.company, b.amount, b.after, b.ref)
 	}
 	return postgres.Later(ctx, tx, "writing the ledger", batch)

@@ -91,13 +91,13 @@ func (e Ends) queue(b *pgx.Batch) {
 	if len(e.Carried) > 0 {
 		ids, epochs := inOrder(e.Carried)
 		b.Queue(`WITH gone AS (
-				DELETE FROM outbox o USING unnest($1::bigint[], $3::int[]) u(id, epoch) WHERE `+endedRow+` RETURNING `+goneColumns+`
+				DELETE FROM outbox o USING (SELECT unnest($1::bigint[]) AS id, unnest($3::int[]) AS epoch) u WHERE `+endedRow+` RETURNING `+goneColumns+`
 			) `+goneInDoubt, ids, e.Dispatcher, epochs)
 	}
 	if len(e.Unanswered) > 0 {
 		ids, epochs := inOrder(e.Unanswered)
 		b.Queue(`WITH gone AS (
-				DELETE FROM outbox o USING unnest($1::bigint[], $3::int[]) u(id, epoch) WHERE `+endedRow+` RETURNING `+goneColumns+`
+				DELETE FROM outbox o USING (SELECT unnest($1::bigint[]) AS id, unnest($3::int[]) AS epoch) u WHERE `+endedRow+` RETURNING `+goneColumns+`
 			)`+keepUnanswered, ids, e.Dispatcher, epochs)
 	}
 	e.queueRetries(b)

@@ -110,11 +110,11 @@ var insertPlain, insertMore = insertStatement(false), insertStatement(true)
 
 // insertStatement inserts messages and the rows in which they wait; more includes the rarer columns.
 func insertStatement(more bool) string {
-	var types, names, columns, values, statements string
+	var arrays, columns, values, statements string
 	expires, now := `now() + make_interval(secs => validity)`, ``
 	if more {
-		types = `, $15::text[], $16::timestamptz[], $17::timestamptz[], $18::boolean[], $19::float8[], $20::smallint[], $21::text[]`
-		names = `, reference, send_at, expire_at, later, fate_after, fate, fate_reason`
+		arrays = `, unnest($15::text[]) AS reference, unnest($16::timestamptz[]) AS send_at, unnest($17::timestamptz[]) AS expire_at,
+			unnest($18::boolean[]) AS later, unnest($19::float8[]) AS fate_after, unnest($20::smallint[]) AS fate, unnest($21::text[]) AS fate_reason`
 		columns, values = `, client_reference, send_at, expire_at`, `, reference, send_at, expire_at`
 		expires = `coalesce(expire_at, greatest(now(), send_at) + make_interval(secs => validity))`
 		now = ` WHERE NOT later AND fate_after IS NULL`
@@ -131,10 +131,10 @@ func insertStatement(more bool) string {
 	}
 	return `
 		WITH input AS MATERIALIZED (
-			SELECT nextval('messages_id_seq') AS id, u.*
-			FROM unnest($1::uuid[], $2::bigint[], $3::bigint[], $4::bigint[], $5::text[], $6::text[], $7::text[],
-				$8::smallint[], $9::smallint[], $10::smallint[], $11::boolean[], $12::text[], $13::smallint[], $14::float8[]` + types + `)
-				WITH ORDINALITY AS u(ulid, company, usr, batch, number, sender, body, encoding, segments, concat, test, carrier, lane, validity` + names + `, n)
+			SELECT nextval('messages_id_seq') AS id, u.* FROM (SELECT unnest($1::uuid[]) AS ulid, unnest($2::bigint[]) AS company, unnest($3::bigint[]) AS usr,
+				unnest($4::bigint[]) AS batch, unnest($5::text[]) AS number, unnest($6::text[]) AS sender, unnest($7::text[]) AS body,
+				unnest($8::smallint[]) AS encoding, unnest($9::smallint[]) AS segments, unnest($10::smallint[]) AS concat, unnest($11::boolean[]) AS test,
+				unnest($12::text[]) AS carrier, unnest($13::smallint[]) AS lane, unnest($14::float8[]) AS validity` + arrays + `) u
 		), message AS (
 			INSERT INTO messages (id, ulid, company_id, user_id, batch_id, phone_number, sender, body, encoding, segments, concat_ref, test, carrier` + columns + `)
 			OVERRIDING SYSTEM VALUE
@@ -143,7 +143,7 @@ func insertStatement(more bool) string {
 			INSERT INTO outbox (message_id, company_id, carrier, lane, expires_at)
 			SELECT id, company, carrier, lane, ` + expires + ` FROM input` + now + `
 		)` + statements + `
-		SELECT id FROM input ORDER BY n`
+		SELECT id FROM input ORDER BY id`
 }
 
 // concatRefs returns the next 8-bit reference of its sender and recipient for each message of several segments, by its

@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"intumwa/messages"
+	"intumwa/sms"
 )
 
 // TestPlansOfEmptyTables: statements that were planned while the tables were empty, and are not planned again, do not
@@ -28,6 +29,13 @@ func TestPlansOfEmptyTables(t *testing.T) {
 	if _, err := store.Claim(t.Context(), 1, carrier, []int64{1}, false); err != nil {
 		t.Fatal(err)
 	}
+	if err := pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) error {
+		_, err := store.Finish(context.Background(), tx, []messages.Final{{MessageID: 1, Status: sms.Sent}},
+			messages.Ends{Dispatcher: 1, Carried: []messages.Claim{{MessageID: 1}}})
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
 	q := messages.Queued{Company: 1, Batch: 1}
 	if err := pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) error {
 		_, _, err := store.CancelledScheduled(context.Background(), tx, q, 0, 100)
@@ -46,6 +54,8 @@ func TestPlansOfEmptyTables(t *testing.T) {
 		{`FROM outbox o LEFT JOIN unnest%`, `('{1}', '{NULL}', NULL, 1, '{1000,1001,1002}')`},
 		{`DELETE FROM scheduled s USING found%`, `(500, 1, 0, 100)`},
 		{`UPDATE outbox o SET claimed_by = $1%`, `(1, false, '{1000,1001,1002}', 'lumitel')`},
+		{`UPDATE messages m SET status = u.status%`, `('{1000,1001,1002}', '{1,1,1}', '{now,now,now}', '{NULL,NULL,NULL}', '{7,7,7}', '{1,1,1}')`},
+		{`WITH gone AS%`, `('{1000,1001,1002}', 7, '{1,1,1}')`},
 		{`FOR UPDATE SKIP LOCKED%claimed_by = CASE%`, `(1, false, '{1000,1001,1002}', 'lumitel')`},
 	} {
 		var name string

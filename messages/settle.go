@@ -126,7 +126,8 @@ func (f *finishing) queue(b *pgx.Batch) {
 	b.Queue(`
 		UPDATE messages m SET status = u.status, failure_reason = u.reason,
 			sent_at = CASE WHEN u.status = 1 THEN u.at END, failed_at = CASE WHEN u.status = 2 THEN u.at END, body = `+bodyThen+`
-		FROM unnest($1::bigint[], $2::smallint[], $3::timestamptz[], $4::text[], $5::bigint[], $6::int[]) u(id, status, at, reason, claimant, epoch)
+		FROM (SELECT unnest($1::bigint[]) AS id, unnest($2::smallint[]) AS status, unnest($3::timestamptz[]) AS at, unnest($4::text[]) AS reason,
+			unnest($5::bigint[]) AS claimant, unnest($6::int[]) AS epoch) u
 		WHERE m.id = u.id AND m.status = 0
 			AND (u.claimant = 0 OR EXISTS (SELECT FROM outbox o WHERE o.message_id = u.id AND o.claimed_by = u.claimant AND o.epoch = u.epoch))
 		RETURNING m.id, m.ulid, m.company_id, m.user_id, m.phone_number, m.segments, m.test, m.carrier, m.status,

@@ -107,7 +107,7 @@ func (w *matching) loadNamed(b *pgx.Batch) {
 	for _, key := range keys {
 		most = append(most, times[key]+1)
 	}
-	b.Queue(`SELECT c.* FROM unnest($2::text[], $3::text[], $4::int[], $5::int[]) u(key, link, handset, most)
+	b.Queue(`SELECT c.* FROM (SELECT unnest($2::text[]) AS key, unnest($3::text[]) AS link, unnest($4::int[]) AS handset, unnest($5::int[]) AS most) u
 		CROSS JOIN LATERAL (
 			SELECT `+rowColumns+` FROM segments c
 			WHERE c.key = u.key AND c.carrier = $1 AND (u.handset IS NULL OR c.handset = u.handset OR c.link = u.link)
@@ -205,10 +205,8 @@ func (w *matching) writeFresh(b *pgx.Batch) {
 		return
 	}
 	b.Queue(`INSERT INTO segments (message_id, segment, total, handset, carrier, link, key, carrier_id, submitted_at, state, receipt, error, receipt_at)
-		SELECT u.message_id, u.segment, u.total, u.handset, $1, u.link, u.key, u.carrier_id, u.at, u.state, u.receipt, u.error, u.receipt_at
-		FROM unnest($2::bigint[], $3::smallint[], $4::smallint[], $5::int[], $6::text[], $7::text[], $8::text[],
-			$9::timestamptz[], $10::smallint[], $11::text[], $12::text[], $13::timestamptz[])
-			u(message_id, segment, total, handset, link, key, carrier_id, at, state, receipt, error, receipt_at)`,
+		SELECT unnest($2::bigint[]), unnest($3::smallint[]), unnest($4::smallint[]), unnest($5::int[]), $1, unnest($6::text[]), unnest($7::text[]), unnest($8::text[]),
+			unnest($9::timestamptz[]), unnest($10::smallint[]), unnest($11::text[]), unnest($12::text[]), unnest($13::timestamptz[])`,
 		w.carrier, ids, numbers, totals, handsets, links, keys, carrierIDs, at, states, words, errs, reported)
 }
 
@@ -228,7 +226,8 @@ func (w *matching) writeSettled(b *pgx.Batch) {
 		return
 	}
 	b.Queue(`UPDATE segments s SET state = u.status, receipt = u.word, error = u.error, receipt_at = u.at
-		FROM unnest($1::text[], $2::bigint[], $3::smallint[], $4::text[], $5::text[], $6::timestamptz[]) u(address, message_id, status, word, error, at)
+		FROM (SELECT unnest($1::text[]) AS address, unnest($2::bigint[]) AS message_id, unnest($3::smallint[]) AS status, unnest($4::text[]) AS word,
+			unnest($5::text[]) AS error, unnest($6::timestamptz[]) AS at) u
 		WHERE s.ctid = u.address::tid AND s.message_id = u.message_id AND s.state IS NULL`, addresses, ids, status, words, errs, at)
 }
 
