@@ -16,24 +16,26 @@ import (
 // must not create a stream that is not named: the stream may still be moving, and could not arrive.
 //
 // The common part defines join, which puts a company at the end of the ring, and ring, which makes the bell agree with
-// the ring.
+// the number of companies in the ring.
 //
 // A server whose memory is full refuses commands that may need memory, in the middle of a script. join and ring tolerate
 // that: companies then do not rotate and waiters are not woken, but entries can be taken, which frees memory.
 const common = `
 local RING, BELL, PREFIX = KEYS[1], KEYS[2], ARGV[1]
 
-local function join(company)
+local function join(company, condition)
   local last = redis.call('ZRANGE', RING, -1, -1, 'WITHSCORES')
   local turn = last[2] and tonumber(last[2]) or 0
   if not (turn < 1e15) then -- not ours: at such a size adding one changes nothing
     error('WRONGTYPE the ring holds turns that are not ours')
   end
-  redis.pcall('ZADD', RING, turn + 1, company)
+  if last[1] ~= company then
+    redis.pcall('ZADD', RING, condition, turn + 1, company)
+  end
 end
 
-local function ring()
-  if redis.call('ZCARD', RING) == 0 then
+local function ring(companies)
+  if companies == 0 then
     redis.call('DEL', BELL)
   elseif redis.call('LLEN', BELL) == 0 then
     redis.pcall('RPUSH', BELL, 1)
@@ -47,14 +49,12 @@ end
 // ARGV[2] the company; ARGV[3] the seconds without a push after which the stream expires; then the messages.
 var pushScript = redis.NewScript(common + `
 local company = ARGV[2]
-if not redis.call('ZSCORE', RING, company) then
-  join(company)
-end
+join(company, 'NX')
 for i = 4, #ARGV do
   redis.call('XADD', PREFIX .. company, '*', 'm', ARGV[i])
 end
 redis.call('EXPIRE', PREFIX .. company, ARGV[3])
-ring()
+ring(1)
 return #ARGV - 3
 `)
 
@@ -65,16 +65,13 @@ return #ARGV - 3
 // ARGV[2] the most entries to take. Returns the number of companies still in the ring, then the messages. Foreign entries
 // are removed.
 var takeScript = redis.NewScript(common + `
-local out, left = {0}, tonumber(ARGV[2])
+local out, left, companies = {0}, tonumber(ARGV[2]), redis.call('ZCARD', RING)
 local steps = left + 128
-while left > 0 and steps > 0 do
+while left > 0 and steps > 0 and companies > 0 do
   steps = steps - 1
   local company = redis.call('ZRANGE', RING, 0, 0)[1]
-  if not company then
-    break
-  end
   local stream = PREFIX .. company
-  local share = math.min(math.ceil(left / redis.call('ZCARD', RING)), 1000) -- unpack takes some 8,000
+  local share = math.min(math.ceil(left / companies), 1000) -- unpack takes some 8,000
   local entries, ids = redis.call('XRANGE', stream, '-', '+', 'COUNT', share), {}
   for i, entry in ipairs(entries) do
     ids[i] = entry[1]
@@ -86,14 +83,14 @@ while left > 0 and steps > 0 do
   end
   if #entries < share then
     redis.call('DEL', stream)
-    redis.call('ZREM', RING, company)
+    companies = companies - redis.call('ZREM', RING, company)
   else
     redis.call('XDEL', stream, unpack(ids))
-    join(company)
+    join(company, 'XX')
   end
 end
-ring()
-out[1] = redis.call('ZCARD', RING)
+ring(companies)
+out[1] = companies
 return out
 `)
 
