@@ -52,12 +52,13 @@ CREATE INDEX messages_client_reference ON messages (company_id, client_reference
 CREATE TABLE outbox (
     message_id bigint PRIMARY KEY,
     company_id bigint      NOT NULL,
-    carrier    text        NOT NULL,
-    lane       smallint    NOT NULL, -- 0 single, 1 batch
-    attempts   integer     NOT NULL DEFAULT 0,
     due_at     timestamptz NOT NULL DEFAULT now(), -- 9999-12-31: held (holds)
     expires_at timestamptz NOT NULL,
     pushed_at  timestamptz DEFAULT now(), -- when it was put on the queue; NULL: it is not on it
+    lane       smallint    NOT NULL, -- 0 single, 1 batch
+    carrier    text        NOT NULL,
+    -- A claim changes the next columns. WAL gets what is between the first and the last that changed.
+    attempts   integer     NOT NULL DEFAULT 0,
     claimed_by bigint,                    -- dispatchers.id; NULL: not claimed
     epoch      integer     NOT NULL DEFAULT 0,     -- counts the claims: a result under an earlier claim changes nothing
     begun      boolean     NOT NULL DEFAULT false, -- the current claimant may have submitted it
