@@ -39,7 +39,6 @@ type Bind struct {
 	throttled  atomic.Uint64
 	tracers    tracers
 
-	inbound    chan inbound // deliver_sm that wait for Options.Deliver
 	unanswered atomic.Int64 // deliver_sm accepted and not yet answered
 	heldBytes  atomic.Int64 // what they take of unansweredBytes
 

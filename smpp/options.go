@@ -77,10 +77,9 @@ type Options struct {
 	DrainTimeout    time.Duration // how long Run waits for responses at shutdown
 	UnbindTimeout   time.Duration // how long Run then waits for unbind_resp
 
-	// Deliver receives every deliver_sm and data_sm, one at a time per session,
-	// off the reader. It may block to push back, but must return once its owner shuts
-	// down: Run waits for it. When the unanswered ones take 1 MiB, the carrier is answered
-	// ESME_RMSGQFUL and delivers again later.
+	// Deliver receives every deliver_sm and data_sm, one at a time per session. The
+	// session's reader calls it; it must not block. When the unanswered ones take 1 MiB,
+	// the carrier is answered ESME_RMSGQFUL and delivers again later.
 	Deliver func(*Delivery)
 
 	// OnLate is called with a late submit_sm_resp: the response to a submit_sm (by its

@@ -14,8 +14,8 @@ var (
 	errPeerState  = errors.New("the peer does not hold the session for bound")
 )
 
-// read reads PDUs until the stream ends. It never waits for the owner of a delivery. It
-// waits for the writer only if the peer sends many requests and reads no responses.
+// read reads PDUs until the stream ends. It waits for the writer only if the peer sends
+// many requests and reads no responses.
 func (s *session) read() {
 	for {
 		h, body, err := s.frames.next()
@@ -148,16 +148,7 @@ func (s *session) result(h header, id string, written time.Time) Result {
 	return Result{Outcome: Accepted, MessageID: id, Latency: latency}
 }
 
-// inbound is a deliver_sm or data_sm that waits for Options.Deliver.
-type inbound struct {
-	session  *session
-	header   header
-	body     []byte
-	received time.Time
-	cost     int64 // Bind.owe
-}
-
-// accept queues a deliver_sm for the owner, or refuses it when too many are unanswered.
+// accept passes a deliver_sm to the owner, or refuses it when too many are unanswered.
 func (s *session) accept(h header, body []byte) {
 	b := s.owner
 	cost, room := int64(0), false
@@ -170,41 +161,39 @@ func (s *session) accept(h header, body []byte) {
 		return
 	}
 	s.owed.Add(1)
-	b.inbound <- inbound{s, h, bytes.Clone(body), s.heard.get(), cost} // does not block: it has room for all that owe accepts
+	s.deliver(h, body, cost)
 }
 
-// deliver decodes deliveries and passes them to Options.Deliver, one at a time, until the
-// bind stops; also those whose session has ended meanwhile, because their content is
-// valid.
-func (b *Bind) deliver() {
-	for in := range b.inbound {
-		d, err := decodeDelivery(in.header.command, in.body, in.received)
-		if err != nil {
-			b.refuseMalformed(in, err)
-			continue
-		}
-		if d.broken != nil {
-			b.metrics.malformed.Inc()
-			if n, due := b.brokenSeen.Due(time.Now()); due {
-				b.opts.Log.Warn("malformed PDU; its receipt is used", "event", "malformed_receipt", "command", in.header.command.String(), "count", n, "error", d.broken)
-			}
-		}
-		d.session, d.header, d.cost = in.session, in.header, in.cost
-		b.opts.Deliver(d)
+// deliver decodes a delivery and passes it to Options.Deliver.
+func (s *session) deliver(h header, body []byte, cost int64) {
+	b := s.owner
+	d, err := decodeDelivery(h.command, bytes.Clone(body), s.heard.get())
+	if err != nil {
+		s.refuseMalformed(h, cost, err)
+		return
 	}
+	if d.broken != nil {
+		b.metrics.malformed.Inc()
+		if n, due := b.brokenSeen.Due(time.Now()); due {
+			b.opts.Log.Warn("malformed PDU; its receipt is used", "event", "malformed_receipt", "command", h.command.String(), "count", n, "error", d.broken)
+		}
+	}
+	d.session, d.header, d.cost = s, h, cost
+	b.opts.Deliver(d)
 }
 
-func (b *Bind) refuseMalformed(in inbound, err error) {
+func (s *session) refuseMalformed(h header, cost int64, err error) {
+	b := s.owner
 	b.metrics.malformed.Inc()
 	if n, due := b.refusedSeen.Due(time.Now()); due {
-		b.opts.Log.Warn("malformed PDU refused", "event", "malformed_pdu", "command", in.header.command.String(), "count", n, "error", err)
+		b.opts.Log.Warn("malformed PDU refused", "event", "malformed_pdu", "command", h.command.String(), "count", n, "error", err)
 	}
 	status := StatusSysErr
 	var bad *decodeError
 	if errors.As(err, &bad) {
 		status = bad.status
 	}
-	in.session.respond(in.header, status, in.cost)
+	s.respond(h, status, cost)
 }
 
 // respond sends the response to an accepted delivery; its message_id is one NUL.

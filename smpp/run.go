@@ -21,14 +21,7 @@ func (b *Bind) Run(ctx context.Context) error {
 	b.opts.Metrics.watch(b)
 	defer b.opts.Metrics.forget(b)
 
-	b.inbound = make(chan inbound, unansweredBytes/deliveryCost+1) // the most that owe accepts
-	var deliverer sync.WaitGroup
-	deliverer.Go(b.deliver)
-
 	b.keepBound(ctx)
-
-	close(b.inbound)
-	deliverer.Wait()
 	b.setPhase(Down, nil)
 	return nil
 }
