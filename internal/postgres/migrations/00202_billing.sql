@@ -14,12 +14,12 @@ CREATE TABLE balances (
 CREATE TABLE ledger (
     id            bigint GENERATED ALWAYS AS IDENTITY,
     company_id    bigint      NOT NULL,
-    kind          text        NOT NULL CHECK (kind IN ('adjustment', 'send', 'refund')),
     amount        bigint      NOT NULL CHECK (amount <> 0),
     balance_after bigint      NOT NULL CHECK (balance_after >= 0),
-    ref           uuid,       -- send: ULID of the single message or the batch; refund: of the message; adjustment: key of its form
-    note          text        NOT NULL DEFAULT '',
     created_at    timestamptz NOT NULL DEFAULT now(),
+    ref           uuid,       -- send: ULID of the single message or the batch; refund: of the message; adjustment: key of its form
+    kind          text        NOT NULL CHECK (kind IN ('adjustment', 'send', 'refund')), -- texts last: no gaps for alignment
+    note          text        NOT NULL DEFAULT '',
     PRIMARY KEY (company_id, id)
 );
 
