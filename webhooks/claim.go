@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"intumwa/internal/postgres"
 )
 
@@ -29,9 +31,13 @@ type job struct {
 	reference string
 	tries     int       // attempts of this round before this one
 	claim     time.Time // webhook_undelivered.claimed_until: only its holder records a result
+	calls     callsID   // webhook_first_calls.id: results are recorded while the row exists. Zero: none
 	beginBy   time.Time // on this machine's clock; a call that begins later could outlast the claim
 	target    *target   // the endpoint at the time of the claim
 }
+
+// callsID is a ULID.
+type callsID = [16]byte
 
 // position is a position among a company's undelivered deliveries.
 type position struct {
@@ -133,31 +139,32 @@ func (w *Webhooks) claim(ctx context.Context, wishes []wish) (map[int64]*claimed
 	return all, nil
 }
 
-// endBlocks is how many blocks of webhook_undelivered one look for unfinished first calls
-// reads. Given-up deliveries may fill hundreds of thousands.
-const endBlocks = 2048
+// endAtOnce is how many rows of webhook_first_calls one call of endFirstCalls ends.
+const endAtOnce = 100
 
-// handedOver makes first calls due again that a process got from Enqueue and did not
-// finish: it died, or lost their results. It reads $2 blocks from $1 on, and returns the
-// block after them, or 0 at the end of the table.
-const handedOver = `
-	WITH over AS (
-		SELECT company_id, id FROM webhook_undelivered
-		WHERE ctid >= format('(%s,0)', $1::bigint)::tid AND ctid < format('(%s,0)', $1::bigint + $2::bigint)::tid
-			AND due IS NULL AND claimed_until <= now()
-		ORDER BY company_id, id FOR UPDATE SKIP LOCKED
-	), again AS (
-		UPDATE webhook_undelivered u SET due = now(), claimed_until = NULL FROM over WHERE u.company_id = over.company_id AND u.id = over.id
-	)
-	SELECT CASE WHEN $1::bigint + $2::bigint < pg_relation_size('webhook_undelivered') / current_setting('block_size')::int
-		THEN $1::bigint + $2::bigint ELSE 0 END`
-
-// endHanded runs handedOver from a block on, and returns where to continue.
-func (w *Webhooks) endHanded(ctx context.Context, from int64) (next int64, err error) {
-	if err := w.pool.QueryRow(ctx, handedOver, from, endBlocks).Scan(&next); err != nil {
-		return from, fmt.Errorf("looking for webhooks that no process calls any more: %w", err)
+// endFirstCalls makes the deliveries of first calls due whose process died or lost their results. It
+// returns how many rows it ended. Their results are locked out first: a statement that began before a
+// result was committed would not find it.
+func (w *Webhooks) endFirstCalls(ctx context.Context) (ended int, err error) {
+	err = pgx.BeginFunc(ctx, w.pool, func(tx pgx.Tx) error {
+		over, err := postgres.All(ctx, tx, "looking for first calls that ended", pgx.RowTo[callsID], `
+			SELECT id FROM webhook_first_calls WHERE ends <= now() ORDER BY id LIMIT $1 FOR UPDATE SKIP LOCKED`, endAtOnce)
+		if err != nil || len(over) == 0 {
+			return err
+		}
+		ended = len(over)
+		_, err = tx.Exec(ctx, `
+			WITH over AS (DELETE FROM webhook_first_calls WHERE id = ANY($1) RETURNING *)
+			INSERT INTO webhook_undelivered (company_id, id, at, due, phone_number, client_reference, data)
+			SELECT d.*
+			FROM over, unnest(company_ids, ids, at, array_fill(now(), ARRAY[cardinality(ids)]), phone_numbers, client_references, data) d(company_id, id)
+			WHERE NOT EXISTS (SELECT FROM webhook_deliveries w WHERE w.company_id = d.company_id AND w.id = d.id)`, over)
+		return err
+	})
+	if err != nil {
+		return 0, fmt.Errorf("ending first calls of webhooks: %w", err)
 	}
-	return next, nil
+	return ended, nil
 }
 
 // countEndpoints updates the metric of endpoints by state.

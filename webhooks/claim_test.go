@@ -2,6 +2,7 @@ package webhooks
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"sync"
 	"sync/atomic"
@@ -49,8 +50,8 @@ func TestLateCommit(t *testing.T) {
 }
 
 // TestNotBeforeItIsSafe: an event is not posted while no standby has it, even if its row is visible
-// because the client gave up waiting for the COMMIT. This holds for the process that recorded it as
-// claimed and for the next claim. It is posted once commits are safe again.
+// because the client gave up waiting for the COMMIT. This holds for the process that recorded it to
+// call it, and for the next claim. It is posted once commits are safe again.
 func TestNotBeforeItIsSafe(t *testing.T) {
 	t.Parallel()
 	server := testenv.NewPostgresServer(t)
@@ -102,9 +103,9 @@ func TestNotBeforeItIsSafe(t *testing.T) {
 		return err
 	})
 	givenUp(func(ctx context.Context, tx pgx.Tx) error {
-		ended, err := tx.Exec(ctx, `UPDATE webhook_undelivered SET claimed_until = now() WHERE claimed_until > now()`)
+		ended, err := tx.Exec(ctx, `UPDATE webhook_first_calls SET ends = now()`)
 		if ended.RowsAffected() != 1 {
-			t.Errorf("%d events were recorded as claimed, %v", ended.RowsAffected(), err)
+			t.Errorf("%d first calls were recorded, %v", ended.RowsAffected(), err)
 		}
 		return err
 	})
@@ -140,17 +141,20 @@ func TestCommitAfterTheEndOfRun(t *testing.T) {
 	if err := w.Enqueue(t.Context(), tx, []Event{{CompanyID: 1, MessageID: 1, Name: Sent, PhoneNumber: "+25761234567", At: time.Now()}}); err != nil {
 		t.Fatal(err)
 	}
-	var claimed bool
-	const query = `SELECT claimed_until IS NOT NULL FROM webhook_undelivered`
-	if err := tx.QueryRow(t.Context(), query).Scan(&claimed); err != nil || !claimed {
-		t.Fatalf("claimed %t, %v", claimed, err)
+	var calls int
+	const query = `SELECT count(*) FROM webhook_first_calls`
+	if err := tx.QueryRow(t.Context(), query).Scan(&calls); err != nil || calls != 1 {
+		t.Fatalf("%d first calls, %v", calls, err)
 	}
 	stop()
 	if err := tx.Commit(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if err := w.pool.QueryRow(t.Context(), query).Scan(&claimed); err != nil || claimed {
-		t.Errorf("claimed %t, %v", claimed, err)
+	if err := w.pool.QueryRow(t.Context(), query).Scan(&calls); err != nil || calls != 0 {
+		t.Errorf("%d first calls, %v", calls, err)
+	}
+	if d := only(t, w, 1); d.State != StatePending || d.NextAt == nil || d.NextAt.After(postgres.Now()) || len(d.Attempts) != 0 {
+		t.Errorf("%+v", d)
 	}
 }
 
@@ -220,7 +224,7 @@ func TestSleeperWritesNothing(t *testing.T) {
 	if list, _, err := w.Deliveries(t.Context(), 1, Filter{State: StatePending}, 0, 10); err != nil || len(list) != 1 || list[0].NextAt == nil {
 		t.Errorf("%+v, %v", list, err)
 	}
-	perform(t, w, `UPDATE webhook_undelivered SET claimed_until = now()`)
+	perform(t, w, `UPDATE webhook_first_calls SET ends = now()`)
 	run(t, New(pool, quickly()))
 	inState(t, w, 1, StateDelivered)
 	answer()
@@ -254,9 +258,9 @@ func TestBeginsInTime(t *testing.T) {
 
 // TestStoredOnce: a batch that was stored without a reply is not stored twice.
 func TestStoredOnce(t *testing.T) {
-	w := New(batchPool(t), quickly())
-	setEndpoint(t, w, 1, "http://127.0.0.1:1/")
-	enqueue(t, w, 1, 1, 2)
+	w := newDeliverer(t.Context(), New(batchPool(t), quickly()))
+	setEndpoint(t, w.Webhooks, 1, "http://127.0.0.1:1/")
+	enqueue(t, w.Webhooks, 1, 1, 2)
 	taken, err := w.claim(t.Context(), []wish{{worker: newWorker(1), most: 2}})
 	if err != nil || len(taken[1].jobs) != 2 {
 		t.Fatalf("%+v, %v", taken, err)
@@ -271,10 +275,10 @@ func TestStoredOnce(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if d := only(t, w, 1); d.State != StateDelivered || len(d.Attempts) != 1 {
+	if d := only(t, w.Webhooks, 1); d.State != StateDelivered || len(d.Attempts) != 1 {
 		t.Errorf("%+v", d)
 	}
-	if d := only(t, w, 2); d.State != StatePending || len(d.Attempts) != 1 || time.Until(*d.NextAt) < 59*time.Minute {
+	if d := only(t, w.Webhooks, 2); d.State != StatePending || len(d.Attempts) != 1 || time.Until(*d.NextAt) < 59*time.Minute {
 		t.Errorf("%+v", d)
 	}
 }
@@ -405,34 +409,6 @@ func TestPurgeReadsLittle(t *testing.T) {
 	}
 }
 
-// TestEndReadsLittle: a look for unfinished first calls reads few blocks, however many given-up
-// deliveries are kept, and the looks together find all of them.
-func TestEndReadsLittle(t *testing.T) {
-	w := New(batchPool(t), quickly())
-	setEndpoint(t, w, 1, "http://127.0.0.1:1/")
-	perform(t, w, `INSERT INTO webhook_undelivered (company_id, id, at, due, claimed_until, given_up_at, phone_number, attempts)
-		SELECT 1, n * 8, now(), CASE WHEN n % 10000 <> 0 THEN 'infinity'::timestamptz END, CASE WHEN n % 10000 = 0 THEN now() END, now(),
-			'+25761234567', json_build_array(repeat('x', 400)) FROM generate_series(1, 50000) n`)
-	perform(t, w, `VACUUM ANALYZE webhook_undelivered`)
-	if n, plan := blocks(t, w.pool, handedOver, 1000, 20); n > 100 {
-		t.Errorf("%d blocks:\n%s", n, plan)
-	}
-	looks := 1
-	for next, err := w.endHanded(t.Context(), 0); next != 0 || err != nil; looks++ {
-		if err != nil {
-			t.Fatal(err)
-		}
-		next, err = w.endHanded(t.Context(), next)
-	}
-	if n := countState(t, w, pending); n != 5 || looks < 2 {
-		t.Errorf("%d pending after %d looks", n, looks)
-	}
-	var waiting int
-	if err := w.pool.QueryRow(t.Context(), `SELECT count(*) FROM webhook_undelivered WHERE due <= now() AND claimed_until IS NULL`).Scan(&waiting); err != nil || waiting != 5 {
-		t.Errorf("%d are due, %v", waiting, err)
-	}
-}
-
 // TestWALOfADelivery bounds the WAL of one delivery, from its row to its result. A busy machine makes
 // smaller batches of results, so the best of several rounds counts.
 func TestWALOfADelivery(t *testing.T) {
@@ -461,18 +437,78 @@ func TestWALOfADelivery(t *testing.T) {
 			eventually(t, "a batch called", func() bool { return s.count() >= from+batch-1 })
 		}
 		eventually(t, "all delivered", func() bool { return countState(t, w, delivered) == (number+1)*n })
-		eventually(t, "the figures", func() bool { records, octets = wal(); return records > before+4*n })
+		eventually(t, "the figures", func() bool { records, octets = wal(); return records > before+2*n })
 		return (records - before) / n, (octets - octetsBefore) / n
 	}
 	round(0)
 	for number := 1; ; number++ {
 		records, octets := round(number)
 		t.Logf("%.2f records, %.0f octets a delivery", records, octets)
-		if records <= 5.6 && octets <= 560 {
+		if records <= 2.6 && octets <= 370 {
 			return
 		}
 		if number == rounds {
-			t.Fatal("want 5.6 and 560 at most")
+			t.Fatal("want 2.6 and 370 at most")
 		}
+	}
+}
+
+// TestFirstCalls: a delivery in webhook_first_calls is pending for every reader: it is listed, found,
+// not erased, and not called twice by a re-send. A result of another delivery of the transaction does
+// not change this. After the end of the calls the rest is due, once.
+func TestFirstCalls(t *testing.T) {
+	const number = "+25761234567"
+	text := `{"inbound_id":2,"from":"` + number + `","to":"8080","message":"a secret","received_at":"2026-03-01T08:02:11+00:00"}`
+	w := New(batchPool(t), quickly())
+	d := newDeliverer(t.Context(), w)
+	setEndpoint(t, w, 1, "http://127.0.0.1:1/")
+	calls := callsID{1}
+	perform(t, w, `INSERT INTO webhook_first_calls (id, ends, company_ids, ids, at, phone_numbers, client_references, data)
+		SELECT $3, now() + interval '1 hour', '{1,1,1}', '{8,18,24}', array_fill(now(), '{3}'), array_fill($1::text, '{3}'), '{order 1,NULL,NULL}', ARRAY[NULL, $2, NULL]`, number, text, calls)
+	pending := func(want ...int64) {
+		t.Helper()
+		page, _, err := w.Deliveries(t.Context(), 1, Filter{State: StatePending}, 0, 10)
+		if err != nil || len(page) != len(want) {
+			t.Fatalf("%+v, %v", page, err)
+		}
+		for i, d := range page {
+			if again, err := w.Resend(t.Context(), 1, d.ID); d.ID != want[i] || err != nil || again.State != StatePending || again.Body != d.Body {
+				t.Errorf("%+v, %+v, %v", d, again, err)
+			}
+		}
+	}
+	pending(24, 18, 8)
+	if all, err := w.Naming(t.Context(), []string{number}, 100); err != nil || len(all) != 1 || all[0].InboundID != 2 {
+		t.Errorf("%+v, %v", all, err)
+	}
+	if err := pgx.BeginFunc(t.Context(), w.pool, func(tx pgx.Tx) error {
+		of, err := Erase(t.Context(), tx, []Subject{{1, 1}, {1, 3}}, "erased")
+		erased, received, err2 := EraseReceived(t.Context(), tx, []Subject{{1, 2}}, []string{number}, "erased")
+		if len(of) != 2 || erased != 0 || len(received) != 1 {
+			t.Errorf("%v; %d %v", of, erased, received)
+		}
+		return errors.Join(err, err2)
+	}); err != nil {
+		t.Fatal(err)
+	}
+	d.firstCalls[calls] = 3
+	for range 2 { // the first reply was lost
+		if err := d.store(t.Context(), []result{{job: job{company: 1, id: 18, calls: calls}, state: delivered, attempt: Attempt{Result: result2xx}}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	pending(24, 8)
+	perform(t, w, `UPDATE webhook_first_calls SET ends = now()`)
+	for want := range 2 {
+		if ended, err := w.endFirstCalls(t.Context()); err != nil || ended != 1-want {
+			t.Errorf("%d ended, %v", ended, err)
+		}
+	}
+	if err := d.store(t.Context(), []result{{job: job{company: 1, id: 8, calls: calls}, state: delivered, attempt: Attempt{Result: result2xx}}}); err != nil {
+		t.Fatal(err)
+	}
+	pending(24, 8)
+	if n := countState(t, w, delivered); n != 1 {
+		t.Errorf("%d delivered", n)
 	}
 }

@@ -39,12 +39,12 @@ type Attempt struct {
 	Excerpt    string    `json:"excerpt,omitempty"` // beginning of the response's body, at most 1 KiB
 }
 
-// deliveryColumns are the columns of d: webhook_deliveries or one of its partitions.
+// deliveryColumns are the columns of d: webhook_deliveries, one of its partitions, or webhook_called.
 const deliveryColumns = `SELECT d.company_id, d.id, d.at, d.phone_number, coalesce(d.data, ''), coalesce(d.client_reference, ''), d.delivered,
-	CASE WHEN isfinite(d.due) THEN d.due WHEN ` + pendingDelivery + ` THEN d.at END, d.given_up_at, coalesce(d.attempts, '[]')`
+	CASE WHEN isfinite(d.due) THEN d.due END, d.given_up_at, coalesce(d.attempts, '[]')`
 
 // pendingDelivery is true for a delivery d that is neither delivered nor given up.
-const pendingDelivery = `NOT d.delivered AND d.due IS DISTINCT FROM 'infinity'`
+const pendingDelivery = `NOT d.delivered AND d.due <> 'infinity'`
 
 // DeliveriesOf returns the deliveries of a company's message: none if it emitted no event.
 func (w *Webhooks) DeliveriesOf(ctx context.Context, company sms.CompanyID, messageID int64) ([]Delivery, error) {

@@ -3,9 +3,9 @@
 //
 // # Guarantees
 //
-// A final message of a company with an active endpoint has exactly one row in
-// webhook_deliveries. [Webhooks.Enqueue] writes it in the transaction that settles the message:
-// both exist or neither. The body is a pure function of columns that never change, so every
+// A final message of a company with an active endpoint has exactly one delivery: a row of
+// webhook_deliveries, or an element of webhook_first_calls. [Webhooks.Enqueue] writes it in the
+// transaction that settles the message: both exist or neither. The body is a pure function of columns that never change, so every
 // attempt and every re-send sends the same bytes under the same webhook-id. Delivery is at
 // least once: receivers drop duplicates by webhook-id, or by message_id and event.
 //
@@ -19,9 +19,9 @@
 //
 // An attempt succeeds if a 2xx status arrives within the timeout. Anything else is a failure,
 // even a redirect. Errors after the status change nothing. The row keeps every attempt. Until
-// one succeeds, the row is in the partition webhook_undelivered. It is due at once or called;
-// after a failure it is due after the schedule's next delay; after the last failure it is never
-// due. Such a delivery stays visible, and only [Webhooks.Resend] and [Webhooks.Recover] send it
+// one succeeds, the row is in the partition webhook_undelivered. It is due at once; after a
+// failure it is due after the schedule's next delay; after the last failure it is never due.
+// Such a delivery stays visible, and only [Webhooks.Resend] and [Webhooks.Recover] send it
 // again. The statement that records a success moves the row to webhook_delivered. Deliveries
 // older than Options.Retention are deleted.
 //
@@ -32,9 +32,12 @@
 // identifies the claim: a result is recorded only while the row still has it. So each result is
 // recorded once, and never after another process has claimed the row.
 //
-// Most first attempts need no separate claim. While the process's Run has room for a quick
-// endpoint, Enqueue records the event as already claimed, and the call starts after the COMMIT.
-// Such a row has no due time. If its process dies, a look for ended claims sets one.
+// Most first attempts need no claim. While the process's Run has room for a quick endpoint,
+// Enqueue adds the event to the transaction's row of webhook_first_calls, and the call starts
+// after the COMMIT. The first result writes the delivery's own row, in its final partition if
+// the call succeeded. The last result deletes the row of webhook_first_calls. Results are stored
+// only while that row exists. If the process dies, another one deletes the row after its end,
+// and makes the deliveries without a result due. Lists and erasing read both tables.
 //
 // An event is posted only after its claim is committed. That COMMIT is the event's own or comes
 // after it in the log, and it waits for the synchronous standby, if there is one. So a failover

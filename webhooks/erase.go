@@ -27,7 +27,9 @@ func Erase(ctx context.Context, tx pgx.Tx, subjects []Subject, by string) (pendi
 	deliveries, err := postgres.All(ctx, tx, fmt.Sprintf("looking for the events of %d messages", len(subjects)), pgx.RowToStructByPos[named], `
 		SELECT d.company_id, d.id, `+stillNeeded+`
 		FROM unnest($1::bigint[], $2::bigint[]) u(company_id, id) JOIN webhook_deliveries d ON d.company_id = u.company_id AND d.id = u.id
-		ORDER BY d.company_id, d.id`, companies, ids)
+		UNION ALL
+		SELECT d.company_id, d.id, true FROM webhook_called d WHERE (d.company_id, d.id) IN (SELECT * FROM unnest($1::bigint[], $2::bigint[]))
+		ORDER BY 1, 2`, companies, ids)
 	if err != nil {
 		return nil, err
 	}
@@ -112,7 +114,8 @@ func (w *Webhooks) Naming(ctx context.Context, forms []string, upTo int64) ([]De
 
 // Queries that find the events of a number ($1, its forms) without its messages. A separate query reads each
 // delivery (LATERAL, OFFSET 0). In a join the planner overestimates how many there are and reads the whole table. A
-// delivery that moves to another partition while FOR UPDATE waits for it is not found there: it was still pending.
+// delivery that moves to another partition while FOR UPDATE waits for it is not found there, nor is one in
+// webhook_first_calls: it was still pending.
 const (
 	receivedFrom = `SELECT r.company_id, r.id FROM webhook_deliveries r WHERE r.phone_number = ANY($1::text[]) AND r.data IS NOT NULL` // uses an index of these alone
 	// Company by company. It reads as many deliveries as outlive their messages ($2 is the last deleted message).
@@ -123,9 +126,12 @@ const (
 
 	receivedOf = `SELECT n.company_id, n.id, coalesce(d.phone_number, ''), coalesce(d.data, ''), ` + stillNeeded + `
 		FROM (` + receivedFrom + ` UNION SELECT u.* FROM unnest($2::bigint[], $3::bigint[]) u(company_id, id)
-			WHERE EXISTS (SELECT FROM webhook_deliveries e WHERE e.company_id = u.company_id AND e.id = u.id) ORDER BY 1, 2)` + eachOf + `FOR UPDATE) d ON true`
+			WHERE EXISTS (SELECT FROM webhook_deliveries e WHERE e.company_id = u.company_id AND e.id = u.id)
+		UNION SELECT c.company_id, c.id FROM webhook_called c WHERE c.phone_number = ANY($1) AND c.data IS NOT NULL
+			OR (c.company_id, c.id) IN (SELECT * FROM unnest($2, $3)) ORDER BY 1, 2)` + eachOf + `FOR UPDATE) d ON true`
 	purgedOf = `SELECT n.company_id, n.id, ` + stillNeeded + ` FROM (` + purgedTo + ` ORDER BY 1, 2)` + eachOf + `FOR UPDATE) d ON true`
-	namingOf = deliveryColumns + ` FROM (` + receivedFrom + ` UNION ` + purgedTo + `)` + eachOf + `OFFSET 0) d ON true ORDER BY d.at, d.id`
+	namingOf = deliveryColumns + ` FROM (` + receivedFrom + ` UNION ` + purgedTo + `)` + eachOf + `OFFSET 0) d ON true
+		UNION ALL ` + deliveryColumns + ` FROM webhook_called d WHERE d.phone_number = ANY($1) AND d.data IS NOT NULL ORDER BY 3, 2`
 
 	// withoutAnswers are the attempts without the endpoint's responses.
 	withoutAnswers = `(SELECT json_agg(a::jsonb - 'excerpt') FROM json_array_elements(attempts) a)`

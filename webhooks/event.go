@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/oklog/ulid/v2"
 
 	"intumwa/internal/postgres"
 	"intumwa/sms"
@@ -196,9 +197,9 @@ func webhookID(delivery int64) string {
 // statement covers any number of events and runs no later than the commit (postgres.Later).
 // After the commit of a [postgres.Tx] it wakes Run. rule api 6
 //
-// If this process's Run has room, Enqueue records the event as claimed, and Run calls it after
-// the commit. That COMMIT waits for the synchronous standby, if there is one, like a claim's
-// COMMIT.
+// If this process's Run has room, Enqueue records the event in webhook_first_calls, and Run calls
+// it after the commit. That COMMIT waits for the synchronous standby, if there is one, like a
+// claim's COMMIT.
 func (w *Webhooks) Enqueue(ctx context.Context, tx pgx.Tx, events []Event) error {
 	ids, companies, at := []int64{}, []int64{}, []time.Time{}
 	numbers, references, data, asked := []string{}, []*string{}, []*string{}, []*string{}
@@ -235,23 +236,27 @@ func (w *Webhooks) Enqueue(ctx context.Context, tx pgx.Tx, events []Event) error
 	}) && d != nil {
 		handed = d.takes(companies, ids)
 	}
-	beginBy, claim := time.Now().Add(beginWithin), postgres.Now().Add(w.claimLasts()).Truncate(time.Microsecond)
+	beginBy, calls := time.Now().Add(beginWithin), callsID(ulid.Make())
 	// ON CONFLICT DO NOTHING would write a second WAL record for every row.
 	b := &pgx.Batch{}
 	b.Queue(`
-		WITH new AS (
-			INSERT INTO webhook_undelivered (company_id, id, at, due, claimed_until, phone_number, client_reference, data)
-			SELECT n.company_id, n.id, n.at, CASE WHEN NOT n.handed THEN now() END, CASE WHEN n.handed THEN $9::timestamptz END,
-				n.phone_number, n.reference, n.data
-			FROM (SELECT *, id = ANY($8::bigint[]) AS handed FROM unnest($1::bigint[], $2::bigint[], $3::timestamptz[], $4::text[], $5::text[], $6::text[], $7::text[])
-				AS n(company_id, id, at, phone_number, reference, data, asked)) n
+		WITH new AS MATERIALIZED (
+			SELECT n.*, n.id = ANY($8::bigint[]) AS handed
+			FROM (SELECT unnest($1::bigint[]) AS company_id, unnest($2::bigint[]) AS id, unnest($3::timestamptz[]) AS at, unnest($4::text[]) AS phone_number,
+				unnest($5::text[]) AS client_reference, unnest($6::text[]) AS data, unnest($7::text[]) AS asked) n
 			JOIN webhook_endpoints e ON e.company_id = n.company_id AND e.active AND (n.asked IS NULL OR n.asked = ANY(e.events))
 			WHERE NOT EXISTS (SELECT FROM webhook_deliveries d WHERE d.company_id = n.company_id AND d.id = n.id)
-			RETURNING company_id, id, claimed_until IS NOT NULL AS handed
+		), waiting AS (
+			INSERT INTO webhook_undelivered (company_id, id, at, due, phone_number, client_reference, data)
+			SELECT company_id, id, at, now(), phone_number, client_reference, data FROM new WHERE NOT handed
+		), calls AS (
+			INSERT INTO webhook_first_calls (id, ends, company_ids, ids, at, phone_numbers, client_references, data)
+			SELECT $10::uuid, now() + $9::interval, array_agg(company_id), array_agg(id), array_agg(at), array_agg(phone_number), array_agg(client_reference), array_agg(data)
+			FROM new WHERE handed HAVING count(*) > 0
 		)
 		SELECT `+storedColumns+`, array_agg(new.id), array_agg(new.handed)
 		FROM new JOIN webhook_endpoints e ON e.company_id = new.company_id GROUP BY e.company_id`,
-		companies, ids, at, numbers, references, data, asked, handed, claim).Query(func(rows pgx.Rows) error {
+		companies, ids, at, numbers, references, data, asked, handed, w.claimLasts(), calls).Query(func(rows pgx.Rows) error {
 		var s storedEndpoint
 		var ids []int64
 		var handed []bool
@@ -263,7 +268,7 @@ func (w *Webhooks) Enqueue(ctx context.Context, tx pgx.Tx, events []Event) error
 					continue
 				}
 				j := of[id]
-				j.beginBy, j.claim = beginBy, claim
+				j.beginBy, j.calls = beginBy, calls
 				c.jobs = append(c.jobs, j)
 			}
 			if len(c.jobs) > 0 {

@@ -66,21 +66,23 @@ func (w *Webhooks) Deliveries(ctx context.Context, company sms.CompanyID, f Filt
 	if err != nil {
 		return nil, 0, fmt.Errorf("listing webhook deliveries: %w", err)
 	}
-	if seen == 0 {
-		return nil, 0, nil
+	if seen < maxScanned {
+		last = 0
 	}
-	return w.deliveryPage(ctx, company, f, before, last, limit, seen == maxScanned)
+	return w.deliveryPage(ctx, company, f, before, last, limit, last > 0)
 }
 
 // deliveryPage lists the filter's deliveries with ids from last up to below before.
-// more means that there may be others below last.
+// more means that there may be others below last. Stored deliveries and first calls are
+// read separately: in one view of both, PostgreSQL would read all of a company's.
 func (w *Webhooks) deliveryPage(ctx context.Context, company sms.CompanyID, f Filter, before, last int64, limit int, more bool) (page []Delivery, next int64, err error) {
 	condition, args := f.condition([]any{int64(company), before, last, limit + 1})
-	from := ` FROM webhook_deliveries d`
+	condition = ` d WHERE d.company_id = $1 AND d.id < $2 AND d.id >= $3` + condition + ` ORDER BY d.id DESC LIMIT $4)`
+	query := `(` + deliveryColumns + ` FROM webhook_deliveries` + condition + ` UNION ALL (` + deliveryColumns + ` FROM webhook_called` + condition + ` ORDER BY 2 DESC LIMIT $4`
 	if f.State == StateFailed {
-		from = ` FROM webhook_undelivered d`
+		query = `(` + deliveryColumns + ` FROM webhook_undelivered` + condition
 	}
-	page, err = w.deliveries(ctx, deliveryColumns+from+` WHERE d.company_id = $1 AND d.id < $2 AND d.id >= $3`+condition+` ORDER BY d.id DESC LIMIT $4`, args...)
+	page, err = w.deliveries(ctx, query, args...)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -129,7 +131,8 @@ func eventNumber(name string) int64 {
 // Delivery returns one of a company's deliveries. It returns ErrNotFound if there is
 // none, or if it belongs to another company.
 func (w *Webhooks) Delivery(ctx context.Context, company sms.CompanyID, id int64) (Delivery, error) {
-	found, err := w.deliveries(ctx, deliveryColumns+` FROM webhook_deliveries d WHERE d.company_id = $1 AND d.id = $2`, int64(company), id)
+	const condition = ` d WHERE d.company_id = $1 AND d.id = $2`
+	found, err := w.deliveries(ctx, deliveryColumns+` FROM webhook_deliveries`+condition+` UNION ALL `+deliveryColumns+` FROM webhook_called`+condition, int64(company), id)
 	if err != nil {
 		return Delivery{}, err
 	}
@@ -144,7 +147,8 @@ func (w *Webhooks) Delivery(ctx context.Context, company sms.CompanyID, id int64
 func (w *Webhooks) CompanyOf(ctx context.Context, id int64) (sms.CompanyID, error) {
 	var company int64
 	err := w.pool.QueryRow(ctx, `SELECT e.company_id FROM webhook_endpoints e
-		WHERE EXISTS (SELECT FROM webhook_deliveries d WHERE d.company_id = e.company_id AND d.id = $1)`, id).Scan(&company)
+		WHERE EXISTS (SELECT FROM webhook_deliveries d WHERE d.company_id = e.company_id AND d.id = $1)
+		UNION ALL SELECT company_id FROM webhook_called WHERE id = $1`, id).Scan(&company)
 	if errors.Is(err, pgx.ErrNoRows) {
 		err = ErrNotFound
 	}

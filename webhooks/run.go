@@ -37,8 +37,10 @@ type deliverer struct {
 	nextLook  time.Time
 	earliest  time.Time // of the next look, if there is a kick
 	throughAt time.Time // of the next look back to the oldest delivery
-	endAt     time.Time // of the next look for unfinished first calls
-	endFrom   int64     // its first block
+	endAt     time.Time // of the next look for first calls of dead processes
+
+	// firstCalls counts the results that rows of webhook_first_calls lack, by their id.
+	firstCalls map[callsID]int
 }
 
 func newDeliverer(calling context.Context, w *Webhooks) *deliverer {
@@ -50,6 +52,8 @@ func newDeliverer(calling context.Context, w *Webhooks) *deliverer {
 		workers:  make(map[int64]*worker),
 		free:     w.opts.InFlight,
 		freeSlow: max(1, w.opts.InFlight/2),
+
+		firstCalls: make(map[callsID]int),
 	}
 	d.ended = sync.NewCond(&d.mu)
 	return d
@@ -132,11 +136,11 @@ func (d *deliverer) take(ctx context.Context) {
 // to claim at once.
 func (d *deliverer) round(ctx context.Context) (more bool, err error) {
 	if start := time.Now(); !start.Before(d.endAt) {
-		if d.endFrom, err = d.endHanded(ctx, d.endFrom); err != nil {
+		ended, err := d.endFirstCalls(ctx)
+		if err != nil {
 			return false, err
 		}
-		d.endAt = time.Now().Add(lookPause(time.Since(start)))
-		if d.endFrom == 0 {
+		if ended < endAtOnce {
 			d.endAt = start.Add(lookThrough * d.opts.Idle)
 		}
 	}

@@ -116,10 +116,13 @@ func (d *deliverer) takes(companies, ids []int64) []int64 {
 	return taken
 }
 
-// hand starts the calls of new deliveries that Enqueue claimed for this process.
+// hand starts the first calls of new deliveries that Enqueue recorded for this process.
 func (d *deliverer) hand(found []*claimed) {
 	d.mu.Lock()
 	stopped, late := d.stopped, []result(nil)
+	for _, c := range found {
+		d.firstCalls[c.jobs[0].calls] += len(c.jobs)
+	}
 	for _, c := range found {
 		if !stopped {
 			d.give(d.workers[c.endpoint.company], c)

@@ -21,14 +21,15 @@ CREATE TRIGGER webhook_endpoints_notice
     FOR EACH ROW EXECUTE FUNCTION notice('endpoint', 'company_id');
 
 -- One row per event of a company that had an active endpoint: the values of its body, and the attempts to deliver it.
--- It is in webhook_undelivered until it is delivered, then in webhook_delivered.
+-- It is in webhook_undelivered until it is delivered, then in webhook_delivered. During a first call that began at the
+-- COMMIT of the event, it is in an array of webhook_first_calls instead.
 CREATE TABLE webhook_deliveries (
     company_id       bigint      NOT NULL,
     -- number * 8 + event (0 sms.sent, 1 sms.failed, 2 sms.received, 3 balance.low). The number is messages.id or
     -- inbound_messages.id; for balance.low it is drawn from messages_id_seq.
     id               bigint      NOT NULL,
     at               timestamptz NOT NULL, -- timestamp of the body: when the message became final
-    due              timestamptz,          -- of the next attempt; infinity: given up; NULL: delivered, or first called by the process that recorded it
+    due              timestamptz,          -- of the next attempt; infinity: given up; NULL: delivered
     claimed_until    timestamptz,          -- NULL: not claimed
     given_up_at      timestamptz,
     tries            smallint    NOT NULL DEFAULT 0, -- attempts of this round; a re-send by hand begins a new round
@@ -55,8 +56,29 @@ WITH (
     autovacuum_vacuum_threshold = 5000,
     autovacuum_analyze_scale_factor = 0.05
 );
--- By company, so that no company's due rows are behind another's backlog. A delivery that succeeds at once is never in
--- it.
-CREATE INDEX webhook_undelivered_due ON webhook_undelivered (company_id, due, id) WHERE due IS NOT NULL;
+-- By company, so that no company's due rows are behind another's backlog.
+CREATE INDEX webhook_undelivered_due ON webhook_undelivered (company_id, due, id);
 -- Given-up deliveries are deleted in this order. A delivery that succeeds is never in it.
 CREATE INDEX webhook_undelivered_given_up ON webhook_undelivered (at) WHERE due = 'infinity';
+
+-- One row per transaction whose process calls endpoints itself after the COMMIT: the values of these deliveries. A
+-- delivery gets its own row with the result of its first call, so most are written once. The row is deleted with the
+-- last result. If the process dies, another one makes the deliveries due after ends.
+CREATE TABLE webhook_first_calls (
+    id                uuid          PRIMARY KEY, -- a ULID: no other row has it, even after a failover that lost this one
+    ends              timestamptz   NOT NULL,
+    company_ids       bigint[]      NOT NULL, -- these arrays have one element per delivery
+    ids               bigint[]      NOT NULL,
+    at                timestamptz[] NOT NULL,
+    phone_numbers     text[]        NOT NULL,
+    client_references text[]        NOT NULL,
+    data              text[]        NOT NULL
+) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0);
+
+-- The deliveries in webhook_first_calls, with the columns of webhook_deliveries.
+CREATE VIEW webhook_called AS
+    SELECT d.*, false AS delivered, d.at AS due, NULL::timestamptz AS given_up_at, NULL::json AS attempts
+    FROM webhook_first_calls c, unnest(c.company_ids, c.ids, c.at, c.phone_numbers, c.client_references, c.data)
+        AS d(company_id, id, at, phone_number, client_reference, data)
+    -- A call may have a result while others of the transaction have none.
+    WHERE NOT EXISTS (SELECT FROM webhook_deliveries w WHERE w.company_id = d.company_id AND w.id = d.id);
