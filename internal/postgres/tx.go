@@ -215,19 +215,11 @@ func (t *Tx) Commit(ctx context.Context) error {
 	if !t.begun && len(t.waiting) == 0 {
 		return t.Rollback(ctx)
 	}
-	head, end := t.waiting, []*pgx.QueuedQuery(nil)
-	t.waiting = nil
-	if t.begun { // otherwise all of it is one pipeline, which is a transaction without BEGIN and COMMIT
-		end = append(end, &pgx.QueuedQuery{SQL: "commit"})
-	}
-	results, err := t.send(ctx, head, end...)
+	results, err := t.send(ctx, t.head(), &pgx.QueuedQuery{SQL: "commit"})
 	if err != nil {
 		return errors.Join(err, t.Rollback(ctx))
 	}
-	tag := pgconn.NewCommandTag("COMMIT")
-	if t.begun {
-		tag, err = results.Exec()
-	}
+	tag, err := results.Exec()
 	if err = errors.Join(err, results.Close()); err == nil && tag.String() != "COMMIT" {
 		err = pgx.ErrTxCommitRollback
 	}
