@@ -35,7 +35,7 @@ type committer struct {
 	in       *Intake
 	requests chan *request
 	turn     chan struct{}   // full while a group is committed, before run and after it
-	life     context.Context // of run, for whoever has the turn
+	life     context.Context // of run; groups are committed under it
 	push     chan []queue.Item
 	closed   chan struct{}
 	doubts   sync.WaitGroup // groups whose COMMIT got no response
@@ -50,8 +50,8 @@ func newCommitter(in *Intake) *committer {
 	return c
 }
 
-// submit has a request committed and waits until it is committed or refused, as its fields then show. The error
-// is ErrUnavailable, ErrKeyReused or a fault. Once taken, a request continues when the client disconnects.
+// submit commits a request, or passes it to run. It returns when the request is committed or refused, as its fields then
+// show. The error is ErrUnavailable, ErrKeyReused or a fault. Once taken, a request continues when the client disconnects.
 func (c *committer) submit(ctx context.Context, r *request) error {
 	r.done, r.came = make(chan struct{}), time.Now()
 	select {
