@@ -128,11 +128,13 @@ func (d *deliverer) store(ctx context.Context, batch []result) error {
 			tries[i], attempts[i] = tries[i]+1, &text
 		}
 	}
-	open, complete := []callsID{}, []callsID{}
+	partial, complete := []callsID{}, []callsID{}
 	d.mu.Lock()
 	for id, n := range first {
-		if open = append(open, id); d.firstCalls[id] == n {
+		if d.firstCalls[id] == n {
 			complete = append(complete, id)
+		} else {
+			partial = append(partial, id)
 		}
 	}
 	d.mu.Unlock()
@@ -141,13 +143,13 @@ func (d *deliverer) store(ctx context.Context, batch []result) error {
 			SELECT unnest($1::bigint[]) AS company_id, unnest($2::bigint[]) AS id, unnest($3::timestamptz[]) AS claim, unnest($4::smallint[]) AS state,
 				unnest($5::smallint[]) AS tries, unnest($6::float8[]) AS delay, unnest($7::text[]) AS attempt, nullif(unnest($8::uuid[]), '00000000-0000-0000-0000-000000000000') AS calls,
 				unnest($9::timestamptz[]) AS at, unnest($10::text[]) AS phone_number, unnest($11::text[]) AS client_reference, unnest($12::text[]) AS data
-		), calls AS MATERIALIZED (
+		), partial AS MATERIALIZED (
 			SELECT id FROM webhook_first_calls WHERE id = ANY($13::uuid[]) ORDER BY id FOR KEY SHARE
 		), complete AS (
-			DELETE FROM webhook_first_calls c USING calls WHERE c.id = calls.id AND c.id = ANY($14::uuid[])
+			DELETE FROM webhook_first_calls WHERE id = ANY($14::uuid[]) RETURNING id
 		), first AS MATERIALIZED (
 			SELECT r.* FROM r
-			WHERE r.calls = ANY(ARRAY(SELECT id FROM calls)) AND NOT EXISTS (SELECT FROM webhook_deliveries w WHERE w.company_id = r.company_id AND w.id = r.id)
+			WHERE r.calls = ANY(ARRAY(SELECT id FROM partial UNION ALL SELECT id FROM complete)) AND NOT EXISTS (SELECT FROM webhook_deliveries w WHERE w.company_id = r.company_id AND w.id = r.id)
 		), failed AS (
 			INSERT INTO webhook_undelivered (company_id, id, at, phone_number, client_reference, data, due, tries, given_up_at, attempts)
 			SELECT u.company_id, u.id, u.at, u.phone_number, u.client_reference, u.data,
@@ -168,7 +170,7 @@ func (d *deliverer) store(ctx context.Context, batch []result) error {
 		INSERT INTO webhook_delivered (company_id, id, at, phone_number, client_reference, data, attempts)
 		SELECT * FROM gone
 		UNION ALL SELECT company_id, id, at, phone_number, client_reference, data, attempt::json FROM first WHERE state = 1`,
-		companies, ids, claims, states, tries, delays, attempts, calls, at, numbers, references, data, open, complete)
+		companies, ids, claims, states, tries, delays, attempts, calls, at, numbers, references, data, partial, complete)
 	if err != nil {
 		return fmt.Errorf("storing %d webhook results: %w", n, err)
 	}
