@@ -512,3 +512,13 @@ func TestFirstCalls(t *testing.T) {
 		t.Errorf("%d delivered", n)
 	}
 }
+
+// TestFirstCallsOfAnUnusableEndpoint: a process does not wait for results of calls that it cannot make.
+func TestFirstCallsOfAnUnusableEndpoint(t *testing.T) {
+	d := newDeliverer(t.Context(), New(batchPool(t), quickly()))
+	d.workers[1] = newWorker(1)
+	d.hand([]*claimed{{endpoint: storedEndpoint{company: 1, url: "http://127.0.0.1:1/", secret: "aes256gcm:unreadable"}, jobs: []job{{company: 1, id: 8, calls: callsID{1}}}}})
+	if len(d.firstCalls) != 0 || len(d.workers[1].waiting) != 0 {
+		t.Errorf("%v, %+v", d.firstCalls, d.workers[1].waiting)
+	}
+}

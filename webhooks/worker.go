@@ -143,6 +143,7 @@ func (d *deliverer) hand(found []*claimed) {
 // give gives a worker its claimed deliveries. The caller holds the mutex.
 func (d *deliverer) give(e *worker, c *claimed) {
 	if !d.aim(e, c.endpoint) {
+		delete(d.firstCalls, c.jobs[0].calls) // its row lacks these results until another process ends it
 		return
 	}
 	for _, j := range c.jobs {
