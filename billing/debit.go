@@ -3,6 +3,7 @@ package billing
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -62,8 +63,8 @@ func (b *Locked) Charge(ctx context.Context, tx pgx.Tx, debits []Debit, testQuot
 
 // ChargeAll is Charge for debits of at least one credit, without a Cap, that their companies can probably pay. It is left
 // for later (postgres.Later), and its receipts are set when tx is committed. If a company cannot pay them all, PostgreSQL
-// refuses the transaction (postgres.Refused); use Charge then.
-func ChargeAll(ctx context.Context, tx pgx.Tx, debits []Debit) ([]Receipt, error) {
+// refuses the transaction (postgres.Refused); use Charge then. The transaction waits at most patience for each lock.
+func ChargeAll(ctx context.Context, tx pgx.Tx, debits []Debit, patience time.Duration) ([]Receipt, error) {
 	if len(debits) == 0 {
 		return nil, nil
 	}
@@ -82,7 +83,7 @@ func ChargeAll(ctx context.Context, tx pgx.Tx, debits []Debit) ([]Receipt, error
 	}
 	receipts := make([]Receipt, n)
 	batch := &pgx.Batch{}
-	b.queueLock(batch, "")
+	b.queueLock(batch, "", patience)
 	batch.Queue(`
 		WITH paid AS (
 			UPDATE balances b SET credits = b.credits - u.total, spent_on = `+burundiDay+`, spent = `+burundiSpent+` + u.total

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -68,16 +69,22 @@ const skipLocked = "SKIP LOCKED"
 // out those that another transaction has locked; with "" it waits.
 func (b *Locked) lock(ctx context.Context, tx pgx.Tx, how string) error {
 	batch := &pgx.Batch{}
-	b.queueLock(batch, how)
+	b.queueLock(batch, how, 0)
 	if err := tx.SendBatch(ctx, batch).Close(); err != nil {
 		return fmt.Errorf("locking balances: %w", err)
 	}
 	return nil
 }
 
-func (b *Locked) queueLock(batch *pgx.Batch, how string) {
-	batch.Queue(`SELECT b.* FROM unnest($1::bigint[]) u(company_id) CROSS JOIN LATERAL (
-			SELECT company_id, credits, test_used, `+spendingColumns+` `+youngestBalance+` FOR UPDATE `+how+`) b`, b.companies).
+// queueLock adds lock to a pipeline. patience is how long the transaction waits for each lock from now on; 0: as before.
+func (b *Locked) queueLock(batch *pgx.Batch, how string, patience time.Duration) {
+	companies, args := `$1::bigint[]`, []any{b.companies}
+	if patience > 0 { // the rows to be locked depend on the result
+		companies = `(SELECT $1::bigint[] FROM set_config('lock_timeout', $2, true))`
+		args = append(args, strconv.FormatInt(patience.Milliseconds(), 10))
+	}
+	batch.Queue(`SELECT b.* FROM unnest(`+companies+`) u(company_id) CROSS JOIN LATERAL (
+			SELECT company_id, credits, test_used, `+spendingColumns+` `+youngestBalance+` FOR UPDATE `+how+`) b`, args...).
 		Query(func(rows pgx.Rows) error {
 			var id int64
 			var a account

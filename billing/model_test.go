@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"pgregory.net/rapid"
@@ -77,7 +78,7 @@ func TestLedgerAgainstModel(t *testing.T) {
 					}
 					if !payable {
 						err := postgres.InTx(t.Context(), pool, func(tx pgx.Tx) error {
-							_, err := billing.ChargeAll(t.Context(), tx, debits)
+							_, err := billing.ChargeAll(t.Context(), tx, debits, time.Second)
 							return err
 						})
 						if !postgres.Refused(err) {
@@ -89,7 +90,7 @@ func TestLedgerAgainstModel(t *testing.T) {
 				var receipts []billing.Receipt
 				committed := attempt(rt, func(ctx context.Context, tx pgx.Tx) (err error) {
 					if all {
-						receipts, err = billing.ChargeAll(ctx, tx, debits)
+						receipts, err = billing.ChargeAll(ctx, tx, debits, 0)
 					} else {
 						receipts, err = billing.Charge(ctx, tx, debits, testQuota)
 					}

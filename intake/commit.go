@@ -170,16 +170,16 @@ func (c *committer) resolve(ctx context.Context, requests []*request, doubt *inD
 // write writes the requests that can be paid, and fills w. Requests that are payable are all written, without a look at
 // their balances.
 func (c *committer) write(ctx context.Context, tx pgx.Tx, requests []*request, patience time.Duration, payable bool, w *written) (err error) {
-	b := &pgx.Batch{}
-	b.Queue(`SELECT set_config('lock_timeout', $1, true)`, strconv.FormatInt(patience.Milliseconds(), 10))
-	if err := postgres.Later(ctx, tx, "limiting the wait for a lock", b); err != nil {
-		return err
-	}
 	if payable {
-		if err := c.chargeAll(ctx, tx, requests, w); err != nil {
+		if err := c.chargeAll(ctx, tx, requests, patience, w); err != nil {
 			return err
 		}
 	} else {
+		b := &pgx.Batch{}
+		b.Queue(`SELECT set_config('lock_timeout', $1, true)`, strconv.FormatInt(patience.Milliseconds(), 10))
+		if err := postgres.Later(ctx, tx, "limiting the wait for a lock", b); err != nil {
+			return err
+		}
 		if err := c.reserve(ctx, tx, requests); err != nil {
 			return err
 		}
@@ -209,14 +209,14 @@ func (c *committer) write(ctx context.Context, tx pgx.Tx, requests []*request, p
 }
 
 // chargeAll admits all requests. PostgreSQL refuses the transaction if they cannot be paid.
-func (c *committer) chargeAll(ctx context.Context, tx pgx.Tx, requests []*request, w *written) (err error) {
+func (c *committer) chargeAll(ctx context.Context, tx pgx.Tx, requests []*request, patience time.Duration, w *written) (err error) {
 	debits := make([]billing.Debit, len(requests))
 	for i, r := range requests {
 		debits[i] = r.debit()
 		r.admitted = true
 	}
 	w.paid = requests
-	w.receipts, err = billing.ChargeAll(ctx, tx, debits)
+	w.receipts, err = billing.ChargeAll(ctx, tx, debits, patience)
 	return err
 }
 
