@@ -270,8 +270,8 @@ func TestStoredOnce(t *testing.T) {
 		batch = append(batch, result{job: j, state: delivered, ended: time.Now(), attempt: Attempt{At: time.Now().Truncate(time.Millisecond), Result: result2xx, Status: 204}})
 	}
 	batch[1].state, batch[1].attempt.Result, batch[1].delay = pending, result5xx, time.Hour
-	for range 3 {
-		if err := w.store(t.Context(), batch); err != nil {
+	for again := range 3 {
+		if err := w.store(t.Context(), batch, again > 0); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -492,8 +492,8 @@ func TestFirstCalls(t *testing.T) {
 		t.Fatal(err)
 	}
 	d.firstCalls[calls] = 3
-	for range 2 { // the first reply was lost
-		if err := d.store(t.Context(), []result{{job: job{company: 1, id: 18, calls: calls}, state: delivered, attempt: Attempt{Result: result2xx}}}); err != nil {
+	for again := range 2 { // the first reply was lost
+		if err := d.store(t.Context(), []result{{job: job{company: 1, id: 18, calls: calls}, state: delivered, attempt: Attempt{Result: result2xx}}}, again > 0); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -504,7 +504,7 @@ func TestFirstCalls(t *testing.T) {
 			t.Errorf("%d ended, %v", ended, err)
 		}
 	}
-	if err := d.store(t.Context(), []result{{job: job{company: 1, id: 8, calls: calls}, state: delivered, attempt: Attempt{Result: result2xx}}}); err != nil {
+	if err := d.store(t.Context(), []result{{job: job{company: 1, id: 8, calls: calls}, state: delivered, attempt: Attempt{Result: result2xx}}}, false); err != nil {
 		t.Fatal(err)
 	}
 	pending(24, 8)

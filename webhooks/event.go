@@ -193,39 +193,33 @@ func webhookID(delivery int64) string {
 
 // Enqueue records events in the transaction that makes their messages final. It does so for
 // companies with an active endpoint, and for events of Askable only if the endpoint requested
-// them. It skips events that are already recorded, so a message has exactly one row. One
-// statement covers any number of events and runs no later than the commit (postgres.Later).
+// them. The caller records each event once: in the transaction of the only transition that causes
+// it. One statement covers any number of events and runs no later than the commit (postgres.Later).
 // After the commit of a [postgres.Tx] it wakes Run. rule api 6
 //
 // If this process's Run has room, Enqueue records the event in webhook_first_calls, and Run calls
 // it after the commit. That COMMIT waits for the synchronous standby, if there is one, like a
 // claim's COMMIT.
 func (w *Webhooks) Enqueue(ctx context.Context, tx pgx.Tx, events []Event) error {
-	ids, companies, at := []int64{}, []int64{}, []time.Time{}
-	numbers, references, data, asked := []string{}, []*string{}, []*string{}, []*string{}
-	of := map[int64]job{}
+	n := len(events)
+	if n == 0 {
+		return nil
+	}
+	jobs, ids, companies, at := make([]job, n), make([]int64, n), make([]int64, n), make([]time.Time, n)
+	numbers, references, data, asked := make([]string, n), make([]*string, n), make([]*string, n), make([]*string, n)
 	for i := range events {
 		e := &events[i]
 		j, err := e.job()
 		if err != nil {
 			return fmt.Errorf("enqueueing webhooks: %w", err)
 		}
-		if _, twice := of[j.id]; twice {
-			continue
-		}
-		of[j.id] = j
-		var name *string
 		if e.Data != nil {
-			name = &e.Name
+			asked[i] = &e.Name
 		}
-		ids, companies, at, numbers = append(ids, j.id), append(companies, j.company), append(at, j.at), append(numbers, j.number)
-		references, data, asked = append(references, orNull(j.reference)), append(data, orNull(j.data)), append(asked, name)
-	}
-	if len(ids) == 0 {
-		return nil
+		jobs[i], ids[i], companies[i], at[i], numbers[i], references[i], data[i] = j, j.id, j.company, j.at, j.number, orNull(j.reference), orNull(j.data)
 	}
 	d, found, waits := w.running.Load(), []*claimed(nil), false
-	handed := []int64{}
+	handed := make([]bool, n)
 	if postgres.AfterCommit(tx, func() {
 		if d != nil {
 			d.hand(found)
@@ -234,18 +228,17 @@ func (w *Webhooks) Enqueue(ctx context.Context, tx pgx.Tx, events []Event) error
 			w.Kick()
 		}
 	}) && d != nil {
-		handed = d.takes(companies, ids)
+		d.takes(companies, handed)
 	}
 	beginBy, calls := time.Now().Add(beginWithin), callsID(ulid.Make())
 	// ON CONFLICT DO NOTHING would write a second WAL record for every row.
 	b := &pgx.Batch{}
 	b.Queue(`
 		WITH new AS MATERIALIZED (
-			SELECT n.*, n.id = ANY($8::bigint[]) AS handed
+			SELECT n.*
 			FROM (SELECT unnest($1::bigint[]) AS company_id, unnest($2::bigint[]) AS id, unnest($3::timestamptz[]) AS at, unnest($4::text[]) AS phone_number,
-				unnest($5::text[]) AS client_reference, unnest($6::text[]) AS data, unnest($7::text[]) AS asked) n
+				unnest($5::text[]) AS client_reference, unnest($6::text[]) AS data, unnest($7::text[]) AS asked, unnest($8::boolean[]) AS handed, generate_subscripts($2::bigint[], 1) AS place) n
 			JOIN webhook_endpoints e ON e.company_id = n.company_id AND e.active AND (n.asked IS NULL OR n.asked = ANY(e.events))
-			WHERE NOT EXISTS (SELECT FROM webhook_deliveries d WHERE d.company_id = n.company_id AND d.id = n.id)
 		), waiting AS (
 			INSERT INTO webhook_undelivered (company_id, id, at, due, phone_number, client_reference, data)
 			SELECT company_id, id, at, now(), phone_number, client_reference, data FROM new WHERE NOT handed
@@ -254,20 +247,20 @@ func (w *Webhooks) Enqueue(ctx context.Context, tx pgx.Tx, events []Event) error
 			SELECT $10::uuid, now() + $9::interval, array_agg(company_id), array_agg(id), array_agg(at), array_agg(phone_number), array_agg(client_reference), array_agg(data)
 			FROM new WHERE handed HAVING count(*) > 0
 		)
-		SELECT `+storedColumns+`, array_agg(new.id), array_agg(new.handed)
-		FROM new JOIN webhook_endpoints e ON e.company_id = new.company_id GROUP BY e.company_id`,
+		SELECT `+storedColumns+`, n.places
+		FROM (SELECT company_id, array_agg(place) AS places FROM new GROUP BY company_id) n
+		JOIN webhook_endpoints e ON e.company_id = n.company_id`,
 		companies, ids, at, numbers, references, data, asked, handed, w.claimLasts(), calls).Query(func(rows pgx.Rows) error {
 		var s storedEndpoint
-		var ids []int64
-		var handed []bool
-		_, err := pgx.ForEachRow(rows, append(s.fields(), &ids, &handed), func() error {
+		var places []int32
+		_, err := pgx.ForEachRow(rows, append(s.fields(), &places), func() error {
 			c := &claimed{endpoint: s}
-			for i, id := range ids {
-				if !handed[i] {
+			for _, place := range places {
+				if !handed[place-1] {
 					waits = true
 					continue
 				}
-				j := of[id]
+				j := jobs[place-1]
 				j.beginBy, j.calls = beginBy, calls
 				c.jobs = append(c.jobs, j)
 			}
@@ -278,5 +271,5 @@ func (w *Webhooks) Enqueue(ctx context.Context, tx pgx.Tx, events []Event) error
 		})
 		return err
 	})
-	return postgres.Later(ctx, tx, fmt.Sprintf("enqueueing %d webhooks", len(ids)), b)
+	return postgres.Later(ctx, tx, fmt.Sprintf("enqueueing %d webhooks", n), b)
 }

@@ -84,7 +84,7 @@ func (d *deliverer) record(ctx context.Context) {
 func (d *deliverer) storeUntilDone(ctx context.Context, batch []result) {
 	pause := recordPause
 	for first := true; ; first = false {
-		err := postgres.Retry(ctx, func() error { return d.store(ctx, batch) })
+		err := postgres.Retry(ctx, func() error { return d.store(ctx, batch, !first) })
 		switch {
 		case err == nil:
 			if !first {
@@ -108,8 +108,9 @@ func (d *deliverer) storeUntilDone(ctx context.Context, batch []result) {
 
 // store writes a batch in one statement. A result whose claim is no longer held changes
 // nothing: another process has the delivery, or an earlier call of store wrote the result and
-// its reply was lost. The first result of a delivery in webhook_first_calls writes its row.
-func (d *deliverer) store(ctx context.Context, batch []result) error {
+// its reply was lost. The first result of a delivery in webhook_first_calls writes its row; only if
+// store was called with the batch before (again) may there be one.
+func (d *deliverer) store(ctx context.Context, batch []result, again bool) error {
 	n := len(batch)
 	companies, ids, claims, states := make([]int64, n), make([]int64, n), make([]time.Time, n), make([]int16, n)
 	tries, delays, attempts := make([]int16, n), make([]float64, n), make([]*string, n)
@@ -149,7 +150,8 @@ func (d *deliverer) store(ctx context.Context, batch []result) error {
 			DELETE FROM webhook_first_calls WHERE id = ANY($14::uuid[]) RETURNING id
 		), first AS MATERIALIZED (
 			SELECT r.* FROM r
-			WHERE r.calls = ANY(ARRAY(SELECT id FROM partial UNION ALL SELECT id FROM complete)) AND NOT EXISTS (SELECT FROM webhook_deliveries w WHERE w.company_id = r.company_id AND w.id = r.id)
+			WHERE r.calls = ANY(ARRAY(SELECT id FROM partial UNION ALL SELECT id FROM complete))
+				AND NOT ($15 AND EXISTS (SELECT FROM webhook_deliveries w WHERE w.company_id = r.company_id AND w.id = r.id))
 		), failed AS (
 			INSERT INTO webhook_undelivered (company_id, id, at, phone_number, client_reference, data, due, tries, given_up_at, attempts)
 			SELECT u.company_id, u.id, u.at, u.phone_number, u.client_reference, u.data,
@@ -170,7 +172,7 @@ func (d *deliverer) store(ctx context.Context, batch []result) error {
 		INSERT INTO webhook_delivered (company_id, id, at, phone_number, client_reference, data, attempts)
 		SELECT * FROM gone
 		UNION ALL SELECT company_id, id, at, phone_number, client_reference, data, attempt::json FROM first WHERE state = 1`,
-		companies, ids, claims, states, tries, delays, attempts, calls, at, numbers, references, data, partial, complete)
+		companies, ids, claims, states, tries, delays, attempts, calls, at, numbers, references, data, partial, complete, again)
 	if err != nil {
 		return fmt.Errorf("storing %d webhook results: %w", n, err)
 	}

@@ -97,23 +97,20 @@ func (d *deliverer) plan() (wishes []wish) {
 	return wishes
 }
 
-// takes returns the new deliveries that this process may claim: the endpoint is quick and has room,
-// and no older deliveries wait for it.
-func (d *deliverer) takes(companies, ids []int64) []int64 {
+// takes sets taken for the new deliveries that this process may claim: their company's endpoint is quick and has
+// room, and no older deliveries wait for it.
+func (d *deliverer) takes(companies []int64, taken []bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	taken, rooms := []int64{}, map[int64]int{}
+	rooms := map[int64]int{}
 	for i, company := range companies {
 		room, seen := rooms[company]
 		if e := d.workers[company]; !seen && e != nil && e.quick() && !e.queued && d.free > 0 && time.Now().After(e.resting) {
 			room = e.room()
 		}
-		if room > 0 {
-			taken = append(taken, ids[i])
-		}
+		taken[i] = room > 0
 		rooms[company] = room - 1
 	}
-	return taken
 }
 
 // hand starts the first calls of new deliveries that Enqueue recorded for this process.
@@ -136,7 +133,7 @@ func (d *deliverer) hand(found []*claimed) {
 	if len(late) > 0 {
 		ctx, cancel := context.WithTimeout(context.Background(), lastStatement)
 		defer cancel()
-		_ = d.store(ctx, late) // on failure the claims end by their time
+		_ = d.store(ctx, late, false) // on failure the claims end by their time
 	}
 }
 
