@@ -8,29 +8,6 @@ import (
 	"fmt"
 	"slices"
 	"time"
-
-	"github.com/fiorix/go-smpp/smpp/pdu/pdufield"
-)
-
-// The mandatory fields that the codec decodes, without sm_length and short_message: the
-// codec's own list for deliver_sm parses the UDH and fails where there is none, and it
-// has no list for data_sm.
-var (
-	deliverSMFields = pdufield.List{
-		pdufield.ServiceType,
-		pdufield.SourceAddrTON, pdufield.SourceAddrNPI, pdufield.SourceAddr,
-		pdufield.DestAddrTON, pdufield.DestAddrNPI, pdufield.DestinationAddr,
-		pdufield.ESMClass, pdufield.ProtocolID, pdufield.PriorityFlag,
-		pdufield.ScheduleDeliveryTime, pdufield.ValidityPeriod,
-		pdufield.RegisteredDelivery, pdufield.ReplaceIfPresentFlag,
-		pdufield.DataCoding, pdufield.SMDefaultMsgID,
-	}
-	dataSMFields = pdufield.List{
-		pdufield.ServiceType,
-		pdufield.SourceAddrTON, pdufield.SourceAddrNPI, pdufield.SourceAddr,
-		pdufield.DestAddrTON, pdufield.DestAddrNPI, pdufield.DestinationAddr,
-		pdufield.ESMClass, pdufield.RegisteredDelivery, pdufield.DataCoding,
-	}
 )
 
 // decodeError is the error of a malformed PDU, with the status of our response.
@@ -45,34 +22,36 @@ func (e *decodeError) Error() string { return e.err.Error() }
 // malformed PDU is an error, unless it is a receipt whose id and state can be read: that
 // is accepted, because the carrier would only send it again in the same form.
 func decodeDelivery(cmd command, body []byte, received time.Time) (*Delivery, error) {
-	list := deliverSMFields
-	if cmd == cmdDataSM {
-		list = dataSMFields
+	d := &Delivery{DataSM: cmd == cmdDataSM, Received: received}
+	f := fieldReader{rest: body}
+	f.cString("service_type", &d.ServiceType)
+	f.octet("source_addr_ton", &d.SourceTON)
+	f.octet("source_addr_npi", &d.SourceNPI)
+	f.cString("source_addr", &d.Source)
+	f.octet("dest_addr_ton", &d.DestTON)
+	f.octet("dest_addr_npi", &d.DestNPI)
+	f.cString("destination_addr", &d.Dest)
+	f.octet("esm_class", &d.ESMClass)
+	var octet uint8 // of fields that are not used
+	var text string
+	if !d.DataSM {
+		f.octet("protocol_id", &octet)
+		f.octet("priority_flag", &octet)
+		f.cString("schedule_delivery_time", &text)
+		f.cString("validity_period", &text)
 	}
-	rest := bytes.NewBuffer(body)
-	fields, err := list.Decode(rest)
-	if err != nil {
-		return nil, &decodeError{StatusInvCmdLen, err}
+	f.octet("registered_delivery", &d.RegisteredDelivery)
+	if !d.DataSM {
+		f.octet("replace_if_present_flag", &octet)
 	}
-	for _, name := range list {
-		if fields[name] == nil {
-			return nil, &decodeError{StatusInvCmdLen, fmt.Errorf("%s is missing", name)}
-		}
+	f.octet("data_coding", &d.DataCoding)
+	if !d.DataSM {
+		f.octet("sm_default_msg_id", &octet)
 	}
-	d := &Delivery{
-		DataSM:             cmd == cmdDataSM,
-		ServiceType:        fields[pdufield.ServiceType].String(),
-		SourceTON:          octet(fields, pdufield.SourceAddrTON),
-		SourceNPI:          octet(fields, pdufield.SourceAddrNPI),
-		Source:             fields[pdufield.SourceAddr].String(),
-		DestTON:            octet(fields, pdufield.DestAddrTON),
-		DestNPI:            octet(fields, pdufield.DestAddrNPI),
-		Dest:               fields[pdufield.DestinationAddr].String(),
-		ESMClass:           octet(fields, pdufield.ESMClass),
-		RegisteredDelivery: octet(fields, pdufield.RegisteredDelivery),
-		DataCoding:         octet(fields, pdufield.DataCoding),
-		Received:           received,
+	if f.missing != "" {
+		return nil, &decodeError{StatusInvCmdLen, fmt.Errorf("%s is missing", f.missing)}
 	}
+	rest := bytes.NewBuffer(f.rest)
 	var broken *decodeError
 	if !d.DataSM {
 		broken = d.takeText(rest)
@@ -93,12 +72,34 @@ func decodeDelivery(cmd command, body []byte, received time.Time) (*Delivery, er
 	return d, nil
 }
 
-// octet returns a one-octet field, 0 if the PDU has none.
-func octet(fields pdufield.Map, name pdufield.Name) uint8 {
-	if f, ok := fields[name].(*pdufield.Fixed); ok {
-		return f.Data
+// fieldReader reads the mandatory fields of a PDU (SMPP 3.4, 4.6.1 and 4.7.1). After the first field that is missing or
+// not terminated it reads nothing. The codec's own list for deliver_sm parses the UDH and fails where there is none; it
+// has no list for data_sm, and it allocates 16 times for each PDU.
+type fieldReader struct {
+	rest    []byte
+	missing string // the name of that field
+}
+
+func (f *fieldReader) octet(name string, into *uint8) {
+	switch {
+	case f.missing != "":
+	case len(f.rest) == 0:
+		f.missing = name
+	default:
+		*into, f.rest = f.rest[0], f.rest[1:]
 	}
-	return 0
+}
+
+func (f *fieldReader) cString(name string, into *string) {
+	if f.missing != "" {
+		return
+	}
+	text, rest, ok := bytes.Cut(f.rest, []byte{0})
+	if !ok {
+		f.missing = name
+		return
+	}
+	*into, f.rest = string(text), rest
 }
 
 // takeText reads sm_length and short_message. If the text is shorter than sm_length, it

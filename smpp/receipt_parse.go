@@ -95,7 +95,7 @@ var receiptKeys = [...]string{"id", "stat", "state", "err", "sub", "dlvrd", "dat
 func (r *Receipt) readText(text []byte) (keys bool) {
 	var id, stat, state, code string
 	take := func(key string, section []byte) {
-		into := new(string)
+		var into *string
 		switch key {
 		case "id":
 			into = &id
@@ -106,7 +106,7 @@ func (r *Receipt) readText(text []byte) (keys bool) {
 		case "err":
 			into = &code
 		}
-		if *into == "" {
+		if into != nil && *into == "" {
 			*into = firstWord(section)
 		}
 	}
@@ -175,6 +175,9 @@ func isLetter(b byte) bool { return b|0x20 >= 'a' && b|0x20 <= 'z' }
 // upper converts the letters a to z to upper case and keeps everything else, also bytes
 // that are not UTF-8 (strings.ToUpper would replace them by longer sequences).
 func upper(word string) string {
+	if strings.IndexFunc(word, func(r rune) bool { return r >= 'a' && r <= 'z' }) < 0 {
+		return word
+	}
 	raw := []byte(word)
 	for i, b := range raw {
 		if b >= 'a' && b <= 'z' {
