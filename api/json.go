@@ -84,6 +84,10 @@ func (v value) text() (text string, ok bool) {
 	case len(v) > maxText:
 		return strings.ToValidUTF8(string(v[1:maxText]), "") + string(utf8.RuneError), true
 	}
+	return unescaped(v)
+}
+
+func unescaped(v value) (text string, ok bool) {
 	err := json.Unmarshal([]byte(v), &text)
 	return text, err == nil
 }

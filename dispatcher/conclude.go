@@ -2,6 +2,7 @@ package dispatcher
 
 import (
 	"context"
+	"log/slog"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
@@ -121,6 +122,9 @@ func reasonClass(m messages.Settled) string {
 func (d *Dispatcher) logFinal(m messages.Settled) {
 	if m.Status == sms.Failed {
 		d.log.Info("message failed", "event", "message_failed", "id", m.ULID, "message_id", m.ID, "carrier", m.Carrier, "number", m.Number.Masked(), "reason", m.Reason)
+		return
+	}
+	if !d.log.Enabled(context.Background(), slog.LevelDebug) { // the arguments cost memory
 		return
 	}
 	d.log.Debug("message sent", "id", m.ULID, "message_id", m.ID, "carrier", m.Carrier)
