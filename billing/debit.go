@@ -74,11 +74,11 @@ func ChargeAll(ctx context.Context, tx pgx.Tx, debits []Debit, patience time.Dur
 		place[id] = int64(i)
 	}
 	n := len(debits)
-	totals, places, amounts, later, refs := make([]int64, len(b.companies)), make([]int64, n), make([]int64, n), make([]int64, n), make([]pgtype.UUID, n)
+	totals, places, amounts, later, refs := make([]int64, len(b.companies)), make([]int64, n), make([]int64, n), make([]int64, n), make([][16]byte, n)
 	for i := n - 1; i >= 0; i-- {
 		d := debits[i]
 		at := place[d.CompanyID]
-		places[i], amounts[i], later[i], refs[i] = at+1, d.Amount, totals[at], pgtype.UUID{Bytes: d.Ref, Valid: true}
+		places[i], amounts[i], later[i], refs[i] = at+1, d.Amount, totals[at], d.Ref
 		totals[at] += d.Amount
 	}
 	receipts := make([]Receipt, n)

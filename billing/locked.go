@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgtype"
 
 	"intumwa/internal/postgres"
 )
@@ -29,7 +28,7 @@ type Locked struct {
 	accounts  map[int64]*account
 
 	company, amount, after []int64
-	ref                    []pgtype.UUID
+	ref                    [][16]byte
 }
 
 func newLocked(debits []Debit) *Locked {
@@ -104,7 +103,7 @@ func (b *Locked) enter(d Debit, amount int64) {
 	b.company = append(b.company, d.CompanyID)
 	b.amount = append(b.amount, amount)
 	b.after = append(b.after, of.credits)
-	b.ref = append(b.ref, pgtype.UUID{Bytes: d.Ref, Valid: true})
+	b.ref = append(b.ref, d.Ref)
 }
 
 // write stores the changed accounts and the ledger rows.

@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgtype"
 
 	"intumwa/internal/postgres"
 )
@@ -69,9 +68,9 @@ func giveBack(ctx context.Context, tx pgx.Tx, refunds []Debit, how string) (refu
 
 // refundedBefore returns the messages with an earlier refund. Their balances are locked: no other transaction adds one.
 func refundedBefore(ctx context.Context, tx pgx.Tx, refunds []Debit) (map[[16]byte]bool, error) {
-	refs := make([]pgtype.UUID, len(refunds))
+	refs := make([][16]byte, len(refunds))
 	for i, r := range refunds {
-		refs[i] = pgtype.UUID{Bytes: r.Ref, Valid: true}
+		refs[i] = r.Ref
 	}
 	done := make(map[[16]byte]bool)
 	var ref [16]byte
@@ -85,11 +84,11 @@ func store(ctx context.Context, tx pgx.Tx, owed []Debit) error {
 	if len(owed) == 0 {
 		return nil
 	}
-	var refs []pgtype.UUID
+	var refs [][16]byte
 	var companies, segments []int64
 	var tests []bool
 	for _, r := range owed {
-		refs = append(refs, pgtype.UUID{Bytes: r.Ref, Valid: true})
+		refs = append(refs, r.Ref)
 		companies, segments, tests = append(companies, r.CompanyID), append(segments, r.Amount), append(tests, r.Test)
 	}
 	if _, err := tx.Exec(ctx, `INSERT INTO returns (ref, company_id, segments, test)

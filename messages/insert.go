@@ -31,7 +31,7 @@ func (s *Store) Insert(ctx context.Context, tx pgx.Tx, messages []*Message) ([]i
 	n := len(messages)
 	var (
 		ids                                 = make([]int64, n)
-		ulids                               = make([]pgtype.UUID, n)
+		ulids                               = make([][16]byte, n)
 		companies, users                    = make([]int64, n), make([]int64, n)
 		batches                             = make([]*int64, n)
 		numbers, senders, bodies, carriers  = make([]string, n), make([]string, n), make([]string, n), make([]string, n)
@@ -40,7 +40,7 @@ func (s *Store) Insert(ctx context.Context, tx pgx.Tx, messages []*Message) ([]i
 		validity                            = make([]float64, n)
 	)
 	for i, m := range messages {
-		ulids[i] = uuid(m.ULID)
+		ulids[i] = m.ULID
 		companies[i], users[i] = m.CompanyID, m.UserID
 		numbers[i], senders[i], bodies[i], carriers[i] = string(m.Number), m.Sender, m.Body, m.Carrier
 		encodings[i], segments[i], lanes[i] = int16(m.Encoding), int16(m.Segments), int16(m.Lane())
@@ -199,9 +199,9 @@ func concatRefs(ctx context.Context, tx pgx.Tx, messages []*Message) (map[int]in
 // Known returns which of the ULIDs are recorded, as a message or as a batch, with the message's id (0: it is a batch).
 // Use it after a COMMIT without an answer.
 func (s *Store) Known(ctx context.Context, ulids []ulid.ULID) (map[ulid.ULID]int64, error) {
-	args := make([]pgtype.UUID, len(ulids))
+	args := make([][16]byte, len(ulids))
 	for i, id := range ulids {
-		args[i] = uuid(id)
+		args[i] = id
 	}
 	rows, err := s.pool.Query(ctx, `SELECT ulid, id FROM messages WHERE ulid = ANY($1)
 		UNION ALL SELECT ulid, 0 FROM batches WHERE ulid = ANY($1)`, args)

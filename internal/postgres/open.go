@@ -150,11 +150,12 @@ func poolConfig(url string, opts Options) (*pgxpool.Config, error) {
 	if opts.Name != "" {
 		params["application_name"] = opts.Name
 	}
-	if opts.ReadOnly { // only after the connection is judged: a primary must not look like a standby
-		cfg.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
-			_, err := conn.Exec(ctx, `SET default_transaction_read_only = on`)
-			return err
+	cfg.AfterConnect = func(ctx context.Context, conn *pgx.Conn) (err error) {
+		useArrays(conn.TypeMap())
+		if opts.ReadOnly { // only after the connection is judged: a primary must not look like a standby
+			_, err = conn.Exec(ctx, `SET default_transaction_read_only = on`)
 		}
+		return err
 	}
 	if opts.StatementTimeout > 0 {
 		params["statement_timeout"] = milliseconds(opts.StatementTimeout)
