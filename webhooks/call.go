@@ -7,6 +7,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -30,7 +31,10 @@ type target struct {
 func (w *Webhooks) call(ctx context.Context, t *target, j *job, excerpt bool) (a Attempt, took time.Duration, ok bool) {
 	start := time.Now()
 	a.At = postgres.Moment(start).UTC().Truncate(time.Millisecond)
-	got, err := w.client.exchange(ctx, t.place, appendRequest(make([]byte, 0, 1024), t, j, a.At), excerpt)
+	r := signedRequests.Get().(*signedRequest)
+	defer signedRequests.Put(r)
+	r.fill(t, j, a.At)
+	got, err := w.client.exchange(ctx, t.place, r.whole, excerpt)
 	switch {
 	case err == nil:
 		a.Status, a.Result, a.Excerpt = got.status, resultOfStatus(got.status), got.excerpt // the status alone decides
@@ -44,17 +48,31 @@ func (w *Webhooks) call(ctx context.Context, t *target, j *job, excerpt bool) (a
 	return a, took, true
 }
 
-// appendRequest appends a signed request. rule choices 8.1
-func appendRequest(b []byte, t *target, j *job, at time.Time) []byte {
-	var room [512]byte
-	body, id, timestamp := appendBody(room[:0], j), webhookID(j.id), strconv.FormatInt(at.Unix(), 10)
-	b = append(append(b, t.head...), eventName(j.id)...)
-	b = append(append(b, "\r\nX-Webhook-Signature: "...), t.signer.contractSignature(body)...)
+// signedRequest is the request of an attempt. Its memory is used again for the next one.
+type signedRequest struct {
+	whole []byte
+	body  []byte
+	stamp []byte // id.timestamp. of the body's signature
+}
+
+var signedRequests = sync.Pool{New: func() any { return new(signedRequest) }}
+
+// fill makes the request of an attempt. rule choices 8.1
+func (r *signedRequest) fill(t *target, j *job, at time.Time) {
+	r.body = appendBody(r.body[:0], j)
+	r.stamp = appendWebhookID(r.stamp[:0], j.id)
+	id := r.stamp
+	r.stamp = strconv.AppendInt(append(r.stamp, '.'), at.Unix(), 10)
+	timestamp := r.stamp[len(id)+1:]
+	r.stamp = append(r.stamp, '.')
+
+	b := append(append(r.whole[:0], t.head...), eventName(j.id)...)
+	b = t.signer.appendContract(append(b, "\r\nX-Webhook-Signature: "...), r.body)
 	b = append(append(b, "\r\nWebhook-Id: "...), id...)
 	b = append(append(b, "\r\nWebhook-Timestamp: "...), timestamp...)
-	b = append(append(b, "\r\nWebhook-Signature: "...), t.signer.standardSignature(id, timestamp, body)...)
-	b = strconv.AppendInt(append(b, "\r\nContent-Length: "...), int64(len(body)), 10)
-	return append(append(b, "\r\n\r\n"...), body...)
+	b = t.signer.appendStandard(append(b, "\r\nWebhook-Signature: "...), r.stamp, r.body)
+	b = strconv.AppendInt(append(b, "\r\nContent-Length: "...), int64(len(r.body)), 10)
+	r.whole = append(append(b, "\r\n\r\n"...), r.body...)
 }
 
 // excerptOf turns outside bytes into text that is safe to store and show: valid UTF-8

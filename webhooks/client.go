@@ -46,7 +46,9 @@ type place struct {
 type connection struct {
 	net.Conn
 	place  place
-	raw    syscall.RawConn   // of the socket, below TLS
+	raw    syscall.RawConn       // of the socket, below TLS
+	peek   func(fd uintptr) bool // for raw: sets quiet if nothing has come
+	quiet  bool
 	source *io.LimitedReader // of reader; limits the response
 	reader *bufio.Reader
 	since  time.Time   // when it became idle
@@ -154,41 +156,48 @@ func (c *client) dial(ctx context.Context, to place, deadline time.Time) (*conne
 	if err != nil {
 		return nil, err
 	}
-	conn := &connection{Conn: socket, place: to}
-	if conn.raw, err = socket.(*net.TCPConn).SyscallConn(); err != nil {
-		return nil, err // the socket is closed
+	if to.name == "" {
+		return newConnection(socket, socket, to)
 	}
-	if to.name != "" {
-		ctx, cancel := context.WithTimeout(ctx, tlsTimeout)
-		defer cancel()
-		secure := tls.Client(socket, &tls.Config{ServerName: to.name, MinVersion: tls.VersionTLS12, ClientSessionCache: c.sessions})
-		if err := secure.HandshakeContext(ctx); err != nil {
-			_ = socket.Close() // the handshake's error is returned
-			return nil, &handshakeError{err}
-		}
-		conn.Conn = secure
+	ctx, stop := context.WithTimeout(ctx, tlsTimeout)
+	defer stop()
+	secure := tls.Client(socket, &tls.Config{ServerName: to.name, MinVersion: tls.VersionTLS12, ClientSessionCache: c.sessions})
+	if err := secure.HandshakeContext(ctx); err != nil {
+		_ = socket.Close() // the handshake's error is returned
+		return nil, &handshakeError{err}
 	}
-	conn.source = &io.LimitedReader{R: conn.Conn}
-	conn.reader = bufio.NewReader(conn.source)
-	return conn, nil
+	return newConnection(socket, secure, to)
+}
+
+// newConnection returns the connection over a socket; conn is the socket or TLS over it. An error means that the socket
+// is closed.
+func newConnection(socket, conn net.Conn, to place) (*connection, error) {
+	raw, err := socket.(*net.TCPConn).SyscallConn()
+	if err != nil {
+		return nil, err
+	}
+	c := &connection{Conn: conn, place: to, raw: raw, source: &io.LimitedReader{R: conn}}
+	c.reader = bufio.NewReader(c.source)
+	var octet [1]byte
+	c.peek = func(fd uintptr) bool {
+		_, _, err := syscall.Recvfrom(int(fd), octet[:], syscall.MSG_PEEK|syscall.MSG_DONTWAIT)
+		c.quiet = err == syscall.EAGAIN
+		return true
+	}
+	return c, nil
 }
 
 // silent reports whether the server has kept the connection open and sent nothing that would pass
 // for the next response. It checks the socket and TLS, which reads ahead.
-func (c *connection) silent() (silent bool) {
-	var octet [1]byte
+func (c *connection) silent() bool {
 	_ = c.SetReadDeadline(time.Time{}) // errors: raw.Read and Peek return them too
-	err := c.raw.Read(func(fd uintptr) bool {
-		_, _, err := syscall.Recvfrom(int(fd), octet[:], syscall.MSG_PEEK|syscall.MSG_DONTWAIT)
-		silent = err == syscall.EAGAIN
-		return true
-	})
-	if !silent || err != nil {
+	c.quiet = false
+	if err := c.raw.Read(c.peek); !c.quiet || err != nil {
 		return false
 	}
 	_ = c.SetReadDeadline(time.Unix(1, 0))
 	c.source.N = 1
-	_, err = c.reader.Peek(1)
+	_, err := c.reader.Peek(1)
 	return errors.Is(err, os.ErrDeadlineExceeded)
 }
 

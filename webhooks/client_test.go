@@ -385,10 +385,10 @@ func TestMoreThanTheAnswerOverTLS(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer socket.Close()
-		conn := &connection{Conn: tls.Client(socket, &tls.Config{InsecureSkipVerify: true}), place: place{name: "x"}}
-		conn.raw, _ = socket.(*net.TCPConn).SyscallConn()
-		conn.source = &io.LimitedReader{R: conn.Conn}
-		conn.reader = bufio.NewReader(conn.source)
+		conn, err := newConnection(socket, tls.Client(socket, &tls.Config{InsecureSkipVerify: true}), place{name: "x"})
+		if err != nil {
+			t.Fatal(err)
+		}
 		_ = conn.SetDeadline(time.Now().Add(patience))
 		a, err := conn.exchange(t.Context(), []byte("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n"), false)
 		if err != nil || a.status != 204 || !a.whole {

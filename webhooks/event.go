@@ -184,11 +184,13 @@ func eventName(delivery int64) string {
 // webhookID identifies duplicates for the receiver: it is the same in all attempts and re-sends
 // of a delivery. It contains no full stop, because Standard Webhooks separates the signed parts
 // with it.
-func webhookID(delivery int64) string {
+func webhookID(delivery int64) string { return string(appendWebhookID(nil, delivery)) }
+
+func appendWebhookID(b []byte, delivery int64) []byte {
 	if delivery < 0 { // a test event
-		return "evt_test_" + strconv.FormatInt(-delivery, 10)
+		return strconv.AppendInt(append(b, "evt_test_"...), -delivery, 10)
 	}
-	return "evt_" + strconv.FormatInt(delivery, 10)
+	return strconv.AppendInt(append(b, "evt_"...), delivery, 10)
 }
 
 // Enqueue records events in the transaction that makes their messages final. It does so for

@@ -53,8 +53,8 @@ func secretKey(secret string) ([]byte, error) {
 
 // signer signs for one endpoint with both schemes. It is safe for concurrent use.
 type signer struct {
-	contract sync.Pool // hash.Hash keyed by the whole whsec_… string
-	standard sync.Pool // hash.Hash keyed by the secret's decoded bytes
+	contract sync.Pool // *keyed by the whole whsec_… string
+	standard sync.Pool // *keyed by the secret's decoded bytes
 
 	// previous signs with the previous secret during a rotation; otherwise nil.
 	previous *signer
@@ -63,31 +63,41 @@ type signer struct {
 func newSigner(secret string) (*signer, error) {
 	key, err := secretKey(secret)
 	return &signer{
-		contract: sync.Pool{New: func() any { return hmac.New(sha256.New, []byte(secret)) }},
-		standard: sync.Pool{New: func() any { return hmac.New(sha256.New, key) }},
+		contract: sync.Pool{New: func() any { return &keyed{Hash: hmac.New(sha256.New, []byte(secret))} }},
+		standard: sync.Pool{New: func() any { return &keyed{Hash: hmac.New(sha256.New, key)} }},
 	}, err
 }
 
-// sum returns the HMAC-SHA256 of parts. A reused hash keeps its state after the key,
-// which saves most of the work of a new one.
-func sum(keyed *sync.Pool, parts ...[]byte) []byte {
-	mac := keyed.Get().(hash.Hash)
-	defer keyed.Put(mac)
-	mac.Reset()
+// keyed is a hash with a key. A reused one keeps its state after the key, which saves most of the work of a new one.
+type keyed struct {
+	hash.Hash
+
+	sum [sha256.Size]byte
+}
+
+// of returns the HMAC-SHA256 of parts, until the next call.
+func (k *keyed) of(parts ...[]byte) []byte {
+	k.Reset()
 	for _, part := range parts {
-		mac.Write(part)
+		k.Write(part)
 	}
-	return mac.Sum(nil)
+	return k.Sum(k.sum[:0])
 }
 
 // contractSignature returns the value of X-Webhook-Signature: lower-case hex of
 // HMAC-SHA256 over the body, keyed by the whole whsec_… string. The header holds one
 // signature; during a rotation the key is the previous secret. rule api 6
 func (s *signer) contractSignature(body []byte) string {
+	return string(s.appendContract(nil, body))
+}
+
+func (s *signer) appendContract(b, body []byte) []byte {
 	if s.previous != nil {
-		return s.previous.contractSignature(body)
+		return s.previous.appendContract(b, body)
 	}
-	return hex.EncodeToString(sum(&s.contract, body))
+	k := s.contract.Get().(*keyed)
+	defer s.contract.Put(k)
+	return hex.AppendEncode(b, k.of(body))
 }
 
 // standardSignature returns the value of webhook-signature of Standard Webhooks: v1,
@@ -95,11 +105,18 @@ func (s *signer) contractSignature(body []byte) string {
 // During a rotation the previous secret's signature follows after a space, as the
 // specification demands.
 func (s *signer) standardSignature(id, timestamp string, body []byte) string {
-	signature := "v1," + base64.StdEncoding.EncodeToString(sum(&s.standard, []byte(id+"."+timestamp+"."), body))
+	return string(s.appendStandard(nil, []byte(id+"."+timestamp+"."), body))
+}
+
+// appendStandard appends the signature of a body; before is id.timestamp. with both full stops.
+func (s *signer) appendStandard(b, before, body []byte) []byte {
+	k := s.standard.Get().(*keyed)
+	b = base64.StdEncoding.AppendEncode(append(b, "v1,"...), k.of(before, body))
+	s.standard.Put(k)
 	if s.previous != nil {
-		signature += " " + s.previous.standardSignature(id, timestamp, body)
+		b = s.previous.appendStandard(append(b, ' '), before, body)
 	}
-	return signature
+	return b
 }
 
 // TestVector is a signed request for the documentation and for receivers' tests: with
