@@ -82,6 +82,11 @@ func (a *API) read(c *gin.Context) (raw string, done func(), err error) {
 	if r.ContentLength > a.opts.MaxBody {
 		return "", done, errTooLarge
 	}
+	if most <= freeBytes && r.ContentLength >= 0 {
+		whole := make([]byte, most)
+		_, err := io.ReadFull(r.Body, whole)
+		return string(whole), done, err
+	}
 	text := new(strings.Builder)
 	for room := min(freeBytes, most); ; room = min(2*room, most) {
 		if room > freeBytes {
