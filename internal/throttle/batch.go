@@ -30,10 +30,8 @@ type batch struct {
 	err      error
 }
 
-// errLate means that Redis did not respond within Timeout.
-var errLate = errors.New("counting a request: no response in time")
-
-// count counts a user's request and waits for the result, at most for Timeout.
+// count counts a user's request and waits for the result: at most for Timeout, and for as long again if a call is in
+// progress.
 func (g *batcher) count(user int64) (count, error) {
 	g.mu.Lock()
 	f := g.next
@@ -52,13 +50,7 @@ func (g *batcher) count(user int64) (count, error) {
 	if call {
 		g.call()
 	} else {
-		timer := time.NewTimer(g.t.options.Timeout)
-		defer timer.Stop()
-		select {
-		case <-f.done:
-		case <-timer.C:
-			return count{}, errLate
-		}
+		<-f.done
 	}
 	if f.err != nil {
 		return count{}, f.err
@@ -81,16 +73,22 @@ func (g *batcher) call() {
 	f := g.next
 	g.next = nil
 	g.mu.Unlock()
+	f.err = errPanicked
+	defer func() {
+		close(f.done)
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		if g.calling = g.next != nil; g.calling {
+			go g.call()
+		}
+	}()
 	ctx, cancel := context.WithTimeout(context.Background(), g.t.options.Timeout)
 	defer cancel()
 	f.answers, f.err = g.t.count(ctx, f.users, f.requests)
-	close(f.done)
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.calling = g.next != nil; g.calling {
-		go g.call()
-	}
 }
+
+// errPanicked is the result for the other requests of a call that panicked.
+var errPanicked = errors.New("counting requests: the call panicked")
 
 // count runs countScript for each user in one round trip. It is not repeated after a lost
 // reply: requests that Redis had counted would count twice, and a user could be refused

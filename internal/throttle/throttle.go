@@ -82,7 +82,7 @@ func New(rdb redis.UniversalClient, options Options) *Throttle {
 }
 
 // Allow counts a request of a user and returns whether it may pass. A refused request
-// is not counted. It always decides: by Redis within Timeout, else by local counts.
+// is not counted. It always decides: by Redis within twice Timeout, else by local counts.
 func (t *Throttle) Allow(ctx context.Context, user int64) Decision {
 	decision, ok := t.shared(ctx, user)
 	if !ok {
