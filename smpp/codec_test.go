@@ -251,13 +251,27 @@ func BenchmarkEncodeSubmit(b *testing.B) {
 	}
 }
 
-func BenchmarkDecodeReceipt(b *testing.B) {
+func decodeReceipt(t testing.TB) func() {
 	body := deliverBody(4, 0, receiptText, TLV{TagReceiptedMessageID, []byte("0123456789\x00")}, TLV{TagMessageState, []byte{2}})
-	b.ReportAllocs()
-	for b.Loop() {
+	return func() {
 		d, err := decodeDelivery(cmdDeliverSM, body, time.Time{})
 		if err != nil || d.Receipt == nil {
-			b.Fatal(err)
+			t.Fatal(err)
 		}
+	}
+}
+
+func BenchmarkDecodeReceipt(b *testing.B) {
+	decode := decodeReceipt(b)
+	b.ReportAllocs()
+	for b.Loop() {
+		decode()
+	}
+}
+
+// TestDecodeAllocatesLittle: a receipt takes ten allocations; the codec took 44.
+func TestDecodeAllocatesLittle(t *testing.T) {
+	if n := testing.AllocsPerRun(100, decodeReceipt(t)); n > 12 {
+		t.Errorf("%.0f allocations a receipt", n)
 	}
 }

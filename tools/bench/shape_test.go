@@ -12,9 +12,6 @@ const slack = 1.15
 // machine some messages share a transaction and cost less. For a bulk only the WAL is
 // checked strictly: the number of shared transactions depends on speed, so its bound is
 // loose.
-//
-// Five records and 380 bytes belong to the webhook's claim, which has its own commit: no
-// delivery is missed, and none is posted before the standby has it (docs/decisions.md).
 func TestCostOfAMessage(t *testing.T) {
 	ctx := t.Context()
 	s, binary := measurable(t)
@@ -41,11 +38,11 @@ func TestCostOfAMessage(t *testing.T) {
 	}{
 		{"single", single, "WAL records", 26.0, true},
 		{"single", single, "WAL", 2280, true},
-		{"single", single, "commits", 5.0, false},
-		{"single", single, "statements", 20.5, false},
-		{"single", single, "round trips to PostgreSQL", 8.5, false},
-		{"single", single, "Redis commands", 27.6, false},
-		{"single", single, "round trips to Redis", 4.6, false},
+		{"single", single, "commits", 4.0, false},
+		{"single", single, "statements", 17.5, false},
+		{"single", single, "round trips to PostgreSQL", 6.7, false},
+		{"single", single, "Redis commands", 19.0, false},
+		{"single", single, "round trips to Redis", 3.0, false},
 		{"bulk", bulk, "WAL records", 17.4, true},
 		{"bulk", bulk, "WAL", 1640, true},
 		{"bulk", bulk, "commits", 0.4, false},
