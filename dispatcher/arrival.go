@@ -20,7 +20,9 @@ type arrival struct {
 // sorted separates the receipts from the MOs. It keeps MOs until room rows are used; the
 // kept ones take kept rows.
 func sorted(arrivals []arrival, room int) (reports []receipts.Receipt, inbound []handsets.Inbound, kept int) {
-	for _, a := range arrivals {
+	reports = make([]receipts.Receipt, 0, len(arrivals))
+	for i := range arrivals {
+		a := &arrivals[i]
 		switch {
 		case a.inbound == nil:
 			reports = append(reports, a.Receipt)
@@ -39,7 +41,8 @@ func rowsOf(m *handsets.Inbound) int { return 1 + len(m.Octets)/140 }
 // were kept; the others are throttled.
 func (s *settler) answer(arrivals []arrival, outcomes []receipts.Outcome, inbound int) {
 	n := 0 // of the receipts
-	for _, a := range arrivals {
+	for i := range arrivals {
+		a := &arrivals[i]
 		if a.inbound != nil {
 			if inbound--; inbound < 0 {
 				s.throttle(a, inboundKind)
@@ -64,7 +67,7 @@ func (s *settler) answer(arrivals []arrival, outcomes []receipts.Outcome, inboun
 }
 
 // throttle refuses a delivery that exceeds the carrier's hourly limit.
-func (s *settler) throttle(a arrival, kind string) {
+func (s *settler) throttle(a *arrival, kind string) {
 	a.pdu.Respond(smpp.StatusThrottled)
 	s.d.metrics.throttled.WithLabelValues(s.carrier.name, kind).Inc()
 	if n, due := s.throttled.Due(time.Now()); due {
@@ -75,12 +78,12 @@ func (s *settler) throttle(a arrival, kind string) {
 // logSettled logs at debug level what a committed transaction recorded for each message,
 // with its ULID. At other levels it costs nothing.
 func (s *settler) logSettled(w settlement, recorded receipts.Recorded) {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-	defer cancel()
 	log := s.d.log
-	if !log.Enabled(ctx, slog.LevelDebug) {
+	if !log.Enabled(context.Background(), slog.LevelDebug) {
 		return
 	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
 	for _, r := range w.results {
 		log.Debug("segment answered", "id", r.message.msg.ULID, "message_id", r.message.msg.ID, "carrier", s.carrier.name,
 			"link", r.message.worker.link, "segment", r.segment, "attempt", r.message.msg.Attempt, "outcome", r.Outcome.String(),

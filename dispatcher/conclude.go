@@ -45,7 +45,9 @@ func conclude(ctx context.Context, tx pgx.Tx, store *messages.Store, hooks *webh
 // follows returns the webhook events and refunds of messages that became final. refunds
 // reports whether a failed live message is refunded.
 func follows(settled []messages.Settled, refunds func(messages.Settled) bool) (events []webhooks.Event, debits []billing.Debit) {
-	for _, m := range settled {
+	events = make([]webhooks.Event, 0, len(settled))
+	for i := range settled {
+		m := &settled[i]
 		if m.CompanyID != 0 {
 			e := webhooks.Event{CompanyID: m.CompanyID, MessageID: m.ID, Name: webhooks.Failed, PhoneNumber: string(m.Number), At: m.At, Reference: m.Reference}
 			if m.Status == sms.Sent {
@@ -55,7 +57,7 @@ func follows(settled []messages.Settled, refunds func(messages.Settled) bool) (e
 		}
 		switch {
 		case m.Status != sms.Failed, m.Carrier == sms.SandboxCarrier: // sandbox messages are free
-		case m.CompanyID != 0 && (m.Test || refunds(m)):
+		case m.CompanyID != 0 && (m.Test || refunds(*m)):
 			debits = append(debits, billing.Debit{CompanyID: m.CompanyID, Amount: int64(m.Segments), Ref: m.ULID, Test: m.Test})
 		}
 	}
@@ -97,7 +99,8 @@ func (r Refund) pays(m messages.Settled) bool {
 
 // report counts and logs messages that became final.
 func (d *Dispatcher) report(settled []messages.Settled) {
-	for _, m := range settled {
+	for i := range settled {
+		m := &settled[i]
 		d.metrics.final.WithLabelValues(m.Carrier, m.Status.String(), reasonClass(m)).Inc()
 		d.metrics.endToEnd.WithLabelValues(m.Carrier).Observe(max(m.At.Sub(m.From).Seconds(), 0))
 		d.logFinal(m)
@@ -105,7 +108,7 @@ func (d *Dispatcher) report(settled []messages.Settled) {
 }
 
 // reasonClass is the metric label of a failure's reason.
-func reasonClass(m messages.Settled) string {
+func reasonClass(m *messages.Settled) string {
 	switch {
 	case m.Status == sms.Sent:
 		return "none"
@@ -119,7 +122,7 @@ func reasonClass(m messages.Settled) string {
 	return "receipt"
 }
 
-func (d *Dispatcher) logFinal(m messages.Settled) {
+func (d *Dispatcher) logFinal(m *messages.Settled) {
 	if m.Status == sms.Failed {
 		d.log.Info("message failed", "event", "message_failed", "id", m.ULID, "message_id", m.ID, "carrier", m.Carrier, "number", m.Number.Masked(), "reason", m.Reason)
 		return

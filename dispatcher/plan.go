@@ -30,7 +30,8 @@ type change struct {
 }
 
 func (s *settler) plan(w settlement) *plan {
-	p := &plan{late: make(map[*inFlight]*submission.Effect)}
+	n := len(w.results)
+	p := &plan{segments: make([]receipts.Segment, 0, n), next: make([]change, 0, n), late: make(map[*inFlight]*submission.Effect)}
 	policy := s.carrier.config().OnAmbiguous
 	for _, a := range w.late {
 		s.planLate(p, a, policy)
@@ -110,8 +111,9 @@ type attempts struct {
 }
 
 func (s *settler) attempts(w settlement, p *plan, settled []receipts.SegmentState) *attempts {
-	a := &attempts{of: make(map[*inFlight]submission.Attempt, len(w.results)), finals: p.finals, ended: make(map[int64]int),
-		ends: messages.Ends{Dispatcher: s.d.member.id.Load(), Done: slices.Concat(p.done, answeredLate(settled))}}
+	n := len(w.results)
+	a := &attempts{of: make(map[*inFlight]submission.Attempt, n), order: make([]*inFlight, 0, n), finals: p.finals, ended: make(map[int64]int, n),
+		ends: messages.Ends{Dispatcher: s.d.member.id.Load(), Carried: make([]messages.Claim, 0, n), Done: slices.Concat(p.done, answeredLate(settled))}}
 	for _, claim := range w.returned {
 		a.ends.Retries = append(a.ends.Retries, messages.Retry{Claim: claim})
 	}

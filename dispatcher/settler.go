@@ -146,7 +146,8 @@ func (s *settler) grab() settlement {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	w := settlement{results: s.results, receipts: s.receipts, late: s.late, returned: s.returned}
-	s.results, s.receipts, s.late, s.returned = nil, nil, nil, nil
+	s.results, s.receipts = make([]result, 0, len(w.results)), make([]arrival, 0, len(w.receipts)) // the next ones are about as many
+	s.late, s.returned = nil, nil
 	s.gathering = false
 	return w
 }

@@ -133,7 +133,7 @@ func (f *finishing) queue(b *pgx.Batch) {
 		RETURNING m.id, m.ulid, m.company_id, m.user_id, m.phone_number, m.segments, m.test, m.carrier, m.status,
 			coalesce(m.failure_reason, ''), coalesce(m.send_at, m.created_at), u.at, coalesce(m.client_reference, ''), m.body <> '' AND `+untilFinal, ids, status, at, reasons, claimants, epochs).
 		Query(func(rows pgx.Rows) (err error) {
-			f.settled, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (st Settled, err error) {
+			f.settled, err = pgx.AppendRows(make([]Settled, 0, len(ids)), rows, func(row pgx.CollectableRow) (st Settled, err error) {
 				var id pgtype.UUID
 				err = row.Scan(&st.ID, &id, &st.CompanyID, &st.UserID, &st.Number, &st.Segments, &st.Test, &st.Carrier, &st.Status,
 					&st.Reason, &st.From, &st.At, &st.Reference, &st.textLeft)

@@ -256,7 +256,7 @@ func (w *Webhooks) Enqueue(ctx context.Context, tx pgx.Tx, events []Event) error
 		var s storedEndpoint
 		var places []int32
 		_, err := pgx.ForEachRow(rows, append(s.fields(), &places), func() error {
-			c := &claimed{endpoint: s}
+			c := &claimed{endpoint: s, jobs: make([]job, 0, len(places))}
 			for _, place := range places {
 				if !handed[place-1] {
 					waits = true

@@ -64,11 +64,13 @@ type waiting struct {
 func (m *Matcher) newMatching(segments []Segment, receipts []Receipt, room int) *matching {
 	w := &matching{carrier: m.carrier, format: m.format, copies: map[int64][]*row{}, byKey: map[string][]*row{}, known: map[string]*row{},
 		seen: map[source]bool{}, room: room, outcomes: make([]Outcome, len(receipts)), named: make([]*row, len(receipts))}
+	fresh := make([]row, len(segments))
+	w.fresh, w.settled, w.reports = make([]*row, 0, len(segments)), make([]*row, 0, len(segments)+len(receipts)), make([]reported, 0, len(receipts))
 	for i := range segments {
-		p := &segments[i]
-		r := &row{SegmentState: SegmentState{MessageID: p.MessageID, Segment: p.Segment, Total: p.Total, Unanswered: p.Unanswered},
+		p, r := &segments[i], &fresh[i]
+		*r = row{SegmentState: SegmentState{MessageID: p.MessageID, Segment: p.Segment, Total: p.Total, Unanswered: p.Unanswered},
 			handset: handset(string(p.Number)), link: p.Link, key: p.key(), submitted: p.At, confirmed: p.Confirmed && !p.Unanswered}
-		if p.Unanswered || r.key == namelessKey(p.Reference) {
+		if p.Unanswered || strings.HasPrefix(r.key, "!") && r.key == namelessKey(p.Reference) {
 			reference := int32(p.Reference)
 			r.reference = &reference
 		}

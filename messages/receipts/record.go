@@ -53,7 +53,7 @@ func (m *Matcher) Record(ctx context.Context, tx pgx.Tx, segments []Segment, rec
 
 // recorded returns a matching's result.
 func (w *matching) recorded() Recorded {
-	r := Recorded{Early: w.byEarly, Outcomes: w.outcomes, Whose: make([]int64, len(w.outcomes))}
+	r := Recorded{Settled: make([]SegmentState, 0, len(w.settled)), Early: w.byEarly, Outcomes: w.outcomes, Whose: make([]int64, len(w.outcomes))}
 	for _, row := range w.settled {
 		r.Settled = append(r.Settled, row.SegmentState)
 	}

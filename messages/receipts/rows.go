@@ -74,11 +74,8 @@ func (w *matching) loadInbox(b *pgx.Batch) {
 // loadNamed reads the segments that the receipts may name: for each key one more than there are receipts that may
 // settle one, the likeliest first.
 func (w *matching) loadNamed(b *pgx.Batch) {
-	var (
-		keys, links []string
-		handsets    []*int32
-		most        []int32
-	)
+	n := len(w.reports)
+	keys, links, handsets, most := make([]string, 0, n), make([]string, 0, n), make([]*int32, 0, n), make([]int32, 0, n)
 	wanted, times := map[source]bool{}, map[string]int32{}
 	add := func(key string, r *reported) {
 		t := source{key, r.Link, -1}
@@ -169,16 +166,17 @@ func (w *matching) writeReplaced(b *pgx.Batch) {
 }
 
 func (w *matching) writeFresh(b *pgx.Batch) {
+	n := len(w.fresh)
 	var (
-		ids             []int64
-		numbers, totals []int16
-		handsets        []*int32
-		links, keys     []string
-		carrierIDs      []*string
-		at              []time.Time
-		states          []*int16
-		words, errs     []*string
-		reported        []*time.Time
+		ids             = make([]int64, 0, n)
+		numbers, totals = make([]int16, 0, n), make([]int16, 0, n)
+		handsets        = make([]*int32, 0, n)
+		links, keys     = make([]string, 0, n), make([]string, 0, n)
+		carrierIDs      = make([]*string, 0, n)
+		at              = make([]time.Time, 0, n)
+		states          = make([]*int16, 0, n)
+		words, errs     = make([]*string, 0, n), make([]*string, 0, n)
+		reported        = make([]*time.Time, 0, n)
 	)
 	for _, r := range w.fresh {
 		if r.replaced {
@@ -212,10 +210,9 @@ func (w *matching) writeFresh(b *pgx.Batch) {
 
 // writeSettled gives recorded segments their first final state.
 func (w *matching) writeSettled(b *pgx.Batch) {
-	var addresses, words, errs []string
-	var ids []int64
-	var status []int16
-	var at []time.Time
+	n := len(w.settled)
+	addresses, words, errs := make([]string, 0, n), make([]string, 0, n), make([]string, 0, n)
+	ids, status, at := make([]int64, 0, n), make([]int16, 0, n), make([]time.Time, 0, n)
 	for _, r := range w.settled {
 		if r.address != "" {
 			addresses, ids, status = append(addresses, r.address), append(ids, r.MessageID), append(status, int16(r.Status))
