@@ -2,6 +2,7 @@ package dispatcher
 
 import (
 	"context"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -21,53 +22,63 @@ type Cancellation struct {
 	Credits   int64 // refunded for them
 }
 
-// Cancel stops messages that no carrier has, scheduled ones first, and closes the batch to further messages. Each message
-// fails with the reason cancelled. The same transaction sends the failure event and refunds the credits once, whatever
-// billing.refund is. Cancel waits briefly for a locked balance (billing.GiveBackNow), then fails. It does not stop messages
-// in flight. The first transaction calls begun, unless nil, to record the act. Cancel may be called again, also after an
-// error: cancelled messages stay cancelled.
+// Cancel stops messages that no carrier has, and closes the batch to further messages. Each message fails with the
+// reason cancelled. The same transaction sends the failure event and refunds the credits once, whatever billing.refund
+// is. Cancel waits briefly for a locked balance (billing.GiveBackNow), then fails. It does not stop messages in flight,
+// nor those that a company accepts after the call. The first transaction calls begun, unless nil, to record the act.
+// Cancel may be called again, also after an error: cancelled messages stay cancelled.
 func Cancel(ctx context.Context, pool *pgxpool.Pool, store *messages.Store, hooks *webhooks.Webhooks, q messages.Queued,
 	begun func(tx pgx.Tx) error) (done Cancellation, err error) {
 	if err := store.AwaitNoMore(ctx, q); err != nil {
 		return done, err
 	}
-	for phase, find := range []func(context.Context, pgx.Tx, messages.Queued, int64, int) ([]messages.Final, int64, error){
-		store.CancelledScheduled, store.Cancelled,
-	} {
-		for after, more := int64(0), true; more; more = after > 0 {
-			record := begun
-			if phase > 0 || after > 0 {
-				record = nil
+	if begun != nil || q.Message != 0 {
+		err := cancelStep(ctx, pool, store, hooks, &done, func(tx pgx.Tx) (finals []messages.Final, err error) {
+			if begun != nil {
+				err = begun(tx)
 			}
-			step, next, err := cancelStep(ctx, pool, store, hooks, record, func(tx pgx.Tx) ([]messages.Final, int64, error) {
-				return find(ctx, tx, q, after, cancelAtOnce)
-			})
-			if err != nil {
+			if err == nil && q.Message != 0 {
+				finals, err = store.CancelledSandbox(ctx, tx, q)
+			}
+			return finals, err
+		})
+		if err != nil {
+			return done, err
+		}
+	}
+	for after, more := int64(0), true; more; {
+		var ids []int64
+		if ids, more, err = store.Waiting(ctx, q, after); err != nil {
+			return done, err
+		}
+		for some := range slices.Chunk(ids, cancelAtOnce) {
+			if err := cancelStep(ctx, pool, store, hooks, &done, func(tx pgx.Tx) ([]messages.Final, error) {
+				scheduled, err := store.CancelledScheduled(ctx, tx, some)
+				if err != nil {
+					return nil, err
+				}
+				waiting, err := store.Cancelled(ctx, tx, some)
+				return append(scheduled, waiting...), err
+			}); err != nil {
 				return done, err
 			}
-			done.Cancelled, done.Credits = done.Cancelled+step.Cancelled, done.Credits+step.Credits
-			after = next
+			after = some[len(some)-1]
 		}
 	}
 	return done, nil
 }
 
-// cancelStep cancels the messages that find returns, in one transaction. It first calls record, unless nil.
-func cancelStep(ctx context.Context, pool *pgxpool.Pool, store *messages.Store, hooks *webhooks.Webhooks, record func(tx pgx.Tx) error,
-	find func(tx pgx.Tx) ([]messages.Final, int64, error)) (step Cancellation, next int64, err error) {
-	err = postgres.InTx(ctx, pool, func(tx pgx.Tx) error {
+// cancelStep cancels the messages that take returns, in one transaction, and adds them to done.
+func cancelStep(ctx context.Context, pool *pgxpool.Pool, store *messages.Store, hooks *webhooks.Webhooks, done *Cancellation,
+	take func(tx pgx.Tx) ([]messages.Final, error)) error {
+	var step Cancellation
+	err := postgres.InTx(ctx, pool, func(tx pgx.Tx) error {
 		step = Cancellation{} // after a retry
-		if record != nil {
-			if err := record(tx); err != nil {
-				return err
-			}
-		}
-		finals, further, err := find(tx)
-		if err != nil {
+		finals, err := take(tx)
+		if err != nil || len(finals) == 0 {
 			return err
 		}
-		next = further
-		settled, err := store.Finish(ctx, tx, finals, messages.Ends{})
+		settled, err := store.Finish(ctx, tx, finals, messages.Rows{})
 		if err != nil {
 			return err
 		}
@@ -83,5 +94,8 @@ func cancelStep(ctx context.Context, pool *pgxpool.Pool, store *messages.Store, 
 		}
 		return billing.GiveBackNow(ctx, tx, refunds)
 	})
-	return step, next, err
+	if err == nil {
+		done.Cancelled, done.Credits = done.Cancelled+step.Cancelled, done.Credits+step.Credits
+	}
+	return err
 }

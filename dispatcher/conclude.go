@@ -14,10 +14,10 @@ import (
 	"intumwa/webhooks"
 )
 
-// conclude makes verdicts final, ends attempts, and enqueues the webhooks and
+// conclude makes verdicts final, changes the rows of the outbox, and enqueues the webhooks and
 // refunds of the verdicts in the same transaction.
-func (d *Dispatcher) conclude(ctx context.Context, tx pgx.Tx, store *messages.Store, finals []messages.Final, ends messages.Ends) ([]messages.Settled, error) {
-	settled, refunded, err := conclude(ctx, tx, store, d.webhooks, d.refunds, finals, ends)
+func (d *Dispatcher) conclude(ctx context.Context, tx pgx.Tx, store *messages.Store, finals []messages.Final, rows messages.Rows) ([]messages.Settled, error) {
+	settled, refunded, err := conclude(ctx, tx, store, d.webhooks, d.refunds, finals, rows)
 	if refunded > 0 {
 		d.metrics.refunds.Add(float64(refunded))
 	}
@@ -27,8 +27,8 @@ func (d *Dispatcher) conclude(ctx context.Context, tx pgx.Tx, store *messages.St
 // conclude works without a dispatcher. refunds reports whether a failed live message
 // is refunded; refunded is how many were.
 func conclude(ctx context.Context, tx pgx.Tx, store *messages.Store, hooks *webhooks.Webhooks, refunds func(messages.Settled) bool,
-	finals []messages.Final, ends messages.Ends) (settled []messages.Settled, refunded int, err error) {
-	settled, err = store.Finish(ctx, tx, finals, ends)
+	finals []messages.Final, rows messages.Rows) (settled []messages.Settled, refunded int, err error) {
+	settled, err = store.Finish(ctx, tx, finals, rows)
 	if err != nil || len(settled) == 0 {
 		return nil, 0, err
 	}

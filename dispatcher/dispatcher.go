@@ -235,19 +235,6 @@ func (d *Dispatcher) running() []*carrier {
 	return d.active
 }
 
-// removed returns the carriers that a reload of this process removed.
-func (d *Dispatcher) removed() []*carrier {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	var gone []*carrier
-	for _, c := range d.carriers {
-		if !slices.Contains(d.active, c) {
-			gone = append(gone, c)
-		}
-	}
-	return gone
-}
-
 // Check returns the error with which Reload would refuse a set of carriers.
 func (d *Dispatcher) Check(carriers []Carrier) error {
 	_, err := d.check(carriers)

@@ -45,7 +45,7 @@ func (d *Dispatcher) failover(ctx context.Context) error {
 		return err
 	}
 	up := d.member.bindingFor()
-	for _, c := range append(d.removed(), d.running()...) {
+	for _, c := range d.running() {
 		config := c.config()
 		away, known := idle[c.name]
 		if !known {
@@ -84,7 +84,6 @@ const (
 // handOver gives the failover carrier what it can carry soon: single sends first, then
 // batches, bounded so that its own messages do not wait long behind them.
 func (d *Dispatcher) handOver(ctx context.Context, c *carrier, other string) (n int64, err error) {
-	held := c.config().OnAmbiguous == AmbiguousHold
 	for _, lane := range []queue.Lane{queue.Single, queue.Batch} {
 		limit := handOverMost
 		if tps := d.tpsOf(other); tps > 0 {
@@ -98,7 +97,7 @@ func (d *Dispatcher) handOver(ctx context.Context, c *carrier, other string) (n 
 		if limit <= 0 {
 			continue
 		}
-		moved, err := d.store.Reroute(ctx, c.name, other, int(lane), limit, held)
+		moved, err := d.store.Reroute(ctx, c.name, other, int(lane), limit, c.config().OnAmbiguous)
 		if n += moved; err != nil {
 			return n, err
 		}

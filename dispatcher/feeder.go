@@ -8,7 +8,6 @@ import (
 	"intumwa/messages"
 	"intumwa/messages/submission"
 	"intumwa/queue"
-	"intumwa/smpp"
 )
 
 // feed keeps the prefetch of one lane filled, from the queue while it is usable,
@@ -81,10 +80,10 @@ func (w *linkWorker) take(ctx context.Context, lane queue.Lane, room int) (ms []
 			return w.d.carrying.Claim(ctx, w.d.member.id.Load(), w.carrier.name, ids, w.carrier.config().marks())
 		})
 		if err != nil {
-			// Their rows stay unclaimed and are soon overdue.
+			// The rows of the others stay unclaimed and are soon overdue.
 			w.d.log.Error("messages cannot be claimed", "event", "claim_failed", "carrier", w.carrier.name, "link", w.link, "error", err)
 			_ = sleep(ctx, 200*time.Millisecond) // feed looks at ctx next
-			return nil, true
+			return ms, true
 		}
 		// The others are settled, not due, claimed elsewhere, or duplicates.
 		w.d.metrics.stale.WithLabelValues(w.carrier.name).Add(float64(len(ids) - len(ms)))
@@ -121,7 +120,7 @@ func (w *linkWorker) takeDirect(ctx context.Context, lane queue.Lane, room int, 
 const claimTimeout = 5 * time.Second
 
 // claim runs by, which claims messages, and adds them to those in flight. The end of ctx
-// does not stop it.
+// does not stop it. With an error it returns those that were claimed all the same.
 //
 // releaseOrphans waits for running claims, so it releases none of these. Another process
 // can get them only if it takes this one for dead, for instance because it was frozen
@@ -137,14 +136,18 @@ func (w *linkWorker) claim(ctx context.Context, by func(context.Context) ([]*mes
 	claimed, err := by(ctx)
 	if err != nil {
 		signal(w.d.inFlight.failed)
-		return nil, err
 	}
 	ms := make([]*inFlight, len(claimed))
 	for i, m := range claimed {
-		ms[i] = &inFlight{worker: w, msg: m}
+		ms[i] = newInFlight(w, m)
 		w.d.inFlight.add(ms[i])
 	}
-	return ms, nil
+	if err != nil {
+		unread := func(m *inFlight) bool { return m.msg.Unread }
+		w.giveBack(slices.DeleteFunc(slices.Clone(ms), func(m *inFlight) bool { return !unread(m) }))
+		ms = slices.DeleteFunc(ms, unread)
+	}
+	return ms, err
 }
 
 // turnAway fails the messages whose handsets have opted out since acceptance, and
@@ -153,8 +156,7 @@ func (w *linkWorker) turnAway(ms []*inFlight) []*inFlight {
 	return slices.DeleteFunc(ms, func(m *inFlight) bool {
 		if m.msg.OptedOut {
 			w.open.Add(1)
-			m.attempt.Open = 1
-			w.carrier.settler.take(result{message: m, at: time.Now(), Result: smpp.Result{Outcome: smpp.NotWritten}, event: submission.Unsendable{Reason: submission.ReasonOptedOut}})
+			m.end(submission.Unsendable{Reason: submission.ReasonOptedOut})
 		}
 		return m.msg.OptedOut
 	})

@@ -28,100 +28,160 @@ func (d *Dispatcher) freeClaims(ctx context.Context) error {
 	return err
 }
 
-// free frees the claims of dead dispatchers. It lists the claimants before the living, so a
-// dispatcher that registers in between is not taken for dead, however long this process
-// slept there.
+// free frees the claims of dead dispatchers, a part of the outbox at a time. It lists the
+// claims before the living, so a dispatcher that registers in between is not taken for dead,
+// however long this process slept there.
+//
+// What a dead dispatcher may have submitted is freed only by a process that has the carrier in
+// its configuration, or by any if no process has it.
 func (d *Dispatcher) free(ctx context.Context) error {
-	claimants, err := d.store.Claimants(ctx)
-	if err != nil {
-		return err
-	}
-	living, err := d.living(ctx)
-	if err != nil {
-		return err
-	}
-	dead := slices.DeleteFunc(claimants, func(id int64) bool { return slices.Contains(living, id) })
-	if len(dead) == 0 {
-		return nil
-	}
 	var failed error // one carrier's failure does not stop the others
-	var decided []string
-	for _, c := range append(d.removed(), d.running()...) {
-		if state, _ := submission.Next(submission.InFlight, submission.OwnerDied{}, c.config().OnAmbiguous); state == submission.Unanswered {
-			decided = append(decided, c.name)
-			failed = errors.Join(failed, d.settleBegun(ctx, c, dead))
+	freed := int64(0)
+	for after, more := int64(0), true; more; more = after > 0 {
+		claims, next, err := d.claimsAfter(ctx, after)
+		if err != nil {
+			return errors.Join(failed, err)
+		}
+		living, err := d.living(ctx)
+		if err != nil {
+			return errors.Join(failed, err)
+		}
+		n, err := d.freeDead(ctx, slices.DeleteFunc(claims, func(c messages.ClaimedRow) bool { return slices.Contains(living, c.Dispatcher) }))
+		freed, failed, after = freed+n, errors.Join(failed, err), next
+	}
+	if freed > 0 {
+		d.log.Warn("claims of a dead dispatcher freed", "event", "claims_freed", "messages", freed)
+	}
+	return failed
+}
+
+// freeDead frees claims of dead dispatchers and returns how many messages wait again because
+// their claims had not begun.
+func (d *Dispatcher) freeDead(ctx context.Context, dead []messages.ClaimedRow) (freed int64, failed error) {
+	type part struct {
+		carrier    string // "": not begun
+		dispatcher int64
+	}
+	parts := map[part][]messages.Claim{}
+	for _, c := range dead {
+		of := part{c.Carrier, c.Dispatcher}
+		if !c.Begun {
+			of.carrier = ""
+		}
+		parts[of] = append(parts[of], c.Claim)
+	}
+	for of, claims := range parts {
+		for some := range slices.Chunk(claims, decidedAtOnce) {
+			var n int64
+			var err error
+			if of.carrier == "" {
+				n, err = d.store.Free(ctx, d.pool, of.dispatcher, some)
+			} else {
+				err = d.freeBegun(ctx, of.carrier, of.dispatcher, some)
+			}
+			freed, failed = freed+n, errors.Join(failed, err)
 		}
 	}
-	n, err := d.store.Free(ctx, dead, decided)
-	if err = errors.Join(failed, err); err != nil {
-		return err
-	}
-	if n > 0 {
-		d.log.Warn("claims of a dead dispatcher freed", "event", "claims_freed", "messages", n)
-	}
-	return nil
+	return freed, failed
 }
 
 func (d *Dispatcher) living(ctx context.Context) ([]int64, error) {
 	return postgres.All(ctx, d.pool, "listing the dispatchers", pgx.RowTo[int64], `SELECT id FROM dispatchers`)
 }
 
-// settleBegun settles the messages that dead dispatchers may have been submitting
-// to a carrier whose on_ambiguous is hold or fail.
-func (d *Dispatcher) settleBegun(ctx context.Context, c *carrier, dead []int64) error {
-	matcher := c.matcher()
-	_, effect := submission.Next(submission.InFlight, submission.OwnerDied{}, c.config().OnAmbiguous)
-	for n := decidedAtOnce; n == decidedAtOnce; {
-		var settled []messages.Settled
-		err := postgres.InTx(ctx, d.hot, func(tx pgx.Tx) error {
-			settled = nil // after a retry
-			if err := matcher.Lock(ctx, tx); err != nil {
-				return err
-			}
-			begun, err := d.carrying.TakeBegun(ctx, tx, c.name, dead, decidedAtOnce)
-			if n = len(begun); err != nil || n == 0 {
-				return err
-			}
-			var segments []receipts.Segment
-			var finals []messages.Final
-			for _, m := range begun {
-				unanswered := c.config().unanswered(m)
-				segments = append(segments, unanswered...)
-				if effect.Fail != "" && len(unanswered) > 0 {
-					finals = append(finals, messages.Final{MessageID: m.ID, Status: sms.Failed, At: postgres.Now(), Reason: effect.Fail})
-				}
-			}
-			recorded, err := matcher.Record(ctx, tx, segments, nil, 0)
-			if err != nil {
-				return err
-			}
-			early, err := d.carrying.Verdicts(ctx, tx, recorded.Settled)
-			if err != nil {
-				return err
-			}
-			settled, err = d.conclude(ctx, tx, d.carrying, append(early, finals...), messages.Ends{})
-			return err
-		})
-		if err != nil {
-			return fmt.Errorf("settling what dead dispatchers had begun for %s: %w", c.name, err)
+// freeBegun frees claims of a dead dispatcher that had begun, if this process decides about the carrier's messages.
+func (d *Dispatcher) freeBegun(ctx context.Context, carrier string, dispatcher int64, claims []messages.Claim) error {
+	for _, c := range d.running() {
+		if c.name == carrier {
+			return d.settleBegun(ctx, c.config(), dispatcher, claims)
 		}
-		if n > 0 {
-			d.log.Warn("a dispatcher died while submitting; the carrier may have these messages, they are not sent again", "event", "claims_unanswered", "carrier", c.name, "messages", n)
-		}
-		d.report(settled)
 	}
+	served, err := d.served(ctx)
+	if err != nil || slices.Contains(served, carrier) {
+		return err
+	}
+	return d.settleBegun(ctx, &Carrier{Name: carrier, OnAmbiguous: AmbiguousHold}, dispatcher, claims)
+}
+
+// settleBegun records what a dead dispatcher may have submitted to a carrier as unanswered copies,
+// and then decides of the messages as after an attempt without answers.
+func (d *Dispatcher) settleBegun(ctx context.Context, c *Carrier, dispatcher int64, claims []messages.Claim) error {
+	var settled []messages.Settled
+	var n int
+	err := postgres.InTx(ctx, d.hot, func(tx pgx.Tx) error {
+		settled, n = nil, 0 // after a retry
+		matcher := receipts.New(c.Name, c.IDFormat)
+		if err := matcher.Lock(ctx, tx); err != nil {
+			return err
+		}
+		ids := make([]int64, len(claims))
+		for i, claim := range claims {
+			ids[i] = claim.MessageID
+		}
+		begun, err := d.carrying.Begun(ctx, tx, c.Name, dispatcher, ids)
+		if n = len(begun); err != nil || n == 0 {
+			return err
+		}
+		early, copies, err := c.recordUnanswered(ctx, tx, d.carrying, begun)
+		if err != nil {
+			return err
+		}
+		dead := messages.Rows{Dispatcher: dispatcher}
+		finals := early
+		for _, m := range begun {
+			_, effect := submission.Next(submission.InFlight, submission.NoAnswer{}, c.OnAmbiguous)
+			step := submission.Decide(submission.Known{Policy: c.OnAmbiguous, Segments: submission.TotalOf(copies[m.ID]), Copies: copies[m.ID], Ended: true,
+				Results: []submission.Result{{State: submission.Unanswered, Effect: effect, At: postgres.Now()}}})
+			switch step.Row {
+			case submission.Fails:
+				finals = append(finals, messages.Final{MessageID: m.ID, Status: sms.Failed, At: step.At, Reason: step.Reason})
+			case submission.Leaves:
+				dead.Leave = append(dead.Leave, m.Claim())
+			case submission.Again:
+				dead.Again = append(dead.Again, messages.Retry{Claim: m.Claim(), Counts: true})
+			}
+		}
+		settled, err = d.conclude(ctx, tx, d.carrying, finals, dead)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("settling what a dead dispatcher had begun for %s: %w", c.Name, err)
+	}
+	if n > 0 {
+		d.log.Warn("a dispatcher died while submitting; the carrier may have these messages", "event", "claims_unanswered", "carrier", c.Name, "messages", n)
+	}
+	d.report(settled)
 	return nil
 }
 
-// unanswered returns, to be recorded, the segments of a message that the carrier
-// may or may not have.
-func (c *Carrier) unanswered(m *messages.Claimed) (segments []receipts.Segment) {
-	total := len(c.segments(m, postgres.Now()))
-	for n := 1; n <= total; n++ {
-		if !slices.Contains(m.Accepted, n) && !slices.Contains(m.Unanswered, n) {
-			segments = append(segments, receipts.Segment{MessageID: m.ID, Segment: n, Total: total, Number: m.Number, At: postgres.Now(),
-				Unanswered: true, Reference: reference(m.ID, n)})
+// recordUnanswered records, as unanswered copies, the segments of messages that the carrier may have and that have no
+// copy. It returns all their copies, and the verdicts by receipts that were in the inbox. The caller holds the carrier's
+// lock.
+func (c *Carrier) recordUnanswered(ctx context.Context, tx pgx.Tx, store *messages.Store, list []*messages.Claimed) (early []messages.Final, copies map[int64][]submission.Copy, err error) {
+	var segments []receipts.Segment
+	ids := make([]int64, len(list))
+	for i, m := range list {
+		ids[i] = m.ID
+		now := postgres.Now()
+		submits, err := c.segmentsAs(m, now)
+		total := len(submits)
+		if err != nil { // it cannot be sent as it is configured now
+			total = m.Segments
+		}
+		for n := 1; n <= total; n++ {
+			if submission.StateOf(n, m.Copies) == submission.Waiting {
+				segments = append(segments, receipts.Segment{MessageID: m.ID, Segment: n, Total: total, Number: m.Number, At: now,
+					Unanswered: true, Reference: reference(m.ID, n)})
+			}
 		}
 	}
-	return segments
+	recorded, err := receipts.New(c.Name, c.IDFormat).Record(ctx, tx, segments, nil, 0)
+	if err != nil {
+		return nil, nil, err
+	}
+	if early, err = store.Verdicts(ctx, tx, c.Name, recorded.Settled); err != nil {
+		return nil, nil, err
+	}
+	copies, err = receipts.Copies(ctx, tx, c.Name, ids)
+	return early, copies, err
 }

@@ -23,7 +23,7 @@ func TestFreeObeysOnAmbiguous(t *testing.T) {
 		left     int // in the outbox
 		segments int // unanswered ones
 	}{
-		AmbiguousResend: {status: sms.Pending, left: 2},
+		AmbiguousResend: {status: sms.Pending, left: 2, segments: 2},
 		AmbiguousHold:   {status: sms.Pending, left: 1, segments: 2},
 		AmbiguousFail:   {status: sms.Failed, reason: "no_answer", left: 1, segments: 2},
 	} {
@@ -93,7 +93,7 @@ func TestBeginWithoutDatabase(t *testing.T) {
 	}
 	b.exec(`ALTER TABLE away RENAME TO outbox`)
 	b.settle(b.s.grab())
-	if n := b.count(`SELECT count(*) FROM outbox WHERE claimed_by IS NULL AND NOT in_doubt`); n != 1 {
+	if n := b.count(`SELECT count(*) FROM outbox WHERE claimed_by IS NULL AND begun`); n != 1 {
 		t.Error("it is not given back")
 	}
 }
@@ -168,7 +168,7 @@ func TestTasksGoOn(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	m := b.begun(1)
-	b.exec(`ALTER TABLE receipts RENAME TO away`)
+	b.exec(`ALTER TABLE balance_warnings RENAME TO away`)
 	if err := b.tasks(); err == nil {
 		t.Error("no task failed")
 	}
@@ -221,7 +221,7 @@ func TestStaleVerdict(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, func(c *Carrier) { c.OnAmbiguous = AmbiguousFail })
 	m := b.begun(1)
-	if _, err := b.d.store.Free(t.Context(), []int64{7}, nil); err != nil {
+	if _, err := b.d.store.Free(t.Context(), b.pool, 7, []messages.Claim{m.msg.Claim()}); err != nil {
 		t.Fatal(err)
 	}
 	if got, err := b.d.store.Claim(t.Context(), 8, "lumitel", []int64{m.msg.ID}, b.s.carrier.config().marks()); err != nil || len(got) != 1 {

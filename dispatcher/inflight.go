@@ -3,9 +3,7 @@ package dispatcher
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math/rand/v2"
-	"slices"
 	"sync/atomic"
 	"time"
 
@@ -13,7 +11,6 @@ import (
 	"intumwa/messages"
 	"intumwa/messages/submission"
 	"intumwa/smpp"
-	"intumwa/sms"
 )
 
 // inFlight is one claimed message on its way over one link. Its segments go out in
@@ -27,8 +24,12 @@ type inFlight struct {
 	began   time.Time
 
 	// The settler's, once the first segment is out.
-	attempt submission.Attempt
-	late    *submission.Effect // temporary refusal of a segment that was not part of this claim
+	open    int                 // segments without a committed result
+	results []submission.Result // the committed ones, and late refusals
+}
+
+func newInFlight(w *linkWorker, m *messages.Claimed) *inFlight {
+	return &inFlight{worker: w, msg: m, total: m.Segments}
 }
 
 // result is the outcome of one segment.
@@ -75,54 +76,40 @@ func (m *inFlight) begin(ctx context.Context) {
 	m.began = time.Now()
 	now := postgres.Moment(m.began)
 	if !now.Before(m.msg.ExpiresAt) { // it expired while it waited here; walk_outbox ends it
-		m.attempt.Open = 1
-		w.carrier.settler.take(result{message: m, at: m.began, Result: smpp.Result{Outcome: smpp.NotWritten}})
+		m.end(submission.NotWritten{})
 		return
 	}
-	submits := w.carrier.config().segments(m.msg, now)
-	if m.total = len(submits); m.total > sms.MaxSegments {
-		m.attempt.Open = 1
-		w.carrier.settler.take(result{message: m, at: m.began, Result: smpp.Result{Outcome: smpp.NotWritten,
-			Err: &smpp.FieldError{Field: "short_message", Problem: fmt.Sprintf("takes %d segments here, more than %d", m.total, sms.MaxSegments)}}})
+	submits, err := w.carrier.config().segmentsAs(m.msg, now)
+	if err != nil {
+		m.end(submission.Unsendable{Reason: err.Error()})
 		return
 	}
+	m.total = len(submits)
 	policy := w.carrier.config().OnAmbiguous
 	var left []int
 	for i := range submits {
-		if m.stateOf(i + 1).MayWrite(policy) {
+		if submission.StateOf(i+1, m.msg.Copies).MayWrite(policy) {
 			left = append(left, i)
 		}
 	}
-	m.attempt.Open = len(left)
 	if len(left) == 0 { // the carrier has, or may have, them all; the outbox was behind
-		m.attempt.Open = 1
-		w.carrier.settler.take(result{message: m, Result: smpp.Result{Outcome: smpp.Accepted}, at: m.began})
+		m.end(submission.NotWritten{})
 		return
 	}
-	// A process without this carrier in its configuration may have freed a dead one's claim.
-	// It could not apply the carrier's policy, so this one does.
-	state, _ := submission.Next(submission.InFlight, submission.OwnerDied{}, policy)
-	lost := m.msg.InDoubt && state == submission.Unanswered
+	m.open = len(left)
 	for n, i := range left {
-		if n > 0 && m.msg.Lane == messages.LaneBatch && !lost && !m.stopped.Load() {
+		if n > 0 && m.msg.Lane == messages.LaneBatch && !m.stopped.Load() {
 			w.submitSingles(ctx)
 		}
 		r := result{message: m, segment: i + 1}
-		if lost {
-			r.Outcome, r.event, r.at = smpp.NoAnswer, submission.OwnerDied{}, m.began
-			w.carrier.settler.take(r)
-			continue
-		}
 		if m.stopped.Load() || w.slots.take(ctx) != nil {
 			r.Outcome, r.at = smpp.NotWritten, time.Now()
 			w.carrier.settler.take(r)
 			continue
 		}
 		r.slot = true
-		var err error
-		if !w.d.member.submits() {
-			err = smpp.ErrNotBound
-		} else {
+		err := smpp.ErrNotBound
+		if w.d.member.submits() {
 			submits[i].Key = submitKey(m.msg.ID, i+1, m.total)
 			err = w.bind.Submit(ctx, &submits[i], func(res smpp.Result) {
 				r.Result, r.at = res, time.Now()
@@ -134,21 +121,16 @@ func (m *inFlight) begin(ctx context.Context) {
 			m.stopped.Store(true)
 			r.Outcome, r.Err, r.at = smpp.NotWritten, err, time.Now()
 			w.carrier.settler.take(r)
-		} else if m.msg.InDoubt || slices.Contains(m.msg.Unanswered, i+1) {
+		} else if submission.StateOf(i+1, m.msg.Copies) == submission.Unanswered {
 			w.d.metrics.resent.WithLabelValues(w.carrier.name).Inc()
 		}
 	}
 }
 
-// stateOf is the state of a segment at the start of the attempt.
-func (m *inFlight) stateOf(segment int) submission.State {
-	switch {
-	case slices.Contains(m.msg.Accepted, segment):
-		return submission.Accepted
-	case slices.Contains(m.msg.Unanswered, segment):
-		return submission.Unanswered
-	}
-	return submission.Waiting
+// end ends the attempt before any segment is submitted, by an event of the whole message.
+func (m *inFlight) end(e submission.Event) {
+	m.open = 1
+	m.worker.carrier.settler.take(result{message: m, at: time.Now(), Result: smpp.Result{Outcome: smpp.NotWritten}, event: e})
 }
 
 // answered reacts to an answer before it is settled: the link slows down if its carrier

@@ -60,6 +60,9 @@ func (f *inFlightMessages) claiming() (done func()) {
 // orphaned returns the claims, read from the database, that no worker has or will get.
 // It waits for the running claims: each of them adds its rows or fails.
 func (f *inFlightMessages) orphaned(claims []messages.Claim) (orphans []messages.Claim) {
+	if len(claims) == 0 {
+		return nil
+	}
 	f.mu.Lock()
 	before := f.claims
 	f.claims = new(sync.WaitGroup)
@@ -80,7 +83,7 @@ func (f *inFlightMessages) orphaned(claims []messages.Claim) (orphans []messages
 // later. A search reads the whole backlog, so there are few.
 var orphanLooks = [...]time.Duration{5 * time.Second, 10 * time.Second, 45 * time.Second}
 
-// lookTimeout bounds a search.
+// lookTimeout bounds one step of a search.
 const lookTimeout = 15 * time.Second
 
 // runOrphans searches for orphaned claims after a claim has failed.
@@ -107,17 +110,32 @@ func (d *Dispatcher) runOrphans(ctx context.Context) {
 // message that was claimed, settled or given back meanwhile has another epoch or is gone,
 // so the release does not touch it.
 func (d *Dispatcher) releaseOrphans(ctx context.Context) error {
+	me := d.member.id.Load()
+	for after, more := int64(0), true; more; more = after > 0 {
+		claims, next, err := d.claimsAfter(ctx, after)
+		if err != nil {
+			return err
+		}
+		var mine []messages.Claim
+		for _, c := range claims {
+			if c.Dispatcher == me {
+				mine = append(mine, c.Claim)
+			}
+		}
+		if orphans := d.inFlight.orphaned(mine); len(orphans) > 0 {
+			d.log.Warn("orphaned claims released: their commit was never confirmed", "event", "orphaned_claims_released", "messages", len(orphans))
+			if err := d.store.Release(ctx, me, orphans, 0); err != nil {
+				return err
+			}
+		}
+		after = next
+	}
+	return nil
+}
+
+// claimsAfter is messages.Store.Claims within lookTimeout.
+func (d *Dispatcher) claimsAfter(ctx context.Context, after int64) (claims []messages.ClaimedRow, next int64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
-	me := d.member.id.Load()
-	claims, err := d.store.ClaimsOf(ctx, me)
-	if err != nil {
-		return err
-	}
-	orphans := d.inFlight.orphaned(claims)
-	if len(orphans) == 0 {
-		return nil
-	}
-	d.log.Warn("orphaned claims released: their commit was never confirmed", "event", "orphaned_claims_released", "messages", len(orphans))
-	return d.store.Release(ctx, me, orphans, 0)
+	return d.store.Claims(ctx, after)
 }

@@ -93,7 +93,7 @@ func (s *Sandbox) settle(ctx context.Context) (taken int, err error) {
 		if taken = len(finals); err != nil || taken == 0 {
 			return err
 		}
-		settled, _, err = conclude(ctx, tx, s.store, s.webhooks, nil, finals, messages.Ends{})
+		settled, _, err = conclude(ctx, tx, s.store, s.webhooks, nil, finals, messages.Rows{})
 		return err
 	})
 	if err != nil {

@@ -107,7 +107,7 @@ func TestServes(t *testing.T) {
 }
 
 // TestSecondCarrier: when the settler's results and records let a second carrier take a
-// message. submission.TestMayGoElsewhere and TestAttempt cover the rules,
+// message. submission.TestMayGoElsewhere and TestDecide cover the rules,
 // messages.TestGiveToSecond the state of the copies and the claim.
 func TestSecondCarrier(t *testing.T) {
 	t.Parallel()
@@ -210,7 +210,7 @@ func TestSecondCarrierAgain(t *testing.T) {
 			if err := b.worker.slots.take(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			same := &inFlight{worker: b.worker, msg: m.msg, total: 1, attempt: submission.Attempt{Open: 1}}
+			same := &inFlight{worker: b.worker, msg: m.msg, total: 1, open: 1}
 			w := settlement{results: []result{of(m, 1)}}
 			if name != "refused" {
 				w.receipts = []arrival{b.receipt("a", "UNDELIV")}
@@ -267,10 +267,10 @@ func TestSecondCarrierDecides(t *testing.T) {
 			var next *inFlight
 			for range 2 { // temporarily refused and claimed again: it has none of the first carrier's copies
 				claimed, err := b.d.store.Claim(t.Context(), 7, "leo", []int64{m.msg.ID}, false)
-				if err != nil || len(claimed) != 1 || len(claimed[0].Accepted)+len(claimed[0].Unanswered) != 0 {
+				if err != nil || len(claimed) != 1 || submission.MayHave(claimed[0].Copies) {
 					t.Fatalf("%+v, %v", claimed, err)
 				}
-				next = &inFlight{worker: worker, msg: claimed[0], total: 2, attempt: submission.Attempt{Open: 2}}
+				next = &inFlight{worker: worker, msg: claimed[0], total: 2, open: 2}
 				worker.open.Add(1)
 				for range 2 {
 					if err := worker.slots.take(t.Context()); err != nil {

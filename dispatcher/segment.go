@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"intumwa/messages"
+	"intumwa/messages/submission"
 	"intumwa/smpp"
 	"intumwa/sms"
 )
@@ -75,6 +76,26 @@ func (c *Carrier) segments(m *messages.Claimed, now time.Time) []smpp.Submit {
 		}
 	}
 	return submits
+}
+
+// segmentsAs is segments for a message of which copies may be recorded: the other segments must be cut as those were. If
+// concat has changed since, it uses the form that gives as many segments. The error is an *smpp.FieldError.
+func (c *Carrier) segmentsAs(m *messages.Claimed, now time.Time) ([]smpp.Submit, error) {
+	submits, total := c.segments(m, now), submission.TotalOf(m.Copies)
+	switch {
+	case len(submits) > sms.MaxSegments:
+		return nil, &smpp.FieldError{Field: "short_message", Problem: fmt.Sprintf("takes %d segments here, more than %d", len(submits), sms.MaxSegments)}
+	case total == 0 || len(submits) == total:
+		return submits, nil
+	}
+	for _, concat := range []Concat{ConcatUDH8, ConcatUDH16, ConcatPayload} {
+		as := *c
+		as.Concat = concat
+		if before := as.segments(m, now); len(before) == total {
+			return before, nil
+		}
+	}
+	return nil, &smpp.FieldError{Field: "short_message", Problem: fmt.Sprintf("was cut into %d segments before the settings changed, and now into %d", total, len(submits))}
 }
 
 // referTo adds each segment's user_message_reference.

@@ -114,27 +114,19 @@ func (p *play) claim() {
 	if len(claimed) == 0 {
 		return
 	}
-	m := &inFlight{worker: at.worker, msg: claimed[0], total: p.segments}
+	m := newInFlight(at.worker, claimed[0])
 	at.worker.open.Add(1)
 	at.d.inFlight.add(m)
 	policy := at.s.carrier.config().OnAmbiguous
 	hand := &attemptInHand{m: m}
 	for n := 1; n <= p.segments; n++ {
-		if m.stateOf(n).MayWrite(policy) {
+		if submission.StateOf(n, m.msg.Copies).MayWrite(policy) {
 			hand.copies = append(hand.copies, &writtenCopy{segment: n, of: at, m: m})
 		}
 	}
-	switch m.attempt.Open = len(hand.copies); {
-	case len(hand.copies) == 0:
-		m.attempt.Open = 1
-		at.lot.results = append(at.lot.results, result{message: m, Result: smpp.Result{Outcome: smpp.Accepted}, at: time.Now()})
-		return
-	case policy != AmbiguousResend && m.msg.InDoubt: // a process without the policy freed it
-		for _, c := range hand.copies {
-			r := unanswered(m, c.segment)
-			r.event, r.slot = submission.OwnerDied{}, false
-			at.lot.results = append(at.lot.results, r)
-		}
+	if m.open = len(hand.copies); m.open == 0 {
+		m.open = 1
+		at.lot.results = append(at.lot.results, result{message: m, Result: smpp.Result{Outcome: smpp.NotWritten}, at: time.Now()})
 		return
 	}
 	if at.prefetched = hand; p.yes("it is submitted at once") {
@@ -257,14 +249,15 @@ func (p *play) settles(at *process) {
 // commitsUnheard commits a lot without an answer to the process, whose memory stays unchanged.
 func (p *play) commitsUnheard(at *process, lot settlement) {
 	type memory struct {
-		attempt submission.Attempt
-		late    *submission.Effect
+		open    int
+		results []submission.Result
 		listed  bool
 	}
-	was := map[*inFlight]memory{}
+	was, settled := map[*inFlight]memory{}, map[*inFlight]int{}
 	for _, r := range lot.results {
 		m := r.message
-		was[m] = memory{m.attempt, m.late, at.d.inFlight.get(p.id) == m}
+		settled[m]++
+		was[m] = memory{m.open, m.results, at.d.inFlight.get(p.id) == m}
 	}
 	for m := range was {
 		m.worker.open.Add(1) // it may end here, and once more
@@ -273,17 +266,17 @@ func (p *play) commitsUnheard(at *process, lot settlement) {
 		p.Fatal(err)
 	}
 	for m, before := range was {
-		if m.attempt.End() == submission.Ongoing {
+		if settled[m] < before.open { // it goes on
 			m.worker.open.Done()
 		}
-		if m.attempt, m.late = before.attempt, before.late; before.listed {
+		if m.open, m.results = before.open, before.results; before.listed {
 			at.d.inFlight.add(m)
 		}
 	}
 }
 
 func (p *play) isSentOn() bool {
-	return p.processes[0].count(`SELECT count(*) FROM sent_on WHERE message_id = $1 AND to_carrier IS NOT NULL`, p.id) > 0
+	return p.processes[0].count(`SELECT count(*) FROM sent_on WHERE message_id = $1`, p.id) > 0
 }
 
 // dies makes the other process take this one for dead and free its claims. If it is not dead it goes on under another id,
@@ -436,7 +429,7 @@ func (p *play) settled(states ...sms.Status) sms.Status {
 		}
 	}
 	waits := at.count(`SELECT count(*) FROM outbox WHERE message_id = $1`, p.id)
-	out := at.count(`SELECT count(DISTINCT segment) FROM segments WHERE message_id = $1 AND passed IS NULL`, p.id)
+	out := at.count(`SELECT count(DISTINCT segment) FROM segments WHERE message_id = $1 AND mark IS DISTINCT FROM 1`, p.id)
 	if status == sms.Pending && waits == 0 && out < p.segments {
 		p.Fatalf("it is pending and not in the outbox, and %d of its %d segments are recorded", out, p.segments)
 	}

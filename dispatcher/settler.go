@@ -249,7 +249,7 @@ func (s *settler) release(w settlement) {
 		if r.slot {
 			r.message.worker.slots.give(1)
 		}
-		if r.message.attempt.Open--; r.message.attempt.Open == 0 {
+		if r.message.open--; r.message.open == 0 {
 			r.message.worker.open.Done()
 		}
 	}
@@ -263,30 +263,23 @@ func (s *settler) commit(w settlement) error {
 	conf, now := s.carrier.config(), time.Now()
 	reports, inbound, kept := sorted(w.receipts, s.carrier.handsets.room(now, conf.MaxInbound))
 	var (
-		p        *plan
-		attempts *attempts
+		c        *changes
 		settled  []messages.Settled
 		recorded receipts.Recorded
 		taken    secondTook
 	)
 	err := postgres.InTx(ctx, s.d.hot, func(tx pgx.Tx) (err error) {
-		store := s.d.carrying
-		p, settled, recorded, taken = s.plan(w), nil, receipts.Recorded{}, secondTook{} // perhaps after a retry
+		c, settled, recorded, taken = s.changes(&w), nil, receipts.Recorded{}, secondTook{} // perhaps after a retry
 		if w.again {
 			var written bool
-			if taken, written, err = s.before(ctx, tx, &w, p); err != nil {
+			if taken, written, err = s.before(ctx, tx, c); err != nil || written {
 				return err
 			}
-			if written {
-				attempts = s.attempts(w, p, nil)
-				return nil
-			}
-			p.leaveOut(taken)
+			c.leaveOut(taken)
 		}
-		if recorded, err = s.carrier.matcher().Record(ctx, tx, p.segments, reports, s.carrier.unmatched.room(now, conf.MaxUnmatched)); err != nil {
+		if recorded, err = s.carrier.matcher().Record(ctx, tx, c.segments, reports, s.carrier.unmatched.room(now, conf.MaxUnmatched)); err != nil {
 			return err
 		}
-		attempts = s.attempts(w, p, recorded.Settled)
 		// A receipt that settled nothing may repeat one that a COMMIT without an answer wrote.
 		if len(reports) > 0 && !slices.Contains(recorded.Outcomes, receipts.Matched) {
 			if err := postgres.ConfirmWith(ctx, tx); err != nil {
@@ -296,19 +289,23 @@ func (s *settler) commit(w settlement) error {
 		if err := s.d.handsets.Keep(ctx, tx, inbound); err != nil {
 			return err
 		}
-		if err := store.PutBack(ctx, tx, s.carrier.name, p.putBack); err != nil {
+		if err := receipts.Refuse(ctx, tx, s.carrier.name, c.refused); err != nil {
 			return err
 		}
-		finals, err := store.Verdicts(ctx, tx, recorded.Settled)
-		if err != nil {
+		if err := s.decide(ctx, tx, c, recorded.Settled); err != nil {
 			return err
 		}
-		offered, err := s.d.offerToSecond(ctx, tx, s.carrier, attempts, taken.without(finals))
+		offered, err := s.offerToSecond(ctx, tx, c)
 		if err != nil {
 			return err
 		}
 		maps.Copy(taken, offered)
-		settled, err = s.d.conclude(ctx, tx, store, taken.without(slices.Concat(finals, attempts.finals)), taken.withoutAttempts(attempts.ends))
+		finals, rows := c.outcome(s.d.member.id.Load(), taken)
+		for _, claim := range w.returned {
+			rows.Again = append(rows.Again, messages.Retry{Claim: claim})
+		}
+		rows.Carrier, rows.Validity = s.carrier.name, s.d.opts.Validity
+		settled, err = s.d.conclude(ctx, tx, s.d.carrying, finals, rows)
 		return err
 	})
 	if err != nil {
@@ -319,8 +316,7 @@ func (s *settler) commit(w settlement) error {
 	if len(inbound) > 0 && s.d.opts.Inbound != nil {
 		s.d.opts.Inbound()
 	}
-	s.committed(w, p, attempts)
-	s.spare(attempts.ends.Done)
+	s.committed(w, c)
 	s.carrier.unmatched.give(recorded.Early)
 	s.d.metrics.matchedLate.WithLabelValues(s.carrier.name).Add(float64(recorded.Early))
 	s.logSettled(w, recorded)
@@ -329,34 +325,40 @@ func (s *settler) commit(w settlement) error {
 	return nil
 }
 
-// spare stops messages in flight here that need not be sent again. Their remaining segments
-// count as not written, and the next claim finds the answer.
-func (s *settler) spare(done []int64) {
-	for _, id := range done {
-		if m := s.d.inFlight.get(id); m != nil {
-			m.stopped.Store(true)
-		}
-	}
-}
-
 // committed frees a settlement's slots and finished messages after the commit.
-func (s *settler) committed(w settlement, p *plan, a *attempts) {
+func (s *settler) committed(w settlement, c *changes) {
 	slots := map[*linkWorker]int{}
 	for _, r := range w.results {
 		if r.slot {
 			slots[r.message.worker]++
 		}
 	}
-	for m, effect := range p.late {
-		m.late = effect
-	}
-	for _, m := range a.order {
-		if m.attempt = a.of[m]; m.attempt.End() != submission.Ongoing {
+	for i := range c.list {
+		one := &c.list[i]
+		switch m := one.m; {
+		case m == nil:
+			s.hearLate(one)
+		case one.known.Ended:
 			s.d.inFlight.remove(m)
 			m.worker.open.Done()
+		default:
+			m.open, m.results = one.known.Open, one.known.Results
 		}
 	}
 	for w, n := range slots {
 		w.slots.give(n)
 	}
+}
+
+// hearLate tells a message's attempt under way here of its late answers: no further segments
+// go out if none need to, and the delay of a refusal counts for the next attempt.
+func (s *settler) hearLate(one *change) {
+	m := s.d.inFlight.get(one.id)
+	if m == nil || m.worker.carrier != s.carrier {
+		return
+	}
+	if one.step.Row == submission.Leaves {
+		m.stopped.Store(true)
+	}
+	m.results = append(m.results, one.known.Results...)
 }

@@ -59,54 +59,44 @@ func HoldPending(ctx context.Context, pool *pgxpool.Pool, store *messages.Store,
 func holdSome(ctx context.Context, pool *pgxpool.Pool, store *messages.Store, hooks *webhooks.Webhooks, carrier *Carrier, refund Refund,
 	due time.Time) (n int, err error) {
 	err = postgres.InTx(ctx, pool, func(tx pgx.Tx) error {
-		matcher := receipts.New(carrier.Name, carrier.IDFormat)
-		if err := matcher.Lock(ctx, tx); err != nil {
+		if err := receipts.New(carrier.Name, carrier.IDFormat).Lock(ctx, tx); err != nil {
 			return err
 		}
 		taken, err := store.TakePending(ctx, tx, carrier.Name, due, decidedAtOnce)
 		if n = len(taken); err != nil || n == 0 {
 			return err
 		}
-		var segments []receipts.Segment
-		for _, m := range taken {
-			segments = append(segments, carrier.unanswered(m)...)
-		}
-		recorded, err := matcher.Record(ctx, tx, segments, nil, 0)
+		early, _, err := carrier.recordUnanswered(ctx, tx, store, taken)
 		if err != nil {
 			return err
 		}
-		finals, err := store.Verdicts(ctx, tx, recorded.Settled) // by receipts that were in the inbox
-		if err != nil {
-			return err
-		}
-		_, _, err = conclude(ctx, tx, store, hooks, refund.pays, finals, messages.Ends{})
+		_, _, err = conclude(ctx, tx, store, hooks, refund.pays, early, messages.Rows{})
 		return err
 	})
 	return n, err
 }
 
 // SendUnanswered sends messages of a carrier, by id, again: the segments without an answer or
-// a receipt, which the carrier may already have. It skips messages whose validity is over,
-// and those answered meanwhile. No second carrier gets them. It returns the messages that
-// will be sent, and calls record with them in the transaction. If record fails, nothing is
-// changed, and they are returned with its error.
-func SendUnanswered(ctx context.Context, pool *pgxpool.Pool, store *messages.Store, carrier string, ids []int64,
+// a receipt, which the carrier may already have. Their copies stay recorded, so no second carrier
+// gets them and they cannot be cancelled. It skips messages whose validity is over (validity, or
+// their own), and those answered meanwhile. It returns the messages that will be sent, and calls
+// record with them in the transaction. If record fails, nothing is changed, and they are returned
+// with its error.
+func SendUnanswered(ctx context.Context, pool *pgxpool.Pool, store *messages.Store, carrier string, ids []int64, validity time.Duration,
 	record func(tx pgx.Tx, ids []int64) error) (sent []int64, err error) {
 	err = decideUnanswered(ctx, pool, carrier, ids, func(tx pgx.Tx, open map[int64][]int) (err error) {
-		if sent, err = store.Unexpired(ctx, tx, ids); err != nil {
+		if sent, err = store.Unexpired(ctx, tx, ids, validity); err != nil {
 			return err
 		}
 		sent = slices.DeleteFunc(sent, func(id int64) bool { return open[id] == nil })
-		var again []messages.Refused
-		for _, id := range sent {
-			for _, segment := range open[id] {
-				again = append(again, messages.Refused{MessageID: id, Segment: segment})
-			}
-		}
-		if err := store.KeepFromSecond(ctx, tx, carrier, sent); err != nil { // the copies forgotten here may still arrive
+		if err := receipts.Overrule(ctx, tx, carrier, sent); err != nil {
 			return err
 		}
-		if err := store.PutBack(ctx, tx, carrier, again); err != nil {
+		again := messages.Rows{Carrier: carrier, Validity: validity}
+		for _, id := range sent {
+			again.Reenter = append(again.Reenter, messages.Reentry{MessageID: id})
+		}
+		if _, err := store.Finish(ctx, tx, nil, again); err != nil {
 			return err
 		}
 		return record(tx, sent)
@@ -144,7 +134,7 @@ func SettleUnanswered(ctx context.Context, pool *pgxpool.Pool, store *messages.S
 				finals = append(finals, final)
 			}
 		}
-		done, _, err := conclude(ctx, tx, store, hooks, pays, finals, messages.Ends{})
+		done, _, err := conclude(ctx, tx, store, hooks, pays, finals, messages.Rows{})
 		if err != nil {
 			return err
 		}

@@ -1,11 +1,13 @@
 package dispatcher
 
 import (
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
+	"intumwa/messages/submission"
 	"intumwa/sms"
 )
 
@@ -39,7 +41,7 @@ func TestDecideOfUnanswered(t *testing.T) {
 	}
 	send := func(want int, ids ...int64) {
 		t.Helper()
-		if sent, err := SendUnanswered(ctx, b.pool, b.d.store, "lumitel", ids, unrecorded); err != nil || len(sent) != want {
+		if sent, err := SendUnanswered(ctx, b.pool, b.d.store, "lumitel", ids, time.Hour, unrecorded); err != nil || len(sent) != want {
 			t.Errorf("%v of %v are sent again, want %d; %v", sent, ids, want, err)
 		}
 	}
@@ -61,7 +63,7 @@ func TestDecideOfUnanswered(t *testing.T) {
 	credits(92) // the carrier may have it
 	settle(1, WasCancelled, 3, 1, 2)
 	credits(93)
-	if _, err := b.pool.Exec(ctx, `UPDATE held SET expires_at = now() WHERE message_id = 5`); err != nil {
+	if _, err := b.pool.Exec(ctx, `UPDATE messages SET expire_at = now() WHERE id = 5`); err != nil {
 		t.Fatal(err)
 	}
 	send(1, 4, 5, 1)
@@ -74,8 +76,8 @@ func TestDecideOfUnanswered(t *testing.T) {
 		t.Errorf("%d of those sent again can be carried, %v", len(again), err)
 	}
 	for _, m := range again {
-		if m.ID == long.msg.ID && (len(m.Accepted) != 1 || len(m.Unanswered) != 0) {
-			t.Errorf("of the long message %v are at the carrier and %v may be", m.Accepted, m.Unanswered)
+		if got := (&inFlight{msg: m}).states(); m.ID == long.msg.ID && !slices.Equal(got, []submission.State{submission.Accepted, submission.Waiting}) {
+			t.Errorf("the long message's segments are %v", got)
 		}
 	}
 	echo := b.receipt("0815", "DELIVRD")
@@ -115,21 +117,21 @@ func TestAlive(t *testing.T) {
 	alive(1)
 }
 
-// TestSentAgainIsInDoubt: a message that an operator sends again goes out although several copies are unanswered. No second
+// TestSentAgainMayBeThere: a message that an operator sends again goes out although several copies are unanswered. No second
 // carrier gets it, because this one may have them.
-func TestSentAgainIsInDoubt(t *testing.T) {
+func TestSentAgainMayBeThere(t *testing.T) {
 	t.Parallel()
 	b, _ := newSecondBench(t, func(c *Carrier) { c.OnAmbiguous = AmbiguousHold })
 	m := b.begun(1)
 	b.by(m, unanswered)
 	b.exec(`INSERT INTO segments (message_id, segment, total, handset, carrier, link, key, submitted_at)
 		SELECT message_id, segment, total, handset, carrier, link, key, submitted_at FROM segments`)
-	if sent, err := SendUnanswered(t.Context(), b.pool, b.d.store, "lumitel", []int64{m.msg.ID}, unrecorded); err != nil || len(sent) != 1 {
+	if sent, err := SendUnanswered(t.Context(), b.pool, b.d.store, "lumitel", []int64{m.msg.ID}, time.Hour, unrecorded); err != nil || len(sent) != 1 {
 		t.Fatalf("%v are sent again, %v", sent, err)
 	}
 	again := b.claim(m.msg.ID, 1)
-	if len(again.msg.Unanswered) != 0 {
-		t.Errorf("%v counts as out", again.msg.Unanswered)
+	if got := again.states(); got[0] != submission.Waiting {
+		t.Errorf("its segment is %v", got)
 	}
 	b.by(again, accepted("a"))
 	b.reported(b.receipt("a", "UNDELIV"))

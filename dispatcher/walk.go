@@ -227,17 +227,23 @@ func (d *Dispatcher) findStranded(ctx context.Context) error {
 		return err
 	}
 	d.walk.askAgain = start.Add(rest(downRest, time.Since(start))) // the query reads below every floor
-	served, err := postgres.All(ctx, d.pool, "reading which carriers have links", pgx.RowTo[string], `SELECT DISTINCT carrier FROM links l WHERE updated_at > now() - $1::interval
-		OR EXISTS (SELECT FROM dispatchers d WHERE l.name = ANY(d.links))`, d.opts.StrandedAfter)
+	served, err := d.served(ctx)
 	if err != nil {
 		return err
-	}
-	for _, c := range d.running() {
-		served = append(served, c.name)
 	}
 	d.walk.carriers = carriers
 	d.walk.stranded = slices.DeleteFunc(slices.Clone(carriers), func(name string) bool { return slices.Contains(served, name) })
 	return nil
+}
+
+// served returns the carriers of which a process has links, or had some less than StrandedAfter ago.
+func (d *Dispatcher) served(ctx context.Context) ([]string, error) {
+	served, err := postgres.All(ctx, d.pool, "reading which carriers have links", pgx.RowTo[string], `SELECT DISTINCT carrier FROM links l WHERE updated_at > now() - $1::interval
+		OR EXISTS (SELECT FROM dispatchers d WHERE l.name = ANY(d.links))`, d.opts.StrandedAfter)
+	for _, c := range d.running() {
+		served = append(served, c.name)
+	}
+	return served, err
 }
 
 // readdress moves messages, by id, of carriers that are no longer configured

@@ -61,7 +61,7 @@ func TestBodiesUntilFinal(t *testing.T) {
 	others := d.pending(2, func(m *messages.Message) { m.CompanyID = 2 })
 	d.over(mine[0], others[0])
 	d.tx(func(ctx context.Context, tx pgx.Tx) error {
-		_, err := d.Finish(ctx, tx, []messages.Final{{MessageID: mine[1], Status: sms.Failed, At: time.Now(), Reason: "UNDELIV"}}, messages.Ends{})
+		_, err := d.Finish(ctx, tx, []messages.Final{{MessageID: mine[1], Status: sms.Failed, At: time.Now(), Reason: "UNDELIV"}}, messages.Rows{})
 		return err
 	})
 	same(t, "with a text", d.texts(), []int64{mine[2], mine[3], others[0], others[1]})
@@ -69,7 +69,7 @@ func TestBodiesUntilFinal(t *testing.T) {
 	// The next one's receipt comes before its answer: its dispatcher may die.
 	claimed := d.claim(1, mine[2])
 	d.tx(func(ctx context.Context, tx pgx.Tx) error {
-		_, err := d.Finish(ctx, tx, []messages.Final{{MessageID: mine[2], Status: sms.Sent, At: time.Now()}}, messages.Ends{})
+		_, err := d.Finish(ctx, tx, []messages.Final{{MessageID: mine[2], Status: sms.Sent, At: time.Now()}}, messages.Rows{})
 		return err
 	})
 	if n := d.ruled(0); n != 0 {
@@ -93,11 +93,15 @@ func TestBodiesUntilFinal(t *testing.T) {
 	// Sandbox messages and cancelled ones lose their texts too.
 	cancelled := d.pending(1)
 	d.tx(func(ctx context.Context, tx pgx.Tx) error {
-		finals, _, err := d.Cancelled(ctx, tx, messages.Queued{Company: 1}, 0, 10)
+		waiting, _, err := d.Waiting(ctx, messages.Queued{Company: 1}, 0)
 		if err != nil {
 			return err
 		}
-		_, err = d.Finish(ctx, tx, finals, messages.Ends{})
+		finals, err := d.Cancelled(ctx, tx, waiting)
+		if err != nil {
+			return err
+		}
+		_, err = d.Finish(ctx, tx, finals, messages.Rows{})
 		return err
 	})
 	if slices.Contains(d.texts(), cancelled[0]) {

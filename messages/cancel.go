@@ -10,6 +10,7 @@ import (
 
 	"intumwa/internal/postgres"
 	"intumwa/messages/receipts"
+	"intumwa/sms"
 )
 
 // ReasonCancelled is the reason of a message that was cancelled before a carrier had any of it.
@@ -22,15 +23,27 @@ type Queued struct {
 	Message int64
 }
 
-// from returns the FROM and WHERE of the selected rows o of a table; $1 is q.of, $2 the company.
+// listedMost is how many ids one call of Waiting returns.
+const listedMost = 1_000_000
+
+// Waiting returns the ids of the selected messages in outbox and scheduled that are above after, in order. more means
+// that there may be others above the last one.
+func (s *Store) Waiting(ctx context.Context, q Queued, after int64) (ids []int64, more bool, err error) {
+	ids, err = postgres.All(ctx, s.pool, "listing the messages to cancel", pgx.RowTo[int64],
+		`SELECT message_id FROM (`+q.from("outbox")+` UNION ALL `+q.from("scheduled")+`) w WHERE message_id > $3 ORDER BY message_id LIMIT $4`,
+		q.of(), q.Company, after, listedMost)
+	return ids, len(ids) == listedMost, err
+}
+
+// from selects the message_id of the selected rows of a table; $1 is q.of, $2 the company.
 func (q Queued) from(table string) string {
 	switch {
 	case q.Message != 0:
-		return table + ` o WHERE o.message_id = $1 AND o.company_id = $2`
+		return `SELECT o.message_id FROM ` + table + ` o WHERE o.message_id = $1 AND o.company_id = $2`
 	case q.Batch != 0:
-		return table + ` o WHERE o.message_id = ANY(ARRAY(SELECT id FROM messages WHERE batch_id = $1)) AND o.company_id = $2`
+		return `SELECT o.message_id FROM messages m JOIN ` + table + ` o ON o.message_id = m.id WHERE m.batch_id = $1 AND o.company_id = $2`
 	}
-	return table + ` o WHERE $1::bigint = 0 AND o.company_id = $2`
+	return `SELECT o.message_id FROM ` + table + ` o WHERE $1::bigint = 0 AND o.company_id = $2`
 }
 
 // of returns $1 of from.
@@ -67,35 +80,46 @@ func (s *Store) AwaitNoMore(ctx context.Context, q Queued) error {
 	return nil
 }
 
-// Cancelled takes up to limit messages with ids above after off the outbox of which no carrier has or may have
-// anything, and returns their verdicts. It skips messages in flight and locked ones. It locks the rows before it reads
-// them, so it sees claims that were made and released in between. next is where the next call continues, 0 at the end.
-func (s *Store) Cancelled(ctx context.Context, tx pgx.Tx, q Queued, after int64, limit int) (finals []Final, next int64, err error) {
-	ids, err := postgres.All(ctx, tx, "locking messages to cancel", pgx.RowTo[int64],
-		`SELECT o.message_id FROM `+q.from("outbox")+` AND o.message_id > $3 AND `+freeRow+`
-		ORDER BY o.message_id LIMIT $4 FOR UPDATE OF o SKIP LOCKED`, q.of(), q.Company, after, limit)
-	if err != nil {
-		return nil, 0, err
+// Cancelled takes those of messages, by id, off the outbox of which no carrier has or may have anything, and returns
+// their verdicts. It skips messages in flight and locked ones. It locks the rows before it reads their copies, so it
+// sees claims that were made and released in between.
+func (s *Store) Cancelled(ctx context.Context, tx pgx.Tx, ids []int64) ([]Final, error) {
+	free, err := postgres.All(ctx, tx, "locking messages to cancel", pgx.RowTo[int64],
+		`SELECT message_id FROM outbox WHERE message_id = ANY($1) AND claimed_by IS NULL ORDER BY message_id FOR UPDATE SKIP LOCKED`, ids)
+	if err != nil || len(free) == 0 {
+		return nil, err
 	}
-	if len(ids) == 0 {
-		return nil, 0, nil
-	}
-	finals, err = postgres.All(ctx, tx, "cancelling messages", scanCancelled,
+	return postgres.All(ctx, tx, "cancelling messages", scanCancelled,
 		`DELETE FROM outbox o USING messages m WHERE m.id = ANY($1) AND o.message_id = m.id
 			AND NOT `+receipts.MayHave("o.message_id")+`
-		RETURNING o.message_id, now()`, ids)
-	if err != nil {
-		return nil, 0, err
-	}
-	if len(ids) == limit {
-		next = ids[len(ids)-1]
-	}
-	return finals, next, nil
+		RETURNING o.message_id, now()`, free)
+}
+
+// CancelledScheduled is [Store.Cancelled] for scheduled messages. It waits for those that are being released, which are
+// in the outbox then: a caller that cancels here first and there afterwards misses none.
+func (s *Store) CancelledScheduled(ctx context.Context, tx pgx.Tx, ids []int64) ([]Final, error) {
+	return postgres.All(ctx, tx, "cancelling scheduled messages", scanCancelled, `
+		WITH found AS (SELECT message_id FROM scheduled WHERE message_id = ANY($1) ORDER BY message_id FOR UPDATE)
+		DELETE FROM scheduled s USING found WHERE s.message_id = found.message_id RETURNING s.message_id, now()`, ids)
+}
+
+// CancelledSandbox cancels a company's message to the sandbox, if its time has not come: from then on it counts as being
+// at a carrier.
+func (s *Store) CancelledSandbox(ctx context.Context, tx pgx.Tx, q Queued) ([]Final, error) {
+	return postgres.All(ctx, tx, "cancelling a message of the sandbox", scanCancelled, `UPDATE sandbox s SET settled = true FROM messages m
+		WHERE s.message_id = $1 AND m.id = s.message_id AND m.company_id = $2 AND m.send_at > now() AND NOT s.settled
+		RETURNING s.message_id, now()`, q.Message, q.Company)
+}
+
+func scanCancelled(row pgx.CollectableRow) (Final, error) {
+	f := Final{Status: sms.Failed, Reason: ReasonCancelled}
+	err := row.Scan(&f.MessageID, &f.At)
+	return f, err
 }
 
 // Left counts the selected messages in outbox and scheduled.
 func (s *Store) Left(ctx context.Context, q Queued) (n int64, err error) {
-	if err := s.pool.QueryRow(ctx, `SELECT (SELECT count(*) FROM `+q.from("outbox")+`) + (SELECT count(*) FROM `+q.from("scheduled")+`)`,
+	if err := s.pool.QueryRow(ctx, `SELECT count(*) FROM (`+q.from("outbox")+` UNION ALL `+q.from("scheduled")+`) w`,
 		q.of(), q.Company).Scan(&n); err != nil {
 		return 0, fmt.Errorf("counting the messages left: %w", err)
 	}

@@ -59,7 +59,7 @@ func (s *Store) HistoriesOf(ctx context.Context, ids []int64) (map[int64]History
 		return err
 	})
 	var on SecondRecord
-	batch.Queue(`SELECT message_id, at, from_carrier, to_carrier, reason FROM sent_on WHERE message_id = ANY($1) AND to_carrier IS NOT NULL`, ids).
+	batch.Queue(`SELECT message_id, at, from_carrier, to_carrier, reason FROM sent_on WHERE message_id = ANY($1)`, ids).
 		Query(func(rows pgx.Rows) error {
 			_, err := pgx.ForEachRow(rows, []any{&id, &on.At, &on.From, &on.To, &on.Reason}, func() error {
 				h, sent := histories[id], on

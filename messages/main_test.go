@@ -14,6 +14,7 @@ import (
 	"intumwa/internal/testenv"
 	"intumwa/messages"
 	"intumwa/messages/receipts"
+	"intumwa/messages/submission"
 	"intumwa/sms"
 )
 
@@ -213,11 +214,11 @@ func (d *testStore) trySettle(segments []receipts.Segment, reports ...receipts.R
 			return err
 		}
 		s.outcomes = recorded.Outcomes
-		finals, err := d.Verdicts(ctx, tx, recorded.Settled)
+		finals, err := d.Verdicts(ctx, tx, carrier, recorded.Settled)
 		if err != nil {
 			return err
 		}
-		s.settled, err = d.Finish(ctx, tx, finals, messages.Ends{})
+		s.settled, err = d.Finish(ctx, tx, finals, messages.Rows{})
 		return err
 	})
 	return s, err
@@ -249,10 +250,43 @@ func (d *testStore) claims(ids ...int64) (claims []messages.Claim) {
 	return claims
 }
 
-// end ends or postpones attempts without a verdict.
-func (d *testStore) end(ctx context.Context, tx pgx.Tx, ends messages.Ends) error {
-	_, err := d.Finish(ctx, tx, nil, ends)
+// end changes the rows of the outbox without a verdict.
+func (d *testStore) end(ctx context.Context, tx pgx.Tx, rows messages.Rows) error {
+	_, err := d.Finish(ctx, tx, nil, rows)
 	return err
+}
+
+// leaving returns the claimless ends of messages, by id.
+func leaving(ids []int64) (claims []messages.Claim) {
+	for _, id := range ids {
+		claims = append(claims, messages.Claim{MessageID: id})
+	}
+	return claims
+}
+
+// freed frees the claims of a dead dispatcher, whatever it had begun, and returns how many.
+func (d *testStore) freed(dead int64) (n int64) {
+	d.Helper()
+	claims, _, err := d.Claims(d.Context(), 0)
+	for _, c := range claims {
+		if c.Dispatcher == dead && err == nil {
+			var one int64
+			one, err = d.Free(d.Context(), d.pool, dead, []messages.Claim{c.Claim})
+			n += one
+		}
+	}
+	if err != nil {
+		d.Fatal(err)
+	}
+	return n
+}
+
+// statesOf returns the states of the segments of a claimed message.
+func statesOf(c *messages.Claimed) (states []submission.State) {
+	for n := 1; n <= c.Segments; n++ {
+		states = append(states, submission.StateOf(n, c.Copies))
+	}
+	return states
 }
 
 // status returns a message's status and reason.

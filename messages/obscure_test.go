@@ -173,7 +173,7 @@ func TestEraseWhileSettlingAndPurging(t *testing.T) {
 				finals[n] = messages.Final{MessageID: id, Status: sms.Sent, At: time.Now()}
 			}
 			err := pgx.BeginFunc(t.Context(), d.pool, func(tx pgx.Tx) error {
-				settled, err := d.Finish(context.Background(), tx, finals, messages.Ends{Done: slices.Clone(some)})
+				settled, err := d.Finish(context.Background(), tx, finals, messages.Rows{Leave: leaving(some)})
 				mu.Lock()
 				defer mu.Unlock()
 				for _, m := range settled {

@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"intumwa/messages"
+	"intumwa/messages/submission"
 	"intumwa/sms"
 )
 
@@ -23,7 +24,7 @@ func TestOtherOrdersSkipLocks(t *testing.T) {
 	}{
 		{"handing over", `SELECT FROM messages WHERE id = $1 FOR UPDATE`, ``,
 			func(ctx context.Context, d *testStore, _ []int64) (int64, error) {
-				return d.Reroute(ctx, carrier, "other", 0, 10, false)
+				return d.Reroute(ctx, carrier, "other", 0, 10, submission.Resend)
 			}},
 		{"handing back", `SELECT FROM messages WHERE id = $1 FOR UPDATE`, `UPDATE outbox SET home = 'lumitel', carrier = 'other'`,
 			func(ctx context.Context, d *testStore, _ []int64) (int64, error) { return d.Return(ctx, carrier, 10) }},
@@ -32,7 +33,7 @@ func TestOtherOrdersSkipLocks(t *testing.T) {
 				return d.Readdress(ctx, ids, carrier, "other")
 			}},
 		{"freeing", `SELECT FROM outbox WHERE message_id = $1 FOR UPDATE`, `UPDATE outbox SET claimed_by = 7`,
-			func(ctx context.Context, d *testStore, _ []int64) (int64, error) { return d.Free(ctx, []int64{7}, nil) }},
+			func(ctx context.Context, d *testStore, _ []int64) (int64, error) { return d.freed(7), nil }},
 		{"claiming", `SELECT FROM outbox WHERE message_id = $1 FOR UPDATE`, ``,
 			func(ctx context.Context, d *testStore, ids []int64) (int64, error) {
 				claimed, err := d.Claim(ctx, 1, carrier, ids, false)
@@ -95,7 +96,7 @@ func TestVerdictsInOneOrder(t *testing.T) {
 			}
 			go func() {
 				errs <- pgx.BeginFunc(d.Context(), d.pool, func(tx pgx.Tx) error {
-					got, err := d.Finish(d.Context(), tx, finals, messages.Ends{})
+					got, err := d.Finish(d.Context(), tx, finals, messages.Rows{})
 					settled.Add(int64(len(got)))
 					return err
 				})

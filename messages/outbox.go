@@ -12,6 +12,7 @@ import (
 	"intumwa/inbound/handsets"
 	"intumwa/internal/postgres"
 	"intumwa/messages/receipts"
+	"intumwa/messages/submission"
 	"intumwa/sms"
 )
 
@@ -38,17 +39,14 @@ type Claimed struct {
 	Attempt   int  // 1 for the first; 0: it is not to be submitted (OptedOut)
 	CreatedAt time.Time
 	ExpiresAt time.Time
-	Accepted  []int // segments (from 1) that a carrier has, ascending
 
-	// Unanswered are segments that were written and never answered: the carrier may have them. None of them is in
-	// Accepted.
-	Unanswered []int
+	// Copies are the recorded copies of its segments. Unread means that they could not be read: the message must be
+	// released, not submitted.
+	Copies []submission.Copy
+	Unread bool
 
 	// Begun means that the claim counts as begun: Begin is not needed.
 	Begun bool
-
-	// InDoubt means that a dispatcher died after its claim had begun: the carrier may have any segment.
-	InDoubt bool
 
 	// Pushed means that it was put on the queue.
 	Pushed bool
@@ -64,13 +62,13 @@ func (m *Claimed) Claim() Claim { return Claim{m.ID, m.Epoch} }
 // claimOptedOut is true for a message whose recipient has opted out. The claiming statement checks it, so an opt-out
 // that was committed before counts, however long the message has waited. Such a claim is no attempt: it sets attempts
 // to 0, by which Free sees that the dead process did not submit the message.
-var claimOptedOut = `NOT o.in_doubt AND NOT m.test AND ` + handsets.OptedOut("o.company_id", "m.phone_number", "m.sender") + ` AND NOT ` + receipts.MayHave("o.message_id")
+var claimOptedOut = `NOT m.test AND ` + handsets.OptedOut("o.company_id", "m.phone_number", "m.sender") + ` AND NOT ` + receipts.MayHave("o.message_id")
 
-const claimedColumns = `o.message_id, o.epoch, o.begun, o.in_doubt, o.carrier, m.ulid, o.company_id, o.lane, m.sender, m.phone_number, m.body, m.segments,
+const claimedColumns = `o.message_id, o.epoch, o.begun, o.carrier, m.ulid, o.company_id, o.lane, m.sender, m.phone_number, m.body, m.segments,
 	coalesce(m.concat_ref, (m.id % 256)::smallint) AS ref, o.attempts, m.created_at, o.expires_at, o.pushed_at IS NOT NULL AS pushed`
 
 // claimedNames are the names of claimedColumns.
-const claimedNames = `message_id, epoch, begun, in_doubt, carrier, ulid, company_id, lane, sender, phone_number, body, segments, ref, attempts, created_at, expires_at, pushed`
+const claimedNames = `message_id, epoch, begun, carrier, ulid, company_id, lane, sender, phone_number, body, segments, ref, attempts, created_at, expires_at, pushed`
 
 // Claim claims the outbox rows of ids for dispatcher and returns those that it got: not a row that is deleted, not due,
 // expired, claimed, or of another carrier by now, so an id that is on the queue twice does no harm.
@@ -81,11 +79,11 @@ const claimedNames = `message_id, epoch, begun, in_doubt, carrier, ulid, company
 // With marks the dispatcher records the beginning of each claim (Begin) before it submits anything of the message.
 // Without, the claim counts as begun at once.
 //
-// After an error dispatcher may have claimed some of them (ClaimsOf).
+// With an error the returned messages are claimed too, and dispatcher may have claimed others (Claims).
 func (s *Store) Claim(ctx context.Context, dispatcher int64, carrier string, ids []int64, marks bool) ([]*Claimed, error) {
-	claimed, err := s.claim(ctx, claimPlain, dispatcher, !marks, ids, carrier)
+	claimed, err := s.claim(ctx, carrier, claimPlain, dispatcher, !marks, ids, carrier)
 	if err != nil && !postgres.Locked(err) {
-		return nil, err
+		return claimed, err
 	}
 	got := make(map[int64]bool, len(claimed))
 	for _, c := range claimed {
@@ -95,7 +93,7 @@ func (s *Store) Claim(ctx context.Context, dispatcher int64, carrier string, ids
 	if len(rest) == 0 {
 		return claimed, nil
 	}
-	others, err := s.claim(ctx, claimOther, dispatcher, !marks, rest, carrier)
+	others, err := s.claim(ctx, carrier, claimOther, dispatcher, !marks, rest, carrier)
 	return append(claimed, others...), err
 }
 
@@ -146,11 +144,11 @@ func claimFree(free string) string {
 // and, if they were put on the queue, that long ago. marks is as for Claim. Its cost grows with the rows that it skips:
 // claimed, or not due.
 func (s *Store) ClaimDue(ctx context.Context, dispatcher int64, carrier string, lane, limit int, age time.Duration, marks bool) ([]*Claimed, error) {
-	return s.claim(ctx, claimFree(`o.carrier = $3 AND o.lane = $4 AND o.claimed_by IS NULL
+	return s.claim(ctx, carrier, claimFree(`o.carrier = $3 AND o.lane = $4 AND o.claimed_by IS NULL
 		AND greatest(o.due_at, o.pushed_at) <= now() - $6::interval AND o.expires_at > now() ORDER BY o.message_id LIMIT $5`), dispatcher, !marks, carrier, lane, limit, age)
 }
 
-func (s *Store) claim(ctx context.Context, query string, args ...any) ([]*Claimed, error) {
+func (s *Store) claim(ctx context.Context, carrier, query string, args ...any) ([]*Claimed, error) {
 	claimed, err := postgres.All(ctx, s.pool, "claiming messages", scanClaimed, query, args...)
 	if err != nil {
 		return nil, err
@@ -159,10 +157,7 @@ func (s *Store) claim(ctx context.Context, query string, args ...any) ([]*Claime
 		c.OptedOut = c.Attempt == 0
 	}
 	// Read after the commit: a settlement that released a row just before this claim also recorded its segments.
-	if err := segmentsOut(ctx, s.pool, claimed); err != nil {
-		return nil, err
-	}
-	return claimed, nil
+	return claimed, readCopies(ctx, s.pool, carrier, claimed)
 }
 
 func scanClaimed(row pgx.CollectableRow) (*Claimed, error) {
@@ -170,7 +165,7 @@ func scanClaimed(row pgx.CollectableRow) (*Claimed, error) {
 	var id [16]byte
 	var number string
 	var ref int16
-	if err := row.Scan(&c.ID, &c.Epoch, &c.Begun, &c.InDoubt, &c.Carrier, &id, &c.CompanyID, &c.Lane, &c.Sender, &number, &c.Body, &c.Segments,
+	if err := row.Scan(&c.ID, &c.Epoch, &c.Begun, &c.Carrier, &id, &c.CompanyID, &c.Lane, &c.Sender, &number, &c.Body, &c.Segments,
 		&ref, &c.Attempt, &c.CreatedAt, &c.ExpiresAt, &c.Pushed); err != nil {
 		return nil, err
 	}
@@ -178,39 +173,33 @@ func scanClaimed(row pgx.CollectableRow) (*Claimed, error) {
 	return &c, nil
 }
 
-// segmentsOut sets Accepted and Unanswered of messages that are not at their first attempt. Segments that another
-// carrier left unanswered do not count, nor does any copy from before a message was sent on.
-func segmentsOut(ctx context.Context, db postgres.Querier, claimed []*Claimed) error {
+// readCopies sets the Copies of messages of a carrier that are not at their first attempt, or with an error their Unread.
+func readCopies(ctx context.Context, db postgres.Querier, carrier string, claimed []*Claimed) error {
 	var ids []int64
-	var carriers []string
-	byID := make(map[int64]*Claimed)
 	for _, c := range claimed {
 		if c.Attempt > 1 {
-			ids, carriers = append(ids, c.ID), append(carriers, c.Carrier)
-			byID[c.ID] = c
+			ids = append(ids, c.ID)
 		}
 	}
 	if len(ids) == 0 {
 		return nil
 	}
-	return receipts.Out(ctx, db, ids, carriers, func(id int64, segment int, accepted bool) {
-		if c := byID[id]; accepted {
-			c.Accepted = append(c.Accepted, segment)
-		} else {
-			c.Unanswered = append(c.Unanswered, segment)
-		}
-	})
+	copies, err := receipts.Copies(ctx, db, carrier, ids)
+	for _, c := range claimed {
+		c.Copies, c.Unread = copies[c.ID], err != nil && c.Attempt > 1
+	}
+	return err
 }
 
 // Release releases claimed messages unsent: they are due after delay (0: as before) and the attempt does not count.
 // Ended claims are not affected.
 func (s *Store) Release(ctx context.Context, dispatcher int64, claims []Claim, delay time.Duration) error {
-	retries := make([]Retry, len(claims))
+	again := make([]Retry, len(claims))
 	for i, c := range claims {
-		retries[i] = Retry{Claim: c, Delay: delay}
+		again[i] = Retry{Claim: c, Delay: delay}
 	}
 	b := &pgx.Batch{}
-	if (Ends{Dispatcher: dispatcher, Retries: retries}).queue(b); b.Len() == 0 {
+	if (Rows{Dispatcher: dispatcher, Again: again}).queue(b); b.Len() == 0 {
 		return nil
 	}
 	if err := s.pool.SendBatch(ctx, b).Close(); err != nil {
@@ -229,64 +218,72 @@ func (s *Store) Begin(ctx context.Context, dispatcher int64, claims []Claim) (be
 		WHERE o.message_id = u.id AND o.epoch = u.epoch AND o.claimed_by = $1 RETURNING o.message_id`, dispatcher, ids, epochs)
 }
 
-// ClaimsOf lists a dispatcher's claims in the database. It reads the whole outbox.
-func (s *Store) ClaimsOf(ctx context.Context, dispatcher int64) ([]Claim, error) {
-	return postgres.All(ctx, s.pool, fmt.Sprintf("reading the claims of dispatcher %d", dispatcher), pgx.RowToStructByPos[Claim],
-		`SELECT message_id, epoch FROM outbox WHERE claimed_by = $1`, dispatcher)
+// ClaimedRow is a claim in the database.
+type ClaimedRow struct {
+	Claim
+	Dispatcher int64
+	Carrier    string
+
+	// Begun means that the claimant may have submitted something: its claim had begun and was not for an opted-out
+	// recipient.
+	Begun bool
 }
 
-// Claimants lists the dispatchers with claims. It reads the whole outbox.
-func (s *Store) Claimants(ctx context.Context) ([]int64, error) {
-	return postgres.All(ctx, s.pool, "asking who has messages claimed", pgx.RowTo[int64],
-		`SELECT DISTINCT claimed_by FROM outbox WHERE claimed_by IS NOT NULL`)
-}
+// claimsRead is how many rows of the outbox one call of Claims reads.
+const claimsRead = 100_000
 
-// wasBegun is a condition on a row o: a dead dispatcher may have submitted the message, because its claim had begun and
-// was not for an opted-out recipient.
-const wasBegun = `o.begun AND o.attempts > 0`
-
-// Free releases the claims of dead dispatchers and returns how many. Messages whose claims had begun are in doubt from
-// now on (Claimed.InDoubt), except those of the carriers in decided, which are left to TakeBegun.
-func (s *Store) Free(ctx context.Context, dead []int64, decided []string) (int64, error) {
-	if len(dead) == 0 {
-		return 0, nil
-	}
-	// A locked row is freed by the next call.
-	tag, err := s.pool.Exec(ctx, `
-		WITH dead AS (
-			SELECT message_id FROM outbox o WHERE claimed_by = ANY($1) AND NOT (`+wasBegun+` AND carrier = ANY($2)) FOR UPDATE SKIP LOCKED
+// Claims lists the claims among the next 100,000 rows of the outbox with ids above after. next is where the next call
+// continues, 0 at the end.
+func (s *Store) Claims(ctx context.Context, after int64) (claims []ClaimedRow, next int64, err error) {
+	var n int
+	var row ClaimedRow
+	var id *int64
+	err = postgres.Each(ctx, s.pool, "reading which messages are claimed", []any{&n, &next, &id, &row.Epoch, &row.Dispatcher, &row.Carrier, &row.Begun}, func() error {
+		if id != nil {
+			row.MessageID = *id
+			claims = append(claims, row)
+		}
+		return nil
+	}, `WITH part AS MATERIALIZED (
+			SELECT message_id, epoch, claimed_by, carrier, begun AND attempts > 0 AS begun FROM outbox WHERE message_id > $1 ORDER BY message_id LIMIT $2
 		)
-		UPDATE outbox o SET claimed_by = NULL, pushed_at = NULL, in_doubt = o.in_doubt OR `+wasBegun+`
-		FROM dead WHERE o.message_id = dead.message_id`, dead, append([]string{}, decided...))
+		SELECT t.n, t.last, c.message_id, coalesce(c.epoch, 0), coalesce(c.claimed_by, 0), coalesce(c.carrier, ''), coalesce(c.begun, false)
+		FROM (SELECT count(*) AS n, coalesce(max(message_id), 0) AS last FROM part) t LEFT JOIN part c ON c.claimed_by IS NOT NULL`, after, claimsRead)
+	if n < claimsRead {
+		next = 0
+	}
+	return claims, next, err
+}
+
+// Free releases the claims of a dead dispatcher, and returns how many. A carrier can have nothing of these messages, or
+// what it may have is recorded. It skips claims that have ended, and locked rows: the next call frees those.
+func (s *Store) Free(ctx context.Context, db postgres.DB, dispatcher int64, claims []Claim) (int64, error) {
+	ids, epochs := inOrder(claims)
+	tag, err := db.Exec(ctx, `
+		WITH dead AS (
+			SELECT message_id FROM outbox o JOIN unnest($2::bigint[], $3::int[]) u(id, epoch) ON o.message_id = u.id AND o.epoch = u.epoch
+			WHERE o.claimed_by = $1 FOR UPDATE OF o SKIP LOCKED
+		)
+		UPDATE outbox o SET claimed_by = NULL, pushed_at = NULL FROM dead WHERE o.message_id = dead.message_id`, dispatcher, ids, epochs)
 	if err != nil {
-		return 0, fmt.Errorf("freeing the claims of dead dispatchers: %w", err)
+		return 0, fmt.Errorf("freeing %d claims: %w", len(claims), err)
 	}
 	return tag.RowsAffected(), nil
 }
 
-// TakeBegun takes up to limit messages of a carrier off the outbox that dead dispatchers may have submitted. It is for
-// a carrier that must not get them again.
-func (s *Store) TakeBegun(ctx context.Context, tx pgx.Tx, carrier string, dead []int64, limit int) ([]*Claimed, error) {
-	begun, err := postgres.All(ctx, tx, "taking what dead dispatchers had begun", scanClaimed,
+// Begun locks the rows of messages, by id, that a dead dispatcher may have submitted to a carrier, and returns them with
+// their copies. It skips locked rows. The caller holds the carrier's lock.
+func (s *Store) Begun(ctx context.Context, tx pgx.Tx, carrier string, dispatcher int64, ids []int64) ([]*Claimed, error) {
+	begun, err := postgres.All(ctx, tx, "locking what a dead dispatcher had begun", scanClaimed,
 		`SELECT `+claimedColumns+` FROM outbox o JOIN messages m ON m.id = o.message_id
-		WHERE o.claimed_by = ANY($1) AND o.carrier = $2 AND `+wasBegun+` ORDER BY o.message_id LIMIT $3 FOR UPDATE OF o SKIP LOCKED`, dead, carrier, limit)
+		WHERE o.message_id = ANY($2) AND o.claimed_by = $1 ORDER BY o.message_id FOR UPDATE OF o SKIP LOCKED`, dispatcher, ids)
 	if err != nil {
 		return nil, err
 	}
 	for _, c := range begun {
 		c.Attempt = max(c.Attempt, 2) // it may have recorded segments
 	}
-	if err := segmentsOut(ctx, tx, begun); err != nil {
-		return nil, err
-	}
-	ids := make([]int64, len(begun))
-	for i, c := range begun {
-		ids[i] = c.ID
-	}
-	if _, err := tx.Exec(ctx, `WITH gone AS (DELETE FROM outbox o WHERE message_id = ANY($1) RETURNING `+goneColumns+`)`+keepUnanswered, ids); err != nil {
-		return nil, fmt.Errorf("taking what dead dispatchers had begun: %w", err)
-	}
-	return begun, nil
+	return begun, readCopies(ctx, tx, carrier, begun)
 }
 
 // Waiting is an outbox row that is due and not on the queue.

@@ -31,14 +31,13 @@ func TestPlansOfEmptyTables(t *testing.T) {
 	}
 	if err := pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) error {
 		_, err := store.Finish(context.Background(), tx, []messages.Final{{MessageID: 1, Status: sms.Sent}},
-			messages.Ends{Dispatcher: 1, Carried: []messages.Claim{{MessageID: 1}}})
+			messages.Rows{Dispatcher: 1, Leave: []messages.Claim{{MessageID: 1}}})
 		return err
 	}); err != nil {
 		t.Fatal(err)
 	}
-	q := messages.Queued{Company: 1, Batch: 1}
 	if err := pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) error {
-		_, _, err := store.CancelledScheduled(context.Background(), tx, q, 0, 100)
+		_, err := store.CancelledScheduled(context.Background(), tx, []int64{1})
 		return err
 	}); err != nil {
 		t.Fatal(err)
@@ -52,10 +51,10 @@ func TestPlansOfEmptyTables(t *testing.T) {
 	d.exec(`INSERT INTO senders (company_id, name, approved) SELECT company_id, 'S' || id, true FROM messages`)
 	for _, one := range []struct{ of, args string }{
 		{`FROM outbox o LEFT JOIN unnest%`, `('{1}', '{NULL}', NULL, 1, '{1000,1001,1002}')`},
-		{`DELETE FROM scheduled s USING found%`, `(500, 1, 0, 100)`},
+		{`DELETE FROM scheduled s USING found%`, `('{1000,1001,1002}')`},
 		{`UPDATE outbox o SET claimed_by = $1%`, `(1, false, '{1000,1001,1002}', 'lumitel')`},
 		{`UPDATE messages m SET status = u.status%`, `('{1000,1001,1002}', '{1,1,1}', '{now,now,now}', '{NULL,NULL,NULL}', '{7,7,7}', '{1,1,1}')`},
-		{`WITH gone AS%`, `('{1000,1001,1002}', 7, '{1,1,1}')`},
+		{`DELETE FROM outbox o USING (SELECT unnest%`, `('{1000,1001,1002}', 7, '{1,1,1}')`},
 		{`FOR UPDATE SKIP LOCKED%claimed_by = CASE%`, `(1, false, '{1000,1001,1002}', 'lumitel')`},
 	} {
 		var name string

@@ -267,7 +267,6 @@ func (p *purging) remove(ctx context.Context, tx pgx.Tx) (removed int64, err err
 		ON CONFLICT (company_id) DO UPDATE SET requests = p.requests + excluded.requests, messages = p.messages + excluded.messages,
 			segments = p.segments + excluded.segments, mark = p.mark + excluded.mark`, p.leaving)
 	receipts.QueuePurge(b, p.leaving)
-	b.Queue(`DELETE FROM held WHERE message_id = ANY($1)`, p.leaving)
 	b.Queue(`DELETE FROM sent_on WHERE message_id = ANY($1)`, p.leaving)
 	b.Queue(`DELETE FROM sandbox WHERE message_id = ANY($1)`, p.leaving)
 	b.Queue(forgetReferences, p.leaving)

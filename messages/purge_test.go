@@ -35,7 +35,7 @@ func (d *testStore) over(ids ...int64) {
 		finals[i] = messages.Final{MessageID: id, Status: sms.Sent, At: time.Now()}
 	}
 	d.tx(func(ctx context.Context, tx pgx.Tx) error {
-		_, err := d.Finish(ctx, tx, finals, messages.Ends{Done: slices.Clone(ids)})
+		_, err := d.Finish(ctx, tx, finals, messages.Rows{Leave: leaving(ids)})
 		return err
 	})
 }

@@ -8,31 +8,29 @@ import (
 
 	"intumwa/internal/postgres"
 	"intumwa/messages/receipts"
+	"intumwa/messages/submission"
 	"intumwa/sms"
 )
 
 // Reroute hands up to limit unclaimed messages of one carrier's lane to another carrier and returns how many. They
 // leave the queue; refilling pushes them into the other's lanes. A message stays if its carrier has accepted a segment:
-// the other could only send it twice, or cut it differently. With hold (the policy of on_ambiguous) it also stays if
-// its carrier may have a segment. A message that moves in doubt gets no second carrier ([Store.KeepFromSecond]).
-func (s *Store) Reroute(ctx context.Context, from, to string, lane, limit int, hold bool) (int64, error) {
-	out := receipts.Has
-	if hold {
-		out = receipts.MayHave
+// the other could only send it twice, or cut it differently. Unless its carrier's on_ambiguous is resend, it also stays
+// if its carrier may have a segment.
+func (s *Store) Reroute(ctx context.Context, from, to string, lane, limit int, policy submission.Policy) (int64, error) {
+	out := receipts.MayHave
+	if policy == submission.Resend {
+		out = receipts.Has
 	}
 	tag, err := s.pool.Exec(ctx, `
 		WITH moved AS (
-			SELECT w.message_id, w.in_doubt FROM outbox w JOIN messages m ON m.id = w.message_id
+			SELECT w.message_id FROM outbox w JOIN messages m ON m.id = w.message_id
 			WHERE w.carrier = $1 AND w.lane = $3 AND w.claimed_by IS NULL AND w.due_at <= now() AND w.expires_at > now()
-				AND NOT ($5 AND w.in_doubt)
 				AND (w.attempts = 0 OR NOT `+out("w.message_id")+`)
 			ORDER BY w.message_id LIMIT $4 FOR UPDATE SKIP LOCKED -- both rows: a verdict takes them the other way round
 		), o AS (
-			UPDATE outbox o SET carrier = $2, home = coalesce(o.home, $1), pushed_at = NULL, in_doubt = false FROM moved WHERE o.message_id = moved.message_id
-		), never AS (
-			`+keepFromSecond("moved", "$1")+`
+			UPDATE outbox o SET carrier = $2, home = coalesce(o.home, $1), pushed_at = NULL FROM moved WHERE o.message_id = moved.message_id
 		)
-		UPDATE messages m SET carrier = $2 FROM moved WHERE m.id = moved.message_id`, from, to, lane, limit, hold)
+		UPDATE messages m SET carrier = $2 FROM moved WHERE m.id = moved.message_id`, from, to, lane, limit)
 	if err != nil {
 		return 0, fmt.Errorf("handing messages of %s to %s: %w", from, to, err)
 	}
@@ -73,21 +71,22 @@ type Stranded struct {
 }
 
 // Stranded returns those of messages, by id, that may be handed to another carrier: unclaimed ones of which no carrier
-// may have a segment. One in doubt stays until it expires: its carrier's on_ambiguous is not configured any more.
+// may have a segment. The others stay until they expire: their carrier's on_ambiguous is not configured any more.
 func (s *Store) Stranded(ctx context.Context, ids []int64) ([]Stranded, error) {
 	return postgres.All(ctx, s.pool, "looking for messages of carriers that are no more", pgx.RowToStructByPos[Stranded], `
 		SELECT w.message_id, w.carrier, m.phone_number FROM outbox w JOIN messages m ON m.id = w.message_id
-		WHERE w.message_id = ANY($1) AND w.claimed_by IS NULL AND w.due_at <= now() AND w.expires_at > now() AND NOT w.in_doubt
+		WHERE w.message_id = ANY($1) AND w.claimed_by IS NULL AND w.due_at <= now() AND w.expires_at > now()
 			AND (w.attempts = 0 OR NOT `+receipts.MayHave("w.message_id")+`)
 		ORDER BY w.message_id`, ids)
 }
 
-// Readdress hands unclaimed messages of one carrier, by id, to another and returns how many. They leave the queue.
+// Readdress hands unclaimed messages of one carrier, by id, to another and returns how many. They leave the queue. A
+// message stays if a carrier may have a segment of it.
 func (s *Store) Readdress(ctx context.Context, ids []int64, from, to string) (int64, error) {
 	tag, err := s.pool.Exec(ctx, `
 		WITH moved AS (
 			SELECT w.message_id FROM outbox w JOIN messages m ON m.id = w.message_id
-			WHERE w.message_id = ANY($1) AND w.carrier || '' = $2 AND w.claimed_by IS NULL AND NOT w.in_doubt FOR UPDATE SKIP LOCKED
+			WHERE w.message_id = ANY($1) AND w.carrier || '' = $2 AND w.claimed_by IS NULL AND NOT `+receipts.MayHave("w.message_id")+` FOR UPDATE SKIP LOCKED
 		), o AS (
 			UPDATE outbox o SET carrier = $3, pushed_at = NULL, home = NULL FROM moved WHERE o.message_id = moved.message_id
 		)

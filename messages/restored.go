@@ -44,8 +44,8 @@ func (s *Store) PendingCarriers(ctx context.Context) ([]string, error) {
 }
 
 // TakePending takes up to limit messages of a carrier off the outbox and off scheduled that were due by a moment,
-// claimed or not, except held ones: after a restore it is unknown what the carrier got. They can be put back
-// ([Store.PutBack]). No dispatcher may run.
+// claimed or not, except held ones: after a restore it is unknown what the carrier got. The caller records that as
+// unanswered copies. No dispatcher may run.
 func (s *Store) TakePending(ctx context.Context, tx pgx.Tx, carrier string, due time.Time, limit int) ([]*Claimed, error) {
 	fail := func(err error) ([]*Claimed, error) {
 		return nil, fmt.Errorf("taking what waited for %s: %w", carrier, err)
@@ -73,10 +73,10 @@ func (s *Store) TakePending(ctx context.Context, tx pgx.Tx, carrier string, due 
 		c.Attempt = max(c.Attempt, 2) // it may have recorded segments
 		ids[i] = c.ID
 	}
-	if err := segmentsOut(ctx, tx, taken); err != nil {
+	if err := readCopies(ctx, tx, carrier, taken); err != nil {
 		return fail(err)
 	}
-	if _, err := tx.Exec(ctx, `WITH gone AS (DELETE FROM outbox o WHERE message_id = ANY($1) RETURNING `+goneColumns+`)`+keepUnanswered, ids); err != nil {
+	if _, err := tx.Exec(ctx, `DELETE FROM outbox WHERE message_id = ANY($1)`, ids); err != nil {
 		return fail(err)
 	}
 	return taken, nil

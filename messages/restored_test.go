@@ -72,13 +72,16 @@ func TestUnanswered(t *testing.T) {
 	})
 	d.finish(messages.Final{MessageID: ids[1], Status: sms.Sent, At: time.Now()}) // decided
 	d.tx(func(ctx context.Context, tx pgx.Tx) error {                             // sent again
-		return d.PutBack(ctx, tx, carrier, []messages.Refused{{MessageID: ids[2], Segment: 2}})
+		if err := receipts.Overrule(ctx, tx, carrier, ids[2:3]); err != nil {
+			return err
+		}
+		return d.end(ctx, tx, messages.Rows{Carrier: carrier, Validity: time.Hour, Reenter: []messages.Reentry{{MessageID: ids[2]}}})
 	})
 	d.exec(`UPDATE segments SET key = 'answered' WHERE message_id = $1 AND segment = 2`, ids[3])
-	d.exec(`UPDATE held SET expires_at = now() WHERE message_id = $1`, ids[4])
+	d.exec(`UPDATE messages SET expire_at = now() WHERE id = $1`, ids[4])
 	list := func(of string, after int64, limit int) (got []int64) {
 		t.Helper()
-		page, err := d.Unanswered(t.Context(), of, after, limit)
+		page, err := d.Unanswered(t.Context(), of, after, limit, time.Hour)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -95,7 +98,7 @@ func TestUnanswered(t *testing.T) {
 		if err != nil || len(open) != 3 || !slices.Equal(open[ids[0]], []int{2}) { // including the decided one's
 			t.Errorf("without an answer: %v, %v", open, err)
 		}
-		again, err := d.Unexpired(ctx, tx, ids)
+		again, err := d.Unexpired(ctx, tx, ids, time.Hour)
 		same(t, "to be sent again", again, []int64{ids[0], ids[3]})
 		return err
 	})

@@ -45,7 +45,7 @@ func (s *Store) SandboxDue(ctx context.Context, tx pgx.Tx, limit int) ([]Final, 
 func (s *Store) ForgetSandbox(ctx context.Context) (int64, error) {
 	tag, err := s.pool.Exec(ctx, `DELETE FROM sandbox WHERE message_id IN (
 		SELECT message_id FROM sandbox WHERE settled AND created_at < now() - $1::interval
-		ORDER BY created_at LIMIT $2 FOR UPDATE SKIP LOCKED)`, sandboxDay, forgetLimit)
+		ORDER BY created_at LIMIT 20000 FOR UPDATE SKIP LOCKED)`, sandboxDay)
 	if err != nil {
 		return 0, fmt.Errorf("forgetting messages of the sandbox: %w", err)
 	}

@@ -8,7 +8,6 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"intumwa/internal/postgres"
-	"intumwa/sms"
 )
 
 // Released is a message whose time has come: it is on the outbox now.
@@ -85,35 +84,4 @@ func (s *Store) Scheduled(ctx context.Context) (lanes [2]int64, err error) {
 		return lanes, err
 	}
 	return lanes, nil
-}
-
-// CancelledScheduled is [Store.Cancelled] for up to limit scheduled messages. It waits for those that are being
-// released, which are on the outbox then: a caller that cancels here first and there afterwards misses none.
-func (s *Store) CancelledScheduled(ctx context.Context, tx pgx.Tx, q Queued, after int64, limit int) (finals []Final, next int64, err error) {
-	finals, err = postgres.All(ctx, tx, "cancelling scheduled messages", scanCancelled, `
-		WITH found AS (
-			SELECT o.message_id FROM `+q.from("scheduled")+` AND o.message_id > $3 ORDER BY o.message_id LIMIT $4 FOR UPDATE OF o
-		)
-		DELETE FROM scheduled s USING found WHERE s.message_id = found.message_id RETURNING s.message_id, now()`, q.of(), q.Company, after, limit)
-	if err == nil && len(finals) == 0 && q.Message != 0 {
-		// A sandbox message waits there; from its time on it counts as being at a carrier.
-		finals, err = postgres.All(ctx, tx, "cancelling a message of the sandbox", scanCancelled, `UPDATE sandbox s SET settled = true FROM messages m
-			WHERE s.message_id = $1 AND m.id = s.message_id AND m.company_id = $2 AND m.send_at > now() AND NOT s.settled
-			RETURNING s.message_id, now()`, q.Message, q.Company)
-	}
-	if err != nil {
-		return nil, 0, err
-	}
-	if len(finals) == limit {
-		for _, f := range finals {
-			next = max(next, f.MessageID)
-		}
-	}
-	return finals, next, nil
-}
-
-func scanCancelled(row pgx.CollectableRow) (Final, error) {
-	f := Final{Status: sms.Failed, Reason: ReasonCancelled}
-	err := row.Scan(&f.MessageID, &f.At)
-	return f, err
 }

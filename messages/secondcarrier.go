@@ -3,7 +3,6 @@ package messages
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -44,12 +43,11 @@ func (s *Store) GiveToSecond(ctx context.Context, tx pgx.Tx, second SecondCarrie
 	}
 	var lanes []int16
 	var expires []time.Time
-	var epochs []int32
 	var reasons []string
 	for _, f := range list {
 		if m := failing[f.MessageID]; submission.MayGoElsewhere(m.Failing, second.Within) {
 			sent, reasons = append(sent, f.MessageID), append(reasons, clean(f.Reason))
-			lanes, expires, epochs = append(lanes, m.lane), append(expires, m.expires), append(epochs, m.epoch)
+			lanes, expires = append(lanes, m.lane), append(expires, m.expires)
 		}
 	}
 	if len(sent) == 0 {
@@ -57,26 +55,22 @@ func (s *Store) GiveToSecond(ctx context.Context, tx pgx.Tx, second SecondCarrie
 	}
 	b := &pgx.Batch{}
 	b.Queue(`INSERT INTO outbox (message_id, company_id, carrier, lane, expires_at, pushed_at, epoch)
-		SELECT m.id, m.company_id, $5, u.lane, u.expires, NULL, u.epoch
-		FROM unnest($1::bigint[], $2::smallint[], $3::timestamptz[], $4::int[]) u(id, lane, expires, epoch) JOIN messages m ON m.id = u.id ORDER BY m.id
+		SELECT m.id, m.company_id, $4, u.lane, u.expires, NULL, `+reentryEpoch+`
+		FROM unnest($1::bigint[], $2::smallint[], $3::timestamptz[]) u(id, lane, expires) JOIN messages m ON m.id = u.id ORDER BY m.id
 		ON CONFLICT (message_id) DO UPDATE SET carrier = excluded.carrier, claimed_by = NULL, pushed_at = NULL, attempts = 0, home = NULL, due_at = now()`,
-		sent, lanes, expires, epochs, second.To)
+		sent, lanes, expires, second.To)
 	b.Queue(`INSERT INTO sent_on (message_id, at, from_carrier, to_carrier, reason)
 		SELECT id, now(), $3, $4, reason FROM unnest($1::bigint[], $2::text[]) u(id, reason) ORDER BY id`, sent, reasons, second.From, second.To)
 	b.Queue(`UPDATE messages SET carrier = $2 WHERE id = ANY($1)`, sent, second.To)
-	receipts.QueuePassed(b, sent)
+	receipts.QueueMark(b, sent, submission.Passed)
 	return sent, postgres.Later(ctx, tx, fmt.Sprintf("sending %d messages on to %s", len(sent), second.To), b)
 }
-
-// epochUnknown is the epoch of a message without a row in the outbox: far above any count.
-const epochUnknown = 1 << 30
 
 // failingMessage is a message as GiveToSecond reads and locks it.
 type failingMessage struct {
 	submission.Failing
 	lane    int16
 	expires time.Time
-	epoch   int32
 }
 
 func (s *Store) failing(ctx context.Context, tx pgx.Tx, second SecondCarrier, list []Failing) (map[int64]*failingMessage, error) {
@@ -87,31 +81,28 @@ func (s *Store) failing(ctx context.Context, tx pgx.Tx, second SecondCarrier, li
 		ids[i], ended[f.MessageID] = f.MessageID, f.Epoch
 	}
 	b := &pgx.Batch{}
-	b.Queue(`SELECT m.id, m.status = 0, CASE WHEN m.batch_id IS NULL THEN $3::smallint ELSE $4::smallint END,
-			coalesce(h.expires_at, m.expire_at, greatest(m.created_at, m.send_at) + $2::interval), EXISTS (SELECT FROM sent_on e WHERE e.message_id = m.id)
-		FROM messages m LEFT JOIN held h ON h.message_id = m.id WHERE m.id = ANY($1) ORDER BY m.id FOR UPDATE OF m`,
-		ids, second.Validity, int16(LaneSingle), int16(LaneBatch)).Query(func(rows pgx.Rows) error {
+	b.Queue(`SELECT m.id, m.status = 0, `+laneOf+`, `+expiry("$2")+`, EXISTS (SELECT FROM sent_on e WHERE e.message_id = m.id)
+		FROM messages m WHERE m.id = ANY($1) ORDER BY m.id FOR UPDATE`, ids, second.Validity).Query(func(rows pgx.Rows) error {
 		var id int64
 		var m failingMessage
 		_, err := pgx.ForEachRow(rows, []any{&id, &m.Pending, &m.lane, &m.expires, &m.Sent}, func() error {
 			one := m
-			one.epoch, one.Claimed = epochUnknown, ended[id] > 0 // unless its row has others
+			one.Claimed = ended[id] > 0 // unless its row says otherwise
 			found[id] = &one
 			return nil
 		})
 		return err
 	})
-	b.Queue(`SELECT message_id, epoch, claimed_by, in_doubt, carrier, expires_at FROM outbox WHERE message_id = ANY($1) ORDER BY message_id FOR UPDATE`, ids).
+	b.Queue(`SELECT message_id, epoch, claimed_by, carrier, expires_at FROM outbox WHERE message_id = ANY($1) ORDER BY message_id FOR UPDATE`, ids).
 		Query(func(rows pgx.Rows) error {
 			var id int64
 			var epoch int32
 			var by *int64
-			var inDoubt bool
 			var carrier string
 			var expires time.Time
-			_, err := pgx.ForEachRow(rows, []any{&id, &epoch, &by, &inDoubt, &carrier, &expires}, func() error {
+			_, err := pgx.ForEachRow(rows, []any{&id, &epoch, &by, &carrier, &expires}, func() error {
 				if m := found[id]; m != nil {
-					m.epoch, m.InDoubt, m.expires = epoch, inDoubt, expires
+					m.expires = expires
 					if m.Claimed = by != nil || carrier != second.From; ended[id] > 0 {
 						m.Claimed = by == nil || *by != second.Dispatcher || epoch != int32(ended[id])
 					}
@@ -121,7 +112,7 @@ func (s *Store) failing(ctx context.Context, tx pgx.Tx, second SecondCarrier, li
 			})
 			return err
 		})
-	copies := receipts.QueueCopies(b, ids)
+	copies := receipts.QueueCopies(b, second.From, ids)
 	var now time.Time
 	b.Queue(`SELECT now()`).QueryRow(func(row pgx.Row) error { return row.Scan(&now) })
 	if err := tx.SendBatch(ctx, b).Close(); err != nil {
@@ -142,26 +133,7 @@ func (s *Store) failing(ctx context.Context, tx pgx.Tx, second SecondCarrier, li
 func (s *Store) TakenBySecond(ctx context.Context, tx pgx.Tx, from string, ids []int64) ([]int64, error) {
 	return postgres.All(ctx, tx, fmt.Sprintf("reading the messages sent on from %s", from), pgx.RowTo[int64],
 		`SELECT e.message_id FROM sent_on e JOIN messages m ON m.id = e.message_id
-		WHERE e.message_id = ANY($1) AND e.from_carrier = $2 AND e.to_carrier IS NOT NULL AND m.carrier <> $2`, ids, from)
-}
-
-// KeepFromSecond records messages that no second carrier may get: a carrier may have something of them that is recorded
-// nowhere.
-func (s *Store) KeepFromSecond(ctx context.Context, tx pgx.Tx, from string, ids []int64) error {
-	if len(ids) == 0 {
-		return nil
-	}
-	if _, err := tx.Exec(ctx, `INSERT INTO sent_on (message_id, at, from_carrier, reason)
-		SELECT id, now(), $2, '' FROM unnest($1::bigint[]) id ORDER BY id ON CONFLICT DO NOTHING`, slices.Sorted(slices.Values(ids)), from); err != nil {
-		return fmt.Errorf("noting that %d messages stay with %s: %w", len(ids), from, err)
-	}
-	return nil
-}
-
-// keepFromSecond is KeepFromSecond in SQL, for the outbox rows of a table that are in doubt.
-func keepFromSecond(table, from string) string {
-	return `INSERT INTO sent_on (message_id, at, from_carrier, reason)
-			SELECT message_id, now(), ` + from + `, '' FROM ` + table + ` WHERE in_doubt ORDER BY message_id ON CONFLICT DO NOTHING`
+		WHERE e.message_id = ANY($1) AND e.from_carrier = $2 AND m.carrier <> $2`, ids, from)
 }
 
 // SecondRecord is the record of a message that a second carrier got.

@@ -3,7 +3,6 @@ package messages
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -52,14 +51,14 @@ type Settled struct {
 }
 
 // Finish takes messages from pending to sent or failed, each exactly once: messages that are final already are not
-// returned (rule api 3). It ends the attempts of failed ones, and the others as ends requires. Emit the events and
+// returned (rule api 3). It deletes the outbox rows of failed ones, and changes others as rows says. Emit the events and
 // refunds in the same transaction. It costs at most one round trip.
-func (s *Store) Finish(ctx context.Context, tx pgx.Tx, finals []Final, ends Ends) ([]Settled, error) {
+func (s *Store) Finish(ctx context.Context, tx pgx.Tx, finals []Final, rows Rows) ([]Settled, error) {
 	b := &pgx.Batch{}
 	done := finishing{finals: finals}
 	done.queue(b)
-	ends.queue(b)
-	doing := fmt.Sprintf("finishing %d messages, ending %d attempts, putting off %d", len(finals), len(ends.Carried), len(ends.Retries))
+	rows.queue(b)
+	doing := fmt.Sprintf("finishing %d messages, taking %d off the outbox, putting off %d", len(finals), len(rows.Leave), len(rows.Again))
 	switch {
 	case b.Len() == 0:
 		return nil, nil
@@ -152,7 +151,7 @@ func (f *finishing) queue(b *pgx.Batch) {
 
 // Verdicts returns the verdicts on the messages of segments that just became final (submission.Verdict), without
 // messages that still wait for a segment.
-func (s *Store) Verdicts(ctx context.Context, tx pgx.Tx, states []receipts.SegmentState) ([]Final, error) {
+func (s *Store) Verdicts(ctx context.Context, tx pgx.Tx, carrier string, states []receipts.SegmentState) ([]Final, error) {
 	var finals []Final
 	var open []int64 // messages whose other segments must be read
 	totals := map[int64]int{}
@@ -169,7 +168,7 @@ func (s *Store) Verdicts(ctx context.Context, tx pgx.Tx, states []receipts.Segme
 	if len(open) == 0 {
 		return finals, nil
 	}
-	copies, err := receipts.Copies(ctx, tx, open)
+	copies, err := receipts.Copies(ctx, tx, carrier, open)
 	if err != nil {
 		return nil, err
 	}
@@ -199,78 +198,4 @@ func (s *Store) Expired(ctx context.Context, tx pgx.Tx, ids []int64) ([]Final, e
 			ORDER BY message_id FOR UPDATE SKIP LOCKED
 		)
 		DELETE FROM outbox o USING over WHERE o.message_id = over.message_id RETURNING o.message_id, now()`, ids)
-}
-
-// Overdue walks on over the messages of one carrier that were accepted longer than age ago and returns those still
-// pending although a carrier has them: no receipt is expected any more. It reads up to limit messages a call; done
-// means that it has come as far as possible: to a younger message, or one still to be delivered (not one that stayed in
-// flight until after it expired). It visits each message once, so its cost does not grow with the history.
-func (s *Store) Overdue(ctx context.Context, tx pgx.Tx, carrier string, age time.Duration, limit int) (ids []int64, done bool, err error) {
-	return s.overdue(ctx, tx, "overdue "+carrier, `carrier = ANY($2)`, []string{carrier}, age, limit)
-}
-
-// OverdueElsewhere is Overdue for the messages of all carriers but these: of those not configured any more.
-func (s *Store) OverdueElsewhere(ctx context.Context, tx pgx.Tx, carriers []string, age time.Duration, limit int) (ids []int64, done bool, err error) {
-	return s.overdue(ctx, tx, overdueElsewhere, `carrier <> ALL($2)`, carriers, age, limit)
-}
-
-const overdueElsewhere = "overdue elsewhere"
-
-func (s *Store) overdue(ctx context.Context, tx pgx.Tx, name, whose string, carriers []string, age time.Duration, limit int) (ids []int64, done bool, err error) {
-	// A new carrier begins at the position of the sweep over all others: it has no earlier messages.
-	if _, err := tx.Exec(ctx, `INSERT INTO sweeps (name, up_to)
-		VALUES ($1, coalesce((SELECT up_to FROM sweeps WHERE name = $2), 0)) ON CONFLICT DO NOTHING`, name, overdueElsewhere); err != nil {
-		return nil, false, fmt.Errorf("opening the sweep %q: %w", name, err)
-	}
-	var from int64
-	if err := tx.QueryRow(ctx, `SELECT up_to FROM sweeps WHERE name = $1 FOR UPDATE`, name).Scan(&from); err != nil {
-		return nil, false, fmt.Errorf("reading the sweep %q: %w", name, err)
-	}
-	var old bool // look at the next one first: most rounds end here
-	err = tx.QueryRow(ctx, `SELECT created_at < now() - $2::interval FROM messages WHERE id > $1 ORDER BY id LIMIT 1`, from, age).Scan(&old)
-	if errors.Is(err, pgx.ErrNoRows) || (err == nil && !old) {
-		return nil, true, nil
-	}
-	if err != nil {
-		return nil, false, fmt.Errorf("sweeping messages: %w", err)
-	}
-	whose += ` AND send_at IS NULL AND expire_at IS NULL` // those are OverdueTimed's
-	upTo, seen := from, 0
-	var id int64
-	var pending, waits bool
-	if err := postgres.Each(ctx, tx, "sweeping messages", []any{&id, &pending, &old, &waits}, func() error {
-		if done || !old || waits {
-			done = true
-			return nil
-		}
-		upTo, seen = id, seen+1
-		if pending {
-			ids = append(ids, id)
-		}
-		return nil
-	}, `SELECT id, status = 0 AND `+whose+`, created_at < now() - $3::interval,
-			status = 0 AND `+whose+` AND EXISTS (SELECT FROM outbox o WHERE o.message_id = m.id AND (o.claimed_by IS NULL OR o.expires_at > now()))
-		FROM messages m WHERE id > $1 ORDER BY id LIMIT $4`, from, carriers, age, limit); err != nil {
-		return nil, false, err
-	}
-	if upTo > from {
-		if _, err := tx.Exec(ctx, `UPDATE sweeps SET up_to = $2 WHERE name = $1`, name, upTo); err != nil {
-			return nil, false, fmt.Errorf("moving the sweep %q: %w", name, err)
-		}
-	}
-	return ids, done || seen < limit, nil
-}
-
-// forgetLimit is the most rows that one call deletes.
-const forgetLimit = 20_000
-
-// ForgetUnanswered deletes the rows of unanswered messages that cannot be put back any more, whatever their validity was. It
-// returns how many, up to 20,000 a call.
-func (s *Store) ForgetUnanswered(ctx context.Context, validity time.Duration) (int64, error) {
-	tag, err := s.pool.Exec(ctx, `DELETE FROM held WHERE message_id IN (
-		SELECT message_id FROM held WHERE expires_at < now() - $1::interval LIMIT $2)`, validity, forgetLimit)
-	if err != nil {
-		return 0, fmt.Errorf("forgetting unanswered messages: %w", err)
-	}
-	return tag.RowsAffected(), nil
 }

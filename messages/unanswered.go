@@ -24,21 +24,22 @@ type Unanswered struct {
 	Segments  int       // that the carrier has neither answered nor reported
 }
 
-// Unanswered returns up to limit pending messages with ids above after that were taken off the outbox because their
-// carrier may have them (on_ambiguous: hold, or after a restore), by id; of one carrier, or with "" of all. Its cost
-// grows with the messages taken off within a few validities.
-func (s *Store) Unanswered(ctx context.Context, carrier string, after int64, limit int) ([]Unanswered, error) {
+// Unanswered returns up to limit pending messages with ids above after that are not in the outbox although a segment is
+// neither answered nor reported (on_ambiguous: hold, or after a restore), by id; of one carrier, or with "" of all.
+// validity is that of messages without an end of their own. Its cost grows with the recorded copies without an answer.
+func (s *Store) Unanswered(ctx context.Context, carrier string, after int64, limit int, validity time.Duration) ([]Unanswered, error) {
 	return postgres.All(ctx, s.pool, "listing unanswered messages", func(row pgx.CollectableRow) (u Unanswered, err error) {
 		var id [16]byte
 		err = row.Scan(&u.ID, &id, &u.CompanyID, &u.Carrier, &u.Number, &u.CreatedAt, &u.ExpiresAt, &u.Segments)
 		u.ULID = id
 		return u, err
-	}, `SELECT m.id, m.ulid, m.company_id, m.carrier, m.phone_number, m.created_at, h.expires_at, `+receipts.UnansweredSegments("h.message_id")+
-		unansweredRows+` AND h.message_id > $1 AND ($2 = '' OR m.carrier = $2) ORDER BY h.message_id LIMIT $3`, after, carrier, limit)
+	}, `SELECT m.id, m.ulid, m.company_id, m.carrier, m.phone_number, m.created_at, `+expiry("$4")+`, s.segments
+		FROM `+receipts.Open+` s JOIN messages m ON m.id = s.message_id
+		WHERE s.message_id > $1 AND ($2 = '' OR m.carrier = $2) AND `+undecided+` ORDER BY m.id LIMIT $3`, after, carrier, limit, validity)
 }
 
-var unansweredRows = ` FROM held h JOIN messages m ON m.id = h.message_id WHERE m.status = 0 AND ` + receipts.LeftUnanswered("h.message_id") + `
-	AND NOT EXISTS (SELECT FROM outbox o WHERE o.message_id = h.message_id)`
+// undecided is a condition on a message m: it is pending, and no dispatcher works on it.
+const undecided = `m.status = 0 AND NOT EXISTS (SELECT FROM outbox o WHERE o.message_id = m.id)`
 
 // Shared is how many unanswered messages are to one number, and their segments.
 type Shared struct{ Messages, Segments int }
@@ -50,16 +51,16 @@ func (s *Store) SharedNumbers(ctx context.Context) (map[sms.Number]Shared, error
 	var number sms.Number
 	var n Shared
 	if err := postgres.Each(ctx, s.pool, "counting the unanswered messages of each number", []any{&number, &n.Messages, &n.Segments}, func() error { shared[number] = n; return nil },
-		`SELECT m.phone_number, count(*), sum(`+receipts.UnansweredSegments("h.message_id")+`)`+unansweredRows+` GROUP BY 1 HAVING count(*) > 1`); err != nil {
+		`SELECT m.phone_number, count(*), sum(s.segments)::bigint FROM `+receipts.Open+` s JOIN messages m ON m.id = s.message_id
+		WHERE `+undecided+` GROUP BY 1 HAVING count(*) > 1`); err != nil {
 		return nil, err
 	}
 	return shared, nil
 }
 
-// Unexpired returns those of messages, by id, that were taken off the outbox as unanswered, are pending, and valid.
-func (s *Store) Unexpired(ctx context.Context, tx pgx.Tx, ids []int64) ([]int64, error) {
+// Unexpired returns those of messages, by id, that are pending and valid and on which no dispatcher works. validity is
+// that of messages without an end of their own.
+func (s *Store) Unexpired(ctx context.Context, tx pgx.Tx, ids []int64, validity time.Duration) ([]int64, error) {
 	return postgres.All(ctx, tx, "reading which unanswered messages can be sent again", pgx.RowTo[int64],
-		`SELECT m.id FROM held h JOIN messages m ON m.id = h.message_id
-		WHERE h.message_id = ANY($1) AND m.status = 0 AND h.expires_at > now()
-			AND NOT EXISTS (SELECT FROM outbox o WHERE o.message_id = h.message_id) ORDER BY m.id`, ids)
+		`SELECT m.id FROM messages m WHERE m.id = ANY($1) AND `+undecided+` AND `+expiry("$2")+` > now() ORDER BY m.id`, ids, validity)
 }

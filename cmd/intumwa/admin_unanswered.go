@@ -85,7 +85,7 @@ func (c *unansweredChoice) each(ctx context.Context, pool *pgxpool.Pool, after i
 		return err
 	}
 	for {
-		page, err := store.Unanswered(ctx, c.Carrier, after, listPage)
+		page, err := store.Unanswered(ctx, c.Carrier, after, listPage, validity)
 		if err != nil || len(page) == 0 {
 			return err
 		}
@@ -248,7 +248,7 @@ type adminUnansweredSendCmd struct {
 func (c *adminUnansweredSendCmd) do(ctx context.Context, o *operator) (any, error) {
 	fits := func(m adminUnanswered) bool { return c.Receipts == "any" || (m.Receipts > 0) == (c.Receipts == "some") }
 	return c.decide(ctx, o, actSend, fits, func(pool *pgxpool.Pool, carrier string, ids []int64, record func(pgx.Tx, []int64) error) ([]int64, error) {
-		return dispatcher.SendUnanswered(ctx, pool, messages.New(pool), carrier, ids, record)
+		return dispatcher.SendUnanswered(ctx, pool, messages.New(pool), carrier, ids, o.config.Messages.Validity, record)
 	})
 }
 

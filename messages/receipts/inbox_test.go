@@ -9,6 +9,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"intumwa/messages/submission"
 	"intumwa/sms"
 )
 
@@ -73,7 +74,7 @@ func TestConditions(t *testing.T) {
 		unanswered(2, 2), unanswered(3, 3),
 	}, receipt("x", "DELIVRD", numberOf(3)).echoing(3))
 	other.record([]Segment{accepted(4, "b"), unanswered(5, 5)})
-	messages := []int64{1, 2, 3, 4, 5, 6}
+	messages, now := []int64{1, 2, 3, 4, 5, 6}, time.Now().Add(time.Second)
 
 	var accepted []int64
 	b := &pgx.Batch{}
@@ -84,21 +85,6 @@ func TestConditions(t *testing.T) {
 	slices.Sort(accepted)
 	if want := []int64{1, 3, 4}; !slices.Equal(accepted, want) {
 		t.Errorf("carriers have accepted %v, want %v", accepted, want)
-	}
-
-	type out struct {
-		message  int64
-		segment  int
-		accepted bool
-	}
-	var outs []out
-	if err := Out(t.Context(), d.pool, messages, []string{"lumitel", "lumitel", "lumitel", "lumitel", "lumitel", "lumitel"}, func(message int64, segment int, accepted bool) {
-		outs = append(outs, out{message, segment, accepted})
-	}); err != nil {
-		t.Fatal(err)
-	}
-	if want := []out{{1, 1, true}, {1, 2, false}, {2, 1, false}, {3, 1, true}, {4, 1, true}}; !slices.Equal(outs, want) {
-		t.Errorf("out are %v, want %v", outs, want)
 	}
 
 	for condition, want := range map[string][]int64{
@@ -114,15 +100,14 @@ func TestConditions(t *testing.T) {
 	}
 
 	d.tx(func(ctx context.Context, tx pgx.Tx) error {
-		copies, err := Copies(ctx, tx, messages)
+		copies, err := Copies(ctx, tx, "lumitel", messages)
 		if err != nil {
 			return err
 		}
 		if c := copies[3]; len(c) != 1 || c[0].Answered || c[0].Status != sms.Sent || c[0].Reason != "DELIVRD" || len(copies[1]) != 2 || len(copies[6]) != 0 {
 			t.Errorf("%+v", copies)
 		}
-		_, err = tx.Exec(ctx, NotTaken("$1::bigint[]", "$2::smallint[]", "'lumitel'"), []int64{1, 1, 2, 3}, []int16{1, 2, 1, 1}) // accepted, unanswered, unanswered, settled
-		return err
+		return Refuse(ctx, tx, "lumitel", []Refusal{{1, 1, now}, {1, 2, now}, {2, 1, now}, {3, 1, now}, {2, 1, now.Add(-time.Hour)}}) // accepted, unanswered, unanswered, settled
 	})
 	if n := d.count(`SELECT count(*) FROM segments WHERE message_id <= 3`); n != 2 {
 		t.Errorf("%d are left of the accepted and the settled one", n)
@@ -135,6 +120,40 @@ func TestConditions(t *testing.T) {
 	}
 	if n := d.count(`SELECT count(*) FROM segments`); n != 0 || d.count(`SELECT count(*) FROM receipts`) != 1 {
 		t.Errorf("%d segments of purged messages are left, or the inbox is empty", n)
+	}
+}
+
+// TestMayHaveAgrees: MayHave in SQL and in Go give one answer, for any copies and marks.
+func TestMayHaveAgrees(t *testing.T) {
+	d := newTest(t, Same)
+	var messages []int64
+	id := int64(0)
+	for _, key := range []string{"", "a", "?1", "!1"} {
+		for _, state := range []*int{nil, new(1), new(2)} {
+			for _, marks := range [][]*int{{nil}, {new(1)}, {new(2)}, {new(1), nil}, {new(1), new(1)}, {new(1), new(2)}} {
+				if id++; key != "" {
+					for _, mark := range marks {
+						d.exec(`INSERT INTO segments (message_id, segment, total, carrier, link, key, submitted_at, state, mark) VALUES ($1, 1, 1, 'lumitel', 'l', $2, now(), $3, $4)`, id, key, state, mark)
+					}
+				}
+				messages = append(messages, id)
+			}
+		}
+	}
+	copies, err := Copies(t.Context(), d.pool, "lumitel", messages)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var in int64
+	var may bool
+	rows, _ := d.pool.Query(t.Context(), `SELECT m.id, `+MayHave("m.id")+` FROM unnest($1::bigint[]) m(id)`, messages) // its error is the rows' error
+	if _, err := pgx.ForEachRow(rows, []any{&in, &may}, func() error {
+		if submission.MayHave(copies[in]) != may {
+			t.Errorf("%+v: %v in SQL", copies[in], may)
+		}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
 	}
 }
 

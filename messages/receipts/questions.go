@@ -3,6 +3,7 @@ package receipts
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -10,30 +11,24 @@ import (
 	"intumwa/messages/submission"
 )
 
-// Conditions and pipeline parts about segments, for other packages' statements; they cost no round trip of their own.
-// Of a message that was sent on to another carrier (QueuePassed), the earlier copies count only in its history and its
-// refund.
+// Conditions and pipeline parts about the copies of segments, for other packages' statements; they cost no round trip of
+// their own. [submission.Copy] says what a copy and its marks mean.
 
-// MayHave is an SQL condition: a carrier has, or may have, a segment of the message with the id in column.
+// MayHave is an SQL condition: a carrier has, or may have, something of the message with the id in column. It is
+// [submission.MayHave] in SQL.
 func MayHave(column string) string {
-	return `EXISTS (SELECT FROM segments s WHERE s.message_id = ` + column + ` AND s.passed IS NULL)`
+	return `EXISTS (SELECT FROM segments s WHERE s.message_id = ` + column + ` AND ` + counts + `)`
 }
 
-// Has is [MayHave] for segments that a carrier has answered.
+// Has is [MayHave] for copies that a carrier has answered.
 func Has(column string) string {
-	return `EXISTS (SELECT FROM segments s WHERE s.message_id = ` + column + ` AND s.passed IS NULL AND ` + answeredKey + `)`
+	return `EXISTS (SELECT FROM segments s WHERE s.message_id = ` + column + ` AND ` + counts + ` AND ` + answeredKey + `)`
 }
 
-// LeftUnanswered is [MayHave] for segments that a carrier has neither answered nor reported.
-func LeftUnanswered(column string) string {
-	return `EXISTS (SELECT FROM segments s WHERE s.message_id = ` + column + ` AND s.passed IS NULL AND s.state IS NULL AND ` + unansweredKey + `)`
-}
-
-// UnansweredSegments is an SQL expression: the number of segments of the message with the id in column that a carrier
-// has neither answered nor reported.
-func UnansweredSegments(column string) string {
-	return `(SELECT count(DISTINCT s.segment) FROM segments s WHERE s.message_id = ` + column + ` AND s.passed IS NULL AND s.state IS NULL AND ` + unansweredKey + `)`
-}
+// Open is an SQL table of the messages (message_id), each once, with segments that a carrier has neither answered nor
+// reported and that were not sent again, and the number of those segments. Its cost grows with the recorded copies
+// without an answer.
+const Open = `(SELECT s.message_id, count(DISTINCT s.segment) AS segments FROM segments s WHERE ` + openCopy + ` GROUP BY s.message_id)`
 
 // namedMost is how many messages Named returns.
 const namedMost = 1000
@@ -56,20 +51,28 @@ func WithoutAnswer(ctx context.Context, tx pgx.Tx, messages []int64) (map[int64]
 	var id int64
 	var segment int
 	if err := postgres.Each(ctx, tx, "reading which segments have no answer", []any{&id, &segment}, func() error { open[id] = append(open[id], segment); return nil },
-		`SELECT message_id, segment FROM segments s
-		WHERE message_id = ANY($1) AND passed IS NULL AND state IS NULL AND `+unansweredKey+` ORDER BY message_id, segment`, messages); err != nil {
+		`SELECT message_id, segment FROM segments s WHERE message_id = ANY($1) AND `+openCopy+` ORDER BY message_id, segment`, messages); err != nil {
 		return nil, err
 	}
 	return open, nil
 }
 
-// QueuePassed adds to a pipeline the mark that messages were sent on to another carrier.
-func QueuePassed(b *pgx.Batch, messages []int64) {
-	b.Queue(`UPDATE segments SET passed = true WHERE message_id = ANY($1)`, messages)
+// QueueMark adds to a pipeline a mark on all copies of messages.
+func QueueMark(b *pgx.Batch, messages []int64, mark submission.Mark) {
+	b.Queue(`UPDATE segments SET mark = $2 WHERE message_id = ANY($1)`, messages, int16(mark))
+}
+
+// Overrule marks the open copies of messages at a carrier: an operator sends their segments again. The caller holds the
+// carrier's lock.
+func Overrule(ctx context.Context, tx pgx.Tx, carrier string, messages []int64) error {
+	if _, err := tx.Exec(ctx, `UPDATE segments s SET mark = $3 WHERE message_id = ANY($1) AND carrier = $2 AND `+openCopy, messages, carrier, int16(submission.Overruled)); err != nil {
+		return fmt.Errorf("marking the unanswered segments of %d messages: %w", len(messages), err)
+	}
+	return nil
 }
 
 // Submitted is an SQL table of the messages (message_id), each once, of which a carrier has, or may have, a segment.
-const Submitted = `(SELECT DISTINCT message_id FROM segments WHERE passed IS NULL)`
+const Submitted = `(SELECT DISTINCT message_id FROM segments s WHERE ` + counts + `)`
 
 // QueueAccepted adds to a pipeline a query for the messages of which a carrier has a segment, by its answer or a
 // receipt; it calls accepted for each.
@@ -82,62 +85,69 @@ func QueueAccepted(b *pgx.Batch, messages []int64, accepted func(message int64))
 		})
 }
 
-// Out calls out for each segment of messages that need not be submitted: accepted by any carrier, or left unanswered by
-// the message's own in carriers. Segments that another carrier left unanswered do not count. A message's segments are
-// in order.
-func Out(ctx context.Context, db postgres.Querier, messages []int64, carriers []string, out func(message int64, segment int, accepted bool)) error {
-	var id int64
-	var segment int
-	var accepted bool
-	if err := postgres.Each(ctx, db, "reading which segments are out", []any{&id, &segment, &accepted}, func() error { out(id, segment, accepted); return nil },
-		`SELECT s.message_id, s.segment, bool_or(`+answeredKey+` OR coalesce(s.state = 1, false))
-		FROM segments s JOIN unnest($1::bigint[], $2::text[]) o(message_id, carrier) USING (message_id)
-		WHERE s.passed IS NULL AND (s.carrier = o.carrier OR `+answeredKey+` OR s.state = 1)
-		GROUP BY s.message_id, s.segment ORDER BY s.message_id, s.segment`, messages, carriers); err != nil {
-		return err
+// Copies returns the copies of the segments of messages that are at a carrier now.
+func Copies(ctx context.Context, db postgres.Querier, carrier string, messages []int64) (copies map[int64][]submission.Copy, err error) {
+	copies = make(map[int64][]submission.Copy, len(messages))
+	rows, err := db.Query(ctx, copiesOf, messages, carrier)
+	if err == nil {
+		err = collectCopies(rows, copies)
 	}
-	return nil
-}
-
-// Copies returns the copies of the segments of messages, for their verdicts.
-func Copies(ctx context.Context, tx pgx.Tx, messages []int64) (copies map[int64][]submission.Copy, err error) {
-	b := &pgx.Batch{}
-	copies = QueueCopies(b, messages)
-	if err := tx.SendBatch(ctx, b).Close(); err != nil {
+	if err != nil {
 		return nil, fmt.Errorf("reading the segments of %d messages: %w", len(messages), err)
 	}
 	return copies, nil
 }
 
 // QueueCopies is [Copies] in a pipeline; it fills the map when the results are read.
-func QueueCopies(b *pgx.Batch, messages []int64) map[int64][]submission.Copy {
+func QueueCopies(b *pgx.Batch, carrier string, messages []int64) map[int64][]submission.Copy {
 	copies := make(map[int64][]submission.Copy, len(messages))
-	b.Queue(`SELECT message_id, segment, `+answeredKey+`, coalesce(state, 0), coalesce(receipt_at, submitted_at),
-		coalesce(receipt, ''), coalesce(error, ''), passed IS NOT NULL, coalesce(receipt_at - submitted_at, '0') FROM segments s WHERE message_id = ANY($1)`, messages).
-		Query(func(rows pgx.Rows) error {
-			var id int64
-			var c submission.Copy
-			var code string
-			_, err := pgx.ForEachRow(rows, []any{&id, &c.Segment, &c.Answered, &c.Status, &c.At, &c.Receipt, &code, &c.Passed, &c.After}, func() error {
-				c.Reason = reasonOf(c.Receipt, code)
-				copies[id] = append(copies[id], c)
-				return nil
-			})
-			return err
-		})
+	b.Queue(copiesOf, messages, carrier).Query(func(rows pgx.Rows) error { return collectCopies(rows, copies) })
 	return copies
 }
 
-// NotTaken is an SQL statement that deletes unanswered copies of segments, by message and number from 1: the carrier
-// has refused them. The arguments are SQL, the first two arrays. It returns the message of each deleted copy. The
-// caller holds the carrier's lock (Matcher.Lock).
-func NotTaken(messages, segments, carrier string) string {
-	return `DELETE FROM segments s USING (SELECT message_id, segment, count(*) AS n FROM unnest(` + messages + `, ` + segments + `) u(message_id, segment) GROUP BY 1, 2) l
+const copiesOf = `SELECT message_id, segment, total, ` + answeredKey + `, coalesce(state, 0), coalesce(receipt_at, submitted_at), coalesce(receipt, ''),
+		coalesce(error, ''), coalesce(mark, 0), carrier <> $2, coalesce(receipt_at - submitted_at, '0') FROM segments s WHERE message_id = ANY($1)`
+
+func collectCopies(rows pgx.Rows, copies map[int64][]submission.Copy) error {
+	var id int64
+	var c submission.Copy
+	var code string
+	_, err := pgx.ForEachRow(rows, []any{&id, &c.Segment, &c.Total, &c.Answered, &c.Status, &c.At, &c.Receipt, &code, &c.Mark, &c.Other, &c.After}, func() error {
+		c.Reason = reasonOf(c.Receipt, code)
+		copies[id] = append(copies[id], c)
+		return nil
+	})
+	return err
+}
+
+// Refusal is a carrier's late refusal of a segment that was recorded as unanswered: nothing of it is there.
+type Refusal struct {
+	MessageID int64
+	Segment   int // from 1
+	At        time.Time
+}
+
+// Refuse deletes, for each refusal, the oldest unanswered copy of its segment from before it. The caller holds the
+// carrier's lock.
+func Refuse(ctx context.Context, tx pgx.Tx, carrier string, refusals []Refusal) error {
+	n := len(refusals)
+	if n == 0 {
+		return nil
+	}
+	messages, segments, at := make([]int64, n), make([]int16, n), make([]time.Time, n)
+	for i, r := range refusals {
+		messages[i], segments[i], at[i] = r.MessageID, int16(r.Segment), r.At
+	}
+	if _, err := tx.Exec(ctx, `DELETE FROM segments s USING (SELECT message_id, segment, count(*) AS n, max(at) AS at
+			FROM unnest($2::bigint[], $3::smallint[], $4::timestamptz[]) u(message_id, segment, at) GROUP BY 1, 2) l
 		CROSS JOIN LATERAL (
 			SELECT s.ctid AS address FROM segments s
-			WHERE s.message_id = l.message_id AND s.segment = l.segment AND s.carrier = ` + carrier + ` AND ` + unansweredKey + ` AND s.state IS NULL
+			WHERE s.message_id = l.message_id AND s.segment = l.segment AND s.carrier = $1 AND `+unansweredKey+` AND s.state IS NULL AND s.submitted_at <= l.at
 			ORDER BY s.submitted_at LIMIT l.n
-		) one WHERE s.ctid = one.address RETURNING s.message_id`
+		) one WHERE s.ctid = one.address`, carrier, messages, segments, at); err != nil {
+		return fmt.Errorf("deleting %d refused copies: %w", n, err)
+	}
+	return nil
 }
 
 // QueuePurge adds the deletion of messages' segments and receipts to a pipeline.

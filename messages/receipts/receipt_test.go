@@ -259,8 +259,7 @@ func TestLateAnswerOfOneCopy(t *testing.T) {
 		if err := d.Lock(ctx, tx); err != nil {
 			return err
 		}
-		_, err := tx.Exec(ctx, NotTaken("ARRAY[1::bigint]", "ARRAY[1::smallint]", "'lumitel'"))
-		return err
+		return Refuse(ctx, tx, "lumitel", []Refusal{{1, 1, time.Now()}})
 	})
 	left("a refusal", 2)
 	d.record([]Segment{late("L4"), late("L5"), late("L6")})

@@ -68,7 +68,7 @@ type SegmentState struct {
 
 // Copy returns the segment for its message's verdict.
 func (s *SegmentState) Copy() submission.Copy {
-	return submission.Copy{Segment: s.Segment, Answered: !s.Unanswered, Status: s.Status, At: s.At, Reason: reasonOf(s.Receipt, s.Error)}
+	return submission.Copy{Segment: s.Segment, Total: s.Total, Answered: !s.Unanswered, Status: s.Status, At: s.At, Reason: reasonOf(s.Receipt, s.Error)}
 }
 
 // reasonOf returns why a segment failed, in the carrier's words.
@@ -81,8 +81,10 @@ func reasonOf(receipt, code string) string {
 
 // Conditions on a row s of segments.
 const (
-	unansweredKey = `s.key LIKE '?%'`     // without an answer
-	answeredKey   = `s.key NOT LIKE '?%'` // answered
+	unansweredKey = `s.key LIKE '?%'`                                         // without an answer
+	answeredKey   = `s.key NOT LIKE '?%'`                                     // answered
+	counts        = `s.mark IS DISTINCT FROM 1`                               // not submission.Passed
+	openCopy      = `s.mark IS NULL AND s.state IS NULL AND ` + unansweredKey // neither answered nor reported, and not sent again
 )
 
 // Written reports whether one of segments is recorded exactly so: then the transaction that recorded it was committed.

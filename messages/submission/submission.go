@@ -1,13 +1,14 @@
-// Package submission is the life of a segment on its way to a carrier, as pure functions: no I/O, clock or chance. The
-// dispatcher's settler loads the recorded state, calls them, and writes the result in one transaction.
+// Package submission is the life of a message's segments on their way to a carrier, as pure functions: no I/O, clock or
+// chance. The dispatcher's settler loads the recorded copies, calls them, and writes the result in one transaction.
 //
-//   - [Next] gives a segment's next state and the effect on its message.
-//   - [Attempt] sums up the results of the segments in one attempt at a message.
+//   - [Next] gives a segment's next state after an event, and the effect on its message.
+//   - [MayHave] answers from the recorded copies whether a carrier may have something of a message.
+//   - [Decide] gives what becomes of a message's row in the outbox.
 //   - [Verdict] gives a message's status from the states of its segments.
 //   - [MayGoElsewhere] decides whether a second carrier may be chosen.
 //
 // SMPP 3.4 cannot query whether a carrier has a segment whose submit_sm was never answered. In two states a carrier may
-// have it: InFlight and Unanswered.
+// have it: InFlight and Unanswered. The second one is recorded as a [Copy]; the first becomes one when its process dies.
 package submission
 
 import (
@@ -16,7 +17,7 @@ import (
 	"intumwa/sms"
 )
 
-// State is the state of one copy of a segment. A segment that is sent again after an unanswered first copy has two.
+// State is the state of a segment in one attempt at its message.
 type State uint8
 
 // States. The last two are final: the first final state stays (rule choices 5.3).
@@ -67,11 +68,9 @@ type (
 		Reason                string
 		Delay                 time.Duration
 	}
-	// NoAnswer means that the session ended after the write, or that the answer did not come in time. A second copy
-	// waits for Delay.
+	// NoAnswer means that the session ended after the write, that the answer did not come in time, or that the process
+	// died after it had begun to submit the message. A second copy waits for Delay.
 	NoAnswer struct{ Delay time.Duration }
-	// OwnerDied means that the process died after it had begun to submit the segment.
-	OwnerDied struct{}
 )
 
 func (NotWritten) event() {}
@@ -79,7 +78,6 @@ func (Unsendable) event() {}
 func (Answered) event()   {}
 func (Rejected) event()   {}
 func (NoAnswer) event()   {}
-func (OwnerDied) event()  {}
 
 // The gateway's own reasons of failure; a carrier's are its words.
 const (
@@ -91,11 +89,10 @@ const (
 
 // Effect is an event's consequence for the message.
 type Effect struct {
-	Again     bool // the segment is sent, or sent again,
-	Delay     time.Duration
-	Counts    bool   // and the attempt counts
-	Fail      string // the message fails, for this reason
-	Elsewhere bool   // a second carrier may be chosen first, unless MayGoElsewhere forbids it
+	Delay     time.Duration // before the segment is sent again, if it is
+	Counts    bool          // the attempt counts: the delays after temporary refusals grow with the attempts
+	Fail      string        // the message fails, for this reason
+	Elsewhere bool          // a second carrier may be chosen first, unless MayGoElsewhere forbids it
 }
 
 // Next returns the state of a segment after an event, and the effect. Events come to a segment in flight; an answer may
@@ -113,7 +110,7 @@ func Next(s State, e Event, p Policy) (State, Effect) {
 func inFlight(e Event, p Policy) (State, Effect) {
 	switch e := e.(type) {
 	case NotWritten:
-		return Waiting, Effect{Again: true}
+		return Waiting, Effect{}
 	case Unsendable:
 		return Failed, Effect{Fail: e.Reason}
 	case Answered:
@@ -122,14 +119,12 @@ func inFlight(e Event, p Policy) (State, Effect) {
 		if e.Permanent {
 			return Failed, Effect{Fail: e.Reason, Elsewhere: e.Unroutable}
 		}
-		return Waiting, Effect{Again: true, Delay: e.Delay, Counts: true}
+		return Waiting, Effect{Delay: e.Delay, Counts: true}
 	case NoAnswer:
-		return unanswered(p, e.Delay)
-	case OwnerDied:
-		if p == Resend { // the message is in doubt
-			return Waiting, Effect{Again: true}
+		if p == Fail {
+			return Unanswered, Effect{Fail: ReasonNoAnswer}
 		}
-		return unanswered(p, 0)
+		return Unanswered, Effect{Delay: e.Delay, Counts: true}
 	}
 	return InFlight, Effect{}
 }
@@ -155,16 +150,6 @@ func accepted(e Answered) (State, Effect) {
 		return Delivered, Effect{}
 	}
 	return Accepted, Effect{}
-}
-
-func unanswered(p Policy, delay time.Duration) (State, Effect) {
-	switch p {
-	case Hold:
-		return Unanswered, Effect{Counts: true}
-	case Fail:
-		return Unanswered, Effect{Fail: ReasonNoAnswer}
-	}
-	return Unanswered, Effect{Again: true, Delay: delay, Counts: true}
 }
 
 // Overdue returns the reason of a message whose receipt is overdue, given the status of its carrier's

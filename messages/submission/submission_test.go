@@ -29,29 +29,24 @@ var events = map[string]Event{
 	"refused for now":  Rejected{Delay: retry},
 	"refused: no way":  Rejected{Permanent: true, Unroutable: true, Reason: "ESME_Y"},
 	"no answer":        NoAnswer{wait},
-	"owner died":       OwnerDied{},
 }
 
 // table is the table of ARCHITECTURE.md, "One segment's life". The third column has the policies: r resend, h hold, f
 // fail.
 const table = `
-in flight   | not written      | rhf | waiting     | again
+in flight   | not written      | rhf | waiting     |
 in flight   | unsendable       | rhf | failed      | fail=smpp: x
 in flight   | answered         | rhf | accepted    |
 in flight   | answered for all | rhf | delivered   |
 in flight   | refused for good | rhf | failed      | fail=ESME_X
-in flight   | refused for now  | rhf | waiting     | again in 3s counts
+in flight   | refused for now  | rhf | waiting     | in 3s counts
 in flight   | refused: no way  | rhf | failed      | fail=ESME_Y elsewhere
-in flight   | no answer        | r   | unanswered  | again in 5s counts
-in flight   | no answer        | h   | unanswered  | counts
+in flight   | no answer        | rh  | unanswered  | in 5s counts
 in flight   | no answer        | f   | unanswered  | fail=no_answer
-in flight   | owner died       | r   | waiting     | again
-in flight   | owner died       | h   | unanswered  | counts
-in flight   | owner died       | f   | unanswered  | fail=no_answer
 unanswered  | answered         | rhf | accepted    |
 unanswered  | answered for all | rhf | delivered   |
 unanswered  | refused for good | h   | failed      | fail=ESME_X
-unanswered  | refused for now  | h   | waiting     | again in 3s counts
+unanswered  | refused for now  | h   | waiting     | in 3s counts
 unanswered  | refused: no way  | h   | failed      | fail=ESME_Y
 `
 
@@ -62,7 +57,6 @@ func (f Effect) String() string {
 			words = append(words, word)
 		}
 	}
-	add(f.Again, "again")
 	add(f.Delay != 0, "in "+f.Delay.String())
 	add(f.Counts, "counts")
 	add(f.Fail != "", "fail="+f.Fail)
@@ -120,50 +114,6 @@ func TestWriting(t *testing.T) {
 	}
 }
 
-// results are events of a segment in flight, by letter.
-var results = map[string]Event{"a": Answered{}, "p": Rejected{Permanent: true, Reason: "ESME_X"}, "r": Rejected{Permanent: true, Unroutable: true, Reason: "ESME_Y"},
-	"n": Rejected{Delay: retry}, "u": NoAnswer{wait}, "w": NotWritten{}}
-
-// TestAttempt: how an attempt ends by the results of its segments, in any order. A second carrier may be chosen when
-// each has its result, each failure allows it, and this carrier neither has nor may have any of them.
-func TestAttempt(t *testing.T) {
-	for _, c := range []struct {
-		policy    Policy
-		results   string
-		end       End
-		delay     time.Duration
-		counts    bool
-		elsewhere bool
-	}{
-		{Resend, "a", Carried, 0, false, false}, {Resend, "aaa", Carried, 0, false, false},
-		{Resend, "p", Fails, 0, false, false}, {Resend, "apn", Fails, 0, false, false}, {Resend, "pu", Fails, 0, false, false},
-		{Resend, "n", Retried, retry, true, false}, {Resend, "w", Retried, 0, false, false}, {Resend, "aw", Retried, 0, true, false},
-		{Resend, "u", Retried, wait, true, false}, {Resend, "un", Retried, wait, true, false},
-		{Hold, "u", Undecided, 0, true, false}, {Hold, "au", Undecided, 0, true, false}, {Hold, "un", Retried, retry, true, false}, {Hold, "up", Fails, 0, false, false},
-		{Fail, "u", Fails, 0, false, false}, {Fail, "au", Fails, 0, false, false},
-		{Resend, "r", Fails, 0, false, true}, {Resend, "rr", Fails, 0, false, true}, {Resend, "rwn", Fails, 0, false, true},
-		{Resend, "rp", Fails, 0, false, false}, {Resend, "ra", Fails, 0, false, false}, {Resend, "ru", Fails, 0, false, false}, {Resend, "rrra", Fails, 0, false, false},
-	} {
-		for _, order := range permutations(c.results) {
-			a := Attempt{Open: len(order)}
-			for i, letter := range order {
-				if f, failed := a.Failure(); a.End() != Ongoing || failed && f.Elsewhere {
-					t.Fatalf("%s: it ends before the last result", order)
-				}
-				s, f := Next(InFlight, results[string(letter)], c.policy)
-				a = a.Result(s, f, time.Unix(int64(i+1), 0))
-			}
-			delay, counts := a.Retry()
-			if a.End() != c.end || (c.end == Retried && (delay != c.delay || counts != c.counts)) {
-				t.Errorf("policy %d, %s: ends %v, again in %v, counts %v", c.policy, order, a.End(), delay, counts)
-			}
-			if f, failed := a.Failure(); failed != (c.end == Fails) || f.Elsewhere != c.elsewhere || failed && (f.Reason == "" || f.At.IsZero()) {
-				t.Errorf("policy %d, %s: fails %v, %+v", c.policy, order, failed, f)
-			}
-		}
-	}
-}
-
 // TestMayGoElsewhere: a second carrier is chosen only when the first has nothing of a message.
 func TestMayGoElsewhere(t *testing.T) {
 	undelivered := Copy{Segment: 1, Answered: true, Status: sms.Failed, Receipt: Undeliv, After: time.Minute}
@@ -180,14 +130,14 @@ func TestMayGoElsewhere(t *testing.T) {
 		"undelivered":               {Failing{Pending: true, Copies: []Copy{undelivered}}, true},
 		"final, or its time over":   {Failing{}, false},
 		"claimed":                   {Failing{Pending: true, Claimed: true}, false},
-		"in doubt":                  {Failing{Pending: true, InDoubt: true}, false},
+		"sent again by an operator": {Failing{Pending: true, Copies: with(func(c *Copy) { c.Answered, c.Status, c.Mark = false, sms.Pending, Overruled })}, false},
 		"sent on before":            {Failing{Pending: true, Sent: true}, false},
 		"another copy unanswered":   {Failing{Pending: true, Copies: with(func(c *Copy) { c.Answered = false })}, false},
 		"another copy pending":      {Failing{Pending: true, Copies: with(func(c *Copy) { c.Status = sms.Pending })}, false},
 		"another copy delivered":    {Failing{Pending: true, Copies: with(func(c *Copy) { c.Status = sms.Sent })}, false},
 		"another copy expired":      {Failing{Pending: true, Copies: with(func(c *Copy) { c.Receipt = "EXPIRED" })}, false},
 		"another copy late":         {Failing{Pending: true, Copies: with(func(c *Copy) { c.After++ })}, false},
-		"another carrier's, passed": {Failing{Pending: true, Copies: with(func(c *Copy) { c.Status, c.Passed = sms.Sent, true })}, true},
+		"another carrier's, passed": {Failing{Pending: true, Copies: with(func(c *Copy) { c.Status, c.Mark = sms.Sent, Passed })}, true},
 	} {
 		if got := MayGoElsewhere(c.of, time.Minute); got != c.want {
 			t.Errorf("%s: %v", name, got)
@@ -224,7 +174,11 @@ func TestVerdict(t *testing.T) {
 	copies := func(segment int, letters string) (all []Copy) {
 		for i, letter := range letters {
 			lower := []rune(strings.ToLower(string(letter)))[0]
-			all = append(all, Copy{Segment: segment, Answered: letter == lower, Status: status[lower], At: time.Unix(int64(10*segment+i), 0), Reason: string(letter), Passed: letter == 'x'})
+			one := Copy{Segment: segment, Answered: letter == lower, Status: status[lower], At: time.Unix(int64(10*segment+i), 0), Reason: string(letter)}
+			if letter == 'x' {
+				one.Mark = Passed
+			}
+			all = append(all, one)
 		}
 		return all
 	}

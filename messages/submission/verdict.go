@@ -6,19 +6,6 @@ import (
 	"intumwa/sms"
 )
 
-// Copy is one recorded copy of a segment: the carrier has it, or may have it.
-type Copy struct {
-	Segment  int        // from 1
-	Answered bool       // its submit_sm_resp came
-	Status   sms.Status // Pending, Sent or Failed
-	At       time.Time  // when that was known
-	Reason   string     // of Failed
-	Passed   bool       // a second carrier has the message since: this copy does not count
-
-	Receipt string        // the state that a receipt reported; "": none
-	After   time.Duration // how long after its acceptance
-}
-
 // Verdict returns the status of a message with this many segments, from their copies in any order: failed when one
 // segment is, sent when all are (rule choices 5.4). at is when that was known.
 func Verdict(segments int, copies []Copy) (status sms.Status, at time.Time, reason string) {
@@ -54,7 +41,7 @@ func segmentOf(n int, copies []Copy) (one Copy) {
 	for i := range copies {
 		c := &copies[i]
 		switch {
-		case c.Segment != n || c.Passed:
+		case c.Segment != n || c.Mark == Passed:
 		case c.Status == sms.Sent:
 			if one.Status != sms.Sent || c.At.Before(one.At) {
 				one = *c
@@ -91,20 +78,19 @@ const Undeliv = "UNDELIV"
 type Failing struct {
 	Pending bool // and its validity is not over
 	Claimed bool // except by the attempt that ends here
-	InDoubt bool // a process died after it had begun to submit it
-	Sent    bool // to a second carrier already, or marked as never
+	Sent    bool // to a second carrier already
 	Copies  []Copy
 }
 
 // MayGoElsewhere reports whether a second carrier may be chosen for a message: once, while it is valid, and only if the
-// first carrier neither has nor may have any of it: no attempt is under way or in doubt, and the carrier answered each
-// recorded copy and reported it as UNDELIV within this time of its acceptance.
+// first carrier neither has nor may have any of it: no attempt is under way, and the carrier answered each recorded copy
+// and reported it as UNDELIV within this time of its acceptance.
 func MayGoElsewhere(m Failing, within time.Duration) bool {
-	if !m.Pending || m.Claimed || m.InDoubt || m.Sent {
+	if !m.Pending || m.Claimed || m.Sent {
 		return false
 	}
 	for _, c := range m.Copies {
-		if !c.Passed && !(c.Answered && c.Status == sms.Failed && c.Receipt == Undeliv && c.After <= within) {
+		if c.Mark != Passed && !(c.Answered && c.Status == sms.Failed && c.Receipt == Undeliv && c.After <= within) {
 			return false
 		}
 	}

@@ -60,9 +60,8 @@ CREATE TABLE outbox (
     -- A claim changes the next columns. WAL gets what is between the first and the last that changed.
     attempts   integer     NOT NULL DEFAULT 0,
     claimed_by bigint,                    -- dispatchers.id; NULL: not claimed
-    epoch      integer     NOT NULL DEFAULT 0,     -- counts the claims: a result under an earlier claim changes nothing
+    epoch      integer     NOT NULL DEFAULT 0,     -- counts the claims, from a random number in a row that returned: a result under an earlier claim changes nothing
     begun      boolean     NOT NULL DEFAULT false, -- the current claimant may have submitted it
-    in_doubt   boolean     NOT NULL DEFAULT false, -- a process died after its claim was begun: a carrier may have it
     home       text,                               -- the first carrier, if this is the second one
     since      timestamptz -- when its time came, if later than its acceptance: it has waited since then
 ) WITH (fillfactor = 45, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 20000,
@@ -107,20 +106,12 @@ CREATE TABLE deadlines (
         autovacuum_analyze_scale_factor = 0, autovacuum_analyze_threshold = 100000);
 CREATE INDEX deadlines_look ON deadlines (look_at);
 
--- Messages that left the outbox because their carrier may have them (on_ambiguous: hold). If the carrier
--- refuses one later, it returns to the outbox with these values. The purge deletes rows after their message.
-CREATE TABLE held (
-    message_id bigint      PRIMARY KEY,
-    epoch      integer     NOT NULL, -- of its last claim
-    expires_at timestamptz NOT NULL
-);
-
 -- Messages for which a second carrier was chosen before they failed: once each.
 CREATE TABLE sent_on (
     message_id   bigint      PRIMARY KEY,
     at           timestamptz NOT NULL,
     from_carrier text        NOT NULL,
-    to_carrier   text,                -- NULL: no second carrier may be chosen, because the first may have the message
+    to_carrier   text        NOT NULL,
     reason       text        NOT NULL -- why it would have failed
 );
 

@@ -14,10 +14,12 @@ CREATE TABLE segments (
     receipt      text,                 -- the receipt's stat (DELIVRD, …)
     error        text,
     receipt_at   timestamptz,
-    passed       boolean               -- true: a second carrier has got the message since; NULL: none has
+    mark         smallint              -- a later decision: 1 a second carrier has got the message since; 2 an operator has sent the segment again
 ) WITH (fillfactor = 45);
 CREATE INDEX segments_key ON segments (key, carrier);
 CREATE INDEX segments_message ON segments (message_id);
+-- Copies without an answer. Settling writes neither column, so updates stay HOT.
+CREATE INDEX segments_unanswered ON segments (message_id) WHERE key LIKE '?%';
 
 -- Receipts that settled no segment. Those without a message are the inbox: the submit_sm_resp with their id may still
 -- arrive. Those with a message are part of its history.

@@ -1,0 +1,118 @@
+package submission
+
+import "time"
+
+// Known is what is known of a message when results, late answers or receipts of its segments are settled.
+type Known struct {
+	Policy   Policy
+	Segments int    // on the wire
+	Copies   []Copy // all recorded ones, this settlement's included
+
+	// Results are those of the attempt under way or at its end, in the order of their arrival, and late refusals. Open
+	// is how many segments of the attempt have no result yet. Ended means that this settlement has its last result.
+	Results []Result
+	Open    int
+	Ended   bool
+}
+
+// Result is the result of one segment.
+type Result struct {
+	Segment int // 0: of the whole message
+	State   State
+	Effect
+	At time.Time
+}
+
+// Row is what becomes of a message's row in the outbox.
+type Row uint8
+
+// Rows.
+const (
+	Stays  Row = iota // as it is: in the outbox or not
+	Leaves            // no carrier is to get more of the message; receipts, late answers or its deadline decide
+	Again             // it is due, or due again, after Delay; a message that had left the outbox returns
+	Fails             // the message fails, unless a second carrier takes it; the verdict deletes the row
+)
+
+// Step is what a settlement means for a message's row.
+type Step struct {
+	Row       Row
+	Delay     time.Duration // of Again; 0: it stays due as before
+	Counts    bool          // of Again: the attempt counts
+	Reason    string        // of Fails
+	At        time.Time     // of Fails: when that was known
+	Elsewhere bool          // of Fails: a second carrier may be chosen first (MayGoElsewhere)
+}
+
+// Decide returns the first that applies:
+//
+//	what is known                                                          | the row
+//	-----------------------------------------------------------------------+--------
+//	a result fails the message, every failure allows a second carrier, and |
+//	  a segment of the attempt is open                                     | stays
+//	a result fails the message                                             | fails
+//	a segment of the attempt is open                                       | stays
+//	a segment has no copy                                                  | again
+//	a segment is unanswered, and no attempt ends here                      | stays
+//	a segment is unanswered, with resend                                   | again
+//	a segment is unanswered, with hold                                     | leaves
+//	a segment is unanswered, with fail                                     | fails
+//	every segment is accepted                                              | leaves
+//
+// A segment has no copy, is unanswered or accepted as StateOf says. Where no attempt ends, again means that a late
+// refusal has emptied a segment of a message that had left the outbox.
+func Decide(k Known) Step {
+	step := Step{Row: Fails, Counts: len(k.Copies) > 0, Elsewhere: true}
+	for i := range k.Results {
+		r := &k.Results[i]
+		step.Delay, step.Counts = max(step.Delay, r.Delay), step.Counts || r.Counts
+		if r.Fail == "" {
+			continue
+		}
+		if step.Elsewhere = step.Elsewhere && r.Elsewhere; step.Reason == "" {
+			step.Reason, step.At = r.Fail, r.At
+		}
+	}
+	switch {
+	case step.Reason != "" && step.Elsewhere && k.Open > 0:
+		return Step{}
+	case step.Reason != "":
+		return Step{Row: Fails, Reason: step.Reason, At: step.At, Elsewhere: step.Elsewhere}
+	case k.Open > 0:
+		return Step{}
+	}
+	again := Step{Row: Again, Delay: step.Delay, Counts: step.Counts}
+	switch leastOf(k) {
+	case Waiting:
+		return again
+	case Accepted:
+		return Step{Row: Leaves}
+	}
+	switch {
+	case !k.Ended:
+		return Step{}
+	case k.Policy == Resend:
+		return again
+	case k.Policy == Hold:
+		return Step{Row: Leaves}
+	}
+	return Step{Row: Fails, Reason: ReasonNoAnswer, At: lastOf(k.Results)}
+}
+
+// leastOf returns the state of the segment that is furthest from acceptance: Waiting, Unanswered or Accepted.
+func leastOf(k Known) State {
+	least := Accepted
+	for n := 1; n <= k.Segments; n++ {
+		least = min(least, StateOf(n, k.Copies))
+	}
+	return least
+}
+
+func lastOf(results []Result) (at time.Time) {
+	for i := range results {
+		if results[i].At.After(at) {
+			at = results[i].At
+		}
+	}
+	return at
+}
