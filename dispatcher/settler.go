@@ -214,15 +214,22 @@ func (s *settler) settle(ctx context.Context, w settlement) {
 }
 
 // settleApart halves a settlement that the database refused, again and again, so that a
-// refused row costs the others only a few transactions. A row that is refused on its own
-// is dropped and logged: it would be refused every time. A delivery is also counted and
-// acknowledged, else the carrier would deliver it again and again.
+// refused row costs the others only a few transactions. An acceptance that is refused on its
+// own is recorded without the carrier's id, so that the segment is not sent again; its receipt
+// may echo the reference. Any other row that is refused on its own is dropped and logged: it
+// would be refused every time. A delivery is also counted and acknowledged, else the carrier
+// would deliver it again and again.
 func (s *settler) settleApart(ctx context.Context, w settlement, refusal error) {
 	if w.size() > 1 {
 		first, second := w.halves()
 		first.again, second.again = w.again, w.again
 		s.settle(ctx, first)
 		s.settle(ctx, second)
+		return
+	}
+	if s.withoutID(&w) {
+		s.d.log.Error("the database refuses a carrier's message id; the segment is recorded without it", "event", "carrier_id_refused", "carrier", s.carrier.name, "error", refusal)
+		s.settle(ctx, w)
 		return
 	}
 	for _, r := range w.results {
@@ -239,6 +246,23 @@ func (s *settler) settleApart(ctx context.Context, w settlement, refusal error) 
 		s.d.log.Error("the database refuses a late answer; it is dropped", "event", "late_answer_refused", "carrier", s.carrier.name, "link", a.link, "message_id", a.messageID, "error", refusal)
 	}
 	s.release(w)
+}
+
+// withoutID removes the carrier's id from the only acceptance of a settlement, and reports whether it had one.
+func (s *settler) withoutID(w *settlement) bool {
+	for i := range w.results {
+		if r := &w.results[i]; r.Outcome == smpp.Accepted && r.MessageID != "" {
+			r.MessageID = ""
+			return true
+		}
+	}
+	for i := range w.late {
+		if a := &w.late[i]; a.Outcome == smpp.Accepted && a.MessageID != "" {
+			a.MessageID = ""
+			return true
+		}
+	}
+	return false
 }
 
 // release frees the slots of a settlement that was not written. The messages stay

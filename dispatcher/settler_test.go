@@ -359,7 +359,7 @@ func TestResumed(t *testing.T) {
 }
 
 // TestPoison: a result or receipt that the database refuses stops nothing else,
-// alone or among others.
+// alone or among others. An acceptance is recorded without its id, and not sent again.
 func TestPoison(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -385,6 +385,9 @@ func TestPoison(t *testing.T) {
 		if status, _ := b.status(m.msg.ID); status != sms.Sent {
 			t.Errorf("message %d is %v", m.msg.ID, status)
 		}
+	}
+	if n := b.count(`SELECT count(*) FROM segments WHERE key LIKE '!%'`); n != 2 || b.count(`SELECT count(*) FROM outbox`) != 0 {
+		t.Errorf("%d of 2 are recorded without an id, or one is to be sent again", n)
 	}
 	b.clean()
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/oklog/ulid/v2"
 
 	"intumwa/accounts"
+	"intumwa/internal/postgres"
 	"intumwa/messages"
 	"intumwa/sms"
 )
@@ -65,7 +66,7 @@ func (in *Intake) SendOwn(ctx context.Context, own Own) (ulid.ULID, error) {
 	encoding, segments := sms.Count(own.Text)
 	m := &messages.Message{
 		ULID: in.ulids.one(), UserID: own.User, Number: own.Number, Sender: cmp.Or(own.Sender, in.opts.TestSender), Body: own.Text,
-		Encoding: encoding, Segments: segments, Carrier: own.Carrier, Validity: own.Life,
+		Encoding: encoding, Segments: segments, Carrier: own.Carrier, ExpireAt: postgres.Now().Add(own.Life), // also at a second carrier
 	}
 	r := &request{user: own.User, ref: m.ULID, kind: kindCode, segments: segments, messages: []*messages.Message{m},
 		response: func(int64) any { return nil }}

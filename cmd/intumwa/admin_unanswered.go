@@ -78,14 +78,14 @@ type unansweredChoice struct {
 }
 
 // each calls do with the selected messages, in batches.
-func (c *unansweredChoice) each(ctx context.Context, pool *pgxpool.Pool, after int64, do func([]adminUnanswered) (more bool, err error)) error {
+func (c *unansweredChoice) each(ctx context.Context, o *operator, pool *pgxpool.Pool, after int64, do func([]adminUnanswered) (more bool, err error)) error {
 	store := messages.New(pool)
 	shared, err := store.SharedNumbers(ctx)
 	if err != nil {
 		return err
 	}
 	for {
-		page, err := store.Unanswered(ctx, c.Carrier, after, listPage, validity)
+		page, err := store.Unanswered(ctx, c.Carrier, after, listPage, o.config.Messages.Validity)
 		if err != nil || len(page) == 0 {
 			return err
 		}
@@ -135,7 +135,7 @@ func (c *adminUnansweredListCmd) do(ctx context.Context, o *operator) (any, erro
 		return nil, errors.New("--limit must be at least 1")
 	}
 	list := unansweredList{} // [] in JSON, not null
-	err := c.each(ctx, o.pool, c.After, func(some []adminUnanswered) (bool, error) {
+	err := c.each(ctx, o, o.pool, c.After, func(some []adminUnanswered) (bool, error) {
 		for _, m := range some {
 			if c.Receipts == "any" || (m.Receipts > 0) == (c.Receipts == "some") {
 				list = append(list, m)
@@ -199,7 +199,7 @@ func (c *unansweredDecision) decide(ctx context.Context, o *operator, act string
 	defer pool.Close()
 	done := adminUnansweredDone{DryRun: c.DryRun}
 	found := 0
-	err = c.each(ctx, pool, 0, func(some []adminUnanswered) (bool, error) {
+	err = c.each(ctx, o, pool, 0, func(some []adminUnanswered) (bool, error) {
 		byCarrier := map[string][]int64{}
 		for _, m := range some {
 			switch named := slices.Contains(wanted, m.ID); {
