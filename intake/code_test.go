@@ -11,7 +11,7 @@ import (
 
 // TestCodeEndsWithItsLife: a one-time code that a second carrier takes is not sent after its life.
 func TestCodeEndsWithItsLife(t *testing.T) {
-	d := newDistrict(t, 0)
+	d := newDistrict(t, 1)
 	if err := d.process(t).SendCode(t.Context(), d.principal, "+25779123456", "fr", "123456", 10*time.Minute); err != nil {
 		t.Fatal(err)
 	}
