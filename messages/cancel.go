@@ -85,7 +85,8 @@ func (s *Store) AwaitNoMore(ctx context.Context, q Queued) error {
 // sees claims that were made and released in between.
 func (s *Store) Cancelled(ctx context.Context, tx pgx.Tx, ids []int64) ([]Final, error) {
 	free, err := postgres.All(ctx, tx, "locking messages to cancel", pgx.RowTo[int64],
-		`SELECT message_id FROM outbox WHERE message_id = ANY($1) AND claimed_by IS NULL ORDER BY message_id FOR UPDATE SKIP LOCKED`, ids)
+		`SELECT o.message_id FROM outbox o JOIN messages m ON m.id = o.message_id WHERE o.message_id = ANY($1) AND o.claimed_by IS NULL
+		ORDER BY o.message_id FOR UPDATE SKIP LOCKED -- both rows: a verdict takes them the other way round`, ids)
 	if err != nil || len(free) == 0 {
 		return nil, err
 	}

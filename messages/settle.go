@@ -194,8 +194,9 @@ func (s *Store) Expired(ctx context.Context, tx pgx.Tx, ids []int64) ([]Final, e
 		return f, err
 	}, `
 		WITH over AS (
-			SELECT message_id FROM outbox WHERE message_id = ANY($1) AND expires_at <= now() AND claimed_by IS NULL
-			ORDER BY message_id FOR UPDATE SKIP LOCKED
+			SELECT o.message_id FROM outbox o JOIN messages m ON m.id = o.message_id
+			WHERE o.message_id = ANY($1) AND o.expires_at <= now() AND o.claimed_by IS NULL
+			ORDER BY o.message_id FOR UPDATE SKIP LOCKED -- both rows: a verdict takes them the other way round
 		)
 		DELETE FROM outbox o USING over WHERE o.message_id = over.message_id RETURNING o.message_id, now()`, ids)
 }
