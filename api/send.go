@@ -16,7 +16,7 @@ import (
 // background returns a context for work that continues when the client disconnects.
 // It carries the request's id for the log.
 func background(c *gin.Context) context.Context {
-	return intake.WithRequest(context.WithoutCancel(c.Request.Context()), c.GetString(requestKey))
+	return intake.WithClient(c.Request.Context(), c.GetString(requestKey))
 }
 
 // handleSend handles a send request: it reads the body and the idempotency key, parses the fields with read, and calls
