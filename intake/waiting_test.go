@@ -96,7 +96,8 @@ func TestWaitsBehindAHangingCommit(t *testing.T) {
 	d.checkLedger(t, 998, 2) // the first one's COMMIT was under way
 }
 
-// TestTooOldToBegin: no attempt to commit begins for a request that has waited too long, whichever way it comes to it.
+// TestTooOldToBegin: no attempt to commit begins for a request that has waited too long, whichever way it comes to it. A
+// shorter wait is too long if the client has disconnected.
 func TestTooOldToBegin(t *testing.T) {
 	d := newDistrict(t, 100)
 	in, _ := d.apart(t)
@@ -106,6 +107,11 @@ func TestTooOldToBegin(t *testing.T) {
 		"after a refused group":   func(rs []*request) { in.committer.finish(t.Context(), rs, ErrKeyInUse) },
 	} {
 		requests := []*request{d.aged(t, in, "old", answerWithin), d.aged(t, in, "new", 0), d.aged(t, in, "older", time.Minute)}
+		left := make(chan struct{})
+		close(left)
+		requests[1].gone = left // a moment ago
+		requests = append(requests, d.aged(t, in, "left", goneAfter))
+		requests[3].gone = left
 		commit(requests)
 		for i, r := range requests {
 			<-r.done
