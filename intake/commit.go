@@ -43,8 +43,7 @@ func (r *request) conditional() bool {
 }
 
 func (c *committer) attempt(requests []*request, patience time.Duration, payable bool) (tried []*request, err error) {
-	tried = begin(requests)
-	if len(tried) == 0 {
+	if tried = begin(requests); len(tried) == 0 {
 		return nil, nil
 	}
 	err = c.transact(tried, patience, payable)
@@ -84,38 +83,23 @@ func (c *committer) transact(requests []*request, patience time.Duration, payabl
 	return fmt.Errorf("%w: %w", ErrUnavailable, err)
 }
 
-// written is what a group's transaction writes. PostgreSQL's results are filled in by the time of the commit.
+// written is what a group's transaction writes: the messages of admitted requests, in order. PostgreSQL's results are
+// filled in by the time of the commit.
 type written struct {
-	backend uint32    // the server process that runs the transaction
-	began   time.Time // a time when that process existed
-	recorded
-}
-
-// recorded are the messages of admitted requests in order, and their ids.
-type recorded struct {
+	backend  uint32    // the server process that runs the transaction
+	began    time.Time // a time when that process existed
 	requests []*request
 	messages []*messages.Message
-	ids      []int64
-
-	paid     []*request // their receipts arrive with the commit
-	receipts []billing.Receipt
-}
-
-// setFirst sets the ids of the requests' first messages.
-func (r recorded) setFirst() {
-	first := 0
-	for _, q := range r.requests {
-		q.firstID = r.ids[first]
-		first += len(q.messages)
-	}
+	ids      []int64           // of messages
+	receipts []billing.Receipt // of requests; none if the balances were read first
 }
 
 // items returns the queue items of messages with known ids that are neither scheduled nor in the sandbox.
-func (r recorded) items() []queue.Item {
-	items := make([]queue.Item, 0, len(r.ids))
-	for i, m := range r.messages {
-		if r.ids[i] != 0 && !m.Later && !m.Sandboxed() {
-			items = append(items, queue.Item{MessageID: r.ids[i], CompanyID: m.CompanyID, Carrier: m.Carrier, Lane: queue.Lane(m.Lane())})
+func (w *written) items() []queue.Item {
+	items := make([]queue.Item, 0, len(w.ids))
+	for i, m := range w.messages {
+		if w.ids[i] != 0 && !m.Later && !m.Sandboxed() {
+			items = append(items, queue.Item{MessageID: w.ids[i], CompanyID: m.CompanyID, Carrier: m.Carrier, Lane: queue.Lane(m.Lane())})
 		}
 	}
 	return items
@@ -123,14 +107,14 @@ func (r recorded) items() []queue.Item {
 
 // committed completes requests after their commit.
 func (c *committer) committed(requests []*request, w written) {
-	w.setFirst()
-	for i, r := range w.paid {
-		r.remaining = w.receipts[i].Remaining
-	}
-	for _, r := range w.requests {
-		if r.body == nil {
+	first := 0
+	for i, r := range w.requests {
+		if w.receipts != nil {
+			r.remaining = w.receipts[i].Remaining
 			r.body = Encode(r.response(r.remaining))
 		}
+		r.firstID = w.ids[first]
+		first += len(r.messages)
 	}
 	c.count(requests)
 	if items := w.items(); len(items) > 0 {
@@ -146,7 +130,12 @@ func (c *committer) committed(requests []*request, w written) {
 // their balances.
 func (c *committer) write(ctx context.Context, tx pgx.Tx, requests []*request, patience time.Duration, payable bool, w *written) (err error) {
 	if payable {
-		if err := c.chargeAll(ctx, tx, requests, patience, w); err != nil {
+		debits := make([]billing.Debit, len(requests))
+		for i, r := range requests {
+			debits[i] = r.debit()
+			r.admitted = true
+		}
+		if w.receipts, err = billing.ChargeAll(ctx, tx, debits, patience); err != nil {
 			return err
 		}
 	} else {
@@ -180,18 +169,6 @@ func (c *committer) write(ctx context.Context, tx pgx.Tx, requests []*request, p
 	if len(w.messages) > 0 {
 		w.ids, err = c.in.messages.Insert(ctx, tx, w.messages)
 	}
-	return err
-}
-
-// chargeAll admits all requests. PostgreSQL refuses the transaction if they cannot be paid.
-func (c *committer) chargeAll(ctx context.Context, tx pgx.Tx, requests []*request, patience time.Duration, w *written) (err error) {
-	debits := make([]billing.Debit, len(requests))
-	for i, r := range requests {
-		debits[i] = r.debit()
-		r.admitted = true
-	}
-	w.paid = requests
-	w.receipts, err = billing.ChargeAll(ctx, tx, debits, patience)
 	return err
 }
 

@@ -35,7 +35,7 @@ type committer struct {
 	doubts   sync.WaitGroup // groups whose COMMIT got no response
 	aside    *aside
 	careful  atomic.Int32 // groups that still have to read the balances first
-	hanging  atomic.Bool  // a COMMIT got no response, and none has succeeded since
+	hanging  atomic.Bool  // a COMMIT got no response, and awaitCommits has not seen one succeed since
 }
 
 func newCommitter(in *Intake) *committer {

@@ -42,7 +42,8 @@ func (c *committer) resolve(ctx context.Context, requests []*request, doubt *inD
 	case !committed:
 		return fmt.Errorf("%w: %w", ErrUnavailable, doubt)
 	}
-	for i, r := range doubt.paid {
+	for i := range doubt.receipts {
+		r := doubt.requests[i]
 		if doubt.receipts[i].Remaining, err = billing.New(c.in.pool).Remaining(limited, r.company, r.ref); err != nil {
 			return fmt.Errorf("%w: %w; %w", ErrOutcomeUnknown, doubt, err)
 		}
@@ -89,10 +90,10 @@ func (c *committer) tookEffect(ctx context.Context, requests []*request, w *writ
 }
 
 // find sets the ids that were lost with the response, those of single messages. The dispatcher finds batches.
-func (r recorded) find(known map[ulid.ULID]int64) {
-	for i, m := range r.messages {
-		if r.ids[i] == 0 {
-			r.ids[i] = known[m.ULID]
+func (w *written) find(known map[ulid.ULID]int64) {
+	for i, m := range w.messages {
+		if w.ids[i] == 0 {
+			w.ids[i] = known[m.ULID]
 		}
 	}
 }
