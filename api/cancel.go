@@ -36,6 +36,8 @@ func (a *API) cancelBatch(c *gin.Context) (view cancelledView, err error) {
 // cancel stops the messages that no carrier has or may have, and returns how many those were. It continues when the
 // client disconnects.
 func (a *API) cancel(c *gin.Context, of messages.Queued, view cancelledView) (_ cancelledView, err error) {
-	view.Cancelled, view.CreditsReturned, err = a.Cancel(background(c), of)
+	ctx, cancel := background(c)
+	defer cancel()
+	view.Cancelled, view.CreditsReturned, err = a.Cancel(ctx, of)
 	return view, err
 }

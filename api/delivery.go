@@ -128,7 +128,9 @@ func (a *API) getDelivery(c *gin.Context) (deliveryDetail, error) {
 
 // resendDelivery is POST /v1/webhook-deliveries/{id}/resend.
 func (a *API) resendDelivery(c *gin.Context) (deliveryDetail, error) {
-	return delivery(background(c), c, a.Webhooks.Resend)
+	ctx, cancel := background(c)
+	defer cancel()
+	return delivery(ctx, c, a.Webhooks.Resend)
 }
 
 // delivery returns the caller's delivery in the path, by its number or by the webhook-id that its receiver got.

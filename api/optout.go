@@ -89,10 +89,12 @@ func (a *API) addOptOuts(c *gin.Context) {
 		return
 	}
 	defer leave()
+	ctx, cancel := background(c)
+	defer cancel()
 	var added int64
-	err := a.Accounts.NoteOptOuts(background(c), int64(companyID(c)))
+	err := a.Accounts.NoteOptOuts(ctx, int64(companyID(c)))
 	if err == nil {
-		added, err = a.Handsets.OptOutWithin(background(c), companyID(c), entries)
+		added, err = a.Handsets.OptOutWithin(ctx, companyID(c), entries)
 	}
 	if err != nil {
 		a.writeError(c, err)
@@ -133,7 +135,9 @@ func (a *API) removeOptOut(c *gin.Context) (optOutsRemoved, error) {
 	if err := q.first(); err != nil {
 		return optOutsRemoved{}, err
 	}
-	removed, err := a.Handsets.OptIn(background(c), companyID(c), number, sender)
+	ctx, cancel := background(c)
+	defer cancel()
+	removed, err := a.Handsets.OptIn(ctx, companyID(c), number, sender)
 	if err == nil && removed == 0 {
 		err = notFound
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/gin-gonic/gin"
 
@@ -13,10 +14,18 @@ import (
 	"intumwa/intake"
 )
 
-// background returns a context for work that continues when the client disconnects.
-// It carries the request's id for the log.
-func background(c *gin.Context) context.Context {
-	return intake.WithRequest(context.WithoutCancel(c.Request.Context()), c.GetString(requestKey))
+// ofClient returns a context for a send: it continues when the client disconnects, and intake limits its time.
+func ofClient(c *gin.Context) context.Context {
+	return intake.WithClient(c.Request.Context(), c.GetString(requestKey))
+}
+
+// changeTimeout bounds a change of a customer's. A COMMIT hangs while the synchronous standby is away; the client then
+// gets 503 before the connection is closed (30 s), and the database connection becomes free.
+const changeTimeout = 20 * time.Second
+
+// background returns a context for a change that continues when the client disconnects. Call cancel when it has ended.
+func background(c *gin.Context) (_ context.Context, cancel context.CancelFunc) {
+	return context.WithTimeout(ofClient(c), changeTimeout)
 }
 
 // handleSend handles a send request: it reads the body and the idempotency key, parses the fields with read, and calls
@@ -38,7 +47,7 @@ func handleSend[R any](a *API, c *gin.Context, read func(fields) (R, problems), 
 		a.writeError(c, err)
 		return
 	}
-	accepted, err := send(background(c), caller(c), request, key)
+	accepted, err := send(ofClient(c), caller(c), request, key)
 	done()
 	answer(c, accepted, err)
 }

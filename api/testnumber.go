@@ -41,7 +41,9 @@ func (a *API) verifyTestNumber(c *gin.Context) {
 	a.changeTestNumber(c, func(f fields, p *problems) func() error {
 		code := p.oneTimeCode(f.code)
 		return func() error {
-			_, err := a.Accounts.ConfirmVerification(background(c), caller(c).UserID, code)
+			ctx, cancel := background(c)
+			defer cancel()
+			_, err := a.Accounts.ConfirmVerification(ctx, caller(c).UserID, code)
 			return err
 		}
 	})
@@ -82,7 +84,9 @@ func (a *API) sendCode(c *gin.Context, number sms.Number) error {
 	if err := a.Intake.Serves(number); err != nil {
 		return err
 	}
-	ctx, p := background(c), caller(c)
+	ctx, cancel := background(c)
+	defer cancel()
+	p := caller(c)
 	user, err := a.Accounts.UserByID(ctx, p.UserID)
 	if err != nil {
 		return err

@@ -135,7 +135,7 @@ func TestTestPool(t *testing.T) {
 			t.Errorf("%d used, %v; want %d", got, err, want)
 		}
 	}
-	giveBack := func(segments int64) int {
+	refund := func(segments int64) int {
 		return refund(t, pool, billing.Debit{CompanyID: 1, Amount: segments, Ref: ref(1), Test: true})
 	}
 	used(0)
@@ -146,17 +146,17 @@ func TestTestPool(t *testing.T) {
 	spend(1, 2, 0, true)
 	spend(1, 1, 0, false)
 	used(5)
-	if n := giveBack(3); n != 0 {
+	if n := refund(3); n != 0 {
 		t.Errorf("%d messages refunded in credits", n)
 	}
 	used(2)
 	spend(1, 3, 0, true)
-	giveBack(9)
+	refund(9)
 	used(0)
 	// A lowered quota leaves 0, never less.
 	spend(1, 5, 0, true)
 	inTx(t, pool, func(ctx context.Context, tx pgx.Tx) error {
-		got, err := billing.Charge(ctx, tx, []billing.Debit{{CompanyID: 1, Amount: 1, Test: true}}, 2)
+		got, err := lockAndCharge(ctx, tx, []billing.Debit{{CompanyID: 1, Amount: 1, Test: true}}, 2)
 		if err != nil || got[0] != (billing.Receipt{}) {
 			t.Errorf("past a lowered quota: %+v, %v", got, err)
 		}

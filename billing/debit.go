@@ -29,22 +29,6 @@ type Receipt struct {
 	Left      int64 // of the day's Cap, when Capped
 }
 
-// Charge takes the credits of many requests at once, and the segments of test messages from their companies' pools of
-// testQuota each. It locks the balances in the order of company ids, admits each company's debits in the given order,
-// skips those above the balance (a smaller debit after a skipped one may be admitted), and writes one ledger row for each
-// admitted debit of credits. It returns one Receipt for each Debit, in the same order. A company without a balance row
-// has no credits and no pool. The day's debits are counted in the row of the balance, so a Cap is never exceeded; a day
-// is one of Burundi, and refunds are not subtracted.
-//
-// It pays for all sends, in intake's group commit: requests that arrive during one transaction share the next.
-func Charge(ctx context.Context, tx pgx.Tx, debits []Debit, testQuota int) ([]Receipt, error) {
-	b, err := Lock(ctx, tx, debits)
-	if err != nil {
-		return nil, err
-	}
-	return b.Charge(ctx, tx, debits, testQuota)
-}
-
 // Lock locks the balances for debits. It also runs the statements left for later (postgres.Later), which may show that
 // some of the debits must not be made.
 func Lock(ctx context.Context, tx pgx.Tx, debits []Debit) (*Locked, error) {
@@ -52,7 +36,11 @@ func Lock(ctx context.Context, tx pgx.Tx, debits []Debit) (*Locked, error) {
 	return b, b.lock(ctx, tx, "")
 }
 
-// Charge is the second half of [Charge].
+// Charge takes the credits of many requests at once, and the segments of test messages from their companies' pools of
+// testQuota each. It admits each company's debits in the given order, skips those above the balance (a smaller debit after
+// a skipped one may be admitted), and writes one ledger row for each admitted debit of credits. It returns one Receipt for
+// each Debit, in the same order. A company without a balance row has no credits and no pool. The day's debits are counted
+// in the row of the balance, so a Cap is never exceeded; a day is one of Burundi, and refunds are not subtracted.
 func (b *Locked) Charge(ctx context.Context, tx pgx.Tx, debits []Debit, testQuota int) ([]Receipt, error) {
 	receipts := make([]Receipt, len(debits))
 	for i, d := range debits {
@@ -61,24 +49,22 @@ func (b *Locked) Charge(ctx context.Context, tx pgx.Tx, debits []Debit, testQuot
 	return receipts, b.write(ctx, tx, KindSend)
 }
 
-// ChargeAll is Charge for debits of at least one credit, without a Cap, that their companies can probably pay. It is left
-// for later (postgres.Later), and its receipts are set when tx is committed. If a company cannot pay them all, PostgreSQL
-// refuses the transaction (postgres.Refused); use Charge then. The transaction waits at most patience for each lock.
+// ChargeAll locks the balances for debits of at least one credit, without a Cap, that their companies can probably pay, and
+// makes all of them. It is left for later (postgres.Later), and its receipts are set when tx is committed. If a company
+// cannot pay, PostgreSQL refuses the transaction (postgres.Refused); use Lock and Charge then. The transaction waits at
+// most patience for each lock.
 func ChargeAll(ctx context.Context, tx pgx.Tx, debits []Debit, patience time.Duration) ([]Receipt, error) {
-	if len(debits) == 0 {
-		return nil, nil
-	}
 	b := newLocked(debits)
 	place := make(map[int64]int64, len(b.companies))
 	for i, id := range b.companies {
 		place[id] = int64(i)
 	}
 	n := len(debits)
-	totals, places, amounts, later, refs := make([]int64, len(b.companies)), make([]int64, n), make([]int64, n), make([]int64, n), make([][16]byte, n)
+	totals, places, amounts, following, refs := make([]int64, len(b.companies)), make([]int64, n), make([]int64, n), make([]int64, n), make([][16]byte, n)
 	for i := n - 1; i >= 0; i-- {
 		d := debits[i]
 		at := place[d.CompanyID]
-		places[i], amounts[i], later[i], refs[i] = at+1, d.Amount, totals[at], d.Ref
+		places[i], amounts[i], following[i], refs[i] = at+1, d.Amount, totals[at], d.Ref
 		totals[at] += d.Amount
 	}
 	receipts := make([]Receipt, n)
@@ -94,9 +80,9 @@ func ChargeAll(ctx context.Context, tx pgx.Tx, debits []Debit, patience time.Dur
 			SELECT array_agg(credits ORDER BY company_id) AS after FROM paid
 		)
 		INSERT INTO ledger (company_id, kind, amount, balance_after, ref)
-		SELECT ($1::bigint[])[place], $3, -amount, after[place] + later, ref
-		FROM balance CROSS JOIN (SELECT unnest($4::bigint[]) AS place, unnest($5::bigint[]) AS amount, unnest($6::bigint[]) AS later, unnest($7::uuid[]) AS ref) u`,
-		b.companies, totals, KindSend, places, amounts, later, refs).Exec(func(pgconn.CommandTag) error {
+		SELECT ($1::bigint[])[place], $3, -amount, after[place] + following, ref
+		FROM balance CROSS JOIN (SELECT unnest($4::bigint[]) AS place, unnest($5::bigint[]) AS amount, unnest($6::bigint[]) AS following, unnest($7::uuid[]) AS ref) u`,
+		b.companies, totals, KindSend, places, amounts, following, refs).Exec(func(pgconn.CommandTag) error {
 		for i, d := range debits {
 			receipts[i] = b.charge(d, 0)
 		}

@@ -39,7 +39,7 @@ func TestChargeConcurrently(t *testing.T) {
 				debits = append(debits, billing.Debit{CompanyID: 1, Amount: 1, Test: true})
 				var receipts []billing.Receipt
 				err := pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) (err error) {
-					receipts, err = billing.Charge(t.Context(), tx, debits, testQuota)
+					receipts, err = lockAndCharge(t.Context(), tx, debits, testQuota)
 					return err
 				})
 				if err != nil {
@@ -100,7 +100,7 @@ func TestRefundConcurrently(t *testing.T) {
 			}
 			for part := range slices.Chunk(list, 7) {
 				err := pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) error {
-					count, err := billing.GiveBack(t.Context(), tx, part)
+					count, err := billing.Refund(t.Context(), tx, part)
 					if err == nil {
 						refunded.Add(int64(count))
 					}
@@ -113,7 +113,7 @@ func TestRefundConcurrently(t *testing.T) {
 		})
 		wg.Go(func() {
 			err := pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) error {
-				_, err := billing.Charge(t.Context(), tx, []billing.Debit{
+				_, err := lockAndCharge(t.Context(), tx, []billing.Debit{
 					{CompanyID: int64(w%companies) + 1, Amount: 1, Ref: ref(uint64(1000 + 2*w))},
 					{CompanyID: int64((w+1)%companies) + 1, Amount: 1, Ref: ref(uint64(1001 + 2*w))},
 				}, 0)

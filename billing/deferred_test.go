@@ -30,8 +30,8 @@ func lockRows(t testing.TB, pool *pgxpool.Pool, query string) (release func()) {
 	return release
 }
 
-// TestGiveBackDoesNotWait: a refund to a locked balance is paid later, once; others at once.
-func TestGiveBackDoesNotWait(t *testing.T) {
+// TestRefundDoesNotWait: a refund to a locked balance is paid later, once; others at once.
+func TestRefundDoesNotWait(t *testing.T) {
 	pool := testenv.Pool(t)
 	l := billing.New(pool)
 	open(t, pool, 10, 10)

@@ -54,16 +54,24 @@ func inTx(t testing.TB, pool *pgxpool.Pool, do func(context.Context, pgx.Tx) err
 func charge(t testing.TB, pool *pgxpool.Pool, debits ...billing.Debit) (receipts []billing.Receipt) {
 	t.Helper()
 	inTx(t, pool, func(ctx context.Context, tx pgx.Tx) (err error) {
-		receipts, err = billing.Charge(ctx, tx, debits, testQuota)
+		receipts, err = lockAndCharge(ctx, tx, debits, testQuota)
 		return err
 	})
 	return receipts
 }
 
+func lockAndCharge(ctx context.Context, tx pgx.Tx, debits []billing.Debit, testQuota int) ([]billing.Receipt, error) {
+	locked, err := billing.Lock(ctx, tx, debits)
+	if err != nil {
+		return nil, err
+	}
+	return locked.Charge(ctx, tx, debits, testQuota)
+}
+
 func refund(t testing.TB, pool *pgxpool.Pool, refunds ...billing.Debit) (n int) {
 	t.Helper()
 	inTx(t, pool, func(ctx context.Context, tx pgx.Tx) (err error) {
-		n, err = billing.GiveBack(ctx, tx, refunds)
+		n, err = billing.Refund(ctx, tx, refunds)
 		return err
 	})
 	return n

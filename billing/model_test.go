@@ -92,7 +92,7 @@ func TestLedgerAgainstModel(t *testing.T) {
 					if all {
 						receipts, err = billing.ChargeAll(ctx, tx, debits, 0)
 					} else {
-						receipts, err = billing.Charge(ctx, tx, debits, testQuota)
+						receipts, err = lockAndCharge(ctx, tx, debits, testQuota)
 					}
 					return err
 				})
@@ -124,7 +124,7 @@ func TestLedgerAgainstModel(t *testing.T) {
 				refunds := rapid.SliceOfN(rapid.SampledFrom(model.charged), 1, 5).Draw(rt, "refunds")
 				var n int
 				committed := attempt(rt, func(ctx context.Context, tx pgx.Tx) (err error) {
-					n, err = billing.GiveBack(ctx, tx, refunds)
+					n, err = billing.Refund(ctx, tx, refunds)
 					return err
 				})
 				fresh := map[[16]byte]billing.Debit{}

@@ -9,31 +9,31 @@ import (
 	"intumwa/internal/postgres"
 )
 
-// GiveBack refunds failed messages in the transaction in which they fail: credits, once for each message; segments of the
+// Refund refunds failed messages in the transaction in which they fail: credits, once for each message; segments of the
 // test pool at each call, so call it once for each message. It never waits for a lock: a refund to a locked balance is
 // stored in the same transaction and paid later by PayOwed. It returns how many messages were refunded now.
-func GiveBack(ctx context.Context, tx pgx.Tx, refunds []Debit) (refunded int, err error) {
-	return giveBack(ctx, tx, refunds, skipLocked)
+func Refund(ctx context.Context, tx pgx.Tx, refunds []Debit) (refunded int, err error) {
+	return refund(ctx, tx, refunds, skipLocked)
 }
 
-// GiveBackNow is GiveBack for a caller that reports the refund: it defers nothing. It waits up to two seconds for a
+// RefundNow is Refund for a caller that reports the refund: it defers nothing. It waits up to two seconds for a
 // locked balance, then returns an error (postgres.Locked); roll the transaction back.
-func GiveBackNow(ctx context.Context, tx pgx.Tx, refunds []Debit) error {
-	_, err := giveBackWithin(ctx, tx, refunds, "2s")
+func RefundNow(ctx context.Context, tx pgx.Tx, refunds []Debit) error {
+	_, err := refundWithin(ctx, tx, refunds, "2s")
 	return err
 }
 
-func giveBackWithin(ctx context.Context, tx pgx.Tx, refunds []Debit, lockTimeout string) (refunded int, err error) {
+func refundWithin(ctx context.Context, tx pgx.Tx, refunds []Debit, lockTimeout string) (refunded int, err error) {
 	batch := &pgx.Batch{}
 	batch.Queue(`SET LOCAL lock_timeout = '` + lockTimeout + `'`)
 	if err := postgres.Later(ctx, tx, "limiting the wait for a balance", batch); err != nil {
 		return 0, err
 	}
-	return giveBack(ctx, tx, refunds, "")
+	return refund(ctx, tx, refunds, "")
 }
 
-// giveBack locks the balances as [Locked.lock] does, and stores the refunds that skipLocked left out.
-func giveBack(ctx context.Context, tx pgx.Tx, refunds []Debit, how string) (refunded int, err error) {
+// refund locks the balances as [Locked.lock] does, and stores the refunds that skipLocked left out.
+func refund(ctx context.Context, tx pgx.Tx, refunds []Debit, how string) (refunded int, err error) {
 	if len(refunds) == 0 {
 		return 0, nil
 	}
@@ -141,7 +141,7 @@ func (l *Ledger) pay(ctx context.Context, company int64) (refunded int, err erro
 				return err
 			}
 			n = len(owed)
-			now, err = giveBackWithin(ctx, tx, owed, payLockTimeout)
+			now, err = refundWithin(ctx, tx, owed, payLockTimeout)
 			return err
 		})
 		if err != nil {

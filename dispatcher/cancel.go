@@ -24,7 +24,7 @@ type Cancellation struct {
 
 // Cancel stops messages that no carrier has, and closes the batch to further messages. Each message fails with the
 // reason cancelled. The same transaction sends the failure event and refunds the credits once, whatever billing.refund
-// is. Cancel waits briefly for a locked balance (billing.GiveBackNow), then fails. It does not stop messages in flight,
+// is. Cancel waits briefly for a locked balance (billing.RefundNow), then fails. It does not stop messages in flight,
 // nor those that a company accepts after the call. The first transaction calls begun, unless nil, to record the act.
 // Cancel may be called again, also after an error: cancelled messages stay cancelled.
 func Cancel(ctx context.Context, pool *pgxpool.Pool, store *messages.Store, hooks *webhooks.Webhooks, q messages.Queued,
@@ -92,7 +92,7 @@ func cancelStep(ctx context.Context, pool *pgxpool.Pool, store *messages.Store, 
 		if err := hooks.Enqueue(ctx, tx, events); err != nil {
 			return err
 		}
-		return billing.GiveBackNow(ctx, tx, refunds)
+		return billing.RefundNow(ctx, tx, refunds)
 	})
 	if err == nil {
 		done.Cancelled, done.Credits = done.Cancelled+step.Cancelled, done.Credits+step.Credits

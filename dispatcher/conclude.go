@@ -36,7 +36,7 @@ func conclude(ctx context.Context, tx pgx.Tx, store *messages.Store, hooks *webh
 	if err := hooks.Enqueue(ctx, tx, events); err != nil {
 		return nil, 0, err
 	}
-	if refunded, err = billing.GiveBack(ctx, tx, debits); err != nil {
+	if refunded, err = billing.Refund(ctx, tx, debits); err != nil {
 		return nil, 0, err
 	}
 	return settled, refunded, nil

@@ -77,7 +77,8 @@ func (a *aside) take(ctx context.Context, requests []*request, all bool) (others
 // run commits a payer's requests until none is left.
 func (a *aside) run(ctx context.Context, p int64) {
 	for group := a.next(p); group != nil; group = a.next(p) {
-		a.committer.finish(ctx, group, a.try(ctx, group))
+		tried, err := a.try(ctx, group)
+		a.committer.finish(ctx, tried, err)
 	}
 }
 
@@ -101,23 +102,23 @@ func (a *aside) next(p int64) []*request {
 var errBalanceLocked = fmt.Errorf("%w: another transaction has locked the balance that pays", ErrUnavailable)
 
 // try commits a group when it has a connection and its locks, for at most the life of its first request.
-func (a *aside) try(ctx context.Context, group []*request) error {
+func (a *aside) try(ctx context.Context, group []*request) (tried []*request, err error) {
 	until := group[0].came.Add(asideLife)
 	slot := time.NewTimer(time.Until(until))
 	defer slot.Stop()
 	select {
 	case a.slots <- struct{}{}:
 	case <-slot.C:
-		return errBalanceLocked
+		return group, errBalanceLocked
 	}
 	defer func() { <-a.slots }()
-	err := a.committer.try(ctx, group, max(groupLockWait, time.Until(until)))
+	tried, err = a.committer.try(ctx, group, max(groupLockWait, time.Until(until)))
 	if postgres.Locked(err) && !errors.Is(err, ErrKeyInUse) {
 		a.committer.in.opts.Log.Warn("requests refused: another transaction has locked the balance that pays", "event", "balance_locked",
-			"company_id", group[0].payer(), "requests", len(group))
-		return errBalanceLocked
+			"company_id", group[0].payer(), "requests", len(tried))
+		return tried, errBalanceLocked
 	}
-	return err
+	return tried, err
 }
 
 // setAside sets requests aside that met a lock for longer than a group may wait. If they have several payers, it tries

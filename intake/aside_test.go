@@ -312,12 +312,12 @@ func TestDeadlockedGroupIsSplit(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r.done = make(chan struct{})
+		r.done, r.came = make(chan struct{}), time.Now()
 		requests = append(requests, r)
 	}
 	<-holds
 	// The committer's own lock wait is too short for a deadlock on a loaded machine.
-	err := in.committer.try(t.Context(), requests, 20*time.Second)
+	requests, err := in.committer.try(t.Context(), requests, 20*time.Second)
 	if !postgres.GaveWay(err) {
 		t.Errorf("the group: %v, want a deadlock", err)
 	}

@@ -2,6 +2,7 @@ package intake
 
 import (
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/oklog/ulid/v2"
@@ -24,7 +25,7 @@ func TestChargedOnce(t *testing.T) {
 		}
 		send := func() error {
 			return pgx.BeginFunc(t.Context(), d.pool, func(tx pgx.Tx) error {
-				if _, err := billing.Charge(t.Context(), tx, []billing.Debit{{CompanyID: 1, Amount: 1, Ref: ref}}, 0); err != nil {
+				if _, err := billing.ChargeAll(t.Context(), tx, []billing.Debit{{CompanyID: 1, Amount: 1, Ref: ref}}, time.Second); err != nil {
 					return err
 				}
 				_, err := messages.New(d.pool).Insert(t.Context(), tx, []*messages.Message{m})

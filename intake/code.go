@@ -69,6 +69,8 @@ func (in *Intake) SendOwn(ctx context.Context, own Own) (ulid.ULID, error) {
 		Encoding: encoding, Segments: segments, Carrier: own.Carrier, ExpireAt: postgres.Now().Add(own.Life), // also at a second carrier
 	}
 	r := &request{user: own.User, ref: m.ULID, kind: kindCode, segments: segments, messages: []*messages.Message{m},
-		response: func(int64) any { return nil }}
+		response: func(int64) any { return nil }, came: time.Now()}
+	ctx, cancel := context.WithDeadline(ctx, r.came.Add(beginWithin))
+	defer cancel()
 	return m.ULID, in.committer.submit(ctx, r)
 }

@@ -12,19 +12,13 @@ import (
 	"intumwa/queue"
 )
 
-// Bounds of one group commit.
 const (
-	maxRequests   = 500
-	maxMessages   = 4000
+	// maxRequests and maxMessages limit a group; a single request may have more messages.
+	maxRequests = 500
+	maxMessages = 4000
+	// maxWaiting is how many requests may wait for a group. A database that commits takes them in a second.
+	maxWaiting    = 10 * maxRequests
 	commitTimeout = 10 * time.Second
-	// recheckTimeout bounds the search for the outcome of a COMMIT without a response: a database may come back, and
-	// clients wait for 503 meanwhile. recheckGrace bounds it when the process ends. answerWithin bounds a request's time
-	// in intake, because a client may be gone after api.write_timeout.
-	recheckTimeout = 10 * time.Second
-	recheckGrace   = 2 * time.Second
-	answerWithin   = 25 * time.Second
-	// carefulGroups is how many groups read the balances first after one that could not be paid in full.
-	carefulGroups = 100
 	// pushBacklog is how many commits may wait for the push to the queue; the dispatcher finds the messages of others.
 	pushBacklog = 64
 )
@@ -41,42 +35,41 @@ type committer struct {
 	doubts   sync.WaitGroup // groups whose COMMIT got no response
 	aside    *aside
 	careful  atomic.Int32 // groups that still have to read the balances first
+	hanging  atomic.Bool  // a COMMIT got no response, and awaitCommits has not seen one succeed since
 }
 
 func newCommitter(in *Intake) *committer {
-	c := &committer{in: in, requests: make(chan *request, maxRequests), turn: make(chan struct{}, 1), push: make(chan []queue.Item, pushBacklog), closed: make(chan struct{})}
+	c := &committer{in: in, requests: make(chan *request, maxWaiting), turn: make(chan struct{}, 1), push: make(chan []queue.Item, pushBacklog), closed: make(chan struct{})}
 	c.turn <- struct{}{}
 	c.aside = newAside(c)
 	return c
 }
 
 // submit commits a request, or passes it to run. It returns when the request is committed or refused, as its fields then
-// show. The error is ErrUnavailable, ErrKeyReused or a fault. Once taken, a request continues when the client disconnects.
+// show, or when ctx ends before an attempt to commit it has begun. The error is ErrUnavailable, ErrKeyReused or a fault.
 func (c *committer) submit(ctx context.Context, r *request) error {
-	r.done, r.came = make(chan struct{}), time.Now()
+	r.done = make(chan struct{})
 	select {
 	case c.turn <- struct{}{}:
 		c.group(r)
 	default:
 		select {
 		case c.requests <- r:
-		case <-ctx.Done():
-			return fmt.Errorf("%w: %w", ErrUnavailable, ctx.Err())
-		case <-c.closed:
-			return ErrUnavailable
+		default:
+			return errQueueFull
 		}
 	}
 	select {
 	case <-r.done:
 		return r.err
 	case <-c.closed:
-		select {
-		case <-r.done:
-			return r.err
-		default:
-			return ErrUnavailable // passed in as the committer closed, and not taken
-		}
+	case <-ctx.Done():
 	}
+	if r.state.CompareAndSwap(waiting, answered) {
+		return errWaitedTooLong
+	}
+	<-r.done // an attempt is under way, or the answer
+	return r.err
 }
 
 func (c *committer) run(ctx context.Context) error {
@@ -103,7 +96,7 @@ func (c *committer) run(ctx context.Context) error {
 	}
 }
 
-// group commits a request together with those that have arrived, and gives back the turn.
+// group commits a request together with those that have arrived, and ends the turn.
 func (c *committer) group(first *request) {
 	defer func() { <-c.turn }()
 	if requests := c.aside.take(c.life, c.gather(first), false); len(requests) > 0 {
@@ -117,7 +110,9 @@ func (c *committer) gather(first *request) []*request {
 	for len(requests) < maxRequests && n < maxMessages {
 		select {
 		case r := <-c.requests:
-			requests, n = append(requests, r), n+len(r.messages)
+			if r.state.Load() == waiting {
+				requests, n = append(requests, r), n+len(r.messages)
+			}
 		default:
 			return requests
 		}
@@ -127,7 +122,7 @@ func (c *committer) gather(first *request) []*request {
 
 // process commits requests together. It sets those aside that would wait longer than patience for a locked row.
 func (c *committer) process(ctx context.Context, requests []*request, patience time.Duration) {
-	err := c.try(ctx, requests, patience)
+	requests, err := c.try(ctx, requests, patience)
 	if postgres.Locked(err) && !errors.Is(err, ErrKeyInUse) {
 		c.setAside(ctx, requests)
 		return
@@ -136,13 +131,37 @@ func (c *committer) process(ctx context.Context, requests []*request, patience t
 }
 
 // try commits requests, and tries again when the database rolled them back in favour of another transaction. They wait at
-// most patience for each lock.
-func (c *committer) try(ctx context.Context, requests []*request, patience time.Duration) error {
+// most patience for each lock. It returns the requests that the last attempt was made for: no attempt begins for one that
+// has waited too long.
+func (c *committer) try(ctx context.Context, requests []*request, patience time.Duration) (tried []*request, err error) {
+	if err := c.awaitCommits(requests); err != nil {
+		return requests, err
+	}
 	start := time.Now()
-	err := postgres.Retry(context.WithoutCancel(ctx), func() error { return c.commit(requests, patience) })
-	c.in.metrics.commits.Observe(time.Since(start).Seconds())
-	c.in.metrics.perCommit.Observe(float64(len(requests)))
-	return err
+	err = postgres.Retry(context.WithoutCancel(ctx), func() (err error) {
+		tried, err = c.commit(requests, patience)
+		return err
+	})
+	if len(tried) > 0 {
+		c.in.metrics.commits.Observe(time.Since(start).Seconds())
+		c.in.metrics.perCommit.Observe(float64(len(tried)))
+	}
+	return tried, err
+}
+
+// awaitCommits waits until the database commits, if the last COMMIT got no response. Without its synchronous standby a
+// COMMIT hangs, and takes effect in the end; requests that wait here are not in doubt.
+func (c *committer) awaitCommits(requests []*request) error {
+	if !c.hanging.Load() {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), min(commitTimeout, timeLeft(requests)))
+	defer cancel()
+	if err := postgres.Confirm(ctx, c.in.pool); err != nil {
+		return fmt.Errorf("%w: %w", ErrUnavailable, err)
+	}
+	c.hanging.Store(false)
+	return nil
 }
 
 // finish completes requests after an attempt. When the database refused the group, it tries smaller groups: a bad row, or
@@ -164,21 +183,11 @@ func (c *committer) finish(ctx context.Context, requests []*request, err error) 
 		err = fmt.Errorf("%w: %w", ErrUnavailable, err)
 	}
 	if doubt, ok := errors.AsType[*inDoubt](err); ok {
+		c.hanging.Store(true)
 		c.doubts.Go(func() { respond(requests, c.resolve(ctx, requests, doubt)) })
 		return
 	}
 	respond(requests, err)
-}
-
-// respond wakes the requests' callers.
-func respond(requests []*request, err error) {
-	for _, r := range requests {
-		if err != nil {
-			r.outcome = outcome{}
-			r.err = err
-		}
-		close(r.done)
-	}
 }
 
 // runPusher puts committed messages on the queue. The dispatcher finds those that it cannot put there.

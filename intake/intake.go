@@ -14,9 +14,11 @@ package intake
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -118,10 +120,24 @@ type Answer struct {
 	MessageID int64 // of a single message that was recorded now: the number of its webhooks; else 0
 }
 
+// Encode returns v as JSON as the API writes it: HTML characters are not escaped.
+func Encode(v any) []byte {
+	var b strings.Builder
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		panic("intake: an answer does not marshal: " + err.Error())
+	}
+	return []byte(strings.TrimSuffix(b.String(), "\n"))
+}
+
 // accept handles a request: a repetition gets its first response; otherwise the caller must pass check, and prepare makes
 // the request.
 func (in *Intake) accept(ctx context.Context, p *accounts.Principal, key *Key,
 	check func(*accounts.Principal) error, prepare func(*accounts.Principal) (*request, error)) (Answer, error) {
+	came := time.Now()
+	ctx, cancel := context.WithDeadline(ctx, came.Add(beginWithin))
+	defer cancel()
 	if answer, done, err := in.replay(ctx, p.UserID, key); done || err != nil {
 		return answer, err
 	}
@@ -138,7 +154,7 @@ func (in *Intake) accept(ctx context.Context, p *accounts.Principal, key *Key,
 	if err != nil {
 		return Answer{}, in.refused(err)
 	}
-	r.key, r.requestID = key, requestOf(ctx)
+	r.key, r.came, r.client = key, came, clientOf(ctx)
 	release, err := in.count(ctx, p.Company, r)
 	if err != nil {
 		return Answer{}, in.refused(err)

@@ -177,7 +177,8 @@ func TestLimitsSameKeyElsewhere(t *testing.T) {
 	if err != nil || second.Replayed {
 		t.Errorf("in the place of the first: %+v, %v", second, err)
 	}
-	respond([]*request{first}, one.committer.try(t.Context(), []*request{first}, time.Second))
+	tried, err := one.committer.try(t.Context(), []*request{first}, time.Second)
+	respond(tried, err)
 	if late := <-answered; late.err != nil || !late.Replayed || string(late.Body) != string(second.Body) {
 		t.Errorf("the first: %+v, %v", late, late.err)
 	}

@@ -1,6 +1,9 @@
 package intake
 
 import (
+	"context"
+	"log/slog"
+
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
 )
@@ -44,4 +47,45 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		m.accepted.WithLabelValues(kind)
 	}
 	return m
+}
+
+// count counts and logs the messages of committed requests.
+func (c *committer) count(requests []*request) {
+	m := c.in.metrics
+	for _, r := range requests {
+		if !r.admitted {
+			continue
+		}
+		m.accepted.WithLabelValues(r.kind.String()).Add(float64(len(r.messages)))
+		if r.kind == kindSandbox { // nothing was debited, and no carrier gets it
+			c.logAccepted(r)
+			continue
+		}
+		if r.kind != kindTest && r.kind != kindCode {
+			m.debited.Add(float64(r.segments))
+		}
+		for _, msg := range r.messages {
+			m.segments.WithLabelValues(msg.Encoding.String()).Add(float64(msg.Segments))
+		}
+		c.logAccepted(r)
+	}
+}
+
+// logAccepted logs a committed request's messages at debug level. At other levels it costs nothing.
+func (c *committer) logAccepted(r *request) {
+	log := c.in.opts.Log
+	if !log.Enabled(context.Background(), slog.LevelDebug) {
+		return
+	}
+	for _, m := range r.messages {
+		fields := []any{"id", m.ULID, "kind", r.kind.String(), "company_id", m.CompanyID, "carrier", m.Carrier,
+			"number", m.Number.Masked(), "segments", m.Segments}
+		if r.requestID != "" {
+			fields = append(fields, "request_id", r.requestID)
+		}
+		if m.Batch != nil {
+			fields = append(fields, "batch_id", r.ref)
+		}
+		log.Debug("message accepted", fields...)
+	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/oklog/ulid/v2"
@@ -23,12 +24,13 @@ type request struct {
 	key           *Key
 	response      func(remaining int64) any
 	refusal       sms.Refusal // returned when it cannot be paid
-	came          time.Time   // when it reached the committer
-	requestID     string      // its id, for the log
+	came          time.Time   // when it came into intake, by the monotonic clock
 	cap           int64       // credits that its company may spend on a day; 0: no limit
 	optOuts       bool        // recipients may have opted out
 
-	done chan struct{}
+	client
+	state atomic.Int32 // waiting, begun or answered
+	done  chan struct{}
 	outcome
 }
 
@@ -63,17 +65,23 @@ var kinds = [...]string{"single", "bulk", "template", "test", "sandbox", "code"}
 // String is the kind's name.
 func (k kind) String() string { return kinds[k] }
 
-// requestKey is the context key of a request's id.
-type requestKey struct{}
-
-// WithRequest returns a context with a request's id, for the log lines of its messages.
-func WithRequest(ctx context.Context, id string) context.Context {
-	return context.WithValue(ctx, requestKey{}, id)
+// client is what a context says about the client of a request.
+type client struct {
+	requestID string          // for the log
+	gone      <-chan struct{} // closed when it disconnects; nil: not known
 }
 
-func requestOf(ctx context.Context) string {
-	id, _ := ctx.Value(requestKey{}).(string)
-	return id
+type clientKey struct{}
+
+// WithClient returns a context for a client's request, where ctx ends when the client disconnects. It does not end then.
+// It has the request's id, for the log lines of its messages.
+func WithClient(ctx context.Context, id string) context.Context {
+	return context.WithValue(context.WithoutCancel(ctx), clientKey{}, client{id, ctx.Done()})
+}
+
+func clientOf(ctx context.Context) client {
+	c, _ := ctx.Value(clientKey{}).(client)
+	return c
 }
 
 // ulids makes ULIDs, each greater than the one before.
