@@ -18,9 +18,6 @@ import (
 const (
 	connectTimeout = 5 * time.Second
 	tlsTimeout     = 5 * time.Second
-	maxHeaderBytes = 16 << 10
-	maxBodyBytes   = 64 << 10         // of a response to read, so that the connection can be reused
-	excerptBytes   = 1 << 10          // of a failure's response to keep
 	idleTimeout    = 90 * time.Second // of a connection between two calls
 )
 
@@ -53,13 +50,6 @@ type connection struct {
 	reader *bufio.Reader
 	since  time.Time   // when it became idle
 	expiry *time.Timer // closes it after too long an idle time
-}
-
-// answer is the part of a response that we use.
-type answer struct {
-	status  int
-	excerpt string // the beginning of the body
-	whole   bool   // the connection can be reused
 }
 
 func newClient(opts Options, g guard) *client {
@@ -103,50 +93,30 @@ func (c *client) exchange(ctx context.Context, to place, request []byte, excerpt
 			return a, nil
 		case !time.Now().Before(deadline):
 			return a, context.DeadlineExceeded // within a header line it is a different error
-		case !kept || conn.source.N < maxHeaderBytes || ctx.Err() != nil:
+		case !kept || conn.source.N < maxHeadBytes || ctx.Err() != nil:
 			return a, err
 		}
 	}
 }
-
-// postRequest is the request that http.ReadResponse needs.
-var postRequest = &http.Request{Method: http.MethodPost}
 
 // exchange sends a request and reads the final response. It ends when ctx does.
 func (c *connection) exchange(ctx context.Context, request []byte, excerpt bool) (a answer, err error) {
 	stop := context.AfterFunc(ctx, func() { _ = c.SetDeadline(time.Unix(1, 0)) })
 	defer func() { a.whole = stop() && a.whole }()
-	c.source.N = maxHeaderBytes
+	c.source.N = maxHeadBytes
 	if _, err := c.Write(request); err != nil {
 		return a, err
 	}
 	for {
-		response, err := http.ReadResponse(c.reader, postRequest) //nolint:bodyclose // closing it does nothing
+		h, err := readHead(c.reader)
 		if err != nil {
 			return a, err
 		}
-		if code := response.StatusCode; code < 100 || code > 199 || code == http.StatusSwitchingProtocols {
-			c.source.N = 2 * maxBodyBytes // chunk sizes included
-			return readAnswer(response, excerpt), nil
+		if h.status < 100 || h.status > 199 || h.status == http.StatusSwitchingProtocols {
+			c.source.N += maxAnswerBytes - maxHeadBytes
+			return readBody(c.reader, h, excerpt), nil
 		}
 	}
-}
-
-// readAnswer reads at most maxBodyBytes of a response's body and ignores errors. It keeps a
-// success's excerpt only on request. After a 101 it reads nothing: another protocol follows.
-func readAnswer(response *http.Response, excerpt bool) answer {
-	a := answer{status: response.StatusCode, whole: !response.Close && response.StatusCode >= 200}
-	if response.ContentLength == 0 || response.StatusCode < 200 {
-		return a
-	}
-	left := int64(maxBodyBytes)
-	if excerpt || resultOfStatus(a.status) != result2xx {
-		head, _ := io.ReadAll(io.LimitReader(response.Body, excerptBytes))
-		a.excerpt, left = excerptOf(head), left-excerptBytes
-	}
-	_, err := io.CopyN(io.Discard, response.Body, left)
-	a.whole = a.whole && errors.Is(err, io.EOF)
-	return a
 }
 
 func (c *client) dial(ctx context.Context, to place, deadline time.Time) (*connection, error) {

@@ -18,7 +18,7 @@
 // # An attempt
 //
 // An attempt succeeds if a 2xx status arrives within the timeout. Anything else is a failure,
-// even a redirect. Errors after the status change nothing. The row keeps every attempt. Until
+// even a redirect. Nothing after the status changes this, however odd (TestOddAnswers). The row keeps every attempt. Until
 // one succeeds, the row is in the partition webhook_undelivered. It is due at once; after a
 // failure it is due after the schedule's next delay; after the last failure it is never due.
 // Such a delivery stays visible, and only [Webhooks.Resend] and [Webhooks.Recover] send it
