@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
 	"intumwa/internal/postgres"
 )
 
@@ -29,15 +27,13 @@ type job struct {
 	number    string
 	data      string // of the body, for events about no message of the company
 	reference string
-	tries     int       // attempts of this round before this one
-	claim     time.Time // webhook_undelivered.claimed_until: only its holder records a result
-	calls     callsID   // webhook_first_calls.id: results are recorded while the row exists. Zero: none
-	beginBy   time.Time // on this machine's clock; a call that begins later could outlast the claim
-	target    *target   // the endpoint at the time of the claim
+	tries     int         // attempts of this round before this one
+	claim     time.Time   // webhook_undelivered.claimed_until: only its holder records a result
+	calls     *firstCalls // that it belongs to; nil: it has a row of its own
+	place     int         // in them
+	beginBy   time.Time   // on this machine's clock; a call that begins later could outlast the claim
+	target    *target     // the endpoint at the time of the claim
 }
-
-// callsID is a ULID.
-type callsID = [16]byte
 
 // position is a position among a company's undelivered deliveries.
 type position struct {
@@ -143,24 +139,17 @@ func (w *Webhooks) claim(ctx context.Context, wishes []wish) (map[int64]*claimed
 const endAtOnce = 100
 
 // endFirstCalls makes the deliveries of first calls due whose process died or lost their results. It
-// returns how many rows it ended. Their results are locked out first: a statement that began before a
-// result was committed would not find it.
+// returns how many rows it ended. Who deletes the row decides about its deliveries.
 func (w *Webhooks) endFirstCalls(ctx context.Context) (ended int, err error) {
-	err = pgx.BeginFunc(ctx, w.pool, func(tx pgx.Tx) error {
-		over, err := postgres.All(ctx, tx, "looking for first calls that ended", pgx.RowTo[callsID], `
-			SELECT id FROM webhook_first_calls WHERE ends <= now() ORDER BY id LIMIT $1 FOR UPDATE SKIP LOCKED`, endAtOnce)
-		if err != nil || len(over) == 0 {
-			return err
-		}
-		ended = len(over)
-		_, err = tx.Exec(ctx, `
-			WITH over AS (DELETE FROM webhook_first_calls WHERE id = ANY($1) RETURNING *)
+	err = w.pool.QueryRow(ctx, `
+		WITH over AS (
+			DELETE FROM webhook_first_calls WHERE id = ANY(ARRAY(
+				SELECT id FROM webhook_first_calls WHERE ends <= now() ORDER BY id LIMIT $1 FOR UPDATE SKIP LOCKED)) RETURNING *
+		), due AS (
 			INSERT INTO webhook_undelivered (company_id, id, at, due, phone_number, client_reference, data)
-			SELECT d.*
-			FROM over, unnest(company_ids, ids, at, array_fill(now(), ARRAY[cardinality(ids)]), phone_numbers, client_references, data) d(company_id, id)
-			WHERE NOT EXISTS (SELECT FROM webhook_deliveries w WHERE w.company_id = d.company_id AND w.id = d.id)`, over)
-		return err
-	})
+			SELECT unnest(company_ids), unnest(ids), unnest(at), now(), unnest(phone_numbers), unnest(client_references), unnest(data) FROM over
+		)
+		SELECT count(*) FROM over`, endAtOnce).Scan(&ended)
 	if err != nil {
 		return 0, fmt.Errorf("ending first calls of webhooks: %w", err)
 	}

@@ -2,7 +2,6 @@ package webhooks
 
 import (
 	"context"
-	"errors"
 	"net/http"
 	"sync"
 	"sync/atomic"
@@ -117,14 +116,16 @@ func TestNotBeforeItIsSafe(t *testing.T) {
 	inState(t, w, 100, StateDelivered)
 }
 
-// makeQuick makes Run treat company 1's endpoint as quick, even on a busy machine.
-func makeQuick(w *Webhooks) {
+// makeQuick makes Run treat companies' endpoints as quick, even on a busy machine; none: company 1's.
+func makeQuick(w *Webhooks, companies ...int64) {
 	d := w.running.Load()
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	e := newWorker(1)
-	e.known, e.limit = true, mostCalls
-	d.workers[1] = e
+	for _, company := range append(companies, 1) {
+		e := newWorker(company)
+		e.known, e.limit = true, mostCalls
+		d.workers[company] = e
+	}
 }
 
 // TestCommitAfterTheEndOfRun: deliveries claimed for a deliverer that has ended are given back.
@@ -265,13 +266,13 @@ func TestStoredOnce(t *testing.T) {
 	if err != nil || len(taken[1].jobs) != 2 {
 		t.Fatalf("%+v, %v", taken, err)
 	}
-	var batch []result
+	var results []result
 	for _, j := range taken[1].jobs {
-		batch = append(batch, result{job: j, state: delivered, ended: time.Now(), attempt: Attempt{At: time.Now().Truncate(time.Millisecond), Result: result2xx, Status: 204}})
+		results = append(results, result{job: j, state: delivered, ended: time.Now(), attempt: Attempt{At: time.Now().Truncate(time.Millisecond), Result: result2xx, Status: 204}})
 	}
-	batch[1].state, batch[1].attempt.Result, batch[1].delay = pending, result5xx, time.Hour
-	for again := range 3 {
-		if err := w.store(t.Context(), batch, again > 0); err != nil {
+	results[1].state, results[1].attempt.Result, results[1].delay = pending, result5xx, time.Hour
+	for range 3 {
+		if err := w.store(t.Context(), results); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -450,75 +451,5 @@ func TestWALOfADelivery(t *testing.T) {
 		if number == rounds {
 			t.Fatal("want 2.6 and 370 at most")
 		}
-	}
-}
-
-// TestFirstCalls: a delivery in webhook_first_calls is pending for every reader: it is listed, found,
-// not erased, and not called twice by a re-send. A result of another delivery of the transaction does
-// not change this. After the end of the calls the rest is due, once.
-func TestFirstCalls(t *testing.T) {
-	const number = "+25761234567"
-	text := `{"inbound_id":2,"from":"` + number + `","to":"8080","message":"a secret","received_at":"2026-03-01T08:02:11+00:00"}`
-	w := New(batchPool(t), quickly())
-	d := newDeliverer(t.Context(), w)
-	setEndpoint(t, w, 1, "http://127.0.0.1:1/")
-	calls := callsID{1}
-	perform(t, w, `INSERT INTO webhook_first_calls (id, ends, company_ids, ids, at, phone_numbers, client_references, data)
-		SELECT $3, now() + interval '1 hour', '{1,1,1}', '{8,18,24}', array_fill(now(), '{3}'), array_fill($1::text, '{3}'), '{order 1,NULL,NULL}', ARRAY[NULL, $2, NULL]`, number, text, calls)
-	pending := func(want ...int64) {
-		t.Helper()
-		page, _, err := w.Deliveries(t.Context(), 1, Filter{State: StatePending}, 0, 10)
-		if err != nil || len(page) != len(want) {
-			t.Fatalf("%+v, %v", page, err)
-		}
-		for i, d := range page {
-			if again, err := w.Resend(t.Context(), 1, d.ID); d.ID != want[i] || err != nil || again.State != StatePending || again.Body != d.Body {
-				t.Errorf("%+v, %+v, %v", d, again, err)
-			}
-		}
-	}
-	pending(24, 18, 8)
-	if all, err := w.Naming(t.Context(), []string{number}, 100); err != nil || len(all) != 1 || all[0].InboundID != 2 {
-		t.Errorf("%+v, %v", all, err)
-	}
-	if err := pgx.BeginFunc(t.Context(), w.pool, func(tx pgx.Tx) error {
-		of, err := Erase(t.Context(), tx, []Subject{{1, 1}, {1, 3}}, "erased")
-		erased, received, err2 := EraseReceived(t.Context(), tx, []Subject{{1, 2}}, []string{number}, "erased")
-		if len(of) != 2 || erased != 0 || len(received) != 1 {
-			t.Errorf("%v; %d %v", of, erased, received)
-		}
-		return errors.Join(err, err2)
-	}); err != nil {
-		t.Fatal(err)
-	}
-	d.firstCalls[calls] = 3
-	for again := range 2 { // the first reply was lost
-		if err := d.store(t.Context(), []result{{job: job{company: 1, id: 18, calls: calls}, state: delivered, attempt: Attempt{Result: result2xx}}}, again > 0); err != nil {
-			t.Fatal(err)
-		}
-	}
-	pending(24, 8)
-	perform(t, w, `UPDATE webhook_first_calls SET ends = now()`)
-	for want := range 2 {
-		if ended, err := w.endFirstCalls(t.Context()); err != nil || ended != 1-want {
-			t.Errorf("%d ended, %v", ended, err)
-		}
-	}
-	if err := d.store(t.Context(), []result{{job: job{company: 1, id: 8, calls: calls}, state: delivered, attempt: Attempt{Result: result2xx}}}, false); err != nil {
-		t.Fatal(err)
-	}
-	pending(24, 8)
-	if n := countState(t, w, delivered); n != 1 {
-		t.Errorf("%d delivered", n)
-	}
-}
-
-// TestFirstCallsOfAnUnusableEndpoint: a process does not wait for results of calls that it cannot make.
-func TestFirstCallsOfAnUnusableEndpoint(t *testing.T) {
-	d := newDeliverer(t.Context(), New(batchPool(t), quickly()))
-	d.workers[1] = newWorker(1)
-	d.hand([]*claimed{{endpoint: storedEndpoint{company: 1, url: "http://127.0.0.1:1/", secret: "aes256gcm:unreadable"}, jobs: []job{{company: 1, id: 8, calls: callsID{1}}}}})
-	if len(d.firstCalls) != 0 || len(d.workers[1].waiting) != 0 {
-		t.Errorf("%v, %+v", d.firstCalls, d.workers[1].waiting)
 	}
 }

@@ -220,11 +220,12 @@ func (w *Webhooks) Enqueue(ctx context.Context, tx pgx.Tx, events []Event) error
 		}
 		jobs[i], ids[i], companies[i], at[i], numbers[i], references[i], data[i] = j, j.id, j.company, j.at, j.number, orNull(j.reference), orNull(j.data)
 	}
+	calls := &firstCalls{id: ulid.Make(), ends: postgres.Now().Add(w.claimLasts())}
 	d, found, waits := w.running.Load(), []*claimed(nil), false
 	handed := make([]bool, n)
 	if postgres.AfterCommit(tx, func() {
 		if d != nil {
-			d.hand(found)
+			d.hand(calls, found)
 		}
 		if waits {
 			w.Kick()
@@ -232,7 +233,7 @@ func (w *Webhooks) Enqueue(ctx context.Context, tx pgx.Tx, events []Event) error
 	}) && d != nil {
 		d.takes(companies, handed)
 	}
-	beginBy, calls := time.Now().Add(beginWithin), callsID(ulid.Make())
+	beginBy := time.Now().Add(beginWithin)
 	// ON CONFLICT DO NOTHING would write a second WAL record for every row.
 	b := &pgx.Batch{}
 	b.Queue(`
@@ -246,13 +247,13 @@ func (w *Webhooks) Enqueue(ctx context.Context, tx pgx.Tx, events []Event) error
 			SELECT company_id, id, at, now(), phone_number, client_reference, data FROM new WHERE NOT handed
 		), calls AS (
 			INSERT INTO webhook_first_calls (id, ends, company_ids, ids, at, phone_numbers, client_references, data)
-			SELECT $10::uuid, now() + $9::interval, array_agg(company_id), array_agg(id), array_agg(at), array_agg(phone_number), array_agg(client_reference), array_agg(data)
+			SELECT $9::uuid, $10::timestamptz, array_agg(company_id), array_agg(id), array_agg(at), array_agg(phone_number), array_agg(client_reference), array_agg(data)
 			FROM new WHERE handed HAVING count(*) > 0
 		)
 		SELECT `+storedColumns+`, n.places
 		FROM (SELECT company_id, array_agg(place) AS places FROM new GROUP BY company_id) n
 		JOIN webhook_endpoints e ON e.company_id = n.company_id`,
-		companies, ids, at, numbers, references, data, asked, handed, w.claimLasts(), calls).Query(func(rows pgx.Rows) error {
+		companies, ids, at, numbers, references, data, asked, handed, calls.id, calls.ends).Query(func(rows pgx.Rows) error {
 		var s storedEndpoint
 		var places []int32
 		_, err := pgx.ForEachRow(rows, append(s.fields(), &places), func() error {
@@ -263,8 +264,8 @@ func (w *Webhooks) Enqueue(ctx context.Context, tx pgx.Tx, events []Event) error
 					continue
 				}
 				j := jobs[place-1]
-				j.beginBy, j.calls = beginBy, calls
-				c.jobs = append(c.jobs, j)
+				j.beginBy, j.calls, j.place = beginBy, calls, len(calls.results)
+				c.jobs, calls.results = append(c.jobs, j), append(calls.results, result{job: j})
 			}
 			if len(c.jobs) > 0 {
 				found = append(found, c)

@@ -38,9 +38,6 @@ type deliverer struct {
 	earliest  time.Time // of the next look, if there is a kick
 	throughAt time.Time // of the next look back to the oldest delivery
 	endAt     time.Time // of the next look for first calls of dead processes
-
-	// firstCalls counts the results that rows of webhook_first_calls lack, by their id.
-	firstCalls map[callsID]int
 }
 
 func newDeliverer(calling context.Context, w *Webhooks) *deliverer {
@@ -52,8 +49,6 @@ func newDeliverer(calling context.Context, w *Webhooks) *deliverer {
 		workers:  make(map[int64]*worker),
 		free:     w.opts.InFlight,
 		freeSlow: max(1, w.opts.InFlight/2),
-
-		firstCalls: make(map[callsID]int),
 	}
 	d.ended = sync.NewCond(&d.mu)
 	return d
@@ -212,7 +207,7 @@ func (d *deliverer) claimQueued() (more bool, err error) {
 		if c == nil {
 			continue
 		}
-		d.give(e, c)
+		d.assign(e, c)
 		if len(c.jobs) == wish.most {
 			d.enqueue(e, c.last)
 			more = more || 2*e.room() >= e.most(e.limit)

@@ -67,9 +67,9 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// mostCalls and firstCalls are the limits of one endpoint's concurrent calls.
-func (o *Options) mostCalls() int  { return max(1, min(mostCalls, o.InFlight/8)) }
-func (o *Options) firstCalls() int { return min(firstCalls, o.mostCalls()) }
+// mostCalls and fewCalls are the limits of one endpoint's concurrent calls.
+func (o *Options) mostCalls() int { return max(1, min(mostCalls, o.InFlight/8)) }
+func (o *Options) fewCalls() int  { return min(fewCalls, o.mostCalls()) }
 
 func set[T ~int | ~int64](field *T, value T) {
 	if *field <= 0 {

@@ -9,7 +9,7 @@ import (
 
 const (
 	quickAnswer = time.Second      // an endpoint that takes longer is slow
-	firstCalls  = 4                // of one endpoint at a time, after its first call and after a failure
+	fewCalls    = 4                // of one endpoint at a time, after its first call and after a failure
 	mostCalls   = 32               // of one endpoint at a time, while it responds quickly
 	brokenPause = 30 * time.Second // pause for an endpoint whose secret cannot be read
 
@@ -48,14 +48,14 @@ func (e *worker) most(callers int) int {
 func (e *worker) room() int { return e.most(e.limit) - e.callers - len(e.waiting) }
 
 // quick reports whether the last calls were quick successes.
-func (e *worker) quick() bool { return e.known && !e.slow && !e.failing && e.limit > firstCalls }
+func (e *worker) quick() bool { return e.known && !e.slow && !e.failing && e.limit > fewCalls }
 
 // learn adjusts the limit after an attempt: a quick success raises it by one, up to most; a failure
-// or a slow response resets it to first.
-func (e *worker) learn(success bool, took time.Duration, first, most int) {
+// or a slow response resets it to few.
+func (e *worker) learn(success bool, took time.Duration, few, most int) {
 	e.slow = took > quickAnswer
 	if e.slow || !success || !e.known {
-		e.limit = first
+		e.limit = few
 	} else if e.limit < most {
 		e.limit++
 	}
@@ -113,34 +113,31 @@ func (d *deliverer) takes(companies []int64, taken []bool) {
 	}
 }
 
-// hand starts the first calls of new deliveries that Enqueue recorded for this process.
-func (d *deliverer) hand(found []*claimed) {
+// hand starts the first calls that Enqueue recorded for this process.
+func (d *deliverer) hand(calls *firstCalls, found []*claimed) {
 	d.mu.Lock()
-	stopped, late := d.stopped, []result(nil)
-	for _, c := range found {
-		d.firstCalls[c.jobs[0].calls] += len(c.jobs)
-	}
+	stopped := d.stopped
 	for _, c := range found {
 		if !stopped {
-			d.give(d.workers[c.endpoint.company], c)
-			continue
-		}
-		for _, j := range c.jobs {
-			late = append(late, result{job: j, ended: time.Now()})
+			d.assign(d.workers[c.endpoint.company], c)
 		}
 	}
 	d.mu.Unlock()
-	if len(late) > 0 {
-		ctx, cancel := context.WithTimeout(context.Background(), lastStatement)
-		defer cancel()
-		_ = d.store(ctx, late, false) // on failure the claims end by their time
+	if !stopped || len(found) == 0 {
+		return
 	}
+	for i := range calls.results {
+		calls.results[i].ended = time.Now()
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), lastStatement)
+	defer cancel()
+	_ = d.store(ctx, calls.results) // on failure another process ends them
 }
 
-// give gives a worker its claimed deliveries. The caller holds the mutex.
-func (d *deliverer) give(e *worker, c *claimed) {
+// assign makes claimed deliveries wait for a worker. They stay claimed if it cannot call. The caller
+// holds the mutex.
+func (d *deliverer) assign(e *worker, c *claimed) {
 	if !d.aim(e, c.endpoint) {
-		delete(d.firstCalls, c.jobs[0].calls) // its row lacks these results until another process ends it
 		return
 	}
 	for _, j := range c.jobs {
@@ -253,7 +250,7 @@ func (d *deliverer) attempt(e *worker, j job) {
 			}
 			d.logAttempt(r)
 			d.mu.Lock()
-			e.learn(success, took, d.opts.firstCalls(), d.opts.mostCalls())
+			e.learn(success, took, d.opts.fewCalls(), d.opts.mostCalls())
 			d.mu.Unlock()
 		}
 	}
