@@ -109,11 +109,8 @@ var results = []string{ // those of a status first
 	resultDNS, resultTLS, resultBlocked, resultRefused, resultOther,
 }
 
-// handshakeError marks an error of a TLS handshake.
-type handshakeError struct{ err error }
-
-func (e *handshakeError) Error() string { return "tls handshake: " + e.err.Error() }
-func (e *handshakeError) Unwrap() error { return e.err }
+// errHandshake marks an error of a TLS handshake.
+var errHandshake = errors.New("tls handshake")
 
 func resultOfStatus(status int) string {
 	if status < 200 || status > 599 {
@@ -127,7 +124,6 @@ func resultOfStatus(status int) string {
 // private network with them.
 func resultOfError(err error) (result, explanation string) {
 	var dns *net.DNSError
-	var handshake *handshakeError
 	var broken *net.OpError
 	switch {
 	case errors.Is(err, ssrf.ErrProhibitedIP), errors.Is(err, ssrf.ErrProhibitedPort),
@@ -137,10 +133,10 @@ func resultOfError(err error) (result, explanation string) {
 		return resultDNS, "the host name does not resolve"
 	case timedOut(err):
 		return resultTimeout, "no answer in time"
-	case errors.As(err, &handshake) && errors.As(err, &broken) && broken.Source != nil:
+	case errors.Is(err, errHandshake) && errors.As(err, &broken) && broken.Source != nil:
 		return resultTLS, "the connection broke during the TLS handshake" // the error's text has the addresses
-	case errors.As(err, &handshake):
-		return resultTLS, excerptOf([]byte(handshake.Error()))
+	case errors.Is(err, errHandshake):
+		return resultTLS, excerptOf([]byte(err.Error()))
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return resultRefused, "the connection was refused"
 	}

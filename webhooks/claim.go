@@ -135,25 +135,19 @@ func (w *Webhooks) claim(ctx context.Context, wishes []wish) (map[int64]*claimed
 	return all, nil
 }
 
-// endAtOnce is how many rows of webhook_first_calls one call of endFirstCalls ends.
-const endAtOnce = 100
-
-// endFirstCalls makes the deliveries of first calls due whose process died or lost their results. It
-// returns how many rows it ended. Who deletes the row decides about its deliveries.
-func (w *Webhooks) endFirstCalls(ctx context.Context) (ended int, err error) {
-	err = w.pool.QueryRow(ctx, `
+// endFirstCalls makes the deliveries of first calls due whose process died or lost their results. Who
+// deletes the row decides about its deliveries.
+func (w *Webhooks) endFirstCalls(ctx context.Context) error {
+	_, err := w.pool.Exec(ctx, `
 		WITH over AS (
-			DELETE FROM webhook_first_calls WHERE id = ANY(ARRAY(
-				SELECT id FROM webhook_first_calls WHERE ends <= now() ORDER BY id LIMIT $1 FOR UPDATE SKIP LOCKED)) RETURNING *
-		), due AS (
-			INSERT INTO webhook_undelivered (company_id, id, at, due, phone_number, client_reference, data)
-			SELECT unnest(company_ids), unnest(ids), unnest(at), now(), unnest(phone_numbers), unnest(client_references), unnest(data) FROM over
+			DELETE FROM webhook_first_calls WHERE id = ANY(ARRAY(SELECT id FROM webhook_first_calls WHERE ends <= now() FOR UPDATE SKIP LOCKED)) RETURNING *
 		)
-		SELECT count(*) FROM over`, endAtOnce).Scan(&ended)
+		INSERT INTO webhook_undelivered (company_id, id, at, due, phone_number, client_reference, data)
+		SELECT unnest(company_ids), unnest(ids), unnest(at), now(), unnest(phone_numbers), unnest(client_references), unnest(data) FROM over`)
 	if err != nil {
-		return 0, fmt.Errorf("ending first calls of webhooks: %w", err)
+		return fmt.Errorf("ending first calls of webhooks: %w", err)
 	}
-	return ended, nil
+	return nil
 }
 
 // countEndpoints updates the metric of endpoints by state.

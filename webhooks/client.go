@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -134,7 +135,7 @@ func (c *client) dial(ctx context.Context, to place, deadline time.Time) (*conne
 	secure := tls.Client(socket, &tls.Config{ServerName: to.name, MinVersion: tls.VersionTLS12, ClientSessionCache: c.sessions})
 	if err := secure.HandshakeContext(ctx); err != nil {
 		_ = socket.Close() // the handshake's error is returned
-		return nil, &handshakeError{err}
+		return nil, fmt.Errorf("%w: %w", errHandshake, err)
 	}
 	return newConnection(socket, secure, to)
 }

@@ -70,11 +70,11 @@ func TestFirstCalls(t *testing.T) {
 func TestFirstCallsEndOnce(t *testing.T) {
 	d := newDeliverer(t.Context(), New(batchPool(t), quickly()))
 	setEndpoint(t, d.Webhooks, 1, "http://127.0.0.1:1/")
-	ended := func(want int) {
+	end := func() {
 		t.Helper()
 		perform(t, d.Webhooks, `UPDATE webhook_first_calls SET ends = now()`)
-		if n, err := d.endFirstCalls(t.Context()); err != nil || n != want {
-			t.Errorf("%d ended, %v", n, err)
+		if err := d.endFirstCalls(t.Context()); err != nil {
+			t.Error(err)
 		}
 	}
 	store := func(calls *firstCalls) {
@@ -91,8 +91,8 @@ func TestFirstCallsEndOnce(t *testing.T) {
 		return calls
 	}
 	late := all(recordFirstCalls(t, d.Webhooks, 1, "+25761234567"))
-	ended(1)
-	ended(0)
+	end()
+	end()
 	store(late)
 	arePending(t, d.Webhooks, 24, 18, 8)
 
@@ -101,7 +101,7 @@ func TestFirstCallsEndOnce(t *testing.T) {
 	inTime.results[2].state, inTime.results[2].attempt.Result = exhausted, result5xx
 	store(inTime)
 	store(inTime) // the first reply was lost
-	ended(0)
+	end()
 	if n, m := countState(t, d.Webhooks, delivered), countState(t, d.Webhooks, exhausted); n != 2 || m != 1 {
 		t.Errorf("%d delivered, %d given up", n, m)
 	}

@@ -187,11 +187,11 @@ func TestTestsAreBounded(t *testing.T) {
 	}
 	first.Wait()
 	for i := range testsAtOnce {
-		if !w.testing.enter(sms.CompanyID(100 + i)) {
+		if _, ok := w.enterTest(sms.CompanyID(100 + i)); !ok {
 			t.Fatalf("no place for test %d", i)
 		}
 	}
-	if w.testing.enter(1) {
+	if _, ok := w.enterTest(1); ok {
 		t.Error("any number of tests at a time")
 	}
 }

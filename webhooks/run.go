@@ -2,6 +2,7 @@ package webhooks
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -37,7 +38,6 @@ type deliverer struct {
 	nextLook  time.Time
 	earliest  time.Time // of the next look, if there is a kick
 	throughAt time.Time // of the next look back to the oldest delivery
-	endAt     time.Time // of the next look for first calls of dead processes
 }
 
 func newDeliverer(calling context.Context, w *Webhooks) *deliverer {
@@ -130,15 +130,6 @@ func (d *deliverer) take(ctx context.Context) {
 // round looks for due deliveries, if it is time, and claims some. more means that there is more
 // to claim at once.
 func (d *deliverer) round(ctx context.Context) (more bool, err error) {
-	if start := time.Now(); !start.Before(d.endAt) {
-		ended, err := d.endFirstCalls(ctx)
-		if err != nil {
-			return false, err
-		}
-		if ended < endAtOnce {
-			d.endAt = start.Add(lookThrough * d.opts.Idle)
-		}
-	}
 	if start := time.Now(); !start.Before(d.nextLook) {
 		since := postgres.Now().Add(-recentlyDue)
 		through := d.changed.Swap(false) || !start.Before(d.throughAt)
@@ -149,7 +140,7 @@ func (d *deliverer) round(ctx context.Context) (more bool, err error) {
 		if err == nil && through {
 			d.metrics.oldest.Set(oldest.Seconds())
 			d.throughAt = start.Add(lookThrough * d.opts.Idle)
-			err = d.countEndpoints(ctx)
+			err = errors.Join(d.endFirstCalls(ctx), d.countEndpoints(ctx))
 		}
 		if err != nil {
 			d.changed.Store(d.changed.Load() || through)

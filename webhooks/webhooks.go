@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"net"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 
 	"intumwa/internal/postgres"
 	"intumwa/internal/vault"
+	"intumwa/sms"
 )
 
 // Options of New. A zero field means its default.
@@ -98,7 +100,9 @@ type Webhooks struct {
 	kick     chan struct{}
 	running  atomic.Pointer[deliverer]
 	changed  atomic.Bool // an endpoint changed: waiting deliveries may be due
-	testing  runningTests
+
+	testsMu sync.Mutex
+	tests   map[sms.CompanyID]bool // those under way
 }
 
 // New does no I/O and starts nothing. Run needs a pool with
@@ -115,6 +119,7 @@ func New(pool *pgxpool.Pool, opts Options) *Webhooks {
 		log:      opts.Log,
 		metrics:  newMetrics(opts.Metrics),
 		kick:     make(chan struct{}, 1),
+		tests:    make(map[sms.CompanyID]bool),
 	}
 	w.client = newClient(opts, w.guard)
 	if opts.Lookups != nil {
