@@ -25,9 +25,8 @@ type target struct {
 	stored storedEndpoint // the row it was built from: detects a change without decrypting the secret
 }
 
-// call makes one attempt. It ends within the timeout whatever the endpoint does. excerpt
-// keeps the beginning of every response, not only of failures. ok is false when ctx ended
-// the attempt, which then does not count for the endpoint.
+// call makes one attempt. It ends within the timeout whatever the endpoint does. excerpt keeps the beginning of every
+// response, not only of failures. ok is false when ctx ended the attempt, which then does not count for the endpoint.
 func (w *Webhooks) call(ctx context.Context, t *target, j *job, excerpt bool) (a Attempt, took time.Duration, ok bool) {
 	start := time.Now()
 	a.At = postgres.Moment(start).UTC().Truncate(time.Millisecond)
@@ -75,8 +74,7 @@ func (r *signedRequest) fill(t *target, j *job, at time.Time) {
 	r.whole = append(append(b, "\r\n\r\n"...), r.body...)
 }
 
-// excerptOf turns outside bytes into text that is safe to store and show: valid UTF-8
-// without control characters.
+// excerptOf turns outside bytes into text that is safe to store and show: valid UTF-8 without control characters.
 func excerptOf(octets []byte) string {
 	text := strings.Map(func(r rune) rune {
 		switch {
@@ -119,9 +117,8 @@ func resultOfStatus(status int) string {
 	return results[status/100-2]
 }
 
-// resultOfError returns the result of a call that got no response, and an explanation for
-// the customer. The explanation never contains a name's addresses: customers could map a
-// private network with them.
+// resultOfError returns the result of a call that got no response, and an explanation for the customer. The explanation
+// never contains a name's addresses: customers could map a private network with them.
 func resultOfError(err error) (result, explanation string) {
 	var dns *net.DNSError
 	var broken *net.OpError

@@ -9,13 +9,13 @@ import (
 )
 
 const (
-	// A claim lasts for beginWithin, the timeout of a call, and storeWithin. After that
-	// any process may claim the delivery again.
+	// A claim lasts for beginWithin, the timeout of a call, and storeWithin. After that any process may claim the
+	// delivery again.
 	beginWithin = 10 * time.Second // from the claim to the beginning of the call
 	storeWithin = 10 * time.Second // from the end of the call to its result
 
-	// claimCompanies limits the companies of one claim: each takes an advisory lock, and
-	// the server's lock table is limited.
+	// claimCompanies limits the companies of one claim: each takes an advisory lock, and the server's lock table is
+	// limited.
 	claimCompanies = 500
 )
 
@@ -41,10 +41,9 @@ type position struct {
 	id  int64
 }
 
-// look returns the active endpoints with unclaimed deliveries that became due since the
-// given time, and how long the oldest has been due. It costs one index probe per
-// endpoint, however long the backlogs. The bound is needed because the probe passes
-// deleted rows that an old snapshot keeps one by one.
+// look returns the active endpoints with unclaimed deliveries that became due since the given time, and how long the
+// oldest has been due. It costs one index probe per endpoint, however long the backlogs. The limit is needed because
+// the probe passes deleted rows that an old snapshot keeps one by one.
 func (w *Webhooks) look(ctx context.Context, since time.Time) (companies []int64, oldest time.Duration, err error) {
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
@@ -79,14 +78,13 @@ type claimed struct {
 
 func (w *Webhooks) claimLasts() time.Duration { return beginWithin + w.opts.Timeout + storeWithin }
 
-// claim claims due deliveries of companies with active endpoints. Its COMMIT waits for
-// the synchronous standby, if there is one, and comes after the COMMITs of the deliveries
-// in the log. So once claim returns without an error, the deliveries are as safe as the
-// claim, and no event is posted earlier. A claim whose COMMIT got no reply is an error;
+// claim claims due deliveries of companies with active endpoints. Its COMMIT waits for the synchronous standby, if
+// there is one, and comes after the COMMITs of the deliveries in the log. So once claim returns without an error, the
+// deliveries are as safe as the claim, and no event is posted earlier. A claim whose COMMIT got no reply is an error;
 // no process calls its deliveries until it ends.
 //
-// Only one process at a time claims for a company; the others skip it. FOR UPDATE SKIP
-// LOCKED would do the same per row, at the cost of one more WAL record each.
+// Only one process at a time claims for a company; the others skip it. FOR UPDATE SKIP LOCKED would do the same per
+// row, at the cost of one more WAL record each.
 func (w *Webhooks) claim(ctx context.Context, wishes []wish) (map[int64]*claimed, error) {
 	n := len(wishes)
 	companies, most, due, ids := make([]int64, n), make([]int32, n), make([]time.Time, n), make([]int64, n)
@@ -135,8 +133,8 @@ func (w *Webhooks) claim(ctx context.Context, wishes []wish) (map[int64]*claimed
 	return all, nil
 }
 
-// endFirstCalls makes the deliveries of first calls due whose process died or lost their results. Who
-// deletes the row decides about its deliveries.
+// endFirstCalls makes the deliveries of first calls due whose process died or lost their results. Who deletes the row
+// decides about its deliveries.
 func (w *Webhooks) endFirstCalls(ctx context.Context) error {
 	_, err := w.pool.Exec(ctx, `
 		WITH over AS (

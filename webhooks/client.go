@@ -22,9 +22,9 @@ const (
 	idleTimeout    = 90 * time.Second // of a connection between two calls
 )
 
-// client speaks HTTP/1.1 to endpoints on the caller's goroutine, one exchange at a time per
-// connection; http.Transport would hand each exchange to two goroutines. It uses no proxy and
-// follows no redirects. The dialer checks each address.
+// client speaks HTTP/1.1 to endpoints on the caller's goroutine, one exchange at a time per connection; http.Transport
+// would hand each exchange to two goroutines. It uses no proxy and follows no redirects. The dialer checks each
+// address.
 type client struct {
 	dialer   *net.Dialer
 	sessions tls.ClientSessionCache // saves full handshakes with servers seen before
@@ -62,8 +62,8 @@ func newClient(opts Options, g guard) *client {
 	}
 }
 
-// exchange sends a request and reads the response, within the timeout. If a kept connection
-// returns nothing, the server has closed it; the request is sent again over another one.
+// exchange sends a request and reads the response, within the timeout. If a kept connection returns nothing, the server
+// has closed it; the request is sent again over another one.
 func (c *client) exchange(ctx context.Context, to place, request []byte, excerpt bool) (answer, error) {
 	deadline := time.Now().Add(c.timeout)
 	for {
@@ -158,8 +158,8 @@ func newConnection(socket, conn net.Conn, to place) (*connection, error) {
 	return c, nil
 }
 
-// silent reports whether the server has kept the connection open and sent nothing that would pass
-// for the next response. It checks the socket and TLS, which reads ahead.
+// silent reports whether the server has kept the connection open and sent nothing that would pass for the next
+// response. It checks the socket and TLS, which reads ahead.
 func (c *connection) silent() bool {
 	_ = c.SetReadDeadline(time.Time{}) // errors: raw.Read and Peek return them too
 	c.quiet = false
@@ -202,8 +202,7 @@ func (c *client) keep(conn *connection) {
 	}
 }
 
-// closeIdle closes connections that have been idle that long, and the oldest if there are too
-// many.
+// closeIdle closes connections that have been idle that long, and the oldest if there are too many.
 func (c *client) closeIdle(long time.Duration) {
 	c.mu.Lock()
 	n := max(0, len(c.idle)-c.most)

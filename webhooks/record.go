@@ -13,8 +13,7 @@ import (
 
 const (
 	recordBatch = 1000
-	// Results are collected for recordLinger: nothing waits for them, and a transaction costs
-	// more than a row.
+	// Results are collected for recordLinger: nothing waits for them, and a transaction costs more than a row.
 	recordLinger   = 100 * time.Millisecond
 	recordPause    = 100 * time.Millisecond // after a failed statement, doubling
 	maxRecordPause = 2 * time.Second        // the longest
@@ -23,8 +22,8 @@ const (
 	mostWait = time.Second
 )
 
-// result is a finished attempt that is not stored yet. Without an attempt the delivery is
-// released: pending, and due at once.
+// result is a finished attempt that is not stored yet. Without an attempt the delivery is released: pending, and due at
+// once.
 type result struct {
 	job
 	state   state
@@ -48,8 +47,8 @@ func (r *result) due() pgtype.Timestamptz {
 	return pgtype.Timestamptz{Time: postgres.Moment(r.ended.Add(r.delay)), Valid: true}
 }
 
-// claimedUntil is the claim under which the attempt was made. Of a first call it is the claim that
-// the delivery's row gets: none, or until the calls end if it is still being called.
+// claimedUntil is the claim under which the attempt was made. Of a first call it is the claim that the delivery's row
+// gets: none, or until the calls end if it is still being called.
 func (r *result) claimedUntil() *time.Time {
 	switch {
 	case r.calls == nil:
@@ -72,8 +71,8 @@ const (
 // schedule lists the delays between a failure and the next attempt. rule api 6
 type schedule []time.Duration
 
-// after returns a delivery's state after attempt number tries (from 1) of its round, and the
-// delay before the next attempt.
+// after returns a delivery's state after attempt number tries (from 1) of its round, and the delay before the next
+// attempt.
 func (s schedule) after(tries int, success bool) (state, time.Duration) {
 	switch {
 	case success:
@@ -107,12 +106,11 @@ func (c *firstCalls) add(r result) bool {
 	return c.ended == 1
 }
 
-// record stores results in batches until the channel is closed. While PostgreSQL is down it
-// retries the same batch, and the full channel blocks further calls. When ctx ends it gives up,
-// and the deliveries are repeated.
+// record stores results in batches until the channel is closed. While PostgreSQL is down it retries the same batch, and
+// the full channel blocks further calls. When ctx ends it gives up, and the deliveries are repeated.
 //
-// The results of one transaction's first calls are stored together: only then is each delivery
-// written once. But none waits for longer than mostWait.
+// The results of one transaction's first calls are stored together: only then is each delivery written once. But none
+// waits for longer than mostWait.
 func (d *deliverer) record(ctx context.Context) {
 	var batch []result
 	var waiting []*firstCalls // with some results

@@ -92,8 +92,8 @@ func (h *head) field(line []byte) {
 	}
 }
 
-// readBody reads the body after h and ignores errors. It keeps a success's excerpt only on request. After a 101 it reads
-// nothing: another protocol follows.
+// readBody reads the body after h and ignores errors. It keeps a success's excerpt only on request. After a 101 it
+// reads nothing: another protocol follows.
 func readBody(r *bufio.Reader, h head, excerpt bool) answer {
 	a := answer{status: h.status}
 	body := io.Reader(r)

@@ -9,17 +9,17 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 )
 
-// store writes a batch in one transaction. To write it again changes nothing, so a lost reply does
-// no harm.
+// store writes a batch in one transaction. To write it again changes nothing, so a lost reply does no harm.
 func (d *deliverer) store(ctx context.Context, batch []result) error {
 	var claimed, first columns
 	for i := range batch {
-		if r := &batch[i]; r.calls == nil {
-			claimed.add(r)
-		} else {
-			first.add(r)
-			first.addDelivery(r)
+		r, c := &batch[i], &claimed
+		if r.calls != nil {
+			c = &first
+			c.calls = append(c.calls, r.calls.id)
 		}
+		c.addDelivery(&r.job)
+		c.addResult(r)
 	}
 	b := &pgx.Batch{}
 	if c := &first; c.ids != nil {
@@ -34,36 +34,35 @@ func (d *deliverer) store(ctx context.Context, batch []result) error {
 	return nil
 }
 
-// columns are results, and the deliveries of first calls, as arrays for a statement.
+// columns are deliveries and their results as arrays for a statement.
 type columns struct {
-	companies, ids []int64
-	claims         []*time.Time
-	due            []pgtype.Timestamptz
-	tries          []int16
-	attempts       []*string
-
-	calls            []callsID
+	companies, ids   []int64
 	at               []time.Time
 	numbers          []string
 	references, data []*string
+
+	calls    []callsID
+	claims   []*time.Time
+	due      []pgtype.Timestamptz
+	tries    []int16
+	attempts []*string
 }
 
-func (c *columns) add(r *result) {
+func (c *columns) addDelivery(j *job) {
+	c.companies, c.ids, c.at, c.numbers = append(c.companies, j.company), append(c.ids, j.id), append(c.at, j.at), append(c.numbers, j.number)
+	c.references, c.data = append(c.references, orNull(j.reference)), append(c.data, orNull(j.data))
+}
+
+func (c *columns) addResult(r *result) {
 	tries, attempt := r.tries, ""
 	if r.called() {
 		tries, attempt = tries+1, string(jsonOf([]Attempt{r.attempt}))
 	}
-	c.companies, c.ids, c.claims = append(c.companies, r.company), append(c.ids, r.id), append(c.claims, r.claimedUntil())
-	c.due, c.tries, c.attempts = append(c.due, r.due()), append(c.tries, int16(tries)), append(c.attempts, orNull(attempt))
+	c.claims, c.due, c.tries, c.attempts = append(c.claims, r.claimedUntil()), append(c.due, r.due()), append(c.tries, int16(tries)), append(c.attempts, orNull(attempt))
 }
 
-func (c *columns) addDelivery(r *result) {
-	c.calls, c.at, c.numbers = append(c.calls, r.calls.id), append(c.at, r.at), append(c.numbers, r.number)
-	c.references, c.data = append(c.references, orNull(r.reference)), append(c.data, orNull(r.data))
-}
-
-// storeFirst ends first calls: each delivery gets its own row with its result. Calls whose row is
-// gone change nothing: another process ended them, or they were stored before.
+// storeFirst ends first calls: each delivery gets its own row with its result. Calls whose row is gone change nothing:
+// another process ended them, or they were stored before.
 const storeFirst = `
 	WITH ended AS (
 		DELETE FROM webhook_first_calls WHERE id = ANY($7::uuid[]) RETURNING id
@@ -77,9 +76,8 @@ const storeFirst = `
 	SELECT company_id, id, due IS NULL, due, claim, CASE WHEN due = 'infinity' THEN now() END, tries, at, phone_number, client_reference, data, attempt::json
 	FROM r WHERE calls = ANY(ARRAY(SELECT id FROM ended))`
 
-// storeClaimed stores the results of claimed rows. The row of a success moves to webhook_delivered.
-// A result whose claim no longer holds changes nothing: another process has the delivery, or the
-// result was stored before.
+// storeClaimed stores the results of claimed rows. The row of a success moves to webhook_delivered. A result whose
+// claim no longer holds changes nothing: another process has the delivery, or the result was stored before.
 const storeClaimed = `
 	WITH r AS (
 		SELECT unnest($1::bigint[]) AS company_id, unnest($2::bigint[]) AS id, unnest($3::timestamptz[]) AS claim,

@@ -25,11 +25,10 @@ type TestResult struct {
 	Attempt   Attempt // keeps the beginning of the response even of a success
 }
 
-// Test sends a company's endpoint one event, in the usual form and signature, and
-// returns the response. The deliveries do not show it. Its message_id is 0, which no
-// message has, and its webhook-id begins with evt_test_ and is unique. Inactive
-// endpoints can be tested too. The errors are ErrNotFound, ErrBusy, or those of
-// Postgres; a failed call is not an error.
+// Test sends a company's endpoint one event, in the usual form and signature, and returns the response. The deliveries
+// do not show it. Its message_id is 0, which no message has, and its webhook-id begins with evt_test_ and is unique.
+// Inactive endpoints can be tested too. The errors are ErrNotFound, ErrBusy, or those of Postgres; a failed call is not
+// an error.
 func (w *Webhooks) Test(ctx context.Context, company sms.CompanyID, event string) (TestResult, error) {
 	if !slices.Contains(eventNames[:], event) {
 		return TestResult{}, fmt.Errorf("testing a webhook endpoint: no such event %q", event)
