@@ -31,8 +31,9 @@ type client struct {
 	timeout  time.Duration          // of an exchange
 	most     int                    // idle connections
 
-	mu   sync.Mutex
-	idle []*connection // most recently used last
+	mu     sync.Mutex
+	idle   []*connection // most recently used last
+	expiry *time.Timer   // closes what nobody has used for too long
 }
 
 // place is a connection's destination. Several companies may share one.
@@ -44,22 +45,21 @@ type place struct {
 type connection struct {
 	net.Conn
 	place  place
-	raw    syscall.RawConn       // of the socket, below TLS
-	peek   func(fd uintptr) bool // for raw: sets quiet if nothing has come
-	quiet  bool
+	raw    syscall.RawConn   // of the socket, below TLS
 	source *io.LimitedReader // of reader; limits the response
 	reader *bufio.Reader
-	since  time.Time   // when it became idle
-	expiry *time.Timer // closes it after too long an idle time
+	since  time.Time // when it became idle
 }
 
 func newClient(opts Options, g guard) *client {
-	return &client{
+	c := &client{
 		dialer:   &net.Dialer{Timeout: connectTimeout, KeepAlive: 15 * time.Second, Resolver: opts.resolver, Control: g.control},
 		sessions: tls.NewLRUClientSessionCache(256),
 		timeout:  opts.Timeout,
 		most:     opts.InFlight,
 	}
+	c.expiry = time.AfterFunc(idleTimeout, func() { c.closeIdle(idleTimeout) })
+	return c
 }
 
 // exchange sends a request and reads the response, within the timeout. If a kept connection returns nothing, the server
@@ -147,28 +147,26 @@ func newConnection(socket, conn net.Conn, to place) (*connection, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &connection{Conn: conn, place: to, raw: raw, source: &io.LimitedReader{R: conn}}
-	c.reader = bufio.NewReader(c.source)
-	var octet [1]byte
-	c.peek = func(fd uintptr) bool {
-		_, _, err := syscall.Recvfrom(int(fd), octet[:], syscall.MSG_PEEK|syscall.MSG_DONTWAIT)
-		c.quiet = err == syscall.EAGAIN
-		return true
-	}
-	return c, nil
+	source := &io.LimitedReader{R: conn}
+	return &connection{Conn: conn, place: to, raw: raw, source: source, reader: bufio.NewReader(source)}, nil
 }
 
 // silent reports whether the server has kept the connection open and sent nothing that would pass for the next
 // response. It checks the socket and TLS, which reads ahead.
 func (c *connection) silent() bool {
 	_ = c.SetReadDeadline(time.Time{}) // errors: raw.Read and Peek return them too
-	c.quiet = false
-	if err := c.raw.Read(c.peek); !c.quiet || err != nil {
+	quiet := false
+	err := c.raw.Read(func(fd uintptr) bool {
+		_, _, err := syscall.Recvfrom(int(fd), make([]byte, 1), syscall.MSG_PEEK|syscall.MSG_DONTWAIT)
+		quiet = err == syscall.EAGAIN
+		return true
+	})
+	if !quiet || err != nil {
 		return false
 	}
 	_ = c.SetReadDeadline(time.Unix(1, 0))
 	c.source.N = 1
-	_, err := c.reader.Peek(1)
+	_, err = c.reader.Peek(1)
 	return errors.Is(err, os.ErrDeadlineExceeded)
 }
 
@@ -188,18 +186,11 @@ func (c *client) take(to place) *connection {
 // keep keeps a connection for the next exchange.
 func (c *client) keep(conn *connection) {
 	conn.since = time.Now()
-	if conn.expiry == nil {
-		conn.expiry = time.AfterFunc(idleTimeout, func() { c.closeIdle(idleTimeout) })
-	} else {
-		conn.expiry.Reset(idleTimeout)
-	}
 	c.mu.Lock()
 	c.idle = append(c.idle, conn)
-	full := len(c.idle) > c.most
 	c.mu.Unlock()
-	if full {
-		c.closeIdle(idleTimeout)
-	}
+	c.closeIdle(idleTimeout)
+	c.expiry.Reset(idleTimeout)
 }
 
 // closeIdle closes connections that have been idle that long, and the oldest if there are too many.

@@ -418,7 +418,7 @@ func TestIdleConnectionsAreBounded(t *testing.T) {
 	}
 	left(0, 1, 1)
 	w.client.idle[0].since = time.Now().Add(-idleTimeout)
-	w.client.idle[0].expiry.Reset(0)
+	w.client.expiry.Reset(0)
 	left(0, 0, 1)
 }
 

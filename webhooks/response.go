@@ -114,19 +114,11 @@ func readBody(r *bufio.Reader, h head, excerpt bool) answer {
 		return a // not reused, so its end does not matter
 	}
 	n, err := io.Copy(io.Discard, body)
-	if h.chunked {
-		a.whole = err == nil && skipTrailer(r)
-	} else {
+	if !h.chunked {
 		a.whole = int64(len(begin))+n == h.length
+	} else if err == nil {
+		line, _, err := r.ReadLine() // the end, unless a trailer follows
+		a.whole = err == nil && len(line) == 0
 	}
 	return a
-}
-
-// skipTrailer reads up to the empty line that ends a chunked response.
-func skipTrailer(r *bufio.Reader) bool {
-	for {
-		if line, _, err := r.ReadLine(); err != nil || len(line) == 0 {
-			return err == nil
-		}
-	}
 }
