@@ -129,8 +129,7 @@ func eventNumber(name string) int64 {
 // Delivery returns one of a company's deliveries. It returns ErrNotFound if there is none, or if it belongs to another
 // company.
 func (w *Webhooks) Delivery(ctx context.Context, company sms.CompanyID, id int64) (Delivery, error) {
-	const condition = ` d WHERE d.company_id = $1 AND d.id = $2`
-	found, err := w.deliveries(ctx, deliveryColumns+` FROM webhook_deliveries`+condition+` UNION ALL `+deliveryColumns+` FROM webhook_called`+condition, int64(company), id)
+	found, _, err := w.deliveryPage(ctx, company, Filter{}, id+1, id, 1, false)
 	if err != nil {
 		return Delivery{}, err
 	}
