@@ -79,11 +79,10 @@ func BenchmarkCall(b *testing.B) {
 	}
 }
 
-// TestCallAllocatesLittle: a call makes about 15 allocations; net/http's transport
-// would make it 78.
+// TestCallAllocatesLittle: a call makes 7 allocations, or 15 with the race detector; net/http's transport would make 53.
 func TestCallAllocatesLittle(t *testing.T) {
 	call := callWith(t, New(nil, Options{AllowPrivate: true}), serve(t, answering))
-	if n := testing.AllocsPerRun(200, func() { call() }); n > 30 {
+	if n := testing.AllocsPerRun(200, func() { call() }); n > 20 {
 		t.Errorf("%.0f allocations a call", n)
 	}
 }

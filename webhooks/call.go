@@ -25,9 +25,8 @@ type target struct {
 	stored storedEndpoint // the row it was built from: detects a change without decrypting the secret
 }
 
-// call makes one attempt. It ends within the timeout whatever the endpoint does. excerpt
-// keeps the beginning of every response, not only of failures. ok is false when ctx ended
-// the attempt, which then does not count for the endpoint.
+// call makes one attempt. It ends within the timeout whatever the endpoint does. excerpt keeps the beginning of every
+// response, not only of failures. ok is false when ctx ended the attempt, which then does not count for the endpoint.
 func (w *Webhooks) call(ctx context.Context, t *target, j *job, excerpt bool) (a Attempt, took time.Duration, ok bool) {
 	start := time.Now()
 	a.At = postgres.Moment(start).UTC().Truncate(time.Millisecond)
@@ -75,8 +74,7 @@ func (r *signedRequest) fill(t *target, j *job, at time.Time) {
 	r.whole = append(append(b, "\r\n\r\n"...), r.body...)
 }
 
-// excerptOf turns outside bytes into text that is safe to store and show: valid UTF-8
-// without control characters.
+// excerptOf turns outside bytes into text that is safe to store and show: valid UTF-8 without control characters.
 func excerptOf(octets []byte) string {
 	text := strings.Map(func(r rune) rune {
 		switch {
@@ -109,11 +107,8 @@ var results = []string{ // those of a status first
 	resultDNS, resultTLS, resultBlocked, resultRefused, resultOther,
 }
 
-// handshakeError marks an error of a TLS handshake.
-type handshakeError struct{ err error }
-
-func (e *handshakeError) Error() string { return "tls handshake: " + e.err.Error() }
-func (e *handshakeError) Unwrap() error { return e.err }
+// errHandshake marks an error of a TLS handshake.
+var errHandshake = errors.New("tls handshake")
 
 func resultOfStatus(status int) string {
 	if status < 200 || status > 599 {
@@ -122,12 +117,10 @@ func resultOfStatus(status int) string {
 	return results[status/100-2]
 }
 
-// resultOfError returns the result of a call that got no response, and an explanation for
-// the customer. The explanation never contains a name's addresses: customers could map a
-// private network with them.
+// resultOfError returns the result of a call that got no response, and an explanation for the customer. The explanation
+// never contains a name's addresses: customers could map a private network with them.
 func resultOfError(err error) (result, explanation string) {
 	var dns *net.DNSError
-	var handshake *handshakeError
 	var broken *net.OpError
 	switch {
 	case errors.Is(err, ssrf.ErrProhibitedIP), errors.Is(err, ssrf.ErrProhibitedPort),
@@ -137,10 +130,10 @@ func resultOfError(err error) (result, explanation string) {
 		return resultDNS, "the host name does not resolve"
 	case timedOut(err):
 		return resultTimeout, "no answer in time"
-	case errors.As(err, &handshake) && errors.As(err, &broken) && broken.Source != nil:
+	case errors.Is(err, errHandshake) && errors.As(err, &broken) && broken.Source != nil:
 		return resultTLS, "the connection broke during the TLS handshake" // the error's text has the addresses
-	case errors.As(err, &handshake):
-		return resultTLS, excerptOf([]byte(handshake.Error()))
+	case errors.Is(err, errHandshake):
+		return resultTLS, excerptOf([]byte(err.Error()))
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return resultRefused, "the connection was refused"
 	}

@@ -5,19 +5,17 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
 	"intumwa/internal/postgres"
 )
 
 const (
-	// A claim lasts for beginWithin, the timeout of a call, and storeWithin. After that
-	// any process may claim the delivery again.
+	// A claim lasts for beginWithin, the timeout of a call, and storeWithin. After that any process may claim the
+	// delivery again.
 	beginWithin = 10 * time.Second // from the claim to the beginning of the call
 	storeWithin = 10 * time.Second // from the end of the call to its result
 
-	// claimCompanies limits the companies of one claim: each takes an advisory lock, and
-	// the server's lock table is limited.
+	// claimCompanies limits the companies of one claim: each takes an advisory lock, and the server's lock table is
+	// limited.
 	claimCompanies = 500
 )
 
@@ -29,15 +27,13 @@ type job struct {
 	number    string
 	data      string // of the body, for events about no message of the company
 	reference string
-	tries     int       // attempts of this round before this one
-	claim     time.Time // webhook_undelivered.claimed_until: only its holder records a result
-	calls     callsID   // webhook_first_calls.id: results are recorded while the row exists. Zero: none
-	beginBy   time.Time // on this machine's clock; a call that begins later could outlast the claim
-	target    *target   // the endpoint at the time of the claim
+	tries     int         // attempts of this round before this one
+	claim     time.Time   // webhook_undelivered.claimed_until: only its holder records a result
+	calls     *firstCalls // that it belongs to; nil: it has a row of its own
+	place     int         // in them
+	beginBy   time.Time   // on this machine's clock; a call that begins later could outlast the claim
+	target    *target     // the endpoint at the time of the claim
 }
-
-// callsID is a ULID.
-type callsID = [16]byte
 
 // position is a position among a company's undelivered deliveries.
 type position struct {
@@ -45,10 +41,9 @@ type position struct {
 	id  int64
 }
 
-// look returns the active endpoints with unclaimed deliveries that became due since the
-// given time, and how long the oldest has been due. It costs one index probe per
-// endpoint, however long the backlogs. The bound is needed because the probe passes
-// deleted rows that an old snapshot keeps one by one.
+// look returns the active endpoints with unclaimed deliveries that became due since the given time, and how long the
+// oldest has been due. It costs one index probe per endpoint, however long the backlogs. The limit is needed because
+// the probe passes deleted rows that an old snapshot keeps one by one.
 func (w *Webhooks) look(ctx context.Context, since time.Time) (companies []int64, oldest time.Duration, err error) {
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
@@ -83,14 +78,13 @@ type claimed struct {
 
 func (w *Webhooks) claimLasts() time.Duration { return beginWithin + w.opts.Timeout + storeWithin }
 
-// claim claims due deliveries of companies with active endpoints. Its COMMIT waits for
-// the synchronous standby, if there is one, and comes after the COMMITs of the deliveries
-// in the log. So once claim returns without an error, the deliveries are as safe as the
-// claim, and no event is posted earlier. A claim whose COMMIT got no reply is an error;
+// claim claims due deliveries of companies with active endpoints. Its COMMIT waits for the synchronous standby, if
+// there is one, and comes after the COMMITs of the deliveries in the log. So once claim returns without an error, the
+// deliveries are as safe as the claim, and no event is posted earlier. A claim whose COMMIT got no reply is an error;
 // no process calls its deliveries until it ends.
 //
-// Only one process at a time claims for a company; the others skip it. FOR UPDATE SKIP
-// LOCKED would do the same per row, at the cost of one more WAL record each.
+// Only one process at a time claims for a company; the others skip it. FOR UPDATE SKIP LOCKED would do the same per
+// row, at the cost of one more WAL record each.
 func (w *Webhooks) claim(ctx context.Context, wishes []wish) (map[int64]*claimed, error) {
 	n := len(wishes)
 	companies, most, due, ids := make([]int64, n), make([]int32, n), make([]time.Time, n), make([]int64, n)
@@ -139,32 +133,19 @@ func (w *Webhooks) claim(ctx context.Context, wishes []wish) (map[int64]*claimed
 	return all, nil
 }
 
-// endAtOnce is how many rows of webhook_first_calls one call of endFirstCalls ends.
-const endAtOnce = 100
-
-// endFirstCalls makes the deliveries of first calls due whose process died or lost their results. It
-// returns how many rows it ended. Their results are locked out first: a statement that began before a
-// result was committed would not find it.
-func (w *Webhooks) endFirstCalls(ctx context.Context) (ended int, err error) {
-	err = pgx.BeginFunc(ctx, w.pool, func(tx pgx.Tx) error {
-		over, err := postgres.All(ctx, tx, "looking for first calls that ended", pgx.RowTo[callsID], `
-			SELECT id FROM webhook_first_calls WHERE ends <= now() ORDER BY id LIMIT $1 FOR UPDATE SKIP LOCKED`, endAtOnce)
-		if err != nil || len(over) == 0 {
-			return err
-		}
-		ended = len(over)
-		_, err = tx.Exec(ctx, `
-			WITH over AS (DELETE FROM webhook_first_calls WHERE id = ANY($1) RETURNING *)
-			INSERT INTO webhook_undelivered (company_id, id, at, due, phone_number, client_reference, data)
-			SELECT d.*
-			FROM over, unnest(company_ids, ids, at, array_fill(now(), ARRAY[cardinality(ids)]), phone_numbers, client_references, data) d(company_id, id)
-			WHERE NOT EXISTS (SELECT FROM webhook_deliveries w WHERE w.company_id = d.company_id AND w.id = d.id)`, over)
-		return err
-	})
+// endFirstCalls makes the deliveries of first calls due whose process died or lost their results. Who deletes the row
+// decides about its deliveries.
+func (w *Webhooks) endFirstCalls(ctx context.Context) error {
+	_, err := w.pool.Exec(ctx, `
+		WITH over AS (
+			DELETE FROM webhook_first_calls WHERE id = ANY(ARRAY(SELECT id FROM webhook_first_calls WHERE ends <= now() FOR UPDATE SKIP LOCKED)) RETURNING *
+		)
+		INSERT INTO webhook_undelivered (company_id, id, at, due, phone_number, client_reference, data)
+		SELECT unnest(company_ids), unnest(ids), unnest(at), now(), unnest(phone_numbers), unnest(client_references), unnest(data) FROM over`)
 	if err != nil {
-		return 0, fmt.Errorf("ending first calls of webhooks: %w", err)
+		return fmt.Errorf("ending first calls of webhooks: %w", err)
 	}
-	return ended, nil
+	return nil
 }
 
 // countEndpoints updates the metric of endpoints by state.

@@ -2,7 +2,6 @@ package webhooks
 
 import (
 	"context"
-	"errors"
 	"net/http"
 	"sync"
 	"sync/atomic"
@@ -117,14 +116,16 @@ func TestNotBeforeItIsSafe(t *testing.T) {
 	inState(t, w, 100, StateDelivered)
 }
 
-// makeQuick makes Run treat company 1's endpoint as quick, even on a busy machine.
-func makeQuick(w *Webhooks) {
+// makeQuick makes Run treat companies' endpoints as quick, even on a busy machine; none: company 1's.
+func makeQuick(w *Webhooks, companies ...int64) {
 	d := w.running.Load()
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	e := newWorker(1)
-	e.known, e.limit = true, mostCalls
-	d.workers[1] = e
+	for _, company := range append(companies, 1) {
+		e := newWorker(company)
+		e.known, e.limit = true, mostCalls
+		d.workers[company] = e
+	}
 }
 
 // TestCommitAfterTheEndOfRun: deliveries claimed for a deliverer that has ended are given back.
@@ -265,13 +266,13 @@ func TestStoredOnce(t *testing.T) {
 	if err != nil || len(taken[1].jobs) != 2 {
 		t.Fatalf("%+v, %v", taken, err)
 	}
-	var batch []result
+	var results []result
 	for _, j := range taken[1].jobs {
-		batch = append(batch, result{job: j, state: delivered, ended: time.Now(), attempt: Attempt{At: time.Now().Truncate(time.Millisecond), Result: result2xx, Status: 204}})
+		results = append(results, result{job: j, state: delivered, ended: time.Now(), attempt: Attempt{At: time.Now().Truncate(time.Millisecond), Result: result2xx, Status: 204}})
 	}
-	batch[1].state, batch[1].attempt.Result, batch[1].delay = pending, result5xx, time.Hour
-	for again := range 3 {
-		if err := w.store(t.Context(), batch, again > 0); err != nil {
+	results[1].state, results[1].attempt.Result, results[1].delay = pending, result5xx, time.Hour
+	for range 3 {
+		if err := w.store(t.Context(), results); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -280,245 +281,5 @@ func TestStoredOnce(t *testing.T) {
 	}
 	if d := only(t, w.Webhooks, 2); d.State != StatePending || len(d.Attempts) != 1 || time.Until(*d.NextAt) < 59*time.Minute {
 		t.Errorf("%+v", d)
-	}
-}
-
-// TestLargeBacklog: a failing endpoint with a large due backlog delays no other, even while an old
-// snapshot keeps all deleted rows.
-func TestLargeBacklog(t *testing.T) {
-	const backlog, n = 30_000, 200
-	failing, s := newSink(t, status(http.StatusServiceUnavailable)), newSink(t, nil)
-	opts := quickly()
-	opts.RetryDelays = []time.Duration{time.Hour}
-	w := New(batchPool(t), opts)
-	setEndpoint(t, w, 1, failing.URL)
-	setEndpoint(t, w, 2, s.URL)
-	perform(t, w, `INSERT INTO webhook_undelivered (company_id, id, at, due, phone_number)
-		SELECT 1, 8 * n, now(), now() - interval '1 hour', '' FROM generate_series(1, $1::int) n`, backlog)
-	old, err := w.pool.Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = old.Rollback(context.Background()) }()
-	if _, err := old.Exec(t.Context(), `SET TRANSACTION ISOLATION LEVEL REPEATABLE READ`); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := old.Exec(t.Context(), `SET LOCAL idle_in_transaction_session_timeout = 0`); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := old.Exec(t.Context(), `SELECT count(*) FROM webhook_endpoints`); err != nil {
-		t.Fatal(err)
-	}
-	run(t, w)
-	eventually(t, "the backlog is worked at", func() bool { return failing.count() > 20 })
-	for i := range n / 20 {
-		enqueue(t, w, 2, int64(1_000_000+20*i), 20)
-		eventually(t, "a batch called", func() bool { return s.count() >= 20*(i+1) })
-	}
-}
-
-// TestManyProcesses: several processes share one endpoint's deliveries, each delivered once.
-func TestManyProcesses(t *testing.T) {
-	const n, processes = 2000, 3
-	s := newSink(t, nil)
-	pool := batchPool(t)
-	var all []*Webhooks
-	var stops []func()
-	for range processes {
-		w := New(pool, quickly())
-		all = append(all, w)
-	}
-	for company := range int64(5) {
-		setEndpoint(t, all[0], company+1, s.URL)
-	}
-	for _, w := range all {
-		stops = append(stops, run(t, w))
-	}
-	var settling sync.WaitGroup
-	for i, w := range all {
-		settling.Go(func() {
-			for company := range int64(5) {
-				enqueue(t, w, company+1, (company*processes+int64(i))*n+1, n/processes/5)
-			}
-		})
-	}
-	settling.Wait()
-	stops[0]() // the others make the calls that it does not
-	eventually(t, "all delivered", func() bool { return countState(t, all[1], delivered) == n/processes/5*processes*5 })
-	if made := s.count(); made != n/processes/5*processes*5 {
-		t.Errorf("%d calls of %d deliveries", made, n/processes/5*processes*5)
-	}
-}
-
-// TestPurge: deliveries older than the retention are deleted with everything that belongs to them, and
-// cannot be looked up or sent again.
-func TestPurge(t *testing.T) {
-	w := New(batchPool(t), Options{AllowPrivate: true, Retention: 24 * time.Hour})
-	setEndpoint(t, w, 1, "http://127.0.0.1:1/")
-	giveUp(t, w, 1, 1, purgeBatch+10)
-	perform(t, w, `INSERT INTO webhook_delivered (company_id, id, at, phone_number) SELECT company_id, id + 1, at, phone_number FROM webhook_undelivered`)
-	perform(t, w, `UPDATE webhook_deliveries SET at = now() - interval '25 hours' WHERE id / 8 <= $1`, purgeBatch+5)
-	gone, most := int64(0), int64(0)
-	for block, looks := int64(0), 0; ; looks++ {
-		n, next, err := w.purge(t.Context(), block, 10)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if looks == 3 { // the table doubles meanwhile
-			perform(t, w, `INSERT INTO webhook_delivered (company_id, id, at, phone_number) SELECT 2, n, now(), '+25761234567' FROM generate_series(1, 2100) n`)
-		}
-		if gone, most, block = gone+n, max(most, n), next; n == 0 && next == 0 {
-			break
-		}
-	}
-	if gone != 2*(purgeBatch+5) || most > 2*purgeBatch {
-		t.Errorf("%d deleted, %d at once", gone, most)
-	}
-	if err := errOf(w.Delivery(t.Context(), 1, idSpan)); err == nil {
-		t.Error("what has gone is still there")
-	}
-	if err := errOf(w.Resend(t.Context(), 1, idSpan)); err == nil {
-		t.Error("what has gone was sent again")
-	}
-	if page, _, err := w.Deliveries(t.Context(), 1, Filter{State: StateFailed}, 0, 100); err != nil || len(page) != 5 {
-		t.Errorf("%d left, %v", len(page), err)
-	}
-}
-
-// TestPurgeReadsLittle: however many undelivered deliveries are kept, a purge reads none of them only
-// to find that it is not old. Deliveries that wait for an inactive endpoint become old too.
-func TestPurgeReadsLittle(t *testing.T) {
-	w := New(batchPool(t), Options{AllowPrivate: true, Retention: 24 * time.Hour})
-	setEndpoint(t, w, 1, "http://127.0.0.1:1/")
-	perform(t, w, `INSERT INTO webhook_undelivered (company_id, id, at, due, given_up_at, phone_number)
-		SELECT 1, n * 8, now(), CASE WHEN n % 2 = 0 THEN 'infinity' ELSE now() END, now(), '+25761234567' FROM generate_series(1, 50000) n`)
-	perform(t, w, `INSERT INTO webhook_delivered (company_id, id, at, phone_number) SELECT 1, 1 + n * 8, now(), '+25761234567' FROM generate_series(1, 50000) n`)
-	perform(t, w, `VACUUM ANALYZE webhook_undelivered, webhook_delivered`)
-	const few = 20 // blocks; the table has over 1,000
-	for _, statement := range purgeStatements {
-		if n, plan := blocks(t, w.pool, statement, w.opts.Retention, purgeBatch); n > few {
-			t.Errorf("%d blocks:\n%s", n, plan)
-		}
-	}
-	if n, plan := blocks(t, w.pool, purgeDelivered, w.opts.Retention, purgeBatch, int64(400), int64(401)); n > few {
-		t.Errorf("%d blocks:\n%s", n, plan)
-	}
-	perform(t, w, `UPDATE webhook_undelivered SET at = now() - interval '25 hours', due = now() - interval '25 hours' WHERE id = 8`)
-	if gone, _, err := w.purge(t.Context(), -1, 10); err != nil || gone != 1 {
-		t.Errorf("%d deleted, %v", gone, err)
-	}
-}
-
-// TestWALOfADelivery bounds the WAL of one delivery, from its row to its result. A busy machine makes
-// smaller batches of results, so the best of several rounds counts.
-func TestWALOfADelivery(t *testing.T) {
-	const n, batch, rounds = 1000, 20, 8
-	pool, err := postgres.Open(t.Context(), testenv.NewPostgresServer(t).URL(), postgres.Options{MaxConns: 8, BatchUpdates: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(pool.Close)
-	s := newSink(t, nil)
-	w := New(pool, Options{AllowPrivate: true})
-	setEndpoint(t, w, 1, s.URL)
-	run(t, w)
-	wal := func() (records, octets float64) {
-		t.Helper()
-		pool.Reset() // a server process reports when it exits
-		if err := pool.QueryRow(t.Context(), `SELECT wal_records, wal_bytes FROM pg_stat_wal`).Scan(&records, &octets); err != nil {
-			t.Fatal(err)
-		}
-		return records, octets
-	}
-	round := func(number int) (records, octets float64) {
-		before, octetsBefore := wal()
-		for from := number*n + 1; from <= (number+1)*n; from += batch {
-			enqueue(t, w, 1, int64(from), batch)
-			eventually(t, "a batch called", func() bool { return s.count() >= from+batch-1 })
-		}
-		eventually(t, "all delivered", func() bool { return countState(t, w, delivered) == (number+1)*n })
-		eventually(t, "the figures", func() bool { records, octets = wal(); return records > before+2*n })
-		return (records - before) / n, (octets - octetsBefore) / n
-	}
-	round(0)
-	for number := 1; ; number++ {
-		records, octets := round(number)
-		t.Logf("%.2f records, %.0f octets a delivery", records, octets)
-		if records <= 2.6 && octets <= 370 {
-			return
-		}
-		if number == rounds {
-			t.Fatal("want 2.6 and 370 at most")
-		}
-	}
-}
-
-// TestFirstCalls: a delivery in webhook_first_calls is pending for every reader: it is listed, found,
-// not erased, and not called twice by a re-send. A result of another delivery of the transaction does
-// not change this. After the end of the calls the rest is due, once.
-func TestFirstCalls(t *testing.T) {
-	const number = "+25761234567"
-	text := `{"inbound_id":2,"from":"` + number + `","to":"8080","message":"a secret","received_at":"2026-03-01T08:02:11+00:00"}`
-	w := New(batchPool(t), quickly())
-	d := newDeliverer(t.Context(), w)
-	setEndpoint(t, w, 1, "http://127.0.0.1:1/")
-	calls := callsID{1}
-	perform(t, w, `INSERT INTO webhook_first_calls (id, ends, company_ids, ids, at, phone_numbers, client_references, data)
-		SELECT $3, now() + interval '1 hour', '{1,1,1}', '{8,18,24}', array_fill(now(), '{3}'), array_fill($1::text, '{3}'), '{order 1,NULL,NULL}', ARRAY[NULL, $2, NULL]`, number, text, calls)
-	pending := func(want ...int64) {
-		t.Helper()
-		page, _, err := w.Deliveries(t.Context(), 1, Filter{State: StatePending}, 0, 10)
-		if err != nil || len(page) != len(want) {
-			t.Fatalf("%+v, %v", page, err)
-		}
-		for i, d := range page {
-			if again, err := w.Resend(t.Context(), 1, d.ID); d.ID != want[i] || err != nil || again.State != StatePending || again.Body != d.Body {
-				t.Errorf("%+v, %+v, %v", d, again, err)
-			}
-		}
-	}
-	pending(24, 18, 8)
-	if all, err := w.Naming(t.Context(), []string{number}, 100); err != nil || len(all) != 1 || all[0].InboundID != 2 {
-		t.Errorf("%+v, %v", all, err)
-	}
-	if err := pgx.BeginFunc(t.Context(), w.pool, func(tx pgx.Tx) error {
-		of, err := Erase(t.Context(), tx, []Subject{{1, 1}, {1, 3}}, "erased")
-		erased, received, err2 := EraseReceived(t.Context(), tx, []Subject{{1, 2}}, []string{number}, "erased")
-		if len(of) != 2 || erased != 0 || len(received) != 1 {
-			t.Errorf("%v; %d %v", of, erased, received)
-		}
-		return errors.Join(err, err2)
-	}); err != nil {
-		t.Fatal(err)
-	}
-	d.firstCalls[calls] = 3
-	for again := range 2 { // the first reply was lost
-		if err := d.store(t.Context(), []result{{job: job{company: 1, id: 18, calls: calls}, state: delivered, attempt: Attempt{Result: result2xx}}}, again > 0); err != nil {
-			t.Fatal(err)
-		}
-	}
-	pending(24, 8)
-	perform(t, w, `UPDATE webhook_first_calls SET ends = now()`)
-	for want := range 2 {
-		if ended, err := w.endFirstCalls(t.Context()); err != nil || ended != 1-want {
-			t.Errorf("%d ended, %v", ended, err)
-		}
-	}
-	if err := d.store(t.Context(), []result{{job: job{company: 1, id: 8, calls: calls}, state: delivered, attempt: Attempt{Result: result2xx}}}, false); err != nil {
-		t.Fatal(err)
-	}
-	pending(24, 8)
-	if n := countState(t, w, delivered); n != 1 {
-		t.Errorf("%d delivered", n)
-	}
-}
-
-// TestFirstCallsOfAnUnusableEndpoint: a process does not wait for results of calls that it cannot make.
-func TestFirstCallsOfAnUnusableEndpoint(t *testing.T) {
-	d := newDeliverer(t.Context(), New(batchPool(t), quickly()))
-	d.workers[1] = newWorker(1)
-	d.hand([]*claimed{{endpoint: storedEndpoint{company: 1, url: "http://127.0.0.1:1/", secret: "aes256gcm:unreadable"}, jobs: []job{{company: 1, id: 8, calls: callsID{1}}}}})
-	if len(d.firstCalls) != 0 || len(d.workers[1].waiting) != 0 {
-		t.Errorf("%v, %+v", d.firstCalls, d.workers[1].waiting)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -18,23 +19,21 @@ import (
 const (
 	connectTimeout = 5 * time.Second
 	tlsTimeout     = 5 * time.Second
-	maxHeaderBytes = 16 << 10
-	maxBodyBytes   = 64 << 10         // of a response to read, so that the connection can be reused
-	excerptBytes   = 1 << 10          // of a failure's response to keep
 	idleTimeout    = 90 * time.Second // of a connection between two calls
 )
 
-// client speaks HTTP/1.1 to endpoints on the caller's goroutine, one exchange at a time per
-// connection; http.Transport would hand each exchange to two goroutines. It uses no proxy and
-// follows no redirects. The dialer checks each address.
+// client speaks HTTP/1.1 to endpoints on the caller's goroutine, one exchange at a time per connection; http.Transport
+// would hand each exchange to two goroutines. It uses no proxy and follows no redirects. The dialer checks each
+// address.
 type client struct {
 	dialer   *net.Dialer
 	sessions tls.ClientSessionCache // saves full handshakes with servers seen before
 	timeout  time.Duration          // of an exchange
 	most     int                    // idle connections
 
-	mu   sync.Mutex
-	idle []*connection // most recently used last
+	mu     sync.Mutex
+	idle   []*connection // most recently used last
+	expiry *time.Timer   // closes what nobody has used for too long
 }
 
 // place is a connection's destination. Several companies may share one.
@@ -46,33 +45,25 @@ type place struct {
 type connection struct {
 	net.Conn
 	place  place
-	raw    syscall.RawConn       // of the socket, below TLS
-	peek   func(fd uintptr) bool // for raw: sets quiet if nothing has come
-	quiet  bool
+	raw    syscall.RawConn   // of the socket, below TLS
 	source *io.LimitedReader // of reader; limits the response
 	reader *bufio.Reader
-	since  time.Time   // when it became idle
-	expiry *time.Timer // closes it after too long an idle time
-}
-
-// answer is the part of a response that we use.
-type answer struct {
-	status  int
-	excerpt string // the beginning of the body
-	whole   bool   // the connection can be reused
+	since  time.Time // when it became idle
 }
 
 func newClient(opts Options, g guard) *client {
-	return &client{
+	c := &client{
 		dialer:   &net.Dialer{Timeout: connectTimeout, KeepAlive: 15 * time.Second, Resolver: opts.resolver, Control: g.control},
 		sessions: tls.NewLRUClientSessionCache(256),
 		timeout:  opts.Timeout,
 		most:     opts.InFlight,
 	}
+	c.expiry = time.AfterFunc(idleTimeout, func() { c.closeIdle(idleTimeout) })
+	return c
 }
 
-// exchange sends a request and reads the response, within the timeout. If a kept connection
-// returns nothing, the server has closed it; the request is sent again over another one.
+// exchange sends a request and reads the response, within the timeout. If a kept connection returns nothing, the server
+// has closed it; the request is sent again over another one.
 func (c *client) exchange(ctx context.Context, to place, request []byte, excerpt bool) (answer, error) {
 	deadline := time.Now().Add(c.timeout)
 	for {
@@ -103,50 +94,30 @@ func (c *client) exchange(ctx context.Context, to place, request []byte, excerpt
 			return a, nil
 		case !time.Now().Before(deadline):
 			return a, context.DeadlineExceeded // within a header line it is a different error
-		case !kept || conn.source.N < maxHeaderBytes || ctx.Err() != nil:
+		case !kept || conn.source.N < maxHeadBytes || ctx.Err() != nil:
 			return a, err
 		}
 	}
 }
-
-// postRequest is the request that http.ReadResponse needs.
-var postRequest = &http.Request{Method: http.MethodPost}
 
 // exchange sends a request and reads the final response. It ends when ctx does.
 func (c *connection) exchange(ctx context.Context, request []byte, excerpt bool) (a answer, err error) {
 	stop := context.AfterFunc(ctx, func() { _ = c.SetDeadline(time.Unix(1, 0)) })
 	defer func() { a.whole = stop() && a.whole }()
-	c.source.N = maxHeaderBytes
+	c.source.N = maxHeadBytes
 	if _, err := c.Write(request); err != nil {
 		return a, err
 	}
 	for {
-		response, err := http.ReadResponse(c.reader, postRequest) //nolint:bodyclose // closing it does nothing
+		h, err := readHead(c.reader)
 		if err != nil {
 			return a, err
 		}
-		if code := response.StatusCode; code < 100 || code > 199 || code == http.StatusSwitchingProtocols {
-			c.source.N = 2 * maxBodyBytes // chunk sizes included
-			return readAnswer(response, excerpt), nil
+		if h.status < 100 || h.status > 199 || h.status == http.StatusSwitchingProtocols {
+			c.source.N += maxAnswerBytes - maxHeadBytes
+			return readBody(c.reader, h, excerpt), nil
 		}
 	}
-}
-
-// readAnswer reads at most maxBodyBytes of a response's body and ignores errors. It keeps a
-// success's excerpt only on request. After a 101 it reads nothing: another protocol follows.
-func readAnswer(response *http.Response, excerpt bool) answer {
-	a := answer{status: response.StatusCode, whole: !response.Close && response.StatusCode >= 200}
-	if response.ContentLength == 0 || response.StatusCode < 200 {
-		return a
-	}
-	left := int64(maxBodyBytes)
-	if excerpt || resultOfStatus(a.status) != result2xx {
-		head, _ := io.ReadAll(io.LimitReader(response.Body, excerptBytes))
-		a.excerpt, left = excerptOf(head), left-excerptBytes
-	}
-	_, err := io.CopyN(io.Discard, response.Body, left)
-	a.whole = a.whole && errors.Is(err, io.EOF)
-	return a
 }
 
 func (c *client) dial(ctx context.Context, to place, deadline time.Time) (*connection, error) {
@@ -164,7 +135,7 @@ func (c *client) dial(ctx context.Context, to place, deadline time.Time) (*conne
 	secure := tls.Client(socket, &tls.Config{ServerName: to.name, MinVersion: tls.VersionTLS12, ClientSessionCache: c.sessions})
 	if err := secure.HandshakeContext(ctx); err != nil {
 		_ = socket.Close() // the handshake's error is returned
-		return nil, &handshakeError{err}
+		return nil, fmt.Errorf("%w: %w", errHandshake, err)
 	}
 	return newConnection(socket, secure, to)
 }
@@ -176,28 +147,26 @@ func newConnection(socket, conn net.Conn, to place) (*connection, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &connection{Conn: conn, place: to, raw: raw, source: &io.LimitedReader{R: conn}}
-	c.reader = bufio.NewReader(c.source)
-	var octet [1]byte
-	c.peek = func(fd uintptr) bool {
-		_, _, err := syscall.Recvfrom(int(fd), octet[:], syscall.MSG_PEEK|syscall.MSG_DONTWAIT)
-		c.quiet = err == syscall.EAGAIN
-		return true
-	}
-	return c, nil
+	source := &io.LimitedReader{R: conn}
+	return &connection{Conn: conn, place: to, raw: raw, source: source, reader: bufio.NewReader(source)}, nil
 }
 
-// silent reports whether the server has kept the connection open and sent nothing that would pass
-// for the next response. It checks the socket and TLS, which reads ahead.
+// silent reports whether the server has kept the connection open and sent nothing that would pass for the next
+// response. It checks the socket and TLS, which reads ahead.
 func (c *connection) silent() bool {
 	_ = c.SetReadDeadline(time.Time{}) // errors: raw.Read and Peek return them too
-	c.quiet = false
-	if err := c.raw.Read(c.peek); !c.quiet || err != nil {
+	quiet := false
+	err := c.raw.Read(func(fd uintptr) bool {
+		_, _, err := syscall.Recvfrom(int(fd), make([]byte, 1), syscall.MSG_PEEK|syscall.MSG_DONTWAIT)
+		quiet = err == syscall.EAGAIN
+		return true
+	})
+	if !quiet || err != nil {
 		return false
 	}
 	_ = c.SetReadDeadline(time.Unix(1, 0))
 	c.source.N = 1
-	_, err := c.reader.Peek(1)
+	_, err = c.reader.Peek(1)
 	return errors.Is(err, os.ErrDeadlineExceeded)
 }
 
@@ -217,22 +186,14 @@ func (c *client) take(to place) *connection {
 // keep keeps a connection for the next exchange.
 func (c *client) keep(conn *connection) {
 	conn.since = time.Now()
-	if conn.expiry == nil {
-		conn.expiry = time.AfterFunc(idleTimeout, func() { c.closeIdle(idleTimeout) })
-	} else {
-		conn.expiry.Reset(idleTimeout)
-	}
 	c.mu.Lock()
 	c.idle = append(c.idle, conn)
-	full := len(c.idle) > c.most
 	c.mu.Unlock()
-	if full {
-		c.closeIdle(idleTimeout)
-	}
+	c.closeIdle(idleTimeout)
+	c.expiry.Reset(idleTimeout)
 }
 
-// closeIdle closes connections that have been idle that long, and the oldest if there are too
-// many.
+// closeIdle closes connections that have been idle that long, and the oldest if there are too many.
 func (c *client) closeIdle(long time.Duration) {
 	c.mu.Lock()
 	n := max(0, len(c.idle)-c.most)

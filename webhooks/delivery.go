@@ -90,11 +90,11 @@ func scanDelivery(row pgx.CollectableRow) (d Delivery, err error) {
 	return d, nil
 }
 
-// Resend sends a company's delivery again at once, with the same body and webhook-id, and returns
-// its new state. A finished delivery starts a new round of attempts and keeps its latest old ones;
-// a pending one is only brought forward. While the endpoint is inactive the delivery waits. Resend
-// returns ErrNotFound if the company has no such delivery. It gives way to a concurrent change of
-// the delivery (postgres.GaveWay); the caller then repeats its transaction.
+// Resend sends a company's delivery again at once, with the same body and webhook-id, and returns its new state. A
+// finished delivery starts a new round of attempts and keeps its latest old ones; a pending one is only brought
+// forward. While the endpoint is inactive the delivery waits. Resend returns ErrNotFound if the company has no such
+// delivery. It gives way to a concurrent change of the delivery (postgres.GaveWay); the caller then repeats its
+// transaction.
 func (w *Webhooks) Resend(ctx context.Context, company sms.CompanyID, deliveryID int64) (Delivery, error) {
 	_, err := w.pool.Exec(ctx, `
 		UPDATE webhook_deliveries SET delivered = false, due = least(due, now()), given_up_at = NULL,
@@ -121,9 +121,8 @@ const (
 	recoverPace = 400 * time.Microsecond // between their first attempts
 )
 
-// Recover sends again a company's given-up deliveries of events recorded since a time, RecoverMost
-// at most, and returns how many. They become due one after another, so new events do not queue
-// behind them.
+// Recover sends again a company's given-up deliveries of events recorded since a time, RecoverMost at most, and returns
+// how many. They become due one after another, so new events do not queue behind them.
 func (w *Webhooks) Recover(ctx context.Context, company sms.CompanyID, since time.Time) (resent int64, err error) {
 	err = pgx.BeginFunc(ctx, w.pool, func(tx pgx.Tx) error {
 		if err := lockEndpoint(ctx, tx, company); err != nil { // recoveries of one company take turns

@@ -20,8 +20,7 @@ import (
 // ErrNotFound is returned when there is no such endpoint or delivery.
 var ErrNotFound = errors.New("not found")
 
-// Endpoint is the URL that receives a company's events. A company has at most one.
-// rule api 2.4
+// Endpoint is the URL that receives a company's events. A company has at most one. rule api 2.4
 type Endpoint struct {
 	CompanyID int64
 	URL       string
@@ -39,9 +38,8 @@ type Endpoint struct {
 	sealed string // the secret as stored
 }
 
-// Setting changes an endpoint. A zero field changes nothing; a new endpoint is active and gets a
-// generated secret. A given secret replaces the current one at once and ends a rotation; Rotate
-// keeps both valid.
+// Setting changes an endpoint. A zero field changes nothing; a new endpoint is active and gets a generated secret. A
+// given secret replaces the current one at once and ends a rotation; Rotate keeps both valid.
 type Setting struct {
 	URL    string // required for a new endpoint
 	Secret string // whsec_ and the base64 of 24 to 64 bytes
@@ -49,8 +47,8 @@ type Setting struct {
 	Events *[]string // of Askable, replaces the earlier ones; nil: no change
 }
 
-// SetEndpoint creates or changes a company's endpoint and returns its new state. An invalid URL,
-// secret or event is an sms.Refusal. The caller ensures that the company exists.
+// SetEndpoint creates or changes a company's endpoint and returns its new state. An invalid URL, secret or event is an
+// sms.Refusal. The caller ensures that the company exists.
 func (w *Webhooks) SetEndpoint(ctx context.Context, companyID int64, s Setting) (Endpoint, error) {
 	if s.Secret != "" {
 		if _, err := secretKey(s.Secret); err != nil {
@@ -106,12 +104,12 @@ func (w *Webhooks) SetEndpoint(ctx context.Context, companyID int64, s Setting) 
 // RotationOverlap is how long the previous secret signs besides the new one.
 const RotationOverlap = 24 * time.Hour
 
-// Rotate gives a company's endpoint a new signing secret. During RotationOverlap both secrets
-// sign: webhook-signature has two signatures. X-Webhook-Signature has room for one: the old
-// secret's until the overlap ends. The returned endpoint has the new secret and PreviousUntil.
+// Rotate gives a company's endpoint a new signing secret. During RotationOverlap both secrets sign: webhook-signature
+// has two signatures. X-Webhook-Signature has room for one: the old secret's until the overlap ends. The returned
+// endpoint has the new secret and PreviousUntil.
 //
-// A second rotation during the overlap is an sms.Refusal: a receiver could hold neither of the
-// two valid secrets. Call EndRotation first.
+// A second rotation during the overlap is an sms.Refusal: a receiver could hold neither of the two valid secrets. Call
+// EndRotation first.
 func (w *Webhooks) Rotate(ctx context.Context, company sms.CompanyID) (Endpoint, error) {
 	return w.changeEndpoint(ctx, company, "rotating the webhook secret", func(tx pgx.Tx, e *Endpoint, err error) error {
 		switch {
@@ -128,8 +126,7 @@ func (w *Webhooks) Rotate(ctx context.Context, company sms.CompanyID) (Endpoint,
 	})
 }
 
-// EndRotation ends a rotation early: the previous secret stops signing. Without a rotation it
-// changes nothing.
+// EndRotation ends a rotation early: the previous secret stops signing. Without a rotation it changes nothing.
 func (w *Webhooks) EndRotation(ctx context.Context, company sms.CompanyID) (Endpoint, error) {
 	return w.changeEndpoint(ctx, company, "ending the rotation of the webhook secret", func(tx pgx.Tx, e *Endpoint, err error) error {
 		if err != nil && !unreadable(err) {
@@ -142,8 +139,8 @@ func (w *Webhooks) EndRotation(ctx context.Context, company sms.CompanyID) (Endp
 	})
 }
 
-// changeEndpoint locks a company's endpoint and calls change with the current endpoint and the
-// error of reading it. It returns the endpoint as changed.
+// changeEndpoint locks a company's endpoint and calls change with the current endpoint and the error of reading it. It
+// returns the endpoint as changed.
 func (w *Webhooks) changeEndpoint(ctx context.Context, company sms.CompanyID, doing string, change func(tx pgx.Tx, e *Endpoint, err error) error) (e Endpoint, err error) {
 	err = pgx.BeginFunc(ctx, w.pool, func(tx pgx.Tx) error {
 		if err := lockEndpoint(ctx, tx, company); err != nil {
@@ -170,8 +167,8 @@ func lockEndpoint(ctx context.Context, tx pgx.Tx, company sms.CompanyID) error {
 	return err
 }
 
-// Endpoint returns a company's endpoint, or ErrNotFound. Without the key of its secret it
-// returns the other fields and an error.
+// Endpoint returns a company's endpoint, or ErrNotFound. Without the key of its secret it returns the other fields and
+// an error.
 func (w *Webhooks) Endpoint(ctx context.Context, companyID int64) (e Endpoint, err error) {
 	if e, err = w.EndpointOf(ctx, sms.CompanyID(companyID)); err != nil {
 		return e, err
@@ -195,8 +192,7 @@ func (w *Webhooks) EndpointOf(ctx context.Context, company sms.CompanyID) (Endpo
 	return found[0], nil
 }
 
-// Endpoints lists at most limit endpoints by company id, from the first after the given id,
-// without secrets.
+// Endpoints lists at most limit endpoints by company id, from the first after the given id, without secrets.
 func (w *Webhooks) Endpoints(ctx context.Context, after int64, limit int) ([]Endpoint, error) {
 	return postgres.All(ctx, w.pool, "listing webhook endpoints", func(row pgx.CollectableRow) (e Endpoint, err error) {
 		err = row.Scan(&e.CompanyID, &e.URL, &e.sealed, &e.Active, &e.UpdatedAt, &e.PreviousUntil, &e.FailingSince, &e.Events)
@@ -206,8 +202,8 @@ func (w *Webhooks) Endpoints(ctx context.Context, after int64, limit int) ([]End
 		FROM webhook_endpoints WHERE company_id > $1 ORDER BY company_id LIMIT $2`, after, limit)
 }
 
-// RecordedURL returns an endpoint's URL without the parts that may hold a secret, such as the
-// query. The audit log and administrators see this form.
+// RecordedURL returns an endpoint's URL without the parts that may hold a secret, such as the query. The audit log and
+// administrators see this form.
 func RecordedURL(text string) string {
 	u, err := url.Parse(text)
 	if err != nil {

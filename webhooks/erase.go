@@ -15,8 +15,8 @@ import (
 type Subject struct{ CompanyID, MessageID int64 }
 
 // Erase replaces the number in the stored events about messages by another text. It also removes the customer's
-// reference and the endpoints' responses, which may repeat the number. It leaves messages with a pending event
-// alone and returns them: the endpoint still gets the promised event. A later manual re-send has the other text.
+// reference and the endpoints' responses, which may repeat the number. It leaves messages with a pending event alone
+// and returns them: the endpoint still gets the promised event. A later manual re-send has the other text.
 func Erase(ctx context.Context, tx pgx.Tx, subjects []Subject, by string) (pending []int64, err error) {
 	var companies, ids []int64
 	for _, s := range subjects {
@@ -48,10 +48,10 @@ type named struct {
 	Waits       bool // still pending
 }
 
-// EraseReceived replaces a number, in any of its forms, by another text in the stored events about MOs. It also
-// removes the message text and the endpoints' responses. It covers the events of the subjects and all events with
-// the number as sender, even if the message itself is gone. Like Erase, it leaves messages with a pending event
-// alone and returns them. A later manual re-send lacks what was removed.
+// EraseReceived replaces a number, in any of its forms, by another text in the stored events about MOs. It also removes
+// the message text and the endpoints' responses. It covers the events of the subjects and all events with the number as
+// sender, even if the message itself is gone. Like Erase, it leaves messages with a pending event alone and returns
+// them. A later manual re-send lacks what was removed.
 func EraseReceived(ctx context.Context, tx pgx.Tx, subjects []Subject, forms []string, by string) (erased int64, pending []int64, err error) {
 	companies, ids := make([]int64, len(subjects)), make([]int64, len(subjects))
 	for i, s := range subjects {
@@ -93,8 +93,8 @@ func EraseReceived(ctx context.Context, tx pgx.Tx, subjects []Subject, forms []s
 	return erased, pending, nil
 }
 
-// ErasePurged is Erase for events about messages to a number that are already deleted: those with ids up to upTo.
-// It returns how many events it erased, and how many are still pending.
+// ErasePurged is Erase for events about messages to a number that are already deleted: those with ids up to upTo. It
+// returns how many events it erased, and how many are still pending.
 func ErasePurged(ctx context.Context, tx pgx.Tx, number string, upTo int64, by string) (erased, pending int64, err error) {
 	deliveries, err := postgres.All(ctx, tx, "looking for the events of messages that are deleted", pgx.RowToStructByPos[named],
 		purgedOf, []string{number}, upTo)
@@ -106,16 +106,16 @@ func ErasePurged(ctx context.Context, tx pgx.Tx, number string, upTo int64, by s
 	return int64(len(deliveries)), int64(all - len(deliveries)), obscure(ctx, tx, deliveries, by)
 }
 
-// Naming returns the deliveries whose events contain a number, in any of its forms, and that no message leads to:
-// MOs from it, and deleted messages to it with ids up to upTo.
+// Naming returns the deliveries whose events contain a number, in any of its forms, and that no message leads to: MOs
+// from it, and deleted messages to it with ids up to upTo.
 func (w *Webhooks) Naming(ctx context.Context, forms []string, upTo int64) ([]Delivery, error) {
 	return w.deliveries(ctx, namingOf, forms, upTo)
 }
 
-// Queries that find the events of a number ($1, its forms) without its messages. A separate query reads each
-// delivery (LATERAL, OFFSET 0). In a join the planner overestimates how many there are and reads the whole table. A
-// delivery that moves to another partition while FOR UPDATE waits for it is not found there, nor is one in
-// webhook_first_calls: it was still pending.
+// Queries that find the events of a number ($1, its forms) without its messages. A separate query reads each delivery
+// (LATERAL, OFFSET 0). In a join the planner overestimates how many there are and reads the whole table. A delivery
+// that moves to another partition while FOR UPDATE waits for it is not found there, nor is one in webhook_first_calls:
+// it was still pending.
 const (
 	receivedFrom = `SELECT r.company_id, r.id FROM webhook_deliveries r WHERE r.phone_number = ANY($1::text[]) AND r.data IS NOT NULL` // uses an index of these alone
 	// Company by company. It reads as many deliveries as outlive their messages ($2 is the last deleted message).

@@ -91,7 +91,7 @@ func TestErasedAsItIsDelivered(t *testing.T) {
 				if err := tx.QueryRow(t.Context(), `SELECT claimed_until FROM webhook_undelivered`).Scan(&r.claim); err != nil {
 					return err
 				}
-				return newDeliverer(t.Context(), w.In(tx)).store(t.Context(), []result{r}, false)
+				return newDeliverer(t.Context(), w.In(tx)).store(t.Context(), []result{r})
 			}, func() error {
 				return pgx.BeginFunc(t.Context(), w.pool, func(tx pgx.Tx) (err error) {
 					erased, pending, err = try.erase(tx)

@@ -2,7 +2,6 @@ package webhooks
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -10,10 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-	"github.com/oklog/ulid/v2"
-
-	"intumwa/internal/postgres"
 	"intumwa/sms"
 )
 
@@ -41,8 +36,7 @@ const (
 	AlwaysEvent = "webhook_event_always"
 )
 
-// checkEvents refuses events that cannot be requested. It returns the others sorted, without
-// duplicates.
+// checkEvents refuses events that cannot be requested. It returns the others sorted, without duplicates.
 func checkEvents(asked []string) ([]string, error) {
 	for _, name := range asked {
 		switch {
@@ -58,8 +52,8 @@ func checkEvents(asked []string) ([]string, error) {
 // Event is the content of a request to a company's endpoint.
 type Event struct {
 	CompanyID int64
-	// MessageID is the integer id of the final message (rule api 2.3), or a number of the same
-	// sequence. Together with Name it identifies the event.
+	// MessageID is the integer id of the final message (rule api 2.3), or a number of the same sequence. Together with
+	// Name it identifies the event.
 	MessageID   int64
 	Name        string
 	PhoneNumber string // E.164; "": it concerns no number
@@ -94,9 +88,8 @@ func (t Time) MarshalJSON() ([]byte, error) { return t.append(nil), nil }
 
 func (t Time) append(b []byte) []byte { return t.UTC().AppendFormat(b, `"`+timestampLayout+`"`) }
 
-// appendBody appends the body of rule api 6: exactly these fields for a message, plus
-// client_reference if the message has one. Every attempt rebuilds the body and must send the
-// same bytes, so the result for an event must never change.
+// appendBody appends the body of rule api 6: exactly these fields for a message, plus client_reference if the message
+// has one. Every attempt rebuilds the body and must send the same bytes, so the result for an event must never change.
 func appendBody(b []byte, j *job) []byte {
 	event := eventName(j.id)
 	b = append(append(append(b, `{"event":"`...), event...), `","timestamp":`...)
@@ -154,8 +147,8 @@ func orNull(text string) *string {
 	return &text
 }
 
-// idSpan is how many delivery ids one message has. It exceeds the number of events, so that a
-// new event does not move existing ids.
+// idSpan is how many delivery ids one message has. It exceeds the number of events, so that a new event does not move
+// existing ids.
 const idSpan = 8
 
 // deliveryID is the primary key of a message's event, so at most one row can exist.
@@ -181,9 +174,8 @@ func eventName(delivery int64) string {
 	return eventNames[min(int(n), len(eventNames)-1)]
 }
 
-// webhookID identifies duplicates for the receiver: it is the same in all attempts and re-sends
-// of a delivery. It contains no full stop, because Standard Webhooks separates the signed parts
-// with it.
+// webhookID identifies duplicates for the receiver: it is the same in all attempts and re-sends of a delivery. It
+// contains no full stop, because Standard Webhooks separates the signed parts with it.
 func webhookID(delivery int64) string { return string(appendWebhookID(nil, delivery)) }
 
 func appendWebhookID(b []byte, delivery int64) []byte {
@@ -191,87 +183,4 @@ func appendWebhookID(b []byte, delivery int64) []byte {
 		return strconv.AppendInt(append(b, "evt_test_"...), -delivery, 10)
 	}
 	return strconv.AppendInt(append(b, "evt_"...), delivery, 10)
-}
-
-// Enqueue records events in the transaction that makes their messages final. It does so for
-// companies with an active endpoint, and for events of Askable only if the endpoint requested
-// them. The caller records each event once: in the transaction of the only transition that causes
-// it. One statement covers any number of events and runs no later than the commit (postgres.Later).
-// After the commit of a [postgres.Tx] it wakes Run. rule api 6
-//
-// If this process's Run has room, Enqueue records the event in webhook_first_calls, and Run calls
-// it after the commit. That COMMIT waits for the synchronous standby, if there is one, like a
-// claim's COMMIT.
-func (w *Webhooks) Enqueue(ctx context.Context, tx pgx.Tx, events []Event) error {
-	n := len(events)
-	if n == 0 {
-		return nil
-	}
-	jobs, ids, companies, at := make([]job, n), make([]int64, n), make([]int64, n), make([]time.Time, n)
-	numbers, references, data, asked := make([]string, n), make([]*string, n), make([]*string, n), make([]*string, n)
-	for i := range events {
-		e := &events[i]
-		j, err := e.job()
-		if err != nil {
-			return fmt.Errorf("enqueueing webhooks: %w", err)
-		}
-		if e.Data != nil {
-			asked[i] = &e.Name
-		}
-		jobs[i], ids[i], companies[i], at[i], numbers[i], references[i], data[i] = j, j.id, j.company, j.at, j.number, orNull(j.reference), orNull(j.data)
-	}
-	d, found, waits := w.running.Load(), []*claimed(nil), false
-	handed := make([]bool, n)
-	if postgres.AfterCommit(tx, func() {
-		if d != nil {
-			d.hand(found)
-		}
-		if waits {
-			w.Kick()
-		}
-	}) && d != nil {
-		d.takes(companies, handed)
-	}
-	beginBy, calls := time.Now().Add(beginWithin), callsID(ulid.Make())
-	// ON CONFLICT DO NOTHING would write a second WAL record for every row.
-	b := &pgx.Batch{}
-	b.Queue(`
-		WITH new AS MATERIALIZED (
-			SELECT n.*
-			FROM (SELECT unnest($1::bigint[]) AS company_id, unnest($2::bigint[]) AS id, unnest($3::timestamptz[]) AS at, unnest($4::text[]) AS phone_number,
-				unnest($5::text[]) AS client_reference, unnest($6::text[]) AS data, unnest($7::text[]) AS asked, unnest($8::boolean[]) AS handed, generate_subscripts($2::bigint[], 1) AS place) n
-			JOIN webhook_endpoints e ON e.company_id = n.company_id AND e.active AND (n.asked IS NULL OR n.asked = ANY(e.events))
-		), waiting AS (
-			INSERT INTO webhook_undelivered (company_id, id, at, due, phone_number, client_reference, data)
-			SELECT company_id, id, at, now(), phone_number, client_reference, data FROM new WHERE NOT handed
-		), calls AS (
-			INSERT INTO webhook_first_calls (id, ends, company_ids, ids, at, phone_numbers, client_references, data)
-			SELECT $10::uuid, now() + $9::interval, array_agg(company_id), array_agg(id), array_agg(at), array_agg(phone_number), array_agg(client_reference), array_agg(data)
-			FROM new WHERE handed HAVING count(*) > 0
-		)
-		SELECT `+storedColumns+`, n.places
-		FROM (SELECT company_id, array_agg(place) AS places FROM new GROUP BY company_id) n
-		JOIN webhook_endpoints e ON e.company_id = n.company_id`,
-		companies, ids, at, numbers, references, data, asked, handed, w.claimLasts(), calls).Query(func(rows pgx.Rows) error {
-		var s storedEndpoint
-		var places []int32
-		_, err := pgx.ForEachRow(rows, append(s.fields(), &places), func() error {
-			c := &claimed{endpoint: s, jobs: make([]job, 0, len(places))}
-			for _, place := range places {
-				if !handed[place-1] {
-					waits = true
-					continue
-				}
-				j := jobs[place-1]
-				j.beginBy, j.calls = beginBy, calls
-				c.jobs = append(c.jobs, j)
-			}
-			if len(c.jobs) > 0 {
-				found = append(found, c)
-			}
-			return nil
-		})
-		return err
-	})
-	return postgres.Later(ctx, tx, fmt.Sprintf("enqueueing %d webhooks", n), b)
 }

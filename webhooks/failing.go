@@ -11,20 +11,18 @@ import (
 	"intumwa/sms"
 )
 
-// Failing is an endpoint that keeps failing: a delivery was given up, and no call has succeeded
-// since.
+// Failing is an endpoint that keeps failing: a delivery was given up, and no call has succeeded since.
 type Failing struct {
 	CompanyID sms.CompanyID
 	Since     time.Time // the first failure since the last success
 }
 
-// notifyAgainAfter is the shortest time between two mails to an owner: an endpoint that keeps
-// recovering and failing causes one mail a day.
+// notifyAgainAfter is the shortest time between two mails to an owner: an endpoint that keeps recovering and failing
+// causes one mail a day.
 const notifyAgainAfter = 24 * time.Hour
 
-// TakeFailing returns at most limit endpoints that keep failing and whose owners were not notified
-// yet, and marks them as notified. The caller writes its mails in the same tx, so one process
-// writes each mail exactly once.
+// TakeFailing returns at most limit endpoints that keep failing and whose owners were not notified yet, and marks them
+// as notified. The caller writes its mails in the same tx, so one process writes each mail exactly once.
 func TakeFailing(ctx context.Context, tx pgx.Tx, limit int) ([]Failing, error) {
 	return postgres.All(ctx, tx, "taking endpoints whose owners are to be notified", pgx.RowToStructByPos[Failing], `
 		UPDATE webhook_endpoints SET told_at = now()
@@ -35,9 +33,8 @@ func TakeFailing(ctx context.Context, tx pgx.Tx, limit int) ([]Failing, error) {
 		RETURNING company_id, coalesce(failing_since, given_up_at)`, notifyAgainAfter, limit)
 }
 
-// noteHealth stores since when endpoints have been failing. It runs one statement per batch, for
-// endpoints whose call failed now or the time before. A result of an old URL does not count against
-// the new one.
+// noteHealth stores since when endpoints have been failing. It runs one statement per batch, for endpoints whose call
+// failed now or the time before. A result of an old URL does not count against the new one.
 func (d *deliverer) noteHealth(ctx context.Context, batch []result) error {
 	type callee struct {
 		company int64

@@ -30,14 +30,12 @@ const (
 	StateFailed    = "failed" // permanently: the last attempt failed
 )
 
-// maxScanned limits how many of a company's deliveries one page reads, however few
-// match the filter.
+// maxScanned limits how many of a company's deliveries one page reads, however few match the filter.
 const maxScanned = 20_000
 
-// Deliveries returns up to limit of a company's deliveries with ids below before (0:
-// from the newest), latest messages first, and the before of the next page: 0 after
-// the last one. When few deliveries match the filter, a page may have fewer than
-// limit, even none, and still have a next page.
+// Deliveries returns up to limit of a company's deliveries with ids below before (0: from the newest), latest messages
+// first, and the before of the next page: 0 after the last one. When few deliveries match the filter, a page may have
+// fewer than limit, even none, and still have a next page.
 func (w *Webhooks) Deliveries(ctx context.Context, company sms.CompanyID, f Filter, before int64, limit int) (page []Delivery, next int64, err error) {
 	if !company.Valid() || limit < 1 {
 		return nil, 0, nil
@@ -72,9 +70,9 @@ func (w *Webhooks) Deliveries(ctx context.Context, company sms.CompanyID, f Filt
 	return w.deliveryPage(ctx, company, f, before, last, limit, last > 0)
 }
 
-// deliveryPage lists the filter's deliveries with ids from last up to below before.
-// more means that there may be others below last. Stored deliveries and first calls are
-// read separately: in one view of both, PostgreSQL would read all of a company's.
+// deliveryPage lists the filter's deliveries with ids from last up to below before. more means that there may be others
+// below last. Stored deliveries and first calls are read separately: in one view of both, PostgreSQL would read all of
+// a company's.
 func (w *Webhooks) deliveryPage(ctx context.Context, company sms.CompanyID, f Filter, before, last int64, limit int, more bool) (page []Delivery, next int64, err error) {
 	condition, args := f.condition([]any{int64(company), before, last, limit + 1})
 	condition = ` d WHERE d.company_id = $1 AND d.id < $2 AND d.id >= $3` + condition + ` ORDER BY d.id DESC LIMIT $4)`
@@ -128,11 +126,10 @@ func eventNumber(name string) int64 {
 	return id % idSpan
 }
 
-// Delivery returns one of a company's deliveries. It returns ErrNotFound if there is
-// none, or if it belongs to another company.
+// Delivery returns one of a company's deliveries. It returns ErrNotFound if there is none, or if it belongs to another
+// company.
 func (w *Webhooks) Delivery(ctx context.Context, company sms.CompanyID, id int64) (Delivery, error) {
-	const condition = ` d WHERE d.company_id = $1 AND d.id = $2`
-	found, err := w.deliveries(ctx, deliveryColumns+` FROM webhook_deliveries`+condition+` UNION ALL `+deliveryColumns+` FROM webhook_called`+condition, int64(company), id)
+	found, _, err := w.deliveryPage(ctx, company, Filter{}, id+1, id, 1, false)
 	if err != nil {
 		return Delivery{}, err
 	}
@@ -142,8 +139,8 @@ func (w *Webhooks) Delivery(ctx context.Context, company sms.CompanyID, id int64
 	return found[0], nil
 }
 
-// CompanyOf returns the company of a delivery, for operators with only its id. It
-// costs an index probe per company with an endpoint.
+// CompanyOf returns the company of a delivery, for operators with only its id. It costs an index probe per company with
+// an endpoint.
 func (w *Webhooks) CompanyOf(ctx context.Context, id int64) (sms.CompanyID, error) {
 	var company int64
 	err := w.pool.QueryRow(ctx, `SELECT e.company_id FROM webhook_endpoints e
@@ -158,9 +155,8 @@ func (w *Webhooks) CompanyOf(ctx context.Context, id int64) (sms.CompanyID, erro
 	return sms.CompanyID(company), nil
 }
 
-// Answer returns the beginning of an attempt's response, safe to show anywhere:
-// without non-graphic characters and those that change the text direction. A line
-// break becomes a space.
+// Answer returns the beginning of an attempt's response, safe to show anywhere: without non-graphic characters and
+// those that change the text direction. A line break becomes a space.
 func (a Attempt) Answer() string {
 	return strings.Map(func(r rune) rune {
 		switch {

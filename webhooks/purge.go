@@ -17,8 +17,8 @@ const (
 	day        = 24 * time.Hour
 )
 
-// runPurge deletes deliveries older than Options.Retention until ctx ends, at most a day late. A new process continues where one
-// that ran all day would be, so restarts skip no block.
+// runPurge deletes deliveries older than Options.Retention until ctx ends, at most a day late. A new process continues
+// where one that ran all day would be, so restarts skip no block.
 func (w *Webhooks) runPurge(ctx context.Context) {
 	trouble, block := false, int64(-1)
 	for pause := purgeEvery; wait(ctx, pause); {
@@ -33,13 +33,14 @@ func (w *Webhooks) runPurge(ctx context.Context) {
 	}
 }
 
-// purgeDelivered deletes at most $2 old deliveries from blocks $3 to before $4. An index on at would cost each delivery more WAL
-// than its deletion does.
+// purgeDelivered deletes at most $2 old deliveries from blocks $3 to before $4. An index on at would cost each delivery
+// more WAL than its deletion does.
 const purgeDelivered = `
 	DELETE FROM webhook_delivered WHERE ctid = ANY(ARRAY(SELECT ctid FROM webhook_delivered
 		WHERE ctid >= format('(%s,0)', $3::bigint)::tid AND ctid < format('(%s,0)', $4::bigint)::tid AND at < now() - $1::interval LIMIT $2))`
 
-// purgeStatements delete at most $2 old deliveries each, by index: those given up, and those that wait for an inactive endpoint.
+// purgeStatements delete at most $2 old deliveries each, by index: those given up, and those that wait for an inactive
+// endpoint.
 var purgeStatements = []string{
 	`DELETE FROM webhook_undelivered WHERE ctid = ANY(ARRAY(
 		SELECT ctid FROM webhook_undelivered WHERE due = 'infinity' AND at < now() - $1::interval ORDER BY at LIMIT $2))`,
@@ -50,9 +51,9 @@ var purgeStatements = []string{
 		LIMIT $2))`,
 }
 
-// purge deletes a batch of deliveries older than Options.Retention. Of the delivered ones it covers a part of their table from a
-// block on (negative: a block by the time of day). It returns how many it deleted, and the block where the next call begins: a
-// block rather than a fraction, because the table grows meanwhile.
+// purge deletes a batch of deliveries older than Options.Retention. Of the delivered ones it covers a part of their
+// table from a block on (negative: a block by the time of day). It returns how many it deleted, and the block where the
+// next call begins: a block rather than a fraction, because the table grows meanwhile.
 func (w *Webhooks) purge(ctx context.Context, block, parts int64) (gone, next int64, err error) {
 	var size int64
 	if err := w.pool.QueryRow(ctx, `SELECT pg_relation_size('webhook_delivered') / current_setting('block_size')::int`).Scan(&size); err != nil {

@@ -3,24 +3,27 @@ package webhooks
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"slices"
 	"time"
+
+	"github.com/jackc/pgx/v5/pgtype"
 
 	"intumwa/internal/postgres"
 )
 
 const (
 	recordBatch = 1000
-	// Results are collected for recordLinger: nothing waits for them, and a transaction costs
-	// more than a row.
+	// Results are collected for recordLinger: nothing waits for them, and a transaction costs more than a row.
 	recordLinger   = 100 * time.Millisecond
 	recordPause    = 100 * time.Millisecond // after a failed statement, doubling
 	maxRecordPause = 2 * time.Second        // the longest
+
+	// mostWait is how long the result of a first call waits for the others of its transaction.
+	mostWait = time.Second
 )
 
-// result is a finished attempt that is not stored yet. Without an attempt the delivery is given
-// back: pending, and due at once.
+// result is a finished attempt that is not stored yet. Without an attempt the delivery is released: pending, and due at
+// once.
 type result struct {
 	job
 	state   state
@@ -31,20 +34,45 @@ type result struct {
 
 func (r *result) called() bool { return r.attempt.Result != "" }
 
-// state of a delivery, as stored.
-type state int16
+// due is when the next attempt is due: infinity after the last one, NULL after a success.
+func (r *result) due() pgtype.Timestamptz {
+	switch {
+	case r.state == delivered:
+		return pgtype.Timestamptz{}
+	case r.ended.IsZero(): // it is being called
+		return pgtype.Timestamptz{Time: r.at, Valid: true}
+	case r.state == exhausted:
+		return pgtype.Timestamptz{InfinityModifier: pgtype.Infinity, Valid: true}
+	}
+	return pgtype.Timestamptz{Time: postgres.Moment(r.ended.Add(r.delay)), Valid: true}
+}
+
+// claimedUntil is the claim under which the attempt was made. Of a first call it is the claim that the delivery's row
+// gets: none, or until the calls end if it is still being called.
+func (r *result) claimedUntil() *time.Time {
+	switch {
+	case r.calls == nil:
+		return &r.claim
+	case r.ended.IsZero():
+		return &r.calls.ends
+	}
+	return nil
+}
+
+// state of a delivery after an attempt.
+type state int
 
 const (
-	pending   state = 0
-	delivered state = 1
-	exhausted state = 2
+	pending state = iota
+	delivered
+	exhausted
 )
 
 // schedule lists the delays between a failure and the next attempt. rule api 6
 type schedule []time.Duration
 
-// after returns a delivery's state after attempt number tries (from 1) of its round, and the
-// delay before the next attempt.
+// after returns a delivery's state after attempt number tries (from 1) of its round, and the delay before the next
+// attempt.
 func (s schedule) after(tries int, success bool) (state, time.Duration) {
 	switch {
 	case success:
@@ -55,36 +83,82 @@ func (s schedule) after(tries int, success bool) (state, time.Duration) {
 	return pending, s[tries-1]
 }
 
-// record stores results in batches until the channel is closed. While PostgreSQL is down it
-// retries the same batch, and the full channel blocks further calls. When ctx ends it gives up,
-// and the deliveries are repeated.
+// firstCalls are the deliveries of one transaction that this process calls without a claim: a row of
+// webhook_first_calls.
+type firstCalls struct {
+	id      callsID
+	ends    time.Time // from then on any process may end the row
+	results []result  // one per delivery; those without an end are being called
+	ended   int       // results that have ended
+	since   time.Time // when the first of them came
+	stored  bool      // the row has ended: each delivery has its own
+}
+
+// callsID is a ULID.
+type callsID = [16]byte
+
+// add adds a result and reports whether it is the first one.
+func (c *firstCalls) add(r result) bool {
+	c.results[r.place] = r
+	if c.ended++; c.ended == 1 {
+		c.since = time.Now()
+	}
+	return c.ended == 1
+}
+
+// record stores results in batches until the channel is closed. While PostgreSQL is down it retries the same batch, and
+// the full channel blocks further calls. When ctx ends it gives up, and the deliveries are repeated.
+//
+// The results of one transaction's first calls are stored together: only then is each delivery written once. But none
+// waits for longer than mostWait.
 func (d *deliverer) record(ctx context.Context) {
-	batch := make([]result, 0, recordBatch)
-	for r := range d.results {
-		batch = append(batch[:0], r)
-		linger := time.After(recordLinger)
-		for more := true; more && len(batch) < recordBatch; {
-			select {
-			case r, more = <-d.results:
-				if more {
-					batch = append(batch, r)
-				}
-			case <-linger:
-				more = false
-			}
+	var batch []result
+	var waiting []*firstCalls // with some results
+	tick := time.NewTicker(recordLinger)
+	defer tick.Stop()
+	for n, more := 0, true; more; {
+		var r result
+		select {
+		case r, more = <-d.results:
+			n++
+		case <-tick.C:
+			n = recordBatch
 		}
-		// Every process locks rows in this order, so there are no deadlocks.
-		slices.SortStableFunc(batch, func(a, b result) int {
-			return cmp.Or(cmp.Compare(a.company, b.company), cmp.Compare(a.id, b.id))
+		if c := r.calls; c != nil && c.stored {
+			r.claim, r.calls = c.ends, nil
+		}
+		switch {
+		case r.company == 0: // no result came
+		case r.calls == nil:
+			batch = append(batch, r)
+		case r.calls.add(r):
+			waiting = append(waiting, r.calls)
+		}
+		if more && n < recordBatch {
+			continue
+		}
+		waiting = slices.DeleteFunc(waiting, func(c *firstCalls) bool {
+			if !more || c.ended == len(c.results) || time.Since(c.since) > mostWait {
+				batch, c.stored = append(batch, c.results...), true
+			}
+			return c.stored
 		})
-		d.storeUntilDone(ctx, batch)
+		if len(batch) > 0 {
+			d.storeUntilDone(ctx, batch)
+		}
+		batch, n = batch[:0], 0
+		tick.Reset(recordLinger)
 	}
 }
 
 func (d *deliverer) storeUntilDone(ctx context.Context, batch []result) {
+	// Every process locks rows in this order, so there are no deadlocks.
+	slices.SortStableFunc(batch, func(a, b result) int {
+		return cmp.Or(cmp.Compare(a.company, b.company), cmp.Compare(a.id, b.id))
+	})
 	pause := recordPause
 	for first := true; ; first = false {
-		err := postgres.Retry(ctx, func() error { return d.store(ctx, batch, !first) })
+		err := postgres.Retry(ctx, func() error { return d.store(ctx, batch) })
 		switch {
 		case err == nil:
 			if !first {
@@ -95,7 +169,6 @@ func (d *deliverer) storeUntilDone(ctx context.Context, batch []result) {
 			}
 			return
 		case ctx.Err() != nil, postgres.Refused(err):
-			d.forget(batch)
 			d.log.Error("webhook results are lost; their deliveries will be repeated when their claims end", "event", "webhook_results_lost", "count", len(batch), "error", err)
 			return
 		case first:
@@ -103,98 +176,5 @@ func (d *deliverer) storeUntilDone(ctx context.Context, batch []result) {
 		}
 		wait(ctx, pause)
 		pause = min(2*pause, maxRecordPause)
-	}
-}
-
-// store writes a batch in one statement. A result whose claim is no longer held changes
-// nothing: another process has the delivery, or an earlier call of store wrote the result and
-// its reply was lost. The first result of a delivery in webhook_first_calls writes its row; only if
-// store was called with the batch before (again) may there be one.
-func (d *deliverer) store(ctx context.Context, batch []result, again bool) error {
-	n := len(batch)
-	companies, ids, claims, states := make([]int64, n), make([]int64, n), make([]time.Time, n), make([]int16, n)
-	tries, delays, attempts := make([]int16, n), make([]float64, n), make([]*string, n)
-	at, numbers, references, data := make([]time.Time, n), make([]string, n), make([]*string, n), make([]*string, n)
-	calls, first := make([]callsID, n), map[callsID]int{} // first counts the batch's results by webhook_first_calls.id
-	for i := range batch {
-		r := &batch[i]
-		if calls[i] = r.calls; r.calls != (callsID{}) {
-			first[r.calls]++
-		}
-		companies[i], ids[i], claims[i], states[i] = r.company, r.id, r.claim, int16(r.state)
-		at[i], numbers[i], references[i], data[i] = r.at, r.number, orNull(r.reference), orNull(r.data)
-		tries[i], delays[i] = int16(r.tries), (r.delay - time.Since(r.ended)).Seconds()
-		if r.called() {
-			text := string(jsonOf([]Attempt{r.attempt}))
-			tries[i], attempts[i] = tries[i]+1, &text
-		}
-	}
-	partial, complete := []callsID{}, []callsID{}
-	d.mu.Lock()
-	for id, n := range first {
-		if d.firstCalls[id] == n {
-			complete = append(complete, id)
-		} else {
-			partial = append(partial, id)
-		}
-	}
-	d.mu.Unlock()
-	_, err := d.pool.Exec(ctx, `
-		WITH r AS (
-			SELECT unnest($1::bigint[]) AS company_id, unnest($2::bigint[]) AS id, unnest($3::timestamptz[]) AS claim, unnest($4::smallint[]) AS state,
-				unnest($5::smallint[]) AS tries, unnest($6::float8[]) AS delay, unnest($7::text[]) AS attempt, nullif(unnest($8::uuid[]), '00000000-0000-0000-0000-000000000000') AS calls,
-				unnest($9::timestamptz[]) AS at, unnest($10::text[]) AS phone_number, unnest($11::text[]) AS client_reference, unnest($12::text[]) AS data
-		), partial AS MATERIALIZED (
-			SELECT id FROM webhook_first_calls WHERE id = ANY($13::uuid[]) ORDER BY id FOR KEY SHARE
-		), complete AS (
-			DELETE FROM webhook_first_calls WHERE id = ANY($14::uuid[]) RETURNING id
-		), first AS MATERIALIZED (
-			SELECT r.* FROM r
-			WHERE r.calls = ANY(ARRAY(SELECT id FROM partial UNION ALL SELECT id FROM complete))
-				AND NOT ($15 AND EXISTS (SELECT FROM webhook_deliveries w WHERE w.company_id = r.company_id AND w.id = r.id))
-		), failed AS (
-			INSERT INTO webhook_undelivered (company_id, id, at, phone_number, client_reference, data, due, tries, given_up_at, attempts)
-			SELECT u.company_id, u.id, u.at, u.phone_number, u.client_reference, u.data,
-				CASE u.state WHEN 0 THEN now() + u.delay * interval '1 second' ELSE 'infinity' END, u.tries, CASE u.state WHEN 2 THEN now() END, u.attempt::json
-			FROM first u WHERE u.state <> 1
-		), kept AS (
-			UPDATE webhook_undelivered u SET claimed_until = NULL,
-				due = CASE r.state WHEN 0 THEN now() + r.delay * interval '1 second' WHEN 2 THEN 'infinity' END,
-				tries = r.tries,
-				given_up_at = CASE r.state WHEN 2 THEN now() END,
-				attempts = `+withAttempt+`
-			FROM r WHERE r.calls IS NULL AND r.state <> 1 AND u.company_id = r.company_id AND u.id = r.id AND u.claimed_until = r.claim
-		), gone AS (
-			DELETE FROM webhook_undelivered u USING r
-			WHERE r.calls IS NULL AND r.state = 1 AND u.company_id = r.company_id AND u.id = r.id AND u.claimed_until = r.claim
-			RETURNING u.company_id, u.id, u.at, u.phone_number, u.client_reference, u.data, `+withAttempt+`
-		)
-		INSERT INTO webhook_delivered (company_id, id, at, phone_number, client_reference, data, attempts)
-		SELECT * FROM gone
-		UNION ALL SELECT company_id, id, at, phone_number, client_reference, data, attempt::json FROM first WHERE state = 1`,
-		companies, ids, claims, states, tries, delays, attempts, calls, at, numbers, references, data, partial, complete, again)
-	if err != nil {
-		return fmt.Errorf("storing %d webhook results: %w", n, err)
-	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	for id, n := range first {
-		if d.firstCalls[id] -= n; d.firstCalls[id] <= 0 {
-			delete(d.firstCalls, id)
-		}
-	}
-	return nil
-}
-
-// withAttempt appends r's attempt, if any, to those of u.
-const withAttempt = `coalesce((u.attempts::jsonb || r.attempt::jsonb)::json, r.attempt::json, u.attempts)`
-
-// forget keeps store from deleting the rows of webhook_first_calls whose results are lost: after
-// their end another process makes the calls.
-func (d *deliverer) forget(batch []result) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	for i := range batch {
-		delete(d.firstCalls, batch[i].calls)
 	}
 }

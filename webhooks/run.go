@@ -2,6 +2,7 @@ package webhooks
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -24,12 +25,12 @@ type deliverer struct {
 	*Webhooks
 	calling context.Context // ends the calls in flight, Drain after shutdown began
 	results chan result
-	roomy   chan struct{} // a worker of the queue may have room
+	freed   chan struct{} // a worker of the queue may have room
 
 	mu        sync.Mutex
 	ended     *sync.Cond // a caller has ended
-	stopping  bool       // deliveries not called yet are given back
-	stopped   bool       // new ones are given back too
+	stopping  bool       // deliveries not called yet are released
+	stopped   bool       // new ones are released too
 	workers   map[int64]*worker
 	queue     []*worker // endpoints with due deliveries, in order of service
 	free      int       // callers that may begin
@@ -37,10 +38,6 @@ type deliverer struct {
 	nextLook  time.Time
 	earliest  time.Time // of the next look, if there is a kick
 	throughAt time.Time // of the next look back to the oldest delivery
-	endAt     time.Time // of the next look for first calls of dead processes
-
-	// firstCalls counts the results that rows of webhook_first_calls lack, by their id.
-	firstCalls map[callsID]int
 }
 
 func newDeliverer(calling context.Context, w *Webhooks) *deliverer {
@@ -48,20 +45,17 @@ func newDeliverer(calling context.Context, w *Webhooks) *deliverer {
 		Webhooks: w,
 		calling:  calling,
 		results:  make(chan result, w.opts.InFlight),
-		roomy:    make(chan struct{}, 1),
+		freed:    make(chan struct{}, 1),
 		workers:  make(map[int64]*worker),
 		free:     w.opts.InFlight,
 		freeSlow: max(1, w.opts.InFlight/2),
-
-		firstCalls: make(map[callsID]int),
 	}
 	d.ended = sync.NewCond(&d.mu)
 	return d
 }
 
-// Run delivers until ctx ends. Then it claims no new deliveries, gives calls in flight at most
-// Options.Drain, stores their results, and returns nil. Any number of processes may run at the
-// same time.
+// Run delivers until ctx ends. Then it claims no new deliveries, gives calls in flight at most Options.Drain, stores
+// their results, and returns nil. Any number of processes may run at the same time.
 func (w *Webhooks) Run(ctx context.Context) error {
 	background := context.WithoutCancel(ctx)
 	calling, endCalls := context.WithCancel(background)
@@ -81,7 +75,7 @@ func (w *Webhooks) Run(ctx context.Context) error {
 		time.AfterFunc(w.opts.Drain+lastStatement, endStoring)
 	})()
 
-	d.take(ctx)
+	d.claimLoop(ctx)
 	w.running.Store(nil)
 	d.metrics.delivering.Set(0)
 	d.mu.Lock()
@@ -104,9 +98,9 @@ func (w *Webhooks) Run(ctx context.Context) error {
 	return nil
 }
 
-// take claims due deliveries and starts their calls in a loop until ctx ends. It wakes on a
-// kick, when a call leaves room, and for the next look.
-func (d *deliverer) take(ctx context.Context) {
+// claimLoop claims due deliveries and starts their calls in a loop until ctx ends. It wakes on a kick, when a call
+// leaves room, and for the next look.
+func (d *deliverer) claimLoop(ctx context.Context) {
 	outage := false
 	for ctx.Err() == nil {
 		more, err := d.round(ctx)
@@ -126,24 +120,14 @@ func (d *deliverer) take(ctx context.Context) {
 		case <-ctx.Done():
 		case <-d.kick:
 			d.nextLook = d.earliest
-		case <-d.roomy:
+		case <-d.freed:
 		case <-time.After(time.Until(d.nextLook)):
 		}
 	}
 }
 
-// round looks for due deliveries, if it is time, and claims some. more means that there is more
-// to claim at once.
+// round looks for due deliveries, if it is time, and claims some. more means that there is more to claim at once.
 func (d *deliverer) round(ctx context.Context) (more bool, err error) {
-	if start := time.Now(); !start.Before(d.endAt) {
-		ended, err := d.endFirstCalls(ctx)
-		if err != nil {
-			return false, err
-		}
-		if ended < endAtOnce {
-			d.endAt = start.Add(lookThrough * d.opts.Idle)
-		}
-	}
 	if start := time.Now(); !start.Before(d.nextLook) {
 		since := postgres.Now().Add(-recentlyDue)
 		through := d.changed.Swap(false) || !start.Before(d.throughAt)
@@ -154,7 +138,7 @@ func (d *deliverer) round(ctx context.Context) (more bool, err error) {
 		if err == nil && through {
 			d.metrics.oldest.Set(oldest.Seconds())
 			d.throughAt = start.Add(lookThrough * d.opts.Idle)
-			err = d.countEndpoints(ctx)
+			err = errors.Join(d.endFirstCalls(ctx), d.countEndpoints(ctx))
 		}
 		if err != nil {
 			d.changed.Store(d.changed.Load() || through)
@@ -194,8 +178,8 @@ func (d *deliverer) enqueue(e *worker, from position) {
 	}
 }
 
-// claimQueued claims deliveries of all queued endpoints with room, in one statement, and starts
-// their calls. more means that an endpoint has more.
+// claimQueued claims deliveries of all queued endpoints with room, in one statement, and starts their calls. more means
+// that an endpoint has more.
 func (d *deliverer) claimQueued() (more bool, err error) {
 	wishes := d.plan()
 	if len(wishes) == 0 {
@@ -212,7 +196,7 @@ func (d *deliverer) claimQueued() (more bool, err error) {
 		if c == nil {
 			continue
 		}
-		d.give(e, c)
+		d.assign(e, c)
 		if len(c.jobs) == wish.most {
 			d.enqueue(e, c.last)
 			more = more || 2*e.room() >= e.most(e.limit)

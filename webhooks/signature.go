@@ -34,8 +34,7 @@ func newSecret() string {
 	return secretPrefix + base64.StdEncoding.EncodeToString(key[:])
 }
 
-// secretKey decodes the base64 part of a secret. It returns an sms.Refusal if text is
-// not a secret.
+// secretKey decodes the base64 part of a secret. It returns an sms.Refusal if text is not a secret.
 func secretKey(secret string) ([]byte, error) {
 	encoded, ok := strings.CutPrefix(secret, secretPrefix)
 	if !ok {
@@ -84,13 +83,8 @@ func (k *keyed) of(parts ...[]byte) []byte {
 	return k.Sum(k.sum[:0])
 }
 
-// contractSignature returns the value of X-Webhook-Signature: lower-case hex of
-// HMAC-SHA256 over the body, keyed by the whole whsec_… string. The header holds one
-// signature; during a rotation the key is the previous secret. rule api 6
-func (s *signer) contractSignature(body []byte) string {
-	return string(s.appendContract(nil, body))
-}
-
+// appendContract appends the value of X-Webhook-Signature: lower-case hex of HMAC-SHA256 over the body, keyed by the
+// whole whsec_… string. The header holds one signature; during a rotation the key is the previous secret. rule api 6
 func (s *signer) appendContract(b, body []byte) []byte {
 	if s.previous != nil {
 		return s.previous.appendContract(b, body)
@@ -100,15 +94,9 @@ func (s *signer) appendContract(b, body []byte) []byte {
 	return hex.AppendEncode(b, k.of(body))
 }
 
-// standardSignature returns the value of webhook-signature of Standard Webhooks: v1,
-// and the base64 of HMAC-SHA256 over id.timestamp.body, keyed by the decoded bytes.
-// During a rotation the previous secret's signature follows after a space, as the
-// specification demands.
-func (s *signer) standardSignature(id, timestamp string, body []byte) string {
-	return string(s.appendStandard(nil, []byte(id+"."+timestamp+"."), body))
-}
-
-// appendStandard appends the signature of a body; before is id.timestamp. with both full stops.
+// appendStandard appends the value of webhook-signature of Standard Webhooks: v1, and the base64 of HMAC-SHA256 over
+// id.timestamp.body, keyed by the decoded bytes. before is id.timestamp. with both full stops. During a rotation the
+// previous secret's signature follows after a space, as the specification demands.
 func (s *signer) appendStandard(b, before, body []byte) []byte {
 	k := s.standard.Get().(*keyed)
 	b = base64.StdEncoding.AppendEncode(append(b, "v1,"...), k.of(before, body))
@@ -119,8 +107,8 @@ func (s *signer) appendStandard(b, before, body []byte) []byte {
 	return b
 }
 
-// TestVector is a signed request for the documentation and for receivers' tests: with
-// this secret, this request has these headers.
+// TestVector is a signed request for the documentation and for receivers' tests: with this secret, this request has
+// these headers.
 type TestVector struct {
 	Secret    string
 	Body      string
@@ -131,8 +119,8 @@ type TestVector struct {
 	Standard  string // webhook-signature
 }
 
-// TestVectors returns one vector per event, computed by the code that signs deliveries.
-// Their secret is fixed and public: it protects nothing.
+// TestVectors returns one vector per event, computed by the code that signs deliveries. Their secret is fixed and
+// public: it protects nothing.
 func TestVectors() ([]TestVector, error) {
 	const secret = "whsec_SW50dW13YSBleGFtcGxlIHNlY3JldCwgMzIgYnl0ZXM=" //nolint:gosec // published on purpose
 	sign, err := newSigner(secret)
@@ -145,7 +133,7 @@ func TestVectors() ([]TestVector, error) {
 		j := job{id: int64(1024+i)*idSpan + int64(i), number: number, at: at} // sms.sent of 1024, sms.failed of 1025
 		body, id, timestamp := appendBody(nil, &j), webhookID(j.id), strconv.FormatInt(at.Add(2*time.Second).Unix(), 10)
 		vectors[i] = TestVector{Secret: secret, Body: string(body), Event: eventName(j.id), ID: id, Timestamp: timestamp,
-			Signature: sign.contractSignature(body), Standard: sign.standardSignature(id, timestamp, body)}
+			Signature: string(sign.appendContract(nil, body)), Standard: string(sign.appendStandard(nil, []byte(id+"."+timestamp+"."), body))}
 	}
 	return vectors, nil
 }
@@ -153,22 +141,21 @@ func TestVectors() ([]TestVector, error) {
 // verifyTolerance is how old a signed request may be; an older one may be a replay.
 const verifyTolerance = 5 * time.Minute
 
-// Verify is the receiver's side, for Go receivers and for our echo command. In constant
-// time it checks both signatures over the exact bytes of the body, and that the request
-// is not a replay. During a rotation webhook-signature has several signatures, and
-// secret may be either one; X-Webhook-Signature is then the old one's.
+// Verify is the receiver's side, for Go receivers and for our echo command. In constant time it checks both signatures
+// over the exact bytes of the body, and that the request is not a replay. During a rotation webhook-signature has
+// several signatures, and secret may be either one; X-Webhook-Signature is then the old one's.
 func Verify(secret string, header http.Header, body []byte, now time.Time) error {
 	sign, err := newSigner(secret)
 	if err != nil {
 		return err
 	}
 	timestamp := header.Get("webhook-timestamp")
-	want := sign.standardSignature(header.Get("webhook-id"), timestamp, body)
+	want := string(sign.appendStandard(nil, []byte(header.Get("webhook-id")+"."+timestamp+"."), body))
 	signatures := strings.Fields(header.Get("webhook-signature"))
 	if !slices.ContainsFunc(signatures, func(s string) bool { return equal(s, want) }) {
 		return errors.New("webhook-signature does not match webhook-id, webhook-timestamp, the body and the secret")
 	}
-	if len(signatures) == 1 && !equal(header.Get("X-Webhook-Signature"), sign.contractSignature(body)) {
+	if len(signatures) == 1 && !equal(header.Get("X-Webhook-Signature"), string(sign.appendContract(nil, body))) {
 		return errors.New("X-Webhook-Signature does not match the body and the secret")
 	}
 	seconds, err := strconv.ParseInt(timestamp, 10, 64)

@@ -134,3 +134,9 @@ func TestSecrets(t *testing.T) {
 		}
 	}
 }
+
+func (s *signer) contractSignature(body []byte) string { return string(s.appendContract(nil, body)) }
+
+func (s *signer) standardSignature(id, timestamp string, body []byte) string {
+	return string(s.appendStandard(nil, []byte(id+"."+timestamp+"."), body))
+}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
-	"sync"
 
 	"intumwa/internal/postgres"
 	"intumwa/sms"
@@ -26,19 +25,19 @@ type TestResult struct {
 	Attempt   Attempt // keeps the beginning of the response even of a success
 }
 
-// Test sends a company's endpoint one event, in the usual form and signature, and
-// returns the response. The deliveries do not show it. Its message_id is 0, which no
-// message has, and its webhook-id begins with evt_test_ and is unique. Inactive
-// endpoints can be tested too. The errors are ErrNotFound, ErrBusy, or those of
-// Postgres; a failed call is not an error.
+// Test sends a company's endpoint one event, in the usual form and signature, and returns the response. The deliveries
+// do not show it. Its message_id is 0, which no message has, and its webhook-id begins with evt_test_ and is unique.
+// Inactive endpoints can be tested too. The errors are ErrNotFound, ErrBusy, or those of Postgres; a failed call is not
+// an error.
 func (w *Webhooks) Test(ctx context.Context, company sms.CompanyID, event string) (TestResult, error) {
 	if !slices.Contains(eventNames[:], event) {
 		return TestResult{}, fmt.Errorf("testing a webhook endpoint: no such event %q", event)
 	}
-	if !w.testing.enter(company) {
+	leave, ok := w.enterTest(company)
+	if !ok {
 		return TestResult{}, fmt.Errorf("testing the webhook endpoint of company %d: %w", company, ErrBusy)
 	}
-	defer w.testing.leave(company)
+	defer leave()
 	stored, err := w.stored(ctx, int64(company))
 	if err != nil {
 		return TestResult{}, err
@@ -66,27 +65,17 @@ func (w *Webhooks) Test(ctx context.Context, company sms.CompanyID, event string
 	return result, nil
 }
 
-// runningTests holds the tests in progress, at most one per company.
-type runningTests struct {
-	mu    sync.Mutex
-	taken map[sms.CompanyID]bool
-}
-
-func (p *runningTests) enter(company sms.CompanyID) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.taken[company] || len(p.taken) >= testsAtOnce {
-		return false
+// enterTest counts a test until leave. It allows one test per company, and testsAtOnce in all.
+func (w *Webhooks) enterTest(company sms.CompanyID) (leave func(), ok bool) {
+	w.testsMu.Lock()
+	defer w.testsMu.Unlock()
+	if w.tests[company] || len(w.tests) >= testsAtOnce {
+		return nil, false
 	}
-	if p.taken == nil {
-		p.taken = make(map[sms.CompanyID]bool)
-	}
-	p.taken[company] = true
-	return true
-}
-
-func (p *runningTests) leave(company sms.CompanyID) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	delete(p.taken, company)
+	w.tests[company] = true
+	return func() {
+		w.testsMu.Lock()
+		defer w.testsMu.Unlock()
+		delete(w.tests, company)
+	}, true
 }

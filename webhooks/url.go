@@ -17,9 +17,8 @@ const (
 	maxHostLength = 253
 )
 
-// guard blocks deliveries to addresses that are not public. It checks the dialled
-// address, after the name is resolved. So it also blocks a name that resolves
-// differently between check and call (DNS rebinding).
+// guard blocks deliveries to addresses that are not public. It checks the dialled address, after the name is resolved.
+// So it also blocks a name that resolves differently between check and call (DNS rebinding).
 type guard struct {
 	public *ssrf.Guardian // nil: every address is allowed
 }
@@ -39,8 +38,8 @@ func (g guard) control(network, address string, c syscall.RawConn) error {
 	return g.public.Safe(network, address, c)
 }
 
-// checkURL returns an sms.Refusal when a URL cannot be an endpoint. It resolves no
-// names: each call checks their addresses.
+// checkURL returns an sms.Refusal when a URL cannot be an endpoint. It resolves no names: each call checks their
+// addresses.
 func (g guard) checkURL(raw string) error {
 	switch {
 	case raw == "":
@@ -103,8 +102,7 @@ func notInHost(r rune) bool {
 	return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '-' && r != '_'
 }
 
-// Reasons of an sms.Refusal of an endpoint's URL or secret, for callers with their own
-// texts.
+// Reasons of an sms.Refusal of an endpoint's URL or secret, for callers with their own texts.
 const (
 	BadURL      = "webhook_url" // missing, too long, or not a URL
 	BadScheme   = "webhook_scheme"

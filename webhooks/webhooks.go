@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"net"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -13,30 +14,30 @@ import (
 
 	"intumwa/internal/postgres"
 	"intumwa/internal/vault"
+	"intumwa/sms"
 )
 
 // Options of New. A zero field means its default.
 type Options struct {
 	// Timeout of one call, from the first byte sent to the status; 10 s. rule choices 8.2
 	Timeout time.Duration
-	// RetryDelays are the pauses between a failure and the next attempt; there is one attempt
-	// more than delays. 10 s, 30 s, 60 s, 5 min, 15 min. rule api 6
+	// RetryDelays are the pauses between a failure and the next attempt; there is one attempt more than delays. 10 s,
+	// 30 s, 60 s, 5 min, 15 min. rule api 6
 	RetryDelays []time.Duration
 	// AllowPrivate permits plain http, any port and addresses that are not public.
 	AllowPrivate bool
 	// SecretKey encrypts signing secrets at rest; nil stores them in plain text.
 	SecretKey *[32]byte
 
-	// Name returns a message's ULID for the log, or "" if unknown. nil: the log has only the
-	// message's id.
+	// Name returns a message's ULID for the log, or "" if unknown. nil: the log has only the message's id.
 	Name func(ctx context.Context, messageID int64) string
 
-	// InFlight limits the concurrent calls of this process; 1024. Slow endpoints get at most
-	// half of them, and one endpoint an eighth.
+	// InFlight limits the concurrent calls of this process; 1024. Slow endpoints get at most half of them, and one
+	// endpoint an eighth.
 	InFlight int
 
-	// Lookups is the pool for customers' lists of deliveries, so that they take no connection
-	// from the messages; nil: the pool of New.
+	// Lookups is the pool for customers' lists of deliveries, so that they take no connection from the messages; nil:
+	// the pool of New.
 	Lookups *pgxpool.Pool
 
 	// Retention is how long deliveries and their attempts are kept; 30 days.
@@ -67,9 +68,9 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// mostCalls and firstCalls are the limits of one endpoint's concurrent calls.
-func (o *Options) mostCalls() int  { return max(1, min(mostCalls, o.InFlight/8)) }
-func (o *Options) firstCalls() int { return min(firstCalls, o.mostCalls()) }
+// mostCalls and fewCalls are the limits of one endpoint's concurrent calls.
+func (o *Options) mostCalls() int { return max(1, min(mostCalls, o.InFlight/8)) }
+func (o *Options) fewCalls() int  { return min(fewCalls, o.mostCalls()) }
 
 func set[T ~int | ~int64](field *T, value T) {
 	if *field <= 0 {
@@ -77,8 +78,8 @@ func set[T ~int | ~int64](field *T, value T) {
 	}
 }
 
-// In returns a copy that works in the caller's transaction. Call Kick of the original after the
-// commit. Do not call Run of the copy.
+// In returns a copy that works in the caller's transaction. Call Kick of the original after the commit. Do not call Run
+// of the copy.
 func (w *Webhooks) In(tx pgx.Tx) *Webhooks {
 	return &Webhooks{pool: tx, lookups: tx, opts: w.opts, schedule: w.schedule, guard: w.guard, client: w.client,
 		vault: w.vault, log: w.log, metrics: w.metrics, kick: make(chan struct{}, 1)}
@@ -98,11 +99,13 @@ type Webhooks struct {
 	kick     chan struct{}
 	running  atomic.Pointer[deliverer]
 	changed  atomic.Bool // an endpoint changed: waiting deliveries may be due
-	testing  runningTests
+
+	testsMu sync.Mutex
+	tests   map[sms.CompanyID]bool // those under way
 }
 
-// New does no I/O and starts nothing. Run needs a pool with
-// postgres.Options.BatchUpdates, because its updates join unnested arrays.
+// New does no I/O and starts nothing. Run needs a pool with postgres.Options.BatchUpdates, because its updates join
+// unnested arrays.
 func New(pool *pgxpool.Pool, opts Options) *Webhooks {
 	opts = opts.withDefaults()
 	w := &Webhooks{
@@ -115,6 +118,7 @@ func New(pool *pgxpool.Pool, opts Options) *Webhooks {
 		log:      opts.Log,
 		metrics:  newMetrics(opts.Metrics),
 		kick:     make(chan struct{}, 1),
+		tests:    make(map[sms.CompanyID]bool),
 	}
 	w.client = newClient(opts, w.guard)
 	if opts.Lookups != nil {
@@ -123,8 +127,8 @@ func New(pool *pgxpool.Pool, opts Options) *Webhooks {
 	return w
 }
 
-// Kick wakes Run after deliveries were committed, so that their first attempts start at once. It
-// never blocks, and does nothing while Run is not running.
+// Kick wakes Run after deliveries were committed, so that their first attempts start at once. It never blocks, and does
+// nothing while Run is not running.
 func (w *Webhooks) Kick() {
 	select {
 	case w.kick <- struct{}{}:
@@ -132,11 +136,11 @@ func (w *Webhooks) Kick() {
 	}
 }
 
-// EndpointChanged is the callback of a notice. It makes Run give back a company's uncalled
-// deliveries and look for waiting ones. It never blocks.
+// EndpointChanged is the callback of a notice. It makes Run release a company's uncalled deliveries and look for
+// waiting ones. It never blocks.
 func (w *Webhooks) EndpointChanged(company string) {
 	if d := w.running.Load(); d != nil {
-		d.giveBack(company)
+		d.releaseWaiting(company)
 	}
 	w.changed.Store(true)
 	w.Kick()

@@ -9,28 +9,27 @@ import (
 
 const (
 	quickAnswer = time.Second      // an endpoint that takes longer is slow
-	firstCalls  = 4                // of one endpoint at a time, after its first call and after a failure
+	fewCalls    = 4                // of one endpoint at a time, after its first call and after a failure
 	mostCalls   = 32               // of one endpoint at a time, while it responds quickly
 	brokenPause = 30 * time.Second // pause for an endpoint whose secret cannot be read
 
-	// ahead is how many deliveries of a quick endpoint are claimed per call: each claim costs a
-	// commit.
+	// ahead is how many deliveries of a quick endpoint are claimed per call: each claim costs a commit.
 	ahead = 8
 )
 
 // worker calls one endpoint. The deliverer's mutex guards it.
 type worker struct {
-	company int64
-	target  *target // of the last claim; nil: none, or unusable
-	failing bool    // its last call failed
-	resting time.Time
-	known   bool // a call has ended
-	slow    bool // the last call took longer than quickAnswer
-	limit   int  // concurrent callers
-	callers int  // goroutines that call
-	waiting []job
-	queued  bool // in deliverer.queue
-	from    position
+	company     int64
+	target      *target // of the last claim; nil: none, or unusable
+	failing     bool    // its last call failed
+	pausedUntil time.Time
+	known       bool // a call has ended
+	slow        bool // the last call took longer than quickAnswer
+	limit       int  // concurrent callers
+	callers     int  // goroutines that call
+	waiting     []job
+	queued      bool // in deliverer.queue
+	from        position
 }
 
 // newWorker makes a worker that is limited to one caller until its first call has ended.
@@ -48,30 +47,30 @@ func (e *worker) most(callers int) int {
 func (e *worker) room() int { return e.most(e.limit) - e.callers - len(e.waiting) }
 
 // quick reports whether the last calls were quick successes.
-func (e *worker) quick() bool { return e.known && !e.slow && !e.failing && e.limit > firstCalls }
+func (e *worker) quick() bool { return e.known && !e.slow && !e.failing && e.limit > fewCalls }
 
-// learn adjusts the limit after an attempt: a quick success raises it by one, up to most; a failure
-// or a slow response resets it to first.
-func (e *worker) learn(success bool, took time.Duration, first, most int) {
+// learn adjusts the limit after an attempt: a quick success raises it by one, up to most; a failure or a slow response
+// resets it to few.
+func (e *worker) learn(success bool, took time.Duration, few, most int) {
 	e.slow = took > quickAnswer
 	if e.slow || !success || !e.known {
-		e.limit = first
+		e.limit = few
 	} else if e.limit < most {
 		e.limit++
 	}
 	e.known = true
 }
 
-// plan removes the endpoints with room from the queue. An endpoint has room when half of what it
-// may hold is free, so that claims stay large. While all calls are taken, no endpoint gets more:
-// waiting deliveries go first, and then their callers are free for the queue's next endpoints.
+// plan removes the endpoints with room from the queue. An endpoint has room when half of what it may have is free, so
+// that claims stay large. While all calls are taken, no endpoint gets more: waiting deliveries go first, and then their
+// callers are free for the queue's next endpoints.
 func (d *deliverer) plan() (wishes []wish) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	var left []*worker
 	free, freeSlow := d.free, d.freeSlow
 	for _, e := range d.queue {
-		if time.Now().Before(e.resting) {
+		if time.Now().Before(e.pausedUntil) {
 			e.queued = false
 			continue
 		}
@@ -97,50 +96,46 @@ func (d *deliverer) plan() (wishes []wish) {
 	return wishes
 }
 
-// takes sets taken for the new deliveries that this process may claim: their company's endpoint is quick and has
-// room, and no older deliveries wait for it.
+// takes sets taken for the new deliveries that this process may claim: their company's endpoint is quick and has room,
+// and no older deliveries wait for it.
 func (d *deliverer) takes(companies []int64, taken []bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	rooms := map[int64]int{}
+	left := map[int64]int{} // room after the deliveries so far
 	for i, company := range companies {
-		room, seen := rooms[company]
-		if e := d.workers[company]; !seen && e != nil && e.quick() && !e.queued && d.free > 0 && time.Now().After(e.resting) {
+		room, seen := left[company]
+		if e := d.workers[company]; !seen && e != nil && e.quick() && !e.queued && d.free > 0 && time.Now().After(e.pausedUntil) {
 			room = e.room()
 		}
 		taken[i] = room > 0
-		rooms[company] = room - 1
+		left[company] = room - 1
 	}
 }
 
-// hand starts the first calls of new deliveries that Enqueue recorded for this process.
-func (d *deliverer) hand(found []*claimed) {
+// hand starts the first calls that Enqueue recorded for this process.
+func (d *deliverer) hand(calls *firstCalls, found []*claimed) {
 	d.mu.Lock()
-	stopped, late := d.stopped, []result(nil)
-	for _, c := range found {
-		d.firstCalls[c.jobs[0].calls] += len(c.jobs)
-	}
+	stopped := d.stopped
 	for _, c := range found {
 		if !stopped {
-			d.give(d.workers[c.endpoint.company], c)
-			continue
-		}
-		for _, j := range c.jobs {
-			late = append(late, result{job: j, ended: time.Now()})
+			d.assign(d.workers[c.endpoint.company], c)
 		}
 	}
 	d.mu.Unlock()
-	if len(late) > 0 {
-		ctx, cancel := context.WithTimeout(context.Background(), lastStatement)
-		defer cancel()
-		_ = d.store(ctx, late, false) // on failure the claims end by their time
+	if !stopped || len(found) == 0 {
+		return
 	}
+	for i := range calls.results {
+		calls.results[i].ended = time.Now()
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), lastStatement)
+	defer cancel()
+	_ = d.store(ctx, calls.results) // on failure another process ends them
 }
 
-// give gives a worker its claimed deliveries. The caller holds the mutex.
-func (d *deliverer) give(e *worker, c *claimed) {
+// assign makes claimed deliveries wait for a worker. They stay claimed if it cannot call. The caller holds the mutex.
+func (d *deliverer) assign(e *worker, c *claimed) {
 	if !d.aim(e, c.endpoint) {
-		delete(d.firstCalls, c.jobs[0].calls) // its row lacks these results until another process ends it
 		return
 	}
 	for _, j := range c.jobs {
@@ -150,8 +145,8 @@ func (d *deliverer) give(e *worker, c *claimed) {
 	d.begin(e)
 }
 
-// begin starts callers for waiting deliveries. Those without room start when others have ended. The
-// caller holds the mutex.
+// begin starts callers for waiting deliveries. Those without room start when others have ended. The caller holds the
+// mutex.
 func (d *deliverer) begin(e *worker) {
 	callers := min(len(e.waiting), e.limit-e.callers, d.free)
 	slow := e.slow
@@ -176,8 +171,7 @@ func (d *deliverer) occupy(e *worker, slow bool, n int) {
 	}
 }
 
-// aim gives a worker the endpoint as of the claim; false if it cannot be called. The caller holds
-// the mutex.
+// aim gives a worker the endpoint as of the claim; false if it cannot be called. The caller holds the mutex.
 func (d *deliverer) aim(e *worker, at storedEndpoint) bool {
 	e.failing, at.failing = e.failing || at.failing, false // at may be older than the last result
 	if e.target != nil && e.target.stored == at {
@@ -186,13 +180,13 @@ func (d *deliverer) aim(e *worker, at storedEndpoint) bool {
 	var err error
 	if e.target, err = d.newTarget(at); err != nil {
 		d.log.Error("webhook endpoint cannot be used; its deliveries wait", "event", "endpoint_unusable", "company_id", e.company, "error", err)
-		e.resting = time.Now().Add(brokenPause)
+		e.pausedUntil = time.Now().Add(brokenPause)
 	}
 	return err == nil
 }
 
-// deliver is a caller: it makes one attempt at each waiting delivery. It also ends when the
-// endpoint turns slow or quick, or may have fewer callers.
+// deliver is a caller: it makes one attempt at each waiting delivery. It also ends when the endpoint turns slow or
+// quick, or may have fewer callers.
 func (d *deliverer) deliver(e *worker, slow bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -215,9 +209,9 @@ func (d *deliverer) deliver(e *worker, slow bool) {
 	d.ended.Signal()
 }
 
-// giveBack ends the time in which a company's waiting deliveries may be called: they were claimed
-// before the endpoint changed.
-func (d *deliverer) giveBack(company string) {
+// releaseWaiting ends the time in which a company's waiting deliveries may be called: they were claimed before the
+// endpoint changed.
+func (d *deliverer) releaseWaiting(company string) {
 	id, _ := strconv.ParseInt(company, 10, 64)
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -228,16 +222,16 @@ func (d *deliverer) giveBack(company string) {
 	}
 }
 
-// signal wakes take.
+// signal wakes claimLoop.
 func (d *deliverer) signal() {
 	select {
-	case d.roomy <- struct{}{}:
+	case d.freed <- struct{}{}:
 	default:
 	}
 }
 
-// attempt makes one attempt and passes its result to record. It makes no attempt that could outlast
-// the claim. An attempt that the shutdown cuts off does not count: the delivery is given back.
+// attempt makes one attempt and passes its result to record. It makes no attempt that could outlast the claim. An
+// attempt that the shutdown cuts off does not count: the delivery is released.
 func (d *deliverer) attempt(e *worker, j job) {
 	d.metrics.inFlight.Inc()
 	defer d.metrics.inFlight.Dec()
@@ -253,7 +247,7 @@ func (d *deliverer) attempt(e *worker, j job) {
 			}
 			d.logAttempt(r)
 			d.mu.Lock()
-			e.learn(success, took, d.opts.firstCalls(), d.opts.mostCalls())
+			e.learn(success, took, d.opts.fewCalls(), d.opts.mostCalls())
 			d.mu.Unlock()
 		}
 	}
@@ -261,8 +255,8 @@ func (d *deliverer) attempt(e *worker, j job) {
 	d.results <- r
 }
 
-// logAttempt logs an attempt at level debug, and at level warn when it gives up the delivery. It
-// looks up the message's ULID only for lines that are written.
+// logAttempt logs an attempt at level debug, and at level warn when it gives up the delivery. It looks up the message's
+// ULID only for lines that are written.
 func (d *deliverer) logAttempt(r result) {
 	host := r.target.host
 	if r.attempt.Result != result2xx { // from the first failure on; the log merges repeats per endpoint

@@ -61,9 +61,9 @@ CREATE INDEX webhook_undelivered_due ON webhook_undelivered (company_id, due, id
 -- Given-up deliveries are deleted in this order. A delivery that succeeds is never in it.
 CREATE INDEX webhook_undelivered_given_up ON webhook_undelivered (at) WHERE due = 'infinity';
 
--- One row per transaction whose process calls endpoints itself after the COMMIT: the values of these deliveries. A
--- delivery gets its own row with the result of its first call, so most are written once. The row is deleted with the
--- last result. If the process dies, another one makes the deliveries due after ends.
+-- One row per transaction whose process calls endpoints itself after the COMMIT: the values of these deliveries. They
+-- get rows of their own when this one is deleted: by the process that calls, with the results, so most are written
+-- once; or by another one after ends, if that process died.
 CREATE TABLE webhook_first_calls (
     id                uuid          PRIMARY KEY, -- a ULID: no other row has it, even after a failover that lost this one
     ends              timestamptz   NOT NULL,
@@ -79,6 +79,4 @@ CREATE TABLE webhook_first_calls (
 CREATE VIEW webhook_called AS
     SELECT d.*, false AS delivered, d.at AS due, NULL::timestamptz AS given_up_at, NULL::json AS attempts
     FROM webhook_first_calls c, unnest(c.company_ids, c.ids, c.at, c.phone_numbers, c.client_references, c.data)
-        AS d(company_id, id, at, phone_number, client_reference, data)
-    -- A call may have a result while others of the transaction have none.
-    WHERE NOT EXISTS (SELECT FROM webhook_deliveries w WHERE w.company_id = d.company_id AND w.id = d.id);
+        AS d(company_id, id, at, phone_number, client_reference, data);

@@ -1,0 +1,110 @@
+package webhooks
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/oklog/ulid/v2"
+
+	"intumwa/internal/postgres"
+)
+
+// Enqueue records events in the transaction that makes their messages final. It does so for companies with an active
+// endpoint, and for events of Askable only if the endpoint requested them. The caller records each event once: in the
+// transaction of the only transition that causes it. One statement covers any number of events and runs no later than
+// the commit (postgres.Later). After the commit of a [postgres.Tx] it wakes Run. rule api 6
+//
+// If this process's Run has room, Enqueue records the event in webhook_first_calls, and Run calls it after the commit.
+// That COMMIT waits for the synchronous standby, if there is one, like a claim's COMMIT.
+func (w *Webhooks) Enqueue(ctx context.Context, tx pgx.Tx, events []Event) error {
+	if len(events) == 0 {
+		return nil
+	}
+	n := newEvents{jobs: make([]job, len(events)), handed: make([]bool, len(events)),
+		calls: &firstCalls{id: ulid.Make(), ends: postgres.Now().Add(w.claimLasts())}}
+	beginBy := time.Now().Add(beginWithin)
+	var c columns
+	asked := make([]*string, len(events))
+	for i := range events {
+		e := &events[i]
+		j, err := e.job()
+		if err != nil {
+			return fmt.Errorf("enqueueing webhooks: %w", err)
+		}
+		if e.Data != nil {
+			asked[i] = &e.Name
+		}
+		j.beginBy, j.calls = beginBy, n.calls
+		n.jobs[i] = j
+		c.addDelivery(&j)
+	}
+	running := w.running.Load()
+	if postgres.AfterCommit(tx, func() {
+		if running != nil {
+			running.hand(n.calls, n.found)
+		}
+		if n.waits {
+			w.Kick()
+		}
+	}) && running != nil {
+		running.takes(c.companies, n.handed)
+	}
+	b := &pgx.Batch{}
+	b.Queue(enqueueEvents, c.companies, c.ids, c.at, c.numbers, c.references, c.data, asked, n.handed, n.calls.id, n.calls.ends).Query(n.read)
+	return postgres.Later(ctx, tx, fmt.Sprintf("enqueueing %d webhooks", len(events)), b)
+}
+
+// enqueueEvents writes the events that their endpoints get: those handed over into webhook_first_calls, the others into
+// rows of their own. It returns each endpoint with the places of its events in the arrays. ON CONFLICT DO NOTHING would
+// write a second WAL record for every row.
+const enqueueEvents = `
+	WITH new AS MATERIALIZED (
+		SELECT n.*
+		FROM (SELECT unnest($1::bigint[]) AS company_id, unnest($2::bigint[]) AS id, unnest($3::timestamptz[]) AS at, unnest($4::text[]) AS phone_number,
+			unnest($5::text[]) AS client_reference, unnest($6::text[]) AS data, unnest($7::text[]) AS asked, unnest($8::boolean[]) AS handed,
+			generate_subscripts($2::bigint[], 1) AS place) n
+		JOIN webhook_endpoints e ON e.company_id = n.company_id AND e.active AND (n.asked IS NULL OR n.asked = ANY(e.events))
+	), waiting AS (
+		INSERT INTO webhook_undelivered (company_id, id, at, due, phone_number, client_reference, data)
+		SELECT company_id, id, at, now(), phone_number, client_reference, data FROM new WHERE NOT handed
+	), calls AS (
+		INSERT INTO webhook_first_calls (id, ends, company_ids, ids, at, phone_numbers, client_references, data)
+		SELECT $9::uuid, $10::timestamptz, array_agg(company_id), array_agg(id), array_agg(at), array_agg(phone_number), array_agg(client_reference), array_agg(data)
+		FROM new WHERE handed HAVING count(*) > 0
+	)
+	SELECT ` + storedColumns + `, n.places
+	FROM (SELECT company_id, array_agg(place) AS places FROM new GROUP BY company_id) n
+	JOIN webhook_endpoints e ON e.company_id = n.company_id`
+
+// newEvents are the events of one call of Enqueue.
+type newEvents struct {
+	jobs   []job
+	handed []bool // to this process's Run, for their first call
+	calls  *firstCalls
+	found  []*claimed // those handed over, by endpoint
+	waits  bool       // an event was not handed over
+}
+
+// read reads the result of enqueueEvents.
+func (n *newEvents) read(rows pgx.Rows) error {
+	var s storedEndpoint
+	var places []int32
+	_, err := pgx.ForEachRow(rows, append(s.fields(), &places), func() error {
+		c := &claimed{endpoint: s, jobs: make([]job, 0, len(places))}
+		for _, place := range places {
+			if j := n.jobs[place-1]; n.handed[place-1] {
+				j.place = len(n.calls.results)
+				c.jobs, n.calls.results = append(c.jobs, j), append(n.calls.results, result{job: j})
+			} else {
+				n.waits = true
+			}
+		}
+		if len(c.jobs) > 0 {
+			n.found = append(n.found, c)
+		}
+		return nil
+	})
+	return err
+}

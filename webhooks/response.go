@@ -1,0 +1,124 @@
+package webhooks
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httputil"
+	"strconv"
+)
+
+const (
+	maxHeadBytes   = 16 << 10 // of a response's status line and headers, those of early 1xx responses included
+	maxAnswerBytes = 64 << 10 // of a response to read, with its head
+	excerptBytes   = 1 << 10  // of a failure's body to keep
+)
+
+// answer is the part of a response that we use.
+type answer struct {
+	status  int
+	excerpt string // the beginning of the body
+	whole   bool   // read to its end: the connection can be reused
+}
+
+// head is what a response's status line and headers say.
+type head struct {
+	status  int
+	length  int64 // of the body; -1: not given
+	chunked bool
+	odd     bool // the response may end elsewhere than the head says, or with the connection
+	cut     bool // the head has no end
+}
+
+var errNotHTTP = errors.New("the answer is not HTTP")
+
+// readHead reads up to the empty line after the headers. Only a status is required: any other fault makes the head odd,
+// even its end. http.ReadResponse would refuse most of them, and a 2xx status that was read is a success.
+func readHead(r *bufio.Reader) (h head, err error) {
+	var line []byte
+	for len(line) == 0 { // some servers send an empty line first
+		if line, _, err = r.ReadLine(); err != nil {
+			return h, err
+		}
+	}
+	start := bytes.Fields(line)
+	if len(start) < 2 || len(start[0]) < 5 || !bytes.EqualFold(start[0][:5], []byte("HTTP/")) || len(start[1]) != 3 {
+		return h, errNotHTTP
+	}
+	status, err := strconv.ParseUint(string(start[1]), 10, 16)
+	if err != nil {
+		return h, errNotHTTP
+	}
+	h = head{status: int(status), length: -1, odd: string(start[0]) != "HTTP/1.1"}
+	for within := len(line) == r.Size(); ; { // of a line longer than the buffer, only the first part counts
+		line, more, err := r.ReadLine()
+		if err != nil {
+			h.cut = true
+			return h, nil
+		}
+		if !within {
+			if len(line) == 0 {
+				break
+			}
+			h.field(line)
+		}
+		within = more
+	}
+	if h.status == http.StatusNoContent || h.status == http.StatusNotModified {
+		h.length, h.chunked = 0, false
+	}
+	h.odd = h.odd || h.chunked == (h.length >= 0)
+	return h, nil
+}
+
+// field takes over a header that says where the response ends.
+func (h *head) field(line []byte) {
+	name, value, found := bytes.Cut(line, []byte(":"))
+	value = bytes.TrimSpace(value)
+	switch {
+	case !found, len(bytes.TrimSpace(name)) != len(name): // a folded line, or a space before the colon
+		h.odd = true
+	case bytes.EqualFold(name, []byte("Content-Length")):
+		length, err := strconv.ParseUint(string(value), 10, 63)
+		h.odd = h.odd || err != nil || h.length >= 0
+		h.length = int64(length)
+	case bytes.EqualFold(name, []byte("Transfer-Encoding")):
+		h.odd = h.odd || h.chunked || !bytes.EqualFold(value, []byte("chunked"))
+		h.chunked = true
+	case bytes.EqualFold(name, []byte("Connection")):
+		h.odd = h.odd || bytes.Contains(bytes.ToLower(value), []byte("close"))
+	}
+}
+
+// readBody reads the body after h and ignores errors. It keeps a success's excerpt only on request. After a 101 it
+// reads nothing: another protocol follows.
+func readBody(r *bufio.Reader, h head, excerpt bool) answer {
+	a := answer{status: h.status}
+	body := io.Reader(r)
+	switch {
+	case h.status < 200, h.cut:
+		return a
+	case !h.odd && h.chunked:
+		body = httputil.NewChunkedReader(r)
+	case !h.odd:
+		body = io.LimitReader(r, h.length)
+	}
+	var begin []byte
+	if excerpt || resultOfStatus(a.status) != result2xx {
+		begin, _ = io.ReadAll(io.LimitReader(body, excerptBytes))
+		a.excerpt = excerptOf(begin)
+	}
+	if h.odd {
+		return a // not reused, so its end does not matter
+	}
+	n, err := io.Copy(io.Discard, body)
+	if !h.chunked {
+		a.whole = int64(len(begin))+n == h.length
+	} else if err == nil {
+		line, _, err := r.ReadLine() // the end, unless a trailer follows
+		a.whole = err == nil && len(line) == 0
+	}
+	return a
+}
