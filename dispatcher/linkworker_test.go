@@ -71,7 +71,7 @@ func TestReplacedUnbindsAtOnce(t *testing.T) {
 	t.Parallel()
 	for name, taken := range map[string]string{
 		"replaced": `DELETE FROM dispatchers`,
-		"taken": `INSERT INTO dispatchers (id, name) OVERRIDING SYSTEM VALUE VALUES (7777, 'other');
+		"taken": `INSERT INTO dispatchers (id, name) VALUES (7777, 'other');
 			UPDATE leases SET holder = 7777 WHERE name LIKE 'link %'`,
 	} {
 		t.Run(name, func(t *testing.T) {

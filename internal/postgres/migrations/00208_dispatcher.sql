@@ -1,7 +1,7 @@
 -- One row per running process with the role dispatcher. Others remove the row of a process that does not renew it,
 -- which frees its claims.
 CREATE TABLE dispatchers (
-    id         bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    id         bigint      PRIMARY KEY,            -- a random number, so that no failover issues it twice
     name       text        NOT NULL, -- host name and process id
     seen_at    timestamptz NOT NULL DEFAULT now(), -- last renewal
     links      text[]      NOT NULL DEFAULT '{}',  -- the links that it is configured with
