@@ -21,15 +21,16 @@ const deadAfter = 4 * time.Second
 
 // The names of leases.
 const (
-	tasksLease = "tasks"
-	linkLease  = "link " // and the link's name
+	recoveryLease     = "recovery"
+	housekeepingLease = "housekeeping"
+	linkLease         = "link " // and the link's name
 )
 
 // leased selects links that a dispatcher holds.
 const leased = `EXISTS (SELECT FROM leases WHERE leases.name = '` + linkLease + `' || links.name)`
 
 // leases holds this process's leases. A process has one row in dispatchers while it lives, and
-// one row in leases for each exclusive right: to hold a link, to do the tasks. A lease ends when
+// one row in leases for each exclusive right: to a link, to a round of recovery or housekeeping. A lease ends when
 // its holder resigns it, or with its holder's row.
 //
 // A process renews its row twice a heartbeat, and reads the rows of the others in the same

@@ -93,7 +93,7 @@ func (w *linkWorker) start() {
 	ctx, cancel := context.WithCancel(context.Background())
 	w.cancel = cancel
 	w.d.metrics.givenUp.WithLabelValues(w.carrier.name, w.link) // from the start, so that the first counts as an increase
-	w.d.hold(w.link, w.bind)
+	w.d.setBind(w.link, w.bind)
 	w.yield(time.Now()) // before the first bind
 	go w.run(ctx)
 }
@@ -146,7 +146,7 @@ func (w *linkWorker) run(ctx context.Context) {
 	defer stopLink()
 	watching, unwatch := context.WithCancel(context.WithoutCancel(ctx)) // until the bind has ended
 	defer unwatch()
-	defer w.d.hold(w.link, nil)
+	defer w.d.setBind(w.link, nil)
 	var bind, watch, loops sync.WaitGroup
 	bind.Go(func() { w.bind.run(linkCtx) })
 	watch.Go(func() { w.watch(watching) })

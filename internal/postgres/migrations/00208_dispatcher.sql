@@ -8,7 +8,7 @@ CREATE TABLE dispatchers (
     rests      text[]      NOT NULL DEFAULT '{}'   -- links that it leaves to others, because it could not bind them
 );
 
--- Exclusive tasks, one dispatcher each: 'tasks', and 'link ' with the link's name. A lease ends with its owner's row.
+-- Exclusive jobs, one dispatcher each: 'recovery', 'housekeeping', and 'link ' with the link's name. A lease ends with its owner's row.
 -- The owner's id is its epoch: a process that was removed gets a new id, and its old one changes nothing.
 CREATE TABLE leases (
     name   text   PRIMARY KEY,
