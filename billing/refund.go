@@ -3,6 +3,7 @@ package billing
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -104,18 +105,21 @@ const (
 	// maxLocked is after how many locked balances PayOwed ends; payAtOnce is how many messages one transaction refunds.
 	maxLocked = 5
 	payAtOnce = 5_000
+	// payFor is how long PayOwed works, little more.
+	payFor = 250 * time.Millisecond
 )
 
 // PayOwed pays the deferred refunds. It returns the number of refunded messages, and of balances that other transactions
-// have locked; after five of those it leaves the rest to the next call.
+// have locked. After five of those, or a quarter of a second, it leaves the rest to the next call.
 func (l *Ledger) PayOwed(ctx context.Context) (refunded, locked int, err error) {
 	companies, err := postgres.All(ctx, l.pool, "reading deferred refunds", pgx.RowTo[int64],
 		`SELECT DISTINCT company_id FROM returns`)
 	if err != nil {
 		return 0, 0, err
 	}
+	until := time.Now().Add(payFor)
 	for _, company := range companies { // in random order: locked ones do not stop the same others each time
-		n, err := l.pay(ctx, company)
+		n, err := l.pay(ctx, company, until)
 		switch refunded += n; {
 		case postgres.Locked(err):
 			if locked++; locked == maxLocked {
@@ -123,15 +127,17 @@ func (l *Ledger) PayOwed(ctx context.Context) (refunded, locked int, err error) 
 			}
 		case err != nil:
 			return refunded, locked, err
+		case time.Now().After(until):
+			return refunded, locked, nil
 		}
 	}
 	return refunded, locked, nil
 }
 
-// pay pays the deferred refunds of one company.
-func (l *Ledger) pay(ctx context.Context, company int64) (refunded int, err error) {
-	for n := payAtOnce; n == payAtOnce; {
-		var now int
+// pay pays the deferred refunds of one company. After a time it begins no other transaction.
+func (l *Ledger) pay(ctx context.Context, company int64, until time.Time) (refunded int, err error) {
+	for {
+		var n, now int
 		err := postgres.InTx(ctx, l.pool, func(tx pgx.Tx) error {
 			owed, err := postgres.All(ctx, tx, "reading what is owed", pgx.RowToStructByPos[Debit],
 				`DELETE FROM returns WHERE ref IN (
@@ -147,7 +153,8 @@ func (l *Ledger) pay(ctx context.Context, company int64) (refunded int, err erro
 		if err != nil {
 			return refunded, fmt.Errorf("paying deferred refunds: %w", err)
 		}
-		refunded += now
+		if refunded += now; n < payAtOnce || time.Now().After(until) {
+			return refunded, nil
+		}
 	}
-	return refunded, nil
 }

@@ -112,7 +112,7 @@ func (r *reader) object(path string, n ast.Node, v reflect.Value) {
 		at := join(path, p.key)
 		i := slices.IndexFunc(reflect.VisibleFields(v.Type()), func(f reflect.StructField) bool { return p.key != "" && keyOf(f) == p.key })
 		if i < 0 {
-			r.problem(at, p.line, "%s", unknown(at))
+			r.problem(at, p.line, "unknown key")
 			continue
 		}
 		r.value(at, p.value, v.Field(i))
@@ -231,16 +231,12 @@ func (r *reader) override(c *Config) {
 // serviceLink matches the variables that Kubernetes sets for services named intumwa, intumwa-api and so on.
 var serviceLink = regexp.MustCompile(`_(SERVICE_HOST|SERVICE_PORT(_.+)?|PORT(_\d+_(TCP|UDP|SCTP)(_.+)?)?)$`)
 
-// unused refuses the variables of removed keys and warns of other INTUMWA_ variables that name no key.
+// unused warns of INTUMWA_ variables that name no key.
 func (r *reader) unused() {
 	for _, name := range slices.Sorted(maps.Keys(r.env)) {
 		if !strings.HasPrefix(name, envPrefix+"_") || r.known[name] || serviceLink.MatchString(name) {
 			continue
 		}
-		if text := removedVariable(name); text != "" {
-			r.problem(name, 0, "%s", text)
-		} else {
-			r.warnings = append(r.warnings, Problem{Key: name, Text: "this environment variable names no key of the configuration"})
-		}
+		r.warnings = append(r.warnings, Problem{Key: name, Text: "this environment variable names no key of the configuration"})
 	}
 }

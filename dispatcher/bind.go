@@ -14,9 +14,9 @@ type linkBind struct {
 	*smpp.Bind
 
 	mu      sync.Mutex
-	may     bool                    // run may keep it up
-	changed chan struct{}           // closed and replaced when may changes
-	end     context.CancelCauseFunc // of the current Run; nil: none
+	may     bool               // run may keep it up
+	changed chan struct{}      // closed and replaced when may changes
+	end     context.CancelFunc // of the current Run; nil: none
 }
 
 // newLinkBind makes the bind of a configured link. It uses only the functions of callbacks.
@@ -34,7 +34,7 @@ func newLinkBind(d *Dispatcher, carrier string, conf *Link, callbacks smpp.Optio
 // run keeps the bind up whenever allowed, until ctx ends.
 func (b *linkBind) run(ctx context.Context) {
 	for ctx.Err() == nil {
-		up, end := context.WithCancelCause(ctx)
+		up, end := context.WithCancel(ctx)
 		b.mu.Lock()
 		may, changed := b.may, b.changed
 		if may {
@@ -52,12 +52,12 @@ func (b *linkBind) run(ctx context.Context) {
 			case <-changed:
 			}
 		}
-		end(nil)
+		end()
 	}
 }
 
 // allow sets whether the bind may be up, and reports whether that changed. A bind that is no
-// longer allowed ends in time within, even with submits unanswered.
+// longer allowed ends in time within, even with submits unanswered, and also if it is ending already.
 func (b *linkBind) allow(may bool, within time.Duration) (changed bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -68,7 +68,8 @@ func (b *linkBind) allow(may bool, within time.Duration) (changed bool) {
 	close(b.changed)
 	b.changed = make(chan struct{})
 	if !may && b.end != nil {
-		b.end(smpp.Within(within))
+		b.end()
+		b.EndWithin(within)
 	}
 	return true
 }

@@ -4,8 +4,8 @@
 //
 // # Parts
 //
-//   - The leases (leases.go) give each link and the tasks to one process at a time.
-//     The others take over from a dead process.
+//   - The leases (leases.go) give each link and each kind of task to one process at a
+//     time. The others take over from a dead process.
 //   - The member (member.go) holds the leases of links and starts and stops their
 //     workers.
 //   - A link worker (linkworker.go) carries messages over one leased link. It
@@ -18,9 +18,9 @@
 //     from Postgres.
 //   - The release (scheduled.go) moves due scheduled messages to the outbox and the
 //     queue.
-//   - The tasks (tasks.go) run in one process for all. They refill the queue from
-//     Postgres, free the claims of dead dispatchers, expire messages, and so on.
-//     Each has a name, an interval and a metric.
+//   - The tasks (tasks.go) run in one process for all. Recovery frees the claims of
+//     dead dispatchers, refills the queue from Postgres, fails over, and so on.
+//     Housekeeping does what may wait. Each task has a name, an interval and a metric.
 //
 // # Failures
 //
@@ -115,13 +115,13 @@ type Dispatcher struct {
 	deaths   deaths
 	walk     *outboxWalk
 
-	refundsHeld bool                   // a locked balance delays refunds; only the task uses it
-	heldSenders map[messages.Hold]bool // the senders held at the task's last round
+	refundsHeld bool                      // a locked balance delays refunds; only the task uses it
+	holding     map[messages.Hold]holding // the progress of the task hold
 
 	mu           sync.Mutex
 	carriers     map[string]*carrier  // all configured since the start
 	active       []*carrier           // those configured now
-	held         map[string]*linkBind // by link: the running ones
+	binds        map[string]*linkBind // by link: the running ones
 	startSettler func(*carrier)       // while Run runs
 }
 
@@ -158,10 +158,10 @@ func New(pool, hot *pgxpool.Pool, q *queue.Queue, hooks *webhooks.Webhooks, opts
 	d := &Dispatcher{
 		opts: opts, pool: pool, hot: hot, store: messages.New(pool), carrying: messages.New(hot), handsets: handsets.New(pool),
 		queue: q, webhooks: hooks, log: opts.Log,
-		metrics: newMetrics(opts.Metrics), smpp: smpp.NewMetrics(opts.Metrics), carriers: make(map[string]*carrier), held: make(map[string]*linkBind),
+		metrics: newMetrics(opts.Metrics), smpp: smpp.NewMetrics(opts.Metrics), carriers: make(map[string]*carrier), binds: make(map[string]*linkBind),
 	}
 	d.deaths.wake = make(chan struct{}, 1)
-	d.deaths.unfreed.Store(true) // the previous holder of the tasks may have left some
+	d.deaths.unfreed.Store(true) // the previous holder of the recovery lease may have left some
 	d.walk = newOutboxWalk()
 	d.inFlight = newInFlightMessages()
 	d.health = newQueueHealth(d)

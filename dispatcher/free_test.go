@@ -183,7 +183,7 @@ func TestTasksGoOn(t *testing.T) {
 func TestServedAcrossAStep(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, func(c *Carrier) { c.Failover, c.FailoverAfter = []string{"leo"}, time.Minute })
-	b.exec(`INSERT INTO dispatchers (id, name) OVERRIDING SYSTEM VALUE VALUES (8, 'other')`)
+	b.exec(`INSERT INTO dispatchers (id, name) VALUES (8, 'other')`)
 	b.exec(`INSERT INTO links (name, carrier, state, served_at, updated_at) VALUES
 		('l1', 'lumitel', 'bound', now() - interval '1 hour', now() - interval '1 hour'), ('leo-1', 'leo', 'bound', now(), now()),
 		('gone-1', 'gone', 'bound', now() + interval '1 hour', now() + interval '1 hour')`)

@@ -131,7 +131,7 @@ func TestRenamedLink(t *testing.T) {
 func TestForgottenLinks(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.exec(`INSERT INTO dispatchers (id, name) OVERRIDING SYSTEM VALUE VALUES (77, 'other');
+	w.exec(`INSERT INTO dispatchers (id, name) VALUES (77, 'other');
 		INSERT INTO links (name, carrier, updated_at) VALUES ('left', 'x', now() - interval '11 minutes'), ('fresh', 'x', now()),
 			('living', 'x', now() - interval '11 minutes'), ('lumitel-1', 'lumitel', now() - interval '1 day');
 		INSERT INTO leases (name, holder) VALUES ('link living', 77)`)

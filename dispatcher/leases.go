@@ -2,6 +2,8 @@ package dispatcher
 
 import (
 	"context"
+	"crypto/rand"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"slices"
@@ -19,15 +21,16 @@ const deadAfter = 4 * time.Second
 
 // The names of leases.
 const (
-	tasksLease = "tasks"
-	linkLease  = "link " // and the link's name
+	recoveryLease     = "recovery"
+	housekeepingLease = "housekeeping"
+	linkLease         = "link " // and the link's name
 )
 
 // leased selects links that a dispatcher holds.
 const leased = `EXISTS (SELECT FROM leases WHERE leases.name = '` + linkLease + `' || links.name)`
 
 // leases holds this process's leases. A process has one row in dispatchers while it lives, and
-// one row in leases for each exclusive right: to hold a link, to do the tasks. A lease ends when
+// one row in leases for each exclusive right: to a link, to a round of recovery or housekeeping. A lease ends when
 // its holder resigns it, or with its holder's row.
 //
 // A process renews its row twice a heartbeat, and reads the rows of the others in the same
@@ -40,7 +43,8 @@ const leased = `EXISTS (SELECT FROM leases WHERE leases.name = '` + linkLease + 
 // stops submitting an eighth of DeadAfter earlier, so that answers come before it unbinds.
 //
 // The id is a fence: a process whose row was removed registers under a new id, and its writes
-// under the old id change nothing.
+// under the old id change nothing. It is a random number: a sequence could issue a number again
+// after an asynchronous standby was promoted, and two processes would renew one row.
 type leases struct {
 	d     *Dispatcher
 	id    atomic.Int64
@@ -110,13 +114,13 @@ var (
 	errReplaced = errors.New("this dispatcher was taken for dead")
 )
 
-// register adds this process to the dispatchers under a new id. It retries until it
+// register adds this process to the dispatchers under a new id. It retries with another until it
 // succeeds, and returns an error if ctx ends first.
 func (l *leases) register(ctx context.Context) error {
 	for {
 		sent := time.Since(processStart)
-		var id int64
-		err := l.d.pool.QueryRow(ctx, `INSERT INTO dispatchers (name) VALUES ($1) RETURNING id`, identity()).Scan(&id)
+		id := newID()
+		_, err := l.d.pool.Exec(ctx, `INSERT INTO dispatchers (id, name) VALUES ($1, $2)`, id, identity())
 		if err == nil {
 			l.registered(id, sent)
 			return nil
@@ -126,6 +130,13 @@ func (l *leases) register(ctx context.Context) error {
 			return fmt.Errorf("registering this dispatcher: %w", errors.Join(ended, err))
 		}
 	}
+}
+
+// newID returns a random positive number.
+func newID() int64 {
+	var b [8]byte
+	_, _ = rand.Read(b[:]) // it never fails
+	return max(int64(binary.BigEndian.Uint64(b[:])>>1), 1)
 }
 
 // keep renews until ctx ends or this process is replaced.

@@ -20,9 +20,8 @@ func (b *bench) listedWith() (other int64, listed func() bool) {
 	}
 	b.Cleanup(b.d.member.leave)
 	b.Cleanup(b.d.member.stop)
-	if err := b.pool.QueryRow(ctx, `INSERT INTO dispatchers (name) VALUES ('other') RETURNING id`).Scan(&other); err != nil {
-		b.Fatal(err)
-	}
+	other = newID()
+	b.exec(`INSERT INTO dispatchers (id, name) VALUES ($1, 'other')`, other)
 	listed = func() bool {
 		b.Helper()
 		if err := errors.Join(b.d.member.renew(ctx), b.d.member.heartbeat(ctx)); err != nil {
@@ -184,4 +183,25 @@ func TestAcquire(t *testing.T) {
 	acquires(one, "b")
 	one.leave()
 	acquires(two, "a", "b")
+}
+
+// TestIDAfterPromotion: a standby that is promoted without the last transactions may not know a dispatcher. No other
+// gets its id, so it notices at its next renewal that it was replaced.
+func TestIDAfterPromotion(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	one, two := newLeases(b.d), newLeases(b.d)
+	if err := one.register(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	b.exec(`TRUNCATE dispatchers RESTART IDENTITY CASCADE`)
+	if err := two.register(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := one.renew(t.Context()); !errors.Is(err, errReplaced) || one.fresh() {
+		t.Errorf("it has renewed another's row %d: %v", two.id.Load(), err)
+	}
+	if one.id.Load() <= 0 || two.id.Load() <= 0 {
+		t.Errorf("ids %d and %d", one.id.Load(), two.id.Load())
+	}
 }

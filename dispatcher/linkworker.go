@@ -93,7 +93,8 @@ func (w *linkWorker) start() {
 	ctx, cancel := context.WithCancel(context.Background())
 	w.cancel = cancel
 	w.d.metrics.givenUp.WithLabelValues(w.carrier.name, w.link) // from the start, so that the first counts as an increase
-	w.d.hold(w.link, w.bind)
+	w.d.setBind(w.link, w.bind)
+	w.yield(time.Now()) // before the first bind
 	go w.run(ctx)
 }
 
@@ -143,18 +144,22 @@ func (w *linkWorker) run(ctx context.Context) {
 	}()
 	linkCtx, stopLink := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopLink()
-	defer w.d.hold(w.link, nil)
-	var bind, loops sync.WaitGroup
+	watching, unwatch := context.WithCancel(context.WithoutCancel(ctx)) // until the bind has ended
+	defer unwatch()
+	defer w.d.setBind(w.link, nil)
+	var bind, watch, loops sync.WaitGroup
 	bind.Go(func() { w.bind.run(linkCtx) })
+	watch.Go(func() { w.watch(watching) })
 	loops.Go(func() { w.feed(ctx, queue.Single) })
 	loops.Go(func() { w.feed(ctx, queue.Batch) })
 	loops.Go(func() { w.submitPrefetched(ctx) })
-	loops.Go(func() { w.watch(ctx) })
 	loops.Go(func() { w.tidy(ctx) })
 	loops.Wait()
 	w.giveBack(w.prefetch.takeAll())
 	stopLink()
 	bind.Wait()
+	unwatch()
+	watch.Wait()
 	w.awaitSettled()
 	w.d.metrics.breakerOpen.DeleteLabelValues(w.carrier.name, w.link)
 }
@@ -197,15 +202,15 @@ func (w *linkWorker) watch(ctx context.Context) {
 
 // yield ends the bind before another process takes this one for dead and binds in its place.
 // A carrier counts both binds, or makes the new one wait while the old one is up. A bind
-// that is ending does not come up again.
+// that is ending already must end in time too, and does not come up again.
 func (w *linkWorker) yield(now time.Time) {
-	if w.ending.Load() {
-		return
-	}
 	if !w.d.member.fresh() {
 		w.silent = now
 	}
 	may := now.Sub(w.silent) >= yieldRest
+	if may && w.ending.Load() {
+		return
+	}
 	if w.bind.allow(may, yieldWithin) && !may {
 		w.d.log.Warn("link unbinds: this process has not renewed its lease for so long that another may bind", "event", "lease_expired", "carrier", w.carrier.name, "link", w.link)
 	}

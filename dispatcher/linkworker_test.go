@@ -6,9 +6,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"go.uber.org/goleak"
 
 	"intumwa/dispatcher"
+	"intumwa/internal/testenv"
 	"intumwa/tools/carriersim"
 )
 
@@ -69,7 +71,7 @@ func TestReplacedUnbindsAtOnce(t *testing.T) {
 	t.Parallel()
 	for name, taken := range map[string]string{
 		"replaced": `DELETE FROM dispatchers`,
-		"taken": `INSERT INTO dispatchers (id, name) OVERRIDING SYSTEM VALUE VALUES (7777, 'other');
+		"taken": `INSERT INTO dispatchers (id, name) VALUES (7777, 'other');
 			UPDATE leases SET holder = 7777 WHERE name LIKE 'link %'`,
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -85,6 +87,51 @@ func TestReplacedUnbindsAtOnce(t *testing.T) {
 			w.until("the carrier has it", func() bool { return mno.Stats().Submits == 1 })
 			w.exec(taken)
 			w.until("it unbinds", func() bool { return mno.Stats().Unbinds == 1 })
+		})
+	}
+}
+
+// TestDrainEndsInTime: a process whose bind drains and that the database cannot hear unbinds before another takes it for
+// dead and binds. At no time are both bound.
+//
+// Source: rule choices 7.13.
+func TestDrainEndsInTime(t *testing.T) {
+	t.Parallel()
+	for name, drain := range map[string]func(w *world, c dispatcher.Carrier) error{
+		"shutdown":            func(w *world, _ dispatcher.Carrier) error { go w.stop(); return nil },
+		"reload without link": func(w *world, c dispatcher.Carrier) error { c.Links = nil; return w.d.Reload([]dispatcher.Carrier{c}) },
+		"reload with another": func(w *world, c dispatcher.Carrier) error {
+			c.Links = slices.Clone(c.Links)
+			c.Links[0].SystemType = "VMA"
+			return w.d.Reload([]dispatcher.Carrier{c})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			mno := w.carrier(carriersim.Options{NoFates: true, Faults: carriersim.Faults{SubmitSilent: true}})
+			conf := mno.mno(func(c *dispatcher.Carrier) {
+				c.Links[0].DrainTimeout, c.Links[0].UnbindTimeout, c.Links[0].UnknownHold = 2*time.Minute, 2*time.Minute, 5*time.Minute
+			})
+			var line testenv.Line
+			one := *w
+			one.pool, one.hot = testenv.Unheard(t, w.pool, &line), testenv.Unheard(t, w.hot, &line)
+			one.startWith(dispatcher.Options{DeadAfter: 8 * time.Second}, conf)
+			w.awaitLink("lumitel-1", "bound")
+			w.sendTo("00")
+			w.until("the carrier has it", func() bool { return mno.Stats().Submits == 1 })
+			w.startWith(dispatcher.Options{DeadAfter: 8 * time.Second}, conf)
+			defer mno.stop() // otherwise the end drains too
+			if err := drain(&one, conf); err != nil {
+				t.Fatal(err)
+			}
+			one.until("it drains", func() bool { return one.metric("intumwa_smpp_session_state", "state", "down") == 1 })
+			line.LoseAndCut()
+			_ = pgx.BeginFunc(t.Context(), one.pool, func(pgx.Tx) error { return nil })
+			w.eventually(20*time.Second, func() bool { return mno.Stats().Binds == 2 }, func() string { return "the other binds" })
+			if n := mno.Accounts()[0].MostBound; n != 1 {
+				t.Errorf("%d were bound at once", n)
+			}
 		})
 	}
 }

@@ -8,9 +8,6 @@ import (
 	"intumwa/messages"
 )
 
-// purgeFor bounds one round of a purge: a fortieth of the task's interval.
-const purgeFor = 250 * time.Millisecond
-
 // retentions returns how long messages, texts and numbers are kept; 0: no limit.
 func (d *Dispatcher) retentions() map[messages.Purge]time.Duration {
 	return map[messages.Purge]time.Duration{
@@ -19,17 +16,14 @@ func (d *Dispatcher) retentions() map[messages.Purge]time.Duration {
 	}
 }
 
-// purge deletes old messages, texts and numbers, each for little over purgeFor.
+// purge deletes old messages, texts and numbers, each for little over taskSlice.
 func (d *Dispatcher) purge(ctx context.Context) (failed error) {
 	work := func(kind messages.Purge, step func() (int64, bool, error)) {
-		for start, more := time.Now(), true; more && time.Since(start) < purgeFor; {
-			var n int64
-			var err error
-			n, more, err = step()
-			failed = errors.Join(failed, err)
+		failed = errors.Join(failed, sliced(taskSlice, func() (bool, error) {
+			n, more, err := step()
 			d.metrics.purged.WithLabelValues(string(kind)).Add(float64(n))
-			more = more && err == nil
-		}
+			return more, err
+		}))
 	}
 	for kind, life := range d.retentions() {
 		if life > 0 {

@@ -26,7 +26,7 @@ func newSecondBench(t *testing.T, change ...func(*Carrier)) (*bench, *linkWorker
 	if err != nil {
 		t.Fatal(err)
 	}
-	b.exec(`INSERT INTO dispatchers (id, name) OVERRIDING SYSTEM VALUE VALUES (1000000, 'leo''s')`) // keeps its link bound on a slow machine
+	b.exec(`INSERT INTO dispatchers (id, name) VALUES (1000000, 'leo''s')`) // keeps its link bound on a slow machine
 	b.exec(`INSERT INTO links (name, carrier, state, bound_by) VALUES ('leo-1', 'leo', 'bound', 1000000)`)
 	b.exec(`INSERT INTO leases (name, holder) VALUES ('link leo-1', 1000000)`)
 	return b, worker

@@ -303,7 +303,7 @@ func (p *play) dies() {
 
 // registered inserts a process's row.
 func (at *process) registered() {
-	at.exec(`INSERT INTO dispatchers (id, name) OVERRIDING SYSTEM VALUE VALUES ($1, 'x')`, at.d.member.id.Load())
+	at.exec(`INSERT INTO dispatchers (id, name) VALUES ($1, 'x')`, at.d.member.id.Load())
 }
 
 // TestSettlingPromises: with any answers to two processes, in any order and lots, with either process dying or taken for

@@ -480,7 +480,7 @@ func TestFreeSparesTheLiving(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	mine, dead, new := b.begun(1), b.begun(1), b.begun(1)
-	b.exec(`INSERT INTO dispatchers (id, name) OVERRIDING SYSTEM VALUE VALUES (7, 'me'), (9, 'new')`)
+	b.exec(`INSERT INTO dispatchers (id, name) VALUES (7, 'me'), (9, 'new')`)
 	for id, claimant := range map[int64]int64{dead.msg.ID: 8, new.msg.ID: 9} {
 		b.exec(`UPDATE outbox SET claimed_by = $2 WHERE message_id = $1`, id, claimant)
 	}

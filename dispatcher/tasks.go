@@ -3,6 +3,7 @@ package dispatcher
 import (
 	"context"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -14,7 +15,21 @@ type task struct {
 	rest  int // it rests so many times its duration, at most restMost
 	run   func(context.Context) error
 	took  *time.Duration // the part of its duration that counts for the rest; nil: all of it
+	now   func() bool    // reports whether it is due at once; nil: never
 	next  time.Time
+}
+
+// taskSlice is how long a task works in a round on what may be long. The rest follows in the
+// next rounds, so that the tasks after it have their turns.
+const taskSlice = 250 * time.Millisecond
+
+// sliced does steps for little over a time, or until there are no more.
+func sliced(within time.Duration, step func() (more bool, err error)) error {
+	for start := time.Now(); ; {
+		if more, err := step(); err != nil || !more || time.Since(start) >= within {
+			return err
+		}
+	}
 }
 
 const (
@@ -27,12 +42,15 @@ const (
 )
 
 // newTasks returns the tasks in their order. A failed task does not stop the next.
-func (d *Dispatcher) newTasks() []*task {
+//
+// Recovery is what messages wait for: each of its tasks reads or moves a bounded number of
+// rows. Housekeeping may have millions of rows to do, and nothing that waits for it is lost or
+// late. So each has its own lease and its own rounds.
+func (d *Dispatcher) newTasks() (recovery, housekeeping []*task) {
 	often, seldom := d.opts.SweepInterval, 10*d.opts.SweepInterval
 	walk := &task{name: "walk_outbox", every: often, rest: swept, run: d.walkOutbox, took: &d.walk.read}
-	return []*task{
-		{name: "free_claims", every: often, rest: swept, run: d.freeClaims}, // and at once when a dispatcher died
-		{name: "hold", every: often, rest: worked, run: d.releaseHeld},
+	recovery = []*task{
+		{name: "free_claims", every: often, rest: swept, run: d.freeClaims, now: d.deaths.unfreed.Load},
 		{name: "quiet", every: often, rest: swept, run: func(ctx context.Context) error {
 			begin, err := d.lookForQuiet(ctx)
 			if begin { // the walk may have up to restMost of rest left
@@ -43,26 +61,38 @@ func (d *Dispatcher) newTasks() []*task {
 		{name: "readdress", every: seldom, rest: swept, run: d.findStranded},
 		walk,
 		{name: "push_due", every: often, rest: worked, run: d.pushDue},
-		{name: "pay_refunds", every: often, rest: worked, run: d.payOwed},
-		{name: "low_balances", every: often, rest: swept, run: d.tellLow},
 		{name: "fail_over", every: often, rest: worked, run: d.failover},
 		{name: "fail_back", every: seldom, rest: worked, run: d.takeBack},
+	}
+	housekeeping = []*task{
+		{name: "hold", every: often, rest: worked, run: d.releaseHeld},
+		{name: "pay_refunds", every: often, rest: worked, run: d.payOwed},
+		{name: "low_balances", every: often, rest: swept, run: d.tellLow},
 		{name: "end_overdue", every: seldom, rest: worked, run: d.overdue},
 		{name: "forget", every: seldom, rest: worked, run: d.forget},
 		{name: "purge", every: seldom, rest: worked, run: d.purge},
 	}
+	return recovery, housekeeping
 }
 
 // runTasks does the tasks when they are due, until ctx ends.
 func (d *Dispatcher) runTasks(ctx context.Context) {
-	tasks := d.newTasks()
-	for _, t := range tasks { // a task that never succeeds counts as overdue from here on
-		d.metrics.tasks.WithLabelValues(t.name).SetToCurrentTime()
+	recovery, housekeeping := d.newTasks()
+	var both sync.WaitGroup
+	run := func(lease string, tasks []*task, wake <-chan struct{}) {
+		for _, t := range tasks { // a task that never succeeds counts as overdue from here on
+			d.metrics.tasks.WithLabelValues(t.name).SetToCurrentTime()
+		}
+		both.Go(func() {
+			d.repeat(ctx, lease, d.opts.SweepInterval, wake, func(ctx context.Context) error { return d.round(ctx, lease, tasks) })
+		})
 	}
-	d.repeat(ctx, "doing the tasks", d.opts.SweepInterval, d.deaths.wake, func(ctx context.Context) error { return d.round(ctx, tasks) })
+	run(recoveryLease, recovery, d.deaths.wake)
+	run(housekeepingLease, housekeeping, nil)
+	both.Wait()
 }
 
-// deaths wakes the tasks to free the claims of a dispatcher that died.
+// deaths wakes recovery to free the claims of a dispatcher that died.
 type deaths struct {
 	unfreed atomic.Bool // there may be claims of the dead
 	wake    chan struct{}
@@ -73,27 +103,24 @@ func (d *deaths) note() {
 	signal(d.wake)
 }
 
-// round does the due tasks, if no other process is doing them. Then it resigns the lease, so
+// round does the due tasks, if no other process has their lease. Then it resigns the lease, so
 // that a process with carriers of its own gets its turn. It returns an error if it cannot get
 // the lease or the database is down; it logs a task's own error with the task's name.
-func (d *Dispatcher) round(ctx context.Context, tasks []*task) error {
-	held, err := d.member.acquire(ctx, tasksLease)
+func (d *Dispatcher) round(ctx context.Context, lease string, tasks []*task) error {
+	held, err := d.member.acquire(ctx, lease)
 	if err != nil || len(held) == 0 {
 		return err
 	}
-	defer d.member.resign(ctx, tasksLease)
+	defer d.member.resign(ctx, lease)
 	ctx, end := d.member.whileFresh(ctx)
 	defer end()
 	return d.doTasks(ctx, tasks)
 }
 
 func (d *Dispatcher) doTasks(ctx context.Context, tasks []*task) error {
-	if d.deaths.unfreed.Load() {
-		tasks[0].next = time.Time{} // free_claims
-	}
 	for _, t := range tasks {
 		start := time.Now()
-		if start.Before(t.next) {
+		if start.Before(t.next) && (t.now == nil || !t.now()) {
 			continue
 		}
 		err := t.run(ctx)

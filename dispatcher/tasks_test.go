@@ -5,15 +5,21 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"intumwa/messages"
 )
 
 // tasks does every task once and returns the errors.
 func (b *bench) tasks() error {
 	b.Helper()
 	var failed error
-	tasks := b.d.newTasks()
+	recovery, housekeeping := b.d.newTasks()
+	tasks := append(recovery, housekeeping...)
 	for _, t := range tasks {
 		run := t.run
 		t.run = func(ctx context.Context) error {
@@ -50,14 +56,15 @@ func TestTaskTimes(t *testing.T) {
 		}
 		return made
 	}
-	tasks := []*task{b.d.newTasks()[0], other("often", 0, nil), other("dear", 0, &dear), other("seldom", 10*time.Hour, nil)}
+	recovery, _ := b.d.newTasks()
+	tasks := []*task{recovery[0], other("often", 0, nil), other("dear", 0, &dear), other("seldom", 10*time.Hour, nil)}
 	free := other("free", 0, nil).run
 	tasks[0].run = func(ctx context.Context) error { b.d.deaths.unfreed.Store(false); return free(ctx) }
 	b.d.opts.SweepInterval = 0
 	round := func(want string) {
 		t.Helper()
 		done = nil
-		if err := b.d.round(t.Context(), tasks); err != nil {
+		if err := b.d.round(t.Context(), recoveryLease, tasks); err != nil {
 			t.Fatal(err)
 		}
 		if got := strings.Join(done, " "); got != want {
@@ -76,7 +83,7 @@ func TestTaskTimes(t *testing.T) {
 	if err := beside.register(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if held, err := beside.acquire(t.Context(), tasksLease); err != nil || len(held) != 1 {
+	if held, err := beside.acquire(t.Context(), recoveryLease); err != nil || len(held) != 1 {
 		t.Fatal(held, err)
 	}
 	round("")
@@ -105,7 +112,8 @@ func TestTaskTrouble(t *testing.T) {
 		t.Errorf("it succeeded: %v", err)
 	}
 	names := []string{}
-	for _, task := range b.d.newTasks() {
+	recovery, housekeeping := b.d.newTasks()
+	for _, task := range append(recovery, housekeeping...) {
 		if slices.Contains(names, task.name) {
 			t.Errorf("two tasks are called %s", task.name)
 		}
@@ -130,12 +138,12 @@ func TestTasksInOneProcess(t *testing.T) {
 	defer cancel()
 	began, ended := make(chan struct{}), make(chan error, 1)
 	go func() {
-		ended <- b.d.round(ctx, []*task{{name: "forget", run: func(ctx context.Context) error { close(began); <-ctx.Done(); return ctx.Err() }}})
+		ended <- b.d.round(ctx, housekeepingLease, []*task{{name: "forget", run: func(ctx context.Context) error { close(began); <-ctx.Done(); return ctx.Err() }}})
 	}()
 	<-began
 	b.count(`SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE datname = current_database() AND state = 'idle in transaction'`)
 	two := false
-	if err := other.d.round(ctx, []*task{{name: "forget", run: func(context.Context) error { two = true; return nil }}}); err != nil || two {
+	if err := other.d.round(ctx, housekeepingLease, []*task{{name: "forget", run: func(context.Context) error { two = true; return nil }}}); err != nil || two {
 		t.Errorf("both processes do the tasks: %v, %v", two, err)
 	}
 	b.d.member.beat.Store(-int64(time.Hour))
@@ -151,4 +159,42 @@ func TestTasksInOneProcess(t *testing.T) {
 			t.Error("a cancelled round has no error")
 		}
 	}
+}
+
+// TestRecoveryGoesOn: while a task of housekeeping has long work, the claims of a dead dispatcher are freed, and the other
+// tasks of housekeeping have their turns.
+func TestRecoveryGoesOn(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	const backlog = 15_000
+	b.exec(`WITH m AS (INSERT INTO messages (ulid, company_id, user_id, phone_number, sender, body, encoding, segments, test, carrier)
+			SELECT gen_random_uuid(), 1, 1, '+25761' || lpad(n::text, 6, '0'), 'DEMO', 'x', 0, 1, false, 'lumitel' FROM generate_series(1, $1) n RETURNING id)
+		INSERT INTO outbox (message_id, company_id, carrier, lane, expires_at) SELECT id, 1, 'lumitel', $2, now() + interval '1 day' FROM m`, backlog, messages.LaneBatch)
+	b.d.opts.SweepInterval = 50 * time.Millisecond
+	b.exec(`CREATE FUNCTION slowly() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM pg_sleep(0.001); RETURN NEW; END'`)
+	b.exec(`CREATE TRIGGER slowly BEFORE UPDATE OF due_at ON outbox FOR EACH ROW WHEN (NEW.due_at > '9000-01-01' AND NEW.message_id % 20 = 0) EXECUTE FUNCTION slowly()`)
+	b.exec(`UPDATE senders SET approved = false`)
+	b.exec(`INSERT INTO holds (company_id, sender) VALUES (1, 'DEMO')`)
+	if err := b.d.member.register(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(b.d.member.leave)
+	ctx, cancel := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	running.Go(func() { b.d.member.keep(ctx) })
+	running.Go(func() { b.d.runTasks(ctx) })
+	defer running.Wait()
+	defer cancel()
+	suspended := func() int { return b.count(`SELECT count(*) FROM outbox WHERE due_at > '9000-01-01'`) }
+	until(t, "it works on the sender", func() bool { return suspended() > 0 })
+	b.exec(`UPDATE outbox SET claimed_by = 99 WHERE message_id = (SELECT max(message_id) FROM outbox)`)
+	b.d.deaths.note()
+	last := func() float64 { return testutil.ToFloat64(b.d.metrics.tasks.WithLabelValues("pay_refunds")) }
+	paid := last()
+	until(t, "the claim is freed", func() bool { return b.count(`SELECT count(*) FROM outbox WHERE claimed_by IS NOT NULL`) == 0 })
+	until(t, "another task has its turn", func() bool { return last() > paid })
+	if n := suspended(); n >= backlog-1 {
+		t.Error("both came only when the long work was done")
+	}
+	until(t, "the whole backlog is suspended", func() bool { return suspended() >= backlog-1 })
 }

@@ -19,23 +19,23 @@ var ErrNotHeld = errors.New("the link is not held by this process")
 // for one that no process ever announced ErrNoLink.
 func (d *Dispatcher) Trace(ctx context.Context, link string, show func(smpp.TracedPDU) error) error {
 	d.mu.Lock()
-	held := d.held[link]
+	bind := d.binds[link]
 	d.mu.Unlock()
-	if held == nil {
+	if bind == nil {
 		return d.holder(ctx, link)
 	}
-	return held.Trace(ctx, show)
+	return bind.Trace(ctx, show)
 }
 
-// hold registers the bind of a running link; nil removes it.
-func (d *Dispatcher) hold(link string, b *linkBind) {
+// setBind registers the bind of a running link; nil removes it.
+func (d *Dispatcher) setBind(link string, b *linkBind) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if b == nil {
-		delete(d.held, link)
+		delete(d.binds, link)
 		return
 	}
-	d.held[link] = b
+	d.binds[link] = b
 }
 
 // holder returns the error that names a link's holder.

@@ -108,7 +108,7 @@ func TestAlive(t *testing.T) {
 		}
 	}
 	alive(0)
-	b.exec(`INSERT INTO dispatchers (name, seen_at) VALUES ('of the backup', now() - interval '1 minute'), ('of a clock that was ahead', now() + interval '1 minute')`)
+	b.exec(`INSERT INTO dispatchers (id, name, seen_at) VALUES (1, 'of the backup', now() - interval '1 minute'), (2, 'of a clock that was ahead', now() + interval '1 minute')`)
 	alive(0)
 	if err := b.d.member.register(t.Context()); err != nil {
 		t.Fatal(err)

@@ -15,7 +15,7 @@ import (
 	"intumwa/queue"
 )
 
-// outboxWalk is the progress of the walk over the outbox. It belongs to the tasks.
+// outboxWalk is the progress of the walk over the outbox. It belongs to the recovery tasks.
 //
 // Each step reads the next 20,000 rows of each carrier's lane, in the order of their ids. In
 // this one read it counts the rows and finds those that have expired, that the queue has lost,
@@ -183,36 +183,6 @@ func (d *Dispatcher) missClaimants(ctx context.Context, claimants []int64) error
 		d.deaths.note()
 	}
 	return nil
-}
-
-// releaseHeld releases the messages of companies and senders that are approved again. When
-// claims have started to hold a sender, it holds the sender's other messages at once.
-func (d *Dispatcher) releaseHeld(ctx context.Context) error {
-	holds, err := d.store.Holds(ctx)
-	if err != nil {
-		return err
-	}
-	var failed error
-	held := make(map[messages.Hold]bool)
-	for _, h := range holds {
-		if !h.Over {
-			if held[h] = true; d.heldSenders[h] {
-				continue
-			}
-			n, err := d.store.HoldRest(ctx, h)
-			if err != nil { // the next round tries again
-				failed, held[h] = errors.Join(failed, err), false
-			}
-			d.log.Warn("queued messages held: their company or sender is no longer approved", "event", "messages_held", "company", h.CompanyID, "sender", h.Sender, "messages", n)
-			continue
-		}
-		n, err := d.store.Unhold(ctx, h)
-		if failed = errors.Join(failed, err); n > 0 {
-			d.log.Info("held messages released: their company and sender are approved again", "event", "messages_released", "company", h.CompanyID, "sender", h.Sender, "messages", n)
-		}
-	}
-	d.heldSenders = held
-	return failed
 }
 
 // findStranded records the carriers of the outbox's rows, and those that are no longer

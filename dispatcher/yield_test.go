@@ -39,7 +39,13 @@ func TestYield(t *testing.T) {
 			t.Errorf("%+v: may be up: %t", step, w.bind.may)
 		}
 	}
-	w.leave()
+	w.ending.Store(true)
+	d.member.beat.Store(-int64(time.Hour))
+	if w.yield(now); w.bind.may {
+		t.Error("it is ending, and may stay bound while another binds")
+	}
+	d.member.beat.Store(int64(time.Hour))
+	now = now.Add(yieldRest)
 	if w.yield(now); w.bind.may {
 		t.Error("it binds again, and another has the link")
 	}

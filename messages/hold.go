@@ -13,7 +13,7 @@ import (
 // heldUntil is the due time of a held message. It is not infinity, because intervals to it must be finite.
 const heldUntil = `'9999-12-31T00:00:00Z'::timestamptz`
 
-// holdAtOnce is how many messages one statement releases.
+// holdAtOnce is how many messages one statement holds or releases.
 const holdAtOnce = 5_000
 
 // mayCarry is an SQL condition: the company in a column and its sender in another are approved now.
@@ -46,75 +46,65 @@ func (s *Store) Holds(ctx context.Context) ([]Hold, error) {
 		`SELECT h.company_id, h.sender, `+mayCarry("h.company_id", "h.sender")+` FROM holds h ORDER BY 1, 2`)
 }
 
-// HoldRest holds a sender's other messages at once: otherwise claims would hold its backlog message by message and
-// delay the messages after it. It returns how many it held. It changes nothing when the sender is approved again or has
-// no row in holds: later claims hold what it misses.
-func (s *Store) HoldRest(ctx context.Context, h Hold) (held int64, err error) {
-	for after, n := int64(0), int64(holdAtOnce); n == holdAtOnce; held += n {
-		err := postgres.InTx(ctx, s.pool, func(tx pgx.Tx) error {
-			n = 0
-			err := tx.QueryRow(ctx, `SELECT FROM holds h WHERE h.company_id = $1 AND h.sender = $2 AND NOT `+mayCarry("h.company_id", "h.sender")+` FOR UPDATE OF h`,
-				h.CompanyID, h.Sender).Scan()
-			if errors.Is(err, pgx.ErrNoRows) {
-				return nil
-			}
-			if err != nil {
-				return err
-			}
-			return tx.QueryRow(ctx, `WITH free AS (
-					SELECT o.message_id FROM outbox o JOIN messages m ON m.id = o.message_id
-					WHERE o.company_id = $1 AND m.sender = $2 AND o.message_id > $4 AND o.claimed_by IS NULL AND o.due_at < `+heldUntil+` AND `+claimHolds+`
-					ORDER BY o.message_id LIMIT $3 FOR UPDATE OF o SKIP LOCKED
-				), gone AS (
-					UPDATE outbox o SET due_at = `+heldUntil+`, pushed_at = NULL FROM free WHERE o.message_id = free.message_id RETURNING o.message_id
-				)
-				SELECT count(*), coalesce(max(message_id), $4) FROM gone`, h.CompanyID, h.Sender, holdAtOnce, after).Scan(&n, &after)
-		})
-		if err != nil {
-			return held, fmt.Errorf("holding messages of company %d: %w", h.CompanyID, err)
-		}
-	}
-	return held, nil
+// HoldRest holds up to 5,000 of a sender's other messages, those with ids above after: otherwise claims would hold its
+// backlog message by message and delay the messages after it. It returns how many, and the id to continue after; 0:
+// there are no more. It changes nothing when the sender is approved again or has no row in holds: later claims hold what
+// it misses.
+func (s *Store) HoldRest(ctx context.Context, h Hold, after int64) (held, next int64, err error) {
+	return s.step(ctx, h, false, func(tx pgx.Tx) (n, last int64, err error) {
+		err = tx.QueryRow(ctx, `WITH free AS (
+				SELECT o.message_id FROM outbox o JOIN messages m ON m.id = o.message_id
+				WHERE o.company_id = $1 AND m.sender = $2 AND o.message_id > $4 AND o.claimed_by IS NULL AND o.due_at < `+heldUntil+` AND `+claimHolds+`
+				ORDER BY o.message_id LIMIT $3 FOR UPDATE OF o SKIP LOCKED
+			), gone AS (
+				UPDATE outbox o SET due_at = `+heldUntil+`, pushed_at = NULL FROM free WHERE o.message_id = free.message_id RETURNING o.message_id
+			)
+			SELECT count(*), coalesce(max(message_id), 0) FROM gone`, h.CompanyID, h.Sender, holdAtOnce, after).Scan(&n, &last)
+		return n, last, err
+	})
 }
 
-// Unhold makes a sender's held messages due and returns how many it released. The next call releases messages that
-// another transaction has locked.
+// Unhold makes up to 5,000 of a sender's held messages due, those with ids above after. It returns how many, and the id
+// to continue after; 0: there are no more, except those that another transaction has locked. A claim that holds another
+// message of the sender waits for it; it waits for no row of the outbox.
 //
-// It continues in the order of ids, and so does not read again the dead rows that an open snapshot keeps.
-func (s *Store) Unhold(ctx context.Context, h Hold) (released int64, err error) {
-	for after, n := int64(0), int64(holdAtOnce); n == holdAtOnce; released += n {
-		if n, after, err = s.unhold(ctx, h, after); err != nil {
-			return released, fmt.Errorf("releasing held messages of company %d: %w", h.CompanyID, err)
-		}
-	}
-	return released, nil
-}
-
-// unhold is a step of Unhold, for messages with ids above after. A claim that holds another message of the sender waits
-// for the step; unhold waits for no row of the outbox.
-func (s *Store) unhold(ctx context.Context, h Hold, after int64) (released, last int64, err error) {
+// The order of ids spares the next call the dead rows that an open snapshot keeps.
+func (s *Store) Unhold(ctx context.Context, h Hold, after int64) (released, next int64, err error) {
 	held := `FROM outbox o JOIN messages m ON m.id = o.message_id
 		WHERE o.company_id = $1 AND o.due_at = ` + heldUntil + ` AND m.sender = $2`
-	err = postgres.InTx(ctx, s.pool, func(tx pgx.Tx) error {
-		released, last = 0, after // of an earlier attempt
-		err := tx.QueryRow(ctx, `SELECT FROM holds h WHERE h.company_id = $1 AND h.sender = $2 AND `+mayCarry("h.company_id", "h.sender")+` FOR UPDATE OF h`,
-			h.CompanyID, h.Sender).Scan()
-		if errors.Is(err, pgx.ErrNoRows) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
+	return s.step(ctx, h, true, func(tx pgx.Tx) (n, last int64, err error) {
 		if err := tx.QueryRow(ctx, `WITH free AS (
 				SELECT o.message_id `+held+` AND o.claimed_by IS NULL AND o.message_id > $4 ORDER BY o.message_id LIMIT $3 FOR UPDATE OF o SKIP LOCKED
 			), gone AS (
 				UPDATE outbox o SET due_at = now(), pushed_at = NULL FROM free WHERE o.message_id = free.message_id RETURNING o.message_id
 			)
-			SELECT count(*), coalesce(max(message_id), $4) FROM gone`, h.CompanyID, h.Sender, holdAtOnce, after).Scan(&released, &last); err != nil || released == holdAtOnce {
-			return err
+			SELECT count(*), coalesce(max(message_id), 0) FROM gone`, h.CompanyID, h.Sender, holdAtOnce, after).Scan(&n, &last); err != nil || n == holdAtOnce {
+			return n, last, err
 		}
 		_, err = tx.Exec(ctx, `DELETE FROM holds WHERE company_id = $1 AND sender = $2 AND NOT EXISTS (SELECT `+held+`)`, h.CompanyID, h.Sender)
+		return n, last, err
+	})
+}
+
+// step locks a sender's row of holds and does change, if the sender's approval is as given. next is 0 after the last step.
+func (s *Store) step(ctx context.Context, h Hold, approved bool, change func(pgx.Tx) (n, last int64, err error)) (n, next int64, err error) {
+	err = postgres.InTx(ctx, s.pool, func(tx pgx.Tx) error {
+		n, next = 0, 0 // of an earlier attempt
+		err := tx.QueryRow(ctx, `SELECT FROM holds h WHERE h.company_id = $1 AND h.sender = $2 AND $3 = `+mayCarry("h.company_id", "h.sender")+` FOR UPDATE OF h`,
+			h.CompanyID, h.Sender, approved).Scan()
+		if errors.Is(err, pgx.ErrNoRows) {
+			return nil
+		}
+		if err == nil {
+			n, next, err = change(tx)
+		}
 		return err
 	})
-	return released, last, err
+	if err != nil {
+		return 0, 0, fmt.Errorf("holding or releasing messages of company %d: %w", h.CompanyID, err)
+	}
+	if n < holdAtOnce {
+		next = 0
+	}
+	return n, next, nil
 }

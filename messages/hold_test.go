@@ -26,7 +26,7 @@ func (d *testStore) releaseHeld() {
 	holds, err := d.Holds(d.Context())
 	for _, h := range holds {
 		if h.Over {
-			_, failed := d.Unhold(d.Context(), h)
+			_, _, failed := d.Unhold(d.Context(), h, 0)
 			err = errors.Join(err, failed)
 		}
 	}
@@ -204,7 +204,7 @@ func TestHoldsInAnyOrder(t *testing.T) {
 			func() {
 				if releasing == nil {
 					releasing = make(chan error, 1)
-					go func() { _, err := d.releasing.Unhold(ctx, demo); releasing <- err }()
+					go func() { _, _, err := d.releasing.Unhold(ctx, demo, 0); releasing <- err }()
 				}
 			},
 		}
@@ -230,7 +230,7 @@ func TestHoldsInAnyOrder(t *testing.T) {
 	})
 }
 
-// TestHoldRest: one call holds a sender's whole backlog, but no messages of an approved sender and no claimed ones. All
+// TestHoldRest: it holds a sender's backlog, but no messages of an approved sender and no claimed ones. All
 // are released again.
 func TestHoldRest(t *testing.T) {
 	d := newHoldStore(t)
@@ -238,15 +238,15 @@ func TestHoldRest(t *testing.T) {
 	ids := d.pending(6)
 	d.claim(7, ids[0])
 	d.exec(`UPDATE senders SET approved = false`)
-	if n, err := d.releasing.HoldRest(ctx, demo); n != 0 || err != nil {
+	if n, next, err := d.releasing.HoldRest(ctx, demo, 0); next != 0 || n != 0 || err != nil {
 		t.Errorf("without a row of holds %d are put off, %v", n, err)
 	}
 	d.claim(7, ids[1])
-	if n, err := d.releasing.HoldRest(ctx, demo); n != 4 || err != nil || d.held() != 5 {
+	if n, next, err := d.releasing.HoldRest(ctx, demo, 0); next != 0 || n != 4 || err != nil || d.held() != 5 {
 		t.Errorf("%d are put off and %d held, want 4 and 5, %v", n, d.held(), err)
 	}
 	d.exec(`UPDATE senders SET approved = true`)
-	if n, err := d.releasing.HoldRest(ctx, demo); n != 0 || err != nil {
+	if n, next, err := d.releasing.HoldRest(ctx, demo, 0); next != 0 || n != 0 || err != nil {
 		t.Errorf("of an approved sender %d are put off, %v", n, err)
 	}
 	d.releaseHeld()

@@ -3,6 +3,7 @@ package smpp
 import (
 	"errors"
 	"math/rand/v2"
+	"net"
 	"strings"
 	"time"
 )
@@ -34,8 +35,13 @@ func (b *backoff) served(d time.Duration) {
 	}
 }
 
-// next returns the wait after a bind that failed, or was lost, with err.
+// next returns the wait after a bind that failed, or was lost, with err. A bind that timed out
+// has spared the carrier already, so the next one follows soon: a carrier that was silent is
+// bound soon after it comes back.
 func (b *backoff) next(err error) time.Duration {
+	if timeout, ok := errors.AsType[net.Error](err); ok && timeout.Timeout() {
+		return max(rand.N(b.base), b.base/10)
+	}
 	ceiling := min(b.base<<min(b.failures, 10), b.most)
 	b.failures++
 	switch bindStatus(err) {

@@ -34,7 +34,6 @@ type Bind struct {
 	submitting atomic.Pointer[session] // the session Submit uses; nil when not bound
 	window     atomic.Int64
 	lastPDU    atomic.Int64 // Unix nanoseconds
-	within     atomic.Int64 // how long the end that is under way may take (Within); 0: as configured in the options
 	accepted   atomic.Uint64
 	throttled  atomic.Uint64
 	tracers    tracers
@@ -48,6 +47,7 @@ type Bind struct {
 	since      time.Time
 	boundSince time.Time
 	sessions   []*session
+	endBy      time.Time // the sessions end by then (EndWithin); zero: as the options say
 	lastError  error
 	moved      chan struct{} // closed and replaced at every change of state
 	unreached  unreached

@@ -3,6 +3,7 @@ package smpp
 import (
 	"context"
 	"net"
+	"os"
 	"slices"
 	"sync"
 	"testing"
@@ -251,6 +252,42 @@ func TestReconnectTimes(t *testing.T) {
 		_ = p.conn.Close()
 		stop()
 	})
+}
+
+// TestSilentBind: a carrier that takes connections, does not answer the bind and comes back after three minutes is bound
+// within 12 s. A bind whose connection takes long to come is the same.
+func TestSilentBind(t *testing.T) {
+	for name, dial := range map[string]time.Duration{"silent to the bind": 0, "silent to the connection": DefaultDialTimeout} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b, c := pipeBind(t, nil)
+				pipe, back := b.dial, time.Now().Add(3*time.Minute)
+				b.dial = func(ctx context.Context) (net.Conn, error) {
+					if dial > 0 && time.Now().Before(back) {
+						time.Sleep(dial)
+						return nil, os.ErrDeadlineExceeded
+					}
+					return pipe(ctx)
+				}
+				stop := start(t, b)
+				for {
+					p := c.accept()
+					p.expect(9)
+					if time.Now().Before(back) {
+						p.serve(func(packet) {}).Wait() // until the link hangs up
+						continue
+					}
+					p.send(0x80000009, 0, 1, 0)
+					break
+				}
+				waitBound(t, b)
+				if d := time.Since(back); d > 12*time.Second {
+					t.Errorf("bound %s after it came back", d)
+				}
+				stop()
+			})
+		})
+	}
 }
 
 // A PDU that begins and does not continue ends the session, although bytes came.

@@ -37,7 +37,7 @@ const (
 	DefaultEnquireTimeout  = 10 * time.Second
 	DefaultResponseTimeout = 10 * time.Second
 	DefaultDialTimeout     = 10 * time.Second
-	DefaultBindTimeout     = 30 * time.Second
+	DefaultBindTimeout     = 10 * time.Second
 	DefaultUnknownHold     = 5 * time.Minute
 	DefaultWriteTimeout    = 10 * time.Second
 	DefaultDrainTimeout    = 5 * time.Second

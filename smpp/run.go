@@ -2,7 +2,6 @@ package smpp
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -10,7 +9,7 @@ import (
 
 // Run dials, binds, serves and reconnects until ctx ends. It then refuses new submits,
 // waits up to DrainTimeout for responses and for deliveries being processed, unbinds,
-// waits for unbind_resp and closes. [Within] shortens these waits. Submits without a
+// waits for unbind_resp and closes. [Bind.EndWithin] shortens these waits. Submits without a
 // response end as NoAnswer. When Run returns, every done has been called and all its
 // goroutines have ended. It returns nil unless the bind is already running.
 func (b *Bind) Run(ctx context.Context) error {
@@ -21,6 +20,9 @@ func (b *Bind) Run(ctx context.Context) error {
 	b.opts.Metrics.watch(b)
 	defer b.opts.Metrics.forget(b)
 
+	b.mu.Lock()
+	b.endBy = time.Time{}
+	b.mu.Unlock()
 	b.keepBound(ctx)
 	b.setPhase(Down, nil)
 	return nil
@@ -96,10 +98,6 @@ func (b *Bind) serve(ctx context.Context, g *group) error {
 		b.setPhase(Down, cause)
 		b.dissolve(g, &closure{reasonPairLost, cause})
 	case <-ctx.Done():
-		if within, ok := errors.AsType[Within](context.Cause(ctx)); ok {
-			b.within.Store(int64(within))
-			defer b.within.Store(0)
-		}
 		b.setPhase(Down, nil)
 		b.dissolve(g, &closure{reasonShutdown, ErrNotBound})
 		b.opts.Log.Info("link is unbound", "event", "link_unbound")
@@ -120,23 +118,28 @@ func (b *Bind) dissolve(g *group, why *closure) {
 
 func (b *Bind) setSessions(sessions []*session) {
 	b.mu.Lock()
+	defer b.mu.Unlock()
 	b.sessions = append([]*session(nil), sessions...)
-	b.mu.Unlock()
+	b.hurryLocked()
 }
 
-// Within bounds the shutdown of the sessions when it is the cause that ends the context of Run.
-type Within time.Duration
+// EndWithin makes the sessions end within d, also if they are ending already: a third of it is
+// left for the unbind. It holds until the next Run. The caller ends the context of Run.
+func (b *Bind) EndWithin(d time.Duration) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.endBy = time.Now().Add(d)
+	b.hurryLocked()
+}
 
-// Error implements error.
-func (w Within) Error() string { return "to end within " + time.Duration(w).String() }
-
-// patience returns how long shutdown waits for responses, and then for unbind_resp.
-func (b *Bind) patience() (drain, unbind time.Duration) {
-	drain, unbind = b.opts.DrainTimeout, b.opts.UnbindTimeout
-	if within := time.Duration(b.within.Load()); within > 0 {
-		drain, unbind = min(drain, within*2/3), min(unbind, within/3)
+// hurryLocked tells the sessions how long their end may take, if that is limited.
+func (b *Bind) hurryLocked() {
+	if b.endBy.IsZero() {
+		return
 	}
-	return drain, unbind
+	for _, s := range b.sessions {
+		s.endWithin(time.Until(b.endBy))
+	}
 }
 
 // pause sleeps for d or until ctx ends.

@@ -3,7 +3,9 @@ package smpp
 import (
 	"context"
 	"errors"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -92,36 +94,58 @@ func TestEndWithSilentCarrier(t *testing.T) {
 	}
 }
 
-// Within shortens the drain and the unbind, also with a silent carrier.
+// TestEndWithin: EndWithin shortens the drain and the unbind of a silent carrier, also when they are under way, and the
+// answer to the carrier's own unbind. The end of the next Run takes its time again.
 func TestEndWithin(t *testing.T) {
-	t.Parallel()
-	c := newCarrier(t)
-	o := options(c.ln.Addr().String())
-	o.DrainTimeout, o.UnbindTimeout = time.Minute, time.Minute
-	b, err := New(o)
-	if err != nil {
-		t.Fatal(err)
+	const within = 1500 * time.Millisecond
+	for name, begin := range map[string]func(p *peer, end func()){
+		"before the end":                        func(*peer, func()) {},
+		"while it drains":                       func(_ *peer, end func()) { end(); time.Sleep(time.Second) },
+		"while it unbinds":                      func(_ *peer, end func()) { end(); time.Sleep(time.Minute + time.Second) },
+		"while it ends by the carrier's unbind": func(p *peer, _ func()) { p.send(rawUnbind, 0, 1) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b, c := pipeBind(t, func(o *Options) {
+					o.DrainTimeout, o.UnbindTimeout, o.EnquireLink = time.Minute, time.Minute, time.Hour
+				})
+				// bound runs the bind with an unanswered submit.
+				bound := func(ctx context.Context) (ended *sync.WaitGroup, p *peer, results <-chan Result) {
+					ended = new(sync.WaitGroup)
+					ended.Go(func() { _ = b.Run(ctx) })
+					p = c.accept()
+					p.acceptBind()
+					waitBound(t, b)
+					results = submit(t, b)
+					p.expect(rawSubmit)
+					p.serve(func(packet) {})
+					return ended, p, results
+				}
+				ctx, end := context.WithCancel(t.Context())
+				ended, p, results := bound(ctx)
+				begin(p, end)
+				synctest.Wait()
+				at := time.Now()
+				end()
+				b.EndWithin(within)
+				ended.Wait()
+				if d := time.Since(at); d > within {
+					t.Errorf("it took %s", d)
+				}
+				if r := result(t, results); r.Outcome != NoAnswer {
+					t.Errorf("%+v", r)
+				}
+				ctx, end = context.WithCancel(t.Context())
+				ended, _, _ = bound(ctx)
+				at = time.Now()
+				end()
+				ended.Wait()
+				if d := time.Since(at); d != 2*time.Minute {
+					t.Errorf("the next end took %s", d)
+				}
+			})
+		})
 	}
-	ctx, end := context.WithCancelCause(context.Background())
-	ended := make(chan error, 1)
-	go func() { ended <- b.Run(ctx) }()
-	p := c.bound()
-	waitBound(t, b)
-	results := submit(t, b)
-	p.expect(rawSubmit)
-	end(Within(1500 * time.Millisecond)) // a third of it is for writing the unbind on a busy machine
-	select {
-	case err := <-ended:
-		if err != nil {
-			t.Errorf("Run: %v", err)
-		}
-	case <-time.After(30 * time.Second):
-		t.Fatal("it is not over")
-	}
-	if r := result(t, results); r.Outcome != NoAnswer {
-		t.Errorf("%+v", r)
-	}
-	p.expect(rawUnbind)
 }
 
 func TestRunAgain(t *testing.T) {

@@ -71,6 +71,7 @@ type session struct {
 	intended   *closure // why it is being ended, after an unbind
 	refusal    error    // the error of Submit; nil while submits are admitted
 	draining   bool     // no more submits are admitted
+	hurried    bool     // the end waits for no more responses
 	peerUnbind bool     // the peer sent unbind
 	unbindSeq  uint32   // of the unbind_resp that it waits for
 	unbound    bool     // the peer answered our unbind

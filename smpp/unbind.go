@@ -52,7 +52,7 @@ func (s *session) finish(why *closure) {
 
 // yield responds to the peer's unbind after unbindGrace, and lets the peer close.
 func (s *session) yield() {
-	s.await(unbindGrace, func() bool { return len(s.pending) == 0 })
+	s.await(unbindGrace, func() bool { return len(s.pending) == 0 || s.hurried })
 	why := &closure{reasonPeerUnbind, errPeerUnbind}
 	s.mu.Lock()
 	s.intended = why
@@ -64,11 +64,10 @@ func (s *session) yield() {
 
 // unbind drains the window and the deliveries, then unbinds and closes.
 func (s *session) unbind(why *closure) {
-	drain, patience := s.owner.patience()
-	deadline := time.Now().Add(drain)
-	s.await(time.Until(deadline), func() bool { return len(s.pending) == 0 })
+	deadline := time.Now().Add(s.owner.opts.DrainTimeout)
+	s.await(time.Until(deadline), func() bool { return len(s.pending) == 0 || s.hurried })
 	s.refusing.Store(true)
-	s.await(time.Until(deadline), func() bool { return s.owed.Load() == 0 })
+	s.await(time.Until(deadline), func() bool { return s.owed.Load() == 0 || s.hurried })
 	s.mu.Lock()
 	unwritten := s.withdrawLocked() // submits that waited for the pace
 	s.intended = why
@@ -80,8 +79,20 @@ func (s *session) unbind(why *closure) {
 	}
 	s.mu.Unlock()
 	s.returnUnwritten(unwritten, why.err)
-	s.await(patience, func() bool { return s.unbound && len(s.control) == 0 && s.writerIdle })
+	s.await(s.owner.opts.UnbindTimeout, func() bool { return s.unbound && len(s.control) == 0 && s.writerIdle })
 	s.end(why)
+}
+
+// endWithin bounds an end that is under way or follows at once: it waits for responses for two
+// thirds of d, and is over after d.
+func (s *session) endWithin(d time.Duration) {
+	time.AfterFunc(d*2/3, func() {
+		s.mu.Lock()
+		s.hurried = true
+		s.changed.Broadcast()
+		s.mu.Unlock()
+	})
+	time.AfterFunc(d, func() { s.end(&closure{reasonShutdown, ErrNotBound}) })
 }
 
 // await waits until the condition holds, the session ends or d passes.

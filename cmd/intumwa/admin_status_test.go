@@ -58,7 +58,7 @@ func TestStatus(t *testing.T) {
 		return found
 	}
 	// A dispatcher and its links, as they report themselves.
-	exec(`INSERT INTO dispatchers (name) VALUES ('one')`)
+	exec(`INSERT INTO dispatchers (id, name) VALUES (1, 'one')`)
 	exec(`INSERT INTO links (name, carrier, state) VALUES ('leo-1', 'leo', 'bound'), ('leo-2', 'leo', 'bound')`)
 	exec(`INSERT INTO leases (name, holder) SELECT 'link ' || links.name, dispatchers.id FROM links, dispatchers`)
 	alive := func() {

@@ -9,8 +9,8 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// leastConns is the least connections of a pool: one for the tasks, one for the renewals of the dispatcher's leases,
-// and two for other work.
+// leastConns is the least connections of a pool: one for recovery, one for housekeeping, one for the renewals of the
+// dispatcher's leases, and one for other work.
 const leastConns = 4
 
 // CheckURL returns why a database URL cannot be used. Its errors do not quote the URL.

@@ -1,14 +1,14 @@
 -- One row per running process with the role dispatcher. Others remove the row of a process that does not renew it,
 -- which frees its claims.
 CREATE TABLE dispatchers (
-    id         bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    id         bigint      PRIMARY KEY,            -- a random number, so that no failover issues it twice
     name       text        NOT NULL, -- host name and process id
     seen_at    timestamptz NOT NULL DEFAULT now(), -- last renewal
     links      text[]      NOT NULL DEFAULT '{}',  -- the links that it is configured with
     rests      text[]      NOT NULL DEFAULT '{}'   -- links that it leaves to others, because it could not bind them
 );
 
--- Exclusive tasks, one dispatcher each: 'tasks', and 'link ' with the link's name. A lease ends with its owner's row.
+-- Exclusive jobs, one dispatcher each: 'recovery', 'housekeeping', and 'link ' with the link's name. A lease ends with its owner's row.
 -- The owner's id is its epoch: a process that was removed gets a new id, and its old one changes nothing.
 CREATE TABLE leases (
     name   text   PRIMARY KEY,
