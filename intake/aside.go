@@ -103,8 +103,8 @@ var errBalanceLocked = fmt.Errorf("%w: another transaction has locked the balanc
 
 // try commits a group when it has a connection and its locks, for at most the life of its first request.
 func (a *aside) try(ctx context.Context, group []*request) (tried []*request, err error) {
-	until := group[0].came.Add(asideLife)
-	slot := time.NewTimer(time.Until(until))
+	patience := func() time.Duration { return max(groupLockWait, asideLife-time.Since(group[0].came)) }
+	slot := time.NewTimer(patience())
 	defer slot.Stop()
 	select {
 	case a.slots <- struct{}{}:
@@ -112,7 +112,7 @@ func (a *aside) try(ctx context.Context, group []*request) (tried []*request, er
 		return group, errBalanceLocked
 	}
 	defer func() { <-a.slots }()
-	tried, err = a.committer.try(ctx, group, max(groupLockWait, time.Until(until)))
+	tried, err = a.committer.try(ctx, group, patience())
 	if postgres.Locked(err) && !errors.Is(err, ErrKeyInUse) {
 		a.committer.in.opts.Log.Warn("requests refused: another transaction has locked the balance that pays", "event", "balance_locked",
 			"company_id", group[0].payer(), "requests", len(tried))

@@ -70,7 +70,5 @@ func (in *Intake) SendOwn(ctx context.Context, own Own) (ulid.ULID, error) {
 	}
 	r := &request{user: own.User, ref: m.ULID, kind: kindCode, segments: segments, messages: []*messages.Message{m},
 		response: func(int64) any { return nil }, came: time.Now()}
-	ctx, cancel := context.WithDeadline(ctx, r.came.Add(beginWithin))
-	defer cancel()
 	return m.ULID, in.committer.submit(ctx, r)
 }

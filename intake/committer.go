@@ -46,7 +46,8 @@ func newCommitter(in *Intake) *committer {
 }
 
 // submit commits a request, or passes it to run. It returns when the request is committed or refused, as its fields then
-// show, or when ctx ends before an attempt to commit it has begun. The error is ErrUnavailable, ErrKeyReused or a fault.
+// show, or when its time or ctx ends before an attempt to commit it begins. The error is ErrUnavailable, ErrKeyReused or a
+// fault.
 func (c *committer) submit(ctx context.Context, r *request) error {
 	r.done = make(chan struct{})
 	select {
@@ -59,9 +60,12 @@ func (c *committer) submit(ctx context.Context, r *request) error {
 			return errQueueFull
 		}
 	}
+	late := time.NewTimer(beginWithin - time.Since(r.came))
+	defer late.Stop()
 	select {
 	case <-r.done:
 		return r.err
+	case <-late.C:
 	case <-c.closed:
 	case <-ctx.Done():
 	}

@@ -136,8 +136,11 @@ func Encode(v any) []byte {
 func (in *Intake) accept(ctx context.Context, p *accounts.Principal, key *Key,
 	check func(*accounts.Principal) error, prepare func(*accounts.Principal) (*request, error)) (Answer, error) {
 	came := time.Now()
-	ctx, cancel := context.WithDeadline(ctx, came.Add(beginWithin))
-	defer cancel()
+	if key != nil { // confirming its answer may hang
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithDeadline(ctx, came.Add(beginWithin))
+		defer cancel()
+	}
 	if answer, done, err := in.replay(ctx, p.UserID, key); done || err != nil {
 		return answer, err
 	}

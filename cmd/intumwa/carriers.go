@@ -9,10 +9,10 @@ import (
 	"intumwa/configs"
 	"intumwa/dispatcher"
 	"intumwa/inbound/handsets"
-	"intumwa/inbound/switchboard"
 	"intumwa/queue"
 	"intumwa/smpp"
 	"intumwa/sms"
+	"intumwa/switchboard"
 )
 
 // Configuration words as constants of their packages. TestConfigurationWords compares them with configs.

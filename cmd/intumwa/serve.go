@@ -27,7 +27,6 @@ import (
 	"intumwa/dashboard"
 	"intumwa/dispatcher"
 	"intumwa/inbound/handsets"
-	"intumwa/inbound/switchboard"
 	"intumwa/intake"
 	"intumwa/internal/mail"
 	"intumwa/internal/notices"
@@ -36,6 +35,7 @@ import (
 	"intumwa/messages"
 	"intumwa/queue"
 	"intumwa/sms"
+	"intumwa/switchboard"
 	"intumwa/webhooks"
 )
 

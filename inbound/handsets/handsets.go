@@ -4,7 +4,7 @@
 //
 //  1. A carrier's deliver_sm becomes a row of inbound in the transaction after which it is acknowledged (Keep). Nothing
 //     else happens there, so no company's route, list or lock delays receipts.
-//  2. inbound/switchboard, in one process at a time, reads new rows in the order in which they came (Fresh): it drops a
+//  2. switchboard, in one process at a time, reads new rows in the order in which they came (Fresh): it drops a
 //     repetition, keeps a part until the others come (Assembly), and gives a whole message to the company of its route
 //     (Routes.Find) as a row of inbound_messages.
 //  3. Rows of both tables are deleted after messages.inbound_retention (Forget).
