@@ -121,7 +121,7 @@ func (b *bench) begun(segments int) *inFlight {
 		Body: "Hello", Segments: segments, Carrier: "lumitel", Validity: time.Hour}
 	var ids []int64
 	if err := pgx.BeginFunc(b.Context(), b.pool, func(tx pgx.Tx) (err error) {
-		if _, err := billing.ChargeAll(b.Context(), tx, []billing.Debit{{CompanyID: 1, Amount: int64(segments), Ref: m.ULID}}, time.Second); err != nil {
+		if _, err := billing.ChargeAll(b.Context(), tx, []billing.Debit{{CompanyID: 1, Amount: int64(max(segments, 1)), Ref: m.ULID}}, time.Second); err != nil {
 			return err
 		}
 		ids, err = b.d.store.Insert(b.Context(), tx, []*messages.Message{m})
