@@ -19,11 +19,11 @@ type linkBind struct {
 	end     context.CancelFunc // of the current Run; nil: none
 }
 
-// newLinkBind makes the bind of a configured link. It uses only the functions of callbacks.
-func newLinkBind(d *Dispatcher, carrier string, conf *Link, callbacks smpp.Options) (*linkBind, error) {
+// newLinkBind makes the bind of a configured link. It uses only the log, the metrics and the functions of use.
+func newLinkBind(carrier string, conf *Link, use smpp.Options) (*linkBind, error) {
 	options := conf.Options
-	options.Carrier, options.Log, options.Metrics = carrier, d.log, d.smpp
-	options.Deliver, options.OnLate, options.Class = callbacks.Deliver, callbacks.OnLate, callbacks.Class
+	options.Carrier, options.Log, options.Metrics = carrier, use.Log, use.Metrics
+	options.Deliver, options.OnLate, options.Class = use.Deliver, use.OnLate, use.Class
 	bind, err := smpp.New(options)
 	if err != nil {
 		return nil, fmt.Errorf("link %s of carrier %s: %w", conf.Name, carrier, err)

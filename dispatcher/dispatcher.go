@@ -41,60 +41,16 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
-	"github.com/prometheus/client_golang/prometheus"
 
 	"intumwa/inbound/handsets"
 	"intumwa/messages"
 	"intumwa/messages/receipts"
 	"intumwa/queue"
 	"intumwa/smpp"
-	"intumwa/sms"
 	"intumwa/webhooks"
 )
-
-// Refund selects the failed messages that are refunded (rule choices 4.6).
-type Refund uint8
-
-const (
-	RefundUnsubmitted Refund = iota // expired here, or its handset opted out; no carrier ever accepted a segment
-	RefundFailed                    // every failed message
-	RefundNever
-)
-
-// Options configures a Dispatcher.
-type Options struct {
-	Carriers         []Carrier
-	Validity         time.Duration // of a message; default 24 h
-	Refund           Refund
-	SweepInterval    time.Duration // between searches for messages missing from the queue; default 1 s
-	ReceiptRetention time.Duration // of receipts that match no segment; default 7 days
-	InboundRetention time.Duration // of MOs; default 30 days
-	MessageRetention time.Duration // of final messages; 0: no limit
-	BodyRetention    time.Duration // of their texts; 0: as long as the messages
-	NumberRetention  time.Duration // of their phone numbers; 0: as long as the messages
-	StrandedAfter    time.Duration // a carrier without links for so long is gone; default 10 min
-	Heartbeat        time.Duration // between reports of the links; leases are renewed twice as often; default 1 s
-	DeadAfter        time.Duration // a dispatcher that has not renewed for so long is dead; default deadAfter
-	GiveUpAfter      time.Duration // a link whose carrier is unreachable for so long goes to another willing dispatcher; default 10 s
-	Rest             time.Duration // this process then leaves it to the others for so long; default 1 min
-	BreakerPause     time.Duration // before the first probe of a link whose carrier refuses everything; default 15 s
-	Log              *slog.Logger
-	Metrics          prometheus.Registerer
-
-	// QuietHours applies to companies without their own. QuietCompanies returns the
-	// companies with their own; nil: none.
-	QuietHours     sms.QuietHours
-	QuietCompanies func(context.Context) (map[int64]sms.QuietHours, error)
-
-	// Route returns the current carrier of a number. Messages of a removed carrier
-	// go there. nil: they wait until they expire.
-	Route func(sms.Number) (carrier string, ok bool)
-	// Inbound is called after MOs were stored. It must not block. It may be nil.
-	Inbound func()
-}
 
 // Dispatcher is the back half of one process.
 type Dispatcher struct {
@@ -142,19 +98,7 @@ func (c *carrier) matcher() *receipts.Matcher { return receipts.New(c.name, c.co
 // New checks the options and returns a Dispatcher that is idle until Run. hot is a
 // pool of the same database with postgres.Options.BatchUpdates.
 func New(pool, hot *pgxpool.Pool, q *queue.Queue, hooks *webhooks.Webhooks, opts Options) (*Dispatcher, error) {
-	setDefault(&opts.Validity, 24*time.Hour)
-	setDefault(&opts.SweepInterval, time.Second)
-	setDefault(&opts.ReceiptRetention, 7*24*time.Hour)
-	setDefault(&opts.InboundRetention, 30*24*time.Hour)
-	setDefault(&opts.StrandedAfter, 10*time.Minute)
-	setDefault(&opts.Heartbeat, time.Second)
-	setDefault(&opts.DeadAfter, deadAfter)
-	setDefault(&opts.GiveUpAfter, giveUpAfter)
-	setDefault(&opts.Rest, restAfter)
-	setDefault(&opts.BreakerPause, breakerFirst)
-	if opts.Log == nil {
-		opts.Log = slog.New(slog.DiscardHandler)
-	}
+	opts.defaults()
 	d := &Dispatcher{
 		opts: opts, pool: pool, hot: hot, store: messages.New(pool), carrying: messages.New(hot), handsets: handsets.New(pool),
 		queue: q, webhooks: hooks, log: opts.Log,
@@ -165,7 +109,7 @@ func New(pool, hot *pgxpool.Pool, q *queue.Queue, hooks *webhooks.Webhooks, opts
 	d.walk = newOutboxWalk()
 	d.inFlight = newInFlightMessages()
 	d.health = newQueueHealth(d)
-	d.member = newMember(d)
+	d.member = d.newMember()
 	carriers, err := d.check(opts.Carriers)
 	if err != nil {
 		return nil, err
@@ -193,7 +137,7 @@ func (d *Dispatcher) check(carriers []Carrier) ([]Carrier, error) {
 				return nil, fmt.Errorf("two links are called %s", link.Name)
 			}
 			links[link.Name] = true
-			if _, err := newLinkBind(d, c.Name, link, smpp.Options{Deliver: func(*smpp.Delivery) {}}); err != nil {
+			if _, err := newLinkBind(c.Name, link, smpp.Options{Deliver: func(*smpp.Delivery) {}, Metrics: d.smpp}); err != nil {
 				return nil, err
 			}
 		}
@@ -228,6 +172,13 @@ func (d *Dispatcher) setCarriers(configs []Carrier) {
 	}
 }
 
+// newMember returns this process as a member, which starts link workers.
+func (d *Dispatcher) newMember() *member {
+	m := newMember(newLeases(d.pool, d.log, &d.opts), d.running, func(c *carrier, link *Link) (*linkWorker, error) { return newLinkWorker(d, c, link) })
+	m.gone, m.givenUpTotal = func() { d.deaths.note(); m.kick() }, d.metrics.givenUp // act at once: leases and claims are free
+	return m
+}
+
 // running returns the configured carriers.
 func (d *Dispatcher) running() []*carrier {
 	d.mu.Lock()
@@ -257,12 +208,6 @@ func (d *Dispatcher) Reload(carriers []Carrier) error {
 // LinkChanged applies an operator's pause or resume at once. Without the call the
 // next heartbeat applies it. It never blocks.
 func (d *Dispatcher) LinkChanged(string) { d.member.kick() }
-
-func setDefault(d *time.Duration, value time.Duration) {
-	if *d == 0 {
-		*d = value
-	}
-}
 
 // Run carries messages until ctx ends. Then it takes nothing more, drains the
 // windows, unbinds, settles the answers, and gives back its leases and claims.

@@ -10,11 +10,6 @@ import (
 // another process would take the link, it ends its worker and gives the lease up. Then it
 // leaves the link to the others for Rest. While all others rest too, it keeps the link.
 
-const (
-	giveUpAfter = 10 * time.Second
-	restAfter   = time.Minute
-)
-
 // rests reports whether this process leaves a link to the others.
 func (m *member) rests(link string, now time.Time) bool { return now.Before(m.givenUp[link]) }
 
@@ -24,15 +19,15 @@ func (m *member) chooseGivenUp(held leasedLinks, now time.Time) {
 	others := *m.wanted.Load()
 	for name, at := range m.workers {
 		unreached := at.bind.Unreached()
-		if _, ours := held[name]; !ours || at.ending.Load() || !others[name] || unreached < m.d.opts.GiveUpAfter {
+		if _, ours := held[name]; !ours || at.ending.Load() || !others[name] || unreached < m.opts.GiveUpAfter {
 			continue
 		}
-		m.givenUp[name] = now.Add(m.d.opts.Rest)
+		m.givenUp[name] = now.Add(m.opts.Rest)
 		at.parts.Store(true)
 		at.end()
-		m.d.metrics.givenUp.WithLabelValues(at.carrier.name, name).Inc()
-		m.d.log.Warn("link is given up to another dispatcher: this one cannot reach the carrier", "event", "link_given_up", "carrier", at.carrier.name, "link", name,
-			"for", unreached.Round(time.Second).String(), "rests", m.d.opts.Rest.String(), "error", at.bind.Snapshot().LastError)
+		m.givenUpTotal.WithLabelValues(at.carrier.name, name).Inc()
+		m.log.Warn("link is given up to another dispatcher: this one cannot reach the carrier", "event", "link_given_up", "carrier", at.carrier.name, "link", name,
+			"for", unreached.Round(time.Second).String(), "rests", m.opts.Rest.String(), "error", at.bind.Snapshot().LastError)
 	}
 }
 
@@ -42,7 +37,7 @@ func (m *member) giveUp(ctx context.Context) error {
 		if !at.parts.Load() || !at.ended() {
 			continue
 		}
-		if _, err := m.d.pool.Exec(ctx, `WITH given AS (DELETE FROM leases WHERE name = '`+linkLease+`' || $2 AND holder = $1 RETURNING 1)
+		if _, err := m.pool.Exec(ctx, `WITH given AS (DELETE FROM leases WHERE name = '`+linkLease+`' || $2 AND holder = $1 RETURNING 1)
 			UPDATE links SET state = 'down', updated_at = now() WHERE name = $2 AND EXISTS (SELECT FROM given)`, m.id.Load(), name); err != nil {
 			return fmt.Errorf("giving up a link: %w", err)
 		}

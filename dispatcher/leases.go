@@ -6,18 +6,16 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"intumwa/internal/postgres"
 )
-
-// deadAfter gives a process 2.5 s to renew before it stops submitting, 3 s before it unbinds,
-// and 1 s to unbind.
-const deadAfter = 4 * time.Second
 
 // The names of leases.
 const (
@@ -46,7 +44,11 @@ const leased = `EXISTS (SELECT FROM leases WHERE leases.name = '` + linkLease + 
 // under the old id change nothing. It is a random number: a sequence could issue a number again
 // after an asynchronous standby was promoted, and two processes would renew one row.
 type leases struct {
-	d     *Dispatcher
+	pool *pgxpool.Pool
+	log  *slog.Logger
+	opts *Options
+	gone func() // called when another dispatcher's row is gone; it must not block
+
 	id    atomic.Int64
 	beat  atomic.Int64 // when the last successful renewal was sent, as time since processStart
 	heard atomic.Int64 // when renewals began to succeed again, likewise
@@ -65,8 +67,8 @@ type sight struct {
 // because the wall clock may be set.
 var processStart = time.Now()
 
-func newLeases(d *Dispatcher) *leases {
-	l := &leases{d: d, others: make(map[int64]sight)}
+func newLeases(pool *pgxpool.Pool, log *slog.Logger, opts *Options) *leases {
+	l := &leases{pool: pool, log: log, opts: opts, gone: func() {}, others: make(map[int64]sight)}
 	l.registered(0, time.Since(processStart))
 	return l
 }
@@ -82,12 +84,12 @@ func (l *leases) registered(id int64, at time.Duration) {
 func (l *leases) fresh() bool { return l.freshAt(time.Since(processStart)) }
 
 func (l *leases) freshAt(now time.Duration) bool {
-	return now-time.Duration(l.beat.Load()) < l.d.opts.DeadAfter*3/4
+	return now-time.Duration(l.beat.Load()) < l.opts.DeadAfter*3/4
 }
 
 // submits reports whether this process may start to submit a segment.
 func (l *leases) submits() bool {
-	return time.Since(processStart)-time.Duration(l.beat.Load()) < l.d.opts.DeadAfter*5/8
+	return time.Since(processStart)-time.Duration(l.beat.Load()) < l.opts.DeadAfter*5/8
 }
 
 // bindingFor is how long this process has been able to hold binds.
@@ -120,13 +122,13 @@ func (l *leases) register(ctx context.Context) error {
 	for {
 		sent := time.Since(processStart)
 		id := newID()
-		_, err := l.d.pool.Exec(ctx, `INSERT INTO dispatchers (id, name) VALUES ($1, $2)`, id, identity())
+		_, err := l.pool.Exec(ctx, `INSERT INTO dispatchers (id, name) VALUES ($1, $2)`, id, identity())
 		if err == nil {
 			l.registered(id, sent)
 			return nil
 		}
-		l.d.log.Error("registering this dispatcher fails; retrying", "event", "dispatcher_not_registered", "error", err)
-		if ended := sleep(ctx, l.d.opts.Heartbeat); ended != nil {
+		l.log.Error("registering this dispatcher fails; retrying", "event", "dispatcher_not_registered", "error", err)
+		if ended := sleep(ctx, l.opts.Heartbeat); ended != nil {
 			return fmt.Errorf("registering this dispatcher: %w", errors.Join(ended, err))
 		}
 	}
@@ -143,7 +145,7 @@ func newID() int64 {
 func (l *leases) keep(ctx context.Context) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	l.d.repeat(ctx, "renewing the leases", l.d.opts.Heartbeat/2, nil, func(ctx context.Context) error {
+	repeat(ctx, l.log, "renewing the leases", l.opts.Heartbeat/2, nil, func(ctx context.Context) error {
 		err := l.renew(ctx)
 		if errors.Is(err, errReplaced) {
 			cancel()
@@ -161,10 +163,10 @@ type listed struct {
 
 // renew renews this process's row, and removes the rows of the dead.
 func (l *leases) renew(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, l.d.opts.DeadAfter/2)
+	ctx, cancel := context.WithTimeout(ctx, l.opts.DeadAfter/2)
 	defer cancel()
 	me, sent := l.id.Load(), time.Since(processStart)
-	list, err := postgres.All(ctx, l.d.pool, "renewing the row of this dispatcher", pgx.RowToStructByPos[listed], `WITH mine AS (UPDATE dispatchers SET seen_at = clock_timestamp() WHERE id = $1 RETURNING id, seen_at)
+	list, err := postgres.All(ctx, l.pool, "renewing the row of this dispatcher", pgx.RowToStructByPos[listed], `WITH mine AS (UPDATE dispatchers SET seen_at = clock_timestamp() WHERE id = $1 RETURNING id, seen_at)
 		SELECT id, seen_at, ARRAY(SELECT unnest(links) EXCEPT SELECT unnest(rests)) FROM dispatchers WHERE id <> $1
 		UNION ALL SELECT id, seen_at, '{}' FROM mine`, me)
 	if err != nil {
@@ -172,11 +174,11 @@ func (l *leases) renew(ctx context.Context) error {
 	}
 	others := slices.DeleteFunc(list, func(d listed) bool { return d.ID == me })
 	if len(others) == len(list) {
-		l.beat.Store(int64(sent - l.d.opts.DeadAfter)) // not fresh
+		l.beat.Store(int64(sent - l.opts.DeadAfter)) // not fresh
 		return errReplaced
 	}
 	// If this process could not renew, perhaps the others could not either.
-	deaf := sent-time.Duration(l.beat.Load()) > l.d.opts.DeadAfter/2
+	deaf := sent-time.Duration(l.beat.Load()) > l.opts.DeadAfter/2
 	if !l.freshAt(sent) {
 		l.heard.Store(int64(sent))
 	}
@@ -195,7 +197,7 @@ func (l *leases) look(ctx context.Context, others []listed, asked time.Duration,
 		if !known || deaf || !s.mark.Equal(d.Mark) {
 			s = sight{d.Mark, time.Since(processStart)}
 		}
-		if seen[d.ID] = s; asked-s.since >= l.d.opts.DeadAfter {
+		if seen[d.ID] = s; asked-s.since >= l.opts.DeadAfter {
 			dead, marks = append(dead, d.ID), append(marks, d.Mark)
 		}
 		for _, link := range d.Wanted {
@@ -211,26 +213,25 @@ func (l *leases) look(ctx context.Context, others []listed, asked time.Duration,
 	l.wanted.Store(&wanted)
 	if len(dead) > 0 {
 		// A dispatcher that has renewed since stays.
-		tag, err := l.d.pool.Exec(ctx, `DELETE FROM dispatchers d USING unnest($1::bigint[], $2::timestamptz[]) u(id, mark)
+		tag, err := l.pool.Exec(ctx, `DELETE FROM dispatchers d USING unnest($1::bigint[], $2::timestamptz[]) u(id, mark)
 			WHERE d.id = u.id AND d.seen_at = u.mark`, dead, marks)
 		if err != nil {
 			return fmt.Errorf("removing dead dispatchers: %w", err)
 		}
 		if n := tag.RowsAffected(); n > 0 {
 			gone = true
-			l.d.log.Warn("a dispatcher died; its claims are freed", "event", "dispatcher_died", "dispatchers", n)
+			l.log.Warn("a dispatcher died; its claims are freed", "event", "dispatcher_died", "dispatchers", n)
 		}
 	}
-	if gone { // act at once: its leases and claims are free
-		l.d.deaths.note()
-		l.d.member.kick()
+	if gone {
+		l.gone()
 	}
 	return nil
 }
 
 // acquire takes the free leases among names, and returns those that this process has.
 func (l *leases) acquire(ctx context.Context, names ...string) ([]string, error) {
-	return postgres.All(ctx, l.d.pool, "acquiring leases", pgx.RowTo[string], `WITH taken AS (INSERT INTO leases (name, holder) SELECT name, $1 FROM unnest($2::text[]) name ORDER BY name
+	return postgres.All(ctx, l.pool, "acquiring leases", pgx.RowTo[string], `WITH taken AS (INSERT INTO leases (name, holder) SELECT name, $1 FROM unnest($2::text[]) name ORDER BY name
 			ON CONFLICT DO NOTHING RETURNING name)
 		SELECT name FROM taken UNION ALL SELECT name FROM leases WHERE holder = $1 AND name = ANY($2)`, l.id.Load(), names)
 }
@@ -242,8 +243,8 @@ const resignWithin = 2 * time.Second
 func (l *leases) resign(ctx context.Context, name string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), resignWithin)
 	defer cancel()
-	if _, err := l.d.pool.Exec(ctx, `DELETE FROM leases WHERE name = $1 AND holder = $2`, name, l.id.Load()); err != nil {
-		l.d.log.Debug("giving a lease up", "lease", name, "error", err)
+	if _, err := l.pool.Exec(ctx, `DELETE FROM leases WHERE name = $1 AND holder = $2`, name, l.id.Load()); err != nil {
+		l.log.Debug("giving a lease up", "lease", name, "error", err)
 	}
 }
 
@@ -251,7 +252,7 @@ func (l *leases) resign(ctx context.Context, name string) {
 func (l *leases) leave() {
 	ctx, cancel := context.WithTimeout(context.Background(), resignWithin)
 	defer cancel()
-	if _, err := l.d.pool.Exec(ctx, `DELETE FROM dispatchers WHERE id = $1`, l.id.Load()); err != nil {
-		l.d.log.Warn("could not sign off from the database; other dispatchers notice it in a few seconds", "event", "dispatcher_not_signed_off", "error", err)
+	if _, err := l.pool.Exec(ctx, `DELETE FROM dispatchers WHERE id = $1`, l.id.Load()); err != nil {
+		l.log.Warn("could not sign off from the database; other dispatchers notice it in a few seconds", "event", "dispatcher_not_signed_off", "error", err)
 	}
 }

@@ -22,7 +22,7 @@ func (m *member) announce(ctx context.Context, wishes map[string]wantedLink, now
 			rests = append(rests, name)
 		}
 	}
-	tag, err := m.d.pool.Exec(ctx, `UPDATE dispatchers SET links = $2, rests = $3 WHERE id = $1 AND (links, rests) IS DISTINCT FROM ($2::text[], $3::text[])`,
+	tag, err := m.pool.Exec(ctx, `UPDATE dispatchers SET links = $2, rests = $3 WHERE id = $1 AND (links, rests) IS DISTINCT FROM ($2::text[], $3::text[])`,
 		m.id.Load(), append([]string{}, links...), rests)
 	if err != nil {
 		return fmt.Errorf("announcing the links: %w", err)
@@ -30,7 +30,7 @@ func (m *member) announce(ctx context.Context, wishes map[string]wantedLink, now
 	if tag.RowsAffected() > 0 {
 		m.since = now
 	}
-	if _, err := m.d.pool.Exec(ctx, `INSERT INTO links (name, carrier) SELECT name, carrier FROM unnest($1::text[], $2::text[]) u(name, carrier)
+	if _, err := m.pool.Exec(ctx, `INSERT INTO links (name, carrier) SELECT name, carrier FROM unnest($1::text[], $2::text[]) u(name, carrier)
 		WHERE (name, carrier) NOT IN (SELECT name, carrier FROM links) ORDER BY name
 		ON CONFLICT (name) DO UPDATE SET carrier = excluded.carrier`, links, carriers); err != nil {
 		return fmt.Errorf("announcing the links: %w", err)
@@ -86,7 +86,7 @@ func (m *member) hold(ctx context.Context, wishes map[string]wantedLink, now tim
 	held := leasedLinks{}
 	var name string
 	var paused bool
-	err = postgres.Each(ctx, m.d.pool, "reporting the links", []any{&name, &paused}, func() error {
+	err = postgres.Each(ctx, m.pool, "reporting the links", []any{&name, &paused}, func() error {
 		held[name] = paused
 		return nil
 	}, `
@@ -110,12 +110,12 @@ func (m *member) hold(ctx context.Context, wishes map[string]wantedLink, now tim
 // want them back. A link that leaves all configurations at once gets two heartbeats to do so.
 func (m *member) disown(ctx context.Context, wishes map[string]wantedLink) error {
 	keep := slices.AppendSeq(slices.AppendSeq([]string{}, maps.Keys(wishes)), maps.Keys(m.workers))
-	own := time.Since(m.since) >= 2*m.d.opts.Heartbeat
-	if _, err := m.d.pool.Exec(ctx, `WITH gone AS (DELETE FROM leases USING links WHERE $4 AND leases.name = '`+linkLease+`' || links.name
+	own := time.Since(m.since) >= 2*m.opts.Heartbeat
+	if _, err := m.pool.Exec(ctx, `WITH gone AS (DELETE FROM leases USING links WHERE $4 AND leases.name = '`+linkLease+`' || links.name
 			AND links.name <> ALL($2) AND holder = $1 RETURNING links.name)
 		DELETE FROM links WHERE name <> ALL($2) AND NOT EXISTS (SELECT FROM dispatchers d WHERE d.id <> $1 AND links.name = ANY(d.links))
 			AND (name IN (SELECT name FROM gone) OR (NOT paused AND updated_at < now() - $3::interval AND NOT `+leased+`))`,
-		m.id.Load(), keep, m.d.opts.StrandedAfter, own); err != nil {
+		m.id.Load(), keep, m.opts.StrandedAfter, own); err != nil {
 		return fmt.Errorf("taking links off the list: %w", err)
 	}
 	return nil

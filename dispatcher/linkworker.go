@@ -45,7 +45,7 @@ const settleWait = 2 * time.Second
 
 func newLinkWorker(d *Dispatcher, c *carrier, conf *Link) (*linkWorker, error) {
 	w := &linkWorker{d: d, carrier: c, link: conf.Name, conf: conf, done: make(chan struct{})}
-	bind, err := newLinkBind(d, c.name, conf, smpp.Options{Deliver: w.deliver, OnLate: w.late,
+	bind, err := newLinkBind(c.name, conf, smpp.Options{Log: d.log, Metrics: d.smpp, Deliver: w.deliver, OnLate: w.late,
 		Class: func(s smpp.Status) smpp.Class { return c.config().class(s) }})
 	if err != nil {
 		return nil, err
@@ -248,16 +248,5 @@ func (w *linkWorker) ready(ctx context.Context) error {
 		if err := sleep(ctx, 50*time.Millisecond); err != nil {
 			return err
 		}
-	}
-}
-
-func sleep(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-timer.C:
-		return nil
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
 )
 
 // member is this process among the dispatchers of one database. It holds the process's leases,
@@ -11,7 +13,10 @@ import (
 // the leases of its configured links and reports the state of its links (linktable.go).
 type member struct {
 	*leases
-	wake chan struct{} // heartbeat now: the configuration or another dispatcher changed, or a link can be given up
+	carriers     func() []*carrier // the configured ones
+	newWorker    func(*carrier, *Link) (*linkWorker, error)
+	givenUpTotal *prometheus.CounterVec
+	wake         chan struct{} // heartbeat now: the configuration or another dispatcher changed, or a link can be given up
 
 	// Only run uses these; by link name.
 	workers map[string]*linkWorker
@@ -20,9 +25,9 @@ type member struct {
 	since   time.Time            // when the configured links were announced
 }
 
-func newMember(d *Dispatcher) *member {
-	return &member{leases: newLeases(d), workers: make(map[string]*linkWorker), minutes: make(minutes), wake: make(chan struct{}, 1),
-		givenUp: make(map[string]time.Time)}
+func newMember(l *leases, carriers func() []*carrier, newWorker func(*carrier, *Link) (*linkWorker, error)) *member {
+	return &member{leases: l, carriers: carriers, newWorker: newWorker, workers: make(map[string]*linkWorker), minutes: make(minutes),
+		wake: make(chan struct{}, 1), givenUp: make(map[string]time.Time)}
 }
 
 func (m *member) kick() { signal(m.wake) }
@@ -38,9 +43,9 @@ func (m *member) run(ctx context.Context) {
 			m.keep(renewing)
 			replaced()
 		})
-		m.d.repeat(serving, "reporting the links", m.d.opts.Heartbeat, m.wake, m.heartbeat)
+		repeat(serving, m.log, "reporting the links", m.opts.Heartbeat, m.wake, m.heartbeat)
 		if ctx.Err() == nil {
-			m.d.log.Error("this dispatcher was taken for dead; it begins anew", "event", "dispatcher_replaced")
+			m.log.Error("this dispatcher was taken for dead; it begins anew", "event", "dispatcher_replaced")
 			for _, at := range m.workers {
 				at.leave() // another may hold the links
 			}
@@ -51,26 +56,10 @@ func (m *member) run(ctx context.Context) {
 	}
 }
 
-// repeat calls do at an interval, and at once when woken, until ctx ends.
-func (d *Dispatcher) repeat(ctx context.Context, what string, every time.Duration, wake <-chan struct{}, do func(context.Context) error) {
-	for ctx.Err() == nil {
-		if err := do(ctx); err != nil && ctx.Err() == nil {
-			d.log.Error("periodic work of the dispatcher fails; retrying", "event", "dispatcher_work_failed", "task", what, "error", err)
-		}
-		timer := time.NewTimer(every)
-		select {
-		case <-timer.C:
-		case <-wake:
-		case <-ctx.Done():
-		}
-		timer.Stop()
-	}
-}
-
 // heartbeat requests the leases of the configured links, reports the links' state, and starts
 // and stops link workers accordingly.
 func (m *member) heartbeat(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, m.d.opts.DeadAfter)
+	ctx, cancel := context.WithTimeout(ctx, m.opts.DeadAfter)
 	defer cancel()
 	wishes, now := m.wishes(), time.Now()
 	if err := m.announce(ctx, wishes, now); err != nil {
@@ -102,7 +91,7 @@ type leasedLinks map[string]bool
 // wishes returns the configured links by name.
 func (m *member) wishes() map[string]wantedLink {
 	wishes := map[string]wantedLink{}
-	for _, c := range m.d.running() {
+	for _, c := range m.carriers() {
 		config := c.config()
 		for i := range config.Links {
 			wishes[config.Links[i].Name] = wantedLink{c, &config.Links[i]}
@@ -134,7 +123,7 @@ func (m *member) arrange(wishes map[string]wantedLink, held leasedLinks) error {
 		}
 		if at == nil {
 			var err error
-			if at, err = newLinkWorker(m.d, w.carrier, w.link); err != nil {
+			if at, err = m.newWorker(w.carrier, w.link); err != nil {
 				return err
 			}
 			m.workers[name] = at

@@ -84,7 +84,7 @@ func (d *Dispatcher) runTasks(ctx context.Context) {
 			d.metrics.tasks.WithLabelValues(t.name).SetToCurrentTime()
 		}
 		both.Go(func() {
-			d.repeat(ctx, lease, d.opts.SweepInterval, wake, func(ctx context.Context) error { return d.round(ctx, lease, tasks) })
+			repeat(ctx, d.log, lease, d.opts.SweepInterval, wake, func(ctx context.Context) error { return d.round(ctx, lease, tasks) })
 		})
 	}
 	run(recoveryLease, recovery, d.deaths.wake)

@@ -79,7 +79,7 @@ func TestTaskTimes(t *testing.T) {
 	tasks[2].next = time.Now()
 	round("often dear")
 
-	beside := newLeases(b.d)
+	beside := newLeases(b.pool, b.d.log, &b.d.opts)
 	if err := beside.register(t.Context()); err != nil {
 		t.Fatal(err)
 	}

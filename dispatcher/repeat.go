@@ -1,0 +1,35 @@
+package dispatcher
+
+import (
+	"context"
+	"log/slog"
+	"time"
+)
+
+// repeat calls do at an interval, and at once when woken, until ctx ends. It logs errors.
+func repeat(ctx context.Context, log *slog.Logger, what string, every time.Duration, wake <-chan struct{}, do func(context.Context) error) {
+	for ctx.Err() == nil {
+		if err := do(ctx); err != nil && ctx.Err() == nil {
+			log.Error("periodic work of the dispatcher fails; retrying", "event", "dispatcher_work_failed", "task", what, "error", err)
+		}
+		timer := time.NewTimer(every)
+		select {
+		case <-timer.C:
+		case <-wake:
+		case <-ctx.Done():
+		}
+		timer.Stop()
+	}
+}
+
+// sleep waits for d. It returns ctx's error if ctx ends first.
+func sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C:
+		return nil
+	}
+}
