@@ -49,7 +49,7 @@ func (s *settler) answer(arrivals []arrival, outcomes []receipts.Outcome, inboun
 				continue
 			}
 			a.pdu.Respond(smpp.StatusOK)
-			s.d.metrics.inbound.WithLabelValues(s.carrier.name).Inc()
+			s.metrics.inbound.WithLabelValues(s.carrier.name).Inc()
 			continue
 		}
 		outcome := outcomes[n]
@@ -59,7 +59,7 @@ func (s *settler) answer(arrivals []arrival, outcomes []receipts.Outcome, inboun
 			continue
 		}
 		a.pdu.Respond(smpp.StatusOK)
-		s.d.metrics.receipts.WithLabelValues(s.carrier.name, a.Link, string(outcome)).Inc()
+		s.metrics.receipts.WithLabelValues(s.carrier.name, a.Link, string(outcome)).Inc()
 		if outcome == receipts.Unmatched {
 			s.carrier.unmatched.take(1)
 		}
@@ -69,16 +69,16 @@ func (s *settler) answer(arrivals []arrival, outcomes []receipts.Outcome, inboun
 // throttle refuses a delivery that exceeds the carrier's hourly limit.
 func (s *settler) throttle(a *arrival, kind string) {
 	a.pdu.Respond(smpp.StatusThrottled)
-	s.d.metrics.throttled.WithLabelValues(s.carrier.name, kind).Inc()
+	s.metrics.throttled.WithLabelValues(s.carrier.name, kind).Inc()
 	if n, due := s.throttled.Due(time.Now()); due {
-		s.d.log.Warn("a carrier delivers more than its hourly limit and is throttled", "event", "carrier_over_limit", "carrier", s.carrier.name, "kind", kind, "count", n)
+		s.log.Warn("a carrier delivers more than its hourly limit and is throttled", "event", "carrier_over_limit", "carrier", s.carrier.name, "kind", kind, "count", n)
 	}
 }
 
 // logSettled logs at debug level what a committed transaction recorded for each message,
 // with its ULID. At other levels it costs nothing.
 func (s *settler) logSettled(w settlement, recorded receipts.Recorded) {
-	log := s.d.log
+	log := s.log
 	if !log.Enabled(context.Background(), slog.LevelDebug) {
 		return
 	}
@@ -86,10 +86,10 @@ func (s *settler) logSettled(w settlement, recorded receipts.Recorded) {
 	defer cancel()
 	for _, r := range w.results {
 		log.Debug("segment answered", "id", r.message.msg.ULID, "message_id", r.message.msg.ID, "carrier", s.carrier.name,
-			"link", r.message.worker.link, "segment", r.segment, "attempt", r.message.msg.Attempt, "outcome", r.Outcome.String(),
+			"link", r.message.link, "segment", r.segment, "attempt", r.message.msg.Attempt, "outcome", r.Outcome.String(),
 			"status", r.Status.String(), "carrier_id", r.MessageID)
 	}
-	names, err := s.d.store.ULIDs(ctx, recorded.Whose)
+	names, err := s.store.ULIDs(ctx, recorded.Whose)
 	if err != nil {
 		log.Debug("looking up whose receipts these are", "error", err)
 	}

@@ -57,7 +57,7 @@ func (s *settler) changes(w *settlement) *changes {
 func (s *settler) apply(c *changes, r *result, policy submission.Policy) submission.Result {
 	m := r.message
 	state, effect := submission.Next(submission.InFlight, r.heard(), policy)
-	segment := receipts.Segment{MessageID: m.msg.ID, Segment: r.segment, Total: m.total, Number: m.msg.Number, Link: m.worker.link, At: r.at}
+	segment := receipts.Segment{MessageID: m.msg.ID, Segment: r.segment, Total: m.total, Number: m.msg.Number, Link: m.link, At: r.at}
 	switch {
 	case r.segment == 0: // nothing was to be sent
 	case state == submission.Accepted || state == submission.Delivered:

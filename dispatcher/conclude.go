@@ -2,12 +2,14 @@ package dispatcher
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
 
 	"intumwa/billing"
+	"intumwa/internal/postgres"
 	"intumwa/messages"
 	"intumwa/messages/submission"
 	"intumwa/sms"
@@ -16,10 +18,10 @@ import (
 
 // conclude makes verdicts final, changes the rows of the outbox, and enqueues the webhooks and
 // refunds of the verdicts in the same transaction.
-func (d *Dispatcher) conclude(ctx context.Context, tx pgx.Tx, store *messages.Store, finals []messages.Final, rows messages.Rows) ([]messages.Settled, error) {
-	settled, refunded, err := conclude(ctx, tx, store, d.webhooks, d.refunds, finals, rows)
+func (c *core) conclude(ctx context.Context, tx pgx.Tx, store *messages.Store, finals []messages.Final, rows messages.Rows) ([]messages.Settled, error) {
+	settled, refunded, err := conclude(ctx, tx, store, c.webhooks, c.refunds, finals, rows)
 	if refunded > 0 {
-		d.metrics.refunds.Add(float64(refunded))
+		c.metrics.refunds.Add(float64(refunded))
 	}
 	return settled, err
 }
@@ -64,27 +66,8 @@ func follows(settled []messages.Settled, refunds func(messages.Settled) bool) (e
 	return events, debits
 }
 
-// payOwed pays the refunds that settling put off because another transaction had
-// locked the balance.
-func (d *Dispatcher) payOwed(ctx context.Context) error {
-	refunded, held, err := billing.New(d.pool).PayOwed(ctx)
-	if err != nil {
-		return err
-	}
-	d.metrics.refunds.Add(float64(refunded))
-	if was := d.refundsHeld; (held > 0) != was {
-		d.refundsHeld = !was
-		if held > 0 {
-			d.log.Warn("refunds wait: another transaction has locked their balances or test pools", "event", "refunds_wait", "held", held)
-		} else {
-			d.log.Info("refunds no longer wait for locked balances or test pools", "event", "refunds_resumed")
-		}
-	}
-	return nil
-}
-
 // refunds applies billing.refund to a failed live message.
-func (d *Dispatcher) refunds(m messages.Settled) bool { return d.opts.Refund.pays(m) }
+func (c *core) refunds(m messages.Settled) bool { return c.opts.Refund.pays(m) }
 
 // pays reports whether a failed live message is refunded.
 func (r Refund) pays(m messages.Settled) bool {
@@ -98,12 +81,12 @@ func (r Refund) pays(m messages.Settled) bool {
 }
 
 // report counts and logs messages that became final.
-func (d *Dispatcher) report(settled []messages.Settled) {
+func (c *core) report(settled []messages.Settled) {
 	for i := range settled {
 		m := &settled[i]
-		d.metrics.final.WithLabelValues(m.Carrier, m.Status.String(), reasonClass(m)).Inc()
-		d.metrics.endToEnd.WithLabelValues(m.Carrier).Observe(max(m.At.Sub(m.From).Seconds(), 0))
-		d.logFinal(m)
+		c.metrics.final.WithLabelValues(m.Carrier, m.Status.String(), reasonClass(m)).Inc()
+		c.metrics.endToEnd.WithLabelValues(m.Carrier).Observe(max(m.At.Sub(m.From).Seconds(), 0))
+		c.logFinal(m)
 	}
 }
 
@@ -122,13 +105,45 @@ func reasonClass(m *messages.Settled) string {
 	return "receipt"
 }
 
-func (d *Dispatcher) logFinal(m *messages.Settled) {
+func (c *core) logFinal(m *messages.Settled) {
 	if m.Status == sms.Failed {
-		d.log.Info("message failed", "event", "message_failed", "id", m.ULID, "message_id", m.ID, "carrier", m.Carrier, "number", m.Number.Masked(), "reason", m.Reason)
+		c.log.Info("message failed", "event", "message_failed", "id", m.ULID, "message_id", m.ID, "carrier", m.Carrier, "number", m.Number.Masked(), "reason", m.Reason)
 		return
 	}
-	if !d.log.Enabled(context.Background(), slog.LevelDebug) { // the arguments cost memory
+	if !c.log.Enabled(context.Background(), slog.LevelDebug) { // the arguments cost memory
 		return
 	}
-	d.log.Debug("message sent", "id", m.ULID, "message_id", m.ID, "carrier", m.Carrier)
+	c.log.Debug("message sent", "id", m.ULID, "message_id", m.ID, "carrier", m.Carrier)
+}
+
+// decidedAtOnce is the most messages that one transaction of a task decides.
+const decidedAtOnce = 5_000
+
+// finish concludes the messages that find returns, in one transaction.
+func (c *core) finish(ctx context.Context, doing string, find func(pgx.Tx) ([]messages.Final, error)) error {
+	var settled []messages.Settled
+	err := postgres.InTx(ctx, c.hot, func(tx pgx.Tx) error {
+		settled = nil // after a retry
+		finals, err := find(tx)
+		if err != nil || len(finals) == 0 {
+			return err
+		}
+		settled, err = c.conclude(ctx, tx, c.carrying, finals, messages.Rows{Leave: sentOnes(finals)})
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("%s: %w", doing, err)
+	}
+	c.report(settled)
+	return nil
+}
+
+// sentOnes returns the messages whose verdict is sent; they are not sent again.
+func sentOnes(finals []messages.Final) (sent []messages.Claim) {
+	for _, f := range finals {
+		if f.Status == sms.Sent {
+			sent = append(sent, messages.Claim{MessageID: f.MessageID})
+		}
+	}
+	return sent
 }

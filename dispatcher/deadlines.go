@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -16,15 +15,12 @@ import (
 	"intumwa/sms"
 )
 
-// decidedAtOnce is the most messages that one transaction of a task decides.
-const decidedAtOnce = 5_000
-
 // decideFor bounds one round of a task that decides messages: the others must have their turn.
 const decideFor = 250 * time.Millisecond
 
 // overdue decides messages whose receipts are overdue: those of the configured carriers, and those of carriers that no
 // process has in its configuration.
-func (d *Dispatcher) overdue(ctx context.Context) error {
+func (d *housekeeping) overdue(ctx context.Context) error {
 	served, err := d.served(ctx)
 	if err != nil {
 		return err
@@ -56,38 +52,9 @@ func (d *Dispatcher) overdue(ctx context.Context) error {
 	return nil
 }
 
-// finish concludes the messages that find returns, in one transaction.
-func (d *Dispatcher) finish(ctx context.Context, doing string, find func(pgx.Tx) ([]messages.Final, error)) error {
-	var settled []messages.Settled
-	err := postgres.InTx(ctx, d.hot, func(tx pgx.Tx) error {
-		settled = nil // after a retry
-		finals, err := find(tx)
-		if err != nil || len(finals) == 0 {
-			return err
-		}
-		settled, err = d.conclude(ctx, tx, d.carrying, finals, messages.Rows{Leave: sentOnes(finals)})
-		return err
-	})
-	if err != nil {
-		return fmt.Errorf("%s: %w", doing, err)
-	}
-	d.report(settled)
-	return nil
-}
-
 // forget deletes receipts and MOs after their retention.
-func (d *Dispatcher) forget(ctx context.Context) error {
+func (d *housekeeping) forget(ctx context.Context) error {
 	_, reported := receipts.Forget(ctx, d.pool, d.opts.ReceiptRetention)
 	_, inbound := d.handsets.Forget(ctx, d.opts.InboundRetention)
 	return errors.Join(reported, inbound)
-}
-
-// sentOnes returns the messages whose verdict is sent; they are not sent again.
-func sentOnes(finals []messages.Final) (sent []messages.Claim) {
-	for _, f := range finals {
-		if f.Status == sms.Sent {
-			sent = append(sent, messages.Claim{MessageID: f.MessageID})
-		}
-	}
-	return sent
 }

@@ -3,8 +3,6 @@ package dispatcher
 import (
 	"encoding/binary"
 	"strings"
-	"sync"
-	"time"
 
 	"intumwa/inbound/handsets"
 	"intumwa/internal/postgres"
@@ -22,18 +20,18 @@ func (w *linkWorker) deliver(pdu *smpp.Delivery) {
 	defer func() { pdu.ShortMessage, pdu.TLVs = nil, nil }() // already copied; the PDU waits for its answer
 	switch {
 	case receipt == nil:
-		w.carrier.settler.receive(arrival{inbound: w.inbound(pdu), pdu: pdu})
+		w.settler.receive(arrival{inbound: w.inbound(pdu), pdu: pdu})
 		return
 	case receipt.ID == "" && receipt.UserMessageReference == nil:
-		w.d.metrics.receipts.WithLabelValues(name, w.link, "without_id").Inc()
+		w.metrics.receipts.WithLabelValues(name, w.link, "without_id").Inc()
 		if n, due := w.withoutID.Due(pdu.Received); due {
-			w.d.log.Warn("a receipt without a message id", "event", "receipt_without_id", "carrier", name, "link", w.link, "state", receipt.State, "count", n)
+			w.log.Warn("a receipt without a message id", "event", "receipt_without_id", "carrier", name, "link", w.link, "state", receipt.State, "count", n)
 		}
 		pdu.Respond(smpp.StatusOK)
 		return
 	}
 	status, final := w.carrier.config().meaning(receipt.State)
-	w.carrier.settler.receive(arrival{
+	w.settler.receive(arrival{
 		Receipt: receipts.Receipt{
 			Link: w.link, CarrierID: receipt.ID, Reference: receipt.UserMessageReference, Number: handset(pdu.Source, pdu.Dest),
 			State: receipt.State, Status: status, Final: final && !receipt.Intermediate,
@@ -98,38 +96,3 @@ func partOf(pdu *smpp.Delivery) *handsets.Part {
 
 // sarReferences marks the references of SAR parameters.
 const sarReferences = 1 << 16
-
-// quota bounds the rows that a carrier makes us write per hour for unmatched receipts
-// and MOs. It is a leaky bucket: an hour has room for the configured number, a moment
-// for a tenth of it, so a burst does not shut out the rest of the hour.
-//
-// Each process has its own, so a carrier with links in several processes gets several.
-type quota struct {
-	mu    sync.Mutex
-	level float64 // rows
-	at    time.Time
-}
-
-// room returns how many rows may be written now.
-func (q *quota) room(now time.Time, perHour int) int {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	atOnce := max(float64(perHour)/10, 1)
-	leak := (float64(perHour) - atOnce) * now.Sub(q.at).Hours()
-	q.level, q.at = max(q.level-max(leak, 0), 0), now
-	return int(atOnce - q.level)
-}
-
-// take counts written rows, possibly more than there was room for.
-func (q *quota) take(rows int) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.level += float64(rows)
-}
-
-// give subtracts rows that were deleted.
-func (q *quota) give(rows int) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.level = max(q.level-float64(rows), 0)
-}

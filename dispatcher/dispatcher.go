@@ -36,17 +36,15 @@ package dispatcher
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"os"
 	"slices"
 	"sync"
-	"sync/atomic"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"intumwa/inbound/handsets"
 	"intumwa/messages"
-	"intumwa/messages/receipts"
 	"intumwa/queue"
 	"intumwa/smpp"
 	"intumwa/webhooks"
@@ -54,67 +52,36 @@ import (
 
 // Dispatcher is the back half of one process.
 type Dispatcher struct {
-	opts     Options
-	pool     *pgxpool.Pool
-	hot      *pgxpool.Pool
-	store    *messages.Store // on pool: for statements that read much of a table
-	carrying *messages.Store // on hot: for many rows by their keys
-	handsets *handsets.Store
-	queue    *queue.Queue
-	webhooks *webhooks.Webhooks
-	log      *slog.Logger
-	metrics  *metrics
-	smpp     *smpp.Metrics
-	member   *member
-	inFlight *inFlightMessages
-	health   *queueHealth
-	deaths   deaths
-	walk     *outboxWalk
-
-	refundsHeld bool                      // a locked balance delays refunds; only the task uses it
-	holding     map[messages.Hold]holding // the progress of the task hold
+	*core
+	*recovery
+	*housekeeping
+	member *member
+	health *queueHealth
 
 	mu           sync.Mutex
-	carriers     map[string]*carrier  // all configured since the start
-	active       []*carrier           // those configured now
+	settlers     map[string]*settler  // of all carriers since the start
 	binds        map[string]*linkBind // by link: the running ones
-	startSettler func(*carrier)       // while Run runs
+	startSettler func(*settler)       // while Run runs
 }
-
-// carrier is a carrier at work. Reload may replace its configuration.
-type carrier struct {
-	name      string
-	conf      atomic.Pointer[Carrier]
-	settler   *settler
-	unmatched quota  // receipts that match nothing
-	handsets  quota  // MOs
-	standIn   string // the carrier that it fails over to now; only failover uses it, for the log
-}
-
-func (c *carrier) config() *Carrier { return c.conf.Load() }
-
-func (c *carrier) matcher() *receipts.Matcher { return receipts.New(c.name, c.config().IDFormat) }
 
 // New checks the options and returns a Dispatcher that is idle until Run. hot is a
 // pool of the same database with postgres.Options.BatchUpdates.
 func New(pool, hot *pgxpool.Pool, q *queue.Queue, hooks *webhooks.Webhooks, opts Options) (*Dispatcher, error) {
 	opts.defaults()
-	d := &Dispatcher{
-		opts: opts, pool: pool, hot: hot, store: messages.New(pool), carrying: messages.New(hot), handsets: handsets.New(pool),
-		queue: q, webhooks: hooks, log: opts.Log,
-		metrics: newMetrics(opts.Metrics), smpp: smpp.NewMetrics(opts.Metrics), carriers: make(map[string]*carrier), binds: make(map[string]*linkBind),
+	shared := &core{
+		opts: &opts, pool: pool, hot: hot, store: messages.New(pool), carrying: messages.New(hot), handsets: handsets.New(pool),
+		queue: q, webhooks: hooks, log: opts.Log, metrics: newMetrics(opts.Metrics), smpp: smpp.NewMetrics(opts.Metrics),
+		leases: newLeases(pool, opts.Log, &opts), carriers: &carriers{all: make(map[string]*carrier)}, inFlight: newInFlightMessages(),
 	}
-	d.deaths.wake = make(chan struct{}, 1)
-	d.deaths.unfreed.Store(true) // the previous holder of the recovery lease may have left some
-	d.walk = newOutboxWalk()
-	d.inFlight = newInFlightMessages()
-	d.health = newQueueHealth(d)
+	health := newQueueHealth(q, opts.Log, opts.Metrics)
+	d := &Dispatcher{core: shared, recovery: newRecovery(shared, health), housekeeping: &housekeeping{core: shared}, health: health,
+		settlers: make(map[string]*settler), binds: make(map[string]*linkBind)}
 	d.member = d.newMember()
-	carriers, err := d.check(opts.Carriers)
+	checked, err := d.check(opts.Carriers)
 	if err != nil {
 		return nil, err
 	}
-	d.setCarriers(carriers)
+	d.setCarriers(checked)
 	return d, nil
 }
 
@@ -150,40 +117,40 @@ func (d *Dispatcher) check(carriers []Carrier) ([]Carrier, error) {
 func (d *Dispatcher) setCarriers(configs []Carrier) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.active = d.active[:0:0]
-	for i := range configs {
-		c := d.carriers[configs[i].Name]
-		if c == nil {
-			c = &carrier{name: configs[i].Name}
-			c.settler = newSettler(d, c)
-			d.carriers[c.name] = c
-			d.metrics.expect(c.name)
-			if d.startSettler != nil {
-				d.startSettler(c)
-			}
+	for _, c := range d.carriers.set(configs) {
+		s := newSettler(d.core, c)
+		d.settlers[c.name] = s
+		d.metrics.expect(c.name)
+		if d.startSettler != nil {
+			d.startSettler(s)
 		}
-		c.conf.Store(&configs[i])
+	}
+	for i := range configs {
 		if second := configs[i].SecondCarrier; second != "" {
 			for _, why := range secondReasons {
-				d.metrics.second.WithLabelValues(c.name, second, why)
+				d.metrics.second.WithLabelValues(configs[i].Name, second, why)
 			}
 		}
-		d.active = append(d.active, c)
 	}
 }
 
 // newMember returns this process as a member, which starts link workers.
 func (d *Dispatcher) newMember() *member {
-	m := newMember(newLeases(d.pool, d.log, &d.opts), d.running, func(c *carrier, link *Link) (*linkWorker, error) { return newLinkWorker(d, c, link) })
+	m := newMember(d.leases, d.running, d.newWorker)
 	m.gone, m.givenUpTotal = func() { d.deaths.note(); m.kick() }, d.metrics.givenUp // act at once: leases and claims are free
 	return m
 }
 
-// running returns the configured carriers.
-func (d *Dispatcher) running() []*carrier {
+// newWorker returns the worker of a link.
+func (d *Dispatcher) newWorker(c *carrier, link *Link) (*linkWorker, error) {
 	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.active
+	s := d.settlers[c.name]
+	d.mu.Unlock()
+	w, err := newLinkWorker(d.core, c, s, d.health, link)
+	if err == nil {
+		w.kick, w.setBind = d.member.kick, d.setBind
+	}
+	return w, err
 }
 
 // Check returns the error with which Reload would refuse a set of carriers.
@@ -209,6 +176,37 @@ func (d *Dispatcher) Reload(carriers []Carrier) error {
 // next heartbeat applies it. It never blocks.
 func (d *Dispatcher) LinkChanged(string) { d.member.kick() }
 
+// tasks returns the tasks of recovery and of housekeeping, in their order. A failed task does not stop the next. Each of
+// the two has its own lease and its own rounds, so that housekeeping delays no message.
+func (d *Dispatcher) tasks() (recovery, housekeeping []*task) {
+	often, seldom := d.opts.SweepInterval, 10*d.opts.SweepInterval
+	walk := &task{name: "walk_outbox", every: often, rest: swept, run: d.walkOutbox, took: &d.walk.read}
+	recovery = []*task{
+		{name: "free_claims", every: often, rest: swept, run: d.freeClaims, now: d.deaths.unfreed.Load},
+		{name: "quiet", every: often, rest: swept, run: func(ctx context.Context) error {
+			begin, err := d.lookForQuiet(ctx)
+			if begin { // the walk may have up to restMost of rest left
+				walk.next = time.Time{}
+			}
+			return err
+		}},
+		{name: "readdress", every: seldom, rest: swept, run: d.findStranded},
+		walk,
+		{name: "push_due", every: often, rest: worked, run: d.pushDue},
+		{name: "fail_over", every: often, rest: worked, run: d.failover},
+		{name: "fail_back", every: seldom, rest: worked, run: d.takeBack},
+	}
+	housekeeping = []*task{
+		{name: "hold", every: often, rest: worked, run: d.releaseHeld},
+		{name: "pay_refunds", every: often, rest: worked, run: d.payOwed},
+		{name: "low_balances", every: often, rest: swept, run: d.tellLow},
+		{name: "end_overdue", every: seldom, rest: worked, run: d.overdue},
+		{name: "forget", every: seldom, rest: worked, run: d.forget},
+		{name: "purge", every: seldom, rest: worked, run: d.purge},
+	}
+	return recovery, housekeeping
+}
+
 // Run carries messages until ctx ends. Then it takes nothing more, drains the
 // windows, unbinds, settles the answers, and gives back its leases and claims.
 func (d *Dispatcher) Run(ctx context.Context) error {
@@ -220,14 +218,16 @@ func (d *Dispatcher) Run(ctx context.Context) error {
 	defer stopSettling()
 	var settlers sync.WaitGroup
 	d.mu.Lock()
-	d.startSettler = func(c *carrier) { settlers.Go(func() { c.settler.run(settling) }) }
-	for _, c := range d.carriers {
-		d.startSettler(c)
+	d.startSettler = func(s *settler) { settlers.Go(func() { s.run(settling) }) }
+	for _, s := range d.settlers {
+		d.startSettler(s)
 	}
 	d.mu.Unlock()
 
 	var others sync.WaitGroup
-	others.Go(func() { d.runTasks(ctx) })
+	recovery, housekeeping := d.tasks()
+	others.Go(func() { d.runTasks(ctx, recoveryLease, recovery, d.deaths.wake) })
+	others.Go(func() { d.runTasks(ctx, housekeepingLease, housekeeping, nil) })
 	others.Go(func() { d.runScheduled(ctx) })
 	others.Go(func() { d.runGauges(ctx) })
 	others.Go(func() { d.health.run(ctx) })

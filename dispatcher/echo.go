@@ -26,13 +26,13 @@ func (w *linkWorker) endEchoed(ctx context.Context) {
 	for i, key := range overdue {
 		id, n, _ := fromKey(key)
 		segments[i].Reference = reference(id, n)
-		if m := w.d.inFlight.get(id); m != nil { // without a number no receipt matches
+		if m := w.inFlight.get(id); m != nil { // without a number no receipt matches
 			segments[i].Number = m.msg.Number
 		}
 	}
-	echoed, err := w.carrier.matcher().Echoed(ctx, w.d.hot, segments)
+	echoed, err := w.carrier.matcher().Echoed(ctx, w.hot, segments)
 	if err != nil {
-		w.d.log.Debug("looking for receipts of unanswered segments", "carrier", w.carrier.name, "link", w.link, "error", err)
+		w.log.Debug("looking for receipts of unanswered segments", "carrier", w.carrier.name, "link", w.link, "error", err)
 		return
 	}
 	keys := make([]uint64, len(echoed))
@@ -40,13 +40,4 @@ func (w *linkWorker) endEchoed(ctx context.Context) {
 		keys[i] = overdue[n]
 	}
 	w.bind.GiveUp(errEchoed, keys...)
-}
-
-// submitKey is the key of a segment in flight; fromKey decodes it.
-func submitKey(messageID int64, segment, total int) uint64 {
-	return uint64(messageID)<<16 | uint64(segment)<<8 | uint64(total)
-}
-
-func fromKey(key uint64) (messageID int64, segment, total int) {
-	return int64(key >> 16), int(key >> 8 & 0xFF), int(key & 0xFF)
 }

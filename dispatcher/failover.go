@@ -2,38 +2,15 @@ package dispatcher
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"intumwa/internal/postgres"
 	"intumwa/queue"
 )
 
-const (
-	// serving selects links that could carry messages at their dispatcher's last heartbeat.
-	serving = `state = 'bound' AND NOT broken AND NOT paused AND ` + leased
-	// takenOver selects links that their dispatcher took over less than $2 ago and has not
-	// bound yet. It excludes links that it had bound and lost.
-	takenOver = `state <> 'bound' AND since > now() - $2::interval AND NOT broken AND NOT paused AND EXISTS (SELECT FROM leases
-		WHERE leases.name = '` + linkLease + `' || links.name AND leases.holder IS DISTINCT FROM links.bound_by)`
-	// sinceServed is the time since a link last served. For a held link a heartbeat writes
-	// both times, so a step of the database's clock changes nothing.
-	sinceServed = `CASE WHEN ` + leased + ` THEN updated_at - served_at ELSE greatest(now() - served_at, served_at - now()) END`
-)
-
-// serves reports whether a link of a carrier can carry messages now, in any process. It
-// includes a link that a process took over less than binding ago and has not bound yet.
-func (d *Dispatcher) serves(ctx context.Context, db postgres.DB, carrier string, binding time.Duration) (serves bool, err error) {
-	if err := db.QueryRow(ctx, `SELECT EXISTS (SELECT FROM links WHERE carrier = $1 AND (`+serving+` OR `+takenOver+`))`,
-		carrier, binding).Scan(&serves); err != nil {
-		return false, fmt.Errorf("looking for a link of %s that is bound: %w", carrier, err)
-	}
-	return serves, nil
-}
-
 // failover moves the messages of a carrier with no link serving for FailoverAfter to its
 // first failover carrier that serves now. A throttled link is not down.
-func (d *Dispatcher) failover(ctx context.Context) error {
+func (d *recovery) failover(ctx context.Context) error {
 	idle, serves := map[string]time.Duration{}, map[string]bool{}
 	var name string
 	var seconds float64
@@ -44,7 +21,7 @@ func (d *Dispatcher) failover(ctx context.Context) error {
 	}, `SELECT carrier, extract(epoch FROM min(`+sinceServed+`))::float8, bool_or(`+serving+`) FROM links GROUP BY carrier`); err != nil {
 		return err
 	}
-	up := d.member.bindingFor()
+	up := d.leases.bindingFor()
 	for _, c := range d.running() {
 		config := c.config()
 		away, known := idle[c.name]
@@ -83,7 +60,7 @@ const (
 
 // handOver gives the failover carrier what it can carry soon: single sends first, then
 // batches, bounded so that its own messages do not wait long behind them.
-func (d *Dispatcher) handOver(ctx context.Context, c *carrier, other string) (n int64, err error) {
+func (d *recovery) handOver(ctx context.Context, c *carrier, other string) (n int64, err error) {
 	for _, lane := range []queue.Lane{queue.Single, queue.Batch} {
 		limit := handOverMost
 		if tps := d.tpsOf(other); tps > 0 {
@@ -107,7 +84,7 @@ func (d *Dispatcher) handOver(ctx context.Context, c *carrier, other string) (n 
 
 // tpsOf returns the total segments per second of a carrier's links; 0: unlimited,
 // or not configured here.
-func (d *Dispatcher) tpsOf(name string) (tps float64) {
+func (d *recovery) tpsOf(name string) (tps float64) {
 	for _, c := range d.running() {
 		if c.name != name {
 			continue
@@ -123,12 +100,12 @@ func (d *Dispatcher) tpsOf(name string) (tps float64) {
 }
 
 // takeBack returns to a carrier that serves again the messages that no failover carrier has tried.
-func (d *Dispatcher) takeBack(ctx context.Context) error {
+func (d *recovery) takeBack(ctx context.Context) error {
 	for _, c := range d.running() {
 		if len(c.config().Failover) == 0 {
 			continue
 		}
-		serves, err := d.serves(ctx, d.pool, c.name, 0)
+		serves, err := serves(ctx, d.pool, c.name, 0)
 		if err != nil {
 			return err
 		}

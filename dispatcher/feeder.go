@@ -36,7 +36,7 @@ func (w *linkWorker) feed(ctx context.Context, lane queue.Lane) {
 		}
 		rest := w.turnAway(taken)
 		w.prefetch.put(lane, rest)
-		for len(rest) < len(taken) && w.carrier.settler.behind() { // nothing else bounds the rate of turning messages away
+		for len(rest) < len(taken) && w.settler.behind() { // nothing else bounds the rate of turning messages away
 			if sleep(ctx, 10*time.Millisecond) != nil {
 				return
 			}
@@ -56,7 +56,7 @@ const takeBlock = 500 * time.Millisecond
 // take claims messages from the queue, and overdue ones if the queue has no more.
 // usable reports whether the queue is usable.
 func (w *linkWorker) take(ctx context.Context, lane queue.Lane, room int) (ms []*inFlight, usable bool) {
-	health, at := w.d.health, laneKey{w.carrier.name, lane}
+	health, at := w.health, laneKey{w.carrier.name, lane}
 	stillUsable, usable := health.whileUsable(at)
 	if !usable {
 		return nil, false
@@ -64,7 +64,7 @@ func (w *linkWorker) take(ctx context.Context, lane queue.Lane, room int) (ms []
 	waiting, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(stillUsable, cancel)()
-	ids, err := w.d.queue.Take(waiting, w.carrier.name, lane, room, takeBlock)
+	ids, err := w.queue.Take(waiting, w.carrier.name, lane, room, takeBlock)
 	switch {
 	case ctx.Err() != nil && len(ids) == 0:
 		return nil, true
@@ -77,16 +77,16 @@ func (w *linkWorker) take(ctx context.Context, lane queue.Lane, room int) (ms []
 	look := health.took(at, len(ids), room)
 	if len(ids) > 0 {
 		ms, err = w.claim(ctx, func(ctx context.Context) ([]*messages.Claimed, error) {
-			return w.d.carrying.Claim(ctx, w.d.member.id.Load(), w.carrier.name, ids, w.carrier.config().marks())
+			return w.carrying.Claim(ctx, w.leases.id.Load(), w.carrier.name, ids, w.carrier.config().marks())
 		})
 		if err != nil {
 			// The rows of the others stay unclaimed and are soon overdue.
-			w.d.log.Error("messages cannot be claimed", "event", "claim_failed", "carrier", w.carrier.name, "link", w.link, "error", err)
+			w.log.Error("messages cannot be claimed", "event", "claim_failed", "carrier", w.carrier.name, "link", w.link, "error", err)
 			_ = sleep(ctx, 200*time.Millisecond) // feed looks at ctx next
 			return ms, true
 		}
 		// The others are settled, not due, claimed elsewhere, or duplicates.
-		w.d.metrics.stale.WithLabelValues(w.carrier.name).Add(float64(len(ids) - len(ms)))
+		w.metrics.stale.WithLabelValues(w.carrier.name).Add(float64(len(ids) - len(ms)))
 	}
 	if look && ctx.Err() == nil {
 		start := time.Now()
@@ -106,12 +106,12 @@ func (w *linkWorker) take(ctx context.Context, lane queue.Lane, room int) (ms []
 // takeDirect claims messages that have been due for age, straight from the database.
 func (w *linkWorker) takeDirect(ctx context.Context, lane queue.Lane, room int, age time.Duration) []*inFlight {
 	ms, err := w.claim(ctx, func(ctx context.Context) ([]*messages.Claimed, error) {
-		return w.d.store.ClaimDue(ctx, w.d.member.id.Load(), w.carrier.name, int(lane), room, age, w.carrier.config().marks())
+		return w.store.ClaimDue(ctx, w.leases.id.Load(), w.carrier.name, int(lane), room, age, w.carrier.config().marks())
 	})
 	if err != nil {
-		w.d.log.Error("messages cannot be claimed directly from the database", "event", "direct_claim_failed", "carrier", w.carrier.name, "link", w.link, "error", err)
+		w.log.Error("messages cannot be claimed directly from the database", "event", "direct_claim_failed", "carrier", w.carrier.name, "link", w.link, "error", err)
 	}
-	w.d.metrics.direct.WithLabelValues(w.carrier.name, lane.String()).Add(float64(len(ms)))
+	w.metrics.direct.WithLabelValues(w.carrier.name, lane.String()).Add(float64(len(ms)))
 	return ms
 }
 
@@ -130,17 +130,17 @@ const claimTimeout = 5 * time.Second
 // had already passed the check: at most a window per link. (While a whole machine is
 // suspended, its monotonic clock stops. Then the check fails only at the next renewal.)
 func (w *linkWorker) claim(ctx context.Context, by func(context.Context) ([]*messages.Claimed, error)) ([]*inFlight, error) {
-	defer w.d.inFlight.claiming()()
+	defer w.inFlight.claiming()()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), claimTimeout)
 	defer cancel()
 	claimed, err := by(ctx)
 	if err != nil {
-		signal(w.d.inFlight.failed)
+		signal(w.inFlight.failed)
 	}
 	ms := make([]*inFlight, len(claimed))
 	for i, m := range claimed {
-		ms[i] = newInFlight(w, m)
-		w.d.inFlight.add(ms[i])
+		ms[i] = w.attempt(m)
+		w.inFlight.add(ms[i])
 	}
 	if err != nil {
 		unread := func(m *inFlight) bool { return m.msg.Unread }
@@ -150,13 +150,18 @@ func (w *linkWorker) claim(ctx context.Context, by func(context.Context) ([]*mes
 	return ms, err
 }
 
+// attempt returns a claimed message as one in flight on the link.
+func (w *linkWorker) attempt(m *messages.Claimed) *inFlight {
+	return &inFlight{carrier: w.carrier, link: w.link, slots: w.slots, unsettled: &w.open, msg: m, total: m.Segments}
+}
+
 // turnAway fails the messages whose handsets have opted out since acceptance, and
 // returns the others (rule choices 9.4).
 func (w *linkWorker) turnAway(ms []*inFlight) []*inFlight {
 	return slices.DeleteFunc(ms, func(m *inFlight) bool {
 		if m.msg.OptedOut {
 			w.open.Add(1)
-			m.end(submission.Unsendable{Reason: submission.ReasonOptedOut})
+			w.unsent(m, submission.Unsendable{Reason: submission.ReasonOptedOut})
 		}
 		return m.msg.OptedOut
 	})
@@ -170,14 +175,14 @@ func (w *linkWorker) giveBack(ms []*inFlight) {
 	claims := make([]messages.Claim, len(ms))
 	for i, m := range ms {
 		claims[i] = m.msg.Claim()
-		defer w.d.inFlight.remove(m)
+		defer w.inFlight.remove(m)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 	defer cancel()
-	if err := w.d.carrying.Release(ctx, w.d.member.id.Load(), claims, 0); err != nil {
+	if err := w.carrying.Release(ctx, w.leases.id.Load(), claims, 0); err != nil {
 		// Otherwise they would stay claimed until this process ends. The settler
 		// retries until it succeeds.
-		w.carrier.settler.putBack(claims)
+		w.settler.putBack(claims)
 	}
 }
 

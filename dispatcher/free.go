@@ -17,7 +17,7 @@ import (
 
 // freeClaims frees the claims of dead dispatchers if there may be any: after this process
 // started, after a dispatcher died, and when the walk over the outbox found such a claim.
-func (d *Dispatcher) freeClaims(ctx context.Context) error {
+func (d *recovery) freeClaims(ctx context.Context) error {
 	if !d.deaths.unfreed.Swap(false) {
 		return nil
 	}
@@ -34,7 +34,7 @@ func (d *Dispatcher) freeClaims(ctx context.Context) error {
 //
 // What a dead dispatcher may have submitted is freed only by a process that has the carrier in
 // its configuration, or by any if no process has it.
-func (d *Dispatcher) free(ctx context.Context) error {
+func (d *recovery) free(ctx context.Context) error {
 	var failed error // one carrier's failure does not stop the others
 	freed := int64(0)
 	for after, more := int64(0), true; more; more = after > 0 {
@@ -57,7 +57,7 @@ func (d *Dispatcher) free(ctx context.Context) error {
 
 // freeDead frees claims of dead dispatchers and returns how many messages wait again because
 // their claims had not begun.
-func (d *Dispatcher) freeDead(ctx context.Context, dead []messages.ClaimedRow) (freed int64, failed error) {
+func (d *recovery) freeDead(ctx context.Context, dead []messages.ClaimedRow) (freed int64, failed error) {
 	type part struct {
 		carrier    string // "": not begun
 		dispatcher int64
@@ -85,12 +85,12 @@ func (d *Dispatcher) freeDead(ctx context.Context, dead []messages.ClaimedRow) (
 	return freed, failed
 }
 
-func (d *Dispatcher) living(ctx context.Context) ([]int64, error) {
+func (d *recovery) living(ctx context.Context) ([]int64, error) {
 	return postgres.All(ctx, d.pool, "listing the dispatchers", pgx.RowTo[int64], `SELECT id FROM dispatchers`)
 }
 
 // freeBegun frees claims of a dead dispatcher that had begun, if this process decides about the carrier's messages.
-func (d *Dispatcher) freeBegun(ctx context.Context, carrier string, dispatcher int64, claims []messages.Claim) error {
+func (d *recovery) freeBegun(ctx context.Context, carrier string, dispatcher int64, claims []messages.Claim) error {
 	for _, c := range d.running() {
 		if c.name == carrier {
 			return d.settleBegun(ctx, c.config(), dispatcher, claims)
@@ -105,7 +105,7 @@ func (d *Dispatcher) freeBegun(ctx context.Context, carrier string, dispatcher i
 
 // settleBegun records what a dead dispatcher may have submitted to a carrier as unanswered copies,
 // and then decides of the messages as after an attempt without answers.
-func (d *Dispatcher) settleBegun(ctx context.Context, c *Carrier, dispatcher int64, claims []messages.Claim) error {
+func (d *recovery) settleBegun(ctx context.Context, c *Carrier, dispatcher int64, claims []messages.Claim) error {
 	var settled []messages.Settled
 	var n int
 	err := postgres.InTx(ctx, d.hot, func(tx pgx.Tx) error {

@@ -79,7 +79,7 @@ func (s *settler) urgentLocked() bool {
 		return true
 	}
 	for _, r := range s.results {
-		if r.message.worker.slots.scarce() {
+		if r.message.slots.scarce() {
 			return true
 		}
 	}

@@ -8,17 +8,10 @@ import (
 	"intumwa/messages"
 )
 
-// holding is the progress of holding or releasing a sender's messages.
-type holding struct {
-	after int64 // the message to continue after
-	count int64 // of messages so far
-	done  bool
-}
-
 // releaseHeld releases the messages of companies and senders that are approved again. When
 // claims have started to hold a sender, it holds the sender's other messages. Each sender gets
 // its part of a round, and at least one step.
-func (d *Dispatcher) releaseHeld(ctx context.Context) (failed error) {
+func (d *housekeeping) releaseHeld(ctx context.Context) (failed error) {
 	holds, err := d.store.Holds(ctx)
 	if err != nil {
 		return err

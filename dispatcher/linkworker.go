@@ -17,10 +17,14 @@ import (
 // overtake: at 100 segments a second a single send waits behind a quarter of a second of
 // a campaign, not behind the whole campaign.
 type linkWorker struct {
-	d        *Dispatcher
+	*core
 	carrier  *carrier
-	link     string // its name
-	conf     *Link  // the current one; only the member uses it while the worker runs
+	settler  *settler
+	health   *queueHealth
+	kick     func()                  // tells the member that the worker has ended
+	setBind  func(string, *linkBind) // registers the bind of a running link; nil removes it
+	link     string                  // its name
+	conf     *Link                   // the current one; only the member uses it while the worker runs
 	bind     *linkBind
 	breaker  breaker
 	slots    *slots
@@ -43,15 +47,17 @@ type linkWorker struct {
 // settleWait is how long an ending worker waits for its last answers to be written.
 const settleWait = 2 * time.Second
 
-func newLinkWorker(d *Dispatcher, c *carrier, conf *Link) (*linkWorker, error) {
-	w := &linkWorker{d: d, carrier: c, link: conf.Name, conf: conf, done: make(chan struct{})}
-	bind, err := newLinkBind(c.name, conf, smpp.Options{Log: d.log, Metrics: d.smpp, Deliver: w.deliver, OnLate: w.late,
+// newLinkWorker returns a worker that is idle until start.
+func newLinkWorker(shared *core, c *carrier, settle *settler, health *queueHealth, conf *Link) (*linkWorker, error) {
+	w := &linkWorker{core: shared, carrier: c, settler: settle, health: health, link: conf.Name, conf: conf, done: make(chan struct{}),
+		kick: func() {}, setBind: func(string, *linkBind) {}}
+	bind, err := newLinkBind(c.name, conf, smpp.Options{Log: w.log, Metrics: w.smpp, Deliver: w.deliver, OnLate: w.late,
 		Class: func(s smpp.Status) smpp.Class { return c.config().class(s) }})
 	if err != nil {
 		return nil, err
 	}
 	w.bind = bind
-	w.breaker.first = d.opts.BreakerPause
+	w.breaker.first = w.opts.BreakerPause
 	w.slots = newSlots(conf.Window)
 	w.prefetch = newPrefetch(prefetchSize(conf.Window, conf.TPS))
 	w.pace = newPace(bind, conf.TPS)
@@ -92,8 +98,8 @@ func (w *linkWorker) state() (snap smpp.Snapshot, broken bool) {
 func (w *linkWorker) start() {
 	ctx, cancel := context.WithCancel(context.Background())
 	w.cancel = cancel
-	w.d.metrics.givenUp.WithLabelValues(w.carrier.name, w.link) // from the start, so that the first counts as an increase
-	w.d.setBind(w.link, w.bind)
+	w.metrics.givenUp.WithLabelValues(w.carrier.name, w.link) // from the start, so that the first counts as an increase
+	w.setBind(w.link, w.bind)
 	w.yield(time.Now()) // before the first bind
 	go w.run(ctx)
 }
@@ -127,10 +133,10 @@ func (w *linkWorker) setPaused(paused bool) {
 	}
 	w.bind.pause(paused)
 	if paused {
-		w.d.log.Info("link paused by an operator", "event", "link_paused_by_operator", "carrier", w.carrier.name, "link", w.link)
+		w.log.Info("link paused by an operator", "event", "link_paused_by_operator", "carrier", w.carrier.name, "link", w.link)
 		return
 	}
-	w.d.log.Info("link resumed by an operator", "event", "link_resumed_by_operator", "carrier", w.carrier.name, "link", w.link)
+	w.log.Info("link resumed by an operator", "event", "link_resumed_by_operator", "carrier", w.carrier.name, "link", w.link)
 }
 
 // run works until ctx ends. Then it takes nothing more and gives back the prefetch,
@@ -139,14 +145,14 @@ func (w *linkWorker) run(ctx context.Context) {
 	defer func() {
 		close(w.done)
 		if w.parts.Load() {
-			w.d.member.kick()
+			w.kick()
 		}
 	}()
 	linkCtx, stopLink := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopLink()
 	watching, unwatch := context.WithCancel(context.WithoutCancel(ctx)) // until the bind has ended
 	defer unwatch()
-	defer w.d.setBind(w.link, nil)
+	defer w.setBind(w.link, nil)
 	var bind, watch, loops sync.WaitGroup
 	bind.Go(func() { w.bind.run(linkCtx) })
 	watch.Go(func() { w.watch(watching) })
@@ -161,7 +167,7 @@ func (w *linkWorker) run(ctx context.Context) {
 	unwatch()
 	watch.Wait()
 	w.awaitSettled()
-	w.d.metrics.breakerOpen.DeleteLabelValues(w.carrier.name, w.link)
+	w.metrics.breakerOpen.DeleteLabelValues(w.carrier.name, w.link)
 }
 
 // awaitSettled waits until the settler has written the link's answers, at most
@@ -175,7 +181,7 @@ func (w *linkWorker) awaitSettled() {
 	select {
 	case <-settled:
 	case <-time.After(settleWait):
-		w.d.log.Error("shutdown: the carrier's last answers could not be stored in time", "event", "last_answers_not_stored", "carrier", w.carrier.name, "link", w.link)
+		w.log.Error("shutdown: the carrier's last answers could not be stored in time", "event", "last_answers_not_stored", "carrier", w.carrier.name, "link", w.link)
 	}
 }
 
@@ -204,7 +210,7 @@ func (w *linkWorker) watch(ctx context.Context) {
 // A carrier counts both binds, or makes the new one wait while the old one is up. A bind
 // that is ending already must end in time too, and does not come up again.
 func (w *linkWorker) yield(now time.Time) {
-	if !w.d.member.fresh() {
+	if !w.leases.fresh() {
 		w.silent = now
 	}
 	may := now.Sub(w.silent) >= yieldRest
@@ -212,7 +218,7 @@ func (w *linkWorker) yield(now time.Time) {
 		return
 	}
 	if w.bind.allow(may, yieldWithin) && !may {
-		w.d.log.Warn("link unbinds: this process has not renewed its lease for so long that another may bind", "event", "lease_expired", "carrier", w.carrier.name, "link", w.link)
+		w.log.Warn("link unbinds: this process has not renewed its lease for so long that another may bind", "event", "lease_expired", "carrier", w.carrier.name, "link", w.link)
 	}
 }
 
@@ -233,7 +239,7 @@ func (w *linkWorker) tidy(ctx context.Context) {
 
 // carries reports whether the link can carry messages, or at least a probe.
 func (w *linkWorker) carries(now time.Time) bool {
-	return w.bind.up() && w.d.member.submits() && w.breaker.ready(now) && !w.slots.stalled(now)
+	return w.bind.up() && w.leases.submits() && w.breaker.ready(now) && !w.slots.stalled(now)
 }
 
 // ready waits until the link can carry messages, or at least a probe.

@@ -14,7 +14,7 @@ import (
 
 // tellLow warns companies whose balance has fallen below a threshold, by webhook, if their
 // endpoint takes that event, and by mail. One transaction also records the warning.
-func (d *Dispatcher) tellLow(ctx context.Context) error {
+func (d *housekeeping) tellLow(ctx context.Context) error {
 	var warnings []billing.Warning
 	err := postgres.InTx(ctx, d.pool, func(tx pgx.Tx) (err error) {
 		if warnings, err = billing.TakeWarnings(ctx, tx); err != nil {

@@ -3,7 +3,6 @@ package dispatcher
 import (
 	"context"
 	"sync"
-	"time"
 
 	"intumwa/queue"
 )
@@ -127,102 +126,4 @@ func (p *prefetch) takeAll() []*inFlight {
 	signal(p.freed[queue.Single])
 	signal(p.freed[queue.Batch])
 	return all
-}
-
-// signal wakes the waiting goroutine, or the next one to wait.
-func signal(bell chan struct{}) {
-	select {
-	case bell <- struct{}{}:
-	default:
-	}
-}
-
-// slots limits the segments that are out and not yet settled in the database to
-// the window, so that a crash duplicates no more than that.
-type slots struct {
-	mu    sync.Mutex
-	size  int // the window
-	free  int
-	since time.Time // when a slot was last freed, or the last free one was taken
-	freed chan struct{}
-}
-
-// stallAfter is the time without a freed slot after which a link counts as
-// stalled: its carrier answers nothing, even if the link is bound.
-const stallAfter = 2 * time.Second
-
-func newSlots(n int) *slots { return &slots{size: n, free: n, freed: make(chan struct{}, 1)} }
-
-// take waits for a slot and takes it. Only one caller may be in take or wait.
-func (s *slots) take(ctx context.Context) error {
-	for {
-		if err := s.wait(ctx); err != nil {
-			return err
-		}
-		s.mu.Lock()
-		free := s.free > 0
-		if free {
-			if s.free--; s.free == 0 {
-				s.since = time.Now()
-			}
-		}
-		s.mu.Unlock()
-		if free {
-			return nil
-		}
-	}
-}
-
-// wait waits until a slot is free, without taking it.
-func (s *slots) wait(ctx context.Context) error {
-	for {
-		if s.left() > 0 {
-			return nil
-		}
-		select {
-		case <-s.freed:
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
-}
-
-// left returns the free slots, negative while more are in use than a smaller
-// new window allows.
-func (s *slots) left() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.free
-}
-
-// scarce reports whether more than half of the window is in use.
-func (s *slots) scarce() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return 2*s.free < s.size
-}
-
-// resize changes the window. If it shrinks, excess slots in use are freed
-// before any can be taken.
-func (s *slots) resize(size int) {
-	s.mu.Lock()
-	more := size - s.size
-	s.size = size
-	s.mu.Unlock()
-	s.give(more)
-}
-
-// stalled reports whether no slot has come free for stallAfter.
-func (s *slots) stalled(now time.Time) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.free <= 0 && now.Sub(s.since) > stallAfter
-}
-
-func (s *slots) give(n int) {
-	s.mu.Lock()
-	s.free += n
-	s.since = time.Now()
-	s.mu.Unlock()
-	signal(s.freed)
 }

@@ -9,7 +9,7 @@ import (
 )
 
 // retentions returns how long messages, texts and numbers are kept; 0: no limit.
-func (d *Dispatcher) retentions() map[messages.Purge]time.Duration {
+func (d *housekeeping) retentions() map[messages.Purge]time.Duration {
 	return map[messages.Purge]time.Duration{
 		messages.PurgeBodies: d.opts.BodyRetention, messages.PurgeMessages: d.opts.MessageRetention,
 		messages.PurgeNumbers: d.opts.NumberRetention,
@@ -17,7 +17,7 @@ func (d *Dispatcher) retentions() map[messages.Purge]time.Duration {
 }
 
 // purge deletes old messages, texts and numbers, each for little over taskSlice.
-func (d *Dispatcher) purge(ctx context.Context) (failed error) {
+func (d *housekeeping) purge(ctx context.Context) (failed error) {
 	work := func(kind messages.Purge, step func() (int64, bool, error)) {
 		failed = errors.Join(failed, sliced(taskSlice, func() (bool, error) {
 			n, more, err := step()
@@ -35,7 +35,7 @@ func (d *Dispatcher) purge(ctx context.Context) (failed error) {
 }
 
 // gaugePurges measures how far behind the purges are, in any process.
-func (d *Dispatcher) gaugePurges(ctx context.Context) {
+func (d *housekeeping) gaugePurges(ctx context.Context) {
 	for kind, life := range d.retentions() {
 		var behind time.Duration
 		if life > 0 {

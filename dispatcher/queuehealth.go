@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"sync"
 	"time"
 
@@ -49,7 +50,8 @@ type laneKey struct {
 // which also proves that Redis accepts writes, and the lane is handed back. The
 // walk over the outbox fills it again.
 type queueHealth struct {
-	d      *Dispatcher
+	queue  *queue.Queue
+	log    *slog.Logger
 	usable *prometheus.GaugeVec   // carrier, lane
 	faults *prometheus.CounterVec // carrier, lane, fault
 
@@ -72,9 +74,9 @@ type laneHealth struct {
 	look time.Time // the next query of the database
 }
 
-func newQueueHealth(d *Dispatcher) *queueHealth {
-	auto := promauto.With(d.opts.Metrics)
-	return &queueHealth{d: d, lanes: make(map[laneKey]*laneHealth),
+func newQueueHealth(q *queue.Queue, log *slog.Logger, reg prometheus.Registerer) *queueHealth {
+	auto := promauto.With(reg)
+	return &queueHealth{queue: q, log: log, lanes: make(map[laneKey]*laneHealth),
 		usable: auto.NewGaugeVec(prometheus.GaugeOpts{Name: "intumwa_queue_usable",
 			Help: "1 while messages come from Redis, 0 while they come from the database."}, []string{"carrier", "lane"}),
 		faults: auto.NewCounterVec(prometheus.CounterOpts{Name: "intumwa_queue_faults_total",
@@ -172,7 +174,7 @@ func (h *queueHealth) failed(key laneKey, err error) {
 	s.lost, s.since, s.until, s.idle = true, now, now.Add(s.pause), time.Time{}
 	s.end()
 	h.usable.WithLabelValues(key.carrier, key.lane.String()).Set(0)
-	h.d.log.Warn("redis queue is not usable; taking messages from the database", "event", "queue_unusable", "carrier", key.carrier, "lane", key.lane.String(),
+	h.log.Warn("redis queue is not usable; taking messages from the database", "event", "queue_unusable", "carrier", key.carrier, "lane", key.lane.String(),
 		"fault", string(fault), "error", err)
 }
 
@@ -202,7 +204,7 @@ func (h *queueHealth) pausedEnough() (lanes []laneKey) {
 // handBack empties a lane of the queue and uses it again. If that fails it tries
 // again a second later.
 func (h *queueHealth) handBack(ctx context.Context, key laneKey) {
-	err := h.d.queue.Empty(ctx, key.carrier, key.lane)
+	err := h.queue.Empty(ctx, key.carrier, key.lane)
 	if ctx.Err() != nil {
 		return
 	}
@@ -214,7 +216,7 @@ func (h *queueHealth) handBack(ctx context.Context, key laneKey) {
 		s.until = now.Add(pauseFirst)
 		return
 	}
-	h.d.log.Info("redis queue is usable again", "event", "queue_usable", "carrier", key.carrier, "lane", key.lane.String(), "fault", string(s.fault), "after", now.Sub(s.since).Round(time.Millisecond))
+	h.log.Info("redis queue is usable again", "event", "queue_usable", "carrier", key.carrier, "lane", key.lane.String(), "fault", string(s.fault), "after", now.Sub(s.since).Round(time.Millisecond))
 	s.lost, s.since = false, now
 	s.usable, s.end = context.WithCancel(context.Background())
 	h.usable.WithLabelValues(key.carrier, key.lane.String()).Set(1)

@@ -12,7 +12,7 @@ import (
 )
 
 // quietNow returns the companies whose batches are not sent now.
-func (d *Dispatcher) quietNow(ctx context.Context) (quiet messages.Quiet, err error) {
+func (d *recovery) quietNow(ctx context.Context) (quiet messages.Quiet, err error) {
 	now := postgres.Now()
 	quiet.Otherwise, _ = d.opts.QuietHours.End(now)
 	if d.opts.QuietCompanies == nil {
@@ -32,7 +32,7 @@ func (d *Dispatcher) quietNow(ctx context.Context) (quiet messages.Quiet, err er
 // lookForQuiet updates the companies in quiet hours, and reports whether some begin. The walk over the outbox then
 // restarts in the batch lanes, without rests: it passes the backlog faster than a carrier takes it. Intake schedules
 // messages that arrive in quiet hours.
-func (d *Dispatcher) lookForQuiet(ctx context.Context) (begin bool, err error) {
+func (d *recovery) lookForQuiet(ctx context.Context) (begin bool, err error) {
 	quiet, err := d.quietNow(ctx)
 	if err != nil {
 		return false, err
@@ -49,7 +49,7 @@ func (d *Dispatcher) lookForQuiet(ctx context.Context) (begin bool, err error) {
 }
 
 // quieten postpones messages, by id, to the end of their companies' quiet hours.
-func (d *Dispatcher) quieten(ctx context.Context, ids []int64) error {
+func (d *recovery) quieten(ctx context.Context, ids []int64) error {
 	var putOff int64
 	var failed error
 	for some := range slices.Chunk(ids, decidedAtOnce) {

@@ -17,7 +17,7 @@ const (
 )
 
 // heldBy returns the longest time for which each usable lane may have held a message.
-func (d *Dispatcher) heldBy(ctx context.Context) (held map[laneKey]*time.Duration, failed error) {
+func (d *recovery) heldBy(ctx context.Context) (held map[laneKey]*time.Duration, failed error) {
 	held = make(map[laneKey]*time.Duration)
 	for _, at := range d.usableLanes() {
 		oldest, err := d.queue.Oldest(ctx, at.carrier, at.lane)
@@ -33,7 +33,7 @@ func (d *Dispatcher) heldBy(ctx context.Context) (held map[laneKey]*time.Duratio
 }
 
 // pushDue pushes messages that are due again: retries, and those given back or handed over.
-func (d *Dispatcher) pushDue(ctx context.Context) error {
+func (d *recovery) pushDue(ctx context.Context) error {
 	var carriers []string
 	var lanes []int16
 	for _, at := range d.usableLanes() {
@@ -49,7 +49,7 @@ func (d *Dispatcher) pushDue(ctx context.Context) error {
 	return d.pushAll(ctx, waiting)
 }
 
-func (d *Dispatcher) pushAll(ctx context.Context, waiting []messages.Waiting) (failed error) {
+func (d *recovery) pushAll(ctx context.Context, waiting []messages.Waiting) (failed error) {
 	groups := make(map[laneKey][]messages.Waiting)
 	for _, w := range waiting {
 		at := laneKey{w.Carrier, queue.Lane(w.Lane)}
@@ -62,7 +62,7 @@ func (d *Dispatcher) pushAll(ctx context.Context, waiting []messages.Waiting) (f
 }
 
 // usableLanes returns the usable lanes of the queue.
-func (d *Dispatcher) usableLanes() (lanes []laneKey) {
+func (d *recovery) usableLanes() (lanes []laneKey) {
 	for _, c := range d.running() {
 		for _, lane := range []queue.Lane{queue.Single, queue.Batch} {
 			if at := (laneKey{c.name, lane}); d.health.isUsable(at) {
@@ -75,7 +75,7 @@ func (d *Dispatcher) usableLanes() (lanes []laneKey) {
 
 // push puts messages on one lane of the queue. The walk finds those that the queue
 // refuses, as if it had lost them.
-func (d *Dispatcher) push(ctx context.Context, at laneKey, group []messages.Waiting) error {
+func (d *recovery) push(ctx context.Context, at laneKey, group []messages.Waiting) error {
 	items, ids := make([]queue.Item, len(group)), make([]int64, len(group))
 	for i, w := range group {
 		items[i] = queue.Item{MessageID: w.ID, CompanyID: w.CompanyID, Carrier: w.Carrier, Lane: at.lane}

@@ -33,3 +33,11 @@ func sleep(ctx context.Context, d time.Duration) error {
 		return nil
 	}
 }
+
+// signal wakes the waiting goroutine, or the next one to wait.
+func signal(bell chan struct{}) {
+	select {
+	case bell <- struct{}{}:
+	default:
+	}
+}

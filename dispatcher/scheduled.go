@@ -30,7 +30,7 @@ const (
 // runScheduled puts due scheduled messages on the outbox and the queue until ctx ends. All
 // dispatchers do so, and no two get the same message. It sleeps until the next is due, but
 // at most the sweep interval, because a message scheduled meanwhile may be due earlier.
-func (d *Dispatcher) runScheduled(ctx context.Context) {
+func (d *recovery) runScheduled(ctx context.Context) {
 	d.metrics.tasks.WithLabelValues(releaseTask).SetToCurrentTime()
 	failing := false
 	var at releasing
@@ -62,7 +62,7 @@ type releasing struct {
 
 // releaseDue releases some of the due messages, and returns how long to rest: until the next
 // is due, at most the sweep interval.
-func (d *Dispatcher) releaseDue(ctx context.Context, at *releasing) (rest time.Duration, err error) {
+func (d *recovery) releaseDue(ctx context.Context, at *releasing) (rest time.Duration, err error) {
 	start := time.Now()
 	whole := start.After(at.whole)
 	if whole {
@@ -96,7 +96,7 @@ func (d *Dispatcher) releaseDue(ctx context.Context, at *releasing) (rest time.D
 
 // release puts due messages on the outbox and the queue, one step per lane, single sends
 // first. more reports whether there may be more; now is the database's time.
-func (d *Dispatcher) release(ctx context.Context, at *releasing, now time.Time) (more bool, failed error) {
+func (d *recovery) release(ctx context.Context, at *releasing, now time.Time) (more bool, failed error) {
 	quiet, err := d.quietNow(ctx)
 	if err != nil {
 		return false, err
@@ -119,7 +119,7 @@ func (d *Dispatcher) release(ctx context.Context, at *releasing, now time.Time) 
 
 // pushReleased puts released messages on the queue. Their rows are already marked as pushed,
 // so the walk finds a message that does not get there as if the queue had lost it.
-func (d *Dispatcher) pushReleased(ctx context.Context, released []messages.Released) (failed error) {
+func (d *recovery) pushReleased(ctx context.Context, released []messages.Released) (failed error) {
 	items := make(map[laneKey][]queue.Item)
 	for _, m := range released {
 		if at := (laneKey{m.Carrier, queue.Lane(m.Lane)}); !m.Postponed {

@@ -34,12 +34,12 @@ func (s *settler) offerToSecond(ctx context.Context, tx pgx.Tx, c *changes) (sec
 	if len(list) == 0 {
 		return nil, nil
 	}
-	serves, err := s.d.serves(ctx, tx, conf.SecondCarrier, s.d.opts.DeadAfter) // a starting process binds all its links at the same time
+	serves, err := serves(ctx, tx, conf.SecondCarrier, s.opts.DeadAfter) // a starting process binds all its links at the same time
 	if err != nil || !serves {
 		return nil, err
 	}
-	ids, err := s.d.carrying.GiveToSecond(ctx, tx, messages.SecondCarrier{Dispatcher: s.d.member.id.Load(), From: s.carrier.name, To: conf.SecondCarrier,
-		Within: conf.SecondWithin, Validity: s.d.opts.Validity}, list)
+	ids, err := s.carrying.GiveToSecond(ctx, tx, messages.SecondCarrier{Dispatcher: s.leases.id.Load(), From: s.carrier.name, To: conf.SecondCarrier,
+		Within: conf.SecondWithin, Validity: s.opts.Validity}, list)
 	if err != nil {
 		return nil, err
 	}
@@ -68,7 +68,7 @@ func (s *settler) before(ctx context.Context, tx pgx.Tx, c *changes) (took secon
 		ids = append(ids, one.id)
 		refused[one.id] = refused[one.id] || slices.ContainsFunc(one.known.Results, func(r submission.Result) bool { return r.Elsewhere })
 	}
-	taken, err := s.d.carrying.TakenBySecond(ctx, tx, s.carrier.name, ids)
+	taken, err := s.carrying.TakenBySecond(ctx, tx, s.carrier.name, ids)
 	if err != nil {
 		return nil, false, err
 	}
@@ -88,13 +88,13 @@ func (s secondTook) has(id int64) bool {
 }
 
 // countSecond counts the messages that a second carrier took, after the commit.
-func (d *Dispatcher) countSecond(c *carrier, took secondTook) {
+func (s *settler) countSecond(took secondTook) {
 	if len(took) == 0 {
 		return
 	}
-	second := c.config().SecondCarrier
+	second := s.carrier.config().SecondCarrier
 	for _, why := range took {
-		d.metrics.second.WithLabelValues(c.name, second, why).Inc()
+		s.metrics.second.WithLabelValues(s.carrier.name, second, why).Inc()
 	}
-	d.log.Info("a second carrier takes messages that failed", "event", "second_carrier", "carrier", c.name, "second", second, "messages", len(took))
+	s.log.Info("a second carrier takes messages that failed", "event", "second_carrier", "carrier", s.carrier.name, "second", second, "messages", len(took))
 }

@@ -35,7 +35,7 @@ const settleTimeout = 10 * time.Second
 // taken, so the link stops. Receipts are refused with ESME_RMSGQFUL; the carrier
 // delivers them again.
 type settler struct {
-	d       *Dispatcher
+	*core
 	carrier *carrier
 
 	throttled, unwritable smpp.Seldom
@@ -62,8 +62,8 @@ type lateAnswer struct {
 	at time.Time
 }
 
-func newSettler(d *Dispatcher, c *carrier) *settler {
-	return &settler{d: d, carrier: c, wake: make(chan struct{}, 1)}
+func newSettler(shared *core, c *carrier) *settler {
+	return &settler{core: shared, carrier: c, wake: make(chan struct{}, 1)}
 }
 
 // take accepts a segment's result. It never blocks.
@@ -183,7 +183,7 @@ func (s *settler) settle(ctx context.Context, w settlement) {
 	for failures := 0; ; failures++ {
 		start := time.Now()
 		err := s.commit(w)
-		s.d.metrics.settleTime.WithLabelValues(s.carrier.name).Observe(time.Since(start).Seconds())
+		s.metrics.settleTime.WithLabelValues(s.carrier.name).Observe(time.Since(start).Seconds())
 		if err == nil {
 			return
 		}
@@ -195,11 +195,11 @@ func (s *settler) settle(ctx context.Context, w settlement) {
 		// them again.
 		for _, a := range append(w.receipts, s.grabReceipts()...) {
 			a.pdu.Respond(smpp.StatusMsgQueueFull)
-			s.d.metrics.refusedReceipts.WithLabelValues(s.carrier.name).Inc()
+			s.metrics.refusedReceipts.WithLabelValues(s.carrier.name).Inc()
 		}
 		w.receipts, w.again = nil, true
 		if failures == 0 {
-			s.d.log.Error("storing carrier answers fails; retrying", "event", "results_not_stored", "carrier", s.carrier.name, "results", len(w.results), "error", err)
+			s.log.Error("storing carrier answers fails; retrying", "event", "results_not_stored", "carrier", s.carrier.name, "results", len(w.results), "error", err)
 		}
 		if w.size() == 0 {
 			return
@@ -228,22 +228,22 @@ func (s *settler) settleApart(ctx context.Context, w settlement, refusal error) 
 		return
 	}
 	if s.withoutID(&w) {
-		s.d.log.Error("the database refuses a carrier's message id; the segment is recorded without it", "event", "carrier_id_refused", "carrier", s.carrier.name, "error", refusal)
+		s.log.Error("the database refuses a carrier's message id; the segment is recorded without it", "event", "carrier_id_refused", "carrier", s.carrier.name, "error", refusal)
 		s.settle(ctx, w)
 		return
 	}
 	for _, r := range w.results {
-		s.d.log.Error("the database refuses a segment's result; it is dropped", "event", "result_refused", "carrier", s.carrier.name, "id", r.message.msg.ULID, "error", refusal)
+		s.log.Error("the database refuses a segment's result; it is dropped", "event", "result_refused", "carrier", s.carrier.name, "id", r.message.msg.ULID, "error", refusal)
 	}
 	for _, a := range w.receipts {
-		s.d.metrics.setAside.WithLabelValues(s.carrier.name).Inc()
+		s.metrics.setAside.WithLabelValues(s.carrier.name).Inc()
 		if n, due := s.unwritable.Due(time.Now()); due {
-			s.d.log.Error("the database refuses a delivery; it is acknowledged and dropped", "event", "delivery_refused", "carrier", s.carrier.name, "receipt", a.inbound == nil, "count", n, "error", refusal)
+			s.log.Error("the database refuses a delivery; it is acknowledged and dropped", "event", "delivery_refused", "carrier", s.carrier.name, "receipt", a.inbound == nil, "count", n, "error", refusal)
 		}
 		a.pdu.Respond(smpp.StatusOK)
 	}
 	for _, a := range w.late {
-		s.d.log.Error("the database refuses a late answer; it is dropped", "event", "late_answer_refused", "carrier", s.carrier.name, "link", a.link, "message_id", a.messageID, "error", refusal)
+		s.log.Error("the database refuses a late answer; it is dropped", "event", "late_answer_refused", "carrier", s.carrier.name, "link", a.link, "message_id", a.messageID, "error", refusal)
 	}
 	s.release(w)
 }
@@ -271,10 +271,10 @@ func (s *settler) withoutID(w *settlement) bool {
 func (s *settler) release(w settlement) {
 	for _, r := range w.results {
 		if r.slot {
-			r.message.worker.slots.give(1)
+			r.message.slots.give(1)
 		}
 		if r.message.open--; r.message.open == 0 {
-			r.message.worker.open.Done()
+			r.message.unsettled.Done()
 		}
 	}
 }
@@ -292,7 +292,7 @@ func (s *settler) commit(w settlement) error {
 		recorded receipts.Recorded
 		taken    secondTook
 	)
-	err := postgres.InTx(ctx, s.d.hot, func(tx pgx.Tx) (err error) {
+	err := postgres.InTx(ctx, s.hot, func(tx pgx.Tx) (err error) {
 		c, settled, recorded, taken = s.changes(&w), nil, receipts.Recorded{}, secondTook{} // perhaps after a retry
 		if w.again {
 			var written bool
@@ -310,7 +310,7 @@ func (s *settler) commit(w settlement) error {
 				return err
 			}
 		}
-		if err := s.d.handsets.Keep(ctx, tx, inbound); err != nil {
+		if err := s.handsets.Keep(ctx, tx, inbound); err != nil {
 			return err
 		}
 		if err := receipts.Refuse(ctx, tx, s.carrier.name, c.refused); err != nil {
@@ -324,12 +324,12 @@ func (s *settler) commit(w settlement) error {
 			return err
 		}
 		maps.Copy(taken, offered)
-		finals, rows := c.outcome(s.d.member.id.Load(), taken)
+		finals, rows := c.outcome(s.leases.id.Load(), taken)
 		for _, claim := range w.returned {
 			rows.Again = append(rows.Again, messages.Retry{Claim: claim})
 		}
-		rows.Carrier, rows.Validity = s.carrier.name, s.d.opts.Validity
-		settled, err = s.d.conclude(ctx, tx, s.d.carrying, finals, rows)
+		rows.Carrier, rows.Validity = s.carrier.name, s.opts.Validity
+		settled, err = s.conclude(ctx, tx, s.carrying, finals, rows)
 		return err
 	})
 	if err != nil {
@@ -337,24 +337,24 @@ func (s *settler) commit(w settlement) error {
 	}
 	s.carrier.handsets.take(kept)
 	s.answer(w.receipts, recorded.Outcomes, len(inbound))
-	if len(inbound) > 0 && s.d.opts.Inbound != nil {
-		s.d.opts.Inbound()
+	if len(inbound) > 0 && s.opts.Inbound != nil {
+		s.opts.Inbound()
 	}
 	s.committed(w, c)
 	s.carrier.unmatched.give(recorded.Early)
-	s.d.metrics.matchedLate.WithLabelValues(s.carrier.name).Add(float64(recorded.Early))
+	s.metrics.matchedLate.WithLabelValues(s.carrier.name).Add(float64(recorded.Early))
 	s.logSettled(w, recorded)
-	s.d.countSecond(s.carrier, taken)
-	s.d.report(settled)
+	s.countSecond(taken)
+	s.report(settled)
 	return nil
 }
 
 // committed frees a settlement's slots and finished messages after the commit.
 func (s *settler) committed(w settlement, c *changes) {
-	slots := map[*linkWorker]int{}
+	used := map[*slots]int{}
 	for _, r := range w.results {
 		if r.slot {
-			slots[r.message.worker]++
+			used[r.message.slots]++
 		}
 	}
 	for i := range c.list {
@@ -363,22 +363,22 @@ func (s *settler) committed(w settlement, c *changes) {
 		case m == nil:
 			s.hearLate(one)
 		case one.known.Ended:
-			s.d.inFlight.remove(m)
-			m.worker.open.Done()
+			s.inFlight.remove(m)
+			m.unsettled.Done()
 		default:
 			m.open, m.results = one.known.Open, one.known.Results
 		}
 	}
-	for w, n := range slots {
-		w.slots.give(n)
+	for window, n := range used {
+		window.give(n)
 	}
 }
 
 // hearLate tells a message's attempt under way here of its late answers: no further segments
 // go out if none need to, and the delay of a refusal counts for the next attempt.
 func (s *settler) hearLate(one *change) {
-	m := s.d.inFlight.get(one.id)
-	if m == nil || m.worker.carrier != s.carrier {
+	m := s.inFlight.get(one.id)
+	if m == nil || m.carrier != s.carrier {
 		return
 	}
 	if one.step.Row == submission.Leaves {

@@ -35,7 +35,7 @@ func (w *linkWorker) send(ctx context.Context, group []*inFlight) {
 			continue
 		}
 		w.open.Add(1)
-		m.begin(ctx)
+		w.begin(ctx, m)
 	}
 }
 
@@ -81,10 +81,10 @@ func (w *linkWorker) group(first *inFlight, more func() *inFlight) []*inFlight {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 	defer cancel()
-	begun, err := w.d.carrying.Begin(ctx, w.d.member.id.Load(), claims)
+	begun, err := w.carrying.Begin(ctx, w.leases.id.Load(), claims)
 	if err != nil {
 		if n, due := w.notBegun.Due(time.Now()); due {
-			w.d.log.Warn("messages wait: the database cannot record that they are being submitted", "event", "submission_not_recorded", "carrier", w.carrier.name, "link", w.link, "count", n, "error", err)
+			w.log.Warn("messages wait: the database cannot record that they are being submitted", "event", "submission_not_recorded", "carrier", w.carrier.name, "link", w.link, "count", n, "error", err)
 		}
 		w.giveBack(group)
 		return nil
@@ -100,5 +100,5 @@ func (w *linkWorker) group(first *inFlight, more func() *inFlight) []*inFlight {
 // late handles the answer to a segment that was given up.
 func (w *linkWorker) late(key uint64, r smpp.Result) {
 	id, segment, total := fromKey(key)
-	w.carrier.settler.takeLate(lateAnswer{link: w.link, messageID: id, segment: segment, total: total, Result: r, at: time.Now()})
+	w.settler.takeLate(lateAnswer{link: w.link, messageID: id, segment: segment, total: total, Result: r, at: time.Now()})
 }

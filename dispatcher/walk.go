@@ -10,93 +10,12 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"intumwa/internal/postgres"
 	"intumwa/messages"
 	"intumwa/queue"
 )
 
-// outboxWalk is the progress of the walk over the outbox. It belongs to the recovery tasks.
-//
-// Each step reads the next 20,000 rows of each carrier's lane, in the order of their ids. In
-// this one read it counts the rows and finds those that have expired, that the queue has lost,
-// that must wait for the end of quiet hours, whose carrier is no longer configured, and whose
-// claimants are dead. It reads a shorter lane whole each time. In a longer one it also reads
-// the first 20,000 rows, which go out next, each time. So the cost of a step does not grow
-// with the backlog; only the duration of a pass does.
-type outboxWalk struct {
-	lanes map[laneKey]*laneWalk
-
-	carriers []string       // of the outbox's rows, at the last query
-	stranded []string       // those of them configured nowhere
-	quiet    messages.Quiet // the companies whose batches are not sent now
-	read     time.Duration  // the duration of the last read, which sets the walk's rest
-	askAgain time.Time      // the next query for carriers
-}
-
-// laneWalk is the walk's progress in one lane.
-type laneWalk struct {
-	after int64 // the id to continue after; 0: at the start
-	floor floor
-	below bool             // the pass started below the floor
-	midst bool             // the next stretch is not the pass's first
-	pass  messages.Counted // counted in this pass
-	whole messages.Counted // counted in the last whole pass
-	ended bool             // a pass has come to the end
-	rush  bool             // quiet hours have begun: this pass does not rest
-}
-
-func newOutboxWalk() *outboxWalk { return &outboxWalk{lanes: make(map[laneKey]*laneWalk)} }
-
-// stretch returns the next rows of a lane to read.
-func (w *outboxWalk) stretch(at laneKey, now time.Time) messages.Stretch {
-	l := w.lanes[at]
-	if l == nil {
-		l = &laneWalk{}
-		w.lanes[at] = l
-	}
-	if l.after == 0 {
-		l.after, l.below = l.floor.from(now)
-		l.midst, l.pass = false, messages.Counted{Carrier: at.carrier, Lane: int(at.lane)}
-	}
-	return messages.Stretch{Carrier: at.carrier, Lane: int(at.lane), After: l.after, Stranded: slices.Contains(w.stranded, at.carrier)}
-}
-
-// saw adds the rows seen in a lane and moves on.
-func (l *laneWalk) saw(seen *messages.Seen, next int64, cost time.Duration) {
-	first := l.pass.First == 0
-	if l.pass.Messages += seen.Rows; first {
-		l.pass.First = seen.First
-		l.floor.found(firstOf(seen, next), l.below, cost)
-	}
-	if l.pass.Due.IsZero() || (seen.Rows > 0 && seen.Due.Before(l.pass.Due)) {
-		l.pass.Due = seen.Due
-	}
-	if l.after, l.midst = seen.Last, true; seen.Rows < messages.WalkRows {
-		l.after, l.whole, l.ended, l.rush = 0, l.pass, true, false
-	}
-}
-
-// firstOf returns the first row seen, or the id of the next new row if there was none.
-func firstOf(seen *messages.Seen, next int64) int64 {
-	if seen.Rows == 0 {
-		return next
-	}
-	return seen.First
-}
-
-// counted returns the lane's count: of the last whole pass, or of this one if it is
-// already larger. It is partial until the first pass has come to the end.
-func (l *laneWalk) counted() messages.Counted {
-	of := l.whole
-	if l.after != 0 && l.pass.Messages > l.whole.Messages {
-		of = l.pass
-	}
-	of.Partial = !l.ended
-	return of
-}
-
 // walkOutbox reads the next rows and acts on them.
-func (d *Dispatcher) walkOutbox(ctx context.Context) error {
+func (d *recovery) walkOutbox(ctx context.Context) error {
 	w := d.walk
 	start := time.Now()
 	var ways []laneKey
@@ -157,7 +76,7 @@ func (d *Dispatcher) walkOutbox(ctx context.Context) error {
 func byID(a, b messages.Waiting) int { return cmp.Compare(a.ID, b.ID) }
 
 // expire fails messages, by id, that could not be carried within their validity.
-func (d *Dispatcher) expire(ctx context.Context, ids []int64) error {
+func (d *recovery) expire(ctx context.Context, ids []int64) error {
 	for some := range slices.Chunk(ids, decidedAtOnce) {
 		if err := d.finish(ctx, "expiring messages", func(tx pgx.Tx) ([]messages.Final, error) {
 			return d.carrying.Expired(ctx, tx, some)
@@ -170,8 +89,8 @@ func (d *Dispatcher) expire(ctx context.Context, ids []int64) error {
 
 // missClaimants triggers freeing the claims of dead dispatchers, if any of claimants is dead.
 // Usually their death was noticed before.
-func (d *Dispatcher) missClaimants(ctx context.Context, claimants []int64) error {
-	me := d.member.id.Load()
+func (d *recovery) missClaimants(ctx context.Context, claimants []int64) error {
+	me := d.leases.id.Load()
 	if claimants = slices.DeleteFunc(claimants, func(id int64) bool { return id == me }); len(claimants) == 0 {
 		return nil
 	}
@@ -187,7 +106,7 @@ func (d *Dispatcher) missClaimants(ctx context.Context, claimants []int64) error
 
 // findStranded records the carriers of the outbox's rows, and those that are no longer
 // configured anywhere.
-func (d *Dispatcher) findStranded(ctx context.Context) error {
+func (d *recovery) findStranded(ctx context.Context) error {
 	start := time.Now()
 	if start.Before(d.walk.askAgain) {
 		return nil
@@ -206,19 +125,9 @@ func (d *Dispatcher) findStranded(ctx context.Context) error {
 	return nil
 }
 
-// served returns the carriers of which a process has links, or had some less than StrandedAfter ago.
-func (d *Dispatcher) served(ctx context.Context) ([]string, error) {
-	served, err := postgres.All(ctx, d.pool, "reading which carriers have links", pgx.RowTo[string], `SELECT DISTINCT carrier FROM links l WHERE updated_at > now() - $1::interval
-		OR EXISTS (SELECT FROM dispatchers d WHERE l.name = ANY(d.links))`, d.opts.StrandedAfter)
-	for _, c := range d.running() {
-		served = append(served, c.name)
-	}
-	return served, err
-}
-
 // readdress moves messages, by id, of carriers that are no longer configured
 // anywhere to the carriers that now take their numbers.
-func (d *Dispatcher) readdress(ctx context.Context, ids []int64) error {
+func (d *recovery) readdress(ctx context.Context, ids []int64) error {
 	if d.opts.Route == nil {
 		return nil
 	}

@@ -1,0 +1,82 @@
+package dispatcher
+
+import (
+	"errors"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"intumwa/messages"
+	"intumwa/messages/submission"
+	"intumwa/smpp"
+)
+
+// inFlight is one claimed message on its way over one link. Its segments go out in
+// order. The settler takes their results in any order; only it touches the fields
+// after the blank line.
+type inFlight struct {
+	carrier   *carrier
+	link      string          // that carries it: its name,
+	slots     *slots          // its window,
+	unsettled *sync.WaitGroup // and its messages that are not settled
+
+	msg     *messages.Claimed
+	total   int // segments on the wire
+	stopped atomic.Bool
+	began   time.Time
+
+	// The settler's, once the first segment is out.
+	open    int                 // segments without a committed result
+	results []submission.Result // the committed ones, and late refusals
+}
+
+// result is the outcome of one segment.
+type result struct {
+	message *inFlight
+	segment int // from 1; 0: there was none to send
+	smpp.Result
+	at    time.Time
+	slot  bool             // it held a slot
+	event submission.Event // of the result; set by heard, or at once if no carrier was involved
+}
+
+// heard returns the result as an event of the segment's submission.
+func (r *result) heard() submission.Event {
+	if r.event == nil {
+		r.event = r.message.carrier.config().event(r.Result, r.message.msg.Attempt)
+	}
+	return r.event
+}
+
+// event converts a segment's outcome to an event of its submission. attempt is the
+// number of its message's attempt.
+func (c *Carrier) event(r smpp.Result, attempt int) submission.Event {
+	switch r.Outcome {
+	case smpp.Accepted:
+		return submission.Answered{Confirms: c.Confirm == ConfirmBySubmit}
+	case smpp.Rejected:
+		class := c.class(r.Status)
+		return submission.Rejected{Permanent: class == smpp.ClassPermanent || class == smpp.ClassUnroutable,
+			Unroutable: class == smpp.ClassUnroutable && c.SecondCarrier != "", Reason: r.Status.String(), Delay: c.retryDelay(attempt, rand.Float64())}
+	case smpp.NoAnswer:
+		return submission.NoAnswer{Delay: ambiguousDelay}
+	}
+	if field, bad := errors.AsType[*smpp.FieldError](r.Err); bad {
+		return submission.Unsendable{Reason: field.Error()}
+	}
+	return submission.NotWritten{}
+}
+
+// reference is the user_message_reference of a segment: 16 bits with which a receipt
+// identifies it even if its response was lost.
+func reference(messageID int64, segment int) uint16 { return uint16(messageID*37 + int64(segment)) }
+
+// submitKey is the key of a segment in flight; fromKey decodes it.
+func submitKey(messageID int64, segment, total int) uint64 {
+	return uint64(messageID)<<16 | uint64(segment)<<8 | uint64(total)
+}
+
+func fromKey(key uint64) (messageID int64, segment, total int) {
+	return int64(key >> 16), int(key >> 8 & 0xFF), int(key & 0xFF)
+}

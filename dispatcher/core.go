@@ -1,0 +1,35 @@
+package dispatcher
+
+import (
+	"log/slog"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"intumwa/inbound/handsets"
+	"intumwa/messages"
+	"intumwa/queue"
+	"intumwa/smpp"
+	"intumwa/webhooks"
+)
+
+// core is what the parts of a dispatcher share: the ways to the outside, this process's leases and carriers, and the
+// messages that it has in flight. It knows none of the parts.
+type core struct {
+	opts     *Options
+	pool     *pgxpool.Pool
+	hot      *pgxpool.Pool
+	store    *messages.Store // on pool: for statements that read much of a table
+	carrying *messages.Store // on hot: for many rows by their keys
+	handsets *handsets.Store
+	queue    *queue.Queue
+	webhooks *webhooks.Webhooks
+	log      *slog.Logger
+	metrics  *metrics
+	smpp     *smpp.Metrics
+	leases   *leases
+	carriers *carriers
+	inFlight *inFlightMessages
+}
+
+// running returns the configured carriers.
+func (c *core) running() []*carrier { return c.carriers.running() }

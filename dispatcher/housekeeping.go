@@ -1,0 +1,42 @@
+package dispatcher
+
+import (
+	"context"
+
+	"intumwa/billing"
+	"intumwa/messages"
+)
+
+// housekeeping is what one process at a time does for all, and what nothing waits for: it may have millions of rows to do,
+// a part of them in each round.
+type housekeeping struct {
+	*core
+	refundsHeld bool                      // a locked balance delays refunds
+	holding     map[messages.Hold]holding // the progress of the task hold
+}
+
+// holding is the progress of holding or releasing a sender's messages.
+type holding struct {
+	after int64 // the message to continue after
+	count int64 // of messages so far
+	done  bool
+}
+
+// payOwed pays the refunds that settling put off because another transaction had
+// locked the balance.
+func (h *housekeeping) payOwed(ctx context.Context) error {
+	refunded, waiting, err := billing.New(h.pool).PayOwed(ctx)
+	if err != nil {
+		return err
+	}
+	h.metrics.refunds.Add(float64(refunded))
+	if was := h.refundsHeld; (waiting > 0) != was {
+		h.refundsHeld = !was
+		if waiting > 0 {
+			h.log.Warn("refunds wait: another transaction has locked their balances or test pools", "event", "refunds_wait", "held", waiting)
+		} else {
+			h.log.Info("refunds no longer wait for locked balances or test pools", "event", "refunds_resumed")
+		}
+	}
+	return nil
+}

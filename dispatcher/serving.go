@@ -1,0 +1,43 @@
+package dispatcher
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"intumwa/internal/postgres"
+)
+
+const (
+	// serving selects links that could carry messages at their dispatcher's last heartbeat.
+	serving = `state = 'bound' AND NOT broken AND NOT paused AND ` + leased
+	// takenOver selects links that their dispatcher took over less than $2 ago and has not
+	// bound yet. It excludes links that it had bound and lost.
+	takenOver = `state <> 'bound' AND since > now() - $2::interval AND NOT broken AND NOT paused AND EXISTS (SELECT FROM leases
+		WHERE leases.name = '` + linkLease + `' || links.name AND leases.holder IS DISTINCT FROM links.bound_by)`
+	// sinceServed is the time since a link last served. For a held link a heartbeat writes
+	// both times, so a step of the database's clock changes nothing.
+	sinceServed = `CASE WHEN ` + leased + ` THEN updated_at - served_at ELSE greatest(now() - served_at, served_at - now()) END`
+)
+
+// serves reports whether a link of a carrier can carry messages now, in any process. It
+// includes a link that a process took over less than binding ago and has not bound yet.
+func serves(ctx context.Context, db postgres.DB, carrier string, binding time.Duration) (serves bool, err error) {
+	if err := db.QueryRow(ctx, `SELECT EXISTS (SELECT FROM links WHERE carrier = $1 AND (`+serving+` OR `+takenOver+`))`,
+		carrier, binding).Scan(&serves); err != nil {
+		return false, fmt.Errorf("looking for a link of %s that is bound: %w", carrier, err)
+	}
+	return serves, nil
+}
+
+// served returns the carriers of which a process has links, or had some less than StrandedAfter ago.
+func (c *core) served(ctx context.Context) ([]string, error) {
+	served, err := postgres.All(ctx, c.pool, "reading which carriers have links", pgx.RowTo[string], `SELECT DISTINCT carrier FROM links l WHERE updated_at > now() - $1::interval
+		OR EXISTS (SELECT FROM dispatchers d WHERE l.name = ANY(d.links))`, c.opts.StrandedAfter)
+	for _, own := range c.running() {
+		served = append(served, own.name)
+	}
+	return served, err
+}
