@@ -8,10 +8,10 @@ import (
 
 // A process may be the only one that cannot reach a carrier. If it cannot for GiveUpAfter and
 // another process would take the link, it ends its worker and gives the lease up. Then it
-// leaves the link to the others for Rest. While all others rest too, it keeps the link.
+// leaves the link to the others for GiveUpFor. While all others do the same, it keeps the link.
 
-// rests reports whether this process leaves a link to the others.
-func (m *member) rests(link string, now time.Time) bool { return now.Before(m.givenUp[link]) }
+// gaveUp reports whether this process leaves a link to the others.
+func (m *member) gaveUp(link string, now time.Time) bool { return now.Before(m.givenUp[link]) }
 
 // chooseGivenUp ends the workers of links whose carrier was unreachable for GiveUpAfter and
 // that another dispatcher would take. giveUp then gives up their leases.
@@ -22,19 +22,19 @@ func (m *member) chooseGivenUp(held leasedLinks, now time.Time) {
 		if _, ours := held[name]; !ours || at.ending.Load() || !others[name] || unreached < m.opts.GiveUpAfter {
 			continue
 		}
-		m.givenUp[name] = now.Add(m.opts.Rest)
-		at.parts.Store(true)
+		m.givenUp[name] = now.Add(m.opts.GiveUpFor)
+		at.givesUp.Store(true)
 		at.end()
 		m.givenUpTotal.WithLabelValues(at.carrier.name, name).Inc()
 		m.log.Warn("link is given up to another dispatcher: this one cannot reach the carrier", "event", "link_given_up", "carrier", at.carrier.name, "link", name,
-			"for", unreached.Round(time.Second).String(), "rests", m.opts.Rest.String(), "error", at.bind.Snapshot().LastError)
+			"for", unreached.Round(time.Second).String(), "rests", m.opts.GiveUpFor.String(), "error", at.bind.Snapshot().LastError)
 	}
 }
 
 // giveUp gives up the links that chooseGivenUp chose and whose workers have ended.
 func (m *member) giveUp(ctx context.Context) error {
 	for name, at := range m.workers {
-		if !at.parts.Load() || !at.ended() {
+		if !at.givesUp.Load() || !at.ended() {
 			continue
 		}
 		if _, err := m.pool.Exec(ctx, `WITH given AS (DELETE FROM leases WHERE name = '`+linkLease+`' || $2 AND holder = $1 RETURNING 1)

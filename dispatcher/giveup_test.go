@@ -13,7 +13,7 @@ func TestGivesUp(t *testing.T) {
 	b := newBench(t)
 	other, _ := b.listedWith()
 	m := b.d.member
-	b.d.opts.GiveUpAfter, b.d.opts.Rest = time.Millisecond, time.Hour
+	b.d.opts.GiveUpAfter, b.d.opts.GiveUpFor = time.Millisecond, time.Hour
 	beat := func() {
 		t.Helper()
 		if err := errors.Join(m.renew(t.Context()), m.heartbeat(t.Context())); err != nil {
@@ -25,15 +25,15 @@ func TestGivesUp(t *testing.T) {
 		until(t, "an attempt has failed", func() bool { return m.workers["l1"].bind.Unreached() >= b.d.opts.GiveUpAfter })
 	}
 	failed()
-	if beat(); m.workers["l1"].parts.Load() {
+	if beat(); m.workers["l1"].givesUp.Load() {
 		t.Fatal("it is given up although nobody would take it")
 	}
-	b.exec(`UPDATE dispatchers SET links = '{l1}', rests = '{l1}' WHERE id = $1`, other)
-	if beat(); m.workers["l1"].parts.Load() {
+	b.exec(`UPDATE dispatchers SET links = '{l1}', given_up = '{l1}' WHERE id = $1`, other)
+	if beat(); m.workers["l1"].givesUp.Load() {
 		t.Fatal("it is given up to one that has given it up")
 	}
-	b.exec(`UPDATE dispatchers SET rests = '{}' WHERE id = $1`, other)
-	if beat(); !m.workers["l1"].parts.Load() {
+	b.exec(`UPDATE dispatchers SET given_up = '{}' WHERE id = $1`, other)
+	if beat(); !m.workers["l1"].givesUp.Load() {
 		t.Fatal("it is not given up")
 	}
 	worker := m.workers["l1"]
@@ -45,13 +45,13 @@ func TestGivesUp(t *testing.T) {
 	if n := b.count(`SELECT count(*) FROM links WHERE state = 'down' AND NOT EXISTS (SELECT FROM leases WHERE leases.name = 'link l1')`); n != 1 {
 		t.Error("it is not given up")
 	}
-	if n := b.count(`SELECT count(*) FROM dispatchers WHERE id = $1 AND links = '{l1}' AND rests = '{l1}'`, m.id.Load()); n != 1 {
+	if n := b.count(`SELECT count(*) FROM dispatchers WHERE id = $1 AND links = '{l1}' AND given_up = '{l1}'`, m.id.Load()); n != 1 {
 		t.Error("the others do not know that it is left to them")
 	}
 	if beat(); m.workers["l1"] != nil {
 		t.Error("it is taken again at once")
 	}
-	b.exec(`UPDATE dispatchers SET rests = '{l1}' WHERE id = $1`, other)
+	b.exec(`UPDATE dispatchers SET given_up = '{l1}' WHERE id = $1`, other)
 	if beat(); m.workers["l1"] == nil {
 		t.Error("nobody takes it, and nor does this one")
 	}

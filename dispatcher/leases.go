@@ -167,7 +167,7 @@ func (l *leases) renew(ctx context.Context) error {
 	defer cancel()
 	me, sent := l.id.Load(), time.Since(processStart)
 	list, err := postgres.All(ctx, l.pool, "renewing the row of this dispatcher", pgx.RowToStructByPos[listed], `WITH mine AS (UPDATE dispatchers SET seen_at = clock_timestamp() WHERE id = $1 RETURNING id, seen_at)
-		SELECT id, seen_at, ARRAY(SELECT unnest(links) EXCEPT SELECT unnest(rests)) FROM dispatchers WHERE id <> $1
+		SELECT id, seen_at, ARRAY(SELECT unnest(links) EXCEPT SELECT unnest(given_up)) FROM dispatchers WHERE id <> $1
 		UNION ALL SELECT id, seen_at, '{}' FROM mine`, me)
 	if err != nil {
 		return err

@@ -16,14 +16,14 @@ import (
 // announce publishes the links that this process is configured with and those that it leaves to
 // others, and inserts missing rows of links.
 func (m *member) announce(ctx context.Context, wishes map[string]wantedLink, now time.Time) error {
-	links, rests, carriers := slices.Sorted(maps.Keys(wishes)), []string{}, []string{}
+	links, givenUp, carriers := slices.Sorted(maps.Keys(wishes)), []string{}, []string{}
 	for _, name := range links {
-		if carriers = append(carriers, wishes[name].carrier.name); m.rests(name, now) {
-			rests = append(rests, name)
+		if carriers = append(carriers, wishes[name].carrier.name); m.gaveUp(name, now) {
+			givenUp = append(givenUp, name)
 		}
 	}
-	tag, err := m.pool.Exec(ctx, `UPDATE dispatchers SET links = $2, rests = $3 WHERE id = $1 AND (links, rests) IS DISTINCT FROM ($2::text[], $3::text[])`,
-		m.id.Load(), append([]string{}, links...), rests)
+	tag, err := m.pool.Exec(ctx, `UPDATE dispatchers SET links = $2, given_up = $3 WHERE id = $1 AND (links, given_up) IS DISTINCT FROM ($2::text[], $3::text[])`,
+		m.id.Load(), append([]string{}, links...), givenUp)
 	if err != nil {
 		return fmt.Errorf("announcing the links: %w", err)
 	}
@@ -64,14 +64,14 @@ func (m *member) report(name string, w wantedLink) linkReport {
 		TPS: snap.TPS, LastError: snap.LastError, Broken: open, Accepted: minute.accepted, Throttled: minute.throttled, Overdue: snap.Overdue}
 }
 
-// hold acquires the leases of the configured links, reports the links that this process holds,
+// lease acquires the leases of the configured links, reports the links that this process holds,
 // and returns them.
-func (m *member) hold(ctx context.Context, wishes map[string]wantedLink, now time.Time) (leasedLinks, error) {
+func (m *member) lease(ctx context.Context, wishes map[string]wantedLink, now time.Time) (leasedLinks, error) {
 	var names []string
 	reports := make([]linkReport, 0, len(wishes))
 	others := *m.wanted.Load()
 	for name, w := range wishes {
-		if !m.rests(name, now) || !others[name] {
+		if !m.gaveUp(name, now) || !others[name] {
 			names = append(names, linkLease+name)
 		}
 		reports = append(reports, m.report(name, w))

@@ -34,12 +34,12 @@ type linkWorker struct {
 	withoutID smpp.Seldom // receipts
 	notBegun  smpp.Seldom // messages, because the database failed
 
-	cancel context.CancelFunc
-	done   chan struct{}
-	ending atomic.Bool
-	parts  atomic.Bool    // the link is given up after the worker ends
-	open   sync.WaitGroup // messages not yet settled
-	paused atomic.Bool
+	cancel  context.CancelFunc
+	done    chan struct{}
+	ending  atomic.Bool
+	givesUp atomic.Bool    // the link is given up after the worker ends
+	open    sync.WaitGroup // messages not yet settled
+	paused  atomic.Bool
 
 	silent time.Time // when this process could last have been taken for dead; only watch uses it
 }
@@ -144,7 +144,7 @@ func (w *linkWorker) setPaused(paused bool) {
 func (w *linkWorker) run(ctx context.Context) {
 	defer func() {
 		close(w.done)
-		if w.parts.Load() {
+		if w.givesUp.Load() {
 			w.kick()
 		}
 	}()

@@ -68,7 +68,7 @@ func (m *member) heartbeat(ctx context.Context) error {
 	if err := m.giveUp(ctx); err != nil {
 		return err
 	}
-	held, err := m.hold(ctx, wishes, now)
+	held, err := m.lease(ctx, wishes, now)
 	if err != nil {
 		return err
 	}
@@ -112,7 +112,7 @@ func (m *member) arrange(wishes map[string]wantedLink, held leasedLinks) error {
 		if !ours || !wanted || at.carrier != w.carrier || !at.adopt(w.link) {
 			at.end() // also if it is another link now
 		}
-		if at.ended() && !at.parts.Load() {
+		if at.ended() && !at.givesUp.Load() {
 			delete(m.workers, name)
 		}
 	}

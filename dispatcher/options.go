@@ -35,7 +35,7 @@ type Options struct {
 	Heartbeat        time.Duration // between reports of the links; leases are renewed twice as often; default 1 s
 	DeadAfter        time.Duration // a dispatcher that has not renewed for so long is dead; default deadAfter
 	GiveUpAfter      time.Duration // a link whose carrier is unreachable for so long goes to another willing dispatcher; default 10 s
-	Rest             time.Duration // this process then leaves it to the others for so long; default 1 min
+	GiveUpFor        time.Duration // this process then leaves it to the others for so long; default 1 min
 	BreakerPause     time.Duration // before the first probe of a link whose carrier refuses everything; default 15 s
 	Log              *slog.Logger
 	Metrics          prometheus.Registerer
@@ -64,7 +64,7 @@ func (o *Options) defaults() {
 		{&o.Validity, 24 * time.Hour}, {&o.SweepInterval, time.Second},
 		{&o.ReceiptRetention, 7 * 24 * time.Hour}, {&o.InboundRetention, 30 * 24 * time.Hour},
 		{&o.StrandedAfter, 10 * time.Minute}, {&o.Heartbeat, time.Second}, {&o.DeadAfter, deadAfter},
-		{&o.GiveUpAfter, 10 * time.Second}, {&o.Rest, time.Minute}, {&o.BreakerPause, breakerFirst},
+		{&o.GiveUpAfter, 10 * time.Second}, {&o.GiveUpFor, time.Minute}, {&o.BreakerPause, breakerFirst},
 	} {
 		*d.value = cmp.Or(*d.value, d.def)
 	}

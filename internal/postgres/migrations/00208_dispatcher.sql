@@ -5,7 +5,7 @@ CREATE TABLE dispatchers (
     name       text        NOT NULL, -- host name and process id
     seen_at    timestamptz NOT NULL DEFAULT now(), -- last renewal
     links      text[]      NOT NULL DEFAULT '{}',  -- the links that it is configured with
-    rests      text[]      NOT NULL DEFAULT '{}'   -- links that it leaves to others, because it could not bind them
+    given_up   text[]      NOT NULL DEFAULT '{}'   -- links that it leaves to others, because it could not bind them
 );
 
 -- Exclusive jobs, one dispatcher each: 'recovery', 'housekeeping', and 'link ' with the link's name. A lease ends with its owner's row.
