@@ -207,6 +207,15 @@ func (d *Dispatcher) tasks() (recovery, housekeeping []*task) {
 	return recovery, housekeeping
 }
 
+// runTasks does the tasks until ctx ends.
+func (d *Dispatcher) runTasks(ctx context.Context) {
+	recovery, housekeeping := d.tasks()
+	var both sync.WaitGroup
+	both.Go(func() { d.repeatTasks(ctx, recoveryLease, recovery, d.deaths.wake) })
+	both.Go(func() { d.repeatTasks(ctx, housekeepingLease, housekeeping, nil) })
+	both.Wait()
+}
+
 // Run carries messages until ctx ends. Then it takes nothing more, drains the
 // windows, unbinds, settles the answers, and gives back its leases and claims.
 func (d *Dispatcher) Run(ctx context.Context) error {
@@ -225,9 +234,7 @@ func (d *Dispatcher) Run(ctx context.Context) error {
 	d.mu.Unlock()
 
 	var others sync.WaitGroup
-	recovery, housekeeping := d.tasks()
-	others.Go(func() { d.runTasks(ctx, recoveryLease, recovery, d.deaths.wake) })
-	others.Go(func() { d.runTasks(ctx, housekeepingLease, housekeeping, nil) })
+	others.Go(func() { d.runTasks(ctx) })
 	others.Go(func() { d.runScheduled(ctx) })
 	others.Go(func() { d.runGauges(ctx) })
 	others.Go(func() { d.health.run(ctx) })

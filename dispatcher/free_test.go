@@ -198,7 +198,7 @@ func TestServedAcrossAStep(t *testing.T) {
 		t.Error("a stand-in took what a carrier that serves has")
 	}
 	for carrier, want := range map[string]bool{"lumitel": true, "leo": true, "gone": false} {
-		if serves, err := b.d.serves(t.Context(), b.pool, carrier, time.Minute); serves != want || err != nil {
+		if serves, err := serves(t.Context(), b.pool, carrier, time.Minute); serves != want || err != nil {
 			t.Errorf("%s serves: %v, %v", carrier, serves, err)
 		}
 	}

@@ -13,8 +13,8 @@ import (
 func TestGather(t *testing.T) {
 	const ms = time.Millisecond
 	answer := func(free int) func(*settler) {
-		at := &inFlight{worker: &linkWorker{slots: newSlots(10)}}
-		at.worker.slots.free = free
+		at := &inFlight{slots: newSlots(10)}
+		at.slots.free = free
 		return func(s *settler) { s.take(result{message: at}) }
 	}
 	receipt := func(s *settler) { s.receive(arrival{}) }
@@ -86,7 +86,7 @@ func waitsForAnswers(s *settler) {
 func TestGatherBesideAnswers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSettler(nil, nil)
-		at := &inFlight{worker: &linkWorker{slots: newSlots(100)}}
+		at := &inFlight{slots: newSlots(100)}
 		came := make(chan struct{})
 		go func() {
 			defer close(came)

@@ -91,7 +91,7 @@ func TestSentBesideRefused(t *testing.T) {
 func TestLateRefusalOfAnothersMessage(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, func(c *Carrier) { c.OnAmbiguous = AmbiguousHold })
-	m := &inFlight{worker: &linkWorker{carrier: &carrier{name: "leo"}}, msg: &messages.Claimed{ID: 1, Epoch: 1}, open: 1}
+	m := &inFlight{carrier: &carrier{name: "leo"}, msg: &messages.Claimed{ID: 1, Epoch: 1}, open: 1}
 	b.d.inFlight.add(m)
 	b.settle(settlement{late: []lateAnswer{throttledLate(m, 1, 2)}})
 	if len(m.results) > 0 {
@@ -112,7 +112,7 @@ func TestAnsweredLateIsNotSentAgain(t *testing.T) {
 	if !again.stopped.Load() {
 		t.Error("it is sent again")
 	}
-	again.begin(t.Context())
+	b.worker.begin(t.Context(), again)
 	b.settle(b.s.grab())
 	if n := b.count(`SELECT count(*) FROM outbox`); n != 0 {
 		t.Error("it is on the outbox still")

@@ -160,7 +160,7 @@ func TestAcquire(t *testing.T) {
 	b := newBench(t)
 	var both [2]*leases
 	for i := range both {
-		both[i] = newLeases(b.pool, b.d.log, &b.d.opts)
+		both[i] = newLeases(b.pool, b.d.log, b.d.opts)
 		if err := both[i].register(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -190,7 +190,7 @@ func TestAcquire(t *testing.T) {
 func TestIDAfterPromotion(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	one, two := newLeases(b.pool, b.d.log, &b.d.opts), newLeases(b.pool, b.d.log, &b.d.opts)
+	one, two := newLeases(b.pool, b.d.log, b.d.opts), newLeases(b.pool, b.d.log, b.d.opts)
 	if err := one.register(t.Context()); err != nil {
 		t.Fatal(err)
 	}

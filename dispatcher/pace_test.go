@@ -191,8 +191,8 @@ func TestFullHandset(t *testing.T) {
 		if c.others {
 			w.pace.answered(midnight)
 		}
-		m := &inFlight{worker: w, msg: &messages.Claimed{Attempt: c.attempt}}
-		m.answered(&result{message: m, Result: smpp.Result{Outcome: smpp.Rejected, Status: c.status}, at: midnight.Add(time.Millisecond)})
+		m := w.attempt(&messages.Claimed{Attempt: c.attempt})
+		w.answered(m, &result{message: m, Result: smpp.Result{Outcome: smpp.Rejected, Status: c.status}, at: midnight.Add(time.Millisecond)})
 		if slows := link.tps < 100; slows != c.slows {
 			t.Errorf("%s: %v a second", name, link.tps)
 		}

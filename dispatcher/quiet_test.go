@@ -60,7 +60,7 @@ func TestQuietHoursEndTheRest(t *testing.T) {
 	b := newBench(t)
 	b.wait("lumitel", 5)
 	now := time.Now().In(sms.Burundi)
-	recovery, _ := b.d.newTasks()
+	recovery, _ := b.d.tasks()
 	tasks := slices.DeleteFunc(recovery, func(of *task) bool { return of.name != "quiet" && of.name != "walk_outbox" })
 	for _, hours := range []string{"", now.Add(-time.Hour).Format("15:04") + "-" + now.Add(2*time.Hour).Format("15:04")} {
 		b.d.opts.QuietHours, _ = sms.ParseQuietHours(hours)

@@ -22,7 +22,7 @@ func newSecondBench(t *testing.T, change ...func(*Carrier)) (*bench, *linkWorker
 		t.Fatal(err)
 	}
 	at := b.d.running()[1]
-	worker, err := newLinkWorker(b.d, at, &at.config().Links[0])
+	worker, err := b.d.newWorker(at, &at.config().Links[0])
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -97,7 +97,7 @@ func TestServes(t *testing.T) {
 		if _, err := tx.Exec(t.Context(), c.change); err != nil {
 			t.Fatal(err)
 		}
-		if serves, err := b.d.serves(t.Context(), tx, "leo", b.d.opts.DeadAfter); err != nil || serves != c.serves {
+		if serves, err := serves(t.Context(), tx, "leo", b.d.opts.DeadAfter); err != nil || serves != c.serves {
 			t.Errorf("%s: it serves: %t, %v", c.name, serves, err)
 		}
 		if err := tx.Rollback(t.Context()); err != nil {
@@ -210,7 +210,7 @@ func TestSecondCarrierAgain(t *testing.T) {
 			if err := b.worker.slots.take(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			same := &inFlight{worker: b.worker, msg: m.msg, total: 1, open: 1}
+			same := b.worker.inHand(m.msg, 1)
 			w := settlement{results: []result{of(m, 1)}}
 			if name != "refused" {
 				w.receipts = []arrival{b.receipt("a", "UNDELIV")}
@@ -270,7 +270,7 @@ func TestSecondCarrierDecides(t *testing.T) {
 				if err != nil || len(claimed) != 1 || submission.MayHave(claimed[0].Copies) {
 					t.Fatalf("%+v, %v", claimed, err)
 				}
-				next = &inFlight{worker: worker, msg: claimed[0], total: 2, open: 2}
+				next = worker.inHand(claimed[0], 2)
 				worker.open.Add(1)
 				for range 2 {
 					if err := worker.slots.take(t.Context()); err != nil {
@@ -281,7 +281,7 @@ func TestSecondCarrierDecides(t *testing.T) {
 				if claimed[0].Attempt > 1 {
 					break
 				}
-				b.s = worker.carrier.settler
+				b.s = worker.settler
 				b.by(next, ended(smpp.Rejected, smpp.StatusThrottled, nil), ended(smpp.NotWritten, 0, nil))
 				b.exec(`UPDATE outbox SET due_at = now()`)
 			}

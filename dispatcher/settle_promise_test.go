@@ -33,10 +33,10 @@ func (b *bench) beside(id int64) *bench {
 	}
 	other.d.member.id.Store(id)
 	at := other.d.running()[0]
-	if other.worker, err = newLinkWorker(other.d, at, &at.config().Links[0]); err != nil {
+	if other.worker, err = other.d.newWorker(at, &at.config().Links[0]); err != nil {
 		b.Fatal(err)
 	}
-	other.s = at.settler
+	other.s = other.d.settlers[at.name]
 	return other
 }
 
@@ -114,7 +114,7 @@ func (p *play) claim() {
 	if len(claimed) == 0 {
 		return
 	}
-	m := newInFlight(at.worker, claimed[0])
+	m := at.worker.attempt(claimed[0])
 	at.worker.open.Add(1)
 	at.d.inFlight.add(m)
 	policy := at.s.carrier.config().OnAmbiguous
@@ -260,14 +260,14 @@ func (p *play) commitsUnheard(at *process, lot settlement) {
 		was[m] = memory{m.open, m.results, at.d.inFlight.get(p.id) == m}
 	}
 	for m := range was {
-		m.worker.open.Add(1) // it may end here, and once more
+		m.unsettled.Add(1) // it may end here, and once more
 	}
 	if err := at.s.commit(lot); err != nil {
 		p.Fatal(err)
 	}
 	for m, before := range was {
 		if settled[m] < before.open { // it goes on
-			m.worker.open.Done()
+			m.unsettled.Done()
 		}
 		if m.open, m.results = before.open, before.results; before.listed {
 			at.d.inFlight.add(m)

@@ -63,7 +63,7 @@ func newBenchAt(t *testing.T, url string, change ...func(*Carrier)) *bench {
 	d.member.id.Store(7)
 	b := &bench{T: t, pool: pool, d: d, reg: reg}
 	at := d.running()[0]
-	b.s = at.settler
+	b.s = b.d.settlers[at.name]
 	b.work()
 	if err := pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) error {
 		if err := billing.Open(t.Context(), tx, 1); err != nil {
@@ -84,7 +84,7 @@ func newBenchAt(t *testing.T, url string, change ...func(*Carrier)) *bench {
 func (b *bench) work() {
 	b.Helper()
 	var err error
-	if b.worker, err = newLinkWorker(b.d, b.s.carrier, &b.s.carrier.config().Links[0]); err != nil {
+	if b.worker, err = b.d.newWorker(b.s.carrier, &b.s.carrier.config().Links[0]); err != nil {
 		b.Fatal(err)
 	}
 }
@@ -132,6 +132,13 @@ func (b *bench) begun(segments int) *inFlight {
 	return b.claim(ids[0], segments)
 }
 
+// inHand returns a claimed message with that many segments in flight.
+func (w *linkWorker) inHand(m *messages.Claimed, segments int) *inFlight {
+	one := w.attempt(m)
+	one.total, one.open = segments, segments
+	return one
+}
+
 // states returns the states of a claimed message's segments.
 func (m *inFlight) states() (states []submission.State) {
 	for n := 1; n <= m.msg.Segments; n++ {
@@ -152,7 +159,7 @@ func (b *bench) claim(id int64, segments int) *inFlight {
 			b.Fatal(err)
 		}
 	}
-	m := &inFlight{worker: b.worker, msg: claimed[0], total: segments, open: segments}
+	m := b.worker.inHand(claimed[0], segments)
 	b.d.inFlight.add(m)
 	return m
 }

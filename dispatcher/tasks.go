@@ -39,8 +39,8 @@ const (
 	restMost = 30 * time.Second
 )
 
-// runTasks does tasks when they are due, or woken, until ctx ends.
-func (c *core) runTasks(ctx context.Context, lease string, tasks []*task, wake <-chan struct{}) {
+// repeatTasks does tasks when they are due, or woken, until ctx ends.
+func (c *core) repeatTasks(ctx context.Context, lease string, tasks []*task, wake <-chan struct{}) {
 	for _, t := range tasks { // a task that never succeeds counts as overdue from here on
 		c.metrics.tasks.WithLabelValues(t.name).SetToCurrentTime()
 	}

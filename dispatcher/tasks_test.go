@@ -18,7 +18,7 @@ import (
 func (b *bench) tasks() error {
 	b.Helper()
 	var failed error
-	recovery, housekeeping := b.d.newTasks()
+	recovery, housekeeping := b.d.tasks()
 	tasks := append(recovery, housekeeping...)
 	for _, t := range tasks {
 		run := t.run
@@ -56,7 +56,7 @@ func TestTaskTimes(t *testing.T) {
 		}
 		return made
 	}
-	recovery, _ := b.d.newTasks()
+	recovery, _ := b.d.tasks()
 	tasks := []*task{recovery[0], other("often", 0, nil), other("dear", 0, &dear), other("seldom", 10*time.Hour, nil)}
 	free := other("free", 0, nil).run
 	tasks[0].run = func(ctx context.Context) error { b.d.deaths.unfreed.Store(false); return free(ctx) }
@@ -79,7 +79,7 @@ func TestTaskTimes(t *testing.T) {
 	tasks[2].next = time.Now()
 	round("often dear")
 
-	beside := newLeases(b.pool, b.d.log, &b.d.opts)
+	beside := newLeases(b.pool, b.d.log, b.d.opts)
 	if err := beside.register(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -112,7 +112,7 @@ func TestTaskTrouble(t *testing.T) {
 		t.Errorf("it succeeded: %v", err)
 	}
 	names := []string{}
-	recovery, housekeeping := b.d.newTasks()
+	recovery, housekeeping := b.d.tasks()
 	for _, task := range append(recovery, housekeeping...) {
 		if slices.Contains(names, task.name) {
 			t.Errorf("two tasks are called %s", task.name)

@@ -19,7 +19,7 @@ func TestYield(t *testing.T) {
 		t.Fatal(err)
 	}
 	at := d.running()[0]
-	w, err := newLinkWorker(d, at, &at.config().Links[0])
+	w, err := d.newWorker(at, &at.config().Links[0])
 	if err != nil {
 		t.Fatal(err)
 	}
