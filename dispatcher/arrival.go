@@ -10,13 +10,6 @@ import (
 	"intumwa/smpp"
 )
 
-// arrival is a receipt or an MO that a carrier delivered, with its unanswered PDU.
-type arrival struct {
-	receipts.Receipt
-	inbound *handsets.Inbound // nil: a receipt
-	pdu     *smpp.Delivery
-}
-
 // sorted separates the receipts from the MOs. It keeps MOs until room rows are used; the
 // kept ones take kept rows.
 func sorted(arrivals []arrival, room int) (reports []receipts.Receipt, inbound []handsets.Inbound, kept int) {

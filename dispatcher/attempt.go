@@ -49,6 +49,10 @@ func (r *result) heard() submission.Event {
 	return r.event
 }
 
+// ambiguousDelay is the wait before a segment with a lost answer is sent again.
+// Its receipt may settle it first.
+const ambiguousDelay = 5 * time.Second
+
 // event converts a segment's outcome to an event of its submission. attempt is the
 // number of its message's attempt.
 func (c *Carrier) event(r smpp.Result, attempt int) submission.Event {

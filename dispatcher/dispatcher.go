@@ -36,7 +36,6 @@ package dispatcher
 import (
 	"context"
 	"fmt"
-	"os"
 	"slices"
 	"sync"
 	"time"
@@ -57,11 +56,11 @@ type Dispatcher struct {
 	*housekeeping
 	member *member
 	health *queueHealth
+	binds  binds
 
 	mu           sync.Mutex
-	settlers     map[string]*settler  // of all carriers since the start
-	binds        map[string]*linkBind // by link: the running ones
-	startSettler func(*settler)       // while Run runs
+	settlers     map[string]*settler // of all carriers since the start
+	startSettler func(*settler)      // while Run runs
 }
 
 // New checks the options and returns a Dispatcher that is idle until Run. hot is a
@@ -75,7 +74,7 @@ func New(pool, hot *pgxpool.Pool, q *queue.Queue, hooks *webhooks.Webhooks, opts
 	}
 	health := newQueueHealth(q, opts.Log, opts.Metrics)
 	d := &Dispatcher{core: shared, recovery: newRecovery(shared, health), housekeeping: &housekeeping{core: shared}, health: health,
-		settlers: make(map[string]*settler), binds: make(map[string]*linkBind)}
+		settlers: make(map[string]*settler), binds: binds{byLink: make(map[string]*linkBind)}}
 	d.member = d.newMember()
 	checked, err := d.check(opts.Carriers)
 	if err != nil {
@@ -148,7 +147,7 @@ func (d *Dispatcher) newWorker(c *carrier, link *Link) (*linkWorker, error) {
 	d.mu.Unlock()
 	w, err := newLinkWorker(d.core, c, s, d.health, link)
 	if err == nil {
-		w.kick, w.setBind = d.member.kick, d.setBind
+		w.kick, w.setBind = d.member.kick, d.binds.set
 	}
 	return w, err
 }
@@ -251,11 +250,14 @@ func (d *Dispatcher) Run(ctx context.Context) error {
 	return nil
 }
 
-// identity is this process's name for operators.
-func identity() string {
-	host, err := os.Hostname()
-	if err != nil {
-		host = "unknown"
+// Trace passes the redacted PDUs of a link that this process holds to show,
+// until ctx ends or show returns an error, which it returns (smpp.Link.Trace).
+// For a link held elsewhere it returns ErrNotHeld with the name of the holder,
+// for one that no process ever announced ErrNoLink.
+func (d *Dispatcher) Trace(ctx context.Context, link string, show func(smpp.TracedPDU) error) error {
+	bind := d.binds.get(link)
+	if bind == nil {
+		return d.holder(ctx, link)
 	}
-	return fmt.Sprintf("%s/%d", host, os.Getpid())
+	return bind.Trace(ctx, show)
 }

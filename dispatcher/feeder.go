@@ -166,31 +166,3 @@ func (w *linkWorker) turnAway(ms []*inFlight) []*inFlight {
 		return m.msg.OptedOut
 	})
 }
-
-// giveBack releases messages that were claimed and not begun.
-func (w *linkWorker) giveBack(ms []*inFlight) {
-	if len(ms) == 0 {
-		return
-	}
-	claims := make([]messages.Claim, len(ms))
-	for i, m := range ms {
-		claims[i] = m.msg.Claim()
-		defer w.inFlight.remove(m)
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
-	defer cancel()
-	if err := w.carrying.Release(ctx, w.leases.id.Load(), claims, 0); err != nil {
-		// Otherwise they would stay claimed until this process ends. The settler
-		// retries until it succeeds.
-		w.settler.putBack(claims)
-	}
-}
-
-// prefetchSize is how many claimed messages may wait in each lane: enough to keep
-// the link busy during a claim, at most a quarter of a second's worth.
-func prefetchSize(window int, tps float64) int {
-	if tps > 0 {
-		return min(max(int(tps/4), 1), 500)
-	}
-	return min(max(2*window, 20), 500)
-}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -255,4 +256,13 @@ func (l *leases) leave() {
 	if _, err := l.pool.Exec(ctx, `DELETE FROM dispatchers WHERE id = $1`, l.id.Load()); err != nil {
 		l.log.Warn("could not sign off from the database; other dispatchers notice it in a few seconds", "event", "dispatcher_not_signed_off", "error", err)
 	}
+}
+
+// identity is this process's name for operators.
+func identity() string {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown"
+	}
+	return fmt.Sprintf("%s/%d", host, os.Getpid())
 }

@@ -1,8 +1,6 @@
 package dispatcher
 
 import (
-	"context"
-	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -32,53 +30,6 @@ func newMember(l *leases, carriers func() []*carrier, newWorker func(*carrier, *
 
 func (m *member) kick() { signal(m.wake) }
 
-// run keeps the leases until ctx ends, then stops the workers. A process that was taken for dead
-// starts over.
-func (m *member) run(ctx context.Context) {
-	for registered := true; registered; registered = ctx.Err() == nil && m.register(ctx) == nil {
-		serving, replaced := context.WithCancel(ctx)
-		renewing, end := context.WithCancel(context.WithoutCancel(ctx)) // also while the windows drain
-		var keeper sync.WaitGroup
-		keeper.Go(func() {
-			m.keep(renewing)
-			replaced()
-		})
-		repeat(serving, m.log, "reporting the links", m.opts.Heartbeat, m.wake, m.heartbeat)
-		if ctx.Err() == nil {
-			m.log.Error("this dispatcher was taken for dead; it begins anew", "event", "dispatcher_replaced")
-			for _, at := range m.workers {
-				at.leave() // another may hold the links
-			}
-		}
-		m.stop() // writes by the workers of a replaced process use its old id and change nothing
-		end()
-		keeper.Wait()
-	}
-}
-
-// heartbeat requests the leases of the configured links, reports the links' state, and starts
-// and stops link workers accordingly.
-func (m *member) heartbeat(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, m.opts.DeadAfter)
-	defer cancel()
-	wishes, now := m.wishes(), time.Now()
-	if err := m.announce(ctx, wishes, now); err != nil {
-		return err
-	}
-	if err := m.giveUp(ctx); err != nil {
-		return err
-	}
-	held, err := m.lease(ctx, wishes, now)
-	if err != nil {
-		return err
-	}
-	if err := m.arrange(wishes, held); err != nil {
-		return err
-	}
-	m.chooseGivenUp(held, now)
-	return m.disown(ctx, wishes)
-}
-
 // wantedLink is a link as configured.
 type wantedLink struct {
 	carrier *carrier
@@ -98,60 +49,4 @@ func (m *member) wishes() map[string]wantedLink {
 		}
 	}
 	return wishes
-}
-
-// arrange starts and ends link workers by configuration and leases. An ending worker
-// first drains its window; only then may another start in its place.
-func (m *member) arrange(wishes map[string]wantedLink, held leasedLinks) error {
-	for name, at := range m.workers {
-		w, wanted := wishes[name]
-		_, ours := held[name]
-		if wanted && !ours {
-			at.leave() // another dispatcher holds the link
-		}
-		if !ours || !wanted || at.carrier != w.carrier || !at.adopt(w.link) {
-			at.end() // also if it is another link now
-		}
-		if at.ended() && !at.givesUp.Load() {
-			delete(m.workers, name)
-		}
-	}
-	for name, paused := range held {
-		at, w := m.workers[name], wishes[name]
-		if at == nil && m.drains(w.link) {
-			continue
-		}
-		if at == nil {
-			var err error
-			if at, err = m.newWorker(w.carrier, w.link); err != nil {
-				return err
-			}
-			m.workers[name] = at
-			at.start()
-		}
-		at.setPaused(paused)
-	}
-	return nil
-}
-
-// drains reports whether an ending worker, under another name, still uses the bind of
-// a link. A carrier may allow only one.
-func (m *member) drains(link *Link) bool {
-	for _, at := range m.workers {
-		if at.ending.Load() && at.conf.Address == link.Address && at.conf.SystemID == link.SystemID {
-			return true
-		}
-	}
-	return false
-}
-
-// stop ends all workers in parallel and waits for them.
-func (m *member) stop() {
-	for _, at := range m.workers {
-		at.end()
-	}
-	for name, at := range m.workers {
-		at.wait()
-		delete(m.workers, name)
-	}
 }

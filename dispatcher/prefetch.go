@@ -127,3 +127,12 @@ func (p *prefetch) takeAll() []*inFlight {
 	signal(p.freed[queue.Batch])
 	return all
 }
+
+// prefetchSize is how many claimed messages may wait in each lane: enough to keep
+// the link busy during a claim, at most a quarter of a second's worth.
+func prefetchSize(window int, tps float64) int {
+	if tps > 0 {
+		return min(max(int(tps/4), 1), 500)
+	}
+	return min(max(2*window, 20), 500)
+}

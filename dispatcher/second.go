@@ -12,17 +12,6 @@ import (
 	"intumwa/messages/submission"
 )
 
-// The reasons for trying a second carrier. A closed set: they label a metric.
-const (
-	unroutable  = "unroutable"  // a submit_sm_resp: no route to the number
-	undelivered = "undelivered" // a receipt with UNDELIV soon after the acceptance
-)
-
-var secondReasons = [...]string{unroutable, undelivered}
-
-// secondTook maps messages that a second carrier took in one transaction to secondReasons.
-type secondTook map[int64]string
-
 // offerToSecond moves failing messages to the carrier's second carrier, where rule choices 5.8 allows it. A message that
 // the second carrier takes does not fail, and leaves the first carrier. The caller holds the carrier's lock.
 func (s *settler) offerToSecond(ctx context.Context, tx pgx.Tx, c *changes) (secondTook, error) {
@@ -80,11 +69,6 @@ func (s *settler) before(ctx context.Context, tx pgx.Tx, c *changes) (took secon
 		}
 	}
 	return took, written, nil
-}
-
-func (s secondTook) has(id int64) bool {
-	_, has := s[id]
-	return has
 }
 
 // countSecond counts the messages that a second carrier took, after the commit.

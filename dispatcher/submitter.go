@@ -5,7 +5,9 @@ import (
 	"slices"
 	"time"
 
+	"intumwa/internal/postgres"
 	"intumwa/messages"
+	"intumwa/messages/submission"
 	"intumwa/smpp"
 )
 
@@ -101,4 +103,105 @@ func (w *linkWorker) group(first *inFlight, more func() *inFlight) []*inFlight {
 func (w *linkWorker) late(key uint64, r smpp.Result) {
 	id, segment, total := fromKey(key)
 	w.settler.takeLate(lateAnswer{link: w.link, messageID: id, segment: segment, total: total, Result: r, at: time.Now()})
+}
+
+// begin submits the segments that no carrier has yet. It blocks for window and
+// pace. Every segment gets a result, even if ctx ends or the link goes down.
+func (w *linkWorker) begin(ctx context.Context, m *inFlight) {
+	m.began = time.Now()
+	now := postgres.Moment(m.began)
+	if !now.Before(m.msg.ExpiresAt) { // it expired while it waited here; walk_outbox ends it
+		w.unsent(m, submission.NotWritten{})
+		return
+	}
+	submits, err := w.carrier.config().segmentsAs(m.msg, now)
+	if err != nil {
+		w.unsent(m, submission.Unsendable{Reason: err.Error()})
+		return
+	}
+	m.total = len(submits)
+	policy := w.carrier.config().OnAmbiguous
+	var left []int
+	for i := range submits {
+		if submission.StateOf(i+1, m.msg.Copies).MayWrite(policy) {
+			left = append(left, i)
+		}
+	}
+	if len(left) == 0 { // the carrier has, or may have, them all; the outbox was behind
+		w.unsent(m, submission.NotWritten{})
+		return
+	}
+	m.open = len(left)
+	for n, i := range left {
+		if n > 0 && m.msg.Lane == messages.LaneBatch && !m.stopped.Load() {
+			w.submitSingles(ctx)
+		}
+		r := result{message: m, segment: i + 1}
+		if m.stopped.Load() || w.slots.take(ctx) != nil {
+			r.Outcome, r.at = smpp.NotWritten, time.Now()
+			w.settler.take(r)
+			continue
+		}
+		r.slot = true
+		err := smpp.ErrNotBound
+		if w.leases.submits() {
+			submits[i].Key = submitKey(m.msg.ID, i+1, m.total)
+			err = w.bind.Submit(ctx, &submits[i], func(res smpp.Result) {
+				r.Result, r.at = res, time.Now()
+				w.answered(m, &r)
+				w.settler.take(r)
+			})
+		}
+		if err != nil {
+			m.stopped.Store(true)
+			r.Outcome, r.Err, r.at = smpp.NotWritten, err, time.Now()
+			w.settler.take(r)
+		} else if submission.StateOf(i+1, m.msg.Copies) == submission.Unanswered {
+			w.metrics.resent.WithLabelValues(w.carrier.name).Inc()
+		}
+	}
+}
+
+// unsent ends an attempt before any segment is submitted, by an event of the whole message.
+func (w *linkWorker) unsent(m *inFlight, e submission.Event) {
+	m.open = 1
+	w.settler.take(result{message: m, at: time.Now(), Result: smpp.Result{Outcome: smpp.NotWritten}, event: e})
+}
+
+// answered reacts to an answer before it is settled: the link slows down if its carrier
+// throttles, the breaker counts, and a refused message sends no further segments.
+func (w *linkWorker) answered(m *inFlight, r *result) {
+	if next, _ := submission.Next(submission.InFlight, r.heard(), w.carrier.config().OnAmbiguous); next == submission.Waiting || next == submission.Failed {
+		m.stopped.Store(true)
+	}
+	switch r.Outcome {
+	case smpp.Accepted:
+		w.pace.answered(r.at)
+		w.closeBreaker()
+	case smpp.Rejected:
+		switch w.carrier.config().class(r.Status) {
+		case smpp.ClassThrottled:
+			// If a retry meets a full queue again while other segments pass, the queue
+			// is one handset's. That is no reason to slow the link.
+			if r.Status != smpp.StatusMsgQueueFull || m.msg.Attempt == 1 || !w.pace.flowing(r.at) {
+				w.pace.throttled(r.at, r.at.Add(-r.Latency))
+			}
+			w.closeBreaker()
+		case smpp.ClassConfiguration:
+			if w.breaker.refused(r.at, string(m.msg.Number), r.Status.String()) {
+				w.metrics.breakerOpen.WithLabelValues(w.carrier.name, w.link).Set(1)
+				w.log.Error("link stopped: the carrier refuses every message, probably for our settings; messages wait", "event", "link_stopped",
+					"carrier", w.carrier.name, "link", w.link, "status", r.Status.String())
+			}
+		default:
+			w.closeBreaker()
+		}
+	}
+}
+
+func (w *linkWorker) closeBreaker() {
+	if w.breaker.answered() {
+		w.metrics.breakerOpen.WithLabelValues(w.carrier.name, w.link).Set(0)
+		w.log.Info("link resumed: the carrier accepts messages again", "event", "link_resumed", "carrier", w.carrier.name, "link", w.link)
+	}
 }

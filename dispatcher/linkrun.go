@@ -1,0 +1,129 @@
+package dispatcher
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"intumwa/queue"
+	"intumwa/smpp"
+)
+
+// newLinkWorker returns a worker that is idle until start.
+func newLinkWorker(shared *core, c *carrier, settle *settler, health *queueHealth, conf *Link) (*linkWorker, error) {
+	w := &linkWorker{core: shared, carrier: c, settler: settle, health: health, link: conf.Name, conf: conf, done: make(chan struct{}),
+		kick: func() {}, setBind: func(string, *linkBind) {}}
+	bind, err := newLinkBind(c.name, conf, smpp.Options{Log: w.log, Metrics: w.smpp, Deliver: w.deliver, OnLate: w.late,
+		Class: func(s smpp.Status) smpp.Class { return c.config().class(s) }})
+	if err != nil {
+		return nil, err
+	}
+	w.bind = bind
+	w.breaker.first = w.opts.BreakerPause
+	w.slots = newSlots(conf.Window)
+	w.prefetch = newPrefetch(prefetchSize(conf.Window, conf.TPS))
+	w.pace = newPace(bind, conf.TPS)
+	return w, nil
+}
+
+func (w *linkWorker) start() {
+	ctx, cancel := context.WithCancel(context.Background())
+	w.cancel = cancel
+	w.metrics.givenUp.WithLabelValues(w.carrier.name, w.link) // from the start, so that the first counts as an increase
+	w.setBind(w.link, w.bind)
+	w.yield(time.Now()) // before the first bind
+	go w.run(ctx)
+}
+
+// run works until ctx ends. Then it takes nothing more and gives back the prefetch,
+// the link drains its window and unbinds, and the settler writes the answers.
+func (w *linkWorker) run(ctx context.Context) {
+	defer func() {
+		close(w.done)
+		if w.givesUp.Load() {
+			w.kick()
+		}
+	}()
+	linkCtx, stopLink := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopLink()
+	watching, unwatch := context.WithCancel(context.WithoutCancel(ctx)) // until the bind has ended
+	defer unwatch()
+	defer w.setBind(w.link, nil)
+	var bind, watch, loops sync.WaitGroup
+	bind.Go(func() { w.bind.run(linkCtx) })
+	watch.Go(func() { w.watch(watching) })
+	loops.Go(func() { w.feed(ctx, queue.Single) })
+	loops.Go(func() { w.feed(ctx, queue.Batch) })
+	loops.Go(func() { w.submitPrefetched(ctx) })
+	loops.Go(func() { w.tidy(ctx) })
+	loops.Wait()
+	w.giveBack(w.prefetch.takeAll())
+	stopLink()
+	bind.Wait()
+	unwatch()
+	watch.Wait()
+	w.awaitSettled()
+	w.metrics.breakerOpen.DeleteLabelValues(w.carrier.name, w.link)
+}
+
+// awaitSettled waits until the settler has written the link's answers, at most
+// settleWait. If the database is down, other dispatchers free the claims.
+func (w *linkWorker) awaitSettled() {
+	settled := make(chan struct{})
+	go func() {
+		w.open.Wait()
+		close(settled)
+	}()
+	select {
+	case <-settled:
+	case <-time.After(settleWait):
+		w.log.Error("shutdown: the carrier's last answers could not be stored in time", "event", "last_answers_not_stored", "carrier", w.carrier.name, "link", w.link)
+	}
+}
+
+// watch adjusts the link's pace and yields the link. It uses no database: a missing answer
+// would block it just when it is needed.
+func (w *linkWorker) watch(ctx context.Context) {
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case now := <-tick.C:
+			w.pace.tick(now)
+			w.yield(now)
+		}
+	}
+}
+
+// yield ends the bind before another process takes this one for dead and binds in its place.
+// A carrier counts both binds, or makes the new one wait while the old one is up. A bind
+// that is ending already must end in time too, and does not come up again.
+func (w *linkWorker) yield(now time.Time) {
+	if !w.leases.fresh() {
+		w.silent = now
+	}
+	may := now.Sub(w.silent) >= yieldRest
+	if may && w.ending.Load() {
+		return
+	}
+	if w.bind.allow(may, yieldWithin) && !may {
+		w.log.Warn("link unbinds: this process has not renewed its lease for so long that another may bind", "event", "lease_expired", "carrier", w.carrier.name, "link", w.link)
+	}
+}
+
+// tidy gives back the prefetch while the link cannot carry it, so that another link of the
+// carrier can, and stops waiting for answers that a receipt has overtaken.
+func (w *linkWorker) tidy(ctx context.Context) {
+	var echoes time.Time
+	for sleep(ctx, 250*time.Millisecond) == nil {
+		if !w.carries(time.Now()) {
+			w.giveBack(w.prefetch.takeAll())
+		}
+		if time.Since(echoes) >= echoInterval {
+			echoes = time.Now()
+			w.endEchoed(ctx)
+		}
+	}
+}
