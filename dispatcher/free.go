@@ -12,7 +12,6 @@ import (
 	"intumwa/messages"
 	"intumwa/messages/receipts"
 	"intumwa/messages/submission"
-	"intumwa/sms"
 )
 
 // freeClaims frees the claims of dead dispatchers if there may be any: after this process
@@ -126,22 +125,15 @@ func (d *recovery) settleBegun(ctx context.Context, c *Carrier, dispatcher int64
 		if err != nil {
 			return err
 		}
-		dead := messages.Rows{Dispatcher: dispatcher}
-		finals := early
+		ended := changes{}
 		for _, m := range begun {
-			_, effect := submission.Next(submission.InFlight, submission.NoAnswer{}, c.OnAmbiguous)
-			step := submission.Decide(submission.Known{Policy: c.OnAmbiguous, Segments: submission.TotalOf(copies[m.ID]), Copies: copies[m.ID], Ended: true,
-				Results: []submission.Result{{State: submission.Unanswered, Effect: effect, At: postgres.Now()}}})
-			switch step.Row {
-			case submission.Fails:
-				finals = append(finals, messages.Final{MessageID: m.ID, Status: sms.Failed, At: step.At, Reason: step.Reason})
-			case submission.Leaves:
-				dead.Leave = append(dead.Leave, m.Claim())
-			case submission.Again:
-				dead.Again = append(dead.Again, messages.Retry{Claim: m.Claim(), Counts: true})
-			}
+			one := change{id: m.ID, m: &inFlight{msg: m}, known: submission.Known{Policy: c.OnAmbiguous, Segments: submission.TotalOf(copies[m.ID]),
+				Copies: copies[m.ID], Ended: true, Results: []submission.Result{{At: postgres.Now()}}}}
+			one.step = submission.Decide(one.known)
+			ended.list = append(ended.list, one)
 		}
-		settled, err = d.conclude(ctx, tx, d.carrying, finals, dead)
+		finals, rows := ended.outcome(dispatcher, nil)
+		settled, err = d.conclude(ctx, tx, d.carrying, append(early, finals...), rows)
 		return err
 	})
 	if err != nil {
