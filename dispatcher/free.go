@@ -121,7 +121,9 @@ func (d *recovery) settleBegun(ctx context.Context, c *Carrier, dispatcher int64
 		if n = len(begun); err != nil || n == 0 {
 			return err
 		}
-		early, copies, err := c.recordUnanswered(ctx, tx, d.carrying, begun)
+		// A later attempt may also have sent a segment again that was unanswered and has been accepted since.
+		written := func(m *messages.Claimed, s submission.State) bool { return m.Attempt > 1 || s == submission.Waiting }
+		early, copies, err := c.recordUnanswered(ctx, tx, d.carrying, begun, written)
 		if err != nil {
 			return err
 		}
@@ -146,10 +148,10 @@ func (d *recovery) settleBegun(ctx context.Context, c *Carrier, dispatcher int64
 	return nil
 }
 
-// recordUnanswered records, as unanswered copies, the segments of messages that the carrier may have and that have no
-// copy. It returns all their copies, and the verdicts by receipts that were in the inbox. The caller holds the carrier's
-// lock.
-func (c *Carrier) recordUnanswered(ctx context.Context, tx pgx.Tx, store *messages.Store, list []*messages.Claimed) (early []messages.Final, copies map[int64][]submission.Copy, err error) {
+// recordUnanswered records, as unanswered copies, the segments of messages that may have been written. It returns all
+// their copies, and the verdicts by receipts that were in the inbox. The caller holds the carrier's lock.
+func (c *Carrier) recordUnanswered(ctx context.Context, tx pgx.Tx, store *messages.Store, list []*messages.Claimed,
+	written func(*messages.Claimed, submission.State) bool) (early []messages.Final, copies map[int64][]submission.Copy, err error) {
 	var segments []receipts.Segment
 	ids := make([]int64, len(list))
 	for i, m := range list {
@@ -161,7 +163,7 @@ func (c *Carrier) recordUnanswered(ctx context.Context, tx pgx.Tx, store *messag
 			total = m.Segments
 		}
 		for n := 1; n <= total; n++ {
-			if submission.StateOf(n, m.Copies) == submission.Waiting {
+			if written(m, submission.StateOf(n, m.Copies)) {
 				segments = append(segments, receipts.Segment{MessageID: m.ID, Segment: n, Total: total, Number: m.Number, At: now,
 					Unanswered: true, Reference: reference(m.ID, n)})
 			}

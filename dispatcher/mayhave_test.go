@@ -106,6 +106,26 @@ func TestMayHaveAfterHandOver(t *testing.T) {
 	}
 }
 
+// TestFreedSecondCopy: a process that dies after it has sent a segment again leaves a second copy, even if the first one
+// was accepted late meanwhile. So no second carrier gets the message when the first copy is not delivered.
+func TestFreedSecondCopy(t *testing.T) {
+	t.Parallel()
+	b, _ := newSecondBench(t)
+	m := b.begun(1)
+	b.by(m, unanswered)
+	b.exec(`UPDATE outbox SET due_at = now()`)
+	b.claimedBy(8, m)
+	b.settle(settlement{late: []lateAnswer{late(m, 1, 1, "a")}})
+	if err := b.d.free(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	b.hasCopies(m, "?", "a")
+	b.reported(b.receipt("a", "UNDELIV"))
+	if status, reason := b.status(m.msg.ID); status != sms.Failed || b.count(`SELECT count(*) FROM outbox`) != 0 {
+		t.Errorf("it is %v %q, or at the second carrier", status, reason)
+	}
+}
+
 // TestUnansweredStays: with hold and fail, no other carrier takes a message that its carrier may have.
 func TestUnansweredStays(t *testing.T) {
 	t.Parallel()

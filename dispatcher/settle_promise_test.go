@@ -52,6 +52,8 @@ type play struct {
 	number    sms.Number
 	segments  int
 	copies    []*writtenCopy
+
+	cancelled, handedOver bool
 }
 
 // process is a settling process. Its lot is what it has received and not settled yet.
@@ -82,6 +84,7 @@ type writtenCopy struct {
 
 	gone      bool // recorded: the carrier does not have it, or reported UNDELIV
 	delivered bool // a receipt reported DELIVRD
+	overruled bool // an operator had its segment sent again
 }
 
 // mayHave reports whether the carrier may have a copy, as far as received.
@@ -147,7 +150,7 @@ func (p *play) begin(at *process) {
 		return
 	}
 	for _, c := range hand.copies {
-		if p.policy != AmbiguousResend && slices.ContainsFunc(p.copies, func(before *writtenCopy) bool { return before.segment == c.segment && before.mayHave() }) {
+		if p.policy != AmbiguousResend && slices.ContainsFunc(p.copies, func(before *writtenCopy) bool { return before.segment == c.segment && before.mayHave() && !before.overruled }) {
 			p.Fatalf("segment %d is sent again, and the carrier may have it", c.segment)
 		}
 	}
@@ -275,6 +278,47 @@ func (p *play) commitsUnheard(at *process, lot settlement) {
 	}
 }
 
+// cancels lets the customer cancel the message. That stops it only if no carrier may have any of it.
+func (p *play) cancels() {
+	at := p.process()
+	done, err := Cancel(at.Context(), at.pool, at.d.carrying, at.d.webhooks, messages.Queued{Company: 1, Message: p.id}, nil)
+	if err != nil {
+		p.Fatal(err)
+	}
+	p.cancelled = done.Cancelled > 0
+	for n, c := range p.copies {
+		if p.cancelled && c.mayHave() {
+			p.Fatalf("it is cancelled, and the carrier may have copy %d, of segment %d: %+v", n+1, c.segment, *c)
+		}
+	}
+}
+
+// handsOver gives the message to another carrier, if its own may not have it or resends it.
+func (p *play) handsOver() {
+	at := p.process()
+	if _, err := at.d.store.Reroute(at.Context(), "lumitel", "onatel", messages.LaneSingle, 1000, p.policy); err != nil {
+		p.Fatal(err)
+	}
+	p.handedOver = at.count(`SELECT count(*) FROM outbox WHERE message_id = $1 AND carrier = 'onatel'`, p.id) > 0
+	for n, c := range p.copies {
+		if p.handedOver && c.mayHave() && (p.policy != AmbiguousResend || c.id != "" && at.count(`SELECT count(*) FROM segments WHERE message_id = $1 AND carrier_id = $2`, p.id, c.id) > 0) {
+			p.Fatalf("it is handed over, and the carrier may have copy %d, of segment %d: %+v", n+1, c.segment, *c)
+		}
+	}
+}
+
+// overrules lets an operator send the unanswered segments again.
+func (p *play) overrules() {
+	at := p.process()
+	sent, err := SendUnanswered(at.Context(), at.pool, at.d.carrying, "lumitel", []int64{p.id}, time.Hour, unrecorded)
+	if err != nil {
+		p.Fatal(err)
+	}
+	for _, c := range p.copies {
+		c.overruled = c.overruled || len(sent) > 0
+	}
+}
+
 func (p *play) isSentOn() bool {
 	return p.processes[0].count(`SELECT count(*) FROM sent_on WHERE message_id = $1`, p.id) > 0
 }
@@ -312,6 +356,8 @@ func (at *process) registered() {
 //   - a message is final once, with one event, and sent only when each segment was delivered;
 //   - while pending it is in the outbox, or all its segments are recorded, and it ends at its deadline;
 //   - with hold and fail the carrier never gets a segment that it may have;
+//   - a customer's cancellation stops it, and another carrier takes it over, only if the carrier does not have it; with resend
+//     the other one may also take what was not answered;
 //   - when a second carrier gets it, it is recorded that the first one does not have, or will not deliver, any copy ever
 //     written to it.
 func TestSettlingPromises(t *testing.T) {
@@ -322,7 +368,7 @@ func TestSettlingPromises(t *testing.T) {
 	for _, at := range processes {
 		at.registered()
 	}
-	sent, final, ended := 0, 0, 0
+	sent, final, ended, stopped, moved := 0, 0, 0, 0, 0
 	run := func(rt *rapid.T) {
 		p := &play{T: rt, processes: processes, names: &names, segments: rapid.SampledFrom([]int{1, 1, 1, 2}).Draw(rt, "segments"),
 			policy: rapid.SampledFrom([]Ambiguous{AmbiguousResend, AmbiguousResend, AmbiguousResend, AmbiguousHold, AmbiguousFail}).Draw(rt, "policy"),
@@ -371,10 +417,17 @@ func TestSettlingPromises(t *testing.T) {
 					add(func() { p.begin(at) }, 2)
 				}
 			}
-			if len(steps) == 0 || rapid.IntRange(0, 29).Draw(rt, "death") == 0 {
+			switch rare := rapid.IntRange(0, 59).Draw(rt, "rare"); {
+			case len(steps) == 0 || rare < 2:
 				steps = []func(){p.dies}
+			case rare < 4:
+				steps = []func(){p.cancels}
+			case rare < 6:
+				steps = []func(){p.handsOver}
+			case rare < 9 && p.policy == AmbiguousHold:
+				steps = []func(){p.overrules}
 			}
-			if steps[rapid.IntRange(0, len(steps)-1).Draw(rt, "step")](); p.isSentOn() {
+			if steps[rapid.IntRange(0, len(steps)-1).Draw(rt, "step")](); p.isSentOn() || p.cancelled {
 				break
 			}
 		}
@@ -382,6 +435,12 @@ func TestSettlingPromises(t *testing.T) {
 			p.settles(at)
 		}
 		ended++
+		if p.handedOver {
+			moved++
+		}
+		if p.cancelled {
+			stopped++
+		}
 		if p.isSentOn() {
 			sent++
 			p.settled(sms.Pending)
@@ -392,14 +451,14 @@ func TestSettlingPromises(t *testing.T) {
 	if rapid.Check(t, run); t.Failed() { // -rapid.checks=10000 finds rare failures
 		return
 	}
-	if t.Logf("of %d messages %d were sent on and %d became final", ended, sent, final); sent == 0 || final == 0 {
+	if t.Logf("of %d messages %d were sent on, %d handed over, %d cancelled, and %d became final", ended, sent, moved, stopped, final); sent == 0 || final == 0 {
 		t.Error("nothing was tried")
 	}
 
 	b.exec(`DELETE FROM dispatchers WHERE id <> 1000000`)
 	b.exec(`UPDATE outbox SET expires_at = now()`)
 	b.exec(`UPDATE messages SET created_at = created_at - interval '30 days'`)
-	for _, end := range []func(context.Context) error{b.d.free, b.d.walkOutbox, b.d.overdue} {
+	for _, end := range []func(context.Context) error{b.d.free, b.d.findStranded, b.d.walkOutbox, b.d.overdue} {
 		if err := end(t.Context()); err != nil {
 			t.Fatal(err)
 		}

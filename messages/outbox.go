@@ -157,7 +157,7 @@ func (s *Store) claim(ctx context.Context, carrier, query string, args ...any) (
 		c.OptedOut = c.Attempt == 0
 	}
 	// Read after the commit: a settlement that released a row just before this claim also recorded its segments.
-	return claimed, readCopies(ctx, s.pool, carrier, claimed)
+	return claimed, readCopies(ctx, s.pool, carrier, claimed, 2)
 }
 
 func scanClaimed(row pgx.CollectableRow) (*Claimed, error) {
@@ -173,11 +173,11 @@ func scanClaimed(row pgx.CollectableRow) (*Claimed, error) {
 	return &c, nil
 }
 
-// readCopies sets the Copies of messages of a carrier that are not at their first attempt, or with an error their Unread.
-func readCopies(ctx context.Context, db postgres.Querier, carrier string, claimed []*Claimed) error {
+// readCopies sets the Copies of messages of a carrier that are at least at this attempt, or with an error their Unread.
+func readCopies(ctx context.Context, db postgres.Querier, carrier string, claimed []*Claimed, attempt int) error {
 	var ids []int64
 	for _, c := range claimed {
-		if c.Attempt > 1 {
+		if c.Attempt >= attempt {
 			ids = append(ids, c.ID)
 		}
 	}
@@ -186,7 +186,7 @@ func readCopies(ctx context.Context, db postgres.Querier, carrier string, claime
 	}
 	copies, err := receipts.Copies(ctx, db, carrier, ids)
 	for _, c := range claimed {
-		c.Copies, c.Unread = copies[c.ID], err != nil && c.Attempt > 1
+		c.Copies, c.Unread = copies[c.ID], err != nil && c.Attempt >= attempt
 	}
 	return err
 }
@@ -281,10 +281,7 @@ func (s *Store) Begun(ctx context.Context, tx pgx.Tx, carrier string, dispatcher
 	if err != nil {
 		return nil, err
 	}
-	for _, c := range begun {
-		c.Attempt = max(c.Attempt, 2) // it may have recorded segments
-	}
-	return begun, readCopies(ctx, tx, carrier, begun)
+	return begun, readCopies(ctx, tx, carrier, begun, 1)
 }
 
 // Waiting is an outbox row that is due and not on the queue.

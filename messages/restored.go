@@ -70,10 +70,9 @@ func (s *Store) TakePending(ctx context.Context, tx pgx.Tx, carrier string, due 
 	}
 	ids := make([]int64, len(taken))
 	for i, c := range taken {
-		c.Attempt = max(c.Attempt, 2) // it may have recorded segments
 		ids[i] = c.ID
 	}
-	if err := readCopies(ctx, tx, carrier, taken); err != nil {
+	if err := readCopies(ctx, tx, carrier, taken, 0); err != nil {
 		return fail(err)
 	}
 	if _, err := tx.Exec(ctx, `DELETE FROM outbox WHERE message_id = ANY($1)`, ids); err != nil {

@@ -28,7 +28,7 @@ func Has(column string) string {
 // Open is an SQL table of the messages (message_id), each once, with segments that a carrier has neither answered nor
 // reported and that were not sent again, and the number of those segments. Its cost grows with the recorded copies
 // without an answer.
-const Open = `(SELECT s.message_id, count(DISTINCT s.segment) AS segments FROM segments s WHERE ` + openCopy + ` GROUP BY s.message_id)`
+const Open = `(SELECT s.message_id, count(DISTINCT s.segment) AS segments FROM segments s WHERE ` + openSegment + ` GROUP BY s.message_id)`
 
 // namedMost is how many messages Named returns.
 const namedMost = 1000
@@ -51,7 +51,7 @@ func WithoutAnswer(ctx context.Context, tx pgx.Tx, messages []int64) (map[int64]
 	var id int64
 	var segment int
 	if err := postgres.Each(ctx, tx, "reading which segments have no answer", []any{&id, &segment}, func() error { open[id] = append(open[id], segment); return nil },
-		`SELECT message_id, segment FROM segments s WHERE message_id = ANY($1) AND `+openCopy+` ORDER BY message_id, segment`, messages); err != nil {
+		`SELECT message_id, segment FROM segments s WHERE message_id = ANY($1) AND `+openSegment+` ORDER BY message_id, segment`, messages); err != nil {
 		return nil, err
 	}
 	return open, nil

@@ -85,6 +85,10 @@ const (
 	answeredKey   = `s.key NOT LIKE '?%'`                                     // answered
 	counts        = `s.mark IS DISTINCT FROM 1`                               // not submission.Passed
 	openCopy      = `s.mark IS NULL AND s.state IS NULL AND ` + unansweredKey // neither answered nor reported, and not sent again
+
+	// openSegment: and no other copy of its segment was answered or reported delivered.
+	openSegment = openCopy + ` AND NOT EXISTS (SELECT FROM segments a WHERE a.message_id = s.message_id AND a.segment = s.segment
+		AND a.mark IS DISTINCT FROM 1 AND (a.key NOT LIKE '?%' OR a.state = 1))`
 )
 
 // Written reports whether one of segments is recorded exactly so: then the transaction that recorded it was committed.
