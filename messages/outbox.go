@@ -174,7 +174,7 @@ func scanClaimed(row pgx.CollectableRow) (*Claimed, error) {
 }
 
 // readCopies sets the Copies of messages of a carrier that are not at their first attempt, or with an error their Unread.
-func readCopies(ctx context.Context, db postgres.Querier, carrier string, claimed []*Claimed) error {
+func readCopies(ctx context.Context, db postgres.DB, carrier string, claimed []*Claimed) error {
 	var ids []int64
 	for _, c := range claimed {
 		if c.Attempt > 1 {

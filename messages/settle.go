@@ -145,8 +145,7 @@ func (f *finishing) queue(b *pgx.Batch) {
 		return
 	}
 	b.Queue(`DELETE FROM outbox o USING messages m WHERE o.message_id = ANY($1) AND m.id = o.message_id AND m.status <> 0`, failed)
-	f.submitted = map[int64]bool{}
-	receipts.QueueAccepted(b, failed, func(id int64) { f.submitted[id] = true })
+	f.submitted = receipts.QueueAccepted(b, failed)
 }
 
 // Verdicts returns the verdicts on the messages of segments that just became final (submission.Verdict), without
