@@ -122,7 +122,7 @@ func (d *Dispatcher) settleBegun(ctx context.Context, c *Carrier, dispatcher int
 		if n = len(begun); err != nil || n == 0 {
 			return err
 		}
-		early, copies, err := c.recordUnanswered(ctx, tx, d.carrying, begun)
+		early, copies, err := c.recordUnanswered(ctx, tx, begun)
 		if err != nil {
 			return err
 		}
@@ -157,7 +157,7 @@ func (d *Dispatcher) settleBegun(ctx context.Context, c *Carrier, dispatcher int
 // recordUnanswered records, as unanswered copies, the segments of messages that the carrier may have and that have no
 // copy. It returns all their copies, and the verdicts by receipts that were in the inbox. The caller holds the carrier's
 // lock.
-func (c *Carrier) recordUnanswered(ctx context.Context, tx pgx.Tx, store *messages.Store, list []*messages.Claimed) (early []messages.Final, copies map[int64][]submission.Copy, err error) {
+func (c *Carrier) recordUnanswered(ctx context.Context, tx pgx.Tx, list []*messages.Claimed) (early []messages.Final, copies map[int64][]submission.Copy, err error) {
 	var segments []receipts.Segment
 	ids := make([]int64, len(list))
 	for i, m := range list {
@@ -179,9 +179,13 @@ func (c *Carrier) recordUnanswered(ctx context.Context, tx pgx.Tx, store *messag
 	if err != nil {
 		return nil, nil, err
 	}
-	if early, err = store.Verdicts(ctx, tx, c.Name, recorded.Settled); err != nil {
+	if copies, err = receipts.Copies(ctx, tx, c.Name, ids); err != nil {
 		return nil, nil, err
 	}
-	copies, err = receipts.Copies(ctx, tx, c.Name, ids)
-	return early, copies, err
+	for _, st := range recorded.Settled {
+		if final := verdict(st.MessageID, st.Total, copies[st.MessageID]); final != nil {
+			early = append(early, *final)
+		}
+	}
+	return early, copies, nil
 }

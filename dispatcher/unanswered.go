@@ -66,7 +66,7 @@ func holdSome(ctx context.Context, pool *pgxpool.Pool, store *messages.Store, ho
 		if n = len(taken); err != nil || n == 0 {
 			return err
 		}
-		early, _, err := carrier.recordUnanswered(ctx, tx, store, taken)
+		early, _, err := carrier.recordUnanswered(ctx, tx, taken)
 		if err != nil {
 			return err
 		}
