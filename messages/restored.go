@@ -70,7 +70,6 @@ func (s *Store) TakePending(ctx context.Context, tx pgx.Tx, carrier string, due 
 	}
 	ids := make([]int64, len(taken))
 	for i, c := range taken {
-		c.Attempt = max(c.Attempt, 2) // it may have recorded segments
 		ids[i] = c.ID
 	}
 	if err := readCopies(ctx, tx, carrier, taken); err != nil {
