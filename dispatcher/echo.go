@@ -22,7 +22,7 @@ func (w *linkWorker) endEchoed(ctx context.Context) {
 	if len(overdue) == 0 || w.carrier.config().NoReference {
 		return
 	}
-	segments := make([]receipts.Unanswered, len(overdue))
+	segments := make([]receipts.Segment, len(overdue))
 	for i, key := range overdue {
 		id, n, _ := fromKey(key)
 		segments[i].Reference = reference(id, n)

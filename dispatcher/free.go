@@ -123,7 +123,7 @@ func (d *recovery) settleBegun(ctx context.Context, c *Carrier, dispatcher int64
 		}
 		// A later attempt may also have sent a segment again that was unanswered and has been accepted since.
 		written := func(m *messages.Claimed, s submission.State) bool { return m.Attempt > 1 || s == submission.Waiting }
-		early, copies, err := c.recordUnanswered(ctx, tx, d.carrying, begun, written)
+		early, copies, err := c.recordUnanswered(ctx, tx, begun, written)
 		if err != nil {
 			return err
 		}
@@ -150,7 +150,7 @@ func (d *recovery) settleBegun(ctx context.Context, c *Carrier, dispatcher int64
 
 // recordUnanswered records, as unanswered copies, the segments of messages that may have been written. It returns all
 // their copies, and the verdicts by receipts that were in the inbox. The caller holds the carrier's lock.
-func (c *Carrier) recordUnanswered(ctx context.Context, tx pgx.Tx, store *messages.Store, list []*messages.Claimed,
+func (c *Carrier) recordUnanswered(ctx context.Context, tx pgx.Tx, list []*messages.Claimed,
 	written func(*messages.Claimed, submission.State) bool) (early []messages.Final, copies map[int64][]submission.Copy, err error) {
 	var segments []receipts.Segment
 	ids := make([]int64, len(list))
@@ -173,9 +173,13 @@ func (c *Carrier) recordUnanswered(ctx context.Context, tx pgx.Tx, store *messag
 	if err != nil {
 		return nil, nil, err
 	}
-	if early, err = store.Verdicts(ctx, tx, c.Name, recorded.Settled); err != nil {
+	if copies, err = receipts.Copies(ctx, tx, c.Name, ids); err != nil {
 		return nil, nil, err
 	}
-	copies, err = receipts.Copies(ctx, tx, c.Name, ids)
-	return early, copies, err
+	for _, st := range recorded.Settled {
+		if final := verdict(st.MessageID, st.Total, copies[st.MessageID]); final != nil {
+			early = append(early, *final)
+		}
+	}
+	return early, copies, nil
 }

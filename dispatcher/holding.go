@@ -18,16 +18,13 @@ func (d *housekeeping) releaseHeld(ctx context.Context) (failed error) {
 	}
 	progress := make(map[messages.Hold]holding, len(holds))
 	for _, h := range holds {
-		at, step := d.holding[h], d.store.HoldRest
-		if h.Over {
-			step = d.store.Unhold
-		}
+		at := d.holding[h]
 		if at.done {
 			progress[h] = at
 			continue
 		}
 		err := sliced(taskSlice/time.Duration(len(holds)), func() (more bool, err error) {
-			n, next, err := step(ctx, h, at.after)
+			n, next, err := d.store.FollowApproval(ctx, h, at.after)
 			if err == nil {
 				at = holding{after: next, count: at.count + n, done: n == 0} // another pass takes what was locked
 			}

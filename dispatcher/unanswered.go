@@ -66,7 +66,7 @@ func holdSome(ctx context.Context, pool *pgxpool.Pool, store *messages.Store, ho
 		if n = len(taken); err != nil || n == 0 {
 			return err
 		}
-		early, _, err := carrier.recordUnanswered(ctx, tx, store, taken, func(_ *messages.Claimed, s submission.State) bool { return s == submission.Waiting })
+		early, _, err := carrier.recordUnanswered(ctx, tx, taken, func(_ *messages.Claimed, s submission.State) bool { return s == submission.Waiting })
 		if err != nil {
 			return err
 		}

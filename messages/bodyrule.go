@@ -8,18 +8,18 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 
 	"intumwa/internal/postgres"
 	"intumwa/sms"
 )
 
 // A company's texts may have a retention of their own (BodyRule). With BodiesUntilFinal the transaction that makes a
-// message final removes its text (Finish); a walk over the company's messages does the rest. The general purge leaves
-// them out.
+// message final removes its text (Finish). The rest is removed by walks, one over each such company's messages, which
+// go on after [Store.PurgeRuled]'s last step. They skip undecided messages, which later steps check again. The general
+// purge leaves these companies out.
 const (
-	ruledBodies = "company bodies"             // in unpurged
-	ruledAt     = "purge company bodies again" // in sweeps: how far those in unpurged were checked
+	ruledBodies = "company bodies"             // in unpurged: skipped messages
+	ruledAt     = "purge company bodies again" // in sweeps: how far these were checked
 	// ruleSettled is when all transactions that did not see a rule have ended, and the age at which the walk reads a
 	// message under BodiesUntilFinal.
 	ruleSettled = time.Minute
@@ -32,30 +32,31 @@ const BodiesUntilFinal = time.Duration(0)
 
 // BodyRule returns how long a company's texts are kept; nil: as configured.
 func (s *Store) BodyRule(ctx context.Context, company sms.CompanyID) (keep *time.Duration, err error) {
-	err = s.pool.QueryRow(ctx, `SELECT make_interval(secs => keep_seconds) FROM body_rules WHERE company_id = $1`, int64(company)).Scan(&keep)
-	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
-		return nil, fmt.Errorf("reading how long texts of company %d are kept: %w", company, err)
+	keep, _, err = bodyRule(ctx, s.pool, company, ``)
+	return keep, err
+}
+
+// bodyRule returns a company's rule, and whether it has a row of body_rules, locked if lock says so.
+func bodyRule(ctx context.Context, db postgres.DB, company sms.CompanyID, lock string) (keep *time.Duration, known bool, err error) {
+	err = db.QueryRow(ctx, `SELECT make_interval(secs => keep_seconds) FROM body_rules WHERE company_id = $1 `+lock, int64(company)).Scan(&keep)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return nil, false, nil
 	}
-	return keep, nil
+	if err != nil {
+		return nil, false, fmt.Errorf("reading how long texts of company %d are kept: %w", company, err)
+	}
+	return keep, true, nil
 }
 
 // SetBodyRule sets how long a company's texts, old and new, are kept: whole seconds, BodiesUntilFinal, or nil for the
 // configured time. It returns the earlier rule.
 func SetBodyRule(ctx context.Context, tx pgx.Tx, company sms.CompanyID, keep *time.Duration) (before *time.Duration, err error) {
-	var seconds *int64
-	if keep != nil {
-		n := int64(*keep / time.Second)
-		seconds = &n
+	before, known, err := bodyRule(ctx, tx, company, `FOR UPDATE`)
+	if err != nil || keep == nil && !known {
+		return nil, err
 	}
-	err = tx.QueryRow(ctx, `SELECT make_interval(secs => keep_seconds) FROM body_rules WHERE company_id = $1 FOR UPDATE`, int64(company)).Scan(&before)
-	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
-		return nil, fmt.Errorf("reading how long texts of company %d are kept: %w", company, err)
-	}
-	if keep == nil && err != nil { // it had no rule
-		return nil, nil
-	}
-	if _, err := tx.Exec(ctx, `INSERT INTO body_rules (company_id, keep_seconds) VALUES ($1, $2)
-		ON CONFLICT (company_id) DO UPDATE SET keep_seconds = excluded.keep_seconds, changed_at = now(), up_to = 0`, int64(company), seconds); err != nil {
+	if _, err := tx.Exec(ctx, `INSERT INTO body_rules (company_id, keep_seconds) VALUES ($1, extract(epoch FROM $2::interval))
+		ON CONFLICT (company_id) DO UPDATE SET keep_seconds = excluded.keep_seconds, changed_at = now(), up_to = 0`, int64(company), keep); err != nil {
 		return nil, fmt.Errorf("setting how long texts of company %d are kept: %w", company, err)
 	}
 	return before, nil
@@ -79,32 +80,28 @@ func blankFinal(ctx context.Context, tx pgx.Tx, ids []int64) error {
 	return postgres.Later(ctx, tx, fmt.Sprintf("removing the texts of %d messages", len(ids)), b)
 }
 
-// ruleLife is how long texts are kept under a rule r; $1 is the configured time, 0: forever. NULL: forever.
-const ruleLife = `CASE WHEN r.keep_seconds = 0 THEN interval '1 minute' ELSE coalesce(make_interval(secs => r.keep_seconds), nullif($1::interval, '0')) END`
-
-// ruledOldest is the oldest message that the walk of r has not reached; ruledSkipped is the oldest final one that it
-// has skipped, of the next ruledLook skipped ones after the last step's.
+// In the statements below, $1 is the configured time, 0: forever; r is a row of body_rules and m a message.
 const (
+	// ruleLife is how long texts are kept under r; NULL: forever.
+	ruleLife = `CASE WHEN r.keep_seconds = 0 THEN interval '1 minute' ELSE coalesce(make_interval(secs => r.keep_seconds), nullif($1::interval, '0')) END`
+
+	// ruledOldest is the oldest message that the walk of r has not reached.
 	ruledOldest = `SELECT m.created_at FROM messages m WHERE m.company_id = r.company_id AND m.id > greatest(r.up_to, ` + purgedFloor + `) ORDER BY m.id LIMIT 1`
-	ruledLook   = `SELECT message_id FROM unpurged WHERE kind = '` + ruledBodies + `'
-		AND message_id > coalesce((SELECT up_to FROM sweeps WHERE name = '` + ruledAt + `'), 0) ORDER BY message_id LIMIT 20000`
-	ruledSkipped = `(` + ruledLook + `) u
-		JOIN messages m ON m.id = u.message_id JOIN body_rules r ON r.company_id = m.company_id
+
+	// ruledSkipped are the skipped messages that the next step checks; ruledOver those of them whose text must go.
+	ruledSkipped = `(SELECT message_id FROM unpurged WHERE kind = '` + ruledBodies + `'
+		AND message_id > coalesce((SELECT up_to FROM sweeps WHERE name = '` + ruledAt + `'), 0) ORDER BY message_id LIMIT 20000) u`
+	ruledOver = ruledSkipped + ` JOIN messages m ON m.id = u.message_id JOIN body_rules r ON r.company_id = m.company_id
 		WHERE ` + decided + ` AND (r.keep_seconds = 0 OR m.created_at < now() - ` + ruleLife + `)`
 )
 
 // RuledBehind returns by how long the oldest text under a company's rule has exceeded it; 0: none has. life is the
 // configured time, 0: forever.
 func (s *Store) RuledBehind(ctx context.Context, life time.Duration) (behind time.Duration, err error) {
-	var over *time.Duration
-	err = s.pool.QueryRow(ctx, `SELECT greatest(
+	if err := s.pool.QueryRow(ctx, `SELECT greatest(interval '0',
 		(SELECT max(now() - oldest.created_at - `+ruleLife+`) FROM body_rules r CROSS JOIN LATERAL (`+ruledOldest+`) oldest),
-		(SELECT max(now() - greatest(m.created_at + `+ruleLife+`, coalesce(m.sent_at, m.failed_at))) FROM `+ruledSkipped+`))`, life).Scan(&over)
-	if err != nil {
+		(SELECT max(now() - greatest(m.created_at + `+ruleLife+`, coalesce(m.sent_at, m.failed_at))) FROM `+ruledOver+`))`, life).Scan(&behind); err != nil {
 		return 0, fmt.Errorf("looking for texts that companies' rules remove: %w", err)
-	}
-	if over != nil {
-		behind = max(*over, 0)
 	}
 	return behind, nil
 }
@@ -112,33 +109,30 @@ func (s *Store) RuledBehind(ctx context.Context, life time.Duration) (behind tim
 // PurgeRuled does a step of the walks of companies with a rule: some 2,000 messages each, of at most 100 companies.
 // life is the configured time, 0: forever. It returns how many texts it removed, and whether there is more to do.
 func (s *Store) PurgeRuled(ctx context.Context, life time.Duration) (purged int64, more bool, err error) {
-	fail := func(err error) (int64, bool, error) {
-		return purged, false, fmt.Errorf("removing texts by companies' rules: %w", err)
-	}
-	companies, err := postgres.All(ctx, s.pool, "listing companies", pgx.RowTo[int64],
+	companies, err := postgres.All(ctx, s.pool, "listing companies with a rule for texts", pgx.RowTo[int64],
 		`SELECT r.company_id FROM body_rules r CROSS JOIN LATERAL (`+ruledOldest+`) oldest
 		WHERE oldest.created_at < now() - `+ruleLife+` AND (r.keep_seconds IS DISTINCT FROM 0 OR r.changed_at < now() - $2::interval)
 		ORDER BY oldest.created_at LIMIT $3`, life, ruleSettled, ruledMost)
 	if err != nil {
-		return fail(err)
+		return 0, false, err
 	}
+	steps := []func(tx pgx.Tx) (int64, bool, error){func(tx pgx.Tx) (int64, bool, error) { return ruledAgain(ctx, tx, life) }}
 	for _, company := range companies {
-		err := postgres.InTx(ctx, s.pool, func(tx pgx.Tx) error {
-			n, full, err := ruledStep(ctx, tx, company, life)
-			if err == nil {
-				purged, more = purged+n, more || full
-			}
+		steps = append(steps, func(tx pgx.Tx) (int64, bool, error) { return ruledStep(ctx, tx, company, life) })
+	}
+	more = len(companies) == ruledMost
+	for _, step := range steps {
+		var n int64
+		var full bool
+		if err := postgres.InTx(ctx, s.pool, func(tx pgx.Tx) (err error) {
+			n, full, err = step(tx)
 			return err
-		})
-		if err != nil {
-			return fail(err)
+		}); err != nil {
+			return purged, false, fmt.Errorf("removing texts by companies' rules: %w", err)
 		}
+		purged, more = purged+n, more || full
 	}
-	n, full, err := s.ruledAgain(ctx, life)
-	if err != nil {
-		return fail(err)
-	}
-	return purged + n, more || full || len(companies) == ruledMost, nil
+	return purged, more, nil
 }
 
 // ruledStep continues a company's walk.
@@ -182,13 +176,12 @@ func ruledStep(ctx context.Context, tx pgx.Tx, company int64, life time.Duration
 }
 
 // ruledAgain checks messages that the walks skipped, some at each call.
-func (s *Store) ruledAgain(ctx context.Context, life time.Duration) (purged int64, full bool, err error) {
+func ruledAgain(ctx context.Context, tx pgx.Tx, life time.Duration) (purged int64, full bool, err error) {
 	step := &purging{kind: ruledBodies}
 	var at, next int64
-	err = s.pool.QueryRow(ctx, `SELECT coalesce((SELECT up_to FROM sweeps WHERE name = $2), 0), 
-		(SELECT CASE WHEN count(*) = 20000 THEN max(message_id) ELSE 0 END FROM (`+ruledLook+`) u),
-		ARRAY(SELECT m.id FROM `+ruledSkipped+` ORDER BY m.id LIMIT $3)`, life, ruledAt, purgeStep).Scan(&at, &next, &step.leaving)
-	if err != nil {
+	if err := tx.QueryRow(ctx, `SELECT coalesce((SELECT up_to FROM sweeps WHERE name = $2), 0),
+		(SELECT CASE WHEN count(*) = 20000 THEN max(message_id) ELSE 0 END FROM `+ruledSkipped+`),
+		ARRAY(SELECT m.id FROM `+ruledOver+` ORDER BY m.id LIMIT $3)`, life, ruledAt, purgeStep).Scan(&at, &next, &step.leaving); err != nil {
 		return 0, false, err
 	}
 	if full = len(step.leaving) == purgeStep; full {
@@ -197,26 +190,9 @@ func (s *Store) ruledAgain(ctx context.Context, life time.Duration) (purged int6
 	if len(step.leaving) == 0 && next == at { // the usual case
 		return 0, false, nil
 	}
-	err = postgres.InTx(ctx, s.pool, func(tx pgx.Tx) error {
-		if len(step.leaving) > 0 {
-			if purged, err = step.blank(ctx, tx); err != nil {
-				return err
-			}
-		}
-		_, err := tx.Exec(ctx, `INSERT INTO sweeps (name, up_to) VALUES ($1, $2) ON CONFLICT (name) DO UPDATE SET up_to = excluded.up_to`, ruledAt, next)
-		return err
-	})
+	if purged, err = step.blank(ctx, tx); err != nil {
+		return 0, false, err
+	}
+	_, err = tx.Exec(ctx, `INSERT INTO sweeps (name, up_to) VALUES ($1, $2) ON CONFLICT (name) DO UPDATE SET up_to = excluded.up_to`, ruledAt, next)
 	return purged, full, err
-}
-
-// blanking returns the statement that removes the texts of messages ($1).
-func (p *purging) blanking(blanked *int64) (statement string, count func(pgconn.CommandTag) error) {
-	statement = `UPDATE messages m SET body = '' WHERE m.id = ANY($1) AND m.body <> ''`
-	if p.kind == PurgeBodies {
-		statement += ` AND m.company_id NOT IN (SELECT r.company_id FROM body_rules r)`
-	}
-	return statement, func(tag pgconn.CommandTag) error {
-		*blanked = tag.RowsAffected()
-		return nil
-	}
 }

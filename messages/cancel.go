@@ -10,7 +10,6 @@ import (
 
 	"intumwa/internal/postgres"
 	"intumwa/messages/receipts"
-	"intumwa/sms"
 )
 
 // ReasonCancelled is the reason of a message that was cancelled before a carrier had any of it.
@@ -90,7 +89,7 @@ func (s *Store) Cancelled(ctx context.Context, tx pgx.Tx, ids []int64) ([]Final,
 	if err != nil || len(free) == 0 {
 		return nil, err
 	}
-	return postgres.All(ctx, tx, "cancelling messages", scanCancelled,
+	return postgres.All(ctx, tx, "cancelling messages", failedFor(ReasonCancelled),
 		`DELETE FROM outbox o USING messages m WHERE m.id = ANY($1) AND o.message_id = m.id
 			AND NOT `+receipts.MayHave("o.message_id")+`
 		RETURNING o.message_id, now()`, free)
@@ -99,7 +98,7 @@ func (s *Store) Cancelled(ctx context.Context, tx pgx.Tx, ids []int64) ([]Final,
 // CancelledScheduled is [Store.Cancelled] for scheduled messages. It waits for those that are being released, which are
 // in the outbox then: a caller that cancels here first and there afterwards misses none.
 func (s *Store) CancelledScheduled(ctx context.Context, tx pgx.Tx, ids []int64) ([]Final, error) {
-	return postgres.All(ctx, tx, "cancelling scheduled messages", scanCancelled, `
+	return postgres.All(ctx, tx, "cancelling scheduled messages", failedFor(ReasonCancelled), `
 		WITH found AS (SELECT message_id FROM scheduled WHERE message_id = ANY($1) ORDER BY message_id FOR UPDATE)
 		DELETE FROM scheduled s USING found WHERE s.message_id = found.message_id RETURNING s.message_id, now()`, ids)
 }
@@ -107,15 +106,9 @@ func (s *Store) CancelledScheduled(ctx context.Context, tx pgx.Tx, ids []int64) 
 // CancelledSandbox cancels a company's message to the sandbox, if its time has not come: from then on it counts as being
 // at a carrier.
 func (s *Store) CancelledSandbox(ctx context.Context, tx pgx.Tx, q Queued) ([]Final, error) {
-	return postgres.All(ctx, tx, "cancelling a message of the sandbox", scanCancelled, `UPDATE sandbox s SET settled = true FROM messages m
+	return postgres.All(ctx, tx, "cancelling a message of the sandbox", failedFor(ReasonCancelled), `UPDATE sandbox s SET settled = true FROM messages m
 		WHERE s.message_id = $1 AND m.id = s.message_id AND m.company_id = $2 AND m.send_at > now() AND NOT s.settled
 		RETURNING s.message_id, now()`, q.Message, q.Company)
-}
-
-func scanCancelled(row pgx.CollectableRow) (Final, error) {
-	f := Final{Status: sms.Failed, Reason: ReasonCancelled}
-	err := row.Scan(&f.MessageID, &f.At)
-	return f, err
 }
 
 // Left counts the selected messages in outbox and scheduled.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"intumwa/internal/postgres"
 	"intumwa/messages/receipts"
 )
 
@@ -27,6 +28,13 @@ type WaitingRecord struct {
 	Claimed   bool
 }
 
+// SecondRecord is the record of a message that a second carrier got.
+type SecondRecord struct {
+	At       time.Time
+	From, To string
+	Reason   string // why it would have failed
+}
+
 // HistoryOf returns a message's segments, receipts and waiting state.
 func (s *Store) HistoryOf(ctx context.Context, id int64) (History, error) {
 	histories, err := s.HistoriesOf(ctx, []int64{id})
@@ -35,42 +43,32 @@ func (s *Store) HistoryOf(ctx context.Context, id int64) (History, error) {
 
 // HistoriesOf returns many messages' histories by id, with four queries in all.
 func (s *Store) HistoriesOf(ctx context.Context, ids []int64) (map[int64]History, error) {
-	histories := make(map[int64]History, len(ids))
-	batch := &pgx.Batch{}
-	receipts.QueueHistory(batch, ids, func(id int64, seg receipts.SegmentRecord) {
-		h := histories[id]
-		h.Segments = append(h.Segments, seg)
-		histories[id] = h
-	}, func(id int64, rec receipts.ReceiptRecord) {
-		h := histories[id]
-		h.Receipts = append(h.Receipts, rec)
-		histories[id] = h
-	})
+	b := &pgx.Batch{}
+	segments, recorded := receipts.QueueHistory(b, ids)
 	var id int64
 	var w WaitingRecord
-	batch.Queue(`SELECT message_id, attempts, due_at, expires_at, claimed_by IS NOT NULL FROM outbox WHERE message_id = ANY($1)
-		UNION ALL SELECT message_id, 0, due_at, expires_at, false FROM scheduled WHERE message_id = ANY($1)`, ids).Query(func(rows pgx.Rows) error {
-		_, err := pgx.ForEachRow(rows, []any{&id, &w.Attempts, &w.DueAt, &w.ExpiresAt, &w.Claimed}, func() error {
-			h, waiting := histories[id], w
-			h.Waiting = &waiting
-			histories[id] = h
+	waiting := make(map[int64]*WaitingRecord)
+	postgres.EachQueued(b.Queue(`SELECT message_id, attempts, due_at, expires_at, claimed_by IS NOT NULL FROM outbox WHERE message_id = ANY($1)
+		UNION ALL SELECT message_id, 0, due_at, expires_at, false FROM scheduled WHERE message_id = ANY($1)`, ids),
+		[]any{&id, &w.Attempts, &w.DueAt, &w.ExpiresAt, &w.Claimed}, func() error {
+			one := w
+			waiting[id] = &one
 			return nil
 		})
-		return err
-	})
-	var on SecondRecord
-	batch.Queue(`SELECT message_id, at, from_carrier, to_carrier, reason FROM sent_on WHERE message_id = ANY($1)`, ids).
-		Query(func(rows pgx.Rows) error {
-			_, err := pgx.ForEachRow(rows, []any{&id, &on.At, &on.From, &on.To, &on.Reason}, func() error {
-				h, sent := histories[id], on
-				h.Second = &sent
-				histories[id] = h
-				return nil
-			})
-			return err
+	var r SecondRecord
+	second := make(map[int64]*SecondRecord)
+	postgres.EachQueued(b.Queue(`SELECT message_id, at, from_carrier, to_carrier, reason FROM sent_on WHERE message_id = ANY($1)`, ids),
+		[]any{&id, &r.At, &r.From, &r.To, &r.Reason}, func() error {
+			one := r
+			second[id] = &one
+			return nil
 		})
-	if err := s.pool.SendBatch(ctx, batch).Close(); err != nil {
+	if err := s.pool.SendBatch(ctx, b).Close(); err != nil {
 		return nil, fmt.Errorf("reading the history of %d messages: %w", len(ids), err)
+	}
+	histories := make(map[int64]History, len(ids))
+	for _, id := range ids {
+		histories[id] = History{segments[id], recorded[id], waiting[id], second[id]}
 	}
 	return histories, nil
 }
@@ -108,9 +106,10 @@ func Timeline(r Record, h History) []Moment {
 	if r.FailedAt != nil {
 		moments = append(moments, Moment{At: *r.FailedAt, Event: "failed", Detail: r.FailureReason})
 	}
-	rank := map[string]int{"accepted": 0, "submitted": 1, "unanswered": 1, "receipt": 2, "sent_on": 2, "sent": 3, "failed": 3}
+	const end = 3 // whatever the carriers' clocks say
+	rank := map[string]int{"accepted": 0, "submitted": 1, "unanswered": 1, "receipt": 2, "sent_on": 2, "sent": end, "failed": end}
 	slices.SortStableFunc(moments, func(a, b Moment) int {
-		if c := a.At.Compare(b.At); c != 0 && !(rank[a.Event] == 3 || rank[b.Event] == 3) {
+		if c := a.At.Compare(b.At); c != 0 && rank[a.Event] != end && rank[b.Event] != end {
 			return c
 		}
 		return rank[a.Event] - rank[b.Event]

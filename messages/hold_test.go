@@ -26,7 +26,7 @@ func (d *testStore) releaseHeld() {
 	holds, err := d.Holds(d.Context())
 	for _, h := range holds {
 		if h.Over {
-			_, _, failed := d.Unhold(d.Context(), h, 0)
+			_, _, failed := d.FollowApproval(d.Context(), h, 0)
 			err = errors.Join(err, failed)
 		}
 	}
@@ -204,7 +204,10 @@ func TestHoldsInAnyOrder(t *testing.T) {
 			func() {
 				if releasing == nil {
 					releasing = make(chan error, 1)
-					go func() { _, _, err := d.releasing.Unhold(ctx, demo, 0); releasing <- err }()
+					go func() {
+						_, _, err := d.releasing.FollowApproval(ctx, messages.Hold{CompanyID: 1, Sender: "DEMO", Over: true}, 0)
+						releasing <- err
+					}()
 				}
 			},
 		}
@@ -230,23 +233,23 @@ func TestHoldsInAnyOrder(t *testing.T) {
 	})
 }
 
-// TestHoldRest: it holds a sender's backlog, but no messages of an approved sender and no claimed ones. All
+// TestHoldBacklog: it holds a sender's backlog, but no messages of an approved sender and no claimed ones. All
 // are released again.
-func TestHoldRest(t *testing.T) {
+func TestHoldBacklog(t *testing.T) {
 	d := newHoldStore(t)
 	ctx := t.Context()
 	ids := d.pending(6)
 	d.claim(7, ids[0])
 	d.exec(`UPDATE senders SET approved = false`)
-	if n, next, err := d.releasing.HoldRest(ctx, demo, 0); next != 0 || n != 0 || err != nil {
+	if n, next, err := d.releasing.FollowApproval(ctx, demo, 0); next != 0 || n != 0 || err != nil {
 		t.Errorf("without a row of holds %d are put off, %v", n, err)
 	}
 	d.claim(7, ids[1])
-	if n, next, err := d.releasing.HoldRest(ctx, demo, 0); next != 0 || n != 4 || err != nil || d.held() != 5 {
+	if n, next, err := d.releasing.FollowApproval(ctx, demo, 0); next != 0 || n != 4 || err != nil || d.held() != 5 {
 		t.Errorf("%d are put off and %d held, want 4 and 5, %v", n, d.held(), err)
 	}
 	d.exec(`UPDATE senders SET approved = true`)
-	if n, next, err := d.releasing.HoldRest(ctx, demo, 0); next != 0 || n != 0 || err != nil {
+	if n, next, err := d.releasing.FollowApproval(ctx, demo, 0); next != 0 || n != 0 || err != nil {
 		t.Errorf("of an approved sender %d are put off, %v", n, err)
 	}
 	d.releaseHeld()

@@ -214,9 +214,19 @@ func (d *testStore) trySettle(segments []receipts.Segment, reports ...receipts.R
 			return err
 		}
 		s.outcomes = recorded.Outcomes
-		finals, err := d.Verdicts(ctx, tx, carrier, recorded.Settled)
+		ids := make([]int64, len(recorded.Settled))
+		for i, st := range recorded.Settled {
+			ids[i] = st.MessageID
+		}
+		copies, err := receipts.Copies(ctx, tx, carrier, ids)
 		if err != nil {
 			return err
+		}
+		var finals []messages.Final
+		for _, st := range recorded.Settled {
+			if status, at, reason := submission.Verdict(st.Total, copies[st.MessageID]); status.Final() {
+				finals = append(finals, messages.Final{MessageID: st.MessageID, Status: status, At: at, Reason: reason})
+			}
 		}
 		s.settled, err = d.Finish(ctx, tx, finals, messages.Rows{})
 		return err

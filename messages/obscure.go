@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 
 	"intumwa/internal/postgres"
 	"intumwa/messages/receipts"
@@ -20,20 +19,27 @@ const (
 	plainNumber = `phone_number NOT LIKE '%X%'`
 )
 
-// obscure removes the numbers of messages. Their rows stay, for the audit and the counts.
+// obscure removes the numbers of a step's messages. Their rows stay, for the audit and the counts.
 func (p *purging) obscure(ctx context.Context, tx pgx.Tx) (done int64, err error) {
+	if done, err = obscure(ctx, tx, p.leaving, ``); err != nil {
+		return done, err
+	}
 	b := &pgx.Batch{}
-	b.Queue(forgetReferences, p.leaving)
-	receipts.QueueObscure(b, p.leaving)
-	b.Queue(`UPDATE messages SET phone_number = `+obscured+` WHERE id = ANY($1) AND `+plainNumber, p.leaving).Exec(func(tag pgconn.CommandTag) error {
-		done = tag.RowsAffected()
-		return nil
-	})
 	p.pass(b)
+	return done, tx.SendBatch(ctx, b).Close()
+}
+
+// obscure removes the numbers of final messages wherever they are, and sets more columns of theirs. The caller has
+// locked the filters.
+func obscure(ctx context.Context, tx pgx.Tx, ids []int64, more string) (done int64, err error) {
+	b := &pgx.Batch{}
+	b.Queue(forgetReferences, ids)
+	receipts.QueueObscure(b, ids)
+	changed(b.Queue(`UPDATE messages SET phone_number = `+obscured+more+` WHERE id = ANY($1) AND `+plainNumber, ids), &done)
 	if err := tx.SendBatch(ctx, b).Close(); err != nil || done == 0 {
 		return done, err
 	}
-	return done, refilter(ctx, tx, p.leaving)
+	return done, refilter(ctx, tx, ids)
 }
 
 // Erased is the result of Erase.
@@ -74,18 +80,9 @@ func (s *Store) Erase(ctx context.Context, number sms.Number, ids []int64, also 
 				final = append(final, ref.ID)
 			}
 		}
-		b := &pgx.Batch{}
-		b.Queue(forgetReferences, final)
-		receipts.QueueObscure(b, final)
-		b.Queue(`UPDATE messages SET body = '', client_reference = NULL, phone_number = `+obscured+` WHERE id = ANY($1) AND `+plainNumber, final).Exec(func(tag pgconn.CommandTag) error {
-			done.Messages = tag.RowsAffected()
-			return nil
-		})
-		if err := tx.SendBatch(ctx, b).Close(); err != nil {
-			return err
-		}
+		done.Messages, err = obscure(ctx, tx, final, `, body = '', client_reference = NULL`)
 		done.Pending = int64(len(ids)) - done.Messages
-		return refilter(ctx, tx, final)
+		return err
 	})
 	if err != nil {
 		return Erased{}, fmt.Errorf("erasing %d messages: %w", len(ids), err)

@@ -103,7 +103,7 @@ func (s *Store) Claim(ctx context.Context, dispatcher int64, carrier string, ids
 // second and fails; if it was changed, it has an xmax by now.
 //
 // claimOther claims the rest: also rows with the xmax of a transaction that is over, because it was rolled back or locked
-// the row before it changed it (Free, Pushed, Unhold).
+// the row before it changed it (Free, Pushed, FollowApproval).
 var (
 	claimPlain = `
 		UPDATE outbox o SET claimed_by = $1, begun = $2, attempts = o.attempts + 1, epoch = o.epoch + 1
@@ -153,11 +153,14 @@ func (s *Store) claim(ctx context.Context, carrier, query string, args ...any) (
 	if err != nil {
 		return nil, err
 	}
+	var tried []*Claimed
 	for _, c := range claimed {
-		c.OptedOut = c.Attempt == 0
+		if c.OptedOut = c.Attempt == 0; c.Attempt > 1 {
+			tried = append(tried, c)
+		}
 	}
 	// Read after the commit: a settlement that released a row just before this claim also recorded its segments.
-	return claimed, readCopies(ctx, s.pool, carrier, claimed, 2)
+	return claimed, readCopies(ctx, s.pool, carrier, tried)
 }
 
 func scanClaimed(row pgx.CollectableRow) (*Claimed, error) {
@@ -173,20 +176,18 @@ func scanClaimed(row pgx.CollectableRow) (*Claimed, error) {
 	return &c, nil
 }
 
-// readCopies sets the Copies of messages of a carrier that are at least at this attempt, or with an error their Unread.
-func readCopies(ctx context.Context, db postgres.Querier, carrier string, claimed []*Claimed, attempt int) error {
-	var ids []int64
-	for _, c := range claimed {
-		if c.Attempt >= attempt {
-			ids = append(ids, c.ID)
-		}
-	}
-	if len(ids) == 0 {
+// readCopies sets the Copies of messages of a carrier, or with an error their Unread.
+func readCopies(ctx context.Context, db postgres.DB, carrier string, claimed []*Claimed) error {
+	if len(claimed) == 0 {
 		return nil
+	}
+	ids := make([]int64, len(claimed))
+	for i, c := range claimed {
+		ids[i] = c.ID
 	}
 	copies, err := receipts.Copies(ctx, db, carrier, ids)
 	for _, c := range claimed {
-		c.Copies, c.Unread = copies[c.ID], err != nil && c.Attempt >= attempt
+		c.Copies, c.Unread = copies[c.ID], err != nil
 	}
 	return err
 }
@@ -281,7 +282,7 @@ func (s *Store) Begun(ctx context.Context, tx pgx.Tx, carrier string, dispatcher
 	if err != nil {
 		return nil, err
 	}
-	return begun, readCopies(ctx, tx, carrier, begun, 1)
+	return begun, readCopies(ctx, tx, carrier, begun)
 }
 
 // Waiting is an outbox row that is due and not on the queue.

@@ -11,7 +11,6 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"intumwa/internal/postgres"
-	"intumwa/messages/receipts"
 )
 
 // Old messages are deleted in the order of their ids, which grow with time: a purge walks over them once, some
@@ -48,21 +47,15 @@ func (s *Store) PurgedUpTo(ctx context.Context) (id int64, err error) {
 func (p Purge) sweep() string { return "purge " + string(p) }
 func (p Purge) again() string { return "purge " + string(p) + " again" }
 
-// oldest is the creation time of the oldest message that a purge has not reached ($1), or has skipped ($2; of the first
-// 100); NULL: there is none. A scheduled message's age counts from its time to be sent.
-const oldest = `SELECT least(
-	(SELECT created_at FROM messages WHERE id > greatest(coalesce((SELECT up_to FROM sweeps WHERE name = $1), 0), ` + purgedFloor + `) ORDER BY id LIMIT 1),
-	(SELECT min(coalesce(m.send_at, m.created_at)) FROM (SELECT message_id FROM unpurged WHERE kind = $2 ORDER BY message_id LIMIT 100) u
-		JOIN messages m ON m.id = u.message_id))`
-
-// PurgeBehind returns by how long the oldest message that a purge should have handled exceeds life; 0: none does.
+// PurgeBehind returns by how long the oldest message that a purge should have handled exceeds life; 0: none does. It
+// looks at the first message that the purge has not reached and at the first 100 that it has skipped. A scheduled
+// message's age counts from its time to be sent.
 func (s *Store) PurgeBehind(ctx context.Context, p Purge, life time.Duration) (behind time.Duration, err error) {
-	var over *time.Duration
-	if err := s.pool.QueryRow(ctx, `SELECT now() - o.created_at - $3::interval FROM (`+oldest+` AS created_at) o`, p.sweep(), string(p), life).Scan(&over); err != nil {
+	if err := s.pool.QueryRow(ctx, `SELECT greatest(interval '0', now() - $3::interval - least(
+		(SELECT created_at FROM messages WHERE id > greatest(coalesce((SELECT up_to FROM sweeps WHERE name = $1), 0), `+purgedFloor+`) ORDER BY id LIMIT 1),
+		(SELECT min(coalesce(m.send_at, m.created_at)) FROM (SELECT message_id FROM unpurged WHERE kind = $2 ORDER BY message_id LIMIT 100) u
+			JOIN messages m ON m.id = u.message_id)))`, p.sweep(), string(p), life).Scan(&behind); err != nil {
 		return 0, fmt.Errorf("looking for %s to purge: %w", p, err)
-	}
-	if over != nil {
-		behind = max(*over, 0)
 	}
 	return behind, nil
 }
@@ -82,11 +75,12 @@ func (s *Store) Purge(ctx context.Context, p Purge, life time.Duration) (purged 
 				return err
 			}
 		}
-		step, mine, err := nextStep(ctx, tx, p, life)
+		step := &purging{kind: p, life: life}
+		mine, err := step.read(ctx, tx)
 		if err != nil || !mine {
 			return err
 		}
-		switch p {
+		switch more = step.full; p {
 		case PurgeBodies:
 			purged, err = step.blank(ctx, tx)
 		case PurgeNumbers:
@@ -94,7 +88,6 @@ func (s *Store) Purge(ctx context.Context, p Purge, life time.Duration) (purged 
 		default:
 			purged, err = step.remove(ctx, tx)
 		}
-		more = step.full
 		return err
 	})
 	if err != nil {
@@ -111,78 +104,74 @@ type purging struct {
 
 	leaving []int64 // final messages, ascending
 	waiting []int64 // old ones that are not final
-	batches []int64 // complete batches of leaving messages
+	batches []int64 // PurgeMessages: the batches of members; then of these the complete ones
+	members []int64 // PurgeMessages: those that were read of batches
 }
 
-// nextStep locks a purge's position and advances it. mine is false when another process has the lock.
-func nextStep(ctx context.Context, tx pgx.Tx, p Purge, life time.Duration) (step *purging, mine bool, err error) {
+// read locks the purge's position, reads the next messages and some skipped ones, and advances the position. mine is
+// false when another process has the lock.
+func (p *purging) read(ctx context.Context, tx pgx.Tx) (mine bool, err error) {
 	b := &pgx.Batch{}
 	b.Queue(`INSERT INTO sweeps (name, up_to) SELECT n, 0 FROM unnest($1::text[]) n WHERE NOT EXISTS (SELECT FROM sweeps WHERE name = n) ON CONFLICT DO NOTHING`,
-		[]string{p.sweep(), p.again(), "purged"})
-	var upTo, again, floor int64
-	b.Queue(`SELECT up_to FROM sweeps WHERE name = $1 FOR UPDATE SKIP LOCKED`, p.sweep()).QueryRow(func(row pgx.Row) error { return row.Scan(&upTo) })
-	b.Queue(`SELECT (SELECT up_to FROM sweeps WHERE name = $1), `+purgedFloor, p.again()).QueryRow(func(row pgx.Row) error { return row.Scan(&again, &floor) })
+		[]string{p.kind.sweep(), p.kind.again(), "purged"})
+	var next, again int64
+	b.Queue(`SELECT greatest(up_to, `+purgedFloor+`), (SELECT up_to FROM sweeps WHERE name = $2) FROM sweeps WHERE name = $1 FOR UPDATE SKIP LOCKED`,
+		p.kind.sweep(), p.kind.again()).QueryRow(func(row pgx.Row) error { return row.Scan(&next, &again) })
 	switch err := tx.SendBatch(ctx, b).Close(); {
 	case errors.Is(err, pgx.ErrNoRows):
-		return nil, false, nil
+		return false, nil
 	case err != nil:
-		return nil, false, err
-	}
-
-	step = &purging{kind: p, life: life}
-	batches := map[int64]bool{}
-	var singles []int64
-	note := func(id int64, batch *int64, final bool) {
-		switch {
-		case p == PurgeMessages && batch != nil:
-			batches[*batch] = true
-		case final:
-			singles = append(singles, id)
-		default:
-			step.waiting = append(step.waiting, id)
-		}
+		return false, err
 	}
 	var id int64
 	var batch *int64
 	var old, final, young bool
-	next, seen := max(upTo, floor), 0
-	var here []int64
+	seen := 0
 	if err := postgres.Each(ctx, tx, "reading old messages", []any{&id, &batch, &old, &final}, func() error {
 		if young = young || !old; !young {
 			next, seen = id, seen+1
-			here = append(here, id)
-			note(id, batch, final)
+			p.note(id, batch, final)
 		}
 		return nil
 	}, `SELECT id, batch_id, created_at < now() - $2::interval, `+rested+`
-		FROM messages m WHERE id > $1 ORDER BY id LIMIT $3`, next, life, purgeStep); err != nil {
-		return nil, false, err
+		FROM messages m WHERE id > $1 ORDER BY id LIMIT $3`, next, p.life, purgeStep); err != nil {
+		return false, err
 	}
-	step.full = seen == purgeStep
+	p.full = seen == purgeStep
 
-	// Skipped messages, some at each step.
-	passed, last := 0, int64(0)
+	skipped, last := 0, int64(0)
 	if err := postgres.Each(ctx, tx, "reading skipped messages", []any{&id, &batch, &final}, func() error {
-		passed, last = passed+1, max(last, id)
-		note(id, batch, final)
+		skipped, last = skipped+1, max(last, id)
+		p.note(id, batch, final)
 		return nil
 	}, `SELECT u.message_id, m.batch_id, `+rested+` FROM (
 			SELECT message_id FROM unpurged WHERE kind = $1 AND message_id > $4 ORDER BY message_id LIMIT $3
-		) u JOIN messages m ON m.id = u.message_id`, string(p), life, purgeStep, again); err != nil {
-		return nil, false, err
+		) u JOIN messages m ON m.id = u.message_id`, string(p.kind), p.life, purgeStep, again); err != nil {
+		return false, err
 	}
-	if passed < purgeStep {
-		last = 0
+	if skipped < purgeStep {
+		last = 0 // the next step begins with the first
 	}
-	step.leaving = singles
-	if err := step.whole(ctx, tx, batches, here); err != nil {
-		return nil, false, err
+	if err := p.complete(ctx, tx); err != nil {
+		return false, err
 	}
-	slices.Sort(step.leaving) // the order of locking
+	slices.Sort(p.leaving) // the order of locking
 	b = &pgx.Batch{}
-	b.Queue(`UPDATE sweeps SET up_to = $2 WHERE name = $1 AND up_to <> $2`, p.sweep(), next)
-	b.Queue(`UPDATE sweeps SET up_to = $2 WHERE name = $1 AND up_to <> $2`, p.again(), last)
-	return step, true, tx.SendBatch(ctx, b).Close()
+	b.Queue(`UPDATE sweeps SET up_to = $2 WHERE name = $1 AND up_to <> $2`, p.kind.sweep(), next)
+	b.Queue(`UPDATE sweeps SET up_to = $2 WHERE name = $1 AND up_to <> $2`, p.kind.again(), last)
+	return true, tx.SendBatch(ctx, b).Close()
+}
+
+// note adds an old message to those that leave or wait, or to those whose batch decides that.
+func (p *purging) note(id int64, batch *int64, final bool) {
+	switch {
+	case p.kind == PurgeMessages && batch != nil:
+		p.batches, p.members = append(p.batches, *batch), append(p.members, id)
+	case final:
+		p.leaving = append(p.leaving, id)
+	default:
+		p.waiting = append(p.waiting, id)
+	}
 }
 
 // decided is a condition: the message is final and will not be sent again.
@@ -191,53 +180,24 @@ const decided = `m.status <> 0 AND NOT EXISTS (SELECT FROM outbox o WHERE o.mess
 // rested is a condition on an old message: it is decided, and any send_at is longer than $2 ago.
 const rested = decided + ` AND (m.send_at IS NULL OR m.send_at < now() - $2::interval)`
 
-// whole adds the messages of completely final batches to leaving, and the messages of other batches that the walk has
-// just passed to waiting.
-func (p *purging) whole(ctx context.Context, tx pgx.Tx, batches map[int64]bool, here []int64) error {
-	if len(batches) == 0 {
-		return nil
-	}
-	ids := make([]int64, 0, len(batches))
-	for id := range batches {
-		ids = append(ids, id)
-	}
-	slices.Sort(ids)
-	passed := make(map[int64]bool, len(here))
-	for _, id := range here {
-		passed[id] = true
-	}
-	members := make(map[int64][]int64, len(ids))
-	open := map[int64]bool{}
-	var batch, id int64
-	var final bool
-	if err := postgres.Each(ctx, tx, "reading batches", []any{&batch, &id, &final}, func() error {
-		members[batch] = append(members[batch], id)
-		open[batch] = open[batch] || !final
-		return nil
-	}, `SELECT m.batch_id, m.id, `+rested+` FROM messages m WHERE m.batch_id = ANY($1)`, ids, p.life); err != nil {
-		return err
-	}
-	for _, batch := range ids {
-		if !open[batch] {
-			p.leaving, p.batches = append(p.leaving, members[batch]...), append(p.batches, batch)
-			continue
-		}
-		for _, id := range members[batch] {
-			if passed[id] {
-				p.waiting = append(p.waiting, id)
-			}
-		}
-	}
-	return nil
-}
-
 // blank deletes the texts of messages.
 func (p *purging) blank(ctx context.Context, tx pgx.Tx) (blanked int64, err error) {
+	others := ``
+	if p.kind == PurgeBodies {
+		others = ` AND m.company_id NOT IN (SELECT r.company_id FROM body_rules r)`
+	}
 	b := &pgx.Batch{}
-	statement, count := p.blanking(&blanked)
-	b.Queue(statement, p.leaving).Exec(count)
+	changed(b.Queue(`UPDATE messages m SET body = '' WHERE m.id = ANY($1) AND m.body <> ''`+others, p.leaving), &blanked)
 	p.pass(b)
 	return blanked, tx.SendBatch(ctx, b).Close()
+}
+
+// changed sets n to the number of rows that a queued statement changes.
+func changed(statement *pgx.QueuedQuery, n *int64) {
+	statement.Exec(func(tag pgconn.CommandTag) error {
+		*n = tag.RowsAffected()
+		return nil
+	})
 }
 
 // pass records skipped messages, and deletes the records of handled ones.
@@ -248,79 +208,4 @@ func (p *purging) pass(b *pgx.Batch) {
 	}
 	b.Queue(`DELETE FROM unpurged WHERE message_id = ANY($1) AND kind = ANY($2)`, p.leaving, kinds)
 	b.Queue(`INSERT INTO unpurged (kind, message_id) SELECT $2, id FROM unnest($1::bigint[]) id ON CONFLICT DO NOTHING`, p.waiting, string(p.kind))
-}
-
-// remove deletes messages with all rows that belong to them.
-func (p *purging) remove(ctx context.Context, tx pgx.Tx) (removed int64, err error) {
-	open, err := p.aside(ctx, tx)
-	if err != nil {
-		return 0, err
-	}
-	b := &pgx.Batch{}
-	b.Queue(`WITH request AS (
-			SELECT coalesce(b.ulid, m.ulid) AS ref, m.company_id, count(*) AS messages, sum(m.segments) AS segments
-			FROM messages m LEFT JOIN batches b ON b.id = m.batch_id
-			WHERE m.id = ANY($1) AND NOT m.test AND m.company_id <> 0 GROUP BY 1, 2
-		)
-		INSERT INTO purged AS p (company_id, requests, messages, segments, mark)
-		SELECT company_id, count(*), sum(messages), sum(segments), sum(purge_mark(ref, segments)) FROM request GROUP BY company_id ORDER BY company_id
-		ON CONFLICT (company_id) DO UPDATE SET requests = p.requests + excluded.requests, messages = p.messages + excluded.messages,
-			segments = p.segments + excluded.segments, mark = p.mark + excluded.mark`, p.leaving)
-	receipts.QueuePurge(b, p.leaving)
-	b.Queue(`DELETE FROM sent_on WHERE message_id = ANY($1)`, p.leaving)
-	b.Queue(`DELETE FROM sandbox WHERE message_id = ANY($1)`, p.leaving)
-	b.Queue(forgetReferences, p.leaving)
-	b.Queue(`DELETE FROM messages m WHERE m.id = ANY($1) AND `+decided, p.leaving).Exec(func(tag pgconn.CommandTag) error {
-		if removed = tag.RowsAffected(); removed != int64(len(p.leaving)) {
-			return fmt.Errorf("of %d messages that were final %d are", len(p.leaving), removed)
-		}
-		return nil
-	})
-	b.Queue(`DELETE FROM batches WHERE id = ANY($1)`, p.batches)
-	p.pass(b)
-	b.Queue(`UPDATE sweeps SET up_to = least((SELECT up_to FROM sweeps WHERE name = $1), (SELECT message_id - 1 FROM unpurged WHERE kind = $2 ORDER BY message_id LIMIT 1))
-		WHERE name = 'purged'`, p.kind.sweep(), string(p.kind))
-	b.Queue(`DELETE FROM unpurged WHERE kind <> $1 AND message_id <= `+purgedFloor, string(PurgeMessages)) // records of another purge that passed just before
-	b.Queue(`DELETE FROM number_filters WHERE chunk < (SELECT up_to FROM sweeps WHERE name = 'purged') / $1 AND chunk < (SELECT max(chunk) FROM number_filters)`, filterChunk)
-	if err := tx.SendBatch(ctx, b).Close(); err != nil {
-		return 0, err
-	}
-	for _, chunk := range open {
-		if err := recount(ctx, tx, chunk); err != nil {
-			return 0, err
-		}
-	}
-	return removed, nil
-}
-
-// forgetReferences deletes the last reference of a sender and a number, unless a message after these ($1) has taken
-// one.
-const forgetReferences = `WITH last AS (
-		SELECT c.sender, c.phone_number FROM messages m JOIN concat_refs c ON c.sender = m.sender AND c.phone_number = m.phone_number AND c.used_at <= m.created_at
-		WHERE m.id = ANY($1) ORDER BY c.sender, c.phone_number FOR UPDATE OF c SKIP LOCKED
-	)
-	DELETE FROM concat_refs c USING last WHERE c.sender = last.sender AND c.phone_number = last.phone_number`
-
-// aside keeps the daily counts of messages whose chunk is still open, under the chunk's negative number. It returns
-// these chunks, to be counted again once the messages are deleted.
-func (p *purging) aside(ctx context.Context, tx pgx.Tx) (open []int64, err error) {
-	var chunks []int64
-	for _, id := range slices.Concat(p.leaving, p.waiting) { // Tally begins after the highest chunk
-		if chunk := id / tallyChunk; !slices.Contains(chunks, chunk) {
-			chunks = append(chunks, chunk)
-		}
-	}
-	if _, err := tx.Exec(ctx, `INSERT INTO tally_chunks (chunk) SELECT unnest($1::bigint[]) ON CONFLICT DO NOTHING`, chunks); err != nil {
-		return nil, err
-	}
-	if open, err = postgres.All(ctx, tx, "locking tallies", pgx.RowTo[int64],
-		`SELECT chunk FROM tally_chunks WHERE chunk = ANY($1) AND NOT closed ORDER BY chunk FOR UPDATE`, chunks); err != nil || len(open) == 0 {
-		return nil, err
-	}
-	_, err = tx.Exec(ctx, `INSERT INTO tallies AS t (company_id, day, chunk, carrier, pending, sent, failed)
-		SELECT company_id, `+burundi+`, -1 - id / $3, carrier, 0, count(*) FILTER (WHERE status = 1), count(*) FILTER (WHERE status = 2)
-		FROM messages WHERE id = ANY($1) AND id / $3 = ANY($2) AND company_id <> 0 GROUP BY 1, 2, 3, 4 ORDER BY 1, 2, 3, 4
-		ON CONFLICT (company_id, day, chunk, carrier) DO UPDATE SET sent = t.sent + excluded.sent, failed = t.failed + excluded.failed`,
-		p.leaving, open, tallyChunk)
-	return open, err
 }

@@ -21,35 +21,28 @@ func (s *Store) Reroute(ctx context.Context, from, to string, lane, limit int, p
 	if policy == submission.Resend {
 		out = receipts.Has
 	}
-	tag, err := s.pool.Exec(ctx, `
-		WITH moved AS (
-			SELECT w.message_id FROM outbox w JOIN messages m ON m.id = w.message_id
-			WHERE w.carrier = $1 AND w.lane = $3 AND w.claimed_by IS NULL AND w.due_at <= now() AND w.expires_at > now()
-				AND (w.attempts = 0 OR NOT `+out("w.message_id")+`)
-			ORDER BY w.message_id LIMIT $4 FOR UPDATE SKIP LOCKED -- both rows: a verdict takes them the other way round
-		), o AS (
-			UPDATE outbox o SET carrier = $2, home = coalesce(o.home, $1), pushed_at = NULL FROM moved WHERE o.message_id = moved.message_id
-		)
-		UPDATE messages m SET carrier = $2 FROM moved WHERE m.id = moved.message_id`, from, to, lane, limit)
-	if err != nil {
-		return 0, fmt.Errorf("handing messages of %s to %s: %w", from, to, err)
-	}
-	return tag.RowsAffected(), nil
+	return s.hand(ctx, to, `coalesce(o.home, o.carrier)`, `w.carrier = $2 AND w.lane = $3 AND w.due_at <= now() AND w.expires_at > now()
+		AND (w.attempts = 0 OR NOT `+out("w.message_id")+`) ORDER BY w.message_id LIMIT $4`, from, lane, limit)
 }
 
 // Return hands up to limit untried messages back to their first carrier and returns how many.
 func (s *Store) Return(ctx context.Context, home string, limit int) (int64, error) {
+	return s.hand(ctx, home, `NULL`, `w.home = $1 AND w.carrier <> $1 AND w.attempts = 0 ORDER BY w.message_id LIMIT $2`, limit)
+}
+
+// hand hands unclaimed messages, selected by a condition on their rows w of the outbox, to a carrier ($1), and returns
+// how many. They leave the queue. home is the SQL of their first carrier.
+func (s *Store) hand(ctx context.Context, to, home, which string, args ...any) (int64, error) {
 	tag, err := s.pool.Exec(ctx, `
-		WITH back AS (
+		WITH moved AS (
 			SELECT w.message_id FROM outbox w JOIN messages m ON m.id = w.message_id
-			WHERE w.home = $1 AND w.carrier <> $1 AND w.claimed_by IS NULL AND w.attempts = 0
-			ORDER BY w.message_id LIMIT $2 FOR UPDATE SKIP LOCKED
+			WHERE w.claimed_by IS NULL AND `+which+` FOR UPDATE SKIP LOCKED -- both rows: a verdict takes them the other way round
 		), o AS (
-			UPDATE outbox o SET carrier = $1, home = NULL, pushed_at = NULL FROM back WHERE o.message_id = back.message_id
+			UPDATE outbox o SET carrier = $1, home = `+home+`, pushed_at = NULL FROM moved WHERE o.message_id = moved.message_id
 		)
-		UPDATE messages m SET carrier = $1 FROM back WHERE m.id = back.message_id`, home, limit)
+		UPDATE messages m SET carrier = $1 FROM moved WHERE m.id = moved.message_id`, append([]any{to}, args...)...)
 	if err != nil {
-		return 0, fmt.Errorf("handing messages back to %s: %w", home, err)
+		return 0, fmt.Errorf("handing messages to %s: %w", to, err)
 	}
 	return tag.RowsAffected(), nil
 }
@@ -83,16 +76,5 @@ func (s *Store) Stranded(ctx context.Context, ids []int64) ([]Stranded, error) {
 // Readdress hands unclaimed messages of one carrier, by id, to another and returns how many. They leave the queue. A
 // message stays if a carrier may have a segment of it.
 func (s *Store) Readdress(ctx context.Context, ids []int64, from, to string) (int64, error) {
-	tag, err := s.pool.Exec(ctx, `
-		WITH moved AS (
-			SELECT w.message_id FROM outbox w JOIN messages m ON m.id = w.message_id
-			WHERE w.message_id = ANY($1) AND w.carrier || '' = $2 AND w.claimed_by IS NULL AND NOT `+receipts.MayHave("w.message_id")+` FOR UPDATE SKIP LOCKED
-		), o AS (
-			UPDATE outbox o SET carrier = $3, pushed_at = NULL, home = NULL FROM moved WHERE o.message_id = moved.message_id
-		)
-		UPDATE messages m SET carrier = $3 FROM moved WHERE m.id = moved.message_id`, ids, from, to)
-	if err != nil {
-		return 0, fmt.Errorf("handing messages of %s to %s: %w", from, to, err)
-	}
-	return tag.RowsAffected(), nil
+	return s.hand(ctx, to, `NULL`, `w.message_id = ANY($2) AND w.carrier || '' = $3 AND NOT `+receipts.MayHave("w.message_id"), ids, from)
 }

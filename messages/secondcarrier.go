@@ -45,7 +45,7 @@ func (s *Store) GiveToSecond(ctx context.Context, tx pgx.Tx, second SecondCarrie
 	var expires []time.Time
 	var reasons []string
 	for _, f := range list {
-		if m := failing[f.MessageID]; submission.MayGoElsewhere(m.Failing, second.Within) {
+		if m := failing[f.MessageID]; m != nil && submission.MayGoElsewhere(m.Failing, second.Within) {
 			sent, reasons = append(sent, f.MessageID), append(reasons, clean(f.Reason))
 			lanes, expires = append(lanes, m.lane), append(expires, m.expires)
 		}
@@ -81,36 +81,34 @@ func (s *Store) failing(ctx context.Context, tx pgx.Tx, second SecondCarrier, li
 		ids[i], ended[f.MessageID] = f.MessageID, f.Epoch
 	}
 	b := &pgx.Batch{}
-	b.Queue(`SELECT m.id, m.status = 0, `+laneOf+`, `+expiry("$2")+`, EXISTS (SELECT FROM sent_on e WHERE e.message_id = m.id)
-		FROM messages m WHERE m.id = ANY($1) ORDER BY m.id FOR UPDATE`, ids, second.Validity).Query(func(rows pgx.Rows) error {
-		var id int64
-		var m failingMessage
-		_, err := pgx.ForEachRow(rows, []any{&id, &m.Pending, &m.lane, &m.expires, &m.Sent}, func() error {
+	var id int64
+	var m failingMessage
+	postgres.EachQueued(b.Queue(`SELECT m.id, m.status = 0, `+laneOf+`, `+expiry("$2")+`, EXISTS (SELECT FROM sent_on e WHERE e.message_id = m.id)
+		FROM messages m WHERE m.id = ANY($1) ORDER BY m.id FOR UPDATE`, ids, second.Validity),
+		[]any{&id, &m.Pending, &m.lane, &m.expires, &m.Sent}, func() error {
 			one := m
 			one.Claimed = ended[id] > 0 // unless its row says otherwise
 			found[id] = &one
 			return nil
 		})
-		return err
-	})
-	b.Queue(`SELECT message_id, epoch, claimed_by, carrier, expires_at FROM outbox WHERE message_id = ANY($1) ORDER BY message_id FOR UPDATE`, ids).
-		Query(func(rows pgx.Rows) error {
-			var id int64
-			var epoch int32
-			var by *int64
-			var carrier string
-			var expires time.Time
-			_, err := pgx.ForEachRow(rows, []any{&id, &epoch, &by, &carrier, &expires}, func() error {
-				if m := found[id]; m != nil {
-					m.expires = expires
-					if m.Claimed = by != nil || carrier != second.From; ended[id] > 0 {
-						m.Claimed = by == nil || *by != second.Dispatcher || epoch != int32(ended[id])
-					}
-				}
-				by = nil
+	var epoch int
+	var by int64
+	var carrier string
+	var expires time.Time
+	postgres.EachQueued(b.Queue(`SELECT message_id, epoch, coalesce(claimed_by, 0), carrier, expires_at FROM outbox
+		WHERE message_id = ANY($1) ORDER BY message_id FOR UPDATE`, ids),
+		[]any{&id, &epoch, &by, &carrier, &expires}, func() error {
+			m := found[id]
+			switch {
+			case m == nil:
 				return nil
-			})
-			return err
+			case ended[id] > 0:
+				m.Claimed = by != second.Dispatcher || epoch != ended[id]
+			default:
+				m.Claimed = by != 0 || carrier != second.From
+			}
+			m.expires = expires
+			return nil
 		})
 	copies := receipts.QueueCopies(b, second.From, ids)
 	var now time.Time
@@ -118,11 +116,7 @@ func (s *Store) failing(ctx context.Context, tx pgx.Tx, second SecondCarrier, li
 	if err := tx.SendBatch(ctx, b).Close(); err != nil {
 		return nil, fmt.Errorf("reading %d messages that fail: %w", len(list), err)
 	}
-	for _, id := range ids {
-		if found[id] == nil {
-			found[id] = &failingMessage{} // it was deleted
-		}
-		m := found[id]
+	for id, m := range found {
 		m.Pending, m.Copies = m.Pending && m.expires.After(now), copies[id]
 	}
 	return found, nil
@@ -134,11 +128,4 @@ func (s *Store) TakenBySecond(ctx context.Context, tx pgx.Tx, from string, ids [
 	return postgres.All(ctx, tx, fmt.Sprintf("reading the messages sent on from %s", from), pgx.RowTo[int64],
 		`SELECT e.message_id FROM sent_on e JOIN messages m ON m.id = e.message_id
 		WHERE e.message_id = ANY($1) AND e.from_carrier = $2 AND m.carrier <> $2`, ids, from)
-}
-
-// SecondRecord is the record of a message that a second carrier got.
-type SecondRecord struct {
-	At       time.Time
-	From, To string
-	Reason   string // why it would have failed
 }

@@ -55,8 +55,8 @@ type Settled struct {
 // refunds in the same transaction. It costs at most one round trip.
 func (s *Store) Finish(ctx context.Context, tx pgx.Tx, finals []Final, rows Rows) ([]Settled, error) {
 	b := &pgx.Batch{}
-	done := finishing{finals: finals}
-	done.queue(b)
+	var settled []Settled
+	submitted := queueVerdicts(b, finals, &settled)
 	rows.queue(b)
 	doing := fmt.Sprintf("finishing %d messages, taking %d off the outbox, putting off %d", len(finals), len(rows.Leave), len(rows.Again))
 	switch {
@@ -69,58 +69,46 @@ func (s *Store) Finish(ctx context.Context, tx pgx.Tx, finals []Final, rows Rows
 		return nil, fmt.Errorf("%s: %w", doing, err)
 	}
 	var blank []int64
-	for i := range done.settled {
-		m := &done.settled[i]
-		m.Unsubmitted = m.Status == sms.Failed && !done.submitted[m.ID]
+	for i := range settled {
+		m := &settled[i]
+		m.Unsubmitted = m.Status == sms.Failed && !submitted[m.ID]
 		if m.textLeft {
 			blank = append(blank, m.ID)
 		}
 	}
 	if blank != nil {
-		return done.settled, blankFinal(ctx, tx, blank)
+		return settled, blankFinal(ctx, tx, blank)
 	}
-	return done.settled, nil
+	return settled, nil
 }
 
-// finishing brings messages to their final state, in a pipeline.
-type finishing struct {
-	finals    []Final
-	settled   []Settled
-	submitted map[int64]bool // failed ones of which a carrier has accepted a segment
-}
-
-func (f *finishing) queue(b *pgx.Batch) {
-	if len(f.finals) == 0 {
-		return
+// queueVerdicts adds verdicts to a pipeline. When its results are read, settled has the messages that left pending, and
+// submitted the failed ones of which a carrier has accepted a segment.
+func queueVerdicts(b *pgx.Batch, finals []Final, settled *[]Settled) (submitted map[int64]bool) {
+	if len(finals) == 0 {
+		return nil
 	}
-	finals := slices.Clone(f.finals) // in the order of locking; a message's first verdict stays first
+	n := len(finals)
+	finals = slices.Clone(finals) // in the order of locking; a message's first verdict stays first
 	slices.SortStableFunc(finals, func(a, b Final) int { return cmp.Compare(a.MessageID, b.MessageID) })
 	var (
-		ids       = make([]int64, 0, len(finals))
-		status    = make([]int16, 0, len(finals))
-		at        = make([]time.Time, 0, len(finals))
-		reasons   = make([]*string, 0, len(finals))
-		claimants = make([]int64, 0, len(finals))
-		epochs    = make([]int32, 0, len(finals))
-		failed    []int64
-		seen      = make(map[int64]bool, len(finals))
+		ids, claimants = make([]int64, 0, n), make([]int64, 0, n)
+		status, epochs = make([]int16, 0, n), make([]int32, 0, n)
+		at             = make([]time.Time, 0, n)
+		reasons        = make([]*string, 0, n)
+		failed         []int64 // their rows are deleted, whatever the first verdict was
 	)
-	for _, final := range finals {
-		if seen[final.MessageID] {
-			if final.Status == sms.Failed { // its row is deleted, whatever the first verdict was
-				failed = append(failed, final.MessageID)
-			}
-			continue
-		}
-		seen[final.MessageID] = true
+	for i, final := range finals {
 		var reason *string
 		if final.Status == sms.Failed {
 			r := clean(final.Reason)
 			reason, failed = &r, append(failed, final.MessageID)
 		}
-		ids, status = append(ids, final.MessageID), append(status, int16(final.Status))
-		at, reasons, claimants = append(at, final.At), append(reasons, reason), append(claimants, final.Claimant)
-		epochs = append(epochs, int32(final.Epoch))
+		if i > 0 && finals[i-1].MessageID == final.MessageID {
+			continue
+		}
+		ids, status, at = append(ids, final.MessageID), append(status, int16(final.Status)), append(at, final.At)
+		reasons, claimants, epochs = append(reasons, reason), append(claimants, final.Claimant), append(epochs, int32(final.Epoch))
 	}
 	b.Queue(`
 		UPDATE messages m SET status = u.status, failure_reason = u.reason,
@@ -132,7 +120,7 @@ func (f *finishing) queue(b *pgx.Batch) {
 		RETURNING m.id, m.ulid, m.company_id, m.user_id, m.phone_number, m.segments, m.test, m.carrier, m.status,
 			coalesce(m.failure_reason, ''), coalesce(m.send_at, m.created_at), u.at, coalesce(m.client_reference, ''), m.body <> '' AND `+untilFinal, ids, status, at, reasons, claimants, epochs).
 		Query(func(rows pgx.Rows) (err error) {
-			f.settled, err = pgx.AppendRows(make([]Settled, 0, len(ids)), rows, func(row pgx.CollectableRow) (st Settled, err error) {
+			*settled, err = pgx.AppendRows(make([]Settled, 0, len(ids)), rows, func(row pgx.CollectableRow) (st Settled, err error) {
 				var id pgtype.UUID
 				err = row.Scan(&st.ID, &id, &st.CompanyID, &st.UserID, &st.Number, &st.Segments, &st.Test, &st.Carrier, &st.Status,
 					&st.Reason, &st.From, &st.At, &st.Reference, &st.textLeft)
@@ -141,58 +129,25 @@ func (f *finishing) queue(b *pgx.Batch) {
 			})
 			return err
 		})
-	if len(failed) == 0 {
-		return
+	if len(failed) > 0 {
+		b.Queue(`DELETE FROM outbox o USING messages m WHERE o.message_id = ANY($1) AND m.id = o.message_id AND m.status <> 0`, failed)
+		submitted = receipts.QueueAccepted(b, failed)
 	}
-	b.Queue(`DELETE FROM outbox o USING messages m WHERE o.message_id = ANY($1) AND m.id = o.message_id AND m.status <> 0`, failed)
-	f.submitted = map[int64]bool{}
-	receipts.QueueAccepted(b, failed, func(id int64) { f.submitted[id] = true })
+	return submitted
 }
 
-// Verdicts returns the verdicts on the messages of segments that just became final (submission.Verdict), without
-// messages that still wait for a segment.
-func (s *Store) Verdicts(ctx context.Context, tx pgx.Tx, carrier string, states []receipts.SegmentState) ([]Final, error) {
-	var finals []Final
-	var open []int64 // messages whose other segments must be read
-	totals := map[int64]int{}
-	for _, st := range states {
-		if st.Total > 1 || (st.Unanswered && st.Status == sms.Failed) {
-			if totals[st.MessageID] == 0 {
-				open = append(open, st.MessageID)
-			}
-			totals[st.MessageID] = st.Total
-			continue
-		}
-		finals = appendVerdict(finals, st.MessageID, st.Total, []submission.Copy{st.Copy()})
+// failedFor returns a scan of messages that have failed for a reason, and when.
+func failedFor(reason string) pgx.RowToFunc[Final] {
+	return func(row pgx.CollectableRow) (Final, error) {
+		f := Final{Status: sms.Failed, Reason: reason}
+		err := row.Scan(&f.MessageID, &f.At)
+		return f, err
 	}
-	if len(open) == 0 {
-		return finals, nil
-	}
-	copies, err := receipts.Copies(ctx, tx, carrier, open)
-	if err != nil {
-		return nil, err
-	}
-	for _, id := range open {
-		finals = appendVerdict(finals, id, totals[id], copies[id])
-	}
-	return finals, nil
-}
-
-func appendVerdict(finals []Final, id int64, segments int, copies []submission.Copy) []Final {
-	status, at, reason := submission.Verdict(segments, copies)
-	if status == sms.Pending {
-		return finals
-	}
-	return append(finals, Final{MessageID: id, Status: status, At: at, Reason: reason})
 }
 
 // Expired takes those of ids off the outbox that are unclaimed and past their validity, and returns their verdicts.
 func (s *Store) Expired(ctx context.Context, tx pgx.Tx, ids []int64) ([]Final, error) {
-	return postgres.All(ctx, tx, "taking expired messages", func(row pgx.CollectableRow) (Final, error) {
-		f := Final{Status: sms.Failed, Reason: submission.ReasonExpired}
-		err := row.Scan(&f.MessageID, &f.At)
-		return f, err
-	}, `
+	return postgres.All(ctx, tx, "taking expired messages", failedFor(submission.ReasonExpired), `
 		WITH over AS (
 			SELECT o.message_id FROM outbox o JOIN messages m ON m.id = o.message_id
 			WHERE o.message_id = ANY($1) AND o.expires_at <= now() AND o.claimed_by IS NULL

@@ -46,3 +46,11 @@ func Each(ctx context.Context, db Querier, doing string, targets []any, do func(
 	}
 	return nil
 }
+
+// EachQueued is [Each] for a query of a pipeline: it runs when the pipeline's results are read.
+func EachQueued(query *pgx.QueuedQuery, targets []any, do func() error) {
+	query.Query(func(rows pgx.Rows) error {
+		_, err := pgx.ForEachRow(rows, targets, do)
+		return err
+	})
+}

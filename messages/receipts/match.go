@@ -2,6 +2,7 @@ package receipts
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -16,9 +17,8 @@ type matching struct {
 	format  Format
 	fresh   []*row            // the segments to record
 	late    []*row            // of these, late answers
-	copies  map[int64][]*row  // of the messages of late answers: all recorded rows
 	byKey   map[string][]*row // fresh rows, and recorded rows under the keys of the receipts
-	known   map[string]*row   // recorded rows, by address
+	known   map[string]*row   // recorded rows, by address: all of late answers' messages, and those that receipts may name
 	early   []waiting         // receipts of the inbox that may have come before fresh rows, by id
 	reports []reported        // the new receipts, in their order
 	seen    map[source]bool   // of earlier receipts
@@ -50,8 +50,8 @@ type row struct {
 
 	// Only of a fresh row.
 	carrierID string
-	reference *int32 // by which a receipt of the inbox may name it
-	unsure    bool   // only a receipt that names its handset can have come before it
+	reference *uint16 // by which a receipt of the inbox may name it
+	unsure    bool    // only a receipt that names its handset can have come before it
 }
 
 // waiting is a final receipt in the inbox.
@@ -62,17 +62,19 @@ type waiting struct {
 }
 
 func (m *Matcher) newMatching(segments []Segment, receipts []Receipt, room int) *matching {
-	w := &matching{carrier: m.carrier, format: m.format, copies: map[int64][]*row{}, byKey: map[string][]*row{}, known: map[string]*row{},
-		seen: map[source]bool{}, room: room, outcomes: make([]Outcome, len(receipts)), named: make([]*row, len(receipts))}
 	fresh := make([]row, len(segments))
-	w.fresh, w.settled, w.reports = make([]*row, 0, len(segments)), make([]*row, 0, len(segments)+len(receipts)), make([]reported, 0, len(receipts))
+	w := &matching{
+		carrier: m.carrier, format: m.format, room: room,
+		byKey: map[string][]*row{}, known: map[string]*row{}, seen: map[source]bool{},
+		outcomes: make([]Outcome, len(receipts)), named: make([]*row, len(receipts)), reports: make([]reported, 0, len(receipts)),
+		fresh: make([]*row, 0, len(segments)), settled: make([]*row, 0, len(segments)+len(receipts)),
+	}
 	for i := range segments {
 		p, r := &segments[i], &fresh[i]
 		*r = row{SegmentState: SegmentState{MessageID: p.MessageID, Segment: p.Segment, Total: p.Total, Unanswered: p.Unanswered},
 			handset: handset(string(p.Number)), link: p.Link, key: p.key(), submitted: p.At, confirmed: p.Confirmed && !p.Unanswered}
-		if p.Unanswered || strings.HasPrefix(r.key, "!") && r.key == namelessKey(p.Reference) {
-			reference := int32(p.Reference)
-			r.reference = &reference
+		if p.Unanswered || p.nameless() {
+			r.reference = &p.Reference
 		}
 		if !p.Unanswered {
 			r.carrierID = postgres.Text(p.CarrierID)
@@ -109,7 +111,7 @@ func (w *matching) match() {
 func (w *matching) replace() {
 	for _, late := range w.late {
 		var oldest *row
-		for _, r := range slices.Concat(w.copies[late.MessageID], w.fresh) {
+		for _, r := range slices.AppendSeq(slices.Clone(w.fresh), maps.Values(w.known)) {
 			if r.MessageID != late.MessageID {
 				continue
 			}
@@ -142,7 +144,7 @@ func (w *matching) matchEarly() {
 	for _, r := range w.fresh {
 		for i := range w.early {
 			e := &w.early[i]
-			if !e.taken && r.open() && r.same(e.handset) && r.reference != nil && e.reference != nil && *e.reference == *r.reference {
+			if !e.taken && r.open() && r.same(e.handset) && r.reference != nil && e.Reference != nil && *e.Reference == *r.reference {
 				w.take(e)
 				w.settleEarly(r, e)
 			}

@@ -3,6 +3,8 @@ package receipts
 import (
 	"context"
 	"fmt"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -11,6 +13,21 @@ import (
 	"intumwa/internal/postgres"
 	"intumwa/sms"
 )
+
+// handset returns the part that all forms of an address share, national or international, with or without a plus: its
+// last eight digits; nil for an address that is no number.
+func handset(address string) *int32 {
+	digits := strings.TrimLeft(postgres.Text(address), "+")
+	if len(digits) < 8 || strings.Trim(digits, "0123456789") != "" {
+		return nil
+	}
+	n, err := strconv.ParseInt(digits[len(digits)-8:], 10, 32)
+	if err != nil {
+		return nil
+	}
+	last := int32(n)
+	return &last
+}
 
 // QueueObscure adds the removal of messages' numbers from segments and receipts to a pipeline. The messages must be
 // final: later receipts are not compared with the number.
@@ -58,26 +75,20 @@ func Strays(ctx context.Context, pool *pgxpool.Pool, sought []Sought) ([]Stray, 
 	var i int32
 	var s Stray
 	l := &s.Latest
-	if err := postgres.Each(ctx, pool, "looking for receipts of no message", []any{&i, &s.Count, &s.Sent, &s.Failed, &l.ID, &l.At, &l.Carrier, &l.Link, &l.CarrierID, &l.Number, &l.State, &l.Error}, func() error {
-		strays[i] = s
-		return nil
-	}, `SELECT g.n, g.count, g.sent, g.failed, r.id, r.received_at, r.carrier, r.link, r.carrier_id, r.number, r.state, r.error
-		FROM (
+	targets := []any{&i, &s.Count, &s.Sent, &s.Failed, &l.ID, &l.At, &l.Carrier, &l.Link, &l.CarrierID, &l.Number, &l.State, &l.Error}
+	return strays, postgres.Each(ctx, pool, "looking for receipts of no message", targets, func() error { strays[i] = s; return nil },
+		`SELECT g.n, g.count, g.sent, g.failed, `+inboxColumns+` FROM (
 			SELECT u.n, count(*), count(DISTINCT (r.carrier, r.key)) FILTER (WHERE r.status = $4) AS sent, count(*) FILTER (WHERE r.status = $5) AS failed, max(r.id) AS latest
 			FROM unnest($1::int[], $2::int[], $3::timestamptz[]) u(n, handset, since)
 			JOIN receipts r ON r.handset = u.handset AND r.received_at >= u.since
 			WHERE r.message_id IS NULL GROUP BY u.n
-		) g JOIN receipts r ON r.id = g.latest`, index, handsets, since, sms.Sent, sms.Failed); err != nil {
-		return nil, err
-	}
-	return strays, nil
+		) g JOIN receipts r ON r.id = g.latest`, index, handsets, since, sms.Sent, sms.Failed)
 }
 
 // Naming returns the receipts of the inbox that name a number, of all carriers. It reads the whole inbox.
 func Naming(ctx context.Context, pool *pgxpool.Pool, number sms.Number) ([]InboxReceipt, error) {
 	return postgres.All(ctx, pool, "looking for the receipts of a number", pgx.RowToStructByPos[InboxReceipt],
-		`SELECT id, received_at, carrier, link, carrier_id, number, state, error FROM receipts
-		WHERE message_id IS NULL AND handset = $1 ORDER BY id`, handset(string(number)))
+		`SELECT `+inboxColumns+` FROM receipts r WHERE message_id IS NULL AND handset = $1 ORDER BY id`, handset(string(number)))
 }
 
 // Erase deletes the receipts of [Naming] and returns how many.

@@ -50,11 +50,9 @@ func WithoutAnswer(ctx context.Context, tx pgx.Tx, messages []int64) (map[int64]
 	open := make(map[int64][]int, len(messages))
 	var id int64
 	var segment int
-	if err := postgres.Each(ctx, tx, "reading which segments have no answer", []any{&id, &segment}, func() error { open[id] = append(open[id], segment); return nil },
-		`SELECT message_id, segment FROM segments s WHERE message_id = ANY($1) AND `+openSegment+` ORDER BY message_id, segment`, messages); err != nil {
-		return nil, err
-	}
-	return open, nil
+	return open, postgres.Each(ctx, tx, "reading which segments have no answer", []any{&id, &segment},
+		func() error { open[id] = append(open[id], segment); return nil },
+		`SELECT message_id, segment FROM segments s WHERE message_id = ANY($1) AND `+openSegment+` ORDER BY message_id, segment`, messages)
 }
 
 // QueueMark adds to a pipeline a mark on all copies of messages.
@@ -75,24 +73,20 @@ func Overrule(ctx context.Context, tx pgx.Tx, carrier string, messages []int64) 
 const Submitted = `(SELECT DISTINCT message_id FROM segments s WHERE ` + counts + `)`
 
 // QueueAccepted adds to a pipeline a query for the messages of which a carrier has a segment, by its answer or a
-// receipt; it calls accepted for each.
-func QueueAccepted(b *pgx.Batch, messages []int64, accepted func(message int64)) {
-	b.Queue(`SELECT DISTINCT message_id FROM segments s WHERE message_id = ANY($1) AND (`+answeredKey+` OR s.state IS NOT NULL)`, messages).
-		Query(func(rows pgx.Rows) error {
-			var id int64
-			_, err := pgx.ForEachRow(rows, []any{&id}, func() error { accepted(id); return nil })
-			return err
-		})
+// receipt; it fills the set when the results are read.
+func QueueAccepted(b *pgx.Batch, messages []int64) (accepted map[int64]bool) {
+	accepted = make(map[int64]bool, len(messages))
+	var id int64
+	postgres.EachQueued(b.Queue(`SELECT DISTINCT message_id FROM segments s
+		WHERE message_id = ANY($1) AND (`+answeredKey+` OR s.state IS NOT NULL)`, messages), []any{&id}, func() error { accepted[id] = true; return nil })
+	return accepted
 }
 
 // Copies returns the copies of the segments of messages that are at a carrier now.
-func Copies(ctx context.Context, db postgres.Querier, carrier string, messages []int64) (copies map[int64][]submission.Copy, err error) {
-	copies = make(map[int64][]submission.Copy, len(messages))
-	rows, err := db.Query(ctx, copiesOf, messages, carrier)
-	if err == nil {
-		err = collectCopies(rows, copies)
-	}
-	if err != nil {
+func Copies(ctx context.Context, db postgres.DB, carrier string, messages []int64) (map[int64][]submission.Copy, error) {
+	b := &pgx.Batch{}
+	copies := QueueCopies(b, carrier, messages)
+	if err := db.SendBatch(ctx, b).Close(); err != nil {
 		return nil, fmt.Errorf("reading the segments of %d messages: %w", len(messages), err)
 	}
 	return copies, nil
@@ -101,23 +95,18 @@ func Copies(ctx context.Context, db postgres.Querier, carrier string, messages [
 // QueueCopies is [Copies] in a pipeline; it fills the map when the results are read.
 func QueueCopies(b *pgx.Batch, carrier string, messages []int64) map[int64][]submission.Copy {
 	copies := make(map[int64][]submission.Copy, len(messages))
-	b.Queue(copiesOf, messages, carrier).Query(func(rows pgx.Rows) error { return collectCopies(rows, copies) })
-	return copies
-}
-
-const copiesOf = `SELECT message_id, segment, total, ` + answeredKey + `, coalesce(state, 0), coalesce(receipt_at, submitted_at), coalesce(receipt, ''),
-		coalesce(error, ''), coalesce(mark, 0), carrier <> $2, coalesce(receipt_at - submitted_at, '0') FROM segments s WHERE message_id = ANY($1)`
-
-func collectCopies(rows pgx.Rows, copies map[int64][]submission.Copy) error {
 	var id int64
 	var c submission.Copy
 	var code string
-	_, err := pgx.ForEachRow(rows, []any{&id, &c.Segment, &c.Total, &c.Answered, &c.Status, &c.At, &c.Receipt, &code, &c.Mark, &c.Other, &c.After}, func() error {
-		c.Reason = reasonOf(c.Receipt, code)
-		copies[id] = append(copies[id], c)
-		return nil
-	})
-	return err
+	postgres.EachQueued(b.Queue(`SELECT message_id, segment, total, `+answeredKey+`, coalesce(state, 0), coalesce(receipt_at, submitted_at),
+			coalesce(receipt, ''), coalesce(error, ''), coalesce(mark, 0), carrier <> $2, coalesce(receipt_at - submitted_at, '0')
+		FROM segments s WHERE message_id = ANY($1)`, messages, carrier),
+		[]any{&id, &c.Segment, &c.Total, &c.Answered, &c.Status, &c.At, &c.Receipt, &code, &c.Mark, &c.Other, &c.After}, func() error {
+			c.Reason = reasonOf(c.Receipt, code)
+			copies[id] = append(copies[id], c)
+			return nil
+		})
+	return copies
 }
 
 // Refusal is a carrier's late refusal of a segment that was recorded as unanswered: nothing of it is there.

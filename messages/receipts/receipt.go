@@ -38,8 +38,6 @@ type reported struct {
 	keys    []string // possible keys of its segment, the likeliest first
 	handset *int32   // nil: it names none
 	verify  bool     // settle only a segment of this handset; else also one of the same link
-
-	reference *int32 // Reference as stored, of one in the inbox
 }
 
 // read returns the keys of a receipt's id. Without a handset to verify it, the id has one form.

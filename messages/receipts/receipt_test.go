@@ -36,13 +36,15 @@ func TestReceiptAfterResponse(t *testing.T) {
 	r = d.record(nil, receipt("ab", "DELIVRD", ""), receipt("ab", "ACCEPTD", ""), receipt("ab", "UNDELIV", ""), receipt("ac", "DELIVRD", ""), receipt("ac", "ENROUTE", ""))
 	outcomes(t, r, Duplicate, Duplicate, Contradiction, Contradiction, Intermediate)
 	settledAs(t, r.Settled, sms.Sent)
-	var segments []SegmentRecord
-	var kept []string
 	b := &pgx.Batch{}
-	QueueHistory(b, []int64{1}, func(_ int64, s SegmentRecord) { segments = append(segments, s) },
-		func(_ int64, r ReceiptRecord) { kept = append(kept, r.State+" "+string(r.Outcome)) })
+	segmentsOf, receiptsOf := QueueHistory(b, []int64{1})
 	if err := d.pool.SendBatch(t.Context(), b).Close(); err != nil {
 		t.Fatal(err)
+	}
+	segments := segmentsOf[1]
+	var kept []string
+	for _, r := range receiptsOf[1] {
+		kept = append(kept, r.State+" "+string(r.Outcome))
 	}
 	if len(segments) != 1 || segments[0].Receipt != "DELIVRD" || segments[0].CarrierID != "00AB" || segments[0].ReceiptAt == nil || segments[0].Carrier != "lumitel" {
 		t.Errorf("segments %+v", segments)
@@ -399,7 +401,9 @@ func TestUnanswered(t *testing.T) {
 	}
 	// In the other order.
 	d.record(nil, receipt("x6", "DELIVRD", numberOf(3)).echoing(80))
-	echoed, err := d.Echoed(t.Context(), d.pool, []Unanswered{{"+25761000002", 80}, {"+25761000003", 80}, {"+25761000003", 81}, {"", 80}})
+	echoed, err := d.Echoed(t.Context(), d.pool, []Segment{
+		{Number: "+25761000002", Reference: 80}, {Number: "+25761000003", Reference: 80}, {Number: "+25761000003", Reference: 81}, {Reference: 80},
+	})
 	if err != nil || !slices.Equal(echoed, []int{1}) {
 		t.Errorf("echoed %v, %v", echoed, err)
 	}

@@ -23,10 +23,7 @@ func (w *matching) load(b *pgx.Batch) {
 	for i, r := range w.late {
 		ids[i] = r.MessageID
 	}
-	b.Queue(`SELECT `+rowColumns+` FROM segments c WHERE c.message_id = ANY($2) AND c.carrier = $1`, w.carrier, ids).
-		Query(func(rows pgx.Rows) error {
-			return w.eachRow(rows, func(r *row) { w.copies[r.MessageID] = append(w.copies[r.MessageID], r) })
-		})
+	w.read(b.Queue(`SELECT `+rowColumns+` FROM segments c WHERE c.message_id = ANY($2) AND c.carrier = $1`, w.carrier, ids))
 }
 
 // loadInbox reads the receipts that may have come before fresh rows.
@@ -43,7 +40,7 @@ func (w *matching) loadInbox(b *pgx.Batch) {
 			keys = append(keys, r.key)
 		}
 		if r.reference != nil {
-			references = append(references, *r.reference)
+			references = append(references, int32(*r.reference))
 		}
 	}
 	keys = slices.DeleteFunc(distinct(keys), func(key string) bool { return key == "" })
@@ -51,17 +48,15 @@ func (w *matching) loadInbox(b *pgx.Batch) {
 	if len(keys)+len(references) == 0 {
 		return
 	}
+	const columns = `r.id, r.link, r.key, r.reference, r.handset, r.status, r.state, r.error, r.received_at`
 	const free = ` r.carrier = $1 AND r.message_id IS NULL AND r.status IS NOT NULL AND r.received_at > now() - $4::interval`
-	b.Queue(`SELECT r.id, r.link, r.key, r.reference, r.handset, r.status, r.state, r.error, r.received_at
-			FROM unnest($2::text[]) u(key) JOIN receipts r ON r.key = u.key AND`+free+`
-		UNION
-		SELECT r.id, r.link, r.key, r.reference, r.handset, r.status, r.state, r.error, r.received_at
-			FROM unnest($3::int[]) u(reference) JOIN receipts r ON r.reference = u.reference AND`+free+`
+	b.Queue(`SELECT `+columns+` FROM unnest($2::text[]) u(key) JOIN receipts r ON r.key = u.key AND`+free+`
+		UNION SELECT `+columns+` FROM unnest($3::int[]) u(reference) JOIN receipts r ON r.reference = u.reference AND`+free+`
 		ORDER BY id`, w.carrier, keys, references, inboxReach).
 		Query(func(rows pgx.Rows) (err error) {
 			w.early, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (e waiting, err error) {
 				var key string
-				err = row.Scan(&e.id, &e.Link, &key, &e.reference, &e.handset, &e.Status, &e.State, &e.Error, &e.At)
+				err = row.Scan(&e.id, &e.Link, &key, &e.Reference, &e.handset, &e.Status, &e.State, &e.Error, &e.At)
 				if e.keys = []string{key}; w.format == Auto && e.handset != nil {
 					e.keys = forms(key)
 				}
@@ -104,15 +99,12 @@ func (w *matching) loadNamed(b *pgx.Batch) {
 	for _, key := range keys {
 		most = append(most, times[key]+1)
 	}
-	b.Queue(`SELECT c.* FROM (SELECT unnest($2::text[]) AS key, unnest($3::text[]) AS link, unnest($4::int[]) AS handset, unnest($5::int[]) AS most) u
+	w.read(b.Queue(`SELECT c.* FROM (SELECT unnest($2::text[]) AS key, unnest($3::text[]) AS link, unnest($4::int[]) AS handset, unnest($5::int[]) AS most) u
 		CROSS JOIN LATERAL (
 			SELECT `+rowColumns+` FROM segments c
 			WHERE c.key = u.key AND c.carrier = $1 AND (u.handset IS NULL OR c.handset = u.handset OR c.link = u.link)
 			ORDER BY coalesce(c.handset = u.handset, false) DESC, c.state IS NULL DESC, c.link = u.link DESC, c.submitted_at DESC LIMIT u.most
-		) c`, w.carrier, keys, links, handsets, most).
-		Query(func(rows pgx.Rows) error {
-			return w.eachRow(rows, func(*row) {})
-		})
+		) c`, w.carrier, keys, links, handsets, most))
 }
 
 func distinct[T int32 | string](list []T) []T {
@@ -120,22 +112,22 @@ func distinct[T int32 | string](list []T) []T {
 	return slices.Compact(list)
 }
 
-// rowColumns are the columns of a row c of segments for eachRow. Under the carrier's lock its address (ctid) is stable.
+// rowColumns are the columns of a row c of segments for read. A purge, and a mark of another carrier's, change rows without
+// the carrier's lock: a statement that finds a row by its address (ctid) also compares its message.
 const rowColumns = `c.ctid::text, c.message_id, c.segment, c.total, c.handset, c.link, c.key, c.submitted_at, coalesce(c.state, 0), c.key LIKE '?%'`
 
-func (w *matching) eachRow(rows pgx.Rows, do func(*row)) error {
+// read adds the rows of a queued query to the known ones.
+func (w *matching) read(query *pgx.QueuedQuery) {
 	var r row
-	_, err := pgx.ForEachRow(rows, []any{&r.address, &r.MessageID, &r.Segment, &r.Total, &r.handset, &r.link, &r.key, &r.submitted, &r.Status, &r.Unanswered}, func() error {
+	postgres.EachQueued(query, []any{&r.address, &r.MessageID, &r.Segment, &r.Total, &r.handset, &r.link, &r.key, &r.submitted, &r.Status, &r.Unanswered}, func() error {
 		if w.known[r.address] == nil {
 			one := r
 			w.known[r.address] = &one
 			w.add(&one)
 		}
-		do(w.known[r.address])
 		r.handset = nil // a new one for the next row
 		return nil
 	})
-	return err
 }
 
 // write adds the storing of the decisions to a pipeline.
@@ -155,13 +147,15 @@ func (w *matching) write(b *pgx.Batch) {
 
 func (w *matching) writeReplaced(b *pgx.Batch) {
 	var addresses []string
+	var ids []int64
 	for address, r := range w.known {
 		if r.replaced {
-			addresses = append(addresses, address)
+			addresses, ids = append(addresses, address), append(ids, r.MessageID)
 		}
 	}
 	if len(addresses) > 0 {
-		b.Queue(`DELETE FROM segments s USING unnest($1::text[]) u(address) WHERE s.ctid = u.address::tid AND s.state IS NULL`, addresses)
+		b.Queue(`DELETE FROM segments s USING unnest($1::text[], $2::bigint[]) u(address, message_id)
+			WHERE s.ctid = u.address::tid AND s.message_id = u.message_id AND s.state IS NULL`, addresses, ids)
 	}
 }
 
@@ -233,19 +227,13 @@ const noticesKept = 8
 
 // keep adds the storing of a receipt to a pipeline: for a message's segment or, without one, in the inbox.
 func (r *reported) keep(b *pgx.Batch, carrier string, of *row, outcome Outcome) {
-	var status *int16
+	var status *sms.Status
 	if r.Final {
-		v := int16(r.Status)
-		status = &v
+		status = &r.Status
 	}
 	key := r.keys[0]
-	var reference *int32
-	if r.Reference != nil {
-		v := int32(*r.Reference)
-		reference = &v
-		if key == "" { // it has no other name
-			key = referenceKey(*r.Reference)
-		}
+	if key == "" && r.Reference != nil { // it has no other name
+		key = referenceKey(*r.Reference)
 	}
 	var message *int64
 	most := 0
@@ -258,7 +246,7 @@ func (r *reported) keep(b *pgx.Batch, carrier string, of *row, outcome Outcome) 
 		ON CONFLICT (key, carrier, state, number, carrier_id) WHERE message_id IS NULL
 			DO UPDATE SET received_at = now(), link = excluded.link, status = excluded.status, error = excluded.error, reference = excluded.reference`,
 		carrier, r.Link, key, postgres.Text(r.CarrierID), postgres.Text(r.Number), r.handset, postgres.Text(r.State), status,
-		postgres.Text(r.Error), message, string(outcome), reference, most)
+		postgres.Text(r.Error), message, string(outcome), r.Reference, most)
 }
 
 // doing names a matching's work in errors.

@@ -42,15 +42,17 @@ func namelessKey(reference uint16) string { return "!" + strconv.Itoa(int(refere
 
 // key returns the key under which a segment is stored.
 func (p *Segment) key() string {
-	switch key := Key(p.CarrierID); {
+	switch {
 	case p.Unanswered:
 		return referenceKey(p.Reference)
-	case key == "" && p.Reference != 0:
+	case p.nameless():
 		return namelessKey(p.Reference)
-	default:
-		return key
 	}
+	return Key(p.CarrierID)
 }
+
+// nameless reports whether only a reference names an accepted segment.
+func (p *Segment) nameless() bool { return !p.Unanswered && Key(p.CarrierID) == "" && p.Reference != 0 }
 
 // SegmentState is a segment that has just become final.
 type SegmentState struct {

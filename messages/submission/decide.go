@@ -62,41 +62,42 @@ type Step struct {
 // A segment has no copy, is unanswered or accepted as StateOf says. Where no attempt ends, again means that a late
 // refusal has emptied a segment of a message that had left the outbox.
 func Decide(k Known) Step {
-	step := Step{Row: Fails, Counts: len(k.Copies) > 0, Elsewhere: true}
+	fails := Step{Row: Fails, Elsewhere: true}
+	again := Step{Row: Again, Counts: len(k.Copies) > 0}
+	var last time.Time
 	for i := range k.Results {
 		r := &k.Results[i]
-		step.Delay, step.Counts = max(step.Delay, r.Delay), step.Counts || r.Counts
+		again.Delay, again.Counts = max(again.Delay, r.Delay), again.Counts || r.Counts
+		if r.At.After(last) {
+			last = r.At
+		}
 		if r.Fail == "" {
 			continue
 		}
-		if step.Elsewhere = step.Elsewhere && r.Elsewhere; step.Reason == "" {
-			step.Reason, step.At = r.Fail, r.At
+		if fails.Elsewhere = fails.Elsewhere && r.Elsewhere; fails.Reason == "" {
+			fails.Reason, fails.At = r.Fail, r.At
 		}
 	}
+	least := leastOf(k)
 	switch {
-	case step.Reason != "" && step.Elsewhere && k.Open > 0:
+	case fails.Reason != "" && fails.Elsewhere && k.Open > 0:
 		return Step{}
-	case step.Reason != "":
-		return Step{Row: Fails, Reason: step.Reason, At: step.At, Elsewhere: step.Elsewhere}
+	case fails.Reason != "":
+		return fails
 	case k.Open > 0:
 		return Step{}
-	}
-	again := Step{Row: Again, Delay: step.Delay, Counts: step.Counts}
-	switch leastOf(k) {
-	case Waiting:
+	case least == Waiting:
 		return again
-	case Accepted:
+	case least == Accepted:
 		return Step{Row: Leaves}
-	}
-	switch {
-	case !k.Ended:
+	case !k.Ended: // least is Unanswered
 		return Step{}
 	case k.Policy == Resend:
 		return again
 	case k.Policy == Hold:
 		return Step{Row: Leaves}
 	}
-	return Step{Row: Fails, Reason: ReasonNoAnswer, At: lastOf(k.Results)}
+	return Step{Row: Fails, Reason: ReasonNoAnswer, At: last}
 }
 
 // leastOf returns the state of the segment that is furthest from acceptance: Waiting, Unanswered or Accepted.
@@ -106,13 +107,4 @@ func leastOf(k Known) State {
 		least = min(least, StateOf(n, k.Copies))
 	}
 	return least
-}
-
-func lastOf(results []Result) (at time.Time) {
-	for i := range results {
-		if results[i].At.After(at) {
-			at = results[i].At
-		}
-	}
-	return at
 }

@@ -9,66 +9,51 @@ import (
 // Verdict returns the status of a message with this many segments, from their copies in any order: failed when one
 // segment is, sent when all are (rule choices 5.4). at is when that was known.
 func Verdict(segments int, copies []Copy) (status sms.Status, at time.Time, reason string) {
-	sent := 0
+	status = sms.Sent
 	for n := 1; n <= segments; n++ {
-		one := segmentOf(n, copies)
-		switch one.Status {
-		case sms.Failed:
-			if status != sms.Failed || one.At.Before(at) {
-				status, at, reason = sms.Failed, one.At, one.Reason
-			}
-		case sms.Sent:
-			sent++
-			if status != sms.Failed && one.At.After(at) {
-				at = one.At
-			}
+		switch one := segmentOf(n, copies); {
+		case one.Status == sms.Failed && (status != sms.Failed || one.At.Before(at)):
+			status, at, reason = sms.Failed, one.At, one.Reason
+		case one.Status == sms.Pending && status == sms.Sent:
+			status = sms.Pending
+		case status == sms.Sent && one.At.After(at):
+			at = one.At
 		}
 	}
-	switch {
-	case status == sms.Failed:
-		return status, at, reason
-	case sent == segments:
-		return sms.Sent, at, ""
+	if status == sms.Pending {
+		return sms.Pending, time.Time{}, ""
 	}
-	return sms.Pending, time.Time{}, ""
+	return status, at, reason
 }
 
-// segmentOf returns a segment's state from its copies: sent when one arrived; failed when an answered one failed, or an
-// unanswered one without another copy that may still be delivered.
-func segmentOf(n int, copies []Copy) (one Copy) {
-	live := false // an answered copy that has not failed
-	var failed, unanswered *Copy
+// segmentOf returns the copy that decides a segment's state: the earliest that arrived; else the earliest answered one
+// that failed; else, unless an answered one may still be delivered, the earliest other one that failed. None: Pending.
+func segmentOf(n int, copies []Copy) (best Copy) {
+	rank, live := 0, false
 	for i := range copies {
 		c := &copies[i]
+		if c.Segment != n || c.Mark == Passed {
+			continue
+		}
+		of := 0
 		switch {
-		case c.Segment != n || c.Mark == Passed:
 		case c.Status == sms.Sent:
-			if one.Status != sms.Sent || c.At.Before(one.At) {
-				one = *c
-			}
+			of = 3
 		case c.Status == sms.Failed && c.Answered:
-			failed = earlier(failed, c)
+			of = 2
 		case c.Status == sms.Failed:
-			unanswered = earlier(unanswered, c)
-		case c.Answered:
-			live = true
+			of = 1
+		default:
+			live = live || c.Answered
+		}
+		if of > rank || of == rank && c.At.Before(best.At) {
+			rank, best = of, *c
 		}
 	}
-	switch {
-	case one.Status == sms.Sent:
-	case failed != nil:
-		one = *failed
-	case unanswered != nil && !live:
-		one = *unanswered
+	if rank == 0 || rank == 1 && live {
+		return Copy{}
 	}
-	return one
-}
-
-func earlier(a, b *Copy) *Copy {
-	if a == nil || b.At.Before(a.At) {
-		return b
-	}
-	return a
+	return best
 }
 
 // Undeliv is the receipt's state after which a second carrier may be chosen.
