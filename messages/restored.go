@@ -72,7 +72,7 @@ func (s *Store) TakePending(ctx context.Context, tx pgx.Tx, carrier string, due 
 	for i, c := range taken {
 		ids[i] = c.ID
 	}
-	if err := readCopies(ctx, tx, carrier, taken, 0); err != nil {
+	if err := readCopies(ctx, tx, carrier, taken); err != nil {
 		return fail(err)
 	}
 	if _, err := tx.Exec(ctx, `DELETE FROM outbox WHERE message_id = ANY($1)`, ids); err != nil {
