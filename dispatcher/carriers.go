@@ -1,7 +1,6 @@
 package dispatcher
 
 import (
-	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -51,13 +50,4 @@ func (c *carriers) set(configs []Carrier) (added []*carrier) {
 		c.active = append(c.active, one)
 	}
 	return added
-}
-
-// find returns a configured carrier, or nil.
-func (c *carriers) find(name string) *carrier {
-	running := c.running()
-	if i := slices.IndexFunc(running, func(one *carrier) bool { return one.name == name }); i >= 0 {
-		return running[i]
-	}
-	return nil
 }

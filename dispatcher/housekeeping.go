@@ -24,18 +24,18 @@ type holding struct {
 
 // payOwed pays the refunds that settling put off because another transaction had
 // locked the balance.
-func (h *housekeeping) payOwed(ctx context.Context) error {
-	refunded, waiting, err := billing.New(h.pool).PayOwed(ctx)
+func (d *housekeeping) payOwed(ctx context.Context) error {
+	refunded, waiting, err := billing.New(d.pool).PayOwed(ctx)
 	if err != nil {
 		return err
 	}
-	h.metrics.refunds.Add(float64(refunded))
-	if was := h.refundsHeld; (waiting > 0) != was {
-		h.refundsHeld = !was
+	d.metrics.refunds.Add(float64(refunded))
+	if was := d.refundsHeld; (waiting > 0) != was {
+		d.refundsHeld = !was
 		if waiting > 0 {
-			h.log.Warn("refunds wait: another transaction has locked their balances or test pools", "event", "refunds_wait", "held", waiting)
+			d.log.Warn("refunds wait: another transaction has locked their balances or test pools", "event", "refunds_wait", "held", waiting)
 		} else {
-			h.log.Info("refunds no longer wait for locked balances or test pools", "event", "refunds_resumed")
+			d.log.Info("refunds no longer wait for locked balances or test pools", "event", "refunds_resumed")
 		}
 	}
 	return nil
