@@ -2,25 +2,22 @@
 // answers and receipts: queued → carried → settled. It is the back half of the
 // gateway and never calls the front half.
 //
-// # Parts
+// # Parts, from the ground up
 //
-//   - The leases (leases.go) give each link and each kind of task to one process at a
-//     time. The others take over from a dead process.
-//   - The member (member.go) holds the leases of links and starts and stops their
-//     workers.
-//   - A link worker (linkworker.go) carries messages over one leased link. It
-//     takes from the queue no more than it can soon send (prefetch.go), claims in
-//     Postgres, and submits segment by segment.
-//   - A settler (settler.go) for each carrier writes the answers and receipts of its
-//     links in batches. The package receipts finds the segment of a receipt.
-//   - The queue health (queuehealth.go) decides for each carrier's lane whether the
-//     queue in Redis is usable. While it is not, link workers take messages straight
-//     from Postgres.
-//   - The release (scheduled.go) moves due scheduled messages to the outbox and the
-//     queue.
-//   - The tasks (tasks.go) run in one process for all. Recovery frees the claims of
-//     dead dispatchers, refills the queue from Postgres, fails over, and so on.
-//     Housekeeping does what may wait. Each task has a name, an interval and a metric.
+// A file uses only files of its own line and of the lines above it. The type that a part keeps stands in its first
+// file, what runs it in its last.
+//
+//	carriers     carrier segment options · carriers quota
+//	ground       core metrics repeat · leases links serving · attempt attempts slots
+//	settling     settlement gather arrival change second conclude settler · sandbox cancel unanswered
+//	a link       bind breaker pace prefetch queuehealth trace · linkworker deliver echo feeder submitter linkrun
+//	membership   member minutes giveup linktable heartbeat
+//	recovery     tasks · recovery floor orphans free refill quiet failover walk scheduled
+//	housekeeping housekeeping holding deadlines purge lowbalance gauges
+//	wiring       dispatcher
+//
+// One message's way: feeder claims it, submitter writes its segments, settler records their answers (change, conclude),
+// deliver takes its receipt, and settler records that too.
 //
 // # Failures
 //

@@ -150,7 +150,9 @@ func (p *play) begin(at *process) {
 		return
 	}
 	for _, c := range hand.copies {
-		if p.policy != AmbiguousResend && slices.ContainsFunc(p.copies, func(before *writtenCopy) bool { return before.segment == c.segment && before.mayHave() && !before.overruled }) {
+		if p.policy != AmbiguousResend && slices.ContainsFunc(p.copies, func(before *writtenCopy) bool {
+			return before.segment == c.segment && before.mayHave() && !before.overruled
+		}) {
 			p.Fatalf("segment %d is sent again, and the carrier may have it", c.segment)
 		}
 	}
