@@ -100,14 +100,13 @@ func (r BatchRecord) State() string {
 
 // BatchByULID returns a company's batch, or ErrNotFound.
 func (s *Store) BatchByULID(ctx context.Context, company sms.CompanyID, id ulid.ULID) (BatchRecord, error) {
-	found, err := s.batches(ctx, `company_id = $1 AND ulid = $2`, int64(company), uuid(id))
-	if err == nil {
-		err = s.countBatches(ctx, found)
+	r, err := s.Uncounted(ctx, company, id)
+	if err != nil {
+		return BatchRecord{}, err
 	}
-	if err != nil || len(found) == 0 {
-		return BatchRecord{}, cmp.Or(err, ErrNotFound)
-	}
-	return found[0], nil
+	found := []BatchRecord{r}
+	err = s.countBatches(ctx, found)
+	return found[0], err
 }
 
 // Uncounted is [Store.BatchByULID] without Counts and Cancelled.

@@ -317,9 +317,6 @@ func (s *Store) Pushed(ctx context.Context, ids []int64) error {
 func (s *Store) Queues(ctx context.Context) (map[int64]int64, error) {
 	queues := make(map[int64]int64)
 	var company, n int64
-	if err := postgres.Each(ctx, s.pool, "counting what companies have queued", []any{&company, &n}, func() error { queues[company] = n; return nil },
-		`SELECT company_id, count(*) FROM outbox GROUP BY company_id`); err != nil {
-		return nil, err
-	}
-	return queues, nil
+	return queues, postgres.Each(ctx, s.pool, "counting what companies have queued", []any{&company, &n}, func() error { queues[company] = n; return nil },
+		`SELECT company_id, count(*) FROM outbox GROUP BY company_id`)
 }
