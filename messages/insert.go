@@ -82,7 +82,7 @@ func moreOf(messages []*Message) []any {
 		if m.Reference != "" {
 			references[i] = &m.Reference
 		}
-		sends[i], expires[i], later[i] = orNull(m.SendAt), orNull(m.ExpireAt), m.Later
+		sends[i], expires[i], later[i] = orNull(m.SendAt), orNull(m.ExpireAt), m.Scheduled
 		if fate, ok := sms.SandboxFateOf(m.Number); ok {
 			seconds := fate.After.Seconds()
 			after[i], status[i], reasons[i] = &seconds, int16(fate.Status), fate.Reason

@@ -89,11 +89,10 @@ func (s *Store) Claim(ctx context.Context, dispatcher int64, carrier string, ids
 	for _, c := range claimed {
 		got[c.ID] = true
 	}
-	rest := slices.DeleteFunc(slices.Clone(ids), func(id int64) bool { return got[id] })
-	if len(rest) == 0 {
+	if ids = slices.DeleteFunc(slices.Clone(ids), func(id int64) bool { return got[id] }); len(ids) == 0 {
 		return claimed, nil
 	}
-	others, err := s.claim(ctx, carrier, claimOther, dispatcher, !marks, rest, carrier)
+	others, err := s.claim(ctx, carrier, claimOther, dispatcher, !marks, ids, carrier)
 	return append(claimed, others...), err
 }
 

@@ -31,7 +31,7 @@ func (p *purging) complete(ctx context.Context, tx pgx.Tx) error {
 			p.waiting = append(p.waiting, id)
 		}
 		return nil
-	}, `SELECT m.batch_id, m.id, bool_and(`+rested+`) OVER (PARTITION BY m.batch_id) FROM messages m
+	}, `SELECT m.batch_id, m.id, bool_and(`+longFinished+`) OVER (PARTITION BY m.batch_id) FROM messages m
 		WHERE m.batch_id = ANY($1) ORDER BY m.batch_id`, read, p.life)
 	p.batches = slices.Compact(p.batches)
 	return err
@@ -57,7 +57,7 @@ func (p *purging) remove(ctx context.Context, tx pgx.Tx) (removed int64, err err
 	b.Queue(`DELETE FROM sent_on WHERE message_id = ANY($1)`, p.leaving)
 	b.Queue(`DELETE FROM sandbox WHERE message_id = ANY($1)`, p.leaving)
 	b.Queue(forgetReferences, p.leaving)
-	b.Queue(`DELETE FROM messages m WHERE m.id = ANY($1) AND `+decided, p.leaving).Exec(func(tag pgconn.CommandTag) error {
+	b.Queue(`DELETE FROM messages m WHERE m.id = ANY($1) AND `+finished, p.leaving).Exec(func(tag pgconn.CommandTag) error {
 		if removed = tag.RowsAffected(); removed != int64(len(p.leaving)) {
 			return fmt.Errorf("of %d messages that were final %d are", len(p.leaving), removed)
 		}
