@@ -32,7 +32,6 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/oklog/ulid/v2"
 
-	"intumwa/internal/postgres"
 	"intumwa/sms"
 )
 
@@ -99,9 +98,6 @@ func (m *Message) Lane() int {
 	}
 	return LaneSingle
 }
-
-// clean removes bytes that PostgreSQL refuses.
-func clean(s string) string { return postgres.Text(s) }
 
 // timed reports whether it has a deadline of its own.
 func (m *Message) timed() bool { return !m.SendAt.IsZero() || !m.ExpireAt.IsZero() }
