@@ -91,13 +91,13 @@ const forgetReferences = `WITH last AS (
 // aside keeps the daily counts of messages whose chunk is still open, under the chunk's negative number. It returns
 // these chunks, to be counted again once the messages are deleted.
 func (p *purging) aside(ctx context.Context, tx pgx.Tx) (open []int64, err error) {
-	var chunks []int64
-	for _, id := range slices.Concat(p.leaving, p.waiting) { // Tally begins after the highest chunk
-		if chunk := id / tallyChunk; !slices.Contains(chunks, chunk) {
-			chunks = append(chunks, chunk)
-		}
-	}
-	if _, err := tx.Exec(ctx, `INSERT INTO tally_chunks (chunk) SELECT unnest($1::bigint[]) ON CONFLICT DO NOTHING`, chunks); err != nil {
+	chunks, err := postgres.All(ctx, tx, "noting chunks to count", pgx.RowTo[int64], `WITH chunk AS MATERIALIZED (
+			SELECT DISTINCT id / $2 AS n FROM unnest($1::bigint[]) id -- of all that were read: Tally begins after the highest chunk
+		), noted AS (
+			INSERT INTO tally_chunks (chunk) SELECT n FROM chunk ON CONFLICT DO NOTHING
+		)
+		SELECT n FROM chunk`, slices.Concat(p.leaving, p.waiting), tallyChunk)
+	if err != nil {
 		return nil, err
 	}
 	if open, err = postgres.All(ctx, tx, "locking tallies", pgx.RowTo[int64],
