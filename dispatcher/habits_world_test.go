@@ -230,7 +230,7 @@ func (w *world) insert(notes ...note) (ids []int64, items []queue.Item) {
 		encoding, segments := sms.Count(text)
 		list[i] = &messages.Message{ULID: ulid.Make(), CompanyID: n.company, UserID: 1, Batch: n.batch, Number: n.to, Sender: "DEMO", Body: text,
 			Encoding: encoding, Segments: segments, Carrier: cmp.Or(n.carrier, "lumitel"), Validity: cmp.Or(n.validity, time.Hour),
-			SendAt: n.sendAt, ExpireAt: n.expireAt, Later: n.sendAt.After(time.Now())}
+			SendAt: n.sendAt, ExpireAt: n.expireAt, Scheduled: n.sendAt.After(time.Now())}
 	}
 	err := pgx.BeginFunc(w.Context(), w.hot, func(tx pgx.Tx) (err error) {
 		if _, err := tx.Exec(w.Context(), `SET LOCAL idle_in_transaction_session_timeout = 0`); err != nil { // thousands of messages take long on a busy machine
@@ -243,7 +243,7 @@ func (w *world) insert(notes ...note) (ids []int64, items []queue.Item) {
 		w.Fatal(err)
 	}
 	for i, id := range ids {
-		if list[i].Later {
+		if list[i].Scheduled {
 			continue
 		}
 		items = append(items, queue.Item{MessageID: id, CompanyID: list[i].CompanyID, Carrier: list[i].Carrier, Lane: queue.Lane(list[i].Lane())})

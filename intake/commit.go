@@ -98,7 +98,7 @@ type written struct {
 func (w *written) items() []queue.Item {
 	items := make([]queue.Item, 0, len(w.ids))
 	for i, m := range w.messages {
-		if w.ids[i] != 0 && !m.Later && !m.Sandboxed() {
+		if w.ids[i] != 0 && !m.Scheduled && !m.Sandboxed() {
 			items = append(items, queue.Item{MessageID: w.ids[i], CompanyID: m.CompanyID, Carrier: m.Carrier, Lane: queue.Lane(m.Lane())})
 		}
 	}

@@ -17,7 +17,7 @@ type Schedule struct {
 
 // of sets a message's times; before its time it is scheduled.
 func (s Schedule) of(m *messages.Message, now time.Time) {
-	m.SendAt, m.ExpireAt, m.Later = s.SendAt, s.ExpireAt, s.SendAt.After(now)
+	m.SendAt, m.ExpireAt, m.Scheduled = s.SendAt, s.ExpireAt, s.SendAt.After(now)
 }
 
 // RefuseQuiet refuses a batch that expires before it may be sent.

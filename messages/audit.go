@@ -33,15 +33,10 @@ type Audit struct {
 // in one snapshot and may take minutes on a large database.
 func (s *Store) Audit(ctx context.Context, horizon time.Duration) (Audit, error) {
 	var a Audit
-	tx, err := s.pool.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly})
-	if err != nil {
-		return a, fmt.Errorf("auditing messages: %w", err)
-	}
-	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }() // nothing was written
-	if _, err := tx.Exec(ctx, `SET LOCAL statement_timeout = 0; SET LOCAL enable_hashjoin = on; SET LOCAL enable_mergejoin = on; SET LOCAL enable_seqscan = on`); err != nil {
-		return a, fmt.Errorf("auditing messages: %w", err)
-	}
-	err = tx.QueryRow(ctx, `
+	b := &pgx.Batch{}
+	b.Queue(`SELECT set_config('statement_timeout', '0', true), set_config('enable_hashjoin', 'on', true),
+		set_config('enable_mergejoin', 'on', true), set_config('enable_seqscan', 'on', true)`)
+	b.Queue(`
 		WITH owed AS (
 			SELECT coalesce(b.ulid, m.ulid) AS ref, m.company_id, sum(m.segments) AS segments, count(*) AS n
 			FROM messages m LEFT JOIN batches b ON b.id = m.batch_id
@@ -61,11 +56,8 @@ func (s *Store) Audit(ctx context.Context, horizon time.Duration) (Audit, error)
 			(SELECT coalesce(sum(greatest(abs(coalesce(g.requests, 0) - coalesce(p.requests, 0)), 1)), 0)::bigint
 				FROM gone g FULL JOIN purged p USING (company_id)
 				WHERE (g.requests, g.segments, g.mark) IS DISTINCT FROM (p.requests, p.segments, p.mark)),
-			(SELECT coalesce(sum(messages), 0)::bigint FROM purged)`).Scan(&a.Unpaid, &a.Unrecorded, &a.Purged)
-	if err != nil {
-		return a, fmt.Errorf("auditing debits: %w", err)
-	}
-	err = tx.QueryRow(ctx, `
+			(SELECT coalesce(sum(messages), 0)::bigint FROM purged)`).QueryRow(func(row pgx.Row) error { return row.Scan(&a.Unpaid, &a.Unrecorded, &a.Purged) })
+	b.Queue(`
 		SELECT count(*) FILTER (WHERE o.message_id IS NULL AND l.message_id IS NULL
 			AND (p.message_id IS NULL OR (d.message_id IS NULL AND m.created_at < now() - $1::interval) OR d.look_at < now() - interval '1 hour')
 			AND (s.message_id IS NULL OR s.settled OR s.due_at < now() - interval '1 hour'))
@@ -74,14 +66,14 @@ func (s *Store) Audit(ctx context.Context, horizon time.Duration) (Audit, error)
 			LEFT JOIN sandbox s ON s.message_id = m.id
 			LEFT JOIN scheduled l ON l.message_id = m.id
 			LEFT JOIN deadlines d ON d.message_id = m.id
-		WHERE m.status = 0`, horizon).Scan(&a.StuckPending)
-	if err != nil {
-		return a, fmt.Errorf("auditing pending messages: %w", err)
-	}
-	err = tx.QueryRow(ctx, `SELECT count(*) FROM (SELECT message_id FROM outbox UNION ALL SELECT message_id FROM scheduled) o
-		LEFT JOIN messages m ON m.id = o.message_id WHERE m.id IS NULL OR m.status <> 0`).Scan(&a.OrphanQueue)
-	if err != nil {
-		return a, fmt.Errorf("auditing the outbox: %w", err)
+		WHERE m.status = 0`, horizon).QueryRow(func(row pgx.Row) error { return row.Scan(&a.StuckPending) })
+	b.Queue(`SELECT count(*) FROM (SELECT message_id FROM outbox UNION ALL SELECT message_id FROM scheduled) o
+		LEFT JOIN messages m ON m.id = o.message_id WHERE m.id IS NULL OR m.status <> 0`).
+		QueryRow(func(row pgx.Row) error { return row.Scan(&a.OrphanQueue) })
+	if err := pgx.BeginTxFunc(ctx, s.pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
+		return tx.SendBatch(ctx, b).Close()
+	}); err != nil {
+		return Audit{}, fmt.Errorf("auditing messages: %w", err)
 	}
 	return a, nil
 }

@@ -15,7 +15,7 @@ import (
 
 // A company's texts may have a retention of their own (BodyRule). With BodiesUntilFinal the transaction that makes a
 // message final removes its text (Finish). The rest is removed by walks, one over each such company's messages, which
-// go on after [Store.PurgeRuled]'s last step. They skip undecided messages, which later steps check again. The general
+// go on after [Store.PurgeRuled]'s last step. They skip messages that are not final, which later steps check again. The general
 // purge leaves these companies out.
 const (
 	ruledBodies = "company bodies"             // in unpurged: skipped messages
@@ -92,7 +92,7 @@ const (
 	ruledSkipped = `(SELECT message_id FROM unpurged WHERE kind = '` + ruledBodies + `'
 		AND message_id > coalesce((SELECT up_to FROM sweeps WHERE name = '` + ruledAt + `'), 0) ORDER BY message_id LIMIT 20000) u`
 	ruledOver = ruledSkipped + ` JOIN messages m ON m.id = u.message_id JOIN body_rules r ON r.company_id = m.company_id
-		WHERE ` + decided + ` AND (r.keep_seconds = 0 OR m.created_at < now() - ` + ruleLife + `)`
+		WHERE ` + finished + ` AND (r.keep_seconds = 0 OR m.created_at < now() - ` + ruleLife + `)`
 )
 
 // RuledBehind returns by how long the oldest text under a company's rule has exceeded it; 0: none has. life is the
@@ -164,7 +164,7 @@ func ruledStep(ctx context.Context, tx pgx.Tx, company int64, life time.Duration
 			step.waiting = append(step.waiting, id)
 		}
 		return nil
-	}, `SELECT m.id, m.created_at < now() - $2::interval, m.status <> 0, `+decided+` FROM messages m
+	}, `SELECT m.id, m.created_at < now() - $2::interval, m.status <> 0, `+finished+` FROM messages m
 		WHERE m.company_id = $1 AND m.id > greatest($3, `+purgedFloor+`) ORDER BY m.id LIMIT $4`, company, *keep, upTo, purgeStep); err != nil {
 		return 0, false, err
 	}

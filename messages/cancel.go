@@ -54,9 +54,7 @@ func (q Queued) of() int64 {
 }
 
 // QueuedOf returns the batch with that ULID, of any company; [ErrNotFound] when there is none.
-func QueuedOf(ctx context.Context, db interface {
-	QueryRow(ctx context.Context, query string, args ...any) pgx.Row
-}, id ulid.ULID) (q Queued, err error) {
+func QueuedOf(ctx context.Context, db postgres.DB, id ulid.ULID) (q Queued, err error) {
 	err = db.QueryRow(ctx, `SELECT company_id, id FROM batches WHERE ulid = $1`, uuid(id)).Scan(&q.Company, &q.Batch)
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -24,20 +25,20 @@ func (s *Store) Insert(ctx context.Context, tx pgx.Tx, messages []*Message) ([]i
 	if err != nil {
 		return nil, err
 	}
-	refs, err := concatRefs(ctx, tx, messages)
+	concats, err := concatRefs(ctx, tx, messages)
 	if err != nil {
 		return nil, err
 	}
 	n := len(messages)
 	var (
-		ids                                 = make([]int64, n)
-		ulids                               = make([][16]byte, n)
-		companies, users                    = make([]int64, n), make([]int64, n)
-		batches                             = make([]*int64, n)
-		numbers, senders, bodies, carriers  = make([]string, n), make([]string, n), make([]string, n), make([]string, n)
-		encodings, segments, lanes, concats = make([]int16, n), make([]int16, n), make([]int16, n), make([]*int16, n)
-		tests                               = make([]bool, n)
-		validity                            = make([]float64, n)
+		ids                                = make([]int64, n)
+		ulids                              = make([][16]byte, n)
+		companies, users                   = make([]int64, n), make([]int64, n)
+		batches                            = make([]*int64, n)
+		numbers, senders, bodies, carriers = make([]string, n), make([]string, n), make([]string, n), make([]string, n)
+		encodings, segments, lanes         = make([]int16, n), make([]int16, n), make([]int16, n)
+		tests                              = make([]bool, n)
+		validity                           = make([]float64, n)
 	)
 	for i, m := range messages {
 		ulids[i] = m.ULID
@@ -52,24 +53,17 @@ func (s *Store) Insert(ctx context.Context, tx pgx.Tx, messages []*Message) ([]i
 			id := batchIDs[m.Batch.ULID]
 			batches[i] = &id
 		}
-		if ref, ok := refs[i]; ok {
-			concats[i] = &ref
-		}
 	}
 	// The ids are drawn first, so that messages and outbox need no join, which would cost the square of n: the planner
 	// is kept to nested loops.
 	args := []any{ulids, companies, users, batches, numbers, senders, bodies, encodings, segments, concats, tests, carriers, lanes, validity}
-	more := moreOf(messages)
-	b := &pgx.Batch{}
 	statement := insertPlain
-	if more != nil {
-		statement = insertMore
+	if more := moreOf(messages); more != nil {
+		statement, args = insertMore, append(args, more...)
 	}
-	b.Queue(statement, append(args, more...)...).Query(func(rows pgx.Rows) error {
-		i, id := 0, int64(0)
-		_, err := pgx.ForEachRow(rows, []any{&id}, func() error { ids[i], i = id, i+1; return nil })
-		return err
-	})
+	b := &pgx.Batch{}
+	i, id := 0, int64(0)
+	postgres.EachQueued(b.Queue(statement, args...), []any{&id}, func() error { ids[i], i = id, i+1; return nil })
 	if err := postgres.Later(ctx, tx, fmt.Sprintf("inserting %d messages", n), b); err != nil {
 		return nil, err
 	}
@@ -88,7 +82,7 @@ func moreOf(messages []*Message) []any {
 		if m.Reference != "" {
 			references[i] = &m.Reference
 		}
-		sends[i], expires[i], later[i] = orNull(m.SendAt), orNull(m.ExpireAt), m.Later
+		sends[i], expires[i], later[i] = orNull(m.SendAt), orNull(m.ExpireAt), m.Scheduled
 		if fate, ok := sms.SandboxFateOf(m.Number); ok {
 			seconds := fate.After.Seconds()
 			after[i], status[i], reasons[i] = &seconds, int16(fate.Status), fate.Reason
@@ -146,54 +140,42 @@ func insertStatement(more bool) string {
 		SELECT id FROM input ORDER BY id`
 }
 
-// concatRefs returns the next 8-bit reference of its sender and recipient for each message of several segments, by its
-// index in messages. Two long messages to one handset share a reference only after 255 others between the same two.
-func concatRefs(ctx context.Context, tx pgx.Tx, messages []*Message) (map[int]int16, error) {
+// concatRefs returns the next 8-bit reference of its sender and recipient for each message of several segments, nil for
+// others. Two long messages to one handset share a reference only after 255 others between the same two.
+func concatRefs(ctx context.Context, tx pgx.Tx, messages []*Message) ([]*int16, error) {
 	type pair struct{ sender, number string }
-	count := map[pair]int32{}
-	for _, m := range messages {
+	refs := make([]*int16, len(messages))
+	of := map[pair][]int{} // indexes of messages
+	for i, m := range messages {
 		if m.concatenated() {
-			count[pair{m.Sender, string(m.Number)}]++
+			p := pair{m.Sender, string(m.Number)}
+			of[p] = append(of[p], i)
 		}
 	}
-	if len(count) == 0 {
-		return nil, nil
-	}
-	pairs := make([]pair, 0, len(count))
-	for p := range count {
-		pairs = append(pairs, p)
+	if len(of) == 0 {
+		return refs, nil
 	}
 	// One order in all transactions prevents deadlocks.
-	slices.SortFunc(pairs, func(a, b pair) int {
+	pairs := slices.SortedFunc(maps.Keys(of), func(a, b pair) int {
 		return cmp.Or(cmp.Compare(a.sender, b.sender), cmp.Compare(a.number, b.number))
 	})
 	senders, numbers, counts := make([]string, len(pairs)), make([]string, len(pairs)), make([]int32, len(pairs))
 	for i, p := range pairs {
-		senders[i], numbers[i], counts[i] = p.sender, p.number, count[p]
+		senders[i], numbers[i], counts[i] = p.sender, p.number, int32(len(of[p]))
 	}
-	next := make(map[pair]int32, len(pairs))
-	var sender, number string
-	var last int16
-	if err := postgres.Each(ctx, tx, "taking concatenation references", []any{&sender, &number, &last}, func() error {
-		p := pair{sender, number}
-		next[p] = ((int32(last)-count[p]+1)%256 + 256) % 256
+	var p pair
+	var last int
+	return refs, postgres.Each(ctx, tx, "taking concatenation references", []any{&p.sender, &p.number, &last}, func() error {
+		for n, i := range of[p] {
+			ref := int16(uint8(last - len(of[p]) + 1 + n))
+			refs[i] = &ref
+		}
 		return nil
 	}, `
 		INSERT INTO concat_refs AS c (sender, phone_number, last)
 		SELECT s, p, n % 256 FROM unnest($1::text[], $2::text[], $3::int[]) u(s, p, n)
 		ON CONFLICT (sender, phone_number) DO UPDATE SET last = (c.last + excluded.last) % 256, used_at = now()
-		RETURNING sender, phone_number, last`, senders, numbers, counts); err != nil {
-		return nil, err
-	}
-	refs := make(map[int]int16)
-	for i, m := range messages {
-		if m.concatenated() {
-			p := pair{m.Sender, string(m.Number)}
-			refs[i] = int16(next[p] % 256)
-			next[p]++
-		}
-	}
-	return refs, nil
+		RETURNING sender, phone_number, last`, senders, numbers, counts)
 }
 
 // Known returns which of the ULIDs are recorded, as a message or as a batch, with the message's id (0: it is a batch).
@@ -203,17 +185,9 @@ func (s *Store) Known(ctx context.Context, ulids []ulid.ULID) (map[ulid.ULID]int
 	for i, id := range ulids {
 		args[i] = id
 	}
-	rows, err := s.pool.Query(ctx, `SELECT ulid, id FROM messages WHERE ulid = ANY($1)
-		UNION ALL SELECT ulid, 0 FROM batches WHERE ulid = ANY($1)`, args)
-	if err != nil {
-		return nil, fmt.Errorf("looking up ULIDs: %w", err)
-	}
 	known := make(map[ulid.ULID]int64, len(ulids))
 	var name pgtype.UUID
 	var id int64
-	_, err = pgx.ForEachRow(rows, []any{&name, &id}, func() error { known[name.Bytes] = id; return nil })
-	if err != nil {
-		return nil, fmt.Errorf("looking up ULIDs: %w", err)
-	}
-	return known, nil
+	return known, postgres.Each(ctx, s.pool, "looking up ULIDs", []any{&name, &id}, func() error { known[name.Bytes] = id; return nil },
+		`SELECT ulid, id FROM messages WHERE ulid = ANY($1) UNION ALL SELECT ulid, 0 FROM batches WHERE ulid = ANY($1)`, args)
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -140,9 +139,8 @@ func (s *Store) records(ctx context.Context, condition string, company, before, 
 	}
 	// Select the page before the batches are joined: the planner, which cannot estimate the condition, would otherwise
 	// join and sort all its rows.
-	page := strings.Replace(recordColumns, `FROM messages m`, `FROM (SELECT m.* FROM messages m WHERE `+condition+` ORDER BY m.id DESC LIMIT $4) m`, 1)
-	return postgres.All(ctx, s.pool, "listing messages", scanRecord,
-		`SELECT `+page+` ORDER BY m.id DESC`, args...)
+	page := `(SELECT m.* FROM messages m WHERE ` + condition + ` ORDER BY m.id DESC LIMIT $4)`
+	return postgres.All(ctx, s.pool, "listing messages", scanRecord, recordsOf(page)+` ORDER BY m.id DESC`, args...)
 }
 
 // reach returns the ids of a filter's period, after included and until excluded.

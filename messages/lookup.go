@@ -40,8 +40,12 @@ type Record struct {
 
 const recordColumns = `m.id, m.ulid, b.ulid, m.company_id, m.phone_number, m.sender, m.body, m.encoding, m.segments, m.test,
 	m.carrier, m.status, coalesce(m.failure_reason, ''), m.created_at, m.sent_at, m.failed_at,
-	coalesce(m.client_reference, ''), m.send_at, m.expire_at
-	FROM messages m LEFT JOIN batches b ON b.id = m.batch_id`
+	coalesce(m.client_reference, ''), m.send_at, m.expire_at`
+
+// recordsOf selects the records of messages m, a table's or a subquery's.
+func recordsOf(messages string) string {
+	return `SELECT ` + recordColumns + ` FROM ` + messages + ` m LEFT JOIN batches b ON b.id = m.batch_id`
+}
 
 func scanRecord(row pgx.CollectableRow) (r Record, err error) {
 	var id, batch pgtype.UUID
@@ -104,7 +108,7 @@ func (s *Store) byCarrierID(ctx context.Context, carrierID, where string, arg an
 		return nil, err
 	}
 	return postgres.All(ctx, s.pool, "reading the messages of a carrier's id", scanRecord,
-		`SELECT `+recordColumns+` WHERE m.id = ANY($1) AND `+where+` ORDER BY m.id DESC LIMIT $2`, ids, carriersMost, arg)
+		recordsOf(`messages`)+` WHERE m.id = ANY($1) AND `+where+` ORDER BY m.id DESC LIMIT $2`, ids, carriersMost, arg)
 }
 
 // codesScanned is how many of the gateway's own messages LastCode reads: some minutes' at least.
@@ -127,7 +131,7 @@ func (s *Store) LastCode(ctx context.Context, userID int64, number sms.Number) (
 
 // one returns the only message that matches the condition; errors name it by name.
 func (s *Store) one(ctx context.Context, name any, condition string, args ...any) (Record, error) {
-	found, err := postgres.All(ctx, s.pool, fmt.Sprintf("looking up message %v", name), scanRecord, `SELECT `+recordColumns+` WHERE `+condition, args...)
+	found, err := postgres.All(ctx, s.pool, fmt.Sprintf("looking up message %v", name), scanRecord, recordsOf(`messages`)+` WHERE `+condition, args...)
 	switch {
 	case err != nil:
 		return Record{}, err
@@ -142,11 +146,6 @@ func (s *Store) ULIDs(ctx context.Context, ids []int64) (map[int64]ulid.ULID, er
 	names := make(map[int64]ulid.ULID, len(ids))
 	var id int64
 	var name pgtype.UUID
-	if err := postgres.Each(ctx, s.pool, fmt.Sprintf("looking up the ULIDs of %d messages", len(ids)), []any{&id, &name}, func() error {
-		names[id] = name.Bytes
-		return nil
-	}, `SELECT id, ulid FROM messages WHERE id = ANY($1)`, ids); err != nil {
-		return nil, err
-	}
-	return names, nil
+	return names, postgres.Each(ctx, s.pool, fmt.Sprintf("looking up the ULIDs of %d messages", len(ids)), []any{&id, &name},
+		func() error { names[id] = name.Bytes; return nil }, `SELECT id, ulid FROM messages WHERE id = ANY($1)`, ids)
 }

@@ -1,15 +1,15 @@
 // Package messages has each message's life. No other package changes a status.
 //
-// A message starts as pending and ends, exactly once, as sent or failed (rule api 3). Its other tables:
+// A message starts as pending and ends, exactly once, as sent or failed (rule api 3). Until then it is in one of these
+// tables, or a carrier has all of it, or may have:
 //
-//   - outbox: messages that must still reach a carrier. A row is written with its message and deleted in the transaction
-//     that records its last segment's carrier id or its failure. Redis can be refilled from it at any moment.
-//   - batches: the bulk and template requests.
-//   - scheduled: messages for later, in place of an outbox row until they are due.
-//   - deadlines: messages with a deadline of their own.
-//   - sandbox: the fates of messages to sandbox numbers, in place of an outbox row.
+//   - outbox: a carrier is still to get some of it. The transaction that changes this (submission.Decide) deletes the
+//     row. Redis can be refilled from the table at any moment.
+//   - scheduled: its time has not come.
+//   - sandbox: it goes to a sandbox number; the row has its fate.
 //
-// The package receipts has the carriers' segments and receipts.
+// Its segments' copies and receipts are in the package receipts, its request in batches. A row of deadlines says when to
+// look at a message again.
 //
 // # Claims
 //
@@ -19,8 +19,9 @@
 //
 // # Crashes
 //
-// What a dead dispatcher had begun may or may not have reached its carrier: SMPP 3.4 cannot query it. Free releases
-// such messages: nothing is lost, and at most a window of messages can arrive twice.
+// What a dead dispatcher had begun may or may not have reached its carrier: SMPP 3.4 cannot query it. Who frees its
+// claims records that (Begun), then releases them (Free): nothing is lost, and at most a window of messages can arrive
+// twice.
 package messages
 
 import (
@@ -31,7 +32,6 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/oklog/ulid/v2"
 
-	"intumwa/internal/postgres"
 	"intumwa/sms"
 )
 
@@ -88,7 +88,7 @@ type Message struct {
 	Reference string    // the customer's own name; "": none
 	SendAt    time.Time // when it is sent; zero: at once
 	ExpireAt  time.Time // when it expires; zero: at the end of its validity, which begins when it is to be sent
-	Later     bool      // it is scheduled for SendAt
+	Scheduled bool      // it waits for SendAt
 }
 
 // Lane returns the lane of its carrier.
@@ -98,9 +98,6 @@ func (m *Message) Lane() int {
 	}
 	return LaneSingle
 }
-
-// clean removes bytes that PostgreSQL refuses.
-func clean(s string) string { return postgres.Text(s) }
 
 // timed reports whether it has a deadline of its own.
 func (m *Message) timed() bool { return !m.SendAt.IsZero() || !m.ExpireAt.IsZero() }

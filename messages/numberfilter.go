@@ -6,7 +6,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 
 	"github.com/jackc/pgx/v5"
@@ -125,13 +124,8 @@ func filterOf(ctx context.Context, tx pgx.Tx, chunk int64) (filter []byte, err e
 // refilter makes the existing filters of the messages' chunks again: the old ones would reveal the numbers. The caller
 // has locked the filters.
 func refilter(ctx context.Context, tx pgx.Tx, ids []int64) error {
-	var chunks []int64
-	for _, id := range ids {
-		if chunk := id / filterChunk; !slices.Contains(chunks, chunk) {
-			chunks = append(chunks, chunk)
-		}
-	}
-	chunks, err := postgres.All(ctx, tx, "looking for filters", pgx.RowTo[int64], `SELECT chunk FROM number_filters WHERE chunk = ANY($1)`, chunks)
+	chunks, err := postgres.All(ctx, tx, "looking for filters", pgx.RowTo[int64],
+		`SELECT chunk FROM number_filters WHERE chunk = ANY(ARRAY(SELECT DISTINCT id / $2 FROM unnest($1::bigint[]) id))`, ids, filterChunk)
 	if err != nil {
 		return err
 	}

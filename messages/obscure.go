@@ -66,7 +66,7 @@ func (s *Store) Erase(ctx context.Context, number sms.Number, ids []int64, also 
 			return err
 		}
 		refs, err := postgres.All(ctx, tx, "locking messages", pgx.RowToStructByPos[Ref],
-			`SELECT m.id, m.company_id FROM messages m WHERE m.id = ANY($1) AND m.phone_number = $2 AND `+decided+` ORDER BY m.id FOR UPDATE`, ids, string(number))
+			`SELECT m.id, m.company_id FROM messages m WHERE m.id = ANY($1) AND m.phone_number = $2 AND `+finished+` ORDER BY m.id FOR UPDATE`, ids, string(number))
 		if err != nil {
 			return err
 		}

@@ -40,7 +40,7 @@ func (s *Store) OperatorsByNumber(ctx context.Context, number sms.Number, before
 		}
 		last := max(newest/filterChunk*filterChunk, 1) // the rest of its chunk
 		more, err := postgres.All(ctx, s.pool, "reading a page", scanRecord,
-			`SELECT `+recordColumns+` WHERE m.id <= $1 AND m.id >= $2 AND m.phone_number = $3 ORDER BY m.id DESC LIMIT $4`,
+			recordsOf(`messages`)+` WHERE m.id <= $1 AND m.id >= $2 AND m.phone_number = $3 ORDER BY m.id DESC LIMIT $4`,
 			newest, last, string(number), limit+1-len(page))
 		if err != nil {
 			return fail(err)

@@ -89,11 +89,10 @@ func (s *Store) Claim(ctx context.Context, dispatcher int64, carrier string, ids
 	for _, c := range claimed {
 		got[c.ID] = true
 	}
-	rest := slices.DeleteFunc(slices.Clone(ids), func(id int64) bool { return got[id] })
-	if len(rest) == 0 {
+	if ids = slices.DeleteFunc(slices.Clone(ids), func(id int64) bool { return got[id] }); len(ids) == 0 {
 		return claimed, nil
 	}
-	others, err := s.claim(ctx, carrier, claimOther, dispatcher, !marks, rest, carrier)
+	others, err := s.claim(ctx, carrier, claimOther, dispatcher, !marks, ids, carrier)
 	return append(claimed, others...), err
 }
 
@@ -317,9 +316,6 @@ func (s *Store) Pushed(ctx context.Context, ids []int64) error {
 func (s *Store) Queues(ctx context.Context) (map[int64]int64, error) {
 	queues := make(map[int64]int64)
 	var company, n int64
-	if err := postgres.Each(ctx, s.pool, "counting what companies have queued", []any{&company, &n}, func() error { queues[company] = n; return nil },
-		`SELECT company_id, count(*) FROM outbox GROUP BY company_id`); err != nil {
-		return nil, err
-	}
-	return queues, nil
+	return queues, postgres.Each(ctx, s.pool, "counting what companies have queued", []any{&company, &n}, func() error { queues[company] = n; return nil },
+		`SELECT company_id, count(*) FROM outbox GROUP BY company_id`)
 }

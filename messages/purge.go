@@ -133,7 +133,7 @@ func (p *purging) read(ctx context.Context, tx pgx.Tx) (mine bool, err error) {
 			p.note(id, batch, final)
 		}
 		return nil
-	}, `SELECT id, batch_id, created_at < now() - $2::interval, `+rested+`
+	}, `SELECT id, batch_id, created_at < now() - $2::interval, `+longFinished+`
 		FROM messages m WHERE id > $1 ORDER BY id LIMIT $3`, next, p.life, purgeStep); err != nil {
 		return false, err
 	}
@@ -144,7 +144,7 @@ func (p *purging) read(ctx context.Context, tx pgx.Tx) (mine bool, err error) {
 		skipped, last = skipped+1, max(last, id)
 		p.note(id, batch, final)
 		return nil
-	}, `SELECT u.message_id, m.batch_id, `+rested+` FROM (
+	}, `SELECT u.message_id, m.batch_id, `+longFinished+` FROM (
 			SELECT message_id FROM unpurged WHERE kind = $1 AND message_id > $4 ORDER BY message_id LIMIT $3
 		) u JOIN messages m ON m.id = u.message_id`, string(p.kind), p.life, purgeStep, again); err != nil {
 		return false, err
@@ -174,11 +174,11 @@ func (p *purging) note(id int64, batch *int64, final bool) {
 	}
 }
 
-// decided is a condition: the message is final and will not be sent again.
-const decided = `m.status <> 0 AND NOT EXISTS (SELECT FROM outbox o WHERE o.message_id = m.id)`
+// finished is a condition on a message m: it is final and will not be sent again.
+const finished = `m.status <> 0 AND NOT EXISTS (SELECT FROM outbox o WHERE o.message_id = m.id)`
 
-// rested is a condition on an old message: it is decided, and any send_at is longer than $2 ago.
-const rested = decided + ` AND (m.send_at IS NULL OR m.send_at < now() - $2::interval)`
+// longFinished is a condition on an old message m: it is finished, and any send_at is longer than $2 ago.
+const longFinished = finished + ` AND (m.send_at IS NULL OR m.send_at < now() - $2::interval)`
 
 // blank deletes the texts of messages.
 func (p *purging) blank(ctx context.Context, tx pgx.Tx) (blanked int64, err error) {

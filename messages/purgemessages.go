@@ -31,7 +31,7 @@ func (p *purging) complete(ctx context.Context, tx pgx.Tx) error {
 			p.waiting = append(p.waiting, id)
 		}
 		return nil
-	}, `SELECT m.batch_id, m.id, bool_and(`+rested+`) OVER (PARTITION BY m.batch_id) FROM messages m
+	}, `SELECT m.batch_id, m.id, bool_and(`+longFinished+`) OVER (PARTITION BY m.batch_id) FROM messages m
 		WHERE m.batch_id = ANY($1) ORDER BY m.batch_id`, read, p.life)
 	p.batches = slices.Compact(p.batches)
 	return err
@@ -57,7 +57,7 @@ func (p *purging) remove(ctx context.Context, tx pgx.Tx) (removed int64, err err
 	b.Queue(`DELETE FROM sent_on WHERE message_id = ANY($1)`, p.leaving)
 	b.Queue(`DELETE FROM sandbox WHERE message_id = ANY($1)`, p.leaving)
 	b.Queue(forgetReferences, p.leaving)
-	b.Queue(`DELETE FROM messages m WHERE m.id = ANY($1) AND `+decided, p.leaving).Exec(func(tag pgconn.CommandTag) error {
+	b.Queue(`DELETE FROM messages m WHERE m.id = ANY($1) AND `+finished, p.leaving).Exec(func(tag pgconn.CommandTag) error {
 		if removed = tag.RowsAffected(); removed != int64(len(p.leaving)) {
 			return fmt.Errorf("of %d messages that were final %d are", len(p.leaving), removed)
 		}
@@ -91,13 +91,13 @@ const forgetReferences = `WITH last AS (
 // aside keeps the daily counts of messages whose chunk is still open, under the chunk's negative number. It returns
 // these chunks, to be counted again once the messages are deleted.
 func (p *purging) aside(ctx context.Context, tx pgx.Tx) (open []int64, err error) {
-	var chunks []int64
-	for _, id := range slices.Concat(p.leaving, p.waiting) { // Tally begins after the highest chunk
-		if chunk := id / tallyChunk; !slices.Contains(chunks, chunk) {
-			chunks = append(chunks, chunk)
-		}
-	}
-	if _, err := tx.Exec(ctx, `INSERT INTO tally_chunks (chunk) SELECT unnest($1::bigint[]) ON CONFLICT DO NOTHING`, chunks); err != nil {
+	chunks, err := postgres.All(ctx, tx, "noting chunks to count", pgx.RowTo[int64], `WITH chunk AS MATERIALIZED (
+			SELECT DISTINCT id / $2 AS n FROM unnest($1::bigint[]) id -- of all that were read: Tally begins after the highest chunk
+		), noted AS (
+			INSERT INTO tally_chunks (chunk) SELECT n FROM chunk ON CONFLICT DO NOTHING
+		)
+		SELECT n FROM chunk`, slices.Concat(p.leaving, p.waiting), tallyChunk)
+	if err != nil {
 		return nil, err
 	}
 	if open, err = postgres.All(ctx, tx, "locking tallies", pgx.RowTo[int64],

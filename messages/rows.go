@@ -54,17 +54,15 @@ func (r Rows) queueAgain(b *pgx.Batch) {
 	}
 	slices.SortFunc(r.Again, func(a, b Retry) int { return cmp.Compare(a.MessageID, b.MessageID) })
 	n := len(r.Again)
-	ids, epochs, delays, free := make([]int64, n), make([]int32, n), make([]float64, n), make([]int32, n)
+	ids, epochs, delays, counts := make([]int64, n), make([]int32, n), make([]float64, n), make([]bool, n)
 	for i, a := range r.Again {
-		ids[i], epochs[i], delays[i] = a.MessageID, int32(a.Epoch), a.Delay.Seconds()
-		if !a.Counts {
-			free[i] = 1
-		}
+		ids[i], epochs[i], delays[i], counts[i] = a.MessageID, int32(a.Epoch), a.Delay.Seconds(), a.Counts
 	}
 	b.Queue(`UPDATE outbox o SET claimed_by = NULL, pushed_at = NULL,
-			due_at = CASE WHEN u.delay > 0 THEN now() + make_interval(secs => u.delay) ELSE o.due_at END, attempts = greatest(o.attempts - u.free, 0)
-		FROM unnest($2::bigint[], $3::int[], $4::float8[], $5::int[]) u(id, epoch, delay, free)
-		WHERE o.message_id = u.id AND o.epoch = u.epoch AND o.claimed_by = $1`, r.Dispatcher, ids, epochs, delays, free)
+			due_at = CASE WHEN u.delay > 0 THEN now() + make_interval(secs => u.delay) ELSE o.due_at END,
+			attempts = CASE WHEN u.counts THEN o.attempts ELSE greatest(o.attempts - 1, 0) END
+		FROM unnest($2::bigint[], $3::int[], $4::float8[], $5::boolean[]) u(id, epoch, delay, counts)
+		WHERE o.message_id = u.id AND o.epoch = u.epoch AND o.claimed_by = $1`, r.Dispatcher, ids, epochs, delays, counts)
 }
 
 // reentryEpoch is the first epoch of a row that returns: far from those of its earlier claims, whose late writes must

@@ -18,12 +18,9 @@ func (s *Store) SandboxUsed(ctx context.Context, tx pgx.Tx, users []int64) (map[
 	used := make(map[int64]int, len(users))
 	var user int64
 	var n int
-	if err := postgres.Each(ctx, tx, "counting messages of the sandbox", []any{&user, &n}, func() error { used[user] = n; return nil },
+	return used, postgres.Each(ctx, tx, "counting messages of the sandbox", []any{&user, &n}, func() error { used[user] = n; return nil },
 		`SELECT user_id, count(*) FROM sandbox
-		WHERE user_id = ANY($1) AND created_at > now() - $2::interval GROUP BY user_id`, users, sandboxDay); err != nil {
-		return nil, err
-	}
-	return used, nil
+		WHERE user_id = ANY($1) AND created_at > now() - $2::interval GROUP BY user_id`, users, sandboxDay)
 }
 
 // SandboxDue takes up to limit sandbox messages whose time has come and returns their verdicts, for Finish in the same

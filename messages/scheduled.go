@@ -79,9 +79,6 @@ func (s *Store) NextRelease(ctx context.Context, after [2]Due) (wait time.Durati
 // Scheduled counts the scheduled messages, by lane.
 func (s *Store) Scheduled(ctx context.Context) (lanes [2]int64, err error) {
 	var lane, n int64
-	if err := postgres.Each(ctx, s.pool, "counting scheduled messages", []any{&lane, &n}, func() error { lanes[lane&1] = n; return nil },
-		`SELECT lane, count(*) FROM scheduled GROUP BY lane`); err != nil {
-		return lanes, err
-	}
-	return lanes, nil
+	return lanes, postgres.Each(ctx, s.pool, "counting scheduled messages", []any{&lane, &n}, func() error { lanes[lane&1] = n; return nil },
+		`SELECT lane, count(*) FROM scheduled GROUP BY lane`)
 }

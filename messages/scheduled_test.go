@@ -17,7 +17,7 @@ import (
 
 // later schedules a message for a time.
 func later(at time.Time) func(*messages.Message) {
-	return func(m *messages.Message) { m.SendAt, m.Later = at.UTC().Truncate(time.Second), true }
+	return func(m *messages.Message) { m.SendAt, m.Scheduled = at.UTC().Truncate(time.Second), true }
 }
 
 // batchOf returns a batch of a company.

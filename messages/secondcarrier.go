@@ -41,13 +41,10 @@ func (s *Store) GiveToSecond(ctx context.Context, tx pgx.Tx, second SecondCarrie
 	if err != nil {
 		return nil, err
 	}
-	var lanes []int16
-	var expires []time.Time
 	var reasons []string
 	for _, f := range list {
-		if m := failing[f.MessageID]; m != nil && submission.MayGoElsewhere(m.Failing, second.Within) {
-			sent, reasons = append(sent, f.MessageID), append(reasons, clean(f.Reason))
-			lanes, expires = append(lanes, m.lane), append(expires, m.expires)
+		if m := failing[f.MessageID]; m != nil && submission.MayGoElsewhere(*m, second.Within) {
+			sent, reasons = append(sent, f.MessageID), append(reasons, postgres.Text(f.Reason))
 		}
 	}
 	if len(sent) == 0 {
@@ -55,10 +52,9 @@ func (s *Store) GiveToSecond(ctx context.Context, tx pgx.Tx, second SecondCarrie
 	}
 	b := &pgx.Batch{}
 	b.Queue(`INSERT INTO outbox (message_id, company_id, carrier, lane, expires_at, pushed_at, epoch)
-		SELECT m.id, m.company_id, $4, u.lane, u.expires, NULL, `+reentryEpoch+`
-		FROM unnest($1::bigint[], $2::smallint[], $3::timestamptz[]) u(id, lane, expires) JOIN messages m ON m.id = u.id ORDER BY m.id
+		SELECT m.id, m.company_id, $2, `+laneOf+`, `+expiry("$3")+`, NULL, `+reentryEpoch+` FROM messages m WHERE m.id = ANY($1) ORDER BY m.id
 		ON CONFLICT (message_id) DO UPDATE SET carrier = excluded.carrier, claimed_by = NULL, pushed_at = NULL, attempts = 0, home = NULL, due_at = now()`,
-		sent, lanes, expires, second.To)
+		sent, second.To, second.Validity)
 	b.Queue(`INSERT INTO sent_on (message_id, at, from_carrier, to_carrier, reason)
 		SELECT id, now(), $3, $4, reason FROM unnest($1::bigint[], $2::text[]) u(id, reason) ORDER BY id`, sent, reasons, second.From, second.To)
 	b.Queue(`UPDATE messages SET carrier = $2 WHERE id = ANY($1)`, sent, second.To)
@@ -66,15 +62,9 @@ func (s *Store) GiveToSecond(ctx context.Context, tx pgx.Tx, second SecondCarrie
 	return sent, postgres.Later(ctx, tx, fmt.Sprintf("sending %d messages on to %s", len(sent), second.To), b)
 }
 
-// failingMessage is a message as GiveToSecond reads and locks it.
-type failingMessage struct {
-	submission.Failing
-	lane    int16
-	expires time.Time
-}
-
-func (s *Store) failing(ctx context.Context, tx pgx.Tx, second SecondCarrier, list []Failing) (map[int64]*failingMessage, error) {
-	found := make(map[int64]*failingMessage, len(list))
+// failing locks and reads messages.
+func (s *Store) failing(ctx context.Context, tx pgx.Tx, second SecondCarrier, list []Failing) (map[int64]*submission.Failing, error) {
+	found := make(map[int64]*submission.Failing, len(list))
 	ended := make(map[int64]int, len(list))
 	ids := make([]int64, len(list))
 	for i, f := range list {
@@ -82,42 +72,35 @@ func (s *Store) failing(ctx context.Context, tx pgx.Tx, second SecondCarrier, li
 	}
 	b := &pgx.Batch{}
 	var id int64
-	var m failingMessage
-	postgres.EachQueued(b.Queue(`SELECT m.id, m.status = 0, `+laneOf+`, `+expiry("$2")+`, EXISTS (SELECT FROM sent_on e WHERE e.message_id = m.id)
-		FROM messages m WHERE m.id = ANY($1) ORDER BY m.id FOR UPDATE`, ids, second.Validity),
-		[]any{&id, &m.Pending, &m.lane, &m.expires, &m.Sent}, func() error {
-			one := m
-			one.Claimed = ended[id] > 0 // unless its row says otherwise
-			found[id] = &one
-			return nil
-		})
+	var m submission.Failing
+	postgres.EachQueued(b.Queue(`SELECT m.id, EXISTS (SELECT FROM sent_on e WHERE e.message_id = m.id),
+			m.status = 0 AND coalesce((SELECT o.expires_at FROM outbox o WHERE o.message_id = m.id), `+expiry("$2")+`) > now()
+		FROM messages m WHERE m.id = ANY($1) ORDER BY m.id FOR UPDATE`, ids, second.Validity), []any{&id, &m.Sent, &m.Pending}, func() error {
+		one := m
+		one.Claimed = ended[id] > 0 // unless its row says otherwise
+		found[id] = &one
+		return nil
+	})
 	var epoch int
 	var by int64
 	var carrier string
-	var expires time.Time
-	postgres.EachQueued(b.Queue(`SELECT message_id, epoch, coalesce(claimed_by, 0), carrier, expires_at FROM outbox
-		WHERE message_id = ANY($1) ORDER BY message_id FOR UPDATE`, ids),
-		[]any{&id, &epoch, &by, &carrier, &expires}, func() error {
-			m := found[id]
-			switch {
-			case m == nil:
-				return nil
-			case ended[id] > 0:
-				m.Claimed = by != second.Dispatcher || epoch != ended[id]
-			default:
-				m.Claimed = by != 0 || carrier != second.From
-			}
-			m.expires = expires
-			return nil
-		})
+	postgres.EachQueued(b.Queue(`SELECT message_id, epoch, coalesce(claimed_by, 0), carrier FROM outbox
+		WHERE message_id = ANY($1) ORDER BY message_id FOR UPDATE`, ids), []any{&id, &epoch, &by, &carrier}, func() error {
+		switch m := found[id]; {
+		case m == nil: // it was deleted
+		case ended[id] > 0:
+			m.Claimed = by != second.Dispatcher || epoch != ended[id]
+		default:
+			m.Claimed = by != 0 || carrier != second.From
+		}
+		return nil
+	})
 	copies := receipts.QueueCopies(b, second.From, ids)
-	var now time.Time
-	b.Queue(`SELECT now()`).QueryRow(func(row pgx.Row) error { return row.Scan(&now) })
 	if err := tx.SendBatch(ctx, b).Close(); err != nil {
 		return nil, fmt.Errorf("reading %d messages that fail: %w", len(list), err)
 	}
 	for id, m := range found {
-		m.Pending, m.Copies = m.Pending && m.expires.After(now), copies[id]
+		m.Copies = copies[id]
 	}
 	return found, nil
 }

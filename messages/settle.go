@@ -101,7 +101,7 @@ func queueVerdicts(b *pgx.Batch, finals []Final, settled *[]Settled) (submitted 
 	for i, final := range finals {
 		var reason *string
 		if final.Status == sms.Failed {
-			r := clean(final.Reason)
+			r := postgres.Text(final.Reason)
 			reason, failed = &r, append(failed, final.MessageID)
 		}
 		if i > 0 && finals[i-1].MessageID == final.MessageID {

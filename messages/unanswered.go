@@ -50,12 +50,10 @@ func (s *Store) SharedNumbers(ctx context.Context) (map[sms.Number]Shared, error
 	shared := make(map[sms.Number]Shared)
 	var number sms.Number
 	var n Shared
-	if err := postgres.Each(ctx, s.pool, "counting the unanswered messages of each number", []any{&number, &n.Messages, &n.Segments}, func() error { shared[number] = n; return nil },
+	return shared, postgres.Each(ctx, s.pool, "counting the unanswered messages of each number", []any{&number, &n.Messages, &n.Segments},
+		func() error { shared[number] = n; return nil },
 		`SELECT m.phone_number, count(*), sum(s.segments)::bigint FROM `+receipts.Open+` s JOIN messages m ON m.id = s.message_id
-		WHERE `+undecided+` GROUP BY 1 HAVING count(*) > 1`); err != nil {
-		return nil, err
-	}
-	return shared, nil
+		WHERE `+undecided+` GROUP BY 1 HAVING count(*) > 1`)
 }
 
 // Unexpired returns those of messages, by id, that are pending and valid and on which no dispatcher works. validity is

@@ -173,12 +173,8 @@ func (s *Store) KeepBacklogs(ctx context.Context, lanes []Counted) error {
 	n := len(lanes)
 	carriers, numbers, counts, firsts, due := make([]string, n), make([]int16, n), make([]int64, n), make([]int64, n), make([]*time.Time, n)
 	partial := make([]bool, n)
-	for i := range lanes {
-		l := &lanes[i]
-		carriers[i], numbers[i], counts[i], firsts[i], partial[i] = l.Carrier, int16(l.Lane), l.Messages, l.First, l.Partial
-		if !l.Due.IsZero() {
-			due[i] = &l.Due
-		}
+	for i, l := range lanes {
+		carriers[i], numbers[i], counts[i], firsts[i], due[i], partial[i] = l.Carrier, int16(l.Lane), l.Messages, l.First, orNull(l.Due), l.Partial
 	}
 	if _, err := s.pool.Exec(ctx, `
 		WITH lane AS (
@@ -212,9 +208,6 @@ type Backlog struct {
 // Backlogs returns the waiting messages by carrier and lane, as last counted by the walk over the outbox
 // ([Store.KeepBacklogs]).
 func (s *Store) Backlogs(ctx context.Context) ([]Backlog, error) {
-	return postgres.All(ctx, s.pool, "reading the backlogs", func(row pgx.CollectableRow) (b Backlog, err error) {
-		err = row.Scan(&b.Carrier, &b.Lane, &b.Messages, &b.Oldest, &b.Due)
-		return b, err
-	}, `SELECT carrier, lane, messages, coalesce(oldest_at, now()), greatest(now() - due_at, interval '0')
-		FROM backlogs WHERE messages > 0`)
+	return postgres.All(ctx, s.pool, "reading the backlogs", pgx.RowToStructByPos[Backlog],
+		`SELECT carrier, lane, messages, coalesce(oldest_at, now()), greatest(now() - due_at, interval '0') FROM backlogs WHERE messages > 0`)
 }

@@ -28,7 +28,6 @@ type matching struct {
 	named    []*row // the segment of each receipt, if one is found
 	settled  []*row
 	byEarly  int // of these, by a receipt of the inbox
-	taken    []int64
 }
 
 // source identifies the receipts of one segment. Two SMSCs of a carrier may use the same ids: the key alone is not
@@ -51,7 +50,6 @@ type row struct {
 	// Only of a fresh row.
 	carrierID string
 	reference *uint16 // by which a receipt of the inbox may name it
-	unsure    bool    // only a receipt that names its handset can have come before it
 }
 
 // waiting is a final receipt in the inbox.
@@ -79,7 +77,6 @@ func (m *Matcher) newMatching(segments []Segment, receipts []Receipt, room int) 
 		if !p.Unanswered {
 			r.carrierID = postgres.Text(p.CarrierID)
 		}
-		r.unsure = p.Unanswered || m.format == Auto
 		if r.confirmed {
 			r.Status, r.At = sms.Sent, p.At
 			w.settled = append(w.settled, r)
@@ -145,7 +142,6 @@ func (w *matching) matchEarly() {
 		for i := range w.early {
 			e := &w.early[i]
 			if !e.taken && r.open() && r.same(e.handset) && r.reference != nil && e.Reference != nil && *e.Reference == *r.reference {
-				w.take(e)
 				w.settleEarly(r, e)
 			}
 		}
@@ -156,12 +152,12 @@ func (w *matching) matchEarlyID(e *waiting) {
 	for _, key := range e.keys {
 		best := e.best(w.byKey[key], func(r *row) bool {
 			return key != "" && r.address == "" && !r.confirmed && !r.replaced &&
-				(!r.unsure && r.link == e.Link || e.handset == nil && !strings.ContainsAny(r.key[:1], "?!") || r.same(e.handset))
+				(!r.Unanswered && w.format != Auto && r.link == e.Link || e.handset == nil && !strings.ContainsAny(r.key[:1], "?!") || r.same(e.handset))
 		})
 		if best == nil {
 			continue
 		}
-		w.take(e)
+		e.taken = true
 		for _, r := range w.byKey[key] {
 			if r.address == "" && r.MessageID == best.MessageID && r.open() {
 				w.settleEarly(r, e)
@@ -171,12 +167,8 @@ func (w *matching) matchEarlyID(e *waiting) {
 	}
 }
 
-func (w *matching) take(e *waiting) {
-	e.taken = true
-	w.taken = append(w.taken, e.id)
-}
-
 func (w *matching) settleEarly(r *row, e *waiting) {
+	e.taken = true
 	r.settle(&e.reported)
 	w.settled, w.byEarly = append(w.settled, r), w.byEarly+1
 }
@@ -215,12 +207,13 @@ func (w *matching) matchReport(i int) {
 			t := source{one.keys[0], one.Link, *one.handset}
 			again, w.seen[t] = w.seen[t], true
 		}
-		if r := w.byID(one); r != nil {
-			w.settleBy(i, r)
-			return
+		r := w.byID(one)
+		if r == nil && !again {
+			r = w.byReference(one)
 		}
-		if r := w.byReference(one); r != nil && !again {
-			w.settleBy(i, r)
+		if r != nil {
+			r.settle(one)
+			w.outcomes[i], w.named[i], w.settled = Matched, r, append(w.settled, r)
 			return
 		}
 	}
@@ -239,11 +232,6 @@ func (w *matching) matchReport(i int) {
 	default:
 		w.outcomes[i] = Duplicate // counted, not stored: carriers send them by the dozen
 	}
-}
-
-func (w *matching) settleBy(i int, r *row) {
-	r.settle(&w.reports[i])
-	w.outcomes[i], w.named[i], w.settled = Matched, r, append(w.settled, r)
 }
 
 // byID returns the open row that a receipt names by its id, in the first form that was given for its handset. Where the

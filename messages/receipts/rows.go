@@ -132,8 +132,14 @@ func (w *matching) read(query *pgx.QueuedQuery) {
 
 // write adds the storing of the decisions to a pipeline.
 func (w *matching) write(b *pgx.Batch) {
-	if len(w.taken) > 0 {
-		b.Queue(`DELETE FROM receipts WHERE id = ANY($1)`, w.taken)
+	var taken []int64
+	for i := range w.early {
+		if w.early[i].taken {
+			taken = append(taken, w.early[i].id)
+		}
+	}
+	if len(taken) > 0 {
+		b.Queue(`DELETE FROM receipts WHERE id = ANY($1)`, taken)
 	}
 	w.writeReplaced(b)
 	w.writeFresh(b)
