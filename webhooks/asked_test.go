@@ -67,7 +67,7 @@ func TestAskedEvents(t *testing.T) {
 	if err != nil || len(page) != 1 || page[0].InboundID != 1026 || page[0].MessageID != 0 || page[0].Body != asked[1] {
 		t.Errorf("%+v, %v", page, err)
 	}
-	if found, err := w.DeliveriesOf(t.Context(), 2, 1026); err != nil || len(found) != 0 {
+	if found, _, err := w.Deliveries(t.Context(), 2, Filter{MessageID: 1026}, 0, 2); err != nil || len(found) != 0 {
 		t.Errorf("of the message 1026: %+v, %v", found, err)
 	}
 }

@@ -51,12 +51,12 @@ type connection struct {
 	since  time.Time // when it became idle
 }
 
-func newClient(opts Options, g guard) *client {
+func newClient(timeout time.Duration, most int, resolver *net.Resolver, g guard) *client {
 	c := &client{
-		dialer:   &net.Dialer{Timeout: connectTimeout, KeepAlive: 15 * time.Second, Resolver: opts.resolver, Control: g.control},
+		dialer:   &net.Dialer{Timeout: connectTimeout, KeepAlive: 15 * time.Second, Resolver: resolver, Control: g.control},
 		sessions: tls.NewLRUClientSessionCache(256),
-		timeout:  opts.Timeout,
-		most:     opts.InFlight,
+		timeout:  timeout,
+		most:     most,
 	}
 	c.expiry = time.AfterFunc(idleTimeout, func() { c.closeIdle(idleTimeout) })
 	return c

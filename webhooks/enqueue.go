@@ -29,16 +29,15 @@ func (w *Webhooks) Enqueue(ctx context.Context, tx pgx.Tx, events []Event) error
 	asked := make([]*string, len(events))
 	for i := range events {
 		e := &events[i]
-		j, err := e.job()
+		stored, err := e.stored()
 		if err != nil {
 			return fmt.Errorf("enqueueing webhooks: %w", err)
 		}
 		if e.Data != nil {
 			asked[i] = &e.Name
 		}
-		j.beginBy, j.calls = beginBy, n.calls
-		n.jobs[i] = j
-		c.addDelivery(&j)
+		n.jobs[i] = job{storedEvent: stored, beginBy: beginBy, calls: n.calls}
+		c.addDelivery(&stored)
 	}
 	running := w.running.Load()
 	if postgres.AfterCommit(tx, func() {

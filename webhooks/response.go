@@ -13,7 +13,6 @@ import (
 const (
 	maxHeadBytes   = 16 << 10 // of a response's status line and headers, those of early 1xx responses included
 	maxAnswerBytes = 64 << 10 // of a response to read, with its head
-	excerptBytes   = 1 << 10  // of a failure's body to keep
 )
 
 // answer is the part of a response that we use.

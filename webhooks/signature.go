@@ -130,9 +130,9 @@ func TestVectors() ([]TestVector, error) {
 	at := time.Date(2026, time.March, 1, 8, 0, 0, 0, time.UTC)
 	vectors := make([]TestVector, 2)
 	for i, number := range []string{"+25761234500", "+25779123401"} {
-		j := job{id: int64(1024+i)*idSpan + int64(i), number: number, at: at} // sms.sent of 1024, sms.failed of 1025
-		body, id, timestamp := appendBody(nil, &j), webhookID(j.id), strconv.FormatInt(at.Add(2*time.Second).Unix(), 10)
-		vectors[i] = TestVector{Secret: secret, Body: string(body), Event: eventName(j.id), ID: id, Timestamp: timestamp,
+		e := storedEvent{id: int64(1024+i)*idSpan + int64(i), number: number, at: at} // sms.sent of 1024, sms.failed of 1025
+		body, id, timestamp := appendBody(nil, &e), webhookID(e.id), strconv.FormatInt(at.Add(2*time.Second).Unix(), 10)
+		vectors[i] = TestVector{Secret: secret, Body: string(body), Event: eventName(e.id), ID: id, Timestamp: timestamp,
 			Signature: string(sign.appendContract(nil, body)), Standard: string(sign.appendStandard(nil, []byte(id+"."+timestamp+"."), body))}
 	}
 	return vectors, nil
