@@ -1,14 +1,9 @@
 package webhooks
 
 import (
-	"errors"
-	"net"
 	"strings"
-	"syscall"
 	"time"
 	"unicode"
-
-	"code.dny.dev/ssrf"
 
 	"intumwa/sms"
 )
@@ -57,38 +52,11 @@ var results = []string{ // those of a status first
 	resultDNS, resultTLS, resultBlocked, resultRefused, resultOther,
 }
 
-// errHandshake marks an error of a TLS handshake.
-var errHandshake = errors.New("tls handshake")
-
 func resultOfStatus(status int) string {
 	if status < 200 || status > 599 {
 		return resultOther
 	}
 	return results[status/100-2]
-}
-
-// resultOfError returns the result of a call that got no response, and an explanation for the customer. The explanation
-// never contains a name's addresses: customers could map a private network with them.
-func resultOfError(err error) (result, explanation string) {
-	var dns *net.DNSError
-	var broken *net.OpError
-	var late net.Error
-	switch {
-	case errors.Is(err, ssrf.ErrProhibitedIP), errors.Is(err, ssrf.ErrProhibitedPort),
-		errors.Is(err, ssrf.ErrProhibitedNetwork), errors.Is(err, ssrf.ErrInvalidHostPort):
-		return resultBlocked, "the host resolves to an address that is not public"
-	case errors.As(err, &dns):
-		return resultDNS, "the host name does not resolve"
-	case errors.As(err, &late) && late.Timeout():
-		return resultTimeout, "no answer in time"
-	case errors.Is(err, errHandshake) && errors.As(err, &broken) && broken.Source != nil:
-		return resultTLS, "the connection broke during the TLS handshake" // the error's text has the addresses
-	case errors.Is(err, errHandshake):
-		return resultTLS, excerptOf([]byte(err.Error()))
-	case errors.Is(err, syscall.ECONNREFUSED):
-		return resultRefused, "the connection was refused"
-	}
-	return resultOther, "the connection failed or the answer was not HTTP"
 }
 
 // excerptBytes is how much of a response an attempt keeps.

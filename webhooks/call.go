@@ -8,7 +8,10 @@ import (
 	"net/url"
 	"strconv"
 	"sync"
+	"syscall"
 	"time"
+
+	"code.dny.dev/ssrf"
 
 	"intumwa/internal/postgres"
 )
@@ -92,6 +95,30 @@ func (c *core) call(ctx context.Context, t *target, e *storedEvent, excerpt bool
 	took = time.Since(start)
 	a.DurationMS = took.Milliseconds()
 	return a, took, true
+}
+
+// resultOfError returns the result of a call that got no response, and an explanation for the customer. The explanation
+// never contains a name's addresses: customers could map a private network with them.
+func resultOfError(err error) (result, explanation string) {
+	var dns *net.DNSError
+	var broken *net.OpError
+	var late net.Error
+	switch {
+	case errors.Is(err, ssrf.ErrProhibitedIP), errors.Is(err, ssrf.ErrProhibitedPort),
+		errors.Is(err, ssrf.ErrProhibitedNetwork), errors.Is(err, ssrf.ErrInvalidHostPort):
+		return resultBlocked, "the host resolves to an address that is not public"
+	case errors.As(err, &dns):
+		return resultDNS, "the host name does not resolve"
+	case errors.As(err, &late) && late.Timeout():
+		return resultTimeout, "no answer in time"
+	case errors.Is(err, errHandshake) && errors.As(err, &broken) && broken.Source != nil:
+		return resultTLS, "the connection broke during the TLS handshake" // the error's text has the addresses
+	case errors.Is(err, errHandshake):
+		return resultTLS, excerptOf([]byte(err.Error()))
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return resultRefused, "the connection was refused"
+	}
+	return resultOther, "the connection failed or the answer was not HTTP"
 }
 
 // signedRequest is the request of an attempt. Its memory is used again for the next one.

@@ -267,9 +267,9 @@ func TestStoredOnce(t *testing.T) {
 	if err != nil || len(taken[1].jobs) != 2 {
 		t.Fatalf("%+v, %v", taken, err)
 	}
-	var results []result
+	var results []outcome
 	for _, j := range taken[1].jobs {
-		results = append(results, result{job: j, state: delivered, ended: time.Now(), attempt: Attempt{At: time.Now().Truncate(time.Millisecond), Result: result2xx, Status: 204}})
+		results = append(results, outcome{job: j, state: delivered, ended: time.Now(), attempt: Attempt{At: time.Now().Truncate(time.Millisecond), Result: result2xx, Status: 204}})
 	}
 	results[1].state, results[1].attempt.Result, results[1].delay = pending, result5xx, time.Hour
 	for range 3 {

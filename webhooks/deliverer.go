@@ -15,9 +15,9 @@ const lastStatement = 3 * time.Second
 type deliverer struct {
 	*core
 
-	calling context.Context // ends the calls in flight, Drain after shutdown began
-	results chan result
-	freed   chan struct{} // a worker of the queue may have room
+	calling  context.Context // ends the calls in flight, Drain after shutdown began
+	outcomes chan outcome
+	freed    chan struct{} // a worker of the queue may have room
 
 	mu        sync.Mutex
 	ended     *sync.Cond // a caller has ended
@@ -36,7 +36,7 @@ func newDeliverer(calling context.Context, c *core) *deliverer {
 	d := &deliverer{
 		core:     c,
 		calling:  calling,
-		results:  make(chan result, c.opts.InFlight),
+		outcomes: make(chan outcome, c.opts.InFlight),
 		freed:    make(chan struct{}, 1),
 		workers:  make(map[int64]*worker),
 		free:     c.opts.InFlight,
@@ -75,12 +75,12 @@ func (d *deliverer) hand(calls *firstCalls, found []*claimed) {
 	if !stopped || len(found) == 0 {
 		return
 	}
-	for i := range calls.results {
-		calls.results[i].ended = time.Now()
+	for i := range calls.outcomes {
+		calls.outcomes[i].ended = time.Now()
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), lastStatement)
 	defer cancel()
-	_ = d.store(ctx, calls.results) // on failure another process ends them
+	_ = d.store(ctx, calls.outcomes) // on failure another process ends them
 }
 
 // assign makes claimed deliveries wait for a worker. They stay claimed if it cannot call. The caller holds the mutex.
@@ -185,7 +185,7 @@ func (d *deliverer) signal() {
 func (d *deliverer) attempt(e *worker, j job) {
 	d.metrics.inFlight.Inc()
 	defer d.metrics.inFlight.Dec()
-	r := result{job: j}
+	r := outcome{job: j}
 	if time.Now().Before(j.beginBy) {
 		if attempt, took, ok := d.call(d.calling, j.target, &j.storedEvent, false); ok {
 			success := attempt.Result == result2xx
@@ -202,12 +202,12 @@ func (d *deliverer) attempt(e *worker, j job) {
 		}
 	}
 	r.ended = time.Now()
-	d.results <- r
+	d.outcomes <- r
 }
 
 // logAttempt logs an attempt at level debug, and at level warn when it gives up the delivery. It looks up the message's
 // ULID only for lines that are written.
-func (d *deliverer) logAttempt(r result) {
+func (d *deliverer) logAttempt(r outcome) {
 	host := r.target.host
 	if r.attempt.Result != result2xx { // from the first failure on; the log merges repeats per endpoint
 		d.log.Warn("webhook calls to an endpoint fail; they are tried again", "event", "webhook_call_failed", "company_id", r.company, "host", host, "result", r.attempt.Result)

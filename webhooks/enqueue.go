@@ -94,8 +94,8 @@ func (n *newEvents) read(rows pgx.Rows) error {
 		c := &claimed{endpoint: s, jobs: make([]job, 0, len(places))}
 		for _, place := range places {
 			if j := n.jobs[place-1]; n.handed[place-1] {
-				j.place = len(n.calls.results)
-				c.jobs, n.calls.results = append(c.jobs, j), append(n.calls.results, result{job: j})
+				j.place = len(n.calls.outcomes)
+				c.jobs, n.calls.outcomes = append(c.jobs, j), append(n.calls.outcomes, outcome{job: j})
 			} else {
 				n.waits = true
 			}

@@ -20,11 +20,11 @@ func recordFirstCalls(t *testing.T, w *Webhooks, id byte, number string) *firstC
 		{id: 24},
 	} {
 		e.company, e.at, e.number = 1, time.Now(), number
-		calls.results = append(calls.results, result{job: job{storedEvent: e, calls: calls, place: i}})
+		calls.outcomes = append(calls.outcomes, outcome{job: job{storedEvent: e, calls: calls, place: i}})
 	}
 	perform(t, w, `INSERT INTO webhook_first_calls (id, ends, company_ids, ids, at, phone_numbers, client_references, data)
 		SELECT $1, $2, '{1,1,1}', '{8,18,24}', array_fill(now(), '{3}'), array_fill($3::text, '{3}'), '{order 1,NULL,NULL}', ARRAY[NULL, $4, NULL]`,
-		calls.id, calls.ends, number, calls.results[1].data)
+		calls.id, calls.ends, number, calls.outcomes[1].data)
 	return calls
 }
 
@@ -80,13 +80,13 @@ func TestFirstCallsEndOnce(t *testing.T) {
 	}
 	store := func(calls *firstCalls) {
 		t.Helper()
-		if err := d.store(t.Context(), calls.results); err != nil {
+		if err := d.store(t.Context(), calls.outcomes); err != nil {
 			t.Fatal(err)
 		}
 	}
 	all := func(calls *firstCalls) *firstCalls {
-		for i := range calls.results {
-			r := &calls.results[i]
+		for i := range calls.outcomes {
+			r := &calls.outcomes[i]
 			r.state, r.ended, r.attempt.Result = delivered, time.Now(), result2xx
 		}
 		return calls
@@ -99,7 +99,7 @@ func TestFirstCallsEndOnce(t *testing.T) {
 
 	perform(t, w, `DELETE FROM webhook_deliveries`)
 	inTime := all(recordFirstCalls(t, w, 2, "+25761234567"))
-	inTime.results[2].state, inTime.results[2].attempt.Result = exhausted, result5xx
+	inTime.outcomes[2].state, inTime.outcomes[2].attempt.Result = exhausted, result5xx
 	store(inTime)
 	store(inTime) // the first reply was lost
 	end()
@@ -119,11 +119,11 @@ func TestSlowFirstCall(t *testing.T) {
 	done := make(chan struct{})
 	go func() { d.record(t.Context()); close(done) }()
 	arrive := func(i int, s state) {
-		r := calls.results[i]
+		r := calls.outcomes[i]
 		r.target, r.state, r.ended, r.delay, r.attempt.Result = &target{}, s, time.Now(), time.Hour, result2xx
-		d.results <- r
+		d.outcomes <- r
 	}
-	late := calls.results[2]
+	late := calls.outcomes[2]
 	arrive(0, delivered)
 	arrive(1, pending)
 	arePending(t, w, 24, 18, 8)
@@ -133,8 +133,8 @@ func TestSlowFirstCall(t *testing.T) {
 		t.Errorf("%+v, %v: a delivery that is being called was claimed", taken, err)
 	}
 	late.target, late.state, late.ended, late.attempt.Result = &target{}, delivered, time.Now(), result2xx
-	d.results <- late
-	close(d.results)
+	d.outcomes <- late
+	close(d.outcomes)
 	<-done
 	if one := only(t, w, 3); one.State != StateDelivered || len(one.Attempts) != 1 {
 		t.Errorf("%+v", one)

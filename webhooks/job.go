@@ -33,9 +33,9 @@ type claimed struct {
 	last     position
 }
 
-// result is a finished attempt that is not stored yet. Without an attempt the delivery is released: pending, and due at
+// outcome is a finished attempt that is not stored yet. Without an attempt the delivery is released: pending, and due at
 // once.
-type result struct {
+type outcome struct {
 	job
 	state   state
 	delay   time.Duration // from the end of the attempt to the next one, while pending
@@ -43,10 +43,10 @@ type result struct {
 	attempt Attempt
 }
 
-func (r *result) called() bool { return r.attempt.Result != "" }
+func (r *outcome) called() bool { return r.attempt.Result != "" }
 
 // due is when the next attempt is due: infinity after the last one, NULL after a success.
-func (r *result) due() pgtype.Timestamptz {
+func (r *outcome) due() pgtype.Timestamptz {
 	switch {
 	case r.state == delivered:
 		return pgtype.Timestamptz{}
@@ -60,7 +60,7 @@ func (r *result) due() pgtype.Timestamptz {
 
 // claimedUntil is the claim under which the attempt was made. Of a first call it is the claim that the delivery's row
 // gets: none, or until the calls end if it is still being called.
-func (r *result) claimedUntil() *time.Time {
+func (r *outcome) claimedUntil() *time.Time {
 	switch {
 	case r.calls == nil:
 		return &r.claim
@@ -97,20 +97,20 @@ func (s schedule) after(tries int, success bool) (state, time.Duration) {
 // firstCalls are the deliveries of one transaction that this process calls without a claim: a row of
 // webhook_first_calls.
 type firstCalls struct {
-	id      callsID
-	ends    time.Time // from then on any process may end the row
-	results []result  // one per delivery; those without an end are being called
-	ended   int       // results that have ended
-	since   time.Time // when the first of them came
-	stored  bool      // the row has ended: each delivery has its own
+	id       callsID
+	ends     time.Time // from then on any process may end the row
+	outcomes []outcome // one per delivery; those without an end are being called
+	ended    int       // results that have ended
+	since    time.Time // when the first of them came
+	stored   bool      // the row has ended: each delivery has its own
 }
 
 // callsID is a ULID.
 type callsID = [16]byte
 
 // add adds a result and reports whether it is the first one.
-func (c *firstCalls) add(r result) bool {
-	c.results[r.place] = r
+func (c *firstCalls) add(r outcome) bool {
+	c.outcomes[r.place] = r
 	if c.ended++; c.ended == 1 {
 		c.since = time.Now()
 	}

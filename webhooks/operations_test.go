@@ -140,9 +140,9 @@ func TestHealthIsOfTheAddressThatWasCalled(t *testing.T) {
 	setEndpoint(t, w, 1, "http://127.0.0.1:1/new")
 	note := func(url string, states ...state) (failing bool) {
 		t.Helper()
-		var batch []result
+		var batch []outcome
 		for _, s := range states {
-			batch = append(batch, result{job: job{storedEvent: storedEvent{company: 1, id: 8}, target: &target{stored: storedEndpoint{url: url}}}, state: s, attempt: Attempt{Result: result2xx}})
+			batch = append(batch, outcome{job: job{storedEvent: storedEvent{company: 1, id: 8}, target: &target{stored: storedEndpoint{url: url}}}, state: s, attempt: Attempt{Result: result2xx}})
 		}
 		if err := d.noteHealth(t.Context(), batch); err != nil {
 			t.Fatal(err)

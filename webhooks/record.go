@@ -26,14 +26,14 @@ const (
 // The results of one transaction's first calls are stored together: only then is each delivery written once. But none
 // waits for longer than mostWait.
 func (d *deliverer) record(ctx context.Context) {
-	var batch []result
+	var batch []outcome
 	var waiting []*firstCalls // with some results
 	tick := time.NewTicker(recordLinger)
 	defer tick.Stop()
 	for n, more := 0, true; more; {
-		var r result
+		var r outcome
 		select {
-		case r, more = <-d.results:
+		case r, more = <-d.outcomes:
 			n++
 		case <-tick.C:
 			n = recordBatch
@@ -52,8 +52,8 @@ func (d *deliverer) record(ctx context.Context) {
 			continue
 		}
 		waiting = slices.DeleteFunc(waiting, func(c *firstCalls) bool {
-			if !more || c.ended == len(c.results) || time.Since(c.since) > mostWait {
-				batch, c.stored = append(batch, c.results...), true
+			if !more || c.ended == len(c.outcomes) || time.Since(c.since) > mostWait {
+				batch, c.stored = append(batch, c.outcomes...), true
 			}
 			return c.stored
 		})
@@ -65,9 +65,9 @@ func (d *deliverer) record(ctx context.Context) {
 	}
 }
 
-func (d *deliverer) storeUntilDone(ctx context.Context, batch []result) {
+func (d *deliverer) storeUntilDone(ctx context.Context, batch []outcome) {
 	// Every process locks rows in this order, so there are no deadlocks.
-	slices.SortStableFunc(batch, func(a, b result) int {
+	slices.SortStableFunc(batch, func(a, b outcome) int {
 		return cmp.Or(cmp.Compare(a.company, b.company), cmp.Compare(a.id, b.id))
 	})
 	pause := recordPause

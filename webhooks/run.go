@@ -56,9 +56,9 @@ func (w *Webhooks) Run(ctx context.Context) error {
 	}
 	d.mu.Unlock()
 	for _, j := range left {
-		d.results <- result{job: j, ended: time.Now()}
+		d.outcomes <- outcome{job: j, ended: time.Now()}
 	}
-	close(d.results)
+	close(d.outcomes)
 	recording.Wait()
 	w.client.closeIdle(0)
 	return nil

@@ -10,7 +10,7 @@ import (
 )
 
 // store writes a batch in one transaction. To write it again changes nothing, so a lost reply does no harm.
-func (c *core) store(ctx context.Context, batch []result) error {
+func (c *core) store(ctx context.Context, batch []outcome) error {
 	var claimed, first columns
 	for i := range batch {
 		r, to := &batch[i], &claimed
@@ -53,7 +53,7 @@ func (c *columns) addDelivery(e *storedEvent) {
 	c.references, c.data = append(c.references, orNull(e.reference)), append(c.data, orNull(e.data))
 }
 
-func (c *columns) addResult(r *result) {
+func (c *columns) addResult(r *outcome) {
 	tries, attempt := r.tries, ""
 	if r.called() {
 		tries, attempt = tries+1, string(jsonOf([]Attempt{r.attempt}))
