@@ -2,7 +2,6 @@ package webhooks
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"intumwa/internal/postgres"
@@ -19,49 +18,6 @@ const (
 	claimCompanies = 500
 )
 
-// job is a delivery that this process has claimed.
-type job struct {
-	company   int64
-	id        int64
-	at        time.Time
-	number    string
-	data      string // of the body, for events about no message of the company
-	reference string
-	tries     int         // attempts of this round before this one
-	claim     time.Time   // webhook_undelivered.claimed_until: only its holder records a result
-	calls     *firstCalls // that it belongs to; nil: it has a row of its own
-	place     int         // in them
-	beginBy   time.Time   // on this machine's clock; a call that begins later could outlast the claim
-	target    *target     // the endpoint at the time of the claim
-}
-
-// position is a position among a company's undelivered deliveries.
-type position struct {
-	due time.Time
-	id  int64
-}
-
-// look returns the active endpoints with unclaimed deliveries that became due since the given time, and how long the
-// oldest has been due. It costs one index probe per endpoint, however long the backlogs. The limit is needed because
-// the probe passes deleted rows that an old snapshot keeps one by one.
-func (w *Webhooks) look(ctx context.Context, since time.Time) (companies []int64, oldest time.Duration, err error) {
-	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
-	defer cancel()
-	var company int64
-	var age float64
-	err = postgres.Each(ctx, w.pool, "looking for due webhooks", []any{&company, &age}, func() error {
-		companies, oldest = append(companies, company), max(oldest, time.Duration(age*float64(time.Second)))
-		return nil
-	}, `
-		SELECT e.company_id, extract(epoch FROM now() - u.due)::float8
-		FROM webhook_endpoints e CROSS JOIN LATERAL (
-			SELECT due FROM webhook_undelivered
-			WHERE company_id = e.company_id AND due > $1 AND due <= now() AND (claimed_until IS NULL OR claimed_until <= now())
-			ORDER BY due LIMIT 1) u
-		WHERE e.active`, since)
-	return companies, oldest, err
-}
-
 // wish is how many of an endpoint's deliveries to claim, and after which position.
 type wish struct {
 	worker *worker
@@ -69,14 +25,7 @@ type wish struct {
 	most   int
 }
 
-// claimed holds a company's claimed deliveries, and its endpoint at that moment.
-type claimed struct {
-	endpoint storedEndpoint
-	jobs     []job
-	last     position
-}
-
-func (w *Webhooks) claimLasts() time.Duration { return beginWithin + w.opts.Timeout + storeWithin }
+func (c *core) claimLasts() time.Duration { return beginWithin + c.opts.Timeout + storeWithin }
 
 // claim claims due deliveries of companies with active endpoints. Its COMMIT waits for the synchronous standby, if
 // there is one, and comes after the COMMITs of the deliveries in the log. So once claim returns without an error, the
@@ -85,7 +34,7 @@ func (w *Webhooks) claimLasts() time.Duration { return beginWithin + w.opts.Time
 //
 // Only one process at a time claims for a company; the others skip it. FOR UPDATE SKIP LOCKED would do the same per
 // row, at the cost of one more WAL record each.
-func (w *Webhooks) claim(ctx context.Context, wishes []wish) (map[int64]*claimed, error) {
+func (c *core) claim(ctx context.Context, wishes []wish) (map[int64]*claimed, error) {
 	n := len(wishes)
 	companies, most, due, ids := make([]int64, n), make([]int32, n), make([]time.Time, n), make([]int64, n)
 	for i, each := range wishes {
@@ -97,14 +46,14 @@ func (w *Webhooks) claim(ctx context.Context, wishes []wish) (map[int64]*claimed
 	var s storedEndpoint
 	j := job{beginBy: time.Now().Add(beginWithin)}
 	var at time.Time
-	err := postgres.Each(ctx, w.pool, "claiming due webhooks", append(s.fields(), &j.id, &j.at, &j.number, &j.data, &j.reference, &j.tries, &j.claim, &at), func() error {
-		c := all[s.company]
-		if c == nil {
-			c = &claimed{endpoint: s}
-			all[s.company] = c
+	err := postgres.Each(ctx, c.pool, "claiming due webhooks", append(s.fields(), &j.id, &j.at, &j.number, &j.data, &j.reference, &j.tries, &j.claim, &at), func() error {
+		of := all[s.company]
+		if of == nil {
+			of = &claimed{endpoint: s}
+			all[s.company] = of
 		}
 		j.company = s.company
-		c.jobs, c.last = append(c.jobs, j), position{at, j.id}
+		of.jobs, of.last = append(of.jobs, j), position{at, j.id}
 		return nil
 	}, `
 		WITH wish AS MATERIALIZED (
@@ -126,38 +75,71 @@ func (w *Webhooks) claim(ctx context.Context, wishes []wish) (map[int64]*claimed
 		)
 		SELECT company_id, url, secret, previous, failing, id, at, phone_number, coalesce(data, ''), coalesce(client_reference, ''),
 			tries, claimed_until, due
-		FROM taken ORDER BY due, id`, companies, most, due, ids, w.claimLasts())
+		FROM taken ORDER BY due, id`, companies, most, due, ids, c.claimLasts())
 	if err != nil {
 		return nil, err
 	}
 	return all, nil
 }
 
-// endFirstCalls makes the deliveries of first calls due whose process died or lost their results. Who deletes the row
-// decides about its deliveries.
-func (w *Webhooks) endFirstCalls(ctx context.Context) error {
-	_, err := w.pool.Exec(ctx, `
-		WITH over AS (
-			DELETE FROM webhook_first_calls WHERE id = ANY(ARRAY(SELECT id FROM webhook_first_calls WHERE ends <= now() FOR UPDATE SKIP LOCKED)) RETURNING *
-		)
-		INSERT INTO webhook_undelivered (company_id, id, at, due, phone_number, client_reference, data)
-		SELECT unnest(company_ids), unnest(ids), unnest(at), now(), unnest(phone_numbers), unnest(client_references), unnest(data) FROM over`)
-	if err != nil {
-		return fmt.Errorf("ending first calls of webhooks: %w", err)
+// plan removes the endpoints with room from the queue. An endpoint has room when half of what it may have is free, so
+// that claims stay large. While all calls are taken, no endpoint gets more: waiting deliveries go first, and then their
+// callers are free for the queue's next endpoints.
+func (d *deliverer) plan() (wishes []wish) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	var left []*worker
+	free, freeSlow := d.free, d.freeSlow
+	for _, e := range d.queue {
+		if time.Now().Before(e.pausedUntil) {
+			e.queued = false
+			continue
+		}
+		d.begin(e)
+		callers := min(e.limit-e.callers, free)
+		if e.slow {
+			callers = min(callers, freeSlow)
+		}
+		callers = max(0, callers)
+		most := e.most(e.callers+callers) - e.callers - len(e.waiting)
+		if free == 0 || 2*e.room() < e.most(e.limit) || most <= 0 || len(wishes) == claimCompanies {
+			left = append(left, e)
+			continue
+		}
+		e.queued = false
+		free -= callers
+		if e.slow {
+			freeSlow -= callers
+		}
+		wishes = append(wishes, wish{worker: e, from: e.from, most: most})
 	}
-	return nil
+	d.queue = left
+	return wishes
 }
 
-// countEndpoints updates the metric of endpoints by state.
-func (w *Webhooks) countEndpoints(ctx context.Context) error {
-	var active, inactive int64
-	err := w.pool.QueryRow(ctx, `
-		SELECT count(*) FILTER (WHERE active), count(*) FILTER (WHERE NOT active) FROM webhook_endpoints`).
-		Scan(&active, &inactive)
-	if err != nil {
-		return fmt.Errorf("counting webhook endpoints: %w", err)
+// claimQueued claims deliveries of all queued endpoints with room, in one statement, and starts their calls. more means
+// that an endpoint has more.
+func (d *deliverer) claimQueued() (more bool, err error) {
+	wishes := d.plan()
+	if len(wishes) == 0 {
+		return false, nil
 	}
-	w.metrics.active.Set(float64(active))
-	w.metrics.inactive.Set(float64(inactive))
-	return nil
+	found, err := d.claim(d.calling, wishes) // claimed deliveries are called even at shutdown
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, wish := range wishes {
+		e, c := wish.worker, found[wish.worker.company]
+		if err != nil {
+			d.enqueue(e, wish.from)
+		}
+		if c == nil {
+			continue
+		}
+		d.assign(e, c)
+		if len(c.jobs) == wish.most {
+			d.enqueue(e, c.last)
+			more = more || 2*e.room() >= e.most(e.limit)
+		}
+	}
+	return more, err
 }

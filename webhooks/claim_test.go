@@ -239,9 +239,10 @@ func TestSleeperWritesNothing(t *testing.T) {
 // could outlast the claim.
 func TestBeginsInTime(t *testing.T) {
 	s := newSink(t, nil)
-	d := newDeliverer(t.Context(), New(batchPool(t), quickly()))
-	setEndpoint(t, d.Webhooks, 1, s.URL)
-	enqueue(t, d.Webhooks, 1, 1, 1)
+	w := New(batchPool(t), quickly())
+	d := newDeliverer(t.Context(), w.core)
+	setEndpoint(t, w, 1, s.URL)
+	enqueue(t, w, 1, 1, 1)
 	taken, err := d.claim(t.Context(), []wish{{worker: newWorker(1), most: 1}})
 	if err != nil || len(taken[1].jobs) != 1 {
 		t.Fatal(taken, err)
@@ -249,26 +250,26 @@ func TestBeginsInTime(t *testing.T) {
 	late := taken[1].jobs[0]
 	late.beginBy = time.Now().Add(-time.Second)
 	d.attempt(newWorker(1), late)
-	if d := only(t, d.Webhooks, 1); s.count() != 0 || d.State != StatePending || len(d.Attempts) != 0 {
+	if d := only(t, w, 1); s.count() != 0 || d.State != StatePending || len(d.Attempts) != 0 {
 		t.Errorf("%d calls, %+v", s.count(), d)
 	}
-	perform(t, d.Webhooks, `UPDATE webhook_undelivered SET claimed_until = now()`)
-	run(t, d.Webhooks)
-	inState(t, d.Webhooks, 1, StateDelivered)
+	perform(t, w, `UPDATE webhook_undelivered SET claimed_until = now()`)
+	run(t, w)
+	inState(t, w, 1, StateDelivered)
 }
 
 // TestStoredOnce: a batch that was stored without a reply is not stored twice.
 func TestStoredOnce(t *testing.T) {
-	w := newDeliverer(t.Context(), New(batchPool(t), quickly()))
-	setEndpoint(t, w.Webhooks, 1, "http://127.0.0.1:1/")
-	enqueue(t, w.Webhooks, 1, 1, 2)
+	w := New(batchPool(t), quickly())
+	setEndpoint(t, w, 1, "http://127.0.0.1:1/")
+	enqueue(t, w, 1, 1, 2)
 	taken, err := w.claim(t.Context(), []wish{{worker: newWorker(1), most: 2}})
 	if err != nil || len(taken[1].jobs) != 2 {
 		t.Fatalf("%+v, %v", taken, err)
 	}
-	var results []result
+	var results []outcome
 	for _, j := range taken[1].jobs {
-		results = append(results, result{job: j, state: delivered, ended: time.Now(), attempt: Attempt{At: time.Now().Truncate(time.Millisecond), Result: result2xx, Status: 204}})
+		results = append(results, outcome{job: j, state: delivered, ended: time.Now(), attempt: Attempt{At: time.Now().Truncate(time.Millisecond), Result: result2xx, Status: 204}})
 	}
 	results[1].state, results[1].attempt.Result, results[1].delay = pending, result5xx, time.Hour
 	for range 3 {
@@ -276,10 +277,10 @@ func TestStoredOnce(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if d := only(t, w.Webhooks, 1); d.State != StateDelivered || len(d.Attempts) != 1 {
+	if d := only(t, w, 1); d.State != StateDelivered || len(d.Attempts) != 1 {
 		t.Errorf("%+v", d)
 	}
-	if d := only(t, w.Webhooks, 2); d.State != StatePending || len(d.Attempts) != 1 || time.Until(*d.NextAt) < 59*time.Minute {
+	if d := only(t, w, 2); d.State != StatePending || len(d.Attempts) != 1 || time.Until(*d.NextAt) < 59*time.Minute {
 		t.Errorf("%+v", d)
 	}
 }

@@ -51,12 +51,12 @@ type connection struct {
 	since  time.Time // when it became idle
 }
 
-func newClient(opts Options, g guard) *client {
+func newClient(timeout time.Duration, most int, resolver *net.Resolver, g guard) *client {
 	c := &client{
-		dialer:   &net.Dialer{Timeout: connectTimeout, KeepAlive: 15 * time.Second, Resolver: opts.resolver, Control: g.control},
+		dialer:   &net.Dialer{Timeout: connectTimeout, KeepAlive: 15 * time.Second, Resolver: resolver, Control: g.control},
 		sessions: tls.NewLRUClientSessionCache(256),
-		timeout:  opts.Timeout,
-		most:     opts.InFlight,
+		timeout:  timeout,
+		most:     most,
 	}
 	c.expiry = time.AfterFunc(idleTimeout, func() { c.closeIdle(idleTimeout) })
 	return c
@@ -64,7 +64,7 @@ func newClient(opts Options, g guard) *client {
 
 // exchange sends a request and reads the response, within the timeout. If a kept connection returns nothing, the server
 // has closed it; the request is sent again over another one.
-func (c *client) exchange(ctx context.Context, to place, request []byte, excerpt bool) (answer, error) {
+func (c *client) exchange(ctx context.Context, to place, request []byte, excerpt bool) (response, error) {
 	deadline := time.Now().Add(c.timeout)
 	for {
 		conn, kept := c.take(to), true
@@ -72,9 +72,9 @@ func (c *client) exchange(ctx context.Context, to place, request []byte, excerpt
 			var err error
 			switch conn, err = c.dial(ctx, to, deadline); {
 			case err != nil && !time.Now().Before(deadline):
-				return answer{}, context.DeadlineExceeded // a timeout of the name look-up returns a different error
+				return response{}, context.DeadlineExceeded // a timeout of the name look-up returns a different error
 			case err != nil:
-				return answer{}, err
+				return response{}, err
 			}
 			kept = false
 		}
@@ -101,7 +101,7 @@ func (c *client) exchange(ctx context.Context, to place, request []byte, excerpt
 }
 
 // exchange sends a request and reads the final response. It ends when ctx does.
-func (c *connection) exchange(ctx context.Context, request []byte, excerpt bool) (a answer, err error) {
+func (c *connection) exchange(ctx context.Context, request []byte, excerpt bool) (a response, err error) {
 	stop := context.AfterFunc(ctx, func() { _ = c.SetDeadline(time.Unix(1, 0)) })
 	defer func() { a.whole = stop() && a.whole }()
 	c.source.N = maxHeadBytes
@@ -139,6 +139,9 @@ func (c *client) dial(ctx context.Context, to place, deadline time.Time) (*conne
 	}
 	return newConnection(socket, secure, to)
 }
+
+// errHandshake marks an error of a TLS handshake.
+var errHandshake = errors.New("tls handshake")
 
 // newConnection returns the connection over a socket; conn is the socket or TLS over it. An error means that the socket
 // is closed.

@@ -27,7 +27,7 @@ func callWith(t testing.TB, w *Webhooks, url string) func() Attempt {
 		t.Fatal(err)
 	}
 	return func() Attempt {
-		a, took, ok := w.call(t.Context(), aim, &job{id: 8}, false)
+		a, took, ok := w.call(t.Context(), aim, &storedEvent{id: 8}, false)
 		if !ok {
 			t.Fatal("cut short")
 		}

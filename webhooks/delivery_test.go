@@ -44,7 +44,7 @@ func TestEnqueueOnceAndOnlyForActiveEndpoints(t *testing.T) {
 		t.Fatalf("deliveries %+v, %v", found, err)
 	}
 	for company := range sms.CompanyID(4) {
-		if found, err := w.DeliveriesOf(ctx, company, 11); err != nil || len(found) != 0 {
+		if found, _, err := w.Deliveries(ctx, company, Filter{MessageID: 11}, 0, 2); err != nil || len(found) != 0 {
 			t.Errorf("an endpoint that is switched off is told: %+v, %v", found, err)
 		}
 	}
@@ -62,7 +62,7 @@ func TestEnqueueOnceAndOnlyForActiveEndpoints(t *testing.T) {
 	if err := tx.Rollback(ctx); err != nil {
 		t.Error(err)
 	}
-	if found, err := w.DeliveriesOf(ctx, 1, 99); err != nil || len(found) != 0 {
+	if found, _, err := w.Deliveries(ctx, 1, Filter{MessageID: 99}, 0, 2); err != nil || len(found) != 0 {
 		t.Errorf("rolled back, yet %d deliveries, %v", len(found), err)
 	}
 	err = pgx.BeginFunc(ctx, w.pool, func(tx pgx.Tx) error {

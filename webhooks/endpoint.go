@@ -1,11 +1,9 @@
 package webhooks
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"net/url"
 	"strconv"
 	"time"
@@ -214,65 +212,4 @@ func RecordedURL(text string) string {
 	}
 	u.User, u.Fragment = nil, ""
 	return u.String()
-}
-
-// storedEndpoint is the part of an endpoint that a call needs.
-type storedEndpoint struct {
-	company     int64
-	url, secret string // as stored
-	previous    string // the previous secret, as stored, during a rotation
-	failing     bool   // the last call failed
-}
-
-const storedColumns = `e.company_id, e.url, e.secret, CASE WHEN e.previous_until > now() THEN coalesce(e.previous_secret, '') ELSE '' END AS previous,
-	e.failing_since IS NOT NULL AS failing`
-
-// fields returns the scan targets of storedColumns.
-func (s *storedEndpoint) fields() []any {
-	return []any{&s.company, &s.url, &s.secret, &s.previous, &s.failing}
-}
-
-// stored reads a company's endpoint. It returns ErrNotFound if there is none.
-func (w *Webhooks) stored(ctx context.Context, company int64) (s storedEndpoint, err error) {
-	err = w.pool.QueryRow(ctx, `SELECT `+storedColumns+` FROM webhook_endpoints e WHERE e.company_id = $1`, company).Scan(s.fields()...)
-	if errors.Is(err, pgx.ErrNoRows) {
-		err = ErrNotFound
-	}
-	if err != nil {
-		return s, fmt.Errorf("reading the webhook endpoint of company %d: %w", company, err)
-	}
-	return s, nil
-}
-
-func (w *Webhooks) newTarget(s storedEndpoint) (*target, error) {
-	u, err := url.Parse(s.url)
-	if err != nil {
-		return nil, errors.New("the stored URL does not parse") // no URL in the log: it may hold a secret
-	}
-	secret, err := w.vault.Open(s.company, s.secret)
-	if err != nil {
-		return nil, err
-	}
-	sign, err := newSigner(secret)
-	if err != nil {
-		return nil, err
-	}
-	if s.previous != "" {
-		before, err := w.vault.Open(s.company, s.previous)
-		if err != nil {
-			return nil, err
-		}
-		if sign.previous, err = newSigner(before); err != nil {
-			return nil, err
-		}
-	}
-	t := &target{host: u.Hostname(), signer: sign, stored: s}
-	port := "80"
-	if u.Scheme == "https" {
-		t.place.name, port = t.host, "443"
-	}
-	t.place.address = net.JoinHostPort(t.host, cmp.Or(u.Port(), port))
-	t.head = "POST " + u.RequestURI() + " HTTP/1.1\r\nHost: " + u.Host +
-		"\r\nUser-Agent: Intumwa-Webhooks/1\r\nContent-Type: application/json\r\nX-Webhook-Event: "
-	return t, nil
 }

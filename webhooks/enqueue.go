@@ -29,16 +29,15 @@ func (w *Webhooks) Enqueue(ctx context.Context, tx pgx.Tx, events []Event) error
 	asked := make([]*string, len(events))
 	for i := range events {
 		e := &events[i]
-		j, err := e.job()
+		stored, err := e.stored()
 		if err != nil {
 			return fmt.Errorf("enqueueing webhooks: %w", err)
 		}
 		if e.Data != nil {
 			asked[i] = &e.Name
 		}
-		j.beginBy, j.calls = beginBy, n.calls
-		n.jobs[i] = j
-		c.addDelivery(&j)
+		n.jobs[i] = job{storedEvent: stored, beginBy: beginBy, calls: n.calls}
+		c.addDelivery(&stored)
 	}
 	running := w.running.Load()
 	if postgres.AfterCommit(tx, func() {
@@ -95,8 +94,8 @@ func (n *newEvents) read(rows pgx.Rows) error {
 		c := &claimed{endpoint: s, jobs: make([]job, 0, len(places))}
 		for _, place := range places {
 			if j := n.jobs[place-1]; n.handed[place-1] {
-				j.place = len(n.calls.results)
-				c.jobs, n.calls.results = append(c.jobs, j), append(n.calls.results, result{job: j})
+				j.place = len(n.calls.outcomes)
+				c.jobs, n.calls.outcomes = append(c.jobs, j), append(n.calls.outcomes, outcome{job: j})
 			} else {
 				n.waits = true
 			}

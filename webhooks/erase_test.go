@@ -87,11 +87,11 @@ func TestErasedAsItIsDelivered(t *testing.T) {
 				VALUES (1, $1, now(), now(), now() + interval '30 seconds', $2, $3)`, try.id, number, try.data)
 			var erased, pending int64
 			err := behind(t, w, func(tx pgx.Tx) error {
-				r := result{job: job{company: 1, id: try.id}, state: delivered, attempt: Attempt{Result: result2xx}}
+				r := outcome{job: job{storedEvent: storedEvent{company: 1, id: try.id}}, state: delivered, attempt: Attempt{Result: result2xx}}
 				if err := tx.QueryRow(t.Context(), `SELECT claimed_until FROM webhook_undelivered`).Scan(&r.claim); err != nil {
 					return err
 				}
-				return newDeliverer(t.Context(), w.In(tx)).store(t.Context(), []result{r})
+				return w.In(tx).store(t.Context(), []outcome{r})
 			}, func() error {
 				return pgx.BeginFunc(t.Context(), w.pool, func(tx pgx.Tx) (err error) {
 					erased, pending, err = try.erase(tx)

@@ -62,6 +62,25 @@ type Event struct {
 	Data        any    // data of the body, for a requested event: ReceivedData or LowBalanceData
 }
 
+// storedEvent is an event as its row has it. None of its columns ever changes.
+type storedEvent struct {
+	company   int64
+	id        int64 // of its delivery
+	at        time.Time
+	number    string
+	data      string // of the body, for events about no message of the company
+	reference string
+}
+
+func (e *Event) stored() (s storedEvent, err error) {
+	s = storedEvent{company: e.CompanyID, at: e.At, number: e.PhoneNumber, reference: e.Reference}
+	if e.Data != nil {
+		s.data = string(jsonOf(e.Data))
+	}
+	s.id, err = deliveryID(e.MessageID, e.Name)
+	return s, err
+}
+
 // ReceivedData is the data of Received.
 type ReceivedData struct {
 	InboundID  int64   `json:"inbound_id"`
@@ -90,26 +109,26 @@ func (t Time) append(b []byte) []byte { return t.UTC().AppendFormat(b, `"`+times
 
 // appendBody appends the body of rule api 6: exactly these fields for a message, plus client_reference if the message
 // has one. Every attempt rebuilds the body and must send the same bytes, so the result for an event must never change.
-func appendBody(b []byte, j *job) []byte {
-	event := eventName(j.id)
+func appendBody(b []byte, e *storedEvent) []byte {
+	event := eventName(e.id)
 	b = append(append(append(b, `{"event":"`...), event...), `","timestamp":`...)
 	from := len(b)
-	b = Time{j.at}.append(b)
+	b = Time{e.at}.append(b)
 	at := b[from:]
 	b = append(b, `,"data":`...)
-	if j.data != "" {
-		return append(append(b, j.data...), '}')
+	if e.data != "" {
+		return append(append(b, e.data...), '}')
 	}
-	b = strconv.AppendInt(append(b, `{"message_id":`...), messageOf(max(0, j.id)), 10)
-	b = appendText(append(b, `,"phone_number":`...), j.number)
+	b = strconv.AppendInt(append(b, `{"message_id":`...), messageOf(max(0, e.id)), 10)
+	b = appendText(append(b, `,"phone_number":`...), e.number)
 	b = append(append(append(b, `,"status":"`...), event...), `","sent_at":`...)
 	if event == Sent {
 		b = append(append(b, at...), `,"failed_at":null`...)
 	} else {
 		b = append(append(b, `null,"failed_at":`...), at...)
 	}
-	if j.reference != "" {
-		b = appendText(append(b, `,"client_reference":`...), j.reference)
+	if e.reference != "" {
+		b = appendText(append(b, `,"client_reference":`...), e.reference)
 	}
 	return append(b, "}}"...)
 }
@@ -128,23 +147,6 @@ func jsonOf(value any) []byte {
 	enc.SetEscapeHTML(false)
 	_ = enc.Encode(value) // texts and numbers always marshal
 	return bytes.TrimSuffix(out.Bytes(), []byte("\n"))
-}
-
-// job returns the delivery of an event.
-func (e *Event) job() (j job, err error) {
-	j = job{company: e.CompanyID, at: e.At, number: e.PhoneNumber, reference: e.Reference}
-	if e.Data != nil {
-		j.data = string(jsonOf(e.Data))
-	}
-	j.id, err = deliveryID(e.MessageID, e.Name)
-	return j, err
-}
-
-func orNull(text string) *string {
-	if text == "" {
-		return nil
-	}
-	return &text
 }
 
 // idSpan is how many delivery ids one message has. It exceeds the number of events, so that a new event does not move

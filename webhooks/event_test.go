@@ -8,11 +8,11 @@ import (
 
 func bodyOf(t *testing.T, e Event) []byte {
 	t.Helper()
-	j, err := e.job()
+	stored, err := e.stored()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return appendBody(nil, &j)
+	return appendBody(nil, &stored)
 }
 
 func TestBodyIsExactlyTheContracts(t *testing.T) {

@@ -35,7 +35,7 @@ func TakeFailing(ctx context.Context, tx pgx.Tx, limit int) ([]Failing, error) {
 
 // noteHealth stores since when endpoints have been failing. It runs one statement per batch, for endpoints whose call
 // failed now or the time before. A result of an old URL does not count against the new one.
-func (d *deliverer) noteHealth(ctx context.Context, batch []result) error {
+func (d *deliverer) noteHealth(ctx context.Context, batch []outcome) error {
 	type callee struct {
 		company int64
 		url     string

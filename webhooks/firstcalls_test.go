@@ -14,17 +14,17 @@ import (
 func recordFirstCalls(t *testing.T, w *Webhooks, id byte, number string) *firstCalls {
 	t.Helper()
 	calls := &firstCalls{id: callsID{id}, ends: time.Now().Add(time.Hour)}
-	for i, j := range []job{
+	for i, e := range []storedEvent{
 		{id: 8, reference: "order 1"},
 		{id: 18, data: `{"inbound_id":2,"from":"` + number + `","to":"8080","message":"a secret","received_at":"2026-03-01T08:02:11+00:00"}`},
 		{id: 24},
 	} {
-		j.company, j.at, j.number, j.calls, j.place = 1, time.Now(), number, calls, i
-		calls.results = append(calls.results, result{job: j})
+		e.company, e.at, e.number = 1, time.Now(), number
+		calls.outcomes = append(calls.outcomes, outcome{job: job{storedEvent: e, calls: calls, place: i}})
 	}
 	perform(t, w, `INSERT INTO webhook_first_calls (id, ends, company_ids, ids, at, phone_numbers, client_references, data)
 		SELECT $1, $2, '{1,1,1}', '{8,18,24}', array_fill(now(), '{3}'), array_fill($3::text, '{3}'), '{order 1,NULL,NULL}', ARRAY[NULL, $4, NULL]`,
-		calls.id, calls.ends, number, calls.results[1].data)
+		calls.id, calls.ends, number, calls.outcomes[1].data)
 	return calls
 }
 
@@ -68,41 +68,42 @@ func TestFirstCalls(t *testing.T) {
 // TestFirstCallsEndOnce: who deletes the row of first calls decides about its deliveries: the process that made the calls,
 // or another one after their end. A repetition, or the other one's late results, change nothing.
 func TestFirstCallsEndOnce(t *testing.T) {
-	d := newDeliverer(t.Context(), New(batchPool(t), quickly()))
-	setEndpoint(t, d.Webhooks, 1, "http://127.0.0.1:1/")
+	w := New(batchPool(t), quickly())
+	d := newDeliverer(t.Context(), w.core)
+	setEndpoint(t, w, 1, "http://127.0.0.1:1/")
 	end := func() {
 		t.Helper()
-		perform(t, d.Webhooks, `UPDATE webhook_first_calls SET ends = now()`)
+		perform(t, w, `UPDATE webhook_first_calls SET ends = now()`)
 		if err := d.endFirstCalls(t.Context()); err != nil {
 			t.Error(err)
 		}
 	}
 	store := func(calls *firstCalls) {
 		t.Helper()
-		if err := d.store(t.Context(), calls.results); err != nil {
+		if err := d.store(t.Context(), calls.outcomes); err != nil {
 			t.Fatal(err)
 		}
 	}
 	all := func(calls *firstCalls) *firstCalls {
-		for i := range calls.results {
-			r := &calls.results[i]
+		for i := range calls.outcomes {
+			r := &calls.outcomes[i]
 			r.state, r.ended, r.attempt.Result = delivered, time.Now(), result2xx
 		}
 		return calls
 	}
-	late := all(recordFirstCalls(t, d.Webhooks, 1, "+25761234567"))
+	late := all(recordFirstCalls(t, w, 1, "+25761234567"))
 	end()
 	end()
 	store(late)
-	arePending(t, d.Webhooks, 24, 18, 8)
+	arePending(t, w, 24, 18, 8)
 
-	perform(t, d.Webhooks, `DELETE FROM webhook_deliveries`)
-	inTime := all(recordFirstCalls(t, d.Webhooks, 2, "+25761234567"))
-	inTime.results[2].state, inTime.results[2].attempt.Result = exhausted, result5xx
+	perform(t, w, `DELETE FROM webhook_deliveries`)
+	inTime := all(recordFirstCalls(t, w, 2, "+25761234567"))
+	inTime.outcomes[2].state, inTime.outcomes[2].attempt.Result = exhausted, result5xx
 	store(inTime)
 	store(inTime) // the first reply was lost
 	end()
-	if n, m := countState(t, d.Webhooks, delivered), countState(t, d.Webhooks, exhausted); n != 2 || m != 1 {
+	if n, m := countState(t, w, delivered), countState(t, w, exhausted); n != 2 || m != 1 {
 		t.Errorf("%d delivered, %d given up", n, m)
 	}
 }
@@ -110,31 +111,32 @@ func TestFirstCallsEndOnce(t *testing.T) {
 // TestSlowFirstCall: the results of a transaction's first calls are stored together, but none waits for long: the
 // deliveries that are still being called then have claimed rows, and their results are stored too.
 func TestSlowFirstCall(t *testing.T) {
-	d := newDeliverer(t.Context(), New(batchPool(t), quickly()))
+	w := New(batchPool(t), quickly())
+	d := newDeliverer(t.Context(), w.core)
 	d.workers[1] = newWorker(1)
-	setEndpoint(t, d.Webhooks, 1, "http://127.0.0.1:1/")
-	calls := recordFirstCalls(t, d.Webhooks, 1, "+25761234567")
+	setEndpoint(t, w, 1, "http://127.0.0.1:1/")
+	calls := recordFirstCalls(t, w, 1, "+25761234567")
 	done := make(chan struct{})
 	go func() { d.record(t.Context()); close(done) }()
 	arrive := func(i int, s state) {
-		r := calls.results[i]
+		r := calls.outcomes[i]
 		r.target, r.state, r.ended, r.delay, r.attempt.Result = &target{}, s, time.Now(), time.Hour, result2xx
-		d.results <- r
+		d.outcomes <- r
 	}
-	late := calls.results[2]
+	late := calls.outcomes[2]
 	arrive(0, delivered)
 	arrive(1, pending)
-	arePending(t, d.Webhooks, 24, 18, 8)
-	inState(t, d.Webhooks, 1, StateDelivered)
-	arePending(t, d.Webhooks, 24, 18)
+	arePending(t, w, 24, 18, 8)
+	inState(t, w, 1, StateDelivered)
+	arePending(t, w, 24, 18)
 	if taken, err := d.claim(t.Context(), []wish{{worker: newWorker(1), most: 10}}); err != nil || len(taken[1].jobs) != 1 || taken[1].jobs[0].id != 18 {
 		t.Errorf("%+v, %v: a delivery that is being called was claimed", taken, err)
 	}
 	late.target, late.state, late.ended, late.attempt.Result = &target{}, delivered, time.Now(), result2xx
-	d.results <- late
-	close(d.results)
+	d.outcomes <- late
+	close(d.outcomes)
 	<-done
-	if one := only(t, d.Webhooks, 3); one.State != StateDelivered || len(one.Attempts) != 1 {
+	if one := only(t, w, 3); one.State != StateDelivered || len(one.Attempts) != 1 {
 		t.Errorf("%+v", one)
 	}
 }
@@ -168,9 +170,9 @@ func TestSlowFirstCallHoldsNothingUp(t *testing.T) {
 
 // TestFirstCallsOfAnUnusableEndpoint: calls that cannot be made do not wait; another process ends them by their time.
 func TestFirstCallsOfAnUnusableEndpoint(t *testing.T) {
-	d := newDeliverer(t.Context(), New(batchPool(t), quickly()))
+	d := newDeliverer(t.Context(), New(batchPool(t), quickly()).core)
 	d.workers[1] = newWorker(1)
-	c := &claimed{endpoint: storedEndpoint{company: 1, url: "http://127.0.0.1:1/", secret: "aes256gcm:unreadable"}, jobs: []job{{company: 1, id: 8}}}
+	c := &claimed{endpoint: storedEndpoint{company: 1, url: "http://127.0.0.1:1/", secret: "aes256gcm:unreadable"}, jobs: []job{{storedEvent: storedEvent{company: 1, id: 8}}}}
 	d.hand(&firstCalls{}, []*claimed{c})
 	if len(d.workers[1].waiting) != 0 {
 		t.Errorf("%+v", d.workers[1].waiting)

@@ -114,7 +114,7 @@ func only(t testing.TB, w *Webhooks, message int64) Delivery {
 	if err := w.pool.QueryRow(ctx, `SELECT company_id FROM webhook_deliveries WHERE id / 8 = $1 UNION ALL SELECT company_id FROM webhook_called WHERE id / 8 = $1`, message).Scan(&company); err != nil {
 		t.Fatal(err)
 	}
-	found, err := w.DeliveriesOf(ctx, sms.CompanyID(company), message)
+	found, _, err := w.Deliveries(ctx, sms.CompanyID(company), Filter{MessageID: message}, 0, 2)
 	if err != nil || len(found) != 1 {
 		t.Fatalf("message %d has %d deliveries, %v", message, len(found), err)
 	}

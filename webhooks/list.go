@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode"
 
 	"github.com/jackc/pgx/v5"
 
@@ -22,13 +21,6 @@ type Filter struct {
 	MessageID int64
 	Since     time.Time // of events recorded then or later
 }
-
-// A delivery's states in pages and in the API.
-const (
-	StatePending   = "pending"
-	StateDelivered = "delivered"
-	StateFailed    = "failed" // permanently: the last attempt failed
-)
 
 // maxScanned limits how many of a company's deliveries one page reads, however few match the filter.
 const maxScanned = 20_000
@@ -121,11 +113,6 @@ func (f Filter) condition(args []any) (condition string, all []any) {
 	return c.String(), args
 }
 
-func eventNumber(name string) int64 {
-	id, _ := deliveryID(1, name)
-	return id % idSpan
-}
-
 // Delivery returns one of a company's deliveries. It returns ErrNotFound if there is none, or if it belongs to another
 // company.
 func (w *Webhooks) Delivery(ctx context.Context, company sms.CompanyID, id int64) (Delivery, error) {
@@ -153,18 +140,4 @@ func (w *Webhooks) CompanyOf(ctx context.Context, id int64) (sms.CompanyID, erro
 		return 0, fmt.Errorf("looking up webhook delivery %d: %w", id, err)
 	}
 	return sms.CompanyID(company), nil
-}
-
-// Answer returns the beginning of an attempt's response, safe to show anywhere: without non-graphic characters and
-// those that change the text direction. A line break becomes a space.
-func (a Attempt) Answer() string {
-	return strings.Map(func(r rune) rune {
-		switch {
-		case r == '\n' || r == '\t':
-			return ' '
-		case sms.IsControl(r) || !unicode.IsGraphic(r):
-			return -1
-		}
-		return r
-	}, a.Excerpt)
 }

@@ -134,38 +134,39 @@ func givenUp(t testing.TB, w *Webhooks) (is bool) {
 // TestHealthIsOfTheAddressThatWasCalled: a late result of the old address does not count against
 // the new one. The last result of a batch counts.
 func TestHealthIsOfTheAddressThatWasCalled(t *testing.T) {
-	d := newDeliverer(t.Context(), New(batchPool(t), Options{AllowPrivate: true}))
+	w := New(batchPool(t), Options{AllowPrivate: true})
+	d := newDeliverer(t.Context(), w.core)
 	d.workers[1] = newWorker(1)
-	setEndpoint(t, d.Webhooks, 1, "http://127.0.0.1:1/new")
+	setEndpoint(t, w, 1, "http://127.0.0.1:1/new")
 	note := func(url string, states ...state) (failing bool) {
 		t.Helper()
-		var batch []result
+		var batch []outcome
 		for _, s := range states {
-			batch = append(batch, result{job: job{company: 1, id: 8, target: &target{stored: storedEndpoint{url: url}}}, state: s, attempt: Attempt{Result: result2xx}})
+			batch = append(batch, outcome{job: job{storedEvent: storedEvent{company: 1, id: 8}, target: &target{stored: storedEndpoint{url: url}}}, state: s, attempt: Attempt{Result: result2xx}})
 		}
 		if err := d.noteHealth(t.Context(), batch); err != nil {
 			t.Fatal(err)
 		}
-		e, err := d.EndpointOf(t.Context(), 1)
+		e, err := w.EndpointOf(t.Context(), 1)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return e.FailingSince != nil
 	}
-	if note("http://127.0.0.1:1/old", exhausted) || givenUp(t, d.Webhooks) {
+	if note("http://127.0.0.1:1/old", exhausted) || givenUp(t, w) {
 		t.Error("the new address failed")
 	}
-	if !note("http://127.0.0.1:1/new", delivered, exhausted) || !givenUp(t, d.Webhooks) {
+	if !note("http://127.0.0.1:1/new", delivered, exhausted) || !givenUp(t, w) {
 		t.Error("it does not fail")
 	}
 	d.aim(d.workers[1], storedEndpoint{}) // as read by a claim before the failure
 	if note("http://127.0.0.1:1/new", delivered) {
 		t.Error("it fails after a success that follows a late claim")
 	}
-	if note("http://127.0.0.1:1/new", exhausted, delivered) || givenUp(t, d.Webhooks) {
+	if note("http://127.0.0.1:1/new", exhausted, delivered) || givenUp(t, w) {
 		t.Error("it fails after a success")
 	}
-	if !note("http://127.0.0.1:1/new", exhausted, delivered, pending) || givenUp(t, d.Webhooks) {
+	if !note("http://127.0.0.1:1/new", exhausted, delivered, pending) || givenUp(t, w) {
 		t.Error("a delivery was given up before the last success")
 	}
 }

@@ -19,12 +19,12 @@ const (
 
 // runPurge deletes deliveries older than Options.Retention until ctx ends, at most a day late. A new process continues
 // where one that ran all day would be, so restarts skip no block.
-func (w *Webhooks) runPurge(ctx context.Context) {
+func (c *core) runPurge(ctx context.Context) {
 	trouble, block := false, int64(-1)
 	for pause := purgeEvery; wait(ctx, pause); {
-		gone, next, err := w.purge(ctx, block, purgeParts)
+		gone, next, err := c.purge(ctx, block, purgeParts)
 		if err != nil && !trouble && ctx.Err() == nil {
-			w.log.Error("old webhook deliveries cannot be deleted; trying again", "event", "webhook_purge_failed", "error", err)
+			c.log.Error("old webhook deliveries cannot be deleted; trying again", "event", "webhook_purge_failed", "error", err)
 		}
 		trouble, block, pause = err != nil, next, purgeEvery
 		if gone >= purgeBatch { // maybe more; only a few become old at any moment
@@ -54,9 +54,9 @@ var purgeStatements = []string{
 // purge deletes a batch of deliveries older than Options.Retention. Of the delivered ones it covers a part of their
 // table from a block on (negative: a block by the time of day). It returns how many it deleted, and the block where the
 // next call begins: a block rather than a fraction, because the table grows meanwhile.
-func (w *Webhooks) purge(ctx context.Context, block, parts int64) (gone, next int64, err error) {
+func (c *core) purge(ctx context.Context, block, parts int64) (gone, next int64, err error) {
 	var size int64
-	if err := w.pool.QueryRow(ctx, `SELECT pg_relation_size('webhook_delivered') / current_setting('block_size')::int`).Scan(&size); err != nil {
+	if err := c.pool.QueryRow(ctx, `SELECT pg_relation_size('webhook_delivered') / current_setting('block_size')::int`).Scan(&size); err != nil {
 		return 0, block, fmt.Errorf("deleting old webhook deliveries: %w", err)
 	}
 	if block < 0 {
@@ -65,14 +65,14 @@ func (w *Webhooks) purge(ctx context.Context, block, parts int64) (gone, next in
 	next = block + size/parts + 1
 	b, full := &pgx.Batch{}, false
 	count := func(done pgconn.CommandTag) error { gone += done.RowsAffected(); return nil }
-	b.Queue(purgeDelivered, w.opts.Retention, purgeBatch, block, next).Exec(func(done pgconn.CommandTag) error {
+	b.Queue(purgeDelivered, c.opts.Retention, purgeBatch, block, next).Exec(func(done pgconn.CommandTag) error {
 		full = done.RowsAffected() == purgeBatch
 		return count(done)
 	})
 	for _, statement := range purgeStatements {
-		b.Queue(statement, w.opts.Retention, purgeBatch).Exec(count)
+		b.Queue(statement, c.opts.Retention, purgeBatch).Exec(count)
 	}
-	if err := w.pool.SendBatch(ctx, b).Close(); err != nil {
+	if err := c.pool.SendBatch(ctx, b).Close(); err != nil {
 		return gone, block, fmt.Errorf("deleting old webhook deliveries: %w", err)
 	}
 	switch {
@@ -82,14 +82,4 @@ func (w *Webhooks) purge(ctx context.Context, block, parts int64) (gone, next in
 		next = 0
 	}
 	return gone, next, nil
-}
-
-// wait returns true after the pause, or false as soon as ctx ends.
-func wait(ctx context.Context, pause time.Duration) bool {
-	select {
-	case <-ctx.Done():
-		return false
-	case <-time.After(pause):
-		return true
-	}
 }

@@ -13,11 +13,10 @@ import (
 const (
 	maxHeadBytes   = 16 << 10 // of a response's status line and headers, those of early 1xx responses included
 	maxAnswerBytes = 64 << 10 // of a response to read, with its head
-	excerptBytes   = 1 << 10  // of a failure's body to keep
 )
 
-// answer is the part of a response that we use.
-type answer struct {
+// response is the part of a response that we use.
+type response struct {
 	status  int
 	excerpt string // the beginning of the body
 	whole   bool   // read to its end: the connection can be reused
@@ -94,8 +93,8 @@ func (h *head) field(line []byte) {
 
 // readBody reads the body after h and ignores errors. It keeps a success's excerpt only on request. After a 101 it
 // reads nothing: another protocol follows.
-func readBody(r *bufio.Reader, h head, excerpt bool) answer {
-	a := answer{status: h.status}
+func readBody(r *bufio.Reader, h head, excerpt bool) response {
+	a := response{status: h.status}
 	body := io.Reader(r)
 	switch {
 	case h.status < 200, h.cut:

@@ -39,9 +39,6 @@ func TestRotation(t *testing.T) {
 		if len(got) != signatures || found != standard || (r.header.Get("X-Webhook-Signature") == sign.contractSignature([]byte(r.body))) != contract {
 			t.Errorf("%s: %v", what, r.header)
 		}
-		if err := Verify(secret, r.header, []byte(r.body), time.Now()); (err == nil) != standard {
-			t.Errorf("%s: Verify: %v", what, err)
-		}
 	}
 	r := told()
 	check("before", before.Secret, r, 1, true, true)

@@ -3,6 +3,7 @@ package webhooks
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"time"
 
@@ -17,42 +18,7 @@ const (
 	recentlyDue   = 2 * time.Second      // how far back most looks go
 	lookThrough   = 20                   // pause between looks that go back to the oldest delivery, in Options.Idle
 	outagePause   = 500 * time.Millisecond
-	lastStatement = 3 * time.Second // for storing results at shutdown
 )
-
-// deliverer is the state of one Run.
-type deliverer struct {
-	*Webhooks
-	calling context.Context // ends the calls in flight, Drain after shutdown began
-	results chan result
-	freed   chan struct{} // a worker of the queue may have room
-
-	mu        sync.Mutex
-	ended     *sync.Cond // a caller has ended
-	stopping  bool       // deliveries not called yet are released
-	stopped   bool       // new ones are released too
-	workers   map[int64]*worker
-	queue     []*worker // endpoints with due deliveries, in order of service
-	free      int       // callers that may begin
-	freeSlow  int       // of them, for slow endpoints
-	nextLook  time.Time
-	earliest  time.Time // of the next look, if there is a kick
-	throughAt time.Time // of the next look back to the oldest delivery
-}
-
-func newDeliverer(calling context.Context, w *Webhooks) *deliverer {
-	d := &deliverer{
-		Webhooks: w,
-		calling:  calling,
-		results:  make(chan result, w.opts.InFlight),
-		freed:    make(chan struct{}, 1),
-		workers:  make(map[int64]*worker),
-		free:     w.opts.InFlight,
-		freeSlow: max(1, w.opts.InFlight/2),
-	}
-	d.ended = sync.NewCond(&d.mu)
-	return d
-}
 
 // Run delivers until ctx ends. Then it claims no new deliveries, gives calls in flight at most Options.Drain, stores
 // their results, and returns nil. Any number of processes may run at the same time.
@@ -63,7 +29,7 @@ func (w *Webhooks) Run(ctx context.Context) error {
 	storing, endStoring := context.WithCancel(background)
 	defer endStoring()
 
-	d := newDeliverer(calling, w)
+	d := newDeliverer(calling, w.core)
 	w.running.Store(d)
 	var recording, purging sync.WaitGroup
 	recording.Go(func() { d.record(storing) })
@@ -90,9 +56,9 @@ func (w *Webhooks) Run(ctx context.Context) error {
 	}
 	d.mu.Unlock()
 	for _, j := range left {
-		d.results <- result{job: j, ended: time.Now()}
+		d.outcomes <- outcome{job: j, ended: time.Now()}
 	}
-	close(d.results)
+	close(d.outcomes)
 	recording.Wait()
 	w.client.closeIdle(0)
 	return nil
@@ -168,41 +134,54 @@ func (d *deliverer) enqueueAll(companies []int64, since time.Time) {
 	}
 }
 
-// enqueue queues an endpoint. The caller holds the mutex.
-func (d *deliverer) enqueue(e *worker, from position) {
-	if !e.queued {
-		e.queued, e.from = true, from
-		d.queue = append(d.queue, e)
-	} else if from.due.Before(e.from.due) {
-		e.from = from
-	}
+// look returns the active endpoints with unclaimed deliveries that became due since the given time, and how long the
+// oldest has been due. It costs one index probe per endpoint, however long the backlogs. The limit is needed because
+// the probe passes deleted rows that an old snapshot keeps one by one.
+func (c *core) look(ctx context.Context, since time.Time) (companies []int64, oldest time.Duration, err error) {
+	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
+	defer cancel()
+	var company int64
+	var age float64
+	err = postgres.Each(ctx, c.pool, "looking for due webhooks", []any{&company, &age}, func() error {
+		companies, oldest = append(companies, company), max(oldest, time.Duration(age*float64(time.Second)))
+		return nil
+	}, `
+		SELECT e.company_id, extract(epoch FROM now() - u.due)::float8
+		FROM webhook_endpoints e CROSS JOIN LATERAL (
+			SELECT due FROM webhook_undelivered
+			WHERE company_id = e.company_id AND due > $1 AND due <= now() AND (claimed_until IS NULL OR claimed_until <= now())
+			ORDER BY due LIMIT 1) u
+		WHERE e.active`, since)
+	return companies, oldest, err
 }
 
-// claimQueued claims deliveries of all queued endpoints with room, in one statement, and starts their calls. more means
-// that an endpoint has more.
-func (d *deliverer) claimQueued() (more bool, err error) {
-	wishes := d.plan()
-	if len(wishes) == 0 {
-		return false, nil
+// endFirstCalls makes the deliveries of first calls due whose process died or lost their results. Who deletes the row
+// decides about its deliveries.
+func (c *core) endFirstCalls(ctx context.Context) error {
+	_, err := c.pool.Exec(ctx, `
+		WITH over AS (
+			DELETE FROM webhook_first_calls WHERE id = ANY(ARRAY(SELECT id FROM webhook_first_calls WHERE ends <= now() FOR UPDATE SKIP LOCKED)) RETURNING *
+		)
+		INSERT INTO webhook_undelivered (company_id, id, at, due, phone_number, client_reference, data)
+		SELECT unnest(company_ids), unnest(ids), unnest(at), now(), unnest(phone_numbers), unnest(client_references), unnest(data) FROM over`)
+	if err != nil {
+		return fmt.Errorf("ending first calls of webhooks: %w", err)
 	}
-	found, err := d.claim(d.calling, wishes) // claimed deliveries are called even at shutdown
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	for _, wish := range wishes {
-		e, c := wish.worker, found[wish.worker.company]
-		if err != nil {
-			d.enqueue(e, wish.from)
-		}
-		if c == nil {
-			continue
-		}
-		d.assign(e, c)
-		if len(c.jobs) == wish.most {
-			d.enqueue(e, c.last)
-			more = more || 2*e.room() >= e.most(e.limit)
-		}
+	return nil
+}
+
+// countEndpoints updates the metric of endpoints by state.
+func (c *core) countEndpoints(ctx context.Context) error {
+	var active, inactive int64
+	err := c.pool.QueryRow(ctx, `
+		SELECT count(*) FILTER (WHERE active), count(*) FILTER (WHERE NOT active) FROM webhook_endpoints`).
+		Scan(&active, &inactive)
+	if err != nil {
+		return fmt.Errorf("counting webhook endpoints: %w", err)
 	}
-	return more, err
+	c.metrics.active.Set(float64(active))
+	c.metrics.inactive.Set(float64(inactive))
+	return nil
 }
 
 // logOutage logs the first error and the first success after errors.

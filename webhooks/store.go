@@ -10,25 +10,25 @@ import (
 )
 
 // store writes a batch in one transaction. To write it again changes nothing, so a lost reply does no harm.
-func (d *deliverer) store(ctx context.Context, batch []result) error {
+func (c *core) store(ctx context.Context, batch []outcome) error {
 	var claimed, first columns
 	for i := range batch {
-		r, c := &batch[i], &claimed
+		r, to := &batch[i], &claimed
 		if r.calls != nil {
-			c = &first
-			c.calls = append(c.calls, r.calls.id)
+			to = &first
+			to.calls = append(to.calls, r.calls.id)
 		}
-		c.addDelivery(&r.job)
-		c.addResult(r)
+		to.addDelivery(&r.storedEvent)
+		to.addResult(r)
 	}
 	b := &pgx.Batch{}
-	if c := &first; c.ids != nil {
-		b.Queue(storeFirst, c.companies, c.ids, c.claims, c.due, c.tries, c.attempts, c.calls, c.at, c.numbers, c.references, c.data)
+	if first.ids != nil {
+		b.Queue(storeFirst, first.companies, first.ids, first.claims, first.due, first.tries, first.attempts, first.calls, first.at, first.numbers, first.references, first.data)
 	}
-	if c := &claimed; c.ids != nil {
-		b.Queue(storeClaimed, c.companies, c.ids, c.claims, c.due, c.tries, c.attempts)
+	if claimed.ids != nil {
+		b.Queue(storeClaimed, claimed.companies, claimed.ids, claimed.claims, claimed.due, claimed.tries, claimed.attempts)
 	}
-	if err := d.pool.SendBatch(ctx, b).Close(); err != nil {
+	if err := c.pool.SendBatch(ctx, b).Close(); err != nil {
 		return fmt.Errorf("storing %d webhook results: %w", len(batch), err)
 	}
 	return nil
@@ -48,17 +48,24 @@ type columns struct {
 	attempts []*string
 }
 
-func (c *columns) addDelivery(j *job) {
-	c.companies, c.ids, c.at, c.numbers = append(c.companies, j.company), append(c.ids, j.id), append(c.at, j.at), append(c.numbers, j.number)
-	c.references, c.data = append(c.references, orNull(j.reference)), append(c.data, orNull(j.data))
+func (c *columns) addDelivery(e *storedEvent) {
+	c.companies, c.ids, c.at, c.numbers = append(c.companies, e.company), append(c.ids, e.id), append(c.at, e.at), append(c.numbers, e.number)
+	c.references, c.data = append(c.references, orNull(e.reference)), append(c.data, orNull(e.data))
 }
 
-func (c *columns) addResult(r *result) {
+func (c *columns) addResult(r *outcome) {
 	tries, attempt := r.tries, ""
 	if r.called() {
 		tries, attempt = tries+1, string(jsonOf([]Attempt{r.attempt}))
 	}
 	c.claims, c.due, c.tries, c.attempts = append(c.claims, r.claimedUntil()), append(c.due, r.due()), append(c.tries, int16(tries)), append(c.attempts, orNull(attempt))
+}
+
+func orNull(text string) *string {
+	if text == "" {
+		return nil
+	}
+	return &text
 }
 
 // storeFirst ends first calls: each delivery gets its own row with its result. Calls whose row is gone change nothing:

@@ -7,6 +7,8 @@ import (
 	"math/rand/v2"
 	"slices"
 
+	"github.com/jackc/pgx/v5"
+
 	"intumwa/internal/postgres"
 	"intumwa/sms"
 )
@@ -30,7 +32,8 @@ type TestResult struct {
 // Inactive endpoints can be tested too. The errors are ErrNotFound, ErrBusy, or those of Postgres; a failed call is not
 // an error.
 func (w *Webhooks) Test(ctx context.Context, company sms.CompanyID, event string) (TestResult, error) {
-	if !slices.Contains(eventNames[:], event) {
+	number := slices.Index(eventNames[:], event)
+	if number < 0 {
 		return TestResult{}, fmt.Errorf("testing a webhook endpoint: no such event %q", event)
 	}
 	leave, ok := w.enterTest(company)
@@ -38,25 +41,29 @@ func (w *Webhooks) Test(ctx context.Context, company sms.CompanyID, event string
 		return TestResult{}, fmt.Errorf("testing the webhook endpoint of company %d: %w", company, ErrBusy)
 	}
 	defer leave()
-	stored, err := w.stored(ctx, int64(company))
-	if err != nil {
-		return TestResult{}, err
+	var stored storedEndpoint
+	err := w.pool.QueryRow(ctx, `SELECT `+storedColumns+` FROM webhook_endpoints e WHERE e.company_id = $1`, int64(company)).Scan(stored.fields()...)
+	if errors.Is(err, pgx.ErrNoRows) {
+		err = ErrNotFound
 	}
-	t, err := w.newTarget(stored)
+	var t *target
+	if err == nil {
+		t, err = w.newTarget(stored)
+	}
 	if err != nil {
 		return TestResult{}, fmt.Errorf("testing the webhook endpoint of company %d: %w", company, err)
 	}
 	// Deliveries of messages have positive ids. The number is not a secret, only unique.
-	j := job{id: -(1+rand.Int64N(1<<50))*idSpan - eventNumber(event), number: "+25761000000", at: postgres.Now()}
+	e := storedEvent{id: -(1+rand.Int64N(1<<50))*idSpan - int64(number), number: "+25761000000", at: postgres.Now()}
 	text := "STOP"
 	switch event {
 	case Received:
-		j.data = string(jsonOf(ReceivedData{From: "+25761000000", To: "8080", Message: &text, ReceivedAt: Time{j.at}}))
+		e.data = string(jsonOf(ReceivedData{From: "+25761000000", To: "8080", Message: &text, ReceivedAt: Time{e.at}}))
 	case LowBalance:
-		j.data = string(jsonOf(LowBalanceData{Threshold: 100}))
+		e.data = string(jsonOf(LowBalanceData{Threshold: 100}))
 	}
-	result := TestResult{WebhookID: webhookID(j.id), Event: event, Body: string(appendBody(nil, &j))}
-	attempt, _, ok := w.call(ctx, t, &j, true)
+	result := TestResult{WebhookID: webhookID(e.id), Event: event, Body: string(appendBody(nil, &e))}
+	attempt, _, ok := w.call(ctx, t, &e, true)
 	if !ok {
 		return TestResult{}, fmt.Errorf("testing the webhook endpoint of company %d: %w", company, context.Cause(ctx))
 	}

@@ -1,104 +1,105 @@
+// Package webhooks sends events about final messages to customers: signed, with retries, isolated from each other (rule
+// api 6).
+//
+// # Guarantees
+//
+// A final message of a company with an active endpoint has exactly one delivery: a row of webhook_deliveries, or until
+// its first call has ended an element of webhook_first_calls. [Webhooks.Enqueue] writes it in the transaction that
+// settles the message: both exist or neither. The body is a pure function of columns that never change, so every
+// attempt and every re-send sends the same bytes under the same webhook-id. Delivery is at least once: receivers drop
+// duplicates by webhook-id, or by message_id and event.
+//
+// # Events on request
+//
+// An event that is not about one of the company's messages goes only to endpoints that requested it ([Askable],
+// [Endpoint.Events]). Its row holds the body's data. Its number comes from the sequence of messages, so one order lists
+// all events.
+//
+// # An attempt
+//
+// An attempt succeeds if a 2xx status arrives within the timeout. Anything else is a failure, even a redirect. Nothing
+// after the status changes this, however odd (TestOddAnswers). The row keeps every attempt. Until one succeeds, the row
+// is in the partition webhook_undelivered. It is due at once; after a failure it is due after the schedule's next
+// delay; after the last failure it is never due. Such a delivery stays visible, and only [Webhooks.Resend] and
+// [Webhooks.Recover] send it again. The statement that records a success moves the row to webhook_delivered. Deliveries
+// older than Options.Retention are deleted.
+//
+// # Claims
+//
+// Any number of processes run [Webhooks.Run]. Each claims due rows with one statement for all endpoints that it has
+// room for. The statement writes when the claim ends. That time also identifies the claim: a result is recorded only
+// while the row still has it. So each result is recorded once, and never after another process has claimed the row.
+//
+// Most first attempts need no claim. While the process's Run has room for a quick endpoint, Enqueue adds the event to
+// the transaction's row of webhook_first_calls, and the call starts after the COMMIT. One statement deletes that row
+// and gives each of its deliveries its own, with the result, in its final partition if the call succeeded. It waits for
+// the row's last result, but a second at most; calls in flight are claimed then. If the process dies, another one
+// deletes the row after its end and makes all its deliveries due. So whoever deletes the row decides about its
+// deliveries, once. Lists and erasing read both tables.
+//
+// An event is posted only after its claim is committed. That COMMIT is the event's own or comes after it in the log,
+// and it waits for the synchronous standby, if there is one. So a failover cannot lose an event that an endpoint has
+// received. A claim whose COMMIT got no reply is not used.
+//
+// A kick makes the process check all active endpoints for deliveries that became due in the last seconds: one index
+// probe per endpoint. Without a kick it checks every Options.Idle. Every 20 Options.Idle it checks for everything that
+// is due. The frequent check needs its range because an old snapshot, such as a backup's, keeps deleted rows, and each
+// check has to pass those in its range. docs/decisions.md has the figures.
+//
+// # Failures
+//
+//   - A process dies: its claims end by their time, 20 s plus the call timeout after they
+//     began, and other processes make the calls. Calls whose result was not stored are
+//     repeated; the lost attempt does not count.
+//   - A process freezes: after it wakes, it starts no call that could outlast its claim, and
+//     results of ended claims are not stored.
+//   - A process shuts down: it claims nothing more, releases deliveries that it has not
+//     called, gives calls in flight a limited time, and stores their results. A call that it
+//     cuts off is repeated.
+//   - PostgreSQL is down: results wait in memory, and too many of them block further calls.
+//   - PostgreSQL's clock is set forward: claims end early, and calls in flight may be made
+//     twice. Set back: waiting deliveries are due that much later.
+//   - An endpoint changes: each claim reads the endpoint, so pending deliveries go to the new
+//     URL, signed with the new secret. On notice of the change a process releases the
+//     deliveries that it has claimed but not called, and looks for waiting ones
+//     ([Webhooks.EndpointChanged]).
+//   - An endpoint is deactivated: its pending deliveries wait, their attempts untouched, until
+//     it is active again. Messages that become final meanwhile emit nothing (rule api 6).
+//
+// # Operations
+//
+// [Webhooks.Deliveries] lists deliveries, [Webhooks.Resend] sends one again, and [Webhooks.Recover] sends everything
+// again that was given up since a time. [Webhooks.Rotate] changes the secret; both secrets are valid for a day.
+// [Webhooks.Test] calls an endpoint once, returns the response and records nothing. All take the company as an
+// [sms.CompanyID] and do not find another company's deliveries. An endpoint's row stores since when it has been
+// failing. [TakeFailing] returns each endpoint that keeps failing once, to notify its owners.
+//
+// # Isolation
+//
+// In each process an endpoint has a limit of calls in flight: low at first, higher while responses are quick, and low
+// again at the first failure. Endpoints whose last call was slow share half of all calls, so any number of hanging
+// endpoints leaves the other half free. The first call shows whether an endpoint is slow. A quick endpoint has up to
+// eight waiting deliveries per call, and gets more only while the process has a call left; so endpoints with backlogs
+// take turns. New events are handed over only while no older ones wait for the endpoint. Claims use an index that
+// starts with the company.
 package webhooks
 
 import (
-	"context"
-	"log/slog"
-	"net"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
-	"github.com/prometheus/client_golang/prometheus"
 
-	"intumwa/internal/postgres"
 	"intumwa/internal/vault"
 	"intumwa/sms"
 )
 
-// Options of New. A zero field means its default.
-type Options struct {
-	// Timeout of one call, from the first byte sent to the status; 10 s. rule choices 8.2
-	Timeout time.Duration
-	// RetryDelays are the pauses between a failure and the next attempt; there is one attempt more than delays. 10 s,
-	// 30 s, 60 s, 5 min, 15 min. rule api 6
-	RetryDelays []time.Duration
-	// AllowPrivate permits plain http, any port and addresses that are not public.
-	AllowPrivate bool
-	// SecretKey encrypts signing secrets at rest; nil stores them in plain text.
-	SecretKey *[32]byte
-
-	// Name returns a message's ULID for the log, or "" if unknown. nil: the log has only the message's id.
-	Name func(ctx context.Context, messageID int64) string
-
-	// InFlight limits the concurrent calls of this process; 1024. Slow endpoints get at most half of them, and one
-	// endpoint an eighth.
-	InFlight int
-
-	// Lookups is the pool for customers' lists of deliveries, so that they take no connection from the messages; nil:
-	// the pool of New.
-	Lookups *pgxpool.Pool
-
-	// Retention is how long deliveries and their attempts are kept; 30 days.
-	Retention time.Duration
-	// Idle is the longest pause between looks for new and due deliveries; 250 ms.
-	Idle time.Duration
-	// Drain is how long calls in flight may take at shutdown; 5 s.
-	Drain time.Duration
-
-	Log     *slog.Logger          // nil: discarded
-	Metrics prometheus.Registerer // nil: not registered
-
-	resolver *net.Resolver // for endpoints' names; nil: the system's
-}
-
-func (o Options) withDefaults() Options {
-	set(&o.Timeout, 10*time.Second)
-	if o.RetryDelays == nil {
-		o.RetryDelays = []time.Duration{10 * time.Second, 30 * time.Second, time.Minute, 5 * time.Minute, 15 * time.Minute}
-	}
-	set(&o.InFlight, 1024)
-	set(&o.Retention, 30*24*time.Hour)
-	set(&o.Idle, 250*time.Millisecond)
-	set(&o.Drain, 5*time.Second)
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
-	}
-	return o
-}
-
-// mostCalls and fewCalls are the limits of one endpoint's concurrent calls.
-func (o *Options) mostCalls() int { return max(1, min(mostCalls, o.InFlight/8)) }
-func (o *Options) fewCalls() int  { return min(fewCalls, o.mostCalls()) }
-
-func set[T ~int | ~int64](field *T, value T) {
-	if *field <= 0 {
-		*field = value
-	}
-}
-
-// In returns a copy that works in the caller's transaction. Call Kick of the original after the commit. Do not call Run
-// of the copy.
-func (w *Webhooks) In(tx pgx.Tx) *Webhooks {
-	return &Webhooks{pool: tx, lookups: tx, opts: w.opts, schedule: w.schedule, guard: w.guard, client: w.client,
-		vault: w.vault, log: w.log, metrics: w.metrics, kick: make(chan struct{}, 1)}
-}
-
 // Webhooks stores endpoints and delivers events. It is safe for concurrent use.
 type Webhooks struct {
-	pool     postgres.DB
-	lookups  postgres.DB // for lists of deliveries
-	opts     Options
-	schedule schedule
-	guard    guard
-	client   *client
-	vault    vault.Vault
-	log      *slog.Logger
-	metrics  *metrics
-	kick     chan struct{}
-	running  atomic.Pointer[deliverer]
-	changed  atomic.Bool // an endpoint changed: waiting deliveries may be due
+	*core
+
+	running atomic.Pointer[deliverer]
 
 	testsMu sync.Mutex
 	tests   map[sms.CompanyID]bool // those under way
@@ -108,23 +109,30 @@ type Webhooks struct {
 // unnested arrays.
 func New(pool *pgxpool.Pool, opts Options) *Webhooks {
 	opts = opts.withDefaults()
-	w := &Webhooks{
-		pool:     pool,
-		lookups:  pool,
-		opts:     opts,
-		schedule: opts.RetryDelays,
-		guard:    newGuard(opts.AllowPrivate),
-		vault:    vault.New(opts.SecretKey, "company"),
-		log:      opts.Log,
-		metrics:  newMetrics(opts.Metrics),
-		kick:     make(chan struct{}, 1),
-		tests:    make(map[sms.CompanyID]bool),
+	c := &core{
+		pool:    pool,
+		lookups: pool,
+		opts:    opts,
+		guard:   newGuard(opts.AllowPrivate),
+		vault:   vault.New(opts.SecretKey, "company"),
+		log:     opts.Log,
+		metrics: newMetrics(opts.Metrics),
+		kick:    make(chan struct{}, 1),
+		changed: new(atomic.Bool),
 	}
-	w.client = newClient(opts, w.guard)
+	c.client = newClient(opts.Timeout, opts.InFlight, opts.resolver, c.guard)
 	if opts.Lookups != nil {
-		w.lookups = opts.Lookups
+		c.lookups = opts.Lookups
 	}
-	return w
+	return &Webhooks{core: c, tests: make(map[sms.CompanyID]bool)}
+}
+
+// In returns a copy that works in the caller's transaction. Call Kick of the original after the commit. Do not call Run
+// of the copy.
+func (w *Webhooks) In(tx pgx.Tx) *Webhooks {
+	c := *w.core
+	c.pool, c.lookups, c.kick, c.changed = tx, tx, make(chan struct{}, 1), new(atomic.Bool)
+	return &Webhooks{core: &c}
 }
 
 // Kick wakes Run after deliveries were committed, so that their first attempts start at once. It never blocks, and does

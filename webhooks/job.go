@@ -1,0 +1,118 @@
+package webhooks
+
+import (
+	"time"
+
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"intumwa/internal/postgres"
+)
+
+// job is a delivery that this process has claimed.
+type job struct {
+	storedEvent
+
+	tries   int         // attempts of this round before this one
+	claim   time.Time   // webhook_undelivered.claimed_until: only its holder records a result
+	calls   *firstCalls // that it belongs to; nil: it has a row of its own
+	place   int         // in them
+	beginBy time.Time   // on this machine's clock; a call that begins later could outlast the claim
+	target  *target     // the endpoint at the time of the claim
+}
+
+// position is a position among a company's undelivered deliveries.
+type position struct {
+	due time.Time
+	id  int64
+}
+
+// claimed holds a company's claimed deliveries, and its endpoint at that moment.
+type claimed struct {
+	endpoint storedEndpoint
+	jobs     []job
+	last     position
+}
+
+// outcome is a finished attempt that is not stored yet. Without an attempt the delivery is released: pending, and due at
+// once.
+type outcome struct {
+	job
+	state   state
+	delay   time.Duration // from the end of the attempt to the next one, while pending
+	ended   time.Time
+	attempt Attempt
+}
+
+func (r *outcome) called() bool { return r.attempt.Result != "" }
+
+// due is when the next attempt is due: infinity after the last one, NULL after a success.
+func (r *outcome) due() pgtype.Timestamptz {
+	switch {
+	case r.state == delivered:
+		return pgtype.Timestamptz{}
+	case r.ended.IsZero(): // it is being called
+		return pgtype.Timestamptz{Time: r.at, Valid: true}
+	case r.state == exhausted:
+		return pgtype.Timestamptz{InfinityModifier: pgtype.Infinity, Valid: true}
+	}
+	return pgtype.Timestamptz{Time: postgres.Moment(r.ended.Add(r.delay)), Valid: true}
+}
+
+// claimedUntil is the claim under which the attempt was made. Of a first call it is the claim that the delivery's row
+// gets: none, or until the calls end if it is still being called.
+func (r *outcome) claimedUntil() *time.Time {
+	switch {
+	case r.calls == nil:
+		return &r.claim
+	case r.ended.IsZero():
+		return &r.calls.ends
+	}
+	return nil
+}
+
+// state of a delivery after an attempt.
+type state int
+
+const (
+	pending state = iota
+	delivered
+	exhausted
+)
+
+// schedule lists the delays between a failure and the next attempt. rule api 6
+type schedule []time.Duration
+
+// after returns a delivery's state after attempt number tries (from 1) of its round, and the delay before the next
+// attempt.
+func (s schedule) after(tries int, success bool) (state, time.Duration) {
+	switch {
+	case success:
+		return delivered, 0
+	case tries > len(s):
+		return exhausted, 0
+	}
+	return pending, s[tries-1]
+}
+
+// firstCalls are the deliveries of one transaction that this process calls without a claim: a row of
+// webhook_first_calls.
+type firstCalls struct {
+	id       callsID
+	ends     time.Time // from then on any process may end the row
+	outcomes []outcome // one per delivery; those without an end are being called
+	ended    int       // results that have ended
+	since    time.Time // when the first of them came
+	stored   bool      // the row has ended: each delivery has its own
+}
+
+// callsID is a ULID.
+type callsID = [16]byte
+
+// add adds a result and reports whether it is the first one.
+func (c *firstCalls) add(r outcome) bool {
+	c.outcomes[r.place] = r
+	if c.ended++; c.ended == 1 {
+		c.since = time.Now()
+	}
+	return c.ended == 1
+}
