@@ -6,6 +6,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
+
+	"intumwa/messages"
 )
 
 type metrics struct {
@@ -50,42 +52,33 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 }
 
 // count counts and logs the messages of committed requests.
-func (c *committer) count(requests []*request) {
-	m := c.in.metrics
+func (m *metrics) count(requests []*request, log *slog.Logger) {
 	for _, r := range requests {
-		if !r.admitted {
-			continue
-		}
 		m.accepted.WithLabelValues(r.kind.String()).Add(float64(len(r.messages)))
-		if r.kind == kindSandbox { // nothing was debited, and no carrier gets it
-			c.logAccepted(r)
-			continue
-		}
-		if r.kind != kindTest && r.kind != kindCode {
+		if r.kind.live() {
 			m.debited.Add(float64(r.segments))
 		}
 		for _, msg := range r.messages {
-			m.segments.WithLabelValues(msg.Encoding.String()).Add(float64(msg.Segments))
+			if r.kind != kindSandbox { // no carrier gets those
+				m.segments.WithLabelValues(msg.Encoding.String()).Add(float64(msg.Segments))
+			}
+			logAccepted(log, r, msg)
 		}
-		c.logAccepted(r)
 	}
 }
 
-// logAccepted logs a committed request's messages at debug level. At other levels it costs nothing.
-func (c *committer) logAccepted(r *request) {
-	log := c.in.opts.Log
+// logAccepted logs a committed message at debug level. At other levels it costs nothing.
+func logAccepted(log *slog.Logger, r *request, m *messages.Message) {
 	if !log.Enabled(context.Background(), slog.LevelDebug) {
 		return
 	}
-	for _, m := range r.messages {
-		fields := []any{"id", m.ULID, "kind", r.kind.String(), "company_id", m.CompanyID, "carrier", m.Carrier,
-			"number", m.Number.Masked(), "segments", m.Segments}
-		if r.requestID != "" {
-			fields = append(fields, "request_id", r.requestID)
-		}
-		if m.Batch != nil {
-			fields = append(fields, "batch_id", r.ref)
-		}
-		log.Debug("message accepted", fields...)
+	fields := []any{"id", m.ULID, "kind", r.kind.String(), "company_id", m.CompanyID, "carrier", m.Carrier,
+		"number", m.Number.Masked(), "segments", m.Segments}
+	if r.requestID != "" {
+		fields = append(fields, "request_id", r.requestID)
 	}
+	if m.Batch != nil {
+		fields = append(fields, "batch_id", r.ref)
+	}
+	log.Debug("message accepted", fields...)
 }
