@@ -59,7 +59,7 @@ func (a *aside) take(ctx context.Context, requests []*request, all bool) (others
 			})
 		}
 		a.waiting[p] = append(waiting, r)
-		a.metrics.aside.Inc()
+		a.metrics.waited.Inc()
 	}
 	return others
 }

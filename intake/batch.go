@@ -43,14 +43,6 @@ type Part struct {
 	Awaited int  // recipients of later parts
 }
 
-// Recipient is a recipient of a batch. A nil variable is null; an absent one is missing.
-type Recipient struct {
-	Number    sms.Number
-	Message   string             // of a bulk send
-	Variables map[string]*string // of a template send
-	Reference string             // the customer's own name of the message; "": none
-}
-
 // SendBatch accepts all messages of a batch or none. It returns what Send returns.
 func (in *Intake) SendBatch(ctx context.Context, p *accounts.Principal, b Batch) (Answer, error) {
 	return in.accept(ctx, p, b.Key,

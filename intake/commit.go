@@ -53,11 +53,6 @@ func (w *writer) commit(requests []*request, patience time.Duration) ([]*request
 	return w.attempt(requests, patience, false)
 }
 
-// conditional reports whether a request depends on more than its company's credits.
-func (r *request) conditional() bool {
-	return !r.kind.live() || r.segments < 1 || r.cap > 0 || r.key != nil || r.optOuts
-}
-
 func (w *writer) attempt(requests []*request, patience time.Duration, payable bool) (tried []*request, err error) {
 	if tried = begin(requests); len(tried) == 0 {
 		return nil, nil
@@ -189,17 +184,6 @@ func (w *writer) admit(ctx context.Context, tx pgx.Tx, requests []*request, pati
 		return err
 	}
 	return w.charge(ctx, tx, requests)
-}
-
-// debits are what the payers of requests pay.
-func debits(requests []*request) []billing.Debit {
-	debits := make([]billing.Debit, 0, len(requests))
-	for _, r := range requests {
-		if r.payer() != 0 {
-			debits = append(debits, billing.Debit{CompanyID: r.company, Amount: int64(r.segments), Ref: r.ref, Cap: r.cap, Test: r.kind == kindTest})
-		}
-	}
-	return debits
 }
 
 // charge admits the requests that can be paid. Locking the balances also runs the statements that reserve left for later.

@@ -19,12 +19,7 @@ import (
 // process a second request waits for the first one's commit.
 type keys struct {
 	*core
-	inUse sync.Map // of userKey
-}
-
-type userKey struct {
-	user int64
-	name string
+	inUse sync.Map // by user and name
 }
 
 // enter reserves a key; leave releases it.
@@ -32,7 +27,10 @@ func (k *keys) enter(user int64, key *Key) (leave func(), err error) {
 	if key == nil {
 		return func() {}, nil
 	}
-	of := userKey{user, key.Name}
+	of := struct {
+		user int64
+		name string
+	}{user, key.Name}
 	if _, busy := k.inUse.LoadOrStore(of, nil); busy {
 		return nil, ErrKeyInUse
 	}

@@ -19,22 +19,22 @@ type metrics struct {
 	commits   prometheus.Histogram
 	perCommit prometheus.Histogram
 	unpushed  prometheus.Counter
-	aside     prometheus.Counter
+	waited    prometheus.Counter
 }
 
 func newMetrics(reg prometheus.Registerer) *metrics {
 	register := promauto.With(reg)
 	m := &metrics{
 		accepted: register.NewCounterVec(prometheus.CounterOpts{Name: "intumwa_messages_accepted_total",
-			Help: "Accepted messages."}, []string{"kind"}),
+			Help: "Messages accepted."}, []string{"kind"}),
 		segments: register.NewCounterVec(prometheus.CounterOpts{Name: "intumwa_message_segments_total",
-			Help: "Accepted segments."}, []string{"encoding"}),
+			Help: "Segments accepted."}, []string{"encoding"}),
 		refused: register.NewCounterVec(prometheus.CounterOpts{Name: "intumwa_requests_rejected_total",
 			Help: "Requests refused with 400, by rule."}, []string{"reason"}),
 		debited: register.NewCounter(prometheus.CounterOpts{Name: "intumwa_credits_debited_total",
 			Help: "Credits taken for accepted messages."}),
 		replays: register.NewCounter(prometheus.CounterOpts{Name: "intumwa_idempotency_replays_total",
-			Help: "Repetitions answered by their Idempotency-Key."}),
+			Help: "Repetitions that got the response of their Idempotency-Key."}),
 		commits: register.NewHistogram(prometheus.HistogramOpts{Name: "intumwa_intake_commit_duration_seconds",
 			Help:    "Duration of a group commit.",
 			Buckets: []float64{.0005, .001, .002, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5}}),
@@ -42,7 +42,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 			Help: "Requests in a group commit.", Buckets: prometheus.ExponentialBuckets(1, 2, 10)}),
 		unpushed: register.NewCounter(prometheus.CounterOpts{Name: "intumwa_queue_push_failures_total",
 			Help: "Messages not pushed to Redis at their commit. The dispatcher pushes them later."}),
-		aside: register.NewCounter(prometheus.CounterOpts{Name: "intumwa_intake_set_aside_total",
+		waited: register.NewCounter(prometheus.CounterOpts{Name: "intumwa_intake_set_aside_total",
 			Help: "Requests that waited for a locked balance."}),
 	}
 	for _, kind := range kinds {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/oklog/ulid/v2"
 
+	"intumwa/billing"
 	"intumwa/internal/postgres"
 	"intumwa/messages"
 	"intumwa/sms"
@@ -50,6 +51,14 @@ type outcome struct {
 type Key struct {
 	Name    string
 	Request [32]byte
+}
+
+// Recipient is a recipient of a batch. A nil variable is null; an absent one is missing.
+type Recipient struct {
+	Number    sms.Number
+	Message   string             // of a bulk send
+	Variables map[string]*string // of a template send
+	Reference string             // the customer's own name of the message; "": none
 }
 
 // Schedule is when a request's messages are sent and when they expire. The zero Schedule: at once, and at the end of
@@ -114,6 +123,22 @@ func (r *request) payer() int64 {
 	return r.company
 }
 
+// conditional reports whether a request depends on more than its company's credits.
+func (r *request) conditional() bool {
+	return !r.kind.live() || r.segments < 1 || r.cap > 0 || r.key != nil || r.optOuts
+}
+
+// debits are what the payers of requests pay.
+func debits(requests []*request) []billing.Debit {
+	debits := make([]billing.Debit, 0, len(requests))
+	for _, r := range requests {
+		if r.payer() != 0 {
+			debits = append(debits, billing.Debit{CompanyID: r.company, Amount: int64(r.segments), Ref: r.ref, Cap: r.cap, Test: r.kind == kindTest})
+		}
+	}
+	return debits
+}
+
 // client is what a context says about the client of a request.
 type client struct {
 	requestID string          // for the log
@@ -142,12 +167,12 @@ type ulids struct {
 func (u *ulids) next() ulid.ULID {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	for {
-		if u.entropy != nil {
-			if id, err := ulid.New(ulid.Timestamp(postgres.Now()), u.entropy); err == nil {
-				return id
-			}
+	now := ulid.Timestamp(postgres.Now())
+	if u.entropy != nil {
+		if id, err := ulid.New(now, u.entropy); err == nil {
+			return id
 		}
-		u.entropy = ulid.Monotonic(rand.Reader, 0) // the first one, or the monotonic part overflowed within one millisecond
 	}
+	u.entropy = ulid.Monotonic(rand.Reader, 0) // the first one, or the monotonic part overflowed within one millisecond
+	return ulid.MustNew(now, u.entropy)
 }

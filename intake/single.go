@@ -41,7 +41,12 @@ type Single struct {
 // Send accepts a single message, live or, depending on its sender, in test mode. It returns sms.Refusal, ErrUnavailable,
 // ErrKeyInUse, ErrKeyReused, or a fault.
 func (in *Intake) Send(ctx context.Context, p *accounts.Principal, req Single) (Answer, error) {
-	kind, check := kindSingle, func(p *accounts.Principal) error { return maySend(p, req.Sender) }
+	kind, check := kindSingle, func(p *accounts.Principal) error {
+		if !p.Company.Approved {
+			return RefuseNotApproved
+		}
+		return maySendAs(p.Company, req.Sender)
+	}
 	if in.isTestSender(req.Sender) {
 		kind, check = kindTest, func(p *accounts.Principal) error { return maySendTest(p, req.Number) }
 		if _, fixed := sms.SandboxFateOf(req.Number); fixed {
@@ -94,14 +99,6 @@ func (in *Intake) single(ctx context.Context, p *accounts.Principal, req Single,
 }
 
 func (in *Intake) isTestSender(name string) bool { return name != "" && name == in.opts.TestSender }
-
-// maySend checks the rules of a live single send in the order of rule choices 1.2.
-func maySend(p *accounts.Principal, name string) error {
-	if !p.Company.Approved {
-		return RefuseNotApproved
-	}
-	return maySendAs(p.Company, name)
-}
 
 // maySendAs checks the rules of a sender.
 func maySendAs(company *accounts.Company, name string) error {
