@@ -171,7 +171,7 @@ func (a *API) needCompany(c *gin.Context) {
 		c.Set(principalKey, p)
 	}
 	if p.Company == nil {
-		a.writeError(c, intake.ErrNoCompany)
+		a.writeError(c, intake.RefuseNoCompany)
 	}
 }
 

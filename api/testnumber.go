@@ -7,6 +7,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"intumwa/accounts"
+	"intumwa/intake"
 	"intumwa/sms"
 )
 
@@ -81,8 +82,8 @@ func (a *API) changeTestNumber(c *gin.Context, read func(fields, *problems) (cha
 }
 
 func (a *API) sendCode(c *gin.Context, number sms.Number) error {
-	if err := a.Intake.Serves(number); err != nil {
-		return err
+	if _, carried := a.Intake.Route(number); !carried {
+		return intake.RefuseNoCarrier
 	}
 	ctx, cancel := background(c)
 	defer cancel()
@@ -95,7 +96,7 @@ func (a *API) sendCode(c *gin.Context, number sms.Number) error {
 	if err != nil {
 		return err
 	}
-	return a.Intake.SendCode(ctx, p, number, user.Language, code, accounts.CodeLife)
+	return a.Intake.SendCode(ctx, p.UserID, number, user.Language, code, accounts.CodeLife)
 }
 
 // oneTimeCode reads six digits; spaces between them are ignored.

@@ -12,15 +12,6 @@ import (
 	"intumwa/internal/postgres"
 )
 
-// Debit is the cost of one API request or, in a refund, of one message.
-type Debit struct {
-	CompanyID int64
-	Amount    int64    // credits, or segments of the test pool; at least 1
-	Ref       [16]byte // ULID of the single message or of the batch
-	Cap       int64    // credits that the company's requests may take on a day; 0: no limit
-	Test      bool     // the company's test pool pays (rule api 4.4.5)
-}
-
 // Receipt is the result of one Debit.
 type Receipt struct {
 	Admitted  bool
@@ -33,7 +24,7 @@ type Receipt struct {
 // some of the debits must not be made.
 func Lock(ctx context.Context, tx pgx.Tx, debits []Debit) (*Locked, error) {
 	b := newLocked(debits)
-	return b, b.lock(ctx, tx, "")
+	return b, b.lock(ctx, tx, "", 0)
 }
 
 // Charge takes the credits of many requests at once, and the segments of test messages from their companies' pools of

@@ -12,6 +12,15 @@ import (
 	"intumwa/internal/postgres"
 )
 
+// Debit is the cost of one API request or, in a refund, of one message.
+type Debit struct {
+	CompanyID int64
+	Amount    int64    // credits, or segments of the test pool; at least 1
+	Ref       [16]byte // ULID of the single message or of the batch
+	Cap       int64    // credits that the company's requests may take on a day; 0: no limit
+	Test      bool     // the company's test pool pays (rule api 4.4.5)
+}
+
 // account is a locked row of balances.
 type account struct {
 	credits  int64
@@ -36,14 +45,9 @@ func newLocked(debits []Debit) *Locked {
 	for _, d := range debits {
 		b.companies = append(b.companies, d.CompanyID)
 	}
-	b.companies = sortedUnique(b.companies)
+	slices.Sort(b.companies)
+	b.companies = slices.Compact(b.companies)
 	return b
-}
-
-// sortedUnique returns the ids in the order of locking, each once.
-func sortedUnique(ids []int64) []int64 {
-	slices.Sort(ids)
-	return slices.Compact(ids)
 }
 
 // burundi is the day in Burundi (UTC+2) when the transaction began.
@@ -65,17 +69,18 @@ const youngestBalance = `FROM balances c WHERE c.company_id >= u.company_id AND 
 const skipLocked = "SKIP LOCKED"
 
 // lock locks and reads the accounts in the order of company ids, which prevents deadlocks. With how skipLocked it leaves
-// out those that another transaction has locked; with "" it waits.
-func (b *Locked) lock(ctx context.Context, tx pgx.Tx, how string) error {
+// out those that another transaction has locked; with "" it waits. patience is how long the transaction waits for each lock
+// from now on; 0: as before.
+func (b *Locked) lock(ctx context.Context, tx pgx.Tx, how string, patience time.Duration) error {
 	batch := &pgx.Batch{}
-	b.queueLock(batch, how, 0)
+	b.queueLock(batch, how, patience)
 	if err := tx.SendBatch(ctx, batch).Close(); err != nil {
 		return fmt.Errorf("locking balances: %w", err)
 	}
 	return nil
 }
 
-// queueLock adds lock to a pipeline. patience is how long the transaction waits for each lock from now on; 0: as before.
+// queueLock adds lock to a pipeline.
 func (b *Locked) queueLock(batch *pgx.Batch, how string, patience time.Duration) {
 	companies, args := `$1::bigint[]`, []any{b.companies}
 	if patience > 0 { // the rows to be locked depend on the result

@@ -14,32 +14,23 @@ import (
 // test pool at each call, so call it once for each message. It never waits for a lock: a refund to a locked balance is
 // stored in the same transaction and paid later by PayOwed. It returns how many messages were refunded now.
 func Refund(ctx context.Context, tx pgx.Tx, refunds []Debit) (refunded int, err error) {
-	return refund(ctx, tx, refunds, skipLocked)
+	return refund(ctx, tx, refunds, skipLocked, 0)
 }
 
 // RefundNow is Refund for a caller that reports the refund: it defers nothing. It waits up to two seconds for a
 // locked balance, then returns an error (postgres.Locked); roll the transaction back.
 func RefundNow(ctx context.Context, tx pgx.Tx, refunds []Debit) error {
-	_, err := refundWithin(ctx, tx, refunds, "2s")
+	_, err := refund(ctx, tx, refunds, "", 2*time.Second)
 	return err
 }
 
-func refundWithin(ctx context.Context, tx pgx.Tx, refunds []Debit, lockTimeout string) (refunded int, err error) {
-	batch := &pgx.Batch{}
-	batch.Queue(`SET LOCAL lock_timeout = '` + lockTimeout + `'`)
-	if err := postgres.Later(ctx, tx, "limiting the wait for a balance", batch); err != nil {
-		return 0, err
-	}
-	return refund(ctx, tx, refunds, "")
-}
-
 // refund locks the balances as [Locked.lock] does, and stores the refunds that skipLocked left out.
-func refund(ctx context.Context, tx pgx.Tx, refunds []Debit, how string) (refunded int, err error) {
+func refund(ctx context.Context, tx pgx.Tx, refunds []Debit, how string, patience time.Duration) (refunded int, err error) {
 	if len(refunds) == 0 {
 		return 0, nil
 	}
 	b := newLocked(refunds)
-	if err := b.lock(ctx, tx, how); err != nil {
+	if err := b.lock(ctx, tx, how, patience); err != nil {
 		return 0, err
 	}
 	done, err := refundedBefore(ctx, tx, refunds)
@@ -101,7 +92,7 @@ func store(ctx context.Context, tx pgx.Tx, owed []Debit) error {
 
 const (
 	// payLockTimeout is how long PayOwed waits for one balance.
-	payLockTimeout = "200ms"
+	payLockTimeout = 200 * time.Millisecond
 	// maxLocked is after how many locked balances PayOwed ends; payAtOnce is how many messages one transaction refunds.
 	maxLocked = 5
 	payAtOnce = 5_000
@@ -147,7 +138,7 @@ func (l *Ledger) pay(ctx context.Context, company int64, until time.Time) (refun
 				return err
 			}
 			n = len(owed)
-			now, err = refundWithin(ctx, tx, owed, payLockTimeout)
+			now, err = refund(ctx, tx, owed, "", payLockTimeout)
 			return err
 		})
 		if err != nil {

@@ -18,12 +18,8 @@ type Spender struct {
 	Requests  int64
 }
 
-const (
-	// spenderPage is how many rows of a company's ledger are read at a time.
-	spenderPage = 10_000
-	// spenderSkew is how much older than its neighbours in the ledger a row may be.
-	spenderSkew = time.Minute
-)
+// spenderPage is how many rows of a company's ledger are read at a time.
+const spenderPage = 10_000
 
 // Spenders returns the companies whose sends took the most credits since a time, the largest first, and the credits of
 // all companies' sends. It reads each company's ledger from its end: the rows since that time and at most one page more.
@@ -32,7 +28,7 @@ func (l *Ledger) Spenders(ctx context.Context, since time.Time, limit int) (list
 	companies, err := postgres.All(ctx, l.pool, "looking for companies that sent", pgx.RowTo[int64],
 		`SELECT b.company_id FROM balances b,
 		LATERAL (SELECT created_at FROM ledger WHERE company_id = b.company_id ORDER BY id DESC LIMIT 1) newest
-		WHERE newest.created_at >= $1 ORDER BY 1`, since.Add(-spenderSkew))
+		WHERE newest.created_at >= $1 ORDER BY 1`, since.Add(-statementSkew))
 	if err != nil {
 		return nil, 0, err
 	}
@@ -43,7 +39,7 @@ func (l *Ledger) Spenders(ctx context.Context, since time.Time, limit int) (list
 			err := l.pool.QueryRow(ctx, `SELECT coalesce(-sum(amount) FILTER (WHERE kind = 'send' AND created_at >= $3), 0)::bigint,
 					count(*) FILTER (WHERE kind = 'send' AND created_at >= $3), coalesce(min(id), 0), count(*) = $4 AND min(created_at) >= $5
 				FROM (SELECT id, kind, amount, created_at FROM ledger WHERE company_id = $1 AND id < $2 ORDER BY id DESC LIMIT $4) page`,
-				company, before, since, spenderPage, since.Add(-spenderSkew)).Scan(&credits, &requests, &before, &more)
+				company, before, since, spenderPage, since.Add(-statementSkew)).Scan(&credits, &requests, &before, &more)
 			if err != nil {
 				return nil, 0, fmt.Errorf("adding up what company %d sent: %w", company, err)
 			}

@@ -67,7 +67,7 @@ func (d *Dashboard) testNumber(v *visit, t tenant) error {
 func (d *Dashboard) sendCode(v *visit, t tenant) error {
 	f := v.form()
 	number := f.number("number")
-	if f.ok() && d.rooms.Intake.Serves(number) != nil {
+	if _, carried := d.rooms.Intake.Route(number); f.ok() && !carried {
 		f.refuse("number", "refusal.carrier")
 	}
 	if !f.ok() {
@@ -76,7 +76,7 @@ func (d *Dashboard) sendCode(v *visit, t tenant) error {
 	ctx := context.WithoutCancel(v.ctx()) // once the code is stored, it is sent even if the client disconnects
 	code, err := d.rooms.Accounts.StartVerification(ctx, t.User.ID, number)
 	if err == nil {
-		err = d.rooms.Intake.SendCode(ctx, &accounts.Principal{UserID: t.User.ID}, number, t.User.Language, code, accounts.CodeLife)
+		err = d.rooms.Intake.SendCode(ctx, t.User.ID, number, t.User.Language, code, accounts.CodeLife)
 	}
 	if err != nil {
 		return d.refuseTestNumber(v, t, "number", err)

@@ -101,14 +101,14 @@ func TestAnotherBackend(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = tx.Rollback(context.Background()) }()
-	lost := []*request{{messages: []*messages.Message{{ULID: ulid.Make()}}, outcome: outcome{admitted: true}}}
+	lost := []*request{{messages: []*messages.Message{{ULID: ulid.Make()}}}}
 	for _, try := range []struct {
 		name  string
 		began time.Time
 		known bool
 	}{{"another", began, true}, {"the same", time.Now(), false}} {
 		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
-		took, err := in.committer.tookEffect(ctx, lost, &written{backend: tx.Backend(), began: try.began})
+		took, err := in.committer.tookEffect(ctx, &written{backend: tx.Backend(), began: try.began, requests: lost})
 		cancel()
 		if took || (err == nil) != try.known {
 			t.Errorf("%s: %t, %v", try.name, took, err)

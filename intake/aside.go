@@ -2,13 +2,9 @@ package intake
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"time"
-
-	"intumwa/internal/postgres"
 )
 
 // Another transaction may keep a company's balance locked for long: an operator's console, a session that hangs. That
@@ -23,36 +19,28 @@ const (
 	asideSlots = 4
 )
 
-// payer is the company whose balance a request must lock; 0: none.
-func (r *request) payer() int64 {
-	if r.kind == kindCode || r.kind == kindSandbox {
-		return 0
-	}
-	return r.company
-}
+var errBalanceLocked = fmt.Errorf("%w: another transaction has locked the balance that pays", ErrUnavailable)
 
-// aside commits the requests of payers whose balance is locked: one group of a payer at a time, which waits for the lock.
+// aside has the requests of payers whose balance is locked: one group of a payer at a time, which waits for the lock.
 type aside struct {
-	committer *committer
-	slots     chan struct{}
-	all       sync.WaitGroup
+	*core
+	commit func(ctx context.Context, group []*request)
+	slots  chan struct{}
+	all    sync.WaitGroup
 
 	mu      sync.Mutex
 	waiting map[int64][]*request // behind the payer's group in progress
 }
 
-func newAside(c *committer) *aside {
-	slots := asideSlots
-	if c.in.pool != nil {
-		slots = max(1, min(slots, int(c.in.pool.Config().MaxConns)/4))
-	}
-	return &aside{committer: c, slots: make(chan struct{}, slots), waiting: make(map[int64][]*request)}
+func newAside(c *core, commit func(ctx context.Context, group []*request)) *aside {
+	slots := max(1, min(asideSlots, int(c.pool.Config().MaxConns)/4))
+	return &aside{core: c, commit: commit, slots: make(chan struct{}, slots), waiting: make(map[int64][]*request)}
 }
 
 // take sets the requests of payers that wait here already aside, or those of all payers, and returns the others.
 func (a *aside) take(ctx context.Context, requests []*request, all bool) (others []*request) {
-	var full []*request
 	a.mu.Lock()
+	defer a.mu.Unlock()
 	for _, r := range requests {
 		p := r.payer()
 		waiting, known := a.waiting[p]
@@ -61,25 +49,19 @@ func (a *aside) take(ctx context.Context, requests []*request, all bool) (others
 			others = append(others, r)
 			continue
 		case len(waiting) >= maxRequests:
-			full = append(full, r)
+			r.answer(errBalanceLocked)
 			continue
 		case !known:
-			a.all.Go(func() { a.run(ctx, p) })
+			a.all.Go(func() {
+				for group := a.next(p); group != nil; group = a.next(p) {
+					a.commit(ctx, group)
+				}
+			})
 		}
 		a.waiting[p] = append(waiting, r)
-		a.committer.in.metrics.aside.Inc()
+		a.metrics.waited.Inc()
 	}
-	a.mu.Unlock()
-	respond(full, errBalanceLocked)
 	return others
-}
-
-// run commits a payer's requests until none is left.
-func (a *aside) run(ctx context.Context, p int64) {
-	for group := a.next(p); group != nil; group = a.next(p) {
-		tried, err := a.try(ctx, group)
-		a.committer.finish(ctx, tried, err)
-	}
 }
 
 // next returns the payer's next group; without one, the payer waits aside no longer.
@@ -97,42 +79,4 @@ func (a *aside) next(p int64) []*request {
 	}
 	a.waiting[p] = all[n:]
 	return all[:n]
-}
-
-var errBalanceLocked = fmt.Errorf("%w: another transaction has locked the balance that pays", ErrUnavailable)
-
-// try commits a group when it has a connection and its locks, for at most the life of its first request.
-func (a *aside) try(ctx context.Context, group []*request) (tried []*request, err error) {
-	patience := func() time.Duration { return max(groupLockWait, asideLife-time.Since(group[0].came)) }
-	slot := time.NewTimer(patience())
-	defer slot.Stop()
-	select {
-	case a.slots <- struct{}{}:
-	case <-slot.C:
-		return group, errBalanceLocked
-	}
-	defer func() { <-a.slots }()
-	tried, err = a.committer.try(ctx, group, patience())
-	if postgres.Locked(err) && !errors.Is(err, ErrKeyInUse) {
-		a.committer.in.opts.Log.Warn("requests refused: another transaction has locked the balance that pays", "event", "balance_locked",
-			"company_id", group[0].payer(), "requests", len(tried))
-		return tried, errBalanceLocked
-	}
-	return tried, err
-}
-
-// setAside sets requests aside that met a lock for longer than a group may wait. If they have several payers, it tries
-// halves of them first, briefly, to commit those whose balance is free.
-func (c *committer) setAside(ctx context.Context, requests []*request) {
-	payer := requests[0].payer()
-	if !slices.ContainsFunc(requests, func(r *request) bool { return r.payer() != payer }) {
-		c.aside.take(ctx, requests, true)
-		return
-	}
-	half := len(requests) / 2
-	for _, some := range [][]*request{requests[:half], requests[half:]} {
-		if some = c.aside.take(ctx, some, false); len(some) > 0 { // a balance that was found locked delays no second attempt
-			c.process(ctx, some, groupLockWait/10)
-		}
-	}
 }

@@ -3,6 +3,7 @@ package intake
 import (
 	"context"
 	"strconv"
+	"time"
 
 	"github.com/oklog/ulid/v2"
 
@@ -42,29 +43,6 @@ type Part struct {
 	Awaited int  // recipients of later parts
 }
 
-// Recipient is a recipient of a batch. A nil variable is null; an absent one is missing.
-type Recipient struct {
-	Number    sms.Number
-	Message   string             // of a bulk send
-	Variables map[string]*string // of a template send
-	Reference string             // the customer's own name of the message; "": none
-}
-
-func (b *Batch) kind() kind {
-	if b.Template != nil {
-		return kindTemplate
-	}
-	return kindBulk
-}
-
-// text returns a recipient's text; no variable may be missing.
-func (b *Batch) text(r *Recipient) string {
-	if b.Template != nil {
-		return b.Template.Render(r.Variables)
-	}
-	return r.Message
-}
-
 // SendBatch accepts all messages of a batch or none. It returns what Send returns.
 func (in *Intake) SendBatch(ctx context.Context, p *accounts.Principal, b Batch) (Answer, error) {
 	return in.accept(ctx, p, b.Key,
@@ -75,8 +53,6 @@ func (in *Intake) SendBatch(ctx context.Context, p *accounts.Principal, b Batch)
 // maySendBatch checks the rules about the caller, in the order of rule api 7.2.
 func (in *Intake) maySendBatch(p *accounts.Principal, b *Batch) error {
 	switch {
-	case p.Company == nil:
-		return RefuseNoCompany
 	case in.isTestSender(b.Sender):
 		return RefuseTestSender(in.opts.TestSender)
 	case !p.Company.Approved:
@@ -109,7 +85,9 @@ func (in *Intake) batch(p *accounts.Principal, b *Batch) (*request, error) {
 			return nil, RefuseRecipientCarrier(ordinal(i))
 		}
 	}
+	kind := kindBulk
 	if b.Template != nil {
+		kind = kindTemplate
 		for i := range b.Recipients {
 			if missing := b.Template.Missing(b.Recipients[i].Variables); missing != nil {
 				return nil, RefuseVariables(ordinal(i), missing)
@@ -121,7 +99,7 @@ func (in *Intake) batch(p *accounts.Principal, b *Batch) (*request, error) {
 	if err != nil {
 		return nil, err
 	}
-	record := &messages.Batch{ULID: in.ulids.one(), CompanyID: p.Company.ID, UserID: p.UserID, Kind: b.kind().String(), Name: b.Name, Sender: b.Sender, Recipients: len(b.Recipients),
+	record := &messages.Batch{ULID: in.ulids.next(), CompanyID: p.Company.ID, UserID: p.UserID, Kind: kind.String(), Name: b.Name, Sender: b.Sender, Recipients: len(b.Recipients),
 		SendAt: schedule.SendAt, ExpireAt: schedule.ExpireAt}
 	optOuts := p.Company.OptOuts
 	if part := b.Part; part != nil {
@@ -131,25 +109,49 @@ func (in *Intake) batch(p *accounts.Principal, b *Batch) (*request, error) {
 	all := make([]*messages.Message, len(b.Recipients))
 	for i := range slab {
 		m, r := &slab[i], &b.Recipients[i]
-		m.Body, m.Encoding, m.Segments = size(p.Company.SmartEncoding, b.text(r))
+		text := r.Message
+		if b.Template != nil {
+			text = b.Template.Render(r.Variables)
+		}
+		m.Body, m.Encoding, m.Segments = size(p.Company.SmartEncoding, text)
 		switch {
 		case m.Segments == 0:
 			return nil, RefuseRecipientEmpty(ordinal(i))
 		case m.Segments > in.opts.MaxSegments:
 			return nil, RefuseRecipientLong(ordinal(i))
 		}
-		m.CompanyID, m.UserID, m.Batch, m.Sender, m.Validity = p.Company.ID, p.UserID, record, b.Sender, in.opts.Validity
-		m.Reference = r.Reference
+		m.ULID, m.CompanyID, m.UserID, m.Batch, m.Sender = in.ulids.next(), p.Company.ID, p.UserID, record, b.Sender
+		m.Validity, m.Reference = in.opts.Validity, r.Reference
 		schedule.of(m, now)
 		record.Segments += m.Segments
 		all[i] = m
 	}
-	in.ulids.all(slab)
 	return &request{
-		user: p.UserID, company: p.Company.ID, ref: record.ULID, kind: b.kind(), segments: record.Segments,
+		user: p.UserID, company: p.Company.ID, ref: record.ULID, kind: kind, segments: record.Segments,
 		messages: all, refusal: RefuseCredits("batch", strconv.Itoa(record.Segments)), optOuts: optOuts,
 		response: func(remaining int64) any {
 			return BatchAccepted{BatchID: record.ULID, Status: "queued", Sender: b.Sender, RecipientsCount: len(slab), ItemCount: record.Segments, RemainingItems: remaining}
 		},
 	}, nil
+}
+
+// afterQuiet postpones a batch from its company's quiet hours to their end.
+func (in *Intake) afterQuiet(company *accounts.Company, s Schedule, now time.Time) (Schedule, error) {
+	quiet := in.opts.QuietHours
+	if company.QuietHours != "" {
+		quiet, _ = sms.ParseQuietHours(company.QuietHours) // the database takes no invalid ones; they would count as none
+	}
+	begin := now
+	if s.SendAt.After(now) {
+		begin = s.SendAt
+	}
+	end, put := quiet.End(begin)
+	if !put {
+		return s, nil
+	}
+	if !s.ExpireAt.IsZero() && !s.ExpireAt.After(end) {
+		return s, RefuseQuiet
+	}
+	s.SendAt = end
+	return s, nil
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -16,6 +17,21 @@ import (
 	"intumwa/queue"
 )
 
+const (
+	// maxRequests and maxMessages limit a group; a single request may have more messages.
+	maxRequests   = 500
+	maxMessages   = 4000
+	commitTimeout = 10 * time.Second
+)
+
+// writer commits groups of requests, each in one transaction.
+type writer struct {
+	*core
+	keys    *keys
+	push    chan []queue.Item // what is committed
+	careful atomic.Int32      // groups that still have to read the balances first
+}
+
 // carefulGroups is how many groups read the balances first after one that could not be paid in full.
 const carefulGroups = 100
 
@@ -24,63 +40,28 @@ const carefulGroups = 100
 //
 // Requests that can probably be paid take one round trip to PostgreSQL. If PostgreSQL refuses them, this and the next
 // groups take two: the first reads the balances.
-func (c *committer) commit(requests []*request, patience time.Duration) ([]*request, error) {
-	if c.careful.Load() == 0 && !slices.ContainsFunc(requests, (*request).conditional) {
-		tried, err := c.attempt(requests, patience, true)
+func (w *writer) commit(requests []*request, patience time.Duration) ([]*request, error) {
+	if w.careful.Load() == 0 && !slices.ContainsFunc(requests, (*request).conditional) {
+		tried, err := w.attempt(requests, patience, true)
 		if !postgres.Refused(err) {
 			return tried, err
 		}
-		c.careful.Store(carefulGroups)
-	} else if n := c.careful.Load(); n > 0 {
-		c.careful.CompareAndSwap(n, n-1)
+		w.careful.Store(carefulGroups)
+	} else if n := w.careful.Load(); n > 0 {
+		w.careful.CompareAndSwap(n, n-1)
 	}
-	return c.attempt(requests, patience, false)
+	return w.attempt(requests, patience, false)
 }
 
-// conditional reports whether a request depends on more than its company's credits.
-func (r *request) conditional() bool {
-	return r.kind > kindTemplate || r.segments < 1 || r.cap > 0 || r.key != nil || r.optOuts
-}
-
-func (c *committer) attempt(requests []*request, patience time.Duration, payable bool) (tried []*request, err error) {
+func (w *writer) attempt(requests []*request, patience time.Duration, payable bool) (tried []*request, err error) {
 	if tried = begin(requests); len(tried) == 0 {
 		return nil, nil
 	}
-	err = c.transact(tried, patience, payable)
+	err = w.transact(tried, patience, payable)
 	if _, doubtful := errors.AsType[*inDoubt](err); err != nil && !doubtful {
 		again(tried)
 	}
 	return tried, err
-}
-
-func (c *committer) transact(requests []*request, patience time.Duration, payable bool) error {
-	for _, r := range requests {
-		r.outcome = outcome{}
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), min(commitTimeout, timeLeft(requests)))
-	defer cancel()
-	tx, err := postgres.Begin(ctx, c.in.pool)
-	if err != nil {
-		return fmt.Errorf("%w: beginning: %w", ErrUnavailable, err)
-	}
-	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }() // no effect after a commit
-
-	w := written{backend: tx.Backend(), began: time.Now()}
-	err = c.write(ctx, tx, requests, patience, payable, &w)
-	committing := err == nil
-	if committing {
-		err = tx.Commit(ctx)
-	}
-	switch {
-	case err == nil:
-		c.committed(requests, w)
-		return nil
-	case postgres.Refused(err) || postgres.GaveWay(err) || postgres.Locked(err):
-		return err
-	case committing && !postgres.RolledBack(err):
-		return &inDoubt{written: w, err: err}
-	}
-	return fmt.Errorf("%w: %w", ErrUnavailable, err)
 }
 
 // written is what a group's transaction writes: the messages of admitted requests, in order. PostgreSQL's results are
@@ -94,90 +75,155 @@ type written struct {
 	receipts []billing.Receipt // of requests; none if the balances were read first
 }
 
+// inDoubt is a COMMIT without an answer.
+type inDoubt struct {
+	written
+	err error
+}
+
+// Error returns the error of the connection.
+func (e *inDoubt) Error() string { return "committing: " + e.err.Error() }
+
+func (w *writer) transact(requests []*request, patience time.Duration, payable bool) error {
+	for _, r := range requests {
+		r.outcome = outcome{}
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), min(commitTimeout, timeLeft(requests)))
+	defer cancel()
+	tx, err := postgres.Begin(ctx, w.pool)
+	if err != nil {
+		return fmt.Errorf("%w: beginning: %w", ErrUnavailable, err)
+	}
+	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }() // no effect after a commit
+
+	group := written{backend: tx.Backend(), began: time.Now()}
+	err = w.write(ctx, tx, requests, patience, payable, &group)
+	committing := err == nil
+	if committing {
+		err = tx.Commit(ctx)
+	}
+	switch {
+	case err == nil:
+		w.committed(&group)
+		return nil
+	case postgres.Refused(err) || postgres.GaveWay(err) || postgres.Locked(err):
+		return err
+	case committing && !postgres.RolledBack(err):
+		return &inDoubt{written: group, err: err}
+	}
+	return fmt.Errorf("%w: %w", ErrUnavailable, err)
+}
+
+// committed completes the requests of a group after its commit.
+func (w *writer) committed(group *written) {
+	first := 0
+	for i, r := range group.requests {
+		if group.receipts != nil {
+			r.admit(group.receipts[i].Remaining)
+		}
+		r.firstID = group.ids[first]
+		first += len(r.messages)
+	}
+	w.metrics.count(group.requests, w.opts.Log)
+	if items := group.items(); len(items) > 0 {
+		select {
+		case w.push <- items:
+		default:
+			w.metrics.unpushed.Add(float64(len(items)))
+		}
+	}
+}
+
 // items returns the queue items of messages with known ids that are neither scheduled nor in the sandbox.
-func (w *written) items() []queue.Item {
-	items := make([]queue.Item, 0, len(w.ids))
-	for i, m := range w.messages {
-		if w.ids[i] != 0 && !m.Scheduled && !m.Sandboxed() {
-			items = append(items, queue.Item{MessageID: w.ids[i], CompanyID: m.CompanyID, Carrier: m.Carrier, Lane: queue.Lane(m.Lane())})
+func (group *written) items() []queue.Item {
+	items := make([]queue.Item, 0, len(group.ids))
+	for i, m := range group.messages {
+		if group.ids[i] != 0 && !m.Scheduled && !m.Sandboxed() {
+			items = append(items, queue.Item{MessageID: group.ids[i], CompanyID: m.CompanyID, Carrier: m.Carrier, Lane: queue.Lane(m.Lane())})
 		}
 	}
 	return items
 }
 
-// committed completes requests after their commit.
-func (c *committer) committed(requests []*request, w written) {
-	first := 0
-	for i, r := range w.requests {
-		if w.receipts != nil {
-			r.remaining = w.receipts[i].Remaining
-			r.body = Encode(r.response(r.remaining))
-		}
-		r.firstID = w.ids[first]
-		first += len(r.messages)
-	}
-	c.count(requests)
-	if items := w.items(); len(items) > 0 {
-		select {
-		case c.push <- items:
-		default:
-			c.in.metrics.unpushed.Add(float64(len(items)))
-		}
-	}
-}
-
-// write writes the requests that can be paid, and fills w. Requests that are payable are all written, without a look at
-// their balances.
-func (c *committer) write(ctx context.Context, tx pgx.Tx, requests []*request, patience time.Duration, payable bool, w *written) (err error) {
+// write writes the requests that can be paid, and fills group. Requests that are payable are all written, without a look
+// at their balances.
+func (w *writer) write(ctx context.Context, tx pgx.Tx, requests []*request, patience time.Duration, payable bool, group *written) (err error) {
 	if payable {
-		debits := make([]billing.Debit, len(requests))
-		for i, r := range requests {
-			debits[i] = r.debit()
-			r.admitted = true
-		}
-		if w.receipts, err = billing.ChargeAll(ctx, tx, debits, patience); err != nil {
-			return err
-		}
+		group.receipts, err = billing.ChargeAll(ctx, tx, debits(requests), patience)
 	} else {
-		b := &pgx.Batch{}
-		b.Queue(`SELECT set_config('lock_timeout', $1, true)`, strconv.FormatInt(patience.Milliseconds(), 10))
-		if err := postgres.Later(ctx, tx, "limiting the wait for a lock", b); err != nil {
-			return err
-		}
-		if err := c.reserve(ctx, tx, requests); err != nil {
-			return err
-		}
-		if err := c.bar(ctx, tx, requests); err != nil {
-			return err
-		}
-		if err := c.charge(ctx, tx, requests); err != nil {
-			return err
-		}
+		err = w.admit(ctx, tx, requests, patience)
 	}
-	for _, q := range requests {
-		if !q.admitted {
-			continue
-		}
-		w.requests, w.messages = append(w.requests, q), append(w.messages, q.messages...)
-		if !payable {
-			q.body = Encode(q.response(q.remaining))
-		}
-	}
-	if err := c.remember(ctx, tx, requests); err != nil {
+	if err != nil {
 		return err
 	}
-	if len(w.messages) > 0 {
-		w.ids, err = c.in.messages.Insert(ctx, tx, w.messages)
+	for _, r := range requests {
+		if payable || r.admitted {
+			group.requests, group.messages = append(group.requests, r), append(group.messages, r.messages...)
+		}
+	}
+	if err := w.keys.remember(ctx, tx, requests); err != nil {
+		return err
+	}
+	if len(group.messages) > 0 {
+		group.ids, err = w.messages.Insert(ctx, tx, group.messages)
 	}
 	return err
 }
 
-func (r *request) debit() billing.Debit {
-	return billing.Debit{CompanyID: r.company, Amount: int64(r.segments), Ref: r.ref, Cap: r.cap, Test: r.kind == kindTest}
+// admit admits the requests whose key is free, whose recipients have not opted out, and that can be paid.
+func (w *writer) admit(ctx context.Context, tx pgx.Tx, requests []*request, patience time.Duration) error {
+	b := &pgx.Batch{}
+	b.Queue(`SELECT set_config('lock_timeout', $1, true)`, strconv.FormatInt(patience.Milliseconds(), 10))
+	if err := postgres.Later(ctx, tx, "limiting the wait for a lock", b); err != nil {
+		return err
+	}
+	if err := w.keys.reserve(ctx, tx, requests); err != nil {
+		return err
+	}
+	if err := bar(ctx, tx, requests); err != nil {
+		return err
+	}
+	return w.charge(ctx, tx, requests)
+}
+
+// charge admits the requests that can be paid. Locking the balances also runs the statements that reserve left for later.
+func (w *writer) charge(ctx context.Context, tx pgx.Tx, requests []*request) error {
+	locked, err := billing.Lock(ctx, tx, debits(requests))
+	if err != nil {
+		return err
+	}
+	var paid, sandboxed []*request
+	for _, r := range requests {
+		switch {
+		case r.err != nil || r.barred != nil:
+		case r.kind == kindCode:
+			r.admit(0)
+		case r.kind == kindSandbox:
+			sandboxed = append(sandboxed, r)
+		default:
+			paid = append(paid, r)
+		}
+	}
+	if err := w.admitSandbox(ctx, tx, sandboxed); err != nil {
+		return err
+	}
+	receipts, err := locked.Charge(ctx, tx, debits(paid), w.opts.TestQuota)
+	if err != nil {
+		return err
+	}
+	for i, r := range paid {
+		switch receipt := receipts[i]; {
+		case receipt.Admitted:
+			r.admit(receipt.Remaining)
+		case receipt.Capped:
+			r.barred = r.capped(receipt.Left)
+		}
+	}
+	return nil
 }
 
 // admitSandbox admits messages to sandbox numbers, up to each user's daily quota.
-func (c *committer) admitSandbox(ctx context.Context, tx pgx.Tx, requests []*request) error {
+func (w *writer) admitSandbox(ctx context.Context, tx pgx.Tx, requests []*request) error {
 	if len(requests) == 0 {
 		return nil
 	}
@@ -185,52 +231,15 @@ func (c *committer) admitSandbox(ctx context.Context, tx pgx.Tx, requests []*req
 	for _, r := range requests {
 		users = append(users, r.user)
 	}
-	used, err := c.in.messages.SandboxUsed(ctx, tx, users)
+	used, err := w.messages.SandboxUsed(ctx, tx, users)
 	if err != nil {
 		return err
 	}
 	for _, r := range requests {
-		r.admitted = used[r.user] < c.in.opts.SandboxADay
+		if used[r.user] < w.opts.SandboxADay {
+			r.admit(0)
+		}
 		used[r.user]++
-	}
-	return nil
-}
-
-// charge admits the requests that can be paid. Locking the balances also runs the statements that reserve left for later.
-func (c *committer) charge(ctx context.Context, tx pgx.Tx, requests []*request) error {
-	debits := make([]billing.Debit, 0, len(requests))
-	for _, r := range requests {
-		if r.payer() != 0 {
-			debits = append(debits, r.debit())
-		}
-	}
-	locked, err := billing.Lock(ctx, tx, debits)
-	if err != nil {
-		return err
-	}
-	debits = debits[:0]
-	var paid, sandboxed []*request
-	for _, r := range requests {
-		switch {
-		case r.err != nil || r.barred != nil:
-		case r.kind == kindCode:
-			r.admitted = true
-		case r.kind == kindSandbox:
-			sandboxed = append(sandboxed, r)
-		default:
-			paid, debits = append(paid, r), append(debits, r.debit())
-		}
-	}
-	if err := c.admitSandbox(ctx, tx, sandboxed); err != nil {
-		return err
-	}
-	receipts, err := locked.Charge(ctx, tx, debits, c.in.opts.TestQuota)
-	if err != nil {
-		return err
-	}
-	for i, r := range paid {
-		r.remaining, r.admitted = receipts[i].Remaining, receipts[i].Admitted
-		r.overCap, r.capLeft = receipts[i].Capped, receipts[i].Left
 	}
 	return nil
 }

@@ -2,23 +2,15 @@ package intake
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"sync"
-	"sync/atomic"
 	"time"
 
-	"intumwa/internal/postgres"
 	"intumwa/queue"
 )
 
 const (
-	// maxRequests and maxMessages limit a group; a single request may have more messages.
-	maxRequests = 500
-	maxMessages = 4000
 	// maxWaiting is how many requests may wait for a group. A database that commits takes them in a second.
-	maxWaiting    = 10 * maxRequests
-	commitTimeout = 10 * time.Second
+	maxWaiting = 10 * maxRequests
 	// pushBacklog is how many commits may wait for the push to the queue; the dispatcher finds the messages of others.
 	pushBacklog = 64
 )
@@ -26,22 +18,18 @@ const (
 // committer commits requests in groups, one group at a time. A request that finds no commit in progress makes its own, in
 // its caller's goroutine; run commits those that arrive meanwhile.
 type committer struct {
-	in       *Intake
+	*groups
+	queue    *queue.Queue
 	requests chan *request
 	turn     chan struct{}   // full while a group is committed, before run and after it
 	life     context.Context // of run; groups are committed under it
-	push     chan []queue.Item
 	closed   chan struct{}
-	doubts   sync.WaitGroup // groups whose COMMIT got no response
-	aside    *aside
-	careful  atomic.Int32 // groups that still have to read the balances first
-	hanging  atomic.Bool  // a COMMIT got no response, and awaitCommits has not seen one succeed since
 }
 
-func newCommitter(in *Intake) *committer {
-	c := &committer{in: in, requests: make(chan *request, maxWaiting), turn: make(chan struct{}, 1), push: make(chan []queue.Item, pushBacklog), closed: make(chan struct{})}
+func newCommitter(w *writer, q *queue.Queue) *committer {
+	w.push = make(chan []queue.Item, pushBacklog)
+	c := &committer{groups: newGroups(w), queue: q, requests: make(chan *request, maxWaiting), turn: make(chan struct{}, 1), closed: make(chan struct{})}
 	c.turn <- struct{}{}
-	c.aside = newAside(c)
 	return c
 }
 
@@ -124,93 +112,22 @@ func (c *committer) gather(first *request) []*request {
 	return requests
 }
 
-// process commits requests together. It sets those aside that would wait longer than patience for a locked row.
-func (c *committer) process(ctx context.Context, requests []*request, patience time.Duration) {
-	requests, err := c.try(ctx, requests, patience)
-	if postgres.Locked(err) && !errors.Is(err, ErrKeyInUse) {
-		c.setAside(ctx, requests)
-		return
-	}
-	c.finish(ctx, requests, err)
-}
-
-// try commits requests, and tries again when the database rolled them back in favour of another transaction. They wait at
-// most patience for each lock. It returns the requests that the last attempt was made for: no attempt begins for one that
-// has waited too long.
-func (c *committer) try(ctx context.Context, requests []*request, patience time.Duration) (tried []*request, err error) {
-	if err := c.awaitCommits(requests); err != nil {
-		return requests, err
-	}
-	start := time.Now()
-	err = postgres.Retry(context.WithoutCancel(ctx), func() (err error) {
-		tried, err = c.commit(requests, patience)
-		return err
-	})
-	if len(tried) > 0 {
-		c.in.metrics.commits.Observe(time.Since(start).Seconds())
-		c.in.metrics.perCommit.Observe(float64(len(tried)))
-	}
-	return tried, err
-}
-
-// awaitCommits waits until the database commits, if the last COMMIT got no response. Without its synchronous standby a
-// COMMIT hangs, and takes effect in the end; requests that wait here are not in doubt.
-func (c *committer) awaitCommits(requests []*request) error {
-	if !c.hanging.Load() {
-		return nil
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), min(commitTimeout, timeLeft(requests)))
-	defer cancel()
-	if err := postgres.Confirm(ctx, c.in.pool); err != nil {
-		return fmt.Errorf("%w: %w", ErrUnavailable, err)
-	}
-	c.hanging.Store(false)
-	return nil
-}
-
-// finish completes requests after an attempt. When the database refused the group, it tries smaller groups: a bad row, or
-// a key that another process works on, fails its own request only, and a request that loses to other transactions too
-// often takes no others along. Requests whose COMMIT got no response do not delay the others.
-func (c *committer) finish(ctx context.Context, requests []*request, err error) {
-	switch n := len(requests); {
-	case n > 1 && (postgres.Refused(err) || errors.Is(err, ErrKeyInUse)):
-		for _, r := range requests { // the group has waited already: a client may repeat hundreds of requests whose keys are in use
-			c.process(ctx, []*request{r}, time.Millisecond)
-		}
-		return
-	case n > 1 && postgres.GaveWay(err):
-		c.in.opts.Log.Warn("group commit lost to other transactions repeatedly; retrying it in halves", "event", "group_commit_halved", "requests", n, "error", err)
-		c.process(ctx, requests[:n/2], groupLockWait)
-		c.process(ctx, requests[n/2:], groupLockWait)
-		return
-	case postgres.GaveWay(err):
-		err = fmt.Errorf("%w: %w", ErrUnavailable, err)
-	}
-	if doubt, ok := errors.AsType[*inDoubt](err); ok {
-		c.hanging.Store(true)
-		c.doubts.Go(func() { respond(requests, c.resolve(ctx, requests, doubt)) })
-		return
-	}
-	respond(requests, err)
-}
-
 // runPusher puts committed messages on the queue. The dispatcher finds those that it cannot put there.
 func (c *committer) runPusher() {
 	failing := false
 	for items := range c.push {
 		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
-		err := c.in.queue.Push(ctx, items)
+		err := c.queue.Push(ctx, items)
 		cancel()
 		if err != nil {
-			c.in.metrics.unpushed.Add(float64(len(items)))
+			c.metrics.unpushed.Add(float64(len(items)))
 		}
-		if (err != nil) != failing {
-			failing = err != nil
-			if failing {
-				c.in.opts.Log.Warn("pushing to redis fails; messages wait in the database", "event", "queue_push_failed", "error", err)
-			} else {
-				c.in.opts.Log.Info("pushing to redis succeeds again", "event", "queue_push_resumed")
-			}
+		switch {
+		case err != nil && !failing:
+			c.opts.Log.Warn("pushing to redis fails; messages wait in the database", "event", "queue_push_failed", "error", err)
+		case err == nil && failing:
+			c.opts.Log.Info("pushing to redis succeeds again", "event", "queue_push_resumed")
 		}
+		failing = err != nil
 	}
 }

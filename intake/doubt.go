@@ -20,22 +20,13 @@ const (
 	recheckGrace = 2 * time.Second
 )
 
-// inDoubt is a COMMIT without an answer.
-type inDoubt struct {
-	written
-	err error
-}
-
-// Error returns the error of the connection.
-func (e *inDoubt) Error() string { return "committing: " + e.err.Error() }
-
 // resolve finds out whether requests in doubt were committed; the error is nil if they were.
-func (c *committer) resolve(ctx context.Context, requests []*request, doubt *inDoubt) error {
+func (w *writer) resolve(ctx context.Context, requests []*request, doubt *inDoubt) error {
 	limit := max(min(recheckTimeout, timeLeft(requests)), recheckGrace)
 	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
 	defer cancel()
 	defer context.AfterFunc(ctx, func() { time.AfterFunc(recheckGrace, cancel) })()
-	committed, err := c.tookEffect(limited, requests, &doubt.written)
+	committed, err := w.tookEffect(limited, &doubt.written)
 	switch {
 	case err != nil:
 		return fmt.Errorf("%w: %w; looking again: %w", ErrOutcomeUnknown, doubt, err)
@@ -44,11 +35,11 @@ func (c *committer) resolve(ctx context.Context, requests []*request, doubt *inD
 	}
 	for i := range doubt.receipts {
 		r := doubt.requests[i]
-		if doubt.receipts[i].Remaining, err = billing.New(c.in.pool).Remaining(limited, r.company, r.ref); err != nil {
+		if doubt.receipts[i].Remaining, err = billing.New(w.pool).Remaining(limited, r.company, r.ref); err != nil {
 			return fmt.Errorf("%w: %w; %w", ErrOutcomeUnknown, doubt, err)
 		}
 	}
-	c.committed(requests, doubt.written)
+	w.committed(&doubt.written)
 	return nil
 }
 
@@ -56,28 +47,26 @@ func (c *committer) resolve(ctx context.Context, requests []*request, doubt *inD
 // ended (its connection is closed, but it may still read what was sent) and its writes are safe, then looks for their
 // ULIDs. A process of another database, or one that began later, has the number by chance: after a failover, or a restart
 // in a container.
-func (c *committer) tookEffect(ctx context.Context, requests []*request, w *written) (bool, error) {
+func (w *writer) tookEffect(ctx context.Context, group *written) (bool, error) {
 	var refs []ulid.ULID
-	for _, q := range requests {
-		if q.admitted {
-			refs = append(refs, q.messages[0].ULID) // another part of the campaign may have written the batch
-		}
+	for _, r := range group.requests {
+		refs = append(refs, r.messages[0].ULID) // another part of the campaign may have written the batch
 	}
 	if len(refs) == 0 { // nothing was written, and stored keys do not matter
 		return true, nil
 	}
 	for {
 		var runs bool
-		err := c.in.pool.QueryRow(ctx, `SELECT EXISTS (SELECT FROM pg_stat_activity WHERE pid = $1::bigint AND datname = current_database()
-			AND (backend_start > clock_timestamp() - $2::interval) IS NOT TRUE)`, w.backend, time.Since(w.began)-time.Second).Scan(&runs)
+		err := w.pool.QueryRow(ctx, `SELECT EXISTS (SELECT FROM pg_stat_activity WHERE pid = $1::bigint AND datname = current_database()
+			AND (backend_start > clock_timestamp() - $2::interval) IS NOT TRUE)`, group.backend, time.Since(group.began)-time.Second).Scan(&runs)
 		if err == nil && !runs {
-			err = postgres.Confirm(ctx, c.in.pool)
+			err = postgres.Confirm(ctx, w.pool)
 			var known map[ulid.ULID]int64
 			if err == nil {
-				known, err = c.in.messages.Known(ctx, refs)
+				known, err = w.messages.Known(ctx, refs)
 			}
 			if err == nil {
-				w.find(known)
+				group.find(known)
 				return len(known) > 0, nil
 			}
 		}
@@ -90,10 +79,10 @@ func (c *committer) tookEffect(ctx context.Context, requests []*request, w *writ
 }
 
 // find sets the ids that were lost with the response, those of single messages. The dispatcher finds batches.
-func (w *written) find(known map[ulid.ULID]int64) {
-	for i, m := range w.messages {
-		if w.ids[i] == 0 {
-			w.ids[i] = known[m.ULID]
+func (group *written) find(known map[ulid.ULID]int64) {
+	for i, m := range group.messages {
+		if group.ids[i] == 0 {
+			group.ids[i] = known[m.ULID]
 		}
 	}
 }

@@ -13,88 +13,44 @@
 package intake
 
 import (
+	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
-	"github.com/prometheus/client_golang/prometheus"
 
 	"intumwa/accounts"
-	"intumwa/internal/throttle"
 	"intumwa/messages"
 	"intumwa/queue"
 	"intumwa/sms"
 )
 
-// Errors that are neither a refusal nor a fault.
-var (
-	// ErrUnavailable: the database is unreachable or did not respond. The request is not accepted and nothing was
-	// charged, unless the error is also ErrOutcomeUnknown; the client may try again (503).
-	ErrUnavailable = errors.New("the database is unreachable")
-	// ErrOutcomeUnknown is an ErrUnavailable of a request that may have been accepted and charged: its COMMIT got no
-	// response, and its outcome cannot be found now.
-	ErrOutcomeUnknown = fmt.Errorf("%w: the outcome of the request is unknown", ErrUnavailable)
-	// ErrKeyInUse: the first request with this idempotency key is in progress (409).
-	ErrKeyInUse = errors.New("a request with this idempotency key is still being processed")
-	// ErrKeyReused: the idempotency key belongs to another request (422).
-	ErrKeyReused = errors.New("the idempotency key was already used with a different request")
-)
-
-// Options configures an Intake.
-type Options struct {
-	Validity    time.Duration     // of a message, default 24 h
-	MaxSegments int               // of a message, default 255
-	TestSender  string            // rule api 4.4.2
-	TestQuota   int               // segments an account, rule api 4.4.5
-	SandboxADay int               // messages to sandbox numbers a user and day, default 1,000
-	Repeats     *throttle.Repeats // counters for companies' limits on repeats; nil: these limits do not apply
-	QuietHours  sms.QuietHours    // of companies without their own
-	KeyLife     time.Duration     // how long an idempotency key is remembered (rule choices 1.10), default 24 h
-	Log         *slog.Logger
-	Metrics     prometheus.Registerer
-}
-
 // Intake accepts messages.
 type Intake struct {
-	opts      Options
-	pool      *pgxpool.Pool
+	*core
+	*keys
 	accounts  *accounts.Accounts
-	messages  *messages.Store
-	queue     *queue.Queue
 	routes    atomic.Pointer[sms.Routes]
-	metrics   *metrics
 	committer *committer
-	keys      inUse
 	ulids     ulids
 }
 
 // New returns an Intake; it accepts nothing before Run.
 func New(pool *pgxpool.Pool, accounts *accounts.Accounts, store *messages.Store, q *queue.Queue, routes *sms.Routes, opts Options) *Intake {
-	if opts.Validity == 0 {
-		opts.Validity = 24 * time.Hour
-	}
-	if opts.MaxSegments == 0 {
-		opts.MaxSegments = sms.MaxSegments
-	}
-	if opts.SandboxADay == 0 {
-		opts.SandboxADay = 1000
-	}
-	if opts.KeyLife == 0 {
-		opts.KeyLife = 24 * time.Hour
-	}
-	if opts.Log == nil {
-		opts.Log = slog.New(slog.DiscardHandler)
-	}
-	in := &Intake{opts: opts, pool: pool, accounts: accounts, messages: store, queue: q, metrics: newMetrics(opts.Metrics), ulids: newULIDs()}
+	opts.Validity = cmp.Or(opts.Validity, 24*time.Hour)
+	opts.MaxSegments = cmp.Or(opts.MaxSegments, sms.MaxSegments)
+	opts.SandboxADay = cmp.Or(opts.SandboxADay, 1000)
+	opts.KeyLife = cmp.Or(opts.KeyLife, 24*time.Hour)
+	opts.Log = cmp.Or(opts.Log, slog.New(slog.DiscardHandler))
+	shared := &core{opts, pool, store, newMetrics(opts.Metrics)}
+	in := &Intake{core: shared, accounts: accounts, keys: &keys{core: shared}}
 	in.routes.Store(routes)
-	in.committer = newCommitter(in)
+	in.committer = newCommitter(&writer{core: shared, keys: in.keys}, q)
 	return in
 }
 
@@ -108,27 +64,9 @@ func (in *Intake) Route(n sms.Number) (carrier string, ok bool) { return in.rout
 // ErrUnavailable.
 func (in *Intake) Run(ctx context.Context) error {
 	var keeper sync.WaitGroup
-	keeper.Go(func() { in.keepKeys(ctx) })
+	keeper.Go(func() { in.forgetAll(ctx) })
 	defer keeper.Wait()
 	return in.committer.run(ctx)
-}
-
-// Answer is the response to an accepted request: for a repetition, byte for byte the first one's body.
-type Answer struct {
-	Body      []byte
-	Replayed  bool
-	MessageID int64 // of a single message that was recorded now: the number of its webhooks; else 0
-}
-
-// Encode returns v as JSON as the API writes it: HTML characters are not escaped.
-func Encode(v any) []byte {
-	var b strings.Builder
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
-		panic("intake: an answer does not marshal: " + err.Error())
-	}
-	return []byte(strings.TrimSuffix(b.String(), "\n"))
 }
 
 // accept handles a request: a repetition gets its first response; otherwise the caller must pass check, and prepare makes
@@ -144,7 +82,7 @@ func (in *Intake) accept(ctx context.Context, p *accounts.Principal, key *Key,
 	if answer, done, err := in.replay(ctx, p.UserID, key); done || err != nil {
 		return answer, err
 	}
-	leave, err := in.keys.enter(p.UserID, key)
+	leave, err := in.enter(p.UserID, key)
 	if err != nil {
 		return Answer{}, err
 	}
@@ -158,7 +96,7 @@ func (in *Intake) accept(ctx context.Context, p *accounts.Principal, key *Key,
 		return Answer{}, in.refused(err)
 	}
 	r.key, r.came, r.client = key, came, clientOf(ctx)
-	release, err := in.count(ctx, p.Company, r)
+	counted, err := in.limit(ctx, p.Company, r)
 	if err != nil {
 		return Answer{}, in.refused(err)
 	}
@@ -174,13 +112,13 @@ func (in *Intake) accept(ctx context.Context, p *accounts.Principal, key *Key,
 		// Otherwise the first request may be in progress, perhaps in another process, which did not count this one: it
 		// stays counted.
 		if !errors.Is(err, ErrOutcomeUnknown) && !errors.Is(err, ErrKeyInUse) {
-			release()
+			counted.Undo(ctx)
 		}
 		return Answer{}, err
 	}
 	if !r.admitted {
-		release()
-		return Answer{}, in.refused(r.refused())
+		counted.Undo(ctx)
+		return Answer{}, in.refused(cmp.Or(r.barred, error(r.refusal)))
 	}
 	answer := Answer{Body: r.body}
 	if r.kind == kindSingle || r.kind == kindTest || r.kind == kindSandbox {
@@ -189,15 +127,34 @@ func (in *Intake) accept(ctx context.Context, p *accounts.Principal, key *Key,
 	return answer, nil
 }
 
-// refused returns why a request was not admitted.
-func (r *request) refused() error {
-	switch {
-	case r.barred != nil:
-		return r.barred
-	case r.overCap:
-		return r.capped()
+// allow checks the caller, who must have a company, as cached and, before it refuses, as the database has it now: a recent
+// approval counts at once.
+func (in *Intake) allow(ctx context.Context, p *accounts.Principal, check func(*accounts.Principal) error) (*accounts.Principal, error) {
+	refusal := func(p *accounts.Principal) error {
+		if p.Company == nil {
+			return RefuseNoCompany
+		}
+		return check(p)
 	}
-	return r.refusal
+	if refusal(p) == nil {
+		return p, nil
+	}
+	fresh, err := in.accounts.Fresh(ctx, p)
+	if errors.Is(err, accounts.ErrUnauthenticated) {
+		return nil, err
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrUnavailable, err)
+	}
+	return fresh, refusal(fresh)
+}
+
+// refused counts a refusal.
+func (in *Intake) refused(err error) error {
+	if refusal, ok := errors.AsType[sms.Refusal](err); ok {
+		in.metrics.refused.WithLabelValues(refusal.Reason).Inc()
+	}
+	return err
 }
 
 // size returns a company's text as it is sent, its encoding and its segments.

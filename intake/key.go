@@ -15,60 +15,42 @@ import (
 	"intumwa/internal/postgres"
 )
 
-// Key is a request's idempotency key, with the SHA-256 of its endpoint and body, which identify the request.
-type Key struct {
-	Name    string
-	Request [32]byte
-}
-
-// inUse holds the keys of first requests in progress in this process. In another process a second request waits for the
-// first one's commit.
-type inUse struct {
-	mu   sync.Mutex
-	keys map[userKey]bool
-}
-
-type userKey struct {
-	user int64
-	name string
+// keys are the idempotency keys in the database, and those of first requests in progress in this process. In another
+// process a second request waits for the first one's commit.
+type keys struct {
+	*core
+	inUse sync.Map // by user and name
 }
 
 // enter reserves a key; leave releases it.
-func (u *inUse) enter(user int64, key *Key) (leave func(), err error) {
+func (k *keys) enter(user int64, key *Key) (leave func(), err error) {
 	if key == nil {
 		return func() {}, nil
 	}
-	k := userKey{user, key.Name}
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	if u.keys[k] {
+	of := struct {
+		user int64
+		name string
+	}{user, key.Name}
+	if _, busy := k.inUse.LoadOrStore(of, nil); busy {
 		return nil, ErrKeyInUse
 	}
-	if u.keys == nil {
-		u.keys = make(map[userKey]bool)
-	}
-	u.keys[k] = true
-	return func() {
-		u.mu.Lock()
-		defer u.mu.Unlock()
-		delete(u.keys, k)
-	}, nil
+	return func() { k.inUse.Delete(of) }, nil
 }
 
 // replay returns the stored response of a key, if there is one.
-func (in *Intake) replay(ctx context.Context, user int64, key *Key) (answer Answer, done bool, err error) {
+func (k *keys) replay(ctx context.Context, user int64, key *Key) (answer Answer, done bool, err error) {
 	if key == nil {
 		return Answer{}, false, nil
 	}
-	_, _, known, err := in.answered(ctx, user, key.Name)
+	_, _, known, err := k.answered(ctx, user, key.Name)
 	if err != nil || !known {
 		return Answer{}, false, err
 	}
 	// The row may be visible and still be lost with its server.
-	if err := postgres.Confirm(ctx, in.pool); err != nil {
+	if err := postgres.Confirm(ctx, k.pool); err != nil {
 		return Answer{}, false, fmt.Errorf("%w: looking up an idempotency key: %w", ErrOutcomeUnknown, err)
 	}
-	request, body, known, err := in.answered(ctx, user, key.Name)
+	request, body, known, err := k.answered(ctx, user, key.Name)
 	switch {
 	case err != nil:
 		return Answer{}, false, fmt.Errorf("%w: %w", ErrOutcomeUnknown, err)
@@ -77,14 +59,14 @@ func (in *Intake) replay(ctx context.Context, user int64, key *Key) (answer Answ
 	case !bytes.Equal(request, key.Request[:]):
 		return Answer{}, true, ErrKeyReused
 	}
-	in.metrics.replays.Inc()
+	k.metrics.replays.Inc()
 	return Answer{Body: body, Replayed: true}, true, nil
 }
 
 // answered reads the request of a key and its response; known is false when there is none, or the key's life is over.
-func (in *Intake) answered(ctx context.Context, user int64, key string) (request, body []byte, known bool, err error) {
-	err = in.pool.QueryRow(ctx, `SELECT request, answer FROM idempotency_keys
-		WHERE user_id = $1 AND key = $2 AND created_at > now() - $3::interval`, user, key, in.opts.KeyLife).Scan(&request, &body)
+func (k *keys) answered(ctx context.Context, user int64, key string) (request, body []byte, known bool, err error) {
+	err = k.pool.QueryRow(ctx, `SELECT request, answer FROM idempotency_keys
+		WHERE user_id = $1 AND key = $2 AND created_at > now() - $3::interval`, user, key, k.opts.KeyLife).Scan(&request, &body)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil, nil, false, nil
 	}
@@ -96,8 +78,8 @@ func (in *Intake) answered(ctx context.Context, user int64, key string) (request
 
 // Answered returns the response to a user's request with an idempotency key; known is false when there is none, or the
 // key's life is over.
-func (in *Intake) Answered(ctx context.Context, user int64, key string) (body []byte, known bool, err error) {
-	_, body, known, err = in.answered(ctx, user, key)
+func (k *keys) Answered(ctx context.Context, user int64, key string) (body []byte, known bool, err error) {
+	_, body, known, err = k.answered(ctx, user, key)
 	return body, known, err
 }
 
@@ -106,7 +88,7 @@ var errAnswered = errors.New("the idempotency key has been answered")
 
 // reserve writes the keys of requests, so that another process with one of them waits for this transaction. A request
 // whose key has a response by now gets errAnswered; one whose key is in use by another process gets ErrKeyInUse.
-func (c *committer) reserve(ctx context.Context, tx pgx.Tx, requests []*request) error {
+func (k *keys) reserve(ctx context.Context, tx pgx.Tx, requests []*request) error {
 	var keyed []*request
 	for _, r := range requests {
 		if r.key != nil {
@@ -125,7 +107,7 @@ func (c *committer) reserve(ctx context.Context, tx pgx.Tx, requests []*request)
 		batch.Queue(`INSERT INTO idempotency_keys AS k (user_id, key, request) VALUES ($1, $2, $3)
 			ON CONFLICT (user_id, key) DO UPDATE SET request = excluded.request, answer = NULL, created_at = now()
 				WHERE k.created_at <= now() - $4::interval
-			RETURNING true`, r.user, r.key.Name, r.key.Request[:], c.in.opts.KeyLife).QueryRow(func(row pgx.Row) error {
+			RETURNING true`, r.user, r.key.Name, r.key.Request[:], k.opts.KeyLife).QueryRow(func(row pgx.Row) error {
 			err := row.Scan(&r.reserved)
 			switch {
 			case errors.Is(err, pgx.ErrNoRows):
@@ -141,7 +123,7 @@ func (c *committer) reserve(ctx context.Context, tx pgx.Tx, requests []*request)
 }
 
 // remember stores the responses of admitted requests under their keys, and deletes the keys of refused ones.
-func (c *committer) remember(ctx context.Context, tx pgx.Tx, requests []*request) error {
+func (k *keys) remember(ctx context.Context, tx pgx.Tx, requests []*request) error {
 	batch := &pgx.Batch{}
 	for _, r := range requests {
 		switch {
@@ -164,8 +146,8 @@ const (
 	forgetBatch    = 10_000
 )
 
-// keepKeys deletes expired keys until ctx ends.
-func (in *Intake) keepKeys(ctx context.Context) {
+// forgetAll deletes expired keys until ctx ends.
+func (k *keys) forgetAll(ctx context.Context) {
 	tick := time.NewTicker(forgetInterval)
 	defer tick.Stop()
 	for {
@@ -173,20 +155,20 @@ func (in *Intake) keepKeys(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
-			if _, err := in.ForgetKeys(ctx); err != nil && ctx.Err() == nil {
-				in.opts.Log.Warn("old idempotency keys were not deleted", "event", "idempotency_keys_not_deleted", "error", err)
+			if _, err := k.ForgetKeys(ctx); err != nil && ctx.Err() == nil {
+				k.opts.Log.Warn("old idempotency keys were not deleted", "event", "idempotency_keys_not_deleted", "error", err)
 			}
 		}
 	}
 }
 
 // ForgetKeys deletes expired keys and returns how many.
-func (in *Intake) ForgetKeys(ctx context.Context) (forgotten int64, err error) {
+func (k *keys) ForgetKeys(ctx context.Context) (forgotten int64, err error) {
 	for {
-		tag, err := in.pool.Exec(ctx, `DELETE FROM idempotency_keys k USING (
+		tag, err := k.pool.Exec(ctx, `DELETE FROM idempotency_keys k USING (
 				SELECT user_id, key FROM idempotency_keys WHERE created_at <= now() - $1::interval
 				ORDER BY created_at LIMIT $2 FOR UPDATE SKIP LOCKED
-			) old WHERE k.user_id = old.user_id AND k.key = old.key`, in.opts.KeyLife, forgetBatch)
+			) old WHERE k.user_id = old.user_id AND k.key = old.key`, k.opts.KeyLife, forgetBatch)
 		if err != nil {
 			return forgotten, fmt.Errorf("forgetting idempotency keys: %w", err)
 		}

@@ -19,31 +19,29 @@ func or0(limit *int64) int64 {
 	return *limit
 }
 
-// count checks a request against its company's limits (accounts.Limits; rule choices 4.7): those on repeats at once, that
-// on credits when it is paid. release undoes the count; call it unless the request is admitted or may be. A request with
+// limit checks a request against its company's limits (accounts.Limits; rule choices 4.7): those on repeats at once, that
+// on credits when it is paid. Undo the count unless the request is admitted or may be. A request with
 // an idempotency key counts once, at whichever process it is repeated, and its key decides its outcome (reserve).
-func (in *Intake) count(ctx context.Context, company *accounts.Company, r *request) (release func(), err error) {
-	release = func() {}
-	single := r.kind == kindSingle
-	if !single && r.kind != kindBulk && r.kind != kindTemplate {
-		return release, nil
+func (c *core) limit(ctx context.Context, company *accounts.Company, r *request) (counted throttle.Counted, err error) {
+	if !r.kind.live() {
+		return counted, nil
 	}
 	own := &company.Limits
 	r.cap = or0(own.CreditsADay)
 	repeats := throttle.RepeatLimits{Interval: time.Duration(or0(own.RepeatSeconds)) * time.Second,
 		Texts: int(or0(own.RepeatsADay)), Messages: int(or0(own.NumberADay))}
-	if !repeats.Any() || in.opts.Repeats == nil {
-		return release, nil
+	if !repeats.Any() || c.opts.Repeats == nil {
+		return counted, nil
 	}
 	sendings := make([]throttle.Sending, len(r.messages))
 	for i, m := range r.messages {
 		sendings[i] = throttle.Sending{Number: string(m.Number), Text: m.Body}
 	}
-	counted, first, reached := in.opts.Repeats.Count(ctx, company.ID, repeats, r.name(), sendings)
+	counted, first, reached := c.opts.Repeats.Count(ctx, company.ID, repeats, r.name(), sendings)
 	if reached != throttle.NoRepeat {
-		return release, refuseRepeat(repeats, reached, single, first)
+		return counted, refuseRepeat(repeats, reached, r.kind == kindSingle, first)
 	}
-	return func() { counted.Undo(ctx) }, nil
+	return counted, nil
 }
 
 // name identifies a request and its repetitions; "" without a key.
@@ -86,11 +84,11 @@ func spell(d time.Duration) string {
 	return d.String()
 }
 
-// capped returns the refusal of a request that exceeds the day's credits.
-func (r *request) capped() sms.Refusal {
+// capped returns the refusal of a request that exceeds what is left of the day's credits.
+func (r *request) capped(left int64) sms.Refusal {
 	what := "batch"
 	if r.kind == kindSingle {
 		what = "message"
 	}
-	return RefuseDailyCap(what, strconv.Itoa(r.segments), strconv.FormatInt(r.capLeft, 10), strconv.FormatInt(r.cap, 10))
+	return RefuseDailyCap(what, strconv.Itoa(r.segments), strconv.FormatInt(left, 10), strconv.FormatInt(r.cap, 10))
 }

@@ -146,7 +146,7 @@ func TestLimitsAfterLostCommit(t *testing.T) {
 func TestLimitsSameKeyElsewhere(t *testing.T) {
 	d := newDistrict(t, 100)
 	two := d.limited(t, accounts.LimitsChange{RepeatSeconds: accounts.Limit(3600), RepeatsADay: accounts.Limit(2)})
-	one := New(d.pool, d.accounts, two.messages, two.queue, two.routes.Load(), Options{Repeats: two.opts.Repeats})
+	one := New(d.pool, d.accounts, two.messages, two.committer.queue, two.routes.Load(), Options{Repeats: two.opts.Repeats})
 	repeated := bulk(Recipient{Number: ann, Message: "a"})
 	repeated.Key = &Key{Name: "k", Request: [32]byte{1}}
 	type outcome struct {

@@ -6,6 +6,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
+
+	"intumwa/messages"
 )
 
 type metrics struct {
@@ -17,22 +19,22 @@ type metrics struct {
 	commits   prometheus.Histogram
 	perCommit prometheus.Histogram
 	unpushed  prometheus.Counter
-	aside     prometheus.Counter
+	waited    prometheus.Counter
 }
 
 func newMetrics(reg prometheus.Registerer) *metrics {
 	register := promauto.With(reg)
 	m := &metrics{
 		accepted: register.NewCounterVec(prometheus.CounterOpts{Name: "intumwa_messages_accepted_total",
-			Help: "Accepted messages."}, []string{"kind"}),
+			Help: "Messages accepted."}, []string{"kind"}),
 		segments: register.NewCounterVec(prometheus.CounterOpts{Name: "intumwa_message_segments_total",
-			Help: "Accepted segments."}, []string{"encoding"}),
+			Help: "Segments accepted."}, []string{"encoding"}),
 		refused: register.NewCounterVec(prometheus.CounterOpts{Name: "intumwa_requests_rejected_total",
 			Help: "Requests refused with 400, by rule."}, []string{"reason"}),
 		debited: register.NewCounter(prometheus.CounterOpts{Name: "intumwa_credits_debited_total",
 			Help: "Credits taken for accepted messages."}),
 		replays: register.NewCounter(prometheus.CounterOpts{Name: "intumwa_idempotency_replays_total",
-			Help: "Repetitions answered by their Idempotency-Key."}),
+			Help: "Repetitions that got the response of their Idempotency-Key."}),
 		commits: register.NewHistogram(prometheus.HistogramOpts{Name: "intumwa_intake_commit_duration_seconds",
 			Help:    "Duration of a group commit.",
 			Buckets: []float64{.0005, .001, .002, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5}}),
@@ -40,7 +42,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 			Help: "Requests in a group commit.", Buckets: prometheus.ExponentialBuckets(1, 2, 10)}),
 		unpushed: register.NewCounter(prometheus.CounterOpts{Name: "intumwa_queue_push_failures_total",
 			Help: "Messages not pushed to Redis at their commit. The dispatcher pushes them later."}),
-		aside: register.NewCounter(prometheus.CounterOpts{Name: "intumwa_intake_set_aside_total",
+		waited: register.NewCounter(prometheus.CounterOpts{Name: "intumwa_intake_set_aside_total",
 			Help: "Requests that waited for a locked balance."}),
 	}
 	for _, kind := range kinds {
@@ -50,42 +52,33 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 }
 
 // count counts and logs the messages of committed requests.
-func (c *committer) count(requests []*request) {
-	m := c.in.metrics
+func (m *metrics) count(requests []*request, log *slog.Logger) {
 	for _, r := range requests {
-		if !r.admitted {
-			continue
-		}
 		m.accepted.WithLabelValues(r.kind.String()).Add(float64(len(r.messages)))
-		if r.kind == kindSandbox { // nothing was debited, and no carrier gets it
-			c.logAccepted(r)
-			continue
-		}
-		if r.kind != kindTest && r.kind != kindCode {
+		if r.kind.live() {
 			m.debited.Add(float64(r.segments))
 		}
 		for _, msg := range r.messages {
-			m.segments.WithLabelValues(msg.Encoding.String()).Add(float64(msg.Segments))
+			if r.kind != kindSandbox { // no carrier gets those
+				m.segments.WithLabelValues(msg.Encoding.String()).Add(float64(msg.Segments))
+			}
+			logAccepted(log, r, msg)
 		}
-		c.logAccepted(r)
 	}
 }
 
-// logAccepted logs a committed request's messages at debug level. At other levels it costs nothing.
-func (c *committer) logAccepted(r *request) {
-	log := c.in.opts.Log
+// logAccepted logs a committed message at debug level. At other levels it costs nothing.
+func logAccepted(log *slog.Logger, r *request, m *messages.Message) {
 	if !log.Enabled(context.Background(), slog.LevelDebug) {
 		return
 	}
-	for _, m := range r.messages {
-		fields := []any{"id", m.ULID, "kind", r.kind.String(), "company_id", m.CompanyID, "carrier", m.Carrier,
-			"number", m.Number.Masked(), "segments", m.Segments}
-		if r.requestID != "" {
-			fields = append(fields, "request_id", r.requestID)
-		}
-		if m.Batch != nil {
-			fields = append(fields, "batch_id", r.ref)
-		}
-		log.Debug("message accepted", fields...)
+	fields := []any{"id", m.ULID, "kind", r.kind.String(), "company_id", m.CompanyID, "carrier", m.Carrier,
+		"number", m.Number.Masked(), "segments", m.Segments}
+	if r.requestID != "" {
+		fields = append(fields, "request_id", r.requestID)
 	}
+	if m.Batch != nil {
+		fields = append(fields, "batch_id", r.ref)
+	}
+	log.Debug("message accepted", fields...)
 }

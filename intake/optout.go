@@ -2,18 +2,44 @@ package intake
 
 import (
 	"context"
+	"strconv"
 
 	"github.com/jackc/pgx/v5"
 
 	"intumwa/inbound/handsets"
+	"intumwa/sms"
 )
+
+// OptedOut is RefuseRecipientsOptedOut of a batch, with all the recipients.
+type OptedOut struct {
+	sms.Refusal
+
+	Recipients []OptedOutRecipient
+}
+
+// OptedOutRecipient is a recipient of a batch who has opted out.
+type OptedOutRecipient struct {
+	Position int        `json:"recipient"` // from 1
+	Number   sms.Number `json:"phone_number"`
+}
+
+// Unwrap returns the refusal.
+func (o *OptedOut) Unwrap() error { return o.Refusal }
+
+func refuseOptedOut(recipients []OptedOutRecipient) *OptedOut {
+	ordinals := make([]string, len(recipients))
+	for i, r := range recipients {
+		ordinals[i] = strconv.Itoa(r.Position)
+	}
+	return &OptedOut{RefuseRecipientsOptedOut(ordinals...), recipients}
+}
 
 // bar refuses requests with a recipient who has opted out of the company's sender. It reads in the transaction that
 // charges, so a committed entry applies to every process, and a refused request is not charged. Requests of companies
 // without a list cost nothing, the others one statement a group.
 //
 // Test messages, one-time codes and sandbox messages pass: their sender is not the company's.
-func (c *committer) bar(ctx context.Context, tx pgx.Tx, requests []*request) error {
+func bar(ctx context.Context, tx pgx.Tx, requests []*request) error {
 	var pairs []handsets.Pair
 	for _, r := range requests {
 		if r.optOuts {

@@ -1,13 +1,9 @@
 package intake
 
 import (
-	"context"
-	"errors"
-	"fmt"
 	"strconv"
 	"strings"
 
-	"intumwa/accounts"
 	"intumwa/sms"
 )
 
@@ -25,11 +21,9 @@ var (
 	RefuseNoTestNumber    = sms.Refusal{Reason: "no_test_number", Text: "Verify a test number before sending test messages."}
 	RefuseOtherTestNumber = sms.Refusal{Reason: "other_test_number", Text: "Test messages can only be sent to your verified test number."}
 	RefuseTestQuota       = sms.Refusal{Reason: "test_quota", Text: "Test quota exceeded."}
+	RefuseQuiet           = sms.Refusal{Reason: "quiet_hours", Text: "The messages would expire before the quiet hours end."}
 	RefuseSandboxQuota    = sms.Refusal{Reason: "sandbox_quota", Text: "Sandbox quota exceeded."}
 )
-
-// ErrNoCompany refuses whatever needs a company (rule api 7.2).
-var ErrNoCompany error = RefuseNoCompany
 
 // RefuseTestSender refuses the test sender in a batch.
 func RefuseTestSender(name string) sms.Refusal {
@@ -60,30 +54,6 @@ func RefuseRecipientsOptedOut(ordinals ...string) sms.Refusal {
 }
 
 const optOutsNamed = 50
-
-// OptedOut is RefuseRecipientsOptedOut of a batch, with all the recipients.
-type OptedOut struct {
-	sms.Refusal
-
-	Recipients []OptedOutRecipient
-}
-
-// OptedOutRecipient is a recipient of a batch who has opted out.
-type OptedOutRecipient struct {
-	Position int        `json:"recipient"` // from 1
-	Number   sms.Number `json:"phone_number"`
-}
-
-// Unwrap returns the refusal.
-func (o *OptedOut) Unwrap() error { return o.Refusal }
-
-func refuseOptedOut(recipients []OptedOutRecipient) *OptedOut {
-	ordinals := make([]string, len(recipients))
-	for i, r := range recipients {
-		ordinals[i] = strconv.Itoa(r.Position)
-	}
-	return &OptedOut{RefuseRecipientsOptedOut(ordinals...), recipients}
-}
 
 // RefuseRecipientCarrier is RefuseNoCarrier for a batch.
 func RefuseRecipientCarrier(ordinal string) sms.Refusal {
@@ -160,27 +130,4 @@ func ofRecipient(recipient, text string) string {
 		return text
 	}
 	return "Recipient #" + recipient + ": " + string(text[0]|0x20) + text[1:]
-}
-
-// allow checks the caller as cached and, before it refuses, as the database has it now: a recent approval counts at once.
-func (in *Intake) allow(ctx context.Context, p *accounts.Principal, check func(*accounts.Principal) error) (*accounts.Principal, error) {
-	if check(p) == nil {
-		return p, nil
-	}
-	fresh, err := in.accounts.Fresh(ctx, p)
-	if errors.Is(err, accounts.ErrUnauthenticated) {
-		return nil, err
-	}
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrUnavailable, err)
-	}
-	return fresh, check(fresh)
-}
-
-// refused counts a refusal.
-func (in *Intake) refused(err error) error {
-	if refusal, ok := errors.AsType[sms.Refusal](err); ok {
-		in.metrics.refused.WithLabelValues(refusal.Reason).Inc()
-	}
-	return err
 }

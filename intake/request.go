@@ -1,14 +1,17 @@
 package intake
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
+	"encoding/json"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/oklog/ulid/v2"
 
+	"intumwa/billing"
 	"intumwa/internal/postgres"
 	"intumwa/messages"
 	"intumwa/sms"
@@ -36,16 +39,60 @@ type request struct {
 
 // outcome is set by the committer before it closes done.
 type outcome struct {
-	reserved  bool // its key is reserved
-	admitted  bool
-	barred    error // the refusal; nil: it is allowed
-	remaining int64
-	firstID   int64 // of its first message
-	body      []byte
-	err       error
-	overCap   bool  // not admitted because of its cap
-	capLeft   int64 // of its cap, in that case
+	reserved bool // its key is reserved
+	admitted bool
+	barred   error // a refusal other than that of a request that cannot be paid
+	firstID  int64 // of its first message
+	body     []byte
+	err      error
 }
+
+// Key is a request's idempotency key, with the SHA-256 of its endpoint and body, which identify the request.
+type Key struct {
+	Name    string
+	Request [32]byte
+}
+
+// Recipient is a recipient of a batch. A nil variable is null; an absent one is missing.
+type Recipient struct {
+	Number    sms.Number
+	Message   string             // of a bulk send
+	Variables map[string]*string // of a template send
+	Reference string             // the customer's own name of the message; "": none
+}
+
+// Schedule is when a request's messages are sent and when they expire. The zero Schedule: at once, and at the end of
+// their validity.
+type Schedule struct {
+	SendAt   time.Time
+	ExpireAt time.Time
+}
+
+// of sets a message's times; before its time it is scheduled.
+func (s Schedule) of(m *messages.Message, now time.Time) {
+	m.SendAt, m.ExpireAt, m.Scheduled = s.SendAt, s.ExpireAt, s.SendAt.After(now)
+}
+
+// Answer is the response to an accepted request: for a repetition, byte for byte the first one's body.
+type Answer struct {
+	Body      []byte
+	Replayed  bool
+	MessageID int64 // of a single message that was recorded now: the number of its webhooks; else 0
+}
+
+// Encode returns v as JSON as the API writes it: HTML characters are not escaped.
+func Encode(v any) []byte {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		panic("intake: an answer does not marshal: " + err.Error())
+	}
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
+}
+
+// admit admits a request. remaining is what its payer has after it, for the response.
+func (r *request) admit(remaining int64) { r.admitted, r.body = true, Encode(r.response(remaining)) }
 
 // kind is a request's kind, which determines what pays for it.
 type kind uint8
@@ -64,6 +111,33 @@ var kinds = [...]string{"single", "bulk", "template", "test", "sandbox", "code"}
 
 // String is the kind's name.
 func (k kind) String() string { return kinds[k] }
+
+// live reports whether the company's balance pays.
+func (k kind) live() bool { return k <= kindTemplate }
+
+// payer is the company whose balance a request must lock; 0: none.
+func (r *request) payer() int64 {
+	if r.kind == kindCode || r.kind == kindSandbox {
+		return 0
+	}
+	return r.company
+}
+
+// conditional reports whether a request depends on more than its company's credits.
+func (r *request) conditional() bool {
+	return !r.kind.live() || r.segments < 1 || r.cap > 0 || r.key != nil || r.optOuts
+}
+
+// debits are what the payers of requests pay.
+func debits(requests []*request) []billing.Debit {
+	debits := make([]billing.Debit, 0, len(requests))
+	for _, r := range requests {
+		if r.payer() != 0 {
+			debits = append(debits, billing.Debit{CompanyID: r.company, Amount: int64(r.segments), Ref: r.ref, Cap: r.cap, Test: r.kind == kindTest})
+		}
+	}
+	return debits
+}
 
 // client is what a context says about the client of a request.
 type client struct {
@@ -86,32 +160,19 @@ func clientOf(ctx context.Context) client {
 
 // ulids makes ULIDs, each greater than the one before.
 type ulids struct {
-	*sync.Mutex
+	mu      sync.Mutex
 	entropy *ulid.MonotonicEntropy
 }
 
-func newULIDs() ulids { return ulids{new(sync.Mutex), ulid.Monotonic(rand.Reader, 0)} }
-
-func (u *ulids) one() ulid.ULID {
-	u.Lock()
-	defer u.Unlock()
-	return u.next()
-}
-
-// all sets every message's ULID.
-func (u *ulids) all(messages []messages.Message) {
-	u.Lock()
-	defer u.Unlock()
-	for i := range messages {
-		messages[i].ULID = u.next()
-	}
-}
-
 func (u *ulids) next() ulid.ULID {
-	id, err := ulid.New(ulid.Timestamp(postgres.Now()), u.entropy)
-	if err != nil { // the monotonic part overflowed within one millisecond
-		u.entropy = ulid.Monotonic(rand.Reader, 0)
-		id = ulid.MustNew(ulid.Timestamp(postgres.Now()), u.entropy)
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	now := ulid.Timestamp(postgres.Now())
+	if u.entropy != nil {
+		if id, err := ulid.New(now, u.entropy); err == nil {
+			return id
+		}
 	}
-	return id
+	u.entropy = ulid.Monotonic(rand.Reader, 0) // the first one, or the monotonic part overflowed within one millisecond
+	return ulid.MustNew(now, u.entropy)
 }

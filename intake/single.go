@@ -41,11 +41,16 @@ type Single struct {
 // Send accepts a single message, live or, depending on its sender, in test mode. It returns sms.Refusal, ErrUnavailable,
 // ErrKeyInUse, ErrKeyReused, or a fault.
 func (in *Intake) Send(ctx context.Context, p *accounts.Principal, req Single) (Answer, error) {
-	kind, check := kindSingle, func(p *accounts.Principal) error { return maySend(p, req.Sender) }
+	kind, check := kindSingle, func(p *accounts.Principal) error {
+		if !p.Company.Approved {
+			return RefuseNotApproved
+		}
+		return maySendAs(p.Company, req.Sender)
+	}
 	if in.isTestSender(req.Sender) {
 		kind, check = kindTest, func(p *accounts.Principal) error { return maySendTest(p, req.Number) }
 		if _, fixed := sms.SandboxFateOf(req.Number); fixed {
-			kind, check = kindSandbox, hasCompany
+			kind, check = kindSandbox, func(*accounts.Principal) error { return nil }
 		}
 	}
 	return in.accept(ctx, p, req.Key, check, func(p *accounts.Principal) (*request, error) {
@@ -57,7 +62,7 @@ func (in *Intake) Send(ctx context.Context, p *accounts.Principal, req Single) (
 func (in *Intake) single(ctx context.Context, p *accounts.Principal, req Single, kind kind) (*request, error) {
 	carrier, ok := sms.SandboxCarrier, true
 	if kind != kindSandbox {
-		carrier, ok = in.routes.Load().Carrier(req.Number)
+		carrier, ok = in.Route(req.Number)
 	}
 	if !ok {
 		return nil, RefuseNoCarrier
@@ -67,7 +72,7 @@ func (in *Intake) single(ctx context.Context, p *accounts.Principal, req Single,
 		return nil, RefuseTooLong
 	}
 	m := &messages.Message{
-		ULID: in.ulids.one(), CompanyID: p.Company.ID, UserID: p.UserID, Number: req.Number, Sender: req.Sender, Body: body,
+		ULID: in.ulids.next(), CompanyID: p.Company.ID, UserID: p.UserID, Number: req.Number, Sender: req.Sender, Body: body,
 		Encoding: encoding, Segments: segments, Carrier: carrier, Test: kind != kindSingle, Validity: in.opts.Validity, Reference: req.Reference,
 	}
 	req.Schedule.of(m, postgres.Now())
@@ -93,26 +98,7 @@ func (in *Intake) single(ctx context.Context, p *accounts.Principal, req Single,
 	return r, nil
 }
 
-// hasCompany checks the only rule of the sandbox.
-func hasCompany(p *accounts.Principal) error {
-	if p.Company == nil {
-		return RefuseNoCompany
-	}
-	return nil
-}
-
 func (in *Intake) isTestSender(name string) bool { return name != "" && name == in.opts.TestSender }
-
-// maySend checks the rules of a live single send in the order of rule choices 1.2.
-func maySend(p *accounts.Principal, name string) error {
-	if p.Company == nil {
-		return RefuseNoCompany
-	}
-	if !p.Company.Approved {
-		return RefuseNotApproved
-	}
-	return maySendAs(p.Company, name)
-}
 
 // maySendAs checks the rules of a sender.
 func maySendAs(company *accounts.Company, name string) error {
@@ -128,8 +114,6 @@ func maySendAs(company *accounts.Company, name string) error {
 // maySendTest checks rule api 4.4.
 func maySendTest(p *accounts.Principal, number sms.Number) error {
 	switch {
-	case p.Company == nil:
-		return RefuseNoCompany
 	case p.TestNumber == "":
 		return RefuseNoTestNumber
 	case p.TestNumber != number:

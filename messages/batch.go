@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -15,37 +14,51 @@ import (
 	"intumwa/sms"
 )
 
-// insertBatches records the messages' batches in one round trip and returns their keys. A further part enlarges its
+// insertBatches records the messages' batches in one statement and returns their keys. A further part enlarges its
 // batch if it awaits exactly these recipients. Otherwise the part was added before, or the batch was cancelled: the
 // number of recipients becomes NULL, and PostgreSQL refuses the messages.
 func insertBatches(ctx context.Context, tx pgx.Tx, messages []*Message) (map[ulid.ULID]int64, error) {
-	var list []*Batch
+	var (
+		last               *Batch
+		ulids              []pgtype.UUID
+		companies, users   []int64
+		names              []string
+		kinds, senders     []string
+		recipients, counts []int32
+		awaited            []int32
+		parts              []bool
+		sends, expires     []*time.Time
+	)
 	for _, m := range messages {
-		if n := len(list); m.Batch != nil && (n == 0 || list[n-1] != m.Batch) { // a batch's messages are consecutive
-			list = append(list, m.Batch)
+		b := m.Batch
+		if b == nil || b == last { // a batch's messages are consecutive
+			continue
 		}
+		last = b
+		ulids = append(ulids, uuid(b.ULID))
+		companies, users = append(companies, b.CompanyID), append(users, b.UserID)
+		kinds, senders = append(kinds, b.Kind), append(senders, b.Sender)
+		names = append(names, b.Name)
+		recipients, counts = append(recipients, int32(b.Recipients)), append(counts, int32(b.Segments))
+		awaited, parts = append(awaited, int32(b.Awaited)), append(parts, b.Part)
+		sends, expires = append(sends, orNull(b.SendAt)), append(expires, orNull(b.ExpireAt))
 	}
-	if list == nil {
+	if ulids == nil {
 		return nil, nil
 	}
-	slices.SortFunc(list, func(a, b *Batch) int { return a.ULID.Compare(b.ULID) }) // the order of locking
-	ids := make(map[ulid.ULID]int64, len(list))
-	b := &pgx.Batch{}
-	for _, one := range list {
-		b.Queue(`INSERT INTO batches AS b (ulid, company_id, user_id, kind, sender, recipients_count, item_count, send_at, expire_at, name, awaited)
-			VALUES ($1, $2, $3, $4, $5, CASE WHEN NOT $12::boolean OR EXISTS (SELECT FROM batches e WHERE e.ulid = $1) THEN $6::int END, $7, $8, $9, $10, $11)
-			ON CONFLICT (ulid) DO UPDATE SET awaited = excluded.awaited, item_count = b.item_count + excluded.item_count,
-				recipients_count = CASE WHEN b.awaited = excluded.awaited + excluded.recipients_count THEN b.recipients_count + excluded.recipients_count END
-			RETURNING id`, uuid(one.ULID), one.CompanyID, one.UserID, one.Kind, one.Sender, one.Recipients, one.Segments,
-			orNull(one.SendAt), orNull(one.ExpireAt), one.Name, one.Awaited, one.Part).QueryRow(func(row pgx.Row) error {
-			var id int64
-			err := row.Scan(&id)
-			ids[one.ULID] = id
-			return err
-		})
-	}
-	if err := tx.SendBatch(ctx, b).Close(); err != nil {
-		return nil, fmt.Errorf("inserting %d batches: %w", len(list), err)
+	ids := make(map[ulid.ULID]int64, len(ulids))
+	var id int64
+	var got pgtype.UUID
+	if err := postgres.Each(ctx, tx, fmt.Sprintf("inserting %d batches", len(ulids)), []any{&id, &got}, func() error { ids[got.Bytes] = id; return nil }, `
+		INSERT INTO batches AS b (ulid, company_id, user_id, kind, sender, recipients_count, item_count, send_at, expire_at, name, awaited)
+		SELECT u.id, company, user_id, kind, sender, CASE WHEN NOT part OR EXISTS (SELECT FROM batches e WHERE e.ulid = u.id) THEN recipients END,
+			items, send, expire, name, awaited
+		FROM unnest($1::uuid[], $2::bigint[], $3::bigint[], $4::text[], $5::text[], $6::int[], $7::int[], $8::timestamptz[], $9::timestamptz[], $10::text[],
+			$11::int[], $12::boolean[]) u(id, company, user_id, kind, sender, recipients, items, send, expire, name, awaited, part) ORDER BY u.id
+		ON CONFLICT (ulid) DO UPDATE SET awaited = excluded.awaited, item_count = b.item_count + excluded.item_count,
+			recipients_count = CASE WHEN b.awaited = excluded.awaited + excluded.recipients_count THEN b.recipients_count + excluded.recipients_count END
+		RETURNING id, ulid`, ulids, companies, users, kinds, senders, recipients, counts, sends, expires, names, awaited, parts); err != nil {
+		return nil, err
 	}
 	return ids, nil
 }

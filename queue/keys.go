@@ -20,11 +20,3 @@ func (q *Queue) emptiedKey(carrier string, lane Lane) string {
 func (q *Queue) streamPrefix(carrier string, lane Lane) string {
 	return q.laneKey(carrier, lane) + ":stream:"
 }
-
-// streamOf returns the company whose stream takes an item; the single lane has one stream, 0.
-func streamOf(lane Lane, company int64) int64 {
-	if lane == Single {
-		return 0
-	}
-	return company
-}

@@ -40,7 +40,10 @@ func (q *Queue) pushCalls(items []Item) []call {
 	open := make(map[stream]int) // the call that has room
 	for i := range items {
 		item := &items[i]
-		to := stream{item.Carrier, item.Lane, streamOf(item.Lane, item.CompanyID)}
+		to := stream{item.Carrier, item.Lane, item.CompanyID}
+		if to.lane == Single { // it has one stream
+			to.company = 0
+		}
 		at, ok := open[to]
 		if !ok {
 			at = len(calls)

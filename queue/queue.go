@@ -33,6 +33,7 @@ package queue
 
 import (
 	"cmp"
+	"crypto/rand"
 	"sync"
 	"time"
 
@@ -82,8 +83,11 @@ type Queue struct {
 	waiting  redis.UniversalClient
 	prefix   string
 	patience time.Duration
-	probe    probe
 	emptied  sync.Map // bells of lanes that the last Take left empty
+
+	probing sync.Mutex
+	probe   string // a key of this Queue alone
+	probed  string // what the last Probe wrote there; "": nothing
 }
 
 // New returns a queue on a server, a sentinel group or a cluster.
@@ -93,5 +97,5 @@ func New(rdb redis.UniversalClient, options Options) *Queue {
 		waiting = rdb
 	}
 	return &Queue{rdb: rdb, waiting: waiting, prefix: options.Prefix, patience: cmp.Or(options.Patience, time.Second),
-		probe: probe{name: options.Prefix + ":probe:" + word()}}
+		probe: options.Prefix + ":probe:" + rand.Text()}
 }
