@@ -32,22 +32,17 @@ const burundiNow = `((now() AT TIME ZONE 'UTC') + interval '2 hours')::date`
 // Tally counts one chunk of messages that is due, the newest first, and returns whether there was one. Concurrent
 // processes take different chunks.
 func (s *Store) Tally(ctx context.Context) (counted bool, err error) {
-	var last int64
-	if err := s.pool.QueryRow(ctx, `SELECT coalesce(max(id), 0) FROM messages`).Scan(&last); err != nil {
-		return false, fmt.Errorf("looking for messages to count: %w", err)
-	}
-	_, err = s.pool.Exec(ctx, `INSERT INTO tally_chunks (chunk) SELECT generate_series(
-		coalesce((SELECT max(chunk) + 1 FROM tally_chunks), coalesce((SELECT min(id) FROM messages), 0) / $2), $1 / $2)
-		ON CONFLICT DO NOTHING`, last, tallyChunk)
-	if err != nil {
+	if _, err := s.pool.Exec(ctx, `INSERT INTO tally_chunks (chunk) SELECT generate_series(
+		coalesce((SELECT max(chunk) + 1 FROM tally_chunks), coalesce((SELECT min(id) FROM messages), 0) / $1), coalesce((SELECT max(id) FROM messages), 0) / $1)
+		ON CONFLICT DO NOTHING`, tallyChunk); err != nil {
 		return false, fmt.Errorf("noting messages to count: %w", err)
 	}
 	err = pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
 		var chunk int64
 		err := tx.QueryRow(ctx, `SELECT chunk FROM tally_chunks
-			WHERE NOT closed AND (pending > 0 OR up_to < least((chunk + 1) * $1 - 1, $2) OR changed_at < now() - $5::interval)
-				AND counted_at < now() - greatest($3::interval, (now() - changed_at) / $4)
-			ORDER BY chunk DESC LIMIT 1 FOR UPDATE SKIP LOCKED`, tallyChunk, last, tallyFresh, tallyShare, tallySettled).Scan(&chunk)
+			WHERE NOT closed AND (pending > 0 OR up_to < least((chunk + 1) * $1 - 1, (SELECT coalesce(max(id), 0) FROM messages)) OR changed_at < now() - $4::interval)
+				AND counted_at < now() - greatest($2::interval, (now() - changed_at) / $3)
+			ORDER BY chunk DESC LIMIT 1 FOR UPDATE SKIP LOCKED`, tallyChunk, tallyFresh, tallyShare, tallySettled).Scan(&chunk)
 		if errors.Is(err, pgx.ErrNoRows) {
 			return nil
 		}

@@ -76,8 +76,7 @@ func (s *Store) Unusual(ctx context.Context, least int64) (list []Unusual, err e
 		if err != nil && !errors.Is(err, pgx.ErrNoRows) { // purged meanwhile
 			return fail(err)
 		}
-		u.Volume, u.OneBlock = u.Messages > u.Busiest, u.Share >= unusualShare
-		if u.Volume || u.OneBlock {
+		if u.Volume, u.OneBlock = u.Messages > u.Busiest, u.Share >= unusualShare; u.Volume || u.OneBlock {
 			list = append(list, u)
 		}
 	}

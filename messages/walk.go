@@ -92,28 +92,21 @@ func collectSeen(rows pgx.Rows, stretches []Stretch) (seen []Seen, next int64, e
 	return seen, next, nil
 }
 
-// walk returns the statement of a walk, with its arguments. Without quiet hours it does not read the companies.
+// walk returns the statement of a walk, with its arguments. Without quiet hours it does not join the companies, which
+// nearly doubles its time.
 func walk(stretches []Stretch, quiet Quiet) (statement string, args []any) {
-	if args = walkArguments(stretches); !quiet.Some() {
+	n := len(stretches)
+	carriers, lanes, after := make([]string, n), make([]int16, n), make([]int64, n)
+	stranded, queued := make([]bool, n), make([]*time.Duration, n)
+	for i, st := range stretches {
+		carriers[i], lanes[i], after[i], stranded[i], queued[i] = st.Carrier, int16(st.Lane), st.After, st.Stranded, st.Queued
+	}
+	args = []any{carriers, lanes, after, stranded, queued}
+	if !quiet.Some() {
 		return walkPlain, args
 	}
 	companies, until, otherwise := quiet.args()
 	return walkQuiet, append(args, companies, until, otherwise)
-}
-
-func walkArguments(stretches []Stretch) []any {
-	var (
-		n        = len(stretches)
-		carriers = make([]string, n)
-		lanes    = make([]int16, n)
-		after    = make([]int64, n)
-		stranded = make([]bool, n)
-		queued   = make([]*time.Duration, n)
-	)
-	for i, st := range stretches {
-		carriers[i], lanes[i], after[i], stranded[i], queued[i] = st.Carrier, int16(st.Lane), st.After, st.Stranded, st.Queued
-	}
-	return []any{carriers, lanes, after, stranded, queued}
 }
 
 // The statements without and with quiet hours.
