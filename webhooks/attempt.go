@@ -59,8 +59,7 @@ func resultOfStatus(status int) string {
 	return results[status/100-2]
 }
 
-// excerptBytes is how much of a response an attempt keeps.
-const excerptBytes = 1 << 10
+const excerptBytes = 1 << 10 // of a response to keep
 
 // excerptOf turns outside bytes into text that is safe to store and show: valid UTF-8 without control characters.
 func excerptOf(octets []byte) string {

@@ -41,7 +41,6 @@ type target struct {
 	stored storedEndpoint // the row it was built from: detects a change without decrypting the secret
 }
 
-// newTarget decrypts the secrets of an endpoint.
 func (c *core) newTarget(s storedEndpoint) (*target, error) {
 	u, err := url.Parse(s.url)
 	if err != nil {

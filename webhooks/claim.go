@@ -27,10 +27,8 @@ type wish struct {
 
 func (c *core) claimLasts() time.Duration { return beginWithin + c.opts.Timeout + storeWithin }
 
-// claim claims due deliveries of companies with active endpoints. Its COMMIT waits for the synchronous standby, if
-// there is one, and comes after the COMMITs of the deliveries in the log. So once claim returns without an error, the
-// deliveries are as safe as the claim, and no event is posted earlier. A claim whose COMMIT got no reply is an error;
-// no process calls its deliveries until it ends.
+// claim claims due deliveries of companies with active endpoints. A claim whose COMMIT got no reply is an error: no
+// process calls its deliveries until it ends.
 //
 // Only one process at a time claims for a company; the others skip it. FOR UPDATE SKIP LOCKED would do the same per
 // row, at the cost of one more WAL record each.

@@ -186,7 +186,6 @@ func (c *client) take(to place) *connection {
 	return nil
 }
 
-// keep keeps a connection for the next exchange.
 func (c *client) keep(conn *connection) {
 	conn.since = time.Now()
 	c.mu.Lock()

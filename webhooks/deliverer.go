@@ -8,8 +8,7 @@ import (
 	"time"
 )
 
-// lastStatement is how long storing the last results may take at shutdown.
-const lastStatement = 3 * time.Second
+const lastStatement = 3 * time.Second // for storing results at shutdown
 
 // deliverer is the state of one Run.
 type deliverer struct {
@@ -112,7 +111,6 @@ func (d *deliverer) begin(e *worker) {
 	}
 }
 
-// occupy counts an endpoint's callers.
 func (d *deliverer) occupy(e *worker, slow bool, n int) {
 	e.callers += n
 	d.free -= n
@@ -191,9 +189,10 @@ func (d *deliverer) attempt(e *worker, j job) {
 			success := attempt.Result == result2xx
 			r.attempt = attempt
 			r.state, r.delay = schedule(d.opts.RetryDelays).after(j.tries+1, success)
-			d.metrics.attempt(eventName(j.id), attempt.Result, took)
+			d.metrics.attempts[eventName(j.id)][attempt.Result].Inc()
+			d.metrics.duration.Observe(took.Seconds())
 			if r.state == exhausted {
-				d.metrics.exhausted.Inc()
+				d.metrics.givenUp.Inc()
 			}
 			d.logAttempt(r)
 			d.mu.Lock()

@@ -144,7 +144,10 @@ func (w *Webhooks) changeEndpoint(ctx context.Context, company sms.CompanyID, do
 		if err := lockEndpoint(ctx, tx, company); err != nil {
 			return err
 		}
-		e, err = w.In(tx).Endpoint(ctx, int64(company))
+		if e, err = w.In(tx).EndpointOf(ctx, company); err == nil {
+			e.Secret, err = w.vault.Open(int64(company), e.sealed)
+			e.sealed = ""
+		}
 		return change(tx, &e, err)
 	})
 	if err != nil {
@@ -165,20 +168,7 @@ func lockEndpoint(ctx context.Context, tx pgx.Tx, company sms.CompanyID) error {
 	return err
 }
 
-// Endpoint returns a company's endpoint, or ErrNotFound. Without the key of its secret it returns the other fields and
-// an error.
-func (w *Webhooks) Endpoint(ctx context.Context, companyID int64) (e Endpoint, err error) {
-	if e, err = w.EndpointOf(ctx, sms.CompanyID(companyID)); err != nil {
-		return e, err
-	}
-	e.Secret, err = w.vault.Open(companyID, e.sealed)
-	if e.sealed = ""; err != nil {
-		err = fmt.Errorf("reading the webhook endpoint of company %d: %w", companyID, err)
-	}
-	return e, err
-}
-
-// EndpointOf is Endpoint for pages: it leaves the secret empty and does not decrypt it.
+// EndpointOf returns a company's endpoint without its secret, or ErrNotFound.
 func (w *Webhooks) EndpointOf(ctx context.Context, company sms.CompanyID) (Endpoint, error) {
 	found, err := w.Endpoints(ctx, int64(company)-1, 1)
 	if err != nil {

@@ -16,7 +16,7 @@ func TestEndpointStore(t *testing.T) {
 	pool := batchPool(t)
 	w := New(pool, Options{SecretKey: &[32]byte{9}})
 	ctx := context.Background()
-	if _, err := w.Endpoint(ctx, 1); !errors.Is(err, ErrNotFound) {
+	if _, err := w.EndpointOf(ctx, 1); !errors.Is(err, ErrNotFound) {
 		t.Errorf("no endpoint: %v", err)
 	}
 	for _, s := range []Setting{{}, {URL: "http://example.com/"}, {URL: "https://example.com/", Secret: "hush"}} {
@@ -49,21 +49,36 @@ func TestEndpointStore(t *testing.T) {
 	if err != nil || changed.Active || changed.Secret != given || changed.URL != "https://example.org/" {
 		t.Errorf("changed to %+v, %v", changed, err)
 	}
-	if read, err := w.Endpoint(ctx, 1); err != nil || !reflect.DeepEqual(read, changed) {
+	read, err := w.EndpointOf(ctx, 1)
+	if read.sealed, changed.Secret = "", ""; err != nil || !reflect.DeepEqual(read, changed) {
 		t.Errorf("read %+v, %v; set %+v", read, err, changed)
 	}
-
-	// Without the key it can be replaced, but neither read nor kept.
-	keyless := New(pool, Options{})
-	if _, err := keyless.Endpoint(ctx, 1); err == nil {
-		t.Error("read without its key")
+	if opened := secretOf(t, w); opened != given {
+		t.Errorf("the secret reads %q", opened)
 	}
+
+	// Without the key it can be replaced, but not kept.
+	keyless := New(pool, Options{})
 	if _, err := keyless.SetEndpoint(ctx, 1, Setting{URL: "https://example.net/"}); err == nil {
 		t.Error("kept a secret that does not open")
 	}
 	if e, err := keyless.SetEndpoint(ctx, 1, Setting{Secret: given}); err != nil || e.URL != "https://example.org/" {
 		t.Errorf("replaced: %+v, %v", e, err)
 	}
+}
+
+// secretOf returns the secret of company 1's endpoint.
+func secretOf(t *testing.T, w *Webhooks) string {
+	t.Helper()
+	e, err := w.EndpointOf(t.Context(), 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	secret, err := w.vault.Open(1, e.sealed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return secret
 }
 
 func TestConcurrentSettingsKeepOneSecret(t *testing.T) {

@@ -15,18 +15,15 @@ import (
 // endpoint, and for events of Askable only if the endpoint requested them. The caller records each event once: in the
 // transaction of the only transition that causes it. One statement covers any number of events and runs no later than
 // the commit (postgres.Later). After the commit of a [postgres.Tx] it wakes Run. rule api 6
-//
-// If this process's Run has room, Enqueue records the event in webhook_first_calls, and Run calls it after the commit.
-// That COMMIT waits for the synchronous standby, if there is one, like a claim's COMMIT.
 func (w *Webhooks) Enqueue(ctx context.Context, tx pgx.Tx, events []Event) error {
 	if len(events) == 0 {
 		return nil
 	}
-	n := newEvents{jobs: make([]job, len(events)), handed: make([]bool, len(events)),
-		calls: &firstCalls{id: ulid.Make(), ends: postgres.Now().Add(w.claimLasts())}}
+	jobs, asked := make([]job, len(events)), make([]*string, len(events))
+	handed := make([]bool, len(events)) // to this process's Run, for their first call
+	calls := &firstCalls{id: ulid.Make(), ends: postgres.Now().Add(w.claimLasts())}
 	beginBy := time.Now().Add(beginWithin)
 	var c columns
-	asked := make([]*string, len(events))
 	for i := range events {
 		e := &events[i]
 		stored, err := e.stored()
@@ -36,22 +33,43 @@ func (w *Webhooks) Enqueue(ctx context.Context, tx pgx.Tx, events []Event) error
 		if e.Data != nil {
 			asked[i] = &e.Name
 		}
-		n.jobs[i] = job{storedEvent: stored, beginBy: beginBy, calls: n.calls}
+		jobs[i] = job{storedEvent: stored, beginBy: beginBy, calls: calls}
 		c.addDelivery(&stored)
 	}
 	running := w.running.Load()
+	var found []*claimed // those handed over, by endpoint
+	waits := false       // an event was not handed over
 	if postgres.AfterCommit(tx, func() {
 		if running != nil {
-			running.hand(n.calls, n.found)
+			running.hand(calls, found)
 		}
-		if n.waits {
+		if waits {
 			w.Kick()
 		}
 	}) && running != nil {
-		running.takes(c.companies, n.handed)
+		running.takes(c.companies, handed)
 	}
 	b := &pgx.Batch{}
-	b.Queue(enqueueEvents, c.companies, c.ids, c.at, c.numbers, c.references, c.data, asked, n.handed, n.calls.id, n.calls.ends).Query(n.read)
+	b.Queue(enqueueEvents, c.companies, c.ids, c.at, c.numbers, c.references, c.data, asked, handed, calls.id, calls.ends).Query(func(rows pgx.Rows) error {
+		var s storedEndpoint
+		var places []int32
+		_, err := pgx.ForEachRow(rows, append(s.fields(), &places), func() error {
+			of := &claimed{endpoint: s, jobs: make([]job, 0, len(places))}
+			for _, place := range places {
+				if j := jobs[place-1]; handed[place-1] {
+					j.place = len(calls.outcomes)
+					of.jobs, calls.outcomes = append(of.jobs, j), append(calls.outcomes, outcome{job: j})
+				} else {
+					waits = true
+				}
+			}
+			if len(of.jobs) > 0 {
+				found = append(found, of)
+			}
+			return nil
+		})
+		return err
+	})
 	return postgres.Later(ctx, tx, fmt.Sprintf("enqueueing %d webhooks", len(events)), b)
 }
 
@@ -76,34 +94,3 @@ const enqueueEvents = `
 	SELECT ` + storedColumns + `, n.places
 	FROM (SELECT company_id, array_agg(place) AS places FROM new GROUP BY company_id) n
 	JOIN webhook_endpoints e ON e.company_id = n.company_id`
-
-// newEvents are the events of one call of Enqueue.
-type newEvents struct {
-	jobs   []job
-	handed []bool // to this process's Run, for their first call
-	calls  *firstCalls
-	found  []*claimed // those handed over, by endpoint
-	waits  bool       // an event was not handed over
-}
-
-// read reads the result of enqueueEvents.
-func (n *newEvents) read(rows pgx.Rows) error {
-	var s storedEndpoint
-	var places []int32
-	_, err := pgx.ForEachRow(rows, append(s.fields(), &places), func() error {
-		c := &claimed{endpoint: s, jobs: make([]job, 0, len(places))}
-		for _, place := range places {
-			if j := n.jobs[place-1]; n.handed[place-1] {
-				j.place = len(n.calls.outcomes)
-				c.jobs, n.calls.outcomes = append(c.jobs, j), append(n.calls.outcomes, outcome{job: j})
-			} else {
-				n.waits = true
-			}
-		}
-		if len(c.jobs) > 0 {
-			n.found = append(n.found, c)
-		}
-		return nil
-	})
-	return err
-}

@@ -20,9 +20,7 @@ type Subject struct{ CompanyID, MessageID int64 }
 func Erase(ctx context.Context, tx pgx.Tx, subjects []Subject, by string) (pending []int64, err error) {
 	var companies, ids []int64
 	for _, s := range subjects {
-		for _, event := range [...]int64{0, 1} {
-			companies, ids = append(companies, s.CompanyID), append(ids, s.MessageID*8+event)
-		}
+		companies, ids = append(companies, s.CompanyID, s.CompanyID), append(ids, s.MessageID*idSpan, s.MessageID*idSpan+1)
 	}
 	deliveries, err := postgres.All(ctx, tx, fmt.Sprintf("looking for the events of %d messages", len(subjects)), pgx.RowToStructByPos[named], `
 		SELECT d.company_id, d.id, `+stillNeeded+`
@@ -35,10 +33,10 @@ func Erase(ctx context.Context, tx pgx.Tx, subjects []Subject, by string) (pendi
 	}
 	for _, d := range deliveries {
 		if d.Waits {
-			pending = append(pending, d.ID/8)
+			pending = append(pending, messageOf(d.ID))
 		}
 	}
-	deliveries = slices.DeleteFunc(deliveries, func(d named) bool { return slices.Contains(pending, d.ID/8) })
+	deliveries = slices.DeleteFunc(deliveries, func(d named) bool { return slices.Contains(pending, messageOf(d.ID)) })
 	return pending, obscure(ctx, tx, deliveries, by)
 }
 

@@ -118,7 +118,7 @@ func TestSlowFirstCall(t *testing.T) {
 	calls := recordFirstCalls(t, w, 1, "+25761234567")
 	done := make(chan struct{})
 	go func() { d.record(t.Context()); close(done) }()
-	arrive := func(i int, s state) {
+	arrive := func(i int, s deliveryState) {
 		r := calls.outcomes[i]
 		r.target, r.state, r.ended, r.delay, r.attempt.Result = &target{}, s, time.Now(), time.Hour, result2xx
 		d.outcomes <- r

@@ -20,24 +20,11 @@ type job struct {
 	target  *target     // the endpoint at the time of the claim
 }
 
-// position is a position among a company's undelivered deliveries.
-type position struct {
-	due time.Time
-	id  int64
-}
-
-// claimed holds a company's claimed deliveries, and its endpoint at that moment.
-type claimed struct {
-	endpoint storedEndpoint
-	jobs     []job
-	last     position
-}
-
 // outcome is a finished attempt that is not stored yet. Without an attempt the delivery is released: pending, and due at
 // once.
 type outcome struct {
 	job
-	state   state
+	state   deliveryState
 	delay   time.Duration // from the end of the attempt to the next one, while pending
 	ended   time.Time
 	attempt Attempt
@@ -70,11 +57,11 @@ func (r *outcome) claimedUntil() *time.Time {
 	return nil
 }
 
-// state of a delivery after an attempt.
-type state int
+// deliveryState is a delivery's state after an attempt.
+type deliveryState int
 
 const (
-	pending state = iota
+	pending deliveryState = iota
 	delivered
 	exhausted
 )
@@ -84,7 +71,7 @@ type schedule []time.Duration
 
 // after returns a delivery's state after attempt number tries (from 1) of its round, and the delay before the next
 // attempt.
-func (s schedule) after(tries int, success bool) (state, time.Duration) {
+func (s schedule) after(tries int, success bool) (deliveryState, time.Duration) {
 	switch {
 	case success:
 		return delivered, 0
@@ -100,15 +87,14 @@ type firstCalls struct {
 	id       callsID
 	ends     time.Time // from then on any process may end the row
 	outcomes []outcome // one per delivery; those without an end are being called
-	ended    int       // results that have ended
+	ended    int       // outcomes that have come
 	since    time.Time // when the first of them came
 	stored   bool      // the row has ended: each delivery has its own
 }
 
-// callsID is a ULID.
-type callsID = [16]byte
+type callsID = [16]byte // a ULID
 
-// add adds a result and reports whether it is the first one.
+// add adds an outcome and reports whether it is the first one.
 func (c *firstCalls) add(r outcome) bool {
 	c.outcomes[r.place] = r
 	if c.ended++; c.ended == 1 {

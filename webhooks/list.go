@@ -40,10 +40,10 @@ func (w *Webhooks) Deliveries(ctx context.Context, company sms.CompanyID, f Filt
 		if err != nil {
 			return nil, 0, nil // there is no such message
 		}
-		return w.deliveryPage(ctx, company, f, min(before, first+idSpan), first, limit, false)
+		return w.deliveryPage(ctx, company, f, min(before, first+idSpan), first, limit, 0)
 	}
 	if f == (Filter{}) || f == (Filter{State: StateFailed}) { // an index finds exactly the page's rows
-		return w.deliveryPage(ctx, company, f, before, 0, limit, false)
+		return w.deliveryPage(ctx, company, f, before, 0, limit, 0)
 	}
 	reach := `webhook_deliveries WHERE company_id = $1`
 	if f.State == StateFailed {
@@ -59,13 +59,13 @@ func (w *Webhooks) Deliveries(ctx context.Context, company sms.CompanyID, f Filt
 	if seen < maxScanned {
 		last = 0
 	}
-	return w.deliveryPage(ctx, company, f, before, last, limit, last > 0)
+	return w.deliveryPage(ctx, company, f, before, last, limit, last)
 }
 
-// deliveryPage lists the filter's deliveries with ids from last up to below before. more means that there may be others
-// below last. Stored deliveries and first calls are read separately: in one view of both, PostgreSQL would read all of
+// deliveryPage lists the filter's deliveries with ids from last up to below before. When it lists all of them, the next
+// page is the one before rest. Stored deliveries and first calls are read separately: in one view of both, PostgreSQL would read all of
 // a company's.
-func (w *Webhooks) deliveryPage(ctx context.Context, company sms.CompanyID, f Filter, before, last int64, limit int, more bool) (page []Delivery, next int64, err error) {
+func (w *Webhooks) deliveryPage(ctx context.Context, company sms.CompanyID, f Filter, before, last int64, limit int, rest int64) (page []Delivery, next int64, err error) {
 	condition, args := f.condition([]any{int64(company), before, last, limit + 1})
 	condition = ` d WHERE d.company_id = $1 AND d.id < $2 AND d.id >= $3` + condition + ` ORDER BY d.id DESC LIMIT $4)`
 	query := `(` + deliveryColumns + ` FROM webhook_deliveries` + condition + ` UNION ALL (` + deliveryColumns + ` FROM webhook_called` + condition + ` ORDER BY 2 DESC LIMIT $4`
@@ -76,14 +76,10 @@ func (w *Webhooks) deliveryPage(ctx context.Context, company sms.CompanyID, f Fi
 	if err != nil {
 		return nil, 0, err
 	}
-	switch {
-	case len(page) > limit:
-		page = page[:limit]
-		return page, page[limit-1].ID, nil
-	case more:
-		return page, last, nil
+	if len(page) > limit {
+		return page[:limit], page[limit-1].ID, nil
 	}
-	return page, 0, nil
+	return page, rest, nil
 }
 
 // condition returns the filter as SQL, and args with its arguments appended.
@@ -116,7 +112,7 @@ func (f Filter) condition(args []any) (condition string, all []any) {
 // Delivery returns one of a company's deliveries. It returns ErrNotFound if there is none, or if it belongs to another
 // company.
 func (w *Webhooks) Delivery(ctx context.Context, company sms.CompanyID, id int64) (Delivery, error) {
-	found, _, err := w.deliveryPage(ctx, company, Filter{}, id+1, id, 1, false)
+	found, _, err := w.deliveryPage(ctx, company, Filter{}, id+1, id, 1, 0)
 	if err != nil {
 		return Delivery{}, err
 	}

@@ -106,7 +106,7 @@ func TestFailing(t *testing.T) {
 	enqueue(t, w, 1, 10, 1)
 	inState(t, w, 10, StateDelivered)
 	eventually(t, "the end of its failing", func() bool {
-		e, err := w.Endpoint(t.Context(), 1)
+		e, err := w.EndpointOf(t.Context(), 1)
 		return err == nil && e.FailingSince == nil
 	})
 	broken.Store(true)
@@ -138,7 +138,7 @@ func TestHealthIsOfTheAddressThatWasCalled(t *testing.T) {
 	d := newDeliverer(t.Context(), w.core)
 	d.workers[1] = newWorker(1)
 	setEndpoint(t, w, 1, "http://127.0.0.1:1/new")
-	note := func(url string, states ...state) (failing bool) {
+	note := func(url string, states ...deliveryState) (failing bool) {
 		t.Helper()
 		var batch []outcome
 		for _, s := range states {

@@ -53,7 +53,7 @@ func TestRotation(t *testing.T) {
 	if _, refused := errors.AsType[sms.Refusal](errOf(w.Rotate(t.Context(), 1))); !refused {
 		t.Error("a second rotation leaves receivers of the first without a secret")
 	}
-	if e, err := w.Endpoint(t.Context(), 1); err != nil || e.Secret != after.Secret || e.PreviousUntil == nil {
+	if e, err := w.EndpointOf(t.Context(), 1); err != nil || secretOf(t, w) != after.Secret || e.PreviousUntil == nil {
 		t.Errorf("%+v, %v", e.PreviousUntil, err)
 	}
 	perform(t, w, `UPDATE webhook_endpoints SET previous_until = now() WHERE company_id = 1`) // the day is over

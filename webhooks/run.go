@@ -73,8 +73,14 @@ func (d *deliverer) claimLoop(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
-		d.logOutage(&outage, err)
-		if err != nil {
+		switch {
+		case err != nil && !outage:
+			d.metrics.delivering.Set(0)
+			d.log.Error("webhook deliveries cannot be read; trying again", "event", "webhook_deliveries_unread", "error", err)
+		case err == nil && outage:
+			d.log.Info("webhook deliveries are read again", "event", "webhook_deliveries_read")
+		}
+		if outage = err != nil; outage {
 			wait(ctx, outagePause)
 			continue
 		}
@@ -110,7 +116,14 @@ func (d *deliverer) round(ctx context.Context) (more bool, err error) {
 			d.changed.Store(d.changed.Load() || through)
 			return false, err
 		}
-		d.enqueueAll(companies, since)
+		d.mu.Lock()
+		for _, company := range companies {
+			if d.workers[company] == nil {
+				d.workers[company] = newWorker(company)
+			}
+			d.enqueue(d.workers[company], position{due: since})
+		}
+		d.mu.Unlock()
 		d.earliest = time.Now().Add(lookPause(time.Since(start)))
 		d.nextLook = start.Add(max(d.opts.Idle, d.earliest.Sub(start)))
 	}
@@ -120,23 +133,8 @@ func (d *deliverer) round(ctx context.Context) (more bool, err error) {
 
 func lookPause(took time.Duration) time.Duration { return min(mostLookPause, lookShare*took) }
 
-// enqueueAll queues endpoints that may have deliveries due since a time.
-func (d *deliverer) enqueueAll(companies []int64, since time.Time) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	for _, company := range companies {
-		e := d.workers[company]
-		if e == nil {
-			e = newWorker(company)
-			d.workers[company] = e
-		}
-		d.enqueue(e, position{due: since})
-	}
-}
-
-// look returns the active endpoints with unclaimed deliveries that became due since the given time, and how long the
-// oldest has been due. It costs one index probe per endpoint, however long the backlogs. The limit is needed because
-// the probe passes deleted rows that an old snapshot keeps one by one.
+// look returns the active endpoints with unclaimed deliveries that became due since a time, and how long the oldest has
+// been due. It costs one index probe per endpoint, however long the backlogs.
 func (c *core) look(ctx context.Context, since time.Time) (companies []int64, oldest time.Duration, err error) {
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
@@ -155,8 +153,7 @@ func (c *core) look(ctx context.Context, since time.Time) (companies []int64, ol
 	return companies, oldest, err
 }
 
-// endFirstCalls makes the deliveries of first calls due whose process died or lost their results. Who deletes the row
-// decides about its deliveries.
+// endFirstCalls makes the deliveries of first calls due whose process died or lost their results.
 func (c *core) endFirstCalls(ctx context.Context) error {
 	_, err := c.pool.Exec(ctx, `
 		WITH over AS (
@@ -182,16 +179,4 @@ func (c *core) countEndpoints(ctx context.Context) error {
 	c.metrics.active.Set(float64(active))
 	c.metrics.inactive.Set(float64(inactive))
 	return nil
-}
-
-// logOutage logs the first error and the first success after errors.
-func (d *deliverer) logOutage(trouble *bool, err error) {
-	switch {
-	case err != nil && !*trouble:
-		d.metrics.delivering.Set(0)
-		d.log.Error("webhook deliveries cannot be read; trying again", "event", "webhook_deliveries_unread", "error", err)
-	case err == nil && *trouble:
-		d.log.Info("webhook deliveries are read again", "event", "webhook_deliveries_read")
-	}
-	*trouble = err != nil
 }

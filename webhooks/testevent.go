@@ -62,14 +62,12 @@ func (w *Webhooks) Test(ctx context.Context, company sms.CompanyID, event string
 	case LowBalance:
 		e.data = string(jsonOf(LowBalanceData{Threshold: 100}))
 	}
-	result := TestResult{WebhookID: webhookID(e.id), Event: event, Body: string(appendBody(nil, &e))}
 	attempt, _, ok := w.call(ctx, t, &e, true)
 	if !ok {
 		return TestResult{}, fmt.Errorf("testing the webhook endpoint of company %d: %w", company, context.Cause(ctx))
 	}
 	attempt.Number = 1
-	result.Attempt = attempt
-	return result, nil
+	return TestResult{WebhookID: webhookID(e.id), Event: event, Body: string(appendBody(nil, &e)), Attempt: attempt}, nil
 }
 
 // enterTest counts a test until leave. It allows one test per company, and testsAtOnce in all.

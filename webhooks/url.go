@@ -48,7 +48,7 @@ func (g guard) checkURL(raw string) error {
 		return newRefusal(BadURL, "The webhook URL must not exceed %d characters.", maxURLLength)
 	}
 	u, err := url.Parse(raw)
-	if err != nil || u.Host == "" || u.Opaque != "" || strings.ContainsFunc(raw, notVisible) {
+	if err != nil || u.Host == "" || u.Opaque != "" || strings.ContainsFunc(raw, func(r rune) bool { return r <= ' ' || r > '~' }) {
 		return newRefusal(BadURL, "The webhook URL is not a valid absolute URL.")
 	}
 	switch {
@@ -95,8 +95,6 @@ func (g guard) checkHost(host string) error {
 	}
 	return nil
 }
-
-func notVisible(r rune) bool { return r <= ' ' || r > '~' }
 
 func notInHost(r rune) bool {
 	return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '-' && r != '_'

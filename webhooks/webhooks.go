@@ -48,31 +48,19 @@
 //
 // # Failures
 //
-//   - A process dies: its claims end by their time, 20 s plus the call timeout after they
-//     began, and other processes make the calls. Calls whose result was not stored are
-//     repeated; the lost attempt does not count.
-//   - A process freezes: after it wakes, it starts no call that could outlast its claim, and
-//     results of ended claims are not stored.
-//   - A process shuts down: it claims nothing more, releases deliveries that it has not
-//     called, gives calls in flight a limited time, and stores their results. A call that it
-//     cuts off is repeated.
+//   - A process dies: its claims end by their time, 20 s plus the call timeout after they began, and other processes
+//     make the calls. Calls whose result was not stored are repeated; the lost attempt does not count.
+//   - A process freezes: after it wakes, it starts no call that could outlast its claim, and results of ended claims are
+//     not stored.
+//   - A process shuts down: it claims nothing more, releases deliveries that it has not called, gives calls in flight a
+//     limited time, and stores their results. A call that it cuts off is repeated.
 //   - PostgreSQL is down: results wait in memory, and too many of them block further calls.
-//   - PostgreSQL's clock is set forward: claims end early, and calls in flight may be made
-//     twice. Set back: waiting deliveries are due that much later.
-//   - An endpoint changes: each claim reads the endpoint, so pending deliveries go to the new
-//     URL, signed with the new secret. On notice of the change a process releases the
-//     deliveries that it has claimed but not called, and looks for waiting ones
-//     ([Webhooks.EndpointChanged]).
-//   - An endpoint is deactivated: its pending deliveries wait, their attempts untouched, until
-//     it is active again. Messages that become final meanwhile emit nothing (rule api 6).
-//
-// # Operations
-//
-// [Webhooks.Deliveries] lists deliveries, [Webhooks.Resend] sends one again, and [Webhooks.Recover] sends everything
-// again that was given up since a time. [Webhooks.Rotate] changes the secret; both secrets are valid for a day.
-// [Webhooks.Test] calls an endpoint once, returns the response and records nothing. All take the company as an
-// [sms.CompanyID] and do not find another company's deliveries. An endpoint's row stores since when it has been
-// failing. [TakeFailing] returns each endpoint that keeps failing once, to notify its owners.
+//   - PostgreSQL's clock is set forward: claims end early, and calls in flight may be made twice. Set back: waiting
+//     deliveries are due that much later.
+//   - An endpoint changes: each claim reads the endpoint, so pending deliveries go to the new URL, signed with the new
+//     secret ([Webhooks.EndpointChanged]).
+//   - An endpoint is deactivated: its pending deliveries wait, their attempts untouched, until it is active again.
+//     Messages that become final meanwhile emit nothing (rule api 6).
 //
 // # Isolation
 //

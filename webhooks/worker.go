@@ -27,6 +27,19 @@ type worker struct {
 	from        position
 }
 
+// position is a position among a company's undelivered deliveries.
+type position struct {
+	due time.Time
+	id  int64
+}
+
+// claimed holds a company's claimed deliveries, and its endpoint at that moment.
+type claimed struct {
+	endpoint storedEndpoint
+	jobs     []job
+	last     position
+}
+
 // newWorker makes a worker that is limited to one caller until its first call has ended.
 func newWorker(company int64) *worker { return &worker{company: company, limit: 1} }
 

@@ -126,7 +126,7 @@ func gathered(t *testing.T, registry *prometheus.Registry) map[string]float64 {
 	return values
 }
 
-func countState(t testing.TB, w *Webhooks, s state) (n int) {
+func countState(t testing.TB, w *Webhooks, s deliveryState) (n int) {
 	t.Helper()
 	if err := w.pool.QueryRow(context.Background(), `
 		SELECT count(*) FROM webhook_deliveries WHERE $1 = CASE WHEN delivered THEN 1 WHEN due = 'infinity' THEN 2 ELSE 0 END`, s).Scan(&n); err != nil {

@@ -23,12 +23,11 @@ func TestWebhookSecret(t *testing.T) {
 	s := newAdmin(t)
 	id := s.mustCompany("a@example.com")
 	pool := s.pool()
-	stored := func() string {
-		e, err := webhooks.New(pool, webhooks.Options{AllowPrivate: true}).Endpoint(t.Context(), 1)
-		if err != nil {
+	stored := func() (secret string) {
+		if err := pool.QueryRow(t.Context(), `SELECT secret FROM webhook_endpoints`).Scan(&secret); err != nil {
 			t.Fatal(err)
 		}
-		return e.Secret
+		return secret
 	}
 	given := func(fill string) string {
 		return "whsec_" + base64.StdEncoding.EncodeToString([]byte(strings.Repeat(fill, 32)))
