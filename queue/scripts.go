@@ -1,9 +1,7 @@
 package queue
 
 import (
-	"cmp"
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -174,19 +172,5 @@ func (q *Queue) runAll(ctx context.Context, script *redis.Script, extra time.Dur
 			return nil
 		}
 	}
-	return cmp.Or(failure(answers), err) // without a connection no command has the error
-}
-
-// failure returns the first error of commands.
-func failure(answers []*redis.Cmd) error {
-	var failed []error
-	for _, answer := range answers {
-		if err := answer.Err(); err != nil {
-			failed = append(failed, err)
-		}
-	}
-	if len(failed) > 0 {
-		return fmt.Errorf("%d of %d runs of a script: %w", len(failed), len(answers), failed[0])
-	}
-	return nil
+	return err
 }
