@@ -12,6 +12,13 @@ import (
 	"intumwa/internal/postgres"
 )
 
+// Kinds of ledger rows.
+const (
+	KindAdjustment = "adjustment" // by an administrator: credits bought, given or taken
+	KindSend       = "send"       // of one API request
+	KindRefund     = "refund"     // of one message
+)
+
 // Debit is the cost of one API request or, in a refund, of one message.
 type Debit struct {
 	CompanyID int64

@@ -14,18 +14,18 @@ import (
 // test pool at each call, so call it once for each message. It never waits for a lock: a refund to a locked balance is
 // stored in the same transaction and paid later by PayOwed. It returns how many messages were refunded now.
 func Refund(ctx context.Context, tx pgx.Tx, refunds []Debit) (refunded int, err error) {
-	return refund(ctx, tx, refunds, skipLocked, 0)
+	return refundAll(ctx, tx, refunds, skipLocked, 0)
 }
 
 // RefundNow is Refund for a caller that reports the refund: it defers nothing. It waits up to two seconds for a
 // locked balance, then returns an error (postgres.Locked); roll the transaction back.
 func RefundNow(ctx context.Context, tx pgx.Tx, refunds []Debit) error {
-	_, err := refund(ctx, tx, refunds, "", 2*time.Second)
+	_, err := refundAll(ctx, tx, refunds, "", 2*time.Second)
 	return err
 }
 
-// refund locks the balances as [Locked.lock] does, and stores the refunds that skipLocked left out.
-func refund(ctx context.Context, tx pgx.Tx, refunds []Debit, how string, patience time.Duration) (refunded int, err error) {
+// refundAll locks the balances as [Locked.lock] does, and stores the refunds that skipLocked left out.
+func refundAll(ctx context.Context, tx pgx.Tx, refunds []Debit, how string, patience time.Duration) (refunded int, err error) {
 	if len(refunds) == 0 {
 		return 0, nil
 	}
@@ -138,7 +138,7 @@ func (l *Ledger) pay(ctx context.Context, company int64, until time.Time) (refun
 				return err
 			}
 			n = len(owed)
-			now, err = refund(ctx, tx, owed, "", payLockTimeout)
+			now, err = refundAll(ctx, tx, owed, "", payLockTimeout)
 			return err
 		})
 		if err != nil {

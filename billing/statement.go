@@ -15,13 +15,6 @@ import (
 	"intumwa/sms"
 )
 
-// Kinds of ledger rows.
-const (
-	KindAdjustment = "adjustment" // by an administrator: credits bought, given or taken
-	KindSend       = "send"       // of one API request
-	KindRefund     = "refund"     // of one message
-)
-
 // Entry is one row of a company's statement.
 type Entry struct {
 	ID           int64

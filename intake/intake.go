@@ -140,10 +140,10 @@ func (in *Intake) allow(ctx context.Context, p *accounts.Principal, check func(*
 		return p, nil
 	}
 	fresh, err := in.accounts.Fresh(ctx, p)
-	if errors.Is(err, accounts.ErrUnauthenticated) {
+	switch {
+	case errors.Is(err, accounts.ErrUnauthenticated):
 		return nil, err
-	}
-	if err != nil {
+	case err != nil:
 		return nil, fmt.Errorf("%w: %w", ErrUnavailable, err)
 	}
 	return fresh, refusal(fresh)

@@ -2,7 +2,6 @@ package intake
 
 import (
 	"context"
-	"strconv"
 
 	"github.com/jackc/pgx/v5"
 
@@ -25,14 +24,6 @@ type OptedOutRecipient struct {
 
 // Unwrap returns the refusal.
 func (o *OptedOut) Unwrap() error { return o.Refusal }
-
-func refuseOptedOut(recipients []OptedOutRecipient) *OptedOut {
-	ordinals := make([]string, len(recipients))
-	for i, r := range recipients {
-		ordinals[i] = strconv.Itoa(r.Position)
-	}
-	return &OptedOut{RefuseRecipientsOptedOut(ordinals...), recipients}
-}
 
 // bar refuses requests with a recipient who has opted out of the company's sender. It reads in the transaction that
 // charges, so a committed entry applies to every process, and a refused request is not charged. Requests of companies
@@ -61,9 +52,10 @@ func bar(ctx context.Context, tx pgx.Tx, requests []*request) error {
 			continue
 		}
 		var out []OptedOutRecipient
+		var ordinals []string
 		for i, m := range r.messages {
 			if barred[n+i] {
-				out = append(out, OptedOutRecipient{i + 1, m.Number})
+				out, ordinals = append(out, OptedOutRecipient{i + 1, m.Number}), append(ordinals, ordinal(i))
 			}
 		}
 		n += len(r.messages)
@@ -72,7 +64,7 @@ func bar(ctx context.Context, tx pgx.Tx, requests []*request) error {
 		case r.kind == kindSingle:
 			r.barred = RefuseOptedOut
 		default:
-			r.barred = refuseOptedOut(out)
+			r.barred = &OptedOut{RefuseRecipientsOptedOut(ordinals...), out}
 		}
 	}
 	return nil

@@ -1,9 +1,7 @@
 package queue
 
 import (
-	"cmp"
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -131,6 +129,27 @@ redis.call('DEL', RING, BELL)
 return 1
 `)
 
+// All keys of a carrier have its name as hash tag: a cluster keeps them in one slot, where scripts may use them together.
+func (q *Queue) laneKey(carrier string, lane Lane) string {
+	return q.prefix + ":queue:{" + carrier + "}:" + lane.String()
+}
+
+// ringKey is the sorted set of companies with waiting messages, by turn.
+func (q *Queue) ringKey(carrier string, lane Lane) string { return q.laneKey(carrier, lane) + ":ring" }
+
+// bellKey is a list with a token while the ring is not empty.
+func (q *Queue) bellKey(carrier string, lane Lane) string { return q.laneKey(carrier, lane) + ":bell" }
+
+// emptiedKey exists for a short time after the lane was emptied.
+func (q *Queue) emptiedKey(carrier string, lane Lane) string {
+	return q.laneKey(carrier, lane) + ":emptied"
+}
+
+// streamPrefix, followed by a company's id, names its stream; an entry has m, a message's id.
+func (q *Queue) streamPrefix(carrier string, lane Lane) string {
+	return q.laneKey(carrier, lane) + ":stream:"
+}
+
 // call is one run of a script on one lane.
 type call struct {
 	keys []string
@@ -174,19 +193,5 @@ func (q *Queue) runAll(ctx context.Context, script *redis.Script, extra time.Dur
 			return nil
 		}
 	}
-	return cmp.Or(failure(answers), err) // without a connection no command has the error
-}
-
-// failure returns the first error of commands.
-func failure(answers []*redis.Cmd) error {
-	var failed []error
-	for _, answer := range answers {
-		if err := answer.Err(); err != nil {
-			failed = append(failed, err)
-		}
-	}
-	if len(failed) > 0 {
-		return fmt.Errorf("%d of %d runs of a script: %w", len(failed), len(answers), failed[0])
-	}
-	return nil
+	return err
 }
