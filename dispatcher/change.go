@@ -187,10 +187,12 @@ func (c *change) needsCopies() bool {
 	if c.m == nil {
 		return true
 	}
-	if !c.known.Ended || c.allAccepted() {
+	if c.allAccepted() {
 		return false
 	}
-	return c.m.msg.Attempt > 1 || slices.ContainsFunc(c.known.Results, func(r submission.Result) bool { return r.State == submission.Unanswered })
+	return c.known.Ended && c.m.msg.Attempt > 1 || slices.ContainsFunc(c.known.Results, func(r submission.Result) bool {
+		return r.State == submission.Unanswered && (c.known.Ended || r.Fail != "")
+	})
 }
 
 // allAccepted reports whether this attempt alone has brought every segment to the carrier.

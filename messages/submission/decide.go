@@ -59,14 +59,15 @@ type Step struct {
 //	a segment is unanswered, with fail                                     | fails
 //	every segment is accepted                                              | leaves
 //
-// A segment has no copy, is unanswered or accepted as StateOf says. Where no attempt ends, again means that a late
-// refusal has emptied a segment of a message that had left the outbox.
+// A segment has no copy, is unanswered or accepted as StateOf says. That it was not answered fails no message once it is
+// accepted: its receipt came before. Where no attempt ends, again means that a late refusal has emptied a segment of a
+// message that had left the outbox.
 func Decide(k Known) Step {
 	step := Step{Row: Fails, Counts: len(k.Copies) > 0, Elsewhere: true}
 	for i := range k.Results {
 		r := &k.Results[i]
 		step.Delay, step.Counts = max(step.Delay, r.Delay), step.Counts || r.Counts
-		if r.Fail == "" {
+		if r.Fail == "" || r.State == Unanswered && StateOf(r.Segment, k.Copies) == Accepted {
 			continue
 		}
 		if step.Elsewhere = step.Elsewhere && r.Elsewhere; step.Reason == "" {
