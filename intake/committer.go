@@ -138,8 +138,13 @@ func (c *committer) process(ctx context.Context, requests []*request, patience t
 // most patience for each lock. It returns the requests that the last attempt was made for: no attempt begins for one that
 // has waited too long.
 func (c *committer) try(ctx context.Context, requests []*request, patience time.Duration) (tried []*request, err error) {
-	if err := c.awaitCommits(requests); err != nil {
-		return requests, err
+	if c.hanging.Load() {
+		if requests = inTime(requests); len(requests) == 0 {
+			return nil, nil
+		}
+		if err := c.awaitCommits(requests); err != nil {
+			return requests, err
+		}
 	}
 	start := time.Now()
 	err = postgres.Retry(context.WithoutCancel(ctx), func() (err error) {
@@ -156,9 +161,6 @@ func (c *committer) try(ctx context.Context, requests []*request, patience time.
 // awaitCommits waits until the database commits, if the last COMMIT got no response. Without its synchronous standby a
 // COMMIT hangs, and takes effect in the end; requests that wait here are not in doubt.
 func (c *committer) awaitCommits(requests []*request) error {
-	if !c.hanging.Load() {
-		return nil
-	}
 	ctx, cancel := context.WithTimeout(context.Background(), min(commitTimeout, timeLeft(requests)))
 	defer cancel()
 	if err := postgres.Confirm(ctx, c.in.pool); err != nil {
