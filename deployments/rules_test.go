@@ -223,7 +223,7 @@ func TestAmtool(t *testing.T) {
 // TestTasks: the runbook of tasks lists each dispatcher task below the alert that fires for it, with the effect of a
 // stopped task.
 func TestTasks(t *testing.T) {
-	source, err := os.ReadFile("../dispatcher/tasks.go")
+	source, err := os.ReadFile("../dispatcher/dispatcher.go")
 	if err != nil {
 		t.Fatal(err)
 	}

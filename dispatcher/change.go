@@ -103,7 +103,11 @@ func (c *changes) add(m *inFlight, result []submission.Result, policy submission
 	if !known {
 		i = len(c.list)
 		c.attempts[m] = i
-		c.list = append(c.list, change{id: m.msg.ID, m: m, known: submission.Known{Policy: policy, Segments: m.total, Open: m.open, Results: m.results}})
+		before := m.results
+		if late, also := c.others[m.msg.ID]; also {
+			before = slices.Concat(before, c.list[late].known.Results)
+		}
+		c.list = append(c.list, change{id: m.msg.ID, m: m, known: submission.Known{Policy: policy, Segments: m.total, Open: m.open, Results: before}})
 	}
 	k := &c.list[i].known
 	if k.Open--; k.Results == nil {
@@ -187,40 +191,38 @@ func (c *change) needsCopies() bool {
 	if c.m == nil {
 		return true
 	}
-	if !c.known.Ended || c.allAccepted() {
+	if c.allAccepted() {
 		return false
 	}
-	return c.m.msg.Attempt > 1 || slices.ContainsFunc(c.known.Results, func(r submission.Result) bool { return r.State == submission.Unanswered })
+	return c.known.Ended && c.m.msg.Attempt > 1 || slices.ContainsFunc(c.known.Results, func(r submission.Result) bool {
+		return r.State == submission.Unanswered && (c.known.Ended || r.Fail != "")
+	})
 }
 
-// allAccepted reports whether this attempt alone has brought every segment to the carrier.
+// allAccepted reports whether this attempt alone has brought every segment to the carrier. A late answer may have accepted
+// one of them too.
 func (c *change) allAccepted() bool {
-	n := 0
-	for i := range c.known.Results {
-		if r := &c.known.Results[i]; r.Segment > 0 && (r.State == submission.Accepted || r.State == submission.Delivered) {
+	n, all := 0, c.known.Results
+	for i := range all {
+		if acceptance(&all[i]) && !slices.ContainsFunc(all[:i], func(r submission.Result) bool { return r.Segment == all[i].Segment && acceptance(&r) }) {
 			n++
 		}
 	}
 	return n >= c.known.Segments
 }
 
+func acceptance(r *submission.Result) bool {
+	return r.Segment > 0 && (r.State == submission.Accepted || r.State == submission.Delivered)
+}
+
 // ownCopies returns the copies that the attempt's own results have left.
 func (c *change) ownCopies() (copies []submission.Copy) {
 	for i := range c.known.Results {
-		if r := &c.known.Results[i]; r.Segment > 0 && (r.State == submission.Accepted || r.State == submission.Delivered) {
+		if r := &c.known.Results[i]; acceptance(r) {
 			copies = append(copies, submission.Copy{Segment: r.Segment, Answered: true})
 		}
 	}
 	return copies
-}
-
-// verdict returns the verdict on a message by its copies, or nil while it is pending.
-func verdict(id int64, segments int, copies []submission.Copy) *messages.Final {
-	status, at, reason := submission.Verdict(segments, copies)
-	if status == sms.Pending {
-		return nil
-	}
-	return &messages.Final{MessageID: id, Status: status, At: at, Reason: reason}
 }
 
 // failing returns the messages that fail unless a second carrier takes them, and why it may.

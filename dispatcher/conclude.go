@@ -16,6 +16,15 @@ import (
 	"intumwa/webhooks"
 )
 
+// verdict returns the verdict on a message by its copies, or nil while it is pending.
+func verdict(id int64, segments int, copies []submission.Copy) *messages.Final {
+	status, at, reason := submission.Verdict(segments, copies)
+	if status == sms.Pending {
+		return nil
+	}
+	return &messages.Final{MessageID: id, Status: status, At: at, Reason: reason}
+}
+
 // conclude makes verdicts final, changes the rows of the outbox, and enqueues the webhooks and
 // refunds of the verdicts in the same transaction.
 func (c *core) conclude(ctx context.Context, tx pgx.Tx, store *messages.Store, finals []messages.Final, rows messages.Rows) ([]messages.Settled, error) {

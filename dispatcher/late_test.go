@@ -122,3 +122,49 @@ func TestAnsweredLateIsNotSentAgain(t *testing.T) {
 	}
 	b.clean()
 }
+
+// TestLateBesideTheEnd: late answers count for the attempt whose end is settled with them.
+func TestLateBesideTheEnd(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	no := ended(smpp.NoAnswer, 0, nil)
+	for name, c := range map[string]struct {
+		policy  Ambiguous
+		late    func(m *inFlight) lateAnswer
+		apart   bool // the late answer is settled before
+		waiting int  // in the outbox
+	}{
+		"refused for now":                    {AmbiguousHold, func(m *inFlight) lateAnswer { return throttledLate(m, 1, 2) }, false, 1},
+		"refused for now, before":            {AmbiguousHold, func(m *inFlight) lateAnswer { return throttledLate(m, 1, 2) }, true, 1},
+		"accepted and sent again":            {AmbiguousResend, func(m *inFlight) lateAnswer { return late(m, 1, 2, "a") }, false, 0},
+		"accepted and sent again, by itself": {AmbiguousResend, func(m *inFlight) lateAnswer { return late(m, 1, 2, "a") }, true, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := b.in(t)
+			b.cleared()
+			b.configure(func(conf *Carrier) { conf.OnAmbiguous = c.policy })
+			m, first, second := b.begun(2), accepted("x"), 1
+			if c.policy == AmbiguousHold {
+				first, second = ended(smpp.NotWritten, 0, smpp.ErrNotBound), 2
+			}
+			b.settle(settlement{results: []result{no(m, 1), first(m, 2)}})
+			b.exec(`UPDATE outbox SET due_at = now()`)
+			again := b.claim(m.msg.ID, 1)
+			again.total = 2
+			lot := settlement{late: []lateAnswer{c.late(m)}}
+			if c.apart {
+				b.settle(lot)
+				lot.late = nil
+			}
+			lot.results = []result{accepted("y")(again, second)}
+			b.settle(lot)
+			if n := b.count(`SELECT count(*) FROM outbox`); n != c.waiting {
+				t.Errorf("%d messages are to be sent, want %d", n, c.waiting)
+			}
+			if n := b.count(`SELECT count(*) FROM outbox WHERE due_at <= now()`); n != 0 {
+				t.Error("it is due again at once")
+			}
+			b.clean()
+		})
+	}
+}

@@ -44,8 +44,8 @@ func (b *bench) beside(id int64) *bench {
 // carrier. The processes settle what happens in lots, in any order.
 type play struct {
 	*rapid.T
-	policy    Ambiguous
 	second    bool
+	confirmed bool // the carrier sends no receipts: an acceptance is final
 	processes [2]*process
 	names     *int64 // the last dispatcher id
 	id        int64
@@ -65,6 +65,8 @@ type process struct {
 
 	prefetched *attemptInHand // claimed and not begun
 }
+
+func (at *process) policy() Ambiguous { return at.s.carrier.config().OnAmbiguous }
 
 // attemptInHand is a process's attempt, with its copies in flight.
 type attemptInHand struct {
@@ -94,6 +96,7 @@ func (c *writtenCopy) mayHave() bool { return c.id != "" || !c.answered }
 func (c *writtenCopy) waits() bool      { return !c.answered && !c.givenUp && c.of.has(c) }
 func (c *writtenCopy) overdue() bool    { return !c.answered && c.givenUp && c.of.has(c) }
 func (c *writtenCopy) unreported() bool { return c.id != "" && !c.reported }
+func (c *writtenCopy) unanswered() bool { return !c.answered && !c.reported }
 
 func (p *play) yes(label string) bool { return rapid.Bool().Draw(p.T, label) }
 
@@ -120,19 +123,10 @@ func (p *play) claim() {
 	m := at.worker.attempt(claimed[0])
 	at.worker.open.Add(1)
 	at.d.inFlight.add(m)
-	policy := at.s.carrier.config().OnAmbiguous
-	hand := &attemptInHand{m: m}
-	for n := 1; n <= p.segments; n++ {
-		if submission.StateOf(n, m.msg.Copies).MayWrite(policy) {
-			hand.copies = append(hand.copies, &writtenCopy{segment: n, of: at, m: m})
-		}
+	if at.prefetched != nil {
+		p.Fatal("it is claimed twice")
 	}
-	if m.open = len(hand.copies); m.open == 0 {
-		m.open = 1
-		at.lot.results = append(at.lot.results, result{message: m, Result: smpp.Result{Outcome: smpp.NotWritten}, at: time.Now()})
-		return
-	}
-	if at.prefetched = hand; p.yes("it is submitted at once") {
+	if at.prefetched = (&attemptInHand{m: m}); p.yes("it is submitted at once") {
 		p.begin(at)
 	}
 }
@@ -149,8 +143,22 @@ func (p *play) begin(at *process) {
 		at.drop(hand)
 		return
 	}
+	m, policy, e := hand.m, at.policy(), submission.Event(submission.NotWritten{})
+	for n := 1; n <= p.segments; n++ {
+		switch state := submission.StateOf(n, m.msg.Copies); {
+		case state == submission.Unanswered && policy == AmbiguousFail:
+			e = submission.NoAnswer{}
+		case state.MayWrite(policy):
+			hand.copies = append(hand.copies, &writtenCopy{segment: n, of: at, m: m})
+		}
+	}
+	if m.open = len(hand.copies); m.open == 0 || e == submission.Event(submission.NoAnswer{}) { // as linkWorker.begin
+		m.open = 1
+		at.lot.results = append(at.lot.results, result{message: m, Result: smpp.Result{Outcome: smpp.NotWritten}, at: time.Now(), event: e})
+		return
+	}
 	for _, c := range hand.copies {
-		if p.policy != AmbiguousResend && slices.ContainsFunc(p.copies, func(before *writtenCopy) bool {
+		if policy != AmbiguousResend && slices.ContainsFunc(p.copies, func(before *writtenCopy) bool {
 			return before.segment == c.segment && before.mayHave() && !before.overruled
 		}) {
 			p.Fatalf("segment %d is sent again, and the carrier may have it", c.segment)
@@ -172,6 +180,7 @@ func (p *play) hears() {
 	switch rapid.SampledFrom([]string{"accepted", "accepted", "unanswered", "unanswered", "unanswered", "unanswered", "refused", "busy", "not written"}).Draw(p.T, "answer") {
 	case "accepted":
 		c.id, c.answered = fmt.Sprintf("%d-%d", p.id, slices.Index(p.copies, c)), true
+		c.delivered = c.delivered || p.confirmed
 		f = accepted(c.id)
 	case "unanswered":
 		c.givenUp = true
@@ -205,6 +214,7 @@ func (p *play) hearsLate() {
 		return
 	}
 	c.id = fmt.Sprintf("%d-%d", p.id, slices.Index(p.copies, c))
+	c.delivered = c.delivered || p.confirmed
 	c.of.lot.late = append(c.of.lot.late, late(c.m, c.segment, p.segments, c.id))
 }
 
@@ -220,6 +230,21 @@ func (p *play) hearsReceipt() {
 	}
 	at.lot.receipts = append(at.lot.receipts, at.receipt(c.id, submission.Undeliv))
 	at.settle = append(at.settle, func() { c.gone = true })
+}
+
+// hearsEcho puts the receipt of a copy without an answer, which echoes its reference, into either lot.
+func (p *play) hearsEcho() {
+	c := one(p, "echo", p.copies, (*writtenCopy).unanswered)
+	c.reported = true
+	at, state := p.process(), "DELIVRD"
+	if rapid.IntRange(0, 3).Draw(p.T, "echoed state") == 0 {
+		state = submission.Undeliv
+	} else {
+		c.delivered = true
+	}
+	a, ref := at.receipt(fmt.Sprintf("echo-%d-%d", p.id, slices.Index(p.copies, c)), state), reference(p.id, c.segment)
+	a.Reference, a.Number = &ref, string(p.number)
+	at.lot.receipts = append(at.lot.receipts, a)
 }
 
 // settles lets a process commit its lot, perhaps without an answer, and then again.
@@ -298,12 +323,12 @@ func (p *play) cancels() {
 // handsOver gives the message to another carrier, if its own may not have it or resends it.
 func (p *play) handsOver() {
 	at := p.process()
-	if _, err := at.d.store.Reroute(at.Context(), "lumitel", "onatel", messages.LaneSingle, 1000, p.policy); err != nil {
+	if _, err := at.d.store.Reroute(at.Context(), "lumitel", "onatel", messages.LaneSingle, 1000, at.policy()); err != nil {
 		p.Fatal(err)
 	}
 	p.handedOver = at.count(`SELECT count(*) FROM outbox WHERE message_id = $1 AND carrier = 'onatel'`, p.id) > 0
 	for n, c := range p.copies {
-		if p.handedOver && c.mayHave() && (p.policy != AmbiguousResend || c.id != "" && at.count(`SELECT count(*) FROM segments WHERE message_id = $1 AND carrier_id = $2`, p.id, c.id) > 0) {
+		if p.handedOver && c.mayHave() && (at.policy() != AmbiguousResend || c.id != "" && at.count(`SELECT count(*) FROM segments WHERE message_id = $1 AND carrier_id = $2`, p.id, c.id) > 0) {
 			p.Fatalf("it is handed over, and the carrier may have copy %d, of segment %d: %+v", n+1, c.segment, *c)
 		}
 	}
@@ -372,12 +397,17 @@ func TestSettlingPromises(t *testing.T) {
 	}
 	sent, final, ended, stopped, moved := 0, 0, 0, 0, 0
 	run := func(rt *rapid.T) {
-		p := &play{T: rt, processes: processes, names: &names, segments: rapid.SampledFrom([]int{1, 1, 1, 2}).Draw(rt, "segments"),
-			policy: rapid.SampledFrom([]Ambiguous{AmbiguousResend, AmbiguousResend, AmbiguousResend, AmbiguousHold, AmbiguousFail}).Draw(rt, "policy"),
-			second: rapid.IntRange(0, 2).Draw(rt, "second") > 0}
+		p := &play{T: rt, processes: processes, names: &names, segments: rapid.SampledFrom([]int{1, 1, 1, 2, 2, 3}).Draw(rt, "segments"),
+			confirmed: rapid.IntRange(0, 5).Draw(rt, "confirm: submit") == 0,
+			second:    rapid.IntRange(0, 2).Draw(rt, "second") > 0}
+		policies := []Ambiguous{AmbiguousResend, AmbiguousResend, AmbiguousResend, AmbiguousHold, AmbiguousFail}
+		policy := rapid.SampledFrom(policies).Draw(rt, "policy")
 		for _, at := range processes {
 			conf := *at.s.carrier.config()
-			conf.OnAmbiguous, conf.SecondCarrier = p.policy, ""
+			conf.OnAmbiguous, conf.SecondCarrier, conf.Confirm = policy, "", ConfirmByReceipt
+			if p.confirmed {
+				conf.Confirm = ConfirmBySubmit
+			}
 			if p.second {
 				conf.SecondCarrier = "leo"
 			}
@@ -406,7 +436,7 @@ func TestSettlingPromises(t *testing.T) {
 				may    func(*writtenCopy) bool
 				step   func()
 				weight int
-			}{{(*writtenCopy).waits, p.hears, 1}, {(*writtenCopy).overdue, p.hearsLate, 3}, {(*writtenCopy).unreported, p.hearsReceipt, 3}} {
+			}{{(*writtenCopy).waits, p.hears, 1}, {(*writtenCopy).overdue, p.hearsLate, 3}, {(*writtenCopy).unreported, p.hearsReceipt, 3}, {(*writtenCopy).unanswered, p.hearsEcho, 1}} {
 				if slices.ContainsFunc(p.copies, next.may) {
 					add(next.step, next.weight)
 				}
@@ -426,8 +456,17 @@ func TestSettlingPromises(t *testing.T) {
 				steps = []func(){p.cancels}
 			case rare < 6:
 				steps = []func(){p.handsOver}
-			case rare < 9 && p.policy == AmbiguousHold:
+			case rare < 9 && slices.ContainsFunc(processes[:], func(at *process) bool { return at.policy() == AmbiguousHold }):
 				steps = []func(){p.overrules}
+			case rare < 12:
+				steps = []func(){func() { // another setting, at one process or both
+					policy := rapid.SampledFrom(policies).Draw(rt, "another policy")
+					for _, at := range processes {
+						if p.yes("reload") {
+							at.configure(func(c *Carrier) { c.OnAmbiguous = policy })
+						}
+					}
+				}}
 			}
 			if steps[rapid.IntRange(0, len(steps)-1).Draw(rt, "step")](); p.isSentOn() || p.cancelled {
 				break

@@ -123,7 +123,12 @@ func (w *linkWorker) begin(ctx context.Context, m *inFlight) {
 	policy := w.carrier.config().OnAmbiguous
 	var left []int
 	for i := range submits {
-		if submission.StateOf(i+1, m.msg.Copies).MayWrite(policy) {
+		state := submission.StateOf(i+1, m.msg.Copies)
+		if state == submission.Unanswered && policy == submission.Fail { // left so under another policy
+			w.unsent(m, submission.NoAnswer{})
+			return
+		}
+		if state.MayWrite(policy) {
 			left = append(left, i)
 		}
 	}

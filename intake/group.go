@@ -81,8 +81,13 @@ func (g *groups) tryAside(ctx context.Context, group []*request) (tried []*reque
 // most patience for each lock. It returns the requests that the last attempt was made for: no attempt begins for one that
 // has waited too long.
 func (g *groups) try(ctx context.Context, requests []*request, patience time.Duration) (tried []*request, err error) {
-	if err := g.awaitCommits(requests); err != nil {
-		return requests, err
+	if g.hanging.Load() {
+		if requests = inTime(requests); len(requests) == 0 {
+			return nil, nil
+		}
+		if err := g.awaitCommits(requests); err != nil {
+			return requests, err
+		}
 	}
 	start := time.Now()
 	err = postgres.Retry(context.WithoutCancel(ctx), func() (err error) {
@@ -99,9 +104,6 @@ func (g *groups) try(ctx context.Context, requests []*request, patience time.Dur
 // awaitCommits waits until the database commits, if the last COMMIT got no response. Without its synchronous standby a
 // COMMIT hangs, and takes effect in the end; requests that wait here are not in doubt.
 func (g *groups) awaitCommits(requests []*request) error {
-	if !g.hanging.Load() {
-		return nil
-	}
 	ctx, cancel := context.WithTimeout(context.Background(), min(commitTimeout, timeLeft(requests)))
 	defer cancel()
 	if err := postgres.Confirm(ctx, g.pool); err != nil {

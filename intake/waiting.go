@@ -2,6 +2,7 @@ package intake
 
 import (
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -44,17 +45,22 @@ func (r *request) late() bool {
 	}
 }
 
-// begin returns the waiting requests that an attempt to commit may begin for, and refuses those that are late.
-func begin(requests []*request) []*request {
+// inTime returns the requests that still wait, and refuses those that are late.
+func inTime(requests []*request) []*request {
 	on := make([]*request, 0, len(requests))
 	for _, r := range requests {
 		if r.late() {
 			r.answer(errWaitedTooLong)
-		} else if r.state.CompareAndSwap(waiting, begun) {
+		} else if r.state.Load() == waiting {
 			on = append(on, r)
 		}
 	}
 	return on
+}
+
+// begin returns the requests that an attempt to commit begins for: those that are in time.
+func begin(requests []*request) []*request {
+	return slices.DeleteFunc(inTime(requests), func(r *request) bool { return !r.state.CompareAndSwap(waiting, begun) })
 }
 
 // again makes requests wait after an attempt that committed nothing. Callers do not watch the time during an attempt, so

@@ -150,3 +150,23 @@ func TestQueueIsBounded(t *testing.T) {
 		t.Error("no request was refused")
 	}
 }
+
+// TestLeftBehindAHangingCommit: after a COMMIT without an answer, a request whose caller has given up refuses none of those
+// that are to be committed with it.
+func TestLeftBehindAHangingCommit(t *testing.T) {
+	d := newDistrict(t, 100)
+	in, _ := d.apart(t)
+	for name, state := range map[string]int32{"its caller has left": answered, "its caller is about to leave": waiting} {
+		left, now := d.aged(t, in, "left", answerWithin), d.aged(t, in, "now", 0)
+		if left.state.Store(state); state == answered {
+			close(left.done)
+		}
+		in.committer.hanging.Store(true)
+		in.committer.process(t.Context(), []*request{left, now}, groupLockWait)
+		if <-now.done; now.err != nil || !now.admitted {
+			t.Errorf("%s: the other is admitted %v, %v", name, now.admitted, now.err)
+		}
+		<-left.done
+	}
+	d.checkLedger(t, 98, 2)
+}

@@ -59,8 +59,9 @@ type Step struct {
 //	a segment is unanswered, with fail                                     | fails
 //	every segment is accepted                                              | leaves
 //
-// A segment has no copy, is unanswered or accepted as StateOf says. Where no attempt ends, again means that a late
-// refusal has emptied a segment of a message that had left the outbox.
+// A segment has no copy, is unanswered or accepted as StateOf says. That it was not answered fails no message once it is
+// accepted: its receipt came before. Where no attempt ends, again means that a late refusal has emptied a segment of a
+// message that had left the outbox.
 func Decide(k Known) Step {
 	fails := Step{Row: Fails, Elsewhere: true}
 	again := Step{Row: Again, Counts: len(k.Copies) > 0}
@@ -71,7 +72,7 @@ func Decide(k Known) Step {
 		if r.At.After(last) {
 			last = r.At
 		}
-		if r.Fail == "" {
+		if r.Fail == "" || r.State == Unanswered && StateOf(r.Segment, k.Copies) == Accepted {
 			continue
 		}
 		if fails.Elsewhere = fails.Elsewhere && r.Elsewhere; fails.Reason == "" {

@@ -100,6 +100,11 @@ U a     | f   | fails no_answer
 U A     | h   | leaves
 U A     | r   | again in 0s counts
 Ua A    | rhf | leaves
+u o     | f   | fails no_answer
+uR a    | rhf | leaves
+uR o    | rhf | stays
+uR n    | r   | again in 5s counts
+uR n    | f   | again in 3s counts
 U n     | rh  | again in 3s counts
 U w     | rh  | again in 0s counts
 A a     | rhf | leaves

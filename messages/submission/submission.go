@@ -42,7 +42,7 @@ const (
 
 // MayWrite reports whether a segment may be submitted, or submitted again.
 func (s State) MayWrite(p Policy) bool {
-	return s == Waiting || s == Unanswered && p != Hold
+	return s == Waiting || s == Unanswered && p == Resend
 }
 
 // Marks reports whether the beginning of an attempt is recorded before its first byte: where a dead process's segments

@@ -1,0 +1,82 @@
+package dispatcher
+
+import (
+	"fmt"
+	"testing"
+
+	"intumwa/smpp"
+	"intumwa/sms"
+)
+
+// TestFailNeverSendsAgain: with on_ambiguous fail a message is not submitted that a carrier left unanswered under another
+// policy: before the setting changed, or at a process with another one. It fails.
+func TestFailNeverSendsAgain(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	for _, segments := range []int{1, 2} {
+		for name, freed := range map[string]bool{"not answered": false, "its process died": true} {
+			t.Run(fmt.Sprintf("%d, %s", segments, name), func(t *testing.T) {
+				b := b.in(t)
+				b.cleared()
+				b.configure(func(c *Carrier) { c.OnAmbiguous = AmbiguousResend })
+				m := b.begun(segments)
+				b.exec(`UPDATE messages SET body = repeat('a', 150 * segments) WHERE id = $1`, m.msg.ID)
+				if b.by(m, []fate{unanswered, ended(smpp.NotWritten, 0, smpp.ErrNotBound)}[:segments]...); freed {
+					b.exec(`DELETE FROM segments`)
+					b.exec(`UPDATE outbox SET due_at = now()`)
+					b.claimedBy(8, m)
+					if err := b.d.free(t.Context()); err != nil {
+						t.Fatal(err)
+					}
+				}
+				b.exec(`UPDATE outbox SET due_at = now()`)
+				b.configure(func(c *Carrier) { c.OnAmbiguous = AmbiguousFail })
+				b.worker.begin(t.Context(), b.claim(m.msg.ID, 0))
+				lot := b.s.grab()
+				for _, r := range lot.results {
+					if r.segment > 0 {
+						t.Errorf("segment %d is submitted", r.segment)
+					}
+				}
+				b.settle(lot)
+				if status, reason := b.status(m.msg.ID); status != sms.Failed || reason != "no_answer" {
+					t.Errorf("it is %v %q", status, reason)
+				}
+				b.clean()
+			})
+		}
+	}
+}
+
+// TestFailButReported: with on_ambiguous fail, a segment without an answer does not fail its message when its receipt has
+// come before: the other segments decide.
+func TestFailButReported(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, func(c *Carrier) { c.OnAmbiguous = AmbiguousFail })
+	for name, lots := range map[string][][]int{"together": {{1, 2}}, "one by one": {{1}, {2}}, "the other first": {{2}, {1}}} {
+		t.Run(name, func(t *testing.T) {
+			b := b.in(t)
+			b.cleared()
+			m := b.begun(2)
+			a, ref := b.receipt("a1", "DELIVRD"), reference(m.msg.ID, 1)
+			a.Reference, a.Number = &ref, string(m.msg.Number)
+			b.reported(a)
+			fates := []fate{unanswered, accepted("a2")}
+			for _, lot := range lots {
+				var results []result
+				for _, segment := range lot {
+					results = append(results, fates[segment-1](m, segment))
+				}
+				b.settle(settlement{results: results})
+			}
+			if status, reason := b.status(m.msg.ID); status != sms.Pending || b.count(`SELECT count(*) FROM outbox`) != 0 {
+				t.Errorf("it is %v %q, or to be sent again", status, reason)
+			}
+			b.reported(b.receipt("a2", "DELIVRD"))
+			if status, reason := b.status(m.msg.ID); status != sms.Sent {
+				t.Errorf("both segments are delivered, and it is %v %q", status, reason)
+			}
+			b.clean()
+		})
+	}
+}
