@@ -114,8 +114,8 @@ const (
 )
 
 // SettleUnanswered makes messages of a carrier, by id, final if a segment has neither an
-// answer nor a receipt; their companies get the webhook. It skips messages answered meanwhile,
-// and returns those that it made final. It calls record with them in the transaction. If
+// answer nor a receipt and no dispatcher works on them; their companies get the webhook. It
+// skips messages answered meanwhile, and returns those that it made final. It calls record with them in the transaction. If
 // record fails, nothing is changed, and they are returned with its error.
 func SettleUnanswered(ctx context.Context, pool *pgxpool.Pool, store *messages.Store, hooks *webhooks.Webhooks, carrier string, ids []int64,
 	as Outcome, refund Refund, record func(tx pgx.Tx, ids []int64) error) (settled []int64, err error) {
@@ -128,8 +128,12 @@ func SettleUnanswered(ctx context.Context, pool *pgxpool.Pool, store *messages.S
 			final.Status, final.Reason = sms.Failed, messages.ReasonCancelled
 			pays = func(m messages.Settled) bool { return m.Unsubmitted }
 		}
+		undecided, err := store.Undecided(ctx, tx, ids) // another segment may have been refused late, and be sent again
+		if err != nil {
+			return err
+		}
 		var finals []messages.Final
-		for _, id := range ids {
+		for _, id := range undecided {
 			if final.MessageID = id; open[id] != nil {
 				finals = append(finals, final)
 			}

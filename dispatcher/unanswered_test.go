@@ -140,3 +140,22 @@ func TestSentAgainMayBeThere(t *testing.T) {
 	}
 	b.clean()
 }
+
+// TestSettlesOnlyUndecided: an operator settles no message on which a dispatcher works again, although one of its segments is
+// still unanswered: it was listed before a late refusal of another one.
+func TestSettlesOnlyUndecided(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, func(c *Carrier) { c.OnAmbiguous = AmbiguousHold })
+	for _, as := range []Outcome{WasSent, WasFailed, WasCancelled} {
+		b.cleared()
+		m := b.begun(2)
+		b.settle(settlement{results: []result{unanswered(m, 1), unanswered(m, 2)}})
+		b.settle(settlement{late: []lateAnswer{throttledLate(m, 1, 2)}})
+		b.exec(`UPDATE outbox SET due_at = now()`)
+		b.claimedBy(8, m) // and it is submitted
+		ids, err := SettleUnanswered(t.Context(), b.pool, b.d.store, b.d.webhooks, "lumitel", []int64{m.msg.ID}, as, RefundFailed, unrecorded)
+		if status, reason := b.status(m.msg.ID); err != nil || len(ids) != 0 || status != sms.Pending {
+			t.Errorf("outcome %d: %v settled, %v; it is %v %q while it is submitted", as, ids, err, status, reason)
+		}
+	}
+}

@@ -62,3 +62,9 @@ func (s *Store) Unexpired(ctx context.Context, tx pgx.Tx, ids []int64, validity 
 	return postgres.All(ctx, tx, "reading which unanswered messages can be sent again", pgx.RowTo[int64],
 		`SELECT m.id FROM messages m WHERE m.id = ANY($1) AND `+undecided+` AND `+expiry("$2")+` > now() ORDER BY m.id`, ids, validity)
 }
+
+// Undecided returns those of messages, by id, that are pending and on which no dispatcher works.
+func (s *Store) Undecided(ctx context.Context, tx pgx.Tx, ids []int64) ([]int64, error) {
+	return postgres.All(ctx, tx, "reading which unanswered messages are undecided", pgx.RowTo[int64],
+		`SELECT m.id FROM messages m WHERE m.id = ANY($1) AND `+undecided+` ORDER BY m.id`, ids)
+}
