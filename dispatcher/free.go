@@ -163,7 +163,7 @@ func (c *Carrier) recordUnanswered(ctx context.Context, tx pgx.Tx, list []*messa
 			total = m.Segments
 		}
 		for n := 1; n <= total; n++ {
-			if written(m, submission.StateOf(n, m.Copies)) {
+			if written(m, submission.StateOf(n, total, m.Copies)) {
 				segments = append(segments, receipts.Segment{MessageID: m.ID, Segment: n, Total: total, Number: m.Number, At: now,
 					Unanswered: true, Reference: reference(m.ID, n)})
 			}

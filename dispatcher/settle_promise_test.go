@@ -145,7 +145,7 @@ func (p *play) begin(at *process) {
 	}
 	m, policy, e := hand.m, at.policy(), submission.Event(submission.NotWritten{})
 	for n := 1; n <= p.segments; n++ {
-		switch state := submission.StateOf(n, m.msg.Copies); {
+		switch state := submission.StateOf(n, p.segments, m.msg.Copies); {
 		case state == submission.Unanswered && policy == AmbiguousFail:
 			e = submission.NoAnswer{}
 		case state.MayWrite(policy):

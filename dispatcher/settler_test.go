@@ -142,7 +142,7 @@ func (w *linkWorker) inHand(m *messages.Claimed, segments int) *inFlight {
 // states returns the states of a claimed message's segments.
 func (m *inFlight) states() (states []submission.State) {
 	for n := 1; n <= m.msg.Segments; n++ {
-		states = append(states, submission.StateOf(n, m.msg.Copies))
+		states = append(states, submission.StateOf(n, m.msg.Segments, m.msg.Copies))
 	}
 	return states
 }

@@ -123,7 +123,7 @@ func (w *linkWorker) begin(ctx context.Context, m *inFlight) {
 	policy := w.carrier.config().OnAmbiguous
 	var left []int
 	for i := range submits {
-		state := submission.StateOf(i+1, m.msg.Copies)
+		state := submission.StateOf(i+1, len(submits), m.msg.Copies)
 		if state == submission.Unanswered && policy == submission.Fail { // left so under another policy
 			w.unsent(m, submission.NoAnswer{})
 			return
@@ -161,7 +161,7 @@ func (w *linkWorker) begin(ctx context.Context, m *inFlight) {
 			m.stopped.Store(true)
 			r.Outcome, r.Err, r.at = smpp.NotWritten, err, time.Now()
 			w.settler.take(r)
-		} else if submission.StateOf(i+1, m.msg.Copies) == submission.Unanswered {
+		} else if submission.StateOf(i+1, len(submits), m.msg.Copies) == submission.Unanswered {
 			w.metrics.resent.WithLabelValues(w.carrier.name).Inc()
 		}
 	}

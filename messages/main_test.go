@@ -294,7 +294,7 @@ func (d *testStore) freed(dead int64) (n int64) {
 // statesOf returns the states of the segments of a claimed message.
 func statesOf(c *messages.Claimed) (states []submission.State) {
 	for n := 1; n <= c.Segments; n++ {
-		states = append(states, submission.StateOf(n, c.Copies))
+		states = append(states, submission.StateOf(n, c.Segments, c.Copies))
 	}
 	return states
 }

@@ -54,13 +54,14 @@ func TotalOf(copies []Copy) int {
 	return 0
 }
 
-// StateOf returns the state of segment n from the copies of its message at the beginning of an attempt: Accepted,
-// Unanswered or Waiting. Segments that another carrier left unanswered count as Waiting.
-func StateOf(n int, copies []Copy) State {
+// StateOf returns the state of segment n of total from the copies of its message at the beginning of an attempt:
+// Accepted, Unanswered or Waiting. What another carrier left unanswered, or got as a message cut differently, counts as
+// Waiting.
+func StateOf(n, total int, copies []Copy) State {
 	state := Waiting
 	for i := range copies {
 		switch c := &copies[i]; {
-		case c.Segment != n || c.Mark == Passed:
+		case c.Segment != n || c.Mark == Passed || c.Other && c.Total != total:
 		case c.Answered || c.Status == sms.Sent:
 			return Accepted
 		case !c.Other && c.Mark != Overruled:

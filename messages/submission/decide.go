@@ -72,7 +72,7 @@ func Decide(k Known) Step {
 		if r.At.After(last) {
 			last = r.At
 		}
-		if r.Fail == "" || r.State == Unanswered && StateOf(r.Segment, k.Copies) == Accepted {
+		if r.Fail == "" || r.State == Unanswered && StateOf(r.Segment, k.Segments, k.Copies) == Accepted {
 			continue
 		}
 		if fails.Elsewhere = fails.Elsewhere && r.Elsewhere; fails.Reason == "" {
@@ -105,7 +105,7 @@ func Decide(k Known) Step {
 func leastOf(k Known) State {
 	least := Accepted
 	for n := 1; n <= k.Segments; n++ {
-		least = min(least, StateOf(n, k.Copies))
+		least = min(least, StateOf(n, k.Segments, k.Copies))
 	}
 	return least
 }

@@ -12,13 +12,15 @@ import (
 // The letters of a segment in TestDecide. Capitals are what is recorded before the settlement, or by others:
 //
 //	A accepted  U unanswered  O unanswered, sent again by an operator  P passed to a second carrier  X unanswered at
-//	another carrier  R unanswered and reported delivered
+//	another carrier  R unanswered and reported delivered  Y reported delivered at another carrier, which had cut the
+//	message differently  Z so too, cut as here
 //
 // The others are the results of an attempt, of which the settlement has the last one: a accepted, u no answer, n refused
 // for now, p refused for good, r refused, a second carrier may be chosen, w not written; o: the segment is still open.
 var (
-	recorded = map[rune]Copy{'A': {Answered: true}, 'U': {}, 'O': {Mark: Overruled}, 'P': {Answered: true, Mark: Passed}, 'X': {Other: true}, 'R': {Status: sms.Sent}}
-	results  = map[rune]Event{'a': Answered{}, 'u': NoAnswer{wait}, 'n': Rejected{Delay: retry}, 'p': Rejected{Permanent: true, Reason: "ESME_X"},
+	recorded = map[rune]Copy{'A': {Answered: true}, 'U': {}, 'O': {Mark: Overruled}, 'P': {Answered: true, Mark: Passed}, 'X': {Other: true}, 'R': {Status: sms.Sent},
+		'Y': {Other: true, Total: -1, Status: sms.Sent}, 'Z': {Other: true, Status: sms.Sent}}
+	results = map[rune]Event{'a': Answered{}, 'u': NoAnswer{wait}, 'n': Rejected{Delay: retry}, 'p': Rejected{Permanent: true, Reason: "ESME_X"},
 		'r': Rejected{Permanent: true, Unroutable: true, Reason: "ESME_Y"}, 'w': NotWritten{}}
 )
 
@@ -29,7 +31,9 @@ func known(policy Policy, segments []string, late string) Known {
 	for i, letters := range segments {
 		for _, letter := range letters {
 			if c, is := recorded[letter]; is {
-				c.Segment = i + 1
+				if c.Segment = i + 1; c.Total == 0 {
+					c.Total = len(segments)
+				}
 				k.Copies = append(k.Copies, c)
 				continue
 			}
@@ -119,6 +123,10 @@ P       | rhf | again in 0s counts
 Pa      | rhf | leaves
 X w     | rhf | again in 0s counts
 Xa      | rhf | leaves
+Y w     | rhf | again in 0s counts
+Ya a    | rhf | leaves
+Z w     | rhf | again in 0s counts
+Z a     | rhf | leaves
 `)) {
 		cells := strings.Split(line, "|")
 		want := strings.TrimSpace(cells[2])
@@ -166,11 +174,11 @@ func TestStateOf(t *testing.T) {
 		mayHave bool
 	}{
 		"": {Waiting, false}, "A": {Accepted, true}, "U": {Unanswered, true}, "R": {Accepted, true}, "O": {Waiting, true}, "P": {Waiting, false},
-		"X": {Waiting, true}, "AU": {Accepted, true}, "UO": {Unanswered, true}, "PU": {Unanswered, true}, "PO": {Waiting, true}, "OA": {Accepted, true},
+		"X": {Waiting, true}, "Y": {Waiting, true}, "Z": {Accepted, true}, "AU": {Accepted, true}, "UO": {Unanswered, true}, "PU": {Unanswered, true}, "PO": {Waiting, true}, "OA": {Accepted, true},
 	} {
 		for _, order := range permutations(letters) {
 			k := known(Resend, []string{order}, "")
-			if state, may := StateOf(1, k.Copies), MayHave(k.Copies); state != want.state || may != want.mayHave {
+			if state, may := StateOf(1, 1, k.Copies), MayHave(k.Copies); state != want.state || may != want.mayHave {
 				t.Errorf("%q: %v, may have: %v", order, state, may)
 			}
 		}
