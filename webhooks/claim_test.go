@@ -77,22 +77,34 @@ func TestNotBeforeItIsSafe(t *testing.T) {
 		})
 	}
 	standby("gone")
-	waits := func() (waits bool) {
-		err := pool.QueryRow(t.Context(), `SELECT EXISTS (SELECT FROM pg_stat_activity WHERE wait_event = 'SyncRep')`).Scan(&waits)
+	waitsIn := func(backend int32) (waits bool) { // 0: in any
+		err := pool.QueryRow(t.Context(), `SELECT EXISTS (SELECT FROM pg_stat_activity WHERE wait_event = 'SyncRep' AND $1 IN (pid, 0))`, backend).Scan(&waits)
 		return err == nil && waits
 	}
+	waits := func() bool { return waitsIn(0) }
+	var abandoned atomic.Int32 // the process whose commit is given up; Run's commits may wait too
 	// An abandoned commit is visible anyway.
 	givenUp := func(do func(ctx context.Context, tx pgx.Tx) error) {
 		t.Helper()
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error)
-		go func() { done <- postgres.InTx(ctx, pool, func(tx pgx.Tx) error { return do(ctx, tx) }) }()
-		eventually(t, "a commit waits for its standby", waits)
+		go func() {
+			done <- postgres.InTx(ctx, pool, func(tx pgx.Tx) error {
+				var pid int32
+				if err := tx.QueryRow(ctx, `SELECT pg_backend_pid()`).Scan(&pid); err != nil {
+					return err
+				}
+				abandoned.Store(pid)
+				return do(ctx, tx)
+			})
+		}()
+		eventually(t, "a commit waits for its standby", func() bool { return abandoned.Load() != 0 && waitsIn(abandoned.Load()) })
 		cancel()
 		if err := <-done; err == nil {
 			t.Fatal("a commit did not wait for its standby")
 		}
-		eventually(t, "it is given up", func() bool { return !waits() })
+		eventually(t, "it is given up", func() bool { return !waitsIn(abandoned.Load()) })
+		abandoned.Store(0)
 	}
 	givenUp(func(ctx context.Context, tx pgx.Tx) error {
 		if err := w.Enqueue(ctx, tx, []Event{{CompanyID: 1, MessageID: 100, Name: Sent, PhoneNumber: "+25761234567", At: time.Now()}}); err != nil {
