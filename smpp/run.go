@@ -43,7 +43,7 @@ func (b *Bind) keepBound(ctx context.Context) {
 			err = b.serve(ctx, group)
 			retry.served(time.Since(bound))
 			b.reached(time.Now())
-		case bindStatus(err) != StatusOK:
+		case refusal(err) != nil:
 			b.reached(time.Now())
 		default:
 			b.missed()
@@ -53,7 +53,7 @@ func (b *Bind) keepBound(ctx context.Context) {
 		}
 		delay := retry.next(err)
 		b.setPhase(Down, err)
-		if retryIn := delay.Round(time.Millisecond); bindStatus(err) == StatusOK {
+		if retryIn := delay.Round(time.Millisecond); refusal(err) == nil {
 			b.opts.Log.Warn("link is down", "event", "link_down", "error", err, "retry_in", retryIn)
 		} else { // an operator usually must act
 			b.opts.Log.Error("link is down", "event", "link_down", "error", err, "retry_in", retryIn)

@@ -21,6 +21,10 @@ const (
 	StatusMsgQueueFull Status = 0x00000014
 	StatusInvSysType   Status = 0x00000053
 	StatusThrottled    Status = 0x00000058
+	StatusInvSrcTON    Status = 0x00000048
+	StatusInvSrcNPI    Status = 0x00000049
+	StatusTemporary    Status = 0x00000064
+	StatusUnknown      Status = 0x000000FF
 	StatusInvOptStream Status = 0x000000C0
 )
 
@@ -159,5 +163,8 @@ type StatusError struct {
 }
 
 func (e *StatusError) Error() string {
+	if e.Status == StatusOK { // of a generic_nack
+		return fmt.Sprintf("smpp: %s answered with generic_nack", e.Command)
+	}
 	return fmt.Sprintf("smpp: %s refused: %s", e.Command, e.Status)
 }

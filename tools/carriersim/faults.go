@@ -13,12 +13,16 @@ type Faults struct {
 	RefuseConnections bool          `json:"refuse_connections"` // accepted by TCP and closed at once
 	BindStatus        Status        `json:"bind_status"`        // every bind is refused with it
 	BindSilent        bool          `json:"bind_silent"`        // binds get no answer
+	BindNack          bool          `json:"bind_nack"`          // a refused bind is answered with generic_nack
+	BindSequence0     bool          `json:"bind_sequence_0"`    // a refused bind is answered with sequence_number 0
+	BindOther         bool          `json:"bind_other"`         // a refused bind is answered with the response of another bind
 	HalfOpen          bool          `json:"half_open"`          // accepts everything and never responds
 	StopReading       bool          `json:"stop_reading"`       // the TCP window fills up
 	EnquireSilent     bool          `json:"enquire_silent"`     // enquire_link gets no answer
 	EnquireEvery      time.Duration `json:"-"`                  // this carrier sends enquire_link at this interval; JSON "enquire_every"
 
 	SubmitStatus  Status  `json:"submit_status"`  // every submit_sm is refused with it
+	SubmitSender  string  `json:"submit_sender"`  // only those of this source_addr; empty: all
 	SubmitSilent  bool    `json:"submit_silent"`  // submit_sm is accepted, receipts come, the response does not
 	RefuseRatio   float64 `json:"refuse_ratio"`   // this share of submit_sm is refused with RefuseStatus
 	RefuseStatus  Status  `json:"refuse_status"`  // ESME_RTHROTTLED when zero
@@ -103,11 +107,15 @@ var faultsDo = [...]struct{ name, does string }{
 	{"refuse_connections", "Connections are accepted by TCP and closed at once."},
 	{"bind_status", "Every bind is refused with it."},
 	{"bind_silent", "Binds get no answer."},
+	{"bind_nack", "A refused bind is answered with generic_nack."},
+	{"bind_sequence_0", "A refused bind is answered with sequence_number 0."},
+	{"bind_other", "A refused bind is answered with the response of another bind."},
 	{"half_open", "Accepts everything and sends nothing."},
 	{"stop_reading", "The TCP window fills up."},
 	{"enquire_silent", "An enquire_link gets no answer."},
 	{"enquire_every", "This carrier sends enquire_link so often."},
 	{"submit_status", "Every submit_sm is refused with it."},
+	{"submit_sender", "Only those of this source_addr; empty: all."},
 	{"submit_silent", "A submit_sm is accepted, receipts come, the response does not."},
 	{"refuse_ratio", "This share of submit_sm is refused with `refuse_status`."},
 	{"refuse_status", "That command_status; ESME_RTHROTTLED when zero."},
