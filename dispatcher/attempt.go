@@ -72,6 +72,12 @@ func (c *Carrier) event(r smpp.Result, attempt int) submission.Event {
 	return submission.NotWritten{}
 }
 
+// refusedForNow is the event of a refusal after which the message waits, whatever the class of
+// the status.
+func (c *Carrier) refusedForNow(s smpp.Status, attempt int) submission.Event {
+	return submission.Rejected{Reason: s.String(), Delay: c.retryDelay(attempt, rand.Float64())}
+}
+
 // reference is the user_message_reference of a segment: 16 bits with which a receipt
 // identifies it even if its response was lost.
 func reference(messageID int64, segment int) uint16 { return uint16(messageID*37 + int64(segment)) }

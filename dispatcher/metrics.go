@@ -29,6 +29,7 @@ type metrics struct {
 	rerouted        *prometheus.CounterVec // carrier
 	second          *prometheus.CounterVec // carrier, second, reason
 	breakerOpen     *prometheus.GaugeVec   // carrier, link
+	sendersHeld     *prometheus.GaugeVec   // carrier, link
 	givenUp         *prometheus.CounterVec // carrier, link
 	released        *prometheus.CounterVec // lane
 	scheduled       *prometheus.GaugeVec   // lane
@@ -81,7 +82,9 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		second: counter("intumwa_messages_sent_on_total",
 			"Messages that went to the second carrier.", "carrier", "second", "reason"),
 		breakerOpen: gauge("intumwa_link_breaker_open",
-			"1 while the breaker has stopped the link.", "carrier", "link"),
+			"1 while the breaker has stopped the link: the carrier is bound and accepts nothing.", "carrier", "link"),
+		sendersHeld: gauge("intumwa_link_senders_held",
+			"Senders whose messages wait because the carrier refuses them all.", "carrier", "link"),
 		givenUp: counter("intumwa_link_given_up_total",
 			"Links handed to another dispatcher because the carrier was unreachable.", "carrier", "link"),
 		purged: counter("intumwa_purged_total", "Messages and texts (bodies) deleted, numbers obscured.", "kind"),
