@@ -20,6 +20,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"intumwa/dispatcher"
+	"intumwa/dispatcher/profile"
 	"intumwa/internal/postgres"
 	"intumwa/internal/testenv"
 	"intumwa/messages"
@@ -136,7 +137,7 @@ func (s *sim) mno(change ...func(*dispatcher.Carrier)) dispatcher.Carrier {
 }
 
 func named(name string, s *sim, change ...func(*dispatcher.Carrier)) dispatcher.Carrier {
-	c := dispatcher.Carrier{Name: name, SourceTON: 5, DestTON: 1, DestNPI: 1, RetryMin: 50 * time.Millisecond, RetryMax: time.Second}
+	c := dispatcher.Carrier{Name: name, Profile: profile.Profile{Source: profile.Sources{Alphanumeric: profile.TONNPI{TON: 5}}, Dest: profile.TONNPI{TON: 1, NPI: 1}}, RetryMin: 50 * time.Millisecond, RetryMax: time.Second}
 	if s != nil {
 		c.Links = []dispatcher.Link{s.link(name + "-1")}
 	}

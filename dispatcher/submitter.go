@@ -114,7 +114,7 @@ func (w *linkWorker) begin(ctx context.Context, m *inFlight) {
 		w.unsent(m, submission.NotWritten{})
 		return
 	}
-	submits, err := w.carrier.config().segmentsAs(m.msg, now)
+	submits, err := w.carrier.config().segments(m.msg, now)
 	if err != nil {
 		w.unsent(m, submission.Unsendable{Reason: err.Error()})
 		return
@@ -184,7 +184,7 @@ func (w *linkWorker) answered(m *inFlight, r *result) {
 		w.pace.answered(r.at)
 		w.closeBreaker()
 	case smpp.Rejected:
-		switch w.carrier.config().class(r.Status) {
+		switch w.carrier.config().ClassOf(r.Status) {
 		case smpp.ClassThrottled:
 			// If a retry meets a full queue again while other segments pass, the queue
 			// is one handset's. That is no reason to slow the link.

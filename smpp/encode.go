@@ -30,7 +30,7 @@ type submitEncoder struct {
 
 	serviceType, source, dest, validity              *pdufield.Variable
 	sourceTON, sourceNPI, destTON, destNPI, esmClass *pdufield.Fixed
-	registered, dataCoding, length                   *pdufield.Fixed
+	priority, registered, dataCoding, length         *pdufield.Fixed
 	text                                             *pdufield.SM
 }
 
@@ -60,6 +60,7 @@ func newSubmitEncoder() *submitEncoder {
 		destNPI:     fixed(pdufield.DestAddrNPI),
 		dest:        variable(pdufield.DestinationAddr),
 		esmClass:    fixed(pdufield.ESMClass),
+		priority:    fixed(pdufield.PriorityFlag),
 		validity:    variable(pdufield.ValidityPeriod),
 		registered:  fixed(pdufield.RegisteredDelivery),
 		dataCoding:  fixed(pdufield.DataCoding),
@@ -67,7 +68,7 @@ func newSubmitEncoder() *submitEncoder {
 		text:        new(pdufield.SM),
 	}
 	fields[pdufield.ShortMessage] = e.text
-	for _, name := range []pdufield.Name{pdufield.ProtocolID, pdufield.PriorityFlag, pdufield.ReplaceIfPresentFlag, pdufield.SMDefaultMsgID} {
+	for _, name := range []pdufield.Name{pdufield.ProtocolID, pdufield.ReplaceIfPresentFlag, pdufield.SMDefaultMsgID} {
 		fixed(name) // always 0
 	}
 	setCString(variable(pdufield.ScheduleDeliveryTime), "")
@@ -89,7 +90,7 @@ func encodeSubmit(f *frame, m *Submit) error {
 	setCString(e.source, m.Source)
 	e.destTON.Data, e.destNPI.Data = m.DestTON, m.DestNPI
 	setCString(e.dest, m.Dest)
-	e.esmClass.Data = m.ESMClass
+	e.esmClass.Data, e.priority.Data = m.ESMClass, m.Priority
 	setCString(e.validity, m.Validity)
 	e.registered.Data, e.dataCoding.Data = m.RegisteredDelivery, m.DataCoding
 	e.length.Data = uint8(len(m.ShortMessage))

@@ -54,6 +54,7 @@ type Submit struct {
 	DestNPI            uint8
 	Dest               string
 	ESMClass           uint8
+	Priority           uint8 // priority_flag, 0 to 3
 	RegisteredDelivery uint8
 	DataCoding         uint8
 	Validity           string

@@ -8,6 +8,7 @@ import (
 
 	"intumwa/configs"
 	"intumwa/dispatcher"
+	"intumwa/dispatcher/profile"
 	"intumwa/inbound/handsets"
 	"intumwa/queue"
 	"intumwa/smpp"
@@ -23,14 +24,14 @@ var (
 
 	statuses = map[string]sms.Status{"sent": sms.Sent, "failed": sms.Failed, "none": sms.Pending}
 
-	idFormats = map[string]dispatcher.IDFormat{"auto": dispatcher.IDAuto, "same": dispatcher.IDSame,
-		"hex_to_decimal": dispatcher.IDHexToDecimal, "decimal_to_hex": dispatcher.IDDecimalToHex}
+	idFormats = map[string]profile.IDFormat{"auto": profile.IDAuto, "same": profile.IDSame,
+		"hex_to_decimal": profile.IDHexToDecimal, "decimal_to_hex": profile.IDDecimalToHex}
 
-	concats = map[string]dispatcher.Concat{"udh8": dispatcher.ConcatUDH8, "udh16": dispatcher.ConcatUDH16, "sar": dispatcher.ConcatSAR, "payload": dispatcher.ConcatPayload}
+	concats = map[string]profile.Concat{"udh8": profile.ConcatUDH8, "udh16": profile.ConcatUDH16, "sar": profile.ConcatSAR, "payload": profile.ConcatPayload}
 
-	alphabets = map[string]dispatcher.Alphabet{"gsm7": dispatcher.AlphabetGSM7, "latin1": dispatcher.AlphabetLatin1, "ascii": dispatcher.AlphabetASCII}
+	alphabets = map[string]profile.Alphabet{"gsm7": profile.AlphabetGSM7, "latin1": profile.AlphabetLatin1, "ascii": profile.AlphabetASCII}
 
-	validities = map[string]dispatcher.Validity{"relative": dispatcher.ValidityRelative, "absolute": dispatcher.ValidityAbsolute, "none": dispatcher.ValidityNone}
+	validities = map[string]profile.Validity{"relative": profile.ValidityRelative, "absolute": profile.ValidityAbsolute, "none": profile.ValidityNone}
 
 	policies = map[string]dispatcher.Ambiguous{"resend": dispatcher.AmbiguousResend, "hold": dispatcher.AmbiguousHold, "fail": dispatcher.AmbiguousFail}
 
@@ -76,22 +77,7 @@ const secondWithin = time.Minute
 func carrierOf(c *configs.Carrier) dispatcher.Carrier {
 	carrier := dispatcher.Carrier{
 		Name: c.Name, Confirm: confirmations[c.Confirm], OnReceiptTimeout: statuses[c.OnReceiptTimeout], ReceiptTimeout: c.ReceiptTimeout,
-		IDFormat: idFormats[c.MessageIDFormat], States: map[string]sms.Status{}, Concat: concats[c.Concat], Alphabet: alphabets[c.Alphabet],
-		Validity: validities[c.ValidityPeriod], SourceTON: uint8(c.SourceTONNPI[0]), SourceNPI: uint8(c.SourceTONNPI[1]),
-		DestTON: uint8(c.DestTONNPI[0]), DestNPI: uint8(c.DestTONNPI[1]), ServiceType: c.ServiceType, Classes: map[smpp.Status]smpp.Class{},
-		NoReference: !c.UserReference, OnAmbiguous: policies[c.OnAmbiguous], Failover: c.Failover,
-		SecondCarrier: c.SecondCarrier, SecondWithin: secondWithin,
-	}
-	for state, meaning := range c.ReceiptStates {
-		carrier.States[state] = statuses[meaning]
-	}
-	tlvs, _ := c.StaticTLVs() // configs checked them, as well as the codes and the TLS files
-	for _, tlv := range tlvs {
-		carrier.TLVs = append(carrier.TLVs, smpp.TLV(tlv))
-	}
-	for code, class := range c.ErrorClasses {
-		status, _ := configs.CommandStatus(code)
-		carrier.Classes[smpp.Status(status)] = classes[class]
+		Profile: profileOf(c), OnAmbiguous: policies[c.OnAmbiguous], Failover: c.Failover, SecondCarrier: c.SecondCarrier, SecondWithin: secondWithin,
 	}
 	for i := range c.Links {
 		l := &c.Links[i]
@@ -103,4 +89,31 @@ func carrierOf(c *configs.Carrier) dispatcher.Carrier {
 		}})
 	}
 	return carrier
+}
+
+// profileOf converts how a carrier wants its SMPP.
+func profileOf(c *configs.Carrier) profile.Profile {
+	p := profile.Profile{
+		Source: profile.Sources{Alphanumeric: tonNPI(c.SourceTONNPI), Short: tonNPI(c.SourceTONNPI), International: tonNPI(c.SourceTONNPI)},
+		Dest:   tonNPI(c.DestTONNPI), ServiceType: c.ServiceType, NoReference: !c.UserReference,
+		Alphabet: alphabets[c.Alphabet], Concat: concats[c.Concat], Validity: validities[c.ValidityPeriod],
+		IDFormat: idFormats[c.MessageIDFormat], States: map[string]sms.Status{}, Classes: map[smpp.Status]smpp.Class{},
+	}
+	for state, meaning := range c.ReceiptStates {
+		p.States[state] = statuses[meaning]
+	}
+	tlvs, _ := c.StaticTLVs() // configs checked them, as well as the codes
+	for _, tlv := range tlvs {
+		p.TLVs = append(p.TLVs, smpp.TLV(tlv))
+	}
+	for code, class := range c.ErrorClasses {
+		status, _ := configs.CommandStatus(code)
+		p.Classes[smpp.Status(status)] = classes[class]
+	}
+	return p
+}
+
+// tonNPI converts a checked pair.
+func tonNPI(pair []int) profile.TONNPI {
+	return profile.TONNPI{TON: uint8(pair[0]), NPI: uint8(pair[1])}
 }
