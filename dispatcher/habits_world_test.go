@@ -122,7 +122,7 @@ func (w *world) listen(c *carriersim.Carrier) *sim {
 
 // link is the configuration of a link to the carrier, with short times.
 func (s *sim) link(name string, change ...func(*dispatcher.Link)) dispatcher.Link {
-	l := dispatcher.Link{Options: smpp.Options{Name: name, Address: s.address, SystemID: "intumwa", Password: "secret",
+	l := dispatcher.Link{Options: smpp.Options{Name: name, Account: smpp.Account{Addresses: []string{s.address}, SystemID: "intumwa", Password: "secret"},
 		Window: 20, EnquireLink: 2 * time.Second, EnquireTimeout: 5 * time.Second, ResponseTimeout: time.Second, // a busy machine answers within
 		UnknownHold: 10 * time.Second, BindTimeout: 10 * time.Second, DrainTimeout: 500 * time.Millisecond, UnbindTimeout: 500 * time.Millisecond}}
 	for _, c := range change {

@@ -51,7 +51,7 @@ func newBenchAt(t *testing.T, url string, change ...func(*Carrier)) *bench {
 	t.Cleanup(pool.Close)
 	testenv.Companies(t, pool, 2)
 	rdb, prefix := testenv.Redis(t)
-	conf := Carrier{Name: "lumitel", Profile: profile.Profile{IDFormat: profile.IDSame}, Links: []Link{{Options: smpp.Options{Name: "l1", Address: "127.0.0.1:1", SystemID: "x", Window: 10}}}}
+	conf := Carrier{Name: "lumitel", Profile: profile.Profile{IDFormat: profile.IDSame}, Links: []Link{{Options: smpp.Options{Name: "l1", Account: smpp.Account{Addresses: []string{"127.0.0.1:1"}, SystemID: "x"}, Window: 10}}}}
 	for _, c := range change {
 		c(&conf)
 	}

@@ -11,9 +11,6 @@ import (
 	"github.com/fiorix/go-smpp/smpp/pdu/pdutlv"
 )
 
-// interfaceVersion is SMPP 3.4.
-const interfaceVersion uint8 = 0x34
-
 // frame is a PDU under construction; the codec writes into it.
 type frame []byte
 
@@ -81,8 +78,9 @@ func setCString(v *pdufield.Variable, s string) {
 	v.Data = append(append(v.Data[:0], s...), 0)
 }
 
-// encodeSubmit writes m, which must be valid, into f with sequence_number 0.
-func encodeSubmit(f *frame, m *Submit) error {
+// encodeSubmit writes m, which must be valid, into f with sequence_number 0, without its optional parameters if they are
+// not wanted.
+func encodeSubmit(f *frame, m *Submit, optional bool) error {
 	e := submitEncoders.Get().(*submitEncoder)
 	defer submitEncoders.Put(e)
 	setCString(e.serviceType, m.ServiceType)
@@ -96,6 +94,9 @@ func encodeSubmit(f *frame, m *Submit) error {
 	e.length.Data = uint8(len(m.ShortMessage))
 	e.text.Data = m.ShortMessage
 	for i := range m.TLVs {
+		if !optional {
+			break
+		}
 		t := pdutlv.Tag(m.TLVs[i].Tag)
 		e.tlvs[t] = &pdutlv.Field{Tag: t, Data: m.TLVs[i].Value}
 	}
@@ -106,10 +107,11 @@ func encodeSubmit(f *frame, m *Submit) error {
 	return err
 }
 
-// encodeBind returns the bind PDU of the options.
-func encodeBind(o *Options, cmd command, sequence uint32) ([]byte, error) {
+// encodeBind returns the bind PDU of a session.
+func encodeBind(o *Options, r role, sequence uint32) ([]byte, error) {
 	var body pdu.Body
-	switch cmd {
+	account := o.account(r)
+	switch r.command() {
 	case cmdBindTransmitter:
 		body = pdu.NewBindTransmitter()
 	case cmdBindReceiver:
@@ -120,10 +122,10 @@ func encodeBind(o *Options, cmd command, sequence uint32) ([]byte, error) {
 	body.Header().Seq = sequence
 	fields := body.Fields()
 	for name, value := range map[pdufield.Name]any{
-		pdufield.SystemID:         o.SystemID,
-		pdufield.Password:         o.Password,
+		pdufield.SystemID:         account.SystemID,
+		pdufield.Password:         account.Password,
 		pdufield.SystemType:       o.SystemType,
-		pdufield.InterfaceVersion: interfaceVersion,
+		pdufield.InterfaceVersion: o.Version,
 		pdufield.AddrTON:          o.AddressTON,
 		pdufield.AddrNPI:          o.AddressNPI,
 		pdufield.AddressRange:     o.AddressRange,

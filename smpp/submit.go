@@ -26,6 +26,7 @@ const (
 	TagNetworkErrorCode     = uint16(pdutlv.TagNetworkErrorCode)
 	TagMessagePayload       = uint16(pdutlv.TagMessagePayload)
 	TagMessageState         = uint16(pdutlv.TagMessageStateOption)
+	TagSCInterfaceVersion   = uint16(0x0210)
 	TagCongestionState      = uint16(0x0428) // of SMPP 5
 )
 

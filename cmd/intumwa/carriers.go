@@ -2,6 +2,7 @@ package main
 
 import (
 	"log/slog"
+	"strconv"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -38,7 +39,11 @@ var (
 	classes = map[string]smpp.Class{"throttled": smpp.ClassThrottled, "temporary": smpp.ClassTemporary, "permanent": smpp.ClassPermanent,
 		"unroutable": smpp.ClassUnroutable, "configuration": smpp.ClassConfiguration}
 
-	bindModes = map[string]smpp.BindMode{"transceiver": smpp.Transceiver, "transmitter_receiver": smpp.TransmitterReceiver}
+	bindModes = map[string]smpp.BindMode{"transceiver": smpp.Transceiver, "transmitter_receiver": smpp.TransmitterReceiver,
+		"transmitter": smpp.Transmitter, "receiver": smpp.Receiver}
+
+	destForms = map[string]profile.DestForm{"international": profile.DestInternational, "plus": profile.DestPlus, "zeros": profile.DestZeros,
+		"national": profile.DestNational, "trunk": profile.DestTrunk}
 )
 
 func dispatcherOptions(c *configs.Config, log *slog.Logger, metrics prometheus.Registerer) dispatcher.Options {
@@ -80,24 +85,45 @@ func carrierOf(c *configs.Carrier) dispatcher.Carrier {
 		Profile: profileOf(c), OnAmbiguous: policies[c.OnAmbiguous], Failover: c.Failover, SecondCarrier: c.SecondCarrier, SecondWithin: secondWithin,
 	}
 	for i := range c.Links {
-		l := &c.Links[i]
-		tls, _ := l.TLSConfig()
-		carrier.Links = append(carrier.Links, dispatcher.Link{Options: smpp.Options{
-			Name: l.Name, Address: l.Address, TLS: tls, Mode: bindModes[l.Bind], SystemID: l.SystemID, Password: string(l.Password),
-			SystemType: l.SystemType, Window: l.Window, TPS: float64(l.TPS), EnquireLink: l.EnquireLink, EnquireTimeout: l.EnquireTimeout(),
-			ResponseTimeout: l.ResponseTimeout, UnknownHold: c.UnknownHold, DrainTimeout: 4 * time.Second, UnbindTimeout: time.Second,
-		}})
+		carrier.Links = append(carrier.Links, dispatcher.Link{Options: linkOf(c, &c.Links[i])})
 	}
 	return carrier
 }
 
+// linkOf converts a link of a checked configuration.
+func linkOf(c *configs.Carrier, l *configs.Link) smpp.Options {
+	tls, _ := l.TLSConfig() // configs checked them, as well as the version
+	version, _ := configs.InterfaceVersion(l.Version)
+	options := smpp.Options{
+		Name: l.Name, Account: smpp.Account{Addresses: l.AllAddresses(), SystemID: l.SystemID, Password: string(l.Password)},
+		Receiver: smpp.Account{SystemID: l.Receiver.SystemID, Password: string(l.Receiver.Password)}, LocalAddress: l.LocalAddress,
+		TLS: tls, Mode: bindModes[l.Bind], Version: version, SystemType: l.SystemType, AddressRange: l.AddressRange,
+		Window: l.Window, TPS: float64(l.TPS), EnquireLink: l.EnquireLink, EnquireTimeout: l.EnquireTimeout(),
+		ResponseTimeout: l.ResponseTimeout, UnknownHold: c.UnknownHold, DrainTimeout: 4 * time.Second, UnbindTimeout: time.Second,
+	}
+	if l.Receiver.Address != "" {
+		options.Receiver.Addresses = []string{l.Receiver.Address}
+	}
+	of := tonNPI(l.RangeTONNPI)
+	options.AddressTON, options.AddressNPI = of.TON, of.NPI
+	return options
+}
+
 // profileOf converts how a carrier wants its SMPP.
 func profileOf(c *configs.Carrier) profile.Profile {
+	registered := uint8(c.RegisteredDelivery)
 	p := profile.Profile{
-		Source: profile.Sources{Alphanumeric: tonNPI(c.SourceTONNPI), Short: tonNPI(c.SourceTONNPI), International: tonNPI(c.SourceTONNPI)},
-		Dest:   tonNPI(c.DestTONNPI), ServiceType: c.ServiceType, NoReference: !c.UserReference,
+		Source: profile.Sources{Alphanumeric: tonNPI(c.SourceTONNPI.Alphanumeric), Short: tonNPI(c.SourceTONNPI.Short),
+			International: tonNPI(c.SourceTONNPI.International)},
+		Dest: tonNPI(c.DestTONNPI), DestForm: destForms[c.DestForm], ServiceType: c.ServiceType, NoReference: !c.UserReference,
+		DefaultCoding: uint8(c.DataCoding.Default), UCS2Coding: uint8(c.DataCoding.UCS2),
+		SinglePriority: uint8(c.SinglePriority), RegisteredDelivery: &registered,
 		Alphabet: alphabets[c.Alphabet], Concat: concats[c.Concat], Validity: validities[c.ValidityPeriod],
 		IDFormat: idFormats[c.MessageIDFormat], States: map[string]sms.Status{}, Classes: map[smpp.Status]smpp.Class{},
+	}
+	if class, err := strconv.ParseUint(c.MessageClass, 10, 8); err == nil { // not "none"
+		one := uint8(class)
+		p.MessageClass = &one
 	}
 	for state, meaning := range c.ReceiptStates {
 		p.States[state] = statuses[meaning]
@@ -113,7 +139,10 @@ func profileOf(c *configs.Carrier) profile.Profile {
 	return p
 }
 
-// tonNPI converts a checked pair.
-func tonNPI(pair []int) profile.TONNPI {
-	return profile.TONNPI{TON: uint8(pair[0]), NPI: uint8(pair[1])}
+// tonNPI converts a pair.
+func tonNPI(pair []int) (p profile.TONNPI) {
+	if len(pair) == 2 {
+		p.TON, p.NPI = uint8(pair[0]), uint8(pair[1])
+	}
+	return p
 }

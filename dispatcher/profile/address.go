@@ -56,11 +56,8 @@ func (f DestForm) write(number sms.Number) string {
 	case DestZeros:
 		return "00" + digits
 	case DestNational, DestTrunk:
-		national, ours := strings.CutPrefix(digits, countryCode)
-		switch {
-		case !ours:
-			return digits
-		case f == DestTrunk:
+		national := strings.TrimPrefix(digits, countryCode)
+		if f == DestTrunk {
 			return "0" + national
 		}
 		return national

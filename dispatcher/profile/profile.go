@@ -70,8 +70,8 @@ type Profile struct {
 	MessageClass       *uint8 // 0 to 3 (3GPP TS 23.038, section 4); nil: none
 	Concat             Concat
 	Validity           Validity
-	RegisteredDelivery uint8 // 0: 1, a receipt for success and failure
-	SinglePriority     uint8 // priority_flag of single sends; batches have 0
+	RegisteredDelivery *uint8 // nil: 1, a receipt for success and failure
+	SinglePriority     uint8  // priority_flag of single sends; batches have 0
 
 	// Receipts.
 	IDFormat IDFormat

@@ -42,9 +42,12 @@ func (p *Profile) Segments(m *Message, now time.Time) []smpp.Submit {
 		ServiceType: p.ServiceType,
 		SourceTON:   source.TON, SourceNPI: source.NPI, Source: sender,
 		DestTON: p.Dest.TON, DestNPI: p.Dest.NPI, Dest: p.DestForm.write(m.Number),
-		RegisteredDelivery: cmp.Or(p.RegisteredDelivery, registeredReceipt),
+		RegisteredDelivery: registeredReceipt,
 		Validity:           p.validity(m, now),
 		TLVs:               p.TLVs,
+	}
+	if p.RegisteredDelivery != nil {
+		template.RegisteredDelivery = *p.RegisteredDelivery
 	}
 	if m.Single {
 		template.Priority = p.SinglePriority
