@@ -91,6 +91,7 @@ const (
 // Warnings are settings that are valid but probably mistakes, for a process with these roles.
 func (c *Config) Warnings(roles ...string) []Problem {
 	out := slices.Clone(c.warnings)
+	out = append(out, c.longCredentials()...)
 	for _, w := range []struct {
 		key, text string
 		warn      bool

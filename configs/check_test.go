@@ -81,11 +81,11 @@ carriers:
     failover: [third, third]
     second_carrier: leo
     links:
-      - {name: leo-1, address: ":2775", system_id: "", password: ninechars, window: 1001, tps: -1, bind: both, enquire_link: 500ms}
-      - {name: leo.1, address: "h:0", system_id: sixteen-octets-x, system_type: thirteen-oct., tls: {ca: /nowhere.pem}}
+      - {name: leo-1, address: ":2775", system_id: "", password: "${LONG}", window: 1001, tps: -1, bind: both, enquire_link: 500ms}
+      - {name: leo.1, address: "h:0", system_id: "${LONG}", tls: {ca: /nowhere.pem}}
   - links: [{name: third-1, address: "h:1", system_id: x, tls: {cert: /nowhere.pem}}]
   - {name: third, links: [{name: third-2, address: "h:1", system_id: x}]}
-`), []string{
+`, "LONG="+strings.Repeat("x", 256)), []string{
 		"carriers[0].links (line 27): needs at least one item",
 		"api.rate_limit_per_minute (line 5): must be at least 1",
 		"log.level (line 8): must be one of debug, info, warn, error",
@@ -95,7 +95,7 @@ carriers:
 		"carriers[0].receipt_states.ACCEPTD (line 20): must be one of sent, failed, none",
 		"carriers[0].concat (line 21): must be one of udh8, udh16, sar, payload",
 		"carriers[0].error_classes.0x58 (line 25): must be one of throttled, temporary, permanent, unroutable, configuration",
-		"carriers[1].links[0].bind (line 34): must be one of transceiver, transmitter_receiver",
+		"carriers[1].links[0].bind (line 34): must be one of transceiver, transmitter_receiver, transmitter, receiver",
 		"carriers[1].links[0].system_id (line 34): is required",
 		"carriers[1].links[0].window (line 34): must be from 1 to 1000",
 		"carriers[1].links[0].tps (line 34): must be at least 0",
@@ -127,11 +127,10 @@ carriers:
 		"carriers[1].failover[1] (line 31): carriers[1].failover[0] has this already",
 		"carriers[1].second_carrier (line 32): must be the name of another carrier",
 		"carriers[1].links[0].address (line 34): must be host:port and nothing else, no scheme, user or password",
-		"carriers[1].links[0].password (line 34): must not be longer than 8 bytes",
+		"carriers[1].links[0].password (line 34): must not be longer than 255 bytes",
 		"carriers[1].links[1].name (line 35): carriers[1].links[0].name has this already",
 		"carriers[1].links[1].address (line 35): must be host:port and nothing else, no scheme, user or password",
-		"carriers[1].links[1].system_id (line 35): must not be longer than 15 bytes",
-		"carriers[1].links[1].system_type (line 35): must not be longer than 12 bytes",
+		"carriers[1].links[1].system_id (line 35): must not be longer than 255 bytes",
 		"carriers[1].links[1].tls (line 35): reading ca: no such file or directory",
 		"carriers[2].links[0].tls (line 36): reading cert and key: no such file or directory",
 	})
@@ -140,6 +139,7 @@ carriers:
 // TestValues lists texts and their problems in an otherwise valid file.
 func TestValues(t *testing.T) {
 	carrier := func(more string) string { return strings.Replace(sound, "    links:", "    "+more+"\n    links:", 1) }
+	link := func(more string) string { return strings.Replace(sound, "system_id: ", more+", system_id: ", 1) }
 	const smtp = "mail.url (line 1): must be smtp://user:password@host:port or smtps://; in the password write / as %2F, ? as %3F, # as %23 and @ as %40"
 	for _, try := range []struct {
 		text string
@@ -155,6 +155,22 @@ func TestValues(t *testing.T) {
 			"carriers[0].tlvs.0x0424 (line 6): cannot be static: it describes how the text is cut",
 			"carriers[0].tlvs.527 (line 6): cannot be static: it describes how the text is cut"}},
 		{carrier("tlvs: {0x1401: " + strings.Repeat("a", 256) + "}"), []string{"carriers[0].tlvs.0x1401 (line 6): must not be longer than 255 bytes"}},
+		{carrier("source_ton_npi: {short: [0, 1]}\n    dest_ton_npi: [0x01, 0x1]"), nil},
+		{carrier("source_ton_npi: {roman: [1, 1]}"), []string{"carriers[0].source_ton_npi.roman (line 6): unknown key"}},
+		{carrier("source_ton_npi: {short: [1]}"), []string{"carriers[0].source_ton_npi.short (line 6): must be two numbers from 0 to 255: the type of number and the numbering plan"}},
+		{carrier("profile: old"), []string{"carriers[0].profile (line 6): must be one of strict_3_4, old_3_3, loose_3_4"}},
+		{carrier("message_class: 1\n    alphabet: latin1"), []string{"carriers[0].message_class (line 6): needs alphabet gsm7 and no data_coding: it is a data_coding of its own"}},
+		{carrier("profile: old_3_3\n    concat: sar"), []string{"carriers[0].links[0].interface_version: 0x33 has no optional parameters, which concat: sar needs; set udh8 or udh16"}},
+		{carrier("profile: old_3_3\n    tlvs: {0x1401: x}"), []string{"carriers[0].links[0].interface_version: 0x33 has no optional parameters, and the carrier has tlvs"}},
+		{link("bind: transmitter"), []string{"carriers[0].confirm: waits for receipts, and no link receives: bind one as receiver, or set submit"}},
+		{strings.Replace(link("bind: receiver"), "name: lumitel\n", "name: lumitel\n    default: true\n", 1), []string{"carriers[0].links (line 7): only receive, and the carrier has numbers: one must submit"}},
+		{link("interface_version: 0x33"), nil},
+		{link("interface_version: '3.4'"), nil},
+		{link("interface_version: 0x35"), []string{"carriers[0].links[0].interface_version (line 6): must be 0x33, 0x34 or 0x50"}},
+		{link("receiver: {address: 'h:1'}"), []string{"carriers[0].links[0].receiver (line 6): is only for bind: transmitter_receiver; another account that only receives is a link with bind: receiver"}},
+		{link("bind: transmitter_receiver, receiver: {address: 'h', system_id: x}"), []string{"carriers[0].links[0].receiver.address (line 6): must be host:port and nothing else, no scheme, user or password"}},
+		{link("local_address: eth0"), []string{"carriers[0].links[0].local_address (line 6): must be one of this machine's IP addresses, without a port"}},
+		{link("addresses: ['h:1', h]"), []string{"carriers[0].links[0].addresses[1] (line 6): must be host:port and nothing else, no scheme, user or password"}},
 		{carrier("unknown_hold: 40s"), []string{"carriers[0].unknown_hold (line 6): must be longer than the 40s after which a dead session of lumitel-1 is found"}},
 		{carrier("unknown_hold: 41s"), nil},
 		{"dashboard: {public_url: sms.example.com}" + sound, []string{"dashboard.public_url (line 1): must be an address such as https://sms.example.com"}},
@@ -204,6 +220,8 @@ func TestWarnings(t *testing.T) {
 		{sound, []string{"accounts.otp_key", "encryption_key"}},
 		{"encryption_key: " + some + sound, []string{"accounts.otp_key"}},
 		{both + sound, nil},
+		{both + strings.Replace(sound, "system_id: demo", "system_id: sixteen-octets-x, password: ninechars, receiver: {password: ninechars}", 1),
+			[]string{"carriers[0].links[0].system_id", "carriers[0].links[0].password", "carriers[0].links[0].receiver.password"}},
 		{both + strings.Replace(sound, "?sslmode=require", "", 1), []string{"database.url"}},
 	} {
 		var got []string
@@ -241,7 +259,7 @@ func TestWireValues(t *testing.T) {
 	}
 	link.TLS.Enabled = true
 	config, err := link.TLSConfig()
-	if err != nil || config.ServerName != "smsc.example" || config.MinVersion != tls.VersionTLS12 {
+	if err != nil || config.ServerName != "" || config.MinVersion != tls.VersionTLS12 { // each address has its own name
 		t.Errorf("TLS: %+v, %v", config, err)
 	}
 	for _, text := range []string{strings.Repeat("ab", 32), "q6urq6urq6urq6urq6urq6urq6urq6urq6urq6urq6s=", "q6urq6urq6urq6urq6urq6urq6urq6urq6urq6urq6s"} {

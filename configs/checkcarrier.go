@@ -2,6 +2,7 @@ package configs
 
 import (
 	"fmt"
+	"net/netip"
 	"reflect"
 	"regexp"
 	"slices"
@@ -48,7 +49,7 @@ func (k *checker) carriers(carriers []Carrier) {
 		for j := range c.Links {
 			l, link := &c.Links[j], fmt.Sprintf("%s.links[%d]", at, j)
 			k.name(link+".name", l.Name, links)
-			k.link(link, l)
+			k.link(link, c, l)
 			if dead := l.EnquireLink + l.EnquireTimeout(); c.UnknownHold > 0 && c.UnknownHold <= dead {
 				k.problem(at+".unknown_hold", "must be longer than the %s after which a dead session of %s is found", dead, l.Name)
 			}
@@ -90,13 +91,22 @@ func (k *checker) other(path, name string, c *Carrier, carriers []Carrier) {
 
 func (k *checker) carrier(at string, c *Carrier) {
 	k.length(at+".service_type", c.ServiceType, 5) // SMPP 3.4 section 5.2, without the final NUL, as below
-	for _, pair := range []struct {
-		key    string
-		values []int
-	}{{"source_ton_npi", c.SourceTONNPI}, {"dest_ton_npi", c.DestTONNPI}} {
-		if len(pair.values) != 2 || slices.ContainsFunc(pair.values, func(n int) bool { return n < 0 || n > 255 }) {
-			k.problem(at+"."+pair.key, "must be two numbers from 0 to 255: the type of number and the numbering plan")
-		}
+	if pair := c.SourceTONNPI.Alphanumeric; slices.Equal(pair, c.SourceTONNPI.Short) && slices.Equal(pair, c.SourceTONNPI.International) {
+		k.tonNPI(at+".source_ton_npi", pair)
+	} else {
+		k.tonNPI(at+".source_ton_npi.alphanumeric", pair)
+		k.tonNPI(at+".source_ton_npi.short", c.SourceTONNPI.Short)
+		k.tonNPI(at+".source_ton_npi.international", c.SourceTONNPI.International)
+	}
+	k.tonNPI(at+".dest_ton_npi", c.DestTONNPI)
+	if c.MessageClass != "none" && (c.Alphabet != "gsm7" || c.DataCoding.Default != 0 || c.DataCoding.UCS2 != 8) {
+		k.problem(at+".message_class", "needs alphabet gsm7 and no data_coding: it is a data_coding of its own")
+	}
+	if c.Confirm == "receipt" && len(c.Links) > 0 && !slices.ContainsFunc(c.Links, func(l Link) bool { return l.Bind != "transmitter" }) {
+		k.problem(at+".confirm", "waits for receipts, and no link receives: bind one as receiver, or set submit")
+	}
+	if (c.Default || len(c.Prefixes) > 0) && len(c.Links) > 0 && !slices.ContainsFunc(c.Links, func(l Link) bool { return l.Bind != "receiver" }) {
+		k.problem(at+".links", "only receive, and the carrier has numbers: one must submit")
 	}
 	for _, stat := range sortedKeys(reflect.ValueOf(c.ReceiptStates)) {
 		if strings.ToUpper(stat) != stat {
@@ -112,6 +122,11 @@ func (k *checker) carrier(at string, c *Carrier) {
 			k.unique(path, fmt.Sprint(status), statuses)
 		}
 	}
+	if c.DeliveryRefusal != "" {
+		if _, err := CommandStatus(c.DeliveryRefusal); err != nil {
+			k.problem(at+".delivery_refusal", "%s", err)
+		}
+	}
 	tags := map[string]string{}
 	for _, tag := range sortedKeys(reflect.ValueOf(c.TLVs)) {
 		path := join(at+".tlvs", tag)
@@ -123,13 +138,51 @@ func (k *checker) carrier(at string, c *Carrier) {
 	}
 }
 
-func (k *checker) link(at string, l *Link) {
-	if l.Address != "" {
-		k.remote(at+".address", l.Address)
+// tonNPI requires a type of number and a numbering plan.
+func (k *checker) tonNPI(path string, pair []int) {
+	if len(pair) != 2 || slices.ContainsFunc(pair, func(n int) bool { return n < 0 || n > 255 }) {
+		k.problem(path, "must be two numbers from 0 to 255: the type of number and the numbering plan")
 	}
-	k.length(at+".system_id", l.SystemID, 15)
-	k.length(at+".password", string(l.Password), 8)
-	k.length(at+".system_type", l.SystemType, 12)
+}
+
+// maxCredential bounds the fields of a bind that SMSCs take longer than SMPP 3.4 has them.
+const maxCredential = 255
+
+func (k *checker) link(at string, c *Carrier, l *Link) {
+	for i, address := range l.AllAddresses() {
+		key := at + ".address"
+		if i > 0 || l.Address == "" {
+			key = fmt.Sprintf("%s.addresses[%d]", at, i+len(l.Addresses)-len(l.AllAddresses()))
+		}
+		k.remote(key, address)
+	}
+	if len(l.AllAddresses()) == 0 {
+		k.problem(at+".address", "is required")
+	}
+	for key, value := range map[string]string{"system_id": l.SystemID, "password": string(l.Password), "system_type": l.SystemType,
+		"receiver.system_id": l.Receiver.SystemID, "receiver.password": string(l.Receiver.Password)} {
+		k.length(at+"."+key, value, maxCredential)
+	}
+	k.length(at+".address_range", l.AddressRange, 40)
+	k.tonNPI(at+".address_range_ton_npi", l.RangeTONNPI)
+	if l.Receiver.Address != "" {
+		k.remote(at+".receiver.address", l.Receiver.Address)
+	}
+	if l.Receiver != (Receiver{}) && l.Bind != "transmitter_receiver" {
+		k.problem(at+".receiver", "is only for bind: transmitter_receiver; another account that only receives is a link with bind: receiver")
+	}
+	if _, err := netip.ParseAddr(l.LocalAddress); err != nil && l.LocalAddress != "" {
+		k.problem(at+".local_address", "must be one of this machine's IP addresses, without a port")
+	}
+	switch version, err := InterfaceVersion(l.Version); {
+	case err != nil:
+		k.problem(at+".interface_version", "%s", err)
+	case version >= 0x34:
+	case c.Concat == "sar" || c.Concat == "payload":
+		k.problem(at+".interface_version", "0x33 has no optional parameters, which concat: %s needs; set udh8 or udh16", c.Concat)
+	case len(c.TLVs) > 0:
+		k.problem(at+".interface_version", "0x33 has no optional parameters, and the carrier has tlvs")
+	}
 	if !slices.Contains(k.roles, "dispatcher") {
 		return // its certificates are on other machines
 	}
@@ -150,4 +203,18 @@ func sortedKeys(m reflect.Value) (keys []string) {
 	}
 	slices.Sort(keys)
 	return keys
+}
+
+// longCredentials warns of credentials that are longer than SMPP 3.4 (4.1.1) has them. Carriers give out such, and their
+// SMSCs take them; a mistake in copying is as likely.
+func (c *Config) longCredentials() (warnings []Problem) {
+	walk(c, func(l leaf) {
+		_, key := carrierKey(c, l.path)
+		most := map[string]int{"links.system_id": 15, "links.password": 8, "links.system_type": 12, "links.receiver.system_id": 15, "links.receiver.password": 8}[key]
+		if most > 0 && l.value.Len() > most {
+			warnings = append(warnings, Problem{Key: l.path, Line: c.lines[l.path],
+				Text: fmt.Sprintf("has %d bytes; SMPP 3.4 has at most %d. It is sent as it is: ask the carrier if the bind is refused", l.value.Len(), most)})
+		}
+	})
+	return warnings
 }

@@ -16,11 +16,12 @@ func Sample() string {
 # overridden by a variable: INTUMWA_ and its path in upper case, e.g. INTUMWA_API_LISTEN; lists are comma-separated there,
 # carriers and links given by name: INTUMWA_CARRIERS_LUMITEL_LINKS_LUMITEL_1_PASSWORD. Durations are 500ms, 90s, 5m, 24h.
 `)
-	sampleSection(&out, reflect.TypeFor[Config](), "")
+	sampleSection(&out, reflect.TypeFor[Config](), "", "")
 	return out.String()
 }
 
-func sampleSection(out *strings.Builder, section reflect.Type, indent string) {
+// sampleSection writes the keys of a section. first is the indent of its first key: that of a list's object has a dash.
+func sampleSection(out *strings.Builder, section reflect.Type, first, indent string) {
 	for i, f := range reflect.VisibleFields(section) {
 		key := keyOf(f)
 		if key == "" {
@@ -30,18 +31,20 @@ func sampleSection(out *strings.Builder, section reflect.Type, indent string) {
 			out.WriteString("\n")
 		}
 		dash := indent
-		if i == 0 && strings.HasPrefix(indent, "    ") { // the first key of a list's object
-			dash = indent[2:] + "- "
+		if i == 0 {
+			dash = first
 		}
-		comment(out, indent, words(f)+f.Tag.Get("text"))
+		if text := words(f) + f.Tag.Get("text"); text != "" {
+			comment(out, indent, text)
+		}
 		out.WriteString(dash + key + ":")
 		switch {
 		case isList(f.Type):
 			out.WriteString("\n")
-			sampleSection(out, f.Type.Elem(), indent+"    ")
+			sampleSection(out, f.Type.Elem(), indent+"  - ", indent+"    ")
 		case f.Type.Kind() == reflect.Struct && f.Type != tlsType:
 			out.WriteString("\n")
-			sampleSection(out, f.Type, indent+"  ")
+			sampleSection(out, f.Type, indent+"  ", indent+"  ")
 		default:
 			out.WriteString(" " + sampleValue(f) + "\n")
 		}
@@ -177,6 +180,8 @@ func manualSection(section reflect.Type, path string, row func(path string, f re
 		case key == "":
 		case isList(f.Type):
 			manualSection(f.Type.Elem(), path+"."+key+"[]", row)
+		case f.Type.Kind() == reflect.Struct && f.Type != tlsType:
+			manualSection(f.Type, path+"."+key, row)
 		default:
 			row(path+"."+key, f)
 		}

@@ -42,6 +42,7 @@ func Load(path string, env []string) (*Config, error) {
 		r.value("", body, reflect.ValueOf(c).Elem())
 	}
 	r.override(c)
+	r.presets(c)
 	r.unused()
 	c.lines, c.missing, c.problems, c.warnings = r.lines, r.missing, r.problems, r.warnings
 	return c, r.problems.orNil()
@@ -53,6 +54,7 @@ const envPrefix = "INTUMWA"
 type reader struct {
 	env      map[string]string
 	known    map[string]bool // variables that name a key
+	given    map[string]bool // key paths with a value in the file or the environment
 	lines    map[string]int  // key path -> line of the file
 	missing  []Problem       // unavailable secrets
 	problems Problems
@@ -60,7 +62,7 @@ type reader struct {
 }
 
 func newReader(env []string) *reader {
-	r := &reader{env: map[string]string{}, known: map[string]bool{envPrefix + "_CONFIG": true}, lines: map[string]int{}}
+	r := &reader{env: map[string]string{}, known: map[string]bool{envPrefix + "_CONFIG": true}, given: map[string]bool{}, lines: map[string]int{}}
 	for _, assignment := range env {
 		if name, value, ok := strings.Cut(assignment, "="); ok {
 			r.env[name] = value
@@ -82,11 +84,18 @@ func (r *reader) problem(path string, line int, format string, args ...any) {
 // value sets v from n. A null keeps the default.
 func (r *reader) value(path string, n ast.Node, v reflect.Value) {
 	r.lines[path] = lineOf(n)
+	r.given[path] = !null(n)
 	_, scalar := written(n)
 	switch {
 	case null(n):
 	case v.Type() == tlsType && scalar: // true or false; an object means true
 		r.scalar(path, n, v.FieldByName("Enabled"))
+	case v.Type() == tonNPIType && n.Type() == ast.SequenceType: // for all kinds of senders
+		for i := range v.NumField() {
+			at := join(path, keyOf(v.Type().Field(i)))
+			r.lines[at], r.given[at] = lineOf(n), true
+			r.list(path, n, v.Field(i))
+		}
 	case v.Kind() == reflect.Struct:
 		if v.Type() == tlsType {
 			v.FieldByName("Enabled").SetBool(true)
@@ -170,7 +179,11 @@ func set(v reflect.Value, text string) error {
 		}
 		v.SetBool(text == "true")
 	case v.CanInt():
-		i, err := strconv.ParseInt(text, 10, v.Type().Bits())
+		base := 10
+		if digits, hex := strings.CutPrefix(text, "0x"); hex {
+			text, base = digits, 16
+		}
+		i, err := strconv.ParseInt(text, base, v.Type().Bits())
 		if err != nil {
 			return errors.New("must be a whole number")
 		}
@@ -219,6 +232,7 @@ func (r *reader) override(c *Config) {
 				r.problem(name, 0, "%s", err)
 				continue
 			}
+			r.given[l.path] = true
 			delete(r.lines, l.path)
 			r.missing = slices.DeleteFunc(r.missing, func(p Problem) bool { return p.Key == l.path })
 			if l.within != nil { // a key within tls turns TLS on

@@ -11,6 +11,7 @@ import (
 
 var (
 	tlsType      = reflect.TypeFor[TLS]()
+	tonNPIType   = reflect.TypeFor[TONNPI]()
 	durationType = reflect.TypeFor[time.Duration]()
 	secretType   = reflect.TypeFor[Secret]()
 )

@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"slices"
 	"strconv"
@@ -70,19 +69,28 @@ func CommandStatus(code string) (uint32, error) {
 	return uint32(n), nil
 }
 
-// TLSConfig is the link's TLS configuration with its files; nil for plain TCP.
-func (l *Link) TLSConfig() (*tls.Config, error) {
-	out, err := l.TLS.config()
-	if out == nil || err != nil || out.ServerName != "" {
-		return out, err
+// InterfaceVersion parses an interface_version: 0x33, 0x34 or 0x50, also written 3.3, 3.4 or 5.0.
+func InterfaceVersion(text string) (uint8, error) {
+	for version, words := range map[uint8][]string{0x33: {"0x33", "51", "3.3", "33"}, 0x34: {"0x34", "52", "3.4", "34", ""}, 0x50: {"0x50", "80", "5.0", "5", "50"}} {
+		if slices.Contains(words, text) {
+			return version, nil
+		}
 	}
-	host, _, err := net.SplitHostPort(l.Address)
-	if err != nil {
-		return nil, errors.New("has no server_name, and the address is not host:port")
-	}
-	out.ServerName = host
-	return out, nil
+	return 0, errors.New("must be 0x33, 0x34 or 0x50")
 }
+
+// AllAddresses are the link's addresses, in the order in which they are tried.
+func (l *Link) AllAddresses() []string {
+	var all []string
+	if l.Address != "" {
+		all = append(all, l.Address)
+	}
+	return append(all, l.Addresses...)
+}
+
+// TLSConfig is the link's TLS configuration with its files; nil for plain TCP. Without a configured ServerName each
+// address uses its own.
+func (l *Link) TLSConfig() (*tls.Config, error) { return l.TLS.config() }
 
 // TLSConfig is the TLS configuration of Redis with its files; nil if redis.tls is
 // false. Without a configured ServerName each address uses its own.

@@ -1,6 +1,7 @@
 package dispatcher
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"time"
@@ -61,7 +62,7 @@ func (s *settler) answer(arrivals []arrival, outcomes []receipts.Outcome, inboun
 
 // throttle refuses a delivery that exceeds the carrier's hourly limit.
 func (s *settler) throttle(a *arrival, kind string) {
-	a.pdu.Respond(smpp.StatusThrottled)
+	a.pdu.Respond(cmp.Or(s.carrier.config().DeliveryRefusal, smpp.StatusThrottled))
 	s.metrics.throttled.WithLabelValues(s.carrier.name, kind).Inc()
 	if n, due := s.throttled.Due(time.Now()); due {
 		s.log.Warn("a carrier delivers more than its hourly limit and is throttled", "event", "carrier_over_limit", "carrier", s.carrier.name, "kind", kind, "count", n)

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"intumwa/dispatcher/profile"
 	"intumwa/messages"
 	"intumwa/messages/submission"
 	"intumwa/smpp"
@@ -60,7 +61,7 @@ func (c *Carrier) event(r smpp.Result, attempt int) submission.Event {
 	case smpp.Accepted:
 		return submission.Answered{Confirms: c.Confirm == ConfirmBySubmit}
 	case smpp.Rejected:
-		class := c.class(r.Status)
+		class := c.ClassOf(r.Status)
 		return submission.Rejected{Permanent: class == smpp.ClassPermanent || class == smpp.ClassUnroutable,
 			Unroutable: class == smpp.ClassUnroutable && c.SecondCarrier != "", Reason: r.Status.String(), Delay: c.retryDelay(attempt, rand.Float64())}
 	case smpp.NoAnswer:
@@ -78,9 +79,11 @@ func (c *Carrier) refusedForNow(s smpp.Status, attempt int) submission.Event {
 	return submission.Rejected{Reason: s.String(), Delay: c.retryDelay(attempt, rand.Float64())}
 }
 
-// reference is the user_message_reference of a segment: 16 bits with which a receipt
-// identifies it even if its response was lost.
-func reference(messageID int64, segment int) uint16 { return uint16(messageID*37 + int64(segment)) }
+// segments builds the submit_sm of a message, cut as its recorded copies were (profile.Profile.SegmentsAs).
+func (c *Carrier) segments(m *messages.Claimed, now time.Time) ([]smpp.Submit, error) {
+	return c.SegmentsAs(&profile.Message{ID: m.ID, Sender: m.Sender, Number: m.Number, Body: m.Body, ConcatRef: m.ConcatRef,
+		ExpiresAt: m.ExpiresAt, Single: m.Lane == messages.LaneSingle}, now, submission.TotalOf(m.Copies))
+}
 
 // submitKey is the key of a segment in flight; fromKey decodes it.
 func submitKey(messageID int64, segment, total int) uint64 {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"intumwa/dispatcher/profile"
 	"intumwa/messages"
 	"intumwa/messages/receipts"
 	"intumwa/messages/submission"
@@ -63,7 +64,7 @@ func (s *settler) apply(c *changes, r *result, policy submission.Policy) submiss
 	case state == submission.Accepted || state == submission.Delivered:
 		c.segments = append(c.segments, s.accepted(segment, r.MessageID))
 	case state == submission.Unanswered:
-		segment.Unanswered, segment.Reference = true, reference(m.msg.ID, r.segment)
+		segment.Unanswered, segment.Reference = true, profile.Reference(m.msg.ID, r.segment)
 		c.segments = append(c.segments, segment)
 	}
 	return submission.Result{Segment: r.segment, State: state, Effect: effect, At: r.at}
@@ -92,7 +93,7 @@ func (s *settler) accepted(segment receipts.Segment, carrierID string) receipts.
 	config := s.carrier.config()
 	segment.CarrierID, segment.Confirmed = carrierID, config.Confirm == ConfirmBySubmit
 	if !config.NoReference {
-		segment.Reference = reference(segment.MessageID, segment.Segment)
+		segment.Reference = profile.Reference(segment.MessageID, segment.Segment)
 	}
 	return segment
 }

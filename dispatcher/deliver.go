@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"strings"
 
+	"intumwa/dispatcher/profile"
 	"intumwa/inbound/handsets"
 	"intumwa/internal/postgres"
 	"intumwa/messages/receipts"
@@ -30,7 +31,7 @@ func (w *linkWorker) deliver(pdu *smpp.Delivery) {
 		pdu.Respond(smpp.StatusOK)
 		return
 	}
-	status, final := w.carrier.config().meaning(receipt.State)
+	status, final := w.carrier.config().Meaning(receipt.State)
 	w.settler.receive(arrival{
 		Receipt: receipts.Receipt{
 			Link: w.link, CarrierID: receipt.ID, Reference: receipt.UserMessageReference, Number: handset(pdu.Source, pdu.Dest),
@@ -70,11 +71,14 @@ func (w *linkWorker) inbound(pdu *smpp.Delivery) *handsets.Inbound {
 	if m.Octets == nil {
 		m.Octets = []byte{}
 	}
-	if text, ok := sms.Decode(pdu.DataCoding, w.carrier.config().Alphabet != AlphabetGSM7, m.Payload()); ok {
+	if text, ok := sms.Decode(pdu.DataCoding, w.carrier.config().Alphabet != profile.AlphabetGSM7, m.Payload()); ok {
 		m.Body = &text
 	}
 	return m
 }
+
+// esmUDHI is the esm_class bit of a text that starts with a user data header.
+const esmUDHI = 0x40
 
 // partOf returns which part of a long message a delivery is, from its user data header
 // or its SAR parameters (SMPP 3.4, 5.3.2.22 to 24); nil if it is a whole message. The

@@ -3,6 +3,7 @@ package dispatcher
 import (
 	"testing"
 
+	"intumwa/dispatcher/profile"
 	"intumwa/inbound/handsets"
 	"intumwa/smpp"
 )
@@ -36,29 +37,29 @@ func TestHandsetOfReceipt(t *testing.T) {
 func TestInboundAlphabet(t *testing.T) {
 	for _, c := range []struct {
 		name     string
-		alphabet Alphabet
+		alphabet profile.Alphabet
 		esm      uint8
 		coding   uint8
 		octets   string
 		want     string
 	}{
-		{"GSM-7", AlphabetGSM7, 0, 0, "\x00\x05$\x1b\x65_", "@é¤€§"},
-		{"Latin-1", AlphabetLatin1, 0, 0, "@\xe9$_", "@é$_"},
-		{"ASCII", AlphabetASCII, 0, 0, "@$_{}", "@$_{}"},
-		{"Latin-1 behind a UDH", AlphabetLatin1, 0x40, 0, "\x05\x00\x03\x01\x02\x01@\xe9", "@é"},
-		{"data_coding 3 beside GSM-7", AlphabetGSM7, 0, 3, "@\xe9$_", "@é$_"},
-		{"UCS-2 beside Latin-1", AlphabetLatin1, 0, 8, "\x00@\x20\xac", "@€"},
-		{"an escape at the end", AlphabetGSM7, 0, 0, "pay 500\x1b", "pay 500 "},
-		{"an escape before a letter", AlphabetGSM7, 0, 0, "pay \x1bZ 500", "pay Z 500"},
-		{"no septet", AlphabetGSM7, 0, 0, "pay\xff 500", "pay\ufffd 500"},
-		{"half a code unit", AlphabetGSM7, 0, 8, "\x00H\x00i\x00", "Hi\ufffd"},
-		{"GSM-7 with a class", AlphabetGSM7, 0, 0xF0, "STOP\x00", "STOP@"},
-		{"the carrier's alphabet with a class", AlphabetLatin1, 0, 0xF1, "STOP@", "STOP@"},
-		{"UCS-2 with a class", AlphabetGSM7, 0, 0x18, "\x00S\x00T", "ST"},
+		{"GSM-7", profile.AlphabetGSM7, 0, 0, "\x00\x05$\x1b\x65_", "@é¤€§"},
+		{"Latin-1", profile.AlphabetLatin1, 0, 0, "@\xe9$_", "@é$_"},
+		{"ASCII", profile.AlphabetASCII, 0, 0, "@$_{}", "@$_{}"},
+		{"Latin-1 behind a UDH", profile.AlphabetLatin1, 0x40, 0, "\x05\x00\x03\x01\x02\x01@\xe9", "@é"},
+		{"data_coding 3 beside GSM-7", profile.AlphabetGSM7, 0, 3, "@\xe9$_", "@é$_"},
+		{"UCS-2 beside Latin-1", profile.AlphabetLatin1, 0, 8, "\x00@\x20\xac", "@€"},
+		{"an escape at the end", profile.AlphabetGSM7, 0, 0, "pay 500\x1b", "pay 500 "},
+		{"an escape before a letter", profile.AlphabetGSM7, 0, 0, "pay \x1bZ 500", "pay Z 500"},
+		{"no septet", profile.AlphabetGSM7, 0, 0, "pay\xff 500", "pay\ufffd 500"},
+		{"half a code unit", profile.AlphabetGSM7, 0, 8, "\x00H\x00i\x00", "Hi\ufffd"},
+		{"GSM-7 with a class", profile.AlphabetGSM7, 0, 0xF0, "STOP\x00", "STOP@"},
+		{"the carrier's alphabet with a class", profile.AlphabetLatin1, 0, 0xF1, "STOP@", "STOP@"},
+		{"UCS-2 with a class", profile.AlphabetGSM7, 0, 0x18, "\x00S\x00T", "ST"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			w := &linkWorker{carrier: &carrier{name: "lumitel"}, link: "lumitel-1"}
-			w.carrier.conf.Store(&Carrier{Alphabet: c.alphabet})
+			w.carrier.conf.Store(&Carrier{Profile: profile.Profile{Alphabet: c.alphabet}})
 			m := w.inbound(&smpp.Delivery{ESMClass: c.esm, DataCoding: c.coding, ShortMessage: []byte(c.octets)})
 			if m.Body == nil {
 				t.Fatalf("%q was not read", c.octets)

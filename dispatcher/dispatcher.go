@@ -7,7 +7,7 @@
 // A file uses only files of its own line and of the lines above it. The type that a part keeps stands in its first
 // file, what runs it in its last.
 //
-//	carriers     carrier segment options · carriers quota
+//	carriers     carrier (package profile) options · carriers quota
 //	ground       core metrics repeat · leases links serving · attempt attempts slots
 //	settling     settlement gather arrival change second conclude settler · sandbox cancel unanswered
 //	a link       bind breaker pace prefetch queuehealth trace · linkworker deliver echo feeder submitter linkrun

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"intumwa/dispatcher/profile"
 	"intumwa/messages/receipts"
 )
 
@@ -25,7 +26,7 @@ func (w *linkWorker) endEchoed(ctx context.Context) {
 	segments := make([]receipts.Segment, len(overdue))
 	for i, key := range overdue {
 		id, n, _ := fromKey(key)
-		segments[i].Reference = reference(id, n)
+		segments[i].Reference = profile.Reference(id, n)
 		if m := w.inFlight.get(id); m != nil { // without a number no receipt matches
 			segments[i].Number = m.msg.Number
 		}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 
+	"intumwa/dispatcher/profile"
 	"intumwa/smpp"
 	"intumwa/sms"
 )
@@ -58,7 +59,7 @@ func TestFailButReported(t *testing.T) {
 			b := b.in(t)
 			b.cleared()
 			m := b.begun(2)
-			a, ref := b.receipt("a1", "DELIVRD"), reference(m.msg.ID, 1)
+			a, ref := b.receipt("a1", "DELIVRD"), profile.Reference(m.msg.ID, 1)
 			a.Reference, a.Number = &ref, string(m.msg.Number)
 			b.reported(a)
 			fates := []fate{unanswered, accepted("a2")}

@@ -90,6 +90,9 @@ func (d *recovery) tpsOf(name string) (tps float64) {
 			continue
 		}
 		for _, l := range c.config().Links {
+			if !l.Mode.Submits() {
+				continue
+			}
 			if l.TPS == 0 {
 				return 0
 			}

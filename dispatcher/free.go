@@ -8,6 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"intumwa/dispatcher/profile"
 	"intumwa/internal/postgres"
 	"intumwa/messages"
 	"intumwa/messages/receipts"
@@ -157,7 +158,7 @@ func (c *Carrier) recordUnanswered(ctx context.Context, tx pgx.Tx, list []*messa
 	for i, m := range list {
 		ids[i] = m.ID
 		now := postgres.Now()
-		submits, err := c.segmentsAs(m, now)
+		submits, err := c.segments(m, now)
 		total := len(submits)
 		if err != nil { // it cannot be sent as it is configured now
 			total = m.Segments
@@ -165,7 +166,7 @@ func (c *Carrier) recordUnanswered(ctx context.Context, tx pgx.Tx, list []*messa
 		for n := 1; n <= total; n++ {
 			if written(m, submission.StateOf(n, total, m.Copies)) {
 				segments = append(segments, receipts.Segment{MessageID: m.ID, Segment: n, Total: total, Number: m.Number, At: now,
-					Unanswered: true, Reference: reference(m.ID, n)})
+					Unanswered: true, Reference: profile.Reference(m.ID, n)})
 			}
 		}
 	}

@@ -206,10 +206,10 @@ func TestOperatorsHands(t *testing.T) {
 	w.await("sent", 10*time.Second, w.send(note{to: w.number("00"), carrier: "leo"})...)
 	// A configuration that cannot work changes nothing.
 	for name, bad := range map[string][]dispatcher.Carrier{
-		"no address":         {conf(func(c *dispatcher.Carrier) { c.Links[0].Address = "nowhere" })},
+		"no address":         {conf(func(c *dispatcher.Carrier) { c.Links[0].Addresses = []string{"nowhere"} })},
 		"two links alike":    {conf(func(c *dispatcher.Carrier) { c.Links = append(c.Links, c.Links[0]) })},
 		"two carriers alike": {conf(), conf()},
-		"password too long":  {conf(two), named("leo", b, own, func(c *dispatcher.Carrier) { c.Links[0].Password = "far too long" })},
+		"password too long":  {conf(two), named("leo", b, own, func(c *dispatcher.Carrier) { c.Links[0].Password = strings.Repeat("x", 256) })},
 		"TLV of ours":        {conf(func(c *dispatcher.Carrier) { c.TLVs = []smpp.TLV{{Tag: smpp.TagMessagePayload}} })},
 	} {
 		if err := w.d.Reload(bad); err == nil {
@@ -218,7 +218,7 @@ func TestOperatorsHands(t *testing.T) {
 	}
 	w.stays(500*time.Millisecond, "all links stay", func() bool { return w.linkState("leo-1").State == "bound" && w.linkState("lumitel-2").State == "bound" })
 	// A link with another address binds again; a removed link unbinds and is deleted.
-	reload(conf(faster, func(c *dispatcher.Carrier) { c.Links[0].Address = b.address }))
+	reload(conf(faster, func(c *dispatcher.Carrier) { c.Links[0].Addresses = []string{b.address} }))
 	w.until("the gone links are off the list", func() bool {
 		return w.linkState("leo-1").State == "unknown" && w.linkState("lumitel-2").State == "unknown"
 	})
@@ -291,4 +291,35 @@ func TestSilenceUnbinds(t *testing.T) {
 	w.await("sent", 20*time.Second, ids...)
 	w.settledAll()
 	w.clean(mno)
+}
+
+// TestReceiverAlone: a carrier with a transmitter and a receiver as two links. Receipts come over the
+// second, which carries no messages: when the first is gone, the failover carrier takes over although the second is bound.
+func TestReceiverAlone(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	out, in := w.carrier(carriersim.Options{NoFates: true}), w.carrier(carriersim.Options{Name: "second", NoFates: true})
+	as := func(name string, mode smpp.BindMode) dispatcher.Link {
+		return out.link(name, func(l *dispatcher.Link) { l.Mode = mode })
+	}
+	w.start(out.mno(func(c *dispatcher.Carrier) {
+		c.Links = []dispatcher.Link{as("lumitel-1", smpp.Transmitter), as("lumitel-2", smpp.Receiver)}
+		c.Failover, c.FailoverAfter = []string{"leo"}, time.Second
+	}), named("leo", in))
+	w.await("sent", 10*time.Second, w.sendMany(20, "00")...)
+	if l := w.linkState("lumitel-2"); l.Window != 0 || l.TPS != 0 {
+		t.Errorf("the receiver has window %d and tps %v: it carries nothing", l.Window, l.TPS)
+	}
+	if _, err := dispatcher.SetPaused(w.Context(), w.pool, "lumitel-1", true); err != nil {
+		t.Fatal(err)
+	}
+	w.until("its process has heard of the pause", func() bool {
+		return w.metric("intumwa_smpp_session_state", "link", "lumitel-1", "state", "paused") == 1
+	})
+	w.await("sent", 20*time.Second, w.sendMany(20, "00")...)
+	if n := in.Stats().Accepted; n != 20 {
+		t.Errorf("the second carrier accepted %d, want 20", n)
+	}
+	w.settledAll()
+	w.clean(out, in)
 }

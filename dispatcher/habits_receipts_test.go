@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"intumwa/dispatcher"
+	"intumwa/dispatcher/profile"
 	"intumwa/sms"
 	"intumwa/tools/carriersim"
 )
@@ -60,7 +61,7 @@ func TestHabitsOfReceipts(t *testing.T) {
 	w := newWorld(t)
 	mno := w.carrier(carriersim.Options{ReceiptDelay: 5 * time.Millisecond})
 	// The id format is set because many messages are on one link at once.
-	w.start(mno.mno(func(c *dispatcher.Carrier) { c.IDFormat = dispatcher.IDSame }))
+	w.start(mno.mno(func(c *dispatcher.Carrier) { c.IDFormat = profile.IDSame }))
 	ids, final := make([]int64, len(habits)), 0
 	for i, h := range habits {
 		if h.ends != "pending" {

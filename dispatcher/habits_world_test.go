@@ -20,6 +20,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"intumwa/dispatcher"
+	"intumwa/dispatcher/profile"
 	"intumwa/internal/postgres"
 	"intumwa/internal/testenv"
 	"intumwa/messages"
@@ -121,7 +122,7 @@ func (w *world) listen(c *carriersim.Carrier) *sim {
 
 // link is the configuration of a link to the carrier, with short times.
 func (s *sim) link(name string, change ...func(*dispatcher.Link)) dispatcher.Link {
-	l := dispatcher.Link{Options: smpp.Options{Name: name, Address: s.address, SystemID: "intumwa", Password: "secret",
+	l := dispatcher.Link{Options: smpp.Options{Name: name, Account: smpp.Account{Addresses: []string{s.address}, SystemID: "intumwa", Password: "secret"},
 		Window: 20, EnquireLink: 2 * time.Second, EnquireTimeout: 5 * time.Second, ResponseTimeout: time.Second, // a busy machine answers within
 		UnknownHold: 10 * time.Second, BindTimeout: 10 * time.Second, DrainTimeout: 500 * time.Millisecond, UnbindTimeout: 500 * time.Millisecond}}
 	for _, c := range change {
@@ -136,7 +137,7 @@ func (s *sim) mno(change ...func(*dispatcher.Carrier)) dispatcher.Carrier {
 }
 
 func named(name string, s *sim, change ...func(*dispatcher.Carrier)) dispatcher.Carrier {
-	c := dispatcher.Carrier{Name: name, SourceTON: 5, DestTON: 1, DestNPI: 1, RetryMin: 50 * time.Millisecond, RetryMax: time.Second}
+	c := dispatcher.Carrier{Name: name, Profile: profile.Profile{Source: profile.Sources{Alphanumeric: profile.TONNPI{TON: 5}}, Dest: profile.TONNPI{TON: 1, NPI: 1}}, RetryMin: 50 * time.Millisecond, RetryMax: time.Second}
 	if s != nil {
 		c.Links = []dispatcher.Link{s.link(name + "-1")}
 	}

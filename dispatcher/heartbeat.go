@@ -2,6 +2,7 @@ package dispatcher
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 )
@@ -91,7 +92,7 @@ func (m *member) arrange(wishes map[string]wantedLink, held leasedLinks) error {
 // a link. A carrier may allow only one.
 func (m *member) drains(link *Link) bool {
 	for _, at := range m.workers {
-		if at.ending.Load() && at.conf.Address == link.Address && at.conf.SystemID == link.SystemID {
+		if at.ending.Load() && slices.Equal(at.conf.Addresses, link.Addresses) && at.conf.SystemID == link.SystemID {
 			return true
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"intumwa/dispatcher"
+	"intumwa/dispatcher/profile"
 	"intumwa/internal/testenv"
 )
 
@@ -97,7 +98,7 @@ func TestNodeSMPP(t *testing.T) {
 	w := newWorld(t)
 	w.until("node-smpp listens", func() bool { return len(node.events("listening")) == 1 })
 	at := &sim{address: fmt.Sprintf("127.0.0.1:%d", node.events("listening")[0].Port)}
-	forms := map[string]dispatcher.Concat{"udh8": dispatcher.ConcatUDH8, "sar": dispatcher.ConcatSAR, "payload": dispatcher.ConcatPayload}
+	forms := map[string]profile.Concat{"udh8": profile.ConcatUDH8, "sar": profile.ConcatSAR, "payload": profile.ConcatPayload}
 	var carriers []dispatcher.Carrier
 	for name, concat := range forms {
 		carriers = append(carriers, named(name, at, func(c *dispatcher.Carrier) {

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"intumwa/dispatcher/profile"
 	"intumwa/messages"
 	"intumwa/smpp"
 	"intumwa/sms"
@@ -70,7 +71,7 @@ func TestSentBesideRefused(t *testing.T) {
 	var reports []arrival
 	for segment := 1; segment <= 2; segment++ {
 		a := b.receipt([]string{"a1", "a2"}[segment-1], "DELIVRD")
-		ref := reference(m.msg.ID, segment)
+		ref := profile.Reference(m.msg.ID, segment)
 		a.Reference, a.Number = &ref, string(m.msg.Number)
 		reports = append(reports, a)
 	}

@@ -11,10 +11,11 @@ import (
 
 // newLinkWorker returns a worker that is idle until start.
 func newLinkWorker(shared *core, c *carrier, settle *settler, health *queueHealth, conf *Link) (*linkWorker, error) {
-	w := &linkWorker{core: shared, carrier: c, settler: settle, health: health, link: conf.Name, conf: conf, done: make(chan struct{}),
+	w := &linkWorker{core: shared, carrier: c, settler: settle, health: health, link: conf.Name, submits: conf.Mode.Submits(), conf: conf, done: make(chan struct{}),
 		kick: func() {}, setBind: func(string, *linkBind) {}}
 	bind, err := newLinkBind(c.name, conf, smpp.Options{Log: w.log, Metrics: w.smpp, Deliver: w.deliver, OnLate: w.late,
-		Class: func(s smpp.Status) smpp.Class { return c.config().class(s) }})
+		Busy:  func() smpp.Status { return c.config().DeliveryRefusal },
+		Class: func(s smpp.Status) smpp.Class { return c.config().ClassOf(s) }})
 	if err != nil {
 		return nil, err
 	}
@@ -52,9 +53,11 @@ func (w *linkWorker) run(ctx context.Context) {
 	var bind, watch, loops sync.WaitGroup
 	bind.Go(func() { w.bind.run(linkCtx) })
 	watch.Go(func() { w.watch(watching) })
-	loops.Go(func() { w.feed(ctx, queue.Single) })
-	loops.Go(func() { w.feed(ctx, queue.Batch) })
-	loops.Go(func() { w.submitPrefetched(ctx) })
+	if w.submits {
+		loops.Go(func() { w.feed(ctx, queue.Single) })
+		loops.Go(func() { w.feed(ctx, queue.Batch) })
+		loops.Go(func() { w.submitPrefetched(ctx) })
+	}
 	loops.Go(func() { w.tidy(ctx) })
 	loops.Wait()
 	w.giveBack(w.prefetch.takeAll(), 0)

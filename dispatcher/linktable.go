@@ -63,6 +63,9 @@ func (m *member) report(name string, w wantedLink) linkReport {
 		snap, stopped = at.state()
 		refused = at.refusals.totals()
 	}
+	if !w.link.Mode.Submits() {
+		snap.Window, snap.TPS = 0, 0 // it cannot serve
+	}
 	minute := m.minutes.of(name, snap.Totals, refused)
 	return linkReport{Name: name, State: snap.State.String(), Since: postgres.Moment(snap.Since), Window: snap.Window, InFlight: snap.InFlight,
 		TPS: snap.TPS, LastError: snap.LastError, Broken: stopped.out, Accepted: minute.accepted, Throttled: minute.throttled, Overdue: snap.Overdue,
@@ -99,7 +102,7 @@ func (m *member) lease(ctx context.Context, wishes map[string]wantedLink, now ti
 			"window" = u."window", in_flight = u.in_flight, tps = u.tps, last_error = u.last_error, broken = u.broken, updated_at = now(),
 			accepted = u.accepted, throttled = u.throttled, overdue = u.overdue, refused = u.refused, senders_held = u.senders_held,
 			bound_by = CASE WHEN u.state = 'bound' THEN $1 ELSE links.bound_by END,
-			served_at = CASE WHEN u.state = 'bound' AND NOT u.broken AND NOT links.paused THEN now() ELSE least(links.served_at, now()) END -- the clock may have been set back
+			served_at = CASE WHEN u.state = 'bound' AND NOT u.broken AND NOT links.paused AND u."window" > 0 THEN now() ELSE least(links.served_at, now()) END -- the clock may have been set back
 		FROM (SELECT links.name FROM links JOIN leases ON leases.name = '`+linkLease+`' || links.name
 				WHERE leases.holder = $1 ORDER BY name FOR UPDATE OF links) mine -- one order in all processes
 			JOIN json_to_recordset($2::json) u(name text, state text, since timestamptz, "window" int, in_flight int, tps float8, last_error text, broken boolean,

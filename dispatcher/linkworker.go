@@ -24,6 +24,7 @@ type linkWorker struct {
 	kick     func()                  // tells the member that the worker has ended
 	setBind  func(string, *linkBind) // registers the bind of a running link; nil removes it
 	link     string                  // its name
+	submits  bool                    // it is no receiver alone
 	conf     *Link                   // the current one; only the member uses it while the worker runs
 	bind     *linkBind
 	breaker  breaker
@@ -120,7 +121,7 @@ func (w *linkWorker) setPaused(paused bool) {
 
 // carries reports whether the link can carry messages, or at least a probe.
 func (w *linkWorker) carries(now time.Time) bool {
-	return w.bind.up() && w.leases.submits() && w.breaker.ready(now) && !w.slots.stalled(now)
+	return w.submits && w.bind.up() && w.leases.submits() && w.breaker.ready(now) && !w.slots.stalled(now)
 }
 
 // ready waits until the link can carry messages, or at least a probe.

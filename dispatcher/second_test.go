@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"intumwa/dispatcher/profile"
 	"intumwa/messages"
 	"intumwa/messages/submission"
 	"intumwa/smpp"
@@ -17,7 +18,7 @@ func newSecondBench(t *testing.T, change ...func(*Carrier)) (*bench, *linkWorker
 	t.Helper()
 	first := func(c *Carrier) { c.SecondCarrier, c.SecondWithin = "leo", time.Minute }
 	b := newBench(t, append([]func(*Carrier){first}, change...)...)
-	leo := Carrier{Name: "leo", IDFormat: IDSame, Links: []Link{{Options: smpp.Options{Name: "leo-1", Address: "127.0.0.1:1", SystemID: "x", Window: 10}}}}
+	leo := Carrier{Name: "leo", Profile: profile.Profile{IDFormat: profile.IDSame}, Links: []Link{{Options: smpp.Options{Name: "leo-1", Account: smpp.Account{Addresses: []string{"127.0.0.1:1"}, SystemID: "x"}, Window: 10}}}}
 	if err := b.d.Reload([]Carrier{*b.d.running()[0].config(), leo}); err != nil {
 		t.Fatal(err)
 	}

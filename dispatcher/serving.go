@@ -11,11 +11,11 @@ import (
 )
 
 const (
-	// serving selects links that could carry messages at their dispatcher's last heartbeat.
-	serving = `state = 'bound' AND NOT broken AND NOT paused AND ` + leased
+	// serving selects links that could carry messages at their dispatcher's last heartbeat. A receiver alone has no window.
+	serving = `state = 'bound' AND NOT broken AND NOT paused AND "window" > 0 AND ` + leased
 	// takenOver selects links that their dispatcher took over less than $2 ago and has not
 	// bound yet. It excludes links that it had bound and lost.
-	takenOver = `state <> 'bound' AND since > now() - $2::interval AND NOT broken AND NOT paused AND EXISTS (SELECT FROM leases
+	takenOver = `state <> 'bound' AND since > now() - $2::interval AND NOT broken AND NOT paused AND "window" > 0 AND EXISTS (SELECT FROM leases
 		WHERE leases.name = '` + linkLease + `' || links.name AND leases.holder IS DISTINCT FROM links.bound_by)`
 	// sinceServed is the time since a link last served. For a held link a heartbeat writes
 	// both times, so a step of the database's clock changes nothing.

@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"pgregory.net/rapid"
 
+	"intumwa/dispatcher/profile"
 	"intumwa/messages"
 	"intumwa/messages/submission"
 	"intumwa/smpp"
@@ -242,7 +243,7 @@ func (p *play) hearsEcho() {
 	} else {
 		c.delivered = true
 	}
-	a, ref := at.receipt(fmt.Sprintf("echo-%d-%d", p.id, slices.Index(p.copies, c)), state), reference(p.id, c.segment)
+	a, ref := at.receipt(fmt.Sprintf("echo-%d-%d", p.id, slices.Index(p.copies, c)), state), profile.Reference(p.id, c.segment)
 	a.Reference, a.Number = &ref, string(p.number)
 	at.lot.receipts = append(at.lot.receipts, a)
 }

@@ -22,8 +22,8 @@ const settleTimeout = 10 * time.Second
 // standby (postgres.ConfirmWith): the earlier one may not have reached it.
 //
 // While the database is down, results are kept and retried. Their slots stay
-// taken, so the link stops. Receipts are refused with ESME_RMSGQFUL; the carrier
-// delivers them again.
+// taken, so the link stops. Receipts are refused for now; the carrier delivers them
+// again.
 type settler struct {
 	*core
 	carrier *carrier

@@ -1,6 +1,7 @@
 package dispatcher
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -50,7 +51,7 @@ func (s *settler) settle(ctx context.Context, w settlement) {
 		// Refuse the receipts, also those that came meanwhile: the carrier delivers
 		// them again.
 		for _, a := range append(w.receipts, s.grabReceipts()...) {
-			a.pdu.Respond(smpp.StatusMsgQueueFull)
+			a.pdu.Respond(cmp.Or(s.carrier.config().DeliveryRefusal, smpp.StatusMsgQueueFull))
 			s.metrics.refusedReceipts.WithLabelValues(s.carrier.name).Inc()
 		}
 		w.receipts, w.again = nil, true

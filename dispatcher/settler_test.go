@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"intumwa/billing"
+	"intumwa/dispatcher/profile"
 	"intumwa/internal/postgres"
 	"intumwa/internal/testenv"
 	"intumwa/messages"
@@ -50,7 +51,7 @@ func newBenchAt(t *testing.T, url string, change ...func(*Carrier)) *bench {
 	t.Cleanup(pool.Close)
 	testenv.Companies(t, pool, 2)
 	rdb, prefix := testenv.Redis(t)
-	conf := Carrier{Name: "lumitel", IDFormat: IDSame, Links: []Link{{Options: smpp.Options{Name: "l1", Address: "127.0.0.1:1", SystemID: "x", Window: 10}}}}
+	conf := Carrier{Name: "lumitel", Profile: profile.Profile{IDFormat: profile.IDSame}, Links: []Link{{Options: smpp.Options{Name: "l1", Account: smpp.Account{Addresses: []string{"127.0.0.1:1"}, SystemID: "x"}, Window: 10}}}}
 	for _, c := range change {
 		c(&conf)
 	}
@@ -187,7 +188,7 @@ func (b *bench) settle(w settlement) {
 }
 
 func (b *bench) receipt(key, state string) arrival {
-	status, final := b.s.carrier.config().meaning(state)
+	status, final := b.s.carrier.config().Meaning(state)
 	return arrival{Receipt: receipts.Receipt{Link: "l1", CarrierID: key, State: state,
 		Status: status, Final: final, At: time.Now()}, pdu: &smpp.Delivery{}}
 }

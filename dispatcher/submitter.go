@@ -114,7 +114,7 @@ func (w *linkWorker) begin(ctx context.Context, m *inFlight) {
 		w.unsent(m, submission.NotWritten{})
 		return
 	}
-	submits, err := w.carrier.config().segmentsAs(m.msg, now)
+	submits, err := w.carrier.config().segments(m.msg, now)
 	if err != nil {
 		w.unsent(m, submission.Unsendable{Reason: err.Error()})
 		return
@@ -191,7 +191,7 @@ func (w *linkWorker) answered(m *inFlight, r *result) {
 // refused reacts to a refusal. A message that is refused because the carrier is out of order
 // waits, whatever the status.
 func (w *linkWorker) refused(m *inFlight, r *result) {
-	class := w.carrier.config().class(r.Status)
+	class := w.carrier.config().ClassOf(r.Status)
 	w.refusals.add(r.Status)
 	// If a retry meets a full queue again while other segments pass, the queue is one
 	// handset's. That is no reason to slow the link.

@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"intumwa/dispatcher/profile"
 	"intumwa/internal/postgres"
 	"intumwa/messages"
 	"intumwa/messages/receipts"
@@ -155,7 +156,7 @@ func SettleUnanswered(ctx context.Context, pool *pgxpool.Pool, store *messages.S
 // carrier's lock, so that none is answered meanwhile.
 func decideUnanswered(ctx context.Context, pool *pgxpool.Pool, carrier string, ids []int64, decide func(tx pgx.Tx, open map[int64][]int) error) error {
 	err := postgres.InTx(ctx, pool, func(tx pgx.Tx) error {
-		if err := receipts.New(carrier, IDAuto).Lock(ctx, tx); err != nil {
+		if err := receipts.New(carrier, profile.IDAuto).Lock(ctx, tx); err != nil {
 			return err
 		}
 		open, err := receipts.WithoutAnswer(ctx, tx, ids)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"intumwa/dispatcher/profile"
 	"intumwa/messages/submission"
 	"intumwa/sms"
 )
@@ -81,7 +82,7 @@ func TestDecideOfUnanswered(t *testing.T) {
 		}
 	}
 	echo := b.receipt("0815", "DELIVRD")
-	ref := reference(6, 1)
+	ref := profile.Reference(6, 1)
 	echo.Reference, echo.Number = &ref, "25761000006"
 	b.settle(settlement{receipts: []arrival{echo}})
 	settle(0, WasFailed, 6)

@@ -14,7 +14,7 @@ import (
 func TestYield(t *testing.T) {
 	t.Parallel()
 	d, err := New(nil, nil, nil, nil, Options{Metrics: prometheus.NewRegistry(), Carriers: []Carrier{
-		{Name: "lumitel", Links: []Link{{Options: smpp.Options{Name: "l1", Address: "127.0.0.1:1", SystemID: "x", Window: 10}}}}}})
+		{Name: "lumitel", Links: []Link{{Options: smpp.Options{Name: "l1", Account: smpp.Account{Addresses: []string{"127.0.0.1:1"}, SystemID: "x"}, Window: 10}}}}}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,7 @@
 package smpp
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net"
@@ -27,13 +28,14 @@ type Bind struct {
 	opts    Options
 	pace    *pacer
 	metrics *bindMetrics
-	dial    func(context.Context) (net.Conn, error)
+	dial    func(ctx context.Context, address string) (net.Conn, error)
 	retry   backoff // as a Run begins
 
 	running    atomic.Bool
 	submitting atomic.Pointer[session] // the session Submit uses; nil when not bound
 	window     atomic.Int64
-	lastPDU    atomic.Int64 // Unix nanoseconds
+	peer       atomic.Uint32 // sc_interface_version of the last bind response; 0: it had none
+	lastPDU    atomic.Int64  // Unix nanoseconds
 	accepted   atomic.Uint64
 	throttled  atomic.Uint64
 	tracers    tracers
@@ -89,7 +91,7 @@ func (b *Bind) Submit(ctx context.Context, m *Submit, done func(Result)) error {
 		return b.refusal()
 	}
 	p := newPending(m.Key, done)
-	if err := encodeSubmit(&p.frame, m); err != nil {
+	if err := encodeSubmit(&p.frame, m, b.opts.Version >= Version34); err != nil {
 		p.recycle()
 		return err
 	}
@@ -102,6 +104,14 @@ func (b *Bind) class(s Status) Class {
 		return b.opts.Class(s)
 	}
 	return s.Class()
+}
+
+// busy returns the status that refuses a delivery for now.
+func (b *Bind) busy() Status {
+	if b.opts.Busy != nil {
+		return cmp.Or(b.opts.Busy(), StatusMsgQueueFull)
+	}
+	return StatusMsgQueueFull
 }
 
 // refusal returns why nothing can be submitted now.
@@ -223,16 +233,17 @@ func (b *Bind) Snapshot() Snapshot {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	snap := Snapshot{
-		Carrier:    b.opts.Carrier,
-		Name:       b.opts.Name,
-		State:      b.stateLocked(),
-		Since:      b.since,
-		Sessions:   len(b.opts.Mode.roles()),
-		BoundSince: b.boundSince,
-		Window:     int(b.window.Load()),
-		Deliveries: int(b.unanswered.Load()),
-		TPS:        b.pace.rate(),
-		Totals:     Totals{Accepted: b.accepted.Load(), Throttled: b.throttled.Load()},
+		Carrier:     b.opts.Carrier,
+		Name:        b.opts.Name,
+		State:       b.stateLocked(),
+		Since:       b.since,
+		Sessions:    len(modes[b.opts.Mode].roles),
+		BoundSince:  b.boundSince,
+		Window:      int(b.window.Load()),
+		Deliveries:  int(b.unanswered.Load()),
+		PeerVersion: uint8(b.peer.Load()),
+		TPS:         b.pace.rate(),
+		Totals:      Totals{Accepted: b.accepted.Load(), Throttled: b.throttled.Load()},
 	}
 	for _, s := range b.sessions {
 		if s.ended() {

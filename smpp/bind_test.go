@@ -1,6 +1,7 @@
 package smpp
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -23,6 +24,118 @@ func TestBindFields(t *testing.T) {
 	}
 	if want := "intumwa\x00secret\x00VMA\x00\x34\x05\x09^257\x00"; string(got.body) != want {
 		t.Errorf("body %q, want %q", got.body, want)
+	}
+}
+
+// TestBindVersions: interface_version is sent as set, long credentials as they are, and the carrier's own version is
+// kept. Without optional parameters in the protocol (SMPP 3.3) none is sent. rule carriers 9.17
+func TestBindVersions(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name     string
+		version  uint8
+		response string // body of the bind response
+		peer     uint8
+		tlvs     bool
+	}{
+		{"3.4", 0, "smsc\x00\x02\x10\x00\x01\x34", 0x34, true},
+		{"3.4, no sc_interface_version", Version34, "smsc\x00", 0, true},
+		{"3.4, no body", Version34, "", 0, true},
+		{"3.4, a damaged parameter", Version34, "smsc\x00\x02\x10\x00\x09\x34", 0, true},
+		{"5.0 at an SMSC of 3.4", Version50, "smsc\x00\x02\x10\x00\x01\x34", 0x34, true},
+		{"3.3", Version33, "smsc\x00", 0, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			sim := newCarrier(t)
+			o := options(sim.ln.Addr().String())
+			o.Version, o.Password = c.version, "a password of thirty octets..."
+			b, _ := run(t, o)
+			p := sim.accept()
+			bind := p.expect(9)
+			if want := "intumwa\x00a password of thirty octets...\x00\x00" + string([]byte{cmp.Or(c.version, Version34)}) + "\x00\x00\x00"; string(bind.body) != want {
+				t.Errorf("body %q, want %q", bind.body, want)
+			}
+			p.send(0x80000009, 0, bind.sequence, []byte(c.response)...)
+			waitBound(t, b)
+			if got := b.Snapshot().PeerVersion; got != c.peer {
+				t.Errorf("the carrier's version is %#x, want %#x", got, c.peer)
+			}
+			m := sample()
+			m.TLVs = []TLV{{TagUserMessageReference, []byte{1, 2}}}
+			if err := b.Submit(context.Background(), m, func(Result) {}); err != nil {
+				t.Fatal(err)
+			}
+			if got := strings.HasSuffix(string(p.expect(4).body), "\x02\x04\x00\x02\x01\x02"); got != c.tlvs {
+				t.Errorf("optional parameters: %v, want %v", got, c.tlvs)
+			}
+		})
+	}
+}
+
+// TestBindModes: which binds each mode makes, where and as whom; a receiver alone submits nothing.
+func TestBindModes(t *testing.T) {
+	t.Parallel()
+	for mode, want := range map[BindMode]string{Transceiver: "9 intumwa", TransmitterReceiver: "2 intumwa, 1 other", Transmitter: "2 intumwa", Receiver: "1 other"} {
+		t.Run(mode.String(), func(t *testing.T) {
+			here, there := newCarrier(t), newCarrier(t)
+			o := options(here.ln.Addr().String())
+			o.Mode = mode
+			o.Receiver = Account{Addresses: []string{there.ln.Addr().String()}, SystemID: "other", Password: "hidden"}
+			b, _ := run(t, o)
+			var got []string
+			bound := func(c *carrier) {
+				p := c.accept()
+				bind := p.next()
+				id, rest, _ := strings.Cut(string(bind.body), "\x00")
+				if password, _, _ := strings.Cut(rest, "\x00"); (id == "other") != (password == "hidden") {
+					t.Errorf("%s binds with %q", id, password)
+				}
+				got = append(got, fmt.Sprintf("%d %s", bind.command, id))
+				p.send(bind.command|0x80000000, 0, bind.sequence, 0)
+			}
+			if mode != Receiver {
+				bound(here)
+			}
+			if mode == Receiver || mode == TransmitterReceiver {
+				bound(there)
+			}
+			waitBound(t, b)
+			if strings.Join(got, ", ") != want {
+				t.Errorf("binds: %v, want %s", got, want)
+			}
+			err := b.Submit(context.Background(), sample(), func(Result) {})
+			if submits := mode != Receiver; submits != mode.Submits() || submits != (err == nil) || !submits && !errors.Is(err, ErrNotBound) {
+				t.Errorf("submits: %v, %v", mode.Submits(), err)
+			}
+			if mode.Receives() != (mode != Transmitter) {
+				t.Errorf("receives: %v", mode.Receives())
+			}
+		})
+	}
+}
+
+// TestOtherAddress: the next address is tried when one takes no connection, refuses the bind or does not answer it. After
+// the bind is lost the first is tried first.
+func TestOtherAddress(t *testing.T) {
+	t.Parallel()
+	for name, fail := range map[string]func(*peer){
+		"refuses":   func(p *peer) { p.send(0x80000009, 0x08, p.next().sequence) },
+		"closes":    func(p *peer) { _ = p.conn.Close() },
+		"no answer": func(p *peer) { p.next() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			first, second := newCarrier(t), newCarrier(t)
+			o := options(first.ln.Addr().String())
+			o.Addresses = append(o.Addresses, second.ln.Addr().String())
+			o.BindTimeout = 200 * time.Millisecond
+			b, _ := run(t, o)
+			fail(first.accept())
+			p := second.bound()
+			waitBound(t, b)
+			_ = p.conn.Close()
+			first.bound()
+			waitBound(t, b)
+		})
 	}
 }
 
@@ -95,7 +208,7 @@ func TestBindResults(t *testing.T) {
 					}
 					p.send(answer, status, bind.sequence)
 				}()
-				_, err = l.bindSession(context.Background(), asTransceiver, nil)
+				_, err = l.bindSession(context.Background(), asTransceiver, c.ln.Addr().String(), nil)
 				var refused *StatusError
 				if !errors.As(err, &refused) || refused.Status != Status(status) || refused.Command != "bind_transceiver" {
 					t.Fatalf("got %v", err)
@@ -152,7 +265,7 @@ func TestOddBindAnswers(t *testing.T) {
 				p.expect(9)
 				p.send(c.command, c.status, c.sequence)
 			}()
-			_, err = l.bindSession(context.Background(), asTransceiver, nil)
+			_, err = l.bindSession(context.Background(), asTransceiver, o.Addresses[0], nil)
 			var refused *StatusError
 			switch {
 			case c.want == timeout:
@@ -207,7 +320,7 @@ func TestBindToOtherProtocol(t *testing.T) {
 				<-hold
 			}()
 			began := time.Now()
-			_, err = b.bindSession(context.Background(), asTransceiver, nil)
+			_, err = b.bindSession(context.Background(), asTransceiver, o.Addresses[0], nil)
 			if err == nil || !strings.Contains(err.Error(), c.reason) {
 				t.Errorf("got %v, want %q in it", err, c.reason)
 			}
@@ -239,14 +352,17 @@ func TestOptions(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, change := range map[string]func(*Options){
-		"address":       func(o *Options) { o.Address = "carrier" },
+		"address":       func(o *Options) { o.Addresses = []string{"carrier"} },
 		"deliver":       func(o *Options) { o.Deliver = nil },
 		"mode":          func(o *Options) { o.Mode = 9 },
 		"no system_id":  func(o *Options) { o.SystemID = "" },
-		"system_id":     func(o *Options) { o.SystemID = strings.Repeat("x", 16) },
-		"password":      func(o *Options) { o.Password = "123456789" },
+		"no address":    func(o *Options) { o.Addresses = nil },
+		"receiver":      func(o *Options) { o.Receiver.Addresses = []string{"carrier"} },
+		"local address": func(o *Options) { o.LocalAddress = "eth0" },
+		"system_id":     func(o *Options) { o.SystemID = strings.Repeat("x", 256) },
+		"password":      func(o *Options) { o.Password = "123456789" + strings.Repeat("x", 255) },
 		"password NUL":  func(o *Options) { o.Password = "12\x0034" },
-		"system_type":   func(o *Options) { o.SystemType = strings.Repeat("x", 13) },
+		"system_type":   func(o *Options) { o.SystemType = strings.Repeat("x", 256) },
 		"address_range": func(o *Options) { o.AddressRange = strings.Repeat("x", 41) },
 		"tps":           func(o *Options) { o.TPS = -1 },
 		"window":        func(o *Options) { o.Window = -1 },

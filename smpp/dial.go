@@ -1,6 +1,7 @@
 package smpp
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -23,14 +24,18 @@ const (
 )
 
 // dialCarrier connects: TCP, then TLS when configured, in DialTimeout.
-func (b *Bind) dialCarrier(ctx context.Context) (net.Conn, error) {
+func (b *Bind) dialCarrier(ctx context.Context, address string) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, b.opts.DialTimeout)
 	defer cancel()
-	conn, err := new(net.Dialer).DialContext(ctx, "tcp", b.opts.Address)
+	dialer := new(net.Dialer)
+	if local := net.ParseIP(b.opts.LocalAddress); local != nil {
+		dialer.LocalAddr = &net.TCPAddr{IP: local}
+	}
+	conn, err := dialer.DialContext(ctx, "tcp", address)
 	if err != nil || b.opts.TLS == nil {
 		return conn, err
 	}
-	secure := tls.Client(conn, b.tlsConfig())
+	secure := tls.Client(conn, b.tlsConfig(address))
 	if err := secure.HandshakeContext(ctx); err != nil {
 		_ = conn.Close()
 		return nil, fmt.Errorf("TLS handshake: %w", err)
@@ -38,10 +43,10 @@ func (b *Bind) dialCarrier(ctx context.Context) (net.Conn, error) {
 	return secure, nil
 }
 
-func (b *Bind) tlsConfig() *tls.Config {
+func (b *Bind) tlsConfig(address string) *tls.Config {
 	c := b.opts.TLS.Clone()
 	if c.ServerName == "" {
-		c.ServerName, _, _ = net.SplitHostPort(b.opts.Address) // New has checked it
+		c.ServerName, _, _ = net.SplitHostPort(address) // New has checked it
 	}
 	if c.MinVersion == 0 {
 		c.MinVersion = tls.VersionTLS12
@@ -49,9 +54,9 @@ func (b *Bind) tlsConfig() *tls.Config {
 	return c
 }
 
-// bindSession dials and binds one session. It does not start it.
-func (b *Bind) bindSession(ctx context.Context, r role, lost chan<- *session) (*session, error) {
-	conn, err := b.dial(ctx)
+// bindSession dials and binds one session at an address. It does not start it.
+func (b *Bind) bindSession(ctx context.Context, r role, address string, lost chan<- *session) (*session, error) {
+	conn, err := b.dial(ctx, address)
 	if err != nil {
 		if ctx.Err() == nil {
 			b.metrics.bindAttempt(bindDialFailed, StatusOK)
@@ -93,7 +98,7 @@ func (s *session) bind(ctx context.Context) error {
 	o := &s.owner.opts
 	cmd := s.role.command()
 	s.sequence = bindFirst
-	pdu, err := encodeBind(o, cmd, bindFirst)
+	pdu, err := encodeBind(o, s.role, bindFirst)
 	if err != nil {
 		return err
 	}
@@ -135,6 +140,9 @@ func (s *session) awaitBind(cmd command, pdu []byte, unfit *header) error {
 		switch {
 		case h.command.response():
 			answers, refused := bindAnswer(cmd, h)
+			if answers && refused == nil {
+				s.owner.peer.Store(uint32(peerVersion(body)))
+			}
 			if answers {
 				return refused
 			}
@@ -172,6 +180,18 @@ func bindAnswer(cmd command, h header) (answers bool, err error) {
 		return true, nil
 	}
 	return false, nil
+}
+
+// peerVersion reads sc_interface_version, the only optional parameter of a bind response (SMPP 3.4, 4.1.2); 0 if there is
+// none.
+func peerVersion(body []byte) uint8 {
+	_, rest, _ := bytes.Cut(body, []byte{0}) // system_id
+	var d Delivery
+	_ = d.takeTLVs(rest) // what is damaged does not count
+	if v, ok := d.TLV(TagSCInterfaceVersion); ok && len(v) == 1 {
+		return v[0]
+	}
+	return 0
 }
 
 // answerNow responds to a PDU before the writer runs.

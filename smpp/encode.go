@@ -11,9 +11,6 @@ import (
 	"github.com/fiorix/go-smpp/smpp/pdu/pdutlv"
 )
 
-// interfaceVersion is SMPP 3.4.
-const interfaceVersion uint8 = 0x34
-
 // frame is a PDU under construction; the codec writes into it.
 type frame []byte
 
@@ -30,7 +27,7 @@ type submitEncoder struct {
 
 	serviceType, source, dest, validity              *pdufield.Variable
 	sourceTON, sourceNPI, destTON, destNPI, esmClass *pdufield.Fixed
-	registered, dataCoding, length                   *pdufield.Fixed
+	priority, registered, dataCoding, length         *pdufield.Fixed
 	text                                             *pdufield.SM
 }
 
@@ -60,6 +57,7 @@ func newSubmitEncoder() *submitEncoder {
 		destNPI:     fixed(pdufield.DestAddrNPI),
 		dest:        variable(pdufield.DestinationAddr),
 		esmClass:    fixed(pdufield.ESMClass),
+		priority:    fixed(pdufield.PriorityFlag),
 		validity:    variable(pdufield.ValidityPeriod),
 		registered:  fixed(pdufield.RegisteredDelivery),
 		dataCoding:  fixed(pdufield.DataCoding),
@@ -67,7 +65,7 @@ func newSubmitEncoder() *submitEncoder {
 		text:        new(pdufield.SM),
 	}
 	fields[pdufield.ShortMessage] = e.text
-	for _, name := range []pdufield.Name{pdufield.ProtocolID, pdufield.PriorityFlag, pdufield.ReplaceIfPresentFlag, pdufield.SMDefaultMsgID} {
+	for _, name := range []pdufield.Name{pdufield.ProtocolID, pdufield.ReplaceIfPresentFlag, pdufield.SMDefaultMsgID} {
 		fixed(name) // always 0
 	}
 	setCString(variable(pdufield.ScheduleDeliveryTime), "")
@@ -80,8 +78,9 @@ func setCString(v *pdufield.Variable, s string) {
 	v.Data = append(append(v.Data[:0], s...), 0)
 }
 
-// encodeSubmit writes m, which must be valid, into f with sequence_number 0.
-func encodeSubmit(f *frame, m *Submit) error {
+// encodeSubmit writes m, which must be valid, into f with sequence_number 0, without its optional parameters if they are
+// not wanted.
+func encodeSubmit(f *frame, m *Submit, optional bool) error {
 	e := submitEncoders.Get().(*submitEncoder)
 	defer submitEncoders.Put(e)
 	setCString(e.serviceType, m.ServiceType)
@@ -89,12 +88,15 @@ func encodeSubmit(f *frame, m *Submit) error {
 	setCString(e.source, m.Source)
 	e.destTON.Data, e.destNPI.Data = m.DestTON, m.DestNPI
 	setCString(e.dest, m.Dest)
-	e.esmClass.Data = m.ESMClass
+	e.esmClass.Data, e.priority.Data = m.ESMClass, m.Priority
 	setCString(e.validity, m.Validity)
 	e.registered.Data, e.dataCoding.Data = m.RegisteredDelivery, m.DataCoding
 	e.length.Data = uint8(len(m.ShortMessage))
 	e.text.Data = m.ShortMessage
 	for i := range m.TLVs {
+		if !optional {
+			break
+		}
 		t := pdutlv.Tag(m.TLVs[i].Tag)
 		e.tlvs[t] = &pdutlv.Field{Tag: t, Data: m.TLVs[i].Value}
 	}
@@ -105,10 +107,11 @@ func encodeSubmit(f *frame, m *Submit) error {
 	return err
 }
 
-// encodeBind returns the bind PDU of the options.
-func encodeBind(o *Options, cmd command, sequence uint32) ([]byte, error) {
+// encodeBind returns the bind PDU of a session.
+func encodeBind(o *Options, r role, sequence uint32) ([]byte, error) {
 	var body pdu.Body
-	switch cmd {
+	account := o.account(r)
+	switch r.command() {
 	case cmdBindTransmitter:
 		body = pdu.NewBindTransmitter()
 	case cmdBindReceiver:
@@ -119,10 +122,10 @@ func encodeBind(o *Options, cmd command, sequence uint32) ([]byte, error) {
 	body.Header().Seq = sequence
 	fields := body.Fields()
 	for name, value := range map[pdufield.Name]any{
-		pdufield.SystemID:         o.SystemID,
-		pdufield.Password:         o.Password,
+		pdufield.SystemID:         account.SystemID,
+		pdufield.Password:         account.Password,
 		pdufield.SystemType:       o.SystemType,
-		pdufield.InterfaceVersion: interfaceVersion,
+		pdufield.InterfaceVersion: o.Version,
 		pdufield.AddrTON:          o.AddressTON,
 		pdufield.AddrNPI:          o.AddressNPI,
 		pdufield.AddressRange:     o.AddressRange,

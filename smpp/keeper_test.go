@@ -39,7 +39,7 @@ func pipeBind(t *testing.T, change func(*Options)) (*Bind, *pipeCarrier) {
 		t.Fatal(err)
 	}
 	c := &pipeCarrier{t: t, conns: make(chan net.Conn, 100)}
-	b.dial = func(context.Context) (net.Conn, error) {
+	b.dial = func(context.Context, string) (net.Conn, error) {
 		ours, theirs := net.Pipe()
 		c.mu.Lock()
 		c.at = append(c.at, time.Now())
@@ -262,12 +262,12 @@ func TestSilentBind(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				b, c := pipeBind(t, nil)
 				pipe, back := b.dial, time.Now().Add(3*time.Minute)
-				b.dial = func(ctx context.Context) (net.Conn, error) {
+				b.dial = func(ctx context.Context, address string) (net.Conn, error) {
 					if dial > 0 && time.Now().Before(back) {
 						time.Sleep(dial)
 						return nil, os.ErrDeadlineExceeded
 					}
-					return pipe(ctx)
+					return pipe(ctx, address)
 				}
 				stop := start(t, b)
 				for {

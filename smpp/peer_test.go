@@ -190,8 +190,8 @@ func (c *carrier) bound() *peer {
 // options suit most tests.
 func options(address string) Options {
 	return Options{
-		Carrier: "testel", Name: "testel-1", Address: address,
-		SystemID: "intumwa", Password: "secret",
+		Carrier: "testel", Name: "testel-1",
+		Account: Account{Addresses: []string{address}, SystemID: "intumwa", Password: "secret"},
 		Deliver: func(d *Delivery) { d.Respond(StatusOK) },
 		// Most tests end with a silent carrier.
 		DrainTimeout: 100 * time.Millisecond, UnbindTimeout: 100 * time.Millisecond,

@@ -157,7 +157,7 @@ func (s *session) accept(h header, body []byte) {
 	}
 	if !room {
 		b.metrics.refused.Inc()
-		s.send(header{h.command | responseBit, StatusMsgQueueFull, h.sequence}, 0)
+		s.send(header{h.command | responseBit, b.busy(), h.sequence}, 0)
 		return
 	}
 	s.owed.Add(1)

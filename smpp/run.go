@@ -1,6 +1,7 @@
 package smpp
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"sync"
@@ -30,17 +31,19 @@ func (b *Bind) Run(ctx context.Context) error {
 
 // keepBound binds again until ctx ends.
 func (b *Bind) keepBound(ctx context.Context) {
-	retry := b.retry
+	retry, attempt := b.retry, 0
 	b.reached(time.Now())
 	defer b.reached(time.Time{})
 	for ctx.Err() == nil {
 		b.setPhase(Connecting, nil)
-		group, err := b.bind(ctx)
+		group, err := b.bind(ctx, attempt)
+		attempt++
 		switch {
 		case err == nil:
 			bound := time.Now()
 			b.reached(time.Time{})
 			err = b.serve(ctx, group)
+			attempt = 0
 			retry.served(time.Since(bound))
 			b.reached(time.Now())
 		case refusal(err) != nil:
@@ -66,21 +69,24 @@ func (b *Bind) keepBound(ctx context.Context) {
 // bound and closed together.
 type group struct {
 	sessions []*session
+	address  string // of the first
 	// lost receives every session that ended or that the peer unbound.
 	lost chan *session
 }
 
-// bind establishes every session of the bind, or none.
-func (b *Bind) bind(ctx context.Context) (*group, error) {
-	roles := b.opts.Mode.roles()
+// bind establishes every session of the bind, or none. The addresses take turns by attempt, from 0.
+func (b *Bind) bind(ctx context.Context, attempt int) (*group, error) {
+	roles := modes[b.opts.Mode].roles
 	g := &group{lost: make(chan *session, 2*len(roles))}
 	for _, r := range roles {
-		s, err := b.bindSession(ctx, r, g.lost)
+		addresses := b.opts.account(r).Addresses
+		address := addresses[attempt%len(addresses)]
+		s, err := b.bindSession(ctx, r, address, g.lost)
 		if err != nil {
 			b.dissolve(g, &closure{reasonPairLost, err})
-			return nil, fmt.Errorf("binding to %s as %s: %w", b.opts.Address, r, err)
+			return nil, fmt.Errorf("binding to %s as %s: %w", address, r, err)
 		}
-		g.sessions = append(g.sessions, s)
+		g.sessions, g.address = append(g.sessions, s), cmp.Or(g.address, address)
 		b.setSessions(g.sessions)
 		s.start()
 	}
@@ -90,7 +96,7 @@ func (b *Bind) bind(ctx context.Context) (*group, error) {
 // serve runs the group until one session is lost or ctx ends, and returns the reason.
 func (b *Bind) serve(ctx context.Context, g *group) error {
 	b.setPhase(Bound, nil)
-	b.opts.Log.Info("link is bound", "event", "link_bound", "address", b.opts.Address, "bind", b.opts.Mode.String())
+	b.opts.Log.Info("link is bound", "event", "link_bound", "address", g.address, "bind", b.opts.Mode.String(), "smsc_version", fmt.Sprintf("%#02x", b.peer.Load()))
 	var cause error
 	select {
 	case s := <-g.lost:

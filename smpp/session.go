@@ -17,13 +17,6 @@ const (
 	asReceiver
 )
 
-func (m BindMode) roles() []role {
-	if m == TransmitterReceiver {
-		return []role{asTransmitter, asReceiver}
-	}
-	return []role{asTransceiver}
-}
-
 func (r role) submits() bool { return r != asReceiver }
 
 // command is the bind command of the role.

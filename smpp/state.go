@@ -46,12 +46,13 @@ type Snapshot struct {
 	Sessions      int
 	BoundSince    time.Time // zero when not bound
 
-	Window     int
-	InFlight   int // submit_sm holding a window slot
-	Waiting    int // Submit calls waiting for a slot
-	Overdue    int // of InFlight: unanswered for longer than the response timeout
-	Deliveries int // deliver_sm not yet answered by their owner
-	TPS        float64
+	Window      int
+	InFlight    int   // submit_sm holding a window slot
+	Waiting     int   // Submit calls waiting for a slot
+	Overdue     int   // of InFlight: unanswered for longer than the response timeout
+	PeerVersion uint8 // sc_interface_version of the carrier's bind response; 0: it had none
+	Deliveries  int   // deliver_sm not yet answered by their owner
+	TPS         float64
 
 	LastError string    // the last reason for not being bound; of a bound bind, with the time when it ended
 	LastPDU   time.Time // last PDU received; zero when never

@@ -26,6 +26,7 @@ const (
 	TagNetworkErrorCode     = uint16(pdutlv.TagNetworkErrorCode)
 	TagMessagePayload       = uint16(pdutlv.TagMessagePayload)
 	TagMessageState         = uint16(pdutlv.TagMessageStateOption)
+	TagSCInterfaceVersion   = uint16(0x0210)
 	TagCongestionState      = uint16(0x0428) // of SMPP 5
 )
 
@@ -54,6 +55,7 @@ type Submit struct {
 	DestNPI            uint8
 	Dest               string
 	ESMClass           uint8
+	Priority           uint8 // priority_flag, 0 to 3
 	RegisteredDelivery uint8
 	DataCoding         uint8
 	Validity           string

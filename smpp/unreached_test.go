@@ -36,7 +36,7 @@ func TestUnreached(t *testing.T) {
 		stop()
 
 		b, _ = pipeBind(t, nil)
-		b.dial = func(context.Context) (net.Conn, error) { return nil, errors.New("no route to host") }
+		b.dial = func(context.Context, string) (net.Conn, error) { return nil, errors.New("no route to host") }
 		stop = start(t, b)
 		time.Sleep(time.Minute)
 		synctest.Wait()

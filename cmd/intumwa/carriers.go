@@ -2,12 +2,14 @@ package main
 
 import (
 	"log/slog"
+	"strconv"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"intumwa/configs"
 	"intumwa/dispatcher"
+	"intumwa/dispatcher/profile"
 	"intumwa/inbound/handsets"
 	"intumwa/queue"
 	"intumwa/smpp"
@@ -23,21 +25,25 @@ var (
 
 	statuses = map[string]sms.Status{"sent": sms.Sent, "failed": sms.Failed, "none": sms.Pending}
 
-	idFormats = map[string]dispatcher.IDFormat{"auto": dispatcher.IDAuto, "same": dispatcher.IDSame,
-		"hex_to_decimal": dispatcher.IDHexToDecimal, "decimal_to_hex": dispatcher.IDDecimalToHex}
+	idFormats = map[string]profile.IDFormat{"auto": profile.IDAuto, "same": profile.IDSame,
+		"hex_to_decimal": profile.IDHexToDecimal, "decimal_to_hex": profile.IDDecimalToHex}
 
-	concats = map[string]dispatcher.Concat{"udh8": dispatcher.ConcatUDH8, "udh16": dispatcher.ConcatUDH16, "sar": dispatcher.ConcatSAR, "payload": dispatcher.ConcatPayload}
+	concats = map[string]profile.Concat{"udh8": profile.ConcatUDH8, "udh16": profile.ConcatUDH16, "sar": profile.ConcatSAR, "payload": profile.ConcatPayload}
 
-	alphabets = map[string]dispatcher.Alphabet{"gsm7": dispatcher.AlphabetGSM7, "latin1": dispatcher.AlphabetLatin1, "ascii": dispatcher.AlphabetASCII}
+	alphabets = map[string]profile.Alphabet{"gsm7": profile.AlphabetGSM7, "latin1": profile.AlphabetLatin1, "ascii": profile.AlphabetASCII}
 
-	validities = map[string]dispatcher.Validity{"relative": dispatcher.ValidityRelative, "absolute": dispatcher.ValidityAbsolute, "none": dispatcher.ValidityNone}
+	validities = map[string]profile.Validity{"relative": profile.ValidityRelative, "absolute": profile.ValidityAbsolute, "none": profile.ValidityNone}
 
 	policies = map[string]dispatcher.Ambiguous{"resend": dispatcher.AmbiguousResend, "hold": dispatcher.AmbiguousHold, "fail": dispatcher.AmbiguousFail}
 
 	classes = map[string]smpp.Class{"throttled": smpp.ClassThrottled, "temporary": smpp.ClassTemporary, "permanent": smpp.ClassPermanent,
 		"unroutable": smpp.ClassUnroutable, "configuration": smpp.ClassConfiguration}
 
-	bindModes = map[string]smpp.BindMode{"transceiver": smpp.Transceiver, "transmitter_receiver": smpp.TransmitterReceiver}
+	bindModes = map[string]smpp.BindMode{"transceiver": smpp.Transceiver, "transmitter_receiver": smpp.TransmitterReceiver,
+		"transmitter": smpp.Transmitter, "receiver": smpp.Receiver}
+
+	destForms = map[string]profile.DestForm{"international": profile.DestInternational, "plus": profile.DestPlus, "zeros": profile.DestZeros,
+		"national": profile.DestNational, "trunk": profile.DestTrunk}
 )
 
 func dispatcherOptions(c *configs.Config, log *slog.Logger, metrics prometheus.Registerer) dispatcher.Options {
@@ -76,31 +82,71 @@ const secondWithin = time.Minute
 func carrierOf(c *configs.Carrier) dispatcher.Carrier {
 	carrier := dispatcher.Carrier{
 		Name: c.Name, Confirm: confirmations[c.Confirm], OnReceiptTimeout: statuses[c.OnReceiptTimeout], ReceiptTimeout: c.ReceiptTimeout,
-		IDFormat: idFormats[c.MessageIDFormat], States: map[string]sms.Status{}, Concat: concats[c.Concat], Alphabet: alphabets[c.Alphabet],
-		Validity: validities[c.ValidityPeriod], SourceTON: uint8(c.SourceTONNPI[0]), SourceNPI: uint8(c.SourceTONNPI[1]),
-		DestTON: uint8(c.DestTONNPI[0]), DestNPI: uint8(c.DestTONNPI[1]), ServiceType: c.ServiceType, Classes: map[smpp.Status]smpp.Class{},
-		NoReference: !c.UserReference, OnAmbiguous: policies[c.OnAmbiguous], Failover: c.Failover,
-		SecondCarrier: c.SecondCarrier, SecondWithin: secondWithin,
+		Profile: profileOf(c), OnAmbiguous: policies[c.OnAmbiguous], Failover: c.Failover, SecondCarrier: c.SecondCarrier, SecondWithin: secondWithin,
+	}
+	for i := range c.Links {
+		carrier.Links = append(carrier.Links, dispatcher.Link{Options: linkOf(c, &c.Links[i])})
+	}
+	return carrier
+}
+
+// linkOf converts a link of a checked configuration.
+func linkOf(c *configs.Carrier, l *configs.Link) smpp.Options {
+	tls, _ := l.TLSConfig() // configs checked them, as well as the version
+	version, _ := configs.InterfaceVersion(l.Version)
+	options := smpp.Options{
+		Name: l.Name, Account: smpp.Account{Addresses: l.AllAddresses(), SystemID: l.SystemID, Password: string(l.Password)},
+		Receiver: smpp.Account{SystemID: l.Receiver.SystemID, Password: string(l.Receiver.Password)}, LocalAddress: l.LocalAddress,
+		TLS: tls, Mode: bindModes[l.Bind], Version: version, SystemType: l.SystemType, AddressRange: l.AddressRange,
+		Window: l.Window, TPS: float64(l.TPS), EnquireLink: l.EnquireLink, EnquireTimeout: l.EnquireTimeout(),
+		ResponseTimeout: l.ResponseTimeout, UnknownHold: c.UnknownHold, DrainTimeout: 4 * time.Second, UnbindTimeout: time.Second,
+	}
+	if l.Receiver.Address != "" {
+		options.Receiver.Addresses = []string{l.Receiver.Address}
+	}
+	of := tonNPI(l.RangeTONNPI)
+	options.AddressTON, options.AddressNPI = of.TON, of.NPI
+	return options
+}
+
+// profileOf converts how a carrier wants its SMPP.
+func profileOf(c *configs.Carrier) profile.Profile {
+	registered := uint8(c.RegisteredDelivery)
+	p := profile.Profile{
+		Source: profile.Sources{Alphanumeric: tonNPI(c.SourceTONNPI.Alphanumeric), Short: tonNPI(c.SourceTONNPI.Short),
+			International: tonNPI(c.SourceTONNPI.International)},
+		Dest: tonNPI(c.DestTONNPI), DestForm: destForms[c.DestForm], ServiceType: c.ServiceType, NoReference: !c.UserReference,
+		DefaultCoding: uint8(c.DataCoding.Default), UCS2Coding: uint8(c.DataCoding.UCS2),
+		SinglePriority: uint8(c.SinglePriority), RegisteredDelivery: &registered,
+		Alphabet: alphabets[c.Alphabet], Concat: concats[c.Concat], Validity: validities[c.ValidityPeriod],
+		IDFormat: idFormats[c.MessageIDFormat], States: map[string]sms.Status{}, Classes: map[smpp.Status]smpp.Class{},
+	}
+	if class, err := strconv.ParseUint(c.MessageClass, 10, 8); err == nil { // not "none"
+		one := uint8(class)
+		p.MessageClass = &one
 	}
 	for state, meaning := range c.ReceiptStates {
-		carrier.States[state] = statuses[meaning]
+		p.States[state] = statuses[meaning]
 	}
-	tlvs, _ := c.StaticTLVs() // configs checked them, as well as the codes and the TLS files
+	tlvs, _ := c.StaticTLVs() // configs checked them, as well as the codes
 	for _, tlv := range tlvs {
-		carrier.TLVs = append(carrier.TLVs, smpp.TLV(tlv))
+		p.TLVs = append(p.TLVs, smpp.TLV(tlv))
+	}
+	if c.DeliveryRefusal != "" {
+		status, _ := configs.CommandStatus(c.DeliveryRefusal)
+		p.DeliveryRefusal = smpp.Status(status)
 	}
 	for code, class := range c.ErrorClasses {
 		status, _ := configs.CommandStatus(code)
-		carrier.Classes[smpp.Status(status)] = classes[class]
+		p.Classes[smpp.Status(status)] = classes[class]
 	}
-	for i := range c.Links {
-		l := &c.Links[i]
-		tls, _ := l.TLSConfig()
-		carrier.Links = append(carrier.Links, dispatcher.Link{Options: smpp.Options{
-			Name: l.Name, Address: l.Address, TLS: tls, Mode: bindModes[l.Bind], SystemID: l.SystemID, Password: string(l.Password),
-			SystemType: l.SystemType, Window: l.Window, TPS: float64(l.TPS), EnquireLink: l.EnquireLink, EnquireTimeout: l.EnquireTimeout(),
-			ResponseTimeout: l.ResponseTimeout, UnknownHold: c.UnknownHold, DrainTimeout: 4 * time.Second, UnbindTimeout: time.Second,
-		}})
+	return p
+}
+
+// tonNPI converts a pair.
+func tonNPI(pair []int) (p profile.TONNPI) {
+	if len(pair) == 2 {
+		p.TON, p.NPI = uint8(pair[0]), uint8(pair[1])
 	}
-	return carrier
+	return p
 }

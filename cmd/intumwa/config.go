@@ -88,17 +88,23 @@ func connections(c *configs.Config, roles []string) []connection {
 		for j := range c.Carriers[i].Links {
 			link := &c.Carriers[i].Links[j]
 			key := fmt.Sprintf("carriers[%d].links[%d] (%s)", i, j, link.Name)
-			list = append(list, connection{key, func(ctx context.Context) (string, error) {
-				secure, err := link.TLSConfig()
-				if err != nil {
-					return "", err
-				}
-				found, err := tryAddress(ctx, link.Address, secure)
-				if err == nil {
-					found += "; whether it takes our bind shows when a dispatcher runs"
-				}
-				return found, err
-			}})
+			addresses := link.AllAddresses()
+			if link.Receiver.Address != "" {
+				addresses = append(addresses, link.Receiver.Address)
+			}
+			for _, address := range addresses {
+				list = append(list, connection{key, func(ctx context.Context) (string, error) {
+					secure, err := link.TLSConfig()
+					if err != nil {
+						return "", err
+					}
+					found, err := tryAddress(ctx, address, secure)
+					if err == nil {
+						found += "; intumwa admin carrier try --link " + link.Name + " tries the bind"
+					}
+					return found, err
+				}})
+			}
 		}
 	}
 	return list

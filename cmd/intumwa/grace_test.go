@@ -19,7 +19,7 @@ import (
 // (endWithin, which TestTerminatedMidLoad proves) with the wait before SIGTERM, and the phases of the shutdown
 // fit into that.
 func TestTerminationGrace(t *testing.T) {
-	link := carrierOf(&configs.Carrier{SourceTONNPI: []int{5, 0}, DestTONNPI: []int{1, 1}, Links: []configs.Link{{}}}).Links[0].Options
+	link := carrierOf(&configs.Carrier{Links: []configs.Link{{}}}).Links[0].Options
 	if parts := shutdownGrace + link.DrainTimeout + link.UnbindTimeout; parts >= endWithin {
 		t.Errorf("answering what is under way, draining and unbinding may take %v of %v", parts, endWithin)
 	}

@@ -21,6 +21,7 @@ import (
 
 	"intumwa/configs"
 	"intumwa/dispatcher"
+	"intumwa/dispatcher/profile"
 	"intumwa/internal/postgres"
 	"intumwa/internal/testenv"
 	"intumwa/smpp"
@@ -230,7 +231,7 @@ func TestStaticTags(t *testing.T) {
 	for tag := range 1 << 16 {
 		c := configs.Carrier{Name: "leo", TLVs: map[string]string{fmt.Sprint(tag): "abc"}, UserReference: true}
 		_, checked := c.StaticTLVs()
-		served := d.Check([]dispatcher.Carrier{{Name: "leo", TLVs: []smpp.TLV{{Tag: uint16(tag), Value: []byte("abc")}}}})
+		served := d.Check([]dispatcher.Carrier{{Name: "leo", Profile: profile.Profile{TLVs: []smpp.TLV{{Tag: uint16(tag), Value: []byte("abc")}}}}})
 		if (checked == nil) != (served == nil) {
 			t.Errorf("%#04x: config check: %v, serve: %v", tag, checked, served)
 		}

@@ -44,7 +44,7 @@ func serveFloor(ctx context.Context, addresses []string) error {
 	f := &floor{hook: addresses[3], accept: make(chan floorMessage, 1<<16), deliver: make(chan int64, 1<<16),
 		of: map[string]int64{}, early: map[string]bool{}}
 	var err error
-	if f.bind, err = smpp.New(smpp.Options{Carrier: "bench", Name: "floor", Address: addresses[2], SystemID: "bench", Password: "bench",
+	if f.bind, err = smpp.New(smpp.Options{Carrier: "bench", Name: "floor", Account: smpp.Account{Addresses: addresses[2:3], SystemID: "bench", Password: "bench"},
 		Window: 100, Deliver: f.receipt}); err != nil {
 		return err
 	}

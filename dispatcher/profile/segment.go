@@ -1,14 +1,13 @@
-package dispatcher
+package profile
 
 import (
+	"cmp"
 	"encoding/binary"
 	"fmt"
 	"slices"
 	"time"
 	"unicode/utf8"
 
-	"intumwa/messages"
-	"intumwa/messages/submission"
 	"intumwa/smpp"
 	"intumwa/sms"
 )
@@ -20,52 +19,70 @@ const esmUDHI = 0x40
 // days, and 29 days.
 const longestRelative = 360*24*time.Hour - time.Second
 
-// registeredReceipt requests a receipt on success and on failure.
+// registeredReceipt requests a receipt on success and on failure (SMPP 3.4, 5.2.17).
 const registeredReceipt = 0x01
 
-// segments builds the submit_sm of each segment of a message, in order. With
+// Message is what the segments of one message are made of.
+type Message struct {
+	ID        int64
+	Sender    string
+	Number    sms.Number
+	Body      string
+	ConcatRef byte // of UDH-8 and SAR
+	ExpiresAt time.Time
+	Single    bool // a single send, not a batch's
+}
+
+// Segments builds the submit_sm of each segment of a message, in order. With
 // UDH-8 they are as many as were billed: sms.Count and sms.SplitEncoded share
 // one splitter.
-func (c *Carrier) segments(m *messages.Claimed, now time.Time) []smpp.Submit {
+func (p *Profile) Segments(m *Message, now time.Time) []smpp.Submit {
+	source, sender := p.Source.of(m.Sender)
 	template := smpp.Submit{
-		ServiceType: c.ServiceType,
-		SourceTON:   c.SourceTON, SourceNPI: c.SourceNPI, Source: m.Sender,
-		DestTON: c.DestTON, DestNPI: c.DestNPI, Dest: m.Number.Digits(),
+		ServiceType: p.ServiceType,
+		SourceTON:   source.TON, SourceNPI: source.NPI, Source: sender,
+		DestTON: p.Dest.TON, DestNPI: p.Dest.NPI, Dest: p.DestForm.write(m.Number),
 		RegisteredDelivery: registeredReceipt,
-		Validity:           c.validity(m, now),
-		TLVs:               c.TLVs,
+		Validity:           p.validity(m, now),
+		TLVs:               p.TLVs,
 	}
-	encoding, payload := c.encode(m.Body)
-	template.DataCoding = encoding.DataCoding()
-	if c.Concat == ConcatPayload {
-		if text := c.alphabet(encoding, payload); len(payload) <= 140 || (encoding == sms.GSM7 && len(payload) <= 160) {
+	if p.RegisteredDelivery != nil {
+		template.RegisteredDelivery = *p.RegisteredDelivery
+	}
+	if m.Single {
+		template.Priority = p.SinglePriority
+	}
+	encoding, payload := p.encode(m.Body)
+	template.DataCoding = p.coding(encoding)
+	if p.Concat == ConcatPayload {
+		if text := p.alphabet(encoding, payload); len(payload) <= 140 || (encoding == sms.GSM7 && len(payload) <= 160) {
 			template.ShortMessage = text
 		} else {
-			template.TLVs = append(slices.Clip(c.TLVs), smpp.TLV{Tag: smpp.TagMessagePayload, Value: text})
+			template.TLVs = append(slices.Clip(p.TLVs), smpp.TLV{Tag: smpp.TagMessagePayload, Value: text})
 		}
 		submits := []smpp.Submit{template}
-		c.referTo(m.ID, submits)
+		p.referTo(m.ID, submits)
 		return submits
 	}
-	split := sms.SplitEncoded(encoding, payload, c.Concat == ConcatUDH16)
+	split := sms.SplitEncoded(encoding, payload, p.Concat == ConcatUDH16)
 	submits := make([]smpp.Submit, len(split.Segments))
-	defer c.referTo(m.ID, submits)
+	defer p.referTo(m.ID, submits)
 	for i, segment := range split.Segments {
 		submits[i] = template
-		text := c.alphabet(split.Encoding, segment)
+		text := p.alphabet(split.Encoding, segment)
 		if len(split.Segments) == 1 {
 			submits[i].ShortMessage = text
 			continue
 		}
 		total, seq := byte(len(split.Segments)), byte(i+1)
-		switch c.Concat {
+		switch p.Concat {
 		case ConcatUDH16:
 			header := sms.UDH16(uint16(m.ID), total, seq)
 			submits[i].ESMClass |= esmUDHI
 			submits[i].ShortMessage = append(header[:], text...)
 		case ConcatSAR:
 			submits[i].ShortMessage = text
-			submits[i].TLVs = append(slices.Clip(c.TLVs),
+			submits[i].TLVs = append(slices.Clip(p.TLVs),
 				smpp.TLV{Tag: smpp.TagSARMessageReference, Value: binary.BigEndian.AppendUint16(nil, uint16(m.ConcatRef))},
 				smpp.TLV{Tag: smpp.TagSARTotalSegments, Value: []byte{total}},
 				smpp.TLV{Tag: smpp.TagSARSegmentSeqnum, Value: []byte{seq}})
@@ -78,10 +95,11 @@ func (c *Carrier) segments(m *messages.Claimed, now time.Time) []smpp.Submit {
 	return submits
 }
 
-// segmentsAs is segments for a message of which copies may be recorded: the other segments must be cut as those were. If
-// concat has changed since, it uses the form that gives as many segments. The error is an *smpp.FieldError.
-func (c *Carrier) segmentsAs(m *messages.Claimed, now time.Time) ([]smpp.Submit, error) {
-	submits, total := c.segments(m, now), submission.TotalOf(m.Copies)
+// SegmentsAs is Segments for a message of which copies are recorded that were cut into total segments (0: none): the other
+// segments must be cut as those were. If concat has changed since, it uses the form that gives as many segments. The error
+// is an *smpp.FieldError.
+func (p *Profile) SegmentsAs(m *Message, now time.Time, total int) ([]smpp.Submit, error) {
+	submits := p.Segments(m, now)
 	switch {
 	case len(submits) > sms.MaxSegments:
 		return nil, &smpp.FieldError{Field: "short_message", Problem: fmt.Sprintf("takes %d segments here, more than %d", len(submits), sms.MaxSegments)}
@@ -89,9 +107,9 @@ func (c *Carrier) segmentsAs(m *messages.Claimed, now time.Time) ([]smpp.Submit,
 		return submits, nil
 	}
 	for _, concat := range []Concat{ConcatUDH8, ConcatUDH16, ConcatPayload} {
-		as := *c
+		as := *p
 		as.Concat = concat
-		if before := as.segments(m, now); len(before) == total {
+		if before := as.Segments(m, now); len(before) == total {
 			return before, nil
 		}
 	}
@@ -99,30 +117,46 @@ func (c *Carrier) segmentsAs(m *messages.Claimed, now time.Time) ([]smpp.Submit,
 }
 
 // referTo adds each segment's user_message_reference.
-func (c *Carrier) referTo(messageID int64, submits []smpp.Submit) {
-	if c.NoReference {
+func (p *Profile) referTo(messageID int64, submits []smpp.Submit) {
+	if p.NoReference {
 		return
 	}
 	for i := range submits {
-		value := binary.BigEndian.AppendUint16(nil, reference(messageID, i+1))
+		value := binary.BigEndian.AppendUint16(nil, Reference(messageID, i+1))
 		submits[i].TLVs = append(slices.Clip(submits[i].TLVs), smpp.TLV{Tag: smpp.TagUserMessageReference, Value: value})
 	}
+}
+
+// Reference is the user_message_reference of a segment: 16 bits with which a receipt
+// identifies it even if its response was lost.
+func Reference(messageID int64, segment int) uint16 { return uint16(messageID*37 + int64(segment)) }
+
+// coding returns the data_coding of an encoding. A message class is in the bits of 3GPP TS 23.038, section 4.
+func (p *Profile) coding(encoding sms.Encoding) uint8 {
+	coding, classed := p.DefaultCoding, uint8(0x10)
+	if encoding == sms.UCS2 {
+		coding, classed = cmp.Or(p.UCS2Coding, encoding.DataCoding()), 0x18
+	}
+	if p.MessageClass != nil {
+		return classed | *p.MessageClass
+	}
+	return coding
 }
 
 // encode encodes a text for the carrier. A GSM 7-bit text with characters
 // outside the carrier's default alphabet goes as UCS-2, so that it arrives
 // unchanged. That may take more segments than were charged.
-func (c *Carrier) encode(text string) (sms.Encoding, []byte) {
+func (p *Profile) encode(text string) (sms.Encoding, []byte) {
 	encoding, payload := sms.Encode(text)
-	if encoding == sms.GSM7 && !c.holds(text) {
+	if encoding == sms.GSM7 && !p.holds(text) {
 		return sms.EncodeUCS2(text)
 	}
 	return encoding, payload
 }
 
 // holds reports whether the carrier's default alphabet has every character.
-func (c *Carrier) holds(text string) bool {
-	limit := c.lastRune()
+func (p *Profile) holds(text string) bool {
+	limit := p.lastRune()
 	for _, r := range text {
 		if r > limit {
 			return false
@@ -132,8 +166,8 @@ func (c *Carrier) holds(text string) bool {
 }
 
 // lastRune is the last character of the carrier's default alphabet.
-func (c *Carrier) lastRune() rune {
-	switch c.Alphabet {
+func (p *Profile) lastRune() rune {
+	switch p.Alphabet {
 	case AlphabetLatin1:
 		return 0xFF
 	case AlphabetASCII:
@@ -143,8 +177,8 @@ func (c *Carrier) lastRune() rune {
 }
 
 // alphabet converts GSM-7 septets to the carrier's alphabet for data_coding 0.
-func (c *Carrier) alphabet(encoding sms.Encoding, payload []byte) []byte {
-	if encoding != sms.GSM7 || c.Alphabet == AlphabetGSM7 {
+func (p *Profile) alphabet(encoding sms.Encoding, payload []byte) []byte {
+	if encoding != sms.GSM7 || p.Alphabet == AlphabetGSM7 {
 		return payload
 	}
 	text, _ := sms.Decode(encoding.DataCoding(), false, payload)
@@ -156,9 +190,9 @@ func (c *Carrier) alphabet(encoding sms.Encoding, payload []byte) []byte {
 }
 
 // validity is the rest of the message's validity, as validity_period.
-func (c *Carrier) validity(m *messages.Claimed, now time.Time) string {
+func (p *Profile) validity(m *Message, now time.Time) string {
 	left := max(m.ExpiresAt.Sub(now), time.Minute)
-	switch c.Validity {
+	switch p.Validity {
 	case ValidityAbsolute:
 		return now.Add(left).UTC().Format("060102150405") + "000+"
 	case ValidityRelative:

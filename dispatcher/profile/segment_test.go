@@ -1,4 +1,4 @@
-package dispatcher
+package profile
 
 import (
 	"bytes"
@@ -9,21 +9,20 @@ import (
 	"testing"
 	"time"
 
-	"intumwa/messages"
 	"intumwa/smpp"
 	"intumwa/sms"
 )
 
 var noon = time.Date(2026, 2, 3, 12, 0, 0, 0, time.UTC)
 
-func claimed(body string) *messages.Claimed {
-	return &messages.Claimed{ID: 0x12345, Sender: "DEMO", Number: "+25779123456", Body: body, ConcatRef: 0xAB, ExpiresAt: noon.Add(24 * time.Hour)}
+func claimed(body string) *Message {
+	return &Message{ID: 0x12345, Sender: "DEMO", Number: "+25779123456", Body: body, ConcatRef: 0xAB, ExpiresAt: noon.Add(24 * time.Hour)}
 }
 
 // TestSegmentFields: the fields exactly as in rule choices 4.2.
 func TestSegmentFields(t *testing.T) {
-	c := Carrier{SourceTON: 5, DestTON: 1, DestNPI: 1, ServiceType: "SMS", NoReference: true, TLVs: []smpp.TLV{{Tag: 0x1400, Value: []byte{7}}}}
-	got := c.segments(claimed("Amahoro @ €"), noon)
+	c := Profile{Source: Sources{Alphanumeric: TONNPI{5, 0}}, Dest: TONNPI{1, 1}, ServiceType: "SMS", NoReference: true, TLVs: []smpp.TLV{{Tag: 0x1400, Value: []byte{7}}}}
+	got := c.Segments(claimed("Amahoro @ €"), noon)
 	want := []smpp.Submit{{
 		ServiceType: "SMS", SourceTON: 5, SourceNPI: 0, Source: "DEMO", DestTON: 1, DestNPI: 1, Dest: "25779123456",
 		RegisteredDelivery: 1, DataCoding: 0, Validity: "000001000000000R",
@@ -32,14 +31,10 @@ func TestSegmentFields(t *testing.T) {
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("GSM-7:\n%+v, want\n%+v", got, want)
 	}
-	got = c.segments(claimed("Bonjour ô 🌍"), noon)
+	got = c.Segments(claimed("Bonjour ô 🌍"), noon)
 	text, _ := hex.DecodeString("0042006f006e006a006f0075007200200" + "0f40020d83cdf0d")
 	if len(got) != 1 || got[0].DataCoding != 8 || got[0].ESMClass != 0 || !bytes.Equal(got[0].ShortMessage, text) {
 		t.Errorf("UCS-2: %+v", got)
-	}
-	c.Confirm = ConfirmBySubmit
-	if got := c.segments(claimed("x"), noon); got[0].RegisteredDelivery != 1 {
-		t.Errorf("registered_delivery is %d: it is 1 for every carrier (rule choices 4.2)", got[0].RegisteredDelivery)
 	}
 	if len(c.TLVs) != 1 {
 		t.Errorf("the carrier's own TLVs: %v", c.TLVs)
@@ -51,10 +46,10 @@ func TestSegmentFields(t *testing.T) {
 func TestReference(t *testing.T) {
 	own := make([]smpp.TLV, 1, 8) // with spare capacity that must not be shared
 	own[0] = smpp.TLV{Tag: 0x1400, Value: []byte{7}}
-	c := Carrier{TLVs: own}
+	c := Profile{TLVs: own}
 	for _, concat := range []Concat{ConcatUDH8, ConcatUDH16, ConcatSAR, ConcatPayload} {
 		c.Concat = concat
-		submits := c.segments(claimed(strings.Repeat("a", 400)), noon)
+		submits := c.Segments(claimed(strings.Repeat("a", 400)), noon)
 		seen := map[uint16]bool{}
 		for i, s := range submits {
 			last := s.TLVs[len(s.TLVs)-1]
@@ -62,7 +57,7 @@ func TestReference(t *testing.T) {
 				t.Fatalf("concat %d, segment %d: %v", concat, i+1, s.TLVs)
 			}
 			ref := binary.BigEndian.Uint16(last.Value)
-			if seen[ref] || ref != reference(0x12345, i+1) {
+			if seen[ref] || ref != Reference(0x12345, i+1) {
 				t.Errorf("concat %d, segment %d: reference %d", concat, i+1, ref)
 			}
 			seen[ref] = true
@@ -73,8 +68,8 @@ func TestReference(t *testing.T) {
 	}
 }
 
-func total(c *Carrier, body string) (submits []smpp.Submit, segments [][]byte) {
-	submits = c.segments(claimed(body), noon)
+func total(c *Profile, body string) (submits []smpp.Submit, segments [][]byte) {
+	submits = c.Segments(claimed(body), noon)
 	for _, s := range submits {
 		segments = append(segments, s.ShortMessage)
 	}
@@ -88,7 +83,7 @@ func TestConcatenation(t *testing.T) {
 	texts := []string{strings.Repeat("a", 161), strings.Repeat("€", 153), strings.Repeat("ê", 71), strings.Repeat("🌍", 67), strings.Repeat("a", 600)}
 	for _, text := range texts {
 		encoding, billed := sms.Count(text)
-		c := &Carrier{NoReference: true}
+		c := &Profile{NoReference: true}
 		submits, segments := total(c, text)
 		if len(submits) != billed {
 			t.Errorf("%d segments go out, %d were billed", len(submits), billed)
@@ -147,7 +142,7 @@ func TestConcatenation(t *testing.T) {
 	// A text in one segment is never marked.
 	for _, concat := range []Concat{ConcatUDH8, ConcatUDH16, ConcatSAR, ConcatPayload} {
 		for _, text := range []string{strings.Repeat("a", 160), strings.Repeat("ê", 70), "€"} {
-			c := &Carrier{Concat: concat, NoReference: true}
+			c := &Profile{Concat: concat, NoReference: true}
 			if s, _ := total(c, text); len(s) != 1 || s[0].ESMClass != 0 || len(s[0].TLVs) != 0 || len(s[0].ShortMessage) == 0 {
 				t.Errorf("concat %d, %d characters: %+v", concat, len(text), s)
 			}
@@ -166,7 +161,7 @@ func TestAlphabets(t *testing.T) {
 		{AlphabetLatin1, "@£$é{ñ", "@\xa3$\xe9{\xf1"},
 		{AlphabetASCII, "@$a{~", "@$a{~"},
 	} {
-		c := &Carrier{Alphabet: a.alphabet}
+		c := &Profile{Alphabet: a.alphabet}
 		if s, _ := total(c, a.text); s[0].DataCoding != 0 || string(s[0].ShortMessage) != a.want {
 			t.Errorf("alphabet %d of %q: % x with data_coding %d, want % x", a.alphabet, a.text, s[0].ShortMessage, s[0].DataCoding, a.want)
 		}
@@ -180,12 +175,12 @@ func TestAlphabets(t *testing.T) {
 		text     string
 		want     string
 	}{{AlphabetASCII, "£é", "\x00\xa3\x00\xe9"}, {AlphabetLatin1, "€", "\x20\xac"}, {AlphabetLatin1, "Δ", "\x03\x94"}} {
-		c := &Carrier{Alphabet: a.alphabet}
+		c := &Profile{Alphabet: a.alphabet}
 		if s, _ := total(c, a.text); s[0].DataCoding != 8 || string(s[0].ShortMessage) != a.want {
 			t.Errorf("alphabet %d of %q: % x with data_coding %d, want % x", a.alphabet, a.text, s[0].ShortMessage, s[0].DataCoding, a.want)
 		}
 	}
-	c := &Carrier{Alphabet: AlphabetLatin1}
+	c := &Profile{Alphabet: AlphabetLatin1}
 	if s, segments := total(c, strings.Repeat("{", 100)); len(s) != 2 || string(segments[0][6:]) != strings.Repeat("{", 76) || string(segments[1][6:]) != strings.Repeat("{", 24) {
 		t.Errorf("Latin-1 in segments: % x", segments)
 	}
@@ -212,7 +207,7 @@ func TestValidity(t *testing.T) {
 		{ValidityAbsolute, 26 * 24 * time.Hour, "260301120000000+"},
 		{ValidityAbsolute, 333 * 24 * time.Hour, "270102120000000+"},
 	} {
-		c := &Carrier{Validity: v.format}
+		c := &Profile{Validity: v.format}
 		m := claimed("x")
 		m.ExpiresAt = noon.Add(v.left)
 		for _, zone := range []*time.Location{time.UTC, time.FixedZone("CAT", 2*3600)} {

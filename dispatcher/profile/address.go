@@ -1,0 +1,66 @@
+package profile
+
+import (
+	"strings"
+
+	"intumwa/sms"
+)
+
+// TONNPI is a type of number and a numbering plan (SMPP 3.4, 5.2.5 and 5.2.6).
+type TONNPI struct{ TON, NPI uint8 }
+
+// Sources are the TON and NPI of a sender, by its kind.
+type Sources struct {
+	Alphanumeric  TONNPI
+	Short         TONNPI // a short code: digits without a country's code
+	International TONNPI // a number with its country's code
+}
+
+// longestShort is the most digits of a number without a country's code: Burundi's subscribers have 8 digits, its short
+// codes 3 to 6.
+const longestShort = 8
+
+// countryCode is Burundi's.
+const countryCode = "257"
+
+// of returns the sender's address on the wire. A number loses its +: TON 1 says that.
+func (s *Sources) of(sender string) (TONNPI, string) {
+	digits := strings.TrimPrefix(sender, "+")
+	switch {
+	case digits == "" || strings.Trim(digits, "0123456789") != "":
+		return s.Alphanumeric, sender
+	case len(digits) <= longestShort:
+		return s.Short, digits
+	}
+	return s.International, digits
+}
+
+// DestForm is how the recipient's number is written.
+type DestForm uint8
+
+// Forms of the recipient's number.
+const (
+	DestInternational DestForm = iota // 25779123456
+	DestPlus                          // +25779123456
+	DestZeros                         // 0025779123456
+	DestNational                      // 79123456
+	DestTrunk                         // 079123456
+)
+
+// write returns the number in this form.
+func (f DestForm) write(number sms.Number) string {
+	digits := number.Digits()
+	switch f {
+	case DestPlus:
+		return "+" + digits
+	case DestZeros:
+		return "00" + digits
+	case DestNational, DestTrunk:
+		national := strings.TrimPrefix(digits, countryCode)
+		if f == DestTrunk {
+			return "0" + national
+		}
+		return national
+	}
+	return digits
+}
