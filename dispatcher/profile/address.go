@@ -23,16 +23,38 @@ const longestShort = 8
 // countryCode is Burundi's.
 const countryCode = "257"
 
-// of returns the sender's address on the wire. A number loses its +: TON 1 says that.
-func (s *Sources) of(sender string) (TONNPI, string) {
+// Kind is the kind of a sender, as the configuration spells it.
+type Kind string
+
+// Kinds of senders.
+const (
+	Alphanumeric  Kind = "alphanumeric"
+	Short         Kind = "short"
+	International Kind = "international"
+)
+
+// KindOf returns a sender's kind and its digits, or the sender itself if it has letters. A number loses its +: TON 1 says
+// that.
+func KindOf(sender string) (Kind, string) {
 	digits := strings.TrimPrefix(sender, "+")
 	switch {
 	case digits == "" || strings.Trim(digits, "0123456789") != "":
-		return s.Alphanumeric, sender
+		return Alphanumeric, sender
 	case len(digits) <= longestShort:
-		return s.Short, digits
+		return Short, digits
 	}
-	return s.International, digits
+	return International, digits
+}
+
+// For returns the TON and NPI of a kind. The caller may change them.
+func (s *Sources) For(kind Kind) *TONNPI {
+	switch kind {
+	case Short:
+		return &s.Short
+	case International:
+		return &s.International
+	}
+	return &s.Alphanumeric
 }
 
 // DestForm is how the recipient's number is written.

@@ -37,7 +37,8 @@ type Message struct {
 // UDH-8 they are as many as were billed: sms.Count and sms.SplitEncoded share
 // one splitter.
 func (p *Profile) Segments(m *Message, now time.Time) []smpp.Submit {
-	source, sender := p.Source.of(m.Sender)
+	kind, sender := KindOf(m.Sender)
+	source := p.Source.For(kind)
 	template := smpp.Submit{
 		ServiceType: p.ServiceType,
 		SourceTON:   source.TON, SourceNPI: source.NPI, Source: sender,

@@ -2,6 +2,7 @@ package receipts
 
 import (
 	"math/big"
+	"slices"
 	"strings"
 
 	"intumwa/internal/postgres"
@@ -17,6 +18,21 @@ const (
 	HexToDecimal               // hexadecimal in the response, decimal in the receipt
 	DecimalToHex               // decimal in the response, hexadecimal in the receipt
 )
+
+// String returns the format as the configuration spells it.
+func (f Format) String() string {
+	return [...]string{"auto", "same", "hex_to_decimal", "decimal_to_hex"}[f]
+}
+
+// Relate returns the format with which a receipt's id is that of the submit_sm_resp, false if there is none.
+func Relate(response, receipt string) (Format, bool) {
+	for _, f := range []Format{Same, HexToDecimal, DecimalToHex} {
+		if slices.Contains(f.keys(receipt), Key(response)) {
+			return f, true
+		}
+	}
+	return Auto, false
+}
 
 // Key is the form of a carrier's message id in which receipts and segments are compared: carriers write one id in upper
 // and lower case, with and without leading zeros. NUL and invalid UTF-8, which PostgreSQL refuses, are left out.

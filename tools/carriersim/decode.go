@@ -157,9 +157,13 @@ var tlvLengths = map[uint16]int{
 
 // bind is a decoded bind request.
 type bind struct {
-	systemID, password, systemType string
-	version                        byte
+	systemID, password, systemType, addressRange string
+	version                                      byte
 }
+
+// longest bounds system_id, password and system_type with their NUL. SMPP 3.4 has 16, 9 and 13, but carriers give out
+// longer ones.
+const longest = 256
 
 // decodeBind decodes the body of any bind request (SMPP 3.4, 4.1).
 func decodeBind(body []byte) (bind, []breach) {
@@ -173,20 +177,20 @@ func decodeBind(body []byte) (bind, []breach) {
 		return string(value)
 	}
 	b := bind{
-		systemID:   read(16, "system_id", InvalidSystemID),
-		password:   read(9, "password", InvalidPassword),
-		systemType: read(13, "system_type", InvalidSystemType),
+		systemID:   read(longest, "system_id", InvalidSystemID),
+		password:   read(longest, "password", InvalidPassword),
+		systemType: read(longest, "system_type", InvalidSystemType),
 		version:    c.octet("interface_version"),
 	}
 	c.octet("addr_ton")
 	c.octet("addr_npi")
-	read(41, "address_range", BindFailed)
+	b.addressRange = read(41, "address_range", BindFailed)
 	switch {
 	case c.cut != "":
 		breaches = append(breaches, breach{InvalidCommandLen, "the body ends within " + c.cut})
 	case len(c.rest) > 0:
 		breaches = append(breaches, breach{InvalidCommandLen, fmt.Sprintf("%d bytes behind the body", len(c.rest))})
-	case b.version != 0x34 && b.version != 0x33:
+	case b.version != 0x34 && b.version != 0x33 && b.version != 0x50:
 		breaches = append(breaches, breach{BindFailed, fmt.Sprintf("interface_version 0x%02X", b.version)})
 	}
 	return b, breaches

@@ -26,7 +26,7 @@ func (m *submit) checkAddresses() {
 		m.breach(InvalidSource, "an alphanumeric source has 1 to 11 characters")
 	case m.srcTON == 5 && m.srcNPI != 0:
 		m.breach(InvalidSourceNPI, "an alphanumeric source has NPI 0, not %d", m.srcNPI)
-	case m.srcTON != 5 && !digits(m.src):
+	case m.srcTON != 5 && m.srcTON != 0 && !digits(m.src): // 0 is unknown: some carriers want names so
 		m.breach(InvalidSource, "a source of TON %d has digits only", m.srcTON)
 	}
 	switch {

@@ -3,6 +3,7 @@ package carriersim
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 )
@@ -53,6 +54,8 @@ type Faults struct {
 	LieAfter       int     `json:"lie_after"`       // a header with LieLength instead of the response to submit_sm number n
 	LieLength      uint32  `json:"lie_length"`      // the command_length of that header
 	StrangeCommand bool    `json:"strange_command"` // each response is preceded by a request with an unknown command_id
+
+	Demands
 }
 
 // timesJSON writes durations as Go writes them ("150ms").
@@ -102,8 +105,11 @@ func (f *Faults) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// faultsDo describes each fault, by its JSON name and in the order of Faults.
-var faultsDo = [...]struct{ name, does string }{
+// faultText describes a fault by its JSON name.
+type faultText struct{ name, does string }
+
+// faultsDo describes each fault, in the order of Faults.
+var faultsDo = []faultText{
 	{"refuse_connections", "Connections are accepted by TCP and closed at once."},
 	{"bind_status", "Every bind is refused with it."},
 	{"bind_silent", "Binds get no answer."},
@@ -150,7 +156,7 @@ var faultsDo = [...]struct{ name, does string }{
 func FaultsTable() string {
 	var table strings.Builder
 	table.WriteString("| fault | what the carrier does |\n|---|---|\n")
-	for _, f := range faultsDo {
+	for _, f := range slices.Concat(faultsDo, demandsDo) {
 		table.WriteString("| `" + f.name + "` | " + f.does + " |\n")
 	}
 	return table.String()

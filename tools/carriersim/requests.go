@@ -72,6 +72,8 @@ func (s *session) bind(h header, body []byte) {
 		status = c.faults.BindStatus
 	case len(breaches) > 0 && !c.opts.Lenient:
 		status = breaches[0].status
+	case c.faults.refusesBind(h.command, &b) != OK:
+		status = c.faults.refusesBind(h.command, &b)
 	case c.opts.SystemID != "" && b.systemID != c.opts.SystemID:
 		status = InvalidSystemID
 	case c.opts.Password != "" && b.password != c.opts.Password:
@@ -107,7 +109,12 @@ func (s *session) bind(h header, body []byte) {
 		if len(name) > 15 {
 			name = name[:15]
 		}
-		pdu = appendTLV(appendCString(pdu, name), tagSCVersion, []byte{0x34})
+		if pdu = appendCString(pdu, name); !c.faults.Old33 {
+			pdu = appendTLV(pdu, tagSCVersion, []byte{0x34})
+		}
+	}
+	if status == InvalidCommand { // it does not know the command
+		pdu = appendHeader(nil, cmdGenericNack, status, h.seq)
 	}
 	s.send(finish(pdu, 0))
 	c.mu.Unlock()

@@ -42,6 +42,7 @@ const (
 	ReceiverTemporary Status = 0x64 // ESME_RX_T_APPN
 	ReceiverPermanent Status = 0x65 // ESME_RX_P_APPN
 	InvalidTLVStream  Status = 0xC0 // ESME_RINVOPTPARSTREAM
+	TLVNotAllowed     Status = 0xC1 // ESME_ROPTPARNOTALLWD
 	InvalidTLVLength  Status = 0xC2 // ESME_RINVPARLEN
 	InvalidTLVValue   Status = 0xC4 // ESME_RINVOPTPARAMVAL
 	DeliveryFailure   Status = 0xFE // ESME_RDELIVERYFAILURE
@@ -61,7 +62,7 @@ var statusNames = map[Status]string{ //nolint:gosec // names of SMPP statuses, n
 	InvalidDestNPI: "ESME_RINVDSTNPI", InvalidSystemType: "ESME_RINVSYSTYP", InvalidReplace: "ESME_RINVREPFLAG",
 	Throttled: "ESME_RTHROTTLED", InvalidSchedule: "ESME_RINVSCHED", InvalidExpiry: "ESME_RINVEXPIRY",
 	InvalidDefaultMsg: "ESME_RINVDFTMSGID", ReceiverTemporary: "ESME_RX_T_APPN", ReceiverPermanent: "ESME_RX_P_APPN",
-	InvalidTLVStream: "ESME_RINVOPTPARSTREAM", InvalidTLVLength: "ESME_RINVPARLEN", InvalidTLVValue: "ESME_RINVOPTPARAMVAL",
+	InvalidTLVStream: "ESME_RINVOPTPARSTREAM", TLVNotAllowed: "ESME_ROPTPARNOTALLWD", InvalidTLVLength: "ESME_RINVPARLEN", InvalidTLVValue: "ESME_RINVOPTPARAMVAL",
 	DeliveryFailure: "ESME_RDELIVERYFAILURE", UnknownError: "ESME_RUNKNOWNERR", InvalidDataCoding: "ESME_RINVDCS",
 }
 

@@ -122,6 +122,9 @@ func (s *session) judge(h header, m *submit, sum uint64, now int64) verdict {
 	case f.SubmitStatus != OK && (f.SubmitSender == "" || f.SubmitSender == string(m.src)):
 		v.status = f.SubmitStatus
 		return v
+	case f.refuses(m) != OK:
+		v.status = f.refuses(m)
+		return v
 	case f.NackEvery > 0 && s.submits%f.NackEvery == 0:
 		v.status, v.answer = InvalidCommand, answerNack
 		return v

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -18,7 +19,7 @@ func TestFaultsTable(t *testing.T) {
 	if err := json.Unmarshal(data, &faults); err != nil {
 		t.Fatal(err)
 	}
-	for _, f := range faultsDo {
+	for _, f := range slices.Concat(faultsDo, demandsDo) {
 		if _, is := faults[f.name]; !is || f.does == "" {
 			t.Errorf("%s is unknown, listed twice, or has no description", f.name)
 		}
