@@ -162,29 +162,3 @@ func TestWaitingShowsRefusal(t *testing.T) {
 		t.Errorf("it still shows %q", s)
 	}
 }
-
-// TestDeliveryRefusal: what cannot be stored now is refused with the carrier's status.
-//
-// Source: rule carriers 2.14.
-func TestDeliveryRefusal(t *testing.T) {
-	t.Parallel()
-	for want, set := range map[carriersim.Status]bool{carriersim.QueueFull: false, carriersim.SystemError: true} {
-		t.Run(want.String(), func(t *testing.T) {
-			t.Parallel()
-			w := newWorld(t)
-			mno := w.carrier(carriersim.Options{NoFates: true, RedeliverDelay: 200 * time.Millisecond})
-			w.start(mno.mno(func(c *dispatcher.Carrier) {
-				if set {
-					c.DeliveryRefusal = 0x08
-				}
-			}))
-			w.exec(`ALTER TABLE segments RENAME TO away`)
-			id := w.sendTo("00")
-			w.until("its receipt is refused so", func() bool {
-				return w.metric("intumwa_smpp_pdus_total", "direction", "out", "command", "deliver_sm_resp", "status", want.String()) > 0
-			})
-			w.exec(`ALTER TABLE away RENAME TO segments`)
-			w.await("sent", 20*time.Second, id)
-		})
-	}
-}

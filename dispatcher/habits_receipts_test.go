@@ -7,6 +7,7 @@ import (
 
 	"intumwa/dispatcher"
 	"intumwa/dispatcher/profile"
+	"intumwa/smpp"
 	"intumwa/sms"
 	"intumwa/tools/carriersim"
 )
@@ -164,23 +165,31 @@ func TestMessagesOfRemovedCarrier(t *testing.T) {
 }
 
 // TestHabitOfDatabaseAway: receipts that cannot be stored are refused with
-// ESME_RMSGQFUL and delivered again.
+// ESME_RMSGQFUL, or with the carrier's delivery_refusal, and delivered again.
 //
 // Source: rule carriers 2.14.
 func TestHabitOfDatabaseAway(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	mno := w.carrier(carriersim.Options{RedeliverDelay: 200 * time.Millisecond, Faults: carriersim.Faults{HoldReceipts: true}})
-	w.start(mno.mno())
-	ids := w.sendMany(20, "00")
-	w.until("all are submitted", func() bool { return w.count(`SELECT count(*) FROM segments`) == len(ids) })
-	w.exec(`ALTER TABLE segments RENAME TO away`)
-	mno.Faults(func(f *carriersim.Faults) { f.HoldReceipts = false })
-	w.until("receipts are refused", func() bool { return w.metric("intumwa_receipts_refused_total") > 0 })
-	w.exec(`ALTER TABLE away RENAME TO segments`)
-	w.await("sent", 15*time.Second, ids...)
-	if st := mno.Stats(); st.Redelivered == 0 {
-		t.Error("no receipt was delivered again")
+	for want, setting := range map[string]smpp.Status{"ESME_RMSGQFUL": 0, "ESME_RSYSERR": smpp.StatusSysErr} {
+		t.Run(want, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			mno := w.carrier(carriersim.Options{RedeliverDelay: 200 * time.Millisecond, Faults: carriersim.Faults{HoldReceipts: true}})
+			w.start(mno.mno(func(c *dispatcher.Carrier) { c.DeliveryRefusal = setting }))
+			ids := w.sendMany(20, "00")
+			w.until("all are submitted", func() bool { return w.count(`SELECT count(*) FROM segments`) == len(ids) })
+			w.exec(`ALTER TABLE segments RENAME TO away`)
+			mno.Faults(func(f *carriersim.Faults) { f.HoldReceipts = false })
+			w.until("receipts are refused", func() bool {
+				return w.metric("intumwa_receipts_refused_total") > 0 &&
+					w.metric("intumwa_smpp_pdus_total", "direction", "out", "command", "deliver_sm_resp", "status", want) > 0
+			})
+			w.exec(`ALTER TABLE away RENAME TO segments`)
+			w.await("sent", 15*time.Second, ids...)
+			if st := mno.Stats(); st.Redelivered == 0 {
+				t.Error("no receipt was delivered again")
+			}
+			w.clean(mno)
+		})
 	}
-	w.clean(mno)
 }

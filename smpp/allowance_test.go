@@ -162,3 +162,16 @@ func TestGiveUpNeedsSignOfLife(t *testing.T) {
 		t.Run(fmt.Sprintf("deaf %v", deaf), func(t *testing.T) { givenUp(t, deaf) })
 	}
 }
+
+// rule carriers 2.14: the carrier's own status refuses what there is no room for.
+func TestBusyStatus(t *testing.T) {
+	for set, want := range map[Status]Status{0: StatusMsgQueueFull, StatusSysErr: StatusSysErr} {
+		b := &Bind{opts: Options{Busy: func() Status { return set }}}
+		if got := b.busy(); got != want {
+			t.Errorf("set to %s: %s, want %s", set, got, want)
+		}
+	}
+	if got := new(Bind).busy(); got != StatusMsgQueueFull {
+		t.Errorf("not set: %s", got)
+	}
+}

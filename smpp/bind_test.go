@@ -222,7 +222,7 @@ func TestBindResults(t *testing.T) {
 	}
 }
 
-// rule carriers 9.18: while only the bind is open, a refusal of any kind answers it. An acceptance
+// rule carriers 9.20: while only the bind is open, a refusal of any kind answers it. An acceptance
 // that does not fit does not; the error names it.
 func TestOddBindAnswers(t *testing.T) {
 	t.Parallel()
