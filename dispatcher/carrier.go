@@ -89,7 +89,7 @@ func (c *Carrier) defaults() error {
 				"until then nobody knows whether the session is alive", c.Name, hold, l.Name, dead)
 		}
 	}
-	if err := c.Profile.Check(); err != nil {
+	if err := c.Check(); err != nil {
 		return fmt.Errorf("carrier %s: %w", c.Name, err)
 	}
 	c.Links = slices.Clone(c.Links)

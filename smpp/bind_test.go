@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"strings"
 	"testing"
@@ -111,6 +112,19 @@ func TestBindModes(t *testing.T) {
 				t.Errorf("receives: %v", mode.Receives())
 			}
 		})
+	}
+}
+
+// TestLocalAddress: the connection comes from our configured address.
+func TestLocalAddress(t *testing.T) {
+	t.Parallel()
+	c := newCarrier(t)
+	o := options(c.ln.Addr().String())
+	o.LocalAddress = "127.0.0.2"
+	run(t, o)
+	p := c.bound()
+	if got, _, _ := net.SplitHostPort(p.conn.RemoteAddr().String()); got != o.LocalAddress {
+		t.Errorf("it comes from %s", got)
 	}
 }
 
