@@ -22,7 +22,7 @@ const (
 	breakerSlowly   = 3                // times breakerAfter: throttled, or perhaps the numbers' fault
 	breakerPasses   = 50               // refusals for one acceptance: nearly nothing is accepted
 	breakerOthers   = 3 * time.Minute  // a sender that was accepted since then shows that the carrier works
-	breakerLong     = 24 * time.Hour   // the same, if the sender is at fault by the status, or by others that passed since
+	breakerLong     = 24 * time.Hour   // the same, if it was accepted while the other was held
 	breakerSpread   = time.Minute      // over which a held sender's messages return, at most
 )
 
@@ -201,7 +201,6 @@ func (b *breaker) state(now time.Time) outage {
 	var held []string
 	var status smpp.Status
 	var works, since time.Time // when another sender was last accepted, and since when these are held
-	about := true
 	for _, name := range slices.Sorted(maps.Keys(b.senders)) {
 		s := b.senders[name]
 		switch {
@@ -209,7 +208,6 @@ func (b *breaker) state(now time.Time) outage {
 			works = later(works, s.accepted)
 		default:
 			held, status, since = append(held, name), s.streak.last, later(since, s.gate.since)
-			about = about && s.streak.aboutSenders()
 		}
 	}
 	if len(held) == 0 {
@@ -220,7 +218,7 @@ func (b *breaker) state(now time.Time) outage {
 		names = fmt.Sprintf("%s and %d more", names, len(held)-3)
 	}
 	within := breakerOthers
-	if about || works.After(since) {
+	if works.After(since) {
 		within = breakerLong
 	}
 	if now.Sub(works) > within {
