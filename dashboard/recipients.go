@@ -148,7 +148,7 @@ func (r *rowReader) check(line sheetRow, row *draftRow) (wrong string) {
 	number := line.Cells[r.numberAt]
 	var ok bool
 	if row.Number, ok = v.d.opts.Plan.Parse(number); !ok {
-		return v.lang.T("campaign.line.number", shorten(number))
+		return v.lang.T(numberFaults[v.d.opts.Plan.Fault(number)], shorten(number))
 	}
 	if _, carried := v.d.rooms.Intake.Route(row.Number); !carried {
 		return v.lang.T("campaign.line.carrier", shorten(number))
@@ -171,6 +171,12 @@ func (r *rowReader) check(line sheetRow, row *draftRow) (wrong string) {
 	size := sms.Measure(intake.Preview(r.company, text))
 	row.Segments, row.UCS2 = size.Segments, size.Encoding == sms.UCS2
 	return ""
+}
+
+// numberFaults are the texts of a number's faults.
+var numberFaults = map[sms.NumberFault]string{
+	sms.NumberOther: "campaign.line.number", sms.NumberScientific: "campaign.line.number.scientific", sms.NumberDecimal: "campaign.line.number.decimal",
+	sms.NumberSeveral: "campaign.line.number.several", sms.NumberTrunk: "campaign.line.number.trunk",
 }
 
 // shorten cuts a cell's text for a page.
