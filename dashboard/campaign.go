@@ -31,11 +31,15 @@ const (
 	largeUploads     = 8               // concurrent larger uploads, one per company
 	uploadTime       = 2 * time.Minute // for receiving and checking a large file
 	previewed        = 5               // messages that a page shows
+	accented         = 3               // of them with accents, if there are as many
+	booksAtOnce      = 2               // workbooks that are read: each is unpacked in memory
 	listed           = 20              // campaigns that a page shows
 )
 
 type campaignsPage struct {
 	Senders   []option // approved ones
+	Encodings []option
+	Again     bool // a file was read wrongly
 	Company   accounts.Company
 	Wrong     lineErrors
 	Campaigns []messages.BatchRecord
@@ -48,7 +52,7 @@ type campaignsPage struct {
 func (d *Dashboard) campaigns(v *visit, t tenant) error { return v.showCampaigns(t, lineErrors{}) }
 
 func (v *visit) showCampaigns(t tenant, wrong lineErrors) (err error) {
-	data := campaignsPage{Company: t.Company, Wrong: wrong, Most: maxRecipientsOf(&t.Company), MiB: maxSheetOf(&t.Company) >> 20,
+	data := campaignsPage{Company: t.Company, Wrong: wrong, Encodings: encodings(v.lang), Again: v.c.Query("again") != "", Most: maxRecipientsOf(&t.Company), MiB: maxSheetOf(&t.Company) >> 20,
 		Example: v.lang.T("campaign.example.head") + "\n+257 79 12 34 00;Aline;25 000\n71 23 45 00;Éric;18 500\n"}
 	if data.Senders, err = v.approvedSenders(t); err != nil {
 		return err
@@ -102,6 +106,14 @@ func (d *Dashboard) checkCampaign(v *visit, t tenant) error {
 		f.refuse("template", "campaign.template.octets")
 	case utf8.RuneCountInString(text) > maxTemplate:
 		f.refuse("template", "campaign.template.long", maxTemplate)
+	default:
+		if near, line, column, found := sms.FirstBrace(text); found {
+			f.refuse("template", "campaign.template.brace", near, line, column)
+		}
+	}
+	about := reading{Encoding: f.Value("encoding"), Numbers: strings.TrimSpace(f.Value("numbers"))}
+	if !among(encodings(v.lang), about.Encoding) {
+		f.refuse("encoding", "campaign.encoding.wrong")
 	}
 	if len(file) == 0 {
 		f.refuse("file", "campaign.file.none")
@@ -111,9 +123,16 @@ func (d *Dashboard) checkCampaign(v *visit, t tenant) error {
 	if !f.ok() {
 		return d.campaigns(v, t)
 	}
-	rows, wrong := v.readRows(&t.Company, sms.ParseTemplate(text), file)
-	made := draft{ID: ulid.Make(), Company: t.Company.ID, Name: name, Sender: sender, Template: text}
+	if _, isBook := bookKind(file); isBook {
+		leaveBook, err := d.books.Enter(v.ctx(), t.Company.ID)
+		if err != nil {
+			return v.busy(http.StatusTooManyRequests)
+		}
+		defer leaveBook()
+	}
+	rows, wrong := v.readRows(&t.Company, text, file, about)
 	if len(wrong.List) == 0 {
+		made := draft{ID: ulid.Make(), Company: t.Company.ID, Name: name, Sender: sender, Template: text, Reading: rows.reading()}
 		err = d.keepDraft(v.ctx(), &made, rows.row)
 		if _, bad := errors.AsType[*sheetError](err); !bad {
 			return v.done(err, made.path(), "")
@@ -196,6 +215,7 @@ type draftPage struct {
 	draftSums
 
 	ID      string
+	Reading reading
 	Name    string
 	Sender  string
 	Credits int64
@@ -209,7 +229,7 @@ type draftPage struct {
 
 // checked is GET /campaigns/drafts/:draft.
 func (d *Dashboard) checked(v *visit, t tenant, made *draft) (err error) {
-	data := draftPage{ID: made.ID.String(), Name: made.Name, Sender: made.Sender, Ready: sends(&t.Company)}
+	data := draftPage{ID: made.ID.String(), Reading: made.Reading, Name: made.Name, Sender: made.Sender, Ready: sends(&t.Company)}
 	if data.draftSums, err = d.sumsOf(v.ctx(), made); err != nil {
 		return err
 	}
@@ -227,11 +247,11 @@ func (d *Dashboard) checked(v *visit, t tenant, made *draft) (err error) {
 		list.to.More = list.all - len(list.to.List)
 	}
 	data.Clear = data.Faults+data.OptedOut == 0
-	first, err := rowsOf(v.ctx(), d.rooms.Pool, made, sendable, 0, previewed)
+	first, err := d.previewRows(v.ctx(), made)
 	if err != nil {
 		return err
 	}
-	template := sms.ParseTemplate(made.Template)
+	template := sms.ParseColumns(made.Template)
 	for _, r := range first {
 		text := intake.Preview(&t.Company, template.Render(r.Variables))
 		m := previewMessage{Number: r.Number, Text: text, Size: sms.Measure(text), Encoding: "GSM-7"}

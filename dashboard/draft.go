@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -32,6 +33,7 @@ type draft struct {
 	Name      string
 	Sender    string
 	Template  string
+	Reading   reading
 	CreatedAt time.Time
 	Paused    string // why its next part was refused; "": not paused
 }
@@ -41,6 +43,14 @@ func (c *draft) path() string { return "/campaigns/drafts/" + c.ID.String() }
 func (c *draft) key() pgtype.UUID { return uuid(c.ID) }
 
 func uuid(id ulid.ULID) pgtype.UUID { return pgtype.UUID{Bytes: id, Valid: true} }
+
+// reading is how a campaign's file was read, or what its user wants.
+type reading struct {
+	Encoding string `json:"encoding,omitempty"` // "": guess it; of a workbook
+	Sure     bool   `json:"sure,omitempty"`     // the encoding is not a guess
+	Sheet    string `json:"sheet,omitempty"`    // of a workbook
+	Numbers  string `json:"numbers,omitempty"`  // the column's name
+}
 
 // draftRow is a line of a campaign's file.
 type draftRow struct {
@@ -62,8 +72,8 @@ const sendable = `fault is null and not opted_out`
 // returns the rows, then io.EOF; any other error stores nothing.
 func (d *Dashboard) keepDraft(ctx context.Context, made *draft, next func() (draftRow, error)) error {
 	return pgx.BeginFunc(ctx, d.rooms.Pool, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, `insert into campaigns (ulid, company_id, name, sender, template) values ($1, $2, $3, $4, $5)`,
-			made.key(), made.Company, made.Name, made.Sender, made.Template); err != nil {
+		if _, err := tx.Exec(ctx, `insert into campaigns (ulid, company_id, name, sender, template, reading) values ($1, $2, $3, $4, $5, $6)`,
+			made.key(), made.Company, made.Name, made.Sender, made.Template, made.Reading); err != nil {
 			return fmt.Errorf("keeping a campaign: %w", err)
 		}
 		seen, n := map[sms.Number]bool{}, 0
@@ -186,6 +196,22 @@ func rowsOf(ctx context.Context, db postgres.Querier, c *draft, condition string
 		selectRow+` where campaign = $1 and n > $2 and `+condition+` order by n limit $3`, c.key(), after, limit)
 }
 
+// previewRows returns the rows of the messages that the page shows, some with accents: a wrong encoding shows in them.
+func (d *Dashboard) previewRows(ctx context.Context, c *draft) ([]draftRow, error) {
+	rows, err := rowsOf(ctx, d.rooms.Pool, c, sendable+` and octet_length(variables::text) > length(variables::text)`, 0, accented)
+	if err != nil {
+		return nil, err
+	}
+	first, err := rowsOf(ctx, d.rooms.Pool, c, sendable, 0, previewed)
+	for _, r := range first {
+		if len(rows) < previewed && !slices.ContainsFunc(rows, func(other draftRow) bool { return other.N == r.N }) {
+			rows = append(rows, r)
+		}
+	}
+	slices.SortFunc(rows, func(a, b draftRow) int { return a.N - b.N })
+	return rows, err
+}
+
 const selectRow = `select n, line, number, variables, segments, ucs2, coalesce(fault, ''), opted_out, repeated from campaign_rows`
 
 func scanRow(row pgx.CollectableRow) (r draftRow, err error) {
@@ -223,11 +249,11 @@ func (d *Dashboard) sumsOf(ctx context.Context, c *draft) (s draftSums, err erro
 	return s, nil
 }
 
-const selectDraft = `select ulid, company_id, name, sender, template, created_at, paused from campaigns`
+const selectDraft = `select ulid, company_id, name, sender, template, reading, created_at, paused from campaigns`
 
 func scanDraft(row pgx.CollectableRow) (c draft, err error) {
 	var id pgtype.UUID
-	err = row.Scan(&id, &c.Company, &c.Name, &c.Sender, &c.Template, &c.CreatedAt, &c.Paused)
+	err = row.Scan(&id, &c.Company, &c.Name, &c.Sender, &c.Template, &c.Reading, &c.CreatedAt, &c.Paused)
 	c.ID = id.Bytes
 	return c, err
 }

@@ -209,11 +209,8 @@ func (d *deliverer) attempt(e *worker, j job) {
 func (d *deliverer) logAttempt(r outcome) {
 	host := r.target.host
 	if r.attempt.Result != result2xx { // from the first failure on; the log merges repeats per endpoint
-		fields := []any{"event", "webhook_call_failed", "company_id", r.company, "host", host, "result", r.attempt.Result}
-		if r.attempt.Error != "" {
-			fields = append(fields, "error", r.attempt.Error)
-		}
-		d.log.Warn("webhook calls to an endpoint fail; they are tried again", fields...)
+		d.log.Warn("webhook calls to an endpoint fail; they are tried again", "event", "webhook_call_failed", "company_id", r.company, "host", host,
+			"result", r.attempt.Result, "error", r.attempt.Error)
 	}
 	if r.state != exhausted && !d.log.Enabled(d.calling, slog.LevelDebug) {
 		return
