@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -43,14 +42,6 @@ func (c *draft) path() string { return "/campaigns/drafts/" + c.ID.String() }
 func (c *draft) key() pgtype.UUID { return uuid(c.ID) }
 
 func uuid(id ulid.ULID) pgtype.UUID { return pgtype.UUID{Bytes: id, Valid: true} }
-
-// reading is how a campaign's file was read, or what its user wants.
-type reading struct {
-	Encoding string `json:"encoding,omitempty"` // "": guess it; of a workbook
-	Sure     bool   `json:"sure,omitempty"`     // the encoding is not a guess
-	Sheet    string `json:"sheet,omitempty"`    // of a workbook
-	Numbers  string `json:"numbers,omitempty"`  // the column's name
-}
 
 // draftRow is a line of a campaign's file.
 type draftRow struct {
@@ -194,22 +185,6 @@ func (d *Dashboard) unbegun(ctx context.Context, c *draft, change func(tx pgx.Tx
 func rowsOf(ctx context.Context, db postgres.Querier, c *draft, condition string, after, limit int) ([]draftRow, error) {
 	return postgres.All(ctx, db, "reading the rows of a campaign", scanRow,
 		selectRow+` where campaign = $1 and n > $2 and `+condition+` order by n limit $3`, c.key(), after, limit)
-}
-
-// previewRows returns the rows of the messages that the page shows, some with accents: a wrong encoding shows in them.
-func (d *Dashboard) previewRows(ctx context.Context, c *draft) ([]draftRow, error) {
-	rows, err := rowsOf(ctx, d.rooms.Pool, c, sendable+` and octet_length(variables::text) > length(variables::text)`, 0, accented)
-	if err != nil {
-		return nil, err
-	}
-	first, err := rowsOf(ctx, d.rooms.Pool, c, sendable, 0, previewed)
-	for _, r := range first {
-		if len(rows) < previewed && !slices.ContainsFunc(rows, func(other draftRow) bool { return other.N == r.N }) {
-			rows = append(rows, r)
-		}
-	}
-	slices.SortFunc(rows, func(a, b draftRow) int { return a.N - b.N })
-	return rows, err
 }
 
 const selectRow = `select n, line, number, variables, segments, ucs2, coalesce(fault, ''), opted_out, repeated from campaign_rows`

@@ -128,8 +128,7 @@ func (r *rowReader) row() (row draftRow, err error) {
 	return row, nil
 }
 
-// check fills a row from its line and returns the text of the line's error, if any. Cells that are missing at the end
-// are empty: spreadsheets leave them out.
+// check fills a row from its line and returns the text of the line's error, if any.
 func (r *rowReader) check(line sheetRow, row *draftRow) (wrong string) {
 	v := r.v
 	switch {
@@ -137,6 +136,8 @@ func (r *rowReader) check(line sheetRow, row *draftRow) (wrong string) {
 		return v.lang.T("campaign.line.encoding", shorten(strings.Join(line.Cells, " ")))
 	case len(line.Cells) > len(r.head.Cells):
 		return v.lang.T("campaign.line.cells", len(line.Cells), len(r.head.Cells))
+	case line.Written <= r.numbers:
+		return v.lang.T("campaign.line.cells", line.Written, len(r.head.Cells))
 	case len(line.Cells) <= r.numbers || line.Cells[r.numbers] == "":
 		return v.lang.T("campaign.line.none")
 	}
@@ -150,6 +151,9 @@ func (r *rowReader) check(line sheetRow, row *draftRow) (wrong string) {
 	}
 	row.Variables = make(map[string]*string, len(r.columns))
 	for name, at := range r.columns {
+		if at >= line.Written {
+			return v.lang.T("campaign.line.cells", line.Written, len(r.head.Cells))
+		}
 		value := ""
 		if at < len(line.Cells) {
 			value = v.amount(line.Cells[at], line.exact(at))

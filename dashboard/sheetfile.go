@@ -30,6 +30,7 @@ func (e *sheetError) Error() string { return e.Key }
 type sheetRow struct {
 	Line    int
 	Cells   []string // without empty ones at the end
+	Written int      // cells, with those; a workbook leaves them out
 	Exact   []string // of a workbook: the cells without their number format; nil: as Cells
 	Foreign bool     // the line is in another encoding than the others
 }
@@ -97,6 +98,7 @@ func readSheet(file []byte, want string) (*sheet, error) {
 			for line := row.Line; line <= last && len(t.foreign) > 0; line++ {
 				row.Foreign = row.Foreign || t.foreign[line]
 			}
+			row.Written = len(cells)
 			if row.Cells = trimmed(cells); len(row.Cells) > maxColumns {
 				return sheetRow{}, &sheetError{row.Line, "campaign.file.columns", []any{maxColumns}}
 			}

@@ -117,7 +117,7 @@ func bookRows(book *excelize.File, name string) (next func() (sheetRow, error), 
 		defer recovered(&err)
 		for shown.Next() && exact.Next() {
 			line++
-			row = sheetRow{Line: line}
+			row = sheetRow{Line: line, Written: maxColumns}
 			cells, err := shown.Columns()
 			if err == nil {
 				row.Exact, err = exact.Columns(excelize.Options{RawCellValue: true})
