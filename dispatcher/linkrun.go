@@ -14,8 +14,9 @@ func newLinkWorker(shared *core, c *carrier, settle *settler, health *queueHealt
 	w := &linkWorker{core: shared, carrier: c, settler: settle, health: health, link: conf.Name, submits: conf.Mode.Submits(), conf: conf, done: make(chan struct{}),
 		kick: func() {}, setBind: func(string, *linkBind) {}}
 	bind, err := newLinkBind(c.name, conf, smpp.Options{Log: w.log, Metrics: w.smpp, Deliver: w.deliver, OnLate: w.late,
-		Busy:  func() smpp.Status { return c.config().DeliveryRefusal },
-		Class: func(s smpp.Status) smpp.Class { return c.config().ClassOf(s) }})
+		Busy:    func() smpp.Status { return c.config().DeliveryRefusal },
+		Reading: func() smpp.Reading { return c.config().Reading },
+		Class:   func(s smpp.Status) smpp.Class { return c.config().ClassOf(s) }})
 	if err != nil {
 		return nil, err
 	}

@@ -34,6 +34,7 @@ type linkWorker struct {
 	pace     *pace
 
 	withoutID smpp.Seldom // receipts
+	unmarked  smpp.Seldom
 	notBegun  smpp.Seldom // messages, because the database failed
 
 	cancel  context.CancelFunc

@@ -14,6 +14,7 @@ type metrics struct {
 	matchedLate     *prometheus.CounterVec // carrier
 	tasks           *prometheus.GaugeVec   // task
 	receipts        *prometheus.CounterVec // carrier, link, outcome
+	unknownStates   *prometheus.CounterVec // carrier, state
 	refusedReceipts *prometheus.CounterVec // carrier
 	inbound         *prometheus.CounterVec // carrier
 	throttled       *prometheus.CounterVec // carrier, kind
@@ -56,6 +57,8 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 			"How long the oldest due message has waited, not counting pauses between attempts.", "carrier", "lane"),
 		info: gauge("intumwa_carrier_info",
 			"1 for each configured carrier.", "carrier", "confirm"),
+		unknownStates: counter("intumwa_receipt_unknown_states_total",
+			"Receipts with a state that has no meaning (receipt_states), by state; other: the 21st and further ones, and what is no word.", "carrier", "state"),
 		matchedLate: counter("intumwa_receipts_matched_late_total",
 			"Receipts that came before their submit_sm_resp.", "carrier"),
 		tasks: gauge("intumwa_task_last_success_timestamp_seconds",

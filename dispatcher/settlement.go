@@ -29,6 +29,7 @@ type settler struct {
 	carrier *carrier
 
 	throttled, unwritable smpp.Seldom
+	answers               answers
 
 	mu          sync.Mutex
 	lingering   lingering
@@ -53,7 +54,7 @@ type lateAnswer struct {
 }
 
 func newSettler(shared *core, c *carrier) *settler {
-	return &settler{core: shared, carrier: c, wake: make(chan struct{}, 1)}
+	return &settler{core: shared, carrier: c, wake: make(chan struct{}, 1), answers: answers{wake: make(chan struct{}, 1)}}
 }
 
 // take accepts a segment's result. It never blocks.

@@ -149,6 +149,9 @@ func (s *settler) commit(w settlement) error {
 		recorded receipts.Recorded
 		taken    secondTook
 	)
+	if len(inbound) > 0 { // what the carrier knows to be taken is not repeated by these
+		_ = s.answers.store(ctx, s.handsets)
+	}
 	err := postgres.InTx(ctx, s.hot, func(tx pgx.Tx) (err error) {
 		c, settled, recorded, taken = s.changes(&w), nil, receipts.Recorded{}, secondTook{} // perhaps after a retry
 		if w.again {
@@ -193,7 +196,7 @@ func (s *settler) commit(w settlement) error {
 		return fmt.Errorf("settling %d results and %d receipts: %w", len(w.results), len(w.receipts), err)
 	}
 	s.carrier.handsets.take(kept)
-	s.answer(w.receipts, recorded.Outcomes, len(inbound))
+	s.answer(w.receipts, recorded.Outcomes, inbound)
 	if len(inbound) > 0 && s.opts.Inbound != nil {
 		s.opts.Inbound()
 	}

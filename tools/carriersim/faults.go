@@ -36,24 +36,27 @@ type Faults struct {
 	RespDelay  time.Duration `json:"-"` // added before responses; JSON "resp_delay": "150ms"
 	RespJitter time.Duration `json:"-"` // up to this much more, so that responses change order; JSON "resp_jitter"
 
-	NoReceipts     bool    `json:"no_receipts"`     // none at all
-	ReceiptFirst   bool    `json:"receipt_first"`   // every receipt precedes its response
-	ReceiptCopies  int     `json:"receipt_copies"`  // copies of each receipt
-	ReceiptLoss    float64 `json:"receipt_loss"`    // this share of receipts is never sent
-	HoldReceipts   bool    `json:"hold_receipts"`   // receipts wait until this is off again
-	UnknownPerSec  int     `json:"unknown_per_sec"` // receipts a second for ids that were never issued
-	FloodPerSec    int     `json:"flood_per_sec"`   // deliveries a second on each session, regardless of responses, never repeated
-	FloodOctets    int     `json:"flood_octets"`    // of text in each, in message_payload above 254; up to 65,000
-	FloodSource    int     `json:"flood_source"`    // digits of their source_addr, 11 when zero; up to 65,000
-	FloodReceipts  bool    `json:"flood_receipts"`  // receipts for unknown ids, else MO texts
-	UnbindAfter    int     `json:"unbind_after"`    // unbind after this many submit_sm of a session
-	DropAfter      int     `json:"drop_after"`      // connection closed instead of the response to submit_sm number n of a session
-	HalfPDUAfter   int     `json:"half_pdu_after"`  // the same, after half a response
-	ResetOnDrop    bool    `json:"reset_on_drop"`   // closing sends RST at once; unsent data is lost
-	GarbageAfter   int     `json:"garbage_after"`   // garbage instead of the response to submit_sm number n
-	LieAfter       int     `json:"lie_after"`       // a header with LieLength instead of the response to submit_sm number n
-	LieLength      uint32  `json:"lie_length"`      // the command_length of that header
-	StrangeCommand bool    `json:"strange_command"` // each response is preceded by a request with an unknown command_id
+	NoReceipts       bool    `json:"no_receipts"`       // none at all
+	ReceiptFirst     bool    `json:"receipt_first"`     // every receipt precedes its response
+	ReceiptCopies    int     `json:"receipt_copies"`    // copies of each receipt
+	ReceiptLoss      float64 `json:"receipt_loss"`      // this share of receipts is never sent
+	HoldReceipts     bool    `json:"hold_receipts"`     // receipts wait until this is off again
+	UnmarkedReceipts bool    `json:"unmarked_receipts"` // receipts have esm_class 0
+	DigitReceipts    bool    `json:"digit_receipts"`    // stat:2 in their text
+	LittleEndian     bool    `json:"little_endian"`     // the lengths of their TLVs
+	UnknownPerSec    int     `json:"unknown_per_sec"`   // receipts a second for ids that were never issued
+	FloodPerSec      int     `json:"flood_per_sec"`     // deliveries a second on each session, regardless of responses, never repeated
+	FloodOctets      int     `json:"flood_octets"`      // of text in each, in message_payload above 254; up to 65,000
+	FloodSource      int     `json:"flood_source"`      // digits of their source_addr, 11 when zero; up to 65,000
+	FloodReceipts    bool    `json:"flood_receipts"`    // receipts for unknown ids, else MO texts
+	UnbindAfter      int     `json:"unbind_after"`      // unbind after this many submit_sm of a session
+	DropAfter        int     `json:"drop_after"`        // connection closed instead of the response to submit_sm number n of a session
+	HalfPDUAfter     int     `json:"half_pdu_after"`    // the same, after half a response
+	ResetOnDrop      bool    `json:"reset_on_drop"`     // closing sends RST at once; unsent data is lost
+	GarbageAfter     int     `json:"garbage_after"`     // garbage instead of the response to submit_sm number n
+	LieAfter         int     `json:"lie_after"`         // a header with LieLength instead of the response to submit_sm number n
+	LieLength        uint32  `json:"lie_length"`        // the command_length of that header
+	StrangeCommand   bool    `json:"strange_command"`   // each response is preceded by a request with an unknown command_id
 
 	Demands
 }
@@ -137,6 +140,9 @@ var faultsDo = []faultText{
 	{"receipt_copies", "Each receipt so many times."},
 	{"receipt_loss", "This share of receipts is never sent."},
 	{"hold_receipts", "Receipts wait until this is off again."},
+	{"unmarked_receipts", "Receipts have esm_class 0."},
+	{"digit_receipts", "The stat of receipts is a number: stat:2 for DELIVRD."},
+	{"little_endian", "The lengths of their TLVs are in little-endian."},
 	{"unknown_per_sec", "Receipts a second for ids never given."},
 	{"flood_per_sec", "Deliveries a second on each session, whether they are answered or not, never again."},
 	{"flood_octets", "Bytes of text in each, in message_payload above 254; up to 65,000."},
