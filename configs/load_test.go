@@ -194,6 +194,8 @@ func TestOverrides(t *testing.T) {
 		"INTUMWA_CARRIERS_LEO_LINKS_LEO_1_WINDOW=4", // the name wins over the index
 		"INTUMWA_CARRIERS_LUMITEL_LINKS_LUMITEL_1_TLS_CA=/ca.pem",
 		"INTUMWA_CARRIERS_LUMITEL_PREFIXES=",
+		"INTUMWA_CARRIERS_LUMITEL_SOURCE_TON_NPI=5,1", // as in the file, for all kinds
+		"INTUMWA_CARRIERS_LUMITEL_SOURCE_TON_NPI_SHORT=0,1",
 	)
 	lumitel, leo := c.Carriers[0], c.Carriers[1]
 	for key, right := range map[string]bool{
@@ -207,6 +209,7 @@ func TestOverrides(t *testing.T) {
 		"default":                   lumitel.Default,
 		"receipt_states":            maps.Equal(lumitel.ReceiptStates, map[string]string{"UNKNOWN": "failed", "ACCEPTD": "none"}),
 		"prefixes":                  len(lumitel.Prefixes) == 0,
+		"source_ton_npi":            reflect.DeepEqual(lumitel.SourceTONNPI, TONNPI{Alphanumeric: []int{5, 1}, Short: []int{0, 1}, International: []int{5, 1}}),
 		"password":                  lumitel.Links[0].Password == "p,$q",
 		"tls.ca":                    lumitel.Links[0].TLS == TLS{Enabled: true, CA: "/ca.pem"},
 		"tps":                       lumitel.Links[1].TPS == 5,

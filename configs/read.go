@@ -223,7 +223,7 @@ func split(text string) (parts []string) {
 // override applies the INTUMWA_ variables to c.
 func (r *reader) override(c *Config) {
 	walk(c, func(l leaf) {
-		for _, name := range l.variables {
+		for _, name := range slices.Concat(l.shared, l.variables) {
 			text, is := r.variable(name)
 			if !is {
 				continue

@@ -20,6 +20,7 @@ var (
 type leaf struct {
 	path      string
 	variables []string // environment variables that override it, in rising precedence
+	shared    []string // variables that override it and others; its own come before them
 	field     reflect.StructField
 	value     reflect.Value
 	within    *TLS // set for the keys of a tls object
@@ -43,6 +44,11 @@ func walkStruct(path string, variables []string, v reflect.Value, visit func(lea
 			visit(leaf{path: at, variables: names, field: f, value: field.FieldByName("Enabled")})
 			walkStruct(at, names, field, func(l leaf) {
 				l.within = tls
+				visit(l)
+			})
+		case f.Type == tonNPIType: // its own variables set all kinds
+			walkStruct(at, names, field, func(l leaf) {
+				l.shared = names
 				visit(l)
 			})
 		case f.Type.Kind() == reflect.Struct:

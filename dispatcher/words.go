@@ -4,6 +4,7 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"unicode"
 
 	"intumwa/smpp"
 )
@@ -49,7 +50,7 @@ func printable(state string) string {
 	case state == "":
 		return "none"
 	case len(state) > 24, len(state) > 3 && strings.Trim(state, "0123456789+-") == "",
-		strings.Trim(state, "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-") != "":
+		strings.ContainsFunc(state, func(r rune) bool { return !unicode.IsLetter(r) && (r < '0' || r > '9') && r != '_' && r != '-' }):
 		return otherWord
 	}
 	return state

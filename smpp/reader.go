@@ -2,6 +2,7 @@ package smpp
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -142,8 +143,8 @@ func (s *session) settle(h header, id string) bool {
 // result is the outcome in a response to a submit_sm.
 func (s *session) result(h header, id string, written time.Time) Result {
 	latency := max(s.heard.get().Sub(written), 0)
-	if h.status != StatusOK || h.command == cmdGenericNack {
-		return Result{Outcome: Rejected, Status: h.status, Latency: latency, Err: &StatusError{Command: cmdSubmitSM.String(), Status: h.status}}
+	if h.status != StatusOK || h.command == cmdGenericNack { // a generic_nack need not say why
+		return Result{Outcome: Rejected, Status: cmp.Or(h.status, StatusUnknown), Latency: latency, Err: &StatusError{Command: cmdSubmitSM.String(), Status: h.status}}
 	}
 	return Result{Outcome: Accepted, MessageID: id, Latency: latency}
 }

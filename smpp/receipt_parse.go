@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf16"
+	"unicode/utf8"
 )
 
 // The message types of esm_class, bits 5-2, and its UDHI (SMPP 3.4, 5.2.12).
@@ -48,19 +49,27 @@ func (rules Reading) receipt(d *Delivery, text []byte) *Receipt {
 	return &found
 }
 
-// readMessage parses the text form, after the UDH if there is one. Some SMSCs copy the
-// message's data_coding: a text marked as UCS-2 that has no keys when decoded so is
-// parsed as bytes. It reports whether the text has the form of SMPP 3.4, appendix B.
+// readMessage parses the text form, after the UDH if there is one. data_coding does not say
+// for certain how it is written: some SMSCs copy that of the message, or have none for
+// UCS-2. A text that has no keys when decoded in one way is decoded in the other. It reports
+// whether the text has the form of SMPP 3.4, appendix B.
 func (r *Receipt) readMessage(rules Reading, d *Delivery, text []byte) (form bool) {
 	text = text[min(d.udh(), len(text)):]
 	text = text[:min(len(text), maxReceiptText)]
-	if d.DataCoding == dataCodingUCS2 {
-		if keys, form := r.readText(rules, narrow(text)); keys {
+	ucs2 := d.DataCoding == dataCodingUCS2
+	for _, wide := range [...]bool{ucs2, !ucs2} {
+		way := text
+		switch {
+		case wide && !ucs2 && bytes.IndexByte(text, 0) < 0:
+			continue
+		case wide:
+			way = narrow(text)
+		}
+		if keys, form := r.readText(rules, way); keys {
 			return form
 		}
 	}
-	_, form = r.readText(rules, text)
-	return form
+	return false
 }
 
 func (r *Receipt) readTLVs(d *Delivery) {
@@ -150,7 +159,7 @@ func (r *Receipt) readText(rules Reading, text []byte) (keys, form bool) {
 			return
 		}
 		if *into == "" {
-			*into = strings.Trim(firstWord(section), `.<>()[]{}"'`)
+			*into = strings.Trim(cmp.Or(longName(section), firstWord(section)), `.<>()[]{}"'`)
 		}
 	}
 	key, start, from := "", 0, 0 // the key whose value begins at start
@@ -169,7 +178,7 @@ func (r *Receipt) readText(rules Reading, text []byte) (keys, form bool) {
 	}
 	take(key, text[start:])
 	word := cmp.Or(stat, state)
-	r.State, r.Error = StateOf(word[:min(len(word), maxReceiptWord)]), code[:min(len(code), maxReceiptWord)]
+	r.State, r.Error = StateOf(word), code[:min(len(code), maxReceiptWord)]
 	if rules.StateDigits && strings.Trim(r.State, "0123456789") == "" {
 		if named, known := stateNumber(r.State); known {
 			r.State = named
@@ -206,6 +215,18 @@ func keyBefore(text []byte) (key string, at int) {
 	return "", 0
 }
 
+// longName returns the name of a state that is written in several words ("Not delivered"); "" for all other values.
+func longName(section []byte) string {
+	if section = bytes.Trim(section, " \t\r\n,;|&.\"'`\x00"); len(section) > maxReceiptWord || bytes.IndexByte(section, ' ') < 0 {
+		return ""
+	}
+	name := strings.Join(strings.Fields(string(section)), "_")
+	if _, known := stateNames[upper(name)]; !known {
+		return ""
+	}
+	return name
+}
+
 // firstWord returns the first word of a value, without separators and quotation marks.
 func firstWord(text []byte) string {
 	text = bytes.TrimLeft(text, " \t\n\v\f\r")
@@ -217,26 +238,29 @@ func firstWord(text []byte) string {
 
 func isLetter(b byte) bool { return b|0x20 >= 'a' && b|0x20 <= 'z' }
 
-// upper converts the letters a to z to upper case and keeps everything else, also bytes
-// that are not UTF-8 (strings.ToUpper would replace them by longer sequences).
+// upper returns a word in upper case and in UTF-8, at most maxReceiptWord bytes: what is no UTF-8 is Latin-1.
 func upper(word string) string {
-	if strings.IndexFunc(word, func(r rune) bool { return r >= 'a' && r <= 'z' }) < 0 {
-		return word
-	}
-	raw := []byte(word)
-	for i, b := range raw {
-		if b >= 'a' && b <= 'z' {
-			raw[i] = b - 'a' + 'A'
+	word = word[:min(len(word), maxReceiptWord)]
+	if !utf8.ValidString(word) {
+		runes := make([]rune, len(word))
+		for i := range len(word) {
+			runes[i] = rune(word[i])
 		}
+		word = string(runes)
 	}
-	return string(raw)
+	word = strings.ToUpper(word)
+	return strings.ToValidUTF8(word[:min(len(word), maxReceiptWord)], "")
 }
 
-// narrow turns UTF-16BE into UTF-8.
+// narrow turns UTF-16 into UTF-8: big-endian, unless only its second bytes are zero.
 func narrow(text []byte) []byte {
+	order := binary.ByteOrder(binary.BigEndian)
+	if len(text) > 1 && text[1] == 0 && text[0] != 0 {
+		order = binary.LittleEndian
+	}
 	units := make([]uint16, len(text)/2)
 	for i := range units {
-		units[i] = binary.BigEndian.Uint16(text[2*i:])
+		units[i] = order.Uint16(text[2*i:])
 	}
 	return []byte(string(utf16.Decode(units)))
 }

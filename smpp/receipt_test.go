@@ -135,6 +135,9 @@ func TestReceiptCoding(t *testing.T) {
 		want        Receipt
 	}{
 		{"UCS-2", 0x04, 8, wide(receiptText), Receipt{ID: "0123456789", State: "DELIVRD"}},
+		{"UCS-2 with the class of its message", 0x04, 0x19, wide(receiptText), Receipt{ID: "0123456789", State: "DELIVRD"}},
+		{"UCS-2 as bytes", 0x04, 0, wide(receiptText), Receipt{ID: "0123456789", State: "DELIVRD"}},
+		{"UCS-2 in little-endian", 0x04, 8, wide(receiptText)[1:] + "\x00", Receipt{ID: "0123456789", State: "DELIVRD"}},
 		{"bytes as UCS-2", 0x04, 8, receiptText, Receipt{ID: "0123456789", State: "DELIVRD"}},
 		{"bytes as UCS-2, an odd number", 0x04, 8, "id:1 stat:DELIVRD", Receipt{ID: "1", State: "DELIVRD"}},
 		{"bytes as UCS-2 behind a UDH", 0x44, 8, udh16 + "id:1 stat:DELIVRD", Receipt{ID: "1", State: "DELIVRD"}},

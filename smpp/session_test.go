@@ -481,10 +481,10 @@ func TestGenericNack(t *testing.T) {
 	if r := result(t, results); r.Outcome != Rejected || r.Status != StatusInvCmdID {
 		t.Errorf("got %+v", r)
 	}
-	// Even with ESME_ROK it is not an acceptance.
+	// Even with ESME_ROK it is not an acceptance, and nobody is told that its status is ESME_ROK.
 	results = submit(t, b)
 	p.send(rawGenericNack, 0, p.expect(rawSubmit).sequence)
-	if r := result(t, results); r.Outcome != Rejected || r.Err == nil {
+	if r := result(t, results); r.Outcome != Rejected || r.Status != StatusUnknown || r.Err == nil {
 		t.Errorf("got %+v", r)
 	}
 	// A nack for no request of ours, with a wrong length: the peer cannot parse our

@@ -2,6 +2,7 @@ package handsets
 
 import (
 	"slices"
+	"unicode/utf8"
 
 	"intumwa/internal/postgres"
 	"intumwa/sms"
@@ -79,6 +80,9 @@ func Text(parts []Inbound) *string {
 		text = postgres.Text(text)
 		return &text
 	}
+	if text, ok := cutUTF8(parts); ok {
+		return &text
+	}
 	read := false
 	for i := range parts {
 		if parts[i].Body == nil {
@@ -92,6 +96,24 @@ func Text(parts []Inbound) *string {
 		return nil
 	}
 	return &text
+}
+
+// cutUTF8 returns the text of parts in UTF-8 of which one ends within a character: alone, neither it nor the next is UTF-8.
+func cutUTF8(parts []Inbound) (text string, ok bool) {
+	var whole []byte
+	cut := false
+	for i := range parts {
+		payload := parts[i].Payload()
+		if parts[i].DataCoding != parts[0].DataCoding || parts[i].Body == nil {
+			return "", false
+		}
+		whole, cut = append(whole, payload...), cut || !utf8.Valid(payload)
+	}
+	if !cut || !utf8.Valid(whole) {
+		return "", false
+	}
+	text, ok = sms.Decode(parts[0].DataCoding, sms.DefaultUTF8, whole)
+	return postgres.Text(text), ok && text == string(whole) // not of a data_coding with another character set
 }
 
 // Words returns the first words of the message that m is, or begins, and whose text is text. If m is no text, its

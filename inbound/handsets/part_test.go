@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"intumwa/inbound/handsets"
+	"intumwa/sms"
 )
 
 func part(id int64, number, total int, text string) handsets.Inbound {
@@ -110,6 +111,12 @@ func TestText(t *testing.T) {
 		m.DataCoding, m.ESMClass, m.Octets = coding, 0x40, []byte("\x05\x00\x03\x07\x02"+string(rune(number))+payload)
 		return m
 	}
+	cut := func(number int, coding uint8, payload string) handsets.Inbound { // as the dispatcher stores it
+		m := ucs(number, coding, payload)
+		text, _ := sms.Decode(coding, sms.DefaultGSM7, []byte(payload))
+		m.Body = &text
+		return m
+	}
 	binary := part(1, 1, 2, "")
 	binary.Body = nil
 	for name, c := range map[string]struct {
@@ -119,6 +126,8 @@ func TestText(t *testing.T) {
 		"a cut surrogate pair":   {[]handsets.Inbound{ucs(1, 8, "\x00H\xd8\x3d"), ucs(2, 8, "\xde\x00\x00!")}, "H😀!"},
 		"the same with a class":  {[]handsets.Inbound{ucs(1, 0x18, "\x00H\xd8\x3d"), ucs(2, 0x18, "\xde\x00\x00!")}, "H😀!"},
 		"half a code unit":       {[]handsets.Inbound{ucs(1, 8, "\x00H\xd8"), ucs(2, 8, "\x00!")}, "H\ufffd!"},
+		"a cut letter in UTF-8":  {[]handsets.Inbound{cut(1, 0, "Hél\xc3"), cut(2, 0, "\xa8ne @")}, "Hélène @"},
+		"the same in Latin-1":    {[]handsets.Inbound{cut(1, 3, "H\xc3"), cut(2, 3, "\xa8")}, "HÃ¨"},
 		"a part that is no text": {[]handsets.Inbound{binary, part(2, 2, 2, "b")}, "\ufffdb"},
 	} {
 		if text := handsets.Text(c.parts); text == nil || *text != c.want {
