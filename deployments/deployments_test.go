@@ -37,7 +37,9 @@ func documents(t *testing.T, path string) (docs []map[string]any) {
 		if err != nil {
 			t.Fatalf("%s: %v", path, err)
 		}
-		docs = append(docs, doc)
+		if doc != nil { // comments alone
+			docs = append(docs, doc)
+		}
 	}
 }
 
@@ -61,8 +63,22 @@ func at(v any, path ...any) any {
 
 func text(v any) string { s, _ := v.(string); return s }
 
-// gatewayConfigs are the configurations of the deployments.
-var gatewayConfigs = []string{"compose/intumwa.yaml", "kubernetes/base/intumwa.yaml", "kubernetes/overlays/example/intumwa.yaml"}
+// manifests are the chart with its example values, for clusters without Helm.
+const manifests = "kubernetes/intumwa.yaml"
+
+// gatewayConfigs are the files of the deployments' configurations.
+func gatewayConfigs(t *testing.T) []string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "intumwa.yaml")
+	for _, doc := range documents(t, manifests) {
+		if text(doc["kind"]) == "ConfigMap" {
+			if err := os.WriteFile(path, []byte(text(at(doc, "data", "intumwa.yaml"))), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	return []string{"compose/intumwa.yaml", path}
+}
 
 // TestConfigurations: each is valid with the secrets of its environment, without
 // warnings.
@@ -70,7 +86,7 @@ func TestConfigurations(t *testing.T) {
 	environment := []string{"INTUMWA_DATABASE_URL=postgres://a:b@c/d?sslmode=require", "INTUMWA_REDIS_URL=redis://e:6379/0", "INTUMWA_ACCOUNTS_OTP_KEY=" + strings.Repeat("Q", 43),
 		"INTUMWA_ENCRYPTION_KEY=" + strings.Repeat("Q", 43) + "=",
 		"CARRIER_PASSWORD=secret", "LUMITEL_PASSWORD=secret"}
-	for _, path := range gatewayConfigs {
+	for _, path := range gatewayConfigs(t) {
 		config, err := configs.Load(path, environment)
 		if err != nil {
 			t.Errorf("%s: %v", path, err)
@@ -81,6 +97,9 @@ func TestConfigurations(t *testing.T) {
 		}
 		if warnings := config.Warnings(configs.Roles...); len(warnings) > 0 {
 			t.Errorf("%s: %v", path, warnings)
+		}
+		if len(config.API.TrustedProxies) == 0 && path != "compose/intumwa.yaml" {
+			t.Errorf("%s: every visitor has the ingress's address", path)
 		}
 	}
 }
@@ -148,18 +167,14 @@ func TestCompose(t *testing.T) {
 }
 
 func TestKubernetes(t *testing.T) {
-	kustomization := documents(t, "kubernetes/base/kustomization.yaml")[0]
-	resources, _ := kustomization["resources"].([]any)
 	kinds := map[string][]any{}
-	for _, r := range resources {
-		for _, doc := range documents(t, filepath.Join("kubernetes/base", text(r))) {
-			if text(doc["apiVersion"]) == "" || text(at(doc, "metadata", "name")) == "" {
-				t.Errorf("%s: a document without apiVersion or name", r)
-			}
-			kinds[text(doc["kind"])] = append(kinds[text(doc["kind"])], doc)
-			if text(doc["kind"]) == "Secret" {
-				t.Errorf("%s holds a Secret: they are referred to only", r)
-			}
+	for _, doc := range documents(t, manifests) {
+		if text(doc["apiVersion"]) == "" || text(at(doc, "metadata", "name")) == "" {
+			t.Error("a document without apiVersion or name")
+		}
+		kinds[text(doc["kind"])] = append(kinds[text(doc["kind"])], doc)
+		if text(doc["kind"]) == "Secret" {
+			t.Error("a Secret: they are referred to only")
 		}
 	}
 	roles := []string{}
@@ -217,18 +232,24 @@ var (
 // TestPodSecrets: a pod has the Secrets of its role and no others. With them its configuration is valid without
 // warnings; without any one of them it is not.
 func TestPodSecrets(t *testing.T) {
-	output, err := os.ReadFile("kubernetes/overlays/example/kustomization.yaml")
+	values, err := os.ReadFile("helm/intumwa/values.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for name, variable := range secretVariables {
 		key, _, _ := strings.Cut(variable, "=")
-		if !bytes.Contains(output, []byte("create secret generic "+name+" ")) || !bytes.Contains(output, []byte(key+"=")) {
-			t.Errorf("the example does not create %s", name)
+		if !bytes.Contains(values, []byte(": "+name+" ")) || !bytes.Contains(values, []byte(key)) {
+			t.Errorf("the values do not name %s and its variable", name)
+		}
+	}
+	pods := map[string]any{}
+	for _, doc := range documents(t, manifests) {
+		if kind := text(doc["kind"]); kind == "Deployment" || kind == "Job" {
+			pods[text(at(doc, "spec", "template", "metadata", "labels", "app.kubernetes.io/component"))] = doc
 		}
 	}
 	for role, want := range podSecrets {
-		pod := documents(t, "kubernetes/base/"+role+".yaml")[0]
+		pod := pods[role]
 		var names []string
 		from, _ := at(pod, "spec", "template", "spec", "containers", 0, "envFrom").([]any)
 		for _, source := range from {
@@ -249,7 +270,7 @@ func TestPodSecrets(t *testing.T) {
 					environment = append(environment, secretVariables[name])
 				}
 			}
-			config, err := configs.Load("kubernetes/base/intumwa.yaml", environment)
+			config, err := configs.Load(gatewayConfigs(t)[1], environment)
 			if err != nil {
 				t.Fatalf("%s: %v", role, err)
 			}

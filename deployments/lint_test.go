@@ -3,6 +3,7 @@ package deployments
 import (
 	"bytes"
 	"debug/elf"
+	"flag"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -12,6 +13,8 @@ import (
 
 	"intumwa/internal/testenv"
 )
+
+var update = flag.Bool("update", false, "write the generated manifests")
 
 // linter builds tools/lint, a module of its own.
 func linter(t *testing.T) string {
@@ -26,7 +29,7 @@ func linter(t *testing.T) string {
 		return err
 	}
 	if run("mod", "download") != nil {
-		testenv.Lacks(t, "the modules of tools/lint cannot be had: the manifests cannot be checked")
+		testenv.Lacks(t, "the modules of tools/lint cannot be had: the chart cannot be checked")
 	}
 	path := filepath.Join(t.TempDir(), "lint")
 	if err := run("build", "-o", path, "."); err != nil {
@@ -35,19 +38,62 @@ func linter(t *testing.T) string {
 	return path
 }
 
-// TestSchemas: the API's own types decode kustomize's output, and every reference has its object.
-func TestSchemas(t *testing.T) {
-	testenv.Long(t)
-	lint, kustomize := linter(t), testenv.Tool(t, "kustomize")
-	for _, folder := range []string{"kubernetes/overlays/example", "kubernetes/base"} {
-		made, err := exec.CommandContext(t.Context(), kustomize, "build", folder).Output()
-		if err != nil {
+// chart runs tools/lint on the chart with the example's values and more.
+func chart(t *testing.T, lint string, show bool, values ...string) (string, error) {
+	t.Helper()
+	args := []string{"helm/intumwa", "helm/example.yaml"}
+	if show {
+		args = append([]string{"-print"}, args...)
+	}
+	for _, each := range values {
+		path := filepath.Join(t.TempDir(), "values.yaml")
+		if err := os.WriteFile(path, []byte(each), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		command := exec.CommandContext(t.Context(), lint)
-		command.Stdin = bytes.NewReader(made)
-		if output, err := command.CombinedOutput(); err != nil || len(output) > 0 {
-			t.Errorf("%s: %v\n%s", folder, err, output)
+		args = append(args, path)
+	}
+	var wrong bytes.Buffer
+	command := exec.CommandContext(t.Context(), lint, args...)
+	command.Stderr = &wrong
+	output, err := command.Output()
+	if err != nil {
+		return string(output) + wrong.String(), err
+	}
+	return string(output), nil
+}
+
+// TestChart: Helm renders and lints the chart, the API's own types decode what comes out, and every reference has its
+// object. The manifests for clusters without Helm are the chart with the example's values.
+func TestChart(t *testing.T) {
+	testenv.Long(t)
+	lint := linter(t)
+	made, err := chart(t, lint, true)
+	if err != nil {
+		t.Fatal(made)
+	}
+	if *update {
+		if err := os.WriteFile(manifests, []byte(made), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if is, err := os.ReadFile(manifests); err != nil || string(is) != made {
+		t.Errorf("%s is not the chart with helm/example.yaml (%v): INTUMWA_TEST_LONG=1 go test ./deployments -run TestChart -update", manifests, err)
+	}
+	for name, c := range map[string]struct{ values, finds string }{
+		"the example":         {},
+		"monitoring":          {values: "monitoring: {serviceMonitor: true, prometheusRule: true, labels: {release: prometheus}}"},
+		"files and a digest":  {values: "files: {secret: intumwa-files}\nimage: {digest: sha256:" + strings.Repeat("a", 64) + "}\nimagePullSecrets: [registry]\nsecrets: {mail: intumwa-mail}"},
+		"no network policies": {values: "networkPolicy: {enabled: false}"},
+		"no proxy, and said":  {values: "withoutProxy: true\nconfig: {api: {trusted_proxies: []}}"},
+		"no proxy":            {values: "config: {api: {trusted_proxies: []}}", finds: "config.api.trusted_proxies is required"},
+		"no carrier":          {values: "config: {carriers: []}", finds: "minItems"},
+		"an unknown value":    {values: "replicas: 3", finds: "additional properties 'replicas' not allowed"},
+		"no pods":             {values: "roles: {api: {replicas: 0}}", finds: "minimum"},
+		"a port":              {values: "networkPolicy: {smscPorts: [70000]}", finds: "maximum"},
+	} {
+		found, err := chart(t, lint, false, c.values)
+		if (err == nil) != (c.finds == "") || !strings.Contains(found, c.finds) {
+			t.Errorf("%s: %v, %q, want %q", name, err, found, c.finds)
 		}
 	}
 }

@@ -41,13 +41,16 @@ func TestTerminationGrace(t *testing.T) {
 		t.Fatal(err)
 	}
 	enough("compose.yaml", 0, seconds(t, regexp.MustCompile(`(?m)^    stop_grace_period: (\d+)s$`), text))
-	for _, role := range configs.Roles {
-		text, err := os.ReadFile(filepath.Join("../../deployments/kubernetes/base", role+".yaml"))
-		if err != nil {
-			t.Fatal(err)
-		}
+	text, err = os.ReadFile("../../deployments/kubernetes/intumwa.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	deployments := 0
+	for decoder := yaml.NewDecoder(bytes.NewReader(text)); ; {
 		var found struct {
-			Spec struct {
+			Kind     string
+			Metadata struct{ Name string }
+			Spec     struct {
 				Template struct {
 					Spec struct {
 						Grace      int `yaml:"terminationGracePeriodSeconds"`
@@ -63,22 +66,30 @@ func TestTerminationGrace(t *testing.T) {
 				}
 			}
 		}
-		decoder := yaml.NewDecoder(bytes.NewReader(text))
-		if err := decoder.Decode(&found); err != nil && !errors.Is(err, io.EOF) {
-			t.Fatalf("%s: %v", role, err)
+		if err := decoder.Decode(&found); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			t.Fatal(err)
 		}
-		pod := found.Spec.Template.Spec
+		if found.Kind != "Deployment" {
+			continue
+		}
+		deployments++
+		role, pod := found.Metadata.Name, found.Spec.Template.Spec
 		if len(pod.Containers) != 1 {
 			t.Fatalf("%s has %d containers", role, len(pod.Containers))
 		}
 		before := time.Duration(pod.Containers[0].Lifecycle.PreStop.Sleep.Seconds) * time.Second
-		enough(role+".yaml", before, time.Duration(pod.Grace)*time.Second)
+		enough(role, before, time.Duration(pod.Grace)*time.Second)
 		// A Service must stop routing to a pod before the pod ends, or requests are lost.
 		for _, port := range pod.Containers[0].Ports {
 			if port.Name == "http" && before < 3*time.Second {
-				t.Errorf("%s.yaml gets SIGTERM %v after it leaves its Service", role, before)
+				t.Errorf("%s gets SIGTERM %v after it leaves its Service", role, before)
 			}
 		}
+	}
+	if deployments != len(configs.Roles) {
+		t.Errorf("%d deployments", deployments)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
@@ -76,6 +77,9 @@ func (s *set) read(where string, document []byte) error {
 	if err := strict.UnmarshalCaseSensitivePreserveInts(text, &kind); err != nil {
 		return err
 	}
+	if strings.HasPrefix(kind.APIVersion, "monitoring.coreos.com/") {
+		return nil // the Prometheus operator's; their types are not the API's
+	}
 	decoded, err := s.known.New(schema.FromAPIVersionAndKind(kind.APIVersion, kind.Kind))
 	if err != nil {
 		return err
@@ -95,6 +99,8 @@ func (s *set) read(where string, document []byte) error {
 		s.pods = append(s.pods, o.Spec.Template)
 	case *batchv1.Job:
 		s.pods = append(s.pods, o.Spec.Template)
+	case *corev1.Pod:
+		s.pods = append(s.pods, corev1.PodTemplateSpec{ObjectMeta: o.ObjectMeta, Spec: o.Spec})
 	}
 	return nil
 }
@@ -126,6 +132,8 @@ func (s *set) checkReferences(object metav1.Object) {
 		s.checkPod(where, o.Spec.Template.Spec)
 	case *batchv1.Job:
 		s.checkPod(where, o.Spec.Template.Spec)
+	case *corev1.Pod:
+		s.checkPod(where, o.Spec)
 	case *networkingv1.NetworkPolicy:
 		s.chosen(where, &o.Spec.PodSelector)
 	case *policyv1.PodDisruptionBudget:
