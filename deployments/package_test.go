@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -146,7 +147,7 @@ func TestRelease(t *testing.T) {
 // installed runs testdata/install.sh on a copy of this machine that ends with it.
 func installed(t *testing.T, first, second string, runs bool) {
 	t.Helper()
-	for _, tool := range []string{"dpkg", "rpm", "promtool"} {
+	for _, tool := range []string{"dpkg", "rpm", "promtool", "amtool"} {
 		testenv.Tool(t, tool)
 	}
 	if os.Geteuid() != 0 {
@@ -163,13 +164,20 @@ func installed(t *testing.T, first, second string, runs bool) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	page, err := os.ReadFile("../docs/monitoring.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, monitoring, _ := strings.Cut(string(page), "```\n")
+	monitoring, _, _ = strings.Cut(monitoring, "```")
+	monitoring = regexp.MustCompile(`(?m)^(apt-get|nano|systemctl) .*\n`).ReplaceAllString(monitoring, "")
 	word := "stand-in"
 	if runs {
 		word = "real"
 	}
 	command := exec.CommandContext(t.Context(), testenv.Tool(t, "unshare"), "--mount", "--pid", "--fork", "--kill-child", testenv.Tool(t, "bash"), "-c", script, "machine",
 		dir, first, second, string(steps), word)
-	command.Env = append(os.Environ(), "DEBIAN_FRONTEND=noninteractive", "LC_ALL=C")
+	command.Env = append(os.Environ(), "DEBIAN_FRONTEND=noninteractive", "LC_ALL=C", "MONITORING="+monitoring)
 	if output, err := command.CombinedOutput(); err != nil {
 		t.Errorf("%v\n%s", err, output)
 	}

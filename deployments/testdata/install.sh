@@ -38,9 +38,10 @@ for file in /usr/bin/intumwa-backup /usr/share/man/man1/intumwa.1.gz /usr/share/
 	/usr/share/intumwa/proxy/nginx.conf /usr/share/intumwa/grafana/dashboards/wall.json /usr/share/doc/intumwa/{copyright,THIRD-PARTY-NOTICES,install.md,runbooks/README.md,intumwa.sample.yaml}; do
 	[ -s "$file" ] || fail "$file is missing"
 done
-cp /usr/share/intumwa/prometheus/prometheus.yaml /etc/prometheus/prometheus.yml
-promtool check config /etc/prometheus/prometheus.yml >/tmp/log 2>&1 || fail "promtool: $(cat /tmp/log)"
-grep -q '[1-9][0-9]* rules found' /tmp/log || fail "Prometheus has no rules: $(cat /tmp/log)"
+# shellcheck disable=SC2154 # the test sets it: the first block of docs/monitoring.md
+bash -euc "$MONITORING" >/tmp/log 2>&1 || fail "docs/monitoring.md: $(cat /tmp/log)"
+[ "$(grep -c '[1-9][0-9]* rules found' /tmp/log)" = 3 ] || fail "Prometheus has not all rules: $(cat /tmp/log)"
+grep -q '127.0.0.1:9091' /etc/default/prometheus && grep -q 'cluster.listen-address= *"' /etc/default/prometheus-alertmanager || fail "Debian's units get no arguments"
 ! grep -r /usr/local /usr/lib/systemd/system/*intumwa* || fail "a unit names another program"
 systemd-analyze verify /usr/lib/systemd/system/{intumwa.service,intumwa@api.service,{base,test-send}-intumwa.{service,timer}} >/tmp/log 2>&1 || fail "$(cat /tmp/log)"
 systemctl --root=/ enable intumwa.service base-intumwa.timer >/dev/null 2>&1
