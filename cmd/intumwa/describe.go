@@ -37,7 +37,7 @@ func eachCommand(node *kong.Node, words []string, inherited []*kong.Flag, do fun
 
 // roff escapes a text for a manual page.
 func roff(text string) string {
-	text = strings.NewReplacer(`\`, `\e`, "-", `\-`).Replace(text)
+	text = strings.NewReplacer(`\`, `\e`, "-", `\-`, "…", "...").Replace(text)
 	if strings.HasPrefix(text, ".") || strings.HasPrefix(text, "'") {
 		text = `\&` + text
 	}
