@@ -16,8 +16,9 @@ import (
 type value string
 
 // parse checks that a body is exactly one JSON value (RFC 8259) in UTF-8, with every escaped
-// surrogate in a pair: a single surrogate is not a character and could not be sent.
+// surrogate in a pair: a single surrogate is not a character and could not be sent. A byte order mark may stand before it.
 func parse(body string) (value, bool) {
+	body = strings.TrimPrefix(body, "\ufeff")
 	if body == "" || !utf8.ValidString(body) || !json.Valid(bytesOf(body)) || !paired(body) {
 		return "", false
 	}

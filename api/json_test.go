@@ -54,6 +54,7 @@ func FuzzDocument(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		v, ok := parse(text)
+		text = strings.TrimPrefix(text, "\ufeff")
 		legal := json.Valid([]byte(text)) && utf8.ValidString(text)
 		if ok && !legal {
 			t.Fatalf("%q is taken", text)
@@ -75,6 +76,35 @@ func FuzzDocument(f *testing.F) {
 			t.Fatalf("%q is %#v, not %#v", text, got, want)
 		}
 	})
+}
+
+// TestByteOrderMark: programs on Windows write one before the JSON (RFC 8259, 8.1: a reader may ignore it). Other
+// encodings are refused.
+func TestByteOrderMark(t *testing.T) {
+	for _, test := range []struct {
+		source, body string
+		want         string
+	}{
+		{"PowerShell 5, .NET Encoding.UTF8", "\ufeff{\"a\":\"b\"}", "b"},
+		{"and blanks", "\ufeff \r\n{\"a\":\"b\"}\n", "b"},
+		{"two marks", "\ufeff\ufeff{\"a\":\"b\"}", ""},
+		{"a mark behind blanks", " \ufeff{\"a\":\"b\"}", ""},
+		{"a mark at the end", "{\"a\":\"b\"}\ufeff", ""},
+		{"only a mark", "\ufeff", ""},
+		{"a mark within a text stays", "{\"a\":\"\ufeffb\"}", "\ufeffb"},
+		{"UTF-16 little", "\xff\xfe{\x00}\x00", ""},
+		{"UTF-16 big", "\xfe\xff\x00{\x00}", ""},
+		{"UTF-16 without a mark", "{\x00}\x00", ""},
+	} {
+		got := ""
+		root, ok := parse(test.body)
+		for _, v := range root.members() {
+			got, _ = v.text()
+		}
+		if ok != (test.want != "") || got != test.want {
+			t.Errorf("%s: %q, %v", test.source, got, ok)
+		}
+	}
 }
 
 func TestLoneSurrogateIsNoText(t *testing.T) {

@@ -3,6 +3,8 @@ package api
 import (
 	"strings"
 
+	"golang.org/x/text/unicode/norm"
+
 	"intumwa/intake"
 	"intumwa/sms"
 )
@@ -36,19 +38,27 @@ func (v value) isEmptyArray() bool {
 	return v.isArray()
 }
 
-// variableReader reads the variables that a template uses and ignores others. One reader serves all recipients of a
-// request, one after another.
+// variableReader reads the variables that a template uses and ignores others. Names are compared in NFC: "é" may be one
+// character or two. One reader serves all recipients of a request, one after another.
 type variableReader struct {
 	names []string
-	index map[string]int
-	given []value // of equal keys the last; "" where missing
+	of    []int          // the variable of each name
+	index map[string]int // the variables by name, in NFC
+	given []value        // of equal keys the last; "" where missing
 }
 
 func newVariableReader(names []string) *variableReader {
-	r := &variableReader{names: names, index: make(map[string]int, len(names)), given: make([]value, len(names))}
+	r := &variableReader{names: names, of: make([]int, len(names)), index: make(map[string]int, len(names))}
 	for i, name := range names {
-		r.index[name] = i
+		composed := norm.NFC.String(name)
+		at, known := r.index[composed]
+		if !known {
+			at = len(r.index)
+			r.index[composed] = at
+		}
+		r.of[i] = at
 	}
+	r.given = make([]value, len(r.index))
 	return r
 }
 
@@ -56,13 +66,13 @@ func newVariableReader(names []string) *variableReader {
 func (r *variableReader) read(p *problems, v value, notText, long *refusal) map[string]*string {
 	clear(r.given)
 	for name, v := range v.members() {
-		if i, used := r.index[name]; used {
+		if i, used := r.index[norm.NFC.String(name)]; used {
 			r.given[i] = v
 		}
 	}
 	values := make(map[string]*string, len(r.names))
-	for i, v := range r.given {
-		name := r.names[i]
+	for i, name := range r.names {
+		v := r.given[r.of[i]]
 		switch text, isText := v.text(); {
 		case v == "":
 		case v.isNull():

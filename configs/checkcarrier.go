@@ -122,6 +122,11 @@ func (k *checker) carrier(at string, c *Carrier) {
 			k.unique(path, fmt.Sprint(status), statuses)
 		}
 	}
+	if c.DeliveryRefusal != "" {
+		if _, err := CommandStatus(c.DeliveryRefusal); err != nil {
+			k.problem(at+".delivery_refusal", "%s", err)
+		}
+	}
 	tags := map[string]string{}
 	for _, tag := range sortedKeys(reflect.ValueOf(c.TLVs)) {
 		path := join(at+".tlvs", tag)

@@ -113,9 +113,9 @@ type Messages struct {
 
 // Inbound configures the handling of MOs.
 type Inbound struct {
-	StopWords  []string `yaml:"stop_words" default:"STOP,ARRET,HAGARIKA" text:"A message that begins with one of these words opts the handset out. Case and accents do not matter. Empty: none."`
+	StopWords  []string `yaml:"stop_words" default:"STOP,ARRET,HAGARIKA" text:"A message whose first run of letters and digits is one of these words opts the handset out, whatever follows. Case and accents do not matter. Empty: none."`
 	StartWords []string `yaml:"start_words" default:"START,REPRENDRE,TANGURA" text:"Words that opt it in again."`
-	StopReply  string   `yaml:"stop_reply" text:"Acknowledgement of an opt-out, at your cost, at most four a day to one handset. Empty: none."`
+	StopReply  string   `yaml:"stop_reply" text:"Acknowledgement of an opt-out, at your cost, at most four a day to one handset. {{start}} in it becomes the first start word, which undoes it. Empty: none."`
 	StartReply string   `yaml:"start_reply" text:"Acknowledgement of an opt-in."`
 }
 

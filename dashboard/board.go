@@ -95,6 +95,8 @@ type linkView struct {
 	Lasted string
 	Why    string
 	Error  string // the carrier's error text; empty: none
+
+	Refusals string // of the last minute, by status; empty: none
 	Full   int    // percent of the window
 	Pace   string
 }
@@ -197,6 +199,9 @@ func viewOf(l *words.Language, link dispatcher.LinkState, now time.Time) linkVie
 	if link.LastError != "" && link.State != "bound" {
 		row.Error = sms.Printable(link.LastError)
 	}
+	if len(link.Refused) > 0 {
+		row.Refusals = l.T("links.refused", link.Refused.String())
+	}
 	switch {
 	case link.State == "paused":
 		row.Kind, row.Shown, row.Why = off, l.T("links.state.paused"), l.T("links.why.paused")
@@ -213,6 +218,8 @@ func viewOf(l *words.Language, link dispatcher.LinkState, now time.Time) linkVie
 		row.Kind, row.Shown, row.Why = bad, l.T("links.state.silent"), l.N("links.why.silent", link.Overdue)
 	case link.Overdue > 0:
 		row.Kind, row.Shown, row.Why = wait, l.T("links.state.bound"), l.N("links.why.silent", link.Overdue)
+	case link.SendersHeld > 0:
+		row.Kind, row.Shown, row.Why, row.Error = wait, l.T("links.state.bound"), l.N("links.why.held", link.SendersHeld), sms.Printable(link.LastError)
 	case link.Throttled > 0:
 		row.Kind, row.Shown, row.Why = wait, l.T("links.state.throttled"), l.N("links.why.throttled", link.Throttled)
 	default:

@@ -30,12 +30,14 @@ const (
 	uploadsOfAddress = 8               // from one network address, which several companies may share
 	largeUploads     = 8               // concurrent larger uploads, one per company
 	uploadTime       = 2 * time.Minute // for receiving and checking a large file
-	previewed        = 5               // messages that a page shows
+	booksAtOnce      = 2               // workbooks that are read: each is unpacked in memory
 	listed           = 20              // campaigns that a page shows
 )
 
 type campaignsPage struct {
 	Senders   []option // approved ones
+	Encodings []option
+	Again     bool // a file was read wrongly
 	Company   accounts.Company
 	Wrong     lineErrors
 	Campaigns []messages.BatchRecord
@@ -48,7 +50,7 @@ type campaignsPage struct {
 func (d *Dashboard) campaigns(v *visit, t tenant) error { return v.showCampaigns(t, lineErrors{}) }
 
 func (v *visit) showCampaigns(t tenant, wrong lineErrors) (err error) {
-	data := campaignsPage{Company: t.Company, Wrong: wrong, Most: maxRecipientsOf(&t.Company), MiB: maxSheetOf(&t.Company) >> 20,
+	data := campaignsPage{Company: t.Company, Wrong: wrong, Encodings: encodings(v.lang), Again: v.c.Query("again") != "", Most: maxRecipientsOf(&t.Company), MiB: maxSheetOf(&t.Company) >> 20,
 		Example: v.lang.T("campaign.example.head") + "\n+257 79 12 34 00;Aline;25 000\n71 23 45 00;Éric;18 500\n"}
 	if data.Senders, err = v.approvedSenders(t); err != nil {
 		return err
@@ -102,6 +104,14 @@ func (d *Dashboard) checkCampaign(v *visit, t tenant) error {
 		f.refuse("template", "campaign.template.octets")
 	case utf8.RuneCountInString(text) > maxTemplate:
 		f.refuse("template", "campaign.template.long", maxTemplate)
+	default:
+		if near, line, column, found := sms.FirstBrace(text); found {
+			f.refuse("template", "campaign.template.brace", near, line, column)
+		}
+	}
+	about := reading{Encoding: f.Value("encoding"), Numbers: strings.TrimSpace(f.Value("numbers"))}
+	if !among(encodings(v.lang), about.Encoding) {
+		f.refuse("encoding", "campaign.encoding.wrong")
 	}
 	if len(file) == 0 {
 		f.refuse("file", "campaign.file.none")
@@ -111,9 +121,16 @@ func (d *Dashboard) checkCampaign(v *visit, t tenant) error {
 	if !f.ok() {
 		return d.campaigns(v, t)
 	}
-	rows, wrong := v.readRows(&t.Company, sms.ParseTemplate(text), file)
-	made := draft{ID: ulid.Make(), Company: t.Company.ID, Name: name, Sender: sender, Template: text}
+	if _, isBook := bookKind(file); isBook {
+		leaveBook, err := d.books.Enter(v.ctx(), t.Company.ID)
+		if err != nil {
+			return v.busy(http.StatusTooManyRequests)
+		}
+		defer leaveBook()
+	}
+	rows, wrong := v.readRows(&t.Company, text, file, about)
 	if len(wrong.List) == 0 {
+		made := draft{ID: ulid.Make(), Company: t.Company.ID, Name: name, Sender: sender, Template: text, Reading: rows.reading()}
 		err = d.keepDraft(v.ctx(), &made, rows.row)
 		if _, bad := errors.AsType[*sheetError](err); !bad {
 			return v.done(err, made.path(), "")
@@ -181,101 +198,6 @@ func (v *visit) upload(most int64) (file []byte, name string, err error) {
 	_, err = io.ReadFull(part, file)
 	v.c.Request.MultipartForm.File = nil // it also references the file
 	return file, head.Filename, err
-}
-
-type previewMessage struct {
-	Number   sms.Number
-	Text     string
-	Size     sms.Size
-	Encoding string
-	Why      []string // characters that make it UCS-2
-}
-
-// draftPage is a checked campaign.
-type draftPage struct {
-	draftSums
-
-	ID      string
-	Name    string
-	Sender  string
-	Credits int64
-	Enough  bool
-	Ready   bool // the company may send it
-	Clear   bool // no line blocks it
-	First   []previewMessage
-
-	Wrong, Barred, Again firsts[draftRow] // invalid lines, opted-out recipients, repeated numbers
-}
-
-// checked is GET /campaigns/drafts/:draft.
-func (d *Dashboard) checked(v *visit, t tenant, made *draft) (err error) {
-	data := draftPage{ID: made.ID.String(), Name: made.Name, Sender: made.Sender, Ready: sends(&t.Company)}
-	if data.draftSums, err = d.sumsOf(v.ctx(), made); err != nil {
-		return err
-	}
-	for _, list := range []struct {
-		to    *firsts[draftRow]
-		which string
-		all   int
-	}{{&data.Wrong, "faults", data.Faults}, {&data.Barred, "optedout", data.OptedOut}, {&data.Again, "repeated", data.Repeated}} {
-		if list.all == 0 {
-			continue
-		}
-		if list.to.List, err = rowsOf(v.ctx(), d.rooms.Pool, made, hindrances[list.which], 0, firstsOnPage); err != nil {
-			return err
-		}
-		list.to.More = list.all - len(list.to.List)
-	}
-	data.Clear = data.Faults+data.OptedOut == 0
-	first, err := rowsOf(v.ctx(), d.rooms.Pool, made, sendable, 0, previewed)
-	if err != nil {
-		return err
-	}
-	template := sms.ParseTemplate(made.Template)
-	for _, r := range first {
-		text := intake.Preview(&t.Company, template.Render(r.Variables))
-		m := previewMessage{Number: r.Number, Text: text, Size: sms.Measure(text), Encoding: "GSM-7"}
-		if r.UCS2 {
-			m.Encoding, m.Why = "UCS-2", sms.UnicodeCharacters(text)
-		}
-		data.First = append(data.First, m)
-	}
-	if data.Credits, err = d.rooms.Ledger.Balance(v.ctx(), t.Company.ID); err != nil {
-		return err
-	}
-	data.Enough = data.Credits >= int64(data.Segments)
-	return v.render("draft", data)
-}
-
-// exportLines is GET /campaigns/drafts/:draft/lines.csv: all lines that the page shows in part.
-func (d *Dashboard) exportLines(v *visit, t tenant, made *draft) error {
-	return v.export(t, "lines", v.texts("csv.line", "csv.number", "draft.why.line"), func(row func(...string) error) error {
-		for after, more := 0, true; more; {
-			var rows []draftRow
-			if err := v.inTurn(func() (err error) {
-				rows, err = rowsOf(v.ctx(), d.rooms.Pool, made, `(fault is not null or opted_out or repeated)`, after, rowsAtOnce)
-				return err
-			}); err != nil {
-				return err
-			}
-			for _, r := range rows {
-				why := cell(r.Fault)
-				switch {
-				case r.OptedOut:
-					why = v.lang.T("draft.line.optedout")
-				case r.Repeated:
-					why = v.lang.T("draft.line.repeated")
-				}
-				if err := row(strconv.Itoa(r.Line), r.Number.Digits(), why); err != nil {
-					return err
-				}
-			}
-			if more = len(rows) == rowsAtOnce; more {
-				after = rows[len(rows)-1].N
-			}
-		}
-		return nil
-	})
 }
 
 // leaveOut is POST /campaigns/drafts/:draft/without: it removes the lines of one problem from the campaign. It sends

@@ -48,7 +48,7 @@ func (d *Dashboard) sendPart(ctx context.Context, p *accounts.Principal, c *draf
 	}
 	name := "dashboard-campaign-" + c.ID.String() + "-" + strconv.Itoa(sent)
 	_, err = d.rooms.Intake.SendBatch(ctx, p, intake.Batch{Name: c.Name, Schedule: intake.Schedule{SendAt: at}, Sender: c.Sender,
-		Template: sms.ParseTemplate(c.Template), Recipients: recipients, Part: &intake.Part{Of: c.ID, Further: sent > 0, Awaited: left},
+		Template: sms.ParseColumns(c.Template), Recipients: recipients, Part: &intake.Part{Of: c.ID, Further: sent > 0, Awaited: left},
 		Key: &intake.Key{Name: name, Request: sha256.Sum256([]byte(name))}}) // with the key, limits on repeated texts count it once
 	if err != nil {
 		return awaited, err

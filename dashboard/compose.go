@@ -69,7 +69,7 @@ func partsOf(text string) (parts []string) {
 	encoding, payload := sms.Encode(text)
 	coding := map[sms.Encoding]uint8{sms.GSM7: 0, sms.UCS2: 8}[encoding]
 	for _, segment := range sms.SplitEncoded(encoding, payload, false).Segments {
-		part, _ := sms.Decode(coding, false, segment)
+		part, _ := sms.Decode(coding, sms.DefaultGSM7, segment)
 		parts = append(parts, part)
 	}
 	return parts

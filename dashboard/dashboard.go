@@ -102,6 +102,7 @@ type Dashboard struct {
 	lettersWake chan struct{}   // wakes runLetters
 	partsWake   chan struct{}   // wakes runParts
 	large       *throttle.Turns // large uploads, per company
+	books       *throttle.Turns // workbooks being read, per company
 
 	failureLogged atomic.Int64 // Unix second of the last log line about a failed request
 
@@ -126,7 +127,7 @@ func New(rooms Rooms, opts Options) (*Dashboard, error) {
 	d := &Dashboard{opts: opts, log: opts.Log, rooms: rooms, metrics: newMetrics(opts.Metrics), crossOrigin: http.NewCrossOriginProtection(),
 		counter: messages.New(rooms.Pool), turns: throttle.NewTurns(opts.AtOnce, opts.AtOnceOfOne),
 		uploads: throttle.NewTurns(uploadsOfAll, uploadsOfCompany), uploaders: throttle.NewTurns(uploadsOfAll, uploadsOfAddress), documents: throttle.NewTurns(documentsOfAll, documentsOfAddress), downloads: throttle.NewTurns(exportsOfAll, exportsOfCompany), lettersWake: make(chan struct{}, 1),
-		partsWake: make(chan struct{}, 1), large: throttle.NewTurns(largeUploads, 1)}
+		partsWake: make(chan struct{}, 1), large: throttle.NewTurns(largeUploads, 1), books: throttle.NewTurns(booksAtOnce, 1)}
 	d.board = &board{d: d}
 	var err error
 	if d.words, err = words.Load(); err != nil {

@@ -32,6 +32,7 @@ type draft struct {
 	Name      string
 	Sender    string
 	Template  string
+	Reading   reading
 	CreatedAt time.Time
 	Paused    string // why its next part was refused; "": not paused
 }
@@ -62,8 +63,8 @@ const sendable = `fault is null and not opted_out`
 // returns the rows, then io.EOF; any other error stores nothing.
 func (d *Dashboard) keepDraft(ctx context.Context, made *draft, next func() (draftRow, error)) error {
 	return pgx.BeginFunc(ctx, d.rooms.Pool, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, `insert into campaigns (ulid, company_id, name, sender, template) values ($1, $2, $3, $4, $5)`,
-			made.key(), made.Company, made.Name, made.Sender, made.Template); err != nil {
+		if _, err := tx.Exec(ctx, `insert into campaigns (ulid, company_id, name, sender, template, reading) values ($1, $2, $3, $4, $5, $6)`,
+			made.key(), made.Company, made.Name, made.Sender, made.Template, made.Reading); err != nil {
 			return fmt.Errorf("keeping a campaign: %w", err)
 		}
 		seen, n := map[sms.Number]bool{}, 0
@@ -223,11 +224,11 @@ func (d *Dashboard) sumsOf(ctx context.Context, c *draft) (s draftSums, err erro
 	return s, nil
 }
 
-const selectDraft = `select ulid, company_id, name, sender, template, created_at, paused from campaigns`
+const selectDraft = `select ulid, company_id, name, sender, template, reading, created_at, paused from campaigns`
 
 func scanDraft(row pgx.CollectableRow) (c draft, err error) {
 	var id pgtype.UUID
-	err = row.Scan(&id, &c.Company, &c.Name, &c.Sender, &c.Template, &c.CreatedAt, &c.Paused)
+	err = row.Scan(&id, &c.Company, &c.Name, &c.Sender, &c.Template, &c.Reading, &c.CreatedAt, &c.Paused)
 	c.ID = id.Bytes
 	return c, err
 }

@@ -298,16 +298,17 @@ func TestCampaignRefused(t *testing.T) {
 		template, file string
 		texts          []string
 	}{
-		"a column":       {"Hi {{nom}}", head + "79000001,A\n", []string{"uses “nom”", "Line 1"}},
-		"no head":        {template, "79000001,A\n79000002,B\n", []string{"The first line must contain"}},
-		"empty":          {template, head, []string{"needs a line"}},
-		"NUL":            {template, head + "79000001,\x00\n", []string{"This file is not text."}},
-		"a workbook":     {template, "PK\x03\x04x", []string{"This is a workbook."}},
-		"an endless row": {template, head + strings.Repeat("x", maxSheetLine+1), []string{"The line is too long."}},
-		"nothing":        {template, "", []string{"Choose a file."}},
-		"too large":      {template, head + strings.Repeat("\n", maxSheet), []string{"larger than 8 MiB"}},
-		"a long text":    {strings.Repeat("x", 601), head + "79000001,A\n", []string{"at most 600 characters"}},
-		"NUL in a text":  {"x\x00", head + "79000001,A\n", []string{"no message can have"}},
+		"a column":        {"Hi {{nom}}", head + "79000001,A\n", []string{"uses “nom”", "Line 1"}},
+		"no head":         {template, "79000001,A\n79000002,B\n", []string{"The first line must contain"}},
+		"empty":           {template, head, []string{"needs a line"}},
+		"NUL":             {template, head + "79000001,\x00\n", []string{"This file is not text."}},
+		"half a workbook": {template, "PK\x03\x04x", []string{"This file is damaged."}},
+		"an old workbook": {template, "\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", []string{"then XLSX without a password, or CSV"}},
+		"an endless row":  {template, head + strings.Repeat("x", maxSheetLine+1), []string{"The line is too long."}},
+		"nothing":         {template, "", []string{"Choose a file."}},
+		"too large":       {template, head + strings.Repeat("\n", maxSheet), []string{"larger than 8 MiB"}},
+		"a long text":     {strings.Repeat("x", 601), head + "79000001,A\n", []string{"at most 600 characters"}},
+		"NUL in a text":   {"x\x00", head + "79000001,A\n", []string{"no message can have"}},
 	} {
 		a := c.send("/campaigns", "DEMO", try.template, []byte(try.file))
 		if a.StatusCode != http.StatusUnprocessableEntity {

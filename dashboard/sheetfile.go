@@ -1,15 +1,12 @@
 package dashboard
 
 import (
-	"bytes"
 	"encoding/csv"
 	"errors"
 	"io"
+	"regexp"
 	"strings"
-	"unicode/utf8"
-
-	"golang.org/x/text/encoding/charmap"
-	"golang.org/x/text/encoding/unicode"
+	"unicode"
 )
 
 const (
@@ -31,27 +28,55 @@ func (e *sheetError) Error() string { return e.Key }
 
 // sheetRow is a line of a file with its number, from 1 as in editors.
 type sheetRow struct {
-	Line  int
-	Cells []string
+	Line    int
+	Cells   []string // without empty ones at the end
+	Written int      // cells, with those; a workbook leaves them out
+	Exact   []string // of a workbook: the cells without their number format; nil: as Cells
+	Foreign bool     // the line is in another encoding than the others
 }
 
-// readSheet reads a CSV file. Each call of next returns one row, and io.EOF at the end. The file is in UTF-8, UTF-16
-// with a byte order mark or Windows-1252, with commas, semicolons or tabs, as programs and spreadsheets write it. Empty
-// lines are skipped. All other errors, including next's, are a *sheetError.
-func readSheet(file []byte) (next func() (sheetRow, error), err error) {
-	text, err := decodeSheet(file)
+// exact returns a cell without its number format.
+func (r *sheetRow) exact(at int) string {
+	if at < len(r.Exact) {
+		return r.Exact[at]
+	}
+	return r.Cells[at]
+}
+
+// sheet is a file's rows. Each call of next returns one row, and io.EOF at the end. Empty lines are skipped. All other
+// errors are a *sheetError.
+type sheet struct {
+	next     func() (sheetRow, error)
+	encoding string // "": of a workbook
+	sure     bool   // the encoding is not a guess
+	name     string // of a workbook's sheet
+}
+
+// readSheet reads a workbook, or a CSV file as programs and spreadsheets write it: in any usual encoding, with commas,
+// semicolons, tabs or bars. want is the encoding that the user chose; "" is a guess.
+func readSheet(file []byte, want string) (*sheet, error) {
+	if kind, isBook := bookKind(file); isBook {
+		if kind != "" {
+			return nil, &sheetError{0, kind, nil}
+		}
+		return readBook(file)
+	}
+	t, err := decodeSheet(file, want)
 	if err != nil {
 		return nil, err
 	}
 	long := 0
-	for l := range strings.Lines(text) { // no real list of recipients has such lines, and parsing them costs memory
+	for l := range strings.Lines(t.text) { // no real list of recipients has such lines, and parsing them costs memory
 		if long++; len(l) > maxSheetLine {
 			return nil, &sheetError{long, "campaign.file.line", nil}
 		}
 	}
-	r := csv.NewReader(strings.NewReader(text))
-	r.Comma, r.FieldsPerRecord = separator(text), -1
-	return func() (sheetRow, error) {
+	text, comma := namedSeparator(t.text)
+	if comma == 0 {
+		comma = separator(text)
+	}
+	r := reader(text, comma)
+	return &sheet{encoding: t.encoding, sure: t.sure, next: func() (sheetRow, error) {
 		for {
 			cells, err := r.Read()
 			if errors.Is(err, io.EOF) {
@@ -64,65 +89,87 @@ func readSheet(file []byte) (next func() (sheetRow, error), err error) {
 				}
 				return sheetRow{}, &sheetError{line, "campaign.file.quotes", nil}
 			}
-			line, _ := r.FieldPos(0)
-			if len(cells) > maxColumns {
-				return sheetRow{}, &sheetError{line, "campaign.file.columns", []any{maxColumns}}
+			row := sheetRow{}
+			row.Line, _ = r.FieldPos(0)
+			last := row.Line
+			for _, c := range cells {
+				last += strings.Count(c, "\n")
 			}
-			blank := true
-			for i := range cells {
-				cells[i] = strings.TrimSpace(cells[i])
-				blank = blank && cells[i] == ""
+			for line := row.Line; line <= last && len(t.foreign) > 0; line++ {
+				row.Foreign = row.Foreign || t.foreign[line]
 			}
-			if !blank {
-				return sheetRow{line, cells}, nil
+			row.Written = len(cells)
+			if row.Cells = trimmed(cells); len(row.Cells) > maxColumns {
+				return sheetRow{}, &sheetError{row.Line, "campaign.file.columns", []any{maxColumns}}
+			}
+			if len(row.Cells) > 0 {
+				return row, nil
 			}
 		}
-	}, nil
+	}}, nil
 }
 
-// decodeSheet returns a file's text in UTF-8 with lines that end in \n.
-func decodeSheet(file []byte) (string, error) {
-	var text string
-	switch {
-	case bytes.HasPrefix(file, []byte("PK\x03\x04")) || bytes.HasPrefix(file, []byte("\xd0\xcf\x11\xe0")):
-		return "", &sheetError{0, "campaign.file.excel", nil}
-	case bytes.HasPrefix(file, []byte("\xff\xfe")) || bytes.HasPrefix(file, []byte("\xfe\xff")):
-		decoded, _ := unicode.UTF16(unicode.LittleEndian, unicode.ExpectBOM).NewDecoder().Bytes(file) // invalid characters are refused below
-		text = string(decoded)
-	case utf8.Valid(file):
-		text = string(bytes.TrimPrefix(file, []byte("\ufeff")))
-	default:
-		decoded, _ := charmap.Windows1252.NewDecoder().Bytes(file) // the same
-		text = string(decoded)
-	}
-	if i := strings.IndexFunc(text, func(r rune) bool {
-		return r == utf8.RuneError || r < ' ' && r != '\n' && r != '\r' && r != '\t' || r == 0x7f
-	}); i >= 0 {
-		return "", &sheetError{1 + strings.Count(text[:i], "\n"), "campaign.file.octets", nil}
-	}
-	return strings.ReplaceAll(strings.ReplaceAll(text, "\r\n", "\n"), "\r", "\n"), nil
+func reader(text string, comma rune) *csv.Reader {
+	r := csv.NewReader(strings.NewReader(text))
+	r.Comma, r.FieldsPerRecord = comma, -1
+	return r
 }
 
-// separator returns the separator of cells: the most frequent of the three in the first line that has any.
+// trimmed returns cells without the blanks and invisible characters around their texts, and without empty cells at the
+// end: a spreadsheet writes them for columns that once had something.
+func trimmed(cells []string) []string {
+	used := 0
+	for i := range cells {
+		cells[i] = strings.TrimFunc(cells[i], func(r rune) bool { return unicode.IsSpace(r) || unicode.Is(unicode.Cf, r) })
+		if cells[i] != "" {
+			used = i + 1
+		}
+	}
+	return cells[:used]
+}
+
+const separators = ",;\t|"
+
+// sepLine is Excel's first line that names the separator.
+var sepLine = regexp.MustCompile(`^\s*"?(?i:sep)=(.)"?[ ,;\t|]*(?:\n|$)`)
+
+// namedSeparator returns the separator that a file names, 0 if none, and the file with an empty line instead of the
+// name.
+func namedSeparator(text string) (rest string, comma rune) {
+	m := sepLine.FindStringSubmatchIndex(text)
+	if m == nil || !strings.Contains(separators, text[m[2]:m[3]]) {
+		return text, 0
+	}
+	return strings.Repeat("\n", strings.Count(text[:m[1]], "\n")) + text[m[1]:], rune(text[m[2]])
+}
+
+// separator returns the separator of cells: the one with which the most of the first lines have as many cells as the
+// first. Of several it is the one that is followed by fewer blanks, or else the one with the most cells. A comma in a
+// name or an amount is none.
 func separator(text string) rune {
-	text = strings.TrimLeft(text, "\n \t")
-	counts := map[rune]int{}
-	quotes := false
-	for _, r := range text {
-		if r == '"' {
-			quotes = !quotes
+	const lines = 20
+	best, bestRows, bestBlanks, bestCells := ',', 0, 0, 0
+	for _, comma := range separators {
+		r := reader(text, comma)
+		rows, blanks, cells := 0, 0, 0
+		for range lines {
+			row, err := r.Read()
+			if err != nil {
+				break
+			}
+			if n := len(row); cells == 0 {
+				rows, cells = 1, n
+			} else if n == cells {
+				rows++
+			}
+			for _, c := range row {
+				if strings.HasPrefix(c, " ") {
+					blanks++
+				}
+			}
 		}
-		if r == '\n' && !quotes {
-			break
-		}
-		if !quotes {
-			counts[r]++
-		}
-	}
-	best := ','
-	for _, r := range ";\t" {
-		if counts[r] > counts[best] {
-			best = r
+		if cells > 1 && (rows > bestRows || rows == bestRows && (blanks < bestBlanks || blanks == bestBlanks && cells > bestCells)) {
+			best, bestRows, bestBlanks, bestCells = comma, rows, blanks, cells
 		}
 	}
 	return best

@@ -1,6 +1,7 @@
 package dispatcher
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"time"
@@ -32,16 +33,17 @@ func rowsOf(m *handsets.Inbound) int { return 1 + len(m.Octets)/140 }
 
 // answer responds to deliveries whose settlement is committed. The first inbound MOs
 // were kept; the others are throttled.
-func (s *settler) answer(arrivals []arrival, outcomes []receipts.Outcome, inbound int) {
+func (s *settler) answer(arrivals []arrival, outcomes []receipts.Outcome, inbound []handsets.Inbound) {
 	n := 0 // of the receipts
 	for i := range arrivals {
 		a := &arrivals[i]
 		if a.inbound != nil {
-			if inbound--; inbound < 0 {
+			if len(inbound) == 0 {
 				s.throttle(a, inboundKind)
 				continue
 			}
-			a.pdu.Respond(smpp.StatusOK)
+			s.answers.ok(inbound[0].ID, a.pdu)
+			inbound = inbound[1:]
 			s.metrics.inbound.WithLabelValues(s.carrier.name).Inc()
 			continue
 		}
@@ -61,7 +63,7 @@ func (s *settler) answer(arrivals []arrival, outcomes []receipts.Outcome, inboun
 
 // throttle refuses a delivery that exceeds the carrier's hourly limit.
 func (s *settler) throttle(a *arrival, kind string) {
-	a.pdu.Respond(smpp.StatusThrottled)
+	a.pdu.Respond(cmp.Or(s.carrier.config().DeliveryRefusal, smpp.StatusThrottled))
 	s.metrics.throttled.WithLabelValues(s.carrier.name, kind).Inc()
 	if n, due := s.throttled.Due(time.Now()); due {
 		s.log.Warn("a carrier delivers more than its hourly limit and is throttled", "event", "carrier_over_limit", "carrier", s.carrier.name, "kind", kind, "count", n)

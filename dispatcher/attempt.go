@@ -62,8 +62,10 @@ func (c *Carrier) event(r smpp.Result, attempt int) submission.Event {
 		return submission.Answered{Confirms: c.Confirm == ConfirmBySubmit}
 	case smpp.Rejected:
 		class := c.ClassOf(r.Status)
-		return submission.Rejected{Permanent: class == smpp.ClassPermanent || class == smpp.ClassUnroutable,
-			Unroutable: class == smpp.ClassUnroutable && c.SecondCarrier != "", Reason: r.Status.String(), Delay: c.retryDelay(attempt, rand.Float64())}
+		if class != smpp.ClassPermanent && class != smpp.ClassUnroutable {
+			return c.refusedForNow(r.Status, attempt)
+		}
+		return submission.Rejected{Permanent: true, Unroutable: class == smpp.ClassUnroutable && c.SecondCarrier != "", Reason: r.Status.String()}
 	case smpp.NoAnswer:
 		return submission.NoAnswer{Delay: ambiguousDelay}
 	}
@@ -71,6 +73,12 @@ func (c *Carrier) event(r smpp.Result, attempt int) submission.Event {
 		return submission.Unsendable{Reason: field.Error()}
 	}
 	return submission.NotWritten{}
+}
+
+// refusedForNow is the event of a refusal after which the message waits, whatever the class of
+// the status.
+func (c *Carrier) refusedForNow(s smpp.Status, attempt int) submission.Event {
+	return submission.Rejected{Reason: s.Explained(), Delay: c.retryDelay(attempt, rand.Float64())}
 }
 
 // segments builds the submit_sm of a message, cut as its recorded copies were (profile.Profile.SegmentsAs).

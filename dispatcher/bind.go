@@ -23,7 +23,7 @@ type linkBind struct {
 func newLinkBind(carrier string, conf *Link, use smpp.Options) (*linkBind, error) {
 	options := conf.Options
 	options.Carrier, options.Log, options.Metrics = carrier, use.Log, use.Metrics
-	options.Deliver, options.OnLate, options.Class = use.Deliver, use.OnLate, use.Class
+	options.Deliver, options.OnLate, options.Class, options.Busy, options.Reading = use.Deliver, use.OnLate, use.Class, use.Busy, use.Reading
 	bind, err := smpp.New(options)
 	if err != nil {
 		return nil, fmt.Errorf("link %s of carrier %s: %w", conf.Name, carrier, err)

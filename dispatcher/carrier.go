@@ -117,7 +117,7 @@ func (l *Link) equal(other *Link) bool {
 	a, b := *l, *other
 	// Set by the dispatcher, or compared below.
 	a.Deliver, b.Deliver, a.Log, b.Log, a.Metrics, b.Metrics = nil, nil, nil, nil, nil, nil
-	a.OnLate, b.OnLate, a.Class, b.Class = nil, nil, nil, nil
+	a.OnLate, b.OnLate, a.Class, b.Class, a.Busy, b.Busy, a.Reading, b.Reading = nil, nil, nil, nil, nil, nil, nil, nil
 	if (a.TLS == nil) != (b.TLS == nil) {
 		return false
 	}

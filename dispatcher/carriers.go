@@ -13,6 +13,7 @@ type carrier struct {
 	conf      atomic.Pointer[Carrier]
 	unmatched quota  // receipts that match nothing
 	handsets  quota  // MOs
+	words     words  // unknown states of receipts
 	standIn   string // the carrier that it fails over to now; only failover uses it, for the log
 }
 

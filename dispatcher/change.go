@@ -284,7 +284,7 @@ func (c *changes) outcome(dispatcher int64, taken secondTook) (finals []messages
 			rows.Leave = append(rows.Leave, claim)
 		case submission.Again:
 			if one.m != nil {
-				rows.Again = append(rows.Again, messages.Retry{Claim: claim, Delay: one.step.Delay, Counts: one.step.Counts})
+				rows.Again = append(rows.Again, messages.Retry{Claim: claim, Delay: one.step.Delay, Counts: one.step.Counts, Refused: one.step.Refused})
 			} else {
 				rows.Reenter = append(rows.Reenter, messages.Reentry{MessageID: one.id, Delay: one.step.Delay})
 			}

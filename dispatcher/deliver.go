@@ -3,8 +3,8 @@ package dispatcher
 import (
 	"encoding/binary"
 	"strings"
+	"time"
 
-	"intumwa/dispatcher/profile"
 	"intumwa/inbound/handsets"
 	"intumwa/internal/postgres"
 	"intumwa/messages/receipts"
@@ -12,11 +12,10 @@ import (
 	"intumwa/sms"
 )
 
-// deliver handles one deliver_sm or data_sm. Only esm_class makes it a receipt
-// (smpp.Delivery.Receipt); an MO that looks like one stays an MO. The settler
+// deliver handles one deliver_sm or data_sm: a receipt (smpp.Delivery.Receipt) or an MO. The settler
 // answers both after its commit.
 func (w *linkWorker) deliver(pdu *smpp.Delivery) {
-	name := w.carrier.name
+	name, conf := w.carrier.name, w.carrier.config()
 	receipt := pdu.Receipt
 	defer func() { pdu.ShortMessage, pdu.TLVs = nil, nil }() // already copied; the PDU waits for its answer
 	switch {
@@ -26,20 +25,41 @@ func (w *linkWorker) deliver(pdu *smpp.Delivery) {
 	case receipt.ID == "" && receipt.UserMessageReference == nil:
 		w.metrics.receipts.WithLabelValues(name, w.link, "without_id").Inc()
 		if n, due := w.withoutID.Due(pdu.Received); due {
-			w.log.Warn("a receipt without a message id", "event", "receipt_without_id", "carrier", name, "link", w.link, "state", receipt.State, "count", n)
+			w.log.Warn("a receipt without a message id", "event", "receipt_without_id", "carrier", name, "link", w.link, "state", printable(receipt.State), "count", n)
 		}
 		pdu.Respond(smpp.StatusOK)
 		return
 	}
-	status, final := w.carrier.config().Meaning(receipt.State)
-	w.settler.receive(arrival{
-		Receipt: receipts.Receipt{
-			Link: w.link, CarrierID: receipt.ID, Reference: receipt.UserMessageReference, Number: handset(pdu.Source, pdu.Dest),
-			State: receipt.State, Status: status, Final: final && !receipt.Intermediate,
-			Error: receipt.Error, At: postgres.Moment(pdu.Received),
-		},
-		pdu: pdu,
-	})
+	if !conf.Knows(receipt.State) {
+		w.carrier.words.note(w, receipt.State, pdu.Received)
+	}
+	status, final := conf.Meaning(receipt.State)
+	r := receipts.Receipt{
+		Link: w.link, CarrierID: receipt.ID, Reference: receipt.UserMessageReference, Number: handset(pdu.Source, pdu.Dest),
+		State: receipt.State, Status: status, Final: final && !receipt.Intermediate,
+		Error: receipt.Error, At: postgres.Moment(pdu.Received),
+	}
+	for _, id := range receipt.Also {
+		if id != "" {
+			r.Also = append(r.Also, id)
+		}
+	}
+	if receipt.Unmarked {
+		r.Trust = w.trust(conf, pdu)
+	}
+	w.settler.receive(arrival{Receipt: r, pdu: pdu})
+}
+
+// trust returns what a text may do that looks like a receipt and is not marked as one.
+func (w *linkWorker) trust(conf *Carrier, pdu *smpp.Delivery) receipts.Trust {
+	if conf.UnmarkedReceipts {
+		return receipts.Checked
+	}
+	if n, due := w.unmarked.Due(pdu.Received); due {
+		w.log.Warn("a text like a receipt without the receipt bits of esm_class is kept as unmatched; if this carrier's receipts come so, set receipts_without_esm_class: true",
+			"event", "receipt_unmarked", "carrier", w.carrier.name, "link", w.link, "count", n)
+	}
+	return receipts.Aside
 }
 
 // handset returns the recipient's address in a receipt, or "" if neither can be it.
@@ -48,37 +68,44 @@ func (w *linkWorker) deliver(pdu *smpp.Delivery) {
 // international form is tried first.
 func handset(source, dest string) string {
 	for _, address := range []string{source, dest} {
-		if digits, ok := strings.CutPrefix(strings.TrimLeft(address, "+0"), "257"); ok && subscriber(digits) {
+		if _, ok := sms.FromCarrier(address); ok && len(sms.CompactAddress(address)) > len("079123456") {
 			return address
 		}
 	}
-	if subscriber(strings.TrimLeft(source, "+0")) {
+	if _, ok := sms.FromCarrier(strings.TrimPrefix(sms.CompactAddress(source), "+")); ok {
 		return source
 	}
 	return ""
 }
 
-// subscriber reports whether national digits can be a handset's. It checks no ranges:
-// the carriers decide which are open.
-func subscriber(digits string) bool {
-	return len(digits) == 8 && strings.Trim(digits, "0123456789") == ""
-}
-
 // inbound is an MO, or one part of it, as stored.
 func (w *linkWorker) inbound(pdu *smpp.Delivery) *handsets.Inbound {
 	m := &handsets.Inbound{At: postgres.Moment(pdu.Received), Carrier: w.carrier.name, Link: w.link, Source: pdu.Source, Destination: pdu.Dest,
-		DataCoding: pdu.DataCoding, ESMClass: pdu.ESMClass, Octets: pdu.ShortMessage, Part: partOf(pdu)}
+		DataCoding: pdu.DataCoding, ESMClass: pdu.ESMClass, Octets: pdu.ShortMessage, Part: partOf(pdu), BoundAt: moment(pdu.BoundAt)}
 	if m.Octets == nil {
 		m.Octets = []byte{}
 	}
-	if text, ok := sms.Decode(pdu.DataCoding, w.carrier.config().Alphabet != profile.AlphabetGSM7, m.Payload()); ok {
-		m.Body = &text
+	if number, ok := sms.FromCarrier(pdu.Source); ok { // one form, so that opt-outs, repetitions and searches find it
+		m.Source = number.Digits()
 	}
+	if ref, _ := pdu.TLV(smpp.TagUserMessageReference); len(ref) == 2 {
+		reference := binary.BigEndian.Uint16(ref)
+		m.Reference = &reference
+	}
+	m.Body = w.carrier.config().Text(pdu.DataCoding, m.Payload())
 	return m
 }
 
 // esmUDHI is the esm_class bit of a text that starts with a user data header.
 const esmUDHI = 0x40
+
+// moment is postgres.Moment; the zero time stays.
+func moment(t time.Time) time.Time {
+	if t.IsZero() {
+		return t
+	}
+	return postgres.Moment(t)
+}
 
 // partOf returns which part of a long message a delivery is, from its user data header
 // or its SAR parameters (SMPP 3.4, 5.3.2.22 to 24); nil if it is a whole message. The

@@ -223,7 +223,10 @@ func (d *Dispatcher) Run(ctx context.Context) error {
 	defer stopSettling()
 	var settlers sync.WaitGroup
 	d.mu.Lock()
-	d.startSettler = func(s *settler) { settlers.Go(func() { s.run(settling) }) }
+	d.startSettler = func(s *settler) {
+		settlers.Go(func() { s.run(settling) })
+		settlers.Go(func() { s.answers.run(settling, d.handsets) })
+	}
 	for _, s := range d.settlers {
 		d.startSettler(s)
 	}

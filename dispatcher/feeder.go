@@ -31,11 +31,13 @@ func (w *linkWorker) feed(ctx context.Context, lane queue.Lane) {
 			}
 		}
 		if ctx.Err() != nil {
-			w.giveBack(taken)
+			w.giveBack(taken, 0)
 			return
 		}
 		rest := w.turnAway(taken)
+		rest, pausing := w.putOff(rest)
 		w.prefetch.put(lane, rest)
+		pause = max(pause, pausing)
 		for len(rest) < len(taken) && w.settler.behind() { // nothing else bounds the rate of turning messages away
 			if sleep(ctx, 10*time.Millisecond) != nil {
 				return
@@ -144,7 +146,7 @@ func (w *linkWorker) claim(ctx context.Context, by func(context.Context) ([]*mes
 	}
 	if err != nil {
 		unread := func(m *inFlight) bool { return m.msg.Unread }
-		w.giveBack(slices.DeleteFunc(slices.Clone(ms), func(m *inFlight) bool { return !unread(m) }))
+		w.giveBack(slices.DeleteFunc(slices.Clone(ms), func(m *inFlight) bool { return !unread(m) }), 0)
 		ms = slices.DeleteFunc(ms, unread)
 	}
 	return ms, err
@@ -166,3 +168,27 @@ func (w *linkWorker) turnAway(ms []*inFlight) []*inFlight {
 		return m.msg.OptedOut
 	})
 }
+
+// putOff gives back the messages of senders that the breaker holds, and returns the others. pause
+// keeps it from taking messages faster than twice the link's pace.
+func (w *linkWorker) putOff(ms []*inFlight) (rest []*inFlight, pause time.Duration) {
+	now := time.Now()
+	var wait time.Duration
+	var held []*inFlight
+	rest = slices.DeleteFunc(ms, func(m *inFlight) bool {
+		longer := w.breaker.holds(now, m.msg.Sender)
+		if longer > 0 {
+			wait, held = max(wait, longer), append(held, m)
+		}
+		return longer > 0
+	})
+	if len(held) == 0 {
+		return rest, 0
+	}
+	w.giveBack(held, wait)
+	rate := max(2*w.bind.Snapshot().TPS, putOffLeast)
+	return rest, time.Duration(float64(len(held)) / rate * float64(time.Second))
+}
+
+// putOffLeast is the least rate per second at which held messages are put off.
+const putOffLeast = 200

@@ -184,9 +184,9 @@ func TestServedAcrossAStep(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, func(c *Carrier) { c.Failover, c.FailoverAfter = []string{"leo"}, time.Minute })
 	b.exec(`INSERT INTO dispatchers (id, name) VALUES (8, 'other')`)
-	b.exec(`INSERT INTO links (name, carrier, state, served_at, updated_at) VALUES
-		('l1', 'lumitel', 'bound', now() - interval '1 hour', now() - interval '1 hour'), ('leo-1', 'leo', 'bound', now(), now()),
-		('gone-1', 'gone', 'bound', now() + interval '1 hour', now() + interval '1 hour')`)
+	b.exec(`INSERT INTO links (name, carrier, state, "window", served_at, updated_at) VALUES
+		('l1', 'lumitel', 'bound', 1, now() - interval '1 hour', now() - interval '1 hour'), ('leo-1', 'leo', 'bound', 1, now(), now()),
+		('gone-1', 'gone', 'bound', 1, now() + interval '1 hour', now() + interval '1 hour')`)
 	b.exec(`INSERT INTO leases (name, holder) VALUES ('link l1', 8), ('link leo-1', 8)`)
 	b.d.member.heard.Store(-int64(time.Hour))
 	m := b.begun(1)

@@ -7,6 +7,7 @@ import (
 
 	"intumwa/dispatcher"
 	"intumwa/dispatcher/profile"
+	"intumwa/smpp"
 	"intumwa/sms"
 	"intumwa/tools/carriersim"
 )
@@ -50,6 +51,20 @@ func TestHabitsOfReceipts(t *testing.T) {
 		{fate: "63", habit: "the handset answers", source: "rule carriers 7.6", ends: "sent"},
 		{fate: "64", habit: "zero-padded in the receipt only", source: "rule carriers 1.2", ends: "sent"},
 		{fate: "65", habit: "alert_notification in between", source: "rule carriers 7.3", ends: "sent"},
+		{fate: "68", habit: "TLVs under esm_class 0", source: "rule carriers 2.1", ends: "sent"},
+		{fate: "69", habit: "text under esm_class 0", source: "rule carriers 2.15", ends: "pending", event: "unmatched"},
+		{fate: "70", habit: "long names in quotation marks", source: "rule carriers 2.5", ends: "sent"},
+		{fate: "71", habit: "equals signs", source: "rule carriers 2.2", ends: "sent"},
+		{fate: "72", habit: "digits without the setting", source: "rule carriers 2.5", ends: "pending"},
+		{fate: "73", habit: "0x before the id", source: "rule carriers 1.2", ends: "sent"},
+		{fate: "74", habit: "TLV lengths in little-endian", source: "rule carriers 2.3", ends: "sent"},
+		{fate: "75", habit: "message_state 0 beside DELIVRD", source: "rule carriers 2.3", ends: "sent"},
+		{fate: "76", habit: "another id in the TLV", source: "rule carriers 1.6", ends: "sent"},
+		{fate: "77", habit: "FAILED", source: "rule carriers 2.5", ends: "failed", reason: "FAILED 011"},
+		{fate: "78", habit: "STOP marked as a receipt", source: "rule carriers 2.1", ends: "sent"},
+		{fate: "79", habit: "STOP with the UDH bit", source: "rule carriers 7.6", ends: "sent"},
+		{fate: "80", habit: "STOP with a damaged tail", source: "rule carriers 7.7", ends: "sent"},
+		{fate: "81", habit: "STOP from 079…", source: "rule carriers 7.9", ends: "sent"},
 		{fate: "28", habit: "second segment undeliverable", source: "rule carriers 2.12", text: strings.Repeat("a", 200), ends: "failed", reason: "UNDELIV 011"},
 		{fate: "00", habit: "a receipt a segment", source: "rule carriers 2.12", text: strings.Repeat("a", 400), ends: "sent"},
 		{fate: "55", habit: "one segment's receipt missing: never sent early", source: "rule carriers 2.12", text: strings.Repeat("a", 200), ends: "pending"},
@@ -91,10 +106,10 @@ func TestHabitsOfReceipts(t *testing.T) {
 			t.Errorf("%s: %s in the end, want %s", h.habit, status, h.ends)
 		}
 	}
-	if n := w.count(`SELECT count(*) FROM inbound`); n != 2 { // the forgery of 26 and the reply of 63
-		t.Errorf("%d messages from handsets are kept, want 2", n)
+	if n := w.count(`SELECT count(*) FROM inbound`); n != 5 { // the replies of 63 and 78 to 81
+		t.Errorf("%d messages from handsets are kept, want 5", n)
 	}
-	w.until("both are counted", func() bool { return w.metric("intumwa_inbound_messages_total", "carrier", "lumitel") == 2 })
+	w.until("it is counted", func() bool { return w.metric("intumwa_inbound_messages_total", "carrier", "lumitel") == 5 })
 	w.until("those that are final are counted", func() bool { return w.metric("intumwa_messages_final_total", "carrier", "lumitel") == float64(final) })
 	if st := mno.Stats(); st.Discarded > 0 || st.Redelivered > 0 {
 		t.Errorf("%d receipts were refused, %d delivered again", st.Discarded, st.Redelivered)
@@ -164,23 +179,31 @@ func TestMessagesOfRemovedCarrier(t *testing.T) {
 }
 
 // TestHabitOfDatabaseAway: receipts that cannot be stored are refused with
-// ESME_RMSGQFUL and delivered again.
+// ESME_RMSGQFUL, or with the carrier's delivery_refusal, and delivered again.
 //
 // Source: rule carriers 2.14.
 func TestHabitOfDatabaseAway(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	mno := w.carrier(carriersim.Options{RedeliverDelay: 200 * time.Millisecond, Faults: carriersim.Faults{HoldReceipts: true}})
-	w.start(mno.mno())
-	ids := w.sendMany(20, "00")
-	w.until("all are submitted", func() bool { return w.count(`SELECT count(*) FROM segments`) == len(ids) })
-	w.exec(`ALTER TABLE segments RENAME TO away`)
-	mno.Faults(func(f *carriersim.Faults) { f.HoldReceipts = false })
-	w.until("receipts are refused", func() bool { return w.metric("intumwa_receipts_refused_total") > 0 })
-	w.exec(`ALTER TABLE away RENAME TO segments`)
-	w.await("sent", 15*time.Second, ids...)
-	if st := mno.Stats(); st.Redelivered == 0 {
-		t.Error("no receipt was delivered again")
+	for want, setting := range map[string]smpp.Status{"ESME_RMSGQFUL": 0, "ESME_RSYSERR": smpp.StatusSysErr} {
+		t.Run(want, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			mno := w.carrier(carriersim.Options{RedeliverDelay: 200 * time.Millisecond, Faults: carriersim.Faults{HoldReceipts: true}})
+			w.start(mno.mno(func(c *dispatcher.Carrier) { c.DeliveryRefusal = setting }))
+			ids := w.sendMany(20, "00")
+			w.until("all are submitted", func() bool { return w.count(`SELECT count(*) FROM segments`) == len(ids) })
+			w.exec(`ALTER TABLE segments RENAME TO away`)
+			mno.Faults(func(f *carriersim.Faults) { f.HoldReceipts = false })
+			w.until("receipts are refused", func() bool {
+				return w.metric("intumwa_receipts_refused_total") > 0 &&
+					w.metric("intumwa_smpp_pdus_total", "direction", "out", "command", "deliver_sm_resp", "status", want) > 0
+			})
+			w.exec(`ALTER TABLE away RENAME TO segments`)
+			w.await("sent", 15*time.Second, ids...)
+			if st := mno.Stats(); st.Redelivered == 0 {
+				t.Error("no receipt was delivered again")
+			}
+			w.clean(mno)
+		})
 	}
-	w.clean(mno)
 }

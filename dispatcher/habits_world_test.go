@@ -205,6 +205,7 @@ type note struct {
 	to       sms.Number
 	text     string
 	carrier  string
+	sender   string
 	company  int64
 	batch    *messages.Batch
 	validity time.Duration
@@ -229,7 +230,7 @@ func (w *world) insert(notes ...note) (ids []int64, items []queue.Item) {
 	for i, n := range notes {
 		text := cmp.Or(n.text, "Muraho")
 		encoding, segments := sms.Count(text)
-		list[i] = &messages.Message{ULID: ulid.Make(), CompanyID: n.company, UserID: 1, Batch: n.batch, Number: n.to, Sender: "DEMO", Body: text,
+		list[i] = &messages.Message{ULID: ulid.Make(), CompanyID: n.company, UserID: 1, Batch: n.batch, Number: n.to, Sender: cmp.Or(n.sender, "DEMO"), Body: text,
 			Encoding: encoding, Segments: segments, Carrier: cmp.Or(n.carrier, "lumitel"), Validity: cmp.Or(n.validity, time.Hour),
 			SendAt: n.sendAt, ExpireAt: n.expireAt, Scheduled: n.sendAt.After(time.Now())}
 	}

@@ -14,12 +14,14 @@ func newLinkWorker(shared *core, c *carrier, settle *settler, health *queueHealt
 	w := &linkWorker{core: shared, carrier: c, settler: settle, health: health, link: conf.Name, submits: conf.Mode.Submits(), conf: conf, done: make(chan struct{}),
 		kick: func() {}, setBind: func(string, *linkBind) {}}
 	bind, err := newLinkBind(c.name, conf, smpp.Options{Log: w.log, Metrics: w.smpp, Deliver: w.deliver, OnLate: w.late,
-		Class: func(s smpp.Status) smpp.Class { return c.config().ClassOf(s) }})
+		Busy:    func() smpp.Status { return c.config().DeliveryRefusal },
+		Reading: func() smpp.Reading { return c.config().Reading },
+		Class:   func(s smpp.Status) smpp.Class { return c.config().ClassOf(s) }})
 	if err != nil {
 		return nil, err
 	}
 	w.bind = bind
-	w.breaker.first = w.opts.BreakerPause
+	w.breaker.first, w.breaker.after = w.opts.BreakerPause, w.opts.BreakerAfter
 	w.slots = newSlots(conf.Window)
 	w.prefetch = newPrefetch(prefetchSize(conf.Window, conf.TPS))
 	w.pace = newPace(bind, conf.TPS)
@@ -59,13 +61,14 @@ func (w *linkWorker) run(ctx context.Context) {
 	}
 	loops.Go(func() { w.tidy(ctx) })
 	loops.Wait()
-	w.giveBack(w.prefetch.takeAll())
+	w.giveBack(w.prefetch.takeAll(), 0)
 	stopLink()
 	bind.Wait()
 	unwatch()
 	watch.Wait()
 	w.awaitSettled()
 	w.metrics.breakerOpen.DeleteLabelValues(w.carrier.name, w.link)
+	w.metrics.sendersHeld.DeleteLabelValues(w.carrier.name, w.link)
 }
 
 // awaitSettled waits until the settler has written the link's answers, at most
@@ -116,12 +119,15 @@ func (w *linkWorker) yield(now time.Time) {
 }
 
 // tidy gives back the prefetch while the link cannot carry it, so that another link of the
-// carrier can, and stops waiting for answers that a receipt has overtaken.
+// carrier can, and stops waiting for answers that a receipt has overtaken. It also shows whether
+// the breaker has stopped the link.
 func (w *linkWorker) tidy(ctx context.Context) {
 	var echoes time.Time
+	var shown outage
 	for sleep(ctx, 250*time.Millisecond) == nil {
+		shown = w.showOutage(shown)
 		if !w.carries(time.Now()) {
-			w.giveBack(w.prefetch.takeAll())
+			w.giveBack(w.prefetch.takeAll(), 0)
 		}
 		if time.Since(echoes) >= echoInterval {
 			echoes = time.Now()

@@ -1,9 +1,13 @@
 package dispatcher
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -31,16 +35,31 @@ type LinkState struct {
 	Accepted  int       `json:"accepted"`  // segments accepted in the last minute
 	Throttled int       `json:"throttled"` // segments throttled in the last minute
 	Overdue   int       `json:"overdue"`   // in flight for longer than the response timeout
-	Broken    bool      `json:"broken"`    // stopped: the carrier refuses everything, probably because of our settings
+	Broken    bool      `json:"broken"`    // stopped: the carrier is bound and accepts nothing
 	ServedAt  time.Time `json:"served_at"` // when it could last carry messages
 	Unheld    bool      `json:"unheld"`    // no dispatcher holds it, or none has reported lately
+
+	Refused     Refusals `json:"refused"`      // segments refused in the last minute, by status
+	SendersHeld int      `json:"senders_held"` // senders whose messages wait because the carrier refuses them all
+}
+
+// Refusals counts refused segments by status.
+type Refusals map[string]int
+
+// String lists them, the most frequent first.
+func (r Refusals) String() string {
+	statuses := slices.SortedFunc(maps.Keys(r), func(a, b string) int { return cmp.Or(cmp.Compare(r[b], r[a]), cmp.Compare(a, b)) })
+	for i, s := range statuses {
+		statuses[i] = fmt.Sprintf("%s %d", s, r[s])
+	}
+	return strings.Join(statuses, ", ")
 }
 
 // Links returns all links by carrier and name. One without a holder is down.
 func Links(ctx context.Context, pool postgres.DB) ([]LinkState, error) {
 	return postgres.All(ctx, pool, "reading the links", func(row pgx.CollectableRow) (l LinkState, err error) {
 		err = row.Scan(&l.Carrier, &l.Link, &l.State, &l.Window, &l.InFlight, &l.TPS, &l.Since, &l.LastError,
-			&l.Accepted, &l.Throttled, &l.Overdue, &l.Broken, &l.ServedAt, &l.Unheld)
+			&l.Accepted, &l.Throttled, &l.Overdue, &l.Broken, &l.ServedAt, &l.Unheld, &l.Refused, &l.SendersHeld)
 		return l, err
 	}, `
 		SELECT carrier, name,
@@ -48,7 +67,7 @@ func Links(ctx context.Context, pool postgres.DB) ([]LinkState, error) {
 			"window", CASE WHEN unheld THEN 0 ELSE in_flight END, tps,
 			CASE WHEN unheld AND NOT paused AND state <> 'down' THEN updated_at ELSE since END, last_error,
 			CASE WHEN unheld THEN 0 ELSE accepted END, CASE WHEN unheld THEN 0 ELSE throttled END, CASE WHEN unheld THEN 0 ELSE overdue END,
-			broken, served_at, unheld
+			broken, served_at, unheld, CASE WHEN unheld THEN '{}' ELSE refused END, CASE WHEN unheld THEN 0 ELSE senders_held END
 		FROM (SELECT *, (NOT `+leased+` OR updated_at NOT BETWEEN now() - $1::interval AND now() + $1::interval) AS unheld -- the clock may have been set back
 			FROM links) l
 		ORDER BY carrier, name`, staleAfter)

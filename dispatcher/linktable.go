@@ -50,20 +50,26 @@ type linkReport struct {
 	Accepted  int32     `json:"accepted"`
 	Throttled int32     `json:"throttled"`
 	Overdue   int       `json:"overdue"`
+
+	Refused     map[string]int32 `json:"refused"`
+	SendersHeld int              `json:"senders_held"`
 }
 
 func (m *member) report(name string, w wantedLink) linkReport {
-	snap, open := smpp.Snapshot{State: smpp.Down, Since: time.Now(), Window: w.link.Window, TPS: w.link.TPS}, false
+	snap, stopped := smpp.Snapshot{State: smpp.Down, Since: time.Now(), Window: w.link.Window, TPS: w.link.TPS}, outage{}
 	at := m.workers[name]
+	var refused map[string]uint64
 	if at != nil {
-		snap, open = at.state()
+		snap, stopped = at.state()
+		refused = at.refusals.totals()
 	}
 	if !w.link.Mode.Submits() {
 		snap.Window, snap.TPS = 0, 0 // it cannot serve
 	}
-	minute := m.minutes.of(name, snap.Totals)
+	minute := m.minutes.of(name, snap.Totals, refused)
 	return linkReport{Name: name, State: snap.State.String(), Since: postgres.Moment(snap.Since), Window: snap.Window, InFlight: snap.InFlight,
-		TPS: snap.TPS, LastError: snap.LastError, Broken: open, Accepted: minute.accepted, Throttled: minute.throttled, Overdue: snap.Overdue}
+		TPS: snap.TPS, LastError: snap.LastError, Broken: stopped.out, Accepted: minute.accepted, Throttled: minute.throttled, Overdue: snap.Overdue,
+		Refused: minute.refused, SendersHeld: stopped.held}
 }
 
 // lease acquires the leases of the configured links, reports the links that this process holds,
@@ -94,13 +100,13 @@ func (m *member) lease(ctx context.Context, wishes map[string]wantedLink, now ti
 	}, `
 		UPDATE links SET state = u.state, since = CASE WHEN links.state = u.state THEN links.since ELSE u.since END,
 			"window" = u."window", in_flight = u.in_flight, tps = u.tps, last_error = u.last_error, broken = u.broken, updated_at = now(),
-			accepted = u.accepted, throttled = u.throttled, overdue = u.overdue,
+			accepted = u.accepted, throttled = u.throttled, overdue = u.overdue, refused = u.refused, senders_held = u.senders_held,
 			bound_by = CASE WHEN u.state = 'bound' THEN $1 ELSE links.bound_by END,
 			served_at = CASE WHEN u.state = 'bound' AND NOT u.broken AND NOT links.paused AND u."window" > 0 THEN now() ELSE least(links.served_at, now()) END -- the clock may have been set back
 		FROM (SELECT links.name FROM links JOIN leases ON leases.name = '`+linkLease+`' || links.name
 				WHERE leases.holder = $1 ORDER BY name FOR UPDATE OF links) mine -- one order in all processes
 			JOIN json_to_recordset($2::json) u(name text, state text, since timestamptz, "window" int, in_flight int, tps float8, last_error text, broken boolean,
-				accepted int, throttled int, overdue int) USING (name)
+				accepted int, throttled int, overdue int, refused jsonb, senders_held int) USING (name)
 		WHERE links.name = u.name
 		RETURNING links.name, links.paused`, m.id.Load(), string(reported))
 	return held, err

@@ -28,11 +28,13 @@ type linkWorker struct {
 	conf     *Link                   // the current one; only the member uses it while the worker runs
 	bind     *linkBind
 	breaker  breaker
+	refusals refusals
 	slots    *slots
 	prefetch *prefetch
 	pace     *pace
 
 	withoutID smpp.Seldom // receipts
+	unmarked  smpp.Seldom
 	notBegun  smpp.Seldom // messages, because the database failed
 
 	cancel  context.CancelFunc
@@ -70,13 +72,12 @@ func (w *linkWorker) adopt(conf *Link) bool {
 }
 
 // state is the link's state for operators.
-func (w *linkWorker) state() (snap smpp.Snapshot, broken bool) {
-	snap = w.bind.Snapshot()
-	broken, reason := w.breaker.state()
-	if broken {
-		snap.LastError = "stopped: the carrier refuses everything with " + reason
+func (w *linkWorker) state() (snap smpp.Snapshot, o outage) {
+	snap, o = w.bind.Snapshot(), w.breaker.state(time.Now())
+	if o.reason != "" {
+		snap.LastError = o.reason
 	}
-	return snap, broken
+	return snap, o
 }
 
 // end stops the worker; wait waits until it has ended; ended reports whether it has.
@@ -139,8 +140,9 @@ func (w *linkWorker) ready(ctx context.Context) error {
 	}
 }
 
-// giveBack releases messages that were claimed and not begun.
-func (w *linkWorker) giveBack(ms []*inFlight) {
+// giveBack releases messages that were claimed and not begun. They are due after wait; 0: as
+// before.
+func (w *linkWorker) giveBack(ms []*inFlight, wait time.Duration) {
 	if len(ms) == 0 {
 		return
 	}
@@ -151,7 +153,7 @@ func (w *linkWorker) giveBack(ms []*inFlight) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 	defer cancel()
-	if err := w.carrying.Release(ctx, w.leases.id.Load(), claims, 0); err != nil {
+	if err := w.carrying.Release(ctx, w.leases.id.Load(), claims, wait); err != nil {
 		// Otherwise they would stay claimed until this process ends. The settler
 		// retries until it succeeds.
 		w.settler.putBack(claims)

@@ -14,6 +14,7 @@ type metrics struct {
 	matchedLate     *prometheus.CounterVec // carrier
 	tasks           *prometheus.GaugeVec   // task
 	receipts        *prometheus.CounterVec // carrier, link, outcome
+	unknownStates   *prometheus.CounterVec // carrier, state
 	refusedReceipts *prometheus.CounterVec // carrier
 	inbound         *prometheus.CounterVec // carrier
 	throttled       *prometheus.CounterVec // carrier, kind
@@ -29,6 +30,7 @@ type metrics struct {
 	rerouted        *prometheus.CounterVec // carrier
 	second          *prometheus.CounterVec // carrier, second, reason
 	breakerOpen     *prometheus.GaugeVec   // carrier, link
+	sendersHeld     *prometheus.GaugeVec   // carrier, link
 	givenUp         *prometheus.CounterVec // carrier, link
 	released        *prometheus.CounterVec // lane
 	scheduled       *prometheus.GaugeVec   // lane
@@ -55,15 +57,17 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 			"How long the oldest due message has waited, not counting pauses between attempts.", "carrier", "lane"),
 		info: gauge("intumwa_carrier_info",
 			"1 for each configured carrier.", "carrier", "confirm"),
+		unknownStates: counter("intumwa_receipt_unknown_states_total",
+			"Receipts with a state that has no meaning (receipt_states), by state; other: the 21st and further ones, and what is no word.", "carrier", "state"),
 		matchedLate: counter("intumwa_receipts_matched_late_total",
 			"Receipts that came before their submit_sm_resp.", "carrier"),
 		tasks: gauge("intumwa_task_last_success_timestamp_seconds",
 			"When this process started, or last did a task that one dispatcher does for all. Take the maximum.", "task"),
 		receipts:        counter("intumwa_receipts_total", "Receipts.", "carrier", "link", "outcome"),
-		refusedReceipts: counter("intumwa_receipts_refused_total", "Receipts refused with ESME_RMSGQFUL because they could not be stored.", "carrier"),
+		refusedReceipts: counter("intumwa_receipts_refused_total", "Receipts refused because they could not be stored.", "carrier"),
 		inbound:         counter("intumwa_inbound_messages_total", "MOs.", "carrier"),
 		throttled: counter("intumwa_deliveries_throttled_total",
-			"Unmatched receipts and MOs (inbound) refused with ESME_RTHROTTLED because they exceed the carrier's hourly limit.", "carrier", "kind"),
+			"Unmatched receipts and MOs (inbound) refused because they exceed the carrier's hourly limit.", "carrier", "kind"),
 		setAside: counter("intumwa_deliveries_set_aside_total",
 			"Receipts and MOs that the database can never store: acknowledged and dropped.", "carrier"),
 		final: counter("intumwa_messages_final_total", "Messages that became sent or failed.", "carrier", "status", "reason_class"),
@@ -81,7 +85,9 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		second: counter("intumwa_messages_sent_on_total",
 			"Messages that went to the second carrier.", "carrier", "second", "reason"),
 		breakerOpen: gauge("intumwa_link_breaker_open",
-			"1 while the breaker has stopped the link.", "carrier", "link"),
+			"1 while the breaker has stopped the link: the carrier is bound and accepts nothing.", "carrier", "link"),
+		sendersHeld: gauge("intumwa_link_senders_held",
+			"Senders whose messages wait because the carrier refuses them all.", "carrier", "link"),
 		givenUp: counter("intumwa_link_given_up_total",
 			"Links handed to another dispatcher because the carrier was unreachable.", "carrier", "link"),
 		purged: counter("intumwa_purged_total", "Messages and texts (bodies) deleted, numbers obscured.", "kind"),

@@ -37,6 +37,7 @@ type Options struct {
 	GiveUpAfter      time.Duration // a link whose carrier is unreachable for so long goes to another willing dispatcher; default 10 s
 	GiveUpFor        time.Duration // this process then leaves it to the others for so long; default 1 min
 	BreakerPause     time.Duration // before the first probe of a link whose carrier refuses everything; default 15 s
+	BreakerAfter     time.Duration // without an acceptance, after which it counts as refusing everything; default 1 min
 	Log              *slog.Logger
 	Metrics          prometheus.Registerer
 
@@ -64,7 +65,7 @@ func (o *Options) defaults() {
 		{&o.Validity, 24 * time.Hour}, {&o.SweepInterval, time.Second},
 		{&o.ReceiptRetention, 7 * 24 * time.Hour}, {&o.InboundRetention, 30 * 24 * time.Hour},
 		{&o.StrandedAfter, 10 * time.Minute}, {&o.Heartbeat, time.Second}, {&o.DeadAfter, deadAfter},
-		{&o.GiveUpAfter, 10 * time.Second}, {&o.GiveUpFor, time.Minute}, {&o.BreakerPause, breakerFirst},
+		{&o.GiveUpAfter, 10 * time.Second}, {&o.GiveUpFor, time.Minute}, {&o.BreakerPause, breakerFirst}, {&o.BreakerAfter, breakerAfter},
 	} {
 		*d.value = cmp.Or(*d.value, d.def)
 	}

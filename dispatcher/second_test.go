@@ -28,7 +28,7 @@ func newSecondBench(t *testing.T, change ...func(*Carrier)) (*bench, *linkWorker
 		t.Fatal(err)
 	}
 	b.exec(`INSERT INTO dispatchers (id, name) VALUES (1000000, 'leo''s')`) // keeps its link bound on a slow machine
-	b.exec(`INSERT INTO links (name, carrier, state, bound_by) VALUES ('leo-1', 'leo', 'bound', 1000000)`)
+	b.exec(`INSERT INTO links (name, carrier, state, "window", bound_by) VALUES ('leo-1', 'leo', 'bound', 1, 1000000)`)
 	b.exec(`INSERT INTO leases (name, holder) VALUES ('link leo-1', 1000000)`)
 	return b, worker
 }
@@ -89,7 +89,7 @@ func TestServes(t *testing.T) {
 		{"paused", `UPDATE links SET paused = true`, false},
 		{"it refuses everything", `UPDATE links SET broken = true`, false},
 		{"its process has died", `DELETE FROM dispatchers WHERE id = 1000000`, false},
-		{"another of its links is paused", `INSERT INTO links (name, carrier, state, paused) VALUES ('leo-2', 'leo', 'bound', true)`, true},
+		{"another of its links is paused", `INSERT INTO links (name, carrier, state, "window", paused) VALUES ('leo-2', 'leo', 'bound', 1, true)`, true},
 	} {
 		tx, err := b.pool.Begin(t.Context())
 		if err != nil {

@@ -22,13 +22,14 @@ const settleTimeout = 10 * time.Second
 // standby (postgres.ConfirmWith): the earlier one may not have reached it.
 //
 // While the database is down, results are kept and retried. Their slots stay
-// taken, so the link stops. Receipts are refused with ESME_RMSGQFUL; the carrier
-// delivers them again.
+// taken, so the link stops. Receipts are refused for now; the carrier delivers them
+// again.
 type settler struct {
 	*core
 	carrier *carrier
 
 	throttled, unwritable smpp.Seldom
+	answers               answers
 
 	mu          sync.Mutex
 	lingering   lingering
@@ -53,7 +54,7 @@ type lateAnswer struct {
 }
 
 func newSettler(shared *core, c *carrier) *settler {
-	return &settler{core: shared, carrier: c, wake: make(chan struct{}, 1)}
+	return &settler{core: shared, carrier: c, wake: make(chan struct{}, 1), answers: answers{wake: make(chan struct{}, 1)}}
 }
 
 // take accepts a segment's result. It never blocks.

@@ -1,6 +1,7 @@
 package dispatcher
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -50,7 +51,7 @@ func (s *settler) settle(ctx context.Context, w settlement) {
 		// Refuse the receipts, also those that came meanwhile: the carrier delivers
 		// them again.
 		for _, a := range append(w.receipts, s.grabReceipts()...) {
-			a.pdu.Respond(smpp.StatusMsgQueueFull)
+			a.pdu.Respond(cmp.Or(s.carrier.config().DeliveryRefusal, smpp.StatusMsgQueueFull))
 			s.metrics.refusedReceipts.WithLabelValues(s.carrier.name).Inc()
 		}
 		w.receipts, w.again = nil, true
@@ -148,6 +149,9 @@ func (s *settler) commit(w settlement) error {
 		recorded receipts.Recorded
 		taken    secondTook
 	)
+	if len(inbound) > 0 { // what the carrier knows to be taken is not repeated by these
+		_ = s.answers.store(ctx, s.handsets)
+	}
 	err := postgres.InTx(ctx, s.hot, func(tx pgx.Tx) (err error) {
 		c, settled, recorded, taken = s.changes(&w), nil, receipts.Recorded{}, secondTook{} // perhaps after a retry
 		if w.again {
@@ -192,7 +196,7 @@ func (s *settler) commit(w settlement) error {
 		return fmt.Errorf("settling %d results and %d receipts: %w", len(w.results), len(w.receipts), err)
 	}
 	s.carrier.handsets.take(kept)
-	s.answer(w.receipts, recorded.Outcomes, len(inbound))
+	s.answer(w.receipts, recorded.Outcomes, inbound)
 	if len(inbound) > 0 && s.opts.Inbound != nil {
 		s.opts.Inbound()
 	}

@@ -32,8 +32,8 @@ func (w *linkWorker) send(ctx context.Context, group []*inFlight) {
 		_ = sleep(ctx, 200*time.Millisecond) // the caller checks ctx next
 	}
 	for _, m := range group {
-		if !w.breaker.enter(time.Now()) {
-			w.giveBack([]*inFlight{m})
+		if may, wait := w.breaker.enter(time.Now(), m.msg.Sender); !may {
+			w.giveBack([]*inFlight{m}, wait)
 			continue
 		}
 		w.open.Add(1)
@@ -88,12 +88,12 @@ func (w *linkWorker) group(first *inFlight, more func() *inFlight) []*inFlight {
 		if n, due := w.notBegun.Due(time.Now()); due {
 			w.log.Warn("messages wait: the database cannot record that they are being submitted", "event", "submission_not_recorded", "carrier", w.carrier.name, "link", w.link, "count", n, "error", err)
 		}
-		w.giveBack(group)
+		w.giveBack(group, 0)
 		return nil
 	}
 	if len(begun) < len(group) { // this process was taken for dead; another may have the rest
 		isOver := func(m *inFlight) bool { return !slices.Contains(begun, m.msg.ID) }
-		w.giveBack(slices.DeleteFunc(slices.Clone(group), func(m *inFlight) bool { return !isOver(m) }))
+		w.giveBack(slices.DeleteFunc(slices.Clone(group), func(m *inFlight) bool { return !isOver(m) }), 0)
 		group = slices.DeleteFunc(group, isOver)
 	}
 	return group
@@ -176,37 +176,51 @@ func (w *linkWorker) unsent(m *inFlight, e submission.Event) {
 // answered reacts to an answer before it is settled: the link slows down if its carrier
 // throttles, the breaker counts, and a refused message sends no further segments.
 func (w *linkWorker) answered(m *inFlight, r *result) {
-	if next, _ := submission.Next(submission.InFlight, r.heard(), w.carrier.config().OnAmbiguous); next == submission.Waiting || next == submission.Failed {
-		m.stopped.Store(true)
-	}
 	switch r.Outcome {
 	case smpp.Accepted:
 		w.pace.answered(r.at)
-		w.closeBreaker()
+		w.breaker.accept(r.at, m.msg.Sender)
 	case smpp.Rejected:
-		switch w.carrier.config().ClassOf(r.Status) {
-		case smpp.ClassThrottled:
-			// If a retry meets a full queue again while other segments pass, the queue
-			// is one handset's. That is no reason to slow the link.
-			if r.Status != smpp.StatusMsgQueueFull || m.msg.Attempt == 1 || !w.pace.flowing(r.at) {
-				w.pace.throttled(r.at, r.at.Add(-r.Latency))
-			}
-			w.closeBreaker()
-		case smpp.ClassConfiguration:
-			if w.breaker.refused(r.at, string(m.msg.Number), r.Status.String()) {
-				w.metrics.breakerOpen.WithLabelValues(w.carrier.name, w.link).Set(1)
-				w.log.Error("link stopped: the carrier refuses every message, probably for our settings; messages wait", "event", "link_stopped",
-					"carrier", w.carrier.name, "link", w.link, "status", r.Status.String())
-			}
-		default:
-			w.closeBreaker()
-		}
+		w.refused(m, r)
+	}
+	if next, _ := submission.Next(submission.InFlight, r.heard(), w.carrier.config().OnAmbiguous); next == submission.Waiting || next == submission.Failed {
+		m.stopped.Store(true)
 	}
 }
 
-func (w *linkWorker) closeBreaker() {
-	if w.breaker.answered() {
+// refused reacts to a refusal. A message that is refused because the carrier is out of order
+// waits, whatever the status.
+func (w *linkWorker) refused(m *inFlight, r *result) {
+	class := w.carrier.config().ClassOf(r.Status)
+	w.refusals.add(r.Status)
+	// If a retry meets a full queue again while other segments pass, the queue is one
+	// handset's. That is no reason to slow the link.
+	if class == smpp.ClassThrottled && (r.Status != smpp.StatusMsgQueueFull || m.msg.Attempt == 1 || !w.pace.flowing(r.at)) {
+		w.pace.throttled(r.at, r.at.Add(-r.Latency))
+	}
+	waits, held := w.breaker.refuse(refusal{at: r.at, sender: m.msg.Sender, number: string(m.msg.Number), status: r.Status, class: class, first: m.msg.Attempt == 1})
+	if waits {
+		r.event = w.carrier.config().refusedForNow(r.Status, m.msg.Attempt)
+	}
+	if held {
+		w.log.Warn("the carrier refuses every message from a sender; they wait, others pass", "event", "sender_held",
+			"carrier", w.carrier.name, "link", w.link, "sender", m.msg.Sender, "status", r.Status.String())
+	}
+}
+
+// showOutage tells operators of a change of the breaker's state.
+func (w *linkWorker) showOutage(was outage) outage {
+	now := w.breaker.state(time.Now())
+	w.metrics.sendersHeld.WithLabelValues(w.carrier.name, w.link).Set(float64(now.held))
+	switch {
+	case now.out == was.out:
+	case now.out:
+		w.metrics.breakerOpen.WithLabelValues(w.carrier.name, w.link).Set(1)
+		w.log.Error("link stopped: the carrier is bound and accepts nothing; messages wait", "event", "link_stopped",
+			"carrier", w.carrier.name, "link", w.link, "reason", now.reason)
+	default:
 		w.metrics.breakerOpen.WithLabelValues(w.carrier.name, w.link).Set(0)
 		w.log.Info("link resumed: the carrier accepts messages again", "event", "link_resumed", "carrier", w.carrier.name, "link", w.link)
 	}
+	return now
 }

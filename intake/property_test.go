@@ -83,7 +83,7 @@ func TestChargedAsCut(t *testing.T) {
 		for i, m := range recorded {
 			encoding, payload := sms.Encode(m.Body) // as dispatcher.Carrier does
 			parts := sms.SplitEncoded(encoding, payload, false).Segments
-			text, ok := sms.Decode(encoding.DataCoding(), false, parts...)
+			text, ok := sms.Decode(encoding.DataCoding(), sms.DefaultGSM7, parts...)
 			if !ok || text != req.Recipients[i].Message || len(parts) != m.Segments {
 				rt.Fatalf("message %d, charged as %d segments, is cut into %d that read %q, not %q",
 					i, m.Segments, len(parts), text, req.Recipients[i].Message)

@@ -26,6 +26,9 @@ type WaitingRecord struct {
 	DueAt     time.Time
 	ExpiresAt time.Time
 	Claimed   bool
+
+	Refused   *string // why a carrier last refused it for now; nil: none has
+	RefusedAt *time.Time
 }
 
 // SecondRecord is the record of a message that a second carrier got.
@@ -48,9 +51,9 @@ func (s *Store) HistoriesOf(ctx context.Context, ids []int64) (map[int64]History
 	var id int64
 	var w WaitingRecord
 	waiting := make(map[int64]*WaitingRecord)
-	postgres.EachQueued(b.Queue(`SELECT message_id, attempts, due_at, expires_at, claimed_by IS NOT NULL FROM outbox WHERE message_id = ANY($1)
-		UNION ALL SELECT message_id, 0, due_at, expires_at, false FROM scheduled WHERE message_id = ANY($1)`, ids),
-		[]any{&id, &w.Attempts, &w.DueAt, &w.ExpiresAt, &w.Claimed}, func() error {
+	postgres.EachQueued(b.Queue(`SELECT message_id, attempts, due_at, expires_at, claimed_by IS NOT NULL, refused, refused_at FROM outbox WHERE message_id = ANY($1)
+		UNION ALL SELECT message_id, 0, due_at, expires_at, false, NULL, NULL FROM scheduled WHERE message_id = ANY($1)`, ids),
+		[]any{&id, &w.Attempts, &w.DueAt, &w.ExpiresAt, &w.Claimed, &w.Refused, &w.RefusedAt}, func() error {
 			one := w
 			waiting[id] = &one
 			return nil
@@ -73,8 +76,8 @@ func (s *Store) HistoriesOf(ctx context.Context, ids []int64) (map[int64]History
 	return histories, nil
 }
 
-// Moment is one entry of a message's timeline. Event is from a closed set: accepted, submitted, unanswered, receipt,
-// sent_on, sent, failed.
+// Moment is one entry of a message's timeline. Event is from a closed set: accepted, refused, submitted, unanswered,
+// receipt, sent_on, sent, failed.
 type Moment struct {
 	At     time.Time
 	Event  string
@@ -84,6 +87,9 @@ type Moment struct {
 // Timeline returns a message's life in chronological order.
 func Timeline(r Record, h History) []Moment {
 	moments := []Moment{{At: r.CreatedAt, Event: "accepted"}}
+	if w := h.Waiting; w != nil && w.RefusedAt != nil {
+		moments = append(moments, Moment{At: *w.RefusedAt, Event: "refused", Detail: *w.Refused})
+	}
 	for _, s := range h.Segments {
 		moment := Moment{At: s.SubmittedAt, Event: "submitted", Detail: fmt.Sprintf("segment %d of %d by %s", s.Segment, r.Segments, s.Link)}
 		if !s.Submitted() {
@@ -107,7 +113,7 @@ func Timeline(r Record, h History) []Moment {
 		moments = append(moments, Moment{At: *r.FailedAt, Event: "failed", Detail: r.FailureReason})
 	}
 	const end = 3 // whatever the carriers' clocks say
-	rank := map[string]int{"accepted": 0, "submitted": 1, "unanswered": 1, "receipt": 2, "sent_on": 2, "sent": end, "failed": end}
+	rank := map[string]int{"accepted": 0, "submitted": 1, "unanswered": 1, "refused": 1, "receipt": 2, "sent_on": 2, "sent": end, "failed": end}
 	slices.SortStableFunc(moments, func(a, b Moment) int {
 		if c := a.At.Compare(b.At); c != 0 && rank[a.Event] != end && rank[b.Event] != end {
 			return c

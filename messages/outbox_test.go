@@ -275,11 +275,16 @@ func TestAcceptedSegments(t *testing.T) {
 	}
 }
 
+// TestReroute: what another process works on stays, and so does what waits for the end of the quiet hours or is held. A
+// message that waits for its next attempt does not.
 func TestReroute(t *testing.T) {
 	d := newTestStore(t)
 	ids := d.pending(4)
 	d.claim(1, ids[0])
-	d.exec(`UPDATE outbox SET due_at = now() + interval '1 minute' WHERE message_id = $1`, ids[1])
+	d.exec(`UPDATE outbox SET due_at = now() + interval '1 minute', since = now() + interval '1 minute' WHERE message_id = $1`, ids[1])
+	d.exec(`UPDATE outbox SET due_at = now() + interval '1 minute' WHERE message_id = $1`, ids[2])
+	held := d.pending(1)
+	d.exec(`UPDATE outbox SET due_at = '9999-12-31T00:00:00Z' WHERE message_id = $1`, held[0])
 	reroute := func(lane, limit int, want int64) {
 		t.Helper()
 		if n, err := d.Reroute(t.Context(), carrier, "onatel", lane, limit, submission.Resend); err != nil || n != want {
@@ -297,8 +302,8 @@ func TestReroute(t *testing.T) {
 		t.Fatal(err)
 	}
 	same(t, "the other's", idsOf(claimed), ids[2:])
-	if n := d.count(`SELECT count(*) FROM messages m JOIN outbox o ON o.message_id = m.id AND o.carrier = m.carrier`); n != 4 {
-		t.Errorf("outbox and message agree on the carrier of %d, want 4", n)
+	if n := d.count(`SELECT count(*) FROM messages m JOIN outbox o ON o.message_id = m.id AND o.carrier = m.carrier`); n != 5 {
+		t.Errorf("outbox and message agree on the carrier of %d, want 5", n)
 	}
 }
 

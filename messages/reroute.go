@@ -15,15 +15,19 @@ import (
 // Reroute hands up to limit unclaimed messages of one carrier's lane to another carrier and returns how many. They
 // leave the queue; refilling pushes them into the other's lanes. A message stays if its carrier has accepted a segment:
 // the other could only send it twice, or cut it differently. Unless its carrier's on_ambiguous is resend, it also stays
-// if its carrier may have a segment.
+// if its carrier may have a segment. A message that waits for its next attempt need not wait longer, unless the receipt
+// of an unanswered segment may come first.
 func (s *Store) Reroute(ctx context.Context, from, to string, lane, limit int, policy submission.Policy) (int64, error) {
 	out := receipts.MayHave
 	if policy == submission.Resend {
 		out = receipts.Has
 	}
-	return s.hand(ctx, to, `coalesce(o.home, o.carrier)`, `w.carrier = $2 AND w.lane = $3 AND w.due_at <= now() AND w.expires_at > now()
-		AND (w.attempts = 0 OR NOT `+out("w.message_id")+`) ORDER BY w.message_id LIMIT $4`, from, lane, limit)
+	return s.hand(ctx, to, `coalesce(o.home, o.carrier)`, `w.carrier = $2 AND w.lane = $3 AND w.due_at < now() + `+soonDue+` AND w.expires_at > now()
+		AND (w.attempts = 0 OR NOT `+out("w.message_id")+`) AND (w.due_at <= now() OR coalesce(w.since <= now(), true) AND NOT `+receipts.MayHave("w.message_id")+`) ORDER BY w.message_id LIMIT $4`, from, lane, limit)
 }
+
+// soonDue exceeds any pause between attempts. Held messages are due long after.
+const soonDue = `interval '1 hour'`
 
 // Return hands up to limit untried messages back to their first carrier and returns how many.
 func (s *Store) Return(ctx context.Context, home string, limit int) (int64, error) {
@@ -38,7 +42,7 @@ func (s *Store) hand(ctx context.Context, to, home, which string, args ...any) (
 			SELECT w.message_id FROM outbox w JOIN messages m ON m.id = w.message_id
 			WHERE w.claimed_by IS NULL AND `+which+` FOR UPDATE SKIP LOCKED -- both rows: a verdict takes them the other way round
 		), o AS (
-			UPDATE outbox o SET carrier = $1, home = `+home+`, pushed_at = NULL FROM moved WHERE o.message_id = moved.message_id
+			UPDATE outbox o SET carrier = $1, home = `+home+`, pushed_at = NULL, due_at = CASE WHEN o.due_at < now() + `+soonDue+` THEN least(o.due_at, now()) ELSE o.due_at END FROM moved WHERE o.message_id = moved.message_id
 		)
 		UPDATE messages m SET carrier = $1 FROM moved WHERE m.id = moved.message_id`, append([]any{to}, args...)...)
 	if err != nil {

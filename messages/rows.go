@@ -28,6 +28,8 @@ type Retry struct {
 	Claim
 	Delay  time.Duration // 0: it stays due as before
 	Counts bool          // whether this attempt counts
+
+	Refused string // why the carrier refused it; "": it did not
 }
 
 // Reentry is a message that comes back to the outbox, if it is pending and valid, and is due after Delay. Its next claim
@@ -54,15 +56,19 @@ func (r Rows) queueAgain(b *pgx.Batch) {
 	}
 	slices.SortFunc(r.Again, func(a, b Retry) int { return cmp.Compare(a.MessageID, b.MessageID) })
 	n := len(r.Again)
-	ids, epochs, delays, counts := make([]int64, n), make([]int32, n), make([]float64, n), make([]bool, n)
+	ids, epochs, delays, counts, refused := make([]int64, n), make([]int32, n), make([]float64, n), make([]bool, n), make([]*string, n)
 	for i, a := range r.Again {
+		if a.Refused != "" {
+			refused[i] = &a.Refused
+		}
 		ids[i], epochs[i], delays[i], counts[i] = a.MessageID, int32(a.Epoch), a.Delay.Seconds(), a.Counts
 	}
 	b.Queue(`UPDATE outbox o SET claimed_by = NULL, pushed_at = NULL,
 			due_at = CASE WHEN u.delay > 0 THEN now() + make_interval(secs => u.delay) ELSE o.due_at END,
-			attempts = CASE WHEN u.counts THEN o.attempts ELSE greatest(o.attempts - 1, 0) END
-		FROM unnest($2::bigint[], $3::int[], $4::float8[], $5::boolean[]) u(id, epoch, delay, counts)
-		WHERE o.message_id = u.id AND o.epoch = u.epoch AND o.claimed_by = $1`, r.Dispatcher, ids, epochs, delays, counts)
+			attempts = CASE WHEN u.counts THEN o.attempts ELSE greatest(o.attempts - 1, 0) END,
+			refused = coalesce(u.refused, o.refused), refused_at = CASE WHEN u.refused IS NULL THEN o.refused_at ELSE now() END
+		FROM unnest($2::bigint[], $3::int[], $4::float8[], $5::boolean[], $6::text[]) u(id, epoch, delay, counts, refused)
+		WHERE o.message_id = u.id AND o.epoch = u.epoch AND o.claimed_by = $1`, r.Dispatcher, ids, epochs, delays, counts, refused)
 }
 
 // reentryEpoch is the first epoch of a row that returns: far from those of its earlier claims, whose late writes must

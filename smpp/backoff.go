@@ -13,7 +13,7 @@ const (
 	backoffMost = 30 * time.Second
 	// stableAfter is how long a bind must have held to forget earlier failures.
 	stableAfter = 60 * time.Second
-	// rejectedHold keeps a bind with wrong credentials from locking the account.
+	// rejectedHold keeps a bind that the carrier will refuse again from locking the account.
 	rejectedHold = 5 * time.Minute
 	// alreadyBoundHold gives the carrier time to notice that our last session
 	// is dead.
@@ -44,20 +44,46 @@ func (b *backoff) next(err error) time.Duration {
 	}
 	ceiling := min(b.base<<min(b.failures, 10), b.most)
 	b.failures++
-	switch bindStatus(err) {
-	case StatusInvPassword, StatusInvSystemID, StatusInvSysType:
-		return rejectedHold + rand.N(rejectedHold/10)
-	case StatusAlreadyBound:
-		return alreadyBoundHold + rand.N(alreadyBoundHold)
+	if refused := refusal(err); refused != nil {
+		switch {
+		case refused.Status == StatusAlreadyBound:
+			return alreadyBoundHold + rand.N(alreadyBoundHold)
+		case !bindSoon[refused.Status]:
+			return rejectedHold + rand.N(rejectedHold/10)
+		}
 	}
 	return max(rand.N(ceiling), b.base/10)
+}
+
+// bindSoon are the statuses of a refused bind that say nothing about the account: the carrier
+// is busy or confused, or did not understand the PDU. After any other one, a vendor's too, the
+// carrier refuses the next bind as well until somebody changes a setting, here or there.
+var bindSoon = map[Status]bool{
+	StatusOK:           true, // of a generic_nack
+	StatusInvMsgLen:    true,
+	StatusInvCmdLen:    true,
+	StatusInvCmdID:     true,
+	StatusInvBindState: true,
+	StatusSysErr:       true,
+	StatusMsgQueueFull: true,
+	StatusThrottled:    true,
+	StatusTemporary:    true,
+	StatusUnknown:      true,
+}
+
+// refusal returns the carrier's refusal of a bind, nil for any other error.
+func refusal(err error) *StatusError {
+	var refused *StatusError
+	if errors.As(err, &refused) && strings.HasPrefix(refused.Command, "bind_") {
+		return refused
+	}
+	return nil
 }
 
 // bindStatus returns the status a bind was refused with, StatusOK for any other
 // error.
 func bindStatus(err error) Status {
-	var refused *StatusError
-	if errors.As(err, &refused) && strings.HasPrefix(refused.Command, "bind_") {
+	if refused := refusal(err); refused != nil {
 		return refused.Status
 	}
 	return StatusOK

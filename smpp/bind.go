@@ -1,6 +1,7 @@
 package smpp
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net"
@@ -103,6 +104,14 @@ func (b *Bind) class(s Status) Class {
 		return b.opts.Class(s)
 	}
 	return s.Class()
+}
+
+// busy returns the status that refuses a delivery for now.
+func (b *Bind) busy() Status {
+	if b.opts.Busy != nil {
+		return cmp.Or(b.opts.Busy(), StatusMsgQueueFull)
+	}
+	return StatusMsgQueueFull
 }
 
 // refusal returns why nothing can be submitted now.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -191,10 +192,19 @@ func TestBindResults(t *testing.T) {
 		0x0F:  {5 * time.Minute, 6 * time.Minute},
 		0x53:  {5 * time.Minute, 6 * time.Minute},
 		0x05:  {30 * time.Second, time.Minute},
-		0x0D:  {0, time.Second},
+		0x0D:  {5 * time.Minute, 6 * time.Minute},
+		0x65:  {5 * time.Minute, 6 * time.Minute},
+		0x101: {5 * time.Minute, 6 * time.Minute}, // ESME_RPROHIBITED of SMPP 5
+		0x400: {5 * time.Minute, 6 * time.Minute},
+		0x4FF: {5 * time.Minute, 6 * time.Minute},
+		0x500: {5 * time.Minute, 6 * time.Minute},
+		0x03:  {0, time.Second},
+		0x04:  {0, time.Second},
 		0x08:  {0, time.Second},
 		0x14:  {0, time.Second},
-		0x401: {0, time.Second},
+		0x58:  {0, time.Second},
+		0x64:  {0, time.Second},
+		0xFF:  {0, time.Second},
 	} {
 		for _, nack := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%#x nack=%v", status, nack), func(t *testing.T) {
@@ -223,6 +233,63 @@ func TestBindResults(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// rule carriers 9.20: while only the bind is open, a refusal of any kind answers it. An acceptance
+// that does not fit does not; the error names it.
+func TestOddBindAnswers(t *testing.T) {
+	t.Parallel()
+	const timeout = 0xFFFF
+	for _, c := range []struct {
+		name              string
+		command, sequence uint32
+		status            uint32
+		want              uint32 // of the refusal; timeout: it is no answer
+	}{
+		{"generic_nack with sequence 0", rawGenericNack, 0, 0x03, 0x03}, // SMPP 3.4, 4.3: sequence_number may be NULL
+		{"generic_nack with another sequence", rawGenericNack, 77, 0x02, 0x02},
+		{"generic_nack of the bind", rawGenericNack, bindFirst, 0x0E, 0x0E},
+		{"generic_nack without a status", rawGenericNack, 0, 0, 0},
+		{"bind_transceiver_resp with sequence 0", 0x80000009, 0, 0x0E, 0x0E},
+		{"bind_transceiver_resp with another sequence", 0x80000009, 0x7FFFFFFF, 0x0D, 0x0D},
+		{"bind_transmitter_resp", 0x80000002, bindFirst, 0x0F, 0x0F},
+		{"bind_receiver_resp with sequence 0", 0x80000001, 0, 0x0E, 0x0E},
+		{"bind_transmitter_resp with a vendor's status", 0x80000002, 5, 0x412, 0x412},
+		{"submit_sm_resp", rawSubmitResp, 0, 0x04, 0x04},
+		{"an unknown response", 0x800000FF, 0, 0x0E, 0x0E},
+		{"accepted with sequence 0", 0x80000009, 0, 0, timeout},
+		{"accepted as a transmitter", 0x80000002, bindFirst, 0, timeout},
+		{"enquire_link_resp", rawEnquireResp, bindFirst, 0, timeout},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			smsc := newCarrier(t)
+			o := options(smsc.ln.Addr().String())
+			o.BindTimeout = patience
+			if c.want == timeout {
+				o.BindTimeout = 200 * time.Millisecond
+			}
+			l, err := New(o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			go func() {
+				p := smsc.accept()
+				p.expect(9)
+				p.send(c.command, c.status, c.sequence)
+			}()
+			_, err = l.bindSession(context.Background(), asTransceiver, o.Addresses[0], nil)
+			var refused *StatusError
+			switch {
+			case c.want == timeout:
+				if refusal(err) != nil || !errors.Is(err, os.ErrDeadlineExceeded) || !strings.Contains(err.Error(), "does not answer it") {
+					t.Errorf("got %v", err)
+				}
+			case !errors.As(err, &refused) || uint32(refused.Status) != c.want || bindResult(err) != bindRejected:
+				t.Errorf("got %v", err)
+			}
+		})
 	}
 }
 

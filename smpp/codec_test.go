@@ -77,14 +77,14 @@ func TestDecodeDelivery(t *testing.T) {
 		{"UDH stays", cmdDeliverSM, deliverBody(0x40, 0, udh), udh, 0, false},
 		{"UDHI without UDH", cmdDeliverSM, deliverBody(0x44, 0, receiptText), receiptText, 0, true},
 		{"UDHI and message_payload", cmdDeliverSM, deliverBody(0x40, 0, "", TLV{TagMessagePayload, []byte(udh)}), udh, 0, false},
-		{"big message_payload", cmdDeliverSM, deliverBody(0x04, 0, "", TLV{TagMessagePayload, []byte(payload)}), payload, 0, true},
+		{"big message_payload", cmdDeliverSM, deliverBody(0x04, 0, "", TLV{TagMessagePayload, []byte(payload)}), payload, 0, false},
 		{"message_payload beside a text", cmdDeliverSM, deliverBody(0, 0, "hi", TLV{TagMessagePayload, []byte("x")}), "hi", 1, false},
 		{"vendor TLVs", cmdDeliverSM, deliverBody(0x04, 0, receiptText, TLV{0x1454, []byte("v")}, TLV{0x1418, nil}), receiptText, 2, true},
 		{"data_sm receipt", cmdDataSM, dataBody(0x04, 0, TLV{TagMessagePayload, []byte(receiptText)}), receiptText, 0, true},
 		{"a stray byte behind", cmdDeliverSM, append(deliverBody(0, 0, "hello"), 0), "hello", 0, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			d, err := decodeDelivery(c.command, c.body, time.Now())
+			d, err := Reading{}.decode(c.command, c.body, time.Now())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -107,22 +107,23 @@ func TestDecodeDelivery(t *testing.T) {
 }
 
 // A truncated deliver_sm is an error with no invented field, unless it is a receipt with
-// its id and state.
+// its id and state, or a text from a handset: that counts up to its end.
 func TestDecodeTruncatedDelivery(t *testing.T) {
 	for _, text := range []string{receiptText, "stat:DELIVRD err:000 id:0123456789 text:", "id:0123456789 stat:DELIVRD"} {
 		for _, esm := range []byte{0, 4} {
 			whole, taken := deliverBody(esm, 0, text), 0
 			for n := range whole {
-				d, err := decodeDelivery(cmdDeliverSM, whole[:n], time.Now())
+				d, err := Reading{}.decode(cmdDeliverSM, whole[:n], time.Now())
 				switch {
 				case err != nil:
-				case esm == 0, d.broken == nil, d.Receipt == nil, d.Receipt.ID != "0123456789", d.Receipt.State != "DELIVRD":
+				case esm == 0 && d.broken != nil && d.Receipt == nil && n > len(whole)-len(text) && strings.HasPrefix(text, string(d.ShortMessage)):
+				case d.broken == nil, d.Receipt == nil, d.Receipt.ID != "0123456789", d.Receipt.State != "DELIVRD":
 					t.Fatalf("%d of %d bytes: %+v", n, len(whole), d)
 				default:
 					taken++
 				}
 			}
-			if want := esm == 4 && !strings.HasSuffix(text, "DELIVRD"); (taken > 0) != want {
+			if want := !strings.HasSuffix(text, "DELIVRD"); (taken > 0) != want {
 				t.Errorf("esm_class %d, %q: %d cut ones were taken", esm, text, taken)
 			}
 		}
@@ -130,7 +131,7 @@ func TestDecodeTruncatedDelivery(t *testing.T) {
 }
 
 // TestDecodeBrokenDelivery: a receipt with an id and a state is accepted whatever follows
-// is broken; anything else is refused. Only TLVs before the break count.
+// is broken; one without them is refused. Only TLVs before the break count.
 func TestDecodeBrokenDelivery(t *testing.T) {
 	id, state := TLV{TagReceiptedMessageID, []byte("0123456789\x00")}, TLV{TagMessageState, []byte{2}}
 	cut := func(body []byte) []byte { return append(body, 0x14, 0x01, 0, 50, 1, 2, 3) }
@@ -150,19 +151,17 @@ func TestDecodeBrokenDelivery(t *testing.T) {
 		{"TLV in data_sm", cmdDataSM, cut(dataBody(4, 0, id, state)), 0, 2},
 		{"TLV behind message_payload", cmdDataSM, cut(dataBody(4, 0, TLV{TagMessagePayload, []byte(receiptText)})), 0, 0},
 		{"TLV, an intermediate notification", cmdDeliverSM, cut(deliverBody(0x20, 0, receiptText)), 0, 0},
-		{"TLV, no receipt", cmdDeliverSM, cut(deliverBody(0, 0, receiptText)), StatusInvOptStream, 0},
 		{"TLV, no id", cmdDeliverSM, cut(deliverBody(4, 0, "stat:DELIVRD", state)), StatusInvOptStream, 0},
 		{"TLV, no state", cmdDeliverSM, cut(deliverBody(4, 0, "", id)), StatusInvOptStream, 0},
 		{"the TLV that has the id", cmdDeliverSM, append(deliverBody(4, 0, "", state), 0, 0x1E, 0, 9, '0', '1'), StatusInvOptStream, 0},
 		{"sm_length", cmdDeliverSM, longer(deliverBody(4, 0, receiptText), receiptText, 40), 0, 0},
-		{"sm_length, no receipt", cmdDeliverSM, longer(deliverBody(0, 0, receiptText), receiptText, 40), StatusInvCmdLen, 0},
 		{"sm_length, the id may be cut", cmdDeliverSM, longer(deliverBody(4, 0, "stat:DELIVRD id:01"), "stat:DELIVRD id:01", 1), StatusInvCmdLen, 0},
 		{"sm_length, TLVs in its reach", cmdDeliverSM, append(longer(deliverBody(4, 0, receiptText), receiptText, 40), 0, 0x1E, 0, 2, '9', 0), 0, 0},
 		{"sm_length, UCS-2", cmdDeliverSM, longer(deliverBody(4, 8, wide("id:0123456789 stat:DELIVRD err:")), wide("id:0123456789 stat:DELIVRD err:"), 7), 0, 0},
 		{"no sm_length", cmdDeliverSM, deliverBody(4, 0, "")[:len(deliverBody(4, 0, ""))-1], StatusInvCmdLen, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			d, err := decodeDelivery(c.command, c.body, time.Now())
+			d, err := Reading{}.decode(c.command, c.body, time.Now())
 			if c.status != 0 {
 				var bad *decodeError
 				if !errors.As(err, &bad) || bad.status != c.status {
@@ -212,7 +211,7 @@ func FuzzDelivery(f *testing.F) {
 			cmd = cmdDataSM
 		}
 		before := bytes.Clone(body)
-		d, err := decodeDelivery(cmd, body, time.Now())
+		d, err := Reading{}.decode(cmd, body, time.Now())
 		if !bytes.Equal(before, body) {
 			t.Fatal("decoding changed the bytes")
 		}
@@ -223,8 +222,8 @@ func FuzzDelivery(f *testing.F) {
 			}
 			return
 		}
-		if d.broken != nil && (d.Receipt == nil || d.Receipt.ID == "" || d.Receipt.State == "") {
-			t.Errorf("%v, and no receipt: %+v", d.broken, d)
+		if d.broken != nil && d.broken.status != StatusOK && (d.Receipt == nil || d.Receipt.ID == "" || d.Receipt.State == "") && (d.Receipt != nil || len(d.ShortMessage) == 0) {
+			t.Errorf("%v, and neither a receipt nor a text: %+v", d.broken, d)
 		}
 		size := len(d.ShortMessage) + len(d.Source) + len(d.Dest) + len(d.ServiceType)
 		for _, v := range d.TLVs {
@@ -254,7 +253,7 @@ func BenchmarkEncodeSubmit(b *testing.B) {
 func decodeReceipt(t testing.TB) func() {
 	body := deliverBody(4, 0, receiptText, TLV{TagReceiptedMessageID, []byte("0123456789\x00")}, TLV{TagMessageState, []byte{2}})
 	return func() {
-		d, err := decodeDelivery(cmdDeliverSM, body, time.Time{})
+		d, err := Reading{}.decode(cmdDeliverSM, body, time.Time{})
 		if err != nil || d.Receipt == nil {
 			t.Fatal(err)
 		}

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// decodeError is the error of a malformed PDU, with the status of our response.
+// decodeError is the error of a malformed PDU, with the status of our response: StatusOK if nothing of it is lost.
 type decodeError struct {
 	status Status
 	err    error
@@ -18,10 +18,10 @@ type decodeError struct {
 
 func (e *decodeError) Error() string { return e.err.Error() }
 
-// decodeDelivery decodes the body of a deliver_sm or data_sm. The Delivery keeps body. A
-// malformed PDU is an error, unless it is a receipt whose id and state can be read: that
-// is accepted, because the carrier would only send it again in the same form.
-func decodeDelivery(cmd command, body []byte, received time.Time) (*Delivery, error) {
+// decode decodes the body of a deliver_sm or data_sm. The Delivery keeps body. What is
+// malformed behind a text, or behind a receipt's id and state, does not matter: the carrier
+// would only send it again in the same form. The error is for everything else.
+func (rules Reading) decode(cmd command, body []byte, received time.Time) (*Delivery, error) {
 	d := &Delivery{DataSM: cmd == cmdDataSM, Received: received}
 	f := fieldReader{rest: body}
 	f.cString("service_type", &d.ServiceType)
@@ -52,24 +52,54 @@ func decodeDelivery(cmd command, body []byte, received time.Time) (*Delivery, er
 		return nil, &decodeError{StatusInvCmdLen, fmt.Errorf("%s is missing", f.missing)}
 	}
 	rest := bytes.NewBuffer(f.rest)
-	var broken *decodeError
+	cut := false // the text ends before its length says
 	if !d.DataSM {
-		broken = d.takeText(rest)
-	}
-	if broken == nil {
-		broken = d.takeTLVs(rest.Bytes())
-	}
-	if fault := d.boundFields(); broken == nil {
-		broken = fault
-	}
-	d.Receipt = parseReceipt(d)
-	if broken != nil {
-		if d.Receipt == nil || d.Receipt.ID == "" || d.Receipt.State == "" {
-			return nil, broken
+		length, err := rest.ReadByte()
+		if err != nil {
+			return nil, &decodeError{StatusInvCmdLen, errors.New("sm_length is missing")}
 		}
+		d.ShortMessage = slices.Clip(rest.Next(int(length)))
+		if cut = len(d.ShortMessage) < int(length); cut {
+			d.broken = &decodeError{StatusInvCmdLen, fmt.Errorf("short_message: %d bytes, sm_length %d", len(d.ShortMessage), length)}
+		}
+	}
+	cut = d.takeTLVs(rest.Bytes()) || cut
+	fault := d.boundFields()
+	d.sentESM = d.ESMClass
+	d.markUDH(rules.HiddenUDH)
+	d.classify(rules, cut)
+	broken := cmp.Or(d.broken, fault)
+	if broken == nil || broken.status == StatusOK && fault == nil || d.Receipt != nil && d.Receipt.ID != "" && d.Receipt.State != "" {
 		d.broken = broken
+		return d, nil
+	}
+	if fault != nil || d.Receipt != nil || len(d.ShortMessage) == 0 || cut && d.marked() {
+		return nil, broken
 	}
 	return d, nil
+}
+
+// classify reads d as a receipt, if it is one, and unpacks its text. If the text is cut, a receipt does without the last
+// word, which may be incomplete: half an id could match another message.
+func (d *Delivery) classify(rules Reading, cut bool) {
+	text := d.ShortMessage
+	if cut {
+		text = text[:max(bytes.LastIndexAny(text, " \t\r\n"), 0)]
+	}
+	d.Receipt = rules.receipt(d, text)
+	if !rules.Packed || d.DataCoding != 0 || d.Receipt != nil && d.Receipt.ID != "" {
+		return
+	}
+	d.ShortMessage = unpack(d.ShortMessage, d.udh())
+	if unpacked := rules.receipt(d, d.ShortMessage); unpacked != nil {
+		d.Receipt = unpacked
+	}
+}
+
+// marked reports whether esm_class marks d as a receipt.
+func (d *Delivery) marked() bool {
+	kind := d.ESMClass & esmTypeMask
+	return kind == esmReceipt || kind == esmIntermediate
 }
 
 // fieldReader reads the mandatory fields of a PDU (SMPP 3.4, 4.6.1 and 4.7.1). After the first field that is missing or
@@ -102,34 +132,24 @@ func (f *fieldReader) cString(name string, into *string) {
 	*into, f.rest = string(text), rest
 }
 
-// takeText reads sm_length and short_message. If the text is shorter than sm_length, it
-// drops the last word, which may be truncated: half an id could match another message.
-func (d *Delivery) takeText(rest *bytes.Buffer) *decodeError {
-	length, err := rest.ReadByte()
-	if err != nil {
-		return &decodeError{StatusInvCmdLen, errors.New("sm_length is missing")}
-	}
-	text := slices.Clip(rest.Next(int(length)))
-	if len(text) < int(length) {
-		d.ShortMessage = text[:max(bytes.LastIndexAny(text, " \t\r\n"), 0)]
-		return &decodeError{StatusInvCmdLen, fmt.Errorf("short_message: %d bytes, sm_length %d", len(text), length)}
-	}
-	d.ShortMessage = text
-	return nil
-}
-
 // takeTLVs keeps the optional parameters up to a truncated one, and the last of each
-// tag. message_payload becomes the text if there is no other. Up to three bytes after
-// the parameters are ignored.
-func (d *Delivery) takeTLVs(raw []byte) *decodeError {
-	var broken *decodeError
+// tag. message_payload becomes the text if there is no other; it reports whether that is truncated.
+func (d *Delivery) takeTLVs(raw []byte) (cut bool) {
+	usual := len(raw)
+	raw, order := tlvLayout(raw)
+	if len(raw) != usual || order != binary.ByteOrder(binary.BigEndian) {
+		d.broken = cmp.Or(d.broken, &decodeError{StatusOK, fmt.Errorf("TLVs behind %d NULs, lengths in %s", usual-len(raw), order)})
+	}
 	inText := len(d.ShortMessage) > 0
 	for len(raw) >= tlvHeader {
-		tag, length := binary.BigEndian.Uint16(raw), int(binary.BigEndian.Uint16(raw[2:]))
+		tag, length := binary.BigEndian.Uint16(raw), int(order.Uint16(raw[2:]))
 		raw = raw[tlvHeader:]
 		if length > len(raw) {
-			broken = &decodeError{StatusInvOptStream, fmt.Errorf("TLV %#04x: %d bytes, length %d", tag, len(raw), length)}
-			break
+			d.broken = cmp.Or(d.broken, &decodeError{StatusInvOptStream, fmt.Errorf("TLV %#04x: %d bytes, length %d", tag, len(raw), length)})
+			if cut = tag == TagMessagePayload && !inText && len(raw) > 0; cut {
+				d.ShortMessage = slices.Clip(raw)
+			}
+			return cut
 		}
 		value := raw[:length:length]
 		raw = raw[length:]
@@ -142,12 +162,42 @@ func (d *Delivery) takeTLVs(raw []byte) *decodeError {
 		case known:
 			d.TLVs[i].Value = value
 		case len(d.TLVs) == maxTLVs:
-			return &decodeError{StatusInvOptStream, fmt.Errorf("more than %d TLVs", maxTLVs)}
+			d.broken = cmp.Or(d.broken, &decodeError{StatusInvOptStream, fmt.Errorf("more than %d TLVs", maxTLVs)})
+			return false
 		default:
 			d.TLVs = slices.Insert(d.TLVs, i, TLV{Tag: tag, Value: value})
 		}
 	}
-	return broken
+	return false
+}
+
+// tlvLayout finds how the optional parameters are written: behind up to three NULs that end the text, and with lengths in
+// either order. They are as SMPP says unless only another layout ends with the PDU. Up to three bytes after them are
+// ignored.
+func tlvLayout(raw []byte) (from []byte, order binary.ByteOrder) {
+	if left, ok := afterTLVs(raw, binary.BigEndian); ok && left < tlvHeader {
+		return raw, binary.BigEndian
+	}
+	for _, order := range [...]binary.ByteOrder{binary.BigEndian, binary.LittleEndian} {
+		for skip := 0; skip < tlvHeader && skip < len(raw) && (skip == 0 || raw[skip-1] == 0); skip++ {
+			if left, ok := afterTLVs(raw[skip:], order); ok && left == 0 {
+				return raw[skip:], order
+			}
+		}
+	}
+	return raw, binary.BigEndian
+}
+
+// afterTLVs returns how many bytes are left behind whole TLVs; false if one is truncated.
+func afterTLVs(raw []byte, order binary.ByteOrder) (left int, whole bool) {
+	for len(raw) >= tlvHeader {
+		length := int(order.Uint16(raw[2:]))
+		if raw = raw[tlvHeader:]; length > len(raw) {
+			return 0, false
+		}
+		raw = raw[length:]
+	}
+	return len(raw), true
 }
 
 // tlvHeader is the length of a TLV's tag and length.

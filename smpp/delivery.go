@@ -16,26 +16,30 @@ type Delivery struct {
 	DestTON            uint8
 	DestNPI            uint8
 	Dest               string
-	ESMClass           uint8
+	ESMClass           uint8 // its UDH bit (0x40) is set if, and only if, the text begins with a UDH
 	RegisteredDelivery uint8
 	DataCoding         uint8
 	// ShortMessage is short_message, or message_payload where that carries the
-	// text; UDH included when ESMClass has 0x40.
+	// text; UDH included when ESMClass has 0x40. Packed septets are unpacked.
 	ShortMessage []byte
 	// TLVs holds the optional parameters, by ascending tag, without
 	// message_payload where that became ShortMessage.
 	TLVs []TLV
-	// Receipt is set when, and only when, esm_class marks this as a
-	// delivery receipt or an intermediate notification; the text does not matter.
+	// Receipt is set if this is a delivery receipt or an intermediate notification; otherwise it is
+	// a message from a handset.
 	Receipt *Receipt
 	// Received is when the PDU was read.
 	Received time.Time
+	// BoundAt is when its session began.
+	BoundAt time.Time
 
-	broken   error // why only a part of the PDU could be decoded; set for receipts only (decodeDelivery)
+	broken   *decodeError // why only a part of the PDU could be decoded
+	sentESM  uint8        // esm_class as sent
 	session  *session
 	header   header
 	cost     int64 // Bind.owe
 	answered atomic.Bool
+	place    atomic.Uint64 // of the response (session.respond)
 }
 
 // Respond sends deliver_sm_resp (data_sm_resp). Call it once, from any goroutine, after
@@ -46,7 +50,21 @@ func (d *Delivery) Respond(status Status) {
 	if d.session == nil || d.answered.Swap(true) {
 		return
 	}
-	d.session.respond(d.header, status, d.cost)
+	d.place.Store(d.session.respond(d.header, status, d.cost))
+}
+
+// Left reports, after Respond, whether the response was written to the connection. It is not known while the response
+// waits for the writer.
+func (d *Delivery) Left() (left, known bool) {
+	place := d.place.Load()
+	if place == 0 {
+		return false, true
+	}
+	s := d.session
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	left = s.controlWritten >= place
+	return left, left || s.closing != nil
 }
 
 // TLV returns the value of an optional parameter and whether it is present.

@@ -84,7 +84,7 @@ func bindResult(err error) string {
 	switch {
 	case err == nil:
 		return bindOK
-	case bindStatus(err) != StatusOK:
+	case refusal(err) != nil:
 		return bindRejected
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return bindTimeout
@@ -107,17 +107,24 @@ func (s *session) bind(ctx context.Context) error {
 	limited, cancel := context.WithTimeout(ctx, o.BindTimeout)
 	defer cancel()
 	stop := context.AfterFunc(limited, func() { _ = s.conn.Close() })
-	err = s.awaitBind(cmd, pdu)
+	var unfit header
+	err = s.awaitBind(cmd, pdu, &unfit)
 	if stop() {
 		return err
 	}
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	return fmt.Errorf("no answer to %s for %s: %w", cmd, o.BindTimeout, os.ErrDeadlineExceeded)
+	came := ""
+	if unfit.command != 0 {
+		came = fmt.Sprintf(" (a %s with sequence_number %d came, which does not answer it)", unfit.command, unfit.sequence)
+	}
+	return fmt.Errorf("no answer to %s for %s%s: %w", cmd, o.BindTimeout, came, os.ErrDeadlineExceeded)
 }
 
-func (s *session) awaitBind(cmd command, pdu []byte) error {
+// awaitBind sends the bind and reads until it is answered. unfit is the last response that did
+// not answer it.
+func (s *session) awaitBind(cmd command, pdu []byte, unfit *header) error {
 	s.owner.metrics.sent(cmd, StatusOK)
 	if err := s.writeNow(pdu); err != nil {
 		return err
@@ -130,14 +137,17 @@ func (s *session) awaitBind(cmd command, pdu []byte) error {
 		s.owner.tracers.read(h, body)
 		s.owner.metrics.received(h.command, h.status)
 		s.owner.lastPDU.Store(s.heard.get().UnixNano())
-		ours := h.sequence == bindFirst
 		switch {
-		case ours && (h.command == cmd|responseBit || h.command == cmdGenericNack):
-			if h.status != StatusOK || h.command == cmdGenericNack {
-				return &StatusError{Command: cmd.String(), Status: h.status}
+		case h.command.response():
+			answers, refused := bindAnswer(cmd, h)
+			if answers && refused == nil {
+				s.owner.peer.Store(uint32(peerVersion(body)))
 			}
-			s.owner.peer.Store(uint32(peerVersion(body)))
-			return nil
+			if answers {
+				return refused
+			}
+			s.owner.metrics.unmatched.Inc()
+			*unfit = h
 		case h.command == cmdEnquireLink:
 			err = s.answerNow(header{cmdEnquireLinkResp, StatusOK, h.sequence})
 		case h.command == cmdUnbind:
@@ -145,7 +155,7 @@ func (s *session) awaitBind(cmd command, pdu []byte) error {
 			return errPeerUnbind
 		case h.command == cmdDeliverSM, h.command == cmdDataSM:
 			err = s.answerNow(header{h.command | responseBit, StatusInvBindState, h.sequence}, 0)
-		case h.command.response(), h.command == cmdOutbind, h.command == cmdAlertNotification:
+		case h.command == cmdOutbind, h.command == cmdAlertNotification:
 			s.owner.metrics.unmatched.Inc()
 		default:
 			err = s.answerNow(header{cmdGenericNack, StatusInvCmdID, h.sequence})
@@ -154,6 +164,22 @@ func (s *session) awaitBind(cmd command, pdu []byte) error {
 			return err
 		}
 	}
+}
+
+// bindAnswer returns whether a response answers the bind with cmd, and with which error.
+//
+// The bind is the only open request, so any refusal answers it, whatever its sequence_number and
+// command: an SMSC that cannot or will not read the bind often answers with sequence_number 0,
+// with generic_nack or with another bind's response. An acceptance must fit. One with another
+// sequence_number is of no use, because the answers to our submit_sm would not fit either.
+func bindAnswer(cmd command, h header) (answers bool, err error) {
+	switch {
+	case h.command == cmdGenericNack || h.status != StatusOK:
+		return true, &StatusError{Command: cmd.String(), Status: h.status}
+	case h.command == cmd|responseBit && h.sequence == bindFirst:
+		return true, nil
+	}
+	return false, nil
 }
 
 // peerVersion reads sc_interface_version, the only optional parameter of a bind response (SMPP 3.4, 4.1.2); 0 if there is

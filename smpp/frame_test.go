@@ -105,7 +105,7 @@ func FuzzReadPDU(f *testing.F) {
 			taken += len(whole)
 			_ = messageID(body)
 			if h.command == cmdDeliverSM || h.command == cmdDataSM {
-				_, _ = decodeDelivery(h.command, bytes.Clone(body), time.Time{})
+				_, _ = Reading{}.decode(h.command, bytes.Clone(body), time.Time{})
 			}
 		}
 	})

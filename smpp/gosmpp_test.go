@@ -47,8 +47,8 @@ func FuzzDeliveryLikeGoSMPP(f *testing.F) {
 	f.Add(deliverBody(0, 8, "\x00h\x00i", TLV{TagUserMessageReference, []byte{1, 2}}, TLV{0x1400, nil}, TLV{0x1400, []byte("v")}))
 	f.Add(deliverBody(4, 0, "", TLV{TagMessagePayload, []byte(receiptText)}))
 	f.Fuzz(func(t *testing.T, body []byte) {
-		d, err := decodeDelivery(cmdDeliverSM, bytes.Clone(body), time.Now())
-		if err != nil || d.broken != nil || d.ESMClass&esmUDHI != 0 || headerLength+len(body) > 4096 {
+		d, err := Reading{}.decode(cmdDeliverSM, bytes.Clone(body), time.Now())
+		if err != nil || d.broken != nil || d.sentESM&esmUDHI != 0 || headerLength+len(body) > 4096 {
 			return
 		}
 		var fields map[pdufield.Name]string

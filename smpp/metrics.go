@@ -63,7 +63,7 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 		throttled:       counter("throttled_total", "submit_sm refused as too fast."),
 		unmatched:       counter("unmatched_responses_total", "Responses without a request."),
 		malformed:       counter("malformed_pdus_total", "deliver_sm and data_sm that could not be decoded."),
-		refused:         counter("deliveries_refused_total", "deliver_sm refused with ESME_RMSGQFUL because unanswered ones fill the memory."),
+		refused:         counter("deliveries_refused_total", "deliver_sm refused because unanswered ones fill the memory."),
 		running:         make(map[*Bind]struct{}),
 	}
 	if reg != nil {

@@ -123,10 +123,15 @@ type Options struct {
 	DrainTimeout    time.Duration // how long Run waits for responses at shutdown
 	UnbindTimeout   time.Duration // how long Run then waits for unbind_resp
 
+	// Reading returns how the carrier's deliveries are read; nil: as in SMPP 3.4.
+	Reading func() Reading
+
 	// Deliver receives every deliver_sm and data_sm, one at a time per session. The
 	// session's reader calls it; it must not block. When the unanswered ones take 1 MiB,
-	// the carrier is answered ESME_RMSGQFUL and delivers again later.
+	// the carrier is refused with Busy and delivers again later.
 	Deliver func(*Delivery)
+	// Busy returns the status of such a refusal; nil, or 0: ESME_RMSGQFUL.
+	Busy func() Status
 
 	// OnLate is called with a late submit_sm_resp: the response to a submit_sm (by its
 	// Key) that already ended as NoAnswer, in the same session. The session's reader

@@ -157,7 +157,7 @@ func (s *session) accept(h header, body []byte) {
 	}
 	if !room {
 		b.metrics.refused.Inc()
-		s.send(header{h.command | responseBit, StatusMsgQueueFull, h.sequence}, 0)
+		s.send(header{h.command | responseBit, b.busy(), h.sequence}, 0)
 		return
 	}
 	s.owed.Add(1)
@@ -167,7 +167,11 @@ func (s *session) accept(h header, body []byte) {
 // deliver decodes a delivery and passes it to Options.Deliver.
 func (s *session) deliver(h header, body []byte, cost int64) {
 	b := s.owner
-	d, err := decodeDelivery(h.command, bytes.Clone(body), s.heard.get())
+	var rules Reading
+	if b.opts.Reading != nil {
+		rules = b.opts.Reading()
+	}
+	d, err := rules.decode(h.command, bytes.Clone(body), s.heard.get())
 	if err != nil {
 		s.refuseMalformed(h, cost, err)
 		return
@@ -175,10 +179,10 @@ func (s *session) deliver(h header, body []byte, cost int64) {
 	if d.broken != nil {
 		b.metrics.malformed.Inc()
 		if n, due := b.brokenSeen.Due(time.Now()); due {
-			b.opts.Log.Warn("malformed PDU; its receipt is used", "event", "malformed_receipt", "command", h.command.String(), "count", n, "error", d.broken)
+			b.opts.Log.Warn("malformed PDU; its text or receipt is used", "event", "malformed_receipt", "command", h.command.String(), "count", n, "error", d.broken)
 		}
 	}
-	d.session, d.header, d.cost = s, h, cost
+	d.session, d.header, d.cost, d.BoundAt = s, h, cost, s.begun
 	b.opts.Deliver(d)
 }
 
@@ -196,14 +200,19 @@ func (s *session) refuseMalformed(h header, cost int64, err error) {
 	s.respond(h, status, cost)
 }
 
-// respond sends the response to an accepted delivery; its message_id is one NUL.
-func (s *session) respond(h header, status Status, cost int64) {
+// respond sends the response to an accepted delivery; its message_id is one NUL. It returns the place of the response in
+// the stream of control PDUs; 0 if the session has ended.
+func (s *session) respond(h header, status Status, cost int64) (place uint64) {
 	s.owner.settled(cost)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.sendLocked(header{h.command | responseBit, status, h.sequence}, 0)
+	if s.closing == nil {
+		place = s.controlQueued
+	}
 	s.owed.Add(-1) // after the response is queued, so that no unbind overtakes it
 	if s.draining {
 		s.changed.Broadcast()
 	}
+	return place
 }

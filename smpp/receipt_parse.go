@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/binary"
+	"strconv"
 	"strings"
 	"unicode/utf16"
 )
@@ -19,66 +20,63 @@ const (
 	maxReceiptWord        = 64   // longest stat or err kept
 )
 
-// messageStates is message_state (SMPP 3.4, 5.2.28; SKIPPED and SCHEDULED 5.0)
-// in the words of the text form.
-var messageStates = [...]string{
-	"SCHEDULED", "ENROUTE", "DELIVRD", "EXPIRED", "DELETED",
-	"UNDELIV", "ACCEPTD", "UNKNOWN", "REJECTD", "SKIPPED",
-}
-
-// parseReceipt returns d as a receipt, nil when its esm_class marks it as something else.
+// receipt returns d as a receipt, nil for a message from a handset. A receipt is
+//
+//   - what esm_class marks as one and has an id, a state or a reference: carriers mark handsets' texts so too;
+//   - what has receipted_message_id and message_state, whatever its esm_class: a handset cannot write TLVs;
+//   - a text in the form of SMPP 3.4, appendix B (Unmarked).
+//
 // TLVs have precedence over the text.
-func parseReceipt(d *Delivery) *Receipt {
+func (rules Reading) receipt(d *Delivery, text []byte) *Receipt {
 	kind := d.ESMClass & esmTypeMask
-	if kind != esmReceipt && kind != esmIntermediate {
+	marked := kind == esmReceipt || kind == esmIntermediate
+	_, hasID := d.TLV(TagReceiptedMessageID)
+	_, hasState := d.TLV(TagMessageState)
+	r := Receipt{Intermediate: kind == esmIntermediate}
+	switch form := r.readMessage(rules, d, text); {
+	case marked || hasID && hasState:
+		r.readTLVs(d)
+		if marked && r.ID == "" && r.State == "" && r.UserMessageReference == nil {
+			return nil
+		}
+	case form && d.ESMClass&esmUDHI == 0:
+		r.Unmarked = true
+	default:
 		return nil
 	}
-	r := &Receipt{Intermediate: kind == esmIntermediate}
-	r.readMessage(d)
-	r.readTLVs(d)
-	return r
+	found := r
+	return &found
 }
 
 // readMessage parses the text form, after the UDH if there is one. Some SMSCs copy the
 // message's data_coding: a text marked as UCS-2 that has no keys when decoded so is
-// parsed as bytes.
-func (r *Receipt) readMessage(d *Delivery) {
-	text := d.ShortMessage
-	if d.ESMClass&esmUDHI != 0 {
-		text = text[udhLength(text):]
-	}
+// parsed as bytes. It reports whether the text has the form of SMPP 3.4, appendix B.
+func (r *Receipt) readMessage(rules Reading, d *Delivery, text []byte) (form bool) {
+	text = text[min(d.udh(), len(text)):]
 	text = text[:min(len(text), maxReceiptText)]
-	if d.DataCoding == dataCodingUCS2 && r.readText(narrow(text)) {
-		return
+	if d.DataCoding == dataCodingUCS2 {
+		if keys, form := r.readText(rules, narrow(text)); keys {
+			return form
+		}
 	}
-	r.readText(text)
-}
-
-// udhLength returns the length of the UDH that text begins with, its length
-// byte included; 0 when it begins with none: the elements must fill the header
-// exactly, and a first byte from the space up is a character of the text.
-func udhLength(text []byte) int {
-	if len(text) == 0 || text[0] == 0 || text[0] >= ' ' || int(text[0]) >= len(text) {
-		return 0
-	}
-	length, end := int(text[0])+1, 1
-	for end+2 <= length {
-		end += 2 + int(text[end+1])
-	}
-	if end != length {
-		return 0
-	}
-	return length
+	_, form = r.readText(rules, text)
+	return form
 }
 
 func (r *Receipt) readTLVs(d *Delivery) {
 	if v, ok := d.TLV(TagReceiptedMessageID); ok {
 		if id := strings.TrimSpace(messageID(v)); id != "" {
-			r.ID = id
+			texts := [...]string{r.ID, r.Also[0]}
+			r.ID, r.Also = id, [2]string{}
+			r.addID(texts[0])
+			r.addID(texts[1])
 		}
 	}
-	if v, ok := d.TLV(TagMessageState); ok && len(v) == 1 && int(v[0]) < len(messageStates) {
-		r.State = messageStates[v[0]]
+	if v, ok := d.TLV(TagMessageState); ok {
+		// 0 is no state in SMPP 3.4. Carriers that do not know the field send it, beside a text with the state.
+		if state, known := messageState(v); r.State == "" || known && state != messageStates[0] {
+			r.State = state
+		}
 	}
 	if v, ok := d.TLV(TagUserMessageReference); ok && len(v) == 2 {
 		ref := binary.BigEndian.Uint16(v)
@@ -86,37 +84,82 @@ func (r *Receipt) readTLVs(d *Delivery) {
 	}
 }
 
+// messageState reads message_state, an octet: carriers also write it in two or four, in either order, as a digit, or as a
+// word. A number without a name stays a number. It is empty, and unknown, without a value.
+func messageState(value []byte) (state string, known bool) {
+	if len(value) == 0 {
+		return "", false
+	}
+	text := string(bytes.TrimRight(value, "\x00 "))
+	if len(text) > 0 && strings.Trim(text, "0123456789") == "" { // digits
+		return stateNumber(text)
+	}
+	if len(text) > 2 && len(text) <= maxReceiptWord && isLetter(text[0]) && isLetter(text[1]) {
+		state = StateOf(firstWord([]byte(text)))
+		return state, KnownState(state)
+	}
+	if value = bytes.Trim(value, "\x00"); len(value) > 1 { // no number of one octet
+		return "", false
+	}
+	if len(value) == 0 {
+		value = []byte{0}
+	}
+	return stateNumber(strconv.Itoa(int(value[0])))
+}
+
+// stateNumber returns the state with a number in SMPP 3.4, 5.2.28.
+func stateNumber(digits string) (state string, known bool) {
+	if n, err := strconv.Atoi(digits); err == nil && n < len(messageStates) {
+		return messageStates[n], true
+	}
+	return digits[:min(len(digits), maxReceiptWord)], false
+}
+
 // receiptKeys are the keys of the text form whose values count; the others end a value. A date's key is two words, which
 // carriers join in several ways. Behind text comes the message's own text.
 var receiptKeys = [...]string{"id", "stat", "state", "err", "sub", "dlvrd", "date", "submitdate", "donedate", "text"}
 
-// readText parses the text form: keys in any order, with any of them missing; of equal keys
-// the first counts, and state only if stat is missing. It reports whether there is any key.
-func (r *Receipt) readText(text []byte) (keys bool) {
-	var id, stat, state, code string
+// proof are the keys that no person writes.
+func proof(key string) bool {
+	return key == "sub" || key == "dlvrd" || key == "submitdate" || key == "donedate"
+}
+
+// readText parses the text form: keys in any order, with any of them missing, and = for the colon; of equal keys the first
+// counts, except that further ids are kept, and state only if stat is missing. It reports whether there is any key, and
+// whether the text has the form of a receipt: an id, and a known state, or a stat beside a key that only SMSCs write.
+func (r *Receipt) readText(rules Reading, text []byte) (keys, form bool) {
+	var stat, state, code string
+	proven := false
+	*r = Receipt{Intermediate: r.Intermediate}
 	take := func(key string, section []byte) {
+		proven = proven || proof(key)
 		var into *string
 		switch key {
 		case "id":
-			into = &id
+			if id := firstWord(section); len(id) <= maxMessageID {
+				r.addID(id)
+			}
+			return
 		case "stat":
 			into = &stat
 		case "state":
 			into = &state
 		case "err":
 			into = &code
+		default:
+			return
 		}
-		if into != nil && *into == "" {
-			*into = firstWord(section)
+		if *into == "" {
+			*into = strings.Trim(firstWord(section), `.<>()[]{}"'`)
 		}
 	}
 	key, start, from := "", 0, 0 // the key whose value begins at start
 	for key != "text" {
-		colon := bytes.IndexByte(text[from:], ':')
-		if colon < 0 {
+		sign := bytes.IndexAny(text[from:], ":=")
+		if sign < 0 {
 			break
 		}
-		from += colon + 1
+		from += sign + 1
 		next, at := keyBefore(text[start : from-1])
 		if next == "" {
 			continue
@@ -125,18 +168,20 @@ func (r *Receipt) readText(text []byte) (keys bool) {
 		key, start, keys = next, from, true
 	}
 	take(key, text[start:])
-	if len(id) <= maxMessageID {
-		r.ID = id
+	word := cmp.Or(stat, state)
+	r.State, r.Error = StateOf(word[:min(len(word), maxReceiptWord)]), code[:min(len(code), maxReceiptWord)]
+	if rules.StateDigits && strings.Trim(r.State, "0123456789") == "" {
+		if named, known := stateNumber(r.State); known {
+			r.State = named
+		}
 	}
-	stat = cmp.Or(stat, state)
-	r.State, r.Error = upper(stat[:min(len(stat), maxReceiptWord)]), code[:min(len(code), maxReceiptWord)]
-	return keys
+	return keys, r.ID != "" && (KnownState(r.State) || stat != "" && proven)
 }
 
 // keyBefore returns the key with which text ends, up to spaces, and where it begins; "" when
 // it ends with none.
 func keyBefore(text []byte) (key string, at int) {
-	text = bytes.TrimRight(text, " ")
+	text = bytes.TrimRight(text, " \t\"'")
 	at = len(text)
 	for at > 0 && isLetter(text[at-1]) {
 		at--
@@ -152,7 +197,7 @@ func keyBefore(text []byte) (key string, at int) {
 			before := bytes.TrimRight(text[:at], " _")
 			for _, word := range []string{"submit", "done"} {
 				if n := len(before) - len(word); n >= 0 && bytes.EqualFold(before[n:], []byte(word)) {
-					at = n
+					name, at = "donedate", n
 				}
 			}
 		}
@@ -161,13 +206,13 @@ func keyBefore(text []byte) (key string, at int) {
 	return "", 0
 }
 
-// firstWord returns the first word of a value, without separators.
+// firstWord returns the first word of a value, without separators and quotation marks.
 func firstWord(text []byte) string {
 	text = bytes.TrimLeft(text, " \t\n\v\f\r")
 	if end := bytes.IndexAny(text, " \t\n\v\f\r"); end >= 0 {
 		text = text[:end]
 	}
-	return string(bytes.Trim(text, ",;|\x00"))
+	return string(bytes.Trim(text, ",;|&\"'`\x00"))
 }
 
 func isLetter(b byte) bool { return b|0x20 >= 'a' && b|0x20 <= 'z' }

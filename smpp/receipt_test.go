@@ -7,7 +7,10 @@ import (
 )
 
 func receiptOf(esm, coding byte, text string, tlvs ...TLV) *Receipt {
-	return parseReceipt(&Delivery{ESMClass: esm, DataCoding: coding, ShortMessage: []byte(text), TLVs: tlvs})
+	d := &Delivery{ESMClass: esm, DataCoding: coding, ShortMessage: []byte(text), TLVs: tlvs}
+	d.markUDH(false)
+	d.classify(Reading{}, false)
+	return d.Receipt
 }
 
 func TestReceiptText(t *testing.T) {
@@ -34,7 +37,7 @@ func TestReceiptText(t *testing.T) {
 		{"bad dates", "id:1 submit date:9999999999 done date:today stat:DELIVRD", Receipt{ID: "1", State: "DELIVRD"}},
 		{"keys in the text", "id:1 stat:DELIVRD err:000 text:id:2 stat:UNDELIV err:999", Receipt{ID: "1", State: "DELIVRD", Error: "000"}},
 		{"keys in the text, upper case", "id:1 stat:DELIVRD Text:stat:UNDELIV", Receipt{ID: "1", State: "DELIVRD"}},
-		{"the first counts", "id:1 stat:DELIVRD id:2 stat:UNDELIV", Receipt{ID: "1", State: "DELIVRD"}},
+		{"the first counts", "id:1 stat:DELIVRD id:2 stat:UNDELIV", Receipt{ID: "1", Also: [2]string{"2"}, State: "DELIVRD"}},
 		{"commas", "id:1, stat:DELIVRD, err:000;", Receipt{ID: "1", State: "DELIVRD", Error: "000"}},
 		{"commas alone", "id:CM1,sub:001,dlvrd:001,submit date:2603011000,done date:2603011001,stat:DELIVRD,err:000,text:id:2",
 			Receipt{ID: "CM1", State: "DELIVRD", Error: "000"}},
@@ -56,13 +59,11 @@ func TestReceiptText(t *testing.T) {
 		{"a UDH before it", "\x05\x00\x03\x01\x01\x01id:1 stat:DELIVRD", Receipt{ID: "1", State: "DELIVRD"}},
 		{"no key within a word", "paid:9 id:1 restat:X stat:DELIVRD", Receipt{ID: "1", State: "DELIVRD"}},
 		{"vendor state", "id:1 stat:BUFFRED", Receipt{ID: "1", State: "BUFFRED"}},
-		{"nothing", "", Receipt{}},
-		{"prose", "Your message was delivered.", Receipt{}},
 		{"id too long", "id:" + strings.Repeat("x", 256) + " stat:DELIVRD", Receipt{State: "DELIVRD"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if got := receiptOf(0x04, 0, c.text); *got != c.want {
-				t.Errorf("%q:\n got %+v\nwant %+v", c.text, *got, c.want)
+			if got := receiptOf(0x04, 0, c.text); got == nil || *got != c.want {
+				t.Errorf("%q:\n got %+v\nwant %+v", c.text, got, c.want)
 			}
 		})
 	}
@@ -100,13 +101,13 @@ func TestReceiptTLVsPrecedeText(t *testing.T) {
 	}
 }
 
-// Only esm_class makes a receipt; a handset cannot forge one in text.
-func TestReceiptByESMClassOnly(t *testing.T) {
+// A text in the form of a receipt that esm_class does not mark may come from a handset.
+func TestUnmarkedReceipt(t *testing.T) {
 	for esm := range 256 {
 		r := receiptOf(byte(esm), 0, receiptText, TLV{TagReceiptedMessageID, []byte("1\x00")})
 		kind := esm >> 2 & 0xF
-		if want := kind == 1 || kind == 8; (r != nil) != want {
-			t.Errorf("esm_class %#02x: receipt %v, want %v", esm, r != nil, want)
+		if marked := kind == 1 || kind == 8; r == nil || r.Unmarked == marked {
+			t.Errorf("esm_class %#02x: %+v", esm, r)
 		}
 		if r != nil && r.Intermediate != (kind == 8) {
 			t.Errorf("esm_class %#02x: intermediate %v", esm, r.Intermediate)
@@ -148,11 +149,10 @@ func TestReceiptCoding(t *testing.T) {
 			Receipt{ID: strings.Repeat("x", 59) + "+", State: "DELIVRD"}},
 		{"a broken UDH", 0x44, 0, "\x05\x00\x09\x01\x01\x01id:1 stat:DELIVRD", Receipt{ID: "1", State: "DELIVRD"}},
 		{"a line break for a UDH", 0x44, 0, "\nid:1 stat:DELIVRD", Receipt{ID: "1", State: "DELIVRD"}},
-		{"nothing but a UDH", 0x44, 8, udh16, Receipt{}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if r := receiptOf(c.esm, c.coding, c.text); r.ID != c.want.ID || r.State != c.want.State {
-				t.Errorf("%q:\n got %+v\nwant %+v", c.text, *r, c.want)
+			if r := receiptOf(c.esm, c.coding, c.text); r == nil || r.ID != c.want.ID || r.State != c.want.State {
+				t.Errorf("%q:\n got %+v\nwant %+v", c.text, r, c.want)
 			}
 		})
 	}

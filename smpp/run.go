@@ -46,7 +46,7 @@ func (b *Bind) keepBound(ctx context.Context) {
 			attempt = 0
 			retry.served(time.Since(bound))
 			b.reached(time.Now())
-		case bindStatus(err) != StatusOK:
+		case refusal(err) != nil:
 			b.reached(time.Now())
 		default:
 			b.missed()
@@ -56,7 +56,7 @@ func (b *Bind) keepBound(ctx context.Context) {
 		}
 		delay := retry.next(err)
 		b.setPhase(Down, err)
-		if retryIn := delay.Round(time.Millisecond); bindStatus(err) == StatusOK {
+		if retryIn := delay.Round(time.Millisecond); refusal(err) == nil {
 			b.opts.Log.Warn("link is down", "event", "link_down", "error", err, "retry_in", retryIn)
 		} else { // an operator usually must act
 			b.opts.Log.Error("link is down", "event", "link_down", "error", err, "retry_in", retryIn)

@@ -229,7 +229,7 @@ func TestReceiverRefused(t *testing.T) {
 	transmitter := c.accept()
 	transmitter.acceptBind()
 	receiver := c.accept()
-	receiver.send(0x80000001, 0x0D, receiver.expect(1).sequence)
+	receiver.send(0x80000001, 0x08, receiver.expect(1).sequence)
 	unbind := transmitter.expect(rawUnbind)
 	transmitter.send(rawUnbindResp, 0, unbind.sequence)
 	transmitter.expectClose()

@@ -78,8 +78,10 @@ type session struct {
 	queue      fifo[*pending] // admitted, not yet written
 	waiting    fifo[*waiter]
 	control    []byte // PDUs that go out before any submit and without pace
-	writerIdle bool
-	probe      probe
+	// Bytes of control PDUs since the beginning.
+	controlQueued, controlWritten uint64
+	writerIdle                    bool
+	probe                         probe
 }
 
 // closure is why a session ended: a reason from the closed set of the metrics

@@ -21,6 +21,10 @@ const (
 	StatusMsgQueueFull Status = 0x00000014
 	StatusInvSysType   Status = 0x00000053
 	StatusThrottled    Status = 0x00000058
+	StatusInvSrcTON    Status = 0x00000048
+	StatusInvSrcNPI    Status = 0x00000049
+	StatusTemporary    Status = 0x00000064
+	StatusUnknown      Status = 0x000000FF
 	StatusInvOptStream Status = 0x000000C0
 )
 
@@ -71,60 +75,65 @@ func (c Class) String() string {
 type statusInfo struct {
 	name  string
 	class Class
+	words string
 }
 
-// statuses is the error code table of SMPP 3.4 (5.1.3), with RINVDCS of 5.0, and the
-// class of each status in a submit_sm_resp.
+// statuses is the error code table of SMPP 3.4 (5.1.3), with those of 5.0 (4.7.6) that are
+// about our account or settings, and the class of each status in a submit_sm_resp.
 var statuses = map[Status]statusInfo{
-	0x00:  {"ESME_ROK", ClassOK},
-	0x01:  {"ESME_RINVMSGLEN", ClassPermanent},
-	0x02:  {"ESME_RINVCMDLEN", ClassConfiguration},
-	0x03:  {"ESME_RINVCMDID", ClassConfiguration},
-	0x04:  {"ESME_RINVBNDSTS", ClassSession},
-	0x05:  {"ESME_RALYBND", ClassTemporary},
-	0x06:  {"ESME_RINVPRTFLG", ClassConfiguration},
-	0x07:  {"ESME_RINVREGDLVFLG", ClassConfiguration},
-	0x08:  {"ESME_RSYSERR", ClassTemporary},
-	0x0A:  {"ESME_RINVSRCADR", ClassPermanent},
-	0x0B:  {"ESME_RINVDSTADR", ClassUnroutable},
-	0x0C:  {"ESME_RINVMSGID", ClassTemporary},
-	0x0D:  {"ESME_RBINDFAIL", ClassTemporary},
-	0x0E:  {"ESME_RINVPASWD", ClassTemporary},
-	0x0F:  {"ESME_RINVSYSID", ClassTemporary},
-	0x11:  {"ESME_RCANCELFAIL", ClassTemporary},
-	0x13:  {"ESME_RREPLACEFAIL", ClassTemporary},
-	0x14:  {"ESME_RMSGQFUL", ClassThrottled},
-	0x15:  {"ESME_RINVSERTYP", ClassConfiguration},
-	0x33:  {"ESME_RINVNUMDESTS", ClassConfiguration},
-	0x34:  {"ESME_RINVDLNAME", ClassConfiguration},
-	0x40:  {"ESME_RINVDESTFLAG", ClassConfiguration},
-	0x42:  {"ESME_RINVSUBREP", ClassConfiguration},
-	0x43:  {"ESME_RINVESMCLASS", ClassConfiguration},
-	0x44:  {"ESME_RCNTSUBDL", ClassConfiguration},
-	0x45:  {"ESME_RSUBMITFAIL", ClassTemporary},
-	0x48:  {"ESME_RINVSRCTON", ClassConfiguration},
-	0x49:  {"ESME_RINVSRCNPI", ClassConfiguration},
-	0x50:  {"ESME_RINVDSTTON", ClassConfiguration},
-	0x51:  {"ESME_RINVDSTNPI", ClassConfiguration},
-	0x53:  {"ESME_RINVSYSTYP", ClassConfiguration},
-	0x54:  {"ESME_RINVREPFLAG", ClassConfiguration},
-	0x55:  {"ESME_RINVNUMMSGS", ClassConfiguration},
-	0x58:  {"ESME_RTHROTTLED", ClassThrottled},
-	0x61:  {"ESME_RINVSCHED", ClassPermanent},
-	0x62:  {"ESME_RINVEXPIRY", ClassPermanent},
-	0x63:  {"ESME_RINVDFTMSGID", ClassConfiguration},
-	0x64:  {"ESME_RX_T_APPN", ClassTemporary},
-	0x65:  {"ESME_RX_P_APPN", ClassPermanent},
-	0x66:  {"ESME_RX_R_APPN", ClassPermanent},
-	0x67:  {"ESME_RQUERYFAIL", ClassTemporary},
-	0xC0:  {"ESME_RINVOPTPARSTREAM", ClassConfiguration},
-	0xC1:  {"ESME_ROPTPARNOTALLWD", ClassConfiguration},
-	0xC2:  {"ESME_RINVPARLEN", ClassConfiguration},
-	0xC3:  {"ESME_RMISSINGOPTPARAM", ClassConfiguration},
-	0xC4:  {"ESME_RINVOPTPARAMVAL", ClassConfiguration},
-	0xFE:  {"ESME_RDELIVERYFAILURE", ClassTemporary},
-	0xFF:  {"ESME_RUNKNOWNERR", ClassTemporary},
-	0x104: {"ESME_RINVDCS", ClassConfiguration},
+	0x00:  {"ESME_ROK", ClassOK, "accepted"},
+	0x01:  {"ESME_RINVMSGLEN", ClassPermanent, "the message is too long for the carrier"},
+	0x02:  {"ESME_RINVCMDLEN", ClassConfiguration, "the carrier cannot read the command"},
+	0x03:  {"ESME_RINVCMDID", ClassConfiguration, "the carrier does not know the command"},
+	0x04:  {"ESME_RINVBNDSTS", ClassSession, "the carrier does not regard the link as bound"},
+	0x05:  {"ESME_RALYBND", ClassTemporary, "the carrier says that the link is bound already"},
+	0x06:  {"ESME_RINVPRTFLG", ClassConfiguration, "the carrier does not accept our priority_flag"},
+	0x07:  {"ESME_RINVREGDLVFLG", ClassConfiguration, "the carrier does not accept our registered_delivery"},
+	0x08:  {"ESME_RSYSERR", ClassTemporary, "the carrier has an internal error"},
+	0x0A:  {"ESME_RINVSRCADR", ClassPermanent, "the carrier does not accept this sender"},
+	0x0B:  {"ESME_RINVDSTADR", ClassUnroutable, "the carrier does not accept this number"},
+	0x0C:  {"ESME_RINVMSGID", ClassTemporary, "the carrier does not know the message id"},
+	0x0D:  {"ESME_RBINDFAIL", ClassTemporary, "the carrier says that the bind failed"},
+	0x0E:  {"ESME_RINVPASWD", ClassTemporary, "the carrier refuses our password"},
+	0x0F:  {"ESME_RINVSYSID", ClassTemporary, "the carrier refuses our system_id"},
+	0x11:  {"ESME_RCANCELFAIL", ClassTemporary, "the carrier could not cancel"},
+	0x13:  {"ESME_RREPLACEFAIL", ClassTemporary, "the carrier could not replace"},
+	0x14:  {"ESME_RMSGQFUL", ClassThrottled, "the carrier's queue is full"},
+	0x15:  {"ESME_RINVSERTYP", ClassConfiguration, "the carrier does not accept our service_type"},
+	0x33:  {"ESME_RINVNUMDESTS", ClassConfiguration, "the carrier does not accept the number of recipients"},
+	0x34:  {"ESME_RINVDLNAME", ClassConfiguration, "the carrier does not know the distribution list"},
+	0x40:  {"ESME_RINVDESTFLAG", ClassConfiguration, "the carrier does not accept the destination flag"},
+	0x42:  {"ESME_RINVSUBREP", ClassConfiguration, "the carrier does not accept submit_sm with replace"},
+	0x43:  {"ESME_RINVESMCLASS", ClassConfiguration, "the carrier does not accept our esm_class"},
+	0x44:  {"ESME_RCNTSUBDL", ClassConfiguration, "the carrier cannot submit to a distribution list"},
+	0x45:  {"ESME_RSUBMITFAIL", ClassTemporary, "the carrier could not take the message"},
+	0x48:  {"ESME_RINVSRCTON", ClassConfiguration, "the carrier does not accept the sender's TON"},
+	0x49:  {"ESME_RINVSRCNPI", ClassConfiguration, "the carrier does not accept the sender's NPI"},
+	0x50:  {"ESME_RINVDSTTON", ClassConfiguration, "the carrier does not accept the recipient's TON"},
+	0x51:  {"ESME_RINVDSTNPI", ClassConfiguration, "the carrier does not accept the recipient's NPI"},
+	0x53:  {"ESME_RINVSYSTYP", ClassConfiguration, "the carrier does not accept our system_type"},
+	0x54:  {"ESME_RINVREPFLAG", ClassConfiguration, "the carrier does not accept replace_if_present_flag"},
+	0x55:  {"ESME_RINVNUMMSGS", ClassConfiguration, "the carrier does not accept the number of messages"},
+	0x58:  {"ESME_RTHROTTLED", ClassThrottled, "we send faster than the carrier allows"},
+	0x61:  {"ESME_RINVSCHED", ClassConfiguration, "the carrier does not accept our schedule_delivery_time"},
+	0x62:  {"ESME_RINVEXPIRY", ClassConfiguration, "the carrier does not accept our validity_period"},
+	0x63:  {"ESME_RINVDFTMSGID", ClassConfiguration, "the carrier does not know the predefined message"},
+	0x64:  {"ESME_RX_T_APPN", ClassTemporary, "the recipient's side has a temporary error"},
+	0x65:  {"ESME_RX_P_APPN", ClassPermanent, "the recipient's side has a permanent error"},
+	0x66:  {"ESME_RX_R_APPN", ClassPermanent, "the recipient's side refused the message"},
+	0x67:  {"ESME_RQUERYFAIL", ClassTemporary, "the carrier could not answer a query"},
+	0xC0:  {"ESME_RINVOPTPARSTREAM", ClassConfiguration, "the carrier cannot read our optional parameters"},
+	0xC1:  {"ESME_ROPTPARNOTALLWD", ClassConfiguration, "the carrier does not allow an optional parameter"},
+	0xC2:  {"ESME_RINVPARLEN", ClassConfiguration, "the carrier does not accept the length of an optional parameter"},
+	0xC3:  {"ESME_RMISSINGOPTPARAM", ClassConfiguration, "the carrier misses an optional parameter"},
+	0xC4:  {"ESME_RINVOPTPARAMVAL", ClassConfiguration, "the carrier does not accept the value of an optional parameter"},
+	0xFE:  {"ESME_RDELIVERYFAILURE", ClassTemporary, "the carrier could not deliver the message"},
+	0xFF:  {"ESME_RUNKNOWNERR", ClassTemporary, "the carrier gives no reason"},
+	0x100: {"ESME_RSERTYPUNAUTH", ClassConfiguration, "the carrier does not allow us this service_type"},
+	0x101: {"ESME_RPROHIBITED", ClassConfiguration, "the carrier does not allow us to send"},
+	0x102: {"ESME_RSERTYPUNAVAIL", ClassConfiguration, "the carrier does not offer this service_type"},
+	0x103: {"ESME_RSERTYPDENIED", ClassConfiguration, "the carrier denies us this service_type"},
+	0x104: {"ESME_RINVDCS", ClassConfiguration, "the carrier does not accept our data_coding"},
 }
 
 // String returns the specification's name ("ESME_RTHROTTLED"), or the value in
@@ -134,6 +143,14 @@ func (s Status) String() string {
 		return i.name
 	}
 	return fmt.Sprintf("0x%08X", uint32(s))
+}
+
+// Explained returns String and what it means, in plain words.
+func (s Status) Explained() string {
+	if i, ok := statuses[s]; ok {
+		return i.name + ": " + i.words
+	}
+	return s.String() + ": a status of the carrier's own"
 }
 
 // label is String for metrics: one value for all vendor statuses.
@@ -159,5 +176,8 @@ type StatusError struct {
 }
 
 func (e *StatusError) Error() string {
+	if e.Status == StatusOK { // of a generic_nack
+		return fmt.Sprintf("smpp: %s answered with generic_nack", e.Command)
+	}
 	return fmt.Sprintf("smpp: %s refused: %s", e.Command, e.Status)
 }

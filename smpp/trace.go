@@ -182,7 +182,7 @@ func describe(o tracedBytes) TracedPDU {
 }
 
 func (pdu *TracedPDU) describeMessage(layout command, body []byte) {
-	d, err := decodeDelivery(layout, bytes.Clone(body), pdu.At)
+	d, err := Reading{}.decode(layout, bytes.Clone(body), pdu.At)
 	if err != nil {
 		return // only its header can be shown
 	}
@@ -190,7 +190,7 @@ func (pdu *TracedPDU) describeMessage(layout command, body []byte) {
 	pdu.ServiceType = d.ServiceType
 	pdu.Source = &TracedAddress{d.SourceTON, d.SourceNPI, maskAddress(d.Source)}
 	pdu.Destination = &TracedAddress{d.DestTON, d.DestNPI, maskAddress(d.Dest)}
-	pdu.ESMClass, pdu.DataCoding, pdu.Registered, pdu.TextOctets = &d.ESMClass, &d.DataCoding, &d.RegisteredDelivery, &text
+	pdu.ESMClass, pdu.DataCoding, pdu.Registered, pdu.TextOctets = &d.sentESM, &d.DataCoding, &d.RegisteredDelivery, &text
 	if d.ESMClass&esmUDHI != 0 && isConcat(d.ShortMessage) {
 		pdu.UDH = hex.EncodeToString(d.ShortMessage[:d.ShortMessage[0]+1])
 	}

@@ -22,6 +22,8 @@ type batch struct {
 	// the given order, the others follow one by one.
 	ends  []int
 	first uint64
+	// control is the place of its last control PDU.
+	control uint64
 }
 
 // write sends the queued PDUs: control PDUs first and without pace, then as many submits
@@ -60,6 +62,7 @@ func (s *session) gather(b *batch) (wait time.Duration) {
 	if len(s.control) > 0 {
 		b.raw = append(b.raw, s.control...)
 		s.control = s.control[:0]
+		b.control = s.controlQueued
 		s.changed.Broadcast()
 	}
 	if s.queue.len() > 0 {
@@ -107,6 +110,9 @@ func (s *session) flush(b *batch) *closure {
 	}
 	switch {
 	case err == nil:
+		s.mu.Lock()
+		s.controlWritten = b.control
+		s.mu.Unlock()
 		return nil
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return &closure{reasonWriteTimeout, fmt.Errorf("the peer stopped reading: nothing written for %s", s.owner.opts.WriteTimeout)}
@@ -125,7 +131,9 @@ func (s *session) sendLocked(h header, body ...byte) {
 	if s.closing != nil {
 		return
 	}
+	before := len(s.control)
 	s.control = appendPDU(s.control, h, body...)
+	s.controlQueued += uint64(len(s.control) - before)
 	s.wakeLocked()
 	s.owner.metrics.sent(h.command, h.status)
 }

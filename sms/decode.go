@@ -2,6 +2,7 @@ package sms
 
 import (
 	"encoding/binary"
+	"slices"
 	"unicode/utf16"
 	"unicode/utf8"
 )
@@ -44,17 +45,28 @@ func alphabetOf(dataCoding uint8) alphabet {
 // IsUCS2 reports whether texts in a data_coding are UCS-2.
 func IsUCS2(dataCoding uint8) bool { return alphabetOf(dataCoding) == ucs2 }
 
-// Decode returns the text of segments, given without headers; each is decoded alone, as on a handset. With latin the
-// default alphabet is Latin-1 and not GSM-7. ok is false for an unsupported data_coding. A byte or code unit that cannot
-// be decoded is U+FFFD.
-func Decode(dataCoding uint8, latin bool, segments ...[]byte) (text string, ok bool) {
+// Default is what a carrier writes in data_coding 0, which the standard leaves open.
+type Default uint8
+
+// Defaults.
+const (
+	DefaultGSM7   Default = iota
+	DefaultLatin1         // also ASCII
+	DefaultUTF8
+)
+
+// Decode returns the text of segments, given without headers; each is decoded alone, as on a handset. ok is false for an
+// unsupported data_coding. A byte or code unit that cannot be decoded is U+FFFD. In the default alphabet a segment that is
+// UTF-8 beyond ASCII is read as such, whatever the carrier's default: by chance no text is.
+func Decode(dataCoding uint8, def Default, segments ...[]byte) (text string, ok bool) {
 	decode := appendGSM7Text
-	switch a := alphabetOf(dataCoding); {
+	a := alphabetOf(dataCoding)
+	switch {
 	case a == data:
 		return "", false
 	case a == ucs2:
 		decode = appendUCS2Text
-	case a == latin1, latin:
+	case a == latin1, def != DefaultGSM7:
 		decode = appendLatin1Text
 	}
 	size := 0
@@ -63,9 +75,17 @@ func Decode(dataCoding uint8, latin bool, segments ...[]byte) (text string, ok b
 	}
 	characters := make([]byte, 0, 2*size)
 	for _, segment := range segments {
+		if a == gsm7 && utf8.Valid(segment) && (def == DefaultUTF8 || !ascii(segment)) {
+			characters = append(characters, segment...)
+			continue
+		}
 		characters = decode(characters, segment)
 	}
 	return string(characters), true
+}
+
+func ascii(text []byte) bool {
+	return !slices.ContainsFunc(text, func(b byte) bool { return b >= utf8.RuneSelf })
 }
 
 // appendGSM7Text appends the characters of septets, one in each byte. A code after an escape that is not in the extension

@@ -18,7 +18,7 @@ func TestDecodeCodings(t *testing.T) {
 	check := func(first, last int, want string) {
 		t.Helper()
 		for coding := first; coding <= last; coding++ {
-			text, ok := sms.Decode(uint8(coding), false, []byte{0x41, 0x05})
+			text, ok := sms.Decode(uint8(coding), sms.DefaultGSM7, []byte{0x41, 0x05})
 			if text != want || ok != (want != none) {
 				t.Errorf("data_coding %#02x is read as %q, %v; want %q", coding, text, ok, want)
 			}
@@ -50,7 +50,7 @@ func TestDecodeCodings(t *testing.T) {
 		check(class+4, class+7, none)
 	}
 	for _, coding := range []uint8{0x00, 0x10, 0xC0, 0xF1} {
-		if text, _ := sms.Decode(coding, true, []byte{0x41, 0xE9}); text != "Aé" {
+		if text, _ := sms.Decode(coding, sms.DefaultLatin1, []byte{0x41, 0xE9}); text != "Aé" {
 			t.Errorf("data_coding %#02x of a Latin-1 carrier is read as %q", coding, text)
 		}
 	}
@@ -81,8 +81,32 @@ func TestInvalidBytesDoNotAffectTheRest(t *testing.T) {
 		for _, s := range c.segments {
 			segments = append(segments, []byte(s))
 		}
-		if text, ok := sms.Decode(c.coding, false, segments...); !ok || text != c.want {
+		if text, ok := sms.Decode(c.coding, sms.DefaultGSM7, segments...); !ok || text != c.want {
 			t.Errorf("%s: %q, %v; want %q", name, text, ok, c.want)
+		}
+	}
+}
+
+// TestUTF8 in the default alphabet is read as such when it cannot be by chance, and always where the carrier writes it.
+func TestUTF8(t *testing.T) {
+	for _, c := range []struct {
+		coding uint8
+		def    sms.Default
+		octets string
+		want   string
+	}{
+		{0, sms.DefaultGSM7, "Arrêt", "Arrêt"},
+		{0, sms.DefaultGSM7, "@$", "¡¤"},
+		{0, sms.DefaultLatin1, "Hélène €", "Hélène €"},
+		{0, sms.DefaultLatin1, "H\xe9l\xe8ne", "Hélène"},
+		{0, sms.DefaultUTF8, "@$_{}", "@$_{}"},
+		{0, sms.DefaultUTF8, "H\xe9l\xe8ne", "Hélène"},
+		{0xF1, sms.DefaultGSM7, "Arrêt", "Arrêt"},
+		{3, sms.DefaultGSM7, "\xc3\xa9", "Ã©"},
+		{8, sms.DefaultUTF8, "\x00A", "A"},
+	} {
+		if text, ok := sms.Decode(c.coding, c.def, []byte(c.octets)); !ok || text != c.want {
+			t.Errorf("%q in data_coding %d, default %d: %q, want %q", c.octets, c.coding, c.def, text, c.want)
 		}
 	}
 }
@@ -93,7 +117,11 @@ func FuzzDecode(f *testing.F) {
 		f.Add(coding, true, []byte("\xd8\x3d\xde\x00\xde\x00\x00"))
 	}
 	f.Fuzz(func(t *testing.T, coding uint8, latin bool, raw []byte) {
-		text, ok := sms.Decode(coding, latin, raw)
+		def := sms.DefaultGSM7
+		if latin {
+			def = sms.DefaultLatin1
+		}
+		text, ok := sms.Decode(coding, def, raw)
 		if !utf8.ValidString(text) || len(text) > 3*len(raw) || !ok && text != "" {
 			t.Fatalf("data_coding %#02x, % x is read as %q, %v", coding, raw, text, ok)
 		}

@@ -46,9 +46,8 @@ func TestParseForms(t *testing.T) {
 		{"+257 79 ABC DEF", false},
 		{"79\t123456", false},
 		{"79123456\n", false},
-		{"79\u00a0123456", false},
 		{"٧٩١٢٣٤٥٦", false},
-		{"+25779123456\u200e", false},
+		{"７９１２３４５６", false},
 		{"79123456\xff", false},
 		{"22123456", false},
 		{"31123456", false},
@@ -57,6 +56,112 @@ func TestParseForms(t *testing.T) {
 		got, ok := plan.Parse(tc.in)
 		if ok != tc.ok || (ok && got != "+25779123456") {
 			t.Errorf("Parse(%.40q) = %q, %v; want ok %v", tc.in, got, ok, tc.ok)
+		}
+	}
+}
+
+// TestPeoplesForms: what programs and people make of a number that stays the same number.
+func TestPeoplesForms(t *testing.T) {
+	plan := sms.NewPlan()
+	for _, tc := range []struct{ source, in string }{
+		{"iOS contacts: LRM and embedding marks", "\u202a+257 79 12 34 56\u202c"},
+		{"WhatsApp", "\u200e+257\u00a079\u00a012\u00a034\u00a056\u200e"},
+		{"isolates", "\u2068+25779123456\u2069"},
+		{"a byte order mark at the start of a file", "\ufeff79123456"},
+		{"zero width space, joiner, word joiner", "79\u200b12\u200d34\u206056"},
+		{"soft hyphen of a web page", "79\u00ad12\u00ad34\u00ad56"},
+		{"Arabic letter mark", "\u061c+25779123456"},
+		{"only marks within", "+\u200e2\u200e5\u200e7\u200e7\u200e9\u200e1\u200e2\u200e3\u200e4\u200e5\u200e6"},
+		{"French thousands of a spreadsheet", "79\u202f123\u202f456"},
+		{"figure and ideographic spaces", "79\u2007123\u3000456"},
+		{"non-breaking hyphen", "79\u201112\u201134\u201156"},
+		{"en dash", "79\u201312\u201334\u201356"},
+		{"minus sign", "79\u221212\u221234\u221256"},
+		{"full-width hyphen", "79\uff0d12\uff0d34\uff0d56"},
+		{"Excel: a number kept as text", "'79123456"},
+		{"Excel: the same through a word processor", "\u201979123456"},
+		{"a formula that keeps a number as text", `="79123456"`},
+		{"the same, with a plus", `="+257 79 12 34 56"`},
+		{"quotes that a CSV quoted twice", `"79123456"`},
+		{"RFC 3966", "tel:+257-79-12-34-56"},
+		{"RFC 3966 in capitals", "TEL:+25779123456"},
+		{"dots between groups", "79.12.34.56"},
+		{"dots between three groups", "79.123.456"},
+		{"dots behind the country code", "+257.79.12.34.56"},
+		{"one dot behind the country code", "+257.79123456"},
+		{"the same without a plus", "257.79123456"},
+		{"the same with 00", "00257.79123456"},
+		{"dots of thousands", "25.779.123.456"},
+		{"dots and spaces", "79. 12. 34. 56"},
+		{"other separators and one dot", "00257 79-12.34(56)"},
+		{"pairs with one dot", "79 12 34.56"},
+	} {
+		if got, ok := plan.Parse(tc.in); !ok || got != "+25779123456" {
+			t.Errorf("%s: Parse(%q) = %q, %v", tc.source, tc.in, got, ok)
+		}
+	}
+}
+
+// TestNumberFaults: texts from which a spreadsheet took a number's digits, and others that look like a number, never become
+// one. The fault tells why.
+func TestNumberFaults(t *testing.T) {
+	plan := sms.NewPlan()
+	for _, tc := range []struct {
+		source, in string
+		want       sms.NumberFault
+	}{
+		{"a decimal that has eight digits", "7912340.0", sms.NumberDecimal},
+		{"with its country code", "2577912340.0", sms.NumberDecimal},
+		{"pandas: a column of floats", "79123456.0", sms.NumberDecimal},
+		{"the same with a country code", "25779123456.0", sms.NumberDecimal},
+		{"two decimals", "791234.00", sms.NumberDecimal},
+		{"two decimals behind a space", "+257 791234.00", sms.NumberDecimal},
+		{"two decimals of thousands with a country code", "257\u202f791\u202f234.00", sms.NumberDecimal},
+		{"thousands and two decimals", "791\u202f234.00", sms.NumberDecimal},
+		{"a decimal comma", "79123456,0", sms.NumberDecimal},
+		{"six decimals", "79.123456", sms.NumberDecimal},
+		{"a last group of one digit", "7.912.345.6", sms.NumberDecimal},
+		{"a quoted decimal", `="7912340.0"`, sms.NumberDecimal},
+		{"a marked decimal", "\u200e7912340\u200e.0", sms.NumberDecimal},
+		{"Excel, 11 digits in a narrow column", "2.5779E+10", sms.NumberScientific},
+		{"with a decimal comma", "2,5779E+10", sms.NumberScientific},
+		{"small letter, no plus", "2.57791e10", sms.NumberScientific},
+		{"all digits", "2.5779123456E+10", sms.NumberScientific},
+		{"no point", "3E+10", sms.NumberScientific},
+		{"eight digits", "7,91E+07", sms.NumberScientific},
+		{"two numbers", "79123456 / 71123456", sms.NumberSeveral},
+		{"two numbers, a comma", "79123456, 71123456", sms.NumberSeveral},
+		{"two numbers, a line", "79123456\n71123456", sms.NumberSeveral},
+		{"two numbers, nothing but a space", "79123456 71123456", sms.NumberSeveral},
+		{"two numbers, a word", "79123456 ou +257 71 12 34 56", sms.NumberSeveral},
+		{"three numbers", "79123456;71123456;61123456", sms.NumberSeveral},
+		{"a trunk prefix in brackets", "+257 (0)79 12 34 56", sms.NumberTrunk},
+		{"a trunk prefix", "079123456", sms.NumberTrunk},
+		{"a trunk prefix behind the country code", "257079123456", sms.NumberTrunk},
+		{"seven digits", "7912345", sms.NumberOther},
+		{"a date", "12/05/2026", sms.NumberOther},
+		{"a name", "Aline", sms.NumberOther},
+		{"empty", "", sms.NumberOther},
+		{"a dot at the end", "79123456.", sms.NumberOther},
+		{"a dot at the start", ".79123456", sms.NumberOther},
+		{"two dots together", "79..123456", sms.NumberOther},
+		{"a formula", "=79123456", sms.NumberOther},
+		{"half a formula", `="79123456`, sms.NumberOther},
+		{"only a quote", "'", sms.NumberOther},
+		{"a slash", "79/123456", sms.NumberOther},
+		{"RFC 3966 with a parameter", "tel:+25779123456;ext=3", sms.NumberOther},
+		{"an error of a formula", "#REF!", sms.NumberOther},
+		{"other digits", "٧٩١٢٣٤٥٦", sms.NumberOther},
+		{"a full-width plus", "\uff0b25779123456", sms.NumberOther},
+		{"a tab within", "79\t123456", sms.NumberOther},
+		{"a fixed line", "22123456", sms.NumberOther},
+		{"a neighbour's country", "+250 788 123 456", sms.NumberOther},
+	} {
+		if got, ok := plan.Parse(tc.in); ok {
+			t.Errorf("%s: Parse(%q) = %q", tc.source, tc.in, got)
+		}
+		if got := plan.Fault(tc.in); got != tc.want {
+			t.Errorf("%s: Fault(%q) = %d, want %d", tc.source, tc.in, got, tc.want)
 		}
 	}
 }

@@ -111,7 +111,7 @@ func TestWideSplit(t *testing.T) {
 		if len(split.Segments) != want {
 			t.Errorf("%d characters: %d segments, want %d", utf8.RuneCountInString(text), len(split.Segments), want)
 		}
-		if joined, ok := sms.Decode(split.Encoding.DataCoding(), false, split.Segments...); !ok || joined != text {
+		if joined, ok := sms.Decode(split.Encoding.DataCoding(), sms.DefaultGSM7, split.Segments...); !ok || joined != text {
 			t.Errorf("joined %q", joined)
 		}
 	}
@@ -150,7 +150,7 @@ func checkSplit(t testing.TB, text string) {
 	if size := sms.Measure(text); size.Units != units || size.Characters != utf8.RuneCountInString(text) {
 		t.Fatalf("Measure(%q) = %+v, segments hold %d units", text, size, units)
 	}
-	joined, ok := sms.Decode(split.Encoding.DataCoding(), false, split.Segments...)
+	joined, ok := sms.Decode(split.Encoding.DataCoding(), sms.DefaultGSM7, split.Segments...)
 	if want := string([]rune(text)); !ok || joined != want {
 		t.Fatalf("cutText(%q) is read as %q", text, joined)
 	}

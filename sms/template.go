@@ -7,8 +7,7 @@ import (
 )
 
 // Template is a text with placeholders (rule api 4.3). A placeholder is a name in double curly braces, with optional
-// whitespace around it: an ASCII letter or underscore, then letters, digits or underscores. Everything else is plain
-// text. A Template is immutable and safe for concurrent use.
+// whitespace around it. A Template is immutable and safe for concurrent use.
 type Template struct {
 	pieces []piece
 	names  []string
@@ -22,9 +21,17 @@ type piece struct {
 
 const noName = -1
 
-// ParseTemplate parses a template; every text is valid. It takes linear time: a failed placeholder ends at the first
-// character that cannot belong to one, and no two attempts read the same text.
-func ParseTemplate(text string) *Template {
+// ParseTemplate parses a template of the API. A name is a letter or underscore, then letters with their accents, digits
+// or underscores, of any script. Everything else is plain text, so every text is valid.
+func ParseTemplate(text string) *Template { return parseTemplate(text, placeholder) }
+
+// ParseColumns parses a template whose names are the columns of a file: any text without braces. Check FirstBrace before
+// it is sent.
+func ParseColumns(text string) *Template { return parseTemplate(text, column) }
+
+// parseTemplate takes linear time: a failed placeholder ends at the first character that cannot belong to one, and no
+// two attempts read the same text.
+func parseTemplate(text string, placeholder func(string) (name string, length int)) *Template {
 	t := &Template{}
 	known := make(map[string]int)
 	start, at := 0, 0 // start of the text that is in no piece yet; where to search next
@@ -60,8 +67,12 @@ func ParseTemplate(text string) *Template {
 func placeholder(text string) (name string, length int) {
 	begin := skipSpace(text, len("{{"))
 	end := begin
-	for end < len(text) && isNameByte(text[end], end == begin) {
-		end++
+	for end < len(text) {
+		r, size := utf8.DecodeRuneInString(text[end:])
+		if !inName(r, end == begin) {
+			break
+		}
+		end += size
 	}
 	if end == begin {
 		return "", 0
@@ -87,14 +98,65 @@ func skipSpace(text string, at int) int {
 	return at
 }
 
-func isNameByte(c byte, first bool) bool {
-	switch {
-	case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c == '_':
-		return true
-	case c >= '0' && c <= '9':
-		return !first
+// inName reports whether a name may have a character. An accent may be a character of its own, behind its letter.
+func inName(r rune, first bool) bool {
+	return r == '_' || unicode.IsLetter(r) || !first && (unicode.IsDigit(r) || unicode.IsMark(r))
+}
+
+// column is placeholder for ParseColumns.
+func column(text string) (name string, length int) {
+	end := len("{{") + strings.IndexAny(text[len("{{"):], "{}")
+	if end < len("{{") || !strings.HasPrefix(text[end:], "}}") {
+		return "", 0
 	}
-	return false
+	name = strings.TrimSpace(text[len("{{"):end])
+	if name == "" || strings.HasPrefix(text[end:], "}}}") {
+		return "", 0
+	}
+	return name, end + len("}}")
+}
+
+// FirstBrace returns the first double brace of a template's plain text with some of what follows, and its line and
+// column in the template, from 1. found is false if there is none: all of the template's double braces are placeholders.
+func FirstBrace(text string) (near string, line, column int, found bool) {
+	at := -1
+	for rest := 0; rest < len(text); {
+		next := strings.IndexAny(text[rest:], "{}\uff5b\uff5d") // full-width ones, of a keyboard for Chinese or Japanese
+		if next < 0 {
+			break
+		}
+		rest += next
+		if _, length := columnAt(text[rest:]); length > 0 {
+			rest += length
+			continue
+		}
+		_, size := utf8.DecodeRuneInString(text[rest:])
+		if strings.HasPrefix(text[rest+size:], text[rest:rest+size]) {
+			at = rest
+			break
+		}
+		rest += size
+	}
+	if at < 0 {
+		return "", 0, 0, false
+	}
+	before := text[:at]
+	near, _, _ = strings.Cut(text[at:], "\n")
+	if runes := []rune(near); len(runes) > nearRunes {
+		near = string(runes[:nearRunes])
+	}
+	line = 1 + strings.Count(before, "\n")
+	return strings.TrimSpace(near), line, 1 + utf8.RuneCountInString(before[1+strings.LastIndexByte(before, '\n'):]), true
+}
+
+const nearRunes = 20 // of a fault in a template
+
+// columnAt is column for a text that may begin otherwise.
+func columnAt(text string) (name string, length int) {
+	if !strings.HasPrefix(text, "{{") {
+		return "", 0
+	}
+	return column(text)
 }
 
 // Names returns the placeholders, each once, in the order of first use. Do not change the slice.

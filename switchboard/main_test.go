@@ -44,7 +44,7 @@ func newWorld(t *testing.T, opts Options) *world {
 	}
 	opts.TestSender = "INTUMWATEST"
 	opts.Route = func(n sms.Number) (string, bool) { return "lumitel", n != "+25779999999" }
-	w := &world{T: t, pool: pool, store: handsets.New(pool), clock: time.Now().Truncate(time.Second)}
+	w := &world{T: t, pool: pool, store: handsets.New(pool), clock: time.Now().Truncate(time.Second).Add(-time.Minute)}
 	w.board = w.another(opts)
 	for i := range 2 {
 		w.exec(fmt.Sprintf(`INSERT INTO users (email, name, password_hash) VALUES ('u%d@example.com', 'u', '')`, i))

@@ -53,6 +53,7 @@ const (
 	lockWait     = time.Second      // for a row locked by another transaction
 	delayedWait  = lockWait / 10    // the same while messages wait for one already: there may be many
 	delayedPause = 5 * time.Second  // before a handset's waiting message is tried again
+	unsurePause  = interval / 2     // before a message is looked at again that may be a repetition
 	delayedShare = 4                // and at least this many times the duration of trying all of them
 	sweepEvery   = 10 * time.Second // between looks for overdue parts
 	lock         = 0x73776274       // advisory lock: one process of a database at a time
@@ -228,8 +229,15 @@ func (b *Switchboard) round(ctx context.Context, limit int) (done int, mine bool
 		fresh, err := w.store.Fresh(ctx, limit, b.waiting())
 		done = len(fresh)
 		for i := range fresh {
-			if err := b.take(ctx, w, fresh[i]); err != nil {
+			if _, waits := b.delayed[fresh[i].Source]; waits { // its order is kept
+				continue
+			}
+			taken, err := b.take(ctx, w, fresh[i])
+			if err != nil {
 				return err
+			}
+			if !taken {
+				b.delayed[fresh[i].Source] = time.Now().Add(unsurePause)
 			}
 		}
 		return err

@@ -14,40 +14,42 @@ import (
 	"intumwa/webhooks"
 )
 
-// take routes one message, or part of one.
-func (b *Switchboard) take(ctx context.Context, w *work, m handsets.Inbound) error {
+// take routes one message, or part of one. It returns false, and does nothing, if it cannot be known yet whether the
+// carrier repeats an earlier one.
+func (b *Switchboard) take(ctx context.Context, w *work, m handsets.Inbound) (done bool, err error) {
 	if !m.Fits() {
-		return w.mark(ctx, handsets.TooLong, 0, m.ID)
+		return true, w.mark(ctx, handsets.TooLong, 0, m.ID)
 	}
+	whole, given := []handsets.Inbound{m}, []int64(nil)
+	repeats := handsets.Original
 	if m.Part == nil {
 		if b.opts.Repeats > 0 {
-			repeats, err := w.store.Repeats(ctx, &m, b.opts.Repeats)
-			if err != nil {
-				return err
-			}
-			if repeats {
-				return b.repeated(ctx, w, &m)
-			}
+			repeats, err = w.store.Repeats(ctx, &m, b.opts.Repeats)
 		}
-		return b.deliver(ctx, w, []handsets.Inbound{m})
+	} else {
+		var earlier []handsets.Inbound
+		if earlier, err = w.store.Parts(ctx, &m, b.opts.Assembly); err == nil {
+			var a handsets.Assembly
+			a, repeats = handsets.Assemble(m, earlier)
+			whole, given = a.Whole, a.Given
+		}
 	}
-	earlier, err := w.store.Parts(ctx, &m, b.opts.Assembly)
-	if err != nil {
-		return err
-	}
-	a := handsets.Assemble(m, earlier)
 	switch {
-	case a.Repeated:
-		return b.repeated(ctx, w, &m)
-	case len(a.Given) > 0:
-		if err := w.mark(ctx, handsets.Incomplete, 0, a.Given...); err != nil {
-			return err
+	case err != nil:
+		return false, err
+	case repeats == handsets.Unknown:
+		return false, nil
+	case repeats == handsets.Repeated:
+		return true, b.repeated(ctx, w, &m)
+	case len(given) > 0:
+		if err := w.mark(ctx, handsets.Incomplete, 0, given...); err != nil {
+			return false, err
 		}
 	}
-	if a.Whole == nil {
-		return w.store.Mark(ctx, handsets.Waiting, 0, m.ID)
+	if whole == nil {
+		return true, w.store.Mark(ctx, handsets.Waiting, 0, m.ID)
 	}
-	return b.deliver(ctx, w, a.Whole)
+	return true, b.deliver(ctx, w, whole)
 }
 
 // repeated drops a message that the carrier repeats. A STOP counts even so: it may be the second one, after a START.
@@ -88,6 +90,10 @@ func (b *Switchboard) deliver(ctx context.Context, w *work, parts []handsets.Inb
 		}
 		return w.mark(ctx, handsets.Unrouted, 0, ids...)
 	}
+	data := webhooks.ReceivedData{To: last.Destination, Message: text}
+	if _, national := sms.FromCarrier(last.Source); national && c.change != "" {
+		data.OptOut, data.MoreText = c.change, c.more
+	}
 	m := handsets.Message{CompanyID: c.company, At: last.At, Carrier: last.Carrier, From: fromOf(last), To: last.Destination, Body: text, Parts: len(parts)}
 	if m.ID, err = w.store.Insert(ctx, m); err != nil {
 		return err
@@ -95,14 +101,15 @@ func (b *Switchboard) deliver(ctx context.Context, w *work, parts []handsets.Inb
 	if err := w.mark(ctx, handsets.Routed, m.ID, ids...); err != nil {
 		return err
 	}
+	data.InboundID, data.From, data.ReceivedAt = m.ID, m.From, webhooks.Time{Time: m.At}
 	w.events = append(w.events, webhooks.Event{CompanyID: m.CompanyID, MessageID: m.ID, Name: webhooks.Received, At: m.At, PhoneNumber: m.From,
-		Data: webhooks.ReceivedData{InboundID: m.ID, From: m.From, To: m.To, Message: m.Body, ReceivedAt: webhooks.Time{Time: m.At}}})
+		Data: data})
 	return b.obey(ctx, w, last, c)
 }
 
 // fromOf returns the sender's number, in E.164 if it is national.
 func fromOf(m *handsets.Inbound) string {
-	if number, ok := handsets.Number(m.Source); ok {
+	if number, ok := sms.FromCarrier(m.Source); ok {
 		return string(number)
 	}
 	return m.Source
@@ -125,17 +132,27 @@ type command struct {
 	company int64  // 0: none
 	change  string // changeStop, changeStart, or "" for none
 	sender  string // to which the command applies; "": all senders of the company
+	more    bool   // the text says more than the command
 }
 
 // read finds a message's company and command.
 func (b *Switchboard) read(ctx context.Context, w *work, m *handsets.Inbound, text *string) (c command, err error) {
-	first, second := m.Words(text)
+	words := m.Words(text)
+	second := words.Second
 	switch {
-	case first == "":
-	case slices.Contains(b.opts.StopWords, first):
+	case words.First == "":
+	case slices.Contains(b.opts.StopWords, words.First):
 		c.change = changeStop
-	case slices.Contains(b.opts.StartWords, first):
+	case slices.Contains(b.opts.StartWords, words.First):
 		c.change = changeStart
+	}
+	c.more = second != ""
+	names := func(sender string) bool { // whether the second word does: STOP ACME
+		named := second != "" && handsets.Word(sender) == second
+		if named {
+			c.more = words.More
+		}
+		return named
 	}
 	routes, err := w.store.RoutesFrom(ctx, m.Destination)
 	if err != nil {
@@ -143,10 +160,12 @@ func (b *Switchboard) read(ctx context.Context, w *work, m *handsets.Inbound, te
 	}
 	var route *handsets.Route
 	if c.change != "" {
-		route = routes.Named(m.Carrier, second)
+		if route = routes.Named(m.Carrier, second); route != nil {
+			c.more = words.More
+		}
 	}
 	if route == nil {
-		route = routes.Find(m.Carrier, first)
+		route = routes.Find(m.Carrier, words.First)
 	}
 	users := b.accounts.In(w.tx)
 	if route == nil {
@@ -159,10 +178,12 @@ func (b *Switchboard) read(ctx context.Context, w *work, m *handsets.Inbound, te
 			return c, err // of no company, or of another
 		}
 		c.company, c.sender = owners[0].CompanyID, owners[0].Name
+		names(c.sender)
 		return c, nil
 	}
 	c.company, c.sender = route.CompanyID, route.Sender
 	if c.change == "" || c.sender != "" {
+		names(c.sender)
 		return c, nil
 	}
 	senders, err := users.SendersOf(ctx, c.company)
@@ -171,7 +192,7 @@ func (b *Switchboard) read(ctx context.Context, w *work, m *handsets.Inbound, te
 	}
 	address := handsets.Address(m.Destination)
 	for _, s := range senders {
-		if second != "" && handsets.Word(s.Name) == second {
+		if names(s.Name) {
 			c.sender = s.Name
 			return c, nil
 		}
@@ -182,19 +203,22 @@ func (b *Switchboard) read(ctx context.Context, w *work, m *handsets.Inbound, te
 	return c, nil
 }
 
+// startPlaceholder stands in a stop_reply for the first start word: it undoes the opt-out.
+const startPlaceholder = "{{start}}"
+
 // obey adds or removes an opt-out, and acknowledges a change.
 func (b *Switchboard) obey(ctx context.Context, w *work, m *handsets.Inbound, c command) error {
 	if c.change == "" {
 		return nil
 	}
-	number, ok := handsets.Number(m.Source)
+	number, ok := sms.FromCarrier(m.Source)
 	if c.company == 0 || !ok { // no company can send to a foreign number
 		w.changes[changeUnclear]++
 		return nil
 	}
 	var changed int64
 	var err error
-	reply := b.opts.StopReply
+	reply := strings.ReplaceAll(b.opts.StopReply, startPlaceholder, strings.Join(b.opts.StartWords[:min(1, len(b.opts.StartWords))], ""))
 	if c.change == changeStop {
 		if err := b.accounts.In(w.tx).NoteOptOuts(ctx, c.company); err != nil {
 			return err

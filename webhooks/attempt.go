@@ -17,6 +17,8 @@ type Attempt struct {
 	DurationMS int64     `json:"ms"`
 	Error      string    `json:"error,omitempty"`   // why no response came
 	Excerpt    string    `json:"excerpt,omitempty"` // beginning of the response's body, at most 1 KiB
+
+	retryAfter time.Duration // that a failure's response asked for
 }
 
 // Answer returns the beginning of an attempt's response, safe to show anywhere: without non-graphic characters and

@@ -69,8 +69,9 @@ func (c *core) newTarget(s storedEndpoint) (*target, error) {
 		t.place.name, port = t.host, "443"
 	}
 	t.place.address = net.JoinHostPort(t.host, cmp.Or(u.Port(), port))
+	// Without Accept, common sets of rules of firewalls (OWASP CRS 920300) answer 403.
 	t.head = "POST " + u.RequestURI() + " HTTP/1.1\r\nHost: " + u.Host +
-		"\r\nUser-Agent: Intumwa-Webhooks/1\r\nContent-Type: application/json\r\nX-Webhook-Event: "
+		"\r\nUser-Agent: Intumwa-Webhooks/1\r\nAccept: */*\r\nContent-Type: application/json\r\nX-Webhook-Event: "
 	return t, nil
 }
 
@@ -86,6 +87,7 @@ func (c *core) call(ctx context.Context, t *target, e *storedEvent, excerpt bool
 	switch {
 	case err == nil:
 		a.Status, a.Result, a.Excerpt = got.status, resultOfStatus(got.status), got.excerpt // the status alone decides
+		a.retryAfter = got.retryAfter
 	case ctx.Err() != nil:
 		return Attempt{}, 0, false
 	default:
@@ -113,7 +115,7 @@ func resultOfError(err error) (result, explanation string) {
 	case errors.Is(err, errHandshake) && errors.As(err, &broken) && broken.Source != nil:
 		return resultTLS, "the connection broke during the TLS handshake" // the error's text has the addresses
 	case errors.Is(err, errHandshake):
-		return resultTLS, excerptOf([]byte(err.Error()))
+		return resultTLS, handshakeFault(err)
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return resultRefused, "the connection was refused"
 	}

@@ -188,7 +188,7 @@ func (d *deliverer) attempt(e *worker, j job) {
 		if attempt, took, ok := d.call(d.calling, j.target, &j.storedEvent, false); ok {
 			success := attempt.Result == result2xx
 			r.attempt = attempt
-			r.state, r.delay = schedule(d.opts.RetryDelays).after(j.tries+1, success)
+			r.state, r.delay = schedule(d.opts.RetryDelays).after(j.tries+1, success, attempt.retryAfter)
 			d.metrics.attempts[eventName(j.id)][attempt.Result].Inc()
 			d.metrics.duration.Observe(took.Seconds())
 			if r.state == exhausted {
@@ -209,7 +209,8 @@ func (d *deliverer) attempt(e *worker, j job) {
 func (d *deliverer) logAttempt(r outcome) {
 	host := r.target.host
 	if r.attempt.Result != result2xx { // from the first failure on; the log merges repeats per endpoint
-		d.log.Warn("webhook calls to an endpoint fail; they are tried again", "event", "webhook_call_failed", "company_id", r.company, "host", host, "result", r.attempt.Result)
+		d.log.Warn("webhook calls to an endpoint fail; they are tried again", "event", "webhook_call_failed", "company_id", r.company, "host", host,
+			"result", r.attempt.Result, "error", r.attempt.Error)
 	}
 	if r.state != exhausted && !d.log.Enabled(d.calling, slog.LevelDebug) {
 		return

@@ -101,6 +101,7 @@ func TestScheduleAndIdenticalAttempts(t *testing.T) {
 		stamp := r.header.Get("webhook-timestamp")
 		for header, want := range map[string]string{
 			"Content-Type":        "application/json",
+			"Accept":              "*/*",
 			"X-Webhook-Event":     Sent,
 			"X-Webhook-Signature": sign.contractSignature([]byte(r.body)),
 			"webhook-id":          d.WebhookID,

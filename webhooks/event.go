@@ -88,6 +88,8 @@ type ReceivedData struct {
 	To         string  `json:"to"`
 	Message    *string `json:"message"` // nil: no text in a supported coding
 	ReceivedAt Time    `json:"received_at"`
+	OptOut     string  `json:"opt_out,omitempty"`   // "stop" or "start": the text begins with such a word
+	MoreText   bool    `json:"more_text,omitempty"` // it says more than the word and a sender's name
 }
 
 // LowBalanceData is the data of LowBalance.

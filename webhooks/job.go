@@ -70,15 +70,20 @@ const (
 type schedule []time.Duration
 
 // after returns a delivery's state after attempt number tries (from 1) of its round, and the delay before the next
-// attempt.
-func (s schedule) after(tries int, success bool) (deliveryState, time.Duration) {
+// attempt. A receiver's Retry-After may lengthen it, at most to the delay after it: the schedule has no longer gaps than
+// the contract's.
+func (s schedule) after(tries int, success bool, retryAfter time.Duration) (deliveryState, time.Duration) {
 	switch {
 	case success:
 		return delivered, 0
 	case tries > len(s):
 		return exhausted, 0
 	}
-	return pending, s[tries-1]
+	delay := s[tries-1]
+	if tries < len(s) {
+		delay = max(delay, min(retryAfter, s[tries]))
+	}
+	return pending, delay
 }
 
 // firstCalls are the deliveries of one transaction that this process calls without a claim: a row of

@@ -7,12 +7,16 @@ import (
 	"io"
 	"net/http"
 	"net/http/httputil"
+	"regexp"
 	"strconv"
+	"time"
 )
 
 const (
 	maxHeadBytes   = 16 << 10 // of a response's status line and headers, those of early 1xx responses included
 	maxAnswerBytes = 64 << 10 // of a response to read, with its head
+
+	maxRetryAfter = 24 * time.Hour // the schedule bounds it further
 )
 
 // response is the part of a response that we use.
@@ -20,16 +24,24 @@ type response struct {
 	status  int
 	excerpt string // the beginning of the body
 	whole   bool   // read to its end: the connection can be reused
+
+	retryAfter time.Duration
 }
 
-// head is what a response's status line and headers say.
+// head is what a response's status line and headers say that we use.
 type head struct {
 	status  int
 	length  int64 // of the body; -1: not given
 	chunked bool
 	odd     bool // the response may end elsewhere than the head says, or with the connection
 	cut     bool // the head has no end
+
+	retryAfter time.Duration // the longest one; 0: none
 }
+
+// statusLine is what a response begins with: a version, and a status of three digits. What follows the status does not
+// matter.
+var statusLine = regexp.MustCompile(`^\s*((?i:HTTP)(?:/\S*)?)\s+([0-9]{3})(?:[^0-9]|$)`)
 
 var errNotHTTP = errors.New("the answer is not HTTP")
 
@@ -42,15 +54,12 @@ func readHead(r *bufio.Reader) (h head, err error) {
 			return h, err
 		}
 	}
-	start := bytes.Fields(line)
-	if len(start) < 2 || len(start[0]) < 5 || !bytes.EqualFold(start[0][:5], []byte("HTTP/")) || len(start[1]) != 3 {
+	start := statusLine.FindSubmatch(line)
+	if start == nil {
 		return h, errNotHTTP
 	}
-	status, err := strconv.ParseUint(string(start[1]), 10, 16)
-	if err != nil {
-		return h, errNotHTTP
-	}
-	h = head{status: int(status), length: -1, odd: string(start[0]) != "HTTP/1.1"}
+	status, _ := strconv.Atoi(string(start[2])) // three digits
+	h = head{status: status, length: -1, odd: string(start[1]) != "HTTP/1.1"}
 	for within := len(line) == r.Size(); ; { // of a line longer than the buffer, only the first part counts
 		line, more, err := r.ReadLine()
 		if err != nil {
@@ -88,13 +97,27 @@ func (h *head) field(line []byte) {
 		h.chunked = true
 	case bytes.EqualFold(name, []byte("Connection")):
 		h.odd = h.odd || bytes.Contains(bytes.ToLower(value), []byte("close"))
+	case bytes.EqualFold(name, []byte("Retry-After")):
+		h.retryAfter = max(h.retryAfter, retryAfter(string(value), time.Now()))
 	}
+}
+
+// retryAfter returns how long to wait for a Retry-After: seconds, perhaps with a fraction, or a date (RFC 9110,
+// 10.2.3). It is 0 for other texts.
+func retryAfter(value string, now time.Time) time.Duration {
+	if seconds, err := strconv.ParseFloat(value, 64); err == nil && seconds > 0 {
+		return time.Duration(min(seconds, maxRetryAfter.Seconds()) * float64(time.Second))
+	}
+	if at, err := http.ParseTime(value); err == nil {
+		return max(0, min(at.Sub(now), maxRetryAfter))
+	}
+	return 0
 }
 
 // readBody reads the body after h and ignores errors. It keeps a success's excerpt only on request. After a 101 it
 // reads nothing: another protocol follows.
 func readBody(r *bufio.Reader, h head, excerpt bool) response {
-	a := response{status: h.status}
+	a := response{status: h.status, retryAfter: h.retryAfter}
 	body := io.Reader(r)
 	switch {
 	case h.status < 200, h.cut:

@@ -10,7 +10,7 @@ func TestScheduleIsTheContracts(t *testing.T) {
 	s := schedule(Options{}.withDefaults().RetryDelays)
 	var delays []time.Duration
 	for try := 1; ; try++ {
-		state, delay := s.after(try, false)
+		state, delay := s.after(try, false, 0)
 		if state == exhausted {
 			if try != 6 {
 				t.Errorf("given up after attempt %d, not 6", try)
@@ -18,7 +18,7 @@ func TestScheduleIsTheContracts(t *testing.T) {
 			break
 		}
 		delays = append(delays, delay)
-		if state, _ := s.after(try, true); state != delivered {
+		if state, _ := s.after(try, true, time.Hour); state != delivered {
 			t.Errorf("a success at attempt %d leaves it %d", try, state)
 		}
 	}
@@ -26,8 +26,33 @@ func TestScheduleIsTheContracts(t *testing.T) {
 	if !slices.Equal(delays, want) {
 		t.Errorf("delays %v, want %v", delays, want)
 	}
-	if state, _ := (schedule{}).after(1, false); state != exhausted {
+	if state, _ := (schedule{}).after(1, false, time.Hour); state != exhausted {
 		t.Error("without retries a failure is not final")
+	}
+}
+
+// TestRetryAfter: a receiver's Retry-After lengthens the delay, at most to the delay of the slot after it.
+func TestRetryAfter(t *testing.T) {
+	contract := schedule(Options{}.withDefaults().RetryDelays)
+	for _, test := range []struct {
+		schedule schedule
+		tries    int
+		wait     time.Duration
+		want     time.Duration
+	}{
+		{contract, 1, 0, 10 * time.Second},
+		{contract, 1, 5 * time.Second, 10 * time.Second},
+		{contract, 1, 20 * time.Second, 20 * time.Second},
+		{contract, 1, time.Hour, 30 * time.Second},
+		{contract, 3, 2 * time.Minute, 2 * time.Minute},
+		{contract, 4, 24 * time.Hour, 15 * time.Minute},
+		{contract, 5, time.Hour, 15 * time.Minute},
+		{schedule{time.Minute, time.Second}, 1, 30 * time.Second, time.Minute},
+		{schedule{time.Second}, 1, time.Minute, time.Second},
+	} {
+		if state, got := test.schedule.after(test.tries, false, test.wait); state != pending || got != test.want {
+			t.Errorf("attempt %d, Retry-After %s: %s, want %s", test.tries, test.wait, got, test.want)
+		}
 	}
 }
 

@@ -58,7 +58,7 @@ func TestMessageShow(t *testing.T) {
 		t.Errorf("got %v", shown)
 	}
 	waiting, _ := shown["waiting"].(map[string]any)
-	if keys := slices.Sorted(maps.Keys(waiting)); !slices.Equal(keys, []string{"attempts", "claimed", "due_at", "expires_at"}) {
+	if keys := slices.Sorted(maps.Keys(waiting)); !slices.Equal(keys, []string{"attempts", "claimed", "due_at", "expires_at", "refused", "refused_at"}) {
 		t.Errorf("waiting has %v", keys)
 	}
 	for _, list := range []string{"segments", "webhook_deliveries"} {

@@ -15,7 +15,8 @@ import (
 )
 
 type adminCarrierCmd struct {
-	Try adminCarrierTryCmd `cmd:"" help:"Bind to a carrier beside the gateway, send one message and wait for its receipt, to learn how it wants its SMPP. The carrier bills the message."`
+	Words adminCarrierWordsCmd `cmd:"" help:"List the states of carriers' receipts that have no meaning, with the line of the configuration that gives them one."`
+	Try   adminCarrierTryCmd   `cmd:"" help:"Bind to a carrier beside the gateway, send one message and wait for its receipt, to learn how it wants its SMPP. The carrier bills the message."`
 }
 
 type adminCarrierTryCmd struct {

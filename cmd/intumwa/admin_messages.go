@@ -87,7 +87,8 @@ func (o *operator) withDecisions(ctx context.Context, r messages.Record, moments
 func messageOf(r messages.Record, history messages.History, moments []messages.Moment, deliveries []webhooks.Delivery) object {
 	var waiting any // null: no segment waits for a carrier
 	if w := history.Waiting; w != nil {
-		waiting = object{{"attempts", w.Attempts}, {"due_at", w.DueAt}, {"expires_at", w.ExpiresAt}, {"claimed", w.Claimed}}
+		waiting = object{{"attempts", w.Attempts}, {"due_at", w.DueAt}, {"expires_at", w.ExpiresAt}, {"claimed", w.Claimed},
+			{"refused", w.Refused}, {"refused_at", w.RefusedAt}}
 	}
 	segments, past, events := []object{}, []object{}, []object{}
 	for _, s := range history.Segments {

@@ -47,11 +47,19 @@ type subject struct {
 }
 
 func (n *numberFlags) parse(o *operator) (subject, error) {
-	number, forms := handsets.Named(n.Number)
+	plan := planOf(o.config)
+	typed, valid := plan.Parse(n.Number)
+	if !valid {
+		switch plan.Fault(n.Number) {
+		case sms.NumberScientific, sms.NumberDecimal, sms.NumberSeveral:
+			return subject{}, errors.New("--number is not one number as a person writes it")
+		}
+		typed = sms.Number(n.Number) // a name, a short code, a foreign number, or a carrier's form
+	}
+	number, forms := handsets.Named(string(typed))
 	if forms[0] == "" {
 		return subject{}, errors.New("--number is empty")
 	}
-	_, valid := planOf(o.config).Parse(n.Number)
 	return subject{number, forms, valid}, nil
 }
 

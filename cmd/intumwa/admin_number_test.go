@@ -9,6 +9,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"intumwa/configs"
 	"intumwa/webhooks"
 )
 
@@ -29,6 +30,25 @@ func (s *shell) lines(args ...string) map[string][]map[string]any {
 		kinds[kind] = append(kinds[kind], object)
 	}
 	return kinds
+}
+
+// TestNumberArgument: commands read a number as the API does, also as a phone or a spreadsheet copies it.
+func TestNumberArgument(t *testing.T) {
+	o := &operator{config: &configs.Config{}}
+	for _, typed := range []string{"79123412", "\u200e+257\u00a079\u201112\u201134\u201112", `="79123412"`, "79.12.34.12", "tel:+257-79-12-34-12"} {
+		about, err := (&numberFlags{Number: typed}).parse(o)
+		if err != nil || !about.valid || about.number != "+25779123412" || about.forms[0] != "+25779123412" {
+			t.Errorf("%q: %+v, %v", typed, about, err)
+		}
+	}
+	for _, typed := range []string{"7912341.0", "2.5779E+10", "79123412 79123413"} { // nobody erases a stranger's data
+		if about, err := (&numberFlags{Number: typed}).parse(o); err == nil {
+			t.Errorf("%q: %+v", typed, about)
+		}
+	}
+	if about, err := (&numberFlags{Number: "8080"}).parse(o); err != nil || about.valid || about.number != "" {
+		t.Errorf("a short code: %+v, %v", about, err)
+	}
 }
 
 // TestEraseNumber: everything that is kept of a number is exported. Final messages are erased; pending ones are

@@ -218,9 +218,11 @@ func (s *adminStatus) gateway(ctx context.Context, o *operator) {
 		case link.Broken:
 			page = pageBroken
 		case link.State == "bound":
-			bound++
-			continue
-		case link.State != statePaused && strings.Contains(link.LastError, "ESME_R"):
+			if bound++; link.SendersHeld == 0 {
+				continue
+			}
+			page = pageBroken
+		case link.State != statePaused && strings.Contains(link.LastError, "bind_") && (strings.Contains(link.LastError, "ESME_R") || strings.Contains(link.LastError, "refused: 0x")):
 			page = pageRejected
 		}
 		why := fmt.Sprintf("%s since %s", link.State, link.Since.UTC().Format(time.RFC3339))

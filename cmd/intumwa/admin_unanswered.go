@@ -318,6 +318,6 @@ func (c *adminUnmatchedCmd) do(ctx context.Context, o *operator) (any, error) {
 		}
 		return object{{"id", r.ID}, {"received_at", r.At}, {"carrier", r.Carrier}, {"link", r.Link}, {"carrier_id", r.CarrierID},
 			{"number", r.Number}, // as the carrier writes it
-			{"state", r.State}, {"error", r.Error}}
+			{"state", r.State}, {"error", r.Error}, {"unmarked", r.Unmarked}}
 	})
 }

@@ -25,7 +25,8 @@ var (
 
 	statuses = map[string]sms.Status{"sent": sms.Sent, "failed": sms.Failed, "none": sms.Pending}
 
-	idFormats = map[string]profile.IDFormat{"auto": profile.IDAuto, "same": profile.IDSame,
+	inboundCodings = map[string]profile.Inbound{"alphabet": profile.InboundAlphabet, "packed": profile.InboundPacked, "utf8": profile.InboundUTF8}
+	idFormats      = map[string]profile.IDFormat{"auto": profile.IDAuto, "same": profile.IDSame,
 		"hex_to_decimal": profile.IDHexToDecimal, "decimal_to_hex": profile.IDDecimalToHex}
 
 	concats = map[string]profile.Concat{"udh8": profile.ConcatUDH8, "udh16": profile.ConcatUDH16, "sar": profile.ConcatSAR, "payload": profile.ConcatPayload}
@@ -125,12 +126,20 @@ func profileOf(c *configs.Carrier) profile.Profile {
 		one := uint8(class)
 		p.MessageClass = &one
 	}
+	p.UnmarkedReceipts, p.Inbound = c.UnmarkedReceipts, inboundCodings[c.InboundCoding]
+	p.Reading = smpp.Reading{StateDigits: c.ReceiptDigits, HiddenUDH: c.HiddenUDH, Packed: p.Inbound == profile.InboundPacked}
 	for state, meaning := range c.ReceiptStates {
-		p.States[state] = statuses[meaning]
+		if _, given := c.ReceiptStates[smpp.StateOf(state)]; !given || smpp.StateOf(state) == state { // of two names for one, the abbreviation counts
+			p.States[smpp.StateOf(state)] = statuses[meaning]
+		}
 	}
 	tlvs, _ := c.StaticTLVs() // configs checked them, as well as the codes
 	for _, tlv := range tlvs {
 		p.TLVs = append(p.TLVs, smpp.TLV(tlv))
+	}
+	if c.DeliveryRefusal != "" {
+		status, _ := configs.CommandStatus(c.DeliveryRefusal)
+		p.DeliveryRefusal = smpp.Status(status)
 	}
 	for code, class := range c.ErrorClasses {
 		status, _ := configs.CommandStatus(code)

@@ -26,6 +26,7 @@ func TestConfigurationWords(t *testing.T) {
 		{configs.Carrier{}, "confirm", known(confirmations)},
 		{configs.Carrier{}, "receipt_states", known(statuses)},
 		{configs.Carrier{}, "message_id_format", known(idFormats)},
+		{configs.Carrier{}, "inbound_coding", known(inboundCodings)},
 		{configs.Carrier{}, "concat", known(concats)},
 		{configs.Carrier{}, "alphabet", known(alphabets)},
 		{configs.Carrier{}, "validity_period", known(validities)},

@@ -54,6 +54,16 @@ const (
 	AlphabetASCII
 )
 
+// Inbound is what a carrier writes in data_coding 0 of MOs.
+type Inbound uint8
+
+// Values of Inbound.
+const (
+	InboundAlphabet Inbound = iota // the carrier's Alphabet
+	InboundPacked                  // packed septets (Reading.Packed)
+	InboundUTF8
+)
+
 // Profile is how one carrier wants its SMPP. The zero Profile is a carrier that follows SMPP 3.4 and takes every
 // optional parameter; its TONs and NPIs are 0.
 type Profile struct {
@@ -73,9 +83,16 @@ type Profile struct {
 	RegisteredDelivery *uint8 // nil: 1, a receipt for success and failure
 	SinglePriority     uint8  // priority_flag of single sends; batches have 0
 
-	// Receipts.
-	IDFormat IDFormat
-	States   map[string]sms.Status // state -> Sent, Failed, or Pending (ignored); overrides the defaults
+	// Deliveries.
+	Reading          smpp.Reading
+	Inbound          Inbound
+	UnmarkedReceipts bool // its receipts are texts that esm_class does not mark
+	IDFormat         IDFormat
+	States           map[string]sms.Status // state -> Sent, Failed, or Pending (ignored); overrides the defaults
+
+	// DeliveryRefusal is the status of a receipt or MO that cannot be stored now; 0: ESME_RMSGQFUL, or ESME_RTHROTTLED if
+	// there are too many.
+	DeliveryRefusal smpp.Status
 
 	// Classes overrides the default classes of statuses.
 	Classes map[smpp.Status]smpp.Class
@@ -99,7 +116,8 @@ func (p *Profile) Check() error {
 var defaultStates = map[string]sms.Status{
 	"DELIVRD": sms.Sent, "ACCEPTD": sms.Sent,
 	"UNDELIV": sms.Failed, "EXPIRED": sms.Failed, "REJECTD": sms.Failed, "DELETED": sms.Failed,
-	"SKIPPED": sms.Failed, // SMPP 5.0
+	"SKIPPED":        sms.Failed, // SMPP 5.0
+	smpp.StateFailed: sms.Failed,
 }
 
 // Meaning maps a receipt's state to the segment's status.
@@ -109,6 +127,28 @@ func (p *Profile) Meaning(state string) (status sms.Status, final bool) {
 		status = defaultStates[state]
 	}
 	return status, status.Final()
+}
+
+// Knows reports whether a receipt's state has a meaning, if only that it is not final.
+func (p *Profile) Knows(state string) bool {
+	_, set := p.States[state]
+	return set || smpp.KnownState(state)
+}
+
+// Text returns the text of an MO, given without its header; nil if it is none in a supported coding.
+func (p *Profile) Text(dataCoding uint8, octets []byte) *string {
+	def := sms.DefaultGSM7
+	switch {
+	case p.Inbound == InboundUTF8:
+		def = sms.DefaultUTF8
+	case p.Inbound != InboundPacked && p.Alphabet != AlphabetGSM7:
+		def = sms.DefaultLatin1
+	}
+	text, ok := sms.Decode(dataCoding, def, octets)
+	if !ok {
+		return nil
+	}
+	return &text
 }
 
 // ClassOf returns the class of a refusal.

@@ -182,7 +182,7 @@ func (p *Profile) alphabet(encoding sms.Encoding, payload []byte) []byte {
 	if encoding != sms.GSM7 || p.Alphabet == AlphabetGSM7 {
 		return payload
 	}
-	text, _ := sms.Decode(encoding.DataCoding(), false, payload)
+	text, _ := sms.Decode(encoding.DataCoding(), sms.DefaultGSM7, payload)
 	octets := make([]byte, 0, len(payload))
 	for _, r := range text {
 		octets = append(octets, byte(r)) // fits, because encode checked

@@ -97,7 +97,7 @@ func TestConcatenation(t *testing.T) {
 					t.Errorf("%s: a segment of %d octets", name, len(p))
 				}
 			}
-			if back, ok := sms.Decode(encoding.DataCoding(), false, rest...); !ok || back != text {
+			if back, ok := sms.Decode(encoding.DataCoding(), sms.DefaultGSM7, rest...); !ok || back != text {
 				t.Errorf("%s: %d characters came back as %d", name, len(text), len(back))
 			}
 		}
@@ -135,7 +135,7 @@ func TestConcatenation(t *testing.T) {
 		submits, _ = total(c, text)
 		if len(submits) != 1 || len(submits[0].ShortMessage) != 0 || submits[0].ESMClass != 0 || len(submits[0].TLVs) != 1 || submits[0].TLVs[0].Tag != smpp.TagMessagePayload {
 			t.Errorf("payload: %+v", submits)
-		} else if back, ok := sms.Decode(encoding.DataCoding(), false, submits[0].TLVs[0].Value); !ok || back != text {
+		} else if back, ok := sms.Decode(encoding.DataCoding(), sms.DefaultGSM7, submits[0].TLVs[0].Value); !ok || back != text {
 			t.Errorf("payload: %d characters came back as %d", len(text), len(back))
 		}
 	}

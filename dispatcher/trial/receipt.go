@@ -23,7 +23,7 @@ type Receipt struct {
 	Echoes   bool    `json:"echoes_reference"` // user_message_reference came back
 	Final    bool    `json:"final"`
 	Means    string  `json:"means"` // sent, failed or pending
-	noClass  bool    // esm_class does not mark it
+	noClass  bool    // only its text says that it is a receipt
 }
 
 // deliver takes the receipts of our number. Others are left to the carrier to deliver again, to the gateway.
@@ -52,7 +52,7 @@ func (t *trial) receiptOf(d *smpp.Delivery) *Receipt {
 	}
 	status, final := t.Profile.Meaning(d.Receipt.State)
 	r := &Receipt{Command: "deliver_sm", ESMClass: fmt.Sprintf("%#02x", d.ESMClass), Form: "text", ID: d.Receipt.ID, State: d.Receipt.State,
-		Error: d.Receipt.Error, Echoes: d.Receipt.UserMessageReference != nil, Final: final && !d.Receipt.Intermediate, Means: status.String(), noClass: d.ESMClass&0x3C == 0}
+		Error: d.Receipt.Error, Echoes: d.Receipt.UserMessageReference != nil, Final: final && !d.Receipt.Intermediate, Means: status.String(), noClass: d.Receipt.Unmarked}
 	if d.DataSM {
 		r.Command = "data_sm"
 	}
@@ -94,7 +94,7 @@ func (t *trial) learn(p *profile.Profile, r *Receipt) {
 	if format, ok := receipts.Relate(t.result.MessageID, r.ID); ok && format != p.IDFormat {
 		t.result.Learnt = append(t.result.Learnt, "message_id_format: "+format.String())
 	}
-	if r.noClass {
+	if r.noClass && !p.UnmarkedReceipts {
 		t.result.Learnt = append(t.result.Learnt, "receipts_without_esm_class: true")
 	}
 }

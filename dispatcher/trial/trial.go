@@ -69,6 +69,7 @@ type trial struct {
 func Run(ctx context.Context, o Options) (Result, error) {
 	t := &trial{Options: o, arrived: make(chan struct{}, 1)}
 	o.Link.Deliver, o.Link.Class = t.deliver, o.Profile.ClassOf
+	o.Link.Reading = func() smpp.Reading { return t.Profile.Reading }
 	o.Link.DrainTimeout, o.Link.UnbindTimeout = time.Second, time.Second
 	bind, err := smpp.New(o.Link)
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype/zeronull"
 
 	"intumwa/internal/postgres"
 )
@@ -21,9 +22,12 @@ type Inbound struct {
 	Destination string
 	DataCoding  uint8
 	ESMClass    uint8
-	Body        *string // nil: not text in a supported coding
-	Octets      []byte  // as received, header included
-	Part        *Part   // nil: a whole message
+	Body        *string   // nil: not text in a supported coding
+	Octets      []byte    // as received, header included; packed septets are unpacked
+	Part        *Part     // nil: a whole message
+	Reference   *uint16   // user_message_reference
+	BoundAt     time.Time // when its session was bound
+	AnsweredAt  time.Time // when its response was written; zero: not, or not yet
 
 	Outcome Outcome // "": not routed yet
 }
@@ -51,13 +55,14 @@ const (
 // Outcomes returns the final ones.
 func Outcomes() []Outcome { return []Outcome{Routed, Unrouted, Incomplete, Duplicate, TooLong} }
 
-// Keep stores deliveries in the transaction after which they are acknowledged.
+// Keep stores deliveries in the transaction after which they are acknowledged, and sets their ids.
 func (s *Store) Keep(ctx context.Context, tx pgx.Tx, inbound []Inbound) error {
 	if len(inbound) == 0 {
 		return nil
 	}
 	batch := &pgx.Batch{}
-	for _, m := range inbound {
+	for i := range inbound {
+		m := &inbound[i]
 		body := m.Body
 		if body != nil {
 			text := postgres.Text(*body)
@@ -70,10 +75,10 @@ func (s *Store) Keep(ctx context.Context, tx pgx.Tx, inbound []Inbound) error {
 			reference, total, number = &p.Reference, &of, &n
 		}
 		batch.Queue(`INSERT INTO inbound (received_at, carrier, link, source, destination, data_coding, esm_class, body, octets,
-				part_reference, part_total, part_number)
-			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)`,
+				part_reference, part_total, part_number, reference, bound_at)
+			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14) RETURNING id`,
 			m.At, m.Carrier, m.Link, postgres.Text(m.Source), postgres.Text(m.Destination), int16(m.DataCoding), int16(m.ESMClass), body, m.Octets,
-			reference, total, number)
+			reference, total, number, m.Reference, zeronull.Timestamptz(m.BoundAt)).QueryRow(func(row pgx.Row) error { return row.Scan(&m.ID) })
 	}
 	if err := tx.SendBatch(ctx, batch).Close(); err != nil {
 		return fmt.Errorf("keeping %d messages from handsets: %w", len(inbound), err)
@@ -82,13 +87,13 @@ func (s *Store) Keep(ctx context.Context, tx pgx.Tx, inbound []Inbound) error {
 }
 
 const inboundColumns = `id, received_at, carrier, link, source, destination, data_coding, esm_class, body, octets,
-	part_reference, part_total, part_number, coalesce(outcome, '')`
+	part_reference, part_total, part_number, coalesce(outcome, ''), reference, bound_at, answered_at`
 
 func scanInbound(row pgx.CollectableRow) (m Inbound, err error) {
 	var reference *int32
 	var total, number *int16
 	err = row.Scan(&m.ID, &m.At, &m.Carrier, &m.Link, &m.Source, &m.Destination, &m.DataCoding, &m.ESMClass, &m.Body, &m.Octets,
-		&reference, &total, &number, &m.Outcome)
+		&reference, &total, &number, &m.Outcome, &m.Reference, (*zeronull.Timestamptz)(&m.BoundAt), (*zeronull.Timestamptz)(&m.AnsweredAt))
 	if reference != nil && total != nil && number != nil {
 		m.Part = &Part{Reference: *reference, Total: int(*total), Number: int(*number)}
 	}
@@ -118,21 +123,6 @@ func (s *Store) Waits(ctx context.Context) (since time.Time, err error) {
 		return time.Time{}, fmt.Errorf("looking for the oldest message from a handset: %w", err)
 	}
 	return since, nil
-}
-
-// Repeats reports whether m repeats a whole MO that is routed already: same carrier, same addresses, same bytes,
-// received at most window apart. The carrier repeats an MO when our acknowledgement was lost, or delivers it over two
-// links at once. Ids do not count: two processes may commit in another order than they inserted, and their clocks
-// differ. The caller holds the switchboard's lock, so no other MO is routed meanwhile.
-func (s *Store) Repeats(ctx context.Context, m *Inbound, window time.Duration) (repeats bool, err error) {
-	err = s.pool.QueryRow(ctx, `SELECT EXISTS (SELECT FROM inbound
-		WHERE source = $1 AND received_at BETWEEN $2::timestamptz - $3::interval AND $2::timestamptz + $3::interval AND carrier = $4 AND destination = $5
-			AND part_reference IS NULL AND data_coding = $6 AND esm_class = $7 AND octets = $8 AND outcome <> 'duplicate')`, // NULL: not routed yet
-		m.Source, m.At, window, m.Carrier, m.Destination, int16(m.DataCoding), int16(m.ESMClass), m.Octets).Scan(&repeats)
-	if err != nil {
-		return false, fmt.Errorf("looking for a repetition of a message from a handset: %w", err)
-	}
-	return repeats, nil
 }
 
 // Parts returns the earlier parts of m's message that were received at most window before or after m, and are waiting

@@ -1,7 +1,7 @@
 package handsets_test
 
 import (
-	"slices"
+	"cmp"
 	"testing"
 	"time"
 
@@ -45,37 +45,99 @@ func TestInbound(t *testing.T) {
 	}
 }
 
-// TestRepeats: only the same bytes from the same handset to the same address are a repetition, and only within the
-// window.
+// TestRepeats: only the same bytes from the same handset to the same address are a repetition, within the window, and only
+// if the carrier had no answer when it delivered them again, or bound again and names the same reference.
 func TestRepeats(t *testing.T) {
-	d := newTestStore(t)
-	now := time.Now().Truncate(time.Second)
-	one := func(at time.Duration, source, to, text string) handsets.Inbound {
-		return handsets.Inbound{At: now.Add(at), Source: source, Destination: to, Body: &text, Octets: []byte(text)}
+	now := time.Now().Truncate(time.Second).Add(-time.Hour)
+	const never = 0
+	type came struct {
+		at, answered time.Duration // answered is after at
+		bound        time.Duration
+		to, text     string
+		reference    uint16
 	}
-	d.keep(one(0, "25761000001", "8080", "Yego"), one(time.Minute, "25761000001", "8080", "Yego"), one(time.Minute, "25761000001", "8080", "Oya"),
-		one(time.Minute, "25761000002", "8080", "Yego"), one(time.Minute, "25761000001", "9090", "Yego"), one(3*time.Minute, "25761000001", "8080", "Yego"))
+	for _, c := range []struct {
+		name          string
+		first, second came
+		want          handsets.Repetition
+	}{
+		{"not answered", came{}, came{at: time.Minute}, handsets.Repeated},
+		{"not answered, too late", came{}, came{at: 3 * time.Minute}, handsets.Original},
+		{"not answered, another text", came{}, came{at: time.Minute, text: "Oya"}, handsets.Original},
+		{"not answered, another address", came{}, came{at: time.Minute, to: "9090"}, handsets.Original},
+		{"answered before", came{answered: time.Second}, came{at: 2 * time.Second}, handsets.Original},
+		{"answered at that moment", came{answered: time.Second}, came{at: time.Second}, handsets.Original},
+		{"answered after it came again", came{answered: 2 * time.Second}, came{at: time.Second}, handsets.Repeated},
+		{"over two links at once", came{answered: time.Second}, came{answered: time.Second}, handsets.Repeated},
+		{"answered, again after a reconnect", came{answered: time.Second}, came{at: time.Minute, bound: 30 * time.Second}, handsets.Original},
+		{"the same reference after a reconnect", came{answered: time.Second, reference: 7}, came{at: time.Minute, bound: 30 * time.Second, reference: 7}, handsets.Repeated},
+		{"another reference after a reconnect", came{answered: time.Second, reference: 7}, came{at: time.Minute, bound: 30 * time.Second, reference: 8}, handsets.Original},
+		{"the same reference on one session", came{answered: time.Second, reference: 7}, came{at: time.Minute, bound: -time.Hour, reference: 7}, handsets.Original},
+		{"the earlier one came later, after the answer", came{at: time.Minute, answered: time.Second}, came{answered: time.Second}, handsets.Original},
+		{"the answer may be on its way", came{at: time.Hour}, came{at: time.Hour + time.Second}, handsets.Unknown},
+		{"it may be, but it is another text", came{at: time.Hour}, came{at: time.Hour + time.Second, text: "Oya"}, handsets.Original},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			d := newTestStore(t)
+			var all []handsets.Inbound
+			for _, one := range []came{c.first, c.second} {
+				text := cmp.Or(one.text, "1")
+				m := handsets.Inbound{At: now.Add(one.at), Link: "l1", Source: "25761000001", Destination: cmp.Or(one.to, "8080"), Body: &text, Octets: []byte(text), BoundAt: now.Add(-time.Hour)}
+				if one.bound != never {
+					m.BoundAt = now.Add(one.bound)
+				}
+				if one.reference != 0 {
+					m.Reference = &one.reference
+				}
+				d.keep(m)
+				kept, err := d.Inbounds(t.Context(), 0, 1)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if one.answered != never {
+					if left, err := d.Answered(t.Context(), []handsets.Answer{{ID: kept[0].ID, At: m.At.Add(one.answered)}, {ID: 99, At: now}}); err != nil || len(left) != 0 {
+						t.Fatalf("%v are left, %v", left, err)
+					}
+				}
+				kept, _ = d.Inbounds(t.Context(), 0, 1)
+				all = append(all, kept[0])
+			}
+			if err := d.Mark(t.Context(), handsets.Unrouted, 0, all[0].ID); err != nil {
+				t.Fatal(err)
+			}
+			if got, err := d.Repeats(t.Context(), &all[1], 2*time.Minute); err != nil || got != c.want {
+				t.Errorf("%v, %v, want %v", got, err, c.want)
+			}
+		})
+	}
+}
+
+// TestAnswerOfALockedRow: an answer to a message that is being routed is left for later.
+func TestAnswerOfALockedRow(t *testing.T) {
+	d := newTestStore(t)
+	d.keep(handsets.Inbound{Source: "25761000001", Destination: "8080"}, handsets.Inbound{Source: "25761000002", Destination: "8080"})
 	all, err := d.Fresh(t.Context(), 10, []string{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	var repeats []bool
-	for i := range all {
-		is, err := d.Repeats(t.Context(), &all[i], 2*time.Minute)
-		if err != nil {
-			t.Fatal(err)
-		}
-		outcome := handsets.Unrouted
-		if is {
-			outcome = handsets.Duplicate
-		}
-		if err := d.Mark(t.Context(), outcome, 0, all[i].ID); err != nil {
-			t.Fatal(err)
-		}
-		repeats = append(repeats, is)
+	tx, err := d.pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
 	}
-	if want := []bool{false, true, false, false, false, false}; !slices.Equal(repeats, want) {
-		t.Errorf("repetitions are %v, want %v", repeats, want)
+	if err := d.In(tx).Mark(t.Context(), handsets.Routed, 0, all[0].ID); err != nil {
+		t.Fatal(err)
+	}
+	answers := []handsets.Answer{{ID: all[0].ID, At: time.Now()}, {ID: all[1].ID, At: time.Now()}}
+	left, err := d.Answered(t.Context(), answers)
+	if err != nil || len(left) != 1 || left[0].ID != all[0].ID {
+		t.Fatalf("%+v, %v", left, err)
+	}
+	if err := tx.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if left, err = d.Answered(t.Context(), left); err != nil || len(left) != 0 {
+		t.Errorf("%+v, %v", left, err)
 	}
 }
 

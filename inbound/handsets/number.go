@@ -20,7 +20,7 @@ const ofNumber = `(source = ANY($1::text[]) OR length(destination) >= 8 AND dest
 // Text that is no number is its own form.
 func Named(text string) (number sms.Number, forms []string) {
 	text = strings.TrimSpace(postgres.Text(text))
-	if number, ok := Number(compact(text)); ok {
+	if number, ok := sms.FromCarrier(text); ok {
 		digits := number.Digits()
 		return number, []string{"+" + digits, digits, "00" + digits, strings.TrimPrefix(digits, "257"), text}
 	}

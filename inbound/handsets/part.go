@@ -1,7 +1,6 @@
 package handsets
 
 import (
-	"bytes"
 	"slices"
 
 	"intumwa/internal/postgres"
@@ -25,23 +24,18 @@ func (m *Inbound) Fits() bool {
 
 // Assembly is the result of a part and the earlier ones.
 type Assembly struct {
-	Repeated bool      // an earlier part is the same
-	Whole    []Inbound // all parts in order; nil: some are missing
-	Given    []int64   // ids of the parts of an older message with the same reference, which will not be completed
+	Whole []Inbound // all parts in order; nil: some are missing
+	Given []int64   // ids of the parts of an older message with the same reference, which will not be completed
 }
 
-// Assemble joins a part with earlier ones (Store.Parts). A part with an earlier one's number and other bytes begins
-// another message: handsets reuse references.
-func Assemble(m Inbound, earlier []Inbound) (a Assembly) {
-	same := func(other *Inbound) bool {
-		return other.Part.Number == m.Part.Number && other.DataCoding == m.DataCoding && bytes.Equal(other.Octets, m.Octets)
+// Assemble joins a part with earlier ones (Store.Parts), if it does not repeat one of them. A part with an earlier one's
+// number and other bytes begins another message: handsets reuse references.
+func Assemble(m Inbound, earlier []Inbound) (a Assembly, repeats Repetition) {
+	if repeats = m.repeatsPart(earlier); repeats != Original {
+		return a, repeats
 	}
 	var waiting []Inbound
 	for i := range earlier {
-		if same(&earlier[i]) {
-			a.Repeated = true
-			return a
-		}
 		if earlier[i].Outcome == Waiting {
 			waiting = append(waiting, earlier[i])
 		}
@@ -54,16 +48,16 @@ func Assemble(m Inbound, earlier []Inbound) (a Assembly) {
 	}
 	parts := append(waiting, m)
 	if len(parts) < m.Part.Total {
-		return a
+		return a, Original
 	}
 	slices.SortFunc(parts, func(x, y Inbound) int { return x.Part.Number - y.Part.Number })
 	for i := range parts {
 		if parts[i].Part.Number != i+1 {
-			return a
+			return a, Original
 		}
 	}
 	a.Whole = parts
-	return a
+	return a, Original
 }
 
 const esmUDHI = 0x40
@@ -81,7 +75,7 @@ func Text(parts []Inbound) *string {
 				whole = append(whole[:len(whole)-1], 0xFF, 0xFD)
 			}
 		}
-		text, _ = sms.Decode(parts[0].DataCoding, false, whole)
+		text, _ = sms.Decode(parts[0].DataCoding, sms.DefaultGSM7, whole)
 		text = postgres.Text(text)
 		return &text
 	}
@@ -100,9 +94,9 @@ func Text(parts []Inbound) *string {
 	return &text
 }
 
-// Words returns the first two words of the message that m is, or begins, and whose text is text. If m is no text, its
+// Words returns the first words of the message that m is, or begins, and whose text is text. If m is no text, its
 // bytes are read as ASCII: a STOP counts in every coding.
-func (m *Inbound) Words(text *string) (first, second string) {
+func (m *Inbound) Words(text *string) Words {
 	if m.Body == nil || text == nil {
 		return FirstWords(postgres.Text(string(m.Payload())))
 	}

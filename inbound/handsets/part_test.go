@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
 
@@ -17,6 +18,15 @@ func part(id int64, number, total int, text string) handsets.Inbound {
 // TestAssemble: each combination of a part and earlier ones has its result.
 func TestAssemble(t *testing.T) {
 	over := func(m handsets.Inbound) handsets.Inbound { m.Outcome = handsets.Routed; return m }
+	now := time.Now()
+	answered := func(m handsets.Inbound) handsets.Inbound { // a minute ago, at once
+		m.At, m.AnsweredAt = now.Add(-time.Minute), now.Add(-time.Minute+time.Millisecond)
+		return over(m)
+	}
+	came := func(m handsets.Inbound, bound time.Duration) handsets.Inbound {
+		m.At, m.BoundAt = now, now.Add(bound)
+		return m
+	}
 	for name, c := range map[string]struct {
 		m        handsets.Inbound
 		earlier  []handsets.Inbound
@@ -29,16 +39,18 @@ func TestAssemble(t *testing.T) {
 		"the last, out of order":        {m: part(3, 2, 3, "b"), earlier: []handsets.Inbound{part(1, 3, 3, "c"), part(2, 1, 3, "a")}, whole: []int64{2, 3, 1}},
 		"once more while others wait":   {m: part(2, 1, 3, "a"), earlier: []handsets.Inbound{part(1, 1, 3, "a")}, repeated: true},
 		"once more when all is over":    {m: part(3, 1, 2, "a"), earlier: []handsets.Inbound{over(part(1, 1, 2, "a")), over(part(2, 2, 2, "b"))}, repeated: true},
+		"again after the answer":        {m: came(part(3, 1, 2, "a"), -time.Hour), earlier: []handsets.Inbound{answered(part(1, 1, 2, "a")), answered(part(2, 2, 2, "b"))}},
+		"again after a reconnect":       {m: came(part(3, 1, 2, "a"), -time.Second), earlier: []handsets.Inbound{answered(part(1, 1, 2, "a")), answered(part(2, 2, 2, "b"))}, repeated: true},
 		"another message under the ref": {m: part(2, 1, 2, "x"), earlier: []handsets.Inbound{part(1, 1, 2, "a")}, given: []int64{1}},
 		"another after one was over":    {m: part(3, 1, 2, "x"), earlier: []handsets.Inbound{over(part(1, 1, 2, "a")), over(part(2, 2, 2, "b"))}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			a := handsets.Assemble(c.m, c.earlier)
+			a, repeats := handsets.Assemble(c.m, c.earlier)
 			var whole []int64
 			for _, p := range a.Whole {
 				whole = append(whole, p.ID)
 			}
-			if a.Repeated != c.repeated || !slices.Equal(whole, c.whole) || !slices.Equal(a.Given, c.given) {
+			if (repeats == handsets.Repeated) != c.repeated || !slices.Equal(whole, c.whole) || !slices.Equal(a.Given, c.given) {
 				t.Errorf("%+v, whole %v", a, whole)
 			}
 		})
@@ -66,9 +78,9 @@ func TestAssembleInAnyOrder(t *testing.T) {
 		came := 0
 		for id, i := range order {
 			m := part(int64(id+1), i+1, total, texts[i])
-			a := handsets.Assemble(m, earlier)
+			a, repeats := handsets.Assemble(m, earlier)
 			switch {
-			case a.Repeated:
+			case repeats == handsets.Repeated:
 				continue
 			case a.Whole != nil:
 				came++

@@ -24,12 +24,15 @@ var folded = func() map[rune]rune {
 	return letters
 }()
 
-// Word returns a word for comparison: in capitals, without accents, and without characters around it that are neither
+// Word returns a text for comparison: in capitals, without accents, and without characters around it that are neither
 // letter nor digit. It is empty for a text without letters and digits.
 func Word(text string) string {
-	text = strings.TrimFunc(text, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
+	return fold(strings.TrimFunc(text, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) }))
+}
+
+func fold(text string) string {
 	return strings.Map(func(r rune) rune {
-		if unicode.Is(unicode.Mn, r) { // an accent after its letter
+		if unicode.In(r, unicode.M, unicode.Cf) { // an accent after its letter; an invisible character
 			return -1
 		}
 		r = unicode.ToUpper(r)
@@ -40,58 +43,70 @@ func Word(text string) string {
 	}, text)
 }
 
-// maxWord is how many bytes of a word are compared. A longer one is tooLong, which Word returns for no text.
+// maxWord is how many bytes of a word are compared. A longer one is tooLong, which fold returns for no word.
 const (
 	maxWord = 80
 	tooLong = "?"
 )
 
-// FirstWords returns the first two words of a text, as Word returns them; "" for none.
-func FirstWords(text string) (first, second string) {
+// inWord reports whether a character continues a word: a letter, a digit, or a mark or invisible character behind one.
+func inWord(r rune) bool {
+	return unicode.IsLetter(r) || unicode.IsDigit(r) || unicode.In(r, unicode.M, unicode.Cf)
+}
+
+// Words are the first words of a text, its first runs of letters and digits: in capitals, without accents; "" for none.
+type Words struct {
+	First, Second string
+	More          bool // a third one
+}
+
+// FirstWords returns the first words of a text.
+func FirstWords(text string) (w Words) {
 	next := func() (word string) {
 		for word == "" {
-			text = strings.TrimLeftFunc(text, unicode.IsSpace)
-			if text == "" {
+			start := strings.IndexFunc(text, func(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) })
+			if start < 0 {
 				return ""
 			}
-			end := strings.IndexFunc(text, unicode.IsSpace)
+			text = text[start:]
+			end := strings.IndexFunc(text, func(r rune) bool { return !inWord(r) })
 			if end < 0 {
 				end = len(text)
 			}
-			if end <= maxWord {
-				word = Word(text[:end])
-			} else {
-				word = tooLong
+			if word = tooLong; end <= maxWord {
+				word = fold(text[:end])
 			}
 			text = text[end:]
 		}
 		return word
 	}
-	return next(), next()
+	w.First, w.Second = next(), next()
+	w.More = next() != ""
+	return w
 }
 
 // Keyword returns a route's keyword in the form of FirstWords, so that it matches. The error explains why no message
 // can begin with it.
 func Keyword(text string) (string, error) {
-	first, second := FirstWords(text)
-	switch {
+	words := FirstWords(text)
+	switch first := words.First; {
 	case strings.ContainsFunc(text, sms.IsControl) || !utf8.ValidString(text):
 		return "", fmt.Errorf("%q has a control character", text)
 	case first == "":
 		return "", fmt.Errorf("%q has no letter or digit", text)
-	case second != "":
+	case words.Second != "":
 		return "", fmt.Errorf("%q is more than one word: only the first word of a message is compared", text)
 	case first == tooLong:
 		return "", fmt.Errorf("%q is longer than %d bytes", text, maxWord)
 	}
-	return first, nil
+	return words.First, nil
 }
 
 // Address returns an address in the form of routes: a national number with the country code and no plus (25779000000),
 // other digits without an international prefix (8080), a name in capitals.
 func Address(text string) string {
-	text = compact(strings.TrimSpace(postgres.Text(text)))
-	if number, ok := Number(text); ok {
+	text = sms.CompactAddress(strings.TrimSpace(postgres.Text(text)))
+	if number, ok := sms.FromCarrier(text); ok {
 		return number.Digits()
 	}
 	if digits := strings.TrimPrefix(text, "+"); digits != "" && strings.Trim(digits, "0123456789") == "" {
@@ -126,40 +141,4 @@ func RouteAddress(text string) (string, error) {
 		return "", fmt.Errorf("%q has more than %d digits", text, maxDigits)
 	}
 	return address, nil
-}
-
-// compact removes separators from a number: "+257 22 00 11 22" is "+25722001122". Other text is returned unchanged.
-func compact(text string) string {
-	bare := strings.Map(func(r rune) rune {
-		if unicode.IsSpace(r) || strings.ContainsRune("-.()", r) {
-			return -1
-		}
-		return r
-	}, text)
-	if strings.Trim(strings.TrimPrefix(bare, "+"), "0123456789") != "" {
-		return text
-	}
-	return bare
-}
-
-// Number returns the national number of an address in carriers' forms: with or without country code and plus. It
-// ignores which ranges are open.
-func Number(address string) (number sms.Number, ok bool) {
-	digits, plus := strings.CutPrefix(address, "+")
-	if !plus {
-		digits, plus = strings.CutPrefix(digits, "00257")
-		if plus {
-			digits = "257" + digits
-		}
-	}
-	if strings.Trim(digits, "0123456789") != "" {
-		return "", false
-	}
-	switch {
-	case len(digits) == 11 && strings.HasPrefix(digits, "257"):
-		return sms.Number("+" + digits), true
-	case len(digits) == 8 && !plus:
-		return sms.Number("+257" + digits), true
-	}
-	return "", false
 }

@@ -35,31 +35,50 @@ func Relate(response, receipt string) (Format, bool) {
 }
 
 // Key is the form of a carrier's message id in which receipts and segments are compared: carriers write one id in upper
-// and lower case, with and without leading zeros. NUL and invalid UTF-8, which PostgreSQL refuses, are left out.
+// and lower case, with and without leading zeros, quotation marks, braces or 0x. NUL and invalid UTF-8, which PostgreSQL
+// refuses, are left out.
 func Key(carrierID string) string {
-	id := strings.ToLower(strings.TrimSpace(postgres.Text(carrierID)))
-	if trimmed := strings.TrimLeft(id, "0"); trimmed != "" || id == "" {
-		return trimmed
+	key, _ := keyOf(carrierID)
+	return key
+}
+
+// keyOf also reports whether 0x marks the id as hexadecimal.
+func keyOf(carrierID string) (key string, hex bool) {
+	id := strings.ToLower(strings.Trim(postgres.Text(carrierID), " \t\r\n\"'`<>()[]{},;."))
+	if digits, marked := strings.CutPrefix(id, "0x"); marked && digits != "" && strings.Trim(digits, "0123456789abcdef") == "" {
+		id, hex = digits, true
 	}
-	return "0"
+	if trimmed := strings.TrimLeft(id, "0"); trimmed != "" || id == "" {
+		return trimmed, hex
+	}
+	return "0", hex
 }
 
 // keys returns the keys that the segment of a receipt may have, given the receipt's id, the likeliest first.
 func (f Format) keys(id string) []string {
-	key := Key(id)
-	switch f {
-	case Auto:
+	key, hex := keyOf(id)
+	switch {
+	case f == Auto:
 		return forms(key)
-	case HexToDecimal:
+	case f == HexToDecimal && !hex:
 		if converted, ok := rebase(key, 10, 16); ok {
 			return []string{converted}
 		}
-	case DecimalToHex:
+	case f == DecimalToHex:
 		if converted, ok := rebase(key, 16, 10); ok {
 			return []string{converted}
 		}
 	}
 	return []string{key}
+}
+
+// withoutPart returns an id without the number of a part that some carriers append: 7FCA1-1. "" if it has none.
+func withoutPart(id string) string {
+	before, part, _ := strings.Cut(strings.Trim(id, " \"'"), "-")
+	if len(before) < 4 || part == "" || len(part) > 2 || strings.Trim(part, "0123456789") != "" {
+		return ""
+	}
+	return before
 }
 
 // forms returns a key and its forms in the other base, read as decimal and as hexadecimal. The key is among the forms

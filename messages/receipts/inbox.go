@@ -25,10 +25,11 @@ type InboxReceipt struct {
 	Number    string // the handset, as the carrier writes it
 	State     string
 	Error     string
+	Unmarked  bool // only its text says that it is a receipt
 }
 
 // inboxColumns are the columns of a row r of receipts for InboxReceipt.
-const inboxColumns = `r.id, r.received_at, r.carrier, r.link, r.carrier_id, r.number, r.state, r.error`
+const inboxColumns = `r.id, r.received_at, r.carrier, r.link, r.carrier_id, r.number, r.state, r.error, r.checked`
 
 // Inbox returns up to limit receipts without a message, of all carriers, the latest first, with ids below before (0:
 // from the latest), and the next page's before, 0 for none. Receipts whose message is found later leave the list.
@@ -57,6 +58,25 @@ func Inbox(ctx context.Context, pool *pgxpool.Pool, before int64, limit int) (pa
 		return page, last, nil
 	}
 	return page, 0, nil
+}
+
+// Word is a state of a carrier's receipts that is not final.
+type Word struct {
+	Carrier string
+	State   string
+	Count   int64
+	Latest  time.Time
+}
+
+// wordsMost is how many words Words returns.
+const wordsMost = 1_000
+
+// Words returns the states of the kept receipts that are not final, the most frequent first, at most 1,000. It reads all
+// receipts that settled nothing.
+func Words(ctx context.Context, pool *pgxpool.Pool) ([]Word, error) {
+	return postgres.All(ctx, pool, "looking for the states of receipts", pgx.RowToStructByPos[Word],
+		`SELECT carrier, state, count(*), max(received_at) FROM receipts WHERE status IS NULL AND NOT checked
+		GROUP BY carrier, state ORDER BY count(*) DESC, carrier, state LIMIT $1`, wordsMost)
 }
 
 // FirstSince returns the id of the first receipt without a message that arrived, also as a repetition, at since or

@@ -152,7 +152,7 @@ func (w *matching) matchEarlyID(e *waiting) {
 	for _, key := range e.keys {
 		best := e.best(w.byKey[key], func(r *row) bool {
 			return key != "" && r.address == "" && !r.confirmed && !r.replaced &&
-				(!r.Unanswered && w.format != Auto && r.link == e.Link || e.handset == nil && !strings.ContainsAny(r.key[:1], "?!") || r.same(e.handset))
+				(!r.Unanswered && !e.verify && r.link == e.Link || e.handset == nil && !strings.ContainsAny(r.key[:1], "?!") || r.same(e.handset))
 		})
 		if best == nil {
 			continue
@@ -208,7 +208,7 @@ func (w *matching) matchReport(i int) {
 			again, w.seen[t] = w.seen[t], true
 		}
 		r := w.byID(one)
-		if r == nil && !again {
+		if r == nil && !again && one.Trust == Marked {
 			r = w.byReference(one)
 		}
 		if r != nil {
@@ -217,7 +217,10 @@ func (w *matching) matchReport(i int) {
 			return
 		}
 	}
-	named := w.find(one)
+	var named *row
+	if one.Trust != Aside {
+		named = w.find(one)
+	}
 	w.named[i] = named
 	switch {
 	case named == nil && w.room <= 0:

@@ -17,7 +17,7 @@ import (
 // handset returns the part that all forms of an address share, national or international, with or without a plus: its
 // last eight digits; nil for an address that is no number.
 func handset(address string) *int32 {
-	digits := strings.TrimLeft(postgres.Text(address), "+")
+	digits := strings.TrimLeft(sms.CompactAddress(postgres.Text(address)), "+")
 	if len(digits) < 8 || strings.Trim(digits, "0123456789") != "" {
 		return nil
 	}
@@ -75,7 +75,7 @@ func Strays(ctx context.Context, pool *pgxpool.Pool, sought []Sought) ([]Stray, 
 	var i int32
 	var s Stray
 	l := &s.Latest
-	targets := []any{&i, &s.Count, &s.Sent, &s.Failed, &l.ID, &l.At, &l.Carrier, &l.Link, &l.CarrierID, &l.Number, &l.State, &l.Error}
+	targets := []any{&i, &s.Count, &s.Sent, &s.Failed, &l.ID, &l.At, &l.Carrier, &l.Link, &l.CarrierID, &l.Number, &l.State, &l.Error, &l.Unmarked}
 	return strays, postgres.Each(ctx, pool, "looking for receipts of no message", targets, func() error { strays[i] = s; return nil },
 		`SELECT g.n, g.count, g.sent, g.failed, `+inboxColumns+` FROM (
 			SELECT u.n, count(*), count(DISTINCT (r.carrier, r.key)) FILTER (WHERE r.status = $4) AS sent, count(*) FILTER (WHERE r.status = $5) AS failed, max(r.id) AS latest

@@ -48,7 +48,7 @@ func (w *matching) loadInbox(b *pgx.Batch) {
 	if len(keys)+len(references) == 0 {
 		return
 	}
-	const columns = `r.id, r.link, r.key, r.reference, r.handset, r.status, r.state, r.error, r.received_at`
+	const columns = `r.id, r.link, r.key, r.reference, r.handset, r.status, r.state, r.error, r.received_at, r.checked`
 	const free = ` r.carrier = $1 AND r.message_id IS NULL AND r.status IS NOT NULL AND r.received_at > now() - $4::interval`
 	b.Queue(`SELECT `+columns+` FROM unnest($2::text[]) u(key) JOIN receipts r ON r.key = u.key AND`+free+`
 		UNION SELECT `+columns+` FROM unnest($3::int[]) u(reference) JOIN receipts r ON r.reference = u.reference AND`+free+`
@@ -56,7 +56,8 @@ func (w *matching) loadInbox(b *pgx.Batch) {
 		Query(func(rows pgx.Rows) (err error) {
 			w.early, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (e waiting, err error) {
 				var key string
-				err = row.Scan(&e.id, &e.Link, &key, &e.Reference, &e.handset, &e.Status, &e.State, &e.Error, &e.At)
+				err = row.Scan(&e.id, &e.Link, &key, &e.Reference, &e.handset, &e.Status, &e.State, &e.Error, &e.At, &e.verify)
+				e.verify = e.verify || w.format == Auto
 				if e.keys = []string{key}; w.format == Auto && e.handset != nil {
 					e.keys = forms(key)
 				}
@@ -85,6 +86,9 @@ func (w *matching) loadNamed(b *pgx.Batch) {
 	}
 	for i := range w.reports {
 		r := &w.reports[i]
+		if r.Trust == Aside {
+			continue
+		}
 		for _, key := range r.keys {
 			add(key, r)
 		}
@@ -246,13 +250,13 @@ func (r *reported) keep(b *pgx.Batch, carrier string, of *row, outcome Outcome) 
 	if of != nil {
 		message, most = &of.MessageID, noticesKept*of.Total
 	}
-	b.Queue(`INSERT INTO receipts (carrier, link, key, carrier_id, number, handset, state, status, error, message_id, outcome, reference)
-		SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12
+	b.Queue(`INSERT INTO receipts (carrier, link, key, carrier_id, number, handset, state, status, error, message_id, outcome, reference, checked)
+		SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $14
 		WHERE $10::bigint IS NULL OR (SELECT count(*) FROM (SELECT FROM receipts k WHERE k.message_id = $10 LIMIT $13) kept) < $13
 		ON CONFLICT (key, carrier, state, number, carrier_id) WHERE message_id IS NULL
-			DO UPDATE SET received_at = now(), link = excluded.link, status = excluded.status, error = excluded.error, reference = excluded.reference`,
+			DO UPDATE SET received_at = now(), link = excluded.link, status = excluded.status, error = excluded.error, reference = excluded.reference, checked = excluded.checked`,
 		carrier, r.Link, key, postgres.Text(r.CarrierID), postgres.Text(r.Number), r.handset, postgres.Text(r.State), status,
-		postgres.Text(r.Error), message, string(outcome), r.Reference, most)
+		postgres.Text(r.Error), message, string(outcome), r.Reference, most, r.Trust != Marked)
 }
 
 // doing names a matching's work in errors.

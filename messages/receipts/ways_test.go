@@ -3,6 +3,8 @@ package receipts
 import (
 	"fmt"
 	"testing"
+
+	"intumwa/sms"
 )
 
 // TestWaysToASegment: every combination of id, reference, handset, link and order, with the receipt's outcome.
@@ -72,4 +74,43 @@ func TestWaysToASegment(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestTrust: a receipt of which only the text says so settles a segment with its id and its handset, and nothing else; one
+// of a carrier that is not known to send such receipts settles nothing, and waits for nothing.
+func TestTrust(t *testing.T) {
+	for _, format := range []Format{Same, Auto} {
+		d := newTest(t, format)
+		trust := func(r Receipt, trust Trust) Receipt { r.Trust = trust; return r }
+		d.record([]Segment{accepted(1, "a1"), accepted(2, "a2"), accepted(3, "a3"), unanswered(4, 7)})
+		outcomes(t, d.record(nil,
+			trust(receipt("a1", "DELIVRD", numberOf(1)), Checked), // its own
+			trust(receipt("a2", "DELIVRD", numberOf(1)), Checked), // another handset's
+			trust(receipt("a2", "DELIVRD", ""), Checked),          // no handset's
+			trust(receipt("a3", "DELIVRD", numberOf(3)), Aside),
+			trust(receipt("zz", "DELIVRD", numberOf(4)).echoing(7), Checked), // by a reference only
+		), Matched, Unmatched, Unmatched, Unmatched, Unmatched)
+		// Before the response, too.
+		outcomes(t, d.record(nil,
+			trust(receipt("b1", "DELIVRD", numberOf(11)), Checked), trust(receipt("b2", "DELIVRD", numberOf(11)), Checked),
+			trust(receipt("b3", "DELIVRD", numberOf(13)), Aside)), Unmatched, Unmatched, Unmatched)
+		settledAs(t, d.record([]Segment{accepted(11, "b1"), accepted(12, "b2"), accepted(13, "b3")}).Settled, sms.Sent, 11)
+	}
+}
+
+// TestSeveralIDs: the ids of a receipt are tried in order, and an id without the number of a part last.
+func TestSeveralIDs(t *testing.T) {
+	d := newTest(t, Same)
+	also := func(r Receipt, ids ...string) Receipt { r.Also = ids; return r }
+	d.record([]Segment{accepted(1, "aaaa"), accepted(2, "bbbb"), accepted(3, "cccc"), accepted(4, "dddd", segment(1, 2)), accepted(5, `"0xEE01"`)})
+	r := d.record(nil,
+		also(receipt("zzzz", "DELIVRD", numberOf(1)), "aaaa"),
+		also(receipt("yyyy", "DELIVRD", ""), "xxxx", "bbbb"),
+		also(receipt("cccc", "DELIVRD", numberOf(3)), "aaaa"),
+		receipt("dddd-1", "DELIVRD", numberOf(4)),
+		receipt("dddd-2", "DELIVRD", ""), // nothing proves it
+		receipt("ee01", "DELIVRD", numberOf(5)),
+	)
+	outcomes(t, r, Matched, Matched, Matched, Matched, Unmatched, Matched)
+	settledAs(t, r.Settled, sms.Sent, 1, 2, 3, 4, 5)
 }

@@ -39,6 +39,7 @@ type Step struct {
 	Row       Row
 	Delay     time.Duration // of Again; 0: it stays due as before
 	Counts    bool          // of Again: the attempt counts
+	Refused   string        // of Again: why the carrier refused the message; "": it did not
 	Reason    string        // of Fails
 	At        time.Time     // of Fails: when that was known
 	Elsewhere bool          // of Fails: a second carrier may be chosen first (MayGoElsewhere)
@@ -69,6 +70,9 @@ func Decide(k Known) Step {
 	for i := range k.Results {
 		r := &k.Results[i]
 		again.Delay, again.Counts = max(again.Delay, r.Delay), again.Counts || r.Counts
+		if r.Refused != "" {
+			again.Refused = r.Refused
+		}
 		if r.At.After(last) {
 			last = r.At
 		}

@@ -91,6 +91,7 @@ const (
 type Effect struct {
 	Delay     time.Duration // before the segment is sent again, if it is
 	Counts    bool          // the attempt counts: the delays after temporary refusals grow with the attempts
+	Refused   string        // the carrier refused the segment for now, for this reason
 	Fail      string        // the message fails, for this reason
 	Elsewhere bool          // a second carrier may be chosen first, unless MayGoElsewhere forbids it
 }
@@ -119,7 +120,7 @@ func inFlight(e Event, p Policy) (State, Effect) {
 		if e.Permanent {
 			return Failed, Effect{Fail: e.Reason, Elsewhere: e.Unroutable}
 		}
-		return Waiting, Effect{Delay: e.Delay, Counts: true}
+		return Waiting, Effect{Delay: e.Delay, Counts: true, Refused: e.Reason}
 	case NoAnswer:
 		if p == Fail {
 			return Unanswered, Effect{Fail: ReasonNoAnswer}

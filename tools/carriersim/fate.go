@@ -1,6 +1,9 @@
 package carriersim
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // Fate is a row of the table that maps the last two digits of a recipient to the
 // outcome of a message. Messages to 00, and to endings that are not in the table, are
@@ -23,6 +26,10 @@ import "strings"
 //	56 rejected, no body    57 unbind               58 garbage              59 lying length
 //	60 congestion           61 stranger's receipt   62 UDH bit, no UDH      63 the handset answers
 //	64 padded receipt       65 alert_notification   66 out of order         67 enroute only
+//	68 TLVs under 0         69 text under 0         70 long names           71 equals signs
+//	72 digits               73 0x                   74 little-endian TLVs   75 message_state 0
+//	76 another id in a TLV  77 FAILED               78 STOP under 0x04      79 STOP under 0x40
+//	80 STOP, damaged tail   81 STOP from 079…
 type Fate struct {
 	Digits string `json:"digits"` // the last two digits of the recipient
 	Name   string `json:"name"`   // unique, lower case
@@ -92,6 +99,7 @@ type notice struct {
 	echo          bool          // with user_message_reference, regardless of the options
 	contradictory bool          // the text has another id and UNDELIV; the TLVs are right
 	foreign       bool          // with an unknown id
+	said          *said         // of noticeAnswer; nil: a plain text
 }
 
 type noticeKind uint8
@@ -118,7 +126,9 @@ func styled(state State, style ReceiptStyle) []notice {
 	return []notice{{state: state, style: &style}}
 }
 
-var scripts = []script{
+var scripts = slices.Concat(plainScripts, oddScripts)
+
+var plainScripts = []script{
 	{Fate: Fate{"00", "delivered", "Accepted, receipt DELIVRD. So is every ending that is not in this table.", "sent"}},
 	{Fate: Fate{"01", "undeliverable", "Accepted, receipt UNDELIV.", "failed"}, notices: states(Undeliverable)},
 	{Fate: Fate{"02", "rejected", "Refused for good: ESME_RINVDSTADR.", "failed"}, refuse: InvalidDest},

@@ -14,12 +14,16 @@ type Faults struct {
 	RefuseConnections bool          `json:"refuse_connections"` // accepted by TCP and closed at once
 	BindStatus        Status        `json:"bind_status"`        // every bind is refused with it
 	BindSilent        bool          `json:"bind_silent"`        // binds get no answer
+	BindNack          bool          `json:"bind_nack"`          // a refused bind is answered with generic_nack
+	BindSequence0     bool          `json:"bind_sequence_0"`    // a refused bind is answered with sequence_number 0
+	BindOther         bool          `json:"bind_other"`         // a refused bind is answered with the response of another bind
 	HalfOpen          bool          `json:"half_open"`          // accepts everything and never responds
 	StopReading       bool          `json:"stop_reading"`       // the TCP window fills up
 	EnquireSilent     bool          `json:"enquire_silent"`     // enquire_link gets no answer
 	EnquireEvery      time.Duration `json:"-"`                  // this carrier sends enquire_link at this interval; JSON "enquire_every"
 
 	SubmitStatus  Status  `json:"submit_status"`  // every submit_sm is refused with it
+	SubmitSender  string  `json:"submit_sender"`  // only those of this source_addr; empty: all
 	SubmitSilent  bool    `json:"submit_silent"`  // submit_sm is accepted, receipts come, the response does not
 	RefuseRatio   float64 `json:"refuse_ratio"`   // this share of submit_sm is refused with RefuseStatus
 	RefuseStatus  Status  `json:"refuse_status"`  // ESME_RTHROTTLED when zero
@@ -32,24 +36,27 @@ type Faults struct {
 	RespDelay  time.Duration `json:"-"` // added before responses; JSON "resp_delay": "150ms"
 	RespJitter time.Duration `json:"-"` // up to this much more, so that responses change order; JSON "resp_jitter"
 
-	NoReceipts     bool    `json:"no_receipts"`     // none at all
-	ReceiptFirst   bool    `json:"receipt_first"`   // every receipt precedes its response
-	ReceiptCopies  int     `json:"receipt_copies"`  // copies of each receipt
-	ReceiptLoss    float64 `json:"receipt_loss"`    // this share of receipts is never sent
-	HoldReceipts   bool    `json:"hold_receipts"`   // receipts wait until this is off again
-	UnknownPerSec  int     `json:"unknown_per_sec"` // receipts a second for ids that were never issued
-	FloodPerSec    int     `json:"flood_per_sec"`   // deliveries a second on each session, regardless of responses, never repeated
-	FloodOctets    int     `json:"flood_octets"`    // of text in each, in message_payload above 254; up to 65,000
-	FloodSource    int     `json:"flood_source"`    // digits of their source_addr, 11 when zero; up to 65,000
-	FloodReceipts  bool    `json:"flood_receipts"`  // receipts for unknown ids, else MO texts
-	UnbindAfter    int     `json:"unbind_after"`    // unbind after this many submit_sm of a session
-	DropAfter      int     `json:"drop_after"`      // connection closed instead of the response to submit_sm number n of a session
-	HalfPDUAfter   int     `json:"half_pdu_after"`  // the same, after half a response
-	ResetOnDrop    bool    `json:"reset_on_drop"`   // closing sends RST at once; unsent data is lost
-	GarbageAfter   int     `json:"garbage_after"`   // garbage instead of the response to submit_sm number n
-	LieAfter       int     `json:"lie_after"`       // a header with LieLength instead of the response to submit_sm number n
-	LieLength      uint32  `json:"lie_length"`      // the command_length of that header
-	StrangeCommand bool    `json:"strange_command"` // each response is preceded by a request with an unknown command_id
+	NoReceipts       bool    `json:"no_receipts"`       // none at all
+	ReceiptFirst     bool    `json:"receipt_first"`     // every receipt precedes its response
+	ReceiptCopies    int     `json:"receipt_copies"`    // copies of each receipt
+	ReceiptLoss      float64 `json:"receipt_loss"`      // this share of receipts is never sent
+	HoldReceipts     bool    `json:"hold_receipts"`     // receipts wait until this is off again
+	UnmarkedReceipts bool    `json:"unmarked_receipts"` // receipts have esm_class 0
+	DigitReceipts    bool    `json:"digit_receipts"`    // stat:2 in their text
+	LittleEndian     bool    `json:"little_endian"`     // the lengths of their TLVs
+	UnknownPerSec    int     `json:"unknown_per_sec"`   // receipts a second for ids that were never issued
+	FloodPerSec      int     `json:"flood_per_sec"`     // deliveries a second on each session, regardless of responses, never repeated
+	FloodOctets      int     `json:"flood_octets"`      // of text in each, in message_payload above 254; up to 65,000
+	FloodSource      int     `json:"flood_source"`      // digits of their source_addr, 11 when zero; up to 65,000
+	FloodReceipts    bool    `json:"flood_receipts"`    // receipts for unknown ids, else MO texts
+	UnbindAfter      int     `json:"unbind_after"`      // unbind after this many submit_sm of a session
+	DropAfter        int     `json:"drop_after"`        // connection closed instead of the response to submit_sm number n of a session
+	HalfPDUAfter     int     `json:"half_pdu_after"`    // the same, after half a response
+	ResetOnDrop      bool    `json:"reset_on_drop"`     // closing sends RST at once; unsent data is lost
+	GarbageAfter     int     `json:"garbage_after"`     // garbage instead of the response to submit_sm number n
+	LieAfter         int     `json:"lie_after"`         // a header with LieLength instead of the response to submit_sm number n
+	LieLength        uint32  `json:"lie_length"`        // the command_length of that header
+	StrangeCommand   bool    `json:"strange_command"`   // each response is preceded by a request with an unknown command_id
 
 	Demands
 }
@@ -109,11 +116,15 @@ var faultsDo = []faultText{
 	{"refuse_connections", "Connections are accepted by TCP and closed at once."},
 	{"bind_status", "Every bind is refused with it."},
 	{"bind_silent", "Binds get no answer."},
+	{"bind_nack", "A refused bind is answered with generic_nack."},
+	{"bind_sequence_0", "A refused bind is answered with sequence_number 0."},
+	{"bind_other", "A refused bind is answered with the response of another bind."},
 	{"half_open", "Accepts everything and sends nothing."},
 	{"stop_reading", "The TCP window fills up."},
 	{"enquire_silent", "An enquire_link gets no answer."},
 	{"enquire_every", "This carrier sends enquire_link so often."},
 	{"submit_status", "Every submit_sm is refused with it."},
+	{"submit_sender", "Only those of this source_addr; empty: all."},
 	{"submit_silent", "A submit_sm is accepted, receipts come, the response does not."},
 	{"refuse_ratio", "This share of submit_sm is refused with `refuse_status`."},
 	{"refuse_status", "That command_status; ESME_RTHROTTLED when zero."},
@@ -129,6 +140,9 @@ var faultsDo = []faultText{
 	{"receipt_copies", "Each receipt so many times."},
 	{"receipt_loss", "This share of receipts is never sent."},
 	{"hold_receipts", "Receipts wait until this is off again."},
+	{"unmarked_receipts", "Receipts have esm_class 0."},
+	{"digit_receipts", "The stat of receipts is a number: stat:2 for DELIVRD."},
+	{"little_endian", "The lengths of their TLVs are in little-endian."},
 	{"unknown_per_sec", "Receipts a second for ids never given."},
 	{"flood_per_sec", "Deliveries a second on each session, whether they are answered or not, never again."},
 	{"flood_octets", "Bytes of text in each, in message_payload above 254; up to 65,000."},

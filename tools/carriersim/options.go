@@ -145,6 +145,7 @@ type ReceiptStyle struct {
 	Vendor  bool // four-digit err, vendor fields, vendor TLVs
 	Sparse  bool // id and stat only, in another order and case
 	UDHI    bool // esm_class has the UDH bit although no UDH follows
+	Oddities
 }
 
 // Names of formats, forms and alphabets in flags and JSON.

@@ -69,6 +69,7 @@ func (c *Carrier) queueReceipt(systemID string, r *receipt, due int64) {
 	case noticeAnswer:
 		e.command, e.mo = cmdDeliverSM, true
 		d.text = []byte("Murakoze cane")
+		r.said.say(&d)
 		e.pdu = appendDeliver(nil, d)
 	case noticeForged:
 		e.command, e.mo = cmdDeliverSM, true
@@ -79,12 +80,15 @@ func (c *Carrier) queueReceipt(systemID string, r *receipt, due int64) {
 		if r.kind == noticeIntermediate {
 			d.esmClass = 0x20
 		}
+		if r.style.Unmarked {
+			d.esmClass = 0
+		}
 		if r.style.UDHI {
 			d.esmClass |= 0x40
 		}
-		d.tlvs = r.appendTLVs(r.tlvsBuf[:0])
+		d.tlvs = r.oddTLVs(r.appendTLVs(r.tlvsBuf[:0]))
 		if r.style.Form != ReceiptTLV {
-			d.text = r.appendText(r.textBuf[:0])
+			d.text = r.oddText(r.appendText(r.textBuf[:0]))
 		}
 		if r.style.Form == ReceiptPayload && !r.style.DataSM {
 			d.tlvs = appendTLV(d.tlvs, tagMessagePayload, d.text)
@@ -102,6 +106,9 @@ func (c *Carrier) queueReceipt(systemID string, r *receipt, due int64) {
 }
 
 func (r *receipt) appendID(dst []byte) []byte {
+	if r.style.HexPrefix {
+		dst = append(dst, "0x"...)
+	}
 	return r.ids.append(dst, r.number, true)
 }
 
@@ -167,8 +174,15 @@ func (r *receipt) excerpt() []byte {
 func (r *receipt) appendTLVs(dst []byte) []byte {
 	if r.style.Form == ReceiptTextTLV || r.style.Form == ReceiptTLV {
 		var id [65]byte
-		dst = appendTLV(dst, tagReceiptedID, append(r.appendID(id[:0]), 0))
-		dst = appendTLV(dst, tagMessageState, []byte{byte(r.state)})
+		written, state := append(r.appendID(id[:0]), 0), byte(r.state)
+		if r.style.ForeignTLV {
+			written = []byte("4294967295\x00")
+		}
+		if r.style.StateZero {
+			state = 0
+		}
+		dst = appendTLV(dst, tagReceiptedID, written)
+		dst = appendTLV(dst, tagMessageState, []byte{state})
 		code := r.errorCode()
 		dst = appendTLV(dst, tagNetworkError, []byte{3, byte(code >> 8), byte(code)})
 	}

@@ -101,7 +101,10 @@ func (s *session) bind(h header, body []byte) {
 	}
 	// The response must go out before the first receipt.
 	pdu := appendHeader(nil, h.command|cmdResponse, status, h.seq)
-	if status == OK {
+	if status != OK {
+		command, seq := c.faults.bindRefusal(h)
+		pdu = appendHeader(nil, command, status, seq)
+	} else {
 		name := c.opts.Name
 		if len(name) > 15 {
 			name = name[:15]
@@ -120,6 +123,23 @@ func (s *session) bind(h header, body []byte) {
 	if status != OK && !again {
 		s.finishSoon()
 	}
+}
+
+// bindRefusal returns the command_id and sequence_number of the response that refuses a bind.
+func (f *Faults) bindRefusal(h header) (command, seq uint32) {
+	command, seq = h.command|cmdResponse, h.seq
+	switch {
+	case f.BindNack:
+		command = cmdGenericNack
+	case f.BindOther && h.command == cmdBindTransmitter:
+		command = cmdBindReceiver | cmdResponse
+	case f.BindOther:
+		command = cmdBindTransmitter | cmdResponse
+	}
+	if f.BindSequence0 {
+		seq = 0
+	}
+	return command, seq
 }
 
 // respondEmpty responds to enquire_link and unbind.

@@ -140,6 +140,7 @@ func (c *Carrier) queueNotices(s *session, m *submit, v verdict, now, answered i
 		if n.style != nil {
 			r.style = *n.style
 		}
+		r.style = f.odd(r.style)
 		r.number, r.ids = v.number, c.idFormat(v.script)
 		if n.foreign {
 			c.lastID++

@@ -119,7 +119,7 @@ func (s *session) judge(h header, m *submit, sum uint64, now int64) verdict {
 	case f.LieAfter > 0 && s.submits == f.LieAfter:
 		v.answer, v.after = answerNone, afterLie
 		return v
-	case f.SubmitStatus != OK:
+	case f.SubmitStatus != OK && (f.SubmitSender == "" || f.SubmitSender == string(m.src)):
 		v.status = f.SubmitStatus
 		return v
 	case f.refuses(m) != OK:

@@ -61,6 +61,8 @@ func faults() []fault {
 		`{"no_receipts":true}`, `{"no_receipts":false}`, false, false)
 	add("bound but silent", lumitel, "LinkStalled", link("lumitel-1"), "lumitel",
 		`{"submit_silent":true,"no_receipts":true}`, `{"submit_silent":false,"no_receipts":false}`, false, true)
+	add("bound and accepting nothing", onatel, "LinkBroken", link("onatel-1"), "onatel",
+		`{"submit_status":"ESME_RSYSERR"}`, `{"submit_status":0}`, false, false)
 	add("throttling", leo, "LinkThrottledHard", link("leo-1"), "leo-a",
 		`{"refuse_ratio":0.6,"refuse_status":"ESME_RTHROTTLED"}`, `{"refuse_ratio":0}`, false, false)
 	add("unknown receipts", onatel, "UnmatchedReceipts", carrier(onatel), "onatel",

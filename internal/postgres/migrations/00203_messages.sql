@@ -63,7 +63,9 @@ CREATE TABLE outbox (
     epoch      integer     NOT NULL DEFAULT 0,     -- counts the claims, from a random number in a row that returned: a result under an earlier claim changes nothing
     begun      boolean     NOT NULL DEFAULT false, -- the current claimant may have submitted it
     home       text,                               -- the first carrier, if this is the second one
-    since      timestamptz -- when its time came, if later than its acceptance: it has waited since then
+    since      timestamptz, -- when its time came, if later than its acceptance: it has waited since then
+    refused    text,        -- why a carrier last refused it for now; NULL: none has
+    refused_at timestamptz
 ) WITH (fillfactor = 45, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 20000,
         autovacuum_vacuum_cost_delay = 0, autovacuum_analyze_scale_factor = 0, autovacuum_analyze_threshold = 100000);
 

@@ -22,7 +22,7 @@ CREATE TABLE links (
     paused     boolean     NOT NULL DEFAULT false,
     state      text        NOT NULL DEFAULT 'down',
     since      timestamptz NOT NULL DEFAULT now(), -- of state
-    broken     boolean     NOT NULL DEFAULT false, -- its breaker is open
+    broken     boolean     NOT NULL DEFAULT false, -- bound, and the carrier accepts nothing
     last_error text        NOT NULL DEFAULT '',
     "window"   integer     NOT NULL DEFAULT 0,
     in_flight  integer     NOT NULL DEFAULT 0,
@@ -30,6 +30,8 @@ CREATE TABLE links (
     tps        double precision NOT NULL DEFAULT 0,
     accepted   integer     NOT NULL DEFAULT 0, -- submit_sm that the carrier accepted in the last minute
     throttled  integer     NOT NULL DEFAULT 0, -- submit_sm that it refused as too fast in the last minute
+    refused    jsonb       NOT NULL DEFAULT '{}',  -- submit_sm that it refused in the last minute, by status
+    senders_held integer   NOT NULL DEFAULT 0, -- senders whose messages wait because it refuses them all
     served_at  timestamptz NOT NULL DEFAULT now(), -- when it last could carry messages
     bound_by   bigint,                             -- dispatchers.id that last had it bound
     updated_at timestamptz NOT NULL DEFAULT now()

@@ -1,0 +1,56 @@
+package dispatcher
+
+import (
+	"strings"
+	"sync"
+	"time"
+
+	"intumwa/smpp"
+)
+
+// wordsMost is how many unknown words of a carrier's receipts are counted by name.
+const wordsMost = 20
+
+// words are the states of a carrier's receipts that have no meaning.
+type words struct {
+	mu   sync.Mutex
+	seen map[string]*smpp.Seldom
+}
+
+// otherWord stands for those beyond wordsMost, and for what may be more than a word.
+const otherWord = "other"
+
+// note counts a receipt with an unknown state and logs the first of each minute with the key that gives it a meaning.
+func (v *words) note(w *linkWorker, state string, now time.Time) {
+	word := printable(state)
+	v.mu.Lock()
+	if v.seen[word] == nil && len(v.seen) >= wordsMost {
+		word = otherWord
+	}
+	seldom := v.seen[word]
+	if seldom == nil {
+		if v.seen == nil {
+			v.seen = map[string]*smpp.Seldom{}
+		}
+		seldom = &smpp.Seldom{}
+		v.seen[word] = seldom
+	}
+	v.mu.Unlock()
+	w.metrics.unknownStates.WithLabelValues(w.carrier.name, word).Inc()
+	if n, due := seldom.Due(now); due {
+		w.log.Warn("receipts have a state without a meaning; the deadline decides about their messages, unless receipt_states says what it means",
+			"event", "receipt_state_unknown", "carrier", w.carrier.name, "link", w.link, "state", word, "set", "receipt_states: {"+word+": sent|failed|none}", "count", n)
+	}
+}
+
+// printable returns a receipt's state for metrics and logs: what is not one short word may be a part of a text or a number.
+func printable(state string) string {
+	switch {
+	case state == "":
+		return "none"
+	case len(state) > 24, len(state) > 3 && strings.Trim(state, "0123456789+-") == "",
+		strings.Trim(state, "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-") != "":
+		return otherWord
+	}
+	return state
+}
