@@ -14,7 +14,7 @@ import (
 // TestHabitsThatNeedASetting: a carrier whose receipts are texts under esm_class 0 with numbers for states. A text counts
 // only with the id and the handset of a segment.
 //
-// Source: rules carriers 2.5, 2.15.
+// Source: rule carriers 2.5, 2.15.
 func TestHabitsThatNeedASetting(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -42,7 +42,7 @@ func TestHabitsThatNeedASetting(t *testing.T) {
 
 // TestHabitOfTheSameTextTwice: a text that comes again after our answer is a new one; its handset is known in any form.
 //
-// Source: rules carriers 7.8, 7.9.
+// Source: rule carriers 7.8, 7.9.
 func TestHabitOfTheSameTextTwice(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -33,20 +33,20 @@ func TestScheduleIsTheContracts(t *testing.T) {
 
 // TestRetryAfter: a receiver's Retry-After lengthens the delay, at most to the delay of the slot after it.
 func TestRetryAfter(t *testing.T) {
-	contract := schedule(Options{}.withDefaults().RetryDelays)
+	given := schedule(Options{}.withDefaults().RetryDelays)
 	for _, test := range []struct {
 		schedule schedule
 		tries    int
 		wait     time.Duration
 		want     time.Duration
 	}{
-		{contract, 1, 0, 10 * time.Second},
-		{contract, 1, 5 * time.Second, 10 * time.Second},
-		{contract, 1, 20 * time.Second, 20 * time.Second},
-		{contract, 1, time.Hour, 30 * time.Second},
-		{contract, 3, 2 * time.Minute, 2 * time.Minute},
-		{contract, 4, 24 * time.Hour, 15 * time.Minute},
-		{contract, 5, time.Hour, 15 * time.Minute},
+		{given, 1, 0, 10 * time.Second},
+		{given, 1, 5 * time.Second, 10 * time.Second},
+		{given, 1, 20 * time.Second, 20 * time.Second},
+		{given, 1, time.Hour, 30 * time.Second},
+		{given, 3, 2 * time.Minute, 2 * time.Minute},
+		{given, 4, 24 * time.Hour, 15 * time.Minute},
+		{given, 5, time.Hour, 15 * time.Minute},
 		{schedule{time.Minute, time.Second}, 1, 30 * time.Second, time.Minute},
 		{schedule{time.Second}, 1, time.Minute, time.Second},
 	} {
