@@ -20,12 +20,9 @@ build: ## compile bin/intumwa, and bin/intumwa-dev with the carrier simulator
 	@mkdir -p bin
 	CGO_ENABLED=0 go build -trimpath -ldflags '-X main.version=$(VERSION)' -o bin/ ./cmd/intumwa ./cmd/intumwa-dev
 
-release: build ## what operators get, in bin/: the program, deployments and manual in one file, and its SHA-256
+release: build ## what operators get, in bin/: an archive, a .deb, an .rpm, the SBOM, and their SHA-256
 	@case '$(VERSION)' in *-*) ;; v*) grep -q '^## $(VERSION) ' CHANGELOG.md || { echo 'CHANGELOG.md has no section $(VERSION)'; exit 1; } ;; esac
-	@name=intumwa-$(VERSION)-linux-$$(go env GOARCH) && \
-	tar --sort=name --owner=0 --group=0 --numeric-owner --mtime="$$(git log -1 --format=%cI)" --transform "s,^,$$name/," \
-		-c bin/intumwa ARCHITECTURE.md CHANGELOG.md CONTRIBUTING.md LICENSE README.md deployments docs | gzip -n >"bin/$$name.tar.gz" && \
-	cd bin && sha256sum "$$name.tar.gz" | tee SHA256SUMS
+	@exec scripts/release.sh '$(VERSION)' bin/intumwa bin
 
 run: build ## start everything here: servers, three simulated carriers, the gateway, a demo company
 	@RUN_DIR='$(RUN_DIR)' exec scripts/run.sh

@@ -39,9 +39,13 @@ func (d *Dashboard) requestSignUp(v *visit) error {
 	return v.mailedTo(email)
 }
 
-// mailed returns a field with a mail address, within the hourly limit.
+// mailed returns a field with the address of a mail, within the hourly limit. It denies the form if the gateway sends
+// no mails.
 func (f *form) mailed(field string) string {
 	email := f.email(field)
+	if f.ok() && !f.v.d.rooms.Mailer.Configured() {
+		f.deny(http.StatusServiceUnavailable, "error.nomails")
+	}
 	if f.ok() && !f.v.allowTry(tryMail, email) {
 		f.deny(http.StatusTooManyRequests, "error.mails")
 	}

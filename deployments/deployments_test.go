@@ -104,6 +104,26 @@ func TestConfigurations(t *testing.T) {
 	}
 }
 
+// checked returns the problems and warnings of a configuration, without variables.
+func checked(t *testing.T, text string) (problems, warnings []string) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "intumwa.yaml")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	config, err := configs.Load(path, nil)
+	if err != nil {
+		return []string{err.Error()}, nil
+	}
+	for _, problem := range config.Check(configs.Roles...) {
+		problems = append(problems, problem.String())
+	}
+	for _, warning := range config.Warnings(configs.Roles...) {
+		warnings = append(warnings, warning.String())
+	}
+	return problems, warnings
+}
+
 func TestCompose(t *testing.T) {
 	doc := documents(t, "compose/compose.yaml")[0]
 	services, _ := doc["services"].(map[string]any)
@@ -158,6 +178,9 @@ func TestCompose(t *testing.T) {
 	example, err := os.ReadFile("compose/env.example")
 	if err != nil {
 		t.Fatal(err)
+	}
+	if bytes.Contains(example, []byte("openssl rand -base64")) {
+		t.Error("env.example makes passwords in base64: its / ends the authority of a URL")
 	}
 	for _, name := range regexp.MustCompile(`\$\{([A-Z_]+)(:\?[^}]*)?\}`).FindAllSubmatch(raw, -1) {
 		if !bytes.Contains(example, append(name[1], '=')) {
@@ -320,6 +343,9 @@ func unitWorks(t *testing.T, name string) {
 		if !bytes.Contains(unit, []byte(want)) {
 			t.Errorf("the unit lacks %s", want)
 		}
+	}
+	if bytes.Contains(unit, []byte("ProcSubset=pid")) {
+		t.Error("without /proc/stat and /proc/sys, the process's start and the listen backlog (somaxconn) are unknown")
 	}
 	if !regexp.MustCompile(`(?m)^OOMScoreAdjust=[1-9]\d*$`).Match(unit) {
 		t.Error("the gateway does not go before PostgreSQL when memory runs out")

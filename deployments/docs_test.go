@@ -86,7 +86,7 @@ func TestAdvice(t *testing.T) {
 			t.Errorf("%s: %q", name, found)
 		}
 		for _, found := range unitCommand.FindAllStringSubmatch(text, -1) {
-			install := strings.HasSuffix(name, "/install.md") // it sets up both
+			install := strings.HasSuffix(name, "/install.md") || strings.HasSuffix(name, "/machines.md") // they set up both
 			switch verb, all, unit := found[1], found[2] == " --all", found[3]; {
 			case install:
 			case unit == "intumwa":

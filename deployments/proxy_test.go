@@ -23,7 +23,7 @@ import (
 	"intumwa/internal/testenv"
 )
 
-// TestProxy: nginx accepts the example apart from names and ports, sets its own X-Forwarded-For, and refuses an
+// TestProxy: nginx accepts the example apart from names and ports, sets its own X-Forwarded-For, keeps the Host, and refuses an
 // oversized body.
 func TestProxy(t *testing.T) {
 	nginx := testenv.Tool(t, "nginx")
@@ -91,12 +91,13 @@ func TestProxy(t *testing.T) {
 
 	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true, ServerName: "api.example.com"}}, Timeout: 20 * time.Second}
 	defer client.CloseIdleConnections()
+	host := "api.example.com"
 	post := func(body io.Reader, length int64) (int, string) {
 		request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "https://"+front+"/v1/sms", body)
 		if err != nil {
 			t.Fatal(err)
 		}
-		request.Host, request.ContentLength = "api.example.com", length
+		request.Host, request.ContentLength = host, length
 		request.Header.Set("X-Forwarded-For", "203.0.113.9")
 		answer, err := client.Do(request)
 		if err != nil {
@@ -117,6 +118,11 @@ func TestProxy(t *testing.T) {
 		if time.Now().After(end) {
 			t.Fatalf("%d %s", code, text)
 		}
+	}
+	// On another port the Origin has it, so the Host must too.
+	host = "api.example.com:8443"
+	if code, text := post(strings.NewReader("{}"), 2); code != http.StatusOK || text != "127.0.0.1 "+host {
+		t.Errorf("on another port: %d, and the gateway hears of %q", code, text)
 	}
 	if code, text := post(strings.NewReader(strings.Repeat("x", 17<<20)), 17<<20); code != http.StatusRequestEntityTooLarge && !strings.Contains(text, "broken pipe") && !strings.Contains(text, "reset") {
 		t.Errorf("17 MiB are answered %d", code)

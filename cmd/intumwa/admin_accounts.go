@@ -50,7 +50,7 @@ func (c *adminUserResetCmd) do(ctx context.Context, o *operator) (any, error) {
 }
 
 type adminUserChange struct {
-	Email string `required:"" help:"Email of the user."`
+	Email string `required:"" aliases:"user" help:"Email of the user."`
 }
 
 // set changes the user and ends the user's sessions.
@@ -70,7 +70,7 @@ func (c *adminUserChange) set(ctx context.Context, o *operator, act string, chan
 }
 
 type adminUserRoleCmd struct {
-	Email string `required:"" help:"Email of the user."`
+	Email string `required:"" aliases:"user" help:"Email of the user."`
 	Role  string `required:"" help:"owner, sender, developer, finance or reader; none removes the person from the company."`
 }
 
@@ -97,7 +97,7 @@ func (c *adminUserRoleCmd) do(ctx context.Context, o *operator) (any, error) {
 }
 
 type adminUserCreateCmd struct {
-	Email         string `required:"" help:"Email, with which the user logs in."`
+	Email         string `required:"" aliases:"user" help:"Email, with which the user logs in."`
 	Name          string `required:"" help:"The person's name."`
 	PasswordStdin bool   `help:"Read the password from the first line of standard input (the only way to give it)."`
 	Administrator bool   `help:"May see and approve every company in the dashboard."`
@@ -148,7 +148,7 @@ type adminTokenCmd struct {
 }
 
 type adminTokenCreateCmd struct {
-	User string `required:"" help:"Email of the user whom it belongs to." placeholder:"EMAIL"`
+	User string `required:"" aliases:"email" help:"Email of the user whom it belongs to." placeholder:"EMAIL"`
 	Name string `required:"" help:"Its purpose."`
 
 	Scope   []string `help:"Its rights: send, read, or both." default:"send,read"`
@@ -198,7 +198,7 @@ func (c *adminTokenRevokeCmd) do(ctx context.Context, o *operator) (any, error) 
 type adminTokenListCmd struct {
 	listFlags
 
-	User string `help:"Only those of the user with this email." placeholder:"EMAIL"`
+	User string `aliases:"email" help:"Only those of the user with this email." placeholder:"EMAIL"`
 }
 
 // do lists tokens without their secrets, which are not stored.
@@ -226,8 +226,8 @@ type adminTestNumberCmd struct {
 }
 
 type adminTestNumberSetCmd struct {
-	User     string `required:"" help:"Email of the user." placeholder:"EMAIL"`
-	Number   string `required:"" help:"The number, in any form that a send accepts."`
+	User     string `required:"" aliases:"email" help:"Email of the user." placeholder:"EMAIL"`
+	Number   string `required:"" aliases:"to" help:"The number, in any form that a send accepts."`
 	Verified bool   `help:"It may receive test messages at once."`
 }
 

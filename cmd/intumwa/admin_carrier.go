@@ -20,8 +20,8 @@ type adminCarrierCmd struct {
 }
 
 type adminCarrierTryCmd struct {
-	Link   string        `required:"" help:"A link of the configuration; no dispatcher needs to have it." placeholder:"NAME"`
-	To     string        `help:"A telephone that you own. Without it: bind only." placeholder:"NUMBER"`
+	Link   string        `required:"" aliases:"name" help:"A link of the configuration; no dispatcher needs to have it." placeholder:"NAME"`
+	To     string        `aliases:"number" help:"A telephone that you own. Without it: bind only." placeholder:"NUMBER"`
 	Sender string        `help:"The sender; test_sender when not given." placeholder:"NAME"`
 	Text   string        `help:"The text." default:"Intumwa test message"`
 	Wait   time.Duration `help:"How long to wait for the answer and the receipt." default:"2m"`

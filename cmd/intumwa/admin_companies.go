@@ -57,7 +57,7 @@ func (c *adminCompanyCreateCmd) do(ctx context.Context, o *operator) (any, error
 }
 
 type adminCompanySetCmd struct {
-	ID            int64 `required:"" help:"The company."`
+	ID            int64 `required:"" aliases:"company" help:"The company."`
 	Approved      *bool `help:"May send." placeholder:"true|false"`
 	Verified      *bool `help:"May send bulk and template messages." placeholder:"true|false"`
 	SmartEncoding *bool `help:"Characters that would make a message Unicode are replaced where a plain one will do." placeholder:"true|false"`
@@ -172,7 +172,7 @@ func (c *adminCompanyListCmd) do(ctx context.Context, o *operator) (any, error) 
 }
 
 type adminCompanyShowCmd struct {
-	ID int64 `required:"" help:"The company."`
+	ID int64 `required:"" aliases:"company" help:"The company."`
 }
 
 func endpointOf(e webhooks.Endpoint) object {

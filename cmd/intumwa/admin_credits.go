@@ -21,7 +21,7 @@ type adminCreditsCmd struct {
 type adminCreditsAddCmd struct {
 	Company int64  `required:"" help:"The company." placeholder:"ID"`
 	Amount  signed `required:"" help:"How many; negative to take them. The balance never falls below zero."`
-	Note    string `required:"" help:"Why; it stays in the ledger."`
+	Note    string `required:"" aliases:"reason" help:"Why; it stays in the ledger."`
 }
 
 // do writes one ledger row.

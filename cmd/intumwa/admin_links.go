@@ -42,11 +42,11 @@ type adminLinkCmd struct {
 }
 
 type adminLinkPauseCmd struct {
-	Name string `required:"" help:"The link."`
+	Name string `required:"" aliases:"link" help:"The link."`
 }
 
 type adminLinkResumeCmd struct {
-	Name string `required:"" help:"The link."`
+	Name string `required:"" aliases:"link" help:"The link."`
 }
 
 // do pauses a link, whichever process holds it.
@@ -114,7 +114,7 @@ func resumed(ctx context.Context, pool *pgxpool.Pool, link string, patience time
 }
 
 type adminLinkTraceCmd struct {
-	Name    string `required:"" help:"The link."`
+	Name    string `required:"" aliases:"link" help:"The link."`
 	Seconds int    `default:"30" help:"How long."`
 	Ops     string `help:"Operators' listener of the process that holds the link, e.g. http://10.0.0.7:9090; that of this configuration when not given." placeholder:"URL"`
 }

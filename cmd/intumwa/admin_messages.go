@@ -122,12 +122,12 @@ type adminBatchCmd struct {
 
 type adminBatchCancelCmd struct {
 	ID     string `required:"" help:"The batch: batch_id of the send's answer." placeholder:"ULID"`
-	Reason string `help:"Why; it stays in the audit log."`
+	Reason string `aliases:"note" help:"Why; it stays in the audit log."`
 }
 
 type adminCompanyCancelCmd struct {
-	ID     int64  `required:"" help:"The company."`
-	Reason string `help:"Why; it stays in the audit log."`
+	ID     int64  `required:"" aliases:"company" help:"The company."`
+	Reason string `aliases:"note" help:"Why; it stays in the audit log."`
 }
 
 func (c *adminBatchCancelCmd) do(ctx context.Context, o *operator) (any, error) {

@@ -32,8 +32,8 @@ const (
 
 // numberFlags has the flags of export and erase.
 type numberFlags struct {
-	Number string `required:"" help:"The number, in any form; or a foreign number, a short code or a name that 'admin inbound list' shows."`
-	Reason string `help:"Why, e.g. the request's reference; it stays in the audit log."`
+	Number string `required:"" aliases:"to" help:"The number, in any form; or a foreign number, a short code or a name that 'admin inbound list' shows."`
+	Reason string `aliases:"note" help:"Why, e.g. the request's reference; it stays in the audit log."`
 }
 
 // numberPage is the number of messages that one step reads or erases.

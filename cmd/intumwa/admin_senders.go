@@ -96,7 +96,7 @@ func likeness(name string) string {
 
 type adminSenderRefuseCmd struct {
 	ID     int64  `required:"" help:"The sender."`
-	Reason string `required:"" help:"Why; up to 500 characters, for the company to read."`
+	Reason string `required:"" aliases:"note" help:"Why; up to 500 characters, for the company to read."`
 }
 
 func (c *adminSenderRefuseCmd) do(ctx context.Context, o *operator) (any, error) {

@@ -13,6 +13,7 @@ import (
 	"github.com/oklog/ulid/v2"
 
 	"intumwa/configs"
+	"intumwa/dispatcher"
 	"intumwa/intake"
 	"intumwa/internal/audit"
 	"intumwa/messages"
@@ -24,16 +25,17 @@ const (
 	testSendLook  = 200 * time.Millisecond // between two looks at the message
 	testSendLeast = time.Second            // minimum wait and validity
 	testSendMost  = time.Hour              // maximum
+	testSendRest  = time.Minute            // validity after the wait, in which the command can still withdraw the message
 )
 
 var senderName = regexp.MustCompile(`^[0-9A-Za-z]{1,11}$`)
 
 type adminTestSendCmd struct {
-	To      string        `required:"" help:"The number, in any form that a send accepts: a telephone that you own." placeholder:"NUMBER"`
+	To      string        `required:"" aliases:"number" help:"The number, in any form that a send accepts: a telephone that you own." placeholder:"NUMBER"`
 	Sender  string        `help:"The sender; test_sender when not given." placeholder:"NAME"`
 	Text    string        `help:"The text." default:"Intumwa test message"`
 	Carrier string        `help:"The carrier; the number's when not given."`
-	Wait    time.Duration `help:"How long to wait for the receipt. The message is valid as long." default:"2m"`
+	Wait    time.Duration `help:"How long to wait for the receipt. If no carrier has the message then, it is withdrawn." default:"2m"`
 }
 
 // testSend is the result of a test message.
@@ -73,7 +75,7 @@ func (c *adminTestSendCmd) message(config *configs.Config) (intake.Own, error) {
 	case c.Wait < testSendLeast || c.Wait > testSendMost:
 		return intake.Own{}, fmt.Errorf("--wait must be from %s to %s", testSendLeast, testSendMost)
 	}
-	return intake.Own{Number: number, Carrier: c.Carrier, Sender: c.Sender, Text: c.Text, Life: c.Wait}, nil
+	return intake.Own{Number: number, Carrier: c.Carrier, Sender: c.Sender, Text: c.Text, Life: c.Wait + testSendRest}, nil
 }
 
 // sendOwn accepts a message as a gateway with this configuration does.
@@ -123,18 +125,32 @@ func (o *operator) awaitTest(ctx context.Context, id ulid.ULID, wait time.Durati
 		case r.Status == sms.Failed:
 			return testSendOf(r, moments), fmt.Errorf("the message failed: %s", r.FailureReason)
 		case late && len(history.Segments) == 0:
-			return testSendOf(r, moments), fmt.Errorf("no carrier took the message within %s: see `intumwa admin status` and `intumwa admin links`", wait)
+			return testSendOf(r, moments), o.withdraw(ctx, r.ID, fmt.Errorf("no carrier took the message within %s: see `intumwa admin status` and `intumwa admin links`", wait))
 		case late:
 			return testSendOf(r, moments), fmt.Errorf("no receipt within %s, the last stage is %q: see docs/runbooks/no-receipts.md", wait, last.Event)
 		}
 		select {
 		case <-ctx.Done():
-			return nil, ctx.Err()
+			return nil, o.withdraw(ctx, r.ID, ctx.Err())
 		case <-over:
 			late = true
 		case <-time.After(testSendLook):
 		}
 	}
+}
+
+// withdraw cancels a test message that no carrier has, and returns why. Otherwise it would expire, as a customer's
+// message does when a carrier has been away for its whole validity, and raise that alert.
+func (o *operator) withdraw(ctx context.Context, id int64, why error) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), commitPatience)
+	defer cancel()
+	pool, err := o.busyPool(ctx)
+	if err != nil {
+		return errors.Join(why, err)
+	}
+	defer pool.Close()
+	_, err = dispatcher.Cancel(ctx, pool, messages.New(pool), o.openWebhooks(), messages.Queued{Message: id}, nil)
+	return errors.Join(why, err)
 }
 
 func testSendOf(r messages.Record, moments []messages.Moment) testSend {

@@ -34,6 +34,10 @@ carriers:
 	}
 	if stages, code, stderr := play("71000100", "--wait", "1s"); code != exitError || stages != "accepted; " || !strings.Contains(stderr, "no carrier took the message within 1s") {
 		t.Errorf("without a dispatcher: exit code %d, stages %q, stderr %q", code, stages, stderr)
+	} else if id := regexp.MustCompile(`\b[0-9A-Z]{26}\b`).FindString(stderr); id == "" {
+		t.Errorf("no id in %q", stderr)
+	} else if code, stdout, _ := s.run("", "admin", "message", "show", "--id", id, "--json"); code != exitOK || !strings.Contains(stdout, `"failure_reason":"cancelled"`) {
+		t.Errorf("a test message that no carrier took is not withdrawn: %s", stdout) // it would expire and alarm
 	}
 	s.serve("dispatcher")
 	eventually(t, "the carriers are bound", func() bool { return leo.Stats().Sessions > 0 && lumitel.Stats().Sessions > 0 })

@@ -151,7 +151,7 @@ type unansweredDecision struct {
 	ID []string `help:"One message, by its ULID; may be given several times." placeholder:"ULID"`
 	unansweredChoice
 	All    bool   `help:"Messages of all carriers, if none is named."`
-	Reason string `help:"Why; it stays in the audit log."`
+	Reason string `aliases:"note" help:"Why; it stays in the audit log."`
 	DryRun bool   `help:"Print the result, and change nothing."`
 }
 

@@ -46,6 +46,7 @@ type commands struct {
 	Admin      adminCmd      `cmd:"" help:"Provision users, companies and senders; look at messages and links."`
 	CarrierSim carrierSimCmd `cmd:"" name:"carrier-sim" passthrough:"" help:"Play a carrier's SMSC, for development (intumwa-dev carrier-sim)."`
 	Version    versionCmd    `cmd:"" help:"Print the version."`
+	Describe   describeCmd   `cmd:"" hidden:"" help:"Print the manual page or the shell completion, for packages."`
 }
 
 // program is what a command needs beside its flags.

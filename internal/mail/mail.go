@@ -105,9 +105,12 @@ func (m *Mailer) Send(message Message) {
 	}
 }
 
+// Configured reports whether there is a mail server.
+func (m *Mailer) Configured() bool { return m.opts.Server != "" }
+
 // unconfigured reports whether no mail server is configured, and logs the mail that is not sent.
 func (m *Mailer) unconfigured(message Message) bool {
-	if m.opts.Server != "" {
+	if m.Configured() {
 		return false
 	}
 	m.mails.WithLabelValues("unconfigured").Inc()

@@ -193,6 +193,9 @@ func TestUnderSystemd(t *testing.T) {
 		}
 	}()
 	w.eventually(readyWithin, "the unit is ready", w.gateway.isReady)
+	if started := time.Unix(int64(w.gateway.metric("process_start_time_seconds")), 0); time.Since(started).Abs() > time.Hour {
+		t.Errorf("in its sandbox the process cannot tell when it started: %s", started) // nor somaxconn, for its listeners
+	}
 	w.bound()
 	shop := w.company("Isoko", 1_000_000)
 	w.becomes(shop.sends(w.number(), "Amahoro mwese").ID, "sent")
