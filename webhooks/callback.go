@@ -165,7 +165,8 @@ const enqueueSubmitted = `
 	INSERT INTO webhook_undelivered (company_id, id, at, due, phone_number, callback)
 	SELECT -company_id, message_id * 8 + 4, now(), now(), phone_number, '8 ' || url FROM accepted`
 
-// enqueueFinal ends the callbacks of final messages. A report that has not arrived yet is overtaken by the final one.
+// enqueueFinal ends the callbacks of final messages. It comes a moment after a report about the submit that has not been
+// called yet. One that has failed is overtaken: its repetition would come after the final one.
 const enqueueFinal = `
 	WITH final AS (
 		DELETE FROM webhook_callbacks c
@@ -173,14 +174,16 @@ const enqueueFinal = `
 		WHERE c.message_id = f.message_id
 		RETURNING c.company_id, c.message_id, c.phone_number, c.url, c.mask, f.at,
 			CASE WHEN f.report = 16 AND c.mask & 16 = 0 THEN 2 ELSE f.report END AS report
+	), pending AS (
+		SELECT w.company_id, w.id, w.tries FROM final f JOIN webhook_undelivered w ON w.company_id = -f.company_id AND w.id = f.message_id * 8 + 4
+		WHERE f.mask & f.report <> 0 AND w.due <> 'infinity' ORDER BY w.company_id, w.id FOR UPDATE OF w
 	), overtaken AS (
-		DELETE FROM webhook_undelivered u USING (
-			SELECT w.company_id, w.id FROM final f JOIN webhook_undelivered w ON w.company_id = -f.company_id AND w.id = f.message_id * 8 + 4
-			WHERE f.mask & f.report <> 0 AND w.due <> 'infinity' ORDER BY w.company_id, w.id FOR UPDATE OF w) w
-		WHERE u.company_id = w.company_id AND u.id = w.id
+		DELETE FROM webhook_undelivered u USING pending w WHERE u.company_id = w.company_id AND u.id = w.id AND w.tries > 0
 	)
 	INSERT INTO webhook_undelivered (company_id, id, at, due, phone_number, callback)
-	SELECT -company_id, message_id * 8 + 5, at, now(), phone_number, report || ' ' || url FROM final WHERE mask & report <> 0`
+	SELECT -company_id, message_id * 8 + 5, at, now() + coalesce((SELECT interval '1 second' FROM pending w WHERE w.id = message_id * 8 + 4 AND w.tries = 0), '0'),
+		phone_number, report || ' ' || url
+	FROM final WHERE mask & report <> 0`
 
 // queueFinal adds the callbacks of events to a pipeline.
 func (w *Webhooks) queueFinal(b *pgx.Batch, tx pgx.Tx, events []Event) {

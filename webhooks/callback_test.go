@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -242,20 +243,31 @@ func TestCallbackRetries(t *testing.T) {
 	}
 }
 
-// A report that could not be called yet is not called after the final one.
-func TestCallbackOvertaken(t *testing.T) {
+// Reports come in order; one that failed is not called again after the final one.
+func TestCallbackOrder(t *testing.T) {
 	w := New(batchPool(t), quickly())
 	c := newCalls(t, nil)
-	expect(t, w, 1, 27, c.URL+"/%d")
-	submitted(t, w, 1)
-	enqueueAll(t, w, []Event{final(1, Sent, false)})
-	expect(t, w, 2, 8, c.URL+"/only/%d") // nothing overtakes the only one
-	submitted(t, w, 2)
-	enqueueAll(t, w, []Event{final(2, Sent, false)})
+	for message := range int64(3) {
+		expect(t, w, message+1, 27, c.URL+"/"+strconv.FormatInt(message, 10)+"/%d")
+		submitted(t, w, message+1)
+	}
+	expect(t, w, 4, 8, c.URL+"/3/%d")
+	submitted(t, w, 4)
+	perform(t, w, `UPDATE webhook_undelivered SET tries = 1 WHERE id IN (1 * 8 + 4, 4 * 8 + 4)`)
+	enqueueAll(t, w, []Event{final(1, Sent, false), final(2, Sent, false), final(3, Failed, false), final(4, Sent, false)})
 	run(t, w)
-	eventually(t, "both calls", func() bool { return len(c.all()) == 2 })
-	if got := c.all(); !slices.Contains(got, "GET /1") || !slices.Contains(got, "GET /only/8") {
-		t.Errorf("%q", got)
+	eventually(t, "all calls", func() bool { return len(c.all()) >= 6 })
+	want := map[string]string{"0": "1", "1": "8 1", "2": "8 2", "3": "8"}
+	for name, reports := range want {
+		var got []string
+		for _, uri := range c.all() {
+			if report, of := strings.CutPrefix(uri, "GET /"+name+"/"); of {
+				got = append(got, report)
+			}
+		}
+		if strings.Join(got, " ") != reports {
+			t.Errorf("message %s: %q, want %s", name, got, reports)
+		}
 	}
 }
 
