@@ -279,11 +279,20 @@ func placeOf(u *url.URL) (p place) {
 	return p
 }
 
-// Callbacks returns the callbacks of a message that are due, made or given up.
-func (w *Webhooks) Callbacks(ctx context.Context, company sms.CompanyID, message int64) ([]Delivery, error) {
-	first, err := deliveryID(message, Sent)
+// OfMessage returns all deliveries about a company's message: to its endpoint, and its callbacks.
+func (w *Webhooks) OfMessage(ctx context.Context, company sms.CompanyID, message int64) ([]Delivery, error) {
+	events, _, err := w.Deliveries(ctx, company, Filter{MessageID: message}, 0, idSpan)
 	if err != nil || !company.Valid() {
-		return nil, err
+		return events, err
+	}
+	own, err := w.callbacks(ctx, company, message)
+	return append(events, own...), err
+}
+
+func (w *Webhooks) callbacks(ctx context.Context, company sms.CompanyID, message int64) ([]Delivery, error) {
+	first, err := deliveryID(message, Sent)
+	if err != nil {
+		return nil, nil // there is no such message
 	}
 	page, _, err := w.deliveryPage(ctx, sms.CompanyID(callbacksOf(int64(company))), Filter{}, first+idSpan, first, idSpan, 0)
 	return page, err

@@ -152,7 +152,7 @@ func TestCallbackMasks(t *testing.T) {
 			submitted(t, w, message) // by a second attempt: told once
 			if strings.HasPrefix(each.want, "8") {
 				eventually(t, "the call about the submit", func() bool {
-					found, err := w.Callbacks(t.Context(), 7, message)
+					found, err := w.callbacks(t.Context(), 7, message)
 					return err == nil && len(found) == 1 && found[0].State == StateDelivered
 				})
 			}
@@ -164,7 +164,7 @@ func TestCallbackMasks(t *testing.T) {
 			t.Errorf("%d callbacks are left, %v", left, err)
 		}
 		eventually(t, "all delivered", func() bool {
-			found, err := w.Callbacks(t.Context(), 7, message)
+			found, err := w.callbacks(t.Context(), 7, message)
 			return err == nil && len(found) == len(want) && !slices.ContainsFunc(found, func(d Delivery) bool { return d.State != StateDelivered || d.MessageID != message })
 		})
 		if got := c.all(); !slices.Equal(got, want) {
@@ -226,7 +226,7 @@ func TestCallbackRetries(t *testing.T) {
 	expect(t, w, 2, 1, c.URL+"/2")
 	enqueueAll(t, w, []Event{final(1, Sent, false), final(2, Sent, false)})
 	state := func(message int64) string {
-		found, err := w.Callbacks(t.Context(), 7, message)
+		found, err := w.callbacks(t.Context(), 7, message)
 		if err != nil || len(found) != 1 {
 			t.Fatal(found, err)
 		}

@@ -64,6 +64,7 @@ func scanDelivery(row pgx.CollectableRow) (d Delivery, err error) {
 	if d.CreatedAt = e.at; d.CompanyID > 0 {
 		d.Body = string(appendBody(nil, &e))
 	}
+	d.CompanyID = companyOf(d.CompanyID)
 	switch {
 	case !delivered && due == nil:
 		d.State = StateFailed

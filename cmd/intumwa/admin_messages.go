@@ -50,16 +50,10 @@ func (c *adminMessageShowCmd) do(ctx context.Context, o *operator) (any, error) 
 	if err != nil {
 		return nil, err
 	}
-	hooks := webhooks.New(o.pool, webhooks.Options{})
-	deliveries, _, err := hooks.Deliveries(ctx, sms.CompanyID(r.CompanyID), webhooks.Filter{MessageID: r.ID}, 0, 2)
+	deliveries, err := webhooks.New(o.pool, webhooks.Options{}).OfMessage(ctx, sms.CompanyID(r.CompanyID), r.ID)
 	if err != nil {
 		return nil, err
 	}
-	callbacks, err := hooks.Callbacks(ctx, sms.CompanyID(r.CompanyID), r.ID)
-	if err != nil {
-		return nil, err
-	}
-	deliveries = append(deliveries, callbacks...)
 	moments, err := o.withDecisions(ctx, r, messages.Timeline(r, history))
 	return deep{messageOf(r, history, moments, deliveries)}, err
 }
