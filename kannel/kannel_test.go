@@ -2,7 +2,6 @@ package kannel
 
 import (
 	"encoding/json"
-	"errors"
 	"io"
 	"log/slog"
 	"maps"
@@ -17,6 +16,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"intumwa/internal/postgres"
+	"intumwa/sms"
 )
 
 // api answers as told and keeps the last request.
@@ -40,7 +40,7 @@ func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if a.code != "" {
 		w.Header()["X-Error-Code"] = []string{a.code}
 	}
-	w.Header()["X-RateLimit-Limit"] = []string{"500"}
+	w.Header().Set("Retry-After", "7")
 	status, body := a.status, a.body
 	if status == 200 && len(a.sent) == 0 {
 		status, body = 422, `{"message":"The phone number is required.","errors":{"phone_number":["The phone number is required."]}}`
@@ -54,7 +54,7 @@ func newDoor(a *api) http.Handler {
 		if strings.HasPrefix(u, "https://") {
 			return nil
 		}
-		return errors.New("The webhook URL must start with https://.")
+		return sms.Refusal{Text: "The webhook URL must start with https://."}
 	}})
 }
 
@@ -251,7 +251,7 @@ func TestRefusals(t *testing.T) {
 		if w.Code != each.status || w.Body.String() != each.body {
 			t.Errorf("%d %s: %d %q, want %d %q", each.api.status, each.api.body, w.Code, w.Body, each.status, each.body)
 		}
-		if w.Header()["X-RateLimit-Limit"] == nil || w.Header().Get("Content-Type") != "text/plain; charset=utf-8" {
+		if w.Header().Get("Retry-After") != "7" || w.Header().Get("Content-Type") != "text/plain; charset=utf-8" {
 			t.Errorf("headers %v", w.Header())
 		}
 	}
@@ -307,8 +307,8 @@ func FuzzUnescape(f *testing.F) {
 	})
 }
 
-// Every answer has a text that Kannel's clients know, or 4xx.
-func TestEveryStatusIsCounted(t *testing.T) {
+// TestStatusesAreCounted: a metric has the usual statuses from the start.
+func TestStatusesAreCounted(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	New(Options{API: &api{}, Metrics: registry})
 	families, err := registry.Gather()

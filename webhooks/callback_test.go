@@ -2,6 +2,7 @@ package webhooks
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"slices"
 	"strconv"
@@ -56,7 +57,7 @@ func TestCheckCallback(t *testing.T) {
 		{"", public, BadURL},
 	} {
 		err := each.w.CheckCallback(each.url)
-		if reason, _ := err.(sms.Refusal); reason.Reason != each.reason {
+		if refusal, _ := errors.AsType[sms.Refusal](err); refusal.Reason != each.reason {
 			t.Errorf("%s: %v, want %q", each.url, err, each.reason)
 		}
 	}
