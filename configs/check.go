@@ -183,8 +183,11 @@ func bound(f reflect.StructField, tag string) (int64, bool) {
 func (k *checker) listeners(c *Config) {
 	taken := map[string]string{}
 	for _, l := range []struct{ key, address string }{
-		{"api.listen", c.API.Listen}, {"ops.listen", c.Ops.Listen}, {"dashboard.listen", c.Dashboard.Listen},
+		{"api.listen", c.API.Listen}, {"ops.listen", c.Ops.Listen}, {"dashboard.listen", c.Dashboard.Listen}, {"kannel.listen", c.Kannel.Listen},
 	} {
+		if l.address == "" && l.key == "kannel.listen" {
+			continue // off
+		}
 		port, err := portOf(l.address)
 		switch other := taken[l.address]; {
 		case err != nil:

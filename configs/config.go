@@ -21,6 +21,7 @@ type Config struct {
 	API           API       `yaml:"api" text:"The public API: http://<listen>/v1."`
 	Ops           Ops       `yaml:"ops" text:"/metrics, /healthz, /readyz, profiles."`
 	Dashboard     Dashboard `yaml:"dashboard" text:"Web pages for customers and administrators."`
+	Kannel        Kannel    `yaml:"kannel" text:"Sends by programs that were written for Kannel: docs/kannel.md."`
 	Mail          Mail      `yaml:"mail" text:"Sign-up and password links, notices."`
 	Log           Log       `yaml:"log" text:"To standard error, without secrets, texts or whole numbers."`
 	Database      Database  `yaml:"database" text:"PostgreSQL holds all data."`
@@ -61,6 +62,11 @@ type Dashboard struct {
 	DocsURL       string `yaml:"docs_url" text:"Address of the API reference: https://api.example.com/docs."`
 	CreditsNotice string `yaml:"credits_notice" text:"How customers get credits: price, contact, payment. The statement shows it with the company's number as payment reference."`
 	AdminTOTP     bool   `yaml:"admin_totp" default:"true" text:"Administrators need a second factor. Set false only on a laptop."`
+}
+
+// Kannel is the listener of Kannel's sendsms interface, in processes with the role api.
+type Kannel struct {
+	Listen string `yaml:"listen" text:"host:port of /cgi-bin/sendsms. Empty: off. Put a proxy with TLS in front, whose log leaves out the query: it has the password."`
 }
 
 // Mail is the outgoing mail server.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"intumwa/accounts"
+	"intumwa/internal/inprocess"
 	"intumwa/sms"
 )
 
@@ -96,46 +97,13 @@ func (d *Dashboard) runExample(v *visit, _ *accounts.Session) error {
 	v.leave()                                                                                        // the API has its own bounds
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(v.ctx()), requestTimeout-2*time.Second) // it is sent even if the browser disconnects
 	defer cancel()
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "/v1/sms", strings.NewReader(v.exampleTo(k.Number)))
+	answer, err := inprocess.Post(ctx, d.rooms.API, v.c.Request, "/v1/sms", k.Text, v.exampleTo(k.Number), http.Header{"Idempotency-Key": {keyPrefix + k.Once}})
 	if err != nil {
 		return err
 	}
-	r.RemoteAddr = v.c.Request.RemoteAddr // wrong keys count against this address
-	r.Header["X-Forwarded-For"] = v.c.Request.Header["X-Forwarded-For"]
-	r.Header.Set("Authorization", "Bearer "+k.Text)
-	r.Header.Set("Idempotency-Key", keyPrefix+k.Once)
-	for _, h := range exampleHeaders {
-		r.Header.Set(h[0], h[1])
-	}
-	var w response
-	d.rooms.API.ServeHTTP(&w, r)
-	k.Status, k.Answer = w.status, w.body.String()
+	k.Status, k.Answer = answer.Status, answer.Body.String()
 	if k.Status == http.StatusOK {
 		k.Once = ""
 	}
 	return v.done(v.keepOnce("key", k.keepText()), "/keys#run", "")
-}
-
-// response is an [http.ResponseWriter] that records an in-process handler's response.
-type response struct {
-	header http.Header
-	status int
-	body   bytes.Buffer
-}
-
-// Header implements [http.ResponseWriter].
-func (w *response) Header() http.Header {
-	if w.header == nil {
-		w.header = http.Header{}
-	}
-	return w.header
-}
-
-// WriteHeader implements [http.ResponseWriter].
-func (w *response) WriteHeader(status int) { w.status = cmp.Or(w.status, status) }
-
-// Write implements [http.ResponseWriter].
-func (w *response) Write(p []byte) (int, error) {
-	w.WriteHeader(http.StatusOK)
-	return w.body.Write(p)
 }

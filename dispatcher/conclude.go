@@ -39,7 +39,9 @@ func (c *core) conclude(ctx context.Context, tx pgx.Tx, store *messages.Store, f
 // is refunded; refunded is how many were.
 func conclude(ctx context.Context, tx pgx.Tx, store *messages.Store, hooks *webhooks.Webhooks, refunds func(messages.Settled) bool,
 	finals []messages.Final, rows messages.Rows) (settled []messages.Settled, refunded int, err error) {
-	settled, err = store.Finish(ctx, tx, finals, rows)
+	if settled, err = store.Finish(ctx, tx, finals, rows); err == nil {
+		err = hooks.Submitted(ctx, tx, rows.Left())
+	}
 	if err != nil || len(settled) == 0 {
 		return nil, 0, err
 	}
@@ -60,7 +62,7 @@ func follows(settled []messages.Settled, refunds func(messages.Settled) bool) (e
 	for i := range settled {
 		m := &settled[i]
 		if m.CompanyID != 0 {
-			e := webhooks.Event{CompanyID: m.CompanyID, MessageID: m.ID, Name: webhooks.Failed, PhoneNumber: string(m.Number), At: m.At, Reference: m.Reference}
+			e := webhooks.Event{CompanyID: m.CompanyID, MessageID: m.ID, Name: webhooks.Failed, PhoneNumber: string(m.Number), At: m.At, Reference: m.Reference, Unsubmitted: m.Unsubmitted}
 			if m.Status == sms.Sent {
 				e.Name = webhooks.Sent
 			}

@@ -15,6 +15,7 @@ import (
 	"intumwa/internal/postgres"
 	"intumwa/messages"
 	"intumwa/queue"
+	"intumwa/webhooks"
 )
 
 const (
@@ -164,10 +165,35 @@ func (w *writer) write(ctx context.Context, tx pgx.Tx, requests []*request, pati
 	if err := w.keys.remember(ctx, tx, requests); err != nil {
 		return err
 	}
-	if len(group.messages) > 0 {
-		group.ids, err = w.messages.Insert(ctx, tx, group.messages)
+	if len(group.messages) == 0 {
+		return nil
 	}
-	return err
+	if group.ids, err = w.messages.Insert(ctx, tx, group.messages); err != nil {
+		return err
+	}
+	return group.expect(ctx, tx)
+}
+
+// expect records the callbacks of a group's messages.
+func (group *written) expect(ctx context.Context, tx pgx.Tx) error {
+	if !slices.ContainsFunc(group.requests, func(r *request) bool { return r.callback.Mask != 0 }) {
+		return nil
+	}
+	if err := tx.SendBatch(ctx, &pgx.Batch{}).Close(); err != nil { // sets the ids
+		return fmt.Errorf("inserting messages with callbacks: %w", err)
+	}
+	var all []webhooks.Expected
+	first := 0
+	for _, r := range group.requests {
+		for i, m := range r.messages {
+			if r.callback.Mask != 0 {
+				all = append(all, webhooks.Expected{CompanyID: m.CompanyID, MessageID: group.ids[first+i], Number: m.Number,
+					Callback: r.callback.For(m.Number, m.Sender, m.ULID.String())})
+			}
+		}
+		first += len(r.messages)
+	}
+	return webhooks.Expect(ctx, tx, all)
 }
 
 // admit admits the requests whose key is free, whose recipients have not opted out, and that can be paid.

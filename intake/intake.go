@@ -95,7 +95,7 @@ func (in *Intake) accept(ctx context.Context, p *accounts.Principal, key *Key,
 	if err != nil {
 		return Answer{}, in.refused(err)
 	}
-	r.key, r.came, r.client = key, came, clientOf(ctx)
+	r.key, r.came, r.client, r.callback = key, came, clientOf(ctx), callbackOf(ctx)
 	counted, err := in.limit(ctx, p.Company, r)
 	if err != nil {
 		return Answer{}, in.refused(err)

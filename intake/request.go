@@ -15,6 +15,7 @@ import (
 	"intumwa/internal/postgres"
 	"intumwa/messages"
 	"intumwa/sms"
+	"intumwa/webhooks"
 )
 
 // request is an API call that sends, with its outcome.
@@ -30,6 +31,8 @@ type request struct {
 	came          time.Time   // when it came into intake, by the monotonic clock
 	cap           int64       // credits that its company may spend on a day; 0: no limit
 	optOuts       bool        // recipients may have opted out
+
+	callback webhooks.Callback // of each message; without a mask: none
 
 	client
 	state atomic.Int32 // waiting, begun or answered
@@ -146,6 +149,18 @@ type client struct {
 }
 
 type clientKey struct{}
+
+type callbackKey struct{}
+
+// WithCallback returns a context for a request whose sender wants reports of each message.
+func WithCallback(ctx context.Context, c webhooks.Callback) context.Context {
+	return context.WithValue(ctx, callbackKey{}, c)
+}
+
+func callbackOf(ctx context.Context) webhooks.Callback {
+	c, _ := ctx.Value(callbackKey{}).(webhooks.Callback)
+	return c
+}
 
 // WithClient returns a context for a client's request, where ctx ends when the client disconnects. It does not end then.
 // It has the request's id, for the log lines of its messages.

@@ -39,6 +39,12 @@ type Reentry struct {
 	Delay     time.Duration
 }
 
+// Left returns the messages that leave the outbox.
+func (r Rows) Left() []int64 {
+	ids, _ := inOrder(r.Leave)
+	return ids
+}
+
 // queue adds the statements to a pipeline.
 func (r Rows) queue(b *pgx.Batch) {
 	if len(r.Leave) > 0 {

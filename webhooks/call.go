@@ -1,7 +1,6 @@
 package webhooks
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"net"
@@ -35,13 +34,16 @@ func (s *storedEndpoint) fields() []any {
 // target is an endpoint's address and signing keys, ready for calls.
 type target struct {
 	host   string // for the log
-	head   string // of every request, up to the name of the event
+	head   string // of every request, up to the name of the event; of a callback the whole
 	place  place
 	signer *signer
 	stored storedEndpoint // the row it was built from: detects a change without decrypting the secret
 }
 
 func (c *core) newTarget(s storedEndpoint) (*target, error) {
+	if s.company < 0 { // each callback has its own
+		return &target{stored: s}, nil
+	}
 	u, err := url.Parse(s.url)
 	if err != nil {
 		return nil, errors.New("the stored URL does not parse") // no URL in the log: it may hold a secret
@@ -63,12 +65,7 @@ func (c *core) newTarget(s storedEndpoint) (*target, error) {
 			return nil, err
 		}
 	}
-	t := &target{host: u.Hostname(), signer: sign, stored: s}
-	port := "80"
-	if u.Scheme == "https" {
-		t.place.name, port = t.host, "443"
-	}
-	t.place.address = net.JoinHostPort(t.host, cmp.Or(u.Port(), port))
+	t := &target{host: u.Hostname(), place: placeOf(u), signer: sign, stored: s}
 	// Without Accept, common sets of rules of firewalls (OWASP CRS 920300) answer 403.
 	t.head = "POST " + u.RequestURI() + " HTTP/1.1\r\nHost: " + u.Host +
 		"\r\nUser-Agent: Intumwa-Webhooks/1\r\nAccept: */*\r\nContent-Type: application/json\r\nX-Webhook-Event: "
@@ -133,6 +130,10 @@ var signedRequests = sync.Pool{New: func() any { return new(signedRequest) }}
 
 // fill makes the request of an attempt. rule choices 8.1
 func (r *signedRequest) fill(t *target, e *storedEvent, at time.Time) {
+	if e.callback != "" {
+		r.whole = append(r.whole[:0], t.head...)
+		return
+	}
 	r.body = appendBody(r.body[:0], e)
 	r.stamp = appendWebhookID(r.stamp[:0], e.id)
 	id := r.stamp

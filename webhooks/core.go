@@ -28,6 +28,8 @@ type Options struct {
 
 	// Name returns a message's ULID for the log, or "" if unknown. nil: the log has only the message's id.
 	Name func(ctx context.Context, messageID int64) string
+	// Facts returns what carriers said about a company's message, for callbacks that ask for it. nil: nothing.
+	Facts func(ctx context.Context, company, messageID int64) (Facts, error)
 
 	// InFlight limits the concurrent calls of this process; 1024. Slow endpoints get at most half of them, and one
 	// endpoint an eighth.

@@ -184,8 +184,8 @@ func (d *deliverer) attempt(e *worker, j job) {
 	d.metrics.inFlight.Inc()
 	defer d.metrics.inFlight.Dec()
 	r := outcome{job: j}
-	if time.Now().Before(j.beginBy) {
-		if attempt, took, ok := d.call(d.calling, j.target, &j.storedEvent, false); ok {
+	if time.Now().Before(j.beginBy) && d.aimCallback(&r.job) {
+		if attempt, took, ok := d.call(d.calling, r.target, &j.storedEvent, false); ok {
 			success := attempt.Result == result2xx
 			r.attempt = attempt
 			r.state, r.delay = schedule(d.opts.RetryDelays).after(j.tries+1, success, attempt.retryAfter)
@@ -204,12 +204,24 @@ func (d *deliverer) attempt(e *worker, j job) {
 	d.outcomes <- r
 }
 
+// aimCallback gives a callback its target; false if that takes facts that cannot be read now.
+func (d *deliverer) aimCallback(j *job) bool {
+	if j.callback == "" {
+		return true
+	}
+	var err error
+	if j.target, err = d.callbackTarget(d.calling, &j.storedEvent); err != nil {
+		d.log.Warn("what a callback reports cannot be read; trying again", "event", "callback_facts_unread", "company_id", companyOf(j.company), "error", err)
+	}
+	return err == nil
+}
+
 // logAttempt logs an attempt at level debug, and at level warn when it gives up the delivery. It looks up the message's
 // ULID only for lines that are written.
 func (d *deliverer) logAttempt(r outcome) {
 	host := r.target.host
 	if r.attempt.Result != result2xx { // from the first failure on; the log merges repeats per endpoint
-		d.log.Warn("webhook calls to an endpoint fail; they are tried again", "event", "webhook_call_failed", "company_id", r.company, "host", host,
+		d.log.Warn("webhook calls to an endpoint fail; they are tried again", "event", "webhook_call_failed", "company_id", companyOf(r.company), "host", host,
 			"result", r.attempt.Result, "error", r.attempt.Error)
 	}
 	if r.state != exhausted && !d.log.Enabled(d.calling, slog.LevelDebug) {
@@ -219,7 +231,7 @@ func (d *deliverer) logAttempt(r outcome) {
 	if r.data != "" {
 		about = "number"
 	}
-	fields := []any{about, messageOf(r.id), "webhook_id", webhookID(r.id), "company_id", r.company, "webhook_event", eventName(r.id),
+	fields := []any{about, messageOf(r.id), "webhook_id", webhookID(r.id), "company_id", companyOf(r.company), "webhook_event", eventName(r.id),
 		"host", host, "attempt", r.tries + 1, "result", r.attempt.Result}
 	if d.opts.Name != nil && r.data == "" {
 		if name := d.opts.Name(d.calling, messageOf(r.id)); name != "" {

@@ -22,7 +22,7 @@ type Delivery struct {
 	CreatedAt time.Time
 	// FinishedAt is when the delivery was delivered or given up; nil while pending.
 	FinishedAt *time.Time
-	Body       string
+	Body       string    // "" of a callback
 	Attempts   []Attempt // oldest first, including re-sends
 }
 
@@ -56,12 +56,15 @@ func scanDelivery(row pgx.CollectableRow) (d Delivery, err error) {
 	}
 	d.ID, d.WebhookID, d.Event = e.id, webhookID(e.id), eventName(e.id)
 	switch d.Event {
-	case Sent, Failed:
+	case Sent, Failed, dlrSubmitted, dlrFinal:
 		d.MessageID = messageOf(e.id)
 	case Received:
 		d.InboundID = messageOf(e.id)
 	}
-	d.CreatedAt, d.Body = e.at, string(appendBody(nil, &e))
+	if d.CreatedAt = e.at; d.CompanyID > 0 {
+		d.Body = string(appendBody(nil, &e))
+	}
+	d.CompanyID = companyOf(d.CompanyID)
 	switch {
 	case !delivered && due == nil:
 		d.State = StateFailed

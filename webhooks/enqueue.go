@@ -70,6 +70,7 @@ func (w *Webhooks) Enqueue(ctx context.Context, tx pgx.Tx, events []Event) error
 		})
 		return err
 	})
+	w.queueFinal(b, tx, events)
 	return postgres.Later(ctx, tx, fmt.Sprintf("enqueueing %d webhooks", len(events)), b)
 }
 

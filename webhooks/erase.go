@@ -21,6 +21,8 @@ func Erase(ctx context.Context, tx pgx.Tx, subjects []Subject, by string) (pendi
 	var companies, ids []int64
 	for _, s := range subjects {
 		companies, ids = append(companies, s.CompanyID, s.CompanyID), append(ids, s.MessageID*idSpan, s.MessageID*idSpan+1)
+		own := callbacksOf(s.CompanyID)
+		companies, ids = append(companies, own, own), append(ids, s.MessageID*idSpan+firstCallback, s.MessageID*idSpan+firstCallback+1)
 	}
 	deliveries, err := postgres.All(ctx, tx, fmt.Sprintf("looking for the events of %d messages", len(subjects)), pgx.RowToStructByPos[named], `
 		SELECT d.company_id, d.id, `+stillNeeded+`
@@ -142,7 +144,7 @@ func obscure(ctx context.Context, tx pgx.Tx, deliveries []named, by string) erro
 		companies[i], ids[i] = d.Company, d.ID
 	}
 	if _, err := tx.Exec(ctx, `
-		UPDATE webhook_deliveries d SET phone_number = $3, client_reference = NULL, attempts = `+withoutAnswers+`
+		UPDATE webhook_deliveries d SET phone_number = $3, client_reference = NULL, callback = split_part(callback, ' ', 1), attempts = `+withoutAnswers+`
 		FROM unnest($1::bigint[], $2::bigint[]) n(company_id, id) WHERE d.company_id = n.company_id AND d.id = n.id`, companies, ids, by); err != nil {
 		return fmt.Errorf("erasing a number from %d events: %w", len(ids), err)
 	}

@@ -27,8 +27,10 @@ const (
 // Askable lists the events that an endpoint may request.
 func Askable() []string { return []string{Received, LowBalance} }
 
-// eventNames are all events, by their number within a delivery's id.
-var eventNames = [...]string{Sent, Failed, Received, LowBalance}
+// eventNames are all events, by their number within a delivery's id; those of callbacks begin at firstCallback.
+var eventNames = [...]string{Sent, Failed, Received, LowBalance, dlrSubmitted, dlrFinal}
+
+const firstCallback = 4
 
 // Reasons of refusals of the events that an endpoint requests.
 const (
@@ -60,6 +62,7 @@ type Event struct {
 	At          time.Time
 	Reference   string // the customer's client_reference; "": none, and the body omits the field
 	Data        any    // data of the body, for a requested event: ReceivedData or LowBalanceData
+	Unsubmitted bool   // of Failed: no carrier accepted any of it
 }
 
 // storedEvent is an event as its row has it. None of its columns ever changes.
@@ -70,6 +73,7 @@ type storedEvent struct {
 	number    string
 	data      string // of the body, for events about no message of the company
 	reference string
+	callback  string // the report and the URL of a callback; "": the endpoint gets the event
 }
 
 func (e *Event) stored() (s storedEvent, err error) {

@@ -45,7 +45,7 @@ func (d *deliverer) noteHealth(ctx context.Context, batch []outcome) error {
 	d.mu.Lock()
 	for i := range batch {
 		r, e := &batch[i], d.workers[batch[i].company]
-		if !r.called() {
+		if !r.called() || r.callback != "" {
 			continue
 		}
 		if works := r.state == delivered; !works || e.failing {

@@ -127,7 +127,7 @@ func (w *Webhooks) Delivery(ctx context.Context, company sms.CompanyID, id int64
 func (w *Webhooks) CompanyOf(ctx context.Context, id int64) (sms.CompanyID, error) {
 	var company int64
 	err := w.pool.QueryRow(ctx, `SELECT e.company_id FROM webhook_endpoints e
-		WHERE EXISTS (SELECT FROM webhook_deliveries d WHERE d.company_id = e.company_id AND d.id = $1)
+		WHERE e.company_id > 0 AND EXISTS (SELECT FROM webhook_deliveries d WHERE d.company_id = e.company_id AND d.id = $1)
 		UNION ALL SELECT company_id FROM webhook_called WHERE id = $1`, id).Scan(&company)
 	if errors.Is(err, pgx.ErrNoRows) {
 		err = ErrNotFound

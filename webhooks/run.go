@@ -171,7 +171,7 @@ func (c *core) endFirstCalls(ctx context.Context) error {
 func (c *core) countEndpoints(ctx context.Context) error {
 	var active, inactive int64
 	err := c.pool.QueryRow(ctx, `
-		SELECT count(*) FILTER (WHERE active), count(*) FILTER (WHERE NOT active) FROM webhook_endpoints`).
+		SELECT count(*) FILTER (WHERE active), count(*) FILTER (WHERE NOT active) FROM webhook_endpoints WHERE company_id > 0`).
 		Scan(&active, &inactive)
 	if err != nil {
 		return fmt.Errorf("counting webhook endpoints: %w", err)

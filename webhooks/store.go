@@ -96,9 +96,9 @@ const storeClaimed = `
 	), gone AS (
 		DELETE FROM webhook_undelivered u USING r
 		WHERE r.due IS NULL AND u.company_id = r.company_id AND u.id = r.id AND u.claimed_until = r.claim
-		RETURNING u.company_id, u.id, u.at, u.phone_number, u.client_reference, u.data, ` + withAttempt + `
+		RETURNING u.company_id, u.id, u.at, u.phone_number, u.client_reference, u.data, u.callback, ` + withAttempt + `
 	)
-	INSERT INTO webhook_delivered (company_id, id, at, phone_number, client_reference, data, attempts) SELECT * FROM gone`
+	INSERT INTO webhook_delivered (company_id, id, at, phone_number, client_reference, data, callback, attempts) SELECT * FROM gone`
 
 // withAttempt appends r's attempt, if any, to those of u.
 const withAttempt = `coalesce((u.attempts::jsonb || r.attempt::jsonb)::json, r.attempt::json, u.attempts)`

@@ -33,7 +33,7 @@ type TestResult struct {
 // an error.
 func (w *Webhooks) Test(ctx context.Context, company sms.CompanyID, event string) (TestResult, error) {
 	number := slices.Index(eventNames[:], event)
-	if number < 0 {
+	if number < 0 || number >= firstCallback {
 		return TestResult{}, fmt.Errorf("testing a webhook endpoint: no such event %q", event)
 	}
 	leave, ok := w.enterTest(company)

@@ -50,7 +50,7 @@ func (c *adminMessageShowCmd) do(ctx context.Context, o *operator) (any, error) 
 	if err != nil {
 		return nil, err
 	}
-	deliveries, _, err := webhooks.New(o.pool, webhooks.Options{}).Deliveries(ctx, sms.CompanyID(r.CompanyID), webhooks.Filter{MessageID: r.ID}, 0, 2)
+	deliveries, err := webhooks.New(o.pool, webhooks.Options{}).OfMessage(ctx, sms.CompanyID(r.CompanyID), r.ID)
 	if err != nil {
 		return nil, err
 	}

@@ -137,7 +137,7 @@ func (c *adminNumberExportCmd) do(ctx context.Context, o *operator) (any, error)
 			if err != nil {
 				return err
 			}
-			deliveries, _, err := o.openWebhooks().Deliveries(ctx, sms.CompanyID(r.CompanyID), webhooks.Filter{MessageID: r.ID}, 0, 2)
+			deliveries, err := o.openWebhooks().OfMessage(ctx, sms.CompanyID(r.CompanyID), r.ID)
 			if err != nil {
 				return err
 			}

@@ -20,6 +20,7 @@ import (
 type configCmd struct {
 	Check  configCheckCmd  `cmd:"" help:"Print every mistake in the configuration with its key path."`
 	Sample configSampleCmd `cmd:"" help:"Print a configuration with every key, its default and its purpose."`
+	Import configImportCmd `cmd:"" help:"Propose carriers from the configuration of another gateway."`
 }
 
 type configCheckCmd struct {

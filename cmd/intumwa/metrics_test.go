@@ -81,6 +81,7 @@ func registeredMetrics(t *testing.T) map[string]registered {
 api: {listen: "127.0.0.1:0"}
 ops: {listen: "127.0.0.1:0"}
 dashboard: {listen: "127.0.0.1:0"}
+kannel: {listen: "127.0.0.1:0"}
 database: {url: %q}
 redis: {url: "redis://:%s@%s/%d", prefix: %q}
 carriers: [{name: leo, default: true, links: [{name: leo-1, address: "127.0.0.1:1", system_id: a, password: b}]}]
@@ -121,7 +122,7 @@ var closedLabels = map[string]string{
 	"carrier": "configuration", "link": "configuration", "pool": "two pools", "version": "one a build", "confirm": "configuration's words", "second": "configuration",
 	"lane": "single, batch", "state": "states of links and endpoints", "status": "statuses; unknown ones are other", "result": "list",
 	"task":     "list",
-	"listener": "api, dashboard", "reason": "list", "subject": "list", "reason_class": "list", "command": "commands of SMPP", "direction": "in, out", "outcome": "list", "mode": "list",
+	"listener": "api, dashboard, kannel", "reason": "list", "subject": "list", "reason_class": "list", "command": "commands of SMPP", "direction": "in, out", "outcome": "list", "mode": "list",
 	"kind": "kinds of request", "encoding": "gsm7, ucs2", "route": "routes; others are none", "method": "methods; others are other",
 	"code": "status codes we answer", "event": "names of webhooks' events", "change": "list", "source": "memory, database", "cause": "errors of the handler",
 	"quantile": "summary", "le": "histogram",

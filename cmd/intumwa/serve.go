@@ -153,7 +153,7 @@ func (g *gateway) serve(ctx context.Context) error {
 		Replacements: c.Accounts.TestNumberReplacements, Log: g.log, Metrics: g.registry})
 	hooks := webhooks.New(hot, webhooks.Options{Timeout: c.Webhooks.Timeout, RetryDelays: c.Webhooks.RetryDelays,
 		AllowPrivate: c.Webhooks.AllowPrivate, SecretKey: key,
-		Retention: c.Retention.Deliveries, Lookups: lookups, Name: namesOf(messages.New(pool)), Log: g.log, Metrics: g.registry})
+		Retention: c.Retention.Deliveries, Lookups: lookups, Name: namesOf(messages.New(pool)), Facts: carrierFacts(messages.New(lookups)), Log: g.log, Metrics: g.registry})
 	routes, err := routesOf(c)
 	if err != nil {
 		return err
@@ -228,6 +228,11 @@ func (g *gateway) serve(ctx context.Context) error {
 			return err
 		}
 	}
+	if g.has("api") && c.Kannel.Listen != "" {
+		if err := g.serveKannel(ctx, life, handler, hooks); err != nil {
+			return err
+		}
+	}
 	if g.has("dashboard") {
 		if err := g.serveDashboard(ctx, life, rdb, dashboard.Rooms{Pool: pool, Accounts: users, Ledger: billing.New(pool), Intake: in,
 			Messages: messages.New(lookups), Handsets: handsets.New(lookups), Statements: billing.New(lookups), Webhooks: hooks, Sends: sends, Cancel: cancel, API: handler}, plan, listener); err != nil {
@@ -244,9 +249,9 @@ func (g *gateway) serve(ctx context.Context) error {
 	}
 	ops.serving.Store(true)
 	listeners := []any{"roles", strings.Join(g.roles, ",")}
-	for _, l := range [][2]string{{"api", c.API.Listen}, {"dashboard", c.Dashboard.Listen}} {
-		if g.has(l[0]) {
-			listeners = append(listeners, l[0], l[1])
+	for _, l := range [][3]string{{"api", "api", c.API.Listen}, {"dashboard", "dashboard", c.Dashboard.Listen}, {"api", "kannel", c.Kannel.Listen}} {
+		if g.has(l[0]) && l[2] != "" {
+			listeners = append(listeners, l[1], l[2])
 		}
 	}
 	g.log.Info("ready", slices.Concat([]any{"event", "ready"}, listeners, []any{"ops", c.Ops.Listen, "version", version})...)

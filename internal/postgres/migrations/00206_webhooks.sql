@@ -1,6 +1,6 @@
 -- The one endpoint of a company. (rule api 6)
 CREATE TABLE webhook_endpoints (
-    company_id      bigint      PRIMARY KEY,
+    company_id      bigint      PRIMARY KEY, -- negative: no endpoint, but all callbacks of that company's messages (webhook_callbacks)
     url             text        NOT NULL,
     -- whsec_… in plain if no encryption key is configured; else aes256gcm: and the base64 of nonce, ciphertext and tag
     -- (AES-256-GCM, additional data: company and company_id as 8 bytes, big endian).
@@ -25,8 +25,8 @@ CREATE TRIGGER webhook_endpoints_notice
 -- COMMIT of the event, it is in an array of webhook_first_calls instead.
 CREATE TABLE webhook_deliveries (
     company_id       bigint      NOT NULL,
-    -- number * 8 + event (0 sms.sent, 1 sms.failed, 2 sms.received, 3 balance.low). The number is messages.id or
-    -- inbound_messages.id; for balance.low it is drawn from messages_id_seq.
+    -- number * 8 + event (0 sms.sent, 1 sms.failed, 2 sms.received, 3 balance.low; of callbacks 4 submitted, 5 final). The
+    -- number is messages.id or inbound_messages.id; for balance.low it is drawn from messages_id_seq.
     id               bigint      NOT NULL,
     at               timestamptz NOT NULL, -- timestamp of the body: when the message became final
     due              timestamptz,          -- of the next attempt; infinity: given up; NULL: delivered
@@ -37,6 +37,7 @@ CREATE TABLE webhook_deliveries (
     phone_number     text        NOT NULL,
     client_reference text,                 -- of the message
     data             text,                 -- member data of the body, byte for byte, of events from 2 on
+    callback         text,                 -- of a callback: the report, a space and the URL. NULL: the endpoint gets the event
     -- Every call of the endpoint, oldest first: at, ms, status (none: no response), result (2xx 3xx 4xx 5xx timeout dns
     -- tls blocked refused other), error (why there was no response), excerpt (beginning of a failure's response). NULL:
     -- none.
@@ -77,6 +78,16 @@ CREATE TABLE webhook_first_calls (
 
 -- The deliveries in webhook_first_calls, with the columns of webhook_deliveries.
 CREATE VIEW webhook_called AS
-    SELECT d.*, false AS delivered, d.at AS due, NULL::timestamptz AS given_up_at, NULL::json AS attempts
+    SELECT d.*, false AS delivered, d.at AS due, NULL::timestamptz AS given_up_at, NULL::json AS attempts, NULL::text AS callback
     FROM webhook_first_calls c, unnest(c.company_ids, c.ids, c.at, c.phone_numbers, c.client_references, c.data)
         AS d(company_id, id, at, phone_number, client_reference, data);
+
+-- Messages whose sender wants reports by GET of a URL: dlr-url of the Kannel interface. A row is written with its message
+-- and deleted when the message is final.
+CREATE TABLE webhook_callbacks (
+    message_id   bigint   PRIMARY KEY,
+    company_id   bigint   NOT NULL,
+    phone_number text     NOT NULL, -- E.164, to erase the number
+    mask         smallint NOT NULL, -- reports still wanted: 1 delivered, 2 failed, 8 accepted by a carrier, 16 accepted by none
+    url          text     NOT NULL  -- with escapes for what the report adds
+) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 5000);
