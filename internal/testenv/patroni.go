@@ -49,7 +49,7 @@ func NewPatroni(t testing.TB) *Patroni {
 		t.Fatal(err)
 	}
 	c := &Patroni{t: t, ctl: ctl, Programs: filepath.Dir(server)}
-	// Until 3.0.3 a leader that wakes up may take the lock of its successor through version 3
+	// Up to 3.0.2 a leader that wakes up may take the lock of its successor through version 3
 	// (https://github.com/patroni/patroni/pull/2689).
 	if text, err := exec.CommandContext(t.Context(), program, "--version").Output(); err != nil {
 		t.Fatal(err)
