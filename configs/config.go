@@ -85,6 +85,7 @@ type Log struct {
 type Database struct {
 	URL            Secret `yaml:"url" required:"true" example:"postgres://intumwa:intumwa@127.0.0.1:5432/intumwa" text:"postgres://user:password@host:port/name; with a standby host1:port,host2:port. For another machine add sslmode=verify-full. pool_max_conns (at least 4) limits a pool."`
 	RequireStandby bool   `yaml:"require_standby" text:"Each commit must wait for a synchronous standby. If not, readiness and an alert report it: docs/high-availability.md."`
+	RequireArchive bool   `yaml:"require_archive" default:"true" text:"PostgreSQL must archive its WAL: docs/backup.md. If not, admin status and an alert report it. Set false if another system backs it up without archive_command, or if its data may be lost."`
 }
 
 // Redis is the queue and the rate limit's counters.

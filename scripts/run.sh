@@ -248,6 +248,7 @@ log:
   format: json
 database:
   url: "${DATABASE_URL//\$/\$\$}"
+  require_archive: false
 redis:
   url: "${REDIS_URL//\$/\$\$}"
 accounts:

@@ -9,8 +9,6 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/jackc/pgx/v5/pgxpool"
-
 	"intumwa/dispatcher"
 	"intumwa/internal/postgres"
 	"intumwa/messages"
@@ -52,7 +50,7 @@ const (
 	pageDisk     = "docs/runbooks/disk-full.md"
 	pageStandby  = "docs/runbooks/standby-missing.md"
 	pageClock    = "docs/runbooks/clock.md"
-	pageArchive  = "docs/backup.md"
+	pageArchive  = "docs/runbooks/archive.md"
 	pageSchema   = "docs/upgrade.md"
 	pageRedis    = "docs/runbooks/redis-down.md"
 	pageGateway  = "docs/runbooks/gateway-down.md"
@@ -64,8 +62,7 @@ const (
 
 // Thresholds of attention.
 const (
-	statusDue     = time.Minute     // age of a due message, as in the alert QueueAge
-	statusArchive = 5 * time.Minute // age of the last archived file beyond archive_timeout
+	statusDue = time.Minute // age of a due message, as in the alert QueueAge
 )
 
 // add adds a line, with the page if err is not nil.
@@ -129,7 +126,7 @@ func (s *adminStatus) database(ctx context.Context, o *operator) {
 	s.add("commit", "ends", page, err)
 	found, err = standbyOf(ctx, o)
 	s.add("standby", found, pageStandby, err)
-	found, err = archiveOf(ctx, o.pool)
+	found, err = archiveOf(ctx, o)
 	s.add("archive", found, pageArchive, err)
 	err = postgres.ReadClock(ctx, o.pool)
 	ahead := postgres.Ahead()
@@ -178,23 +175,21 @@ func standbyOf(ctx context.Context, o *operator) (found string, err error) {
 	return "no commit waits for it: " + strings.Join(texts, "; "), nil
 }
 
-// archiveOf returns the age of the WAL archive, or an error if archiving fails or has stopped.
-func archiveOf(ctx context.Context, pool *pgxpool.Pool) (found string, err error) {
-	archive, err := postgres.ReadArchive(ctx, pool)
-	age := archive.Age.Round(time.Second)
+// archiveOf returns the age of the WAL archive. It returns an error if one is required and does not work.
+func archiveOf(ctx context.Context, o *operator) (found string, err error) {
+	archive, err := postgres.ReadArchive(ctx, o.pool)
+	problem := archive.Problem()
 	switch {
 	case err != nil:
 		return "", err
-	case !archive.On:
-		return "archive_mode is off", nil
-	case archive.Failing:
-		return "", fmt.Errorf("archive_command fails: %d failures; the last file, %q, is %v old", archive.Failures, archive.Last, age)
+	case problem != "" && o.config.Database.RequireArchive:
+		return "", errors.New(problem)
+	case problem != "":
+		return problem, nil
 	case archive.Last == "":
 		return "nothing is archived yet", nil
-	case archive.Timeout > 0 && archive.Age > archive.Timeout+statusArchive:
-		return "", fmt.Errorf("nothing is archived: the last file, %s, is %v old, and archive_timeout is %v", archive.Last, age, archive.Timeout)
 	}
-	return fmt.Sprintf("%s, %v ago", archive.Last, age), nil
+	return fmt.Sprintf("%s, %v ago", archive.Last, archive.Age.Round(time.Second)), nil
 }
 
 // gateway checks the dispatchers, the links and the queue.

@@ -25,7 +25,8 @@ func TestStatus(t *testing.T) {
 	}
 	defer pool.Close()
 	rdb, prefix := testenv.Redis(t)
-	s := newShell(t, fmt.Sprintf("database: {url: %q}\nredis: {url: %q, prefix: %q}\n", server.URL(), redisURL(rdb), prefix))
+	const config = "database: {url: %q, require_archive: %v}\nredis: {url: %q, prefix: %q}\n"
+	s := newShell(t, fmt.Sprintf(config, server.URL(), false, redisURL(rdb), prefix))
 	exec := func(statement string, args ...any) {
 		t.Helper()
 		if _, err := pool.Exec(t.Context(), statement, args...); err != nil {
@@ -71,7 +72,7 @@ func TestStatus(t *testing.T) {
 	}
 	alive()
 	healthy := shows(nil)
-	for check, want := range map[string]string{"postgresql": ", the primary", "commit": "ends", "standby": "none", "archive": "archive_mode is off", "clock": "", "schema": "",
+	for check, want := range map[string]string{"postgresql": ", the primary", "commit": "ends", "standby": "none", "archive": "archive_mode is off: a restore loses", "clock": "", "schema": "",
 		"redis": "Redis answers", "dispatchers": "1 alive", "links": "2 of 2 bound", "waiting": "nothing"} {
 		if got, there := healthy[check]; !there || !strings.Contains(got.Found, want) {
 			t.Errorf("%s: %+v, want %q", check, got, want)
@@ -103,6 +104,11 @@ func TestStatus(t *testing.T) {
 		t.Errorf("the table is\n%s", stdout)
 	}
 
+	// No archive, where one is required.
+	s = newShell(t, fmt.Sprintf(config, server.URL(), true, redisURL(rdb), prefix))
+	alive()
+	shows(map[string]string{"archive": pageArchive})
+
 	// The archive fails.
 	exec(`ALTER SYSTEM SET archive_mode = on`)
 	exec(`ALTER SYSTEM SET archive_command = 'false'`)
@@ -119,7 +125,7 @@ func TestStatus(t *testing.T) {
 	}
 	alive()
 	shows(map[string]string{"archive": pageArchive})
-	exec(`ALTER SYSTEM SET archive_command = 'true'`)
+	exec(`ALTER SYSTEM SET archive_command = 'test -f %p'`)
 	exec(`SELECT pg_reload_conf()`)
 	for end, failing := time.Now().Add(2*time.Minute), true; failing; <-time.After(20 * time.Millisecond) {
 		archive, err := postgres.ReadArchive(t.Context(), pool)

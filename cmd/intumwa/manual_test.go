@@ -435,7 +435,7 @@ func TestRestoreByTheManual(t *testing.T) {
 		earlier := strings.ReplaceAll(find("intumwa-backup restore '"), "2026-03-01 08:00:00+02", moment)
 		restore := func(line string) {
 			t.Helper()
-			sh(strings.Replace(find("intumwa-backup finish"), "PGDATA=/var/lib/postgresql/15/main runuser -u postgres -- intumwa-backup restore\n", line, 1))
+			sh(strings.Replace(find("intumwa-backup finish"), "PGDATA=/var/lib/postgresql/15/main runuser -u postgres -- intumwa-backup restore &&\n", strings.TrimSpace(line)+" &&\n", 1))
 		}
 		restore(earlier)
 		conn = connect()

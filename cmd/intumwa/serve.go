@@ -178,6 +178,7 @@ func (g *gateway) serve(ctx context.Context) error {
 	watched := newStores(db.probing, q, g.log, g.registry)
 	ops := newOps(pool, watched.commits, g.registry, g.log)
 	watched.look, watched.standby = func(ctx context.Context) { primary.Look(ctx, where) }, c.Database.RequireStandby
+	watched.archive = c.Database.RequireArchive
 	ops.standby = c.Database.RequireStandby
 	watched.probeDatabase(ctx, 0) // before the process reports ready
 	life.run("stores", watched.Run)

@@ -75,6 +75,67 @@ func TestRequireStandby(t *testing.T) {
 	}
 }
 
+// TestRequireArchive: a missing or failing archive shows in the metrics, and in one log line at its beginning and one at its
+// end.
+func TestRequireArchive(t *testing.T) {
+	t.Parallel()
+	server := testenv.NewPostgresServer(t)
+	pool, err := postgres.Open(t.Context(), server.URL(), postgres.Options{MaxConns: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pool.Close()
+	registry := prometheus.NewRegistry()
+	var log bytes.Buffer
+	watched := newStores(pool, nil, slog.New(slog.NewTextHandler(&log, nil)), registry)
+	looks := func(required bool, ok, age, failures float64) {
+		t.Helper()
+		watched.archive = required
+		for range 2 {
+			watched.checkArchive(t.Context())
+		}
+		got := []float64{gaugeIn(t, registry, "intumwa_database_archive_ok"), gaugeIn(t, registry, "intumwa_database_archive_age_seconds"), gaugeIn(t, registry, "intumwa_database_archive_failures_total")}
+		if got[0] != ok || (got[1] > 0) != (age > 0) || (got[2] > 0) != (failures > 0) {
+			t.Errorf("required %v: ok, age, failures are %v, want %v %v %v", required, got, ok, age, failures)
+		}
+	}
+	set := func(name, value string) {
+		t.Helper()
+		for _, statement := range []string{"ALTER SYSTEM SET " + name + " = '" + value + "'", "SELECT pg_reload_conf()"} {
+			if _, err := pool.Exec(t.Context(), statement); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	until := func(query string) {
+		t.Helper()
+		for end, holds := time.Now().Add(2*time.Minute), false; !holds; <-time.After(20 * time.Millisecond) {
+			if err := pool.QueryRow(t.Context(), query).Scan(&holds); err != nil || time.Now().After(end) {
+				t.Fatalf("%s: %v", query, err)
+			}
+		}
+	}
+	looks(false, 1, 0, 0)
+	looks(true, 0, 0, 0) // off
+	set("archive_mode", "on")
+	set("archive_command", "false")
+	server.Stop()
+	server.Start()
+	pool.Reset()
+	if _, err := pool.Exec(t.Context(), `SELECT pg_logical_emit_message(true, 'written', ''), pg_switch_wal()`); err != nil {
+		t.Fatal(err)
+	}
+	until(`SELECT failed_count > 0 FROM pg_stat_archiver`)
+	looks(true, 0, 1, 1)
+	set("archive_command", "test -f %p")
+	until(`SELECT coalesce(last_archived_time > last_failed_time, false) FROM pg_stat_archiver`)
+	pool.Reset()
+	looks(true, 1, 1, 1)
+	if lines := strings.Count(log.String(), "\n"); lines != 2 || !strings.Contains(log.String(), "event=archive_missing") || !strings.Contains(log.String(), "event=archive_back") {
+		t.Errorf("the log is\n%s", log.String())
+	}
+}
+
 // setStandbys makes commits wait for the named standby and returns the previous setting. It
 // replaces the pool's connections, which would notice the setting late.
 func setStandbys(t *testing.T, pool *pgxpool.Pool) func(name string) (before string) {

@@ -33,17 +33,20 @@ type stores struct {
 	log   *slog.Logger
 	// look finds the primary among the hosts of the URL; may be nil.
 	look func(context.Context)
-	// standby: every commit must be on a standby.
-	standby bool
+	// standby: every commit must be on a standby. archive: WAL must be archived.
+	standby, archive bool
 
 	warned []string              // logged warnings about Redis's settings
 	unsafe string                // why no commit reaches a standby
+	stale  string                // what is wrong with the archive
 	failed bool                  // the last probe
 	wrong  bool                  // the clocks differ
 	since  time.Time             // start of PostgreSQL's outage
 	down   atomic.Pointer[error] // why PostgreSQL is down; nil: it commits
 
-	database, redis, settings, safe, clock prometheus.Gauge
+	database, redis, settings, safe, clock, archived, archiveAge prometheus.Gauge
+
+	archiveFailures atomic.Int64
 }
 
 func newStores(pool *pgxpool.Pool, q *queue.Queue, log *slog.Logger, reg prometheus.Registerer) *stores {
@@ -56,13 +59,19 @@ func newStores(pool *pgxpool.Pool, q *queue.Queue, log *slog.Logger, reg prometh
 		settings: gauge("intumwa_redis_settings_ok", "1 while eviction, persistence, version and role of Redis suit a queue, else 0."),
 		clock:    gauge("intumwa_clock_ahead_seconds", "Seconds by which this clock is ahead of the database's."),
 		safe:     gauge("intumwa_database_standby_ok", "0 while database.require_standby is not met, else 1."),
+		archived: gauge("intumwa_database_archive_ok",
+			"0 while PostgreSQL does not archive its WAL, fails to, or is late, although database.require_archive is set; else 1."),
+		archiveAge: gauge("intumwa_database_archive_age_seconds", "Age of the last archived WAL file; before the first, since PostgreSQL started. 0: archive_mode is off."),
 	}
 	// Up until the first round: a start is not an outage.
 	s.database.Set(1)
 	s.redis.Set(1)
 	s.settings.Set(1)
 	s.safe.Set(1)
-	reg.MustRegister(s.database, s.redis, s.settings, s.safe, s.clock)
+	s.archived.Set(1)
+	reg.MustRegister(s.database, s.redis, s.settings, s.safe, s.clock, s.archived, s.archiveAge,
+		prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "intumwa_database_archive_failures_total",
+			Help: "Failures of archive_command, as PostgreSQL counts them."}, func() float64 { return float64(s.archiveFailures.Load()) }))
 	return s
 }
 
@@ -80,6 +89,7 @@ func (s *stores) Run(ctx context.Context) error {
 			s.probeDatabase(ctx, round)
 			if round%settingsEvery == 0 {
 				s.checkStandby(ctx)
+				s.checkArchive(ctx)
 			}
 		})
 		_ = s.probe(ctx, s.redis, storesPatience, s.queue.Probe) // the gauge has the result
@@ -167,6 +177,37 @@ func (s *stores) checkStandby(ctx context.Context) {
 		s.safe.Set(1)
 	} else {
 		s.safe.Set(0)
+	}
+}
+
+// checkArchive keeps the gauges if PostgreSQL does not answer.
+func (s *stores) checkArchive(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, storesPatience)
+	defer cancel()
+	archive, err := postgres.ReadArchive(ctx, s.pool)
+	if err != nil {
+		return
+	}
+	if s.archiveAge.Set(0); archive.On {
+		s.archiveAge.Set(archive.Age.Seconds())
+	}
+	s.archiveFailures.Store(archive.Failures)
+	why := ""
+	if s.archive {
+		why = archive.Problem()
+	}
+	switch {
+	case (why == "") == (s.stale == ""):
+	case why != "":
+		s.log.Warn("a restore would lose messages, although database.require_archive is set", "event", "archive_missing", "reason", why)
+	default:
+		s.log.Info("WAL is archived again", "event", "archive_back")
+	}
+	s.stale = why
+	if why == "" {
+		s.archived.Set(1)
+	} else {
+		s.archived.Set(0)
 	}
 }
 

@@ -23,7 +23,8 @@ func gaugeIn(t *testing.T, registry *prometheus.Registry, name string) float64 {
 	}
 	for _, family := range families {
 		if family.GetName() == name {
-			return family.GetMetric()[0].GetGauge().GetValue()
+			m := family.GetMetric()[0]
+			return m.GetGauge().GetValue() + m.GetCounter().GetValue() // one of the two
 		}
 	}
 	t.Fatalf("%s is not registered", name)

@@ -147,23 +147,3 @@ func Standbys(ctx context.Context, pool *pgxpool.Pool) ([]Standby, error) {
 	}
 	return list, nil
 }
-
-// Archive is the state of the WAL archive.
-type Archive struct {
-	On       bool   // archive_mode
-	Last     string // the last archived file; "": none yet
-	Age      time.Duration
-	Failures int64         // since the statistics were reset
-	Failing  bool          // the last attempt failed
-	Timeout  time.Duration // archive_timeout; 0: a file is archived when it is full
-}
-
-// ReadArchive reads the state of the WAL archive.
-func ReadArchive(ctx context.Context, pool *pgxpool.Pool) (a Archive, err error) {
-	if err := pool.QueryRow(ctx, `SELECT current_setting('archive_mode') <> 'off', coalesce(last_archived_wal, ''), coalesce(now() - last_archived_time, interval '0'),
-			failed_count, coalesce(last_failed_time > coalesce(last_archived_time, '-infinity'), false), current_setting('archive_timeout')::interval
-		FROM pg_stat_archiver`).Scan(&a.On, &a.Last, &a.Age, &a.Failures, &a.Failing, &a.Timeout); err != nil {
-		return a, fmt.Errorf("looking at the archive: %w", err)
-	}
-	return a, nil
-}

@@ -113,3 +113,17 @@ func (w *world) explain() {
 
 // ok answers a webhook with 200.
 func ok(http.ResponseWriter, *http.Request) {}
+
+// secret plants texts that no log may contain.
+func (w *world) secret(texts ...string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.secrets = append(w.secrets, texts...)
+}
+
+// password is a new secret.
+func (w *world) password() string {
+	password := word()
+	w.secret(password)
+	return password
+}

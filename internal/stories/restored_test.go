@@ -3,93 +3,13 @@ package stories
 import (
 	"net/http"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
 	"intumwa/internal/testenv"
 	"intumwa/tools/carriersim"
-	"intumwa/tools/rig"
 )
-
-// backups are base backups and the WAL archive of a story's PostgreSQL, made by the
-// operators' script.
-type backups struct {
-	w            *world
-	folder, data string
-	environment  []string
-	owner        *syscall.Credential // nil: the tests' own user
-}
-
-// keepsBackups starts the WAL archive of the story's own PostgreSQL server.
-func (w *world) keepsBackups() *backups {
-	w.t.Helper()
-	b := &backups{w: w, data: scalar[string](w, `SELECT current_setting('data_directory')`)}
-	info, err := os.Stat(b.data)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	owner := info.Sys().(*syscall.Stat_t)
-	if os.Geteuid() == 0 {
-		b.owner = &syscall.Credential{Uid: owner.Uid, Gid: owner.Gid}
-	}
-	b.folder = filepath.Join(filepath.Dir(b.data), "backups")
-	script, err := os.ReadFile("../../deployments/backup/intumwa-backup")
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	for _, folder := range []string{b.folder, filepath.Join(b.folder, "wal")} {
-		if err := os.Mkdir(folder, 0o700); err != nil {
-			w.t.Fatal(err)
-		}
-	}
-	program := filepath.Join(b.folder, "intumwa-backup")
-	if err := os.WriteFile(program, script, 0o755); err != nil {
-		w.t.Fatal(err)
-	}
-	for _, path := range []string{b.folder, filepath.Join(b.folder, "wal"), program} {
-		if err := os.Chown(path, int(owner.Uid), int(owner.Gid)); err != nil {
-			w.t.Fatal(err)
-		}
-	}
-	b.environment = append(rig.Environment(), "BACKUPS="+b.folder, "PGDATA="+b.data, "PGHOST="+filepath.Dir(b.data), "PGUSER="+scalar[string](w, `SELECT current_user`), "PGDATABASE=postgres")
-	for _, setting := range []string{"archive_mode = on", "archive_command = 'BACKUPS=" + b.folder + " " + program + " archive %p %f'"} {
-		if _, err := w.pool.Exec(w.t.Context(), "ALTER SYSTEM SET "+setting); err != nil {
-			w.t.Fatal(err)
-		}
-	}
-	w.postgresServer.Stop()
-	w.postgresServer.Start()
-	w.pool.Reset()
-	return b
-}
-
-// does runs the operators' script as PostgreSQL's user.
-func (b *backups) does(verb ...string) {
-	b.w.t.Helper()
-	command := exec.CommandContext(b.w.t.Context(), testenv.Tool(b.w.t, "bash"), append([]string{filepath.Join(b.folder, "intumwa-backup")}, verb...)...)
-	command.Dir, command.Env = b.folder, b.environment
-	command.SysProcAttr = &syscall.SysProcAttr{Credential: b.owner}
-	output, err := command.CombinedOutput()
-	if err != nil {
-		log, _ := os.ReadFile(filepath.Join(filepath.Dir(b.data), "log"))
-		b.w.t.Fatalf("intumwa-backup %v: %v\n%s\nand PostgreSQL\n%s", verb, err, output, log[max(0, len(log)-3000):])
-	}
-	b.w.t.Logf("intumwa-backup %s: %s", strings.Join(verb, " "), strings.TrimSpace(string(output)))
-}
-
-// archived waits until the current WAL is in the archive.
-func (b *backups) archived() {
-	b.w.t.Helper()
-	file := scalar[string](b.w, `SELECT pg_walfile_name(pg_switch_wal())`)
-	b.w.eventually(30*time.Second, "the log is archived", func() bool {
-		_, err := os.Stat(filepath.Join(b.folder, "wal", file))
-		return err == nil
-	})
-}
 
 // unanswered is a message in `admin unanswered`.
 type unanswered struct {

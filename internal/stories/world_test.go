@@ -29,6 +29,8 @@ type scene struct {
 	ownPostgres, ownRedis bool
 	// The story has its own PostgreSQL with a synchronous standby.
 	standby bool
+	// The story has its own PostgreSQL under Patroni.
+	patroni bool
 	// The story has its own set of Redis servers.
 	redisSet func(testing.TB) *testenv.RedisSet
 	// The story starts its gateways itself.
@@ -70,6 +72,7 @@ type world struct {
 	postgresServer, redisServer *testenv.Server // nil: shared servers
 	redisSet                    *testenv.RedisSet
 	postgresPair                *testenv.PostgresPair
+	patroni                     *testenv.Patroni
 
 	binary string // whose commands the story runs; "" as gateways do
 
@@ -126,9 +129,10 @@ func (w *world) serve() {
 	switch {
 	case w.scene.standby:
 		w.postgresPair = testenv.NewPostgresPair(w.t)
-		password := word()
-		w.secret(password)
-		w.database = w.postgresPair.URL(password)
+		w.database = w.postgresPair.URL(w.password())
+	case w.scene.patroni:
+		w.patroni = testenv.NewPatroni(w.t)
+		w.database = w.patroni.URL(w.password())
 	case w.scene.ownPostgres:
 		w.postgresServer = testenv.NewPostgresServer(w.t)
 		w.database = w.withPassword(w.postgresServer.URL())
@@ -192,7 +196,7 @@ func (w *world) withPassword(server string) string {
 	}
 	password, has := u.User.Password()
 	if !has {
-		password = word()
+		password = w.password()
 		u.User = url.UserPassword(u.User.Username(), password)
 	}
 	w.secret(password)
@@ -238,13 +242,6 @@ func (w *world) subscriber(i int) string {
 func (w *world) used(number string) string {
 	w.numbers[number[len(number)-8:]] = true
 	return number
-}
-
-// secret plants texts that no log may contain.
-func (w *world) secret(texts ...string) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.secrets = append(w.secrets, texts...)
 }
 
 // word makes a unique word.

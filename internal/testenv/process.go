@@ -30,6 +30,7 @@ type process struct {
 	ready   func(context.Context) error
 	stop    syscall.Signal // a clean end
 	kill    syscall.Signal // an end without warning, with no further writes
+	beside  func() []int   // processes that belong to it and are no descendants; nil: none
 
 	running *exec.Cmd // nil: down
 	ended   chan struct{}
@@ -108,7 +109,7 @@ func (p *process) end(signal syscall.Signal) {
 	p.running, p.ended = nil, nil
 }
 
-// family are the server's process and its descendants.
+// family are the server's process, those beside it, and all their descendants.
 func (p *process) family() []int {
 	children := make(map[int][]int)
 	stats, _ := filepath.Glob("/proc/[0-9]*/stat") // fails on a bad pattern only
@@ -128,6 +129,9 @@ func (p *process) family() []int {
 		}
 	}
 	family := []int{p.running.Process.Pid}
+	if p.beside != nil {
+		family = append(family, p.beside()...)
+	}
 	for i := 0; i < len(family); i++ {
 		family = append(family, children[family[i]]...)
 	}

@@ -109,7 +109,7 @@ func gatewayConfig(api, ops, database, redis string, smsc map[string]string) str
 		"ops: {listen: " + fmt.Sprintf("%q", ops) + "}\n" +
 		"dashboard: {listen: \"127.0.0.1:0\"}\n" +
 		"log: {format: json}\n" +
-		"database: {url: " + fmt.Sprintf("%q", database) + "}\n" +
+		"database: {url: " + fmt.Sprintf("%q", database) + ", require_archive: false}\n" +
 		"redis: {url: " + fmt.Sprintf("%q", redis) + ", prefix: drill}\n" +
 		"webhooks: {allow_private: true, retry_delays: [2s, 5s, 10s]}\n" +
 		"carriers:\n" +
