@@ -54,6 +54,10 @@ func TestCheckCallback(t *testing.T) {
 		{"https://example.com/a b", public, BadURL},
 		{"https://example.com/\r\nX: y", public, BadURL},
 		{"https://example.com/?" + strings.Repeat("x", maxURLLength), public, BadURL},
+		{"https://example.com/?" + strings.Repeat("%d", maxURLLength), public, BadURL}, // an escape counts too
+		{"https://example.com/?" + strings.Repeat("%p", 100), public, BadURL},          // as much as what stands for it
+		{"https://example.com/?" + strings.Repeat("%%", maxURLLength), public, BadURL},
+		{"https://example.com/%%%dff", public, BadURL}, // %1f, or %8f: who knows what stands there
 		{"", public, BadURL},
 	} {
 		err := each.w.CheckCallback(each.url)
