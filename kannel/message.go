@@ -167,7 +167,7 @@ func (p parameters) reports(m *message, check func(string) error) string {
 		return ""
 	}
 	if err := check(url); err != nil {
-		return "DLR-URL field misformed, rejected: " + strings.Replace(err.Error(), "The webhook URL", "it", 1)
+		return "DLR-URL field misformed, rejected: " + strings.NewReplacer("The webhook URL's", "its", "The webhook URL", "it").Replace(err.Error())
 	}
 	m.callback = webhooks.Callback{URL: url, Mask: mask}
 	return ""
