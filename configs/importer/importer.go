@@ -54,7 +54,7 @@ type setting struct {
 }
 
 type carrier struct {
-	name     string
+	id, name string // theirs, ours
 	keys     keys
 	prefixes []string
 	links    []*keys
@@ -85,6 +85,8 @@ func (p *Proposal) ignore(s setting, format string, args ...any) {
 	p.Ignored = append(p.Ignored, Ignored{s.file, s.line, s.name, fmt.Sprintf(format, args...)})
 }
 
+const maxName = 50
+
 var notInName = regexp.MustCompile(`[^A-Za-z0-9-]+`)
 
 // nameOf makes a name of ours from one of theirs.
@@ -96,17 +98,21 @@ func nameOf(text, otherwise string) string {
 	if text[0] >= '0' && text[0] <= '9' {
 		text = "smsc-" + text
 	}
-	return text[:min(len(text), 50)]
+	return text[:min(len(text), maxName)]
 }
 
-// carrier returns the carrier of that name; a new one at its first use.
-func (p *Proposal) carrier(name string) *carrier {
+// carrier returns the carrier of an id; a new one at its first use. Ids that differ by more than case get different names.
+func (p *Proposal) carrier(id string) *carrier {
 	for _, c := range p.carriers {
-		if strings.EqualFold(c.name, name) {
+		if strings.EqualFold(c.id, id) {
 			return c
 		}
 	}
-	c := &carrier{name: name}
+	c := &carrier{id: id, name: nameOf(id, "smsc")}
+	for n := 2; slices.ContainsFunc(p.carriers, func(other *carrier) bool { return strings.EqualFold(other.name, c.name) }); n++ {
+		name, number := nameOf(id, "smsc"), "-"+strconv.Itoa(n)
+		c.name = name[:min(len(name), maxName-len(number))] + number
+	}
 	p.carriers = append(p.carriers, c)
 	return c
 }

@@ -52,6 +52,9 @@ func TestLinks(t *testing.T) {
 		ignored     string // names
 	}{
 		{"kannel", "port = 2775", "bind: transmitter|confirm: submit", ""},
+		{"kannel", "alt-host = b.example\nalt-port = 0", `addresses: ["b.example:2775"]`, "alt-port"},
+		{"kannel", "port = x", `address: "h.example:2775"`, "port"},
+		{"jasmin", "port 0", `address: "h.example:2775"`, "port"},
 		{"kannel", "port = 2775\ntransceiver-mode = true", "bind: transceiver|window: 10", ""},
 		{"kannel", "transceiver-mode = 1", `address: "h.example:2775"|bind: transceiver`, ""},
 		{"kannel", "port = 2775\nreceive-port = 2776", `bind: transmitter_receiver|receiver: {address: "h.example:2776"}`, ""},
@@ -135,6 +138,41 @@ func TestUnusable(t *testing.T) {
 		}
 		if _, err := importers[from](path); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %s", text[:min(len(text), 40)], err, want)
+		}
+	}
+}
+
+// TestNames: ids that differ are different carriers, also if what a name may have leaves no difference. Those that differ in
+// case only are one.
+func TestNames(t *testing.T) {
+	long := strings.Repeat("a", 60)
+	for _, each := range []struct{ ids, want string }{
+		{"lumi.tel lumi-tel Lumi-Tel lumi_tel", "lumi-tel lumi-tel-2 lumi-tel-3"},
+		{"é ü smsc", "smsc smsc-2 smsc-3"},
+		{long + "1 " + long + "2", long[:50] + " " + long[:48] + "-2"},
+		{"a.b a-b-2 a-b", "a-b a-b-2 a-b-3"},
+		{"x x X", "x"},
+	} {
+		var text string
+		for id := range strings.FieldsSeq(each.ids) {
+			text += "group = smsc\nsmsc = smpp\nhost = h.example\nsmsc-id = " + id + "\n\n"
+		}
+		file := filepath.Join(t.TempDir(), "kannel.conf")
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		p, err := importer.Kannel(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for line := range strings.SplitSeq(p.YAML(), "\n") {
+			if name, is := strings.CutPrefix(line, "  - name: "); is {
+				got = append(got, strings.Trim(name, `"`))
+			}
+		}
+		if strings.Join(got, " ") != each.want {
+			t.Errorf("%s: %v, want %s", each.ids, got, each.want)
 		}
 	}
 }

@@ -204,11 +204,13 @@ func (p *Proposal) connector(j *connector) {
 		}
 		return
 	}
-	c := p.carrier(nameOf(cid.value, "smsc"))
+	c := p.carrier(cid.value)
 	l := c.link()
 	port := 2775
 	if s, given := j.get("port"); given {
-		port, _ = s.number(p, 1, 65535)
+		if n, ok := s.number(p, 1, 65535); ok {
+			port = n
+		}
 	}
 	l.set("address", quote(address(j.value("host", "127.0.0.1"), port)))
 	if bind := j.value("bind", "transceiver"); slices.Contains([]string{"transceiver", "transmitter", "receiver"}, bind) {

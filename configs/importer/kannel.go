@@ -92,7 +92,7 @@ func (p *Proposal) smsc(g *group) {
 		p.leaveOut(g, "the group has no host")
 		return
 	}
-	c := p.carrier(nameOf(cmp.Or(id.value, host.value), "smsc"))
+	c := p.carrier(cmp.Or(id.value, host.value))
 	l := c.link()
 	p.addresses(g, l, host)
 	p.tonNPI(g, c)
@@ -177,11 +177,13 @@ func (p *Proposal) addresses(g *group, l *keys, host setting) {
 	}
 	l.set("address", quote(address(host.value, port)))
 	if s, given := g.get("alt-host"); given {
-		n := port
+		other := port
 		if s, given := g.get("alt-port"); given {
-			n, _ = s.number(p, 1, 65535)
+			if n, ok := s.number(p, 1, 65535); ok {
+				other = n
+			}
 		}
-		l.set("addresses", "["+quote(address(s.value, n))+"]")
+		l.set("addresses", "["+quote(address(s.value, other))+"]")
 	}
 	l.set("bind", bind)
 }
