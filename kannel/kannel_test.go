@@ -166,6 +166,7 @@ func TestRequests(t *testing.T) {
 		{to + "&text=x&account=INV-7", "/v1/sms", single("x", "client_reference", "INV-7")},
 		{login + "&to=%2B25779123456&from=INFO&text=x", "/v1/sms", map[string]any{"phone_number": "+25779123456", "sender": "INFO", "message": "x"}},
 		{login + "&to=+79123456+79123456&from=INFO&text=x", "/v1/sms", single("x")}, // + is a blank here, and numbers count once
+		{login + "&to=79123456+%2B25779123456+25779123456+0025779123456&from=INFO&text=x", "/v1/sms", single("x")},
 		{login + "&to=79123456+%0961234567&from=INFO&text=x&account=a", "/v1/sms/bulk", map[string]any{"sender": "INFO", "messages": []any{
 			map[string]any{"phone_number": "79123456", "message": "x", "client_reference": "a"},
 			map[string]any{"phone_number": "61234567", "message": "x", "client_reference": "a"}}}},

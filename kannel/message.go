@@ -12,6 +12,7 @@ import (
 
 	"intumwa/intake"
 	"intumwa/internal/postgres"
+	"intumwa/sms"
 	"intumwa/webhooks"
 )
 
@@ -47,8 +48,12 @@ func (p parameters) receivers(m *message) string {
 	}
 	seen := map[string]bool{}
 	for _, number := range strings.Fields(to) {
-		if !seen[number] {
-			seen[number] = true
+		one := number
+		if full, ok := sms.FromCarrier(number); ok { // in whatever form
+			one = string(full)
+		}
+		if !seen[one] {
+			seen[one] = true
 			m.to = append(m.to, number)
 		}
 	}
