@@ -131,3 +131,33 @@ func TestBackupSteps(t *testing.T) {
 	does(true, "This server is a standby: nothing is done", "base")
 	does(false, "nothing to finish", "finish")
 }
+
+// TestRestoreLooksForPatroni: without pgrep nobody knows whether Patroni would start the folder, so restore leaves it alone.
+func TestRestoreLooksForPatroni(t *testing.T) {
+	t.Parallel()
+	bash, dir := testenv.Tool(t, "bash"), t.TempDir()
+	for _, folder := range []string{"bin", "data", "backups/base-20260101T000000Z"} {
+		if err := os.MkdirAll(filepath.Join(dir, folder), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, tool := range []string{"cat", "chmod", "cp", "date", "grep", "head", "mv", "touch"} {
+		path, err := exec.LookPath(tool)
+		if err == nil {
+			err = os.Symlink(path, filepath.Join(dir, "bin", tool))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	managed := filepath.Join(dir, "data", "patroni.dynamic.json")
+	if err := os.WriteFile(managed, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	command := exec.CommandContext(t.Context(), bash, "../../deployments/backup/intumwa-backup", "restore")
+	command.Env = []string{"PATH=" + filepath.Join(dir, "bin"), "BACKUPS=" + filepath.Join(dir, "backups"), "PGDATA=" + filepath.Join(dir, "data")}
+	output, err := command.CombinedOutput()
+	if _, gone := os.Stat(managed); err == nil || gone != nil || !strings.Contains(string(output), "pgrep is missing") {
+		t.Errorf("%v, %v, %s", err, gone, output)
+	}
+}

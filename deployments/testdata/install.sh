@@ -95,8 +95,11 @@ gone $links/multi-user.target.wants/intumwa.service $links/timers.target.wants/b
 [ "$(ls /etc/intumwa)" = secrets ] || fail "after purge /etc/intumwa has $(ls -R /etc/intumwa)"
 [ "$(cat /etc/intumwa/secrets/*)" = "$secrets" ] || fail "purge changed the secrets"
 
-# The RPM: the same files and scripts.
+# The RPM: the same files and scripts. An installation by hand left its group.
+userdel intumwa
+groupadd --system intumwa
 rpm -i --nodeps /release/first.rpm >/tmp/log 2>&1 || fail "rpm: $(cat /tmp/log)"
+[ "$(id -gn intumwa)" = intumwa ] || fail "the user is $(id intumwa)"
 rpm -ql intumwa | sort >/tmp/rpm
 while read -r path; do
 	[ -d "$path" ] || grep -qxF "$path" /tmp/rpm || fail "the RPM lacks $path"
