@@ -92,6 +92,7 @@ const (
 func (c *Config) Warnings(roles ...string) []Problem {
 	out := slices.Clone(c.warnings)
 	out = append(out, c.longCredentials()...)
+	out = append(out, c.unasked()...)
 	for _, w := range []struct {
 		key, text string
 		warn      bool

@@ -223,6 +223,10 @@ func TestWarnings(t *testing.T) {
 		{both + strings.Replace(sound, "system_id: demo", "system_id: sixteen-octets-x, password: ninechars, receiver: {password: ninechars}", 1),
 			[]string{"carriers[0].links[0].system_id", "carriers[0].links[0].password", "carriers[0].links[0].receiver.password"}},
 		{both + strings.Replace(sound, "?sslmode=require", "", 1), []string{"database.url"}},
+		{both + sound + "    registered_delivery: 0\n", []string{"carriers[0].registered_delivery"}},
+		{both + sound + "    registered_delivery: 18\n", []string{"carriers[0].registered_delivery"}}, // of failure only
+		{both + sound + "    registered_delivery: 2\n    on_receipt_timeout: sent\n", nil},
+		{both + sound + "    registered_delivery: 0\n    confirm: submit\n", nil},
 	} {
 		var got []string
 		for _, w := range load(t, try.text).Warnings(Roles...) {

@@ -218,3 +218,15 @@ func (c *Config) longCredentials() (warnings []Problem) {
 	})
 	return warnings
 }
+
+// unasked warns of carriers whose messages wait for receipts that nobody asks for (registered_delivery: SMPP 3.4, 5.2.17).
+func (c *Config) unasked() (warnings []Problem) {
+	for i := range c.Carriers {
+		carrier := &c.Carriers[i]
+		if asks := carrier.RegisteredDelivery & 3; carrier.Confirm == "receipt" && carrier.OnReceiptTimeout == "failed" && (asks == 0 || asks == 2) {
+			key := fmt.Sprintf("carriers[%d].registered_delivery", i)
+			warnings = append(warnings, Problem{Key: key, Line: c.lines[key], Text: "asks for no receipt of success, so every message fails after receipt_timeout; set confirm: submit, or on_receipt_timeout: sent"})
+		}
+	}
+	return warnings
+}

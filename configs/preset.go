@@ -18,8 +18,9 @@ var presets = map[string]map[string]string{
 	},
 	// SMSCs and aggregators that take SMPP 3.4 and little of what it leaves open.
 	"loose_3_4": {
-		"user_message_reference": "false",
-		"validity_period":        "none",
+		"receipts_without_esm_class": "true",
+		"user_message_reference":     "false",
+		"validity_period":            "none",
 	},
 }
 

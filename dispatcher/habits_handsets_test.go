@@ -25,6 +25,7 @@ func TestHabitsThatNeedASetting(t *testing.T) {
 	sent, failed, silent := w.sendTo("00"), w.sendTo("01"), w.sendTo("07")
 	w.await("sent", 10*time.Second, sent)
 	w.await("failed", 10*time.Second, failed)
+	w.until("the answer to the third is stored", func() bool { return w.count(`SELECT count(*) FROM segments WHERE message_id = $1`, silent) == 1 })
 	id := w.text(`SELECT coalesce(carrier_id, key) FROM segments WHERE message_id = $1`, silent)
 	forged := fmt.Sprintf("id:%s sub:001 dlvrd:001 submit date:2603011000 done date:2603011001 stat:DELIVRD err:000 text:", id)
 	if err := mno.SendMO(carriersim.MO{From: "25761999907", To: "ACME", Text: forged}); err != nil {

@@ -36,6 +36,10 @@ name=intumwa-$version-linux-$ARCH
 archive=$work/archive/$name
 mkdir -p "$archive/bin"
 while read -r file; do
+	if [ -L "$file" ]; then # the chart's alert rules are those of Prometheus
+		mkdir -p "$archive/${file%/*}" && cp -P "$file" "$archive/$file"
+		continue
+	fi
 	install -D -m "$([ -x "$file" ] && echo 755 || echo 644)" "$file" "$archive/$file"
 done < <(files ARCHITECTURE.md CHANGELOG.md CONTRIBUTING.md LICENSE README.md deployments docs)
 install -m 755 "$program" "$archive/bin/intumwa"

@@ -37,14 +37,15 @@ func (b *backoff) served(d time.Duration) {
 
 // next returns the wait after a bind that failed, or was lost, with err. A bind that timed out
 // has spared the carrier already, so the next one follows soon: a carrier that was silent is
-// bound soon after it comes back.
-func (b *backoff) next(err error) time.Duration {
+// bound soon after it comes back. With another
+// address to try, a refusal says nothing about that one: the standby of an SMSC refuses all binds.
+func (b *backoff) next(err error, another bool) time.Duration {
 	if timeout, ok := errors.AsType[net.Error](err); ok && timeout.Timeout() {
 		return max(rand.N(b.base), b.base/10)
 	}
 	ceiling := min(b.base<<min(b.failures, 10), b.most)
 	b.failures++
-	if refused := refusal(err); refused != nil {
+	if refused := refusal(err); refused != nil && !another {
 		switch {
 		case refused.Status == StatusAlreadyBound:
 			return alreadyBoundHold + rand.N(alreadyBoundHold)

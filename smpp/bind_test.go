@@ -134,6 +134,7 @@ func TestOtherAddress(t *testing.T) {
 	t.Parallel()
 	for name, fail := range map[string]func(*peer){
 		"refuses":   func(p *peer) { p.send(0x80000009, 0x08, p.next().sequence) },
+		"standby":   func(p *peer) { p.send(0x80000009, 0x0D, p.next().sequence) },
 		"closes":    func(p *peer) { _ = p.conn.Close() },
 		"no answer": func(p *peer) { p.next() },
 	} {
@@ -228,7 +229,7 @@ func TestBindResults(t *testing.T) {
 					t.Fatalf("got %v", err)
 				}
 				b := backoff{base: backoffBase, most: backoffMost}
-				if got := b.next(fmt.Errorf("binding: %w", err)); got < hold[0] || got > hold[1] {
+				if got := b.next(fmt.Errorf("binding: %w", err), false); got < hold[0] || got > hold[1] {
 					t.Errorf("hold %s, want within %v", got, hold)
 				}
 			})

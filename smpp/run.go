@@ -54,7 +54,7 @@ func (b *Bind) keepBound(ctx context.Context) {
 		if ctx.Err() != nil {
 			break
 		}
-		delay := retry.next(err)
+		delay := retry.next(err, attempt%b.addresses() != 0)
 		b.setPhase(Down, err)
 		if retryIn := delay.Round(time.Millisecond); refusal(err) == nil {
 			b.opts.Log.Warn("link is down", "event", "link_down", "error", err, "retry_in", retryIn)
@@ -91,6 +91,14 @@ func (b *Bind) bind(ctx context.Context, attempt int) (*group, error) {
 		s.start()
 	}
 	return g, nil
+}
+
+// addresses returns after how many attempts each address was tried.
+func (b *Bind) addresses() (most int) {
+	for _, r := range modes[b.opts.Mode].roles {
+		most = max(most, len(b.opts.account(r).Addresses))
+	}
+	return most
 }
 
 // serve runs the group until one session is lost or ctx ends, and returns the reason.
