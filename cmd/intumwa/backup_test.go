@@ -141,14 +141,9 @@ func TestRestoreLooksForPatroni(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for _, tool := range []string{"cat", "chmod", "cp", "date", "grep", "head", "mv", "touch"} {
-		path, err := exec.LookPath(tool)
-		if err == nil {
-			err = os.Symlink(path, filepath.Join(dir, "bin", tool))
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
+	links := exec.CommandContext(t.Context(), bash, "-ec", `for tool in cat chmod cp date grep head mv touch; do ln -s "$(command -v $tool)" bin/; done`)
+	if links.Dir = dir; links.Run() != nil {
+		t.Fatal("the tools besides pgrep cannot be linked")
 	}
 	managed := filepath.Join(dir, "data", "patroni.dynamic.json")
 	if err := os.WriteFile(managed, nil, 0o600); err != nil {
