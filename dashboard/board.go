@@ -97,8 +97,8 @@ type linkView struct {
 	Error  string // the carrier's error text; empty: none
 
 	Refusals string // of the last minute, by status; empty: none
-	Full   int    // percent of the window
-	Pace   string
+	Full     int    // percent of the window
+	Pace     string
 }
 
 // Ages at which a backlog is shown as a warning and as a problem.
