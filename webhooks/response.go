@@ -45,6 +45,24 @@ var statusLine = regexp.MustCompile(`^\s*((?i:HTTP)(?:/\S*)?)\s+([0-9]{3})(?:[^0
 
 var errNotHTTP = errors.New("the answer is not HTTP")
 
+// statusOf returns the status of a status line, -1 if it is none, and whether it is odd. The usual form costs no regular
+// expression: every delivery reads one.
+func statusOf(line []byte) (status int, odd bool) {
+	const usual = "HTTP/1.1 "
+	end := len(usual) + 3
+	if len(line) >= end && string(line[:len(usual)]) == usual && (len(line) == end || !isDigit(line[end])) {
+		if n, err := strconv.ParseUint(string(line[len(usual):end]), 10, 16); err == nil {
+			return int(n), false
+		}
+	}
+	start := statusLine.FindSubmatch(line)
+	if start == nil {
+		return -1, true
+	}
+	status, _ = strconv.Atoi(string(start[2])) // three digits
+	return status, string(start[1]) != usual[:len(usual)-1]
+}
+
 // readHead reads up to the empty line after the headers. Only a status is required: any other fault makes the head odd,
 // even its end. http.ReadResponse would refuse most of them, and a 2xx status that was read is a success.
 func readHead(r *bufio.Reader) (h head, err error) {
@@ -54,12 +72,11 @@ func readHead(r *bufio.Reader) (h head, err error) {
 			return h, err
 		}
 	}
-	start := statusLine.FindSubmatch(line)
-	if start == nil {
+	status, odd := statusOf(line)
+	if status < 0 {
 		return h, errNotHTTP
 	}
-	status, _ := strconv.Atoi(string(start[2])) // three digits
-	h = head{status: status, length: -1, odd: string(start[1]) != "HTTP/1.1"}
+	h = head{status: status, length: -1, odd: odd}
 	for within := len(line) == r.Size(); ; { // of a line longer than the buffer, only the first part counts
 		line, more, err := r.ReadLine()
 		if err != nil {
