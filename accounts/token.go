@@ -30,6 +30,9 @@ type Token struct {
 	RevokedAt  *time.Time
 	TokenLimits
 	Email string // of its user; not set in a new token
+
+	SystemID string // of a key of kind SMPP; "": a key of the HTTP API
+	SMPPLimits
 }
 
 // Recorded returns what the audit log has of a token.
@@ -41,10 +44,14 @@ func (t Token) Recorded() map[string]any {
 	if len(t.Networks) > 0 {
 		recorded["networks"] = t.Networks
 	}
+	if t.SystemID != "" {
+		recorded["system_id"], recorded["sessions"], recorded["window"], recorded["tps"] = t.SystemID, t.Sessions, t.Window, t.TPS
+	}
 	return recorded
 }
 
-const tokenColumns = `id, user_id, name, created_at, last_used_at, revoked_at, scopes, expires_at, networks, (select email from users where users.id = user_id)` //nolint:gosec // names of columns, no credential
+const tokenColumns = `id, user_id, name, created_at, last_used_at, revoked_at, scopes, expires_at, networks, (select email from users where users.id = user_id),
+	coalesce(system_id, ''), coalesce(sessions, 0), coalesce("window", 0), coalesce(tps, 0)` //nolint:gosec // names of columns, no credential
 
 // CreateToken creates a token of the user with that email. The second result is its text, which is shown once and
 // cannot be read again.
@@ -66,7 +73,16 @@ func (a *Accounts) CreateOwnToken(ctx context.Context, userID int64, name string
 	if name, err = cleanName("token name", name); err != nil {
 		return Token{}, "", err
 	}
-	err = pgx.BeginFunc(ctx, a.pool, func(tx pgx.Tx) error {
+	err = a.withRoom(ctx, userID, func(in *Accounts) (err error) {
+		t, text, err = in.insertToken(ctx, userID, name, limits)
+		return err
+	})
+	return t, text, err
+}
+
+// withRoom calls insert in a transaction if the user may have one more token.
+func (a *Accounts) withRoom(ctx context.Context, userID int64, insert func(in *Accounts) error) error {
+	return pgx.BeginFunc(ctx, a.pool, func(tx pgx.Tx) error {
 		var may, active int
 		if err := tx.QueryRow(ctx, `
 			with people as (select id, role from users where id = $1 or company_id = (select company_id from users where id = $1)
@@ -87,10 +103,8 @@ func (a *Accounts) CreateOwnToken(ctx context.Context, userID int64, name string
 		if active >= MaxTokens {
 			return &callerError{ErrTooMany, fmt.Sprintf("user %d has %d tokens", userID, active)}
 		}
-		t, text, err = a.In(tx).insertToken(ctx, userID, name, limits)
-		return err
+		return insert(a.In(tx))
 	})
-	return t, text, err
 }
 
 func (a *Accounts) insertToken(ctx context.Context, userID int64, name string, limits TokenLimits) (Token, string, error) {

@@ -84,7 +84,7 @@ func (c *Carrier) refusedForNow(s smpp.Status, attempt int) submission.Event {
 // segments builds the submit_sm of a message, cut as its recorded copies were (profile.Profile.SegmentsAs).
 func (c *Carrier) segments(m *messages.Claimed, now time.Time) ([]smpp.Submit, error) {
 	return c.SegmentsAs(&profile.Message{ID: m.ID, Sender: m.Sender, Number: m.Number, Body: m.Body, ConcatRef: m.ConcatRef,
-		ExpiresAt: m.ExpiresAt, Single: m.Lane == messages.LaneSingle}, now, submission.TotalOf(m.Copies))
+		ExpiresAt: m.ExpiresAt, Single: m.Lane == messages.LaneSingle, Class: m.Class, Part: m.Part}, now, submission.TotalOf(m.Copies))
 }
 
 // submitKey is the key of a segment in flight; fromKey decodes it.

@@ -10,6 +10,7 @@ import (
 	"intumwa/billing"
 	"intumwa/internal/postgres"
 	"intumwa/messages"
+	"intumwa/smppserver/binds"
 	"intumwa/webhooks"
 )
 
@@ -90,6 +91,9 @@ func cancelStep(ctx context.Context, pool *pgxpool.Pool, store *messages.Store, 
 			}
 		}
 		if err := hooks.Enqueue(ctx, tx, events); err != nil {
+			return err
+		}
+		if err := binds.Add(ctx, tx, receiptsFor(settled)); err != nil {
 			return err
 		}
 		return billing.RefundNow(ctx, tx, refunds)

@@ -12,6 +12,7 @@ import (
 	"intumwa/internal/postgres"
 	"intumwa/messages"
 	"intumwa/messages/submission"
+	"intumwa/smppserver/binds"
 	"intumwa/sms"
 	"intumwa/webhooks"
 )
@@ -49,6 +50,9 @@ func conclude(ctx context.Context, tx pgx.Tx, store *messages.Store, hooks *webh
 	if err := hooks.Enqueue(ctx, tx, events); err != nil {
 		return nil, 0, err
 	}
+	if err := binds.Add(ctx, tx, receiptsFor(settled)); err != nil {
+		return nil, 0, err
+	}
 	if refunded, err = billing.Refund(ctx, tx, debits); err != nil {
 		return nil, 0, err
 	}
@@ -75,6 +79,26 @@ func follows(settled []messages.Settled, refunds func(messages.Settled) bool) (e
 		}
 	}
 	return events, debits
+}
+
+// Receipts that a submit_sm may ask for (SMPP 3.4, 5.2.17), as messages.Origin has them.
+const (
+	receiptAlways    = 1
+	receiptOfFailure = 2
+	receiptOfSuccess = 3
+)
+
+// receiptsFor returns the receipts for customers' binds of messages that became final.
+func receiptsFor(settled []messages.Settled) (receipts []binds.Delivery) {
+	for i := range settled {
+		m := &settled[i]
+		sent := m.Status == sms.Sent
+		if m.Registered == receiptAlways || m.Registered == receiptOfFailure && !sent || m.Registered == receiptOfSuccess && sent {
+			receipts = append(receipts, binds.Delivery{Account: m.SMPPAccount, Bind: m.SMPPBind, Number: string(m.Number), Address: m.Sender, ULID: m.ULID,
+				Sent: &sent, Reason: m.Reason, SubmittedAt: m.CreatedAt, At: m.At})
+		}
+	}
+	return receipts
 }
 
 // refunds applies billing.refund to a failed live message.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"testing"
 
+	"intumwa/messages"
 	"intumwa/smpp"
 	"intumwa/sms"
 )
@@ -53,5 +54,22 @@ func TestSettlingWaitsForNoBalance(t *testing.T) {
 			t.Error(err)
 		}
 		state(99, 2, 0)
+	}
+}
+
+// TestReceiptsForBinds: a final message that was submitted over SMPP has a receipt if it asked for one of that kind.
+func TestReceiptsForBinds(t *testing.T) {
+	want := map[uint8][2]bool{0: {}, receiptAlways: {true, true}, receiptOfFailure: {false, true}, receiptOfSuccess: {true, false}}
+	for registered, of := range want {
+		for i, status := range []sms.Status{sms.Sent, sms.Failed} {
+			m := messages.Settled{SMPPAccount: 7, SMPPBind: 8, Registered: registered, Status: status, Number: "+25779000001", Sender: "ACME", Reason: "UNDELIV 001"}
+			got := receiptsFor([]messages.Settled{m})
+			if (len(got) == 1) != of[i] {
+				t.Errorf("registered_delivery %d, %v: %d receipts", registered, status, len(got))
+			}
+			if len(got) == 1 && (got[0].Account != 7 || got[0].Bind != 8 || *got[0].Sent != (status == sms.Sent)) {
+				t.Errorf("%+v", got[0])
+			}
+		}
 	}
 }

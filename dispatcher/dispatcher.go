@@ -53,7 +53,7 @@ type Dispatcher struct {
 	*housekeeping
 	member *member
 	health *queueHealth
-	binds  binds
+	binds  linkBinds
 
 	mu           sync.Mutex
 	settlers     map[string]*settler // of all carriers since the start
@@ -71,7 +71,7 @@ func New(pool, hot *pgxpool.Pool, q *queue.Queue, hooks *webhooks.Webhooks, opts
 	}
 	health := newQueueHealth(q, opts.Log, opts.Metrics)
 	d := &Dispatcher{core: shared, recovery: newRecovery(shared, health), housekeeping: &housekeeping{core: shared}, health: health,
-		settlers: make(map[string]*settler), binds: binds{byLink: make(map[string]*linkBind)}}
+		settlers: make(map[string]*settler), binds: linkBinds{byLink: make(map[string]*linkBind)}}
 	d.member = d.newMember()
 	checked, err := d.check(opts.Carriers)
 	if err != nil {

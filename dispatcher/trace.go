@@ -28,14 +28,14 @@ func (c *core) holder(ctx context.Context, link string) error {
 	return fmt.Errorf("%s: %w but by %s", link, ErrNotHeld, name)
 }
 
-// binds are the binds of the running links, by link.
-type binds struct {
+// linkBinds are the binds of the running links, by link.
+type linkBinds struct {
 	mu     sync.Mutex
 	byLink map[string]*linkBind
 }
 
 // set registers the bind of a running link; nil removes it.
-func (b *binds) set(link string, bind *linkBind) {
+func (b *linkBinds) set(link string, bind *linkBind) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if bind == nil {
@@ -46,7 +46,7 @@ func (b *binds) set(link string, bind *linkBind) {
 }
 
 // get returns the bind of a link that runs in this process, or nil.
-func (b *binds) get(link string) *linkBind {
+func (b *linkBinds) get(link string) *linkBind {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.byLink[link]

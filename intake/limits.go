@@ -39,7 +39,7 @@ func (c *core) limit(ctx context.Context, company *accounts.Company, r *request)
 	}
 	counted, first, reached := c.opts.Repeats.Count(ctx, company.ID, repeats, r.name(), sendings)
 	if reached != throttle.NoRepeat {
-		return counted, refuseRepeat(repeats, reached, r.kind == kindSingle, first)
+		return counted, refuseRepeat(repeats, reached, r.kind.alone(), first)
 	}
 	return counted, nil
 }
@@ -87,7 +87,7 @@ func spell(d time.Duration) string {
 // capped returns the refusal of a request that exceeds what is left of the day's credits.
 func (r *request) capped(left int64) sms.Refusal {
 	what := "batch"
-	if r.kind == kindSingle {
+	if r.kind.alone() {
 		what = "message"
 	}
 	return RefuseDailyCap(what, strconv.Itoa(r.segments), strconv.FormatInt(left, 10), strconv.FormatInt(r.cap, 10))

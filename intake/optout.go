@@ -61,7 +61,7 @@ func bar(ctx context.Context, tx pgx.Tx, requests []*request) error {
 		n += len(r.messages)
 		switch {
 		case len(out) == 0:
-		case r.kind == kindSingle:
+		case r.kind.alone():
 			r.barred = RefuseOptedOut
 		default:
 			r.barred = &OptedOut{RefuseRecipientsOptedOut(ordinals...), out}

@@ -104,19 +104,23 @@ const (
 	kindSingle   kind = iota // a live message: the company's balance pays
 	kindBulk                 // a batch: the company's balance pays
 	kindTemplate             // a batch: the company's balance pays
+	kindSMPP                 // a message, or a part of one, submitted over SMPP: the company's balance pays
 	kindTest                 // a test message: the account's pool pays
 	kindSandbox              // a test message to a sandbox number: free
 	kindCode                 // a one-time code of the gateway: free
 )
 
 // kinds are the names, in metrics and, for batches, in the database.
-var kinds = [...]string{"single", "bulk", "template", "test", "sandbox", "code"}
+var kinds = [...]string{"single", "bulk", "template", "smpp", "test", "sandbox", "code"}
 
 // String is the kind's name.
 func (k kind) String() string { return kinds[k] }
 
 // live reports whether the company's balance pays.
-func (k kind) live() bool { return k <= kindTemplate }
+func (k kind) live() bool { return k <= kindSMPP }
+
+// alone reports whether a live request is one message, not a batch.
+func (k kind) alone() bool { return k == kindSingle || k == kindSMPP }
 
 // payer is the company whose balance a request must lock; 0: none.
 func (r *request) payer() int64 {

@@ -72,12 +72,14 @@ func (s *Store) Insert(ctx context.Context, tx pgx.Tx, messages []*Message) ([]i
 
 // moreOf returns the columns that most messages lack; nil when none of them has any.
 func moreOf(messages []*Message) []any {
-	if !slices.ContainsFunc(messages, func(m *Message) bool { return m.Reference != "" || m.timed() || m.Sandboxed() }) {
+	if !slices.ContainsFunc(messages, func(m *Message) bool { return m.Reference != "" || m.timed() || m.Sandboxed() || m.Origin != nil }) {
 		return nil
 	}
 	n := len(messages)
 	references, sends, expires, later := make([]*string, n), make([]*time.Time, n), make([]*time.Time, n), make([]bool, n)
 	after, status, reasons := make([]*float64, n), make([]int16, n), make([]string, n)
+	accounts, binds, parts := make([]*int64, n), make([]*int64, n), make([]*int64, n)
+	registered, urgent, classes := make([]*int16, n), make([]*bool, n), make([]*int16, n)
 	for i, m := range messages {
 		if m.Reference != "" {
 			references[i] = &m.Reference
@@ -87,8 +89,20 @@ func moreOf(messages []*Message) []any {
 			seconds := fate.After.Seconds()
 			after[i], status[i], reasons[i] = &seconds, int16(fate.Status), fate.Reason
 		}
+		if o := m.Origin; o != nil {
+			accounts[i], binds[i], urgent[i] = &o.Account, &o.Bind, &o.Urgent
+			if o.Registered != 0 {
+				registered[i] = new(int16(o.Registered))
+			}
+			if o.Class != nil {
+				classes[i] = new(int16(*o.Class))
+			}
+			if o.Part != nil {
+				parts[i] = new(partNumber(*o.Part))
+			}
+		}
 	}
-	return []any{references, sends, expires, later, after, status, reasons}
+	return []any{references, sends, expires, later, after, status, reasons, accounts, binds, registered, urgent, classes, parts}
 }
 
 // orNull returns nil for the zero time.
@@ -97,6 +111,19 @@ func orNull(t time.Time) *time.Time {
 		return nil
 	}
 	return &t
+}
+
+// partNumber is a part as the table has it.
+func partNumber(p sms.Part) int64 {
+	return int64(p.Reference)<<16 | int64(p.Total)<<8 | int64(p.Number)
+}
+
+// partOf is the inverse of partNumber; nil for 0.
+func partOf(number int64) *sms.Part {
+	if number == 0 {
+		return nil
+	}
+	return &sms.Part{Reference: uint16(number >> 16), Total: uint8(number >> 8), Number: uint8(number)}
 }
 
 // The statements for messages without the rarer columns, and with them.
@@ -108,8 +135,11 @@ func insertStatement(more bool) string {
 	expires, now := `now() + make_interval(secs => validity)`, ``
 	if more {
 		arrays = `, unnest($15::text[]) AS reference, unnest($16::timestamptz[]) AS send_at, unnest($17::timestamptz[]) AS expire_at,
-			unnest($18::boolean[]) AS later, unnest($19::float8[]) AS fate_after, unnest($20::smallint[]) AS fate, unnest($21::text[]) AS fate_reason`
-		columns, values = `, client_reference, send_at, expire_at`, `, reference, send_at, expire_at`
+			unnest($18::boolean[]) AS later, unnest($19::float8[]) AS fate_after, unnest($20::smallint[]) AS fate, unnest($21::text[]) AS fate_reason,
+			unnest($22::bigint[]) AS smpp_account, unnest($23::bigint[]) AS smpp_bind, unnest($24::smallint[]) AS registered, unnest($25::boolean[]) AS urgent,
+			unnest($26::smallint[]) AS message_class, unnest($27::bigint[]) AS part`
+		const origin = `, smpp_account, smpp_bind, registered, urgent, message_class, part`
+		columns, values = `, client_reference, send_at, expire_at`+origin, `, reference, send_at, expire_at`+origin
 		expires = `coalesce(expire_at, greatest(now(), send_at) + make_interval(secs => validity))`
 		now = ` WHERE NOT later AND fate_after IS NULL`
 		statements = `, later AS (

@@ -89,11 +89,28 @@ type Message struct {
 	SendAt    time.Time // when it is sent; zero: at once
 	ExpireAt  time.Time // when it expires; zero: at the end of its validity, which begins when it is to be sent
 	Scheduled bool      // it waits for SendAt
+
+	Origin *Origin // of a message that was submitted over SMPP; nil: of any other
+}
+
+// Origin is where and how a message was submitted over SMPP.
+type Origin struct {
+	Account    int64 // the API key's id
+	Bind       int64
+	Registered uint8 // receipts that it asked for: 0 none, 1 success and failure, 2 failure, 3 success
+	Urgent     bool  // its priority_flag is not 0
+	Form
+}
+
+// Form is what a submit_sm says about its text besides the text. The zero Form says nothing.
+type Form struct {
+	Class *uint8    // message class, 0 to 3 (3GPP TS 23.038, section 4)
+	Part  *sms.Part // set: the text is one part of a long message, which goes out as it came
 }
 
 // Lane returns the lane of its carrier.
 func (m *Message) Lane() int {
-	if m.Batch != nil {
+	if m.Batch != nil || m.Origin != nil && !m.Origin.Urgent {
 		return LaneBatch
 	}
 	return LaneSingle

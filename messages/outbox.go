@@ -36,7 +36,8 @@ type Claimed struct {
 	Body      string
 	Segments  int
 	ConcatRef byte // of its id if billed as one segment: a carrier's alphabet may need more
-	Attempt   int  // 1 for the first; 0: it is not to be submitted (OptedOut)
+	Form
+	Attempt   int // 1 for the first; 0: it is not to be submitted (OptedOut)
 	CreatedAt time.Time
 	ExpiresAt time.Time
 
@@ -65,10 +66,11 @@ func (m *Claimed) Claim() Claim { return Claim{m.ID, m.Epoch} }
 var claimOptedOut = `NOT m.test AND ` + handsets.OptedOut("o.company_id", "m.phone_number", "m.sender") + ` AND NOT ` + receipts.MayHave("o.message_id")
 
 const claimedColumns = `o.message_id, o.epoch, o.begun, o.carrier, m.ulid, o.company_id, o.lane, m.sender, m.phone_number, m.body, m.segments,
-	coalesce(m.concat_ref, (m.id % 256)::smallint) AS ref, o.attempts, m.created_at, o.expires_at, o.pushed_at IS NOT NULL AS pushed`
+	coalesce(m.concat_ref, (m.id % 256)::smallint) AS ref, o.attempts, m.created_at, o.expires_at, o.pushed_at IS NOT NULL AS pushed,
+	coalesce(m.message_class, -1::smallint) AS class, coalesce(m.part, 0) AS part`
 
 // claimedNames are the names of claimedColumns.
-const claimedNames = `message_id, epoch, begun, carrier, ulid, company_id, lane, sender, phone_number, body, segments, ref, attempts, created_at, expires_at, pushed`
+const claimedNames = `message_id, epoch, begun, carrier, ulid, company_id, lane, sender, phone_number, body, segments, ref, attempts, created_at, expires_at, pushed, class, part`
 
 // Claim claims the outbox rows of ids for dispatcher and returns those that it got: not a row that is deleted, not due,
 // expired, claimed, or of another carrier by now, so an id that is on the queue twice does no harm.
@@ -166,10 +168,14 @@ func scanClaimed(row pgx.CollectableRow) (*Claimed, error) {
 	var c Claimed
 	var id [16]byte
 	var number string
-	var ref int16
+	var ref, class int16
+	var part int64
 	if err := row.Scan(&c.ID, &c.Epoch, &c.Begun, &c.Carrier, &id, &c.CompanyID, &c.Lane, &c.Sender, &number, &c.Body, &c.Segments,
-		&ref, &c.Attempt, &c.CreatedAt, &c.ExpiresAt, &c.Pushed); err != nil {
+		&ref, &c.Attempt, &c.CreatedAt, &c.ExpiresAt, &c.Pushed, &class, &part); err != nil {
 		return nil, err
+	}
+	if c.Part = partOf(part); class >= 0 {
+		c.Class = new(uint8(class))
 	}
 	c.ULID, c.Number, c.ConcatRef = id, sms.Number(number), byte(ref)
 	return &c, nil

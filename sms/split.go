@@ -34,6 +34,14 @@ func Encode(text string) (Encoding, []byte) {
 	return GSM7, appendGSM7(make([]byte, 0, size.Units), text)
 }
 
+// FitsPart reports whether a payload of Encode fits one part of a long message: 153 septets or 67 code units.
+func (e Encoding) FitsPart(payload []byte) bool {
+	if e == UCS2 {
+		return len(payload) <= 2*concatUnits
+	}
+	return len(payload) <= concatSeptets
+}
+
 func cut(encoding Encoding, payload []byte, septets, units int) Split {
 	single, several := singleSeptets, septets
 	if encoding == UCS2 {

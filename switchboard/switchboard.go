@@ -40,6 +40,7 @@ import (
 	"intumwa/internal/postgres"
 	"intumwa/messages"
 	"intumwa/queue"
+	"intumwa/smppserver/binds"
 	"intumwa/sms"
 	"intumwa/webhooks"
 )
@@ -221,6 +222,8 @@ type work struct {
 	changes  map[string]int
 	events   []webhooks.Event
 	replies  []*messages.Message
+
+	deliveries []binds.Delivery // for binds of customers
 }
 
 // round routes up to limit messages in one transaction. mine is false when another process routes.
@@ -263,6 +266,9 @@ func (b *Switchboard) within(ctx context.Context, do func(context.Context, *work
 			return err
 		}
 		if err := b.webhooks.Enqueue(ctx, tx, w.events); err != nil {
+			return err
+		}
+		if err := binds.Add(ctx, tx, w.deliveries); err != nil {
 			return err
 		}
 		if len(w.replies) > 0 {

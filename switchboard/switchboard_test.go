@@ -470,3 +470,20 @@ func TestTwoProcessesAtOnce(t *testing.T) {
 		})
 	}
 }
+
+// TestMOForBinds: an MO of a route with a key of kind SMPP waits for that key's binds too, once.
+func TestMOForBinds(t *testing.T) {
+	w := newWorld(t, Options{})
+	w.exec(`INSERT INTO api_tokens (user_id, name, secret_hash, scopes, system_id, sessions, "window", tps) VALUES (1, 'k', decode(repeat('00', 32), 'hex'), '{smpp}', 'k', 4, 10, 20)`)
+	if _, err := w.store.AddRoute(w.Context(), handsets.Route{Address: "8080", CompanyID: 1, Account: 1}); err != nil {
+		t.Fatal(err)
+	}
+	w.route("9090", "", "", 1)
+	w.takes(from("25779000001", "8080", "Amahoro"), from("25779000001", "8080", "Amahoro"), from("25779000001", "9090", "Yego"))
+	if got := all[string](w, `SELECT concat_ws(' ', account, phone_number, address, body, sent) FROM smpp_deliveries`); !slices.Equal(got, []string{"1 +25779000001 8080 Amahoro"}) {
+		t.Errorf("deliveries %q", got)
+	}
+	if got := w.received(); len(got) != 2 {
+		t.Errorf("events %v", got)
+	}
+}

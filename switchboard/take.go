@@ -10,6 +10,7 @@ import (
 	"intumwa/accounts"
 	"intumwa/inbound/handsets"
 	"intumwa/messages"
+	"intumwa/smppserver/binds"
 	"intumwa/sms"
 	"intumwa/webhooks"
 )
@@ -104,6 +105,9 @@ func (b *Switchboard) deliver(ctx context.Context, w *work, parts []handsets.Inb
 	data.InboundID, data.From, data.ReceivedAt = m.ID, m.From, webhooks.Time{Time: m.At}
 	w.events = append(w.events, webhooks.Event{CompanyID: m.CompanyID, MessageID: m.ID, Name: webhooks.Received, At: m.At, PhoneNumber: m.From,
 		Data: data})
+	if c.account != 0 && text != nil {
+		w.deliveries = append(w.deliveries, binds.Delivery{Account: c.account, Number: m.From, Address: m.To, At: m.At, Body: *text})
+	}
 	return b.obey(ctx, w, last, c)
 }
 
@@ -130,6 +134,7 @@ func (b *Switchboard) giveUp(ctx context.Context, w *work, m *handsets.Inbound) 
 // command is a message's company and its stop or start word.
 type command struct {
 	company int64  // 0: none
+	account int64  // the API key of kind SMPP whose binds get the message too; 0: none
 	change  string // changeStop, changeStart, or "" for none
 	sender  string // to which the command applies; "": all senders of the company
 	more    bool   // the text says more than the command
@@ -181,7 +186,7 @@ func (b *Switchboard) read(ctx context.Context, w *work, m *handsets.Inbound, te
 		names(c.sender)
 		return c, nil
 	}
-	c.company, c.sender = route.CompanyID, route.Sender
+	c.company, c.account, c.sender = route.CompanyID, route.Account, route.Sender
 	if c.change == "" || c.sender != "" {
 		names(c.sender)
 		return c, nil

@@ -31,6 +31,9 @@ type Message struct {
 	ConcatRef byte // of UDH-8 and SAR
 	ExpiresAt time.Time
 	Single    bool // a single send, not a batch's
+
+	Class *uint8    // message class of its own; nil: as the Profile says
+	Part  *sms.Part // set: the text is one part of a long message, cut by the customer
 }
 
 // Segments builds the submit_sm of each segment of a message, in order. With
@@ -54,7 +57,12 @@ func (p *Profile) Segments(m *Message, now time.Time) []smpp.Submit {
 		template.Priority = p.SinglePriority
 	}
 	encoding, payload := p.encode(m.Body)
-	template.DataCoding = p.coding(encoding)
+	template.DataCoding = p.coding(encoding, m.Class)
+	if m.Part != nil {
+		submits := []smpp.Submit{p.part(template, m.Part, p.alphabet(encoding, payload))}
+		p.referTo(m.ID, submits)
+		return submits
+	}
 	if p.Concat == ConcatPayload {
 		if text := p.alphabet(encoding, payload); len(payload) <= 140 || (encoding == sms.GSM7 && len(payload) <= 160) {
 			template.ShortMessage = text
@@ -75,25 +83,43 @@ func (p *Profile) Segments(m *Message, now time.Time) []smpp.Submit {
 			submits[i].ShortMessage = text
 			continue
 		}
-		total, seq := byte(len(split.Segments)), byte(i+1)
-		switch p.Concat {
-		case ConcatUDH16:
-			header := sms.UDH16(uint16(m.ID), total, seq)
-			submits[i].ESMClass |= esmUDHI
-			submits[i].ShortMessage = append(header[:], text...)
-		case ConcatSAR:
-			submits[i].ShortMessage = text
-			submits[i].TLVs = append(slices.Clip(p.TLVs),
-				smpp.TLV{Tag: smpp.TagSARMessageReference, Value: binary.BigEndian.AppendUint16(nil, uint16(m.ConcatRef))},
-				smpp.TLV{Tag: smpp.TagSARTotalSegments, Value: []byte{total}},
-				smpp.TLV{Tag: smpp.TagSARSegmentSeqnum, Value: []byte{seq}})
-		default:
-			header := sms.UDH8(m.ConcatRef, total, seq)
-			submits[i].ESMClass |= esmUDHI
-			submits[i].ShortMessage = append(header[:], text...)
+		part := sms.Part{Reference: uint16(m.ConcatRef), Total: uint8(len(split.Segments)), Number: uint8(i + 1)}
+		if p.Concat == ConcatUDH16 {
+			part.Reference = uint16(m.ID)
 		}
+		submits[i] = p.part(template, &part, text)
 	}
 	return submits
+}
+
+// part completes a submit_sm for one part of a long message, as the carrier wants parts marked. A part that a customer has
+// cut for an 8-bit reference goes with one where the 16-bit reference would make it too long.
+func (p *Profile) part(submit smpp.Submit, part *sms.Part, text []byte) smpp.Submit {
+	switch {
+	case p.Concat == ConcatSAR:
+		submit.ShortMessage = text
+		submit.TLVs = append(slices.Clip(p.TLVs),
+			smpp.TLV{Tag: smpp.TagSARMessageReference, Value: binary.BigEndian.AppendUint16(nil, part.Reference)},
+			smpp.TLV{Tag: smpp.TagSARTotalSegments, Value: []byte{part.Total}},
+			smpp.TLV{Tag: smpp.TagSARSegmentSeqnum, Value: []byte{part.Number}})
+	case p.Concat == ConcatUDH16 && fitsWide(submit.DataCoding, text):
+		header := sms.UDH16(part.Reference, part.Total, part.Number)
+		submit.ESMClass |= esmUDHI
+		submit.ShortMessage = append(header[:], text...)
+	default:
+		header := sms.UDH8(byte(part.Reference), part.Total, part.Number)
+		submit.ESMClass |= esmUDHI
+		submit.ShortMessage = append(header[:], text...)
+	}
+	return submit
+}
+
+// fitsWide reports whether a part leaves room for a 16-bit reference: 152 septets, or 66 code units.
+func fitsWide(dataCoding uint8, text []byte) bool {
+	if sms.IsUCS2(dataCoding) {
+		return len(text) <= 2*66
+	}
+	return len(text) <= 152
 }
 
 // SegmentsAs is Segments for a message of which copies are recorded that were cut into total segments (0: none): the other
@@ -102,6 +128,11 @@ func (p *Profile) Segments(m *Message, now time.Time) []smpp.Submit {
 func (p *Profile) SegmentsAs(m *Message, now time.Time, total int) ([]smpp.Submit, error) {
 	submits := p.Segments(m, now)
 	switch {
+	case m.Part != nil:
+		if encoding, payload := p.encode(m.Body); !encoding.FitsPart(payload) { // the carrier's alphabet lacks a character
+			return nil, &smpp.FieldError{Field: "short_message", Problem: "is a part that is too long in UCS-2"}
+		}
+		return submits, nil
 	case len(submits) > sms.MaxSegments:
 		return nil, &smpp.FieldError{Field: "short_message", Problem: fmt.Sprintf("takes %d segments here, more than %d", len(submits), sms.MaxSegments)}
 	case total == 0 || len(submits) == total:
@@ -133,13 +164,13 @@ func (p *Profile) referTo(messageID int64, submits []smpp.Submit) {
 func Reference(messageID int64, segment int) uint16 { return uint16(messageID*37 + int64(segment)) }
 
 // coding returns the data_coding of an encoding. A message class is in the bits of 3GPP TS 23.038, section 4.
-func (p *Profile) coding(encoding sms.Encoding) uint8 {
+func (p *Profile) coding(encoding sms.Encoding, own *uint8) uint8 {
 	coding, classed := p.DefaultCoding, uint8(0x10)
 	if encoding == sms.UCS2 {
 		coding, classed = cmp.Or(p.UCS2Coding, encoding.DataCoding()), 0x18
 	}
-	if p.MessageClass != nil {
-		return classed | *p.MessageClass
+	if class := cmp.Or(own, p.MessageClass); class != nil {
+		return classed | *class
 	}
 	return coding
 }

@@ -217,3 +217,48 @@ func TestValidity(t *testing.T) {
 		}
 	}
 }
+
+// TestPart: a part that a customer has cut goes out as one segment with its reference, in the form that the carrier wants.
+func TestPart(t *testing.T) {
+	part := &sms.Part{Reference: 0x0201, Total: 3, Number: 2}
+	for _, c := range []struct {
+		name   string
+		concat Concat
+		text   string
+		header string // of the text, in hexadecimal
+	}{
+		{"UDH8 keeps the low byte", ConcatUDH8, strings.Repeat("x", 153), "050003010302"},
+		{"UDH16", ConcatUDH16, strings.Repeat("x", 152), "06080402010302"},
+		{"too long for UDH16", ConcatUDH16, strings.Repeat("x", 153), "050003010302"},
+		{"UCS-2 too long for UDH16", ConcatUDH16, strings.Repeat("ж", 67), "050003010302"},
+		{"SAR", ConcatSAR, strings.Repeat("x", 153), ""},
+		{"a carrier of whole texts", ConcatPayload, "x", "050003010302"},
+	} {
+		p, m := Profile{Concat: c.concat, NoReference: true}, claimed(c.text)
+		m.Part = part
+		got, err := p.SegmentsAs(m, noon, 0)
+		if err != nil || len(got) != 1 {
+			t.Fatalf("%s: %d segments, %v", c.name, len(got), err)
+		}
+		header, _ := hex.DecodeString(c.header)
+		_, text := sms.Encode(c.text)
+		if !bytes.Equal(got[0].ShortMessage, append(header, text...)) || (len(header) > 0) != (got[0].ESMClass&esmUDHI != 0) {
+			t.Errorf("%s: %x", c.name, got[0].ShortMessage)
+		}
+		if c.concat == ConcatSAR && !reflect.DeepEqual(got[0].TLVs, []smpp.TLV{{Tag: smpp.TagSARMessageReference, Value: []byte{2, 1}},
+			{Tag: smpp.TagSARTotalSegments, Value: []byte{3}}, {Tag: smpp.TagSARSegmentSeqnum, Value: []byte{2}}}) {
+			t.Errorf("SAR: %v", got[0].TLVs)
+		}
+	}
+	latin := Profile{Alphabet: AlphabetLatin1}
+	m := claimed(strings.Repeat("x", 150) + "€")
+	m.Part = part
+	if _, err := latin.SegmentsAs(m, noon, 0); err == nil {
+		t.Error("a part that needs UCS-2 and does not fit goes out")
+	}
+	class := uint8(0)
+	m = claimed("Amahoro")
+	if m.Class = &class; (&Profile{}).Segments(m, noon)[0].DataCoding != 0x10 {
+		t.Error("the message's class is lost")
+	}
+}

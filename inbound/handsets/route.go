@@ -20,6 +20,7 @@ type Route struct {
 	CompanyID int64
 	Sender    string // to which STOP under this route applies; "": all senders of the company, or the one with Address as its name
 	CreatedAt time.Time
+	Account   int64 // the API key of kind SMPP whose binds get its messages too; 0: none
 }
 
 // ErrTaken means that the address and keyword have a route.
@@ -36,8 +37,8 @@ func (s *Store) AddRoute(ctx context.Context, r Route) (_ Route, err error) {
 			return Route{}, fmt.Errorf("adding a route from %s: the keyword %w", r.Address, err)
 		}
 	}
-	err = s.pool.QueryRow(ctx, `INSERT INTO inbound_routes (address, keyword, carrier, company_id, sender) VALUES ($1, $2, $3, $4, $5)
-		ON CONFLICT DO NOTHING RETURNING id, created_at`, r.Address, r.Keyword, r.Carrier, r.CompanyID, r.Sender).Scan(&r.ID, &r.CreatedAt)
+	err = s.pool.QueryRow(ctx, `INSERT INTO inbound_routes (address, keyword, carrier, company_id, sender, smpp_account) VALUES ($1, $2, $3, $4, $5, nullif($6::bigint, 0))
+		ON CONFLICT DO NOTHING RETURNING id, created_at`, r.Address, r.Keyword, r.Carrier, r.CompanyID, r.Sender, r.Account).Scan(&r.ID, &r.CreatedAt)
 	if errors.Is(err, pgx.ErrNoRows) {
 		err = ErrTaken
 	}
@@ -47,7 +48,7 @@ func (s *Store) AddRoute(ctx context.Context, r Route) (_ Route, err error) {
 	return r, nil
 }
 
-const routeColumns = `id, address, keyword, carrier, company_id, sender, created_at`
+const routeColumns = `id, address, keyword, carrier, company_id, sender, created_at, coalesce(smpp_account, 0)`
 
 // RemoveRoute deletes a route and returns it, or ErrNotFound.
 func (s *Store) RemoveRoute(ctx context.Context, id int64) (Route, error) {

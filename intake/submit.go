@@ -1,0 +1,70 @@
+package intake
+
+import (
+	"context"
+	"strconv"
+
+	"github.com/oklog/ulid/v2"
+
+	"intumwa/accounts"
+	"intumwa/internal/postgres"
+	"intumwa/messages"
+	"intumwa/sms"
+)
+
+// Submit is a valid message, or one part of a long message, that a customer's program submitted over SMPP.
+type Submit struct {
+	Number  sms.Number
+	Sender  string
+	Message string // not empty
+	Origin  messages.Origin
+
+	Schedule Schedule
+}
+
+// Submit accepts a message under the rules of a batch (decisions, "Since the world was tried"): the company must be
+// approved and verified, the sender approved. It is charged in the transaction that records it. A part is one segment; the
+// text must fit one. It returns the message's ULID, or sms.Refusal, ErrUnavailable, ErrOutcomeUnknown, or a fault.
+func (in *Intake) Submit(ctx context.Context, p *accounts.Principal, s Submit) (ulid.ULID, error) {
+	batch := &Batch{Sender: s.Sender, Recipients: []Recipient{{Number: s.Number}}}
+	var made *messages.Message
+	_, err := in.accept(ctx, p, nil,
+		func(p *accounts.Principal) error { return in.maySendBatch(p, batch) },
+		func(p *accounts.Principal) (r *request, err error) {
+			r, made, err = in.submission(p, s)
+			return r, err
+		})
+	if err != nil {
+		return ulid.ULID{}, err
+	}
+	return made.ULID, nil
+}
+
+func (in *Intake) submission(p *accounts.Principal, s Submit) (*request, *messages.Message, error) {
+	carrier, ok := in.Route(s.Number)
+	if !ok {
+		return nil, nil, RefuseNoCarrier
+	}
+	m := &messages.Message{
+		ULID: in.ulids.next(), CompanyID: p.Company.ID, UserID: p.UserID, Number: s.Number, Sender: s.Sender, Carrier: carrier,
+		Validity: in.opts.Validity, Origin: &s.Origin,
+	}
+	if s.Origin.Part == nil {
+		m.Body, m.Encoding, m.Segments = size(p.Company.SmartEncoding, s.Message)
+	} else {
+		m.Body, m.Segments = s.Message, 1
+		encoding, payload := sms.Encode(s.Message)
+		if m.Encoding = encoding; !encoding.FitsPart(payload) {
+			return nil, nil, RefuseTooLong
+		}
+	}
+	if m.Segments > in.opts.MaxSegments {
+		return nil, nil, RefuseTooLong
+	}
+	s.Schedule.of(m, postgres.Now())
+	return &request{
+		user: p.UserID, company: p.Company.ID, ref: m.ULID, kind: kindSMPP, segments: m.Segments, messages: []*messages.Message{m},
+		refusal: RefuseCredits("message", strconv.Itoa(m.Segments)), optOuts: p.Company.OptOuts,
+		response: func(int64) any { return struct{}{} },
+	}, m, nil
+}

@@ -1,0 +1,182 @@
+package binds
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
+	"github.com/oklog/ulid/v2"
+
+	"intumwa/internal/postgres"
+)
+
+// Delivery is a receipt or an MO for a key's binds.
+type Delivery struct {
+	ID      int64
+	Account int64
+	Bind    int64 // that submitted the message; 0: an MO
+	Tries   int   // refusals so far
+	Number  string
+	Address string // the message's sender; where an MO went to
+
+	ULID        ulid.ULID // of the message
+	Sent        *bool     // whether it was delivered; nil: an MO
+	Reason      string    // why it failed
+	SubmittedAt time.Time // when it was accepted from the customer
+
+	At   time.Time // of the final state; when an MO arrived
+	Body string    // of an MO
+}
+
+// Add stores deliveries in the transaction that causes them.
+func Add(ctx context.Context, tx pgx.Tx, all []Delivery) error {
+	if len(all) == 0 {
+		return nil
+	}
+	n := len(all)
+	accounts, bound := make([]int64, n), make([]*int64, n)
+	numbers, addresses, reasons, bodies := make([]string, n), make([]string, n), make([]*string, n), make([]*string, n)
+	ulids, sent, submitted, at := make([]pgtype.UUID, n), make([]*bool, n), make([]*time.Time, n), make([]time.Time, n)
+	for i := range all {
+		d := &all[i]
+		accounts[i], numbers[i], addresses[i], at[i], sent[i] = d.Account, d.Number, d.Address, d.At, d.Sent
+		if d.Sent == nil {
+			bodies[i] = &d.Body
+			continue
+		}
+		bound[i], reasons[i], submitted[i], ulids[i] = &d.Bind, &d.Reason, &d.SubmittedAt, pgtype.UUID{Bytes: d.ULID, Valid: true}
+	}
+	b := &pgx.Batch{}
+	b.Queue(`INSERT INTO smpp_deliveries (account, bind, phone_number, address, ulid, sent, reason, submitted_at, at, body)
+		SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::text[], $4::text[], $5::uuid[], $6::boolean[], $7::text[], $8::timestamptz[], $9::timestamptz[], $10::text[])`,
+		accounts, bound, numbers, addresses, ulids, sent, reasons, submitted, at, bodies)
+	return postgres.Later(ctx, tx, fmt.Sprintf("storing %d deliveries for binds", n), b)
+}
+
+// Take takes due deliveries for a process: for each key at most as many as given, the oldest first. It leaves a receipt to
+// the live bind that submitted its message if another process serves that one and it receives.
+func (s *Store) Take(ctx context.Context, process string, room map[int64]int) ([]Delivery, error) {
+	accounts, limits := make([]int64, 0, len(room)), make([]int32, 0, len(room))
+	for account, n := range room {
+		accounts, limits = append(accounts, account), append(limits, int32(n))
+	}
+	return postgres.All(ctx, s.pool, "taking deliveries for binds", scanDelivery, `
+		UPDATE smpp_deliveries d SET taken_by = $1
+		FROM (SELECT f.id FROM unnest($2::bigint[], $3::int[]) a(account, room) CROSS JOIN LATERAL (
+			SELECT w.id FROM smpp_deliveries w WHERE w.account = a.account AND w.due_at <= now()
+				AND (w.taken_by IS NULL OR w.taken_by <> $1 AND NOT EXISTS (SELECT FROM smpp_binds b WHERE b.process = w.taken_by AND `+live+`))
+				AND NOT EXISTS (SELECT FROM smpp_binds b WHERE b.id = w.bind AND b.process <> $1 AND b.mode <> 'transmitter' AND `+live+`)
+			ORDER BY w.due_at, w.id LIMIT a.room FOR UPDATE SKIP LOCKED) f) free
+		WHERE d.id = free.id
+		RETURNING d.id, d.account, coalesce(d.bind, 0), d.tries, d.phone_number, d.address, d.ulid, d.sent, coalesce(d.reason, ''),
+			coalesce(d.submitted_at, d.at), d.at, coalesce(d.body, '')`, process, accounts, limits)
+}
+
+func scanDelivery(row pgx.CollectableRow) (d Delivery, err error) {
+	var id pgtype.UUID
+	err = row.Scan(&d.ID, &d.Account, &d.Bind, &d.Tries, &d.Number, &d.Address, &id, &d.Sent, &d.Reason, &d.SubmittedAt, &d.At, &d.Body)
+	d.ULID = id.Bytes
+	return d, err
+}
+
+// Outcome is what became of a delivery that a process had taken.
+type Outcome struct {
+	ID    int64
+	Done  bool          // answered for good
+	Again time.Duration // else it is due again after this, and with Tried the attempt counts
+	Tried bool
+}
+
+// Settle ends takes. A row that another process has taken meanwhile is not affected.
+func (s *Store) Settle(ctx context.Context, process string, all []Outcome) error {
+	var done, again []int64
+	var delays []float64
+	var tried []bool
+	for _, o := range all {
+		if o.Done {
+			done = append(done, o.ID)
+			continue
+		}
+		again, delays, tried = append(again, o.ID), append(delays, o.Again.Seconds()), append(tried, o.Tried)
+	}
+	b := &pgx.Batch{}
+	if done != nil {
+		b.Queue(`DELETE FROM smpp_deliveries WHERE id = ANY($2) AND taken_by = $1`, process, done)
+	}
+	if again != nil {
+		b.Queue(`UPDATE smpp_deliveries d SET taken_by = NULL, due_at = greatest(d.due_at, now() + make_interval(secs => u.delay)),
+				tries = least(d.tries + u.tried::int, 1000)
+			FROM unnest($2::bigint[], $3::float8[], $4::boolean[]) u(id, delay, tried) WHERE d.id = u.id AND d.taken_by = $1`, process, again, delays, tried)
+	}
+	if b.Len() == 0 {
+		return nil
+	}
+	if err := s.pool.SendBatch(ctx, b).Close(); err != nil {
+		return fmt.Errorf("settling %d deliveries for binds: %w", len(all), err)
+	}
+	return nil
+}
+
+// Waiting counts the deliveries of each key, and says since when the oldest waits. With account 0 it counts all keys'.
+func (s *Store) Waiting(ctx context.Context, account int64) (map[int64]Queue, error) {
+	waiting := map[int64]Queue{}
+	var of int64
+	var q Queue
+	return waiting, postgres.Each(ctx, s.pool, "counting deliveries for binds", []any{&of, &q.Number, &q.Oldest}, func() error { waiting[of] = q; return nil },
+		`SELECT account, count(*), min(created_at) FROM smpp_deliveries WHERE $1 = 0 OR account = $1 GROUP BY account`, account)
+}
+
+// Queue is what waits for the binds of one key.
+type Queue struct {
+	Number int64
+	Oldest time.Time
+}
+
+// dropAtOnce is how many deliveries one call of Drop deletes of a key.
+const dropAtOnce = 10_000
+
+// Drop deletes deliveries that are older than life, and the oldest of each key that has more than most. It returns how many
+// of each kind, up to some thousands; call it again while there are.
+func (s *Store) Drop(ctx context.Context, life time.Duration, most int64) (old, excess int64, err error) {
+	tag, err := s.pool.Exec(ctx, `DELETE FROM smpp_deliveries WHERE id IN (SELECT id FROM smpp_deliveries
+		WHERE created_at < now() - $1::interval ORDER BY created_at LIMIT $2 FOR UPDATE SKIP LOCKED)`, life, dropAtOnce)
+	if err != nil {
+		return 0, 0, fmt.Errorf("deleting old deliveries for binds: %w", err)
+	}
+	old = tag.RowsAffected()
+	waiting, err := s.Waiting(ctx, 0)
+	if err != nil {
+		return old, 0, err
+	}
+	for account, q := range waiting {
+		if q.Number <= most {
+			continue
+		}
+		tag, err := s.pool.Exec(ctx, `DELETE FROM smpp_deliveries WHERE id IN (SELECT id FROM smpp_deliveries
+			WHERE account = $1 ORDER BY due_at, id LIMIT $2 FOR UPDATE SKIP LOCKED)`, account, min(q.Number-most, dropAtOnce))
+		if err != nil {
+			return old, excess, fmt.Errorf("deleting deliveries of key %d beyond %d: %w", account, most, err)
+		}
+		excess += tag.RowsAffected()
+	}
+	return old, excess, nil
+}
+
+// OfNumber counts what waits about a handset.
+func OfNumber(ctx context.Context, db postgres.DB, number string) (n int64, err error) {
+	if err := db.QueryRow(ctx, `SELECT count(*) FROM smpp_deliveries WHERE phone_number = $1`, number).Scan(&n); err != nil {
+		return 0, fmt.Errorf("counting deliveries about a number: %w", err)
+	}
+	return n, nil
+}
+
+// Erase deletes what waits about a handset.
+func Erase(ctx context.Context, db postgres.DB, number string) (int64, error) {
+	tag, err := db.Exec(ctx, `DELETE FROM smpp_deliveries WHERE phone_number = $1`, number)
+	if err != nil {
+		return 0, fmt.Errorf("erasing deliveries about a number: %w", err)
+	}
+	return tag.RowsAffected(), nil
+}
