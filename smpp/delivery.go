@@ -68,8 +68,10 @@ func (d *Delivery) Left() (left, known bool) {
 }
 
 // TLV returns the value of an optional parameter and whether it is present.
-func (d *Delivery) TLV(tag uint16) ([]byte, bool) {
-	for _, t := range d.TLVs {
+func (d *Delivery) TLV(tag uint16) ([]byte, bool) { return tlv(d.TLVs, tag) }
+
+func tlv(tlvs []TLV, tag uint16) ([]byte, bool) {
+	for _, t := range tlvs {
 		if t.Tag == tag {
 			return t.Value, true
 		}

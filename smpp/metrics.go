@@ -177,3 +177,10 @@ func (l *bindMetrics) bindAttempt(result string, status Status) {
 }
 
 func (l *bindMetrics) closed(reason string) { l.closes.WithLabelValues(reason).Inc() }
+
+// ServerMetrics counts for all peers of a process. Every metric is named intumwa_smpp_server_…; its labels take values of
+// closed sets only.
+type ServerMetrics struct{}
+
+// NewServerMetrics returns metrics registered with reg; with nil they are not registered. It panics if reg has them already.
+func NewServerMetrics(reg prometheus.Registerer) *ServerMetrics { panic("soon") }

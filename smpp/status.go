@@ -7,25 +7,41 @@ type Status uint32
 
 // The statuses this package or its callers name.
 const (
-	StatusOK           Status = 0x00000000
-	StatusInvMsgLen    Status = 0x00000001
-	StatusInvCmdLen    Status = 0x00000002
-	StatusInvCmdID     Status = 0x00000003
-	StatusInvBindState Status = 0x00000004
-	StatusAlreadyBound Status = 0x00000005
-	StatusSysErr       Status = 0x00000008
-	StatusInvSrcAddr   Status = 0x0000000A
-	StatusInvDstAddr   Status = 0x0000000B
-	StatusInvPassword  Status = 0x0000000E
-	StatusInvSystemID  Status = 0x0000000F
-	StatusMsgQueueFull Status = 0x00000014
-	StatusInvSysType   Status = 0x00000053
-	StatusThrottled    Status = 0x00000058
-	StatusInvSrcTON    Status = 0x00000048
-	StatusInvSrcNPI    Status = 0x00000049
-	StatusTemporary    Status = 0x00000064
-	StatusUnknown      Status = 0x000000FF
-	StatusInvOptStream Status = 0x000000C0
+	StatusOK             Status = 0x00000000
+	StatusInvMsgLen      Status = 0x00000001
+	StatusInvCmdLen      Status = 0x00000002
+	StatusInvCmdID       Status = 0x00000003
+	StatusInvBindState   Status = 0x00000004
+	StatusAlreadyBound   Status = 0x00000005
+	StatusInvPriority    Status = 0x00000006
+	StatusInvRegistered  Status = 0x00000007
+	StatusSysErr         Status = 0x00000008
+	StatusInvSrcAddr     Status = 0x0000000A
+	StatusInvDstAddr     Status = 0x0000000B
+	StatusInvMessageID   Status = 0x0000000C
+	StatusBindFailed     Status = 0x0000000D
+	StatusInvPassword    Status = 0x0000000E
+	StatusInvSystemID    Status = 0x0000000F
+	StatusCancelFailed   Status = 0x00000011
+	StatusReplaceFailed  Status = 0x00000013
+	StatusMsgQueueFull   Status = 0x00000014
+	StatusInvServiceType Status = 0x00000015
+	StatusInvNumDests    Status = 0x00000033
+	StatusInvESMClass    Status = 0x00000043
+	StatusSubmitFailed   Status = 0x00000045
+	StatusInvSrcTON      Status = 0x00000048
+	StatusInvSrcNPI      Status = 0x00000049
+	StatusInvSysType     Status = 0x00000053
+	StatusInvReplaceFlag Status = 0x00000054
+	StatusThrottled      Status = 0x00000058
+	StatusInvSchedule    Status = 0x00000061
+	StatusInvExpiry      Status = 0x00000062
+	StatusInvDefaultMsg  Status = 0x00000063
+	StatusTemporary      Status = 0x00000064
+	StatusQueryFailed    Status = 0x00000067
+	StatusInvOptStream   Status = 0x000000C0
+	StatusUnknown        Status = 0x000000FF
+	StatusInvDataCoding  Status = 0x00000104
 )
 
 // Class is how the sender should react to the status of a rejected submit_sm.
