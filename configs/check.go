@@ -1,6 +1,7 @@
 package configs
 
 import (
+	"crypto/tls"
 	"encoding/base64"
 	"encoding/hex"
 	"errors"
@@ -38,20 +39,21 @@ func (c *Config) Check(roles ...string) []Problem {
 	k.dashboard(c)
 	k.keys(c)
 	k.messages(c)
+	k.smppServer(&c.SMPPServer)
 	k.retention(c)
 	k.carriers(c.Carriers)
 	return k.problems
 }
 
 // Roles are the parts that a process may serve.
-var Roles = []string{"api", "dispatcher", "webhooks", "dashboard"}
+var Roles = []string{"api", "dispatcher", "webhooks", "dashboard", "smpp"}
 
 // readers are the roles that read the secrets under a key path; every command reads the others.
 var readers = []struct {
 	path  string
 	roles []string
 }{
-	{"accounts.otp_key", []string{"api", "dashboard"}},
+	{"accounts.otp_key", []string{"api", "dashboard", "smpp"}},
 	{"encryption_key", []string{"webhooks", "dashboard"}},
 	{"mail.url", []string{"dashboard"}},
 	{"carriers[", []string{"dispatcher"}},
@@ -184,9 +186,9 @@ func bound(f reflect.StructField, tag string) (int64, bool) {
 func (k *checker) listeners(c *Config) {
 	taken := map[string]string{}
 	for _, l := range []struct{ key, address string }{
-		{"api.listen", c.API.Listen}, {"ops.listen", c.Ops.Listen}, {"dashboard.listen", c.Dashboard.Listen}, {"kannel.listen", c.Kannel.Listen},
+		{"api.listen", c.API.Listen}, {"ops.listen", c.Ops.Listen}, {"dashboard.listen", c.Dashboard.Listen}, {"kannel.listen", c.Kannel.Listen}, {"smpp_server.listen", c.SMPPServer.Listen},
 	} {
-		if l.address == "" && l.key == "kannel.listen" {
+		if l.address == "" && (l.key == "kannel.listen" || l.key == "smpp_server.listen") {
 			continue // off
 		}
 		port, err := portOf(l.address)
@@ -204,6 +206,23 @@ func (k *checker) listeners(c *Config) {
 		_, rangeErr := netip.ParsePrefix(p)
 		if addressErr != nil && rangeErr != nil {
 			k.problem(fmt.Sprintf("api.trusted_proxies[%d]", i), "must be an address or a range such as 10.0.0.0/8")
+		}
+	}
+}
+
+// smppServer checks that no password crosses a public network in plain.
+func (k *checker) smppServer(s *SMPPServer) {
+	switch host, _, err := net.SplitHostPort(s.Listen); {
+	case s.Listen == "" || err != nil: // off, or reported
+	case s.TLS == ServerTLS{}:
+		if ip, err := netip.ParseAddr(host); err != nil || !ip.Unmap().IsLoopback() && !ip.Unmap().IsPrivate() {
+			k.problem("smpp_server.tls", "is required, because smpp_server.listen is neither a loopback nor a private address: passwords would cross the network readable")
+		}
+	case s.TLS.Cert == "" || s.TLS.Key == "":
+		k.problem("smpp_server.tls", "needs both cert and key")
+	case slices.Contains(k.roles, "smpp"):
+		if _, err := tls.LoadX509KeyPair(s.TLS.Cert, s.TLS.Key); err != nil {
+			k.problem("smpp_server.tls", "%s", err)
 		}
 	}
 }

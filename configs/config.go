@@ -18,23 +18,24 @@ import "time"
 // bound a number or a duration, oneof lists the permitted words, required refuses an empty value, text explains the
 // key, and example replaces the default in the sample file.
 type Config struct {
-	API           API       `yaml:"api" text:"The public API: http://<listen>/v1."`
-	Ops           Ops       `yaml:"ops" text:"/metrics, /healthz, /readyz, profiles."`
-	Dashboard     Dashboard `yaml:"dashboard" text:"Web pages for customers and administrators."`
-	Kannel        Kannel    `yaml:"kannel" text:"Sends by programs that were written for Kannel: docs/kannel.md."`
-	Mail          Mail      `yaml:"mail" text:"Sign-up and password links, notices."`
-	Log           Log       `yaml:"log" text:"To standard error, without secrets, texts or whole numbers."`
-	Database      Database  `yaml:"database" text:"PostgreSQL holds all data."`
-	Redis         Redis     `yaml:"redis" text:"The queue and the rate limit's counters. It may lose its data."`
-	TestSender    string    `yaml:"test_sender" default:"INTUMWATEST" text:"Sender name of the test mode. Customers' programs use it: do not change it later."`
-	EncryptionKey Secret    `yaml:"encryption_key" text:"32 bytes in base64 or hex that encrypt signing secrets and second factors. Empty: stored in plain. Keep a copy outside the database: without the key they are lost."`
-	Accounts      Accounts  `yaml:"accounts" text:"Test mode and one-time codes."`
-	Billing       Billing   `yaml:"billing" text:"Credits."`
-	Messages      Messages  `yaml:"messages" text:"All messages."`
-	Inbound       Inbound   `yaml:"inbound" text:"Messages from handsets: docs/handsets.md."`
-	Webhooks      Webhooks  `yaml:"webhooks" text:"Calls of customers' endpoints."`
-	Retention     Retention `yaml:"retention" text:"How long data is kept: docs/retention.md. The ledger has no limit."`
-	Carriers      []Carrier `yaml:"carriers" text:"Mobile operators: docs/carriers.md has the questions to ask and the tests."`
+	API           API        `yaml:"api" text:"The public API: http://<listen>/v1."`
+	Ops           Ops        `yaml:"ops" text:"/metrics, /healthz, /readyz, profiles."`
+	Dashboard     Dashboard  `yaml:"dashboard" text:"Web pages for customers and administrators."`
+	Kannel        Kannel     `yaml:"kannel" text:"Sends by programs that were written for Kannel: docs/kannel.md."`
+	SMPPServer    SMPPServer `yaml:"smpp_server" text:"Customers' programs that speak SMPP: docs/smpp.md."`
+	Mail          Mail       `yaml:"mail" text:"Sign-up and password links, notices."`
+	Log           Log        `yaml:"log" text:"To standard error, without secrets, texts or whole numbers."`
+	Database      Database   `yaml:"database" text:"PostgreSQL holds all data."`
+	Redis         Redis      `yaml:"redis" text:"The queue and the rate limit's counters. It may lose its data."`
+	TestSender    string     `yaml:"test_sender" default:"INTUMWATEST" text:"Sender name of the test mode. Customers' programs use it: do not change it later."`
+	EncryptionKey Secret     `yaml:"encryption_key" text:"32 bytes in base64 or hex that encrypt signing secrets and second factors. Empty: stored in plain. Keep a copy outside the database: without the key they are lost."`
+	Accounts      Accounts   `yaml:"accounts" text:"Test mode and one-time codes."`
+	Billing       Billing    `yaml:"billing" text:"Credits."`
+	Messages      Messages   `yaml:"messages" text:"All messages."`
+	Inbound       Inbound    `yaml:"inbound" text:"Messages from handsets: docs/handsets.md."`
+	Webhooks      Webhooks   `yaml:"webhooks" text:"Calls of customers' endpoints."`
+	Retention     Retention  `yaml:"retention" text:"How long data is kept: docs/retention.md. The ledger has no limit."`
+	Carriers      []Carrier  `yaml:"carriers" text:"Mobile operators: docs/carriers.md has the questions to ask and the tests."`
 
 	lines    map[string]int // key path -> line of the file, for Check
 	missing  []Problem      // unavailable secrets: a mistake for the roles that need them
@@ -67,6 +68,18 @@ type Dashboard struct {
 // Kannel is the listener of Kannel's sendsms interface, in processes with the role api.
 type Kannel struct {
 	Listen string `yaml:"listen" text:"host:port of /cgi-bin/sendsms. Empty: off. Put a proxy with TLS in front, whose log leaves out the query: it has the password."`
+}
+
+// SMPPServer is the listener for customers' programs, in processes with the role smpp.
+type SMPPServer struct {
+	Listen string    `yaml:"listen" text:"host:port. Empty: off. Without tls it must be a loopback or private address; with it, 0.0.0.0:2776."`
+	TLS    ServerTLS `yaml:"tls" text:"TLS 1.2 or newer. A renewed certificate is read without a restart."`
+}
+
+// ServerTLS is the certificate of a listener.
+type ServerTLS struct {
+	Cert string `yaml:"cert" text:"PEM file of the certificate and its chain."`
+	Key  string `yaml:"key" text:"PEM file of its key."`
 }
 
 // Mail is the outgoing mail server.

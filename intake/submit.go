@@ -22,9 +22,10 @@ type Submit struct {
 	Schedule Schedule
 }
 
-// Submit accepts a message under the rules of a batch (decisions, "Since the world was tried"): the company must be
+// Submit accepts a message under the rules of a batch: the company must be
 // approved and verified, the sender approved. It is charged in the transaction that records it. A part is one segment; the
-// text must fit one. It returns the message's ULID, or sms.Refusal, ErrUnavailable, ErrOutcomeUnknown, or a fault.
+// text must fit one. It returns the message's ULID, also with
+// ErrOutcomeUnknown, for [messages.Store.Known]; other errors are sms.Refusal, ErrUnavailable and faults.
 func (in *Intake) Submit(ctx context.Context, p *accounts.Principal, s Submit) (ulid.ULID, error) {
 	batch := &Batch{Sender: s.Sender, Recipients: []Recipient{{Number: s.Number}}}
 	var made *messages.Message
@@ -34,10 +35,10 @@ func (in *Intake) Submit(ctx context.Context, p *accounts.Principal, s Submit) (
 			r, made, err = in.submission(p, s)
 			return r, err
 		})
-	if err != nil {
+	if made == nil {
 		return ulid.ULID{}, err
 	}
-	return made.ULID, nil
+	return made.ULID, err
 }
 
 func (in *Intake) submission(p *accounts.Principal, s Submit) (*request, *messages.Message, error) {

@@ -19,6 +19,7 @@ import (
 	"intumwa/dispatcher"
 	"intumwa/internal/postgres"
 	"intumwa/smpp"
+	"intumwa/smppserver"
 )
 
 // ops is the operators' listener: /metrics, /healthz, /readyz, /debug/pprof. It is not
@@ -114,7 +115,7 @@ const (
 // traceLink is GET /debug/links/{name}/trace?seconds=N: the PDUs of a link of this
 // process for N seconds as JSON lines, redacted (smpp.TracedPDU). 404: no such link. 409:
 // another process holds it.
-func traceLink(d *dispatcher.Dispatcher, log *slog.Logger) http.HandlerFunc {
+func traceLink(trace func(ctx context.Context, name string, show func(smpp.TracedPDU) error) error, log *slog.Logger) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		seconds := traceDefault
 		if text := r.FormValue("seconds"); text != "" {
@@ -135,7 +136,7 @@ func traceLink(d *dispatcher.Dispatcher, log *slog.Logger) http.HandlerFunc {
 		w.Header().Set("Content-Type", "application/x-ndjson")
 		lines := json.NewEncoder(plainJSON{w})
 		lines.SetEscapeHTML(false)
-		err := d.Trace(ctx, link, func(pdu smpp.TracedPDU) error {
+		err := trace(ctx, link, func(pdu smpp.TracedPDU) error {
 			shown++
 			if err := lines.Encode(pdu); err != nil {
 				return err
@@ -144,7 +145,7 @@ func traceLink(d *dispatcher.Dispatcher, log *slog.Logger) http.HandlerFunc {
 		})
 		switch {
 		case shown > 0 || err == nil: // the client has gone, or the time is up
-		case errors.Is(err, dispatcher.ErrNoLink):
+		case errors.Is(err, dispatcher.ErrNoLink), errors.Is(err, smppserver.ErrNotBound):
 			state(w, http.StatusNotFound, "refused", err.Error())
 		case errors.Is(err, dispatcher.ErrNotHeld):
 			state(w, http.StatusConflict, "refused", err.Error())

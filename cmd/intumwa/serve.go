@@ -34,13 +34,15 @@ import (
 	"intumwa/internal/throttle"
 	"intumwa/messages"
 	"intumwa/queue"
+	"intumwa/smppserver"
+	"intumwa/smppserver/binds"
 	"intumwa/sms"
 	"intumwa/switchboard"
 	"intumwa/webhooks"
 )
 
 type serveCmd struct {
-	Roles     []string `help:"Which parts to serve: api, dispatcher, webhooks, dashboard. All when not given." placeholder:"ROLE" enum:"api,dispatcher,webhooks,dashboard"`
+	Roles     []string `help:"Which parts to serve: api, dispatcher, webhooks, dashboard, smpp. All when not given." placeholder:"ROLE" enum:"api,dispatcher,webhooks,dashboard,smpp"`
 	NoMigrate bool     `help:"Do not bring the database's schema up to date first."`
 }
 
@@ -200,7 +202,7 @@ func (g *gateway) serve(ctx context.Context) error {
 		life.run("sandbox", dispatcher.NewSandbox(hot, hooks, g.log, g.registry).Run)
 		listener.On(notices.Link, d.LinkChanged)
 		reload.dispatcher = d
-		ops.HandleFunc("GET /debug/links/{name}/trace", traceLink(d, g.log))
+		ops.HandleFunc("GET /debug/links/{name}/trace", traceLink(d.Trace, g.log))
 		life.run("unusual", newWatch(messages.New(pool), g.log, g.registry).Run)
 		life.run("ledger check", newLedgerCheck(billing.New(pool), g.log, g.registry).Run)
 	}
@@ -210,9 +212,17 @@ func (g *gateway) serve(ctx context.Context) error {
 		return done.Cancelled, done.Credits, err
 	}
 	var handler http.Handler
-	if g.has("api") || g.has("dashboard") { // the dashboard runs an example with a new key
+	bindable := g.has("smpp") && c.SMPPServer.Listen != ""
+	if g.has("api") || g.has("dashboard") || bindable {
 		life.run("intake", in.Run)
 		life.run("accounts", users.Run)
+	}
+	if bindable {
+		if err := g.serveSMPP(ctx, life, rdb, smppserver.Rooms{Accounts: users, Intake: in, Messages: messages.New(lookups), Binds: binds.New(pool), Cancel: cancel}, plan, listener, ops); err != nil {
+			return err
+		}
+	}
+	if g.has("api") || g.has("dashboard") { // the dashboard runs an example with a new key
 		rooms := api.Rooms{Accounts: users, Intake: in, Messages: messages.New(lookups), Handsets: handsets.New(lookups), Ledger: billing.New(lookups), Webhooks: hooks, Throttle: sends,
 			Cancel: cancel}
 		if handler, err = api.New(rooms, api.Options{Plan: plan, DashboardURL: c.Dashboard.PublicURL, DocsNotice: c.API.DocsNotice, TestSender: c.TestSender, TestQuota: c.Accounts.TestQuota,
@@ -250,7 +260,7 @@ func (g *gateway) serve(ctx context.Context) error {
 	}
 	ops.serving.Store(true)
 	listeners := []any{"roles", strings.Join(g.roles, ",")}
-	for _, l := range [][3]string{{"api", "api", c.API.Listen}, {"dashboard", "dashboard", c.Dashboard.Listen}, {"api", "kannel", c.Kannel.Listen}} {
+	for _, l := range [][3]string{{"api", "api", c.API.Listen}, {"dashboard", "dashboard", c.Dashboard.Listen}, {"api", "kannel", c.Kannel.Listen}, {"smpp", "smpp", c.SMPPServer.Listen}} {
 		if g.has(l[0]) && l[2] != "" {
 			listeners = append(listeners, l[1], l[2])
 		}

@@ -31,6 +31,7 @@ const (
 	Company  = "company"  // company id: senders
 	Endpoint = "endpoint" // company id: webhook endpoint
 	Link     = "link"     // name: paused or not
+	SMPP     = "smpp"     // API key's id: its binds are to end
 )
 
 // channel is the one that the triggers write to.
@@ -89,7 +90,7 @@ func New(pool *pgxpool.Pool, opts Options) *Listener {
 	if l.log == nil {
 		l.log = slog.New(slog.DiscardHandler)
 	}
-	for _, subject := range []string{Account, Company, Endpoint, Link} {
+	for _, subject := range []string{Account, Company, Endpoint, Link, SMPP} {
 		l.heard.WithLabelValues(subject)
 	}
 	return l
@@ -145,7 +146,7 @@ func (l *Listener) listen(ctx context.Context) (listened bool, err error) {
 		_ = conn.Close(ending) // broken, or no longer needed
 	}()
 	// Changes before the LISTEN may have been missed; later ones wait on the connection.
-	for _, subject := range []string{Account, Company, Endpoint, Link} {
+	for _, subject := range []string{Account, Company, Endpoint, Link, SMPP} {
 		l.notify(subject, Everything)
 	}
 	l.up.Set(1)

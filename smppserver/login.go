@@ -1,0 +1,99 @@
+package smppserver
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"net"
+	"time"
+
+	"intumwa/accounts"
+	"intumwa/internal/throttle"
+	"intumwa/smpp"
+	"intumwa/smppserver/binds"
+)
+
+// bind is one bind of a key that this process serves.
+type bind struct {
+	id       int64
+	account  int64 // its key's id
+	systemID string
+	peer     *smpp.Peer
+	peerName string
+	receives bool
+	given    int // deliveries on their way to it; guarded by Server.mu
+
+	key accounts.Token // as last read; guarded by Server.mu
+}
+
+// login decides about a bind. A wrong password and an unknown system_id get the same status.
+func (s *Server) login(ctx context.Context, p *smpp.Peer, l smpp.Login) (smpp.Admission, smpp.Status) {
+	refuse := func(status smpp.Status, why string) (smpp.Admission, smpp.Status) {
+		s.metrics.bindsRefused.WithLabelValues(why).Inc()
+		s.log.Info("a customer's bind is refused", "event", "smpp_bind_refused", "status", status.String(), "reason", why, "peer", l.Remote.String())
+		return smpp.Admission{}, status
+	}
+	key := throttleKey(l.Remote)
+	if !allowed(ctx, s.rooms.Binding, key) {
+		return refuse(smpp.StatusThrottled, refusedFlood)
+	}
+	if s.rooms.Failures != nil {
+		if _, over := s.rooms.Failures.Refused(key); over {
+			return refuse(smpp.StatusThrottled, refusedFlood)
+		}
+	}
+	of, err := s.rooms.Accounts.SMPPLogin(ctx, l.SystemID, l.Password, addressOfPeer(l.Remote).String())
+	switch {
+	case errors.Is(err, accounts.ErrUnauthenticated):
+		allowed(ctx, s.rooms.Failures, key)
+		return refuse(smpp.StatusInvPassword, refusedLogin)
+	case errors.Is(err, accounts.ErrNetwork):
+		return refuse(smpp.StatusBindFailed, refusedNetwork)
+	case err != nil:
+		s.log.Warn("a customer's login cannot be checked", "event", "smpp_login_unchecked", "error", err)
+		return refuse(smpp.StatusSysErr, refusedUnavailable)
+	}
+	b := &bind{account: of.ID, systemID: of.SystemID, peer: p, peerName: l.Remote.String(), receives: l.Mode.Receives(), key: of}
+	b.id, err = s.rooms.Binds.Open(ctx, binds.Bind{Account: of.ID, Process: s.process, Peer: b.peerName, Mode: l.Mode.String()}, of.Sessions)
+	switch {
+	case errors.Is(err, binds.ErrTooMany):
+		return refuse(smpp.StatusAlreadyBound, refusedSessions)
+	case err != nil:
+		s.log.Warn("a customer's bind cannot be recorded", "event", "smpp_bind_not_recorded", "key_id", of.ID, "error", err)
+		return refuse(smpp.StatusSysErr, refusedUnavailable)
+	}
+	s.mu.Lock()
+	s.bound[b.id] = b
+	if s.keys[of.ID] == nil {
+		s.keys[of.ID] = new(bucket)
+		s.keys[of.ID].set(float64(of.TPS), time.Now())
+	}
+	s.mu.Unlock()
+	s.log.Info("a customer's program is bound", "event", "smpp_bound", "key_id", of.ID, "system_id", of.SystemID, "mode", l.Mode.String(), "peer", b.peerName)
+	s.wakeKeeper() // for the key's rate
+	return smpp.Admission{Window: of.Window, Bound: s.courier.kick, Request: func(r *smpp.Request) { s.request(b, r) }}, smpp.StatusOK
+}
+
+// forget removes the bind of a peer and returns it; nil if it never had one.
+func (s *Server) forget(p *smpp.Peer) *bind {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for id, b := range s.bound {
+		if b.peer == p {
+			delete(s.bound, id)
+			return b
+		}
+	}
+	return nil
+}
+
+func allowed(ctx context.Context, t *throttle.Throttle, key int64) bool {
+	return t == nil || t.Allow(ctx, key).Allowed
+}
+
+// throttleKey is the caller of throttles for a connection's network.
+func throttleKey(remote net.Addr) int64 {
+	sum := sha256.Sum256([]byte("smpp\x00" + networkOf(remote).String()))
+	return int64(binary.BigEndian.Uint64(sum[:8]))
+}

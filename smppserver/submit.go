@@ -1,0 +1,165 @@
+package smppserver
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/oklog/ulid/v2"
+
+	"intumwa/intake"
+	"intumwa/internal/postgres"
+	"intumwa/messages"
+	"intumwa/smpp"
+	"intumwa/sms"
+)
+
+// requestWithin bounds the work for one request: a commit waits no longer.
+const requestWithin = 25 * time.Second
+
+// request answers one request of a bind. It must not block: the session waits.
+func (s *Server) request(b *bind, r *smpp.Request) {
+	switch r.Operation {
+	case smpp.OpSubmit, smpp.OpData:
+		s.submit(b, r)
+	case smpp.OpQuery:
+		go s.query(b, r)
+	case smpp.OpCancel:
+		go s.cancel(b, r)
+	case smpp.OpReplace:
+		s.answer(r, refusal{smpp.StatusReplaceFailed, ""})
+	default:
+		s.answer(r, refusal{StatusMultiFailed, ""})
+	}
+}
+
+// StatusMultiFailed is ESME_RCNTSUBDL, which refuses submit_multi.
+const StatusMultiFailed smpp.Status = 0x44
+
+func (s *Server) answer(r *smpp.Request, no refusal) {
+	s.metrics.refused.WithLabelValues(no.status.String()).Inc()
+	r.Refuse(no.status, no.text)
+}
+
+// submit checks a message and hands it to intake.
+func (s *Server) submit(b *bind, r *smpp.Request) {
+	m, no := s.read(b, r)
+	if no != nil {
+		s.answer(r, *no)
+		return
+	}
+	segments := 1
+	further := m.Origin.Part != nil && m.Origin.Part.Number > 1
+	if m.Origin.Part == nil {
+		_, segments = sms.Count(m.Message)
+	}
+	bucket := s.bucketOf(b.account)
+	if !bucket.take(segments, further, time.Now()) {
+		s.answer(r, refusal{smpp.StatusThrottled, "Too many messages a second."})
+		return
+	}
+	go func() {
+		if !s.accept(b, r, m) {
+			bucket.giveBack(segments)
+		}
+	}()
+}
+
+// accept answers a submit when it is committed or refused. It reports whether it was accepted.
+func (s *Server) accept(b *bind, r *smpp.Request, m intake.Submit) bool {
+	ctx, cancel := context.WithTimeout(context.Background(), requestWithin)
+	defer cancel()
+	holder, err := s.rooms.Accounts.SMPPHolder(ctx, b.account)
+	if err != nil {
+		s.answer(r, refused(unavailable(err)))
+		return false
+	}
+	id, err := s.rooms.Intake.Submit(ctx, holder, m)
+	if errors.Is(err, intake.ErrOutcomeUnknown) {
+		err = s.outcome(b, id)
+	}
+	switch {
+	case errors.Is(err, intake.ErrOutcomeUnknown):
+		// A refusal would be wrong if the message was accepted, and an acceptance if it was not. Without an answer the
+		// client knows that it does not know.
+		s.metrics.unknown.Inc()
+		b.peer.Unbind("the outcome of a submit_sm is unknown", time.Second)
+		return true
+	case err != nil:
+		no := refused(err)
+		if no.status == smpp.StatusSysErr {
+			s.log.Error("a submit_sm failed", "event", "smpp_submit_failed", "key_id", b.account, "error", err)
+		}
+		s.answer(r, no)
+		return false
+	}
+	s.metrics.accepted.Inc()
+	r.Accept(id.String())
+	return true
+}
+
+// unavailable marks an error of the database as passing.
+func unavailable(err error) error {
+	if postgres.SQLState(err) != "" || !errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
+	return errors.Join(intake.ErrUnavailable, err)
+}
+
+// Waits of outcome.
+const (
+	outcomeWithin = 30 * time.Second
+	outcomeEvery  = time.Second
+)
+
+// outcome looks for a message whose COMMIT got no answer: nil if it was accepted.
+func (s *Server) outcome(b *bind, id ulid.ULID) error {
+	for end := time.Now().Add(outcomeWithin); time.Now().Before(end); time.Sleep(outcomeEvery) {
+		ctx, cancel := context.WithTimeout(context.Background(), outcomeEvery)
+		known, err := s.rooms.Messages.Known(ctx, []ulid.ULID{id})
+		cancel()
+		if err == nil && known[id] != 0 {
+			return nil
+		}
+	}
+	s.log.Warn("the outcome of a submit_sm is unknown", "event", "smpp_outcome_unknown", "key_id", b.account, "id", id)
+	return intake.ErrOutcomeUnknown
+}
+
+// read checks what a submit_sm says.
+func (s *Server) read(b *bind, r *smpp.Request) (m intake.Submit, no *refusal) {
+	switch {
+	case r.Replace != 0:
+		return m, &refusal{smpp.StatusInvReplaceFlag, "replace_if_present_flag is not supported."}
+	case r.DefaultMessage != 0:
+		return m, &refusal{smpp.StatusInvDefaultMsg, "There are no predefined messages."}
+	case r.Source == "" || !isSender(r.Source):
+		return m, &refusal{smpp.StatusInvSrcAddr, "The sender must be 1-11 letters and digits."}
+	}
+	number, ok := s.opts.Plan.Parse(r.Dest)
+	if !ok {
+		return m, &refusal{smpp.StatusInvDstAddr, "The destination_addr must be a valid Burundi (+257) number."}
+	}
+	text, form, no := textOf(r)
+	if no != nil {
+		return m, no
+	}
+	schedule, no := scheduleOf(r, postgres.Now())
+	if no != nil {
+		return m, no
+	}
+	return intake.Submit{Number: number, Sender: r.Source, Message: text, Schedule: schedule,
+		Origin: messages.Origin{Account: b.account, Bind: b.id, Registered: r.RegisteredDelivery & 3, Urgent: r.Priority > 0, Form: form}}, nil
+}
+
+// isSender reports whether an address can be a sender: rule api 8.
+func isSender(name string) bool {
+	return len(name) <= 11 && strings.Trim(name, "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz") == ""
+}
+
+func (s *Server) bucketOf(key int64) *bucket {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.keys[key]
+}
