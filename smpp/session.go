@@ -44,7 +44,7 @@ func (r role) String() string {
 // around a table of unanswered submits. It lives from the bind response to the
 // first failure, and is never used again.
 type session struct {
-	owner  *Bind
+	owner  *endpoint
 	role   role
 	conn   net.Conn
 	frames *frameReader
@@ -54,8 +54,8 @@ type session struct {
 	kick     chan struct{} // wakes the writer; capacity 1
 	dead     chan struct{} // closed at the end
 	heard    clock         // when the last byte came
-	refusing atomic.Bool   // deliver_sm are refused with ESME_RMSGQFUL
-	owed     atomic.Int64  // deliver_sm accepted here and not yet answered
+	refusing atomic.Bool   // requests of the peer are refused
+	owed     atomic.Int64  // requests of the peer accepted here and not yet answered
 	begun    time.Time
 	cert     time.Time // when the peer's TLS certificate expires; zero without TLS
 
@@ -114,9 +114,9 @@ type clock struct {
 func (c *clock) set(t time.Time) { c.since.Store(int64(t.Sub(c.base))) }
 func (c *clock) get() time.Time  { return c.base.Add(time.Duration(c.since.Load())) }
 
-func newSession(b *Bind, r role, conn net.Conn, lost chan<- *session) *session {
+func newSession(owner *endpoint, r role, conn net.Conn, lost chan<- *session) *session {
 	s := &session{
-		owner:   b,
+		owner:   owner,
 		role:    r,
 		conn:    conn,
 		lost:    lost,

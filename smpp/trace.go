@@ -2,7 +2,6 @@ package smpp
 
 import (
 	"bytes"
-	"context"
 	"encoding/binary"
 	"encoding/hex"
 	"slices"
@@ -79,30 +78,6 @@ type tracedBytes struct {
 type tracers struct {
 	mu   sync.Mutex
 	list atomic.Pointer[[]*tracer] // nil: none
-}
-
-// Trace calls show for every PDU that the bind sends or receives, in order, until ctx
-// ends or show returns an error, which it returns. show may block: PDUs for which it is
-// too slow are dropped and counted in Dropped. Without a trace, a PDU costs one atomic
-// load.
-func (b *Bind) Trace(ctx context.Context, show func(TracedPDU) error) error {
-	t := &tracer{pdus: make(chan tracedBytes, traceBacklog)}
-	b.tracers.change(func(list []*tracer) []*tracer { return append(list, t) })
-	defer b.tracers.change(func(list []*tracer) []*tracer {
-		return slices.DeleteFunc(list, func(other *tracer) bool { return other == t })
-	})
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case raw := <-t.pdus:
-			pdu := describe(raw)
-			pdu.Link, pdu.Dropped = b.opts.Name, int(t.dropped.Swap(0))
-			if err := show(pdu); err != nil {
-				return err
-			}
-		}
-	}
 }
 
 func (t *tracers) change(edit func([]*tracer) []*tracer) {

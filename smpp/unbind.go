@@ -64,7 +64,7 @@ func (s *session) yield() {
 
 // unbind drains the window and the deliveries, then unbinds and closes.
 func (s *session) unbind(why *closure) {
-	deadline := time.Now().Add(s.owner.opts.DrainTimeout)
+	deadline := time.Now().Add(s.owner.drainTimeout)
 	s.await(time.Until(deadline), func() bool { return len(s.pending) == 0 || s.hurried })
 	s.refusing.Store(true)
 	s.await(time.Until(deadline), func() bool { return s.owed.Load() == 0 || s.hurried })
@@ -79,7 +79,7 @@ func (s *session) unbind(why *closure) {
 	}
 	s.mu.Unlock()
 	s.returnUnwritten(unwritten, why.err)
-	s.await(s.owner.opts.UnbindTimeout, func() bool { return s.unbound && len(s.control) == 0 && s.writerIdle })
+	s.await(s.owner.unbindTimeout, func() bool { return s.unbound && len(s.control) == 0 && s.writerIdle })
 	s.end(why)
 }
 
@@ -138,7 +138,7 @@ func (s *session) settleRest() {
 	}
 	s.returnUnwritten(unwritten, why)
 	if unknown > 0 {
-		s.owner.opts.Log.Warn("session ended with submit_sm unanswered; the carrier may have them", "event", "session_ended_unanswered",
+		s.owner.log.Warn("session ended with submit_sm unanswered; the carrier may have them", "event", "session_ended_unanswered",
 			"count", unknown, "reason", cause.reason)
 	}
 }
