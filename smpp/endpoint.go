@@ -12,7 +12,6 @@ import (
 // endpoint is what a Bind and a Peer have in common: what their sessions need of their owner.
 type endpoint struct {
 	timers
-	name    string  // in traces
 	sends   command // what it sends through the window: submit_sm, or deliver_sm
 	log     *slog.Logger
 	pace    *pacer
@@ -41,10 +40,8 @@ func (t *timers) shortest() time.Duration {
 	return min(t.enquireLink, t.enquireTimeout, t.responseTimeout, t.unknownHold, cmp.Or(t.inactivity, t.unknownHold))
 }
 
-// Trace calls show for every PDU that is sent or received, in order, until ctx ends or show returns an error, which it
-// returns. show may block: PDUs for which it is too slow are dropped and counted in Dropped. Without a trace, a PDU costs
-// one atomic load.
-func (e *endpoint) Trace(ctx context.Context, show func(TracedPDU) error) error {
+// trace is Bind.Trace; link is the name of the link in the PDUs shown.
+func (e *endpoint) trace(ctx context.Context, link string, show func(TracedPDU) error) error {
 	t := &tracer{pdus: make(chan tracedBytes, traceBacklog)}
 	e.tracers.change(func(list []*tracer) []*tracer { return append(list, t) })
 	defer e.tracers.change(func(list []*tracer) []*tracer {
@@ -56,13 +53,16 @@ func (e *endpoint) Trace(ctx context.Context, show func(TracedPDU) error) error 
 			return nil
 		case raw := <-t.pdus:
 			pdu := describe(raw)
-			pdu.Link, pdu.Dropped = e.name, int(t.dropped.Swap(0))
+			pdu.Link, pdu.Dropped = link, int(t.dropped.Swap(0))
 			if err := show(pdu); err != nil {
 				return err
 			}
 		}
 	}
 }
+
+// serves reports whether this end is the server.
+func (e *endpoint) serves() bool { return e.sends == cmdDeliverSM }
 
 // lastHeard is when the last PDU came; zero: never.
 func (e *endpoint) lastHeard() time.Time {

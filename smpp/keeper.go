@@ -27,8 +27,22 @@ func (s *session) keep() {
 				s.end(why)
 				return
 			}
+			if s.idle(now) {
+				s.retire(&closure{reasonInactive, fmt.Errorf("no request for %s", s.owner.inactivity)})
+			}
 		}
 	}
+}
+
+// idle reports whether nothing happens in the session for longer than it may. Answers to our own enquire_link are not
+// enough: a program sends those without doing anything. An enquire_link of its own is: it wants the session.
+func (s *session) idle(now time.Time) bool {
+	if s.owner.inactivity == 0 || now.Sub(s.active.get()) < s.owner.inactivity {
+		return false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.pending) == 0 && s.waiting.len() == 0 && s.owed.Load() == 0
 }
 
 // sweep marks submits overdue after ResponseTimeout and gives them up after

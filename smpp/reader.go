@@ -21,8 +21,14 @@ func (s *session) read() {
 	for {
 		h, body, err := s.frames.next()
 		if err != nil {
+			if s.owner.serves() && errors.Is(err, errLength) {
+				s.nackLength()
+			}
 			s.end(&closure{readReason(err), err})
 			return
+		}
+		if h.command != cmdEnquireLinkResp && s.owner.inactivity > 0 {
+			s.active.set(s.heard.get())
 		}
 		s.owner.metrics.received(h.command, h.status)
 		s.owner.lastPDU.Store(s.heard.get().UnixNano())
@@ -35,6 +41,26 @@ func (s *session) read() {
 			s.awaitControlRoom()
 		}
 	}
+}
+
+// nackLength tells the peer that its stream cannot be read any more.
+func (s *session) nackLength() {
+	s.mu.Lock()
+	s.drainLocked()
+	s.sendLocked(header{cmdGenericNack, StatusInvCmdLen, 0})
+	s.mu.Unlock()
+	s.await(unbindGrace, func() bool { return len(s.control) == 0 && s.writerIdle })
+	s.farewell()
+}
+
+// farewell lets the peer read our last PDU: a connection that is closed while bytes of the peer are unread is reset, and
+// what the peer has not read yet is lost. The caller is the only reader.
+func (s *session) farewell() {
+	half, ok := s.conn.(interface{ CloseWrite() error })
+	if !ok || half.CloseWrite() != nil || s.conn.SetReadDeadline(time.Now().Add(unbindGrace)) != nil {
+		return
+	}
+	_, _ = io.Copy(io.Discard, s.conn) // until the peer closes
 }
 
 func readReason(err error) string {
@@ -187,9 +213,10 @@ type open struct {
 }
 
 // answer responds, unless the request was answered before.
-func (o *open) answer(status Status, body ...byte) {
+func (o *open) answer(status Status, body ...byte) (first bool) {
 	if o.session == nil || o.answered.Swap(true) {
-		return
+		return false
 	}
 	o.place.Store(o.session.respond(o.header, status, o.cost, body...))
+	return true
 }

@@ -54,6 +54,7 @@ type session struct {
 	kick     chan struct{} // wakes the writer; capacity 1
 	dead     chan struct{} // closed at the end
 	heard    clock         // when the last byte came
+	active   clock         // when the last PDU came that keeps the session from being idle
 	refusing atomic.Bool   // requests of the peer are refused
 	owed     atomic.Int64  // requests of the peer accepted here and not yet answered
 	begun    time.Time
@@ -62,6 +63,7 @@ type session struct {
 	mu         sync.Mutex
 	closing    *closure // why it ended; nil while it runs
 	intended   *closure // why it is being ended, after an unbind
+	leaving    *closure // why it has to end (retire)
 	refusal    error    // the error of Submit; nil while submits are admitted
 	draining   bool     // no more submits are admitted
 	hurried    bool     // the end waits for no more responses
@@ -103,6 +105,8 @@ const (
 	reasonEnquireTimeout = "enquire_timeout"
 	reasonProtocol       = "protocol_error"
 	reasonNotBound       = "not_bound_at_peer"
+	reasonInactive       = "inactive"
+	reasonUnbound        = "unbound" // Peer.Unbind
 )
 
 // clock is the time of something, readable by any goroutine; at first its base.
@@ -126,7 +130,7 @@ func newSession(owner *endpoint, r role, conn net.Conn, lost chan<- *session) *s
 		begun:   time.Now(),
 	}
 	s.changed.L = &s.mu
-	s.heard.base = s.begun
+	s.heard.base, s.active.base = s.begun, s.begun
 	s.frames = newFrameReader(&listener{conn, &s.heard}, conn.SetReadDeadline)
 	return s
 }
@@ -171,6 +175,19 @@ func (s *session) end(why *closure) {
 	s.hangUp(intended)
 	s.owner.metrics.closed(why.reason)
 	s.announce()
+}
+
+// retire asks the owner to end the session politely; only the first reason counts.
+func (s *session) retire(why *closure) {
+	s.mu.Lock()
+	first := s.leaving == nil
+	if first {
+		s.leaving = why
+	}
+	s.mu.Unlock()
+	if first {
+		s.announce()
+	}
 }
 
 // hangUp closes the connection. close_notify of TLS is sent only at an intended end,

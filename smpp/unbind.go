@@ -50,9 +50,10 @@ func (s *session) finish(why *closure) {
 	s.settleRest()
 }
 
-// yield responds to the peer's unbind after unbindGrace, and lets the peer close.
+// yield responds to the peer's unbind, after the responses that are due both ways or after unbindGrace, and lets the peer
+// close.
 func (s *session) yield() {
-	s.await(unbindGrace, func() bool { return len(s.pending) == 0 || s.hurried })
+	s.await(unbindGrace, func() bool { return len(s.pending) == 0 && s.owed.Load() == 0 || s.hurried })
 	why := &closure{reasonPeerUnbind, errPeerUnbind}
 	s.mu.Lock()
 	s.intended = why
