@@ -2,8 +2,18 @@ package smpp
 
 import "context"
 
-// submit admits p, waiting for a window slot and for room at the writer.
-func (s *session) submit(ctx context.Context, p *pending) error {
+// submit encodes m, which must be valid, as the request that this end sends, and admits it.
+func (s *session) submit(ctx context.Context, m *Submit, optional bool, done func(Result)) error {
+	p := newPending(m.Key, done)
+	if err := encodeMessage(&p.frame, s.owner.sends, m, optional); err != nil {
+		p.recycle()
+		return err
+	}
+	return s.admit(ctx, p)
+}
+
+// admit admits p, waiting for a window slot and for room at the writer.
+func (s *session) admit(ctx context.Context, p *pending) error {
 	s.mu.Lock()
 	if err := s.refusal; err != nil {
 		s.mu.Unlock()

@@ -1,33 +1,43 @@
 package smpp
 
+import "sync/atomic"
+
 const (
-	// unansweredBytes is the most memory that the unanswered deliver_sm of a bind take: some 1,700 receipts.
+	// unansweredBytes is the most memory that the unanswered requests of a peer take: some 1,700 receipts.
 	unansweredBytes = 1 << 20
-	// deliveryCost is the approximate memory of a delivery beside its body: its fields,
+	// deliveryCost is the approximate memory of a request beside its body: its fields,
 	// its receipt, its queue entries.
 	deliveryCost = 512
 )
 
-// owe reserves room among the bind's unanswered deliveries for one with a body of this
-// length; ok is false when there is none. settled releases the returned cost. The first
-// delivery always has room, however long it is.
-//
-// A delivery without room is answered ESME_RMSGQFUL at once; the carrier sends it again
-// later. The reader must not wait for room: responses to our submit_sm and enquire_link
-// come behind the deliveries in the same stream. The session would time out, with an
-// unknown outcome for a whole window.
-func (b *Bind) owe(length int) (cost int64, ok bool) {
-	cost = int64(length) + deliveryCost
-	if held := b.heldBytes.Add(cost); held > unansweredBytes && held > cost {
-		b.heldBytes.Add(-cost)
-		return 0, false
-	}
-	b.unanswered.Add(1)
-	return cost, true
+// allowance bounds the unanswered requests of a peer.
+type allowance struct {
+	most       int64        // requests; 0: only their memory is bounded
+	unanswered atomic.Int64 // accepted and not yet answered
+	bytes      atomic.Int64 // what they take of unansweredBytes
 }
 
-// settled releases the room of an answered delivery.
-func (b *Bind) settled(cost int64) {
-	b.heldBytes.Add(-cost)
-	b.unanswered.Add(-1)
+// owe reserves room for a request with a body of this length; without room, it returns the status of a refusal. settled
+// releases the returned cost. The first request always has room, however long it is.
+//
+// A request without room is refused at once; the peer sends it again later. The reader must not wait for room: responses
+// to our requests and enquire_link come behind the requests in the same stream. The session would time out, with an
+// unknown outcome for a whole window.
+func (a *allowance) owe(length int) (cost int64, status Status) {
+	if a.most > 0 && a.unanswered.Load() >= a.most { // only the reader adds
+		return 0, StatusThrottled
+	}
+	cost = int64(length) + deliveryCost
+	if held := a.bytes.Add(cost); held > unansweredBytes && held > cost {
+		a.bytes.Add(-cost)
+		return 0, StatusMsgQueueFull
+	}
+	a.unanswered.Add(1)
+	return cost, StatusOK
+}
+
+// settled releases the room of an answered request.
+func (a *allowance) settled(cost int64) {
+	a.bytes.Add(-cost)
+	a.unanswered.Add(-1)
 }

@@ -85,7 +85,7 @@ func TestDeliverBytes(t *testing.T) {
 		t.Errorf("%d bytes are held, %d refused", held, refused)
 	}
 	h.answer()
-	if held := b.heldBytes.Load(); held != 0 || b.Snapshot().Deliveries != 0 {
+	if held := b.allowance.bytes.Load(); held != 0 || b.Snapshot().Deliveries != 0 {
 		t.Errorf("%d bytes are still held", held)
 	}
 	for range n - refused {

@@ -25,23 +25,14 @@ var (
 type Bind struct {
 	brokenSeen, refusedSeen Seldom // malformed deliveries
 
-	opts    Options
-	pace    *pacer
-	metrics *bindMetrics
-	dial    func(ctx context.Context, address string) (net.Conn, error)
-	retry   backoff // as a Run begins
+	endpoint
+	opts  Options
+	dial  func(ctx context.Context, address string) (net.Conn, error)
+	retry backoff // as a Run begins
 
 	running    atomic.Bool
 	submitting atomic.Pointer[session] // the session Submit uses; nil when not bound
-	window     atomic.Int64
-	peer       atomic.Uint32 // sc_interface_version of the last bind response; 0: it had none
-	lastPDU    atomic.Int64  // Unix nanoseconds
-	accepted   atomic.Uint64
-	throttled  atomic.Uint64
-	tracers    tracers
-
-	unanswered atomic.Int64 // deliver_sm accepted and not yet answered
-	heldBytes  atomic.Int64 // what they take of unansweredBytes
+	peer       atomic.Uint32           // sc_interface_version of the last bind response; 0: it had none
 
 	mu         sync.Mutex
 	phase      State // Down, Connecting or Bound
@@ -62,12 +53,17 @@ func New(opts Options) (*Bind, error) {
 	}
 	opts.Log = opts.Log.With("carrier", opts.Carrier, "link", opts.Name)
 	b := &Bind{
-		opts:    opts,
-		pace:    newPacer(opts.TPS),
-		metrics: opts.Metrics.bind(opts.Carrier, opts.Name),
-		retry:   backoff{base: backoffBase, most: backoffMost},
-		since:   time.Now(),
-		moved:   make(chan struct{}),
+		opts:  opts,
+		retry: backoff{base: backoffBase, most: backoffMost},
+		since: time.Now(),
+		moved: make(chan struct{}),
+	}
+	b.timers = timers{opts.EnquireLink, opts.EnquireTimeout, opts.ResponseTimeout, opts.UnknownHold, opts.WriteTimeout, opts.DrainTimeout, opts.UnbindTimeout, 0}
+	b.sends, b.log, b.pace = cmdSubmitSM, opts.Log, newPacer(opts.TPS)
+	b.metrics = opts.Metrics.bind(opts.Carrier, opts.Name)
+	b.class, b.requested, b.onLate = Status.Class, b.delivered, opts.OnLate
+	if opts.Class != nil {
+		b.class = opts.Class
 	}
 	b.window.Store(int64(opts.Window))
 	b.dial = b.dialCarrier
@@ -90,20 +86,7 @@ func (b *Bind) Submit(ctx context.Context, m *Submit, done func(Result)) error {
 	if s == nil {
 		return b.refusal()
 	}
-	p := newPending(m.Key, done)
-	if err := encodeSubmit(&p.frame, m, b.opts.Version >= Version34); err != nil {
-		p.recycle()
-		return err
-	}
-	return s.submit(ctx, p)
-}
-
-// class returns the class of a status for the bind's carrier.
-func (b *Bind) class(s Status) Class {
-	if b.opts.Class != nil {
-		return b.opts.Class(s)
-	}
-	return s.Class()
+	return s.submit(ctx, m, b.opts.Version >= Version34, done)
 }
 
 // busy returns the status that refuses a delivery for now.
@@ -240,7 +223,7 @@ func (b *Bind) Snapshot() Snapshot {
 		Sessions:    len(modes[b.opts.Mode].roles),
 		BoundSince:  b.boundSince,
 		Window:      int(b.window.Load()),
-		Deliveries:  int(b.unanswered.Load()),
+		Deliveries:  int(b.allowance.unanswered.Load()),
 		PeerVersion: uint8(b.peer.Load()),
 		TPS:         b.pace.rate(),
 		Totals:      Totals{Accepted: b.accepted.Load(), Throttled: b.throttled.Load()},
@@ -261,8 +244,6 @@ func (b *Bind) Snapshot() Snapshot {
 			snap.LastError += " (over since " + b.boundSince.UTC().Format(time.RFC3339) + ")"
 		}
 	}
-	if at := b.lastPDU.Load(); at != 0 {
-		snap.LastPDU = time.Unix(0, at)
-	}
+	snap.LastPDU = b.lastHeard()
 	return snap
 }

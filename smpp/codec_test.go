@@ -27,7 +27,7 @@ func TestEncodeSubmitKeepsCallersMemory(t *testing.T) {
 	m := sample()
 	m.ShortMessage, m.TLVs = text[:5], []TLV{{0x1401, value[:5]}}
 	var f frame
-	if err := encodeSubmit(&f, m, true); err != nil {
+	if err := encodeMessage(&f, cmdSubmitSM, m, true); err != nil {
 		t.Fatal(err)
 	}
 	if string(text) != "12345SPARE" || string(value) != "12345SPARE" {
@@ -244,7 +244,7 @@ func BenchmarkEncodeSubmit(b *testing.B) {
 		if err := m.validate(); err != nil {
 			b.Fatal(err)
 		}
-		if err := encodeSubmit(&f, m, true); err != nil {
+		if err := encodeMessage(&f, cmdSubmitSM, m, true); err != nil {
 			b.Fatal(err)
 		}
 	}

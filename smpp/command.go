@@ -9,16 +9,20 @@ const (
 	cmdGenericNack       command = 0x80000000
 	cmdBindReceiver      command = 0x00000001
 	cmdBindTransmitter   command = 0x00000002
+	cmdQuerySM           command = 0x00000003
 	cmdSubmitSM          command = 0x00000004
 	cmdSubmitSMResp      command = 0x80000004
 	cmdDeliverSM         command = 0x00000005
 	cmdDeliverSMResp     command = 0x80000005
 	cmdUnbind            command = 0x00000006
 	cmdUnbindResp        command = 0x80000006
+	cmdReplaceSM         command = 0x00000007
+	cmdCancelSM          command = 0x00000008
 	cmdBindTransceiver   command = 0x00000009
 	cmdOutbind           command = 0x0000000B
 	cmdEnquireLink       command = 0x00000015
 	cmdEnquireLinkResp   command = 0x80000015
+	cmdSubmitMulti       command = 0x00000021
 	cmdAlertNotification command = 0x00000102
 	cmdDataSM            command = 0x00000103
 	cmdDataSMResp        command = 0x80000103
@@ -31,6 +35,14 @@ var commandNames = map[command]string{
 	cmdBindReceiver | responseBit:    "bind_receiver_resp",
 	cmdBindTransmitter:               "bind_transmitter",
 	cmdBindTransmitter | responseBit: "bind_transmitter_resp",
+	cmdQuerySM:                       "query_sm",
+	cmdQuerySM | responseBit:         "query_sm_resp",
+	cmdReplaceSM:                     "replace_sm",
+	cmdReplaceSM | responseBit:       "replace_sm_resp",
+	cmdCancelSM:                      "cancel_sm",
+	cmdCancelSM | responseBit:        "cancel_sm_resp",
+	cmdSubmitMulti:                   "submit_multi",
+	cmdSubmitMulti | responseBit:     "submit_multi_resp",
 	cmdSubmitSM:                      "submit_sm",
 	cmdSubmitSMResp:                  "submit_sm_resp",
 	cmdDeliverSM:                     "deliver_sm",

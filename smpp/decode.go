@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -23,47 +22,10 @@ func (e *decodeError) Error() string { return e.err.Error() }
 // would only send it again in the same form. The error is for everything else.
 func (rules Reading) decode(cmd command, body []byte, received time.Time) (*Delivery, error) {
 	d := &Delivery{DataSM: cmd == cmdDataSM, Received: received}
-	f := fieldReader{rest: body}
-	f.cString("service_type", &d.ServiceType)
-	f.octet("source_addr_ton", &d.SourceTON)
-	f.octet("source_addr_npi", &d.SourceNPI)
-	f.cString("source_addr", &d.Source)
-	f.octet("dest_addr_ton", &d.DestTON)
-	f.octet("dest_addr_npi", &d.DestNPI)
-	f.cString("destination_addr", &d.Dest)
-	f.octet("esm_class", &d.ESMClass)
-	var octet uint8 // of fields that are not used
-	var text string
-	if !d.DataSM {
-		f.octet("protocol_id", &octet)
-		f.octet("priority_flag", &octet)
-		f.cString("schedule_delivery_time", &text)
-		f.cString("validity_period", &text)
+	cut, err := d.read(body, new(orders))
+	if err != nil {
+		return nil, err
 	}
-	f.octet("registered_delivery", &d.RegisteredDelivery)
-	if !d.DataSM {
-		f.octet("replace_if_present_flag", &octet)
-	}
-	f.octet("data_coding", &d.DataCoding)
-	if !d.DataSM {
-		f.octet("sm_default_msg_id", &octet)
-	}
-	if f.missing != "" {
-		return nil, &decodeError{StatusInvCmdLen, fmt.Errorf("%s is missing", f.missing)}
-	}
-	rest := bytes.NewBuffer(f.rest)
-	cut := false // the text ends before its length says
-	if !d.DataSM {
-		length, err := rest.ReadByte()
-		if err != nil {
-			return nil, &decodeError{StatusInvCmdLen, errors.New("sm_length is missing")}
-		}
-		d.ShortMessage = slices.Clip(rest.Next(int(length)))
-		if cut = len(d.ShortMessage) < int(length); cut {
-			d.broken = &decodeError{StatusInvCmdLen, fmt.Errorf("short_message: %d bytes, sm_length %d", len(d.ShortMessage), length)}
-		}
-	}
-	cut = d.takeTLVs(rest.Bytes()) || cut
 	fault := d.boundFields()
 	d.sentESM = d.ESMClass
 	d.markUDH(rules.HiddenUDH)
@@ -77,6 +39,51 @@ func (rules Reading) decode(cmd command, body []byte, received time.Time) (*Deli
 		return nil, broken
 	}
 	return d, nil
+}
+
+// orders are the fields of submit_sm that nobody uses in a deliver_sm.
+type orders struct {
+	protocol, priority, replace, defaultMessage uint8
+	schedule, validity                          string
+}
+
+// read reads the body of a deliver_sm, submit_sm or data_sm. It reports whether the text ends before its length says. The
+// error is for a body that ends before its text.
+func (d *Delivery) read(body []byte, o *orders) (cut bool, missing error) {
+	f := fieldReader{rest: body}
+	f.cString("service_type", &d.ServiceType)
+	f.octet("source_addr_ton", &d.SourceTON)
+	f.octet("source_addr_npi", &d.SourceNPI)
+	f.cString("source_addr", &d.Source)
+	f.octet("dest_addr_ton", &d.DestTON)
+	f.octet("dest_addr_npi", &d.DestNPI)
+	f.cString("destination_addr", &d.Dest)
+	f.octet("esm_class", &d.ESMClass)
+	if !d.DataSM {
+		f.octet("protocol_id", &o.protocol)
+		f.octet("priority_flag", &o.priority)
+		f.cString("schedule_delivery_time", &o.schedule)
+		f.cString("validity_period", &o.validity)
+	}
+	f.octet("registered_delivery", &d.RegisteredDelivery)
+	if !d.DataSM {
+		f.octet("replace_if_present_flag", &o.replace)
+	}
+	f.octet("data_coding", &d.DataCoding)
+	var length uint8
+	if !d.DataSM {
+		f.octet("sm_default_msg_id", &o.defaultMessage)
+		f.octet("sm_length", &length)
+	}
+	if err := f.err(); err != nil {
+		return false, err
+	}
+	text := f.rest[:min(int(length), len(f.rest))]
+	d.ShortMessage = slices.Clip(text)
+	if cut = len(text) < int(length); cut {
+		d.broken = &decodeError{StatusInvCmdLen, fmt.Errorf("short_message: %d bytes, sm_length %d", len(text), length)}
+	}
+	return d.takeTLVs(f.rest[len(text):]) || cut, nil
 }
 
 // classify reads d as a receipt, if it is one, and unpacks its text. If the text is cut, a receipt does without the last
@@ -130,6 +137,14 @@ func (f *fieldReader) cString(name string, into *string) {
 		return
 	}
 	*into, f.rest = string(text), rest
+}
+
+// err is the error of a missing field; nil if all were there.
+func (f *fieldReader) err() error {
+	if f.missing == "" {
+		return nil
+	}
+	return &decodeError{StatusInvCmdLen, fmt.Errorf("%s is missing", f.missing)}
 }
 
 // takeTLVs keeps the optional parameters up to a truncated one, and the last of each

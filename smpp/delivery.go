@@ -1,7 +1,8 @@
 package smpp
 
 import (
-	"sync/atomic"
+	"bytes"
+	"errors"
 	"time"
 )
 
@@ -33,13 +34,9 @@ type Delivery struct {
 	// BoundAt is when its session began.
 	BoundAt time.Time
 
-	broken   *decodeError // why only a part of the PDU could be decoded
-	sentESM  uint8        // esm_class as sent
-	session  *session
-	header   header
-	cost     int64 // Bind.owe
-	answered atomic.Bool
-	place    atomic.Uint64 // of the response (session.respond)
+	broken  *decodeError // why only a part of the PDU could be decoded
+	sentESM uint8        // esm_class as sent
+	open
 }
 
 // Respond sends deliver_sm_resp (data_sm_resp). Call it once, from any goroutine, after
@@ -47,10 +44,7 @@ type Delivery struct {
 // StatusMsgQueueFull or StatusSysErr the carrier delivers again. If the session has
 // ended meanwhile, nothing is sent, and the carrier delivers again.
 func (d *Delivery) Respond(status Status) {
-	if d.session == nil || d.answered.Swap(true) {
-		return
-	}
-	d.place.Store(d.session.respond(d.header, status, d.cost))
+	d.answer(status, 0) // its message_id is one NUL
 }
 
 // Left reports, after Respond, whether the response was written to the connection. It is not known while the response
@@ -77,4 +71,48 @@ func tlv(tlvs []TLV, tag uint16) ([]byte, bool) {
 		}
 	}
 	return nil, false
+}
+
+// delivered passes a deliver_sm or data_sm to Options.Deliver, or refuses it when too many are unanswered.
+func (b *Bind) delivered(s *session, h header, body []byte) bool {
+	if h.command != cmdDeliverSM && h.command != cmdDataSM {
+		return false
+	}
+	cost, refusal := s.take(len(body))
+	if refusal != StatusOK {
+		b.metrics.refused.Inc()
+		s.send(header{h.command | responseBit, b.busy(), h.sequence}, 0)
+		return true
+	}
+	var rules Reading
+	if b.opts.Reading != nil {
+		rules = b.opts.Reading()
+	}
+	d, err := rules.decode(h.command, bytes.Clone(body), s.heard.get())
+	if err != nil {
+		b.refuseMalformed(s, h, cost, err)
+		return true
+	}
+	if d.broken != nil {
+		b.metrics.malformed.Inc()
+		if n, due := b.brokenSeen.Due(time.Now()); due {
+			b.opts.Log.Warn("malformed PDU; its text or receipt is used", "event", "malformed_receipt", "command", h.command.String(), "count", n, "error", d.broken)
+		}
+	}
+	d.session, d.header, d.cost, d.BoundAt = s, h, cost, s.begun
+	b.opts.Deliver(d)
+	return true
+}
+
+func (b *Bind) refuseMalformed(s *session, h header, cost int64, err error) {
+	b.metrics.malformed.Inc()
+	if n, due := b.refusedSeen.Due(time.Now()); due {
+		b.opts.Log.Warn("malformed PDU refused", "event", "malformed_pdu", "command", h.command.String(), "count", n, "error", err)
+	}
+	status := StatusSysErr
+	var bad *decodeError
+	if errors.As(err, &bad) {
+		status = bad.status
+	}
+	s.respond(h, status, cost, 0)
 }

@@ -63,13 +63,13 @@ func (b *Bind) bindSession(ctx context.Context, r role, address string, lost cha
 		}
 		return nil, fmt.Errorf("dialling: %w", err)
 	}
-	s := newSession(b, r, conn, lost)
+	s := newSession(&b.endpoint, r, conn, lost)
 	if secure, ok := conn.(*tls.Conn); ok {
 		if certs := secure.ConnectionState().PeerCertificates; len(certs) > 0 {
 			s.cert = certs[0].NotAfter
 		}
 	}
-	err = s.bind(ctx)
+	err = b.bindAs(ctx, s)
 	if ctx.Err() == nil {
 		b.metrics.bindAttempt(bindResult(err), bindStatus(err))
 	}
@@ -92,10 +92,10 @@ func bindResult(err error) string {
 	return bindBroken
 }
 
-// bind sends the bind request and waits for its response, at most BindTimeout. Meanwhile
+// bindAs sends the bind request of a session and waits for its response, at most BindTimeout. Meanwhile
 // it responds to the requests that a peer may send before the session is bound.
-func (s *session) bind(ctx context.Context) error {
-	o := &s.owner.opts
+func (b *Bind) bindAs(ctx context.Context, s *session) error {
+	o := &b.opts
 	cmd := s.role.command()
 	s.sequence = bindFirst
 	pdu, err := encodeBind(o, s.role, bindFirst)
@@ -108,7 +108,7 @@ func (s *session) bind(ctx context.Context) error {
 	defer cancel()
 	stop := context.AfterFunc(limited, func() { _ = s.conn.Close() })
 	var unfit header
-	err = s.awaitBind(cmd, pdu, &unfit)
+	err = b.awaitBind(s, cmd, pdu, &unfit)
 	if stop() {
 		return err
 	}
@@ -124,8 +124,8 @@ func (s *session) bind(ctx context.Context) error {
 
 // awaitBind sends the bind and reads until it is answered. unfit is the last response that did
 // not answer it.
-func (s *session) awaitBind(cmd command, pdu []byte, unfit *header) error {
-	s.owner.metrics.sent(cmd, StatusOK)
+func (b *Bind) awaitBind(s *session, cmd command, pdu []byte, unfit *header) error {
+	b.metrics.sent(cmd, StatusOK)
 	if err := s.writeNow(pdu); err != nil {
 		return err
 	}
@@ -134,19 +134,19 @@ func (s *session) awaitBind(cmd command, pdu []byte, unfit *header) error {
 		if err != nil {
 			return err
 		}
-		s.owner.tracers.read(h, body)
-		s.owner.metrics.received(h.command, h.status)
-		s.owner.lastPDU.Store(s.heard.get().UnixNano())
+		b.tracers.read(h, body)
+		b.metrics.received(h.command, h.status)
+		b.lastPDU.Store(s.heard.get().UnixNano())
 		switch {
 		case h.command.response():
 			answers, refused := bindAnswer(cmd, h)
 			if answers && refused == nil {
-				s.owner.peer.Store(uint32(peerVersion(body)))
+				b.peer.Store(uint32(peerVersion(body)))
 			}
 			if answers {
 				return refused
 			}
-			s.owner.metrics.unmatched.Inc()
+			b.metrics.unmatched.Inc()
 			*unfit = h
 		case h.command == cmdEnquireLink:
 			err = s.answerNow(header{cmdEnquireLinkResp, StatusOK, h.sequence})
@@ -156,7 +156,7 @@ func (s *session) awaitBind(cmd command, pdu []byte, unfit *header) error {
 		case h.command == cmdDeliverSM, h.command == cmdDataSM:
 			err = s.answerNow(header{h.command | responseBit, StatusInvBindState, h.sequence}, 0)
 		case h.command == cmdOutbind, h.command == cmdAlertNotification:
-			s.owner.metrics.unmatched.Inc()
+			b.metrics.unmatched.Inc()
 		default:
 			err = s.answerNow(header{cmdGenericNack, StatusInvCmdID, h.sequence})
 		}
@@ -201,7 +201,7 @@ func (s *session) answerNow(h header, body ...byte) error {
 }
 
 func (s *session) writeNow(pdu []byte) error {
-	if err := s.conn.SetWriteDeadline(time.Now().Add(s.owner.opts.WriteTimeout)); err != nil {
+	if err := s.conn.SetWriteDeadline(time.Now().Add(s.owner.writeTimeout)); err != nil {
 		return fmt.Errorf("writing: %w", err)
 	}
 	if _, err := s.conn.Write(pdu); err != nil {

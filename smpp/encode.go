@@ -78,9 +78,9 @@ func setCString(v *pdufield.Variable, s string) {
 	v.Data = append(append(v.Data[:0], s...), 0)
 }
 
-// encodeSubmit writes m, which must be valid, into f with sequence_number 0, without its optional parameters if they are
-// not wanted.
-func encodeSubmit(f *frame, m *Submit, optional bool) error {
+// encodeMessage writes m, which must be valid, into f as a submit_sm or deliver_sm, which have the same fields, with
+// sequence_number 0, without its optional parameters if they are not wanted.
+func encodeMessage(f *frame, cmd command, m *Submit, optional bool) error {
 	e := submitEncoders.Get().(*submitEncoder)
 	defer submitEncoders.Put(e)
 	setCString(e.serviceType, m.ServiceType)
@@ -104,6 +104,9 @@ func encodeSubmit(f *frame, m *Submit, optional bool) error {
 	err := serialize(f, e.body)
 	e.text.Data = nil
 	clear(e.tlvs)
+	if err == nil {
+		binary.BigEndian.PutUint32((*f)[4:], uint32(cmd))
+	}
 	return err
 }
 

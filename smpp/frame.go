@@ -16,7 +16,7 @@ const (
 	maxPDU = 70_000
 	// readBuffer holds many short PDUs, so that one read serves them all.
 	readBuffer = 32 << 10
-	// frameTimeout is how long the rest of a PDU may take once it has begun.
+	// frameTimeout is how long the rest of a PDU may take in all, once it has begun.
 	frameTimeout = 10 * time.Second
 )
 
@@ -34,15 +34,26 @@ type frameReader struct {
 	deadline func(time.Time) error // the connection's SetReadDeadline
 	large    []byte                // for PDUs longer than the buffer
 	consumed int                   // bytes of the buffer behind the last frame
+	longest  uint32                // command_length that is accepted
+	limited  bool                  // the PDU that is being read has a deadline
 }
 
 func newFrameReader(r io.Reader, deadline func(time.Time) error) *frameReader {
-	return &frameReader{r: bufio.NewReaderSize(r, readBuffer), deadline: deadline}
+	return &frameReader{r: bufio.NewReaderSize(r, readBuffer), deadline: deadline, longest: maxPDU}
 }
 
 // next returns the next PDU. The body is valid until the next call. Waiting for
 // a PDU to begin has no limit; waiting for its rest has.
 func (f *frameReader) next() (header, []byte, error) {
+	h, body, err := f.read()
+	if err == nil && f.limited {
+		f.limited = false
+		err = f.deadline(time.Time{})
+	}
+	return h, body, err
+}
+
+func (f *frameReader) read() (header, []byte, error) {
 	if f.consumed > 0 {
 		_, _ = f.r.Discard(f.consumed) // within what is buffered: cannot fail
 		f.consumed = 0
@@ -57,7 +68,7 @@ func (f *frameReader) next() (header, []byte, error) {
 		return header{}, nil, err
 	}
 	length := binary.BigEndian.Uint32(head)
-	if length < headerLength || length > maxPDU {
+	if length < headerLength || length > f.longest {
 		return header{}, nil, lengthError(head)
 	}
 	h := header{
@@ -85,14 +96,26 @@ func (f *frameReader) begun(n int) ([]byte, error) {
 	if f.r.Buffered() >= n {
 		return f.r.Peek(n)
 	}
-	if err := f.deadline(time.Now().Add(frameTimeout)); err != nil {
-		return nil, streamError(err, errPeerClose)
+	if err := f.limit(); err != nil {
+		return nil, err
 	}
 	b, err := f.r.Peek(n)
 	if err != nil {
 		return nil, streamError(err, io.ErrUnexpectedEOF)
 	}
-	return b, f.deadline(time.Time{})
+	return b, nil
+}
+
+// limit sets the deadline of a PDU once.
+func (f *frameReader) limit() error {
+	if f.limited {
+		return nil
+	}
+	f.limited = true
+	if err := f.deadline(time.Now().Add(frameTimeout)); err != nil {
+		return streamError(err, errPeerClose)
+	}
+	return nil
 }
 
 // beyond reads a PDU that does not fit the buffer.
@@ -101,13 +124,13 @@ func (f *frameReader) beyond(n int) ([]byte, error) {
 		f.large = make([]byte, n)
 	}
 	frame := f.large[:n]
-	if err := f.deadline(time.Now().Add(frameTimeout)); err != nil {
-		return nil, streamError(err, errPeerClose)
+	if err := f.limit(); err != nil {
+		return nil, err
 	}
 	if _, err := io.ReadFull(f.r, frame); err != nil {
 		return nil, streamError(err, io.ErrUnexpectedEOF)
 	}
-	return frame, f.deadline(time.Time{})
+	return frame, nil
 }
 
 // streamError names the errors of a read; eof is what an end of stream means

@@ -100,7 +100,7 @@ func FuzzSubmitLikeGoSMPP(f *testing.F) {
 			return
 		}
 		var out frame
-		if err := encodeSubmit(&out, m, true); err != nil {
+		if err := encodeMessage(&out, cmdSubmitSM, m, true); err != nil {
 			t.Fatal(err)
 		}
 		if want := rawSubmitFrame(m); !bytes.Equal(out, want) {

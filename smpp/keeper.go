@@ -15,9 +15,7 @@ type probe struct {
 // keep detects missing responses and a silent peer. It is one goroutine for each
 // session; PDUs have no timers of their own.
 func (s *session) keep() {
-	o := &s.owner.opts
-	shortest := min(o.EnquireLink, o.EnquireTimeout, o.ResponseTimeout, o.UnknownHold)
-	tick := time.NewTicker(min(max(shortest/10, 10*time.Millisecond), time.Second))
+	tick := time.NewTicker(min(max(s.owner.shortest()/10, 10*time.Millisecond), time.Second))
 	defer tick.Stop()
 	for {
 		select {
@@ -29,8 +27,22 @@ func (s *session) keep() {
 				s.end(why)
 				return
 			}
+			if s.idle(now) {
+				s.retire(&closure{reasonInactive, fmt.Errorf("no request for %s", s.owner.inactivity)})
+			}
 		}
 	}
+}
+
+// idle reports whether nothing happens in the session for longer than it may. Answers to our own enquire_link are not
+// enough: a program sends those without doing anything. An enquire_link of its own is: it wants the session.
+func (s *session) idle(now time.Time) bool {
+	if s.owner.inactivity == 0 || now.Sub(s.active.get()) < s.owner.inactivity {
+		return false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.pending) == 0 && s.waiting.len() == 0 && s.owed.Load() == 0
 }
 
 // sweep marks submits overdue after ResponseTimeout and gives them up after
@@ -51,12 +63,12 @@ func (s *session) sweep(now time.Time) (doubt bool) {
 			continue
 		}
 		age := now.Sub(p.written)
-		if !p.overdue && age >= b.opts.ResponseTimeout {
+		if !p.overdue && age >= b.responseTimeout {
 			p.overdue = true
 			s.overdue++
 			late++
 		}
-		switch over := p.written.Add(b.opts.UnknownHold); {
+		switch over := p.written.Add(b.unknownHold); {
 		case now.Before(over):
 		case heard.Before(over):
 			doubt = true
@@ -69,14 +81,14 @@ func (s *session) sweep(now time.Time) (doubt bool) {
 	s.mu.Unlock()
 	if late > 0 {
 		b.metrics.timeouts.Add(float64(late))
-		b.opts.Log.Warn("submit_sm unanswered past the response timeout; their window slots are kept", "event", "submit_unanswered",
+		b.log.Warn("submit_sm unanswered past the response timeout; their window slots are kept", "event", "submit_unanswered",
 			"newly", late, "overdue", overdue, "in_flight", inFlight)
 	}
 	if len(given) > 0 {
-		b.opts.Log.Error("submit_sm given up unanswered; the carrier may have them", "event", "submit_given_up", "count", len(given))
+		b.log.Error("submit_sm given up unanswered; the carrier may have them", "event", "submit_given_up", "count", len(given))
 	}
 	for _, p := range given {
-		s.giveUp(p, now, fmt.Errorf("smpp: no answer to submit_sm for %s", b.opts.UnknownHold))
+		s.giveUp(p, now, fmt.Errorf("smpp: no answer to submit_sm for %s", b.unknownHold))
 	}
 	return doubt
 }
@@ -92,12 +104,12 @@ func (s *session) giveUp(p *pending, now time.Time, why error) {
 // set (sweep). It ends the session after EnquireTimeout of further silence. Any byte
 // counts as a sign of life.
 func (s *session) probePeer(now time.Time, doubt bool) *closure {
-	o := &s.owner.opts
+	o := s.owner
 	heard := s.heard.get()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.probe.outstanding {
-		if now.Sub(s.probe.at) < o.EnquireTimeout {
+		if now.Sub(s.probe.at) < o.enquireTimeout {
 			return nil
 		}
 		if heard.Before(s.probe.at) {
@@ -107,7 +119,7 @@ func (s *session) probePeer(now time.Time, doubt bool) *closure {
 		}
 		s.probe.outstanding = false // other bytes came: it is alive, but does not answer enquire_link
 	}
-	if doubt || now.Sub(heard) >= o.EnquireLink {
+	if doubt || now.Sub(heard) >= o.enquireLink {
 		s.probe = probe{outstanding: true, sequence: s.nextSequenceLocked(), at: now}
 		s.sendLocked(header{cmdEnquireLink, StatusOK, s.probe.sequence})
 	}

@@ -49,8 +49,8 @@ func (a *abandoned) take(sequence uint32) (gone, bool) {
 func (s *session) settleLate(h header, id string, g gone) {
 	b := s.owner
 	b.metrics.late.Inc()
-	if b.opts.OnLate != nil {
-		b.opts.OnLate(g.key, s.result(h, id, g.written))
+	if b.onLate != nil {
+		b.onLate(g.key, s.result(h, id, g.written))
 	}
 }
 

@@ -1,11 +1,11 @@
 package smpp
 
 import (
-	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
 	"io"
+	"sync/atomic"
 	"time"
 )
 
@@ -21,8 +21,14 @@ func (s *session) read() {
 	for {
 		h, body, err := s.frames.next()
 		if err != nil {
+			if s.owner.serves() && errors.Is(err, errLength) {
+				s.nackLength()
+			}
 			s.end(&closure{readReason(err), err})
 			return
+		}
+		if h.command != cmdEnquireLinkResp && s.owner.inactivity > 0 {
+			s.active.set(s.heard.get())
 		}
 		s.owner.metrics.received(h.command, h.status)
 		s.owner.lastPDU.Store(s.heard.get().UnixNano())
@@ -35,6 +41,26 @@ func (s *session) read() {
 			s.awaitControlRoom()
 		}
 	}
+}
+
+// nackLength tells the peer that its stream cannot be read any more.
+func (s *session) nackLength() {
+	s.mu.Lock()
+	s.drainLocked()
+	s.sendLocked(header{cmdGenericNack, StatusInvCmdLen, 0})
+	s.mu.Unlock()
+	s.await(unbindGrace, func() bool { return len(s.control) == 0 && s.writerIdle })
+	s.farewell()
+}
+
+// farewell lets the peer read our last PDU: a connection that is closed while bytes of the peer are unread is reset, and
+// what the peer has not read yet is lost. The caller is the only reader.
+func (s *session) farewell() {
+	half, ok := s.conn.(interface{ CloseWrite() error })
+	if !ok || half.CloseWrite() != nil || s.conn.SetReadDeadline(time.Now().Add(unbindGrace)) != nil {
+		return
+	}
+	_, _ = io.Copy(io.Discard, s.conn) // until the peer closes
 }
 
 func readReason(err error) string {
@@ -50,12 +76,10 @@ func readReason(err error) string {
 // handle processes one PDU. A returned closure ends the session.
 func (s *session) handle(h header, body []byte) *closure {
 	switch h.command {
-	case cmdSubmitSMResp:
+	case s.owner.sends | responseBit:
 		return s.answered(h, messageID(body))
 	case cmdGenericNack:
 		return s.nacked(h)
-	case cmdDeliverSM, cmdDataSM:
-		s.accept(h, body)
 	case cmdEnquireLink:
 		s.send(header{cmdEnquireLinkResp, StatusOK, h.sequence})
 	case cmdEnquireLinkResp:
@@ -69,22 +93,23 @@ func (s *session) handle(h header, body []byte) *closure {
 		s.mu.Unlock()
 	case cmdAlertNotification, cmdOutbind: // have no response
 	default:
-		if h.command.response() {
+		switch {
+		case h.command.response():
 			s.owner.metrics.unmatched.Inc() // a response gets no response
-		} else {
+		case !s.owner.requested(s, h, body):
 			s.send(header{cmdGenericNack, StatusInvCmdID, h.sequence})
 		}
 	}
 	return nil
 }
 
-// answered settles the submit of a submit_sm_resp.
+// answered settles the request that a response answers.
 func (s *session) answered(h header, id string) *closure {
 	if !s.settle(h, id) {
 		s.owner.metrics.unmatched.Inc()
 		return nil
 	}
-	if h.status == StatusInvBindState {
+	if h.status == StatusInvBindState && s.owner.sends == cmdSubmitSM { // a customer's program only refuses a receipt so
 		return &closure{reasonNotBound, errPeerState}
 	}
 	return nil
@@ -140,74 +165,34 @@ func (s *session) settle(h header, id string) bool {
 	return true
 }
 
-// result is the outcome in a response to a submit_sm.
+// result is the outcome in a response to a submit.
 func (s *session) result(h header, id string, written time.Time) Result {
 	latency := max(s.heard.get().Sub(written), 0)
 	if h.status != StatusOK || h.command == cmdGenericNack { // a generic_nack need not say why
-		return Result{Outcome: Rejected, Status: cmp.Or(h.status, StatusUnknown), Latency: latency, Err: &StatusError{Command: cmdSubmitSM.String(), Status: h.status}}
+		return Result{Outcome: Rejected, Status: cmp.Or(h.status, StatusUnknown), Latency: latency, Err: &StatusError{Command: s.owner.sends.String(), Status: h.status}}
 	}
 	return Result{Outcome: Accepted, MessageID: id, Latency: latency}
 }
 
-// accept passes a deliver_sm to the owner, or refuses it when too many are unanswered.
-func (s *session) accept(h header, body []byte) {
-	b := s.owner
-	cost, room := int64(0), false
-	if !s.refusing.Load() {
-		cost, room = b.owe(len(body))
+// take reserves room for a request of the peer, or returns the status of a refusal.
+func (s *session) take(length int) (cost int64, refusal Status) {
+	if s.refusing.Load() {
+		return 0, StatusMsgQueueFull
 	}
-	if !room {
-		b.metrics.refused.Inc()
-		s.send(header{h.command | responseBit, b.busy(), h.sequence}, 0)
-		return
+	cost, refusal = s.owner.allowance.owe(length)
+	if refusal == StatusOK {
+		s.owed.Add(1)
 	}
-	s.owed.Add(1)
-	s.deliver(h, body, cost)
+	return cost, refusal
 }
 
-// deliver decodes a delivery and passes it to Options.Deliver.
-func (s *session) deliver(h header, body []byte, cost int64) {
-	b := s.owner
-	var rules Reading
-	if b.opts.Reading != nil {
-		rules = b.opts.Reading()
-	}
-	d, err := rules.decode(h.command, bytes.Clone(body), s.heard.get())
-	if err != nil {
-		s.refuseMalformed(h, cost, err)
-		return
-	}
-	if d.broken != nil {
-		b.metrics.malformed.Inc()
-		if n, due := b.brokenSeen.Due(time.Now()); due {
-			b.opts.Log.Warn("malformed PDU; its text or receipt is used", "event", "malformed_receipt", "command", h.command.String(), "count", n, "error", d.broken)
-		}
-	}
-	d.session, d.header, d.cost, d.BoundAt = s, h, cost, s.begun
-	b.opts.Deliver(d)
-}
-
-func (s *session) refuseMalformed(h header, cost int64, err error) {
-	b := s.owner
-	b.metrics.malformed.Inc()
-	if n, due := b.refusedSeen.Due(time.Now()); due {
-		b.opts.Log.Warn("malformed PDU refused", "event", "malformed_pdu", "command", h.command.String(), "count", n, "error", err)
-	}
-	status := StatusSysErr
-	var bad *decodeError
-	if errors.As(err, &bad) {
-		status = bad.status
-	}
-	s.respond(h, status, cost)
-}
-
-// respond sends the response to an accepted delivery; its message_id is one NUL. It returns the place of the response in
-// the stream of control PDUs; 0 if the session has ended.
-func (s *session) respond(h header, status Status, cost int64) (place uint64) {
-	s.owner.settled(cost)
+// respond sends the response to a request that take let in. It returns the place of the response in the stream of
+// control PDUs; 0 if the session has ended.
+func (s *session) respond(h header, status Status, cost int64, body ...byte) (place uint64) {
+	s.owner.allowance.settled(cost)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.sendLocked(header{h.command | responseBit, status, h.sequence}, 0)
+	s.sendLocked(header{h.command | responseBit, status, h.sequence}, body...)
 	if s.closing == nil {
 		place = s.controlQueued
 	}
@@ -216,4 +201,22 @@ func (s *session) respond(h header, status Status, cost int64) (place uint64) {
 		s.changed.Broadcast()
 	}
 	return place
+}
+
+// open is a request of the peer until it is answered.
+type open struct {
+	session  *session
+	header   header
+	cost     int64 // session.take
+	answered atomic.Bool
+	place    atomic.Uint64 // of the response (session.respond)
+}
+
+// answer responds, unless the request was answered before.
+func (o *open) answer(status Status, body ...byte) (first bool) {
+	if o.session == nil || o.answered.Swap(true) {
+		return false
+	}
+	o.place.Store(o.session.respond(o.header, status, o.cost, body...))
+	return true
 }

@@ -1,6 +1,10 @@
 package smpp
 
-import "time"
+import (
+	"encoding/binary"
+	"time"
+	"unicode/utf8"
+)
 
 // Operation is what a peer requests.
 type Operation uint8
@@ -50,24 +54,68 @@ type Request struct {
 	ShortMessage []byte
 	// TLVs holds the optional parameters, by ascending tag, without message_payload where that became ShortMessage.
 	TLVs []TLV
+
+	open
+	peer *Peer
 }
 
 // TLV returns the value of an optional parameter and whether it is present.
 func (r *Request) TLV(tag uint16) ([]byte, bool) { return tlv(r.TLVs, tag) }
 
 // UDHLength is the length of the UDH that ShortMessage begins with, its length byte included; 0 for none.
-func (r *Request) UDHLength() int { panic("soon") }
+func (r *Request) UDHLength() int {
+	if r.ESMClass&esmUDHI == 0 {
+		return 0
+	}
+	return int(r.ShortMessage[0]) + 1
+}
 
 // Accept responds with ESME_ROK and the message_id (at most 64 bytes), which cancel_sm_resp and replace_sm_resp do not have.
 //
 // Only the first of Accept, Refuse and AnswerQuery responds. They never block. If the session has ended meanwhile,
 // nothing is sent, and the client may send the request again.
-func (r *Request) Accept(messageID string) { panic("soon") }
+func (r *Request) Accept(messageID string) {
+	var body []byte
+	if r.Operation == OpSubmit || r.Operation == OpData {
+		body = append(append(make([]byte, 0, maxStatusText), messageID...), 0)
+	}
+	r.respond(StatusOK, body)
+}
 
 // Refuse responds with an error status. text explains it to the client's operator (additional_status_info_text, of
 // submit_sm_resp and data_sm_resp, 255 bytes; not to SMPP 3.3); it may be empty.
-func (r *Request) Refuse(status Status, text string) { panic("soon") }
+func (r *Request) Refuse(status Status, text string) {
+	body := refusedBody(r.header.command)
+	if body != nil && text != "" && r.peer.Login().Version >= Version34 {
+		for len(text) > maxStatusText {
+			_, size := utf8.DecodeLastRuneInString(text)
+			text = text[:len(text)-size]
+		}
+		body = append(binary.BigEndian.AppendUint16(body, TagStatusText), 0, uint8(len(text)+1))
+		body = append(append(body, text...), 0)
+	}
+	r.respond(status, body)
+}
 
 // AnswerQuery responds to query_sm. finalDate is empty or the 16 characters of an SMPP time; state is the number of
 // message_state (SMPP 3.4, 5.2.28).
-func (r *Request) AnswerQuery(messageID, finalDate string, state, errorCode uint8) { panic("soon") }
+func (r *Request) AnswerQuery(messageID, finalDate string, state, errorCode uint8) {
+	body := append(append([]byte(messageID), 0), finalDate...)
+	r.respond(StatusOK, append(body, 0, state, errorCode))
+}
+
+func (r *Request) respond(status Status, body []byte) {
+	if r.answer(status, body...) {
+		r.peer.count(status)
+	}
+}
+
+// refusedBody is the body of a response with an error status. A message_id that is empty is understood by all clients; the
+// other responses have no body then.
+func refusedBody(cmd command) []byte {
+	switch cmd {
+	case cmdSubmitSM, cmdDataSM, cmdBindTransceiver, cmdBindTransmitter, cmdBindReceiver:
+		return []byte{0}
+	}
+	return nil
+}

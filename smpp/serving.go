@@ -28,7 +28,8 @@ type Admission struct {
 	// twice as many are passed to Request, because clients count differently; the excess gets ESME_RTHROTTLED. Requests
 	// whose bodies take more than 1 MiB together get ESME_RMSGQFUL.
 	Window int
-	// Bound, if set, is called once, when the bind is answered: from now on Peer.Deliver works.
+	// Bound, if set, is called once, behind the answer to the bind and before the first Request: from now on Peer.Deliver
+	// works.
 	Bound func()
 	// Request gets the requests of the peer, one at a time, in their order. Each must be answered once, from any goroutine
 	// (Request.Accept and the others).
@@ -40,18 +41,16 @@ type Admission struct {
 
 // Defaults of Serving and Admission.
 const (
-	DefaultServedWindow    = 10
-	MaxServedWindow        = 100
-	DefaultDeliverWindow   = 100
-	DefaultServedBind      = 30 * time.Second
-	DefaultServedResponse  = 60 * time.Second
-	DefaultInactivity      = 300 * time.Second
-	servedUnbindTimeout    = DefaultUnbindTimeout
-	maxBindPDU             = 1024 // bytes of the longest PDU before the bind
-	maxUnbound             = 10   // PDUs before the bind after which the connection ends
-	servedExcess           = 2    // requests that are taken, as a multiple of the window
-	maxStatusText          = 255  // bytes of additional_status_info_text (SMPP 3.4, 5.3.2.11), without its NUL
-	maxServedTimeCharacter = 16   // of schedule_delivery_time and validity_period (SMPP 3.4, 7.1.1)
+	DefaultServedWindow   = 10
+	MaxServedWindow       = 100
+	DefaultDeliverWindow  = 100
+	DefaultServedBind     = 30 * time.Second
+	DefaultServedResponse = 60 * time.Second
+	DefaultInactivity     = 300 * time.Second
+	maxBindPDU            = 1024 // bytes of the longest PDU before the bind
+	maxUnbound            = 10   // PDUs before the bind after which the connection ends
+	servedExcess          = 2    // requests that are taken, as a multiple of the window
+	maxStatusText         = 255  // bytes of additional_status_info_text (SMPP 3.4, 5.3.2.11), without its NUL
 )
 
 // Serving are the options of served connections; one value serves them all. Login and SystemID are required; a zero
@@ -91,7 +90,7 @@ func (o *Serving) complete() {
 		{&o.ResponseTimeout, DefaultServedResponse},
 		{&o.WriteTimeout, DefaultWriteTimeout},
 		{&o.DrainTimeout, DefaultDrainTimeout},
-		{&o.UnbindTimeout, servedUnbindTimeout},
+		{&o.UnbindTimeout, DefaultUnbindTimeout},
 	} {
 		*d.value = cmp.Or(*d.value, d.def)
 	}

@@ -44,7 +44,7 @@ func (r role) String() string {
 // around a table of unanswered submits. It lives from the bind response to the
 // first failure, and is never used again.
 type session struct {
-	owner  *Bind
+	owner  *endpoint
 	role   role
 	conn   net.Conn
 	frames *frameReader
@@ -54,14 +54,16 @@ type session struct {
 	kick     chan struct{} // wakes the writer; capacity 1
 	dead     chan struct{} // closed at the end
 	heard    clock         // when the last byte came
-	refusing atomic.Bool   // deliver_sm are refused with ESME_RMSGQFUL
-	owed     atomic.Int64  // deliver_sm accepted here and not yet answered
+	active   clock         // when the last PDU came that keeps the session from being idle
+	refusing atomic.Bool   // requests of the peer are refused
+	owed     atomic.Int64  // requests of the peer accepted here and not yet answered
 	begun    time.Time
 	cert     time.Time // when the peer's TLS certificate expires; zero without TLS
 
 	mu         sync.Mutex
 	closing    *closure // why it ended; nil while it runs
 	intended   *closure // why it is being ended, after an unbind
+	leaving    *closure // why it has to end (retire)
 	refusal    error    // the error of Submit; nil while submits are admitted
 	draining   bool     // no more submits are admitted
 	hurried    bool     // the end waits for no more responses
@@ -103,6 +105,8 @@ const (
 	reasonEnquireTimeout = "enquire_timeout"
 	reasonProtocol       = "protocol_error"
 	reasonNotBound       = "not_bound_at_peer"
+	reasonInactive       = "inactive"
+	reasonUnbound        = "unbound" // Peer.Unbind
 )
 
 // clock is the time of something, readable by any goroutine; at first its base.
@@ -114,9 +118,9 @@ type clock struct {
 func (c *clock) set(t time.Time) { c.since.Store(int64(t.Sub(c.base))) }
 func (c *clock) get() time.Time  { return c.base.Add(time.Duration(c.since.Load())) }
 
-func newSession(b *Bind, r role, conn net.Conn, lost chan<- *session) *session {
+func newSession(owner *endpoint, r role, conn net.Conn, lost chan<- *session) *session {
 	s := &session{
-		owner:   b,
+		owner:   owner,
 		role:    r,
 		conn:    conn,
 		lost:    lost,
@@ -126,7 +130,7 @@ func newSession(b *Bind, r role, conn net.Conn, lost chan<- *session) *session {
 		begun:   time.Now(),
 	}
 	s.changed.L = &s.mu
-	s.heard.base = s.begun
+	s.heard.base, s.active.base = s.begun, s.begun
 	s.frames = newFrameReader(&listener{conn, &s.heard}, conn.SetReadDeadline)
 	return s
 }
@@ -171,6 +175,19 @@ func (s *session) end(why *closure) {
 	s.hangUp(intended)
 	s.owner.metrics.closed(why.reason)
 	s.announce()
+}
+
+// retire asks the owner to end the session politely; only the first reason counts.
+func (s *session) retire(why *closure) {
+	s.mu.Lock()
+	first := s.leaving == nil
+	if first {
+		s.leaving = why
+	}
+	s.mu.Unlock()
+	if first {
+		s.announce()
+	}
 }
 
 // hangUp closes the connection. close_notify of TLS is sent only at an intended end,

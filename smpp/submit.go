@@ -23,6 +23,7 @@ const (
 	TagSARMessageReference  = uint16(pdutlv.TagSarMsgRefNum) // 2 bytes
 	TagSARTotalSegments     = uint16(pdutlv.TagSarTotalSegments)
 	TagSARSegmentSeqnum     = uint16(pdutlv.TagSarSegmentSeqnum)
+	TagStatusText           = uint16(pdutlv.TagAdditionalStatusInfoText)
 	TagNetworkErrorCode     = uint16(pdutlv.TagNetworkErrorCode)
 	TagMessagePayload       = uint16(pdutlv.TagMessagePayload)
 	TagMessageState         = uint16(pdutlv.TagMessageStateOption)

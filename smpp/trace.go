@@ -86,23 +86,7 @@ type tracers struct {
 // too slow are dropped and counted in Dropped. Without a trace, a PDU costs one atomic
 // load.
 func (b *Bind) Trace(ctx context.Context, show func(TracedPDU) error) error {
-	t := &tracer{pdus: make(chan tracedBytes, traceBacklog)}
-	b.tracers.change(func(list []*tracer) []*tracer { return append(list, t) })
-	defer b.tracers.change(func(list []*tracer) []*tracer {
-		return slices.DeleteFunc(list, func(other *tracer) bool { return other == t })
-	})
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case raw := <-t.pdus:
-			pdu := describe(raw)
-			pdu.Link, pdu.Dropped = b.opts.Name, int(t.dropped.Swap(0))
-			if err := show(pdu); err != nil {
-				return err
-			}
-		}
-	}
+	return b.trace(ctx, b.opts.Name, show)
 }
 
 func (t *tracers) change(edit func([]*tracer) []*tracer) {
@@ -171,7 +155,7 @@ func describe(o tracedBytes) TracedPDU {
 	case cmdBindTransceiver, cmdBindTransmitter, cmdBindReceiver,
 		cmdBindTransceiver | responseBit, cmdBindTransmitter | responseBit, cmdBindReceiver | responseBit:
 		pdu.SystemID = messageID(body)
-	case cmdSubmitSMResp, cmdDataSMResp:
+	case cmdSubmitSMResp, cmdDataSMResp, cmdQuerySM, cmdReplaceSM, cmdQuerySM | responseBit:
 		pdu.MessageID = messageID(body)
 	case cmdSubmitSM:
 		pdu.describeMessage(cmdDeliverSM, body) // their mandatory fields are the same

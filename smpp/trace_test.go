@@ -19,7 +19,7 @@ func TestTraceRedacts(t *testing.T) {
 	submit.ESMClass = 0x40 // no UDH follows: the text must not be shown as one
 	submit.TLVs = []TLV{{Tag: TagUserMessageReference, Value: []byte{0x12, 0x34}}, {Tag: 0x1401, Value: []byte("ibanga")}}
 	var f frame
-	if err := encodeSubmit(&f, submit, true); err != nil {
+	if err := encodeMessage(&f, cmdSubmitSM, submit, true); err != nil {
 		t.Fatal(err)
 	}
 	bind, err := encodeBind(&Options{Account: Account{SystemID: "intumwa", Password: "canary"}, SystemType: "x"}, asTransceiver, 1)
@@ -122,7 +122,7 @@ func TestTrace(t *testing.T) {
 // FuzzTrace: no PDU, whole or broken, makes the trace panic or show a whole number.
 func FuzzTrace(f *testing.F) {
 	var submit frame
-	if err := encodeSubmit(&submit, sample(), true); err != nil {
+	if err := encodeMessage(&submit, cmdSubmitSM, sample(), true); err != nil {
 		f.Fatal(err)
 	}
 	f.Add([]byte(submit))

@@ -32,14 +32,24 @@ func udhLength(text []byte) int {
 	if text[0] >= ' ' && !known {
 		return 0
 	}
+	if left := udhLeft(text); left == 0 || known && left == 1 {
+		return int(text[0]) + 1
+	}
+	return 0
+}
+
+// udhLeft returns how many bytes the elements of a UDH leave of the length that it states; below 0 if they are longer.
+func udhLeft(text []byte) int {
 	length, end := int(text[0])+1, 1
 	for end+2 <= length {
 		end += 2 + int(text[end+1])
 	}
-	if end == length || known && end == length-1 {
-		return length
-	}
-	return 0
+	return length - end
+}
+
+// wholeUDH reports whether a text that has a UDH, as its sender says, begins with a whole one.
+func wholeUDH(text []byte) bool {
+	return udhLength(text) > 0 || len(text) > 2 && text[0] > 0 && int(text[0]) < len(text) && udhLeft(text) == 0
 }
 
 // markUDH sets the UDH bit of esm_class if the text begins with a UDH, and clears it if not: carriers set it on texts

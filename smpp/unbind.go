@@ -50,9 +50,10 @@ func (s *session) finish(why *closure) {
 	s.settleRest()
 }
 
-// yield responds to the peer's unbind after unbindGrace, and lets the peer close.
+// yield responds to the peer's unbind, after the responses that are due both ways or after unbindGrace, and lets the peer
+// close.
 func (s *session) yield() {
-	s.await(unbindGrace, func() bool { return len(s.pending) == 0 || s.hurried })
+	s.await(unbindGrace, func() bool { return len(s.pending) == 0 && s.owed.Load() == 0 || s.hurried })
 	why := &closure{reasonPeerUnbind, errPeerUnbind}
 	s.mu.Lock()
 	s.intended = why
@@ -64,7 +65,7 @@ func (s *session) yield() {
 
 // unbind drains the window and the deliveries, then unbinds and closes.
 func (s *session) unbind(why *closure) {
-	deadline := time.Now().Add(s.owner.opts.DrainTimeout)
+	deadline := time.Now().Add(s.owner.drainTimeout)
 	s.await(time.Until(deadline), func() bool { return len(s.pending) == 0 || s.hurried })
 	s.refusing.Store(true)
 	s.await(time.Until(deadline), func() bool { return s.owed.Load() == 0 || s.hurried })
@@ -79,7 +80,7 @@ func (s *session) unbind(why *closure) {
 	}
 	s.mu.Unlock()
 	s.returnUnwritten(unwritten, why.err)
-	s.await(s.owner.opts.UnbindTimeout, func() bool { return s.unbound && len(s.control) == 0 && s.writerIdle })
+	s.await(s.owner.unbindTimeout, func() bool { return s.unbound && len(s.control) == 0 && s.writerIdle })
 	s.end(why)
 }
 
@@ -138,7 +139,7 @@ func (s *session) settleRest() {
 	}
 	s.returnUnwritten(unwritten, why)
 	if unknown > 0 {
-		s.owner.opts.Log.Warn("session ended with submit_sm unanswered; the carrier may have them", "event", "session_ended_unanswered",
+		s.owner.log.Warn("session ended with submit_sm unanswered; the carrier may have them", "event", "session_ended_unanswered",
 			"count", unknown, "reason", cause.reason)
 	}
 }

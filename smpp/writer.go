@@ -92,7 +92,7 @@ func (s *session) gather(b *batch) (wait time.Duration) {
 // flush writes the batch and records which submits were written. A submit that was
 // written in part only counts as not written, because the peer cannot decode it.
 func (s *session) flush(b *batch) *closure {
-	n, err := 0, s.conn.SetWriteDeadline(time.Now().Add(s.owner.opts.WriteTimeout))
+	n, err := 0, s.conn.SetWriteDeadline(time.Now().Add(s.owner.writeTimeout))
 	if err == nil {
 		n, err = s.conn.Write(b.raw)
 	}
@@ -106,7 +106,7 @@ func (s *session) flush(b *batch) *closure {
 		s.sent = b.first + uint64(whole) - 1
 		s.mu.Unlock()
 		s.owner.pace.written(time.Now())
-		s.owner.metrics.submitsWritten(whole)
+		s.owner.metrics.written(whole)
 	}
 	switch {
 	case err == nil:
@@ -115,7 +115,7 @@ func (s *session) flush(b *batch) *closure {
 		s.mu.Unlock()
 		return nil
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		return &closure{reasonWriteTimeout, fmt.Errorf("the peer stopped reading: nothing written for %s", s.owner.opts.WriteTimeout)}
+		return &closure{reasonWriteTimeout, fmt.Errorf("the peer stopped reading: nothing written for %s", s.owner.writeTimeout)}
 	}
 	return &closure{reasonWriteError, fmt.Errorf("writing: %w", err)}
 }
