@@ -93,7 +93,7 @@ func cancelStep(ctx context.Context, pool *pgxpool.Pool, store *messages.Store, 
 		if err := hooks.Enqueue(ctx, tx, events); err != nil {
 			return err
 		}
-		if err := binds.Add(ctx, tx, receiptsFor(settled)); err != nil {
+		if err := binds.Add(ctx, tx, ReceiptsFor(settled)); err != nil {
 			return err
 		}
 		return billing.RefundNow(ctx, tx, refunds)

@@ -50,7 +50,7 @@ func conclude(ctx context.Context, tx pgx.Tx, store *messages.Store, hooks *webh
 	if err := hooks.Enqueue(ctx, tx, events); err != nil {
 		return nil, 0, err
 	}
-	if err := binds.Add(ctx, tx, receiptsFor(settled)); err != nil {
+	if err := binds.Add(ctx, tx, ReceiptsFor(settled)); err != nil {
 		return nil, 0, err
 	}
 	if refunded, err = billing.Refund(ctx, tx, debits); err != nil {
@@ -88,8 +88,8 @@ const (
 	receiptOfSuccess = 3
 )
 
-// receiptsFor returns the receipts for customers' binds of messages that became final.
-func receiptsFor(settled []messages.Settled) (receipts []binds.Delivery) {
+// ReceiptsFor returns the receipts for customers' binds of messages that became final.
+func ReceiptsFor(settled []messages.Settled) (receipts []binds.Delivery) {
 	for i := range settled {
 		m := &settled[i]
 		sent := m.Status == sms.Sent

@@ -63,7 +63,7 @@ func TestReceiptsForBinds(t *testing.T) {
 	for registered, of := range want {
 		for i, status := range []sms.Status{sms.Sent, sms.Failed} {
 			m := messages.Settled{SMPPAccount: 7, SMPPBind: 8, Registered: registered, Status: status, Number: "+25779000001", Sender: "ACME", Reason: "UNDELIV 001"}
-			got := receiptsFor([]messages.Settled{m})
+			got := ReceiptsFor([]messages.Settled{m})
 			if (len(got) == 1) != of[i] {
 				t.Errorf("registered_delivery %d, %v: %d receipts", registered, status, len(got))
 			}

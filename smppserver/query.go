@@ -6,7 +6,6 @@ import (
 
 	"github.com/oklog/ulid/v2"
 
-	"intumwa/intake"
 	"intumwa/messages"
 	"intumwa/smpp"
 	"intumwa/sms"
@@ -15,9 +14,9 @@ import (
 // find returns the message of a query_sm or cancel_sm, if it is the company's and from the same sender. Otherwise the request
 // is answered, with missing where there is none.
 func (s *Server) find(ctx context.Context, b *bind, r *smpp.Request, missing smpp.Status) (m messages.Record, found bool) {
-	holder, err := s.rooms.Accounts.SMPPHolder(ctx, b.account)
+	holder, err := s.holder(ctx, b)
 	if err != nil {
-		s.answer(r, refused(errors.Join(intake.ErrUnavailable, err)))
+		s.answer(r, refused(err))
 		return m, false
 	}
 	id, bad := ulid.ParseStrict(r.MessageID)

@@ -3,11 +3,13 @@ package smppserver
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"time"
 
 	"github.com/oklog/ulid/v2"
 
+	"intumwa/accounts"
 	"intumwa/intake"
 	"intumwa/internal/postgres"
 	"intumwa/messages"
@@ -70,9 +72,9 @@ func (s *Server) submit(b *bind, r *smpp.Request) {
 func (s *Server) accept(b *bind, r *smpp.Request, m intake.Submit) bool {
 	ctx, cancel := context.WithTimeout(context.Background(), requestWithin)
 	defer cancel()
-	holder, err := s.rooms.Accounts.SMPPHolder(ctx, b.account)
+	holder, err := s.holder(ctx, b)
 	if err != nil {
-		s.answer(r, refused(unavailable(err)))
+		s.answer(r, refused(err))
 		return false
 	}
 	id, err := s.rooms.Intake.Submit(ctx, holder, m)
@@ -99,12 +101,13 @@ func (s *Server) accept(b *bind, r *smpp.Request, m intake.Submit) bool {
 	return true
 }
 
-// unavailable marks an error of the database as passing.
-func unavailable(err error) error {
-	if postgres.SQLState(err) != "" || !errors.Is(err, context.DeadlineExceeded) {
-		return err
+// holder returns the holder of a bind's key. An error of the database is ErrUnavailable.
+func (s *Server) holder(ctx context.Context, b *bind) (*accounts.Principal, error) {
+	p, err := s.rooms.Accounts.SMPPHolder(ctx, b.account)
+	if err != nil && !errors.Is(err, accounts.ErrUnauthenticated) {
+		err = fmt.Errorf("%w: %w", intake.ErrUnavailable, err)
 	}
-	return errors.Join(intake.ErrUnavailable, err)
+	return p, err
 }
 
 // Waits of outcome.

@@ -1,0 +1,248 @@
+package smppserver_test
+
+import (
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"intumwa/accounts"
+	"intumwa/smpp"
+	"intumwa/smppserver"
+	"intumwa/smppserver/binds"
+	"intumwa/sms"
+)
+
+// TestSubmitAndReceipt: a message is charged before its answer. Its id is the same in the answer, in the receipt's text and
+// in receipted_message_id, also when the receipt comes on a later bind at another process.
+func TestSubmitAndReceipt(t *testing.T) {
+	w := newBank(t, 10, accounts.SMPPLimits{})
+	first := w.start()
+	c := w.bound(first, nil)
+	r := c.submit(nil)
+	if r.Outcome != smpp.Accepted || len(r.MessageID) != 26 {
+		t.Fatalf("%+v", r)
+	}
+	if n := w.count(`SELECT credits FROM balances`); n != 9 {
+		t.Errorf("%d credits", n)
+	}
+	w.finish(sms.Failed, "UNDELIV 034")
+	w.until("a receipt", func() bool { return len(c.deliveries()) == 1 })
+	check := func(c *client, id string) {
+		t.Helper()
+		d := c.deliveries()[0]
+		tlv, _ := d.TLV(smpp.TagReceiptedMessageID)
+		if d.Receipt == nil || d.Receipt.ID != id || string(tlv) != id+"\x00" || !strings.HasPrefix(string(d.ShortMessage), "id:"+id+" ") || d.Receipt.State != "UNDELIV" || d.Receipt.Error != "034" {
+			t.Errorf("receipt %+v %q, want id %s", d.Receipt, d.ShortMessage, id)
+		}
+	}
+	check(c, r.MessageID)
+	w.until("its row is gone", func() bool { return w.count(`SELECT count(*) FROM smpp_deliveries`) == 0 })
+
+	r = c.submit(nil)
+	first.stop()
+	w.finish(sms.Failed, "UNDELIV 034")
+	second := w.start()
+	later := w.bound(second, nil)
+	w.until("the receipt at another process", func() bool { return len(later.deliveries()) == 1 })
+	check(later, r.MessageID)
+}
+
+// TestRefusals: each reason has its status, and no refused message is charged.
+func TestRefusals(t *testing.T) {
+	w := newBank(t, 1, accounts.SMPPLimits{})
+	c := w.bound(w.start(), nil)
+	for _, try := range []struct {
+		name   string
+		before string // SQL
+		change func(*smpp.Submit)
+		want   smpp.Status
+	}{
+		{"an unknown sender", "", func(m *smpp.Submit) { m.Source = "OTHER" }, smpp.StatusInvSrcAddr},
+		{"no sender", "", func(m *smpp.Submit) { m.Source = "" }, smpp.StatusInvSrcAddr},
+		{"a fixed line", "", func(m *smpp.Submit) { m.Dest = "25722123456" }, smpp.StatusInvDstAddr},
+		{"a foreign number", "", func(m *smpp.Submit) { m.Dest = "33612345678" }, smpp.StatusInvDstAddr},
+		{"no text", "", func(m *smpp.Submit) { m.ShortMessage = nil }, smpp.StatusInvMsgLen},
+		{"too long a part", "", func(m *smpp.Submit) {
+			m.ESMClass, m.ShortMessage = 0x40, append([]byte{5, 0, 3, 1, 2, 1}, strings.Repeat("x", 154)...)
+		}, smpp.StatusInvMsgLen},
+		{"more than is left", "", func(m *smpp.Submit) { m.ShortMessage = []byte(strings.Repeat("x", 161)) }, smppserver.StatusNoCredits},
+		{"a company that is not verified", `UPDATE companies SET verified = false`, nil, smppserver.StatusNotVerified},
+		{"a company that is not approved", `UPDATE companies SET approved = false`, nil, smppserver.StatusNotApproved},
+	} {
+		if try.before != "" {
+			w.exec(try.before)
+			time.Sleep(2100 * time.Millisecond) // the cache's age; this process hears no notices
+		}
+		if r := c.submit(try.change); r.Outcome != smpp.Rejected || r.Status != try.want {
+			t.Errorf("%s: %v, want %v", try.name, r.Status, try.want)
+		}
+	}
+	if n := w.count(`SELECT credits FROM balances`); n != 1 {
+		t.Errorf("%d credits are left, want 1", n)
+	}
+}
+
+// TestBinds: a wrong password and an unknown system_id are refused alike; so is an address of another network, and the bind
+// after the last one that a key may have. The others live.
+func TestBinds(t *testing.T) {
+	w := newBank(t, 10, accounts.SMPPLimits{Sessions: 2})
+	p := w.start()
+	refused := func(name string, want smpp.Status, change func(*smpp.Options)) {
+		t.Helper()
+		c := w.client(p, change)
+		w.until(name, func() bool { return strings.Contains(c.Snapshot().LastError, want.String()) })
+	}
+	refused("a wrong password", smpp.StatusInvPassword, func(o *smpp.Options) { o.Password = "x" })
+	refused("an unknown system_id", smpp.StatusInvPassword, func(o *smpp.Options) { o.SystemID = "nobody" })
+	one, two := w.bound(p, nil), w.bound(w.start(), func(o *smpp.Options) { o.Mode = smpp.Receiver })
+	refused("a third bind", smpp.StatusAlreadyBound, nil)
+	if r := one.submit(nil); r.Outcome != smpp.Accepted {
+		t.Errorf("the first bind: %+v", r)
+	}
+	w.finish(sms.Sent, "")
+	w.until("a receipt", func() bool { return len(one.deliveries())+len(two.deliveries()) == 1 })
+	if _, err := w.users.SetSMPPKey(t.Context(), w.key.ID, accounts.SMPPChange{Networks: []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}}); err != nil {
+		t.Fatal(err)
+	}
+	p.server.Changed("")
+	w.until("the bind ends", func() bool { return one.Snapshot().State != smpp.Bound })
+	refused("another network", smpp.StatusBindFailed, nil)
+}
+
+// TestRevoke: revoking a key ends its binds.
+func TestRevoke(t *testing.T) {
+	w := newBank(t, 10, accounts.SMPPLimits{})
+	p := w.start()
+	c := w.bound(p, nil)
+	if err := w.users.RevokeToken(t.Context(), w.key.ID); err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	p.server.Changed("") // as the notice does
+	w.until("the bind ends", func() bool { return c.Snapshot().State != smpp.Bound })
+	if took := time.Since(began); took > time.Second {
+		t.Errorf("the bind ended after %s", took)
+	}
+}
+
+// TestRate: beyond its rate a key gets ESME_RTHROTTLED, and its session stays. The parts of a long message are not cut.
+func TestRate(t *testing.T) {
+	w := newBank(t, 10_000, accounts.SMPPLimits{TPS: 1, Window: 100})
+	c := w.bound(w.start(), func(o *smpp.Options) { o.Window = 100 })
+	got := map[smpp.Status]int{}
+	for range 300 {
+		got[c.submit(nil).Status]++
+	}
+	if got[0] < 255 || got[0] > 300-10 || got[0]+got[smpp.StatusThrottled] != 300 {
+		t.Errorf("statuses %v", got)
+	}
+	part := func(number byte) func(*smpp.Submit) {
+		return func(m *smpp.Submit) { m.ESMClass, m.ShortMessage = 0x40, []byte{5, 0, 3, 1, 3, number, 'x'} }
+	}
+	for number := byte(2); number <= 3; number++ {
+		if r := c.submit(part(number)); r.Outcome != smpp.Accepted {
+			t.Errorf("part %d: %+v", number, r)
+		}
+	}
+}
+
+// TestSilentClient: a program that answers no receipt gets a window of them and no more; another program of the key gets its
+// own. What was refused for now comes again, what was refused for good does not.
+func TestSilentClient(t *testing.T) {
+	w := newBank(t, 1000, accounts.SMPPLimits{TPS: 1000, Window: 100})
+	p := w.start()
+	silent := w.bound(p, func(o *smpp.Options) { o.Window = 100 })
+	silent.answer = func(*smpp.Delivery) {}
+	for range 150 {
+		silent.submit(nil)
+	}
+	w.finish(sms.Sent, "")
+	w.until("a window of receipts", func() bool { return len(silent.deliveries()) >= smpp.DefaultDeliverWindow })
+	other := w.bound(p, nil)
+	w.until("the others' receipts", func() bool { return len(other.deliveries()) == 50 })
+	if n := len(silent.deliveries()); n != smpp.DefaultDeliverWindow {
+		t.Errorf("%d unanswered receipts", n)
+	}
+
+	answers := []smpp.Status{smpp.StatusMsgQueueFull, smpp.StatusInvDstAddr}
+	fussy := w.bound(p, nil)
+	fussy.answer = func(d *smpp.Delivery) {
+		fussy.mu.Lock()
+		n := len(fussy.received)
+		fussy.mu.Unlock()
+		status := smpp.StatusOK
+		if n <= len(answers) {
+			status = answers[n-1]
+		}
+		d.Respond(status)
+	}
+	fussy.submit(nil)
+	fussy.submit(nil)
+	w.finish(sms.Sent, "")
+	w.until("the refused receipt comes again, the other does not", func() bool { return len(fussy.deliveries()) == 3 })
+}
+
+// TestQueryAndCancel: query_sm and cancel_sm see the company's own messages only, and a cancelled message is returned.
+func TestQueryAndCancel(t *testing.T) {
+	w := newBank(t, 10, accounts.SMPPLimits{})
+	p := w.start()
+	r := w.bound(p, nil).submit(func(m *smpp.Submit) { m.Validity = "000000010000000R" })
+	raw := w.raw(p)
+	for _, try := range []struct {
+		name string
+		pdu  []byte
+		want string // status, then what the body holds
+	}{
+		{"query of a pending message", query(r.MessageID, ""), "0 " + r.MessageID + "\x00\x00\x01\x00"},
+		{"query with another sender", query(r.MessageID, "OTHER"), "12 "},
+		{"query of none", query("01ARZ3NDEKTSV4RRFFQ69G5FAV", ""), "12 "},
+		{"query of nonsense", query("12", ""), "12 "},
+		{"cancel", cancel(r.MessageID), "0 "},
+		{"cancel again", cancel(r.MessageID), "17 "},
+		{"cancel without an id", cancel(""), "17 "},
+	} {
+		if got := raw.ask(try.pdu); got != try.want {
+			t.Errorf("%s: %q, want %q", try.name, got, try.want)
+		}
+	}
+	if got := raw.ask(query(r.MessageID, "")); !strings.HasPrefix(got, "0 "+r.MessageID+"\x00") || !strings.HasSuffix(got, "000+\x00\x04\x00") {
+		t.Errorf("query of a cancelled message: %q", got)
+	}
+	if n := w.count(`SELECT credits FROM balances`); n != 10 {
+		t.Errorf("%d credits", n)
+	}
+}
+
+// TestMOToBinds: an MO for a key goes to a receiving bind, a long one in message_payload.
+func TestMOToBinds(t *testing.T) {
+	w := newBank(t, 10, accounts.SMPPLimits{})
+	c := w.bound(w.start(), func(o *smpp.Options) { o.Mode = smpp.TransmitterReceiver })
+	long := strings.Repeat("Mwaramutse ", 50)
+	if err := pgx.BeginFunc(t.Context(), w.pool, func(tx pgx.Tx) error {
+		return binds.Add(t.Context(), tx, []binds.Delivery{{Account: w.key.ID, Number: "+25779000001", Address: "8080", At: time.Now(), Body: "Yego"},
+			{Account: w.key.ID, Number: "+25779000001", Address: "8080", At: time.Now(), Body: long}})
+	}); err != nil {
+		t.Fatal(err)
+	}
+	w.until("two MOs", func() bool { return len(c.deliveries()) == 2 })
+	for i, want := range []string{"Yego", long} {
+		if d := c.deliveries()[i]; d.Receipt != nil || string(d.ShortMessage) != want || d.Source != "25779000001" || d.Dest != "8080" {
+			t.Errorf("%+v", d)
+		}
+	}
+}
+
+// TestDatabaseAway: without the database a submit gets ESME_RMSGQFUL.
+func TestDatabaseAway(t *testing.T) {
+	w := newBank(t, 10, accounts.SMPPLimits{})
+	c := w.bound(w.start(), nil)
+	c.submit(nil)
+	w.pool.Close()
+	if r := c.submit(nil); r.Outcome != smpp.Rejected || r.Status != smpp.StatusMsgQueueFull {
+		t.Errorf("%+v", r)
+	}
+}
+
