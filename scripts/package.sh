@@ -8,7 +8,10 @@
 set -euo pipefail
 
 there() {
-	command -v "$1" >/dev/null
+	case $1 in
+	/*) [ -e "$1" ] ;;
+	*) command -v "$1" >/dev/null ;;
+	esac
 }
 
 case ${1:-}/$# in

@@ -15,14 +15,14 @@ const (
 )
 
 type metrics struct {
-	bindsRefused       *prometheus.CounterVec // reason
-	accepted           prometheus.Counter
-	refused            *prometheus.CounterVec // status
-	unknown            prometheus.Counter
-	deliveries         *prometheus.CounterVec // outcome
-	dropped            *prometheus.CounterVec // reason
-	waiting, oldest    prometheus.Gauge
-	bound              prometheus.Gauge
+	bindsRefused    *prometheus.CounterVec // reason
+	accepted        prometheus.Counter
+	refused         *prometheus.CounterVec // status
+	unknown         prometheus.Counter
+	deliveries      *prometheus.CounterVec // outcome
+	dropped         *prometheus.CounterVec // reason
+	waiting, oldest prometheus.Gauge
+	bound           prometheus.Gauge
 }
 
 // Outcomes of deliveries, and why some were dropped: label values of metrics.

@@ -245,4 +245,3 @@ func TestDatabaseAway(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 }
-

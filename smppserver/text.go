@@ -1,6 +1,7 @@
 package smppserver
 
 import (
+	"slices"
 	"strings"
 
 	"intumwa/messages"
@@ -54,18 +55,21 @@ func textOf(r *smpp.Request) (text string, form messages.Form, no *refusal) {
 	return text, form, nil
 }
 
-// decode returns a text in a data_coding. In the default alphabet, a text with bytes that GSM 7-bit does not have is read as
-// UTF-8 or Latin-1, which programs send by mistake.
+// decode returns a text in a data_coding. Programs mark alphabets by mistake: in the default alphabet, a text with bytes that
+// GSM 7-bit does not have is UTF-8 or Latin-1. In ASCII, one with control characters is GSM 7-bit (the npm package smpp).
 func decode(dataCoding uint8, octets []byte) (text string, ok bool) {
 	def := sms.DefaultGSM7
-	for _, b := range octets {
-		if b > 0x7F {
-			def = sms.DefaultLatin1
-			break
-		}
+	high := slices.ContainsFunc(octets, func(b byte) bool { return b > 0x7F })
+	switch {
+	case high:
+		def = sms.DefaultLatin1
+	case dataCoding == codingASCII && slices.ContainsFunc(octets, func(b byte) bool { return b < ' ' && b != '\n' && b != '\r' || b == 0x7F }):
+		dataCoding = 0
 	}
 	return sms.Decode(dataCoding, def, octets)
 }
+
+const codingASCII = 1
 
 // classOf returns the message class in a data_coding (3GPP TS 23.038, 4); nil for none.
 func classOf(dataCoding uint8) *uint8 {

@@ -37,6 +37,7 @@ func TestTextOf(t *testing.T) {
 		{"Latin-1 in data_coding 0", submitted(0, 0, latin), "Café", sms.Part{}, -1, 0},
 		{"UTF-8 in data_coding 0", submitted(0, 0, hex.EncodeToString([]byte("Café"))), "Café", sms.Part{}, -1, 0},
 		{"ASCII", submitted(0, 1, "4040"), "@@", sms.Part{}, -1, 0},
+		{"GSM 7-bit marked as ASCII", submitted(0, 1, "4300001b65"), "C@@€", sms.Part{}, -1, 0},
 		{"Latin-1", submitted(0, 3, latin), "Café", sms.Part{}, -1, 0},
 		{"UCS-2", submitted(0, 8, "0041d83cdf0d"), "A🌍", sms.Part{}, -1, 0},
 		{"a class", submitted(0, 0x10, "41"), "A", sms.Part{}, 0, 0},

@@ -88,7 +88,10 @@ type process struct {
 }
 
 // start starts a process; it ends with the test at the latest.
-func (w *bank) start() *process {
+func (w *bank) start() *process { return w.startAt("127.0.0.1:0") }
+
+// startAt is start with a listener's address.
+func (w *bank) startAt(address string) *process {
 	w.Helper()
 	rdb, prefix := testenv.Redis(w)
 	routes, err := sms.NewRoutes([]sms.Route{{Carrier: "leo", Default: true}})
@@ -104,7 +107,7 @@ func (w *bank) start() *process {
 			done, err := dispatcher.Cancel(ctx, w.pool, store, hooks, q, nil)
 			return done.Cancelled, done.Credits, err
 		}}, smppserver.Options{Plan: sms.NewPlan()})}
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	listener, err := net.Listen("tcp", address)
 	if err != nil {
 		w.Fatal(err)
 	}

@@ -75,6 +75,10 @@ func (t tool) find() (string, error) {
 		_, here, _, _ := runtime.Caller(0)
 		return exec.LookPath(filepath.Join(filepath.Dir(here), "..", "..", ".bin", t.name+"-"+version))
 	}
+	if strings.HasPrefix(t.name, "/") { // a library
+		_, err := os.Stat(t.name)
+		return t.name, err
+	}
 	return exec.LookPath(t.name)
 }
 
