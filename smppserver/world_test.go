@@ -29,16 +29,16 @@ func TestMain(m *testing.M) { testenv.Main(m) }
 
 // bank is a database with a company that may send as ACME and has a key of kind SMPP. Any number of processes serve it.
 type bank struct {
-	*testing.T
+	testing.TB
 	pool     *pgxpool.Pool
 	users    *accounts.Accounts
 	key      accounts.Token
 	password string
 }
 
-func newBank(t *testing.T, credits int64, limits accounts.SMPPLimits) *bank {
+func newBank(t testing.TB, credits int64, limits accounts.SMPPLimits) *bank {
 	t.Helper()
-	w := &bank{T: t, pool: testenv.Pool(t)}
+	w := &bank{TB: t, pool: testenv.Pool(t)}
 	w.users = accounts.New(w.pool, accounts.Options{TestSender: "TEST", OTPKey: []byte("key")})
 	ctx := context.Background()
 	w.exec(`INSERT INTO users (email, name, password_hash) VALUES ('a@example.com', 'a', 'none')`)
