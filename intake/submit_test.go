@@ -80,4 +80,3 @@ func (d *district) credits(t *testing.T) (n int64) {
 	}
 	return n
 }
-
