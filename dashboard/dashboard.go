@@ -24,6 +24,7 @@ import (
 	"intumwa/internal/mail"
 	"intumwa/internal/throttle"
 	"intumwa/messages"
+	"intumwa/operations"
 	"intumwa/sms"
 	"intumwa/webhooks"
 )
@@ -63,10 +64,7 @@ type Rooms struct {
 	API      http.Handler // runs the example of a new key
 
 	Statements *billing.Ledger // for long statements: on the pool of Messages
-
-	// Cancel cancels messages that no carrier has yet, and returns the number of messages and credits
-	// (dispatcher.Cancel).
-	Cancel func(ctx context.Context, of messages.Queued) (cancelled, credits int64, err error)
+	Many       *pgxpool.Pool   // for statements over many messages: with BatchUpdates
 }
 
 // Tries limits tries per quarter of an hour, mostly without a session. Nil: no limit.
@@ -86,6 +84,7 @@ type Dashboard struct {
 	opts        Options
 	log         *slog.Logger
 	rooms       Rooms
+	operations  operations.Rooms
 	words       *words.Words
 	pages       pages
 	assets      assets
@@ -124,7 +123,8 @@ func New(rooms Rooms, opts Options) (*Dashboard, error) {
 		opts.AtOnceOfOne = min(turnsOfOne, max(1, opts.AtOnce/2)) // one user leaves some to others
 	}
 	opts.PublicURL = strings.TrimRight(opts.PublicURL, "/")
-	d := &Dashboard{opts: opts, log: opts.Log, rooms: rooms, metrics: newMetrics(opts.Metrics), crossOrigin: http.NewCrossOriginProtection(),
+	d := &Dashboard{opts: opts, log: opts.Log, rooms: rooms, operations: operations.Rooms{Pool: rooms.Pool, Many: rooms.Many, Accounts: rooms.Accounts, Webhooks: rooms.Webhooks, Handsets: rooms.Handsets},
+		metrics: newMetrics(opts.Metrics), crossOrigin: http.NewCrossOriginProtection(),
 		counter: messages.New(rooms.Pool), turns: throttle.NewTurns(opts.AtOnce, opts.AtOnceOfOne),
 		uploads: throttle.NewTurns(uploadsOfAll, uploadsOfCompany), uploaders: throttle.NewTurns(uploadsOfAll, uploadsOfAddress), documents: throttle.NewTurns(documentsOfAll, documentsOfAddress), downloads: throttle.NewTurns(exportsOfAll, exportsOfCompany), lettersWake: make(chan struct{}, 1),
 		partsWake: make(chan struct{}, 1), large: throttle.NewTurns(largeUploads, 1), books: throttle.NewTurns(booksAtOnce, 1)}

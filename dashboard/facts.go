@@ -6,10 +6,7 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
 	"intumwa/accounts"
-	"intumwa/internal/audit"
 	"intumwa/sms"
 )
 
@@ -47,44 +44,12 @@ func likeness(p *view, name string) string {
 	return p.T("likeness.text", known.Name, p.T(likenessTexts[known.Kind]))
 }
 
-// recordedFacts are a company's facts as recorded in an act.
-type recordedFacts struct {
-	NIF           string `json:"nif"`
-	TradeRegister string `json:"trade_register"`
-	Address       string `json:"company_address"`
-	Phone         string `json:"phone_number"` // masked
-	Contact       string `json:"contact"`
-}
-
-func recordedFactsOf(f accounts.Facts) any {
-	if f.NIF == "" {
-		return nil
-	}
-	return recordedFacts{f.NIF, f.TradeRegister, f.Address, sms.Number(f.Phone).Masked(), f.Contact}
-}
-
-// recordedDocument is a company's document as recorded in an act.
-type recordedDocument struct {
-	Name   string `json:"document"`
-	Octets int    `json:"octets"`
-}
-
-func recordedDocumentOf(d accounts.Document) any {
-	if d.Name == "" {
-		return nil
-	}
-	return recordedDocument{d.Name, d.Size}
-}
-
 // stateFacts is POST /company/facts.
 func (d *Dashboard) stateFacts(v *visit, t tenant) error {
 	f := v.form()
 	facts := accounts.Facts{NIF: f.Value(accounts.FactNIF), TradeRegister: f.Value(accounts.FactTradeRegister), Address: f.Value(accounts.FactAddress),
 		Phone: f.Value(accounts.FactPhone), Contact: f.Value(accounts.FactContact)}
-	err := v.change(func(tx pgx.Tx) (audit.Entry, error) {
-		before, after, err := d.rooms.Accounts.In(tx).SetFacts(v.ctx(), t.company(), facts)
-		return audit.Entry{Act: "company.facts", Subject: fmt.Sprintf("company %d", t.Company.ID), Before: recordedFactsOf(before), After: recordedFactsOf(after)}, err
-	})
+	err := v.by().SetFacts(v.ctx(), t.company(), facts)
 	if wrong, ok := errors.AsType[*accounts.FactsError](err); ok {
 		for _, name := range wrong.Names {
 			f.required(name)
@@ -137,11 +102,7 @@ func (d *Dashboard) uploadDocument(v *visit, t tenant) error {
 	if papers := d.rooms.Tries.Papers; papers != nil && !papers.Allow(v.ctx(), t.Company.ID).Allowed {
 		return errChanges
 	}
-	err = v.change(func(tx pgx.Tx) (audit.Entry, error) {
-		before, after, err := d.rooms.Accounts.In(tx).SetDocument(v.ctx(), t.company(), name, file)
-		return audit.Entry{Act: "company.document", Subject: fmt.Sprintf("company %d", t.Company.ID),
-			Before: recordedDocumentOf(before.Document), After: recordedDocumentOf(after.Document)}, err
-	})
+	err = v.by().SetDocument(v.ctx(), t.company(), name, file)
 	return v.factsDone(t, err, "flash.document")
 }
 
@@ -174,10 +135,6 @@ func (v *visit) sendDocument(company sms.CompanyID) error {
 
 // deleteDocument is POST /admin/companies/:id/document/delete: a checked document is no longer needed.
 func (d *Dashboard) deleteDocument(v *visit) error {
-	id := v.id()
-	err := v.change(func(tx pgx.Tx) (audit.Entry, error) {
-		facts, err := d.rooms.Accounts.In(tx).DeleteDocument(v.ctx(), sms.CompanyID(id))
-		return audit.Entry{Act: "company.document_delete", Subject: fmt.Sprintf("company %d", id), Company: sms.CompanyID(id), Before: recordedDocumentOf(facts.Document)}, err
-	})
-	return v.done(err, companyPath(id), "flash.document.deleted")
+	err := v.by().DeleteDocument(v.ctx(), sms.CompanyID(v.id()))
+	return v.done(err, companyPath(v.id()), "flash.document.deleted")
 }
