@@ -75,6 +75,7 @@ type Tries struct {
 	Address  *throttle.Throttle // all of these, and links, per network address
 	Codes    *throttle.Throttle // wrong codes of one user's second factor, in a day
 	Mails    *throttle.Throttle // links per mail address and hour
+	SignUps  *throttle.Throttle // links for signing up, per network address and day
 	Warnings *throttle.Throttle // mails to one user about wrong passwords, per day
 	Tests    *throttle.Throttle // test events to one company's endpoint
 	Changes  *throttle.Throttle // changes by one user; the audit log keeps them permanently

@@ -116,8 +116,11 @@ CREATE TABLE test_number_codes (
     salt         bytea       NOT NULL,
     code_hash    bytea       NOT NULL CHECK (octet_length(code_hash) = 32),
     tries        integer     NOT NULL DEFAULT 0,
-    created_at   timestamptz NOT NULL DEFAULT now()
+    created_at   timestamptz NOT NULL DEFAULT now(),
+    free         boolean     NOT NULL DEFAULT false, -- for a company without credits
+    network      bytea                               -- keyed hash of the client's network
 );
+CREATE INDEX test_number_codes_free ON test_number_codes (created_at) WHERE free;
 CREATE INDEX test_number_codes_user ON test_number_codes (user_id, created_at);
 CREATE INDEX test_number_codes_number ON test_number_codes (phone_number, created_at);
 
