@@ -143,7 +143,7 @@ CREATE INDEX sessions_user_id ON sessions (user_id);
 -- Mailed links. A visitor with the token can read the mailbox. An invitation has the company and the role.
 CREATE TABLE mail_links (
     id         bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-    purpose    text        NOT NULL CHECK (purpose IN ('sign-up', 'password', 'invitation')),
+    purpose    text        NOT NULL CHECK (purpose IN ('sign-up', 'password', 'invitation', 'none')),
     token_hash bytea       NOT NULL UNIQUE CHECK (octet_length(token_hash) = 32),
     email      text        NOT NULL CHECK (email = lower(email)),
     name       text        NOT NULL DEFAULT '',
@@ -163,7 +163,7 @@ CREATE TABLE letters (
     kind       text        NOT NULL CHECK (kind IN ('approval', 'verification', 'sender', 'balance', 'webhook',
         'endpoint', 'tries', 'password', 'two-step', 'key', 'reset')),
     company_id bigint      NOT NULL,
-    subject    bigint      NOT NULL DEFAULT 0, -- senders.id; 0: the company itself
+    subject    bigint      NOT NULL DEFAULT 0, -- senders.id; 0: the company itself; negative: nobody
     said       jsonb,                          -- values that change with time, such as the balance
     written_at timestamptz NOT NULL DEFAULT now(),
     due_at     timestamptz NOT NULL DEFAULT now(),
