@@ -14,6 +14,9 @@ var (
 	codeTooSoon = newRefusal(429, "code_too_soon", "Too Many Attempts.", "putTestNumber", retryLater,
 		words{"A code was sent less than a minute ago, or five within the hour.", "Un code a été envoyé il y a moins d’une minute, ou cinq en une heure."},
 		words{"Wait for Retry-After seconds.", "Attendez le nombre de secondes de Retry-After."})
+	codeLimit = newRefusal(429, "code_limit", "Too many one-time codes were sent today.", "putTestNumber", retryLater,
+		words{"The limit of your company, or that of free codes, of a day. Free codes are those for companies that are not approved or have no credits.", "La limite de votre entreprise, ou celle des codes gratuits, sur une journée. Sont gratuits les codes des entreprises sans approbation ou sans crédits."},
+		words{"Wait for Retry-After seconds.", "Attendez le nombre de secondes de Retry-After."})
 	serverError = newRefusal(500, "server_error", "Server error.", onAll, retryAtOnce,
 		words{"A fault of ours; our log has it under the X-Request-Id of the answer.", "Une erreur de notre part, enregistrée dans notre journal sous le X-Request-Id de la réponse."},
 		words{"Repeat with the same Idempotency-Key.", "Répétez la requête avec la même Idempotency-Key."})

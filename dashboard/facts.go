@@ -2,7 +2,6 @@ package dashboard
 
 import (
 	"errors"
-	"fmt"
 	"net/http"
 	"time"
 
@@ -104,33 +103,6 @@ func (d *Dashboard) uploadDocument(v *visit, t tenant) error {
 	}
 	err = v.by().SetDocument(v.ctx(), t.company(), name, file)
 	return v.factsDone(t, err, "flash.document")
-}
-
-// document is GET /company/document.
-func (d *Dashboard) document(v *visit, t tenant) error { return v.sendDocument(t.company()) }
-
-// adminDocument is GET /admin/companies/:id/document.
-func (d *Dashboard) adminDocument(v *visit) error { return v.sendDocument(sms.CompanyID(v.id())) }
-
-// documentEndings are the file name endings of documents by media type.
-var documentEndings = map[string]string{"application/pdf": "pdf", "image/png": "png", "image/jpeg": "jpg"}
-
-// sendDocument responds with a company's document as a download: the company controls its content.
-func (v *visit) sendDocument(company sms.CompanyID) error {
-	leave, err := v.d.downloads.Enter(v.ctx(), int64(company))
-	if err != nil {
-		return v.busy(http.StatusTooManyRequests)
-	}
-	defer leave()
-	document, content, err := v.d.rooms.Accounts.DocumentOf(v.ctx(), company)
-	if err != nil {
-		return err
-	}
-	v.leave() // the client may read slowly
-	v.c.Header("Content-Security-Policy", "sandbox; default-src 'none'")
-	v.c.Header("Content-Disposition", fmt.Sprintf(`attachment; filename="intumwa-%d.%s"`, company, documentEndings[document.Type]))
-	v.c.Data(http.StatusOK, document.Type, content)
-	return nil
 }
 
 // deleteDocument is POST /admin/companies/:id/document/delete: a checked document is no longer needed.

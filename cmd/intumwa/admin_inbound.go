@@ -39,7 +39,7 @@ func (c *adminInboundListCmd) do(ctx context.Context, o *operator) (any, error) 
 			part = fmt.Sprintf("%d/%d", m.Part.Number, m.Part.Total)
 		}
 		return object{{"id", m.ID}, {"received_at", m.At}, {"carrier", m.Carrier}, {"link", m.Link}, {"from", m.Source}, {"to", m.Destination},
-			{"message", m.Body}, // null: not decodable text
+			{"message", m.Body}, // null: not decodable text, or a company may have it
 			{"data_coding", m.DataCoding}, {"octets", len(m.Octets)}, {"part", orNull(part)},
 			{"outcome", orNull(string(m.Outcome))}} // null: not routed yet
 	})
