@@ -34,7 +34,11 @@ const documentedTestSender = "INTUMWATEST"
 const tokenExample = "1|xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"
 
 // assets are the files of the reference page.
-var assets = map[string]string{"style.css": "text/css; charset=utf-8", "segments.js": "text/javascript; charset=utf-8", "page.js": "text/javascript; charset=utf-8"}
+var assets = map[string]string{"style.css": "text/css; charset=utf-8", "segments.js": "text/javascript; charset=utf-8", "page.js": "text/javascript; charset=utf-8",
+	"copy.js": "text/javascript; charset=utf-8"}
+
+// outcomesPage is the name of the page under /docs that says what each status means and costs.
+const outcomesPage = "statuses"
 
 // pages are the documents that describe the API.
 type pages struct {
@@ -43,11 +47,11 @@ type pages struct {
 	own             *strings.Replacer // replaces the documented test sender and schedule by this installation's
 }
 
-// edition is the reference page in one language.
+// edition is the reference in one language.
 type edition struct {
-	language string
-	page     *template.Template
-	content  reference
+	language       string
+	page, outcomes *template.Template
+	content        reference
 }
 
 // Languages of the reference, the default first. The API's own texts and the samples are English in all of them.
@@ -66,6 +70,7 @@ type reference struct {
 	Vectors                        []webhooks.TestVector
 	Sandbox                        []sms.SandboxFate
 	Errors                         []row
+	Outcomes                       []outcomeRow
 	Endpoints, Hooks               []endpoint
 	Stop, Start                    []string
 	Validity                       float64 // hours
@@ -106,16 +111,21 @@ func newPages(o Options, rateLimit int) (*pages, error) {
 
 // edition builds the reference page in a language.
 func (p *pages) edition(language string, o Options, rateLimit int) (*edition, error) {
-	name := "page.html"
+	end := ".html"
 	if language != editionLanguages[0] {
-		name = "page." + language + ".html"
+		end = "." + language + end
 	}
-	page, err := template.ParseFS(docsFiles, "docs/"+name)
+	page, err := template.ParseFS(docsFiles, "docs/page"+end)
 	if err != nil {
 		return nil, err
 	}
-	e := &edition{language: language, page: page}
+	outcomes, err := template.ParseFS(docsFiles, "docs/"+outcomesPage+end)
+	if err != nil {
+		return nil, err
+	}
+	e := &edition{language: language, page: page, outcomes: outcomes}
 	c := &e.content
+	c.Outcomes = outcomeRows(o.Refund, language)
 	c.TestSender, c.Quota, c.Replacements, c.RateLimit, c.Dashboard, c.Notice = o.TestSender, o.TestQuota, o.Replacements, rateLimit, o.DashboardURL, o.DocsNotice
 	c.TemplateExample = `{
   "sender": "ACME",
@@ -199,9 +209,13 @@ func (p *pages) openAPI(c *gin.Context) {
 
 var hostName = regexp.MustCompile(`^[A-Za-z0-9.:\[\]-]{1,255}$`)
 
-// docs is GET /docs: the reference page, with the address that the client used, in the language of the parameter lang,
-// else in the browser's.
+// docs is GET /docs: the reference page, with the address that the client used.
 func (p *pages) docs(c *gin.Context) {
+	p.show(c, func(e *edition) *template.Template { return e.page })
+}
+
+// show responds with a page in the language of the parameter lang, else in the browser's.
+func (p *pages) show(c *gin.Context, which func(*edition) *template.Template) {
 	e := p.editions[c.Query("lang")]
 	if e == nil {
 		e = p.editions[preferred(strings.Join(c.Request.Header.Values("Accept-Language"), ","))]
@@ -210,7 +224,7 @@ func (p *pages) docs(c *gin.Context) {
 	content.BaseURL = baseURL(c)
 	content.Steps = p.steps(e.language, content.BaseURL)
 	var out bytes.Buffer
-	if err := e.page.Execute(&out, content); err != nil {
+	if err := which(e).Execute(&out, content); err != nil {
 		writeRefusal(c, serverError)
 		return
 	}
@@ -242,9 +256,13 @@ func baseURL(c *gin.Context) string {
 	return scheme + "://" + host + "/v1"
 }
 
-// asset is GET /docs/{asset}.
+// asset is GET /docs/{asset}: a file, or the page of the outcomes.
 func (p *pages) asset(c *gin.Context) {
 	name := c.Param("asset")
+	if name == outcomesPage {
+		p.show(c, func(e *edition) *template.Template { return e.outcomes })
+		return
+	}
 	kind, known := assets[name]
 	if !known {
 		writeRefusal(c, notFound)
