@@ -9,10 +9,12 @@ import (
 	"net/http"
 	"regexp"
 	"strings"
+	"time"
 
 	"github.com/gin-gonic/gin"
 	"golang.org/x/text/language"
 
+	"intumwa/internal/postgres"
 	"intumwa/sms"
 	"intumwa/webhooks"
 )
@@ -71,6 +73,7 @@ type reference struct {
 	Sandbox                        []sms.SandboxFate
 	Errors                         []row
 	Outcomes                       []outcomeRow
+	SendAt, ExpireAt               string // examples in the future
 	Endpoints, Hooks               []endpoint
 	Stop, Start                    []string
 	Validity                       float64 // hours
@@ -204,7 +207,22 @@ func (p *pages) steps(language, baseURL string) (steps []step) {
 func (p *pages) openAPI(c *gin.Context) {
 	c.Header("Access-Control-Allow-Origin", "*")
 	c.Header("Cache-Control", "public, max-age=300")
-	c.Data(http.StatusOK, "application/json", p.openAPIDocument)
+	sendAt, expireAt := exampleTimes()
+	document := bytes.ReplaceAll(p.openAPIDocument, []byte(documentedSendAt), []byte(sendAt))
+	c.Data(http.StatusOK, "application/json", bytes.ReplaceAll(document, []byte(documentedExpireAt), []byte(expireAt)))
+}
+
+// The times of scheduled sends in the embedded document. The served one has later ones: a send_at in the past is refused.
+const (
+	documentedSendAt   = "2026-03-01T09:00:00+02:00"
+	documentedExpireAt = "2026-03-01T12:00:00+02:00"
+)
+
+// exampleTimes are examples of send_at and expire_at: tomorrow morning in Burundi.
+func exampleTimes() (sendAt, expireAt string) {
+	year, month, day := postgres.Now().In(sms.Burundi).Date()
+	at := time.Date(year, month, day+1, 9, 0, 0, 0, sms.Burundi)
+	return at.Format(time.RFC3339), at.Add(3 * time.Hour).Format(time.RFC3339)
 }
 
 var hostName = regexp.MustCompile(`^[A-Za-z0-9.:\[\]-]{1,255}$`)
@@ -223,6 +241,7 @@ func (p *pages) show(c *gin.Context, which func(*edition) *template.Template) {
 	content := e.content
 	content.BaseURL = baseURL(c)
 	content.Steps = p.steps(e.language, content.BaseURL)
+	content.SendAt, content.ExpireAt = exampleTimes()
 	var out bytes.Buffer
 	if err := which(e).Execute(&out, content); err != nil {
 		writeRefusal(c, serverError)
