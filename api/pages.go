@@ -8,6 +8,7 @@ import (
 	"html/template"
 	"net/http"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -39,8 +40,8 @@ const tokenExample = "1|xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"
 var assets = map[string]string{"style.css": "text/css; charset=utf-8", "segments.js": "text/javascript; charset=utf-8", "page.js": "text/javascript; charset=utf-8",
 	"copy.js": "text/javascript; charset=utf-8"}
 
-// outcomesPage is the name of the page under /docs that says what each status means and costs.
-const outcomesPage = "statuses"
+// otherPages are the pages under /docs, by name: what each status means and costs, and the guide to the dashboard.
+var otherPages = []string{"statuses", "guide"}
 
 // pages are the documents that describe the API.
 type pages struct {
@@ -51,9 +52,10 @@ type pages struct {
 
 // edition is the reference in one language.
 type edition struct {
-	language       string
-	page, outcomes *template.Template
-	content        reference
+	language string
+	page     *template.Template
+	others   map[string]*template.Template // of otherPages
+	content  reference
 }
 
 // Languages of the reference, the default first. The API's own texts and the samples are English in all of them.
@@ -122,11 +124,12 @@ func (p *pages) edition(language string, o Options, rateLimit int) (*edition, er
 	if err != nil {
 		return nil, err
 	}
-	outcomes, err := template.ParseFS(docsFiles, "docs/"+outcomesPage+end)
-	if err != nil {
-		return nil, err
+	e := &edition{language: language, page: page, others: map[string]*template.Template{}}
+	for _, name := range otherPages {
+		if e.others[name], err = template.ParseFS(docsFiles, "docs/"+name+end); err != nil {
+			return nil, err
+		}
 	}
-	e := &edition{language: language, page: page, outcomes: outcomes}
 	c := &e.content
 	c.Outcomes = outcomeRows(o.Refund, language)
 	c.TestSender, c.Quota, c.Replacements, c.RateLimit, c.Dashboard, c.Notice = o.TestSender, o.TestQuota, o.Replacements, rateLimit, o.DashboardURL, o.DocsNotice
@@ -275,11 +278,11 @@ func baseURL(c *gin.Context) string {
 	return scheme + "://" + host + "/v1"
 }
 
-// asset is GET /docs/{asset}: a file, or the page of the outcomes.
+// asset is GET /docs/{asset}: a file or another page.
 func (p *pages) asset(c *gin.Context) {
 	name := c.Param("asset")
-	if name == outcomesPage {
-		p.show(c, func(e *edition) *template.Template { return e.outcomes })
+	if slices.Contains(otherPages, name) {
+		p.show(c, func(e *edition) *template.Template { return e.others[name] })
 		return
 	}
 	kind, known := assets[name]

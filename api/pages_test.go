@@ -314,7 +314,7 @@ func TestStatusesPage(t *testing.T) {
 		}
 		for language, e := range p.editions {
 			var page strings.Builder
-			if err := e.outcomes.Execute(&page, e.content); err != nil {
+			if err := e.others["statuses"].Execute(&page, e.content); err != nil {
 				t.Fatal(err)
 			}
 			for _, row := range outcomeRows(rule, language) {
