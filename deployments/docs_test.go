@@ -177,3 +177,29 @@ func TestDestructiveBlocks(t *testing.T) {
 		t.Errorf("%d blocks were found", found)
 	}
 }
+
+// TestOneWord: pages and alerts say API key; token is for code, commands and JSON.
+func TestOneWord(t *testing.T) {
+	code := regexp.MustCompile("(?s)```.*?```|`[^`\n]*`")
+	texts := map[string]string{}
+	for name, rule := range alerts(t) {
+		texts[name] = text(at(rule, "annotations", "summary")) + " " + text(at(rule, "annotations", "description"))
+	}
+	for _, pattern := range []string{"../README.md", "../docs/*.md", "../docs/runbooks/*.md", "../docs/rules/*.md"} {
+		for _, page := range files(t, pattern) {
+			if base := filepath.Base(page); base == "events.md" || base == "layout.md" { // the log's texts; packages
+				continue
+			}
+			raw, err := os.ReadFile(page)
+			if err != nil {
+				t.Fatal(err)
+			}
+			texts[page] = string(raw)
+		}
+	}
+	for name, text := range texts {
+		if found := regexp.MustCompile(`(?i)[^\n]*\btokens?\b[^\n]*`).FindString(code.ReplaceAllString(text, "")); found != "" {
+			t.Errorf("%s says token to people: %s", name, found)
+		}
+	}
+}

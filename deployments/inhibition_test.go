@@ -30,9 +30,9 @@ func matched(t *testing.T, matchers any, labels map[string]string) bool {
 	return true
 }
 
-// TestSilence: an alert silences only the consequences of its cause, by name. No other alert, of today or tomorrow, is
+// TestInhibition: an alert silences only the consequences of its cause, by name. No other alert, of today or tomorrow, is
 // silenced by chance.
-func TestSilence(t *testing.T) {
+func TestInhibition(t *testing.T) {
 	rules, _ := documents(t, "prometheus/alertmanager.yaml")[0]["inhibit_rules"].([]any)
 	silenced := map[string][]string{}
 	names := map[string]bool{}
