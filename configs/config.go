@@ -108,7 +108,7 @@ type Accounts struct {
 
 // Billing configures when credits are refunded.
 type Billing struct {
-	Refund string `yaml:"refund" default:"unsubmitted" oneof:"unsubmitted failed never" text:"Which failed messages are refunded: unsubmitted (no carrier accepted a segment, and the validity passed), failed (all), never."`
+	Refund string `yaml:"refund" default:"unsubmitted" oneof:"unsubmitted failed never" text:"Which failed messages are refunded: unsubmitted (expired or opted out before a carrier accepted any segment), failed (all), never. Cancelled ones always are."`
 }
 
 // Messages bounds a message's life.

@@ -78,10 +78,10 @@ func follows(settled []messages.Settled, refunds func(messages.Settled) bool) (e
 }
 
 // refunds applies billing.refund to a failed live message.
-func (c *core) refunds(m messages.Settled) bool { return c.opts.Refund.pays(m) }
+func (c *core) refunds(m messages.Settled) bool { return c.opts.Refund.Pays(m) }
 
-// pays reports whether a failed live message is refunded.
-func (r Refund) pays(m messages.Settled) bool {
+// Pays reports whether a failed live message is refunded.
+func (r Refund) Pays(m messages.Settled) bool {
 	switch r {
 	case RefundFailed:
 		return true

@@ -12,7 +12,7 @@ import (
 	"intumwa/internal/postgres"
 )
 
-// Inbound is an MO as a carrier delivered it (a deliver_sm that is no receipt): a message, or a part of a long one.
+// Inbound is an MO as a carrier delivered it (a deliver_sm that is not a receipt): a message, or a part of a long one.
 type Inbound struct {
 	ID          int64
 	At          time.Time
