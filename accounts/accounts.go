@@ -29,6 +29,9 @@ type Options struct {
 
 	// Replacements is how often an owner may replace a verified test number.
 	Replacements int
+
+	// FreeCodes is how many one-time codes companies without credits may get within 24 hours, together; 0: no limit.
+	FreeCodes int
 }
 
 // Accounts reads and changes users, tokens, companies, senders and test numbers. It is safe for concurrent use.
@@ -41,6 +44,7 @@ type Accounts struct {
 	lastUse *lastUse
 	hashing chan struct{} // one slot for each concurrent password hash
 	vault   vault.Vault
+	codes   codeMetrics
 }
 
 // New does no I/O and starts nothing; [Accounts.Run] does.
@@ -56,6 +60,7 @@ func New(pool *pgxpool.Pool, opts Options) *Accounts {
 		lastUse: newLastUse(),
 		hashing: make(chan struct{}, concurrentHashes),
 		vault:   vault.New(opts.SecretKey, "user"),
+		codes:   newCodeMetrics(opts.FreeCodes, opts.Metrics),
 	}
 	a.cache = newCache(a.load, opts.Metrics)
 	return a

@@ -50,7 +50,7 @@ type cache struct {
 func newCache(load func(context.Context, int64) (*entry, error), metrics prometheus.Registerer) *cache {
 	lookups := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "intumwa_token_lookups_total",
-		Help: "Look-ups of API tokens.",
+		Help: "Look-ups of API keys.",
 	}, []string{"source"})
 	if metrics != nil {
 		metrics.MustRegister(lookups)

@@ -248,17 +248,11 @@ func (a *Accounts) changeFacts(ctx context.Context, company sms.CompanyID, close
 	return before, after, err
 }
 
-// DocumentOf returns a company's document; [ErrNotFound] when there is none.
-func (a *Accounts) DocumentOf(ctx context.Context, company sms.CompanyID) (Document, []byte, error) {
-	type stored struct {
-		Document Document
-		Content  []byte
-	}
-	s, err := readOne(ctx, a.pool, "reading a document", fmt.Sprintf("company %d has no document", company), func(row pgx.CollectableRow) (s stored, err error) {
-		err = row.Scan(&s.Document.Name, &s.Document.Type, &s.Document.Size, &s.Document.At, &s.Content)
-		return s, err
-	}, `select document_name, document_type, document_size, document_at, document from company_facts where company_id = $1 and document is not null`, int64(company))
-	return s.Document, s.Content, err
+// DocumentPart returns at most size bytes of a company's document, as [Accounts.FactsOf] returned it, from an offset.
+// [ErrNotFound] when it was replaced or deleted since.
+func (a *Accounts) DocumentPart(ctx context.Context, company sms.CompanyID, d Document, from, size int) ([]byte, error) {
+	return readOne(ctx, a.pool, "reading a document", "the document was replaced or deleted", pgx.RowTo[[]byte],
+		`select substring(document from $3 for $4) from company_facts where company_id = $1 and document_at = $2 and document is not null`, int64(company), d.At, from+1, size)
 }
 
 // DeleteDocument deletes the content of a document after an administrator's check; its name stays. The error is

@@ -89,9 +89,11 @@ func writeUserLetter(ctx context.Context, tx postgres.DB, kind string, userID in
 	return nil
 }
 
-// WarnOfTries stores a letter about wrong passwords or codes to the user with that email, if there is one.
+// WarnOfTries stores a letter about wrong passwords or codes to the user with that email. If there is none, it stores
+// one to nobody: its duration does not show which.
 func (a *Accounts) WarnOfTries(ctx context.Context, email string) error {
-	_, err := exec(ctx, a.pool, "writing a letter about tries", insertLetters+` select '`+LetterTries+`', 0, id, null from users where email = $1 `+replaceLetters, foldEmail(email))
+	_, err := exec(ctx, a.pool, "writing a letter about tries", insertLetters+` select '`+LetterTries+`', 0,
+		coalesce((select id from users where email = $1), -1 - abs(hashtext($1)::bigint)), null `+replaceLetters, foldEmail(email))
 	return err
 }
 

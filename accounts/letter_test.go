@@ -101,6 +101,7 @@ func TestAccountChangesAreMailed(t *testing.T) {
 			t.Fatalf("%s: %v", kind, err)
 		}
 		letters, err := a.TakeLetters(t.Context(), time.Minute, 10)
+		letters = slices.DeleteFunc(letters, func(l Letter) bool { return l.Subject < 0 }) // to nobody
 		if err != nil || len(letters) != 1 || letters[0].Kind != strings.TrimSpace(kind) || letters[0].Company != 0 || letters[0].Subject != u.ID {
 			t.Fatalf("%s: %+v, %v", kind, letters, err)
 		}

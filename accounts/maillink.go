@@ -19,6 +19,7 @@ const (
 	linkSignUp     = "sign-up"
 	linkPassword   = "password"
 	linkInvitation = "invitation"
+	linkNone       = "none" // opens nothing, and is mailed to nobody
 )
 
 // Link is the content of a mailed link. Its holder can read the mailbox Email.
@@ -58,23 +59,22 @@ func (a *Accounts) BeginReset(ctx context.Context, email, language string) (toke
 	return token, err
 }
 
-// createLink runs the same statements whether it creates a link or not: its duration does not show which.
+// createLink runs the same statements with the same changes whether it creates a link or not, and then stores one that
+// opens nothing: its duration does not show which, however long a commit takes.
 func (a *Accounts) createLink(ctx context.Context, purpose string, l Link, forUser bool) (token string, made bool, err error) {
 	token, hash := newLinkToken()
 	err = pgx.BeginFunc(ctx, a.pool, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, `
-			delete from mail_links where email = $1 and purpose = $2 and id not in (
-				select id from mail_links where email = $1 and purpose = $2 and expires_at > now() order by id desc limit $3)`,
-			l.Email, purpose, maxLinks-1); err != nil {
+			delete from mail_links where email = $1 and purpose in ($2, $4) and id not in (
+				select id from mail_links where email = $1 and purpose in ($2, $4) and expires_at > now() order by id desc limit $3)`,
+			l.Email, purpose, maxLinks-1, linkNone); err != nil {
 			return err
 		}
-		tag, err := tx.Exec(ctx, `
+		return tx.QueryRow(ctx, `
 			insert into mail_links (purpose, token_hash, email, name, language, expires_at)
-			select $1, $2, $3, $4, $5, now() + $6::interval
-			where exists (select from users where email = $3) = $7`,
-			purpose, hash, l.Email, l.Name, knownLanguage(l.Language), LinkLife, forUser)
-		made = tag.RowsAffected() == 1
-		return err
+			select case when exists (select from users where email = $3) = $7 then $1 else $8 end, $2, $3, $4, $5, now() + $6::interval
+			returning purpose = $1`,
+			purpose, hash, l.Email, l.Name, knownLanguage(l.Language), LinkLife, forUser, linkNone).Scan(&made)
 	})
 	if err != nil {
 		return "", false, fmt.Errorf("making a link of purpose %s: %w", purpose, err)

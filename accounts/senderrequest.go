@@ -2,6 +2,8 @@ package accounts
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"strings"
@@ -53,6 +55,12 @@ func (r SenderRequest) State() string {
 		return SenderRefused
 	}
 	return SenderWaiting
+}
+
+// Version identifies what an administrator decides about: a decision carries the version of what was shown.
+func (r SenderRequest) Version() string {
+	sum := sha256.Sum256([]byte(strings.Join([]string{r.Name, r.Country, r.Purpose, r.State()}, "\x00")))
+	return hex.EncodeToString(sum[:8])
 }
 
 const senderRequestColumns = `id, name, country, approved, company_id, (select c.name from companies c where c.id = company_id), purpose, asked_at, case when not approved then refused_at end, case when not approved then refusal else '' end`

@@ -231,32 +231,46 @@ func (a *Accounts) Sweep(ctx context.Context, idle time.Duration) error {
 	return err
 }
 
-// KeepOnce stores a text, such as a new API key, for the next page of its kind in the session. It is encrypted with a
-// key derived from the session's token, of which the database has only the hash. A later text of the kind replaces it.
+// KeepOnce stores a text, such as a new webhook secret, for the next page of its kind in the session. It is encrypted with
+// a key derived from the session's token, of which the database has only the hash. A later text of the kind replaces it.
 func (a *Accounts) KeepOnce(ctx context.Context, token, kind, text string) error {
-	sealed := vault.New(onceKey(token), kind).Seal(0, text)
-	_, err := exec(ctx, a.pool, "keeping what is shown once",
-		`update sessions set once = once || jsonb_build_object($2::text, $3::text) where token_hash = $1`, hashToken(token), kind, sealed)
+	_, err := a.keepOnce(ctx, token, kind, text, ``)
 	return err
 }
 
-// TakeOnce returns and deletes a text of [Accounts.KeepOnce]; empty when there is none of that kind.
-func (a *Accounts) TakeOnce(ctx context.Context, token, kind string) (string, error) {
-	var sealed string
-	err := a.pool.QueryRow(ctx, `
-		with kept as (select id, once ->> $2 as text from sessions where token_hash = $1 and once ? $2 for update)
-		update sessions s set once = s.once - $2 from kept where s.id = kept.id returning kept.text`, hashToken(token), kind).Scan(&sealed)
-	if errors.Is(err, pgx.ErrNoRows) {
-		return "", nil
+// KeepFirst is [Accounts.KeepOnce], but [ErrExists] if the session has a text of the kind, or has ended.
+func (a *Accounts) KeepFirst(ctx context.Context, token, kind, text string) error {
+	n, err := a.keepOnce(ctx, token, kind, text, ` and not once ? $2`)
+	if err == nil && n == 0 {
+		err = ErrExists
 	}
-	var text string
-	if err == nil {
-		text, err = vault.New(onceKey(token), kind).Open(0, sealed)
+	return err
+}
+
+func (a *Accounts) keepOnce(ctx context.Context, token, kind, text, condition string) (int64, error) {
+	sealed := vault.New(onceKey(token), kind).Seal(0, text)
+	return exec(ctx, a.pool, "keeping what is shown once",
+		`update sessions set once = once || jsonb_build_object($2::text, $3::text) where token_hash = $1`+condition, hashToken(token), kind, sealed)
+}
+
+// TakeOnce returns and deletes the texts of [Accounts.KeepOnce] whose kinds begin with kind, one a line; empty when there
+// are none.
+func (a *Accounts) TakeOnce(ctx context.Context, token, kind string) (string, error) {
+	type kept struct{ Kind, Sealed string }
+	all, err := postgres.All(ctx, a.pool, "taking what is shown once", pgx.RowToStructByPos[kept], `
+		with kept as (select id, once, array(select k from jsonb_object_keys(once) k where starts_with(k, $2)) as kinds from sessions where token_hash = $1 and once <> '{}' for update),
+		taken as (update sessions s set once = s.once - kept.kinds from kept where s.id = kept.id and kept.kinds <> '{}')
+		select k, once ->> k from kept, unnest(kinds) k order by k`, hashToken(token), kind)
+	texts := make([]string, len(all))
+	for i, k := range all {
+		if texts[i], err = vault.New(onceKey(token), k.Kind).Open(0, k.Sealed); err != nil {
+			break
+		}
 	}
 	if err != nil {
 		return "", fmt.Errorf("taking what is shown once: %w", err)
 	}
-	return text, nil
+	return strings.Join(texts, "\n"), nil
 }
 
 func onceKey(token string) *[32]byte {

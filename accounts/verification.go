@@ -53,12 +53,13 @@ func (e *WrongCodeError) Error() string { return "the code is not right" }
 
 func (e *WrongCodeError) forUser() {}
 
-// StartVerification makes number the user's unverified test number and returns a new code of six digits, for the caller
-// to send. An earlier code becomes invalid.
+// StartVerification makes a number the user's unverified test number and returns a new code of six digits, for the
+// caller to send. An earlier code becomes invalid.
 //
 // Replacing a verified number counts as a replacement and ends its verification at once. The errors are [TooSoonError],
-// [ErrVerifiedAlready], [ErrReplacements], or those of Postgres.
-func (a *Accounts) StartVerification(ctx context.Context, userID int64, number sms.Number) (code string, err error) {
+// [CodeLimitError], [ErrVerifiedAlready], [ErrReplacements], or those of Postgres.
+func (a *Accounts) StartVerification(ctx context.Context, r CodeRequest) (code string, err error) {
+	userID, number := r.User, r.Number
 	err = pgx.BeginFunc(ctx, a.pool, func(tx pgx.Tx) error {
 		if err := lockVerification(ctx, tx, userID, number); err != nil {
 			return err
@@ -69,11 +70,17 @@ func (a *Accounts) StartVerification(ctx context.Context, userID int64, number s
 		if err := a.storeUnverified(ctx, tx, userID, number); err != nil {
 			return err
 		}
-		code, err = a.storeCode(ctx, tx, userID, number)
+		if err := a.mayCostCode(ctx, tx, r); err != nil {
+			return err
+		}
+		code, err = a.storeCode(ctx, tx, r)
 		return err
 	})
 	if err != nil {
 		return "", wrapDatabaseError("starting the verification of a test number", err)
+	}
+	if !r.Own {
+		a.codes.free.Inc()
 	}
 	a.cache.forgetAll()
 	return code, nil
@@ -189,7 +196,7 @@ func (a *Accounts) storeUnverified(ctx context.Context, tx pgx.Tx, userID int64,
 	return err
 }
 
-func (a *Accounts) storeCode(ctx context.Context, tx pgx.Tx, userID int64, number sms.Number) (string, error) {
+func (a *Accounts) storeCode(ctx context.Context, tx pgx.Tx, r CodeRequest) (string, error) {
 	drawn, err := rand.Int(rand.Reader, big.NewInt(1_000_000))
 	if err != nil {
 		return "", err
@@ -203,8 +210,8 @@ func (a *Accounts) storeCode(ctx context.Context, tx pgx.Tx, userID int64, numbe
 		return "", err
 	}
 	_, err = tx.Exec(ctx,
-		`insert into test_number_codes (user_id, phone_number, salt, code_hash) values ($1, $2, $3, $4)`,
-		userID, string(number), salt, a.codeHash(userID, number, salt, code))
+		`insert into test_number_codes (user_id, phone_number, salt, code_hash, free, network) values ($1, $2, $3, $4, $5, $6)`,
+		r.User, string(r.Number), salt, a.codeHash(r.User, r.Number, salt, code), !r.Own, a.networkHash(r.Network))
 	return code, err
 }
 

@@ -21,6 +21,7 @@ import (
 
 	"intumwa/accounts"
 	"intumwa/billing"
+	"intumwa/dispatcher"
 	"intumwa/inbound/handsets"
 	"intumwa/intake"
 	"intumwa/internal/throttle"
@@ -40,6 +41,7 @@ type Options struct {
 	StopWords      []string           // for the documents: words by which handsets opt out
 	StartWords     []string           // and in again
 	Validity       time.Duration      // for the documents: how long a message without expire_at is tried
+	Refund         dispatcher.Refund  // for the documents: which failed messages are refunded
 	RetryDelays    []time.Duration    // for the documents: pauses between attempts of a webhook; default those of rule api 6
 	WebhookTimeout time.Duration      // for the documents: of an attempt, default 10 s
 	MaxBody        int64              // bytes of a body; default 16 MiB

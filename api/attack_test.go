@@ -60,6 +60,9 @@ func TestListedErrorsAreBounded(t *testing.T) {
 		if err == nil {
 			err = json.Unmarshal(text, &listed)
 		}
+		for _, texts := range listed {
+			provoke([]byte(messageJSON(texts[0])))
+		}
 		if err != nil || len(listed) != c.listed || len(text) > 1<<20 || !strings.HasSuffix(string(text), c.more) {
 			t.Errorf("%s: %d fields, %d bytes, %v", c.name, len(listed), len(text), err)
 		}
@@ -167,6 +170,7 @@ func TestPanicIsLoggedWithItsStack(t *testing.T) {
 	if answer.Code != 500 || answer.Body.String() != messageJSON("Server error.") {
 		t.Errorf("%d %s", answer.Code, answer.Body)
 	}
+	provoke(answer.Body.Bytes())
 	for _, want := range []string{"panicHere", "attack_test.go", "route=/v1/sms/:id", "method=POST"} {
 		if !strings.Contains(log.String(), want) {
 			t.Errorf("the log lacks %q:\n%s", want, &log)

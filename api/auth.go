@@ -125,13 +125,18 @@ func (q *perSecond) take(now time.Time) bool {
 // addressKey returns the key under which an address's failures are counted: one for each IPv6 /64, because one customer
 // has a whole /64.
 func addressKey(address string) int64 {
+	sum := sha256.Sum256([]byte(networkOf(address)))
+	return int64(binary.BigEndian.Uint64(sum[:8]))
+}
+
+// networkOf returns one customer's network: the address itself, or its /64 of IPv6.
+func networkOf(address string) string {
 	if ip, err := netip.ParseAddr(address); err == nil && ip.Is6() && !ip.Is4In6() {
 		if network, err := ip.WithZone("").Prefix(64); err == nil {
-			address = network.String()
+			return network.String()
 		}
 	}
-	sum := sha256.Sum256([]byte(address))
-	return int64(binary.BigEndian.Uint64(sum[:8]))
+	return address
 }
 
 // bearer returns the token of an Authorization header. The scheme is case-insensitive (RFC 9110, 11.1).

@@ -78,18 +78,18 @@ func (r *refusal) isOf(operation string) bool {
 
 // descriptions describe the error responses by status.
 var descriptions = map[int]string{
-	400: "A business rule forbids it (nothing was queued, nothing was charged), or the request cannot be read.",
-	401: "No token, or one that is mistyped, revoked or expired.",
-	403: "The limits of the token forbid it: its scopes, or the networks that it may be used from.",
-	404: "There is no such thing, or it is another company's.",
+	400: "A business rule forbids it, or the request cannot be read. Nothing was queued or charged.",
+	401: "The API key is missing, mistyped, revoked or expired.",
+	403: "The API key does not allow it: its scopes, or the networks from which it works.",
+	404: "It does not exist, or belongs to another company.",
 	408: "The body did not arrive in time.",
 	409: "The first request with this idempotency key is still being processed: try again in a moment.",
-	413: "The body is over 16 MiB.",
+	413: "The body is larger than 16 MiB.",
 	415: "The body is not declared as JSON.",
-	422: "Validation: every field or parameter that fails, with its texts.",
-	429: "Too many requests in this window, too many look-ups of one user at a time, or too many wrong tokens from one address.",
-	500: "A fault of ours.",
-	503: "The gateway cannot take requests just now, or a look-up had to wait or would take too long: try again. The request queued nothing and charged nothing, unless `X-Error-Code` is `outcome_unknown`: then it may have been accepted. Repeat that one with the same `Idempotency-Key`, or look it up.",
+	422: "Validation failed. The body lists every wrong field or parameter, with its texts.",
+	429: "Too many requests in this window, too many look-ups of one user at a time, or too many wrong API keys from one address.",
+	500: "An error on our side.",
+	503: "We cannot accept requests at the moment, or a look-up would take too long: try again. Nothing was queued or charged, unless `X-Error-Code` is `outcome_unknown`: then the request may have been accepted. Repeat it with the same `Idempotency-Key`, or look it up.",
 }
 
 // responseOf returns the response that describes an operation's refusals with a status.

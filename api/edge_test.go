@@ -104,6 +104,7 @@ func TestBodyLimits(t *testing.T) {
 		{"empty", "application/json", strings.NewReader(""), 400, messageJSON("The request body is not valid JSON.")},
 	} {
 		status, text, err := w.post(c.body, c.kind)
+		provoke([]byte(text))
 		if err != nil || status != c.status || c.want != "" && text != c.want {
 			t.Errorf("%s: %d %s %v", c.name, status, text, err)
 		}
@@ -143,6 +144,8 @@ func TestSlowBody(t *testing.T) {
 		if got := w.rawTo(listener.Addr(), head+"\r\n{"); !contains(got, " 408 ") || !contains(got, "took too long") ||
 			!contains(got, "\r\nX-RateLimit-Remaining: ") || !contains(got, "\r\nX-Error-Code: body_too_slow\r\n") {
 			t.Errorf("answer %q", got)
+		} else if _, body, whole := strings.Cut(got, "\r\n\r\n"); whole {
+			provoke([]byte(body))
 		}
 	}
 	if got := w.rawTo(listener.Addr(), head+"X-"); contains(got, " 200 ") { // the header never ends; the connection does

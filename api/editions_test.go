@@ -59,24 +59,31 @@ func TestEditionsAreAlike(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		page := string(text)
+		page := strings.ReplaceAll(string(text), "{{nom}}", "{{name}}")
 		marks = regexp.MustCompile(`</?(?:section|h[1-6]|p|ul|ol|li|table|tr|td|th|pre|dl|dt|dd|text|path|rect)\b|\bid="[^"]*"|\{\{[^}]*\}\}|href="[#/][^"?]*"`).FindAllString(page, -1)
 		for _, match := range regexp.MustCompile(`(?s)<code>(.*?)</code>`).FindAllStringSubmatch(page, -1) {
 			code = append(code, strings.NewReplacer("caractères ASCII visibles", "visible ASCII characters", "Celui-ci échoue", "This one fails").Replace(match[1]))
 		}
 		return marks, code
 	}
-	english, codeEnglish := skeleton("page.html")
-	french, codeFrench := skeleton("page.fr.html")
+	for _, name := range append([]string{"page"}, otherPages...) {
+		alike(t, name, skeleton)
+	}
+}
+
+func alike(t *testing.T, name string, skeleton func(string) (marks, code []string)) {
+	t.Helper()
+	english, codeEnglish := skeleton(name + ".html")
+	french, codeFrench := skeleton(name + ".fr.html")
 	for i := range min(len(english), len(french)) {
 		if english[i] != french[i] {
-			t.Fatalf("mark %d is %s in English and %s in French; before it %v", i, english[i], french[i], english[max(0, i-5):i])
+			t.Fatalf("%s: mark %d is %s in English and %s in French; before it %v", name, i, english[i], french[i], english[max(0, i-5):i])
 		}
 	}
 	slices.Sort(codeEnglish)
 	slices.Sort(codeFrench)
 	if len(english) != len(french) || !slices.Equal(codeEnglish, codeFrench) {
-		t.Errorf("%d marks and %d, %d pieces of code and %d", len(english), len(french), len(codeEnglish), len(codeFrench))
+		t.Errorf("%s: %d marks and %d, %d pieces of code and %d", name, len(english), len(french), len(codeEnglish), len(codeFrench))
 	}
 	p, err := newPages(Options{TestSender: testSender}, 500)
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"intumwa/accounts"
 	"intumwa/intake"
 	"intumwa/internal/testenv"
 	"intumwa/internal/throttle"
@@ -19,6 +20,10 @@ func TestGoldenLimits(t *testing.T) {
 	}
 	w := newWorld(t, worldOptions{Intake: limits}).settle()
 	w.exec(`UPDATE companies SET repeat_seconds = 30, number_a_day = 4, credits_a_day = 12 WHERE id = $1`, w.company["live"])
+	w.customer("texts", &accounts.NewCompany{Approved: true, Verified: true})
+	w.sender("texts", "ACME", "", true)
+	w.credits("texts", 1000)
+	w.exec(`UPDATE companies SET repeats_a_day = 3, number_a_day = 4 WHERE id = $1`, w.company["texts"])
 	template := templated("ACME", "Bonjour {{nom}}", to("79000001", vars{"nom": "Ann"}), to("79000002", vars{"nom": "Ben"}))
 	for _, c := range []struct {
 		name, as, path, body string
@@ -43,6 +48,14 @@ func TestGoldenLimits(t *testing.T) {
 		{"a single over them", "live", "/v1/sms", object("phone_number", "79000008", "sender", "ACME", "message", long(600)), 200, "", ""},
 		{"a long single over them", "live", "/v1/sms", object("phone_number", "79000007", "sender", "ACME", "message", long(600)), 400, "daily_cap",
 			"Daily spending limit exceeded. This message requires 4 credits; 3 of 12 are left today."},
+		{"a text of three a day", "texts", "/v1/sms/bulk", bulk("ACME", item("79000001", "a"), item("79000001", "a"), item("79000001", "a")), 200, "", ""},
+		{"a fourth", "texts", "/v1/sms", object("phone_number", "79000001", "sender", "ACME", "message", "a"), 400, "repeated_too_often",
+			"The same message can be sent to this phone number at most 3 times a day."},
+		{"a fourth in a batch", "texts", "/v1/sms/bulk", bulk("ACME", item("79000001", "a")), 400, "repeated_too_often",
+			"Recipient #1: the same message can be sent to this phone number at most 3 times a day."},
+		{"a fourth message", "texts", "/v1/sms", object("phone_number", "79000001", "sender", "ACME", "message", "b"), 200, "", ""},
+		{"a fifth", "texts", "/v1/sms", object("phone_number", "79000001", "sender", "ACME", "message", "c"), 400, "number_limit",
+			"At most 4 messages a day can be sent to this phone number."},
 		{"validation comes before", "live", "/v1/sms", object("phone_number", "123", "sender", "ACME", "message", "a"), 422, "phone_number_invalid", ""},
 		{"the rules come before", "live", "/v1/sms/bulk", bulk("NONE", item("79000001", "a")), 400, "sender_not_found", "Sender not found."},
 		{"a company without limits", "other", "/v1/sms/bulk", bulk("ACME", item("79000001", "a"), item("79000001", "a"), item("79000001", "a"), item("79000001", "a"), item("79000001", "a")), 200, "", ""},

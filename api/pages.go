@@ -8,11 +8,14 @@ import (
 	"html/template"
 	"net/http"
 	"regexp"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/gin-gonic/gin"
 	"golang.org/x/text/language"
 
+	"intumwa/internal/postgres"
 	"intumwa/sms"
 	"intumwa/webhooks"
 )
@@ -34,7 +37,11 @@ const documentedTestSender = "INTUMWATEST"
 const tokenExample = "1|xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"
 
 // assets are the files of the reference page.
-var assets = map[string]string{"style.css": "text/css; charset=utf-8", "segments.js": "text/javascript; charset=utf-8", "page.js": "text/javascript; charset=utf-8"}
+var assets = map[string]string{"style.css": "text/css; charset=utf-8", "segments.js": "text/javascript; charset=utf-8", "page.js": "text/javascript; charset=utf-8",
+	"copy.js": "text/javascript; charset=utf-8"}
+
+// otherPages are the pages under /docs, by name: what each status means and costs, and the guide to the dashboard.
+var otherPages = []string{"statuses", "guide"}
 
 // pages are the documents that describe the API.
 type pages struct {
@@ -43,10 +50,11 @@ type pages struct {
 	own             *strings.Replacer // replaces the documented test sender and schedule by this installation's
 }
 
-// edition is the reference page in one language.
+// edition is the reference in one language.
 type edition struct {
 	language string
 	page     *template.Template
+	others   map[string]*template.Template // of otherPages
 	content  reference
 }
 
@@ -66,6 +74,8 @@ type reference struct {
 	Vectors                        []webhooks.TestVector
 	Sandbox                        []sms.SandboxFate
 	Errors                         []row
+	Outcomes                       []outcomeRow
+	SendAt, ExpireAt               string // examples in the future
 	Endpoints, Hooks               []endpoint
 	Stop, Start                    []string
 	Validity                       float64 // hours
@@ -106,16 +116,22 @@ func newPages(o Options, rateLimit int) (*pages, error) {
 
 // edition builds the reference page in a language.
 func (p *pages) edition(language string, o Options, rateLimit int) (*edition, error) {
-	name := "page.html"
+	end := ".html"
 	if language != editionLanguages[0] {
-		name = "page." + language + ".html"
+		end = "." + language + end
 	}
-	page, err := template.ParseFS(docsFiles, "docs/"+name)
+	page, err := template.ParseFS(docsFiles, "docs/page"+end)
 	if err != nil {
 		return nil, err
 	}
-	e := &edition{language: language, page: page}
+	e := &edition{language: language, page: page, others: map[string]*template.Template{}}
+	for _, name := range otherPages {
+		if e.others[name], err = template.ParseFS(docsFiles, "docs/"+name+end); err != nil {
+			return nil, err
+		}
+	}
 	c := &e.content
+	c.Outcomes = outcomeRows(o.Refund, language)
 	c.TestSender, c.Quota, c.Replacements, c.RateLimit, c.Dashboard, c.Notice = o.TestSender, o.TestQuota, o.Replacements, rateLimit, o.DashboardURL, o.DocsNotice
 	c.TemplateExample = `{
   "sender": "ACME",
@@ -194,14 +210,33 @@ func (p *pages) steps(language, baseURL string) (steps []step) {
 func (p *pages) openAPI(c *gin.Context) {
 	c.Header("Access-Control-Allow-Origin", "*")
 	c.Header("Cache-Control", "public, max-age=300")
-	c.Data(http.StatusOK, "application/json", p.openAPIDocument)
+	sendAt, expireAt := exampleTimes()
+	document := bytes.ReplaceAll(p.openAPIDocument, []byte(documentedSendAt), []byte(sendAt))
+	c.Data(http.StatusOK, "application/json", bytes.ReplaceAll(document, []byte(documentedExpireAt), []byte(expireAt)))
+}
+
+// The times of scheduled sends in the embedded document. The served one has later ones: a send_at in the past is refused.
+const (
+	documentedSendAt   = "2026-03-01T09:00:00+02:00"
+	documentedExpireAt = "2026-03-01T12:00:00+02:00"
+)
+
+// exampleTimes are examples of send_at and expire_at: tomorrow morning in Burundi.
+func exampleTimes() (sendAt, expireAt string) {
+	year, month, day := postgres.Now().In(sms.Burundi).Date()
+	at := time.Date(year, month, day+1, 9, 0, 0, 0, sms.Burundi)
+	return at.Format(time.RFC3339), at.Add(3 * time.Hour).Format(time.RFC3339)
 }
 
 var hostName = regexp.MustCompile(`^[A-Za-z0-9.:\[\]-]{1,255}$`)
 
-// docs is GET /docs: the reference page, with the address that the client used, in the language of the parameter lang,
-// else in the browser's.
+// docs is GET /docs: the reference page, with the address that the client used.
 func (p *pages) docs(c *gin.Context) {
+	p.show(c, func(e *edition) *template.Template { return e.page })
+}
+
+// show responds with a page in the language of the parameter lang, else in the browser's.
+func (p *pages) show(c *gin.Context, which func(*edition) *template.Template) {
 	e := p.editions[c.Query("lang")]
 	if e == nil {
 		e = p.editions[preferred(strings.Join(c.Request.Header.Values("Accept-Language"), ","))]
@@ -209,8 +244,9 @@ func (p *pages) docs(c *gin.Context) {
 	content := e.content
 	content.BaseURL = baseURL(c)
 	content.Steps = p.steps(e.language, content.BaseURL)
+	content.SendAt, content.ExpireAt = exampleTimes()
 	var out bytes.Buffer
-	if err := e.page.Execute(&out, content); err != nil {
+	if err := which(e).Execute(&out, content); err != nil {
 		writeRefusal(c, serverError)
 		return
 	}
@@ -242,9 +278,13 @@ func baseURL(c *gin.Context) string {
 	return scheme + "://" + host + "/v1"
 }
 
-// asset is GET /docs/{asset}.
+// asset is GET /docs/{asset}: a file or another page.
 func (p *pages) asset(c *gin.Context) {
 	name := c.Param("asset")
+	if slices.Contains(otherPages, name) {
+		p.show(c, func(e *edition) *template.Template { return e.others[name] })
+		return
+	}
 	kind, known := assets[name]
 	if !known {
 		writeRefusal(c, notFound)

@@ -12,8 +12,10 @@ import (
 	"testing"
 	"time"
 
+	"intumwa/dispatcher"
 	"intumwa/internal/testenv"
 	"intumwa/messages"
+	"intumwa/sms"
 	"intumwa/webhooks"
 )
 
@@ -282,4 +284,58 @@ func runnable(t *testing.T, s sample, behind map[string]string) (file string, co
 		command = append(command, "run")
 	}
 	return file, command
+}
+
+// The page /docs/statuses has every reason of our own with the installation's refund, in both languages; the pages
+// have a button that copies each sample, under a policy that allows it.
+func TestStatusesPage(t *testing.T) {
+	t.Parallel()
+	source, err := os.ReadFile("../messages/submission/submission.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	reasons := []string{messages.ReasonCancelled}
+	for _, found := range regexp.MustCompile(`Reason\w+ += "(\w+)"`).FindAllStringSubmatch(string(source), -1) {
+		reasons = append(reasons, found[1])
+	}
+	for _, reason := range reasons {
+		if !slices.ContainsFunc(outcomes, func(o outcome) bool { return o.reason == reason && o.status == sms.Failed }) {
+			t.Errorf("%s has no row", reason)
+		}
+	}
+	for rule, want := range map[dispatcher.Refund]map[string]string{ // the rule choices 4.6
+		dispatcher.RefundUnsubmitted: {"expired": "Returned, unless", "opted_out": "Returned, unless", "cancelled": "Returned.", "no_receipt": "Charged.", "no_answer": "Charged.", "ESME_RINVDSTADR": "Charged.", "UNDELIV 001": "Charged."},
+		dispatcher.RefundFailed:      {"expired": "Returned.", "opted_out": "Returned.", "cancelled": "Returned.", "no_receipt": "Returned.", "ESME_RINVDSTADR": "Returned."},
+		dispatcher.RefundNever:       {"expired": "Charged.", "opted_out": "Charged.", "cancelled": "Returned.", "no_receipt": "Charged."},
+	} {
+		p, err := newPages(Options{TestSender: testSender, Refund: rule}, 500)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for language, e := range p.editions {
+			var page strings.Builder
+			if err := e.others["statuses"].Execute(&page, e.content); err != nil {
+				t.Fatal(err)
+			}
+			for _, row := range outcomeRows(rule, language) {
+				if !strings.Contains(html.UnescapeString(page.String()), row.Meaning+"</td><td>"+row.Credits) {
+					t.Errorf("%s: no row of %s %s", language, row.Status, row.Reason)
+				}
+				if begin := want[row.Reason]; language == "en" && !strings.HasPrefix(row.Credits, begin) {
+					t.Errorf("rule %d: %s: %q, want %q", rule, row.Reason, row.Credits, begin)
+				}
+			}
+		}
+	}
+	w := newWorld(t, worldOptions{})
+	for language, word := range map[string]string{"en": "What each status means", "fr": "Ce que signifie chaque état"} {
+		page := w.do("", "GET", "/docs/statuses?lang="+language, "")
+		if page.status != 200 || page.header.Get("Content-Language") != language || !strings.Contains(page.body, word) || strings.Contains(page.body, "{{") {
+			t.Errorf("%s: %d %v", language, page.status, page.header)
+		}
+		reference := w.do("", "GET", "/docs?lang="+language, "")
+		if !strings.Contains(reference.body, `<script src="/docs/copy.js">`) || !strings.Contains(reference.header.Get("Content-Security-Policy"), "script-src 'self'") {
+			t.Errorf("%s: samples cannot be copied: %v", language, reference.header)
+		}
+	}
 }

@@ -206,7 +206,7 @@ func newOfItems(list string, on operations) ofItems {
 			words{"Letters, marks, digits, punctuation, symbols and spaces.", "Utilisez des lettres, signes diacritiques, chiffres, signes de ponctuation, symboles et espaces."}),
 	}
 	of.misplaced = newInvalidItem("field_misplaced", list+".N.K", endWhole, on,
-		words{"An item has a send_at, expire_at or sender of its own.", "Un élément a son propre send_at, expire_at ou sender."},
+		words{"An item has a send_at or expire_at of its own. Its other unknown fields are ignored, a sender too.", "Un élément a son propre send_at ou expire_at. Ses autres champs inconnus sont ignorés, y compris sender."},
 		words{"Give it once, beside the list; or send two batches.", "Donnez-le une seule fois, à côté de la liste, ou envoyez deux lots."})
 	return of
 }

@@ -42,6 +42,7 @@ func checkAgainstDocument(t testing.TB, req *http.Request, resp *http.Response, 
 			t.Errorf("%s %s answers %d and is not in the document", req.Method, path, resp.StatusCode)
 		}
 		visit(t, document().Components.Schemas["Message"].Value, body)
+		provoke(body)
 		return
 	}
 	documented := operation.Responses.Value(strconv.Itoa(resp.StatusCode))
@@ -182,45 +183,48 @@ func shapeOfField(text string) string {
 
 var parameterNames = regexp.MustCompile(`^The \S+ parameter`)
 
-var misplacedNames = regexp.MustCompile(`\.(?:sender|expire_at)( field must be given for the whole request\.)`)
+var misplacedNames = regexp.MustCompile(`\.expire_at( field must be given for the whole request\.)`)
 
 var variableNames = regexp.MustCompile(`variables\.\w+ `)
 
 // exampleTexts caches the shapes of a media type's examples, by its pointer.
 var exampleTexts sync.Map
 
+// shapes returns the shapes of the texts in a refusal's body.
+func shapes(body any) (out []string) {
+	raw, _ := json.Marshal(body)
+	var refusal struct {
+		Message string
+		Errors  map[string][]string
+	}
+	_ = json.Unmarshal(raw, &refusal)
+	out = append(out, shapeOfField(refusal.Message))
+	for _, each := range refusal.Errors {
+		for _, text := range each {
+			out = append(out, shapeOfField(text))
+		}
+	}
+	return out
+}
+
 // isExample reports whether each text of a refusal has an example.
 func isExample(t testing.TB, operation string, media *openapi3.MediaType, body []byte) {
 	t.Helper()
-	texts := func(v any) (out []string) {
-		raw, _ := json.Marshal(v)
-		var refusal struct {
-			Message string
-			Errors  map[string][]string
-		}
-		_ = json.Unmarshal(raw, &refusal)
-		out = append(out, shapeOfField(refusal.Message))
-		for _, each := range refusal.Errors {
-			for _, text := range each {
-				out = append(out, shapeOfField(text))
-			}
-		}
-		return out
-	}
 	known := map[string]bool{}
 	if cached, ok := exampleTexts.Load(media); ok {
 		known = cached.(map[string]bool)
 	} else {
 		for _, example := range media.Examples {
-			for _, text := range texts(example.Value.Value) {
+			for _, text := range shapes(example.Value.Value) {
 				known[text] = true
 			}
 		}
 		exampleTexts.Store(media, known)
 	}
+	provoke(body)
 	var got any
 	_ = json.Unmarshal(body, &got)
-	for _, text := range texts(got) {
+	for _, text := range shapes(got) {
 		if !known[text] {
 			t.Errorf("%s: the document has no example of %q", operation, text)
 		}

@@ -7,7 +7,7 @@ import (
 )
 
 // TestVariableNames: letters of any script are letters of a name, and an accent may be a character of its own in the
-// template or in the variables. What is no placeholder stays as text.
+// template or in the variables. What is not a placeholder stays as text.
 func TestVariableNames(t *testing.T) {
 	for _, test := range []struct{ name, template, variables, want string }{
 		{"accents", "{{prénom}}", `{"prénom":"Éric"}`, "Éric"},

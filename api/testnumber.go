@@ -7,7 +7,6 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"intumwa/accounts"
-	"intumwa/intake"
 	"intumwa/sms"
 )
 
@@ -72,6 +71,9 @@ func (a *API) changeTestNumber(c *gin.Context, read func(fields, *problems) (cha
 		if soon, ok := errors.AsType[*accounts.TooSoonError](err); ok {
 			setRetryAfter(c, soon.After)
 			err = codeTooSoon
+		} else if limit, ok := errors.AsType[*accounts.CodeLimitError](err); ok {
+			setRetryAfter(c, limit.After)
+			err = codeLimit
 		} else if _, ok := errors.AsType[*accounts.WrongCodeError](err); ok {
 			err = codeWrong
 		}
@@ -82,9 +84,6 @@ func (a *API) changeTestNumber(c *gin.Context, read func(fields, *problems) (cha
 }
 
 func (a *API) sendCode(c *gin.Context, number sms.Number) error {
-	if _, carried := a.Intake.Route(number); !carried {
-		return intake.RefuseNoCarrier
-	}
 	ctx, cancel := background(c)
 	defer cancel()
 	p := caller(c)
@@ -92,11 +91,7 @@ func (a *API) sendCode(c *gin.Context, number sms.Number) error {
 	if err != nil {
 		return err
 	}
-	code, err := a.Accounts.StartVerification(ctx, p.UserID, number)
-	if err != nil {
-		return err
-	}
-	return a.Intake.SendCode(ctx, p.UserID, number, user.Language, code, accounts.CodeLife)
+	return a.Intake.VerifyNumber(ctx, user, p.Company, networkOf(c.ClientIP()), number)
 }
 
 // oneTimeCode reads six digits; spaces between them are ignored.

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"intumwa/accounts"
 	"regexp"
 	"strconv"
 	"strings"
@@ -153,5 +154,25 @@ func TestCodeInTheUsersLanguage(t *testing.T) {
 			"+257"+number, c.begins); n != 1 {
 			t.Errorf("%s: no code in this language", c.language)
 		}
+	}
+}
+
+// Too many free codes a day: 429 with the time to wait. A company with credits does not share that limit.
+func TestFreeCodesAreLimited(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, worldOptions{Accounts: func(o *accounts.Options) { o.FreeCodes = 1 }}).settle()
+	const path = "/v1/test-number"
+	if got := w.do("new", "PUT", path, `{"phone_number":"79123456"}`); got.status != 200 {
+		t.Fatal(got.body)
+	}
+	w.customer("newer", &accounts.NewCompany{})
+	w.credits("newer", 5) // not approved
+	got := w.do("newer", "PUT", path, `{"phone_number":"79223456"}`)
+	sameJSON(t, got.body, messageJSON("Too many one-time codes were sent today."))
+	if wait, _ := strconv.Atoi(got.header.Get("Retry-After")); got.status != 429 || got.header.Get("X-Error-Code") != "code_limit" || wait < 86_000 || wait > 86_401 {
+		t.Errorf("%d %v", got.status, got.header)
+	}
+	if got := w.do("approved", "PUT", path, `{"phone_number":"79323456"}`); got.status != 200 {
+		t.Errorf("a company with credits: %d %s", got.status, got.body)
 	}
 }

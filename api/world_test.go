@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -25,7 +26,7 @@ import (
 	"intumwa/webhooks"
 )
 
-func TestMain(m *testing.M) { testenv.Main(m) }
+func TestMain(m *testing.M) { os.Exit(max(testenv.Run(m), unprovoked())) }
 
 const testSender = "INTUMWATEST"
 

@@ -6,7 +6,7 @@ import "time"
 type Carrier struct {
 	Name               string            `yaml:"name" required:"true" example:"lumitel" text:"Name in metrics, logs and variables. Do not rename a carrier that has waiting messages: they are stored under its name."`
 	Profile            string            `yaml:"profile" default:"strict_3_4" oneof:"strict_3_4 old_3_3 loose_3_4" text:"A preset of this carrier's other keys: strict_3_4 (the defaults), old_3_3 or loose_3_4 (docs/carriers.md). A key that is set wins."`
-	Prefixes           []string          `yaml:"prefixes" example:"61,62,68,69" text:"First digits of national numbers, or all 8. The longest match among all carriers wins."`
+	Prefixes           []string          `yaml:"prefixes" example:"61,62,65,66,67,68,69" text:"First digits of national numbers, or all 8. The longest match among all carriers wins."`
 	Default            bool              `yaml:"default" text:"This carrier takes numbers that match no prefix. At most one carrier; without one, such numbers get 400."`
 	Confirm            string            `yaml:"confirm" default:"receipt" oneof:"receipt submit" text:"What makes a message sent: receipt, or submit (the submit_sm_resp) for a carrier without receipts."`
 	OnReceiptTimeout   string            `yaml:"on_receipt_timeout" default:"failed" oneof:"failed sent" text:"Status of a message whose receipt never came."`
@@ -57,7 +57,7 @@ type Link struct {
 	Window          int           `yaml:"window" default:"100" min:"1" max:"1000" text:"Maximum of unanswered submit_sm. The rate is at most window / latency. A lost session can duplicate as many."`
 	TPS             int           `yaml:"tps" default:"100" min:"0" text:"submit_sm per second, evenly spread: the contract's rate. 0: no limit."`
 	EnquireLink     time.Duration `yaml:"enquire_link" default:"30s" min:"1s" text:"Silence before an enquire_link is sent. As much again (at most 10s) without an answer ends the session. Keep it below the idle timeouts of firewall and SMSC."`
-	ResponseTimeout time.Duration `yaml:"response_timeout" default:"10s" min:"1s" text:"After this time an unanswered submit_sm raises an alert. It is not sent again for that."`
+	ResponseTimeout time.Duration `yaml:"response_timeout" default:"10s" min:"1s" text:"After this time an unanswered submit_sm is logged and counted as overdue. It is not sent again for that."`
 }
 
 // TONNPI is a type of number and a numbering plan for each kind of sender. A list of two is meant for all kinds.

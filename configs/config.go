@@ -115,12 +115,13 @@ type Redis struct {
 type Accounts struct {
 	TestQuota              int    `yaml:"test_quota" default:"5" min:"0" text:"How many segments of test messages an account may have sent or pending."`
 	TestNumberReplacements int    `yaml:"test_number_replacements" default:"3" min:"0" text:"How often a verified test number may be replaced."`
+	TestCodesADay          int    `yaml:"test_codes_a_day" default:"500" min:"1" text:"How many one-time codes companies that are not approved or have no credits may get within 24 hours, together. You pay for them. Of these, 20 to one client's network and 20 to one block of 10,000 numbers."`
 	OTPKey                 Secret `yaml:"otp_key" text:"Key for hashes of one-time codes: at least 32 characters, the same in every process. Empty: a copy of the database reveals the codes of the last ten minutes."`
 }
 
 // Billing configures when credits are refunded.
 type Billing struct {
-	Refund string `yaml:"refund" default:"unsubmitted" oneof:"unsubmitted failed never" text:"Which failed messages are refunded: unsubmitted (no carrier accepted a segment, and the validity passed), failed (all), never."`
+	Refund string `yaml:"refund" default:"unsubmitted" oneof:"unsubmitted failed never" text:"Which failed messages are refunded: unsubmitted (expired or opted out before a carrier accepted any segment), failed (all), never. Cancelled ones always are."`
 }
 
 // Messages bounds a message's life.

@@ -49,7 +49,7 @@ func TestSampleIsTheDefaults(t *testing.T) {
 	var link Link
 	fill(reflect.ValueOf(&carrier).Elem())
 	fill(reflect.ValueOf(&link).Elem())
-	carrier.Name, carrier.Prefixes = "lumitel", []string{"61", "62", "68", "69"}
+	carrier.Name, carrier.Prefixes = "lumitel", []string{"61", "62", "65", "66", "67", "68", "69"}
 	link.Name, link.Address, link.SystemID, link.Password = "lumitel-1", "127.0.0.1:2775", "demo", "demo"
 	carrier.Links = []Link{link}
 	want := Default()

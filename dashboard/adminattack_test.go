@@ -148,16 +148,16 @@ func TestEveryActIsRecorded(t *testing.T) {
 		path, act, before, after string
 		pairs                    []string
 	}{
-		{home + "/approve", "company.set", `{"approved": false, "verified": false}`, `{"approved": true, "verified": false}`, nil},
-		{home + "/verify", "company.set", `{"approved": true, "verified": false}`, `{"approved": true, "verified": true}`, nil},
-		{home + "/withdraw", "company.set", `{"approved": true, "verified": true}`, `{"reason": "fraud", "approved": true, "verified": false}`, []string{"what", "verification", "reason", "fraud"}},
-		{home + "/withdraw", "company.set", `{"approved": true, "verified": false}`, `{"reason": "fraud", "approved": false, "verified": false}`, []string{"what", "approval", "reason", "fraud"}},
-		{name + "/approve", "sender.set", `{"name": "ISOKO", "approved": false}`, `{"name": "ISOKO", "approved": true}`, nil},
-		{name + "/withdraw", "sender.set", `{"name": "ISOKO", "approved": true}`, `{"name": "ISOKO", "reason": "a bank's", "approved": false}`, []string{"reason", "a bank's"}},
+		{home + "/approve", "company.set", `{"approved": false, "verified": false, "company_id": 1, "smart_encoding": false}`, `{"approved": true, "verified": false, "company_id": 1, "smart_encoding": false}`, nil},
+		{home + "/verify", "company.set", `{"approved": true, "verified": false, "company_id": 1, "smart_encoding": false}`, `{"approved": true, "verified": true, "company_id": 1, "smart_encoding": false}`, nil},
+		{home + "/withdraw", "company.set", `{"approved": true, "verified": true, "company_id": 1, "smart_encoding": false}`, `{"reason": "fraud", "approved": true, "verified": false, "company_id": 1, "smart_encoding": false}`, []string{"what", "verification", "reason", "fraud"}},
+		{home + "/withdraw", "company.set", `{"approved": true, "verified": false, "company_id": 1, "smart_encoding": false}`, `{"reason": "fraud", "approved": false, "verified": false, "company_id": 1, "smart_encoding": false}`, []string{"what", "approval", "reason", "fraud"}},
+		{name + "/approve", "sender.set", `{"name": "ISOKO", "country": "BI", "purpose": "", "approved": false}`, `{"name": "ISOKO", "country": "BI", "purpose": "", "approved": true}`, []string{"version", accounts.SenderRequest{Sender: sender}.Version()}},
+		{name + "/withdraw", "sender.refuse", `{"name": "ISOKO", "country": "BI", "purpose": "", "approved": true}`, `{"name": "ISOKO", "reason": "a bank's", "country": "BI", "purpose": "", "approved": false}`, []string{"reason", "a bank's"}},
 		{token + "/revoke", "token.revoke", "", "", nil},
 		{"/admin/links/lumitel-1/pause", "link.pause", `{"paused": false}`, `{"paused": true}`, nil},
 		{"/admin/links/lumitel-1/resume", "link.resume", `{"paused": true}`, `{"paused": false}`, nil},
-		{second + "/disable", "user.disable", `{"email": "second@example.com", "disabled": false, "administrator": true}`, `{"email": "second@example.com", "reason": "left", "disabled": true, "administrator": true}`, []string{"reason", "left"}},
+		{second + "/disable", "user.disable", `{"email": "second@example.com", "user_id": 3, "disabled": false, "administrator": true}`, `{"email": "second@example.com", "reason": "left", "user_id": 3, "disabled": true, "administrator": true}`, []string{"reason", "left"}},
 		{second + "/enable", "user.enable", "", "", []string{"reason", "back"}},
 		{second + "/reset", "user.reset", "", "", []string{"reason", "phone lost"}},
 		{second + "/demote", "user.demote", "", "", []string{"reason", "left"}},

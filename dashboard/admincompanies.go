@@ -1,22 +1,19 @@
 package dashboard
 
 import (
-	"cmp"
 	"encoding/hex"
 	"errors"
-	"fmt"
 	"strconv"
 	"strings"
 	"time"
 	"unicode"
-
-	"github.com/jackc/pgx/v5"
 
 	"intumwa/accounts"
 	"intumwa/billing"
 	"intumwa/internal/audit"
 	"intumwa/internal/postgres"
 	"intumwa/messages"
+	"intumwa/operations"
 	"intumwa/sms"
 	"intumwa/webhooks"
 )
@@ -126,21 +123,18 @@ func (v *visit) companyPage() (data adminCompanyPage, err error) {
 	return data, nil
 }
 
-// recordedFlags is a company's flags as recorded in an act.
-type recordedFlags struct {
-	Approved bool   `json:"approved"`
-	Verified bool   `json:"verified"`
-	Reason   string `json:"reason,omitempty"`
-}
-
 // approve is POST /admin/companies/:id/approve. It approves the facts that the page showed.
 func (d *Dashboard) approve(v *visit) error {
-	return v.setCompany(accounts.CompanyChange{Approved: new(true)}, "", "flash.approved")
+	return v.decide(accounts.CompanyChange{Approved: new(true)}, "flash.approved")
 }
 
-// verify is POST /admin/companies/:id/verify.
+// verify is POST /admin/companies/:id/verify, like approve.
 func (d *Dashboard) verify(v *visit) error {
-	return v.setCompany(accounts.CompanyChange{Verified: new(true)}, "", "flash.verified")
+	return v.decide(accounts.CompanyChange{Verified: new(true)}, "flash.verified")
+}
+
+func (v *visit) decide(change accounts.CompanyChange, flash string) error {
+	return v.setCompany(operations.CompanyChange{CompanyChange: change, Facts: new(v.form().Value("facts"))}, flash)
 }
 
 // withdraw is POST /admin/companies/:id/withdraw: of the approval or the verification.
@@ -154,7 +148,7 @@ func (d *Dashboard) withdraw(v *visit) error {
 	if !f.ok() {
 		return d.adminCompany(v)
 	}
-	return v.setCompany(change, reason, flash)
+	return v.setCompany(operations.CompanyChange{CompanyChange: change, Reason: reason}, flash)
 }
 
 // reason returns the reason of a withdrawal: one line of printable characters, as accounts requires.
@@ -166,30 +160,13 @@ func (f *form) reason() string {
 	return text
 }
 
-func (v *visit) setCompany(change accounts.CompanyChange, reason, flash string) error {
-	id := v.id()
-	err := v.change(func(tx pgx.Tx) (audit.Entry, error) {
-		users := v.d.rooms.Accounts.In(tx)
-		before, err := users.CompanyByID(v.ctx(), id)
-		if err != nil {
-			return audit.Entry{}, err
-		}
-		if change.Approved != nil && *change.Approved {
-			if facts, err := users.LockFacts(v.ctx(), sms.CompanyID(id)); err != nil || facts.Version() != v.form().Value("facts") {
-				return audit.Entry{}, cmp.Or(err, errFactsChanged)
-			}
-		}
-		after, err := users.SetCompany(v.ctx(), id, change)
-		return audit.Entry{Act: "company.set", Subject: fmt.Sprintf("company %d", id), Company: sms.CompanyID(id),
-			Before: recordedFlags{before.Approved, before.Verified, ""}, After: recordedFlags{after.Approved, after.Verified, reason}}, err
-	})
-	if errors.Is(err, errFactsChanged) {
-		return v.redirect(companyPath(id), "flash.facts.changed")
+func (v *visit) setCompany(change operations.CompanyChange, flash string) error {
+	_, err := v.by().SetCompany(v.ctx(), v.id(), change)
+	if errors.Is(err, operations.ErrChanged) {
+		return v.redirect(companyPath(v.id()), "flash.facts.changed")
 	}
-	return v.done(err, v.returnPath(companyPath(id)), flash)
+	return v.done(err, v.returnPath(companyPath(v.id())), flash)
 }
-
-var errFactsChanged = errors.New("the company has changed its facts since the page was shown")
 
 // returnPath returns the list of waiting companies or senders if the administrator came from there, otherwise path.
 func (v *visit) returnPath(path string) string {
@@ -213,15 +190,8 @@ func (d *Dashboard) addCredits(v *visit) error {
 	if !f.ok() {
 		return d.adminCompany(v)
 	}
-	err = v.changeBusy(func(tx pgx.Tx) (audit.Entry, error) {
-		credits, err := billing.GrantOnce(v.ctx(), tx, once, id, amount, note)
-		return audit.Entry{Act: "credits.add", Subject: fmt.Sprintf("company %d", id), Company: sms.CompanyID(id),
-			Before: map[string]any{"credits": credits - amount},
-			After:  map[string]any{"credits": credits, "amount": amount, "note": note}}, err
-	})
+	_, err = v.by().AddCredits(v.ctx(), id, amount, note, &once)
 	switch {
-	case errors.Is(err, billing.ErrNoBalance):
-		return errNotFound
 	case errors.Is(err, billing.ErrNegative):
 		f.refuse("amount", "credits.negative")
 		return d.adminCompany(v)

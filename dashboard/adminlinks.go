@@ -3,15 +3,7 @@ package dashboard
 import (
 	"errors"
 
-	"github.com/jackc/pgx/v5"
-
 	"intumwa/dispatcher"
-	"intumwa/internal/audit"
-)
-
-const (
-	actPause  = "link.pause"
-	actResume = "link.resume"
 )
 
 // showLinks is GET /admin/links: every link with its problems.
@@ -21,21 +13,13 @@ func (d *Dashboard) showLinks(v *visit) error {
 }
 
 // pauseLink is POST /admin/links/:name/pause.
-func (d *Dashboard) pauseLink(v *visit) error { return v.setPaused(true, actPause, "flash.paused") }
+func (d *Dashboard) pauseLink(v *visit) error { return v.setPaused(true, "flash.paused") }
 
 // resumeLink is POST /admin/links/:name/resume.
-func (d *Dashboard) resumeLink(v *visit) error { return v.setPaused(false, actResume, "flash.resumed") }
+func (d *Dashboard) resumeLink(v *visit) error { return v.setPaused(false, "flash.resumed") }
 
-func (v *visit) setPaused(paused bool, act, flash string) error {
-	link := v.c.Param("name")
-	err := v.changeBusy(func(tx pgx.Tx) (audit.Entry, error) {
-		before, err := dispatcher.IsPaused(v.ctx(), tx, link)
-		if err != nil {
-			return audit.Entry{}, err
-		}
-		_, err = dispatcher.SetPaused(v.ctx(), tx, link, paused)
-		return audit.Entry{Act: act, Subject: "link " + link, Before: map[string]any{"paused": before}, After: map[string]any{"paused": paused}}, err
-	})
+func (v *visit) setPaused(paused bool, flash string) error {
+	_, err := v.by().SetPaused(v.ctx(), v.c.Param("name"), paused)
 	if errors.Is(err, dispatcher.ErrNoLink) {
 		return errNotFound
 	}

@@ -1,13 +1,10 @@
 package dashboard
 
 import (
-	"fmt"
-
-	"github.com/jackc/pgx/v5"
+	"errors"
 
 	"intumwa/accounts"
-	"intumwa/internal/audit"
-	"intumwa/sms"
+	"intumwa/operations"
 )
 
 type waitingSendersPage struct {
@@ -33,9 +30,9 @@ func (d *Dashboard) waitingSenders(v *visit) (err error) {
 	return v.page(err, "adminsenders", p)
 }
 
-// approveSender is POST /admin/senders/:id/approve.
+// approveSender is POST /admin/senders/:id/approve. It approves what the page showed.
 func (d *Dashboard) approveSender(v *visit) error {
-	return v.setSender(true, "", "flash.sender.approved")
+	return v.decideSender(operations.Decision{Approved: true, Version: new(v.form().Value("version"))}, "flash.sender.approved")
 }
 
 // withdrawSender is POST /admin/senders/:id/withdraw: it withdraws an approval or refuses a waiting sender.
@@ -45,32 +42,13 @@ func (d *Dashboard) withdrawSender(v *visit) error {
 	if !f.ok() {
 		return d.waitingSenders(v)
 	}
-	return v.setSender(false, reason, "flash.sender.refused")
+	return v.decideSender(operations.Decision{Reason: reason}, "flash.sender.refused")
 }
 
-type recordedSender struct {
-	Name     string `json:"name"`
-	Approved bool   `json:"approved"`
-	Reason   string `json:"reason,omitempty"`
-}
-
-func (v *visit) setSender(approved bool, reason, flash string) error {
-	id := v.id()
-	var company int64
-	err := v.change(func(tx pgx.Tx) (audit.Entry, error) {
-		users := v.d.rooms.Accounts.In(tx)
-		before, err := users.SenderByID(v.ctx(), id)
-		if err != nil {
-			return audit.Entry{}, err
-		}
-		company = before.CompanyID
-		if approved {
-			_, err = users.SetSender(v.ctx(), id, true)
-		} else { // the company reads the reason
-			_, err = users.RefuseSender(v.ctx(), id, reason)
-		}
-		return audit.Entry{Act: "sender.set", Subject: fmt.Sprintf("sender %d", id), Company: sms.CompanyID(company),
-			Before: recordedSender{before.Name, before.Approved, ""}, After: recordedSender{before.Name, approved, reason}}, err
-	})
-	return v.done(err, v.returnPath(companyPath(company)), flash)
+func (v *visit) decideSender(to operations.Decision, flash string) error {
+	s, err := v.by().DecideSender(v.ctx(), v.id(), to)
+	if errors.Is(err, operations.ErrChanged) {
+		return v.redirect(v.returnPath("/admin/senders"), "flash.sender.changed")
+	}
+	return v.done(err, v.returnPath(companyPath(s.CompanyID)), flash)
 }

@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"os/exec"
+	"regexp"
 	"strconv"
 	"strings"
 	"sync"
@@ -44,6 +45,38 @@ func TestInChromium(t *testing.T) {
 	}
 	t.Run("keyboard", func(t *testing.T) { useKeyboard(newPerson(chromium, t, w, "fr")) })
 	t.Run("paper", func(t *testing.T) { readPaper(newPerson(chromium, t, w, "fr")) })
+	t.Run("samples of the reference", func(t *testing.T) { copySample(newPerson(chromium, t, w, "fr")) })
+}
+
+// copySample copies a sample of the API's reference with its script and style, under its content security policy.
+func copySample(p *person) {
+	source, err := os.ReadFile("../api/pages.go")
+	if err != nil {
+		p.Fatal(err)
+	}
+	of := regexp.MustCompile(`"Content-Security-Policy", "([^"]+)"`).FindSubmatch(source)
+	if of == nil {
+		p.Fatal("the reference has no policy")
+	}
+	files := http.StripPrefix("/docs/", http.FileServer(http.Dir("../api/docs")))
+	server := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		rw.Header().Set("Content-Security-Policy", string(of[1]))
+		switch {
+		case strings.HasPrefix(r.URL.Path, "/docs/"):
+			files.ServeHTTP(rw, r)
+		case r.URL.Path == "/":
+			_, _ = io.WriteString(rw, `<!doctype html><html lang="fr" data-copy="Copier" data-copied="Copié"><link rel="stylesheet" href="/docs/style.css">
+				<pre class="code"><code>curl</code></pre><script src="/docs/copy.js"></script>`)
+		}
+	}))
+	p.Cleanup(server.Close)
+	p.open(server.URL + "/")
+	var visible bool
+	p.do("copying", chromedp.Evaluate(`document.querySelector(".copy").checkVisibility({opacityProperty: true})`, &visible),
+		chromedp.Click(".copy", chromedp.ByQuery), chromedp.WaitVisible(`//button[text()="Copié"]`, chromedp.BySearch))
+	if problems := p.takeProblems(); !visible || len(problems) > 0 {
+		p.Errorf("visible %v, %v", visible, problems)
+	}
 }
 
 // startChromium runs the system's Chromium until the test ends.

@@ -170,16 +170,10 @@ func (v *visit) enterLarge(t tenant) (leave func(), err error) {
 
 // uploadTurn takes a turn of the company and one of the network address for a form with a file.
 func (v *visit) uploadTurn(t tenant, addresses *throttle.Turns) (leave func(), err error) {
-	leaveCompany, err := v.d.uploads.Enter(v.ctx(), t.Company.ID)
-	if err != nil {
-		return nil, v.busy(http.StatusTooManyRequests)
+	if leave, err = v.turnOfBoth(v.d.uploads, t.Company.ID, addresses, "upload"); err != nil {
+		err = v.busy(http.StatusTooManyRequests)
 	}
-	leaveAddress, err := addresses.Enter(v.ctx(), tryKey("upload", networkOf(v.c.ClientIP())))
-	if err != nil {
-		leaveCompany()
-		return nil, v.busy(http.StatusTooManyRequests)
-	}
-	return func() { leaveAddress(); leaveCompany() }, nil
+	return leave, err
 }
 
 // upload reads a form with a file. It returns the file, at most one byte longer than most, and its name; nil without a

@@ -13,6 +13,7 @@ import (
 	"intumwa/inbound/handsets"
 	"intumwa/internal/testenv"
 	"intumwa/messages"
+	"intumwa/operations"
 	"intumwa/sms"
 )
 
@@ -147,7 +148,7 @@ func TestCampaignCancelled(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := w.d.rooms.Cancel(t.Context(), messages.Queued{Company: queued.Company}); err != nil {
+	if _, err := operations.By("test", nil, w.d.operations).CancelCompany(t.Context(), queued.Company, ""); err != nil {
 		t.Fatal(err)
 	}
 	w.sendOn(w.d)

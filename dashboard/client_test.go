@@ -93,13 +93,15 @@ func (c *client) signIn(email string) {
 }
 
 // plant puts a session's token into the client's browser.
-func (c *client) plant(token string) {
+func (c *client) plant(token string) { c.plantCookie("intumwa-session", token) }
+
+func (c *client) plantCookie(name, value string) {
 	c.t.Helper()
 	address, err := url.Parse(c.w.url)
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	c.http.Jar.SetCookies(address, []*http.Cookie{{Name: "intumwa-session", Value: token, Path: "/"}}) //nolint:gosec // in a test only
+	c.http.Jar.SetCookies(address, []*http.Cookie{{Name: name, Value: value, Path: "/"}}) //nolint:gosec // in a test only
 }
 
 // cookie returns the value of the client's cookie, or "".

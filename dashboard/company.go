@@ -2,14 +2,8 @@ package dashboard
 
 import (
 	"errors"
-	"fmt"
-
-	"github.com/jackc/pgx/v5"
 
 	"intumwa/accounts"
-	"intumwa/billing"
-	"intumwa/internal/audit"
-	"intumwa/sms"
 )
 
 type companyPage struct {
@@ -63,14 +57,7 @@ func (d *Dashboard) createCompany(v *visit, s *accounts.Session) error {
 	if !f.ok() {
 		return d.newCompany(v, s)
 	}
-	err := v.change(func(tx pgx.Tx) (audit.Entry, error) {
-		c, err := d.rooms.Accounts.In(tx).CreateCompany(v.ctx(), tx, accounts.NewCompany{OwnerEmail: s.User.Email, Name: name})
-		if err != nil {
-			return audit.Entry{}, err
-		}
-		return audit.Entry{Act: "company.create", Subject: fmt.Sprintf("company %d", c.ID), Company: sms.CompanyID(c.ID),
-			After: map[string]any{"name": c.Name, "owner_id": c.OwnerID, "approved": c.Approved, "verified": c.Verified}}, billing.Open(v.ctx(), tx, c.ID)
-	})
+	_, err := v.by().CreateCompany(v.ctx(), accounts.NewCompany{OwnerEmail: s.User.Email, Name: name}, 0)
 	if errors.Is(err, accounts.ErrExists) { // a second click
 		return v.redirect("/company", "")
 	}

@@ -24,6 +24,7 @@ import (
 	"intumwa/internal/mail"
 	"intumwa/internal/throttle"
 	"intumwa/messages"
+	"intumwa/operations"
 	"intumwa/sms"
 	"intumwa/webhooks"
 )
@@ -63,10 +64,7 @@ type Rooms struct {
 	API      http.Handler // runs the example of a new key
 
 	Statements *billing.Ledger // for long statements: on the pool of Messages
-
-	// Cancel cancels messages that no carrier has yet, and returns the number of messages and credits
-	// (dispatcher.Cancel).
-	Cancel func(ctx context.Context, of messages.Queued) (cancelled, credits int64, err error)
+	Many       *pgxpool.Pool   // for statements over many messages: with BatchUpdates
 }
 
 // Tries limits tries per quarter of an hour, mostly without a session. Nil: no limit.
@@ -75,6 +73,7 @@ type Tries struct {
 	Address  *throttle.Throttle // all of these, and links, per network address
 	Codes    *throttle.Throttle // wrong codes of one user's second factor, in a day
 	Mails    *throttle.Throttle // links per mail address and hour
+	SignUps  *throttle.Throttle // links for signing up, per network address and day
 	Warnings *throttle.Throttle // mails to one user about wrong passwords, per day
 	Tests    *throttle.Throttle // test events to one company's endpoint
 	Changes  *throttle.Throttle // changes by one user; the audit log keeps them permanently
@@ -86,23 +85,27 @@ type Dashboard struct {
 	opts        Options
 	log         *slog.Logger
 	rooms       Rooms
+	operations  operations.Rooms
 	words       *words.Words
 	pages       pages
 	assets      assets
 	metrics     *metrics
 	crossOrigin *http.CrossOriginProtection
 
-	turns       *throttle.Turns // at the database
-	downloads   *throttle.Turns // downloads, per company
-	uploads     *throttle.Turns // uploads, per company; the client decides how long they last
-	uploaders   *throttle.Turns // uploads, per network address: anyone can create companies
-	documents   *throttle.Turns // uploads of documents, which are larger
-	counter     *messages.Store // counts messages for the charts, in the background
-	board       *board
-	lettersWake chan struct{}   // wakes runLetters
-	partsWake   chan struct{}   // wakes runParts
-	large       *throttle.Turns // large uploads, per company
-	books       *throttle.Turns // workbooks being read, per company
+	turns          *throttle.Turns // at the database
+	downloads      *throttle.Turns // downloads, per company
+	downloaders    *throttle.Turns // downloads, per network address
+	patience       time.Duration   // for a download's client
+	uploads        *throttle.Turns // uploads, per company; the client decides how long they last
+	uploaders      *throttle.Turns // uploads, per network address: anyone can create companies
+	documents      *throttle.Turns // uploads of documents, which are larger
+	counter        *messages.Store // counts messages for the charts, in the background
+	board          *board
+	adminDownloads *throttle.Turns // downloads, per administrator
+	lettersWake    chan struct{}   // wakes runLetters
+	partsWake      chan struct{}   // wakes runParts
+	large          *throttle.Turns // large uploads, per company
+	books          *throttle.Turns // workbooks being read, per company
 
 	failureLogged atomic.Int64 // Unix second of the last log line about a failed request
 
@@ -124,10 +127,13 @@ func New(rooms Rooms, opts Options) (*Dashboard, error) {
 		opts.AtOnceOfOne = min(turnsOfOne, max(1, opts.AtOnce/2)) // one user leaves some to others
 	}
 	opts.PublicURL = strings.TrimRight(opts.PublicURL, "/")
-	d := &Dashboard{opts: opts, log: opts.Log, rooms: rooms, metrics: newMetrics(opts.Metrics), crossOrigin: http.NewCrossOriginProtection(),
+	d := &Dashboard{opts: opts, log: opts.Log, rooms: rooms, operations: operations.Rooms{Pool: rooms.Pool, Many: rooms.Many, Accounts: rooms.Accounts, Webhooks: rooms.Webhooks, Handsets: rooms.Handsets},
+		metrics: newMetrics(opts.Metrics), crossOrigin: http.NewCrossOriginProtection(),
 		counter: messages.New(rooms.Pool), turns: throttle.NewTurns(opts.AtOnce, opts.AtOnceOfOne),
-		uploads: throttle.NewTurns(uploadsOfAll, uploadsOfCompany), uploaders: throttle.NewTurns(uploadsOfAll, uploadsOfAddress), documents: throttle.NewTurns(documentsOfAll, documentsOfAddress), downloads: throttle.NewTurns(exportsOfAll, exportsOfCompany), lettersWake: make(chan struct{}, 1),
-		partsWake: make(chan struct{}, 1), large: throttle.NewTurns(largeUploads, 1), books: throttle.NewTurns(booksAtOnce, 1)}
+		uploads: throttle.NewTurns(uploadsOfAll, uploadsOfCompany), uploaders: throttle.NewTurns(uploadsOfAll, uploadsOfAddress), documents: throttle.NewTurns(documentsOfAll, documentsOfAddress), downloads: throttle.NewTurns(downloadsOfAll, downloadsOfOne),
+		downloaders: throttle.NewTurns(downloadsOfAll, downloadsOfOrigin), adminDownloads: throttle.NewTurns(downloadsOfAdmins, downloadsOfOne), patience: downloadPatience,
+		lettersWake: make(chan struct{}, 1),
+		partsWake:   make(chan struct{}, 1), large: throttle.NewTurns(largeUploads, 1), books: throttle.NewTurns(booksAtOnce, 1)}
 	d.board = &board{d: d}
 	var err error
 	if d.words, err = words.Load(); err != nil {

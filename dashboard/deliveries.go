@@ -1,14 +1,12 @@
 package dashboard
 
 import (
+	"net/http"
 	"slices"
 	"strconv"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
 	"intumwa/dashboard/words"
-	"intumwa/internal/audit"
 	"intumwa/internal/postgres"
 	"intumwa/webhooks"
 )
@@ -94,25 +92,12 @@ func (d *Dashboard) delivery(v *visit, t tenant) (err error) {
 
 // resend is POST /deliveries/of/:id/resend.
 func (d *Dashboard) resend(v *visit, t tenant) error {
-	id := v.id()
-	err := v.changeBusy(func(tx pgx.Tx) (audit.Entry, error) {
-		hooks := d.rooms.Webhooks.In(tx)
-		before, err := hooks.Delivery(v.ctx(), t.company(), id)
-		if err != nil {
-			return audit.Entry{}, err
-		}
-		after, err := hooks.Resend(v.ctx(), t.company(), id)
-		return audit.Entry{Act: "webhook.resend", Subject: "delivery " + before.WebhookID,
-			Before: map[string]any{"state": before.State}, After: map[string]any{"state": after.State}}, err
-	})
-	if err != nil {
-		return err
-	}
-	d.rooms.Webhooks.Kick()
-	return v.redirect("/deliveries/of/"+strconv.FormatInt(id, 10), "flash.resent")
+	err := v.by().Resend(v.ctx(), t.company(), v.id())
+	return v.done(err, "/deliveries/of/"+strconv.FormatInt(v.id(), 10), "flash.resent")
 }
 
-// recoverDeliveries is POST /deliveries/recovery: it resends the deliveries given up since a time.
+// recoverDeliveries is POST /deliveries/recovery: it resends the deliveries given up since a time. If there are more
+// than it can in its time, the page says so, and its form continues.
 func (d *Dashboard) recoverDeliveries(v *visit, t tenant) error {
 	f := v.form()
 	f.required("from")
@@ -120,9 +105,10 @@ func (d *Dashboard) recoverDeliveries(v *visit, t tenant) error {
 	if !f.ok() {
 		return d.deliveries(v, t)
 	}
-	err := v.changeWebhook(t, actWebhookRecover, func(_ pgx.Tx, hooks *webhooks.Webhooks) (before, after any, err error) {
-		resent, err := hooks.Recover(v.ctx(), t.company(), since)
-		return nil, map[string]any{"since": since, "found": resent}, err
-	})
+	_, left, err := v.by().Recover(v.ctx(), t.company(), since)
+	if err == nil && left > 0 {
+		f.deny(http.StatusOK, "recovery.left", left)
+		return d.deliveries(v, t)
+	}
 	return v.done(err, "/deliveries", "flash.recovery")
 }

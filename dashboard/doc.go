@@ -17,13 +17,14 @@
 //     !f.ok(), the POST handler returns the GET handler, whose page shows the errors with the status 422. f.deny sets
 //     another status. A handler ends with v.page(err, name, data) after reading, and with v.done(err, path, flash)
 //     after a change.
-//   - Audited changes go through v.change: the change and its act, without secrets, in one transaction. It limits their
-//     number per quarter of an hour.
+//   - Changes that the audit log has are methods of package operations. v.by() performs them, and limits their number per
+//     quarter of an hour.
 //   - Lists: v.parameters reads the filter, list reads a page of rows, and the parts "pages" and "listed" link to the
 //     next page. To download a list, export streams its rows; cell writes text from outside.
 //   - The company's id comes from the tenant, never from a URL or a form. attack_test.go tries another company's ids.
-//   - v.keepOnceIn stores a secret that is shown once, in the transaction that creates it. The next page reads it with
+//   - v.keepSecret stores a secret that is shown once, in the transaction that creates it. The next page reads it with
 //     v.takeOnce. A page whose forms return to it stores it again.
+//   - A decision of an administrator posts the version of what the page showed.
 //   - f.allow limits tries without a session, such as sign-ins. d.send sends mails; they contain no text from visitors
 //     without a session.
 //   - A request has 15 s and a form 64 KiB; security.go lists the exceptions. A form that sends has a key, so

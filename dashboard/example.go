@@ -49,12 +49,13 @@ type newKey struct {
 	Status int        `json:"status,omitempty"` // HTTP status of the latest run; 0: none
 	Answer string     `json:"answer,omitempty"` // its body
 
-	Token accounts.Token `json:"-"`
-	Curl  string         `json:"-"` // empty: the user has no company yet
-	Test  testMode       `json:"-"`
+	Token   accounts.Token `json:"-"`
+	Example bool           `json:"-"` // it is shown with its example
+	Curl    string         `json:"-"` // empty: the user has no company yet
+	Test    testMode       `json:"-"`
 }
 
-// keepText returns k as [visit.keepOnceIn] keeps it.
+// keepText returns k as [visit.keepOnce] keeps it.
 func (k newKey) keepText() string {
 	text, _ := json.Marshal(k) // texts and numbers always marshal
 	return string(text)
@@ -105,5 +106,5 @@ func (d *Dashboard) runExample(v *visit, _ *accounts.Session) error {
 	if k.Status == http.StatusOK {
 		k.Once = ""
 	}
-	return v.done(v.keepOnce("key", k.keepText()), "/keys#run", "")
+	return v.done(v.keepOnce("key of "+k.Text[:min(len(k.Text), 20)], k.keepText()), "/keys#run", "")
 }

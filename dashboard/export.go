@@ -11,53 +11,41 @@ import (
 	"intumwa/internal/postgres"
 )
 
-const (
-	exportTime         = 10 * time.Minute // for a whole file
-	exportWriteTimeout = 30 * time.Second // for the client to read the next part
-	exportsOfCompany   = 2                // concurrent downloads of a company, in one process
-	exportsOfAll       = 32               // slow readers of a few companies leave room for others
-	exportPart         = 500              // rows between flushes
-)
+const exportPart = 500 // rows between flushes
 
 // export responds with a CSV file and streams the rows of write, so its memory does not depend on the length. The file
 // is UTF-8 with a byte order mark; without one Excel assumes another encoding. The separator is a semicolon in French,
 // where the comma is the decimal separator. An error cuts the connection, so the browser reports an incomplete file.
 func (v *visit) export(t tenant, what string, heads []string, write func(row func(...string) error) error) error {
 	v.leave() // write takes a turn for each page that it reads
-	leave, err := v.d.downloads.Enter(v.ctx(), t.Company.ID)
+	leave, err := v.downloadTurn(t.Company.ID)
 	if err != nil {
-		v.c.Header("Retry-After", "30")
-		return failures[http.StatusTooManyRequests]
+		return err
 	}
 	defer leave()
-	out := csv.NewWriter(v.c.Writer)
+	to := v.newDownload()
+	out := csv.NewWriter(to)
 	out.UseCRLF = true // RFC 4180
 	if v.lang.Tag != "en" {
 		out.Comma = ';'
 	}
-	control := http.NewResponseController(v.c.Writer)
 	rows := 0
 	begin := func() error {
 		h := v.c.Writer.Header()
 		h.Set("Content-Type", "text/csv; charset=utf-8; header=present")
 		h.Set("Content-Disposition", fmt.Sprintf(`attachment; filename="intumwa-%s-%d-%s.csv"`, what, t.Company.ID, postgres.Now().In(words.Bujumbura).Format("20060102-1504")))
 		v.c.Status(http.StatusOK)
-		if _, err := v.c.Writer.WriteString("\ufeff"); err != nil {
+		if _, err := to.Write([]byte("\ufeff")); err != nil {
 			return err
 		}
 		return out.Write(heads)
 	}
 	flush := func() error {
-		// The server's write timeout is too short for a download. A client that reads nothing for this long has
-		// disconnected.
-		if err := control.SetWriteDeadline(time.Now().Add(exportWriteTimeout)); err != nil {
-			return err
-		}
 		out.Flush()
 		if err := out.Error(); err != nil {
 			return err
 		}
-		return control.Flush()
+		return to.Flush()
 	}
 	if v.headOnly() {
 		write = func(func(...string) error) error { return nil }
@@ -85,10 +73,7 @@ func (v *visit) export(t tenant, what string, heads []string, write func(row fun
 		err = flush()
 	}
 	if err != nil {
-		if v.c.Request.Context().Err() == nil {
-			v.d.log.Warn("download cut off", "event", "download_cut_off", "file", what, "rows", rows, "error", err)
-		}
-		panic(http.ErrAbortHandler)
+		v.cutOff(what, err)
 	}
 	return nil
 }

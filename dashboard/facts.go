@@ -2,14 +2,10 @@ package dashboard
 
 import (
 	"errors"
-	"fmt"
 	"net/http"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
 	"intumwa/accounts"
-	"intumwa/internal/audit"
 	"intumwa/sms"
 )
 
@@ -47,44 +43,12 @@ func likeness(p *view, name string) string {
 	return p.T("likeness.text", known.Name, p.T(likenessTexts[known.Kind]))
 }
 
-// recordedFacts are a company's facts as recorded in an act.
-type recordedFacts struct {
-	NIF           string `json:"nif"`
-	TradeRegister string `json:"trade_register"`
-	Address       string `json:"company_address"`
-	Phone         string `json:"phone_number"` // masked
-	Contact       string `json:"contact"`
-}
-
-func recordedFactsOf(f accounts.Facts) any {
-	if f.NIF == "" {
-		return nil
-	}
-	return recordedFacts{f.NIF, f.TradeRegister, f.Address, sms.Number(f.Phone).Masked(), f.Contact}
-}
-
-// recordedDocument is a company's document as recorded in an act.
-type recordedDocument struct {
-	Name   string `json:"document"`
-	Octets int    `json:"octets"`
-}
-
-func recordedDocumentOf(d accounts.Document) any {
-	if d.Name == "" {
-		return nil
-	}
-	return recordedDocument{d.Name, d.Size}
-}
-
 // stateFacts is POST /company/facts.
 func (d *Dashboard) stateFacts(v *visit, t tenant) error {
 	f := v.form()
 	facts := accounts.Facts{NIF: f.Value(accounts.FactNIF), TradeRegister: f.Value(accounts.FactTradeRegister), Address: f.Value(accounts.FactAddress),
 		Phone: f.Value(accounts.FactPhone), Contact: f.Value(accounts.FactContact)}
-	err := v.change(func(tx pgx.Tx) (audit.Entry, error) {
-		before, after, err := d.rooms.Accounts.In(tx).SetFacts(v.ctx(), t.company(), facts)
-		return audit.Entry{Act: "company.facts", Subject: fmt.Sprintf("company %d", t.Company.ID), Before: recordedFactsOf(before), After: recordedFactsOf(after)}, err
-	})
+	err := v.by().SetFacts(v.ctx(), t.company(), facts)
 	if wrong, ok := errors.AsType[*accounts.FactsError](err); ok {
 		for _, name := range wrong.Names {
 			f.required(name)
@@ -137,47 +101,12 @@ func (d *Dashboard) uploadDocument(v *visit, t tenant) error {
 	if papers := d.rooms.Tries.Papers; papers != nil && !papers.Allow(v.ctx(), t.Company.ID).Allowed {
 		return errChanges
 	}
-	err = v.change(func(tx pgx.Tx) (audit.Entry, error) {
-		before, after, err := d.rooms.Accounts.In(tx).SetDocument(v.ctx(), t.company(), name, file)
-		return audit.Entry{Act: "company.document", Subject: fmt.Sprintf("company %d", t.Company.ID),
-			Before: recordedDocumentOf(before.Document), After: recordedDocumentOf(after.Document)}, err
-	})
+	err = v.by().SetDocument(v.ctx(), t.company(), name, file)
 	return v.factsDone(t, err, "flash.document")
-}
-
-// document is GET /company/document.
-func (d *Dashboard) document(v *visit, t tenant) error { return v.sendDocument(t.company()) }
-
-// adminDocument is GET /admin/companies/:id/document.
-func (d *Dashboard) adminDocument(v *visit) error { return v.sendDocument(sms.CompanyID(v.id())) }
-
-// documentEndings are the file name endings of documents by media type.
-var documentEndings = map[string]string{"application/pdf": "pdf", "image/png": "png", "image/jpeg": "jpg"}
-
-// sendDocument responds with a company's document as a download: the company controls its content.
-func (v *visit) sendDocument(company sms.CompanyID) error {
-	leave, err := v.d.downloads.Enter(v.ctx(), int64(company))
-	if err != nil {
-		return v.busy(http.StatusTooManyRequests)
-	}
-	defer leave()
-	document, content, err := v.d.rooms.Accounts.DocumentOf(v.ctx(), company)
-	if err != nil {
-		return err
-	}
-	v.leave() // the client may read slowly
-	v.c.Header("Content-Security-Policy", "sandbox; default-src 'none'")
-	v.c.Header("Content-Disposition", fmt.Sprintf(`attachment; filename="intumwa-%d.%s"`, company, documentEndings[document.Type]))
-	v.c.Data(http.StatusOK, document.Type, content)
-	return nil
 }
 
 // deleteDocument is POST /admin/companies/:id/document/delete: a checked document is no longer needed.
 func (d *Dashboard) deleteDocument(v *visit) error {
-	id := v.id()
-	err := v.change(func(tx pgx.Tx) (audit.Entry, error) {
-		facts, err := d.rooms.Accounts.In(tx).DeleteDocument(v.ctx(), sms.CompanyID(id))
-		return audit.Entry{Act: "company.document_delete", Subject: fmt.Sprintf("company %d", id), Company: sms.CompanyID(id), Before: recordedDocumentOf(facts.Document)}, err
-	})
-	return v.done(err, companyPath(id), "flash.document.deleted")
+	err := v.by().DeleteDocument(v.ctx(), sms.CompanyID(v.id()))
+	return v.done(err, companyPath(v.id()), "flash.document.deleted")
 }

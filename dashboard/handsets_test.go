@@ -213,3 +213,20 @@ func TestCampaignWithoutOptedOut(t *testing.T) {
 	bar(numbers...)
 	c.wants(c.get(check(file.String())), http.StatusOK, "30 recipients have opted out", `number">21<`, "and 10 more lines")
 }
+
+// TestAdministratorsSeeNoCompanysTexts: administrators see only the texts of MO messages that no company has.
+func TestAdministratorsSeeNoCompanysTexts(t *testing.T) {
+	w := newWorld(t, nil)
+	c := newClient(w)
+	c.inside("root@example.com")
+	outcomes := append(handsets.Outcomes(), handsets.Waiting, "")
+	for _, outcome := range outcomes {
+		w.exec(`INSERT INTO inbound (carrier, link, source, destination, data_coding, esm_class, body, octets, outcome)
+			VALUES ('leo', 'leo', '25779000001', '8080', 0, 0, 'canary ' || $1, 'canary', nullif($1, ''))`, string(outcome))
+	}
+	a := c.get("/admin/inbound")
+	c.wants(a, http.StatusOK, "canary "+string(handsets.Unrouted))
+	if n := strings.Count(a.body, "canary"); n != 1 || strings.Count(a.body, "Not shown") != len(outcomes)-1 {
+		t.Errorf("%d texts are shown:\n%s", n, a.body)
+	}
+}

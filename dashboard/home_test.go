@@ -27,7 +27,11 @@ func TestHome(t *testing.T) {
 	c.wants(c.get("/senders"), http.StatusOK, "You have no credits", "/statement#credits")
 	c.wants(c.get("/statement"), http.StatusOK, "Call 22 22 22 22", "Payment reference")
 	w.grant(company.ID, 100, "invoice 7")
-	if a = c.get("/"); strings.Contains(a.body, "no credits") || !regexp.MustCompile(`about 1[01] days`).MatchString(a.body) {
+	if a = c.get("/"); strings.Contains(a.body, "no credits") || strings.Contains(a.body, "more than a year") || !regexp.MustCompile(`about 1[01] days`).MatchString(a.body) {
 		t.Errorf("with credits:\n%s", a.body)
+	}
+	w.grant(company.ID, 1_000_000, "invoice 8")
+	if a = c.get("/"); !strings.Contains(a.body, "more than a year") || regexp.MustCompile(`about [0-9,]+ days`).MatchString(a.body) {
+		t.Errorf("with many credits:\n%s", a.body)
 	}
 }

@@ -1,9 +1,10 @@
 package dashboard
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
-	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -11,14 +12,12 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"intumwa/accounts"
-	"intumwa/internal/audit"
 	"intumwa/internal/postgres"
-	"intumwa/sms"
 )
 
 type keysPage struct {
 	Keys          []accounts.Token
-	Made          *newKey
+	Made          []*newKey // the latest has an example
 	Scopes, Lives []option
 	Limited       bool // the form has limits
 }
@@ -36,18 +35,26 @@ func (d *Dashboard) keys(v *visit, s *accounts.Session) (err error) {
 		}
 	}
 	made, err := v.takeOnce("key")
-	var k newKey
-	if err == nil && made != "" && json.Unmarshal([]byte(made), &k) == nil {
+	for kept := json.NewDecoder(strings.NewReader(made)); kept.More(); { // the earliest first
+		var k newKey
+		if err := kept.Decode(&k); err != nil {
+			return err
+		}
 		for _, t := range data.Keys {
 			if strings.HasPrefix(k.Text, strconv.FormatInt(t.ID, 10)+"|") {
-				k.Token, data.Made = t, &k
+				k.Token = t
+				data.Made = append(data.Made, &k)
 			}
 		}
-		if s.Company != nil {
-			v.example(&k, test)
+	}
+	slices.SortFunc(data.Made, func(a, b *newKey) int { return cmp.Compare(a.Token.ID, b.Token.ID) })
+	if n := len(data.Made); n > 0 {
+		if data.Made[n-1].Example = true; s.Company != nil {
+			v.example(data.Made[n-1], test)
 		}
 	}
 	f := v.form()
+	f.formKey()
 	data.Limited = f.Value("scope")+f.Value("days")+f.Value("networks") != ""
 	data.Scopes = v.options("", "keys.scope.both", accounts.ScopeSend, "keys.scope.send", accounts.ScopeRead, "keys.scope.read")
 	data.Lives = v.options("", "keys.days.none", "30", "keys.days.30", "90", "keys.days.90", "365", "keys.days.365")
@@ -93,14 +100,12 @@ func (d *Dashboard) createKey(v *visit, s *accounts.Session) error {
 	if !f.ok() {
 		return d.keys(v, s)
 	}
-	err := v.changeBusy(func(tx pgx.Tx) (audit.Entry, error) {
-		made, key, err := d.rooms.Accounts.In(tx).CreateOwnToken(v.ctx(), s.User.ID, name, limits)
-		if err != nil {
-			return audit.Entry{}, err
-		}
-		return audit.Entry{Act: "token.create", Subject: fmt.Sprintf("token %d", made.ID), After: made.Recorded()},
-			v.keepOnceIn(tx, "key", newKey{Text: key}.keepText())
+	_, _, err := v.by().CreateToken(v.ctx(), s.User.Email, true, name, limits, func(tx pgx.Tx, text string) error {
+		return d.rooms.Accounts.In(tx).KeepFirst(v.ctx(), v.token, "key "+f.formKey(), newKey{Text: text}.keepText())
 	})
+	if errors.Is(err, accounts.ErrExists) { // a second click: the next page shows the key
+		err = nil
+	}
 	if errors.Is(err, accounts.ErrTooMany) {
 		f.notice("keys.many", accounts.MaxTokens)
 		return d.keys(v, s)
@@ -110,44 +115,18 @@ func (d *Dashboard) createKey(v *visit, s *accounts.Session) error {
 
 // revokeKey is POST /keys/:id/revoke.
 func (d *Dashboard) revokeKey(v *visit, s *accounts.Session) error {
-	_, err := v.revoke(func(t accounts.Token, company int64) bool {
-		return t.UserID == s.User.ID || s.Company != nil && company == s.Company.ID
+	_, err := v.by().RevokeToken(v.ctx(), v.id(), func(owner accounts.User) bool {
+		return owner.ID == s.User.ID || s.Company != nil && owner.Company == s.Company.ID
 	})
 	return v.done(err, "/keys", "flash.revoked")
 }
 
 // revokeAnyKey is POST /admin/keys/:id/revoke.
 func (d *Dashboard) revokeAnyKey(v *visit) error {
-	company, err := v.revoke(func(accounts.Token, int64) bool { return true })
+	company, err := v.by().RevokeToken(v.ctx(), v.id(), nil)
 	home := "/admin/companies"
 	if company != 0 {
 		home = companyPath(company)
 	}
 	return v.done(err, home, "flash.revoked")
-}
-
-// revoke revokes the key in the path, if permitted, and returns its user's company; 0 without one.
-func (v *visit) revoke(may func(t accounts.Token, company int64) bool) (company int64, err error) {
-	id := v.id()
-	err = v.change(func(tx pgx.Tx) (entry audit.Entry, err error) {
-		users := v.d.rooms.Accounts.In(tx)
-		before, err := users.TokenByID(v.ctx(), id)
-		if err != nil {
-			return entry, err
-		}
-		of, err := users.CompanyOf(v.ctx(), before.UserID)
-		if err != nil && !errors.Is(err, accounts.ErrNotFound) {
-			return entry, err
-		}
-		if !may(before, of.ID) {
-			return entry, errNotFound
-		}
-		if company = of.ID; before.RevokedAt != nil {
-			return entry, nil
-		}
-		return audit.Entry{Act: "token.revoke", Subject: fmt.Sprintf("token %d", id), Company: sms.CompanyID(company),
-			Before: map[string]any{"user_id": before.UserID, "name": before.Name, "revoked": false},
-			After:  map[string]any{"user_id": before.UserID, "name": before.Name, "revoked": true}}, users.RevokeToken(v.ctx(), id)
-	})
-	return company, err
 }

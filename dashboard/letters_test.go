@@ -169,3 +169,16 @@ func TestLettersAreRetried(t *testing.T) {
 		t.Errorf("%d mails", n)
 	}
 }
+
+// TestLetterToNobody: the warning about an address without an account is dropped.
+func TestLetterToNobody(t *testing.T) {
+	w := stillWorld(t, nil)
+	if err := w.accounts.WarnOfTries(t.Context(), "nobody@example.com"); err != nil {
+		t.Fatal(err)
+	}
+	w.counts(1, `select count(*) from letters where subject < 0`)
+	if n, err := w.d.sendLetters(t.Context()); n != 1 || err != nil {
+		t.Fatal(n, err)
+	}
+	w.counts(0, `select count(*) from letters`)
+}

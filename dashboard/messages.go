@@ -177,12 +177,12 @@ func (d *Dashboard) cancelBatch(v *visit, t tenant) error {
 	if err != nil {
 		return err
 	}
-	cancelled, _, err := d.rooms.Cancel(context.WithoutCancel(v.ctx()), messages.Queued{Company: t.Company.ID, Batch: batch.Key})
+	done, err := v.by().CancelBatch(context.WithoutCancel(v.ctx()), batch.ULID, messages.Queued{Company: t.Company.ID, Batch: batch.Key}, "")
 	if err == nil {
 		err = d.dropDraft(v.ctx(), batch.ULID) // its further parts
 	}
 	flash := "flash.batch.cancelled"
-	if cancelled == 0 && batch.Awaited == 0 {
+	if err == nil && done.Cancelled == 0 && batch.Awaited == 0 {
 		flash = "flash.batch.uncancelled"
 	}
 	return v.done(err, "/batches/"+batch.ULID.String(), flash)

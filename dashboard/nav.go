@@ -54,6 +54,9 @@ func (v *visit) nav() []navGroup {
 	item(accounts.MayRead, "/senders", "nav.senders", "sender")
 	item(accounts.MayPay, "/statement", "nav.statement", "statement")
 	item(accounts.MayUse, "/account", "nav.account", "account")
+	if v.d.opts.DocsURL != "" {
+		item(accounts.MayUse, strings.TrimSuffix(v.d.opts.DocsURL, "/")+"/guide", "nav.guide", "docs")
+	}
 	if v.session.User.Administrator {
 		group("")
 		item(accounts.MayUse, "/admin", "nav.admin", "admin")

@@ -6,10 +6,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/jackc/pgx/v5"
-
 	"intumwa/inbound/handsets"
-	"intumwa/internal/audit"
 )
 
 // ofAll selects, in the filter, the entries for all senders of the company.
@@ -77,25 +74,14 @@ func (d *Dashboard) addOptOut(v *visit, t tenant) error {
 	if !f.ok() {
 		return d.optOuts(v, t)
 	}
-	var added int64
-	err = v.change(func(tx pgx.Tx) (audit.Entry, error) {
-		if err := d.rooms.Accounts.In(tx).NoteOptOuts(v.ctx(), t.Company.ID); err != nil {
-			return audit.Entry{}, err
-		}
-		var err error
-		added, err = d.rooms.Handsets.In(tx).OptOutWithin(v.ctx(), t.company(), []handsets.OptOut{entry})
-		if err != nil || added == 0 {
-			return audit.Entry{}, err
-		}
-		return audit.Entry{Act: "optout.add", Subject: "number " + entry.Number.Masked(), After: map[string]any{"sender": entry.Sender}}, nil
-	})
+	added, err := v.by().AddOptOut(v.ctx(), t.company(), entry)
 	switch {
 	case errors.Is(err, handsets.ErrListFull):
 		f.notice("optouts.full", handsets.MaxOptOuts)
 		return d.optOuts(v, t)
 	case err != nil:
 		return err
-	case added == 0:
+	case !added:
 		return v.redirect("/opt-outs", "flash.optout.there")
 	}
 	return v.redirect("/opt-outs", "flash.optout.added")
@@ -108,18 +94,11 @@ func (d *Dashboard) removeOptOut(v *visit, t tenant) error {
 	if !f.ok() || !utf8.ValidString(sender) || strings.ContainsFunc(sender, unicode.IsControl) {
 		return errNotFound
 	}
-	var removed int64
-	err := v.change(func(tx pgx.Tx) (_ audit.Entry, err error) {
-		removed, err = d.rooms.Handsets.In(tx).OptIn(v.ctx(), t.company(), number, &sender)
-		if err != nil || removed == 0 {
-			return audit.Entry{}, err
-		}
-		return audit.Entry{Act: "optout.remove", Subject: "number " + number.Masked(), Before: map[string]any{"sender": sender}}, nil
-	})
+	removed, err := v.by().RemoveOptOut(v.ctx(), t.company(), number, sender)
 	switch {
 	case err != nil:
 		return err
-	case removed == 0: // another user has removed it
+	case !removed: // another user has removed it
 		return v.redirect("/opt-outs", "flash.optout.gone")
 	}
 	return v.redirect("/opt-outs", "flash.optout.removed")

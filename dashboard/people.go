@@ -1,16 +1,10 @@
 package dashboard
 
 import (
-	"context"
 	"errors"
-	"fmt"
 	"slices"
 
-	"github.com/jackc/pgx/v5"
-
 	"intumwa/accounts"
-	"intumwa/internal/audit"
-	"intumwa/sms"
 )
 
 type peoplePage struct {
@@ -28,18 +22,6 @@ var roleTexts = map[accounts.Role]struct{ name, text string }{
 	accounts.RoleDeveloper: {"role.developer", "role.developer.text"},
 	accounts.RoleFinance:   {"role.finance", "role.finance.text"},
 	accounts.RoleReader:    {"role.reader", "role.reader.text"},
-}
-
-// Names of changes of people in the audit log, besides user.invite, user.uninvite and user.join.
-const (
-	actUserRole   = "user.role"
-	actUserRemove = "user.remove"
-)
-
-// recordedPerson is a person or an invitation as recorded in an act.
-type recordedPerson struct {
-	Email string        `json:"email"`
-	Role  accounts.Role `json:"role"`
 }
 
 // people is GET /people.
@@ -81,12 +63,7 @@ func (d *Dashboard) invite(v *visit, t tenant) error {
 	if !f.ok() {
 		return d.people(v, t)
 	}
-	var token string
-	err := v.changeBusy(func(tx pgx.Tx) (audit.Entry, error) {
-		var err error
-		token, err = d.rooms.Accounts.In(tx).Invite(v.ctx(), accounts.NewInvitation{Company: t.Company.ID, Email: email, Name: name, Role: role, Language: v.lang.Tag})
-		return audit.Entry{Act: "user.invite", Subject: fmt.Sprintf("company %d", t.Company.ID), After: recordedPerson{email, role}}, err
-	})
+	token, err := v.by().Invite(v.ctx(), accounts.NewInvitation{Company: t.Company.ID, Email: email, Name: name, Role: role, Language: v.lang.Tag})
 	switch {
 	case errors.Is(err, accounts.ErrInvalid):
 		f.refuse("email", "error.email")
@@ -106,12 +83,7 @@ func (d *Dashboard) invite(v *visit, t tenant) error {
 
 // withdrawInvitation is POST /invitations/:id/withdraw.
 func (d *Dashboard) withdrawInvitation(v *visit, t tenant) error {
-	id := v.id()
-	err := v.change(func(tx pgx.Tx) (audit.Entry, error) {
-		was, err := d.rooms.Accounts.In(tx).Withdraw(v.ctx(), t.Company.ID, id)
-		return audit.Entry{Act: "user.uninvite", Subject: fmt.Sprintf("company %d", t.Company.ID), Before: recordedPerson{was.Email, was.Role}}, err
-	})
-	return v.done(err, "/people", "flash.uninvited")
+	return v.done(v.by().Uninvite(v.ctx(), t.Company.ID, v.id()), "/people", "flash.uninvited")
 }
 
 // setRole is POST /people/:id/role.
@@ -120,34 +92,23 @@ func (d *Dashboard) setRole(v *visit, t tenant) error {
 	if !v.form().ok() {
 		return d.people(v, t)
 	}
-	return v.changePerson(t, role, actUserRole, "flash.role")
+	return v.changePerson(t, role, "flash.role")
 }
 
 // removePerson is POST /people/:id/remove.
 func (d *Dashboard) removePerson(v *visit, t tenant) error {
-	return v.changePerson(t, "", actUserRemove, "flash.removed")
+	return v.changePerson(t, "", "flash.removed")
 }
 
 // changePerson changes the role of the person in the path, or removes them.
-func (v *visit) changePerson(t tenant, role accounts.Role, act, flash string) error {
-	id := v.id()
-	err := v.changeBusy(func(tx pgx.Tx) (audit.Entry, error) {
-		before, err := v.d.rooms.Accounts.In(tx).SetRole(v.ctx(), t.Company.ID, id, role)
-		if err != nil || before.Role == role {
-			return audit.Entry{}, err
-		}
-		entry := audit.Entry{Act: act, Subject: fmt.Sprintf("user %d", id), Before: recordedPerson{before.Email, before.Role}}
-		if role != "" {
-			entry.After = recordedPerson{before.Email, role}
-		}
-		return entry, nil
-	})
+func (v *visit) changePerson(t tenant, role accounts.Role, flash string) error {
+	err := v.by().SetRole(v.ctx(), t.Company.ID, v.id(), role)
 	if errors.Is(err, accounts.ErrLastOwner) {
 		v.form().notice("people.last")
 		return v.d.people(v, t)
 	}
 	to := "/people"
-	if id == t.User.ID && role != accounts.RoleOwner { // the page is no longer theirs
+	if v.id() == t.User.ID && role != accounts.RoleOwner { // the page is no longer theirs
 		to = "/"
 	}
 	return v.done(err, to, flash)
@@ -201,25 +162,15 @@ func (d *Dashboard) invitation(v *visit) error {
 // doInvitation is POST /invitation/:token.
 func (d *Dashboard) doInvitation(v *visit) error {
 	_, _, known, err := v.invited()
-	joined := func(u accounts.User) audit.Entry {
-		return audit.Entry{Actor: audit.User(u.ID), Act: "user.join", Subject: fmt.Sprintf("user %d", u.ID), Company: sms.CompanyID(u.Company), After: recordedPerson{u.Email, u.Role}}
-	}
 	switch {
 	case err != nil:
 		return err
 	case !known:
-		return v.chosen(d.invitation, d.rooms.Accounts.InvitationLink, func(ctx context.Context, token, password string) (accounts.User, error) {
-			return d.rooms.Accounts.FinishInvitation(ctx, token, password, func(tx pgx.Tx, u accounts.User) error {
-				return audit.Record(ctx, tx, joined(u))
-			})
-		}, "flash.welcome")
+		return v.chosen(d.invitation, d.rooms.Accounts.InvitationLink, d.operations.FinishInvitation, "flash.welcome")
 	case v.session == nil || !v.session.Passed:
 		return d.invitation(v)
 	}
-	err = v.changeBusy(func(tx pgx.Tx) (audit.Entry, error) {
-		u, err := d.rooms.Accounts.In(tx).Join(v.ctx(), v.c.Param("token"), v.session.User)
-		return joined(u), err
-	})
+	err = v.by().Join(v.ctx(), v.c.Param("token"), v.session.User)
 	if errors.Is(err, accounts.ErrNotFound) || errors.Is(err, accounts.ErrExists) { // already used
 		err = errLinkGone
 	}

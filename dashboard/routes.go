@@ -7,6 +7,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"intumwa/accounts"
+	"intumwa/operations"
 	"intumwa/sms"
 )
 
@@ -139,8 +140,8 @@ func (d *Dashboard) routes() (http.Handler, error) {
 	r.GET("/admin/inbound", d.admin(d.inbound))
 	r.GET("/admin/acts", d.admin(d.acts))
 	r.GET("/admin/users", d.admin(d.administrators))
-	for path, act := range userActs {
-		r.POST("/admin/users/:id/"+path, d.admin(d.setUser(act)))
+	for change := range operations.UserChanges {
+		r.POST("/admin/users/:id/"+change, d.admin(d.setUser(change)))
 	}
 	return r, nil
 }

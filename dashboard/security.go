@@ -51,8 +51,8 @@ var uploadRoutes = map[string]struct {
 // bound limits a request in time and size.
 func bound(c *gin.Context) {
 	limit, size := requestTimeout, int64(maxForm)
-	if strings.HasSuffix(c.FullPath(), ".csv") {
-		limit = exportTime
+	if path := c.FullPath(); strings.HasSuffix(path, ".csv") || strings.HasSuffix(path, "/document") {
+		limit = downloadTime
 	}
 	if upload, ok := uploadRoutes[c.Request.Method+" "+c.FullPath()]; ok {
 		limit, size = upload.time, upload.size

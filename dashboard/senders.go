@@ -2,13 +2,9 @@ package dashboard
 
 import (
 	"errors"
-	"fmt"
 	"strings"
 
-	"github.com/jackc/pgx/v5"
-
 	"intumwa/accounts"
-	"intumwa/internal/audit"
 )
 
 // sendersPage is the page of the sender IDs.
@@ -46,10 +42,7 @@ func (d *Dashboard) requestSender(v *visit, t tenant) error {
 	if !f.ok() {
 		return d.senders(v, t)
 	}
-	err := v.changeBusy(func(tx pgx.Tx) (audit.Entry, error) {
-		r, err := d.rooms.Accounts.In(tx).RequestSender(v.ctx(), t.company(), name, "BI", purpose)
-		return audit.Entry{Act: "sender.ask", Subject: fmt.Sprintf("sender %d", r.ID), After: map[string]any{"name": r.Name, "country": r.Country, "purpose": r.Purpose}}, err
-	})
+	err := v.by().AskForSender(v.ctx(), t.company(), name, "BI", purpose)
 	switch {
 	case err == nil:
 		return v.redirect("/senders", "flash.sender")

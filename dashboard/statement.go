@@ -12,6 +12,7 @@ import (
 	"intumwa/billing"
 	"intumwa/dashboard/words"
 	"intumwa/internal/postgres"
+	"intumwa/operations"
 )
 
 const (
@@ -157,7 +158,7 @@ func (d *Dashboard) setThreshold(v *visit, t tenant) error {
 	thresholds, ok := thresholdsIn(f.Value("threshold"))
 	err := billing.ErrThresholds
 	if ok {
-		err = d.rooms.Ledger.SetThresholds(v.ctx(), t.company(), thresholds...)
+		_, err = v.by().SetCompany(v.ctx(), t.Company.ID, operations.CompanyChange{LowBalance: &thresholds})
 	}
 	switch {
 	case errors.Is(err, billing.ErrThresholds):

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"intumwa/accounts"
+	"intumwa/internal/postgres"
 	"intumwa/messages"
 	"intumwa/sms"
 )
@@ -67,18 +68,11 @@ func (d *Dashboard) testNumber(v *visit, t tenant) error {
 func (d *Dashboard) sendCode(v *visit, t tenant) error {
 	f := v.form()
 	number := f.number("number")
-	if _, carried := d.rooms.Intake.Route(number); f.ok() && !carried {
-		f.refuse("number", "refusal.carrier")
-	}
 	if !f.ok() {
 		return d.testNumber(v, t)
 	}
 	ctx := context.WithoutCancel(v.ctx()) // once the code is stored, it is sent even if the client disconnects
-	code, err := d.rooms.Accounts.StartVerification(ctx, t.User.ID, number)
-	if err == nil {
-		err = d.rooms.Intake.SendCode(ctx, t.User.ID, number, t.User.Language, code, accounts.CodeLife)
-	}
-	if err != nil {
+	if err := d.rooms.Intake.VerifyNumber(ctx, t.User, &t.Company, networkOf(v.c.ClientIP()), number); err != nil {
 		return d.refuseTestNumber(v, t, "number", err)
 	}
 	return v.redirect("/test-number", "flash.code")
@@ -109,11 +103,19 @@ func (d *Dashboard) verifyTestNumber(v *visit, t tenant) error {
 func (d *Dashboard) refuseTestNumber(v *visit, t tenant, field string, err error) error {
 	f := v.form()
 	soon, tooSoon := errors.AsType[*accounts.TooSoonError](err)
+	limit, limited := errors.AsType[*accounts.CodeLimitError](err)
 	wrong, isWrong := errors.AsType[*accounts.WrongCodeError](err)
 	_, refused := errors.AsType[sms.Refusal](err)
 	switch {
 	case tooSoon:
 		f.refuse(field, "testnumber.soon", int(math.Ceil(soon.After.Seconds())))
+		f.status = http.StatusTooManyRequests
+	case limited:
+		text := "testnumber.limit"
+		if limit.Free {
+			text = "testnumber.limit.free"
+		}
+		f.refuse(field, text, f.v.lang.Time(postgres.Now().Add(limit.After)))
 		f.status = http.StatusTooManyRequests
 	case isWrong:
 		f.refuse(field, "testnumber.code.wrong", wrong.Left)

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/gin-gonic/gin"
-	"github.com/jackc/pgx/v5"
 	"github.com/oklog/ulid/v2"
 
 	"intumwa/accounts"
@@ -260,11 +259,6 @@ func (v *visit) fail(err error) {
 // keepOnce stores a secret for the next page of this session, which shows it once.
 func (v *visit) keepOnce(kind, text string) error {
 	return v.d.rooms.Accounts.KeepOnce(v.ctx(), v.token, kind, text)
-}
-
-// keepOnceIn is keepOnce in the transaction that creates the secret: no secret is created without being shown.
-func (v *visit) keepOnceIn(tx pgx.Tx, kind, text string) error {
-	return v.d.rooms.Accounts.In(tx).KeepOnce(v.ctx(), v.token, kind, text)
 }
 
 // takeOnce returns and deletes the stored secret; empty if there is none of that kind.

@@ -12,25 +12,15 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"intumwa/accounts"
-	"intumwa/internal/audit"
 	"intumwa/sms"
 	"intumwa/webhooks"
 )
 
-// Names of endpoint changes in the audit log.
-const (
-	actWebhookSet     = "webhook.set"
-	actWebhookRotate  = "webhook.rotate"
-	actWebhookRotated = "webhook.rotation_end"
-	actWebhookRecover = "webhook.recover"
-)
-
 // webhookSettings is the endpoint's part of the webhooks page.
 type webhookSettings struct {
-	Endpoint *webhooks.Endpoint   // nil: none yet; without its secret
-	Secret   string               // a new secret, shown once
-	Test     *webhooks.TestResult // the latest test, shown once
+	onceContent
+
+	Endpoint *webhooks.Endpoint // nil: none yet; without its secret
 	Events   []option
 	Optional []optionalEvent
 }
@@ -41,10 +31,10 @@ type optionalEvent struct {
 	On         bool
 }
 
-// onceContent is the content that keepOnce passes from a page to the next.
+// onceContent is what keepOnce passes from a page to the next, which shows it once.
 type onceContent struct {
-	Secret string               `json:"secret,omitempty"`
-	Test   *webhooks.TestResult `json:"test,omitempty"`
+	Secret string               `json:"secret,omitempty"` // a new one
+	Test   *webhooks.TestResult `json:"test,omitempty"`   // the latest
 }
 
 func (o onceContent) text() string {
@@ -59,9 +49,10 @@ func (v *visit) webhookSettings(e *webhooks.Endpoint) (*webhookSettings, error) 
 		return nil, err
 	}
 	s := &webhookSettings{Endpoint: e, Events: eventOptions()}
-	var once onceContent
-	if kept != "" && json.Unmarshal([]byte(kept), &once) == nil {
-		s.Secret, s.Test = once.Secret, once.Test
+	for texts := json.NewDecoder(strings.NewReader(kept)); texts.More(); { // a secret, and a test
+		if err := texts.Decode(&s.onceContent); err != nil {
+			return nil, err
+		}
 	}
 	if e != nil {
 		for _, name := range webhooks.Askable() {
@@ -91,16 +82,9 @@ func eventOptions() (all []option) {
 	return all
 }
 
-// changeWebhook calls work, which changes the endpoint, and records the act.
-func (v *visit) changeWebhook(t tenant, act string, work func(tx pgx.Tx, hooks *webhooks.Webhooks) (before, after any, err error)) error {
-	err := v.change(func(tx pgx.Tx) (audit.Entry, error) {
-		before, after, err := work(tx, v.d.rooms.Webhooks.In(tx))
-		return audit.Entry{Act: act, Subject: "webhook of company " + t.company().String(), Before: before, After: after}, err
-	})
-	if err == nil {
-		v.d.rooms.Webhooks.Kick()
-	}
-	return err
+// keepSecret stores an endpoint's new secret for the next page.
+func (v *visit) keepSecret(tx pgx.Tx, secret string) error {
+	return v.d.rooms.Accounts.In(tx).KeepOnce(v.ctx(), v.token, "webhook secret", onceContent{Secret: secret}.text())
 }
 
 // setWebhook is POST /webhook: it sets the URL.
@@ -110,7 +94,7 @@ func (d *Dashboard) setWebhook(v *visit, t tenant) error {
 	if !f.ok() {
 		return d.deliveries(v, t)
 	}
-	made, err := v.setEndpoint(t, webhooks.Setting{URL: address})
+	e, err := v.setEndpoint(t, webhooks.Setting{URL: address})
 	refusal, refused := errors.AsType[sms.Refusal](err)
 	switch {
 	case refused:
@@ -118,7 +102,7 @@ func (d *Dashboard) setWebhook(v *visit, t tenant) error {
 		return d.deliveries(v, t)
 	case err != nil:
 		return err
-	case made: // the next page shows the new secret
+	case e.Made: // the next page shows the new secret
 		return v.redirect("/deliveries", "")
 	}
 	return v.redirect("/deliveries", "flash.webhook")
@@ -134,29 +118,8 @@ func urlRefusalText(reason string) string {
 	return "webhook.bad.url"
 }
 
-// setEndpoint changes the endpoint. made means that it is new; its secret is then stored for the next page.
-func (v *visit) setEndpoint(t tenant, s webhooks.Setting) (made bool, err error) {
-	state := func(e webhooks.Endpoint) map[string]any {
-		return map[string]any{"url": webhooks.RecordedURL(e.URL), "active": e.Active, "events": e.Events}
-	}
-	err = v.changeWebhook(t, actWebhookSet, func(tx pgx.Tx, hooks *webhooks.Webhooks) (before, after any, err error) {
-		was, err := hooks.EndpointOf(v.ctx(), t.company())
-		switch {
-		case err == nil:
-			before = state(was)
-		case !errors.Is(err, webhooks.ErrNotFound):
-			return nil, nil, err
-		}
-		e, err := hooks.SetEndpoint(v.ctx(), int64(t.company()), s)
-		if made = e.Made; err == nil && made {
-			err = v.keepOnceIn(tx, "webhook", onceContent{Secret: e.Secret}.text())
-		}
-		if err == nil && e.URL != was.URL {
-			err = accounts.WriteLetter(v.ctx(), tx, accounts.LetterEndpoint, t.company(), accounts.EndpointLetter{URL: webhooks.RecordedURL(e.URL)})
-		}
-		return before, state(e), err
-	})
-	return made, err
+func (v *visit) setEndpoint(t tenant, to webhooks.Setting) (webhooks.Endpoint, error) {
+	return v.by().SetEndpoint(v.ctx(), t.company(), to, v.keepSecret)
 }
 
 // switchWebhook is POST /webhook/active.
@@ -193,16 +156,7 @@ func (d *Dashboard) setEvent(v *visit, t tenant) error {
 
 // rotateSecret is POST /webhook/rotate.
 func (d *Dashboard) rotateSecret(v *visit, t tenant) error {
-	err := v.changeWebhook(t, actWebhookRotate, func(tx pgx.Tx, hooks *webhooks.Webhooks) (before, after any, err error) {
-		e, err := hooks.Rotate(v.ctx(), t.company())
-		if err == nil {
-			err = v.keepOnceIn(tx, "webhook", onceContent{Secret: e.Secret}.text())
-		}
-		if err == nil {
-			err = accounts.WriteLetter(v.ctx(), tx, accounts.LetterEndpoint, t.company(), accounts.EndpointLetter{URL: webhooks.RecordedURL(e.URL), Rotated: true})
-		}
-		return nil, map[string]any{"previous_until": e.PreviousUntil}, err
-	})
+	_, err := v.by().RotateSecret(v.ctx(), t.company(), v.keepSecret)
 	if _, refused := errors.AsType[sms.Refusal](err); err != nil && !refused { // a second click: the page shows the rotation under way
 		return err
 	}
@@ -211,14 +165,7 @@ func (d *Dashboard) rotateSecret(v *visit, t tenant) error {
 
 // endRotation is POST /webhook/rotate/end.
 func (d *Dashboard) endRotation(v *visit, t tenant) error {
-	err := v.changeWebhook(t, actWebhookRotated, func(_ pgx.Tx, hooks *webhooks.Webhooks) (before, after any, err error) {
-		was, err := hooks.EndpointOf(v.ctx(), t.company())
-		if err != nil {
-			return nil, nil, err
-		}
-		e, err := hooks.EndRotation(v.ctx(), t.company())
-		return map[string]any{"previous_until": was.PreviousUntil}, map[string]any{"previous_until": e.PreviousUntil}, err
-	})
+	_, err := v.by().EndRotation(v.ctx(), t.company())
 	return v.done(err, "/deliveries", "flash.rotated")
 }
 
@@ -242,7 +189,7 @@ func (d *Dashboard) testWebhook(v *visit, t tenant) error {
 		return d.deliveries(v, t)
 	}
 	if err == nil {
-		err = v.keepOnce("webhook", onceContent{Test: &result}.text())
+		err = v.keepOnce("webhook test", onceContent{Test: &result}.text())
 	}
 	return v.done(err, "/deliveries#test", "")
 }

@@ -14,12 +14,10 @@ import (
 
 	"intumwa/accounts"
 	"intumwa/billing"
-	"intumwa/dispatcher"
 	"intumwa/internal/mail"
 	"intumwa/internal/postgres"
 	"intumwa/internal/testenv"
 	"intumwa/internal/throttle"
-	"intumwa/messages"
 	"intumwa/tools/mailcatcher"
 	"intumwa/webhooks"
 )
@@ -80,11 +78,7 @@ func stillWorld(t *testing.T, change func(*Rooms, *Options)) *world {
 
 	server := httptest.NewUnstartedServer(nil)
 	w.url = "http://" + server.Listener.Addr().String()
-	rooms := Rooms{Pool: w.pool, Accounts: w.accounts, Ledger: billing.New(w.pool), Statements: billing.New(w.pool), Webhooks: w.hooks, Mailer: mailer, API: w.api,
-		Cancel: func(ctx context.Context, of messages.Queued) (cancelled, credits int64, err error) {
-			done, err := dispatcher.Cancel(ctx, batch, messages.New(batch), w.hooks, of, nil)
-			return done.Cancelled, done.Credits, err
-		}}
+	rooms := Rooms{Pool: w.pool, Accounts: w.accounts, Ledger: billing.New(w.pool), Statements: billing.New(w.pool), Webhooks: w.hooks, Mailer: mailer, API: w.api, Many: batch}
 	options := Options{PublicURL: w.url, DocsURL: "https://api.example.com/docs", AdminTOTP: true, AtOnce: 64, AtOnceOfOne: 64,
 		Log: slog.New(slog.NewTextHandler(t.Output(), nil))}
 	w.sends(&rooms, &options)

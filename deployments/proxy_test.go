@@ -16,6 +16,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -126,5 +127,33 @@ func TestProxy(t *testing.T) {
 	}
 	if code, text := post(strings.NewReader(strings.Repeat("x", 17<<20)), 17<<20); code != http.StatusRequestEntityTooLarge && !strings.Contains(text, "broken pipe") && !strings.Contains(text, "reset") {
 		t.Errorf("17 MiB are answered %d", code)
+	}
+}
+
+// TestAnotherProxy: the list for other proxies has each header that the example sets. Without X-Forwarded-Proto, /docs
+// prints http:// addresses (api/pages.go).
+func TestAnotherProxy(t *testing.T) {
+	example, err := os.ReadFile("proxy/nginx.conf")
+	if err != nil {
+		t.Fatal(err)
+	}
+	page, err := os.ReadFile("../docs/machines.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, list, _ := strings.Cut(string(page), "## Another proxy")
+	list, _, _ = strings.Cut(list, "\n## ")
+	headers := map[string]bool{}
+	for _, set := range regexp.MustCompile(`proxy_set_header ([A-Z][\w-]+) `).FindAllSubmatch(example, -1) {
+		headers[string(set[1])] = true
+	}
+	delete(headers, "Connection")
+	for header := range headers {
+		if !strings.Contains(list, header) {
+			t.Errorf("the list does not have %s", header)
+		}
+	}
+	if len(headers) < 3 {
+		t.Errorf("the example sets %v", headers)
 	}
 }

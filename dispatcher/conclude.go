@@ -102,10 +102,10 @@ func ReceiptsFor(settled []messages.Settled) (receipts []binds.Delivery) {
 }
 
 // refunds applies billing.refund to a failed live message.
-func (c *core) refunds(m messages.Settled) bool { return c.opts.Refund.pays(m) }
+func (c *core) refunds(m messages.Settled) bool { return c.opts.Refund.Pays(m) }
 
-// pays reports whether a failed live message is refunded.
-func (r Refund) pays(m messages.Settled) bool {
+// Pays reports whether a failed live message is refunded.
+func (r Refund) Pays(m messages.Settled) bool {
 	switch r {
 	case RefundFailed:
 		return true

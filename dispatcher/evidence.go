@@ -120,7 +120,7 @@ func (r *streak) has(s smpp.Status) bool {
 	return has
 }
 
-// passed counts an acceptance, and reports whether the carrier accepts more than nearly nothing.
+// passed counts an acceptance, and reports whether the carrier accepts more than a stray message.
 func (r *streak) passed() bool {
 	clear(r.row)
 	r.accepted++

@@ -59,14 +59,14 @@ func TestHabitOfTheSameTextTwice(t *testing.T) {
 		})
 	}
 	store := handsets.New(w.pool)
-	kept, err := store.Inbounds(t.Context(), 0, 10)
+	kept, err := store.Fresh(t.Context(), 10, []string{})
 	if err != nil || len(kept) != 2 || kept[0].Source != "25761000001" || kept[1].Source != kept[0].Source {
 		t.Fatalf("%+v, %v", kept, err)
 	}
-	if err := store.Mark(t.Context(), handsets.Unrouted, 0, kept[1].ID); err != nil {
+	if err := store.Mark(t.Context(), handsets.Unrouted, 0, kept[0].ID); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := store.Repeats(t.Context(), &kept[0], time.Hour); err != nil || got != handsets.Original {
+	if got, err := store.Repeats(t.Context(), &kept[1], time.Hour); err != nil || got != handsets.Original {
 		t.Errorf("the second text is a repetition: %v, %v", got, err)
 	}
 	w.clean(mno)

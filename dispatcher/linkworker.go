@@ -24,7 +24,7 @@ type linkWorker struct {
 	kick     func()                  // tells the member that the worker has ended
 	setBind  func(string, *linkBind) // registers the bind of a running link; nil removes it
 	link     string                  // its name
-	submits  bool                    // it is no receiver alone
+	submits  bool                    // it is not only a receiver
 	conf     *Link                   // the current one; only the member uses it while the worker runs
 	bind     *linkBind
 	breaker  breaker

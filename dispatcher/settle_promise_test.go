@@ -277,7 +277,7 @@ func (p *play) settles(at *process) {
 	}
 }
 
-// commitsUnheard commits a lot without an answer to the process, whose memory stays unchanged.
+// commitsUnheard commits a settlement whose answer the process never gets: its memory stays unchanged.
 func (p *play) commitsUnheard(at *process, lot settlement) {
 	type memory struct {
 		open    int

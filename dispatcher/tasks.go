@@ -21,7 +21,7 @@ type task struct {
 // next rounds, so that the tasks after it have their turns.
 const taskSlice = 250 * time.Millisecond
 
-// sliced does steps for little over a time, or until there are no more.
+// sliced calls step until no more work is left, or until the time is used up after a step.
 func sliced(within time.Duration, step func() (more bool, err error)) error {
 	for start := time.Now(); ; {
 		if more, err := step(); err != nil || !more || time.Since(start) >= within {

@@ -71,7 +71,7 @@ func holdSome(ctx context.Context, pool *pgxpool.Pool, store *messages.Store, ho
 		if err != nil {
 			return err
 		}
-		_, _, err = conclude(ctx, tx, store, hooks, refund.pays, early, messages.Rows{})
+		_, _, err = conclude(ctx, tx, store, hooks, refund.Pays, early, messages.Rows{})
 		return err
 	})
 	return n, err
@@ -121,7 +121,7 @@ const (
 func SettleUnanswered(ctx context.Context, pool *pgxpool.Pool, store *messages.Store, hooks *webhooks.Webhooks, carrier string, ids []int64,
 	as Outcome, refund Refund, record func(tx pgx.Tx, ids []int64) error) (settled []int64, err error) {
 	err = decideUnanswered(ctx, pool, carrier, ids, func(tx pgx.Tx, open map[int64][]int) error {
-		final, pays := messages.Final{Status: sms.Sent, At: postgres.Now()}, refund.pays
+		final, pays := messages.Final{Status: sms.Sent, At: postgres.Now()}, refund.Pays
 		switch as {
 		case WasFailed:
 			final.Status, final.Reason = sms.Failed, submission.ReasonNoAnswer

@@ -8,6 +8,8 @@ import (
 
 	"github.com/oklog/ulid/v2"
 
+	"intumwa/accounts"
+	"intumwa/billing"
 	"intumwa/internal/postgres"
 	"intumwa/messages"
 	"intumwa/sms"
@@ -18,6 +20,29 @@ var codeTexts = map[string]string{
 	"en": "Your Intumwa verification code is {code}. Do not share it.",
 	"fr": "Votre code de vérification Intumwa est {code}. Ne le donnez à personne.",
 	"rn": "Kode yawe ya Intumwa ni {code}. Ntuyihe uwundi muntu.",
+}
+
+// VerifyNumber makes a number the user's unverified test number and sends it a one-time code, in the user's language. The
+// code counts as the company's own, and not as a free one, if the company is approved and has credits: both are acts of
+// an operator, so no stranger can make them. The errors are RefuseNoCarrier and those of
+// [accounts.Accounts.StartVerification].
+func (in *Intake) VerifyNumber(ctx context.Context, user accounts.User, company *accounts.Company, network string, number sms.Number) error {
+	if _, carried := in.Route(number); !carried {
+		return RefuseNoCarrier
+	}
+	r := accounts.CodeRequest{User: user.ID, Number: number, Network: network}
+	if company != nil {
+		credits, err := billing.New(in.pool).Balance(ctx, company.ID)
+		if err != nil {
+			return err
+		}
+		r.Company, r.Own = company.ID, company.Approved && credits > 0
+	}
+	code, err := in.accounts.StartVerification(ctx, r)
+	if err != nil {
+		return err
+	}
+	return in.SendCode(ctx, user.ID, number, user.Language, code, accounts.CodeLife)
 }
 
 // SendCode sends a one-time code to a number that its owner wants to verify (rule api 4.4.4), in the user's language

@@ -23,7 +23,7 @@ type Audit struct {
 	StuckPending int64
 	// OrphanQueue counts rows of outbox and scheduled without a pending message.
 	OrphanQueue int64
-	// Purged counts purged live messages, which are no fault.
+	// Purged counts purged live messages, which are not faults.
 	Purged int64
 }
 

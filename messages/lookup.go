@@ -60,7 +60,7 @@ func scanRecord(row pgx.CollectableRow) (r Record, err error) {
 	return r, err
 }
 
-// ByULID returns a company's message, or ErrNotFound, also for the gateway's own.
+// ByULID returns a company's message. The gateway's own messages are ErrNotFound too.
 func (s *Store) ByULID(ctx context.Context, company sms.CompanyID, id ulid.ULID) (Record, error) {
 	if !company.Valid() {
 		return Record{}, ErrNotFound
@@ -78,7 +78,7 @@ func (s *Store) OperatorsByID(ctx context.Context, id int64) (Record, error) {
 	return s.one(ctx, id, `m.id = $1`, id)
 }
 
-// ByID returns a company's message by its number in webhooks, or ErrNotFound, also for the gateway's own.
+// ByID returns a company's message by its number in webhooks. The gateway's own messages are ErrNotFound too.
 func (s *Store) ByID(ctx context.Context, company sms.CompanyID, id int64) (Record, error) {
 	if !company.Valid() {
 		return Record{}, ErrNotFound

@@ -61,7 +61,7 @@ type Claimed struct {
 func (m *Claimed) Claim() Claim { return Claim{m.ID, m.Epoch} }
 
 // claimOptedOut is true for a message whose recipient has opted out. The claiming statement checks it, so an opt-out
-// that was committed before counts, however long the message has waited. Such a claim is no attempt: it sets attempts
+// that was committed before counts, however long the message has waited. Such a claim is not an attempt: it sets attempts
 // to 0, by which Free sees that the dead process did not submit the message.
 var claimOptedOut = `NOT m.test AND ` + handsets.OptedOut("o.company_id", "m.phone_number", "m.sender") + ` AND NOT ` + receipts.MayHave("o.message_id")
 

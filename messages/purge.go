@@ -203,7 +203,7 @@ func changed(statement *pgx.QueuedQuery, n *int64) {
 // pass records skipped messages, and deletes the records of handled ones.
 func (p *purging) pass(b *pgx.Batch) {
 	kinds := []string{string(p.kind)}
-	if p.kind == PurgeMessages { // without the message there is no text and no number
+	if p.kind == PurgeMessages { // without the message there is not text and no number
 		kinds = append(kinds, string(PurgeBodies), string(PurgeNumbers), ruledBodies)
 	}
 	b.Queue(`DELETE FROM unpurged WHERE message_id = ANY($1) AND kind = ANY($2)`, p.leaving, kinds)

@@ -94,7 +94,7 @@ func TestExpired(t *testing.T) {
 	same(t, "given back", expired(ids...), ids[1:2])
 }
 
-// TestVerdictOfAClaim: the result of a dispatcher's attempt is no verdict once the message is claimed again.
+// TestVerdictOfAClaim: the result of a dispatcher's attempt is not a verdict once the message is claimed again.
 func TestVerdictOfAClaim(t *testing.T) {
 	d := newTestStore(t)
 	ids := d.pending(3)

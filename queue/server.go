@@ -23,7 +23,7 @@ var ErrEvicts = errors.New("redis drops keys when its memory is full: set maxmem
 
 // Evicts returns ErrEvicts, wrapped with the policy, when a reachable server has another maxmemory-policy than
 // noeviction. In a cluster it checks every node, also replicas, which may become masters. Servers that are unreachable or
-// forbid INFO are no error.
+// forbid INFO are not an error.
 func (q *Queue) Evicts(ctx context.Context) error {
 	found := ""
 	_ = q.eachServer(ctx, func(facts facts) { found = cmp.Or(facts.evicts(), found) })

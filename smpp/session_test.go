@@ -97,7 +97,7 @@ func TestUnknownAndUndecodablePDUs(t *testing.T) {
 			t.Errorf("%s: answered command %#x status %#x sequence %d", c.name, got.command, got.status, got.sequence)
 		}
 	}
-	// Unexpected responses, and PDUs without a response, get none.
+	// The session sends nothing after an unexpected response or a PDU that has no response.
 	p.send(0x80000077, 0, 1)
 	p.send(0x102, 0, 2, dataBody(0, 0)...)
 	p.send(0x0B, 0, 3, 'x', 0, 'y', 0)

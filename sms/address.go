@@ -6,7 +6,7 @@ import (
 )
 
 // CompactAddress removes what may stand between the digits of a number: spaces, hyphens, dots, parentheses and
-// invisible characters. "+257 22 00-11.22" is "+25722001122". Text that is no number is returned unchanged.
+// invisible characters. "+257 22 00-11.22" is "+25722001122". Text that is not a number is returned unchanged.
 func CompactAddress(text string) string {
 	bare := strings.Map(func(r rune) rune {
 		if unicode.IsSpace(r) || unicode.Is(unicode.Pd, r) || unicode.Is(unicode.Cf, r) || strings.ContainsRune(".()", r) {

@@ -7,7 +7,7 @@ import (
 	"intumwa/sms"
 )
 
-// TestDecodeCodings: each data_coding has its alphabet, or is no text.
+// TestDecodeCodings: each data_coding has its alphabet, or is not text.
 func TestDecodeCodings(t *testing.T) {
 	const (
 		none  = ""

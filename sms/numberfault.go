@@ -6,7 +6,7 @@ import (
 	"unicode"
 )
 
-// NumberFault is why a text is no number, as far as its writer can do something about it.
+// NumberFault is why a text is not a number, as far as its writer can do something about it.
 type NumberFault int
 
 // The faults of a number.

@@ -25,7 +25,7 @@ func TestUDH(t *testing.T) {
 			if err != nil || n != len(try.header) || !ok || of != int(total) || at != int(seq) || as != try.ref {
 				t.Fatalf("% X is segment %d of %d under %d (%v), %d bytes, %v", try.header, at, of, as, ok, n, err)
 			}
-			// We read it too, behind another element. One segment alone is no long message.
+			// We read it too, behind another element. One segment alone is not a long message.
 			ports := append([]byte{try.header[0] + 6, 5, 4, 0, 1, 0, 2}, try.header[1:]...)
 			if as, of, at, ok := sms.Concatenation(ports); ok != (total > 1) || of != int(total) || at != int(seq) || as != try.ref {
 				t.Fatalf("% X: we read segment %d of %d under %d (%v)", ports, at, of, as, ok)

@@ -196,7 +196,7 @@ func TestStop(t *testing.T) {
 	}
 }
 
-// TestStopInBytes: a STOP counts where the bytes, or those of one part, are no text.
+// TestStopInBytes: a STOP counts where the bytes, or those of one part, are not text.
 func TestStopInBytes(t *testing.T) {
 	w := newWorld(t, Options{})
 	w.route("8080", "", "", 1)

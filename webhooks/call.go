@@ -66,7 +66,7 @@ func (c *core) newTarget(s storedEndpoint) (*target, error) {
 		}
 	}
 	t := &target{host: u.Hostname(), place: placeOf(u), signer: sign, stored: s}
-	// Without Accept, common sets of rules of firewalls (OWASP CRS 920300) answer 403.
+	// Common firewall rules (OWASP CRS 920300) answer 403 to a request without Accept.
 	t.head = "POST " + u.RequestURI() + " HTTP/1.1\r\nHost: " + u.Host +
 		"\r\nUser-Agent: Intumwa-Webhooks/1\r\nAccept: */*\r\nContent-Type: application/json\r\nX-Webhook-Event: "
 	return t, nil

@@ -45,8 +45,8 @@ func (r *outcome) due() pgtype.Timestamptz {
 	return pgtype.Timestamptz{Time: postgres.Moment(r.ended.Add(r.delay)), Valid: true}
 }
 
-// claimedUntil is the claim under which the attempt was made. Of a first call it is the claim that the delivery's row
-// gets: none, or until the calls end if it is still being called.
+// claimedUntil is the claim under which the attempt was made. After a first call it is the new row's claim: nil if the
+// call has ended, otherwise the time at which the calls end.
 func (r *outcome) claimedUntil() *time.Time {
 	switch {
 	case r.calls == nil:

@@ -50,11 +50,11 @@ func (w *Webhooks) Recover(ctx context.Context, company sms.CompanyID, since tim
 		}
 		done, err := tx.Exec(ctx, `
 			WITH failed AS MATERIALIZED (
-				SELECT id, row_number() OVER (ORDER BY id) AS place FROM webhook_undelivered
+				SELECT ctid AS at, row_number() OVER (ORDER BY id) AS place FROM webhook_undelivered
 				WHERE company_id = $1 AND due = 'infinity' AND at >= $2 ORDER BY id LIMIT $3
 			)
 			UPDATE webhook_undelivered u SET due = now() + failed.place * $4::interval, tries = 0, given_up_at = NULL
-			FROM failed WHERE u.company_id = $1 AND u.id = failed.id AND u.due = 'infinity'`, int64(company), since, RecoverMost, recoverPace)
+			FROM failed WHERE u.ctid = failed.at AND u.due = 'infinity'`, int64(company), since, RecoverMost, recoverPace)
 		resent = done.RowsAffected()
 		return err
 	})
@@ -63,4 +63,12 @@ func (w *Webhooks) Recover(ctx context.Context, company sms.CompanyID, since tim
 	}
 	w.Kick()
 	return resent, nil
+}
+
+// GivenUp returns how many of a company's deliveries of events since a time are given up.
+func (w *Webhooks) GivenUp(ctx context.Context, company sms.CompanyID, since time.Time) (n int64, err error) {
+	if err = w.pool.QueryRow(ctx, `SELECT count(*) FROM webhook_undelivered WHERE company_id = $1 AND due = 'infinity' AND at >= $2`, int64(company), since).Scan(&n); err != nil {
+		err = fmt.Errorf("counting the deliveries of company %d that are given up: %w", company, err)
+	}
+	return n, err
 }

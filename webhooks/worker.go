@@ -43,7 +43,7 @@ type claimed struct {
 // newWorker makes a worker that is limited to one caller until its first call has ended.
 func newWorker(company int64) *worker { return &worker{company: company, limit: 1} }
 
-// most returns how many deliveries, in flight or waiting, that many callers may have.
+// most returns how many deliveries so many callers may have, in flight and waiting together.
 func (e *worker) most(callers int) int {
 	if e.quick() {
 		return callers * ahead

@@ -1,4 +1,4 @@
-// What the page gains from JavaScript: the segment calculator and copy buttons.
+// The segment calculator.
 'use strict';
 
 (() => {
@@ -16,17 +16,4 @@
   field.addEventListener('input', show);
   calculator.hidden = false;
   show();
-
-  for (const block of document.querySelectorAll('pre.code')) {
-    const button = document.createElement('button');
-    button.type = 'button';
-    button.className = 'copy';
-    button.textContent = words.copy;
-    button.addEventListener('click', async () => {
-      await navigator.clipboard.writeText(block.querySelector('code').textContent);
-      button.textContent = words.copied;
-      setTimeout(() => { button.textContent = words.copy; }, 1500);
-    });
-    block.append(button);
-  }
 })();

@@ -12,13 +12,14 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"intumwa/accounts"
 	"intumwa/configs"
+	"intumwa/inbound/handsets"
 	"intumwa/internal/audit"
 	"intumwa/internal/postgres"
+	"intumwa/operations"
 	"intumwa/sms"
 )
 
@@ -129,6 +130,14 @@ func (a *adminCmd) run(ctx context.Context, p *program, work adminWork) error {
 	return errors.Join(err, a.print(p.stdout, result))
 }
 
+// done returns what an act prints: nothing if it failed.
+func done(result any, err error) (any, error) {
+	if err != nil {
+		return nil, err
+	}
+	return result, nil
+}
+
 func (a *adminCmd) print(w io.Writer, result any) error {
 	if a.JSON {
 		return printJSON(w, result)
@@ -143,43 +152,9 @@ func (o *operator) accounts() *accounts.Accounts {
 	return accounts.New(o.pool, accounts.Options{TestSender: o.config.TestSender})
 }
 
-// change runs work and writes its audit entry in one transaction, and returns what work prints. It runs at repeatable
-// read: if another transaction changes the same rows meanwhile, work runs again.
-func (o *operator) change(ctx context.Context, work func(tx pgx.Tx) (object, audit.Entry, error)) (any, error) {
-	return o.changeIn(ctx, pgx.TxOptions{IsoLevel: pgx.RepeatableRead}, work)
-}
-
-// changeBusy is change for rows with frequent writes. work locks them before it reads them.
-func (o *operator) changeBusy(ctx context.Context, work func(tx pgx.Tx) (object, audit.Entry, error)) (any, error) {
-	return o.changeIn(ctx, pgx.TxOptions{}, work)
-}
-
-func (o *operator) changeIn(ctx context.Context, options pgx.TxOptions, work func(tx pgx.Tx) (object, audit.Entry, error)) (result any, err error) {
-	err = postgres.Retry(ctx, func() error {
-		return pgx.BeginTxFunc(ctx, o.pool, options, func(tx pgx.Tx) error {
-			shown, entry, err := work(tx)
-			if err != nil {
-				return err
-			}
-			result = shown
-			return o.record(ctx, tx, entry)
-		})
-	})
-	if err != nil {
-		return nil, err
-	}
-	return result, nil
-}
-
-// record writes the entry to the audit log in this operator's name.
-func (o *operator) record(ctx context.Context, tx pgx.Tx, entry audit.Entry) error {
-	entry.Actor = audit.Operator()
-	return audit.Record(ctx, tx, entry)
-}
-
-// note records an act that changes no row.
-func (o *operator) note(ctx context.Context, entry audit.Entry) error {
-	return pgx.BeginFunc(ctx, o.pool, func(tx pgx.Tx) error { return o.record(ctx, tx, entry) })
+// by returns the operator, who performs acts. many is a pool for statements over many messages, nil if the act has none.
+func (o *operator) by(many *pgxpool.Pool) operations.Actor {
+	return operations.By(audit.Operator(), nil, operations.Rooms{Pool: o.pool, Many: many, Accounts: o.accounts(), Webhooks: o.openWebhooks(), Handsets: handsets.New(o.pool)})
 }
 
 // object is an ordered list of keys and values. The keys are an interface.
@@ -247,13 +222,6 @@ func printHuman(w io.Writer, result any) error {
 	switch result := result.(type) {
 	case interface{ human(io.Writer) error }:
 		return result.human(w)
-	case object:
-		for _, p := range result {
-			if maybe, is := p.value.(optional); is && maybe.empty() {
-				continue
-			}
-			_, _ = fmt.Fprintf(t, "%s\t%s\n", p.key, cell(p.value))
-		}
 	case []object:
 		for i, row := range result {
 			keys, cells := make([]string, len(row)), make([]string, len(row))
@@ -265,6 +233,17 @@ func printHuman(w io.Writer, result any) error {
 			}
 			_, _ = fmt.Fprintln(t, strings.Join(cells, "\t"))
 		}
+	default:
+		all, is := result.(object)
+		if !is {
+			all = objectOf(result)
+		}
+		for _, p := range all {
+			if maybe, is := p.value.(optional); is && maybe.empty() {
+				continue
+			}
+			_, _ = fmt.Fprintf(t, "%s\t%s\n", p.key, cell(p.value))
+		}
 	}
 	return t.Flush()
 }
@@ -273,6 +252,10 @@ func printHuman(w io.Writer, result any) error {
 func objectOf(s any) (o object) {
 	v := reflect.ValueOf(s)
 	for i := range v.NumField() {
+		if v.Type().Field(i).Anonymous {
+			o = append(o, objectOf(v.Field(i).Interface())...)
+			continue
+		}
 		key, more, _ := strings.Cut(v.Type().Field(i).Tag.Get("json"), ",")
 		value := v.Field(i).Interface()
 		if more == "omitempty" {
@@ -420,8 +403,8 @@ func collectByID[T any](ctx context.Context, s listFlags, page func(ctx context.
 }
 
 // views converts rows. An empty list is [] in JSON, not null.
-func views[T any](rows []T, view func(T) object) []object {
-	list := []object{}
+func views[T, V any](rows []T, view func(T) V) []V {
+	list := []V{}
 	for _, row := range rows {
 		list = append(list, view(row))
 	}

@@ -9,10 +9,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/jackc/pgx/v5"
-
 	"intumwa/accounts"
-	"intumwa/internal/audit"
 	"intumwa/sms"
 )
 
@@ -34,39 +31,33 @@ type (
 )
 
 func (c *adminUserDisableCmd) do(ctx context.Context, o *operator) (any, error) {
-	return c.set(ctx, o, "user.disable", accounts.UserChange{Disabled: new(true)})
+	return c.set(ctx, o, "disable")
 }
 
 func (c *adminUserEnableCmd) do(ctx context.Context, o *operator) (any, error) {
-	return c.set(ctx, o, "user.enable", accounts.UserChange{Disabled: new(false)})
+	return c.set(ctx, o, "enable")
 }
 
 func (c *adminUserDemoteCmd) do(ctx context.Context, o *operator) (any, error) {
-	return c.set(ctx, o, "user.demote", accounts.UserChange{Demote: true})
+	return c.set(ctx, o, "demote")
 }
 
 func (c *adminUserResetCmd) do(ctx context.Context, o *operator) (any, error) {
-	return c.set(ctx, o, "user.reset", accounts.UserChange{Reset: true})
+	return c.set(ctx, o, "reset")
 }
 
 type adminUserChange struct {
-	Email string `required:"" aliases:"user" help:"Email of the user."`
+	Email  string `required:"" aliases:"user" help:"Email of the user."`
+	Reason string `aliases:"note" help:"Why; it stays in the audit log."`
 }
 
 // set changes the user and ends the user's sessions.
-func (c *adminUserChange) set(ctx context.Context, o *operator, act string, change accounts.UserChange) (any, error) {
-	return o.change(ctx, func(tx pgx.Tx) (object, audit.Entry, error) {
-		users := o.accounts().In(tx)
-		u, err := users.UserByEmail(ctx, c.Email)
-		if err != nil {
-			return nil, audit.Entry{}, err
-		}
-		before, after, err := users.SetUser(ctx, u.ID, change)
-		return object{{"user_id", u.ID}, {"email", u.Email}, {"administrator", after.Administrator}, {"disabled", after.Disabled}},
-			audit.Entry{Act: act, Subject: fmt.Sprintf("user %d", u.ID),
-				Before: map[string]any{"administrator": before.Administrator, "disabled": before.Disabled},
-				After:  map[string]any{"administrator": after.Administrator, "disabled": after.Disabled}}, err
-	})
+func (c *adminUserChange) set(ctx context.Context, o *operator, change string) (any, error) {
+	u, err := o.accounts().UserByEmail(ctx, c.Email)
+	if err != nil {
+		return nil, err
+	}
+	return done(o.by(nil).SetUser(ctx, u.ID, change, c.Reason))
 }
 
 type adminUserRoleCmd struct {
@@ -76,24 +67,19 @@ type adminUserRoleCmd struct {
 
 // do changes a role, for instance when a company has lost its owner.
 func (c *adminUserRoleCmd) do(ctx context.Context, o *operator) (any, error) {
-	role, act := accounts.Role(c.Role), "user.role"
-	if c.Role == "none" {
-		role, act = "", "user.remove"
+	u, err := o.accounts().UserByEmail(ctx, c.Email)
+	if err != nil {
+		return nil, err
 	}
-	return o.changeBusy(ctx, func(tx pgx.Tx) (object, audit.Entry, error) {
-		users := o.accounts().In(tx)
-		u, err := users.UserByEmail(ctx, c.Email)
-		if err != nil {
-			return nil, audit.Entry{}, err
-		}
-		if u.Company == 0 {
-			return nil, audit.Entry{}, fmt.Errorf("%s belongs to no company", u.Email)
-		}
-		before, err := users.SetRole(ctx, u.Company, u.ID, role)
-		return object{{"user_id", u.ID}, {"email", u.Email}, {"company_id", orNull(u.Company)}, {"role", orNull(role)}},
-			audit.Entry{Act: act, Subject: fmt.Sprintf("user %d", u.ID), Company: sms.CompanyID(u.Company),
-				Before: map[string]any{"email": u.Email, "role": before.Role}, After: map[string]any{"email": u.Email, "role": orNull(role)}}, err
-	})
+	if u.Company == 0 {
+		return nil, fmt.Errorf("%s belongs to no company", u.Email)
+	}
+	role := accounts.Role(c.Role)
+	if c.Role == "none" {
+		role = ""
+	}
+	err = o.by(nil).SetRole(ctx, u.Company, u.ID, role)
+	return done(object{{"user_id", u.ID}, {"email", u.Email}, {"company_id", orNull(u.Company)}, {"role", orNull(role)}}, err)
 }
 
 type adminUserCreateCmd struct {
@@ -115,13 +101,13 @@ func (c *adminUserCreateCmd) do(ctx context.Context, o *operator) (any, error) {
 	if utf8.RuneCountInString(password) < accounts.MinPassword { // people need a longer one; scripts do not
 		_, _ = fmt.Fprintf(o.stderr, "intumwa: warning: the password is shorter than %d characters, the least that people may choose\n", accounts.MinPassword)
 	}
-	return o.change(ctx, func(tx pgx.Tx) (object, audit.Entry, error) {
-		u, err := o.accounts().In(tx).CreateUser(ctx, accounts.NewUser{
-			Email: c.Email, Name: c.Name, Password: password, Administrator: c.Administrator,
-		})
-		return object{{"user_id", u.ID}, {"email", u.Email}}, audit.Entry{Act: "user.create", Subject: fmt.Sprintf("user %d", u.ID),
-			After: map[string]any{"email": u.Email, "name": u.Name, "administrator": u.Administrator}}, err
-	})
+	u, err := o.by(nil).CreateUser(ctx, accounts.NewUser{Email: c.Email, Name: c.Name, Password: password, Administrator: c.Administrator})
+	return done(userMade{u.ID, u.Email}, err)
+}
+
+type userMade struct {
+	ID    int64  `json:"user_id"`
+	Email string `json:"email"`
 }
 
 func firstLine(r io.Reader) (string, error) {
@@ -170,11 +156,13 @@ func (c *adminTokenCreateCmd) do(ctx context.Context, o *operator) (any, error) 
 	if c.Expires != nil {
 		limits.ExpiresAt = new(c.Expires.moment())
 	}
-	return o.change(ctx, func(tx pgx.Tx) (object, audit.Entry, error) {
-		t, text, err := o.accounts().In(tx).CreateToken(ctx, c.User, c.Name, limits)
-		return object{{"token_id", t.ID}, {"token", text}}, audit.Entry{Act: "token.create", Subject: fmt.Sprintf("token %d", t.ID),
-			After: t.Recorded()}, err
-	})
+	id, text, err := o.by(nil).CreateToken(ctx, c.User, false, c.Name, limits, nil)
+	return done(tokenMade{id, text}, err)
+}
+
+type tokenMade struct {
+	ID   int64  `json:"token_id"`
+	Text string `json:"token"`
 }
 
 type adminTokenRevokeCmd struct {
@@ -183,16 +171,13 @@ type adminTokenRevokeCmd struct {
 
 // do revokes a token. Every process refuses it at once.
 func (c *adminTokenRevokeCmd) do(ctx context.Context, o *operator) (any, error) {
-	return o.change(ctx, func(tx pgx.Tx) (object, audit.Entry, error) {
-		users := o.accounts().In(tx)
-		before, err := users.TokenByID(ctx, c.ID)
-		if err == nil {
-			err = users.RevokeToken(ctx, c.ID)
-		}
-		return object{{"token_id", c.ID}, {"revoked", true}}, audit.Entry{Act: "token.revoke", Subject: fmt.Sprintf("token %d", c.ID),
-			Before: map[string]any{"user_id": before.UserID, "name": before.Name, "revoked": before.RevokedAt != nil},
-			After:  map[string]any{"user_id": before.UserID, "name": before.Name, "revoked": true}}, err
-	})
+	_, err := o.by(nil).RevokeToken(ctx, c.ID, nil)
+	return done(tokenRevoked{c.ID, true}, err)
+}
+
+type tokenRevoked struct {
+	ID      int64 `json:"token_id"`
+	Revoked bool  `json:"revoked"`
 }
 
 type adminTokenListCmd struct {
@@ -237,21 +222,12 @@ func (c *adminTestNumberSetCmd) do(ctx context.Context, o *operator) (any, error
 	if !ok {
 		return nil, fmt.Errorf("%q is not a valid Burundi (+257) number", c.Number)
 	}
-	return o.change(ctx, func(tx pgx.Tx) (object, audit.Entry, error) {
-		users := o.accounts().In(tx)
-		user, err := users.UserByEmail(ctx, c.User)
-		if err != nil {
-			return nil, audit.Entry{}, err
-		}
-		entry := audit.Entry{Act: "test_number.set", Subject: fmt.Sprintf("user %d", user.ID)}
-		switch before, err := users.TestNumberOf(ctx, user.ID); {
-		case err == nil:
-			entry.Before = map[string]any{"phone_number": before.PhoneNumber.Masked(), "verified": before.Verified}
-		case !errors.Is(err, accounts.ErrNotFound):
-			return nil, entry, err
-		}
-		n, err := users.SetTestNumber(ctx, c.User, number, c.Verified)
-		entry.After = map[string]any{"phone_number": n.PhoneNumber.Masked(), "verified": n.Verified}
-		return object{{"user_id", n.UserID}, {"phone_number", string(n.PhoneNumber)}, {"verified", n.Verified}}, entry, err
-	})
+	n, err := o.by(nil).SetTestNumber(ctx, c.User, number, c.Verified)
+	return done(testNumberSet{n.UserID, number, n.Verified}, err)
+}
+
+type testNumberSet struct {
+	User     int64      `json:"user_id"`
+	Number   sms.Number `json:"phone_number"`
+	Verified bool       `json:"verified"`
 }

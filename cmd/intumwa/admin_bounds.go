@@ -1,17 +1,13 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"strconv"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
 	"intumwa/accounts"
 	"intumwa/messages"
-	"intumwa/sms"
 )
 
 // companyBounds are the flags for a company's own sending limits and retention of texts.
@@ -63,43 +59,29 @@ func (i *interval) UnmarshalText(text []byte) error {
 // leastBodies is the minimum of retention.bodies in configs.
 const leastBodies = 24 * time.Hour
 
-// bodies is a retention period of texts.
-type bodies struct {
-	set  bool
-	keep *time.Duration // nil: the configured one
-}
+// bodies is a retention period of texts: the configured one if nil; not given if keep is nil.
+type bodies struct{ keep **time.Duration }
 
 // UnmarshalText implements kong's mapping.
 func (b *bodies) UnmarshalText(text []byte) error {
-	b.set = true
+	b.keep = new(*time.Duration)
 	switch s := string(text); s {
 	case "none":
-		b.keep = nil
 	case "final":
-		keep := messages.BodiesUntilFinal
-		b.keep = &keep
+		*b.keep = new(messages.BodiesUntilFinal)
 	default:
 		d, err := time.ParseDuration(s)
 		if err != nil || d < leastBodies || d%time.Second != 0 {
 			return fmt.Errorf("%q is neither none, final nor a duration of at least 24h", s)
 		}
-		b.keep = &d
+		*b.keep = &d
 	}
 	return nil
 }
 
-// bodiesText is the inverse of UnmarshalText.
-func bodiesText(keep *time.Duration) string {
-	switch {
-	case keep == nil:
-		return "none"
-	case *keep == messages.BodiesUntilFinal:
-		return "final"
-	}
-	return keep.String()
+func (c *companyBounds) any() bool {
+	return c.limits() != accounts.LimitsChange{} || c.Bodies.keep != nil
 }
-
-func (c *companyBounds) any() bool { return c.limits() != accounts.LimitsChange{} || c.Bodies.set }
 
 func (c *companyBounds) limits() accounts.LimitsChange {
 	return accounts.LimitsChange{CreditsADay: c.DailyCap.change, RepeatSeconds: c.RepeatInterval.change,
@@ -108,53 +90,15 @@ func (c *companyBounds) limits() accounts.LimitsChange {
 
 // check compares the flags with the configuration.
 func (c *companyBounds) check(p *program) error {
-	if c.Bodies.keep == nil {
+	if c.Bodies.keep == nil || *c.Bodies.keep == nil {
 		return nil
 	}
 	config, err := p.config()
 	if err != nil {
 		return err
 	}
-	if most := config.Retention.Messages; most > 0 && *c.Bodies.keep > most {
+	if most := config.Retention.Messages; most > 0 && **c.Bodies.keep > most {
 		return errors.New("--bodies must not be longer than retention.messages, " + most.String())
 	}
 	return nil
-}
-
-// setBodies changes the retention of texts if the flag is given, and returns the values before and after, empty
-// without a change.
-func (c *companyBounds) setBodies(ctx context.Context, tx pgx.Tx, company int64) (before, after string, err error) {
-	if !c.Bodies.set {
-		return "", "", nil
-	}
-	was, err := messages.SetBodyRule(ctx, tx, sms.CompanyID(company), c.Bodies.keep)
-	if err != nil {
-		return "", "", err
-	}
-	return bodiesText(was), bodiesText(c.Bodies.keep), nil
-}
-
-// boundsOf lists a company's own limits without those that are not set.
-func boundsOf(l accounts.Limits) object {
-	return object{{"daily_cap", optional{(*ownLimit)(l.CreditsADay)}}, {"repeat_seconds", optional{(*ownLimit)(l.RepeatSeconds)}},
-		{"repeats_a_day", optional{(*ownLimit)(l.RepeatsADay)}}, {"number_a_day", optional{(*ownLimit)(l.NumberADay)}}}
-}
-
-// ownLimit is a limit of accounts.Limits: 0 is none, null in JSON.
-type ownLimit int64
-
-// String formats the limit as a flag value.
-func (l ownLimit) String() string {
-	if l == 0 {
-		return "none"
-	}
-	return strconv.FormatInt(int64(l), 10)
-}
-
-// MarshalJSON implements json.Marshaler.
-func (l ownLimit) MarshalJSON() ([]byte, error) {
-	if l == 0 {
-		return []byte("null"), nil
-	}
-	return []byte(l.String()), nil
 }

@@ -10,7 +10,6 @@ import (
 	"intumwa/configs"
 	"intumwa/dispatcher"
 	"intumwa/dispatcher/trial"
-	"intumwa/internal/audit"
 	"intumwa/sms"
 )
 
@@ -45,7 +44,7 @@ func (c *adminCarrierTryCmd) do(ctx context.Context, o *operator) (any, error) {
 	if err := c.idle(ctx, o); err != nil {
 		return nil, err
 	}
-	if err := o.note(ctx, audit.Entry{Act: "carrier.try", Subject: "link " + link.Name, After: map[string]any{"to": options.To.Masked()}}); err != nil {
+	if err := o.by(nil).NoteTrial(ctx, link.Name, options.To); err != nil {
 		return nil, err
 	}
 	result, err := trial.Run(ctx, options)

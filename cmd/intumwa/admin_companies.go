@@ -7,12 +7,10 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/jackc/pgx/v5"
-
 	"intumwa/accounts"
 	"intumwa/billing"
-	"intumwa/internal/audit"
 	"intumwa/messages"
+	"intumwa/operations"
 	"intumwa/sms"
 	"intumwa/webhooks"
 )
@@ -38,22 +36,14 @@ func (c *adminCompanyCreateCmd) do(ctx context.Context, o *operator) (any, error
 	if c.Credits < 0 {
 		return nil, errors.New("a company cannot begin with less than 0 credits")
 	}
-	return o.change(ctx, func(tx pgx.Tx) (object, audit.Entry, error) {
-		company, err := o.accounts().In(tx).CreateCompany(ctx, tx, accounts.NewCompany{
-			OwnerEmail: c.Owner, Name: c.Name, Approved: c.Approved, Verified: c.Verified,
-		})
-		if err == nil {
-			err = billing.Open(ctx, tx, company.ID)
-		}
-		var credits int64
-		if err == nil && c.Credits > 0 {
-			credits, err = billing.Grant(ctx, tx, company.ID, c.Credits, "credits to begin with")
-		}
-		return object{{"company_id", company.ID}, {"credits", credits}},
-			audit.Entry{Act: "company.create", Subject: fmt.Sprintf("company %d", company.ID), Company: sms.CompanyID(company.ID),
-				After: map[string]any{"name": company.Name, "owner_id": company.OwnerID, "approved": company.Approved,
-					"verified": company.Verified, "credits": credits}}, err
-	})
+	company, err := o.by(nil).CreateCompany(ctx, accounts.NewCompany{OwnerEmail: c.Owner, Name: c.Name, Approved: c.Approved, Verified: c.Verified}, c.Credits)
+	return done(balanceOf{company.ID, c.Credits}, err)
+}
+
+// balanceOf is a company's balance after an act.
+type balanceOf struct {
+	Company int64 `json:"company_id"`
+	Credits int64 `json:"credits"`
 }
 
 type adminCompanySetCmd struct {
@@ -66,6 +56,8 @@ type adminCompanySetCmd struct {
 	QuietHours *string `help:"Hours in which its batches are not sent, in Burundi's time: 21:00-06:00, none, or default for those of the installation." placeholder:"HH:MM-HH:MM"`
 
 	companyBounds
+
+	Reason string `aliases:"note" help:"Why an approval or verification is taken back; it stays in the audit log. Without it the command warns."`
 }
 
 // do changes the settings whose flags are given.
@@ -88,50 +80,28 @@ func (c *adminCompanySetCmd) do(ctx context.Context, o *operator) (any, error) {
 			return nil, errors.New("--quiet-hours is 21:00-06:00, none or default")
 		}
 	}
-	return o.change(ctx, func(tx pgx.Tx) (object, audit.Entry, error) {
-		users, entry := o.accounts().In(tx), audit.Entry{Act: "company.set", Subject: fmt.Sprintf("company %d", c.ID), Company: sms.CompanyID(c.ID)}
-		before, err := users.CompanyByID(ctx, c.ID)
-		if err != nil {
-			return nil, entry, err
-		}
-		after, err := users.SetCompany(ctx, c.ID, accounts.CompanyChange{
-			Approved: c.Approved, Verified: c.Verified, SmartEncoding: c.SmartEncoding, QuietHours: c.QuietHours, Limits: c.limits(),
-		})
-		if err != nil {
-			return nil, entry, err
-		}
-		was, err := billing.Thresholds(ctx, tx, sms.CompanyID(c.ID))
-		if err != nil {
-			return nil, entry, err
-		}
-		is := was
-		if c.LowBalance != nil {
-			if err := billing.SetThresholds(ctx, tx, sms.CompanyID(c.ID), thresholds...); err != nil {
-				return nil, entry, err
-			}
-			if is, err = billing.Thresholds(ctx, tx, sms.CompanyID(c.ID)); err != nil {
-				return nil, entry, err
-			}
-		}
-		bodiesWere, bodiesAre, err := c.setBodies(ctx, tx, c.ID)
-		result := settingsOf(after, bodiesAre, is)
-		entry.Before, entry.After = settingsOf(before, bodiesWere, was), result
-		return result, entry, err
-	})
+	if c.Approved != nil && !*c.Approved || c.Verified != nil && !*c.Verified {
+		o.warnOfNoReason(c.Reason)
+	}
+	return done(o.by(nil).SetCompany(ctx, c.ID, operations.CompanyChange{
+		CompanyChange: accounts.CompanyChange{Approved: c.Approved, Verified: c.Verified, SmartEncoding: c.SmartEncoding, QuietHours: c.QuietHours, Limits: c.limits()},
+		LowBalance:    thresholds, Bodies: c.Bodies.keep, Reason: c.Reason,
+	}))
 }
 
-// settingsOf lists what `company set` changes. thresholds are the low-balance thresholds, highest
-// first.
-func settingsOf(c accounts.Company, bodies string, thresholds []int64) object {
-	o := append(object{{"company_id", c.ID}, {"approved", c.Approved}, {"verified", c.Verified}, {"smart_encoding", c.SmartEncoding}}, boundsOf(c.Limits)...)
-	return append(o, object{{"bodies", optional{bodies}}, {"low_balance", optional{thresholds}}, {"quiet_hours", optional{c.QuietHours}}}...)
+// warnOfNoReason warns if an approval is taken back without a reason.
+func (o *operator) warnOfNoReason(reason string) {
+	if reason == "" {
+		_, _ = fmt.Fprintln(o.stderr, "intumwa: warning: without --reason the audit log does not have why")
+	}
 }
 
 // thresholds parses --low-balance.
-func (c *adminCompanySetCmd) thresholds() (all []int64, err error) {
+func (c *adminCompanySetCmd) thresholds() (*[]int64, error) {
 	if c.LowBalance == nil {
 		return nil, nil
 	}
+	all := []int64{}
 	for _, text := range strings.Split(*c.LowBalance, ",") {
 		if text = strings.TrimSpace(text); text == "" {
 			continue
@@ -142,7 +112,7 @@ func (c *adminCompanySetCmd) thresholds() (all []int64, err error) {
 		}
 		all = append(all, n)
 	}
-	return all, nil
+	return &all, nil
 }
 
 const maxThreshold = 1_000_000_000
@@ -219,11 +189,11 @@ func (c *adminCompanyShowCmd) do(ctx context.Context, o *operator) (any, error) 
 	if len(endpoints) == 1 && endpoints[0].CompanyID == company.ID {
 		webhook = endpointOf(endpoints[0])
 	}
-	shown := object{{"company_id", company.ID}, {"name", company.Name}, {"owner_id", company.OwnerID}, {"owner", owner.Email}, {"approved", company.Approved},
+	all := object{{"company_id", company.ID}, {"name", company.Name}, {"owner_id", company.OwnerID}, {"owner", owner.Email}, {"approved", company.Approved},
 		{"verified", company.Verified}, {"smart_encoding", company.SmartEncoding}, {"quiet_hours", optional{company.QuietHours}}, {"credits", credits},
 		{"senders", views(senders, senderOf)}, {"webhook", webhook}, {"spent_today", spent}}
-	shown = append(shown, boundsOf(company.Limits)...)
-	return deep{append(shown, pair{"bodies", bodiesText(keep)}, pair{"facts", factsOf(facts)})}, nil
+	all = append(all, objectOf(operations.BoundsOf(company.Limits))...)
+	return deep{append(all, pair{"bodies", operations.BodiesText(keep)}, pair{"facts", factsOf(facts)})}, nil
 }
 
 // factsOf lists a company's stated facts; "missing" names the absent ones.

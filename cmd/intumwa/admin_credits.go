@@ -7,11 +7,6 @@ import (
 	"strconv"
 
 	"github.com/alecthomas/kong"
-	"github.com/jackc/pgx/v5"
-
-	"intumwa/billing"
-	"intumwa/internal/audit"
-	"intumwa/sms"
 )
 
 type adminCreditsCmd struct {
@@ -29,16 +24,8 @@ func (c *adminCreditsAddCmd) do(ctx context.Context, o *operator) (any, error) {
 	if c.Amount == 0 {
 		return nil, errors.New("--amount must not be 0")
 	}
-	if _, err := o.accounts().CompanyByID(ctx, c.Company); err != nil {
-		return nil, err
-	}
-	return o.changeBusy(ctx, func(tx pgx.Tx) (object, audit.Entry, error) {
-		credits, err := billing.Grant(ctx, tx, c.Company, int64(c.Amount), c.Note)
-		return object{{"company_id", c.Company}, {"credits", credits}},
-			audit.Entry{Act: "credits.add", Subject: fmt.Sprintf("company %d", c.Company), Company: sms.CompanyID(c.Company),
-				Before: map[string]any{"credits": credits - int64(c.Amount)},
-				After:  map[string]any{"credits": credits, "amount": int64(c.Amount), "note": c.Note}}, err
-	})
+	credits, err := o.by(nil).AddCredits(ctx, c.Company, int64(c.Amount), c.Note, nil)
+	return done(balanceOf{c.Company, credits}, err)
 }
 
 // signed is a number that may be negative as a separate argument: --amount -5. Kong would take it for a flag.

@@ -5,13 +5,9 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/jackc/pgx/v5"
-
-	"intumwa/accounts"
 	"intumwa/configs"
 	"intumwa/inbound/handsets"
-	"intumwa/internal/audit"
-	"intumwa/sms"
+	"intumwa/operations"
 )
 
 type adminInboundCmd struct {
@@ -43,7 +39,7 @@ func (c *adminInboundListCmd) do(ctx context.Context, o *operator) (any, error) 
 			part = fmt.Sprintf("%d/%d", m.Part.Number, m.Part.Total)
 		}
 		return object{{"id", m.ID}, {"received_at", m.At}, {"carrier", m.Carrier}, {"link", m.Link}, {"from", m.Source}, {"to", m.Destination},
-			{"message", m.Body}, // null: not decodable text
+			{"message", m.Body}, // null: not decodable text, or a company may have it
 			{"data_coding", m.DataCoding}, {"octets", len(m.Octets)}, {"part", orNull(part)},
 			{"outcome", orNull(string(m.Outcome))}} // null: not routed yet
 	})
@@ -61,10 +57,6 @@ type adminRouteAddCmd struct {
 	Carrier string  `help:"Only messages that come by this carrier." placeholder:"NAME"`
 	Company int64   `required:"" help:"The company that gets them." placeholder:"ID"`
 	Sender  string  `help:"The company's sender that STOP means here; all of its senders if not given." placeholder:"NAME"`
-}
-
-func routeOf(r handsets.Route) object {
-	return object{{"route_id", r.ID}, {"address", r.Address}, {"keyword", r.Keyword}, {"carrier", r.Carrier}, {"company_id", r.CompanyID}, {"sender", r.Sender}}
 }
 
 // do adds a route for future messages.
@@ -85,31 +77,13 @@ func (c *adminRouteAddCmd) do(ctx context.Context, o *operator) (any, error) {
 	if slices.Contains(handsetWords(slices.Concat(o.config.Inbound.StopWords, o.config.Inbound.StartWords)), keyword) {
 		return nil, fmt.Errorf("--keyword %s is a word by which handsets opt out or in (inbound.stop_words, inbound.start_words)", keyword)
 	}
-	return o.change(ctx, func(tx pgx.Tx) (object, audit.Entry, error) {
-		users := o.accounts().In(tx)
-		if _, err := users.CompanyByID(ctx, c.Company); err != nil {
-			return nil, audit.Entry{}, err
-		}
-		if c.Sender != "" {
-			senders, err := users.SendersOf(ctx, c.Company)
-			if err != nil {
-				return nil, audit.Entry{}, err
-			}
-			if !slices.ContainsFunc(senders, func(s accounts.Sender) bool { return s.Name == c.Sender }) {
-				return nil, audit.Entry{}, fmt.Errorf("company %d has no sender %q", c.Company, c.Sender)
-			}
-		}
-		r, err := handsets.New(o.pool).In(tx).AddRoute(ctx, handsets.Route{Address: address, Keyword: keyword, Carrier: c.Carrier,
-			CompanyID: c.Company, Sender: c.Sender})
-		result := routeOf(r)
-		return result, audit.Entry{Act: "inbound.route_add", Subject: fmt.Sprintf("route %d", r.ID), Company: sms.CompanyID(c.Company), After: result}, err
-	})
+	return done(o.by(nil).AddRoute(ctx, handsets.Route{Address: address, Keyword: keyword, Carrier: c.Carrier, CompanyID: c.Company, Sender: c.Sender}))
 }
 
 type adminRouteListCmd struct{ listFlags }
 
 func (c *adminRouteListCmd) do(ctx context.Context, o *operator) (any, error) {
-	return collectByID(ctx, c.listFlags, handsets.New(o.pool).ListRoutes, routeOf)
+	return collectByID(ctx, c.listFlags, handsets.New(o.pool).ListRoutes, func(r handsets.Route) object { return objectOf(operations.RouteOf(r)) })
 }
 
 type adminRouteRemoveCmd struct {
@@ -118,9 +92,5 @@ type adminRouteRemoveCmd struct {
 
 // do removes a route. Stored messages stay with their company.
 func (c *adminRouteRemoveCmd) do(ctx context.Context, o *operator) (any, error) {
-	return o.change(ctx, func(tx pgx.Tx) (object, audit.Entry, error) {
-		r, err := handsets.New(o.pool).In(tx).RemoveRoute(ctx, c.ID)
-		result := routeOf(r)
-		return result, audit.Entry{Act: "inbound.route_remove", Subject: fmt.Sprintf("route %d", c.ID), Company: sms.CompanyID(r.CompanyID), Before: result}, err
-	})
+	return done(o.by(nil).RemoveRoute(ctx, c.ID))
 }

@@ -75,8 +75,8 @@ func TestInboundRoutes(t *testing.T) {
 	}
 }
 
-// TestInboundOutcomes: the list shows the part of a message and its outcome, and filters
-// by time.
+// TestInboundOutcomes: the list shows the part of a message and its outcome, the text only if
+// no company has it, and filters by time.
 func TestInboundOutcomes(t *testing.T) {
 	s := newAdmin(t)
 	pool := s.pool()
@@ -98,8 +98,18 @@ func TestInboundOutcomes(t *testing.T) {
 		t.Fatal(err)
 	}
 	list := s.list("inbound")
-	if len(list) != 2 || list[0]["part"] != "2/3" || list[0]["outcome"] != "waiting" || list[1]["part"] != nil || list[1]["outcome"] != nil || list[1]["message"] != text {
+	if len(list) != 2 || list[0]["part"] != "2/3" || list[0]["outcome"] != "waiting" || list[1]["part"] != nil || list[1]["outcome"] != nil {
 		t.Errorf("%v", list)
+	}
+	for _, outcome := range append(handsets.Outcomes(), handsets.Waiting, "") {
+		if outcome != "" {
+			if err := store.Mark(t.Context(), outcome, 0, all[1].ID); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := s.list("inbound")[1]; (got["message"] == text) != (outcome == handsets.Unrouted) || got["octets"] != float64(len(text)) {
+			t.Errorf("a message of a handset that became %q: %v", outcome, got)
+		}
 	}
 	if list := s.list("inbound", "--since", "1h"); len(list) != 1 {
 		t.Errorf("%v", list)

@@ -13,11 +13,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"intumwa/dispatcher"
-	"intumwa/internal/audit"
 )
 
 // reportWithin is how long resume waits for the dispatcher that holds the link. Its next
@@ -51,12 +49,13 @@ type adminLinkResumeCmd struct {
 
 // do pauses a link, whichever process holds it.
 func (c *adminLinkPauseCmd) do(ctx context.Context, o *operator) (any, error) {
-	return o.setPaused(ctx, c.Name, true)
+	state, err := o.by(nil).SetPaused(ctx, c.Name, true)
+	return done(linkSet{c.Name, state}, err)
 }
 
 // do resumes a link and shows its reported state.
 func (c *adminLinkResumeCmd) do(ctx context.Context, o *operator) (any, error) {
-	if _, err := o.setPaused(ctx, c.Name, false); err != nil {
+	if _, err := o.by(nil).SetPaused(ctx, c.Name, false); err != nil {
 		return nil, err
 	}
 	state, err := resumed(ctx, o.pool, c.Name, reportWithin)
@@ -66,23 +65,12 @@ func (c *adminLinkResumeCmd) do(ctx context.Context, o *operator) (any, error) {
 	if state == statePaused {
 		_, _ = fmt.Fprintf(o.stderr, "intumwa: %s is to be resumed, and its dispatcher has not reported yet that it is\n", c.Name)
 	}
-	return object{{"link", c.Name}, {"state", state}}, nil
+	return linkSet{c.Name, state}, nil
 }
 
-func (o *operator) setPaused(ctx context.Context, link string, paused bool) (any, error) {
-	return o.changeBusy(ctx, func(tx pgx.Tx) (object, audit.Entry, error) {
-		before, err := dispatcher.IsPaused(ctx, tx, link)
-		if err != nil {
-			return nil, audit.Entry{}, err
-		}
-		act := "link.resume"
-		if paused {
-			act = "link.pause"
-		}
-		state, err := dispatcher.SetPaused(ctx, tx, link, paused)
-		return object{{"link", link}, {"state", state}}, audit.Entry{Act: act, Subject: "link " + link,
-			Before: map[string]any{"paused": before}, After: map[string]any{"paused": paused}}, err
-	})
+type linkSet struct {
+	Link  string `json:"link"`
+	State string `json:"state"`
 }
 
 const statePaused = "paused"

@@ -11,13 +11,12 @@ import (
 	"strings"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/oklog/ulid/v2"
 
 	"intumwa/billing"
-	"intumwa/dispatcher"
 	"intumwa/internal/audit"
 	"intumwa/messages"
+	"intumwa/operations"
 	"intumwa/sms"
 	"intumwa/webhooks"
 )
@@ -67,7 +66,7 @@ func (o *operator) withDecisions(ctx context.Context, r messages.Record, moments
 			return nil, fmt.Errorf("reading act %d: %w", act.ID, err)
 		}
 		moment := messages.Moment{At: act.At, Event: "decided",
-			Detail: fmt.Sprintf("%s, by %s", strings.TrimPrefix(act.Act, unansweredActs), act.Actor)}
+			Detail: fmt.Sprintf("%s, by %s", strings.TrimPrefix(act.Act, operations.UnansweredActs), act.Actor)}
 		if after.Reason != "" {
 			moment.Detail += ": " + after.Reason
 		}
@@ -139,7 +138,9 @@ func (c *adminBatchCancelCmd) do(ctx context.Context, o *operator) (any, error) 
 	if err != nil {
 		return nil, err
 	}
-	return o.cancel(ctx, queued, audit.Entry{Act: "batch.cancel", Subject: "batch " + id.String()}, c.Reason)
+	return o.cancel(ctx, func(by operations.Actor) (*operations.Cancelled, error) {
+		return by.CancelBatch(ctx, id, queued, c.Reason)
+	})
 }
 
 // do cancels a company's queued messages.
@@ -147,29 +148,20 @@ func (c *adminCompanyCancelCmd) do(ctx context.Context, o *operator) (any, error
 	if _, err := o.accounts().CompanyByID(ctx, c.ID); err != nil {
 		return nil, err
 	}
-	return o.cancel(ctx, messages.Queued{Company: c.ID}, audit.Entry{Act: "company.cancel", Subject: fmt.Sprintf("company %d", c.ID)}, c.Reason)
+	return o.cancel(ctx, func(by operations.Actor) (*operations.Cancelled, error) { return by.CancelCompany(ctx, c.ID, c.Reason) })
 }
 
-// cancel writes an audit entry in the first transaction and the result at the end.
-func (o *operator) cancel(ctx context.Context, queued messages.Queued, entry audit.Entry, reason string) (any, error) {
+func (o *operator) cancel(ctx context.Context, work func(operations.Actor) (*operations.Cancelled, error)) (any, error) {
 	pool, err := o.busyPool(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer pool.Close()
-	entry.Company = sms.CompanyID(queued.Company)
-	done, failed := dispatcher.Cancel(ctx, pool, messages.New(pool), o.openWebhooks(), queued, func(tx pgx.Tx) error {
-		entry.After = map[string]any{"reason": reason}
-		return o.record(ctx, tx, entry)
-	})
-	if failed != nil && done.Cancelled == 0 {
-		return nil, failed
+	done, err := work(o.by(pool))
+	if done == nil {
+		return nil, err
 	}
-	left, err := messages.New(pool).Left(ctx, queued) // held by a dispatcher: a second cancel catches those that come back
-	result := object{{"company_id", queued.Company}, {"cancelled", done.Cancelled}, {"credits_returned", done.Credits}, {"left", left}}
-	entry.Act += ".done"
-	entry.After = result
-	return result, errors.Join(failed, err, o.note(ctx, entry))
+	return *done, err
 }
 
 type adminTopCmd struct {

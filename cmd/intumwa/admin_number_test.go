@@ -37,7 +37,7 @@ func TestNumberArgument(t *testing.T) {
 	o := &operator{config: &configs.Config{}}
 	for _, typed := range []string{"79123412", "\u200e+257\u00a079\u201112\u201134\u201112", `="79123412"`, "79.12.34.12", "tel:+257-79-12-34-12"} {
 		about, err := (&numberFlags{Number: typed}).parse(o)
-		if err != nil || !about.valid || about.number != "+25779123412" || about.forms[0] != "+25779123412" {
+		if err != nil || !about.valid || about.Number.Number != "+25779123412" || about.Forms[0] != "+25779123412" {
 			t.Errorf("%q: %+v, %v", typed, about, err)
 		}
 	}
@@ -46,7 +46,7 @@ func TestNumberArgument(t *testing.T) {
 			t.Errorf("%q: %+v", typed, about)
 		}
 	}
-	if about, err := (&numberFlags{Number: "8080"}).parse(o); err != nil || about.valid || about.number != "" {
+	if about, err := (&numberFlags{Number: "8080"}).parse(o); err != nil || about.valid || about.Number.Number != "" {
 		t.Errorf("a short code: %+v, %v", about, err)
 	}
 }

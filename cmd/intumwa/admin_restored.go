@@ -4,18 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"time"
 
 	"github.com/alecthomas/kong"
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"intumwa/dispatcher"
-	"intumwa/internal/audit"
 	"intumwa/internal/postgres"
-	"intumwa/messages"
 )
 
 type adminRestoredCmd struct {
@@ -44,17 +39,12 @@ func (c *adminRestoredCmd) do(ctx context.Context, o *operator) (any, error) {
 	if err := noDispatcher(ctx, o.pool); err != nil {
 		return nil, err
 	}
-	var last, next int64
-	if _, err := o.changeBusy(ctx, func(tx pgx.Tx) (_ object, entry audit.Entry, err error) {
-		last, next, err = messages.SkipIDs(ctx, tx, c.Ahead)
-		return nil, audit.Entry{Act: "database.restored", Subject: "message ids",
-			Before: map[string]any{"next": last + 1}, After: map[string]any{"next": next}}, err
-	}); err != nil {
+	last, next, err := o.by(nil).SkipIDs(ctx, c.Ahead)
+	if err != nil {
 		return nil, err
 	}
 	var held int64 // messages that carriers may already have
 	if c.Pending == "hold" {
-		var err error
 		if held, err = o.holdPending(ctx, c.Stopped.moment()); err != nil {
 			return nil, fmt.Errorf("%w; %d messages are held: repeat the command", err, held)
 		}
@@ -99,11 +89,7 @@ func (o *operator) holdPending(ctx context.Context, stopped time.Time) (n int64,
 	for i := range o.config.Carriers {
 		carriers = append(carriers, carrierOf(&o.config.Carriers[i]))
 	}
-	held, err := dispatcher.HoldPending(ctx, pool, messages.New(pool), o.openWebhooks(), carriers, refunds[o.config.Billing.Refund], stopped)
-	for _, carrier := range slices.Sorted(maps.Keys(held)) {
-		n += held[carrier]
-	}
-	return n, errors.Join(err, o.note(ctx, audit.Entry{Act: "database.restored.held", Subject: "messages", After: held}))
+	return o.by(pool).HoldPending(ctx, carriers, refunds[o.config.Billing.Refund], stopped)
 }
 
 // manyPatience bounds a statement over many messages, which takes longer than the gateway's own may.

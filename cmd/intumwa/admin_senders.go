@@ -4,10 +4,8 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/jackc/pgx/v5"
-
 	"intumwa/accounts"
-	"intumwa/internal/audit"
+	"intumwa/operations"
 	"intumwa/sms"
 )
 
@@ -25,53 +23,47 @@ type adminSenderCreateCmd struct {
 	Approved bool   `help:"May be used."`
 }
 
-func senderOf(s accounts.Sender) object {
-	return object{{"sender_id", s.ID}, {"name", s.Name}, {"approved", s.Approved}}
+// senderOf is a sender as create and show print it.
+func senderOf(s accounts.Sender) senderMade { return senderMade{s.ID, s.Name, s.Approved} }
+
+type senderMade struct {
+	ID       int64  `json:"sender_id"`
+	Name     string `json:"name"`
+	Approved bool   `json:"approved"`
 }
 
 func (c *adminSenderCreateCmd) do(ctx context.Context, o *operator) (any, error) {
-	result, err := o.change(ctx, func(tx pgx.Tx) (object, audit.Entry, error) {
-		s, err := o.accounts().In(tx).CreateSender(ctx, c.Company, c.Name, c.Country, c.Approved)
-		return senderOf(s), audit.Entry{Act: "sender.create", Subject: fmt.Sprintf("sender %d", s.ID), Company: sms.CompanyID(c.Company),
-			After: map[string]any{"name": s.Name, "country": s.Country, "approved": s.Approved}}, err
-	})
-	if err != nil || !c.Approved {
-		return result, err
+	s, err := o.by(nil).CreateSender(ctx, c.Company, c.Name, c.Country, c.Approved)
+	if err == nil && c.Approved {
+		err = o.warnOfNamesakes(ctx, c.Name, c.Company)
 	}
-	return result, o.warnOfNamesakes(ctx, c.Name, c.Company)
+	return done(senderOf(s), err)
 }
 
 type adminSenderSetCmd struct {
-	ID       int64 `required:"" help:"The sender."`
-	Approved *bool `required:"" help:"May be used." placeholder:"true|false"`
+	ID       int64  `required:"" help:"The sender."`
+	Approved *bool  `required:"" help:"May be used." placeholder:"true|false"`
+	Reason   string `aliases:"note" help:"Why an approval is taken back; up to 500 characters, for the company to read. Without it the command warns, and the company gets no mail."`
 }
 
 func (c *adminSenderSetCmd) do(ctx context.Context, o *operator) (any, error) {
-	var s accounts.SenderRequest
-	result, err := o.decideSender(ctx, "sender.set", c.ID, func(users *accounts.Accounts) (after accounts.SenderRequest, err error) {
-		s, err = users.SetSender(ctx, c.ID, *c.Approved)
-		return s, err
-	})
-	if err != nil || !s.Approved {
-		return result, err
+	if !*c.Approved {
+		o.warnOfNoReason(c.Reason)
 	}
-	return result, o.warnOfNamesakes(ctx, s.Name, s.CompanyID)
+	return o.decideSender(ctx, c.ID, operations.Decision{Approved: *c.Approved, Reason: c.Reason})
 }
 
-// decideSender approves or refuses a sender through decide.
-func (o *operator) decideSender(ctx context.Context, act string, id int64, decide func(*accounts.Accounts) (accounts.SenderRequest, error)) (any, error) {
-	return o.change(ctx, func(tx pgx.Tx) (object, audit.Entry, error) {
-		users := o.accounts().In(tx)
-		before, err := users.SenderByID(ctx, id)
-		if err != nil {
-			return nil, audit.Entry{}, err
-		}
-		s, err := decide(users)
-		return object{{"sender_id", id}, {"approved", s.Approved}},
-			audit.Entry{Act: act, Subject: fmt.Sprintf("sender %d", id), Company: sms.CompanyID(before.CompanyID),
-				Before: map[string]any{"name": before.Name, "approved": before.Approved},
-				After:  object{{"name", s.Name}, {"approved", s.Approved}, {"reason", optional{s.Refusal}}}}, err
-	})
+type senderDecided struct {
+	ID       int64 `json:"sender_id"`
+	Approved bool  `json:"approved"`
+}
+
+func (o *operator) decideSender(ctx context.Context, id int64, to operations.Decision) (any, error) {
+	s, err := o.by(nil).DecideSender(ctx, id, to)
+	if err == nil && s.Approved {
+		err = o.warnOfNamesakes(ctx, s.Name, s.CompanyID)
+	}
+	return done(senderDecided{s.ID, s.Approved}, err)
 }
 
 // warnOfNamesakes warns if an approved name resembles a carrier's, a bank's or a wallet's, or is approved for other
@@ -100,9 +92,7 @@ type adminSenderRefuseCmd struct {
 }
 
 func (c *adminSenderRefuseCmd) do(ctx context.Context, o *operator) (any, error) {
-	return o.decideSender(ctx, "sender.refuse", c.ID, func(users *accounts.Accounts) (accounts.SenderRequest, error) {
-		return users.RefuseSender(ctx, c.ID, c.Reason)
-	})
+	return o.decideSender(ctx, c.ID, operations.Decision{Reason: c.Reason})
 }
 
 type adminSenderListCmd struct {

@@ -49,7 +49,7 @@ func TestProvisioning(t *testing.T) {
 	if set["approved"] != true || set["verified"] != true || set["smart_encoding"] != true {
 		t.Errorf("got %v", set)
 	}
-	if set = s.admin("", "company_id approved verified smart_encoding", "company", "set", "--id", id, "--approved=false"); set["approved"] != false || set["verified"] != true {
+	if set = s.admin("", "company_id approved verified smart_encoding", "company", "set", "--id", id, "--approved=false", "--reason", "fraud"); set["approved"] != false || set["verified"] != true {
 		t.Errorf("got %v", set)
 	}
 	for _, quiet := range []struct{ given, want string }{{"21:00-06:30", "21:00-06:30"}, {"none", "none"}, {"default", ""}} {

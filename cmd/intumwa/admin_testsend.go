@@ -15,7 +15,6 @@ import (
 	"intumwa/configs"
 	"intumwa/dispatcher"
 	"intumwa/intake"
-	"intumwa/internal/audit"
 	"intumwa/messages"
 	"intumwa/queue"
 	"intumwa/sms"
@@ -48,7 +47,7 @@ func (c *adminTestSendCmd) do(ctx context.Context, o *operator) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := o.note(ctx, audit.Entry{Act: "test_send", Subject: "number " + own.Number.Masked(), After: map[string]any{"carrier": c.Carrier, "sender": own.Sender}}); err != nil {
+	if err := o.by(nil).NoteTestSend(ctx, own.Number, c.Carrier, own.Sender); err != nil {
 		return nil, err
 	}
 	id, err := o.sendOwn(ctx, own)

@@ -9,14 +9,12 @@ import (
 	"strings"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/oklog/ulid/v2"
 
-	"intumwa/dispatcher"
-	"intumwa/internal/audit"
 	"intumwa/messages"
 	"intumwa/messages/receipts"
+	"intumwa/operations"
 )
 
 type adminUnansweredCmd struct {
@@ -174,13 +172,9 @@ func (d adminUnansweredDone) human(w io.Writer) error {
 	return unansweredList(d.Would).human(w)
 }
 
-// errDryRun rolls a dry run back.
-var errDryRun = errors.New("dry run")
-
 // decide calls do with the selected messages, one carrier at a time. fits filters messages that are not selected by id.
-// do calls its last argument in its transaction to write the audit entry.
-func (c *unansweredDecision) decide(ctx context.Context, o *operator, act string, fits func(adminUnanswered) bool,
-	do func(pool *pgxpool.Pool, carrier string, ids []int64, record func(pgx.Tx, []int64) error) ([]int64, error)) (any, error) {
+func (c *unansweredDecision) decide(ctx context.Context, o *operator, fits func(adminUnanswered) bool,
+	do func(operations.Actor, operations.Unanswered) ([]int64, error)) (any, error) {
 	if len(c.ID) == 0 && c.Carrier == "" && !c.All {
 		return nil, errors.New("name the messages: --id, --carrier or --all")
 	}
@@ -210,17 +204,8 @@ func (c *unansweredDecision) decide(ctx context.Context, o *operator, act string
 			}
 		}
 		for carrier, ids := range byCarrier {
-			decided, err := do(pool, carrier, ids, func(tx pgx.Tx, ids []int64) error {
-				switch {
-				case c.DryRun:
-					return errDryRun
-				case len(ids) == 0:
-					return nil
-				}
-				return o.record(ctx, tx, audit.Entry{Act: act, Subject: "unanswered messages",
-					After: map[string]any{"reason": c.Reason, "carrier": carrier, "message_ids": ids}})
-			})
-			if err != nil && !errors.Is(err, errDryRun) {
+			decided, err := do(o.by(pool), operations.Unanswered{Carrier: carrier, IDs: ids, Reason: c.Reason, DryRun: c.DryRun})
+			if err != nil {
 				return false, err
 			}
 			found += len(ids)
@@ -247,8 +232,8 @@ type adminUnansweredSendCmd struct {
 // do sends unanswered messages again.
 func (c *adminUnansweredSendCmd) do(ctx context.Context, o *operator) (any, error) {
 	fits := func(m adminUnanswered) bool { return c.Receipts == "any" || (m.Receipts > 0) == (c.Receipts == "some") }
-	return c.decide(ctx, o, actSend, fits, func(pool *pgxpool.Pool, carrier string, ids []int64, record func(pgx.Tx, []int64) error) ([]int64, error) {
-		return dispatcher.SendUnanswered(ctx, pool, messages.New(pool), carrier, ids, o.config.Messages.Validity, record)
+	return c.decide(ctx, o, fits, func(by operations.Actor, u operations.Unanswered) ([]int64, error) {
+		return by.SendUnanswered(ctx, u, o.config.Messages.Validity)
 	})
 }
 
@@ -273,24 +258,10 @@ func (c *adminUnansweredSettleCmd) fits(m adminUnanswered) bool {
 
 // do makes unanswered messages final.
 func (c *adminUnansweredSettleCmd) do(ctx context.Context, o *operator) (any, error) {
-	as := map[string]dispatcher.Outcome{"sent": dispatcher.WasSent, "failed": dispatcher.WasFailed, "cancelled": dispatcher.WasCancelled}[c.As]
-	hooks := o.openWebhooks()
-	return c.decide(ctx, o, settleActs[c.As], c.fits, func(pool *pgxpool.Pool, carrier string, ids []int64, record func(pgx.Tx, []int64) error) ([]int64, error) {
-		return dispatcher.SettleUnanswered(ctx, pool, messages.New(pool), hooks, carrier, ids, as, refunds[o.config.Billing.Refund], record)
+	return c.decide(ctx, o, c.fits, func(by operations.Actor, u operations.Unanswered) ([]int64, error) {
+		return by.SettleUnanswered(ctx, u, c.As, refunds[o.config.Billing.Refund])
 	})
 }
-
-// Acts in the audit log.
-const (
-	unansweredActs = "unanswered." // prefix of each
-
-	actSend         = "unanswered.send"
-	actSetSent      = "unanswered.sent"
-	actSetFailed    = "unanswered.failed"
-	actSetCancelled = "unanswered.cancelled"
-)
-
-var settleActs = map[string]string{"sent": actSetSent, "failed": actSetFailed, "cancelled": actSetCancelled}
 
 type adminUnmatchedCmd struct {
 	Carrier string  `help:"Only this carrier's." placeholder:"NAME"`

@@ -8,11 +8,9 @@ import (
 	"io"
 	"os"
 	"strings"
+	"time"
 
-	"github.com/jackc/pgx/v5"
-
-	"intumwa/accounts"
-	"intumwa/internal/audit"
+	"intumwa/operations"
 	"intumwa/sms"
 	"intumwa/webhooks"
 )
@@ -45,36 +43,23 @@ func (c *adminWebhookSetCmd) do(ctx context.Context, o *operator) (any, error) {
 	if _, err := o.accounts().CompanyByID(ctx, c.Company); err != nil {
 		return nil, err
 	}
-	hooks, err := o.webhooks()
+	actor, err := o.withSecrets()
 	if err != nil {
 		return nil, err
 	}
-	return o.change(ctx, func(tx pgx.Tx) (object, audit.Entry, error) {
-		within := hooks.In(tx)
-		entry := audit.Entry{Act: "webhook.set", Subject: fmt.Sprintf("webhook of company %d", c.Company), Company: sms.CompanyID(c.Company)}
-		state := func(e webhooks.Endpoint) map[string]any {
-			return map[string]any{"url": webhooks.RecordedURL(e.URL), "active": e.Active, "events": e.Events}
-		}
-		before, err := within.Endpoints(ctx, c.Company-1, 1)
-		if err != nil {
-			return nil, entry, err
-		}
-		if len(before) == 1 && before[0].CompanyID == c.Company {
-			entry.Before = state(before[0])
-		}
-		e, err := within.SetEndpoint(ctx, c.Company, webhooks.Setting{URL: c.URL, Secret: secret, Active: c.Active, Events: c.events()})
-		if err == nil && (len(before) == 0 || before[0].CompanyID != c.Company || before[0].URL != e.URL) {
-			err = accounts.WriteLetter(ctx, tx, accounts.LetterEndpoint, sms.CompanyID(c.Company), accounts.EndpointLetter{URL: webhooks.RecordedURL(e.URL)})
-		}
-		after := state(e)
-		after["secret_given"] = secret != ""
-		entry.After = after
-		shown := "" // only the command that made or set it shows it
-		if secret != "" || e.Made {
-			shown = e.Secret
-		}
-		return object{{"company_id", e.CompanyID}, {"url", e.URL}, {"secret", optional{shown}}, {"active", e.Active}, {"events", optional{e.Events}}}, entry, err
-	})
+	e, err := actor.SetEndpoint(ctx, sms.CompanyID(c.Company), webhooks.Setting{URL: c.URL, Secret: secret, Active: c.Active, Events: c.events()}, nil)
+	if secret == "" && !e.Made {
+		e.Secret = "" // only the command that made or set it shows it
+	}
+	return done(endpointSet{e.CompanyID, e.URL, e.Secret, e.Active, e.Events}, err)
+}
+
+type endpointSet struct {
+	Company int64    `json:"company_id"`
+	URL     string   `json:"url"`
+	Secret  string   `json:"secret,omitempty"`
+	Active  bool     `json:"active"`
+	Events  []string `json:"events,omitempty"`
 }
 
 // events are those of the flag, nil without it.
@@ -137,16 +122,18 @@ func readSecret(r io.Reader) (string, error) {
 	return string(text), nil
 }
 
-// webhooks opens the package without its worker.
-func (o *operator) webhooks() (*webhooks.Webhooks, error) {
+// withSecrets is by for acts with secrets of endpoints.
+func (o *operator) withSecrets() (operations.Actor, error) {
 	if missing := o.config.Missing("encryption_key"); missing != nil {
-		return nil, missing // otherwise the secret would be stored in plain text
+		return operations.Actor{}, missing // otherwise the secret would be stored in plain text
 	}
 	key, err := o.config.Key()
 	if err != nil {
-		return nil, fmt.Errorf("encryption_key: %w", err)
+		return operations.Actor{}, fmt.Errorf("encryption_key: %w", err)
 	}
-	return webhooks.New(o.pool, webhooks.Options{AllowPrivate: o.config.Webhooks.AllowPrivate, SecretKey: key}), nil
+	actor := o.by(nil)
+	actor.Webhooks = webhooks.New(o.pool, webhooks.Options{AllowPrivate: o.config.Webhooks.AllowPrivate, SecretKey: key})
+	return actor, nil
 }
 
 type adminWebhookListCmd struct{ listFlags }
@@ -188,21 +175,14 @@ type adminResendCmd struct {
 
 // do makes one delivery due again. A process with the role webhooks makes the call.
 func (c *adminResendCmd) do(ctx context.Context, o *operator) (any, error) {
-	hooks := o.openWebhooks()
-	return o.changeBusy(ctx, func(tx pgx.Tx) (object, audit.Entry, error) {
-		within := hooks.In(tx)
-		company, err := within.CompanyOf(ctx, c.ID)
-		if err != nil {
-			return nil, audit.Entry{}, err
-		}
-		before, err := within.Delivery(ctx, company, c.ID)
-		if err != nil {
-			return nil, audit.Entry{}, err
-		}
-		after, err := within.Resend(ctx, company, c.ID)
-		return object{{"resent", 1}}, audit.Entry{Act: "webhook.resend", Subject: "delivery " + after.WebhookID, Company: company,
-			Before: map[string]any{"state": before.State}, After: map[string]any{"state": after.State}}, err
-	})
+	return done(resent{Resent: 1}, o.by(nil).Resend(ctx, 0, c.ID))
+}
+
+// resent is how many deliveries are sent again.
+type resent struct {
+	Resent  int64      `json:"resent"`
+	Company int64      `json:"company_id,omitempty"`
+	Since   *time.Time `json:"since,omitempty"`
 }
 
 type adminRecoverCmd struct {
@@ -215,18 +195,9 @@ func (c *adminRecoverCmd) do(ctx context.Context, o *operator) (any, error) {
 	if _, err := o.accounts().CompanyByID(ctx, c.Company); err != nil {
 		return nil, err
 	}
-	company, since, all := sms.CompanyID(c.Company), c.Since.moment(), int64(0)
-	for {
-		var resent int64
-		_, err := o.changeBusy(ctx, func(tx pgx.Tx) (_ object, entry audit.Entry, err error) {
-			resent, err = o.openWebhooks().In(tx).Recover(ctx, company, since)
-			return nil, audit.Entry{Act: "webhook.recover", Subject: "webhook of company " + company.String(), Company: company,
-				After: map[string]any{"since": since, "found": resent}}, err
-		})
-		if all += resent; err != nil || resent < webhooks.RecoverMost {
-			return object{{"resent", all}, {"company_id", c.Company}, {"since", since}}, err
-		}
-	}
+	since := c.Since.moment()
+	n, _, err := o.by(nil).Recover(ctx, sms.CompanyID(c.Company), since)
+	return resent{n, c.Company, &since}, err
 }
 
 type adminRotateCmd struct {
@@ -237,25 +208,24 @@ type adminRotateCmd struct {
 // do replaces an endpoint's secret and shows the new one once. The old secret also signs
 // for a day.
 func (c *adminRotateCmd) do(ctx context.Context, o *operator) (any, error) {
-	hooks, err := o.webhooks()
+	actor, err := o.withSecrets()
 	if err != nil {
 		return nil, err
 	}
-	company := sms.CompanyID(c.Company)
-	return o.change(ctx, func(tx pgx.Tx) (object, audit.Entry, error) {
-		rotate, act := hooks.In(tx).Rotate, "webhook.rotate"
-		if c.End {
-			rotate, act = hooks.In(tx).EndRotation, "webhook.rotation_end"
-		}
-		e, err := rotate(ctx, company)
-		secret := e.Secret
-		if c.End {
-			secret = ""
-		}
-		return object{{"company_id", c.Company}, {"secret", optional{secret}}, {"previous_until", e.PreviousUntil}},
-			audit.Entry{Act: act, Subject: "webhook of company " + company.String(), Company: company,
-				After: map[string]any{"previous_until": e.PreviousUntil}}, err
-	})
+	var e webhooks.Endpoint
+	if c.End {
+		e, err = actor.EndRotation(ctx, sms.CompanyID(c.Company))
+		e.Secret = ""
+	} else {
+		e, err = actor.RotateSecret(ctx, sms.CompanyID(c.Company), nil)
+	}
+	return done(rotated{e.CompanyID, e.Secret, e.PreviousUntil}, err)
+}
+
+type rotated struct {
+	Company       int64      `json:"company_id"`
+	Secret        string     `json:"secret,omitempty"`
+	PreviousUntil *time.Time `json:"previous_until"`
 }
 
 // openWebhooks is for calls that read no secret and need no key.

@@ -152,7 +152,7 @@ func (g *gateway) serve(ctx context.Context) error {
 		return fmt.Errorf("encryption_key: %w", err)
 	}
 	users := accounts.New(pool, accounts.Options{TestSender: c.TestSender, OTPKey: []byte(c.Accounts.OTPKey), SecretKey: key,
-		Replacements: c.Accounts.TestNumberReplacements, Log: g.log, Metrics: g.registry})
+		Replacements: c.Accounts.TestNumberReplacements, FreeCodes: c.Accounts.TestCodesADay, Log: g.log, Metrics: g.registry})
 	hooks := webhooks.New(hot, webhooks.Options{Timeout: c.Webhooks.Timeout, RetryDelays: c.Webhooks.RetryDelays,
 		AllowPrivate: c.Webhooks.AllowPrivate, SecretKey: key,
 		Retention: c.Retention.Deliveries, Lookups: lookups, Name: namesOf(messages.New(pool)), Facts: carrierFacts(messages.New(lookups)), Log: g.log, Metrics: g.registry})
@@ -228,7 +228,7 @@ func (g *gateway) serve(ctx context.Context) error {
 		if handler, err = api.New(rooms, api.Options{Plan: plan, DashboardURL: c.Dashboard.PublicURL, DocsNotice: c.API.DocsNotice, TestSender: c.TestSender, TestQuota: c.Accounts.TestQuota,
 			StopWords: c.Inbound.StopWords, StartWords: c.Inbound.StartWords, Validity: c.Messages.Validity,
 			RetryDelays: c.Webhooks.RetryDelays, WebhookTimeout: c.Webhooks.Timeout,
-			Replacements: c.Accounts.TestNumberReplacements, Lookups: lookupConnections(), TrustedProxies: c.API.TrustedProxies,
+			Replacements: c.Accounts.TestNumberReplacements, Refund: refunds[c.Billing.Refund], Lookups: lookupConnections(), TrustedProxies: c.API.TrustedProxies,
 			FailedLogins: throttle.New(rdb, throttle.Options{Prefix: c.Redis.Prefix + ":logins", Limit: failedLogins, Log: g.log}),
 			Log:          g.log, Metrics: g.registry}); err != nil {
 			return fmt.Errorf("api: %w", err)
@@ -246,7 +246,7 @@ func (g *gateway) serve(ctx context.Context) error {
 	}
 	if g.has("dashboard") {
 		if err := g.serveDashboard(ctx, life, rdb, dashboard.Rooms{Pool: pool, Accounts: users, Ledger: billing.New(pool), Intake: in,
-			Messages: messages.New(lookups), Handsets: handsets.New(lookups), Statements: billing.New(lookups), Webhooks: hooks, Sends: sends, Cancel: cancel, API: handler}, plan, listener); err != nil {
+			Messages: messages.New(lookups), Handsets: handsets.New(lookups), Statements: billing.New(lookups), Webhooks: hooks, Sends: sends, Many: hot, API: handler}, plan, listener); err != nil {
 			return err
 		}
 	}
@@ -277,15 +277,16 @@ func (g *gateway) serve(ctx context.Context) error {
 // Limits of untrusted attempts at the dashboard in triesWindow, per account and per network address. Many people may
 // share an address.
 const (
-	triesWindow    = 15 * time.Minute
-	triesOfAccount = 10
-	triesOfAddress = 100
-	testsOfCompany = 30  // test events to one company's endpoint
-	changesOfUser  = 300 // kept in the audit log permanently; a person makes far fewer
-	mailsOfAddress = 5   // links to one e-mail address, in mailsWindow
-	mailsWindow    = time.Hour
-	codesOfUser    = 100 // second factors, in codesWindow: ten in triesWindow would be a thousand a day
-	codesWindow    = 24 * time.Hour
+	triesWindow      = 15 * time.Minute
+	triesOfAccount   = 10
+	triesOfAddress   = 100
+	testsOfCompany   = 30  // test events to one company's endpoint
+	changesOfUser    = 300 // kept in the audit log permanently; a person makes far fewer
+	mailsOfAddress   = 5   // links to one e-mail address, in mailsWindow
+	mailsWindow      = time.Hour
+	signUpsOfAddress = 50  // in codesWindow
+	codesOfUser      = 100 // second factors, in codesWindow: ten in triesWindow would be a thousand a day
+	codesWindow      = 24 * time.Hour
 
 	papersOfCompany = 20 // documents of up to 5 MiB in codesWindow; only the latest is kept
 )
@@ -308,7 +309,7 @@ func (g *gateway) serveDashboard(ctx context.Context, life *life, rdb redis.Univ
 	tries := func(name string, limit int) *throttle.Throttle { return within(triesWindow, name, limit) }
 	rooms.Mailer = mailer
 	rooms.Tries = dashboard.Tries{Account: tries("account", triesOfAccount), Address: tries("address", triesOfAddress),
-		Codes: within(codesWindow, "codes", codesOfUser), Mails: within(mailsWindow, "mails", mailsOfAddress), Warnings: within(codesWindow, "warnings", 1), Tests: tries("webhook-tests", testsOfCompany), Changes: tries("changes", changesOfUser),
+		Codes: within(codesWindow, "codes", codesOfUser), Mails: within(mailsWindow, "mails", mailsOfAddress), SignUps: within(codesWindow, "sign-ups", signUpsOfAddress), Warnings: within(codesWindow, "warnings", 1), Tests: tries("webhook-tests", testsOfCompany), Changes: tries("changes", changesOfUser),
 		Papers: within(codesWindow, "papers", papersOfCompany)}
 	d, err := dashboard.New(rooms,
 		dashboard.Options{PublicURL: publicURL(&c.Dashboard), DocsURL: c.Dashboard.DocsURL, CreditsNotice: c.Dashboard.CreditsNotice, APIURL: apiURL(c), TrustedProxies: c.API.TrustedProxies,

@@ -52,7 +52,7 @@ func isJasminKey(key string) bool {
 	return slices.Contains(jasminKeys, key) || jasminIgnored[key] != ""
 }
 
-// ErrPickle says how to export a store that is no text.
+// ErrPickle says how to export a store that is not text.
 var ErrPickle = errors.New(`this is a file of Jasmin's store, which only Jasmin reads. Write what jCli shows into a text file: "smppccm -l" lists the connectors, "smppccm -s CID" shows one`)
 
 // jasminOutput are lines that jCli writes.

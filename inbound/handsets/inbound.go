@@ -12,7 +12,7 @@ import (
 	"intumwa/internal/postgres"
 )
 
-// Inbound is an MO as a carrier delivered it (a deliver_sm that is no receipt): a message, or a part of a long one.
+// Inbound is an MO as a carrier delivered it (a deliver_sm that is not a receipt): a message, or a part of a long one.
 type Inbound struct {
 	ID          int64
 	At          time.Time
@@ -105,10 +105,22 @@ func (s *Store) inbounds(ctx context.Context, condition string, args ...any) ([]
 }
 
 // Inbounds returns the latest MOs of all companies for operators, at most limit, and with before > 0 only those with
-// smaller ids (the next page).
+// smaller ids (the next page). Only those that no company has keep their text: of the others Body is nil, and Octets
+// has only its length.
 func (s *Store) Inbounds(ctx context.Context, before int64, limit int) ([]Inbound, error) {
-	return s.inbounds(ctx, `$1 <= 0 OR id < $1 ORDER BY id DESC LIMIT $2`, before, limit)
+	page, err := s.inbounds(ctx, `$1 <= 0 OR id < $1 ORDER BY id DESC LIMIT $2`, before, limit)
+	for i := range page {
+		if m := &page[i]; !m.Open() {
+			m.Body = nil
+			clear(m.Octets)
+		}
+	}
+	return page, err
 }
+
+// Open reports whether operators may see the text: no company has the message. A part, a repetition and a message that
+// is too long or not routed yet may be a company's.
+func (m *Inbound) Open() bool { return m.Outcome == Unrouted }
 
 // Fresh returns MOs that are not routed yet, in the order in which they were stored, at most limit, except those of the
 // handsets in without. Only one caller at a time may use it.

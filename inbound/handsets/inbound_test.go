@@ -2,6 +2,7 @@ package handsets_test
 
 import (
 	"cmp"
+	"slices"
 	"testing"
 	"time"
 
@@ -16,10 +17,14 @@ func TestInbound(t *testing.T) {
 		handsets.Inbound{At: time.Now().Add(-2 * time.Hour), Source: "25761000001", Destination: "8080", Octets: []byte("old")},
 		handsets.Inbound{Source: "25761000002", Destination: "8080", Body: &text, Octets: []byte(text), Part: &handsets.Part{Reference: 7, Total: 3, Number: 2}},
 	)
-	kept, err := d.Inbounds(t.Context(), 0, 10)
+	kept, err := d.Fresh(t.Context(), 10, []string{})
+	slices.Reverse(kept)
 	if err != nil || len(kept) != 2 || kept[0].Source != "25761000002" || *kept[0].Body != "STOP" || string(kept[0].Octets) != text || kept[1].Body != nil ||
 		kept[1].Part != nil || *kept[0].Part != (handsets.Part{Reference: 7, Total: 3, Number: 2}) || kept[0].Outcome != "" {
 		t.Fatalf("%+v, %v", kept, err)
+	}
+	if shown, err := d.Inbounds(t.Context(), 0, 10); err != nil || len(shown) != 2 || shown[0].ID != kept[0].ID || shown[0].Body != nil || string(shown[0].Octets) != "\x00\x00\x00\x00\x00" {
+		t.Errorf("shown to operators: %+v, %v", shown, err)
 	}
 	fresh, err := d.Fresh(t.Context(), 10, []string{"25761000001"})
 	if err != nil || len(fresh) != 1 || fresh[0].ID != kept[0].ID {
@@ -91,17 +96,17 @@ func TestRepeats(t *testing.T) {
 					m.Reference = &one.reference
 				}
 				d.keep(m)
-				kept, err := d.Inbounds(t.Context(), 0, 1)
+				kept, err := d.Fresh(t.Context(), 10, []string{})
 				if err != nil {
 					t.Fatal(err)
 				}
 				if one.answered != never {
-					if left, err := d.Answered(t.Context(), []handsets.Answer{{ID: kept[0].ID, At: m.At.Add(one.answered)}, {ID: 99, At: now}}); err != nil || len(left) != 0 {
+					if left, err := d.Answered(t.Context(), []handsets.Answer{{ID: kept[len(kept)-1].ID, At: m.At.Add(one.answered)}, {ID: 99, At: now}}); err != nil || len(left) != 0 {
 						t.Fatalf("%v are left, %v", left, err)
 					}
 				}
-				kept, _ = d.Inbounds(t.Context(), 0, 1)
-				all = append(all, kept[0])
+				kept, _ = d.Fresh(t.Context(), 10, []string{})
+				all = append(all, kept[len(kept)-1])
 			}
 			if err := d.Mark(t.Context(), handsets.Unrouted, 0, all[0].ID); err != nil {
 				t.Fatal(err)

@@ -17,7 +17,7 @@ import (
 const ofNumber = `(source = ANY($1::text[]) OR length(destination) >= 8 AND destination = ANY($1::text[]) AND destination !~ '[^+0-9]')`
 
 // Named returns the national number of a text, "" for none, and the forms in which carriers write it, at least one.
-// Text that is no number is its own form.
+// A text that is not a number has itself as its only form.
 func Named(text string) (number sms.Number, forms []string) {
 	text = strings.TrimSpace(postgres.Text(text))
 	if number, ok := sms.FromCarrier(text); ok {

@@ -116,7 +116,7 @@ func cutUTF8(parts []Inbound) (text string, ok bool) {
 	return postgres.Text(text), ok && text == string(whole) // not of a data_coding with another character set
 }
 
-// Words returns the first words of the message that m is, or begins, and whose text is text. If m is no text, its
+// Words returns the first words of the message that m is, or begins, and whose text is text. If m is not text, its
 // bytes are read as ASCII: a STOP counts in every coding.
 func (m *Inbound) Words(text *string) Words {
 	if m.Body == nil || text == nil {

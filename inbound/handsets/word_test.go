@@ -85,7 +85,7 @@ func TestRoutesMatch(t *testing.T) {
 				t.Fatalf("the keyword %q is %q, and then %q, %v", text, keyword, again, err)
 			}
 		}
-		if address, err := handsets.RouteAddress(text); err == nil && len(address) != 8 { // +79000000 is no number, 79000000 is one
+		if address, err := handsets.RouteAddress(text); err == nil && len(address) != 8 { // +79000000 is not a number, 79000000 is one
 			if again, err := handsets.RouteAddress(address); err != nil || again != address || handsets.Address(address) != address {
 				t.Fatalf("the address %q is %q, and then %q, %v", text, address, again, err)
 			}

@@ -2,16 +2,7 @@
 // recorded in the transaction of the change. Rows of its table cannot be changed or
 // deleted.
 //
-// An act contains no secrets: [Record] refuses fields that are named like one. Usage:
-//
-//	err := pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
-//		before, err := users.In(tx).CompanyByID(ctx, id)
-//		…
-//		after, err := users.In(tx).SetCompany(ctx, id, change)
-//		…
-//		return audit.Record(ctx, tx, audit.Entry{Actor: audit.User(administrator.ID), Act: "company.set",
-//			Subject: "company 12", Company: 12, Before: flagsOf(before), After: flagsOf(after)})
-//	})
+// An act contains no secrets: [Record] refuses fields that are named like one. Only the package operations calls it.
 package audit
 
 import (

@@ -18,7 +18,7 @@ import (
 	"testing"
 )
 
-var updateEvents = flag.Bool("update-events", false, "write the list of docs/logs.md anew")
+var updateEvents = flag.Bool("update-events", false, "write the list of docs/events.md anew")
 
 // logEvent is a log line at level info or above. Its key is stable; its text may change.
 type logEvent struct {
@@ -32,7 +32,7 @@ var (
 	sought = regexp.MustCompile(`(?:\blog -\d+[a-z]+ '?|log for |log: |log line )([a-z]+_[a-z_]*(?:\|[a-z]+_[a-z_]*)*)`)
 )
 
-// TestEvents: every log line at level info or above has an event key, each key has one text, docs/logs.md lists
+// TestEvents: every log line at level info or above has an event key, each key has one text, docs/events.md lists
 // exactly these events, runbooks search for no others, and each event at level error has a runbook.
 func TestEvents(t *testing.T) {
 	all := events(t)
@@ -79,7 +79,7 @@ func TestEvents(t *testing.T) {
 			}
 		}
 	}
-	const name, begin, end = "../../docs/logs.md", "<!-- events -->\n", "\n<!-- end of events -->\n"
+	const name, begin, end = "../../docs/events.md", "<!-- events -->\n", "\n<!-- end of events -->\n"
 	page, err := os.ReadFile(name)
 	if err != nil {
 		t.Fatal(err)
@@ -88,13 +88,13 @@ func TestEvents(t *testing.T) {
 	old, after, closed := strings.Cut(rest, end)
 	switch {
 	case !found || !closed:
-		t.Fatal("docs/logs.md has no place for the list")
+		t.Fatal("docs/events.md has no place for the list")
 	case *updateEvents:
 		if err := os.WriteFile(name, []byte(before+begin+list.String()+end+after), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	case old != list.String():
-		t.Error("docs/logs.md does not list the events of the source: go test ./internal/floors -run TestEvents -update-events")
+		t.Error("docs/events.md does not list the events of the source: go test ./internal/floors -run TestEvents -update-events")
 	}
 }
 

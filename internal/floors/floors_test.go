@@ -1,7 +1,12 @@
 package floors
 
 import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -40,6 +45,71 @@ func TestImports(t *testing.T) {
 	for _, sentence := range found {
 		t.Error(sentence)
 	}
+}
+
+// TestOneRecorder: only the package operations writes to the audit log, so an act has one entry, whoever performs it.
+func TestOneRecorder(t *testing.T) {
+	root, _, _ := ourPlan(t)
+	found := recorders(t, os.DirFS(root))
+	if want := []string{"operations/operations.go"}; !slices.Equal(found, want) {
+		t.Errorf("audit.Record is called in %v, want only %v: give the act a method in operations", found, want)
+	}
+	house := fstest.MapFS{
+		"a/a.go":      {Data: []byte("package a\nimport log \"intumwa/internal/audit\"\nvar record = log.Record\n")},
+		"a/list.go":   {Data: []byte("package a\nimport \"intumwa/internal/audit\"\nvar list = audit.List\n")},
+		"a/b/b.go":    {Data: []byte("package b\nimport . \"intumwa/internal/audit\"\nvar record = Record\n")},
+		"a/a_test.go": {Data: []byte("package a\nimport \"intumwa/internal/audit\"\nvar record = audit.Record\n")},
+	}
+	if found := recorders(t, house); !slices.Equal(found, []string{"a/a.go", "a/b/b.go"}) {
+		t.Errorf("the check finds %v", found)
+	}
+}
+
+// recorders returns the files of product code that use audit.Record, or import its package without a name.
+func recorders(t *testing.T, root fs.FS) (names []string) {
+	t.Helper()
+	err := fs.WalkDir(root, ".", func(name string, entry fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case entry.IsDir() && name != "." && skipped(root, name):
+			return fs.SkipDir
+		case path.Ext(name) != ".go" || strings.HasSuffix(name, "_test.go"):
+			return nil
+		}
+		source, err := fs.ReadFile(root, name)
+		if err != nil {
+			return err
+		}
+		parsed, err := parser.ParseFile(token.NewFileSet(), name, source, 0)
+		if err != nil {
+			return err
+		}
+		as := ""
+		for _, spec := range parsed.Imports {
+			if spec.Path.Value == `"intumwa/internal/audit"` {
+				if as = "audit"; spec.Name != nil {
+					as = spec.Name.Name
+				}
+			}
+		}
+		used := as == "."
+		ast.Inspect(parsed, func(node ast.Node) bool {
+			if selected, is := node.(*ast.SelectorExpr); is && as != "" && selected.Sel.Name == "Record" {
+				room, is := selected.X.(*ast.Ident)
+				used = used || is && room.Name == as
+			}
+			return true
+		})
+		if used {
+			names = append(names, name)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return names
 }
 
 const plan = `# A plan

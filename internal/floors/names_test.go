@@ -61,3 +61,25 @@ func missing(file string) bool {
 	_, err := os.Stat(file)
 	return err != nil
 }
+
+// TestLayoutNamesFolders checks that each package in the list of docs/layout.md is a folder.
+func TestLayoutNamesFolders(t *testing.T) {
+	root, _, _ := ourPlan(t)
+	page, err := os.ReadFile(filepath.Join(root, "docs/layout.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, list, _ := strings.Cut(string(page), "## Packages")
+	list, _, _ = strings.Cut(list, "\n## ")
+	found := 0
+	for _, item := range regexp.MustCompile("(?m)^ *- (`[^:]+`):").FindAllStringSubmatch(list, -1) {
+		for _, name := range regexp.MustCompile("`([^`]+)`").FindAllStringSubmatch(item[1], -1) {
+			if found++; missing(filepath.Join(root, name[1])) {
+				t.Errorf("docs/layout.md lists %s, which does not exist", name[1])
+			}
+		}
+	}
+	if found < 30 {
+		t.Errorf("%d packages are listed", found)
+	}
+}

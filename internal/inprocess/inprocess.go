@@ -19,8 +19,8 @@ type Response struct {
 	header http.Header
 }
 
-// Post sends a JSON text to a path of a handler, for the client of another request: the client's address counts, as that
-// request has it.
+// Post sends a JSON text to a path of a handler on behalf of the client of another request. The handler sees the address
+// of that client.
 func Post(ctx context.Context, handler http.Handler, of *http.Request, path, bearer, body string, headers http.Header) (*Response, error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, path, strings.NewReader(body))
 	if err != nil {

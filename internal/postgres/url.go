@@ -9,7 +9,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// leastConns is the least connections of a pool: one for recovery, one for housekeeping, one for the renewals of the
+// leastConns is the smallest number of connections of a pool: one for recovery, one for housekeeping, one for the renewals of the
 // dispatcher's leases, and one for other work.
 const leastConns = 4
 

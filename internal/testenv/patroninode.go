@@ -75,7 +75,7 @@ func (c *Patroni) start(n *PatroniNode, program string) {
 	}
 }
 
-// postmaster is PostgreSQL's process, which is no child of Patroni's; none: it does not run.
+// postmaster is PostgreSQL's process, which is not a child of Patroni's; none: it does not run.
 func (n *PatroniNode) postmaster() []int {
 	text, err := os.ReadFile(filepath.Join(n.Data, "postmaster.pid"))
 	if err != nil {

@@ -30,7 +30,7 @@ type process struct {
 	ready   func(context.Context) error
 	stop    syscall.Signal // a clean end
 	kill    syscall.Signal // an end without warning, with no further writes
-	beside  func() []int   // processes that belong to it and are no descendants; nil: none
+	beside  func() []int   // processes that belong to it and are not its descendants; nil: none
 
 	running *exec.Cmd // nil: down
 	ended   chan struct{}

@@ -15,7 +15,7 @@ import (
 )
 
 // handset returns the part that all forms of an address share, national or international, with or without a plus: its
-// last eight digits; nil for an address that is no number.
+// last eight digits; nil for an address that is not a number.
 func handset(address string) *int32 {
 	digits := strings.TrimLeft(sms.CompactAddress(postgres.Text(address)), "+")
 	if len(digits) < 8 || strings.Trim(digits, "0123456789") != "" {

@@ -143,7 +143,7 @@ func TestReusedIDs(t *testing.T) {
 }
 
 // TestSameIDs: two SMSCs of a carrier use the same ids. A receipt belongs to its handset, in every format; if its
-// number is no handset with the id, it belongs to its own link, with a configured format.
+// number is not a handset that has the id, it belongs to its own link, with a configured format.
 func TestSameIDs(t *testing.T) {
 	for _, fixed := range []bool{true, false} {
 		d := newTest(t, Same)

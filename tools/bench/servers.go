@@ -166,7 +166,7 @@ func openServers(ctx context.Context, database, cache string) (_ *servers, err e
 	return s, s.set(ctx, "wal_keep_size = '4GB'", "wal_init_zero = off")
 }
 
-// set changes settings of PostgreSQL that need no restart, or take effect at the next.
+// set changes settings of PostgreSQL. Those that need a restart take effect at the next one.
 func (s *servers) set(ctx context.Context, settings ...string) error {
 	for _, setting := range settings {
 		if _, err := s.admin.Exec(ctx, "ALTER SYSTEM SET "+setting); err != nil {

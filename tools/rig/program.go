@@ -131,7 +131,7 @@ func Guard(script string, args ...string) (dismiss func(), err error) {
 	}, nil
 }
 
-// Poll repeats so until it returns true.
+// Poll calls so until it returns true.
 func Poll(ctx context.Context, within, every time.Duration, so func() bool) error {
 	for deadline := time.Now().Add(within); !so(); {
 		if time.Now().After(deadline) {

@@ -116,8 +116,11 @@ CREATE TABLE test_number_codes (
     salt         bytea       NOT NULL,
     code_hash    bytea       NOT NULL CHECK (octet_length(code_hash) = 32),
     tries        integer     NOT NULL DEFAULT 0,
-    created_at   timestamptz NOT NULL DEFAULT now()
+    created_at   timestamptz NOT NULL DEFAULT now(),
+    free         boolean     NOT NULL DEFAULT false, -- for a company without credits
+    network      bytea                               -- keyed hash of the client's network
 );
+CREATE INDEX test_number_codes_free ON test_number_codes (created_at) WHERE free;
 CREATE INDEX test_number_codes_user ON test_number_codes (user_id, created_at);
 CREATE INDEX test_number_codes_number ON test_number_codes (phone_number, created_at);
 
@@ -140,7 +143,7 @@ CREATE INDEX sessions_user_id ON sessions (user_id);
 -- Mailed links. A visitor with the token can read the mailbox. An invitation has the company and the role.
 CREATE TABLE mail_links (
     id         bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-    purpose    text        NOT NULL CHECK (purpose IN ('sign-up', 'password', 'invitation')),
+    purpose    text        NOT NULL CHECK (purpose IN ('sign-up', 'password', 'invitation', 'none')),
     token_hash bytea       NOT NULL UNIQUE CHECK (octet_length(token_hash) = 32),
     email      text        NOT NULL CHECK (email = lower(email)),
     name       text        NOT NULL DEFAULT '',
@@ -160,7 +163,7 @@ CREATE TABLE letters (
     kind       text        NOT NULL CHECK (kind IN ('approval', 'verification', 'sender', 'balance', 'webhook',
         'endpoint', 'tries', 'password', 'two-step', 'key', 'reset')),
     company_id bigint      NOT NULL,
-    subject    bigint      NOT NULL DEFAULT 0, -- senders.id; 0: the company itself
+    subject    bigint      NOT NULL DEFAULT 0, -- senders.id; 0: the company itself; negative: nobody
     said       jsonb,                          -- values that change with time, such as the balance
     written_at timestamptz NOT NULL DEFAULT now(),
     due_at     timestamptz NOT NULL DEFAULT now(),

@@ -1,0 +1,79 @@
+package main
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// keysOf returns the keys of a JSON object, or of the first one of an array, in order.
+func keysOf(t *testing.T, text string) (keys []string) {
+	t.Helper()
+	d := json.NewDecoder(strings.NewReader(text))
+	depth, key := 0, false
+	for {
+		token, err := d.Token()
+		if err != nil {
+			return keys
+		}
+		switch delim, is := token.(json.Delim); {
+		case is && delim == '[' && depth == 0:
+		case is && (delim == '{' || delim == '['):
+			depth++
+			key = depth == 1
+		case is:
+			if depth--; depth == 0 {
+				return keys
+			}
+			key = depth == 1
+		case depth == 1 && key:
+			keys = append(keys, token.(string))
+			key = false
+		case depth == 1:
+			key = true
+		}
+	}
+}
+
+// TestInterface: each provisioning command prints the keys that scripts rely on, in that order. It may print more.
+func TestInterface(t *testing.T) {
+	s := newAdmin(t)
+	s.exec(`insert into links (name, carrier, state) values ('leo-1', 'leo', 'bound')`)
+	for _, row := range []struct{ command, keys string }{
+		{"user create --email a@example.com --name A --password-stdin", "user_id email"},
+		{"token create --user a@example.com --name A", "token_id token"},
+		{"token revoke --id 1", "token_id revoked"},
+		{"company create --owner a@example.com --name A --approved --verified --credits 5", "company_id credits"},
+		{"company set --id 1 --smart-encoding=true", "company_id approved verified"},
+		{"credits add --company 1 --amount 5 --note paid", "company_id credits"},
+		{"sender create --company 1 --name ISOKO --country BI", "sender_id name approved"},
+		{"sender set --id 1 --approved=true", "sender_id approved"},
+		{"webhook set --company 1 --url http://127.0.0.1:1/", "company_id url secret active"},
+		{"webhook set --company 1 --active=true", "company_id url active"},
+		{"webhook rotate --company 1", "secret previous_until"},
+		{"webhook recover --company 1 --since 24h", "resent"},
+		{"webhook resend --id 8", "resent"},
+		{"webhook deliveries --company 1", "id message_id event state attempts"},
+		{"test-number set --user a@example.com --number 79000001 --verified", "user_id phone_number verified"},
+		{"links", "carrier link state window in_flight tps since"},
+		{"link pause --name leo-1", "link state"},
+		{"link resume --name leo-1", "link state"},
+		{"company cancel --id 1", "cancelled credits_returned"},
+		{"number erase --number 79000001", "events"},
+		{"audit", "companies balance_mismatches stuck_pending orphan_queue_entries"},
+	} {
+		if strings.HasPrefix(row.command, "webhook resend") {
+			s.exec(`insert into webhook_undelivered (company_id, id, at, phone_number) values (1, 8, now(), '')`)
+		}
+		code, stdout, stderr := s.run("secret", append([]string{"admin", "--json"}, strings.Fields(row.command)...)...)
+		found, want := keysOf(t, stdout), strings.Fields(row.keys)
+		printed := slices.DeleteFunc(slices.Clone(found), func(key string) bool { return !slices.Contains(want, key) })
+		if code != exitOK || !slices.Equal(printed, want) {
+			t.Errorf("%s: %d %s%s, keys %v, want %v", row.command, code, stdout, stderr, found, want)
+		}
+		if human := strings.Contains(row.command, "webhook set --company 1 --active"); human && strings.Contains(stdout, "whsec_") {
+			t.Errorf("%s prints the secret", row.command)
+		}
+	}
+}

@@ -1,0 +1,222 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"net/http/cookiejar"
+	"net/http/httptest"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"intumwa/accounts"
+	"intumwa/billing"
+	"intumwa/dashboard"
+	"intumwa/inbound/handsets"
+	"intumwa/internal/audit"
+	"intumwa/internal/mail"
+	"intumwa/messages"
+	"intumwa/webhooks"
+)
+
+// pages is a dashboard on a shell's database, with its visitors.
+type pages struct {
+	t   *testing.T
+	url string
+}
+
+func (s *shell) pages() *pages {
+	s.t.Helper()
+	pool := s.pool()
+	mailer, err := mail.New(mail.Options{})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	d, err := dashboard.New(dashboard.Rooms{Pool: pool, Many: pool, Accounts: accounts.New(pool, accounts.Options{}), Ledger: billing.New(pool), Statements: billing.New(pool),
+		Messages: messages.New(pool), Handsets: handsets.New(pool), Mailer: mailer, Webhooks: webhooks.New(pool, webhooks.Options{AllowPrivate: true})}, dashboard.Options{})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	server := httptest.NewServer(d)
+	s.t.Cleanup(server.Close)
+	return &pages{s.t, server.URL}
+}
+
+// visitor is a signed-in browser.
+type visitor struct {
+	*pages
+	client *http.Client
+}
+
+func (p *pages) visitor(email string) *visitor {
+	p.t.Helper()
+	jar, _ := cookiejar.New(nil) // without a list of suffixes it never fails
+	v := &visitor{p, &http.Client{Jar: jar, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}
+	v.post("/sign-in", "email", email, "password", "twelve green bananas")
+	return v
+}
+
+var hiddenFields = regexp.MustCompile(`<input type="hidden" name="(key|facts|version)" value="([^"]+)">`)
+
+// post sends a form, with the hidden fields of a page.
+func (v *visitor) post(path string, pairs ...string) {
+	v.t.Helper()
+	form := url.Values{}
+	for pair := range slices.Chunk(pairs, 2) {
+		if pair[0] != "page" {
+			form.Set(pair[0], pair[1])
+			continue
+		}
+		page, err := v.client.Get(v.url + pair[1])
+		if err != nil {
+			v.t.Fatal(err)
+		}
+		text, _ := io.ReadAll(page.Body)
+		page.Body.Close()
+		for _, field := range hiddenFields.FindAllStringSubmatch(string(text), -1) {
+			form.Set(field[1], field[2])
+		}
+	}
+	answer, err := v.client.PostForm(v.url+path, form)
+	if err != nil {
+		v.t.Fatal(err)
+	}
+	text, _ := io.ReadAll(answer.Body)
+	answer.Body.Close()
+	if answer.StatusCode != http.StatusSeeOther {
+		v.t.Fatalf("POST %s: %s\n%s", path, answer.Status, text)
+	}
+}
+
+// trace is what an act leaves: entries without their ids and actors, and letters.
+type trace struct{ Entries, Letters []string }
+
+// trace empties the letters and returns what was left since the last call.
+func (s *shell) trace(since *int64, company int64) (left trace) {
+	s.t.Helper()
+	list, _, err := audit.List(s.t.Context(), s.pool(), audit.Filter{}, 0, 100)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	keys := func(state json.RawMessage) string {
+		var fields map[string]any
+		if state != nil && json.Unmarshal(state, &fields) != nil {
+			s.t.Errorf("a state is no object: %s", state)
+		}
+		return strings.Join(slices.Sorted(maps.Keys(fields)), " ")
+	}
+	for _, a := range slices.Backward(list) {
+		if a.ID > *since {
+			subject, _, _ := strings.Cut(a.Subject, " ")
+			left.Entries = append(left.Entries, fmt.Sprintf("%s on %s, the company's own: %t, before {%s}, after {%s}", a.Act, subject, int64(a.Company) == company, keys(a.Before), keys(a.After)))
+		}
+	}
+	if len(list) > 0 {
+		*since = list[0].ID
+	}
+	rows, err := s.pool().Query(s.t.Context(), `with gone as (delete from letters returning kind, said) select kind || ' ' || coalesce((select string_agg(k, ' ' order by k) from jsonb_object_keys(case jsonb_typeof(said) when 'object' then said end) k), '') from gone order by 1`)
+	if err == nil {
+		left.Letters, err = pgx.CollectRows(rows, pgx.RowTo[string])
+	}
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return left
+}
+
+// TestPageAndCommand: an act leaves the same entries in the audit log and the same letters, by page and by command. When it
+// changes nothing, both leave nothing.
+func TestPageAndCommand(t *testing.T) {
+	s := newAdmin(t)
+	for _, name := range []string{"page", "command"} {
+		for _, user := range []string{"owner", "second", "reader", "root"} {
+			args := []string{"admin", "user", "create", "--email", user + "@" + name + ".example", "--name", "N", "--password-stdin"}
+			if user == "root" || user == "second" {
+				args = append(args, "--administrator")
+			}
+			if code, _, stderr := s.run("twelve green bananas", args...); code != exitOK {
+				t.Fatal(stderr)
+			}
+		}
+	}
+	p := s.pages()
+	owner, root := p.visitor("owner@page.example"), p.visitor("root@page.example")
+	root.post("/admin/enter", "proof", "twelve green bananas")
+	var since int64
+	s.trace(&since, 0)
+
+	// Company 1 is changed by pages, company 2 by commands.
+	for _, act := range []struct {
+		name, prepare string // a statement for both
+		page          func()
+		command       string // arguments, separated by |
+		once          bool   // repeating it changes something
+	}{
+		{name: "company.create", page: func() { owner.post("/company/new", "name", "Isoko") }, command: "company|create|--owner|owner@command.example|--name|Isoko"},
+		{name: "approve", page: func() { root.post("/admin/companies/1/approve") }, command: "company|set|--id|2|--approved=true"},
+		{name: "verify", page: func() { root.post("/admin/companies/1/verify") }, command: "company|set|--id|2|--verified=true"},
+		{name: "end verification", page: func() { root.post("/admin/companies/1/withdraw", "what", "verification", "reason", "fraud") }, command: "company|set|--id|2|--verified=false|--reason|fraud"},
+		{name: "low balance", page: func() { owner.post("/statement/threshold", "threshold", "10") }, command: "company|set|--id|2|--low-balance|10"},
+		{name: "credits", page: func() { root.post("/admin/companies/1/credits", "page", "/admin/companies/1", "amount", "5", "note", "paid") }, command: "credits|add|--company|2|--amount|5|--note|paid", once: true},
+		{name: "approve a sender", prepare: `insert into senders (id, company_id, name, country, purpose) overriding system value values (1, 1, 'ISOKO', 'BI', 'news'), (2, 2, 'ISOKO', 'BI', 'news')`,
+			page: func() { root.post("/admin/senders/1/approve", "page", "/admin/senders") }, command: "sender|set|--id|2|--approved=true", once: true},
+		{name: "end a sender's approval", page: func() { root.post("/admin/senders/1/withdraw", "reason", "a bank's") }, command: "sender|set|--id|2|--approved=false|--reason|a bank's"},
+		{name: "refuse a sender", prepare: `update senders set refused_at = null, refusal = ''`, page: func() { root.post("/admin/senders/1/withdraw", "reason", "a bank's") }, command: "sender|refuse|--id|2|--reason|a bank's"},
+		{name: "create a token", page: func() { owner.post("/keys", "name", "Till") }, command: "token|create|--user|owner@command.example|--name|Till", once: true},
+		{name: "revoke a token", page: func() { root.post("/admin/keys/1/revoke") }, command: "token|revoke|--id|2"},
+		{name: "set a webhook", page: func() { owner.post("/webhook", "url", "http://127.0.0.1:1/a?b=c") }, command: "webhook|set|--company|2|--url|http://127.0.0.1:1/a?b=c"},
+		{name: "move a webhook", page: func() { owner.post("/webhook", "url", "http://127.0.0.1:1/a?b=d") }, command: "webhook|set|--company|2|--url|http://127.0.0.1:1/a?b=d"},
+		{name: "switch a webhook", page: func() { owner.post("/webhook/active", "on", "no") }, command: "webhook|set|--company|2|--active=false"},
+		{name: "its events", page: func() { owner.post("/webhook/events", "event", "sms.received", "on", "yes") }, command: "webhook|set|--company|2|--events|sms.received"},
+		{name: "rotate", page: func() { owner.post("/webhook/rotate") }, command: "webhook|rotate|--company|2", once: true},
+		{name: "end a rotation", page: func() { owner.post("/webhook/rotate/end") }, command: "webhook|rotate|--company|2|--end"},
+		{name: "recover", prepare: `insert into webhook_undelivered (company_id, id, at, phone_number, due, given_up_at) select n, 8 * n, now(), '', 'infinity', now() from generate_series(1, 2) n`,
+			page: func() { owner.post("/deliveries/recovery", "from", "2026-03-01T08:00") }, command: "webhook|recover|--company|2|--since|2026-03-01"},
+		{name: "resend", page: func() { owner.post("/deliveries/of/8/resend") }, command: "webhook|resend|--id|16", once: true},
+		{name: "disable", page: func() { root.post("/admin/users/2/disable", "reason", "left") }, command: "user|disable|--email|second@command.example|--reason|left"},
+		{name: "enable", page: func() { root.post("/admin/users/2/enable", "reason", "back") }, command: "user|enable|--email|second@command.example|--reason|back"},
+		{name: "reset", page: func() { root.post("/admin/users/2/reset", "reason", "phone") }, command: "user|reset|--email|second@command.example|--reason|phone", once: true},
+		{name: "demote", page: func() { root.post("/admin/users/2/demote", "reason", "left") }, command: "user|demote|--email|second@command.example|--reason|left", once: true},
+		{name: "role", prepare: `update users set company_id = case when email like '%page%' then 1 else 2 end, role = 'reader' where email like 'reader%'`,
+			page: func() { owner.post("/people/3/role", "role", "finance") }, command: "user|role|--email|reader@command.example|--role|finance"},
+		{name: "remove", page: func() { owner.post("/people/3/remove") }, command: "user|role|--email|reader@command.example|--role|none", once: true},
+		{name: "pause", prepare: `insert into links (name, carrier) values ('leo-1', 'leo'), ('leo-2', 'leo')`, page: func() { root.post("/admin/links/leo-1/pause") }, command: "link|pause|--name|leo-2"},
+		{name: "resume", page: func() { root.post("/admin/links/leo-1/resume") }, command: "link|resume|--name|leo-2"},
+		{name: "cancel a batch", prepare: `insert into batches (ulid, company_id, user_id, kind, sender, recipients_count, item_count) select ('01900000-0000-7000-8000-00000000000' || n)::uuid, n, 1, 'bulk', 'ISOKO', 1, 1 from generate_series(1, 2) n`,
+			page: func() { owner.post("/batches/01J0000000E008000000000001/cancel") }, command: "batch|cancel|--id|01J0000000E008000000000002", once: true},
+	} {
+		t.Run(act.name, func(t *testing.T) {
+			if act.prepare != "" {
+				s.exec(act.prepare)
+			}
+			command := func() {
+				code, _, stderr := s.run("", append([]string{"admin"}, strings.Split(act.command, "|")...)...)
+				if code != exitOK {
+					t.Fatal(stderr)
+				}
+			}
+			act.page()
+			byPage := s.trace(&since, 1)
+			command()
+			byCommand := s.trace(&since, 2)
+			if fmt.Sprint(byPage) != fmt.Sprint(byCommand) || len(byPage.Entries) == 0 {
+				t.Errorf("by page:    %q\nby command: %q", byPage, byCommand)
+			}
+			if act.once || act.name == "company.create" {
+				return
+			}
+			act.page()
+			command()
+			if again := s.trace(&since, 1); len(again.Entries) > 0 {
+				t.Errorf("repeated, without a change: %q", again)
+			}
+		})
+	}
+}

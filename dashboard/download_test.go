@@ -1,0 +1,124 @@
+package dashboard
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"intumwa/accounts"
+)
+
+// document gives a company a document that is larger than the socket buffers.
+func (w *world) document(company int64) {
+	w.t.Helper()
+	w.exec(`insert into company_facts (company_id, document, document_name, document_type, document_size, document_at)
+		values ($1, convert_to(repeat('0123456789abcdef', $2 / 16), 'UTF8'), 'rc.pdf', 'application/pdf', $2, now())`, company, accounts.MaxDocument)
+}
+
+// begin requests a page and reads only the first line of the response.
+func (c *client) begin(path string) (conn net.Conn, line string) {
+	c.t.Helper()
+	address, err := url.Parse(c.w.url)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	if conn, err = net.Dial("tcp", address.Host); err != nil {
+		c.t.Fatal(err)
+	}
+	c.t.Cleanup(func() { _ = conn.Close() })
+	_ = conn.(*net.TCPConn).SetReadBuffer(4096)
+	_, _ = fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: %s\r\nX-Forwarded-For: %s\r\nCookie: intumwa-session=%s\r\n\r\n", path, address.Host, c.address, c.cookie("intumwa-session"))
+	_ = conn.SetReadDeadline(time.Now().Add(patience))
+	if line, err = bufio.NewReaderSize(conn, 16).ReadString('\n'); err != nil {
+		c.t.Fatal(err)
+	}
+	return conn, line
+}
+
+// TestSlowReaders: the companies of one network address that read no download leave room for others, and customers
+// leave room for administrators.
+func TestSlowReaders(t *testing.T) {
+	w := newWorld(t, func(_ *Rooms, o *Options) { o.TrustedProxies = []string{"127.0.0.1"} })
+	var refused, begun int
+	var count sync.Mutex
+	var all sync.WaitGroup
+	for i := range downloadsOfOrigin/downloadsOfOne + 1 {
+		slow, _, company := w.customer(fmt.Sprintf("mallory%d", i), fmt.Sprintf("MAL%d", i), 0)
+		w.document(company.ID)
+		for range downloadsOfOne {
+			all.Go(func() {
+				_, line := slow.begin("/company/document")
+				count.Lock()
+				defer count.Unlock()
+				begun += strings.Count(line, " 200 ")
+				refused += strings.Count(line, " 429 ")
+			})
+		}
+	}
+	all.Wait()
+	if begun != downloadsOfOrigin || refused != downloadsOfOne {
+		t.Fatalf("%d downloads began, %d were refused", begun, refused)
+	}
+	other, _, company := w.customer("bob", "BOBCO", 0)
+	other.address = "192.0.2.2"
+	w.document(company.ID)
+	a := other.get("/company/document")
+	other.wants(a, http.StatusOK)
+	if len(a.body) != accounts.MaxDocument || a.Header.Get("Content-Type") != "application/pdf" || strings.Count(a.body, "0123456789abcdef") != accounts.MaxDocument/16 {
+		t.Errorf("%d bytes, %v", len(a.body), a.Header)
+	}
+	other.wants(other.get("/statement.csv"), http.StatusOK)
+
+	for i := range int64(downloadsOfAll - downloadsOfOrigin) {
+		leave, err := w.d.downloads.Enter(t.Context(), -i)
+		if err != nil {
+			t.Fatal(i, err)
+		}
+		defer leave()
+	}
+	other.wants(other.get("/messages.csv"), http.StatusTooManyRequests, "Too many downloads")
+	admin := newClient(w)
+	admin.inside("root@example.com")
+	admin.wants(admin.get(fmt.Sprintf("/admin/companies/%d/document", company.ID)), http.StatusOK)
+}
+
+// TestDownloadsEnd: a client that reads nothing, or a byte now and then, loses its download and so its turn.
+func TestDownloadsEnd(t *testing.T) {
+	w := newWorld(t, nil)
+	w.d.patience = 300 * time.Millisecond
+	c, _, company := w.customer("aline", "ISOKO", 0)
+	w.document(company.ID)
+	c.begin("/company/document")
+	slow, _ := c.begin("/company/document")
+	done := make(chan error, 1)
+	go func() {
+		_ = slow.SetReadDeadline(time.Now().Add(2 * patience))
+		_, err := io.Copy(io.Discard, slowReader{slow})
+		done <- err
+	}()
+	w.until("a download is possible again", func() bool { return c.get("/company/document").StatusCode == http.StatusOK })
+	w.until("two are", func() bool {
+		status := make(chan int, 2)
+		for range cap(status) {
+			go func() { status <- c.get("/company/document").StatusCode }()
+		}
+		return <-status == http.StatusOK && <-status == http.StatusOK
+	})
+	_ = slow.Close()
+	<-done
+}
+
+// slowReader reads a byte now and then.
+type slowReader struct{ io.Reader }
+
+func (r slowReader) Read(p []byte) (int, error) {
+	time.Sleep(time.Millisecond)
+	return r.Reader.Read(p[:1])
+}

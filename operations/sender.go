@@ -1,0 +1,60 @@
+package operations
+
+import (
+	"context"
+
+	"intumwa/accounts"
+	"intumwa/sms"
+)
+
+func recordedSender(s accounts.SenderRequest) fields {
+	return fields{"name": s.Name, "country": s.Country, "purpose": s.Purpose, "approved": s.Approved}
+}
+
+// CreateSender registers a sender for a company.
+func (a Actor) CreateSender(ctx context.Context, company int64, name, country string, approved bool) (s accounts.Sender, err error) {
+	err = a.do(ctx, reads, func(in within) (act, error) {
+		s, err = in.users.CreateSender(ctx, company, name, country, approved)
+		return on("sender.create", "sender", s.ID, company, nil, recordedSender(accounts.SenderRequest{Sender: s})), err
+	})
+	return s, err
+}
+
+// AskForSender stores a company's request for a sender.
+func (a Actor) AskForSender(ctx context.Context, company sms.CompanyID, name, country, purpose string) error {
+	return a.do(ctx, locks, func(in within) (act, error) {
+		r, err := in.users.RequestSender(ctx, company, name, country, purpose)
+		return on("sender.ask", "sender", r.ID, int64(company), nil, recordedSender(r)), err
+	})
+}
+
+// Decision is a decision about a sender.
+type Decision struct {
+	Approved bool
+	Reason   string  // of a refusal, or of the end of an approval, for the company. Without one it gets no letter
+	Version  *string // of the request that the decision is about ([accounts.SenderRequest.Version]); nil: not checked
+}
+
+// DecideSender approves a sender, refuses it, or ends its approval. [ErrChanged] for another version.
+func (a Actor) DecideSender(ctx context.Context, id int64, to Decision) (is accounts.SenderRequest, err error) {
+	err = a.do(ctx, reads, func(in within) (act, error) {
+		was, err := in.users.SenderByID(ctx, id)
+		if err != nil {
+			return act{}, err
+		}
+		if to.Version != nil && *to.Version != was.Version() {
+			return act{}, ErrChanged
+		}
+		done := on("sender.set", "sender", id, was.CompanyID, recordedSender(was), nil)
+		if to.Approved || to.Reason == "" {
+			is, err = in.users.SetSender(ctx, id, to.Approved)
+		} else {
+			is, err = in.users.RefuseSender(ctx, id, to.Reason)
+			done.name, done.reason = "sender.refuse", is.Refusal
+			done.hidden = was.State() != is.State() || was.Refusal != is.Refusal
+		}
+		done.after = recordedSender(is)
+		return done, err
+	})
+	return is, err
+}
