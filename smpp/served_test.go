@@ -58,7 +58,7 @@ func newDoor(t testing.TB, change func(*door)) *door {
 	var serving sync.WaitGroup
 	serving.Go(func() {
 		for {
-			conn, err := ln.Accept()
+			conn, err := d.ln.Accept()
 			if err != nil {
 				return
 			}
