@@ -167,6 +167,7 @@ func (p *Peer) Snapshot() PeerSnapshot {
 func (p *Peer) count(status Status) {
 	if status == StatusOK {
 		p.taken.Add(1)
+		p.session.useless.Add(-1)
 		return
 	}
 	p.mu.Lock()

@@ -118,8 +118,8 @@ func TestHugeTexts(t *testing.T) {
 	}
 }
 
-// TestServedFloods: a client that floods and reads nothing is stopped, its waiting answers are bounded, and the session
-// ends by the write deadline. Nobody else notices.
+// TestServedFloods: a client that floods and reads nothing is slowed down or ended by the write deadline, and its waiting
+// answers are bounded. Nobody else notices.
 func TestServedFloods(t *testing.T) {
 	t.Parallel()
 	d := newDoor(t, func(d *door) { d.opts.WriteTimeout = 300 * time.Millisecond })
@@ -136,7 +136,7 @@ func TestServedFloods(t *testing.T) {
 		p, ours := d.bindAs(rawTransceiver, 0x34)
 		s := ours.session
 		flood := bytes.Repeat(encodeRaw(pdu), 1000)
-		_ = p.conn.SetWriteDeadline(time.Now().Add(patience))
+		_ = p.conn.SetWriteDeadline(time.Now().Add(500 * time.Millisecond))
 		most := 0
 		for !s.ended() {
 			if _, err := p.conn.Write(flood); err != nil {

@@ -238,3 +238,46 @@ func TestUnbindOnTime(t *testing.T) {
 		})
 	}
 }
+
+// TestUselessPDUs: a client gets 1000 useless PDUs a second answered, however many it sends; accepted requests do not count.
+func TestUselessPDUs(t *testing.T) {
+	const n = 5000
+	for name, c := range map[string]struct {
+		pdu  packet
+		took time.Duration
+	}{
+		"enquire_link": {packet{rawEnquire, 0, 1, nil}, (n/maxUseless - 2) * time.Second},
+		"bind":         {packet{rawTransceiver, 0, 1, bindBody("acme", "secret", 0x34)}, (n/maxUseless - 2) * time.Second},
+		"unknown":      {packet{0x77, 0, 1, nil}, (n/maxUseless - 2) * time.Second},
+		"refused":      {packet{rawSubmit, 0, 1, deliverBody(0, 0, "NO")}, (n/maxUseless - 2) * time.Second},
+		"accepted":     {packet{rawSubmit, 0, 1, deliverBody(0, 0, "x")}, 0},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			client := pipePeer(t, func(o *Serving) {
+				o.Login = func(context.Context, *Peer, Login) (Admission, Status) {
+					return Admission{Request: func(r *Request) {
+						if string(r.ShortMessage) == "NO" {
+							r.Refuse(StatusThrottled, "")
+							return
+						}
+						r.Accept("1")
+					}}, StatusOK
+				}
+			})
+			client.bind()
+			began := time.Now()
+			for range n {
+				client.write(encodeRaw(c.pdu))
+				if got := client.next(); got.command&0x80000000 == 0 {
+					t.Fatalf("%s: %+v", name, got)
+				}
+			}
+			if took := time.Since(began); took < c.took || took > c.took+2*time.Second {
+				t.Errorf("%s: %s, want %s", name, took, c.took)
+			}
+			client.stop()
+			client.expectClose()
+			<-client.ended
+		})
+	}
+}
