@@ -14,9 +14,11 @@
 //
 // # Results
 //
-// They are those of submit_sm to a carrier, and of deliver_sm to a customer's program. NotWritten: the submit_sm was not written completely; sending it again cannot make a
-// duplicate. NoAnswer: it was written, but the session ended (or Options.UnknownHold
-// passed) without a response; the carrier may have it. Rejected: the carrier responded
+// They are the same for a submit_sm to a carrier and a deliver_sm to a customer's program.
+//
+// NotWritten: the submit_sm was not written completely; sending it again cannot make a
+// duplicate. NoAnswer: it was written, but the session ended (or Options.UnknownHold,
+// of a Peer Serving.ResponseTimeout, passed) without a response; the carrier may have it. Rejected: the carrier responded
 // with an error status. Accepted: the carrier responded with ESME_ROK. A slow response
 // has no result yet: while the session lives, the message keeps its window slot.
 //
