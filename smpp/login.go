@@ -87,6 +87,7 @@ func (p *Peer) decide(ctx context.Context, h header, body []byte) error {
 	}
 	admission.Window = min(cmp.Or(max(admission.Window, 0), DefaultServedWindow), MaxServedWindow)
 	p.allowance.most = int64(servedExcess * admission.Window)
+	p.onLate = admission.OnLate
 	login.Password = ""
 	p.mu.Lock()
 	p.login, p.admission, p.boundAt = login, admission, time.Now()

@@ -40,7 +40,30 @@ func (s *session) read() {
 		if !h.command.response() {
 			s.awaitControlRoom()
 		}
+		if s.owner.serves() {
+			s.rest()
+		}
 	}
+}
+
+// maxUseless is how many PDUs a second a server reads of one peer which are of no use: enquire_link, refused requests,
+// unknown PDUs, responses to nothing.
+const maxUseless = 1000
+
+// rest pauses the reader for the rest of a second in which the peer has sent maxUseless. Requests that are accepted, and
+// responses to ours, do not count; they are taken off again.
+func (s *session) rest() {
+	if s.useless.Add(1) < maxUseless {
+		return
+	}
+	if wait := time.Until(s.rested.Add(time.Second)); wait > 0 {
+		select {
+		case <-s.dead:
+		case <-time.After(wait):
+		}
+	}
+	s.rested = time.Now()
+	s.useless.Store(0)
 }
 
 // nackLength tells the peer that its stream cannot be read any more.
@@ -147,6 +170,9 @@ func (s *session) settle(h header, id string) bool {
 	}
 	s.takeLocked(h.sequence)
 	s.mu.Unlock()
+	if s.owner.serves() {
+		s.useless.Add(-1)
+	}
 
 	b := s.owner
 	r := s.result(h, id, p.written)

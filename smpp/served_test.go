@@ -58,7 +58,7 @@ func newDoor(t testing.TB, change func(*door)) *door {
 	var serving sync.WaitGroup
 	serving.Go(func() {
 		for {
-			conn, err := ln.Accept()
+			conn, err := d.ln.Accept()
 			if err != nil {
 				return
 			}
@@ -478,4 +478,58 @@ func rawLength(n uint32) []byte {
 	b := encodeRaw(packet{rawSubmit, 0, 1, nil})
 	binary.BigEndian.PutUint32(b, n)
 	return b
+}
+
+// A carrier that unbinds gets the response to its deliver_sm before unbind_resp, too.
+func TestCarrierUnbindsWithDelivery(t *testing.T) {
+	t.Parallel()
+	got := make(chan *Delivery, 1)
+	_, p, _ := newBound(t, func(o *Options) { o.Deliver = func(d *Delivery) { got <- d } })
+	p.send(rawDeliver, 0, 77, deliverBody(4, 0, receiptText)...)
+	p.send(rawUnbind, 0, 78)
+	d := <-got
+	p.silent(50 * time.Millisecond)
+	d.Respond(StatusOK)
+	p.expect(rawDeliverResp)
+	p.expect(rawUnbindResp)
+}
+
+// TestServedTogether: deliveries, requests and ends from many sides at once. Every done is called once.
+func TestServedTogether(t *testing.T) {
+	t.Parallel()
+	d := newDoor(t, nil)
+	var all sync.WaitGroup
+	for i := range 20 {
+		p, ours := d.bindAs(rawTransceiver, 0x34)
+		var admitted, done atomic.Int64
+		for range 4 {
+			all.Go(func() {
+				for ours.Deliver(t.Context(), sample(), func(Result) { done.Add(1) }) == nil {
+					admitted.Add(1)
+				}
+			})
+		}
+		all.Go(func() { // the client answers everything and submits once for each deliver_sm
+			for {
+				got, err := p.receive()
+				if err != nil {
+					return
+				}
+				if got.command == rawDeliver {
+					_, _ = p.conn.Write(append(encodeRaw(packet{rawDeliverResp, 0, got.sequence, []byte{0}}),
+						encodeRaw(packet{rawSubmit, 0, got.sequence, deliverBody(0, 0, "x")})...))
+				}
+			}
+		})
+		all.Go(func() {
+			until(t, "messages pass", func() bool { return ours.Snapshot().Delivered > 50 && ours.Snapshot().Accepted > 50 })
+			if i%2 == 0 {
+				ours.Unbind("an operator", 100*time.Millisecond)
+			} else {
+				_ = p.conn.Close()
+			}
+			until(t, "every done is called", func() bool { return ours.session.ended() && admitted.Load() == done.Load() })
+		})
+	}
+	all.Wait()
 }

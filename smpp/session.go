@@ -57,6 +57,8 @@ type session struct {
 	active   clock         // when the last PDU came that keeps the session from being idle
 	refusing atomic.Bool   // requests of the peer are refused
 	owed     atomic.Int64  // requests of the peer accepted here and not yet answered
+	useless  atomic.Int64  // PDUs of a served peer (rest)
+	rested   time.Time     // the reader's
 	begun    time.Time
 	cert     time.Time // when the peer's TLS certificate expires; zero without TLS
 

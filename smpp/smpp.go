@@ -1,5 +1,5 @@
-// Package smpp speaks SMPP 3.4 to one carrier endpoint and keeps the bind
-// alive: codec, session, window, pacing, keep-alive, reconnection.
+// Package smpp speaks SMPP 3.4, as the client of a carrier and as the server of a
+// customer's program: codec, session, window, pacing, keep-alive, reconnection.
 //
 // A Bind is one bind to a carrier (a transceiver session, or a transmitter and a
 // receiver session that are bound and closed together). Operators call it a link.
@@ -8,17 +8,23 @@
 // messages arrive through Options.Deliver; the carrier gets its response when the
 // owner calls Delivery.Respond.
 //
+// A Peer is one connection of a customer's program. Peer.Run takes it through its bind and
+// serves it; requests arrive through Admission.Request, Peer.Deliver sends one deliver_sm. Both
+// ends have the same sessions: one table of unanswered requests, one window, one writer.
+//
 // # Results
 //
+// They are the same for a submit_sm to a carrier and a deliver_sm to a customer's program.
+//
 // NotWritten: the submit_sm was not written completely; sending it again cannot make a
-// duplicate. NoAnswer: it was written, but the session ended (or Options.UnknownHold
-// passed) without a response; the carrier may have it. Rejected: the carrier responded
+// duplicate. NoAnswer: it was written, but the session ended (or Options.UnknownHold,
+// of a Peer Serving.ResponseTimeout, passed) without a response; the carrier may have it. Rejected: the carrier responded
 // with an error status. Accepted: the carrier responded with ESME_ROK. A slow response
 // has no result yet: while the session lives, the message keeps its window slot.
 //
 // # Codec
 //
-// github.com/fiorix/go-smpp (pdu, pdufield, pdutlv) writes bind and submit_sm, and reads the mandatory fields of
+// github.com/fiorix/go-smpp (pdu, pdufield, pdutlv) writes bind, submit_sm and deliver_sm, and reads the mandatory fields of
 // deliver_sm and data_sm by the field lists in decode.go. This package does the rest:
 //   - frames: go-smpp reads no PDU above 4096 bytes and loses the sequence_number of an unknown one
 //   - checks: go-smpp writes overlong fields and NULs under wrong lengths, and accepts a truncated body
