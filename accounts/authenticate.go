@@ -189,8 +189,8 @@ func (c Company) orNil() *Company {
 
 // Sender is a name that a company may send as.
 type Sender struct {
-	ID       int64
-	Name     string
-	Country  string // telco country, ISO 3166-1 alpha-2
-	Approved bool
+	ID       int64  `json:"sender_id"`
+	Name     string `json:"name"`
+	Country  string `json:"-"` // telco country, ISO 3166-1 alpha-2
+	Approved bool   `json:"approved"`
 }

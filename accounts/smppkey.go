@@ -19,9 +19,9 @@ const ScopeSMPP = "smpp"
 
 // SMPPLimits are the limits of a key of kind SMPP.
 type SMPPLimits struct {
-	Sessions int // binds at a time, over all processes; a transceiver is one
-	Window   int // unanswered submit_sm of a bind
-	TPS      int // segments a second, over all binds
+	Sessions int `json:"sessions,omitempty"` // binds at a time, over all processes; a transceiver is one
+	Window   int `json:"window,omitempty"`   // unanswered submit_sm of a bind
+	TPS      int `json:"tps,omitempty"`      // segments a second, over all binds
 }
 
 // Defaults and bounds of SMPPLimits.

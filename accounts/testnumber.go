@@ -12,10 +12,10 @@ import (
 
 // TestNumber is the one number that may receive an account's test messages. rule api 4.4
 type TestNumber struct {
-	UserID       int64
-	PhoneNumber  sms.Number
-	Verified     bool
-	Replacements int // how often the owner has replaced a verified number
+	UserID       int64      `json:"user_id"`
+	PhoneNumber  sms.Number `json:"phone_number"`
+	Verified     bool       `json:"verified"`
+	Replacements int        `json:"-"` // how often the owner has replaced a verified number
 }
 
 const testNumberColumns = `id, test_number, test_verified_at is not null, test_replacements`

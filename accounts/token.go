@@ -20,18 +20,18 @@ const secretLength = 40
 
 const alphanumerics = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
-// Token is an API token without its secret.
+// Token is an API token without its secret. Commands print it in this form.
 type Token struct {
-	ID         int64
-	UserID     int64
-	Name       string
-	CreatedAt  time.Time
-	LastUsedAt *time.Time // to the minute; nil when it was never used
-	RevokedAt  *time.Time
+	ID         int64      `json:"token_id"`
+	UserID     int64      `json:"user_id"`
+	Name       string     `json:"name"`
+	CreatedAt  time.Time  `json:"created_at"`
+	LastUsedAt *time.Time `json:"last_used_at"` // to the minute; nil when it was never used
+	RevokedAt  *time.Time `json:"revoked_at"`
 	TokenLimits
-	Email string // of its user; not set in a new token
+	Email string `json:"-"` // of its user; not set in a new token
 
-	SystemID string // of a key of kind SMPP; "": a key of the HTTP API
+	SystemID string `json:"system_id,omitempty"` // of a key of kind SMPP; "": a key of the HTTP API
 	SMPPLimits
 }
 

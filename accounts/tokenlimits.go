@@ -21,9 +21,9 @@ const MaxNetworks = 10
 
 // TokenLimits are the limits of a token. The zero value limits nothing.
 type TokenLimits struct {
-	Scopes    []string       // of the scopes above; empty: both
-	ExpiresAt *time.Time     // nil: never
-	Networks  []netip.Prefix // empty: the token works from every address
+	Scopes    []string       `json:"scopes"`     // of the scopes above; empty: both
+	ExpiresAt *time.Time     `json:"expires_at"` // nil: never
+	Networks  []netip.Prefix `json:"networks"`   // empty: the token works from every address
 }
 
 // clean returns the limits as they are stored.

@@ -10,7 +10,7 @@ type Carrier struct {
 	Default            bool              `yaml:"default" text:"This carrier takes numbers that match no prefix. At most one carrier; without one, such numbers get 400."`
 	Confirm            string            `yaml:"confirm" default:"receipt" oneof:"receipt submit" text:"What makes a message sent: receipt, or submit (the submit_sm_resp) for a carrier without receipts."`
 	OnReceiptTimeout   string            `yaml:"on_receipt_timeout" default:"failed" oneof:"failed sent" text:"Status of a message whose receipt never came."`
-	ReceiptTimeout     time.Duration     `yaml:"receipt_timeout" default:"1h" min:"1" text:"How long to wait for a receipt after the validity."`
+	ReceiptTimeout     time.Duration     `yaml:"receipt_timeout" default:"1h" min:"1s" max:"720h" text:"How long to wait for a receipt after the validity."`
 	MessageIDFormat    string            `yaml:"message_id_format" default:"auto" oneof:"auto same hex_to_decimal decimal_to_hex" text:"How ids in receipts relate to those in submit_sm_resp. auto tries all formats for receipts that name their handset. Set the format if they do not, or if ids count from 1. If wrong: no receipt matches."`
 	ReceiptStates      map[string]string `yaml:"receipt_states" oneof:"sent failed none" text:"Changes the meaning of a receipt's stat: sent, failed or none, e.g. {ACCEPTD: none} if that is \"in our queue\"."`
 	ReceiptDigits      bool              `yaml:"receipt_state_digits" text:"A receipt's stat may be a number of SMPP 3.4, 5.2.28: stat:2 is DELIVRD. If the carrier's numbers mean something else, map them in receipt_states, e.g. {\"1\": sent}."`
@@ -33,7 +33,7 @@ type Carrier struct {
 	DeliveryRefusal    string            `yaml:"delivery_refusal" text:"command_status for a receipt or a message from a handset that cannot be stored now, such as 0x08: one after which this carrier delivers again. Empty: 0x14, or 0x58 above the hourly limit."`
 	UserReference      bool              `yaml:"user_message_reference" default:"true" text:"Sent with every segment. A receipt that echoes it settles a segment whose submit_sm_resp was lost. Set false if the carrier refuses it (ESME_ROPTPARNOTALLWD)."`
 	OnAmbiguous        string            `yaml:"on_ambiguous" default:"resend" oneof:"resend hold fail" text:"What to do with a segment whose submit_sm_resp was lost: resend (may arrive twice), hold (wait for its receipt until the message expires), fail."`
-	UnknownHold        time.Duration     `yaml:"unknown_hold" default:"5m" min:"1" text:"How long to wait for a submit_sm_resp in an open session before on_ambiguous; longer than enquire_link plus its 10s."`
+	UnknownHold        time.Duration     `yaml:"unknown_hold" default:"5m" min:"1s" max:"24h" text:"How long to wait for a submit_sm_resp in an open session before on_ambiguous; longer than enquire_link plus its 10s."`
 	Failover           []string          `yaml:"failover" text:"Carriers to try, in this order, when every link of this one has been down for 10s. They must reach the same numbers."`
 	SecondCarrier      string            `yaml:"second_carrier" text:"Carrier to try once for a message that this one refuses as unroutable, or reports as UNDELIV within a minute."`
 	Links              []Link            `yaml:"links" required:"true" text:"The binds at its SMSCs; at least one. An account that may bind several times has a link for each, with its part of window and tps."`
@@ -55,9 +55,9 @@ type Link struct {
 	Receiver        Receiver      `yaml:"receiver"`
 	LocalAddress    string        `yaml:"local_address" text:"Our IP address that the connection comes from, if the carrier lets in only that; empty: the system chooses."`
 	Window          int           `yaml:"window" default:"100" min:"1" max:"1000" text:"Maximum of unanswered submit_sm. The rate is at most window / latency. A lost session can duplicate as many."`
-	TPS             int           `yaml:"tps" default:"100" min:"0" text:"submit_sm per second, evenly spread: the contract's rate. 0: no limit."`
-	EnquireLink     time.Duration `yaml:"enquire_link" default:"30s" min:"1s" text:"Silence before an enquire_link is sent. As much again (at most 10s) without an answer ends the session. Keep it below the idle timeouts of firewall and SMSC."`
-	ResponseTimeout time.Duration `yaml:"response_timeout" default:"10s" min:"1s" text:"After this time an unanswered submit_sm is logged and counted as overdue. It is not sent again for that."`
+	TPS             int           `yaml:"tps" default:"100" min:"0" max:"100000" text:"submit_sm per second, evenly spread: the contract's rate. 0: no limit."`
+	EnquireLink     time.Duration `yaml:"enquire_link" default:"30s" min:"1s" max:"1h" text:"Silence before an enquire_link is sent. As much again (at most 10s) without an answer ends the session. Keep it below the idle timeouts of firewall and SMSC."`
+	ResponseTimeout time.Duration `yaml:"response_timeout" default:"10s" min:"1s" max:"1h" text:"After this time an unanswered submit_sm is logged and counted as overdue. It is not sent again for that."`
 }
 
 // TONNPI is a type of number and a numbering plan for each kind of sender. A list of two is meant for all kinds.

@@ -95,6 +95,8 @@ func (c *Config) Warnings(roles ...string) []Problem {
 	out := slices.Clone(c.warnings)
 	out = append(out, c.longCredentials()...)
 	out = append(out, c.unasked()...)
+	out = append(out, c.reachable(roles)...)
+	out = append(out, c.unusual()...)
 	for _, w := range []struct {
 		key, text string
 		warn      bool
@@ -140,7 +142,12 @@ func (k *checker) tags(c *Config) {
 			k.words(l, words)
 		}
 		if l.value.CanInt() {
-			k.bounds(l)
+			k.bounds(l.field, l.path, l.value.Int())
+		}
+		if l.field.Type == reflect.TypeFor[[]time.Duration]() {
+			for i := range l.value.Len() {
+				k.bounds(l.field, fmt.Sprintf("%s[%d]", l.path, i), l.value.Index(i).Int())
+			}
 		}
 	})
 }
@@ -158,29 +165,6 @@ func (k *checker) words(l leaf, words []string) {
 	for _, key := range sortedKeys(l.value) {
 		check(join(l.path, key), l.value.MapIndex(reflect.ValueOf(key)).String())
 	}
-}
-
-func (k *checker) bounds(l leaf) {
-	low, hasLow := bound(l.field, "min")
-	high, hasHigh := bound(l.field, "max")
-	switch v := l.value.Int(); {
-	case l.field.Type == durationType && hasLow && v < low && low != 1:
-		k.problem(l.path, "must be at least %s", time.Duration(low))
-	case l.field.Type == durationType && hasLow && v < low:
-		k.problem(l.path, "must be longer than 0s")
-	case hasLow && hasHigh && (v < low || v > high):
-		k.problem(l.path, "must be from %d to %d", low, high)
-	case hasLow && v < low:
-		k.problem(l.path, "must be at least %d", low)
-	}
-}
-
-func bound(f reflect.StructField, tag string) (int64, bool) {
-	if d, err := time.ParseDuration(f.Tag.Get(tag)); err == nil && f.Type == durationType && d > 0 {
-		return int64(d), true
-	}
-	n, err := strconv.ParseInt(f.Tag.Get(tag), 10, 64)
-	return n, err == nil
 }
 
 func (k *checker) listeners(c *Config) {
@@ -201,13 +185,8 @@ func (k *checker) listeners(c *Config) {
 			taken[l.address] = l.key
 		}
 	}
-	for i, p := range c.API.TrustedProxies {
-		_, addressErr := netip.ParseAddr(p)
-		_, rangeErr := netip.ParsePrefix(p)
-		if addressErr != nil && rangeErr != nil {
-			k.problem(fmt.Sprintf("api.trusted_proxies[%d]", i), "must be an address or a range such as 10.0.0.0/8")
-		}
-	}
+	k.networks("api.trusted_proxies", c.API.TrustedProxies, "strangers could claim any address in X-Forwarded-For, and so pass every limit per address")
+	k.openOps(c)
 }
 
 // smppServer checks that no password crosses a public network in plain.
@@ -375,8 +354,9 @@ func (c *Config) Key() (*[32]byte, error) {
 	return nil, errors.New("must be 32 bytes in base64 or hex")
 }
 
-// Bounds of handset keywords and of the replies to them.
+// Bounds of webhooks' retries, of handset keywords and of the replies to them.
 const (
+	mostRetries    = 20
 	maxCommandWord = 20  // characters
 	maxReply       = 600 // code points, as in any message
 )
@@ -390,10 +370,8 @@ func (k *checker) messages(c *Config) {
 	if _, err := sms.ParseQuietHours(c.Messages.QuietHours); err != nil {
 		k.problem("messages.quiet_hours", "%s", err)
 	}
-	for i, delay := range c.Webhooks.RetryDelays {
-		if delay <= 0 {
-			k.problem(fmt.Sprintf("webhooks.retry_delays[%d]", i), "must be longer than 0s")
-		}
+	if len(c.Webhooks.RetryDelays) > mostRetries {
+		k.problem("webhooks.retry_delays", "must have at most %d items", mostRetries)
 	}
 	means := map[string]string{}
 	words := func(list string, words []string) {
@@ -426,7 +404,7 @@ func (k *checker) retention(c *Config) {
 	for _, kept := range []struct {
 		key  string
 		time time.Duration
-	}{{"deliveries", r.Deliveries}, {"idempotency_keys", r.IdempotencyKeys}, {"bodies", r.Bodies}, {"numbers", r.Numbers}} {
+	}{{"bodies", r.Bodies}, {"numbers", r.Numbers}} {
 		if kept.time > 0 && kept.time < leastRetention {
 			k.problem("retention."+kept.key, "must be at least %s", leastRetention)
 		}

@@ -15,7 +15,7 @@ import "time"
 // Config is a whole configuration file with the defaults filled in.
 //
 // Tags: yaml is the key, default the value when the file does not give one (in the syntax of a variable), min and max
-// bound a number or a duration, oneof lists the permitted words, required refuses an empty value, text explains the
+// bound a number or a duration (each of a list), a value below usual is warned of, oneof lists the permitted words, required refuses an empty value, text explains the
 // key, and example replaces the default in the sample file.
 type Config struct {
 	API           API        `yaml:"api" text:"The public API: http://<listen>/v1."`
@@ -47,13 +47,14 @@ type Config struct {
 type API struct {
 	Listen             string   `yaml:"listen" default:"127.0.0.1:8080" text:"host:port. Put a proxy with TLS in front."`
 	TrustedProxies     []string `yaml:"trusted_proxies" text:"Addresses or ranges (10.0.0.0/8) of the proxies of API and dashboard. Their X-Forwarded-For is trusted; their connections are not limited."`
-	RateLimitPerMinute int      `yaml:"rate_limit_per_minute" default:"500" min:"1" text:"Send requests that a user may make in 60 s, over all processes. Customers rely on it."`
+	RateLimitPerMinute int      `yaml:"rate_limit_per_minute" default:"500" min:"1" max:"1000000000" text:"Send requests that a user may make in 60 s, over all processes. Customers rely on it."`
 	DocsNotice         string   `yaml:"docs_notice" text:"Your text in the reference at /docs: support contact, addresses that webhooks come from."`
 }
 
 // Ops is the operators' listener.
 type Ops struct {
-	Listen string `yaml:"listen" default:"127.0.0.1:9090" text:"host:port. Never make it public: it has no authentication. Each process of a machine needs its own: INTUMWA_OPS_LISTEN."`
+	Listen   string   `yaml:"listen" default:"127.0.0.1:9090" text:"host:port. Never make it public: it has no authentication. Each process of a machine needs its own: INTUMWA_OPS_LISTEN."`
+	Networks []string `yaml:"networks" text:"Addresses or ranges that may read metrics, profiles and traces, besides this machine. Empty: everyone who reaches the listener. /healthz and /readyz answer everyone."`
 }
 
 // Dashboard is the web pages' listener.
@@ -113,9 +114,9 @@ type Redis struct {
 
 // Accounts bounds what an account may do in test mode, rule api 4.4.
 type Accounts struct {
-	TestQuota              int    `yaml:"test_quota" default:"5" min:"0" text:"How many segments of test messages an account may have sent or pending."`
-	TestNumberReplacements int    `yaml:"test_number_replacements" default:"3" min:"0" text:"How often a verified test number may be replaced."`
-	TestCodesADay          int    `yaml:"test_codes_a_day" default:"500" min:"1" text:"How many one-time codes companies that are not approved or have no credits may get within 24 hours, together. You pay for them. Of these, 20 to one client's network and 20 to one block of 10,000 numbers."`
+	TestQuota              int    `yaml:"test_quota" default:"5" min:"0" max:"1000000" text:"How many segments of test messages an account may have sent or pending."`
+	TestNumberReplacements int    `yaml:"test_number_replacements" default:"3" min:"0" max:"1000000" text:"How often a verified test number may be replaced."`
+	TestCodesADay          int    `yaml:"test_codes_a_day" default:"500" min:"1" max:"1000000" text:"How many one-time codes companies that are not approved or have no credits may get within 24 hours, together. You pay for them. Of these, 20 to one client's network and 20 to one block of 10,000 numbers."`
 	OTPKey                 Secret `yaml:"otp_key" text:"Key for hashes of one-time codes: at least 32 characters, the same in every process. Empty: a copy of the database reveals the codes of the last ten minutes."`
 }
 
@@ -126,10 +127,10 @@ type Billing struct {
 
 // Messages bounds a message's life.
 type Messages struct {
-	Validity         time.Duration `yaml:"validity" default:"24h" min:"1" text:"How long the gateway and the carrier try to deliver a message."`
+	Validity         time.Duration `yaml:"validity" default:"24h" min:"1s" max:"720h" usual:"1m" text:"How long the gateway and the carrier try to deliver a message."`
 	MaxSegments      int           `yaml:"max_segments" default:"255" min:"1" max:"255" text:"Maximum segments of one message; 255 is the protocol's limit."`
 	QuietHours       string        `yaml:"quiet_hours" default:"none" text:"Hours in Burundi time when batches wait, such as 21:00-06:00. Single messages are still sent. A company may have its own."`
-	InboundRetention time.Duration `yaml:"inbound_retention" default:"720h" min:"1" text:"How long messages from handsets are kept."`
+	InboundRetention time.Duration `yaml:"inbound_retention" default:"720h" min:"1m" max:"876000h" usual:"24h" text:"How long messages from handsets are kept."`
 }
 
 // Inbound configures the handling of MOs.
@@ -142,17 +143,17 @@ type Inbound struct {
 
 // Webhooks configures how customers' endpoints are called.
 type Webhooks struct {
-	Timeout      time.Duration   `yaml:"timeout" default:"10s" min:"1" text:"Maximum time of a call: DNS, connection, handshake and response."`
-	RetryDelays  []time.Duration `yaml:"retry_delays" default:"10s,30s,1m,5m,15m" text:"Pauses between attempts. After the last attempt the delivery has failed."`
+	Timeout      time.Duration   `yaml:"timeout" default:"10s" min:"100ms" max:"1m" usual:"1s" text:"Maximum time of a call: DNS, connection, handshake and response."`
+	RetryDelays  []time.Duration `yaml:"retry_delays" default:"10s,30s,1m,5m,15m" min:"1ms" max:"24h" text:"Pauses between attempts. After the last attempt the delivery has failed."`
 	AllowPrivate bool            `yaml:"allow_private" text:"Allows plain HTTP and private addresses. Development only: customers could reach internal machines."`
 }
 
 // Retention configures how long old data is kept.
 type Retention struct {
-	Messages        time.Duration `yaml:"messages" min:"0" text:"Final messages, batches, segments; 0s: no limit. At least a day more than messages.validity and the longest receipt_timeout together, and at least idempotency_keys."`
-	Bodies          time.Duration `yaml:"bodies" min:"0" text:"Texts, at least 24h; 0s: as long as the messages."`
-	Numbers         time.Duration `yaml:"numbers" min:"0" text:"Recipients, then obscured as +2577XXXXX12. At least receipts and deliveries; 0s: as long as the messages."`
-	Receipts        time.Duration `yaml:"receipts" default:"168h" min:"1" text:"Receipts that match no message or change nothing."`
-	Deliveries      time.Duration `yaml:"deliveries" default:"720h" min:"1" text:"Webhook deliveries, at least 24h."`
-	IdempotencyKeys time.Duration `yaml:"idempotency_keys" default:"24h" min:"1" text:"Idempotency keys, at least 24h. Customers rely on it."`
+	Messages        time.Duration `yaml:"messages" min:"0s" max:"876000h" text:"Final messages, batches, segments; 0s: no limit. At least a day more than messages.validity and the longest receipt_timeout together, and at least idempotency_keys."`
+	Bodies          time.Duration `yaml:"bodies" min:"0s" max:"876000h" text:"Texts, at least 24h; 0s: as long as the messages."`
+	Numbers         time.Duration `yaml:"numbers" min:"0s" max:"876000h" text:"Recipients, then obscured as +2577XXXXX12. At least receipts and deliveries; 0s: as long as the messages."`
+	Receipts        time.Duration `yaml:"receipts" default:"168h" min:"1m" max:"876000h" usual:"24h" text:"Receipts that match no message or change nothing."`
+	Deliveries      time.Duration `yaml:"deliveries" default:"720h" min:"24h" max:"876000h" text:"Webhook deliveries, at least 24h."`
+	IdempotencyKeys time.Duration `yaml:"idempotency_keys" default:"24h" min:"24h" max:"876000h" text:"Idempotency keys, at least 24h. Customers rely on it."`
 }

@@ -108,7 +108,7 @@ func (a Actor) do(ctx context.Context, level pgx.TxIsoLevel, work func(in within
 
 // again is do for a further transaction of the same act.
 func (a Actor) again(ctx context.Context, level pgx.TxIsoLevel, work func(in within) (act, error)) error {
-	return postgres.Retry(ctx, func() error {
+	err := postgres.Retry(ctx, func() error {
 		return pgx.BeginTxFunc(ctx, a.Pool, pgx.TxOptions{IsoLevel: level}, func(tx pgx.Tx) error {
 			in := within{Tx: tx}
 			if a.Accounts != nil {
@@ -124,6 +124,10 @@ func (a Actor) again(ctx context.Context, level pgx.TxIsoLevel, work func(in wit
 			return a.record(ctx, tx, done)
 		})
 	})
+	if err == nil && a.Webhooks != nil {
+		a.Webhooks.Kick()
+	}
+	return err
 }
 
 // note records an act that changes no row.

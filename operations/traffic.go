@@ -42,23 +42,8 @@ func (a Actor) NoteTestSend(ctx context.Context, to sms.Number, carrier, sender 
 	return a.note(ctx, act{name: "test_send", subject: "number " + to.Masked(), after: fields{"carrier": carrier, "sender": sender}})
 }
 
-// Route is a route for received messages as acts record and commands print it.
-type Route struct {
-	ID      int64  `json:"route_id"`
-	Address string `json:"address"`
-	Keyword string `json:"keyword"`
-	Carrier string `json:"carrier"`
-	Company int64  `json:"company_id"`
-	Sender  string `json:"sender"`
-}
-
-// RouteOf returns the route without the time of its creation.
-func RouteOf(r handsets.Route) Route {
-	return Route{r.ID, r.Address, r.Keyword, r.Carrier, r.CompanyID, r.Sender}
-}
-
 // AddRoute adds a route to a company, and to one of its senders if it has a name.
-func (a Actor) AddRoute(ctx context.Context, r handsets.Route) (is Route, err error) {
+func (a Actor) AddRoute(ctx context.Context, r handsets.Route) (is handsets.Route, err error) {
 	err = a.do(ctx, reads, func(in within) (act, error) {
 		senders, err := in.users.SendersOf(ctx, r.CompanyID)
 		if err == nil {
@@ -70,19 +55,17 @@ func (a Actor) AddRoute(ctx context.Context, r handsets.Route) (is Route, err er
 		if err != nil {
 			return act{}, err
 		}
-		added, err := a.Handsets.In(in.Tx).AddRoute(ctx, r)
-		is = RouteOf(added)
-		return on("inbound.route_add", "route", is.ID, is.Company, nil, is), err
+		is, err = a.Handsets.In(in.Tx).AddRoute(ctx, r)
+		return on("inbound.route_add", "route", is.ID, is.CompanyID, nil, is), err
 	})
 	return is, err
 }
 
 // RemoveRoute removes a route. Stored messages stay with their company.
-func (a Actor) RemoveRoute(ctx context.Context, id int64) (was Route, err error) {
+func (a Actor) RemoveRoute(ctx context.Context, id int64) (was handsets.Route, err error) {
 	err = a.do(ctx, reads, func(in within) (act, error) {
-		removed, err := a.Handsets.In(in.Tx).RemoveRoute(ctx, id)
-		was = RouteOf(removed)
-		return on("inbound.route_remove", "route", id, was.Company, was, nil), err
+		was, err = a.Handsets.In(in.Tx).RemoveRoute(ctx, id)
+		return on("inbound.route_remove", "route", id, was.CompanyID, was, nil), err
 	})
 	return was, err
 }

@@ -42,15 +42,7 @@ func (a Actor) SetEndpoint(ctx context.Context, company sms.CompanyID, to webhoo
 		done.after = state(is, to.Secret != "")
 		return done, err
 	})
-	return is, a.kick(err)
-}
-
-// kick wakes the webhooks after a change.
-func (a Actor) kick(err error) error {
-	if err == nil {
-		a.Webhooks.Kick()
-	}
-	return err
+	return is, err
 }
 
 // RotateSecret gives a company's endpoint a new secret, which keep gets. The owner gets a letter.
@@ -64,7 +56,7 @@ func (a Actor) RotateSecret(ctx context.Context, company sms.CompanyID, keep Kee
 		}
 		return onWebhook("webhook.rotate", company, nil, fields{"previous_until": is.PreviousUntil}), err
 	})
-	return is, a.kick(err)
+	return is, err
 }
 
 // EndRotation ends a rotation: the earlier secret signs no more.
@@ -76,12 +68,12 @@ func (a Actor) EndRotation(ctx context.Context, company sms.CompanyID) (is webho
 		}
 		return onWebhook("webhook.rotation_end", company, fields{"previous_until": was.PreviousUntil}, fields{"previous_until": is.PreviousUntil}), err
 	})
-	return is, a.kick(err)
+	return is, err
 }
 
 // Resend sends a delivery again. company 0 is any company.
 func (a Actor) Resend(ctx context.Context, company sms.CompanyID, id int64) error {
-	return a.kick(a.do(ctx, locks, func(in within) (done act, err error) {
+	return a.do(ctx, locks, func(in within) (done act, err error) {
 		if company == 0 {
 			if company, err = in.hooks.CompanyOf(ctx, id); err != nil {
 				return done, err
@@ -94,7 +86,7 @@ func (a Actor) Resend(ctx context.Context, company sms.CompanyID, id int64) erro
 		is, err := in.hooks.Resend(ctx, company, id)
 		return act{name: "webhook.resend", subject: "delivery " + was.WebhookID, company: int64(company),
 			before: fields{"state": was.State}, after: fields{"state": is.State}, hidden: true}, err // a pending one is brought forward
-	}))
+	})
 }
 
 // recoverReserve is the time that a part of a recovery may take, and showing its result.
@@ -105,12 +97,12 @@ const recoverReserve = 6 * time.Second
 func (a Actor) Recover(ctx context.Context, company sms.CompanyID, since time.Time) (resent, left int64, err error) {
 	for run := a.do; ; run = a.again {
 		var n int64
-		err = a.kick(run(ctx, locks, func(in within) (done act, err error) {
+		err = run(ctx, locks, func(in within) (done act, err error) {
 			if n, err = in.hooks.Recover(ctx, company, since); n > 0 {
 				done = onWebhook("webhook.recover", company, nil, fields{"since": since, "found": n})
 			}
 			return done, err
-		}))
+		})
 		if resent += n; err != nil || n < webhooks.RecoverMost {
 			return resent, 0, err
 		}

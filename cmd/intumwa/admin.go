@@ -215,41 +215,40 @@ func printJSON(w io.Writer, result any) error {
 	return encoder.Encode(result)
 }
 
-// printHuman prints an object as lines of key and value, and a list as a table. The headings are the JSON keys.
-// See cell for what a value may contain.
+// printHuman prints an object or a struct as lines of key and value, and a list of them as a table. The headings are the
+// JSON keys. See cell for what a value may contain.
 func printHuman(w io.Writer, result any) error {
+	if own, is := result.(interface{ human(io.Writer) error }); is {
+		return own.human(w)
+	}
 	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0) // Flush returns write errors
-	switch result := result.(type) {
-	case interface{ human(io.Writer) error }:
-		return result.human(w)
-	case []object:
-		for i, row := range result {
-			keys, cells := make([]string, len(row)), make([]string, len(row))
-			for j, p := range row {
-				keys[j], cells[j] = p.key, cell(p.value)
+	_, one := result.(object)
+	if list := reflect.ValueOf(result); list.Kind() == reflect.Slice && !one {
+		for i := range list.Len() {
+			var keys, cells []string
+			for _, p := range objectOf(list.Index(i).Interface()) {
+				keys, cells = append(keys, p.key), append(cells, cell(p.value))
 			}
 			if i == 0 {
 				_, _ = fmt.Fprintln(t, strings.Join(keys, "\t"))
 			}
 			_, _ = fmt.Fprintln(t, strings.Join(cells, "\t"))
 		}
-	default:
-		all, is := result.(object)
-		if !is {
-			all = objectOf(result)
-		}
-		for _, p := range all {
-			if maybe, is := p.value.(optional); is && maybe.empty() {
-				continue
-			}
+		return t.Flush()
+	}
+	for _, p := range objectOf(result) {
+		if maybe, is := p.value.(optional); !is || !maybe.empty() {
 			_, _ = fmt.Fprintf(t, "%s\t%s\n", p.key, cell(p.value))
 		}
 	}
 	return t.Flush()
 }
 
-// objectOf converts a struct with JSON tags.
+// objectOf returns an object itself, and converts a struct with JSON tags.
 func objectOf(s any) (o object) {
+	if o, is := s.(object); is {
+		return o
+	}
 	v := reflect.ValueOf(s)
 	for i := range v.NumField() {
 		if v.Type().Field(i).Anonymous {
@@ -257,6 +256,9 @@ func objectOf(s any) (o object) {
 			continue
 		}
 		key, more, _ := strings.Cut(v.Type().Field(i).Tag.Get("json"), ",")
+		if key == "-" {
+			continue
+		}
 		value := v.Field(i).Interface()
 		if more == "omitempty" {
 			value = optional{value}
@@ -346,7 +348,7 @@ func (c *adminLogCmd) do(ctx context.Context, o *operator) (any, error) {
 	filter := audit.Filter{Company: sms.CompanyID(c.Company), Since: c.Since.moment()}
 	return collect(0, c.Limit, func(before int64, limit int) ([]audit.Act, int64, error) {
 		return audit.List(ctx, o.pool, filter, before, limit)
-	}, func(a audit.Act) object {
+	}, func(a audit.Act) any {
 		return object{{"id", a.ID}, {"at", a.At}, {"actor", a.Actor}, {"act", a.Act}, {"subject", a.Subject},
 			{"company_id", orNull(int64(a.Company))}, {"before", recorded(a.Before)}, {"after", recorded(a.After)}}
 	})
@@ -369,11 +371,11 @@ type listFlags struct {
 
 // collect reads a list in pages. page returns rows after a cursor and the next cursor, 0 at the end. view returns nil
 // to leave a row out.
-func collect[T any](cursor int64, most int, page func(cursor int64, limit int) ([]T, int64, error), view func(T) object) (any, error) {
+func collect[T any](cursor int64, most int, page func(cursor int64, limit int) ([]T, int64, error), view func(T) any) (any, error) {
 	if most < 1 {
 		return nil, errors.New("--limit must be at least 1")
 	}
-	list := []object{} // [] in JSON, not null
+	list := []any{} // [] in JSON, not null
 	for {
 		rows, next, err := page(cursor, min(listPage, most-len(list)))
 		if err != nil {
@@ -391,12 +393,15 @@ func collect[T any](cursor int64, most int, page func(cursor int64, limit int) (
 	}
 }
 
+// asIs is a view of rows that are printed as they are.
+func asIs[T any](row T) any { return row }
+
 // collectByID is collect for rows in ascending order of id. The first key of each object is the id.
-func collectByID[T any](ctx context.Context, s listFlags, page func(ctx context.Context, after int64, limit int) ([]T, error), view func(T) object) (any, error) {
+func collectByID[T any](ctx context.Context, s listFlags, page func(ctx context.Context, after int64, limit int) ([]T, error), view func(T) any) (any, error) {
 	return collect(s.After, s.Limit, func(after int64, limit int) (rows []T, next int64, err error) {
 		rows, err = page(ctx, after, limit)
 		if len(rows) == limit {
-			next, _ = view(rows[limit-1])[0].value.(int64)
+			next, _ = objectOf(view(rows[limit-1]))[0].value.(int64)
 		}
 		return rows, next, err
 	}, view)

@@ -9,55 +9,41 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/alecthomas/kong"
+
 	"intumwa/accounts"
-	"intumwa/sms"
 )
 
 type adminUserCmd struct {
-	Create  adminUserCreateCmd  `cmd:"" help:"Create a user."`
-	List    adminUserListCmd    `cmd:"" help:"List users."`
-	Disable adminUserDisableCmd `cmd:"" help:"Refuse a user's sign-in and API tokens, at once."`
-	Enable  adminUserEnableCmd  `cmd:"" help:"Let a disabled user in again."`
-	Demote  adminUserDemoteCmd  `cmd:"" help:"Take the administration away from a user."`
-	Role    adminUserRoleCmd    `cmd:"" help:"Give a person of a company another role, or remove them, at once."`
-	Reset   adminUserResetCmd   `cmd:"" help:"Void a user's password and second factor; a mail invites to choose a password."`
+	Create  adminUserCreateCmd `cmd:"" help:"Create a user."`
+	List    adminUserListCmd   `cmd:"" help:"List users."`
+	Disable adminUserChange    `cmd:"" help:"Refuse a user's sign-in and API tokens, at once."`
+	Enable  adminUserChange    `cmd:"" help:"Let a disabled user in again."`
+	Demote  adminUserChange    `cmd:"" help:"Take the administration away from a user."`
+	Role    adminUserRoleCmd   `cmd:"" help:"Give a person of a company another role, or remove them, at once."`
+	Reset   adminUserChange    `cmd:"" help:"Void a user's password and second factor; a mail invites to choose a password."`
 }
 
-type (
-	adminUserDisableCmd struct{ adminUserChange }
-	adminUserEnableCmd  struct{ adminUserChange }
-	adminUserDemoteCmd  struct{ adminUserChange }
-	adminUserResetCmd   struct{ adminUserChange }
-)
-
-func (c *adminUserDisableCmd) do(ctx context.Context, o *operator) (any, error) {
-	return c.set(ctx, o, "disable")
-}
-
-func (c *adminUserEnableCmd) do(ctx context.Context, o *operator) (any, error) {
-	return c.set(ctx, o, "enable")
-}
-
-func (c *adminUserDemoteCmd) do(ctx context.Context, o *operator) (any, error) {
-	return c.set(ctx, o, "demote")
-}
-
-func (c *adminUserResetCmd) do(ctx context.Context, o *operator) (any, error) {
-	return c.set(ctx, o, "reset")
-}
-
+// adminUserChange is each of operations.UserChanges, by the name of its command.
 type adminUserChange struct {
 	Email  string `required:"" aliases:"user" help:"Email of the user."`
 	Reason string `aliases:"note" help:"Why; it stays in the audit log."`
+	change string
 }
 
-// set changes the user and ends the user's sessions.
-func (c *adminUserChange) set(ctx context.Context, o *operator, change string) (any, error) {
+// AfterApply is a hook of kong.
+func (c *adminUserChange) AfterApply(command *kong.Context) error {
+	c.change = command.Selected().Name
+	return nil
+}
+
+// do changes the user and ends the user's sessions.
+func (c *adminUserChange) do(ctx context.Context, o *operator) (any, error) {
 	u, err := o.accounts().UserByEmail(ctx, c.Email)
 	if err != nil {
 		return nil, err
 	}
-	return done(o.by(nil).SetUser(ctx, u.ID, change, c.Reason))
+	return done(o.by(nil).SetUser(ctx, u.ID, c.change, c.Reason))
 }
 
 type adminUserRoleCmd struct {
@@ -121,7 +107,7 @@ func firstLine(r io.Reader) (string, error) {
 type adminUserListCmd struct{ listFlags }
 
 func (c *adminUserListCmd) do(ctx context.Context, o *operator) (any, error) {
-	return collectByID(ctx, c.listFlags, o.accounts().Users, func(u accounts.User) object {
+	return collectByID(ctx, c.listFlags, o.accounts().Users, func(u accounts.User) any {
 		return object{{"user_id", u.ID}, {"email", u.Email}, {"name", u.Name}, {"administrator", u.Administrator}, {"disabled", u.Disabled}, {"created_at", u.CreatedAt},
 			{"company_id", orNull(u.Company)}, {"role", orNull(u.Role)}}
 	})
@@ -188,22 +174,14 @@ type adminTokenListCmd struct {
 
 // do lists tokens without their secrets, which are not stored.
 func (c *adminTokenListCmd) do(ctx context.Context, o *operator) (any, error) {
-	view := func(t accounts.Token) object {
-		return object{{"token_id", t.ID}, {"user_id", t.UserID}, {"name", t.Name}, {"created_at", t.CreatedAt}, {"last_used_at", t.LastUsedAt}, {"revoked_at", t.RevokedAt},
-			{"scopes", t.Scopes}, {"expires_at", t.ExpiresAt}, {"networks", t.Networks}}
-	}
 	if c.User == "" {
-		return collectByID(ctx, c.listFlags, o.accounts().Tokens, view)
+		return collectByID(ctx, c.listFlags, o.accounts().Tokens, asIs)
 	}
 	user, err := o.accounts().UserByEmail(ctx, c.User)
 	if err != nil {
 		return nil, err
 	}
-	tokens, err := o.accounts().TokensOf(ctx, user.ID)
-	if err != nil {
-		return nil, err
-	}
-	return views(tokens, view), nil
+	return done(o.accounts().TokensOf(ctx, user.ID))
 }
 
 type adminTestNumberCmd struct {
@@ -222,12 +200,5 @@ func (c *adminTestNumberSetCmd) do(ctx context.Context, o *operator) (any, error
 	if !ok {
 		return nil, fmt.Errorf("%q is not a valid Burundi (+257) number", c.Number)
 	}
-	n, err := o.by(nil).SetTestNumber(ctx, c.User, number, c.Verified)
-	return done(testNumberSet{n.UserID, number, n.Verified}, err)
-}
-
-type testNumberSet struct {
-	User     int64      `json:"user_id"`
-	Number   sms.Number `json:"phone_number"`
-	Verified bool       `json:"verified"`
+	return done(o.by(nil).SetTestNumber(ctx, c.User, number, c.Verified))
 }

@@ -89,10 +89,10 @@ func (c *adminCompanySetCmd) do(ctx context.Context, o *operator) (any, error) {
 	}))
 }
 
-// warnOfNoReason warns if an approval is taken back without a reason.
+// warnOfNoReason warns if an approval or a verification is taken back without a reason.
 func (o *operator) warnOfNoReason(reason string) {
 	if reason == "" {
-		_, _ = fmt.Fprintln(o.stderr, "intumwa: warning: without --reason the audit log does not have why")
+		_, _ = fmt.Fprintln(o.stderr, "intumwa: warning: without --reason the audit log does not say why")
 	}
 }
 
@@ -132,7 +132,7 @@ func (c *adminCompanyListCmd) do(ctx context.Context, o *operator) (any, error) 
 		}
 		balances, err = billing.New(o.pool).Balances(ctx, ids)
 		return page, err
-	}, func(c accounts.Company) object {
+	}, func(c accounts.Company) any {
 		var credits *int64 // null: no balance opened
 		if n, ok := balances[c.ID]; ok {
 			credits = &n
@@ -145,7 +145,7 @@ type adminCompanyShowCmd struct {
 	ID int64 `required:"" aliases:"company" help:"The company."`
 }
 
-func endpointOf(e webhooks.Endpoint) object {
+func endpointOf(e webhooks.Endpoint) any {
 	return object{{"company_id", e.CompanyID}, {"url", e.URL}, {"active", e.Active}, {"events", optional{e.Events}},
 		{"previous_until", e.PreviousUntil}, {"failing_since", e.FailingSince}}
 }
@@ -191,7 +191,7 @@ func (c *adminCompanyShowCmd) do(ctx context.Context, o *operator) (any, error) 
 	}
 	all := object{{"company_id", company.ID}, {"name", company.Name}, {"owner_id", company.OwnerID}, {"owner", owner.Email}, {"approved", company.Approved},
 		{"verified", company.Verified}, {"smart_encoding", company.SmartEncoding}, {"quiet_hours", optional{company.QuietHours}}, {"credits", credits},
-		{"senders", views(senders, senderOf)}, {"webhook", webhook}, {"spent_today", spent}}
+		{"senders", senders}, {"webhook", webhook}, {"spent_today", spent}}
 	all = append(all, objectOf(operations.BoundsOf(company.Limits))...)
 	return deep{append(all, pair{"bodies", operations.BodiesText(keep)}, pair{"facts", factsOf(facts)})}, nil
 }

@@ -7,7 +7,6 @@ import (
 
 	"intumwa/configs"
 	"intumwa/inbound/handsets"
-	"intumwa/operations"
 )
 
 type adminInboundCmd struct {
@@ -30,7 +29,7 @@ func (c *adminInboundListCmd) do(ctx context.Context, o *operator) (any, error) 
 			next = rows[limit-1].ID
 		}
 		return rows, next, err
-	}, func(m handsets.Inbound) object {
+	}, func(m handsets.Inbound) any {
 		if m.At.Before(since) {
 			return nil
 		}
@@ -83,7 +82,7 @@ func (c *adminRouteAddCmd) do(ctx context.Context, o *operator) (any, error) {
 type adminRouteListCmd struct{ listFlags }
 
 func (c *adminRouteListCmd) do(ctx context.Context, o *operator) (any, error) {
-	return collectByID(ctx, c.listFlags, handsets.New(o.pool).ListRoutes, func(r handsets.Route) object { return objectOf(operations.RouteOf(r)) })
+	return collectByID(ctx, c.listFlags, handsets.New(o.pool).ListRoutes, asIs)
 }
 
 type adminRouteRemoveCmd struct {

@@ -26,11 +26,7 @@ type adminLinksCmd struct{}
 
 // do lists the links as last reported by their dispatchers.
 func (adminLinksCmd) do(ctx context.Context, o *operator) (any, error) {
-	links, err := dispatcher.Links(ctx, o.pool)
-	if err != nil {
-		return nil, err
-	}
-	return views(links, func(l dispatcher.LinkState) object { return objectOf(l) }), nil
+	return done(dispatcher.Links(ctx, o.pool))
 }
 
 type adminLinkCmd struct {

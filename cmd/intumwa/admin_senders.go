@@ -23,21 +23,12 @@ type adminSenderCreateCmd struct {
 	Approved bool   `help:"May be used."`
 }
 
-// senderOf is a sender as create and show print it.
-func senderOf(s accounts.Sender) senderMade { return senderMade{s.ID, s.Name, s.Approved} }
-
-type senderMade struct {
-	ID       int64  `json:"sender_id"`
-	Name     string `json:"name"`
-	Approved bool   `json:"approved"`
-}
-
 func (c *adminSenderCreateCmd) do(ctx context.Context, o *operator) (any, error) {
 	s, err := o.by(nil).CreateSender(ctx, c.Company, c.Name, c.Country, c.Approved)
 	if err == nil && c.Approved {
 		err = o.warnOfNamesakes(ctx, c.Name, c.Company)
 	}
-	return done(senderOf(s), err)
+	return done(s, err)
 }
 
 type adminSenderSetCmd struct {
@@ -102,7 +93,7 @@ type adminSenderListCmd struct {
 }
 
 func (c *adminSenderListCmd) do(ctx context.Context, o *operator) (any, error) {
-	view := func(s accounts.SenderRequest) object {
+	view := func(s accounts.SenderRequest) any {
 		return object{{"sender_id", s.ID}, {"company_id", s.CompanyID}, {"name", s.Name}, {"country", s.Country}, {"approved", s.Approved},
 			{"state", s.State()},   // waiting, approved or refused
 			{"purpose", s.Purpose}, // as its company states it; empty when a command registered it

@@ -245,8 +245,13 @@ func TestWarnings(t *testing.T) {
 	if _, _, warning := s.run("", "admin", "sender", "set", "--id", id, "--approved=true"); !strings.Contains(warning, "company "+one+" may send as BANK too") {
 		t.Errorf("two companies may send under one name: %q", warning)
 	}
-	if _, _, warning := s.run("", "admin", "sender", "set", "--id", id, "--approved=false"); warning != "" {
-		t.Errorf("approval withdrawn: %q", warning)
+	for _, set := range [][]string{{"sender", "set", "--id", id, "--approved=false"}, {"company", "set", "--id", one, "--approved=false"}, {"company", "set", "--id", one, "--verified=false"}} {
+		if code, _, warning := s.run("", append([]string{"admin"}, set...)...); code != exitOK || !strings.Contains(warning, "without --reason") {
+			t.Errorf("%v: %d %q", set, code, warning)
+		}
+		if code, _, warning := s.run("", append(append([]string{"admin"}, set...), "--reason", "fraud")...); code != exitOK || warning != "" {
+			t.Errorf("%v with a reason: %d %q", set, code, warning)
+		}
 	}
 }
 

@@ -63,7 +63,7 @@ func (list unansweredList) human(w io.Writer) error {
 		if _, err := fmt.Fprintf(w, "%s: %d %s\n", group.heading, len(some), unit); err != nil {
 			return err
 		}
-		if err := printHuman(w, views(some, func(m adminUnanswered) object { return objectOf(m) })); err != nil {
+		if err := printHuman(w, some); err != nil {
 			return err
 		}
 	}
@@ -283,7 +283,7 @@ func (c *adminUnmatchedCmd) do(ctx context.Context, o *operator) (any, error) {
 			next = 0
 		}
 		return page, next, err
-	}, func(r receipts.InboxReceipt) object {
+	}, func(r receipts.InboxReceipt) any {
 		if c.Carrier != "" && r.Carrier != c.Carrier || r.At.Before(since) {
 			return nil
 		}

@@ -157,7 +157,7 @@ func (c *adminDeliveriesCmd) do(ctx context.Context, o *operator) (any, error) {
 	filter := webhooks.Filter{State: c.State, Since: c.Since.moment()}
 	return collect(0, c.Limit, func(before int64, limit int) ([]webhooks.Delivery, int64, error) {
 		return o.openWebhooks().Deliveries(ctx, sms.CompanyID(c.Company), filter, before, limit)
-	}, func(d webhooks.Delivery) object {
+	}, func(d webhooks.Delivery) any {
 		last := ""
 		if n := len(d.Attempts); n > 0 {
 			last = d.Attempts[n-1].Result

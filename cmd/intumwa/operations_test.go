@@ -164,7 +164,9 @@ func TestPageAndCommand(t *testing.T) {
 		{name: "verify", page: func() { root.post("/admin/companies/1/verify") }, command: "company|set|--id|2|--verified=true"},
 		{name: "end verification", page: func() { root.post("/admin/companies/1/withdraw", "what", "verification", "reason", "fraud") }, command: "company|set|--id|2|--verified=false|--reason|fraud"},
 		{name: "low balance", page: func() { owner.post("/statement/threshold", "threshold", "10") }, command: "company|set|--id|2|--low-balance|10"},
-		{name: "credits", page: func() { root.post("/admin/companies/1/credits", "page", "/admin/companies/1", "amount", "5", "note", "paid") }, command: "credits|add|--company|2|--amount|5|--note|paid", once: true},
+		{name: "credits", page: func() {
+			root.post("/admin/companies/1/credits", "page", "/admin/companies/1", "amount", "5", "note", "paid")
+		}, command: "credits|add|--company|2|--amount|5|--note|paid", once: true},
 		{name: "approve a sender", prepare: `insert into senders (id, company_id, name, country, purpose) overriding system value values (1, 1, 'ISOKO', 'BI', 'news'), (2, 2, 'ISOKO', 'BI', 'news')`,
 			page: func() { root.post("/admin/senders/1/approve", "page", "/admin/senders") }, command: "sender|set|--id|2|--approved=true", once: true},
 		{name: "end a sender's approval", page: func() { root.post("/admin/senders/1/withdraw", "reason", "a bank's") }, command: "sender|set|--id|2|--approved=false|--reason|a bank's"},

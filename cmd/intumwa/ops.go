@@ -5,8 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/pprof"
+	"net/netip"
+	"slices"
 	"strconv"
 	"sync/atomic"
 	"time"
@@ -76,6 +79,32 @@ func newOps(pool *pgxpool.Pool, commits func() error, registry registry, log *sl
 		state(w, http.StatusOK, "ready", "")
 	})
 	return o
+}
+
+// readOnlyBy refuses what only operators may read to clients outside their networks, if there are any, and this machine.
+func readOnlyBy(readers []netip.Prefix, next http.Handler) http.Handler {
+	if len(readers) == 0 {
+		return next
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/healthz" && r.URL.Path != "/readyz" && !mayRead(readers, r) {
+			state(w, http.StatusForbidden, "refused", "your address is not in ops.networks")
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+func mayRead(readers []netip.Prefix, r *http.Request) bool {
+	client, err := netip.ParseAddrPort(r.RemoteAddr)
+	if err != nil {
+		return false
+	}
+	ip := client.Addr().Unmap().WithZone("")
+	if local, ok := r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr); ok && ip == local.AddrPort().Addr().Unmap().WithZone("") || ip.IsLoopback() {
+		return true
+	}
+	return slices.ContainsFunc(readers, func(p netip.Prefix) bool { return p.Contains(ip) })
 }
 
 func state(w http.ResponseWriter, code int, status, reason string) {

@@ -252,7 +252,7 @@ func (g *gateway) serve(ctx context.Context) error {
 	}
 	life.run("notices", listener.Run)
 	life.run("reload", reload.Run)
-	if err := life.listen(ctx, "ops", c.Ops.Listen, nil, &http.Server{Handler: ops, ReadHeaderTimeout: 5 * time.Second, WriteTimeout: 30 * time.Second}); err != nil {
+	if err := life.listen(ctx, "ops", c.Ops.Listen, nil, &http.Server{Handler: readOnlyBy(c.Ops.Readers(), ops), ReadHeaderTimeout: 5 * time.Second, WriteTimeout: 30 * time.Second}); err != nil {
 		return err
 	}
 	for _, warning := range c.Warnings(g.roles...) {

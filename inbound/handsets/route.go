@@ -11,16 +11,16 @@ import (
 	"intumwa/internal/postgres"
 )
 
-// Route gives an address's messages to a company.
+// Route gives an address's messages to a company. Commands and the audit log have it in this form.
 type Route struct {
-	ID        int64
-	Address   string // as RouteAddress returns it
-	Keyword   string // the message's first word, as Keyword returns it; "": any text
-	Carrier   string // "": any
-	CompanyID int64
-	Sender    string // to which STOP under this route applies; "": all senders of the company, or the one with Address as its name
-	CreatedAt time.Time
-	Account   int64 // the API key of kind SMPP whose binds get its messages too; 0: none
+	ID        int64     `json:"route_id"`
+	Address   string    `json:"address"` // as RouteAddress returns it
+	Keyword   string    `json:"keyword"` // the message's first word, as Keyword returns it; "": any text
+	Carrier   string    `json:"carrier"` // "": any
+	CompanyID int64     `json:"company_id"`
+	Sender    string    `json:"sender"` // to which STOP under this route applies; "": all senders of the company, or the one with Address as its name
+	CreatedAt time.Time `json:"-"`
+	Account   int64     `json:"smpp,omitempty"` // the API key of kind SMPP whose binds get its messages too; 0: none
 }
 
 // ErrTaken means that the address and keyword have a route.

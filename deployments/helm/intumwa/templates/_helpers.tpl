@@ -42,7 +42,9 @@ app.kubernetes.io/component: {{ .role }}
 {{- fail "config.api.trusted_proxies is required: whose X-Forwarded-For counts, such as the network of your ingress's pods. Without it every visitor shares the ingress's address. withoutProxy: true says that there is none" }}
 {{- end }}
 {{- $must := dict "api" (dict "listen" "0.0.0.0:8080") "ops" (dict "listen" "0.0.0.0:9090") "dashboard" (dict "listen" "0.0.0.0:8081") "log" (dict "format" "json") "accounts" (dict "otp_key" "${INTUMWA_ACCOUNTS_OTP_KEY}") "encryption_key" "${INTUMWA_ENCRYPTION_KEY}" -}}
-{{- toYaml (mergeOverwrite (deepCopy .Values.config) $must) }}
+{{- $usual := dict "ops" (dict "networks" (list "10.0.0.0/8" "172.16.0.0/12" "192.168.0.0/16" "100.64.0.0/10" "fc00::/7")) -}}
+{{- if .Values.withoutProxy }}{{ $usual = merge (dict "api" (dict "trusted_proxies" (list "127.0.0.1"))) $usual }}{{ end -}}
+{{- toYaml (mergeOverwrite $usual (deepCopy .Values.config) $must) }}
 {{- end }}
 
 {{- define "intumwa.podSecurity" -}}
