@@ -31,9 +31,8 @@ func sliced(within time.Duration, step func() (more bool, err error)) error {
 }
 
 const (
-	// worked is the rest of a task whose cost is its useful work, swept that of one
-	// that searches for work: searching takes at most 2 % of the time, if a search
-	// takes less than restMost / swept.
+	// After a round a task rests for its duration times one of these: worked if the round did useful work, swept if it
+	// only searched for some. So searches take at most 2 % of the time, if each takes less than restMost / swept.
 	worked   = 5
 	swept    = 50
 	restMost = 30 * time.Second

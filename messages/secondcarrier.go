@@ -17,8 +17,8 @@ type Failing struct {
 	MessageID int64
 	Reason    string // the carrier's words
 
-	// Epoch, if not 0, is the dispatcher's own claim, of which all segments have their results: that attempt ends in
-	// this transaction. Otherwise the message must not be claimed.
+	// Epoch, if not 0, is the dispatcher's own claim. All its segments have their results, so the attempt ends in this
+	// transaction. If it is 0, the message must not be claimed.
 	Epoch int
 }
 

@@ -29,7 +29,7 @@ func (n Number) act(name, reason string, after fields) act {
 }
 
 // ExportNumber calls export, which returns how many it has of what, between an entry at the beginning and one at the end.
-func (a Actor) ExportNumber(ctx context.Context, n Number, reason string, export func() (fields, error)) error {
+func (a Actor) ExportNumber(ctx context.Context, n Number, reason string, export func() (map[string]any, error)) error {
 	if err := a.note(ctx, n.act("number.export", reason, fields{})); err != nil {
 		return err
 	}
