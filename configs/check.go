@@ -356,16 +356,10 @@ func (c *Config) Key() (*[32]byte, error) {
 	return nil, errors.New("must be 32 bytes in base64 or hex")
 }
 
-// Bounds of handset keywords and of the replies to them.
-const (
-	maxCommandWord = 20  // characters
-	maxReply       = 600 // code points, as in any message
-)
-
-var senderName = regexp.MustCompile(`^[A-Za-z0-9]{1,11}$`)
+const maxCommandWord = 20 // characters of a handset's keyword
 
 func (k *checker) messages(c *Config) {
-	if !senderName.MatchString(c.TestSender) {
+	if !sms.ValidSender(c.TestSender) {
 		k.problem("test_sender", "must be 1-11 ASCII letters and digits")
 	}
 	if _, err := sms.ParseQuietHours(c.Messages.QuietHours); err != nil {
@@ -392,8 +386,8 @@ func (k *checker) messages(c *Config) {
 	words("stop_words", c.Inbound.StopWords)
 	words("start_words", c.Inbound.StartWords)
 	for _, reply := range []struct{ key, text string }{{"inbound.stop_reply", c.Inbound.StopReply}, {"inbound.start_reply", c.Inbound.StartReply}} {
-		if utf8.RuneCountInString(reply.text) > maxReply || strings.ContainsRune(reply.text, 0) || reply.text != "" && strings.TrimSpace(reply.text) == "" {
-			k.problem(reply.key, "must be a text of at most %d characters, or empty", maxReply)
+		if utf8.RuneCountInString(reply.text) > sms.MaxText || strings.ContainsRune(reply.text, 0) || reply.text != "" && strings.TrimSpace(reply.text) == "" {
+			k.problem(reply.key, "must be a text of at most %d characters, or empty", sms.MaxText)
 		}
 	}
 }

@@ -102,8 +102,8 @@ func (d *Dashboard) checkCampaign(v *visit, t tenant) error {
 	switch {
 	case !utf8.ValidString(text) || strings.ContainsFunc(text, func(r rune) bool { return r < ' ' && r != '\n' && r != '\r' || r == 0x7f }):
 		f.refuse("template", "campaign.template.octets")
-	case utf8.RuneCountInString(text) > maxTemplate:
-		f.refuse("template", "campaign.template.long", maxTemplate)
+	case utf8.RuneCountInString(text) > sms.MaxText:
+		f.refuse("template", "campaign.template.long", sms.MaxText)
 	default:
 		if near, line, column, found := sms.FirstBrace(text); found {
 			f.refuse("template", "campaign.template.brace", near, line, column)
@@ -174,7 +174,7 @@ func (v *visit) uploadTurn(t tenant, addresses *throttle.Turns) (leave func(), e
 	if err != nil {
 		return nil, v.busy(http.StatusTooManyRequests)
 	}
-	leaveAddress, err := addresses.Enter(v.ctx(), tryKey("upload", networkOf(v.c.ClientIP())))
+	leaveAddress, err := addresses.Enter(v.ctx(), tryKey("upload", v.network()))
 	if err != nil {
 		leaveCompany()
 		return nil, v.busy(http.StatusTooManyRequests)

@@ -16,8 +16,6 @@ import (
 const (
 	maxRecipients = 100_000 // of a campaign
 	maxTried      = 500     // of a company that cannot send yet
-	maxTemplate   = 600     // characters
-	maxVariable   = 255     // characters
 	maxShown      = 40      // characters of a cell that a page shows
 	rowsAhead     = 100     // of a file, from which its columns are found
 )
@@ -159,8 +157,8 @@ func (r *rowReader) check(line sheetRow, row *draftRow) (wrong string) {
 			value = v.amount(line.Cells[at], line.exact(at))
 		}
 		switch {
-		case utf8.RuneCountInString(value) > maxVariable:
-			return v.lang.T("campaign.line.long", shorten(name), maxVariable)
+		case utf8.RuneCountInString(value) > sms.MaxVariable:
+			return v.lang.T("campaign.line.long", shorten(name), sms.MaxVariable)
 		case formulaError.MatchString(value):
 			return v.lang.T("campaign.line.formula", shorten(value))
 		}

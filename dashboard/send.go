@@ -18,13 +18,6 @@ import (
 	"intumwa/sms"
 )
 
-const (
-	maxMessage = 600 // characters (rule api 8)
-	maxSender  = 11
-
-	alphanumerics = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz" // of a sender ID
-)
-
 // keyPrefix separates the idempotency keys of forms from those of the user's API requests.
 const keyPrefix = "dashboard:"
 
@@ -57,8 +50,8 @@ func (f *form) text(field string) string {
 		f.refuse(field, "error.required")
 	case !utf8.ValidString(text):
 		f.refuse(field, "send.invalid")
-	case utf8.RuneCountInString(text) > maxMessage:
-		f.refuse(field, "send.long", maxMessage)
+	case utf8.RuneCountInString(text) > sms.MaxText:
+		f.refuse(field, "send.long", sms.MaxText)
 	}
 	return text
 }
@@ -66,7 +59,7 @@ func (f *form) text(field string) string {
 // sender returns a field with a sender ID.
 func (f *form) sender(field string) string {
 	name := f.required(field)
-	if len(name) > maxSender || strings.Trim(name, alphanumerics) != "" {
+	if !sms.ValidSender(name) {
 		f.refuse(field, "send.sender")
 	}
 	return name

@@ -9,6 +9,7 @@ import (
 
 	"intumwa/accounts"
 	"intumwa/internal/audit"
+	"intumwa/sms"
 )
 
 // sendersPage is the page of the sender IDs.
@@ -39,7 +40,7 @@ func (d *Dashboard) senders(v *visit, t tenant) (err error) {
 func (d *Dashboard) requestSender(v *visit, t tenant) error {
 	f := v.form()
 	name := strings.TrimSpace(f.required("name"))
-	if strings.Trim(name, alphanumerics) != "" || len(name) > maxSender {
+	if !sms.ValidSender(name) {
 		f.refuse("name", "senders.name.wrong")
 	}
 	purpose := f.required("purpose")
