@@ -46,14 +46,15 @@ func (c *Config) Check(roles ...string) []Problem {
 // Roles are the parts that a process may serve.
 var Roles = []string{"api", "dispatcher", "webhooks", "dashboard"}
 
-// readers are the roles that read the secrets under a key path; every command reads the others.
+// readers are the roles that read the keys under a path; every role and command reads the others.
 var readers = []struct {
 	path  string
 	roles []string
 }{
-	{"accounts.otp_key", []string{"api", "dashboard"}},
+	{"accounts.otp_key", []string{"api", "webhooks", "dashboard"}},
 	{"encryption_key", []string{"webhooks", "dashboard"}},
-	{"mail.url", []string{"dashboard"}},
+	{"mail.url", []string{"webhooks", "dashboard"}},
+	{"dashboard.public_url", []string{"webhooks", "dashboard"}},
 	{"carriers[", []string{"dispatcher"}},
 	{"redis.", Roles},
 }
@@ -84,6 +85,8 @@ const (
 		"set it to 32 random bytes before the first of them, the same in every process: openssl rand -base64 32"
 	unhashed = "is empty, so a stolen copy of the database reveals the one-time codes of its last ten minutes; " +
 		"set it to 32 random bytes, the same in every process: openssl rand -base64 32"
+	unmailed  = "is empty although dashboard.public_url is set, so no mail is sent: nobody can sign up, and no owner learns of a decision or a low balance"
+	unlinked  = "is empty, so the links in mails lead to this machine"
 	inTheOpen = "has no sslmode that insists on encryption and names another host, so the password and the messages may cross " +
 		"the network readable; add sslmode=verify-full (or require), or sslmode=disable if the network is yours alone"
 )
@@ -99,6 +102,8 @@ func (c *Config) Warnings(roles ...string) []Problem {
 	}{
 		{"accounts.otp_key", unhashed, c.Accounts.OTPKey == ""},
 		{"encryption_key", unencrypted, c.EncryptionKey == ""},
+		{"mail.url", unmailed, c.Mail.URL == "" && c.Dashboard.PublicURL != "" && !c.Dashboard.Local()},
+		{"dashboard.public_url", unlinked, c.Mail.URL != "" && c.Dashboard.PublicURL == ""},
 		{"database.url", inTheOpen, postgres.Readable(string(c.Database.URL))},
 	} {
 		if w.warn && needs(roles, w.key) {
