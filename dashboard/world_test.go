@@ -14,10 +14,13 @@ import (
 
 	"intumwa/accounts"
 	"intumwa/billing"
+	"intumwa/campaigns"
 	"intumwa/internal/mail"
 	"intumwa/internal/postgres"
 	"intumwa/internal/testenv"
 	"intumwa/internal/throttle"
+	"intumwa/letters"
+	"intumwa/messages"
 	"intumwa/tools/mailcatcher"
 	"intumwa/webhooks"
 )
@@ -37,14 +40,20 @@ type world struct {
 	smtp     string // its address
 	url      string
 	d        *Dashboard
+
+	campaigns *campaigns.Campaigns
+	letters   *letters.Letters
 }
 
-// newWorld starts a dashboard; change may modify its rooms and options. Tests with separate worlds run in
+// newWorld starts a dashboard and the background work behind it; change may modify its rooms and options. Tests with separate worlds run in
 // parallel.
 func newWorld(t *testing.T, change func(*Rooms, *Options)) *world {
 	t.Helper()
 	w := stillWorld(t, change)
 	w.run(w.d.Run)
+	w.run(w.campaigns.Run)
+	w.run(w.letters.Run)
+	w.run(func(ctx context.Context) error { return messages.New(w.pool).RunTallies(ctx, w.d.log) })
 	return w
 }
 
@@ -86,6 +95,10 @@ func stillWorld(t *testing.T, change func(*Rooms, *Options)) *world {
 		change(&rooms, &options)
 	}
 	if w.d, err = New(rooms, options); err != nil {
+		t.Fatal(err)
+	}
+	w.campaigns = w.d.rooms.Campaigns
+	if w.letters, err = letters.New(w.pool, w.accounts, w.d.rooms.Mailer, w.url, w.d.log); err != nil {
 		t.Fatal(err)
 	}
 	server.Config.Handler = w.d
