@@ -106,7 +106,7 @@ type Dashboard struct {
 	lettersWake    chan struct{}   // wakes runLetters
 	partsWake      chan struct{}   // wakes runParts
 	large          *throttle.Turns // large uploads, per company
-	books          *throttle.Turns // workbooks being read, per company
+	heavy          *throttle.Turns // work that needs a multiple of a file\'s size, per company
 
 	failureLogged atomic.Int64 // Unix second of the last log line about a failed request
 
@@ -133,7 +133,7 @@ func New(rooms Rooms, opts Options) (*Dashboard, error) {
 		uploads: throttle.NewTurns(uploadsOfAll, uploadsOfCompany), uploaders: throttle.NewTurns(uploadsOfAll, uploadsOfAddress), documents: throttle.NewTurns(documentsOfAll, documentsOfAddress), downloads: throttle.NewTurns(downloadsOfAll, downloadsOfOne),
 		downloaders: throttle.NewTurns(downloadsOfAll, downloadsOfOrigin), adminDownloads: throttle.NewTurns(downloadsOfAdmins, downloadsOfOne), patience: downloadPatience,
 		lettersWake: make(chan struct{}, 1),
-		partsWake:   make(chan struct{}, 1), large: throttle.NewTurns(largeUploads, 1), books: throttle.NewTurns(booksAtOnce, 1)}
+		partsWake:   make(chan struct{}, 1), large: throttle.NewTurns(largeUploads, 1), heavy: throttle.NewTurns(heavyAtOnce, 1)}
 	d.board = &board{d: d}
 	var err error
 	if d.words, err = words.Load(); err != nil {
