@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"io"
 	"net/http"
 	"path"
 	"strings"
@@ -17,21 +16,15 @@ import (
 	"intumwa/campaigns"
 	"intumwa/dashboard/words"
 	"intumwa/internal/postgres"
-	"intumwa/internal/throttle"
 	"intumwa/messages"
 	"intumwa/sms"
 )
 
 const (
-	maxUpload        = campaigns.MaxFile + maxForm      // bytes of a form with a file
-	smallUpload      = campaigns.MaxSmallFile + maxForm // of a small one
-	uploadsOfAll     = 128                              // concurrent uploads of 1 MiB
-	uploadsOfCompany = 2
-	uploadsOfAddress = 8               // from one network address, which several companies may share
-	largeUploads     = 8               // concurrent larger uploads, one per company
-	uploadTime       = 2 * time.Minute // for receiving and checking a large file
-	booksAtOnce      = 2               // workbooks that are read: each is unpacked in memory
-	listed           = 20              // campaigns that a page shows
+	maxUpload   = campaigns.MaxFile + maxForm      // bytes of a form with a file
+	smallUpload = campaigns.MaxSmallFile + maxForm // of a small one
+	uploadTime  = 2 * time.Minute                  // for receiving and checking a large file
+	listed      = 20                               // campaigns that a page shows
 )
 
 type campaignsPage struct {
@@ -138,9 +131,9 @@ func (d *Dashboard) checkCampaign(v *visit, t tenant) error {
 		return d.campaigns(v, t)
 	}
 	if campaigns.IsBook(file) {
-		leaveBook, err := d.books.Enter(v.ctx(), t.Company.ID)
+		leaveBook, err := v.heavyTurn(t)
 		if err != nil {
-			return v.busy(http.StatusTooManyRequests)
+			return err
 		}
 		defer leaveBook()
 	}
@@ -174,32 +167,6 @@ func (v *visit) enterLarge(t tenant) (leave func(), err error) {
 		return nil, err
 	}
 	return leave, nil
-}
-
-// uploadTurn takes a turn of the company and one of the network address for a form with a file.
-func (v *visit) uploadTurn(t tenant, addresses *throttle.Turns) (leave func(), err error) {
-	if leave, err = v.turnOfBoth(v.d.uploads, t.Company.ID, addresses, "upload"); err != nil {
-		err = v.busy(http.StatusTooManyRequests)
-	}
-	return leave, err
-}
-
-// upload reads a form with a file. It returns the file, at most one byte longer than most, and its name; nil without a
-// file. The file stays in memory, never on disk.
-func (v *visit) upload(most int64) (file []byte, name string, err error) {
-	if err := v.c.Request.ParseMultipartForm(most + maxForm); err != nil {
-		return nil, "", unreadable(err)
-	}
-	defer func() { _ = v.c.Request.MultipartForm.RemoveAll() }()
-	part, head, err := v.c.Request.FormFile("file")
-	if err != nil { // no file
-		return nil, "", nil //nolint:nilerr // the form is refused
-	}
-	defer func() { _ = part.Close() }()
-	file = make([]byte, min(head.Size, most+1))
-	_, err = io.ReadFull(part, file)
-	v.c.Request.MultipartForm.File = nil // it also references the file
-	return file, head.Filename, err
 }
 
 // leaveOut is POST /campaigns/drafts/:draft/without: it removes the lines of one problem from the campaign. It sends

@@ -102,7 +102,7 @@ type Dashboard struct {
 	board          *board
 	adminDownloads *throttle.Turns // downloads, per administrator
 	large          *throttle.Turns // large uploads, per company
-	books          *throttle.Turns // workbooks being read, per company
+	heavy          *throttle.Turns // work that needs a multiple of a file\'s size, per company
 
 	failureLogged atomic.Int64 // Unix second of the last log line about a failed request
 
@@ -128,7 +128,7 @@ func New(rooms Rooms, opts Options) (*Dashboard, error) {
 		metrics: newMetrics(opts.Metrics), crossOrigin: http.NewCrossOriginProtection(), turns: throttle.NewTurns(opts.AtOnce, opts.AtOnceOfOne),
 		uploads: throttle.NewTurns(uploadsOfAll, uploadsOfCompany), uploaders: throttle.NewTurns(uploadsOfAll, uploadsOfAddress), documents: throttle.NewTurns(documentsOfAll, documentsOfAddress), downloads: throttle.NewTurns(downloadsOfAll, downloadsOfOne),
 		downloaders: throttle.NewTurns(downloadsOfAll, downloadsOfOrigin), adminDownloads: throttle.NewTurns(downloadsOfAdmins, downloadsOfOne), patience: downloadPatience,
-		large: throttle.NewTurns(largeUploads, 1), books: throttle.NewTurns(booksAtOnce, 1)}
+		large: throttle.NewTurns(largeUploads, 1), heavy: throttle.NewTurns(heavyAtOnce, 1)}
 	d.board = &board{d: d}
 	var err error
 	if d.words, err = words.Load(); err != nil {

@@ -61,6 +61,12 @@ func newWorld(t *testing.T, change func(*Rooms, *Options)) *world {
 func stillWorld(t *testing.T, change func(*Rooms, *Options)) *world {
 	t.Helper()
 	t.Parallel()
+	return loneWorld(t, change)
+}
+
+// loneWorld is stillWorld for a test that runs alone.
+func loneWorld(t *testing.T, change func(*Rooms, *Options)) *world {
+	t.Helper()
 	w := &world{t: t, pool: testenv.Pool(t), mails: mailcatcher.New(), api: &requested{status: http.StatusOK, answer: acceptedAnswer}}
 	w.accounts = accounts.New(w.pool, accounts.Options{TestSender: testSender, SecretKey: &[32]byte{1},
 		OTPKey: []byte("key"), Replacements: 3})
