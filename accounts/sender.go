@@ -10,12 +10,10 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"intumwa/internal/postgres"
+	"intumwa/sms"
 )
 
-const (
-	maxSender      = 11 // characters, rule api 2.4
-	defaultCountry = "BI"
-)
+const defaultCountry = "BI"
 
 // CreateSender registers a sender name for a company: 1 to 11 ASCII letters and digits, case-sensitive, and not the
 // test sender's name. The default country is BI.
@@ -46,7 +44,7 @@ func (a *Accounts) CreateSender(ctx context.Context, companyID int64, name, coun
 
 func (a *Accounts) checkSender(name, country string) error {
 	switch {
-	case len(name) < 1 || len(name) > maxSender || strings.Trim(name, alphanumerics) != "":
+	case !sms.ValidSender(name):
 		return &callerError{ErrInvalid, fmt.Sprintf("the sender name %q is not 1-11 alphanumeric characters", name)}
 	case name == a.opts.TestSender:
 		return &callerError{ErrInvalid, fmt.Sprintf("%s is the test sender's name, which no company may register", name)}

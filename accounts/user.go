@@ -161,6 +161,16 @@ func (a *Accounts) SetUser(ctx context.Context, id int64, change UserChange) (be
 	return before, after, err
 }
 
+// LockUsers returns users by id. Until the transaction ends nobody changes them.
+func LockUsers(ctx context.Context, tx pgx.Tx, ids []int64) (map[int64]User, error) {
+	list, err := postgres.All(ctx, tx, "locking users", pgx.RowToStructByPos[User], `select `+userColumns+` from users where id = any($1) order by id for share`, ids)
+	users := make(map[int64]User, len(list))
+	for _, u := range list {
+		users[u.ID] = u
+	}
+	return users, err
+}
+
 // Administrators lists the administrators, disabled ones too.
 func (a *Accounts) Administrators(ctx context.Context) ([]User, error) {
 	return postgres.All(ctx, a.pool, "listing administrators", pgx.RowToStructByPos[User],

@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"net/http"
-	"net/netip"
 	"strconv"
 	"strings"
 	"sync"
@@ -122,21 +121,10 @@ func (q *perSecond) take(now time.Time) bool {
 	return true
 }
 
-// addressKey returns the key under which an address's failures are counted: one for each IPv6 /64, because one customer
-// has a whole /64.
+// addressKey returns the key under which an address's failures are counted.
 func addressKey(address string) int64 {
-	sum := sha256.Sum256([]byte(networkOf(address)))
+	sum := sha256.Sum256([]byte(throttle.Network(address)))
 	return int64(binary.BigEndian.Uint64(sum[:8]))
-}
-
-// networkOf returns one customer's network: the address itself, or its /64 of IPv6.
-func networkOf(address string) string {
-	if ip, err := netip.ParseAddr(address); err == nil && ip.Is6() && !ip.Is4In6() {
-		if network, err := ip.WithZone("").Prefix(64); err == nil {
-			return network.String()
-		}
-	}
-	return address
 }
 
 // bearer returns the token of an Authorization header. The scheme is case-insensitive (RFC 9110, 11.1).

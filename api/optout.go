@@ -8,6 +8,7 @@ import (
 	"intumwa/accounts"
 	"intumwa/inbound/handsets"
 	"intumwa/intake"
+	"intumwa/sms"
 )
 
 // optOutView is an entry of a company's opt-out list.
@@ -48,7 +49,7 @@ func (q *query) sender() *string {
 	if text == "" {
 		return nil
 	}
-	if !isSender(text) {
+	if !sms.ValidSender(text) {
 		q.add(senderInvalid)
 	}
 	return &text

@@ -79,7 +79,7 @@ func (r *variableReader) read(p *problems, v value, notText, long *refusal) map[
 			values[name] = nil
 		case !isText:
 			p.addNamed(notText, name)
-		case longerThan(text, maxVariable), strings.IndexByte(text, 0) >= 0:
+		case longerThan(text, sms.MaxVariable), strings.IndexByte(text, 0) >= 0:
 			p.addNamed(long, name)
 		default:
 			values[name] = &text

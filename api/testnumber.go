@@ -7,6 +7,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"intumwa/accounts"
+	"intumwa/internal/throttle"
 	"intumwa/sms"
 )
 
@@ -91,7 +92,7 @@ func (a *API) sendCode(c *gin.Context, number sms.Number) error {
 	if err != nil {
 		return err
 	}
-	return a.Intake.VerifyNumber(ctx, user, p.Company, networkOf(c.ClientIP()), number)
+	return a.Intake.VerifyNumber(ctx, user, p.Company, throttle.Network(c.ClientIP()), number)
 }
 
 // oneTimeCode reads six digits; spaces between them are ignored.

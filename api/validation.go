@@ -11,13 +11,6 @@ import (
 	"intumwa/sms"
 )
 
-// Bounds of rule api 8, in code points.
-const (
-	maxMessage  = 600
-	maxVariable = 255
-	maxSender   = 11
-)
-
 // maxItems bounds a batch (rule api 8).
 const maxItems = 500
 
@@ -170,22 +163,10 @@ func (p *problems) sender(v value, required, invalid *refusal) string {
 		return ""
 	}
 	s, _ := v.text()
-	if !isSender(s) {
+	if !sms.ValidSender(s) {
 		p.add(invalid)
 	}
 	return s
-}
-
-func isSender(s string) bool {
-	if s == "" || len(s) > maxSender {
-		return false
-	}
-	for i := range len(s) {
-		if b := s[i]; (b < '0' || b > '9') && (b < 'A' || b > 'Z') && (b < 'a' || b > 'z') {
-			return false
-		}
-	}
-	return true
 }
 
 // body reads the text of a message or template; an invalid one is empty.
@@ -194,7 +175,7 @@ func (p *problems) body(v value, required, long *refusal) string {
 	switch {
 	case !ok || blank(s) || strings.IndexByte(s, 0) >= 0:
 		p.add(required)
-	case longerThan(s, maxMessage):
+	case longerThan(s, sms.MaxText):
 		p.add(long)
 	default:
 		return s

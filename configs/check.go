@@ -48,14 +48,15 @@ func (c *Config) Check(roles ...string) []Problem {
 // Roles are the parts that a process may serve.
 var Roles = []string{"api", "dispatcher", "webhooks", "dashboard", "smpp"}
 
-// readers are the roles that read the secrets under a key path; every command reads the others.
+// readers are the roles that read the keys under a path; every role and command reads the others.
 var readers = []struct {
 	path  string
 	roles []string
 }{
-	{"accounts.otp_key", []string{"api", "dashboard", "smpp"}},
+	{"accounts.otp_key", []string{"api", "webhooks", "dashboard", "smpp"}},
 	{"encryption_key", []string{"webhooks", "dashboard"}},
-	{"mail.url", []string{"dashboard"}},
+	{"mail.url", []string{"webhooks", "dashboard"}},
+	{"dashboard.public_url", []string{"webhooks", "dashboard"}},
 	{"carriers[", []string{"dispatcher"}},
 	{"redis.", Roles},
 }
@@ -86,6 +87,8 @@ const (
 		"set it to 32 random bytes before the first of them, the same in every process: openssl rand -base64 32"
 	unhashed = "is empty, so a stolen copy of the database reveals the one-time codes of its last ten minutes; " +
 		"set it to 32 random bytes, the same in every process: openssl rand -base64 32"
+	unmailed  = "is empty although dashboard.public_url is set, so no mail is sent: nobody can sign up, and no owner learns of a decision or a low balance"
+	unlinked  = "is empty, so the links in mails lead to this machine"
 	inTheOpen = "has no sslmode that insists on encryption and names another host, so the password and the messages may cross " +
 		"the network readable; add sslmode=verify-full (or require), or sslmode=disable if the network is yours alone"
 )
@@ -103,6 +106,8 @@ func (c *Config) Warnings(roles ...string) []Problem {
 	}{
 		{"accounts.otp_key", unhashed, c.Accounts.OTPKey == ""},
 		{"encryption_key", unencrypted, c.EncryptionKey == ""},
+		{"mail.url", unmailed, c.Mail.URL == "" && c.Dashboard.PublicURL != "" && !c.Dashboard.Local()},
+		{"dashboard.public_url", unlinked, c.Mail.URL != "" && c.Dashboard.PublicURL == ""},
 		{"database.url", inTheOpen, postgres.Readable(string(c.Database.URL))},
 	} {
 		if w.warn && needs(roles, w.key) {
@@ -354,17 +359,14 @@ func (c *Config) Key() (*[32]byte, error) {
 	return nil, errors.New("must be 32 bytes in base64 or hex")
 }
 
-// Bounds of webhooks' retries, of handset keywords and of the replies to them.
+// Bounds of webhooks' retries and of handset keywords.
 const (
 	mostRetries    = 20
-	maxCommandWord = 20  // characters
-	maxReply       = 600 // code points, as in any message
+	maxCommandWord = 20 // characters
 )
 
-var senderName = regexp.MustCompile(`^[A-Za-z0-9]{1,11}$`)
-
 func (k *checker) messages(c *Config) {
-	if !senderName.MatchString(c.TestSender) {
+	if !sms.ValidSender(c.TestSender) {
 		k.problem("test_sender", "must be 1-11 ASCII letters and digits")
 	}
 	if _, err := sms.ParseQuietHours(c.Messages.QuietHours); err != nil {
@@ -389,8 +391,8 @@ func (k *checker) messages(c *Config) {
 	words("stop_words", c.Inbound.StopWords)
 	words("start_words", c.Inbound.StartWords)
 	for _, reply := range []struct{ key, text string }{{"inbound.stop_reply", c.Inbound.StopReply}, {"inbound.start_reply", c.Inbound.StartReply}} {
-		if utf8.RuneCountInString(reply.text) > maxReply || strings.ContainsRune(reply.text, 0) || reply.text != "" && strings.TrimSpace(reply.text) == "" {
-			k.problem(reply.key, "must be a text of at most %d characters, or empty", maxReply)
+		if utf8.RuneCountInString(reply.text) > sms.MaxText || strings.ContainsRune(reply.text, 0) || reply.text != "" && strings.TrimSpace(reply.text) == "" {
+			k.problem(reply.key, "must be a text of at most %d characters, or empty", sms.MaxText)
 		}
 	}
 }

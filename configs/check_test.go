@@ -222,6 +222,9 @@ func TestWarnings(t *testing.T) {
 		{both + sound, nil},
 		{both + strings.Replace(sound, "system_id: demo", "system_id: sixteen-octets-x, password: ninechars, receiver: {password: ninechars}", 1),
 			[]string{"carriers[0].links[0].system_id", "carriers[0].links[0].password", "carriers[0].links[0].receiver.password"}},
+		{both + "\ndashboard: {public_url: 'https://sms.example.com'}" + sound, []string{"mail.url"}},
+		{both + "\ndashboard: {public_url: 'http://localhost:8081'}" + sound, nil},
+		{both + "\nmail: {url: 'smtp://127.0.0.1:25', from: a@example.com}" + sound, []string{"dashboard.public_url"}},
 		{both + strings.Replace(sound, "?sslmode=require", "", 1), []string{"database.url"}},
 		{both + sound + "    registered_delivery: 0\n", []string{"carriers[0].registered_delivery"}},
 		{both + sound + "    registered_delivery: 18\n", []string{"carriers[0].registered_delivery"}}, // of failure only
@@ -234,7 +237,7 @@ func TestWarnings(t *testing.T) {
 		}
 		wants(t, got, try.want)
 	}
-	for role, want := range map[string]string{"api": "[accounts.otp_key]", "webhooks": "[encryption_key]", "dispatcher": "[]", "dashboard": "[accounts.otp_key encryption_key]"} {
+	for role, want := range map[string]string{"api": "[accounts.otp_key]", "webhooks": "[accounts.otp_key encryption_key]", "dispatcher": "[]", "dashboard": "[accounts.otp_key encryption_key]"} {
 		got := []string{}
 		for _, w := range load(t, sound).Warnings(role) {
 			got = append(got, w.Key)
@@ -320,19 +323,21 @@ database: {url: "postgres://h/d"}
 redis: {url: "${REDIS}"}
 accounts: {otp_key: "${OTP_KEY}"}
 encryption_key: "${ENCRYPTION_KEY}"
+mail: {url: "${MAIL_URL}", from: a@example.com}
 carriers: [{name: a, links: [{name: b, address: "h:1", system_id: s, password: "${LINK_PASSWORD}", tls: {cert: /run/secrets/none.pem, key: /run/secrets/none.pem}}]}]
 `
 	const (
 		redis = "redis.url (line 3): the environment variable REDIS is not set"
 		otp   = "accounts.otp_key (line 4): the environment variable OTP_KEY is not set"
 		key   = "encryption_key (line 5): the environment variable ENCRYPTION_KEY is not set"
-		link  = "carriers[0].links[0].password (line 6): the environment variable LINK_PASSWORD is not set"
-		files = "carriers[0].links[0].tls (line 6): reading cert and key: no such file or directory"
+		mail  = "mail.url (line 6): the environment variable MAIL_URL is not set"
+		link  = "carriers[0].links[0].password (line 7): the environment variable LINK_PASSWORD is not set"
+		files = "carriers[0].links[0].tls (line 7): reading cert and key: no such file or directory"
 	)
 	for roles, want := range map[string][]string{
 		"api":            {redis, otp},
-		"webhooks":       {redis, key},
-		"dashboard":      {redis, otp, key},
+		"webhooks":       {redis, otp, key, mail},
+		"dashboard":      {redis, otp, key, mail},
 		"dispatcher":     {redis, link, files},
 		"api dispatcher": {redis, otp, link, files},
 		"":               nil,

@@ -207,7 +207,7 @@ func TestMarkupAtAdministrators(t *testing.T) {
 	w.exec(`UPDATE messages SET status = 2, failed_at = now(), failure_reason = $1`, hostile)
 	w.exec(`INSERT INTO segments (message_id, segment, total, carrier, link, carrier_id, key, submitted_at) SELECT id, 1, 1, $1, $1, $1, $1, now() FROM messages`, hostile)
 	w.exec(`INSERT INTO receipts (carrier, link, key, carrier_id, number, state, error, outcome) VALUES ($1, $1, $1, $1, $1, $1, $1, 'unmatched')`, hostile)
-	w.exec(`INSERT INTO inbound (carrier, link, source, destination, data_coding, esm_class, body, octets) VALUES ($1, $1, $1, $1, 0, 0, $1, '')`, hostile)
+	w.exec(`INSERT INTO inbound (carrier, link, source, destination, data_coding, esm_class, body, octets, outcome) VALUES ($1, $1, $1, $1, 0, 0, $1, '', 'unrouted')`, hostile)
 	w.exec(`INSERT INTO links (name, carrier, last_error) VALUES ($1, $1, $1)`, hostile)
 	w.exec(`INSERT INTO audit_log (actor, act, subject, company_id, before, after) VALUES ($1, $1, $1, 1, to_jsonb($1::text), jsonb_build_object($1::text, $1::text))`, hostile)
 	w.exec(`INSERT INTO webhook_endpoints (company_id, url, secret) VALUES ($1, 'https://u:canary@x.example/' || $2::text || '?canary', 'canary')`, company.ID, hostile)

@@ -4,10 +4,8 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"io"
 	"net/http"
 	"path"
-	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -15,23 +13,18 @@ import (
 	"github.com/oklog/ulid/v2"
 
 	"intumwa/accounts"
-	"intumwa/intake"
+	"intumwa/campaigns"
+	"intumwa/dashboard/words"
 	"intumwa/internal/postgres"
-	"intumwa/internal/throttle"
 	"intumwa/messages"
 	"intumwa/sms"
 )
 
 const (
-	maxUpload        = maxSheet + maxForm // bytes of a form with a file
-	smallUpload      = maxSmall + maxForm // of a small one
-	uploadsOfAll     = 128                // concurrent uploads of 1 MiB
-	uploadsOfCompany = 2
-	uploadsOfAddress = 8               // from one network address, which several companies may share
-	largeUploads     = 8               // concurrent larger uploads, one per company
-	uploadTime       = 2 * time.Minute // for receiving and checking a large file
-	booksAtOnce      = 2               // workbooks that are read: each is unpacked in memory
-	listed           = 20              // campaigns that a page shows
+	maxUpload   = campaigns.MaxFile + maxForm      // bytes of a form with a file
+	smallUpload = campaigns.MaxSmallFile + maxForm // of a small one
+	uploadTime  = 2 * time.Minute                  // for receiving and checking a large file
+	listed      = 20                               // campaigns that a page shows
 )
 
 type campaignsPage struct {
@@ -39,7 +32,7 @@ type campaignsPage struct {
 	Encodings []option
 	Again     bool // a file was read wrongly
 	Company   accounts.Company
-	Wrong     lineErrors
+	Wrong     firsts[campaigns.Problem]
 	Campaigns []messages.BatchRecord
 	Most      int
 	MiB       int // of a file
@@ -47,16 +40,32 @@ type campaignsPage struct {
 }
 
 // campaigns is GET /campaigns.
-func (d *Dashboard) campaigns(v *visit, t tenant) error { return v.showCampaigns(t, lineErrors{}) }
+func (d *Dashboard) campaigns(v *visit, t tenant) error { return v.showCampaigns(t, nil) }
 
-func (v *visit) showCampaigns(t tenant, wrong lineErrors) (err error) {
-	data := campaignsPage{Company: t.Company, Wrong: wrong, Encodings: encodings(v.lang), Again: v.c.Query("again") != "", Most: maxRecipientsOf(&t.Company), MiB: maxSheetOf(&t.Company) >> 20,
+func (v *visit) showCampaigns(t tenant, wrong []campaigns.Problem) (err error) {
+	most, size := campaigns.Limits(&t.Company)
+	data := campaignsPage{Company: t.Company, Encodings: encodings(v.lang), Again: v.c.Query("again") != "", Most: most, MiB: size >> 20,
 		Example: v.lang.T("campaign.example.head") + "\n+257 79 12 34 00;Aline;25 000\n71 23 45 00;Éric;18 500\n"}
+	for _, problem := range wrong {
+		data.Wrong.add(problem)
+	}
 	if data.Senders, err = v.approvedSenders(t); err != nil {
 		return err
 	}
 	data.Campaigns, err = v.d.rooms.Messages.Batches(v.ctx(), t.company(), listed)
 	return v.page(err, "campaigns", data)
+}
+
+// encodings are the choices of the form; the first is to guess.
+func encodings(lang *words.Language) (list []option) {
+	for _, e := range campaigns.Encodings {
+		text := e.Name
+		if e.Key != "" {
+			text = lang.T(e.Key)
+		}
+		list = append(list, option{e.Name, text})
+	}
+	return list
 }
 
 // approvedSenders returns the approved sender IDs as options.
@@ -82,7 +91,7 @@ func (d *Dashboard) checkCampaign(v *visit, t tenant) error {
 		return err
 	}
 	defer leaveLarge()
-	file, fileName, err := v.upload(maxSheet)
+	file, fileName, err := v.upload(campaigns.MaxFile)
 	if err == nil {
 		err = v.takeTurn()
 	}
@@ -102,58 +111,50 @@ func (d *Dashboard) checkCampaign(v *visit, t tenant) error {
 	switch {
 	case !utf8.ValidString(text) || strings.ContainsFunc(text, func(r rune) bool { return r < ' ' && r != '\n' && r != '\r' || r == 0x7f }):
 		f.refuse("template", "campaign.template.octets")
-	case utf8.RuneCountInString(text) > maxTemplate:
-		f.refuse("template", "campaign.template.long", maxTemplate)
+	case utf8.RuneCountInString(text) > sms.MaxText:
+		f.refuse("template", "campaign.template.long", sms.MaxText)
 	default:
 		if near, line, column, found := sms.FirstBrace(text); found {
 			f.refuse("template", "campaign.template.brace", near, line, column)
 		}
 	}
-	about := reading{Encoding: f.Value("encoding"), Numbers: strings.TrimSpace(f.Value("numbers"))}
+	about := campaigns.Reading{Encoding: f.Value("encoding"), Numbers: strings.TrimSpace(f.Value("numbers"))}
 	if !among(encodings(v.lang), about.Encoding) {
 		f.refuse("encoding", "campaign.encoding.wrong")
 	}
 	if len(file) == 0 {
 		f.refuse("file", "campaign.file.none")
-	} else if most := maxSheetOf(&t.Company); len(file) > most {
+	} else if _, most := campaigns.Limits(&t.Company); len(file) > most {
 		f.refuse("file", "campaign.file.large", most>>20)
 	}
 	if !f.ok() {
 		return d.campaigns(v, t)
 	}
-	if _, isBook := bookKind(file); isBook {
-		leaveBook, err := d.books.Enter(v.ctx(), t.Company.ID)
+	if campaigns.IsBook(file) {
+		leaveBook, err := v.heavyTurn(t)
 		if err != nil {
-			return v.busy(http.StatusTooManyRequests)
+			return err
 		}
 		defer leaveBook()
 	}
-	rows, wrong := v.readRows(&t.Company, text, file, about)
-	if len(wrong.List) == 0 {
-		made := draft{ID: ulid.Make(), Company: t.Company.ID, Name: name, Sender: sender, Template: text, Reading: rows.reading()}
-		err = d.keepDraft(v.ctx(), &made, rows.row)
-		if _, bad := errors.AsType[*sheetError](err); !bad {
-			return v.done(err, made.path(), "")
+	rows, wrong := d.rooms.Campaigns.Open(v.lang, &t.Company, text, file, about)
+	if len(wrong) == 0 {
+		made := campaigns.Campaign{ID: ulid.Make(), Company: t.Company.ID, Name: name, Sender: sender, Template: text, Reading: rows.Reading()}
+		err = d.rooms.Campaigns.Keep(v.ctx(), &made, rows.Next)
+		if _, bad := errors.AsType[*campaigns.FileError](err); !bad {
+			return v.done(err, draftPath(&made), "")
 		}
-		wrong.add(v.fileError(err))
+		wrong = append(wrong, campaigns.ProblemOf(v.lang, err))
 	}
 	f.notice("campaign.wrong")
 	return v.showCampaigns(t, wrong)
-}
-
-// maxSheetOf returns the maximum size of a company's file in bytes.
-func maxSheetOf(company *accounts.Company) int {
-	if sends(company) {
-		return maxSheet
-	}
-	return maxSmall
 }
 
 // enterLarge waits for a slot for a large form and extends its time limit. Anyone can create companies, so the form of
 // a company that cannot send is never large.
 func (v *visit) enterLarge(t tenant) (leave func(), err error) {
 	r := v.c.Request
-	if r.ContentLength >= 0 && r.ContentLength <= smallUpload || !sends(&t.Company) {
+	if r.ContentLength >= 0 && r.ContentLength <= smallUpload || !campaigns.MaySend(&t.Company) {
 		r.Body = http.MaxBytesReader(v.c.Writer, r.Body, smallUpload)
 		return func() {}, nil
 	}
@@ -168,49 +169,19 @@ func (v *visit) enterLarge(t tenant) (leave func(), err error) {
 	return leave, nil
 }
 
-// uploadTurn takes a turn of the company and one of the network address for a form with a file.
-func (v *visit) uploadTurn(t tenant, addresses *throttle.Turns) (leave func(), err error) {
-	if leave, err = v.turnOfBoth(v.d.uploads, t.Company.ID, addresses, "upload"); err != nil {
-		err = v.busy(http.StatusTooManyRequests)
-	}
-	return leave, err
-}
-
-// upload reads a form with a file. It returns the file, at most one byte longer than most, and its name; nil without a
-// file. The file stays in memory, never on disk.
-func (v *visit) upload(most int64) (file []byte, name string, err error) {
-	if err := v.c.Request.ParseMultipartForm(most + maxForm); err != nil {
-		return nil, "", unreadable(err)
-	}
-	defer func() { _ = v.c.Request.MultipartForm.RemoveAll() }()
-	part, head, err := v.c.Request.FormFile("file")
-	if err != nil { // no file
-		return nil, "", nil //nolint:nilerr // the form is refused
-	}
-	defer func() { _ = part.Close() }()
-	file = make([]byte, min(head.Size, most+1))
-	_, err = io.ReadFull(part, file)
-	v.c.Request.MultipartForm.File = nil // it also references the file
-	return file, head.Filename, err
-}
-
 // leaveOut is POST /campaigns/drafts/:draft/without: it removes the lines of one problem from the campaign. It sends
 // nothing: the page then shows the remaining lines and their price.
-func (d *Dashboard) leaveOut(v *visit, _ tenant, made *draft) error {
-	which, known := hindrances[v.form().Value("what")]
-	if !known {
-		return errNotFound
-	}
-	left, err := d.leaveOutRows(v.ctx(), made, which)
+func (d *Dashboard) leaveOut(v *visit, _ tenant, made *campaigns.Campaign) error {
+	left, err := d.rooms.Campaigns.LeaveOut(v.ctx(), made, v.form().Value("what"))
 	flash := "flash.campaign.without"
 	if !left {
 		flash = ""
 	}
-	return v.done(err, made.path(), flash)
+	return v.done(err, draftPath(made), flash)
 }
 
 // sendCampaign is POST /campaigns/drafts/:draft/send: it sends the first part.
-func (d *Dashboard) sendCampaign(v *visit, t tenant, made *draft) error {
+func (d *Dashboard) sendCampaign(v *visit, t tenant, made *campaigns.Campaign) error {
 	f := v.form()
 	later := f.later("send_at")
 	var p *accounts.Principal
@@ -221,13 +192,13 @@ func (d *Dashboard) sendCampaign(v *visit, t tenant, made *draft) error {
 	ctx := context.WithoutCancel(v.ctx()) // the campaign is sent even if the browser disconnects
 	if err == nil && f.ok() {
 		var marked bool
-		if marked, err = d.markOptedOut(ctx, made); marked { // some opted out meanwhile; the page lists them now
+		if marked, err = d.rooms.Campaigns.MarkOptedOut(ctx, made); marked { // some opted out meanwhile; the page lists them now
 			f.notice("campaign.optedout")
 		}
 	}
-	var sums draftSums
+	var sums campaigns.Sums
 	if err == nil {
-		sums, err = d.sumsOf(ctx, made)
+		sums, err = d.rooms.Campaigns.Sums(ctx, made)
 	}
 	if err != nil {
 		return err
@@ -236,7 +207,7 @@ func (d *Dashboard) sendCampaign(v *visit, t tenant, made *draft) error {
 		f.notice("campaign.hindered")
 	}
 	if f.ok() {
-		err = d.begin(ctx, v, t, p, made, &sums, later)
+		err = v.notSent(d.rooms.Campaigns.Begin(ctx, p, made, sums, later))
 	}
 	switch {
 	case err != nil:
@@ -244,44 +215,11 @@ func (d *Dashboard) sendCampaign(v *visit, t tenant, made *draft) error {
 	case !f.ok():
 		return d.checked(v, t, made)
 	}
-	d.wakeParts()
 	flash := "flash.campaign"
 	if b, _ := d.rooms.Messages.BatchByULID(ctx, t.company(), made.ID); b.State() == messages.BatchScheduled { // also by quiet hours
 		flash = "flash.campaign.later"
 	}
 	return v.redirect("/batches/"+made.ID.String(), flash)
-}
-
-// begin sends the first part of a campaign. On a refusal the form has the reason.
-func (d *Dashboard) begin(ctx context.Context, v *visit, t tenant, p *accounts.Principal, made *draft, sums *draftSums, later time.Time) error {
-	if sums.Recipients > partSize { // intake sees only the first part
-		balance, err := d.rooms.Ledger.Balance(ctx, t.Company.ID)
-		switch {
-		case err != nil:
-			return err
-		case balance < int64(sums.Segments):
-			v.form().refused(intake.RefuseCredits("batch", strconv.Itoa(sums.Segments)))
-			return nil
-		}
-	}
-	taken, err := d.take(ctx, made, true)
-	if err != nil {
-		return err
-	}
-	if !taken { // the first of two clicks began it
-		v.form().deny(http.StatusConflict, "send.underway")
-		return nil
-	}
-	left, err := d.sendPart(ctx, p, made, 0, sums.Recipients, later)
-	if err == nil {
-		return d.parted(ctx, made, left)
-	}
-	// After an unknown outcome the further parts follow if the first was accepted.
-	unknown := errors.Is(err, intake.ErrOutcomeUnknown)
-	if back := d.giveBack(ctx, made, unknown, 0, ""); back != nil {
-		d.log.Warn("a campaign could not be given back; it cannot be sent for a minute", "event", "campaign_not_given_back", "error", back)
-	}
-	return v.notSent(err)
 }
 
 // longestAhead is how far ahead a campaign can be scheduled, as in the API (rule choices 12.2).
@@ -300,10 +238,10 @@ func (f *form) later(field string) time.Time {
 }
 
 // dropCampaign is POST /campaigns/drafts/:draft/drop.
-func (d *Dashboard) dropCampaign(v *visit, _ tenant, made *draft) error {
-	dropped, err := d.dropUnbegun(v.ctx(), made)
+func (d *Dashboard) dropCampaign(v *visit, _ tenant, made *campaigns.Campaign) error {
+	dropped, err := d.rooms.Campaigns.Drop(v.ctx(), made)
 	if err == nil && !dropped {
-		return v.redirect(made.path(), "")
+		return v.redirect(draftPath(made), "")
 	}
 	return v.done(err, "/campaigns", "flash.campaign.dropped")
 }

@@ -10,20 +10,14 @@ import (
 
 	"github.com/oklog/ulid/v2"
 
+	"intumwa/campaigns"
 	"intumwa/inbound/handsets"
+	"intumwa/intake"
 	"intumwa/internal/testenv"
 	"intumwa/messages"
 	"intumwa/operations"
 	"intumwa/sms"
 )
-
-func TestNextPart(t *testing.T) {
-	for awaited, want := range map[int][2]int{1: {1, 0}, 999: {999, 0}, 1000: {1000, 0}, 1001: {1000, 1}, 2500: {1000, 1500}, 100_000: {1000, 99_000}} {
-		if size, left := nextPart(awaited); size != want[0] || left != want[1] {
-			t.Errorf("of %d: %d and %d, want %v", awaited, size, left, want)
-		}
-	}
-}
 
 // people returns a file with n lines, each with its own number.
 func people(n int) string {
@@ -44,14 +38,21 @@ func (c *client) parts(n int) (batch string) {
 	return batch
 }
 
-// sendOn sends the next parts of campaigns, like a dashboard's background work.
-func (w *world) sendOn(d *Dashboard) (more bool) {
+// sendOn sends the next part of a campaign, like the background work, and reports whether one was due.
+func (w *world) sendOn() (found bool) {
 	w.t.Helper()
-	more, err := d.sendParts(context.WithoutCancel(w.t.Context()))
+	found, err := w.campaigns.SendNext(context.WithoutCancel(w.t.Context()))
 	if err != nil {
-		w.t.Fatal(err)
+		w.t.Error(err)
 	}
-	return more
+	return found
+}
+
+// sendAll sends all parts that are due.
+func (w *world) sendAll() {
+	w.t.Helper()
+	for w.sendOn() {
+	}
 }
 
 // audited expects a clean audit and no stored campaign.
@@ -80,41 +81,35 @@ func TestCampaignInParts(t *testing.T) {
 	if to := c.get("/campaigns/drafts/" + batch).Header.Get("Location"); to != page {
 		t.Errorf("back leads to %s", to)
 	}
-	other, err := New(w.d.rooms, w.d.opts)
-	if err != nil {
-		t.Fatal(err)
-	}
 	// A process takes the campaign and dies. No other sends until its take expires.
 	w.exec(`update campaigns set taken_until = now() + interval '1 minute'`)
-	if w.sendOn(other) {
+	if w.sendOn() {
 		t.Error("a part is sent beside another process")
 	}
 	w.credits(company.ID, 2000)
 	w.exec(`update campaigns set taken_until = now()`)
-	if !w.sendOn(other) {
+	if !w.sendOn() {
 		t.Error("no part is sent after that")
 	}
 	w.credits(company.ID, 1000)
 	// A late process sends a part a second time.
 	id := ulid.MustParse(batch)
-	late, err := w.d.draftOf(t.Context(), sms.CompanyID(company.ID), id)
-	if err != nil {
-		t.Fatal(err)
-	}
 	p, err := w.accounts.PrincipalOf(t.Context(), int64(w.count(`select user_id from batches`)))
 	if err != nil {
 		t.Fatal(err)
 	}
 	w.exec(`delete from idempotency_keys`) // only the batch decides
-	for _, try := range [][2]int{{0, 2500}, {1000, 1500}, {1500, 1000}} {
-		if _, err := w.d.sendPart(t.Context(), p, &late, try[0], try[1], time.Time{}); err == nil {
-			t.Errorf("a part after %d of which %d are awaited is accepted", try[0], try[1])
+	recipients := make([]intake.Recipient, 1000)
+	for i := range recipients {
+		recipients[i] = intake.Recipient{Number: "+25779000000", Message: "x"}
+	}
+	for _, part := range []intake.Part{{Of: id, Awaited: 1500}, {Of: id, Further: true, Awaited: 500}, {Of: id, Further: true}} {
+		if _, err := w.d.rooms.Intake.SendBatch(t.Context(), p, intake.Batch{Sender: "DEMO", Recipients: recipients, Part: &part}); err == nil {
+			t.Errorf("a part after which %d are awaited is accepted", part.Awaited)
 		}
 	}
 	w.credits(company.ID, 1000)
-	if w.sendOn(w.d) {
-		t.Error("there is more after the last part")
-	}
+	w.sendAll()
 	w.credits(company.ID, 500)
 	w.counts(2500, `select count(distinct phone_number) from messages where body = 'Bonjour N' || substr(phone_number, 7)::int`)
 	w.counts(1, `select count(*) from batches where recipients_count = 2500 and item_count = 2500 and awaited = 0`)
@@ -135,9 +130,7 @@ func TestCampaignCancelled(t *testing.T) {
 	batch := c.parts(2500)
 	w.counts(1, `select count(*) from campaigns`)
 	c.wants(c.post("/batches/"+batch+"/cancel"), http.StatusSeeOther)
-	if w.sendOn(w.d) {
-		t.Error("a cancelled campaign goes on")
-	}
+	w.sendAll()
 	w.credits(company.ID, 3000)
 	c.wants(c.get("/batches/"+batch), http.StatusOK, "Their credits are refunded.", "Cancelled</span>")
 	w.counts(1000, `select count(*) from messages`)
@@ -151,7 +144,7 @@ func TestCampaignCancelled(t *testing.T) {
 	if _, err := operations.By("test", nil, w.d.operations).CancelCompany(t.Context(), queued.Company, ""); err != nil {
 		t.Fatal(err)
 	}
-	w.sendOn(w.d)
+	w.sendOn()
 	w.counts(2000, `select count(*) from messages`)
 	w.audited()
 }
@@ -167,23 +160,23 @@ func TestCampaignPaused(t *testing.T) {
 	w.grant(company.ID, 100, "invoice 8")
 	batch := c.post(a.Header.Get("Location") + "/send").Header.Get("Location")
 	w.grant(company.ID, -1000, "spent elsewhere")
-	w.sendOn(w.d) // 500 credits pay for no more
-	w.sendOn(w.d)
+	w.sendOn() // 500 credits pay for no more
+	w.sendOn()
 	w.credits(company.ID, 500)
 	c.wants(c.get(batch), http.StatusOK, "Paused after 1,000 of 2,500 messages. You do not have enough credits.", "Continue sending")
 	other, _, _ := w.customer("bob", "OTHER", 0)
 	other.wants(other.post(batch+"/continue"), http.StatusNotFound)
 	w.grant(company.ID, 500, "invoice 9")
 	c.wants(c.post(batch+"/continue"), http.StatusSeeOther)
-	w.sendOn(w.d)
-	w.sendOn(w.d)
+	w.sendOn()
+	w.sendOn()
 	w.counts(2000, `select count(*) from messages`)
 	w.exec(`update companies set approved = false where id = $1`, company.ID)
 	w.exec(`update campaigns set paused = ''`)
-	w.sendOn(w.d)
+	w.sendOn()
 	c.wants(c.get(batch), http.StatusOK, "Paused after 2,000 of 2,500 messages. Your company must be approved")
 	w.exec(`update campaigns set created_at = now() - interval '25 hours'`)
-	if err := w.d.sweepDrafts(t.Context()); err != nil {
+	if err := w.campaigns.Sweep(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	w.counts(1, `select count(*) from batches where recipients_count = 2000 and awaited = 0`)
@@ -205,7 +198,7 @@ func TestCampaignScheduled(t *testing.T) {
 	if err := w.accounts.NoteOptOuts(t.Context(), company.ID); err != nil {
 		t.Fatal(err)
 	}
-	w.sendOn(w.d) // the opted-out recipient is refused when due
+	w.sendOn() // the opted-out recipient is refused when due
 	w.counts(1500, `select count(*) from scheduled s join batches b on b.send_at = s.due_at`)
 	w.credits(company.ID, 0)
 	w.audited()
@@ -256,9 +249,9 @@ func TestCampaignLines(t *testing.T) {
 func TestLargeCampaign(t *testing.T) {
 	testenv.Long(t)
 	w := stillWorld(t, nil)
-	c, company := w.merchant("aline", maxRecipients)
+	c, company := w.merchant("aline", campaigns.MaxRecipients)
 	start := time.Now()
-	a := c.send("/campaigns", "DEMO", "Bonjour {{name}}", []byte(people(maxRecipients)))
+	a := c.send("/campaigns", "DEMO", "Bonjour {{name}}", []byte(people(campaigns.MaxRecipients)))
 	c.wants(a, http.StatusSeeOther)
 	t.Logf("checked in %v", time.Since(start))
 	start = time.Now()
@@ -268,10 +261,9 @@ func TestLargeCampaign(t *testing.T) {
 	c.wants(c.post(a.Header.Get("Location")+"/send"), http.StatusSeeOther)
 	t.Logf("begun in %v", time.Since(start))
 	start = time.Now()
-	for w.sendOn(w.d) { // each call sends a part
-	}
+	w.sendAll()
 	t.Logf("sent in %v", time.Since(start))
-	w.counts(maxRecipients, `select count(*) from messages`)
+	w.counts(campaigns.MaxRecipients, `select count(*) from messages`)
 	w.credits(company.ID, 0)
 	w.audited()
 }

@@ -45,7 +45,7 @@ type character struct {
 // measureOf returns the size of a text as the company would send it.
 func measureOf(company *accounts.Company, text, from string, test bool, credits int64) textSize {
 	sent := intake.Preview(company, text)
-	m := textSize{Size: sms.Measure(sent), Test: test, Most: maxMessage, From: from, Parts: partsOf(sent), Changed: sent != text}
+	m := textSize{Size: sms.Measure(sent), Test: test, Most: sms.MaxText, From: from, Parts: partsOf(sent), Changed: sent != text}
 	m.Unicode, m.After = m.Encoding == sms.UCS2, credits-int64(m.Segments)
 	for _, c := range sms.UnicodeCharacters(sent) {
 		r := []rune(c)[0]

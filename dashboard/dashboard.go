@@ -2,13 +2,11 @@ package dashboard
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
 	"strconv"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -18,6 +16,7 @@ import (
 
 	"intumwa/accounts"
 	"intumwa/billing"
+	"intumwa/campaigns"
 	"intumwa/dashboard/words"
 	"intumwa/inbound/handsets"
 	"intumwa/intake"
@@ -51,17 +50,18 @@ type Options struct {
 
 // Rooms are the packages that the dashboard calls.
 type Rooms struct {
-	Pool     *pgxpool.Pool // for transactions over several rooms
-	Accounts *accounts.Accounts
-	Ledger   *billing.Ledger
-	Intake   *intake.Intake
-	Messages *messages.Store // for look-ups only: on a pool of its own, not the one for sends
-	Handsets *handsets.Store // for look-ups only, like Messages
-	Webhooks *webhooks.Webhooks
-	Sends    *throttle.Throttle // sends per user and minute, pages and API together; nil: no limit
-	Mailer   *mail.Mailer
-	Tries    Tries
-	API      http.Handler // runs the example of a new key
+	Pool      *pgxpool.Pool // for transactions over several rooms
+	Accounts  *accounts.Accounts
+	Ledger    *billing.Ledger
+	Intake    *intake.Intake
+	Campaigns *campaigns.Campaigns
+	Messages  *messages.Store // for look-ups only: on a pool of its own, not the one for sends
+	Handsets  *handsets.Store // for look-ups only, like Messages
+	Webhooks  *webhooks.Webhooks
+	Sends     *throttle.Throttle // sends per user and minute, pages and API together; nil: no limit
+	Mailer    *mail.Mailer
+	Tries     Tries
+	API       http.Handler // runs the example of a new key
 
 	Statements *billing.Ledger // for long statements: on the pool of Messages
 	Many       *pgxpool.Pool   // for statements over many messages: with BatchUpdates
@@ -99,13 +99,10 @@ type Dashboard struct {
 	uploads        *throttle.Turns // uploads, per company; the client decides how long they last
 	uploaders      *throttle.Turns // uploads, per network address: anyone can create companies
 	documents      *throttle.Turns // uploads of documents, which are larger
-	counter        *messages.Store // counts messages for the charts, in the background
 	board          *board
 	adminDownloads *throttle.Turns // downloads, per administrator
-	lettersWake    chan struct{}   // wakes runLetters
-	partsWake      chan struct{}   // wakes runParts
 	large          *throttle.Turns // large uploads, per company
-	books          *throttle.Turns // workbooks being read, per company
+	heavy          *throttle.Turns // work that needs a multiple of a file\'s size, per company
 
 	failureLogged atomic.Int64 // Unix second of the last log line about a failed request
 
@@ -128,12 +125,10 @@ func New(rooms Rooms, opts Options) (*Dashboard, error) {
 	}
 	opts.PublicURL = strings.TrimRight(opts.PublicURL, "/")
 	d := &Dashboard{opts: opts, log: opts.Log, rooms: rooms, operations: operations.Rooms{Pool: rooms.Pool, Many: rooms.Many, Accounts: rooms.Accounts, Webhooks: rooms.Webhooks, Handsets: rooms.Handsets},
-		metrics: newMetrics(opts.Metrics), crossOrigin: http.NewCrossOriginProtection(),
-		counter: messages.New(rooms.Pool), turns: throttle.NewTurns(opts.AtOnce, opts.AtOnceOfOne),
+		metrics: newMetrics(opts.Metrics), crossOrigin: http.NewCrossOriginProtection(), turns: throttle.NewTurns(opts.AtOnce, opts.AtOnceOfOne),
 		uploads: throttle.NewTurns(uploadsOfAll, uploadsOfCompany), uploaders: throttle.NewTurns(uploadsOfAll, uploadsOfAddress), documents: throttle.NewTurns(documentsOfAll, documentsOfAddress), downloads: throttle.NewTurns(downloadsOfAll, downloadsOfOne),
 		downloaders: throttle.NewTurns(downloadsOfAll, downloadsOfOrigin), adminDownloads: throttle.NewTurns(downloadsOfAdmins, downloadsOfOne), patience: downloadPatience,
-		lettersWake: make(chan struct{}, 1),
-		partsWake:   make(chan struct{}, 1), large: throttle.NewTurns(largeUploads, 1), books: throttle.NewTurns(booksAtOnce, 1)}
+		large: throttle.NewTurns(largeUploads, 1), heavy: throttle.NewTurns(heavyAtOnce, 1)}
 	d.board = &board{d: d}
 	var err error
 	if d.words, err = words.Load(); err != nil {
@@ -167,26 +162,18 @@ func (v *visit) headOnly() bool { return v.ctx().Value(headKey{}) != nil }
 
 const sweepEvery = time.Hour
 
-// Run runs the background work until ctx ends. It deletes ended sessions, sends the further parts of campaigns, mails
-// company owners (failing endpoints, low balances, what administrators decided), and counts messages for the charts.
+// Run deletes ended sessions and mailed links until ctx ends.
 func (d *Dashboard) Run(ctx context.Context) error {
-	var loops sync.WaitGroup
-	loops.Go(func() { d.runSweep(ctx) })
-	loops.Go(func() { d.runFailingWebhooks(ctx) })
-	loops.Go(func() { d.runTally(ctx) })
-	loops.Go(func() { d.runLetters(ctx) })
-	loops.Go(func() { d.runParts(ctx) })
-	loops.Wait()
-	return nil
-}
-
-// runSweep deletes ended sessions, mailed links and unsent campaigns.
-func (d *Dashboard) runSweep(ctx context.Context) {
-	runEvery(ctx, sweepEvery, func() {
-		if err := errors.Join(d.rooms.Accounts.Sweep(ctx, d.opts.SessionIdle), d.sweepDrafts(ctx)); err != nil && ctx.Err() == nil {
+	for {
+		if err := d.rooms.Accounts.Sweep(ctx, d.opts.SessionIdle); err != nil && ctx.Err() == nil {
 			d.log.Warn("ended sessions and mailed links could not be deleted", "event", "sessions_not_deleted", "error", err)
 		}
-	})
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(sweepEvery):
+		}
+	}
 }
 
 type metrics struct {

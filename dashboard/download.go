@@ -39,7 +39,7 @@ func (v *visit) downloadTurn(owner int64) (leave func(), err error) {
 
 // turnOfBoth takes a turn of a company and one of the network address.
 func (v *visit) turnOfBoth(companies *throttle.Turns, company int64, addresses *throttle.Turns, kind string) (leave func(), err error) {
-	leaveAddress, err := addresses.Enter(v.ctx(), tryKey(kind, networkOf(v.c.ClientIP())))
+	leaveAddress, err := addresses.Enter(v.ctx(), tryKey(kind, v.network()))
 	if err != nil {
 		return nil, err
 	}

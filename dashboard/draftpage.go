@@ -1,26 +1,14 @@
 package dashboard
 
 import (
-	"context"
-	"slices"
+	"errors"
 	"strconv"
 
+	"intumwa/campaigns"
 	"intumwa/intake"
+	"intumwa/messages"
 	"intumwa/sms"
 )
-
-const (
-	previewed = 5 // messages that a page shows
-	accented  = 3 // of them with accents, if there are as many
-)
-
-// reading is how a campaign's file was read, or what its user wants.
-type reading struct {
-	Encoding string `json:"encoding,omitempty"` // "": guess it; of a workbook
-	Sure     bool   `json:"sure,omitempty"`     // the encoding is not a guess
-	Sheet    string `json:"sheet,omitempty"`    // of a workbook
-	Numbers  string `json:"numbers,omitempty"`  // the column's name
-}
 
 type previewMessage struct {
 	Number   sms.Number
@@ -32,10 +20,10 @@ type previewMessage struct {
 
 // draftPage is a checked campaign.
 type draftPage struct {
-	draftSums
+	campaigns.Sums
 
 	ID      string
-	Reading reading
+	Reading campaigns.Reading
 	Name    string
 	Sender  string
 	Credits int64
@@ -44,30 +32,30 @@ type draftPage struct {
 	Clear   bool // no line blocks it
 	First   []previewMessage
 
-	Wrong, Barred, Again firsts[draftRow] // invalid lines, opted-out recipients, repeated numbers
+	Wrong, Barred, Again firsts[campaigns.Row] // invalid lines, opted-out recipients, repeated numbers
 }
 
 // checked is GET /campaigns/drafts/:draft.
-func (d *Dashboard) checked(v *visit, t tenant, made *draft) (err error) {
-	data := draftPage{ID: made.ID.String(), Reading: made.Reading, Name: made.Name, Sender: made.Sender, Ready: sends(&t.Company)}
-	if data.draftSums, err = d.sumsOf(v.ctx(), made); err != nil {
+func (d *Dashboard) checked(v *visit, t tenant, made *campaigns.Campaign) (err error) {
+	data := draftPage{ID: made.ID.String(), Reading: made.Reading, Name: made.Name, Sender: made.Sender, Ready: campaigns.MaySend(&t.Company)}
+	if data.Sums, err = d.rooms.Campaigns.Sums(v.ctx(), made); err != nil {
 		return err
 	}
 	for _, list := range []struct {
-		to    *firsts[draftRow]
+		to    *firsts[campaigns.Row]
 		which string
 		all   int
-	}{{&data.Wrong, "faults", data.Faults}, {&data.Barred, "optedout", data.OptedOut}, {&data.Again, "repeated", data.Repeated}} {
+	}{{&data.Wrong, campaigns.Faults, data.Faults}, {&data.Barred, campaigns.OptedOut, data.OptedOut}, {&data.Again, campaigns.Repeated, data.Repeated}} {
 		if list.all == 0 {
 			continue
 		}
-		if list.to.List, err = rowsOf(v.ctx(), d.rooms.Pool, made, hindrances[list.which], 0, firstsOnPage); err != nil {
+		if list.to.List, err = d.rooms.Campaigns.Rows(v.ctx(), made, list.which, 0, firstsOnPage); err != nil {
 			return err
 		}
 		list.to.More = list.all - len(list.to.List)
 	}
 	data.Clear = data.Faults+data.OptedOut == 0
-	first, err := d.previewRows(v.ctx(), made)
+	first, err := d.rooms.Campaigns.Preview(v.ctx(), made)
 	if err != nil {
 		return err
 	}
@@ -88,12 +76,12 @@ func (d *Dashboard) checked(v *visit, t tenant, made *draft) (err error) {
 }
 
 // exportLines is GET /campaigns/drafts/:draft/lines.csv: all lines that the page shows in part.
-func (d *Dashboard) exportLines(v *visit, t tenant, made *draft) error {
+func (d *Dashboard) exportLines(v *visit, t tenant, made *campaigns.Campaign) error {
 	return v.export(t, "lines", v.texts("csv.line", "csv.number", "draft.why.line"), func(row func(...string) error) error {
 		for after, more := 0, true; more; {
-			var rows []draftRow
+			var rows []campaigns.Row
 			if err := v.inTurn(func() (err error) {
-				rows, err = rowsOf(v.ctx(), d.rooms.Pool, made, `(fault is not null or opted_out or repeated)`, after, rowsAtOnce)
+				rows, err = d.rooms.Campaigns.Rows(v.ctx(), made, campaigns.Any, after, rowsAtOnce)
 				return err
 			}); err != nil {
 				return err
@@ -118,18 +106,25 @@ func (d *Dashboard) exportLines(v *visit, t tenant, made *draft) error {
 	})
 }
 
-// previewRows returns the rows of the messages that the page shows, some with accents: a wrong encoding shows in them.
-func (d *Dashboard) previewRows(ctx context.Context, c *draft) ([]draftRow, error) {
-	rows, err := rowsOf(ctx, d.rooms.Pool, c, sendable+` and octet_length(variables::text) > length(variables::text)`, 0, accented)
-	if err != nil {
-		return nil, err
-	}
-	first, err := rowsOf(ctx, d.rooms.Pool, c, sendable, 0, previewed)
-	for _, r := range first {
-		if len(rows) < previewed && !slices.ContainsFunc(rows, func(other draftRow) bool { return other.N == r.N }) {
-			rows = append(rows, r)
+func draftPath(made *campaigns.Campaign) string { return "/campaigns/drafts/" + made.ID.String() }
+
+// unsent is the handler of a page for an unsent campaign. A campaign that has begun redirects to its batch.
+func (d *Dashboard) unsent(page func(*visit, tenant, *campaigns.Campaign) error) func(*visit, tenant) error {
+	return func(v *visit, t tenant) error {
+		id := v.ulid("draft")
+		made, missing := d.rooms.Campaigns.Get(v.ctx(), t.company(), id)
+		if missing != nil && !errors.Is(missing, campaigns.ErrNotFound) {
+			return missing
 		}
+		_, err := d.rooms.Messages.Uncounted(v.ctx(), t.company(), id)
+		switch {
+		case err != nil && !errors.Is(err, messages.ErrNotFound):
+			return err
+		case err == nil:
+			return v.redirect("/batches/"+id.String(), "")
+		case missing != nil:
+			return missing
+		}
+		return page(v, t, &made)
 	}
-	slices.SortFunc(rows, func(a, b draftRow) int { return a.N - b.N })
-	return rows, err
 }

@@ -10,10 +10,8 @@ import (
 )
 
 const (
-	documentTime       = 50 * time.Second // for receiving a document: 100 kB a second
-	documentsOfAll     = 32               // concurrent uploads, 5 MiB each
-	documentsOfAddress = 4
-	mib                = 1 << 20
+	documentTime = 50 * time.Second // for receiving a document: 100 kB a second
+	mib          = 1 << 20
 )
 
 // factTexts maps the facts to their texts: the label, and the field's error.
@@ -101,6 +99,11 @@ func (d *Dashboard) uploadDocument(v *visit, t tenant) error {
 	if papers := d.rooms.Tries.Papers; papers != nil && !papers.Allow(v.ctx(), t.Company.ID).Allowed {
 		return errChanges
 	}
+	leaveHeavy, err := v.heavyTurn(t)
+	if err != nil {
+		return err
+	}
+	defer leaveHeavy()
 	err = v.by().SetDocument(v.ctx(), t.company(), name, file)
 	return v.factsDone(t, err, "flash.document")
 }

@@ -9,6 +9,7 @@ import (
 
 	"intumwa/accounts"
 	"intumwa/billing"
+	"intumwa/campaigns"
 	"intumwa/inbound/handsets"
 	"intumwa/intake"
 	"intumwa/internal/testenv"
@@ -31,6 +32,7 @@ func (w *world) sends(rooms *Rooms, options *Options) {
 	rooms.Intake = intake.New(w.pool, w.accounts, store, queue.New(client, queue.Options{Prefix: prefix}), routes, intake.Options{TestSender: testSender, TestQuota: 5})
 	rooms.Messages, rooms.Handsets = store, handsets.New(w.pool)
 	options.Plan, options.TestSender, options.TestQuota, options.Replacements = sms.NewPlan("6", "7"), testSender, 5, 3
+	rooms.Campaigns = campaigns.New(campaigns.Rooms{Pool: w.pool, Accounts: w.accounts, Ledger: rooms.Ledger, Intake: rooms.Intake, Plan: options.Plan, Log: options.Log})
 	options.APIURL = "https://api.example.com/v1"
 	w.run(rooms.Intake.Run)
 }

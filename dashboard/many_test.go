@@ -127,14 +127,14 @@ func TestManyMessages(t *testing.T) {
 		t.Fatal(err)
 	}
 	counter := messages.New(w.pool)
-	for _, background := range []func(context.Context) (bool, error){counter.Tally, counter.FilterNumbers} { // like the dashboard
+	for _, background := range []func(context.Context) (bool, error){counter.Tally, counter.FilterNumbers} { // like the background
 		for more := true; more; {
 			if more, err = background(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
-	// The dashboard's own background work may hold the lock.
+	// The background work may hold the lock.
 	w.until("the old messages are noted by number", func() bool {
 		if _, err := counter.FilterNumbers(t.Context()); err != nil {
 			t.Fatal(err)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/oklog/ulid/v2"
 
+	"intumwa/campaigns"
 	"intumwa/messages"
 	"intumwa/sms"
 )
@@ -158,17 +159,26 @@ func (d *Dashboard) batch(v *visit, t tenant) (err error) {
 
 // paused sets why a campaign's next part was refused, if it was.
 func (v *visit) paused(t tenant, id ulid.ULID, p *batchPage) error {
-	c, err := v.d.draftOf(v.ctx(), t.company(), id)
+	c, err := v.d.rooms.Campaigns.Get(v.ctx(), t.company(), id)
 	switch {
-	case errors.Is(err, errNotFound): // all parts are sent
+	case errors.Is(err, campaigns.ErrNotFound): // all parts are sent
 		return nil
 	case err != nil:
 		return err
-	case c.Paused != "":
-		p.Paused = v.refusal(sms.Refusal{Reason: c.Paused, Text: c.Paused})
 	}
-	p.Until = c.CreatedAt.Add(campaignLife)
-	return nil
+	p.Until = c.CreatedAt.Add(campaigns.Life)
+	reason, err := v.d.rooms.Campaigns.Paused(v.ctx(), &c, &p.BatchRecord)
+	if reason != "" {
+		p.Paused = v.lang.Refusal(sms.Refusal{Reason: reason})
+	}
+	return err
+}
+
+// continueCampaign is POST /batches/:id/continue: the reason for the pause is gone, or the user sends it instead of the
+// person who did.
+func (d *Dashboard) continueCampaign(v *visit, t tenant) error {
+	id := v.ulid("id")
+	return v.done(d.rooms.Campaigns.Continue(v.ctx(), t.company(), id, t.User.ID), "/batches/"+id.String(), "flash.campaign.continue")
 }
 
 // cancelBatch is POST /batches/:id/cancel. It continues even if the browser disconnects.
@@ -179,7 +189,7 @@ func (d *Dashboard) cancelBatch(v *visit, t tenant) error {
 	}
 	done, err := v.by().CancelBatch(context.WithoutCancel(v.ctx()), batch.ULID, messages.Queued{Company: t.Company.ID, Batch: batch.Key}, "")
 	if err == nil {
-		err = d.dropDraft(v.ctx(), batch.ULID) // its further parts
+		err = d.rooms.Campaigns.Delete(v.ctx(), batch.ULID) // its further parts
 	}
 	flash := "flash.batch.cancelled"
 	if err == nil && done.Cancelled == 0 && batch.Awaited == 0 {

@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"net/http"
-	"net/netip"
 	"runtime/debug"
 	"strings"
 	"time"
@@ -107,12 +106,12 @@ func (v *visit) allowTry(kind, email string) bool {
 	t := v.d.rooms.Tries
 	email = strings.ToLower(strings.TrimSpace(email))
 	if kind == tryMail {
-		return v.countTry(t.Address, "address", networkOf(v.c.ClientIP())) && v.countTry(t.Mails, kind, email)
+		return v.countTry(t.Address, "address", v.network()) && v.countTry(t.Mails, kind, email)
 	}
 	if device := v.device(); v.d.rooms.Accounts.KnownDevice(v.ctx(), email, device) {
 		return v.countTry(t.Account, kind, device) && (kind != tryCode || v.countTry(t.Codes, kind, device))
 	}
-	if !v.countTry(t.Address, "address", networkOf(v.c.ClientIP())) {
+	if !v.countTry(t.Address, "address", v.network()) {
 		return false
 	}
 	if v.countTry(t.Account, kind, email) && (kind != tryCode || v.countTry(t.Codes, kind, email)) {
@@ -164,15 +163,5 @@ func tryKey(kind, who string) int64 {
 	return int64(binary.BigEndian.Uint64(sum[:8]))
 }
 
-// networkOf returns one customer's network: the address itself, or its /64 of IPv6.
-func networkOf(address string) string {
-	ip, err := netip.ParseAddr(address)
-	if err != nil || !ip.Is6() || ip.Is4In6() {
-		return address
-	}
-	prefix, err := ip.WithZone("").Prefix(64)
-	if err != nil {
-		return address
-	}
-	return prefix.String()
-}
+// network returns the visitor's network, to count by.
+func (v *visit) network() string { return throttle.Network(v.c.ClientIP()) }

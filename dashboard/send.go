@@ -14,15 +14,9 @@ import (
 	"github.com/oklog/ulid/v2"
 
 	"intumwa/accounts"
+	"intumwa/campaigns"
 	"intumwa/intake"
 	"intumwa/sms"
-)
-
-const (
-	maxMessage = 600 // characters (rule api 8)
-	maxSender  = 11
-
-	alphanumerics = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz" // of a sender ID
 )
 
 // keyPrefix separates the idempotency keys of forms from those of the user's API requests.
@@ -57,8 +51,8 @@ func (f *form) text(field string) string {
 		f.refuse(field, "error.required")
 	case !utf8.ValidString(text):
 		f.refuse(field, "send.invalid")
-	case utf8.RuneCountInString(text) > maxMessage:
-		f.refuse(field, "send.long", maxMessage)
+	case utf8.RuneCountInString(text) > sms.MaxText:
+		f.refuse(field, "send.long", sms.MaxText)
 	}
 	return text
 }
@@ -66,7 +60,7 @@ func (f *form) text(field string) string {
 // sender returns a field with a sender ID.
 func (f *form) sender(field string) string {
 	name := f.required(field)
-	if len(name) > maxSender || strings.Trim(name, alphanumerics) != "" {
+	if !sms.ValidSender(name) {
 		f.refuse(field, "send.sender")
 	}
 	return name
@@ -102,7 +96,7 @@ func (v *visit) notSent(err error) error {
 	case errors.Is(err, intake.ErrKeyReused): // changed and submitted again, for example after the browser's back button
 		f.values.Set("key", newFormKey())
 		f.deny(http.StatusConflict, "send.changed")
-	case errors.Is(err, intake.ErrKeyInUse):
+	case errors.Is(err, intake.ErrKeyInUse) || errors.Is(err, campaigns.ErrTaken):
 		f.deny(http.StatusConflict, "send.underway")
 	case errors.Is(err, intake.ErrUnavailable):
 		v.d.log.Error("request failed: accepting a message", "event", "page_send_failed", "path", v.c.FullPath(), "error", err)
@@ -129,30 +123,14 @@ func (v *visit) sender(t tenant) (*accounts.Principal, error) {
 	return p, err
 }
 
-// refusals maps the reasons of refused sends to the wrong field, if any, and a text's key.
-var refusals = map[string]struct{ field, key string }{
-	"company_not_approved": {"", "refusal.approved"}, "company_not_verified": {"", "refusal.verified"},
-	"sender_not_found": {"sender", "refusal.sender.unknown"}, "sender_not_approved": {"sender", "refusal.sender.waiting"},
-	"opted_out": {"number", "refusal.optedout"}, "no_carrier": {"number", "refusal.carrier"}, "empty": {"message", "refusal.empty"},
-	"too_long": {"message", "refusal.long"}, "no_test_number": {"", "refusal.testnumber"}, "other_test_number": {"number", "refusal.othernumber"},
-	"test_quota": {"", "refusal.quota"}, "insufficient_credits": {"", "refusal.credits"}, "daily_cap": {"", "refusal.cap"},
-	"repeated_too_soon": {"number", "refusal.repeated"}, "repeated_too_often": {"number", "refusal.repeated"}, "number_limit": {"number", "refusal.repeated"},
-	"missing_variables": {"", "refusal.variables"},
-}
-
-// refusal returns the text of a business rule's refusal, in the user's language.
-func (v *visit) refusal(r sms.Refusal) string {
-	if why, known := refusals[r.Reason]; known {
-		return v.lang.T(why.key)
-	}
-	return v.lang.T("refusal.other", r.Text)
-}
+// refusedFields are the wrong fields of refused sends, by reason.
+var refusedFields = map[string]string{"sender_not_found": "sender", "sender_not_approved": "sender", "opted_out": "number", "no_carrier": "number", "empty": "message",
+	"too_long": "message", "other_test_number": "number", "repeated_too_soon": "number", "repeated_too_often": "number", "number_limit": "number"}
 
 // refused sets the form's error to a business rule's refusal, at its field if the form has one.
 func (f *form) refused(r sms.Refusal) {
-	if why := refusals[r.Reason]; f.values.Has(why.field) {
-		f.refuse(why.field, why.key)
-		return
+	f.Notice, f.status = f.v.lang.Refusal(r), http.StatusUnprocessableEntity
+	if field := refusedFields[r.Reason]; f.values.Has(field) {
+		f.wrong[field], f.Notice = f.Notice, f.v.lang.T("error.summary")
 	}
-	f.Notice, f.status = f.v.refusal(r), http.StatusUnprocessableEntity
 }

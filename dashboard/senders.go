@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"intumwa/accounts"
+	"intumwa/sms"
 )
 
 // sendersPage is the page of the sender IDs.
@@ -35,7 +36,7 @@ func (d *Dashboard) senders(v *visit, t tenant) (err error) {
 func (d *Dashboard) requestSender(v *visit, t tenant) error {
 	f := v.form()
 	name := strings.TrimSpace(f.required("name"))
-	if strings.Trim(name, alphanumerics) != "" || len(name) > maxSender {
+	if !sms.ValidSender(name) {
 		f.refuse("name", "senders.name.wrong")
 	}
 	purpose := f.required("purpose")

@@ -21,7 +21,7 @@ func (d *Dashboard) signUp(v *visit) error {
 func (d *Dashboard) requestSignUp(v *visit) error {
 	f := v.form()
 	name, email := f.name("name"), f.mailed("email")
-	if f.ok() && !v.countTry(d.rooms.Tries.SignUps, "sign-up", networkOf(v.c.ClientIP())) {
+	if f.ok() && !v.countTry(d.rooms.Tries.SignUps, "sign-up", v.network()) {
 		f.deny(http.StatusTooManyRequests, "error.signups")
 	}
 	if !f.ok() {

@@ -72,7 +72,7 @@ func (d *Dashboard) sendCode(v *visit, t tenant) error {
 		return d.testNumber(v, t)
 	}
 	ctx := context.WithoutCancel(v.ctx()) // once the code is stored, it is sent even if the client disconnects
-	if err := d.rooms.Intake.VerifyNumber(ctx, t.User, &t.Company, networkOf(v.c.ClientIP()), number); err != nil {
+	if err := d.rooms.Intake.VerifyNumber(ctx, t.User, &t.Company, v.network(), number); err != nil {
 		return d.refuseTestNumber(v, t, "number", err)
 	}
 	return v.redirect("/test-number", "flash.code")

@@ -37,7 +37,7 @@ func (v *visit) turnKey() int64 {
 	if v.session != nil {
 		return tryKey("turn", "user "+strconv.FormatInt(v.session.User.ID, 10))
 	}
-	return tryKey("turn", "address "+networkOf(v.c.ClientIP()))
+	return tryKey("turn", "address "+v.network())
 }
 
 // inTurn waits for a turn as long as the request lives, and calls read in it.

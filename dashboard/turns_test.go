@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"intumwa/accounts"
+	"intumwa/campaigns"
 )
 
 // hold locks a table until release is called.
@@ -138,7 +139,7 @@ func TestSlowForms(t *testing.T) {
 	refused := 0
 	for i := range 6 {
 		path := []string{"/campaigns", "/company/document"}[i%2]
-		if _, line := slow.drip(path, "multipart/form-data; boundary=x", maxSmall); strings.Contains(line, " 429 ") {
+		if _, line := slow.drip(path, "multipart/form-data; boundary=x", campaigns.MaxSmallFile); strings.Contains(line, " 429 ") {
 			refused++
 		}
 	}
@@ -148,7 +149,7 @@ func TestSlowForms(t *testing.T) {
 	// A large file takes one of few places, and a company has one of them.
 	large, _, _ := w.customer("carol", "CAROL", 0)
 	for i, want := range []string{" 100 ", " 429 "} {
-		if _, line := large.drip("/campaigns", "multipart/form-data; boundary=x", maxSheet); !strings.Contains(line, want) {
+		if _, line := large.drip("/campaigns", "multipart/form-data; boundary=x", campaigns.MaxFile); !strings.Contains(line, want) {
 			t.Errorf("large file %d: %s", i+1, line)
 		}
 	}
@@ -166,7 +167,7 @@ func TestManyCompaniesUpload(t *testing.T) {
 		for i := range most/uploadsOfCompany + 1 {
 			slow, _, _ := w.customer(fmt.Sprintf("mallory%d-%d", most, i), fmt.Sprintf("MAL%dX%d", most, i), 0)
 			for range uploadsOfCompany {
-				if _, line := slow.drip(path, "multipart/form-data; boundary=x", maxSmall); strings.Contains(line, " 429 ") {
+				if _, line := slow.drip(path, "multipart/form-data; boundary=x", campaigns.MaxSmallFile); strings.Contains(line, " 429 ") {
 					refused++
 				}
 			}

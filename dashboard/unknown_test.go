@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"intumwa/campaigns"
 	"intumwa/intake"
 	"intumwa/internal/testenv"
 	"intumwa/messages"
@@ -37,14 +38,16 @@ func TestOutcomeUnknown(t *testing.T) {
 		go func() { defer close(ended); _ = in.Run(running) }()
 		line.LoseAndCut()
 		line.OnLost(t, end) // and with it the wait for the outcome
-		w.d.rooms.Intake = in
+		rooms := w.campaigns.Rooms
+		rooms.Intake = in
+		w.d.rooms.Intake, w.d.rooms.Campaigns = in, campaigns.New(rooms)
 		page := c.post(path, fields...)
 		c.wants(page, http.StatusServiceUnavailable, "may have been sent", "Try again")
 		if strings.Contains(page.body, "Nothing was sent") {
 			t.Errorf("%s: %s", path, page.body)
 		}
 		<-ended
-		w.d.rooms.Intake = here
+		w.d.rooms.Intake, w.d.rooms.Campaigns = here, w.campaigns
 		c.wants(c.post(path, fields...), http.StatusSeeOther)
 	}
 	w.credits(company.ID, 98)

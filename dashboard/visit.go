@@ -16,6 +16,7 @@ import (
 	"github.com/oklog/ulid/v2"
 
 	"intumwa/accounts"
+	"intumwa/campaigns"
 	"intumwa/dashboard/words"
 	"intumwa/internal/postgres"
 	"intumwa/messages"
@@ -239,7 +240,7 @@ func (v *visit) fail(err error) {
 	why, explained := errors.AsType[failure](err)
 	switch ctx := v.ctx(); {
 	case explained:
-	case errors.Is(err, accounts.ErrNotFound), errors.Is(err, messages.ErrNotFound), errors.Is(err, webhooks.ErrNotFound):
+	case errors.Is(err, accounts.ErrNotFound), errors.Is(err, messages.ErrNotFound), errors.Is(err, webhooks.ErrNotFound), errors.Is(err, campaigns.ErrNotFound):
 		why = failures[http.StatusNotFound]
 	case ctx.Err() != nil && !errors.Is(ctx.Err(), context.DeadlineExceeded): // the client has disconnected
 		v.c.AbortWithStatus(499)

@@ -532,11 +532,11 @@ func (w *world) strays() {
 		('lumitel-1', 'lumitel', 'bound', 20, 5, 200, ''), ('econet-1', 'econet', 'connecting', 10, 0, 0, 'connection refused')`)
 	w.exec(`INSERT INTO receipts (carrier, link, key, carrier_id, number, state, status, error, outcome)
 		VALUES ('lumitel', 'lumitel-1', 'k', $1, '25761000000', 'DELIVRD', 1, '000', 'unmatched')`, "7f\x1b[2J"+hostile)
-	w.exec(`INSERT INTO inbound (carrier, link, source, destination, data_coding, esm_class, body, octets) VALUES
-		('lumitel', 'lumitel-1', '25761000001', '8080', 0, 0, $1, ''), ('lumitel', 'lumitel-2', '25761000002', '8080', 4, 0, NULL, '\x0102')`,
+	w.exec(`INSERT INTO inbound (carrier, link, source, destination, data_coding, esm_class, body, octets, outcome) VALUES
+		('lumitel', 'lumitel-1', '25761000001', '8080', 0, 0, $1, '', 'unrouted'), ('lumitel', 'lumitel-2', '25761000002', '8080', 4, 0, NULL, '\x0102', 'unrouted')`,
 		"STOP\x1b[2J\u202e"+hostile)
 	w.exec(`INSERT INTO inbound (carrier, link, source, destination, data_coding, esm_class, body, octets, outcome)
-		SELECT 'lumitel', 'lumitel-1', '25761000003', 'INTUMWATEST', 0, 0, repeat('Ndabikeneye ejo mu gitondo. ', 40), '', 'routed' FROM generate_series(1, 40)`)
+		SELECT 'lumitel', 'lumitel-1', '25761000003', 'INTUMWATEST', 0, 0, repeat('Ndabikeneye ejo mu gitondo. ', 40), '', 'unrouted' FROM generate_series(1, 40)`)
 }
 
 // settle makes every pending message sent.

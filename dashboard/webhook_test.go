@@ -160,7 +160,7 @@ func TestWebhookSecret(t *testing.T) {
 	c, user, company := w.owner()
 	r := newReceiver(t)
 	c.wants(c.post("/webhook", "url", r.URL+"/hook?key=hidden"), http.StatusSeeOther)
-	w.d.WakeLetters("") // as a notice does
+	w.letters.Wake("") // as a notice does
 	if m := w.mail(user.Email, 0); !strings.Contains(m.Text, r.URL+"/hook") || strings.Contains(m.Text, "hidden") {
 		t.Errorf("the mail to the owner: %s", m.Text)
 	}
@@ -188,7 +188,7 @@ func TestWebhookSecret(t *testing.T) {
 	c.wants(c.post("/webhook/rotate"), http.StatusSeeOther)
 	page = c.get("/deliveries")
 	second := secretOn(page)
-	w.d.WakeLetters("")
+	w.letters.Wake("")
 	if m := w.mail(user.Email, 1); !strings.Contains(m.Subject, "secret de signature") || !strings.Contains(m.Text, r.URL+"/hook") || strings.Contains(m.Text, second) {
 		t.Errorf("the mail to the owner: %s\n%s", m.Subject, m.Text)
 	}

@@ -14,10 +14,13 @@ import (
 
 	"intumwa/accounts"
 	"intumwa/billing"
+	"intumwa/campaigns"
 	"intumwa/internal/mail"
 	"intumwa/internal/postgres"
 	"intumwa/internal/testenv"
 	"intumwa/internal/throttle"
+	"intumwa/letters"
+	"intumwa/messages"
 	"intumwa/tools/mailcatcher"
 	"intumwa/webhooks"
 )
@@ -37,14 +40,20 @@ type world struct {
 	smtp     string // its address
 	url      string
 	d        *Dashboard
+
+	campaigns *campaigns.Campaigns
+	letters   *letters.Letters
 }
 
-// newWorld starts a dashboard; change may modify its rooms and options. Tests with separate worlds run in
+// newWorld starts a dashboard and the background work behind it; change may modify its rooms and options. Tests with separate worlds run in
 // parallel.
 func newWorld(t *testing.T, change func(*Rooms, *Options)) *world {
 	t.Helper()
 	w := stillWorld(t, change)
 	w.run(w.d.Run)
+	w.run(w.campaigns.Run)
+	w.run(w.letters.Run)
+	w.run(func(ctx context.Context) error { return messages.New(w.pool).RunTallies(ctx, w.d.log) })
 	return w
 }
 
@@ -52,6 +61,12 @@ func newWorld(t *testing.T, change func(*Rooms, *Options)) *world {
 func stillWorld(t *testing.T, change func(*Rooms, *Options)) *world {
 	t.Helper()
 	t.Parallel()
+	return loneWorld(t, change)
+}
+
+// loneWorld is stillWorld for a test that runs alone.
+func loneWorld(t *testing.T, change func(*Rooms, *Options)) *world {
+	t.Helper()
 	w := &world{t: t, pool: testenv.Pool(t), mails: mailcatcher.New(), api: &requested{status: http.StatusOK, answer: acceptedAnswer}}
 	w.accounts = accounts.New(w.pool, accounts.Options{TestSender: testSender, SecretKey: &[32]byte{1},
 		OTPKey: []byte("key"), Replacements: 3})
@@ -86,6 +101,10 @@ func stillWorld(t *testing.T, change func(*Rooms, *Options)) *world {
 		change(&rooms, &options)
 	}
 	if w.d, err = New(rooms, options); err != nil {
+		t.Fatal(err)
+	}
+	w.campaigns = w.d.rooms.Campaigns
+	if w.letters, err = letters.New(w.pool, w.accounts, w.d.rooms.Mailer, w.url, w.d.log); err != nil {
 		t.Fatal(err)
 	}
 	server.Config.Handler = w.d

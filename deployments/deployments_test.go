@@ -239,7 +239,7 @@ var (
 	podSecrets = map[string][]string{
 		"api":        {"intumwa-database", "intumwa-redis", "intumwa-codes"},
 		"dispatcher": {"intumwa-database", "intumwa-redis", "intumwa-carriers"},
-		"webhooks":   {"intumwa-database", "intumwa-redis", "intumwa-encryption"},
+		"webhooks":   {"intumwa-database", "intumwa-redis", "intumwa-encryption", "intumwa-codes"},
 		"dashboard":  {"intumwa-database", "intumwa-redis", "intumwa-encryption", "intumwa-codes"},
 		"migrate":    {"intumwa-database"},
 	}

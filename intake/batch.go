@@ -34,15 +34,6 @@ type Batch struct {
 	Part       *Part  // nil: the batch is whole
 }
 
-// Part is a campaign's part and its place in the batch. Each part is paid separately. A part that was added before, that
-// is not the next one, or whose batch was cancelled, is an error. Recipients who opt out after the first part was
-// accepted are not refused: their messages fail at submission, as in a scheduled batch.
-type Part struct {
-	Of      ulid.ULID
-	Further bool // not the first part
-	Awaited int  // recipients of later parts
-}
-
 // SendBatch accepts all messages of a batch or none. It returns what Send returns.
 func (in *Intake) SendBatch(ctx context.Context, p *accounts.Principal, b Batch) (Answer, error) {
 	return in.accept(ctx, p, b.Key,
@@ -128,7 +119,7 @@ func (in *Intake) batch(p *accounts.Principal, b *Batch) (*request, error) {
 	}
 	return &request{
 		user: p.UserID, company: p.Company.ID, ref: record.ULID, kind: kind, segments: record.Segments,
-		messages: all, refusal: RefuseCredits("batch", strconv.Itoa(record.Segments)), optOuts: optOuts,
+		messages: all, refusal: RefuseCredits("batch", strconv.Itoa(record.Segments)), optOuts: optOuts, part: b.Part != nil,
 		response: func(remaining int64) any {
 			return BatchAccepted{BatchID: record.ULID, Status: "queued", Sender: b.Sender, RecipientsCount: len(slab), ItemCount: record.Segments, RemainingItems: remaining}
 		},

@@ -196,11 +196,15 @@ func (group *written) expect(ctx context.Context, tx pgx.Tx) error {
 	return webhooks.Expect(ctx, tx, all)
 }
 
-// admit admits the requests whose key is free, whose recipients have not opted out, and that can be paid.
+// admit admits the requests whose person may send, whose key is free, whose recipients have not opted out, and that can
+// be paid.
 func (w *writer) admit(ctx context.Context, tx pgx.Tx, requests []*request, patience time.Duration) error {
 	b := &pgx.Batch{}
 	b.Queue(`SELECT set_config('lock_timeout', $1, true)`, strconv.FormatInt(patience.Milliseconds(), 10))
 	if err := postgres.Later(ctx, tx, "limiting the wait for a lock", b); err != nil {
+		return err
+	}
+	if err := barPeople(ctx, tx, requests); err != nil {
 		return err
 	}
 	if err := w.keys.reserve(ctx, tx, requests); err != nil {

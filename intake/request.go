@@ -31,6 +31,7 @@ type request struct {
 	came          time.Time   // when it came into intake, by the monotonic clock
 	cap           int64       // credits that its company may spend on a day; 0: no limit
 	optOuts       bool        // recipients may have opted out
+	part          bool        // of a campaign
 
 	callback webhooks.Callback // of each message; without a mask: none
 
@@ -132,7 +133,7 @@ func (r *request) payer() int64 {
 
 // conditional reports whether a request depends on more than its company's credits.
 func (r *request) conditional() bool {
-	return !r.kind.live() || r.segments < 1 || r.cap > 0 || r.key != nil || r.optOuts
+	return !r.kind.live() || r.segments < 1 || r.cap > 0 || r.key != nil || r.optOuts || r.part
 }
 
 // debits are what the payers of requests pay.

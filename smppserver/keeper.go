@@ -93,7 +93,7 @@ func (s *Server) apply(end []int64, shares map[int64]binds.Share, valid []accoun
 	for id, b := range s.bound {
 		t, may := keys[b.account]
 		switch {
-		case !may, len(t.Networks) == 0, !t.From(addressOfPeer(b.peer.Login().Remote).String()):
+		case !may, len(t.Networks) == 0, !t.From(hostOf(b.peer.Login().Remote)):
 			b.peer.Unbind(revokedReason, unbindWithin)
 		case asked[id]:
 			b.peer.Unbind(askedReason, unbindWithin)

@@ -2,10 +2,7 @@ package smppserver
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/binary"
 	"errors"
-	"net"
 	"time"
 
 	"intumwa/accounts"
@@ -43,7 +40,7 @@ func (s *Server) login(ctx context.Context, p *smpp.Peer, l smpp.Login) (smpp.Ad
 			return refuse(smpp.StatusThrottled, refusedFlood)
 		}
 	}
-	of, err := s.rooms.Accounts.SMPPLogin(ctx, l.SystemID, l.Password, addressOfPeer(l.Remote).String())
+	of, err := s.rooms.Accounts.SMPPLogin(ctx, l.SystemID, l.Password, hostOf(l.Remote))
 	switch {
 	case errors.Is(err, accounts.ErrUnauthenticated):
 		allowed(ctx, s.rooms.Failures, key)
@@ -90,10 +87,4 @@ func (s *Server) forget(p *smpp.Peer) *bind {
 
 func allowed(ctx context.Context, t *throttle.Throttle, key int64) bool {
 	return t == nil || t.Allow(ctx, key).Allowed
-}
-
-// throttleKey is the caller of throttles for a connection's network.
-func throttleKey(remote net.Addr) int64 {
-	sum := sha256.Sum256([]byte("smpp\x00" + networkOf(remote).String()))
-	return int64(binary.BigEndian.Uint64(sum[:8]))
 }

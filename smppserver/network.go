@@ -1,26 +1,24 @@
 package smppserver
 
 import (
+	"crypto/sha256"
+	"encoding/binary"
 	"net"
-	"net/netip"
+
+	"intumwa/internal/throttle"
 )
 
-// addressOfPeer returns the IP address of a connection; the zero Addr if it has none.
-func addressOfPeer(remote net.Addr) netip.Addr {
-	at, err := netip.ParseAddrPort(remote.String())
+// hostOf returns the IP address of a connection's peer.
+func hostOf(remote net.Addr) string {
+	host, _, err := net.SplitHostPort(remote.String())
 	if err != nil {
-		return netip.Addr{}
+		return remote.String()
 	}
-	return at.Addr().Unmap().WithZone("")
+	return host
 }
 
-// networkOf returns one customer's network: an IPv4 address, or the /64 of an IPv6 address.
-func networkOf(remote net.Addr) netip.Prefix {
-	ip := addressOfPeer(remote)
-	bits := ip.BitLen()
-	if ip.Is6() {
-		bits = 64
-	}
-	prefix, _ := ip.Prefix(bits) // of no address: the zero Prefix
-	return prefix
+// throttleKey is the caller of throttles for the peer's network.
+func throttleKey(remote net.Addr) int64 {
+	sum := sha256.Sum256([]byte("smpp\x00" + throttle.Network(hostOf(remote))))
+	return int64(binary.BigEndian.Uint64(sum[:8]))
 }

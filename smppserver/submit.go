@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/oklog/ulid/v2"
@@ -137,7 +136,7 @@ func (s *Server) read(b *bind, r *smpp.Request) (m intake.Submit, no *refusal) {
 		return m, &refusal{smpp.StatusInvReplaceFlag, "replace_if_present_flag is not supported."}
 	case r.DefaultMessage != 0:
 		return m, &refusal{smpp.StatusInvDefaultMsg, "There are no predefined messages."}
-	case r.Source == "" || !isSender(r.Source):
+	case !sms.ValidSender(r.Source):
 		return m, &refusal{smpp.StatusInvSrcAddr, "The sender must be 1-11 letters and digits."}
 	}
 	number, ok := s.opts.Plan.Parse(r.Dest)
@@ -154,11 +153,6 @@ func (s *Server) read(b *bind, r *smpp.Request) (m intake.Submit, no *refusal) {
 	}
 	return intake.Submit{Number: number, Sender: r.Source, Message: text, Schedule: schedule,
 		Origin: messages.Origin{Account: b.account, Bind: b.id, Registered: r.RegisteredDelivery & 3, Urgent: r.Priority > 0, Form: form}}, nil
-}
-
-// isSender reports whether an address can be a sender: rule api 8.
-func isSender(name string) bool {
-	return len(name) <= 11 && strings.Trim(name, "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz") == ""
 }
 
 func (s *Server) bucketOf(key int64) *bucket {

@@ -62,7 +62,7 @@ func (c *adminCarrierTryCmd) message(config *configs.Config, options *trial.Opti
 	if options.Sender == "" {
 		options.Sender = config.TestSender
 	}
-	if !senderName.MatchString(options.Sender) {
+	if !sms.ValidSender(options.Sender) {
 		return fmt.Errorf("--sender: %q is not 1-11 alphanumeric characters", options.Sender)
 	}
 	if c.To == "" {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"regexp"
 	"slices"
 	"text/tabwriter"
 	"time"
@@ -26,8 +25,6 @@ const (
 	testSendMost  = time.Hour              // maximum
 	testSendRest  = time.Minute            // validity after the wait, in which the command can still withdraw the message
 )
-
-var senderName = regexp.MustCompile(`^[0-9A-Za-z]{1,11}$`)
 
 type adminTestSendCmd struct {
 	To      string        `required:"" aliases:"number" help:"The number, in any form that a send accepts: a telephone that you own." placeholder:"NUMBER"`
@@ -67,7 +64,7 @@ func (c *adminTestSendCmd) message(config *configs.Config) (intake.Own, error) {
 		return intake.Own{}, fmt.Errorf("--to: %q is not a valid Burundi (+257) number", c.To)
 	case c.Carrier != "" && !slices.ContainsFunc(config.Carriers, named):
 		return intake.Own{}, fmt.Errorf("--carrier: the configuration has no carrier %q", c.Carrier)
-	case c.Sender != "" && !senderName.MatchString(c.Sender):
+	case c.Sender != "" && !sms.ValidSender(c.Sender):
 		return intake.Own{}, fmt.Errorf("--sender: %q is not 1-11 alphanumeric characters", c.Sender)
 	case segments < 1 || segments > config.Messages.MaxSegments:
 		return intake.Own{}, fmt.Errorf("--text: it has %d segments, and must have 1 to %d", segments, config.Messages.MaxSegments)

@@ -4,11 +4,14 @@ import (
 	"log/slog"
 	"net"
 	"net/netip"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/net/netutil"
+
+	"intumwa/internal/throttle"
 )
 
 // bounds limits the connections of a public listener, in total and per address, so that one
@@ -25,8 +28,8 @@ type bounds struct {
 	refused    prometheus.Counter
 
 	mu     sync.Mutex
-	open   map[netip.Prefix]int // by address
-	logged time.Time            // time of the last logged refusal
+	open   map[string]int // by network
+	logged time.Time      // time of the last logged refusal
 }
 
 // A connection costs some 20 KiB, and the unit's limit of open files is 65,536. Many people may share one address.
@@ -42,7 +45,7 @@ func newBounds(listener string, proxies []string, log *slog.Logger, metrics prom
 	limit := prometheus.NewGauge(prometheus.GaugeOpts{Name: "intumwa_http_connections_max",
 		Help: "Limit on open connections; 0: none."})
 	limit.Set(maxConnections)
-	c := &bounds{listener: listener, most: maxConnections, perAddress: maxPerAddress, log: log, open: make(map[netip.Prefix]int), refused: dropped.WithLabelValues("address"),
+	c := &bounds{listener: listener, most: maxConnections, perAddress: maxPerAddress, log: log, open: make(map[string]int), refused: dropped.WithLabelValues("address"),
 		opened: prometheus.NewGauge(prometheus.GaugeOpts{Name: "intumwa_http_connections_open", Help: "Open connections to a public listener."})}
 	for _, p := range proxies { // configs checked them
 		if prefix, err := netip.ParsePrefix(p); err == nil {
@@ -94,36 +97,28 @@ func (c *boundConn) Close() error {
 	return c.Conn.Close()
 }
 
-// address is the IPv4 address or IPv6 /64 of a connection, the zero prefix for an exempt
-// one.
-func (c *bounds) address(conn net.Conn) netip.Prefix {
+// address is the network of a connection, empty for an exempt one.
+func (c *bounds) address(conn net.Conn) string {
 	tcp, ok := conn.RemoteAddr().(*net.TCPAddr)
 	if !ok {
-		return netip.Prefix{}
+		return ""
 	}
 	ip := tcp.AddrPort().Addr().Unmap().WithZone("")
-	for _, p := range c.exempt {
-		if p.Contains(ip) {
-			return netip.Prefix{}
-		}
+	if slices.ContainsFunc(c.exempt, func(p netip.Prefix) bool { return p.Contains(ip) }) {
+		return ""
 	}
-	bits := ip.BitLen()
-	if ip.Is6() {
-		bits = 64
-	}
-	key, _ := ip.Prefix(bits) // an invalid one is exempt
-	return key
+	return throttle.Network(ip.String())
 }
 
 // enter counts a connection and returns false above the address's limit.
-func (c *bounds) enter(key netip.Prefix) bool {
+func (c *bounds) enter(key string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if key.IsValid() && c.perAddress > 0 && c.open[key] >= c.perAddress {
+	if key != "" && c.perAddress > 0 && c.open[key] >= c.perAddress {
 		c.refused.Inc()
 		if now := time.Now(); now.Sub(c.logged) >= time.Minute {
 			c.logged = now
-			c.log.Warn("connections are refused: one address has too many", "event", "connections_refused", "listener", c.listener, "address", key.String(), "limit", c.perAddress)
+			c.log.Warn("connections are refused: one address has too many", "event", "connections_refused", "listener", c.listener, "address", key, "limit", c.perAddress)
 		}
 		return false
 	}
@@ -132,7 +127,7 @@ func (c *bounds) enter(key netip.Prefix) bool {
 	return true
 }
 
-func (c *bounds) leave(key netip.Prefix) {
+func (c *bounds) leave(key string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.opened.Dec()

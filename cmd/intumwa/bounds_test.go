@@ -98,7 +98,7 @@ func TestOneHostGetsItsShareOfConnections(t *testing.T) {
 			t.Errorf("proxy: %d, %v", status, err)
 		}
 	}
-	if lines := strings.Count(w.log.String(), "event=connections_refused"); lines != 1 || !strings.Contains(w.log.String(), "127.0.0.2/32") {
+	if lines := strings.Count(w.log.String(), "event=connections_refused"); lines != 1 || !strings.Contains(w.log.String(), "address=127.0.0.2 ") {
 		t.Errorf("%d lines: %s", lines, w.log)
 	}
 	for _, conn := range held {

@@ -73,7 +73,7 @@ func connections(c *configs.Config, roles []string) []connection {
 		{"database", func(ctx context.Context) (string, error) { return tryDatabase(ctx, c) }},
 		{"redis", func(ctx context.Context) (string, error) { return tryRedis(ctx, c) }},
 	}
-	if c.Mail.URL != "" && slices.Contains(roles, "dashboard") {
+	if c.Mail.URL != "" && (slices.Contains(roles, "webhooks") || slices.Contains(roles, "dashboard")) {
 		list = append(list, connection{"mail.url", func(ctx context.Context) (string, error) {
 			server, err := c.Mail.Server()
 			if err != nil {

@@ -70,8 +70,8 @@ func TestConfigCheckConnect(t *testing.T) {
 	if code != exitError || !strings.Contains(stderr, "7 of 8 could not be reached, or are not fit") || strings.Contains(stdout+stderr, "heim") {
 		t.Errorf("exit code %d\n%s%s", code, stdout, stderr)
 	}
-	if _, stdout, _ := newShell(t, well).run("", "config", "check", "--connect", "--roles", "webhooks"); strings.Contains(stdout, "leo") || strings.Contains(stdout, "mail") {
-		t.Errorf("a process with webhooks alone speaks to no carrier:\n%s", stdout)
+	if _, stdout, _ := newShell(t, well).run("", "config", "check", "--connect", "--roles", "webhooks"); strings.Contains(stdout, "leo") || !strings.Contains(stdout, "\nmail.url: ") {
+		t.Errorf("a process with webhooks alone speaks to the mail server and to no carrier:\n%s", stdout)
 	}
 }
 

@@ -23,6 +23,7 @@ import (
 	"intumwa/accounts"
 	"intumwa/api"
 	"intumwa/billing"
+	"intumwa/campaigns"
 	"intumwa/configs"
 	"intumwa/dashboard"
 	"intumwa/dispatcher"
@@ -32,6 +33,7 @@ import (
 	"intumwa/internal/notices"
 	"intumwa/internal/postgres"
 	"intumwa/internal/throttle"
+	"intumwa/letters"
 	"intumwa/messages"
 	"intumwa/queue"
 	"intumwa/smppserver"
@@ -184,9 +186,6 @@ func (g *gateway) serve(ctx context.Context) error {
 	ops.standby = c.Database.RequireStandby
 	watched.probeDatabase(ctx, 0) // before the process reports ready
 	life.run("stores", watched.Run)
-	if g.has("webhooks") {
-		life.run("webhooks", hooks.Run)
-	}
 	if g.has("dispatcher") {
 		options := dispatcherOptions(c, g.log, g.registry)
 		options.Route = in.Route
@@ -213,7 +212,7 @@ func (g *gateway) serve(ctx context.Context) error {
 	}
 	var handler http.Handler
 	bindable := g.has("smpp") && c.SMPPServer.Listen != ""
-	if g.has("api") || g.has("dashboard") || bindable {
+	if g.has("api") || g.has("dashboard") || g.has("webhooks") || bindable { // the webhooks' processes send campaigns
 		life.run("intake", in.Run)
 		life.run("accounts", users.Run)
 	}
@@ -244,9 +243,26 @@ func (g *gateway) serve(ctx context.Context) error {
 			return err
 		}
 	}
+	sending := campaigns.New(campaigns.Rooms{Pool: pool, Accounts: users, Ledger: billing.New(pool), Intake: in, Plan: plan, Log: g.log})
+	mailer, err := g.newMailer()
+	if err != nil {
+		return err
+	}
+	if g.has("webhooks") {
+		post, err := letters.New(pool, users, mailer, publicURL(&c.Dashboard), g.log)
+		if err != nil {
+			return err
+		}
+		listener.On(notices.Company, post.Wake)
+		life.run("webhooks", hooks.Run)
+		life.run("letters", post.Run)
+		life.run("campaigns", sending.Run)
+		life.run("tallies", func(ctx context.Context) error { return messages.New(pool).RunTallies(ctx, g.log) })
+	}
 	if g.has("dashboard") {
-		if err := g.serveDashboard(ctx, life, rdb, dashboard.Rooms{Pool: pool, Accounts: users, Ledger: billing.New(pool), Intake: in,
-			Messages: messages.New(lookups), Handsets: handsets.New(lookups), Statements: billing.New(lookups), Webhooks: hooks, Sends: sends, Many: hot, API: handler}, plan, listener); err != nil {
+		life.run("mail", mailer.Run)
+		if err := g.serveDashboard(ctx, life, rdb, dashboard.Rooms{Pool: pool, Campaigns: sending, Mailer: mailer, Accounts: users, Ledger: billing.New(pool), Intake: in,
+			Messages: messages.New(lookups), Handsets: handsets.New(lookups), Statements: billing.New(lookups), Webhooks: hooks, Sends: sends, Many: hot, API: handler}, plan); err != nil {
 			return err
 		}
 	}
@@ -291,23 +307,28 @@ const (
 	papersOfCompany = 20 // documents of up to 5 MiB in codesWindow; only the latest is kept
 )
 
-// serveDashboard starts the role dashboard. It adds the mailer and the limits to rooms.
-func (g *gateway) serveDashboard(ctx context.Context, life *life, rdb redis.UniversalClient, rooms dashboard.Rooms, plan *sms.Plan, listener *notices.Listener) error {
-	c := g.config
-	server, err := c.Mail.Server()
+// newMailer makes the mailer of letters and of the dashboard's own mails.
+func (g *gateway) newMailer() (*mail.Mailer, error) {
+	c := &g.config.Mail
+	server, err := c.Server()
 	if err != nil {
-		return fmt.Errorf("mail.url: %w", err)
+		return nil, fmt.Errorf("mail.url: %w", err)
 	}
-	mailer, err := mail.New(mail.Options{Server: server.Address, From: c.Mail.From, Username: server.Username,
+	mailer, err := mail.New(mail.Options{Server: server.Address, From: c.From, Username: server.Username,
 		Password: server.Password, TLS: server.TLS, Log: g.log, Metrics: g.registry})
 	if err != nil {
-		return fmt.Errorf("mail: %w", err)
+		return nil, fmt.Errorf("mail: %w", err)
 	}
+	return mailer, nil
+}
+
+// serveDashboard starts the role dashboard. It adds the limits to rooms.
+func (g *gateway) serveDashboard(ctx context.Context, life *life, rdb redis.UniversalClient, rooms dashboard.Rooms, plan *sms.Plan) error {
+	c := g.config
 	within := func(window time.Duration, name string, limit int) *throttle.Throttle {
 		return throttle.New(rdb, throttle.Options{Prefix: c.Redis.Prefix + ":tries:" + name, Limit: limit, Window: window, Log: g.log})
 	}
 	tries := func(name string, limit int) *throttle.Throttle { return within(triesWindow, name, limit) }
-	rooms.Mailer = mailer
 	rooms.Tries = dashboard.Tries{Account: tries("account", triesOfAccount), Address: tries("address", triesOfAddress),
 		Codes: within(codesWindow, "codes", codesOfUser), Mails: within(mailsWindow, "mails", mailsOfAddress), SignUps: within(codesWindow, "sign-ups", signUpsOfAddress), Warnings: within(codesWindow, "warnings", 1), Tests: tries("webhook-tests", testsOfCompany), Changes: tries("changes", changesOfUser),
 		Papers: within(codesWindow, "papers", papersOfCompany)}
@@ -320,8 +341,6 @@ func (g *gateway) serveDashboard(ctx context.Context, life *life, rdb redis.Univ
 	if err != nil {
 		return fmt.Errorf("dashboard: %w", err)
 	}
-	listener.On(notices.Company, d.WakeLetters)
-	life.run("mail", mailer.Run)
 	life.run("dashboard", d.Run)
 	limits := newBounds("dashboard", c.API.TrustedProxies, g.log, g.registry)
 	pages := newServer(d)

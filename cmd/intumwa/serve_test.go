@@ -81,9 +81,10 @@ carriers: [{name: leo, prefixes: ["71"], links: [{name: leo-1, address: %q, syst
 	s.refused("it serves no links", "", "admin", "link", "trace", "--name", "leo-1", "--ops", "http://"+at["api"])
 }
 
-// TestServeDashboard: the role dashboard serves the pages, and its e-mails reach the mail catcher.
-func TestServeDashboard(t *testing.T) {
-	door, catcher := freeAddress(t), mailcatcher.New()
+// serveRole serves one role with a mail server until the test ends, and returns its shell and the mails.
+func serveRole(t *testing.T, role, door string) (*shell, *mailcatcher.Catcher) {
+	t.Helper()
+	catcher := mailcatcher.New()
 	smtp, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -102,19 +103,64 @@ carriers: [{name: leo, default: true, links: [{name: leo-1, address: "127.0.0.1:
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(t.Context())
+	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 2)
 	go func() { ended <- catcher.ServeSMTP(ctx, smtp) }()
-	g := &gateway{config: config, registry: prometheus.NewRegistry(), roles: []string{"dashboard"}, log: slog.New(slog.NewTextHandler(t.Output(), nil))}
+	g := &gateway{config: config, registry: prometheus.NewRegistry(), roles: []string{role}, log: slog.New(slog.NewTextHandler(t.Output(), nil))}
 	go func() { ended <- g.serve(ctx) }()
-	defer func() {
+	t.Cleanup(func() {
 		cancel()
 		for range 2 {
 			if err := <-ended; err != nil {
 				t.Error(err)
 			}
 		}
-	}()
+	})
+	return s, catcher
+}
+
+// firstMail returns the first mail to an address.
+func firstMail(t *testing.T, catcher *mailcatcher.Catcher, to string) mailcatcher.Mail {
+	t.Helper()
+	limited, done := context.WithTimeout(t.Context(), 30*time.Second)
+	defer done()
+	mail, err := catcher.Wait(limited, to, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return mail
+}
+
+// TestServeWebhooks: the role webhooks sends the further parts of campaigns and the mails to owners, and counts for the
+// charts. No dashboard runs.
+func TestServeWebhooks(t *testing.T) {
+	s, catcher := serveRole(t, "webhooks", freeAddress(t))
+	s.exec(`insert into users (email, name, password_hash, language) values ('a@example.com', 'A', 'none', 'en')`)
+	s.admin("", "company_id credits", "company", "create", "--owner", "a@example.com", "--name", "A", "--credits", "7", "--verified")
+	s.exec(`insert into senders (company_id, name, country, approved) values (1, 'ISOKO', 'BI', true)`)
+	if code, _, stderr := s.run("", "admin", "company", "set", "--id", "1", "--approved"); code != exitOK {
+		t.Fatal(stderr)
+	}
+	if mail := firstMail(t, catcher, "a@example.com"); !strings.Contains(mail.Text, "http://localhost:1/") {
+		t.Errorf("%+v", mail)
+	}
+	s.exec(`with begun as (insert into campaigns (ulid, company_id, name, sender, template, taken_until) values ('019a0000-0000-7000-8000-000000000001', 1, 'x', 'ISOKO', 'Hi', now()) returning ulid),
+			rows as (insert into campaign_rows (campaign, n, line, number, variables, segments, ucs2, opted_out, repeated)
+				select ulid, n, n, '+2577900000' || n, '{}', 1, false, false, false from begun, generate_series(1, 3) n)
+		insert into batches (ulid, company_id, user_id, kind, sender, recipients_count, item_count, awaited) select ulid, 1, 1, 'template', 'ISOKO', 1, 1, 2 from begun`)
+	eventually(t, "the rest is accepted, charged and counted", func() (done bool) {
+		if err := s.pool().QueryRow(t.Context(), `select (select count(*) from messages where body = 'Hi') = 2 and (select credits from balances) = 5
+			and not exists (select from campaigns) and exists (select from tallies)`).Scan(&done); err != nil {
+			t.Fatal(err)
+		}
+		return done
+	})
+}
+
+// TestServeDashboard: the role dashboard serves the pages, and its e-mails reach the mail catcher.
+func TestServeDashboard(t *testing.T) {
+	door := freeAddress(t)
+	_, catcher := serveRole(t, "dashboard", door)
 	eventually(t, "the pages are served", func() bool {
 		answer, err := http.PostForm("http://"+door+"/sign-up", url.Values{"name": {"Aline"}, "email": {"aline@example.com"}})
 		if err != nil {
@@ -127,12 +173,7 @@ carriers: [{name: leo, default: true, links: [{name: leo-1, address: "127.0.0.1:
 		}
 		return true
 	})
-	limited, done := context.WithTimeout(ctx, 30*time.Second)
-	defer done()
-	mail, err := catcher.Wait(limited, "aline@example.com", 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	mail := firstMail(t, catcher, "aline@example.com")
 	_, token, found := strings.Cut(mail.Text, "http://localhost:1/sign-up/")
 	if !found {
 		t.Fatalf("%+v", mail)

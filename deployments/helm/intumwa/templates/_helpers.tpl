@@ -24,13 +24,13 @@ app.kubernetes.io/component: {{ .role }}
 
 {{/* The Secrets of a role's pods. */}}
 {{- define "intumwa.secrets" -}}
-{{- $of := dict "api" (list "database" "redis" "codes") "dispatcher" (list "database" "redis" "carriers") "webhooks" (list "database" "redis" "encryption") "dashboard" (list "database" "redis" "encryption" "codes") "migrate" (list "database") -}}
+{{- $of := dict "api" (list "database" "redis" "codes") "dispatcher" (list "database" "redis" "carriers") "webhooks" (list "database" "redis" "encryption" "codes") "dashboard" (list "database" "redis" "encryption" "codes") "migrate" (list "database") -}}
 {{- $secrets := .root.Values.secrets -}}
 {{- range index $of .role }}
 - secretRef:
     name: {{ index $secrets . }}
 {{- end }}
-{{- if and (eq .role "dashboard") $secrets.mail }}
+{{- if and (has .role (list "webhooks" "dashboard")) $secrets.mail }}
 - secretRef:
     name: {{ $secrets.mail }}
 {{- end }}

@@ -1,4 +1,4 @@
-package dashboard
+package letters
 
 import (
 	"io"
@@ -11,22 +11,17 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"intumwa/accounts"
-	"intumwa/internal/mail"
 	"intumwa/sms"
 )
 
 // TestLettersAreMailed: each kind of letter is sent once, although several processes send, in the owner's language, and
 // without customers' text.
 func TestLettersAreMailed(t *testing.T) {
-	w := newWorld(t, nil)
-	other, err := New(w.d.rooms, w.d.opts) // another process
-	if err != nil {
-		t.Fatal(err)
-	}
-	w.run(other.Run)
+	w := newWorld(t, "")
+	w.run(w.other().Run) // another process
 	for _, language := range []string{"fr", "en"} {
 		email := language + "@example.com"
-		u, company := w.user(email, false), w.company(email, "Buy at evil.example")
+		u, company := w.user(email), w.company(email, "Buy at evil.example")
 		if err := w.accounts.SetLanguage(t.Context(), u.ID, language); err != nil {
 			t.Fatal(err)
 		}
@@ -34,7 +29,7 @@ func TestLettersAreMailed(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		l, _ := w.d.words.ByTag(language)
+		l, _ := w.letters.words.ByTag(language)
 		set := func(change accounts.CompanyChange) func() error {
 			return func() error { _, err := w.accounts.SetCompany(t.Context(), company.ID, change); return err }
 		}
@@ -58,20 +53,20 @@ func TestLettersAreMailed(t *testing.T) {
 			{write(accounts.LetterBalance, accounts.BalanceLetter{Credits: 40, Threshold: 50}), l.T("mail.low.subject"), l.T("mail.low.text", 40, 50)},
 			{func() error { // an endpoint fails for good
 				w.exec(`insert into webhook_endpoints (company_id, url, secret, active, given_up_at) values ($1, 'https://evil.example', 'x', true, now() - interval '1 hour')`, company.ID)
-				_, err := w.d.writeFailingLetters(t.Context())
+				_, err := w.letters.writeFailing(t.Context())
 				return err
 			}, l.T("mail.failing.subject"), w.url + "/deliveries?state=failed"},
 		} {
 			if err := step.do(); err != nil {
 				t.Fatal(err)
 			}
-			w.d.WakeLetters("") // as a notice does
+			w.letters.Wake("") // as a notice does
 			m := w.mail(email, i)
 			if m.Subject != step.subject || !strings.Contains(m.Text, step.text) || strings.Contains(m.Text+m.Subject, "evil") {
 				t.Errorf("%d, %s: %q\n%s", i, step.subject, m.Subject, m.Text)
 			}
 		}
-		if written, err := w.d.writeFailingLetters(t.Context()); err != nil || written != 0 {
+		if written, err := w.letters.writeFailing(t.Context()); err != nil || written != 0 {
 			t.Errorf("written again: %d, %v", written, err)
 		}
 	}
@@ -130,20 +125,15 @@ func (g *gate) lead(c net.Conn) {
 // A letter that is too old is dropped.
 func TestLettersAreRetried(t *testing.T) {
 	g := newGate(t)
-	w := newWorld(t, func(rooms *Rooms, _ *Options) {
-		var err error
-		if rooms.Mailer, err = mail.New(mail.Options{Server: g.Addr().String(), From: "no-reply@example.com", TLS: mail.Plain}); err != nil {
-			t.Fatal(err)
-		}
-	})
-	u := w.user("aline@example.com", false)
+	w := newWorld(t, g.Addr().String())
+	u := w.user("aline@example.com")
 	company := w.company(u.Email, "aline")
 	set := func(kind string, change accounts.CompanyChange) {
 		t.Helper()
 		if _, err := w.accounts.SetCompany(t.Context(), company.ID, change); err != nil {
 			t.Fatal(err)
 		}
-		w.d.WakeLetters("")
+		w.letters.Wake("")
 		w.until("it was tried, and put off for a minute", func() bool {
 			var tried bool
 			err := w.pool.QueryRow(t.Context(), `select tries = 1 and due_at between now() + interval '5 seconds' and now() + interval '1 minute' from letters where kind = $1`, kind).Scan(&tried)
@@ -154,13 +144,13 @@ func TestLettersAreRetried(t *testing.T) {
 	set("verification", accounts.CompanyChange{Verified: new(true)})
 	set("approval", accounts.CompanyChange{Approved: new(false)})
 	w.exec(`update letters set written_at = now() - interval '4 days', due_at = now() where kind = 'verification'`)
-	w.d.WakeLetters("")
+	w.letters.Wake("")
 	w.until("the old one is given up", func() bool { return w.count(`select count(*) from letters`) == 1 })
 
 	g.server = w.smtp
 	g.opened.Store(true)
 	w.exec(`update letters set due_at = now()`)
-	w.d.WakeLetters("")
+	w.letters.Wake("")
 	if m := w.mail(u.Email, 0); m.Subject != "Votre entreprise n’est plus approuvée" {
 		t.Errorf("%+v", m)
 	}
@@ -172,13 +162,12 @@ func TestLettersAreRetried(t *testing.T) {
 
 // TestLetterToNobody: the warning about an address without an account is dropped.
 func TestLetterToNobody(t *testing.T) {
-	w := stillWorld(t, nil)
+	w := newWorld(t, "")
 	if err := w.accounts.WarnOfTries(t.Context(), "nobody@example.com"); err != nil {
 		t.Fatal(err)
 	}
-	w.counts(1, `select count(*) from letters where subject < 0`)
-	if n, err := w.d.sendLetters(t.Context()); n != 1 || err != nil {
-		t.Fatal(n, err)
+	w.until("it is dropped", func() bool { return w.count(`select count(*) from letters`) == 0 })
+	if n := len(w.mails.Mails()); n != 0 {
+		t.Errorf("%d mails", n)
 	}
-	w.counts(0, `select count(*) from letters`)
 }

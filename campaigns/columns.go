@@ -1,4 +1,4 @@
-package dashboard
+package campaigns
 
 import (
 	"regexp"
@@ -60,40 +60,39 @@ func columnOf(head []string, name string) (at int, twice bool) {
 
 // findColumns finds the header line, the columns of the placeholders, and that of the numbers: the one that the user
 // named, or the one with the name or the contents for it.
-func (v *visit) findColumns(r *rowReader, text, numbers string, wrong *lineErrors) {
+func (r *File) findColumns(text, numbers string) (wrong []Problem) {
 	at := headerAt(r.ahead, r.template.Names())
 	r.head, r.ahead = r.ahead[at], r.ahead[at+1:]
 	head := r.head.Cells
 	if r.head.Foreign {
-		wrong.add(lineError{r.head.Line, v.lang.T("campaign.line.encoding", shorten(strings.Join(head, " ")))})
-		return
+		return []Problem{{r.head.Line, r.lang.T("campaign.line.encoding", shorten(strings.Join(head, " ")))}}
 	}
 	for i := range head {
-		if _, isNumber := parseCell(v.d.opts.Plan, &r.head, i); isNumber {
-			wrong.add(lineError{r.head.Line, v.lang.T("campaign.file.head")})
-			return
+		if _, isNumber := parseCell(r.plan, &r.head, i); isNumber {
+			return []Problem{{r.head.Line, r.lang.T("campaign.file.head")}}
 		}
 	}
 	r.columns = map[string]int{}
 	for _, name := range r.template.Names() {
 		switch at, twice := columnOf(head, name); {
 		case at < 0:
-			wrong.add(lineError{r.head.Line, v.lang.T("campaign.file.column", shorten(name))})
+			wrong = append(wrong, Problem{r.head.Line, r.lang.T("campaign.file.column", shorten(name))})
 		case twice:
-			wrong.add(lineError{r.head.Line, v.lang.T("campaign.file.twice", shorten(name))})
+			wrong = append(wrong, Problem{r.head.Line, r.lang.T("campaign.file.twice", shorten(name))})
 		default:
 			r.columns[name] = at
 		}
 	}
 	for _, name := range singleBraces.FindAllStringSubmatch(text, -1) {
 		if at, _ := columnOf(head, name[1]+name[2]); at >= 0 && columnName(name[1]+name[2]) != "" {
-			wrong.add(lineError{0, v.lang.T("campaign.template.single", shorten(strings.TrimSpace(name[1]+name[2])))})
+			wrong = append(wrong, Problem{0, r.lang.T("campaign.template.single", shorten(strings.TrimSpace(name[1]+name[2])))})
 		}
 	}
 	var why string
 	if r.numbers, why = r.numbersAt(numbers); why != "" {
-		wrong.add(lineError{r.head.Line, why})
+		wrong = append(wrong, Problem{r.head.Line, why})
 	}
+	return wrong
 }
 
 // singleBraces are names in single braces.
@@ -119,11 +118,11 @@ func headerAt(rows []sheetRow, names []string) int {
 }
 
 // numbersAt returns the column of the numbers, or why there is none.
-func (r *rowReader) numbersAt(chosen string) (at int, why string) {
-	v, head := r.v, r.head.Cells
+func (r *File) numbersAt(chosen string) (at int, why string) {
+	head := r.head.Cells
 	if chosen != "" {
 		if at, _ = columnOf(head, chosen); at < 0 {
-			return 0, v.lang.T("campaign.file.column.numbers", shorten(chosen))
+			return 0, r.lang.T("campaign.file.column.numbers", shorten(chosen))
 		}
 		return at, ""
 	}
@@ -132,9 +131,9 @@ func (r *rowReader) numbersAt(chosen string) (at int, why string) {
 	likely := make([]int, len(head))
 	for _, row := range r.ahead {
 		for i := range row.Cells[:min(len(row.Cells), len(head))] {
-			if _, ok := parseCell(v.d.opts.Plan, &row, i); ok {
+			if _, ok := parseCell(r.plan, &row, i); ok {
 				likely[i] += good
-			} else if v.d.opts.Plan.Fault(row.Cells[i]) != sms.NumberOther {
+			} else if r.plan.Fault(row.Cells[i]) != sms.NumberOther {
 				likely[i] += spoilt
 			}
 		}
@@ -157,9 +156,9 @@ func (r *rowReader) numbersAt(chosen string) (at int, why string) {
 	}
 	switch others := slices.Index(likely[best+1:], likely[best]); {
 	case likely[best] == 0 && len(r.ahead) > 0:
-		return 0, v.lang.T("campaign.file.nonumbers")
+		return 0, r.lang.T("campaign.file.nonumbers")
 	case others >= 0 && len(r.ahead) > 0:
-		return 0, v.lang.T("campaign.file.which", shorten(head[best]), shorten(head[best+1+others]))
+		return 0, r.lang.T("campaign.file.which", shorten(head[best]), shorten(head[best+1+others]))
 	}
 	return best, ""
 }

@@ -1,4 +1,4 @@
-package dashboard
+package campaigns
 
 import (
 	"bytes"
@@ -10,8 +10,6 @@ import (
 	"golang.org/x/text/encoding"
 	"golang.org/x/text/encoding/charmap"
 	wide "golang.org/x/text/encoding/unicode"
-
-	"intumwa/dashboard/words"
 )
 
 // The encodings of a file, by their value in the form.
@@ -23,24 +21,25 @@ const (
 // oldEncodings are the encodings with one byte per character that spreadsheets write: Excel on Windows, on a Macintosh
 // (“CSV (Macintosh)”, and some versions' plain CSV), and for MS-DOS (“CSV (MS-DOS)”).
 var oldEncodings = []oldEncoding{
-	{"Windows-1252", "campaign.encoding.windows", charmap.Windows1252},
-	{"MacRoman", "campaign.encoding.mac", charmap.Macintosh},
-	{"CP850", "campaign.encoding.dos", charmap.CodePage850},
+	{"Windows-1252", charmap.Windows1252},
+	{"MacRoman", charmap.Macintosh},
+	{"CP850", charmap.CodePage850},
 }
 
 type oldEncoding struct {
-	name, key string
-	of        *charmap.Charmap
+	name string
+	of   *charmap.Charmap
 }
 
-// encodings are the choices of the form; the first is to guess.
-func encodings(lang *words.Language) []option {
-	list := []option{{"", lang.T("campaign.encoding.auto")}, {encodingUTF8, encodingUTF8}, {encodingUTF16, encodingUTF16}}
-	for _, e := range oldEncodings {
-		list = append(list, option{e.name, lang.T(e.key)})
-	}
-	return list
+// Encoding is one that a user can choose.
+type Encoding struct {
+	Name string // as in [Reading]; empty: it is guessed
+	Key  string // of its text
 }
+
+// Encodings are the choices of a form.
+var Encodings = []Encoding{{"", "campaign.encoding.auto"}, {encodingUTF8, ""}, {encodingUTF16, ""},
+	{oldEncodings[0].name, "campaign.encoding.windows"}, {oldEncodings[1].name, "campaign.encoding.mac"}, {oldEncodings[2].name, "campaign.encoding.dos"}}
 
 // sheetText is a file's text in UTF-8.
 type sheetText struct {
@@ -63,7 +62,7 @@ func decodeSheet(file []byte, want string) (t sheetText, err error) {
 	if i := strings.IndexFunc(t.text, func(r rune) bool {
 		return r == utf8.RuneError || r < ' ' && r != '\n' && r != '\t' || r == 0x7f
 	}); i >= 0 {
-		return t, &sheetError{1 + strings.Count(t.text[:i], "\n"), "campaign.file.octets", nil}
+		return t, &FileError{1 + strings.Count(t.text[:i], "\n"), "campaign.file.octets", nil}
 	}
 	return t, nil
 }

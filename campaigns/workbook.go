@@ -1,4 +1,4 @@
-package dashboard
+package campaigns
 
 import (
 	"archive/zip"
@@ -22,6 +22,12 @@ const (
 	maxTag       = 64 << 10  // bytes of one tag
 	maxSheets    = 50        // that are looked at
 )
+
+// IsBook reports whether a file is no text. Reading a workbook unpacks it in memory.
+func IsBook(file []byte) bool {
+	_, is := bookKind(file)
+	return is
+}
 
 // bookKind reports whether a file is none of text, and why it cannot be read: "" for a workbook that can.
 func bookKind(file []byte) (unreadable string, is bool) {
@@ -73,7 +79,7 @@ func readBook(file []byte) (s *sheet, err error) {
 	book, err := excelize.OpenReader(bytes.NewReader(file), excelize.Options{UnzipSizeLimit: maxBook, UnzipXMLSizeLimit: maxBook, // never on disk
 		ShortDatePattern: "dd/mm/yyyy", LongDatePattern: "dd/mm/yyyy"})
 	if err != nil {
-		return nil, &sheetError{0, "campaign.file.broken", nil}
+		return nil, &FileError{0, "campaign.file.broken", nil}
 	}
 	names := book.GetSheetList()
 	for _, name := range names[:min(len(names), maxSheets)] {
@@ -99,7 +105,7 @@ func readBook(file []byte) (s *sheet, err error) {
 			return next()
 		}}, nil
 	}
-	return nil, &sheetError{0, "campaign.file.empty", nil}
+	return nil, &FileError{0, "campaign.file.empty", nil}
 }
 
 // bookRows returns the rows of a sheet as they are shown, and exact: a spreadsheet shows 25779123400 as 2.5779E+10.
@@ -123,25 +129,25 @@ func bookRows(book *excelize.File, name string) (next func() (sheetRow, error), 
 				row.Exact, err = exact.Columns(excelize.Options{RawCellValue: true})
 			}
 			if err != nil {
-				return row, &sheetError{line, "campaign.file.broken", nil}
+				return row, &FileError{line, "campaign.file.broken", nil}
 			}
 			row.Cells = trimmed(cells)
 			if len(row.Cells) > maxColumns {
-				return row, &sheetError{line, "campaign.file.columns", []any{maxColumns}}
+				return row, &FileError{line, "campaign.file.columns", []any{maxColumns}}
 			}
 			if len(row.Cells) == 0 {
 				continue
 			}
 			for i, c := range row.Cells {
 				if len(c) > maxSheetLine {
-					return row, &sheetError{line, "campaign.file.line", nil}
+					return row, &FileError{line, "campaign.file.line", nil}
 				}
 				row.Cells[i] = strings.ReplaceAll(strings.ReplaceAll(c, "\r\n", "\n"), "_x000D_", "")
 			}
 			return row, nil
 		}
 		if shown.Error() != nil || exact.Error() != nil {
-			return row, &sheetError{line, "campaign.file.broken", nil}
+			return row, &FileError{line, "campaign.file.broken", nil}
 		}
 		return row, io.EOF
 	}, nil
@@ -150,7 +156,7 @@ func bookRows(book *excelize.File, name string) (next func() (sheetRow, error), 
 // recovered turns a panic of the library into an error: a workbook may hold anything.
 func recovered(err *error) {
 	if fault := recover(); fault != nil {
-		*err = &sheetError{0, "campaign.file.broken", nil}
+		*err = &FileError{0, "campaign.file.broken", nil}
 	}
 }
 
@@ -158,15 +164,15 @@ func recovered(err *error) {
 func checkBook(file []byte) error {
 	archive, err := zip.NewReader(bytes.NewReader(file), int64(len(file)))
 	if err != nil {
-		return &sheetError{0, "campaign.file.broken", nil}
+		return &FileError{0, "campaign.file.broken", nil}
 	}
 	if len(archive.File) > maxBookParts {
-		return &sheetError{0, "campaign.file.book", nil}
+		return &FileError{0, "campaign.file.book", nil}
 	}
 	var all uint64 // archive/zip reads no more of a part than it announces
 	for _, part := range archive.File {
 		if all += min(part.UncompressedSize64, maxBook+1); all > maxBook || all > smallBook && all > uint64(len(file))*maxRatio {
-			return &sheetError{0, "campaign.file.book", nil}
+			return &FileError{0, "campaign.file.book", nil}
 		}
 	}
 	for _, part := range archive.File {
@@ -189,7 +195,7 @@ func checkBook(file []byte) error {
 func checkPart(part *zip.File, most int) error {
 	content, err := part.Open()
 	if err != nil {
-		return &sheetError{0, "campaign.file.broken", nil}
+		return &FileError{0, "campaign.file.broken", nil}
 	}
 	defer func() { _ = content.Close() }()
 	buffer, marks, tag := make([]byte, 64<<10), 0, -1 // tag: bytes of the current one, -1 outside
@@ -208,14 +214,14 @@ func checkPart(part *zip.File, most int) error {
 				tag++
 			}
 			if marks > most || tag > maxTag {
-				return &sheetError{0, "campaign.file.book", nil}
+				return &FileError{0, "campaign.file.book", nil}
 			}
 		}
 		switch {
 		case errors.Is(err, io.EOF):
 			return nil
 		case err != nil:
-			return &sheetError{0, "campaign.file.broken", []any{}}
+			return &FileError{0, "campaign.file.broken", []any{}}
 		}
 	}
 }

@@ -1,4 +1,4 @@
-package dashboard
+package campaigns
 
 import (
 	"encoding/csv"
@@ -10,21 +10,19 @@ import (
 )
 
 const (
-	maxSheet     = 8 << 20  // bytes of a file
-	maxSmall     = 1 << 20  // of a company that cannot send campaigns yet
 	maxSheetLine = 16 << 10 // bytes of one of its lines, as text
 	maxColumns   = 50
 )
 
-// sheetError is the reason why a file is unreadable: a text, and the line if known.
-type sheetError struct {
+// FileError is the reason why a file is unreadable: a text, and the line if known.
+type FileError struct {
 	Line int // 0: the whole file
 	Key  string
 	Args []any
 }
 
 // Error implements error. It is not shown.
-func (e *sheetError) Error() string { return e.Key }
+func (e *FileError) Error() string { return e.Key }
 
 // sheetRow is a line of a file with its number, from 1 as in editors.
 type sheetRow struct {
@@ -44,7 +42,7 @@ func (r *sheetRow) exact(at int) string {
 }
 
 // sheet is a file's rows. Each call of next returns one row, and io.EOF at the end. Empty lines are skipped. All other
-// errors are a *sheetError.
+// errors are a *FileError.
 type sheet struct {
 	next     func() (sheetRow, error)
 	encoding string // "": of a workbook
@@ -57,7 +55,7 @@ type sheet struct {
 func readSheet(file []byte, want string) (*sheet, error) {
 	if kind, isBook := bookKind(file); isBook {
 		if kind != "" {
-			return nil, &sheetError{0, kind, nil}
+			return nil, &FileError{0, kind, nil}
 		}
 		return readBook(file)
 	}
@@ -68,7 +66,7 @@ func readSheet(file []byte, want string) (*sheet, error) {
 	long := 0
 	for l := range strings.Lines(t.text) { // no real list of recipients has such lines, and parsing them costs memory
 		if long++; len(l) > maxSheetLine {
-			return nil, &sheetError{long, "campaign.file.line", nil}
+			return nil, &FileError{long, "campaign.file.line", nil}
 		}
 	}
 	text, comma := namedSeparator(t.text)
@@ -87,7 +85,7 @@ func readSheet(file []byte, want string) (*sheet, error) {
 				if parse, ok := errors.AsType[*csv.ParseError](err); ok {
 					line = parse.Line
 				}
-				return sheetRow{}, &sheetError{line, "campaign.file.quotes", nil}
+				return sheetRow{}, &FileError{line, "campaign.file.quotes", nil}
 			}
 			row := sheetRow{}
 			row.Line, _ = r.FieldPos(0)
@@ -100,7 +98,7 @@ func readSheet(file []byte, want string) (*sheet, error) {
 			}
 			row.Written = len(cells)
 			if row.Cells = trimmed(cells); len(row.Cells) > maxColumns {
-				return sheetRow{}, &sheetError{row.Line, "campaign.file.columns", []any{maxColumns}}
+				return sheetRow{}, &FileError{row.Line, "campaign.file.columns", []any{maxColumns}}
 			}
 			if len(row.Cells) > 0 {
 				return row, nil

@@ -1,4 +1,4 @@
-package dashboard
+package campaigns
 
 import (
 	"errors"
@@ -47,15 +47,15 @@ func TestReadSheetRefuses(t *testing.T) {
 		"NUL, then text":      {strings.Repeat("\x00", 1000) + "a", 1, "campaign.file.octets"},
 		"half a pair":         {"\xff\xfea\x00\x00\xd8b\x00", 1, "campaign.file.octets"},
 		"escape":              {"a,b\n\x1b[2J,\n", 2, "campaign.file.octets"},
-		"one endless line":    {"a,b\n" + strings.Repeat("x", maxSheet), 2, "campaign.file.line"},
-		"a million commas":    {strings.Repeat(",", maxSheet), 1, "campaign.file.line"},
+		"one endless line":    {"a,b\n" + strings.Repeat("x", MaxFile), 2, "campaign.file.line"},
+		"a million commas":    {strings.Repeat(",", MaxFile), 1, "campaign.file.line"},
 		"many columns":        {"a,b\n" + strings.Repeat(",", maxColumns) + "x\n", 2, "campaign.file.columns"},
 		"an open quote":       {"a,b\n\"c,d\n", 2, "campaign.file.quotes"},
 		"a quote in a cell":   {"a,b\nc\"d,e\n", 2, "campaign.file.quotes"},
 		"endless open quotes": {"a,b\n" + strings.Repeat("\"x\n", 1000), 2, "campaign.file.quotes"},
 	} {
 		_, err := readAll([]byte(want.file))
-		e, ok := errors.AsType[*sheetError](err)
+		e, ok := errors.AsType[*FileError](err)
 		if !ok || e.Key != want.key || (want.line > 0 && (e.Line < want.line || e.Line > want.line+1)) {
 			t.Errorf("%s: %+v (%v)", name, e, err)
 		}
@@ -84,12 +84,4 @@ func readAll(file []byte) (rows []sheetRow, err error) {
 		err = nil
 	}
 	return rows, err
-}
-
-func TestScale(t *testing.T) {
-	for most, want := range map[int64][2]int64{0: {1, 1}, 1: {1, 1}, 5: {5, 1}, 6: {6, 2}, 9: {10, 2}, 11: {15, 5}, 26: {30, 10}, 73: {80, 20}, 3_000_000: {3_000_000, 1_000_000}} {
-		if top, step := scale(most); top != want[0] || step != want[1] {
-			t.Errorf("%d: up to %d by %d", most, top, step)
-		}
-	}
 }

@@ -1,0 +1,221 @@
+package campaigns
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/oklog/ulid/v2"
+
+	"intumwa/accounts"
+	"intumwa/intake"
+	"intumwa/internal/postgres"
+	"intumwa/messages"
+	"intumwa/sms"
+)
+
+// A campaign is sent in parts: the first in the request, the others in the background, one after another, by any
+// process. Only its batch records the progress. The transaction that accepts a part extends the batch by it, and only
+// the next part fits. So each part is accepted and charged once, even if a process dies half-way, and a cancelled batch
+// takes none.
+const (
+	partSize      = 1000
+	takenFor      = time.Minute // longer than intake takes to accept a part
+	takenAgain    = 10 * time.Second
+	partsPatience = 50 * time.Second // for one part
+)
+
+// ErrTaken means that the campaign is being sent already.
+var ErrTaken = errors.New("the campaign is being sent")
+
+// Begin sends the first part of a campaign that sums counts, at a later time unless that is zero. The errors are
+// [ErrTaken], a [sms.Refusal], and those of [intake.Intake.SendBatch]. After an unknown outcome the further parts follow
+// if the first was accepted.
+func (c *Campaigns) Begin(ctx context.Context, p *accounts.Principal, made *Campaign, sums Sums, at time.Time) error {
+	if sums.Recipients > partSize { // intake sees only the first part
+		balance, err := c.Ledger.Balance(ctx, made.Company)
+		switch {
+		case err != nil:
+			return err
+		case balance < int64(sums.Segments):
+			return intake.RefuseCredits("batch", strconv.Itoa(sums.Segments))
+		}
+	}
+	tag, err := c.Pool.Exec(ctx, `update campaigns set taken_until = now() + $2::interval where ulid = $1 and paused = '' and coalesce(taken_until <= now(), true)`, made.key(), takenFor)
+	switch {
+	case err != nil:
+		return fmt.Errorf("taking a campaign: %w", err)
+	case tag.RowsAffected() == 0: // the first of two clicks began it
+		return ErrTaken
+	}
+	left, err := c.sendPart(ctx, p, made, 0, sums.Recipients, at)
+	if err == nil {
+		return c.parted(ctx, made, left)
+	}
+	if back := c.giveBack(ctx, made, errors.Is(err, intake.ErrOutcomeUnknown), 0, ""); back != nil {
+		c.Log.Warn("a campaign could not be given back; it cannot be sent for a minute", "event", "campaign_not_given_back", "error", back)
+	}
+	return err
+}
+
+// sendPart sends the part after the first sent recipients, and returns how many are left.
+func (c *Campaigns) sendPart(ctx context.Context, p *accounts.Principal, made *Campaign, sent, awaited int, at time.Time) (left int, err error) {
+	size := min(partSize, awaited)
+	recipients, err := c.recipients(ctx, made, sent, size)
+	if err != nil {
+		return awaited, err
+	}
+	if len(recipients) < size {
+		return awaited, fmt.Errorf("campaign %s has %d recipients from %d on, not %d", made.ID, len(recipients), sent, size)
+	}
+	name := "dashboard-campaign-" + made.ID.String() + "-" + strconv.Itoa(sent)
+	_, err = c.Intake.SendBatch(ctx, p, intake.Batch{Name: made.Name, Schedule: intake.Schedule{SendAt: at}, Sender: made.Sender,
+		Template: sms.ParseColumns(made.Template), Recipients: recipients, Part: &intake.Part{Of: made.ID, Further: sent > 0, Awaited: awaited - size},
+		Key: &intake.Key{Name: name, Request: sha256.Sum256([]byte(name))}}) // with the key, limits on repeated texts count it once
+	if err != nil {
+		return awaited, err
+	}
+	return awaited - size, nil
+}
+
+// parted releases a campaign after an accepted part, and deletes it after the last.
+func (c *Campaigns) parted(ctx context.Context, made *Campaign, left int) error {
+	if left == 0 {
+		return c.Delete(ctx, made.ID)
+	}
+	return c.giveBack(ctx, made, true, 0, "")
+}
+
+// giveBack ends the taking of a campaign: of an unsent one, or of one that may be taken again after a while, unless it is
+// paused with a reason.
+func (c *Campaigns) giveBack(ctx context.Context, made *Campaign, begun bool, after time.Duration, paused string) error {
+	if _, err := c.Pool.Exec(ctx, `update campaigns set taken_until = case when $2 then now() + $3::interval end, paused = $4 where ulid = $1`,
+		made.key(), begun, after, paused); err != nil {
+		return fmt.Errorf("giving a campaign back: %w", err)
+	}
+	return nil
+}
+
+// SendNext sends the next part of the campaign that has waited longest for it, and reports whether one was due. The
+// campaign then waits behind the others, whatever came of it: one that cannot go on delays no other.
+func (c *Campaigns) SendNext(ctx context.Context) (found bool, err error) {
+	due, err := postgres.All(ctx, c.Pool, "taking a campaign", scanCampaign, `update campaigns set taken_until = now() + $1::interval
+		where ulid = (select ulid from campaigns where taken_until <= now() and paused = '' order by taken_until limit 1 for update skip locked)
+		returning `+campaignColumns, takenFor)
+	if err != nil || len(due) == 0 {
+		return false, err
+	}
+	if err = c.further(ctx, &due[0]); err != nil {
+		err = errors.Join(err, c.giveBack(context.WithoutCancel(ctx), &due[0], true, takenAgain, ""))
+	}
+	return true, err
+}
+
+// further sends the next part of a campaign that this process has taken. One that cannot go on now stays taken for its
+// minute.
+func (c *Campaigns) further(ctx context.Context, made *Campaign) error {
+	ctx, cancel := context.WithTimeout(ctx, partsPatience)
+	defer cancel()
+	batch, err := c.batches.Uncounted(ctx, sms.CompanyID(made.Company), made.ID)
+	switch {
+	case errors.Is(err, messages.ErrNotFound): // the first part's outcome is unknown, and it was a refusal or is not decided yet
+		return nil
+	case err != nil:
+		return err
+	case batch.Awaited == 0: // cancelled, or a process died before it deleted the campaign
+		return c.Delete(ctx, made.ID)
+	}
+	p, err := c.Accounts.PrincipalOf(ctx, made.person(&batch))
+	switch {
+	case errors.Is(err, accounts.ErrNotFound) || err == nil && (p.Company == nil || p.Company.ID != made.Company):
+		err = intake.RefusePersonLeft
+	case err != nil:
+		return err
+	}
+	left := batch.Awaited
+	if err == nil {
+		left, err = c.sendPart(ctx, p, made, batch.Recipients, left, batch.SendAt)
+	}
+	back := context.WithoutCancel(ctx)
+	refusal, refused := errors.AsType[sms.Refusal](err)
+	switch {
+	case refused:
+		c.Log.Info("a campaign is paused", "event", "campaign_paused", "batch", made.ID.String(), "company_id", made.Company, "reason", refusal.Reason)
+		if slices.Contains(intake.PersonRefusals, refusal) { // it goes on when the person may send again
+			return nil
+		}
+		return c.giveBack(back, made, true, 0, refusal.Reason)
+	case err != nil:
+		return err
+	}
+	return c.parted(back, made, left)
+}
+
+// person returns the id of the user who sends the next part.
+func (made *Campaign) person(batch *messages.BatchRecord) int64 {
+	return cmp.Or(made.continuedBy, batch.UserID)
+}
+
+// Paused returns the reason why the next part of a campaign is not sent; "" if it is.
+func (c *Campaigns) Paused(ctx context.Context, made *Campaign, batch *messages.BatchRecord) (reason string, err error) {
+	if made.paused != "" {
+		return made.paused, nil
+	}
+	u, err := c.Accounts.UserByID(ctx, made.person(batch))
+	if err != nil && !errors.Is(err, accounts.ErrNotFound) { // without the user, u has no company
+		return "", err
+	}
+	refusal, _ := intake.RefusePerson(u, made.Company)
+	return refusal.Reason, nil
+}
+
+// Continue ends a campaign's pause: the user, who may send for the company, sends the further parts. The error is
+// [ErrNotFound] or [messages.ErrNotFound] when the company has no such campaign.
+func (c *Campaigns) Continue(ctx context.Context, company sms.CompanyID, id ulid.ULID, user int64) error {
+	made, err := c.Get(ctx, company, id)
+	if err != nil {
+		return err
+	}
+	batch, err := c.batches.Uncounted(ctx, company, id)
+	if err != nil {
+		return err
+	}
+	if reason, err := c.Paused(ctx, &made, &batch); err != nil || reason == "" {
+		return err
+	}
+	if _, err := c.Pool.Exec(ctx, `update campaigns set paused = '', continued_by = $2, taken_until = now() where ulid = $1`, made.key(), user); err != nil {
+		return fmt.Errorf("continuing a campaign: %w", err)
+	}
+	return nil
+}
+
+// Sweep deletes campaigns that were never sent and those that were paused for too long. Their batches accept no further
+// parts.
+func (c *Campaigns) Sweep(ctx context.Context) error {
+	if _, err := c.Pool.Exec(ctx, `delete from campaigns where taken_until is null and created_at <= now() - $1::interval`, draftLife); err != nil {
+		return fmt.Errorf("sweeping campaigns: %w", err)
+	}
+	old, err := postgres.All(ctx, c.Pool, "looking for old campaigns", scanCampaign, selectCampaign+` where created_at <= now() - $1::interval`, Life)
+	for i := range old {
+		err = errors.Join(err, c.giveUp(ctx, &old[i]))
+	}
+	return err
+}
+
+// giveUp ends a campaign; sent messages are not affected.
+func (c *Campaigns) giveUp(ctx context.Context, made *Campaign) error {
+	batch, err := c.batches.Uncounted(ctx, sms.CompanyID(made.Company), made.ID)
+	if err == nil {
+		c.Log.Warn("a campaign was not continued within a day; the rest is not sent", "event", "campaign_given_up", "batch", made.ID.String(), "company_id", made.Company, "recipients", batch.Awaited)
+		err = c.batches.AwaitNoMore(ctx, messages.Queued{Company: made.Company, Batch: batch.Key})
+	}
+	if err != nil && !errors.Is(err, messages.ErrNotFound) { // without a batch nothing was sent
+		return err
+	}
+	return c.Delete(ctx, made.ID)
+}

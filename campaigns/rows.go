@@ -1,0 +1,185 @@
+package campaigns
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"intumwa/inbound/handsets"
+	"intumwa/intake"
+	"intumwa/internal/postgres"
+	"intumwa/sms"
+)
+
+const (
+	rowsAtOnce = 1000 // rows per statement
+	previewed  = 8    // messages of a preview: the first five, and the first three with accents
+)
+
+// Row is a line of a campaign's file.
+type Row struct {
+	N         int // in the order of the file, from 1
+	Line      int // as in an editor
+	Number    sms.Number
+	Variables map[string]*string
+	Segments  int
+	UCS2      bool
+	Fault     string // the line's error, in the user's language; empty: none
+	OptedOut  bool   // the recipient has opted out of the sender ID
+	Repeated  bool   // an earlier line has the same number
+}
+
+// Problems of rows.
+const (
+	Faults   = "faults" // invalid lines
+	OptedOut = "optedout"
+	Repeated = "repeated" // repeated numbers
+	Any      = "any"
+)
+
+// The rows of a campaign that will be sent.
+const sendable = `fault is null and not opted_out`
+
+// conditions are those of the rows with each problem.
+var conditions = map[string]string{Faults: `fault is not null`, OptedOut: `opted_out`, Repeated: `repeated and ` + sendable,
+	Any: `(fault is not null or opted_out or repeated)`}
+
+// Rows returns up to limit rows of a campaign with a problem, with N above after.
+func (c *Campaigns) Rows(ctx context.Context, made *Campaign, problem string, after, limit int) ([]Row, error) {
+	return rowsOf(ctx, c.Pool, made, conditions[problem], after, limit)
+}
+
+func rowsOf(ctx context.Context, db postgres.Querier, made *Campaign, condition string, after, limit int) ([]Row, error) {
+	return postgres.All(ctx, db, "reading the rows of a campaign", func(row pgx.CollectableRow) (r Row, err error) {
+		err = row.Scan(&r.N, &r.Line, &r.Number, &r.Variables, &r.Segments, &r.UCS2, &r.Fault, &r.OptedOut, &r.Repeated)
+		return r, err
+	}, `select n, line, number, variables, segments, ucs2, coalesce(fault, ''), opted_out, repeated from campaign_rows
+		where campaign = $1 and n > $2 and `+condition+` order by n limit $3`, made.key(), after, limit)
+}
+
+// Preview returns the rows of some messages: the first ones, and some with accents, in which a wrong encoding shows.
+func (c *Campaigns) Preview(ctx context.Context, made *Campaign) ([]Row, error) {
+	const of = `n in (select n from campaign_rows where campaign = $1 and ` + sendable
+	return rowsOf(ctx, c.Pool, made, `(`+of+` order by n limit 5) or `+of+` and octet_length(variables::text) > length(variables::text) order by n limit 3))`, 0, previewed)
+}
+
+func (made *Campaign) keepRows(ctx context.Context, tx pgx.Tx, rows []Row) error {
+	barred, err := made.barred(ctx, tx, rows)
+	if err != nil {
+		return err
+	}
+	columns := []string{"campaign", "n", "line", "number", "variables", "segments", "ucs2", "fault", "opted_out", "repeated"}
+	_, err = tx.CopyFrom(ctx, pgx.Identifier{"campaign_rows"}, columns, pgx.CopyFromSlice(len(rows), func(i int) ([]any, error) {
+		r := &rows[i]
+		if r.Fault != "" {
+			return []any{made.key(), r.N, r.Line, "", nil, 0, false, r.Fault, false, false}, nil
+		}
+		variables, err := json.Marshal(r.Variables)
+		return []any{made.key(), r.N, r.Line, string(r.Number), variables, r.Segments, r.UCS2, nil, barred[i], r.Repeated}, err
+	}))
+	return err
+}
+
+// barred returns the rows whose recipients have opted out of the sender ID, by position.
+func (made *Campaign) barred(ctx context.Context, db postgres.Querier, rows []Row) (map[int]bool, error) {
+	pairs := make([]handsets.Pair, len(rows))
+	for i, r := range rows {
+		pairs[i] = handsets.Pair{CompanyID: made.Company, Number: r.Number, Sender: made.Sender}
+	}
+	return handsets.Barred(ctx, db, pairs)
+}
+
+// MarkOptedOut marks recipients who have opted out since the check, and reports whether there are any.
+func (c *Campaigns) MarkOptedOut(ctx context.Context, made *Campaign) (marked bool, err error) {
+	err = c.unbegun(ctx, made, func(tx pgx.Tx) error {
+		for after, more := 0, true; more; {
+			rows, err := rowsOf(ctx, tx, made, sendable, after, rowsAtOnce)
+			if err != nil {
+				return err
+			}
+			barred, err := made.barred(ctx, tx, rows)
+			if err != nil {
+				return err
+			}
+			var out []int
+			for i := range barred {
+				out = append(out, rows[i].N)
+			}
+			if len(out) > 0 {
+				marked = true
+				if _, err := tx.Exec(ctx, `update campaign_rows set opted_out = true where campaign = $1 and n = any($2)`, made.key(), out); err != nil {
+					return err
+				}
+			}
+			if more = len(rows) == rowsAtOnce; more {
+				after = rows[len(rows)-1].N
+			}
+		}
+		return nil
+	})
+	return marked, err
+}
+
+// LeaveOut deletes the rows with a problem from an unsent campaign, unless that would leave no recipient. The error is
+// [ErrNotFound] if there is no such problem.
+func (c *Campaigns) LeaveOut(ctx context.Context, made *Campaign, problem string) (left bool, err error) {
+	condition, known := conditions[problem]
+	if !known || problem == Any {
+		return false, ErrNotFound
+	}
+	err = c.unbegun(ctx, made, func(tx pgx.Tx) error {
+		tag, err := tx.Exec(ctx, `delete from campaign_rows where campaign = $1 and `+condition+`
+			and exists (select from campaign_rows where campaign = $1 and `+sendable+`)`, made.key())
+		left = tag.RowsAffected() > 0
+		return err
+	})
+	return left, err
+}
+
+// unbegun changes the rows of a campaign, but only before it has begun.
+func (c *Campaigns) unbegun(ctx context.Context, made *Campaign, change func(tx pgx.Tx) error) error {
+	err := pgx.BeginFunc(ctx, c.Pool, func(tx pgx.Tx) error {
+		tag, err := tx.Exec(ctx, `select from campaigns where ulid = $1 and taken_until is null for update`, made.key())
+		if err != nil || tag.RowsAffected() == 0 {
+			return err
+		}
+		return change(tx)
+	})
+	if err != nil {
+		return fmt.Errorf("changing the rows of a campaign: %w", err)
+	}
+	return nil
+}
+
+// recipients returns at most limit recipients of a campaign, from the offset after.
+func (c *Campaigns) recipients(ctx context.Context, made *Campaign, after, limit int) ([]intake.Recipient, error) {
+	return postgres.All(ctx, c.Pool, "reading the recipients of a campaign", func(row pgx.CollectableRow) (r intake.Recipient, err error) {
+		err = row.Scan(&r.Number, &r.Variables)
+		return r, err
+	}, `select number, variables from campaign_rows where campaign = $1 and `+sendable+` order by n offset $2 limit $3`, made.key(), after, limit)
+}
+
+// Sums counts the rows of a campaign.
+type Sums struct {
+	Recipients int // messages to send
+	Segments   int // of all messages
+	Longest    int // of the longest message
+	Unicode    int // messages in UCS-2
+	Faults     int // invalid lines
+	OptedOut   int // recipients who have opted out of the sender ID
+	Repeated   int // repeated numbers
+}
+
+// Sums returns the counts of a campaign's rows.
+func (c *Campaigns) Sums(ctx context.Context, made *Campaign) (s Sums, err error) {
+	err = c.Pool.QueryRow(ctx, `select count(*) filter (where `+sendable+`), coalesce(sum(segments) filter (where `+sendable+`), 0),
+			coalesce(max(segments) filter (where `+sendable+`), 0), count(*) filter (where ucs2 and `+sendable+`),
+			count(fault), count(*) filter (where opted_out), count(*) filter (where repeated and `+sendable+`)
+		from campaign_rows where campaign = $1`, made.key()).Scan(&s.Recipients, &s.Segments, &s.Longest, &s.Unicode, &s.Faults, &s.OptedOut, &s.Repeated)
+	if err != nil {
+		return s, fmt.Errorf("counting the rows of a campaign: %w", err)
+	}
+	return s, nil
+}

@@ -1,0 +1,115 @@
+package letters
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+
+	"intumwa/accounts"
+	"intumwa/dashboard/words"
+	"intumwa/internal/mail"
+)
+
+// mailOf makes a letter's mail from the current state; nil without a recipient, or if the reason no longer holds.
+func (d *Letters) mailOf(ctx context.Context, to accounts.Letter) (*mail.Message, error) {
+	var company accounts.Company
+	var owner accounts.User
+	var err error
+	if to.Company != 0 {
+		company, err = d.accounts.CompanyByID(ctx, to.Company)
+	} else {
+		company.OwnerID = to.Subject
+	}
+	if err == nil {
+		owner, err = d.accounts.UserByID(ctx, company.OwnerID)
+	}
+	var sender accounts.SenderRequest
+	if err == nil && to.Kind == accounts.LetterSender {
+		sender, err = d.accounts.SenderByID(ctx, to.Subject)
+	}
+	if errors.Is(err, accounts.ErrNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	l, ok := d.words.ByTag(owner.Language)
+	if !ok {
+		l = d.words.Languages[0]
+	}
+	var subject string
+	var paragraphs []string
+	switch to.Kind {
+	case accounts.LetterApproval:
+		subject, paragraphs = l.T("mail.approved.subject"), []string{l.T("mail.approved.text"), d.link("/")}
+		if !company.Approved {
+			subject, paragraphs = l.T("mail.disapproved.subject"), []string{l.T("mail.disapproved.text"), d.link("/company")}
+		}
+	case accounts.LetterVerification:
+		subject, paragraphs = l.T("mail.verified.subject"), []string{l.T("mail.verified.text"), d.link("/campaigns")}
+		switch {
+		case !company.Verified:
+			subject, paragraphs = l.T("mail.unverified.subject"), []string{l.T("mail.unverified.text"), d.link("/company")}
+		case !company.Approved:
+			paragraphs[0] = l.T("mail.verified.waits")
+		}
+	case accounts.LetterSender:
+		subject, paragraphs = d.answered(l, sender)
+	case accounts.LetterBalance:
+		var data accounts.BalanceLetter
+		err = json.Unmarshal(to.Values, &data)
+		subject, paragraphs = l.T("mail.low.subject"), []string{l.T("mail.low.text", data.Credits, data.Threshold), d.link("/statement"), l.T("mail.low.settings")}
+	case accounts.LetterWebhook:
+		var data failing
+		err = json.Unmarshal(to.Values, &data)
+		subject, paragraphs = l.T("mail.failing.subject"), []string{l.T("mail.failing.text", l.Time(data.Since)), l.T("mail.failing.next"),
+			d.link("/deliveries?state=failed"), l.T("mail.failing.daily")}
+	case accounts.LetterEndpoint:
+		var data accounts.EndpointLetter
+		err = json.Unmarshal(to.Values, &data)
+		subject, paragraphs = l.T("mail.endpoint.subject"), []string{l.T("mail.endpoint.text", data.URL), l.T("mail.endpoint.next"), d.link("/account")}
+		if data.Rotated {
+			subject, paragraphs = l.T("mail.rotated.subject"), []string{l.T("mail.rotated.text", data.URL), l.T("mail.notyou"), d.link("/password")}
+		}
+	case accounts.LetterTries:
+		subject, paragraphs = l.T("mail.tries.subject"), []string{l.T("mail.tries.text"), l.T("mail.tries.next"), d.link("/password"), l.T("mail.tries.daily")}
+	case accounts.LetterPassword:
+		subject, paragraphs = l.T("mail.password.subject"), []string{l.T("mail.password.text"), l.T("mail.notyou"), d.link("/password")}
+	case accounts.LetterTwoStep:
+		subject, paragraphs = l.T("mail.twostep.subject"), []string{l.T("mail.twostep.text"), l.T("mail.notyou"), d.link("/password")}
+	case accounts.LetterReset:
+		subject, paragraphs = l.T("mail.voided.subject"), []string{l.T("mail.voided.text"), d.link("/password")}
+	case accounts.LetterKey:
+		var data accounts.KeyLetter
+		err = json.Unmarshal(to.Values, &data)
+		subject, paragraphs = l.T("mail.key.subject"), []string{l.T("mail.key.text", data.Name), l.T("mail.key.next"), d.link("/keys")}
+	}
+	if err != nil || subject == "" {
+		return nil, err
+	}
+	m := Mail(l, to.Kind, owner.Email, subject, paragraphs...)
+	return &m, nil
+}
+
+// answered returns the mail about the decision on a sender ID; empty while it waits.
+func (d *Letters) answered(l *words.Language, s accounts.SenderRequest) (subject string, paragraphs []string) {
+	switch {
+	case s.State() == accounts.SenderApproved:
+		return l.T("mail.sender.approved.subject", s.Name), []string{l.T("mail.sender.approved.text", s.Name), d.link("/messages/new")}
+	case s.State() == accounts.SenderRefused && s.Refusal != "":
+		return l.T("mail.sender.refused.subject", s.Name), []string{l.T("mail.sender.refused.text", s.Name), s.Refusal, l.T("mail.sender.refused.again"), d.link("/senders")}
+	case s.State() == accounts.SenderRefused:
+		return l.T("mail.sender.refused.subject", s.Name), []string{l.T("mail.sender.taken", s.Name), d.link("/senders")}
+	}
+	return "", nil
+}
+
+func (d *Letters) link(path string) string { return d.publicURL + path }
+
+// Mail makes a mail of paragraphs. Never pass text from visitors without a session: they could send it to others through
+// us.
+func Mail(l *words.Language, kind, to, subject string, paragraphs ...string) mail.Message {
+	text := strings.Join(append(append([]string{l.T("mail.hello")}, paragraphs...), l.T("mail.signature")), "\n\n") + "\n"
+	return mail.Message{Kind: kind, To: to, Subject: subject, Text: text}
+}

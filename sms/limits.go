@@ -1,0 +1,15 @@
+package sms
+
+import "strings"
+
+// Limits of what customers give, in characters (rule api 8).
+const (
+	MaxText     = 600 // of a message, a template or a reply
+	MaxVariable = 255 // of a template's variable
+	MaxSender   = 11
+)
+
+// ValidSender reports whether a name can be a sender ID: 1 to 11 ASCII letters and digits.
+func ValidSender(name string) bool {
+	return name != "" && len(name) <= MaxSender && strings.Trim(name, "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz") == ""
+}
