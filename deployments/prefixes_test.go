@@ -19,7 +19,7 @@ func TestPrefixes(t *testing.T) {
 		t.Fatal(err)
 	}
 	want, mobile := map[string][]string{}, map[string]bool{}
-	for _, row := range regexp.MustCompile("(?m)^\\| (.*?) \\| (\\d\\d(?:, \\d\\d)*) \\| (.*?) \\|").FindAllStringSubmatch(string(page), -1) {
+	for _, row := range regexp.MustCompile(`(?m)^\| (.*?) \| (\d\d(?:, \d\d)*) \| (.*?) \|`).FindAllStringSubmatch(string(page), -1) {
 		prefixes := strings.Split(row[2], ", ")
 		if name := strings.Trim(row[3], "`"); name != row[3] {
 			want[name] = prefixes
