@@ -50,7 +50,7 @@ func (t Token) Recorded() map[string]any {
 	return recorded
 }
 
-const tokenColumns = `id, user_id, name, created_at, last_used_at, revoked_at, scopes, expires_at, networks, (select email from users where users.id = user_id), ` + smppColumns //nolint:gosec // names of columns, no credential
+const tokenColumns = `id, user_id, name, created_at, last_used_at, revoked_at, scopes, expires_at, networks, (select email from users where users.id = user_id), ` + smppColumns
 
 const smppColumns = `coalesce(system_id, ''), coalesce(sessions, 0), coalesce("window", 0), coalesce(tps, 0)`
 
