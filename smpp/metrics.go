@@ -62,7 +62,7 @@ func NewServerMetrics(reg prometheus.Registerer) *ServerMetrics {
 	return &ServerMetrics{
 		all: c.of(cmdDeliverSM, cmdSubmitSM, nil),
 		bound: promauto.With(reg).NewGauge(prometheus.GaugeOpts{
-			Namespace: "intumwa", Subsystem: "smpp_server", Name: "sessions_bound", Help: "Sessions of customers' programs.",
+			Namespace: "intumwa", Subsystem: "smpp_server", Name: "sessions_bound", Help: "Binds of customers' programs at this process.",
 		}),
 	}
 }
@@ -83,7 +83,7 @@ func newCounters(reg prometheus.Registerer, subsystem string, sends, takes comma
 	verb, refused := "submit", counterName{"deliveries_refused_total", "deliver_sm refused because unanswered ones fill the memory."}
 	malformed := "deliver_sm and data_sm that could not be decoded."
 	if takes == cmdSubmitSM {
-		verb, refused = "deliver", counterName{"requests_refused_total", "Requests refused because too many are unanswered, or at the end of a session."}
+		verb, refused = "deliver", counterName{"requests_excess_total", "Requests refused because too many are unanswered, or at the end of a session."}
 		malformed = "Requests that could not be decoded."
 	}
 	return counters{

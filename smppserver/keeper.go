@@ -57,7 +57,6 @@ func (s *Server) renew(ctx context.Context) error {
 		counts[id], ids[b.account] = countsOf(b.peer.Snapshot()), true
 	}
 	s.mu.Unlock()
-	s.metrics.bound.Set(float64(len(counts)))
 	if len(counts) == 0 {
 		return nil
 	}

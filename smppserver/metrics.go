@@ -22,7 +22,6 @@ type metrics struct {
 	deliveries      *prometheus.CounterVec // outcome
 	dropped         *prometheus.CounterVec // reason
 	waiting, oldest prometheus.Gauge
-	bound           prometheus.Gauge
 }
 
 // Outcomes of deliveries, and why some were dropped: label values of metrics.
@@ -52,9 +51,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		waiting: register.NewGauge(prometheus.GaugeOpts{Name: "intumwa_smpp_server_deliveries_waiting",
 			Help: "Receipts and MOs that wait for customers' binds."}),
 		oldest: register.NewGauge(prometheus.GaugeOpts{Name: "intumwa_smpp_server_deliveries_oldest_seconds",
-			Help: "How long the oldest of them has waited."}),
-		bound: register.NewGauge(prometheus.GaugeOpts{Name: "intumwa_smpp_server_binds",
-			Help: "Binds of customers' programs at this process."}),
+			Help: "How long the oldest waiting receipt or MO has waited."}),
 	}
 	for _, reason := range []string{refusedLogin, refusedNetwork, refusedSessions, refusedFlood, refusedUnavailable} {
 		m.bindsRefused.WithLabelValues(reason)

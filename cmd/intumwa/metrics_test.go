@@ -82,6 +82,7 @@ api: {listen: "127.0.0.1:0"}
 ops: {listen: "127.0.0.1:0"}
 dashboard: {listen: "127.0.0.1:0"}
 kannel: {listen: "127.0.0.1:0"}
+smpp_server: {listen: "127.0.0.1:0"}
 database: {url: %q}
 redis: {url: "redis://:%s@%s/%d", prefix: %q}
 carriers: [{name: leo, default: true, links: [{name: leo-1, address: "127.0.0.1:1", system_id: a, password: b}]}]
@@ -93,7 +94,7 @@ carriers: [{name: leo, default: true, links: [{name: leo-1, address: "127.0.0.1:
 	reader, writer := io.Pipe()
 	r := &recorder{Registry: prometheus.NewRegistry(), metrics: map[string]registered{}}
 	g := &gateway{config: config, log: slog.New(slog.NewTextHandler(writer, nil)), registry: r,
-		roles: []string{"api", "dispatcher", "webhooks", "dashboard"}}
+		roles: configs.Roles}
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	done := make(chan error, 1)
@@ -118,11 +119,11 @@ carriers: [{name: leo, default: true, links: [{name: leo-1, address: "127.0.0.1:
 // (carrier, link, pool) or from a list in the code, never a number, a company, a token or
 // a URL.
 var closedLabels = map[string]string{
-	"fault":   "queue.Faults",
+	"fault":   "queue.Faults", "limit": "accounts' limits of codes",
 	"carrier": "configuration", "link": "configuration", "pool": "two pools", "version": "one a build", "confirm": "configuration's words", "second": "configuration",
 	"lane": "single, batch", "state": "states of links and endpoints", "status": "statuses; unknown ones are other", "result": "list",
 	"task":     "list",
-	"listener": "api, dashboard, kannel", "reason": "list", "subject": "list", "reason_class": "list", "command": "commands of SMPP", "direction": "in, out", "outcome": "list", "mode": "list",
+	"listener": "api, dashboard, kannel, smpp", "reason": "list", "subject": "list", "reason_class": "list", "command": "commands of SMPP", "direction": "in, out", "outcome": "list", "mode": "list",
 	"kind": "kinds of request", "encoding": "gsm7, ucs2", "route": "routes; others are none", "method": "methods; others are other",
 	"code": "status codes we answer", "event": "names of webhooks' events", "change": "list", "source": "memory, database", "cause": "errors of the handler",
 	"quantile": "summary", "le": "histogram",
