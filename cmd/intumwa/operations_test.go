@@ -18,6 +18,7 @@ import (
 
 	"intumwa/accounts"
 	"intumwa/billing"
+	"intumwa/campaigns"
 	"intumwa/dashboard"
 	"intumwa/inbound/handsets"
 	"intumwa/internal/audit"
@@ -40,7 +41,7 @@ func (s *shell) pages() *pages {
 		s.t.Fatal(err)
 	}
 	d, err := dashboard.New(dashboard.Rooms{Pool: pool, Many: pool, Accounts: accounts.New(pool, accounts.Options{}), Ledger: billing.New(pool), Statements: billing.New(pool),
-		Messages: messages.New(pool), Handsets: handsets.New(pool), Mailer: mailer, Webhooks: webhooks.New(pool, webhooks.Options{AllowPrivate: true})}, dashboard.Options{})
+		Messages: messages.New(pool), Handsets: handsets.New(pool), Campaigns: campaigns.New(campaigns.Rooms{Pool: pool}), Mailer: mailer, Webhooks: webhooks.New(pool, webhooks.Options{AllowPrivate: true})}, dashboard.Options{})
 	if err != nil {
 		s.t.Fatal(err)
 	}
