@@ -3,9 +3,7 @@ package deployments
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -27,21 +25,20 @@ func documents(t *testing.T, path string) (docs []map[string]any) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	decoder := yaml.NewDecoder(bytes.NewReader(text))
-	for {
+	for _, part := range separator.Split(string(text), -1) { // yaml.Decoder ends at an empty document
 		var doc map[string]any
-		err := decoder.Decode(&doc)
-		if errors.Is(err, io.EOF) {
-			return docs
-		}
-		if err != nil {
+		if err := yaml.Unmarshal([]byte(part), &doc); err != nil {
 			t.Fatalf("%s: %v", path, err)
 		}
 		if doc != nil { // comments alone
 			docs = append(docs, doc)
 		}
 	}
+	return docs
 }
+
+// separator stands between two documents.
+var separator = regexp.MustCompile(`(?m)^---$`)
 
 // at descends through maps and lists; nil if the path does not exist.
 func at(v any, path ...any) any {

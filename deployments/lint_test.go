@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -94,12 +95,51 @@ func TestChart(t *testing.T) {
 		"variables":           {values: `config: {redis: {sentinel_password: "${SENTINEL}"}, mail: {url: "smtp://a:${MAIL}@mail:587"}}`},
 		"an unknown value":    {values: "replicas: 3", finds: "additional properties 'replicas' not allowed"},
 		"no pods":             {values: "roles: {api: {replicas: 0}}", finds: "minimum"},
+		"SMPP, not whose":     {values: "smppServer: {enabled: true, tls: intumwa-smpp}", finds: "minItems"},
+		"SMPP, readable":      {values: "smppServer: {enabled: true, networks: [196.2.8.0/28]}", finds: "minLength"},
 		"a port":              {values: "networkPolicy: {smscPorts: [70000]}", finds: "maximum"},
 	} {
 		found, err := chart(t, lint, false, c.values)
 		if (err == nil) != (c.finds == "") || !strings.Contains(found, c.finds) {
 			t.Errorf("%s: %v, %q, want %q", name, err, found, c.finds)
 		}
+	}
+}
+
+// TestChartSMPP: with smppServer.enabled the role smpp has pods with its Secrets and its certificate, a valid configuration, and a
+// Service that customers' networks alone reach, with their own addresses.
+func TestChartSMPP(t *testing.T) {
+	testenv.Long(t)
+	made, err := chart(t, linter(t), true, "smppServer: {enabled: true, tls: intumwa-smpp, networks: [196.2.8.0/28]}")
+	if err != nil {
+		t.Fatal(made)
+	}
+	path := filepath.Join(t.TempDir(), "made.yaml")
+	if err := os.WriteFile(path, []byte(made), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	objects := map[string]map[string]any{}
+	for _, doc := range documents(t, path) {
+		objects[text(doc["kind"])+" "+text(at(doc, "metadata", "name"))] = doc
+	}
+	service, policy := objects["Service intumwa-smpp"], objects["NetworkPolicy intumwa-smpp"]
+	if text(at(service, "spec", "externalTrafficPolicy")) != "Local" || text(at(service, "spec", "loadBalancerSourceRanges", 0)) != "196.2.8.0/28" ||
+		text(at(policy, "spec", "ingress", 0, "from", 0, "ipBlock", "cidr")) != "196.2.8.0/28" {
+		t.Errorf("the door is %v, %v", service, policy)
+	}
+	pod := at(objects["Deployment intumwa-smpp"], "spec", "template", "spec")
+	var secrets []string
+	from, _ := at(pod, "containers", 0, "envFrom").([]any)
+	for _, source := range from {
+		secrets = append(secrets, text(at(source, "secretRef", "name")))
+	}
+	if !slices.Equal(secrets, []string{"intumwa-database", "intumwa-redis", "intumwa-codes"}) || text(at(pod, "volumes", 1, "secret", "secretName")) != "intumwa-smpp" ||
+		text(at(pod, "containers", 0, "volumeMounts", 1, "mountPath")) != "/etc/intumwa-smpp" || at(pod, "containers", 0, "lifecycle", "preStop") == nil {
+		t.Errorf("pods of smpp: %v, %v", secrets, pod)
+	}
+	given := text(at(objects["ConfigMap intumwa"], "data", "intumwa.yaml"))
+	if !strings.Contains(given, "cert: /etc/intumwa-smpp/tls.crt") || !strings.Contains(given, "listen: 0.0.0.0:2776") {
+		t.Errorf("the configuration is\n%s", given)
 	}
 }
 

@@ -26,7 +26,7 @@ type configCmd struct {
 type configCheckCmd struct {
 	Connect bool `help:"Also try whether PostgreSQL, Redis, the mail server and the SMSCs can be reached from here (TCP and TLS; nothing is bound)."`
 
-	Roles []string `help:"For a process with these roles, which may lack the others' secrets. All when not given." placeholder:"ROLE" enum:"api,dispatcher,webhooks,dashboard"`
+	Roles []string `help:"For a process with these roles, which may lack the others' secrets. All when not given." placeholder:"ROLE" enum:"api,dispatcher,webhooks,dashboard,smpp"`
 }
 
 // Run prints every error and warning, and with --connect which servers answer. It prints no secret.

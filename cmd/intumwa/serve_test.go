@@ -30,7 +30,7 @@ import (
 	"intumwa/tools/mailcatcher"
 )
 
-// TestRolesOnOneMachine: every role runs as a process of its own with one configuration. A trace finds the dispatcher
+// TestRolesOnOneMachine: every role runs as a process of its own with one configuration, as its unit starts it. A trace finds the dispatcher
 // without its address.
 func TestRolesOnOneMachine(t *testing.T) {
 	t.Parallel()
@@ -50,6 +50,9 @@ carriers: [{name: leo, prefixes: ["71"], links: [{name: leo-1, address: %q, syst
 `, testenv.Database(t), redisURL(rdb), prefix, freeAddress(t), at["dispatcher"], smsc))
 	var log safeBuffer
 	for _, role := range configs.Roles {
+		if code, _, stderr := s.run("", "config", "check", "--roles", role); code != exitOK { // what its unit does first
+			t.Fatalf("config check --roles %s: %s", role, stderr)
+		}
 		process := exec.Command(os.Args[0], "serve", "--roles", role, "--config", s.config)
 		process.Env = append(os.Environ(), asProgram+"=1", "INTUMWA_OPS_LISTEN="+at[role])
 		process.Stdout, process.Stderr = &log, &log

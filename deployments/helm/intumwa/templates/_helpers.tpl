@@ -24,7 +24,7 @@ app.kubernetes.io/component: {{ .role }}
 
 {{/* The Secrets of a role's pods. */}}
 {{- define "intumwa.secrets" -}}
-{{- $of := dict "api" (list "database" "redis" "codes") "dispatcher" (list "database" "redis" "carriers") "webhooks" (list "database" "redis" "encryption" "codes") "dashboard" (list "database" "redis" "encryption" "codes") "migrate" (list "database") -}}
+{{- $of := dict "api" (list "database" "redis" "codes") "dispatcher" (list "database" "redis" "carriers") "webhooks" (list "database" "redis" "encryption" "codes") "dashboard" (list "database" "redis" "encryption" "codes") "smpp" (list "database" "redis" "codes") "migrate" (list "database") -}}
 {{- $secrets := .root.Values.secrets -}}
 {{- range index $of .role }}
 - secretRef:
@@ -36,6 +36,11 @@ app.kubernetes.io/component: {{ .role }}
 {{- end }}
 {{- end }}
 
+{{/* The roles that have pods, as a JSON list. */}}
+{{- define "intumwa.roles" -}}
+{{- concat (list "api" "dispatcher" "webhooks" "dashboard") (ternary (list "smpp") list .Values.smppServer.enabled) | toJson }}
+{{- end }}
+
 {{/* The configuration: the values' with what the chart must have. */}}
 {{- define "intumwa.config" -}}
 {{- if not (or .Values.withoutProxy (dig "api" "trusted_proxies" list .Values.config)) }}
@@ -44,6 +49,7 @@ app.kubernetes.io/component: {{ .role }}
 {{- $must := dict "api" (dict "listen" "0.0.0.0:8080") "ops" (dict "listen" "0.0.0.0:9090") "dashboard" (dict "listen" "0.0.0.0:8081") "log" (dict "format" "json") "accounts" (dict "otp_key" "${INTUMWA_ACCOUNTS_OTP_KEY}") "encryption_key" "${INTUMWA_ENCRYPTION_KEY}" -}}
 {{- $usual := dict "ops" (dict "networks" (list "10.0.0.0/8" "172.16.0.0/12" "192.168.0.0/16" "100.64.0.0/10" "fc00::/7")) -}}
 {{- if .Values.withoutProxy }}{{ $usual = merge (dict "api" (dict "trusted_proxies" (list "127.0.0.1"))) $usual }}{{ end -}}
+{{- if .Values.smppServer.enabled }}{{ $_ := set $must "smpp_server" (dict "listen" "0.0.0.0:2776" "tls" (dict "cert" "/etc/intumwa-smpp/tls.crt" "key" "/etc/intumwa-smpp/tls.key")) }}{{ end -}}
 {{- toYaml (mergeOverwrite $usual (deepCopy .Values.config) $must) }}
 {{- end }}
 
