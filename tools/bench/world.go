@@ -31,6 +31,7 @@ type setup struct {
 	still        bool          // no background writes of PostgreSQL, and a relay
 	fleet        *fleet        // a process for each role; nil: one for all
 	floor        bool          // the floor replaces the gateway
+	program      bool          // a customer's program binds
 }
 
 // world is a gateway with its own database and carriers.
@@ -42,6 +43,7 @@ type world struct {
 	url         string // of the database, as bench connects
 	config      string
 	api, ops    string // addresses
+	binds       string // address for customers' programs
 
 	relay      *relay // nil: none
 	sink       *sink
@@ -141,7 +143,7 @@ func newWorld(ctx context.Context, on *servers, s setup, binary, below string) (
 }
 
 func (w *world) configure() error {
-	w.api, w.ops = rig.FreeAddress(), rig.FreeAddress()
+	w.api, w.ops, w.binds = rig.FreeAddress(), rig.FreeAddress(), rig.FreeAddress()
 	return w.configureAt(w.config, w.api, w.ops)
 }
 
@@ -165,7 +167,7 @@ func (w *world) configureAt(file, api, ops string) error {
 		carriers = append(carriers, tree{"name": "twin", "prefixes": []string{"62"}, "message_id_format": "same",
 			"links": []tree{link("twin", w.twin.smpp, w.window)}})
 	}
-	text, err := json.MarshalIndent(tree{ // JSON is YAML
+	config := tree{
 		"api":            tree{"listen": api, "rate_limit_per_minute": 1_000_000_000},
 		"ops":            tree{"listen": ops},
 		"dashboard":      tree{"listen": rig.FreeAddress(), "public_url": "http://localhost"},
@@ -176,7 +178,11 @@ func (w *world) configureAt(file, api, ops string) error {
 		"webhooks":       tree{"allow_private": true},
 		"encryption_key": strings.Repeat("Q", 43) + "=",
 		"carriers":       carriers,
-	}, "", "  ")
+	}
+	if w.program {
+		config["smpp_server"] = tree{"listen": w.binds}
+	}
+	text, err := json.MarshalIndent(config, "", "  ") // JSON is YAML
 	if err != nil {
 		return err
 	}
