@@ -132,7 +132,7 @@ func (a *Accounts) RefuseSender(ctx context.Context, id int64, reason string) (S
 	if err != nil {
 		return SenderRequest{}, err
 	}
-	return a.decide(ctx, id, `approved = false, refused_at = now(), refusal = $2`, `true`, reason)
+	return a.decide(ctx, id, `approved = false, refused_at = now(), refusal = $2`, `was_refusal is distinct from $2`, reason)
 }
 
 // SetSender approves a sender, even a refused one, or withdraws its approval, and returns its new state.
@@ -144,8 +144,8 @@ func (a *Accounts) SetSender(ctx context.Context, id int64, approved bool) (Send
 // decide changes the approval of a sender, and mails the decision to the company's owner if the condition mailed holds.
 func (a *Accounts) decide(ctx context.Context, id int64, set, mailed string, arg any) (SenderRequest, error) {
 	r, err := readOne(ctx, a.pool, fmt.Sprintf("changing sender %d", id), noSender(id), scanSenderRequest, `
-		with was as (select id, approved as was_approved from senders where id = $1 for update),
-		changed as (update senders s set `+set+` from was where s.id = was.id returning s.*, was_approved),
+		with was as (select id, approved as was_approved, case when not approved and refused_at is not null then refusal end as was_refusal from senders where id = $1 for update),
+		changed as (update senders s set `+set+` from was where s.id = was.id returning s.*, was_approved, was_refusal),
 		mails as (`+insertLetters+` select '`+LetterSender+`', company_id, id, null::jsonb from changed where `+mailed+` `+replaceLetters+`)
 		select `+senderRequestColumns+` from changed`, id, arg)
 	if err == nil {

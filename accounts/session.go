@@ -247,10 +247,15 @@ func (a *Accounts) KeepFirst(ctx context.Context, token, kind, text string) erro
 	return err
 }
 
+// maxOnce is how many bytes of texts a session may have when a further one is stored. With more, they are forgotten: a
+// visitor who never opens the page that takes them could store any number.
+const maxOnce = 64 << 10
+
 func (a *Accounts) keepOnce(ctx context.Context, token, kind, text, condition string) (int64, error) {
 	sealed := vault.New(onceKey(token), kind).Seal(0, text)
 	return exec(ctx, a.pool, "keeping what is shown once",
-		`update sessions set once = once || jsonb_build_object($2::text, $3::text) where token_hash = $1`+condition, hashToken(token), kind, sealed)
+		`update sessions set once = case when octet_length(once::text) <= $4 then once else '{}' end || jsonb_build_object($2::text, $3::text)
+			where token_hash = $1`+condition, hashToken(token), kind, sealed, maxOnce)
 }
 
 // TakeOnce returns and deletes the texts of [Accounts.KeepOnce] whose kinds begin with kind, one a line; empty when there

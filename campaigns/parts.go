@@ -46,7 +46,8 @@ func (c *Campaigns) Begin(ctx context.Context, p *accounts.Principal, made *Camp
 			return intake.RefuseCredits("batch", strconv.Itoa(sums.Segments))
 		}
 	}
-	tag, err := c.Pool.Exec(ctx, `update campaigns set taken_until = now() + $2::interval where ulid = $1 and paused = '' and coalesce(taken_until <= now(), true)`, made.key(), takenFor)
+	tag, err := c.Pool.Exec(ctx, `update campaigns set taken_until = now() + $2::interval, unsent = false
+		where ulid = $1 and paused = '' and (coalesce(taken_until <= now(), true) or unsent)`, made.key(), takenFor)
 	switch {
 	case err != nil:
 		return fmt.Errorf("taking a campaign: %w", err)
@@ -104,7 +105,7 @@ func (c *Campaigns) giveBack(ctx context.Context, made *Campaign, begun bool, af
 // SendNext sends the next part of the campaign that has waited longest for it, and reports whether one was due. The
 // campaign then waits behind the others, whatever came of it: one that cannot go on delays no other.
 func (c *Campaigns) SendNext(ctx context.Context) (found bool, err error) {
-	due, err := postgres.All(ctx, c.Pool, "taking a campaign", scanCampaign, `update campaigns set taken_until = now() + $1::interval
+	due, err := postgres.All(ctx, c.Pool, "taking a campaign", scanCampaign, `update campaigns set taken_until = now() + $1::interval, unsent = false
 		where ulid = (select ulid from campaigns where taken_until <= now() and paused = '' order by taken_until limit 1 for update skip locked)
 		returning `+campaignColumns, takenFor)
 	if err != nil || len(due) == 0 {
@@ -124,7 +125,7 @@ func (c *Campaigns) further(ctx context.Context, made *Campaign) error {
 	batch, err := c.batches.Uncounted(ctx, sms.CompanyID(made.Company), made.ID)
 	switch {
 	case errors.Is(err, messages.ErrNotFound): // the first part's outcome is unknown, and it was a refusal or is not decided yet
-		return nil
+		return c.letBegin(ctx, made)
 	case err != nil:
 		return err
 	case batch.Awaited == 0: // cancelled, or a process died before it deleted the campaign
@@ -154,6 +155,15 @@ func (c *Campaigns) further(ctx context.Context, made *Campaign) error {
 		return err
 	}
 	return c.parted(back, made, left)
+}
+
+// letBegin lets people send the first part again, while this process seems to hold the campaign. The part's key, and the
+// batch that it makes, accept it only once.
+func (c *Campaigns) letBegin(ctx context.Context, made *Campaign) error {
+	if _, err := c.Pool.Exec(ctx, `update campaigns set unsent = true where ulid = $1`, made.key()); err != nil {
+		return fmt.Errorf("letting a campaign begin again: %w", err)
+	}
+	return nil
 }
 
 // person returns the id of the user who sends the next part.

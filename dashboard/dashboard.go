@@ -103,7 +103,7 @@ type Dashboard struct {
 	board          *board
 	adminDownloads *throttle.Turns // downloads, per administrator
 	large          *throttle.Turns // large uploads, per company
-	heavy          *throttle.Turns // work that needs a multiple of a file\'s size, per company
+	heavy          *throttle.Turns // work that needs a multiple of a file's size, per company
 
 	failureLogged atomic.Int64 // Unix second of the last log line about a failed request
 

@@ -125,13 +125,17 @@ var documentEndings = map[string]string{"application/pdf": "pdf", "image/png": "
 // sendDocument responds with a company's document as a download: the company controls its content. owner has the turn.
 // It reads each part in a turn at the database, so its memory does not depend on the size.
 func (v *visit) sendDocument(owner int64, company sms.CompanyID) error {
+	v.leave() // it may have to wait for a download to end
 	leave, err := v.downloadTurn(owner)
 	if err != nil {
 		return err
 	}
 	defer leave()
-	facts, err := v.d.rooms.Accounts.FactsOf(v.ctx(), company)
-	v.leave()
+	var facts accounts.Facts
+	err = v.inTurn(func() (err error) {
+		facts, err = v.d.rooms.Accounts.FactsOf(v.ctx(), company)
+		return err
+	})
 	document := facts.Document
 	switch {
 	case err != nil:

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"intumwa/accounts"
+	"intumwa/internal/throttle"
 )
 
 // document gives a company a document that is larger than the socket buffers.
@@ -114,6 +115,43 @@ func TestDownloadsEnd(t *testing.T) {
 	})
 	_ = slow.Close()
 	<-done
+}
+
+// TestDownloadsWaitWithoutTurn: a download that waits for others of its company holds no turn at the database, which all
+// pages need.
+func TestDownloadsWaitWithoutTurn(t *testing.T) {
+	w := newWorld(t, func(_ *Rooms, o *Options) { o.AtOnce = 1 })
+	c, _, company := w.customer("aline", "ISOKO", 0)
+	w.document(company.ID)
+	for range downloadsOfOne {
+		leave, err := w.d.downloads.Enter(t.Context(), company.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer leave()
+	}
+	for _, path := range []string{"/company/document", "/messages.csv"} {
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			c.wants(c.get(path), http.StatusTooManyRequests)
+		}()
+		const most = throttle.TurnWait * 7 / 10
+		for waits := true; waits; {
+			start := time.Now()
+			if leave, err := w.d.turns.Enter(t.Context(), -1); err == nil {
+				leave()
+			}
+			if waited := time.Since(start); waited > most {
+				t.Errorf("while %s waits, a page waits for %s", path, waited)
+			}
+			select {
+			case <-done:
+				waits = false
+			case <-time.After(10 * time.Millisecond):
+			}
+		}
+	}
 }
 
 // slowReader reads a byte now and then.

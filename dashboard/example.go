@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"strconv"
 	"strings"
 	"time"
 
@@ -95,6 +96,11 @@ func (v *visit) exampleTo(number sms.Number) string {
 func (d *Dashboard) runExample(v *visit, _ *accounts.Session) error {
 	f := v.form()
 	k := newKey{Text: f.Value("made"), Number: sms.Number(f.Value("number")), Once: f.formKey()}
+	id, _, _ := strings.Cut(k.Text, "|")
+	n, err := strconv.ParseInt(id, 10, 64)
+	if err != nil { // no key at all
+		return v.redirect("/keys", "")
+	}
 	v.leave()                                                                                        // the API has its own bounds
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(v.ctx()), requestTimeout-2*time.Second) // it is sent even if the browser disconnects
 	defer cancel()
@@ -106,5 +112,5 @@ func (d *Dashboard) runExample(v *visit, _ *accounts.Session) error {
 	if k.Status == http.StatusOK {
 		k.Once = ""
 	}
-	return v.done(v.keepOnce("key of "+k.Text[:min(len(k.Text), 20)], k.keepText()), "/keys#run", "")
+	return v.done(v.keepOnce("key of "+strconv.FormatInt(n, 10), k.keepText()), "/keys#run", "")
 }

@@ -1,6 +1,7 @@
 package dashboard
 
 import (
+	"fmt"
 	"html"
 	"io"
 	"net/http"
@@ -136,6 +137,20 @@ func TestNewKeyRuns(t *testing.T) {
 	b.visit(b.post("/keys/run", "made", other, "number", "+25701000001", "key", newFormKey()))
 	if strings.Contains(b.text(), other) {
 		t.Error("another user's key is shown")
+	}
+}
+
+// TestInventedKeys: runs of examples with invented keys store little, whatever the keys are.
+func TestInventedKeys(t *testing.T) {
+	w := newWorld(t, nil)
+	c, _, _ := w.owner()
+	for i := range 40 {
+		for _, key := range []string{fmt.Sprintf("%d|%s", i, strings.Repeat("x", 4000)), fmt.Sprintf("\x00%d", i), fmt.Sprintf("%d\xff", i)} {
+			c.wants(c.post("/keys/run", "made", key, "number", "+25701000001"), http.StatusSeeOther)
+		}
+	}
+	if size := w.count(`select max(octet_length(once::text)) from sessions`); size > 80<<10 {
+		t.Errorf("a session stores %d bytes", size)
 	}
 }
 

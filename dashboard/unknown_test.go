@@ -52,3 +52,26 @@ func TestOutcomeUnknown(t *testing.T) {
 	}
 	w.credits(company.ID, 98)
 }
+
+// TestUnknownRefusal: a campaign whose first part had an unknown outcome that was a refusal can be sent again at once, once,
+// although its further parts are looked for.
+func TestUnknownRefusal(t *testing.T) {
+	w := stillWorld(t, nil)
+	c, company := w.merchant("aline", 2000)
+	path := c.send("/campaigns", "DEMO", "Bonjour {{name}}", []byte(people(1500))).Header.Get("Location") + "/send"
+	w.exec(`update campaigns set taken_until = now()`) // as after an unknown outcome
+	if !w.sendOn() {
+		t.Fatal("nobody looked for the further parts")
+	}
+	c.wants(c.post(path), http.StatusSeeOther)
+	w.credits(company.ID, 1000)
+	w.sendAll()
+	w.credits(company.ID, 500)
+	w.audited()
+
+	path = c.send("/campaigns", "DEMO", "Bonjour", []byte("phone_number\n79000000\n")).Header.Get("Location") + "/send"
+	w.exec(`update campaigns set taken_until = now()`)
+	w.sendOn()
+	w.exec(`update campaigns set taken_until = now() + interval '1 minute', unsent = false`) // another click began it
+	c.wants(c.post(path), http.StatusConflict, "It is being sent")
+}

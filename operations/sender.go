@@ -31,7 +31,7 @@ func (a Actor) AskForSender(ctx context.Context, company sms.CompanyID, name, co
 // Decision is a decision about a sender.
 type Decision struct {
 	Approved bool
-	Reason   string  // of a refusal, or of the end of an approval, for the company. Without one it gets no letter
+	Reason   string  // of a refusal, or of the end of an approval, for the company: without one it gets no letter
 	Version  *string // of the request that the decision is about ([accounts.SenderRequest.Version]); nil: not checked
 }
 
@@ -48,6 +48,7 @@ func (a Actor) DecideSender(ctx context.Context, id int64, to Decision) (is acco
 		done := on("sender.set", "sender", id, was.CompanyID, recordedSender(was), nil)
 		if to.Approved || to.Reason == "" {
 			is, err = in.users.SetSender(ctx, id, to.Approved)
+			done.reason = to.Reason
 		} else {
 			is, err = in.users.RefuseSender(ctx, id, to.Reason)
 			done.name, done.reason = "sender.refuse", is.Refusal

@@ -224,9 +224,41 @@ func TestPageAndCommand(t *testing.T) {
 			}
 			act.page()
 			command()
-			if again := s.trace(&since, 1); len(again.Entries) > 0 {
+			if again := s.trace(&since, 1); len(again.Entries)+len(again.Letters) > 0 {
 				t.Errorf("repeated, without a change: %q", again)
 			}
 		})
+	}
+}
+
+// TestReasonsAreRecorded: every reason that an operator gives is in the entry of the act.
+func TestReasonsAreRecorded(t *testing.T) {
+	s := newAdmin(t)
+	for _, user := range []string{"owner", "second"} {
+		if code, _, stderr := s.run("twelve green bananas", "admin", "user", "create", "--email", user+"@example.com", "--name", "N", "--password-stdin", "--administrator"); code != exitOK {
+			t.Fatal(stderr)
+		}
+	}
+	for _, command := range []string{
+		"company|create|--owner|owner@example.com|--name|Isoko", "sender|create|--company|1|--name|ISOKO",
+		"company|set|--id|1|--approved=true|--reason|WHY", "company|set|--id|1|--verified=true|--reason|WHY", "company|set|--id|1|--daily-cap|5|--reason|WHY",
+		"company|set|--id|1|--verified=false|--reason|WHY", "sender|set|--id|1|--approved=true|--reason|WHY", "sender|set|--id|1|--approved=false|--reason|WHY", "sender|refuse|--id|1|--reason|WHY, again",
+		"user|disable|--email|second@example.com|--reason|WHY", "user|enable|--email|second@example.com|--reason|WHY", "user|demote|--email|second@example.com|--reason|WHY",
+		"user|reset|--email|second@example.com|--reason|WHY", "company|cancel|--id|1|--reason|WHY", "credits|add|--company|1|--amount|5|--note|WHY",
+	} {
+		if code, _, stderr := s.run("", append([]string{"admin"}, strings.Split(command, "|")...)...); code != exitOK {
+			t.Fatal(command, stderr)
+		}
+		entries, _, err := audit.List(t.Context(), s.pool(), audit.Filter{}, 0, 2) // a cancellation has its reason at the beginning
+		if err != nil {
+			t.Fatal(err)
+		}
+		entry := entries[0]
+		if strings.HasSuffix(entry.Act, ".done") {
+			entry = entries[1]
+		}
+		if strings.Contains(command, "WHY") && !strings.Contains(string(entry.After), "WHY") {
+			t.Errorf("%s: %s", command, entry.After)
+		}
 	}
 }
