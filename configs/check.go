@@ -84,7 +84,7 @@ func (c *Config) Missing(path string) *Problem {
 const (
 	unencrypted = "is empty, so signing secrets and the secrets of second factors are readable in the database; " +
 		"set it to 32 random bytes before the first of them, the same in every process: openssl rand -base64 32"
-	unhashed = "is empty, so a stolen copy of the database reveals the one-time codes of its last ten minutes; " +
+	unhashed = "is empty, so a stolen copy of the database reveals the one-time codes of its last ten minutes and the SMPP passwords; " +
 		"set it to 32 random bytes, the same in every process: openssl rand -base64 32"
 	inTheOpen = "has no sslmode that insists on encryption and names another host, so the password and the messages may cross " +
 		"the network readable; add sslmode=verify-full (or require), or sslmode=disable if the network is yours alone"
