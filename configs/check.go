@@ -85,7 +85,7 @@ func (c *Config) Missing(path string) *Problem {
 const (
 	unencrypted = "is empty, so signing secrets and the secrets of second factors are readable in the database; " +
 		"set it to 32 random bytes before the first of them, the same in every process: openssl rand -base64 32"
-	unhashed = "is empty, so a stolen copy of the database reveals the one-time codes of its last ten minutes; " +
+	unhashed = "is empty, so a stolen copy of the database reveals the one-time codes of its last ten minutes and the SMPP passwords; " +
 		"set it to 32 random bytes, the same in every process: openssl rand -base64 32"
 	unmailed  = "is empty although dashboard.public_url is set, so no mail is sent: nobody can sign up, and no owner learns of a decision or a low balance"
 	unlinked  = "is empty, so the links in mails lead to this machine"

@@ -63,7 +63,7 @@ func TestSMPPPage(t *testing.T) {
 	w.company(bob.Email, "Bobco")
 	bobs, _, bobsBind := w.smppKey(bob, "Bob's key")
 	page := c.get("/smpp")
-	c.wants(page, http.StatusOK, "192.0.2.7:4000", "transceiver", "3 of 10 submit_sm · 5 deliver_sm", "1,234", "ESME_RTHROTTLED", "77", ">41<")
+	c.wants(page, http.StatusOK, "192.0.2.7:4000", "transceiver", "3 of 10 submit_sm", "5 deliver_sm", "1,234", "ESME_RTHROTTLED", "77", "41 receipts and messages wait")
 	if strings.Contains(page.body, "Bob") || strings.Contains(page.body, bobs.SystemID) || strings.Count(page.body, "192.0.2.7:4000") != 1 || strings.Contains(page.body, "gw-1") {
 		t.Errorf("the page has what is not the company's to see:\n%s", page.body)
 	}
@@ -94,7 +94,7 @@ func TestAdminSMPP(t *testing.T) {
 	key, password, bind := w.smppKey(u, "Till")
 	root := newClient(w)
 	root.inside("root@example.com")
-	root.wants(root.get("/admin/smpp"), http.StatusOK, "Till", "Isoko", "192.0.2.7:4000", "gw-1", "ESME_RTHROTTLED", ">41<", `href="/admin/smpp" aria-current="page"`)
+	root.wants(root.get("/admin/smpp"), http.StatusOK, "Till", "Isoko", "192.0.2.7:4000", "gw-1", "ESME_RTHROTTLED", "41 receipts", `href="/admin/smpp" aria-current="page"`)
 	home := fmt.Sprintf("/admin/smpp/%d", key.ID)
 	good := map[string]string{"sessions": "8", "window": "50", "tps": "200", "networks": "203.0.113.0/24"}
 	post := func(field, value string) answer {

@@ -33,6 +33,7 @@ func walkPages(t *testing.T, w *world, language string) []look {
 	p.signsUp(email)
 	company := p.companyID(email)
 	p.requestsSenders(company)
+	p.bindsBySMPP(company)
 	p.watchesWebhooks(company)
 	p.sendsFirst(email, company)
 	p.sendsMessages(email, company)
@@ -195,6 +196,27 @@ func (p *walker) watchesWebhooks(company int64) {
 	p.press("recovery.do")
 	p.sees("flash.recovery")
 	p.w.until("they are delivered", func() bool { return p.w.inState(company, webhooks.StateDelivered) == 7 })
+}
+
+// bindsBySMPP creates a key of kind SMPP and ends a bind.
+func (p *walker) bindsBySMPP(company int64) {
+	p.press("nav.smpp")
+	p.sees("smpp.none")
+	p.look("smpp-none")
+	p.fill("name", "Core banking")
+	p.fill("networks", "the office")
+	p.press("keys.create")
+	p.sees("keys.networks.wrong", accounts.MaxNetworks)
+	p.look("smpp-wrong")
+	p.submit("keys.create", "smpp.binds.none", "name", "Core banking "+hostile, "networks", "192.0.2.0/24, 2001:db8::/32")
+	p.look("smpp-made")
+	p.w.exec(`insert into smpp_binds (account, process, peer, mode, seen_at, submitted, refused, in_flight, unanswered) select id, 'gateway-1', '[2001:db8:1234:5678::7]:40000', 'transceiver', now() + interval '1 hour', 12345, '{"ESME_RTHROTTLED": 77, "ESME_RINVSRCADR": 1}', 3, 5
+		from api_tokens where system_id is not null and user_id in (select id from users where company_id = $1)`, company)
+	p.w.exec(`insert into smpp_deliveries (account, phone_number, address, at, body) select id, '+25779000001', 'A', now(), 'x' from api_tokens where system_id is not null`)
+	p.open("/smpp")
+	p.look("smpp")
+	p.press("smpp.unbind")
+	p.sees("flash.unbound")
 }
 
 // sendsFirst verifies a test number and sends the first message to it.
@@ -476,6 +498,9 @@ func (p *walker) administers(other int64) {
 	p.press("admin.approve")
 	p.sees("flash.approved")
 
+	p.open("/admin/smpp")
+	p.reads("Core banking", "gateway-1")
+	p.look("admin-smpp")
 	p.open("/admin/links")
 	p.sees("links.state.down")
 	p.look("admin-links")

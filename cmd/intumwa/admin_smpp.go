@@ -52,6 +52,9 @@ type adminSMPPCreateCmd struct {
 
 // do creates a key of the company's owner.
 func (c *adminSMPPCreateCmd) do(ctx context.Context, o *operator) (any, error) {
+	if p := o.config.Missing("accounts.otp_key"); p != nil { // another key makes a password that never binds
+		return nil, p
+	}
 	limits, err := c.limits()
 	if err != nil {
 		return nil, err

@@ -85,4 +85,8 @@ func TestSMPPKeys(t *testing.T) {
 	} {
 		s.refused(reason, "", append([]string{"admin"}, args...)...)
 	}
+	// A password that is hashed with another key than the server's never binds.
+	keyless := newShell(t, fmt.Sprintf("database: {url: %q}\naccounts: {otp_key: '${file:not-here}'}\n", databaseOf(t, s)))
+	keyless.refused("accounts.otp_key", "", append([]string{"admin"}, create("--networks", "192.0.2.0/24")...)...)
+	keyless.list("smpp", "list")
 }

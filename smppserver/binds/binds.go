@@ -158,7 +158,8 @@ func (s *Store) Count(ctx context.Context, keys []int64) (map[int64]int64, error
 // Unbind asks the processes to end a bind of a key, or with bind 0 all its binds, and returns how many. They do within 200 ms
 // while PostgreSQL answers.
 func Unbind(ctx context.Context, tx pgx.Tx, account, bind int64) (int64, error) {
-	tag, err := tx.Exec(ctx, `UPDATE smpp_binds b SET unbind = true WHERE account = $1 AND ($2 = 0 OR id = $2) AND `+live, account, bind)
+	tag, err := tx.Exec(ctx, `UPDATE smpp_binds SET unbind = true FROM (SELECT id FROM smpp_binds b
+		WHERE account = $1 AND ($2 = 0 OR id = $2) AND `+live+` ORDER BY id FOR NO KEY UPDATE) found WHERE smpp_binds.id = found.id`, account, bind)
 	if err != nil {
 		return 0, fmt.Errorf("ending binds of key %d: %w", account, err)
 	}
