@@ -119,7 +119,7 @@ carriers: [{name: leo, default: true, links: [{name: leo-1, address: "127.0.0.1:
 // (carrier, link, pool) or from a list in the code, never a number, a company, a token or
 // a URL.
 var closedLabels = map[string]string{
-	"fault":   "queue.Faults", "limit": "accounts' limits of codes",
+	"fault": "queue.Faults", "limit": "accounts' limits of codes",
 	"carrier": "configuration", "link": "configuration", "pool": "two pools", "version": "one a build", "confirm": "configuration's words", "second": "configuration",
 	"lane": "single, batch", "state": "states of links and endpoints", "status": "statuses; unknown ones are other", "result": "list",
 	"task":     "list",
