@@ -24,10 +24,10 @@ type SMPPLimits struct {
 	TPS      int `json:"tps,omitempty"`      // segments a second, over all binds
 }
 
-// Defaults and bounds of SMPPLimits.
+// Defaults and upper bounds of SMPPLimits.
 var (
 	DefaultSMPP = SMPPLimits{Sessions: 4, Window: 10, TPS: 20}
-	mostSMPP    = SMPPLimits{Sessions: 100, Window: 100, TPS: 10_000}
+	MostSMPP    = SMPPLimits{Sessions: 100, Window: 100, TPS: 10_000}
 )
 
 // clean returns the limits with the defaults in place of zeros.
@@ -36,7 +36,7 @@ func (l SMPPLimits) clean() (SMPPLimits, error) {
 		name           string
 		value          *int
 		standard, most int
-	}{{"sessions", &l.Sessions, DefaultSMPP.Sessions, mostSMPP.Sessions}, {"window", &l.Window, DefaultSMPP.Window, mostSMPP.Window}, {"tps", &l.TPS, DefaultSMPP.TPS, mostSMPP.TPS}} {
+	}{{"sessions", &l.Sessions, DefaultSMPP.Sessions, MostSMPP.Sessions}, {"window", &l.Window, DefaultSMPP.Window, MostSMPP.Window}, {"tps", &l.TPS, DefaultSMPP.TPS, MostSMPP.TPS}} {
 		if *limit.value == 0 {
 			*limit.value = limit.standard
 		}
@@ -90,15 +90,11 @@ type SMPPChange struct {
 }
 
 // SetSMPPKey changes a key of kind SMPP and returns its new state. [ErrNotFound] for any other key.
-func (a *Accounts) SetSMPPKey(ctx context.Context, id int64, change SMPPChange) (Token, error) {
-	was, err := a.TokenByID(ctx, id)
-	if err == nil && was.SystemID == "" {
-		err = noToken(id)
-	}
+func (a *Accounts) SetSMPPKey(ctx context.Context, id int64, change SMPPChange) (SMPPKey, error) {
+	is, err := a.SMPPKeyByID(ctx, id)
 	if err != nil {
-		return Token{}, err
+		return SMPPKey{}, err
 	}
-	is := was
 	for _, set := range []struct {
 		to   *int
 		from int
@@ -108,16 +104,17 @@ func (a *Accounts) SetSMPPKey(ctx context.Context, id int64, change SMPPChange) 
 		}
 	}
 	if is.SMPPLimits, err = is.SMPPLimits.clean(); err != nil {
-		return Token{}, err
+		return SMPPKey{}, err
 	}
 	if change.Networks != nil {
 		is.Networks = change.Networks
 	}
 	if err := checkNetworks(is.Networks); err != nil {
-		return Token{}, err
+		return SMPPKey{}, err
 	}
 	_, err = exec(ctx, a.pool, "changing a key of kind SMPP", `update api_tokens set networks = $2, sessions = $3, "window" = $4, tps = $5 where id = $1`,
 		id, is.Networks, is.Sessions, is.Window, is.TPS)
+	a.cache.forget(id)
 	return is, err
 }
 
@@ -174,10 +171,35 @@ func (a *Accounts) SMPPHolder(ctx context.Context, tokenID int64) (*Principal, e
 	return e.principal, nil
 }
 
+// SMPPKey is a key of kind SMPP, and its user's company.
+type SMPPKey struct {
+	Token
+
+	Company     int64 // 0: none
+	CompanyName string
+}
+
+// Usable reports whether the key may bind: its user may still be disabled.
+func (k *SMPPKey) Usable() bool { return k.RevokedAt == nil && !k.Expired() }
+
+const smppKeys = `select ` + tokenColumns + `, coalesce((select company_id from users where users.id = user_id), 0),
+	coalesce((select c.name from companies c join users u on u.company_id = c.id where u.id = user_id), '')
+	from api_tokens where system_id is not null and ` //nolint:gosec // names of columns, no credential
+
 // SMPPKeys lists keys of kind SMPP with ids above after, at most limit; company 0: of all companies.
-func (a *Accounts) SMPPKeys(ctx context.Context, company, after int64, limit int) ([]Token, error) {
-	return postgres.All(ctx, a.pool, "listing keys of kind SMPP", pgx.RowToStructByPos[Token], `select `+tokenColumns+` from api_tokens
-		where system_id is not null and id > $1 and ($2 = 0 or user_id in (select id from users where company_id = $2)) order by id limit $3`, after, company, limit)
+func (a *Accounts) SMPPKeys(ctx context.Context, company, after int64, limit int) ([]SMPPKey, error) {
+	return postgres.All(ctx, a.pool, "listing keys of kind SMPP", pgx.RowToStructByPos[SMPPKey],
+		smppKeys+`id > $1 and ($2 = 0 or user_id in (select id from users where company_id = $2)) order by id limit $3`, after, company, limit)
+}
+
+// SMPPKeysByID returns the keys of kind SMPP among ids, also those that are revoked.
+func (a *Accounts) SMPPKeysByID(ctx context.Context, ids []int64) ([]SMPPKey, error) {
+	return postgres.All(ctx, a.pool, "reading keys of kind SMPP", pgx.RowToStructByPos[SMPPKey], smppKeys+`id = any($1) order by id`, ids)
+}
+
+// SMPPKeyByID returns a key of kind SMPP; [ErrNotFound] for any other key.
+func (a *Accounts) SMPPKeyByID(ctx context.Context, id int64) (SMPPKey, error) {
+	return readOne(ctx, a.pool, "reading a key of kind SMPP", noToken(id).Error(), pgx.RowToStructByPos[SMPPKey], smppKeys+`id = $1`, id)
 }
 
 // SMPPKeysOf returns those keys of kind SMPP of ids that may still bind.

@@ -185,7 +185,7 @@ func TestEveryActIsRecorded(t *testing.T) {
 	for _, reason := range []string{" ", "a\u202eb", "a\x00b", "\xff", strings.Repeat("x", 201)} {
 		c.wants(c.post(name+"/withdraw", "reason", reason), http.StatusUnprocessableEntity)
 	}
-	for _, path := range []string{"/admin/companies/999/approve", "/admin/senders/999/approve", "/admin/keys/999/revoke", "/admin/links/unknown/pause", "/admin/links/no%00pe/pause", "/admin/companies/x/verify"} {
+	for _, path := range []string{"/admin/companies/999/approve", "/admin/senders/999/approve", "/admin/keys/999/revoke", "/admin/links/unknown/pause", "/admin/smpp/999/unbind", "/admin/smpp/x/unbind", "/admin/links/no%00pe/pause", "/admin/companies/x/verify"} {
 		c.wants(c.post(path), http.StatusNotFound)
 	}
 	if n := len(w.recorded()); n != count {

@@ -168,10 +168,10 @@ func (v *visit) setCompany(change operations.CompanyChange, flash string) error 
 	return v.done(err, v.returnPath(companyPath(v.id())), flash)
 }
 
-// returnPath returns the list of waiting companies or senders if the administrator came from there, otherwise path.
+// returnPath returns the list that the administrator came from, or path.
 func (v *visit) returnPath(path string) string {
 	switch from := v.c.Query("from"); from {
-	case "/admin", "/admin/senders":
+	case "/admin", "/admin/senders", "/admin/smpp":
 		return from
 	}
 	return path

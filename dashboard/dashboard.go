@@ -40,10 +40,11 @@ type Options struct {
 	AdminTOTP      bool          // the administrator scope requires the second factor instead of the password
 	Plan           *sms.Plan     // valid numbers
 	TestSender     string
-	TestQuota      int // test segments an account
-	AtOnce         int // concurrent requests at the database; 8 if 0
-	AtOnceOfOne    int // of those, per user, or per network address without a session; if 0, 4, at most half of AtOnce
-	Replacements   int // how often a verified test number may be replaced
+	TestQuota      int  // test segments an account
+	AtOnce         int  // concurrent requests at the database; 8 if 0
+	AtOnceOfOne    int  // of those, per user, or per network address without a session; if 0, 4, at most half of AtOnce
+	Replacements   int  // how often a verified test number may be replaced
+	SMPP           bool // customers can bind by SMPP: there are pages about it
 	Log            *slog.Logger
 	Metrics        prometheus.Registerer // nil: not registered
 }
@@ -123,7 +124,7 @@ func New(rooms Rooms, opts Options) (*Dashboard, error) {
 	if opts.AtOnceOfOne == 0 {
 		opts.AtOnceOfOne = min(turnsOfOne, max(1, opts.AtOnce/2)) // one user leaves some to others
 	}
-	opts.PublicURL = strings.TrimRight(opts.PublicURL, "/")
+	opts.PublicURL, opts.DocsURL = strings.TrimRight(opts.PublicURL, "/"), strings.TrimRight(opts.DocsURL, "/")
 	d := &Dashboard{opts: opts, log: opts.Log, rooms: rooms, operations: operations.Rooms{Pool: rooms.Pool, Many: rooms.Many, Accounts: rooms.Accounts, Webhooks: rooms.Webhooks, Handsets: rooms.Handsets},
 		metrics: newMetrics(opts.Metrics), crossOrigin: http.NewCrossOriginProtection(), turns: throttle.NewTurns(opts.AtOnce, opts.AtOnceOfOne),
 		uploads: throttle.NewTurns(uploadsOfAll, uploadsOfCompany), uploaders: throttle.NewTurns(uploadsOfAll, uploadsOfAddress), documents: throttle.NewTurns(documentsOfAll, documentsOfAddress), downloads: throttle.NewTurns(downloadsOfAll, downloadsOfOne),

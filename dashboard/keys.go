@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"errors"
+	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
@@ -61,17 +62,18 @@ func (d *Dashboard) keys(v *visit, s *accounts.Session) (err error) {
 	return v.page(err, "keys", data)
 }
 
-// tokens returns the API keys of the user's company, or those of a user without one.
-func (v *visit) tokens() ([]accounts.Token, error) {
+// tokens returns the API keys of the user's company, or those of a user without one. Keys of kind SMPP are on their own page.
+func (v *visit) tokens() (keys []accounts.Token, err error) {
 	if company := v.session.Company; company != nil {
-		return v.d.rooms.Accounts.TokensOfCompany(v.ctx(), company.ID)
+		keys, err = v.d.rooms.Accounts.TokensOfCompany(v.ctx(), company.ID)
+	} else {
+		keys, err = v.d.rooms.Accounts.TokensOf(v.ctx(), v.session.User.ID)
 	}
-	return v.d.rooms.Accounts.TokensOf(v.ctx(), v.session.User.ID)
+	return slices.DeleteFunc(keys, func(t accounts.Token) bool { return t.SystemID != "" }), err
 }
 
 // tokenLimits returns the limits of a new key.
 func (f *form) tokenLimits() (limits accounts.TokenLimits) {
-	var err error
 	switch scope := f.Value("scope"); scope {
 	case "":
 	case accounts.ScopeSend, accounts.ScopeRead:
@@ -87,10 +89,17 @@ func (f *form) tokenLimits() (limits accounts.TokenLimits) {
 	default:
 		f.refuse("days", "error.required")
 	}
-	if limits.Networks, err = accounts.ParseNetworks(f.Value("networks")); err != nil {
+	limits.Networks = f.networks(f.Value("networks"))
+	return limits
+}
+
+// networks returns the networks of the field with that name, whose text is given.
+func (f *form) networks(text string) []netip.Prefix {
+	networks, err := accounts.ParseNetworks(text)
+	if err != nil {
 		f.refuse("networks", "keys.networks.wrong", accounts.MaxNetworks)
 	}
-	return limits
+	return networks
 }
 
 // createKey is POST /keys.
@@ -115,10 +124,15 @@ func (d *Dashboard) createKey(v *visit, s *accounts.Session) error {
 
 // revokeKey is POST /keys/:id/revoke.
 func (d *Dashboard) revokeKey(v *visit, s *accounts.Session) error {
+	return v.done(v.revokeOwn(s), "/keys", "flash.revoked")
+}
+
+// revokeOwn revokes a key of the user or of the company, of any kind.
+func (v *visit) revokeOwn(s *accounts.Session) error {
 	_, err := v.by().RevokeToken(v.ctx(), v.id(), func(owner accounts.User) bool {
 		return owner.ID == s.User.ID || s.Company != nil && owner.Company == s.Company.ID
 	})
-	return v.done(err, "/keys", "flash.revoked")
+	return err
 }
 
 // revokeAnyKey is POST /admin/keys/:id/revoke.
@@ -128,5 +142,5 @@ func (d *Dashboard) revokeAnyKey(v *visit) error {
 	if company != 0 {
 		home = companyPath(company)
 	}
-	return v.done(err, home, "flash.revoked")
+	return v.done(err, v.returnPath(home), "flash.revoked")
 }

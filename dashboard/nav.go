@@ -43,6 +43,9 @@ func (v *visit) nav() []navGroup {
 	item(accounts.MayUse, "/charts", "nav.charts", "chart")
 	group(v.lang.T("nav.develop"))
 	item(accounts.MayDevelop, "/keys", "nav.keys", "key")
+	if v.d.opts.SMPP {
+		item(accounts.MayDevelop, "/smpp", "nav.smpp", "smpp")
+	}
 	item(accounts.MayDevelop, "/deliveries", "nav.deliveries", "hook")
 	item(accounts.MayDevelop, "/test-number", "nav.testnumber", "phone")
 	item(accounts.MayDevelop, v.d.opts.DocsURL, "nav.docs", "docs")
@@ -55,7 +58,7 @@ func (v *visit) nav() []navGroup {
 	item(accounts.MayPay, "/statement", "nav.statement", "statement")
 	item(accounts.MayUse, "/account", "nav.account", "account")
 	if v.d.opts.DocsURL != "" {
-		item(accounts.MayUse, strings.TrimSuffix(v.d.opts.DocsURL, "/")+"/guide", "nav.guide", "docs")
+		item(accounts.MayUse, v.d.opts.DocsURL+"/guide", "nav.guide", "docs")
 	}
 	if v.session.User.Administrator {
 		group("")
@@ -75,6 +78,9 @@ func (p *view) AdminTabs() []navItem {
 		{Path: "/admin/inbound", Text: p.T("tab.inbound")},
 		{Path: "/admin/users", Text: p.T("tab.users")},
 		{Path: "/admin/acts", Text: p.T("tab.acts")},
+	}
+	if p.SMPP {
+		tabs = slices.Insert(tabs, 4, navItem{Path: "/admin/smpp", Text: p.T("tab.smpp")})
 	}
 	for i := range tabs {
 		tabs[i].Here = p.Route == tabs[i].Path || tabs[i].Path != "/admin" && strings.HasPrefix(p.Route, tabs[i].Path+"/")

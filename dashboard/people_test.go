@@ -48,7 +48,7 @@ var roleRoutes = map[string]string{
 		GET /opt-outs GET /opt-outs.csv GET /senders`,
 	"owner sender": `GET /messages/new POST /messages/new POST /campaigns GET /campaigns/drafts/:draft GET /campaigns/drafts/:draft/lines.csv POST /campaigns/drafts/:draft/send
 		POST /campaigns/drafts/:draft/without POST /campaigns/drafts/:draft/drop POST /batches/:id/cancel POST /batches/:id/continue POST /opt-outs POST /opt-outs/remove`,
-	"owner developer": `GET /keys POST /keys POST /keys/run POST /keys/:id/revoke POST /webhook POST /webhook/active POST /webhook/events POST /webhook/rotate
+	"owner developer": `GET /keys POST /keys POST /keys/run POST /keys/:id/revoke GET /smpp POST /smpp POST /smpp/:id/revoke POST /smpp/:id/unbind POST /webhook POST /webhook/active POST /webhook/events POST /webhook/rotate
 		POST /webhook/rotate/end POST /webhook/test GET /deliveries POST /deliveries/recovery GET /deliveries/of/:id POST /deliveries/of/:id/resend
 		GET /test-number POST /test-number POST /test-number/verify GET /first POST /first GET /first/:id`,
 	"owner finance": `GET /statement GET /statement/print GET /statement.csv POST /statement/threshold`,
@@ -116,9 +116,9 @@ func TestPagesMatchRoles(t *testing.T) {
 	}
 	w.exec(`insert into opt_outs (company_id, phone_number, sender, source) values ($1, '+25761234569', '', 'api')`, company.ID)
 	menus := map[accounts.Role]string{
-		accounts.RoleOwner:     "/ /messages /campaigns /received /opt-outs /charts /keys /deliveries /test-number /company /people /senders /statement /account",
+		accounts.RoleOwner:     "/ /messages /campaigns /received /opt-outs /charts /keys /smpp /deliveries /test-number /company /people /senders /statement /account",
 		accounts.RoleSender:    "/ /messages /campaigns /received /opt-outs /charts /senders /account",
-		accounts.RoleDeveloper: "/ /messages /campaigns /received /opt-outs /charts /keys /deliveries /test-number /senders /account",
+		accounts.RoleDeveloper: "/ /messages /campaigns /received /opt-outs /charts /keys /smpp /deliveries /test-number /senders /account",
 		accounts.RoleFinance:   "/ /charts /statement /account",
 		accounts.RoleReader:    "/ /messages /campaigns /received /opt-outs /charts /senders /account",
 	}

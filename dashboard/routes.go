@@ -69,6 +69,15 @@ func (d *Dashboard) routes() (http.Handler, error) {
 	r.POST("/keys", d.signedIn(accounts.MayDevelop, d.createKey))
 	r.POST("/keys/run", d.signedIn(accounts.MayDevelop, d.runExample))
 	r.POST("/keys/:id/revoke", d.signedIn(accounts.MayDevelop, d.revokeKey))
+	if d.opts.SMPP {
+		r.GET("/smpp", d.inCompany(accounts.MayDevelop, d.smpp))
+		r.POST("/smpp", d.inCompany(accounts.MayDevelop, d.createSMPPKey))
+		r.POST("/smpp/:id/revoke", d.inCompany(accounts.MayDevelop, d.revokeSMPPKey))
+		r.POST("/smpp/:id/unbind", d.inCompany(accounts.MayDevelop, d.unbind))
+		r.GET("/admin/smpp", d.admin(d.adminSMPP))
+		r.POST("/admin/smpp/:id", d.admin(d.setSMPPKey))
+		r.POST("/admin/smpp/:id/unbind", d.admin(d.unbindAny))
+	}
 	r.GET("/senders", d.inCompany(accounts.MayRead, d.senders))
 	r.POST("/senders", d.inCompany(accounts.MayManage, d.requestSender))
 	r.POST("/webhook", d.inCompany(accounts.MayDevelop, d.setWebhook))

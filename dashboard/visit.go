@@ -99,6 +99,7 @@ type view struct {
 	Form      *form      // never nil
 	Docs      string
 	InAdmin   bool
+	SMPP      bool // see Options
 	Data      any
 
 	Title, Main template.HTML // of the page, for the frame
@@ -107,7 +108,7 @@ type view struct {
 // render responds with a page: 200, or the status of the form's error.
 func (v *visit) render(name string, data any) error {
 	f := v.form()
-	p := view{Language: v.lang, Languages: v.d.words.Languages, Path: v.c.Request.URL.Path, Route: v.c.FullPath(), Form: f, Docs: v.d.opts.DocsURL, Data: data}
+	p := view{Language: v.lang, Languages: v.d.words.Languages, Path: v.c.Request.URL.Path, Route: v.c.FullPath(), Form: f, Docs: v.d.opts.DocsURL, SMPP: v.d.opts.SMPP, Data: data}
 	if v.c.Request.Method != http.MethodGet { // the address may have no page for GET
 		p.Path = "/"
 	}

@@ -94,7 +94,7 @@ func loneWorld(t *testing.T, change func(*Rooms, *Options)) *world {
 	server := httptest.NewUnstartedServer(nil)
 	w.url = "http://" + server.Listener.Addr().String()
 	rooms := Rooms{Pool: w.pool, Accounts: w.accounts, Ledger: billing.New(w.pool), Statements: billing.New(w.pool), Webhooks: w.hooks, Mailer: mailer, API: w.api, Many: batch}
-	options := Options{PublicURL: w.url, DocsURL: "https://api.example.com/docs", AdminTOTP: true, AtOnce: 64, AtOnceOfOne: 64,
+	options := Options{PublicURL: w.url, DocsURL: "https://api.example.com/docs", AdminTOTP: true, SMPP: true, AtOnce: 64, AtOnceOfOne: 64,
 		Log: slog.New(slog.NewTextHandler(t.Output(), nil))}
 	w.sends(&rooms, &options)
 	if change != nil {

@@ -9,6 +9,7 @@ import (
 	"intumwa/inbound/handsets"
 	"intumwa/messages"
 	"intumwa/messages/receipts"
+	"intumwa/smppserver/binds"
 	"intumwa/sms"
 	"intumwa/webhooks"
 )
@@ -66,6 +67,7 @@ type Erased struct {
 	Pending     int64  `json:"pending"`      // unchanged: not final, not processed, or with an undelivered event
 	Receipts    int64  `json:"receipts"`     // deleted, that match no message; none while messages are pending
 	Inbound     int64  `json:"inbound"`      // MO messages, deleted
+	Binds       int64  `json:"binds"`        // receipts and MOs that waited for binds of customers, deleted
 	Events      int64  `json:"events"`       // webhooks about MO and purged messages, now without number and text
 	TestCodes   int64  `json:"test_codes"`   // one-time codes, deleted
 	TestNumbers int64  `json:"test_numbers"` // of accounts, unchanged
@@ -81,7 +83,7 @@ func (a Actor) EraseNumber(ctx context.Context, n Number, reason string) (done E
 	done.Number = n.written().Masked()
 	err = a.erase(ctx, n, &done)
 	return done, errors.Join(err, a.noteEnd(ctx, n.act("number.erase.done", reason, fields{"messages": done.Messages, "pending": done.Pending,
-		"receipts": done.Receipts, "inbound": done.Inbound, "events": done.Events, "test_codes": done.TestCodes})))
+		"receipts": done.Receipts, "inbound": done.Inbound, "binds": done.Binds, "events": done.Events, "test_codes": done.TestCodes})))
 }
 
 func (a Actor) erase(ctx context.Context, about Number, done *Erased) error {
@@ -143,6 +145,9 @@ func (a Actor) erase(ctx context.Context, about Number, done *Erased) error {
 		return err
 	}
 	done.Inbound, done.Events, done.Pending = gone.Inbound, done.Events+gone.Events, done.Pending+gone.Pending
+	if done.Binds, err = binds.Erase(ctx, a.Many, about.Forms); err != nil {
+		return err
+	}
 	if done.TestCodes, err = a.Accounts.ForgetCodes(ctx, number); err != nil {
 		return err
 	}

@@ -42,7 +42,8 @@ func (a Actor) NoteTestSend(ctx context.Context, to sms.Number, carrier, sender 
 	return a.note(ctx, act{name: "test_send", subject: "number " + to.Masked(), after: fields{"carrier": carrier, "sender": sender}})
 }
 
-// AddRoute adds a route to a company, and to one of its senders if it has a name.
+// AddRoute adds a route to a company, to one of its senders if it has a name, and to one of its keys of kind SMPP if it has
+// one's id.
 func (a Actor) AddRoute(ctx context.Context, r handsets.Route) (is handsets.Route, err error) {
 	err = a.do(ctx, reads, func(in within) (act, error) {
 		senders, err := in.users.SendersOf(ctx, r.CompanyID)
@@ -51,6 +52,12 @@ func (a Actor) AddRoute(ctx context.Context, r handsets.Route) (is handsets.Rout
 		}
 		if err == nil && r.Sender != "" && !slices.ContainsFunc(senders, func(s accounts.Sender) bool { return s.Name == r.Sender }) {
 			err = fmt.Errorf("company %d has no sender %q", r.CompanyID, r.Sender)
+		}
+		if err == nil && r.Account != 0 {
+			key, wrong := in.users.SMPPKeyByID(ctx, r.Account)
+			if err = wrong; err == nil && (key.Company != r.CompanyID || !key.Usable()) {
+				err = fmt.Errorf("company %d has no valid key of kind SMPP with the id %d", r.CompanyID, r.Account)
+			}
 		}
 		if err != nil {
 			return act{}, err

@@ -149,7 +149,7 @@ func TestInactivity(t *testing.T) {
 				}
 				client.stop()
 				if c.own || c.open {
-					<-client.ended
+					t.Log(<-client.ended)
 				}
 				serving.Wait()
 			})
@@ -186,7 +186,7 @@ func TestServedWriteTimeout(t *testing.T) {
 		if r := <-results; r.Outcome != NotWritten || time.Since(began) > 11*time.Second {
 			t.Errorf("%+v after %s", r, time.Since(began))
 		}
-		<-c.ended
+		t.Log(<-c.ended)
 	})
 }
 
@@ -212,7 +212,7 @@ func TestUnansweredDeliver(t *testing.T) {
 			t.Errorf("%+v", snap)
 		}
 		c.stop()
-		<-c.ended
+		t.Log(<-c.ended)
 		serving.Wait()
 	})
 }
@@ -230,7 +230,7 @@ func TestUnbindOnTime(t *testing.T) {
 			serving := c.serve(func(packet) {})
 			began := time.Now()
 			c.ours.Unbind("the key is revoked", 150*time.Millisecond)
-			<-c.ended
+			t.Log(<-c.ended)
 			if took := time.Since(began); took > 150*time.Millisecond {
 				t.Errorf("bound %v: %s", bound, took)
 			}
@@ -277,7 +277,7 @@ func TestUselessPDUs(t *testing.T) {
 			}
 			client.stop()
 			client.expectClose()
-			<-client.ended
+			t.Log(<-client.ended)
 		})
 	}
 }

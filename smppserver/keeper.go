@@ -161,7 +161,7 @@ func (s *Server) sweepOnce(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	waiting, err := s.rooms.Binds.Waiting(ctx, 0)
+	waiting, err := s.rooms.Binds.Waiting(ctx)
 	if err != nil {
 		return err
 	}

@@ -30,6 +30,7 @@ type adminCmd struct {
 
 	User       adminUserCmd       `cmd:"" help:"Users."`
 	Token      adminTokenCmd      `cmd:"" help:"API tokens."`
+	SMPP       adminSMPPCmd       `cmd:"" name:"smpp" help:"Customers that bind by SMPP: their keys and their binds."`
 	Company    adminCompanyCmd    `cmd:"" help:"Companies."`
 	Credits    adminCreditsCmd    `cmd:"" help:"SMS credits."`
 	Sender     adminSenderCmd     `cmd:"" help:"Sender names."`
@@ -149,7 +150,7 @@ func (a *adminCmd) print(w io.Writer, result any) error {
 const readOnlyTransaction = "25006"
 
 func (o *operator) accounts() *accounts.Accounts {
-	return accounts.New(o.pool, accounts.Options{TestSender: o.config.TestSender})
+	return accounts.New(o.pool, accounts.Options{TestSender: o.config.TestSender, OTPKey: []byte(o.config.Accounts.OTPKey)})
 }
 
 // by returns the operator, who performs acts. many is a pool for statements over many messages, nil if the act has none.

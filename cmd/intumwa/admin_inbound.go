@@ -55,6 +55,7 @@ type adminRouteAddCmd struct {
 	Keyword *string `help:"Only messages that begin with this word; case and accents do not count."`
 	Carrier string  `help:"Only messages that come by this carrier." placeholder:"NAME"`
 	Company int64   `required:"" help:"The company that gets them." placeholder:"ID"`
+	SMPP    int64   `name:"smpp" help:"The company's key of kind SMPP whose binds get them too: id of 'admin smpp list'." placeholder:"ID"`
 	Sender  string  `help:"The company's sender that STOP means here; all of its senders if not given." placeholder:"NAME"`
 }
 
@@ -76,7 +77,7 @@ func (c *adminRouteAddCmd) do(ctx context.Context, o *operator) (any, error) {
 	if slices.Contains(handsetWords(slices.Concat(o.config.Inbound.StopWords, o.config.Inbound.StartWords)), keyword) {
 		return nil, fmt.Errorf("--keyword %s is a word by which handsets opt out or in (inbound.stop_words, inbound.start_words)", keyword)
 	}
-	return done(o.by(nil).AddRoute(ctx, handsets.Route{Address: address, Keyword: keyword, Carrier: c.Carrier, CompanyID: c.Company, Sender: c.Sender}))
+	return done(o.by(nil).AddRoute(ctx, handsets.Route{Address: address, Keyword: keyword, Carrier: c.Carrier, CompanyID: c.Company, Sender: c.Sender, Account: c.SMPP}))
 }
 
 type adminRouteListCmd struct{ listFlags }

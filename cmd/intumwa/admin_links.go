@@ -105,7 +105,19 @@ type adminLinkTraceCmd struct {
 
 // Run prints the PDUs of a link as JSON lines until the time is up or ctx ends.
 func (c *adminLinkTraceCmd) Run(ctx context.Context, p *program) error {
-	base := c.Ops
+	return traced{"links", c.Name, c.Seconds, c.Ops, "dispatcher"}.run(ctx, p)
+}
+
+// traced is a request for a trace to one process.
+type traced struct {
+	kind, name string // of its path
+	seconds    int
+	ops        string // "": of the configuration
+	role       string // of the processes that have it
+}
+
+func (t traced) run(ctx context.Context, p *program) error {
+	base := t.ops
 	if base == "" {
 		config, err := p.config()
 		if err != nil {
@@ -113,20 +125,20 @@ func (c *adminLinkTraceCmd) Run(ctx context.Context, p *program) error {
 		}
 		base = "http://" + reachable(config.Ops.Listen)
 	}
-	if found, err := c.trace(ctx, p, base); err != nil && !found {
-		return fmt.Errorf("tracing %s: %w; --ops names the operators' listener of the process that holds it", c.Name, err)
+	if found, err := t.print(ctx, p, base); err != nil && !found {
+		return fmt.Errorf("tracing %s: %w; --ops names the operators' listener of the process that holds it", t.name, err)
 	} else if err != nil {
 		return err
 	}
 	return nil
 }
 
-// trace reads from one process. found is true if that process holds the link.
-func (c *adminLinkTraceCmd) trace(ctx context.Context, p *program, base string) (found bool, err error) {
-	target := strings.TrimSuffix(base, "/") + "/debug/links/" + url.PathEscape(c.Name) + "/trace?seconds=" + strconv.Itoa(c.Seconds)
+// print reads from one process. found is true if that process holds what is traced.
+func (t traced) print(ctx context.Context, p *program, base string) (found bool, err error) {
+	target := strings.TrimSuffix(base, "/") + "/debug/" + t.kind + "/" + url.PathEscape(t.name) + "/trace?seconds=" + strconv.Itoa(t.seconds)
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, target, nil)
 	if err != nil {
-		return false, fmt.Errorf("--ops %s: %w", c.Ops, err)
+		return false, fmt.Errorf("--ops %s: %w", t.ops, err)
 	}
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {
@@ -137,7 +149,7 @@ func (c *adminLinkTraceCmd) trace(ctx context.Context, p *program, base string) 
 		var answer struct{ Reason string }
 		_ = json.NewDecoder(io.LimitReader(response.Body, 64<<10)).Decode(&answer) // without a reason the HTTP status is shown
 		if answer.Reason == "" && response.StatusCode == http.StatusNotFound {
-			answer.Reason = "it serves no links: not the role dispatcher, or not this gateway"
+			answer.Reason = "it serves no " + t.kind + ": not the role " + t.role + ", or not this gateway"
 		}
 		return false, fmt.Errorf("%s answers %s %s", base, response.Status, answer.Reason)
 	}

@@ -11,6 +11,7 @@ import (
 	"intumwa/messages"
 	"intumwa/messages/receipts"
 	"intumwa/operations"
+	"intumwa/smppserver/binds"
 	"intumwa/sms"
 	"intumwa/webhooks"
 )
@@ -124,6 +125,13 @@ func (o *operator) export(ctx context.Context, about operations.Number, e *expor
 	})); err != nil {
 		return err
 	}
+	waiting, err := binds.OfNumber(ctx, o.pool, about.Forms) // receipts and MOs for binds of customers
+	if err := e.print("bind", "binds", err, views(waiting, func(d binds.Delivery) object {
+		return object{{"smpp", d.Account}, {"number", d.Number}, {"address", d.Address}, {"at", d.At}, {"sent", d.Sent}, {"reason", orNull(d.Reason)},
+			{"message", orNull(d.Body)}} // null: a receipt
+	})); err != nil {
+		return err
+	}
 	upTo, err := store.PurgedUpTo(ctx)
 	if err != nil {
 		return err
@@ -171,7 +179,7 @@ func (c *adminNumberEraseCmd) do(ctx context.Context, o *operator) (any, error) 
 	defer pool.Close()
 	done, err := o.by(pool).EraseNumber(ctx, about.Number, c.Reason)
 	if err == nil {
-		if err := about.found(done.Messages + done.Pending + done.Receipts + done.Inbound + done.Events + done.TestCodes + done.TestNumbers); err != nil {
+		if err := about.found(done.Messages + done.Pending + done.Receipts + done.Inbound + done.Binds + done.Events + done.TestCodes + done.TestNumbers); err != nil {
 			return nil, err
 		}
 	}

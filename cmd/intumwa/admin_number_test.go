@@ -100,11 +100,13 @@ func TestEraseNumber(t *testing.T) {
 	s.exec(`UPDATE users SET test_number = $1 WHERE id = 1`, number)
 	s.exec(`INSERT INTO test_number_codes (user_id, phone_number, salt, code_hash, created_at) VALUES (1, $1, '', decode(repeat('00', 32), 'hex'), now() - interval '2 days')`, number)
 
+	s.exec(`INSERT INTO smpp_deliveries (account, phone_number, address, at, body) VALUES (1, $1, '1234', now(), 'Yego'), (1, '+25779123413', '1234', now(), 'another''s')`, number)
+
 	about := func(verb string) []string {
 		return []string{"number", verb, "--number", "79 12 34 12", "--reason", "request 17"}
 	}
 	kinds := s.lines(about("export")...)
-	if len(kinds["message"]) != 4 || len(kinds["receipt"]) != 1 || len(kinds["inbound"]) != 2 || len(kinds["event"]) != 1 || len(kinds["test_number"]) != 1 {
+	if len(kinds["message"]) != 4 || len(kinds["receipt"]) != 1 || len(kinds["inbound"]) != 2 || len(kinds["event"]) != 1 || len(kinds["bind"]) != 1 || kinds["bind"][0]["message"] != "Yego" || len(kinds["test_number"]) != 1 {
 		t.Errorf("%v", kinds)
 	}
 	for i, text := range []string{"fourth", "third", "second", "first"} {
@@ -120,7 +122,7 @@ func TestEraseNumber(t *testing.T) {
 			t.Errorf("exit code %d, %s, %s; want %s", got, stdout, stderr, want)
 		}
 	}
-	erase(exitError, `{"number":"+25779****12","messages":2,"pending":4,"receipts":0,"inbound":0,"events":0,"test_codes":1,"test_numbers":1}`)
+	erase(exitError, `{"number":"+25779****12","messages":2,"pending":4,"receipts":0,"inbound":0,"binds":1,"events":0,"test_codes":1,"test_numbers":1}`)
 	s.holds(`SELECT count(*) FROM messages WHERE phone_number = '+2577XXXXX12' AND body = ''`, 2)
 	s.holds(`SELECT count(*) FROM webhook_deliveries WHERE phone_number = '+2577XXXXX12'`, 1)
 	s.holds(`SELECT count(*) FROM webhook_deliveries WHERE attempts IS NOT NULL AND attempts::text NOT LIKE '%excerpt%'`, 1)
@@ -131,8 +133,8 @@ func TestEraseNumber(t *testing.T) {
 	s.holds(`SELECT count(*) FROM webhook_deliveries WHERE data LIKE '%Yego%' AND phone_number = '`+number+`'`, 1)
 	s.holds(`SELECT count(*) FROM inbound_messages`, 1)
 	s.exec(`UPDATE webhook_deliveries SET delivered = true, due = NULL`)
-	erase(exitOK, `{"number":"+25779****12","messages":2,"pending":0,"receipts":1,"inbound":2,"events":1,"test_codes":0,"test_numbers":1}`)
-	erase(exitOK, `{"number":"+25779****12","messages":0,"pending":0,"receipts":0,"inbound":0,"events":0,"test_codes":0,"test_numbers":1}`)
+	erase(exitOK, `{"number":"+25779****12","messages":2,"pending":0,"receipts":1,"inbound":2,"binds":0,"events":1,"test_codes":0,"test_numbers":1}`)
+	erase(exitOK, `{"number":"+25779****12","messages":0,"pending":0,"receipts":0,"inbound":0,"binds":0,"events":0,"test_codes":0,"test_numbers":1}`)
 	if _, shown, _ := s.run("", append([]string{"admin"}, about("erase")...)...); !strings.HasPrefix(shown, "number        +25779****12\nmessages      0\n") {
 		t.Errorf("without --json: %q", shown)
 	}
@@ -177,6 +179,8 @@ func TestErasePurgedNumber(t *testing.T) {
 	s.exec(`UPDATE webhook_deliveries SET attempts = json_build_array(json_build_object('at', now(), 'ms', 5, 'status', 500, 'result', '5xx', 'excerpt', 'no such number: ' || phone_number))`)
 	s.exec(`INSERT INTO sweeps (name, up_to) VALUES ('purge messages', 100)`) // messages already purged
 
+	s.exec(`INSERT INTO smpp_deliveries (account, phone_number, address, at, body) VALUES (1, $1, '1234', now(), 'Yego'), (1, '+25779123413', '1234', now(), 'another''s')`, number)
+
 	about := func(verb string) []string {
 		return []string{"number", verb, "--number", number, "--reason", "request 18"}
 	}
@@ -198,7 +202,7 @@ func TestErasePurgedNumber(t *testing.T) {
 	s.holds(named, 1)
 	s.exec(`UPDATE webhook_deliveries SET delivered = true, due = NULL`)
 	erase(exitOK, `{"number":"+25779****12","messages":0,"pending":0,"receipts":0,"inbound":0,"events":1,"test_codes":0,"test_numbers":0}`)
-	erase(exitOK, `{"number":"+25779****12","messages":0,"pending":0,"receipts":0,"inbound":0,"events":0,"test_codes":0,"test_numbers":0}`)
+	erase(exitOK, `{"number":"+25779****12","messages":0,"pending":0,"receipts":0,"inbound":0,"binds":0,"events":0,"test_codes":0,"test_numbers":0}`)
 	s.holds(named, 0)
 	s.holds(`SELECT count(*) FROM webhook_deliveries WHERE client_reference = 'patient 8' OR data LIKE '%Yego%'`, 2) // another number's
 	s.holds(`SELECT count(*) FROM webhook_deliveries WHERE client_reference = 'patient 7' OR data LIKE '%Amakuru%' OR data LIKE '%Ego%' OR data LIKE '%Oya%'`, 0)
@@ -280,6 +284,8 @@ func TestForeignNumber(t *testing.T) {
 	}{
 		{"+250 788 123 456", "+250****56", 3}, {"8080", "****", 1}, {"MTN Promo", "****", 1}, {"INTUMWATEST", "INTU****ST", 1}, {"22 00 11 22", "+25722****22", 1},
 	} {
+		s.exec(`INSERT INTO smpp_deliveries (account, phone_number, address, at, body) VALUES (1, $1, '1234', now(), 'Yego'), (1, '+25779123413', '1234', now(), 'another''s')`, number)
+
 		about := func(verb string) []string {
 			return []string{"number", verb, "--number", c.number, "--reason", "request 19"}
 		}

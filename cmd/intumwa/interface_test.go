@@ -56,6 +56,12 @@ func TestInterface(t *testing.T) {
 		{"webhook resend --id 8", "resent"},
 		{"webhook deliveries --company 1", "id message_id event state attempts"},
 		{"test-number set --user a@example.com --number 79000001 --verified", "user_id phone_number verified"},
+		{"smpp create --company 1 --name A --networks 192.0.2.0/24", "system_id password"},
+		{"smpp list", "id system_id company_id company name networks sessions window tps binds waiting last_used_at revoked_at"},
+		{"smpp sessions", "id key_id system_id company_id company peer mode process since in_flight unanswered submitted refused"},
+		{"smpp set --id 2 --tps 100", "id system_id networks sessions window tps"},
+		{"smpp unbind --id 2", "id unbound"},
+		{"smpp revoke --id 2", "id revoked"},
 		{"links", "carrier link state window in_flight tps since"},
 		{"link pause --name leo-1", "link state"},
 		{"link resume --name leo-1", "link state"},
@@ -65,6 +71,9 @@ func TestInterface(t *testing.T) {
 	} {
 		if strings.HasPrefix(row.command, "webhook resend") {
 			s.exec(`insert into webhook_undelivered (company_id, id, at, phone_number) values (1, 8, now(), '')`)
+		}
+		if row.command == "smpp sessions" {
+			s.exec(`insert into smpp_binds (account, process, peer, mode) values (2, 'p0', '192.0.2.1:4000', 'receiver')`)
 		}
 		code, stdout, stderr := s.run("secret", append([]string{"admin", "--json"}, strings.Fields(row.command)...)...)
 		found, want := keysOf(t, stdout), strings.Fields(row.keys)

@@ -18,6 +18,7 @@ import (
 
 	"intumwa/accounts"
 	"intumwa/billing"
+	"intumwa/campaigns"
 	"intumwa/dashboard"
 	"intumwa/inbound/handsets"
 	"intumwa/internal/audit"
@@ -40,7 +41,7 @@ func (s *shell) pages() *pages {
 		s.t.Fatal(err)
 	}
 	d, err := dashboard.New(dashboard.Rooms{Pool: pool, Many: pool, Accounts: accounts.New(pool, accounts.Options{}), Ledger: billing.New(pool), Statements: billing.New(pool),
-		Messages: messages.New(pool), Handsets: handsets.New(pool), Mailer: mailer, Webhooks: webhooks.New(pool, webhooks.Options{AllowPrivate: true})}, dashboard.Options{})
+		Messages: messages.New(pool), Handsets: handsets.New(pool), Campaigns: campaigns.New(campaigns.Rooms{Pool: pool}), Mailer: mailer, Webhooks: webhooks.New(pool, webhooks.Options{AllowPrivate: true})}, dashboard.Options{SMPP: true})
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -173,6 +174,13 @@ func TestPageAndCommand(t *testing.T) {
 		{name: "refuse a sender", prepare: `update senders set refused_at = null, refusal = ''`, page: func() { root.post("/admin/senders/1/withdraw", "reason", "a bank's") }, command: "sender|refuse|--id|2|--reason|a bank's"},
 		{name: "create a token", page: func() { owner.post("/keys", "name", "Till") }, command: "token|create|--user|owner@command.example|--name|Till", once: true},
 		{name: "revoke a token", page: func() { root.post("/admin/keys/1/revoke") }, command: "token|revoke|--id|2"},
+		{name: "create an SMPP key", page: func() { owner.post("/smpp", "name", "Bank", "networks", "192.0.2.0/24") }, command: "smpp|create|--company|2|--name|Bank|--networks|192.0.2.0/24", once: true},
+		{name: "change an SMPP key", page: func() {
+			root.post("/admin/smpp/3", "sessions", "8", "window", "10", "tps", "100", "networks", "192.0.2.0/24")
+		}, command: "smpp|set|--id|4|--sessions|8|--tps|100"},
+		{name: "unbind", prepare: `insert into smpp_binds (account, process, peer, mode) values (3, 'p0', '192.0.2.1:4000', 'receiver'), (4, 'p0', '192.0.2.1:4001', 'receiver')`,
+			page: func() { owner.post("/smpp/3/unbind") }, command: "smpp|unbind|--id|4", once: true},
+		{name: "revoke an SMPP key", page: func() { owner.post("/smpp/3/revoke") }, command: "smpp|revoke|--id|4"},
 		{name: "set a webhook", page: func() { owner.post("/webhook", "url", "http://127.0.0.1:1/a?b=c") }, command: "webhook|set|--company|2|--url|http://127.0.0.1:1/a?b=c"},
 		{name: "move a webhook", page: func() { owner.post("/webhook", "url", "http://127.0.0.1:1/a?b=d") }, command: "webhook|set|--company|2|--url|http://127.0.0.1:1/a?b=d"},
 		{name: "switch a webhook", page: func() { owner.post("/webhook/active", "on", "no") }, command: "webhook|set|--company|2|--active=false"},

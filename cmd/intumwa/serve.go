@@ -335,7 +335,7 @@ func (g *gateway) serveDashboard(ctx context.Context, life *life, rdb redis.Univ
 	d, err := dashboard.New(rooms,
 		dashboard.Options{PublicURL: publicURL(&c.Dashboard), DocsURL: c.Dashboard.DocsURL, CreditsNotice: c.Dashboard.CreditsNotice, APIURL: apiURL(c), TrustedProxies: c.API.TrustedProxies,
 			Plan: plan, TestSender: c.TestSender, TestQuota: c.Accounts.TestQuota, Replacements: c.Accounts.TestNumberReplacements,
-			SecureCookies: !c.Dashboard.Local(), AdminTOTP: c.Dashboard.AdminTOTP,
+			SecureCookies: !c.Dashboard.Local(), AdminTOTP: c.Dashboard.AdminTOTP, SMPP: c.SMPPServer.Listen != "",
 			AtOnce: int(rooms.Pool.Config().MaxConns+1) / 2, // the other half is for tokens, tasks and heartbeats
 			Log:    g.log, Metrics: g.registry})
 	if err != nil {

@@ -131,11 +131,28 @@ func (s *Store) Close(ctx context.Context, ids []int64) error {
 	return nil
 }
 
-// List returns the live binds of a key, or with account 0 of all keys, the oldest first; at most limit.
-func (s *Store) List(ctx context.Context, account int64, limit int) ([]Bind, error) {
+// List returns the live binds of keys with ids above after, the oldest first, at most limit.
+func (s *Store) List(ctx context.Context, keys []int64, after int64, limit int) ([]Bind, error) {
+	return s.list(ctx, `account = ANY($1) AND id > $2`, keys, after, limit)
+}
+
+// All is [Store.List] for all keys.
+func (s *Store) All(ctx context.Context, after int64, limit int) ([]Bind, error) {
+	return s.list(ctx, `$1::bigint[] IS NULL AND id > $2`, nil, after, limit)
+}
+
+func (s *Store) list(ctx context.Context, condition string, keys []int64, after int64, limit int) ([]Bind, error) {
 	return postgres.All(ctx, s.pool, "listing binds", pgx.RowToStructByPos[Bind], `
 		SELECT id, account, process, peer, mode, bound_at, seen_at, submitted, refused, in_flight, unanswered FROM smpp_binds b
-		WHERE ($1 = 0 OR account = $1) AND `+live+` ORDER BY id LIMIT $2`, account, limit)
+		WHERE `+condition+` AND `+live+` ORDER BY id LIMIT $3`, keys, after, limit)
+}
+
+// Count counts the live binds of each of some keys.
+func (s *Store) Count(ctx context.Context, keys []int64) (map[int64]int64, error) {
+	counts := map[int64]int64{}
+	var of, n int64
+	return counts, postgres.Each(ctx, s.pool, "counting binds", []any{&of, &n}, func() error { counts[of] = n; return nil },
+		`SELECT account, count(*) FROM smpp_binds b WHERE account = ANY($1) AND `+live+` GROUP BY account`, keys)
 }
 
 // Unbind asks the processes to end a bind of a key, or with bind 0 all its binds, and returns how many. They do within 200 ms

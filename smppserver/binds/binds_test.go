@@ -130,9 +130,17 @@ func TestRenew(t *testing.T) {
 	if err != nil || len(end) != 2 || shares[1] != (binds.Share{Own: 2, All: 3}) {
 		t.Errorf("end %v, shares %v, %v", end, shares, err)
 	}
-	list, err := w.List(t.Context(), 0, 10)
+	list, err := w.All(t.Context(), 0, 10)
 	if err != nil || len(list) != 3 || list[0].Submitted != 5 || list[0].Refused["ESME_RTHROTTLED"] != 2 {
 		t.Errorf("%+v, %v", list, err)
+	}
+	for n, keys := range [][]int64{nil, {1}, {2}, {1, 2}} { // nil: no key, not all
+		want := int64(3 * (n % 2))
+		list, err := w.List(t.Context(), keys, 0, 10)
+		counts, wrong := w.Count(t.Context(), keys)
+		if int64(len(list)) != want || counts[1] != want || err != nil || wrong != nil {
+			t.Errorf("keys %v: %d binds, counts %v, %v, %v", keys, len(list), counts, err, wrong)
+		}
 	}
 }
 
@@ -156,7 +164,7 @@ func TestTake(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.want("given back", w.take("p0", map[int64]int{1: 10}), 1)
-	waiting, err := w.Waiting(t.Context(), 1)
+	waiting, err := w.WaitingFor(t.Context(), []int64{1})
 	if err != nil || waiting[1].Number != 3 {
 		t.Errorf("%v waiting, %v", waiting, err)
 	}
@@ -174,7 +182,7 @@ func TestDrop(t *testing.T) {
 	if err != nil || old != 1 || excess != 2 {
 		t.Errorf("%d old, %d too many, %v", old, excess, err)
 	}
-	if n, err := binds.Erase(t.Context(), w.pool, "+25779000001"); err != nil || n != 3 {
+	if n, err := binds.Erase(t.Context(), w.pool, []string{"+25779000001"}); err != nil || n != 3 {
 		t.Errorf("%d erased, %v", n, err)
 	}
 }

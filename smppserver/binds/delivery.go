@@ -70,9 +70,11 @@ func (s *Store) Take(ctx context.Context, process string, room map[int64]int) ([
 				AND NOT EXISTS (SELECT FROM smpp_binds b WHERE b.id = w.bind AND b.process <> $1 AND b.mode <> 'transmitter' AND `+live+`)
 			ORDER BY w.due_at, w.id LIMIT a.room FOR UPDATE SKIP LOCKED) f) free
 		WHERE d.id = free.id
-		RETURNING d.id, d.account, coalesce(d.bind, 0), d.tries, d.phone_number, d.address, d.ulid, d.sent, coalesce(d.reason, ''),
-			coalesce(d.submitted_at, d.at), d.at, coalesce(d.body, '')`, process, accounts, limits)
+		RETURNING `+deliveryColumns, process, accounts, limits)
 }
+
+const deliveryColumns = `d.id, d.account, coalesce(d.bind, 0), d.tries, d.phone_number, d.address, d.ulid, d.sent, coalesce(d.reason, ''),
+	coalesce(d.submitted_at, d.at), d.at, coalesce(d.body, '')`
 
 func scanDelivery(row pgx.CollectableRow) (d Delivery, err error) {
 	var id pgtype.UUID
@@ -119,13 +121,22 @@ func (s *Store) Settle(ctx context.Context, process string, all []Outcome) error
 	return nil
 }
 
-// Waiting counts the deliveries of each key, and says since when the oldest waits. With account 0 it counts all keys'.
-func (s *Store) Waiting(ctx context.Context, account int64) (map[int64]Queue, error) {
+// Waiting counts the deliveries of each key, and says since when the oldest waits.
+func (s *Store) Waiting(ctx context.Context) (map[int64]Queue, error) {
+	return s.waiting(ctx, `$1::bigint[] IS NULL`, nil)
+}
+
+// WaitingFor is [Store.Waiting] for some keys.
+func (s *Store) WaitingFor(ctx context.Context, keys []int64) (map[int64]Queue, error) {
+	return s.waiting(ctx, `account = ANY($1)`, keys)
+}
+
+func (s *Store) waiting(ctx context.Context, condition string, keys []int64) (map[int64]Queue, error) {
 	waiting := map[int64]Queue{}
 	var of int64
 	var q Queue
 	return waiting, postgres.Each(ctx, s.pool, "counting deliveries for binds", []any{&of, &q.Number, &q.Oldest}, func() error { waiting[of] = q; return nil },
-		`SELECT account, count(*), min(created_at) FROM smpp_deliveries WHERE $1 = 0 OR account = $1 GROUP BY account`, account)
+		`SELECT account, count(*), min(created_at) FROM smpp_deliveries WHERE `+condition+` GROUP BY account`, keys)
 }
 
 // Queue is what waits for the binds of one key.
@@ -146,7 +157,7 @@ func (s *Store) Drop(ctx context.Context, life time.Duration, most int64) (old, 
 		return 0, 0, fmt.Errorf("deleting old deliveries for binds: %w", err)
 	}
 	old = tag.RowsAffected()
-	waiting, err := s.Waiting(ctx, 0)
+	waiting, err := s.Waiting(ctx)
 	if err != nil {
 		return old, 0, err
 	}
@@ -164,17 +175,15 @@ func (s *Store) Drop(ctx context.Context, life time.Duration, most int64) (old, 
 	return old, excess, nil
 }
 
-// OfNumber counts what waits about a handset.
-func OfNumber(ctx context.Context, db postgres.DB, number string) (n int64, err error) {
-	if err := db.QueryRow(ctx, `SELECT count(*) FROM smpp_deliveries WHERE phone_number = $1`, number).Scan(&n); err != nil {
-		return 0, fmt.Errorf("counting deliveries about a number: %w", err)
-	}
-	return n, nil
+// OfNumber returns what waits about a handset, under any of the forms of its address.
+func OfNumber(ctx context.Context, db postgres.DB, forms []string) ([]Delivery, error) {
+	return postgres.All(ctx, db, "reading deliveries about a number", scanDelivery,
+		`SELECT `+deliveryColumns+` FROM smpp_deliveries d WHERE d.phone_number = ANY($1) ORDER BY d.id`, forms)
 }
 
-// Erase deletes what waits about a handset.
-func Erase(ctx context.Context, db postgres.DB, number string) (int64, error) {
-	tag, err := db.Exec(ctx, `DELETE FROM smpp_deliveries WHERE phone_number = $1`, number)
+// Erase deletes what waits about a handset, under any of the forms of its address.
+func Erase(ctx context.Context, db postgres.DB, forms []string) (int64, error) {
+	tag, err := db.Exec(ctx, `DELETE FROM smpp_deliveries WHERE phone_number = ANY($1)`, forms)
 	if err != nil {
 		return 0, fmt.Errorf("erasing deliveries about a number: %w", err)
 	}
