@@ -44,6 +44,7 @@ type Options struct {
 	Refund         dispatcher.Refund  // for the documents: which failed messages are refunded
 	RetryDelays    []time.Duration    // for the documents: pauses between attempts of a webhook; default those of rule api 6
 	WebhookTimeout time.Duration      // for the documents: of an attempt, default 10 s
+	SMPP           SMPP               // for the documents: the server for customers' programs
 	MaxBody        int64              // bytes of a body; default 16 MiB
 	BodyMemory     int64              // bytes of all bodies and large responses in memory, more than twice MaxBody; default 64 MiB
 	Lookups        int                // concurrent database look-ups; default 4

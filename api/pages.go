@@ -40,8 +40,8 @@ const tokenExample = "1|xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"
 var assets = map[string]string{"style.css": "text/css; charset=utf-8", "segments.js": "text/javascript; charset=utf-8", "page.js": "text/javascript; charset=utf-8",
 	"copy.js": "text/javascript; charset=utf-8"}
 
-// otherPages are the pages under /docs, by name: what each status means and costs, and the guide to the dashboard.
-var otherPages = []string{"statuses", "guide"}
+// otherPages are the pages under /docs, by name: what each status means and costs, the guide to the dashboard, and the SMPP server.
+var otherPages = []string{"statuses", "guide", "smpp"}
 
 // pages are the documents that describe the API.
 type pages struct {
@@ -80,6 +80,7 @@ type reference struct {
 	Stop, Start                    []string
 	Validity                       float64 // hours
 	Pauses, Timeout                string  // of webhooks
+	SMPP                           smppPage
 }
 
 // row is a line of the table of errors.
@@ -161,6 +162,9 @@ func (p *pages) edition(language string, o Options, rateLimit int) (*edition, er
 	}
 	c.Stop, c.Start, c.Validity = o.StopWords, o.StartWords, o.Validity.Hours()
 	c.Pauses, c.Timeout = pauses(o.RetryDelays, map[string]string{"en": " and ", "fr": " et "}[language]), pause(o.WebhookTimeout)
+	if c.SMPP, err = smppPageOf(o.SMPP, language); err != nil {
+		return nil, err
+	}
 	c.Endpoints, c.Hooks, err = endpoints(p.own.Replace(openAPIText), language)
 	return e, err
 }

@@ -1,6 +1,7 @@
 package smppserver_test
 
 import (
+	"crypto/tls"
 	"fmt"
 	"io"
 	"net"
@@ -35,7 +36,7 @@ admin-password = x
 smsbox-port = %[2]d
 box-allow-ip = 127.0.0.1
 store-type = file
-store-location = %[8]s/store
+store-location = %[6]s/store
 dlr-storage = internal
 log-level = 1
 
@@ -45,22 +46,7 @@ sendsms-port = %[3]d
 log-level = 1
 immediate-sendsms-reply = true
 
-group = smsc
-smsc = smpp
-smsc-id = us
-host = 127.0.0.1
-port = %[4]s
-transceiver-mode = true
-smsc-username = %[5]s
-smsc-password = %[6]s
-system-type = ""
-source-addr-ton = 5
-source-addr-npi = 0
-dest-addr-ton = 1
-dest-addr-npi = 1
-reconnect-delay = 1
-max-pending-submits = 10
-
+%[4]s
 group = sendsms-user
 username = u
 password = p
@@ -69,7 +55,7 @@ concatenation = true
 
 group = sms-service
 keyword = default
-get-url = "%[7]s/mo?from=%%p&text=%%a"
+get-url = "%[5]s/mo?from=%%p&text=%%a"
 max-messages = 0
 `
 
@@ -84,10 +70,6 @@ func (w *bank) startKannel(p *process) *kannel {
 		k.said = append(k.said, r.URL.String())
 	}))
 	w.Cleanup(k.reports.Close)
-	_, port, err := net.SplitHostPort(p.address)
-	if err != nil {
-		w.Fatal(err)
-	}
 	dir, ports := w.TempDir(), [3]int{}
 	for i := range ports {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -98,7 +80,7 @@ func (w *bank) startKannel(p *process) *kannel {
 		_ = l.Close()
 	}
 	conf := filepath.Join(dir, "kannel.conf")
-	if err := os.WriteFile(conf, fmt.Appendf(nil, kannelConf, ports[0], ports[1], ports[2], port, w.key.SystemID, w.password, k.reports.URL, dir), 0o600); err != nil {
+	if err := os.WriteFile(conf, fmt.Appendf(nil, kannelConf, ports[0], ports[1], ports[2], w.kannelGroup(p), k.reports.URL, dir), 0o600); err != nil {
 		w.Fatal(err)
 	}
 	k.sendsms = fmt.Sprintf("http://127.0.0.1:%d/cgi-bin/sendsms", ports[2])
@@ -121,6 +103,62 @@ func (w *bank) startKannel(p *process) *kannel {
 	run(bearerbox, ports[1])
 	run(filepath.Join(filepath.Dir(bearerbox), "smsbox"), ports[2])
 	return k
+}
+
+// kannelGroup is the group that the page for customers shows, for a process behind TLS.
+func (w *bank) kannelGroup(p *process) string {
+	w.Helper()
+	sample, err := os.ReadFile("../api/docs/samples/kannel.txt")
+	if err != nil {
+		w.Fatal(err)
+	}
+	_, port, err := net.SplitHostPort(w.behindTLS(p.address))
+	if err != nil {
+		w.Fatal(err)
+	}
+	group := string(sample)
+	for _, own := range [][2]string{{"smpp.example.com", "127.0.0.1"}, {"2776", port}, {"SYSTEM_ID", w.key.SystemID}, {"PASSWORD", w.password},
+		{"reconnect-delay = 10", "reconnect-delay = 1"}} {
+		if !strings.Contains(group, own[0]) {
+			w.Fatalf("the page's sample lacks %s", own[0])
+		}
+		group = strings.Replace(group, own[0], own[1], 1)
+	}
+	return group
+}
+
+// behindTLS returns the address of a listener with TLS 1.2 or newer that passes connections on to another address.
+func (w *bank) behindTLS(address string) string {
+	w.Helper()
+	pair, err := tls.LoadX509KeyPair(testenv.Certificate(w))
+	if err != nil {
+		w.Fatal(err)
+	}
+	door, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{pair}})
+	if err != nil {
+		w.Fatal(err)
+	}
+	w.Cleanup(func() { _ = door.Close() })
+	pass := func(to, from net.Conn) {
+		_, _ = io.Copy(to, from)
+		_ = to.Close()
+	}
+	go func() {
+		for {
+			outside, err := door.Accept()
+			if err != nil {
+				return
+			}
+			inside, err := net.Dial("tcp", address)
+			if err != nil {
+				_ = outside.Close()
+				continue
+			}
+			go pass(inside, outside)
+			go pass(outside, inside)
+		}
+	}()
+	return door.Addr().String()
 }
 
 // send sends a text through Kannel; it reports every event of it with the reference.
@@ -154,7 +192,7 @@ func (k *kannel) heard(beginning string) (list []string) {
 	return list
 }
 
-// TestKannelClient: Kannel binds to us, sends GSM 7-bit, Unicode and three parts, and gets their receipts, also on the next
+// TestKannelClient: Kannel, with the configuration of the page /docs/smpp, binds to us over TLS, sends GSM 7-bit, Unicode and three parts, and gets their receipts, also on the next
 // bind, and an MO. Without credits it sends a message once.
 func TestKannelClient(t *testing.T) {
 	t.Parallel()

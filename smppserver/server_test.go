@@ -10,8 +10,8 @@ import (
 
 	"intumwa/accounts"
 	"intumwa/smpp"
-	"intumwa/smppserver"
 	"intumwa/smppserver/binds"
+	"intumwa/smppserver/statuses"
 	"intumwa/sms"
 )
 
@@ -68,9 +68,9 @@ func TestRefusals(t *testing.T) {
 		{"too long a part", "", func(m *smpp.Submit) {
 			m.ESMClass, m.ShortMessage = 0x40, append([]byte{5, 0, 3, 1, 2, 1}, strings.Repeat("x", 154)...)
 		}, smpp.StatusInvMsgLen},
-		{"more than is left", "", func(m *smpp.Submit) { m.ShortMessage = []byte(strings.Repeat("x", 161)) }, smppserver.StatusNoCredits},
-		{"a company that is not verified", `UPDATE companies SET verified = false`, nil, smppserver.StatusNotVerified},
-		{"a company that is not approved", `UPDATE companies SET approved = false`, nil, smppserver.StatusNotApproved},
+		{"more than is left", "", func(m *smpp.Submit) { m.ShortMessage = []byte(strings.Repeat("x", 161)) }, statuses.NoCredits},
+		{"a company that is not verified", `UPDATE companies SET verified = false`, nil, statuses.NotVerified},
+		{"a company that is not approved", `UPDATE companies SET approved = false`, nil, statuses.NotApproved},
 	} {
 		if try.before != "" {
 			w.exec(try.before)

@@ -13,6 +13,7 @@ import (
 	"intumwa/internal/postgres"
 	"intumwa/messages"
 	"intumwa/smpp"
+	"intumwa/smppserver/statuses"
 	"intumwa/sms"
 )
 
@@ -31,12 +32,9 @@ func (s *Server) request(b *bind, r *smpp.Request) {
 	case smpp.OpReplace:
 		s.answer(r, refusal{smpp.StatusReplaceFailed, ""})
 	default:
-		s.answer(r, refusal{StatusMultiFailed, ""})
+		s.answer(r, refusal{statuses.MultiFailed, ""})
 	}
 }
-
-// StatusMultiFailed is ESME_RCNTSUBDL, which refuses submit_multi.
-const StatusMultiFailed smpp.Status = 0x44
 
 func (s *Server) answer(r *smpp.Request, no refusal) {
 	s.metrics.refused.WithLabelValues(no.status.String()).Inc()

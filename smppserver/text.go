@@ -6,6 +6,7 @@ import (
 
 	"intumwa/messages"
 	"intumwa/smpp"
+	"intumwa/smppserver/statuses"
 	"intumwa/sms"
 )
 
@@ -14,9 +15,6 @@ const (
 	esmTypeMask = 0x3C
 	esmUDHI     = 0x40
 )
-
-// statusInvTLV is ESME_RINVOPTPARAMVAL.
-const statusInvTLV smpp.Status = 0xC4
 
 // refusal is a status with its explanation for the client's operator.
 type refusal struct {
@@ -102,9 +100,9 @@ func partOfTLVs(r *smpp.Request) (*sms.Part, *refusal) {
 	case !one && !two && !three:
 		return nil, nil
 	case len(reference) != 2 || len(total) != 1 || len(number) != 1:
-		return nil, &refusal{statusInvTLV, "The sar parameters are not complete."}
+		return nil, &refusal{statuses.InvTLV, "The sar parameters are not complete."}
 	}
-	return checkPart(int(reference[0])<<8|int(reference[1]), int(total[0]), int(number[0]), statusInvTLV)
+	return checkPart(int(reference[0])<<8|int(reference[1]), int(total[0]), int(number[0]), statuses.InvTLV)
 }
 
 func checkPart(reference, total, number int, status smpp.Status) (*sms.Part, *refusal) {

@@ -8,6 +8,7 @@ import (
 
 	"intumwa/smpp"
 	"intumwa/smppserver/binds"
+	"intumwa/smppserver/statuses"
 	"intumwa/sms"
 )
 
@@ -47,8 +48,8 @@ func TestTextOf(t *testing.T) {
 		{"a part with 16 bits", submitted(0x43, 8, "060804010203010041"), "A", sms.Part{Reference: 0x102, Total: 3, Number: 1}, -1, 0},
 		{"one part in all", submitted(0x40, 0, "05000307010141"), "A", sms.Part{}, -1, 0},
 		{"sar", submitted(0, 0, "41", sar("0102", "02", "02")...), "A", sms.Part{Reference: 0x102, Total: 2, Number: 2}, -1, 0},
-		{"an incomplete sar", submitted(0, 0, "41", sar("0102", "02", "02")[:2]...), "", sms.Part{}, -1, statusInvTLV},
-		{"part 3 of 2", submitted(0, 0, "41", sar("0102", "02", "03")...), "", sms.Part{}, -1, statusInvTLV},
+		{"an incomplete sar", submitted(0, 0, "41", sar("0102", "02", "02")[:2]...), "", sms.Part{}, -1, statuses.InvTLV},
+		{"part 3 of 2", submitted(0, 0, "41", sar("0102", "02", "03")...), "", sms.Part{}, -1, statuses.InvTLV},
 		{"part 0", submitted(0x40, 0, "05000307030041"), "", sms.Part{}, -1, smpp.StatusInvESMClass},
 		{"ports", submitted(0x40, 4, "060504158200ff41"), "", sms.Part{}, -1, smpp.StatusInvESMClass},
 		{"a receipt", submitted(0x04, 0, "41"), "", sms.Part{}, -1, smpp.StatusInvESMClass},

@@ -227,7 +227,7 @@ func (g *gateway) serve(ctx context.Context) error {
 		if handler, err = api.New(rooms, api.Options{Plan: plan, DashboardURL: c.Dashboard.PublicURL, DocsNotice: c.API.DocsNotice, TestSender: c.TestSender, TestQuota: c.Accounts.TestQuota,
 			StopWords: c.Inbound.StopWords, StartWords: c.Inbound.StartWords, Validity: c.Messages.Validity,
 			RetryDelays: c.Webhooks.RetryDelays, WebhookTimeout: c.Webhooks.Timeout,
-			Replacements: c.Accounts.TestNumberReplacements, Refund: refunds[c.Billing.Refund], Lookups: lookupConnections(), TrustedProxies: c.API.TrustedProxies,
+			SMPP: smppOf(c), Replacements: c.Accounts.TestNumberReplacements, Refund: refunds[c.Billing.Refund], Lookups: lookupConnections(), TrustedProxies: c.API.TrustedProxies,
 			FailedLogins: throttle.New(rdb, throttle.Options{Prefix: c.Redis.Prefix + ":logins", Limit: failedLogins, Log: g.log}),
 			Log:          g.log, Metrics: g.registry}); err != nil {
 			return fmt.Errorf("api: %w", err)

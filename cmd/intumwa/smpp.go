@@ -11,6 +11,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"intumwa/api"
 	"intumwa/configs"
 	"intumwa/internal/notices"
 	"intumwa/internal/throttle"
@@ -50,6 +51,15 @@ func (g *gateway) serveSMPP(ctx context.Context, life *life, rdb redis.Universal
 	life.run("smpp", server.Run)
 	life.listeners = append(life.listeners, life.start("smpp listener", func(ctx context.Context) error { return server.Serve(ctx, door) }))
 	return nil
+}
+
+// smppOf is what the documents say of the server.
+func smppOf(c *configs.Config) (of api.SMPP) {
+	_, port, err := net.SplitHostPort(c.SMPPServer.Listen)
+	if err != nil { // it is off
+		return of
+	}
+	return api.SMPP{Port: port, TLS: c.SMPPServer.TLS != (configs.ServerTLS{})}
 }
 
 // certificate reads a certificate again when its file has changed: tools renew it every few weeks.
