@@ -184,7 +184,7 @@ func (k *SMPPKey) Usable() bool { return k.RevokedAt == nil && !k.Expired() }
 
 const smppKeys = `select ` + tokenColumns + `, coalesce((select company_id from users where users.id = user_id), 0),
 	coalesce((select c.name from companies c join users u on u.company_id = c.id where u.id = user_id), '')
-	from api_tokens where system_id is not null and ` //nolint:gosec // names of columns, no credential
+	from api_tokens where system_id is not null and `
 
 // SMPPKeys lists keys of kind SMPP with ids above after, at most limit; company 0: of all companies.
 func (a *Accounts) SMPPKeys(ctx context.Context, company, after int64, limit int) ([]SMPPKey, error) {
