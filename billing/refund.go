@@ -84,7 +84,7 @@ func store(ctx context.Context, tx pgx.Tx, owed []Debit) error {
 		companies, segments, tests = append(companies, r.CompanyID), append(segments, r.Amount), append(tests, r.Test)
 	}
 	if _, err := tx.Exec(ctx, `INSERT INTO returns (ref, company_id, segments, test)
-		SELECT * FROM unnest($1::uuid[], $2::bigint[], $3::bigint[], $4::boolean[]) ON CONFLICT DO NOTHING`, refs, companies, segments, tests); err != nil {
+		SELECT * FROM unnest($1::uuid[], $2::bigint[], $3::bigint[], $4::boolean[]) ORDER BY 1 ON CONFLICT DO NOTHING`, refs, companies, segments, tests); err != nil {
 		return fmt.Errorf("storing deferred refunds: %w", err)
 	}
 	return nil

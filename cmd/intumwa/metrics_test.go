@@ -121,7 +121,7 @@ var closedLabels = map[string]string{
 	"fault":   "queue.Faults",
 	"carrier": "configuration", "link": "configuration", "pool": "two pools", "version": "one a build", "confirm": "configuration's words", "second": "configuration",
 	"lane": "single, batch", "state": "states of links and endpoints", "status": "statuses; unknown ones are other", "result": "list",
-	"task":     "list",
+	"task": "list", "limit": "the limits of codes",
 	"listener": "api, dashboard, kannel", "reason": "list", "subject": "list", "reason_class": "list", "command": "commands of SMPP", "direction": "in, out", "outcome": "list", "mode": "list",
 	"kind": "kinds of request", "encoding": "gsm7, ucs2", "route": "routes; others are none", "method": "methods; others are other",
 	"code": "status codes we answer", "event": "names of webhooks' events", "change": "list", "source": "memory, database", "cause": "errors of the handler",

@@ -14,18 +14,27 @@ import (
 var (
 	keyText      = regexp.MustCompile(`"([a-z0-9]+(?:\.[a-z0-9]+)+)"`)
 	action       = regexp.MustCompile(`\{\{[^-].*?\}\}`)
-	actText      = regexp.MustCompile(`\b(?:Act:|act\w*\s*:?=|decideSender\(ctx,)\s*"([a-z_.]+)"`)
+	actText      = regexp.MustCompile(`"([a-z_]+(?:\.[a-z_]+)+)"`)
 	placeholder  = regexp.MustCompile(`\{\d\}`)
 	templateName = regexp.MustCompile(`\{\{(define|template) "[^"]*"`)
 )
 
-// used returns the keys in the dashboard's templates and code, with a file for each, and a key for each recorded act of
-// pages and commands: the values of an entry's Act, of constants and variables whose names begin with act, and the
-// arguments of decideSender.
+// composed are the acts whose names package operations puts together.
+var composed = []string{"batch.cancel.done", "company.cancel.done", "test_send", "unanswered.cancelled", "unanswered.failed", "unanswered.send",
+	"unanswered.sent", "user.demote", "user.disable", "user.enable", "user.reset"}
+
+// used returns the keys in the dashboard's templates and code, with a file for each, and a key for each act of package
+// operations: its texts with a dot, and composed.
 func used(t *testing.T) map[string]string {
 	t.Helper()
 	keys := map[string]string{}
-	for _, pattern := range []string{"../*/*.html", "*.go", "../*.go", "../../campaigns/*.go", "../../letters/*.go", "../../cmd/intumwa/*.go"} {
+	for _, act := range composed {
+		keys["act."+act] = "../../operations"
+		if strings.HasPrefix(act, "user.") {
+			keys["flash."+act] = "../adminusers.go"
+		}
+	}
+	for _, pattern := range []string{"../*/*.html", "*.go", "../*.go", "../../campaigns/*.go", "../../letters/*.go", "../../operations/*.go"} {
 		files, _ := filepath.Glob(pattern)
 		for _, file := range files {
 			content, err := os.ReadFile(file)
@@ -39,13 +48,13 @@ func used(t *testing.T) map[string]string {
 			case strings.HasSuffix(file, ".html"):
 				text = strings.Join(action.FindAllString(templateName.ReplaceAllString(text, "{{"), -1), " ")
 			}
-			for _, act := range actText.FindAllStringSubmatch(text, -1) {
-				keys["act."+act[1]] = file
-			}
-			if strings.HasPrefix(pattern, "../../cmd") {
+			if strings.HasPrefix(pattern, "../../operations") {
+				for _, act := range actText.FindAllStringSubmatch(text, -1) {
+					keys["act."+act[1]] = file
+				}
 				continue
 			}
-			for _, key := range keyText.FindAllStringSubmatch(actText.ReplaceAllString(text, ""), -1) {
+			for _, key := range keyText.FindAllStringSubmatch(text, -1) {
 				if extension := path.Ext(key[1]); extension != ".css" && extension != ".js" && extension != ".svg" {
 					keys[key[1]] = file
 				}
