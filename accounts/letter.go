@@ -56,6 +56,7 @@ type KeyLetter struct {
 type EndpointLetter struct {
 	URL     string `json:"url"`
 	Rotated bool   `json:"rotated,omitempty"` // the signing secret was renewed
+	Given   bool   `json:"given,omitempty"`   // an operator replaced the signing secret, and the old one is not valid any more
 }
 
 // Beginning and end of statements that write letters. A trigger wakes the processes that send them.

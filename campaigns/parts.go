@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/oklog/ulid/v2"
 
 	"intumwa/accounts"
@@ -46,19 +47,21 @@ func (c *Campaigns) Begin(ctx context.Context, p *accounts.Principal, made *Camp
 			return intake.RefuseCredits("batch", strconv.Itoa(sums.Segments))
 		}
 	}
-	tag, err := c.Pool.Exec(ctx, `update campaigns set taken_until = now() + $2::interval, unsent = false
-		where ulid = $1 and paused = '' and (coalesce(taken_until <= now(), true) or unsent)`, made.key(), takenFor)
+	var begun bool // its first part had an unknown outcome, and may still be accepted
+	err := c.Pool.QueryRow(ctx, `with was as (select ulid, taken_until is not null as begun from campaigns where ulid = $1 for update)
+		update campaigns c set taken_until = now() + $2::interval, unsent = false from was
+		where c.ulid = was.ulid and c.paused = '' and (coalesce(c.taken_until <= now(), true) or c.unsent) returning was.begun`, made.key(), takenFor).Scan(&begun)
 	switch {
+	case errors.Is(err, pgx.ErrNoRows): // the first of two clicks began it
+		return ErrTaken
 	case err != nil:
 		return fmt.Errorf("taking a campaign: %w", err)
-	case tag.RowsAffected() == 0: // the first of two clicks began it
-		return ErrTaken
 	}
 	left, err := c.sendPart(ctx, p, made, 0, sums.Recipients, at)
 	if err == nil {
 		return c.parted(ctx, made, left)
 	}
-	if back := c.giveBack(ctx, made, errors.Is(err, intake.ErrOutcomeUnknown), 0, ""); back != nil {
+	if back := c.giveBack(ctx, made, begun || errors.Is(err, intake.ErrOutcomeUnknown), 0, ""); back != nil {
 		c.Log.Warn("a campaign could not be given back; it cannot be sent for a minute", "event", "campaign_not_given_back", "error", back)
 	}
 	return err

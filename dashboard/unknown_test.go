@@ -74,4 +74,12 @@ func TestUnknownRefusal(t *testing.T) {
 	w.sendOn()
 	w.exec(`update campaigns set taken_until = now() + interval '1 minute', unsent = false`) // another click began it
 	c.wants(c.post(path), http.StatusConflict, "It is being sent")
+
+	// While nobody knows whether the first part will still be accepted, a try that fails does not make it a campaign that
+	// never began: nobody would send its further parts.
+	w.exec(`update campaigns set taken_until = now()`)
+	w.sendOn()
+	w.grant(company.ID, -500, "spent elsewhere")
+	c.wants(c.post(path), http.StatusUnprocessableEntity, "You do not have enough credits.")
+	w.counts(1, `select count(*) from campaigns where taken_until is not null`)
 }

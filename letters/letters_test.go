@@ -51,6 +51,7 @@ func TestLettersAreMailed(t *testing.T) {
 			{func() error { _, err := w.accounts.RefuseSender(t.Context(), wish.ID, "Whose name is it?"); return err }, l.T("mail.sender.refused.subject", wish.Name), "Whose name is it?"},
 			{func() error { _, err := w.accounts.SetSender(t.Context(), wish.ID, true); return err }, l.T("mail.sender.approved.subject", wish.Name), "/messages/new"},
 			{write(accounts.LetterBalance, accounts.BalanceLetter{Credits: 40, Threshold: 50}), l.T("mail.low.subject"), l.T("mail.low.text", 40, 50)},
+			{write(accounts.LetterEndpoint, accounts.EndpointLetter{URL: "https://shop.example/hook", Given: true}), l.T("mail.rotated.subject"), "https://shop.example/hook.\n\n" + l.T("mail.given.text")},
 			{func() error { // an endpoint fails for good
 				w.exec(`insert into webhook_endpoints (company_id, url, secret, active, given_up_at) values ($1, 'https://evil.example', 'x', true, now() - interval '1 hour')`, company.ID)
 				_, err := w.letters.writeFailing(t.Context())
@@ -71,7 +72,7 @@ func TestLettersAreMailed(t *testing.T) {
 		}
 	}
 	w.until("nothing waits", func() bool { return w.count(`select count(*) from letters`) == 0 })
-	if n := len(w.mails.Mails()); n != 16 {
+	if n := len(w.mails.Mails()); n != 18 {
 		t.Errorf("%d mails", n)
 	}
 }

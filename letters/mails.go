@@ -69,7 +69,10 @@ func (d *Letters) mailOf(ctx context.Context, to accounts.Letter) (*mail.Message
 		var data accounts.EndpointLetter
 		err = json.Unmarshal(to.Values, &data)
 		subject, paragraphs = l.T("mail.endpoint.subject"), []string{l.T("mail.endpoint.text", data.URL), l.T("mail.endpoint.next"), d.link("/account")}
-		if data.Rotated {
+		switch {
+		case data.Given:
+			subject, paragraphs = l.T("mail.rotated.subject"), []string{l.T("mail.endpoint.text", data.URL), l.T("mail.given.text"), l.T("mail.notyou"), d.link("/password")}
+		case data.Rotated:
 			subject, paragraphs = l.T("mail.rotated.subject"), []string{l.T("mail.rotated.text", data.URL), l.T("mail.notyou"), d.link("/password")}
 		}
 	case accounts.LetterTries:

@@ -15,7 +15,7 @@ func onWebhook(name string, company sms.CompanyID, before, after any) act {
 }
 
 // SetEndpoint creates or changes a company's endpoint. keep gets the secret of a new one. The owner gets a letter about
-// another URL.
+// another URL or another secret.
 func (a Actor) SetEndpoint(ctx context.Context, company sms.CompanyID, to webhooks.Setting, keep Keep) (is webhooks.Endpoint, err error) {
 	err = a.do(ctx, reads, func(in within) (act, error) {
 		done := onWebhook("webhook.set", company, nil, nil)
@@ -36,8 +36,8 @@ func (a Actor) SetEndpoint(ctx context.Context, company sms.CompanyID, to webhoo
 		if is.Made {
 			err = keep.keep(in.Tx, is.Secret)
 		}
-		if err == nil && is.URL != was.URL {
-			err = accounts.WriteLetter(ctx, in.Tx, accounts.LetterEndpoint, company, accounts.EndpointLetter{URL: webhooks.RecordedURL(is.URL)})
+		if given := to.Secret != "" && was.URL != ""; err == nil && (given || is.URL != was.URL) {
+			err = accounts.WriteLetter(ctx, in.Tx, accounts.LetterEndpoint, company, accounts.EndpointLetter{URL: webhooks.RecordedURL(is.URL), Given: given})
 		}
 		done.after = state(is, to.Secret != "")
 		return done, err
