@@ -3,11 +3,13 @@ package stories
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"intumwa/internal/testenv"
 	"intumwa/smpp"
 	"intumwa/tools/rig"
 )
@@ -30,17 +32,12 @@ type program struct {
 func (c *company) binds(n int, addresses ...string) *program {
 	w := c.w
 	w.t.Helper()
-	var key struct {
-		SystemID string `json:"system_id"`
-		Password string `json:"password"`
-	}
-	w.orders(&key, "", "smpp", "create", "--company", c.number(), "--name", "program", "--networks", "127.0.0.0/8", "--tps", "10000", "--window", "20")
-	w.secret(key.Password)
+	systemID, password := c.key()
 	p := &program{from: c, word: word(), accepted: map[string]string{}, receipts: map[string]int{}, states: map[string]string{}, refused: map[smpp.Status]int{}}
 	w.secret(p.word)
 	for range n {
 		b, err := smpp.New(smpp.Options{Carrier: "gateway", Name: c.sender, Window: 20, Version: smpp.Version34, Deliver: p.receive,
-			Account: smpp.Account{Addresses: addresses, SystemID: key.SystemID, Password: key.Password}})
+			Account: smpp.Account{Addresses: addresses, SystemID: systemID, Password: password}})
 		if err != nil {
 			w.t.Fatal(err)
 		}
@@ -51,6 +48,18 @@ func (c *company) binds(n int, addresses ...string) *program {
 		p.binds = append(p.binds, b)
 	}
 	return p
+}
+
+// key makes a key of kind SMPP.
+func (c *company) key() (systemID, password string) {
+	c.w.t.Helper()
+	var made struct {
+		SystemID string `json:"system_id"`
+		Password string `json:"password"`
+	}
+	c.w.orders(&made, "", "smpp", "create", "--company", c.number(), "--name", "program", "--networks", "127.0.0.0/8", "--tps", "10000", "--window", "20")
+	c.w.secret(made.Password)
+	return made.SystemID, made.Password
 }
 
 func (p *program) receive(d *smpp.Delivery) {
@@ -169,6 +178,79 @@ func TestBindsSurviveAKill(t *testing.T) {
 	w.gateway.start()
 	<-sent
 	p.adds(4 * smpp.DefaultDeliverWindow)
+}
+
+// Kannel submits 500 messages a second while the gateway is killed. Each message that Kannel knows to be accepted is recorded
+// under its id, and its receipt comes after the next bind with the same id.
+func TestKannelSurvivesAKill(t *testing.T) {
+	t.Parallel()
+	busy(t)
+	address := rig.FreeAddress()
+	w := play(t, scene{carriers: []carrier{steady()}, config: tree{"smpp_server": tree{"listen": address}}})
+	c := w.company("ACME", 1_000_000)
+	systemID, password := c.key()
+	host, port, _ := strings.Cut(address, ":")
+	k := testenv.NewKannel(t, fmt.Sprintf(`group = smsc
+smsc = smpp
+smsc-id = us
+host = %s
+port = %s
+transceiver-mode = true
+smsc-username = %s
+smsc-password = %s
+system-type = ""
+reconnect-delay = 1
+max-pending-submits = 20
+`, host, port, systemID, password))
+	const messages = 1500
+	text := word()
+	w.secret(text)
+	var senders sync.WaitGroup
+	tick := time.NewTicker(time.Second / 500)
+	defer tick.Stop()
+	for i := range messages {
+		<-tick.C
+		senders.Go(func() {
+			k.Send(fmt.Sprint(i), fmt.Sprintf("%s %06d", text, i), "to="+strings.TrimPrefix(w.subscriber(i), "+"), "source-addr-ton=5")
+		})
+		if i == messages/2 {
+			w.gateway.kill()
+			w.gateway.start()
+		}
+	}
+	senders.Wait()
+	w.eventually(settledWithin, "Kannel knows the end of each", func() bool {
+		ended := map[string]bool{}
+		for _, s := range k.Heard("/dlr?of=") {
+			if strings.Contains(s, "&report=1&") {
+				ended[strings.TrimPrefix(strings.Split(s, "&")[0], "/dlr?of=")] = true
+			}
+		}
+		return len(ended) == messages
+	})
+	w.drains()
+	w.settles(settledWithin)
+	records := map[string]string{}
+	for _, r := range c.records() {
+		records[r.ID] = r.Body
+	}
+	if more := len(records) - messages; more < 0 || more > 20 { // what Kannel sent again, because it had no answer
+		t.Errorf("%d messages are recorded for %d", len(records), messages)
+	}
+	accepted := map[string]string{} // the reference, by id
+	for _, s := range k.Heard("/dlr?of=") {
+		fields := strings.Split(s, "&")
+		of, id := strings.TrimPrefix(fields[0], "/dlr?of="), strings.TrimPrefix(fields[2], "id=")
+		switch fields[1] {
+		case "report=8":
+			accepted[id] = of
+		case "report=1":
+			if n, _ := strconv.Atoi(of); accepted[id] != of || records[id] != fmt.Sprintf("%s %06d", text, n) {
+				t.Errorf("the receipt of message %s has the id %q", of, id)
+			}
+		}
+	}
+	w.audited()
 }
 
 // Of two gateways one is killed for good: the binds move to the other, and so do their receipts.
