@@ -324,6 +324,9 @@ func (p *play) cancels() {
 // handsOver gives the message to another carrier, if its own may not have it or resends it.
 func (p *play) handsOver() {
 	at := p.process()
+	if p.handedOver { // under another policy, perhaps
+		return
+	}
 	if _, err := at.d.store.Reroute(at.Context(), "lumitel", "onatel", messages.LaneSingle, 1000, at.policy()); err != nil {
 		p.Fatal(err)
 	}
