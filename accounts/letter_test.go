@@ -26,7 +26,9 @@ func TestDecisionsAreMailed(t *testing.T) {
 	approve := func(yes bool) func(*Accounts) error {
 		return func(a *Accounts) error { _, err := a.SetSender(t.Context(), sender.ID, yes); return err }
 	}
-	refuse := func(a *Accounts) error { _, err := a.RefuseSender(t.Context(), sender.ID, "no"); return err }
+	refuse := func(reason string) func(*Accounts) error {
+		return func(a *Accounts) error { _, err := a.RefuseSender(t.Context(), sender.ID, reason); return err }
+	}
 	undone := errors.New("undone")
 	for i, step := range []struct {
 		do   func(*Accounts) error
@@ -39,8 +41,9 @@ func TestDecisionsAreMailed(t *testing.T) {
 		{approve(true), []string{fmt.Sprint("sender ", sender.ID)}},
 		{approve(true), nil},
 		{approve(false), nil},
-		{refuse, []string{fmt.Sprint("sender ", sender.ID)}},
-		{refuse, []string{fmt.Sprint("sender ", sender.ID)}}, // for another reason
+		{refuse("no"), []string{fmt.Sprint("sender ", sender.ID)}},
+		{refuse("no"), nil},
+		{refuse("another's name"), []string{fmt.Sprint("sender ", sender.ID)}},
 		{func(a *Accounts) error {
 			err := pgx.BeginFunc(t.Context(), a.pool, func(tx pgx.Tx) error {
 				return errors.Join(approve(true)(a.In(tx)), undone)
