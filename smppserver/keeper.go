@@ -110,7 +110,7 @@ func (s *Server) apply(looked map[int64]binds.Counts, end []int64, shares map[in
 		switch t, may := keys[id]; {
 		case here && may && share.All > 0:
 			s.keys[id].set(float64(t.TPS)*float64(share.Own)/float64(share.All), now)
-		case !s.servesLocked(id):
+		case !s.servesLocked(id) && s.keys[id].full(now): // else a new bind would begin with a burst
 			delete(s.keys, id)
 		}
 	}
