@@ -39,6 +39,14 @@ func (b *bucket) fill(now time.Time) {
 	b.since = now
 }
 
+// full reports whether nothing is missing.
+func (b *bucket) full(now time.Time) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.fill(now)
+	return b.left >= b.size()
+}
+
 // take takes a message's segments; false if it comes too fast. further: it is a part of a message whose first part has
 // passed.
 func (b *bucket) take(segments int, further bool, now time.Time) bool {

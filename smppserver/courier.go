@@ -2,7 +2,10 @@ package smppserver
 
 import (
 	"context"
+	"errors"
+	"maps"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 
@@ -27,12 +30,13 @@ type courier struct {
 	look   chan struct{}
 
 	mu   sync.Mutex
+	held map[int64]bool  // the deliveries that were taken, until their outcome is recorded
 	over []binds.Outcome // not recorded yet
 	wake chan struct{}   // there is one
 }
 
 func newCourier(s *Server) *courier {
-	return &courier{server: s, look: make(chan struct{}, 1), wake: make(chan struct{}, 1)}
+	return &courier{server: s, held: map[int64]bool{}, look: make(chan struct{}, 1), wake: make(chan struct{}, 1)}
 }
 
 // kick makes the courier look for deliveries. It never blocks.
@@ -74,7 +78,7 @@ func (c *courier) room() map[int64]int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, b := range s.bound {
-		if b.receives && !b.peer.Snapshot().Bound.IsZero() {
+		if b.ready {
 			free := min(smpp.DefaultDeliverWindow-b.given, takenAtOnce-all)
 			if free > 0 {
 				room[b.account] += free
@@ -93,10 +97,18 @@ func (c *courier) round(ctx context.Context) (more bool, err error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, takeWithin)
 	defer cancel()
-	taken, err := c.server.rooms.Binds.Take(ctx, c.server.process, room)
+	c.mu.Lock()
+	held := slices.Collect(maps.Keys(c.held))
+	c.mu.Unlock()
+	taken, err := c.server.rooms.Binds.Take(ctx, c.server.process, room, held)
 	if err != nil {
 		return false, err
 	}
+	c.mu.Lock()
+	for i := range taken {
+		c.held[taken[i].ID] = true
+	}
+	c.mu.Unlock()
 	for i := range taken {
 		c.hand(&taken[i])
 	}
@@ -108,10 +120,10 @@ func (c *courier) hand(d *binds.Delivery) {
 	s := c.server
 	s.mu.Lock()
 	to := s.bound[d.Bind]
-	if to == nil || !to.receives || to.given >= smpp.DefaultDeliverWindow {
+	if to == nil || !to.ready || to.given >= smpp.DefaultDeliverWindow {
 		to = nil
 		for _, b := range s.bound {
-			if b.account == d.Account && b.receives && b.given < smpp.DefaultDeliverWindow && (to == nil || b.given < to.given) {
+			if b.account == d.Account && b.ready && b.given < smpp.DefaultDeliverWindow && (to == nil || b.given < to.given) {
 				to = b
 			}
 		}
@@ -134,6 +146,11 @@ func (c *courier) hand(d *binds.Delivery) {
 		c.ended(c.outcome(d, r))
 	}
 	if err := to.peer.Deliver(ctx, &m, done); err != nil {
+		if errors.Is(err, smpp.ErrNotBound) { // it ends
+			s.mu.Lock()
+			to.ready = false
+			s.mu.Unlock()
+		}
 		done(smpp.Result{Outcome: smpp.NotWritten, Err: err})
 	}
 }
@@ -209,5 +226,10 @@ func (c *courier) record(ctx context.Context, over []binds.Outcome) {
 		}
 		return
 	}
+	c.mu.Lock()
+	for _, o := range over {
+		delete(c.held, o.ID)
+	}
+	c.mu.Unlock()
 	c.kick() // there is room again
 }

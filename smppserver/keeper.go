@@ -72,12 +72,13 @@ func (s *Server) renew(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.apply(end, shares, valid)
+	s.apply(counts, end, shares, valid)
 	return nil
 }
 
-// apply ends binds that must end, and keeps the limits of the keys.
-func (s *Server) apply(end []int64, shares map[int64]binds.Share, valid []accounts.Token) {
+// apply ends those of the binds looked at that must end, and keeps the limits of the keys. Nothing is known of a bind that
+// came meanwhile.
+func (s *Server) apply(looked map[int64]binds.Counts, end []int64, shares map[int64]binds.Share, valid []accounts.Token) {
 	keys := make(map[int64]accounts.Token, len(valid))
 	for _, t := range valid {
 		keys[t.ID] = t
@@ -89,7 +90,11 @@ func (s *Server) apply(end []int64, shares map[int64]binds.Share, valid []accoun
 	now := time.Now()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for id, b := range s.bound {
+	for id := range looked {
+		b, here := s.bound[id]
+		if !here {
+			continue
+		}
 		t, may := keys[b.account]
 		switch {
 		case !may, len(t.Networks) == 0, !t.From(hostOf(b.peer.Login().Remote)):
@@ -105,7 +110,7 @@ func (s *Server) apply(end []int64, shares map[int64]binds.Share, valid []accoun
 		switch t, may := keys[id]; {
 		case here && may && share.All > 0:
 			s.keys[id].set(float64(t.TPS)*float64(share.Own)/float64(share.All), now)
-		case !s.servesLocked(id):
+		case !s.servesLocked(id) && s.keys[id].full(now): // else a new bind would begin with a burst
 			delete(s.keys, id)
 		}
 	}

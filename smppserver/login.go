@@ -19,7 +19,8 @@ type bind struct {
 	peer     *smpp.Peer
 	peerName string
 	receives bool
-	given    int // deliveries on their way to it; guarded by Server.mu
+	ready    bool // it takes deliveries; guarded by Server.mu
+	given    int  // deliveries on their way to it; guarded by Server.mu
 
 	key accounts.Token // as last read; guarded by Server.mu
 }
@@ -69,7 +70,13 @@ func (s *Server) login(ctx context.Context, p *smpp.Peer, l smpp.Login) (smpp.Ad
 	s.mu.Unlock()
 	s.log.Info("a customer's program is bound", "event", "smpp_bound", "key_id", of.ID, "system_id", of.SystemID, "mode", l.Mode.String(), "peer", b.peerName)
 	s.wakeKeeper() // for the key's rate
-	return smpp.Admission{Window: of.Window, Bound: s.courier.kick, Request: func(r *smpp.Request) { s.request(b, r) }}, smpp.StatusOK
+	bound := func() {
+		s.mu.Lock()
+		b.ready = b.receives
+		s.mu.Unlock()
+		s.courier.kick()
+	}
+	return smpp.Admission{Window: of.Window, Bound: bound, Request: func(r *smpp.Request) { s.request(b, r) }}, smpp.StatusOK
 }
 
 // forget removes the bind of a peer and returns it; nil if it never had one.

@@ -15,8 +15,8 @@ type raw struct {
 	last uint32
 }
 
-// raw connects and binds as a transmitter.
-func (w *bank) raw(p *process) *raw {
+// raw connects and binds with a bind command.
+func (w *bank) raw(p *process, command uint32) *raw {
 	w.Helper()
 	conn, err := net.Dial("tcp", p.address)
 	if err != nil {
@@ -24,7 +24,7 @@ func (w *bank) raw(p *process) *raw {
 	}
 	w.Cleanup(func() { _ = conn.Close() })
 	r := &raw{w: w, conn: conn}
-	if got := r.ask(pdu(0x02, w.key.SystemID+"\x00"+w.password+"\x00\x00\x34\x00\x00\x00")); got[:2] != "0 " {
+	if got := r.ask(pdu(command, w.key.SystemID+"\x00"+w.password+"\x00\x00\x34\x00\x00\x00")); got[:2] != "0 " {
 		w.Fatalf("bind: %q", got)
 	}
 	return r

@@ -87,7 +87,7 @@ func New(rooms Rooms, opts Options) *Server {
 		metrics: newMetrics(opts.Metrics), wake: make(chan struct{}, 1),
 		bound: map[int64]*bind{}, keys: map[int64]*bucket{}}
 	s.courier = newCourier(s)
-	s.serving = smpp.Serving{SystemID: opts.SystemID, Login: s.login, Log: opts.Log, Metrics: smpp.NewServerMetrics(opts.Metrics)}
+	s.serving = smpp.Serving{SystemID: opts.SystemID, Login: s.login, DrainTimeout: drainWithin, UnbindTimeout: goodbyeWithin, Log: opts.Log, Metrics: smpp.NewServerMetrics(opts.Metrics)}
 	return s
 }
 
@@ -104,7 +104,7 @@ func (s *Server) Run(ctx context.Context) error {
 // acceptPause is the pause after a failed accept: usually there are too many open files.
 const acceptPause = 100 * time.Millisecond
 
-// Serve accepts connections until ctx ends. The listener bounds them. Then it ends the binds politely, within some seconds, and returns.
+// Serve accepts connections until ctx ends. The listener bounds them. Then it ends the binds politely, within three seconds, and returns.
 func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 	stop := context.AfterFunc(ctx, func() { _ = listener.Close() })
 	defer stop()
@@ -138,11 +138,20 @@ func (s *Server) serve(ctx context.Context, conn net.Conn) {
 		return
 	}
 	s.log.Info("a customer's bind has ended", "event", "smpp_unbound", "key_id", b.account, "system_id", b.systemID, "peer", b.peerName, "error", err)
-	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeWithin)
+	within := closeWithin
+	if ctx.Err() != nil {
+		within = goodbyeWithin
+	}
+	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), within)
 	defer cancel()
 	if err := s.rooms.Binds.Close(closing, []int64{b.id}); err != nil { // its row is over by itself after binds.Lease
 		s.log.Warn("the end of a customer's bind could not be recorded", "event", "smpp_unbind_not_recorded", "key_id", b.account, "error", err)
 	}
 }
 
-const closeWithin = 5 * time.Second
+const (
+	closeWithin = 5 * time.Second
+	// At the end of the process: a program that answers nothing must not take the time of the carriers' links.
+	drainWithin   = 1500 * time.Millisecond
+	goodbyeWithin = 500 * time.Millisecond
+)

@@ -190,7 +190,7 @@ func TestQueryAndCancel(t *testing.T) {
 	w := newBank(t, 10, accounts.SMPPLimits{})
 	p := w.start()
 	r := w.bound(p, nil).submit(func(m *smpp.Submit) { m.Validity = "000000010000000R" })
-	raw := w.raw(p)
+	raw := w.raw(p, 0x02)
 	for _, try := range []struct {
 		name string
 		pdu  []byte

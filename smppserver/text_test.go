@@ -185,3 +185,22 @@ func TestBucket(t *testing.T) {
 		t.Error("a message of several segments does not pass with something left, or leaves no room as long as there is")
 	}
 }
+
+// TestBucketOutlivesBinds: a key that unbinds and binds again does not begin with a new burst.
+func TestBucketOutlivesBinds(t *testing.T) {
+	s := New(Rooms{}, Options{})
+	now := time.Now()
+	b := new(bucket)
+	b.set(20, now.Add(-time.Minute))
+	s.keys[1] = b
+	b.take(200, false, now)
+	s.apply(nil, nil, nil, nil)
+	if s.bucketOf(1) != b {
+		t.Error("a bucket that is not full is forgotten with the last bind")
+	}
+	b.giveBack(200)
+	s.apply(nil, nil, nil, nil)
+	if s.bucketOf(1) != nil {
+		t.Error("a full bucket is kept")
+	}
+}

@@ -62,9 +62,9 @@ func (w *town) receipt(account, bind int64) {
 	}
 }
 
-func (w *town) take(process string, room map[int64]int) (ids []int64) {
+func (w *town) take(process string, room map[int64]int, held ...int64) (ids []int64) {
 	w.Helper()
-	taken, err := w.Take(context.Background(), process, room)
+	taken, err := w.Take(context.Background(), process, room, held)
 	if err != nil {
 		w.Fatal(err)
 	}
@@ -157,13 +157,15 @@ func TestTake(t *testing.T) {
 	w.want("beyond the room", w.take("p0", map[int64]int{1: 0}), 0)
 	got := w.take("p0", map[int64]int{1: 10})
 	w.want("own, transmitter's and over", got, 3)
+	w.want("held", w.take("p0", map[int64]int{1: 10}, got...), 0)
+	w.want("held, but one whose answer was lost", w.take("p0", map[int64]int{1: 10}, got[1:]...), 1)
 	w.want("taken", w.take("p1", map[int64]int{1: 10}), 1)
 	w.exec(`UPDATE smpp_binds SET seen_at = now() - interval '11 seconds' WHERE process = 'p1'`)
-	w.want("of the dead process", w.take("p0", map[int64]int{1: 10}), 1)
+	w.want("of the dead process", w.take("p0", map[int64]int{1: 10}, got...), 1)
 	if err := w.Settle(t.Context(), "p0", []binds.Outcome{{ID: got[0], Done: true}, {ID: got[1]}, {ID: got[2], Again: time.Hour, Tried: true}}); err != nil {
 		t.Fatal(err)
 	}
-	w.want("given back", w.take("p0", map[int64]int{1: 10}), 1)
+	w.want("given back", w.take("p1", map[int64]int{1: 10}), 1)
 	waiting, err := w.WaitingFor(t.Context(), []int64{1})
 	if err != nil || waiting[1].Number != 3 {
 		t.Errorf("%v waiting, %v", waiting, err)

@@ -56,8 +56,9 @@ func Add(ctx context.Context, tx pgx.Tx, all []Delivery) error {
 }
 
 // Take takes due deliveries for a process: for each key at most as many as given, the oldest first. It leaves a receipt to
-// the live bind that submitted its message if another process serves that one and it receives.
-func (s *Store) Take(ctx context.Context, process string, room map[int64]int) ([]Delivery, error) {
+// the live bind that submitted its message if another process serves that one and it receives. held are the deliveries that
+// the process has; what it took before and does not have, because the answer of the database was lost, it takes again.
+func (s *Store) Take(ctx context.Context, process string, room map[int64]int, held []int64) ([]Delivery, error) {
 	accounts, limits := make([]int64, 0, len(room)), make([]int32, 0, len(room))
 	for account, n := range room {
 		accounts, limits = append(accounts, account), append(limits, int32(n))
@@ -65,12 +66,12 @@ func (s *Store) Take(ctx context.Context, process string, room map[int64]int) ([
 	return postgres.All(ctx, s.pool, "taking deliveries for binds", scanDelivery, `
 		UPDATE smpp_deliveries d SET taken_by = $1
 		FROM (SELECT f.id FROM unnest($2::bigint[], $3::int[]) a(account, room) CROSS JOIN LATERAL (
-			SELECT w.id FROM smpp_deliveries w WHERE w.account = a.account AND w.due_at <= now()
-				AND (w.taken_by IS NULL OR w.taken_by <> $1 AND NOT EXISTS (SELECT FROM smpp_binds b WHERE b.process = w.taken_by AND `+live+`))
+			SELECT w.id FROM smpp_deliveries w WHERE w.account = a.account AND w.due_at <= now() AND w.id <> ALL($4)
+				AND (w.taken_by IS NULL OR w.taken_by = $1 OR NOT EXISTS (SELECT FROM smpp_binds b WHERE b.process = w.taken_by AND `+live+`))
 				AND NOT EXISTS (SELECT FROM smpp_binds b WHERE b.id = w.bind AND b.process <> $1 AND b.mode <> 'transmitter' AND `+live+`)
 			ORDER BY w.due_at, w.id LIMIT a.room FOR UPDATE SKIP LOCKED) f) free
 		WHERE d.id = free.id
-		RETURNING `+deliveryColumns, process, accounts, limits)
+		RETURNING `+deliveryColumns, process, accounts, limits, append([]int64{}, held...)) // NULL would be true for none
 }
 
 const deliveryColumns = `d.id, d.account, coalesce(d.bind, 0), d.tries, d.phone_number, d.address, d.ulid, d.sent, coalesce(d.reason, ''),
