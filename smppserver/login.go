@@ -68,7 +68,6 @@ func (s *Server) login(ctx context.Context, p *smpp.Peer, l smpp.Login) (smpp.Ad
 		s.keys[of.ID].set(float64(of.TPS), time.Now())
 	}
 	s.mu.Unlock()
-	s.log.Info("a customer's program is bound", "event", "smpp_bound", "key_id", of.ID, "system_id", of.SystemID, "mode", l.Mode.String(), "peer", b.peerName)
 	s.wakeKeeper() // for the key's rate
 	bound := func() {
 		s.mu.Lock()

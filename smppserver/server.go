@@ -132,12 +132,11 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 // serve serves one connection until it ends.
 func (s *Server) serve(ctx context.Context, conn net.Conn) {
 	peer := smpp.NewPeer(conn, &s.serving)
-	err := peer.Run(ctx)
+	_ = peer.Run(ctx) // the session logs why it ended
 	b := s.forget(peer)
 	if b == nil {
 		return
 	}
-	s.log.Info("a customer's bind has ended", "event", "smpp_unbound", "key_id", b.account, "system_id", b.systemID, "peer", b.peerName, "error", err)
 	within := closeWithin
 	if ctx.Err() != nil {
 		within = goodbyeWithin
