@@ -36,6 +36,9 @@ func (c *core) limit(ctx context.Context, company *accounts.Company, r *request)
 	sendings := make([]throttle.Sending, len(r.messages))
 	for i, m := range r.messages {
 		sendings[i] = throttle.Sending{Number: string(m.Number), Text: m.Body}
+		if o := m.Origin; o != nil && o.Part != nil { // two parts of a message may have one text
+			sendings[i].Text += "\x00" + strconv.Itoa(int(o.Part.Number))
+		}
 	}
 	counted, first, reached := c.opts.Repeats.Count(ctx, company.ID, repeats, r.name(), sendings)
 	if reached != throttle.NoRepeat {

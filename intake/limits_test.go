@@ -13,6 +13,7 @@ import (
 	"intumwa/billing"
 	"intumwa/internal/testenv"
 	"intumwa/internal/throttle"
+	"intumwa/messages"
 	"intumwa/sms"
 )
 
@@ -84,6 +85,20 @@ func TestLimitsOnRepeats(t *testing.T) {
 	d.limit(t, accounts.LimitsChange{RepeatsADay: accounts.Limit(0), NumberADay: accounts.Limit(5)})
 	refusal(t, "a fifth", batch(Recipient{Number: "+25779000003", Message: "1"}, Recipient{Number: "+25779000003", Message: "2"}, Recipient{Number: "+25779000003", Message: "3"}, Recipient{Number: "+25779000003", Message: "4"}, Recipient{Number: "+25779000003", Message: "5"}), "")
 	refusal(t, "a sixth", batch(Recipient{Number: "+25779000003", Message: "6"}), "Recipient #1: at most 5 messages a day can be sent to this phone number.")
+}
+
+// TestLimitsOnParts: two parts of a long message may have one text; the message again is a repeat.
+func TestLimitsOnParts(t *testing.T) {
+	d := newDistrict(t, 100)
+	in := d.limited(t, accounts.LimitsChange{RepeatSeconds: accounts.Limit(30)})
+	part := func(reference uint16, number uint8) error {
+		_, err := in.Submit(t.Context(), d.principal, Submit{Number: ann, Sender: "ACME", Message: "xxx",
+			Origin: messages.Origin{Form: messages.Form{Part: &sms.Part{Reference: reference, Total: 2, Number: number}}}})
+		return err
+	}
+	refusal(t, "part 1", part(1, 1), "")
+	refusal(t, "part 2", part(1, 2), "")
+	refusal(t, "part 1 again", part(2, 1), "The same message can be sent to this phone number only once in 30 seconds.")
 }
 
 // TestLimitsCountAcceptedRequests: neither refused nor repeated requests count.

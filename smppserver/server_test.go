@@ -149,6 +149,22 @@ func TestRate(t *testing.T) {
 	}
 }
 
+// TestRateOfQueries: query_sm and cancel_sm read the database, and count as one segment.
+func TestRateOfQueries(t *testing.T) {
+	w := newBank(t, 0, accounts.SMPPLimits{TPS: 1})
+	raw := w.raw(w.start(), 0x02)
+	got := map[string]int{}
+	for range 150 {
+		for _, b := range [][]byte{query("x", ""), cancel("x")} {
+			status, _, _ := strings.Cut(raw.ask(b), " ")
+			got[status]++
+		}
+	}
+	if got["88"] < 10 || got["12"] < 100 || got["17"] < 100 {
+		t.Errorf("statuses %v", got)
+	}
+}
+
 // TestSilentClient: a program that answers no receipt gets a window of them and no more; another program of the key gets its
 // own. What was refused for now comes again, what was refused for good does not.
 func TestSilentClient(t *testing.T) {

@@ -25,16 +25,24 @@ func (s *Server) request(b *bind, r *smpp.Request) {
 	switch r.Operation {
 	case smpp.OpSubmit, smpp.OpData:
 		s.submit(b, r)
-	case smpp.OpQuery:
-		go s.query(b, r)
-	case smpp.OpCancel:
-		go s.cancel(b, r)
+	case smpp.OpQuery, smpp.OpCancel:
+		if !s.bucketOf(b.account).take(1, false, time.Now()) {
+			s.answer(r, tooFast)
+			return
+		}
+		if r.Operation == smpp.OpQuery {
+			go s.query(b, r)
+		} else {
+			go s.cancel(b, r)
+		}
 	case smpp.OpReplace:
 		s.answer(r, refusal{smpp.StatusReplaceFailed, ""})
 	default:
 		s.answer(r, refusal{statuses.MultiFailed, ""})
 	}
 }
+
+var tooFast = refusal{smpp.StatusThrottled, "Too many messages a second."}
 
 func (s *Server) answer(r *smpp.Request, no refusal) {
 	s.metrics.refused.WithLabelValues(no.status.String()).Inc()
@@ -55,7 +63,7 @@ func (s *Server) submit(b *bind, r *smpp.Request) {
 	}
 	bucket := s.bucketOf(b.account)
 	if !bucket.take(segments, further, time.Now()) {
-		s.answer(r, refusal{smpp.StatusThrottled, "Too many messages a second."})
+		s.answer(r, tooFast)
 		return
 	}
 	go func() {

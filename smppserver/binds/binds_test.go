@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"intumwa/internal/testenv"
+	"intumwa/smpp"
 	"intumwa/smppserver/binds"
 )
 
@@ -170,6 +171,19 @@ func TestTake(t *testing.T) {
 	if err != nil || waiting[1].Number != 3 {
 		t.Errorf("%v waiting, %v", waiting, err)
 	}
+}
+
+// TestTakeFromFullBind: a bind that leaves a whole window unanswered does not keep its receipts from the key's other binds.
+func TestTakeFromFullBind(t *testing.T) {
+	w := newTown(t)
+	w.open(1, "p0", binds.Transceiver)
+	frozen := w.open(1, "p1", binds.Transceiver)
+	w.receipt(1, frozen)
+	w.want("with room", w.take("p0", map[int64]int{1: 10}), 0)
+	if _, _, err := w.Renew(t.Context(), "p1", map[int64]binds.Counts{frozen: {Unanswered: smpp.DefaultDeliverWindow}}); err != nil {
+		t.Fatal(err)
+	}
+	w.want("without room", w.take("p0", map[int64]int{1: 10}), 1)
 }
 
 // TestDrop: old deliveries go, and the oldest of a key beyond its number.

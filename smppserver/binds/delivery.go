@@ -56,7 +56,7 @@ func Add(ctx context.Context, tx pgx.Tx, all []Delivery) error {
 }
 
 // Take takes due deliveries for a process: for each key at most as many as given, the oldest first. It leaves a receipt to
-// the live bind that submitted its message if another process serves that one and it receives. held are the deliveries that
+// the live bind that submitted its message if another process serves that one and it receives and has room. held are the deliveries that
 // the process has; what it took before and does not have, because the answer of the database was lost, it takes again.
 func (s *Store) Take(ctx context.Context, process string, room map[int64]int, held []int64) ([]Delivery, error) {
 	accounts, limits := make([]int64, 0, len(room)), make([]int32, 0, len(room))
@@ -68,11 +68,14 @@ func (s *Store) Take(ctx context.Context, process string, room map[int64]int, he
 		FROM (SELECT f.id FROM unnest($2::bigint[], $3::int[]) a(account, room) CROSS JOIN LATERAL (
 			SELECT w.id FROM smpp_deliveries w WHERE w.account = a.account AND w.due_at <= now() AND w.id <> ALL($4)
 				AND (w.taken_by IS NULL OR w.taken_by = $1 OR NOT EXISTS (SELECT FROM smpp_binds b WHERE b.process = w.taken_by AND `+live+`))
-				AND NOT EXISTS (SELECT FROM smpp_binds b WHERE b.id = w.bind AND b.process <> $1 AND b.mode <> 'transmitter' AND `+live+`)
+				AND NOT EXISTS (SELECT FROM smpp_binds b WHERE b.id = w.bind AND b.process <> $1 AND b.mode <> 'transmitter' AND b.unanswered < `+window+` AND `+live+`)
 			ORDER BY w.due_at, w.id LIMIT a.room FOR UPDATE SKIP LOCKED) f) free
 		WHERE d.id = free.id
 		RETURNING `+deliveryColumns, process, accounts, limits, append([]int64{}, held...)) // NULL would be true for none
 }
+
+// window is how many deliveries a bind may leave unanswered (smpp.DefaultDeliverWindow): one that has as many has no room.
+const window = "100"
 
 const deliveryColumns = `d.id, d.account, coalesce(d.bind, 0), d.tries, d.phone_number, d.address, d.ulid, d.sent, coalesce(d.reason, ''),
 	coalesce(d.submitted_at, d.at), d.at, coalesce(d.body, '')`
