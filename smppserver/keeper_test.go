@@ -17,7 +17,7 @@ func (w *bank) other() (accounts.Token, func(*smpp.Options)) {
 	if err != nil {
 		w.Fatal(err)
 	}
-	return key, func(o *smpp.Options) { o.Account.SystemID, o.Account.Password = key.SystemID, password }
+	return key, func(o *smpp.Options) { o.SystemID, o.Password = key.SystemID, password }
 }
 
 // TestBindDuringRenewal: a key that binds while the process renews its other binds stays bound.
