@@ -205,3 +205,20 @@ func TestBucketOutlivesBinds(t *testing.T) {
 		t.Error("a full bucket is kept")
 	}
 }
+
+// TestLateAnswer: an answer to a deliver_sm that had counted as unanswered ends the delivery, and without answers the pauses
+// between its attempts grow.
+func TestLateAnswer(t *testing.T) {
+	s := New(Rooms{}, Options{})
+	s.courier.late(1, smpp.Result{Outcome: smpp.Accepted})
+	s.courier.late(2, smpp.Result{Outcome: smpp.Rejected, Status: smpp.StatusInvDstAddr})
+	s.courier.late(3, smpp.Result{Outcome: smpp.Rejected, Status: smpp.StatusMsgQueueFull})
+	if over := s.courier.over; len(over) != 2 || !over[0].Done || over[0].ID != 1 || over[1].ID != 2 {
+		t.Errorf("%+v", over)
+	}
+	silent := smpp.Result{Outcome: smpp.NoAnswer}
+	first, later := s.courier.outcome(&binds.Delivery{}, silent), s.courier.outcome(&binds.Delivery{Tries: 50}, silent)
+	if first.Again != againSilent || later.Again != againLongest {
+		t.Errorf("pauses of %s and %s", first.Again, later.Again)
+	}
+}
