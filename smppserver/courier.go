@@ -21,7 +21,7 @@ const (
 	takenAtOnce  = 500
 	againFirst   = time.Second // after the first refusal, doubling
 	againLongest = 10 * time.Minute
-	againSilent  = 5 * time.Second // after a deliver_sm without an answer
+	againSilent  = 5 * time.Second // after the first deliver_sm without an answer, doubling
 )
 
 // courier brings receipts and MOs to the binds of this process.
@@ -172,10 +172,17 @@ func (c *courier) outcome(d *binds.Delivery, r smpp.Result) binds.Outcome {
 		pause := min(againFirst<<min(d.Tries, 20), againLongest)
 		o.Again, o.Tried = pause/2+rand.N(pause/2), true
 	case r.Outcome == smpp.NoAnswer:
-		o.Again, o.Tried = againSilent, true
+		o.Again, o.Tried = min(againSilent<<min(d.Tries, 20), againLongest), true
 	}
 	c.server.metrics.deliveries.WithLabelValues(label).Inc()
 	return o
+}
+
+// late ends a delivery whose answer comes after it had counted as unanswered.
+func (c *courier) late(id uint64, r smpp.Result) {
+	if r.Outcome == smpp.Accepted || r.Outcome == smpp.Rejected && !retried[r.Status] {
+		c.ended(binds.Outcome{ID: int64(id), Done: true})
+	}
 }
 
 // ended adds an outcome to those that settle records.

@@ -75,7 +75,7 @@ func (s *Server) login(ctx context.Context, p *smpp.Peer, l smpp.Login) (smpp.Ad
 		s.mu.Unlock()
 		s.courier.kick()
 	}
-	return smpp.Admission{Window: of.Window, Bound: bound, Request: func(r *smpp.Request) { s.request(b, r) }}, smpp.StatusOK
+	return smpp.Admission{Window: of.Window, Bound: bound, Request: func(r *smpp.Request) { s.request(b, r) }, OnLate: s.courier.late}, smpp.StatusOK
 }
 
 // forget removes the bind of a peer and returns it; nil if it never had one.

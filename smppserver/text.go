@@ -41,7 +41,12 @@ func textOf(r *smpp.Request) (text string, form messages.Form, no *refusal) {
 		form.Part = part
 	}
 	form.Class = classOf(r.DataCoding)
+	before, after := "", ""
+	if part != nil && sms.IsUCS2(r.DataCoding) {
+		before, octets, after = sms.CutPairs(octets)
+	}
 	text, ok := decode(r.DataCoding, octets)
+	text = before + text + after
 	switch {
 	case !ok:
 		return "", form, &refusal{smpp.StatusInvDataCoding, "The data_coding is none of GSM 7-bit (0), ASCII (1), Latin-1 (3) and UCS-2 (8)."}

@@ -46,6 +46,7 @@ func TestTextOf(t *testing.T) {
 		{"a class in UCS-2", submitted(0, 0x18, "0041"), "A", sms.Part{}, 0, 0},
 		{"a part", submitted(0x40, 0, "05000307030241"), "A", sms.Part{Reference: 7, Total: 3, Number: 2}, -1, 0},
 		{"a part with 16 bits", submitted(0x43, 8, "060804010203010041"), "A", sms.Part{Reference: 0x102, Total: 3, Number: 1}, -1, 0},
+		{"a part that cuts pairs", submitted(0x40, 8, "050003070302"+"df0d0041d83c"), "\U0010DF0DA\U0010D83C", sms.Part{Reference: 7, Total: 3, Number: 2}, -1, 0},
 		{"one part in all", submitted(0x40, 0, "05000307010141"), "A", sms.Part{}, -1, 0},
 		{"sar", submitted(0, 0, "41", sar("0102", "02", "02")...), "A", sms.Part{Reference: 0x102, Total: 2, Number: 2}, -1, 0},
 		{"an incomplete sar", submitted(0, 0, "41", sar("0102", "02", "02")[:2]...), "", sms.Part{}, -1, statuses.InvTLV},
@@ -202,5 +203,22 @@ func TestBucketOutlivesBinds(t *testing.T) {
 	s.apply(nil, nil, nil, nil)
 	if s.bucketOf(1) != nil {
 		t.Error("a full bucket is kept")
+	}
+}
+
+// TestLateAnswer: an answer to a deliver_sm that had counted as unanswered ends the delivery, and without answers the pauses
+// between its attempts grow.
+func TestLateAnswer(t *testing.T) {
+	s := New(Rooms{}, Options{})
+	s.courier.late(1, smpp.Result{Outcome: smpp.Accepted})
+	s.courier.late(2, smpp.Result{Outcome: smpp.Rejected, Status: smpp.StatusInvDstAddr})
+	s.courier.late(3, smpp.Result{Outcome: smpp.Rejected, Status: smpp.StatusMsgQueueFull})
+	if over := s.courier.over; len(over) != 2 || !over[0].Done || over[0].ID != 1 || over[1].ID != 2 {
+		t.Errorf("%+v", over)
+	}
+	silent := smpp.Result{Outcome: smpp.NoAnswer}
+	first, later := s.courier.outcome(&binds.Delivery{}, silent), s.courier.outcome(&binds.Delivery{Tries: 50}, silent)
+	if first.Again != againSilent || later.Again != againLongest {
+		t.Errorf("pauses of %s and %s", first.Again, later.Again)
 	}
 }

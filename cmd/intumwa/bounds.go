@@ -25,6 +25,7 @@ type bounds struct {
 	exempt     []netip.Prefix // the proxies: only the total applies
 	log        *slog.Logger
 	opened     prometheus.Gauge
+	limit      prometheus.Gauge
 	refused    prometheus.Counter
 
 	mu     sync.Mutex
@@ -44,8 +45,7 @@ func newBounds(listener string, proxies []string, log *slog.Logger, metrics prom
 		Help: "Connections dropped by a public listener."}, []string{"reason"})
 	limit := prometheus.NewGauge(prometheus.GaugeOpts{Name: "intumwa_http_connections_max",
 		Help: "Limit on open connections; 0: none."})
-	limit.Set(maxConnections)
-	c := &bounds{listener: listener, most: maxConnections, perAddress: maxPerAddress, log: log, open: make(map[string]int), refused: dropped.WithLabelValues("address"),
+	c := &bounds{listener: listener, most: maxConnections, perAddress: maxPerAddress, log: log, limit: limit, open: make(map[string]int), refused: dropped.WithLabelValues("address"),
 		opened: prometheus.NewGauge(prometheus.GaugeOpts{Name: "intumwa_http_connections_open", Help: "Open connections to a public listener."})}
 	for _, p := range proxies { // configs checked them
 		if prefix, err := netip.ParsePrefix(p); err == nil {
@@ -60,6 +60,7 @@ func newBounds(listener string, proxies []string, log *slog.Logger, metrics prom
 
 // listen applies the bounds to l.
 func (c *bounds) listen(l net.Listener) net.Listener {
+	c.limit.Set(float64(c.most))
 	if c.most > 0 {
 		l = netutil.LimitListener(l, c.most)
 	}

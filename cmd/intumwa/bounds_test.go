@@ -172,3 +172,25 @@ func collectorAfter(change func()) (percent, limit int64) {
 	change()
 	return int64(debug.SetGCPercent(percentBefore)), debug.SetMemoryLimit(limitBefore)
 }
+
+// TestBoundsLimitMetric: the metric has the limit that applies, which the alert compares with.
+func TestBoundsLimitMetric(t *testing.T) {
+	metrics := prometheus.NewRegistry()
+	limits := newBounds("test", nil, slog.New(slog.DiscardHandler), metrics)
+	limits.most = 7
+	door, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = door.Close() }()
+	limits.listen(door)
+	families, err := metrics.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, family := range families {
+		if family.GetName() == "intumwa_http_connections_max" && family.Metric[0].Gauge.GetValue() != 7 {
+			t.Errorf("it is %v", family.Metric[0].Gauge.GetValue())
+		}
+	}
+}

@@ -173,6 +173,27 @@ func TestTake(t *testing.T) {
 	}
 }
 
+// TestSettleLate: an answer that comes after the delivery was given back ends it, unless another process has taken it.
+func TestSettleLate(t *testing.T) {
+	w := newTown(t)
+	w.open(1, "p0", binds.Transceiver)
+	w.open(1, "p1", binds.Transceiver)
+	w.receipt(1, 0)
+	w.receipt(1, 0)
+	got := w.take("p0", map[int64]int{1: 10})
+	if err := w.Settle(t.Context(), "p0", []binds.Outcome{{ID: got[0], Again: time.Hour, Tried: true}, {ID: got[1]}}); err != nil {
+		t.Fatal(err)
+	}
+	w.want("given back", w.take("p1", map[int64]int{1: 10}), 1)
+	if err := w.Settle(t.Context(), "p0", []binds.Outcome{{ID: got[0], Done: true}, {ID: got[1], Done: true}}); err != nil {
+		t.Fatal(err)
+	}
+	waiting, err := w.WaitingFor(t.Context(), []int64{1})
+	if err != nil || waiting[1].Number != 1 {
+		t.Errorf("%v waiting, %v", waiting, err)
+	}
+}
+
 // TestTakeFromFullBind: a bind that leaves a whole window unanswered does not keep its receipts from the key's other binds.
 func TestTakeFromFullBind(t *testing.T) {
 	w := newTown(t)

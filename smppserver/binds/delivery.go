@@ -95,7 +95,8 @@ type Outcome struct {
 	Tried bool
 }
 
-// Settle ends takes. A row that another process has taken meanwhile is not affected.
+// Settle ends takes. A row that another process has taken meanwhile is not affected. One that was given back is deleted if
+// it is done: its answer was late.
 func (s *Store) Settle(ctx context.Context, process string, all []Outcome) error {
 	var done, again []int64
 	var delays []float64
@@ -109,7 +110,7 @@ func (s *Store) Settle(ctx context.Context, process string, all []Outcome) error
 	}
 	b := &pgx.Batch{}
 	if done != nil {
-		b.Queue(`DELETE FROM smpp_deliveries WHERE id = ANY($2) AND taken_by = $1`, process, done)
+		b.Queue(`DELETE FROM smpp_deliveries WHERE id = ANY($2) AND coalesce(taken_by, $1) = $1`, process, done)
 	}
 	if again != nil {
 		b.Queue(`UPDATE smpp_deliveries d SET taken_by = NULL, due_at = greatest(d.due_at, now() + make_interval(secs => u.delay)),
