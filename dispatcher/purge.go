@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"intumwa/messages"
+	"intumwa/smppserver/binds"
 )
 
 // retentions returns how long messages, texts and numbers are kept; 0: no limit.
@@ -31,7 +32,8 @@ func (d *housekeeping) purge(ctx context.Context) (failed error) {
 		}
 	}
 	work(messages.PurgeBodies, func() (int64, bool, error) { return d.carrying.PurgeRuled(ctx, d.opts.BodyRetention) })
-	return failed
+	_, _, err := binds.New(d.pool).Drop(ctx, binds.Life, binds.Most) // the role smpp does so too, but may be off by now
+	return errors.Join(failed, err)
 }
 
 // gaugePurges measures how far behind the purges are, in any process.

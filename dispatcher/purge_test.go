@@ -43,3 +43,17 @@ func TestPurgeTask(t *testing.T) {
 		t.Errorf("%v left", n)
 	}
 }
+
+// TestPurgeOfBinds: what waits for customers' binds is deleted after its time also while no process has the role smpp.
+func TestPurgeOfBinds(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.exec(`INSERT INTO smpp_deliveries (account, phone_number, address, at, body, created_at)
+		SELECT 1, '+25761000001', '8080', now(), 'Yego', now() - make_interval(hours => n) FROM unnest('{71, 73}'::int[]) n`)
+	if err := b.tasks(); err != nil {
+		t.Fatal(err)
+	}
+	if n := b.count(`SELECT count(*) FROM smpp_deliveries`); n != 1 {
+		t.Errorf("%d deliveries wait", n)
+	}
+}

@@ -77,8 +77,8 @@ type Server struct {
 // New returns a server. It starts nothing; Run and Serve do.
 func New(rooms Rooms, opts Options) *Server {
 	opts.SystemID = cmp.Or(opts.SystemID, "intumwa")
-	opts.ReceiptLife = cmp.Or(opts.ReceiptLife, 72*time.Hour)
-	opts.ReceiptsMost = cmp.Or(opts.ReceiptsMost, 100_000)
+	opts.ReceiptLife = cmp.Or(opts.ReceiptLife, binds.Life)
+	opts.ReceiptsMost = cmp.Or(opts.ReceiptsMost, binds.Most)
 	if opts.Log == nil {
 		opts.Log = slog.New(slog.DiscardHandler)
 	}

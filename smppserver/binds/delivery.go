@@ -150,6 +150,12 @@ type Queue struct {
 	Oldest time.Time
 }
 
+// Life is how long a delivery waits for its key's binds, and Most how many of one key wait.
+const (
+	Life = 72 * time.Hour
+	Most = 100_000
+)
+
 // dropAtOnce is how many deliveries one call of Drop deletes of a key.
 const dropAtOnce = 10_000
 
