@@ -91,7 +91,7 @@ func (s *Server) accept(b *bind, r *smpp.Request, m intake.Submit) bool {
 		// A refusal would be wrong if the message was accepted, and an acceptance if it was not. Without an answer the
 		// client knows that it does not know.
 		s.metrics.unknown.Inc()
-		b.peer.Unbind("the outcome of a submit_sm is unknown", time.Second)
+		b.peer.Unbind("the outcome of a submit_sm is unknown", unknownWithin)
 		return true
 	case err != nil:
 		no := refused(err)
@@ -114,6 +114,10 @@ func (s *Server) holder(ctx context.Context, b *bind) (*accounts.Principal, erro
 	}
 	return p, err
 }
+
+// unknownWithin is how long a bind goes on whose submit_sm stays without an answer: its other requests are answered in
+// two thirds of it.
+const unknownWithin = 6 * time.Second
 
 // Waits of outcome.
 const (
