@@ -105,7 +105,7 @@ func TestOpen(t *testing.T) {
 		t.Errorf("%d opened, %d refused", opened.Load(), refused.Load())
 	}
 	w.open(2, "p0", binds.Receiver) // another key has its own
-	w.exec(`UPDATE smpp_binds SET seen_at = now() - interval '11 seconds' WHERE process = 'p0' AND account = 1`)
+	w.exec(`UPDATE smpp_binds SET seen_at = now() - interval '11 seconds' WHERE id = (SELECT min(id) FROM smpp_binds WHERE account = 1)`)
 	w.open(1, "p1", binds.Transceiver)
 }
 
