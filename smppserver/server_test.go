@@ -53,7 +53,8 @@ func TestSubmitAndReceipt(t *testing.T) {
 // TestRefusals: each reason has its status, and no refused message is charged.
 func TestRefusals(t *testing.T) {
 	w := newBank(t, 1, accounts.SMPPLimits{})
-	c := w.bound(w.start(), nil)
+	p := w.start()
+	c := w.bound(p, nil)
 	for _, try := range []struct {
 		name   string
 		before string // SQL
@@ -74,7 +75,7 @@ func TestRefusals(t *testing.T) {
 	} {
 		if try.before != "" {
 			w.exec(try.before)
-			time.Sleep(2100 * time.Millisecond) // the cache's age; this process hears no notices
+			p.users.ForgetCompany("1") // as the notice does
 		}
 		if r := c.submit(try.change); r.Outcome != smpp.Rejected || r.Status != try.want {
 			t.Errorf("%s: %v, want %v", try.name, r.Status, try.want)

@@ -84,6 +84,7 @@ func (w *bank) count(query string, args ...any) (n int64) {
 type process struct {
 	address string
 	server  *smppserver.Server
+	users   *accounts.Accounts
 	stop    func()
 }
 
@@ -102,7 +103,7 @@ func (w *bank) startAt(address string) *process {
 	store := messages.New(w.pool)
 	in := intake.New(w.pool, users, store, queue.New(rdb, queue.Options{Prefix: prefix}), routes, intake.Options{TestSender: "TEST", TestQuota: 5})
 	hooks := webhooks.New(w.pool, webhooks.Options{})
-	p := &process{server: smppserver.New(smppserver.Rooms{Accounts: users, Intake: in, Messages: store, Binds: binds.New(w.pool),
+	p := &process{users: users, server: smppserver.New(smppserver.Rooms{Accounts: users, Intake: in, Messages: store, Binds: binds.New(w.pool),
 		Cancel: func(ctx context.Context, q messages.Queued) (int64, int64, error) {
 			done, err := dispatcher.Cancel(ctx, w.pool, store, hooks, q, nil)
 			return done.Cancelled, done.Credits, err
