@@ -8,6 +8,7 @@ import (
 
 	"intumwa/intake"
 	"intumwa/internal/postgres"
+	"intumwa/sms"
 )
 
 // maxReference bounds a client_reference, in code points.
@@ -55,9 +56,7 @@ func isPrintable(text string) bool {
 const (
 	// sendAtSlack is how far in the past send_at may lie, because clocks differ and requests take time. Such a message
 	// is sent at once.
-	sendAtSlack  = time.Minute
-	maxSendAhead = 30 * 24 * time.Hour
-	maxExpire    = 3 * 24 * time.Hour // after the time of sending
+	sendAtSlack = time.Minute
 )
 
 // schedule reads send_at and expire_at and adds their problems.
@@ -74,7 +73,7 @@ func (p *problems) schedule(send, expire value) (s intake.Schedule) {
 			p.add(sendAtInvalid)
 		case at.Before(now.Add(-sendAtSlack)):
 			p.add(sendAtPast)
-		case at.After(now.Add(maxSendAhead)):
+		case at.After(now.Add(sms.MaxAhead)):
 			p.add(sendAtFar)
 		default:
 			s.SendAt, known = at, true
@@ -91,7 +90,7 @@ func (p *problems) schedule(send, expire value) (s intake.Schedule) {
 		case !known:
 		case !at.After(from):
 			p.add(expireAtEarly)
-		case at.After(from.Add(maxExpire)):
+		case at.After(from.Add(sms.MaxValid)):
 			p.add(expireAtFar)
 		default:
 			s.ExpireAt = at

@@ -222,16 +222,13 @@ func (d *Dashboard) sendCampaign(v *visit, t tenant, made *campaigns.Campaign) e
 	return v.redirect("/batches/"+made.ID.String(), flash)
 }
 
-// longestAhead is how far ahead a campaign can be scheduled, as in the API (rule choices 12.2).
-const longestAhead = 30 * 24 * time.Hour
-
 // later parses a field with a future day and time in Bujumbura; empty is the zero time.
 func (f *form) later(field string) time.Time {
 	at, now := f.instant(field, "draft.later.wrong"), postgres.Now()
 	switch {
 	case !at.IsZero() && at.Before(now.Add(-time.Minute)): // the current minute counts as now
 		f.refuse(field, "draft.later.wrong")
-	case at.After(now.Add(longestAhead)):
+	case at.After(now.Add(sms.MaxAhead)):
 		f.refuse(field, "draft.later.far")
 	}
 	return at

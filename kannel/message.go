@@ -27,7 +27,6 @@ type message struct {
 
 const (
 	mostMinutes = 10 * 365 * 24 * 60
-	maxValidity = 3 * 24 * time.Hour // after the time of sending
 )
 
 // message reads a request. mistake is Kannel's text about the first parameter that is wrong, or one in its form.
@@ -155,7 +154,7 @@ func (p parameters) times(m *message) string {
 	}
 	if validity > 0 {
 		m.expireAt = now.Add(time.Duration(validity) * time.Minute)
-		if last := from.Add(maxValidity); m.expireAt.After(last) {
+		if last := from.Add(sms.MaxValid); m.expireAt.After(last) {
 			m.expireAt = last
 		}
 	}

@@ -6,16 +6,11 @@ import (
 
 	"intumwa/intake"
 	"intumwa/smpp"
-)
-
-// How far ahead a message can be scheduled, and how long it is valid after that at most, as in the API (rule choices 12.2).
-const (
-	longestAhead = 30 * 24 * time.Hour
-	longestValid = 3 * 24 * time.Hour
+	"intumwa/sms"
 )
 
 // scheduleOf reads schedule_delivery_time and validity_period. A relative validity begins when the message is to be sent. A
-// longer one than longestValid counts as that.
+// longer one than sms.MaxValid counts as that.
 func scheduleOf(r *smpp.Request, now time.Time) (s intake.Schedule, no *refusal) {
 	begin := now
 	if r.Schedule != "" {
@@ -23,7 +18,7 @@ func scheduleOf(r *smpp.Request, now time.Time) (s intake.Schedule, no *refusal)
 		switch {
 		case !ok:
 			return s, &refusal{smpp.StatusInvSchedule, "The schedule_delivery_time is no time in the form YYMMDDhhmmsstnnp."}
-		case at.After(now.Add(longestAhead)):
+		case at.After(now.Add(sms.MaxAhead)):
 			return s, &refusal{smpp.StatusInvSchedule, "The schedule_delivery_time is more than 30 days ahead."}
 		case at.After(now):
 			s.SendAt, begin = at, at
@@ -40,7 +35,7 @@ func scheduleOf(r *smpp.Request, now time.Time) (s intake.Schedule, no *refusal)
 		return s, &refusal{smpp.StatusInvExpiry, "The validity_period has ended."}
 	}
 	s.ExpireAt = end
-	if most := begin.Add(longestValid); end.After(most) {
+	if most := begin.Add(sms.MaxValid); end.After(most) {
 		s.ExpireAt = most
 	}
 	return s, nil
