@@ -74,7 +74,7 @@ func (d *recovery) handOver(ctx context.Context, c *carrier, other string) (n in
 		if limit <= 0 {
 			continue
 		}
-		moved, err := d.store.Reroute(ctx, c.name, other, int(lane), limit, c.config().OnAmbiguous)
+		moved, err := d.store.Reroute(ctx, c.name, d.to(other), int(lane), limit, c.config().OnAmbiguous)
 		if n += moved; err != nil {
 			return n, err
 		}
@@ -115,7 +115,7 @@ func (d *recovery) takeBack(ctx context.Context) error {
 		if !serves {
 			continue
 		}
-		n, err := d.store.Return(ctx, c.name, handOverMost)
+		n, err := d.store.Return(ctx, d.to(c.name), handOverMost)
 		if err != nil {
 			return err
 		}
