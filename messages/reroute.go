@@ -3,6 +3,7 @@ package messages
 import (
 	"context"
 	"fmt"
+	"strconv"
 
 	"github.com/jackc/pgx/v5"
 
@@ -16,6 +17,7 @@ import (
 type To struct {
 	Carrier      string
 	Registration bool // it needs the registration of a sender about which nothing is recorded
+	Unless       []To // carriers that take the messages whose senders work there
 }
 
 // registeredAt is the SQL condition that the sender of the message m works at a carrier: as recorded, or else as the
@@ -30,6 +32,17 @@ func (t To) registeredAt(name string) string {
 	}
 	return `(m.test OR m.company_id = 0 OR (m.company_id, m.sender) ` + not + ` IN (
 		SELECT r.company_id, s.name FROM sender_carriers r JOIN senders s ON s.id = r.sender_id WHERE r.carrier = ` + name + ` AND ` + others + `))`
+}
+
+// TakesAll reports whether every sender works at a carrier.
+func (s *Store) TakesAll(ctx context.Context, to To) (all bool, err error) {
+	if to.Registration {
+		return false, nil
+	}
+	if err := s.pool.QueryRow(ctx, `SELECT NOT EXISTS (SELECT FROM sender_carriers WHERE carrier = $1 AND NOT works)`, to.Carrier).Scan(&all); err != nil {
+		return false, fmt.Errorf("reading which senders do not work at %s: %w", to.Carrier, err)
+	}
+	return all, nil
 }
 
 // Reroute hands up to limit unclaimed messages of one carrier's lane to another carrier and returns how many. They
@@ -57,14 +70,19 @@ func (s *Store) Return(ctx context.Context, home To, limit int) (int64, error) {
 // hand hands unclaimed messages, selected by a condition on their rows w of the outbox, to a carrier ($1) where their
 // senders work, and returns how many. They leave the queue. home is the SQL of their first carrier.
 func (s *Store) hand(ctx context.Context, to To, home, which string, args ...any) (int64, error) {
+	senders, args := to.registeredAt("$1"), append([]any{to.Carrier}, args...)
+	for _, other := range to.Unless {
+		args = append(args, other.Carrier)
+		senders += ` AND NOT ` + other.registeredAt("$"+strconv.Itoa(len(args)))
+	}
 	tag, err := s.pool.Exec(ctx, `
 		WITH moved AS (
 			SELECT w.message_id FROM outbox w JOIN messages m ON m.id = w.message_id
-			WHERE w.claimed_by IS NULL AND `+to.registeredAt("$1")+` AND `+which+` FOR UPDATE SKIP LOCKED -- both rows: a verdict takes them the other way round
+			WHERE w.claimed_by IS NULL AND `+senders+` AND `+which+` FOR UPDATE SKIP LOCKED -- both rows: a verdict takes them the other way round
 		), o AS (
 			UPDATE outbox o SET carrier = $1, home = `+home+`, pushed_at = NULL, due_at = CASE WHEN o.due_at < now() + `+soonDue+` THEN least(o.due_at, now()) ELSE o.due_at END FROM moved WHERE o.message_id = moved.message_id
 		)
-		UPDATE messages m SET carrier = $1 FROM moved WHERE m.id = moved.message_id`, append([]any{to.Carrier}, args...)...)
+		UPDATE messages m SET carrier = $1 FROM moved WHERE m.id = moved.message_id`, args...)
 	if err != nil {
 		return 0, fmt.Errorf("handing messages to %s: %w", to.Carrier, err)
 	}
