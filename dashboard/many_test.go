@@ -186,6 +186,8 @@ func TestManyMessages(t *testing.T) {
 		{"compose", "/messages/new", 0, false},
 		{"campaigns", "/campaigns", 3, false},
 		{"charts", "/charts?days=90", 3, false},
+		{"quality", "/quality", 3, false},
+		{"quality, by month", "/quality?from=2025-01-01&to=2027-01-01&kind=batch&cost_center=IT", 3, false},
 		{"statement", "/statement", 10, false},
 		{"statement, a day", "/statement?" + day, 100, false}, // its edges are found by binary search
 		{"statement, refunds", "/statement?kind=refund", 10, true},
@@ -213,6 +215,8 @@ func TestManyMessages(t *testing.T) {
 		{"administration, a number of yore", "/admin/search?q=" + old[0].Number.National(), 30, false},
 		{"administration, a number that has none", "/admin/search?q=69999999", 30, false},
 		{"administration, message", "/admin/messages/" + old[0].ULID.String(), 8, false},
+		{"administration, quality", "/admin/quality", 4, false},
+		{"administration, quality of a company", fmt.Sprintf("/admin/quality?company=%d", company.ID), 5, false},
 		{"administration, receipts", "/admin/receipts", 4, false},
 		{"administration, handsets", "/admin/inbound", 4, false},
 		{"administration, record", "/admin/acts", 4, false},
