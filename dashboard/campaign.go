@@ -137,7 +137,11 @@ func (d *Dashboard) checkCampaign(v *visit, t tenant) error {
 		}
 		defer leaveBook()
 	}
-	rows, wrong := d.rooms.Campaigns.Open(v.lang, &t.Company, text, file, about)
+	p, err := v.principal(t)
+	if err != nil {
+		return err
+	}
+	rows, wrong := d.rooms.Campaigns.Open(v.lang, p.Company, sender, text, file, about)
 	if len(wrong) == 0 {
 		made := campaigns.Campaign{ID: ulid.Make(), Company: t.Company.ID, Name: name, Sender: sender, Template: text, Reading: rows.Reading()}
 		err = d.rooms.Campaigns.Keep(v.ctx(), &made, rows.Next)
