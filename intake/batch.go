@@ -31,6 +31,7 @@ type Batch struct {
 	Key        *Key
 	Schedule   Schedule
 	Name       string // the customer's own name; "": none
+	CostCenter string // the customer's own label of its messages; "": none
 	Part       *Part  // nil: the batch is whole
 }
 
@@ -118,7 +119,7 @@ func (in *Intake) batch(p *accounts.Principal, b *Batch) (*request, error) {
 			return nil, RefuseRecipientLong(ordinal(i))
 		}
 		m.ULID, m.CompanyID, m.UserID, m.Batch, m.Sender = in.ulids.next(), p.Company.ID, p.UserID, record, b.Sender
-		m.Validity, m.Reference = in.opts.Validity, r.Reference
+		m.Validity, m.Reference, m.CostCenter = in.opts.Validity, r.Reference, b.CostCenter
 		schedule.of(m, now)
 		record.Segments += m.Segments
 		all[i] = m

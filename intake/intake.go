@@ -104,6 +104,11 @@ func (in *Intake) accept(ctx context.Context, p *accounts.Principal, key *Key,
 		return Answer{}, in.refused(err)
 	}
 	r.key, r.came, r.client, r.callback = key, came, clientOf(ctx), callbackOf(ctx)
+	if channel := channelOf(ctx); channel != messages.API {
+		for _, m := range r.messages {
+			m.Channel = channel
+		}
+	}
 	counted, err := in.limit(ctx, p.Company, r)
 	if err != nil {
 		return Answer{}, in.refused(err)

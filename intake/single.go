@@ -34,8 +34,9 @@ type Single struct {
 	Message string
 	Key     *Key
 
-	Reference string // the customer's own name; "": none
-	Schedule  Schedule
+	Reference  string // the customer's own name; "": none
+	CostCenter string // the customer's own label; "": none
+	Schedule   Schedule
 }
 
 // Send accepts a single message, live or, depending on its sender, in test mode. It returns sms.Refusal, ErrUnavailable,
@@ -77,6 +78,7 @@ func (in *Intake) single(ctx context.Context, p *accounts.Principal, req Single,
 	m := &messages.Message{
 		ULID: in.ulids.next(), CompanyID: p.Company.ID, UserID: p.UserID, Number: req.Number, Sender: req.Sender, Body: body,
 		Encoding: encoding, Segments: segments, Carrier: carrier, Test: kind != kindSingle, Validity: in.opts.Validity, Reference: req.Reference,
+		CostCenter: req.CostCenter,
 	}
 	req.Schedule.of(m, postgres.Now())
 	r := &request{

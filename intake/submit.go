@@ -51,7 +51,7 @@ func (in *Intake) submission(p *accounts.Principal, s Submit) (*request, *messag
 	}
 	m := &messages.Message{
 		ULID: in.ulids.next(), CompanyID: p.Company.ID, UserID: p.UserID, Number: s.Number, Sender: s.Sender, Carrier: carrier,
-		Validity: in.opts.Validity, Origin: &s.Origin,
+		Validity: in.opts.Validity, Origin: &s.Origin, Channel: messages.SMPP,
 	}
 	if s.Origin.Part == nil {
 		m.Body, m.Encoding, m.Segments = size(p.Company.SmartEncoding, s.Message)

@@ -26,6 +26,7 @@ package messages
 
 import (
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgtype"
@@ -85,12 +86,36 @@ type Message struct {
 	Test      bool
 	Validity  time.Duration // after which it is not tried any more
 
-	Reference string    // the customer's own name; "": none
-	SendAt    time.Time // when it is sent; zero: at once
-	ExpireAt  time.Time // when it expires; zero: at the end of its validity, which begins when it is to be sent
-	Scheduled bool      // it waits for SendAt
+	Channel    Channel
+	Reference  string    // the customer's own name; "": none
+	CostCenter string    // the customer's own label; "": none
+	SendAt     time.Time // when it is sent; zero: at once
+	ExpireAt   time.Time // when it expires; zero: at the end of its validity, which begins when it is to be sent
+	Scheduled  bool      // it waits for SendAt
 
 	Origin *Origin // of a message that was submitted over SMPP; nil: of any other
+}
+
+// Channel is how a message came.
+type Channel int16
+
+// The channels, as stored; the API's is NULL.
+const (
+	API    Channel = iota // also the gateway's own messages
+	Page                  // a page of the dashboard: one message or a campaign
+	SMPP                  // a customer's program over SMPP
+	Kannel                // Kannel's interface
+)
+
+var channels = [...]string{"api", "page", "smpp", "kannel"}
+
+// String is the channel's name in commands and filters.
+func (c Channel) String() string { return channels[c] }
+
+// ParseChannel returns the channel of a name.
+func ParseChannel(name string) (c Channel, known bool) {
+	n := slices.Index(channels[:], name)
+	return Channel(max(n, 0)), n >= 0
 }
 
 // Origin is where and how a message was submitted over SMPP.
