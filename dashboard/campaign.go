@@ -81,7 +81,7 @@ func (v *visit) approvedSenders(t tenant) (list []option, err error) {
 
 // checkCampaign is POST /campaigns: it reads and checks a file, and charges nothing.
 func (d *Dashboard) checkCampaign(v *visit, t tenant) error {
-	leave, err := v.uploadTurn(t, d.uploaders)
+	leave, err := v.uploadTurn(t.Company.ID, d.uploaders)
 	if err != nil {
 		return err
 	}
@@ -131,7 +131,7 @@ func (d *Dashboard) checkCampaign(v *visit, t tenant) error {
 		return d.campaigns(v, t)
 	}
 	if campaigns.IsBook(file) {
-		leaveBook, err := v.heavyTurn(t)
+		leaveBook, err := v.heavyTurn(t.Company.ID)
 		if err != nil {
 			return err
 		}
