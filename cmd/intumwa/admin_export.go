@@ -36,4 +36,3 @@ func (c *adminReportExportCmd) do(ctx context.Context, o *operator) (any, error)
 		return err
 	})
 }
-
