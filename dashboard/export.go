@@ -113,6 +113,9 @@ func (v *visit) texts(keys ...string) []string {
 // formulaStart are the characters that a formula begins with.
 const formulaStart = "=+-@\uff1d\uff0b\uff0d\uff20"
 
+// Cell returns text from outside for a spreadsheet: see cell.
+func Cell(text string) string { return cell(text) }
+
 // cell returns text for a spreadsheet: a leading apostrophe keeps it from running as a formula. (OWASP, CSV injection:
 // https://owasp.org/www-community/attacks/CSV_Injection.) It also adds one within the text wherever a program that
 // expects another separator, and ignores the quotation marks, would begin a cell.

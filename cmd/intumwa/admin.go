@@ -33,6 +33,7 @@ type adminCmd struct {
 	SMPP       adminSMPPCmd       `cmd:"" name:"smpp" help:"Customers that bind by SMPP: their keys and their binds."`
 	Company    adminCompanyCmd    `cmd:"" help:"Companies."`
 	Credits    adminCreditsCmd    `cmd:"" help:"SMS credits."`
+	Report     adminReportCmd     `cmd:"" help:"Reports of a period."`
 	Sender     adminSenderCmd     `cmd:"" help:"Sender names."`
 	Webhook    adminWebhookCmd    `cmd:"" help:"Webhook endpoints."`
 	TestNumber adminTestNumberCmd `cmd:"" name:"test-number" help:"Test numbers."`
