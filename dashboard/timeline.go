@@ -203,6 +203,8 @@ func (v *visit) reason(r string) string {
 		return v.lang.T("life.unanswered")
 	case submission.ReasonOptedOut:
 		return v.lang.T("life.optedout")
+	case submission.ReasonClosed:
+		return v.lang.T("life.closed")
 	case messages.ReasonCancelled:
 		return v.lang.T("life.cancelled")
 	}

@@ -64,10 +64,10 @@ func (in *Intake) maySendBatch(p *accounts.Principal, b *Batch) error {
 	return nil
 }
 
-// batch makes a batch's request. It checks carriers, then missing variables, then texts, and refuses by the first
-// recipient who fails.
+// batch makes a batch's request. It checks carriers, then the sender there, then missing variables, then texts, and refuses
+// by the first recipient who fails.
 func (in *Intake) batch(p *accounts.Principal, b *Batch) (*request, error) {
-	routes := in.routes.Load()
+	routes := in.table.Load()
 	slab := make([]messages.Message, len(b.Recipients))
 	for i := range slab {
 		m := &slab[i]
@@ -75,6 +75,12 @@ func (in *Intake) batch(p *accounts.Principal, b *Batch) (*request, error) {
 		var ok bool
 		if m.Carrier, ok = routes.Carrier(m.Number); !ok {
 			return nil, RefuseRecipientCarrier(ordinal(i))
+		}
+	}
+	sender := p.Company.Senders[b.Sender]
+	for i := range slab {
+		if carrier := slab[i].Carrier; !sender.WorksAt(carrier, routes.Registration(carrier)) {
+			return nil, RefuseRecipientUnregistered(ordinal(i))
 		}
 	}
 	kind := kindBulk

@@ -65,8 +65,11 @@ func (in *Intake) single(ctx context.Context, p *accounts.Principal, req Single,
 	if kind != kindSandbox {
 		carrier, ok = in.Route(req.Number)
 	}
-	if !ok {
+	switch {
+	case !ok:
 		return nil, RefuseNoCarrier
+	case kind == kindSingle && !in.WorksAt(p.Company, req.Sender, carrier):
+		return nil, RefuseUnregistered
 	}
 	body, encoding, segments := size(p.Company.SmartEncoding, req.Message)
 	if segments > in.opts.MaxSegments {
@@ -111,6 +114,11 @@ func maySendAs(company *accounts.Company, name string) error {
 		return RefuseSenderUnready
 	}
 	return nil
+}
+
+// WorksAt reports whether a company's sender works at a carrier, as its configuration is now.
+func (in *Intake) WorksAt(company *accounts.Company, sender, carrier string) bool {
+	return company.Senders[sender].WorksAt(carrier, in.Routes().Registration(carrier))
 }
 
 // maySendTest checks rule api 4.4.

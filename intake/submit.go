@@ -43,8 +43,11 @@ func (in *Intake) Submit(ctx context.Context, p *accounts.Principal, s Submit) (
 
 func (in *Intake) submission(p *accounts.Principal, s Submit) (*request, *messages.Message, error) {
 	carrier, ok := in.Route(s.Number)
-	if !ok {
+	switch {
+	case !ok:
 		return nil, nil, RefuseNoCarrier
+	case !in.WorksAt(p.Company, s.Sender, carrier):
+		return nil, nil, RefuseUnregistered
 	}
 	m := &messages.Message{
 		ULID: in.ulids.next(), CompanyID: p.Company.ID, UserID: p.UserID, Number: s.Number, Sender: s.Sender, Carrier: carrier,

@@ -106,7 +106,10 @@ const (
 	Kannel                // Kannel's interface
 )
 
-// String is one of Channels.
+// Channels are the channels' names in commands and filters.
+var Channels = []string{"api", "page", "smpp", "kannel"}
+
+// String is the channel's name.
 func (c Channel) String() string { return Channels[c] }
 
 // Origin is where and how a message was submitted over SMPP.

@@ -22,11 +22,9 @@ const (
 	ByCostCenter Dimension = "cost_center"
 )
 
-// The values of Quality.Kind and Quality.Channel, by the numbers in tallies.
-var (
-	Kinds    = []string{"single", "batch", "test"} // test: to a test number or of the sandbox, not paid
-	Channels = []string{"api", "page", "smpp", "kannel"}
-)
+// Kinds are the values of Quality.Kind, by their numbers in tallies. A test goes to a test number or into the sandbox, and
+// is not paid.
+var Kinds = []string{"single", "batch", "test"}
 
 // QualityFilter selects messages; an empty field selects all.
 type QualityFilter struct {
