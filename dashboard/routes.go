@@ -102,6 +102,8 @@ func (d *Dashboard) routes() (http.Handler, error) {
 	r.POST("/campaigns/drafts/:draft/without", d.inCompany(accounts.MaySend, d.unsent(d.leaveOut)))
 	r.POST("/campaigns/drafts/:draft/drop", d.inCompany(accounts.MaySend, d.unsent(d.dropCampaign)))
 	r.GET("/charts", d.inCompany(accounts.MayUse, d.charts))
+	r.GET("/quality", d.inCompany(accounts.MayRead, d.quality))
+	r.GET("/quality.csv", d.inCompany(accounts.MayRead, d.exportQuality))
 	r.GET("/messages.csv", d.inCompany(accounts.MayRead, d.exportMessages))
 
 	r.GET("/test-number", d.inCompany(accounts.MayDevelop, d.testNumber))
@@ -151,6 +153,8 @@ func (d *Dashboard) routes() (http.Handler, error) {
 	r.GET("/admin/links", d.admin(d.showLinks))
 	r.POST("/admin/links/:name/pause", d.admin(d.pauseLink))
 	r.POST("/admin/links/:name/resume", d.admin(d.resumeLink))
+	r.GET("/admin/quality", d.admin(d.adminQuality))
+	r.GET("/admin/quality.csv", d.admin(d.exportAdminQuality))
 	r.GET("/admin/receipts", d.admin(d.unmatchedReceipts))
 	r.GET("/admin/inbound", d.admin(d.inbound))
 	r.GET("/admin/acts", d.admin(d.acts))

@@ -171,6 +171,9 @@ func (g *gateway) serve(ctx context.Context) error {
 	repeats := throttle.NewRepeats(rdb, throttle.RepeatOptions{Prefix: c.Redis.Prefix, Key: []byte(c.Accounts.OTPKey), Now: postgres.Now, Log: g.log, Metrics: g.registry})
 	in := intake.New(hot, users, store, q, routes, intake.Options{Repeats: repeats, Validity: c.Messages.Validity, QuietHours: quiet, KeyLife: c.Retention.IdempotencyKeys,
 		MaxSegments: c.Messages.MaxSegments, TestSender: c.TestSender, TestQuota: c.Accounts.TestQuota, Log: g.log, Metrics: g.registry})
+	if err := in.ReadRetired(ctx); err != nil {
+		return err
+	}
 
 	defer life.end()
 
@@ -178,6 +181,7 @@ func (g *gateway) serve(ctx context.Context) error {
 	listener.On(notices.Account, users.ForgetUser)
 	listener.On(notices.Company, users.ForgetCompany)
 	listener.On(notices.Endpoint, hooks.EndpointChanged)
+	listener.On(notices.Carrier, in.CarrierRetired)
 	plan := planOf(c)
 	reload := (&reloader{hangups: g.hangups, program: g.program, roles: g.roles, log: g.log, inForce: c, intake: in, plan: plan}).measured(g.registry)
 	watched := newStores(db.probing, q, g.log, g.registry)
@@ -201,6 +205,7 @@ func (g *gateway) serve(ctx context.Context) error {
 		life.run("switchboard", board.Run)
 		life.run("sandbox", dispatcher.NewSandbox(hot, hooks, g.log, g.registry).Run)
 		listener.On(notices.Link, d.LinkChanged)
+		listener.On(notices.Carrier, d.LinkChanged)
 		reload.dispatcher = d
 		ops.HandleFunc("GET /debug/links/{name}/trace", traceLink(d.Trace, g.log))
 		life.run("unusual", newWatch(messages.New(pool), g.log, g.registry).Run)
@@ -272,6 +277,7 @@ func (g *gateway) serve(ctx context.Context) error {
 			return err
 		}
 	}
+	life.run("retired carriers", in.FollowRetired)
 	life.run("notices", listener.Run)
 	life.run("reload", reload.Run)
 	if err := life.listen(ctx, "ops", c.Ops.Listen, nil, &http.Server{Handler: readOnlyBy(c.Ops.Readers(), ops), ReadHeaderTimeout: 5 * time.Second, WriteTimeout: 30 * time.Second}); err != nil {
@@ -413,7 +419,7 @@ func planOf(c *configs.Config) *sms.Plan {
 func routesOf(c *configs.Config) (*sms.Routes, error) {
 	routes := make([]sms.Route, len(c.Carriers))
 	for i, carrier := range c.Carriers {
-		routes[i] = sms.Route{Carrier: carrier.Name, Prefixes: carrier.Prefixes, Default: carrier.Default}
+		routes[i] = sms.Route{Carrier: carrier.Name, Prefixes: carrier.Prefixes, Default: carrier.Default, Registration: registrations[carrier.SenderRegistration]}
 	}
 	table, err := sms.NewRoutes(routes)
 	if err != nil {
