@@ -85,7 +85,7 @@ var tallyStatement = `WITH counts AS MATERIALIZED (
 		FROM seen WHERE c.chunk = $1 RETURNING c.closed
 	)
 	INSERT INTO tallies AS t (chunk, ` + tallyColumns + `)
-	SELECT CASE WHEN closed THEN ` + finalChunk + ` ELSE $1 END, ` + tallyColumns + ` FROM counts, noted WHERE company_id <> 0 ORDER BY ` + tallyKey + tallyAdd
+	SELECT CASE WHEN closed THEN ` + finalChunk + ` ELSE $1 END, n.* FROM noted, (` + withTotals("counts") + `) n ORDER BY ` + tallyKey + tallyAdd
 
 var carriedStatement = `INSERT INTO carried AS t (chunk, ` + carriedKey + `, accepted, unanswered)
 	SELECT CASE WHEN c.closed THEN ` + finalChunk + ` ELSE $1 END, n.* FROM tally_chunks c, (` + carriedOf(inChunk) + `) n
