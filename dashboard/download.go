@@ -1,7 +1,9 @@
 package dashboard
 
 import (
+	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"time"
 
@@ -101,6 +103,36 @@ func (d *download) paced(size int, write func() error) error {
 	return err
 }
 
+// served is a response whose body is written as a download, for [http.ServeContent], which drops errors.
+type served struct {
+	http.ResponseWriter
+
+	to  *download
+	err error
+}
+
+// Write implements io.Writer.
+func (s *served) Write(p []byte) (n int, err error) {
+	n, err = s.to.Write(p)
+	s.err = err
+	return n, err
+}
+
+// watched keeps the error of reading a content that is served.
+type watched struct {
+	io.ReadSeeker
+
+	err error
+}
+
+// Read implements io.Reader.
+func (w *watched) Read(p []byte) (n int, err error) {
+	if n, err = w.ReadSeeker.Read(p); err != nil && !errors.Is(err, io.EOF) {
+		w.err = err
+	}
+	return n, err
+}
+
 // cutOff ends a download that failed in the middle: the browser reports an incomplete file.
 func (v *visit) cutOff(what string, err error) {
 	if v.c.Request.Context().Err() == nil {
@@ -128,7 +160,9 @@ func (v *visit) sendFacts(owner int64, company sms.CompanyID) error {
 	return v.sendDocument(owner, int64(company), func() (accounts.Document, error) {
 		facts, err := a.FactsOf(v.ctx(), company)
 		return facts.Document, err
-	}, func(d accounts.Document, from, size int) ([]byte, error) { return a.DocumentPart(v.ctx(), company, d, from, size) })
+	}, func(d accounts.Document, from, size int) ([]byte, error) {
+		return a.DocumentPart(v.ctx(), company, d, from, size)
+	})
 }
 
 // sendDocument responds with a document as a download: somebody else controls its content. id is in the file's name. It

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"intumwa/accounts"
 	"intumwa/inbound/handsets"
@@ -385,6 +386,16 @@ func (p *walker) readsFigures(company int64) {
 	p.look("charts-90")
 	p.press("charts.days", 7)
 	p.look("charts-7")
+	p.press("nav.quality")
+	p.look("quality")
+	p.submit("quality.do", "quality.months", "from", time.Now().AddDate(0, -6, 0).Format(time.DateOnly), "kind", "single")
+	p.look("quality-months")
+	p.press("statement.csv")
+	p.open("/quality?to=2001-01-01")
+	p.sees("charts.none")
+	p.look("quality-none")
+	p.submit("quality.do", "quality.period.turned", "from", "2001-01-02", "to", "2001-01-01")
+	p.look("quality-wrong")
 	p.w.history(company)
 	p.open("/statement")
 	p.look("statement")
@@ -530,6 +541,14 @@ func (p *walker) administers(other int64) {
 	p.look("admin-links-paused")
 	p.press("links.resume", "lumitel-1")
 	p.sees("flash.resumed")
+	p.open("/admin/quality")
+	p.sees("quality.plot")
+	p.look("admin-quality")
+	p.submit("quality.do", "acts.company.wrong", "company", "x")
+	p.fill("company", strconv.FormatInt(other, 10))
+	p.press("quality.do")
+	p.reads("Isoko & Fils")
+	p.look("admin-quality-company")
 	p.open("/admin/receipts")
 	p.reads(`7f\x1b[2J<img`, "25761000000")
 	p.look("admin-receipts")

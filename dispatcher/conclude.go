@@ -106,6 +106,9 @@ func (c *core) refunds(m messages.Settled) bool { return c.opts.Refund.Pays(m) }
 
 // Pays reports whether a failed live message is refunded.
 func (r Refund) Pays(m messages.Settled) bool {
+	if m.Reason == submission.ReasonClosed && m.Unsubmitted {
+		return true // no carrier could have taken it
+	}
 	switch r {
 	case RefundFailed:
 		return true
@@ -130,7 +133,8 @@ func reasonClass(m *messages.Settled) string {
 	switch {
 	case m.Status == sms.Sent:
 		return "none"
-	case m.Reason == submission.ReasonExpired || m.Reason == submission.ReasonNoReceipt || m.Reason == submission.ReasonNoAnswer || m.Reason == submission.ReasonOptedOut:
+	case m.Reason == submission.ReasonExpired || m.Reason == submission.ReasonNoReceipt || m.Reason == submission.ReasonNoAnswer || m.Reason == submission.ReasonOptedOut ||
+		m.Reason == submission.ReasonClosed:
 		return m.Reason
 	case strings.HasPrefix(m.Reason, "ESME_"):
 		return "refused"

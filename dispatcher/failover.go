@@ -26,6 +26,9 @@ func (d *recovery) failover(ctx context.Context) error {
 	}
 	up := d.leases.bindingFor()
 	for _, c := range d.running() {
+		if _, retired := d.retired[c.name]; retired {
+			continue
+		}
 		config := c.config()
 		away, known := idle[c.name]
 		if !known {

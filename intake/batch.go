@@ -67,7 +67,7 @@ func (in *Intake) maySendBatch(p *accounts.Principal, b *Batch) error {
 // batch makes a batch's request. It checks carriers, then the sender there, then missing variables, then texts, and refuses
 // by the first recipient who fails.
 func (in *Intake) batch(p *accounts.Principal, b *Batch) (*request, error) {
-	routes := in.routes.Load()
+	routes := in.table.Load()
 	slab := make([]messages.Message, len(b.Recipients))
 	for i := range slab {
 		m := &slab[i]

@@ -19,7 +19,6 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -34,8 +33,8 @@ import (
 type Intake struct {
 	*core
 	*keys
+	*routing
 	accounts  *accounts.Accounts
-	routes    atomic.Pointer[sms.Routes]
 	committer *committer
 	ulids     ulids
 }
@@ -48,20 +47,10 @@ func New(pool *pgxpool.Pool, accounts *accounts.Accounts, store *messages.Store,
 	opts.KeyLife = cmp.Or(opts.KeyLife, 24*time.Hour)
 	opts.Log = cmp.Or(opts.Log, slog.New(slog.DiscardHandler))
 	shared := &core{opts, pool, store, newMetrics(opts.Metrics)}
-	in := &Intake{core: shared, accounts: accounts, keys: &keys{core: shared}}
-	in.routes.Store(routes)
+	in := &Intake{core: shared, accounts: accounts, keys: &keys{core: shared}, routing: newRouting(routes)}
 	in.committer = newCommitter(&writer{core: shared, keys: in.keys}, q)
 	return in
 }
-
-// SetRoutes replaces the routing table.
-func (in *Intake) SetRoutes(routes *sms.Routes) { in.routes.Store(routes) }
-
-// Routes returns the routing table in force.
-func (in *Intake) Routes() *sms.Routes { return in.routes.Load() }
-
-// Route returns the carrier of a number now.
-func (in *Intake) Route(n sms.Number) (carrier string, ok bool) { return in.routes.Load().Carrier(n) }
 
 // Run commits requests until ctx ends and all taken ones are answered. End it after the listeners: a later request gets
 // ErrUnavailable.

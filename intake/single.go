@@ -118,7 +118,7 @@ func maySendAs(company *accounts.Company, name string) error {
 
 // WorksAt reports whether a company's sender works at a carrier, as its configuration is now.
 func (in *Intake) WorksAt(company *accounts.Company, sender, carrier string) bool {
-	return company.Senders[sender].WorksAt(carrier, in.routes.Load().Registration(carrier))
+	return company.Senders[sender].WorksAt(carrier, in.Routes().Registration(carrier))
 }
 
 // maySendTest checks rule api 4.4.

@@ -26,7 +26,6 @@ package messages
 
 import (
 	"errors"
-	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgtype"
@@ -107,16 +106,11 @@ const (
 	Kannel                // Kannel's interface
 )
 
-var channels = [...]string{"api", "page", "smpp", "kannel"}
+// Channels are the channels' names in commands and filters.
+var Channels = []string{"api", "page", "smpp", "kannel"}
 
-// String is the channel's name in commands and filters.
-func (c Channel) String() string { return channels[c] }
-
-// ParseChannel returns the channel of a name.
-func ParseChannel(name string) (c Channel, known bool) {
-	n := slices.Index(channels[:], name)
-	return Channel(max(n, 0)), n >= 0
-}
+// String is the channel's name.
+func (c Channel) String() string { return Channels[c] }
 
 // Origin is where and how a message was submitted over SMPP.
 type Origin struct {

@@ -18,9 +18,9 @@ type Route struct {
 
 // Routes finds a number's carrier. It is immutable and safe for concurrent use; nil Routes have no carrier.
 type Routes struct {
-	carriers map[string]string // national prefix or number -> carrier
+	carriers map[string]string // national prefix or number -> carrier; "": none
 	fallback string
-	names    []string
+	names    []string // of all carriers
 	require  map[string]bool
 }
 
@@ -56,7 +56,7 @@ func (r *Routes) Carrier(n Number) (string, bool) {
 	national := n.National()
 	for length := len(national); length > 0; length-- {
 		if carrier, ok := r.carriers[national[:length]]; ok {
-			return carrier, true
+			return carrier, carrier != ""
 		}
 	}
 	return r.fallback, r.fallback != ""
@@ -72,3 +72,46 @@ func (r *Routes) Carriers() []string {
 
 // Registration reports whether a carrier requires the registration of a sender about which nothing is recorded.
 func (r *Routes) Registration(carrier string) bool { return r != nil && r.require[carrier] }
+
+// Successors returns for each retired carrier the one that takes its numbers, from the next one of each ("": none). A
+// successor may be retired too. A circle has none.
+func Successors(next map[string]string) map[string]string {
+	last := make(map[string]string, len(next))
+	for carrier, to := range next {
+		for range next {
+			further, retired := next[to]
+			if !retired {
+				break
+			}
+			to = further
+		}
+		if _, circle := next[to]; circle {
+			to = ""
+		}
+		last[carrier] = to
+	}
+	return last
+}
+
+// Without returns the table after carriers were retired: their numbers go to the [Successors] of next, or to no carrier
+// if the table does not have that one.
+func (r *Routes) Without(next map[string]string) *Routes {
+	if r == nil || len(next) == 0 {
+		return r
+	}
+	last := Successors(next)
+	now := func(carrier string) string {
+		if to, retired := last[carrier]; retired {
+			carrier = to
+		}
+		if !slices.Contains(r.names, carrier) {
+			return ""
+		}
+		return carrier
+	}
+	table := &Routes{carriers: make(map[string]string, len(r.carriers)), fallback: now(r.fallback), names: r.names, require: r.require}
+	for prefix, carrier := range r.carriers {
+		table.carriers[prefix] = now(carrier)
+	}
+	return table
+}

@@ -33,6 +33,7 @@ type adminCmd struct {
 	SMPP       adminSMPPCmd       `cmd:"" name:"smpp" help:"Customers that bind by SMPP: their keys and their binds."`
 	Company    adminCompanyCmd    `cmd:"" help:"Companies."`
 	Credits    adminCreditsCmd    `cmd:"" help:"SMS credits."`
+	Report     adminReportCmd     `cmd:"" help:"Reports of a period."`
 	Sender     adminSenderCmd     `cmd:"" help:"Sender names."`
 	Webhook    adminWebhookCmd    `cmd:"" help:"Webhook endpoints."`
 	TestNumber adminTestNumberCmd `cmd:"" name:"test-number" help:"Test numbers."`
@@ -44,7 +45,8 @@ type adminCmd struct {
 	Top        adminTopCmd        `cmd:"" help:"List the companies that send most."`
 	Links      adminLinksCmd      `cmd:"" help:"List the links to the carriers."`
 	Link       adminLinkCmd       `cmd:"" help:"Pause, resume or trace a link."`
-	Carrier    adminCarrierCmd    `cmd:"" help:"Try how a carrier wants its SMPP; see which words of its receipts have no meaning."`
+	Carrier    adminCarrierCmd    `cmd:"" help:"Try how a carrier wants its SMPP; see which words of its receipts have no meaning; retire one that closes."`
+	Routes     adminRoutesCmd     `cmd:"" help:"List which numbers go to which carrier, and what another configuration would change."`
 	Inbound    adminInboundCmd    `cmd:"" help:"Messages from handsets: list them, and route them to companies."`
 	Number     adminNumberCmd     `cmd:"" help:"Show or erase all data about one phone number."`
 	Unusual    adminUnusualCmd    `cmd:"" help:"List companies that send unusually much, or mostly to one block of numbers."`

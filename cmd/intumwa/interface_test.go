@@ -69,6 +69,7 @@ func TestInterface(t *testing.T) {
 		{"link resume --name leo-1", "link state"},
 		{"company cancel --id 1", "cancelled credits_returned"},
 		{"number erase --number 79000001", "events"},
+		{"report quality --from 2026-03-01 --to 2026-03-31", "day carrier accepted waiting at_carrier sent failed expired success_percent segments credits to_carrier_p50 to_receipt_p99 reasons"},
 		{"audit", "companies balance_mismatches stuck_pending orphan_queue_entries"},
 	} {
 		if strings.HasPrefix(row.command, "webhook resend") {
@@ -76,6 +77,10 @@ func TestInterface(t *testing.T) {
 		}
 		if row.command == "smpp sessions" {
 			s.exec(`insert into smpp_binds (account, process, peer, mode) values (2, 'p0', '192.0.2.1:4000', 'receiver')`)
+		}
+		if strings.HasPrefix(row.command, "report") {
+			s.exec(`insert into tallies (company_id, day, chunk, carrier, sender, kind, channel, cost_center, status, reason, messages, segments)
+				values (0, '2026-03-01', -1, 'leo', '', 0, 0, '', 1, '', 1, 1)`)
 		}
 		code, stdout, stderr := s.run("secret", append([]string{"admin", "--json"}, strings.Fields(row.command)...)...)
 		found, want := keysOf(t, stdout), strings.Fields(row.keys)
