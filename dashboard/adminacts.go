@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"intumwa/billing"
 	"intumwa/dashboard/words"
 	"intumwa/internal/audit"
 	"intumwa/sms"
@@ -54,7 +55,7 @@ func (v *visit) actRows(list []audit.Act) []actRow {
 // stateTexts maps the names of recorded values to the keys of their texts.
 var stateTexts = map[string]string{
 	"approved": "acts.is.approved", "verified": "acts.is.verified", "smart_encoding": "acts.is.smart", "reason": "acts.is.reason", "quiet_hours": "acts.is.quiet", "name": "acts.is.name",
-	"country": "acts.is.country", "purpose": "acts.is.purpose", "credits": "acts.is.credits", "amount": "acts.is.amount", "note": "acts.is.note",
+	"country": "acts.is.country", "purpose": "acts.is.purpose", "credits": "acts.is.credits", "amount": "acts.is.amount", "kind": "acts.is.kind", "note": "acts.is.note", "valid_from": "acts.is.from", "bif": "acts.is.bif",
 	"user_id": "acts.is.user", "owner_id": "acts.is.owner", "company_id": "acts.is.company", "email": "acts.is.email", "role": "acts.is.role", "administrator": "acts.is.administrator", "disabled": "acts.is.disabled",
 	"revoked": "acts.is.revoked", "paused": "acts.is.paused", "state": "acts.is.state", "since": "acts.is.since", "found": "acts.is.found", "url": "acts.is.url",
 	"phone_number": "acts.is.number", "daily_cap": "acts.is.cap", "repeat_seconds": "acts.is.interval",
@@ -85,6 +86,8 @@ func changesOf(l *words.Language, before, after json.RawMessage) (changes []actC
 
 func valueText(l *words.Language, value string) string {
 	switch value {
+	case billing.KindAdjustment, billing.KindCorrection:
+		return l.T(entryKinds[value])
 	case "true":
 		return l.T("acts.yes")
 	case "false":

@@ -93,7 +93,7 @@ func TestCreditsAreGrantedOnce(t *testing.T) {
 	w.credits(company.ID, 100)
 	done := w.recorded()
 	if len(done) != 1 || done[0].Actor != audit.User(admin.ID) || done[0].Act != "credits.add" || int64(done[0].Company) != company.ID ||
-		string(done[0].Before) != `{"credits": 0}` || string(done[0].After) != `{"note": "Invoice 1", "amount": 100, "credits": 100}` {
+		string(done[0].Before) != `{"credits": 0}` || string(done[0].After) != `{"kind": "adjustment", "note": "Invoice 1", "amount": 100, "credits": 100}` {
 		t.Errorf("recorded: %+v", done)
 	}
 	fresh := strings.Repeat("ab", 16)

@@ -16,6 +16,7 @@ import (
 	"intumwa/accounts"
 	"intumwa/campaigns"
 	"intumwa/intake"
+	"intumwa/messages"
 	"intumwa/sms"
 )
 
@@ -66,15 +67,24 @@ func (f *form) sender(field string) string {
 	return name
 }
 
+// costCenter returns an optional field with a cost centre.
+func (f *form) costCenter(field string) string {
+	label := strings.TrimSpace(f.Value(field))
+	if utf8.RuneCountInString(label) > sms.MaxLabel || !sms.IsPrintable(label) {
+		f.refuse(field, "costcenter.wrong", sms.MaxLabel)
+	}
+	return label
+}
+
 // send sends a form's message through intake, as the API does. [intake.Intake.Answered] finds the response by the name
 // of the form's key. On a refusal the form has the reason.
 func (v *visit) send(t tenant, req intake.Single) (id ulid.ULID, err error) {
-	d, f, ctx := v.d, v.form(), context.WithoutCancel(v.ctx()) // it is sent even if the browser disconnects
+	d, f, ctx := v.d, v.form(), intake.WithChannel(context.WithoutCancel(v.ctx()), messages.Page) // it is sent even if the browser disconnects
 	p, err := v.sender(t)
 	if err != nil || !f.ok() {
 		return id, err
 	}
-	request := sha256.Sum256([]byte(strings.Join([]string{v.c.FullPath(), req.Sender, string(req.Number), req.Message}, "\x00")))
+	request := sha256.Sum256([]byte(strings.Join([]string{v.c.FullPath(), req.Sender, string(req.Number), req.Message, req.CostCenter}, "\x00")))
 	req.Key = &intake.Key{Name: keyPrefix + f.formKey(), Request: request}
 	answer, err := d.rooms.Intake.Send(ctx, p, req)
 	if err != nil {

@@ -66,7 +66,7 @@ func follows(settled []messages.Settled, refunds func(messages.Settled) bool) (e
 	for i := range settled {
 		m := &settled[i]
 		if m.CompanyID != 0 {
-			e := webhooks.Event{CompanyID: m.CompanyID, MessageID: m.ID, Name: webhooks.Failed, PhoneNumber: string(m.Number), At: m.At, Reference: m.Reference, Unsubmitted: m.Unsubmitted}
+			e := webhooks.Event{CompanyID: m.CompanyID, MessageID: m.ID, Name: webhooks.Failed, PhoneNumber: string(m.Number), At: m.At, Reference: m.Reference, CostCenter: m.CostCenter, Unsubmitted: m.Unsubmitted}
 			if m.Status == sms.Sent {
 				e.Name = webhooks.Sent
 			}

@@ -41,6 +41,9 @@ func (r *routing) SetRoutes(configured *sms.Routes) {
 // Route returns the carrier of a number now.
 func (r *routing) Route(n sms.Number) (carrier string, ok bool) { return r.table.Load().Carrier(n) }
 
+// Routes returns the routing table in force.
+func (r *routing) Routes() *sms.Routes { return r.table.Load() }
+
 // readRetired applies what is retired now.
 func (r *routing) readRetired(ctx context.Context, db postgres.Querier) error {
 	list, err := messages.Retirements(ctx, db)

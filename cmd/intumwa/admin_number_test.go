@@ -173,7 +173,7 @@ func TestErasePurgedNumber(t *testing.T) {
 	received(102, other, "8080", "Yego")
 	received(103, other, "25779123412", "Oya") // to the number, and kept
 	s.exec(`INSERT INTO inbound_messages (id, company_id, received_at, carrier, source, destination, body, parts) VALUES (103, 1, now(), 'lumitel', $1, '25779123412', 'Oya', 1)`, other)
-	s.exec(`INSERT INTO webhook_deliveries (company_id, id, at, phone_number, client_reference) VALUES (1, 90 * 8, now(), $1, 'patient 7'), (1, 91 * 8 + 1, now(), $2, 'patient 8')`, number, other)
+	s.exec(`INSERT INTO webhook_deliveries (company_id, id, at, phone_number, labels) VALUES (1, 90 * 8, now(), $1, 'patient 7'), (1, 91 * 8 + 1, now(), $2, 'patient 8')`, number, other)
 	received(104, number, "8080", "Ego") // undelivered
 	s.exec(`UPDATE webhook_deliveries SET delivered = false, due = now() WHERE id = 104 * 8 + 2`)
 	s.exec(`UPDATE webhook_deliveries SET attempts = json_build_array(json_build_object('at', now(), 'ms', 5, 'status', 500, 'result', '5xx', 'excerpt', 'no such number: ' || phone_number))`)
@@ -202,8 +202,8 @@ func TestErasePurgedNumber(t *testing.T) {
 	erase(exitOK, `{"number":"+25779****12","messages":0,"pending":0,"receipts":0,"inbound":0,"binds":0,"events":1,"test_codes":0,"test_numbers":0}`)
 	erase(exitOK, `{"number":"+25779****12","messages":0,"pending":0,"receipts":0,"inbound":0,"binds":0,"events":0,"test_codes":0,"test_numbers":0}`)
 	s.holds(named, 0)
-	s.holds(`SELECT count(*) FROM webhook_deliveries WHERE client_reference = 'patient 8' OR data LIKE '%Yego%'`, 2) // another number's
-	s.holds(`SELECT count(*) FROM webhook_deliveries WHERE client_reference = 'patient 7' OR data LIKE '%Amakuru%' OR data LIKE '%Ego%' OR data LIKE '%Oya%'`, 0)
+	s.holds(`SELECT count(*) FROM webhook_deliveries WHERE labels = 'patient 8' OR data LIKE '%Yego%'`, 2) // another number's
+	s.holds(`SELECT count(*) FROM webhook_deliveries WHERE labels = 'patient 7' OR data LIKE '%Amakuru%' OR data LIKE '%Ego%' OR data LIKE '%Oya%'`, 0)
 	s.holds(`SELECT count(*) FROM webhook_deliveries WHERE id = 103 * 8 + 2 AND phone_number = '`+other+`' AND data LIKE '%"from":"`+other+`"%"to":"+2577XXXXX12"%'`, 1)
 	s.holds(`SELECT count(*) FROM webhook_deliveries WHERE attempts::text LIKE '%excerpt%'`, 2)
 	if kinds := s.lines(about("export")...); len(kinds) != 0 {

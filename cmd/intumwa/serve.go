@@ -405,7 +405,7 @@ func planOf(c *configs.Config) *sms.Plan {
 func routesOf(c *configs.Config) (*sms.Routes, error) {
 	routes := make([]sms.Route, len(c.Carriers))
 	for i, carrier := range c.Carriers {
-		routes[i] = sms.Route{Carrier: carrier.Name, Prefixes: carrier.Prefixes, Default: carrier.Default}
+		routes[i] = sms.Route{Carrier: carrier.Name, Prefixes: carrier.Prefixes, Default: carrier.Default, Registration: registrations[carrier.SenderRegistration]}
 	}
 	table, err := sms.NewRoutes(routes)
 	if err != nil {
