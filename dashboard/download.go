@@ -1,7 +1,9 @@
 package dashboard
 
 import (
+	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"time"
 
@@ -99,6 +101,36 @@ func (d *download) paced(size int, write func() error) error {
 	err := write()
 	d.left = min(d.patience, d.left+earned-time.Since(start))
 	return err
+}
+
+// served is a response whose body is written as a download, for [http.ServeContent], which drops errors.
+type served struct {
+	http.ResponseWriter
+
+	to  *download
+	err error
+}
+
+// Write implements io.Writer.
+func (s *served) Write(p []byte) (n int, err error) {
+	n, err = s.to.Write(p)
+	s.err = err
+	return n, err
+}
+
+// watched keeps the error of reading a content that is served.
+type watched struct {
+	io.ReadSeeker
+
+	err error
+}
+
+// Read implements io.Reader.
+func (w *watched) Read(p []byte) (n int, err error) {
+	if n, err = w.ReadSeeker.Read(p); err != nil && !errors.Is(err, io.EOF) {
+		w.err = err
+	}
+	return n, err
 }
 
 // cutOff ends a download that failed in the middle: the browser reports an incomplete file.

@@ -41,6 +41,7 @@ type adminCmd struct {
 	Batch      adminBatchCmd      `cmd:"" help:"Bulk and template sends."`
 	Status     adminStatusCmd     `cmd:"" help:"Show stores, standby, archive, dispatchers, links and what waits; fails when something needs attention, and names its page."`
 	Audit      adminAuditCmd      `cmd:"" help:"Prove that ledger, balances and messages agree."`
+	Report     adminReportCmd     `cmd:"" help:"Reports for finance and operators."`
 	Top        adminTopCmd        `cmd:"" help:"List the companies that send most."`
 	Links      adminLinksCmd      `cmd:"" help:"List the links to the carriers."`
 	Link       adminLinkCmd       `cmd:"" help:"Pause, resume or trace a link."`

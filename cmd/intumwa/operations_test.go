@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"log/slog"
 	"maps"
 	"net/http"
 	"net/http/cookiejar"
@@ -13,6 +14,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -20,6 +22,7 @@ import (
 	"intumwa/billing"
 	"intumwa/campaigns"
 	"intumwa/dashboard"
+	"intumwa/exports"
 	"intumwa/inbound/handsets"
 	"intumwa/intake"
 	"intumwa/internal/audit"
@@ -42,13 +45,17 @@ func (s *shell) pages() *pages {
 	if err != nil {
 		s.t.Fatal(err)
 	}
+	files, err := exports.New(pool, 0, slog.New(slog.DiscardHandler))
+	if err != nil {
+		s.t.Fatal(err)
+	}
 	routes, err := sms.NewRoutes([]sms.Route{{Carrier: "leo", Default: true}})
 	if err != nil {
 		s.t.Fatal(err)
 	}
 	users := accounts.New(pool, accounts.Options{})
 	d, err := dashboard.New(dashboard.Rooms{Pool: pool, Many: pool, Accounts: users, Intake: intake.New(pool, users, messages.New(pool), nil, routes, intake.Options{}), Ledger: billing.New(pool), Statements: billing.New(pool),
-		Messages: messages.New(pool), Handsets: handsets.New(pool), Campaigns: campaigns.New(campaigns.Rooms{Pool: pool}), Mailer: mailer, Webhooks: webhooks.New(pool, webhooks.Options{AllowPrivate: true})}, dashboard.Options{SMPP: true})
+		Messages: messages.New(pool), Handsets: handsets.New(pool), Campaigns: campaigns.New(campaigns.Rooms{Pool: pool}), Exports: files, Mailer: mailer, Webhooks: webhooks.New(pool, webhooks.Options{AllowPrivate: true})}, dashboard.Options{SMPP: true})
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -215,6 +222,7 @@ func TestPageAndCommand(t *testing.T) {
 		{name: "remove", page: func() { owner.post("/people/3/remove") }, command: "user|role|--email|reader@command.example|--role|none", once: true},
 		{name: "pause", prepare: `insert into links (name, carrier) values ('leo-1', 'leo'), ('leo-2', 'leo')`, page: func() { root.post("/admin/links/leo-1/pause") }, command: "link|pause|--name|leo-2"},
 		{name: "resume", page: func() { root.post("/admin/links/leo-1/resume") }, command: "link|resume|--name|leo-2"},
+		{name: "export a month", page: func() { owner.post("/messages/exports", "month", time.Now().Format("2006-01")) }, command: "report|export|--company|2|--month|" + time.Now().Format("2006-01"), once: true},
 		{name: "cancel a batch", prepare: `insert into batches (ulid, company_id, user_id, kind, sender, recipients_count, item_count) select ('01900000-0000-7000-8000-00000000000' || n)::uuid, n, 1, 'bulk', 'ISOKO', 1, 1 from generate_series(1, 2) n`,
 			page: func() { owner.post("/batches/01J0000000E008000000000001/cancel") }, command: "batch|cancel|--id|01J0000000E008000000000002", once: true},
 	} {
