@@ -81,7 +81,7 @@ func (v *visit) approvedSenders(t tenant) (list []option, err error) {
 
 // checkCampaign is POST /campaigns: it reads and checks a file, and charges nothing.
 func (d *Dashboard) checkCampaign(v *visit, t tenant) error {
-	leave, err := v.uploadTurn(t, d.uploaders)
+	leave, err := v.uploadTurn(t.Company.ID, d.uploaders)
 	if err != nil {
 		return err
 	}
@@ -131,13 +131,17 @@ func (d *Dashboard) checkCampaign(v *visit, t tenant) error {
 		return d.campaigns(v, t)
 	}
 	if campaigns.IsBook(file) {
-		leaveBook, err := v.heavyTurn(t)
+		leaveBook, err := v.heavyTurn(t.Company.ID)
 		if err != nil {
 			return err
 		}
 		defer leaveBook()
 	}
-	rows, wrong := d.rooms.Campaigns.Open(v.lang, &t.Company, text, file, about)
+	p, err := v.principal(t)
+	if err != nil {
+		return err
+	}
+	rows, wrong := d.rooms.Campaigns.Open(v.lang, p.Company, sender, text, file, about)
 	if len(wrong) == 0 {
 		made := campaigns.Campaign{ID: ulid.Make(), Company: t.Company.ID, Name: name, Sender: sender, Template: text, CostCenter: costCenter, Reading: rows.Reading()}
 		err = d.rooms.Campaigns.Keep(v.ctx(), &made, rows.Next)

@@ -126,6 +126,11 @@ func (v *visit) sender(t tenant) (*accounts.Principal, error) {
 		v.form().deny(http.StatusTooManyRequests, "send.often")
 		return nil, nil
 	}
+	return v.principal(t)
+}
+
+// principal returns the user with the company's senders.
+func (v *visit) principal(t tenant) (*accounts.Principal, error) {
 	p, err := v.d.rooms.Accounts.PrincipalOf(v.ctx(), t.User.ID)
 	if err == nil && (p.Company == nil || p.Company.ID != t.Company.ID) { // the user has left the company meanwhile
 		err = errNotFound
@@ -134,7 +139,7 @@ func (v *visit) sender(t tenant) (*accounts.Principal, error) {
 }
 
 // refusedFields are the wrong fields of refused sends, by reason.
-var refusedFields = map[string]string{"sender_not_found": "sender", "sender_not_approved": "sender", "opted_out": "number", "no_carrier": "number", "empty": "message",
+var refusedFields = map[string]string{"sender_not_found": "sender", "sender_not_approved": "sender", "sender_not_registered": "sender", "opted_out": "number", "no_carrier": "number", "empty": "message",
 	"too_long": "message", "other_test_number": "number", "repeated_too_soon": "number", "repeated_too_often": "number", "number_limit": "number"}
 
 // refused sets the form's error to a business rule's refusal, at its field if the form has one.

@@ -479,6 +479,26 @@ func (p *walker) administers(other int64) {
 	p.look("admin-senders")
 	p.press("waiting.senders.approve", name)
 	p.sees("flash.sender.approved")
+	var sender int64
+	if err := w.pool.QueryRow(p.t.Context(), `SELECT id FROM senders WHERE name = $1`, name).Scan(&sender); err != nil {
+		p.t.Fatal(err)
+	}
+	_, at, err := w.accounts.SetRegistration(p.t.Context(), sender, "lumitel", accounts.RegistrationChange{State: accounts.RegistrationSent, Reason: hostile})
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	if err := w.accounts.SetRegistrationDocument(p.t.Context(), at.ID, strings.Repeat("lettre", 16)+".pdf", []byte("%PDF-1.7\n")); err != nil {
+		p.t.Fatal(err)
+	}
+	w.exec(`UPDATE sender_carriers SET changed_at = now() - interval '8 days'`)
+	p.open("/admin/senders")
+	p.look("admin-senders-late")
+	p.open("/admin/senders/late")
+	p.look("admin-late")
+	p.open(senderPath(sender))
+	p.look("admin-sender")
+	p.open(senderPath(sender) + "/letter?carrier=lumitel")
+	p.look("admin-letter")
 
 	p.open("/admin/users")
 	p.look("admin-users")

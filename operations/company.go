@@ -7,6 +7,7 @@ import (
 
 	"intumwa/accounts"
 	"intumwa/billing"
+	"intumwa/exports"
 	"intumwa/messages"
 	"intumwa/sms"
 )
@@ -128,6 +129,9 @@ func (a Actor) SetCompany(ctx context.Context, id int64, to CompanyChange) (is S
 			var kept *time.Duration
 			kept, err = messages.SetBodyRule(ctx, in.Tx, sms.CompanyID(id), *to.Bodies)
 			was.Bodies, is.Bodies = BodiesText(kept), BodiesText(*to.Bodies)
+			if err == nil && was.Bodies != is.Bodies {
+				err = exports.Withdraw(ctx, in.Tx, sms.CompanyID(id))
+			}
 		}
 		done := on("company.set", "company", id, id, was, is)
 		done.reason = to.Reason

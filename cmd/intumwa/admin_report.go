@@ -1,19 +1,22 @@
 package main
 
 import (
+	"context"
 	"encoding/csv"
 	"errors"
 	"fmt"
 	"io"
 	"time"
 
-	"intumwa/dashboard"
+	"intumwa/dashboard/words"
+	"intumwa/messages"
 	"intumwa/sms"
 )
 
 // adminReportCmd has the reports of a period.
 type adminReportCmd struct {
 	Quality adminReportQualityCmd `cmd:"" help:"What became of messages, how fast, and why they failed; purged messages too."`
+	Export  adminReportExportCmd  `cmd:"" help:"Print all messages of a company and month as CSV, the oldest first."`
 }
 
 // day is a flag: a day in Burundi (2026-03-01), or a month (2026-03).
@@ -54,6 +57,14 @@ func (r *reportDays) period() (from, to time.Time, err error) {
 	return from, to, nil
 }
 
+// countNow counts the messages whose last count is not of now, for a report of now.
+func (o *operator) countNow(ctx context.Context) error {
+	if o.away != nil { // nothing can be written
+		return nil
+	}
+	return messages.New(o.pool).TallyNow(ctx, countPatience)
+}
+
 // csvFile writes lines of CSV as RFC 4180 has them.
 func csvFile(w io.Writer, heads ...string) (row func(...any) error, flush func() error) {
 	out := csv.NewWriter(w)
@@ -64,7 +75,7 @@ func csvFile(w io.Writer, heads ...string) (row func(...any) error, flush func()
 		for i, value := range values {
 			switch v := value.(type) {
 			case string:
-				cells[i] = dashboard.Cell(v)
+				cells[i] = words.Cell(v)
 			case time.Time:
 				cells[i] = v.In(sms.Burundi).Format(time.DateTime)
 			default:

@@ -27,6 +27,7 @@ import (
 	"intumwa/configs"
 	"intumwa/dashboard"
 	"intumwa/dispatcher"
+	"intumwa/exports"
 	"intumwa/inbound/handsets"
 	"intumwa/intake"
 	"intumwa/internal/mail"
@@ -249,6 +250,10 @@ func (g *gateway) serve(ctx context.Context) error {
 		}
 	}
 	sending := campaigns.New(campaigns.Rooms{Pool: pool, Accounts: users, Ledger: billing.New(pool), Intake: in, Plan: plan, Log: g.log})
+	files, err := exports.New(pool, shorter(c.Retention.Bodies, c.Retention.Messages), g.log)
+	if err != nil {
+		return fmt.Errorf("exports: %w", err)
+	}
 	mailer, err := g.newMailer()
 	if err != nil {
 		return err
@@ -262,11 +267,12 @@ func (g *gateway) serve(ctx context.Context) error {
 		life.run("webhooks", hooks.Run)
 		life.run("letters", post.Run)
 		life.run("campaigns", sending.Run)
+		life.run("exports", files.Run)
 		life.run("tallies", func(ctx context.Context) error { return messages.New(pool).RunTallies(ctx, g.log) })
 	}
 	if g.has("dashboard") {
 		life.run("mail", mailer.Run)
-		if err := g.serveDashboard(ctx, life, rdb, dashboard.Rooms{Pool: pool, Campaigns: sending, Mailer: mailer, Accounts: users, Ledger: billing.New(pool), Intake: in,
+		if err := g.serveDashboard(ctx, life, rdb, dashboard.Rooms{Pool: pool, Campaigns: sending, Exports: files, Mailer: mailer, Accounts: users, Ledger: billing.New(pool), Intake: in,
 			Messages: messages.New(lookups), Handsets: handsets.New(lookups), Statements: billing.New(lookups), Webhooks: hooks, Sends: sends, Many: hot, API: handler}, plan); err != nil {
 			return err
 		}
@@ -388,6 +394,14 @@ func newLog(w io.Writer, c configs.Log) *slog.Logger {
 }
 
 var logLevels = map[string]slog.Level{"debug": slog.LevelDebug, "info": slog.LevelInfo, "warn": slog.LevelWarn, "error": slog.LevelError}
+
+// shorter returns the shorter of two retentions; 0 is forever.
+func shorter(a, b time.Duration) time.Duration {
+	if a == 0 || b != 0 && b < a {
+		return b
+	}
+	return a
+}
 
 // lookupConnections is the number of connections for customers' look-ups, and so of concurrent look-ups: one per CPU,
 // at least two.
