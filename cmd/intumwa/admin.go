@@ -33,6 +33,8 @@ type adminCmd struct {
 	SMPP       adminSMPPCmd       `cmd:"" name:"smpp" help:"Customers that bind by SMPP: their keys and their binds."`
 	Company    adminCompanyCmd    `cmd:"" help:"Companies."`
 	Credits    adminCreditsCmd    `cmd:"" help:"SMS credits."`
+	Price      adminPriceCmd      `cmd:"" help:"What a credit costs companies."`
+	Tariff     adminTariffCmd     `cmd:"" help:"What carriers take for a segment."`
 	Report     adminReportCmd     `cmd:"" help:"Reports of a period."`
 	Sender     adminSenderCmd     `cmd:"" help:"Sender names."`
 	Webhook    adminWebhookCmd    `cmd:"" help:"Webhook endpoints."`
@@ -61,6 +63,7 @@ type operator struct {
 	*program
 	config *configs.Config
 	pool   *pgxpool.Pool
+	asJSON bool  // --json
 	away   error // set when commits wait for an absent standby: the pool then only reads
 }
 
@@ -91,7 +94,7 @@ func (a *adminCmd) run(ctx context.Context, p *program, work adminWork) error {
 	if err != nil {
 		return err
 	}
-	o := &operator{program: p, config: config}
+	o := &operator{program: p, config: config, asJSON: a.JSON}
 	if o.pool, err = o.open(ctx, postgres.Options{MaxConns: adminConnections}); err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/csv"
 	"errors"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"time"
 
 	"intumwa/dashboard/words"
+	"intumwa/messages"
 	"intumwa/sms"
 )
 
@@ -15,6 +17,8 @@ import (
 type adminReportCmd struct {
 	Quality adminReportQualityCmd `cmd:"" help:"What became of messages, how fast, and why they failed; purged messages too."`
 	Export  adminReportExportCmd  `cmd:"" help:"Print all messages of a company and month as CSV, the oldest first."`
+	Money   adminReportMoneyCmd   `cmd:"" help:"Companies' money: opening balance, purchases, usage, refunds, corrections, closing balance."`
+	Invoice adminReportInvoiceCmd `cmd:"" help:"What carriers accepted, at their tariffs, beside what companies were charged; compare it with a carrier's own list."`
 }
 
 // day is a flag: a day in Burundi (2026-03-01), or a month (2026-03).
@@ -53,6 +57,14 @@ func (r *reportDays) period() (from, to time.Time, err error) {
 		return from, to, fmt.Errorf("--from and --to are 1 to %d days", reportMost)
 	}
 	return from, to, nil
+}
+
+// countNow counts the messages whose last count is not of now, for a report of now.
+func (o *operator) countNow(ctx context.Context) error {
+	if o.away != nil { // nothing can be written
+		return nil
+	}
+	return messages.New(o.pool).TallyNow(ctx, countPatience)
 }
 
 // csvFile writes lines of CSV as RFC 4180 has them.

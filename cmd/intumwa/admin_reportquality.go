@@ -45,13 +45,10 @@ func (c *adminReportQualityCmd) do(ctx context.Context, o *operator) (any, error
 	if c.Company < 0 {
 		return nil, errors.New("--company is a company's number")
 	}
-	store := messages.New(o.pool)
-	if o.away == nil {
-		if err := store.TallyNow(ctx, countPatience); err != nil {
-			return nil, err
-		}
+	if err := o.countNow(ctx); err != nil {
+		return nil, err
 	}
-	counted, err := store.Quality(ctx, messages.QualityFilter{Company: sms.CompanyID(c.Company), AllCompanies: c.Company == 0, First: from, Last: to.AddDate(0, 0, -1),
+	counted, err := messages.New(o.pool).Quality(ctx, messages.QualityFilter{Company: sms.CompanyID(c.Company), AllCompanies: c.Company == 0, First: from, Last: to.AddDate(0, 0, -1),
 		Carrier: c.Carrier, Sender: c.Sender, CostCenter: c.CostCenter, Kind: c.Kind, Channel: c.Channel}, by...)
 	if errors.Is(err, messages.ErrTooManyRows) {
 		return nil, fmt.Errorf("%w: more than %d. Ask for fewer days, or fewer properties in --by", err, messages.QualityMost)

@@ -103,6 +103,13 @@ func TestStatus(t *testing.T) {
 	dead()
 	shows(map[string]string{"dispatchers": pageGateway, "link leo-1": pageRejected, "link leo-2": pageLink, "link leo-3": pageLink, "link leo-4": pageLink})
 	exec(`DELETE FROM links WHERE name <> 'leo-2'`)
+	exec(`INSERT INTO retired_carriers VALUES ('smart', NULL), ('econet', 'leo')`) // the configuration does not have leo
+	alive()
+	if found := shows(map[string]string{"retired econet": pageCloses}); !strings.HasSuffix(found["retired smart"].Found, "no carrier takes over") {
+		t.Errorf("retired: %+v", found)
+	}
+	exec(`DELETE FROM retired_carriers`)
+	dead()
 
 	// The human form has the page below its line.
 	_, stdout, _ := s.run("", "admin", "status")
