@@ -89,7 +89,7 @@ func TestInterface(t *testing.T) {
 		if row.command == "smpp sessions" {
 			s.exec(`insert into smpp_binds (account, process, peer, mode) values (2, 'p0', '192.0.2.1:4000', 'receiver')`)
 		}
-		if strings.HasPrefix(row.command, "report") {
+		if strings.HasPrefix(row.command, "report quality") {
 			s.exec(`insert into tallies (company_id, day, chunk, carrier, sender, kind, channel, cost_center, status, reason, messages, segments)
 				values (0, '2026-03-01', -1, 'leo', '', 0, 0, '', 1, '', 1, 1)`)
 		}
