@@ -128,14 +128,16 @@ type Pulling struct {
 	Kept     int64      // events that can be fetched, keptMost at most
 }
 
-// KeptMost bounds Pulling.Kept.
-const KeptMost = 100_000
+const keptMost = 10_000
+
+// Most reports whether there may be more than Kept.
+func (p Pulling) Most() bool { return p.Kept == keptMost }
 
 // PullingOf returns the state of a company's events for consumers.
 func (w *Webhooks) PullingOf(ctx context.Context, company sms.CompanyID) (p Pulling, err error) {
 	err = w.lookups.QueryRow(ctx, `SELECT since, CASE WHEN since IS NOT NULL THEN pulled_at END, events,
 		(SELECT count(*) FROM (SELECT FROM events e WHERE e.company_id = r.company_id LIMIT $2) k) FROM event_readers r WHERE company_id = $1`,
-		int64(company), KeptMost).Scan(&p.Since, &p.PulledAt, &p.Events, &p.Kept)
+		int64(company), keptMost).Scan(&p.Since, &p.PulledAt, &p.Events, &p.Kept)
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
 		return Pulling{Events: []string{}}, nil
