@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"regexp"
@@ -164,7 +165,18 @@ func TestEventsWait(t *testing.T) {
 		w.until("it waits", func() bool { return waiting() == before+1 })
 		return ended
 	}
+	// A wait that is longer than the server's timeouts.
+	short := httptest.NewUnstartedServer(w.handler)
+	short.Config.ReadTimeout, short.Config.WriteTimeout = 300*time.Millisecond, 300*time.Millisecond
+	short.Start()
+	t.Cleanup(short.Close)
+	req, _ := http.NewRequest("GET", short.URL+"/v1/events?wait=2&after="+cursor, nil)
+	req.Header.Set("Authorization", "Bearer "+w.tokens["live"])
 	start := time.Now()
+	if resp, err := short.Client().Do(req); err != nil || resp.Body.Close() != nil || resp.StatusCode != 200 || time.Since(start) < 2*time.Second {
+		t.Errorf("after %s: %v, %v", time.Since(start), resp, err)
+	}
+	start = time.Now()
 	if l := w.events("live", "wait=1&after="+cursor); len(l.Data) > 0 || time.Since(start) < time.Second {
 		t.Errorf("after %s: %v", time.Since(start), l)
 	}

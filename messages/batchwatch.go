@@ -34,6 +34,7 @@ type FinishedBatch struct {
 // other companies are forgotten. It looks at one message of each open batch, and at all of a batch's only when that one
 // has become final: the last that was pending before.
 func FinishedBatches(ctx context.Context, tx pgx.Tx, companies []int64) ([]FinishedBatch, error) {
+	companies = append([]int64{}, companies...) // nil would be NULL
 	b := &pgx.Batch{}
 	b.Queue(`DELETE FROM batch_watches WHERE company_id <> ALL($1)`, companies)
 	b.Queue(`DELETE FROM batch_askers WHERE company_id <> ALL($1)`, companies)
