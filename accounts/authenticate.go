@@ -117,7 +117,8 @@ func (a *Accounts) load(ctx context.Context, tokenID int64) (*entry, error) {
 // the company, or one row without a sender.
 const (
 	principalColumns = `case when u.test_verified_at is not null then u.test_number else '' end, ` + joinedCompany + `, coalesce(c.opt_outs, false),
-		       ` + limitColumns + `, coalesce(s.id, 0), coalesce(s.name, ''), coalesce(s.country, ''), coalesce(s.approved, false)`
+		       ` + limitColumns + `, coalesce(s.id, 0), coalesce(s.name, ''), coalesce(s.country, ''), coalesce(s.approved, false),
+		       (select jsonb_object_agg(r.carrier, r.works) from sender_carriers r where r.sender_id = s.id)`
 	principalJoins = `left join companies c on c.id = u.company_id
 		left join senders s on s.company_id = c.id`
 )
@@ -128,7 +129,7 @@ func collectPrincipal(rows pgx.Rows, tokenID int64) (found *Principal, hash []by
 	var company Company
 	var sender Sender
 	_, err = pgx.ForEachRow(rows, slices.Concat([]any{&p.UserID, &hash, &p.Token.Scopes, &p.Token.ExpiresAt, &p.Token.Networks, &p.TestNumber}, company.joined(), []any{&company.OptOuts},
-		company.Limits.columns(), []any{&sender.ID, &sender.Name, &sender.Country, &sender.Approved}), func() error {
+		company.Limits.columns(), []any{&sender.ID, &sender.Name, &sender.Country, &sender.Approved, &sender.Works}), func() error {
 		if found == nil {
 			found = &p
 			if p.Company = company.orNil(); p.Company != nil {
@@ -193,4 +194,17 @@ type Sender struct {
 	Name     string `json:"name"`
 	Country  string `json:"-"` // telco country, ISO 3166-1 alpha-2
 	Approved bool   `json:"approved"`
+
+	// Works is whether it works at the carriers about which something is recorded. Set in a [Principal] only; ask
+	// [Sender.WorksAt].
+	Works map[string]bool `json:"-"`
+}
+
+// WorksAt reports whether messages as this sender may go to a carrier: as its registration there says or, if nothing is
+// recorded, unless the carrier's configuration requires one.
+func (s Sender) WorksAt(carrier string, required bool) bool {
+	if works, recorded := s.Works[carrier]; recorded {
+		return works
+	}
+	return !required
 }

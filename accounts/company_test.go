@@ -88,7 +88,7 @@ func TestSender(t *testing.T) {
 		_, err := a.CreateSender(t.Context(), company.ID, "Other", country, false)
 		wants(t, country, err, ErrInvalid, "country code")
 	}
-	if r, err := a.SetSender(t.Context(), s.ID, true); err != nil || r.Sender != (Sender{ID: s.ID, Name: "Intore", Country: "BI", Approved: true}) {
+	if r, err := a.SetSender(t.Context(), s.ID, true); err != nil || !reflect.DeepEqual(r.Sender, Sender{ID: s.ID, Name: "Intore", Country: "BI", Approved: true}) {
 		t.Errorf("SetSender: %+v, %v", r, err)
 	}
 	_, err = a.SetSender(t.Context(), 99, true)

@@ -183,6 +183,8 @@ func (a *Accounts) SetFacts(ctx context.Context, company sms.CompanyID, to Facts
 // documentTypes are the accepted media types, with the extensions of their files.
 var documentTypes = map[string][]string{"application/pdf": {".pdf"}, "image/png": {".png"}, "image/jpeg": {".jpg", ".jpeg"}}
 
+var errDocument error = &callerError{ErrInvalid, "the document is not a PDF, PNG or JPEG file of at most 5 MiB"}
+
 // DocumentType returns a document's media type; empty unless its name and content are of one accepted type.
 func DocumentType(name string, file []byte) string {
 	found := http.DetectContentType(file)
@@ -197,7 +199,7 @@ func DocumentType(name string, file []byte) string {
 func (a *Accounts) SetDocument(ctx context.Context, company sms.CompanyID, name string, file []byte) (before, after Facts, err error) {
 	media := DocumentType(name, file)
 	if media == "" || len(file) > MaxDocument {
-		return before, after, &callerError{ErrInvalid, "the document is not a PDF, PNG or JPEG file of at most 5 MiB"}
+		return before, after, errDocument
 	}
 	closed := func(f Facts) bool { return f.Document.Name != "" }
 	return a.changeFacts(ctx, company, closed, `document = $2, document_name = $3, document_type = $4, document_size = $5, document_at = clock_timestamp()`,

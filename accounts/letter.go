@@ -17,6 +17,7 @@ const (
 	LetterApproval     = "approval"
 	LetterVerification = "verification"
 	LetterSender       = "sender"
+	LetterRegistration = "registration" // of a sender at a carrier
 	LetterBalance      = "balance"
 	LetterWebhook      = "webhook"
 	LetterEndpoint     = "endpoint"
@@ -35,7 +36,7 @@ type Letter struct {
 	ID      int64
 	Kind    string
 	Company int64           // 0: it is for a user
-	Subject int64           // id of the sender, 0: the company itself; or of the user
+	Subject int64           // id of the sender or its registration, 0: the company itself; or of the user
 	Values  json.RawMessage // values that change with time, such as the balance
 	Written time.Time
 	Tries   int

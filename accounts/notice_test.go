@@ -92,6 +92,12 @@ func TestChangesTakeEffectElsewhere(t *testing.T) {
 		t.Fatal(err)
 	}
 	soon(t, "a sender's approval", func() bool { return now().Company.Senders["ACME"].Approved })
+	if _, _, err := here.SetRegistration(t.Context(), sender.ID, "leo", RegistrationChange{State: RegistrationApproved}); err != nil {
+		t.Fatal(err)
+	}
+	soon(t, "a sender's registration", func() bool { return now().Company.Senders["ACME"].WorksAt("leo", true) })
+	here.exec(t, `update sender_carriers set state = 'refused'`) // by psql
+	soon(t, "its end", func() bool { return !now().Company.Senders["ACME"].WorksAt("leo", false) })
 	if _, err := here.SetTestNumber(t.Context(), "a@example.com", "+25761000001", true); err != nil {
 		t.Fatal(err)
 	}

@@ -56,7 +56,9 @@ func (a *Accounts) checkSender(name, country string) error {
 
 // SendersOf lists a company's senders by name.
 func (a *Accounts) SendersOf(ctx context.Context, companyID int64) ([]Sender, error) {
-	return postgres.All(ctx, a.pool, "listing senders", pgx.RowToStructByPos[Sender],
+	return postgres.All(ctx, a.pool, "listing senders", func(row pgx.CollectableRow) (s Sender, err error) {
+		return s, row.Scan(&s.ID, &s.Name, &s.Country, &s.Approved)
+	},
 		`select id, name, country, approved from senders where company_id = $1 order by name`, companyID)
 }
 

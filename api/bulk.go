@@ -22,24 +22,28 @@ func (a *API) sendBatch(read func(fields) (intake.Batch, problems)) gin.HandlerF
 // readBulk reads a bulk send (rule api 4.2).
 func (a *API) readBulk(f fields) (req intake.Batch, p problems) {
 	req.Sender = p.sender(f.sender, senderFieldRequired, senderInvalid)
+	req.CostCenter = p.label(f.costCenter, costCenterWrong)
 	req.Schedule = p.schedule(f.sendAt, f.expireAt)
 	req.Recipients = readList(&p, f.messages, messagesEmpty, messagesMany, func(item *fields) (r intake.Recipient) {
 		r.Number = p.number(a.opts.Plan, item.phoneNumber, ofMessages.numberRequired, ofMessages.numberInvalid)
 		r.Message = p.body(item.message, itemMessageRequired, itemMessageLong)
-		r.Reference = p.reference(item.reference, ofMessages.reference)
+		r.Reference = p.label(item.reference, ofMessages.reference)
 		p.misplaced(item, &f, ofMessages.misplaced)
 		return r
 	})
 	return req, p
 }
 
-// misplaced adds the times of an item that differ from its batch's. They are not ignored as unknown fields are: the
-// message would go out at another time than the client expects.
+// misplaced adds the fields of an item that belong to the whole batch and differ from its own. They are not ignored as
+// unknown fields are: the message would go out at another time, or be counted elsewhere, than the client expects.
 func (p *problems) misplaced(item, batch *fields, r *refusal) {
 	if !item.sendAt.isNull() && item.sendAt != batch.sendAt {
 		p.addNamed(r, "send_at")
 	}
 	if !item.expireAt.isNull() && item.expireAt != batch.expireAt {
 		p.addNamed(r, "expire_at")
+	}
+	if !item.costCenter.isNull() && item.costCenter != batch.costCenter {
+		p.addNamed(r, "cost_center")
 	}
 }

@@ -2,8 +2,8 @@ package api
 
 // fields are the fields of a request's body, or of an item in one. Unknown fields are ignored.
 type fields struct {
-	phoneNumber, sender, message, reference, sendAt, expireAt value
-	messages, template, recipients, variables, optOuts, code  value
+	phoneNumber, sender, message, reference, costCenter, sendAt, expireAt value
+	messages, template, recipients, variables, optOuts, code              value
 }
 
 // fields reads an object's fields; any other value has none.
@@ -18,6 +18,8 @@ func (v value) fields() (f fields) {
 			f.message = v
 		case "client_reference":
 			f.reference = v
+		case "cost_center":
+			f.costCenter = v
 		case "send_at":
 			f.sendAt = v
 		case "expire_at":

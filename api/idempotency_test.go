@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"strings"
 	"sync"
 	"testing"
@@ -169,6 +170,35 @@ func TestIdempotencyUnderConcurrency(t *testing.T) {
 		}
 	}
 	if got, want := w.recorded(), [4]int64{60, 3, 3, 60}; got != want {
+		t.Errorf("recorded %v, not %v", got, want)
+	}
+}
+
+// A request whose key another process has reserved and not yet committed gets 409, and 200 when that process gave up.
+func TestIdempotencyKeyInUse(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, worldOptions{}).settle()
+	first, err := w.pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = first.Rollback(context.Background()) }()
+	if _, err := first.Exec(t.Context(), `INSERT INTO idempotency_keys (user_id, key, request) VALUES ($1, 'held', '\x01')`, w.users["live"]); err != nil {
+		t.Fatal(err)
+	}
+	body := single("79123456", "ACME", "x")
+	got := w.do("live", "POST", "/v1/sms", body, keyHeader, "held")
+	if got.status != 409 || got.header.Get("X-Error-Code") != "idempotency_key_in_use" {
+		t.Errorf("while the first is in progress: %d %v", got.status, got.header)
+	}
+	sameJSON(t, got.body, messageJSON("A request with this idempotency key is still being processed."))
+	if err := first.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := w.do("live", "POST", "/v1/sms", body, keyHeader, "held"); got.status != 200 || got.header.Get("Idempotent-Replayed") != "" {
+		t.Errorf("afterwards: %d %s", got.status, got.body)
+	}
+	if got, want := w.recorded(), [4]int64{1, 0, 1, 1}; got != want {
 		t.Errorf("recorded %v, not %v", got, want)
 	}
 }

@@ -39,8 +39,9 @@ func (a *API) listMessages(c *gin.Context) (page[messageView], error) {
 	}
 	filter.Number = a.phoneNumber(q)
 	filter.From, filter.To = q.instant("from", fromInvalid), q.instant("to", toInvalid)
-	filter.Reference = q.Get(filterReference)
-	q.checkReference(filter.Reference, referenceWrong)
+	filter.Reference, filter.CostCenter = q.Get(filterReference), q.Get(filterCostCenter)
+	q.checkLabel(filter.Reference, referenceWrong)
+	q.checkLabel(filter.CostCenter, costCenterWrong)
 	return a.messages(c, q, filter)
 }
 

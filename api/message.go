@@ -30,6 +30,7 @@ type messageView struct {
 
 	// Only if they were given.
 	ClientReference string  `json:"client_reference,omitempty"`
+	CostCenter      string  `json:"cost_center,omitempty"`
 	SendAt          *string `json:"send_at,omitempty"`
 	ExpireAt        *string `json:"expire_at,omitempty"`
 }
@@ -46,7 +47,7 @@ func viewOf(r messages.Record, j messages.History) messageView {
 		ID: r.ULID, MessageID: r.ID, BatchID: r.BatchULID, Status: r.Status.String(), To: string(r.Number), Sender: r.Sender,
 		Message: r.Body, Encoding: r.Encoding.String(), Segments: r.Segments, Test: r.Test, Carrier: r.Carrier,
 		FailureReason: orNull(r.FailureReason), CreatedAt: timestamp(r.CreatedAt), SentAt: timestampOrNull(r.SentAt), FailedAt: timestampOrNull(r.FailedAt),
-		ClientReference: r.Reference, SendAt: timestampOrNull(r.SendAt), ExpireAt: timestampOrNull(r.ExpireAt),
+		ClientReference: r.Reference, CostCenter: r.CostCenter, SendAt: timestampOrNull(r.SendAt), ExpireAt: timestampOrNull(r.ExpireAt),
 	}
 	for _, m := range messages.Timeline(r, j) {
 		view.Timeline = append(view.Timeline, moment{At: precise(m.At), Event: m.Event, Detail: orNull(m.Detail)})

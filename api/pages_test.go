@@ -113,7 +113,7 @@ func TestPageExplainsFailureReasons(t *testing.T) {
 	for _, event := range append([]string{webhooks.Sent, webhooks.Failed}, webhooks.Askable()...) {
 		want = append(want, "<code>"+event+"</code></a>")
 	}
-	if len(want) != 15 {
+	if len(want) != 16 {
 		t.Errorf("%q", want)
 	}
 	p, err := newPages(Options{TestSender: testSender, StopWords: []string{"FIN"}, StartWords: []string{"ENCORE"}, Validity: 36 * time.Hour, DocsNotice: "Webhooks come from 192.0.2.7.",
@@ -304,9 +304,9 @@ func TestStatusesPage(t *testing.T) {
 		}
 	}
 	for rule, want := range map[dispatcher.Refund]map[string]string{ // the rule choices 4.6
-		dispatcher.RefundUnsubmitted: {"expired": "Returned, unless", "opted_out": "Returned, unless", "cancelled": "Returned.", "no_receipt": "Charged.", "no_answer": "Charged.", "ESME_RINVDSTADR": "Charged.", "UNDELIV 001": "Charged."},
-		dispatcher.RefundFailed:      {"expired": "Returned.", "opted_out": "Returned.", "cancelled": "Returned.", "no_receipt": "Returned.", "ESME_RINVDSTADR": "Returned."},
-		dispatcher.RefundNever:       {"expired": "Charged.", "opted_out": "Charged.", "cancelled": "Returned.", "no_receipt": "Charged."},
+		dispatcher.RefundUnsubmitted: {"expired": "Returned, unless", "opted_out": "Returned, unless", "carrier_closed": "Returned, unless", "cancelled": "Returned.", "no_receipt": "Charged.", "no_answer": "Charged.", "ESME_RINVDSTADR": "Charged.", "UNDELIV 001": "Charged."},
+		dispatcher.RefundFailed:      {"expired": "Returned.", "opted_out": "Returned.", "carrier_closed": "Returned.", "cancelled": "Returned.", "no_receipt": "Returned.", "ESME_RINVDSTADR": "Returned."},
+		dispatcher.RefundNever:       {"expired": "Charged.", "opted_out": "Charged.", "carrier_closed": "Returned, unless", "cancelled": "Returned.", "no_receipt": "Charged."},
 	} {
 		p, err := newPages(Options{TestSender: testSender, Refund: rule}, 500)
 		if err != nil {

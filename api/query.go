@@ -142,7 +142,7 @@ type list struct {
 }
 
 var (
-	messageList  = list{"messages", []string{"status", "batch_id", "phone_number", "from", "to", filterReference}}
+	messageList  = list{"messages", []string{"status", "batch_id", "phone_number", "from", "to", filterReference, filterCostCenter}}
 	batchList    = list{"batch", []string{"status", "phone_number"}}
 	deliveryList = list{"deliveries", []string{"state", "event", "message_id", "since"}}
 	inboundList  = list{"inbound", []string{"phone_number", "from", "to"}}
@@ -151,6 +151,9 @@ var (
 
 // filterReference filters by the customer's own name of a message.
 const filterReference = "client_reference"
+
+// filterCostCenter filters by the customer's own label.
+const filterCostCenter = "cost_center"
 
 const cursorSize = 8 + 4 // the last row's id and a hash of the filters
 

@@ -148,6 +148,12 @@ var (
 	_ = refusalOfRule("no_carrier", intake.RefuseRecipientCarrier("N"), onBatches, retryNo,
 		words{"No carrier serves this recipient of the batch. Recipients are counted from 1.", "Aucun opérateur ne dessert ce destinataire du lot. Les destinataires sont comptés à partir de 1."},
 		words{"Remove this recipient.", "Retirez ce destinataire."})
+	_ = refusalOfRule("sender_not_registered", intake.RefuseUnregistered, "sendSms", retryFixed,
+		words{"Your sender is approved, but the carrier of this number does not know it yet. It may work at other carriers.", "Votre expéditeur est approuvé, mais l’opérateur de ce numéro ne le connaît pas encore. Il peut fonctionner chez d’autres opérateurs."},
+		words{"Use another sender, or wait: the dashboard shows where each sender works.", "Utilisez un autre expéditeur, ou attendez : le tableau de bord montre où chaque expéditeur fonctionne."})
+	_ = refusalOfRule("sender_not_registered", intake.RefuseRecipientUnregistered("N"), onBatches, retryFixed,
+		words{"The carrier of this recipient does not know your sender yet. The text names the first such recipient, counted from 1. Nothing was queued.", "L’opérateur de ce destinataire ne connaît pas encore votre expéditeur. Le texte indique le premier destinataire concerné, compté à partir de 1. Rien n’a été mis en file d’attente."},
+		words{"Remove the recipients of this carrier, or use another sender.", "Retirez les destinataires de cet opérateur, ou utilisez un autre expéditeur."})
 	_ = refusalOfRule("missing_variables", intake.RefuseVariables("N", []string{"K"}), "sendTemplate previewSms", retryNo,
 		words{"Values are missing. The text names the first such recipient and the missing placeholders.", "Des valeurs manquent ; le texte indique le premier destinataire concerné et les champs qui lui manquent."},
 		words{"Give every placeholder a value; null is allowed.", "Donnez une valeur à chaque champ ; null est permis."})

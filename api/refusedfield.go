@@ -22,7 +22,7 @@ var (
 	messageLong = newInvalid("message_too_long", "message", "The message must not exceed 600 characters.", "sendSms previewSms",
 		words{"Counted in Unicode code points.", "La longueur se compte en points de code Unicode."},
 		words{"Shorten it, or send two.", "Raccourcissez-le, ou envoyez-en deux."})
-	referenceWrong = wrongReference{
+	referenceWrong = wrongLabel{
 		newInvalid("client_reference_not_a_string", "client_reference", "The client_reference must be a string.", "sendSms",
 			words{"It is a number, a list or an object.", "C’est un nombre, une liste ou un objet."},
 			words{"Quote it; leave it out for none.", "Mettez la valeur entre guillemets ; omettez le champ si vous n’avez pas de référence."}),
@@ -31,6 +31,17 @@ var (
 			words{"Shorten it.", "Raccourcissez-la."}),
 		newInvalid("client_reference_invalid", "client_reference", "The client_reference must contain printable characters only.", "sendSms listSms",
 			words{"It has a line break, or another invisible character.", "La référence contient un saut de ligne ou un autre caractère invisible."},
+			words{"Letters, marks, digits, punctuation, symbols and spaces.", "Utilisez des lettres, signes diacritiques, chiffres, signes de ponctuation, symboles et espaces."}),
+	}
+	costCenterWrong = wrongLabel{
+		newInvalid("cost_center_not_a_string", "cost_center", "The cost_center must be a string.", onSends,
+			words{"It is a number, a list or an object.", "C’est un nombre, une liste ou un objet."},
+			words{"Quote it; leave it out for none.", "Mettez la valeur entre guillemets ; omettez le champ si vous n’avez pas de centre de coûts."}),
+		newInvalid("cost_center_too_long", "cost_center", "The cost_center must not exceed 64 characters.", onSends+" listSms",
+			words{"Counted in Unicode code points.", "La longueur se compte en points de code Unicode."},
+			words{"Shorten it.", "Raccourcissez-le."}),
+		newInvalid("cost_center_invalid", "cost_center", "The cost_center must contain printable characters only.", onSends+" listSms",
+			words{"It has a line break, or another invisible character.", "Il contient un saut de ligne ou un autre caractère invisible."},
 			words{"Letters, marks, digits, punctuation, symbols and spaces.", "Utilisez des lettres, signes diacritiques, chiffres, signes de ponctuation, symboles et espaces."}),
 	}
 	sendAtInvalid = newInvalid("send_at_invalid", "send_at", "The send_at must be a date and time such as 2026-03-01T10:00:00+02:00.", onSends,
@@ -185,7 +196,7 @@ var (
 // ofItems are the refusals that the items of several lists share.
 type ofItems struct {
 	numberRequired, numberInvalid, misplaced *refusal
-	reference                                wrongReference
+	reference                                wrongLabel
 }
 
 // newOfEntries is for a list with numbered items.
@@ -203,7 +214,7 @@ func newOfEntries(list string, on operations) ofItems {
 // newOfItems is for the list of a batch.
 func newOfItems(list string, on operations) ofItems {
 	of := newOfEntries(list, on)
-	of.reference = wrongReference{
+	of.reference = wrongLabel{
 		newInvalidItem("client_reference_not_a_string", list+".N.client_reference", endText, on,
 			words{"It is a number, a list or an object.", "C’est un nombre, une liste ou un objet."},
 			words{"Quote it.", "Mettez-la entre guillemets."}),
@@ -215,7 +226,7 @@ func newOfItems(list string, on operations) ofItems {
 			words{"Letters, marks, digits, punctuation, symbols and spaces.", "Utilisez des lettres, signes diacritiques, chiffres, signes de ponctuation, symboles et espaces."}),
 	}
 	of.misplaced = newInvalidItem("field_misplaced", list+".N.K", endWhole, on,
-		words{"An item has a send_at or expire_at of its own. Its other unknown fields are ignored, a sender too.", "Un élément a son propre send_at ou expire_at. Ses autres champs inconnus sont ignorés, y compris sender."},
+		words{"An item has a send_at, expire_at or cost_center of its own. Its other unknown fields are ignored, a sender too.", "Un élément a son propre send_at, expire_at ou cost_center. Ses autres champs inconnus sont ignorés, y compris sender."},
 		words{"Give it once, beside the list; or send two batches.", "Donnez-le une seule fois, à côté de la liste, ou envoyez deux lots."})
 	return of
 }

@@ -3,22 +3,17 @@ package api
 import (
 	"strings"
 	"time"
-	"unicode"
-	"unicode/utf8"
 
 	"intumwa/intake"
 	"intumwa/internal/postgres"
 	"intumwa/sms"
 )
 
-// maxReference bounds a client_reference, in code points.
-const maxReference = 64
+// wrongLabel has the refusals of a field that is a name of the customer's own.
+type wrongLabel struct{ notText, long, unprintable *refusal }
 
-// wrongReference has the refusals of a field that is a client_reference.
-type wrongReference struct{ notText, long, unprintable *refusal }
-
-// reference reads a client_reference; missing, null and blank are "".
-func (p *problems) reference(v value, wrong wrongReference) string {
+// label reads a client_reference or cost_center; missing, null and blank are "".
+func (p *problems) label(v value, wrong wrongLabel) string {
 	if isMissing(v) {
 		return ""
 	}
@@ -27,29 +22,17 @@ func (p *problems) reference(v value, wrong wrongReference) string {
 		p.add(wrong.notText)
 		return ""
 	}
-	p.checkReference(text, wrong)
+	p.checkLabel(text, wrong)
 	return text
 }
 
-func (p *problems) checkReference(text string, wrong wrongReference) {
+func (p *problems) checkLabel(text string, wrong wrongLabel) {
 	switch {
-	case longerThan(text, maxReference):
+	case longerThan(text, sms.MaxLabel):
 		p.add(wrong.long)
-	case !isPrintable(text):
+	case !sms.IsPrintable(text):
 		p.add(wrong.unprintable)
 	}
-}
-
-// isPrintable reports whether a text has only visible characters and spaces. A joiner or non-joiner (U+200D, U+200C)
-// may be between two of them: emoji and some scripts need them.
-func isPrintable(text string) bool {
-	for i, r := range text {
-		joins := (r == '\u200c' || r == '\u200d') && i > 0 && i+utf8.RuneLen(r) < len(text)
-		if !joins && !unicode.IsGraphic(r) {
-			return false
-		}
-	}
-	return utf8.ValidString(text)
 }
 
 // Bounds of the times of a request.

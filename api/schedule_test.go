@@ -21,6 +21,9 @@ const (
 	referenceText = "The client_reference must contain printable characters only."
 	referenceLong = "The client_reference must not exceed 64 characters."
 	referenceType = "The client_reference must be a string."
+	centerText    = "The cost_center must contain printable characters only."
+	centerLong    = "The cost_center must not exceed 64 characters."
+	centerType    = "The cost_center must be a string."
 	sendText      = "The send_at must be a date and time such as 2026-03-01T10:00:00+02:00."
 	pastText      = "The send_at must not be in the past."
 	farText       = "The send_at must be at most 30 days ahead."
@@ -86,6 +89,16 @@ func TestGoldenSchedule(t *testing.T) {
 		one("expires", with(plain, "expire_at", in(time.Minute))),
 		one("expires later", with(plain, "send_at", in(20*day), "expire_at", in(23*day-time.Minute))),
 
+		one("a cost centre", with(plain, "cost_center", "IT – 2026")),
+		one("a cost centre of 64", with(plain, "cost_center", strings.Repeat("é", 64))),
+		one("no cost centre", with(plain, "cost_center", nil)),
+		one("an empty cost centre", with(plain, "cost_center", "")),
+
+		wrong("a cost centre of 65", with(plain, "cost_center", strings.Repeat("é", 65)), "cost_center", centerLong),
+		wrong("a cost centre with a line break", with(plain, "cost_center", "a\nb"), "cost_center", centerText),
+		wrong("a cost centre with DEL", with(plain, "cost_center", "a\x7f"), "cost_center", centerText),
+		wrong("a number as a cost centre", with(plain, "cost_center", 42), "cost_center", centerType),
+		wrong("both names", with(plain, "cost_center", 42, "client_reference", 42), "client_reference", referenceType, "cost_center", centerType),
 		wrong("65 characters", with(plain, "client_reference", strings.Repeat("é", 65)), "client_reference", referenceLong),
 		wrong("a line break", with(plain, "client_reference", "a\nb"), "client_reference", referenceText),
 		wrong("a text that turns", with(plain, "client_reference", "a\u202eb"), "client_reference", referenceText),
@@ -138,6 +151,12 @@ func TestGoldenSchedule(t *testing.T) {
 			golden{c.list + ", none", "live", 10, with(referenced(nil), "send_at", nil, "expire_at", nil), 200, okBatch, c.path},
 			golden{c.list + ", a long reference", "live", 0, referenced(strings.Repeat("a", 65)), 422, failsBatch(c.list+".0.client_reference", itemText("not exceed 64 characters.")), c.path},
 			golden{c.list + ", a control character", "live", 0, referenced("\a"), 422, failsBatch(c.list+".0.client_reference", itemText("contain printable characters only.")), c.path},
+			golden{c.list + ", a cost centre", "live", 10, with(c.body, "cost_center", "IT"), 200, okBatch, c.path},
+			golden{c.list + ", a long cost centre", "live", 0, with(c.body, "cost_center", strings.Repeat("a", 65)), 422, failsBatch("cost_center", centerLong), c.path},
+			golden{c.list + ", a control character in a cost centre", "live", 0, with(c.body, "cost_center", "\a"), 422, failsBatch("cost_center", centerText), c.path},
+			golden{c.list + ", a list as a cost centre", "live", 0, with(c.body, "cost_center", []int{1}), 422, failsBatch("cost_center", centerType), c.path},
+			golden{c.list + ", the same cost centre of an item", "live", 10, with(own("cost_center", "IT"), "cost_center", "IT"), 200, okBatch, c.path},
+			misplaced("cost_center", "IT"),
 			misplaced("send_at", in(time.Hour)),
 			misplaced("send_at", ""),
 			misplaced("expire_at", 7),
@@ -152,6 +171,48 @@ func TestGoldenSchedule(t *testing.T) {
 		)
 	}
 	runGolden(t, "/v1/sms", cases)
+}
+
+// A cost centre is on every message of its request, in look-ups and lists, and filters them. Other messages are shown
+// without one. A repetition with another one is another request. rule choices 12.1
+func TestCostCenter(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, worldOptions{}).settle()
+	one := with(single("79123456", "ACME", "x"), "cost_center", " IT & co")
+	id := w.sent("live", one)
+	batch := w.sentBatch("live", with(bulk("ACME", item("79123456", "a"), item("61123456", "b")), "cost_center", "HR"))
+	template := with(object("sender", "ACME", "template", "x", "recipients", []any{map[string]any{"phone_number": "79123456", "variables": map[string]any{}}}), "cost_center", "HR")
+	if got := w.do("live", "POST", "/v1/sms/template", template); got.status != 200 {
+		t.Fatal(got.body)
+	}
+	plain := w.sent("live", single("79123456", "ACME", "x"))
+	if got := w.do("live", "GET", "/v1/sms/"+id, "").body; !strings.Contains(got, `"cost_center":" IT & co"`) {
+		t.Errorf("its message is %s", got)
+	}
+	for _, path := range []string{"/v1/sms/" + plain, "/v1/sms/batches/" + batch} {
+		if got := w.do("live", "GET", path, "").body; strings.Contains(got, "cost_center") {
+			t.Errorf("%s: %s", path, got)
+		}
+	}
+	for query, want := range map[string]int{"cost_center=HR": 3, "cost_center=+IT+%26+co": 1, "cost_center=IT+%26+co": 0, "cost_center=HR&limit=1": 1,
+		"cost_center=HR&status=sent": 0, "cost_center=HR&batch_id=" + batch: 2, "cost_center=hr": 0} {
+		got, _ := listed[struct {
+			CostCenter string `json:"cost_center"`
+		}](w, "live", "/v1/sms?"+query)
+		if len(got) != want || want > 0 && got[0].CostCenter == "" {
+			t.Errorf("%s finds %v", query, got)
+		}
+	}
+	if got, _ := listed[struct{}](w, "other", "/v1/sms?cost_center=HR"); len(got) > 0 {
+		t.Errorf("another company finds %v", got)
+	}
+	w.gets("live", "/v1/sms?cost_center=", 422, failsFirst("cost_center", "The cost_center parameter must not be empty."))
+	w.gets("live", "/v1/sms?cost_center="+strings.Repeat("a", 65), 422, failsFirst("cost_center", centerLong))
+	_, next := listed[struct{}](w, "live", "/v1/sms?cost_center=HR&limit=1")
+	w.gets("live", "/v1/sms?cost_center=IT&cursor="+next, 422, failsFirst("cursor", "The cursor is not valid."))
+	if n := w.count(`SELECT count(*) FROM messages WHERE channel IS NOT NULL`); n != 0 {
+		t.Errorf("%d messages of the API have a channel", n)
+	}
 }
 
 // A scheduled message is charged at once and shown with its times; others are shown without.

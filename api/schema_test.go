@@ -183,7 +183,7 @@ func shapeOfField(text string) string {
 
 var parameterNames = regexp.MustCompile(`^The \S+ parameter`)
 
-var misplacedNames = regexp.MustCompile(`\.expire_at( field must be given for the whole request\.)`)
+var misplacedNames = regexp.MustCompile(`\.(?:expire_at|cost_center)( field must be given for the whole request\.)`)
 
 var variableNames = regexp.MustCompile(`variables\.\w+ `)
 

@@ -33,7 +33,8 @@ func (a *API) readSingle(f fields) (req intake.Single, p problems) {
 	}
 	req.Sender = p.sender(f.sender, senderRequired, senderInvalid)
 	req.Message = p.body(f.message, messageRequired, messageLong)
-	req.Reference = p.reference(f.reference, referenceWrong)
+	req.Reference = p.label(f.reference, referenceWrong)
+	req.CostCenter = p.label(f.costCenter, costCenterWrong)
 	req.Schedule = p.schedule(f.sendAt, f.expireAt)
 	return req, p
 }

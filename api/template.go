@@ -14,11 +14,12 @@ func (a *API) readTemplate(f fields) (req intake.Batch, p problems) {
 	req.Sender = p.sender(f.sender, senderFieldRequired, senderInvalid)
 	// A text that is too long is empty here, and not searched for placeholders.
 	req.Template = sms.ParseTemplate(p.body(f.template, templateRequired, templateLong))
+	req.CostCenter = p.label(f.costCenter, costCenterWrong)
 	req.Schedule = p.schedule(f.sendAt, f.expireAt)
 	variables := newVariableReader(req.Template.Names())
 	req.Recipients = readList(&p, f.recipients, recipientsEmpty, recipientsMany, func(item *fields) (r intake.Recipient) {
 		r.Number = p.number(a.opts.Plan, item.phoneNumber, ofRecipients.numberRequired, ofRecipients.numberInvalid)
-		r.Reference = p.reference(item.reference, ofRecipients.reference)
+		r.Reference = p.label(item.reference, ofRecipients.reference)
 		p.misplaced(item, &f, ofRecipients.misplaced)
 		if item.variables.isObject() || item.variables.isEmptyArray() {
 			r.Variables = variables.read(&p, item.variables, recipientVariableText, recipientVariableLong)

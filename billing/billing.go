@@ -93,20 +93,38 @@ func (l *Ledger) TestUsed(ctx context.Context, company sms.CompanyID) (segments 
 // ErrGranted means that an earlier grant has that key.
 var ErrGranted = errors.New("granted already")
 
-// Grant adds amount credits (negative: subtracts them) to a company's balance in the caller's transaction, for example
-// together with the audit entry, and returns the new balance. On an error, ErrNoBalance and ErrNegative among them,
-// nothing changes.
+// Adjustment is a change of a company's balance by an administrator.
+type Adjustment struct {
+	Company    int64
+	Amount     int64 // credits; negative: they are taken
+	Note       string
+	Correction bool      // not a purchase; always so if Amount is negative
+	Once       *[16]byte // key of a request that may arrive twice, such as a form after a double click; nil: none
+}
+
+// Kind returns the kind of the adjustment's ledger row.
+func (a *Adjustment) Kind() string {
+	if a.Correction || a.Amount < 0 {
+		return KindCorrection
+	}
+	return KindAdjustment
+}
+
+// Grant adds amount credits (negative: subtracts them) to a company's balance: [Adjust] without a key, a purchase if
+// amount is positive.
 func Grant(ctx context.Context, tx pgx.Tx, companyID, amount int64, note string) (int64, error) {
-	return grant(ctx, tx, pgtype.UUID{}, companyID, amount, note)
+	return Adjust(ctx, tx, Adjustment{Company: companyID, Amount: amount, Note: note})
 }
 
-// GrantOnce is Grant for a request that may arrive twice, such as a form after a double click: the first call with a key
-// makes the grant, later calls return ErrGranted. Concurrent calls wait for each other.
-func GrantOnce(ctx context.Context, tx pgx.Tx, key [16]byte, companyID, amount int64, note string) (int64, error) {
-	return grant(ctx, tx, pgtype.UUID{Bytes: key, Valid: true}, companyID, amount, note)
-}
-
-func grant(ctx context.Context, tx pgx.Tx, key pgtype.UUID, companyID, amount int64, note string) (int64, error) {
+// Adjust changes a company's balance in the caller's transaction, for example together with the audit entry, and returns
+// the new balance. The first call with a key makes the change, later ones return ErrGranted; concurrent calls wait for
+// each other. On an error, ErrNoBalance and ErrNegative among them, nothing changes.
+func Adjust(ctx context.Context, tx pgx.Tx, a Adjustment) (int64, error) {
+	companyID, amount := a.Company, a.Amount
+	var key pgtype.UUID
+	if a.Once != nil {
+		key = pgtype.UUID{Bytes: *a.Once, Valid: true}
+	}
 	if amount == 0 {
 		return 0, errors.New("an adjustment of zero credits changes nothing")
 	}
@@ -138,7 +156,7 @@ func grant(ctx context.Context, tx pgx.Tx, key pgtype.UUID, companyID, amount in
 		return 0, fmt.Errorf("writing the balance of company %d: %w", companyID, err)
 	}
 	if _, err = tx.Exec(ctx, `INSERT INTO ledger (company_id, kind, amount, balance_after, ref, note)
-		VALUES ($1, 'adjustment', $2, $3, $4, $5)`, companyID, amount, after, key, note); err != nil {
+		VALUES ($1, $6, $2, $3, $4, $5)`, companyID, amount, after, key, a.Note, a.Kind()); err != nil {
 		return 0, fmt.Errorf("writing the ledger of company %d: %w", companyID, err)
 	}
 	return after, nil

@@ -19,7 +19,7 @@ func TestGrantOnce(t *testing.T) {
 	}
 	grant := func(key byte, amount int64) error {
 		return pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) error {
-			_, err := GrantOnce(t.Context(), tx, [16]byte{key}, 7, amount, "bought")
+			_, err := Adjust(t.Context(), tx, Adjustment{Company: 7, Amount: amount, Note: "bought", Once: &[16]byte{key}})
 			return err
 		})
 	}

@@ -14,7 +14,8 @@ import (
 
 // Kinds of ledger rows.
 const (
-	KindAdjustment = "adjustment" // by an administrator: credits bought, given or taken
+	KindAdjustment = "adjustment" // by an administrator: a purchase
+	KindCorrection = "correction" // by an administrator: credits taken back, or given for a mistake
 	KindSend       = "send"       // of one API request
 	KindRefund     = "refund"     // of one message
 )

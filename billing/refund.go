@@ -149,3 +149,13 @@ func (l *Ledger) pay(ctx context.Context, company int64, until time.Time) (refun
 		}
 	}
 }
+
+// Refunded returns the credits that were refunded for messages, by their ULIDs. Those that PayOwed has yet to pay do not
+// count.
+func (l *Ledger) Refunded(ctx context.Context, messages [][16]byte) (map[[16]byte]int64, error) {
+	credits := make(map[[16]byte]int64)
+	var ref [16]byte
+	var amount int64
+	return credits, postgres.Each(ctx, l.pool, "reading refunds", []any{&ref, &amount}, func() error { credits[ref] = amount; return nil },
+		`SELECT ref, amount FROM ledger WHERE kind = 'refund' AND ref = ANY($1)`, messages)
+}

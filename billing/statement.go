@@ -2,7 +2,6 @@ package billing
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"iter"
 	"math"
@@ -94,18 +93,11 @@ func (l *Ledger) Entries(ctx context.Context, company sms.CompanyID, f Statement
 
 // idRange returns the ids of a filter's period: from the first, below the second.
 func (l *Ledger) idRange(ctx context.Context, company sms.CompanyID, f StatementFilter) (from, to int64, err error) {
-	to = math.MaxInt64
-	if !f.From.IsZero() {
-		if from, err = l.firstIDSince(ctx, company, f.From.Add(-statementSkew)); err != nil {
-			return 0, 0, err
-		}
+	edges, err := edgesOf(ctx, l.pool, company, []time.Time{f.first(), f.beyond()})
+	if err != nil {
+		return 0, 0, err
 	}
-	if !f.To.IsZero() {
-		if to, err = l.firstIDSince(ctx, company, f.To.Add(statementSkew)); err != nil {
-			return 0, 0, err
-		}
-	}
-	return from, to, nil
+	return edges[0].from, edges[1].to, nil
 }
 
 // readRange reads rows with ids in [from, to), in ascending or, with latestFirst, descending order. next is the id of the
@@ -146,7 +138,7 @@ func (l *Ledger) readRange(ctx context.Context, company sms.CompanyID, f Stateme
 		with(` AND created_at < $%d`, f.To)
 	}
 	page, err = postgres.All(ctx, l.pool, fmt.Sprintf("reading the statement of company %d", company), scanEntry,
-		`SELECT id, created_at, kind, amount, balance_after, CASE WHEN kind <> 'adjustment' THEN ref END, note FROM ledger
+		`SELECT id, created_at, kind, amount, balance_after, CASE WHEN kind IN ('send', 'refund') THEN ref END, note FROM ledger
 		WHERE `+condition+` ORDER BY id `+order+` LIMIT $4`, args...)
 	if err != nil {
 		return nil, 0, err
@@ -170,38 +162,6 @@ func scanEntry(row pgx.CollectableRow) (e Entry, err error) {
 	return e, err
 }
 
-// firstIDSince returns an id that separates a company's rows before a time from the later ones, with an error of
-// statementSkew at most. created_at has no index, because ids grow with it: a binary search over the company's ids takes
-// about forty reads of one row by its key.
-func (l *Ledger) firstIDSince(ctx context.Context, company sms.CompanyID, at time.Time) (int64, error) {
-	fail := func(err error) (int64, error) {
-		return 0, fmt.Errorf("looking for the ledger rows of a period: %w", err)
-	}
-	var low, high int64 // the boundary is in [low, high]
-	err := l.pool.QueryRow(ctx, `SELECT coalesce((SELECT id FROM ledger WHERE company_id = $1 ORDER BY id LIMIT 1), 0),
-		coalesce((SELECT id FROM ledger WHERE company_id = $1 ORDER BY id DESC LIMIT 1), 0) + 1`, int64(company)).Scan(&low, &high)
-	if err != nil {
-		return fail(err)
-	}
-	for low < high {
-		middle := low + (high-low)/2
-		var id int64
-		var created time.Time
-		err := l.pool.QueryRow(ctx, `SELECT id, created_at FROM ledger WHERE company_id = $1 AND id >= $2 ORDER BY id LIMIT 1`, int64(company), middle).Scan(&id, &created)
-		switch {
-		case errors.Is(err, pgx.ErrNoRows):
-			high = middle
-		case err != nil:
-			return fail(err)
-		case created.Before(at):
-			low = id + 1
-		default:
-			high = middle
-		}
-	}
-	return low, nil
-}
-
 // Sheet returns up to limit rows of a company's statement with ids above after (0: from the first), the oldest first, and
 // the next sheet's after, 0 for none. Like a page of [Ledger.Statement] it may have fewer rows than limit and still have
 // a next one.
@@ -215,34 +175,25 @@ func (l *Ledger) Sheet(ctx context.Context, company sms.CompanyID, f StatementFi
 
 // Period returns the balance at the beginning and at the end of a filter's period; the filter's kind is ignored.
 func (l *Ledger) Period(ctx context.Context, company sms.CompanyID, f StatementFilter) (opening, closing int64, err error) {
-	f.Kind = ""
-	from, to, err := l.idRange(ctx, company, f)
+	balances, _, err := balancesAt(ctx, l.pool, company, []time.Time{f.first(), f.beyond()})
 	if err != nil {
 		return 0, 0, err
 	}
-	// The id range has at most the rows of statementSkew besides those that match.
-	const within = `company_id = $1 AND id >= $2 AND id < $3 AND ($4::timestamptz IS NULL OR created_at >= $4) AND ($5::timestamptz IS NULL OR created_at < $5)`
-	args := []any{int64(company), from, to, orNull(f.From), orNull(f.To)}
-	var first, last *int64 // nil: the period has no rows
-	err = l.pool.QueryRow(ctx, `SELECT
-		(SELECT balance_after - amount FROM ledger WHERE `+within+` ORDER BY id LIMIT 1),
-		(SELECT balance_after FROM ledger WHERE `+within+` ORDER BY id DESC LIMIT 1)`, args...).Scan(&first, &last)
-	switch {
-	case err == nil && first != nil && last != nil:
-		return *first, *last, nil
-	case err == nil:
-		err = l.pool.QueryRow(ctx, `SELECT coalesce((SELECT balance_after FROM ledger WHERE company_id = $1 AND id < $2
-			AND ($3::timestamptz IS NULL OR created_at < $3) ORDER BY id DESC LIMIT 1), 0)`, int64(company), to, orNull(f.To)).Scan(&closing)
-	}
-	if err != nil {
-		return 0, 0, fmt.Errorf("reading the balances of company %d: %w", company, err)
-	}
-	return closing, closing, nil
+	return balances[0], balances[1], nil
 }
 
-func orNull(t time.Time) *time.Time {
-	if t.IsZero() {
-		return nil
+// first returns From, or a time before every row.
+func (f StatementFilter) first() time.Time {
+	if f.From.IsZero() {
+		return time.Unix(0, 0)
 	}
-	return &t
+	return f.From
+}
+
+// beyond returns To, or a time after every row.
+func (f StatementFilter) beyond() time.Time {
+	if f.To.IsZero() {
+		return time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
+	}
+	return f.To
 }

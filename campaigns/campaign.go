@@ -29,13 +29,14 @@ var ErrNotFound = errors.New("there is no such campaign")
 // Campaign is a checked campaign until all of it is sent. The database stores it, not the page, so exactly the checked
 // campaign is sent.
 type Campaign struct {
-	ID        ulid.ULID // also its batch's
-	Company   int64
-	Name      string
-	Sender    string
-	Template  string
-	Reading   Reading
-	CreatedAt time.Time
+	ID         ulid.ULID // also its batch's
+	Company    int64
+	Name       string
+	Sender     string
+	Template   string
+	CostCenter string // of all its messages; "": none
+	Reading    Reading
+	CreatedAt  time.Time
 
 	paused      string // why intake refused its next part; "": it did not
 	continuedBy int64  // the user who sends its further parts; 0: its batch's
@@ -45,13 +46,13 @@ func (made *Campaign) key() pgtype.UUID { return uuid(made.ID) }
 
 func uuid(id ulid.ULID) pgtype.UUID { return pgtype.UUID{Bytes: id, Valid: true} }
 
-const campaignColumns = `ulid, company_id, name, sender, template, reading, created_at, paused, coalesce(continued_by, 0)`
+const campaignColumns = `ulid, company_id, name, sender, template, coalesce(cost_center, ''), reading, created_at, paused, coalesce(continued_by, 0)`
 
 const selectCampaign = `select ` + campaignColumns + ` from campaigns`
 
 func scanCampaign(row pgx.CollectableRow) (made Campaign, err error) {
 	var id pgtype.UUID
-	err = row.Scan(&id, &made.Company, &made.Name, &made.Sender, &made.Template, &made.Reading, &made.CreatedAt, &made.paused, &made.continuedBy)
+	err = row.Scan(&id, &made.Company, &made.Name, &made.Sender, &made.Template, &made.CostCenter, &made.Reading, &made.CreatedAt, &made.paused, &made.continuedBy)
 	made.ID = id.Bytes
 	return made, err
 }
@@ -60,8 +61,8 @@ func scanCampaign(row pgx.CollectableRow) (made Campaign, err error) {
 // then [io.EOF]; after any other error nothing is stored.
 func (c *Campaigns) Keep(ctx context.Context, made *Campaign, next func() (Row, error)) error {
 	return pgx.BeginFunc(ctx, c.Pool, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, `insert into campaigns (ulid, company_id, name, sender, template, reading) values ($1, $2, $3, $4, $5, $6)`,
-			made.key(), made.Company, made.Name, made.Sender, made.Template, made.Reading); err != nil {
+		if _, err := tx.Exec(ctx, `insert into campaigns (ulid, company_id, name, sender, template, cost_center, reading) values ($1, $2, $3, $4, $5, nullif($6, ''), $7)`,
+			made.key(), made.Company, made.Name, made.Sender, made.Template, made.CostCenter, made.Reading); err != nil {
 			return fmt.Errorf("keeping a campaign: %w", err)
 		}
 		seen, n := map[sms.Number]bool{}, 0

@@ -60,6 +60,7 @@ type File struct {
 	plan     *sms.Plan
 	lang     *words.Language
 	company  *accounts.Company
+	sender   string
 	template *sms.Template
 	sheet    *sheet
 	ahead    []sheetRow // read to find the columns
@@ -71,10 +72,10 @@ type File struct {
 	columns map[string]int // those of the placeholders
 }
 
-// Open reads a company's file up to its header line, or returns what is wrong with it. about is what the user said about
-// the file, lang the language of all texts.
-func (c *Campaigns) Open(lang *words.Language, company *accounts.Company, template string, file []byte, about Reading) (*File, []Problem) {
-	r := &File{intake: c.Intake, plan: c.Plan, lang: lang, company: company, template: sms.ParseColumns(template)}
+// Open reads a file of a company with its senders ([accounts.Principal]) up to its header line, or returns what is wrong
+// with it. about is what the user said about the file, lang the language of all texts.
+func (c *Campaigns) Open(lang *words.Language, company *accounts.Company, sender, template string, file []byte, about Reading) (*File, []Problem) {
+	r := &File{intake: c.Intake, plan: c.Plan, lang: lang, company: company, sender: sender, template: sms.ParseColumns(template)}
 	r.most, _ = Limits(company)
 	var err error
 	if r.sheet, err = readSheet(file, about.Encoding); err != nil {
@@ -152,8 +153,11 @@ func (r *File) check(line sheetRow, row *Row) (wrong string) {
 	if row.Number, ok = parseCell(r.plan, &line, r.numbers); !ok {
 		return r.lang.T(numberFaults[r.plan.Fault(number)], shorten(number))
 	}
-	if _, carried := r.intake.Route(row.Number); !carried {
+	switch carrier, carried := r.intake.Route(row.Number); {
+	case !carried:
 		return r.lang.T("campaign.line.carrier", shorten(number))
+	case !r.intake.WorksAt(r.company, r.sender, carrier):
+		return r.lang.T("campaign.line.registration", carrier, r.sender, shorten(number))
 	}
 	row.Variables = make(map[string]*string, len(r.columns))
 	for name, at := range r.columns {

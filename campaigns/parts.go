@@ -78,7 +78,7 @@ func (c *Campaigns) sendPart(ctx context.Context, p *accounts.Principal, made *C
 		return awaited, fmt.Errorf("campaign %s has %d recipients from %d on, not %d", made.ID, len(recipients), sent, size)
 	}
 	name := "dashboard-campaign-" + made.ID.String() + "-" + strconv.Itoa(sent)
-	_, err = c.Intake.SendBatch(ctx, p, intake.Batch{Name: made.Name, Schedule: intake.Schedule{SendAt: at}, Sender: made.Sender,
+	_, err = c.Intake.SendBatch(intake.WithChannel(ctx, messages.Page), p, intake.Batch{Name: made.Name, CostCenter: made.CostCenter, Schedule: intake.Schedule{SendAt: at}, Sender: made.Sender,
 		Template: sms.ParseColumns(made.Template), Recipients: recipients, Part: &intake.Part{Of: made.ID, Further: sent > 0, Awaited: awaited - size},
 		Key: &intake.Key{Name: name, Request: sha256.Sum256([]byte(name))}}) // with the key, limits on repeated texts count it once
 	if err != nil {

@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 )
 
 // bounds checks a number or a duration against the tags min and max.
@@ -21,6 +23,18 @@ func (k *checker) bounds(f reflect.StructField, path string, v int64) {
 		k.problem(path, "must be at least %s", inWords(f, low))
 	default:
 		k.problem(path, "must be at most %s", inWords(f, high))
+	}
+}
+
+// line checks a text with the tag max: one line of printable characters.
+func (k *checker) line(l leaf) {
+	most, ok := bound(l.field, "max")
+	if !ok {
+		return
+	}
+	text := l.value.String()
+	if n := utf8.RuneCountInString(text); int64(n) > most || !utf8.ValidString(text) || strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }) {
+		k.problem(l.path, "must be one line of at most %d printable characters", most)
 	}
 }
 

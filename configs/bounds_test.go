@@ -80,16 +80,18 @@ func TestEveryNumberIsBounded(t *testing.T) {
 func TestAbsurdValues(t *testing.T) {
 	both := "accounts: {otp_key: " + otpKey + "}\nencryption_key: " + strings.Repeat("Q", 43) + "=\n"
 	for text, want := range map[string]string{
-		"messages: {validity: 1ms}":                "messages.validity (line 3): must be from 1s to 720h",
-		"messages: {validity: 9000h}":              "messages.validity (line 3): must be from 1s to 720h",
-		"messages: {validity: 30s}":                "warning messages.validity (line 3): is unusually low: below 1m",
-		"messages: {inbound_retention: 1s}":        "messages.inbound_retention (line 3): must be from 1m to 876000h",
-		"webhooks: {timeout: 1h}":                  "webhooks.timeout (line 3): must be from 100ms to 1m",
-		"webhooks: {timeout: 200ms}":               "warning webhooks.timeout (line 3): is unusually low: below 1s",
-		"webhooks: {retry_delays: [1s, 48h]}":      "webhooks.retry_delays[1] (line 3): must be from 1ms to 24h",
-		"retention: {receipts: 1s}":                "retention.receipts (line 3): must be from 1m to 876000h",
-		"api: {rate_limit_per_minute: 2000000000}": "api.rate_limit_per_minute (line 3): must be from 1 to 1000000000",
-		"accounts: {test_codes_a_day: 0}":          "accounts.test_codes_a_day (line 3): must be from 1 to 1000000",
+		"messages: {validity: 1ms}":                          "messages.validity (line 3): must be from 1s to 720h",
+		"messages: {validity: 9000h}":                        "messages.validity (line 3): must be from 1s to 720h",
+		"messages: {validity: 30s}":                          "warning messages.validity (line 3): is unusually low: below 1m",
+		"messages: {inbound_retention: 1s}":                  "messages.inbound_retention (line 3): must be from 1m to 876000h",
+		"webhooks: {timeout: 1h}":                            "webhooks.timeout (line 3): must be from 100ms to 1m",
+		"webhooks: {timeout: 200ms}":                         "warning webhooks.timeout (line 3): is unusually low: below 1s",
+		"webhooks: {retry_delays: [1s, 48h]}":                "webhooks.retry_delays[1] (line 3): must be from 1ms to 24h",
+		"retention: {receipts: 1s}":                          "retention.receipts (line 3): must be from 1m to 876000h",
+		"api: {rate_limit_per_minute: 2000000000}":           "api.rate_limit_per_minute (line 3): must be from 1 to 1000000000",
+		"operator: {nif: \"4000\\n1\"}":                      "operator.nif (line 3): must be one line of at most 40 printable characters",
+		"operator: {name: " + strings.Repeat("é", 101) + "}": "operator.name (line 3): must be one line of at most 100 printable characters",
+		"accounts: {test_codes_a_day: 0}":                    "accounts.test_codes_a_day (line 3): must be from 1 to 1000000",
 	} {
 		prefix := both
 		if strings.HasPrefix(text, "accounts") {

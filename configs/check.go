@@ -149,6 +149,9 @@ func (k *checker) tags(c *Config) {
 		if l.value.CanInt() {
 			k.bounds(l.field, l.path, l.value.Int())
 		}
+		if l.field.Type.Kind() == reflect.String {
+			k.line(l)
+		}
 		if l.field.Type == reflect.TypeFor[[]time.Duration]() {
 			for i := range l.value.Len() {
 				k.bounds(l.field, fmt.Sprintf("%s[%d]", l.path, i), l.value.Index(i).Int())

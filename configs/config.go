@@ -15,7 +15,7 @@ import "time"
 // Config is a whole configuration file with the defaults filled in.
 //
 // Tags: yaml is the key, default the value when the file does not give one (in the syntax of a variable), min and max
-// bound a number or a duration (each of a list), a value below usual is warned of, oneof lists the permitted words, required refuses an empty value, text explains the
+// bound a number or a duration (each of a list), max also the characters of a text on one line, a value below usual is warned of, oneof lists the permitted words, required refuses an empty value, text explains the
 // key, and example replaces the default in the sample file.
 type Config struct {
 	API           API        `yaml:"api" text:"The public API: http://<listen>/v1."`
@@ -31,6 +31,7 @@ type Config struct {
 	EncryptionKey Secret     `yaml:"encryption_key" text:"32 bytes in base64 or hex that encrypt signing secrets and second factors. Empty: stored in plain. Keep a copy outside the database: without the key they are lost."`
 	Accounts      Accounts   `yaml:"accounts" text:"Test mode and one-time codes."`
 	Billing       Billing    `yaml:"billing" text:"Credits."`
+	Operator      Operator   `yaml:"operator" text:"Who runs this installation: the head of printed statements."`
 	Messages      Messages   `yaml:"messages" text:"All messages."`
 	Inbound       Inbound    `yaml:"inbound" text:"Messages from handsets: docs/handsets.md."`
 	Webhooks      Webhooks   `yaml:"webhooks" text:"Calls of customers' endpoints."`
@@ -123,6 +124,16 @@ type Accounts struct {
 // Billing configures when credits are refunded.
 type Billing struct {
 	Refund string `yaml:"refund" default:"unsubmitted" oneof:"unsubmitted failed never" text:"Which failed messages are refunded: unsubmitted (expired or opted out before a carrier accepted any segment), failed (all), never. Cancelled ones always are."`
+}
+
+// Operator is the company that runs the installation, as its printed statements name it. All keys are optional.
+type Operator struct {
+	Name          string `yaml:"name" max:"100" text:"Its name. Empty: Intumwa."`
+	NIF           string `yaml:"nif" max:"40" text:"Tax number (NIF)."`
+	TradeRegister string `yaml:"trade_register" max:"60" text:"Number in the trade register (RC)."`
+	Address       string `yaml:"address" max:"300" text:"Postal address, on one line."`
+	Phone         string `yaml:"phone" max:"40" text:"Telephone for questions about a statement."`
+	Email         string `yaml:"email" max:"254" text:"Address for questions about a statement."`
 }
 
 // Messages bounds a message's life.

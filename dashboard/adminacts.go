@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"intumwa/billing"
 	"intumwa/dashboard/words"
 	"intumwa/internal/audit"
 	"intumwa/sms"
@@ -54,12 +55,12 @@ func (v *visit) actRows(list []audit.Act) []actRow {
 // stateTexts maps the names of recorded values to the keys of their texts.
 var stateTexts = map[string]string{
 	"approved": "acts.is.approved", "verified": "acts.is.verified", "smart_encoding": "acts.is.smart", "reason": "acts.is.reason", "quiet_hours": "acts.is.quiet", "name": "acts.is.name",
-	"country": "acts.is.country", "purpose": "acts.is.purpose", "credits": "acts.is.credits", "amount": "acts.is.amount", "note": "acts.is.note",
+	"country": "acts.is.country", "purpose": "acts.is.purpose", "credits": "acts.is.credits", "amount": "acts.is.amount", "kind": "acts.is.kind", "note": "acts.is.note", "valid_from": "acts.is.from", "bif": "acts.is.bif",
 	"user_id": "acts.is.user", "owner_id": "acts.is.owner", "company_id": "acts.is.company", "email": "acts.is.email", "role": "acts.is.role", "administrator": "acts.is.administrator", "disabled": "acts.is.disabled",
 	"revoked": "acts.is.revoked", "paused": "acts.is.paused", "state": "acts.is.state", "since": "acts.is.since", "found": "acts.is.found", "url": "acts.is.url",
 	"phone_number": "acts.is.number", "daily_cap": "acts.is.cap", "repeat_seconds": "acts.is.interval",
 	"repeats_a_day": "acts.is.repeats", "number_a_day": "acts.is.messages", "bodies": "acts.is.bodies", "active": "acts.is.active", "previous_until": "acts.is.previous", "secret_given": "acts.is.secret",
-	"scopes": "acts.is.scopes", "expires_at": "acts.is.expires", "sessions": "acts.is.sessions", "window": "acts.is.window", "tps": "acts.is.tps", "binds": "acts.is.binds", "networks": "acts.is.networks", "events": "acts.is.events", "low_balance": "acts.is.thresholds", "address": "acts.is.address", "keyword": "acts.is.keyword", "carrier": "acts.is.carrier", "sender": "acts.is.sender",
+	"scopes": "acts.is.scopes", "expires_at": "acts.is.expires", "sessions": "acts.is.sessions", "window": "acts.is.window", "tps": "acts.is.tps", "binds": "acts.is.binds", "networks": "acts.is.networks", "events": "acts.is.events", "to": "acts.is.to", "low_balance": "acts.is.thresholds", "address": "acts.is.address", "keyword": "acts.is.keyword", "carrier": "acts.is.carrier", "sender": "acts.is.sender", "sent_on": "registration.sent.on",
 	"nif": "facts.nif", "trade_register": "facts.register", "company_address": "facts.address", "contact": "facts.contact", "document": "facts.document", "octets": "acts.is.octets",
 }
 
@@ -85,6 +86,8 @@ func changesOf(l *words.Language, before, after json.RawMessage) (changes []actC
 
 func valueText(l *words.Language, value string) string {
 	switch value {
+	case billing.KindAdjustment, billing.KindCorrection:
+		return l.T(entryKinds[value])
 	case "true":
 		return l.T("acts.yes")
 	case "false":

@@ -93,7 +93,7 @@ func TestCreditsAreGrantedOnce(t *testing.T) {
 	w.credits(company.ID, 100)
 	done := w.recorded()
 	if len(done) != 1 || done[0].Actor != audit.User(admin.ID) || done[0].Act != "credits.add" || int64(done[0].Company) != company.ID ||
-		string(done[0].Before) != `{"credits": 0}` || string(done[0].After) != `{"note": "Invoice 1", "amount": 100, "credits": 100}` {
+		string(done[0].Before) != `{"credits": 0}` || string(done[0].After) != `{"kind": "adjustment", "note": "Invoice 1", "amount": 100, "credits": 100}` {
 		t.Errorf("recorded: %+v", done)
 	}
 	fresh := strings.Repeat("ab", 16)
@@ -213,9 +213,12 @@ func TestMarkupAtAdministrators(t *testing.T) {
 	w.exec(`INSERT INTO webhook_endpoints (company_id, url, secret) VALUES ($1, 'https://u:canary@x.example/' || $2::text || '?canary', 'canary')`, company.ID, hostile)
 	w.exec(`INSERT INTO company_facts (company_id, nif, trade_register, address, phone, contact, document, document_name, document_type, document_at)
 		VALUES ($1, $2, $2, $2, $2, $2, '', $2, 'application/pdf', now())`, company.ID, hostile)
+	w.exec(`INSERT INTO senders (company_id, name, purpose) VALUES ($1, 'ISOKO', $2)`, company.ID, hostile)
+	w.exec(`INSERT INTO sender_carriers (sender_id, company_id, carrier, state, reason, changed_at) SELECT id, company_id, left($1, 60), 'sent', $1, now() - interval '8 days' FROM senders`, hostile)
+	w.exec(`INSERT INTO sender_documents (registration_id, name, type, size, at, document) SELECT id, left($1, 100), 'application/pdf', 0, now(), '' FROM sender_carriers`, hostile)
 	c := newClient(w)
 	c.inside("root@example.com")
-	for _, path := range []string{"/admin", "/admin/companies", "/admin/companies?q=" + url.QueryEscape(hostile), companyPath(company.ID), "/admin/senders", "/admin/links",
+	for _, path := range []string{"/admin", "/admin/companies", "/admin/companies?q=" + url.QueryEscape(hostile), companyPath(company.ID), "/admin/senders", "/admin/senders/1", "/admin/senders/late", "/admin/senders/1/letter?carrier=leo", "/admin/links",
 		"/admin/receipts", "/admin/inbound", "/admin/users", "/admin/acts", "/admin/acts?actor=" + url.QueryEscape(hostile), "/admin/acts?company=" + url.QueryEscape(hostile),
 		"/admin/search?q=" + url.QueryEscape("x "+hostile), "/admin/search?q=61000001", "/admin/messages/" + message.String()} {
 		a := c.get(path)

@@ -70,6 +70,7 @@ type adminCompanyPage struct {
 	Names    map[accounts.Role]string
 	Counts   messages.Counts
 	Acts     []actRow
+	Kinds    []option // of an adjustment
 }
 
 // adminCompany is GET /admin/companies/:id.
@@ -120,6 +121,7 @@ func (v *visit) companyPage() (data adminCompanyPage, err error) {
 		return data, err
 	}
 	data.Acts = v.actRows(list)
+	data.Kinds = v.options("no", "credits.kind.purchase", "yes", "credits.kind.correction")
 	return data, nil
 }
 
@@ -190,7 +192,7 @@ func (d *Dashboard) addCredits(v *visit) error {
 	if !f.ok() {
 		return d.adminCompany(v)
 	}
-	_, err = v.by().AddCredits(v.ctx(), id, amount, note, &once)
+	_, err = v.by().AddCredits(v.ctx(), billing.Adjustment{Company: id, Amount: amount, Note: note, Correction: f.Value("correction") == "yes", Once: &once})
 	switch {
 	case errors.Is(err, billing.ErrNegative):
 		f.refuse("amount", "credits.negative")

@@ -10,7 +10,8 @@ import (
 type waitingSendersPage struct {
 	listing[accounts.SenderRequest]
 
-	Holders map[int64][]string // by sender: other companies with the same name
+	Holders          map[int64][]string // by sender: other companies with the same name
+	AtCarriers, Late int                // senders that wait for a carrier, and those of more than a week
 }
 
 // waitingSenders is GET /admin/senders.
@@ -26,7 +27,10 @@ func (d *Dashboard) waitingSenders(v *visit) (err error) {
 	for i := range p.Rows {
 		ids[i] = p.Rows[i].ID
 	}
-	p.Holders, err = d.rooms.Accounts.Holders(v.ctx(), ids)
+	if p.Holders, err = d.rooms.Accounts.Holders(v.ctx(), ids); err != nil {
+		return err
+	}
+	p.AtCarriers, p.Late, err = d.rooms.Accounts.WaitingRegistrations(v.ctx())
 	return v.page(err, "adminsenders", p)
 }
 

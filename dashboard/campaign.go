@@ -81,7 +81,7 @@ func (v *visit) approvedSenders(t tenant) (list []option, err error) {
 
 // checkCampaign is POST /campaigns: it reads and checks a file, and charges nothing.
 func (d *Dashboard) checkCampaign(v *visit, t tenant) error {
-	leave, err := v.uploadTurn(t, d.uploaders)
+	leave, err := v.uploadTurn(t.Company.ID, d.uploaders)
 	if err != nil {
 		return err
 	}
@@ -104,7 +104,7 @@ func (d *Dashboard) checkCampaign(v *visit, t tenant) error {
 	}
 	f := v.form()
 	f.values.Set("name", cmp.Or(strings.TrimSpace(f.Value("name")), strings.TrimSuffix(fileName, path.Ext(fileName))))
-	name, sender, text := f.name("name"), f.Value("sender"), f.required("template")
+	name, sender, text, costCenter := f.name("name"), f.Value("sender"), f.required("template"), f.costCenter("cost_center")
 	if !among(senders, sender) {
 		f.refuse("sender", "campaign.sender.wrong")
 	}
@@ -131,15 +131,19 @@ func (d *Dashboard) checkCampaign(v *visit, t tenant) error {
 		return d.campaigns(v, t)
 	}
 	if campaigns.IsBook(file) {
-		leaveBook, err := v.heavyTurn(t)
+		leaveBook, err := v.heavyTurn(t.Company.ID)
 		if err != nil {
 			return err
 		}
 		defer leaveBook()
 	}
-	rows, wrong := d.rooms.Campaigns.Open(v.lang, &t.Company, text, file, about)
+	p, err := v.principal(t)
+	if err != nil {
+		return err
+	}
+	rows, wrong := d.rooms.Campaigns.Open(v.lang, p.Company, sender, text, file, about)
 	if len(wrong) == 0 {
-		made := campaigns.Campaign{ID: ulid.Make(), Company: t.Company.ID, Name: name, Sender: sender, Template: text, Reading: rows.Reading()}
+		made := campaigns.Campaign{ID: ulid.Make(), Company: t.Company.ID, Name: name, Sender: sender, Template: text, CostCenter: costCenter, Reading: rows.Reading()}
 		err = d.rooms.Campaigns.Keep(v.ctx(), &made, rows.Next)
 		if _, bad := errors.AsType[*campaigns.FileError](err); !bad {
 			return v.done(err, draftPath(&made), "")

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -32,7 +33,13 @@ func people(n int) string {
 // parts uploads and begins a campaign, and returns the path of its batch.
 func (c *client) parts(n int) (batch string) {
 	c.t.Helper()
-	a := c.send("/campaigns", "DEMO", "Bonjour {{name}}", []byte(people(n)))
+	return c.partsOf(n, "")
+}
+
+// partsOf is parts with a cost centre.
+func (c *client) partsOf(n int, costCenter string) (batch string) {
+	c.t.Helper()
+	a := c.upload("/campaigns", url.Values{"sender": {"DEMO"}, "template": {"Bonjour {{name}}"}, "cost_center": {costCenter}}, people(n))
 	c.wants(a, http.StatusSeeOther)
 	batch, _ = strings.CutPrefix(c.post(a.Header.Get("Location")+"/send").Header.Get("Location"), "/batches/")
 	return batch
@@ -119,6 +126,45 @@ func TestCampaignInParts(t *testing.T) {
 	}
 	if to := c.get("/campaigns/drafts/" + batch).Header.Get("Location"); to != page {
 		t.Errorf("back leads to %s", to)
+	}
+	w.audited()
+}
+
+// TestCostCenterByPage: a cost centre of a campaign is on the messages of all its parts, one of a single send on its
+// message. Both show it and are found by it, in the list and its file. A wrong one is refused at its field. Messages from
+// pages have their channel.
+func TestCostCenterByPage(t *testing.T) {
+	w := stillWorld(t, nil)
+	c, _ := w.merchant("aline", 3000)
+	batch := c.partsOf(1001, " =IT ")
+	c.wants(c.get("/campaigns/drafts/"+batch), http.StatusSeeOther)
+	w.sendAll()
+	w.counts(1001, `select count(*) from messages where cost_center = '=IT' and channel = 1`)
+	send := func(pairs ...string) answer {
+		return c.post("/messages/new", append([]string{"do", "send", "sender", "DEMO", "number", "79222222", "message", "kept"}, pairs...)...)
+	}
+	for _, wrong := range []string{strings.Repeat("é", 65), "a\u2028b", "a\tb", "\xff"} {
+		c.wants(send("key", c.key("/messages/new"), "cost_center", wrong), http.StatusUnprocessableEntity, `id="f-cost_center-wrong"`, "at most 64 visible characters")
+		a := c.upload("/campaigns", url.Values{"sender": {"DEMO"}, "template": {"x"}, "cost_center": {wrong}}, people(1))
+		c.wants(a, http.StatusUnprocessableEntity, `id="f-cost_center-wrong"`, "at most 64 visible characters")
+	}
+	key := c.key("/messages/new")
+	a := send("key", key, "cost_center", "HR")
+	c.wants(a, http.StatusSeeOther)
+	c.wants(send("key", key, "cost_center", "IT"), http.StatusConflict) // another request with the same key
+	c.wants(send("key", c.key("/messages/new")), http.StatusSeeOther)
+	w.counts(2, `select count(*) from messages where channel = 1 and batch_id is null and cost_center is distinct from '=IT'`)
+	one := a.Header.Get("Location")
+	c.wants(c.get(one), http.StatusOK, "Cost centre", `<span dir="auto">HR</span>`)
+	found := c.get("/messages?cost_center=HR")
+	c.wants(found, http.StatusOK, one, `name="cost_center" type="text" value="HR"`)
+	if n := strings.Count(found.body, `href="/messages/0`); n != 1 {
+		t.Errorf("%d messages are found", n)
+	}
+	c.wants(c.get("/messages?cost_center=hr"), http.StatusOK, "Nothing found")
+	rows := c.lines(c.get("/messages.csv?cost_center=%3DIT"))
+	if last := len(rows[0]) - 1; len(rows) != 1002 || rows[0][last] != "Cost centre" || rows[1][last] != "'=IT" {
+		t.Errorf("the file has %d lines, the first %q", len(rows), rows[:2])
 	}
 	w.audited()
 }

@@ -65,21 +65,38 @@ type tick struct {
 	Label string
 }
 
+// plot is a chart of stacked bars, the oldest first.
+type plot struct {
+	Columns []outcomes
+	Top     int64  // end of the axis
+	Ticks   []tick // from the bottom up
+	Labels  []tick // below the bars
+}
+
+// label adds a label below a bar.
+func (p *plot) label(column int, text string) {
+	p.Labels = append(p.Labels, tick{chartLeft + (float64(column)+.5)*chartWidth/float64(len(p.Columns)), text})
+}
+
+// line adds a line at a value.
+func (p *plot) line(value int64, text string) {
+	p.Ticks = append(p.Ticks, tick{chartTop + chartHeight*(1-float64(value)/float64(p.Top)), text})
+}
+
 type chartsPage struct {
+	plot
+
 	Days     int
 	Spans    []int
 	Total    outcomes
 	ByDay    []chartDay // the oldest first
 	Newest   []chartDay // the newest first, for the table
 	Carriers []chartCarrier
-	Top      int64  // end of the axis, in messages
-	Ticks    []tick // from the bottom up
-	Labels   []tick // below the bars
 	First    time.Time
 	Last     time.Time
 }
 
-// The area of the bars in the chart, as in charts.html.
+// The area of the bars in a plot, as in its template.
 const chartLeft, chartTop, chartWidth, chartHeight = 52.0, 12.0, 700.0, 200.0
 
 // charts is GET /charts.
@@ -133,15 +150,16 @@ func (p *chartsPage) fill(l *words.Language, days []messages.Day) {
 	})
 	var most int64
 	for i := range p.ByDay {
+		p.Columns = append(p.Columns, p.ByDay[i].outcomes)
 		most = max(most, p.ByDay[i].Total())
 	}
 	var step int64
 	p.Top, step = scale(most)
 	for n := int64(0); n <= p.Top; n += step {
-		p.Ticks = append(p.Ticks, tick{chartTop + chartHeight*(1-float64(n)/float64(p.Top)), shortNumber(l, n)})
+		p.line(n, shortNumber(l, n))
 	}
 	for i := p.Days - 1; i >= 0; i -= spans[p.Days] {
-		p.Labels = append(p.Labels, tick{chartLeft + (float64(i)+.5)*chartWidth/float64(p.Days), l.Day(p.ByDay[i].Date)})
+		p.label(i, l.Day(p.ByDay[i].Date))
 	}
 	p.Newest = slices.Clone(p.ByDay)
 	slices.Reverse(p.Newest)

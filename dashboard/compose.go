@@ -108,7 +108,7 @@ func (d *Dashboard) doCompose(v *visit, t tenant) error {
 	case "check":
 		return d.compose(v, t)
 	}
-	req := intake.Single{Sender: f.sender("sender"), Number: f.number("number"), Message: f.text("message")}
+	req := intake.Single{Sender: f.sender("sender"), Number: f.number("number"), Message: f.text("message"), CostCenter: f.costCenter("cost_center")}
 	if !f.ok() {
 		return d.compose(v, t)
 	}

@@ -18,6 +18,7 @@ import (
 	"intumwa/billing"
 	"intumwa/campaigns"
 	"intumwa/dashboard/words"
+	"intumwa/exports"
 	"intumwa/inbound/handsets"
 	"intumwa/intake"
 	"intumwa/internal/mail"
@@ -56,6 +57,7 @@ type Rooms struct {
 	Ledger    *billing.Ledger
 	Intake    *intake.Intake
 	Campaigns *campaigns.Campaigns
+	Exports   *exports.Exports
 	Messages  *messages.Store // for look-ups only: on a pool of its own, not the one for sends
 	Handsets  *handsets.Store // for look-ups only, like Messages
 	Webhooks  *webhooks.Webhooks

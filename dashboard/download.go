@@ -1,7 +1,9 @@
 package dashboard
 
 import (
+	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"time"
 
@@ -101,6 +103,36 @@ func (d *download) paced(size int, write func() error) error {
 	return err
 }
 
+// served is a response whose body is written as a download, for [http.ServeContent], which drops errors.
+type served struct {
+	http.ResponseWriter
+
+	to  *download
+	err error
+}
+
+// Write implements io.Writer.
+func (s *served) Write(p []byte) (n int, err error) {
+	n, err = s.to.Write(p)
+	s.err = err
+	return n, err
+}
+
+// watched keeps the error of reading a content that is served.
+type watched struct {
+	io.ReadSeeker
+
+	err error
+}
+
+// Read implements io.Reader.
+func (w *watched) Read(p []byte) (n int, err error) {
+	if n, err = w.ReadSeeker.Read(p); err != nil && !errors.Is(err, io.EOF) {
+		w.err = err
+	}
+	return n, err
+}
+
 // cutOff ends a download that failed in the middle: the browser reports an incomplete file.
 func (v *visit) cutOff(what string, err error) {
 	if v.c.Request.Context().Err() == nil {
@@ -111,32 +143,40 @@ func (v *visit) cutOff(what string, err error) {
 
 // document is GET /company/document.
 func (d *Dashboard) document(v *visit, t tenant) error {
-	return v.sendDocument(t.Company.ID, t.company())
+	return v.sendFacts(t.Company.ID, t.company())
 }
 
 // adminDocument is GET /admin/companies/:id/document.
 func (d *Dashboard) adminDocument(v *visit) error {
-	return v.sendDocument(v.session.User.ID, sms.CompanyID(v.id()))
+	return v.sendFacts(v.session.User.ID, sms.CompanyID(v.id()))
 }
 
 // documentEndings are the file name endings of documents by media type.
 var documentEndings = map[string]string{"application/pdf": "pdf", "image/png": "png", "image/jpeg": "jpg"}
 
-// sendDocument responds with a company's document as a download: the company controls its content. owner has the turn.
-// It reads each part in a turn at the database, so its memory does not depend on the size.
-func (v *visit) sendDocument(owner int64, company sms.CompanyID) error {
+// sendFacts responds with a company's document. owner has the turn.
+func (v *visit) sendFacts(owner int64, company sms.CompanyID) error {
+	a := v.d.rooms.Accounts
+	return v.sendDocument(owner, int64(company), func() (accounts.Document, error) {
+		facts, err := a.FactsOf(v.ctx(), company)
+		return facts.Document, err
+	}, func(d accounts.Document, from, size int) ([]byte, error) { return a.DocumentPart(v.ctx(), company, d, from, size) })
+}
+
+// sendDocument responds with a document as a download: somebody else controls its content. id is in the file's name. It
+// reads each part in a turn at the database, so its memory does not depend on the size.
+func (v *visit) sendDocument(owner, id int64, find func() (accounts.Document, error), read func(d accounts.Document, from, size int) ([]byte, error)) error {
 	v.leave() // it may have to wait for a download to end
 	leave, err := v.downloadTurn(owner)
 	if err != nil {
 		return err
 	}
 	defer leave()
-	var facts accounts.Facts
+	var document accounts.Document
 	err = v.inTurn(func() (err error) {
-		facts, err = v.d.rooms.Accounts.FactsOf(v.ctx(), company)
+		document, err = find()
 		return err
 	})
-	document := facts.Document
 	switch {
 	case err != nil:
 		return err
@@ -145,7 +185,7 @@ func (v *visit) sendDocument(owner int64, company sms.CompanyID) error {
 	}
 	h := v.c.Writer.Header()
 	h.Set("Content-Security-Policy", "sandbox; default-src 'none'")
-	h.Set("Content-Disposition", fmt.Sprintf(`attachment; filename="intumwa-%d.%s"`, company, documentEndings[document.Type]))
+	h.Set("Content-Disposition", fmt.Sprintf(`attachment; filename="intumwa-%d.%s"`, id, documentEndings[document.Type]))
 	h.Set("Content-Type", document.Type)
 	h.Set("Content-Length", fmt.Sprint(document.Size))
 	v.c.Status(http.StatusOK)
@@ -153,7 +193,7 @@ func (v *visit) sendDocument(owner int64, company sms.CompanyID) error {
 	for sent := 0; sent < document.Size && !v.headOnly(); {
 		var part []byte
 		if err = v.inTurn(func() (err error) {
-			part, err = v.d.rooms.Accounts.DocumentPart(v.ctx(), company, document, sent, downloadPart)
+			part, err = read(document, sent, downloadPart)
 			return err
 		}); err == nil {
 			_, err = out.Write(part)

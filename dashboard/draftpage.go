@@ -22,22 +22,23 @@ type previewMessage struct {
 type draftPage struct {
 	campaigns.Sums
 
-	ID      string
-	Reading campaigns.Reading
-	Name    string
-	Sender  string
-	Credits int64
-	Enough  bool
-	Ready   bool // the company may send it
-	Clear   bool // no line blocks it
-	First   []previewMessage
+	ID         string
+	Reading    campaigns.Reading
+	Name       string
+	Sender     string
+	CostCenter string
+	Credits    int64
+	Enough     bool
+	Ready      bool // the company may send it
+	Clear      bool // no line blocks it
+	First      []previewMessage
 
 	Wrong, Barred, Again firsts[campaigns.Row] // invalid lines, opted-out recipients, repeated numbers
 }
 
 // checked is GET /campaigns/drafts/:draft.
 func (d *Dashboard) checked(v *visit, t tenant, made *campaigns.Campaign) (err error) {
-	data := draftPage{ID: made.ID.String(), Reading: made.Reading, Name: made.Name, Sender: made.Sender, Ready: campaigns.MaySend(&t.Company)}
+	data := draftPage{ID: made.ID.String(), Reading: made.Reading, Name: made.Name, Sender: made.Sender, CostCenter: made.CostCenter, Ready: campaigns.MaySend(&t.Company)}
 	if data.Sums, err = d.rooms.Campaigns.Sums(v.ctx(), made); err != nil {
 		return err
 	}

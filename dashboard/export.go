@@ -1,11 +1,8 @@
 package dashboard
 
 import (
-	"encoding/csv"
 	"fmt"
 	"net/http"
-	"strings"
-	"time"
 
 	"intumwa/dashboard/words"
 	"intumwa/internal/postgres"
@@ -14,8 +11,7 @@ import (
 const exportPart = 500 // rows between flushes
 
 // export responds with a CSV file and streams the rows of write, so its memory does not depend on the length. The file
-// is UTF-8 with a byte order mark; without one Excel assumes another encoding. The separator is a semicolon in French,
-// where the comma is the decimal separator. An error cuts the connection, so the browser reports an incomplete file.
+// has the form of the language (words.CSV). An error cuts the connection, so the browser reports an incomplete file.
 func (v *visit) export(t tenant, what string, heads []string, write func(row func(...string) error) error) error {
 	v.leave() // write takes a turn for each page that it reads
 	leave, err := v.downloadTurn(t.Company.ID)
@@ -24,18 +20,14 @@ func (v *visit) export(t tenant, what string, heads []string, write func(row fun
 	}
 	defer leave()
 	to := v.newDownload()
-	out := csv.NewWriter(to)
-	out.UseCRLF = true // RFC 4180
-	if v.lang.Tag != "en" {
-		out.Comma = ';'
-	}
+	out := v.lang.CSV(to)
 	rows := 0
 	begin := func() error {
 		h := v.c.Writer.Header()
 		h.Set("Content-Type", "text/csv; charset=utf-8; header=present")
 		h.Set("Content-Disposition", fmt.Sprintf(`attachment; filename="intumwa-%s-%d-%s.csv"`, what, t.Company.ID, postgres.Now().In(words.Bujumbura).Format("20060102-1504")))
 		v.c.Status(http.StatusOK)
-		if _, err := to.Write([]byte("\ufeff")); err != nil {
+		if _, err := to.Write([]byte(words.CSVMark)); err != nil {
 			return err
 		}
 		return out.Write(heads)
@@ -102,48 +94,7 @@ func export[T any](v *visit, t tenant, what string, heads []string, list func(be
 }
 
 // texts returns the texts of keys.
-func (v *visit) texts(keys ...string) []string {
-	texts := make([]string, len(keys))
-	for i, key := range keys {
-		texts[i] = v.lang.T(key)
-	}
-	return texts
-}
+func (v *visit) texts(keys ...string) []string { return v.lang.Texts(keys...) }
 
-// formulaStart are the characters that a formula begins with.
-const formulaStart = "=+-@\uff1d\uff0b\uff0d\uff20"
-
-// cell returns text for a spreadsheet: a leading apostrophe keeps it from running as a formula. (OWASP, CSV injection:
-// https://owasp.org/www-community/attacks/CSV_Injection.) It also adds one within the text wherever a program that
-// expects another separator, and ignores the quotation marks, would begin a cell.
-func cell(text string) string {
-	if text == "" || !strings.ContainsAny(text, formulaStart+"\t\r\n") {
-		return text
-	}
-	var safe strings.Builder
-	if strings.IndexByte("\t\r\n", text[0]) >= 0 {
-		safe.WriteByte('\'')
-	}
-	begins := true // the start of a cell, for some program
-	for _, r := range text {
-		switch {
-		case begins && strings.ContainsRune(formulaStart, r):
-			safe.WriteByte('\'')
-			begins = false
-		case strings.ContainsRune(",;\t\r\n", r):
-			begins = true
-		case r != '"':
-			begins = false
-		}
-		safe.WriteRune(r)
-	}
-	return safe.String()
-}
-
-// cellTime returns a time in Burundi in a form that every spreadsheet understands; empty for nil.
-func cellTime(t *time.Time) string {
-	if t == nil {
-		return ""
-	}
-	return t.In(words.Bujumbura).Format(time.DateTime)
-}
+// cell and cellTime are the cells of a file.
+var cell, cellTime = words.Cell, words.CellTime

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"intumwa/accounts"
+	"intumwa/internal/throttle"
 	"intumwa/sms"
 )
 
@@ -68,7 +69,19 @@ func (v *visit) factsDone(t tenant, err error, flash string) error {
 
 // uploadDocument is POST /company/document.
 func (d *Dashboard) uploadDocument(v *visit, t tenant) error {
-	leave, err := v.uploadTurn(t, d.documents)
+	err := v.receiveDocument(t.Company.ID, d.rooms.Tries.Papers, func(name string, file []byte) error {
+		return v.by().SetDocument(v.ctx(), t.company(), name, file)
+	})
+	if err == nil && !v.form().ok() {
+		return d.company(v, t)
+	}
+	return v.factsDone(t, err, "flash.document")
+}
+
+// receiveDocument reads a form with a document and stores that, or sets the form's errors. owner has the turns and, unless
+// nil, the number of uploads that papers allows.
+func (v *visit) receiveDocument(owner int64, papers *throttle.Throttle, store func(name string, file []byte) error) error {
+	leave, err := v.uploadTurn(owner, v.d.documents)
 	if err != nil {
 		return err
 	}
@@ -94,18 +107,17 @@ func (d *Dashboard) uploadDocument(v *visit, t tenant) error {
 		f.refuse("file", factTexts[accounts.FactDocument].wrong)
 	}
 	if !f.ok() {
-		return d.company(v, t)
+		return nil
 	}
-	if papers := d.rooms.Tries.Papers; papers != nil && !papers.Allow(v.ctx(), t.Company.ID).Allowed {
+	if papers != nil && !papers.Allow(v.ctx(), owner).Allowed {
 		return errChanges
 	}
-	leaveHeavy, err := v.heavyTurn(t)
+	leaveHeavy, err := v.heavyTurn(owner)
 	if err != nil {
 		return err
 	}
 	defer leaveHeavy()
-	err = v.by().SetDocument(v.ctx(), t.company(), name, file)
-	return v.factsDone(t, err, "flash.document")
+	return store(name, file)
 }
 
 // deleteDocument is POST /admin/companies/:id/document/delete: a checked document is no longer needed.

@@ -10,6 +10,7 @@ import (
 	"intumwa/accounts"
 	"intumwa/billing"
 	"intumwa/campaigns"
+	"intumwa/exports"
 	"intumwa/inbound/handsets"
 	"intumwa/intake"
 	"intumwa/internal/testenv"
@@ -33,6 +34,9 @@ func (w *world) sends(rooms *Rooms, options *Options) {
 	rooms.Messages, rooms.Handsets = store, handsets.New(w.pool)
 	options.Plan, options.TestSender, options.TestQuota, options.Replacements = sms.NewPlan("6", "7"), testSender, 5, 3
 	rooms.Campaigns = campaigns.New(campaigns.Rooms{Pool: w.pool, Accounts: w.accounts, Ledger: rooms.Ledger, Intake: rooms.Intake, Plan: options.Plan, Log: options.Log})
+	if rooms.Exports, err = exports.New(w.pool, 0, options.Log); err != nil {
+		w.t.Fatal(err)
+	}
 	options.APIURL = "https://api.example.com/v1"
 	w.run(rooms.Intake.Run)
 }

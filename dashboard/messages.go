@@ -30,7 +30,7 @@ func (d *Dashboard) messages(v *visit, t tenant) (err error) {
 		r, err := d.rooms.Messages.ByID(v.ctx(), t.company(), id)
 		return v.done(err, "/messages/"+r.ULID.String(), "")
 	}
-	f := v.parameters("q", "status", "from", "to")
+	f := v.parameters("q", "status", "cost_center", "from", "to")
 	filter, found := v.messageFilter()
 	var p messagesPage
 	if q := f.Value("q"); q != "" {
@@ -60,11 +60,12 @@ func (d *Dashboard) messages(v *visit, t tenant) (err error) {
 	return v.page(err, "messages", p)
 }
 
-// messageFilter reads the filter of the form: q (a number, a client_reference, or a batch's ULID), batch, status, from
-// and to. It returns false when nothing can match.
+// messageFilter reads the filter of the form: q (a number, a client_reference, or a batch's ULID), batch, status,
+// cost_center, from and to. It returns false when nothing can match.
 func (v *visit) messageFilter() (filter messages.Filter, ok bool) {
 	f := v.form()
 	filter.From, filter.To = f.days()
+	filter.CostCenter = f.Value("cost_center")
 	if name := f.Value("status"); name != "" {
 		status, known := sms.ParseStatus(name)
 		if !known {
@@ -201,13 +202,13 @@ func (d *Dashboard) cancelBatch(v *visit, t tenant) error {
 // exportMessages is GET /messages.csv: the messages of the list's filter, newest first. Numbers have no plus sign,
 // because it begins a formula in a spreadsheet.
 func (d *Dashboard) exportMessages(v *visit, t tenant) error {
-	v.parameters("q", "batch", "status", "from", "to")
+	v.parameters("q", "batch", "status", "cost_center", "from", "to")
 	filter, found := v.messageFilter()
 	if !v.form().ok() {
 		return d.messages(v, t)
 	}
 	heads := v.texts("csv.id", "csv.time", "csv.number", "csv.sender", "csv.status", "csv.segments", "csv.carrier", "csv.batch", "csv.sent", "csv.failed",
-		"csv.reason", "csv.text", "csv.reference")
+		"csv.reason", "csv.text", "csv.reference", "costcenter.title")
 	return export(v, t, "messages", heads, func(before int64, limit int) ([]messages.Record, int64, error) {
 		if !found {
 			return nil, 0, nil
@@ -219,6 +220,6 @@ func (d *Dashboard) exportMessages(v *visit, t tenant) error {
 			batch = m.BatchULID.String()
 		}
 		return []string{m.ULID.String(), cellTime(&m.CreatedAt), m.Number.Digits(), cell(m.Sender), v.lang.T("status." + m.Status.String()),
-			strconv.Itoa(m.Segments), cell(m.Carrier), batch, cellTime(m.SentAt), cellTime(m.FailedAt), cell(m.FailureReason), cell(m.Body), cell(m.Reference)}
+			strconv.Itoa(m.Segments), cell(m.Carrier), batch, cellTime(m.SentAt), cellTime(m.FailedAt), cell(m.FailureReason), cell(m.Body), cell(m.Reference), cell(m.CostCenter)}
 	})
 }

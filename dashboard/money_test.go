@@ -85,7 +85,8 @@ func fillMessages(t testing.TB, pool *pgxpool.Pool, company int64, n, days int) 
 // TestStatementPage: the ledger by page, kind and day; in print with its balances.
 func TestStatementPage(t *testing.T) {
 	w := newWorld(t, nil)
-	c, company := w.merchant("aline", 1000)
+	c, company := w.merchant("aline", 0)
+	w.exec(`INSERT INTO ledger (company_id, kind, amount, balance_after, note, created_at) VALUES ($1, 'adjustment', 1000, 1000, 'invoice 7', now() - interval '2 days')`, company.ID)
 	w.exec(`
 		INSERT INTO ledger (company_id, kind, amount, balance_after, ref, created_at)
 		SELECT $1, CASE WHEN i % 10 = 0 THEN 'refund' ELSE 'send' END, CASE WHEN i % 10 = 0 THEN 1 ELSE -1 END,

@@ -41,6 +41,7 @@ func (v *visit) nav() []navGroup {
 	item(accounts.MayRead, "/received", "nav.received", "received")
 	item(accounts.MayRead, "/opt-outs", "nav.optouts", "optout")
 	item(accounts.MayUse, "/charts", "nav.charts", "chart")
+	item(accounts.MayRead, "/quality", "nav.quality", "quality")
 	group(v.lang.T("nav.develop"))
 	item(accounts.MayDevelop, "/keys", "nav.keys", "key")
 	if v.d.opts.SMPP {
@@ -74,6 +75,7 @@ func (p *view) AdminTabs() []navItem {
 		{Path: "/admin", Text: p.T("tab.waiting")},
 		{Path: "/admin/senders", Text: p.T("tab.senders")},
 		{Path: "/admin/companies", Text: p.T("tab.companies")},
+		{Path: "/admin/quality", Text: p.T("nav.quality")},
 		{Path: "/admin/receipts", Text: p.T("tab.receipts")},
 		{Path: "/admin/inbound", Text: p.T("tab.inbound")},
 		{Path: "/admin/users", Text: p.T("tab.users")},

@@ -45,7 +45,8 @@ func (d *Dashboard) harden(c *gin.Context) {
 var uploadRoutes = map[string]struct {
 	size int64
 	time time.Duration // with the response
-}{"POST /campaigns": {maxUpload, uploadTime}, "POST /company/document": {accounts.MaxDocument + maxForm, documentTime + requestTimeout}}
+}{"POST /campaigns": {maxUpload, uploadTime}, "POST /company/document": {accounts.MaxDocument + maxForm, documentTime + requestTimeout},
+	"POST /admin/registrations/:id/document": {accounts.MaxDocument + maxForm, documentTime + requestTimeout}}
 
 // bound limits a request in time and size.
 func bound(c *gin.Context) {

@@ -16,6 +16,7 @@ import (
 	"intumwa/accounts"
 	"intumwa/campaigns"
 	"intumwa/intake"
+	"intumwa/messages"
 	"intumwa/sms"
 )
 
@@ -66,15 +67,24 @@ func (f *form) sender(field string) string {
 	return name
 }
 
+// costCenter returns an optional field with a cost centre.
+func (f *form) costCenter(field string) string {
+	label := strings.TrimSpace(f.Value(field))
+	if utf8.RuneCountInString(label) > sms.MaxLabel || !sms.IsPrintable(label) {
+		f.refuse(field, "costcenter.wrong", sms.MaxLabel)
+	}
+	return label
+}
+
 // send sends a form's message through intake, as the API does. [intake.Intake.Answered] finds the response by the name
 // of the form's key. On a refusal the form has the reason.
 func (v *visit) send(t tenant, req intake.Single) (id ulid.ULID, err error) {
-	d, f, ctx := v.d, v.form(), context.WithoutCancel(v.ctx()) // it is sent even if the browser disconnects
+	d, f, ctx := v.d, v.form(), intake.WithChannel(context.WithoutCancel(v.ctx()), messages.Page) // it is sent even if the browser disconnects
 	p, err := v.sender(t)
 	if err != nil || !f.ok() {
 		return id, err
 	}
-	request := sha256.Sum256([]byte(strings.Join([]string{v.c.FullPath(), req.Sender, string(req.Number), req.Message}, "\x00")))
+	request := sha256.Sum256([]byte(strings.Join([]string{v.c.FullPath(), req.Sender, string(req.Number), req.Message, req.CostCenter}, "\x00")))
 	req.Key = &intake.Key{Name: keyPrefix + f.formKey(), Request: request}
 	answer, err := d.rooms.Intake.Send(ctx, p, req)
 	if err != nil {
@@ -116,6 +126,11 @@ func (v *visit) sender(t tenant) (*accounts.Principal, error) {
 		v.form().deny(http.StatusTooManyRequests, "send.often")
 		return nil, nil
 	}
+	return v.principal(t)
+}
+
+// principal returns the user with the company's senders.
+func (v *visit) principal(t tenant) (*accounts.Principal, error) {
 	p, err := v.d.rooms.Accounts.PrincipalOf(v.ctx(), t.User.ID)
 	if err == nil && (p.Company == nil || p.Company.ID != t.Company.ID) { // the user has left the company meanwhile
 		err = errNotFound
@@ -124,7 +139,7 @@ func (v *visit) sender(t tenant) (*accounts.Principal, error) {
 }
 
 // refusedFields are the wrong fields of refused sends, by reason.
-var refusedFields = map[string]string{"sender_not_found": "sender", "sender_not_approved": "sender", "opted_out": "number", "no_carrier": "number", "empty": "message",
+var refusedFields = map[string]string{"sender_not_found": "sender", "sender_not_approved": "sender", "sender_not_registered": "sender", "opted_out": "number", "no_carrier": "number", "empty": "message",
 	"too_long": "message", "other_test_number": "number", "repeated_too_soon": "number", "repeated_too_often": "number", "number_limit": "number"}
 
 // refused sets the form's error to a business rule's refusal, at its field if the form has one.

@@ -2,6 +2,7 @@ package dashboard
 
 import (
 	"errors"
+	"slices"
 	"strings"
 
 	"intumwa/accounts"
@@ -11,6 +12,7 @@ import (
 // sendersPage is the page of the sender IDs.
 type sendersPage struct {
 	Senders []accounts.SenderRequest
+	At      map[int64][]atCarrier // by sender, where a carrier requires a registration or something is recorded
 	Full    bool // the limit of waiting sender IDs is reached
 	Most    int  // the limit of waiting sender IDs
 	Keep    int  // the limit of sender IDs in all
@@ -22,8 +24,16 @@ func (d *Dashboard) senders(v *visit, t tenant) (err error) {
 	if data.Senders, err = d.rooms.Accounts.SenderRequestsOf(v.ctx(), t.company()); err != nil {
 		return err
 	}
+	recorded, err := d.rooms.Accounts.RegistrationsOf(v.ctx(), t.company())
+	if err != nil {
+		return err
+	}
+	data.At = map[int64][]atCarrier{}
 	waiting := 0
 	for _, s := range data.Senders {
+		if at := v.atCarriers(recorded[s.ID]); s.Approved && slices.ContainsFunc(at, func(c atCarrier) bool { return c.ID != 0 || !c.Works }) {
+			data.At[s.ID] = slices.DeleteFunc(at, func(c atCarrier) bool { return c.Gone })
+		}
 		if s.State() == accounts.SenderWaiting {
 			waiting++
 		}

@@ -23,6 +23,7 @@ const (
 // entryKinds maps the kinds of ledger rows to the keys of their texts.
 var entryKinds = map[string]string{
 	billing.KindSend: "statement.kind.send", billing.KindRefund: "statement.kind.refund", billing.KindAdjustment: "statement.kind.adjustment",
+	billing.KindCorrection: "statement.kind.correction",
 }
 
 // Kind returns the kind of a ledger row in words.
@@ -72,7 +73,7 @@ func (d *Dashboard) statement(v *visit, t tenant) (err error) {
 	ledger, filter := d.rooms.Statements, v.statementFilter()
 	p := v.newStatement(t, filter)
 	p.Kinds = v.options("", "statement.kind.all", billing.KindSend, "statement.kind.send", billing.KindRefund, "statement.kind.refund",
-		billing.KindAdjustment, "statement.kind.adjustment")
+		billing.KindAdjustment, "statement.kind.adjustment", billing.KindCorrection, "statement.kind.correction")
 	p.listing, err = list(v, "/statement", rowsOnPage, func(before int64, limit int) ([]billing.Entry, int64, error) {
 		return ledger.Statement(v.ctx(), t.company(), filter, before, limit)
 	})

@@ -10,9 +10,9 @@ import (
 	"github.com/oklog/ulid/v2"
 
 	"intumwa/dashboard/words"
+	"intumwa/exports"
 	"intumwa/internal/postgres"
 	"intumwa/messages"
-	"intumwa/messages/submission"
 	"intumwa/sms"
 	"intumwa/webhooks"
 )
@@ -193,21 +193,7 @@ func joined(texts ...string) []string {
 }
 
 // reason returns why a message failed: our reasons in the user's language, a carrier's unchanged.
-func (v *visit) reason(r string) string {
-	switch r {
-	case submission.ReasonExpired:
-		return v.lang.T("life.expired")
-	case submission.ReasonNoReceipt:
-		return v.lang.T("life.noreceipt")
-	case submission.ReasonNoAnswer:
-		return v.lang.T("life.unanswered")
-	case submission.ReasonOptedOut:
-		return v.lang.T("life.optedout")
-	case messages.ReasonCancelled:
-		return v.lang.T("life.cancelled")
-	}
-	return r
-}
+func (v *visit) reason(r string) string { return exports.Describe(v.lang, r) }
 
 func (v *visit) encoding(e sms.Encoding) string {
 	if e == sms.UCS2 {

@@ -25,9 +25,10 @@ const (
 	mostParts = 100     // of a form
 )
 
-// uploadTurn takes a turn of the company and one of the network address for a form with a file.
-func (v *visit) uploadTurn(t tenant, addresses *throttle.Turns) (leave func(), err error) {
-	if leave, err = v.turnOfBoth(v.d.uploads, t.Company.ID, addresses, "upload"); err != nil {
+// uploadTurn takes a turn of the owner, a company or an administrator, and one of the network address for a form with a
+// file.
+func (v *visit) uploadTurn(owner int64, addresses *throttle.Turns) (leave func(), err error) {
+	if leave, err = v.turnOfBoth(v.d.uploads, owner, addresses, "upload"); err != nil {
 		err = v.busy(http.StatusTooManyRequests)
 	}
 	return leave, err
@@ -94,10 +95,10 @@ func readFile(part *multipart.Part, most, form int) (file []byte, err error) {
 
 // heavyTurn waits, as long as the request lives, for one of few turns that need much memory. The request holds no turn
 // at the database while it waits.
-func (v *visit) heavyTurn(t tenant) (leave func(), err error) {
+func (v *visit) heavyTurn(owner int64) (leave func(), err error) {
 	v.leave()
 	for leave == nil {
-		if leave, err = v.d.heavy.Enter(v.ctx(), t.Company.ID); v.ctx().Err() != nil {
+		if leave, err = v.d.heavy.Enter(v.ctx(), owner); v.ctx().Err() != nil {
 			break
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"intumwa/accounts"
 	"intumwa/inbound/handsets"
@@ -385,6 +386,16 @@ func (p *walker) readsFigures(company int64) {
 	p.look("charts-90")
 	p.press("charts.days", 7)
 	p.look("charts-7")
+	p.press("nav.quality")
+	p.look("quality")
+	p.submit("quality.do", "quality.months", "from", time.Now().AddDate(0, -6, 0).Format(time.DateOnly), "kind", "single")
+	p.look("quality-months")
+	p.press("statement.csv")
+	p.open("/quality?to=2001-01-01")
+	p.sees("charts.none")
+	p.look("quality-none")
+	p.submit("quality.do", "quality.period.turned", "from", "2001-01-02", "to", "2001-01-01")
+	p.look("quality-wrong")
 	p.w.history(company)
 	p.open("/statement")
 	p.look("statement")
@@ -468,6 +479,26 @@ func (p *walker) administers(other int64) {
 	p.look("admin-senders")
 	p.press("waiting.senders.approve", name)
 	p.sees("flash.sender.approved")
+	var sender int64
+	if err := w.pool.QueryRow(p.t.Context(), `SELECT id FROM senders WHERE name = $1`, name).Scan(&sender); err != nil {
+		p.t.Fatal(err)
+	}
+	_, at, err := w.accounts.SetRegistration(p.t.Context(), sender, "lumitel", accounts.RegistrationChange{State: accounts.RegistrationSent, Reason: hostile})
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	if err := w.accounts.SetRegistrationDocument(p.t.Context(), at.ID, strings.Repeat("lettre", 16)+".pdf", []byte("%PDF-1.7\n")); err != nil {
+		p.t.Fatal(err)
+	}
+	w.exec(`UPDATE sender_carriers SET changed_at = now() - interval '8 days'`)
+	p.open("/admin/senders")
+	p.look("admin-senders-late")
+	p.open("/admin/senders/late")
+	p.look("admin-late")
+	p.open(senderPath(sender))
+	p.look("admin-sender")
+	p.open(senderPath(sender) + "/letter?carrier=lumitel")
+	p.look("admin-letter")
 
 	p.open("/admin/users")
 	p.look("admin-users")
@@ -510,6 +541,14 @@ func (p *walker) administers(other int64) {
 	p.look("admin-links-paused")
 	p.press("links.resume", "lumitel-1")
 	p.sees("flash.resumed")
+	p.open("/admin/quality")
+	p.sees("quality.plot")
+	p.look("admin-quality")
+	p.submit("quality.do", "acts.company.wrong", "company", "x")
+	p.fill("company", strconv.FormatInt(other, 10))
+	p.press("quality.do")
+	p.reads("Isoko & Fils")
+	p.look("admin-quality-company")
 	p.open("/admin/receipts")
 	p.reads(`7f\x1b[2J<img`, "25761000000")
 	p.look("admin-receipts")

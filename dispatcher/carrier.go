@@ -45,6 +45,7 @@ type Carrier struct {
 	FailoverAfter time.Duration // default 10 s
 	SecondCarrier string        // tried once for a message that this one fails; "": none
 	SecondWithin  time.Duration // of acceptance, after a receipt with UNDELIV; 0: after refusals only
+	Registration  bool          // a sender works there only once it is registered
 	MaxUnmatched  int           // unmatched receipts kept per hour; default 50,000
 	MaxInbound    int           // MOs kept per hour; default 20,000
 	Links         []Link

@@ -11,10 +11,10 @@ import (
 type carrier struct {
 	name      string
 	conf      atomic.Pointer[Carrier]
-	unmatched quota  // receipts that match nothing
-	handsets  quota  // MOs
-	words     words  // unknown states of receipts
-	standIn   string // the carrier that it fails over to now; only failover uses it, for the log
+	unmatched quota    // receipts that match nothing
+	handsets  quota    // MOs
+	words     words    // unknown states of receipts
+	standIns  []string // the carriers that it fails over to now; only failover uses it, for the log
 }
 
 func (c *carrier) config() *Carrier { return c.conf.Load() }

@@ -66,7 +66,7 @@ func follows(settled []messages.Settled, refunds func(messages.Settled) bool) (e
 	for i := range settled {
 		m := &settled[i]
 		if m.CompanyID != 0 {
-			e := webhooks.Event{CompanyID: m.CompanyID, MessageID: m.ID, Name: webhooks.Failed, PhoneNumber: string(m.Number), At: m.At, Reference: m.Reference, Unsubmitted: m.Unsubmitted}
+			e := webhooks.Event{CompanyID: m.CompanyID, MessageID: m.ID, Name: webhooks.Failed, PhoneNumber: string(m.Number), At: m.At, Reference: m.Reference, CostCenter: m.CostCenter, Unsubmitted: m.Unsubmitted}
 			if m.Status == sms.Sent {
 				e.Name = webhooks.Sent
 			}
@@ -106,6 +106,9 @@ func (c *core) refunds(m messages.Settled) bool { return c.opts.Refund.Pays(m) }
 
 // Pays reports whether a failed live message is refunded.
 func (r Refund) Pays(m messages.Settled) bool {
+	if m.Reason == submission.ReasonClosed && m.Unsubmitted {
+		return true // no carrier could have taken it
+	}
 	switch r {
 	case RefundFailed:
 		return true
@@ -130,7 +133,8 @@ func reasonClass(m *messages.Settled) string {
 	switch {
 	case m.Status == sms.Sent:
 		return "none"
-	case m.Reason == submission.ReasonExpired || m.Reason == submission.ReasonNoReceipt || m.Reason == submission.ReasonNoAnswer || m.Reason == submission.ReasonOptedOut:
+	case m.Reason == submission.ReasonExpired || m.Reason == submission.ReasonNoReceipt || m.Reason == submission.ReasonNoAnswer || m.Reason == submission.ReasonOptedOut ||
+		m.Reason == submission.ReasonClosed:
 		return m.Reason
 	case strings.HasPrefix(m.Reason, "ESME_"):
 		return "refused"

@@ -33,3 +33,12 @@ type core struct {
 
 // running returns the configured carriers.
 func (c *core) running() []*carrier { return c.carriers.running() }
+
+// to is a carrier of the configuration that takes messages of another.
+func (c *core) to(name string) messages.To {
+	to := messages.To{Carrier: name}
+	for _, one := range c.running() {
+		to.Registration = to.Registration || one.name == name && one.config().Registration
+	}
+	return to
+}

@@ -12,7 +12,7 @@
 //	settling     settlement gather arrival change second conclude settler · sandbox cancel unanswered
 //	a link       bind breaker pace prefetch queuehealth trace · linkworker deliver echo feeder submitter linkrun
 //	membership   member minutes giveup linktable heartbeat
-//	recovery     tasks · recovery floor orphans free refill quiet failover walk scheduled
+//	recovery     tasks · recovery floor orphans free refill quiet retired failover walk scheduled
 //	housekeeping housekeeping holding deadlines purge lowbalance gauges
 //	wiring       dispatcher
 //
@@ -168,7 +168,7 @@ func (d *Dispatcher) Reload(carriers []Carrier) error {
 	return nil
 }
 
-// LinkChanged applies an operator's pause or resume at once. Without the call the
+// LinkChanged applies at once that an operator pauses or resumes a link, or retires its carrier. Without the call the
 // next heartbeat applies it. It never blocks.
 func (d *Dispatcher) LinkChanged(string) { d.member.kick() }
 
@@ -186,6 +186,7 @@ func (d *Dispatcher) tasks() (recovery, housekeeping []*task) {
 			}
 			return err
 		}},
+		{name: "retire", every: often, rest: worked, run: d.leaveRetired},
 		{name: "readdress", every: seldom, rest: swept, run: d.findStranded},
 		walk,
 		{name: "push_due", every: often, rest: worked, run: d.pushDue},

@@ -2,14 +2,17 @@ package dispatcher
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"intumwa/internal/postgres"
+	"intumwa/messages"
 	"intumwa/queue"
 )
 
 // failover moves the messages of a carrier with no link serving for FailoverAfter to its
-// first failover carrier that serves now. A throttled link is not down.
+// first failover carrier that serves now and where its sender works. A throttled link is
+// not down.
 func (d *recovery) failover(ctx context.Context) error {
 	idle, serves := map[string]time.Duration{}, map[string]bool{}
 	var name string
@@ -23,6 +26,9 @@ func (d *recovery) failover(ctx context.Context) error {
 	}
 	up := d.leases.bindingFor()
 	for _, c := range d.running() {
+		if _, retired := d.retired[c.name]; retired {
+			continue
+		}
 		config := c.config()
 		away, known := idle[c.name]
 		if !known {
@@ -32,20 +38,29 @@ func (d *recovery) failover(ctx context.Context) error {
 		if min(away, up) < config.FailoverAfter {
 			continue
 		}
+		var before []messages.To
 		for _, other := range config.Failover {
 			if !serves[other] {
 				continue
 			}
-			n, err := d.handOver(ctx, c, other)
+			to := d.to(other)
+			to.Unless = before
+			n, err := d.handOver(ctx, c, to)
 			if err != nil {
 				return err
 			}
 			d.metrics.rerouted.WithLabelValues(c.name).Add(float64(n))
-			if n > 0 && c.standIn != other {
-				c.standIn = other
+			if n > 0 && !slices.Contains(c.standIns, other) {
+				c.standIns = append(c.standIns, other)
 				d.log.Warn("carrier is down; failing over to another", "event", "carrier_failed_over", "carrier", c.name, "by", other, "messages", n)
 			}
-			break
+			if all, err := d.store.TakesAll(ctx, to); all || err != nil {
+				if err != nil {
+					return err
+				}
+				break
+			}
+			before = append(before, to)
 		}
 	}
 	return nil
@@ -60,12 +75,12 @@ const (
 
 // handOver gives the failover carrier what it can carry soon: single sends first, then
 // batches, bounded so that its own messages do not wait long behind them.
-func (d *recovery) handOver(ctx context.Context, c *carrier, other string) (n int64, err error) {
+func (d *recovery) handOver(ctx context.Context, c *carrier, to messages.To) (n int64, err error) {
 	for _, lane := range []queue.Lane{queue.Single, queue.Batch} {
 		limit := handOverMost
-		if tps := d.tpsOf(other); tps > 0 {
+		if tps := d.tpsOf(to.Carrier); tps > 0 {
 			limit = min(limit, max(int(tps*handOverAhead.Seconds()), 1))
-			waiting, err := d.store.Ready(ctx, other, int(lane), limit)
+			waiting, err := d.store.Ready(ctx, to.Carrier, int(lane), limit)
 			if err != nil {
 				return n, err
 			}
@@ -74,7 +89,7 @@ func (d *recovery) handOver(ctx context.Context, c *carrier, other string) (n in
 		if limit <= 0 {
 			continue
 		}
-		moved, err := d.store.Reroute(ctx, c.name, other, int(lane), limit, c.config().OnAmbiguous)
+		moved, err := d.store.Reroute(ctx, c.name, to, int(lane), limit, c.config().OnAmbiguous)
 		if n += moved; err != nil {
 			return n, err
 		}
@@ -115,12 +130,12 @@ func (d *recovery) takeBack(ctx context.Context) error {
 		if !serves {
 			continue
 		}
-		n, err := d.store.Return(ctx, c.name, handOverMost)
+		n, err := d.store.Return(ctx, d.to(c.name), handOverMost)
 		if err != nil {
 			return err
 		}
-		if c.standIn != "" || n > 0 {
-			c.standIn = ""
+		if c.standIns != nil || n > 0 {
+			c.standIns = nil
 			d.log.Info("carrier is back; messages that no other carrier has tried return to it", "event", "carrier_back", "carrier", c.name, "messages", n)
 		}
 	}

@@ -70,7 +70,7 @@ func (m *member) arrange(wishes map[string]wantedLink, held leasedLinks) error {
 			delete(m.workers, name)
 		}
 	}
-	for name, paused := range held {
+	for name, order := range held {
 		at, w := m.workers[name], wishes[name]
 		if at == nil && m.drains(w.link) {
 			continue
@@ -83,7 +83,7 @@ func (m *member) arrange(wishes map[string]wantedLink, held leasedLinks) error {
 			m.workers[name] = at
 			at.start()
 		}
-		at.setPaused(paused)
+		at.obey(order)
 	}
 	return nil
 }

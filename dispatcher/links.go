@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"intumwa/internal/postgres"
+	"intumwa/messages"
 )
 
 // ErrNoLink is returned for a link that no dispatcher ever announced.
@@ -41,6 +42,9 @@ type LinkState struct {
 
 	Refused     Refusals `json:"refused"`      // segments refused in the last minute, by status
 	SendersHeld int      `json:"senders_held"` // senders whose messages wait because the carrier refuses them all
+
+	// RetiredTo is what takes over from the carrier, if that is retired: another one, or refuse. The link submits nothing.
+	RetiredTo *string `json:"retired_to"`
 }
 
 // Refusals counts refused segments by status.
@@ -59,7 +63,7 @@ func (r Refusals) String() string {
 func Links(ctx context.Context, pool postgres.DB) ([]LinkState, error) {
 	return postgres.All(ctx, pool, "reading the links", func(row pgx.CollectableRow) (l LinkState, err error) {
 		err = row.Scan(&l.Carrier, &l.Link, &l.State, &l.Window, &l.InFlight, &l.TPS, &l.Since, &l.LastError,
-			&l.Accepted, &l.Throttled, &l.Overdue, &l.Broken, &l.ServedAt, &l.Unheld, &l.Refused, &l.SendersHeld)
+			&l.Accepted, &l.Throttled, &l.Overdue, &l.Broken, &l.ServedAt, &l.Unheld, &l.Refused, &l.SendersHeld, &l.RetiredTo)
 		return l, err
 	}, `
 		SELECT carrier, name,
@@ -67,8 +71,9 @@ func Links(ctx context.Context, pool postgres.DB) ([]LinkState, error) {
 			"window", CASE WHEN unheld THEN 0 ELSE in_flight END, tps,
 			CASE WHEN unheld AND NOT paused AND state <> 'down' THEN updated_at ELSE since END, last_error,
 			CASE WHEN unheld THEN 0 ELSE accepted END, CASE WHEN unheld THEN 0 ELSE throttled END, CASE WHEN unheld THEN 0 ELSE overdue END,
-			broken, served_at, unheld, CASE WHEN unheld THEN '{}' ELSE refused END, CASE WHEN unheld THEN 0 ELSE senders_held END
-		FROM (SELECT *, (NOT `+leased+` OR updated_at NOT BETWEEN now() - $1::interval AND now() + $1::interval) AS unheld -- the clock may have been set back
+			broken, served_at, unheld, CASE WHEN unheld THEN '{}' ELSE refused END, CASE WHEN unheld THEN 0 ELSE senders_held END,
+			coalesce(nullif(retired_to, ''), CASE WHEN retired_to = '' THEN '`+Refuse+`' END)
+		FROM (SELECT *, `+messages.RetiredTo("links.carrier")+` AS retired_to, (NOT `+leased+` OR updated_at NOT BETWEEN now() - $1::interval AND now() + $1::interval) AS unheld -- the clock may have been set back
 			FROM links) l
 		ORDER BY carrier, name`, staleAfter)
 }

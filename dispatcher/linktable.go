@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"intumwa/internal/postgres"
+	"intumwa/messages"
 	"intumwa/smpp"
 )
 
@@ -93,9 +94,9 @@ func (m *member) lease(ctx context.Context, wishes map[string]wantedLink, now ti
 	}
 	held := leasedLinks{}
 	var name string
-	var paused bool
-	err = postgres.Each(ctx, m.pool, "reporting the links", []any{&name, &paused}, func() error {
-		held[name] = paused
+	var order linkOrder
+	err = postgres.Each(ctx, m.pool, "reporting the links", []any{&name, &order.paused, &order.retired}, func() error {
+		held[name] = order
 		return nil
 	}, `
 		UPDATE links SET state = u.state, since = CASE WHEN links.state = u.state THEN links.since ELSE u.since END,
@@ -108,7 +109,7 @@ func (m *member) lease(ctx context.Context, wishes map[string]wantedLink, now ti
 			JOIN json_to_recordset($2::json) u(name text, state text, since timestamptz, "window" int, in_flight int, tps float8, last_error text, broken boolean,
 				accepted int, throttled int, overdue int, refused jsonb, senders_held int) USING (name)
 		WHERE links.name = u.name
-		RETURNING links.name, links.paused`, m.id.Load(), string(reported))
+		RETURNING links.name, links.paused, `+messages.RetiredTo("links.carrier")+` IS NOT NULL`, m.id.Load(), string(reported))
 	return held, err
 }
 

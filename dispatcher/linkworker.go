@@ -43,6 +43,7 @@ type linkWorker struct {
 	givesUp atomic.Bool    // the link is given up after the worker ends
 	open    sync.WaitGroup // messages not yet settled
 	paused  atomic.Bool
+	retired atomic.Bool // the carrier is: the link submits nothing new
 
 	silent time.Time // when this process could last have been taken for dead; only watch uses it
 }
@@ -108,6 +109,15 @@ func (w *linkWorker) ended() bool {
 	}
 }
 
+// obey applies what operators have ordered. A message of which a segment was submitted before its carrier was retired is
+// submitted to its end.
+func (w *linkWorker) obey(order linkOrder) {
+	w.setPaused(order.paused)
+	if w.retired.Swap(order.retired) != order.retired {
+		w.log.Info("an operator has retired the carrier, or ended that", "event", "link_retired", "carrier", w.carrier.name, "link", w.link, "retired", order.retired)
+	}
+}
+
 func (w *linkWorker) setPaused(paused bool) {
 	if w.paused.Swap(paused) == paused {
 		return
@@ -122,7 +132,7 @@ func (w *linkWorker) setPaused(paused bool) {
 
 // carries reports whether the link can carry messages, or at least a probe.
 func (w *linkWorker) carries(now time.Time) bool {
-	return w.submits && w.bind.up() && w.leases.submits() && w.breaker.ready(now) && !w.slots.stalled(now)
+	return w.submits && !w.retired.Load() && w.bind.up() && w.leases.submits() && w.breaker.ready(now) && !w.slots.stalled(now)
 }
 
 // ready waits until the link can carry messages, or at least a probe.

@@ -145,7 +145,7 @@ func TestUnansweredStays(t *testing.T) {
 // handedOver lets another carrier take what it may from the first.
 func (b *bench) handedOver(to string, want int) {
 	b.Helper()
-	if n, err := b.d.handOver(b.Context(), b.s.carrier, to); err != nil || n != int64(want) {
+	if n, err := b.d.handOver(b.Context(), b.s.carrier, messages.To{Carrier: to}); err != nil || n != int64(want) {
 		b.Errorf("%d handed over, want %d, %v", n, want, err)
 	}
 }

@@ -36,8 +36,14 @@ type wantedLink struct {
 	link    *Link
 }
 
-// leasedLinks are the links whose leases this process has; the value is true for paused ones.
-type leasedLinks map[string]bool
+// leasedLinks are the links whose leases this process has.
+type leasedLinks map[string]linkOrder
+
+// linkOrder is what operators have ordered for a link.
+type linkOrder struct {
+	paused  bool
+	retired bool // its carrier is
+}
 
 // wishes returns the configured links by name.
 func (m *member) wishes() map[string]wantedLink {

@@ -16,6 +16,8 @@ type recovery struct {
 	health *queueHealth
 	walk   *outboxWalk
 	deaths deaths
+
+	retired map[string]string // carriers, with what takes over from each (messages.Successors), as this round has read them
 }
 
 func newRecovery(shared *core, health *queueHealth) *recovery {

@@ -27,7 +27,7 @@ func (s *settler) offerToSecond(ctx context.Context, tx pgx.Tx, c *changes) (sec
 	if err != nil || !serves {
 		return nil, err
 	}
-	ids, err := s.carrying.GiveToSecond(ctx, tx, messages.SecondCarrier{Dispatcher: s.leases.id.Load(), From: s.carrier.name, To: conf.SecondCarrier,
+	ids, err := s.carrying.GiveToSecond(ctx, tx, messages.SecondCarrier{Dispatcher: s.leases.id.Load(), From: s.carrier.name, To: s.to(conf.SecondCarrier),
 		Within: conf.SecondWithin, Validity: s.opts.Validity}, list)
 	if err != nil {
 		return nil, err

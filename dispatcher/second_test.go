@@ -130,6 +130,11 @@ func TestSecondCarrier(t *testing.T) {
 			b.exec(`UPDATE links SET paused = true WHERE carrier = 'leo'`)
 			b.by(m, refused)
 		}},
+		{name: "its sender is not registered with the second", reason: "ESME_RINVDSTADR", do: func(b *bench, m *inFlight) {
+			b.exec(`INSERT INTO sender_carriers (sender_id, company_id, carrier, state) SELECT id, company_id, 'leo', 'sent' FROM senders`)
+			b.by(m, refused)
+			b.exec(`DELETE FROM sender_carriers`)
+		}},
 		{name: "its time is over", reason: "ESME_RINVDSTADR", do: func(b *bench, m *inFlight) {
 			b.exec(`UPDATE outbox SET expires_at = now()`)
 			b.by(m, refused)

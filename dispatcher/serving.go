@@ -8,18 +8,22 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"intumwa/internal/postgres"
+	"intumwa/messages"
 )
 
-const (
-	// serving selects links that could carry messages at their dispatcher's last heartbeat. A receiver alone has no window.
-	serving = `state = 'bound' AND NOT broken AND NOT paused AND "window" > 0 AND ` + leased
+// sinceServed is the time since a link last served. For a held link a heartbeat writes
+// both times, so a step of the database's clock changes nothing.
+const sinceServed = `CASE WHEN ` + leased + ` THEN updated_at - served_at ELSE greatest(now() - served_at, served_at - now()) END`
+
+var (
+	// mayServe selects links over which messages are to be submitted. A receiver alone has no window.
+	mayServe = `NOT broken AND NOT paused AND "window" > 0 AND ` + messages.RetiredTo("links.carrier") + ` IS NULL`
+	// serving selects links that could carry messages at their dispatcher's last heartbeat.
+	serving = `state = 'bound' AND ` + mayServe + ` AND ` + leased
 	// takenOver selects links that their dispatcher took over less than $2 ago and has not
 	// bound yet. It excludes links that it had bound and lost.
-	takenOver = `state <> 'bound' AND since > now() - $2::interval AND NOT broken AND NOT paused AND "window" > 0 AND EXISTS (SELECT FROM leases
+	takenOver = `state <> 'bound' AND since > now() - $2::interval AND ` + mayServe + ` AND EXISTS (SELECT FROM leases
 		WHERE leases.name = '` + linkLease + `' || links.name AND leases.holder IS DISTINCT FROM links.bound_by)`
-	// sinceServed is the time since a link last served. For a held link a heartbeat writes
-	// both times, so a step of the database's clock changes nothing.
-	sinceServed = `CASE WHEN ` + leased + ` THEN updated_at - served_at ELSE greatest(now() - served_at, served_at - now()) END`
 )
 
 // serves reports whether a link of a carrier can carry messages now, in any process. It

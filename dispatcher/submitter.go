@@ -31,6 +31,10 @@ func (w *linkWorker) send(ctx context.Context, group []*inFlight) {
 	if len(group) == 0 {
 		_ = sleep(ctx, 200*time.Millisecond) // the caller checks ctx next
 	}
+	if w.retired.Load() {
+		w.giveBack(group, 0)
+		return
+	}
 	for _, m := range group {
 		if may, wait := w.breaker.enter(time.Now(), m.msg.Sender); !may {
 			w.giveBack([]*inFlight{m}, wait)

@@ -148,7 +148,7 @@ func (d *recovery) readdress(ctx context.Context, ids []int64) error {
 			}
 		}
 		for way, ids := range moves {
-			n, err := d.carrying.Readdress(ctx, ids, way.from, way.to)
+			n, err := d.carrying.Readdress(ctx, ids, way.from, d.to(way.to))
 			if err != nil {
 				return err
 			}

@@ -31,6 +31,7 @@ type Batch struct {
 	Key        *Key
 	Schedule   Schedule
 	Name       string // the customer's own name; "": none
+	CostCenter string // the customer's own label of its messages; "": none
 	Part       *Part  // nil: the batch is whole
 }
 
@@ -63,10 +64,10 @@ func (in *Intake) maySendBatch(p *accounts.Principal, b *Batch) error {
 	return nil
 }
 
-// batch makes a batch's request. It checks carriers, then missing variables, then texts, and refuses by the first
-// recipient who fails.
+// batch makes a batch's request. It checks carriers, then the sender there, then missing variables, then texts, and refuses
+// by the first recipient who fails.
 func (in *Intake) batch(p *accounts.Principal, b *Batch) (*request, error) {
-	routes := in.routes.Load()
+	routes := in.table.Load()
 	slab := make([]messages.Message, len(b.Recipients))
 	for i := range slab {
 		m := &slab[i]
@@ -74,6 +75,12 @@ func (in *Intake) batch(p *accounts.Principal, b *Batch) (*request, error) {
 		var ok bool
 		if m.Carrier, ok = routes.Carrier(m.Number); !ok {
 			return nil, RefuseRecipientCarrier(ordinal(i))
+		}
+	}
+	sender := p.Company.Senders[b.Sender]
+	for i := range slab {
+		if carrier := slab[i].Carrier; !sender.WorksAt(carrier, routes.Registration(carrier)) {
+			return nil, RefuseRecipientUnregistered(ordinal(i))
 		}
 	}
 	kind := kindBulk
@@ -112,7 +119,7 @@ func (in *Intake) batch(p *accounts.Principal, b *Batch) (*request, error) {
 			return nil, RefuseRecipientLong(ordinal(i))
 		}
 		m.ULID, m.CompanyID, m.UserID, m.Batch, m.Sender = in.ulids.next(), p.Company.ID, p.UserID, record, b.Sender
-		m.Validity, m.Reference = in.opts.Validity, r.Reference
+		m.Validity, m.Reference, m.CostCenter = in.opts.Validity, r.Reference, b.CostCenter
 		schedule.of(m, now)
 		record.Segments += m.Segments
 		all[i] = m

@@ -20,7 +20,7 @@ func TestCodeEndsWithItsLife(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := pgx.BeginFunc(t.Context(), d.pool, func(tx pgx.Tx) error {
-		taken, err := messages.New(d.pool).GiveToSecond(t.Context(), tx, messages.SecondCarrier{From: "leo", To: "onatel", Within: time.Minute, Validity: 24 * time.Hour},
+		taken, err := messages.New(d.pool).GiveToSecond(t.Context(), tx, messages.SecondCarrier{From: "leo", To: messages.To{Carrier: "onatel"}, Within: time.Minute, Validity: 24 * time.Hour},
 			[]messages.Failing{{MessageID: id, Reason: "UNDELIV"}})
 		if len(taken) != 1 {
 			t.Error("no second carrier takes it")

@@ -19,7 +19,6 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -34,8 +33,8 @@ import (
 type Intake struct {
 	*core
 	*keys
+	*routing
 	accounts  *accounts.Accounts
-	routes    atomic.Pointer[sms.Routes]
 	committer *committer
 	ulids     ulids
 }
@@ -48,17 +47,10 @@ func New(pool *pgxpool.Pool, accounts *accounts.Accounts, store *messages.Store,
 	opts.KeyLife = cmp.Or(opts.KeyLife, 24*time.Hour)
 	opts.Log = cmp.Or(opts.Log, slog.New(slog.DiscardHandler))
 	shared := &core{opts, pool, store, newMetrics(opts.Metrics)}
-	in := &Intake{core: shared, accounts: accounts, keys: &keys{core: shared}}
-	in.routes.Store(routes)
+	in := &Intake{core: shared, accounts: accounts, keys: &keys{core: shared}, routing: newRouting(routes)}
 	in.committer = newCommitter(&writer{core: shared, keys: in.keys}, q)
 	return in
 }
-
-// SetRoutes replaces the routing table.
-func (in *Intake) SetRoutes(routes *sms.Routes) { in.routes.Store(routes) }
-
-// Route returns the carrier of a number now.
-func (in *Intake) Route(n sms.Number) (carrier string, ok bool) { return in.routes.Load().Carrier(n) }
 
 // Run commits requests until ctx ends and all taken ones are answered. End it after the listeners: a later request gets
 // ErrUnavailable.
@@ -92,10 +84,20 @@ func (in *Intake) accept(ctx context.Context, p *accounts.Principal, key *Key,
 		return Answer{}, in.refused(err)
 	}
 	r, err := prepare(p)
+	if refusal, _ := errors.AsType[sms.Refusal](err); refusal.Reason == RefuseUnregistered.Reason { // it depends on the cached sender too
+		if p, err = in.fresh(ctx, p, check); err == nil {
+			r, err = prepare(p)
+		}
+	}
 	if err != nil {
 		return Answer{}, in.refused(err)
 	}
 	r.key, r.came, r.client, r.callback = key, came, clientOf(ctx), callbackOf(ctx)
+	if channel := channelOf(ctx); channel != messages.API {
+		for _, m := range r.messages {
+			m.Channel = channel
+		}
+	}
 	counted, err := in.limit(ctx, p.Company, r)
 	if err != nil {
 		return Answer{}, in.refused(err)
@@ -130,23 +132,24 @@ func (in *Intake) accept(ctx context.Context, p *accounts.Principal, key *Key,
 // allow checks the caller, who must have a company, as cached and, before it refuses, as the database has it now: a recent
 // approval counts at once.
 func (in *Intake) allow(ctx context.Context, p *accounts.Principal, check func(*accounts.Principal) error) (*accounts.Principal, error) {
-	refusal := func(p *accounts.Principal) error {
-		if p.Company == nil {
-			return RefuseNoCompany
-		}
-		return check(p)
-	}
-	if refusal(p) == nil {
+	if p.Company != nil && check(p) == nil {
 		return p, nil
 	}
+	return in.fresh(ctx, p, check)
+}
+
+// fresh checks the caller as the database has it now.
+func (in *Intake) fresh(ctx context.Context, p *accounts.Principal, check func(*accounts.Principal) error) (*accounts.Principal, error) {
 	fresh, err := in.accounts.Fresh(ctx, p)
 	switch {
 	case errors.Is(err, accounts.ErrUnauthenticated):
 		return nil, err
 	case err != nil:
 		return nil, fmt.Errorf("%w: %w", ErrUnavailable, err)
+	case fresh.Company == nil:
+		return nil, RefuseNoCompany
 	}
-	return fresh, refusal(fresh)
+	return fresh, check(fresh)
 }
 
 // refused counts a refusal.

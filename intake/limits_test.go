@@ -128,7 +128,7 @@ func TestLimitsAfterLostCommit(t *testing.T) {
 	d := newDistrict(t, 2)
 	rdb, prefix := testenv.Redis(t)
 	d.limit(t, accounts.LimitsChange{RepeatSeconds: accounts.Limit(3600)})
-	in := New(d.pool, d.accounts, nil, nil, d.process(t).routes.Load(), Options{Repeats: throttle.NewRepeats(rdb, throttle.RepeatOptions{Prefix: prefix, Timeout: 10 * time.Second})})
+	in := New(d.pool, d.accounts, nil, nil, d.process(t).table.Load(), Options{Repeats: throttle.NewRepeats(rdb, throttle.RepeatOptions{Prefix: prefix, Timeout: 10 * time.Second})})
 	send := func(text string, outcome error) error {
 		answered := make(chan struct{})
 		ctx, cancel := context.WithCancel(t.Context())
@@ -161,7 +161,7 @@ func TestLimitsAfterLostCommit(t *testing.T) {
 func TestLimitsSameKeyElsewhere(t *testing.T) {
 	d := newDistrict(t, 100)
 	two := d.limited(t, accounts.LimitsChange{RepeatSeconds: accounts.Limit(3600), RepeatsADay: accounts.Limit(2)})
-	one := New(d.pool, d.accounts, two.messages, two.committer.queue, two.routes.Load(), Options{Repeats: two.opts.Repeats})
+	one := New(d.pool, d.accounts, two.messages, two.committer.queue, two.table.Load(), Options{Repeats: two.opts.Repeats})
 	repeated := bulk(Recipient{Number: ann, Message: "a"})
 	repeated.Key = &Key{Name: "k", Request: [32]byte{1}}
 	type outcome struct {

@@ -17,6 +17,7 @@ var (
 	RefuseSenderUnready   = sms.Refusal{Reason: "sender_not_approved", Text: "The sender must be approved before sending messages."}
 	RefuseOptedOut        = sms.Refusal{Reason: "opted_out", Text: "The recipient has opted out of messages from this sender."}
 	RefuseNoCarrier       = sms.Refusal{Reason: "no_carrier", Text: "No carrier serves this phone number."}
+	RefuseUnregistered    = sms.Refusal{Reason: "sender_not_registered", Text: "Sender not registered with this carrier."}
 	RefuseTooLong         = sms.Refusal{Reason: "too_long", Text: "The message is too long."}
 	RefuseNoTestNumber    = sms.Refusal{Reason: "no_test_number", Text: "Verify a test number before sending test messages."}
 	RefuseOtherTestNumber = sms.Refusal{Reason: "other_test_number", Text: "Test messages can only be sent to your verified test number."}
@@ -58,6 +59,11 @@ const optOutsNamed = 50
 // RefuseRecipientCarrier is RefuseNoCarrier for a batch.
 func RefuseRecipientCarrier(ordinal string) sms.Refusal {
 	return sms.Refusal{Reason: "no_carrier", Text: "Recipient #" + ordinal + ": no carrier serves this phone number."}
+}
+
+// RefuseRecipientUnregistered is RefuseUnregistered for a batch.
+func RefuseRecipientUnregistered(ordinal string) sms.Refusal {
+	return sms.Refusal{Reason: RefuseUnregistered.Reason, Text: ofRecipient(ordinal, RefuseUnregistered.Text)}
 }
 
 // RefuseRecipientEmpty refuses a text that is empty after rendering.

@@ -167,6 +167,18 @@ func callbackOf(ctx context.Context) webhooks.Callback {
 	return c
 }
 
+type channelKey struct{}
+
+// WithChannel returns a context for a request that comes by a channel. Without it the request is the API's.
+func WithChannel(ctx context.Context, c messages.Channel) context.Context {
+	return context.WithValue(ctx, channelKey{}, c)
+}
+
+func channelOf(ctx context.Context) messages.Channel {
+	c, _ := ctx.Value(channelKey{}).(messages.Channel)
+	return c
+}
+
 // WithClient returns a context for a client's request, where ctx ends when the client disconnects. It does not end then.
 // It has the request's id, for the log lines of its messages.
 func WithClient(ctx context.Context, id string) context.Context {

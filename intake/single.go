@@ -34,8 +34,9 @@ type Single struct {
 	Message string
 	Key     *Key
 
-	Reference string // the customer's own name; "": none
-	Schedule  Schedule
+	Reference  string // the customer's own name; "": none
+	CostCenter string // the customer's own label; "": none
+	Schedule   Schedule
 }
 
 // Send accepts a single message, live or, depending on its sender, in test mode. It returns sms.Refusal, ErrUnavailable,
@@ -64,8 +65,11 @@ func (in *Intake) single(ctx context.Context, p *accounts.Principal, req Single,
 	if kind != kindSandbox {
 		carrier, ok = in.Route(req.Number)
 	}
-	if !ok {
+	switch {
+	case !ok:
 		return nil, RefuseNoCarrier
+	case kind == kindSingle && !in.WorksAt(p.Company, req.Sender, carrier):
+		return nil, RefuseUnregistered
 	}
 	body, encoding, segments := size(p.Company.SmartEncoding, req.Message)
 	if segments > in.opts.MaxSegments {
@@ -74,6 +78,7 @@ func (in *Intake) single(ctx context.Context, p *accounts.Principal, req Single,
 	m := &messages.Message{
 		ULID: in.ulids.next(), CompanyID: p.Company.ID, UserID: p.UserID, Number: req.Number, Sender: req.Sender, Body: body,
 		Encoding: encoding, Segments: segments, Carrier: carrier, Test: kind != kindSingle, Validity: in.opts.Validity, Reference: req.Reference,
+		CostCenter: req.CostCenter,
 	}
 	req.Schedule.of(m, postgres.Now())
 	r := &request{
@@ -109,6 +114,11 @@ func maySendAs(company *accounts.Company, name string) error {
 		return RefuseSenderUnready
 	}
 	return nil
+}
+
+// WorksAt reports whether a company's sender works at a carrier, as its configuration is now.
+func (in *Intake) WorksAt(company *accounts.Company, sender, carrier string) bool {
+	return company.Senders[sender].WorksAt(carrier, in.Routes().Registration(carrier))
 }
 
 // maySendTest checks rule api 4.4.

@@ -43,12 +43,15 @@ func (in *Intake) Submit(ctx context.Context, p *accounts.Principal, s Submit) (
 
 func (in *Intake) submission(p *accounts.Principal, s Submit) (*request, *messages.Message, error) {
 	carrier, ok := in.Route(s.Number)
-	if !ok {
+	switch {
+	case !ok:
 		return nil, nil, RefuseNoCarrier
+	case !in.WorksAt(p.Company, s.Sender, carrier):
+		return nil, nil, RefuseUnregistered
 	}
 	m := &messages.Message{
 		ULID: in.ulids.next(), CompanyID: p.Company.ID, UserID: p.UserID, Number: s.Number, Sender: s.Sender, Carrier: carrier,
-		Validity: in.opts.Validity, Origin: &s.Origin,
+		Validity: in.opts.Validity, Origin: &s.Origin, Channel: messages.SMPP,
 	}
 	if s.Origin.Part == nil {
 		m.Body, m.Encoding, m.Segments = size(p.Company.SmartEncoding, s.Message)

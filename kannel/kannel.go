@@ -23,6 +23,7 @@ import (
 
 	"intumwa/intake"
 	"intumwa/internal/inprocess"
+	"intumwa/messages"
 )
 
 // Path is where messages are sent.
@@ -126,7 +127,7 @@ func (d *door) send(w http.ResponseWriter, r *http.Request, form parameters) (st
 	ctx := r.Context()
 	if mistake == "" {
 		path, body = m.request()
-		ctx = intake.WithCallback(ctx, m.callback)
+		ctx = intake.WithChannel(intake.WithCallback(ctx, m.callback), messages.Kannel)
 	}
 	headers := http.Header{}
 	if id := r.Header["X-Request-Id"]; id != nil {

@@ -240,6 +240,7 @@ func TestRefusals(t *testing.T) {
 		{api{status: 503}, query, 503, "Temporal failure, try again later."},
 		{api{status: 500}, query, 503, "Temporal failure, try again later."},
 		{api{status: 400, code: "no_carrier", body: `{"message":"No carrier serves this phone number."}`}, query, 403, "Not routable. Do not try again."},
+		{api{status: 400, code: "sender_not_registered", body: `{"message":"Sender not registered with this carrier."}`}, query, 400, "Sender not registered with this carrier."},
 		{api{status: 400, body: `{"message":"Insufficient SMS credits. This message requires 1 credit."}`}, query, 400, "Insufficient SMS credits. This message requires 1 credit."},
 		{api{status: 422, body: `{"message":"The phone number must be a valid Burundi (+257) number.","errors":{"phone_number":["The phone number must be a valid Burundi (+257) number."]}}`},
 			query, 400, "The phone number must be a valid Burundi (+257) number."},

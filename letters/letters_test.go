@@ -40,6 +40,12 @@ func TestLettersAreMailed(t *testing.T) {
 				})
 			}
 		}
+		at := func(change accounts.RegistrationChange) func() error {
+			return func() error {
+				_, _, err := w.accounts.SetRegistration(t.Context(), wish.ID, "leo", change)
+				return err
+			}
+		}
 		for i, step := range []struct {
 			do            func() error
 			subject, text string
@@ -50,6 +56,8 @@ func TestLettersAreMailed(t *testing.T) {
 			{set(accounts.CompanyChange{Verified: new(false)}), l.T("mail.unverified.subject"), w.url},
 			{func() error { _, err := w.accounts.RefuseSender(t.Context(), wish.ID, "Whose name is it?"); return err }, l.T("mail.sender.refused.subject", wish.Name), "Whose name is it?"},
 			{func() error { _, err := w.accounts.SetSender(t.Context(), wish.ID, true); return err }, l.T("mail.sender.approved.subject", wish.Name), "/messages/new"},
+			{at(accounts.RegistrationChange{State: accounts.RegistrationRefused, Reason: "Whose name is it?"}), l.T("mail.registration.refused.subject", wish.Name, "leo"), "Whose name is it?"},
+			{at(accounts.RegistrationChange{State: accounts.RegistrationApproved}), l.T("mail.registration.approved.subject", wish.Name, "leo"), w.url + "/senders"},
 			{write(accounts.LetterBalance, accounts.BalanceLetter{Credits: 40, Threshold: 50}), l.T("mail.low.subject"), l.T("mail.low.text", 40, 50)},
 			{write(accounts.LetterEndpoint, accounts.EndpointLetter{URL: "https://shop.example/hook", Given: true}), l.T("mail.rotated.subject"), "https://shop.example/hook.\n\n" + l.T("mail.given.text")},
 			{func() error { // an endpoint fails for good
@@ -72,7 +80,7 @@ func TestLettersAreMailed(t *testing.T) {
 		}
 	}
 	w.until("nothing waits", func() bool { return w.count(`select count(*) from letters`) == 0 })
-	if n := len(w.mails.Mails()); n != 18 {
+	if n := len(w.mails.Mails()); n != 22 {
 		t.Errorf("%d mails", n)
 	}
 }

@@ -28,6 +28,10 @@ func (d *Letters) mailOf(ctx context.Context, to accounts.Letter) (*mail.Message
 	if err == nil && to.Kind == accounts.LetterSender {
 		sender, err = d.accounts.SenderByID(ctx, to.Subject)
 	}
+	var at accounts.Registration
+	if err == nil && to.Kind == accounts.LetterRegistration {
+		at, err = d.accounts.RegistrationByID(ctx, to.Subject)
+	}
 	if errors.Is(err, accounts.ErrNotFound) {
 		return nil, nil
 	}
@@ -56,6 +60,13 @@ func (d *Letters) mailOf(ctx context.Context, to accounts.Letter) (*mail.Message
 		}
 	case accounts.LetterSender:
 		subject, paragraphs = d.answered(l, sender)
+	case accounts.LetterRegistration:
+		switch at.State {
+		case accounts.RegistrationApproved:
+			subject, paragraphs = l.T("mail.registration.approved.subject", at.Sender, at.Carrier), []string{l.T("mail.registration.approved.text", at.Sender, at.Carrier), d.link("/senders")}
+		case accounts.RegistrationRefused:
+			subject, paragraphs = l.T("mail.registration.refused.subject", at.Sender, at.Carrier), []string{l.T("mail.registration.refused.text", at.Sender, at.Carrier), at.Reason, d.link("/senders")}
+		}
 	case accounts.LetterBalance:
 		var data accounts.BalanceLetter
 		err = json.Unmarshal(to.Values, &data)

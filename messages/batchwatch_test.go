@@ -89,7 +89,7 @@ func TestOutcomes(t *testing.T) {
 	d := newTestStore(t)
 	ids := d.pending(6)
 	d.exec(`UPDATE messages SET status = 1, sent_at = now() WHERE id = ANY($1)`, []int64{ids[0], ids[3]})
-	d.exec(`UPDATE messages SET status = 2, failed_at = now(), client_reference = 'r' WHERE id = $1`, ids[4])
+	d.exec(`UPDATE messages SET status = 2, failed_at = now(), client_reference = 'r', cost_center = 'c' WHERE id = $1`, ids[4])
 	d.exec(`UPDATE messages SET status = 1, sent_at = now() - interval '2 hours' WHERE id = $1`, ids[5])
 	d.exec(`UPDATE messages SET company_id = 99 WHERE id = $1`, ids[3])
 	var company int64
@@ -108,7 +108,7 @@ func TestOutcomes(t *testing.T) {
 		}
 		all, last = append(all, page...), to
 	}
-	if len(all) != 2 || all[0].MessageID != ids[0] || all[0].Status != sms.Sent || all[1].MessageID != ids[4] || all[1].Status != sms.Failed || all[1].Reference != "r" || all[1].At.IsZero() {
+	if len(all) != 2 || all[0].MessageID != ids[0] || all[0].Status != sms.Sent || all[1].MessageID != ids[4] || all[1].Status != sms.Failed || all[1].Reference != "r" || all[1].CostCenter != "c" || all[1].At.IsZero() {
 		t.Errorf("%+v", all)
 	}
 }

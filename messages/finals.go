@@ -13,11 +13,12 @@ import (
 
 // Outcome is what became of a message.
 type Outcome struct {
-	MessageID int64
-	Status    sms.Status // Sent or Failed
-	Number    sms.Number
-	Reference string // the customer's own name; "": none
-	At        time.Time
+	MessageID  int64
+	Status     sms.Status // Sent or Failed
+	Number     sms.Number
+	Reference  string // the customer's own name; "": none
+	CostCenter string // the customer's; "": none
+	At         time.Time
 }
 
 // Outcomes returns a company's messages that became final since a time: those among the first limit messages after an id
@@ -33,10 +34,10 @@ func (s *Store) Outcomes(ctx context.Context, company, after, upTo int64, since 
 	last = upTo
 	rows, err := postgres.All(ctx, s.pool, "reading what became of messages", func(row pgx.CollectableRow) (o Outcome, err error) {
 		var at *time.Time
-		err = row.Scan(&o.MessageID, &o.Status, &o.Number, &o.Reference, &at)
+		err = row.Scan(&o.MessageID, &o.Status, &o.Number, &o.Reference, &o.CostCenter, &at)
 		o.At = orZero(at)
 		return o, err
-	}, `SELECT id, status, phone_number, coalesce(client_reference, ''), coalesce(sent_at, failed_at) FROM messages
+	}, `SELECT id, status, phone_number, coalesce(client_reference, ''), coalesce(cost_center, ''), coalesce(sent_at, failed_at) FROM messages
 		WHERE company_id = $1 AND id > $2 AND id <= $3 AND id > `+purgedFloor+` ORDER BY id LIMIT $4`, company, after, upTo, limit)
 	if len(rows) == limit {
 		last = rows[limit-1].MessageID

@@ -70,9 +70,14 @@ func (s *Store) Insert(ctx context.Context, tx pgx.Tx, messages []*Message) ([]i
 	return ids, nil
 }
 
+// rare reports whether it has a column that most messages lack.
+func (m *Message) rare() bool {
+	return m.Reference != "" || m.CostCenter != "" || m.Channel != API || m.timed() || m.Sandboxed() || m.Origin != nil
+}
+
 // moreOf returns the columns that most messages lack; nil when none of them has any.
 func moreOf(messages []*Message) []any {
-	if !slices.ContainsFunc(messages, func(m *Message) bool { return m.Reference != "" || m.timed() || m.Sandboxed() || m.Origin != nil }) {
+	if !slices.ContainsFunc(messages, (*Message).rare) {
 		return nil
 	}
 	n := len(messages)
@@ -80,9 +85,16 @@ func moreOf(messages []*Message) []any {
 	after, status, reasons := make([]*float64, n), make([]int16, n), make([]string, n)
 	accounts, binds, parts := make([]*int64, n), make([]*int64, n), make([]*int64, n)
 	registered, urgent, classes := make([]*int16, n), make([]*bool, n), make([]*int16, n)
+	channels, costCenters := make([]*int16, n), make([]*string, n)
 	for i, m := range messages {
 		if m.Reference != "" {
 			references[i] = &m.Reference
+		}
+		if m.CostCenter != "" {
+			costCenters[i] = &m.CostCenter
+		}
+		if m.Channel != API {
+			channels[i] = new(int16(m.Channel))
 		}
 		sends[i], expires[i], later[i] = orNull(m.SendAt), orNull(m.ExpireAt), m.Scheduled
 		if fate, ok := sms.SandboxFateOf(m.Number); ok {
@@ -102,7 +114,7 @@ func moreOf(messages []*Message) []any {
 			}
 		}
 	}
-	return []any{references, sends, expires, later, after, status, reasons, accounts, binds, registered, urgent, classes, parts}
+	return []any{references, sends, expires, later, after, status, reasons, accounts, binds, registered, urgent, classes, parts, channels, costCenters}
 }
 
 // orNull returns nil for the zero time.
@@ -137,8 +149,9 @@ func insertStatement(more bool) string {
 		arrays = `, unnest($15::text[]) AS reference, unnest($16::timestamptz[]) AS send_at, unnest($17::timestamptz[]) AS expire_at,
 			unnest($18::boolean[]) AS later, unnest($19::float8[]) AS fate_after, unnest($20::smallint[]) AS fate, unnest($21::text[]) AS fate_reason,
 			unnest($22::bigint[]) AS smpp_account, unnest($23::bigint[]) AS smpp_bind, unnest($24::smallint[]) AS registered, unnest($25::boolean[]) AS urgent,
-			unnest($26::smallint[]) AS message_class, unnest($27::bigint[]) AS part`
-		const origin = `, smpp_account, smpp_bind, registered, urgent, message_class, part`
+			unnest($26::smallint[]) AS message_class, unnest($27::bigint[]) AS part,
+			unnest($28::smallint[]) AS channel, unnest($29::text[]) AS cost_center`
+		const origin = `, smpp_account, smpp_bind, registered, urgent, message_class, part, channel, cost_center`
 		columns, values = `, client_reference, send_at, expire_at`+origin, `, reference, send_at, expire_at`+origin
 		expires = `coalesce(expire_at, greatest(now(), send_at) + make_interval(secs => validity))`
 		now = ` WHERE NOT later AND fate_after IS NULL`

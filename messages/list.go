@@ -22,13 +22,14 @@ type Filter struct {
 	From   time.Time // created: inclusive
 	To     time.Time // exclusive
 
-	Reference string // the customer's own name, exactly
+	Reference  string // the customer's own name, exactly
+	CostCenter string // the customer's own label, exactly
 }
 
-// narrows reports whether the filter excludes messages or, with a Reference, excludes some of those that have it, which
-// are together in an index.
+// narrows reports whether the filter excludes messages or, with a Reference or a CostCenter, excludes some of those that
+// have it, which are together in an index.
 func (f *Filter) narrows() bool {
-	return f.Status != nil || f.Batch != nil || f.Number != "" || !f.From.IsZero() || !f.To.IsZero()
+	return f.Reference != "" && f.CostCenter != "" || f.Status != nil || f.Batch != nil || f.Number != "" || !f.From.IsZero() || !f.To.IsZero()
 }
 
 // scanned is how many of a company's messages one page reads at most, even if few match the filter.
@@ -70,8 +71,11 @@ func (s *Store) List(ctx context.Context, of sms.CompanyID, f Filter, before int
 	if f.narrows() {
 		var edge int64
 		args, condition := []any{company, before, last, scanned - 1}, ""
-		if f.Reference != "" {
+		switch {
+		case f.Reference != "":
 			args, condition = append(args, f.Reference), ` AND client_reference = $5`
+		case f.CostCenter != "":
+			args, condition = append(args, f.CostCenter), ` AND cost_center = $5`
 		}
 		err := s.pool.QueryRow(ctx, `SELECT id FROM messages WHERE company_id = $1 AND id < $2 AND id >= $3 AND id > `+purgedFloor+condition+`
 			ORDER BY id DESC OFFSET $4 LIMIT 1`, args...).Scan(&edge)
@@ -124,6 +128,9 @@ func (s *Store) records(ctx context.Context, condition string, company, before, 
 	}
 	if f.Reference != "" {
 		with(` AND m.client_reference = $%d`, f.Reference)
+	}
+	if f.CostCenter != "" {
+		with(` AND m.cost_center = $%d`, f.CostCenter)
 	}
 	if f.Status != nil {
 		with(` AND m.status = $%d`, int16(*f.Status))

@@ -33,14 +33,16 @@ type Record struct {
 	CreatedAt     time.Time
 	SentAt        *time.Time
 	FailedAt      *time.Time
+	Channel       Channel
 	Reference     string     // the customer's own name; "": none
+	CostCenter    string     // the customer's own label; "": none
 	SendAt        *time.Time // when it is, or was, to be sent; nil: at once
 	ExpireAt      *time.Time // when it expires, or expired; nil: as configured
 }
 
 const recordColumns = `m.id, m.ulid, b.ulid, m.company_id, m.phone_number, m.sender, m.body, m.encoding, m.segments, m.test,
 	m.carrier, m.status, coalesce(m.failure_reason, ''), m.created_at, m.sent_at, m.failed_at,
-	coalesce(m.client_reference, ''), m.send_at, m.expire_at`
+	coalesce(m.channel, 0::smallint), coalesce(m.client_reference, ''), coalesce(m.cost_center, ''), m.send_at, m.expire_at`
 
 // recordsOf selects the records of messages m, a table's or a subquery's.
 func recordsOf(messages string) string {
@@ -51,7 +53,7 @@ func scanRecord(row pgx.CollectableRow) (r Record, err error) {
 	var id, batch pgtype.UUID
 	err = row.Scan(&r.ID, &id, &batch, &r.CompanyID, &r.Number, &r.Sender, &r.Body, &r.Encoding, &r.Segments, &r.Test,
 		&r.Carrier, &r.Status, &r.FailureReason, &r.CreatedAt, &r.SentAt, &r.FailedAt,
-		&r.Reference, &r.SendAt, &r.ExpireAt)
+		&r.Channel, &r.Reference, &r.CostCenter, &r.SendAt, &r.ExpireAt)
 	r.ULID = id.Bytes
 	if batch.Valid {
 		b := ulid.ULID(batch.Bytes)

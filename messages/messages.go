@@ -85,13 +85,32 @@ type Message struct {
 	Test      bool
 	Validity  time.Duration // after which it is not tried any more
 
-	Reference string    // the customer's own name; "": none
-	SendAt    time.Time // when it is sent; zero: at once
-	ExpireAt  time.Time // when it expires; zero: at the end of its validity, which begins when it is to be sent
-	Scheduled bool      // it waits for SendAt
+	Channel    Channel
+	Reference  string    // the customer's own name; "": none
+	CostCenter string    // the customer's own label; "": none
+	SendAt     time.Time // when it is sent; zero: at once
+	ExpireAt   time.Time // when it expires; zero: at the end of its validity, which begins when it is to be sent
+	Scheduled  bool      // it waits for SendAt
 
 	Origin *Origin // of a message that was submitted over SMPP; nil: of any other
 }
+
+// Channel is how a message came.
+type Channel int16
+
+// The channels, as stored; the API's is NULL.
+const (
+	API    Channel = iota // also the gateway's own messages
+	Page                  // a page of the dashboard: one message or a campaign
+	SMPP                  // a customer's program over SMPP
+	Kannel                // Kannel's interface
+)
+
+// Channels are the channels' names in commands and filters.
+var Channels = []string{"api", "page", "smpp", "kannel"}
+
+// String is the channel's name.
+func (c Channel) String() string { return Channels[c] }
 
 // Origin is where and how a message was submitted over SMPP.
 type Origin struct {

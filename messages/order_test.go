@@ -24,13 +24,15 @@ func TestOtherOrdersSkipLocks(t *testing.T) {
 	}{
 		{"handing over", `SELECT FROM messages WHERE id = $1 FOR UPDATE`, ``,
 			func(ctx context.Context, d *testStore, _ []int64) (int64, error) {
-				return d.Reroute(ctx, carrier, "other", 0, 10, submission.Resend)
+				return d.Reroute(ctx, carrier, messages.To{Carrier: "other"}, 0, 10, submission.Resend)
 			}},
 		{"handing back", `SELECT FROM messages WHERE id = $1 FOR UPDATE`, `UPDATE outbox SET home = 'lumitel', carrier = 'other'`,
-			func(ctx context.Context, d *testStore, _ []int64) (int64, error) { return d.Return(ctx, carrier, 10) }},
+			func(ctx context.Context, d *testStore, _ []int64) (int64, error) {
+				return d.Return(ctx, messages.To{Carrier: carrier}, 10)
+			}},
 		{"readdressing", `SELECT FROM messages WHERE id = $1 FOR UPDATE`, ``,
 			func(ctx context.Context, d *testStore, ids []int64) (int64, error) {
-				return d.Readdress(ctx, ids, carrier, "other")
+				return d.Readdress(ctx, ids, carrier, messages.To{Carrier: "other"})
 			}},
 		{"freeing", `SELECT FROM outbox WHERE message_id = $1 FOR UPDATE`, `UPDATE outbox SET claimed_by = 7`,
 			func(ctx context.Context, d *testStore, _ []int64) (int64, error) { return d.freed(7), nil }},

@@ -287,7 +287,7 @@ func TestReroute(t *testing.T) {
 	d.exec(`UPDATE outbox SET due_at = '9999-12-31T00:00:00Z' WHERE message_id = $1`, held[0])
 	reroute := func(lane, limit int, want int64) {
 		t.Helper()
-		if n, err := d.Reroute(t.Context(), carrier, "onatel", lane, limit, submission.Resend); err != nil || n != want {
+		if n, err := d.Reroute(t.Context(), carrier, messages.To{Carrier: "onatel"}, lane, limit, submission.Resend); err != nil || n != want {
 			t.Errorf("%d rerouted, %v; want %d", n, err, want)
 		}
 	}
@@ -330,7 +330,7 @@ func TestRerouteKeeps(t *testing.T) {
 		policy submission.Policy
 		want   int64
 	}{{submission.Hold, 1}, {submission.Fail, 0}, {submission.Resend, 1}} {
-		if n, err := d.Reroute(t.Context(), carrier, "onatel", 0, 10, c.policy); err != nil || n != c.want {
+		if n, err := d.Reroute(t.Context(), carrier, messages.To{Carrier: "onatel"}, 0, 10, c.policy); err != nil || n != c.want {
 			t.Errorf("policy %v: %d rerouted, %v", c.policy, n, err)
 		}
 	}
@@ -344,17 +344,17 @@ func TestRerouteKeeps(t *testing.T) {
 func TestReturn(t *testing.T) {
 	d := newTestStore(t)
 	ids := d.pending(4)
-	if _, err := d.Reroute(t.Context(), carrier, "leo", 0, 3, submission.Resend); err != nil {
+	if _, err := d.Reroute(t.Context(), carrier, messages.To{Carrier: "leo"}, 0, 3, submission.Resend); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := d.Reroute(t.Context(), "leo", "onatel", 0, 1, submission.Resend); err != nil { // and on to a third
+	if _, err := d.Reroute(t.Context(), "leo", messages.To{Carrier: "onatel"}, 0, 1, submission.Resend); err != nil { // and on to a third
 		t.Fatal(err)
 	}
 	if _, err := d.Claim(t.Context(), 1, "leo", ids[1:2], false); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []int64{2, 0} {
-		if n, err := d.Return(t.Context(), carrier, 10); err != nil || n != want {
+		if n, err := d.Return(t.Context(), messages.To{Carrier: carrier}, 10); err != nil || n != want {
 			t.Errorf("%d handed back, %v; want %d", n, err, want)
 		}
 	}

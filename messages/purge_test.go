@@ -427,7 +427,11 @@ func TestPurgeTallies(t *testing.T) {
 	tally()
 	d.filter()
 	want := days()
-	d.exec(`UPDATE tally_chunks SET closed = true WHERE chunk = 0`)
+	d.exec(`UPDATE tally_chunks SET counted_at = counted_at - interval '1 hour', changed_at = changed_at - interval '1 hour' WHERE chunk = 0`)
+	tally()
+	if n := d.count(`SELECT count(*) FROM tally_chunks WHERE closed`); n != 1 {
+		t.Errorf("%d chunks are closed", n)
+	}
 	if n := d.purge(messages.PurgeMessages); n != 900 {
 		t.Errorf("%d left", n)
 	}

@@ -73,7 +73,7 @@ func (p *purging) remove(ctx context.Context, tx pgx.Tx) (removed int64, err err
 		return 0, err
 	}
 	for _, chunk := range open {
-		if err := recount(ctx, tx, chunk); err != nil {
+		if err := recount(ctx, tx, chunk, false); err != nil {
 			return 0, err
 		}
 	}
@@ -88,8 +88,8 @@ const forgetReferences = `WITH last AS (
 	)
 	DELETE FROM concat_refs c USING last WHERE c.sender = last.sender AND c.phone_number = last.phone_number`
 
-// aside keeps the daily counts of messages whose chunk is still open, under the chunk's negative number. It returns
-// these chunks, to be counted again once the messages are deleted.
+// aside adds the counts of messages whose chunk is still open to those that are kept. It returns these chunks, to be
+// counted again once the messages are deleted; a closed chunk's were kept when it closed.
 func (p *purging) aside(ctx context.Context, tx pgx.Tx) (open []int64, err error) {
 	chunks, err := postgres.All(ctx, tx, "noting chunks to count", pgx.RowTo[int64], `WITH chunk AS MATERIALIZED (
 			SELECT DISTINCT id / $2 AS n FROM unnest($1::bigint[]) id -- of all that were read: Tally begins after the highest chunk
@@ -104,10 +104,18 @@ func (p *purging) aside(ctx context.Context, tx pgx.Tx) (open []int64, err error
 		`SELECT chunk FROM tally_chunks WHERE chunk = ANY($1) AND NOT closed ORDER BY chunk FOR UPDATE`, chunks); err != nil || len(open) == 0 {
 		return nil, err
 	}
-	_, err = tx.Exec(ctx, `INSERT INTO tallies AS t (company_id, day, chunk, carrier, pending, sent, failed)
-		SELECT company_id, `+burundi+`, -1 - id / $3, carrier, 0, count(*) FILTER (WHERE status = 1), count(*) FILTER (WHERE status = 2)
-		FROM messages WHERE id = ANY($1) AND id / $3 = ANY($2) AND company_id <> 0 GROUP BY 1, 2, 3, 4 ORDER BY 1, 2, 3, 4
-		ON CONFLICT (company_id, day, chunk, carrier) DO UPDATE SET sent = t.sent + excluded.sent, failed = t.failed + excluded.failed`,
-		p.leaving, open, tallyChunk)
-	return open, err
+	leaving := slices.DeleteFunc(slices.Clone(p.leaving), func(id int64) bool { return !slices.Contains(open, id/tallyChunk) })
+	b := &pgx.Batch{}
+	b.Queue(asideStatement, leaving)
+	b.Queue(asideCarried, leaving)
+	return open, tx.SendBatch(ctx, b).Close()
 }
+
+func isLeaving(column string) string { return column + ` = ANY($1)` }
+
+var asideStatement = `INSERT INTO tallies AS t (chunk, ` + tallyColumns + `)
+	SELECT ` + finalChunk + `, ` + tallyColumns + ` FROM (` + rollup(`(SELECT * FROM messages WHERE `+isLeaving(`id`)+`) m`, receipts.Times(isLeaving(`s.message_id`))) + `) n
+	WHERE company_id <> 0 ORDER BY ` + tallyKey + tallyAdd
+
+var asideCarried = `INSERT INTO carried AS t (chunk, ` + carriedKey + `, accepted, unanswered)
+	SELECT ` + finalChunk + `, n.* FROM (` + carriedOf(isLeaving) + `) n ORDER BY ` + carriedKey + carriedAdd

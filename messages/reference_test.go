@@ -3,6 +3,7 @@ package messages_test
 import (
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/oklog/ulid/v2"
 
@@ -14,10 +15,71 @@ func named(reference string) func(*messages.Message) {
 	return func(m *messages.Message) { m.Reference = reference }
 }
 
+// TestLabels: channel and cost_center are stored with the messages that have them and with no others. A cost centre is
+// found exactly, also with other filters, for its company only.
+func TestLabels(t *testing.T) {
+	d := newHotStore(t)
+	d.pending(300)
+	if n := d.count(`SELECT count(*) FROM messages WHERE channel IS NOT NULL OR cost_center IS NOT NULL`); n != 0 {
+		t.Errorf("%d messages have a label", n)
+	}
+	labelled := func(center string, channel messages.Channel) func(*messages.Message) {
+		return func(m *messages.Message) { m.CostCenter, m.Channel = center, channel }
+	}
+	ids := d.insert(d.compose(labelled("IT", messages.API)), d.compose(labelled("IT", messages.Page), named("42")), d.compose(labelled("it", messages.SMPP)),
+		d.compose(labelled("", messages.Kannel)), d.compose(), d.compose(labelled("IT", messages.API), func(m *messages.Message) { m.CompanyID = 2 }))
+	sent := sms.Sent
+	for _, c := range []struct {
+		company sms.CompanyID
+		filter  messages.Filter
+		want    []int64
+	}{
+		{1, messages.Filter{CostCenter: "IT"}, []int64{ids[1], ids[0]}},
+		{1, messages.Filter{CostCenter: "it"}, ids[2:3]},
+		{1, messages.Filter{CostCenter: "I"}, nil},
+		{2, messages.Filter{CostCenter: "IT"}, ids[5:]},
+		{1, messages.Filter{CostCenter: "IT", Reference: "42"}, ids[1:2]},
+		{1, messages.Filter{CostCenter: "it", Reference: "42"}, nil},
+		{1, messages.Filter{CostCenter: "IT", Status: &sent}, nil},
+		{1, messages.Filter{CostCenter: "IT", From: time.Now().Add(-time.Hour)}, []int64{ids[1], ids[0]}},
+	} {
+		var got []int64
+		for before := int64(0); ; {
+			page, next, err := d.List(t.Context(), c.company, c.filter, before, 1)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, r := range page {
+				if got = append(got, r.ID); r.CostCenter != c.filter.CostCenter {
+					t.Errorf("%q is found by %q", r.CostCenter, c.filter.CostCenter)
+				}
+			}
+			if before = next; next == 0 {
+				break
+			}
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%d %+v: %v, want %v", c.company, c.filter, got, c.want)
+		}
+	}
+	var channels []string
+	for _, id := range ids[:5] {
+		r, err := d.OperatorsByID(t.Context(), id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		channels = append(channels, r.Channel.String())
+	}
+	if !slices.Equal(channels, []string{"api", "page", "smpp", "kannel", "api"}) {
+		t.Errorf("channels: %v", channels)
+	}
+}
+
 // TestReference: a client_reference is stored and found exactly, for its company only; messages without one are not in
 // the index.
 func TestReference(t *testing.T) {
 	d := newHotStore(t)
+	d.exec(`REINDEX INDEX messages_client_reference`) // an earlier test's pages
 	d.pending(300)
 	if n := d.count(`SELECT pg_relation_size('messages_client_reference')`); n != 8192 {
 		t.Errorf("messages without a reference are in the index: it has %d bytes", n)

@@ -3,6 +3,7 @@ package messages
 import (
 	"context"
 	"fmt"
+	"strconv"
 
 	"github.com/jackc/pgx/v5"
 
@@ -12,12 +13,44 @@ import (
 	"intumwa/sms"
 )
 
+// To is a carrier that takes messages of another one. It gets none whose sender does not work there (registeredAt).
+type To struct {
+	Carrier      string
+	Registration bool // it needs the registration of a sender about which nothing is recorded
+	Unless       []To // carriers that take the messages whose senders work there
+}
+
+// registeredAt is the SQL condition that the sender of the message m works at a carrier: as recorded, or else as the
+// carrier's configuration has it (accounts.Sender.WorksAt). name is the SQL of the carrier's name. Test messages and the
+// gateway's own have no registered sender.
+//
+// The senders that differ from the configuration are few, and read once for a statement.
+func (t To) registeredAt(name string) string {
+	others, not := `NOT r.works`, `NOT`
+	if t.Registration {
+		others, not = `r.works`, ``
+	}
+	return `(m.test OR m.company_id = 0 OR (m.company_id, m.sender) ` + not + ` IN (
+		SELECT r.company_id, s.name FROM sender_carriers r JOIN senders s ON s.id = r.sender_id WHERE r.carrier = ` + name + ` AND ` + others + `))`
+}
+
+// TakesAll reports whether every sender works at a carrier.
+func (s *Store) TakesAll(ctx context.Context, to To) (all bool, err error) {
+	if to.Registration {
+		return false, nil
+	}
+	if err := s.pool.QueryRow(ctx, `SELECT NOT EXISTS (SELECT FROM sender_carriers WHERE carrier = $1 AND NOT works)`, to.Carrier).Scan(&all); err != nil {
+		return false, fmt.Errorf("reading which senders do not work at %s: %w", to.Carrier, err)
+	}
+	return all, nil
+}
+
 // Reroute hands up to limit unclaimed messages of one carrier's lane to another carrier and returns how many. They
 // leave the queue; refilling pushes them into the other's lanes. A message stays if its carrier has accepted a segment:
 // the other could only send it twice, or cut it differently. Unless its carrier's on_ambiguous is resend, it also stays
 // if its carrier may have a segment. A message that waits for its next attempt need not wait longer, unless the receipt
 // of an unanswered segment may come first.
-func (s *Store) Reroute(ctx context.Context, from, to string, lane, limit int, policy submission.Policy) (int64, error) {
+func (s *Store) Reroute(ctx context.Context, from string, to To, lane, limit int, policy submission.Policy) (int64, error) {
 	out := receipts.MayHave
 	if policy == submission.Resend {
 		out = receipts.Has
@@ -30,23 +63,28 @@ func (s *Store) Reroute(ctx context.Context, from, to string, lane, limit int, p
 const soonDue = `interval '1 hour'`
 
 // Return hands up to limit untried messages back to their first carrier and returns how many.
-func (s *Store) Return(ctx context.Context, home string, limit int) (int64, error) {
+func (s *Store) Return(ctx context.Context, home To, limit int) (int64, error) {
 	return s.hand(ctx, home, `NULL`, `w.home = $1 AND w.carrier <> $1 AND w.attempts = 0 ORDER BY w.message_id LIMIT $2`, limit)
 }
 
-// hand hands unclaimed messages, selected by a condition on their rows w of the outbox, to a carrier ($1), and returns
-// how many. They leave the queue. home is the SQL of their first carrier.
-func (s *Store) hand(ctx context.Context, to, home, which string, args ...any) (int64, error) {
+// hand hands unclaimed messages, selected by a condition on their rows w of the outbox, to a carrier ($1) where their
+// senders work, and returns how many. They leave the queue. home is the SQL of their first carrier.
+func (s *Store) hand(ctx context.Context, to To, home, which string, args ...any) (int64, error) {
+	senders, args := to.registeredAt("$1"), append([]any{to.Carrier}, args...)
+	for _, other := range to.Unless {
+		args = append(args, other.Carrier)
+		senders += ` AND NOT ` + other.registeredAt("$"+strconv.Itoa(len(args)))
+	}
 	tag, err := s.pool.Exec(ctx, `
 		WITH moved AS (
 			SELECT w.message_id FROM outbox w JOIN messages m ON m.id = w.message_id
-			WHERE w.claimed_by IS NULL AND `+which+` FOR UPDATE SKIP LOCKED -- both rows: a verdict takes them the other way round
+			WHERE w.claimed_by IS NULL AND `+senders+` AND `+which+` FOR UPDATE SKIP LOCKED -- both rows: a verdict takes them the other way round
 		), o AS (
 			UPDATE outbox o SET carrier = $1, home = `+home+`, pushed_at = NULL, due_at = CASE WHEN o.due_at < now() + `+soonDue+` THEN least(o.due_at, now()) ELSE o.due_at END FROM moved WHERE o.message_id = moved.message_id
 		)
-		UPDATE messages m SET carrier = $1 FROM moved WHERE m.id = moved.message_id`, append([]any{to}, args...)...)
+		UPDATE messages m SET carrier = $1 FROM moved WHERE m.id = moved.message_id`, args...)
 	if err != nil {
-		return 0, fmt.Errorf("handing messages to %s: %w", to, err)
+		return 0, fmt.Errorf("handing messages to %s: %w", to.Carrier, err)
 	}
 	return tag.RowsAffected(), nil
 }
@@ -79,6 +117,6 @@ func (s *Store) Stranded(ctx context.Context, ids []int64) ([]Stranded, error) {
 
 // Readdress hands unclaimed messages of one carrier, by id, to another and returns how many. They leave the queue. A
 // message stays if a carrier may have a segment of it.
-func (s *Store) Readdress(ctx context.Context, ids []int64, from, to string) (int64, error) {
+func (s *Store) Readdress(ctx context.Context, ids []int64, from string, to To) (int64, error) {
 	return s.hand(ctx, to, `NULL`, `w.message_id = ANY($2) AND w.carrier || '' = $3 AND NOT `+receipts.MayHave("w.message_id"), ids, from)
 }

@@ -25,7 +25,8 @@ type Failing struct {
 // SecondCarrier is the carrier for messages that fail at another one.
 type SecondCarrier struct {
 	Dispatcher int64
-	From, To   string
+	From       string
+	To         To
 	Within     time.Duration // of its acceptance a segment's receipt must have reported UNDELIV
 	Validity   time.Duration // of messages without a recorded end
 }
@@ -54,12 +55,12 @@ func (s *Store) GiveToSecond(ctx context.Context, tx pgx.Tx, second SecondCarrie
 	b.Queue(`INSERT INTO outbox (message_id, company_id, carrier, lane, expires_at, pushed_at, epoch)
 		SELECT m.id, m.company_id, $2, `+laneOf+`, `+expiry("$3")+`, NULL, `+reentryEpoch+` FROM messages m WHERE m.id = ANY($1) ORDER BY m.id
 		ON CONFLICT (message_id) DO UPDATE SET carrier = excluded.carrier, claimed_by = NULL, pushed_at = NULL, attempts = 0, home = NULL, due_at = now()`,
-		sent, second.To, second.Validity)
+		sent, second.To.Carrier, second.Validity)
 	b.Queue(`INSERT INTO sent_on (message_id, at, from_carrier, to_carrier, reason)
-		SELECT id, now(), $3, $4, reason FROM unnest($1::bigint[], $2::text[]) u(id, reason) ORDER BY id`, sent, reasons, second.From, second.To)
-	b.Queue(`UPDATE messages SET carrier = $2 WHERE id = ANY($1)`, sent, second.To)
+		SELECT id, now(), $3, $4, reason FROM unnest($1::bigint[], $2::text[]) u(id, reason) ORDER BY id`, sent, reasons, second.From, second.To.Carrier)
+	b.Queue(`UPDATE messages SET carrier = $2 WHERE id = ANY($1)`, sent, second.To.Carrier)
 	receipts.QueueMark(b, sent, submission.Passed)
-	return sent, postgres.Later(ctx, tx, fmt.Sprintf("sending %d messages on to %s", len(sent), second.To), b)
+	return sent, postgres.Later(ctx, tx, fmt.Sprintf("sending %d messages on to %s", len(sent), second.To.Carrier), b)
 }
 
 // failing locks and reads messages.
@@ -74,8 +75,8 @@ func (s *Store) failing(ctx context.Context, tx pgx.Tx, second SecondCarrier, li
 	var id int64
 	var m submission.Failing
 	postgres.EachQueued(b.Queue(`SELECT m.id, EXISTS (SELECT FROM sent_on e WHERE e.message_id = m.id),
-			m.status = 0 AND coalesce((SELECT o.expires_at FROM outbox o WHERE o.message_id = m.id), `+expiry("$2")+`) > now()
-		FROM messages m WHERE m.id = ANY($1) ORDER BY m.id FOR UPDATE`, ids, second.Validity), []any{&id, &m.Sent, &m.Pending}, func() error {
+			m.status = 0 AND coalesce((SELECT o.expires_at FROM outbox o WHERE o.message_id = m.id), `+expiry("$2")+`) > now(), NOT `+second.To.registeredAt("$3")+`
+		FROM messages m WHERE m.id = ANY($1) ORDER BY m.id FOR UPDATE`, ids, second.Validity, second.To.Carrier), []any{&id, &m.Sent, &m.Pending, &m.Unregistered}, func() error {
 		one := m
 		one.Claimed = ended[id] > 0 // unless its row says otherwise
 		found[id] = &one

@@ -57,7 +57,7 @@ func TestGiveToSecond(t *testing.T) {
 							return err
 						}
 					}
-					sent, err = d.GiveToSecond(ctx, tx, messages.SecondCarrier{Dispatcher: 7, From: carrier, To: "leo", Within: time.Minute, Validity: time.Hour},
+					sent, err = d.GiveToSecond(ctx, tx, messages.SecondCarrier{Dispatcher: 7, From: carrier, To: messages.To{Carrier: "leo"}, Within: time.Minute, Validity: time.Hour},
 						[]messages.Failing{{MessageID: id, Reason: "UNDELIV 001", Epoch: h.epoch}})
 					return err
 				})
@@ -111,10 +111,10 @@ func TestReroutedUnanswered(t *testing.T) {
 	if stranded, err := d.Stranded(t.Context(), ids); err != nil || len(stranded) != 1 || stranded[0].ID != ids[1] {
 		t.Errorf("to a successor: %+v, %v", stranded, err)
 	}
-	if n, err := d.Readdress(t.Context(), ids[:1], carrier, "leo"); n != 0 || err != nil {
+	if n, err := d.Readdress(t.Context(), ids[:1], carrier, messages.To{Carrier: "leo"}); n != 0 || err != nil {
 		t.Errorf("%d readdressed, %v", n, err)
 	}
-	if n, err := d.Reroute(t.Context(), carrier, "leo", 0, 10, submission.Resend); n != 2 || err != nil {
+	if n, err := d.Reroute(t.Context(), carrier, messages.To{Carrier: "leo"}, 0, 10, submission.Resend); n != 2 || err != nil {
 		t.Fatalf("%d handed over, %v", n, err)
 	}
 	d.tx(func(ctx context.Context, tx pgx.Tx) error {
@@ -133,7 +133,7 @@ func TestReroutedUnanswered(t *testing.T) {
 		list = append(list, messages.Failing{MessageID: c.ID, Reason: "ESME_RINVDSTADR", Epoch: c.Epoch})
 	}
 	d.tx(func(ctx context.Context, tx pgx.Tx) error {
-		sent, err := d.GiveToSecond(ctx, tx, messages.SecondCarrier{Dispatcher: 7, From: "leo", To: "onatel", Validity: time.Hour}, list)
+		sent, err := d.GiveToSecond(ctx, tx, messages.SecondCarrier{Dispatcher: 7, From: "leo", To: messages.To{Carrier: "onatel"}, Validity: time.Hour}, list)
 		same(t, "sent on", sent, ids[1:])
 		return err
 	})

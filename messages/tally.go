@@ -8,26 +8,19 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"intumwa/internal/postgres"
-	"intumwa/sms"
+	"intumwa/messages/receipts"
 )
 
-// Messages are counted by day in the background: counting a company's quarter on demand would read millions of rows.
+// Messages are counted in the background: counting a company's quarter on demand would read millions of rows.
 // Statuses change for days after acceptance, so chunks are counted, not events: ranges of ids, small enough to be
 // counted in a fraction of a second. A chunk is counted again, less often the older it is, until all its messages are
-// final. The path of a message writes no counter.
+// final; then its rows are added to those that are kept. The path of a message writes no counter.
 const (
 	tallyChunk   = 100_000          // ids; 00203_messages.sql names it too
 	tallyFresh   = 20 * time.Second // no chunk is counted more often
 	tallyShare   = 20               // one unchanged for an hour is counted again after a 20th of that time
 	tallySettled = 15 * time.Minute // earlier transactions have ended
 )
-
-// burundi is the day in Burundi (UTC+2) of created_at.
-const burundi = `((created_at AT TIME ZONE 'UTC') + interval '2 hours')::date`
-
-// burundiNow is today in Burundi.
-const burundiNow = `((now() AT TIME ZONE 'UTC') + interval '2 hours')::date`
 
 // Tally counts one chunk of messages that is due, the newest first, and returns whether there was one. Concurrent
 // processes take different chunks.
@@ -50,7 +43,7 @@ func (s *Store) Tally(ctx context.Context) (counted bool, err error) {
 			return err
 		}
 		counted = true
-		return recount(ctx, tx, chunk)
+		return recount(ctx, tx, chunk, true)
 	})
 	if err != nil {
 		return false, fmt.Errorf("counting messages: %w", err)
@@ -58,43 +51,42 @@ func (s *Store) Tally(ctx context.Context) (counted bool, err error) {
 	return counted, nil
 }
 
-// recount counts a chunk whose row the transaction has locked.
-func recount(ctx context.Context, tx pgx.Tx, chunk int64) error {
+// recount counts a chunk whose row the transaction has locked. It closes a chunk that is over and adds its rows to those
+// that are kept; a transaction may close at most one, because two may write the same kept rows: each writes them once, in
+// order.
+func recount(ctx context.Context, tx pgx.Tx, chunk int64, mayClose bool) error {
 	first, end := chunk*tallyChunk, (chunk+1)*tallyChunk
 	b := &pgx.Batch{}
-	b.Queue(`DELETE FROM tallies WHERE chunk = $1`, chunk)
-	// The chunk's own row is written by the same statement, from the same snapshot.
-	b.Queue(`WITH counts AS (
-			SELECT company_id, `+burundi+` AS day, carrier, max(id) AS last,
-				count(*) FILTER (WHERE status = 0) AS pending, count(*) FILTER (WHERE status = 1) AS sent, count(*) FILTER (WHERE status = 2) AS failed
-			FROM messages WHERE id >= $2 AND id < $3 GROUP BY 1, 2, 3
-		), seen AS (
-			SELECT coalesce(max(last), 0) AS up_to, coalesce(sum(pending), 0) AS pending, coalesce((SELECT max(id) FROM messages) >= $3, false) AS passed FROM counts
-		), noted AS (
-			UPDATE tally_chunks c SET counted_at = now(), pending = seen.pending, up_to = seen.up_to,
-				changed_at = CASE WHEN c.up_to = seen.up_to THEN c.changed_at ELSE now() END,
-				closed = seen.pending = 0 AND seen.passed AND c.up_to = seen.up_to AND c.changed_at < now() - $4::interval
-			FROM seen WHERE c.chunk = $1
-		)
-		INSERT INTO tallies (company_id, day, chunk, carrier, pending, sent, failed)
-		SELECT company_id, day, $1, carrier, pending, sent, failed FROM counts WHERE company_id <> 0`, chunk, first, end, tallySettled)
+	b.Queue(ranging)
+	b.Queue(`DELETE FROM tallies WHERE chunk = $1 AND chunk >= 0`, chunk)
+	b.Queue(`DELETE FROM carried WHERE chunk = $1 AND chunk >= 0`, chunk)
+	b.Queue(tallyStatement, chunk, first, end, tallySettled, mayClose)
+	b.Queue(carriedStatement, chunk, first, end)
 	return tx.SendBatch(ctx, b).Close()
 }
 
-// Day is a company's messages of one day and carrier, by status.
-type Day struct {
-	Date    time.Time // midnight UTC of the day's date in Burundi
-	Carrier string
-	Pending int64
-	Sent    int64
-	Failed  int64
-}
+// ranging are the planner's settings of a transaction that counts ranges of ids, whatever it knows of the tables: it joins
+// them in the order of their ids and groups in memory. A hot pool's connections have neither.
+const ranging = `SELECT set_config('work_mem', '32MB', true), set_config('enable_mergejoin', 'on', true), set_config('enable_hashjoin', 'on', true),
+	set_config('enable_seqscan', 'off', true), set_config('enable_nestloop', 'off', true), set_config('enable_sort', 'off', true), set_config('enable_incremental_sort', 'off', true)`
 
-// Daily returns a company's messages by day and carrier, from the first day to the last, as counted by Tally: it may
-// lack the newest half minute.
-func (s *Store) Daily(ctx context.Context, company sms.CompanyID, first, last time.Time) ([]Day, error) {
-	return postgres.All(ctx, s.pool, fmt.Sprintf("reading the days of company %d", company), pgx.RowToStructByPos[Day],
-		`SELECT day, carrier, sum(pending)::bigint, sum(sent)::bigint, sum(failed)::bigint FROM tallies
-		WHERE company_id = $1 AND day >= $2 AND day <= $3 GROUP BY day, carrier ORDER BY day, carrier`,
-		int64(company), first.Format(time.DateOnly), last.Format(time.DateOnly))
-}
+func inChunk(column string) string { return column + ` >= $2 AND ` + column + ` < $3` }
+
+// A chunk's own row is written by the statement that counts it, from the same snapshot.
+var tallyStatement = `WITH counts AS MATERIALIZED (
+		` + rollup(`(SELECT * FROM messages WHERE `+inChunk(`id`)+`) m`, receipts.Times(inChunk(`s.message_id`))) + `
+	), seen AS (
+		SELECT coalesce(max(last), 0) AS up_to, coalesce(sum(messages) FILTER (WHERE status IN (0, 3)), 0)::bigint AS pending,
+			(SELECT max(id) FROM messages) >= $3 AND NOT EXISTS (SELECT FROM outbox WHERE message_id >= $2 AND message_id < $3) AS passed FROM counts
+	), noted AS (
+		UPDATE tally_chunks c SET counted_at = now(), pending = seen.pending, up_to = seen.up_to,
+			changed_at = CASE WHEN c.up_to = seen.up_to THEN c.changed_at ELSE now() END,
+			closed = $5 AND seen.pending = 0 AND coalesce(seen.passed, false) AND c.up_to = seen.up_to AND c.changed_at < now() - $4::interval
+		FROM seen WHERE c.chunk = $1 RETURNING c.closed
+	)
+	INSERT INTO tallies AS t (chunk, ` + tallyColumns + `)
+	SELECT CASE WHEN closed THEN ` + finalChunk + ` ELSE $1 END, ` + tallyColumns + ` FROM counts, noted WHERE company_id <> 0 ORDER BY ` + tallyKey + tallyAdd
+
+var carriedStatement = `INSERT INTO carried AS t (chunk, ` + carriedKey + `, accepted, unanswered)
+	SELECT CASE WHEN c.closed THEN ` + finalChunk + ` ELSE $1 END, n.* FROM tally_chunks c, (` + carriedOf(inChunk) + `) n
+	WHERE c.chunk = $1 ORDER BY ` + carriedKey + carriedAdd

@@ -65,7 +65,7 @@ func (s *Store) Unusual(ctx context.Context, least int64) (list []Unusual, err e
 	}
 	for _, u := range busy {
 		err := s.pool.QueryRow(ctx, `SELECT coalesce(max(messages), 0) FROM (
-				SELECT sum(pending + sent + failed)::bigint AS messages FROM tallies, (SELECT `+burundiNow+` AS today) now
+				SELECT sum(messages)::bigint AS messages FROM tallies, (SELECT `+burundiNow+` AS today) now
 				WHERE company_id = $1 AND day < today AND day >= today - $2::int GROUP BY day) days`, int64(u.Company), unusualPast).Scan(&u.Busiest)
 		if err != nil {
 			return fail(err)

@@ -15,8 +15,9 @@ func TestUnusual(t *testing.T) {
 			SELECT gen_random_uuid(), $1, 1, `+number+`, 'DEMO', 'x', 0, 1, false, 'lumitel' FROM generate_series(1, $2) n`, company, n)
 	}
 	day := func(company, ago, n int) {
-		d.exec(`INSERT INTO tallies (company_id, day, chunk, carrier, pending, sent, failed)
-			VALUES ($1, ((now() AT TIME ZONE 'UTC') + interval '2 hours')::date - $2::int, $2, 'lumitel', 0, $3 - 10, 10)`, company, ago, n)
+		d.exec(`INSERT INTO tallies (company_id, day, chunk, carrier, sender, kind, channel, cost_center, status, reason, messages, segments)
+			SELECT $1, ((now() AT TIME ZONE 'UTC') + interval '2 hours')::date - $2::int, -1, 'lumitel', 'DEMO', 0, 0, '', status, '', n, n
+			FROM (VALUES (1, $3::int - 10), (2, 10)) v(status, n)`, company, ago, n)
 	}
 	const spread, block = `'+25761' || lpad((n * 7919 % 1000000)::text, 6, '0')`, `CASE WHEN n % 2 = 0 THEN '+2577912' || lpad(n::text, 4, '0') ELSE '+25761' || lpad((n * 7919 % 1000000)::text, 6, '0') END`
 	send(9, 400, spread)

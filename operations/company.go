@@ -7,6 +7,7 @@ import (
 
 	"intumwa/accounts"
 	"intumwa/billing"
+	"intumwa/exports"
 	"intumwa/messages"
 	"intumwa/sms"
 )
@@ -128,6 +129,9 @@ func (a Actor) SetCompany(ctx context.Context, id int64, to CompanyChange) (is S
 			var kept *time.Duration
 			kept, err = messages.SetBodyRule(ctx, in.Tx, sms.CompanyID(id), *to.Bodies)
 			was.Bodies, is.Bodies = BodiesText(kept), BodiesText(*to.Bodies)
+			if err == nil && was.Bodies != is.Bodies {
+				err = exports.Withdraw(ctx, in.Tx, sms.CompanyID(id))
+			}
 		}
 		done := on("company.set", "company", id, id, was, is)
 		done.reason = to.Reason
@@ -136,19 +140,16 @@ func (a Actor) SetCompany(ctx context.Context, id int64, to CompanyChange) (is S
 	return is, err
 }
 
-// AddCredits adds credits to a company, or takes them, and returns its balance. once, unless nil, makes a repeated call
-// fail with [billing.ErrGranted].
-func (a Actor) AddCredits(ctx context.Context, company, amount int64, note string, once *[16]byte) (credits int64, err error) {
+// AddCredits adds credits to a company, or takes them, and returns its balance. A repeated call with a key fails with
+// [billing.ErrGranted].
+func (a Actor) AddCredits(ctx context.Context, of billing.Adjustment) (credits int64, err error) {
 	err = a.do(ctx, locks, func(in within) (act, error) {
-		if _, err := in.users.CompanyByID(ctx, company); err != nil {
+		if _, err := in.users.CompanyByID(ctx, of.Company); err != nil {
 			return act{}, err
 		}
-		if once != nil {
-			credits, err = billing.GrantOnce(ctx, in.Tx, *once, company, amount, note)
-		} else {
-			credits, err = billing.Grant(ctx, in.Tx, company, amount, note)
-		}
-		return on("credits.add", "company", company, company, fields{"credits": credits - amount}, fields{"credits": credits, "amount": amount, "note": note}), err
+		credits, err = billing.Adjust(ctx, in.Tx, of)
+		return on("credits.add", "company", of.Company, of.Company, fields{"credits": credits - of.Amount},
+			fields{"credits": credits, "amount": of.Amount, "kind": of.Kind(), "note": of.Note}), err
 	})
 	return credits, err
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"intumwa/exports"
 	"intumwa/inbound/handsets"
 	"intumwa/messages"
 	"intumwa/messages/receipts"
@@ -71,6 +72,7 @@ type Erased struct {
 	Events      int64  `json:"events"`       // webhooks about MO and purged messages, now without number and text
 	TestCodes   int64  `json:"test_codes"`   // one-time codes, deleted
 	TestNumbers int64  `json:"test_numbers"` // of accounts, unchanged
+	Exports     int64  `json:"exports"`      // files of all companies, deleted: each may have the number
 }
 
 // EraseNumber removes the texts of final messages to a number and obscures it in them, as much as it can: it returns the
@@ -83,7 +85,7 @@ func (a Actor) EraseNumber(ctx context.Context, n Number, reason string) (done E
 	done.Number = n.written().Masked()
 	err = a.erase(ctx, n, &done)
 	return done, errors.Join(err, a.noteEnd(ctx, n.act("number.erase.done", reason, fields{"messages": done.Messages, "pending": done.Pending,
-		"receipts": done.Receipts, "inbound": done.Inbound, "binds": done.Binds, "events": done.Events, "test_codes": done.TestCodes})))
+		"receipts": done.Receipts, "inbound": done.Inbound, "binds": done.Binds, "events": done.Events, "test_codes": done.TestCodes, "exports": done.Exports})))
 }
 
 func (a Actor) erase(ctx context.Context, about Number, done *Erased) error {
@@ -150,6 +152,11 @@ func (a Actor) erase(ctx context.Context, about Number, done *Erased) error {
 	}
 	if done.TestCodes, err = a.Accounts.ForgetCodes(ctx, number); err != nil {
 		return err
+	}
+	if number != "" { // last: none is written meanwhile from what is erased
+		if done.Exports, err = exports.Erase(ctx, a.Many); err != nil {
+			return err
+		}
 	}
 	tests, err := a.Accounts.TestNumbers(ctx, number)
 	done.TestNumbers = int64(len(tests))

@@ -2,6 +2,7 @@ package operations
 
 import (
 	"context"
+	"time"
 
 	"intumwa/accounts"
 	"intumwa/sms"
@@ -58,4 +59,46 @@ func (a Actor) DecideSender(ctx context.Context, id int64, to Decision) (is acco
 		return done, err
 	})
 	return is, err
+}
+
+func recordedRegistration(r accounts.Registration) any {
+	if r.ID == 0 {
+		return nil
+	}
+	var sent any
+	if r.SentOn != nil {
+		sent = r.SentOn.Format(time.DateOnly)
+	}
+	return fields{"name": r.Sender, "carrier": r.Carrier, "state": r.State, "reason": r.Reason, "sent_on": sent}
+}
+
+// SetRegistration records a sender's state at a carrier, which must be one of the configuration. [ErrChanged] for another
+// version ([accounts.Registration.Version]), unless nil.
+func (a Actor) SetRegistration(ctx context.Context, sender int64, carrier string, to accounts.RegistrationChange, version *string) (is accounts.Registration, err error) {
+	err = a.do(ctx, locks, func(in within) (act, error) {
+		was, now, err := in.users.SetRegistration(ctx, sender, carrier, to)
+		if err == nil && version != nil && *version != was.Version() {
+			err = ErrChanged
+		}
+		is = now
+		return on("sender.carrier", "sender", sender, now.CompanyID, recordedRegistration(was), recordedRegistration(now)), err
+	})
+	return is, err
+}
+
+// SetRegistrationDocument stores the latest document about a sender at a carrier.
+func (a Actor) SetRegistrationDocument(ctx context.Context, registration int64, name string, file []byte) error {
+	return a.do(ctx, locks, func(in within) (act, error) {
+		was, err := in.users.RegistrationByID(ctx, registration)
+		if err != nil {
+			return act{}, err
+		}
+		if err := in.users.SetRegistrationDocument(ctx, registration, name, file); err != nil {
+			return act{}, err
+		}
+		is, err := in.users.RegistrationByID(ctx, registration)
+		done := on("sender.carrier_document", "sender", was.SenderID, was.CompanyID, recordedDocument(was.Document), recordedDocument(is.Document))
+		done.hidden = true // the content
+		return done, err
+	})
 }

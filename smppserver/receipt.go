@@ -44,7 +44,7 @@ func stateOf(sent bool, reason string) (s state, code int) {
 		return stateUnknown, code
 	case word == messages.ReasonCancelled || word == stateDeleted.word:
 		return stateDeleted, code
-	case word == submission.ReasonOptedOut || word == stateRejected.word || strings.HasPrefix(word, "ESME_") || strings.HasPrefix(word, "0x"):
+	case word == submission.ReasonOptedOut || word == submission.ReasonClosed || word == stateRejected.word || strings.HasPrefix(word, "ESME_") || strings.HasPrefix(word, "0x"):
 		return stateRejected, code
 	}
 	return stateUndeliv, code

@@ -70,6 +70,8 @@ func TestRefusals(t *testing.T) {
 			m.ESMClass, m.ShortMessage = 0x40, append([]byte{5, 0, 3, 1, 2, 1}, strings.Repeat("x", 154)...)
 		}, smpp.StatusInvMsgLen},
 		{"more than is left", "", func(m *smpp.Submit) { m.ShortMessage = []byte(strings.Repeat("x", 161)) }, statuses.NoCredits},
+		{"a sender that the carrier does not know", `INSERT INTO sender_carriers (sender_id, company_id, carrier, state) SELECT id, company_id, 'leo', 'sent' FROM senders`, nil, statuses.NotAtCarrier},
+		{"one that it knows", `UPDATE sender_carriers SET state = 'approved'`, func(m *smpp.Submit) { m.ShortMessage = []byte(strings.Repeat("x", 161)) }, statuses.NoCredits},
 		{"a company that is not verified", `UPDATE companies SET verified = false`, nil, statuses.NotVerified},
 		{"a company that is not approved", `UPDATE companies SET approved = false`, nil, statuses.NotApproved},
 	} {

@@ -134,7 +134,7 @@ func TestReceipt(t *testing.T) {
 		err    string
 	}{
 		{true, "", stateDelivered, "000"}, {false, "UNDELIV 034", stateUndeliv, "034"}, {false, "EXPIRED 000", stateExpired, "000"}, {false, "expired", stateExpired, "000"},
-		{false, "no_receipt", stateUnknown, "000"}, {false, "no_answer", stateUnknown, "000"}, {false, "cancelled", stateDeleted, "000"}, {false, "opted_out", stateRejected, "000"},
+		{false, "no_receipt", stateUnknown, "000"}, {false, "no_answer", stateUnknown, "000"}, {false, "cancelled", stateDeleted, "000"}, {false, "opted_out", stateRejected, "000"}, {false, "carrier_closed", stateRejected, "000"},
 		{false, "ESME_RINVDSTADR", stateRejected, "000"}, {false, "0x00000401", stateRejected, "000"}, {false, "REJECTD 12a", stateRejected, "000"}, {false, "ODD 1004", stateUndeliv, "004"},
 	} {
 		at := time.Date(2026, 3, 1, 10, 0, 0, 0, time.UTC)

@@ -5,11 +5,12 @@ import (
 	"time"
 )
 
-// Limits of what customers give, in characters (rule api 8).
+// Limits of what customers give, in characters (rule api 8, rule choices 12.1).
 const (
 	MaxText     = 600 // of a message, a template or a reply
 	MaxVariable = 255 // of a template's variable
 	MaxSender   = 11
+	MaxLabel    = 64 // a client_reference or cost_center
 )
 
 // Limits of when a message is sent (rule choices 12.2).

@@ -51,3 +51,15 @@ func Printable(text string) string {
 	}
 	return b.String()
 }
+
+// IsPrintable reports whether a text has only visible characters and spaces. A joiner or non-joiner (U+200D, U+200C)
+// may be between two of them: emoji and some scripts need them.
+func IsPrintable(text string) bool {
+	for i, r := range text {
+		joins := (r == '\u200c' || r == '\u200d') && i > 0 && i+utf8.RuneLen(r) < len(text)
+		if !joins && !unicode.IsGraphic(r) {
+			return false
+		}
+	}
+	return utf8.ValidString(text)
+}

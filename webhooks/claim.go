@@ -44,7 +44,7 @@ func (c *core) claim(ctx context.Context, wishes []wish) (map[int64]*claimed, er
 	var s storedEndpoint
 	j := job{beginBy: time.Now().Add(beginWithin)}
 	var at time.Time
-	err := postgres.Each(ctx, c.pool, "claiming due webhooks", append(s.fields(), &j.id, &j.at, &j.number, &j.data, &j.reference, &j.tries, &j.claim, &at, &j.callback), func() error {
+	err := postgres.Each(ctx, c.pool, "claiming due webhooks", append(s.fields(), &j.id, &j.at, &j.number, &j.data, &j.labels, &j.tries, &j.claim, &at, &j.callback), func() error {
 		of := all[s.company]
 		if of == nil {
 			of = &claimed{endpoint: s}
@@ -61,7 +61,7 @@ func (c *core) claim(ctx context.Context, wishes []wish) (map[int64]*claimed, er
 			SELECT `+storedColumns+`, u.*
 			FROM wish JOIN webhook_endpoints e ON e.company_id = wish.company_id AND e.active
 			CROSS JOIN LATERAL (
-				SELECT u.id, u.at, u.phone_number, u.data, u.client_reference, u.tries, u.due, u.callback, u.ctid AS place FROM webhook_undelivered u
+				SELECT u.id, u.at, u.phone_number, u.data, u.labels, u.tries, u.due, u.callback, u.ctid AS place FROM webhook_undelivered u
 				WHERE u.company_id = wish.company_id AND u.due <= now() AND (u.due, u.id) > (wish.due, wish.id)
 					AND (u.claimed_until IS NULL OR u.claimed_until <= now())
 				ORDER BY u.due, u.id LIMIT wish.most) u
@@ -71,7 +71,7 @@ func (c *core) claim(ctx context.Context, wishes []wish) (map[int64]*claimed, er
 			WHERE u.ctid = next.place AND u.due <= now() AND (u.claimed_until IS NULL OR u.claimed_until <= now())
 			RETURNING next.*, u.claimed_until
 		)
-		SELECT company_id, url, secret, previous, failing, id, at, phone_number, coalesce(data, ''), coalesce(client_reference, ''),
+		SELECT company_id, url, secret, previous, failing, id, at, phone_number, coalesce(data, ''), coalesce(labels, ''),
 			tries, claimed_until, due, coalesce(callback, '')
 		FROM taken ORDER BY due, id`, companies, most, due, ids, c.claimLasts())
 	if err != nil {

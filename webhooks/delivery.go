@@ -36,7 +36,7 @@ const (
 )
 
 // deliveryColumns are the columns of d: webhook_deliveries, one of its partitions, or webhook_called.
-const deliveryColumns = `SELECT d.company_id, d.id, d.at, d.phone_number, coalesce(d.data, ''), coalesce(d.client_reference, ''), d.delivered,
+const deliveryColumns = `SELECT d.company_id, d.id, d.at, d.phone_number, coalesce(d.data, ''), coalesce(d.labels, ''), d.delivered,
 	CASE WHEN isfinite(d.due) THEN d.due END, d.given_up_at, coalesce(d.attempts, '[]')`
 
 // pendingDelivery is true for a delivery d that is neither delivered nor given up.
@@ -50,7 +50,7 @@ func scanDelivery(row pgx.CollectableRow) (d Delivery, err error) {
 	var e storedEvent
 	var delivered bool
 	var due *time.Time
-	if err := row.Scan(&e.company, &e.id, &e.at, &e.number, &e.data, &e.reference, &delivered, &due, &d.FinishedAt, &d.Attempts); err != nil {
+	if err := row.Scan(&e.company, &e.id, &e.at, &e.number, &e.data, &e.labels, &delivered, &due, &d.FinishedAt, &d.Attempts); err != nil {
 		return d, err
 	}
 	finished, attempts := d.FinishedAt, d.Attempts

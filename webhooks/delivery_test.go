@@ -202,7 +202,7 @@ func TestReferenceOnEveryAttempt(t *testing.T) {
 	pool := batchPool(t)
 	w := New(pool, quickly())
 	setEndpoint(t, w, 1, s.URL)
-	event := Event{CompanyID: 1, MessageID: 42, Name: Sent, PhoneNumber: "+25761234567", At: time.Now(), Reference: `facture "42"`}
+	event := Event{CompanyID: 1, MessageID: 42, Name: Sent, PhoneNumber: "+25761234567", At: time.Now(), Reference: `facture "42"`, CostCenter: "IT"}
 	enqueueAll(t, w, []Event{event})
 	stop := run(t, w)
 	until(2)

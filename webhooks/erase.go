@@ -181,12 +181,12 @@ func obscure(ctx context.Context, tx pgx.Tx, deliveries []named, by string) erro
 	if err := lockReaders(ctx, tx, companies); err != nil {
 		return err
 	}
-	if _, err := tx.Exec(ctx, `UPDATE events d SET phone_number = $3, client_reference = NULL
+	if _, err := tx.Exec(ctx, `UPDATE events d SET phone_number = $3, labels = NULL
 		FROM unnest($1::bigint[], $2::bigint[]) n(company_id, id) WHERE d.company_id = n.company_id AND d.id = n.id AND d.data IS NULL`, companies, ids, by); err != nil {
 		return fmt.Errorf("erasing a number from %d events: %w", len(ids), err)
 	}
 	if _, err := tx.Exec(ctx, `
-		UPDATE webhook_deliveries d SET phone_number = $3, client_reference = NULL, callback = split_part(callback, ' ', 1), attempts = `+withoutAnswers+`
+		UPDATE webhook_deliveries d SET phone_number = $3, labels = NULL, callback = split_part(callback, ' ', 1), attempts = `+withoutAnswers+`
 		FROM unnest($1::bigint[], $2::bigint[]) n(company_id, id) WHERE d.company_id = n.company_id AND d.id = n.id`, companies, ids, by); err != nil {
 		return fmt.Errorf("erasing a number from %d events: %w", len(ids), err)
 	}

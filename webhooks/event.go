@@ -67,28 +67,43 @@ type Event struct {
 	PhoneNumber string // E.164; "": it concerns no number
 	At          time.Time
 	Reference   string // the customer's client_reference; "": none, and the body omits the field
+	CostCenter  string // the customer's cost_center; likewise
 	Data        any    // data of the body, for a requested event: ReceivedData, LowBalanceData or BatchFinishedData
 	Unsubmitted bool   // of Failed: no carrier accepted any of it
 }
 
 // storedEvent is an event as its row has it. None of its columns ever changes.
 type storedEvent struct {
-	company   int64
-	id        int64 // of its delivery
-	at        time.Time
-	number    string
-	data      string // of the body, for events about no message of the company
-	reference string
-	callback  string // the report and the URL of a callback; "": the endpoint gets the event
+	company  int64
+	id       int64 // of its delivery
+	at       time.Time
+	number   string
+	data     string // of the body, for events about no message of the company
+	labels   string // further members of the body's data, each with its comma: the customer's own names of the message
+	callback string // the report and the URL of a callback; "": the endpoint gets the event
 }
 
 func (e *Event) stored() (s storedEvent, err error) {
-	s = storedEvent{company: e.CompanyID, at: e.At, number: e.PhoneNumber, reference: e.Reference}
+	s = storedEvent{company: e.CompanyID, at: e.At, number: e.PhoneNumber, labels: e.labels()}
 	if e.Data != nil {
 		s.data = string(jsonOf(e.Data))
 	}
 	s.id, err = deliveryID(e.MessageID, e.Name)
 	return s, err
+}
+
+func (e *Event) labels() string {
+	if e.Reference == "" && e.CostCenter == "" {
+		return ""
+	}
+	var b []byte
+	if e.Reference != "" {
+		b = appendText(append(b, `,"client_reference":`...), e.Reference)
+	}
+	if e.CostCenter != "" {
+		b = appendText(append(b, `,"cost_center":`...), e.CostCenter)
+	}
+	return string(b)
 }
 
 // ReceivedData is the data of Received.
@@ -128,8 +143,8 @@ func (t Time) MarshalJSON() ([]byte, error) { return t.append(nil), nil }
 
 func (t Time) append(b []byte) []byte { return t.UTC().AppendFormat(b, `"`+timestampLayout+`"`) }
 
-// appendBody appends the body of rule api 6: exactly these fields for a message, plus client_reference if the message
-// has one. Every attempt rebuilds the body and must send the same bytes, so the result for an event must never change.
+// appendBody appends the body of rule api 6: exactly these fields for a message, plus the customer's own names of
+// the message. Every attempt rebuilds the body and must send the same bytes, so the result for an event must never change.
 func appendBody(b []byte, e *storedEvent) []byte {
 	event := eventName(e.id)
 	b = append(append(append(b, `{"event":"`...), event...), `","timestamp":`...)
@@ -148,10 +163,7 @@ func appendBody(b []byte, e *storedEvent) []byte {
 	} else {
 		b = append(append(b, `null,"failed_at":`...), at...)
 	}
-	if e.reference != "" {
-		b = appendText(append(b, `,"client_reference":`...), e.reference)
-	}
-	return append(b, "}}"...)
+	return append(append(b, e.labels...), "}}"...)
 }
 
 func appendText(b []byte, text string) []byte {

@@ -2,6 +2,7 @@ package webhooks
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 	"time"
 )
@@ -66,7 +67,22 @@ func TestDeliveryIDs(t *testing.T) {
 	}
 }
 
-// A message's client_reference is at the end of data, the same in every attempt.
+// A message's cost_center follows the reference.
+// rule choices 8.3
+func TestBodyWithCostCenter(t *testing.T) {
+	e := Event{MessageID: 42, Name: Sent, PhoneNumber: "+25761234567", At: time.Date(2026, 3, 1, 8, 0, 0, 0, time.UTC)}
+	plain := strings.TrimSuffix(string(bodyOf(t, e)), "}}")
+	for _, c := range []struct{ reference, center, end string }{
+		{"", "", `}}`}, {"", `I"T é`, `,"cost_center":"I\"T é"}}`}, {"7", "IT", `,"client_reference":"7","cost_center":"IT"}}`},
+	} {
+		e.Reference, e.CostCenter = c.reference, c.center
+		if got, want := string(bodyOf(t, e)), plain+c.end; got != want {
+			t.Errorf("body\n got %s\nwant %s", got, want)
+		}
+	}
+}
+
+// A message's client_reference is after the fields of the contract, the same in every attempt.
 // rule choices 8.3
 func TestBodyWithReference(t *testing.T) {
 	at := time.Date(2026, 3, 1, 8, 0, 0, 0, time.UTC)

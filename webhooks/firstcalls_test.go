@@ -15,15 +15,15 @@ func recordFirstCalls(t *testing.T, w *Webhooks, id byte, number string) *firstC
 	t.Helper()
 	calls := &firstCalls{id: callsID{id}, ends: time.Now().Add(time.Hour)}
 	for i, e := range []storedEvent{
-		{id: 8, reference: "order 1"},
+		{id: 8, labels: `,"client_reference":"order 1"`},
 		{id: 18, data: `{"inbound_id":2,"from":"` + number + `","to":"8080","message":"a secret","received_at":"2026-03-01T08:02:11+00:00"}`},
 		{id: 24},
 	} {
 		e.company, e.at, e.number = 1, time.Now(), number
 		calls.outcomes = append(calls.outcomes, outcome{job: job{storedEvent: e, calls: calls, place: i}})
 	}
-	perform(t, w, `INSERT INTO webhook_first_calls (id, ends, company_ids, ids, at, phone_numbers, client_references, data)
-		SELECT $1, $2, '{1,1,1}', '{8,18,24}', array_fill(now(), '{3}'), array_fill($3::text, '{3}'), '{order 1,NULL,NULL}', ARRAY[NULL, $4, NULL]`,
+	perform(t, w, `INSERT INTO webhook_first_calls (id, ends, company_ids, ids, at, phone_numbers, labels, data)
+		SELECT $1, $2, '{1,1,1}', '{8,18,24}', array_fill(now(), '{3}'), array_fill($3::text, '{3}'), ARRAY[',"client_reference":"order 1"', NULL, NULL], ARRAY[NULL, $4, NULL]`,
 		calls.id, calls.ends, number, calls.outcomes[1].data)
 	return calls
 }

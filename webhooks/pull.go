@@ -193,7 +193,7 @@ func number(ctx context.Context, tx pgx.Tx, company sms.CompanyID, last, since i
 			SELECT id, row_number() OVER (ORDER BY position DESC, id) AS place FROM (
 				SELECT id, position FROM events WHERE company_id = $1 AND position < $2 ORDER BY position DESC LIMIT $3) f
 		), numbered AS (
-			UPDATE events e SET position = $4::bigint + fresh.place FROM fresh WHERE e.company_id = $1 AND e.id = fresh.id AND e.position < 0
+			UPDATE events e SET position = $4::bigint + fresh.place FROM fresh WHERE e.company_id = $1 AND e.id = fresh.id
 		)
 		UPDATE event_readers SET last = greatest(last, CASE WHEN n > 0 THEN $4::bigint + n END), pulled_at = now()
 		FROM (SELECT count(*) AS n FROM fresh) f WHERE company_id = $1`, int64(company), since, pullStep, last)
@@ -205,13 +205,13 @@ func readPage(ctx context.Context, tx pgx.Tx, company sms.CompanyID, after Place
 	next = after
 	var e storedEvent
 	var position int64
-	err = postgres.Each(ctx, tx, "reading events", []any{&e.id, &e.at, &e.number, &e.data, &e.reference, &position}, func() error {
+	err = postgres.Each(ctx, tx, "reading events", []any{&e.id, &e.at, &e.number, &e.data, &e.labels, &position}, func() error {
 		page = append(page, Pulled{webhookID(e.id), appendBody(nil, &e)})
 		next = Place{Position: position, Lost: after.Lost}
 		return nil
 	}, `
-		SELECT id, at, phone_number, data, client_reference, position FROM (
-			SELECT id, at, phone_number, coalesce(data, '') AS data, coalesce(client_reference, '') AS client_reference, position,
+		SELECT id, at, phone_number, data, labels, position FROM (
+			SELECT id, at, phone_number, coalesce(data, '') AS data, coalesce(labels, '') AS labels, position,
 				sum(coalesce(octet_length(data), 0)) OVER (ORDER BY position) AS octets, row_number() OVER (ORDER BY position) AS place
 			FROM (SELECT * FROM events WHERE company_id = $1 AND position > $2 ORDER BY position LIMIT $3) p) q
 		WHERE octets <= $4 OR place = 1 ORDER BY position`, int64(company), max(0, after.Position), limit, pullOctets)

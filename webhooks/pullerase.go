@@ -62,9 +62,9 @@ func eraseFetched(ctx context.Context, tx pgx.Tx, companies, ids []int64, forms 
 func (w *Webhooks) fetchedNaming(ctx context.Context, forms []string, upTo int64) ([]Delivery, error) {
 	return postgres.All(ctx, w.lookups, "reading events", func(row pgx.CollectableRow) (d Delivery, err error) {
 		var e storedEvent
-		err = row.Scan(&e.company, &e.id, &e.at, &e.number, &e.data, &e.reference)
+		err = row.Scan(&e.company, &e.id, &e.at, &e.number, &e.data, &e.labels)
 		return deliveryOf(&e), err
-	}, `SELECT d.company_id, d.id, d.at, d.phone_number, coalesce(d.data, ''), coalesce(d.client_reference, '')
+	}, `SELECT d.company_id, d.id, d.at, d.phone_number, coalesce(d.data, ''), coalesce(d.labels, '')
 		FROM (SELECT company_id, id FROM (`+fetchedFrom+`) f UNION `+fetchedTo+`) n JOIN events d ON d.company_id = n.company_id AND d.id = n.id
 		WHERE NOT EXISTS (SELECT FROM webhook_deliveries w WHERE w.company_id = d.company_id AND w.id = d.id)
 			AND NOT EXISTS (SELECT FROM webhook_called w WHERE w.company_id = d.company_id AND w.id = d.id) ORDER BY 3, 2`, forms, upTo)

@@ -109,11 +109,11 @@ func recordPast(ctx context.Context, tx pgx.Tx, company sms.CompanyID, last int6
 	b := &pgx.Batch{}
 	if len(events) > 0 {
 		b.Queue(`
-			INSERT INTO events (company_id, id, at, position, phone_number, client_reference, data)
-			SELECT $1, id, at, $2::bigint + place, phone_number, client_reference, data FROM (
-				SELECT unnest($3::bigint[]) AS id, unnest($4::timestamptz[]) AS at, unnest($5::text[]) AS phone_number, unnest($6::text[]) AS client_reference,
+			INSERT INTO events (company_id, id, at, position, phone_number, labels, data)
+			SELECT $1, id, at, $2::bigint + place, phone_number, labels, data FROM (
+				SELECT unnest($3::bigint[]) AS id, unnest($4::timestamptz[]) AS at, unnest($5::text[]) AS phone_number, unnest($6::text[]) AS labels,
 					unnest($7::text[]) AS data, generate_subscripts($3::bigint[], 1) AS place) n
-			ON CONFLICT DO NOTHING`, int64(company), last, c.ids, c.at, c.numbers, c.references, c.data)
+			ON CONFLICT DO NOTHING`, int64(company), last, c.ids, c.at, c.numbers, c.labels, c.data)
 	}
 	b.Queue(`UPDATE event_readers SET history = $2, last = greatest(last, CASE WHEN $4::bigint > 0 THEN $3::bigint + $4 END), pulled_at = now() WHERE company_id = $1`,
 		int64(company), upTo, last, len(events))

@@ -159,8 +159,8 @@ func (c *core) endFirstCalls(ctx context.Context) error {
 		WITH over AS (
 			DELETE FROM webhook_first_calls WHERE id = ANY(ARRAY(SELECT id FROM webhook_first_calls WHERE ends <= now() FOR UPDATE SKIP LOCKED)) RETURNING *
 		)
-		INSERT INTO webhook_undelivered (company_id, id, at, due, phone_number, client_reference, data)
-		SELECT unnest(company_ids), unnest(ids), unnest(at), now(), unnest(phone_numbers), unnest(client_references), unnest(data) FROM over`)
+		INSERT INTO webhook_undelivered (company_id, id, at, due, phone_number, labels, data)
+		SELECT unnest(company_ids), unnest(ids), unnest(at), now(), unnest(phone_numbers), unnest(labels), unnest(data) FROM over`)
 	if err != nil {
 		return fmt.Errorf("ending first calls of webhooks: %w", err)
 	}

@@ -23,7 +23,7 @@ func (c *core) store(ctx context.Context, batch []outcome) error {
 	}
 	b := &pgx.Batch{}
 	if first.ids != nil {
-		b.Queue(storeFirst, first.companies, first.ids, first.claims, first.due, first.tries, first.attempts, first.calls, first.at, first.numbers, first.references, first.data)
+		b.Queue(storeFirst, first.companies, first.ids, first.claims, first.due, first.tries, first.attempts, first.calls, first.at, first.numbers, first.labels, first.data)
 	}
 	if claimed.ids != nil {
 		b.Queue(storeClaimed, claimed.companies, claimed.ids, claimed.claims, claimed.due, claimed.tries, claimed.attempts)
@@ -36,10 +36,10 @@ func (c *core) store(ctx context.Context, batch []outcome) error {
 
 // columns are deliveries and their results as arrays for a statement.
 type columns struct {
-	companies, ids   []int64
-	at               []time.Time
-	numbers          []string
-	references, data []*string
+	companies, ids []int64
+	at             []time.Time
+	numbers        []string
+	labels, data   []*string
 
 	calls    []callsID
 	claims   []*time.Time
@@ -50,7 +50,7 @@ type columns struct {
 
 func (c *columns) addDelivery(e *storedEvent) {
 	c.companies, c.ids, c.at, c.numbers = append(c.companies, e.company), append(c.ids, e.id), append(c.at, e.at), append(c.numbers, e.number)
-	c.references, c.data = append(c.references, orNull(e.reference)), append(c.data, orNull(e.data))
+	c.labels, c.data = append(c.labels, orNull(e.labels)), append(c.data, orNull(e.data))
 }
 
 func (c *columns) addResult(r *outcome) {
@@ -77,10 +77,10 @@ const storeFirst = `
 		SELECT unnest($1::bigint[]) AS company_id, unnest($2::bigint[]) AS id, unnest($3::timestamptz[]) AS claim,
 			unnest($4::timestamptz[]) AS due, unnest($5::smallint[]) AS tries, unnest($6::text[]) AS attempt,
 			unnest($7::uuid[]) AS calls, unnest($8::timestamptz[]) AS at, unnest($9::text[]) AS phone_number,
-			unnest($10::text[]) AS client_reference, unnest($11::text[]) AS data
+			unnest($10::text[]) AS labels, unnest($11::text[]) AS data
 	)
-	INSERT INTO webhook_deliveries (company_id, id, delivered, due, claimed_until, given_up_at, tries, at, phone_number, client_reference, data, attempts)
-	SELECT company_id, id, due IS NULL, due, claim, CASE WHEN due = 'infinity' THEN now() END, tries, at, phone_number, client_reference, data, attempt::json
+	INSERT INTO webhook_deliveries (company_id, id, delivered, due, claimed_until, given_up_at, tries, at, phone_number, labels, data, attempts)
+	SELECT company_id, id, due IS NULL, due, claim, CASE WHEN due = 'infinity' THEN now() END, tries, at, phone_number, labels, data, attempt::json
 	FROM r WHERE calls = ANY(ARRAY(SELECT id FROM ended))`
 
 // storeClaimed stores the results of claimed rows. The row of a success moves to webhook_delivered. A result whose
@@ -96,9 +96,9 @@ const storeClaimed = `
 	), gone AS (
 		DELETE FROM webhook_undelivered u USING r
 		WHERE r.due IS NULL AND u.company_id = r.company_id AND u.id = r.id AND u.claimed_until = r.claim
-		RETURNING u.company_id, u.id, u.at, u.phone_number, u.client_reference, u.data, u.callback, ` + withAttempt + `
+		RETURNING u.company_id, u.id, u.at, u.phone_number, u.labels, u.data, u.callback, ` + withAttempt + `
 	)
-	INSERT INTO webhook_delivered (company_id, id, at, phone_number, client_reference, data, callback, attempts) SELECT * FROM gone`
+	INSERT INTO webhook_delivered (company_id, id, at, phone_number, labels, data, callback, attempts) SELECT * FROM gone`
 
 // withAttempt appends r's attempt, if any, to those of u.
 const withAttempt = `coalesce((u.attempts::jsonb || r.attempt::jsonb)::json, r.attempt::json, u.attempts)`

@@ -41,10 +41,12 @@ type adminCmd struct {
 	Batch      adminBatchCmd      `cmd:"" help:"Bulk and template sends."`
 	Status     adminStatusCmd     `cmd:"" help:"Show stores, standby, archive, dispatchers, links and what waits; fails when something needs attention, and names its page."`
 	Audit      adminAuditCmd      `cmd:"" help:"Prove that ledger, balances and messages agree."`
+	Report     adminReportCmd     `cmd:"" help:"Reports for finance and operators."`
 	Top        adminTopCmd        `cmd:"" help:"List the companies that send most."`
 	Links      adminLinksCmd      `cmd:"" help:"List the links to the carriers."`
 	Link       adminLinkCmd       `cmd:"" help:"Pause, resume or trace a link."`
-	Carrier    adminCarrierCmd    `cmd:"" help:"Try how a carrier wants its SMPP; see which words of its receipts have no meaning."`
+	Carrier    adminCarrierCmd    `cmd:"" help:"Try how a carrier wants its SMPP; see which words of its receipts have no meaning; retire one that closes."`
+	Routes     adminRoutesCmd     `cmd:"" help:"List which numbers go to which carrier, and what another configuration would change."`
 	Inbound    adminInboundCmd    `cmd:"" help:"Messages from handsets: list them, and route them to companies."`
 	Number     adminNumberCmd     `cmd:"" help:"Show or erase all data about one phone number."`
 	Unusual    adminUnusualCmd    `cmd:"" help:"List companies that send unusually much, or mostly to one block of numbers."`

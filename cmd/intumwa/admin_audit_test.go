@@ -52,7 +52,7 @@ func TestMessageShow(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	shown := s.admin("", `id message_id batch_id company_id status to sender encoding segment_count test carrier failure_reason
+	shown := s.admin("", `id message_id batch_id company_id channel status to sender encoding segment_count test carrier failure_reason
 		created_at sent_at failed_at waiting segments history webhook_deliveries`, "message", "show", "--id", strings.ToLower(id.String()))
 	if shown["id"] != id.String() || shown["status"] != "pending" || shown["to"] != "+25761000001" {
 		t.Errorf("got %v", shown)

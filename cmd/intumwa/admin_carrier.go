@@ -14,8 +14,9 @@ import (
 )
 
 type adminCarrierCmd struct {
-	Words adminCarrierWordsCmd `cmd:"" help:"List the states of carriers' receipts that have no meaning, with the line of the configuration that gives them one."`
-	Try   adminCarrierTryCmd   `cmd:"" help:"Bind to a carrier beside the gateway, send one message and wait for its receipt, to learn how it wants its SMPP. The carrier bills the message."`
+	Words  adminCarrierWordsCmd  `cmd:"" help:"List the states of carriers' receipts that have no meaning, with the line of the configuration that gives them one."`
+	Retire adminCarrierRetireCmd `cmd:"" help:"A carrier closes: hand its numbers and what waits for it to another one, or refuse them and refund. Its links stay bound for receipts."`
+	Try    adminCarrierTryCmd    `cmd:"" help:"Bind to a carrier beside the gateway, send one message and wait for its receipt, to learn how it wants its SMPP. The carrier bills the message."`
 }
 
 type adminCarrierTryCmd struct {

@@ -7,6 +7,8 @@ import (
 	"strconv"
 
 	"github.com/alecthomas/kong"
+
+	"intumwa/billing"
 )
 
 type adminCreditsCmd struct {
@@ -17,6 +19,8 @@ type adminCreditsAddCmd struct {
 	Company int64  `required:"" help:"The company." placeholder:"ID"`
 	Amount  signed `required:"" help:"How many; negative to take them. The balance never falls below zero."`
 	Note    string `required:"" aliases:"reason" help:"Why; it stays in the ledger."`
+
+	Correction bool `help:"These credits were not bought: the statement shows them as a correction. Credits that are taken always are."`
 }
 
 // do writes one ledger row.
@@ -24,7 +28,7 @@ func (c *adminCreditsAddCmd) do(ctx context.Context, o *operator) (any, error) {
 	if c.Amount == 0 {
 		return nil, errors.New("--amount must not be 0")
 	}
-	credits, err := o.by(nil).AddCredits(ctx, c.Company, int64(c.Amount), c.Note, nil)
+	credits, err := o.by(nil).AddCredits(ctx, billing.Adjustment{Company: c.Company, Amount: int64(c.Amount), Note: c.Note, Correction: c.Correction})
 	return done(balanceOf{c.Company, credits}, err)
 }
 

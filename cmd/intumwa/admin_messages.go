@@ -108,7 +108,7 @@ func messageOf(r messages.Record, history messages.History, moments []messages.M
 		{"to", string(r.Number)}, {"sender", r.Sender}, {"encoding", r.Encoding.String()}, {"segment_count", r.Segments}, {"test", r.Test},
 		{"carrier", r.Carrier}, {"failure_reason", r.FailureReason}, {"created_at", r.CreatedAt}, {"sent_at", r.SentAt}, {"failed_at", r.FailedAt},
 		{"waiting", waiting}, {"segments", segments}, {"history", past}, {"webhook_deliveries", events},
-		{"client_reference", optional{r.Reference}}, {"send_at", optional{r.SendAt}}, {"expire_at", optional{r.ExpireAt}}}
+		{"channel", r.Channel.String()}, {"client_reference", optional{r.Reference}}, {"cost_center", optional{r.CostCenter}}, {"send_at", optional{r.SendAt}}, {"expire_at", optional{r.ExpireAt}}}
 }
 
 func eventOf(d webhooks.Delivery) object {

@@ -105,6 +105,8 @@ func TestEraseNumber(t *testing.T) {
 
 	s.exec(`INSERT INTO smpp_deliveries (account, phone_number, address, at, body) VALUES (1, $1, '1234', now(), 'Yego'), (1, '+25779123413', '1234', now(), 'another''s')`, number)
 
+	s.exec(`INSERT INTO exports (company_id, month, language, operators, bodies, expires_at, done_at) VALUES (1, '2026-03-01', 'en', false, true, now() + interval '1 day', now())`)
+	s.exec(`INSERT INTO export_pieces (export_id, n, content) VALUES (1, 0, '25779123412')`)
 	about := func(verb string) []string {
 		return []string{"number", verb, "--number", "79 12 34 12", "--reason", "request 17"}
 	}
@@ -125,10 +127,11 @@ func TestEraseNumber(t *testing.T) {
 			t.Errorf("exit code %d, %s, %s; want %s", got, stdout, stderr, want)
 		}
 	}
-	erase(exitError, `{"number":"+25779****12","messages":2,"pending":4,"receipts":0,"inbound":0,"binds":1,"events":1,"test_codes":1,"test_numbers":1}`)
+	erase(exitError, `{"number":"+25779****12","messages":2,"pending":4,"receipts":0,"inbound":0,"binds":1,"events":1,"test_codes":1,"test_numbers":1,"exports":1}`)
 	s.holds(`SELECT count(*) FROM messages WHERE phone_number = '+2577XXXXX12' AND body = ''`, 2)
 	s.holds(`SELECT count(*) FROM webhook_deliveries WHERE phone_number = '+2577XXXXX12'`, 1)
 	s.holds(`SELECT count(*) FROM webhook_deliveries WHERE attempts IS NOT NULL AND attempts::text NOT LIKE '%excerpt%'`, 1)
+	s.holds(`SELECT count(*) FROM export_pieces`, 0)
 	s.holds(`SELECT count(*) FROM events WHERE phone_number = '+2577XXXXX12'`, 2)
 	s.holds(`SELECT count(*) FROM receipts`, 1) // it may settle the pending one
 	s.exec(`UPDATE messages SET status = 2 WHERE id = $1`, pending)
@@ -137,8 +140,8 @@ func TestEraseNumber(t *testing.T) {
 	s.holds(`SELECT count(*) FROM webhook_deliveries WHERE data LIKE '%Yego%' AND phone_number = '`+number+`'`, 1)
 	s.holds(`SELECT count(*) FROM inbound_messages`, 1)
 	s.exec(`UPDATE webhook_deliveries SET delivered = true, due = NULL`)
-	erase(exitOK, `{"number":"+25779****12","messages":2,"pending":0,"receipts":1,"inbound":2,"binds":0,"events":1,"test_codes":0,"test_numbers":1}`)
-	erase(exitOK, `{"number":"+25779****12","messages":0,"pending":0,"receipts":0,"inbound":0,"binds":0,"events":0,"test_codes":0,"test_numbers":1}`)
+	erase(exitOK, `{"number":"+25779****12","messages":2,"pending":0,"receipts":1,"inbound":2,"binds":0,"events":1,"test_codes":0,"test_numbers":1,"exports":0}`)
+	erase(exitOK, `{"number":"+25779****12","messages":0,"pending":0,"receipts":0,"inbound":0,"binds":0,"events":0,"test_codes":0,"test_numbers":1,"exports":0}`)
 	s.holds(`SELECT count(*) FROM events WHERE phone_number = '`+number+`' OR data ~ '79123412|Yego|Oya'`, 0)
 	if _, shown, _ := s.run("", append([]string{"admin"}, about("erase")...)...); !strings.HasPrefix(shown, "number        +25779****12\nmessages      0\n") {
 		t.Errorf("without --json: %q", shown)
@@ -178,7 +181,7 @@ func TestErasePurgedNumber(t *testing.T) {
 	received(102, other, "8080", "Yego")
 	received(103, other, "25779123412", "Oya") // to the number, and kept
 	s.exec(`INSERT INTO inbound_messages (id, company_id, received_at, carrier, source, destination, body, parts) VALUES (103, 1, now(), 'lumitel', $1, '25779123412', 'Oya', 1)`, other)
-	s.exec(`INSERT INTO webhook_deliveries (company_id, id, at, phone_number, client_reference) VALUES (1, 90 * 8, now(), $1, 'patient 7'), (1, 91 * 8 + 1, now(), $2, 'patient 8')`, number, other)
+	s.exec(`INSERT INTO webhook_deliveries (company_id, id, at, phone_number, labels) VALUES (1, 90 * 8, now(), $1, 'patient 7'), (1, 91 * 8 + 1, now(), $2, 'patient 8')`, number, other)
 	received(104, number, "8080", "Ego") // undelivered
 	s.exec(`UPDATE webhook_deliveries SET delivered = false, due = now() WHERE id = 104 * 8 + 2`)
 	s.exec(`UPDATE webhook_deliveries SET attempts = json_build_array(json_build_object('at', now(), 'ms', 5, 'status', 500, 'result', '5xx', 'excerpt', 'no such number: ' || phone_number))`)
@@ -201,14 +204,14 @@ func TestErasePurgedNumber(t *testing.T) {
 		}
 	}
 	const named = `SELECT count(*) FROM webhook_deliveries WHERE phone_number || coalesce(data, '') LIKE '%79123412%'`
-	erase(exitError, `{"number":"+25779****12","messages":0,"pending":1,"receipts":0,"inbound":0,"binds":0,"events":3,"test_codes":0,"test_numbers":0}`)
+	erase(exitError, `{"number":"+25779****12","messages":0,"pending":1,"receipts":0,"inbound":0,"binds":0,"events":3,"test_codes":0,"test_numbers":0,"exports":0}`)
 	s.holds(named, 1)
 	s.exec(`UPDATE webhook_deliveries SET delivered = true, due = NULL`)
-	erase(exitOK, `{"number":"+25779****12","messages":0,"pending":0,"receipts":0,"inbound":0,"binds":0,"events":1,"test_codes":0,"test_numbers":0}`)
-	erase(exitOK, `{"number":"+25779****12","messages":0,"pending":0,"receipts":0,"inbound":0,"binds":0,"events":0,"test_codes":0,"test_numbers":0}`)
+	erase(exitOK, `{"number":"+25779****12","messages":0,"pending":0,"receipts":0,"inbound":0,"binds":0,"events":1,"test_codes":0,"test_numbers":0,"exports":0}`)
+	erase(exitOK, `{"number":"+25779****12","messages":0,"pending":0,"receipts":0,"inbound":0,"binds":0,"events":0,"test_codes":0,"test_numbers":0,"exports":0}`)
 	s.holds(named, 0)
-	s.holds(`SELECT count(*) FROM webhook_deliveries WHERE client_reference = 'patient 8' OR data LIKE '%Yego%'`, 2) // another number's
-	s.holds(`SELECT count(*) FROM webhook_deliveries WHERE client_reference = 'patient 7' OR data LIKE '%Amakuru%' OR data LIKE '%Ego%' OR data LIKE '%Oya%'`, 0)
+	s.holds(`SELECT count(*) FROM webhook_deliveries WHERE labels = 'patient 8' OR data LIKE '%Yego%'`, 2) // another number's
+	s.holds(`SELECT count(*) FROM webhook_deliveries WHERE labels = 'patient 7' OR data LIKE '%Amakuru%' OR data LIKE '%Ego%' OR data LIKE '%Oya%'`, 0)
 	s.holds(`SELECT count(*) FROM webhook_deliveries WHERE id = 103 * 8 + 2 AND phone_number = '`+other+`' AND data LIKE '%"from":"`+other+`"%"to":"+2577XXXXX12"%'`, 1)
 	s.holds(`SELECT count(*) FROM webhook_deliveries WHERE attempts::text LIKE '%excerpt%'`, 2)
 	if kinds := s.lines(about("export")...); len(kinds) != 0 {
@@ -293,7 +296,7 @@ func TestForeignNumber(t *testing.T) {
 		if kinds := s.lines(about("export")...); len(kinds) != 2 || len(kinds["inbound"]) != c.rows || len(kinds["event"]) != c.rows {
 			t.Errorf("%s: %v", c.number, kinds)
 		}
-		want := fmt.Sprintf(`{"number":%q,"messages":0,"pending":0,"receipts":0,"inbound":%d,"binds":0,"events":%d,"test_codes":0,"test_numbers":0}`, c.masked, c.rows, c.rows)
+		want := fmt.Sprintf(`{"number":%q,"messages":0,"pending":0,"receipts":0,"inbound":%d,"binds":0,"events":%d,"test_codes":0,"test_numbers":0,"exports":0}`, c.masked, c.rows, c.rows)
 		if code, stdout, stderr := s.run("", append(append([]string{"admin"}, about("erase")...), "--json")...); code != exitOK || strings.TrimSpace(stdout) != want {
 			t.Errorf("%s: exit code %d, %s, %s; want %s", c.number, code, stdout, stderr, want)
 		}

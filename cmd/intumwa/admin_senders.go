@@ -14,6 +14,8 @@ type adminSenderCmd struct {
 	Set    adminSenderSetCmd    `cmd:"" help:"Approve a sender name, or take its approval back."`
 	Refuse adminSenderRefuseCmd `cmd:"" help:"Refuse a sender name, for a reason that the company reads."`
 	List   adminSenderListCmd   `cmd:"" help:"List sender names."`
+
+	Carrier adminRegistrationCmd `cmd:"" help:"Record which carriers know a sender name."`
 }
 
 type adminSenderCreateCmd struct {

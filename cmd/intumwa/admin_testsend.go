@@ -92,6 +92,9 @@ func (o *operator) sendOwn(ctx context.Context, own intake.Own) (ulid.ULID, erro
 	}
 	in := intake.New(pool, o.accounts(), messages.New(pool), queue.New(rdb, queue.Options{Prefix: o.config.Redis.Prefix, Waiting: waiting}), routes,
 		intake.Options{TestSender: o.config.TestSender})
+	if err := in.ReadRetired(ctx); err != nil {
+		return ulid.ULID{}, err
+	}
 	ctx, cancel := context.WithCancel(ctx)
 	ended := make(chan struct{})
 	go func() {

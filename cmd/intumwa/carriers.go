@@ -21,6 +21,8 @@ import (
 var (
 	refunds = map[string]dispatcher.Refund{"unsubmitted": dispatcher.RefundUnsubmitted, "failed": dispatcher.RefundFailed, "never": dispatcher.RefundNever}
 
+	registrations = map[string]bool{"required": true, "not_needed": false}
+
 	confirmations = map[string]dispatcher.Confirm{"receipt": dispatcher.ConfirmByReceipt, "submit": dispatcher.ConfirmBySubmit}
 
 	statuses = map[string]sms.Status{"sent": sms.Sent, "failed": sms.Failed, "none": sms.Pending}
@@ -83,7 +85,7 @@ const secondWithin = time.Minute
 func carrierOf(c *configs.Carrier) dispatcher.Carrier {
 	carrier := dispatcher.Carrier{
 		Name: c.Name, Confirm: confirmations[c.Confirm], OnReceiptTimeout: statuses[c.OnReceiptTimeout], ReceiptTimeout: c.ReceiptTimeout,
-		Profile: profileOf(c), OnAmbiguous: policies[c.OnAmbiguous], Failover: c.Failover, SecondCarrier: c.SecondCarrier, SecondWithin: secondWithin,
+		Profile: profileOf(c), OnAmbiguous: policies[c.OnAmbiguous], Failover: c.Failover, SecondCarrier: c.SecondCarrier, SecondWithin: secondWithin, Registration: registrations[c.SenderRegistration],
 	}
 	for i := range c.Links {
 		carrier.Links = append(carrier.Links, dispatcher.Link{Options: linkOf(c, &c.Links[i])})

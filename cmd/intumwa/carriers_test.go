@@ -24,6 +24,7 @@ func TestConfigurationWords(t *testing.T) {
 		{configs.Log{}, "level", known(logLevels)},
 		{configs.Billing{}, "refund", known(refunds)},
 		{configs.Carrier{}, "confirm", known(confirmations)},
+		{configs.Carrier{}, "sender_registration", known(registrations)},
 		{configs.Carrier{}, "receipt_states", known(statuses)},
 		{configs.Carrier{}, "message_id_format", known(idFormats)},
 		{configs.Carrier{}, "inbound_coding", known(inboundCodings)},

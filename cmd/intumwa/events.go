@@ -15,7 +15,7 @@ func outcomesOf(store *messages.Store) func(context.Context, int64, int64, int64
 		outcomes, last, err := store.Outcomes(ctx, company, after, upTo, since, limit)
 		events := make([]webhooks.Event, len(outcomes))
 		for i, o := range outcomes {
-			events[i] = webhooks.Event{CompanyID: company, MessageID: o.MessageID, Name: webhooks.Failed, PhoneNumber: string(o.Number), At: o.At, Reference: o.Reference}
+			events[i] = webhooks.Event{CompanyID: company, MessageID: o.MessageID, Name: webhooks.Failed, PhoneNumber: string(o.Number), At: o.At, Reference: o.Reference, CostCenter: o.CostCenter}
 			if o.Status == sms.Sent {
 				events[i].Name = webhooks.Sent
 			}

@@ -38,7 +38,7 @@ func keysOf(t *testing.T, text string) (keys []string) {
 
 // TestInterface: each provisioning command prints the keys that scripts rely on, in that order. It may print more.
 func TestInterface(t *testing.T) {
-	s := newAdmin(t)
+	s := newAdminOf(t)
 	s.exec(`insert into links (name, carrier, state) values ('leo-1', 'leo', 'bound')`)
 	for _, row := range []struct{ command, keys string }{
 		{"user create --email a@example.com --name A --password-stdin", "user_id email"},
@@ -49,6 +49,8 @@ func TestInterface(t *testing.T) {
 		{"credits add --company 1 --amount 5 --note paid", "company_id credits"},
 		{"sender create --company 1 --name ISOKO --country BI", "sender_id name approved"},
 		{"sender set --id 1 --approved=true", "sender_id approved"},
+		{"sender carrier set --id 1 --carrier leo --state sent --sent-on 2026-03-01", "sender_id name carrier state reason sent_on"},
+		{"sender carrier list --waiting", "id sender_id name carrier state reason sent_on"},
 		{"webhook set --company 1 --url http://127.0.0.1:1/", "company_id url secret active"},
 		{"webhook set --company 1 --active=true", "company_id url active"},
 		{"webhook rotate --company 1", "secret previous_until"},

@@ -125,6 +125,7 @@ carriers: [{name: leo, prefixes: ["79", "61"], links: [{name: leo-1, address: %q
 		})
 	})
 	s.holds(`SELECT count(*) FROM messages WHERE client_reference = 'both' AND batch_id IS NOT NULL`, 2)
+	s.holds(`SELECT count(*) FROM messages WHERE channel IS DISTINCT FROM 3`, 0)
 	s.holds(`SELECT count(*) FROM scheduled`, 1)
 	s.holds(`SELECT count(*) FROM webhook_callbacks`, 1) // of the scheduled one
 	s.holds(`SELECT 9 - credits::int FROM balances`, 7)  // one for each that was accepted

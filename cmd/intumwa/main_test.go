@@ -67,6 +67,16 @@ func newAdmin(t *testing.T) *shell {
 	return newShellOn(t, testenv.Database(t))
 }
 
+// newAdminOf is newAdmin with the carrier leo.
+func newAdminOf(t *testing.T) *shell {
+	t.Helper()
+	t.Parallel()
+	return newShell(t, fmt.Sprintf(`database: {url: %q}
+webhooks: {allow_private: true}
+carriers: [{name: leo, default: true, links: [{name: leo-1, address: "127.0.0.1:1", system_id: a, password: b}]}]
+`, testenv.Database(t)))
+}
+
 func newShellOn(t *testing.T, database string) *shell {
 	t.Helper()
 	return newShell(t, fmt.Sprintf("database: {url: %q}\nwebhooks: {allow_private: true}\n", database))

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"log/slog"
 	"maps"
 	"net/http"
 	"net/http/cookiejar"
@@ -13,6 +14,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -20,10 +22,13 @@ import (
 	"intumwa/billing"
 	"intumwa/campaigns"
 	"intumwa/dashboard"
+	"intumwa/exports"
 	"intumwa/inbound/handsets"
+	"intumwa/intake"
 	"intumwa/internal/audit"
 	"intumwa/internal/mail"
 	"intumwa/messages"
+	"intumwa/sms"
 	"intumwa/webhooks"
 )
 
@@ -40,8 +45,17 @@ func (s *shell) pages() *pages {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	d, err := dashboard.New(dashboard.Rooms{Pool: pool, Many: pool, Accounts: accounts.New(pool, accounts.Options{}), Ledger: billing.New(pool), Statements: billing.New(pool),
-		Messages: messages.New(pool), Handsets: handsets.New(pool), Campaigns: campaigns.New(campaigns.Rooms{Pool: pool}), Mailer: mailer, Webhooks: webhooks.New(pool, webhooks.Options{AllowPrivate: true})}, dashboard.Options{SMPP: true})
+	files, err := exports.New(pool, 0, slog.New(slog.DiscardHandler))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	routes, err := sms.NewRoutes([]sms.Route{{Carrier: "leo", Default: true}})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	users := accounts.New(pool, accounts.Options{})
+	d, err := dashboard.New(dashboard.Rooms{Pool: pool, Many: pool, Accounts: users, Intake: intake.New(pool, users, messages.New(pool), nil, routes, intake.Options{}), Ledger: billing.New(pool), Statements: billing.New(pool),
+		Messages: messages.New(pool), Handsets: handsets.New(pool), Campaigns: campaigns.New(campaigns.Rooms{Pool: pool}), Exports: files, Mailer: mailer, Webhooks: webhooks.New(pool, webhooks.Options{AllowPrivate: true})}, dashboard.Options{SMPP: true})
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -135,7 +149,7 @@ func (s *shell) trace(since *int64, company int64) (left trace) {
 // TestPageAndCommand: an act leaves the same entries in the audit log and the same letters, by page and by command. When it
 // changes nothing, both leave nothing.
 func TestPageAndCommand(t *testing.T) {
-	s := newAdmin(t)
+	s := newAdminOf(t)
 	for _, name := range []string{"page", "command"} {
 		for _, user := range []string{"owner", "second", "reader", "root"} {
 			args := []string{"admin", "user", "create", "--email", user + "@" + name + ".example", "--name", "N", "--password-stdin"}
@@ -172,6 +186,15 @@ func TestPageAndCommand(t *testing.T) {
 			page: func() { root.post("/admin/senders/1/approve", "page", "/admin/senders") }, command: "sender|set|--id|2|--approved=true", once: true},
 		{name: "end a sender's approval", page: func() { root.post("/admin/senders/1/withdraw", "reason", "a bank's") }, command: "sender|set|--id|2|--approved=false|--reason|a bank's"},
 		{name: "refuse a sender", prepare: `update senders set refused_at = null, refusal = ''`, page: func() { root.post("/admin/senders/1/withdraw", "reason", "a bank's") }, command: "sender|refuse|--id|2|--reason|a bank's"},
+		{name: "send a sender to a carrier", page: func() {
+			root.post("/admin/senders/1/carriers", "page", "/admin/senders/1", "carrier", "leo", "state", "sent", "sent_on", "2026-03-01")
+		}, command: "sender|carrier|set|--id|2|--carrier|leo|--state|sent|--sent-on|2026-03-01"},
+		{name: "a carrier refuses a sender", page: func() {
+			root.post("/admin/senders/1/carriers", "page", "/admin/senders/1", "carrier", "leo", "state", "refused", "reason", "a bank's")
+		}, command: "sender|carrier|set|--id|2|--carrier|leo|--state|refused|--reason|a bank's"},
+		{name: "a carrier approves a sender", page: func() {
+			root.post("/admin/senders/1/carriers", "page", "/admin/senders/1", "carrier", "leo", "state", "approved")
+		}, command: "sender|carrier|set|--id|2|--carrier|leo|--state|approved"},
 		{name: "create a token", page: func() { owner.post("/keys", "name", "Till") }, command: "token|create|--user|owner@command.example|--name|Till", once: true},
 		{name: "revoke a token", page: func() { root.post("/admin/keys/1/revoke") }, command: "token|revoke|--id|2"},
 		{name: "create an SMPP key", page: func() { owner.post("/smpp", "name", "Bank", "networks", "192.0.2.0/24") }, command: "smpp|create|--company|2|--name|Bank|--networks|192.0.2.0/24", once: true},
@@ -200,6 +223,7 @@ func TestPageAndCommand(t *testing.T) {
 		{name: "remove", page: func() { owner.post("/people/3/remove") }, command: "user|role|--email|reader@command.example|--role|none", once: true},
 		{name: "pause", prepare: `insert into links (name, carrier) values ('leo-1', 'leo'), ('leo-2', 'leo')`, page: func() { root.post("/admin/links/leo-1/pause") }, command: "link|pause|--name|leo-2"},
 		{name: "resume", page: func() { root.post("/admin/links/leo-1/resume") }, command: "link|resume|--name|leo-2"},
+		{name: "export a month", page: func() { owner.post("/messages/exports", "month", time.Now().Format("2006-01")) }, command: "report|export|--company|2|--month|" + time.Now().Format("2006-01"), once: true},
 		{name: "cancel a batch", prepare: `insert into batches (ulid, company_id, user_id, kind, sender, recipients_count, item_count) select ('01900000-0000-7000-8000-00000000000' || n)::uuid, n, 1, 'bulk', 'ISOKO', 1, 1 from generate_series(1, 2) n`,
 			page: func() { owner.post("/batches/01J0000000E008000000000001/cancel") }, command: "batch|cancel|--id|01J0000000E008000000000002", once: true},
 	} {
@@ -234,7 +258,7 @@ func TestPageAndCommand(t *testing.T) {
 
 // TestReasonsAreRecorded: every reason that an operator gives is in the entry of the act.
 func TestReasonsAreRecorded(t *testing.T) {
-	s := newAdmin(t)
+	s := newAdminOf(t)
 	for _, user := range []string{"owner", "second"} {
 		if code, _, stderr := s.run("twelve green bananas", "admin", "user", "create", "--email", user+"@example.com", "--name", "N", "--password-stdin", "--administrator"); code != exitOK {
 			t.Fatal(stderr)
@@ -244,6 +268,7 @@ func TestReasonsAreRecorded(t *testing.T) {
 		"company|create|--owner|owner@example.com|--name|Isoko", "sender|create|--company|1|--name|ISOKO",
 		"company|set|--id|1|--approved=true|--reason|WHY", "company|set|--id|1|--verified=true|--reason|WHY", "company|set|--id|1|--daily-cap|5|--reason|WHY",
 		"company|set|--id|1|--verified=false|--reason|WHY", "sender|set|--id|1|--approved=true|--reason|WHY", "sender|set|--id|1|--approved=false|--reason|WHY", "sender|refuse|--id|1|--reason|WHY, again",
+		"sender|carrier|set|--id|1|--carrier|leo|--state|refused|--reason|WHY",
 		"user|disable|--email|second@example.com|--reason|WHY", "user|enable|--email|second@example.com|--reason|WHY", "user|demote|--email|second@example.com|--reason|WHY",
 		"user|reset|--email|second@example.com|--reason|WHY", "company|cancel|--id|1|--reason|WHY", "credits|add|--company|1|--amount|5|--note|WHY",
 	} {

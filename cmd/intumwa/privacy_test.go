@@ -17,7 +17,7 @@ const impersonal = `
 	backlogs.carrier sent_on.from_carrier sent_on.to_carrier sent_on.reason segments.carrier segments.link
 	receipts.carrier receipts.link receipts.outcome inbound.carrier inbound.link inbound.outcome inbound.part_number
 	inbound_messages.carrier inbound_routes.address inbound_routes.carrier inbound_routes.keyword inbound_routes.sender
-	opt_outs.source sandbox.reason sweeps.name tallies.carrier unpurged.kind webhook_endpoints.events letters.kind
+	opt_outs.source exports.language exports.gone sandbox.reason sweeps.name tallies.carrier tallies.to_carrier tallies.to_receipt carried.carrier carried.link unpurged.kind webhook_endpoints.events letters.kind
 	ledger.kind dispatchers.name dispatchers.links dispatchers.given_up links.name links.carrier links.state links.last_error links.refused outbox.refused
 	leases.name smpp_binds.process smpp_binds.mode smpp_binds.refused smpp_deliveries.taken_by
 `

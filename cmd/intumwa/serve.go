@@ -27,6 +27,7 @@ import (
 	"intumwa/configs"
 	"intumwa/dashboard"
 	"intumwa/dispatcher"
+	"intumwa/exports"
 	"intumwa/inbound/handsets"
 	"intumwa/intake"
 	"intumwa/internal/mail"
@@ -170,6 +171,9 @@ func (g *gateway) serve(ctx context.Context) error {
 	repeats := throttle.NewRepeats(rdb, throttle.RepeatOptions{Prefix: c.Redis.Prefix, Key: []byte(c.Accounts.OTPKey), Now: postgres.Now, Log: g.log, Metrics: g.registry})
 	in := intake.New(hot, users, store, q, routes, intake.Options{Repeats: repeats, Validity: c.Messages.Validity, QuietHours: quiet, KeyLife: c.Retention.IdempotencyKeys,
 		MaxSegments: c.Messages.MaxSegments, TestSender: c.TestSender, TestQuota: c.Accounts.TestQuota, Log: g.log, Metrics: g.registry})
+	if err := in.ReadRetired(ctx); err != nil {
+		return err
+	}
 
 	defer life.end()
 
@@ -177,6 +181,7 @@ func (g *gateway) serve(ctx context.Context) error {
 	listener.On(notices.Account, users.ForgetUser)
 	listener.On(notices.Company, users.ForgetCompany)
 	listener.On(notices.Endpoint, hooks.EndpointChanged)
+	listener.On(notices.Carrier, in.CarrierRetired)
 	plan := planOf(c)
 	reload := (&reloader{hangups: g.hangups, program: g.program, roles: g.roles, log: g.log, inForce: c, intake: in, plan: plan}).measured(g.registry)
 	watched := newStores(db.probing, q, g.log, g.registry)
@@ -200,6 +205,7 @@ func (g *gateway) serve(ctx context.Context) error {
 		life.run("switchboard", board.Run)
 		life.run("sandbox", dispatcher.NewSandbox(hot, hooks, g.log, g.registry).Run)
 		listener.On(notices.Link, d.LinkChanged)
+		listener.On(notices.Carrier, d.LinkChanged)
 		reload.dispatcher = d
 		ops.HandleFunc("GET /debug/links/{name}/trace", traceLink(d.Trace, g.log))
 		life.run("unusual", newWatch(messages.New(pool), g.log, g.registry).Run)
@@ -246,6 +252,10 @@ func (g *gateway) serve(ctx context.Context) error {
 		}
 	}
 	sending := campaigns.New(campaigns.Rooms{Pool: pool, Accounts: users, Ledger: billing.New(pool), Intake: in, Plan: plan, Log: g.log})
+	files, err := exports.New(pool, shorter(c.Retention.Bodies, c.Retention.Messages), g.log)
+	if err != nil {
+		return fmt.Errorf("exports: %w", err)
+	}
 	mailer, err := g.newMailer()
 	if err != nil {
 		return err
@@ -259,15 +269,17 @@ func (g *gateway) serve(ctx context.Context) error {
 		life.run("webhooks", hooks.Run)
 		life.run("letters", post.Run)
 		life.run("campaigns", sending.Run)
+		life.run("exports", files.Run)
 		life.run("tallies", func(ctx context.Context) error { return messages.New(pool).RunTallies(ctx, g.log) })
 	}
 	if g.has("dashboard") {
 		life.run("mail", mailer.Run)
-		if err := g.serveDashboard(ctx, life, rdb, dashboard.Rooms{Pool: pool, Campaigns: sending, Mailer: mailer, Accounts: users, Ledger: billing.New(pool), Intake: in,
+		if err := g.serveDashboard(ctx, life, rdb, dashboard.Rooms{Pool: pool, Campaigns: sending, Exports: files, Mailer: mailer, Accounts: users, Ledger: billing.New(pool), Intake: in,
 			Messages: messages.New(lookups), Handsets: handsets.New(lookups), Statements: billing.New(lookups), Webhooks: hooks, Sends: sends, Many: hot, API: handler}, plan); err != nil {
 			return err
 		}
 	}
+	life.run("retired carriers", in.FollowRetired)
 	life.run("notices", listener.Run)
 	life.run("reload", reload.Run)
 	if err := life.listen(ctx, "ops", c.Ops.Listen, nil, &http.Server{Handler: readOnlyBy(c.Ops.Readers(), ops), ReadHeaderTimeout: 5 * time.Second, WriteTimeout: 30 * time.Second}); err != nil {
@@ -385,6 +397,14 @@ func newLog(w io.Writer, c configs.Log) *slog.Logger {
 
 var logLevels = map[string]slog.Level{"debug": slog.LevelDebug, "info": slog.LevelInfo, "warn": slog.LevelWarn, "error": slog.LevelError}
 
+// shorter returns the shorter of two retentions; 0 is forever.
+func shorter(a, b time.Duration) time.Duration {
+	if a == 0 || b != 0 && b < a {
+		return b
+	}
+	return a
+}
+
 // lookupConnections is the number of connections for customers' look-ups, and so of concurrent look-ups: one per CPU,
 // at least two.
 func lookupConnections() int { return max(2, runtime.GOMAXPROCS(0)) }
@@ -401,7 +421,7 @@ func planOf(c *configs.Config) *sms.Plan {
 func routesOf(c *configs.Config) (*sms.Routes, error) {
 	routes := make([]sms.Route, len(c.Carriers))
 	for i, carrier := range c.Carriers {
-		routes[i] = sms.Route{Carrier: carrier.Name, Prefixes: carrier.Prefixes, Default: carrier.Default}
+		routes[i] = sms.Route{Carrier: carrier.Name, Prefixes: carrier.Prefixes, Default: carrier.Default, Registration: registrations[carrier.SenderRegistration]}
 	}
 	table, err := sms.NewRoutes(routes)
 	if err != nil {

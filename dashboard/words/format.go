@@ -56,6 +56,11 @@ func (l *Language) Date(t time.Time) string {
 	return fmt.Sprintf("%d %s %d", t.Day(), months[l.Tag][t.Month()-1], t.Year())
 }
 
+// Month returns a month, in the time's own zone.
+func (l *Language) Month(t time.Time) string {
+	return fmt.Sprintf("%s %d", months[l.Tag][t.Month()-1], t.Year())
+}
+
 // Time returns a day and the time of day.
 func (l *Language) Time(t time.Time) string {
 	return l.Date(t) + ", " + t.In(Bujumbura).Format("15:04")

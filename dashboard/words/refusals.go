@@ -5,7 +5,7 @@ import "intumwa/sms"
 // refusals maps the reasons of refused sends to the keys of their texts.
 var refusals = map[string]string{
 	"company_not_approved": "refusal.approved", "company_not_verified": "refusal.verified",
-	"sender_not_found": "refusal.sender.unknown", "sender_not_approved": "refusal.sender.waiting",
+	"sender_not_found": "refusal.sender.unknown", "sender_not_approved": "refusal.sender.waiting", "sender_not_registered": "refusal.sender.registration",
 	"opted_out": "refusal.optedout", "no_carrier": "refusal.carrier", "empty": "refusal.empty", "too_long": "refusal.long",
 	"no_test_number": "refusal.testnumber", "other_test_number": "refusal.othernumber", "test_quota": "refusal.quota",
 	"insufficient_credits": "refusal.credits", "daily_cap": "refusal.cap",

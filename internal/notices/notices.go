@@ -1,6 +1,6 @@
 // Package notices receives changes that other processes make to rows that this process
 // caches: a token revoked, a company or a sender approved, an endpoint switched, a link
-// paused.
+// paused, a carrier retired.
 //
 // Triggers on the tables, named …_notice, send the notices, so every change is covered: by a page, a command, the API, or psql. A notice is sent when the
 // transaction of its change commits (LISTEN and NOTIFY). It carries a subject and a
@@ -32,7 +32,11 @@ const (
 	Endpoint = "endpoint" // company id: webhook endpoint
 	Link     = "link"     // name: paused or not
 	SMPP     = "smpp"     // API key's id: its binds are to end
+	Carrier  = "carrier"  // name: retired or not
 )
+
+// subjects are all of them.
+var subjects = [...]string{Account, Company, Endpoint, Link, SMPP, Carrier}
 
 // channel is the one that the triggers write to.
 const channel = "intumwa"
@@ -90,7 +94,7 @@ func New(pool *pgxpool.Pool, opts Options) *Listener {
 	if l.log == nil {
 		l.log = slog.New(slog.DiscardHandler)
 	}
-	for _, subject := range []string{Account, Company, Endpoint, Link, SMPP} {
+	for _, subject := range subjects {
 		l.heard.WithLabelValues(subject)
 	}
 	return l
@@ -146,7 +150,7 @@ func (l *Listener) listen(ctx context.Context) (listened bool, err error) {
 		_ = conn.Close(ending) // broken, or no longer needed
 	}()
 	// Changes before the LISTEN may have been missed; later ones wait on the connection.
-	for _, subject := range []string{Account, Company, Endpoint, Link, SMPP} {
+	for _, subject := range subjects {
 		l.notify(subject, Everything)
 	}
 	l.up.Set(1)

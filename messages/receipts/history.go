@@ -47,10 +47,10 @@ type ReceiptRecord struct {
 	Outcome   Outcome
 }
 
-// QueueHistory adds the reading of messages' segments, in the order of submission, and recorded receipts, in the order
-// of arrival, to a pipeline; it fills the maps when the results are read.
-func QueueHistory(b *pgx.Batch, messages []int64) (segments map[int64][]SegmentRecord, receipts map[int64][]ReceiptRecord) {
-	segments, receipts = make(map[int64][]SegmentRecord), make(map[int64][]ReceiptRecord)
+// QueueSegments adds the reading of messages' segments, in the order of submission, to a pipeline; it fills the map when
+// the results are read.
+func QueueSegments(b *pgx.Batch, messages []int64) (segments map[int64][]SegmentRecord) {
+	segments = make(map[int64][]SegmentRecord)
 	var id int64
 	var s SegmentRecord
 	postgres.EachQueued(b.Queue(`SELECT message_id, segment, carrier, link, coalesce(carrier_id, key), submitted_at,
@@ -61,6 +61,13 @@ func QueueHistory(b *pgx.Batch, messages []int64) (segments map[int64][]SegmentR
 			s.ReceiptAt = nil // a new one for the next row
 			return nil
 		})
+	return segments
+}
+
+// QueueHistory is [QueueSegments] with the recorded receipts, in the order of arrival.
+func QueueHistory(b *pgx.Batch, messages []int64) (segments map[int64][]SegmentRecord, receipts map[int64][]ReceiptRecord) {
+	segments, receipts = QueueSegments(b, messages), make(map[int64][]ReceiptRecord)
+	var id int64
 	var r ReceiptRecord
 	postgres.EachQueued(b.Queue(`SELECT message_id, received_at, carrier, link, carrier_id, state, error, outcome FROM receipts
 		WHERE message_id = ANY($1) ORDER BY id`, messages),

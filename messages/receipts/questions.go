@@ -144,3 +144,23 @@ func QueuePurge(b *pgx.Batch, messages []int64) {
 	b.Queue(`DELETE FROM segments WHERE message_id = ANY($1)`, messages)
 	b.Queue(`DELETE FROM receipts WHERE message_id = ANY($1)`, messages)
 }
+
+// proven is a condition on a row s of segments: the carrier has, or had, the segment, by its answer or a receipt.
+const proven = `(` + answeredKey + ` OR s.state IS NOT NULL)`
+
+// Times is an SQL table of messages' times at the carriers, one row for each message (message_id) with copies that meet
+// the condition on their message's id, s.message_id: whether a carrier has or may have something of it (may_have), when
+// the first carrier and the present one first had a segment (first_at, at), and the present one's first and last receipt
+// (reported, reported_last).
+func Times(condition string) string {
+	return `(SELECT s.message_id, bool_or(` + counts + `) AS may_have, min(s.submitted_at) FILTER (WHERE ` + proven + `) AS first_at,
+			min(s.submitted_at) FILTER (WHERE ` + proven + ` AND ` + counts + `) AS at,
+			min(s.receipt_at) FILTER (WHERE ` + counts + `) AS reported, max(s.receipt_at) FILTER (WHERE ` + counts + `) AS reported_last
+		FROM segments s WHERE ` + condition + ` GROUP BY s.message_id)`
+}
+
+// Carried is an SQL table of the copies that meet such a condition: message_id, carrier, link, submitted_at, and whether
+// the carrier has it, by its answer or a receipt (accepted); otherwise it may have it.
+func Carried(condition string) string {
+	return `(SELECT s.message_id, s.carrier, s.link, s.submitted_at, ` + proven + ` AS accepted FROM segments s WHERE ` + condition + `)`
+}

@@ -81,10 +81,11 @@ func (NoAnswer) event()   {}
 
 // The gateway's own reasons of failure; a carrier's are its words.
 const (
-	ReasonExpired   = "expired"    // the validity ended before a carrier had it
-	ReasonNoReceipt = "no_receipt" // a carrier had it and never reported the outcome
-	ReasonNoAnswer  = "no_answer"  // a carrier may have it and never answered, with the policy Fail
-	ReasonOptedOut  = "opted_out"  // its recipient opted out of its sender before a carrier had it
+	ReasonExpired   = "expired"        // the validity ended before a carrier had it
+	ReasonNoReceipt = "no_receipt"     // a carrier had it and never reported the outcome
+	ReasonNoAnswer  = "no_answer"      // a carrier may have it and never answered, with the policy Fail
+	ReasonOptedOut  = "opted_out"      // its recipient opted out of its sender before a carrier had it
+	ReasonClosed    = "carrier_closed" // its carrier was retired before a carrier had it, and no other takes its number
 )
 
 // Effect is an event's consequence for the message.

@@ -126,18 +126,19 @@ func TestMayGoElsewhere(t *testing.T) {
 		of   Failing
 		want bool
 	}{
-		"nothing recorded":          {Failing{Pending: true}, true},
-		"undelivered":               {Failing{Pending: true, Copies: []Copy{undelivered}}, true},
-		"final, or its time over":   {Failing{}, false},
-		"claimed":                   {Failing{Pending: true, Claimed: true}, false},
-		"sent again by an operator": {Failing{Pending: true, Copies: with(func(c *Copy) { c.Answered, c.Status, c.Mark = false, sms.Pending, Overruled })}, false},
-		"sent on before":            {Failing{Pending: true, Sent: true}, false},
-		"another copy unanswered":   {Failing{Pending: true, Copies: with(func(c *Copy) { c.Answered = false })}, false},
-		"another copy pending":      {Failing{Pending: true, Copies: with(func(c *Copy) { c.Status = sms.Pending })}, false},
-		"another copy delivered":    {Failing{Pending: true, Copies: with(func(c *Copy) { c.Status = sms.Sent })}, false},
-		"another copy expired":      {Failing{Pending: true, Copies: with(func(c *Copy) { c.Receipt = "EXPIRED" })}, false},
-		"another copy late":         {Failing{Pending: true, Copies: with(func(c *Copy) { c.After++ })}, false},
-		"another carrier's, passed": {Failing{Pending: true, Copies: with(func(c *Copy) { c.Status, c.Mark = sms.Sent, Passed })}, true},
+		"nothing recorded":           {Failing{Pending: true}, true},
+		"undelivered":                {Failing{Pending: true, Copies: []Copy{undelivered}}, true},
+		"final, or its time over":    {Failing{}, false},
+		"claimed":                    {Failing{Pending: true, Claimed: true}, false},
+		"sent again by an operator":  {Failing{Pending: true, Copies: with(func(c *Copy) { c.Answered, c.Status, c.Mark = false, sms.Pending, Overruled })}, false},
+		"its sender works not there": {Failing{Pending: true, Unregistered: true}, false},
+		"sent on before":             {Failing{Pending: true, Sent: true}, false},
+		"another copy unanswered":    {Failing{Pending: true, Copies: with(func(c *Copy) { c.Answered = false })}, false},
+		"another copy pending":       {Failing{Pending: true, Copies: with(func(c *Copy) { c.Status = sms.Pending })}, false},
+		"another copy delivered":     {Failing{Pending: true, Copies: with(func(c *Copy) { c.Status = sms.Sent })}, false},
+		"another copy expired":       {Failing{Pending: true, Copies: with(func(c *Copy) { c.Receipt = "EXPIRED" })}, false},
+		"another copy late":          {Failing{Pending: true, Copies: with(func(c *Copy) { c.After++ })}, false},
+		"another carrier's, passed":  {Failing{Pending: true, Copies: with(func(c *Copy) { c.Status, c.Mark = sms.Sent, Passed })}, true},
 	} {
 		if got := MayGoElsewhere(c.of, time.Minute); got != c.want {
 			t.Errorf("%s: %v", name, got)

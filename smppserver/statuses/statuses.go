@@ -7,15 +7,16 @@ import "intumwa/smpp"
 // The statuses of our own (SMPP 3.4, 5.1.3: 0x400 to 0x4FF). Programs like Kannel do not repeat a message that was refused
 // with one; they do after ESME_RMSGQFUL and ESME_RTHROTTLED.
 const (
-	NoCompany   smpp.Status = 0x400
-	NotApproved smpp.Status = 0x401
-	NotVerified smpp.Status = 0x402
-	OptedOut    smpp.Status = 0x403
-	DailyCap    smpp.Status = 0x404
-	TooSoon     smpp.Status = 0x405 // the same text to the same number within the interval
-	TooOften    smpp.Status = 0x406 // the same text to the same number, on a day
-	NumberLimit smpp.Status = 0x407 // messages to a number, on a day
-	NoCredits   smpp.Status = 0x40B
+	NoCompany    smpp.Status = 0x400
+	NotApproved  smpp.Status = 0x401
+	NotVerified  smpp.Status = 0x402
+	OptedOut     smpp.Status = 0x403
+	DailyCap     smpp.Status = 0x404
+	TooSoon      smpp.Status = 0x405 // the same text to the same number within the interval
+	TooOften     smpp.Status = 0x406 // the same text to the same number, on a day
+	NumberLimit  smpp.Status = 0x407 // messages to a number, on a day
+	NotAtCarrier smpp.Status = 0x408 // the sender is not registered at the number's carrier
+	NoCredits    smpp.Status = 0x40B
 
 	MultiFailed smpp.Status = 0x44 // ESME_RCNTSUBDL
 	InvTLV      smpp.Status = 0xC4 // ESME_RINVOPTPARAMVAL
@@ -83,6 +84,8 @@ var Requests = []Row{
 	{TooOften, false, []string{"repeated_too_often"}, "The same text went to this number as often as it may on a day.",
 		"Le même texte est parti vers ce numéro autant de fois que permis en un jour."},
 	{NumberLimit, false, []string{"number_limit"}, "The number has got as many messages as it may on a day.", "Le numéro a reçu autant de messages que permis en un jour."},
+	{NotAtCarrier, false, []string{"sender_not_registered"}, "The sender is not registered with the carrier of this number yet. It may work at others.",
+		"L’expéditeur n’est pas encore enregistré chez l’opérateur de ce numéro. Il peut fonctionner chez d’autres."},
 	{NoCredits, false, []string{"insufficient_credits"}, "The company has too few credits.", "L’entreprise n’a pas assez de crédits."},
 }
 

@@ -160,10 +160,10 @@ CREATE INDEX mail_links_company_id ON mail_links (company_id) WHERE company_id I
 -- sending. Letters about an account have company 0 and the user as their subject.
 CREATE TABLE letters (
     id         bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-    kind       text        NOT NULL CHECK (kind IN ('approval', 'verification', 'sender', 'balance', 'webhook',
+    kind       text        NOT NULL CHECK (kind IN ('approval', 'verification', 'sender', 'registration', 'balance', 'webhook',
         'endpoint', 'tries', 'password', 'two-step', 'key', 'reset')),
     company_id bigint      NOT NULL,
-    subject    bigint      NOT NULL DEFAULT 0, -- senders.id; 0: the company itself; negative: nobody
+    subject    bigint      NOT NULL DEFAULT 0, -- senders.id, sender_carriers.id; 0: the company itself; negative: nobody
     said       jsonb,                          -- values that change with time, such as the balance
     written_at timestamptz NOT NULL DEFAULT now(),
     due_at     timestamptz NOT NULL DEFAULT now(),

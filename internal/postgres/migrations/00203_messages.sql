@@ -154,7 +154,7 @@ CREATE TABLE sweeps (
     up_to bigint NOT NULL -- messages.id
 );
 
--- Ranges of ids counted in tallies: a range is counted again until all its messages are final.
+-- Ranges of ids counted in tallies and carried: a range is counted again until all its messages are final.
 CREATE TABLE tally_chunks (
     chunk      bigint      PRIMARY KEY, -- messages with id / 100000 = chunk (tallyChunk)
     up_to      bigint      NOT NULL DEFAULT 0, -- the last message that was counted
@@ -165,18 +165,42 @@ CREATE TABLE tally_chunks (
 );
 CREATE INDEX tally_chunks_open ON tally_chunks (chunk) WHERE NOT closed;
 
--- Messages by company, day and carrier.
+-- Messages by company, day and how they went. While a range of ids is open, it has rows of its own; the rows of closed
+-- ranges, and of purged messages, are added up in the rows with chunk -1, which are kept for ever.
 CREATE TABLE tallies (
-    company_id bigint NOT NULL,
-    day        date   NOT NULL, -- in Burundi
-    chunk      bigint NOT NULL, -- tally_chunks.chunk; -1 - chunk: messages that were purged before their chunk was closed
-    carrier    text   NOT NULL,
-    pending    bigint NOT NULL,
-    sent       bigint NOT NULL,
-    failed     bigint NOT NULL,
-    PRIMARY KEY (company_id, day, chunk, carrier)
+    company_id  bigint   NOT NULL,
+    day         date     NOT NULL, -- in Burundi
+    chunk       bigint   NOT NULL, -- tally_chunks.chunk; -1: of all closed chunks and all purged messages
+    carrier     text     NOT NULL,
+    sender      text     NOT NULL,
+    kind        smallint NOT NULL, -- 0 single, 1 batch, 2 test
+    channel     smallint NOT NULL, -- as in messages; 0: the API
+    cost_center text     NOT NULL, -- '': none
+    status      smallint NOT NULL, -- 0 pending, 1 sent, 2 failed, 3 pending and at a carrier
+    reason      text     NOT NULL, -- why they failed; '': they did not
+    messages    bigint   NOT NULL,
+    segments    bigint   NOT NULL,
+    to_carrier  bigint[], -- messages by the time until a carrier had them (timeBounds); NULL: no carrier has had any
+    to_receipt  bigint[], -- messages by the time from then to their receipt; NULL: there is no receipt
+    PRIMARY KEY (company_id, day, chunk, carrier, sender, kind, channel, cost_center, status, reason)
 );
-CREATE INDEX tallies_chunk ON tallies (chunk);
+CREATE INDEX tallies_chunk ON tallies (chunk) WHERE chunk >= 0;
+CREATE INDEX tallies_day ON tallies (day);
+
+-- Segments that carriers have, or may have, by the day when they got them: each copy counts where it went. Its chunks are
+-- those of tallies.
+CREATE TABLE carried (
+    day        date    NOT NULL, -- in Burundi
+    carrier    text    NOT NULL,
+    link       text    NOT NULL, -- '': not known
+    company_id bigint  NOT NULL, -- 0: the gateway's own messages
+    test       boolean NOT NULL,
+    chunk      bigint  NOT NULL,
+    accepted   bigint  NOT NULL, -- answered by the carrier, or proved by a receipt
+    unanswered bigint  NOT NULL, -- the carrier may have them
+    PRIMARY KEY (day, carrier, link, company_id, test, chunk)
+);
+CREATE INDEX carried_chunk ON carried (chunk) WHERE chunk >= 0;
 
 -- A Bloom filter of phone numbers per 10,000 ids, written once, when no further message can have such an id. An index
 -- on messages.phone_number would cost each message more WAL than its row.

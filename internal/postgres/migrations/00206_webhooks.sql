@@ -35,7 +35,7 @@ CREATE TABLE webhook_deliveries (
     tries            smallint    NOT NULL DEFAULT 0, -- attempts of this round; a re-send by hand begins a new round
     delivered        boolean     NOT NULL DEFAULT true,
     phone_number     text        NOT NULL,
-    client_reference text,                 -- of the message
+    labels           text,                 -- further members of data, byte for byte: client_reference and cost_center of the message
     data             text,                 -- member data of the body, byte for byte, of events from 2 on
     callback         text,                 -- of a callback: the report, a space and the URL. NULL: the endpoint gets the event
     -- Every call of the endpoint, oldest first: at, ms, status (none: no response), result (2xx 3xx 4xx 5xx timeout dns
@@ -72,15 +72,15 @@ CREATE TABLE webhook_first_calls (
     ids               bigint[]      NOT NULL,
     at                timestamptz[] NOT NULL,
     phone_numbers     text[]        NOT NULL,
-    client_references text[]        NOT NULL,
+    labels            text[]        NOT NULL,
     data              text[]        NOT NULL
 ) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0);
 
 -- The deliveries in webhook_first_calls, with the columns of webhook_deliveries.
 CREATE VIEW webhook_called AS
     SELECT d.*, false AS delivered, d.at AS due, NULL::timestamptz AS given_up_at, NULL::json AS attempts, NULL::text AS callback
-    FROM webhook_first_calls c, unnest(c.company_ids, c.ids, c.at, c.phone_numbers, c.client_references, c.data)
-        AS d(company_id, id, at, phone_number, client_reference, data);
+    FROM webhook_first_calls c, unnest(c.company_ids, c.ids, c.at, c.phone_numbers, c.labels, c.data)
+        AS d(company_id, id, at, phone_number, labels, data);
 
 -- Messages whose sender wants reports by GET of a URL: dlr-url of the Kannel interface. A row is written with its message
 -- and deleted when the message is final.

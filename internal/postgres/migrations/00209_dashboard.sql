@@ -5,6 +5,7 @@ CREATE TABLE campaigns (
     name        text        NOT NULL,
     sender      text        NOT NULL,
     template    text        NOT NULL,
+    cost_center text, -- of all its messages
     created_at  timestamptz NOT NULL DEFAULT now(),
     taken_until timestamptz, -- the process that sends it has it until then; NULL: sending has not begun
     paused      text        NOT NULL DEFAULT '' -- why its next part was refused; '': it was not

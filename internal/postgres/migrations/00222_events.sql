@@ -22,7 +22,7 @@ CREATE TABLE events (
     -- Its place among the company's events. Negative: none yet; minus the microseconds since 1970 when it was recorded.
     position         bigint      NOT NULL,
     phone_number     text        NOT NULL,
-    client_reference text,
+    labels text,
     data             text,
     PRIMARY KEY (company_id, id)
 ) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 5000);

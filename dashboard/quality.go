@@ -1,0 +1,233 @@
+package dashboard
+
+import (
+	"cmp"
+	"errors"
+	"slices"
+	"strconv"
+	"time"
+
+	"intumwa/accounts"
+	"intumwa/dashboard/words"
+	"intumwa/internal/postgres"
+	"intumwa/messages"
+	"intumwa/messages/submission"
+	"intumwa/sms"
+)
+
+const (
+	qualityDays   = 30 // of the page without a period
+	qualityByDay  = 92 // days that are shown one by one; a longer period is shown by month
+	qualityYears  = 5  // of the longest period
+	qualityLabels = 7  // below the plot
+)
+
+// qualityPage says what became of messages: of a company, or for administrators of all.
+type qualityPage struct {
+	Admin        bool
+	Path, Export string
+	Kinds        []option
+	Channels     []option
+	First, Last  time.Time
+	ByMonth      bool
+	Total        qualityRow
+	Days         []qualityRow // or months, the newest first
+	Carriers     []qualityRow // the one with most messages first
+	Reasons      []qualityReason
+	Others       int // reasons that the table lacks
+	Plot         plot
+	Company      *accounts.Company // the one that an administrator looks at; nil: all
+}
+
+// qualityRow is a row of a table.
+type qualityRow struct {
+	*messages.Quality
+
+	Name      string // of the day, month or carrier
+	Link      string // empty: none
+	Expired   int64
+	Rate      string
+	ToCarrier string // p50, p95 and p99
+	ToReceipt string
+}
+
+// qualityReason is a reason for which messages failed.
+type qualityReason struct {
+	Text, Code string // Code: the carrier's words; empty: the reason is ours
+	Messages   int64
+	Share      string
+}
+
+// quality is GET /quality.
+func (d *Dashboard) quality(v *visit, t tenant) error {
+	data, filter := v.qualityOf("/quality", messages.QualityFilter{Company: t.company()})
+	return v.page(v.fillQuality(&data, filter), "quality", data)
+}
+
+// adminQuality is GET /admin/quality: all companies, or the one of the parameter company.
+func (d *Dashboard) adminQuality(v *visit) error {
+	of, company, err := v.companyFilter()
+	if err != nil {
+		return err
+	}
+	data, filter := v.qualityOf("/admin/quality", of)
+	data.Admin, data.Company = true, company
+	return v.page(v.fillQuality(&data, filter), "quality", data)
+}
+
+// companyFilter reads an administrator's parameter company, the number of one; company is nil for all.
+func (v *visit) companyFilter() (filter messages.QualityFilter, company *accounts.Company, err error) {
+	f := v.parameters("company")
+	text := f.Value("company")
+	if text == "" {
+		return messages.QualityFilter{AllCompanies: true}, nil, nil
+	}
+	id, _ := strconv.ParseInt(text, 10, 64) // 0, of a text, is no company
+	found, err := v.d.rooms.Accounts.CompanyByID(v.ctx(), id)
+	switch {
+	case errors.Is(err, accounts.ErrNotFound):
+		f.refuse("company", "acts.company.wrong")
+		return filter, nil, nil
+	case err != nil:
+		return filter, nil, err
+	}
+	return messages.QualityFilter{Company: sms.CompanyID(id)}, &found, nil
+}
+
+// qualityOf reads the parameters of a page or a file.
+func (v *visit) qualityOf(path string, of messages.QualityFilter) (data qualityPage, filter messages.QualityFilter) {
+	f := v.parameters("from", "to", "carrier", "sender", "cost_center", "kind", "channel")
+	filter = of
+	filter.Carrier, filter.Sender, filter.CostCenter = f.Value("carrier"), f.Value("sender"), f.Value("cost_center")
+	data.Path, data.Export = path, f.address(path+".csv")
+	data.Kinds, data.Channels = v.choices(messages.Kinds, kindTexts), v.choices(messages.Channels, channelTexts)
+	if kind := f.Value("kind"); among(data.Kinds, kind) {
+		filter.Kind = kind
+	}
+	if channel := f.Value("channel"); among(data.Channels, channel) {
+		filter.Channel = channel
+	}
+	now := postgres.Now().In(words.Bujumbura)
+	filter.First, filter.Last = f.day("from"), f.day("to")
+	if filter.Last.IsZero() {
+		filter.Last = time.Date(now.Year(), now.Month(), now.Day(), 0, 0, 0, 0, words.Bujumbura)
+	}
+	if filter.First.IsZero() {
+		filter.First = filter.Last.AddDate(0, 0, 1-qualityDays)
+	}
+	switch {
+	case filter.Last.Before(filter.First):
+		f.refuse("to", "quality.period.turned")
+	case filter.First.AddDate(qualityYears, 0, 0).Before(filter.Last):
+		f.refuse("from", "quality.period.long", qualityYears)
+	}
+	data.First, data.Last = filter.First, filter.Last
+	data.ByMonth = filter.First.AddDate(0, 0, qualityByDay).Before(filter.Last)
+	return data, filter
+}
+
+// choices returns the names with their texts, after an empty one for any.
+func (v *visit) choices(names []string, texts map[string]string) []option {
+	list := v.options("", "quality.any")
+	for _, name := range names {
+		list = append(list, option{name, v.lang.T(texts[name])})
+	}
+	return list
+}
+
+// The texts of kinds and channels.
+var (
+	kindTexts    = map[string]string{"single": "quality.kind.single", "batch": "quality.kind.batch", "test": "quality.kind.test"}
+	channelTexts = map[string]string{"api": "quality.channel.api", "page": "quality.channel.page", "smpp": "quality.channel.smpp", "kannel": "quality.channel.kannel"}
+)
+
+// fillQuality counts the messages of the filter, once, and lays out the page. With a wrong parameter it counts nothing.
+func (v *visit) fillQuality(p *qualityPage, filter messages.QualityFilter) error {
+	p.Total.Quality = &messages.Quality{}
+	if !v.form().ok() {
+		return nil
+	}
+	by := messages.ByDay
+	if p.ByMonth {
+		by = messages.ByMonth
+	}
+	counted, err := v.d.rooms.Messages.Quality(v.ctx(), filter, by, messages.ByCarrier)
+	if err != nil {
+		return err
+	}
+	days, carriers := map[string]*messages.Quality{}, map[string]*messages.Quality{}
+	add := func(to map[string]*messages.Quality, key string, q *messages.Quality) {
+		if to[key] == nil {
+			to[key] = &messages.Quality{}
+		}
+		to[key].Add(q)
+	}
+	for i := range counted {
+		q := &counted[i]
+		add(days, q.Day.Format(time.DateOnly), q)
+		add(carriers, q.Carrier, q)
+		p.Total.Add(q)
+	}
+	p.Total = v.qualityRow("", p.Total.Quality)
+	for name, q := range carriers {
+		row := v.qualityRow(name, q)
+		if v.form().Value("carrier") == "" {
+			row.Link = v.form().address(p.Path, "carrier", name)
+		}
+		p.Carriers = append(p.Carriers, row)
+	}
+	slices.SortFunc(p.Carriers, func(a, b qualityRow) int {
+		return cmp.Or(cmp.Compare(b.Accepted(), a.Accepted()), cmp.Compare(a.Name, b.Name))
+	})
+	v.addDays(p, days)
+	for _, r := range p.Total.Reasons {
+		if len(p.Reasons) == firstsOnPage {
+			p.Others++
+			continue
+		}
+		text, code := v.reasonWords(r.Reason)
+		p.Reasons = append(p.Reasons, qualityReason{text, code, r.Messages, v.lang.T("charts.percent", v.lang.Decimal(r.Messages*1000/p.Total.Failed))})
+	}
+	return nil
+}
+
+// addDays adds the days or months to the table and the plot; the plot has also those without messages.
+func (v *visit) addDays(p *qualityPage, days map[string]*messages.Quality) {
+	day, step, name := p.First, func(t time.Time) time.Time { return t.AddDate(0, 0, 1) }, v.lang.Day
+	if p.ByMonth {
+		day, step, name = p.First.AddDate(0, 0, 1-p.First.Day()), func(t time.Time) time.Time { return t.AddDate(0, 1, 0) }, v.lang.Month
+	}
+	var labels []string
+	for ; !day.After(p.Last); day = step(day) {
+		q := cmp.Or(days[day.Format(time.DateOnly)], &messages.Quality{})
+		switch {
+		case q.Accepted() == 0:
+		case p.ByMonth:
+			p.Days = append(p.Days, v.qualityRow(name(day), q))
+		default:
+			p.Days = append(p.Days, v.qualityRow(v.lang.Date(day), q))
+		}
+		p.Plot.Columns, labels = append(p.Plot.Columns, sharesOf(q)), append(labels, name(day))
+	}
+	slices.Reverse(p.Days)
+	p.Plot.Top = 1000
+	for percent := int64(0); percent <= 100; percent += 25 {
+		p.Plot.line(percent*10, v.lang.T("quality.percent", percent))
+	}
+	for i := len(labels) - 1; i >= 0; i -= (len(labels) + qualityLabels - 1) / qualityLabels {
+		p.Plot.label(i, labels[i])
+	}
+}
+
+// sharesOf returns the outcomes in thousandths of all messages, rounded down.
+func sharesOf(q *messages.Quality) (o outcomes) {
+	if all := q.Accepted(); all > 0 {
+		o.Sent, o.Failed, o.Pending = q.Sent*1000/all, q.Failed*1000/all, q.Pending()*1000/all
+	}
+	return o
+}
+
+func (v *visit) qualityRow(name string, q *messages.Quality) qualityRow {
+	return qualityRow{Quality: q, Name: name, Expired: q.Because(submission.ReasonExpired),
+		Rate: outcomes{Sent: q.Sent, Failed: q.Failed}.rate(v.lang), ToCarrier: v.times(q.ToCarrier), ToReceipt: v.times(q.ToReceipt)}
+}

@@ -1,0 +1,124 @@
+package dashboard
+
+import (
+	"errors"
+	"strconv"
+	"strings"
+	"time"
+
+	"intumwa/messages"
+	"intumwa/messages/submission"
+)
+
+// qualityFileDays is how many days of a file are read at a time, if they have not too many rows.
+const qualityFileDays = 31
+
+// exportQuality is GET /quality.csv.
+func (d *Dashboard) exportQuality(v *visit, t tenant) error {
+	_, filter := v.qualityOf("/quality", messages.QualityFilter{Company: t.company()})
+	if !v.form().ok() {
+		return d.quality(v, t)
+	}
+	return v.qualityFile(t, filter, nil, nil)
+}
+
+// exportAdminQuality is GET /admin/quality.csv.
+func (d *Dashboard) exportAdminQuality(v *visit) error {
+	of, company, err := v.companyFilter()
+	if err != nil {
+		return err
+	}
+	_, filter := v.qualityOf("/admin/quality", of)
+	if !v.form().ok() {
+		return d.adminQuality(v)
+	}
+	t := tenant{User: v.session.User}
+	if company != nil {
+		t.Company = *company
+	}
+	return v.qualityFile(t, filter, []string{"sheet.number"}, []messages.Dimension{messages.ByCompany})
+}
+
+// qualityFile responds with a file of all counts by day and every property, the oldest first, and first by more
+// dimensions with their heads.
+func (v *visit) qualityFile(t tenant, filter messages.QualityFilter, moreHeads []string, more []messages.Dimension) error {
+	heads := v.texts(append(append([]string{"charts.day"}, moreHeads...), "charts.carrier", "csv.sender", "quality.kind", "quality.channel", "costcenter.title", "quality.messages",
+		"outcome.sent", "outcome.failed", "quality.expired", "quality.noreceipt", "quality.waiting", "csv.segments", "quality.credits", "quality.success")...)
+	for _, stage := range []string{"quality.tocarrier", "quality.toreceipt"} {
+		for _, share := range percentiles {
+			heads = append(heads, v.lang.T("quality.csv.ms", v.lang.T(stage), "p"+strconv.Itoa(int(share*100))))
+		}
+	}
+	heads = append(heads, v.lang.T("quality.reasons"))
+	by := append(append([]messages.Dimension{messages.ByDay}, more...), messages.ByCarrier, messages.BySender, messages.ByKind, messages.ByChannel, messages.ByCostCenter)
+	return v.export(t, "quality", heads, func(row func(...string) error) error {
+		return v.eachQuality(filter, by, func(q *messages.Quality) error {
+			cells := []string{q.Day.Format(time.DateOnly)}
+			if more != nil {
+				cells = append(cells, strconv.FormatInt(int64(q.Company), 10))
+			}
+			cells = append(cells, cell(q.Carrier), cell(q.Sender), v.lang.T(kindTexts[q.Kind]), v.lang.T(channelTexts[q.Channel]), cell(q.CostCenter))
+			for _, n := range []int64{q.Accepted(), q.Sent, q.Failed, q.Because(submission.ReasonExpired), q.AtCarrier, q.Waiting, q.Segments, q.Credits} {
+				cells = append(cells, strconv.FormatInt(n, 10))
+			}
+			return row(append(cells, v.qualityCells(q)...)...)
+		})
+	})
+}
+
+// qualityCells returns the last cells of a row: the rate, the times in milliseconds, and the reasons.
+func (v *visit) qualityCells(q *messages.Quality) []string {
+	rate := ""
+	if thousandths, ok := q.Success(); ok {
+		rate = v.lang.Decimal(thousandths)
+	}
+	cells := []string{rate}
+	for _, times := range []messages.Times{q.ToCarrier, q.ToReceipt} {
+		for _, share := range percentiles {
+			within, over, ok := times.Percentile(share)
+			text := ""
+			if ok {
+				text = strconv.FormatInt(within.Milliseconds(), 10)
+			}
+			if over {
+				text = v.lang.T("quality.over", text)
+			}
+			cells = append(cells, text)
+		}
+	}
+	var reasons []string
+	for _, r := range q.Reasons {
+		reasons = append(reasons, r.Reason+": "+strconv.FormatInt(r.Messages, 10))
+	}
+	return append(cells, cell(strings.Join(reasons, "; ")))
+}
+
+// eachQuality reads the counts of the filter's days in parts, each in a turn of its own.
+func (v *visit) eachQuality(filter messages.QualityFilter, by []messages.Dimension, do func(*messages.Quality) error) error {
+	size, last := qualityFileDays, filter.Last
+	for day := filter.First; !day.After(last); {
+		filter.First, filter.Last = day, day.AddDate(0, 0, size-1)
+		if filter.Last.After(last) {
+			filter.Last = last
+		}
+		var counted []messages.Quality
+		err := v.inTurn(func() (err error) {
+			counted, err = v.d.rooms.Messages.Quality(v.ctx(), filter, by...)
+			return err
+		})
+		if errors.Is(err, messages.ErrTooManyRows) && size > 1 {
+			size = 1
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		for i := range counted {
+			if err := do(&counted[i]); err != nil {
+				return err
+			}
+		}
+		day = day.AddDate(0, 0, size)
+	}
+	return nil
+}

@@ -1,0 +1,119 @@
+package dispatcher
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"intumwa/internal/postgres"
+	"intumwa/messages"
+	"intumwa/webhooks"
+)
+
+// Refuse, in the place of a carrier, means that no carrier takes over from a retired one.
+const Refuse = "refuse"
+
+// leaveAtOnce is how many messages one transaction takes away from a retired carrier.
+const leaveAtOnce = 2_000
+
+// leaving takes messages away from a retired carrier.
+type leaving struct {
+	pool    *pgxpool.Pool // with BatchUpdates
+	store   *messages.Store
+	hooks   *webhooks.Webhooks
+	refunds func(messages.Settled) bool
+	did     func(from string, handed map[string]int64, settled []messages.Settled, refunded int) // called after each commit
+}
+
+// leave works until nothing is left that may leave the carrier, or until the time is used up after a step.
+func (l *leaving) leave(ctx context.Context, from string, successors map[string]string, within time.Duration) error {
+	scheduled := false // the outbox first: it is what goes out next
+	return sliced(within, func() (more bool, err error) {
+		was := scheduled
+		full, err := l.step(ctx, from, successors, was)
+		scheduled = was || !full
+		return full || !was, err
+	})
+}
+
+// step takes some messages away in one transaction. full means that there may be more.
+func (l *leaving) step(ctx context.Context, from string, successors map[string]string, scheduled bool) (full bool, err error) {
+	var took messages.Leaving
+	var settled []messages.Settled
+	var refunded int
+	if err := postgres.InTx(ctx, l.pool, func(tx pgx.Tx) (err error) {
+		settled, refunded = nil, 0 // after a retry
+		if scheduled {
+			took, err = l.store.LeaveScheduled(ctx, tx, from, successors[from], leaveAtOnce)
+		} else {
+			took, err = l.store.LeaveOutbox(ctx, tx, from, successors, leaveAtOnce)
+		}
+		if err != nil || len(took.Finals) == 0 {
+			return err
+		}
+		settled, refunded, err = conclude(ctx, tx, l.store, l.hooks, l.refunds, took.Finals, messages.Rows{})
+		return err
+	}); err != nil {
+		return false, fmt.Errorf("taking messages away from %s: %w", from, err)
+	}
+	l.did(from, took.Handed, settled, refunded)
+	return took.Seen == leaveAtOnce, nil
+}
+
+// leaveRetired takes what waits for retired carriers away from them: also what a request brings that was routed before
+// its process knew. Any process does it: the record says all that it needs.
+func (d *recovery) leaveRetired(ctx context.Context) error {
+	list, err := messages.Retirements(ctx, d.pool)
+	if err != nil {
+		return err
+	}
+	d.retired = messages.Successors(list)
+	l := leaving{pool: d.hot, store: d.carrying, hooks: d.webhooks, refunds: d.refunds,
+		did: func(from string, handed map[string]int64, settled []messages.Settled, refunded int) {
+			for to, n := range handed {
+				d.metrics.rerouted.WithLabelValues(from).Add(float64(n))
+				d.log.Info("carrier is retired; another takes its messages", "event", "carrier_retired", "carrier", from, "by", to, "messages", n)
+			}
+			d.metrics.refunds.Add(float64(refunded))
+			d.report(settled)
+		}}
+	for _, r := range list {
+		if err := l.leave(ctx, r.Carrier, d.retired, taskSlice/time.Duration(len(list))); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Evacuated is what [Evacuate] did.
+type Evacuated struct {
+	Handed  int64 // messages that another carrier has now
+	Failed  int64 // messages that failed
+	Credits int64 // refunded for them
+}
+
+// Evacuate takes what waits for a retired carrier away from it, as dispatchers do all the time, until nothing is left or
+// the time is over. pool has BatchUpdates.
+func Evacuate(ctx context.Context, pool *pgxpool.Pool, hooks *webhooks.Webhooks, refund Refund, carrier string, within time.Duration) (done Evacuated, err error) {
+	list, err := messages.Retirements(ctx, pool)
+	if err != nil {
+		return done, err
+	}
+	l := leaving{pool: pool, store: messages.New(pool), hooks: hooks, refunds: refund.Pays,
+		did: func(_ string, handed map[string]int64, settled []messages.Settled, _ int) {
+			for _, n := range handed {
+				done.Handed += n
+			}
+			done.Failed += int64(len(settled))
+			_, debits := follows(settled, refund.Pays)
+			for _, back := range debits {
+				if !back.Test {
+					done.Credits += back.Amount
+				}
+			}
+		}}
+	return done, l.leave(ctx, carrier, messages.Successors(list), within)
+}

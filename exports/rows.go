@@ -1,0 +1,122 @@
+package exports
+
+import (
+	"context"
+	"encoding/csv"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"intumwa/dashboard/words"
+	"intumwa/messages"
+	"intumwa/messages/submission"
+)
+
+// heads are the columns; their names are those of the API, in every language: programs read the file too.
+var heads = []string{"message_id", "id", "client_reference", "batch", "from", "to", "segments", "encoding", "carrier", "link", "carrier_message_id",
+	"accepted", "submitted", "final", "status", "reason", "description", "credits", "cost_center"}
+
+// form is how a file is written.
+type form struct {
+	language  *words.Language
+	operators bool
+	bodies    bool
+	textsFrom time.Time // texts of messages that were accepted earlier are left out
+}
+
+func (f *form) begin(out *csv.Writer) error {
+	if f.bodies {
+		return out.Write(append(slices.Clone(heads), "body"))
+	}
+	return out.Write(heads)
+}
+
+// rows writes messages, with the credits that each cost after its refund.
+func (e *Exports) rows(ctx context.Context, f *form, out *csv.Writer, page []messages.Sent) error {
+	refs := make([][16]byte, len(page))
+	for i := range page {
+		refs[i] = page[i].ULID
+	}
+	refunded, err := e.ledger.Refunded(ctx, refs)
+	if err != nil {
+		return err
+	}
+	for i := range page {
+		m := &page[i]
+		credits := int64(0)
+		if !m.Test {
+			credits = int64(m.Segments) - refunded[m.ULID]
+		}
+		if err := out.Write(f.cells(m, credits)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// cells returns a message's row. Numbers have no plus sign, because it begins a formula in a spreadsheet.
+func (f *form) cells(m *messages.Sent, credits int64) []string {
+	batch, number := "", string(m.Number)
+	if m.BatchULID != nil {
+		batch = m.BatchULID.String()
+	}
+	if f.operators {
+		number = m.Number.Obscured()
+	}
+	var links, ids []string // at the carrier that took it
+	var submitted *time.Time
+	for i := range m.At {
+		s := &m.At[i]
+		if s.Carrier != m.Carrier {
+			continue
+		}
+		if submitted == nil {
+			submitted = &s.SubmittedAt
+		}
+		links, ids = once(links, s.Link), once(ids, s.ID())
+	}
+	final := m.SentAt
+	if final == nil {
+		final = m.FailedAt
+	}
+	row := []string{strconv.FormatInt(m.ID, 10), m.ULID.String(), words.Cell(m.Reference), batch, words.Cell(m.Sender), strings.TrimPrefix(number, "+"),
+		strconv.Itoa(m.Segments), m.Encoding.String(), words.Cell(m.Carrier), words.Cell(strings.Join(links, " ")), words.Cell(strings.Join(ids, " ")),
+		words.CellTime(&m.CreatedAt), words.CellTime(submitted), words.CellTime(final), m.Status.String(), words.Cell(m.FailureReason),
+		words.Cell(Describe(f.language, m.FailureReason)), strconv.FormatInt(credits, 10), words.Cell(m.Label)}
+	if f.bodies {
+		text := ""
+		if !m.CreatedAt.Before(f.textsFrom) {
+			text = words.Cell(m.Body)
+		}
+		row = append(row, text)
+	}
+	return row
+}
+
+// once adds a text that is not empty and not there yet.
+func once(list []string, text string) []string {
+	if text == "" || slices.Contains(list, text) {
+		return list
+	}
+	return append(list, text)
+}
+
+// Describe returns why a message failed: our reasons in a language, a carrier's unchanged.
+func Describe(l *words.Language, reason string) string {
+	switch reason {
+	case submission.ReasonExpired:
+		return l.T("life.expired")
+	case submission.ReasonNoReceipt:
+		return l.T("life.noreceipt")
+	case submission.ReasonNoAnswer:
+		return l.T("life.unanswered")
+	case submission.ReasonOptedOut:
+		return l.T("life.optedout")
+	case submission.ReasonClosed:
+		return l.T("life.closed")
+	case messages.ReasonCancelled:
+		return l.T("life.cancelled")
+	}
+	return reason
+}

@@ -1,0 +1,34 @@
+package messages
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"intumwa/internal/postgres"
+	"intumwa/sms"
+)
+
+// Carried is the segments of a company's messages that one link of a carrier got on one day. A copy counts at the carrier
+// that got it: what a second carrier got, and what was sent again, is counted at each.
+type Carried struct {
+	Day        time.Time // in Burundi, of submission: midnight UTC of its date
+	Carrier    string
+	Link       string        // "": not known
+	Company    sms.CompanyID // 0: the gateway's own messages (one-time codes)
+	Test       bool          // of messages that were not paid: to test numbers
+	Accepted   int64         // the carrier answered, or a receipt proved that it has the segment
+	Unanswered int64         // the carrier may have it
+}
+
+// Carried returns the segments that carriers got from the first day to the last, both included, by day, carrier, link and
+// company. An empty carrier means all, and an invalid company means all and the gateway's own. The numbers are those that
+// Tally last counted: of the last half minute they are missing, of messages without a receipt they are older. A receipt
+// that comes when all messages of its range are final no longer moves an unanswered segment to the accepted ones.
+func (s *Store) Carried(ctx context.Context, first, last time.Time, carrier string, company sms.CompanyID) ([]Carried, error) {
+	return postgres.All(ctx, s.pool, "reading what carriers got", pgx.RowToStructByPos[Carried], `
+		SELECT day, carrier, link, company_id, test, sum(accepted)::bigint, sum(unanswered)::bigint FROM carried
+		WHERE day >= $1 AND day <= $2 AND ($3 = '' OR carrier = $3) AND ($4 <= 0 OR company_id = $4)
+		GROUP BY 1, 2, 3, 4, 5 ORDER BY 1, 2, 3, 4, 5`, first.Format(time.DateOnly), last.Format(time.DateOnly), carrier, int64(company))
+}

@@ -1,0 +1,164 @@
+package messages
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"intumwa/internal/postgres"
+	"intumwa/messages/receipts"
+)
+
+// ErrTooManyRows means that a report has more rows than a page or a file should have: fewer days or properties give
+// fewer.
+var ErrTooManyRows = errors.New("the report has too many rows")
+
+// QualityMost is how many rows Quality returns at most.
+const QualityMost = 10_000
+
+// Quality counts messages by properties, in their order. It is the only source of such numbers: pages, charts, the API
+// and commands share it, and nothing but purges and audits proves it against messages.
+//
+// The newest 5,000 messages of the company (or of all) are counted now, with their states. Older ones are as last
+// counted by Tally: their states are up to half a minute old, or a twentieth of their age for messages older than ten
+// minutes. Messages among them that are not counted yet, of a company that sends more than 5,000 within half a minute,
+// are missing until then.
+func (s *Store) Quality(ctx context.Context, f QualityFilter, by ...Dimension) ([]Quality, error) {
+	if !f.Company.Valid() && !f.AllCompanies {
+		return nil, nil
+	}
+	statement, args := qualityStatement(f, by)
+	var list []Quality
+	q := Quality{}
+	var status int16
+	var reason string
+	var n, segments, credits int64
+	var toCarrier, toReceipt []int64
+	var kind, channel string
+	targets := make([]any, 0, len(by)+7)
+	for _, d := range by {
+		targets = append(targets, map[Dimension]any{ByDay: &q.Day, ByMonth: &q.Day, ByCompany: &q.Company, ByCarrier: &q.Carrier, BySender: &q.Sender,
+			ByKind: &kind, ByChannel: &channel, ByCostCenter: &q.CostCenter}[d])
+	}
+	targets = append(targets, &status, &reason, &n, &segments, &credits, &toCarrier, &toReceipt)
+	err := postgres.Each(ctx, s.pool, "counting messages", targets, func() error {
+		q.Kind, q.Channel = kind, channel
+		last := len(list) - 1
+		if last < 0 || !list[last].same(&q) {
+			if len(list) == QualityMost {
+				return ErrTooManyRows
+			}
+			list, last = append(list, q), last+1
+		}
+		list[last].take(status, reason, n)
+		list[last].Segments += segments
+		list[last].Credits += credits
+		list[last].ToCarrier.add(toCarrier)
+		list[last].ToReceipt.add(toReceipt)
+		return nil
+	}, statement, args...)
+	if err != nil {
+		return nil, err
+	}
+	for i := range list {
+		slices.SortStableFunc(list[i].Reasons, func(a, b Reason) int { return int(min(max(b.Messages-a.Messages, -1), 1)) })
+	}
+	return list, nil
+}
+
+// same reports whether two rows have the same properties.
+func (q *Quality) same(other *Quality) bool {
+	return q.Day.Equal(other.Day) && q.Company == other.Company && q.Carrier == other.Carrier && q.Sender == other.Sender &&
+		q.Kind == other.Kind && q.Channel == other.Channel && q.CostCenter == other.CostCenter
+}
+
+// take adds messages of a status and reason of tallies.
+func (q *Quality) take(status int16, reason string, n int64) {
+	switch status {
+	case 0:
+		q.Waiting += n
+	case 1:
+		q.Sent += n
+	case 2:
+		q.Failed += n
+		q.Reasons = append(q.Reasons, Reason{reason, n})
+	case 3:
+		q.AtCarrier += n
+	}
+}
+
+// dimensionColumns are the expressions of dimensions over tallies.
+var dimensionColumns = map[Dimension]string{
+	ByDay: "day", ByMonth: "date_trunc('month', day)::date", ByCompany: "company_id", ByCarrier: "carrier", BySender: "sender",
+	ByKind: `(ARRAY['` + strings.Join(Kinds, `','`) + `'])[kind + 1]`, ByChannel: `(ARRAY['` + strings.Join(Channels, `','`) + `'])[channel + 1]`,
+	ByCostCenter: "cost_center",
+}
+
+// liveMost is how many of the newest messages a query counts itself.
+const liveMost = 5_000
+
+// qualityStatement adds the rows of tallies to the messages counted now. Both parts are of one snapshot: a chunk's
+// messages are in its rows, or counted now, or, above its up_to, neither.
+func qualityStatement(f QualityFilter, by []Dimension) (statement string, args []any) {
+	args = []any{f.First.Format(time.DateOnly), f.Last.Format(time.DateOnly)}
+	arg := func(value any) string {
+		args = append(args, value)
+		return fmt.Sprintf("$%d", len(args))
+	}
+	where, of := `day >= $1 AND day <= $2`, `company_id <> 0`
+	if !f.AllCompanies || f.Company.Valid() {
+		of = `company_id = ` + arg(int64(f.Company))
+	}
+	for _, one := range []struct{ column, value string }{{"carrier", f.Carrier}, {"sender", f.Sender}, {"cost_center", f.CostCenter}} {
+		if one.value != "" {
+			where += ` AND ` + one.column + ` = ` + arg(one.value)
+		}
+	}
+	if f.Kind != "" {
+		where += ` AND kind = ` + arg(int16(slices.Index(Kinds, f.Kind)))
+	}
+	if f.Channel != "" {
+		where += ` AND channel = ` + arg(int16(slices.Index(Channels, f.Channel)))
+	}
+	if f.Paid {
+		where += ` AND kind <> 2`
+	}
+	columns := ""
+	for _, d := range by {
+		columns += dimensionColumns[d] + ", "
+	}
+	group := make([]string, len(by)+2)
+	for i := range group {
+		group[i] = fmt.Sprint(i + 1)
+	}
+	order := strings.Join(group, ", ")
+	chunk := fmt.Sprint(tallyChunk)
+	return `WITH edge AS MATERIALIZED (
+			SELECT coalesce((SELECT id FROM messages WHERE ` + of + ` ORDER BY ` + orderOf(f) + ` OFFSET ` + fmt.Sprint(liveMost) + ` LIMIT 1), -1) AS id
+		), open AS MATERIALIZED (
+			SELECT c.chunk, c.chunk * ` + chunk + ` <= edge.id AS stored, (c.chunk + 1) * ` + chunk + ` AS past,
+				CASE WHEN c.chunk * ` + chunk + ` <= edge.id THEN greatest(c.up_to, edge.id) + 1 ELSE c.chunk * ` + chunk + ` END AS first
+			FROM tally_chunks c, edge WHERE NOT c.closed
+			UNION ALL SELECT NULL, false, ` + fmt.Sprint(int64(1)<<62) + `, greatest(edge.id + 1, coalesce((SELECT max(chunk) + 1 FROM tally_chunks), 0) * ` + chunk + `) FROM edge
+		), live AS MATERIALIZED (
+			SELECT m.* FROM open CROSS JOIN LATERAL (SELECT * FROM messages WHERE ` + of + ` AND id >= open.first AND id < open.past) m
+		)
+		SELECT ` + columns + `status, reason, sum(messages)::bigint, sum(segments)::bigint, coalesce(sum(segments) FILTER (WHERE kind <> 2), 0)::bigint,
+			` + sumOf("to_carrier") + `, ` + sumOf("to_receipt") + `
+		FROM (
+			SELECT ` + tallyColumns + ` FROM tallies t WHERE ` + of + ` AND (chunk = ` + finalChunk + ` OR chunk IN (SELECT chunk FROM open WHERE stored))
+			UNION ALL
+			SELECT ` + tallyColumns + ` FROM (` + rollup(`live m`, `LATERAL `+receipts.Times(`s.message_id = m.id`)) + `) n
+		) t WHERE ` + where + ` GROUP BY ` + order + ` ORDER BY ` + order, args
+}
+
+// orderOf orders messages by an index, the newest first.
+func orderOf(f QualityFilter) string {
+	if !f.AllCompanies || f.Company.Valid() {
+		return `company_id DESC, id DESC`
+	}
+	return `id DESC`
+}

@@ -1,0 +1,128 @@
+package messages_test
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"intumwa/messages"
+	"intumwa/messages/submission"
+)
+
+func (d *testStore) retires(name, to string) (err error) {
+	d.Helper()
+	return pgx.BeginFunc(d.Context(), d.pool, func(tx pgx.Tx) error {
+		_, err := messages.Retire(d.Context(), tx, name, to)
+		return err
+	})
+}
+
+// leaves takes all away from carrier and finishes what fails.
+func (d *testStore) leaves() (handed map[string]int64, failed []int64) {
+	d.Helper()
+	d.tx(func(ctx context.Context, tx pgx.Tx) error {
+		list, err := messages.Retirements(ctx, tx)
+		if err != nil {
+			return err
+		}
+		successors := messages.Successors(list)
+		outbox, err := d.LeaveOutbox(ctx, tx, carrier, successors, 100)
+		if err != nil {
+			return err
+		}
+		scheduled, err := d.LeaveScheduled(ctx, tx, carrier, successors[carrier], 100)
+		if err != nil {
+			return err
+		}
+		handed = map[string]int64{}
+		for _, l := range []messages.Leaving{outbox, scheduled} {
+			for to, n := range l.Handed {
+				handed[to] += n
+			}
+			for _, f := range l.Finals {
+				if f.Reason != submission.ReasonClosed {
+					d.Errorf("message %d fails with %q", f.MessageID, f.Reason)
+				}
+				failed = append(failed, f.MessageID)
+			}
+			if _, err := d.Finish(ctx, tx, l.Finals, messages.Rows{}); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	slices.Sort(failed)
+	return handed, failed
+}
+
+// TestLeaving: what waits for a retired carrier leaves it, but for what that may have.
+func TestLeaving(t *testing.T) {
+	for _, to := range []string{"leo", ""} {
+		t.Run("to "+to, func(t *testing.T) {
+			d := newHotStore(t)
+			plain, held, later := d.pending(1)[0], d.pending(1)[0], d.pending(1, func(m *messages.Message) { m.SendAt, m.Scheduled = time.Now().Add(time.Hour), true })[0]
+			cut, away, quiet, claimed := d.pending(1, segments(2))[0], d.pending(1)[0], d.pending(1)[0], d.pending(1)[0]
+			d.exec(`UPDATE outbox SET due_at = '9999-12-31T00:00:00Z' WHERE message_id = $1`, held)
+			d.exec(`INSERT INTO segments (message_id, segment, total, carrier, link, key, submitted_at) VALUES ($1, 1, 2, $2, '', '?x', now())`, cut, carrier)
+			d.exec(`UPDATE outbox SET attempts = 1, due_at = now() + interval '10 seconds' WHERE message_id = $1`, cut)
+			d.exec(`UPDATE outbox SET home = 'smart' WHERE message_id = $1`, away)
+			d.exec(`UPDATE outbox SET due_at = now() + interval '20 minutes', since = now() + interval '20 minutes', pushed_at = NULL WHERE message_id = $1`, quiet)
+			d.exec(`UPDATE outbox SET claimed_by = 7, epoch = 1, begun = true WHERE message_id = $1`, claimed)
+			if err := d.retires(carrier, to); err != nil {
+				t.Fatal(err)
+			}
+			handed, failed := d.leaves()
+			want, fail := map[string]int64{"leo": 4, "smart": 1}, []int64(nil)
+			if to == "" {
+				want, fail = map[string]int64{"smart": 1}, []int64{plain, held, later, quiet}
+			}
+			if !maps.Equal(handed, want) || !slices.Equal(failed, fail) {
+				t.Errorf("handed %v, failed %v; want %v and %v", handed, failed, want, fail)
+			}
+			if n := d.count(`SELECT count(*) FROM outbox o JOIN messages m ON m.id = o.message_id WHERE m.carrier <> o.carrier`); n != 0 {
+				t.Errorf("%d messages have another carrier than their rows", n)
+			}
+			if got := column[int64](d, `SELECT message_id FROM outbox WHERE carrier = $1 ORDER BY 1`, carrier); !slices.Equal(got, []int64{cut, claimed}) {
+				t.Errorf("%v stay, want %v", got, []int64{cut, claimed})
+			}
+			if n := d.count(`SELECT count(*) FROM outbox WHERE message_id = $1 AND due_at = expires_at`, cut); n != 1 {
+				t.Error("the carrier may have a message, which is due again")
+			}
+			if n := d.count(`SELECT count(*) FROM outbox WHERE message_id = $1 AND due_at < now() + interval '19 minutes'`, quiet); n != 0 {
+				t.Error("quiet hours are over early")
+			}
+			if handed, failed := d.leaves(); len(handed)+len(failed) > 0 {
+				t.Errorf("a second time: handed %v, failed %v", handed, failed)
+			}
+			d.tx(func(ctx context.Context, tx pgx.Tx) error { _, err := messages.Reopen(ctx, tx, carrier); return err })
+			if n := d.count(`SELECT count(*) FROM outbox WHERE message_id = $1 AND due_at <= now()`, cut); n != 1 {
+				t.Error("the carrier is open again, and its message is not due")
+			}
+		})
+	}
+}
+
+// TestRetiring: a carrier is retired to one that is not, so that no circle comes up. A successor may be retired later.
+func TestRetiring(t *testing.T) {
+	d := newTestStore(t)
+	for _, one := range []struct {
+		name, to string
+		want     error
+	}{{"smart", "leo", nil}, {"leo", "smart", messages.ErrRetired}, {"leo", "lumitel", nil}, {"onatel", "leo", messages.ErrRetired}, {"smart", "onatel", nil}, {"onatel", "", nil}} {
+		if err := d.retires(one.name, one.to); !errors.Is(err, one.want) {
+			t.Errorf("%s to %s: %v, want %v", one.name, one.to, err, one.want)
+		}
+	}
+	list, err := messages.Retirements(t.Context(), d.pool)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := messages.Successors(list), (map[string]string{"smart": "", "leo": "lumitel", "onatel": ""}); !maps.Equal(got, want) {
+		t.Errorf("successors %v, want %v", got, want)
+	}
+}

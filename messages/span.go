@@ -1,0 +1,75 @@
+package messages
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"intumwa/internal/postgres"
+	"intumwa/messages/receipts"
+	"intumwa/sms"
+)
+
+// Span is a company's messages of a time, to be read in parts, the oldest first.
+type Span struct {
+	Company sms.CompanyID
+	From    time.Time // created: inclusive
+	To      time.Time // exclusive
+
+	// Ids between which all of them are, both exclusive. Later parts begin after the last id that was read.
+	After, Until int64
+}
+
+// SpanOf returns a company's messages of a time: those that are recorded by now.
+func (s *Store) SpanOf(ctx context.Context, company sms.CompanyID, from, to time.Time) (Span, error) {
+	span := Span{Company: company, From: from, To: to}
+	after, until, err := s.reach(ctx, Filter{From: from, To: to})
+	if err != nil {
+		return span, err
+	}
+	span.After, span.Until = max(0, after-1), until
+	return span, nil
+}
+
+// Sent is a message with the segments that its carriers got.
+type Sent struct {
+	Record
+
+	Label string // the customer's cost centre; "": none
+	At    []receipts.SegmentRecord
+}
+
+// Read returns up to limit messages of a span with their segments, with three queries. There are no more if it returns
+// fewer.
+func (s *Store) Read(ctx context.Context, span Span, limit int) ([]Sent, error) {
+	if !span.Company.Valid() {
+		return nil, nil
+	}
+	page := `(SELECT m.* FROM messages m WHERE m.company_id = $1 AND m.id > $2 AND m.id < $3 AND m.created_at >= $4 AND m.created_at < $5 ORDER BY m.id LIMIT $6)`
+	records, err := postgres.All(ctx, s.pool, "reading a span of messages", scanRecord, recordsOf(page)+` ORDER BY m.id`,
+		int64(span.Company), span.After, span.Until, span.From, span.To, limit)
+	if err != nil || len(records) == 0 {
+		return nil, err
+	}
+	ids := make([]int64, len(records))
+	for i := range records {
+		ids[i] = records[i].ID
+	}
+	b := &pgx.Batch{}
+	segments := receipts.QueueSegments(b, ids)
+	var id int64
+	var label string
+	labels := make(map[int64]string)
+	postgres.EachQueued(b.Queue(`SELECT id, cost_center FROM messages WHERE id = ANY($1) AND cost_center IS NOT NULL`, ids), []any{&id, &label},
+		func() error { labels[id] = label; return nil })
+	if err := s.pool.SendBatch(ctx, b).Close(); err != nil {
+		return nil, fmt.Errorf("reading the segments of %d messages: %w", len(ids), err)
+	}
+	all := make([]Sent, len(records))
+	for i, r := range records {
+		all[i] = Sent{r, labels[r.ID], segments[r.ID]}
+	}
+	return all, nil
+}
