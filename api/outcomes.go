@@ -21,7 +21,7 @@ var outcomes = []outcome{
 		"Remis au téléphone, si l’opérateur envoie des accusés de réception. Un opérateur qui n’en envoie pas confirme seulement qu’il a pris le message."}},
 	{sms.Failed, submission.ReasonExpired, words{"Its time ended before a carrier had it.", "Son délai a pris fin avant qu’un opérateur ne l’ait."}},
 	{sms.Failed, submission.ReasonOptedOut, words{"The recipient opted out after you sent it and before a carrier had it.", "Le destinataire s’est désinscrit après votre envoi, avant qu’un opérateur n’ait le message."}},
-	{sms.Failed, submission.ReasonClosed, words{"Its carrier has closed, and no other serves the number. No carrier had the message.", "Son opérateur a fermé, et aucun autre ne dessert le numéro. Aucun opérateur n’avait le message."}},
+	{sms.Failed, submission.ReasonClosed, words{"Its carrier has closed, and no other takes it: none serves the number, or the sender is not registered there.", "Son opérateur a fermé, et aucun autre ne le prend : aucun ne dessert le numéro, ou l’expéditeur n’y est pas enregistré."}},
 	{sms.Failed, messages.ReasonCancelled, words{"You or we cancelled it before a carrier had it.", "Vous ou nous l’avons annulé avant qu’un opérateur ne l’ait."}},
 	{sms.Failed, submission.ReasonNoReceipt, words{"A carrier took it and never reported the outcome. It may have arrived.", "Un opérateur l’a pris et n’a jamais donné de résultat. Il est peut-être arrivé."}},
 	{sms.Failed, submission.ReasonNoAnswer, words{"A carrier may have it: it did not answer, and this installation does not send twice.", "Un opérateur l’a peut-être : il n’a pas répondu, et cette installation n’envoie jamais deux fois."}},

@@ -31,10 +31,10 @@ const (
 	onBatches  operations = "sendBulk sendTemplate"
 	onBodies              = onSends + " previewSms putTestNumber verifyTestNumber addOptOuts"
 	onLists    operations = "listSms listBatchMessages listWebhookDeliveries listInbound listOptOuts"
-	onFiltered            = onLists + " removeOptOut"
+	onFiltered            = onLists + " removeOptOut getUsage"
 	onCancels  operations = "cancelSms cancelBatch cancelBatchByID"
 	onNamed               = "getSms getBatch listBatchMessages getWebhookDelivery resendWebhookDelivery getInbound removeOptOut " + onCancels
-	onReads               = onLists + " listEvents getSms getBatch getBalance getTestNumber getWebhookDelivery getInbound"
+	onReads               = onLists + " listEvents getSms getBatch getBalance getUsage getTestNumber getWebhookDelivery getInbound"
 	onAsked               = onReads + " removeOptOut " + onCancels
 	onLooks               = onAsked + " resendWebhookDelivery addOptOuts putTestNumber verifyTestNumber"
 	onChanges             = onBodies + " resendWebhookDelivery removeOptOut " + onCancels

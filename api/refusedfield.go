@@ -182,6 +182,27 @@ var (
 	sinceInvalid = newInvalid("since_invalid", "since", "The since must be a date and time such as 2026-03-01T10:00:00+02:00.", "listWebhookDeliveries",
 		words{"It is not a time.", "Ce n’est pas une date valide."},
 		words{"RFC 3339.", "Donnez une date RFC 3339."})
+	usageFromRequired = newInvalidItem("from_required", "from", endRequired, "getUsage",
+		words{"The report has no first day.", "Le relevé n’a pas de premier jour."},
+		words{"Give the first day.", "Donnez le premier jour."})
+	usageToRequired = newInvalidItem("to_required", "to", endRequired, "getUsage",
+		words{"The report has no last day.", "Le relevé n’a pas de dernier jour."},
+		words{"Give the last day.", "Donnez le dernier jour."})
+	usageFromInvalid = newInvalid("from_invalid", "from", "The from must be a day such as 2026-03-01.", "getUsage",
+		words{"It is not a day.", "Ce n’est pas un jour."},
+		words{"Year, month and day, without a time.", "Donnez l’année, le mois et le jour, sans heure."})
+	usageToInvalid = newInvalid("to_invalid", "to", "The to must be a day such as 2026-03-31.", "getUsage",
+		words{"It is not a day.", "Ce n’est pas un jour."},
+		words{"Year, month and day, without a time.", "Donnez l’année, le mois et le jour, sans heure."})
+	usagePeriodInvalid = newInvalid("period_invalid", "to", "The to must not be before the from, and the period must not exceed 400 days.", "getUsage",
+		words{"The days are in the wrong order, or the period is too long.", "Les jours sont dans le mauvais ordre, ou la période est trop longue."},
+		words{"Correct the days, or ask for a year at a time.", "Corrigez les jours, ou demandez une année à la fois."})
+	usageByInvalid = newInvalid("by_invalid", "by", "The by must be day or month, and may add carrier, sender and cost_center, separated by commas.", "getUsage",
+		words{"It has neither day nor month, or both, another word, or one twice.", "Il ne contient ni day ni month, ou les deux, ou un autre mot, ou un mot deux fois."},
+		words{"For example by=month,sender.", "Par exemple by=month,sender."})
+	usageTooLong = newInvalid("too_many_rows", "by", "The report has more than 10000 rows. Ask for fewer days or fewer properties.", "getUsage",
+		words{"The days, senders and cost centres give too many rows.", "Les jours, les expéditeurs et les centres de coûts donnent trop de lignes."},
+		words{"Ask for one month, or leave out a property.", "Demandez un seul mois, ou retirez une propriété."})
 	parameterUnknown = newInvalidItem("parameter_unknown", "K", endParameter, onAsked,
 		words{"The look-up does not have this parameter; it may be mistyped.", "La consultation n’a pas ce paramètre ; il est peut-être mal écrit."},
 		words{"See the parameters of the endpoint.", "Consultez les paramètres du point de terminaison."})

@@ -46,6 +46,7 @@ func (a *API) table() ([]route, error) {
 		look(http.MethodDelete, "/v1/batches/:id", a.noParameters, respond(a, a.cancelBatch)),
 		look(http.MethodGet, "/v1/batches/:id/messages", respond(a, a.listBatchMessages)),
 		look(http.MethodGet, "/v1/balance", a.noParameters, respond(a, a.balance)),
+		look(http.MethodGet, "/v1/usage", respond(a, a.usage)),
 		look(http.MethodGet, "/v1/test-number", a.noParameters, respond(a, a.getTestNumber)),
 		change(http.MethodPut, "/v1/test-number", a.putTestNumber),
 		change(http.MethodPost, "/v1/test-number/verify", a.verifyTestNumber),

@@ -56,10 +56,7 @@ func (m *Money) Plus(n *Money) *Money {
 
 // Minus returns the difference, which is unknown if one of the two is.
 func (m *Money) Minus(n *Money) *Money {
-	if n == nil {
-		return nil
-	}
-	return m.Plus(&Money{new(big.Int).Neg(n.centimes)})
+	return m.Plus(n.Negative())
 }
 
 // Sign is negative, 0 or positive, as the amount is.
@@ -87,4 +84,12 @@ func (m *Money) MarshalJSON() ([]byte, error) {
 		return []byte("null"), nil
 	}
 	return []byte(m.String()), nil
+}
+
+// Negative returns the amount with the other sign, nil if it is unknown.
+func (m *Money) Negative() *Money {
+	if m == nil {
+		return nil
+	}
+	return &Money{new(big.Int).Neg(m.centimes)}
 }

@@ -63,6 +63,33 @@ func (p Prices) cuts(from, to time.Time) []time.Time {
 	return append(cuts, to)
 }
 
+// Span returns the part of a period, without its credits, in which the price is that of a moment.
+func (p Prices) Span(at, from, to time.Time) (part Part) {
+	cuts := p.cuts(from, to)
+	for i := range len(cuts) - 1 {
+		if part = (Part{From: cuts[i], To: cuts[i+1], Price: p.At(cuts[i])}); at.Before(part.To) {
+			break
+		}
+	}
+	return part
+}
+
+// AllPrices are the prices of all companies.
+type AllPrices map[sms.CompanyID]Rates // of company 0: the default
+
+// Of returns the prices of a company.
+func (a AllPrices) Of(company sms.CompanyID) Prices { return Prices{Own: a[company], Default: a[0]} }
+
+// Cuts returns from, the days after it and before to on which a price changes, and to.
+func (a AllPrices) Cuts(from, to time.Time) []time.Time {
+	cuts := []time.Time{from, to}
+	for company := range a {
+		cuts = append(cuts, a.Of(company).cuts(from, to)...)
+	}
+	slices.SortFunc(cuts, time.Time.Compare)
+	return slices.CompactFunc(cuts, time.Time.Equal)
+}
+
 func same(a, b *Centimes) bool { return a == b || a != nil && b != nil && *a == *b }
 
 // How far from today a rate may begin, and how many a company or carrier may have.
@@ -114,7 +141,7 @@ var (
 func (t rateTable[K]) rates(ctx context.Context, db postgres.Querier, of K) (Rates, error) {
 	rates, err := postgres.All(ctx, db, fmt.Sprintf("reading the prices of %v", of), func(row pgx.CollectableRow) (r Rate, err error) {
 		err = row.Scan(&r.From, &r.Price)
-		r.From = time.Date(r.From.Year(), r.From.Month(), r.From.Day(), 0, 0, 0, 0, sms.Burundi)
+		r.From = midnight(r.From)
 		return r, err
 	}, t.read, of)
 	return rates, err
@@ -171,16 +198,31 @@ func (l *Ledger) PricesOf(ctx context.Context, company sms.CompanyID) (p Prices,
 	return p, err
 }
 
+// AllPrices returns the prices of all companies.
+func (l *Ledger) AllPrices(ctx context.Context) (AllPrices, error) {
+	all := make(AllPrices)
+	return all, eachRate(ctx, l.pool, func(company int64, r Rate) { all[sms.CompanyID(company)] = append(all[sms.CompanyID(company)], r) },
+		`SELECT company_id, valid_from, centimes FROM credit_prices ORDER BY company_id, valid_from`)
+}
+
 // Tariffs returns the tariffs of all carriers that have some.
 func (l *Ledger) Tariffs(ctx context.Context) (map[string]Rates, error) {
 	all := make(map[string]Rates)
-	var carrier string
+	return all, eachRate(ctx, l.pool, func(carrier string, r Rate) { all[carrier] = append(all[carrier], r) },
+		`SELECT carrier, valid_from, centimes FROM carrier_tariffs ORDER BY carrier, valid_from`)
+}
+
+func eachRate[K any](ctx context.Context, db postgres.Querier, do func(K, Rate), query string) error {
+	var of K
 	var r Rate
-	err := postgres.Each(ctx, l.pool, "reading the carriers' tariffs", []any{&carrier, &r.From, &r.Price}, func() error {
-		r.From = time.Date(r.From.Year(), r.From.Month(), r.From.Day(), 0, 0, 0, 0, sms.Burundi)
-		all[carrier] = append(all[carrier], r)
+	return postgres.Each(ctx, db, "reading all prices", []any{&of, &r.From, &r.Price}, func() error {
+		do(of, Rate{midnight(r.From), r.Price})
 		r.Price = nil // a new one for the next row
 		return nil
-	}, `SELECT carrier, valid_from, centimes FROM carrier_tariffs ORDER BY carrier, valid_from`)
-	return all, err
+	}, query)
+}
+
+// midnight returns the midnight in Burundi that begins the day of a date.
+func midnight(date time.Time) time.Time {
+	return time.Date(date.Year(), date.Month(), date.Day(), 0, 0, 0, 0, sms.Burundi)
 }

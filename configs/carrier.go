@@ -36,7 +36,7 @@ type Carrier struct {
 	UnknownHold        time.Duration     `yaml:"unknown_hold" default:"5m" min:"1s" max:"24h" text:"How long to wait for a submit_sm_resp in an open session before on_ambiguous; longer than enquire_link plus its 10s."`
 	Failover           []string          `yaml:"failover" text:"Carriers to try, in this order, when every link of this one has been down for 10s. They must reach the same numbers."`
 	SecondCarrier      string            `yaml:"second_carrier" text:"Carrier to try once for a message that this one refuses as unroutable, or reports as UNDELIV within a minute."`
-	SenderRegistration string            `yaml:"sender_registration" default:"not_needed" oneof:"required not_needed" text:"required: the operator of the network registers each sender name. A sender about which admin sender carrier set has recorded nothing is then refused with 400 before it is charged: docs/senders.md."`
+	SenderRegistration string            `yaml:"sender_registration" default:"not_needed" oneof:"required not_needed" text:"required: the operator of the network registers each sender name. A sender about which admin sender carrier set has recorded nothing then gets 400 before anything is charged: docs/customers.md."`
 	Links              []Link            `yaml:"links" required:"true" text:"The binds at its SMSCs; at least one. An account that may bind several times has a link for each, with its part of window and tps."`
 }
 

@@ -219,7 +219,7 @@ func TestMarkupAtAdministrators(t *testing.T) {
 	c := newClient(w)
 	c.inside("root@example.com")
 	for _, path := range []string{"/admin", "/admin/companies", "/admin/companies?q=" + url.QueryEscape(hostile), companyPath(company.ID), "/admin/senders", "/admin/senders/1", "/admin/senders/late", "/admin/senders/1/letter?carrier=leo", "/admin/links",
-		"/admin/receipts", "/admin/inbound", "/admin/users", "/admin/acts", "/admin/acts?actor=" + url.QueryEscape(hostile), "/admin/acts?company=" + url.QueryEscape(hostile),
+		"/admin/money", "/admin/money?month=" + url.QueryEscape(hostile), "/admin/receipts", "/admin/inbound", "/admin/users", "/admin/acts", "/admin/acts?actor=" + url.QueryEscape(hostile), "/admin/acts?company=" + url.QueryEscape(hostile),
 		"/admin/search?q=" + url.QueryEscape("x "+hostile), "/admin/search?q=61000001", "/admin/messages/" + message.String()} {
 		a := c.get(path)
 		if a.StatusCode != http.StatusOK && a.StatusCode != http.StatusUnprocessableEntity {

@@ -203,6 +203,12 @@ func viewOf(l *words.Language, link dispatcher.LinkState, now time.Time) linkVie
 		row.Refusals = l.T("links.refused", link.Refused.String())
 	}
 	switch {
+	case link.RetiredTo != nil && link.State != "bound" && !link.Unheld && link.State != "paused":
+		row.Kind, row.Shown, row.Why = wait, l.T("links.state.retired"), l.T("links.why.retired.down")
+	case link.RetiredTo != nil && *link.RetiredTo == dispatcher.Refuse:
+		row.Kind, row.Shown, row.Why = off, l.T("links.state.retired"), l.T("links.why.closed")
+	case link.RetiredTo != nil:
+		row.Kind, row.Shown, row.Why = off, l.T("links.state.retired"), l.T("links.why.retired", sms.Printable(*link.RetiredTo))
 	case link.State == "paused":
 		row.Kind, row.Shown, row.Why = off, l.T("links.state.paused"), l.T("links.why.paused")
 	case link.Unheld:

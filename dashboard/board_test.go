@@ -36,6 +36,9 @@ func TestLinkProblems(t *testing.T) {
 		"down":      {func(s *dispatcher.LinkState) { s.State, s.ServedAt = "down", now.Add(-time.Hour) }, bad, "Down", bad},
 		"silent":    {func(s *dispatcher.LinkState) { s.Overdue = 5 }, bad, "Silent", bad},
 		"slow":      {func(s *dispatcher.LinkState) { s.Overdue = 1 }, wait, "Bound", wait},
+		"retired":   {func(s *dispatcher.LinkState) { s.RetiredTo = new("leo") }, off, "Retired", wait},
+		"closed":    {func(s *dispatcher.LinkState) { s.RetiredTo = new(dispatcher.Refuse) }, off, "Retired", wait},
+		"cut off":   {func(s *dispatcher.LinkState) { s.RetiredTo, s.State = new("leo"), "down" }, wait, "Retired", wait},
 		"throttled": {func(s *dispatcher.LinkState) { s.Throttled = 12 }, wait, "Throttled", wait},
 	} {
 		link := well

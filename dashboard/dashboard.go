@@ -34,6 +34,7 @@ type Options struct {
 	PublicURL      string        // the address of the dashboard, for links in mails: https://sms.example.com
 	DocsURL        string        // of the API's reference; empty: no link to it
 	CreditsNotice  string        // how customers get credits, from the operator
+	Operator       Operator      // who runs the installation
 	APIURL         string        // {base_url} of the API, for examples: https://sms.example.com/v1
 	TrustedProxies []string      // whose X-Forwarded-For is trusted
 	SecureCookies  bool          // HTTPS only

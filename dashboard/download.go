@@ -160,7 +160,9 @@ func (v *visit) sendFacts(owner int64, company sms.CompanyID) error {
 	return v.sendDocument(owner, int64(company), func() (accounts.Document, error) {
 		facts, err := a.FactsOf(v.ctx(), company)
 		return facts.Document, err
-	}, func(d accounts.Document, from, size int) ([]byte, error) { return a.DocumentPart(v.ctx(), company, d, from, size) })
+	}, func(d accounts.Document, from, size int) ([]byte, error) {
+		return a.DocumentPart(v.ctx(), company, d, from, size)
+	})
 }
 
 // sendDocument responds with a document as a download: somebody else controls its content. id is in the file's name. It

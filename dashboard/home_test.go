@@ -1,10 +1,13 @@
 package dashboard
 
 import (
+	"fmt"
 	"net/http"
 	"regexp"
 	"strings"
 	"testing"
+
+	"intumwa/messages"
 )
 
 var mainButton = regexp.MustCompile(`<a class="button" href="([^"]*)"`)
@@ -34,4 +37,32 @@ func TestHome(t *testing.T) {
 	if a = c.get("/"); !strings.Contains(a.body, "more than a year") || regexp.MustCompile(`about [0-9,]+ days`).MatchString(a.body) {
 		t.Errorf("with many credits:\n%s", a.body)
 	}
+}
+
+// TestTodayIsNow: pages count messages that no task has counted yet, beside those that one has.
+func TestTodayIsNow(t *testing.T) {
+	w := stillWorld(t, nil)
+	c, company := w.merchant("bob", 10_000)
+	send := func(n int) {
+		w.exec(`insert into messages (ulid, company_id, user_id, phone_number, sender, body, encoding, segments, test, carrier, status)
+			select gen_random_uuid(), $1, 1, '+25779000001', 'DEMO', 'x', 0, 1, false, 'leo', case when n % 3 = 0 then 0 else 1 end from generate_series(1, $2) n`, company.ID, n)
+	}
+	shows := func(n, pending int) {
+		t.Helper()
+		today := fmt.Sprintf(`<dt>Total</dt><dd>%d</dd></div>\s*<div><dt>Sent</dt><dd>%d</dd></div>\s*<div><dt>Failed</dt><dd>0</dd></div>\s*<div><dt>Pending</dt><dd>%d</dd>`, n, n-pending, pending)
+		if a := c.get("/"); !regexp.MustCompile(today).MatchString(a.body) {
+			t.Errorf("after %d messages the home page is\n%s", n, a.body)
+		}
+		c.wants(c.get("/charts"), http.StatusOK, fmt.Sprintf("%d messages: %d sent, 0 failed, %d pending", n, n-pending, pending))
+	}
+	send(1)
+	if !strings.Contains(c.get("/").body, "they last more than a year") {
+		t.Error("at one message a week, 10,000 credits last for days")
+	}
+	shows(1, 0)
+	if _, err := messages.New(w.pool).Tally(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	send(30)
+	shows(31, 10)
 }

@@ -35,7 +35,7 @@ type statement struct {
 
 // note adds a statement, except begin and commit.
 func (a *executed) note(sql string, args []any) {
-	switch strings.ToLower(sql) {
+	switch first, _, _ := strings.Cut(strings.ToLower(sql), " "); first {
 	case "begin", "commit", "rollback":
 		return
 	}
@@ -192,6 +192,7 @@ func TestManyMessages(t *testing.T) {
 		{"statement, a day", "/statement?" + day, 12, false},
 		{"statement, refunds", "/statement?kind=refund", 10, true},
 		{"statement, on paper", "/statement/print?" + day, 8, false},
+		{"statement of a month", "/statement/month", 16, false},
 		{"keys", "/keys", 3, false},
 		{"senders", "/senders", 4, false},
 		{"deliveries", "/deliveries", 4, false},
@@ -215,6 +216,8 @@ func TestManyMessages(t *testing.T) {
 		{"administration, a number of yore", "/admin/search?q=" + old[0].Number.National(), 30, false},
 		{"administration, a number that has none", "/admin/search?q=69999999", 30, false},
 		{"administration, message", "/admin/messages/" + old[0].ULID.String(), 8, false},
+		{"administration, money", "/admin/money", 12, false},
+		{"administration, a company's month", fmt.Sprintf("/admin/companies/%d/month", company.ID), 20, false},
 		{"administration, quality", "/admin/quality", 4, false},
 		{"administration, quality of a company", fmt.Sprintf("/admin/quality?company=%d", company.ID), 5, false},
 		{"administration, receipts", "/admin/receipts", 4, false},

@@ -75,6 +75,7 @@ func (p *view) AdminTabs() []navItem {
 		{Path: "/admin", Text: p.T("tab.waiting")},
 		{Path: "/admin/senders", Text: p.T("tab.senders")},
 		{Path: "/admin/companies", Text: p.T("tab.companies")},
+		{Path: "/admin/money", Text: p.T("tab.money")},
 		{Path: "/admin/quality", Text: p.T("nav.quality")},
 		{Path: "/admin/receipts", Text: p.T("tab.receipts")},
 		{Path: "/admin/inbound", Text: p.T("tab.inbound")},

@@ -51,7 +51,7 @@ var roleRoutes = map[string]string{
 	"owner developer": `GET /keys POST /keys POST /keys/run POST /keys/:id/revoke GET /smpp POST /smpp POST /smpp/:id/revoke POST /smpp/:id/unbind POST /webhook POST /webhook/active POST /webhook/events POST /webhook/rotate
 		POST /webhook/rotate/end POST /webhook/test GET /deliveries POST /deliveries/recovery GET /deliveries/of/:id POST /deliveries/of/:id/resend
 		GET /test-number POST /test-number POST /test-number/verify GET /first POST /first GET /first/:id`,
-	"owner finance": `GET /statement GET /statement/print GET /statement.csv POST /statement/threshold`,
+	"owner finance": `GET /statement GET /statement/month GET /statement/month.csv GET /statement/print GET /statement.csv POST /statement/threshold`,
 	"owner": `GET /company POST /company/facts GET /company/document POST /company/document GET /company/new POST /company/new GET /people POST /people POST /people/:id/role POST /people/:id/remove
 		POST /invitations/:id/withdraw POST /senders`,
 }

@@ -13,9 +13,9 @@ import (
 type sendersPage struct {
 	Senders []accounts.SenderRequest
 	At      map[int64][]atCarrier // by sender, where a carrier requires a registration or something is recorded
-	Full    bool // the limit of waiting sender IDs is reached
-	Most    int  // the limit of waiting sender IDs
-	Keep    int  // the limit of sender IDs in all
+	Full    bool                  // the limit of waiting sender IDs is reached
+	Most    int                   // the limit of waiting sender IDs
+	Keep    int                   // the limit of sender IDs in all
 }
 
 // senders is GET /senders.

@@ -2,9 +2,14 @@ package dispatcher
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"intumwa/internal/postgres"
+	"intumwa/messages"
 )
 
 const (
@@ -18,6 +23,7 @@ const (
 // runGauges sets the gauges of backlogs, purges and scheduled messages until ctx ends.
 func (d *housekeeping) runGauges(ctx context.Context) {
 	var scheduled time.Time // time of the next count
+	shown := map[string]bool{}
 	for {
 		if backlogs, err := d.store.Backlogs(ctx); err == nil {
 			for _, c := range d.running() {
@@ -36,7 +42,9 @@ func (d *housekeeping) runGauges(ctx context.Context) {
 				d.metrics.due.WithLabelValues(b.Carrier, lane).Set(b.Due.Seconds())
 				d.metrics.oldest.WithLabelValues(b.Carrier, lane).Set(max(postgres.Now().Sub(b.Oldest).Seconds(), 0))
 			}
+			shown = d.forgetGone(shown, backlogs)
 		}
+		d.gaugeRetired(ctx)
 		d.gaugePurges(ctx)
 		if start := time.Now(); !start.Before(scheduled) {
 			d.gaugeScheduled(ctx)
@@ -55,4 +63,46 @@ func (d *housekeeping) gaugeScheduled(ctx context.Context) {
 			d.metrics.scheduled.WithLabelValues(laneNames[lane]).Set(float64(n))
 		}
 	}
+}
+
+// gaugeRetired says which configured carriers are retired.
+func (d *housekeeping) gaugeRetired(ctx context.Context) {
+	list, err := messages.Retirements(ctx, d.pool)
+	if err != nil {
+		return
+	}
+	d.metrics.retired.Reset() // carriers that have left the configuration
+	for _, c := range d.running() {
+		now := 0.0
+		if slices.ContainsFunc(list, func(r messages.Retired) bool { return r.Carrier == c.name }) {
+			now = 1
+		}
+		d.metrics.retired.WithLabelValues(c.name).Set(now)
+	}
+}
+
+// forgetGone removes the gauges of shown carriers that are no longer configured and have no backlog, and returns the
+// carriers that are shown now.
+func (d *housekeeping) forgetGone(shown map[string]bool, backlogs []messages.Backlog) map[string]bool {
+	now := map[string]bool{}
+	for _, c := range d.running() {
+		now[c.name] = true
+	}
+	configured := maps.Clone(now)
+	for _, b := range backlogs {
+		now[b.Carrier] = true
+	}
+	for name := range shown {
+		of := prometheus.Labels{"carrier": name}
+		if !configured[name] {
+			d.metrics.info.DeletePartialMatch(of)
+		}
+		if now[name] {
+			continue
+		}
+		for _, gauge := range []*prometheus.GaugeVec{d.metrics.due, d.metrics.depth, d.metrics.oldest} {
+			gauge.DeletePartialMatch(of)
+		}
+	}
+	return now
 }

@@ -11,6 +11,7 @@ type metrics struct {
 	depth, oldest   *prometheus.GaugeVec   // carrier, lane
 	due             *prometheus.GaugeVec   // carrier, lane
 	info            *prometheus.GaugeVec   // carrier, confirm
+	retired         *prometheus.GaugeVec   // carrier
 	matchedLate     *prometheus.CounterVec // carrier
 	tasks           *prometheus.GaugeVec   // task
 	receipts        *prometheus.CounterVec // carrier, link, outcome
@@ -57,6 +58,8 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 			"How long the oldest due message has waited, not counting pauses between attempts.", "carrier", "lane"),
 		info: gauge("intumwa_carrier_info",
 			"1 for each configured carrier.", "carrier", "confirm"),
+		retired: gauge("intumwa_carrier_retired",
+			"1 for a configured carrier that an operator has retired, else 0.", "carrier"),
 		unknownStates: counter("intumwa_receipt_unknown_states_total",
 			"Receipts with a state that has no meaning (receipt_states), by state; other: the 21st and further ones, and what is no word.", "carrier", "state"),
 		matchedLate: counter("intumwa_receipts_matched_late_total",

@@ -3,6 +3,7 @@ package dispatcher
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -29,27 +30,27 @@ type leaving struct {
 }
 
 // leave works until nothing is left that may leave the carrier, or until the time is used up after a step.
-func (l *leaving) leave(ctx context.Context, from string, successors map[string]string, within time.Duration) error {
+func (l *leaving) leave(ctx context.Context, from string, takers messages.Takers, within time.Duration) error {
 	scheduled := false // the outbox first: it is what goes out next
 	return sliced(within, func() (more bool, err error) {
 		was := scheduled
-		full, err := l.step(ctx, from, successors, was)
+		full, err := l.step(ctx, from, takers, was)
 		scheduled = was || !full
 		return full || !was, err
 	})
 }
 
 // step takes some messages away in one transaction. full means that there may be more.
-func (l *leaving) step(ctx context.Context, from string, successors map[string]string, scheduled bool) (full bool, err error) {
+func (l *leaving) step(ctx context.Context, from string, takers messages.Takers, scheduled bool) (full bool, err error) {
 	var took messages.Leaving
 	var settled []messages.Settled
 	var refunded int
 	if err := postgres.InTx(ctx, l.pool, func(tx pgx.Tx) (err error) {
 		settled, refunded = nil, 0 // after a retry
 		if scheduled {
-			took, err = l.store.LeaveScheduled(ctx, tx, from, successors[from], leaveAtOnce)
+			took, err = l.store.LeaveScheduled(ctx, tx, from, takers, leaveAtOnce)
 		} else {
-			took, err = l.store.LeaveOutbox(ctx, tx, from, successors, leaveAtOnce)
+			took, err = l.store.LeaveOutbox(ctx, tx, from, takers, leaveAtOnce)
 		}
 		if err != nil || len(took.Finals) == 0 {
 			return err
@@ -64,13 +65,18 @@ func (l *leaving) step(ctx context.Context, from string, successors map[string]s
 }
 
 // leaveRetired takes what waits for retired carriers away from them: also what a request brings that was routed before
-// its process knew. Any process does it: the record says all that it needs.
+// its process knew. A process does it that has the carrier which takes over in its configuration.
 func (d *recovery) leaveRetired(ctx context.Context) error {
 	list, err := messages.Retirements(ctx, d.pool)
 	if err != nil {
 		return err
 	}
 	d.retired = messages.Successors(list)
+	takers := takersOf(d.retired, d.to)
+	var names []string
+	for _, c := range d.running() {
+		names = append(names, c.name)
+	}
 	l := leaving{pool: d.hot, store: d.carrying, hooks: d.webhooks, refunds: d.refunds,
 		did: func(from string, handed map[string]int64, settled []messages.Settled, refunded int) {
 			for to, n := range handed {
@@ -81,11 +87,25 @@ func (d *recovery) leaveRetired(ctx context.Context) error {
 			d.report(settled)
 		}}
 	for _, r := range list {
-		if err := l.leave(ctx, r.Carrier, d.retired, taskSlice/time.Duration(len(list))); err != nil {
+		if to := takers[r.Carrier].Carrier; to != "" && !slices.Contains(names, to) {
+			continue
+		}
+		if err := l.leave(ctx, r.Carrier, takers, taskSlice/time.Duration(len(list))); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// takersOf returns the carriers that take over.
+func takersOf(successors map[string]string, to func(name string) messages.To) messages.Takers {
+	takers := messages.Takers{}
+	for carrier, next := range successors {
+		if takers[carrier] = (messages.To{}); next != "" {
+			takers[carrier] = to(next)
+		}
+	}
+	return takers
 }
 
 // Evacuated is what [Evacuate] did.
@@ -96,8 +116,8 @@ type Evacuated struct {
 }
 
 // Evacuate takes what waits for a retired carrier away from it, as dispatchers do all the time, until nothing is left or
-// the time is over. pool has BatchUpdates.
-func Evacuate(ctx context.Context, pool *pgxpool.Pool, hooks *webhooks.Webhooks, refund Refund, carrier string, within time.Duration) (done Evacuated, err error) {
+// the time is over. pool has BatchUpdates; to returns a carrier of the configuration.
+func Evacuate(ctx context.Context, pool *pgxpool.Pool, hooks *webhooks.Webhooks, refund Refund, carrier string, to func(name string) messages.To, within time.Duration) (done Evacuated, err error) {
 	list, err := messages.Retirements(ctx, pool)
 	if err != nil {
 		return done, err
@@ -115,5 +135,5 @@ func Evacuate(ctx context.Context, pool *pgxpool.Pool, hooks *webhooks.Webhooks,
 				}
 			}
 		}}
-	return done, l.leave(ctx, carrier, messages.Successors(list), within)
+	return done, l.leave(ctx, carrier, takersOf(messages.Successors(list), to), within)
 }

@@ -52,6 +52,17 @@ func (s *Store) Affected(ctx context.Context, carrier string) (a Affected, err e
 		FROM p GROUP BY GROUPING SETS ((place), (place < 2)) HAVING place IS NOT NULL OR place < 2`, carrier)
 }
 
+// Unregistered counts the messages that would leave a carrier and whose senders do not work at the one that takes over:
+// they fail. It costs as much as Affected.
+func (s *Store) Unregistered(ctx context.Context, carrier string, to To) (n Sum, err error) {
+	if err := s.pool.QueryRow(ctx, `SELECT count(*), coalesce(sum(m.segments), 0)::bigint, count(DISTINCT m.company_id), coalesce(sum(m.segments), 0)::bigint
+		FROM (`+placed+`) w JOIN messages m ON m.id = w.id WHERE w.place < 2 AND NOT `+to.registeredAt("$2"), carrier, to.Carrier).
+		Scan(&n.Messages, &n.Segments, &n.Companies, &n.Credits); err != nil {
+		return n, fmt.Errorf("counting the messages whose senders do not work at %s: %w", to.Carrier, err)
+	}
+	return n, nil
+}
+
 // Leavable counts the messages that may still leave a retired carrier: what waits for it, and what a dispatcher has in
 // hand.
 func (s *Store) Leavable(ctx context.Context, carrier string) (n int64, err error) {

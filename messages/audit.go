@@ -23,6 +23,10 @@ type Audit struct {
 	StuckPending int64
 	// OrphanQueue counts rows of outbox and scheduled without a pending message.
 	OrphanQueue int64
+	// Reports counts companies whose kept counts ([Store.Quality]) differ from their messages: of live messages, what is
+	// purged and what is in closed ranges of ids, in messages and in segments. Segments are proved against the ledger
+	// by the other figures.
+	Reports int64
 	// Purged counts purged live messages, which are not faults.
 	Purged int64
 }
@@ -57,6 +61,19 @@ func (s *Store) Audit(ctx context.Context, horizon time.Duration) (Audit, error)
 				FROM gone g FULL JOIN purged p USING (company_id)
 				WHERE (g.requests, g.segments, g.mark) IS DISTINCT FROM (p.requests, p.segments, p.mark)),
 			(SELECT coalesce(sum(messages), 0)::bigint FROM purged)`).QueryRow(func(row pgx.Row) error { return row.Scan(&a.Unpaid, &a.Unrecorded, &a.Purged) })
+	b.Queue(`
+		WITH kept AS (
+			SELECT company_id, sum(messages) AS messages, sum(segments) AS segments FROM tallies WHERE chunk = `+finalChunk+` AND company_id <> 0 AND kind <> 2 GROUP BY 1
+		), real AS (
+			SELECT company_id, sum(messages) AS messages, sum(segments) AS segments FROM (
+				SELECT company_id, messages, segments FROM purged
+				UNION ALL
+				SELECT m.company_id, count(*), sum(m.segments) FROM messages m JOIN tally_chunks c ON c.chunk = m.id / $1 AND c.closed
+				WHERE NOT m.test AND m.company_id <> 0 GROUP BY 1
+			) r GROUP BY 1
+		)
+		SELECT count(*) FROM kept k FULL JOIN real r USING (company_id) WHERE (k.messages, k.segments) IS DISTINCT FROM (r.messages, r.segments)`, tallyChunk).
+		QueryRow(func(row pgx.Row) error { return row.Scan(&a.Reports) })
 	b.Queue(`
 		SELECT count(*) FILTER (WHERE o.message_id IS NULL AND l.message_id IS NULL
 			AND (p.message_id IS NULL OR (d.message_id IS NULL AND m.created_at < now() - $1::interval) OR d.look_at < now() - interval '1 hour')

@@ -7,6 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"intumwa/internal/postgres"
+	"intumwa/messages/receipts"
 	"intumwa/sms"
 )
 
@@ -23,12 +24,19 @@ type Carried struct {
 }
 
 // Carried returns the segments that carriers got from the first day to the last, both included, by day, carrier, link and
-// company. An empty carrier means all, and an invalid company means all and the gateway's own. The numbers are those that
-// Tally last counted: of the last half minute they are missing, of messages without a receipt they are older. A receipt
-// that comes when all messages of its range are final no longer moves an unanswered segment to the accepted ones.
+// company. An empty carrier means all, and an invalid company means all and the gateway's own. They are as new as
+// those of Quality. A receipt that comes when all messages of its range of ids are final no longer moves an unanswered
+// segment to the accepted ones.
 func (s *Store) Carried(ctx context.Context, first, last time.Time, carrier string, company sms.CompanyID) ([]Carried, error) {
-	return postgres.All(ctx, s.pool, "reading what carriers got", pgx.RowToStructByPos[Carried], `
-		SELECT day, carrier, link, company_id, test, sum(accepted)::bigint, sum(unanswered)::bigint FROM carried
-		WHERE day >= $1 AND day <= $2 AND ($3 = '' OR carrier = $3) AND ($4 <= 0 OR company_id = $4)
-		GROUP BY 1, 2, 3, 4, 5 ORDER BY 1, 2, 3, 4, 5`, first.Format(time.DateOnly), last.Format(time.DateOnly), carrier, int64(company))
+	of := `true`
+	args := []any{first.Format(time.DateOnly), last.Format(time.DateOnly), carrier}
+	if company.Valid() {
+		of, args = `company_id = $4`, append(args, int64(company))
+	}
+	return postgres.All(ctx, s.pool, "reading what carriers got", pgx.RowToStructByPos[Carried], `WITH `+newest(of)+`
+		SELECT day, carrier, link, company_id, test, sum(accepted)::bigint, sum(unanswered)::bigint FROM (
+			SELECT `+carriedKey+`, accepted, unanswered FROM carried WHERE `+of+stored+`
+			UNION ALL
+			SELECT * FROM (`+carriedIn(`live m CROSS JOIN LATERAL `+receipts.Carried(`s.message_id = m.id`)+` c`)+`) n
+		) t WHERE day >= $1 AND day <= $2 AND ($3 = '' OR carrier = $3) GROUP BY 1, 2, 3, 4, 5 ORDER BY 1, 2, 3, 4, 5`, args...)
 }

@@ -18,22 +18,40 @@ type Leaving struct {
 	Finals []Final          // messages that fail: finish them in the same transaction
 }
 
+// Takers are the carriers that take over from retired ones (Successors), by these; To{}: none does. Their Unless does not
+// count.
+type Takers map[string]To
+
+// columns returns the takers as the arrays of taker.
+func (t Takers) columns() []any {
+	var retired, names []string
+	var required []bool
+	for carrier, to := range t {
+		retired, names, required = append(retired, carrier), append(names, to.Carrier), append(required, to.Registration)
+	}
+	return []any{retired, names, required}
+}
+
+// taker is an SQL value: the carrier that takes the message m from the one in a column; ” if that is retired and none
+// takes it, because there is none or its sender does not work there; NULL if that is not retired. $3 to $5 are the
+// takers.
+func taker(column string) string {
+	return `(SELECT CASE WHEN m.test OR m.company_id = 0 OR coalesce((SELECT r.works FROM sender_carriers r JOIN senders s ON s.id = r.sender_id
+			WHERE s.company_id = m.company_id AND s.name = m.sender AND r.carrier = u.next), NOT u.required) THEN u.next ELSE '' END
+		FROM unnest($3::text[], $4::text[], $5::boolean[]) u(carrier, next, required) WHERE u.carrier = ` + column + `)`
+}
+
 // LeaveOutbox takes up to limit unclaimed messages of the outbox away from a retired carrier, single sends first. Each
-// goes to the carrier's successor (Successors), or back to the carrier that it came from by failover. If there is none,
+// goes to the carrier's taker if its sender works there, or back to the carrier that it came from by failover. Otherwise
 // it leaves the outbox and fails with submission.ReasonClosed. What the carrier may have stays with it until a receipt
 // or its expiry decides, and is sent nowhere.
 //
 // It locks the rows before it reads their copies, so it sees the copies of claims that ended in between.
-func (s *Store) LeaveOutbox(ctx context.Context, tx pgx.Tx, from string, successors map[string]string, limit int) (Leaving, error) {
-	var names, nexts []string
-	for carrier, next := range successors {
-		names, nexts = append(names, carrier), append(nexts, next)
-	}
-	return leave(ctx, tx, from, `SELECT w.message_id, coalesce(u.next, w.home, '') FROM outbox w JOIN messages m ON m.id = w.message_id
-			LEFT JOIN unnest($3::text[], $4::text[]) u(carrier, next) ON u.carrier = coalesce(w.home, w.carrier)
+func (s *Store) LeaveOutbox(ctx context.Context, tx pgx.Tx, from string, takers Takers, limit int) (Leaving, error) {
+	return leave(ctx, tx, from, `SELECT w.message_id, coalesce(`+taker("coalesce(w.home, w.carrier)")+`, w.home, '') FROM outbox w JOIN messages m ON m.id = w.message_id
 		WHERE w.carrier = $1 AND w.claimed_by IS NULL AND w.due_at <> w.expires_at
 		ORDER BY w.lane, w.message_id LIMIT $2 FOR UPDATE OF w, m SKIP LOCKED -- both rows: a verdict takes them the other way round`,
-		[]any{from, limit, names, nexts},
+		append([]any{from, limit}, takers.columns()...),
 		`WITH parked AS (
 			UPDATE outbox o SET due_at = o.expires_at, pushed_at = NULL WHERE o.message_id = ANY($1) AND `+receipts.MayHave("o.message_id")+`
 		)
@@ -45,9 +63,9 @@ func (s *Store) LeaveOutbox(ctx context.Context, tx pgx.Tx, from string, success
 }
 
 // LeaveScheduled is [Store.LeaveOutbox] for scheduled messages. One that is being released is in the outbox then.
-func (s *Store) LeaveScheduled(ctx context.Context, tx pgx.Tx, from, to string, limit int) (Leaving, error) {
-	return leave(ctx, tx, from, `SELECT w.message_id, $3::text FROM scheduled w JOIN messages m ON m.id = w.message_id
-		WHERE w.carrier = $1 ORDER BY w.message_id LIMIT $2 FOR UPDATE OF w, m SKIP LOCKED`, []any{from, limit, to},
+func (s *Store) LeaveScheduled(ctx context.Context, tx pgx.Tx, from string, takers Takers, limit int) (Leaving, error) {
+	return leave(ctx, tx, from, `SELECT w.message_id, coalesce(`+taker("w.carrier")+`, '') FROM scheduled w JOIN messages m ON m.id = w.message_id
+		WHERE w.carrier = $1 ORDER BY w.message_id LIMIT $2 FOR UPDATE OF w, m SKIP LOCKED`, append([]any{from, limit}, takers.columns()...),
 		`UPDATE scheduled o SET carrier = u.next FROM unnest($1::bigint[], $2::text[]) u(id, next)
 		WHERE o.message_id = u.id AND u.next <> '' RETURNING o.message_id, u.next`,
 		`DELETE FROM scheduled WHERE message_id = ANY($1) RETURNING message_id, now()`)

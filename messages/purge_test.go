@@ -195,7 +195,9 @@ func TestPurgedFaults(t *testing.T) {
 		"another's debit":       {"SELECT 1", "UPDATE ledger SET company_id = 2 WHERE amount = -1", messages.Audit{Unrecorded: 2, Purged: 4}},
 		"amounts exchanged":     {"SELECT 1", "UPDATE ledger SET amount = -4 - amount", messages.Audit{Unrecorded: 1, Purged: 4}},
 		"for another request":   {"SELECT 1", "UPDATE ledger SET ref = gen_random_uuid() WHERE amount = -1", messages.Audit{Unrecorded: 1, Purged: 4}},
-		"messages without sums": {"SELECT 1", "DELETE FROM purged", messages.Audit{Unrecorded: 2}},
+		"counts changed":        {"SELECT 1", "UPDATE tallies SET segments = segments + 1 WHERE ctid = (SELECT ctid FROM tallies WHERE company_id = 1 AND chunk = -1 LIMIT 1)", messages.Audit{Reports: 1, Purged: 4}},
+		"counts lost":           {"SELECT 1", "DELETE FROM tallies", messages.Audit{Reports: 1, Purged: 4}},
+		"messages without sums": {"SELECT 1", "DELETE FROM purged", messages.Audit{Unrecorded: 2, Reports: 1}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := newHotStore(t)

@@ -113,9 +113,9 @@ func (p *purging) aside(ctx context.Context, tx pgx.Tx) (open []int64, err error
 
 func isLeaving(column string) string { return column + ` = ANY($1)` }
 
-var asideStatement = `INSERT INTO tallies AS t (chunk, ` + tallyColumns + `)
-	SELECT ` + finalChunk + `, ` + tallyColumns + ` FROM (` + rollup(`(SELECT * FROM messages WHERE `+isLeaving(`id`)+`) m`, receipts.Times(isLeaving(`s.message_id`))) + `) n
-	WHERE company_id <> 0 ORDER BY ` + tallyKey + tallyAdd
+var asideStatement = `WITH counts AS MATERIALIZED (` + rollup(`(SELECT * FROM messages WHERE `+isLeaving(`id`)+`) m`, receipts.Times(isLeaving(`s.message_id`))) + `)
+	INSERT INTO tallies AS t (chunk, ` + tallyColumns + `)
+	SELECT ` + finalChunk + `, n.* FROM (` + withTotals("counts") + `) n ORDER BY ` + tallyKey + tallyAdd
 
 var asideCarried = `INSERT INTO carried AS t (chunk, ` + carriedKey + `, accepted, unanswered)
 	SELECT ` + finalChunk + `, n.* FROM (` + carriedOf(isLeaving) + `) n ORDER BY ` + carriedKey + carriedAdd

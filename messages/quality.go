@@ -107,8 +107,8 @@ func (t Times) Percentile(share float64) (within time.Duration, over, ok bool) {
 }
 
 func (t *Times) add(more []int64) {
-	if *t == nil {
-		*t = make(Times, len(more))
+	if len(*t) < len(more) {
+		*t = append(*t, make(Times, len(more)-len(*t))...)
 	}
 	for i, n := range more {
 		(*t)[i] += n

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -97,11 +98,7 @@ var dimensionColumns = map[Dimension]string{
 	ByCostCenter: "cost_center",
 }
 
-// liveMost is how many of the newest messages a query counts itself.
-const liveMost = 5_000
-
-// qualityStatement adds the rows of tallies to the messages counted now. Both parts are of one snapshot: a chunk's
-// messages are in its rows, or counted now, or, above its up_to, neither.
+// qualityStatement adds the rows of tallies to the messages counted now.
 func qualityStatement(f QualityFilter, by []Dimension) (statement string, args []any) {
 	args = []any{f.First.Format(time.DateOnly), f.Last.Format(time.DateOnly)}
 	arg := func(value any) string {
@@ -109,8 +106,13 @@ func qualityStatement(f QualityFilter, by []Dimension) (statement string, args [
 		return fmt.Sprintf("$%d", len(args))
 	}
 	where, of := `day >= $1 AND day <= $2`, `company_id <> 0`
-	if !f.AllCompanies || f.Company.Valid() {
+	rows := of
+	switch {
+	case !f.AllCompanies || f.Company.Valid():
 		of = `company_id = ` + arg(int64(f.Company))
+		rows = of
+	case f.Sender == "" && f.CostCenter == "" && !slices.ContainsFunc(by, func(d Dimension) bool { return d == ByCompany || d == BySender || d == ByCostCenter }):
+		rows = `company_id = 0` // the totals
 	}
 	for _, one := range []struct{ column, value string }{{"carrier", f.Carrier}, {"sender", f.Sender}, {"cost_center", f.CostCenter}} {
 		if one.value != "" {
@@ -126,39 +128,39 @@ func qualityStatement(f QualityFilter, by []Dimension) (statement string, args [
 	if f.Paid {
 		where += ` AND kind <> 2`
 	}
-	columns := ""
-	for _, d := range by {
+	columns, group := "", "1, 2"
+	for i, d := range by {
 		columns += dimensionColumns[d] + ", "
+		group += fmt.Sprintf(", %d", i+3)
 	}
-	group := make([]string, len(by)+2)
-	for i := range group {
-		group[i] = fmt.Sprint(i + 1)
-	}
-	order := strings.Join(group, ", ")
-	chunk := fmt.Sprint(tallyChunk)
-	return `WITH edge AS MATERIALIZED (
-			SELECT coalesce((SELECT id FROM messages WHERE ` + of + ` ORDER BY ` + orderOf(f) + ` OFFSET ` + fmt.Sprint(liveMost) + ` LIMIT 1), -1) AS id
-		), open AS MATERIALIZED (
-			SELECT c.chunk, c.chunk * ` + chunk + ` <= edge.id AS stored, (c.chunk + 1) * ` + chunk + ` AS past,
-				CASE WHEN c.chunk * ` + chunk + ` <= edge.id THEN greatest(c.up_to, edge.id) + 1 ELSE c.chunk * ` + chunk + ` END AS first
-			FROM tally_chunks c, edge WHERE NOT c.closed
-			UNION ALL SELECT NULL, false, ` + fmt.Sprint(int64(1)<<62) + `, greatest(edge.id + 1, coalesce((SELECT max(chunk) + 1 FROM tally_chunks), 0) * ` + chunk + `) FROM edge
-		), live AS MATERIALIZED (
-			SELECT m.* FROM open CROSS JOIN LATERAL (SELECT * FROM messages WHERE ` + of + ` AND id >= open.first AND id < open.past) m
-		)
+	return `WITH ` + newest(of) + `
 		SELECT ` + columns + `status, reason, sum(messages)::bigint, sum(segments)::bigint, coalesce(sum(segments) FILTER (WHERE kind <> 2), 0)::bigint,
 			` + sumOf("to_carrier") + `, ` + sumOf("to_receipt") + `
 		FROM (
-			SELECT ` + tallyColumns + ` FROM tallies t WHERE ` + of + ` AND (chunk = ` + finalChunk + ` OR chunk IN (SELECT chunk FROM open WHERE stored))
+			SELECT ` + tallyColumns + ` FROM tallies WHERE ` + rows + stored + `
 			UNION ALL
 			SELECT ` + tallyColumns + ` FROM (` + rollup(`live m`, `LATERAL `+receipts.Times(`s.message_id = m.id`)) + `) n
-		) t WHERE ` + where + ` GROUP BY ` + order + ` ORDER BY ` + order, args
+		) t WHERE ` + where + ` GROUP BY ` + group + ` ORDER BY ` + group, args
 }
 
-// orderOf orders messages by an index, the newest first.
-func orderOf(f QualityFilter) string {
-	if !f.AllCompanies || f.Company.Valid() {
-		return `company_id DESC, id DESC`
-	}
-	return `id DESC`
+// liveMost is how many of the newest messages a query counts itself.
+const liveMost = 5_000
+
+// newest are the tables of a query over the rollups: open, the chunks that are not closed, and live, the newest messages
+// that meet a condition, at most 5,000. A message is live, or its chunk's rows count (stored), or neither: it came after
+// their last count, and more than 5,000 came after it. A query sees one snapshot: no message counts twice.
+func newest(of string) string {
+	return fmt.Sprintf(`edge AS MATERIALIZED (
+			SELECT coalesce((SELECT id FROM messages WHERE %[1]s ORDER BY id DESC OFFSET %[2]d LIMIT 1), -1) AS id
+		), open AS MATERIALIZED (
+			SELECT c.chunk, c.chunk * %[3]d <= edge.id AS stored, (c.chunk + 1) * %[3]d AS past,
+				CASE WHEN c.chunk * %[3]d <= edge.id THEN greatest(c.up_to, edge.id) + 1 ELSE c.chunk * %[3]d END AS first
+			FROM tally_chunks c, edge WHERE NOT c.closed
+			UNION ALL SELECT NULL, false, %[4]d, greatest(edge.id + 1, coalesce((SELECT max(chunk) + 1 FROM tally_chunks), 0) * %[3]d) FROM edge
+		), live AS MATERIALIZED (
+			SELECT m.* FROM open CROSS JOIN LATERAL (SELECT * FROM messages WHERE %[1]s AND id >= open.first AND id < open.past) m
+		)`, of, liveMost, tallyChunk, int64(math.MaxInt64))
 }
+
+// stored is a condition on a row of a rollup: it counts beside the live messages.
+const stored = ` AND (chunk = ` + finalChunk + ` OR chunk IN (SELECT chunk FROM open WHERE stored))`

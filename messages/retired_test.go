@@ -22,20 +22,23 @@ func (d *testStore) retires(name, to string) (err error) {
 	})
 }
 
-// leaves takes all away from carrier and finishes what fails.
-func (d *testStore) leaves() (handed map[string]int64, failed []int64) {
+// leaves takes all away from carrier and finishes what fails. required: the successor requires the registration of senders.
+func (d *testStore) leaves(required bool) (handed map[string]int64, failed []int64) {
 	d.Helper()
 	d.tx(func(ctx context.Context, tx pgx.Tx) error {
 		list, err := messages.Retirements(ctx, tx)
 		if err != nil {
 			return err
 		}
-		successors := messages.Successors(list)
-		outbox, err := d.LeaveOutbox(ctx, tx, carrier, successors, 100)
+		takers := messages.Takers{}
+		for name, next := range messages.Successors(list) {
+			takers[name] = messages.To{Carrier: next, Registration: required}
+		}
+		outbox, err := d.LeaveOutbox(ctx, tx, carrier, takers, 100)
 		if err != nil {
 			return err
 		}
-		scheduled, err := d.LeaveScheduled(ctx, tx, carrier, successors[carrier], 100)
+		scheduled, err := d.LeaveScheduled(ctx, tx, carrier, takers, 100)
 		if err != nil {
 			return err
 		}
@@ -76,7 +79,7 @@ func TestLeaving(t *testing.T) {
 			if err := d.retires(carrier, to); err != nil {
 				t.Fatal(err)
 			}
-			handed, failed := d.leaves()
+			handed, failed := d.leaves(false)
 			want, fail := map[string]int64{"leo": 4, "smart": 1}, []int64(nil)
 			if to == "" {
 				want, fail = map[string]int64{"smart": 1}, []int64{plain, held, later, quiet}
@@ -96,7 +99,7 @@ func TestLeaving(t *testing.T) {
 			if n := d.count(`SELECT count(*) FROM outbox WHERE message_id = $1 AND due_at < now() + interval '19 minutes'`, quiet); n != 0 {
 				t.Error("quiet hours are over early")
 			}
-			if handed, failed := d.leaves(); len(handed)+len(failed) > 0 {
+			if handed, failed := d.leaves(false); len(handed)+len(failed) > 0 {
 				t.Errorf("a second time: handed %v, failed %v", handed, failed)
 			}
 			d.tx(func(ctx context.Context, tx pgx.Tx) error { _, err := messages.Reopen(ctx, tx, carrier); return err })
@@ -124,5 +127,32 @@ func TestRetiring(t *testing.T) {
 	}
 	if got, want := messages.Successors(list), (map[string]string{"smart": "", "leo": "lumitel", "onatel": ""}); !maps.Equal(got, want) {
 		t.Errorf("successors %v, want %v", got, want)
+	}
+}
+
+// TestLeavingBySender: a message does not go to a carrier where its sender does not work, and fails. A test message and
+// one of the gateway's own have no registered sender.
+func TestLeavingBySender(t *testing.T) {
+	for _, one := range []struct {
+		state    string // of the sender at leo; "": nothing is recorded
+		required bool
+		goes     bool
+	}{{"", false, true}, {"", true, false}, {"approved", true, true}, {"sent", false, false}, {"not_needed", true, true}, {"refused", true, false}} {
+		d := newHotStore(t)
+		d.exec(`INSERT INTO sender_carriers (sender_id, company_id, carrier, state) SELECT id, company_id, 'leo', $1 FROM senders WHERE company_id = 1 AND $1 <> ''`, one.state)
+		plain := d.pending(1)[0]
+		later := d.pending(1, func(m *messages.Message) { m.SendAt, m.Scheduled = time.Now().Add(time.Hour), true })[0]
+		d.pending(1, func(m *messages.Message) { m.Test = true })
+		d.pending(1, func(m *messages.Message) { m.CompanyID = 0 })
+		if err := d.retires(carrier, "leo"); err != nil {
+			t.Fatal(err)
+		}
+		want, fail := int64(4), []int64(nil)
+		if !one.goes {
+			want, fail = 2, []int64{plain, later}
+		}
+		if handed, failed := d.leaves(one.required); handed["leo"] != want || !slices.Equal(failed, fail) {
+			t.Errorf("%+v: handed %v, failed %v", one, handed, failed)
+		}
 	}
 }

@@ -20,12 +20,12 @@ var timeBounds = []time.Duration{
 
 const (
 	finalChunk  = "-1" // the chunk of the rows that are kept
-	namesMost   = 200  // cost centres of a company in one count and day
+	namesMost   = 200  // cost centres of a company in one count and day, none included
 	reasonsMost = 50   // and reasons
 	reasonMost  = 100  // characters of a reason
 
-	// Others is the cost centre of a company's messages above its 200 largest cost centres of a count, and the reason of
-	// those above its 50 most frequent reasons.
+	// Others is the cost centre of messages beyond a company's 200 largest ones of a count and day, and the reason of those
+	// beyond its 50 most frequent ones. A count has 100,000 messages at most.
 	Others = "(others)"
 )
 
@@ -61,6 +61,14 @@ func rollup(from, times string) string {
 		) g GROUP BY 1, 2, 3, 4, 5, 6, 7, 8, 9`
 }
 
+// withTotals adds rows to the result of a rollup, a CTE: those of all companies together (company 0), without sender and
+// cost centre. Their number does not grow with that of companies. The gateway's own messages are left out.
+func withTotals(cte string) string {
+	return `SELECT ` + tallyColumns + ` FROM ` + cte + ` WHERE company_id <> 0
+		UNION ALL SELECT 0, day, carrier, '', kind, channel, '', status, reason, sum(messages)::bigint, sum(segments)::bigint, ` + sumOf("to_carrier") + `, ` + sumOf("to_receipt") + `
+		FROM ` + cte + ` WHERE company_id <> 0 GROUP BY day, carrier, kind, channel, status, reason`
+}
+
 // burundiDay is the day in Burundi (UTC+2) of a column.
 func burundiDay(column string) string {
 	return `((` + column + ` AT TIME ZONE 'UTC') + interval '2 hours')::date`
@@ -94,9 +102,9 @@ func histogram(column string) string {
 	}) + ` END`
 }
 
-// sumOf sums a column of histograms.
+// sumOf sums a column of histograms; NULL when all are.
 func sumOf(column string) string {
-	return eachBucket(func(bucket int) string { return fmt.Sprintf("coalesce(sum(%s[%d]), 0)", column, bucket) })
+	return `CASE WHEN count(` + column + `) > 0 THEN ` + eachBucket(func(bucket int) string { return fmt.Sprintf("sum(%s[%d])", column, bucket) }) + ` END`
 }
 
 // tallyAdd adds the rows of an INSERT INTO tallies AS t to those that are there.
@@ -114,9 +122,14 @@ const carriedKey = `day, carrier, link, company_id, test`
 
 // carriedOf is an SQL query that counts the copies of messages whose id, in a column, meets a condition.
 func carriedOf(condition func(column string) string) string {
+	return carriedIn(receipts.Carried(condition(`s.message_id`)) + ` c JOIN messages m ON m.id = c.message_id AND ` + condition(`m.id`))
+}
+
+// carriedIn is the same of copies c joined with their messages m.
+func carriedIn(from string) string {
 	return `SELECT ` + burundiDay("c.submitted_at") + ` AS day, c.carrier, c.link, m.company_id, m.test,
 			count(*) FILTER (WHERE c.accepted) AS accepted, count(*) FILTER (WHERE NOT c.accepted) AS unanswered
-		FROM ` + receipts.Carried(condition(`s.message_id`)) + ` c JOIN messages m ON m.id = c.message_id WHERE ` + condition(`m.id`) + ` GROUP BY 1, 2, 3, 4, 5`
+		FROM ` + from + ` GROUP BY 1, 2, 3, 4, 5`
 }
 
 // carriedAdd is tallyAdd for carried.

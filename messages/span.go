@@ -37,11 +37,10 @@ func (s *Store) SpanOf(ctx context.Context, company sms.CompanyID, from, to time
 type Sent struct {
 	Record
 
-	Label string // the customer's cost centre; "": none
-	At    []receipts.SegmentRecord
+	At []receipts.SegmentRecord
 }
 
-// Read returns up to limit messages of a span with their segments, with three queries. There are no more if it returns
+// Read returns up to limit messages of a span with their segments, with two queries. There are no more if it returns
 // fewer.
 func (s *Store) Read(ctx context.Context, span Span, limit int) ([]Sent, error) {
 	if !span.Company.Valid() {
@@ -59,17 +58,12 @@ func (s *Store) Read(ctx context.Context, span Span, limit int) ([]Sent, error) 
 	}
 	b := &pgx.Batch{}
 	segments := receipts.QueueSegments(b, ids)
-	var id int64
-	var label string
-	labels := make(map[int64]string)
-	postgres.EachQueued(b.Queue(`SELECT id, cost_center FROM messages WHERE id = ANY($1) AND cost_center IS NOT NULL`, ids), []any{&id, &label},
-		func() error { labels[id] = label; return nil })
 	if err := s.pool.SendBatch(ctx, b).Close(); err != nil {
 		return nil, fmt.Errorf("reading the segments of %d messages: %w", len(ids), err)
 	}
 	all := make([]Sent, len(records))
 	for i, r := range records {
-		all[i] = Sent{r, labels[r.ID], segments[r.ID]}
+		all[i] = Sent{r, segments[r.ID]}
 	}
 	return all, nil
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"intumwa/internal/postgres"
 	"intumwa/messages/receipts"
 )
 
@@ -33,7 +34,7 @@ func (s *Store) Tally(ctx context.Context) (counted bool, err error) {
 	err = pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
 		var chunk int64
 		err := tx.QueryRow(ctx, `SELECT chunk FROM tally_chunks
-			WHERE NOT closed AND (pending > 0 OR up_to < least((chunk + 1) * $1 - 1, (SELECT coalesce(max(id), 0) FROM messages)) OR changed_at < now() - $4::interval)
+			WHERE NOT closed AND (`+changing+` OR changed_at < now() - $4::interval)
 				AND counted_at < now() - greatest($2::interval, (now() - changed_at) / $3)
 			ORDER BY chunk DESC LIMIT 1 FOR UPDATE SKIP LOCKED`, tallyChunk, tallyFresh, tallyShare, tallySettled).Scan(&chunk)
 		if errors.Is(err, pgx.ErrNoRows) {
@@ -50,6 +51,32 @@ func (s *Store) Tally(ctx context.Context) (counted bool, err error) {
 	}
 	return counted, nil
 }
+
+// TallyNow counts all chunks that may have changed since their last count, the newest first, until they are counted or the
+// patience is over: a report after it is of now. Other processes may count at the same time.
+func (s *Store) TallyNow(ctx context.Context, patience time.Duration) error {
+	start := time.Now()
+	chunks, err := postgres.All(ctx, s.pool, "looking for messages to count", pgx.RowTo[int64], `SELECT chunk FROM tally_chunks WHERE NOT closed AND `+changing+` ORDER BY chunk DESC`, tallyChunk)
+	for _, chunk := range chunks {
+		if err != nil || time.Since(start) > patience {
+			break
+		}
+		err = pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
+			var open bool
+			if err := tx.QueryRow(ctx, `SELECT NOT closed FROM tally_chunks WHERE chunk = $1 FOR UPDATE`, chunk).Scan(&open); err != nil || !open {
+				return err
+			}
+			return recount(ctx, tx, chunk, false)
+		})
+	}
+	if err != nil {
+		return fmt.Errorf("counting messages now: %w", err)
+	}
+	return nil
+}
+
+// changing is a condition on a chunk: its last count is not the last one.
+const changing = `(pending > 0 OR up_to < least((chunk + 1) * $1 - 1, (SELECT coalesce(max(id), 0) FROM messages)))`
 
 // recount counts a chunk whose row the transaction has locked. It closes a chunk that is over and adds its rows to those
 // that are kept; a transaction may close at most one, because two may write the same kept rows: each writes them once, in
@@ -85,7 +112,7 @@ var tallyStatement = `WITH counts AS MATERIALIZED (
 		FROM seen WHERE c.chunk = $1 RETURNING c.closed
 	)
 	INSERT INTO tallies AS t (chunk, ` + tallyColumns + `)
-	SELECT CASE WHEN closed THEN ` + finalChunk + ` ELSE $1 END, ` + tallyColumns + ` FROM counts, noted WHERE company_id <> 0 ORDER BY ` + tallyKey + tallyAdd
+	SELECT CASE WHEN closed THEN ` + finalChunk + ` ELSE $1 END, n.* FROM noted, (` + withTotals("counts") + `) n ORDER BY ` + tallyKey + tallyAdd
 
 var carriedStatement = `INSERT INTO carried AS t (chunk, ` + carriedKey + `, accepted, unanswered)
 	SELECT CASE WHEN c.closed THEN ` + finalChunk + ` ELSE $1 END, n.* FROM tally_chunks c, (` + carriedOf(inChunk) + `) n

@@ -13,9 +13,10 @@ import (
 // Retirement is a decision that a carrier closes.
 type Retirement struct {
 	Carrier string
-	To      string            // the carrier that takes over; "": none, its messages fail and are refunded
-	Refund  dispatcher.Refund // billing.refund
-	Wait    time.Duration     // how long the act takes messages away; dispatchers take the others
+	To      string                        // the carrier that takes over; "": none, its messages fail and are refunded
+	Refund  dispatcher.Refund             // billing.refund
+	Taker   func(name string) messages.To // a carrier of the configuration
+	Wait    time.Duration                 // how long the act takes messages away; dispatchers take the others
 }
 
 // Retired is what became of a retired carrier's messages.
@@ -47,7 +48,7 @@ func (a Actor) RetireCarrier(ctx context.Context, r Retirement) (is Retired, err
 	store := messages.New(a.Many)
 	for start := time.Now(); ; {
 		left := max(r.Wait-time.Since(start), 0)
-		done, failed := dispatcher.Evacuate(ctx, a.Many, a.Webhooks, r.Refund, r.Carrier, left)
+		done, failed := dispatcher.Evacuate(ctx, a.Many, a.Webhooks, r.Refund, r.Carrier, r.Taker, left)
 		is.HandedOver, is.Failed, is.CreditsReturned = is.HandedOver+done.Handed, is.Failed+done.Failed, is.CreditsReturned+done.Credits
 		var uncounted error
 		is.Left, uncounted = store.Leavable(ctx, r.Carrier)

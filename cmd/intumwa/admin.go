@@ -33,6 +33,9 @@ type adminCmd struct {
 	SMPP       adminSMPPCmd       `cmd:"" name:"smpp" help:"Customers that bind by SMPP: their keys and their binds."`
 	Company    adminCompanyCmd    `cmd:"" help:"Companies."`
 	Credits    adminCreditsCmd    `cmd:"" help:"SMS credits."`
+	Price      adminPriceCmd      `cmd:"" help:"What a credit costs companies."`
+	Tariff     adminTariffCmd     `cmd:"" help:"What carriers take for a segment."`
+	Report     adminReportCmd     `cmd:"" help:"Reports of a period."`
 	Sender     adminSenderCmd     `cmd:"" help:"Sender names."`
 	Webhook    adminWebhookCmd    `cmd:"" help:"Webhook endpoints."`
 	TestNumber adminTestNumberCmd `cmd:"" name:"test-number" help:"Test numbers."`
@@ -41,7 +44,6 @@ type adminCmd struct {
 	Batch      adminBatchCmd      `cmd:"" help:"Bulk and template sends."`
 	Status     adminStatusCmd     `cmd:"" help:"Show stores, standby, archive, dispatchers, links and what waits; fails when something needs attention, and names its page."`
 	Audit      adminAuditCmd      `cmd:"" help:"Prove that ledger, balances and messages agree."`
-	Report     adminReportCmd     `cmd:"" help:"Reports for finance and operators."`
 	Top        adminTopCmd        `cmd:"" help:"List the companies that send most."`
 	Links      adminLinksCmd      `cmd:"" help:"List the links to the carriers."`
 	Link       adminLinkCmd       `cmd:"" help:"Pause, resume or trace a link."`
@@ -61,6 +63,7 @@ type operator struct {
 	*program
 	config *configs.Config
 	pool   *pgxpool.Pool
+	asJSON bool  // --json
 	away   error // set when commits wait for an absent standby: the pool then only reads
 }
 
@@ -91,7 +94,7 @@ func (a *adminCmd) run(ctx context.Context, p *program, work adminWork) error {
 	if err != nil {
 		return err
 	}
-	o := &operator{program: p, config: config}
+	o := &operator{program: p, config: config, asJSON: a.JSON}
 	if o.pool, err = o.open(ctx, postgres.Options{MaxConns: adminConnections}); err != nil {
 		return err
 	}

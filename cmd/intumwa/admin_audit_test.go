@@ -15,7 +15,7 @@ import (
 	"intumwa/sms"
 )
 
-const auditKeys = "companies balance_mismatches stuck_pending orphan_queue_entries unpaid_messages unrecorded_debits purged_messages"
+const auditKeys = "companies balance_mismatches stuck_pending orphan_queue_entries unpaid_messages unrecorded_debits purged_messages report_mismatches"
 
 func TestAudit(t *testing.T) {
 	s := newAdmin(t)

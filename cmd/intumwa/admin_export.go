@@ -9,10 +9,6 @@ import (
 	"intumwa/sms"
 )
 
-type adminReportCmd struct {
-	Export adminReportExportCmd `cmd:"" help:"Print all messages of a company and month as CSV, the oldest first."`
-}
-
 type adminReportExportCmd struct {
 	Company  int64  `required:"" help:"The company's id."`
 	Month    string `required:"" placeholder:"YYYY-MM" help:"A calendar month in Burundi."`

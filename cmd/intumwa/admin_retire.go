@@ -42,6 +42,13 @@ func (c *adminCarrierRetireCmd) do(ctx context.Context, o *operator) (any, error
 	}
 	all := append(head, pair{"messages", affected.Messages}, pair{"segments", affected.Segments}, pair{"companies", affected.Companies}, pair{"credits", affected.Credits},
 		pair{"waiting", affected.Waiting}, pair{"scheduled", affected.Scheduled}, pair{"in_hand", affected.InHand}, pair{"at_carrier", affected.AtCarrier})
+	if to := c.successor(); to != "" {
+		unregistered, err := store.Unregistered(ctx, c.Name, takerOf(o.config)(to))
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, pair{"unregistered", unregistered})
+	}
 	switch {
 	case c.Undo && c.DryRun:
 		return deep{all}, nil
@@ -59,7 +66,7 @@ func (c *adminCarrierRetireCmd) do(ctx context.Context, o *operator) (any, error
 		return nil, err
 	}
 	defer many.Close()
-	is, err := o.by(many).RetireCarrier(ctx, operations.Retirement{Carrier: c.Name, To: c.successor(), Refund: refunds[o.config.Billing.Refund], Wait: retireWithin})
+	is, err := o.by(many).RetireCarrier(ctx, operations.Retirement{Carrier: c.Name, To: c.successor(), Refund: refunds[o.config.Billing.Refund], Taker: takerOf(o.config), Wait: retireWithin})
 	if errors.Is(err, messages.ErrRetired) {
 		return nil, fmt.Errorf("--to %w; name a carrier that works", err)
 	}
@@ -105,4 +112,17 @@ func (c *adminCarrierRetireCmd) mayTakeOver(ctx context.Context, o *operator) er
 		err = fmt.Errorf("--to %s: %w; name a carrier that works", c.To, messages.ErrRetired)
 	}
 	return err
+}
+
+// takerOf returns the carriers of a configuration as those that take messages of another.
+func takerOf(config *configs.Config) func(name string) messages.To {
+	return func(name string) messages.To {
+		to := messages.To{Carrier: name}
+		for i := range config.Carriers {
+			if config.Carriers[i].Name == name {
+				to.Registration = registrations[config.Carriers[i].SenderRegistration]
+			}
+		}
+		return to
+	}
 }

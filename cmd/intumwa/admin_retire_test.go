@@ -52,7 +52,7 @@ func TestRetire(t *testing.T) {
 	sum := func(messages, segments, credits float64) map[string]any {
 		return map[string]any{"messages": messages, "segments": segments, "companies": min(messages, 1.0), "credits": credits}
 	}
-	for key, want := range map[string]map[string]any{"waiting": sum(3, 4, 3), "scheduled": sum(1, 2, 2), "in_hand": sum(0, 0, 0), "at_carrier": sum(1, 1, 1)} {
+	for key, want := range map[string]map[string]any{"waiting": sum(3, 4, 3), "scheduled": sum(1, 2, 2), "in_hand": sum(0, 0, 0), "at_carrier": sum(1, 1, 1), "unregistered": sum(0, 0, 0)} {
 		if fmt.Sprint(dry[key]) != fmt.Sprint(want) {
 			t.Errorf("%s: %v, want %v", key, dry[key], want)
 		}
@@ -61,6 +61,12 @@ func TestRetire(t *testing.T) {
 		t.Errorf("dry run: %v", dry)
 	}
 	s.holds(`select (select count(*) from outbox where carrier <> 'smart') + (select count(*) from retired_carriers) + (select count(*) from audit_log where act like 'carrier.%')`, 0)
+	s.exec(`insert into senders (company_id, name, country, purpose, approved) values (1, 'INTORE', 'BI', '', true)`)
+	s.exec(`insert into sender_carriers (sender_id, company_id, carrier, state) select id, 1, 'leo', 'sent' from senders`)
+	if dry, _ := retire(true, "--name", "smart", "--to", "leo", "--dry-run"); fmt.Sprint(dry["unregistered"]) != fmt.Sprint(sum(3, 5, 5)) {
+		t.Errorf("senders that leo does not know: %v", dry["unregistered"])
+	}
+	s.exec(`update sender_carriers set state = 'approved'`)
 	for _, wrong := range [][]string{{"--name", "smart"}, {"--name", "smart", "--to", "smart"}, {"--name", "smart", "--to", "econet"}, {"--name", "econet", "--to", "leo"}, {"--name", "smart", "--undo"}, {"--name", "smart", "--to", "leo", "--undo"}} {
 		if _, stderr := retire(false, wrong...); !strings.Contains(stderr, "smart") && !strings.Contains(stderr, "--") {
 			t.Errorf("%q: %s", wrong, stderr)

@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
 
+	"intumwa/configs"
 	"intumwa/dispatcher"
 	"intumwa/internal/postgres"
 	"intumwa/messages"
@@ -58,6 +60,7 @@ const (
 	pageBroken   = "docs/runbooks/link-broken.md"
 	pageRejected = "docs/runbooks/bind-rejected.md"
 	pageQueue    = "docs/runbooks/queue-age.md"
+	pageCloses   = "docs/runbooks/carrier-closes.md"
 )
 
 // Thresholds of attention.
@@ -210,6 +213,8 @@ func (s *adminStatus) gateway(ctx context.Context, o *operator) {
 	for _, link := range links {
 		page := pageLink
 		switch {
+		case link.RetiredTo != nil: // it carries nothing new; its line says so
+			continue
 		case link.Broken:
 			page = pageBroken
 		case link.State == "bound":
@@ -229,6 +234,7 @@ func (s *adminStatus) gateway(ctx context.Context, o *operator) {
 	if bound > 0 {
 		s.add("links", fmt.Sprintf("%d of %d bound", bound, len(links)), "", nil)
 	}
+	s.retired(ctx, o)
 	backlogs, err := messages.New(o.pool).Backlogs(ctx)
 	if err != nil {
 		s.add("waiting", "", pageQueue, err)
@@ -244,5 +250,29 @@ func (s *adminStatus) gateway(ctx context.Context, o *operator) {
 	}
 	if len(backlogs) == 0 && err == nil {
 		s.add("waiting", "nothing", "", nil)
+	}
+	if all, late, err := o.accounts().WaitingRegistrations(ctx); all > 0 || err != nil { // a carrier's delay is no failure of the gateway
+		s.add("senders", fmt.Sprintf("%d wait for a carrier, %d of them for more than a week (admin sender carrier list --waiting)", all, late), pageStore, err)
+	}
+}
+
+// retired adds a line for each retired carrier. One whose successor is not configured needs attention: its numbers are
+// refused.
+func (s *adminStatus) retired(ctx context.Context, o *operator) {
+	list, err := messages.Retirements(ctx, o.pool)
+	if err != nil {
+		s.add("retired", "", pageStore, err)
+	}
+	last := messages.Successors(list)
+	for _, r := range list {
+		found, to := fmt.Sprintf("since %s; no carrier takes over", r.At.UTC().Format(time.RFC3339)), last[r.Carrier]
+		var wrong error
+		if to != "" {
+			found = fmt.Sprintf("since %s; %s takes over", r.At.UTC().Format(time.RFC3339), to)
+			if !slices.ContainsFunc(o.config.Carriers, func(c configs.Carrier) bool { return c.Name == to }) {
+				wrong = errors.New(found + ", which the configuration does not have: the numbers are refused")
+			}
+		}
+		s.add("retired "+r.Carrier, found, pageCloses, wrong)
 	}
 }

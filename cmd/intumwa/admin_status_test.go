@@ -82,6 +82,12 @@ func TestStatus(t *testing.T) {
 		t.Errorf("%d checks: %v", len(healthy), healthy)
 	}
 
+	exec(`WITH u AS (INSERT INTO users (email, name, password_hash) VALUES ('a@example.com', 'A', 'x') RETURNING id), c AS (INSERT INTO companies (owner_id, name) SELECT id, 'C' FROM u RETURNING id),
+		s AS (INSERT INTO senders (company_id, name) SELECT id, 'ISOKO' FROM c RETURNING id, company_id)
+		INSERT INTO sender_carriers (sender_id, company_id, carrier, state, changed_at) SELECT id, company_id, n, 'sent', now() - n::int * interval '5 days' FROM s, unnest('{1,2}'::text[]) n`)
+	if got := shows(nil)["senders"]; !strings.HasPrefix(got.Found, "2 wait for a carrier, 1 of them for more than a week") {
+		t.Errorf("%+v", got)
+	}
 	exec(`UPDATE links SET state = 'down', last_error = 'bind_transceiver: ESME_RINVPASWD' WHERE name = 'leo-1'`)
 	exec(`INSERT INTO links (name, carrier, state, paused) VALUES ('leo-3', 'leo', 'bound', true)`)
 	exec(`INSERT INTO links (name, carrier, state, last_error) VALUES ('leo-4', 'leo', 'bound', 'connection refused')`) // no dispatcher holds it
@@ -97,6 +103,13 @@ func TestStatus(t *testing.T) {
 	dead()
 	shows(map[string]string{"dispatchers": pageGateway, "link leo-1": pageRejected, "link leo-2": pageLink, "link leo-3": pageLink, "link leo-4": pageLink})
 	exec(`DELETE FROM links WHERE name <> 'leo-2'`)
+	exec(`INSERT INTO retired_carriers VALUES ('smart', NULL), ('econet', 'leo')`) // the configuration does not have leo
+	alive()
+	if found := shows(map[string]string{"retired econet": pageCloses}); !strings.HasSuffix(found["retired smart"].Found, "no carrier takes over") {
+		t.Errorf("retired: %+v", found)
+	}
+	exec(`DELETE FROM retired_carriers`)
+	dead()
 
 	// The human form has the page below its line.
 	_, stdout, _ := s.run("", "admin", "status")

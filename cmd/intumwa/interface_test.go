@@ -5,6 +5,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
+
+	"intumwa/internal/postgres"
 )
 
 // keysOf returns the keys of a JSON object, or of the first one of an array, in order.
@@ -47,6 +50,14 @@ func TestInterface(t *testing.T) {
 		{"company create --owner a@example.com --name A --approved --verified --credits 5", "company_id credits"},
 		{"company set --id 1 --smart-encoding=true", "company_id approved verified"},
 		{"credits add --company 1 --amount 5 --note paid", "company_id credits"},
+		{"credits add --company 1 --amount 5 --correction --note mistake", "company_id credits"},
+		{"price set --company 1 --from " + postgres.Now().AddDate(0, 0, 2).Format(time.DateOnly) + " --bif 12.5", "company_id valid_from bif"},
+		{"price list", "company_id valid_from bif"},
+		{"tariff set --carrier leo --from 2026-02-01 --bif 7", "carrier valid_from bif"},
+		{"tariff list", "carrier valid_from bif"},
+		{"report money --from 2026-01-01 --to 2026-01-31 --company 1", "company_id company from to currency provisional opening purchases purchases_amount usage usage_amount refunds refunds_amount corrections corrections_amount net_usage net_usage_amount closing usage_lines not_counted"},
+		{"report money --from 2026-01 --to 2026-02", "company_id opening closing"},
+		{"report invoice --from 2026-01 --to 2026-01", ""},
 		{"sender create --company 1 --name ISOKO --country BI", "sender_id name approved"},
 		{"sender set --id 1 --approved=true", "sender_id approved"},
 		{"sender carrier set --id 1 --carrier leo --state sent --sent-on 2026-03-01", "sender_id name carrier state reason sent_on"},
@@ -69,6 +80,7 @@ func TestInterface(t *testing.T) {
 		{"link resume --name leo-1", "link state"},
 		{"company cancel --id 1", "cancelled credits_returned"},
 		{"number erase --number 79000001", "events"},
+		{"report quality --from 2026-03-01 --to 2026-03-31", "day carrier accepted waiting at_carrier sent failed expired success_percent segments credits to_carrier_p50 to_receipt_p99 reasons"},
 		{"audit", "companies balance_mismatches stuck_pending orphan_queue_entries"},
 	} {
 		if strings.HasPrefix(row.command, "webhook resend") {
@@ -76,6 +88,10 @@ func TestInterface(t *testing.T) {
 		}
 		if row.command == "smpp sessions" {
 			s.exec(`insert into smpp_binds (account, process, peer, mode) values (2, 'p0', '192.0.2.1:4000', 'receiver')`)
+		}
+		if strings.HasPrefix(row.command, "report") {
+			s.exec(`insert into tallies (company_id, day, chunk, carrier, sender, kind, channel, cost_center, status, reason, messages, segments)
+				values (0, '2026-03-01', -1, 'leo', '', 0, 0, '', 1, '', 1, 1)`)
 		}
 		code, stdout, stderr := s.run("secret", append([]string{"admin", "--json"}, strings.Fields(row.command)...)...)
 		found, want := keysOf(t, stdout), strings.Fields(row.keys)

@@ -16,20 +16,20 @@ import (
 	"intumwa/internal/testenv"
 )
 
-// reports receives the calls of a dlr-url.
-type reports struct {
+// kannelReports receives the calls of a dlr-url.
+type dlrReports struct {
 	mu   sync.Mutex
 	seen []string
 }
 
-func (r *reports) ServeHTTP(_ http.ResponseWriter, q *http.Request) {
+func (r *dlrReports) ServeHTTP(_ http.ResponseWriter, q *http.Request) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.seen = append(r.seen, q.RequestURI)
 }
 
 // of returns those of one message, by the beginning of their path.
-func (r *reports) of(prefix string) (list []string) {
+func (r *dlrReports) of(prefix string) (list []string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, uri := range r.seen {
@@ -46,7 +46,7 @@ func (r *reports) of(prefix string) (list []string) {
 func TestKannel(t *testing.T) {
 	carrier, smsc := playCarrier(t, "leo", "")
 	rdb, prefix := testenv.Redis(t)
-	heard := new(reports)
+	heard := new(dlrReports)
 	sink := httptest.NewServer(heard)
 	defer sink.Close()
 	door, config := freeAddress(t), fmt.Sprintf(`

@@ -27,6 +27,7 @@ import (
 	"intumwa/intake"
 	"intumwa/internal/audit"
 	"intumwa/internal/mail"
+	"intumwa/internal/postgres"
 	"intumwa/messages"
 	"intumwa/sms"
 	"intumwa/webhooks"
@@ -166,6 +167,8 @@ func TestPageAndCommand(t *testing.T) {
 	root.post("/admin/enter", "proof", "twelve green bananas")
 	var since int64
 	s.trace(&since, 0)
+	today := postgres.Now().In(sms.Burundi).Format(time.DateOnly)
+	tomorrow := postgres.Now().In(sms.Burundi).AddDate(0, 0, 1).Format(time.DateOnly)
 
 	// Company 1 is changed by pages, company 2 by commands.
 	for _, act := range []struct {
@@ -182,6 +185,13 @@ func TestPageAndCommand(t *testing.T) {
 		{name: "credits", page: func() {
 			root.post("/admin/companies/1/credits", "page", "/admin/companies/1", "amount", "5", "note", "paid")
 		}, command: "credits|add|--company|2|--amount|5|--note|paid", once: true},
+		{name: "correction", page: func() {
+			root.post("/admin/companies/1/credits", "page", "/admin/companies/1", "amount", "5", "correction", "yes", "note", "our mistake")
+		}, command: "credits|add|--company|2|--amount|5|--correction|--note|our mistake", once: true},
+		{name: "price", page: func() { root.post("/admin/prices", "company", "1", "valid_from", today, "bif", "12,5") }, command: "price|set|--company|2|--from|" + today + "|--bif|12.5"},
+		{name: "price for all", page: func() { root.post("/admin/prices", "valid_from", today, "bif", "10") }, command: "price|set|--from|" + tomorrow + "|--bif|10"},
+		{name: "no price any more", page: func() { root.post("/admin/prices", "company", "1", "valid_from", today) }, command: "price|set|--company|2|--from|" + today + "|--bif|none"},
+		{name: "tariff", page: func() { root.post("/admin/tariffs", "carrier", "leo", "tariff_from", "2026-01-01", "tariff", "7") }, command: "tariff|set|--carrier|leo|--from|2026-01-02|--bif|7"},
 		{name: "approve a sender", prepare: `insert into senders (id, company_id, name, country, purpose) overriding system value values (1, 1, 'ISOKO', 'BI', 'news'), (2, 2, 'ISOKO', 'BI', 'news')`,
 			page: func() { root.post("/admin/senders/1/approve", "page", "/admin/senders") }, command: "sender|set|--id|2|--approved=true", once: true},
 		{name: "end a sender's approval", page: func() { root.post("/admin/senders/1/withdraw", "reason", "a bank's") }, command: "sender|set|--id|2|--approved=false|--reason|a bank's"},

@@ -3,6 +3,7 @@ package words
 import (
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -31,6 +32,26 @@ func (l *Language) Number(number any) string {
 		digits = digits[:len(digits)-3]
 	}
 	return sign + digits + out
+}
+
+// Amount returns a decimal number, as it is written in English without separators, with the language's.
+func (l *Language) Amount(text string) string {
+	sign, point := "", ","
+	if rest, negative := strings.CutPrefix(text, "-"); negative {
+		sign, text = "−", rest
+	}
+	separator := "\u202f"
+	if l.Tag == "en" {
+		separator, point = ",", "."
+	}
+	digits, decimals, fraction := strings.Cut(text, ".")
+	for at := len(digits) - 3; at > 0; at -= 3 {
+		digits = digits[:at] + separator + digits[at:]
+	}
+	if fraction {
+		digits += point + decimals
+	}
+	return sign + digits
 }
 
 // whole returns the value of an int or int64.

@@ -3,6 +3,7 @@ package receipts
 import (
 	"math/big"
 	"slices"
+	"strconv"
 	"strings"
 
 	"intumwa/internal/postgres"
@@ -98,6 +99,9 @@ func forms(key string) []string {
 func rebase(digits string, from, to int) (string, bool) {
 	if digits == "" || len(digits) > 64 || strings.ContainsAny(digits, "+-_") {
 		return "", false
+	}
+	if n, err := strconv.ParseUint(digits, from, 64); err == nil {
+		return strconv.FormatUint(n, to), true
 	}
 	n, ok := new(big.Int).SetString(digits, from)
 	if !ok {

@@ -164,3 +164,10 @@ func Times(condition string) string {
 func Carried(condition string) string {
 	return `(SELECT s.message_id, s.carrier, s.link, s.submitted_at, ` + proven + ` AS accepted FROM segments s WHERE ` + condition + `)`
 }
+
+// Accepted is an SQL table of the copies that meet a condition on the columns of segments s and that the carrier accepted,
+// by its answer or a receipt: message_id, link, key, carrier_id as the carrier wrote it (empty if it gave none), submitted_at.
+func Accepted(condition string) string {
+	return `(SELECT s.message_id, s.link, s.key, CASE WHEN s.key LIKE '?%' OR s.key LIKE '!%' THEN '' ELSE coalesce(s.carrier_id, s.key) END AS carrier_id, s.submitted_at
+		FROM segments s WHERE ` + proven + ` AND ` + condition + `)`
+}

@@ -85,7 +85,7 @@ const (
 	ReasonNoReceipt = "no_receipt"     // a carrier had it and never reported the outcome
 	ReasonNoAnswer  = "no_answer"      // a carrier may have it and never answered, with the policy Fail
 	ReasonOptedOut  = "opted_out"      // its recipient opted out of its sender before a carrier had it
-	ReasonClosed    = "carrier_closed" // its carrier was retired before a carrier had it, and no other takes its number
+	ReasonClosed    = "carrier_closed" // its carrier was retired before a carrier had it, and no other takes it
 )
 
 // Effect is an event's consequence for the message.

@@ -168,7 +168,7 @@ CREATE INDEX tally_chunks_open ON tally_chunks (chunk) WHERE NOT closed;
 -- Messages by company, day and how they went. While a range of ids is open, it has rows of its own; the rows of closed
 -- ranges, and of purged messages, are added up in the rows with chunk -1, which are kept for ever.
 CREATE TABLE tallies (
-    company_id  bigint   NOT NULL,
+    company_id  bigint   NOT NULL, -- 0: all companies together, without sender and cost_center
     day         date     NOT NULL, -- in Burundi
     chunk       bigint   NOT NULL, -- tally_chunks.chunk; -1: of all closed chunks and all purged messages
     carrier     text     NOT NULL,
