@@ -113,7 +113,7 @@ func TestPageExplainsFailureReasons(t *testing.T) {
 	for _, event := range append([]string{webhooks.Sent, webhooks.Failed}, webhooks.Askable()...) {
 		want = append(want, "<code>"+event+"</code></a>")
 	}
-	if len(want) != 16 {
+	if len(want) != 17 {
 		t.Errorf("%q", want)
 	}
 	p, err := newPages(Options{TestSender: testSender, StopWords: []string{"FIN"}, StartWords: []string{"ENCORE"}, Validity: 36 * time.Hour, DocsNotice: "Webhooks come from 192.0.2.7.",
