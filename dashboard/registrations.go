@@ -1,6 +1,7 @@
 package dashboard
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -155,7 +156,8 @@ func (d *Dashboard) lateRegistrations(v *visit) error {
 type letterPage struct {
 	accounts.SenderRequest
 
-	In       *words.Language // of the letter
+	Operator struct{ Name, NIF, TradeRegister, Address, Phone, Email string } // who writes it
+	In       *words.Language                                                  // of the letter
 	Carrier  string
 	Facts    accounts.Facts
 	Document string // about this registration
@@ -166,6 +168,7 @@ type letterPage struct {
 // parameter in says otherwise.
 func (d *Dashboard) registrationLetter(v *visit) (err error) {
 	p := letterPage{Carrier: v.c.Query("carrier"), At: postgres.Now()}
+	p.Operator.Name = cmp.Or(p.Operator.Name, "Intumwa")
 	if !slices.Contains(d.rooms.Intake.Routes().Carriers(), p.Carrier) {
 		return errNotFound
 	}

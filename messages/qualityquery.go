@@ -23,9 +23,9 @@ const QualityMost = 10_000
 // Quality counts messages by properties, in their order. It is the only source of such numbers: pages, charts, the API
 // and commands share it, and nothing but purges and audits proves it against messages.
 //
-// The newest 5,000 messages of the company (or of all) are counted now, with their states. Older ones are as last
+// The newest 3,000 messages of the company (or of all) are counted now, with their states. Older ones are as last
 // counted by Tally: their states are up to half a minute old, or a twentieth of their age for messages older than ten
-// minutes. Messages among them that are not counted yet, of a company that sends more than 5,000 within half a minute,
+// minutes. Messages among them that are not counted yet, of a company that sends more than 3,000 within half a minute,
 // are missing until then.
 func (s *Store) Quality(ctx context.Context, f QualityFilter, by ...Dimension) ([]Quality, error) {
 	if !f.Company.Valid() && !f.AllCompanies {
@@ -144,11 +144,11 @@ func qualityStatement(f QualityFilter, by []Dimension) (statement string, args [
 }
 
 // liveMost is how many of the newest messages a query counts itself.
-const liveMost = 5_000
+const liveMost = 3_000
 
 // newest are the tables of a query over the rollups: open, the chunks that are not closed, and live, the newest messages
-// that meet a condition, at most 5,000. A message is live, or its chunk's rows count (stored), or neither: it came after
-// their last count, and more than 5,000 came after it. A query sees one snapshot: no message counts twice.
+// that meet a condition, at most 3,000. A message is live, or its chunk's rows count (stored), or neither: it came after
+// their last count, and more than 3,000 came after it. A query sees one snapshot: no message counts twice.
 func newest(of string) string {
 	return fmt.Sprintf(`edge AS MATERIALIZED (
 			SELECT coalesce((SELECT id FROM messages WHERE %[1]s ORDER BY id DESC OFFSET %[2]d LIMIT 1), -1) AS id

@@ -8,7 +8,7 @@ import (
 	"intumwa/messages/receipts"
 )
 
-// The SQL of the rollups: tallies (messages) and carried (segments at carriers). A range of ids that is counted, messages
+// The SQL of the rollups (rule choices 14): tallies (messages) and carried (segments at carriers). A range of ids that is counted, messages
 // that a purge takes, and the newest messages of a query are counted by the same statements.
 
 // timeBounds are the upper bounds, exclusive, of the buckets of times; the last bucket has none. An array of them has the
@@ -46,16 +46,16 @@ func rollup(from, times string) string {
 			SELECT *, dense_rank() OVER (PARTITION BY company_id, day ORDER BY of_centre DESC, cost_center) AS centre,
 				dense_rank() OVER (PARTITION BY company_id, day ORDER BY of_reason DESC, reason) AS cause
 			FROM (
-				SELECT m.company_id, ` + burundiDay("m.created_at") + ` AS day, m.carrier, m.sender,
+				SELECT m.company_id, ` + burundiDay("m.created_at") + ` AS day, m.carrier COLLATE "C" AS carrier, m.sender COLLATE "C" AS sender,
 					CASE WHEN m.test THEN 2 WHEN m.batch_id IS NULL THEN 0 ELSE 1 END::smallint AS kind, coalesce(m.channel, 0::smallint) AS channel,
-					coalesce(m.cost_center, '') AS cost_center, CASE WHEN m.status = 0 AND t.may_have THEN 3::smallint ELSE m.status END AS status,
-					coalesce(left(m.failure_reason, ` + fmt.Sprint(reasonMost) + `), '') AS reason,
+					coalesce(m.cost_center COLLATE "C", '') AS cost_center, CASE WHEN m.status = 0 AND t.may_have THEN 3::smallint ELSE m.status END AS status,
+					` + shortReason + ` AS reason,
 					width_bucket(t.first_at - greatest(m.created_at, m.send_at), ` + sqlBounds + `) AS b1,
 					CASE WHEN coalesce(m.sent_at, m.failed_at) BETWEEN t.reported AND t.reported_last
 						THEN width_bucket(coalesce(m.sent_at, m.failed_at) - t.at, ` + sqlBounds + `) END AS b2,
 					count(*) AS n, sum(m.segments) AS segments, max(m.id) AS last,
-					sum(count(*)) OVER (PARTITION BY m.company_id, ` + burundiDay("m.created_at") + `, coalesce(m.cost_center, '')) AS of_centre,
-					sum(count(*)) OVER (PARTITION BY m.company_id, ` + burundiDay("m.created_at") + `, coalesce(left(m.failure_reason, ` + fmt.Sprint(reasonMost) + `), '')) AS of_reason
+					sum(count(*)) OVER (PARTITION BY m.company_id, ` + burundiDay("m.created_at") + `, coalesce(m.cost_center COLLATE "C", '')) AS of_centre,
+					sum(count(*)) OVER (PARTITION BY m.company_id, ` + burundiDay("m.created_at") + `, ` + shortReason + `) AS of_reason
 				FROM ` + from + ` LEFT JOIN ` + times + ` t ON t.message_id = m.id GROUP BY 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11
 			) g
 		) g GROUP BY 1, 2, 3, 4, 5, 6, 7, 8, 9`
@@ -68,6 +68,9 @@ func withTotals(cte string) string {
 		UNION ALL SELECT 0, day, carrier, '', kind, channel, '', status, reason, sum(messages)::bigint, sum(segments)::bigint, ` + sumOf("to_carrier") + `, ` + sumOf("to_receipt") + `
 		FROM ` + cte + ` WHERE company_id <> 0 GROUP BY day, carrier, kind, channel, status, reason`
 }
+
+// shortReason is the reason of a message m.
+var shortReason = `coalesce(left(m.failure_reason COLLATE "C", ` + fmt.Sprint(reasonMost) + `), '')`
 
 // burundiDay is the day in Burundi (UTC+2) of a column.
 func burundiDay(column string) string {
@@ -127,7 +130,7 @@ func carriedOf(condition func(column string) string) string {
 
 // carriedIn is the same of copies c joined with their messages m.
 func carriedIn(from string) string {
-	return `SELECT ` + burundiDay("c.submitted_at") + ` AS day, c.carrier, c.link, m.company_id, m.test,
+	return `SELECT ` + burundiDay("c.submitted_at") + ` AS day, c.carrier COLLATE "C" AS carrier, c.link COLLATE "C" AS link, m.company_id, m.test,
 			count(*) FILTER (WHERE c.accepted) AS accepted, count(*) FILTER (WHERE NOT c.accepted) AS unanswered
 		FROM ` + from + ` GROUP BY 1, 2, 3, 4, 5`
 }

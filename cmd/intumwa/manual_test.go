@@ -195,7 +195,14 @@ func exists(node *kong.Node, words []string) error {
 				i++
 				value = words[i]
 			}
-			if enum := flags[at].EnumMap(); flags[at].Enum != "" && value != "" && !enum[value] {
+			values := []string{value}
+			if flags[at].IsSlice() {
+				values = strings.Split(value, ",")
+			}
+			for _, value := range values {
+				if enum := flags[at].EnumMap(); flags[at].Enum == "" || value == "" || enum[value] {
+					continue
+				}
 				return fmt.Errorf("--%s is never %q", name, value)
 			}
 			continue

@@ -167,17 +167,18 @@ CREATE INDEX tally_chunks_open ON tally_chunks (chunk) WHERE NOT closed;
 
 -- Messages by company, day and how they went. While a range of ids is open, it has rows of its own; the rows of closed
 -- ranges, and of purged messages, are added up in the rows with chunk -1, which are kept for ever.
+-- Texts are compared by their bytes, which is several times faster.
 CREATE TABLE tallies (
     company_id  bigint   NOT NULL, -- 0: all companies together, without sender and cost_center
     day         date     NOT NULL, -- in Burundi
     chunk       bigint   NOT NULL, -- tally_chunks.chunk; -1: of all closed chunks and all purged messages
-    carrier     text     NOT NULL,
-    sender      text     NOT NULL,
+    carrier     text     COLLATE "C" NOT NULL,
+    sender      text     COLLATE "C" NOT NULL,
     kind        smallint NOT NULL, -- 0 single, 1 batch, 2 test
     channel     smallint NOT NULL, -- as in messages; 0: the API
-    cost_center text     NOT NULL, -- '': none
+    cost_center text     COLLATE "C" NOT NULL, -- '': none
     status      smallint NOT NULL, -- 0 pending, 1 sent, 2 failed, 3 pending and at a carrier
-    reason      text     NOT NULL, -- why they failed; '': they did not
+    reason      text     COLLATE "C" NOT NULL, -- why they failed; '': they did not
     messages    bigint   NOT NULL,
     segments    bigint   NOT NULL,
     to_carrier  bigint[], -- messages by the time until a carrier had them (timeBounds); NULL: no carrier has had any
@@ -191,8 +192,8 @@ CREATE INDEX tallies_day ON tallies (day);
 -- those of tallies.
 CREATE TABLE carried (
     day        date    NOT NULL, -- in Burundi
-    carrier    text    NOT NULL,
-    link       text    NOT NULL, -- '': not known
+    carrier    text    COLLATE "C" NOT NULL,
+    link       text    COLLATE "C" NOT NULL, -- '': not known
     company_id bigint  NOT NULL, -- 0: the gateway's own messages
     test       boolean NOT NULL,
     chunk      bigint  NOT NULL,
