@@ -78,6 +78,7 @@ type API struct {
 	opts    Options
 	memory  *memory
 	lookups *throttle.Turns // of a user, at the database
+	waits   waits
 	metrics *metrics
 
 	suspectLookups perSecond // look-ups of unknown tokens from addresses with too many failures, see authenticate
@@ -97,7 +98,7 @@ func New(rooms Rooms, opts Options) (http.Handler, error) {
 	}
 	m := newMetrics(opts.Metrics)
 	a := &API{Rooms: rooms, opts: opts, memory: newMemory(opts.BodyMemory, m), metrics: m,
-		lookups: throttle.NewTurns(opts.Lookups, opts.LookupsPerUser), suspectLookups: perSecond{most: suspectLookupsPerSecond}}
+		lookups: throttle.NewTurns(opts.Lookups, opts.LookupsPerUser), waits: waits{tokens: map[int64]int{}}, suspectLookups: perSecond{most: suspectLookupsPerSecond}}
 	return a.routes()
 }
 
@@ -123,7 +124,7 @@ func (a *API) observe(c *gin.Context) {
 	a.metrics.inFlight.Inc()
 	defer a.metrics.inFlight.Dec()
 	c.Next()
-	took := time.Since(start)
+	took := time.Since(start) - c.GetDuration(waitedKey)
 	a.metrics.request(c.FullPath(), c.Request.Method, c.Writer.Status(), took)
 	if ctx := c.Request.Context(); a.opts.Log.Enabled(ctx, slog.LevelDebug) {
 		a.log(c).DebugContext(ctx, "request answered", "method", c.Request.Method, "route", c.FullPath(), "status", c.Writer.Status(),

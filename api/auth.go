@@ -23,7 +23,8 @@ import (
 const (
 	principalKey = "principal"
 	memoryKey    = "memory"
-	releaseKey   = "leave" // func() that releases the slot of a look-up
+	releaseKey   = "leave"  // func() that releases the slot of a look-up
+	waitedKey    = "waited" // time.Duration for which it waited for events
 )
 
 // refusalDelay is when a wrong token is refused: later than any look-up takes, so the response time does not show

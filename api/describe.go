@@ -84,6 +84,7 @@ var descriptions = map[int]string{
 	404: "It does not exist, or belongs to another company.",
 	408: "The body did not arrive in time.",
 	409: "The first request with this idempotency key is still being processed: try again in a moment.",
+	410: "Events after the cursor were deleted before you got them. Continue with next_cursor.",
 	413: "The body is larger than 16 MiB.",
 	415: "The body is not declared as JSON.",
 	422: "Validation failed. The body lists every wrong field or parameter, with its texts.",
@@ -113,6 +114,9 @@ func responseOf(operation string, status int) response {
 			examples["opted_out_several"] = example{r.cause.en, refusedView{message{intake.RefuseRecipientsOptedOut("2", "5").Text},
 				[]intake.OptedOutRecipient{one, {Position: 5, Number: "+25761234500"}}}}
 		}
+		if r == cursorExpired {
+			examples[name] = example{r.cause.en, expiredView{message{r.text}, documentedCursor}}
+		}
 		if name := oneCredit[r.code]; name != "" { // "1 credit", not "1 credits"
 			examples[name] = example{r.cause.en, message{strings.ReplaceAll(strings.Replace(r.text, "N credits", "1 credit", 1), " N ", " 2 ")}}
 		}
@@ -121,6 +125,8 @@ func responseOf(operation string, status int) response {
 	switch {
 	case status == 422:
 		schema = "#/components/schemas/Invalid"
+	case status == 410:
+		schema = "#/components/schemas/Expired"
 	case status == 400 && inBatch(operation):
 		schema = "#/components/schemas/RefusedBatch"
 	}
@@ -197,6 +203,8 @@ func (s *sharedResponses) of(status int, operation string, r response) response 
 		name += "OfSend"
 	case (status == 429 || status == 503) && operation == "putTestNumber":
 		name += "OfCode"
+	case status == 429 && operation == "listEvents":
+		name += "OfEvents"
 	case status == 429 && strings.Contains(string(onLooks), operation):
 		name += "OfLookup"
 	}

@@ -12,6 +12,7 @@ type metrics struct {
 	requests *prometheus.CounterVec   // route, method, code
 	duration *prometheus.HistogramVec // route
 	inFlight prometheus.Gauge
+	waiting  prometheus.Gauge
 	memory   prometheus.Gauge
 	dropped  *prometheus.CounterVec // kind
 }
@@ -26,6 +27,8 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 			Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10}}, []string{"route"}),
 		inFlight: register.NewGauge(prometheus.GaugeOpts{Name: "intumwa_http_requests_in_flight",
 			Help: "API requests in flight."}),
+		waiting: register.NewGauge(prometheus.GaugeOpts{Name: "intumwa_http_requests_waiting",
+			Help: "API requests that wait for events (GET /v1/events)."}),
 		memory: register.NewGauge(prometheus.GaugeOpts{Name: "intumwa_http_memory_octets",
 			Help: "Bytes of request bodies and large responses in memory (64 MiB at most)."}),
 		dropped: register.NewCounterVec(prometheus.CounterOpts{Name: "intumwa_http_memory_dropped_total",

@@ -53,7 +53,7 @@ func readParameters(c *gin.Context, known ...string) *query {
 		switch {
 		case !slices.Contains(known, name):
 			q.addNamed(parameterUnknown, name)
-		case name != "limit" && name != "cursor" && blank(values.Get(name)):
+		case !slices.Contains([]string{"limit", "cursor", "after", "wait"}, name) && blank(values.Get(name)):
 			q.addNamed(parameterEmpty, name)
 			values.Del(name)
 		}

@@ -34,7 +34,7 @@ const (
 	onFiltered            = onLists + " removeOptOut getUsage"
 	onCancels  operations = "cancelSms cancelBatch cancelBatchByID"
 	onNamed               = "getSms getBatch listBatchMessages getWebhookDelivery resendWebhookDelivery getInbound removeOptOut " + onCancels
-	onReads               = onLists + " getSms getBatch getBalance getUsage getTestNumber getWebhookDelivery getInbound"
+	onReads               = onLists + " listEvents getSms getBatch getBalance getUsage getTestNumber getWebhookDelivery getInbound"
 	onAsked               = onReads + " removeOptOut " + onCancels
 	onLooks               = onAsked + " resendWebhookDelivery addOptOuts putTestNumber verifyTestNumber"
 	onChanges             = onBodies + " resendWebhookDelivery removeOptOut " + onCancels
@@ -265,6 +265,9 @@ var (
 	keyInUse = newRefusal(409, "idempotency_key_in_use", "A request with this idempotency key is still being processed.", onSends, retryAtOnce,
 		words{"The first request has no response yet.", "La première requête n’a pas encore reçu de réponse."},
 		words{"Wait a moment and repeat it.", "Attendez un instant et répétez-la."})
+	cursorExpired = newRefusal(410, "cursor_expired", "Events after this cursor were deleted.", "listEvents", retryNo,
+		words{"You have not asked for so long that events were deleted before you got them.", "Vous n’avez rien demandé pendant si longtemps que des événements ont été supprimés avant que vous les ayez reçus."},
+		words{"Look up what you missed. Continue with the next_cursor of this response.", "Consultez ce qui vous manque, puis continuez avec le next_cursor de cette réponse."})
 	tooLarge = newRefusal(413, "body_too_large", "The request body is too large.", onBodies, retryNo,
 		words{"It is larger than 16 MiB.", "Il dépasse 16 Mio."},
 		words{"Send to at most 500 recipients per request.", "Envoyez à 500 destinataires au plus par requête."})

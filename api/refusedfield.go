@@ -161,10 +161,19 @@ var (
 	cursorInvalid = newInvalid("cursor_invalid", "cursor", "The cursor is not valid.", onLists,
 		words{"It is not a cursor of this list.", "Ce n’est pas un curseur de cette liste."},
 		words{"next_cursor of the page before, same filters.", "Donnez le next_cursor de la page précédente, avec les mêmes filtres."})
+	eventLimitInvalid = newInvalid("limit_invalid", "limit", "The limit must be between 1 and 500.", "listEvents",
+		words{"It is out of bounds.", "La valeur est hors limites."},
+		words{"1 to 500.", "Donnez une valeur de 1 à 500."})
+	waitInvalid = newInvalid("wait_invalid", "wait", "The wait must be between 0 and 30.", "listEvents",
+		words{"It is no whole number of seconds, or out of bounds.", "Ce n’est pas un nombre entier de secondes, ou la valeur est hors limites."},
+		words{"0 to 30 seconds.", "Donnez une valeur de 0 à 30 secondes."})
+	afterInvalid = newInvalid("after_invalid", "after", "The after must be a next_cursor of these events.", "listEvents",
+		words{"It is not a cursor of your company's events.", "Ce n’est pas un curseur des événements de votre entreprise."},
+		words{"Give the next_cursor of an earlier response, or leave it out to begin with the oldest event.", "Donnez le next_cursor d’une réponse précédente, ou omettez ce paramètre pour commencer par l’événement le plus ancien."})
 	stateInvalid = newInvalid("state_invalid", "state", "The state must be pending, delivered or failed.", "listWebhookDeliveries",
 		words{"Unknown state of a delivery.", "État de livraison inconnu."},
 		words{"One of the three.", "Choisissez l’un des trois."})
-	eventInvalid = newInvalid("event_invalid", "event", "The event must be sms.sent, sms.failed, sms.received or balance.low.", "listWebhookDeliveries",
+	eventInvalid = newInvalid("event_invalid", "event", "The event must be sms.sent, sms.failed, sms.received, balance.low or batch.finished.", "listWebhookDeliveries",
 		words{"Unknown event.", "Événement inconnu."},
 		words{"One of the four.", "Choisissez l’un des quatre."})
 	messageIDInvalid = newInvalid("message_id_invalid", "message_id", "The message_id must be a whole number above 0 or a ULID.", "listWebhookDeliveries",

@@ -24,7 +24,7 @@ func (a *API) table() ([]route, error) {
 	send := func(path string, handler gin.HandlerFunc) route {
 		return route{http.MethodPost, path, []gin.HandlerFunc{a.authenticate, a.limitRate, handler}}
 	}
-	change := func(method, path string, handler gin.HandlerFunc) route { // with a body
+	change := func(method, path string, handler gin.HandlerFunc) route { // with a body, or one that waits
 		return route{method, path, []gin.HandlerFunc{a.authenticate, a.needCompany, handler}}
 	}
 	look := func(method, path string, handlers ...gin.HandlerFunc) route {
@@ -53,6 +53,7 @@ func (a *API) table() ([]route, error) {
 		look(http.MethodGet, "/v1/webhook-deliveries", respond(a, a.listDeliveries)),
 		look(http.MethodGet, "/v1/webhook-deliveries/:id", a.noParameters, respond(a, a.getDelivery)),
 		look(http.MethodPost, "/v1/webhook-deliveries/:id/resend", respond(a, a.resendDelivery)),
+		change(http.MethodGet, "/v1/events", a.listEvents), // it takes a slot of a look-up only while it reads
 		look(http.MethodGet, "/v1/inbound", respond(a, a.listInbound)),
 		look(http.MethodGet, "/v1/inbound/:id", a.noParameters, respond(a, a.getInbound)),
 		look(http.MethodGet, "/v1/opt-outs", respond(a, a.listOptOuts)),

@@ -53,7 +53,7 @@ func (d *Dashboard) deliveries(v *visit, t tenant) (err error) {
 	}
 	p.Failed = len(given) > 0
 	if p.Endpoint, err = v.endpoint(t); err == nil && !p.Filtered && !p.Later {
-		p.Settings, err = v.webhookSettings(p.Endpoint)
+		p.Settings, err = v.webhookSettings(t, p.Endpoint)
 	}
 	return v.page(err, "deliveries", p)
 }

@@ -83,6 +83,7 @@ func (d *Dashboard) routes() (http.Handler, error) {
 	r.POST("/webhook", d.inCompany(accounts.MayDevelop, d.setWebhook))
 	r.POST("/webhook/active", d.inCompany(accounts.MayDevelop, d.switchWebhook))
 	r.POST("/webhook/events", d.inCompany(accounts.MayDevelop, d.setEvent))
+	r.POST("/webhook/pulled", d.inCompany(accounts.MayDevelop, d.setPulled))
 	r.POST("/webhook/rotate", d.inCompany(accounts.MayDevelop, d.rotateSecret))
 	r.POST("/webhook/rotate/end", d.inCompany(accounts.MayDevelop, d.endRotation))
 	r.POST("/webhook/test", d.inCompany(accounts.MayDevelop, d.testWebhook))

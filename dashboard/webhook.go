@@ -23,6 +23,9 @@ type webhookSettings struct {
 	Endpoint *webhooks.Endpoint // nil: none yet; without its secret
 	Events   []option
 	Optional []optionalEvent
+
+	Pulling webhooks.Pulling
+	Pulled  []optionalEvent // that programs fetch only if it is on
 }
 
 // optionalEvent is an event that an endpoint can receive.
@@ -43,7 +46,7 @@ func (o onceContent) text() string {
 }
 
 // webhookSettings returns an endpoint's settings, with the last change's content that is shown once.
-func (v *visit) webhookSettings(e *webhooks.Endpoint) (*webhookSettings, error) {
+func (v *visit) webhookSettings(t tenant, e *webhooks.Endpoint) (*webhookSettings, error) {
 	kept, err := v.takeOnce("webhook")
 	if err != nil {
 		return nil, err
@@ -59,6 +62,12 @@ func (v *visit) webhookSettings(e *webhooks.Endpoint) (*webhookSettings, error) 
 			s.Optional = append(s.Optional, optionalEvent{name, optionalTexts[name], slices.Contains(e.Events, name)})
 		}
 	}
+	if s.Pulling, err = v.d.rooms.Webhooks.PullingOf(v.ctx(), t.company()); err != nil {
+		return nil, err
+	}
+	for _, name := range webhooks.Pullable() {
+		s.Pulled = append(s.Pulled, optionalEvent{name, optionalTexts[name], slices.Contains(s.Pulling.Events, name)})
+	}
 	return s, nil
 }
 
@@ -72,7 +81,8 @@ func (v *visit) endpoint(t tenant) (*webhooks.Endpoint, error) {
 }
 
 // optionalTexts maps the optional events to the keys of their texts.
-var optionalTexts = map[string]string{webhooks.Received: "webhook.event.received", webhooks.LowBalance: "webhook.event.low"}
+var optionalTexts = map[string]string{webhooks.Received: "webhook.event.received", webhooks.LowBalance: "webhook.event.low",
+	webhooks.BatchFinished: "webhook.event.batch"}
 
 // eventOptions are all events, under their names.
 func eventOptions() (all []option) {
@@ -152,6 +162,25 @@ func (d *Dashboard) setEvent(v *visit, t tenant) error {
 	}
 	_, err = v.setEndpoint(t, webhooks.Setting{Events: &events})
 	return v.done(err, "/deliveries", "flash.webhook")
+}
+
+// setPulled is POST /webhook/pulled: it turns an event on or off for programs that fetch events.
+func (d *Dashboard) setPulled(v *visit, t tenant) error {
+	f := v.form()
+	name := f.Value("event")
+	p, err := d.rooms.Webhooks.PullingOf(v.ctx(), t.company())
+	if err == nil && !slices.Contains(webhooks.Pullable(), name) {
+		err = errNotFound
+	}
+	if err != nil {
+		return err
+	}
+	events := slices.DeleteFunc(slices.Clone(p.Events), func(each string) bool { return each == name })
+	if f.Value("on") == "yes" {
+		events = append(events, name)
+	}
+	_, err = v.by().SetPulled(v.ctx(), t.company(), events)
+	return v.done(err, "/deliveries#pull", "flash.webhook.pulled")
 }
 
 // rotateSecret is POST /webhook/rotate.

@@ -197,6 +197,7 @@ func (d *Dispatcher) tasks() (recovery, housekeeping []*task) {
 		{name: "hold", every: often, rest: worked, run: d.releaseHeld},
 		{name: "pay_refunds", every: often, rest: worked, run: d.payOwed},
 		{name: "low_balances", every: often, rest: swept, run: d.tellLow},
+		{name: "finished_batches", every: often, rest: worked, run: d.tellFinished},
 		{name: "end_overdue", every: seldom, rest: worked, run: d.overdue},
 		{name: "forget", every: seldom, rest: worked, run: d.forget},
 		{name: "purge", every: seldom, rest: worked, run: d.purge},

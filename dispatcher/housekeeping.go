@@ -2,6 +2,7 @@ package dispatcher
 
 import (
 	"context"
+	"time"
 
 	"intumwa/billing"
 	"intumwa/messages"
@@ -13,6 +14,7 @@ type housekeeping struct {
 	*core
 	refundsHeld bool                      // a locked balance delays refunds
 	holding     map[messages.Hold]holding // the progress of the task hold
+	forgetAt    time.Time                 // when companies that asked for finished batches are looked for next, if none asks
 }
 
 // holding is the progress of holding or releasing a sender's messages.

@@ -14,6 +14,7 @@ import (
 	"intumwa/inbound/handsets"
 	"intumwa/messages"
 	"intumwa/sms"
+	"intumwa/webhooks"
 )
 
 // SetPaused pauses or resumes a link, and returns the state that will be reported.
@@ -193,10 +194,13 @@ func (a Actor) SettleUnanswered(ctx context.Context, u Unanswered, as string, re
 	return dry(dispatcher.SettleUnanswered(ctx, a.Many, messages.New(a.Many), a.Webhooks, u.Carrier, u.IDs, Outcomes[as], refund, u.record(ctx, a, as)))
 }
 
-// SkipIDs lets the ids of messages jump ahead after a restore, and returns the last one and the next one.
+// SkipIDs lets the ids of messages and the positions of events jump ahead after a restore, and returns the last id and
+// the next one.
 func (a Actor) SkipIDs(ctx context.Context, ahead int64) (last, next int64, err error) {
 	err = a.do(ctx, locks, func(in within) (act, error) {
-		last, next, err = messages.SkipIDs(ctx, in.Tx, ahead)
+		if last, next, err = messages.SkipIDs(ctx, in.Tx, ahead); err == nil {
+			err = webhooks.SkipPositions(ctx, in.Tx)
+		}
 		return act{name: "database.restored", subject: "message ids", before: fields{"next": last + 1}, after: fields{"next": next}}, err
 	})
 	return last, next, err

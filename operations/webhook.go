@@ -45,6 +45,21 @@ func (a Actor) SetEndpoint(ctx context.Context, company sms.CompanyID, to webhoo
 	return is, err
 }
 
+// SetPulled sets which events, of those that have to be requested, a company's programs fetch besides all others.
+func (a Actor) SetPulled(ctx context.Context, company sms.CompanyID, events []string) (is webhooks.Pulling, err error) {
+	err = a.do(ctx, reads, func(in within) (act, error) {
+		was, err := in.hooks.PullingOf(ctx, company)
+		if err == nil {
+			err = in.hooks.SetPulled(ctx, company, events)
+		}
+		if err == nil {
+			is, err = in.hooks.PullingOf(ctx, company)
+		}
+		return onWebhook("webhook.pulled", company, fields{"events": was.Events}, fields{"events": is.Events}), err
+	})
+	return is, err
+}
+
 // RotateSecret gives a company's endpoint a new secret, which keep gets. The owner gets a letter.
 func (a Actor) RotateSecret(ctx context.Context, company sms.CompanyID, keep Keep) (is webhooks.Endpoint, err error) {
 	err = a.do(ctx, reads, func(in within) (act, error) {

@@ -39,7 +39,12 @@ type Options struct {
 	// the pool of New.
 	Lookups *pgxpool.Pool
 
-	// Retention is how long deliveries and their attempts are kept; 30 days.
+	// History returns a company's sms.sent and sms.failed of messages that are final, since a time, with ids above after
+	// and up to upTo: those among the first limit messages. last is the last message read; upTo if there are no more.
+	// nil: none.
+	History func(ctx context.Context, company, after, upTo int64, since time.Time, limit int) (events []Event, last int64, err error)
+
+	// Retention is how long deliveries and their attempts, and events, are kept; 30 days.
 	Retention time.Duration
 	// Idle is the longest pause between looks for new and due deliveries; 250 ms.
 	Idle time.Duration
@@ -94,6 +99,7 @@ type core struct {
 	metrics *metrics
 	kick    chan struct{}
 	changed *atomic.Bool // an endpoint changed: waiting deliveries may be due
+	waiters *waiters     // requests that wait for events
 }
 
 // wait returns true after the pause, or false as soon as ctx ends.

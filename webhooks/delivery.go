@@ -31,6 +31,8 @@ const (
 	StatePending   = "pending"
 	StateDelivered = "delivered"
 	StateFailed    = "failed" // permanently: the last attempt failed
+
+	StateFetched = "fetched" // of Naming: no endpoint gets it, the company can fetch it
 )
 
 // deliveryColumns are the columns of d: webhook_deliveries, one of its partitions, or webhook_called.
@@ -48,23 +50,15 @@ func scanDelivery(row pgx.CollectableRow) (d Delivery, err error) {
 	var e storedEvent
 	var delivered bool
 	var due *time.Time
-	if err := row.Scan(&d.CompanyID, &e.id, &e.at, &e.number, &e.data, &e.labels, &delivered, &due, &d.FinishedAt, &d.Attempts); err != nil {
+	if err := row.Scan(&e.company, &e.id, &e.at, &e.number, &e.data, &e.labels, &delivered, &due, &d.FinishedAt, &d.Attempts); err != nil {
 		return d, err
 	}
+	finished, attempts := d.FinishedAt, d.Attempts
+	d = deliveryOf(&e)
+	d.FinishedAt, d.Attempts = finished, attempts
 	for i := range d.Attempts {
 		d.Attempts[i].Number = i + 1
 	}
-	d.ID, d.WebhookID, d.Event = e.id, webhookID(e.id), eventName(e.id)
-	switch d.Event {
-	case Sent, Failed, dlrSubmitted, dlrFinal:
-		d.MessageID = messageOf(e.id)
-	case Received:
-		d.InboundID = messageOf(e.id)
-	}
-	if d.CreatedAt = e.at; d.CompanyID > 0 {
-		d.Body = string(appendBody(nil, &e))
-	}
-	d.CompanyID = companyOf(d.CompanyID)
 	switch {
 	case !delivered && due == nil:
 		d.State = StateFailed
@@ -79,4 +73,19 @@ func scanDelivery(row pgx.CollectableRow) (d Delivery, err error) {
 		}
 	}
 	return d, nil
+}
+
+// deliveryOf is a delivery of an event, without its attempts.
+func deliveryOf(e *storedEvent) Delivery {
+	d := Delivery{ID: e.id, WebhookID: webhookID(e.id), CompanyID: companyOf(e.company), Event: eventName(e.id), CreatedAt: e.at, State: StateFetched}
+	switch d.Event {
+	case Sent, Failed, dlrSubmitted, dlrFinal:
+		d.MessageID = messageOf(e.id)
+	case Received:
+		d.InboundID = messageOf(e.id)
+	}
+	if e.company > 0 {
+		d.Body = string(appendBody(nil, e))
+	}
+	return d
 }

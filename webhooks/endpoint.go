@@ -56,7 +56,7 @@ func (w *Webhooks) SetEndpoint(ctx context.Context, companyID int64, s Setting) 
 	var events []string
 	if s.Events != nil {
 		var err error
-		if events, err = checkEvents(*s.Events); err != nil {
+		if events, err = checkEvents(*s.Events, Askable()); err != nil {
 			return Endpoint{}, err
 		}
 	}

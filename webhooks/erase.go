@@ -39,6 +39,11 @@ func Erase(ctx context.Context, tx pgx.Tx, subjects []Subject, by string) (pendi
 		}
 	}
 	deliveries = slices.DeleteFunc(deliveries, func(d named) bool { return slices.Contains(pending, messageOf(d.ID)) })
+	for i, id := range ids { // events that companies fetch, also without an endpoint
+		if companies[i] > 0 && !slices.Contains(pending, messageOf(id)) {
+			deliveries = append(deliveries, named{Company: companies[i], ID: id})
+		}
+	}
 	return pending, obscure(ctx, tx, deliveries, by)
 }
 
@@ -61,36 +66,49 @@ func EraseReceived(ctx context.Context, tx pgx.Tx, subjects []Subject, forms []s
 		}
 	}
 	b := &pgx.Batch{}
-	var company, id int64
-	var number, text string
+	var e storedEvent
 	var waits bool
-	err = postgres.Each(ctx, tx, "looking for the events of a number", []any{&company, &id, &number, &text, &waits}, func() error {
+	var found []named
+	err = postgres.Each(ctx, tx, "looking for the events of a number", []any{&e.company, &e.id, &e.number, &e.data, &waits}, func() error {
 		if waits {
-			pending = append(pending, messageOf(id))
+			pending = append(pending, messageOf(e.id))
 			return nil
 		}
-		var data ReceivedData
-		if err := json.Unmarshal([]byte(text), &data); err != nil {
+		if err := e.obscure(forms, by); err != nil {
 			return err
 		}
-		for _, place := range []*string{&number, &data.From, &data.To} {
-			if slices.Contains(forms, *place) {
-				*place = by
-			}
-		}
-		data.Message = nil
 		b.Queue(`UPDATE webhook_deliveries SET phone_number = $3, data = $4, attempts = `+withoutAnswers+`
-			WHERE company_id = $1 AND id = $2`, company, id, number, string(jsonOf(data)))
-		erased++
+			WHERE company_id = $1 AND id = $2`, e.company, e.id, e.number, e.data)
+		found = append(found, named{Company: e.company, ID: e.id})
 		return nil
 	}, receivedOf, forms, companies, ids)
-	if err == nil && erased > 0 {
+	if err == nil && len(found) > 0 {
 		err = tx.SendBatch(ctx, b).Close()
+	}
+	var more int64
+	if err == nil {
+		more, err = eraseFetched(ctx, tx, companies, ids, forms, by, pending, found)
 	}
 	if err != nil {
 		return 0, nil, fmt.Errorf("erasing a number from events: %w", err)
 	}
-	return erased, pending, nil
+	return int64(len(found)) + more, pending, nil
+}
+
+// obscure replaces a number, in any of its forms, in an event about an MO, and removes its text.
+func (e *storedEvent) obscure(forms []string, by string) error {
+	var data ReceivedData
+	if err := json.Unmarshal([]byte(e.data), &data); err != nil {
+		return err
+	}
+	for _, place := range []*string{&e.number, &data.From, &data.To} {
+		if slices.Contains(forms, *place) {
+			*place = by
+		}
+	}
+	data.Message = nil
+	e.data = string(jsonOf(data))
+	return nil
 }
 
 // ErasePurged is Erase for events about messages to a number that are already deleted: those with ids up to upTo. It
@@ -101,6 +119,18 @@ func ErasePurged(ctx context.Context, tx pgx.Tx, number string, upTo int64, by s
 	if err != nil {
 		return 0, 0, err
 	}
+	fetched, err := postgres.All(ctx, tx, "looking for the events of messages that are deleted", func(row pgx.CollectableRow) (d named, err error) {
+		err = row.Scan(&d.Company, &d.ID)
+		return d, err
+	}, fetchedTo, []string{number}, upTo)
+	if err != nil {
+		return 0, 0, err
+	}
+	for _, each := range fetched {
+		if !slices.ContainsFunc(deliveries, func(d named) bool { return d.Company == each.Company && d.ID == each.ID }) {
+			deliveries = append(deliveries, each)
+		}
+	}
 	all := len(deliveries)
 	deliveries = slices.DeleteFunc(deliveries, func(d named) bool { return d.Waits })
 	return int64(len(deliveries)), int64(all - len(deliveries)), obscure(ctx, tx, deliveries, by)
@@ -109,7 +139,12 @@ func ErasePurged(ctx context.Context, tx pgx.Tx, number string, upTo int64, by s
 // Naming returns the deliveries whose events contain a number, in any of its forms, and that no message leads to: MOs
 // from it, and deleted messages to it with ids up to upTo.
 func (w *Webhooks) Naming(ctx context.Context, forms []string, upTo int64) ([]Delivery, error) {
-	return w.deliveries(ctx, namingOf, forms, upTo)
+	all, err := w.deliveries(ctx, namingOf, forms, upTo)
+	if err != nil {
+		return nil, err
+	}
+	more, err := w.fetchedNaming(ctx, forms, upTo)
+	return append(all, more...), err
 }
 
 // Queries that find the events of a number ($1, its forms) without its messages. A separate query reads each delivery
@@ -142,6 +177,13 @@ func obscure(ctx context.Context, tx pgx.Tx, deliveries []named, by string) erro
 	companies, ids := make([]int64, len(deliveries)), make([]int64, len(deliveries))
 	for i, d := range deliveries {
 		companies[i], ids[i] = d.Company, d.ID
+	}
+	if err := lockReaders(ctx, tx, companies); err != nil {
+		return err
+	}
+	if _, err := tx.Exec(ctx, `UPDATE events d SET phone_number = $3, labels = NULL
+		FROM unnest($1::bigint[], $2::bigint[]) n(company_id, id) WHERE d.company_id = n.company_id AND d.id = n.id AND d.data IS NULL`, companies, ids, by); err != nil {
+		return fmt.Errorf("erasing a number from %d events: %w", len(ids), err)
 	}
 	if _, err := tx.Exec(ctx, `
 		UPDATE webhook_deliveries d SET phone_number = $3, labels = NULL, callback = split_part(callback, ' ', 1), attempts = `+withoutAnswers+`

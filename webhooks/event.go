@@ -22,14 +22,20 @@ const (
 const (
 	Received   = "sms.received" // a message from a handset
 	LowBalance = "balance.low"  // the balance has fallen below a threshold
+
+	BatchFinished = "batch.finished" // all messages of a batch are final
 )
 
 // Askable lists the events that an endpoint may request.
-func Askable() []string { return []string{Received, LowBalance} }
+func Askable() []string { return []string{Received, LowBalance, BatchFinished} }
 
-// eventNames are all events, by their number within a delivery's id; those of callbacks begin at firstCallback.
-var eventNames = [...]string{Sent, Failed, Received, LowBalance, dlrSubmitted, dlrFinal}
+// Pullable lists the events that a company fetches only if it requested them (SetPulled). It fetches all others.
+func Pullable() []string { return []string{BatchFinished} }
 
+// eventNames are all events, by their number within a delivery's id.
+var eventNames = [...]string{Sent, Failed, Received, LowBalance, dlrSubmitted, dlrFinal, BatchFinished}
+
+// firstCallback is the number of the first of a callback's two events.
 const firstCallback = 4
 
 // Reasons of refusals of the events that an endpoint requests.
@@ -38,13 +44,13 @@ const (
 	AlwaysEvent = "webhook_event_always"
 )
 
-// checkEvents refuses events that cannot be requested. It returns the others sorted, without duplicates.
-func checkEvents(asked []string) ([]string, error) {
+// checkEvents refuses events that are not among the known ones. It returns the others sorted, without duplicates.
+func checkEvents(asked, known []string) ([]string, error) {
 	for _, name := range asked {
 		switch {
 		case name == Sent || name == Failed:
 			return nil, sms.Refusal{Reason: AlwaysEvent, Text: "Every endpoint gets " + Sent + " and " + Failed + "; ask for the others only."}
-		case !slices.Contains(Askable(), name):
+		case !slices.Contains(known, name):
 			return nil, sms.Refusal{Reason: BadEvent, Text: "There is no such event."}
 		}
 	}
@@ -62,7 +68,7 @@ type Event struct {
 	At          time.Time
 	Reference   string // the customer's client_reference; "": none, and the body omits the field
 	CostCenter  string // the customer's cost_center; likewise
-	Data        any    // data of the body, for a requested event: ReceivedData or LowBalanceData
+	Data        any    // data of the body, for a requested event: ReceivedData, LowBalanceData or BatchFinishedData
 	Unsubmitted bool   // of Failed: no carrier accepted any of it
 }
 
@@ -116,6 +122,15 @@ type LowBalanceData struct {
 	CompanyID int64 `json:"company_id"`
 	Credits   int64 `json:"credits"`
 	Threshold int64 `json:"threshold"`
+}
+
+// BatchFinishedData is the data of BatchFinished.
+type BatchFinishedData struct {
+	BatchID         string `json:"batch_id"`
+	RecipientsCount int    `json:"recipients_count"`
+	Sent            int    `json:"sent"`
+	Failed          int    `json:"failed"`
+	Cancelled       int    `json:"cancelled"` // of the failed ones
 }
 
 // Time marshals as RFC 3339 to the second, with a numeric offset even for UTC.

@@ -20,9 +20,14 @@ const (
 // runPurge deletes deliveries older than Options.Retention until ctx ends, at most a day late. A new process continues
 // where one that ran all day would be, so restarts skip no block.
 func (c *core) runPurge(ctx context.Context) {
-	trouble, block := false, int64(-1)
+	trouble, block, events := false, int64(-1), eventPurge{-1}
 	for pause := purgeEvery; wait(ctx, pause); {
 		gone, next, err := c.purge(ctx, block, purgeParts)
+		if err == nil {
+			var old int64
+			old, err = events.next(ctx, c, purgeParts)
+			gone = max(gone, old)
+		}
 		if err != nil && !trouble && ctx.Err() == nil {
 			c.log.Error("old webhook deliveries cannot be deleted; trying again", "event", "webhook_purge_failed", "error", err)
 		}

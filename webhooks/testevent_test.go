@@ -27,7 +27,7 @@ func TestTestEvent(t *testing.T) {
 		t.Fatal(err)
 	}
 	seen := map[string]bool{}
-	for i, event := range append(eventNames[:firstCallback:firstCallback], Sent) {
+	for i, event := range append([]string{Sent, Failed}, append(Askable(), Sent)...) {
 		r, err := w.Test(t.Context(), 1, event)
 		if err != nil {
 			t.Fatal(err)

@@ -107,6 +107,7 @@ func New(pool *pgxpool.Pool, opts Options) *Webhooks {
 		metrics: newMetrics(opts.Metrics),
 		kick:    make(chan struct{}, 1),
 		changed: new(atomic.Bool),
+		waiters: newWaiters(),
 	}
 	c.client = newClient(opts.Timeout, opts.InFlight, opts.resolver, c.guard)
 	if opts.Lookups != nil {

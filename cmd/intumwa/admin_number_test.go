@@ -71,6 +71,7 @@ func TestEraseNumber(t *testing.T) {
 	done, _, pending, undelivered, others := message(number, 1, "first"), message(number, 2, "second"), message(number, 0, "third"), message(number, 1, "fourth"), message(other, 1, "another's")
 	s.exec(`INSERT INTO outbox (message_id, company_id, carrier, lane, expires_at) VALUES ($1, 1, 'lumitel', 0, now() + interval '1 hour')`, pending)
 	hooks := webhooks.New(pool, webhooks.Options{})
+	s.exec(`INSERT INTO event_readers (company_id, since, ready) VALUES (1, now(), true)`) // its events are recorded to be fetched
 	err := pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) error {
 		var events []webhooks.Event
 		for _, id := range []int64{done, undelivered, others} {
@@ -96,6 +97,8 @@ func TestEraseNumber(t *testing.T) {
 	s.exec(`INSERT INTO inbound (carrier, link, source, destination, data_coding, esm_class, body, octets, outcome, message_id) VALUES ('lumitel', 'l', '25779123412', '1234', 0, 0, 'Yego', 'Yego', 'routed', $1)`, written)
 	s.exec(`INSERT INTO webhook_deliveries (company_id, id, at, phone_number, data) VALUES (1, $1 * 8 + 2, now(), $2, '{"inbound_id":1,"from":"+25779123412","to":"1234","message":"Yego","received_at":"2026-03-01T10:00:00+02:00"}')`, written, number)
 	s.exec(`UPDATE webhook_deliveries SET delivered = false, due = now() WHERE id = $1 * 8 + 2`, written)
+	s.exec(`INSERT INTO events (company_id, id, at, position, phone_number, data) SELECT company_id, id, at, -1, phone_number, data FROM webhook_deliveries WHERE data IS NOT NULL`)
+	s.exec(`INSERT INTO events (company_id, id, at, position, phone_number, data) VALUES (1, $1 * 8 + 10, now(), 5, $2, '{"inbound_id":1,"from":"+25779123412","to":"1234","message":"Oya"}')`, written, number)
 	s.exec(`INSERT INTO concat_refs (sender, phone_number, last) VALUES ('DEMO', $1, 7)`, number)
 	s.exec(`UPDATE users SET test_number = $1 WHERE id = 1`, number)
 	s.exec(`INSERT INTO test_number_codes (user_id, phone_number, salt, code_hash, created_at) VALUES (1, $1, '', decode(repeat('00', 32), 'hex'), now() - interval '2 days')`, number)
@@ -108,7 +111,7 @@ func TestEraseNumber(t *testing.T) {
 		return []string{"number", verb, "--number", "79 12 34 12", "--reason", "request 17"}
 	}
 	kinds := s.lines(about("export")...)
-	if len(kinds["message"]) != 4 || len(kinds["receipt"]) != 1 || len(kinds["inbound"]) != 2 || len(kinds["event"]) != 1 || len(kinds["bind"]) != 1 || kinds["bind"][0]["message"] != "Yego" || len(kinds["test_number"]) != 1 {
+	if len(kinds["message"]) != 4 || len(kinds["receipt"]) != 1 || len(kinds["inbound"]) != 2 || len(kinds["event"]) != 2 || kinds["event"][1]["state"] != "fetched" || len(kinds["bind"]) != 1 || kinds["bind"][0]["message"] != "Yego" || len(kinds["test_number"]) != 1 {
 		t.Errorf("%v", kinds)
 	}
 	for i, text := range []string{"fourth", "third", "second", "first"} {
@@ -124,11 +127,12 @@ func TestEraseNumber(t *testing.T) {
 			t.Errorf("exit code %d, %s, %s; want %s", got, stdout, stderr, want)
 		}
 	}
-	erase(exitError, `{"number":"+25779****12","messages":2,"pending":4,"receipts":0,"inbound":0,"binds":1,"events":0,"test_codes":1,"test_numbers":1,"exports":1}`)
+	erase(exitError, `{"number":"+25779****12","messages":2,"pending":4,"receipts":0,"inbound":0,"binds":1,"events":1,"test_codes":1,"test_numbers":1,"exports":1}`)
 	s.holds(`SELECT count(*) FROM messages WHERE phone_number = '+2577XXXXX12' AND body = ''`, 2)
 	s.holds(`SELECT count(*) FROM webhook_deliveries WHERE phone_number = '+2577XXXXX12'`, 1)
 	s.holds(`SELECT count(*) FROM webhook_deliveries WHERE attempts IS NOT NULL AND attempts::text NOT LIKE '%excerpt%'`, 1)
 	s.holds(`SELECT count(*) FROM export_pieces`, 0)
+	s.holds(`SELECT count(*) FROM events WHERE phone_number = '+2577XXXXX12'`, 2)
 	s.holds(`SELECT count(*) FROM receipts`, 1) // it may settle the pending one
 	s.exec(`UPDATE messages SET status = 2 WHERE id = $1`, pending)
 	s.exec(`DELETE FROM outbox`)
@@ -138,6 +142,7 @@ func TestEraseNumber(t *testing.T) {
 	s.exec(`UPDATE webhook_deliveries SET delivered = true, due = NULL`)
 	erase(exitOK, `{"number":"+25779****12","messages":2,"pending":0,"receipts":1,"inbound":2,"binds":0,"events":1,"test_codes":0,"test_numbers":1,"exports":0}`)
 	erase(exitOK, `{"number":"+25779****12","messages":0,"pending":0,"receipts":0,"inbound":0,"binds":0,"events":0,"test_codes":0,"test_numbers":1,"exports":0}`)
+	s.holds(`SELECT count(*) FROM events WHERE phone_number = '`+number+`' OR data ~ '79123412|Yego|Oya'`, 0)
 	if _, shown, _ := s.run("", append([]string{"admin"}, about("erase")...)...); !strings.HasPrefix(shown, "number        +25779****12\nmessages      0\n") {
 		t.Errorf("without --json: %q", shown)
 	}

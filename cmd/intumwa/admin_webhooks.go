@@ -18,6 +18,7 @@ import (
 type adminWebhookCmd struct {
 	Set        adminWebhookSetCmd  `cmd:"" help:"Set a company's webhook endpoint."`
 	List       adminWebhookListCmd `cmd:"" help:"List webhook endpoints, without their secrets."`
+	Pull       adminPullCmd        `cmd:"" help:"Show who fetches a company's events, or set the events that have to be requested."`
 	Rotate     adminRotateCmd      `cmd:"" help:"Give an endpoint a new signing secret; the one of before stays valid for a day."`
 	Deliveries adminDeliveriesCmd  `cmd:"" help:"List a company's deliveries."`
 	Resend     adminResendCmd      `cmd:"" help:"Send one delivery again."`
@@ -31,7 +32,7 @@ type adminWebhookSetCmd struct {
 	SecretStdin bool    `help:"Read the signing secret from standard input." xor:"secret"`
 	SecretFile  *string `help:"Read the signing secret from a file." placeholder:"FILE" xor:"secret"`
 	Active      *bool   `help:"Whether deliveries are made." placeholder:"true|false"`
-	Events      *string `help:"Events that it gets beside sms.sent and sms.failed, separated by commas: sms.received, balance.low; empty for none." placeholder:"LIST"`
+	Events      *string `help:"Events that it gets beside sms.sent and sms.failed, separated by commas: sms.received, balance.low, batch.finished; empty for none." placeholder:"LIST"`
 }
 
 // do creates or changes the endpoint.
@@ -67,13 +68,39 @@ func (c *adminWebhookSetCmd) events() *[]string {
 	if c.Events == nil {
 		return nil
 	}
+	names := listed(*c.Events)
+	return &names
+}
+
+// listed are the names of a list with commas.
+func listed(list string) []string {
 	names := []string{}
-	for _, name := range strings.Split(*c.Events, ",") {
+	for _, name := range strings.Split(list, ",") {
 		if name = strings.TrimSpace(name); name != "" {
 			names = append(names, name)
 		}
 	}
-	return &names
+	return names
+}
+
+type adminPullCmd struct {
+	Company int64   `required:"" help:"The company." placeholder:"ID"`
+	Events  *string `help:"Events that its programs fetch beside those that everybody's do, separated by commas: batch.finished; empty for none." placeholder:"LIST"`
+}
+
+// do sets the events if there is a list, and shows the state of GET /v1/events.
+func (c *adminPullCmd) do(ctx context.Context, o *operator) (any, error) {
+	if _, err := o.accounts().CompanyByID(ctx, c.Company); err != nil {
+		return nil, err
+	}
+	company, hooks := sms.CompanyID(c.Company), o.openWebhooks()
+	if c.Events != nil {
+		if _, err := o.by(nil).SetPulled(ctx, company, listed(*c.Events)); err != nil {
+			return nil, err
+		}
+	}
+	p, err := hooks.PullingOf(ctx, company)
+	return done(object{{"company_id", c.Company}, {"since", p.Since}, {"pulled_at", p.PulledAt}, {"events", p.Events}, {"kept", p.Kept}}, err)
 }
 
 // secret is the secret of the flag, "" without it.

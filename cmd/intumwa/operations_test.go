@@ -218,6 +218,7 @@ func TestPageAndCommand(t *testing.T) {
 		{name: "move a webhook", page: func() { owner.post("/webhook", "url", "http://127.0.0.1:1/a?b=d") }, command: "webhook|set|--company|2|--url|http://127.0.0.1:1/a?b=d"},
 		{name: "switch a webhook", page: func() { owner.post("/webhook/active", "on", "no") }, command: "webhook|set|--company|2|--active=false"},
 		{name: "its events", page: func() { owner.post("/webhook/events", "event", "sms.received", "on", "yes") }, command: "webhook|set|--company|2|--events|sms.received"},
+		{name: "events to fetch", page: func() { owner.post("/webhook/pulled", "event", "batch.finished", "on", "yes") }, command: "webhook|pull|--company|2|--events|batch.finished"},
 		{name: "rotate", page: func() { owner.post("/webhook/rotate") }, command: "webhook|rotate|--company|2", once: true},
 		{name: "end a rotation", page: func() { owner.post("/webhook/rotate/end") }, command: "webhook|rotate|--company|2|--end"},
 		{name: "recover", prepare: `insert into webhook_undelivered (company_id, id, at, phone_number, due, given_up_at) select n, 8 * n, now(), '', 'infinity', now() from generate_series(1, 2) n`,

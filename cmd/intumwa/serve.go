@@ -158,7 +158,7 @@ func (g *gateway) serve(ctx context.Context) error {
 		Replacements: c.Accounts.TestNumberReplacements, FreeCodes: c.Accounts.TestCodesADay, Log: g.log, Metrics: g.registry})
 	hooks := webhooks.New(hot, webhooks.Options{Timeout: c.Webhooks.Timeout, RetryDelays: c.Webhooks.RetryDelays,
 		AllowPrivate: c.Webhooks.AllowPrivate, SecretKey: key,
-		Retention: c.Retention.Deliveries, Lookups: lookups, Name: namesOf(messages.New(pool)), Facts: carrierFacts(messages.New(lookups)), Log: g.log, Metrics: g.registry})
+		Retention: c.Retention.Deliveries, Lookups: lookups, History: outcomesOf(messages.New(lookups)), Name: namesOf(messages.New(pool)), Facts: carrierFacts(messages.New(lookups)), Log: g.log, Metrics: g.registry})
 	routes, err := routesOf(c)
 	if err != nil {
 		return err
@@ -240,7 +240,9 @@ func (g *gateway) serve(ctx context.Context) error {
 		}
 	}
 	if g.has("api") {
-		if err := life.listen(ctx, "api", c.API.Listen, newBounds("api", c.API.TrustedProxies, g.log, g.registry), newServer(handler)); err != nil {
+		server := newServer(handler)
+		server.RegisterOnShutdown(hooks.EndWaits)
+		if err := life.listen(ctx, "api", c.API.Listen, newBounds("api", c.API.TrustedProxies, g.log, g.registry), server); err != nil {
 			return err
 		}
 	}

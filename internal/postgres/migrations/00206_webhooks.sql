@@ -8,7 +8,7 @@ CREATE TABLE webhook_endpoints (
     previous_secret text,        -- the secret before a rotation, in the same form: both sign until previous_until
     previous_until  timestamptz,
     events          text[]      NOT NULL DEFAULT '{}' -- subscribed besides sms.sent and sms.failed, which every endpoint gets
-        CHECK (events <@ ARRAY['sms.received', 'balance.low']),
+        CHECK (events <@ ARRAY['sms.received', 'balance.low', 'batch.finished', 'verification.finished']),
     active          boolean     NOT NULL DEFAULT true,
     failing_since   timestamptz, -- the first failure since the last success; NULL: the last call succeeded
     given_up_at     timestamptz, -- the first delivery that was given up since the last success
