@@ -83,12 +83,13 @@ func TestSenderAtCarriersPages(t *testing.T) {
 	admin.wants(admin.get("/admin/senders/late"), http.StatusOK, `href="`+path+`"`, "lumitel", "Requested")
 
 	// The letter.
+	w.d.opts.Operator = Operator{Name: "Nyota <Ltd>", NIF: "4000999999", Address: "Rohero"}
 	if _, _, err := w.accounts.SetFacts(t.Context(), 1, accounts.Facts{NIF: "4000123456", TradeRegister: "RC 12345/21", Address: "Rohero", Phone: "+257 22 21 00 00", Contact: hostile}); err != nil {
 		t.Fatal(err)
 	}
 	w.exec(`update senders set purpose = $1`, hostile)
 	letter := admin.get(path + "/letter?carrier=leo")
-	admin.wants(letter, http.StatusOK, `lang="fr"`, "Madame, Monsieur", "DEMO", "leo", "4000123456", "RC 12345/21", "aucune")
+	admin.wants(letter, http.StatusOK, `lang="fr"`, "Madame, Monsieur", "Nyota &lt;Ltd&gt;", "4000999999", "DEMO", "leo", "4000123456", "RC 12345/21", "aucune")
 	if strings.Contains(letter.body, "<img") {
 		t.Error("markup of the customer is in the letter")
 	}

@@ -156,8 +156,8 @@ func (d *Dashboard) lateRegistrations(v *visit) error {
 type letterPage struct {
 	accounts.SenderRequest
 
-	Operator struct{ Name, NIF, TradeRegister, Address, Phone, Email string } // who writes it
-	In       *words.Language                                                  // of the letter
+	Operator Operator        // who writes it
+	In       *words.Language // of the letter
 	Carrier  string
 	Facts    accounts.Facts
 	Document string // about this registration
@@ -167,7 +167,7 @@ type letterPage struct {
 // registrationLetter is GET /admin/senders/:id/letter: the request to a carrier, to be printed, in French unless the
 // parameter in says otherwise.
 func (d *Dashboard) registrationLetter(v *visit) (err error) {
-	p := letterPage{Carrier: v.c.Query("carrier"), At: postgres.Now()}
+	p := letterPage{Operator: d.opts.Operator, Carrier: v.c.Query("carrier"), At: postgres.Now()}
 	p.Operator.Name = cmp.Or(p.Operator.Name, "Intumwa")
 	if !slices.Contains(d.rooms.Intake.Routes().Carriers(), p.Carrier) {
 		return errNotFound
