@@ -2,6 +2,7 @@ package billing_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"math/big"
@@ -201,16 +202,16 @@ func TestPrices(t *testing.T) {
 			t.Errorf("%s: %q and %q, want %q and %q", at.day, text(p), text(other), at.own, at.other)
 		}
 	}
-	if _, err := set(7, this.AddDate(0, 0, -1), nil); err != billing.ErrPastMonth {
+	if _, err := set(7, this.AddDate(0, 0, -1), nil); !errors.Is(err, billing.ErrPastMonth) {
 		t.Error(err)
 	}
-	if _, err := set(7, this.AddDate(3, 0, 0), nil); err != billing.ErrFarAway {
+	if _, err := set(7, this.AddDate(3, 0, 0), nil); !errors.Is(err, billing.ErrFarAway) {
 		t.Error(err)
 	}
 	for i := range 500 {
 		price(t, pool, 9, this.AddDate(0, 0, i).Format(time.DateOnly), 1)
 	}
-	if _, err := set(9, this.AddDate(0, 0, 500), nil); err != billing.ErrManyRates {
+	if _, err := set(9, this.AddDate(0, 0, 500), nil); !errors.Is(err, billing.ErrManyRates) {
 		t.Error(err)
 	}
 }

@@ -14,7 +14,7 @@ import (
 	"intumwa/webhooks"
 )
 
-// Refuse, in the place of a carrier, means that no carrier takes over from a retired one.
+// Refuse in the place of a carrier means that no carrier takes over from a retired one.
 const Refuse = "refuse"
 
 // leaveAtOnce is how many messages one transaction takes away from a retired carrier.

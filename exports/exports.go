@@ -44,7 +44,7 @@ var (
 	ErrFull    = errors.New("the space for exports is used up")
 )
 
-// ErrNotFound: there is no such file, or not any longer.
+// ErrNotFound means that there is no such file, or not any longer.
 var ErrNotFound = errors.New("there is no such export")
 
 // Reasons why a file has no content.

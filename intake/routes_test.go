@@ -2,6 +2,7 @@ package intake
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"testing"
 	"time"
@@ -30,7 +31,7 @@ func TestRetiredIsKnown(t *testing.T) {
 	if carrier, ok := one.Route(number); ok {
 		t.Errorf("after a restart the number goes to %s", carrier)
 	}
-	if _, err := one.Send(t.Context(), d.principal, d.request("x", nil)); err != error(RefuseNoCarrier) {
+	if _, err := one.Send(t.Context(), d.principal, d.request("x", nil)); !errors.Is(err, RefuseNoCarrier) {
 		t.Errorf("a send: %v", err)
 	}
 	listener := notices.New(d.pool, notices.Options{})

@@ -94,7 +94,7 @@ func (o *operator) against(ctx context.Context, file string, filter messages.Inv
 	if err != nil {
 		return err
 	}
-	defer list.Close() //nolint:errcheck // it was only read
+	defer list.Close() // it was only read
 	if err := reports.EachListed(list, comparison.Theirs); err != nil {
 		return fmt.Errorf("%s: %w", file, err)
 	}

@@ -99,22 +99,25 @@ func (c *company) mixed(n int) (sent told) {
 			sent.Accepted[carrier.Name()]++
 			sent.Segments[carrier.Name()] += segments
 			sent.ByLabel[kind+" "+label]++
-			switch {
-			case fate == 0:
+			if fate == 0 {
 				sent.Sent[carrier.Name()]++
-			default:
+			} else {
 				sent.Failed[carrier.Name()]++
 				sent.Reasons[carrier.Name()]++
 			}
 		}
 		if kind == "batch" {
 			body, _ := json.Marshal(map[string]any{"sender": c.sender, "messages": items, "cost_center": label})
-			requests = append(requests, func() answer { return c.calls(c.w.gateway, "POST", "/v1/sms/bulk", body, "Content-Type", "application/json") })
+			requests = append(requests, func() answer {
+				return c.calls(c.w.gateway, "POST", "/v1/sms/bulk", body, "Content-Type", "application/json")
+			})
 			continue
 		}
 		for _, one := range items {
 			body, _ := json.Marshal(map[string]any{"sender": c.sender, "phone_number": one.Number, "message": one.Message, "cost_center": label})
-			requests = append(requests, func() answer { return c.calls(c.w.gateway, "POST", "/v1/sms", body, "Content-Type", "application/json") })
+			requests = append(requests, func() answer {
+				return c.calls(c.w.gateway, "POST", "/v1/sms", body, "Content-Type", "application/json")
+			})
 		}
 	}
 	var senders sync.WaitGroup

@@ -138,8 +138,10 @@ func (g *gateway) reloads(carriers ...tree) {
 	if err == nil {
 		err = json.Unmarshal(text, &config)
 	}
-	config["carriers"] = carriers
-	if text, err = json.Marshal(config); err == nil {
+	if config["carriers"] = carriers; err == nil {
+		text, err = json.Marshal(config)
+	}
+	if err == nil {
 		err = os.WriteFile(g.config, text, 0o600)
 	}
 	if err != nil {

@@ -1,6 +1,7 @@
 package receipts
 
 import (
+	"errors"
 	"fmt"
 	"runtime"
 	"slices"
@@ -88,7 +89,7 @@ func TestComparisonIsBounded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer c.Close()
+	defer func() { _ = c.Close() }()
 	for i := range n {
 		if err := c.Ours(Key(strconv.FormatInt(int64(1<<40+2*i), 16)), ""); err != nil {
 			t.Fatal(err)
@@ -117,7 +118,7 @@ func TestComparisonIsBounded(t *testing.T) {
 	if both := int64(n / 3); found.Both < both-1 || found.Both > both+1 || most > 64<<20 {
 		t.Errorf("%+v with %d MB", found, most>>20)
 	}
-	if err := c.Theirs(strings.Repeat("1", MaxListed+1)); err != ErrLongID {
+	if err := c.Theirs(strings.Repeat("1", MaxListed+1)); !errors.Is(err, ErrLongID) {
 		t.Error(err)
 	}
 }
