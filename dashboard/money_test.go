@@ -158,7 +158,7 @@ func TestFilesContainNoFormula(t *testing.T) {
 		}
 	}
 	a := c.do(http.MethodGet, "/messages.csv", nil, "Accept-Language", "fr")
-	if head, _, _ := strings.Cut(a.body, "\r\n"); head != "\ufeffMessage;Date (UTC+2);Numéro;Expéditeur;État;Segments;Opérateur;Lot;Envoyé le (UTC+2);Échec le (UTC+2);Motif;Texte;Votre référence" {
+	if head, _, _ := strings.Cut(a.body, "\r\n"); head != "\ufeffMessage;Date (UTC+2);Numéro;Expéditeur;État;Segments;Opérateur;Lot;Envoyé le (UTC+2);Échec le (UTC+2);Motif;Texte;Votre référence;Centre de coûts" {
 		t.Errorf("the French file begins with %q", head)
 	}
 }
