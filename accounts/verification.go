@@ -2,17 +2,13 @@ package accounts
 
 import (
 	"context"
-	"crypto/hmac"
-	"crypto/rand"
-	"crypto/sha256"
-	"encoding/binary"
 	"errors"
 	"fmt"
-	"math/big"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
+	"intumwa/internal/otp"
 	"intumwa/sms"
 )
 
@@ -58,7 +54,7 @@ func (e *WrongCodeError) forUser() {}
 //
 // Replacing a verified number counts as a replacement and ends its verification at once. The errors are [TooSoonError],
 // [CodeLimitError], [ErrVerifiedAlready], [ErrReplacements], or those of Postgres.
-func (a *Accounts) StartVerification(ctx context.Context, r CodeRequest) (code string, err error) {
+func (a *Accounts) StartVerification(ctx context.Context, r CodeRequest) (code otp.Secret, err error) {
 	userID, number := r.User, r.Number
 	err = pgx.BeginFunc(ctx, a.pool, func(tx pgx.Tx) error {
 		if err := lockVerification(ctx, tx, userID, number); err != nil {
@@ -77,7 +73,7 @@ func (a *Accounts) StartVerification(ctx context.Context, r CodeRequest) (code s
 		return err
 	})
 	if err != nil {
-		return "", wrapDatabaseError("starting the verification of a test number", err)
+		return nil, wrapDatabaseError("starting the verification of a test number", err)
 	}
 	if !r.Own {
 		a.codes.free.Inc()
@@ -196,22 +192,15 @@ func (a *Accounts) storeUnverified(ctx context.Context, tx pgx.Tx, userID int64,
 	return err
 }
 
-func (a *Accounts) storeCode(ctx context.Context, tx pgx.Tx, r CodeRequest) (string, error) {
-	drawn, err := rand.Int(rand.Reader, big.NewInt(1_000_000))
-	if err != nil {
-		return "", err
-	}
-	code := fmt.Sprintf("%06d", drawn)
-	salt := make([]byte, 16)
-	rand.Read(salt)
+func (a *Accounts) storeCode(ctx context.Context, tx pgx.Tx, r CodeRequest) (otp.Secret, error) {
 	// Delete codes that no check needs any more: they name numbers.
 	if _, err := tx.Exec(ctx, `delete from test_number_codes where id in (select id from test_number_codes
 		where created_at < now() - interval '1 day' order by id limit 100 for update skip locked)`); err != nil {
-		return "", err
+		return nil, err
 	}
-	_, err = tx.Exec(ctx,
-		`insert into test_number_codes (user_id, phone_number, salt, code_hash, free, network) values ($1, $2, $3, $4, $5, $6)`,
-		r.User, string(r.Number), salt, a.codeHash(r.User, r.Number, salt, code), !r.Own, a.networkHash(r.Network))
+	code := otp.New(otp.Default)
+	_, err := tx.Exec(ctx, `insert into test_number_codes (user_id, phone_number, secret, free, network) values ($1, $2, $3, $4, $5)`,
+		r.User, string(r.Number), []byte(code), !r.Own, a.networkHash(r.Network))
 	return code, err
 }
 
@@ -219,17 +208,16 @@ func (a *Accounts) storeCode(ctx context.Context, tx pgx.Tx, r CodeRequest) (str
 // unverified one does not count.
 func (a *Accounts) tryCode(ctx context.Context, tx pgx.Tx, userID int64, code string) error {
 	var (
-		id         int64
-		number     sms.Number
-		salt, hash []byte
-		tries      int
-		expired    bool
+		id      int64
+		secret  otp.Secret
+		tries   int
+		expired bool
 	)
 	err := tx.QueryRow(ctx, `
-		select c.id, c.phone_number, c.salt, c.code_hash, c.tries, c.created_at < now() - $2::interval
+		select c.id, c.secret, c.tries, c.created_at < now() - $2::interval
 		from test_number_codes c join users u on u.id = c.user_id and u.test_number = c.phone_number and u.test_verified_at is null
 		where c.user_id = $1 order by c.id desc limit 1`, userID, CodeLife).
-		Scan(&id, &number, &salt, &hash, &tries, &expired)
+		Scan(&id, &secret, &tries, &expired)
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
 		return ErrNoCode
@@ -240,23 +228,11 @@ func (a *Accounts) tryCode(ctx context.Context, tx pgx.Tx, userID int64, code st
 	case tries >= codeTries:
 		return ErrCodeTries
 	}
-	if hmac.Equal(hash, a.codeHash(userID, number, salt, code)) {
+	if secret.Is(a.opts.OTPKey, code) {
 		return nil
 	}
 	if _, err := tx.Exec(ctx, `update test_number_codes set tries = tries + 1 where id = $1`, id); err != nil {
 		return err
 	}
 	return &WrongCodeError{Left: codeTries - tries - 1}
-}
-
-// codeHash binds a code to its account, number and row. A code has only a million values; its protection in a stolen
-// table is the key, which is not in Postgres.
-func (a *Accounts) codeHash(userID int64, number sms.Number, salt []byte, code string) []byte {
-	mac := hmac.New(sha256.New, a.opts.OTPKey)
-	mac.Write(salt)
-	mac.Write(binary.BigEndian.AppendUint64(nil, uint64(userID)))
-	mac.Write([]byte(number))
-	mac.Write([]byte{0})
-	mac.Write([]byte(code))
-	return mac.Sum(nil)
 }

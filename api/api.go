@@ -27,6 +27,7 @@ import (
 	"intumwa/internal/throttle"
 	"intumwa/messages"
 	"intumwa/sms"
+	"intumwa/verifications"
 	"intumwa/webhooks"
 )
 
@@ -65,6 +66,8 @@ type Rooms struct {
 	Handsets *handsets.Store
 	Ledger   *billing.Ledger
 	Webhooks *webhooks.Webhooks
+
+	Verifications *verifications.Store
 
 	// Cancel cancels messages that no carrier has and returns how many messages and credits those were
 	// (dispatcher.Cancel).

@@ -101,7 +101,7 @@ func (q *query) state() string {
 // event returns the parameter event of deliveries.
 func (q *query) event() string {
 	switch text := q.Get("event"); text {
-	case "", webhooks.Sent, webhooks.Failed, webhooks.Received, webhooks.LowBalance, webhooks.BatchFinished:
+	case "", webhooks.Sent, webhooks.Failed, webhooks.Received, webhooks.LowBalance, webhooks.BatchFinished, webhooks.VerificationFinished:
 		return text
 	}
 	q.add(eventInvalid)

@@ -155,7 +155,7 @@ func TestListDeliveries(t *testing.T) {
 	}
 	for query, want := range map[string]string{
 		"state=exhausted":                    failsFirst("state", "The state must be pending, delivered or failed."),
-		"event=sms.pending":                  failsFirst("event", "The event must be sms.sent, sms.failed, sms.received, balance.low or batch.finished."),
+		"event=sms.pending":                  failsFirst("event", "The event must be sms.sent, sms.failed, sms.received, balance.low, batch.finished or verification.finished."),
 		"message_id=x":                       failsFirst("message_id", "The message_id must be a whole number above 0 or a ULID."),
 		"message_id=0":                       failsFirst("message_id", "The message_id must be a whole number above 0 or a ULID."),
 		"since=yesterday":                    failsFirst("since", "The since must be a date and time such as 2026-03-01T10:00:00+02:00."),

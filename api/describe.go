@@ -141,7 +141,7 @@ var oneCredit = map[string]string{"insufficient_credits": "insufficient_credit",
 // authenticated, so 429 and 503 may come without them.
 func headersOf(operation string, status int) map[string]ref {
 	names := map[string]string{"X-Request-Id": "RequestID", "X-Error-Code": "ErrorCode"}
-	if strings.Contains(string(onSends), operation) && status != 401 && status != 403 {
+	if strings.Contains(string(onPaid), operation) && status != 401 && status != 403 {
 		known := ""
 		if status == 429 || status == 503 {
 			known = "OfUser"
@@ -199,6 +199,10 @@ func (s *sharedResponses) of(status int, operation string, r response) response 
 		if slices.Contains(strings.Fields(string(onReads)), operation) {
 			name += "ToRead"
 		}
+	case operation == "createVerification" && status != 401 && status != 409:
+		name += "OfVerification"
+	case (operation == "checkVerification" || operation == "cancelVerification") && (status == 409 || status == 429):
+		name = "Ended" + name
 	case strings.Contains(string(onSends), operation) && status != 401 && status != 409:
 		name += "OfSend"
 	case (status == 429 || status == 503) && operation == "putTestNumber":

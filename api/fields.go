@@ -4,6 +4,8 @@ package api
 type fields struct {
 	phoneNumber, sender, message, reference, costCenter, sendAt, expireAt value
 	messages, template, recipients, variables, optOuts, code              value
+
+	locale, codeLength, ttl, amount, payee, appHash, webDomain, endUser, converted value
 }
 
 // fields reads an object's fields; any other value has none.
@@ -36,6 +38,24 @@ func (v value) fields() (f fields) {
 			f.optOuts = v
 		case "code":
 			f.code = v
+		case "locale":
+			f.locale = v
+		case "code_length":
+			f.codeLength = v
+		case "ttl":
+			f.ttl = v
+		case "amount":
+			f.amount = v
+		case "payee":
+			f.payee = v
+		case "app_hash":
+			f.appHash = v
+		case "web_domain":
+			f.webDomain = v
+		case "end_user_id":
+			f.endUser = v
+		case "converted":
+			f.converted = v
 		}
 	}
 	return f

@@ -32,7 +32,7 @@ func TestDocumentListsTheRoutes(t *testing.T) {
 	if !slices.Equal(served, described) {
 		t.Errorf("served\n%v\ndescribed\n%v", served, described)
 	}
-	if got := len(document().Webhooks); got != 5 {
+	if got := len(document().Webhooks); got != 6 {
 		t.Errorf("the document has %d webhooks", got)
 	}
 }

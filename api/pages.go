@@ -69,7 +69,7 @@ type reference struct {
 	Notice                         string // from the operator
 	Quota, Replacements, RateLimit int
 	Steps                          []step
-	Send, Verify, Pull             []sample
+	Send, Verify, Pull, Code       []sample
 	TemplateExample                string
 	Vectors                        []webhooks.TestVector
 	Sandbox                        []sms.SandboxFate
@@ -149,6 +149,9 @@ func (p *pages) edition(language string, o Options, rateLimit int) (*edition, er
 		return nil, err
 	}
 	if c.Pull, err = p.samples("pull", "sh", "php", "js", "py", "go.txt", "java", "cs"); err != nil {
+		return nil, err
+	}
+	if c.Code, err = p.samples("code", "sh", "php", "js", "py", "go.txt", "java", "cs"); err != nil {
 		return nil, err
 	}
 	if c.Vectors, err = webhooks.TestVectors(); err != nil {

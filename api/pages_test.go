@@ -77,7 +77,7 @@ func TestReferenceIsComplete(t *testing.T) {
 	for _, language := range editionLanguages {
 		texts[language] = map[string]string{}
 		paths, hooks, err := endpoints(openAPIText, language)
-		if err != nil || len(paths) < 20 || len(hooks) != 5 {
+		if err != nil || len(paths) < 20 || len(hooks) != 6 {
 			t.Fatalf("%d endpoints, %d events, %v", len(paths), len(hooks), err)
 		}
 		for _, e := range append(paths, hooks...) {
@@ -113,7 +113,7 @@ func TestPageExplainsFailureReasons(t *testing.T) {
 	for _, event := range append([]string{webhooks.Sent, webhooks.Failed}, webhooks.Askable()...) {
 		want = append(want, "<code>"+event+"</code></a>")
 	}
-	if len(want) != 17 {
+	if len(want) != 18 {
 		t.Errorf("%q", want)
 	}
 	p, err := newPages(Options{TestSender: testSender, StopWords: []string{"FIN"}, StartWords: []string{"ENCORE"}, Validity: 36 * time.Hour, DocsNotice: "Webhooks come from 192.0.2.7.",

@@ -28,16 +28,17 @@ type operations string
 
 const (
 	onSends    operations = "sendSms sendBulk sendTemplate"
+	onPaid                = onSends + " createVerification"
 	onBatches  operations = "sendBulk sendTemplate"
-	onBodies              = onSends + " previewSms putTestNumber verifyTestNumber addOptOuts"
+	onBodies              = onPaid + " previewSms putTestNumber verifyTestNumber addOptOuts checkVerification sendFeedback"
 	onLists    operations = "listSms listBatchMessages listWebhookDeliveries listInbound listOptOuts"
 	onFiltered            = onLists + " removeOptOut getUsage"
 	onCancels  operations = "cancelSms cancelBatch cancelBatchByID"
-	onNamed               = "getSms getBatch listBatchMessages getWebhookDelivery resendWebhookDelivery getInbound removeOptOut " + onCancels
-	onReads               = onLists + " listEvents getSms getBatch getBalance getUsage getTestNumber getWebhookDelivery getInbound"
-	onAsked               = onReads + " removeOptOut " + onCancels
-	onLooks               = onAsked + " resendWebhookDelivery addOptOuts putTestNumber verifyTestNumber"
-	onChanges             = onBodies + " resendWebhookDelivery removeOptOut " + onCancels
+	onNamed               = "getVerification checkVerification cancelVerification sendFeedback getSms getBatch listBatchMessages getWebhookDelivery resendWebhookDelivery getInbound removeOptOut " + onCancels
+	onReads               = onLists + " listEvents getVerification getSms getBatch getBalance getUsage getTestNumber getWebhookDelivery getInbound"
+	onAsked               = onReads + " removeOptOut cancelVerification " + onCancels
+	onLooks               = onAsked + " resendWebhookDelivery addOptOuts putTestNumber verifyTestNumber checkVerification sendFeedback"
+	onChanges             = onBodies + " resendWebhookDelivery removeOptOut cancelVerification " + onCancels
 	onAll                 = onBodies + " " + onAsked + " resendWebhookDelivery"
 )
 
@@ -118,22 +119,22 @@ var (
 	_ = refusalOfRule("test_sender", intake.RefuseTestSender(documentedTestSender), onBatches, retryNo,
 		words{"Test mode is only for single messages.", "Le mode test n’accepte que les messages unitaires."},
 		words{"Use POST /v1/sms, or an approved sender.", "POST /v1/sms, ou un expéditeur approuvé."})
-	_ = refusalOfRule("company_not_approved", intake.RefuseNotApproved, onSends, retryFixed,
+	_ = refusalOfRule("company_not_approved", intake.RefuseNotApproved, onPaid, retryFixed,
 		words{"An administrator has not approved the company yet.", "Un administrateur n’a pas encore approuvé l’entreprise."},
 		words{"Wait for the approval. Until then, use test mode.", "Attendez l’approbation ; d’ici là, utilisez le mode test."})
 	_ = refusalOfRule("company_not_verified", intake.RefuseNotVerified, onBatches, retryFixed,
 		words{"Bulk and template sends need a verified company.", "Les envois groupés et par modèle exigent une entreprise vérifiée."},
 		words{"Have it verified. Single sends work already.", "Faites-la vérifier ; les envois unitaires fonctionnent déjà."})
-	_ = refusalOfRule("sender_not_found", intake.RefuseSenderUnknown, onSends+" addOptOuts", retryFixed,
+	_ = refusalOfRule("sender_not_found", intake.RefuseSenderUnknown, onPaid+" addOptOuts", retryFixed,
 		words{"Your company has no such sender. Upper and lower case matter.", "Votre entreprise n’a pas cet expéditeur ; la casse compte."},
 		words{"Register the sender in the dashboard.", "Demandez cet expéditeur dans le tableau de bord."})
-	_ = refusalOfRule("sender_not_approved", intake.RefuseSenderUnready, onSends, retryFixed,
+	_ = refusalOfRule("sender_not_approved", intake.RefuseSenderUnready, onPaid, retryFixed,
 		words{"The sender is not approved yet.", "L’expéditeur n’est pas encore approuvé."},
 		words{"Wait for the approval, or use another sender.", "Attendez l’approbation, ou utilisez un autre expéditeur."})
 	_ = refusalOfRule("country_mismatch", intake.RefuseCountry("BI", "K"), onBatches, retryNo,
 		words{"The sender is for carriers of another country.", "L’expéditeur relève d’opérateurs d’un autre pays."},
 		words{"Use a sender of the recipients' country.", "Utilisez un expéditeur du pays des destinataires."})
-	_ = refusalOfRule("opted_out", intake.RefuseOptedOut, "sendSms", retryNo,
+	_ = refusalOfRule("opted_out", intake.RefuseOptedOut, "sendSms createVerification", retryNo,
 		words{"The recipient opted out of this sender by a stop word, or you added the number to the opt-outs.", "Le destinataire s’est désinscrit des messages de cet expéditeur par un mot comme STOP, ou vous l’avez ajouté aux désinscriptions."},
 		words{"Do not write to this number. A start word, or DELETE /v1/opt-outs/{phone_number}, ends the opt-out.", "Ne lui envoyez rien. Un mot comme START, ou DELETE /v1/opt-outs/{phone_number}, met fin à la désinscription."})
 	_ = refusalOfRule("opted_out", intake.RefuseRecipientsOptedOut("N"), onBatches, retryNo,
@@ -142,7 +143,7 @@ var (
 	optOutsFull = newRefusal(400, "opt_outs_full", "The opt-out list is full.", "addOptOuts", retryFixed,
 		words{"The list has 1,000,000 entries. Opt-outs by text message are still added.", "La liste compte 1 000 000 d’entrées. Les désinscriptions envoyées par les téléphones sont toujours enregistrées."},
 		words{"Remove entries.", "Retirez des entrées."})
-	_ = refusalOfRule("no_carrier", intake.RefuseNoCarrier, "sendSms putTestNumber", retryNo,
+	_ = refusalOfRule("no_carrier", intake.RefuseNoCarrier, "sendSms createVerification putTestNumber", retryNo,
 		words{"The number is valid, but no carrier serves it.", "Le numéro est valide, mais aucun opérateur ne le dessert."},
 		words{"Try another number of the recipient.", "Essayez un autre numéro du destinataire."})
 	_ = refusalOfRule("no_carrier", intake.RefuseRecipientCarrier("N"), onBatches, retryNo,
@@ -166,7 +167,7 @@ var (
 	_ = refusalOfRule("too_many_segments", intake.RefuseTooLong, "sendSms", retryNo,
 		words{"The text has more segments than we allow.", "Le texte a plus de segments que cette installation n’en permet."},
 		words{"Shorten it.", "Raccourcissez-le."})
-	_ = refusalOfRule("insufficient_credits", intake.RefuseCredits("message", "N"), "sendSms", retryFixed,
+	_ = refusalOfRule("insufficient_credits", intake.RefuseCredits("message", "N"), "sendSms createVerification", retryFixed,
 		words{"The balance is below the cost. Nothing was charged.", "Le solde est inférieur au coût. Rien n’a été prélevé."},
 		words{"Buy credits.", "Achetez des crédits."})
 	_ = refusalOfRule("insufficient_credits", intake.RefuseCredits("batch", "N"), onBatches, retryFixed,
@@ -184,13 +185,13 @@ var (
 	_ = refusalOfRule("repeated_too_often", intake.RefuseRepeats("N", "N"), onBatches, retryNo,
 		words{"The same limit, in a batch.", "La même limite, dans un lot."},
 		words{"Remove this recipient.", "Retirez ce destinataire."})
-	_ = refusalOfRule("number_limit", intake.RefuseNumber("", "N"), "sendSms", retryNo,
+	_ = refusalOfRule("number_limit", intake.RefuseNumber("", "N"), "sendSms createVerification", retryNo,
 		words{"A limit, off by default: this number has already received as many of your messages as allowed today.", "Une limite, inactive par défaut : ce numéro a déjà reçu le nombre maximal de vos messages aujourd’hui."},
 		words{"Send it tomorrow.", "Envoyez-le demain."})
 	_ = refusalOfRule("number_limit", intake.RefuseNumber("N", "N"), onBatches, retryNo,
 		words{"The same limit, in a batch.", "La même limite, dans un lot."},
 		words{"Remove this recipient.", "Retirez ce destinataire."})
-	_ = refusalOfRule("daily_cap", intake.RefuseDailyCap("message", "N", "N", "N"), "sendSms", retryNo,
+	_ = refusalOfRule("daily_cap", intake.RefuseDailyCap("message", "N", "N", "N"), "sendSms createVerification", retryNo,
 		words{"A limit, off by default, on the credits that your company can spend in a day. Nothing was charged.", "Une limite, inactive par défaut, sur les crédits que l’entreprise peut dépenser par jour. Rien n’a été prélevé."},
 		words{"Send it tomorrow, or ask us for a higher limit.", "Envoyez-le demain, ou demandez-nous une limite plus élevée."})
 	_ = refusalOfRule("daily_cap", intake.RefuseDailyCap("batch", "N", "N", "N"), onBatches, retryNo,
@@ -199,16 +200,16 @@ var (
 	_ = refusalOfRule("quiet_hours", intake.RefuseQuiet, onBatches, retryNo,
 		words{"The batch would have to wait until the quiet hours end, but expire_at is earlier.", "Le lot devrait attendre la fin de la plage sans envoi, mais expire_at tombe avant."},
 		words{"Give a later expire_at, or send single messages.", "Donnez un expire_at plus tardif, ou envoyez des messages unitaires."})
-	_ = refusalOfRule("no_test_number", intake.RefuseNoTestNumber, "sendSms", retryFixed,
+	_ = refusalOfRule("no_test_number", intake.RefuseNoTestNumber, "sendSms createVerification", retryFixed,
 		words{"You have no verified test number.", "Vous n’avez pas de numéro de test vérifié."},
 		words{"Call PUT /v1/test-number, then confirm the number.", "PUT /v1/test-number, puis confirmez le numéro."})
-	_ = refusalOfRule("other_test_number", intake.RefuseOtherTestNumber, "sendSms", retryNo,
+	_ = refusalOfRule("other_test_number", intake.RefuseOtherTestNumber, "sendSms createVerification", retryNo,
 		words{"The recipient is not your test number.", "Le destinataire n’est pas le numéro de test."},
 		words{"Send to your test number.", "Envoyez le message au numéro de test."})
-	_ = refusalOfRule("test_quota", intake.RefuseTestQuota, "sendSms", retryNo,
+	_ = refusalOfRule("test_quota", intake.RefuseTestQuota, "sendSms createVerification", retryNo,
 		words{"The test quota is used up. A failed message gives its segments back.", "Le quota de test est épuisé. Les segments des messages en échec y sont recrédités."},
 		words{"Go live.", "Passez en production."})
-	_ = refusalOfRule("sandbox_quota", intake.RefuseSandboxQuota, "sendSms", retryNo,
+	_ = refusalOfRule("sandbox_quota", intake.RefuseSandboxQuota, "sendSms createVerification", retryNo,
 		words{"You have sent 1,000 messages to sandbox numbers within 24 hours.", "Vous avez envoyé 1 000 messages aux numéros du bac à sable en 24 heures."},
 		words{"Continue tomorrow.", "Continuez demain."})
 
@@ -220,13 +221,13 @@ var (
 	noReplacements = newRefusal(400, "test_number_final", "The test number cannot be replaced any more.", "putTestNumber", retryNo,
 		words{"It has been replaced as often as allowed.", "Il a déjà été remplacé le nombre maximal de fois."},
 		words{"Keep the number; go live.", "Gardez le numéro ; passez en production."})
-	codeWrong = newRefusal(400, "code_wrong", "The code is not right.", "verifyTestNumber", retryNo,
+	codeWrong = newRefusal(400, "code_wrong", "The code is not right.", "verifyTestNumber checkVerification", retryNo,
 		words{"It is not the last code that we sent.", "Ce n’est pas le dernier code envoyé."},
 		words{"Enter it again. You have five tries.", "Saisissez-le de nouveau ; cinq tentatives au plus."})
 	codeNone = newRefusal(400, "code_none", "There is no code to confirm. Ask for a new one.", "verifyTestNumber", retryNo,
 		words{"No code was sent, or it was already used.", "Aucun code n’a été envoyé, ou il a déjà servi."},
 		words{"Call PUT /v1/test-number.", "PUT /v1/test-number."})
-	codeExpired = newRefusal(400, "code_expired", "The code has expired. Ask for a new one.", "verifyTestNumber", retryNo,
+	codeExpired = newRefusal(400, "code_expired", "The code has expired. Ask for a new one.", "verifyTestNumber checkVerification cancelVerification", retryNo,
 		words{"It is more than 10 minutes old.", "Il a plus de 10 minutes."},
 		words{"Call PUT /v1/test-number.", "PUT /v1/test-number."})
 	codeTries = newRefusal(400, "code_tries", "The code was mistyped too often. Ask for a new one.", "verifyTestNumber", retryNo,
@@ -238,7 +239,7 @@ var (
 	malformedJSON = newRefusal(400, "malformed_json", "The request body is not valid JSON.", onBodies, retryNo,
 		words{"It has a syntax error, invalid UTF-8 or half a surrogate pair, or is nested too deeply.", "Une erreur de syntaxe, de l’UTF-8 invalide, une demi-paire de substitution, ou trop de niveaux d’imbrication."},
 		words{"Encode the body with a JSON library.", "Produisez le corps avec une bibliothèque JSON."})
-	keyInvalid = newRefusal(400, "idempotency_key_invalid", "The Idempotency-Key header is not valid.", onSends, retryNo,
+	keyInvalid = newRefusal(400, "idempotency_key_invalid", "The Idempotency-Key header is not valid.", onPaid, retryNo,
 		words{"It is not 1 to 255 visible ASCII characters, or there are two.", "L’en-tête ne contient pas une clé de 1 à 255 caractères ASCII visibles, ou il y en a deux."},
 		words{"Use a UUID, for example.", "Utilisez par exemple un UUID."})
 	unauthenticatedCaller = newRefusal(401, "unauthenticated", "Unauthenticated.", onAll, retryFixed,
@@ -262,7 +263,7 @@ var (
 	tooSlow = newRefusal(408, "body_too_slow", "The request body took too long to arrive.", onBodies, retryAtOnce,
 		words{"The connection is too slow or was interrupted.", "La connexion est trop lente, ou a été coupée."},
 		words{"Send smaller batches.", "Envoyez des lots plus petits."})
-	keyInUse = newRefusal(409, "idempotency_key_in_use", "A request with this idempotency key is still being processed.", onSends, retryAtOnce,
+	keyInUse = newRefusal(409, "idempotency_key_in_use", "A request with this idempotency key is still being processed.", onPaid, retryAtOnce,
 		words{"The first request has no response yet.", "La première requête n’a pas encore reçu de réponse."},
 		words{"Wait a moment and repeat it.", "Attendez un instant et répétez-la."})
 	cursorExpired = newRefusal(410, "cursor_expired", "Events after this cursor were deleted.", "listEvents", retryNo,

@@ -4,16 +4,16 @@ package api
 var (
 	// 422: single messages, previews, the test number (rule api 7.1).
 
-	numberRequired = newInvalid("phone_number_required", "phone_number", "The phone number is required.", "sendSms putTestNumber addOptOuts",
+	numberRequired = newInvalid("phone_number_required", "phone_number", "The phone number is required.", "sendSms createVerification putTestNumber addOptOuts",
 		words{"phone_number is missing, null or blank.", "phone_number est absent, null ou vide."},
 		words{"Give one.", "Donnez-en un."})
-	numberInvalid = newInvalid("phone_number_invalid", "phone_number", "The phone number must be a valid Burundi (+257) number.", "sendSms putTestNumber listSms listBatchMessages addOptOuts listInbound listOptOuts removeOptOut",
+	numberInvalid = newInvalid("phone_number_invalid", "phone_number", "The phone number must be a valid Burundi (+257) number.", "sendSms createVerification putTestNumber listSms listBatchMessages addOptOuts listInbound listOptOuts removeOptOut",
 		words{"It is no Burundi mobile number.", "Ce n’est pas un numéro mobile du Burundi."},
 		words{"+257 and 8 digits, or 8 digits.", "+257 et 8 chiffres, ou 8 chiffres."})
-	senderRequired = newInvalid("sender_required", "sender", "The sender is required.", "sendSms",
+	senderRequired = newInvalid("sender_required", "sender", "The sender is required.", "sendSms createVerification",
 		words{"sender is missing, null or blank.", "sender est absent, null ou vide."},
 		words{"Give one.", "Donnez-en un."})
-	senderInvalid = newInvalid("sender_invalid", "sender", "The sender must be 1-11 alphanumeric characters.", onSends+" addOptOuts listOptOuts removeOptOut",
+	senderInvalid = newInvalid("sender_invalid", "sender", "The sender must be 1-11 alphanumeric characters.", onPaid+" addOptOuts listOptOuts removeOptOut",
 		words{"Other characters, spaces, or too long.", "Il contient d’autres caractères ou des espaces, ou il est trop long."},
 		words{"ASCII letters and digits only.", "Utilisez seulement des lettres et des chiffres ASCII."})
 	messageRequired = newInvalid("message_required", "message", "The message content is required.", "sendSms previewSms",
@@ -23,13 +23,13 @@ var (
 		words{"Counted in Unicode code points.", "La longueur se compte en points de code Unicode."},
 		words{"Shorten it, or send two.", "Raccourcissez-le, ou envoyez-en deux."})
 	referenceWrong = wrongLabel{
-		newInvalid("client_reference_not_a_string", "client_reference", "The client_reference must be a string.", "sendSms",
+		newInvalid("client_reference_not_a_string", "client_reference", "The client_reference must be a string.", "sendSms createVerification",
 			words{"It is a number, a list or an object.", "C’est un nombre, une liste ou un objet."},
 			words{"Quote it; leave it out for none.", "Mettez la valeur entre guillemets ; omettez le champ si vous n’avez pas de référence."}),
-		newInvalid("client_reference_too_long", "client_reference", "The client_reference must not exceed 64 characters.", "sendSms listSms",
+		newInvalid("client_reference_too_long", "client_reference", "The client_reference must not exceed 64 characters.", "sendSms createVerification listSms",
 			words{"Counted in Unicode code points.", "La longueur se compte en points de code Unicode."},
 			words{"Shorten it.", "Raccourcissez-la."}),
-		newInvalid("client_reference_invalid", "client_reference", "The client_reference must contain printable characters only.", "sendSms listSms",
+		newInvalid("client_reference_invalid", "client_reference", "The client_reference must contain printable characters only.", "sendSms createVerification listSms",
 			words{"It has a line break, or another invisible character.", "La référence contient un saut de ligne ou un autre caractère invisible."},
 			words{"Letters, marks, digits, punctuation, symbols and spaces.", "Utilisez des lettres, signes diacritiques, chiffres, signes de ponctuation, symboles et espaces."}),
 	}
@@ -62,7 +62,7 @@ var (
 	expireAtFar = newInvalid("expire_at_too_far", "expire_at", "The expire_at must be at most 3 days after the time of sending.", onSends,
 		words{"Carriers do not try for so long.", "L’heure est trop lointaine : les opérateurs n’essaient pas aussi longtemps."},
 		words{"Give an earlier time, or none.", "Donnez une heure moins lointaine, ou aucune."})
-	codeRequired = newInvalid("code_required", "code", "The code is required.", "verifyTestNumber",
+	codeRequired = newInvalid("code_required", "code", "The code is required.", "verifyTestNumber checkVerification",
 		words{"The code of the test number is missing.", "Le code du numéro de test est absent."},
 		words{"Give it.", "Donnez-le."})
 	codeInvalid = newInvalid("code_invalid", "code", "The code must be 6 digits.", "verifyTestNumber",
@@ -124,7 +124,7 @@ var (
 	variableText = newInvalidItem("variable_not_a_string", "variables.K", endText, "previewSms",
 		words{"Preview: the value is no string.", "Aperçu : la valeur n’est pas une chaîne."},
 		words{"Quote it.", "Mettez-la entre guillemets."})
-	keyReused = newRefusal(422, "idempotency_key_reused", "The idempotency key was already used with a different request.", onSends, retryNo,
+	keyReused = newRefusal(422, "idempotency_key_reused", "The idempotency key was already used with a different request.", onPaid, retryNo,
 		words{"The same key came with another body or endpoint within 24 hours.", "La même clé d’idempotence a servi, au cours des dernières 24 heures, pour un autre corps ou un autre point de terminaison."},
 		words{"A new key for a new request.", "Donnez une nouvelle clé d’idempotence à chaque nouvelle requête."})
 
@@ -173,7 +173,7 @@ var (
 	stateInvalid = newInvalid("state_invalid", "state", "The state must be pending, delivered or failed.", "listWebhookDeliveries",
 		words{"Unknown state of a delivery.", "État de livraison inconnu."},
 		words{"One of the three.", "Choisissez l’un des trois."})
-	eventInvalid = newInvalid("event_invalid", "event", "The event must be sms.sent, sms.failed, sms.received, balance.low or batch.finished.", "listWebhookDeliveries",
+	eventInvalid = newInvalid("event_invalid", "event", "The event must be sms.sent, sms.failed, sms.received, balance.low, batch.finished or verification.finished.", "listWebhookDeliveries",
 		words{"Unknown event.", "Événement inconnu."},
 		words{"One of the four.", "Choisissez l’un des quatre."})
 	messageIDInvalid = newInvalid("message_id_invalid", "message_id", "The message_id must be a whole number above 0 or a ULID.", "listWebhookDeliveries",

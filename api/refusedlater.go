@@ -2,7 +2,7 @@ package api
 
 // Temporary refusals: the client may try again.
 var (
-	tooManySends = newRefusal(429, "too_many_requests", "Too Many Attempts.", onSends, retryLater,
+	tooManySends = newRefusal(429, "too_many_requests", "Too Many Attempts.", onPaid, retryLater,
 		words{"Too many send requests in this window.", "Trop de requêtes d’envoi dans cette fenêtre."},
 		words{"Wait for Retry-After seconds.", "Attendez le nombre de secondes de Retry-After."})
 	tooManyLookups = newRefusal(429, "too_many_lookups", "Too Many Attempts.", onLooks, retryLater,
@@ -26,7 +26,7 @@ var (
 	unavailable = newRefusal(503, "unavailable", "Service unavailable.", onAll, retryLater,
 		words{"We cannot accept requests at the moment. Nothing was queued or charged.", "Nous ne pouvons pas accepter de requêtes en ce moment. Rien n’a été mis en file d’attente ni prélevé."},
 		words{"Repeat with the same Idempotency-Key.", "Répétez la requête avec la même Idempotency-Key."})
-	outcomeUnknown = newRefusal(503, "outcome_unknown", unavailable.text, onSends+" putTestNumber", retryLater,
+	outcomeUnknown = newRefusal(503, "outcome_unknown", unavailable.text, onPaid+" putTestNumber", retryLater,
 		words{"The outcome of the request is not known yet. It may have been accepted and charged.", "Le résultat de la requête n’est pas encore connu. Elle a peut-être été acceptée, et ses crédits prélevés."},
 		words{"Repeat with the same Idempotency-Key until you get something other than 503. Without a key, look it up before you send again.", "Répétez la requête avec la même Idempotency-Key tant qu’elle renvoie 503 ; sans cette clé, consultez les messages avant de la renvoyer."})
 )

@@ -14,6 +14,7 @@ import (
 	"intumwa/intake"
 	"intumwa/messages"
 	"intumwa/sms"
+	"intumwa/verifications"
 	"intumwa/webhooks"
 )
 
@@ -57,6 +58,8 @@ var refusalsOf = []struct {
 }{
 	{messages.ErrNotFound, notFound}, {handsets.ErrNotFound, notFound}, {webhooks.ErrNotFound, notFound}, {handsets.ErrListFull, optOutsFull},
 	{accounts.ErrUnauthenticated, unauthenticatedCaller}, // revoked a moment ago
+	{verifications.ErrNotFound, notFound}, {verifications.ErrWrong, codeWrong}, {verifications.ErrExpired, codeExpired},
+	{verifications.ErrFinished, verificationFinished}, {verifications.ErrChecks, verificationChecks}, {verifications.ErrLong, verificationLong},
 	{intake.ErrKeyInUse, keyInUse}, {intake.ErrKeyReused, keyReused},
 	{accounts.ErrVerifiedAlready, verifiedAlready}, {accounts.ErrReplacements, noReplacements},
 	{accounts.ErrNoCode, codeNone}, {accounts.ErrCodeExpired, codeExpired}, {accounts.ErrCodeTries, codeTries},

@@ -22,21 +22,24 @@ func (a *API) sendSingle(c *gin.Context) {
 }
 
 func (a *API) readSingle(f fields) (req intake.Single, p problems) {
-	number, _ := f.phoneNumber.text()
-	if name, _ := f.sender.text(); name != "" && name == a.opts.TestSender {
-		if fixed, ok := sms.ParseSandbox(number); ok {
-			req.Number = fixed
-		}
-	}
-	if req.Number == "" {
-		req.Number = p.number(a.opts.Plan, f.phoneNumber, numberRequired, numberInvalid)
-	}
+	req.Number = a.recipient(f, &p)
 	req.Sender = p.sender(f.sender, senderRequired, senderInvalid)
 	req.Message = p.body(f.message, messageRequired, messageLong)
 	req.Reference = p.label(f.reference, referenceWrong)
 	req.CostCenter = p.label(f.costCenter, costCenterWrong)
 	req.Schedule = p.schedule(f.sendAt, f.expireAt)
 	return req, p
+}
+
+// recipient reads the number of a single message; with the test sender it may be one of the sandbox.
+func (a *API) recipient(f fields, p *problems) sms.Number {
+	if name, _ := f.sender.text(); name != "" && name == a.opts.TestSender {
+		number, _ := f.phoneNumber.text()
+		if fixed, ok := sms.ParseSandbox(number); ok {
+			return fixed
+		}
+	}
+	return p.number(a.opts.Plan, f.phoneNumber, numberRequired, numberInvalid)
 }
 
 // includeMessageID is the preference (RFC 7240) for message_id, the number used in webhooks, in the response to a

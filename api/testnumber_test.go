@@ -2,23 +2,25 @@ package api
 
 import (
 	"intumwa/accounts"
-	"regexp"
 	"strconv"
 	"strings"
 	"testing"
+
+	"intumwa/internal/otp"
 )
 
 // code returns the one-time code of the last SMS to a number.
 func (w *world) code(number string) string {
 	w.t.Helper()
+	var secret otp.Secret
 	var body string
-	err := w.pool.QueryRow(w.t.Context(), `SELECT body FROM messages WHERE phone_number = $1 AND company_id = 0 ORDER BY id DESC LIMIT 1`, number).Scan(&body)
-	if err != nil {
+	if err := w.pool.QueryRow(w.t.Context(), `SELECT secret, body FROM messages WHERE phone_number = $1 AND company_id = 0 ORDER BY id DESC LIMIT 1`, number).
+		Scan(&secret, &body); err != nil {
 		w.t.Fatal(err)
 	}
-	code := regexp.MustCompile(`\b\d{6}\b`).FindString(body)
-	if code == "" {
-		w.t.Fatalf("no code in %q", body)
+	code := secret.Code([]byte("key"))
+	if strings.Contains(body, code) || !strings.Contains(secret.Reveal([]byte("key"), body), code) {
+		w.t.Fatalf("code %s, text %q", code, body)
 	}
 	return code
 }

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"io"
 	"net/http"
@@ -23,6 +24,7 @@ import (
 	"intumwa/messages"
 	"intumwa/queue"
 	"intumwa/sms"
+	"intumwa/verifications"
 	"intumwa/webhooks"
 )
 
@@ -47,11 +49,12 @@ type world struct {
 // worldOptions are a test's variations.
 type worldOptions struct {
 	Options
-	Limit        int // requests a minute, 100000 if 0
-	FailedLogins int // wrong tokens an address, not limited if 0
-	Intake       func(*intake.Options)
-	Line         *testenv.Line // when not nil, becomes intake's connection to the database
-	Accounts     func(*accounts.Options)
+	Limit         int // requests a minute, 100000 if 0
+	Verifications int // an hour, 1000 if 0
+	FailedLogins  int // wrong tokens an address, not limited if 0
+	Intake        func(*intake.Options)
+	Line          *testenv.Line // when not nil, becomes intake's connection to the database
+	Accounts      func(*accounts.Options)
 }
 
 // newWorld starts a gateway with a carrier for 6x and one for 7x, none for 29.
@@ -82,7 +85,9 @@ func newWorld(t testing.TB, o worldOptions) *world {
 		done, err := dispatcher.Cancel(ctx, w.pool, w.rooms.Messages, w.rooms.Webhooks, of, nil)
 		return done.Cancelled, done.Credits, err
 	}
-	in := intake.Options{TestSender: testSender, TestQuota: 5}
+	w.rooms.Verifications = verifications.New(w.pool, []byte("key"))
+	in := intake.Options{TestSender: testSender, TestQuota: 5, Verifications: w.rooms.Verifications, Events: w.rooms.Webhooks.Enqueue,
+		VerificationRate: throttle.New(rdb, throttle.Options{Prefix: prefix + ":verifications", Limit: cmp.Or(o.Verifications, 1000), Window: time.Hour, Timeout: 5 * time.Second})}
 	if o.Intake != nil {
 		o.Intake(&in)
 	}

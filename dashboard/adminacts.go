@@ -61,7 +61,7 @@ var stateTexts = map[string]string{
 	"phone_number": "acts.is.number", "daily_cap": "acts.is.cap", "repeat_seconds": "acts.is.interval",
 	"repeats_a_day": "acts.is.repeats", "number_a_day": "acts.is.messages", "bodies": "acts.is.bodies", "active": "acts.is.active", "previous_until": "acts.is.previous", "secret_given": "acts.is.secret",
 	"scopes": "acts.is.scopes", "expires_at": "acts.is.expires", "sessions": "acts.is.sessions", "window": "acts.is.window", "tps": "acts.is.tps", "binds": "acts.is.binds", "networks": "acts.is.networks", "events": "acts.is.events", "to": "acts.is.to", "low_balance": "acts.is.thresholds", "address": "acts.is.address", "keyword": "acts.is.keyword", "carrier": "acts.is.carrier", "sender": "acts.is.sender", "sent_on": "registration.sent.on",
-	"nif": "facts.nif", "trade_register": "facts.register", "company_address": "facts.address", "contact": "facts.contact", "document": "facts.document", "octets": "acts.is.octets",
+	"nif": "facts.nif", "trade_register": "facts.register", "company_address": "facts.address", "contact": "facts.contact", "document": "facts.document", "octets": "acts.is.octets", "locale": "acts.is.locale",
 }
 
 // changesOf pairs the values before and after, and replaces values by their texts.

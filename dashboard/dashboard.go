@@ -26,6 +26,7 @@ import (
 	"intumwa/messages"
 	"intumwa/operations"
 	"intumwa/sms"
+	"intumwa/verifications"
 	"intumwa/webhooks"
 )
 
@@ -62,10 +63,13 @@ type Rooms struct {
 	Messages  *messages.Store // for look-ups only: on a pool of its own, not the one for sends
 	Handsets  *handsets.Store // for look-ups only, like Messages
 	Webhooks  *webhooks.Webhooks
-	Sends     *throttle.Throttle // sends per user and minute, pages and API together; nil: no limit
-	Mailer    *mail.Mailer
-	Tries     Tries
-	API       http.Handler // runs the example of a new key
+
+	Verifications *verifications.Store // for look-ups only, like Messages
+
+	Sends  *throttle.Throttle // sends per user and minute, pages and API together; nil: no limit
+	Mailer *mail.Mailer
+	Tries  Tries
+	API    http.Handler // runs the example of a new key
 
 	Statements *billing.Ledger // for long statements: on the pool of Messages
 	Many       *pgxpool.Pool   // for statements over many messages: with BatchUpdates

@@ -14,9 +14,11 @@ import (
 	"intumwa/inbound/handsets"
 	"intumwa/intake"
 	"intumwa/internal/testenv"
+	"intumwa/internal/throttle"
 	"intumwa/messages"
 	"intumwa/queue"
 	"intumwa/sms"
+	"intumwa/verifications"
 )
 
 const testSender = "INTUMWATEST"
@@ -30,7 +32,10 @@ func (w *world) sends(rooms *Rooms, options *Options) {
 		w.t.Fatal(err)
 	}
 	store := messages.New(w.pool)
-	rooms.Intake = intake.New(w.pool, w.accounts, store, queue.New(client, queue.Options{Prefix: prefix}), routes, intake.Options{TestSender: testSender, TestQuota: 5})
+	rooms.Intake = intake.New(w.pool, w.accounts, store, queue.New(client, queue.Options{Prefix: prefix}), routes, intake.Options{TestSender: testSender, TestQuota: 5,
+		Verifications: verifications.New(w.pool, []byte("key")), Events: w.hooks.Enqueue,
+		VerificationRate: throttle.New(client, throttle.Options{Prefix: prefix + ":verifications", Limit: 1000, Window: time.Hour, Timeout: 5 * time.Second})})
+	rooms.Verifications = verifications.New(w.pool, []byte("key"))
 	rooms.Messages, rooms.Handsets = store, handsets.New(w.pool)
 	options.Plan, options.TestSender, options.TestQuota, options.Replacements = sms.NewPlan("6", "7"), testSender, 5, 3
 	rooms.Campaigns = campaigns.New(campaigns.Rooms{Pool: w.pool, Accounts: w.accounts, Ledger: rooms.Ledger, Intake: rooms.Intake, Plan: options.Plan, Log: options.Log})

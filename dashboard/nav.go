@@ -40,6 +40,7 @@ func (v *visit) nav() []navGroup {
 	item(accounts.MayRead, "/campaigns", "nav.campaigns", "campaign")
 	item(accounts.MayRead, "/received", "nav.received", "received")
 	item(accounts.MayRead, "/opt-outs", "nav.optouts", "optout")
+	item(accounts.MayRead, "/verifications", "nav.verifications", "verification")
 	item(accounts.MayUse, "/charts", "nav.charts", "chart")
 	item(accounts.MayRead, "/quality", "nav.quality", "quality")
 	group(v.lang.T("nav.develop"))
@@ -75,6 +76,7 @@ func (p *view) AdminTabs() []navItem {
 		{Path: "/admin", Text: p.T("tab.waiting")},
 		{Path: "/admin/senders", Text: p.T("tab.senders")},
 		{Path: "/admin/companies", Text: p.T("tab.companies")},
+		{Path: "/admin/verifications", Text: p.T("tab.verifications")},
 		{Path: "/admin/money", Text: p.T("tab.money")},
 		{Path: "/admin/quality", Text: p.T("nav.quality")},
 		{Path: "/admin/receipts", Text: p.T("tab.receipts")},

@@ -45,15 +45,16 @@ var roleRoutes = map[string]string{
 	"owner sender developer finance reader": `GET / GET /charts GET /account POST /account/password POST /account/sessions/:id/end POST /account/sign-out
 		GET /account/two-step POST /account/two-step POST /account/two-step/codes POST /account/two-step/off`,
 	"owner sender developer reader": `GET /messages GET /messages/:id GET /messages.csv GET /messages/exports POST /messages/exports GET /messages/exports/:export/messages.csv GET /quality GET /quality.csv GET /campaigns GET /batches/:id GET /received GET /received.csv
-		GET /opt-outs GET /opt-outs.csv GET /senders`,
+		GET /opt-outs GET /opt-outs.csv GET /senders GET /verifications`,
 	"owner sender": `GET /messages/new POST /messages/new POST /campaigns GET /campaigns/drafts/:draft GET /campaigns/drafts/:draft/lines.csv POST /campaigns/drafts/:draft/send
-		POST /campaigns/drafts/:draft/without POST /campaigns/drafts/:draft/drop POST /batches/:id/cancel POST /batches/:id/continue POST /opt-outs POST /opt-outs/remove`,
+		POST /campaigns/drafts/:draft/without POST /campaigns/drafts/:draft/drop POST /batches/:id/cancel POST /batches/:id/continue POST /opt-outs POST /opt-outs/remove
+		POST /verifications POST /verifications/:id/check`,
 	"owner developer": `GET /keys POST /keys POST /keys/run POST /keys/:id/revoke GET /smpp POST /smpp POST /smpp/:id/revoke POST /smpp/:id/unbind POST /webhook POST /webhook/active POST /webhook/events POST /webhook/rotate
 		POST /webhook/rotate/end POST /webhook/test GET /deliveries POST /deliveries/recovery GET /deliveries/of/:id POST /deliveries/of/:id/resend
 		GET /test-number POST /test-number POST /test-number/verify GET /first POST /first GET /first/:id`,
 	"owner finance": `GET /statement GET /statement/month GET /statement/month.csv GET /statement/print GET /statement.csv POST /statement/threshold`,
 	"owner": `GET /company POST /company/facts GET /company/document POST /company/document GET /company/new POST /company/new GET /people POST /people POST /people/:id/role POST /people/:id/remove
-		POST /invitations/:id/withdraw POST /senders`,
+		POST /invitations/:id/withdraw POST /senders POST /verifications/text`,
 }
 
 const roleRefused = "Your role does not permit this"
@@ -116,11 +117,11 @@ func TestPagesMatchRoles(t *testing.T) {
 	}
 	w.exec(`insert into opt_outs (company_id, phone_number, sender, source) values ($1, '+25761234569', '', 'api')`, company.ID)
 	menus := map[accounts.Role]string{
-		accounts.RoleOwner:     "/ /messages /campaigns /received /opt-outs /charts /quality /keys /smpp /deliveries /test-number /company /people /senders /statement /account",
-		accounts.RoleSender:    "/ /messages /campaigns /received /opt-outs /charts /quality /senders /account",
-		accounts.RoleDeveloper: "/ /messages /campaigns /received /opt-outs /charts /quality /keys /smpp /deliveries /test-number /senders /account",
+		accounts.RoleOwner:     "/ /messages /campaigns /received /opt-outs /verifications /charts /quality /keys /smpp /deliveries /test-number /company /people /senders /statement /account",
+		accounts.RoleSender:    "/ /messages /campaigns /received /opt-outs /verifications /charts /quality /senders /account",
+		accounts.RoleDeveloper: "/ /messages /campaigns /received /opt-outs /verifications /charts /quality /keys /smpp /deliveries /test-number /senders /account",
 		accounts.RoleFinance:   "/ /charts /statement /account",
-		accounts.RoleReader:    "/ /messages /campaigns /received /opt-outs /charts /quality /senders /account",
+		accounts.RoleReader:    "/ /messages /campaigns /received /opt-outs /verifications /charts /quality /senders /account",
 	}
 	for _, role := range accounts.Roles {
 		c, person := w.person(company, role)

@@ -132,6 +132,11 @@ func (d *Dashboard) routes() (http.Handler, error) {
 	r.POST("/opt-outs/remove", d.inCompany(accounts.MaySend, d.removeOptOut))
 	r.GET("/opt-outs.csv", d.inCompany(accounts.MayRead, d.exportOptOuts))
 
+	r.GET("/verifications", d.inCompany(accounts.MayRead, d.verifications))
+	r.POST("/verifications", d.inCompany(accounts.MaySend, d.tryVerification))
+	r.POST("/verifications/:id/check", d.inCompany(accounts.MaySend, d.checkVerification))
+	r.POST("/verifications/text", d.inCompany(accounts.MayManage, d.askForText))
+
 	r.GET("/admin/enter", d.signedIn(accounts.MayUse, d.enterAdmin))
 	r.POST("/admin/enter", d.signedIn(accounts.MayUse, d.doEnterAdmin))
 	r.POST("/admin/leave", d.signedIn(accounts.MayUse, d.leaveAdmin))
@@ -164,6 +169,9 @@ func (d *Dashboard) routes() (http.Handler, error) {
 	r.POST("/admin/registrations/:id/document", d.admin(d.uploadRegistrationDocument))
 	r.POST("/admin/senders/:id/approve", d.admin(d.approveSender))
 	r.POST("/admin/senders/:id/withdraw", d.admin(d.withdrawSender))
+	r.GET("/admin/verifications", d.admin(d.adminVerifications))
+	r.POST("/admin/verifications/:id/approve", d.admin(d.approveText))
+	r.POST("/admin/verifications/:id/refuse", d.admin(d.refuseText))
 	r.GET("/admin/messages/:id", d.admin(d.adminMessage))
 	r.GET("/admin/links", d.admin(d.showLinks))
 	r.POST("/admin/links/:name/pause", d.admin(d.pauseLink))

@@ -21,6 +21,7 @@ import (
 	"intumwa/exports"
 	"intumwa/internal/postgres"
 	"intumwa/messages"
+	"intumwa/verifications"
 	"intumwa/webhooks"
 )
 
@@ -242,7 +243,7 @@ func (v *visit) fail(err error) {
 	why, explained := errors.AsType[failure](err)
 	switch ctx := v.ctx(); {
 	case explained:
-	case errors.Is(err, accounts.ErrNotFound), errors.Is(err, messages.ErrNotFound), errors.Is(err, webhooks.ErrNotFound), errors.Is(err, campaigns.ErrNotFound), errors.Is(err, exports.ErrNotFound):
+	case errors.Is(err, accounts.ErrNotFound), errors.Is(err, messages.ErrNotFound), errors.Is(err, webhooks.ErrNotFound), errors.Is(err, campaigns.ErrNotFound), errors.Is(err, exports.ErrNotFound), errors.Is(err, verifications.ErrNotFound):
 		why = failures[http.StatusNotFound]
 	case ctx.Err() != nil && !errors.Is(ctx.Err(), context.DeadlineExceeded): // the client has disconnected
 		v.c.AbortWithStatus(499)

@@ -18,7 +18,6 @@ import (
 
 var (
 	linkInMail  = regexp.MustCompile(`http://\S+`)
-	sixDigits   = regexp.MustCompile(`\d{6}`)
 	recoveryKey = regexp.MustCompile(`[a-z2-7]{4}(-[a-z2-7]{4}){3}`)
 	totpSecret  = regexp.MustCompile(`[A-Z2-7]{32}`)
 )
@@ -230,11 +229,7 @@ func (p *walker) sendsFirst(email string, company int64) {
 	p.submit("testnumber.send", "error.number", "number", "22 22 22 22")
 	p.submit("testnumber.send", "flash.code", "number", number)
 	p.look("testnumber-code")
-	var body string
-	if err := p.w.pool.QueryRow(p.t.Context(), `select body from messages where phone_number = $1`, "+257"+number).Scan(&body); err != nil {
-		p.t.Fatal(err)
-	}
-	code := sixDigits.FindString(body)
+	code := p.w.code("+257" + number)
 	p.fill("code", map[bool]string{true: "111111", false: "000000"}[code == "000000"])
 	p.press("testnumber.confirm")
 	p.sees("testnumber.code.wrong", 4)
@@ -262,6 +257,22 @@ func (p *walker) sendsFirst(email string, company int64) {
 	p.look("company-approved")
 	p.open("/")
 	p.look("home")
+	p.verifies(number)
+}
+
+// verifies tries a verification with the own number, and asks for an own text.
+func (p *walker) verifies(number string) {
+	p.press("nav.verifications")
+	p.sees("verification.none")
+	p.look("verifications-none")
+	p.submit("verification.ask.do", "verification.text.nocode", "text", "ISOKO")
+	p.look("verifications-wrong")
+	p.submit("verification.ask.do", "flash.verification.asked", "text", "ISOKO: {{code}}, iminota {{minutes}}. Ntuyihe uwundi muntu.")
+	p.press("verification.try.do", "+257"+number)
+	p.sees("flash.verification.sent")
+	p.look("verifications-tried")
+	p.submit("verification.check", "flash.verification.approved", "code", p.w.code("+257"+number))
+	p.look("verifications")
 }
 
 // sendsMessages sends a message and finds it and a batch.

@@ -82,7 +82,7 @@ func (v *visit) endpoint(t tenant) (*webhooks.Endpoint, error) {
 
 // optionalTexts maps the optional events to the keys of their texts.
 var optionalTexts = map[string]string{webhooks.Received: "webhook.event.received", webhooks.LowBalance: "webhook.event.low",
-	webhooks.BatchFinished: "webhook.event.batch"}
+	webhooks.BatchFinished: "webhook.event.batch", webhooks.VerificationFinished: "webhook.event.verification"}
 
 // eventOptions are all events, under their names.
 func eventOptions() (all []option) {

@@ -81,9 +81,10 @@ func (c *Carrier) refusedForNow(s smpp.Status, attempt int) submission.Event {
 	return submission.Rejected{Reason: s.Explained(), Delay: c.retryDelay(attempt, rand.Float64())}
 }
 
-// segments builds the submit_sm of a message, cut as its recorded copies were (profile.Profile.SegmentsAs).
-func (c *Carrier) segments(m *messages.Claimed, now time.Time) ([]smpp.Submit, error) {
-	return c.SegmentsAs(&profile.Message{ID: m.ID, Sender: m.Sender, Number: m.Number, Body: m.Body, ConcatRef: m.ConcatRef,
+// segments builds the submit_sm of a message, cut as its recorded copies were (profile.Profile.SegmentsAs). key reveals its
+// one-time code.
+func (c *Carrier) segments(m *messages.Claimed, key []byte, now time.Time) ([]smpp.Submit, error) {
+	return c.SegmentsAs(&profile.Message{ID: m.ID, Sender: m.Sender, Number: m.Number, Body: m.Secret.Reveal(key, m.Body), ConcatRef: m.ConcatRef,
 		ExpiresAt: m.ExpiresAt, Single: m.Lane == messages.LaneSingle, Class: m.Class, Part: m.Part}, now, submission.TotalOf(m.Copies))
 }
 

@@ -158,7 +158,7 @@ func (c *Carrier) recordUnanswered(ctx context.Context, tx pgx.Tx, list []*messa
 	for i, m := range list {
 		ids[i] = m.ID
 		now := postgres.Now()
-		submits, err := c.segments(m, now)
+		submits, err := c.segments(m, nil, now)
 		total := len(submits)
 		if err != nil { // it cannot be sent as it is configured now
 			total = m.Segments

@@ -207,17 +207,17 @@ func TestConcatChangedBetweenAttempts(t *testing.T) {
 	for from, to := range map[profile.Concat]profile.Concat{profile.ConcatUDH8: profile.ConcatPayload, profile.ConcatPayload: profile.ConcatUDH8, profile.ConcatUDH16: profile.ConcatPayload, profile.ConcatSAR: profile.ConcatPayload} {
 		b.configure(func(c *Carrier) { c.Concat = from })
 		m := &messages.Claimed{ID: 1, Number: "+25761000001", Body: text, Segments: 3}
-		before, _ := b.s.carrier.config().segments(m, time.Now())
+		before, _ := b.s.carrier.config().segments(m, nil, time.Now())
 		m.Copies = append(m.Copies, submission.Copy{Segment: 1, Total: len(before), Answered: true})
 		b.configure(func(c *Carrier) { c.Concat = to })
-		after, err := b.s.carrier.config().segments(m, time.Now())
+		after, err := b.s.carrier.config().segments(m, nil, time.Now())
 		if err != nil || len(after) != len(before) {
 			t.Errorf("%v, then %v: %d segments, then %d, %v", from, to, len(before), len(after), err)
 		}
 	}
 	m := &messages.Claimed{ID: 1, Number: "+25761000001", Body: text, Segments: 3}
 	m.Copies = append(m.Copies, submission.Copy{Segment: 1, Total: 7, Answered: true})
-	if _, err := b.s.carrier.config().segments(m, time.Now()); err == nil || !strings.Contains(err.Error(), "was cut into 7 segments") {
+	if _, err := b.s.carrier.config().segments(m, nil, time.Now()); err == nil || !strings.Contains(err.Error(), "was cut into 7 segments") {
 		t.Errorf("cut in no known way: %v", err)
 	}
 }

@@ -38,6 +38,7 @@ type Options struct {
 	GiveUpFor        time.Duration // this process then leaves it to the others for so long; default 1 min
 	BreakerPause     time.Duration // before the first probe of a link whose carrier refuses everything; default 15 s
 	BreakerAfter     time.Duration // without an acceptance, after which it counts as refusing everything; default 1 min
+	OTPKey           []byte        // of the one-time codes in texts
 	Log              *slog.Logger
 	Metrics          prometheus.Registerer
 

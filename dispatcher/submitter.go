@@ -118,7 +118,7 @@ func (w *linkWorker) begin(ctx context.Context, m *inFlight) {
 		w.unsent(m, submission.NotWritten{})
 		return
 	}
-	submits, err := w.carrier.config().segments(m.msg, now)
+	submits, err := w.carrier.config().segments(m.msg, w.opts.OTPKey, now)
 	if err != nil {
 		w.unsent(m, submission.Unsendable{Reason: err.Error()})
 		return

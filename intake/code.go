@@ -10,6 +10,7 @@ import (
 
 	"intumwa/accounts"
 	"intumwa/billing"
+	"intumwa/internal/otp"
 	"intumwa/internal/postgres"
 	"intumwa/messages"
 	"intumwa/sms"
@@ -47,9 +48,9 @@ func (in *Intake) VerifyNumber(ctx context.Context, user accounts.User, company 
 
 // SendCode sends a one-time code to a number that its owner wants to verify (rule api 4.4.4), in the user's language
 // (accounts.User), or else in English. The message expires with the code.
-func (in *Intake) SendCode(ctx context.Context, user int64, number sms.Number, language, code string, life time.Duration) error {
+func (in *Intake) SendCode(ctx context.Context, user int64, number sms.Number, language string, code otp.Secret, life time.Duration) error {
 	text := cmp.Or(codeTexts[language], codeTexts["en"])
-	_, err := in.SendOwn(ctx, Own{User: user, Number: number, Text: strings.Replace(text, "{code}", code, 1), Life: life})
+	_, err := in.SendOwn(ctx, Own{User: user, Number: number, Text: strings.Replace(text, "{code}", code.Mask(), 1), Secret: code, Life: life})
 	return err
 }
 
@@ -60,6 +61,7 @@ type Own struct {
 	Carrier string // "": the carrier of the number
 	Sender  string // "": the test sender
 	Text    string
+	Secret  otp.Secret    // of the one-time code whose mask the text has; nil: none
 	Life    time.Duration // after which it is given up
 }
 
@@ -73,7 +75,7 @@ func (in *Intake) SendOwn(ctx context.Context, own Own) (ulid.ULID, error) {
 	}
 	encoding, segments := sms.Count(own.Text)
 	m := &messages.Message{
-		ULID: in.ulids.next(), UserID: own.User, Number: own.Number, Sender: cmp.Or(own.Sender, in.opts.TestSender), Body: own.Text,
+		ULID: in.ulids.next(), UserID: own.User, Number: own.Number, Sender: cmp.Or(own.Sender, in.opts.TestSender), Body: own.Text, Secret: own.Secret,
 		Encoding: encoding, Segments: segments, Carrier: own.Carrier, ExpireAt: postgres.Now().Add(own.Life), // also at a second carrier
 	}
 	r := &request{user: own.User, ref: m.ULID, kind: kindCode, segments: segments, messages: []*messages.Message{m},

@@ -6,13 +6,14 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"intumwa/internal/otp"
 	"intumwa/messages"
 )
 
 // TestCodeEndsWithItsLife: a one-time code that a second carrier takes is not sent after its life.
 func TestCodeEndsWithItsLife(t *testing.T) {
 	d := newDistrict(t, 1)
-	if err := d.process(t).SendCode(t.Context(), d.principal.UserID, "+25779123456", "fr", "123456", 10*time.Minute); err != nil {
+	if err := d.process(t).SendCode(t.Context(), d.principal.UserID, "+25779123456", "fr", otp.New(6), 10*time.Minute); err != nil {
 		t.Fatal(err)
 	}
 	var id int64

@@ -1,17 +1,21 @@
 package intake
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/prometheus/client_golang/prometheus"
 
 	"intumwa/internal/throttle"
 	"intumwa/messages"
 	"intumwa/sms"
+	"intumwa/verifications"
+	"intumwa/webhooks"
 )
 
 // Errors that are neither a refusal nor a fault.
@@ -39,7 +43,13 @@ type Options struct {
 	QuietHours  sms.QuietHours    // of companies without their own
 	KeyLife     time.Duration     // how long an idempotency key is remembered (rule choices 1.10), default 24 h
 	Log         *slog.Logger
-	Metrics     prometheus.Registerer
+
+	// Of verifications; without them Verify must not be called.
+	Verifications    *verifications.Store
+	VerificationRate *throttle.Throttle                                             // messages a company and hour
+	Events           func(ctx context.Context, tx pgx.Tx, e []webhooks.Event) error // records what endpoints get (webhooks.Webhooks.Enqueue)
+
+	Metrics prometheus.Registerer
 }
 
 // core is what the parts of an Intake share. It knows none of them.

@@ -11,9 +11,12 @@ import (
 	"intumwa/accounts"
 	"intumwa/billing"
 	"intumwa/internal/testenv"
+	"intumwa/internal/throttle"
 	"intumwa/messages"
 	"intumwa/queue"
 	"intumwa/sms"
+	"intumwa/verifications"
+	"intumwa/webhooks"
 )
 
 func TestMain(m *testing.M) { testenv.Main(m) }
@@ -73,7 +76,9 @@ func (d *district) process(t testing.TB) *Intake {
 	if err != nil {
 		t.Fatal(err)
 	}
-	in := New(d.pool, d.accounts, messages.New(d.pool), queue.New(rdb, queue.Options{Prefix: prefix}), routes, Options{TestSender: "TEST", TestQuota: 5})
+	in := New(d.pool, d.accounts, messages.New(d.pool), queue.New(rdb, queue.Options{Prefix: prefix}), routes, Options{TestSender: "TEST", TestQuota: 5,
+		Verifications: verifications.New(d.pool, []byte("key")), Events: webhooks.New(d.pool, webhooks.Options{}).Enqueue,
+		VerificationRate: throttle.New(rdb, throttle.Options{Prefix: prefix + ":verifications", Limit: 1000, Window: time.Hour, Timeout: 5 * time.Second})})
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan struct{})
 	go func() { defer close(ended); _ = in.Run(ctx) }()

@@ -37,6 +37,7 @@ type Intake struct {
 	accounts  *accounts.Accounts
 	committer *committer
 	ulids     ulids
+	turns     chan struct{} // of verifications
 }
 
 // New returns an Intake; it accepts nothing before Run.
@@ -47,7 +48,7 @@ func New(pool *pgxpool.Pool, accounts *accounts.Accounts, store *messages.Store,
 	opts.KeyLife = cmp.Or(opts.KeyLife, 24*time.Hour)
 	opts.Log = cmp.Or(opts.Log, slog.New(slog.DiscardHandler))
 	shared := &core{opts, pool, store, newMetrics(opts.Metrics)}
-	in := &Intake{core: shared, accounts: accounts, keys: &keys{core: shared}, routing: newRouting(routes)}
+	in := &Intake{core: shared, accounts: accounts, keys: &keys{core: shared}, routing: newRouting(routes), turns: make(chan struct{}, verificationTurns)}
 	in.committer = newCommitter(&writer{core: shared, keys: in.keys}, q)
 	return in
 }

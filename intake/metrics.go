@@ -8,6 +8,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"intumwa/messages"
+	"intumwa/sms"
+	"intumwa/verifications"
 )
 
 type metrics struct {
@@ -20,6 +22,7 @@ type metrics struct {
 	perCommit prometheus.Histogram
 	unpushed  prometheus.Counter
 	waited    prometheus.Counter
+	ended     *prometheus.CounterVec // carrier, status
 }
 
 func newMetrics(reg prometheus.Registerer) *metrics {
@@ -45,10 +48,21 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		waited: register.NewCounter(prometheus.CounterOpts{Name: "intumwa_intake_set_aside_total",
 			Help: "Requests that waited for a locked balance."}),
 	}
+	m.ended = register.NewCounterVec(prometheus.CounterOpts{Name: "intumwa_verifications_finished_total",
+		Help: "Verifications that ended, by the carrier of their last message and how they ended."}, []string{"carrier", "status"})
 	for _, kind := range kinds {
 		m.accepted.WithLabelValues(kind)
 	}
 	return m
+}
+
+// verified counts verifications that ended.
+func (m *metrics) verified(ended []verifications.Verification) {
+	for i := range ended {
+		if v := &ended[i]; v.Carrier != sms.SandboxCarrier {
+			m.ended.WithLabelValues(v.Carrier, v.State.String()).Inc()
+		}
+	}
 }
 
 // count counts and logs the messages of committed requests.

@@ -42,21 +42,26 @@ type Single struct {
 // Send accepts a single message, live or, depending on its sender, in test mode. It returns sms.Refusal, ErrUnavailable,
 // ErrKeyInUse, ErrKeyReused, or a fault.
 func (in *Intake) Send(ctx context.Context, p *accounts.Principal, req Single) (Answer, error) {
-	kind, check := kindSingle, func(p *accounts.Principal) error {
-		if !p.Company.Approved {
-			return RefuseNotApproved
-		}
-		return maySendAs(p.Company, req.Sender)
-	}
-	if in.isTestSender(req.Sender) {
-		kind, check = kindTest, func(p *accounts.Principal) error { return maySendTest(p, req.Number) }
-		if _, fixed := sms.SandboxFateOf(req.Number); fixed {
-			kind, check = kindSandbox, func(*accounts.Principal) error { return nil }
-		}
-	}
+	kind, check := in.maySend(req.Number, req.Sender)
 	return in.accept(ctx, p, req.Key, check, func(p *accounts.Principal) (*request, error) {
 		return in.single(ctx, p, req, kind)
 	})
+}
+
+// maySend returns the kind of a single message, and the check of its caller.
+func (in *Intake) maySend(number sms.Number, sender string) (kind, func(*accounts.Principal) error) {
+	if !in.isTestSender(sender) {
+		return kindSingle, func(p *accounts.Principal) error {
+			if !p.Company.Approved {
+				return RefuseNotApproved
+			}
+			return maySendAs(p.Company, sender)
+		}
+	}
+	if _, fixed := sms.SandboxFateOf(number); fixed {
+		return kindSandbox, func(*accounts.Principal) error { return nil }
+	}
+	return kindTest, func(p *accounts.Principal) error { return maySendTest(p, number) }
 }
 
 // single makes the request of a single message.

@@ -7,9 +7,6 @@ import (
 
 	"intumwa/internal/postgres"
 	"intumwa/internal/testenv"
-	"intumwa/messages"
-	"intumwa/queue"
-	"intumwa/sms"
 )
 
 // TestAcceptedIsOnTheStandby: a COMMIT for which the server stops waiting while the standby is away is visible, and on no
@@ -23,17 +20,7 @@ func TestAcceptedIsOnTheStandby(t *testing.T) {
 	}
 	t.Cleanup(pool.Close)
 	d := newDistrictOn(t, pool, 100)
-	rdb, prefix := testenv.Redis(t)
-	routes, err := sms.NewRoutes([]sms.Route{{Carrier: "leo", Default: true}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	in := New(pool, d.accounts, messages.New(pool), queue.New(rdb, queue.Options{Prefix: prefix}), routes, Options{TestSender: "TEST", TestQuota: 5})
-	running, end := context.WithCancel(context.Background())
-	ended := make(chan struct{})
-	go func() { defer close(ended); _ = in.Run(running) }()
-	t.Cleanup(func() { end(); <-ended })
-
+	in := d.process(t)
 	standby := testenv.NewStandby(t, server)
 	visible := func() (n int) {
 		t.Helper()

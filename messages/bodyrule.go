@@ -74,7 +74,7 @@ const (
 func blankFinal(ctx context.Context, tx pgx.Tx, ids []int64) error {
 	slices.Sort(ids)
 	b := &pgx.Batch{}
-	b.Queue(`UPDATE messages m SET body = '' WHERE m.id = ANY($1) AND m.body <> '' AND NOT EXISTS (SELECT FROM outbox o WHERE o.message_id = m.id)`, ids)
+	b.Queue(`UPDATE messages m SET body = '', secret = NULL WHERE m.id = ANY($1) AND m.body <> '' AND NOT EXISTS (SELECT FROM outbox o WHERE o.message_id = m.id)`, ids)
 	b.Queue(`INSERT INTO unpurged (kind, message_id) SELECT $2, id FROM unnest($1::bigint[]) id
 		WHERE EXISTS (SELECT FROM outbox o WHERE o.message_id = id) ORDER BY id ON CONFLICT DO NOTHING`, ids, ruledBodies)
 	return postgres.Later(ctx, tx, fmt.Sprintf("removing the texts of %d messages", len(ids)), b)

@@ -72,7 +72,7 @@ func (s *Store) Insert(ctx context.Context, tx pgx.Tx, messages []*Message) ([]i
 
 // rare reports whether it has a column that most messages lack.
 func (m *Message) rare() bool {
-	return m.Reference != "" || m.CostCenter != "" || m.Channel != API || m.timed() || m.Sandboxed() || m.Origin != nil
+	return m.Reference != "" || m.CostCenter != "" || m.Channel != API || m.timed() || m.Sandboxed() || m.Origin != nil || m.Secret != nil
 }
 
 // moreOf returns the columns that most messages lack; nil when none of them has any.
@@ -85,8 +85,9 @@ func moreOf(messages []*Message) []any {
 	after, status, reasons := make([]*float64, n), make([]int16, n), make([]string, n)
 	accounts, binds, parts := make([]*int64, n), make([]*int64, n), make([]*int64, n)
 	registered, urgent, classes := make([]*int16, n), make([]*bool, n), make([]*int16, n)
-	channels, costCenters := make([]*int16, n), make([]*string, n)
+	channels, costCenters, secrets := make([]*int16, n), make([]*string, n), make([][]byte, n)
 	for i, m := range messages {
+		secrets[i] = m.Secret
 		if m.Reference != "" {
 			references[i] = &m.Reference
 		}
@@ -114,7 +115,7 @@ func moreOf(messages []*Message) []any {
 			}
 		}
 	}
-	return []any{references, sends, expires, later, after, status, reasons, accounts, binds, registered, urgent, classes, parts, channels, costCenters}
+	return []any{references, sends, expires, later, after, status, reasons, accounts, binds, registered, urgent, classes, parts, channels, costCenters, secrets}
 }
 
 // orNull returns nil for the zero time.
@@ -150,8 +151,8 @@ func insertStatement(more bool) string {
 			unnest($18::boolean[]) AS later, unnest($19::float8[]) AS fate_after, unnest($20::smallint[]) AS fate, unnest($21::text[]) AS fate_reason,
 			unnest($22::bigint[]) AS smpp_account, unnest($23::bigint[]) AS smpp_bind, unnest($24::smallint[]) AS registered, unnest($25::boolean[]) AS urgent,
 			unnest($26::smallint[]) AS message_class, unnest($27::bigint[]) AS part,
-			unnest($28::smallint[]) AS channel, unnest($29::text[]) AS cost_center`
-		const origin = `, smpp_account, smpp_bind, registered, urgent, message_class, part, channel, cost_center`
+			unnest($28::smallint[]) AS channel, unnest($29::text[]) AS cost_center, unnest($30::bytea[]) AS secret`
+		const origin = `, smpp_account, smpp_bind, registered, urgent, message_class, part, channel, cost_center, secret`
 		columns, values = `, client_reference, send_at, expire_at`+origin, `, reference, send_at, expire_at`+origin
 		expires = `coalesce(expire_at, greatest(now(), send_at) + make_interval(secs => validity))`
 		now = ` WHERE NOT later AND fate_after IS NULL`

@@ -151,3 +151,22 @@ func (s *Store) ULIDs(ctx context.Context, ids []int64) (map[int64]ulid.ULID, er
 	return names, postgres.Each(ctx, s.pool, fmt.Sprintf("looking up the ULIDs of %d messages", len(ids)), []any{&id, &name},
 		func() error { names[id] = name.Bytes; return nil }, `SELECT id, ulid FROM messages WHERE id = ANY($1)`, ids)
 }
+
+// End is what became of a message.
+type End struct {
+	Carrier string // that has or had it
+	Failed  bool
+}
+
+// EndsOf returns what became of messages, by ULID, without those that do not exist.
+func (s *Store) EndsOf(ctx context.Context, tx pgx.Tx, ulids []ulid.ULID) (map[ulid.ULID]End, error) {
+	args := make([][16]byte, len(ulids))
+	for i, id := range ulids {
+		args[i] = id
+	}
+	ends := map[ulid.ULID]End{}
+	var name pgtype.UUID
+	var end End
+	return ends, postgres.Each(ctx, tx, "looking up the ends of messages", []any{&name, &end.Carrier, &end.Failed}, func() error { ends[name.Bytes] = end; return nil },
+		`SELECT ulid, carrier, status = 2 FROM messages WHERE ulid = ANY($1)`, args)
+}

@@ -32,6 +32,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/oklog/ulid/v2"
 
+	"intumwa/internal/otp"
 	"intumwa/sms"
 )
 
@@ -91,6 +92,8 @@ type Message struct {
 	SendAt     time.Time // when it is sent; zero: at once
 	ExpireAt   time.Time // when it expires; zero: at the end of its validity, which begins when it is to be sent
 	Scheduled  bool      // it waits for SendAt
+
+	Secret otp.Secret // of the one-time code whose mask the text has; nil: none
 
 	Origin *Origin // of a message that was submitted over SMPP; nil: of any other
 }

@@ -80,7 +80,7 @@ func (s *Store) Erase(ctx context.Context, number sms.Number, ids []int64, also 
 				final = append(final, ref.ID)
 			}
 		}
-		done.Messages, err = obscure(ctx, tx, final, `, body = '', client_reference = NULL`)
+		done.Messages, err = obscure(ctx, tx, final, `, body = '', secret = NULL, client_reference = NULL`)
 		done.Pending = int64(len(ids)) - done.Messages
 		return err
 	})

@@ -187,7 +187,7 @@ func (p *purging) blank(ctx context.Context, tx pgx.Tx) (blanked int64, err erro
 		others = ` AND m.company_id NOT IN (SELECT r.company_id FROM body_rules r)`
 	}
 	b := &pgx.Batch{}
-	changed(b.Queue(`UPDATE messages m SET body = '' WHERE m.id = ANY($1) AND m.body <> ''`+others, p.leaving), &blanked)
+	changed(b.Queue(`UPDATE messages m SET body = '', secret = NULL WHERE m.id = ANY($1) AND m.body <> ''`+others, p.leaving), &blanked)
 	p.pass(b)
 	return blanked, tx.SendBatch(ctx, b).Close()
 }

@@ -119,7 +119,8 @@ func queueVerdicts(b *pgx.Batch, finals []Final, settled *[]Settled) (submitted 
 	}
 	b.Queue(`
 		UPDATE messages m SET status = u.status, failure_reason = u.reason,
-			sent_at = CASE WHEN u.status = 1 THEN u.at END, failed_at = CASE WHEN u.status = 2 THEN u.at END, body = `+bodyThen+`
+			sent_at = CASE WHEN u.status = 1 THEN u.at END, failed_at = CASE WHEN u.status = 2 THEN u.at END, body = `+bodyThen+`,
+			secret = CASE WHEN m.secret IS NOT NULL AND EXISTS (SELECT FROM outbox o WHERE o.message_id = m.id) THEN m.secret END
 		FROM (SELECT unnest($1::bigint[]) AS id, unnest($2::smallint[]) AS status, unnest($3::timestamptz[]) AS at, unnest($4::text[]) AS reason,
 			unnest($5::bigint[]) AS claimant, unnest($6::int[]) AS epoch) u
 		WHERE m.id = u.id AND m.status = 0

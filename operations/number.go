@@ -12,6 +12,7 @@ import (
 	"intumwa/messages/receipts"
 	"intumwa/smppserver/binds"
 	"intumwa/sms"
+	"intumwa/verifications"
 	"intumwa/webhooks"
 )
 
@@ -63,16 +64,17 @@ func EachTo(ctx context.Context, store *messages.Store, number sms.Number, do fu
 
 // Erased is the result of an erasure.
 type Erased struct {
-	Number      string `json:"number"`       // masked
-	Messages    int64  `json:"messages"`     // now without text and number
-	Pending     int64  `json:"pending"`      // unchanged: not final, not processed, or with an undelivered event
-	Receipts    int64  `json:"receipts"`     // deleted, that match no message; none while messages are pending
-	Inbound     int64  `json:"inbound"`      // MO messages, deleted
-	Binds       int64  `json:"binds"`        // receipts and MOs that waited for binds of customers, deleted
-	Events      int64  `json:"events"`       // webhooks about MO and purged messages, now without number and text
-	TestCodes   int64  `json:"test_codes"`   // one-time codes, deleted
-	TestNumbers int64  `json:"test_numbers"` // of accounts, unchanged
-	Exports     int64  `json:"exports"`      // files of all companies, deleted: each may have the number
+	Number      string `json:"number"`        // masked
+	Messages    int64  `json:"messages"`      // now without text and number
+	Pending     int64  `json:"pending"`       // unchanged: not final, not processed, or with an undelivered event
+	Receipts    int64  `json:"receipts"`      // deleted, that match no message; none while messages are pending
+	Inbound     int64  `json:"inbound"`       // MO messages, deleted
+	Binds       int64  `json:"binds"`         // receipts and MOs that waited for binds of customers, deleted
+	Events      int64  `json:"events"`        // webhooks about MO and purged messages, now without number and text
+	TestCodes   int64  `json:"test_codes"`    // one-time codes, deleted
+	Verified    int64  `json:"verifications"` // that have ended, deleted
+	TestNumbers int64  `json:"test_numbers"`  // of accounts, unchanged
+	Exports     int64  `json:"exports"`       // files of all companies, deleted: each may have the number
 }
 
 // EraseNumber removes the texts of final messages to a number and obscures it in them, as much as it can: it returns the
@@ -85,7 +87,7 @@ func (a Actor) EraseNumber(ctx context.Context, n Number, reason string) (done E
 	done.Number = n.written().Masked()
 	err = a.erase(ctx, n, &done)
 	return done, errors.Join(err, a.noteEnd(ctx, n.act("number.erase.done", reason, fields{"messages": done.Messages, "pending": done.Pending,
-		"receipts": done.Receipts, "inbound": done.Inbound, "binds": done.Binds, "events": done.Events, "test_codes": done.TestCodes, "exports": done.Exports})))
+		"receipts": done.Receipts, "inbound": done.Inbound, "binds": done.Binds, "events": done.Events, "test_codes": done.TestCodes, "verifications": done.Verified, "exports": done.Exports})))
 }
 
 func (a Actor) erase(ctx context.Context, about Number, done *Erased) error {
@@ -153,6 +155,13 @@ func (a Actor) erase(ctx context.Context, about Number, done *Erased) error {
 	if done.TestCodes, err = a.Accounts.ForgetCodes(ctx, number); err != nil {
 		return err
 	}
+	if err := pgx.BeginFunc(ctx, a.Many, func(tx pgx.Tx) error {
+		done.Verified, gone.Pending, err = verifications.Erase(ctx, tx, number)
+		return err
+	}); err != nil {
+		return err
+	}
+	done.Pending += gone.Pending
 	if number != "" { // last: none is written meanwhile from what is erased
 		if done.Exports, err = exports.Erase(ctx, a.Many); err != nil {
 			return err

@@ -95,8 +95,16 @@ func EraseReceived(ctx context.Context, tx pgx.Tx, subjects []Subject, forms []s
 	return int64(len(found)) + more, pending, nil
 }
 
-// obscure replaces a number, in any of its forms, in an event about an MO, and removes its text.
+// obscure replaces a number, in any of its forms, in an event about an MO, and removes its text; or in one about a
+// verification, and removes the customer's reference.
 func (e *storedEvent) obscure(forms []string, by string) error {
+	if eventName(e.id) == VerificationFinished {
+		var data VerificationFinishedData
+		err := json.Unmarshal([]byte(e.data), &data)
+		e.number, data.PhoneNumber, data.Reference = by, by, ""
+		e.data = string(jsonOf(data))
+		return err
+	}
 	var data ReceivedData
 	if err := json.Unmarshal([]byte(e.data), &data); err != nil {
 		return err

@@ -24,16 +24,18 @@ const (
 	LowBalance = "balance.low"  // the balance has fallen below a threshold
 
 	BatchFinished = "batch.finished" // all messages of a batch are final
+
+	VerificationFinished = "verification.finished" // a verification was approved or cancelled, or its time or its checks are over
 )
 
 // Askable lists the events that an endpoint may request.
-func Askable() []string { return []string{Received, LowBalance, BatchFinished} }
+func Askable() []string { return []string{Received, LowBalance, BatchFinished, VerificationFinished} }
 
 // Pullable lists the events that a company fetches only if it requested them (SetPulled). It fetches all others.
-func Pullable() []string { return []string{BatchFinished} }
+func Pullable() []string { return []string{BatchFinished, VerificationFinished} }
 
 // eventNames are all events, by their number within a delivery's id.
-var eventNames = [...]string{Sent, Failed, Received, LowBalance, dlrSubmitted, dlrFinal, BatchFinished}
+var eventNames = [...]string{Sent, Failed, Received, LowBalance, dlrSubmitted, dlrFinal, BatchFinished, VerificationFinished}
 
 // firstCallback is the number of the first of a callback's two events.
 const firstCallback = 4
@@ -68,7 +70,7 @@ type Event struct {
 	At          time.Time
 	Reference   string // the customer's client_reference; "": none, and the body omits the field
 	CostCenter  string // the customer's cost_center; likewise
-	Data        any    // data of the body, for a requested event: ReceivedData, LowBalanceData or BatchFinishedData
+	Data        any    // data of the body, for a requested event: ReceivedData, LowBalanceData, BatchFinishedData or VerificationFinishedData
 	Unsubmitted bool   // of Failed: no carrier accepted any of it
 }
 
@@ -131,6 +133,17 @@ type BatchFinishedData struct {
 	Sent            int    `json:"sent"`
 	Failed          int    `json:"failed"`
 	Cancelled       int    `json:"cancelled"` // of the failed ones
+}
+
+// VerificationFinishedData is the data of VerificationFinished.
+type VerificationFinishedData struct {
+	ID          string `json:"verification_id"` // ULID
+	PhoneNumber string `json:"phone_number"`
+	Status      string `json:"status"`
+	FinishedAt  Time   `json:"finished_at"`
+	Sends       int    `json:"sends"`
+	WrongChecks int    `json:"wrong_checks"`
+	Reference   string `json:"client_reference,omitempty"`
 }
 
 // Time marshals as RFC 3339 to the second, with a numeric offset even for UTC.

@@ -64,6 +64,8 @@ func (w *Webhooks) Test(ctx context.Context, company sms.CompanyID, event string
 		e.data = string(jsonOf(LowBalanceData{Threshold: 100}))
 	case BatchFinished:
 		e.data = string(jsonOf(BatchFinishedData{BatchID: ulid.ULID{}.String(), RecipientsCount: 2, Sent: 1, Failed: 1}))
+	case VerificationFinished:
+		e.data = string(jsonOf(VerificationFinishedData{ID: ulid.ULID{}.String(), PhoneNumber: e.number, Status: "approved", FinishedAt: Time{e.at}, Sends: 1}))
 	}
 	attempt, _, ok := w.call(ctx, t, &e, true)
 	if !ok {

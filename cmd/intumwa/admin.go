@@ -51,6 +51,7 @@ type adminCmd struct {
 	Routes     adminRoutesCmd     `cmd:"" help:"List which numbers go to which carrier, and what another configuration would change."`
 	Inbound    adminInboundCmd    `cmd:"" help:"Messages from handsets: list them, and route them to companies."`
 	Number     adminNumberCmd     `cmd:"" help:"Show or erase all data about one phone number."`
+	Verify     adminVerifyCmd     `cmd:"" name:"verification" help:"Decide about companies' own texts of verifications."`
 	Unusual    adminUnusualCmd    `cmd:"" help:"List companies that send unusually much, or mostly to one block of numbers."`
 	Log        adminLogCmd        `cmd:"" help:"List changes by operators and customers, by page or command."`
 	Restored   adminRestoredCmd   `cmd:"" help:"After a restore: let the ids of messages and webhooks jump ahead, so that none comes twice, and hold messages that carriers may have got since."`

@@ -13,6 +13,7 @@ import (
 	"intumwa/operations"
 	"intumwa/smppserver/binds"
 	"intumwa/sms"
+	"intumwa/verifications"
 	"intumwa/webhooks"
 )
 
@@ -158,6 +159,12 @@ func (o *operator) export(ctx context.Context, about operations.Number, e *expor
 	if err := e.print("opt_out", "opt_outs", err, entries); err != nil {
 		return err
 	}
+	verified, err := o.verifications().OfNumber(ctx, about.Number)
+	if err := e.print("verification", "verifications", err, views(verified, func(v verifications.Verification) object {
+		return append(object{{"company_id", int64(v.Company)}}, verificationOf(&v)...)
+	})); err != nil {
+		return err
+	}
 	tests, err := o.accounts().TestNumbers(ctx, about.Number)
 	return e.print("test_number", "test_numbers", err, views(tests, func(t accounts.TestNumber) object {
 		return object{{"user_id", t.UserID}, {"verified", t.Verified}}
@@ -179,12 +186,12 @@ func (c *adminNumberEraseCmd) do(ctx context.Context, o *operator) (any, error) 
 	defer pool.Close()
 	done, err := o.by(pool).EraseNumber(ctx, about.Number, c.Reason)
 	if err == nil {
-		if err := about.found(done.Messages + done.Pending + done.Receipts + done.Inbound + done.Binds + done.Events + done.TestCodes + done.TestNumbers); err != nil {
+		if err := about.found(done.Messages + done.Pending + done.Receipts + done.Inbound + done.Binds + done.Events + done.TestCodes + done.Verified + done.TestNumbers); err != nil {
 			return nil, err
 		}
 	}
 	if err == nil && done.Pending > 0 {
-		err = fmt.Errorf("%d messages are left: not final, not looked at yet, or an event about them is still to be delivered; erase the number again later", done.Pending)
+		err = fmt.Errorf("%d messages or verifications are left: not final, not looked at yet, or an event about them is still to be delivered; erase the number again later", done.Pending)
 	}
 	return done, err
 }

@@ -101,17 +101,27 @@ func TestEraseNumber(t *testing.T) {
 	s.exec(`INSERT INTO events (company_id, id, at, position, phone_number, data) VALUES (1, $1 * 8 + 10, now(), 5, $2, '{"inbound_id":1,"from":"+25779123412","to":"1234","message":"Oya"}')`, written, number)
 	s.exec(`INSERT INTO concat_refs (sender, phone_number, last) VALUES ('DEMO', $1, 7)`, number)
 	s.exec(`UPDATE users SET test_number = $1 WHERE id = 1`, number)
-	s.exec(`INSERT INTO test_number_codes (user_id, phone_number, salt, code_hash, created_at) VALUES (1, $1, '', decode(repeat('00', 32), 'hex'), now() - interval '2 days')`, number)
+	s.exec(`INSERT INTO test_number_codes (user_id, phone_number, secret, created_at) VALUES (1, $1, '', now() - interval '2 days')`, number)
 
 	s.exec(`INSERT INTO smpp_deliveries (account, phone_number, address, at, body) VALUES (1, $1, '1234', now(), 'Yego'), (1, '+25779123413', '1234', now(), 'another''s')`, number)
 
 	s.exec(`INSERT INTO exports (company_id, month, language, operators, bodies, expires_at, done_at) VALUES (1, '2026-03-01', 'en', false, true, now() + interval '1 day', now())`)
 	s.exec(`INSERT INTO export_pieces (export_id, n, content) VALUES (1, 0, '25779123412')`)
+	verification := func(state int) {
+		t.Helper()
+		s.exec(`INSERT INTO verifications (ulid, company_id, user_id, phone_number, sender, locale, secret, test, expires_at, state, message, carrier)
+			VALUES (gen_random_uuid(), 1, 1, $1, 'DEMO', 'fr', '\x06', false, now(), $2, gen_random_uuid(), 'lumitel')`, number, state)
+	}
+	verification(0)
+	verification(1)
+	finished := fmt.Sprintf(`{"verification_id":"01JNA2K3M4N5P6Q7R8S9T0V1W2","phone_number":%q,"status":"approved","finished_at":"2026-03-01T08:02:11+00:00","sends":1,"wrong_checks":0`, number)
+	s.exec(`INSERT INTO webhook_deliveries (company_id, id, at, phone_number, data, delivered) VALUES (1, 900 * 8 + 7, now(), $1, $2, true)`, number, finished+`,"client_reference":"login 7"}`)
+
 	about := func(verb string) []string {
 		return []string{"number", verb, "--number", "79 12 34 12", "--reason", "request 17"}
 	}
 	kinds := s.lines(about("export")...)
-	if len(kinds["message"]) != 4 || len(kinds["receipt"]) != 1 || len(kinds["inbound"]) != 2 || len(kinds["event"]) != 2 || kinds["event"][1]["state"] != "fetched" || len(kinds["bind"]) != 1 || kinds["bind"][0]["message"] != "Yego" || len(kinds["test_number"]) != 1 {
+	if len(kinds["message"]) != 4 || len(kinds["receipt"]) != 1 || len(kinds["inbound"]) != 2 || len(kinds["event"]) != 3 || kinds["event"][2]["state"] != "fetched" || len(kinds["verification"]) != 2 || strings.Contains(fmt.Sprint(kinds["verification"]), "secret") || len(kinds["bind"]) != 1 || kinds["bind"][0]["message"] != "Yego" || len(kinds["test_number"]) != 1 {
 		t.Errorf("%v", kinds)
 	}
 	for i, text := range []string{"fourth", "third", "second", "first"} {
@@ -127,23 +137,25 @@ func TestEraseNumber(t *testing.T) {
 			t.Errorf("exit code %d, %s, %s; want %s", got, stdout, stderr, want)
 		}
 	}
-	erase(exitError, `{"number":"+25779****12","messages":2,"pending":4,"receipts":0,"inbound":0,"binds":1,"events":1,"test_codes":1,"test_numbers":1,"exports":1}`)
+	erase(exitError, `{"number":"+25779****12","messages":2,"pending":5,"receipts":0,"inbound":0,"binds":1,"events":2,"test_codes":1,"verifications":1,"test_numbers":1,"exports":1}`)
 	s.holds(`SELECT count(*) FROM messages WHERE phone_number = '+2577XXXXX12' AND body = ''`, 2)
-	s.holds(`SELECT count(*) FROM webhook_deliveries WHERE phone_number = '+2577XXXXX12'`, 1)
+	s.holds(`SELECT count(*) FROM webhook_deliveries WHERE phone_number = '+2577XXXXX12'`, 2)
 	s.holds(`SELECT count(*) FROM webhook_deliveries WHERE attempts IS NOT NULL AND attempts::text NOT LIKE '%excerpt%'`, 1)
 	s.holds(`SELECT count(*) FROM export_pieces`, 0)
 	s.holds(`SELECT count(*) FROM events WHERE phone_number = '+2577XXXXX12'`, 2)
 	s.holds(`SELECT count(*) FROM receipts`, 1) // it may settle the pending one
+	s.exec(`UPDATE verifications SET state = 3`)
+	s.holds(`SELECT count(*) FROM webhook_deliveries WHERE id = 900 * 8 + 7 AND phone_number = '+2577XXXXX12' AND data = '`+strings.Replace(finished, number, "+2577XXXXX12", 1)+`}'`, 1)
 	s.exec(`UPDATE messages SET status = 2 WHERE id = $1`, pending)
 	s.exec(`DELETE FROM outbox`)
 	s.exec(`UPDATE inbound SET outcome = 'unrouted' WHERE outcome IS NULL`)
 	s.holds(`SELECT count(*) FROM webhook_deliveries WHERE data LIKE '%Yego%' AND phone_number = '`+number+`'`, 1)
 	s.holds(`SELECT count(*) FROM inbound_messages`, 1)
 	s.exec(`UPDATE webhook_deliveries SET delivered = true, due = NULL`)
-	erase(exitOK, `{"number":"+25779****12","messages":2,"pending":0,"receipts":1,"inbound":2,"binds":0,"events":1,"test_codes":0,"test_numbers":1,"exports":0}`)
-	erase(exitOK, `{"number":"+25779****12","messages":0,"pending":0,"receipts":0,"inbound":0,"binds":0,"events":0,"test_codes":0,"test_numbers":1,"exports":0}`)
+	erase(exitOK, `{"number":"+25779****12","messages":2,"pending":0,"receipts":1,"inbound":2,"binds":0,"events":1,"test_codes":0,"verifications":1,"test_numbers":1,"exports":0}`)
+	erase(exitOK, `{"number":"+25779****12","messages":0,"pending":0,"receipts":0,"inbound":0,"binds":0,"events":0,"test_codes":0,"verifications":0,"test_numbers":1,"exports":0}`)
 	s.holds(`SELECT count(*) FROM events WHERE phone_number = '`+number+`' OR data ~ '79123412|Yego|Oya'`, 0)
-	if _, shown, _ := s.run("", append([]string{"admin"}, about("erase")...)...); !strings.HasPrefix(shown, "number        +25779****12\nmessages      0\n") {
+	if _, shown, _ := s.run("", append([]string{"admin"}, about("erase")...)...); !strings.HasPrefix(shown, "number         +25779****12\nmessages       0\n") {
 		t.Errorf("without --json: %q", shown)
 	}
 	s.holds(`SELECT (SELECT count(*) FROM receipts) + (SELECT count(*) FROM concat_refs) + (SELECT count(*) FROM messages WHERE phone_number = '`+number+`')`, 0)
@@ -204,11 +216,11 @@ func TestErasePurgedNumber(t *testing.T) {
 		}
 	}
 	const named = `SELECT count(*) FROM webhook_deliveries WHERE phone_number || coalesce(data, '') LIKE '%79123412%'`
-	erase(exitError, `{"number":"+25779****12","messages":0,"pending":1,"receipts":0,"inbound":0,"binds":0,"events":3,"test_codes":0,"test_numbers":0,"exports":0}`)
+	erase(exitError, `{"number":"+25779****12","messages":0,"pending":1,"receipts":0,"inbound":0,"binds":0,"events":3,"test_codes":0,"verifications":0,"test_numbers":0,"exports":0}`)
 	s.holds(named, 1)
 	s.exec(`UPDATE webhook_deliveries SET delivered = true, due = NULL`)
-	erase(exitOK, `{"number":"+25779****12","messages":0,"pending":0,"receipts":0,"inbound":0,"binds":0,"events":1,"test_codes":0,"test_numbers":0,"exports":0}`)
-	erase(exitOK, `{"number":"+25779****12","messages":0,"pending":0,"receipts":0,"inbound":0,"binds":0,"events":0,"test_codes":0,"test_numbers":0,"exports":0}`)
+	erase(exitOK, `{"number":"+25779****12","messages":0,"pending":0,"receipts":0,"inbound":0,"binds":0,"events":1,"test_codes":0,"verifications":0,"test_numbers":0,"exports":0}`)
+	erase(exitOK, `{"number":"+25779****12","messages":0,"pending":0,"receipts":0,"inbound":0,"binds":0,"events":0,"test_codes":0,"verifications":0,"test_numbers":0,"exports":0}`)
 	s.holds(named, 0)
 	s.holds(`SELECT count(*) FROM webhook_deliveries WHERE labels = 'patient 8' OR data LIKE '%Yego%'`, 2) // another number's
 	s.holds(`SELECT count(*) FROM webhook_deliveries WHERE labels = 'patient 7' OR data LIKE '%Amakuru%' OR data LIKE '%Ego%' OR data LIKE '%Oya%'`, 0)
@@ -296,7 +308,7 @@ func TestForeignNumber(t *testing.T) {
 		if kinds := s.lines(about("export")...); len(kinds) != 2 || len(kinds["inbound"]) != c.rows || len(kinds["event"]) != c.rows {
 			t.Errorf("%s: %v", c.number, kinds)
 		}
-		want := fmt.Sprintf(`{"number":%q,"messages":0,"pending":0,"receipts":0,"inbound":%d,"binds":0,"events":%d,"test_codes":0,"test_numbers":0,"exports":0}`, c.masked, c.rows, c.rows)
+		want := fmt.Sprintf(`{"number":%q,"messages":0,"pending":0,"receipts":0,"inbound":%d,"binds":0,"events":%d,"test_codes":0,"verifications":0,"test_numbers":0,"exports":0}`, c.masked, c.rows, c.rows)
 		if code, stdout, stderr := s.run("", append(append([]string{"admin"}, about("erase")...), "--json")...); code != exitOK || strings.TrimSpace(stdout) != want {
 			t.Errorf("%s: exit code %d, %s, %s; want %s", c.number, code, stdout, stderr, want)
 		}

@@ -32,7 +32,7 @@ type adminWebhookSetCmd struct {
 	SecretStdin bool    `help:"Read the signing secret from standard input." xor:"secret"`
 	SecretFile  *string `help:"Read the signing secret from a file." placeholder:"FILE" xor:"secret"`
 	Active      *bool   `help:"Whether deliveries are made." placeholder:"true|false"`
-	Events      *string `help:"Events that it gets beside sms.sent and sms.failed, separated by commas: sms.received, balance.low, batch.finished; empty for none." placeholder:"LIST"`
+	Events      *string `help:"Events that it gets beside sms.sent and sms.failed, separated by commas: sms.received, balance.low, batch.finished, verification.finished; empty for none." placeholder:"LIST"`
 }
 
 // do creates or changes the endpoint.
@@ -85,7 +85,7 @@ func listed(list string) []string {
 
 type adminPullCmd struct {
 	Company int64   `required:"" help:"The company." placeholder:"ID"`
-	Events  *string `help:"Events that its programs fetch beside those that everybody's do, separated by commas: batch.finished; empty for none." placeholder:"LIST"`
+	Events  *string `help:"Events that its programs fetch beside those that everybody's do, separated by commas: batch.finished, verification.finished; empty for none." placeholder:"LIST"`
 }
 
 // do sets the events if there is a list, and shows the state of GET /v1/events.

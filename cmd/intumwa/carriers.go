@@ -52,7 +52,7 @@ var (
 func dispatcherOptions(c *configs.Config, log *slog.Logger, metrics prometheus.Registerer) dispatcher.Options {
 	options := dispatcher.Options{Validity: c.Messages.Validity, Refund: refunds[c.Billing.Refund],
 		ReceiptRetention: c.Retention.Receipts, InboundRetention: c.Messages.InboundRetention,
-		MessageRetention: c.Retention.Messages, BodyRetention: c.Retention.Bodies, NumberRetention: c.Retention.Numbers, Log: log, Metrics: metrics}
+		MessageRetention: c.Retention.Messages, BodyRetention: c.Retention.Bodies, NumberRetention: c.Retention.Numbers, OTPKey: []byte(c.Accounts.OTPKey), Log: log, Metrics: metrics}
 	for i := range c.Carriers {
 		options.Carriers = append(options.Carriers, carrierOf(&c.Carriers[i]))
 	}

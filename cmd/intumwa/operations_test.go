@@ -30,6 +30,7 @@ import (
 	"intumwa/internal/postgres"
 	"intumwa/messages"
 	"intumwa/sms"
+	"intumwa/verifications"
 	"intumwa/webhooks"
 )
 
@@ -56,7 +57,7 @@ func (s *shell) pages() *pages {
 	}
 	users := accounts.New(pool, accounts.Options{})
 	d, err := dashboard.New(dashboard.Rooms{Pool: pool, Many: pool, Accounts: users, Intake: intake.New(pool, users, messages.New(pool), nil, routes, intake.Options{}), Ledger: billing.New(pool), Statements: billing.New(pool),
-		Messages: messages.New(pool), Handsets: handsets.New(pool), Campaigns: campaigns.New(campaigns.Rooms{Pool: pool}), Exports: files, Mailer: mailer, Webhooks: webhooks.New(pool, webhooks.Options{AllowPrivate: true})}, dashboard.Options{SMPP: true})
+		Messages: messages.New(pool), Handsets: handsets.New(pool), Verifications: verifications.New(pool, nil), Campaigns: campaigns.New(campaigns.Rooms{Pool: pool}), Exports: files, Mailer: mailer, Webhooks: webhooks.New(pool, webhooks.Options{AllowPrivate: true})}, dashboard.Options{SMPP: true})
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -218,6 +219,9 @@ func TestPageAndCommand(t *testing.T) {
 		{name: "move a webhook", page: func() { owner.post("/webhook", "url", "http://127.0.0.1:1/a?b=d") }, command: "webhook|set|--company|2|--url|http://127.0.0.1:1/a?b=d"},
 		{name: "switch a webhook", page: func() { owner.post("/webhook/active", "on", "no") }, command: "webhook|set|--company|2|--active=false"},
 		{name: "its events", page: func() { owner.post("/webhook/events", "event", "sms.received", "on", "yes") }, command: "webhook|set|--company|2|--events|sms.received"},
+		{name: "ask for a text", page: func() { owner.post("/verifications/text", "locale", "fr", "text", "Isoko {{code}}") }, command: "verification|text|ask|--company|2|--locale|fr|--text|Isoko {{code}}"},
+		{name: "approve a text", prepare: `update verification_texts set asked_at = now()`, page: func() { root.post("/admin/verifications/1/approve", "page", "/admin/verifications") }, command: "verification|text|approve|--id|2"},
+		{name: "refuse a text", page: func() { root.post("/admin/verifications/1/refuse", "reason", "no warning") }, command: "verification|text|refuse|--id|2|--reason|no warning"},
 		{name: "events to fetch", page: func() { owner.post("/webhook/pulled", "event", "batch.finished", "on", "yes") }, command: "webhook|pull|--company|2|--events|batch.finished"},
 		{name: "rotate", page: func() { owner.post("/webhook/rotate") }, command: "webhook|rotate|--company|2", once: true},
 		{name: "end a rotation", page: func() { owner.post("/webhook/rotate/end") }, command: "webhook|rotate|--company|2|--end"},

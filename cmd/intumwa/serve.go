@@ -41,6 +41,7 @@ import (
 	"intumwa/smppserver/binds"
 	"intumwa/sms"
 	"intumwa/switchboard"
+	"intumwa/verifications"
 	"intumwa/webhooks"
 )
 
@@ -169,7 +170,10 @@ func (g *gateway) serve(ctx context.Context) error {
 	}
 	store := messages.New(hot)
 	repeats := throttle.NewRepeats(rdb, throttle.RepeatOptions{Prefix: c.Redis.Prefix, Key: []byte(c.Accounts.OTPKey), Now: postgres.Now, Log: g.log, Metrics: g.registry})
-	in := intake.New(hot, users, store, q, routes, intake.Options{Repeats: repeats, Validity: c.Messages.Validity, QuietHours: quiet, KeyLife: c.Retention.IdempotencyKeys,
+	verified := verifications.New(hot, []byte(c.Accounts.OTPKey))
+	in := intake.New(hot, users, store, q, routes, intake.Options{Verifications: verified, Events: hooks.Enqueue,
+		VerificationRate: throttle.New(rdb, throttle.Options{Prefix: c.Redis.Prefix + ":verifications", Limit: c.Accounts.VerificationsAnHour, Window: time.Hour, Log: g.log}),
+		Repeats:          repeats, Validity: c.Messages.Validity, QuietHours: quiet, KeyLife: c.Retention.IdempotencyKeys,
 		MaxSegments: c.Messages.MaxSegments, TestSender: c.TestSender, TestQuota: c.Accounts.TestQuota, Log: g.log, Metrics: g.registry})
 	if err := in.ReadRetired(ctx); err != nil {
 		return err
@@ -229,7 +233,7 @@ func (g *gateway) serve(ctx context.Context) error {
 	}
 	if g.has("api") || g.has("dashboard") { // the dashboard runs an example with a new key
 		rooms := api.Rooms{Accounts: users, Intake: in, Messages: messages.New(lookups), Handsets: handsets.New(lookups), Ledger: billing.New(lookups), Webhooks: hooks, Throttle: sends,
-			Cancel: cancel}
+			Verifications: verifications.New(lookups, []byte(c.Accounts.OTPKey)), Cancel: cancel}
 		if handler, err = api.New(rooms, api.Options{Plan: plan, DashboardURL: c.Dashboard.PublicURL, DocsNotice: c.API.DocsNotice, TestSender: c.TestSender, TestQuota: c.Accounts.TestQuota,
 			StopWords: c.Inbound.StopWords, StartWords: c.Inbound.StartWords, Validity: c.Messages.Validity,
 			RetryDelays: c.Webhooks.RetryDelays, WebhookTimeout: c.Webhooks.Timeout,
@@ -268,6 +272,7 @@ func (g *gateway) serve(ctx context.Context) error {
 		listener.On(notices.Company, post.Wake)
 		life.run("webhooks", hooks.Run)
 		life.run("letters", post.Run)
+		life.run("verifications", in.RunVerifications)
 		life.run("campaigns", sending.Run)
 		life.run("exports", files.Run)
 		life.run("tallies", func(ctx context.Context) error { return messages.New(pool).RunTallies(ctx, g.log) })
@@ -275,7 +280,7 @@ func (g *gateway) serve(ctx context.Context) error {
 	if g.has("dashboard") {
 		life.run("mail", mailer.Run)
 		if err := g.serveDashboard(ctx, life, rdb, dashboard.Rooms{Pool: pool, Campaigns: sending, Exports: files, Mailer: mailer, Accounts: users, Ledger: billing.New(pool), Intake: in,
-			Messages: messages.New(lookups), Handsets: handsets.New(lookups), Statements: billing.New(lookups), Webhooks: hooks, Sends: sends, Many: hot, API: handler}, plan); err != nil {
+			Messages: messages.New(lookups), Handsets: handsets.New(lookups), Verifications: verifications.New(lookups, []byte(c.Accounts.OTPKey)), Statements: billing.New(lookups), Webhooks: hooks, Sends: sends, Many: hot, API: handler}, plan); err != nil {
 			return err
 		}
 	}

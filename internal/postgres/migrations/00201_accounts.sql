@@ -113,8 +113,7 @@ CREATE TABLE test_number_codes (
     id           bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     user_id      bigint      NOT NULL REFERENCES users,
     phone_number text        NOT NULL,
-    salt         bytea       NOT NULL,
-    code_hash    bytea       NOT NULL CHECK (octet_length(code_hash) = 32),
+    secret       bytea       NOT NULL, -- the code follows from it and accounts.otp_key
     tries        integer     NOT NULL DEFAULT 0,
     created_at   timestamptz NOT NULL DEFAULT now(),
     free         boolean     NOT NULL DEFAULT false, -- for a company without credits

@@ -25,8 +25,9 @@ CREATE TRIGGER webhook_endpoints_notice
 -- COMMIT of the event, it is in an array of webhook_first_calls instead.
 CREATE TABLE webhook_deliveries (
     company_id       bigint      NOT NULL,
-    -- number * 8 + event (0 sms.sent, 1 sms.failed, 2 sms.received, 3 balance.low; of callbacks 4 submitted, 5 final). The
-    -- number is messages.id or inbound_messages.id; for balance.low it is drawn from messages_id_seq.
+    -- number * 8 + event (0 sms.sent, 1 sms.failed, 2 sms.received, 3 balance.low; of callbacks 4 submitted, 5 final; 6 batch.finished,
+    -- 7 verification.finished). The number is messages.id or inbound_messages.id; for the last two and balance.low it is drawn from
+    -- messages_id_seq.
     id               bigint      NOT NULL,
     at               timestamptz NOT NULL, -- timestamp of the body: when the message became final
     due              timestamptz,          -- of the next attempt; infinity: given up; NULL: delivered

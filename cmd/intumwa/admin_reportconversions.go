@@ -1,0 +1,40 @@
+package main
+
+import (
+	"context"
+	"errors"
+
+	"intumwa/sms"
+	"intumwa/verifications"
+)
+
+type adminReportConversionsCmd struct {
+	reportDays
+
+	Carrier string `help:"Only this carrier."`
+	Company int64  `help:"Only this company." placeholder:"ID"`
+	CSV     bool   `name:"csv" help:"Print CSV."`
+}
+
+// do prints each carrier in all (block null), then its blocks with the most people.
+func (c *adminReportConversionsCmd) do(ctx context.Context, o *operator) (any, error) {
+	from, to, err := c.period()
+	if err != nil {
+		return nil, err
+	}
+	list, more, err := o.verifications().Conversions(ctx, verifications.ConversionFilter{Company: sms.CompanyID(c.Company), Carrier: c.Carrier, First: from, Last: to.AddDate(0, 0, -1)},
+		verifications.MostConversions)
+	if err == nil && more {
+		err = errors.New("there are too many blocks: name a carrier, a company or fewer days")
+	}
+	if err != nil || !c.CSV {
+		return done(views(list, func(c verifications.Conversion) object {
+			return object{{"carrier", c.Carrier}, {"block", orNull(c.Block)}, {"asked", c.Asked}, {"converted", c.Converted}}
+		}), err)
+	}
+	row, flush := csvFile(o.stdout, "carrier", "block", "asked", "converted")
+	for _, each := range list {
+		err = errors.Join(err, row(each.Carrier, each.Block, each.Asked, each.Converted))
+	}
+	return nil, errors.Join(err, flush())
+}

@@ -1,0 +1,127 @@
+package verifications
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/oklog/ulid/v2"
+
+	"intumwa/internal/postgres"
+	"intumwa/sms"
+)
+
+// Entry is what a person entered.
+type Entry struct {
+	Code   string
+	Amount string // of the payment that the person saw; "": none
+	Payee  string
+}
+
+// ByULID returns a company's verification.
+func (s *Store) ByULID(ctx context.Context, company sms.CompanyID, id ulid.ULID) (Verification, error) {
+	return one(ctx, s.db, company, id, ``)
+}
+
+func one(ctx context.Context, db postgres.DB, company sms.CompanyID, id ulid.ULID, lock string) (v Verification, err error) {
+	places, read := v.fields()
+	err = db.QueryRow(ctx, `SELECT `+columns+` FROM verifications v WHERE v.ulid = $1 AND v.company_id = $2 `+lock, [16]byte(id), int64(company)).Scan(places...)
+	switch {
+	case errors.Is(err, pgx.ErrNoRows):
+		return v, ErrNotFound
+	case err != nil:
+		return v, fmt.Errorf("reading verification %s: %w", id, err)
+	}
+	read()
+	return v, nil
+}
+
+// open returns an error for a verification that no code can approve.
+func (v *Verification) open() error {
+	switch v.State {
+	case Pending:
+		return nil
+	case MaxAttempts:
+		return ErrChecks
+	case Expired, Failed:
+		return ErrExpired
+	}
+	return ErrFinished
+}
+
+// Check compares an entry with a verification. It returns the verification as it is afterwards, with a verdict: nil, if
+// this call approved it, ErrWrong, ErrChecks, ErrExpired, ErrFinished or ErrPayment. The transaction must be committed with any
+// verdict: a wrong entry is counted. A payment that differs is a wrong entry. ended reports whether this call ended it.
+func (s *Store) Check(ctx context.Context, tx pgx.Tx, company sms.CompanyID, id ulid.ULID, e Entry) (v Verification, ended bool, verdict, err error) {
+	if v, err = one(ctx, tx, company, id, `FOR UPDATE`); err != nil {
+		return v, false, nil, err
+	}
+	if verdict = v.open(); verdict != nil {
+		return v, false, verdict, nil
+	}
+	if v.Amount != "" && (e.Amount == "" || e.Payee == "") {
+		return v, false, ErrPayment, nil
+	}
+	if v.Secret.Is(s.key, e.Code) && e.Amount == v.Amount && e.Payee == v.Payee {
+		return v, true, nil, finish(ctx, tx, &v, Approved)
+	}
+	v.Wrong++
+	if _, err := tx.Exec(ctx, `UPDATE verifications SET wrong = $2 WHERE id = $1`, v.ID, v.Wrong); err != nil {
+		return v, false, nil, fmt.Errorf("counting a wrong code: %w", err)
+	}
+	if v.Wrong < MostChecks {
+		return v, false, ErrWrong, nil
+	}
+	return v, true, ErrWrong, finish(ctx, tx, &v, MaxAttempts)
+}
+
+// Cancel ends a pending verification. The verdicts are those of Check.
+func (s *Store) Cancel(ctx context.Context, tx pgx.Tx, company sms.CompanyID, id ulid.ULID) (v Verification, verdict, err error) {
+	if v, err = one(ctx, tx, company, id, `FOR UPDATE`); err != nil {
+		return v, nil, err
+	}
+	if verdict = v.open(); verdict != nil {
+		return v, verdict, nil
+	}
+	return v, nil, finish(ctx, tx, &v, Cancelled)
+}
+
+// Due locks up to limit pending verifications whose time is over, for End.
+func (s *Store) Due(ctx context.Context, tx pgx.Tx, limit int) (due []Verification, err error) {
+	return postgres.All(ctx, tx, "looking for verifications whose time is over", scan,
+		`SELECT `+columns+` FROM verifications v WHERE v.state = 0 AND v.expires_at <= now() ORDER BY v.expires_at LIMIT $1 FOR UPDATE SKIP LOCKED`, limit)
+}
+
+func scan(row pgx.CollectableRow) (v Verification, err error) {
+	places, read := v.fields()
+	err = row.Scan(places...)
+	read()
+	return v, err
+}
+
+// End ends verifications of Due: as Failed, if its last message was not delivered.
+func (s *Store) End(ctx context.Context, tx pgx.Tx, due []Verification, undelivered []bool) error {
+	for i := range due {
+		to := Expired
+		if undelivered[i] {
+			to = Failed
+		}
+		if err := finish(ctx, tx, &due[i], to); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// finish records a verification's end.
+func finish(ctx context.Context, tx pgx.Tx, v *Verification, to State) error {
+	v.State = to
+	var at time.Time
+	if err := tx.QueryRow(ctx, `UPDATE verifications SET state = $2, finished_at = now() WHERE id = $1 RETURNING finished_at, nextval('messages_id_seq')`, v.ID, int16(to)).Scan(&at, &v.Event); err != nil {
+		return fmt.Errorf("ending a verification: %w", err)
+	}
+	v.FinishedAt = &at
+	return nil
+}

@@ -1,0 +1,159 @@
+package verifications
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/oklog/ulid/v2"
+
+	"intumwa/internal/otp"
+	"intumwa/internal/postgres"
+	"intumwa/sms"
+)
+
+// Limits of the messages of all verifications within an hour.
+const (
+	sendsToNumber  = 20 // to a number, by one company
+	sendsToAny     = 40 // to a number, by all companies
+	sendsToEndUser = 20 // to the numbers of one person, by one company
+)
+
+// Request asks for a message with a code.
+type Request struct {
+	Company   sms.CompanyID
+	User      int64
+	Number    sms.Number
+	Sender    string
+	Locale    string
+	Digits    int
+	Life      time.Duration
+	Reference string
+	Amount    string
+	Payee     string
+	AppHash   string
+	WebDomain string
+	EndUser   string // the customer's own name of the person; "": none
+	Test      bool   // by the test sender
+
+	ID ulid.ULID // of a new verification
+
+	Message ulid.ULID // that is to be sent
+	Carrier string    // of that message
+}
+
+// Counted is a message that Start counted.
+type Counted struct {
+	Verification
+
+	before ulid.ULID // the message before; of a new verification this one
+}
+
+// Start makes a verification, or counts another message of the pending one for the same number, payment and app: that one
+// keeps its code, its time, its sender, its language and its count of wrong codes. It is a [LimitError] if no message may
+// be sent. Call Release if the message is not accepted.
+func (s *Store) Start(ctx context.Context, tx pgx.Tx, r Request) (v Counted, err error) {
+	// One request at a time for a number: two at once start one verification.
+	if _, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock(hashtextextended('verifications ' || $1, 0))`, string(r.Number)); err != nil {
+		return v, fmt.Errorf("locking a number's verifications: %w", err)
+	}
+	v.Verification, err = s.open(ctx, tx, &r)
+	switch {
+	case err == nil && v.State == MaxAttempts:
+		return v, &LimitError{"checks", after(v.ExpiresAt.Sub(postgres.Now()))}
+	case err == nil && v.Sends >= MostSends:
+		return v, &LimitError{"sends", after(v.ExpiresAt.Sub(postgres.Now()))}
+	case err != nil && !errors.Is(err, ErrNotFound):
+		return v, err
+	}
+	known := err == nil
+	v.before = r.Message
+	if err := s.mayStart(ctx, tx, &r); err != nil {
+		return v, err
+	}
+	places, read := v.fields()
+	if known {
+		v.before = v.Message
+		err = tx.QueryRow(ctx, `UPDATE verifications v SET sends = v.sends + 1, sent_at = now(), message = $2, carrier = $3 WHERE v.id = $1 RETURNING `+columns,
+			v.ID, [16]byte(r.Message), r.Carrier).Scan(places...)
+	} else {
+		err = tx.QueryRow(ctx, `INSERT INTO verifications AS v (ulid, company_id, user_id, phone_number, sender, locale, secret, expires_at, message, carrier,
+				client_reference, amount, payee, app_hash, web_domain, end_user, test)
+			VALUES ($1, $2, $3, $4, $5, $6, $7, now() + $8::interval, $9, $10, nullif($11, ''), nullif($12, ''), nullif($13, ''), nullif($14, ''), nullif($15, ''), $16, $17)
+			RETURNING `+columns, [16]byte(r.ID), int64(r.Company), r.User, string(r.Number), r.Sender, r.Locale, []byte(otp.New(r.Digits)), r.Life,
+			[16]byte(r.Message), r.Carrier, r.Reference, r.Amount, r.Payee, r.AppHash, r.WebDomain, s.endUser(&r), r.Test).Scan(places...)
+	}
+	if err != nil {
+		return v, fmt.Errorf("storing a verification: %w", err)
+	}
+	read()
+	return v, nil
+}
+
+// open returns the verification that a request joins, locked: a pending one, or one that had too many wrong codes.
+func (s *Store) open(ctx context.Context, tx pgx.Tx, r *Request) (v Verification, err error) {
+	places, read := v.fields()
+	err = tx.QueryRow(ctx, `SELECT `+columns+` FROM verifications v
+		WHERE v.phone_number = $1 AND v.created_at > now() - $2::interval AND v.company_id = $3 AND v.state IN (0, 5) AND v.expires_at > now()
+			AND v.test = $8 AND (v.state = 5 OR (coalesce(v.amount, ''), coalesce(v.payee, ''), coalesce(v.app_hash, ''), coalesce(v.web_domain, '')) = ($4, $5, $6, $7))
+		ORDER BY v.state DESC, v.id DESC LIMIT 1 FOR UPDATE`, string(r.Number), MostLife, int64(r.Company), r.Amount, r.Payee, r.AppHash, r.WebDomain, r.Test).Scan(places...)
+	switch {
+	case errors.Is(err, pgx.ErrNoRows):
+		return v, ErrNotFound
+	case err != nil:
+		return v, fmt.Errorf("looking for a pending verification: %w", err)
+	}
+	read()
+	return v, nil
+}
+
+// mayStart checks the limits of an hour.
+func (s *Store) mayStart(ctx context.Context, tx pgx.Tx, r *Request) error {
+	for _, limit := range []struct {
+		name, which string
+		most        int
+		args        []any
+	}{
+		{"number", `phone_number = $1 AND company_id = $2`, sendsToNumber, []any{string(r.Number), int64(r.Company)}},
+		{"number", `phone_number = $1 AND NOT (test OR $2)`, sendsToAny, []any{string(r.Number), r.Test}}, // many companies try the sandbox's numbers
+		{"end_user", `end_user = $1 AND company_id = $2`, sendsToEndUser, []any{s.endUser(r), int64(r.Company)}},
+	} {
+		var sent int
+		var left time.Duration // until the first of them counts no more: a verification counts with all its messages while the last is of this hour
+		if err := tx.QueryRow(ctx, `SELECT coalesce(sum(sends), 0)::int, coalesce(min(sent_at) + interval '1 hour' - now(), interval '0')
+			FROM verifications WHERE `+limit.which+` AND created_at > now() - interval '2 hours' AND sent_at > now() - interval '1 hour'`, limit.args...).Scan(&sent, &left); err != nil {
+			return fmt.Errorf("counting verifications: %w", err)
+		}
+		if sent >= limit.most {
+			return &LimitError{limit.name, after(left)}
+		}
+	}
+	return nil
+}
+
+// endUser is the keyed hash of a person's name; nil if there is none.
+func (s *Store) endUser(r *Request) []byte {
+	if r.EndUser == "" {
+		return nil
+	}
+	mac := hmac.New(sha256.New, s.key)
+	fmt.Fprintf(mac, "end user\x00%d\x00%s", r.Company, r.EndUser)
+	return mac.Sum(nil)[:16]
+}
+
+// Release takes back the message that Start counted, because it was not accepted. A verification without a message is
+// deleted.
+func (s *Store) Release(ctx context.Context, tx pgx.Tx, v *Counted) error {
+	b := &pgx.Batch{}
+	b.Queue(`UPDATE verifications SET sends = sends - 1, message = CASE WHEN message = $2 THEN $3 ELSE message END WHERE id = $1 AND sends > 0`,
+		v.ID, [16]byte(v.Message), [16]byte(v.before))
+	b.Queue(`DELETE FROM verifications WHERE id = $1 AND sends = 0 AND state = 0`, v.ID)
+	if err := tx.SendBatch(ctx, b).Close(); err != nil {
+		return fmt.Errorf("taking back a verification: %w", err)
+	}
+	return nil
+}
