@@ -177,7 +177,7 @@ func TestOtherCompanysRows(t *testing.T) {
 	}
 	aline.wants(aline.get(numbered), http.StatusNotFound)
 	for _, path := range []string{"/messages", "/messages?q=79111111", "/messages?q=bobsid", "/messages?q=" + rows[0].ULID.String(), "/messages?q=" + strings.TrimPrefix(batch, "/batches/"), "/messages?q=" + strconv.FormatInt(rows[0].ID, 10),
-		"/messages?before=1000", "/messages?status=pending&company_id=2", "/campaigns", "/deliveries", "/deliveries?before=801", "/deliveries?state=failed", "/received", "/received?number=79000001", "/received?before=1000", "/opt-outs",
+		"/messages?before=1000", "/messages?status=pending&company_id=2", "/campaigns", "/deliveries", "/deliveries?before=801", "/deliveries?state=failed", "/received", "/received?number=79000001", "/received?before=1000", "/opt-outs", "/verifications",
 		"/statement", "/statement/month", "/statement/month.csv", "/statement/print", "/keys", "/charts", "/quality", "/quality.csv", "/messages.csv", "/messages.csv?batch=" + strings.TrimPrefix(batch, "/batches/"), "/received.csv", "/statement.csv"} {
 		if a := aline.get(path); a.StatusCode != http.StatusOK || strings.Contains(a.body, "secret") || strings.Contains(a.body, "79111111<") || strings.Contains(a.body, "/of/800") || strings.Contains(a.body, "Bob") || strings.Contains(a.body, "BOBCO") {
 			t.Errorf("%s shows what is Bob's: %d\n%s", path, a.StatusCode, a.body)

@@ -18,7 +18,8 @@ static class Program
             request.Content = new StringContent(body, Encoding.UTF8, "application/json");
             using (var response = await client.SendAsync(request))
             {
-                return ((int)response.StatusCode, await response.Content.ReadAsStringAsync());
+                var answer = await response.Content.ReadAsStringAsync();
+                return ((int)response.StatusCode, answer);
             }
         }
     }
