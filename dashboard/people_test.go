@@ -49,7 +49,7 @@ var roleRoutes = map[string]string{
 	"owner sender": `GET /messages/new POST /messages/new POST /campaigns GET /campaigns/drafts/:draft GET /campaigns/drafts/:draft/lines.csv POST /campaigns/drafts/:draft/send
 		POST /campaigns/drafts/:draft/without POST /campaigns/drafts/:draft/drop POST /batches/:id/cancel POST /batches/:id/continue POST /opt-outs POST /opt-outs/remove
 		POST /verifications POST /verifications/:id/check`,
-	"owner developer": `GET /keys POST /keys POST /keys/run POST /keys/:id/revoke GET /smpp POST /smpp POST /smpp/:id/revoke POST /smpp/:id/unbind POST /webhook POST /webhook/active POST /webhook/events POST /webhook/rotate
+	"owner developer": `GET /keys POST /keys POST /keys/run POST /keys/:id/revoke GET /smpp POST /smpp POST /smpp/:id/revoke POST /smpp/:id/unbind POST /webhook POST /webhook/active POST /webhook/events POST /webhook/pulled POST /webhook/rotate
 		POST /webhook/rotate/end POST /webhook/test GET /deliveries POST /deliveries/recovery GET /deliveries/of/:id POST /deliveries/of/:id/resend
 		GET /test-number POST /test-number POST /test-number/verify GET /first POST /first GET /first/:id`,
 	"owner finance": `GET /statement GET /statement/month GET /statement/month.csv GET /statement/print GET /statement.csv POST /statement/threshold`,
