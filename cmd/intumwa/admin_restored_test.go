@@ -103,7 +103,7 @@ func TestUnansweredCommands(t *testing.T) {
 		t.Errorf("what is decided: %d %q", code, stderr)
 	}
 	for i, want := range []string{"sent", "failed", "failed", "failed", "pending"} {
-		if shown := s.admin("", `id message_id batch_id company_id status to sender encoding segment_count test carrier failure_reason
+		if shown := s.admin("", `id message_id batch_id company_id status to sender encoding segment_count test carrier channel failure_reason
 			created_at sent_at failed_at waiting segments history webhook_deliveries`, "message", "show", "--id", id(i)); shown["status"] != want || (shown["waiting"] != nil) != (i == 4) {
 			t.Errorf("message %d is %v, waiting: %v; want %s", i, shown["status"], shown["waiting"], want)
 		}
@@ -228,7 +228,7 @@ func TestSettleByReceipts(t *testing.T) {
 	decides(ids(halfway, long, oneOfTwo, oneOfTwo+1), 0, "settle", "--as", "failed", "--receipts", "any", "--all")
 
 	// A decision names its messages in the audit log, and the message its decision.
-	message := s.admin("", `id message_id batch_id company_id status to sender encoding segment_count test carrier failure_reason
+	message := s.admin("", `id message_id batch_id company_id status to sender encoding segment_count test carrier channel failure_reason
 		created_at sent_at failed_at waiting segments history webhook_deliveries`, "message", "show", "--id", list[delivered].ULID.String())
 	var events []string
 	for _, m := range message["history"].([]any) {
