@@ -515,6 +515,8 @@ func (p *walker) administers(other int64) {
 
 	p.open("/admin/users")
 	p.look("admin-users")
+	p.open("/admin/verifications")
+	p.look("admin-verifications")
 	p.open("/admin/companies?q=Isoko")
 	p.look("admin-companies")
 	p.open(companyPath(company.ID))

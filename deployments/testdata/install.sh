@@ -41,7 +41,7 @@ for file in /usr/bin/intumwa-backup /usr/share/man/man1/intumwa.1.gz /usr/share/
 done
 # shellcheck disable=SC2154 # the test sets it: the first block of docs/monitoring.md
 bash -euc "$MONITORING" >/tmp/log 2>&1 || fail "docs/monitoring.md: $(cat /tmp/log)"
-[ "$(grep -c '[1-9][0-9]* rules found' /tmp/log)" = 3 ] || fail "Prometheus has not all rules: $(cat /tmp/log)"
+[ "$(grep -c '[1-9][0-9]* rules found' /tmp/log)" = 4 ] || fail "Prometheus has not all rules: $(cat /tmp/log)"
 grep -q '127.0.0.1:9091' /etc/default/prometheus || fail "Prometheus keeps the gateway's port"
 grep -q 'cluster.listen-address= *"' /etc/default/prometheus-alertmanager || fail "Alertmanager opens 9094"
 ! grep -r /usr/local /usr/lib/systemd/system/*intumwa* || fail "a unit names another program"

@@ -81,10 +81,7 @@ func TestComparison(t *testing.T) {
 
 // TestComparisonIsBounded: the memory does not grow with the lists.
 func TestComparisonIsBounded(t *testing.T) {
-	n := 30_000
-	if testing.Short() {
-		n = 20_000
-	}
+	const n = 20_000
 	c, err := NewComparison(t.TempDir(), HexToDecimal)
 	if err != nil {
 		t.Fatal(err)
