@@ -80,6 +80,15 @@ func blankFinal(ctx context.Context, tx pgx.Tx, ids []int64) error {
 	return postgres.Later(ctx, tx, fmt.Sprintf("removing the texts of %d messages", len(ids)), b)
 }
 
+// forgetCodes deletes the secrets of one-time codes of messages that this transaction has made final. One with a row in the
+// outbox may be sent again; its secret goes with its text.
+func forgetCodes(ctx context.Context, tx pgx.Tx, ids []int64) error {
+	slices.Sort(ids)
+	b := &pgx.Batch{}
+	b.Queue(`UPDATE messages m SET secret = NULL WHERE m.id = ANY($1) AND NOT EXISTS (SELECT FROM outbox o WHERE o.message_id = m.id)`, ids)
+	return postgres.Later(ctx, tx, fmt.Sprintf("forgetting the codes of %d messages", len(ids)), b)
+}
+
 // In the statements below, $1 is the configured time, 0: forever; r is a row of body_rules and m a message.
 const (
 	// ruleLife is how long texts are kept under r; NULL: forever.

@@ -55,6 +55,7 @@ type Settled struct {
 	Registered  uint8 // receipts that it asked for (Origin)
 
 	textLeft bool // its company's rule removes the text
+	coded    bool // it had a one-time code
 }
 
 // Finish takes messages from pending to sent or failed, each exactly once: messages that are final already are not
@@ -75,16 +76,24 @@ func (s *Store) Finish(ctx context.Context, tx pgx.Tx, finals []Final, rows Rows
 	if err := tx.SendBatch(ctx, b).Close(); err != nil {
 		return nil, fmt.Errorf("%s: %w", doing, err)
 	}
-	var blank []int64
+	var blank, coded []int64
 	for i := range settled {
 		m := &settled[i]
 		m.Unsubmitted = m.Status == sms.Failed && !submitted[m.ID]
 		if m.textLeft {
 			blank = append(blank, m.ID)
 		}
+		if m.coded {
+			coded = append(coded, m.ID)
+		}
 	}
 	if blank != nil {
-		return settled, blankFinal(ctx, tx, blank)
+		if err := blankFinal(ctx, tx, blank); err != nil {
+			return settled, err
+		}
+	}
+	if coded != nil {
+		return settled, forgetCodes(ctx, tx, coded)
 	}
 	return settled, nil
 }
@@ -119,20 +128,19 @@ func queueVerdicts(b *pgx.Batch, finals []Final, settled *[]Settled) (submitted 
 	}
 	b.Queue(`
 		UPDATE messages m SET status = u.status, failure_reason = u.reason,
-			sent_at = CASE WHEN u.status = 1 THEN u.at END, failed_at = CASE WHEN u.status = 2 THEN u.at END, body = `+bodyThen+`,
-			secret = CASE WHEN m.secret IS NOT NULL AND EXISTS (SELECT FROM outbox o WHERE o.message_id = m.id) THEN m.secret END
+			sent_at = CASE WHEN u.status = 1 THEN u.at END, failed_at = CASE WHEN u.status = 2 THEN u.at END, body = `+bodyThen+`
 		FROM (SELECT unnest($1::bigint[]) AS id, unnest($2::smallint[]) AS status, unnest($3::timestamptz[]) AS at, unnest($4::text[]) AS reason,
 			unnest($5::bigint[]) AS claimant, unnest($6::int[]) AS epoch) u
 		WHERE m.id = u.id AND m.status = 0
 			AND (u.claimant = 0 OR EXISTS (SELECT FROM outbox o WHERE o.message_id = u.id AND o.claimed_by = u.claimant AND o.epoch = u.epoch))
 		RETURNING m.id, m.ulid, m.company_id, m.user_id, m.phone_number, m.segments, m.test, m.carrier, m.status,
-			coalesce(m.failure_reason, ''), coalesce(m.send_at, m.created_at), u.at, coalesce(m.client_reference, ''), coalesce(m.cost_center, ''), m.body <> '' AND `+untilFinal+`,
+			coalesce(m.failure_reason, ''), coalesce(m.send_at, m.created_at), u.at, coalesce(m.client_reference, ''), coalesce(m.cost_center, ''), m.body <> '' AND `+untilFinal+`, m.secret IS NOT NULL,
 			m.sender, m.created_at, coalesce(m.smpp_account, 0), coalesce(m.smpp_bind, 0), coalesce(m.registered, 0::smallint)`, ids, status, at, reasons, claimants, epochs).
 		Query(func(rows pgx.Rows) (err error) {
 			*settled, err = pgx.AppendRows(make([]Settled, 0, len(ids)), rows, func(row pgx.CollectableRow) (st Settled, err error) {
 				var id pgtype.UUID
 				err = row.Scan(&st.ID, &id, &st.CompanyID, &st.UserID, &st.Number, &st.Segments, &st.Test, &st.Carrier, &st.Status,
-					&st.Reason, &st.From, &st.At, &st.Reference, &st.CostCenter, &st.textLeft, &st.Sender, &st.CreatedAt, &st.SMPPAccount, &st.SMPPBind, &st.Registered)
+					&st.Reason, &st.From, &st.At, &st.Reference, &st.CostCenter, &st.textLeft, &st.coded, &st.Sender, &st.CreatedAt, &st.SMPPAccount, &st.SMPPBind, &st.Registered)
 				st.ULID = id.Bytes
 				return st, err
 			})

@@ -187,6 +187,9 @@ func TestCodesAreNowhere(t *testing.T) {
 		}
 	}
 	w.holdsNone(all[0].code, all[1].code, all[2].code, all[3].code, all[4].code, all[5].code, all[6].code, all[7].code, all[8].code, all[9].code, all[10].code)
+	if n := scalar[int](w, `SELECT count(*) FROM messages WHERE secret IS NOT NULL`); n != 0 {
+		t.Errorf("%d final messages have a secret", n)
+	}
 	if n := scalar[int](w, `SELECT count(*) FROM messages WHERE body LIKE '%**********%'`); n != len(all)+1 {
 		t.Errorf("%d texts have a mask", n)
 	}
