@@ -53,7 +53,7 @@ var readers = []struct {
 	path  string
 	roles []string
 }{
-	{"accounts.otp_key", []string{"api", "webhooks", "dashboard", "smpp"}},
+	{"accounts.otp_key", Roles}, // the dispatcher writes one-time codes into texts
 	{"encryption_key", []string{"webhooks", "dashboard"}},
 	{"mail.url", []string{"webhooks", "dashboard"}},
 	{"dashboard.public_url", []string{"webhooks", "dashboard"}},

@@ -237,7 +237,7 @@ func TestWarnings(t *testing.T) {
 		}
 		wants(t, got, try.want)
 	}
-	for role, want := range map[string]string{"api": "[accounts.otp_key]", "webhooks": "[accounts.otp_key encryption_key]", "dispatcher": "[]", "dashboard": "[accounts.otp_key encryption_key]"} {
+	for role, want := range map[string]string{"api": "[accounts.otp_key]", "webhooks": "[accounts.otp_key encryption_key]", "dispatcher": "[accounts.otp_key]", "dashboard": "[accounts.otp_key encryption_key]"} {
 		got := []string{}
 		for _, w := range load(t, sound).Warnings(role) {
 			got = append(got, w.Key)
@@ -338,7 +338,7 @@ carriers: [{name: a, links: [{name: b, address: "h:1", system_id: s, password: "
 		"api":            {redis, otp},
 		"webhooks":       {redis, otp, key, mail},
 		"dashboard":      {redis, otp, key, mail},
-		"dispatcher":     {redis, link, files},
+		"dispatcher":     {redis, otp, link, files},
 		"api dispatcher": {redis, otp, link, files},
 		"":               nil,
 	} {

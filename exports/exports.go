@@ -141,6 +141,10 @@ func (e *Exports) Sweep(ctx context.Context) error {
 	if _, err := e.pool.Exec(ctx, `DELETE FROM exports WHERE expires_at <= now()`); err != nil {
 		return fmt.Errorf("deleting old exports: %w", err)
 	}
+	// A piece that was being stored while its file was withdrawn.
+	if _, err := e.pool.Exec(ctx, `DELETE FROM export_pieces p USING exports x WHERE x.id = p.export_id AND x.gone <> ''`); err != nil {
+		return fmt.Errorf("deleting pieces of withdrawn exports: %w", err)
+	}
 	return nil
 }
 

@@ -32,6 +32,7 @@ type request struct {
 	cap           int64       // credits that its company may spend on a day; 0: no limit
 	optOuts       bool        // recipients may have opted out
 	part          bool        // of a campaign
+	left          int64       // of a message to the sandbox: segments of the test pool
 
 	callback webhooks.Callback // of each message; without a mask: none
 

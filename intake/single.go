@@ -100,8 +100,9 @@ func (in *Intake) single(ctx context.Context, p *accounts.Principal, req Single,
 		if err != nil {
 			return nil, fmt.Errorf("%w: %w", ErrUnavailable, err)
 		}
-		answer, left := r.response, int64(max(0, in.opts.TestQuota-used))
-		r.refusal, r.response = RefuseSandboxQuota, func(int64) any { return answer(left) }
+		answer := r.response
+		r.left = int64(max(0, in.opts.TestQuota-used))
+		r.refusal, r.response = RefuseSandboxQuota, func(int64) any { return answer(r.left) }
 	default:
 		r.refusal, r.optOuts = RefuseCredits("message", strconv.Itoa(segments)), p.Company.OptOuts
 	}

@@ -97,9 +97,14 @@ func (in *Intake) verification(ctx context.Context, p *accounts.Principal, kind 
 		}
 		return nil, nil, fmt.Errorf("%w: %w", ErrUnavailable, err)
 	}
-	m.Sender, m.Secret, m.ExpireAt = v.Sender, v.Secret, v.ExpiresAt // the carrier's validity and a second carrier end with it
+	m.Secret, m.ExpireAt = v.Secret, v.ExpiresAt // the carrier's validity and a second carrier end with it
 	m.Encoding, m.Segments = sms.Count(m.Body)
-	made.response = func(remaining int64) any { return Verified{ViewOf(&v.Verification), m.ULID, m.Segments, remaining} }
+	made.response = func(remaining int64) any {
+		if kind == kindSandbox {
+			remaining = made.left
+		}
+		return Verified{ViewOf(&v.Verification), m.ULID, m.Segments, remaining}
+	}
 	return made, &v, nil
 }
 

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -239,5 +240,39 @@ func TestApprovedIsOnTheStandby(t *testing.T) {
 	standby.Back()
 	if err := <-found; err != nil {
 		t.Errorf("when it is safe: %v", err)
+	}
+}
+
+// TestVerifyCountsAllWrongCodes: cancelled verifications and those of other payments do not give more tries.
+func TestVerifyCountsAllWrongCodes(t *testing.T) {
+	t.Parallel()
+	d := newDistrict(t, 1000)
+	in := d.process(t)
+	company := sms.CompanyID(d.principal.Company.ID)
+	for n := range 3 {
+		r := asked("+25779123456")
+		r.Amount, r.Payee = strconv.Itoa(n), "B"
+		answer, err := in.Verify(t.Context(), d.principal, r, nil)
+		if limit, reached := errors.AsType[*verifications.LimitError](err); n == 2 {
+			if !reached || limit.Limit != "checks" {
+				t.Fatalf("after ten wrong codes: %s, %v", answer.Body, err)
+			}
+			return
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		var v Verified
+		if err := json.Unmarshal(answer.Body, &v); err != nil {
+			t.Fatal(err)
+		}
+		for range 5 {
+			if _, err := in.CheckCode(t.Context(), company, v.ID, verifications.Entry{Code: "0", Amount: r.Amount, Payee: r.Payee}); !errors.Is(err, verifications.ErrWrong) {
+				t.Fatal(err)
+			}
+		}
+		if got := d.text(t, `WITH cancelled AS (UPDATE verifications SET state = 2 RETURNING 1) SELECT 'now'`); got != "now" { // in time
+			t.Fatal(got)
+		}
 	}
 }

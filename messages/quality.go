@@ -38,6 +38,8 @@ type QualityFilter struct {
 	Kind        string // of Kinds; an unknown one selects none
 	Channel     string // of Channels; likewise
 	Paid        bool   // no tests
+
+	Most int // rows, for sums that nobody reads row by row; 0: QualityMost
 }
 
 // Quality is what became of the messages that share the properties by which they were counted. The other properties are

@@ -1,6 +1,7 @@
 package messages
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,7 +18,7 @@ import (
 // fewer.
 var ErrTooManyRows = errors.New("the report has too many rows")
 
-// QualityMost is how many rows Quality returns at most.
+// QualityMost is how many rows Quality returns at most, if its filter does not say.
 const QualityMost = 10_000
 
 // Quality counts messages by properties, in their order. It is the only source of such numbers: pages, charts, the API
@@ -49,7 +50,7 @@ func (s *Store) Quality(ctx context.Context, f QualityFilter, by ...Dimension) (
 		q.Kind, q.Channel = kind, channel
 		last := len(list) - 1
 		if last < 0 || !list[last].same(&q) {
-			if len(list) == QualityMost {
+			if len(list) == cmp.Or(f.Most, QualityMost) {
 				return ErrTooManyRows
 			}
 			list, last = append(list, q), last+1

@@ -90,11 +90,12 @@ func (r Rows) queueReentries(b *pgx.Batch) {
 	for i, one := range r.Reenter {
 		ids[i], delays[i] = one.MessageID, one.Delay.Seconds()
 	}
-	b.Queue(`INSERT INTO outbox (message_id, company_id, carrier, lane, attempts, due_at, expires_at, pushed_at, epoch, since)
+	b.Queue(`INSERT INTO outbox AS o (message_id, company_id, carrier, lane, attempts, due_at, expires_at, pushed_at, epoch, since)
 		SELECT m.id, m.company_id, m.carrier, `+laneOf+`, 1, now() + make_interval(secs => u.delay), `+expiry("$3")+`, NULL, `+reentryEpoch+`, m.send_at
 		FROM (SELECT id, max(delay) AS delay FROM unnest($1::bigint[], $2::float8[]) u(id, delay) GROUP BY id) u JOIN messages m ON m.id = u.id
 		WHERE m.status = 0 AND m.carrier = $4 AND `+expiry("$3")+` > now()
-		ORDER BY m.id ON CONFLICT DO NOTHING`, ids, delays, r.Validity, r.Carrier)
+		ORDER BY m.id ON CONFLICT (message_id) DO UPDATE SET due_at = excluded.due_at, pushed_at = NULL
+			WHERE o.claimed_by IS NULL AND o.due_at = o.expires_at -- it was put off to its end because its carrier was retired`, ids, delays, r.Validity, r.Carrier)
 }
 
 // inOrder returns claims by column, in the order of locking.

@@ -26,10 +26,8 @@ const (
 // Tally counts one chunk of messages that is due, the newest first, and returns whether there was one. Concurrent
 // processes take different chunks.
 func (s *Store) Tally(ctx context.Context) (counted bool, err error) {
-	if _, err := s.pool.Exec(ctx, `INSERT INTO tally_chunks (chunk) SELECT generate_series(
-		coalesce((SELECT max(chunk) + 1 FROM tally_chunks), coalesce((SELECT min(id) FROM messages), 0) / $1), coalesce((SELECT max(id) FROM messages), 0) / $1)
-		ON CONFLICT DO NOTHING`, tallyChunk); err != nil {
-		return false, fmt.Errorf("noting messages to count: %w", err)
+	if err := s.noteChunks(ctx); err != nil {
+		return false, err
 	}
 	err = pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
 		var chunk int64
@@ -52,10 +50,23 @@ func (s *Store) Tally(ctx context.Context) (counted bool, err error) {
 	return counted, nil
 }
 
+// noteChunks makes the rows of chunks that have none.
+func (s *Store) noteChunks(ctx context.Context) error {
+	if _, err := s.pool.Exec(ctx, `INSERT INTO tally_chunks (chunk) SELECT generate_series(
+		coalesce((SELECT max(chunk) + 1 FROM tally_chunks), coalesce((SELECT min(id) FROM messages), 0) / $1), coalesce((SELECT max(id) FROM messages), 0) / $1)
+		ON CONFLICT DO NOTHING`, tallyChunk); err != nil {
+		return fmt.Errorf("noting messages to count: %w", err)
+	}
+	return nil
+}
+
 // TallyNow counts all chunks that may have changed since their last count, the newest first, until they are counted or the
 // patience is over: a report after it is of now. Other processes may count at the same time.
 func (s *Store) TallyNow(ctx context.Context, patience time.Duration) error {
 	start := time.Now()
+	if err := s.noteChunks(ctx); err != nil {
+		return err
+	}
 	chunks, err := postgres.All(ctx, s.pool, "looking for messages to count", pgx.RowTo[int64], `SELECT chunk FROM tally_chunks WHERE NOT closed AND `+changing+` ORDER BY chunk DESC`, tallyChunk)
 	for _, chunk := range chunks {
 		if err != nil || time.Since(start) > patience {

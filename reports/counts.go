@@ -32,7 +32,7 @@ func midnight(date time.Time) time.Time {
 
 // filter selects the paid messages of a period.
 func filter(carrier string, company sms.CompanyID, from, to time.Time) messages.QualityFilter {
-	return messages.QualityFilter{Company: company, AllCompanies: company == 0, First: from.In(sms.Burundi), Last: to.In(sms.Burundi).Add(-time.Hour), Carrier: carrier, Paid: true}
+	return messages.QualityFilter{Company: company, AllCompanies: company == 0, First: from.In(sms.Burundi), Last: to.In(sms.Burundi).Add(-time.Hour), Carrier: carrier, Paid: true, Most: 1_000_000}
 }
 
 // usageOf counts a company's paid messages by carrier and kind, and if daily by day.

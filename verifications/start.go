@@ -21,7 +21,12 @@ const (
 	sendsToNumber  = 20 // to a number, by one company
 	sendsToAny     = 40 // to a number, by all companies
 	sendsToEndUser = 20 // to the numbers of one person, by one company
+
+	wrongCodes = 2 * MostChecks // of a number, at one company, in verifications that were not approved
 )
+
+// leastLeft is the time that a verification must have left to be joined: else the code arrives when it is over.
+const leastLeft = 20 * time.Second
 
 // Request asks for a message with a code.
 type Request struct {
@@ -54,7 +59,7 @@ type Counted struct {
 }
 
 // Start makes a verification, or counts another message of the pending one for the same number, payment and app: that one
-// keeps its code, its time, its sender, its language and its count of wrong codes. It is a [LimitError] if no message may
+// keeps its code, its time, its language and its count of wrong codes. It is a [LimitError] if no message may
 // be sent. Call Release if the message is not accepted.
 func (s *Store) Start(ctx context.Context, tx pgx.Tx, r Request) (v Counted, err error) {
 	// One request at a time for a number: two at once start one verification.
@@ -65,21 +70,27 @@ func (s *Store) Start(ctx context.Context, tx pgx.Tx, r Request) (v Counted, err
 	switch {
 	case err == nil && v.State == MaxAttempts:
 		return v, &LimitError{"checks", after(v.ExpiresAt.Sub(postgres.Now()))}
-	case err == nil && v.Sends >= MostSends:
+	case err == nil && (v.Sends >= MostSends || v.ExpiresAt.Sub(postgres.Now()) < leastLeft):
 		return v, &LimitError{"sends", after(v.ExpiresAt.Sub(postgres.Now()))}
 	case err != nil && !errors.Is(err, ErrNotFound):
 		return v, err
 	}
 	known := err == nil
 	v.before = r.Message
+	if of := s.endUser(&r); of != nil { // several numbers of one person
+		if _, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock(hashtextextended('verifications of ' || encode($1, 'hex'), 0))`, of); err != nil {
+			return v, fmt.Errorf("locking a person's verifications: %w", err)
+		}
+	}
 	if err := s.mayStart(ctx, tx, &r); err != nil {
 		return v, err
 	}
 	places, read := v.fields()
 	if known {
 		v.before = v.Message
-		err = tx.QueryRow(ctx, `UPDATE verifications v SET sends = v.sends + 1, sent_at = now(), message = $2, carrier = $3 WHERE v.id = $1 RETURNING `+columns,
-			v.ID, [16]byte(r.Message), r.Carrier).Scan(places...)
+		err = tx.QueryRow(ctx, `UPDATE verifications v SET sends = v.sends + 1, sent_at = now(), message = $2, carrier = $3, sender = $4,
+				end_user = coalesce(v.end_user, $5) WHERE v.id = $1 RETURNING `+columns,
+			v.ID, [16]byte(r.Message), r.Carrier, r.Sender, s.endUser(&r)).Scan(places...)
 	} else {
 		err = tx.QueryRow(ctx, `INSERT INTO verifications AS v (ulid, company_id, user_id, phone_number, sender, locale, secret, expires_at, message, carrier,
 				client_reference, amount, payee, app_hash, web_domain, end_user, test)
@@ -131,6 +142,17 @@ func (s *Store) mayStart(ctx context.Context, tx pgx.Tx, r *Request) error {
 		if sent >= limit.most {
 			return &LimitError{limit.name, after(left)}
 		}
+	}
+	// Cancelled and expired ones, and those of other payments, count too: each has a code of its own.
+	var wrong int
+	var left time.Duration
+	if err := tx.QueryRow(ctx, `SELECT coalesce(sum(wrong), 0)::int, coalesce(min(created_at) + interval '1 hour' - now(), interval '0') FROM verifications
+		WHERE phone_number = $1 AND company_id = $2 AND test = $3 AND state <> 1 AND wrong > 0 AND created_at > now() - interval '1 hour'`,
+		string(r.Number), int64(r.Company), r.Test).Scan(&wrong, &left); err != nil {
+		return fmt.Errorf("counting wrong codes: %w", err)
+	}
+	if wrong >= wrongCodes {
+		return &LimitError{"checks", after(left)}
 	}
 	return nil
 }

@@ -172,8 +172,19 @@ func (w *Webhooks) step(ctx context.Context, company sms.CompanyID, after Place,
 		if err != nil {
 			return fmt.Errorf("ordering the events of company %d: %w", company, err)
 		}
-		page, next, err = readPage(ctx, tx, company, after, limit)
-		return err
+		if page, next, err = readPage(ctx, tx, company, after, limit); err != nil {
+			return err
+		}
+		// A purge since the look may have deleted events after the place: it has noted so in its own transaction.
+		var purged int64
+		if err := tx.QueryRow(ctx, `SELECT purged FROM event_readers WHERE company_id = $1`, int64(company)).Scan(&purged); err != nil {
+			return fmt.Errorf("looking for deleted events of company %d: %w", company, err)
+		}
+		if purged > max(after.Position, after.Lost) {
+			page, next = nil, after
+			return &PlaceExpired{Place{after.Position, purged}}
+		}
+		return nil
 	})
 	if err != nil && w.hosted(err) {
 		return w.step(ctx, company, after, limit, r)

@@ -95,7 +95,14 @@ func (w *Webhooks) past(ctx context.Context, company sms.CompanyID, r reader) (e
 			upTo = r.history + 1
 		}
 	}
-	events = slices.DeleteFunc(append(events, other...), func(e storedEvent) bool { return messageOf(e.id) > upTo })
+	var asked []string
+	if err := w.lookups.QueryRow(ctx, `SELECT events FROM event_readers WHERE company_id = $1`, int64(company)).Scan(&asked); err != nil {
+		return nil, 0, fmt.Errorf("reading what company %d fetches: %w", company, err)
+	}
+	events = slices.DeleteFunc(append(events, other...), func(e storedEvent) bool {
+		name := eventName(e.id)
+		return messageOf(e.id) > upTo || slices.Contains(Pullable(), name) && !slices.Contains(asked, name)
+	})
 	slices.SortFunc(events, func(a, b storedEvent) int { return int(min(1, max(-1, a.id-b.id))) })
 	return events, upTo, nil
 }

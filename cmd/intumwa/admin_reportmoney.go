@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -40,8 +41,9 @@ func priceCell(price *billing.Centimes) string {
 type adminReportMoneyCmd struct {
 	reportDays
 
-	Company int64 `help:"Only this company." placeholder:"ID"`
-	CSV     bool  `name:"csv" help:"Print CSV, a row for each line of each statement."`
+	Company int64  `help:"Only this company." placeholder:"ID"`
+	Carrier string `help:"Only the usage lines of this carrier; the sums are of all." placeholder:"C"`
+	CSV     bool   `name:"csv" help:"Print CSV, a row for each line of each statement."`
 }
 
 // do prints one company's statement, or an array of all companies'.
@@ -78,6 +80,9 @@ func (c *adminReportMoneyCmd) each(ctx context.Context, o *operator, from, to ti
 		s, err := reports.ReadStatement(ctx, rooms, sms.CompanyID(company), from, to)
 		if err != nil {
 			return err
+		}
+		if c.Carrier != "" {
+			s.Lines = slices.DeleteFunc(s.Lines, func(u reports.Usage) bool { return !u.Difference() && u.Carrier != c.Carrier })
 		}
 		return do(&s)
 	}

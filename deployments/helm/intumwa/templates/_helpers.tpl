@@ -24,7 +24,7 @@ app.kubernetes.io/component: {{ .role }}
 
 {{/* The Secrets of a role's pods. */}}
 {{- define "intumwa.secrets" -}}
-{{- $of := dict "api" (list "database" "redis" "codes") "dispatcher" (list "database" "redis" "carriers") "webhooks" (list "database" "redis" "encryption" "codes") "dashboard" (list "database" "redis" "encryption" "codes") "smpp" (list "database" "redis" "codes") "migrate" (list "database") -}}
+{{- $of := dict "api" (list "database" "redis" "codes") "dispatcher" (list "database" "redis" "carriers" "codes") "webhooks" (list "database" "redis" "encryption" "codes") "dashboard" (list "database" "redis" "encryption" "codes") "smpp" (list "database" "redis" "codes") "migrate" (list "database") -}}
 {{- $secrets := .root.Values.secrets -}}
 {{- range index $of .role }}
 - secretRef:
