@@ -235,7 +235,7 @@ func TestKubernetes(t *testing.T) {
 var (
 	podSecrets = map[string][]string{
 		"api":        {"intumwa-database", "intumwa-redis", "intumwa-codes"},
-		"dispatcher": {"intumwa-database", "intumwa-redis", "intumwa-carriers"},
+		"dispatcher": {"intumwa-database", "intumwa-redis", "intumwa-carriers", "intumwa-codes"},
 		"webhooks":   {"intumwa-database", "intumwa-redis", "intumwa-encryption", "intumwa-codes"},
 		"dashboard":  {"intumwa-database", "intumwa-redis", "intumwa-encryption", "intumwa-codes"},
 		"migrate":    {"intumwa-database"},
