@@ -32,7 +32,7 @@ func (t Takers) columns() []any {
 	return []any{retired, names, required}
 }
 
-// taker is an SQL value: the carrier that takes the message m from the one in a column; ” if that is retired and none
+// taker is an SQL value: the carrier that takes the message m from the one in a column; empty if that is retired and none
 // takes it, because there is none or its sender does not work there; NULL if that is not retired. $3 to $5 are the
 // takers.
 func taker(column string) string {
