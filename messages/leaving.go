@@ -41,6 +41,10 @@ func taker(column string) string {
 		FROM unnest($3::text[], $4::text[], $5::boolean[]) u(carrier, next, required) WHERE u.carrier = ` + column + `)`
 }
 
+// stays is a condition on a row o of the outbox and where its message goes (u.next): a carrier may have it. What its own
+// carrier may have does not keep it from going back there: that carrier's on_ambiguous decides, as it did when it left.
+var stays = `(` + receipts.MayHaveAt("o.message_id", "o.carrier") + ` OR u.next IS DISTINCT FROM o.home AND ` + receipts.MayHave("o.message_id") + `)`
+
 // LeaveOutbox takes up to limit unclaimed messages of the outbox away from a retired carrier, single sends first. Each
 // goes to the carrier's taker if its sender works there, or back to the carrier that it came from by failover. Otherwise
 // it leaves the outbox and fails with submission.ReasonClosed. What the carrier may have stays with it until a receipt
@@ -53,12 +57,12 @@ func (s *Store) LeaveOutbox(ctx context.Context, tx pgx.Tx, from string, takers 
 		ORDER BY w.lane, w.message_id LIMIT $2 FOR UPDATE OF w, m SKIP LOCKED -- both rows: a verdict takes them the other way round`,
 		append([]any{from, limit}, takers.columns()...),
 		`WITH parked AS (
-			UPDATE outbox o SET due_at = o.expires_at, pushed_at = NULL WHERE o.message_id = ANY($1) AND `+receipts.MayHave("o.message_id")+`
+			UPDATE outbox o SET due_at = o.expires_at, pushed_at = NULL FROM unnest($1::bigint[], $2::text[]) u(id, next) WHERE o.message_id = u.id AND `+stays+`
 		)
 		UPDATE outbox o SET carrier = u.next, home = NULL, pushed_at = NULL,
 			due_at = CASE WHEN o.due_at < now() + `+soonDue+` AND coalesce(o.since <= now(), true) THEN least(o.due_at, now()) ELSE o.due_at END
 		FROM unnest($1::bigint[], $2::text[]) u(id, next)
-		WHERE o.message_id = u.id AND u.next <> '' AND NOT `+receipts.MayHave("o.message_id")+` RETURNING o.message_id, u.next`,
+		WHERE o.message_id = u.id AND u.next <> '' AND NOT `+stays+` RETURNING o.message_id, u.next`,
 		`DELETE FROM outbox o WHERE o.message_id = ANY($1) AND NOT `+receipts.MayHave("o.message_id")+` RETURNING o.message_id, now()`)
 }
 

@@ -20,6 +20,11 @@ func MayHave(column string) string {
 	return `EXISTS (SELECT FROM segments s WHERE s.message_id = ` + column + ` AND ` + counts + `)`
 }
 
+// MayHaveAt is [MayHave] for one carrier, an SQL value.
+func MayHaveAt(column, carrier string) string {
+	return `EXISTS (SELECT FROM segments s WHERE s.message_id = ` + column + ` AND s.carrier = ` + carrier + ` AND ` + counts + `)`
+}
+
 // Has is [MayHave] for copies that a carrier has answered.
 func Has(column string) string {
 	return `EXISTS (SELECT FROM segments s WHERE s.message_id = ` + column + ` AND ` + counts + ` AND ` + answeredKey + `)`
