@@ -91,7 +91,8 @@ const changing = `(pending > 0 OR up_to < least((chunk + 1) * $1 - 1, (SELECT co
 
 // recount counts a chunk whose row the transaction has locked. It closes a chunk that is over and adds its rows to those
 // that are kept; a transaction may close at most one, because two may write the same kept rows: each writes them once, in
-// order.
+// order. A purge's counts (mayClose is false) do not put off Tally's next one: an old chunk that is being purged is closed
+// soon, and what a purge takes from a closed one needs no count.
 func recount(ctx context.Context, tx pgx.Tx, chunk int64, mayClose bool) error {
 	first, end := chunk*tallyChunk, (chunk+1)*tallyChunk
 	b := &pgx.Batch{}
@@ -117,7 +118,7 @@ var tallyStatement = `WITH counts AS MATERIALIZED (
 		SELECT coalesce(max(last), 0) AS up_to, coalesce(sum(messages) FILTER (WHERE status IN (0, 3)), 0)::bigint AS pending,
 			(SELECT max(id) FROM messages) >= $3 AND NOT EXISTS (SELECT FROM outbox WHERE message_id >= $2 AND message_id < $3) AS passed FROM counts
 	), noted AS (
-		UPDATE tally_chunks c SET counted_at = now(), pending = seen.pending, up_to = seen.up_to,
+		UPDATE tally_chunks c SET counted_at = CASE WHEN $5 THEN now() ELSE c.counted_at END, pending = seen.pending, up_to = seen.up_to,
 			changed_at = CASE WHEN c.up_to = seen.up_to THEN c.changed_at ELSE now() END,
 			closed = $5 AND seen.pending = 0 AND coalesce(seen.passed, false) AND c.up_to = seen.up_to AND c.changed_at < now() - $4::interval
 		FROM seen WHERE c.chunk = $1 RETURNING c.closed
