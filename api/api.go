@@ -101,7 +101,7 @@ func New(rooms Rooms, opts Options) (http.Handler, error) {
 	}
 	m := newMetrics(opts.Metrics)
 	a := &API{Rooms: rooms, opts: opts, memory: newMemory(opts.BodyMemory, m), metrics: m,
-		lookups: throttle.NewTurns(opts.Lookups, opts.LookupsPerUser), waits: waits{tokens: map[int64]int{}}, suspectLookups: perSecond{most: suspectLookupsPerSecond}}
+		lookups: throttle.NewTurns(opts.Lookups, opts.LookupsPerUser), waits: newWaits(), suspectLookups: perSecond{most: suspectLookupsPerSecond}}
 	return a.routes()
 }
 

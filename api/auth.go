@@ -64,9 +64,9 @@ func (a *API) authenticate(c *gin.Context) {
 		a.writeUnavailable(c, err)
 	case !p.Token.From(c.ClientIP()):
 		writeRefusal(c, wrongNetwork)
-	case c.Request.Method == http.MethodGet && !p.Token.May(accounts.ScopeRead):
+	case reads(c.Request.Method) && !p.Token.May(accounts.ScopeRead):
 		writeRefusal(c, mayNotRead)
-	case c.Request.Method != http.MethodGet && !p.Token.May(accounts.ScopeSend):
+	case !reads(c.Request.Method) && !p.Token.May(accounts.ScopeSend):
 		writeRefusal(c, mayNotSend)
 	default:
 		c.Set(principalKey, p)
@@ -186,3 +186,6 @@ func (a *API) logUnauthorized(c *gin.Context, token string) {
 	}
 	a.opts.Log.Warn("request unauthorized: its token is missing, mistyped, revoked or expired", "event", "request_unauthorized", "address", c.ClientIP(), "token_id", id)
 }
+
+// reads reports whether a method changes nothing.
+func reads(method string) bool { return method == http.MethodGet || method == http.MethodHead }

@@ -3,11 +3,12 @@ package api
 import (
 	"errors"
 	"io"
-	"mime"
 	"os"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/gin-gonic/gin"
+	"golang.org/x/text/encoding/charmap"
 )
 
 // freeBytes is the size up to which a body does not count against BodyMemory: a connection's buffers cost as much.
@@ -32,11 +33,16 @@ func (a *API) body(c *gin.Context) (raw string, root value, done func(), ok bool
 	}
 	raw, done, err := a.read(c)
 	if err == nil {
-		if root, ok = parse(raw); !ok {
-			done()
-			writeRefusal(c, malformedJSON)
+		text, refused := decode(raw, charsetOf(c.GetHeader("Content-Type")))
+		if refused == nil {
+			if root, ok = parse(text); ok {
+				return raw, root, done, true
+			}
+			refused = malformedJSON
 		}
-		return raw, root, done, ok
+		done()
+		writeRefusal(c, refused)
+		return "", "", nil, false
 	}
 	if !errors.Is(err, errTooLarge) {
 		c.Header("Connection", "close")
@@ -122,12 +128,52 @@ func (a *API) refuseTooLarge(c *gin.Context) {
 	writeRefusal(c, tooLarge)
 }
 
-// isJSON accepts application/json with any parameters, and application/*+json.
+// isJSON accepts application/json, the older names of JSON and application/*+json, with any parameters. Samples that are
+// copied widely write the parameters in ways of their own: `application/json; utf-8`, `application/json, charset=utf-8`.
 func isJSON(contentType string) bool {
 	if contentType == "application/json" {
 		return true
 	}
-	media, _, err := mime.ParseMediaType(contentType)
-	return err == nil && (media == "application/json" ||
-		strings.HasPrefix(media, "application/") && strings.HasSuffix(media, "+json"))
+	media := contentType
+	if end := strings.IndexAny(media, ";, \t"); end >= 0 {
+		media = media[:end]
+	}
+	switch media = strings.ToLower(media); media {
+	case "application/json", "application/x-json", "text/json", "text/x-json":
+		return true
+	}
+	return strings.HasPrefix(media, "application/") && strings.HasSuffix(media, "+json")
+}
+
+// charsetOf returns the charset of a Content-Type in lower case; "" if it names none.
+func charsetOf(contentType string) string {
+	_, name, _ := strings.Cut(strings.ToLower(contentType), "charset=")
+	if end := strings.IndexAny(name, ";, \t"); end >= 0 {
+		name = name[:end]
+	}
+	return strings.Trim(name, `"'`)
+}
+
+// charsets are those of one byte a character that a body may have besides UTF-8.
+var charsets = map[string]*charmap.Charmap{
+	"iso-8859-1": charmap.Windows1252, // as browsers read it: 0x80 to 0x9F are no letters in ISO 8859-1
+	"latin1":     charmap.Windows1252, "windows-1252": charmap.Windows1252, "cp1252": charmap.Windows1252,
+	"iso-8859-15": charmap.ISO8859_15,
+}
+
+// decode returns a body in UTF-8. JSON is UTF-8 whatever the Content-Type says (RFC 8259), so its charset counts only for
+// a body that is not. It needs at most three times the body's memory.
+func decode(raw, charset string) (text string, refused *refusal) {
+	if utf8.ValidString(raw) {
+		return raw, nil
+	}
+	from, known := charsets[charset]
+	if !known {
+		return "", notUTF8
+	}
+	text, err := from.NewDecoder().String(raw)
+	if err != nil || strings.ContainsRune(text, utf8.RuneError) {
+		return "", notUTF8
+	}
+	return text, nil
 }

@@ -88,7 +88,7 @@ func TestDelivery(t *testing.T) {
 		t.Error("it is not due")
 	}
 	for _, wrong := range []struct{ method, path, allow string }{
-		{"POST", "/v1/webhook-deliveries", "GET"}, {"DELETE", "/v1/webhook-deliveries/17", "GET"}, {"GET", "/v1/webhook-deliveries/17/resend", "POST"},
+		{"POST", "/v1/webhook-deliveries", "GET, HEAD"}, {"DELETE", "/v1/webhook-deliveries/17", "GET, HEAD"}, {"GET", "/v1/webhook-deliveries/17/resend", "POST"},
 	} {
 		if got := w.do("live", wrong.method, wrong.path, ""); got.status != 405 || got.header.Get("Allow") != wrong.allow {
 			t.Errorf("%s %s: %d, Allow %q", wrong.method, wrong.path, got.status, got.header.Get("Allow"))

@@ -100,6 +100,10 @@ func TestBodyLimits(t *testing.T) {
 		{"stream of no JSON", "", stream{strings.NewReader("{")}, 415, notJSON},
 		{"form", "application/x-www-form-urlencoded", strings.NewReader("a=b"), 415, notJSON},
 		{"its own JSON", "application/vnd.acme+json", strings.NewReader(pad(1000)), 200, ""},
+		{"parameters of a sample", "application/json; utf-8", strings.NewReader(pad(1000)), 200, ""},
+		{"a comma", "application/json, charset=utf-8", strings.NewReader(pad(1000)), 200, ""},
+		{"an old name", "text/json;charset=UTF-8;", strings.NewReader(pad(1000)), 200, ""},
+		{"a name that begins so", "application/jsonp", strings.NewReader("{}"), 415, notJSON},
 		{"another case", "Application/JSON", strings.NewReader(pad(1000)), 200, ""},
 		{"empty", "application/json", strings.NewReader(""), 400, messageJSON("The request body is not valid JSON.")},
 	} {
@@ -107,6 +111,64 @@ func TestBodyLimits(t *testing.T) {
 		provoke([]byte(text))
 		if err != nil || status != c.status || c.want != "" && text != c.want {
 			t.Errorf("%s: %d %s %v", c.name, status, text, err)
+		}
+	}
+}
+
+// TestCharsets: a body that is not UTF-8 is read in the charset that its Content-Type names, or refused with the reason.
+func TestCharsets(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, worldOptions{}).settle()
+	notUTF8 := messageJSON("The request body is not valid JSON: it is not encoded in UTF-8.")
+	for _, c := range []struct{ kind, text, want string }{
+		{"application/json; charset=iso-8859-1", "caf\xe9", "café"},
+		{`application/json; charset="ISO-8859-1"`, "caf\xe9", "café"},
+		{"application/json;charset=windows-1252", "l\x92eau", "l’eau"},
+		{"application/json; charset=iso-8859-15", "5\xa4", "5€"},
+		{"application/json; charset=iso-8859-1", "café", "café"}, // JSON is UTF-8
+		{"application/json", "caf\xe9", ""},
+		{"application/json; charset=utf-8", "caf\xe9", ""},
+		{"application/json; charset=koi8-r", "\xc1", ""},
+		{"application/json; charset=windows-1252", "\x81", ""}, // stands for nothing
+	} {
+		status, text, err := w.post(strings.NewReader(strings.Replace(bulk("ACME", item("79123456", "TEXT")), "TEXT", c.text, 1)), c.kind)
+		provoke([]byte(text))
+		switch {
+		case err != nil:
+			t.Error(err)
+		case c.want == "":
+			if status != 400 || text != notUTF8 {
+				t.Errorf("%q in %s: %d %s", c.text, c.kind, status, text)
+			}
+		case status != 200 || w.count(`SELECT count(*) FROM messages WHERE body = '`+c.want+`'`) == 0:
+			t.Errorf("%q in %s: %d %s", c.text, c.kind, status, text)
+		}
+	}
+}
+
+// TestHead: HEAD is where GET is, with its status and headers, and needs the same token.
+func TestHead(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, worldOptions{}).settle()
+	for path, status := range map[string]int{"/v1/balance": 200, "/v1/sms": 200, "/docs": 200, "/v1/openapi.json": 200,
+		"/v1/sms/bulk": 405, "/v1/verifications": 405} {
+		like := w.do("live", "GET", path, "")
+		for token, want := range map[string]int{w.tokens["live"]: status, "none": max(status, 401)} {
+			req, err := http.NewRequest("HEAD", w.server.URL+path, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			req.Header.Set("Authorization", "Bearer "+token)
+			got, err := w.server.Client().Do(req)
+			if err != nil || got.Body.Close() != nil {
+				t.Fatal(err)
+			}
+			if !strings.HasPrefix(path, "/v1/") || path == "/v1/openapi.json" || status > 404 {
+				want = status
+			}
+			if got.StatusCode != want || like.status != status || got.Header.Get("Content-Type") != like.header.Get("Content-Type") {
+				t.Errorf("%s: %d, want %d; GET %d", path, got.StatusCode, want, like.status)
+			}
 		}
 	}
 }

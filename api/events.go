@@ -23,6 +23,7 @@ const (
 	maxWait       = 30 * time.Second
 
 	waitsOfToken   = 4   // requests with one token that wait for events in this process
+	waitsOfCompany = 20  // of one company
 	waitsOfProcess = 500 // of all
 	waitReserve    = 30 * time.Second
 )
@@ -59,7 +60,7 @@ func (a *API) listEvents(c *gin.Context) {
 			return
 		}
 		if !entered {
-			leave, refused := a.waits.enter(caller(c).TokenID)
+			leave, refused := a.waits.enter(caller(c).TokenID, company)
 			if refused != nil {
 				setRetryAfter(c, 5*time.Second)
 				writeRefusal(c, refused)
@@ -104,10 +105,6 @@ func (a *API) pull(c *gin.Context, company sms.CompanyID, after webhooks.Place, 
 	case gone:
 		abortWithCode(c, cursorExpired.code)
 		writeJSON(c, cursorExpired.status, expiredView{message{cursorExpired.text}, cursorAt(company, expired.Continue)})
-	case errors.Is(err, webhooks.ErrUnknownPlace):
-		var p problems
-		p.add(afterInvalid)
-		a.writeError(c, p.first())
 	default:
 		a.writeError(c, err)
 	}
@@ -195,29 +192,36 @@ func placeCheck(company sms.CompanyID, place []byte) uint32 {
 
 // waits limits the requests that wait for events.
 type waits struct {
-	mu     sync.Mutex
-	all    int
-	tokens map[int64]int
+	mu        sync.Mutex
+	all       int
+	tokens    map[int64]int
+	companies map[sms.CompanyID]int
 }
 
+func newWaits() waits { return waits{tokens: map[int64]int{}, companies: map[sms.CompanyID]int{}} }
+
 // enter counts a request until leave, or returns why it must not wait.
-func (w *waits) enter(token int64) (leave func(), refused *refusal) {
+func (w *waits) enter(token int64, company sms.CompanyID) (leave func(), refused *refusal) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	switch {
-	case w.tokens[token] >= waitsOfToken:
+	case w.tokens[token] >= waitsOfToken, w.companies[company] >= waitsOfCompany:
 		return nil, tooManyWaiting
 	case w.all >= waitsOfProcess:
 		return nil, unavailable
 	}
 	w.all++
 	w.tokens[token]++
+	w.companies[company]++
 	return func() {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		w.all--
 		if w.tokens[token]--; w.tokens[token] == 0 {
 			delete(w.tokens, token)
+		}
+		if w.companies[company]--; w.companies[company] == 0 {
+			delete(w.companies, company)
 		}
 	}, nil
 }

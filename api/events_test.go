@@ -220,26 +220,30 @@ func TestEventsWait(t *testing.T) {
 	}
 }
 
-// TestWaits: few requests of a token wait, and few of all.
+// TestWaits: few requests of a token and of a company wait, and few of all.
 func TestWaits(t *testing.T) {
-	w := waits{tokens: map[int64]int{}}
+	w := newWaits()
+	const tokens = waitsOfCompany / waitsOfToken
 	var leave func()
-	for token := range int64(waitsOfProcess / waitsOfToken) {
-		for range waitsOfToken {
+	for company := range int64(waitsOfProcess / waitsOfCompany) {
+		for n := range int64(waitsOfCompany) {
 			var refused *refusal
-			if leave, refused = w.enter(token); refused != nil {
-				t.Fatalf("token %d: %v", token, refused)
+			if leave, refused = w.enter(company*tokens+n/waitsOfToken, sms.CompanyID(company)); refused != nil {
+				t.Fatalf("company %d: %v", company, refused)
 			}
 		}
+		if _, refused := w.enter(-1, sms.CompanyID(company)); refused != tooManyWaiting {
+			t.Errorf("one more of a company: %v", refused)
+		}
 	}
-	if _, refused := w.enter(1); refused != tooManyWaiting {
+	if _, refused := w.enter(1, -1); refused != tooManyWaiting {
 		t.Errorf("one more of a token: %v", refused)
 	}
-	if _, refused := w.enter(waitsOfProcess); refused != unavailable {
+	if _, refused := w.enter(-1, -1); refused != unavailable {
 		t.Errorf("one more of all: %v", refused)
 	}
 	leave()
-	if _, refused := w.enter(waitsOfProcess); refused != nil {
+	if _, refused := w.enter(-1, -1); refused != nil {
 		t.Errorf("in its place: %v", refused)
 	}
 }

@@ -77,7 +77,7 @@ func TestGoldenSingle(t *testing.T) {
 		// rule choices 1.3
 		{"malformed", "live", 0, `{"phone_number":`, 400, messageJSON("The request body is not valid JSON."), ""},
 		{"two values", "live", 0, `{} {}`, 400, messageJSON("The request body is not valid JSON."), ""},
-		{"invalid UTF-8", "live", 0, "{\"message\":\"\xff\"}", 400, messageJSON("The request body is not valid JSON."), ""},
+		{"invalid UTF-8", "live", 0, "{\"message\":\"\xff\"}", 400, messageJSON("The request body is not valid JSON: it is not encoded in UTF-8."), ""},
 		{"half a surrogate pair", "live", 0, `{"message":"\ud83d"}`, 400, messageJSON("The request body is not valid JSON."), ""},
 		{"too deep", "live", 0, strings.Repeat(`[`, 10_001) + strings.Repeat(`]`, 10_001), 400, messageJSON("The request body is not valid JSON."), ""},
 		{"no token", "", 0, single(number, "ACME", "x"), 401, messageJSON("Unauthenticated."), ""},

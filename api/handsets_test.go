@@ -195,7 +195,7 @@ func TestOptOutList(t *testing.T) {
 	if got, _ := list("live", ""); got != " 3404 3403" {
 		t.Errorf("left %q", got)
 	}
-	for _, wrong := range []struct{ method, path, allow string }{{"PUT", "/v1/opt-outs", "GET, POST"}, {"GET", "/v1/opt-outs/79123401", "DELETE"}, {"POST", "/v1/inbound", "GET"}} {
+	for _, wrong := range []struct{ method, path, allow string }{{"PUT", "/v1/opt-outs", "GET, HEAD, POST"}, {"GET", "/v1/opt-outs/79123401", "DELETE"}, {"POST", "/v1/inbound", "GET, HEAD"}} {
 		if got := w.do("live", wrong.method, wrong.path, ""); got.status != 405 || got.header.Get("Allow") != wrong.allow {
 			t.Errorf("%s %s: %d, Allow %q", wrong.method, wrong.path, got.status, got.header.Get("Allow"))
 		}

@@ -237,8 +237,11 @@ var (
 	// The request as a whole.
 
 	malformedJSON = newRefusal(400, "malformed_json", "The request body is not valid JSON.", onBodies, retryNo,
-		words{"It has a syntax error, invalid UTF-8 or half a surrogate pair, or is nested too deeply.", "Une erreur de syntaxe, de l’UTF-8 invalide, une demi-paire de substitution, ou trop de niveaux d’imbrication."},
+		words{"It has a syntax error or half a surrogate pair, or is nested too deeply.", "Une erreur de syntaxe, une demi-paire de substitution, ou trop de niveaux d’imbrication."},
 		words{"Encode the body with a JSON library.", "Produisez le corps avec une bibliothèque JSON."})
+	notUTF8 = newRefusal(400, "body_not_utf8", "The request body is not valid JSON: it is not encoded in UTF-8.", onBodies, retryNo,
+		words{"JSON is UTF-8. The body has another encoding, or mixes two.", "Le JSON est en UTF-8. Le corps a un autre encodage, ou en mélange deux."},
+		words{"Encode the body in UTF-8, or name ISO-8859-1, ISO-8859-15 or windows-1252 as the charset of the Content-Type.", "Encodez le corps en UTF-8, ou nommez ISO-8859-1, ISO-8859-15 ou windows-1252 comme charset du Content-Type."})
 	keyInvalid = newRefusal(400, "idempotency_key_invalid", "The Idempotency-Key header is not valid.", onPaid, retryNo,
 		words{"It is not 1 to 255 visible ASCII characters, or there are two.", "L’en-tête ne contient pas une clé de 1 à 255 caractères ASCII visibles, ou il y en a deux."},
 		words{"Use a UUID, for example.", "Utilisez par exemple un UUID."})
@@ -266,8 +269,8 @@ var (
 	keyInUse = newRefusal(409, "idempotency_key_in_use", "A request with this idempotency key is still being processed.", onPaid, retryAtOnce,
 		words{"The first request has no response yet.", "La première requête n’a pas encore reçu de réponse."},
 		words{"Wait a moment and repeat it.", "Attendez un instant et répétez-la."})
-	cursorExpired = newRefusal(410, "cursor_expired", "Events after this cursor were deleted.", "listEvents", retryNo,
-		words{"You have not asked for so long that events were deleted before you got them.", "Vous n’avez rien demandé pendant si longtemps que des événements ont été supprimés avant que vous les ayez reçus."},
+	cursorExpired = newRefusal(410, "cursor_expired", "Events after this cursor are gone.", "listEvents", retryNo,
+		words{"Events were deleted before you got them, because you had not asked for long, or lost when we restored a backup.", "Des événements ont été supprimés avant que vous les ayez reçus, faute de demande depuis longtemps, ou perdus lors d’une restauration de nos données."},
 		words{"Look up what you missed. Continue with the next_cursor of this response.", "Consultez ce qui vous manque, puis continuez avec le next_cursor de cette réponse."})
 	tooLarge = newRefusal(413, "body_too_large", "The request body is too large.", onBodies, retryNo,
 		words{"It is larger than 16 MiB.", "Il dépasse 16 Mio."},

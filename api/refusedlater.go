@@ -8,8 +8,8 @@ var (
 	tooManyLookups = newRefusal(429, "too_many_lookups", "Too Many Attempts.", onLooks, retryLater,
 		words{"You have too many look-ups in progress at the same time.", "Vous avez trop de consultations en cours en même temps."},
 		words{"Make them one after the other.", "Faites-les l’une après l’autre."})
-	tooManyWaiting = newRefusal(429, "too_many_waiting", "Too many requests wait for events with this API token.", "listEvents", retryLater,
-		words{"Four requests with this API key wait already.", "Quatre requêtes avec cette clé d’API sont déjà en attente."},
+	tooManyWaiting = newRefusal(429, "too_many_waiting", "Too many requests wait for events.", "listEvents", retryLater,
+		words{"Four requests with this API key, or twenty of your company, wait already.", "Quatre requêtes avec cette clé d’API, ou vingt de votre entreprise, sont déjà en attente."},
 		words{"Wait for their responses. Use one consumer for each key.", "Attendez leurs réponses ; utilisez un seul consommateur par clé."})
 	tooManyFailures = newRefusal(429, "too_many_failed_logins", "Too Many Attempts.", onAll, retryLater,
 		words{"Your address has sent too many wrong API keys.", "Votre adresse a envoyé trop de clés d’API erronées."},

@@ -85,13 +85,15 @@ func (a *API) routes() (http.Handler, error) {
 	r.Use(a.identify, a.observe, a.recover)
 	methods := map[string][]string{}
 	for _, e := range table {
-		r.Handle(e.method, e.path, e.handlers...)
-		methods[e.path] = append(methods[e.path], e.method)
+		for _, method := range withHead(e.method) {
+			r.Handle(method, e.path, e.handlers...)
+			methods[e.path] = append(methods[e.path], method)
+		}
 	}
 	// GET /v1/sms/bulk is a wrong method, not a message called bulk.
 	for path := range methods {
 		if name, ok := strings.CutPrefix(path, "/v1/sms/"); ok && !strings.Contains(name, "/") && name != ":id" {
-			for _, method := range []string{http.MethodGet, http.MethodDelete} {
+			for _, method := range []string{http.MethodGet, http.MethodHead, http.MethodDelete} {
 				if !slices.Contains(methods[path], method) {
 					r.Handle(method, path, func(c *gin.Context) { writeMethodNotAllowed(c, methods[path]) })
 				}
@@ -106,6 +108,14 @@ func (a *API) routes() (http.Handler, error) {
 		writeRefusal(c, notFound)
 	})
 	return r, nil
+}
+
+// withHead adds HEAD to GET (RFC 9110, 9.3.2). The server leaves the body out.
+func withHead(method string) []string {
+	if method == http.MethodGet {
+		return []string{http.MethodGet, http.MethodHead}
+	}
+	return []string{method}
 }
 
 func writeMethodNotAllowed(c *gin.Context, allowed []string) {

@@ -48,10 +48,10 @@ func TestUnknownPathsAndMethods(t *testing.T) {
 	}{
 		{"GET", "/", 404, ""}, {"GET", "/v1", 404, ""}, {"POST", "/v1/nope", 404, ""}, {"POST", "/v1/sms/", 404, ""}, {"GET", "/v1/sms/a/b", 404, ""},
 		{"POST", "/sms", 404, ""}, {"POST", "/V1/sms", 404, ""}, {"GET", "/v1/balance/", 404, ""}, {"GET", "/metrics", 404, ""},
-		{"PUT", "/v1/sms", 405, "POST, GET"}, {"DELETE", "/v1/sms/bulk", 405, "POST"}, {"GET", "/v1/sms/bulk", 405, "POST"},
-		{"GET", "/v1/sms/template", 405, "POST"}, {"GET", "/v1/sms/preview", 405, "POST"}, {"POST", "/v1/sms/01JNA2K3M4N5P6Q7R8S9T0V1W2", 405, "GET, DELETE"},
-		{"POST", "/v1/balance", 405, "GET"}, {"PATCH", "/v1/test-number", 405, "GET, PUT"}, {"GET", "/v1/test-number/verify", 405, "POST"},
-		{"PUT", "/v1/sms/batches/01JNA2K3M4N5P6Q7R8S9T0V1W2", 405, "GET, DELETE"}, {"GET", "/v1/batches/01JNA2K3M4N5P6Q7R8S9T0V1W2", 405, "DELETE"}, {"OPTIONS", "/v1/sms", 405, "POST, GET"},
+		{"PUT", "/v1/sms", 405, "POST, GET, HEAD"}, {"DELETE", "/v1/sms/bulk", 405, "POST"}, {"GET", "/v1/sms/bulk", 405, "POST"},
+		{"GET", "/v1/sms/template", 405, "POST"}, {"GET", "/v1/sms/preview", 405, "POST"}, {"POST", "/v1/sms/01JNA2K3M4N5P6Q7R8S9T0V1W2", 405, "GET, HEAD, DELETE"},
+		{"POST", "/v1/balance", 405, "GET, HEAD"}, {"PATCH", "/v1/test-number", 405, "GET, HEAD, PUT"}, {"GET", "/v1/test-number/verify", 405, "POST"},
+		{"PUT", "/v1/sms/batches/01JNA2K3M4N5P6Q7R8S9T0V1W2", 405, "GET, HEAD, DELETE"}, {"GET", "/v1/batches/01JNA2K3M4N5P6Q7R8S9T0V1W2", 405, "DELETE"}, {"OPTIONS", "/v1/sms", 405, "POST, GET, HEAD"},
 	} {
 		t.Run(c.method+" "+c.path, func(t *testing.T) {
 			w.t = t

@@ -6,6 +6,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/oklog/ulid/v2"
 	"golang.org/x/text/encoding"
 	"golang.org/x/text/encoding/charmap"
 	"golang.org/x/text/encoding/unicode"
@@ -75,12 +76,12 @@ func (p parameters) sender(m *message) string {
 // unsupported refuses what the gateway cannot send: other texts than messages for people, and classes of a single
 // message.
 func (p parameters) unsupported(*message) string {
-	for _, name := range []string{"udh", "mwi", "binfo", "meta-data"} {
+	for _, name := range []string{"udh", "mwi", "meta-data"} {
 		if text := p[name]; text != "" && text != "-1" {
 			return name + " is not supported, rejected"
 		}
 	}
-	for _, name := range []string{"pid", "rpi", "alt-dcs", "compress", "flash"} {
+	for _, name := range []string{"pid", "rpi", "compress", "flash"} {
 		if n, _, ok := p.number(0, 0, name); !ok || n != 0 {
 			return name + " is not supported, rejected"
 		}
@@ -90,6 +91,9 @@ func (p parameters) unsupported(*message) string {
 		return "MClass field misformed, rejected"
 	case !unset && class != 1:
 		return "MClass " + strconv.Itoa(class) + " is not supported, rejected"
+	}
+	if _, _, ok := p.number(0, 1, "alt-dcs"); !ok { // two ways to write one class: the carrier's profile decides
+		return "Alt-DCS field misformed, rejected"
 	}
 	if _, _, ok := p.number(0, 3, "priority"); !ok {
 		return "Priority field misformed, rejected"
@@ -170,10 +174,16 @@ func (p parameters) reports(m *message, check func(string) error) string {
 	if url == "" {
 		return ""
 	}
-	if err := check(url); err != nil {
+	user, _ := p.either("username", "user")
+	m.callback = webhooks.Callback{URL: url, Mask: mask, Account: m.account, Service: user, Billing: p["binfo"]}
+	filled := m.callback.For("+25779123456", m.from, strings.Repeat("0", ulid.EncodedSize)) // as long as it will be
+	err := check(url)
+	if err == nil {
+		err = check(filled.URL)
+	}
+	if err != nil {
 		return "DLR-URL field misformed, rejected: " + strings.NewReplacer("The webhook URL's", "its", "The webhook URL", "it").Replace(err.Error())
 	}
-	m.callback = webhooks.Callback{URL: url, Mask: mask}
 	return ""
 }
 

@@ -56,14 +56,19 @@ func (p parameters) either(names ...string) (value string, given bool) {
 	return "", false
 }
 
-// number returns a number from least to most; unset if the parameter is missing, empty or -1, as in Kannel.
+// number returns a number from least to most; unset if the parameter is missing, empty or -1, as in Kannel. What stands
+// behind the digits does not count (1440.0, 31;), as in Kannel.
 func (p parameters) number(least, most int, names ...string) (n int, unset, ok bool) {
 	text, _ := p.either(names...)
 	text = strings.TrimSpace(text)
-	if text == "" || text == "-1" {
+	digits := 0
+	for digits < len(text) && (text[digits] >= '0' && text[digits] <= '9' || digits == 0 && (text[0] == '-' || text[0] == '+')) {
+		digits++
+	}
+	if text == "" || text[:digits] == "-1" {
 		return 0, true, true
 	}
-	n, err := strconv.Atoi(text)
+	n, err := strconv.Atoi(text[:digits])
 	return n, false, err == nil && n >= least && n <= most
 }
 

@@ -42,8 +42,10 @@ func companyOf(number int64) int64 { return max(number, -number) }
 
 // Callback asks for reports of one message, each by a GET of a URL.
 type Callback struct {
-	URL  string // with the escapes of [Escapes]
+	URL  string // with Kannel's escapes: see [Callback.For]
 	Mask int
+
+	Account, Service, Billing string // what the sender says about the message, for %o, %n and %B
 }
 
 // Expected is the callback of a message.
@@ -52,11 +54,6 @@ type Expected struct {
 	Number               sms.Number
 	Callback
 }
-
-// Escapes are the letters that stand behind % for what a report adds to its URL, as in Kannel: d the report, p and q the
-// recipient, P and Q the sender, t and T the time, A, a and b the carrier's reply, F its id of the message, I ours, i
-// the carrier. %% is a percent sign.
-const Escapes = "dpPtTAFIiabqQ"
 
 // expand replaces the escapes of a URL that value knows.
 func expand(text string, value func(escape byte) (replacement string, known bool)) string {
@@ -77,51 +74,82 @@ func expand(text string, value func(escape byte) (replacement string, known bool
 // BadCallback is the reason of a refusal of a callback's escapes.
 const BadCallback = "callback_escape"
 
-// CheckCallback returns an sms.Refusal when a URL cannot be a callback: those of an endpoint's URL, an escape that is
-// not known, or one in the host.
+// CheckCallback returns an sms.Refusal when a URL cannot be a callback: those of an endpoint's URL, or an escape in the
+// host.
 func (w *Webhooks) CheckCallback(text string) error {
 	if _, rest, ok := strings.Cut(text, "://"); ok && strings.Contains(rest[:strings.IndexAny(rest+"/", "/?#")], "%") {
 		return newRefusal(BadCallback, "The webhook URL's host must not contain escapes.")
 	}
-	for i := 0; i < len(text); i++ {
-		if text[i] != '%' {
-			continue
+	return w.guard.checkURL(expand(literal(text), func(escape byte) (string, bool) {
+		if with, known := same[escape]; known {
+			return with, true
 		}
-		escape := text[i:min(i+2, len(text))]
-		i++
-		switch octet := text[i-1 : min(i+2, len(text))]; {
-		case len(escape) == 2 && (escape[1] == '%' || strings.Contains(Escapes, escape[1:])):
-		case len(octet) == 3 && isDigit(octet[1]) && (isDigit(octet[2]) || strings.ContainsAny(octet[2:], "abcdefABCDEF")):
-		default:
-			return newRefusal(BadCallback, "The webhook URL contains the escape %s, which is not supported.", escape)
-		}
-	}
-	return w.guard.checkURL(expand(text, func(escape byte) (string, bool) {
-		if escape == '%' {
-			return "%", true
-		}
-		return standIn, !isDigit(escape)
+		return standIn, isLetter(escape)
 	}))
 }
 
-// standIn stands for any escape in the check of a URL: about as long as the longest of those that are stored replaced, and
-// no hexadecimal digits, so that no percent sign may depend on it.
+// literal encodes the percent signs of a callback's URL that begin neither an escape nor an encoded octet: they stand for
+// themselves. Octets begin with a digit (%20): %C3 is the escape %C and a 3.
+func literal(text string) string {
+	var b strings.Builder
+	for i := 0; i < len(text); i++ {
+		b.WriteByte(text[i])
+		if text[i] != '%' {
+			continue
+		}
+		switch rest := text[i+1:]; {
+		case rest != "" && (isLetter(rest[0]) || rest[0] == '%'):
+			b.WriteByte(rest[0])
+			i++
+		case len(rest) > 1 && isDigit(rest[0]) && (isDigit(rest[1]) || strings.IndexByte("abcdefABCDEF", rest[1]) >= 0):
+		default:
+			b.WriteString("%25")
+		}
+	}
+	return b.String()
+}
+
+// standIn stands for an escape in the check of a URL: about as long as the longest of those that are stored replaced.
 var standIn = strings.Repeat("x", 32)
+
+// same are the escapes that stand for the same in every report: c, C, m and M are what Kannel fills in for a receipt.
+var same = map[byte]string{'%': "%", 'c': "0", 'C': "UTF-8", 'm': "-1", 'M': "-1", 'O': "00"}
+
+// reported are the escapes that depend on the report.
+const reported = "dtTAabFi"
 
 func isDigit(b byte) bool { return b >= '0' && b <= '9' }
 
-// For returns the callback with the escapes replaced that do not depend on the report.
+func isLetter(b byte) bool { return b|0x20 >= 'a' && b|0x20 <= 'z' }
+
+// For returns the callback of a message. Only the escapes are left that depend on the report: d the report, t and T the
+// time, A, a and b the carrier's reply, F its id of the message, i the carrier. Before, p and q stand for the recipient, P
+// and Q for the sender, I for our id, o, n and B for what the Callback says. Other letters stand for nothing, as in
+// Kannel's reports.
 func (c Callback) For(number sms.Number, sender, id string) Callback {
-	c.URL = expand(c.URL, func(escape byte) (string, bool) {
+	c.URL = expand(literal(c.URL), func(escape byte) (string, bool) {
+		with, known := same[escape]
 		switch escape {
 		case 'p', 'q':
-			return url.QueryEscape(string(number)), true
+			with = url.QueryEscape(string(number))
 		case 'P', 'Q':
-			return url.QueryEscape(sender), true
+			with = url.QueryEscape(sender)
 		case 'I':
-			return id, true
+			with = id
+		case 'o':
+			with = url.QueryEscape(c.Account)
+		case 'n':
+			with = url.QueryEscape(c.Service)
+		case 'B':
+			with = url.QueryEscape(c.Billing)
+		default:
+			if strings.IndexByte(reported, escape) >= 0 {
+				return "%" + string(escape), true
+			}
+			return with, known || isLetter(escape)
 		}
-		return "%" + string(escape), true
+		// A stored URL is expanded again for its reports: what was filled in must not have an escape.
+		return strings.ReplaceAll(with, "%", "%%"), true
 	})
 	return c
 }

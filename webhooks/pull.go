@@ -40,13 +40,11 @@ type Pulled struct {
 	Body      []byte // of these deliveries, byte for byte
 }
 
-// ErrUnknownPlace means that the company has had no such position.
-var ErrUnknownPlace = errors.New("there is no such place among the events")
-
-// PlaceExpired is the error for a place behind which events were deleted, after Options.Retention.
+// PlaceExpired is the error for a place behind which events were deleted, after Options.Retention, or lost with a
+// database that was restored from a backup.
 type PlaceExpired struct{ Continue Place } // with the events that are left
 
-func (e *PlaceExpired) Error() string { return "events after this place were deleted" }
+func (e *PlaceExpired) Error() string { return "events after this place are gone" }
 
 // Pull returns up to limit of a company's events after a place, and the place after them. The company's first call
 // starts the recording of its events; earlier ones are made of its messages (Options.History).
@@ -62,8 +60,10 @@ func (w *Webhooks) Pull(ctx context.Context, company sms.CompanyID, after Place,
 		switch {
 		case err != nil:
 			return nil, after, err
+		case r.open && r.moved:
+			err = w.moveReader(ctx, company)
 		case after.Position > r.last || after.Lost > r.purged:
-			return nil, after, fmt.Errorf("company %d, position %d: %w", company, after.Position, ErrUnknownPlace)
+			return nil, after, &PlaceExpired{Place{Lost: r.purged}} // of events that a backup does not have
 		case r.purged > max(after.Position, after.Lost):
 			return nil, after, &PlaceExpired{Place{after.Position, r.purged}}
 		case !r.open:
@@ -90,6 +90,7 @@ func (w *Webhooks) Pull(ctx context.Context, company sms.CompanyID, after Place,
 // reader is what there is for a company's consumers.
 type reader struct {
 	open, ready        bool
+	moved              bool // positions were last given by another server, or before a promotion
 	history, historyTo int64
 	last               int64 // no position is higher
 	numbered           int64 // the highest position of an event; not more than last
@@ -99,24 +100,22 @@ type reader struct {
 	stale              bool  // the time of the last call is to be written
 }
 
-// timeline is 2^40 for each promotion in the history of the database's server: positions after a failover or a restore to
-// a point in time are higher than any before, also than those that were lost with it.
-const timeline = `(('x' || left(pg_walfile_name(pg_current_wal_insert_lsn()), 8))::bit(32)::bigint << 40)`
-
-// timelineNow is timeline, or 0 on a hosted server that does not tell.
-func (c *core) timelineNow() string {
-	if c.waiters.noTimeline.Load() {
-		return `0::bigint`
+// origin is where positions are given, in two parts. The first part differs in every database that was restored from a
+// dump, the second after every promotion and every restore to a point in time. A hosted server may not tell all of it.
+func (c *core) origin() string {
+	if c.waiters.hosted.Load() {
+		return `'event_readers'::regclass::oid::text, ''`
 	}
-	return timeline
+	return `format('%s/%s/%s', (SELECT system_identifier FROM pg_control_system()), (SELECT oid FROM pg_database WHERE datname = current_database()),
+		'event_readers'::regclass::oid), left(pg_walfile_name(pg_current_wal_insert_lsn()), 8)`
 }
 
-// hosted reports whether an error is a server's refusal to tell its timeline. Then no later statement asks.
+// hosted reports whether an error is a server's refusal to tell its origin. Then no later statement asks.
 func (c *core) hosted(err error) bool {
-	if c.waiters.noTimeline.Load() || !slices.Contains([]string{"42501", "42883", "0A000"}, postgres.SQLState(err)) {
+	if c.waiters.hosted.Load() || !slices.Contains([]string{"42501", "42883", "0A000"}, postgres.SQLState(err)) {
 		return false
 	}
-	c.waiters.noTimeline.Store(true)
+	c.waiters.hosted.Store(true)
 	return true
 }
 
@@ -124,11 +123,11 @@ func (c *core) hosted(err error) bool {
 func (w *Webhooks) reader(ctx context.Context, company sms.CompanyID) (r reader, err error) {
 	r.since = w.waiters.since(int64(company))
 	err = w.lookups.QueryRow(ctx, `
-		SELECT since IS NOT NULL, ready, history, history_to, greatest(last, `+w.timelineNow()+`), purged, pulled_at < now() - $3::interval,
+		SELECT since IS NOT NULL, ready, (home, timeline) <> (`+w.origin()+`), history, history_to, last, purged, pulled_at < now() - $3::interval,
 			EXISTS (SELECT FROM events e WHERE e.company_id = r.company_id AND e.position < $2),
 			coalesce((SELECT position FROM events e WHERE e.company_id = r.company_id AND position > 0 ORDER BY position DESC LIMIT 1), 0)
 		FROM event_readers r WHERE company_id = $1`, int64(company), r.since, pullNoted).
-		Scan(&r.open, &r.ready, &r.history, &r.historyTo, &r.last, &r.purged, &r.stale, &r.fresh, &r.numbered)
+		Scan(&r.open, &r.ready, &r.moved, &r.history, &r.historyTo, &r.last, &r.purged, &r.stale, &r.fresh, &r.numbered)
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
 		return reader{}, nil
@@ -155,8 +154,8 @@ func (w *Webhooks) step(ctx context.Context, company sms.CompanyID, after Place,
 	err = postgres.InTx(ctx, w.readers(), func(tx pgx.Tx) error {
 		next, alone = after, false
 		var last, history int64
-		err := tx.QueryRow(ctx, `SELECT greatest(last, `+w.timelineNow()+`), history FROM event_readers
-			WHERE company_id = $1 AND since IS NOT NULL AND ready FOR UPDATE SKIP LOCKED`, int64(company)).Scan(&last, &history)
+		err := tx.QueryRow(ctx, `SELECT last, history FROM event_readers
+			WHERE company_id = $1 AND since IS NOT NULL AND ready AND (home, timeline) = (`+w.origin()+`) FOR UPDATE SKIP LOCKED`, int64(company)).Scan(&last, &history)
 		switch {
 		case errors.Is(err, pgx.ErrNoRows):
 			err = postgres.ConfirmWith(ctx, tx)

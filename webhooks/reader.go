@@ -174,13 +174,28 @@ func (w *Webhooks) Asking(ctx context.Context, event string) ([]int64, error) {
 		UNION SELECT company_id FROM event_readers WHERE since IS NOT NULL AND $1 = ANY(events) ORDER BY 1`, event)
 }
 
-// positionsSkipped is more than a company has events in all its time.
-const positionsSkipped = 1 << 32
+// skipped is where positions go on after last in a database that may lack the newest events: higher than any position
+// that may have been given after its backup or on the old primary, at up to 16,384 events a second. It grows with the
+// time, so that a backup that is restored twice gives no position twice.
+const skipped = `last + (extract(epoch FROM now()) * 16384)::bigint`
+
+// moveReader notes where a company's positions are given from now on. After a restored dump, consumers get
+// [PlaceExpired] once: what was recorded after the dump is lost.
+func (w *Webhooks) moveReader(ctx context.Context, company sms.CompanyID) error {
+	if _, err := w.lookups.Exec(ctx, `
+		UPDATE event_readers r SET home = o.home, timeline = o.timeline, last = `+skipped+`,
+			purged = CASE WHEN r.home IN ('', o.home) THEN purged ELSE `+skipped+` END
+		FROM (SELECT `+w.origin()+`) AS o (home, timeline)
+		WHERE company_id = $1 AND (r.home, r.timeline) <> (o.home, o.timeline)`, int64(company)); err != nil {
+		return fmt.Errorf("moving the events' positions of company %d: %w", company, err)
+	}
+	return nil
+}
 
 // SkipPositions makes the positions of events jump ahead in a restored database: consumers may have got events after the
 // backup's moment, and their places must be before all new ones.
 func SkipPositions(ctx context.Context, tx pgx.Tx) error {
-	if _, err := tx.Exec(ctx, `UPDATE event_readers SET last = last + $1`, int64(positionsSkipped)); err != nil {
+	if _, err := tx.Exec(ctx, `UPDATE event_readers SET last = `+skipped); err != nil {
 		return fmt.Errorf("moving the next events' positions: %w", err)
 	}
 	return nil

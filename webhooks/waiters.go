@@ -19,7 +19,7 @@ const (
 // waiters are the requests of this process that wait for events. They hold no connection. They are woken by a commit of
 // this process, and by one query for all of them every pollEvery, which one of them makes.
 type waiters struct {
-	noTimeline atomic.Bool // the server does not tell its timeline
+	hosted atomic.Bool // the server does not tell its origin
 
 	mu      sync.Mutex
 	of      map[int64]map[*waiter]struct{} // by company

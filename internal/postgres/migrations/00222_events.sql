@@ -9,6 +9,8 @@ CREATE TABLE event_readers (
     history    bigint      NOT NULL DEFAULT 0,
     history_to bigint      NOT NULL DEFAULT 0,
     last       bigint      NOT NULL DEFAULT 0, -- the highest position so far. It never falls
+    home       text        NOT NULL DEFAULT '', -- the server, database and table that gave it
+    timeline   text        NOT NULL DEFAULT '', -- and the server's timeline
     purged     bigint      NOT NULL DEFAULT 0, -- the highest position of a deleted event
     pulled_at  timestamptz NOT NULL DEFAULT now() -- within five minutes
 ) WITH (fillfactor = 50);
