@@ -102,7 +102,7 @@ func TestEvents(t *testing.T) {
 	}
 	w.gets("live", "/v1/events?after=x", 422, failsFirst("after", "The after must be a next_cursor of these events."))
 	w.gets("other", "/v1/events?after="+first.NextCursor, 422, failsFirst("after", "The after must be a next_cursor of these events."))
-	w.gets("live", "/v1/events?after="+cursorAt(sms.CompanyID(w.company["live"]), webhooks.Place{Position: 1 << 60}), 422, failsFirst("after", "The after must be a next_cursor of these events."))
+	w.gets("live", "/v1/events?after="+cursorAt(sms.CompanyID(w.company["live"]), webhooks.Place{Position: 1 << 60}), 410, `{"message":"Events after this cursor are gone.","next_cursor":"`+cursorAt(sms.CompanyID(w.company["live"]), webhooks.Place{})+`"}`)
 	w.gets("live", "/v1/events?limit=501", 422, failsFirst("limit", "The limit must be between 1 and 500."))
 	w.gets("live", "/v1/events?wait=31", 422, failsFirst("wait", "The wait must be between 0 and 30."))
 	w.gets("live", "/v1/events?wait=1.5", 422, failsFirst("wait", "The wait must be between 0 and 30."))

@@ -165,7 +165,7 @@ func TestPullAfterDump(t *testing.T) {
 		for i := range want {
 			want[i] = webhookID(int64(10*(n+1)+i) * 8)
 		}
-		for _, place := range append(places, seen) {
+		for _, place := range slices.Concat(places, []Place{seen}) {
 			at := place
 			if n > 0 {
 				_, _, err := w.Pull(t.Context(), 1, place, 10)
