@@ -9,7 +9,6 @@ import (
 	"github.com/oklog/ulid/v2"
 
 	"intumwa/billing"
-	"intumwa/internal/postgres"
 )
 
 const (
@@ -44,8 +43,7 @@ func (w *writer) resolve(ctx context.Context, requests []*request, doubt *inDoub
 }
 
 // tookEffect finds out whether a COMMIT without a response took effect. It waits until the server process that ran it has
-// ended (its connection is closed, but it may still read what was sent) and its writes are safe, then looks for their
-// ULIDs. A process of another database, or one that began later, has the number by chance: after a failover, or a restart
+// ended (its connection is closed, but it may still read what was sent), then looks for the ULIDs that it wrote. A process of another database, or one that began later, has the number by chance: after a failover, or a restart
 // in a container.
 func (w *writer) tookEffect(ctx context.Context, group *written) (bool, error) {
 	var refs []ulid.ULID
@@ -60,12 +58,8 @@ func (w *writer) tookEffect(ctx context.Context, group *written) (bool, error) {
 		err := w.pool.QueryRow(ctx, `SELECT EXISTS (SELECT FROM pg_stat_activity WHERE pid = $1::bigint AND datname = current_database()
 			AND (backend_start > clock_timestamp() - $2::interval) IS NOT TRUE)`, group.backend, time.Since(group.began)-time.Second).Scan(&runs)
 		if err == nil && !runs {
-			err = postgres.Confirm(ctx, w.pool)
 			var known map[ulid.ULID]int64
-			if err == nil {
-				known, err = w.messages.Known(ctx, refs)
-			}
-			if err == nil {
+			if known, err = w.messages.Known(ctx, refs); err == nil {
 				group.find(known)
 				return len(known) > 0, nil
 			}

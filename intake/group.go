@@ -9,6 +9,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"intumwa/internal/postgres"
 )
 
@@ -106,7 +108,7 @@ func (g *groups) try(ctx context.Context, requests []*request, patience time.Dur
 func (g *groups) awaitCommits(requests []*request) error {
 	ctx, cancel := context.WithTimeout(context.Background(), min(commitTimeout, timeLeft(requests)))
 	defer cancel()
-	if err := postgres.Confirm(ctx, g.pool); err != nil {
+	if err := postgres.Confirmed(ctx, g.pool, func(pgx.Tx) error { return nil }); err != nil {
 		return fmt.Errorf("%w: %w", ErrUnavailable, err)
 	}
 	g.hanging.Store(false)

@@ -42,20 +42,10 @@ func (k *keys) replay(ctx context.Context, user int64, key *Key) (answer Answer,
 	if key == nil {
 		return Answer{}, false, nil
 	}
-	_, _, known, err := k.answered(ctx, user, key.Name)
-	if err != nil || !known {
-		return Answer{}, false, err
-	}
-	// The row may be visible and still be lost with its server.
-	if err := postgres.Confirm(ctx, k.pool); err != nil {
-		return Answer{}, false, fmt.Errorf("%w: looking up an idempotency key: %w", ErrOutcomeUnknown, err)
-	}
 	request, body, known, err := k.answered(ctx, user, key.Name)
 	switch {
-	case err != nil:
-		return Answer{}, false, fmt.Errorf("%w: %w", ErrOutcomeUnknown, err)
-	case !known:
-		return Answer{}, false, nil
+	case err != nil || !known:
+		return Answer{}, false, err
 	case !bytes.Equal(request, key.Request[:]):
 		return Answer{}, true, ErrKeyReused
 	}
@@ -63,15 +53,24 @@ func (k *keys) replay(ctx context.Context, user int64, key *Key) (answer Answer,
 	return Answer{Body: body, Replayed: true}, true, nil
 }
 
-// answered reads the request of a key and its response; known is false when there is none, or the key's life is over.
+// answered reads the request of a key and its response, when a failover cannot take it back; known is false when there is
+// none, or the key's life is over. A key without a response costs no commit.
 func (k *keys) answered(ctx context.Context, user int64, key string) (request, body []byte, known bool, err error) {
-	err = k.pool.QueryRow(ctx, `SELECT request, answer FROM idempotency_keys
-		WHERE user_id = $1 AND key = $2 AND created_at > now() - $3::interval`, user, key, k.opts.KeyLife).Scan(&request, &body)
-	if errors.Is(err, pgx.ErrNoRows) {
-		return nil, nil, false, nil
+	read := func(db postgres.DB) error {
+		err := db.QueryRow(ctx, `SELECT request, answer FROM idempotency_keys
+			WHERE user_id = $1 AND key = $2 AND created_at > now() - $3::interval`, user, key, k.opts.KeyLife).Scan(&request, &body)
+		if errors.Is(err, pgx.ErrNoRows) {
+			request, body, err = nil, nil, nil
+		}
+		return err
+	}
+	doubt := ErrUnavailable
+	if err = read(k.pool); err == nil && body != nil {
+		doubt = ErrOutcomeUnknown
+		err = postgres.Confirmed(ctx, k.pool, func(tx pgx.Tx) error { return read(tx) })
 	}
 	if err != nil {
-		return nil, nil, false, fmt.Errorf("%w: looking up an idempotency key: %w", ErrUnavailable, err)
+		return nil, nil, false, fmt.Errorf("%w: looking up an idempotency key: %w", doubt, err)
 	}
 	return request, body, body != nil, nil
 }

@@ -222,16 +222,21 @@ func concatRefs(ctx context.Context, tx pgx.Tx, messages []*Message) ([]*int16, 
 		RETURNING sender, phone_number, last`, senders, numbers, counts)
 }
 
-// Known returns which of the ULIDs are recorded, as a message or as a batch, with the message's id (0: it is a batch).
-// Use it after a COMMIT without an answer.
+// Known returns which of the ULIDs are recorded, as a message or as a batch, with the message's id (0: it is a batch). Use
+// it after a COMMIT without an answer: what it returns can be told, because a failover cannot take it back
+// ([postgres.Confirmed]). It waits until the database commits.
 func (s *Store) Known(ctx context.Context, ulids []ulid.ULID) (map[ulid.ULID]int64, error) {
 	args := make([][16]byte, len(ulids))
 	for i, id := range ulids {
 		args[i] = id
 	}
-	known := make(map[ulid.ULID]int64, len(ulids))
+	var known map[ulid.ULID]int64
 	var name pgtype.UUID
 	var id int64
-	return known, postgres.Each(ctx, s.pool, "looking up ULIDs", []any{&name, &id}, func() error { known[name.Bytes] = id; return nil },
-		`SELECT ulid, id FROM messages WHERE ulid = ANY($1) UNION ALL SELECT ulid, 0 FROM batches WHERE ulid = ANY($1)`, args)
+	err := postgres.Confirmed(ctx, s.pool, func(tx pgx.Tx) error {
+		known = make(map[ulid.ULID]int64, len(ulids))
+		return postgres.Each(ctx, tx, "looking up ULIDs", []any{&name, &id}, func() error { known[name.Bytes] = id; return nil },
+			`SELECT ulid, id FROM messages WHERE ulid = ANY($1) UNION ALL SELECT ulid, 0 FROM batches WHERE ulid = ANY($1)`, args)
+	})
+	return known, err
 }

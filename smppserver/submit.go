@@ -84,7 +84,7 @@ func (s *Server) accept(b *bind, r *smpp.Request, m intake.Submit) bool {
 	}
 	id, err := s.rooms.Intake.Submit(ctx, holder, m)
 	if errors.Is(err, intake.ErrOutcomeUnknown) {
-		err = s.outcome(b, id)
+		err = s.outcome(b.account, id)
 	}
 	switch {
 	case errors.Is(err, intake.ErrOutcomeUnknown):
@@ -122,20 +122,21 @@ const unknownWithin = 6 * time.Second
 // Waits of outcome.
 const (
 	outcomeWithin = 30 * time.Second
+	outcomeTry    = 10 * time.Second // one look, which waits for the standby
 	outcomeEvery  = time.Second
 )
 
-// outcome looks for a message whose COMMIT got no answer: nil if it was accepted.
-func (s *Server) outcome(b *bind, id ulid.ULID) error {
+// outcome looks for a message whose COMMIT got no answer: nil if it was accepted, and a failover cannot take it back.
+func (s *Server) outcome(key int64, id ulid.ULID) error {
 	for end := time.Now().Add(outcomeWithin); time.Now().Before(end); time.Sleep(outcomeEvery) {
-		ctx, cancel := context.WithTimeout(context.Background(), outcomeEvery)
+		ctx, cancel := context.WithTimeout(context.Background(), min(outcomeTry, time.Until(end)))
 		known, err := s.rooms.Messages.Known(ctx, []ulid.ULID{id})
 		cancel()
 		if err == nil && known[id] != 0 {
 			return nil
 		}
 	}
-	s.log.Warn("the outcome of a submit_sm is unknown", "event", "smpp_outcome_unknown", "key_id", b.account, "id", id)
+	s.log.Warn("the outcome of a submit_sm is unknown", "event", "smpp_outcome_unknown", "key_id", key, "id", id)
 	return intake.ErrOutcomeUnknown
 }
 

@@ -38,7 +38,13 @@ type bank struct {
 
 func newBank(t testing.TB, credits int64, limits accounts.SMPPLimits) *bank {
 	t.Helper()
-	w := &bank{TB: t, pool: testenv.Pool(t)}
+	return newBankOn(t, testenv.Pool(t), credits, limits)
+}
+
+// newBankOn is newBank in a database of the test's own.
+func newBankOn(t testing.TB, pool *pgxpool.Pool, credits int64, limits accounts.SMPPLimits) *bank {
+	t.Helper()
+	w := &bank{TB: t, pool: pool}
 	w.users = accounts.New(w.pool, accounts.Options{TestSender: "TEST", OTPKey: []byte("key")})
 	ctx := context.Background()
 	w.exec(`INSERT INTO users (email, name, password_hash) VALUES ('a@example.com', 'a', 'none')`)

@@ -50,7 +50,7 @@ func (e *PlaceExpired) Error() string { return "events after this place are gone
 // starts the recording of its events; earlier ones are made of its messages (Options.History).
 //
 // Positions are given to committed events only, one transaction of a company after the other, so no event ever appears
-// before a place that was returned. An event is returned after a commit that wrote something (postgres.Confirm).
+// before a place that was returned. An event is returned after a commit that wrote something (postgres.ConfirmWith).
 // Without events Pull writes nothing, except the time of the call at most every five minutes.
 func (w *Webhooks) Pull(ctx context.Context, company sms.CompanyID, after Place, limit int) (page []Pulled, next Place, err error) {
 	ctx, cancel := context.WithTimeout(ctx, pullWithin)

@@ -280,19 +280,22 @@ func (p *Primary) watch(pool *pgxpool.Pool) {
 	p.pools = append(p.pools, pool)
 }
 
-// Confirm returns when everything that was visible before is as safe as an acknowledged commit: on the synchronous
-// standby, where there is one. A row can be visible earlier: a COMMIT whose client was cut off ends without the
-// standby. So confirm, then read, what a customer gets after a COMMIT without a response; with pools that share a
-// [Primary] both go to one server, or the second to the new primary.
-func Confirm(ctx context.Context, pool *pgxpool.Pool) error {
-	if _, err := pool.Exec(ctx, confirm); err != nil {
-		return fmt.Errorf("%s: %w", confirming, err)
-	}
-	return nil
+// Confirmed calls read in a transaction. It returns nil when what read saw is as safe as an acknowledged commit: on the
+// synchronous standby, where there is one. A row can be visible earlier: a COMMIT whose client was cut off ends without
+// the standby. So whoever tells somebody what became of a COMMIT without a response reads it here. The transaction writes,
+// so its COMMIT proves the earlier ones, and read and proof are of one server. read must reset the outer variables that it
+// sets.
+func Confirmed(ctx context.Context, pool *pgxpool.Pool, read func(tx pgx.Tx) error) error {
+	return InTx(ctx, pool, func(tx pgx.Tx) error {
+		if err := read(tx); err != nil {
+			return err
+		}
+		return ConfirmWith(ctx, tx)
+	})
 }
 
-// ConfirmWith makes the COMMIT of tx do the work of [Confirm] without a round trip, even if tx writes nothing else: a
-// transaction without writes waits for no standby.
+// ConfirmWith makes the COMMIT of tx do the work of [Confirmed], even if tx writes nothing else: a transaction without
+// writes waits for no standby. It costs no round trip.
 func ConfirmWith(ctx context.Context, tx pgx.Tx) error {
 	b := &pgx.Batch{}
 	b.Queue(confirm)

@@ -207,6 +207,24 @@ func TestTakeFromFullBind(t *testing.T) {
 	w.want("without room", w.take("p0", map[int64]int{1: 10}), 1)
 }
 
+// TestDropAtOnce: processes that drop at once leave as many as may wait.
+func TestDropAtOnce(t *testing.T) {
+	w := newTown(t)
+	w.exec(`INSERT INTO smpp_deliveries (account, phone_number, address, at, body) SELECT 1, '+25779000001', 'ACME', now(), 'x' FROM generate_series(1, 3000)`)
+	var all sync.WaitGroup
+	for range 4 {
+		all.Go(func() {
+			if _, _, err := w.Drop(context.Background(), time.Hour, 2500); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	if waiting, err := w.Waiting(t.Context()); err != nil || waiting[1].Number != 2500 {
+		t.Errorf("%d wait, %v", waiting[1].Number, err)
+	}
+}
+
 // TestDrop: old deliveries go, and the oldest of a key beyond its number.
 func TestDrop(t *testing.T) {
 	w := newTown(t)

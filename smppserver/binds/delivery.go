@@ -159,8 +159,9 @@ const (
 // dropAtOnce is how many deliveries one call of Drop deletes of a key.
 const dropAtOnce = 10_000
 
-// Drop deletes deliveries that are older than life, and the oldest of each key that has more than most. It returns how many
-// of each kind, up to some thousands; call it again while there are.
+// Drop deletes deliveries that are older than life, and of each key those that are not among its latest most. It returns how
+// many of each kind, up to some thousands; call it again while there are. It deletes by place and not by number: however many
+// processes call it at once, the latest most stay.
 func (s *Store) Drop(ctx context.Context, life time.Duration, most int64) (old, excess int64, err error) {
 	tag, err := s.pool.Exec(ctx, `DELETE FROM smpp_deliveries WHERE id IN (SELECT id FROM smpp_deliveries
 		WHERE created_at < now() - $1::interval ORDER BY created_at LIMIT $2 FOR UPDATE SKIP LOCKED)`, life, dropAtOnce)
@@ -177,7 +178,8 @@ func (s *Store) Drop(ctx context.Context, life time.Duration, most int64) (old, 
 			continue
 		}
 		tag, err := s.pool.Exec(ctx, `DELETE FROM smpp_deliveries WHERE id IN (SELECT id FROM smpp_deliveries
-			WHERE account = $1 ORDER BY due_at, id LIMIT $2 FOR UPDATE SKIP LOCKED)`, account, min(q.Number-most, dropAtOnce))
+			WHERE account = $1 AND (due_at, id) <= (SELECT due_at, id FROM smpp_deliveries WHERE account = $1 ORDER BY due_at DESC, id DESC OFFSET $2 LIMIT 1)
+			ORDER BY due_at, id LIMIT $3 FOR UPDATE SKIP LOCKED)`, account, most, dropAtOnce)
 		if err != nil {
 			return old, excess, fmt.Errorf("deleting deliveries of key %d beyond %d: %w", account, most, err)
 		}
