@@ -218,7 +218,8 @@ func (a *Accounts) EndSession(ctx context.Context, userID, id int64) error {
 
 // EndSessions ends all of a user's sessions except one (0: all).
 func (a *Accounts) EndSessions(ctx context.Context, userID, but int64) error {
-	_, err := exec(ctx, a.pool, fmt.Sprintf("ending the sessions of user %d", userID), `delete from sessions where user_id = $1 and id <> $2`, userID, but)
+	_, err := exec(ctx, a.pool, fmt.Sprintf("ending the sessions of user %d", userID), `with ended as (delete from sessions where user_id = $1 and id <> $2)
+		select `+postgres.Confirming, userID, but) // a COMMIT without an answer may have ended them
 	return err
 }
 

@@ -1,12 +1,15 @@
 package api
 
 import (
+	"context"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/gin-gonic/gin"
 	"github.com/oklog/ulid/v2"
 
+	"intumwa/internal/postgres"
 	"intumwa/messages"
 	"intumwa/sms"
 )
@@ -65,6 +68,9 @@ func (a *API) messages(c *gin.Context, q *query, filter messages.Filter) (page[m
 	}
 	ctx := c.Request.Context()
 	rows, next, err := a.Messages.List(ctx, companyID(c), filter, q.before, q.limit)
+	if err == nil {
+		rows, err = a.accepted(ctx, rows)
+	}
 	var histories map[int64]messages.History
 	if err == nil {
 		ids := make([]int64, len(rows))
@@ -74,6 +80,34 @@ func (a *API) messages(c *gin.Context, q *query, filter messages.Filter) (page[m
 		histories, err = a.Messages.HistoriesOf(ctx, ids)
 	}
 	return pageOf(q, rows, next, err, func(r *messages.Record) messageView { return viewOf(*r, histories[r.ID]) })
+}
+
+const (
+	doubtFor      = 10 * time.Minute // in which a client looks up what became of a send
+	acceptedAfter = 5 * time.Second  // a look-up waits for the standby
+)
+
+// accepted returns the messages that may be listed. After the refusal outcome_unknown a client learns from the list whether
+// its send was accepted, so a message of the last minutes that has not got further is listed only when the standby has it.
+func (a *API) accepted(ctx context.Context, rows []messages.Record) ([]messages.Record, error) {
+	young := postgres.Now().Add(-doubtFor)
+	inDoubt := func(r *messages.Record) bool { return r.Status == sms.Pending && r.CreatedAt.After(young) }
+	var doubtful []ulid.ULID
+	for i := range rows {
+		if inDoubt(&rows[i]) {
+			doubtful = append(doubtful, rows[i].ULID)
+		}
+	}
+	if doubtful == nil {
+		return rows, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, acceptedAfter)
+	defer cancel()
+	known, err := a.Messages.Known(ctx, doubtful)
+	if err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(rows, func(r messages.Record) bool { return inDoubt(&r) && known[r.ULID] == 0 }), nil
 }
 
 // phoneNumber returns the parameter phone_number; empty when it is missing.

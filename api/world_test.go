@@ -54,13 +54,17 @@ type worldOptions struct {
 	FailedLogins  int // wrong tokens an address, not limited if 0
 	Intake        func(*intake.Options)
 	Line          *testenv.Line // when not nil, becomes intake's connection to the database
+	Pool          *pgxpool.Pool // the database; nil: one of the tests'
 	Accounts      func(*accounts.Options)
 }
 
 // newWorld starts a gateway with a carrier for 6x and one for 7x, none for 29.
 func newWorld(t testing.TB, o worldOptions) *world {
 	t.Helper()
-	w := &world{t: t, pool: testenv.Pool(t), tokens: map[string]string{}, users: map[string]int64{}, company: map[string]int64{}}
+	w := &world{t: t, pool: o.Pool, tokens: map[string]string{}, users: map[string]int64{}, company: map[string]int64{}}
+	if w.pool == nil {
+		w.pool = testenv.Pool(t)
+	}
 	rdb, prefix := testenv.Redis(t)
 	if o.Limit == 0 {
 		o.Limit = 100_000

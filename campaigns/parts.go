@@ -198,8 +198,11 @@ func (c *Campaigns) Continue(ctx context.Context, company sms.CompanyID, id ulid
 	if err != nil {
 		return err
 	}
-	if reason, err := c.Paused(ctx, &made, &batch); err != nil || reason == "" {
+	switch reason, err := c.Paused(ctx, &made, &batch); {
+	case err != nil:
 		return err
+	case reason == "": // a COMMIT without an answer may have ended the pause
+		return postgres.Confirmed(ctx, c.Pool, func(pgx.Tx) error { return nil })
 	}
 	if _, err := c.Pool.Exec(ctx, `update campaigns set paused = '', continued_by = $2, taken_until = now() where ulid = $1`, made.key(), user); err != nil {
 		return fmt.Errorf("continuing a campaign: %w", err)

@@ -78,7 +78,10 @@ func (in *Intake) judge(ctx context.Context, do func(ctx context.Context, tx pgx
 // Feedback records a customer's report on a message.
 func (in *Intake) Feedback(ctx context.Context, f verifications.Feedback) error {
 	err := in.inTurn(ctx, func(ctx context.Context, tx pgx.Tx) error {
-		_, err := in.opts.Verifications.Report(ctx, tx, f)
+		changed, err := in.opts.Verifications.Report(ctx, tx, f)
+		if err == nil && !changed { // it is a repetition, perhaps after a COMMIT without an answer
+			err = postgres.ConfirmWith(ctx, tx)
+		}
 		return err
 	})
 	if err != nil {

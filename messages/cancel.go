@@ -66,12 +66,14 @@ func QueuedOf(ctx context.Context, db postgres.DB, id ulid.ULID) (q Queued, err 
 }
 
 // AwaitNoMore closes the selected batches to further recipients, after transactions that are adding some. It is a
-// transaction of its own: it locks no batch while the caller waits for a balance.
+// transaction of its own: it locks no batch while the caller waits for a balance. Its commit proves that of an earlier call
+// ([postgres.Confirming]).
 func (s *Store) AwaitNoMore(ctx context.Context, q Queued) error {
 	if q.Message != 0 {
 		return nil
 	}
-	if _, err := s.pool.Exec(ctx, `UPDATE batches SET awaited = 0 WHERE company_id = $2 AND awaited > 0 AND ($1::bigint = 0 OR id = $1)`, q.Batch, q.Company); err != nil {
+	if _, err := s.pool.Exec(ctx, `WITH closed AS (UPDATE batches SET awaited = 0 WHERE company_id = $2 AND awaited > 0 AND ($1::bigint = 0 OR id = $1))
+		SELECT `+postgres.Confirming, q.Batch, q.Company); err != nil {
 		return fmt.Errorf("closing batches: %w", err)
 	}
 	return nil

@@ -137,7 +137,7 @@ func (a Actor) note(ctx context.Context, done act) error {
 
 func (a Actor) record(ctx context.Context, tx pgx.Tx, done act) error {
 	if done.name == "" || done.before != nil && !done.hidden && reflect.DeepEqual(done.before, done.after) {
-		return nil
+		return postgres.ConfirmWith(ctx, tx) // a COMMIT without an answer may have changed it, and be on no standby
 	}
 	if done.reason != "" {
 		text, err := json.Marshal(done.after)

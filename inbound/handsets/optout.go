@@ -51,13 +51,15 @@ func (s *Store) OptOut(ctx context.Context, company sms.CompanyID, entries []Opt
 	for i, e := range entries {
 		numbers[i], senders[i], sources[i] = string(e.Number), e.Sender, string(e.Source)
 	}
-	tag, err := s.pool.Exec(ctx, `INSERT INTO opt_outs (company_id, phone_number, sender, source)
-		SELECT $1, n, f, s FROM unnest($2::text[], $3::text[], $4::text[]) u(n, f, s) ON CONFLICT DO NOTHING`,
-		int64(company), numbers, senders, sources)
+	// An entry that is there may be of a COMMIT without an answer, which no standby has yet.
+	err = s.pool.QueryRow(ctx, `WITH added AS (INSERT INTO opt_outs (company_id, phone_number, sender, source)
+			SELECT $1, n, f, s FROM unnest($2::text[], $3::text[], $4::text[]) u(n, f, s) ON CONFLICT DO NOTHING RETURNING 1)
+		SELECT count(*), CASE WHEN count(*) < $5 THEN `+postgres.Confirming+` END FROM added`,
+		int64(company), numbers, senders, sources, len(entries)).Scan(&added, nil)
 	if err != nil {
 		return 0, fmt.Errorf("entering %d numbers into the opt-out list of company %d: %w", len(entries), company, err)
 	}
-	return tag.RowsAffected(), nil
+	return added, nil
 }
 
 // OptOutWithin is OptOut for the company's own entries; ErrListFull when the list has MaxOptOuts. A list with room is

@@ -302,7 +302,10 @@ func ConfirmWith(ctx context.Context, tx pgx.Tx) error {
 	return Later(ctx, tx, confirming, b)
 }
 
+// Confirming is a call in SQL that makes the COMMIT of its statement's transaction do the work of [Confirmed].
+const Confirming = `pg_logical_emit_message(true, 'intumwa', '')`
+
 const (
-	confirm    = `SELECT pg_logical_emit_message(true, 'intumwa', '')`
+	confirm    = `SELECT ` + Confirming
 	confirming = "waiting until what was written is safe"
 )
