@@ -152,7 +152,7 @@ func TestOptOutsAreCounted(t *testing.T) {
 type counts struct{ n atomic.Int64 }
 
 func (c *counts) TraceQueryStart(ctx context.Context, _ *pgx.Conn, data pgx.TraceQueryStartData) context.Context {
-	if strings.Contains(data.SQL, "count(*)") {
+	if strings.HasPrefix(data.SQL, "SELECT count(*)") {
 		c.n.Add(1)
 	}
 	return ctx

@@ -132,6 +132,9 @@ func poolConfig(url string, opts Options) (*pgxpool.Config, error) {
 		primary = NewPrimary(nil)
 	}
 	primary.guard(cfg.ConnConfig)
+	if opts.Name == "" { // else Attend may end its waits
+		cfg.ConnConfig.OnNotice = noteAlone
+	}
 	cfg.BeforeConnect = primary.prefer
 
 	params := cfg.ConnConfig.RuntimeParams

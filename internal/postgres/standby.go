@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
@@ -30,6 +31,27 @@ func Unsafe(ctx context.Context, pool *pgxpool.Pool) (why string, err error) {
 		return "synchronous_commit is " + commit + ": no commit waits for a standby", nil
 	}
 	return "", nil
+}
+
+// errAlone is the error of a COMMIT whose wait for the standby somebody cancelled (pg_cancel_backend).
+var errAlone = fmt.Errorf("%w, which was cancelled: it took effect on this server alone", ErrStandbyAway)
+
+// alone is the key of a connection's note that a COMMIT is on its server alone.
+const alone = "intumwa: alone"
+
+// noteAlone hears PostgreSQL's warning that a wait for the standby was cancelled. The COMMIT is acknowledged nevertheless.
+// The function's name is the same in every language.
+func noteAlone(conn *pgconn.PgConn, n *pgconn.Notice) {
+	if n.Routine == "SyncRepWaitForLSN" {
+		conn.CustomData()[alone] = true
+	}
+}
+
+// takeAlone returns whether there is such a note, and deletes it.
+func takeAlone(conn *pgx.Conn) bool {
+	notes := conn.PgConn().CustomData()
+	defer delete(notes, alone)
+	return notes[alone] != nil
 }
 
 // attendEvery is how often Attendance looks.

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"intumwa/internal/postgres"
 	"intumwa/internal/testenv"
 )
@@ -23,7 +25,8 @@ func TestCommitWaitsForStandby(t *testing.T) {
 	if _, err := named.Exec(ctx, `CREATE TABLE changed (id int)`); err != nil {
 		t.Fatal(err)
 	}
-	testenv.NewStandby(t, server).Away()
+	standby := testenv.NewStandby(t, server)
+	standby.Away()
 	if err := postgres.TryCommit(ctx, named, patience); !errors.Is(err, postgres.ErrStandbyAway) || !strings.Contains(err.Error(), "a commit waits for a standby: absent (synchronous_standby_names)") {
 		t.Errorf("a commit that waits: %v", err)
 	}
@@ -46,6 +49,22 @@ func TestCommitWaitsForStandby(t *testing.T) {
 	var changed int
 	if err := named.QueryRow(ctx, `SELECT count(*) FROM changed`).Scan(&changed); err != nil || changed != 2 {
 		t.Errorf("%d changes are made, %v", changed, err)
+	}
+	serving := open(t, server.URL(), postgres.Options{MaxConns: 1})
+	answer := make(chan error, 1)
+	go func() {
+		answer <- postgres.InTx(ctx, serving, func(tx pgx.Tx) error {
+			_, err := tx.Exec(ctx, `INSERT INTO changed VALUES (3)`)
+			return err
+		})
+	}()
+	standby.Until("a transaction waits", func() bool { return standby.Waiting() == 1 }, answer)
+	standby.Cancel()
+	if err := <-answer; !errors.Is(err, postgres.ErrStandbyAway) || postgres.RolledBack(err) {
+		t.Errorf("a transaction whose wait was cancelled: %v", err)
+	}
+	if err := postgres.InTx(ctx, serving, func(tx pgx.Tx) error { return tx.QueryRow(ctx, `SELECT 1`).Scan(new(int)) }); err != nil {
+		t.Errorf("the next transaction of its session: %v", err)
 	}
 	reader := open(t, server.URL(), postgres.Options{ReadOnly: true, MaxConns: 1})
 	if _, err := reader.Exec(ctx, `INSERT INTO changed VALUES (2)`); postgres.SQLState(err) != "25006" {

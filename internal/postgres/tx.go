@@ -37,6 +37,7 @@ func Begin(ctx context.Context, pool *pgxpool.Pool) (*Tx, error) {
 	if err != nil {
 		return nil, err
 	}
+	takeAlone(conn.Conn()) // of an earlier statement
 	return &Tx{conn: conn}, nil
 }
 
@@ -207,7 +208,8 @@ func (r firstRow) Scan(dest ...any) error {
 }
 
 // Commit runs the statements left for later and commits. When one of them failed, nothing was committed. After any
-// error that is not PostgreSQL's own response the outcome is unknown.
+// error that is not PostgreSQL's own response the outcome is unknown; so it is if somebody cancelled the wait for the
+// standby ([ErrStandbyAway]).
 func (t *Tx) Commit(ctx context.Context) error {
 	if t.closed {
 		return pgx.ErrTxClosed
@@ -222,6 +224,9 @@ func (t *Tx) Commit(ctx context.Context) error {
 	tag, err := results.Exec()
 	if err = errors.Join(err, results.Close()); err == nil && tag.String() != "COMMIT" {
 		err = pgx.ErrTxCommitRollback
+	}
+	if takeAlone(t.conn.Conn()) && err == nil {
+		err = errAlone
 	}
 	t.release()
 	if err == nil {

@@ -102,6 +102,16 @@ func (s *Standby) GiveUp() {
 	}
 }
 
+// Cancel ends the waits of all COMMITs as an operator's pg_cancel_backend does: their clients get a response.
+func (s *Standby) Cancel() {
+	s.t.Helper()
+	for _, pid := range s.waiting() {
+		if _, err := s.admin.Exec(s.t.Context(), `SELECT pg_cancel_backend($1)`, pid); err != nil {
+			s.t.Fatal(err)
+		}
+	}
+}
+
 // Until waits until a condition holds, and fails the test if a response comes first.
 func (s *Standby) Until(what string, holds func() bool, answer <-chan error) {
 	s.t.Helper()

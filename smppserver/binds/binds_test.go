@@ -207,20 +207,24 @@ func TestTakeFromFullBind(t *testing.T) {
 	w.want("without room", w.take("p0", map[int64]int{1: 10}), 1)
 }
 
-// TestDropAtOnce: processes that drop at once leave as many as may wait.
+// TestDropAtOnce: what another process is dropping is not dropped twice: as many stay as may wait.
 func TestDropAtOnce(t *testing.T) {
 	w := newTown(t)
-	w.exec(`INSERT INTO smpp_deliveries (account, phone_number, address, at, body) SELECT 1, '+25779000001', 'ACME', now(), 'x' FROM generate_series(1, 3000)`)
-	var all sync.WaitGroup
-	for range 4 {
-		all.Go(func() {
-			if _, _, err := w.Drop(context.Background(), time.Hour, 2500); err != nil {
-				t.Error(err)
-			}
-		})
+	w.exec(`INSERT INTO smpp_deliveries (account, phone_number, address, at, body) SELECT 1, '+25779000001', 'ACME', now(), 'x' FROM generate_series(1, 30)`)
+	if err := pgx.BeginFunc(t.Context(), w.pool, func(tx pgx.Tx) error {
+		_, err := tx.Exec(t.Context(), `DELETE FROM smpp_deliveries WHERE id IN (SELECT id FROM smpp_deliveries ORDER BY due_at, id LIMIT 4)`)
+		if err != nil {
+			return err
+		}
+		_, excess, err := w.Drop(t.Context(), time.Hour, 25)
+		if excess != 1 {
+			t.Errorf("%d too many while another process drops 4 of 5", excess)
+		}
+		return err
+	}); err != nil {
+		t.Fatal(err)
 	}
-	all.Wait()
-	if waiting, err := w.Waiting(t.Context()); err != nil || waiting[1].Number != 2500 {
+	if waiting, err := w.Waiting(t.Context()); err != nil || waiting[1].Number != 25 {
 		t.Errorf("%d wait, %v", waiting[1].Number, err)
 	}
 }
