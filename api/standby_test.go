@@ -41,10 +41,10 @@ func TestToldIsOnTheStandby(t *testing.T) {
 	}
 	requests := []struct{ method, path, body string }{
 		{"POST", "/v1/sms", one},
-		{"GET", "/v1/sms?phone_number=79123456", ""},
 		{"POST", "/v1/opt-outs", `{"phone_number":"79123458"}`},
 		{"POST", "/v1/sms/" + sent.ID + "/feedback", `{"converted":true}`},
 		{"DELETE", "/v1/batches/" + batch.ID, ""},
+		{"GET", "/v1/sms?phone_number=79123456", ""},
 	}
 	ask := func(n int) reply {
 		if n == 0 {
@@ -58,22 +58,20 @@ func TestToldIsOnTheStandby(t *testing.T) {
 		}
 	}
 	standby := testenv.NewStandby(t, server)
-	standby.Away()
-	answers := make(chan error, len(requests))
-	for n := range requests {
+	for n, r := range requests {
+		standby.Away()
+		answer := make(chan error, 1)
 		go func() {
 			if got := ask(n); got.status >= 300 {
-				answers <- fmt.Errorf("%v: %d %s", requests[n], got.status, got.body)
+				answer <- fmt.Errorf("%d %s", got.status, got.body)
 				return
 			}
-			answers <- nil
+			answer <- nil
 		}()
-	}
-	standby.Until("all wait for the standby", func() bool { return standby.Waiting() == len(requests) }, answers)
-	standby.Back()
-	for range requests {
-		if err := <-answers; err != nil {
-			t.Error(err)
+		standby.Until(r.method+" "+r.path+" waits for the standby", func() bool { return standby.Waiting() == 1 }, answer)
+		standby.Back()
+		if err := <-answer; err != nil {
+			t.Errorf("%s %s, when it is safe: %v", r.method, r.path, err)
 		}
 	}
 }
