@@ -22,6 +22,8 @@ type batchView struct {
 	// Only if they were given.
 	SendAt   *string `json:"send_at,omitempty"`
 	ExpireAt *string `json:"expire_at,omitempty"`
+
+	LeftOut map[string]int `json:"left_out,omitempty"` // of a campaign, by reason
 }
 
 // counts are a batch's messages by status.
@@ -37,7 +39,7 @@ func (a *API) getBatch(c *gin.Context) (batchView, error) {
 	return batchView{
 		BatchID: batch.ULID, Status: "queued", Sender: batch.Sender, RecipientsCount: batch.Recipients, ItemCount: batch.Segments,
 		Counts:    counts{Pending: batch.Counts[sms.Pending], Sent: batch.Counts[sms.Sent], Failed: batch.Counts[sms.Failed]},
-		CreatedAt: timestamp(batch.CreatedAt), State: batch.State(), SendAt: timestampIfAny(batch.SendAt), ExpireAt: timestampIfAny(batch.ExpireAt),
+		CreatedAt: timestamp(batch.CreatedAt), State: batch.State(), SendAt: timestampIfAny(batch.SendAt), ExpireAt: timestampIfAny(batch.ExpireAt), LeftOut: batch.LeftOut,
 	}, err
 }
 

@@ -57,7 +57,12 @@ func (c *Campaigns) Begin(ctx context.Context, p *accounts.Principal, made *Camp
 	case err != nil:
 		return fmt.Errorf("taking a campaign: %w", err)
 	}
-	left, err := c.sendPart(ctx, p, made, 0, sums.Recipients, at)
+	first, _, err := c.part(ctx, made, 0, sums.Recipients)
+	left := sums.Recipients - len(first.Recipients)
+	if err == nil {
+		first.Schedule = intake.Schedule{SendAt: at}
+		err = c.sendPart(ctx, p, first)
+	}
 	if err == nil {
 		return c.parted(ctx, made, left)
 	}
@@ -67,32 +72,92 @@ func (c *Campaigns) Begin(ctx context.Context, p *accounts.Principal, made *Camp
 	return err
 }
 
-// sendPart sends the part after the first sent recipients, and returns how many are left.
-func (c *Campaigns) sendPart(ctx context.Context, p *accounts.Principal, made *Campaign, sent, awaited int, at time.Time) (left int, err error) {
+// part returns the part after the first sent recipients, and the N of its rows.
+func (c *Campaigns) part(ctx context.Context, made *Campaign, sent, awaited int) (b intake.Batch, ns []int, err error) {
 	size := min(partSize, awaited)
-	recipients, err := c.recipients(ctx, made, sent, size)
-	if err != nil {
-		return awaited, err
-	}
-	if len(recipients) < size {
-		return awaited, fmt.Errorf("campaign %s has %d recipients from %d on, not %d", made.ID, len(recipients), sent, size)
+	b = intake.Batch{Name: made.Name, CostCenter: made.CostCenter, Sender: made.Sender, Template: sms.ParseColumns(made.Template),
+		Part: &intake.Part{Of: made.ID, Further: sent > 0, Awaited: awaited - size}}
+	b.Recipients, ns, err = c.recipients(ctx, made, sent, size)
+	if err == nil && len(ns) < size {
+		err = fmt.Errorf("campaign %s has %d recipients from %d on, not %d", made.ID, len(ns), sent, size)
 	}
 	name := "dashboard-campaign-" + made.ID.String() + "-" + strconv.Itoa(sent)
-	_, err = c.Intake.SendBatch(intake.WithChannel(ctx, messages.Page), p, intake.Batch{Name: made.Name, CostCenter: made.CostCenter, Schedule: intake.Schedule{SendAt: at}, Sender: made.Sender,
-		Template: sms.ParseColumns(made.Template), Recipients: recipients, Part: &intake.Part{Of: made.ID, Further: sent > 0, Awaited: awaited - size},
-		Key: &intake.Key{Name: name, Request: sha256.Sum256([]byte(name))}}) // with the key, limits on repeated texts count it once
-	if err != nil {
-		return awaited, err
-	}
-	return awaited - size, nil
+	b.Key = &intake.Key{Name: name, Request: sha256.Sum256([]byte(name))} // with the key, limits on repeated texts count it once
+	return b, ns, err
 }
 
-// parted releases a campaign after an accepted part, and deletes it after the last.
+func (c *Campaigns) sendPart(ctx context.Context, p *accounts.Principal, part intake.Batch) error {
+	_, err := c.Intake.SendBatch(intake.WithChannel(ctx, messages.Page), p, part)
+	return err
+}
+
+// sendFurther sends the next part of a batch that p sends, and returns how many recipients are left. It leaves out those
+// because of whom intake refuses the part: one must not stop the others.
+func (c *Campaigns) sendFurther(ctx context.Context, p *accounts.Principal, made *Campaign, batch *messages.BatchRecord) (left int, err error) {
+	for batch.Awaited > 0 {
+		part, ns, err := c.part(ctx, made, batch.Recipients, batch.Awaited)
+		if err != nil {
+			return batch.Awaited, err
+		}
+		part.Schedule = intake.Schedule{SendAt: batch.SendAt}
+		err = c.sendPart(ctx, p, part)
+		one, because := errors.AsType[*intake.AtRecipient](err)
+		if !because {
+			return part.Part.Awaited, err
+		}
+		out := map[int]sms.Refusal{one.Index: one.Refusal}
+		if !one.Limit { // it names the first of them
+			if out = c.Intake.Unsendable(p, &part); len(out) == 0 {
+				return batch.Awaited, fmt.Errorf("campaign %s: who can be sent to changes just now", made.ID)
+			}
+		}
+		if err := c.leaveOut(ctx, made, batch, ns, out); err != nil {
+			return batch.Awaited, err
+		}
+	}
+	return 0, nil
+}
+
+// leaveOut leaves recipients out of the further parts of a batch: out has them by their place in ns, the N of their rows.
+func (c *Campaigns) leaveOut(ctx context.Context, made *Campaign, batch *messages.BatchRecord, ns []int, out map[int]sms.Refusal) error {
+	var rows []int
+	var reasons []string
+	counts := map[string]int{}
+	for i, refusal := range out {
+		rows, reasons = append(rows, ns[i]), append(reasons, refusal.Reason)
+		counts[refusal.Reason]++
+	}
+	return pgx.BeginFunc(ctx, c.Pool, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, `update campaign_rows r set fault = o.reason from unnest($2::int[], $3::text[]) o(n, reason)
+			where r.campaign = $1 and r.n = o.n`, made.key(), rows, reasons); err != nil {
+			return fmt.Errorf("leaving out rows of a campaign: %w", err)
+		}
+		return batch.LeaveOut(ctx, tx, counts)
+	})
+}
+
+// parted releases a campaign after an accepted part, and ends it after the last.
 func (c *Campaigns) parted(ctx context.Context, made *Campaign, left int) error {
-	if left == 0 {
+	if left > 0 {
+		return c.giveBack(ctx, made, true, 0, "")
+	}
+	return c.end(ctx, made)
+}
+
+// end deletes a campaign whose parts are sent. Rows that were left out stay for its [Life]: the company needs their numbers.
+func (c *Campaigns) end(ctx context.Context, made *Campaign) error {
+	tag, err := c.Pool.Exec(ctx, `update campaigns set taken_until = 'infinity' where ulid = $1
+		and exists (select from campaign_rows where campaign = $1 and fault is not null)`, made.key())
+	if err == nil && tag.RowsAffected() > 0 {
+		_, err = c.Pool.Exec(ctx, `delete from campaign_rows where campaign = $1 and fault is null`, made.key())
+	}
+	if err != nil {
+		return fmt.Errorf("ending a campaign: %w", err)
+	}
+	if tag.RowsAffected() == 0 {
 		return c.Delete(ctx, made.ID)
 	}
-	return c.giveBack(ctx, made, true, 0, "")
+	return nil
 }
 
 // giveBack ends the taking of a campaign: of an unsent one, or of one that may be taken again after a while, unless it is
@@ -131,8 +196,8 @@ func (c *Campaigns) further(ctx context.Context, made *Campaign) error {
 		return c.letBegin(ctx, made)
 	case err != nil:
 		return err
-	case batch.Awaited == 0: // cancelled, or a process died before it deleted the campaign
-		return c.Delete(ctx, made.ID)
+	case batch.Awaited == 0: // cancelled, or a process died before it ended the campaign
+		return c.end(ctx, made)
 	}
 	p, err := c.Accounts.PrincipalOf(ctx, made.person(&batch))
 	switch {
@@ -143,7 +208,7 @@ func (c *Campaigns) further(ctx context.Context, made *Campaign) error {
 	}
 	left := batch.Awaited
 	if err == nil {
-		left, err = c.sendPart(ctx, p, made, batch.Recipients, left, batch.SendAt)
+		left, err = c.sendFurther(ctx, p, made, &batch)
 	}
 	back := context.WithoutCancel(ctx)
 	refusal, refused := errors.AsType[sms.Refusal](err)
@@ -226,7 +291,7 @@ func (c *Campaigns) Sweep(ctx context.Context) error {
 // giveUp ends a campaign; sent messages are not affected.
 func (c *Campaigns) giveUp(ctx context.Context, made *Campaign) error {
 	batch, err := c.batches.Uncounted(ctx, sms.CompanyID(made.Company), made.ID)
-	if err == nil {
+	if err == nil && batch.Awaited > 0 {
 		c.Log.Warn("a campaign was not continued within a day; the rest is not sent", "event", "campaign_given_up", "batch", made.ID.String(), "company_id", made.Company, "recipients", batch.Awaited)
 		err = c.batches.AwaitNoMore(ctx, messages.Queued{Company: made.Company, Batch: batch.Key})
 	}

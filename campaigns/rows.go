@@ -7,6 +7,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"intumwa/accounts"
+	"intumwa/dashboard/words"
 	"intumwa/inbound/handsets"
 	"intumwa/intake"
 	"intumwa/internal/postgres"
@@ -91,8 +93,10 @@ func (made *Campaign) barred(ctx context.Context, db postgres.Querier, rows []Ro
 	return handsets.Barred(ctx, db, pairs)
 }
 
-// MarkOptedOut marks recipients who have opted out since the check, and reports whether there are any.
-func (c *Campaigns) MarkOptedOut(ctx context.Context, made *Campaign) (marked bool, err error) {
+// Recheck marks recipients of an unsent campaign who have opted out since the check, and those to whom p can no longer
+// send, and reports whether there are any. lang is the language of the faults.
+func (c *Campaigns) Recheck(ctx context.Context, lang *words.Language, p *accounts.Principal, made *Campaign) (marked bool, err error) {
+	batch := intake.Batch{Sender: made.Sender, Template: sms.ParseColumns(made.Template), Part: &intake.Part{Of: made.ID}}
 	err = c.unbegun(ctx, made, func(tx pgx.Tx) error {
 		for after, more := 0, true; more; {
 			rows, err := rowsOf(ctx, tx, made, sendable, after, rowsAtOnce)
@@ -103,13 +107,26 @@ func (c *Campaigns) MarkOptedOut(ctx context.Context, made *Campaign) (marked bo
 			if err != nil {
 				return err
 			}
+			batch.Recipients = batch.Recipients[:0]
+			for _, r := range rows {
+				batch.Recipients = append(batch.Recipients, intake.Recipient{Number: r.Number, Variables: r.Variables})
+			}
+			refused := c.Intake.Unsendable(p, &batch)
 			var out []int
-			for i := range barred {
-				out = append(out, rows[i].N)
+			var faults []*string
+			for i, r := range rows {
+				refusal, is := refused[i]
+				switch {
+				case is:
+					out, faults = append(out, r.N), append(faults, new(lang.Refusal(refusal)))
+				case barred[i]:
+					out, faults = append(out, r.N), append(faults, nil)
+				}
 			}
 			if len(out) > 0 {
 				marked = true
-				if _, err := tx.Exec(ctx, `update campaign_rows set opted_out = true where campaign = $1 and n = any($2)`, made.key(), out); err != nil {
+				if _, err := tx.Exec(ctx, `update campaign_rows r set fault = m.fault, opted_out = m.fault is null
+					from unnest($2::int[], $3::text[]) m(n, fault) where r.campaign = $1 and r.n = m.n`, made.key(), out, faults); err != nil {
 					return err
 				}
 			}
@@ -153,12 +170,15 @@ func (c *Campaigns) unbegun(ctx context.Context, made *Campaign, change func(tx 
 	return nil
 }
 
-// recipients returns at most limit recipients of a campaign, from the offset after.
-func (c *Campaigns) recipients(ctx context.Context, made *Campaign, after, limit int) ([]intake.Recipient, error) {
-	return postgres.All(ctx, c.Pool, "reading the recipients of a campaign", func(row pgx.CollectableRow) (r intake.Recipient, err error) {
-		err = row.Scan(&r.Number, &r.Variables)
+// recipients returns at most limit recipients of a campaign, from the offset after, and the N of their rows.
+func (c *Campaigns) recipients(ctx context.Context, made *Campaign, after, limit int) (list []intake.Recipient, ns []int, err error) {
+	list, err = postgres.All(ctx, c.Pool, "reading the recipients of a campaign", func(row pgx.CollectableRow) (r intake.Recipient, err error) {
+		var n int
+		err = row.Scan(&n, &r.Number, &r.Variables)
+		ns = append(ns, n)
 		return r, err
-	}, `select number, variables from campaign_rows where campaign = $1 and `+sendable+` order by n offset $2 limit $3`, made.key(), after, limit)
+	}, `select n, number, variables from campaign_rows where campaign = $1 and `+sendable+` order by n offset $2 limit $3`, made.key(), after, limit)
+	return list, ns, err
 }
 
 // Sums counts the rows of a campaign.

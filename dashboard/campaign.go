@@ -196,8 +196,8 @@ func (d *Dashboard) sendCampaign(v *visit, t tenant, made *campaigns.Campaign) e
 	ctx := context.WithoutCancel(v.ctx()) // the campaign is sent even if the browser disconnects
 	if err == nil && f.ok() {
 		var marked bool
-		if marked, err = d.rooms.Campaigns.MarkOptedOut(ctx, made); marked { // some opted out meanwhile; the page lists them now
-			f.notice("campaign.optedout")
+		if marked, err = d.rooms.Campaigns.Recheck(ctx, v.lang, p, made); marked { // the page lists them now
+			f.notice("campaign.changed")
 		}
 	}
 	var sums campaigns.Sums

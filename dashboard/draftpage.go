@@ -78,24 +78,30 @@ func (d *Dashboard) checked(v *visit, t tenant, made *campaigns.Campaign) (err e
 
 // exportLines is GET /campaigns/drafts/:draft/lines.csv: all lines that the page shows in part.
 func (d *Dashboard) exportLines(v *visit, t tenant, made *campaigns.Campaign) error {
+	return v.exportRows(t, made, campaigns.Any, func(r *campaigns.Row) string {
+		switch {
+		case r.OptedOut:
+			return v.lang.T("draft.line.optedout")
+		case r.Repeated:
+			return v.lang.T("draft.line.repeated")
+		}
+		return cell(r.Fault)
+	})
+}
+
+// exportRows responds with a campaign's rows that have a problem, and why.
+func (v *visit) exportRows(t tenant, made *campaigns.Campaign, problem string, why func(*campaigns.Row) string) error {
 	return v.export(t, "lines", v.texts("csv.line", "csv.number", "draft.why.line"), func(row func(...string) error) error {
 		for after, more := 0, true; more; {
 			var rows []campaigns.Row
 			if err := v.inTurn(func() (err error) {
-				rows, err = d.rooms.Campaigns.Rows(v.ctx(), made, campaigns.Any, after, rowsAtOnce)
+				rows, err = v.d.rooms.Campaigns.Rows(v.ctx(), made, problem, after, rowsAtOnce)
 				return err
 			}); err != nil {
 				return err
 			}
 			for _, r := range rows {
-				why := cell(r.Fault)
-				switch {
-				case r.OptedOut:
-					why = v.lang.T("draft.line.optedout")
-				case r.Repeated:
-					why = v.lang.T("draft.line.repeated")
-				}
-				if err := row(strconv.Itoa(r.Line), r.Number.Digits(), why); err != nil {
+				if err := row(strconv.Itoa(r.Line), r.Number.Digits(), why(&r)); err != nil {
 					return err
 				}
 			}

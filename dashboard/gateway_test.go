@@ -34,6 +34,7 @@ func (w *world) sends(rooms *Rooms, options *Options) {
 	store := messages.New(w.pool)
 	rooms.Intake = intake.New(w.pool, w.accounts, store, queue.New(client, queue.Options{Prefix: prefix}), routes, intake.Options{TestSender: testSender, TestQuota: 5,
 		Verifications: verifications.New(w.pool, []byte("key")), Events: w.hooks.Enqueue,
+		Repeats:          throttle.NewRepeats(client, throttle.RepeatOptions{Prefix: prefix, Key: []byte("key"), Timeout: 5 * time.Second}),
 		VerificationRate: throttle.New(client, throttle.Options{Prefix: prefix + ":verifications", Limit: 1000, Window: time.Hour, Timeout: 5 * time.Second})})
 	rooms.Verifications = verifications.New(w.pool, []byte("key"))
 	rooms.Messages, rooms.Handsets = store, handsets.New(w.pool)

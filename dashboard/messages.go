@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -126,8 +128,16 @@ type batchPage struct {
 
 	Pending, Sent, Failed int
 
+	Left   []leftOut // recipients that later parts of a campaign left out
+	List   bool      // their numbers are still kept
 	Paused string    // why its next part was refused; empty: it was not
 	Until  time.Time // when the remaining parts are given up
+}
+
+// leftOut counts recipients that were left out for one reason.
+type leftOut struct {
+	Why string
+	N   int
 }
 
 // Live reports whether the page changes without the user's action.
@@ -144,7 +154,10 @@ func (d *Dashboard) batch(v *visit, t tenant) (err error) {
 		return err
 	}
 	p.Pending, p.Sent, p.Failed = p.Counts[sms.Pending], p.Counts[sms.Sent], p.Counts[sms.Failed]
-	if p.Awaited > 0 {
+	for _, reason := range slices.Sorted(maps.Keys(p.LeftOut)) {
+		p.Left = append(p.Left, leftOut{v.lang.Refusal(sms.Refusal{Reason: reason}), p.LeftOut[reason]})
+	}
+	if p.Awaited > 0 || p.Left != nil {
 		if err := v.paused(t, id, &p); err != nil {
 			return err
 		}
@@ -167,12 +180,24 @@ func (v *visit) paused(t tenant, id ulid.ULID, p *batchPage) error {
 	case err != nil:
 		return err
 	}
-	p.Until = c.CreatedAt.Add(campaigns.Life)
+	p.Until, p.List = c.CreatedAt.Add(campaigns.Life), p.Left != nil
+	if p.Awaited == 0 {
+		return nil
+	}
 	reason, err := v.d.rooms.Campaigns.Paused(v.ctx(), &c, &p.BatchRecord)
 	if reason != "" {
 		p.Paused = v.lang.Refusal(sms.Refusal{Reason: reason})
 	}
 	return err
+}
+
+// exportLeftOut is GET /batches/:id/left-out.csv: the recipients that later parts of a campaign left out.
+func (d *Dashboard) exportLeftOut(v *visit, t tenant) error {
+	made, err := d.rooms.Campaigns.Get(v.ctx(), t.company(), v.ulid("id"))
+	if err != nil {
+		return err
+	}
+	return v.exportRows(t, &made, campaigns.Faults, func(r *campaigns.Row) string { return v.lang.Refusal(sms.Refusal{Reason: r.Fault}) })
 }
 
 // continueCampaign is POST /batches/:id/continue: the reason for the pause is gone, or the user sends it instead of the

@@ -47,7 +47,7 @@ var roleRoutes = map[string]string{
 	"owner sender developer reader": `GET /messages GET /messages/:id GET /messages.csv GET /messages/exports POST /messages/exports GET /messages/exports/:export/messages.csv GET /quality GET /quality.csv GET /campaigns GET /batches/:id GET /received GET /received.csv
 		GET /opt-outs GET /opt-outs.csv GET /senders GET /verifications`,
 	"owner sender": `GET /messages/new POST /messages/new POST /campaigns GET /campaigns/drafts/:draft GET /campaigns/drafts/:draft/lines.csv POST /campaigns/drafts/:draft/send
-		POST /campaigns/drafts/:draft/without POST /campaigns/drafts/:draft/drop POST /batches/:id/cancel POST /batches/:id/continue POST /opt-outs POST /opt-outs/remove
+		POST /campaigns/drafts/:draft/without POST /campaigns/drafts/:draft/drop GET /batches/:id/left-out.csv POST /batches/:id/cancel POST /batches/:id/continue POST /opt-outs POST /opt-outs/remove
 		POST /verifications POST /verifications/:id/check`,
 	"owner developer": `GET /keys POST /keys POST /keys/run POST /keys/:id/revoke GET /smpp POST /smpp POST /smpp/:id/revoke POST /smpp/:id/unbind POST /webhook POST /webhook/active POST /webhook/events POST /webhook/pulled POST /webhook/rotate
 		POST /webhook/rotate/end POST /webhook/test GET /deliveries POST /deliveries/recovery GET /deliveries/of/:id POST /deliveries/of/:id/resend

@@ -123,6 +123,7 @@ func (d *Dashboard) routes() (http.Handler, error) {
 	r.POST("/messages/new", d.inCompany(accounts.MaySend, d.doCompose))
 	r.GET("/messages/:id", d.inCompany(accounts.MayRead, d.message))
 	r.GET("/batches/:id", d.inCompany(accounts.MayRead, d.batch))
+	r.GET("/batches/:id/left-out.csv", d.inCompany(accounts.MaySend, d.exportLeftOut))
 	r.POST("/batches/:id/cancel", d.inCompany(accounts.MaySend, d.cancelBatch))
 	r.POST("/batches/:id/continue", d.inCompany(accounts.MaySend, d.continueCampaign))
 	r.GET("/received", d.inCompany(accounts.MayRead, d.received))

@@ -33,7 +33,7 @@ func (d *housekeeping) tellFinished(ctx context.Context) error {
 		events := make([]webhooks.Event, len(finished))
 		for i, b := range finished {
 			events[i] = webhooks.Event{CompanyID: b.CompanyID, MessageID: b.Number, Name: webhooks.BatchFinished, At: b.At,
-				Data: webhooks.BatchFinishedData{BatchID: b.ULID.String(), RecipientsCount: b.Recipients, Sent: b.Sent, Failed: b.Failed, Cancelled: b.Cancelled}}
+				Data: webhooks.BatchFinishedData{BatchID: b.ULID.String(), RecipientsCount: b.Recipients, Sent: b.Sent, Failed: b.Failed, Cancelled: b.Cancelled, LeftOut: b.LeftOut}}
 		}
 		return d.webhooks.Enqueue(ctx, tx, events)
 	})

@@ -74,13 +74,13 @@ func (in *Intake) batch(p *accounts.Principal, b *Batch) (*request, error) {
 		m.Number = b.Recipients[i].Number
 		var ok bool
 		if m.Carrier, ok = routes.Carrier(m.Number); !ok {
-			return nil, RefuseRecipientCarrier(ordinal(i))
+			return nil, at(i, RefuseRecipientCarrier(ordinal(i)))
 		}
 	}
 	sender := p.Company.Senders[b.Sender]
 	for i := range slab {
 		if carrier := slab[i].Carrier; !sender.WorksAt(carrier, routes.Registration(carrier)) {
-			return nil, RefuseRecipientUnregistered(ordinal(i))
+			return nil, at(i, RefuseRecipientUnregistered(ordinal(i)))
 		}
 	}
 	kind := kindBulk
@@ -88,7 +88,7 @@ func (in *Intake) batch(p *accounts.Principal, b *Batch) (*request, error) {
 		kind = kindTemplate
 		for i := range b.Recipients {
 			if missing := b.Template.Missing(b.Recipients[i].Variables); missing != nil {
-				return nil, RefuseVariables(ordinal(i), missing)
+				return nil, at(i, RefuseVariables(ordinal(i), missing))
 			}
 		}
 	}
@@ -114,9 +114,9 @@ func (in *Intake) batch(p *accounts.Principal, b *Batch) (*request, error) {
 		m.Body, m.Encoding, m.Segments = size(p.Company.SmartEncoding, text)
 		switch {
 		case m.Segments == 0:
-			return nil, RefuseRecipientEmpty(ordinal(i))
+			return nil, at(i, RefuseRecipientEmpty(ordinal(i)))
 		case m.Segments > in.opts.MaxSegments:
-			return nil, RefuseRecipientLong(ordinal(i))
+			return nil, at(i, RefuseRecipientLong(ordinal(i)))
 		}
 		m.ULID, m.CompanyID, m.UserID, m.Batch, m.Sender = in.ulids.next(), p.Company.ID, p.UserID, record, b.Sender
 		m.Validity, m.Reference, m.CostCenter = in.opts.Validity, r.Reference, b.CostCenter

@@ -64,14 +64,19 @@ func refuseRepeat(own throttle.RepeatLimits, reached throttle.Repeat, single boo
 	if !single {
 		recipient = ordinal(index)
 	}
+	var refusal sms.Refusal
 	switch reached {
 	case throttle.TooSoon:
-		return RefuseTooSoon(recipient, spell(own.Interval))
+		refusal = RefuseTooSoon(recipient, spell(own.Interval))
 	case throttle.TooManyTexts:
-		return RefuseRepeats(recipient, strconv.Itoa(own.Texts))
+		refusal = RefuseRepeats(recipient, strconv.Itoa(own.Texts))
 	default:
-		return RefuseNumber(recipient, strconv.Itoa(own.Messages))
+		refusal = RefuseNumber(recipient, strconv.Itoa(own.Messages))
 	}
+	if single {
+		return refusal
+	}
+	return &AtRecipient{refusal, index, true}
 }
 
 // spell formats an interval in the largest unit that divides it.

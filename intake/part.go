@@ -2,6 +2,7 @@ package intake
 
 import (
 	"context"
+	"errors"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/oklog/ulid/v2"
@@ -17,6 +18,37 @@ type Part struct {
 	Of      ulid.ULID
 	Further bool // not the first part
 	Awaited int  // recipients of later parts
+}
+
+// AtRecipient is the refusal of a batch because of one recipient.
+type AtRecipient struct {
+	sms.Refusal
+
+	Index int  // from 0
+	Limit bool // the recipient reached one (accounts.Limits)
+}
+
+// Unwrap returns the refusal.
+func (a *AtRecipient) Unwrap() error { return a.Refusal }
+
+func at(index int, refusal sms.Refusal) error { return &AtRecipient{Refusal: refusal, Index: index} }
+
+// Unsendable returns the recipients because of whom SendBatch would refuse a batch as things are now, by index, without
+// those that reach a limit. It finds none in a batch that is refused for another reason.
+func (in *Intake) Unsendable(p *accounts.Principal, b *Batch) map[int]sms.Refusal {
+	if in.maySendBatch(p, b) != nil {
+		return nil
+	}
+	found := map[int]sms.Refusal{}
+	for i := range b.Recipients {
+		one := *b
+		one.Recipients = b.Recipients[i : i+1]
+		_, err := in.batch(p, &one)
+		if because, isOne := errors.AsType[*AtRecipient](err); isOne {
+			found[i] = because.Refusal
+		}
+	}
+	return found
 }
 
 // Refusals of a campaign's part because of the person who sends it. They hold while the person's state does.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -68,12 +69,19 @@ type BatchRecord struct {
 	Batch
 	Key       int64 // its id, for Queued
 	CreatedAt time.Time
+	LeftOut   map[string]int     // recipients that later parts left out, by the reason of the refusal
 	Counts    map[sms.Status]int // messages; statuses without a message are absent
 	Cancelled int                // of the failed ones
 }
 
-// All returns the batch's recipients, with those of later parts.
-func (r BatchRecord) All() int { return r.Recipients + r.Awaited }
+// All returns the batch's recipients, with those of later parts and those that were left out.
+func (r BatchRecord) All() (all int) {
+	all = r.Recipients + r.Awaited
+	for _, n := range r.LeftOut {
+		all += n
+	}
+	return all
+}
 
 // States of a batch.
 const (
@@ -132,11 +140,33 @@ func (s *Store) batches(ctx context.Context, condition string, args ...any) ([]B
 	return postgres.All(ctx, s.pool, "looking up batches", func(row pgx.CollectableRow) (r BatchRecord, err error) {
 		var id pgtype.UUID
 		var send, expire *time.Time
-		err = row.Scan(&r.Key, &id, &r.CompanyID, &r.UserID, &r.Kind, &r.Name, &r.Sender, &r.Recipients, &r.Segments, &r.Awaited, &r.CreatedAt, &send, &expire)
+		err = row.Scan(&r.Key, &id, &r.CompanyID, &r.UserID, &r.Kind, &r.Name, &r.Sender, &r.Recipients, &r.Segments, &r.Awaited, &r.LeftOut, &r.CreatedAt, &send, &expire)
 		r.ULID, r.SendAt, r.ExpireAt, r.Counts = id.Bytes, orZero(send), orZero(expire), map[sms.Status]int{}
 		return r, err
-	}, `SELECT id, ulid, company_id, user_id, kind, name, sender, recipients_count, item_count, awaited, created_at, send_at, expire_at
+	}, `SELECT id, ulid, company_id, user_id, kind, name, sender, recipients_count, item_count, awaited, left_out, created_at, send_at, expire_at
 		FROM batches WHERE `+condition, args...)
+}
+
+// LeaveOut counts recipients of later parts, by reason, as left out of a batch that still awaits r.Awaited: it awaits
+// fewer. The error is ErrNotFound if it awaits another number by now.
+func (r *BatchRecord) LeaveOut(ctx context.Context, tx pgx.Tx, reasons map[string]int) error {
+	out, awaited := maps.Clone(r.LeftOut), r.Awaited
+	if out == nil {
+		out = map[string]int{}
+	}
+	for reason, n := range reasons {
+		out[reason] += n
+		awaited -= n
+	}
+	tag, err := tx.Exec(ctx, `UPDATE batches SET awaited = $3, left_out = $4 WHERE id = $1 AND awaited = $2`, r.Key, r.Awaited, awaited, out)
+	switch {
+	case err != nil:
+		return fmt.Errorf("leaving out recipients of a batch: %w", err)
+	case tag.RowsAffected() == 0:
+		return ErrNotFound
+	}
+	r.LeftOut, r.Awaited = out, awaited
+	return nil
 }
 
 // countBatches counts the batches' messages by status.

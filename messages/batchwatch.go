@@ -28,6 +28,7 @@ type FinishedBatch struct {
 
 	Recipients, Sent, Failed int
 	Cancelled                int // of the failed ones
+	LeftOut                  map[string]int
 }
 
 // FinishedBatches returns batches of these companies that have finished, each of them once: it notes them in tx. Batches of
@@ -54,7 +55,7 @@ func FinishedBatches(ctx context.Context, tx pgx.Tx, companies []int64) ([]Finis
 	}
 	return postgres.All(ctx, tx, "looking for finished batches", func(row pgx.CollectableRow) (f FinishedBatch, err error) {
 		var id pgtype.UUID
-		err = row.Scan(&f.Number, &f.CompanyID, &id, &f.At, &f.Recipients, &f.Sent, &f.Failed, &f.Cancelled)
+		err = row.Scan(&f.Number, &f.CompanyID, &id, &f.At, &f.Recipients, &f.Sent, &f.Failed, &f.Cancelled, &f.LeftOut)
 		f.ULID = id.Bytes
 		return f, err
 	}, `
@@ -67,7 +68,7 @@ func FinishedBatches(ctx context.Context, tx pgx.Tx, companies []int64) ([]Finis
 			UPDATE batch_watches w SET pending = maybe.pending, told = maybe.pending IS NULL
 			FROM maybe WHERE w.batch_id = maybe.batch_id AND NOT w.told RETURNING w.batch_id, w.told
 		)
-		SELECT nextval('messages_id_seq'), b.company_id, b.ulid, now(), b.recipients_count, c.sent, c.failed, c.cancelled
+		SELECT nextval('messages_id_seq'), b.company_id, b.ulid, now(), b.recipients_count, c.sent, c.failed, c.cancelled, b.left_out
 		FROM looked JOIN batches b ON b.id = looked.batch_id AND looked.told CROSS JOIN LATERAL (
 			SELECT count(*) FILTER (WHERE status = 1) AS sent, count(*) FILTER (WHERE status = 2) AS failed, count(*) FILTER (WHERE failure_reason = $2) AS cancelled
 			FROM messages m WHERE m.batch_id = b.id) c

@@ -133,6 +133,8 @@ type BatchFinishedData struct {
 	Sent            int    `json:"sent"`
 	Failed          int    `json:"failed"`
 	Cancelled       int    `json:"cancelled"` // of the failed ones
+
+	LeftOut map[string]int `json:"left_out,omitempty"` // of a campaign, by reason
 }
 
 // VerificationFinishedData is the data of VerificationFinished.

@@ -11,7 +11,8 @@ CREATE TABLE batches (
     send_at          timestamptz, -- as in messages
     expire_at        timestamptz,
     name             text        NOT NULL DEFAULT '', -- the customer's own name of a campaign; '': none, as for batches of the API
-    awaited          integer     NOT NULL DEFAULT 0   -- recipients of a campaign that are still to be added. 0: none, or the batch was cancelled
+    awaited          integer     NOT NULL DEFAULT 0,  -- recipients of a campaign that are still to be added. 0: none, or the batch was cancelled
+    left_out         jsonb                            -- recipients of a campaign that its later parts left out, by the reason of the refusal; NULL: none
 );
 CREATE UNIQUE INDEX batches_ulid ON batches (ulid);
 CREATE INDEX batches_company ON batches (company_id, id);

@@ -21,7 +21,7 @@ CREATE TABLE campaign_rows (
     variables jsonb,
     segments  smallint NOT NULL,
     ucs2      boolean  NOT NULL,
-    fault     text,              -- what is wrong with the line, in the user's language
+    fault     text,              -- what is wrong with the line, in the user's language; of a campaign that has begun: why a later part left it out
     opted_out boolean  NOT NULL,
     repeated  boolean  NOT NULL, -- an earlier line has the number, too
     PRIMARY KEY (campaign, n)
