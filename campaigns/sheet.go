@@ -1,7 +1,6 @@
 package campaigns
 
 import (
-	"encoding/csv"
 	"errors"
 	"io"
 	"regexp"
@@ -73,30 +72,20 @@ func readSheet(file []byte, want string) (*sheet, error) {
 	if comma == 0 {
 		comma = separator(text)
 	}
-	r := reader(text, comma)
+	r := records{text, byte(comma), 1}
 	return &sheet{encoding: t.encoding, sure: t.sure, next: func() (sheetRow, error) {
 		for {
-			cells, err := r.Read()
-			if errors.Is(err, io.EOF) {
+			cells, first, last, err := r.read()
+			switch {
+			case errors.Is(err, io.EOF):
 				return sheetRow{}, io.EOF
+			case err != nil:
+				return sheetRow{}, &FileError{first, "campaign.file.quotes", nil}
 			}
-			if err != nil {
-				line := 0
-				if parse, ok := errors.AsType[*csv.ParseError](err); ok {
-					line = parse.Line
-				}
-				return sheetRow{}, &FileError{line, "campaign.file.quotes", nil}
-			}
-			row := sheetRow{}
-			row.Line, _ = r.FieldPos(0)
-			last := row.Line
-			for _, c := range cells {
-				last += strings.Count(c, "\n")
-			}
-			for line := row.Line; line <= last && len(t.foreign) > 0; line++ {
+			row := sheetRow{Line: first, Written: len(cells)}
+			for line := first; line <= last && len(t.foreign) > 0; line++ {
 				row.Foreign = row.Foreign || t.foreign[line]
 			}
-			row.Written = len(cells)
 			if row.Cells = trimmed(cells); len(row.Cells) > maxColumns {
 				return sheetRow{}, &FileError{row.Line, "campaign.file.columns", []any{maxColumns}}
 			}
@@ -105,12 +94,6 @@ func readSheet(file []byte, want string) (*sheet, error) {
 			}
 		}
 	}}, nil
-}
-
-func reader(text string, comma rune) *csv.Reader {
-	r := csv.NewReader(strings.NewReader(text))
-	r.Comma, r.FieldsPerRecord = comma, -1
-	return r
 }
 
 // trimmed returns cells without the blanks and invisible characters around their texts, and without empty cells at the
@@ -141,33 +124,38 @@ func namedSeparator(text string) (rest string, comma rune) {
 	return strings.Repeat("\n", strings.Count(text[:m[1]], "\n")) + text[m[1]:], rune(text[m[2]])
 }
 
-// separator returns the separator of cells: the one with which the most of the first lines have as many cells as the
-// first. Of several it is the one that is followed by fewer blanks, or else the one with the most cells. A comma in a
-// name or an amount is none.
+// separator returns the separator of cells: the one with which the most of the first lines have one number of cells, and
+// more than one: a title has one. Of several it is the one that is followed by fewer blanks, or else the one with the most
+// cells. A comma in a name or an amount is none.
 func separator(text string) rune {
 	const lines = 20
 	best, bestRows, bestBlanks, bestCells := ',', 0, 0, 0
 	for _, comma := range separators {
-		r := reader(text, comma)
-		rows, blanks, cells := 0, 0, 0
-		for range lines {
-			row, err := r.Read()
+		r := records{text, byte(comma), 1}
+		blanks, most, rows := 0, 0, map[int]int{}
+		for read := 0; read < lines; {
+			row, _, _, err := r.read()
 			if err != nil {
 				break
-			}
-			if n := len(row); cells == 0 {
-				rows, cells = 1, n
-			} else if n == cells {
-				rows++
 			}
 			for _, c := range row {
 				if strings.HasPrefix(c, " ") {
 					blanks++
 				}
 			}
+			n := len(trimmed(row))
+			if n > 0 {
+				read++
+			}
+			if n < 2 {
+				continue
+			}
+			if rows[n]++; rows[n] > rows[most] || rows[n] == rows[most] && n > most {
+				most = n
+			}
 		}
-		if cells > 1 && (rows > bestRows || rows == bestRows && (blanks < bestBlanks || blanks == bestBlanks && cells > bestCells)) {
-			best, bestRows, bestBlanks, bestCells = comma, rows, blanks, cells
+		if n := rows[most]; n > bestRows || n > 0 && n == bestRows && (blanks < bestBlanks || blanks == bestBlanks && most > bestCells) {
+			best, bestRows, bestBlanks, bestCells = comma, n, blanks, most
 		}
 	}
 	return best

@@ -41,18 +41,18 @@ func TestReadSheetRefuses(t *testing.T) {
 		line int
 		key  string
 	}{
-		"half a workbook":     {"PK\x03\x04\x14\x00\x06\x00", 0, "campaign.file.broken"},
-		"an old workbook":     {"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", 0, "campaign.file.excel"},
-		"NUL":                 {"a,b\nc,\x00d\n", 2, "campaign.file.octets"},
-		"NUL, then text":      {strings.Repeat("\x00", 1000) + "a", 1, "campaign.file.octets"},
-		"half a pair":         {"\xff\xfea\x00\x00\xd8b\x00", 1, "campaign.file.octets"},
-		"escape":              {"a,b\n\x1b[2J,\n", 2, "campaign.file.octets"},
-		"one endless line":    {"a,b\n" + strings.Repeat("x", MaxFile), 2, "campaign.file.line"},
-		"a million commas":    {strings.Repeat(",", MaxFile), 1, "campaign.file.line"},
-		"many columns":        {"a,b\n" + strings.Repeat(",", maxColumns) + "x\n", 2, "campaign.file.columns"},
-		"an open quote":       {"a,b\n\"c,d\n", 2, "campaign.file.quotes"},
-		"a quote in a cell":   {"a,b\nc\"d,e\n", 2, "campaign.file.quotes"},
-		"endless open quotes": {"a,b\n" + strings.Repeat("\"x\n", 1000), 2, "campaign.file.quotes"},
+		"half a workbook":           {"PK\x03\x04\x14\x00\x06\x00", 0, "campaign.file.broken"},
+		"an old workbook":           {"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", 0, "campaign.file.excel"},
+		"NUL":                       {"a,b\nc,\x00d\n", 2, "campaign.file.octets"},
+		"NUL, then text":            {strings.Repeat("\x00", 1000) + "a", 1, "campaign.file.octets"},
+		"half a pair":               {"\xff\xfea\x00\x00\xd8b\x00", 1, "campaign.file.octets"},
+		"escape":                    {"a,b\n\x1b[2J,\n", 2, "campaign.file.octets"},
+		"one endless line":          {"a,b\n" + strings.Repeat("x", MaxFile), 2, "campaign.file.line"},
+		"a million commas":          {strings.Repeat(",", MaxFile), 1, "campaign.file.line"},
+		"many columns":              {"a,b\n" + strings.Repeat(",", maxColumns) + "x\n", 2, "campaign.file.columns"},
+		"an open quote":             {"a,b\n\"c,d\n", 2, "campaign.file.quotes"},
+		"a quote that ends nothing": {"a,b\n\"c,d\ne,\"f\"\n", 2, "campaign.file.quotes"},
+		"endless open quotes":       {"a,b\n" + strings.Repeat("\"x\n", 1000), 2, "campaign.file.quotes"},
 	} {
 		_, err := readAll([]byte(want.file))
 		e, ok := errors.AsType[*FileError](err)
