@@ -67,10 +67,18 @@ func (r *File) findColumns(text, numbers string) (wrong []Problem) {
 	if r.head.Foreign {
 		return []Problem{{r.head.Line, r.lang.T("campaign.line.encoding", shorten(strings.Join(head, " ")))}}
 	}
-	for i := range head {
-		if _, isNumber := parseCell(r.plan, &r.head, i); isNumber {
+	if r.hasNumber(&r.head) {
+		if len(r.template.Names()) > 0 {
 			return []Problem{{r.head.Line, r.lang.T("campaign.file.head")}}
 		}
+		r.ahead = append([]sheetRow{r.head}, r.ahead...) // a bare list of numbers, for one text
+		r.head = sheetRow{Line: r.head.Line}
+		for _, row := range r.ahead {
+			for i := len(r.head.Cells); i < len(row.Cells); i++ {
+				r.head.Cells = append(r.head.Cells, sheetLetters(i))
+			}
+		}
+		head = r.head.Cells
 	}
 	r.columns = map[string]int{}
 	for _, name := range r.template.Names() {
@@ -93,6 +101,25 @@ func (r *File) findColumns(text, numbers string) (wrong []Problem) {
 		wrong = append(wrong, Problem{r.head.Line, why})
 	}
 	return wrong
+}
+
+// hasNumber reports whether a line has a phone number.
+func (r *File) hasNumber(row *sheetRow) bool {
+	for i := range row.Cells {
+		if _, is := parseCell(r.plan, row, i); is {
+			return true
+		}
+	}
+	return false
+}
+
+// sheetLetters returns a column's letters in a spreadsheet.
+func sheetLetters(at int) string {
+	letter := string(rune('A' + at%26))
+	if at < 26 {
+		return letter
+	}
+	return sheetLetters(at/26-1) + letter
 }
 
 // singleBraces are names in single braces.

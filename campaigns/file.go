@@ -141,7 +141,7 @@ func (r *File) check(line sheetRow, row *Row) (wrong string) {
 	switch {
 	case line.Foreign:
 		return r.lang.T("campaign.line.encoding", shorten(strings.Join(line.Cells, " ")))
-	case len(line.Cells) > len(r.head.Cells):
+	case len(line.Cells) > len(r.head.Cells) && line.Exact == nil: // in a workbook, a remark beside the list moves no cell
 		return r.lang.T("campaign.line.cells", len(line.Cells), len(r.head.Cells))
 	case line.Written <= r.numbers:
 		return r.lang.T("campaign.line.cells", line.Written, len(r.head.Cells))
@@ -197,8 +197,15 @@ func parseCell(plan *sms.Plan, line *sheetRow, at int) (sms.Number, bool) {
 	if !ok {
 		number, ok = plan.Parse(line.exact(at))
 	}
+	if whole := wholeNumber.FindStringSubmatch(line.Cells[at]); !ok && whole != nil {
+		number, ok = plan.Parse(whole[1])
+	}
 	return number, ok
 }
+
+// wholeNumber is a number that a program wrote with the decimals of its column: 79123456.0. With eight digits it cannot be
+// another number's digits.
+var wholeNumber = regexp.MustCompile(`^((?:\+?257)?[0-9]{8})[.,]0+$`)
 
 // amount returns a number of a workbook as people write it in the user's language: the workbook has an English format,
 // and to the reader of a French text "25,000" is 25.

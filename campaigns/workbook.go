@@ -108,6 +108,22 @@ func readBook(file []byte) (s *sheet, err error) {
 	return nil, &FileError{0, "campaign.file.empty", nil}
 }
 
+// EachExact calls do with the rows of a workbook's first visible sheet that has any text, the cells without their number formats.
+// Errors other than those of do are a [*FileError].
+func EachExact(file []byte, do func(line int, cells []string) error) error {
+	s, err := readSheet(file, "")
+	for err == nil {
+		var row sheetRow
+		if row, err = s.next(); err == nil {
+			err = do(row.Line, row.Exact)
+		}
+	}
+	if errors.Is(err, io.EOF) {
+		return nil
+	}
+	return err
+}
+
 // bookRows returns the rows of a sheet as they are shown, and exact: a spreadsheet shows 25779123400 as 2.5779E+10.
 func bookRows(book *excelize.File, name string) (next func() (sheetRow, error), err error) {
 	shown, err := book.Rows(name)

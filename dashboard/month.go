@@ -110,7 +110,7 @@ func (v *visit) exportStatement(t tenant, p monthPage) error {
 	return v.export(t, "month-"+p.From.Format(monthFormat), heads, func(row func(...string) error) error {
 		for _, l := range p.rows(v.lang) {
 			if err := row(l.Text, cell(l.Carrier), l.Kind, l.From.Format(time.DateOnly), l.To.AddDate(0, 0, -1).Format(time.DateOnly), l.Messages,
-				strconv.FormatInt(l.Credits, 10), priceCell(l.Price), l.Amount.String()); err != nil {
+				strconv.FormatInt(l.Credits, 10), v.lang.CSVDecimal(priceCell(l.Price)), v.lang.CSVDecimal(l.Amount.String())); err != nil {
 				return err
 			}
 		}

@@ -45,6 +45,9 @@ func TestMonthPage(t *testing.T) {
 	}
 	c.post("/language", "to", "fr", "next", "/statement/month")
 	c.wants(c.get("/statement/month"), http.StatusOK, "Provisoire", "Consommation moins remboursements", "12,50 BIF", "12\u202f500 BIF", "Achats")
+	if file := c.get("/statement/month.csv").body; !strings.Contains(file, ";3;-6;12,50;-75\r\n") {
+		t.Errorf("a spreadsheet in French cannot add up\n%s", file)
+	}
 	c.wants(c.get("/statement/month?month=2026-13"), http.StatusUnprocessableEntity, "Saisissez un mois")
 	c.wants(c.get("/statement/month?month=2020-01"), http.StatusOK, "Solde initial")
 	admin.wants(admin.post("/admin/tariffs", "carrier", "leo", "tariff_from", "2026-01-01", "tariff", "7.25"), http.StatusSeeOther)

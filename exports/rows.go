@@ -81,7 +81,7 @@ func (f *form) cells(m *messages.Sent, credits int64) []string {
 		final = m.FailedAt
 	}
 	row := []string{strconv.FormatInt(m.ID, 10), m.ULID.String(), words.Cell(m.Reference), batch, words.Cell(m.Sender), strings.TrimPrefix(number, "+"),
-		strconv.Itoa(m.Segments), m.Encoding.String(), words.Cell(m.Carrier), words.Cell(strings.Join(links, " ")), words.Cell(strings.Join(ids, " ")),
+		strconv.Itoa(m.Segments), m.Encoding.String(), words.Cell(m.Carrier), words.Cell(strings.Join(links, " ")), words.CellID(strings.Join(ids, " ")),
 		words.CellTime(&m.CreatedAt), words.CellTime(submitted), words.CellTime(final), m.Status.String(), words.Cell(m.FailureReason),
 		words.Cell(Describe(f.language, m.FailureReason)), strconv.FormatInt(credits, 10), words.Cell(m.CostCenter)}
 	if f.bodies {

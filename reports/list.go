@@ -122,6 +122,8 @@ type listRow struct {
 
 func (l *listed) row(line int, cells []string) error {
 	switch {
+	case len(cells) == 0:
+		return nil
 	case l.begun:
 		return l.take(line, cells)
 	case line > 0 && len(l.head) < headLines:
@@ -145,9 +147,11 @@ func (l *listed) begin() error {
 		l.column = idColumn(l.head[from].cells)
 		from++
 	} else if from = slices.IndexFunc(l.head, func(r listRow) bool {
-		return len(r.cells) > 0 && strings.ContainsAny(r.cells[0], "0123456789") && !strings.Contains(strings.TrimSpace(r.cells[0]), " ")
-	}); from < 0 {
-		from = len(l.head)
+		return strings.ContainsAny(r.cells[0], "0123456789") && !strings.Contains(strings.TrimSpace(r.cells[0]), " ")
+	}); from < 0 { // the first with a digit is refused
+		if from = slices.IndexFunc(l.head, func(r listRow) bool { return strings.ContainsAny(r.cells[0], "0123456789") }); from < 0 {
+			from = len(l.head)
+		}
 	}
 	for _, r := range l.head[from:] {
 		if err := l.take(r.line, r.cells); err != nil {

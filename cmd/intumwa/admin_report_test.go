@@ -6,8 +6,11 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/xuri/excelize/v2"
 
 	"intumwa/messages"
 )
@@ -201,6 +204,19 @@ func TestReportInvoice(t *testing.T) {
 			t.Errorf("%s: %+v", name, found)
 		}
 	}
+	book := excelize.NewFile()
+	for i, id := range []any{"message_id", "1048737", 1048738, 1048739} {
+		if err := book.SetCellValue("Sheet1", "B"+strconv.Itoa(3+i), id); err != nil {
+			t.Fatal(err)
+		}
+	}
+	workbook, err := book.WriteToBuffer()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if found := against(workbook.String()); found.Both != 3 || len(found.OnlyOurs) != 6 {
+		t.Errorf("a workbook: %+v", found)
+	}
 	if found := against("message_id\n"); found.Both != 0 || len(found.OnlyOurs) != 9 || len(found.OnlyTheirs) != 0 {
 		t.Errorf("an empty list: %+v", found)
 	}
@@ -211,6 +227,15 @@ func TestReportInvoice(t *testing.T) {
 	if code, stdout, stderr := s.run("", "admin", "report", "invoice", "--from", "2026-03", "--to", "2026-03", "--carrier", "leo", "--against", file); code != exitOK ||
 		strings.Count(stdout, "\n") != 1+9+1 || !strings.Contains(stdout, "theirs,'=1+2,") || !strings.Contains(stderr, "only we have 9") {
 		t.Errorf("%d\n%s%s", code, stdout, stderr)
+	}
+	for content, cause := range map[string]string{"message_id\n7.30123E+18\n": "line 2 has 7.30123E+18", "\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1": "XLSX without a password"} {
+		if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if code, stdout, stderr := s.run("", "admin", "report", "invoice", "--from", "2026-03", "--to", "2026-03", "--carrier", "leo", "--against", file); code == exitOK ||
+			!strings.Contains(stdout+stderr, cause) {
+			t.Errorf("%q: %s%s", cause, stdout, stderr)
+		}
 	}
 	for _, wrong := range []string{"--messages", "--against " + file, "--carrier leo --against /nowhere"} {
 		if code, _, _ := s.run("", append([]string{"admin", "report", "invoice", "--from", "2026-03", "--to", "2026-03"}, strings.Fields(wrong)...)...); code == exitOK {

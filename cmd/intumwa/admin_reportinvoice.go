@@ -11,7 +11,9 @@ import (
 	"strings"
 	"time"
 
+	"intumwa/campaigns"
 	"intumwa/configs"
+	"intumwa/dashboard/words"
 	"intumwa/messages"
 	"intumwa/messages/receipts"
 	"intumwa/reports"
@@ -25,7 +27,7 @@ type adminReportInvoiceCmd struct {
 	Company  int64  `help:"Only the messages of this company." placeholder:"ID"`
 	CSV      bool   `name:"csv" help:"Print CSV, a row for each link and tariff."`
 	Messages bool   `help:"Print CSV of the messages behind the difference: those of which the carrier accepted another number of segments than were charged. It needs --carrier."`
-	Against  string `type:"existingfile" help:"The carrier's own list of message ids, CSV: print what only we have and what only they have. It needs --carrier." placeholder:"FILE"`
+	Against  string `type:"existingfile" help:"The carrier's own list of message ids, CSV or XLSX: print what only we have and what only they have. It needs --carrier." placeholder:"FILE"`
 }
 
 // do prints an array with an invoice for each carrier.
@@ -90,12 +92,7 @@ func (o *operator) against(ctx context.Context, file string, filter messages.Inv
 		return err
 	}
 	defer func() { err = errors.Join(err, comparison.Close()) }()
-	list, err := os.Open(file)
-	if err != nil {
-		return err
-	}
-	defer list.Close() // it was only read
-	if err := reports.EachListed(list, comparison.Theirs); err != nil {
+	if err := eachListed(file, comparison.Theirs); err != nil {
 		return fmt.Errorf("%s: %w", file, err)
 	}
 	if err := o.reports().Messages.EachAccepted(ctx, filter, nil, func(a *messages.AcceptedSegment) error {
@@ -106,6 +103,39 @@ func (o *operator) against(ctx context.Context, file string, filter messages.Inv
 	}
 	return o.printComparison(comparison, filter)
 }
+
+// eachListed calls do with the ids of a carrier's list: a workbook or a text of any length.
+func eachListed(file string, do func(id string) error) error {
+	list, err := os.Open(file)
+	if err != nil {
+		return err
+	}
+	defer list.Close() // it was only read
+	in := bufio.NewReaderSize(list, maxListBook)
+	begin, err := in.Peek(1024)
+	switch {
+	case err != nil && !errors.Is(err, io.EOF):
+		return err
+	case !campaigns.IsBook(begin):
+		return reports.EachListed(in, do)
+	}
+	book, err := in.Peek(maxListBook)
+	if !errors.Is(err, io.EOF) {
+		return errors.Join(err, errors.New("a workbook has 64 MiB at most; save it as CSV"))
+	}
+	err = reports.EachListedRow(func(row func(int, []string) error) error { return campaigns.EachExact(book, row) }, do)
+	if _, unreadable := errors.AsType[*campaigns.FileError](err); unreadable {
+		texts, loadErr := words.Load()
+		if loadErr != nil {
+			return loadErr
+		}
+		english, _ := texts.ByTag("en")
+		return errors.New(campaigns.ProblemOf(english, err).Text)
+	}
+	return err
+}
+
+const maxListBook = 64 << 20
 
 // ourFields are what is printed of a segment that only we have.
 var ourFields = []string{"carrier_message_id", "message_id", "id", "company_id", "link", "submitted_at"}
@@ -120,11 +150,14 @@ func (o *operator) printComparison(comparison *receipts.Comparison, filter messa
 			return err
 		}, func(text string) error {
 			values := []any{"ours"}
-			for _, value := range strings.Split(text, "\x00") {
+			for i, value := range strings.Split(text, "\x00") {
+				if i == 0 {
+					value = words.CellID(value)
+				}
 				values = append(values, value)
 			}
 			return row(values...)
-		}, func(id string) error { return row("theirs", id, "", "", "", "", "") })
+		}, func(id string) error { return row("theirs", words.CellID(id), "", "", "", "", "") })
 		return errors.Join(err, flush(), out.Flush())
 	}
 	separator := ""

@@ -123,6 +123,16 @@ func TestMatch(t *testing.T) {
 	}
 }
 
+// TestCellID: an id that a spreadsheet would take for a number and change is a text.
+func TestCellID(t *testing.T) {
+	for id, want := range map[string]string{"7301234567890123456": "'7301234567890123456", "123456789012345": "123456789012345", "0012": "'0012", "12E5": "'12E5", "1.20": "'1.20",
+		"A12": "A12", "1000A3": "1000A3", "=1": "'=1", "": "", "12 13": "12 13", "0": "'0"} {
+		if got := CellID(id); got != want {
+			t.Errorf("%q: %q", id, got)
+		}
+	}
+}
+
 func TestFormats(t *testing.T) {
 	w, err := Load()
 	if err != nil {
