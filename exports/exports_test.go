@@ -22,8 +22,6 @@ import (
 	"intumwa/messages"
 )
 
-func TestMain(m *testing.M) { testenv.Main(m) }
-
 // world is a database in which company 1 has messages.
 type world struct {
 	*Exports

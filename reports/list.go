@@ -40,9 +40,12 @@ func EachListed(list io.Reader, do func(id string) error) error {
 	lines := bufio.NewScanner(asUTF8(list))
 	lines.Buffer(make([]byte, 0, maxLine), maxLine)
 	lines.Split(anyLine)
-	n, separator := 0, ""
+	n, separator, ended := 0, "", false
 	next := func() (line string, ok bool) {
-		for lines.Scan() {
+		for !ended {
+			if ended = !lines.Scan(); ended {
+				break
+			}
 			n++
 			if line = strings.TrimPrefix(lines.Text(), "\ufeff"); strings.Trim(line, " ,;\t|\x1a") != "" {
 				return line, true
