@@ -288,15 +288,23 @@ func (c *Campaigns) Sweep(ctx context.Context) error {
 	return err
 }
 
+// notContinued is why a batch left out what a paused campaign had not sent within its [Life].
+const notContinued = "not_continued"
+
 // giveUp ends a campaign; sent messages are not affected.
 func (c *Campaigns) giveUp(ctx context.Context, made *Campaign) error {
 	batch, err := c.batches.Uncounted(ctx, sms.CompanyID(made.Company), made.ID)
-	if err == nil && batch.Awaited > 0 {
-		c.Log.Warn("a campaign was not continued within a day; the rest is not sent", "event", "campaign_given_up", "batch", made.ID.String(), "company_id", made.Company, "recipients", batch.Awaited)
-		err = c.batches.AwaitNoMore(ctx, messages.Queued{Company: made.Company, Batch: batch.Key})
-	}
-	if err != nil && !errors.Is(err, messages.ErrNotFound) { // without a batch nothing was sent
+	switch {
+	case errors.Is(err, messages.ErrNotFound): // nothing was sent
+	case err != nil:
 		return err
+	case batch.Awaited > 0:
+		c.Log.Warn("a campaign was not continued within a day; the rest is not sent", "event", "campaign_given_up", "batch", made.ID.String(), "company_id", made.Company, "recipients", batch.Awaited)
+		if err := pgx.BeginFunc(ctx, c.Pool, func(tx pgx.Tx) error {
+			return batch.LeaveOut(ctx, tx, map[string]int{notContinued: batch.Awaited})
+		}); err != nil { // perhaps a last part was accepted meanwhile: the next sweep looks again
+			return err
+		}
 	}
 	return c.Delete(ctx, made.ID)
 }

@@ -225,7 +225,8 @@ func TestCampaignPaused(t *testing.T) {
 	if err := w.campaigns.Sweep(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	w.counts(1, `select count(*) from batches where recipients_count = 2000 and awaited = 0`)
+	w.counts(1, `select count(*) from batches where recipients_count = 2000 and awaited = 0 and (left_out->>'not_continued')::int = 500`)
+	c.wants(c.get(batch), http.StatusOK, "Left out, not charged", "not continued within a day")
 	w.credits(company.ID, 0)
 	w.audited()
 }

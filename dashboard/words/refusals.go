@@ -11,6 +11,7 @@ var refusals = map[string]string{
 	"insufficient_credits": "refusal.credits", "daily_cap": "refusal.cap",
 	"repeated_too_soon": "refusal.repeated", "repeated_too_often": "refusal.repeated", "number_limit": "refusal.repeated",
 	"missing_variables": "refusal.variables",
+	"not_continued":     "refusal.stopped",
 	"person_left":       "refusal.person.left", "person_disabled": "refusal.person.disabled", "person_role": "refusal.person.role",
 }
 
