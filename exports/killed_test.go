@@ -53,7 +53,7 @@ func (w *world) writer() (kill func()) {
 // process writes at once.
 func TestProcessKilled(t *testing.T) {
 	w := newWorld(t, 0)
-	const messages = 20*step + 7
+	const messages = 12*step + 7
 	w.fill(messages)
 	if err := w.ask(Request{Bodies: true}); err != nil {
 		t.Fatal(err)
@@ -71,7 +71,7 @@ func TestProcessKilled(t *testing.T) {
 		}
 	}
 	killed := 0
-	for written := int64(0); killed < 3; killed++ {
+	for written := int64(0); killed < 2; killed++ {
 		kill := w.writer()
 		x := comes("it is written further", func(x Export) bool { return x.Messages > written })
 		kill()
