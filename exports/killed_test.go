@@ -73,9 +73,10 @@ func TestProcessKilled(t *testing.T) {
 	killed := 0
 	for written := int64(0); killed < 2; killed++ {
 		kill := w.writer()
-		x := comes("it is written further", func(x Export) bool { return x.Messages > written })
+		comes("it is written further", func(x Export) bool { return x.Messages > written })
 		kill()
-		if x = w.listed(false)[0]; x.DoneAt != nil {
+		x := w.listed(false)[0]
+		if x.DoneAt != nil {
 			break
 		}
 		if _, err := w.Get(t.Context(), 1, false, x.ID); err == nil {
