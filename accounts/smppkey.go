@@ -1,6 +1,7 @@
 package accounts
 
 import (
+	"cmp"
 	"context"
 	"crypto/hmac"
 	"crypto/rand"
@@ -22,11 +23,19 @@ type SMPPLimits struct {
 	Sessions int `json:"sessions,omitempty"` // binds at a time, over all processes; a transceiver is one
 	Window   int `json:"window,omitempty"`   // unanswered submit_sm of a bind
 	TPS      int `json:"tps,omitempty"`      // segments a second, over all binds
+
+	Alphabet string `json:"alphabet,omitempty"` // that its programs mean by data_coding 0; "" is AlphabetGSM7
 }
+
+// Values of SMPPLimits.Alphabet.
+const (
+	AlphabetGSM7   = "gsm7"
+	AlphabetLatin1 = "latin1" // also ASCII
+)
 
 // Defaults and upper bounds of SMPPLimits.
 var (
-	DefaultSMPP = SMPPLimits{Sessions: 4, Window: 10, TPS: 20}
+	DefaultSMPP = SMPPLimits{Sessions: 4, Window: 10, TPS: 20, Alphabet: AlphabetGSM7}
 	MostSMPP    = SMPPLimits{Sessions: 100, Window: 100, TPS: 10_000}
 )
 
@@ -43,6 +52,10 @@ func (l SMPPLimits) clean() (SMPPLimits, error) {
 		if *limit.value < 1 || *limit.value > limit.most {
 			return l, &callerError{ErrInvalid, fmt.Sprintf("%s is a number from 1 to %d", limit.name, limit.most)}
 		}
+	}
+	l.Alphabet = cmp.Or(l.Alphabet, DefaultSMPP.Alphabet)
+	if l.Alphabet != AlphabetGSM7 && l.Alphabet != AlphabetLatin1 {
+		return l, &callerError{ErrInvalid, "alphabet is gsm7 or latin1"}
 	}
 	return l, nil
 }
@@ -69,9 +82,9 @@ func (a *Accounts) CreateSMPPKey(ctx context.Context, userID int64, name string,
 		SystemID: randomText(systemIDLength, alphanumerics[36:])}
 	password = randomText(passwordLength, alphanumerics)
 	err = a.withRoom(ctx, userID, func(in *Accounts) error {
-		if err := in.pool.QueryRow(ctx, `insert into api_tokens (user_id, name, secret_hash, scopes, networks, system_id, sessions, "window", tps)
-			values ($1, $2, $3, $4, $5, $6, $7, $8, $9) returning id, created_at`, userID, name, a.passwordHash(t.SystemID, password),
-			t.Scopes, networks, t.SystemID, limits.Sessions, limits.Window, limits.TPS).Scan(&t.ID, &t.CreatedAt); err != nil {
+		if err := in.pool.QueryRow(ctx, `insert into api_tokens (user_id, name, secret_hash, scopes, networks, system_id, sessions, "window", tps, alphabet)
+			values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) returning id, created_at`, userID, name, a.passwordHash(t.SystemID, password),
+			t.Scopes, networks, t.SystemID, limits.Sessions, limits.Window, limits.TPS, limits.Alphabet).Scan(&t.ID, &t.CreatedAt); err != nil {
 			return fmt.Errorf("storing a key of kind SMPP: %w", err)
 		}
 		return writeUserLetter(ctx, in.pool, LetterKey, userID, KeyLetter{name})
@@ -103,6 +116,7 @@ func (a *Accounts) SetSMPPKey(ctx context.Context, id int64, change SMPPChange) 
 			*set.to = set.from
 		}
 	}
+	is.Alphabet = cmp.Or(change.Alphabet, is.Alphabet)
 	if is.SMPPLimits, err = is.SMPPLimits.clean(); err != nil {
 		return SMPPKey{}, err
 	}
@@ -112,8 +126,8 @@ func (a *Accounts) SetSMPPKey(ctx context.Context, id int64, change SMPPChange) 
 	if err := checkNetworks(is.Networks); err != nil {
 		return SMPPKey{}, err
 	}
-	_, err = exec(ctx, a.pool, "changing a key of kind SMPP", `update api_tokens set networks = $2, sessions = $3, "window" = $4, tps = $5 where id = $1`,
-		id, is.Networks, is.Sessions, is.Window, is.TPS)
+	_, err = exec(ctx, a.pool, "changing a key of kind SMPP", `update api_tokens set networks = $2, sessions = $3, "window" = $4, tps = $5, alphabet = $6 where id = $1`,
+		id, is.Networks, is.Sessions, is.Window, is.TPS, is.Alphabet)
 	a.cache.forget(id)
 	return is, err
 }

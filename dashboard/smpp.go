@@ -136,6 +136,7 @@ func (v *visit) bind() int64 {
 // setSMPPKey is POST /admin/smpp/:id: its limits and networks.
 func (d *Dashboard) setSMPPKey(v *visit) error {
 	f, change := v.form(), accounts.SMPPChange{}
+	change.Alphabet = f.Value("alphabet")
 	for field, to := range map[string]*int{"sessions": &change.Sessions, "window": &change.Window, "tps": &change.TPS} {
 		var err error
 		if *to, err = strconv.Atoi(strings.TrimSpace(f.Value(field))); err != nil || *to == 0 { // accounts would read 0 as unchanged

@@ -96,7 +96,7 @@ func TestAdminSMPP(t *testing.T) {
 	root.inside("root@example.com")
 	root.wants(root.get("/admin/smpp"), http.StatusOK, "Till", "Isoko", "192.0.2.7:4000", "gw-1", "ESME_RTHROTTLED", "41 receipts", `href="/admin/smpp" aria-current="page"`)
 	home := fmt.Sprintf("/admin/smpp/%d", key.ID)
-	good := map[string]string{"sessions": "8", "window": "50", "tps": "200", "networks": "203.0.113.0/24"}
+	good := map[string]string{"sessions": "8", "window": "50", "tps": "200", "alphabet": "latin1", "networks": "203.0.113.0/24"}
 	post := func(field, value string) answer {
 		var pairs []string
 		for name, given := range good {
@@ -107,11 +107,11 @@ func TestAdminSMPP(t *testing.T) {
 		}
 		return root.post(home, pairs...)
 	}
-	for _, wrong := range [][2]string{{"sessions", "101"}, {"sessions", "0"}, {"window", ""}, {"window", "x"}, {"tps", "10001"}, {"tps", "-1"}, {"networks", ""}, {"networks", ","}, {"networks", "the office"}} {
+	for _, wrong := range [][2]string{{"sessions", "101"}, {"sessions", "0"}, {"window", ""}, {"window", "x"}, {"tps", "10001"}, {"tps", "-1"}, {"alphabet", "ascii"}, {"networks", ""}, {"networks", ","}, {"networks", "the office"}} {
 		root.wants(post(wrong[0], wrong[1]), http.StatusUnprocessableEntity, "Not saved: a key has 1 to 100 binds")
 	}
 	root.wants(post("", ""), http.StatusSeeOther)
-	if set, err := w.accounts.TokenByID(t.Context(), key.ID); err != nil || set.SMPPLimits != (accounts.SMPPLimits{Sessions: 8, Window: 50, TPS: 200}) {
+	if set, err := w.accounts.TokenByID(t.Context(), key.ID); err != nil || set.SMPPLimits != (accounts.SMPPLimits{Sessions: 8, Window: 50, TPS: 200, Alphabet: accounts.AlphabetLatin1}) {
 		t.Errorf("%+v, %v", set, err)
 	}
 	if _, err := w.accounts.SMPPLogin(t.Context(), key.SystemID, password, "192.0.2.9"); !errors.Is(err, accounts.ErrNetwork) {

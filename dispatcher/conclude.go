@@ -95,7 +95,7 @@ func ReceiptsFor(settled []messages.Settled) (receipts []binds.Delivery) {
 		sent := m.Status == sms.Sent
 		if m.Registered == receiptAlways || m.Registered == receiptOfFailure && !sent || m.Registered == receiptOfSuccess && sent {
 			receipts = append(receipts, binds.Delivery{Account: m.SMPPAccount, Bind: m.SMPPBind, Number: string(m.Number), Address: m.Sender, ULID: m.ULID,
-				Sent: &sent, Reason: m.Reason, SubmittedAt: m.CreatedAt, At: m.At})
+				MessageID: m.ID, Echo: m.Echo, Sent: &sent, Reason: m.Reason, SubmittedAt: m.CreatedAt, At: m.At})
 		}
 	}
 	return receipts

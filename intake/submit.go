@@ -56,9 +56,9 @@ func (in *Intake) submission(p *accounts.Principal, s Submit) (*request, *messag
 	if s.Origin.Part == nil {
 		m.Body, m.Encoding, m.Segments = size(p.Company.SmartEncoding, s.Message)
 	} else {
-		m.Body, m.Segments = s.Message, 1
-		encoding, payload := sms.Encode(s.Message)
-		if m.Encoding = encoding; !encoding.FitsPart(payload) {
+		coding := s.Origin.Part.Coding
+		m.Body, m.Encoding, m.Segments = s.Message, coding.Encoding(), 1
+		if len(coding.Octets(s.Message)) > coding.Most(false) {
 			return nil, nil, RefuseTooLong
 		}
 	}

@@ -85,7 +85,7 @@ func moreOf(messages []*Message) []any {
 	after, status, reasons := make([]*float64, n), make([]int16, n), make([]string, n)
 	accounts, binds, parts := make([]*int64, n), make([]*int64, n), make([]*int64, n)
 	registered, urgent, classes := make([]*int16, n), make([]*bool, n), make([]*int16, n)
-	channels, costCenters, secrets := make([]*int16, n), make([]*string, n), make([][]byte, n)
+	channels, costCenters, secrets, echoes := make([]*int16, n), make([]*string, n), make([][]byte, n), make([][]byte, n)
 	for i, m := range messages {
 		secrets[i] = m.Secret
 		if m.Reference != "" {
@@ -103,7 +103,7 @@ func moreOf(messages []*Message) []any {
 			after[i], status[i], reasons[i] = &seconds, int16(fate.Status), fate.Reason
 		}
 		if o := m.Origin; o != nil {
-			accounts[i], binds[i], urgent[i] = &o.Account, &o.Bind, &o.Urgent
+			accounts[i], binds[i], urgent[i], echoes[i] = &o.Account, &o.Bind, &o.Urgent, o.Echo
 			if o.Registered != 0 {
 				registered[i] = new(int16(o.Registered))
 			}
@@ -115,7 +115,7 @@ func moreOf(messages []*Message) []any {
 			}
 		}
 	}
-	return []any{references, sends, expires, later, after, status, reasons, accounts, binds, registered, urgent, classes, parts, channels, costCenters, secrets}
+	return []any{references, sends, expires, later, after, status, reasons, accounts, binds, registered, urgent, classes, parts, channels, costCenters, secrets, echoes}
 }
 
 // orNull returns nil for the zero time.
@@ -128,15 +128,23 @@ func orNull(t time.Time) *time.Time {
 
 // partNumber is a part as the table has it.
 func partNumber(p sms.Part) int64 {
-	return int64(p.Reference)<<16 | int64(p.Total)<<8 | int64(p.Number)
+	number := int64(p.Coding)<<32 | int64(p.Reference)<<16 | int64(p.Total)<<8 | int64(p.Number)
+	if p.Wide {
+		number |= widePart
+	}
+	return number
 }
+
+// widePart marks a part whose reference came in a UDH, with 16 bits.
+const widePart = 1 << 40
 
 // partOf is the inverse of partNumber; nil for 0.
 func partOf(number int64) *sms.Part {
 	if number == 0 {
 		return nil
 	}
-	return &sms.Part{Reference: uint16(number >> 16), Total: uint8(number >> 8), Number: uint8(number)}
+	return &sms.Part{Reference: uint16(number >> 16), Total: uint8(number >> 8), Number: uint8(number),
+		Wide: number&widePart != 0, Coding: sms.Coding(number >> 32)}
 }
 
 // The statements for messages without the rarer columns, and with them.
@@ -151,8 +159,8 @@ func insertStatement(more bool) string {
 			unnest($18::boolean[]) AS later, unnest($19::float8[]) AS fate_after, unnest($20::smallint[]) AS fate, unnest($21::text[]) AS fate_reason,
 			unnest($22::bigint[]) AS smpp_account, unnest($23::bigint[]) AS smpp_bind, unnest($24::smallint[]) AS registered, unnest($25::boolean[]) AS urgent,
 			unnest($26::smallint[]) AS message_class, unnest($27::bigint[]) AS part,
-			unnest($28::smallint[]) AS channel, unnest($29::text[]) AS cost_center, unnest($30::bytea[]) AS secret`
-		const origin = `, smpp_account, smpp_bind, registered, urgent, message_class, part, channel, cost_center, secret`
+			unnest($28::smallint[]) AS channel, unnest($29::text[]) AS cost_center, unnest($30::bytea[]) AS secret, unnest($31::bytea[]) AS echo`
+		const origin = `, smpp_account, smpp_bind, registered, urgent, message_class, part, channel, cost_center, secret, echo`
 		columns, values = `, client_reference, send_at, expire_at`+origin, `, reference, send_at, expire_at`+origin
 		expires = `coalesce(expire_at, greatest(now(), send_at) + make_interval(secs => validity))`
 		now = ` WHERE NOT later AND fate_after IS NULL`

@@ -119,8 +119,9 @@ func (c Channel) String() string { return Channels[c] }
 type Origin struct {
 	Account    int64 // the API key's id
 	Bind       int64
-	Registered uint8 // receipts that it asked for: 0 none, 1 success and failure, 2 failure, 3 success
-	Urgent     bool  // its priority_flag is not 0
+	Registered uint8  // receipts that it asked for: 0 none, 1 success and failure, 2 failure, 3 success
+	Urgent     bool   // its priority_flag is not 0
+	Echo       []byte // optional parameters that its receipt repeats, as on the wire
 	Form
 }
 

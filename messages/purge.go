@@ -9,6 +9,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/oklog/ulid/v2"
 
 	"intumwa/internal/postgres"
 )
@@ -42,6 +43,16 @@ func (s *Store) PurgedUpTo(ctx context.Context) (id int64, err error) {
 		return 0, fmt.Errorf("reading up to where messages are deleted: %w", err)
 	}
 	return id, nil
+}
+
+// Purged reports whether a message with this ULID would be deleted by now. Only its time is looked at: there need not have been
+// one.
+func (s *Store) Purged(ctx context.Context, id ulid.ULID) (purged bool, err error) {
+	if err := s.pool.QueryRow(ctx, `SELECT `+purgedFloor+` > 0 AND $1 < coalesce((SELECT created_at FROM messages WHERE id > `+purgedFloor+` ORDER BY id LIMIT 1), now())`,
+		ulid.Time(id.Time())).Scan(&purged); err != nil {
+		return false, fmt.Errorf("reading since when messages are kept: %w", err)
+	}
+	return purged, nil
 }
 
 func (p Purge) sweep() string { return "purge " + string(p) }

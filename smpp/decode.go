@@ -183,6 +183,7 @@ func (d *Delivery) takeTLVs(raw []byte) (cut bool) {
 			d.TLVs = slices.Insert(d.TLVs, i, TLV{Tag: tag, Value: value})
 		}
 	}
+	d.rest = raw
 	return false
 }
 

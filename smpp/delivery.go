@@ -36,6 +36,7 @@ type Delivery struct {
 
 	broken  *decodeError // why only a part of the PDU could be decoded
 	sentESM uint8        // esm_class as sent
+	rest    []byte       // what is behind the optional parameters: fewer bytes than one has
 	open
 }
 

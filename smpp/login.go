@@ -54,7 +54,7 @@ func (p *Peer) awaitBind(ctx context.Context) error {
 			_ = s.answerNow(header{cmdUnbindResp, StatusOK, h.sequence})
 			return errPeerUnbind
 		case request:
-			err = s.answerNow(header{h.command | responseBit, StatusInvBindState, h.sequence}, refusedBody(h.command)...)
+			err = s.answerNow(header{h.command | responseBit, StatusInvBindState, h.sequence}, p.refusedBody(h.command, "")...)
 		default:
 			err = s.answerNow(header{cmdGenericNack, StatusInvCmdID, h.sequence})
 		}
@@ -80,7 +80,7 @@ func (p *Peer) decide(ctx context.Context, h header, body []byte) error {
 		return ctx.Err()
 	}
 	if status != StatusOK {
-		if s.answerNow(header{h.command | responseBit, status, h.sequence}, refusedBody(h.command)...) == nil {
+		if s.answerNow(header{h.command | responseBit, status, h.sequence}, p.refusedBody(h.command, "")...) == nil {
 			s.farewell()
 		}
 		return &StatusError{Command: h.command.String(), Status: status}
@@ -108,11 +108,11 @@ func (p *Peer) served(s *session, h header, body []byte) bool {
 	_, binds := servedModes[h.command]
 	switch {
 	case binds:
-		p.refuse(h, StatusAlreadyBound)
+		p.refuse(h, StatusAlreadyBound, "")
 	case !known:
 		return false
 	case !s.role.submits():
-		p.refuse(h, StatusInvBindState)
+		p.refuse(h, StatusInvBindState, "The session is bound as receiver.")
 	default:
 		p.request(op, h, body)
 	}
@@ -125,7 +125,11 @@ func (p *Peer) request(op Operation, h header, body []byte) {
 	cost, refusal := s.take(len(body))
 	if refusal != StatusOK {
 		p.metrics.refused.Inc()
-		p.refuse(h, refusal)
+		text := "We take no more requests for now."
+		if refusal == StatusThrottled {
+			text = "More than twice the window is unanswered."
+		}
+		p.refuse(h, refusal, text)
 		return
 	}
 	r, err := decodeRequest(op, bytes.Clone(body), s.heard.get())
@@ -136,7 +140,7 @@ func (p *Peer) request(op Operation, h header, body []byte) {
 			status = bad.status
 		}
 		p.count(status)
-		s.respond(h, status, cost, refusedBody(h.command)...)
+		s.respond(h, status, cost, p.refusedBody(h.command, err.Error())...)
 		return
 	}
 	r.session, r.header, r.cost, r.peer = s, h, cost, p
@@ -144,7 +148,7 @@ func (p *Peer) request(op Operation, h header, body []byte) {
 }
 
 // refuse answers a request that take did not let in.
-func (p *Peer) refuse(h header, status Status) {
+func (p *Peer) refuse(h header, status Status, text string) {
 	p.count(status)
-	p.session.send(header{h.command | responseBit, status, h.sequence}, refusedBody(h.command)...)
+	p.session.send(header{h.command | responseBit, status, h.sequence}, p.refusedBody(h.command, text)...)
 }

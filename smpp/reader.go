@@ -79,8 +79,10 @@ func (s *session) nackLength() {
 // farewell lets the peer read our last PDU: a connection that is closed while bytes of the peer are unread is reset, and
 // what the peer has not read yet is lost. The caller is the only reader.
 func (s *session) farewell() {
-	half, ok := s.conn.(interface{ CloseWrite() error })
-	if !ok || half.CloseWrite() != nil || s.conn.SetReadDeadline(time.Now().Add(unbindGrace)) != nil {
+	if half, ok := s.conn.(interface{ CloseWrite() error }); ok && half.CloseWrite() != nil { // a wrapped connection lacks it
+		return
+	}
+	if s.conn.SetReadDeadline(time.Now().Add(unbindGrace)) != nil {
 		return
 	}
 	_, _ = io.Copy(io.Discard, s.conn) // until the peer closes

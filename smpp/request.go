@@ -85,16 +85,7 @@ func (r *Request) Accept(messageID string) {
 // Refuse responds with an error status. text explains it to the client's operator (additional_status_info_text, of
 // submit_sm_resp and data_sm_resp, 255 bytes; not to SMPP 3.3); it may be empty.
 func (r *Request) Refuse(status Status, text string) {
-	body := refusedBody(r.header.command)
-	if body != nil && text != "" && r.peer.Login().Version >= Version34 {
-		for len(text) > maxStatusText {
-			_, size := utf8.DecodeLastRuneInString(text)
-			text = text[:len(text)-size]
-		}
-		body = append(binary.BigEndian.AppendUint16(body, TagStatusText), 0, uint8(len(text)+1))
-		body = append(append(body, text...), 0)
-	}
-	r.respond(status, body)
+	r.respond(status, r.peer.refusedBody(r.header.command, text))
 }
 
 // AnswerQuery responds to query_sm. finalDate is empty or the 16 characters of an SMPP time; state is the number of
@@ -110,12 +101,22 @@ func (r *Request) respond(status Status, body []byte) {
 	}
 }
 
-// refusedBody is the body of a response with an error status. A message_id that is empty is understood by all clients; the
-// other responses have no body then.
-func refusedBody(cmd command) []byte {
+// refusedBody is [Request.Refuse]'s body. A message_id that is empty is understood by all clients; other responses than those
+// to a message or a bind have no body then.
+func (p *Peer) refusedBody(cmd command, text string) (body []byte) {
 	switch cmd {
-	case cmdSubmitSM, cmdDataSM, cmdBindTransceiver, cmdBindTransmitter, cmdBindReceiver:
+	case cmdBindTransceiver, cmdBindTransmitter, cmdBindReceiver:
 		return []byte{0}
+	case cmdSubmitSM, cmdDataSM:
+		body = []byte{0}
 	}
-	return nil
+	if body == nil || text == "" || p.Login().Version < Version34 {
+		return body
+	}
+	for len(text) > maxStatusText {
+		_, size := utf8.DecodeLastRuneInString(text)
+		text = text[:len(text)-size]
+	}
+	body = append(binary.BigEndian.AppendUint16(body, TagStatusText), 0, uint8(len(text)+1))
+	return append(append(body, text...), 0)
 }

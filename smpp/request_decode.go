@@ -1,6 +1,7 @@
 package smpp
 
 import (
+	"bytes"
 	"fmt"
 	"time"
 )
@@ -67,6 +68,9 @@ func (r *Request) readMessage(body []byte) error {
 		if broken != nil && broken.status != StatusOK {
 			return broken
 		}
+	}
+	if len(bytes.Trim(d.rest, "\x00")) > 0 { // NULs may end a text
+		return &decodeError{StatusInvOptStream, fmt.Errorf("an optional parameter has %d bytes, fewer than its header", len(d.rest))}
 	}
 	if d.ESMClass&esmUDHI != 0 && !wholeUDH(d.ShortMessage) {
 		return &decodeError{StatusInvESMClass, fmt.Errorf("esm_class %#02x, but the text does not begin with a UDH", d.ESMClass)}

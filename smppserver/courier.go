@@ -138,7 +138,7 @@ func (c *courier) hand(d *binds.Delivery) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), handWithin)
 	defer cancel()
-	m := deliver(d)
+	m := deliver(d, to.short)
 	done := func(r smpp.Result) {
 		s.mu.Lock()
 		to.given--
@@ -155,9 +155,12 @@ func (c *courier) hand(d *binds.Delivery) {
 	}
 }
 
-// retried are the statuses after which a delivery is tried again; every other refusal is final.
-var retried = map[smpp.Status]bool{smpp.StatusSysErr: true, smpp.StatusMsgQueueFull: true, smpp.StatusSubmitFailed: true, smpp.StatusThrottled: true,
-	smpp.StatusQueryFailed: true, 0xFE: true, smpp.StatusUnknown: true}
+// passes reports whether a program's refusal of a delivery passes, as a carrier's of a submit_sm does. Other refusals are final,
+// those of our form too: the same PDU would be refused again.
+func passes(status smpp.Status) bool {
+	class := status.Class()
+	return class == smpp.ClassThrottled || class == smpp.ClassTemporary || class == smpp.ClassSession
+}
 
 // outcome returns what becomes of a delivery.
 func (c *courier) outcome(d *binds.Delivery, r smpp.Result) binds.Outcome {
@@ -166,7 +169,7 @@ func (c *courier) outcome(d *binds.Delivery, r smpp.Result) binds.Outcome {
 	switch {
 	case r.Outcome == smpp.Accepted:
 		o.Done, label = true, deliveryDone
-	case r.Outcome == smpp.Rejected && !retried[r.Status]:
+	case r.Outcome == smpp.Rejected && !passes(r.Status):
 		o.Done, label = true, deliveryRefused
 	case r.Outcome == smpp.Rejected:
 		pause := min(againFirst<<min(d.Tries, 20), againLongest)
@@ -180,7 +183,7 @@ func (c *courier) outcome(d *binds.Delivery, r smpp.Result) binds.Outcome {
 
 // late ends a delivery whose answer comes after it had counted as unanswered.
 func (c *courier) late(id uint64, r smpp.Result) {
-	if r.Outcome == smpp.Accepted || r.Outcome == smpp.Rejected && !retried[r.Status] {
+	if r.Outcome == smpp.Accepted || r.Outcome == smpp.Rejected && !passes(r.Status) {
 		c.ended(binds.Outcome{ID: int64(id), Done: true})
 	}
 }

@@ -2,6 +2,8 @@ package smppserver
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"strconv"
 	"time"
 
@@ -58,6 +60,7 @@ func (s *Server) renew(ctx context.Context) error {
 	}
 	s.mu.Unlock()
 	if len(counts) == 0 {
+		s.apply(nil, nil, nil, nil)
 		return nil
 	}
 	end, shares, err := s.rooms.Binds.Renew(ctx, s.process, counts)
@@ -170,8 +173,13 @@ func (s *Server) sweepOnce(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	usable, err := s.rooms.Accounts.SMPPKeysOf(ctx, slices.Collect(maps.Keys(waiting)))
+	if err != nil {
+		return err
+	}
 	number, oldest := int64(0), time.Duration(0)
-	for _, q := range waiting {
+	for _, key := range usable { // nobody can fetch what waits for the others
+		q := waiting[key.ID]
 		number += q.Number
 		oldest = max(oldest, postgres.Now().Sub(q.Oldest))
 	}

@@ -19,6 +19,7 @@ type bind struct {
 	peer     *smpp.Peer
 	peerName string
 	receives bool
+	short    bool // its messages have short names
 	ready    bool // it takes deliveries; guarded by Server.mu
 	given    int  // deliveries on their way to it; guarded by Server.mu
 
@@ -36,15 +37,11 @@ func (s *Server) login(ctx context.Context, p *smpp.Peer, l smpp.Login) (smpp.Ad
 	if !allowed(ctx, s.rooms.Binding, key) {
 		return refuse(smpp.StatusThrottled, refusedFlood)
 	}
-	if s.rooms.Failures != nil {
-		if _, over := s.rooms.Failures.Refused(key); over {
-			return refuse(smpp.StatusThrottled, refusedFlood)
-		}
-	}
-	of, err := s.rooms.Accounts.SMPPLogin(ctx, l.SystemID, l.Password, hostOf(l.Remote))
+	of, err := s.check(ctx, key, l)
 	switch {
+	case errors.Is(err, errFlood):
+		return refuse(smpp.StatusThrottled, refusedFlood)
 	case errors.Is(err, accounts.ErrUnauthenticated):
-		allowed(ctx, s.rooms.Failures, key)
 		return refuse(smpp.StatusInvPassword, refusedLogin)
 	case errors.Is(err, accounts.ErrNetwork):
 		return refuse(smpp.StatusBindFailed, refusedNetwork)
@@ -52,7 +49,7 @@ func (s *Server) login(ctx context.Context, p *smpp.Peer, l smpp.Login) (smpp.Ad
 		s.log.Warn("a customer's login cannot be checked", "event", "smpp_login_unchecked", "error", err)
 		return refuse(smpp.StatusSysErr, refusedUnavailable)
 	}
-	b := &bind{account: of.ID, systemID: of.SystemID, peer: p, peerName: l.Remote.String(), receives: l.Mode.Receives(), key: of}
+	b := &bind{account: of.ID, systemID: of.SystemID, peer: p, peerName: l.Remote.String(), receives: l.Mode.Receives(), short: l.Version < smpp.Version34, key: of}
 	b.id, err = s.rooms.Binds.Open(ctx, binds.Bind{Account: of.ID, Process: s.process, Peer: b.peerName, Mode: l.Mode.String()}, of.Sessions)
 	switch {
 	case errors.Is(err, binds.ErrTooMany):
@@ -76,6 +73,25 @@ func (s *Server) login(ctx context.Context, p *smpp.Peer, l smpp.Login) (smpp.Ad
 		s.courier.kick()
 	}
 	return smpp.Admission{Window: of.Window, Bound: bound, Request: func(r *smpp.Request) { s.request(b, r) }, OnLate: s.courier.late}, smpp.StatusOK
+}
+
+var errFlood = errors.New("too many wrong logins from its address")
+
+// check returns the key of a login. A login counts as wrong until it is found right: so no more are looked at than may be
+// wrong, however many come at once. Those of one address wait for each other, because right ones that come together, after a
+// restart, would pass for wrong ones.
+func (s *Server) check(ctx context.Context, address int64, l smpp.Login) (of accounts.Token, err error) {
+	turn := &s.logins[uint64(address)%uint64(len(s.logins))]
+	turn.Lock()
+	defer turn.Unlock()
+	if !allowed(ctx, s.rooms.Failures, address) {
+		return of, errFlood
+	}
+	of, err = s.rooms.Accounts.SMPPLogin(ctx, l.SystemID, l.Password, hostOf(l.Remote))
+	if s.rooms.Failures != nil && !errors.Is(err, accounts.ErrUnauthenticated) {
+		s.rooms.Failures.GiveBack(ctx, address)
+	}
+	return of, err
 }
 
 // forget removes the bind of a peer and returns it; nil if it never had one.

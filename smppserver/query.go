@@ -3,6 +3,8 @@ package smppserver
 import (
 	"context"
 	"errors"
+	"fmt"
+	"strconv"
 
 	"github.com/oklog/ulid/v2"
 
@@ -20,12 +22,20 @@ func (s *Server) find(ctx context.Context, b *bind, r *smpp.Request, missing smp
 		return m, false
 	}
 	id, bad := ulid.ParseStrict(r.MessageID)
-	if bad != nil || holder.Company == nil {
+	number, unnumbered := strconv.ParseInt(r.MessageID, 16, 64)
+	switch {
+	case holder.Company == nil, bad != nil && unnumbered != nil:
 		s.answer(r, refusal{missing, ""})
 		return m, false
+	case bad != nil:
+		m, err = s.rooms.Messages.ByID(ctx, sms.CompanyID(holder.Company.ID), number)
+	default:
+		m, err = s.rooms.Messages.ByULID(ctx, sms.CompanyID(holder.Company.ID), id)
 	}
-	m, err = s.rooms.Messages.ByULID(ctx, sms.CompanyID(holder.Company.ID), id)
 	switch {
+	case errors.Is(err, messages.ErrNotFound) && bad == nil && r.Operation == smpp.OpQuery && s.purged(ctx, id):
+		s.answer(r, refusal{smpp.StatusQueryFailed, ""})
+		return m, false
 	case errors.Is(err, messages.ErrNotFound), err == nil && r.Source != "" && r.Source != m.Sender:
 		s.answer(r, refusal{missing, ""})
 		return m, false
@@ -34,6 +44,24 @@ func (s *Server) find(ctx context.Context, b *bind, r *smpp.Request, missing smp
 		return m, false
 	}
 	return m, true
+}
+
+func (s *Server) purged(ctx context.Context, id ulid.ULID) bool {
+	purged, err := s.rooms.Messages.Purged(ctx, id)
+	return err == nil && purged
+}
+
+// shortName is a message's name for SMPP 3.3, whose programs have room for 8 hexadecimal digits: its message_id in webhooks.
+func shortName(id int64) string { return fmt.Sprintf("%08X", id) }
+
+// nameOf returns the name of an accepted message for a bind's program.
+func (s *Server) nameOf(ctx context.Context, b *bind, id ulid.ULID) string {
+	if b.short {
+		if known, err := s.rooms.Messages.Known(ctx, []ulid.ULID{id}); err == nil && known[id] != 0 {
+			return shortName(known[id])
+		}
+	}
+	return id.String()
 }
 
 // query answers a query_sm from the database.
@@ -52,7 +80,7 @@ func (s *Server) query(b *bind, r *smpp.Request) {
 		state, code = stateOf(false, m.FailureReason)
 		date = formatTime(*m.FailedAt)
 	}
-	r.AnswerQuery(m.ULID.String(), date, state.value, uint8(min(code, 255)))
+	r.AnswerQuery(r.MessageID, date, state.value, uint8(min(code, 255)))
 }
 
 // cancel answers a cancel_sm of one message: no carrier has it any more, and its credits are returned.

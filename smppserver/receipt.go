@@ -53,8 +53,34 @@ func stateOf(sent bool, reason string) (s state, code int) {
 // esmReceipt is the esm_class of a receipt from an SMSC.
 const esmReceipt = 0x04
 
-// deliver returns the deliver_sm of a delivery.
-func deliver(d *binds.Delivery) smpp.Submit {
+// echoed are the optional parameters of a submit_sm that its receipt repeats: those by which programs recognise it.
+var echoed = []uint16{0x0202, 0x0203, smpp.TagUserMessageReference, 0x0205, 0x020A, 0x020B, 0x020D} // source_subaddress,
+// dest_subaddress, user_response_code, source_port, destination_port, language_indicator
+
+// longestEchoed is the longest of them: a subaddress (SMPP 3.4, 5.3.2.15).
+const longestEchoed = 23
+
+// echoOf returns the parameters of a request that its receipt repeats, as on the wire; nil for none.
+func echoOf(r *smpp.Request) (echo []byte) {
+	for _, tag := range echoed {
+		if value, found := r.TLV(tag); found && len(value) <= longestEchoed {
+			echo = append(binary.BigEndian.AppendUint16(binary.BigEndian.AppendUint16(echo, tag), uint16(len(value))), value...)
+		}
+	}
+	return echo
+}
+
+// echoOn adds parameters as on the wire.
+func echoOn(tlvs []smpp.TLV, echo []byte) []smpp.TLV {
+	for len(echo) >= 4 {
+		value := echo[4 : 4+binary.BigEndian.Uint16(echo[2:])]
+		tlvs, echo = append(tlvs, smpp.TLV{Tag: binary.BigEndian.Uint16(echo), Value: value}), echo[4+len(value):]
+	}
+	return tlvs
+}
+
+// deliver returns the deliver_sm of a delivery, with its short name (shortName) or its ULID.
+func deliver(d *binds.Delivery, short bool) smpp.Submit {
 	m := smpp.Submit{Key: uint64(d.ID)}
 	m.Source, m.SourceTON, m.SourceNPI = addressOf(d.Number)
 	m.Dest, m.DestTON, m.DestNPI = addressOf(d.Address)
@@ -70,6 +96,9 @@ func deliver(d *binds.Delivery) smpp.Submit {
 	}
 	s, code := stateOf(*d.Sent, d.Reason)
 	id := d.ULID.String()
+	if short {
+		id = shortName(d.MessageID)
+	}
 	delivered := 0
 	if *d.Sent {
 		delivered = 1
@@ -80,6 +109,7 @@ func deliver(d *binds.Delivery) smpp.Submit {
 		d.SubmittedAt.UTC().Format(minute), d.At.UTC().Format(minute), s.word, code%1000)
 	m.TLVs = []smpp.TLV{{Tag: smpp.TagReceiptedMessageID, Value: append([]byte(id), 0)}, {Tag: smpp.TagMessageState, Value: []byte{s.value}},
 		{Tag: smpp.TagNetworkErrorCode, Value: binary.BigEndian.AppendUint16([]byte{networkGSM}, uint16(code))}}
+	m.TLVs = echoOn(m.TLVs, d.Echo)
 	return m
 }
 

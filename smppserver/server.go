@@ -67,7 +67,9 @@ type Server struct {
 	metrics *metrics
 	courier *courier
 
-	wake chan struct{} // wakes the keeper
+	wake   chan struct{}  // wakes the keeper
+	logins [64]sync.Mutex // of addresses (check)
+	orders orders
 
 	mu    sync.Mutex
 	bound map[int64]*bind   // by id

@@ -102,7 +102,7 @@ func (s *Server) accept(b *bind, r *smpp.Request, m intake.Submit) bool {
 		return false
 	}
 	s.metrics.accepted.Inc()
-	r.Accept(id.String())
+	r.Accept(s.nameOf(ctx, b, id))
 	return true
 }
 
@@ -154,7 +154,9 @@ func (s *Server) read(b *bind, r *smpp.Request) (m intake.Submit, no *refusal) {
 	if !ok {
 		return m, &refusal{smpp.StatusInvDstAddr, "The destination_addr must be a valid Burundi (+257) number."}
 	}
-	text, form, no := textOf(r)
+	text, form, no := textOf(r, s.latin1(b), func(p sms.Part, marked bool) bool {
+		return s.orders.swapped(order{b.account, string(number), p.Reference, p.Total}, marked)
+	})
 	if no != nil {
 		return m, no
 	}
@@ -163,7 +165,14 @@ func (s *Server) read(b *bind, r *smpp.Request) (m intake.Submit, no *refusal) {
 		return m, no
 	}
 	return intake.Submit{Number: number, Sender: r.Source, Message: text, Schedule: schedule,
-		Origin: messages.Origin{Account: b.account, Bind: b.id, Registered: r.RegisteredDelivery & 3, Urgent: r.Priority > 0, Form: form}}, nil
+		Origin: messages.Origin{Account: b.account, Bind: b.id, Registered: r.RegisteredDelivery & 3, Urgent: r.Priority > 0, Echo: echoOf(r), Form: form}}, nil
+}
+
+// latin1 reports whether a bind's program writes Latin-1 in the default alphabet.
+func (s *Server) latin1(b *bind) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return b.key.Alphabet == accounts.AlphabetLatin1
 }
 
 func (s *Server) bucketOf(key int64) *bucket {

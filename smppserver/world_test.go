@@ -114,7 +114,7 @@ func (w *bank) startAt(address string) *process {
 			done, err := dispatcher.Cancel(ctx, w.pool, store, hooks, q, nil)
 			return done.Cancelled, done.Credits, err
 		}}, smppserver.Options{Plan: sms.NewPlan()})}
-	listener, err := net.Listen("tcp", address)
+	listener, err := smppserver.Listen(context.Background(), address)
 	if err != nil {
 		w.Fatal(err)
 	}

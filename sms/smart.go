@@ -1,6 +1,9 @@
 package sms
 
-import "strings"
+import (
+	"strings"
+	"unicode/utf8"
+)
 
 // substitutes maps characters outside GSM-7 to similar GSM-7 texts, for writers of French and Kirundi and their word
 // processors. Other characters (another script, an emoji) have no acceptable GSM-7 text.
@@ -84,4 +87,13 @@ func LookAlikes(text string) string {
 	}
 	flush()
 	return out.String()
+}
+
+// Plain returns an ASCII character in place of one of GSM 7-bit.
+func Plain(r rune) rune {
+	const letters, plain = "èéùìòÇØøÅåÆæßÉÄÖÑÜäöñüà¡¿€", "eeuioCOoAaAasEAONUaonua!?E"
+	if at := strings.IndexRune(letters, r); at >= 0 {
+		return rune(plain[utf8.RuneCountInString(letters[:at])])
+	}
+	return '?'
 }

@@ -20,9 +20,9 @@ func EncodeUCS2(text string) (Encoding, []byte) {
 // returns; the difference is not charged.
 func SplitEncoded(encoding Encoding, payload []byte, wide bool) Split {
 	if wide {
-		return cut(encoding, payload, widePartSeptets, widePartUnits)
+		return divide(encoding, payload, widePartSeptets, widePartUnits)
 	}
-	return cut(encoding, payload, concatSeptets, concatUnits)
+	return divide(encoding, payload, concatSeptets, concatUnits)
 }
 
 // Encode returns the payload of a whole text, for carriers that take it in message_payload.
@@ -34,15 +34,7 @@ func Encode(text string) (Encoding, []byte) {
 	return GSM7, appendGSM7(make([]byte, 0, size.Units), text)
 }
 
-// FitsPart reports whether a payload of Encode fits one part of a long message: 153 septets or 67 code units.
-func (e Encoding) FitsPart(payload []byte) bool {
-	if e == UCS2 {
-		return len(payload) <= 2*concatUnits
-	}
-	return len(payload) <= concatSeptets
-}
-
-func cut(encoding Encoding, payload []byte, septets, units int) Split {
+func divide(encoding Encoding, payload []byte, septets, units int) Split {
 	single, several := singleSeptets, septets
 	if encoding == UCS2 {
 		single, several = 2*singleUnits, 2*units

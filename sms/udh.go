@@ -38,10 +38,3 @@ func Concatenation(payload []byte) (ref, total, seq int, ok bool) {
 	}
 	return 0, 0, 0, false
 }
-
-// Part is the place of one part in a long message.
-type Part struct {
-	Reference uint16
-	Total     uint8 // 2 or more
-	Number    uint8 // from 1
-}

@@ -24,9 +24,12 @@ type smppFlags struct {
 	Sessions *int `help:"Binds at a time, over all processes, 100 at most; 4 by default." placeholder:"N"`
 	Window   *int `help:"Unanswered submit_sm of a bind, 100 at most; 10 by default." placeholder:"N"`
 	TPS      *int `name:"tps" help:"Segments a second, over all binds, 10,000 at most; 20 by default." placeholder:"N"`
+
+	Alphabet string `help:"What its programs write with data_coding 0: gsm7 (default), or latin1, which has ASCII." enum:",gsm7,latin1" default:""`
 }
 
 func (f smppFlags) limits() (l accounts.SMPPLimits, err error) {
+	l.Alphabet = f.Alphabet
 	for _, flag := range []struct {
 		name  string
 		value *int
@@ -69,13 +72,13 @@ func (c *adminSMPPCreateCmd) do(ctx context.Context, o *operator) (any, error) {
 	}
 	t, password, err := o.by(nil).CreateSMPPKey(ctx, company.OwnerID, c.Name, networks, limits, nil)
 	return done(object{{"system_id", t.SystemID}, {"password", password}, {"token_id", t.ID}, {"company_id", company.ID}, {"name", t.Name}, {"networks", t.Networks},
-		{"sessions", t.Sessions}, {"window", t.Window}, {"tps", t.TPS}}, err)
+		{"sessions", t.Sessions}, {"window", t.Window}, {"tps", t.TPS}, {"alphabet", t.Alphabet}}, err)
 }
 
 // smppKey is a key as commands print it.
 func smppKey(k accounts.SMPPKey, more ...pair) object {
 	return append(append(object{{"id", k.ID}, {"system_id", k.SystemID}, {"company_id", orNull(k.Company)}, {"company", k.CompanyName}, {"name", k.Name}, {"networks", k.Networks},
-		{"sessions", k.Sessions}, {"window", k.Window}, {"tps", k.TPS}}, more...), pair{"last_used_at", k.LastUsedAt}, pair{"revoked_at", k.RevokedAt})
+		{"sessions", k.Sessions}, {"window", k.Window}, {"tps", k.TPS}, {"alphabet", k.Alphabet}}, more...), pair{"last_used_at", k.LastUsedAt}, pair{"revoked_at", k.RevokedAt})
 }
 
 type adminSMPPListCmd struct {

@@ -21,7 +21,7 @@ func TestSMPPKeys(t *testing.T) {
 	create := func(more ...string) []string {
 		return append([]string{"smpp", "create", "--company", company, "--name", "bank"}, more...)
 	}
-	const made = "system_id password token_id company_id name networks sessions window tps"
+	const made = "system_id password token_id company_id name networks sessions window tps alphabet"
 	key := s.admin("", made, create("--networks", "192.0.2.0/24,198.51.100.7")...)
 	if fmt.Sprint(key["sessions"], key["window"], key["tps"], key["networks"]) != "4 10 20 [192.0.2.0/24 198.51.100.7/32]" {
 		t.Errorf("%v", key)
@@ -55,8 +55,8 @@ func TestSMPPKeys(t *testing.T) {
 		t.Errorf("a bind of another key: %v", end)
 	}
 	s.holds(`SELECT count(*) FROM smpp_binds WHERE unbind`, 1)
-	set := s.admin("", "id system_id company_id company name networks sessions window tps last_used_at revoked_at", "smpp", "set", "--id", id, "--tps", "100", "--networks", "203.0.113.0/24")
-	if fmt.Sprint(set["sessions"], set["window"], set["tps"], set["networks"]) != "4 10 100 [203.0.113.0/24]" {
+	set := s.admin("", "id system_id company_id company name networks sessions window tps alphabet last_used_at revoked_at", "smpp", "set", "--id", id, "--tps", "100", "--alphabet", "latin1", "--networks", "203.0.113.0/24")
+	if fmt.Sprint(set["sessions"], set["window"], set["tps"], set["alphabet"], set["networks"]) != "4 10 100 latin1 [203.0.113.0/24]" {
 		t.Errorf("%v", set)
 	}
 	if _, err := users.SMPPLogin(t.Context(), systemID, password, "192.0.2.9"); !errors.Is(err, accounts.ErrNetwork) {

@@ -38,10 +38,9 @@ func (g *gateway) serveSMPP(ctx context.Context, life *life, rdb redis.Universal
 	listener.On(notices.SMPP, server.Changed)
 	limits := newBounds("smpp", nil, g.log, g.registry)
 	limits.most, limits.perAddress = bindConnections, bindsOfAddress
-	var config net.ListenConfig
-	door, err := config.Listen(ctx, "tcp", c.SMPPServer.Listen)
+	door, err := smppserver.Listen(ctx, c.SMPPServer.Listen)
 	if err != nil {
-		return fmt.Errorf("listening for smpp: %w", err)
+		return err
 	}
 	door = limits.listen(door)
 	if c.SMPPServer.TLS != (configs.ServerTLS{}) {

@@ -77,6 +77,7 @@ type Profile struct {
 	Alphabet           Alphabet
 	DefaultCoding      uint8  // data_coding of the default alphabet
 	UCS2Coding         uint8  // data_coding of UCS-2; 0: 8
+	NoLatin1           bool   // it refuses data_coding 3, in which customers write parts
 	MessageClass       *uint8 // 0 to 3 (3GPP TS 23.038, section 4); nil: none
 	Concat             Concat
 	Validity           Validity

@@ -56,13 +56,15 @@ func (p *Profile) Segments(m *Message, now time.Time) []smpp.Submit {
 	if m.Single {
 		template.Priority = p.SinglePriority
 	}
-	encoding, payload := p.encode(m.Body)
-	template.DataCoding = p.coding(encoding, m.Class)
 	if m.Part != nil {
-		submits := []smpp.Submit{p.part(template, m.Part, p.alphabet(encoding, payload))}
+		coding, _, text := p.written(m)
+		template.DataCoding = coding
+		submits := []smpp.Submit{p.part(template, m.Part, text)}
 		p.referTo(m.ID, submits)
 		return submits
 	}
+	encoding, payload := p.encode(m.Body)
+	template.DataCoding = p.coding(encoding, m.Class)
 	if p.Concat == ConcatPayload {
 		if text := p.alphabet(encoding, payload); len(payload) <= 140 || (encoding == sms.GSM7 && len(payload) <= 160) {
 			template.ShortMessage = text
@@ -85,15 +87,48 @@ func (p *Profile) Segments(m *Message, now time.Time) []smpp.Submit {
 		}
 		part := sms.Part{Reference: uint16(m.ConcatRef), Total: uint8(len(split.Segments)), Number: uint8(i + 1)}
 		if p.Concat == ConcatUDH16 {
-			part.Reference = uint16(m.ID)
+			part.Reference, part.Wide = uint16(m.ID), true
 		}
 		submits[i] = p.part(template, &part, text)
 	}
 	return submits
 }
 
-// part completes a submit_sm for one part of a long message, as the carrier wants parts marked. A part that a customer has
-// cut for an 8-bit reference goes with one where the 16-bit reference would make it too long.
+// written returns how a customer's part goes out: octets and data_coding as they came, or changed in the same way for all
+// parts that came so, because a handset joins them. Characters that the carrier's alphabet lacks become similar ones.
+func (p *Profile) written(m *Message) (dataCoding uint8, coding sms.Coding, octets []byte) {
+	coding = m.Part.Coding
+	switch {
+	case coding == sms.CodingLatin1 && p.Alphabet == AlphabetLatin1:
+		return p.coding(sms.GSM7, m.Class), coding, coding.Octets(m.Body)
+	case coding == sms.CodingLatin1 && !p.NoLatin1:
+		return codingLatin1, coding, coding.Octets(m.Body)
+	case coding == sms.CodingLatin1 && p.Alphabet == AlphabetGSM7:
+		similar, _ := sms.Septets(m.Body)
+		return p.coding(sms.GSM7, m.Class), sms.CodingGSM7, sms.CodingGSM7.Octets(similar)
+	case coding != sms.CodingUCS2 && p.Alphabet != AlphabetGSM7:
+		return p.coding(sms.GSM7, m.Class), sms.CodingLatin1, p.spell(m.Body)
+	}
+	return p.coding(coding.Encoding(), m.Class), coding, coding.Octets(m.Body)
+}
+
+// codingLatin1 is the data_coding of Latin-1.
+const codingLatin1 = 3
+
+// spell writes a text in the carrier's default alphabet, which is not GSM 7-bit.
+func (p *Profile) spell(text string) []byte {
+	octets := make([]byte, 0, len(text))
+	for _, r := range text {
+		if r > p.lastRune() {
+			r = sms.Plain(r)
+		}
+		octets = append(octets, byte(r))
+	}
+	return octets
+}
+
+// part completes a submit_sm for one part of a long message, as the carrier wants parts marked. A customer's reference of 16
+// bits stays one where the carrier takes it, and one of 8 bits is never made wider: a part that was cut for it may be too long.
 func (p *Profile) part(submit smpp.Submit, part *sms.Part, text []byte) smpp.Submit {
 	switch {
 	case p.Concat == ConcatSAR:
@@ -102,24 +137,23 @@ func (p *Profile) part(submit smpp.Submit, part *sms.Part, text []byte) smpp.Sub
 			smpp.TLV{Tag: smpp.TagSARMessageReference, Value: binary.BigEndian.AppendUint16(nil, part.Reference)},
 			smpp.TLV{Tag: smpp.TagSARTotalSegments, Value: []byte{part.Total}},
 			smpp.TLV{Tag: smpp.TagSARSegmentSeqnum, Value: []byte{part.Number}})
-	case p.Concat == ConcatUDH16 && fitsWide(submit.DataCoding, text):
+	case p.wide(part):
 		header := sms.UDH16(part.Reference, part.Total, part.Number)
 		submit.ESMClass |= esmUDHI
 		submit.ShortMessage = append(header[:], text...)
 	default:
-		header := sms.UDH8(byte(part.Reference), part.Total, part.Number)
+		// The sum of both octets: two references are the same only if they are 255 apart or more, and never if only one
+		// octet differs.
+		header := sms.UDH8(byte(part.Reference>>8+part.Reference), part.Total, part.Number)
 		submit.ESMClass |= esmUDHI
 		submit.ShortMessage = append(header[:], text...)
 	}
 	return submit
 }
 
-// fitsWide reports whether a part leaves room for a 16-bit reference: 152 septets, or 66 code units.
-func fitsWide(dataCoding uint8, text []byte) bool {
-	if sms.IsUCS2(dataCoding) {
-		return len(text) <= 2*66
-	}
-	return len(text) <= 152
+// wide reports whether a part goes out with a 16-bit reference in a UDH.
+func (p *Profile) wide(part *sms.Part) bool {
+	return part.Wide && (p.Concat == ConcatUDH16 || p.Concat == ConcatPayload)
 }
 
 // SegmentsAs is Segments for a message of which copies are recorded that were cut into total segments (0: none): the other
@@ -129,8 +163,8 @@ func (p *Profile) SegmentsAs(m *Message, now time.Time, total int) ([]smpp.Submi
 	submits := p.Segments(m, now)
 	switch {
 	case m.Part != nil:
-		if encoding, payload := p.encode(m.Body); !encoding.FitsPart(payload) { // the carrier's alphabet lacks a character
-			return nil, &smpp.FieldError{Field: "short_message", Problem: "is a part that is too long in UCS-2"}
+		if _, coding, text := p.written(m); len(text) > coding.Most(p.wide(m.Part)) {
+			return nil, &smpp.FieldError{Field: "short_message", Problem: "is a part that is too long for this carrier"}
 		}
 		return submits, nil
 	case len(submits) > sms.MaxSegments:

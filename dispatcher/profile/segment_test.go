@@ -2,6 +2,7 @@ package profile
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/binary"
 	"encoding/hex"
 	"reflect"
@@ -218,47 +219,79 @@ func TestValidity(t *testing.T) {
 	}
 }
 
-// TestPart: a part that a customer has cut goes out as one segment with its reference, in the form that the carrier wants.
+// TestPart: a part that a customer has cut goes out with the octets and the data_coding that it came with, or changed as all
+// parts of its message are; its reference is of one kind in all of them.
 func TestPart(t *testing.T) {
-	part := &sms.Part{Reference: 0x0201, Total: 3, Number: 2}
+	narrow := sms.Part{Reference: 0x0201, Total: 3, Number: 2} // in sar parameters
+	wide := sms.Part{Reference: 0x0201, Total: 3, Number: 2, Wide: true}
+	in := func(c sms.Coding, p sms.Part) sms.Part { p.Coding = c; return p }
+	class := uint8(0)
 	for _, c := range []struct {
-		name   string
-		concat Concat
-		text   string
-		header string // of the text, in hexadecimal
+		name    string
+		profile Profile
+		part    sms.Part
+		octets  string // as it came
+		coding  uint8  // as it goes out
+		want    string // "": octets
+		header  string // of the text, in hexadecimal
 	}{
-		{"UDH8 keeps the low byte", ConcatUDH8, strings.Repeat("x", 153), "050003010302"},
-		{"UDH16", ConcatUDH16, strings.Repeat("x", 152), "06080402010302"},
-		{"too long for UDH16", ConcatUDH16, strings.Repeat("x", 153), "050003010302"},
-		{"UCS-2 too long for UDH16", ConcatUDH16, strings.Repeat("ж", 67), "050003010302"},
-		{"SAR", ConcatSAR, strings.Repeat("x", 153), ""},
-		{"a carrier of whole texts", ConcatPayload, "x", "050003010302"},
+		{"UDH8", Profile{}, narrow, strings.Repeat("x", 153), 0, "", "050003030302"},
+		{"UDH8 of 16 bits", Profile{}, wide, strings.Repeat("x", 152), 0, "", "050003030302"},
+		{"UDH16 of 16 bits", Profile{Concat: ConcatUDH16}, wide, strings.Repeat("x", 152), 0, "", "06080402010302"},
+		{"UDH16 of 8 bits", Profile{Concat: ConcatUDH16}, narrow, "x", 0, "", "050003030302"},
+		{"UDH16 of 8 bits, too long for 16", Profile{Concat: ConcatUDH16}, narrow, strings.Repeat("x", 153), 0, "", "050003030302"},
+		{"SAR", Profile{Concat: ConcatSAR}, wide, strings.Repeat("x", 153), 0, "", ""},
+		{"a carrier of whole texts", Profile{Concat: ConcatPayload}, wide, "x", 0, "", "06080402010302"},
+		{"an escape pair that is cut", Profile{}, narrow, "A\x1b", 0, "", "050003030302"},
+		{"UCS-2 of GSM characters", Profile{}, in(sms.CodingUCS2, narrow), "\x00A", 8, "", "050003030302"},
+		{"UCS-2 that is cut within a character", Profile{UCS2Coding: 0x18}, in(sms.CodingUCS2, narrow), "\x00A\x00", 0x18, "", "050003030302"},
+		{"Latin-1", Profile{}, in(sms.CodingLatin1, narrow), "@fa\xe7\xff", 3, "", "050003030302"},
+		{"Latin-1 of GSM characters", Profile{}, in(sms.CodingLatin1, narrow), "@", 3, "", "050003030302"},
+		{"Latin-1 as data_coding 0", Profile{Alphabet: AlphabetLatin1}, in(sms.CodingLatin1, narrow), "@\xe7", 0, "", "050003030302"},
+		{"no Latin-1", Profile{NoLatin1: true}, in(sms.CodingLatin1, narrow), "@fa\xe7\xe9", 0, "\x00fac\x05", "050003030302"},
+		{"neither Latin-1 nor GSM", Profile{NoLatin1: true, Alphabet: AlphabetASCII}, in(sms.CodingLatin1, narrow), "@\xe9\xa7", 0, "@e?", "050003030302"},
+		{"GSM at Latin-1", Profile{Alphabet: AlphabetLatin1, DefaultCoding: 3}, narrow, "\x00\x05\x10\x1b\x65", 3, "@\xe9?E", "050003030302"},
+		{"GSM at ASCII", Profile{Alphabet: AlphabetASCII}, narrow, "\x00\x05\x1b\x28", 0, "@e{", "050003030302"},
 	} {
-		p, m := Profile{Concat: c.concat, NoReference: true}, claimed(c.text)
-		m.Part = part
-		got, err := p.SegmentsAs(m, noon, 0)
+		c.profile.NoReference = true
+		m := claimed(c.part.Coding.Text([]byte(c.octets)))
+		m.Part = &c.part
+		got, err := c.profile.SegmentsAs(m, noon, 0)
 		if err != nil || len(got) != 1 {
 			t.Fatalf("%s: %d segments, %v", c.name, len(got), err)
 		}
 		header, _ := hex.DecodeString(c.header)
-		_, text := sms.Encode(c.text)
-		if !bytes.Equal(got[0].ShortMessage, append(header, text...)) || (len(header) > 0) != (got[0].ESMClass&esmUDHI != 0) {
-			t.Errorf("%s: %x", c.name, got[0].ShortMessage)
+		if want := string(header) + cmp.Or(c.want, c.octets); string(got[0].ShortMessage) != want || got[0].DataCoding != c.coding || (len(header) > 0) != (got[0].ESMClass&esmUDHI != 0) {
+			t.Errorf("%s: %x with data_coding %d", c.name, got[0].ShortMessage, got[0].DataCoding)
 		}
-		if c.concat == ConcatSAR && !reflect.DeepEqual(got[0].TLVs, []smpp.TLV{{Tag: smpp.TagSARMessageReference, Value: []byte{2, 1}},
+		if c.profile.Concat == ConcatSAR && !reflect.DeepEqual(got[0].TLVs, []smpp.TLV{{Tag: smpp.TagSARMessageReference, Value: []byte{2, 1}},
 			{Tag: smpp.TagSARTotalSegments, Value: []byte{3}}, {Tag: smpp.TagSARSegmentSeqnum, Value: []byte{2}}}) {
 			t.Errorf("SAR: %v", got[0].TLVs)
 		}
 	}
-	latin := Profile{Alphabet: AlphabetLatin1}
-	m := claimed(strings.Repeat("x", 150) + "€")
-	m.Part = part
-	if _, err := latin.SegmentsAs(m, noon, 0); err == nil {
-		t.Error("a part that needs UCS-2 and does not fit goes out")
+	m := claimed(strings.Repeat("x", 153))
+	m.Part = &wide
+	if _, err := (&Profile{Concat: ConcatUDH16}).SegmentsAs(m, noon, 0); err == nil {
+		t.Error("a part that is too long for its reference goes out")
 	}
-	class := uint8(0)
 	m = claimed("Amahoro")
 	if m.Class = &class; (&Profile{}).Segments(m, noon)[0].DataCoding != 0x10 {
 		t.Error("the message's class is lost")
+	}
+}
+
+// TestReferencesOfParts: references of 16 bits that differ in one octet, or by less than 255, differ at carriers with 8 bits.
+func TestReferencesOfParts(t *testing.T) {
+	of := func(reference int) byte {
+		m := claimed("x")
+		m.Part = &sms.Part{Reference: uint16(reference), Total: 2, Number: 1, Wide: true}
+		return (&Profile{}).Segments(m, noon)[0].ShortMessage[3]
+	}
+	for reference := range 1 << 16 {
+		for _, other := range []int{reference + 1, reference + 2, reference + 100, reference + 254, reference ^ 0x0100, reference ^ 0xFF00, reference ^ 0x0080} {
+			if other &= 0xFFFF; other > reference && of(other) == of(reference) {
+				t.Fatalf("%#04x and %#04x are both %#02x", reference, other, of(reference))
+			}
+		}
 	}
 }

@@ -22,6 +22,8 @@ type Delivery struct {
 	Address string // the message's sender; where an MO went to
 
 	ULID        ulid.ULID // of the message
+	MessageID   int64     // of the message
+	Echo        []byte    // optional parameters of its submit_sm, which a receipt repeats, as on the wire
 	Sent        *bool     // whether it was delivered; nil: an MO
 	Reason      string    // why it failed
 	SubmittedAt time.Time // when it was accepted from the customer
@@ -38,6 +40,7 @@ func Add(ctx context.Context, tx pgx.Tx, all []Delivery) error {
 	n := len(all)
 	accounts, bound := make([]int64, n), make([]*int64, n)
 	numbers, addresses, reasons, bodies := make([]string, n), make([]string, n), make([]*string, n), make([]*string, n)
+	ids, echoes := make([]*int64, n), make([][]byte, n)
 	ulids, sent, submitted, at := make([]pgtype.UUID, n), make([]*bool, n), make([]*time.Time, n), make([]time.Time, n)
 	for i := range all {
 		d := &all[i]
@@ -46,12 +49,13 @@ func Add(ctx context.Context, tx pgx.Tx, all []Delivery) error {
 			bodies[i] = &d.Body
 			continue
 		}
+		ids[i], echoes[i] = &d.MessageID, d.Echo
 		bound[i], reasons[i], submitted[i], ulids[i] = &d.Bind, &d.Reason, &d.SubmittedAt, pgtype.UUID{Bytes: d.ULID, Valid: true}
 	}
 	b := &pgx.Batch{}
-	b.Queue(`INSERT INTO smpp_deliveries (account, bind, phone_number, address, ulid, sent, reason, submitted_at, at, body)
-		SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::text[], $4::text[], $5::uuid[], $6::boolean[], $7::text[], $8::timestamptz[], $9::timestamptz[], $10::text[])`,
-		accounts, bound, numbers, addresses, ulids, sent, reasons, submitted, at, bodies)
+	b.Queue(`INSERT INTO smpp_deliveries (account, bind, phone_number, address, ulid, sent, reason, submitted_at, at, body, message_id, echo)
+		SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::text[], $4::text[], $5::uuid[], $6::boolean[], $7::text[], $8::timestamptz[], $9::timestamptz[], $10::text[], $11::bigint[], $12::bytea[])`,
+		accounts, bound, numbers, addresses, ulids, sent, reasons, submitted, at, bodies, ids, echoes)
 	return postgres.Later(ctx, tx, fmt.Sprintf("storing %d deliveries for binds", n), b)
 }
 
@@ -78,11 +82,11 @@ func (s *Store) Take(ctx context.Context, process string, room map[int64]int, he
 const window = "100"
 
 const deliveryColumns = `d.id, d.account, coalesce(d.bind, 0), d.tries, d.phone_number, d.address, d.ulid, d.sent, coalesce(d.reason, ''),
-	coalesce(d.submitted_at, d.at), d.at, coalesce(d.body, '')`
+	coalesce(d.submitted_at, d.at), d.at, coalesce(d.body, ''), coalesce(d.message_id, 0), d.echo`
 
 func scanDelivery(row pgx.CollectableRow) (d Delivery, err error) {
 	var id pgtype.UUID
-	err = row.Scan(&d.ID, &d.Account, &d.Bind, &d.Tries, &d.Number, &d.Address, &id, &d.Sent, &d.Reason, &d.SubmittedAt, &d.At, &d.Body)
+	err = row.Scan(&d.ID, &d.Account, &d.Bind, &d.Tries, &d.Number, &d.Address, &id, &d.Sent, &d.Reason, &d.SubmittedAt, &d.At, &d.Body, &d.MessageID, &d.Echo)
 	d.ULID = id.Bytes
 	return d, err
 }

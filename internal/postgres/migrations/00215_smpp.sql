@@ -6,11 +6,12 @@ ALTER TABLE api_tokens
     ADD COLUMN sessions  smallint CHECK (sessions BETWEEN 1 AND 100),            -- binds at a time
     ADD COLUMN "window"  smallint CHECK ("window" BETWEEN 1 AND 100),            -- unanswered submit_sm of a bind
     ADD COLUMN tps       integer  CHECK (tps BETWEEN 1 AND 10000),               -- segments a second, all binds together
+    ADD COLUMN alphabet  text     CHECK (alphabet IN ('gsm7', 'latin1')),        -- that its programs mean by data_coding 0
     ADD CONSTRAINT api_tokens_kind CHECK (CASE WHEN system_id IS NULL THEN scopes <@ '{send,read}' AND cardinality(scopes) > 0
         ELSE scopes = '{smpp}' AND (sessions, "window", tps) IS NOT NULL END);
 DROP TRIGGER api_tokens_notice ON api_tokens;
 CREATE TRIGGER api_tokens_notice
-    AFTER INSERT OR UPDATE OF user_id, secret_hash, revoked_at, networks, sessions, "window", tps OR DELETE ON api_tokens
+    AFTER INSERT OR UPDATE OF user_id, secret_hash, revoked_at, networks, sessions, "window", tps, alphabet OR DELETE ON api_tokens
     FOR EACH ROW EXECUTE FUNCTION notice('account', 'user_id');
 
 -- Of a message that was submitted over SMPP. The columns are NULL for all others.
@@ -19,8 +20,10 @@ ALTER TABLE messages
     ADD COLUMN smpp_bind     bigint,   -- smpp_binds.id of the bind
     ADD COLUMN registered    smallint, -- receipts that it asked for: 1 success and failure, 2 failure, 3 success. NULL: none
     ADD COLUMN urgent        boolean,  -- its priority_flag is not 0: it goes with the single sends
+    ADD COLUMN echo          bytea,    -- optional parameters that its receipt repeats, as on the wire. NULL: none
     ADD COLUMN message_class smallint, -- 0 to 3 (3GPP TS 23.038, section 4). NULL: none
-    ADD COLUMN part          bigint;   -- of a part of a long message: reference * 65536 + total * 256 + number. NULL: whole
+    ADD COLUMN part          bigint;   -- of a part of a long message: reference * 65536 + total * 256 + number, above them its
+                                       -- coding (bit 32) and whether the reference has 16 bits (bit 40). NULL: whole
 
 -- Customers' binds, one row for each. The process that serves a bind renews seen_at; a bind that it has not renewed for
 -- longer is over.
@@ -55,6 +58,8 @@ CREATE TABLE smpp_deliveries (
     phone_number text        NOT NULL, -- the handset: E.164 if it is national
     address      text        NOT NULL, -- the sender of the message; the address that an MO went to
     ulid         uuid,                 -- of the message; NULL: an MO
+    message_id   bigint,               -- of the message; NULL: an MO
+    echo         bytea,                -- messages.echo
     sent         boolean,              -- whether it was delivered; NULL: an MO
     reason       text,                 -- why it failed
     submitted_at timestamptz,          -- when it was accepted from the customer
