@@ -29,13 +29,13 @@ func TestSMPPKey(t *testing.T) {
 	for _, bad := range []struct {
 		networks []netip.Prefix
 		limits   SMPPLimits
-	}{{nil, SMPPLimits{}}, {networks, SMPPLimits{Window: 101}}, {networks, SMPPLimits{Sessions: -1}}} {
+	}{{nil, SMPPLimits{}}, {networks, SMPPLimits{Window: 101}}, {networks, SMPPLimits{Sessions: -1}}, {networks, SMPPLimits{Alphabet: "ascii"}}} {
 		if _, _, err := a.CreateSMPPKey(ctx, user.ID, "bank", bad.networks, bad.limits); !errors.Is(err, ErrInvalid) {
 			t.Errorf("%+v: %v", bad, err)
 		}
 	}
 	key, password, err := a.CreateSMPPKey(ctx, user.ID, "bank", networks, SMPPLimits{TPS: 50})
-	if err != nil || len(password) != 8 || len(key.SystemID) > 15 || key.SMPPLimits != (SMPPLimits{4, 10, 50}) {
+	if err != nil || len(password) != 8 || len(key.SystemID) > 15 || key.SMPPLimits != (SMPPLimits{4, 10, 50, AlphabetGSM7}) {
 		t.Fatalf("%+v, %q, %v", key, password, err)
 	}
 	login := func(systemID, password, address string, want error) {

@@ -72,6 +72,7 @@ type TONNPI struct {
 type DataCoding struct {
 	Default int `yaml:"default" default:"0" min:"0" max:"255" text:"data_coding of a text in the carrier's alphabet: 0, or 3 for a carrier that wants Latin-1 marked as such."`
 	UCS2    int `yaml:"ucs2" default:"8" min:"0" max:"255" text:"data_coding of UCS-2."`
+	Latin1  int `yaml:"latin1" default:"3" min:"0" max:"255" text:"data_coding of Latin-1, for parts of long texts that customers' programs have cut (SMPP). 0: the carrier refuses it; they go out in GSM 7-bit with similar characters."`
 }
 
 // Receiver is where the receiver of a transmitter_receiver link binds, if elsewhere.

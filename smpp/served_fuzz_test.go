@@ -16,6 +16,8 @@ func FuzzRequest(f *testing.F) {
 		f.Add(uint32(cmd), dataBody(0, 0, TLV{TagMessagePayload, []byte("hello")}))
 		f.Add(uint32(cmd), []byte("\x0001M8\x00\x01\x0125761000001\x00\x01\x0125761000001\x00"))
 	}
+	f.Add(uint32(cmdSubmitSM), append(deliverBody(0, 0, "x"), 2, 4, 0))
+	f.Add(uint32(cmdSubmitSM), append(deliverBody(0, 0, "x"), 0, 0))
 	f.Fuzz(func(t *testing.T, cmd uint32, body []byte) {
 		op, known := operation(command(cmd))
 		if !known || len(body) > maxPDU {

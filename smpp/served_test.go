@@ -314,6 +314,8 @@ func TestRefusedBySession(t *testing.T) {
 		{"submit_sm without sm_length", p, rawSubmit, rawSubmitResp, 2, cut[:len(cut)-6]},
 		{"a cut text", p, rawSubmit, rawSubmitResp, 2, cut[:len(cut)-1]},
 		{"a cut TLV", p, rawSubmit, rawSubmitResp, 0xC0, append(deliverBody(0, 0, "x"), 0x14, 0, 0, 9, 1)},
+		{"a TLV without its length", p, rawSubmit, rawSubmitResp, 0xC0, append(deliverBody(0, 0, "x"), 2, 4)},
+		{"a TLV with half its length", p, rawSubmit, rawSubmitResp, 0xC0, append(deliverBody(0, 0, "x"), 2, 4, 0)},
 		{"UDHI without UDH", p, rawSubmit, rawSubmitResp, 0x43, deliverBody(0x40, 0, "hello")},
 		{"UDHI without text", p, rawSubmit, rawSubmitResp, 0x43, deliverBody(0x40, 0, "")},
 		{"a long source_addr", p, rawSubmit, rawSubmitResp, 0x0A, between("25779000000", strings.Repeat("1", 65))},
@@ -328,6 +330,8 @@ func TestRefusedBySession(t *testing.T) {
 		c.to.send(c.command, 0, 4711, c.body...)
 		if got := c.to.expect(c.answer); got.status != c.status || got.sequence != 4711 {
 			t.Errorf("%s: answered %+v", c.name, got)
+		} else if c.answer == rawSubmitResp && !bytes.HasPrefix(got.body, []byte{0, 0, 0x1D}) {
+			t.Errorf("%s: no words in %q", c.name, got.body)
 		}
 	}
 	for _, response := range []uint32{rawDeliverResp, rawSubmitResp, 0x80000077, rawEnquireResp, rawGenericNack, rawUnbindResp} { // to nothing

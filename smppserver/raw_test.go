@@ -18,16 +18,25 @@ type raw struct {
 // raw connects and binds with a bind command.
 func (w *bank) raw(p *process, command uint32) *raw {
 	w.Helper()
+	r := w.connect(p)
+	if got := r.ask(bindAs(command, w.key.SystemID, w.password, 0x34)); got[:2] != "0 " {
+		w.Fatalf("bind: %q", got)
+	}
+	return r
+}
+
+func (w *bank) connect(p *process) *raw {
+	w.Helper()
 	conn, err := net.Dial("tcp", p.address)
 	if err != nil {
 		w.Fatal(err)
 	}
 	w.Cleanup(func() { _ = conn.Close() })
-	r := &raw{w: w, conn: conn}
-	if got := r.ask(pdu(command, w.key.SystemID+"\x00"+w.password+"\x00\x00\x34\x00\x00\x00")); got[:2] != "0 " {
-		w.Fatalf("bind: %q", got)
-	}
-	return r
+	return &raw{w: w, conn: conn}
+}
+
+func bindAs(command uint32, systemID, password string, version byte) []byte {
+	return pdu(command, systemID+"\x00"+password+"\x00\x00"+string([]byte{version})+"\x00\x00\x00")
 }
 
 // pdu returns a PDU with the sequence_number 0.

@@ -1,15 +1,24 @@
 package smppserver_test
 
 import (
+	"crypto/rand"
+	"fmt"
+	"maps"
+	"net"
 	"net/netip"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/oklog/ulid/v2"
 
 	"intumwa/accounts"
+	"intumwa/internal/testenv"
+	"intumwa/internal/throttle"
 	"intumwa/smpp"
+	"intumwa/smppserver"
 	"intumwa/smppserver/binds"
 	"intumwa/smppserver/statuses"
 	"intumwa/sms"
@@ -21,7 +30,9 @@ func TestSubmitAndReceipt(t *testing.T) {
 	w := newBank(t, 10, accounts.SMPPLimits{})
 	first := w.start()
 	c := w.bound(first, nil)
-	r := c.submit(nil)
+	r := c.submit(func(m *smpp.Submit) {
+		m.TLVs = []smpp.TLV{{Tag: smpp.TagUserMessageReference, Value: []byte{1, 2}}, {Tag: 0x020A, Value: []byte{0x1F, 0x90}}}
+	})
 	if r.Outcome != smpp.Accepted || len(r.MessageID) != 26 {
 		t.Fatalf("%+v", r)
 	}
@@ -39,6 +50,10 @@ func TestSubmitAndReceipt(t *testing.T) {
 		}
 	}
 	check(c, r.MessageID)
+	port, _ := c.deliveries()[0].TLV(0x020A)
+	if reference, _ := c.deliveries()[0].TLV(smpp.TagUserMessageReference); string(reference)+string(port) != "\x01\x02\x1f\x90" {
+		t.Errorf("the receipt repeats %x and %x", reference, port)
+	}
 	w.until("its row is gone", func() bool { return w.count(`SELECT count(*) FROM smpp_deliveries`) == 0 })
 
 	r = c.submit(nil)
@@ -115,6 +130,126 @@ func TestBinds(t *testing.T) {
 	refused("another network", smpp.StatusBindFailed, nil)
 }
 
+// TestWrongLogins: exactly as many wrong logins of an address are looked at as are allowed, however many come at once. Right
+// ones do not count, and after the wrong ones they are refused too.
+func TestWrongLogins(t *testing.T) {
+	w := newBank(t, 0, accounts.SMPPLimits{Sessions: 100})
+	w.rooms = func(r *smppserver.Rooms) {
+		rdb, prefix := testenv.Redis(t)
+		r.Failures = throttle.New(rdb, throttle.Options{Prefix: prefix, Limit: 20, Window: time.Minute, Timeout: 5 * time.Second})
+	}
+	p := w.start()
+	try := func(n int, password string) map[string]int {
+		var mu sync.Mutex
+		var tries sync.WaitGroup
+		got := map[string]int{}
+		for range n {
+			tries.Go(func() {
+				status, _, _ := strings.Cut(w.connect(p).ask(bindAs(0x02, w.key.SystemID, password, 0x34)), " ")
+				mu.Lock()
+				defer mu.Unlock()
+				got[status]++
+			})
+		}
+		tries.Wait()
+		return got
+	}
+	for _, c := range []struct {
+		tries    int
+		password string
+		want     map[string]int
+	}{{25, w.password, map[string]int{"0": 25}}, {30, "wrong", map[string]int{"14": 20, "88": 10}}, {1, w.password, map[string]int{"88": 1}}} {
+		if got := try(c.tries, c.password); !maps.Equal(got, c.want) {
+			t.Errorf("%d logins with %q: %v, want %v", c.tries, c.password, got, c.want)
+		}
+	}
+}
+
+// TestOldVersion: a bind with SMPP 3.3 gets message ids of 8 hexadecimal digits, in its receipts and look-ups too.
+func TestOldVersion(t *testing.T) {
+	w := newBank(t, 10, accounts.SMPPLimits{})
+	p := w.start()
+	c := w.bound(p, func(o *smpp.Options) { o.Version = smpp.Version33 })
+	r := c.submit(nil)
+	if r.Outcome != smpp.Accepted || r.MessageID != fmt.Sprintf("%08X", w.count(`SELECT id FROM messages`)) {
+		t.Fatalf("%+v", r)
+	}
+	if got := w.raw(p, 0x02).ask(query(r.MessageID, "")); got != "0 "+r.MessageID+"\x00\x00\x01\x00" {
+		t.Errorf("query_sm: %q", got)
+	}
+	w.finish(sms.Sent, "")
+	w.until("a receipt", func() bool { return len(c.deliveries()) == 1 })
+	if d := c.deliveries()[0]; d.Receipt == nil || d.Receipt.ID != r.MessageID {
+		t.Errorf("receipt %q", d.ShortMessage)
+	}
+}
+
+// TestPurgedMessage: query_sm tells a message that is not kept any more from one that never was.
+func TestPurgedMessage(t *testing.T) {
+	w := newBank(t, 10, accounts.SMPPLimits{})
+	p := w.start()
+	w.bound(p, nil).submit(nil)
+	raw := w.raw(p, 0x02)
+	old := ulid.MustNew(ulid.Timestamp(time.Now().Add(-24*time.Hour)), rand.Reader).String()
+	for _, floor := range []struct {
+		upTo int
+		want string
+	}{{0, "12 "}, {1, "103 "}} {
+		w.exec(`INSERT INTO sweeps (name, up_to) VALUES ('purged', $1) ON CONFLICT (name) DO UPDATE SET up_to = $1`, floor.upTo)
+		if got := raw.ask(query(old, "")); got != floor.want {
+			t.Errorf("purged up to %d: %q, want %q", floor.upTo, got, floor.want)
+		}
+		if got := raw.ask(query("7ZZZZZZZZZZZZZZZZZZZZZZZZZ", "")); got != "12 " {
+			t.Errorf("purged up to %d, an id of the future: %q", floor.upTo, got)
+		}
+	}
+}
+
+// TestRevokedKeyWaitsForNobody: what waits for a key that may not bind any more is not counted as waiting.
+func TestRevokedKeyWaitsForNobody(t *testing.T) {
+	w := newBank(t, 10, accounts.SMPPLimits{})
+	p := w.start()
+	w.bound(p, func(o *smpp.Options) { o.Mode = smpp.Transmitter }).submit(nil)
+	w.finish(sms.Sent, "")
+	for _, want := range []float64{1, 0} {
+		if got, err := p.server.CountWaiting(t.Context()); err != nil || got != want {
+			t.Errorf("%v wait, %v; want %v", got, err, want)
+		}
+		if err := w.users.RevokeToken(t.Context(), w.key.ID); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestUnread: little waits for a program that does not read.
+func TestUnread(t *testing.T) {
+	door, err := smppserver.Listen(t.Context(), "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = door.Close() }()
+	client, err := net.Dial("tcp", door.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = client.Close() }()
+	conn, err := door.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close() }()
+	taken := 0
+	for err == nil {
+		var n int
+		_ = conn.SetWriteDeadline(time.Now().Add(time.Second))
+		n, err = conn.Write(make([]byte, 1000))
+		taken += n
+	}
+	if taken > 1<<20 {
+		t.Errorf("%d bytes wait", taken)
+	}
+}
+
 // TestRevoke: revoking a key ends its binds.
 func TestRevoke(t *testing.T) {
 	w := newBank(t, 10, accounts.SMPPLimits{})
@@ -186,7 +321,7 @@ func TestSilentClient(t *testing.T) {
 		t.Errorf("%d unanswered receipts", n)
 	}
 
-	answers := []smpp.Status{smpp.StatusMsgQueueFull, smpp.StatusInvDstAddr}
+	answers := []smpp.Status{smpp.StatusTemporary, smpp.StatusInvDstAddr}
 	fussy := w.bound(p, nil)
 	fussy.answer = func(d *smpp.Delivery) {
 		fussy.mu.Lock()

@@ -61,8 +61,8 @@ func TestTextOf(t *testing.T) {
 		{"a part in Latin-1 in data_coding 0", submitted(0x40, 0, "050003070302"+"e7ea21"), "ce!", part(2, sms.CodingGSM7), -1, 0},
 		{"a part in UTF-8 that cuts characters", submitted(0x40, 0, "050003070302"+"a9c3a9c3"), "é", part(2, sms.CodingGSM7), -1, 0},
 		{"a part of Cyrillic in data_coding 0", submitted(0x40, 0, "050003070302"+"d0b6"), "", sms.Part{}, -1, smpp.StatusInvDataCoding},
-		{"a part with a byte order mark", submitted(0x40, 8, "050003070301"+"fffe4100"), "A", part(1, ucs2), -1, 0},
-		{"the next part of it", submitted(0x40, 8, "050003070302"+"4200"), "B", part(2, ucs2), -1, 0},
+		{"a part with a byte order mark", submitted(0x40, 8, "050003080301"+"fffe4100"), "A", sms.Part{Reference: 8, Total: 3, Number: 1, Coding: ucs2}, -1, 0},
+		{"the next part of it", submitted(0x40, 8, "050003080302"+"4200"), "B", sms.Part{Reference: 8, Total: 3, Number: 2, Coding: ucs2}, -1, 0},
 		{"a big-endian mark", submitted(0, 8, "feff0041"), "A", sms.Part{}, -1, 0},
 		{"a little-endian mark", submitted(0, 8, "fffe4100"), "A", sms.Part{}, -1, 0},
 		{"a mark in UTF-8", submitted(0, 0, "efbbbf41c3a9"), "Aé", sms.Part{}, -1, 0},
@@ -95,7 +95,7 @@ func TestTextOf(t *testing.T) {
 		{"8-bit data with a class", submitted(0, 0xF5, "41"), "", sms.Part{}, -1, smpp.StatusInvDataCoding},
 		{"nothing", submitted(0, 0, ""), "", sms.Part{}, -1, smpp.StatusInvMsgLen},
 		{"a header alone", submitted(0x40, 0, "050003070301"), "", sms.Part{}, -1, smpp.StatusInvMsgLen},
-		{"U+0000", submitted(0, 8, "0000"), "", sms.Part{}, -1, smpp.StatusSubmitFailed},
+		{"U+0000", submitted(0, 8, "00000041"), "", sms.Part{}, -1, smpp.StatusSubmitFailed},
 	} {
 		text, form, no := textOf(c.request, false, swapped)
 		if no != nil || c.status != 0 {
@@ -283,7 +283,9 @@ func TestBucketOutlivesBinds(t *testing.T) {
 		t.Error("a bucket that is not full is forgotten with the last bind")
 	}
 	b.giveBack(200)
-	s.apply(nil, nil, nil, nil)
+	if err := s.renew(t.Context()); err != nil { // without a bind
+		t.Error(err)
+	}
 	if s.bucketOf(1) != nil {
 		t.Error("a full bucket is kept")
 	}

@@ -2,7 +2,6 @@ package smppserver_test
 
 import (
 	"context"
-	"net"
 	"net/netip"
 	"sync"
 	"testing"
@@ -34,6 +33,7 @@ type bank struct {
 	users    *accounts.Accounts
 	key      accounts.Token
 	password string
+	rooms    func(*smppserver.Rooms) // changes those of its processes; nil: nothing
 }
 
 func newBank(t testing.TB, credits int64, limits accounts.SMPPLimits) *bank {
@@ -109,11 +109,15 @@ func (w *bank) startAt(address string) *process {
 	store := messages.New(w.pool)
 	in := intake.New(w.pool, users, store, queue.New(rdb, queue.Options{Prefix: prefix}), routes, intake.Options{TestSender: "TEST", TestQuota: 5})
 	hooks := webhooks.New(w.pool, webhooks.Options{})
-	p := &process{users: users, server: smppserver.New(smppserver.Rooms{Accounts: users, Intake: in, Messages: store, Binds: binds.New(w.pool),
+	rooms := smppserver.Rooms{Accounts: users, Intake: in, Messages: store, Binds: binds.New(w.pool),
 		Cancel: func(ctx context.Context, q messages.Queued) (int64, int64, error) {
 			done, err := dispatcher.Cancel(ctx, w.pool, store, hooks, q, nil)
 			return done.Cancelled, done.Credits, err
-		}}, smppserver.Options{Plan: sms.NewPlan()})}
+		}}
+	if w.rooms != nil {
+		w.rooms(&rooms)
+	}
+	p := &process{users: users, server: smppserver.New(rooms, smppserver.Options{Plan: sms.NewPlan()})}
 	listener, err := smppserver.Listen(context.Background(), address)
 	if err != nil {
 		w.Fatal(err)

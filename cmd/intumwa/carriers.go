@@ -119,7 +119,7 @@ func profileOf(c *configs.Carrier) profile.Profile {
 		Source: profile.Sources{Alphanumeric: tonNPI(c.SourceTONNPI.Alphanumeric), Short: tonNPI(c.SourceTONNPI.Short),
 			International: tonNPI(c.SourceTONNPI.International)},
 		Dest: tonNPI(c.DestTONNPI), DestForm: destForms[c.DestForm], ServiceType: c.ServiceType, NoReference: !c.UserReference,
-		DefaultCoding: uint8(c.DataCoding.Default), UCS2Coding: uint8(c.DataCoding.UCS2),
+		DefaultCoding: uint8(c.DataCoding.Default), UCS2Coding: uint8(c.DataCoding.UCS2), Latin1Coding: uint8(c.DataCoding.Latin1), NoLatin1: c.DataCoding.Latin1 == 0,
 		SinglePriority: uint8(c.SinglePriority), RegisteredDelivery: &registered,
 		Alphabet: alphabets[c.Alphabet], Concat: concats[c.Concat], Validity: validities[c.ValidityPeriod],
 		IDFormat: idFormats[c.MessageIDFormat], States: map[string]sms.Status{}, Classes: map[smpp.Status]smpp.Class{},

@@ -77,7 +77,8 @@ type Profile struct {
 	Alphabet           Alphabet
 	DefaultCoding      uint8  // data_coding of the default alphabet
 	UCS2Coding         uint8  // data_coding of UCS-2; 0: 8
-	NoLatin1           bool   // it refuses data_coding 3, in which customers write parts
+	Latin1Coding       uint8  // data_coding of Latin-1, in which customers write parts; 0: 3
+	NoLatin1           bool   // it refuses that
 	MessageClass       *uint8 // 0 to 3 (3GPP TS 23.038, section 4); nil: none
 	Concat             Concat
 	Validity           Validity

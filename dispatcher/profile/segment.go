@@ -102,7 +102,7 @@ func (p *Profile) written(m *Message) (dataCoding uint8, coding sms.Coding, octe
 	case coding == sms.CodingLatin1 && p.Alphabet == AlphabetLatin1:
 		return p.coding(sms.GSM7, m.Class), coding, coding.Octets(m.Body)
 	case coding == sms.CodingLatin1 && !p.NoLatin1:
-		return codingLatin1, coding, coding.Octets(m.Body)
+		return cmp.Or(p.Latin1Coding, 3), coding, coding.Octets(m.Body)
 	case coding == sms.CodingLatin1 && p.Alphabet == AlphabetGSM7:
 		similar, _ := sms.Septets(m.Body)
 		return p.coding(sms.GSM7, m.Class), sms.CodingGSM7, sms.CodingGSM7.Octets(similar)
@@ -111,9 +111,6 @@ func (p *Profile) written(m *Message) (dataCoding uint8, coding sms.Coding, octe
 	}
 	return p.coding(coding.Encoding(), m.Class), coding, coding.Octets(m.Body)
 }
-
-// codingLatin1 is the data_coding of Latin-1.
-const codingLatin1 = 3
 
 // spell writes a text in the carrier's default alphabet, which is not GSM 7-bit.
 func (p *Profile) spell(text string) []byte {

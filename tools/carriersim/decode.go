@@ -37,7 +37,17 @@ type submit struct {
 }
 
 func (m *submit) breach(status Status, format string, args ...any) {
-	m.breaches = append(m.breaches, breach{status, fmt.Sprintf(format, args...)})
+	m.breaches = append(m.breaches, breach{status: status, text: fmt.Sprintf(format, args...)})
+}
+
+// refusal is the status with which a carrier refuses the submit; OK if it does not.
+func (m *submit) refusal() Status {
+	for _, b := range m.breaches {
+		if !b.taken {
+			return b.status
+		}
+	}
+	return OK
 }
 
 // decodeSubmit decodes the body of a submit_sm and checks every field against SMPP 3.4,
@@ -172,7 +182,7 @@ func decodeBind(body []byte) (bind, []breach) {
 	read := func(size int, field string, status Status) string {
 		value, long := c.cstring(size, field)
 		if long {
-			breaches = append(breaches, breach{status, field + " is longer than its field"})
+			breaches = append(breaches, breach{status: status, text: field + " is longer than its field"})
 		}
 		return string(value)
 	}
@@ -187,11 +197,11 @@ func decodeBind(body []byte) (bind, []breach) {
 	b.addressRange = read(41, "address_range", BindFailed)
 	switch {
 	case c.cut != "":
-		breaches = append(breaches, breach{InvalidCommandLen, "the body ends within " + c.cut})
+		breaches = append(breaches, breach{status: InvalidCommandLen, text: "the body ends within " + c.cut})
 	case len(c.rest) > 0:
-		breaches = append(breaches, breach{InvalidCommandLen, fmt.Sprintf("%d bytes behind the body", len(c.rest))})
+		breaches = append(breaches, breach{status: InvalidCommandLen, text: fmt.Sprintf("%d bytes behind the body", len(c.rest))})
 	case b.version != 0x34 && b.version != 0x33 && b.version != 0x50:
-		breaches = append(breaches, breach{BindFailed, fmt.Sprintf("interface_version 0x%02X", b.version)})
+		breaches = append(breaches, breach{status: BindFailed, text: fmt.Sprintf("interface_version 0x%02X", b.version)})
 	}
 	return b, breaches
 }

@@ -53,14 +53,14 @@ func (m *submit) checkText(alphabet Alphabet) {
 	switch {
 	case m.coding == 8:
 		if len(m.text)%2 != 0 {
-			m.breach(InvalidLength, "UCS-2 of %d bytes", len(m.text))
+			m.cut("UCS-2 of %d bytes", len(m.text))
 			return
 		}
 		if segment && len(m.udh)+len(m.text) > 140 {
 			m.breach(InvalidLength, "%d bytes of UCS-2 and UDH do not fit one segment", len(m.udh)+len(m.text))
 		}
 		if text := surrogates(m.text); text != "" {
-			m.breach(InvalidLength, "%s", text)
+			m.cut("%s", text)
 		}
 	case m.coding == 0 && alphabet == GSM7:
 		if limit := (140 - len(m.udh)) * 8 / 7; segment && len(m.text) > limit {
@@ -74,9 +74,20 @@ func (m *submit) checkText(alphabet Alphabet) {
 				break
 			}
 		}
+	case segment && m.coding == 3 && m.concat.Total > 1: // carriers encode it anew
+		if limit := (140 - len(m.udh)) * 8 / 7; len(m.text) > limit {
+			m.breach(InvalidLength, "%d bytes of Latin-1 where %d septets fit beside the UDH", len(m.text), limit)
+		}
 	case segment && m.coding >= 2 && m.coding <= 4 && len(m.udh)+len(m.text) > 140:
 		m.breach(InvalidLength, "%d bytes of text and UDH do not fit one segment", len(m.udh)+len(m.text))
 	}
+}
+
+// cut records a character that is not whole. In a part of a long message it is no reason to refuse: a carrier does not look,
+// and the handset joins what a customer's program has cut anywhere.
+func (m *submit) cut(format string, args ...any) {
+	m.breach(InvalidLength, format, args...)
+	m.breaches[len(m.breaches)-1].taken = m.concat.Total > 1
 }
 
 // checkSeptets checks the bytes of unpacked GSM-7 text.
@@ -89,7 +100,7 @@ func (m *submit) checkSeptets() {
 			return
 		case c != escape:
 		case i == len(text)-1:
-			m.breach(InvalidLength, "the text ends within an escape pair")
+			m.cut("the text ends within an escape pair")
 		default:
 			if i++; text[i] > 0x7F || gsmExtension[text[i]] == 0 {
 				m.breach(InvalidLength, "0x1B 0x%02X is not in the extension table", text[i])

@@ -104,8 +104,8 @@ func (s *session) judge(h header, m *submit, sum uint64, now int64) verdict {
 		c.violate(s, h, InvalidBindStatus, "on a session that is not bound to send")
 		v.status = InvalidBindStatus
 		return v
-	case len(m.breaches) > 0 && (!c.opts.Lenient || !m.complete):
-		v.status = m.breaches[0].status
+	case m.refusal() != OK && (!c.opts.Lenient || !m.complete):
+		v.status = m.refusal()
 		return v
 	case f.DropAfter > 0 && s.submits >= f.DropAfter:
 		v.answer = answerDrop

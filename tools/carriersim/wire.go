@@ -107,6 +107,7 @@ func appendTLV(dst []byte, tag uint16, value []byte) []byte {
 type breach struct {
 	status Status
 	text   string
+	taken  bool // no reason to refuse
 }
 
 // cursor reads a PDU's body up to the first error.
