@@ -44,8 +44,13 @@ func NewPeer(conn net.Conn, opts *Serving) *Peer {
 	p.window.Store(int64(o.Window))
 	p.session = newSession(&p.endpoint, asTransceiver, conn, p.lost)
 	p.session.frames.longest = maxBindPDU
+	p.session.sequence = servedSequence
 	return p
 }
+
+// servedSequence is where the sequence_numbers of our requests to a peer begin: far from its own, because some libraries
+// (go-smpp) take a deliver_sm for the response to a submit_sm with the same number.
+const servedSequence = 0x40000000
 
 // Run takes the connection through its bind and serves it until it ends, Unbind ends it, or ctx ends. Then requests are
 // refused with ESME_RMSGQFUL, responses are awaited both ways for up to DrainTimeout, an unbind is sent and the connection
