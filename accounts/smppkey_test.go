@@ -69,7 +69,7 @@ func TestSMPPKey(t *testing.T) {
 	if _, err := a.SetSMPPKey(ctx, other.ID, SMPPChange{}); !errors.Is(err, ErrNotFound) {
 		t.Errorf("a key of the HTTP API is changed: %v", err)
 	}
-	if set, err := a.SetSMPPKey(ctx, key.ID, SMPPChange{Networks: []netip.Prefix{netip.MustParsePrefix("198.51.100.1/32")}, SMPPLimits: SMPPLimits{Window: 100}}); err != nil || set.SMPPLimits != (SMPPLimits{4, 100, 50}) {
+	if set, err := a.SetSMPPKey(ctx, key.ID, SMPPChange{Networks: []netip.Prefix{netip.MustParsePrefix("198.51.100.1/32")}, SMPPLimits: SMPPLimits{Window: 100, Alphabet: AlphabetLatin1}}); err != nil || set.SMPPLimits != (SMPPLimits{4, 100, 50, AlphabetLatin1}) {
 		t.Errorf("changed to %+v, %v", set, err)
 	}
 	login(key.SystemID, password, "192.0.2.7", ErrNetwork)

@@ -27,6 +27,7 @@ func TestSubmit(t *testing.T) {
 		return err
 	}
 	part := &sms.Part{Reference: 513, Total: 3, Number: 2}
+	wide := &sms.Part{Reference: 513, Total: 3, Number: 2, Wide: true, Coding: sms.CodingUCS2}
 	for _, c := range []struct {
 		name   string
 		change func(*Submit)
@@ -38,7 +39,8 @@ func TestSubmit(t *testing.T) {
 		{"three segments", func(s *Submit) { s.Message = strings.Repeat("x", 400) }, "", 3},
 		{"a part of 153 septets", func(s *Submit) { s.Origin.Part, s.Message = part, strings.Repeat("x", 153) }, "", 1},
 		{"a part of 154 septets", func(s *Submit) { s.Origin.Part, s.Message = part, strings.Repeat("x", 154) }, "too_long", 0},
-		{"a part of 68 code units", func(s *Submit) { s.Origin.Part, s.Message = part, strings.Repeat("é", 67)+"ж" }, "too_long", 0},
+		{"a part of 67 code units", func(s *Submit) { s.Origin.Part, s.Message = wide, strings.Repeat("x", 67) }, "", 1},
+		{"a part of 68 code units", func(s *Submit) { s.Origin.Part, s.Message = wide, strings.Repeat("x", 68) }, "too_long", 0},
 		{"another's sender", func(s *Submit) { s.Sender = "BANK" }, "sender_not_found", 0},
 		{"the test sender", func(s *Submit) { s.Sender = "TEST" }, "test_sender", 0},
 		{"more than is left", func(s *Submit) { s.Message = strings.Repeat("x", 1000) }, "insufficient_credits", 0},
@@ -54,7 +56,7 @@ func TestSubmit(t *testing.T) {
 		}
 	}
 	got, err := postgres.All(t.Context(), d.pool, "reading", pgx.RowTo[string], `SELECT concat_ws(' ', smpp_account, smpp_bind, registered, urgent, message_class, part, o.lane, channel) FROM messages m JOIN outbox o ON o.message_id = m.id ORDER BY m.id`)
-	if want := "7 8 1 f 1 2|7 8 1 t 0 0 2|7 8 1 f 1 2|7 8 1 f 33620738 1 2"; err != nil || strings.Join(got, "|") != want {
+	if want := "7 8 1 f 1 2|7 8 1 t 0 0 2|7 8 1 f 1 2|7 8 1 f 33620738 1 2|7 8 1 f 1103840215810 1 2"; err != nil || strings.Join(got, "|") != want {
 		t.Errorf("recorded %q, %v; want %q", strings.Join(got, "|"), err, want)
 	}
 	for _, flag := range []string{"verified", "approved"} {

@@ -173,12 +173,14 @@ func (s *Server) sweepOnce(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	usable, err := s.rooms.Accounts.SMPPKeysOf(ctx, slices.Collect(maps.Keys(waiting)))
-	if err != nil {
-		return err
+	var usable []accounts.Token // nobody can fetch what waits for other keys
+	if len(waiting) > 0 {
+		if usable, err = s.rooms.Accounts.SMPPKeysOf(ctx, slices.Collect(maps.Keys(waiting))); err != nil {
+			return err
+		}
 	}
 	number, oldest := int64(0), time.Duration(0)
-	for _, key := range usable { // nobody can fetch what waits for the others
+	for _, key := range usable {
 		q := waiting[key.ID]
 		number += q.Number
 		oldest = max(oldest, postgres.Now().Sub(q.Oldest))
