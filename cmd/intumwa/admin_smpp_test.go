@@ -56,7 +56,7 @@ func TestSMPPKeys(t *testing.T) {
 	}
 	s.holds(`SELECT count(*) FROM smpp_binds WHERE unbind`, 1)
 	set := s.admin("", "id system_id company_id company name networks sessions window tps alphabet last_used_at revoked_at", "smpp", "set", "--id", id, "--tps", "100", "--alphabet", "latin1", "--networks", "203.0.113.0/24")
-	if fmt.Sprint(set["sessions"], set["window"], set["tps"], set["alphabet"], set["networks"]) != "4 10 100 latin1 [203.0.113.0/24]" {
+	if fmt.Sprintf("%v %v %v %v %v", set["sessions"], set["window"], set["tps"], set["alphabet"], set["networks"]) != "4 10 100 latin1 [203.0.113.0/24]" {
 		t.Errorf("%v", set)
 	}
 	if _, err := users.SMPPLogin(t.Context(), systemID, password, "192.0.2.9"); !errors.Is(err, accounts.ErrNetwork) {
