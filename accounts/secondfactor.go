@@ -16,6 +16,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"intumwa/internal/otp"
 	"intumwa/internal/postgres"
 )
 
@@ -168,7 +169,7 @@ func (a *Accounts) NewRecoveryCodes(ctx context.Context, userID int64) ([]string
 }
 
 func normalRecovery(code string) string {
-	return strings.ToLower(strings.NewReplacer("-", "", " ", "").Replace(strings.TrimSpace(code)))
+	return strings.ToLower(otp.Typed(code))
 }
 
 func hashRecovery(userID int64, code string) []byte {
@@ -194,7 +195,7 @@ func totp(key []byte, step int64) string {
 
 // matchTOTP returns a code's time step; right is false when the code is not valid now.
 func matchTOTP(key []byte, code string, now time.Time) (step int64, right bool) {
-	code = strings.ReplaceAll(strings.TrimSpace(code), " ", "")
+	code = otp.Typed(code)
 	current := now.Unix() / totpStep
 	for at := current - totpDrift; at <= current+totpDrift; at++ {
 		if subtle.ConstantTimeCompare([]byte(totp(key, at)), []byte(code)) == 1 {

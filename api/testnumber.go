@@ -7,6 +7,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"intumwa/accounts"
+	"intumwa/internal/otp"
 	"intumwa/internal/throttle"
 	"intumwa/sms"
 )
@@ -95,14 +96,14 @@ func (a *API) sendCode(c *gin.Context, number sms.Number) error {
 	return a.Intake.VerifyNumber(ctx, user, p.Company, throttle.Network(c.ClientIP()), number)
 }
 
-// oneTimeCode reads six digits; spaces between them are ignored.
+// oneTimeCode reads six digits as a person typed them.
 func (p *problems) oneTimeCode(v value) string {
 	if isMissing(v) {
 		p.add(codeRequired)
 		return ""
 	}
 	s, _ := v.text()
-	code := strings.ReplaceAll(s, " ", "")
+	code := otp.Typed(s)
 	if len(code) != codeLength || strings.Trim(code, "0123456789") != "" {
 		p.add(codeInvalid)
 	}

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -34,8 +33,7 @@ func (a *API) createVerification(c *gin.Context) {
 func (a *API) readVerification(f fields) (r verifications.Request, p problems) {
 	r.Number = a.recipient(f, &p)
 	r.Sender = p.sender(f.sender, senderRequired, senderInvalid)
-	r.Locale = p.valid(f.locale, localeInvalid, func(s string) bool { return slices.Contains(verifications.Locales, s) })
-	r.Locale = cmp.Or(r.Locale, defaultLocale)
+	r.Locale = p.localeOf(f.locale)
 	r.Digits = p.whole(f.codeLength, codeLengthInvalid, otp.Least, otp.Most, otp.Default)
 	r.Life = time.Duration(p.whole(f.ttl, ttlInvalid, int(verifications.LeastLife.Seconds()), int(verifications.MostLife.Seconds()),
 		int(verifications.DefaultLife.Seconds()))) * time.Second
@@ -53,10 +51,19 @@ func (a *API) readVerification(f fields) (r verifications.Request, p problems) {
 	return r, p
 }
 
-// payment reads the amount and the payee of a payment; both are "" without one.
+// localeOf reads the language of a text.
+func (p *problems) localeOf(v value) string {
+	name := p.valid(v, localeInvalid, func(s string) bool { return verifications.LocaleOf(s) != "" })
+	return cmp.Or(verifications.LocaleOf(name), defaultLocale)
+}
+
+// payment reads the amount and the payee of a payment, as a text shows them; both are "" without one.
 func (p *problems) payment(f fields) (amount, payee string) {
-	return p.valid(f.amount, amountInvalid, func(s string) bool { return verifications.ValidShown(s, verifications.MostAmount) }),
-		p.valid(f.payee, payeeInvalid, func(s string) bool { return verifications.ValidShown(s, verifications.MostPayee) })
+	return p.shown(f.amount, amountInvalid, verifications.MostAmount), p.shown(f.payee, payeeInvalid, verifications.MostPayee)
+}
+
+func (p *problems) shown(v value, invalid *refusal, most int) string {
+	return verifications.Shown(p.valid(v, invalid, func(s string) bool { return verifications.ValidShown(verifications.Shown(s), most) }))
 }
 
 // valid reads an optional text; missing and null are "".
@@ -147,14 +154,14 @@ func (a *API) checkVerification(c *gin.Context) {
 	})(c)
 }
 
-// enteredCode reads a code as a person typed it; spaces between its digits are ignored.
+// enteredCode reads a code as a person typed it.
 func (p *problems) enteredCode(v value) string {
 	if isMissing(v) {
 		p.add(codeRequired)
 		return ""
 	}
 	s, _ := v.text()
-	code := strings.ReplaceAll(s, " ", "")
+	code := otp.Typed(s)
 	if len(code) < otp.Least || len(code) > otp.Most || strings.Trim(code, "0123456789") != "" {
 		p.add(codeDigits)
 	}
@@ -175,6 +182,10 @@ func (a *API) judge(c *gin.Context, do func(context.Context, sms.CompanyID, ulid
 	ctx, cancel := background(c)
 	defer cancel()
 	v, err := do(ctx, companyID(c), id)
+	if err == nil && v.Repeated {
+		c.Header("Idempotent-Replayed", "true")
+	}
+	err = limited(c, err)
 	if errors.Is(err, verifications.ErrChecks) {
 		setRetryAfter(c, max(time.Second, v.ExpiresAt.Sub(postgres.Now())))
 	}
@@ -221,6 +232,6 @@ func (a *API) sendFeedback(c *gin.Context) {
 		ctx, cancel := background(c)
 		defer cancel()
 		return feedbackView{record.ULID, converted}, a.Intake.Feedback(ctx, verifications.Feedback{Company: companyID(c), MessageID: record.ID,
-			CreatedAt: record.CreatedAt, Carrier: record.Carrier, Number: record.Number, Converted: converted})
+			Message: record.ULID, CreatedAt: record.CreatedAt, Carrier: record.Carrier, Number: record.Number, Converted: converted})
 	})(c)
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"intumwa/accounts"
+	"intumwa/internal/otp"
 	"intumwa/internal/postgres"
 	"intumwa/messages"
 	"intumwa/sms"
@@ -81,7 +82,7 @@ func (d *Dashboard) sendCode(v *visit, t tenant) error {
 // verifyTestNumber is POST /test-number/verify.
 func (d *Dashboard) verifyTestNumber(v *visit, t tenant) error {
 	f := v.form()
-	code := strings.ReplaceAll(f.required("code"), " ", "")
+	code := otp.Typed(f.required("code"))
 	if len(code) != 6 || strings.Trim(code, "0123456789") != "" {
 		f.refuse("code", "testnumber.code.six")
 	}

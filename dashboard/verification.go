@@ -143,7 +143,7 @@ func (d *Dashboard) tryVerification(v *visit, t tenant) error {
 // checkVerification is POST /verifications/:id/check.
 func (d *Dashboard) checkVerification(v *visit, t tenant) error {
 	f := v.form()
-	code := strings.ReplaceAll(f.required("code"), " ", "")
+	code := otp.Typed(f.required("code"))
 	id, err := ulid.ParseStrict(v.c.Param("id"))
 	if err != nil {
 		return errNotFound
@@ -153,9 +153,12 @@ func (d *Dashboard) checkVerification(v *visit, t tenant) error {
 		return v.redirect(path, "flash.verification.wrong")
 	}
 	_, err = d.rooms.Intake.CheckCode(context.WithoutCancel(v.ctx()), t.company(), id, verifications.Entry{Code: code})
+	_, limited := errors.AsType[*verifications.LimitError](err)
 	switch {
 	case errors.Is(err, verifications.ErrWrong):
 		return v.redirect(path, "flash.verification.wrong")
+	case limited:
+		return v.redirect(path, "flash.verification.checks")
 	case errors.Is(err, verifications.ErrPayment), errors.Is(err, verifications.ErrFinished), errors.Is(err, verifications.ErrChecks), errors.Is(err, verifications.ErrExpired):
 		return v.redirect(path, "flash.verification.over")
 	}

@@ -75,6 +75,9 @@ func (a *aside) next(p int64) []*request {
 	}
 	n, messages := 0, 0
 	for ; n < len(all) && messages < maxMessages; n++ {
+		if n > 0 && (all[0].first != nil || all[n].first != nil) {
+			break
+		}
 		messages += len(all[n].messages)
 	}
 	a.waiting[p] = all[n:]

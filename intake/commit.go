@@ -99,6 +99,9 @@ func (w *writer) transact(requests []*request, patience time.Duration, payable b
 
 	group := written{backend: tx.Backend(), began: time.Now()}
 	err = w.write(ctx, tx, requests, patience, payable, &group)
+	if errors.Is(err, errRefused) {
+		return nil
+	}
 	committing := err == nil
 	if committing {
 		err = tx.Commit(ctx)
@@ -135,6 +138,9 @@ func (w *writer) committed(group *written) {
 	}
 }
 
+// errRefused rolls back what a request that is refused did first.
+var errRefused = errors.New("the request is refused")
+
 // items returns the queue items of messages with known ids that are neither scheduled nor in the sandbox.
 func (group *written) items() []queue.Item {
 	items := make([]queue.Item, 0, len(group.ids))
@@ -149,6 +155,19 @@ func (group *written) items() []queue.Item {
 // write writes the requests that can be paid, and fills group. Requests that are payable are all written, without a look
 // at their balances.
 func (w *writer) write(ctx context.Context, tx pgx.Tx, requests []*request, patience time.Duration, payable bool, group *written) (err error) {
+	if r := requests[0]; r.first != nil { // it is alone
+		if r.err, err = r.first(ctx, tx); err != nil {
+			return err
+		}
+		if r.err != nil {
+			return errRefused
+		}
+		defer func() {
+			if err == nil && !r.admitted {
+				err = errRefused
+			}
+		}()
+	}
 	if payable {
 		group.receipts, err = billing.ChargeAll(ctx, tx, debits(requests), patience)
 	} else {

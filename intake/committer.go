@@ -2,6 +2,7 @@ package intake
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -91,7 +92,14 @@ func (c *committer) run(ctx context.Context) error {
 // group commits a request together with those that have arrived, and ends the turn.
 func (c *committer) group(first *request) {
 	defer func() { <-c.turn }()
-	if requests := c.aside.take(c.life, c.gather(first), false); len(requests) > 0 {
+	requests := c.aside.take(c.life, c.gather(first), false)
+	requests = slices.DeleteFunc(requests, func(r *request) bool {
+		if r.first != nil {
+			c.aside.all.Go(func() { c.alone(c.life, r) })
+		}
+		return r.first != nil
+	})
+	if len(requests) > 0 {
 		c.process(c.life, requests, groupLockWait)
 	}
 }

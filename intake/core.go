@@ -58,4 +58,5 @@ type core struct {
 	pool     *pgxpool.Pool
 	messages *messages.Store
 	metrics  *metrics
+	turns    chan struct{} // of transactions of verifications
 }

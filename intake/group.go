@@ -41,6 +41,19 @@ func (g *groups) process(ctx context.Context, requests []*request, patience time
 	g.finish(ctx, requests, err)
 }
 
+// alone commits a request that has work of its own first, when it has a turn.
+func (g *groups) alone(ctx context.Context, r *request) {
+	late := time.NewTimer(beginWithin - time.Since(r.came))
+	defer late.Stop()
+	select {
+	case g.turns <- struct{}{}:
+		defer func() { <-g.turns }()
+		g.process(ctx, []*request{r}, groupLockWait)
+	case <-late.C:
+		r.answer(errWaitedTooLong)
+	}
+}
+
 func balanceLocked(err error) bool { return postgres.Locked(err) && !errors.Is(err, ErrKeyInUse) }
 
 // setAside sets requests aside that met a lock for longer than a group may wait. If they have several payers, it tries

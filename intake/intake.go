@@ -37,7 +37,6 @@ type Intake struct {
 	accounts  *accounts.Accounts
 	committer *committer
 	ulids     ulids
-	turns     chan struct{} // of verifications
 }
 
 // New returns an Intake; it accepts nothing before Run.
@@ -47,8 +46,8 @@ func New(pool *pgxpool.Pool, accounts *accounts.Accounts, store *messages.Store,
 	opts.SandboxADay = cmp.Or(opts.SandboxADay, 1000)
 	opts.KeyLife = cmp.Or(opts.KeyLife, 24*time.Hour)
 	opts.Log = cmp.Or(opts.Log, slog.New(slog.DiscardHandler))
-	shared := &core{opts, pool, store, newMetrics(opts.Metrics)}
-	in := &Intake{core: shared, accounts: accounts, keys: &keys{core: shared}, routing: newRouting(routes), turns: make(chan struct{}, verificationTurns)}
+	shared := &core{opts, pool, store, newMetrics(opts.Metrics), make(chan struct{}, verificationTurns)}
+	in := &Intake{core: shared, accounts: accounts, keys: &keys{core: shared}, routing: newRouting(routes)}
 	in.committer = newCommitter(&writer{core: shared, keys: in.keys}, q)
 	return in
 }

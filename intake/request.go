@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/oklog/ulid/v2"
 
 	"intumwa/billing"
@@ -33,6 +34,11 @@ type request struct {
 	optOuts       bool        // recipients may have opted out
 	part          bool        // of a campaign
 	left          int64       // of a message to the sandbox: segments of the test pool
+
+	// first is work of its transaction that makes its message; nil: none. Such a request is committed alone, so that nothing
+	// remains of the work unless the message is accepted. It may be called again, after a rollback. verdict refuses the
+	// request.
+	first func(ctx context.Context, tx pgx.Tx) (verdict, err error)
 
 	callback webhooks.Callback // of each message; without a mask: none
 
@@ -134,7 +140,7 @@ func (r *request) payer() int64 {
 
 // conditional reports whether a request depends on more than its company's credits.
 func (r *request) conditional() bool {
-	return !r.kind.live() || r.segments < 1 || r.cap > 0 || r.key != nil || r.optOuts || r.part
+	return !r.kind.live() || r.segments < 1 || r.cap > 0 || r.key != nil || r.optOuts || r.part || r.first != nil
 }
 
 // debits are what the payers of requests pay.

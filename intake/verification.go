@@ -10,6 +10,7 @@ import (
 	"github.com/oklog/ulid/v2"
 
 	"intumwa/accounts"
+	"intumwa/billing"
 	"intumwa/internal/postgres"
 	"intumwa/sms"
 	"intumwa/verifications"
@@ -58,54 +59,86 @@ func ViewOf(v *verifications.Verification) VerificationView {
 
 // Verify sends a code to a number: of a new verification, or of the pending one that the request joins
 // ([verifications.Store.Start]). The rules and the price are those of a single send. It returns what Send returns, and
-// [verifications.LimitError] and [verifications.ErrLong].
+// [verifications.LimitError] and [verifications.ErrLong]. A request without a key that repeats one of a moment ago sends
+// nothing, and is told the same.
 func (in *Intake) Verify(ctx context.Context, p *accounts.Principal, r verifications.Request, key *Key) (Answer, error) {
-	var counted *verifications.Counted // its message is not accepted yet
+	var made *request // counted for its company
+	var v verifications.Verification
+	r.Keyed = key != nil
 	kind, check := in.maySend(r.Number, r.Sender)
-	answer, err := in.accept(ctx, p, key, check, func(p *accounts.Principal) (made *request, err error) {
-		made, counted, err = in.verification(ctx, p, kind, r)
+	answer, err := in.accept(ctx, p, key, check, func(p *accounts.Principal) (_ *request, err error) {
+		made, err = in.verification(ctx, p, kind, r, &v)
 		return made, err
 	})
-	if counted != nil && !errors.Is(err, ErrOutcomeUnknown) && (err != nil || answer.Replayed) { // another process may have answered the key meanwhile
-		in.release(ctx, counted)
+	if made != nil && !errors.Is(err, ErrOutcomeUnknown) && (err != nil || answer.Replayed) { // another process may have answered the key meanwhile
+		in.opts.VerificationRate.GiveBack(ctx, made.company)
+	}
+	if errors.Is(err, verifications.ErrRepeated) {
+		return in.repeated(ctx, made, &v)
 	}
 	return answer, err
 }
 
-// verification makes the request of a message with a code, and counts it in its verification.
-func (in *Intake) verification(ctx context.Context, p *accounts.Principal, kind kind, r verifications.Request) (made *request, counted *verifications.Counted, err error) {
-	company := p.Company.ID
-	if made, err = in.single(ctx, p, Single{Number: r.Number, Sender: r.Sender, Message: codePlace, Reference: r.Reference}, kind); err != nil {
-		return nil, nil, err
+// verification makes the request of a message with a code, which sets v when it is committed.
+func (in *Intake) verification(ctx context.Context, p *accounts.Principal, kind kind, r verifications.Request, v *verifications.Verification) (*request, error) {
+	company := p.Company
+	made, err := in.single(ctx, p, Single{Number: r.Number, Sender: r.Sender, Message: codePlace, Reference: r.Reference}, kind)
+	if err != nil {
+		return nil, err
 	}
-	if d := in.opts.VerificationRate.Allow(ctx, company); !d.Allowed {
-		return nil, nil, &verifications.LimitError{Limit: "company", After: max(time.Second, time.Until(d.ResetAt))}
+	if d := in.opts.VerificationRate.Allow(ctx, company.ID); !d.Allowed {
+		return nil, &verifications.LimitError{Limit: "company", After: max(time.Second, time.Until(d.ResetAt))}
 	}
 	m := made.messages[0]
-	r.Company, r.User, r.Message, r.Carrier, r.Test, r.ID = sms.CompanyID(company), p.UserID, m.ULID, m.Carrier, kind != kindSingle, in.ulids.next()
-	var v verifications.Counted
-	if err := in.inTurn(ctx, func(ctx context.Context, tx pgx.Tx) (err error) {
-		if v, err = in.opts.Verifications.Start(ctx, tx, r); err != nil {
-			return err
-		}
-		m.Body, err = in.opts.Verifications.Text(ctx, tx, &v.Verification)
-		return err
-	}); err != nil {
-		in.opts.VerificationRate.GiveBack(ctx, company)
-		if _, limited := errors.AsType[*verifications.LimitError](err); limited || errors.Is(err, verifications.ErrLong) {
-			return nil, nil, err
-		}
-		return nil, nil, fmt.Errorf("%w: %w", ErrUnavailable, err)
+	r.Company, r.User, r.Message, r.Carrier, r.Test, r.ID = sms.CompanyID(company.ID), p.UserID, m.ULID, m.Carrier, kind != kindSingle, in.ulids.next()
+	r.MayUse = func(sender string) bool {
+		return maySendAs(company, sender) == nil && in.WorksAt(company, sender, m.Carrier)
 	}
-	m.Secret, m.ExpireAt = v.Secret, v.ExpiresAt // the carrier's validity and a second carrier end with it
-	m.Encoding, m.Segments = sms.Count(m.Body)
+	made.first = func(ctx context.Context, tx pgx.Tx) (verdict, err error) {
+		*v, err = in.opts.Verifications.Start(ctx, tx, r)
+		if err == nil {
+			m.Body, err = in.opts.Verifications.Text(ctx, tx, v)
+		}
+		if _, limited := errors.AsType[*verifications.LimitError](err); limited || errors.Is(err, verifications.ErrLong) || errors.Is(err, verifications.ErrRepeated) {
+			return err, nil
+		}
+		m.Sender, m.Secret, m.ExpireAt = v.Sender, v.Secret, v.ExpiresAt // the carrier's validity and a second carrier end with it
+		m.Encoding, m.Segments = sms.Count(m.Body)
+		return nil, err
+	}
 	made.response = func(remaining int64) any {
 		if kind == kindSandbox {
 			remaining = made.left
 		}
-		return Verified{ViewOf(&v.Verification), m.ULID, m.Segments, remaining}
+		return Verified{ViewOf(v), v.Message, 1, remaining}
 	}
-	return made, &v, nil
+	return made, nil
+}
+
+// repeated answers a request that repeats the one that last sent a code of v. That one is visible, and may be on one server.
+func (in *Intake) repeated(ctx context.Context, made *request, v *verifications.Verification) (Answer, error) {
+	fail := func(err error) (Answer, error) { return Answer{}, fmt.Errorf("%w: %w", ErrOutcomeUnknown, err) }
+	if err := postgres.Confirm(ctx, in.pool); err != nil {
+		return fail(err)
+	}
+	now, err := in.opts.Verifications.In(in.pool).ByULID(ctx, v.Company, v.ULID)
+	if err != nil {
+		return fail(err)
+	}
+	*v = now
+	var remaining int64
+	switch made.kind {
+	case kindSingle:
+		remaining, err = billing.New(in.pool).Remaining(ctx, made.company, v.Message)
+	case kindTest:
+		var used int
+		used, err = billing.New(in.pool).TestUsed(ctx, v.Company)
+		remaining = int64(max(0, in.opts.TestQuota-used))
+	}
+	if err != nil {
+		return fail(err)
+	}
+	return Answer{Body: Encode(made.response(remaining)), Replayed: true}, nil
 }
 
 // codePlace is a text of one segment, as every text with a code is.
@@ -126,13 +159,4 @@ func (in *Intake) inTurn(ctx context.Context, do func(ctx context.Context, tx pg
 		return fmt.Errorf("waiting for a turn: %w", ctx.Err())
 	}
 	return postgres.InTx(ctx, in.pool, func(tx pgx.Tx) error { return do(ctx, tx) })
-}
-
-// release takes back a message of a verification that was not accepted.
-func (in *Intake) release(ctx context.Context, v *verifications.Counted) {
-	ctx = context.WithoutCancel(ctx)
-	in.opts.VerificationRate.GiveBack(ctx, int64(v.Company))
-	if err := in.inTurn(ctx, func(ctx context.Context, tx pgx.Tx) error { return in.opts.Verifications.Release(ctx, tx, v) }); err != nil {
-		in.opts.Log.WarnContext(ctx, "a message that was not accepted stays counted in its verification", "event", "verification_not_released", "verification", v.ULID, "error", err)
-	}
 }

@@ -30,8 +30,8 @@ func (in *Intake) FindApproved(ctx context.Context, company sms.CompanyID, id ul
 	return v, err
 }
 
-// CheckCode compares what a person entered with the code ([verifications.Store.Check]). Of two calls at once with the right
-// code one approves. ErrOutcomeUnknown: this call may have approved it.
+// CheckCode compares what a person entered with the code ([verifications.Store.Check]). Of calls at once with the right code
+// one approves, and the others are told the same (Repeated). ErrOutcomeUnknown: this call may have approved it.
 func (in *Intake) CheckCode(ctx context.Context, company sms.CompanyID, id ulid.ULID, e verifications.Entry) (verifications.Verification, error) {
 	return in.judge(ctx, func(ctx context.Context, tx pgx.Tx) (v verifications.Verification, ended bool, verdict, err error) {
 		return in.opts.Verifications.Check(ctx, tx, company, id, e)
@@ -59,6 +59,9 @@ func (in *Intake) judge(ctx context.Context, do func(ctx context.Context, tx pgx
 			}
 			v = one[0]
 		}
+		if err == nil && v.Repeated {
+			err = postgres.ConfirmWith(ctx, tx)
+		}
 		committing = err == nil
 		return err
 	})
@@ -78,11 +81,7 @@ func (in *Intake) judge(ctx context.Context, do func(ctx context.Context, tx pgx
 // Feedback records a customer's report on a message.
 func (in *Intake) Feedback(ctx context.Context, f verifications.Feedback) error {
 	err := in.inTurn(ctx, func(ctx context.Context, tx pgx.Tx) error {
-		changed, err := in.opts.Verifications.Report(ctx, tx, f)
-		if err == nil && !changed { // it is a repetition, perhaps after a COMMIT without an answer
-			err = postgres.ConfirmWith(ctx, tx)
-		}
-		return err
+		return in.opts.Verifications.Report(ctx, tx, f)
 	})
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrUnavailable, err)

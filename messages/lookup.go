@@ -155,7 +155,7 @@ func (s *Store) ULIDs(ctx context.Context, ids []int64) (map[int64]ulid.ULID, er
 // End is what became of a message.
 type End struct {
 	Carrier string // that has or had it
-	Failed  bool
+	Failed  bool   // or it waits, and no carrier can have it
 }
 
 // EndsOf returns what became of messages, by ULID, without those that do not exist.
@@ -168,5 +168,6 @@ func (s *Store) EndsOf(ctx context.Context, tx pgx.Tx, ulids []ulid.ULID) (map[u
 	var name pgtype.UUID
 	var end End
 	return ends, postgres.Each(ctx, tx, "looking up the ends of messages", []any{&name, &end.Carrier, &end.Failed}, func() error { ends[name.Bytes] = end; return nil },
-		`SELECT ulid, carrier, status = 2 FROM messages WHERE ulid = ANY($1)`, args)
+		`SELECT m.ulid, m.carrier, m.status = 2 OR m.status = 0 AND EXISTS (SELECT FROM outbox o WHERE o.message_id = m.id AND NOT (o.claimed_by IS NOT NULL AND o.begun))
+			AND NOT `+receipts.MayHave("m.id")+` FROM messages m WHERE m.ulid = ANY($1)`, args)
 }

@@ -50,7 +50,7 @@ func (a Actor) DecideText(ctx context.Context, id int64, to Decision) (is verifi
 		done := on("verification_text.approve", "text", id, int64(is.Company), recordedText(&was), recordedText(&is))
 		if !to.Approved {
 			done.name, done.reason = "verification_text.refuse", to.Reason
-			done.hidden = was.Refusal != is.Refusal
+			done.hidden = was.Refusal != is.Refusal || was.Used != is.Used
 		}
 		return done, nil
 	})

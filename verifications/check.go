@@ -52,29 +52,66 @@ func (v *Verification) open() error {
 }
 
 // Check compares an entry with a verification. It returns the verification as it is afterwards, with a verdict: nil, if
-// this call approved it, ErrWrong, ErrChecks, ErrExpired, ErrFinished or ErrPayment. The transaction must be committed with any
-// verdict: a wrong entry is counted. A payment that differs is a wrong entry. ended reports whether this call ended it.
+// this call approved it or repeats the one that did (v.Repeated), ErrWrong, ErrChecks, ErrExpired, ErrFinished, ErrPayment,
+// or a [LimitError] of "checks". The transaction must be committed with any verdict: a wrong entry is counted. A payment
+// that differs is a wrong entry. ended reports whether this call ended it.
 func (s *Store) Check(ctx context.Context, tx pgx.Tx, company sms.CompanyID, id ulid.ULID, e Entry) (v Verification, ended bool, verdict, err error) {
+	// The number's lock comes before the row, as in Start. It lets one guess at a time count, over all verifications.
+	if v, err = one(ctx, tx, company, id, ``); err != nil {
+		return v, false, nil, err
+	}
+	if err = lockNumber(ctx, tx, v.Number); err != nil {
+		return v, false, nil, err
+	}
 	if v, err = one(ctx, tx, company, id, `FOR UPDATE`); err != nil {
 		return v, false, nil, err
 	}
-	if verdict = v.open(); verdict != nil {
+	if verdict = v.open(); verdict != nil && (!v.Repeated || v.Wrong >= MostChecks) {
+		v.Repeated = false
 		return v, false, verdict, nil
+	}
+	limit, err := wrongLimit(ctx, tx, v.Number, v.Company, v.Test)
+	if err != nil || limit != nil {
+		v.Repeated = false
+		return v, false, limit, err
 	}
 	if v.Amount != "" && (e.Amount == "" || e.Payee == "") {
 		return v, false, ErrPayment, nil
 	}
 	if v.Secret.Is(s.key, e.Code) && e.Amount == v.Amount && e.Payee == v.Payee {
+		if v.Repeated {
+			return v, false, nil, nil
+		}
 		return v, true, nil, finish(ctx, tx, &v, Approved)
 	}
 	v.Wrong++
-	if _, err := tx.Exec(ctx, `UPDATE verifications SET wrong = $2 WHERE id = $1`, v.ID, v.Wrong); err != nil {
+	if _, err := tx.Exec(ctx, `UPDATE verifications SET wrong = $2, wrong_at = now() WHERE id = $1`, v.ID, v.Wrong); err != nil {
 		return v, false, nil, fmt.Errorf("counting a wrong code: %w", err)
 	}
-	if v.Wrong < MostChecks {
+	switch {
+	case v.Repeated: // else a guess costs nothing while somebody else enters the code
+		v.Repeated = false
+		return v, false, verdict, nil
+	case v.Wrong < MostChecks:
 		return v, false, ErrWrong, nil
 	}
 	return v, true, ErrWrong, finish(ctx, tx, &v, MaxAttempts)
+}
+
+// wrongLimit returns a [LimitError] if a number has had too many wrong codes of a company within an hour. Those of cancelled
+// and expired verifications, and of other payments, count too: each has a code of its own.
+func wrongLimit(ctx context.Context, tx pgx.Tx, number sms.Number, company sms.CompanyID, test bool) (verdict, err error) {
+	var wrong int
+	var left time.Duration
+	if err := tx.QueryRow(ctx, `SELECT coalesce(sum(wrong), 0)::int, coalesce(min(wrong_at) + interval '1 hour' - now(), interval '0') FROM verifications
+		WHERE phone_number = $1 AND company_id = $2 AND test = $3 AND state <> 1 AND created_at > now() - interval '2 hours' AND wrong_at > now() - interval '1 hour'`,
+		string(number), int64(company), test).Scan(&wrong, &left); err != nil {
+		return nil, fmt.Errorf("counting wrong codes: %w", err)
+	}
+	if wrong >= wrongCodes {
+		return &LimitError{"checks", after(left)}, nil
+	}
+	return nil, nil
 }
 
 // Cancel ends a pending verification. The verdicts are those of Check.

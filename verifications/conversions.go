@@ -2,11 +2,13 @@ package verifications
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/oklog/ulid/v2"
 
 	"intumwa/internal/postgres"
 	"intumwa/sms"
@@ -62,12 +64,11 @@ func count(ctx context.Context, tx pgx.Tx, all []answer) error {
 	var carriers, blocks []string
 	var at []time.Time
 	for _, a := range all {
-		block := string(a.number)
-		companies, carriers, blocks = append(companies, int64(a.company)), append(carriers, a.carrier), append(blocks, block[:min(len(block), blockDigits)])
+		companies, carriers, blocks = append(companies, int64(a.company)), append(carriers, a.carrier), append(blocks, blockOf(a.number))
 		at, asked, converted = append(at, a.at), append(asked, a.asked), append(converted, a.converted)
 	}
 	if _, err := tx.Exec(ctx, `INSERT INTO conversions AS c (day, carrier, block, company_id, asked, converted)
-		SELECT ((at AT TIME ZONE 'UTC') + interval '2 hours')::date AS day, carrier, block, company, sum(asked), sum(converted)
+		SELECT `+dayOf(`at`)+` AS day, carrier, block, company, sum(asked), sum(converted)
 		FROM (SELECT unnest($1::timestamptz[]) AS at, unnest($2::text[]) AS carrier, unnest($3::text[]) AS block, unnest($4::bigint[]) AS company,
 			unnest($5::bigint[]) AS asked, unnest($6::bigint[]) AS converted) n
 		GROUP BY 1, 2, 3, 4 ORDER BY 1, 2, 3, 4
@@ -82,32 +83,48 @@ func count(ctx context.Context, tx pgx.Tx, all []answer) error {
 type Feedback struct {
 	Company   sms.CompanyID
 	MessageID int64
+	Message   ulid.ULID
 	CreatedAt time.Time // of the message
 	Carrier   string
 	Number    sms.Number
 	Converted bool // the person did what the message was for
 }
 
-// Report records a report on a message, or replaces the one before. It returns whether this changed anything.
-func (s *Store) Report(ctx context.Context, tx pgx.Tx, f Feedback) (changed bool, err error) {
-	tag, err := tx.Exec(ctx, `INSERT INTO feedback (message_id, company_id, converted) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING`,
-		f.MessageID, int64(f.Company), f.Converted)
-	asked := tag.RowsAffected()
-	if err == nil && asked == 0 {
-		tag, err = tx.Exec(ctx, `UPDATE feedback SET converted = $2, at = now() WHERE message_id = $1 AND converted <> $2`, f.MessageID, f.Converted)
+// Report records a report on a message, or replaces the one before, where that one was counted: the message may have
+// another carrier by now. A report on a message of a verification changes nothing: its end counts for the person.
+func (s *Store) Report(ctx context.Context, tx pgx.Tx, f Feedback) error {
+	var first bool
+	var day time.Time
+	err := tx.QueryRow(ctx, `INSERT INTO feedback AS f (message_id, company_id, day, carrier, block, converted)
+		SELECT $1, $2, `+dayOf(`$3::timestamptz`)+`, $4, $5, $6 WHERE NOT EXISTS (SELECT FROM verifications v
+			WHERE v.phone_number = $7 AND v.company_id = $2 AND (v.message = $8 OR $8 = ANY(v.earlier)))
+		ON CONFLICT (message_id) DO UPDATE SET converted = excluded.converted, at = now() WHERE f.converted <> excluded.converted
+		RETURNING xmax = 0, day, carrier, block`, f.MessageID, int64(f.Company), f.CreatedAt, f.Carrier, blockOf(f.Number), f.Converted, string(f.Number), [16]byte(f.Message)).
+		Scan(&first, &day, &f.Carrier, &f.Number)
+	switch {
+	case errors.Is(err, pgx.ErrNoRows): // a repetition, perhaps after a COMMIT without an answer
+		return postgres.ConfirmWith(ctx, tx)
+	case err != nil:
+		return fmt.Errorf("recording feedback: %w", err)
 	}
-	if err != nil {
-		return false, fmt.Errorf("recording feedback: %w", err)
+	a := answer{company: f.Company, carrier: f.Carrier, number: f.Number, at: day}
+	if first {
+		a.asked = 1
 	}
-	if tag.RowsAffected() == 0 {
-		return false, nil
+	switch {
+	case f.Converted:
+		a.converted = 1
+	case !first: // the report before said the opposite
+		a.converted = -1
 	}
-	converted := int64(1)
-	if !f.Converted {
-		converted = asked - 1 // the report before, if there was one, said the opposite
-	}
-	return true, count(ctx, tx, []answer{{f.Company, f.Carrier, f.Number, f.CreatedAt, asked, converted}})
+	return count(ctx, tx, []answer{a})
 }
+
+// blockOf names the block of a number.
+func blockOf(n sms.Number) string { return string(n[:min(len(n), blockDigits)]) }
+
+// dayOf is the date in Burundi of an SQL time.
+func dayOf(at string) string { return `((` + at + ` AT TIME ZONE 'UTC') + interval '2 hours')::date` }
 
 // ConversionFilter selects conversions. A zero field means all.
 type ConversionFilter struct {

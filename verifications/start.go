@@ -1,6 +1,7 @@
 package verifications
 
 import (
+	"cmp"
 	"context"
 	"crypto/hmac"
 	"crypto/sha256"
@@ -44,30 +45,31 @@ type Request struct {
 	WebDomain string
 	EndUser   string // the customer's own name of the person; "": none
 	Test      bool   // by the test sender
+	Keyed     bool   // it has an idempotency key: no other request repeats it
 
 	ID ulid.ULID // of a new verification
 
-	Message ulid.ULID // that is to be sent
-	Carrier string    // of that message
+	Message ulid.ULID                // that is to be sent
+	Carrier string                   // of that message
+	MayUse  func(sender string) bool // whether the company may use another sender for it
 }
 
-// Counted is a message that Start counted.
-type Counted struct {
-	Verification
-
-	before ulid.ULID // the message before; of a new verification this one
-}
+// ErrRepeated means that a request repeats one that was accepted within a second: a person clicked twice.
+var ErrRepeated = errors.New("the same request was accepted a moment ago")
 
 // Start makes a verification, or counts another message of the pending one for the same number, payment and app: that one
-// keeps its code, its time, its language and its count of wrong codes. It is a [LimitError] if no message may
-// be sent. Call Release if the message is not accepted.
-func (s *Store) Start(ctx context.Context, tx pgx.Tx, r Request) (v Counted, err error) {
+// keeps its code, its time, its sender, its language and its count of wrong codes. It is a [LimitError] if no message may
+// be sent, and ErrRepeated, with the verification, if the message was sent a moment ago. The message must be accepted in
+// the same transaction.
+func (s *Store) Start(ctx context.Context, tx pgx.Tx, r Request) (v Verification, err error) {
 	// One request at a time for a number: two at once start one verification.
-	if _, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock(hashtextextended('verifications ' || $1, 0))`, string(r.Number)); err != nil {
-		return v, fmt.Errorf("locking a number's verifications: %w", err)
+	if err := lockNumber(ctx, tx, r.Number); err != nil {
+		return v, err
 	}
-	v.Verification, err = s.open(ctx, tx, &r)
+	v, repeated, err := s.open(ctx, tx, &r)
 	switch {
+	case err == nil && repeated:
+		return v, ErrRepeated
 	case err == nil && v.State == MaxAttempts:
 		return v, &LimitError{"checks", after(v.ExpiresAt.Sub(postgres.Now()))}
 	case err == nil && (v.Sends >= MostSends || v.ExpiresAt.Sub(postgres.Now()) < leastLeft):
@@ -76,7 +78,6 @@ func (s *Store) Start(ctx context.Context, tx pgx.Tx, r Request) (v Counted, err
 		return v, err
 	}
 	known := err == nil
-	v.before = r.Message
 	if of := s.endUser(&r); of != nil { // several numbers of one person
 		if _, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock(hashtextextended('verifications of ' || encode($1, 'hex'), 0))`, of); err != nil {
 			return v, fmt.Errorf("locking a person's verifications: %w", err)
@@ -85,18 +86,25 @@ func (s *Store) Start(ctx context.Context, tx pgx.Tx, r Request) (v Counted, err
 	if err := s.mayStart(ctx, tx, &r); err != nil {
 		return v, err
 	}
+	asked := s.hash(&r) // before the sender is replaced
+	secret := otp.New(r.Digits)
+	if r.Carrier == sms.SandboxCarrier { // nobody gets the message
+		secret = otp.Known(r.Digits)
+	}
 	places, read := v.fields()
 	if known {
-		v.before = v.Message
-		err = tx.QueryRow(ctx, `UPDATE verifications v SET sends = v.sends + 1, sent_at = now(), message = $2, carrier = $3, sender = $4,
-				end_user = coalesce(v.end_user, $5) WHERE v.id = $1 RETURNING `+columns,
-			v.ID, [16]byte(r.Message), r.Carrier, r.Sender, s.endUser(&r)).Scan(places...)
+		if v.Sender != r.Sender && r.MayUse != nil && r.MayUse(v.Sender) {
+			r.Sender = v.Sender
+		}
+		err = tx.QueryRow(ctx, `UPDATE verifications v SET sends = v.sends + 1, sent_at = now(), earlier = v.earlier || v.message, message = $2, carrier = $3, sender = $4,
+				end_user = coalesce(v.end_user, $5), asked = $6 WHERE v.id = $1 RETURNING `+columns,
+			v.ID, [16]byte(r.Message), r.Carrier, r.Sender, s.endUser(&r), asked).Scan(places...)
 	} else {
 		err = tx.QueryRow(ctx, `INSERT INTO verifications AS v (ulid, company_id, user_id, phone_number, sender, locale, secret, expires_at, message, carrier,
-				client_reference, amount, payee, app_hash, web_domain, end_user, test)
-			VALUES ($1, $2, $3, $4, $5, $6, $7, now() + $8::interval, $9, $10, nullif($11, ''), nullif($12, ''), nullif($13, ''), nullif($14, ''), nullif($15, ''), $16, $17)
-			RETURNING `+columns, [16]byte(r.ID), int64(r.Company), r.User, string(r.Number), r.Sender, r.Locale, []byte(otp.New(r.Digits)), r.Life,
-			[16]byte(r.Message), r.Carrier, r.Reference, r.Amount, r.Payee, r.AppHash, r.WebDomain, s.endUser(&r), r.Test).Scan(places...)
+				client_reference, amount, payee, app_hash, web_domain, end_user, test, asked)
+			VALUES ($1, $2, $3, $4, $5, $6, $7, now() + $8::interval, $9, $10, nullif($11, ''), nullif($12, ''), nullif($13, ''), nullif($14, ''), nullif($15, ''), $16, $17, $18)
+			RETURNING `+columns, [16]byte(r.ID), int64(r.Company), r.User, string(r.Number), r.Sender, r.Locale, []byte(secret), r.Life,
+			[16]byte(r.Message), r.Carrier, r.Reference, r.Amount, r.Payee, r.AppHash, r.WebDomain, s.endUser(&r), r.Test, asked).Scan(places...)
 	}
 	if err != nil {
 		return v, fmt.Errorf("storing a verification: %w", err)
@@ -105,21 +113,41 @@ func (s *Store) Start(ctx context.Context, tx pgx.Tx, r Request) (v Counted, err
 	return v, nil
 }
 
-// open returns the verification that a request joins, locked: a pending one, or one that had too many wrong codes.
-func (s *Store) open(ctx context.Context, tx pgx.Tx, r *Request) (v Verification, err error) {
+// lockNumber lets one transaction at a time count for a number.
+func lockNumber(ctx context.Context, tx pgx.Tx, number sms.Number) error {
+	if _, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock(hashtextextended('verifications ' || $1, 0))`, string(number)); err != nil {
+		return fmt.Errorf("locking a number's verifications: %w", err)
+	}
+	return nil
+}
+
+// hash is the same of equal requests; nil of one with a key.
+func (s *Store) hash(r *Request) []byte {
+	if r.Keyed {
+		return nil
+	}
+	mac := hmac.New(sha256.New, s.key)
+	fmt.Fprintf(mac, "request\x00%d %d %t %q %q %q %d %d", r.Company, r.User, r.Test, r.Number, r.Sender, r.Locale, r.Digits, r.Life)
+	fmt.Fprintf(mac, " %q %q %q %q %q %q", r.Reference, r.Amount, r.Payee, r.AppHash, r.WebDomain, r.EndUser)
+	return mac.Sum(nil)[:16]
+}
+
+// open returns the verification that a request joins, locked: a pending one, or one that had too many wrong codes. repeated
+// means that an equal request was accepted a moment ago.
+func (s *Store) open(ctx context.Context, tx pgx.Tx, r *Request) (v Verification, repeated bool, err error) {
 	places, read := v.fields()
-	err = tx.QueryRow(ctx, `SELECT `+columns+` FROM verifications v
+	err = tx.QueryRow(ctx, `SELECT `+columns+`, coalesce(v.asked = $9 AND v.sent_at > now() - `+doubleClick+`, false) FROM verifications v
 		WHERE v.phone_number = $1 AND v.created_at > now() - $2::interval AND v.company_id = $3 AND v.state IN (0, 5) AND v.expires_at > now()
 			AND v.test = $8 AND (v.state = 5 OR (coalesce(v.amount, ''), coalesce(v.payee, ''), coalesce(v.app_hash, ''), coalesce(v.web_domain, '')) = ($4, $5, $6, $7))
-		ORDER BY v.state DESC, v.id DESC LIMIT 1 FOR UPDATE`, string(r.Number), MostLife, int64(r.Company), r.Amount, r.Payee, r.AppHash, r.WebDomain, r.Test).Scan(places...)
+		ORDER BY v.state DESC, v.id DESC LIMIT 1 FOR UPDATE`, string(r.Number), MostLife, int64(r.Company), r.Amount, r.Payee, r.AppHash, r.WebDomain, r.Test, s.hash(r)).Scan(append(places, &repeated)...)
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
-		return v, ErrNotFound
+		return v, false, ErrNotFound
 	case err != nil:
-		return v, fmt.Errorf("looking for a pending verification: %w", err)
+		return v, false, fmt.Errorf("looking for a pending verification: %w", err)
 	}
 	read()
-	return v, nil
+	return v, repeated && v.State == Pending, nil
 }
 
 // mayStart checks the limits of an hour.
@@ -143,18 +171,8 @@ func (s *Store) mayStart(ctx context.Context, tx pgx.Tx, r *Request) error {
 			return &LimitError{limit.name, after(left)}
 		}
 	}
-	// Cancelled and expired ones, and those of other payments, count too: each has a code of its own.
-	var wrong int
-	var left time.Duration
-	if err := tx.QueryRow(ctx, `SELECT coalesce(sum(wrong), 0)::int, coalesce(min(created_at) + interval '1 hour' - now(), interval '0') FROM verifications
-		WHERE phone_number = $1 AND company_id = $2 AND test = $3 AND state <> 1 AND wrong > 0 AND created_at > now() - interval '1 hour'`,
-		string(r.Number), int64(r.Company), r.Test).Scan(&wrong, &left); err != nil {
-		return fmt.Errorf("counting wrong codes: %w", err)
-	}
-	if wrong >= wrongCodes {
-		return &LimitError{"checks", after(left)}
-	}
-	return nil
+	limit, err := wrongLimit(ctx, tx, r.Number, r.Company, r.Test)
+	return cmp.Or(err, limit)
 }
 
 // endUser is the keyed hash of a person's name; nil if there is none.
@@ -165,17 +183,4 @@ func (s *Store) endUser(r *Request) []byte {
 	mac := hmac.New(sha256.New, s.key)
 	fmt.Fprintf(mac, "end user\x00%d\x00%s", r.Company, r.EndUser)
 	return mac.Sum(nil)[:16]
-}
-
-// Release takes back the message that Start counted, because it was not accepted. A verification without a message is
-// deleted.
-func (s *Store) Release(ctx context.Context, tx pgx.Tx, v *Counted) error {
-	b := &pgx.Batch{}
-	b.Queue(`UPDATE verifications SET sends = sends - 1, message = CASE WHEN message = $2 THEN $3 ELSE message END WHERE id = $1 AND sends > 0`,
-		v.ID, [16]byte(v.Message), [16]byte(v.before))
-	b.Queue(`DELETE FROM verifications WHERE id = $1 AND sends = 0 AND state = 0`, v.ID)
-	if err := tx.SendBatch(ctx, b).Close(); err != nil {
-		return fmt.Errorf("taking back a verification: %w", err)
-	}
-	return nil
 }

@@ -16,6 +16,21 @@ import (
 // Locales are the languages of the texts.
 var Locales = []string{"rn", "fr", "en", "sw"}
 
+// LocaleOf returns the language of a locale in any common form: FR, fr-FR, fr_BI.UTF-8 or fra; "" if there is no text in it.
+func LocaleOf(name string) string {
+	name = strings.ToLower(strings.TrimSpace(name))
+	if end := strings.IndexAny(name, "-_.@"); end >= 0 {
+		name = name[:end]
+	}
+	if short, known := map[string]string{"run": "rn", "fra": "fr", "fre": "fr", "eng": "en", "swa": "sw", "swh": "sw"}[name]; known {
+		return short
+	}
+	if slices.Contains(Locales, name) {
+		return name
+	}
+	return ""
+}
+
 // Limits of what a text shows, in characters.
 const (
 	MostAmount = 20
@@ -56,6 +71,13 @@ func ValidAppHash(s string) bool { return appHash.MatchString(s) }
 
 // ValidDomain reports whether a text is a host name in lower case, with a dot (WebOTP), of at most MostDomain characters.
 func ValidDomain(s string) bool { return len(s) <= MostDomain && domain.MatchString(s) }
+
+// Shown is an amount or a payee as a text shows it: with the replacements of smart encoding, and single blanks. Two that
+// look alike to a person are equal.
+func Shown(s string) string {
+	words := strings.FieldsFunc(sms.LookAlikes(s), func(r rune) bool { return r == ' ' })
+	return strings.Join(words, " ")
+}
 
 // ValidShown reports whether a value may stand in a text: 1 to most characters of GSM-7 on one line, and no asterisk, which
 // stands for the code, brace, which begins a placeholder, or @ and #, which browsers read.

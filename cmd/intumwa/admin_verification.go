@@ -16,9 +16,9 @@ type adminVerifyCmd struct {
 
 type adminVerificationTextCmd struct {
 	List    adminTextListCmd    `cmd:"" help:"List a company's texts, or all that wait for a decision."`
-	Ask     adminTextAskCmd     `cmd:"" help:"Ask for a text in a company's name. It replaces the one before, and must be approved."`
+	Ask     adminTextAskCmd     `cmd:"" help:"Ask for a text in a company's name. The one in use stays until this one is approved."`
 	Approve adminTextApproveCmd `cmd:"" help:"Approve a text: the company's verifications use it from now on."`
-	Refuse  adminTextRefuseCmd  `cmd:"" help:"Refuse a text, or end its approval, for a reason that the company reads."`
+	Refuse  adminTextRefuseCmd  `cmd:"" help:"Refuse a text that waits, or end the use of the company's text, for a reason that the company reads."`
 }
 
 func (o *operator) verifications() *verifications.Store {
@@ -33,7 +33,7 @@ func verificationOf(v *verifications.Verification) object {
 }
 
 func textOf(t verifications.OwnText) object {
-	return object{{"text_id", t.ID}, {"company_id", int64(t.Company)}, {"locale", t.Locale}, {"text", t.Text}, {"state", t.State()}, {"asked_at", t.AskedAt}, {"reason", orNull(t.Refusal)}}
+	return object{{"text_id", t.ID}, {"company_id", int64(t.Company)}, {"locale", t.Locale}, {"text", t.Text}, {"state", t.State()}, {"used_text", orNull(t.Used)}, {"asked_at", t.AskedAt}, {"reason", orNull(t.Refusal)}}
 }
 
 type adminTextListCmd struct {

@@ -16,11 +16,14 @@ CREATE TABLE verifications (
     expires_at       timestamptz NOT NULL,
     test             boolean     NOT NULL, -- by the test sender: no live one has its code or its count
     sent_at          timestamptz NOT NULL DEFAULT now(), -- the last message
+    asked            bytea, -- hash of the request for it; NULL: it had a key
     state            smallint    NOT NULL DEFAULT 0, -- 0 pending, 1 approved, 2 cancelled, 3 expired, 4 failed, 5 too many wrong codes
     finished_at      timestamptz,
     sends            smallint    NOT NULL DEFAULT 1 CHECK (sends BETWEEN 0 AND 5), -- messages, also those on their way
     wrong            smallint    NOT NULL DEFAULT 0 CHECK (wrong BETWEEN 0 AND 5), -- codes
+    wrong_at         timestamptz, -- the last of them
     message          uuid        NOT NULL, -- ULID of the last message
+    earlier          uuid[]      NOT NULL DEFAULT '{}', -- of the others
     carrier          text        NOT NULL, -- of that message's number
     client_reference text,
     amount           text,  -- of a payment, which its check must repeat
@@ -35,13 +38,14 @@ CREATE INDEX verifications_company ON verifications (company_id, id);
 CREATE INDEX verifications_due ON verifications (expires_at) WHERE state = 0;
 CREATE INDEX verifications_age ON verifications (created_at);
 
--- Companies' own texts of verifications. A text is used once it is approved.
+-- Companies' own texts of verifications. One is used once it is approved, until another one is.
 CREATE TABLE verification_texts (
     id         bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     company_id bigint      NOT NULL,
     locale     text        NOT NULL CHECK (locale IN ('rn', 'fr', 'en', 'sw')),
-    text       text        NOT NULL CHECK (char_length(text) <= 160),
-    approved   boolean     NOT NULL DEFAULT false,
+    text       text        NOT NULL CHECK (char_length(text) <= 160), -- that was asked for last
+    used       text        CHECK (char_length(used) <= 160), -- that was approved last; NULL: ours is used
+    approved   boolean     NOT NULL DEFAULT false, -- the text that was asked for last
     refused_at timestamptz,
     refusal    text        NOT NULL DEFAULT '' CHECK (char_length(refusal) <= 500), -- the reason, for the company
     asked_at   timestamptz NOT NULL DEFAULT now(),
@@ -59,10 +63,13 @@ CREATE TABLE conversions (
     PRIMARY KEY (day, carrier, block, company_id)
 ) WITH (fillfactor = 50);
 
--- What customers reported of messages: each report replaces the one before.
+-- What customers reported of messages: each report replaces the one before, where that one was counted.
 CREATE TABLE feedback (
     message_id bigint  PRIMARY KEY,
     company_id bigint  NOT NULL,
+    day        date    NOT NULL, -- with carrier and block, the row of conversions that counts it
+    carrier    text    NOT NULL,
+    block      text    NOT NULL,
     converted  boolean NOT NULL,
     at         timestamptz NOT NULL DEFAULT now()
 );
