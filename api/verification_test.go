@@ -46,6 +46,11 @@ func (w *world) verify(body string, header ...string) (v verified, got reply) {
 	return v, got
 }
 
+// aSecondLater makes the last requests older than a double click.
+func (w *world) aSecondLater() {
+	w.exec(`UPDATE verifications SET sent_at = sent_at - interval '1 second', finished_at = finished_at - interval '1 second'`)
+}
+
 func (w *world) check(id, code string) reply {
 	w.t.Helper()
 	return w.do("live", "POST", "/v1/verifications/"+id+"/check", object("code", code))
@@ -65,6 +70,10 @@ func TestVerification(t *testing.T) {
 	for left := 4; left >= 1; left-- {
 		sameJSON(t, w.check(v.ID, wrong).body, messageJSON("The code is not right."))
 	}
+	if _, again := w.verify(body); again.status != 200 || again.header.Get("Idempotent-Replayed") != "true" {
+		t.Errorf("sent twice: %d %s", again.status, again.body)
+	}
+	w.aSecondLater()
 	again, got := w.verify(body)
 	if got.status != 200 || again.ID != v.ID || again.ChecksLeft != 1 || again.SendsLeft != 3 || again.SMS == v.SMS {
 		t.Errorf("sent again: %d %s", got.status, got.body)
@@ -98,7 +107,8 @@ func TestVerification(t *testing.T) {
 	}
 }
 
-// TestVerificationOnce: of a hundred checks at once with the right code one approves.
+// TestVerificationOnce: of a hundred checks at once with the right code one approves. The others are told the same, and that
+// they repeat it.
 func TestVerificationOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, worldOptions{}).settle()
@@ -106,6 +116,7 @@ func TestVerificationOnce(t *testing.T) {
 	code := w.verificationCode(v.ID)
 	var mu sync.Mutex
 	statuses := map[int]int{}
+	first := 0
 	var all sync.WaitGroup
 	for range 100 {
 		all.Go(func() {
@@ -113,11 +124,18 @@ func TestVerificationOnce(t *testing.T) {
 			mu.Lock()
 			defer mu.Unlock()
 			statuses[got.status]++
+			if got.status == 200 && got.header.Get("Idempotent-Replayed") == "" {
+				first++
+			}
 		})
 	}
 	all.Wait()
-	if statuses[200] != 1 || statuses[409] == 0 || statuses[200]+statuses[409]+statuses[429] != 100 {
-		t.Errorf("%v", statuses)
+	if first != 1 || statuses[200] < 2 || statuses[200]+statuses[409]+statuses[429] != 100 {
+		t.Errorf("%v, %d the first", statuses, first)
+	}
+	w.aSecondLater()
+	if got := w.check(v.ID, code); got.status != 409 {
+		t.Errorf("later: %d %s", got.status, got.body)
 	}
 	if n := w.count(`SELECT sum(converted) FROM conversions`); n != 1 {
 		t.Errorf("%d conversions, not 1", n)
@@ -143,6 +161,7 @@ func TestVerificationLimits(t *testing.T) {
 			if _, got := w.verify(body(n)); got.status != 200 {
 				t.Fatalf("%d %s", got.status, got.body)
 			}
+			w.aSecondLater()
 		}
 		refused(body(n))
 	}
@@ -171,8 +190,8 @@ func TestVerificationRefused(t *testing.T) {
 	if _, again := w.verify(body, keyHeader, "k"); again.body != got.body {
 		t.Errorf("repeated: %d %s", again.status, again.body)
 	}
-	for range 6 {
-		if _, got := w.verify(body); got.status != 400 {
+	for n := range 6 {
+		if _, got := w.verify(body, keyHeader, fmt.Sprint(n)); got.status != 400 {
 			t.Errorf("without credits: %d %s", got.status, got.body)
 		}
 	}
@@ -208,6 +227,49 @@ func TestVerificationOfPayment(t *testing.T) {
 	}
 	if got := w.check(v.ID, code); got.status != 422 && got.status != 409 {
 		t.Errorf("again: %d %s", got.status, got.body)
+	}
+}
+
+// TestVerificationAsTyped: people and pages write codes, languages and payments in many forms. A check of another form is no
+// wrong code.
+func TestVerificationAsTyped(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, worldOptions{}).settle()
+	for given, want := range map[string]string{"": "fr", "fr-FR": "fr", "fr_BI": "fr", "FR": "fr", "rn-BI": "rn", " sw_KE.UTF-8": "sw", "eng": "en", "run-Latn-BI": "rn"} {
+		body := object("phone_number", "79123456", "sender", "ACME", "locale", given, "client_reference", given)
+		if given == "" {
+			body = `{"phone_number":"79123456","sender":"ACME"}`
+		}
+		w.exec(`DELETE FROM verifications`)
+		if _, got := w.verify(body); got.status != 200 || !strings.Contains(got.body, `"locale":"`+want+`"`) {
+			t.Errorf("%q: %d %s", given, got.status, got.body)
+		}
+	}
+	w.exec(`DELETE FROM verifications`)
+	const asked, shown = "25\u202f000 – 26\u00a0000\u2007FBu", "25 000 - 26 000 FBu"
+	v, got := w.verify(object("phone_number", "79123456", "sender", "ACME", "amount", asked, "payee", "L’Ève ça,  E\u0301"))
+	if got.status != 200 || !strings.Contains(got.body, `"amount":"`+shown+`","payee":"L'Eve ca, É"`) {
+		t.Fatalf("%d %s", got.status, got.body)
+	}
+	code := w.verificationCode(v.ID)
+	arabic := strings.Map(func(r rune) rune { return r - '0' + '٠' }, code)
+	wide := strings.Map(func(r rune) rune { return r - '0' + '０' }, code)
+	typed := []string{code[:3] + "-" + code[3:], code[:3] + " " + code[3:], code[:3] + "\u00a0" + code[3:], code[:3] + "\u2009–\u202f" + code[3:], "\u200e" + code + "\u200f", "\u202a" + code + "\u202c", code + "\r\n", "\t" + code + "\u2028", arabic, wide, "\ufeff" + wide}
+	payments := [][2]string{{asked, "L’Ève ça, É"}, {shown, "L'Eve ca, É"}, {"25 000 — 26 000 FBu", " L‘Ève ça, É"}}
+	for n, code := range typed {
+		w.exec(`UPDATE verifications SET state = 0, finished_at = NULL`)
+		payment := payments[n%len(payments)]
+		for range 2 { // a refused form is no check
+			if got := w.do("live", "POST", "/v1/verifications/"+v.ID+"/check", object("code", code+"x", "amount", payment[0], "payee", payment[1])); got.status != 422 {
+				t.Errorf("%q: %d %s", code+"x", got.status, got.body)
+			}
+		}
+		if got := w.do("live", "POST", "/v1/verifications/"+v.ID+"/check", object("code", code, "amount", payment[0], "payee", payment[1])); got.status != 200 {
+			t.Errorf("%q %q: %d %s", code, payment, got.status, got.body)
+		}
+	}
+	if n := w.count(`SELECT wrong FROM verifications`); n != 0 {
+		t.Errorf("%d wrong codes", n)
 	}
 }
 

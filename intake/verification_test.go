@@ -6,13 +6,16 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/oklog/ulid/v2"
 
+	"intumwa/accounts"
 	"intumwa/internal/otp"
 	"intumwa/internal/postgres"
 	"intumwa/internal/testenv"
@@ -78,18 +81,326 @@ func TestVerifyInTwoProcesses(t *testing.T) {
 	}
 }
 
-// TestVerifyRefused: of a verification whose second message is refused, the first one is the last.
+// oneMore is asked with another reference: no repetition of a moment ago.
+func oneMore(number string) verifications.Request {
+	r := asked(number)
+	r.Reference = ulid.Make().String()
+	return r
+}
+
+// TestVerifyRefused: nothing remains of messages that are refused, also of several at once.
 func TestVerifyRefused(t *testing.T) {
 	t.Parallel()
 	d := newDistrict(t, 1)
-	in := d.process(t)
-	v := d.verify(t, in, asked("+25779123456"))
-	if _, err := in.Verify(t.Context(), d.principal, asked("+25779123456"), nil); err == nil {
-		t.Fatal("sent without credits")
+	one, other := d.process(t), d.process(t)
+	v := d.verify(t, one, asked("+25779123456"))
+	var all sync.WaitGroup
+	for n := range 20 {
+		all.Go(func() {
+			in := []*Intake{one, other}[n%2]
+			for _, number := range []string{"+25779123456", "+25779123457"} {
+				if _, err := in.Verify(context.Background(), d.principal, oneMore(number), nil); err == nil {
+					t.Error("sent without credits")
+				}
+			}
+		})
 	}
-	if got := d.text(t, `SELECT format('%s %s', sends, message = $1) FROM verifications`, [16]byte(v.MessageID)); got != "1 t" {
+	all.Wait()
+	if got := d.text(t, `SELECT format('%s %s %s', sends, message = $1, sent_at = created_at) FROM verifications`, [16]byte(v.MessageID)); got != "1 t t" {
 		t.Error(got)
 	}
+}
+
+// TestVerifyInDoubt: if a COMMIT gets no answer, a message is counted exactly if it was accepted.
+func TestVerifyInDoubt(t *testing.T) {
+	t.Parallel()
+	server := testenv.NewPostgresServer(t)
+	pool, err := postgres.Open(t.Context(), server.URL(), postgres.Options{BatchUpdates: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(pool.Close)
+	d := newDistrictOn(t, pool, 100)
+	in := d.process(t)
+	standby := testenv.NewStandby(t, server)
+	standby.Away()
+	first := make(chan error, 1)
+	go func() {
+		_, err := in.Verify(context.Background(), d.principal, asked("+25779123456"), nil)
+		first <- err
+	}()
+	standby.Until("the commit waits for the standby", func() bool { return standby.Waiting() == 1 }, first)
+	standby.GiveUp()
+	standby.Back()
+	if err := <-first; err != nil {
+		t.Errorf("committed after all: %v", err)
+	}
+	const counted = `SELECT format('sends %s, messages %s', (SELECT sum(sends) FROM verifications), (SELECT count(*) FROM messages))`
+	if got := d.text(t, counted); got != "sends 1, messages 1" {
+		t.Error(got)
+	}
+	if _, err := pool.Exec(t.Context(), `ALTER TABLE messages ADD CONSTRAINT no_more CHECK (id < 0) NOT VALID`); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := in.Verify(t.Context(), d.principal, oneMore("+25779123456"), nil); err == nil {
+		t.Error("accepted")
+	}
+	if got := d.text(t, counted); got != "sends 1, messages 1" {
+		t.Errorf("of a message that the database refuses: %s", got)
+	}
+}
+
+// TestVerifyTwice: of equal requests without a key within a second one sends, and all are told the same.
+func TestVerifyTwice(t *testing.T) {
+	t.Parallel()
+	d := newDistrict(t, 1000)
+	one, other := d.process(t), d.process(t)
+	sent := func() string {
+		return d.text(t, `SELECT format('%s %s', (SELECT sum(sends) FROM verifications), (SELECT count(*) FROM messages))`)
+	}
+	bodies := make(chan string, 20)
+	var all sync.WaitGroup
+	for n := range cap(bodies) {
+		all.Go(func() {
+			answer, err := []*Intake{one, other}[n%2].Verify(context.Background(), d.principal, asked("+25779123456"), nil)
+			if err != nil {
+				t.Error(err)
+			}
+			bodies <- string(answer.Body)
+		})
+	}
+	all.Wait()
+	for first := <-bodies; len(bodies) > 0; {
+		if body := <-bodies; body != first {
+			t.Errorf("%s is not %s", body, first)
+		}
+	}
+	if got := sent(); got != "1 1" {
+		t.Error(got)
+	}
+	for n, key := range []*Key{{Name: "a", Request: [32]byte{1}}, {Name: "b", Request: [32]byte{1}}, nil} {
+		if answer, err := one.Verify(t.Context(), d.principal, asked("+25779123456"), key); err != nil || answer.Replayed {
+			t.Errorf("request %d: %v", n, err)
+		}
+		if got, want := sent(), fmt.Sprintf("%d %[1]d", n+2); got != want {
+			t.Errorf("request %d: %s", n, got)
+		}
+	}
+	d.exec(t, `UPDATE verifications SET sent_at = sent_at - interval '1 second'`)
+	if answer, err := one.Verify(t.Context(), d.principal, asked("+25779123456"), nil); err != nil || answer.Replayed || sent() != "5 5" {
+		t.Errorf("a second later: %v", err)
+	}
+}
+
+// TestVerifyKeepsSender: a request that joins a verification keeps its sender, in the message too, while it can be used.
+func TestVerifyKeepsSender(t *testing.T) {
+	t.Parallel()
+	d := newDistrict(t, 1000)
+	in := d.process(t)
+	if _, err := d.accounts.CreateSender(t.Context(), 1, "OTHER", "", true); err != nil {
+		t.Fatal(err)
+	}
+	d.verify(t, in, asked("+25779123456"))
+	r := asked("+25779123456")
+	r.Sender = "OTHER"
+	fresh, err := d.accounts.Fresh(t.Context(), d.principal)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"ACME", "OTHER"} {
+		answer, err := in.Verify(t.Context(), fresh, r, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := d.text(t, `SELECT format('%s %s', v.sender, m.sender) FROM verifications v JOIN messages m ON m.ulid = v.message`); got != want+" "+want {
+			t.Errorf("%s, want %s: %s", got, want, answer.Body)
+		}
+		company := *fresh.Company
+		company.Senders = map[string]accounts.Sender{"OTHER": company.Senders["OTHER"]} // ACME was taken away
+		fresh.Company, r.Reference = &company, "again"
+	}
+}
+
+// TestSandboxCode: the sandbox has a code that everybody knows, and nothing else has it.
+func TestSandboxCode(t *testing.T) {
+	t.Parallel()
+	d := newDistrict(t, 1000)
+	in := d.process(t)
+	for _, c := range []struct {
+		number, sender string
+		digits         int
+		code           string
+		known          bool
+	}{
+		{"+25701000001", "TEST", 6, "123456", true}, {"+25701000001", "TEST", 10, "1234567890", true}, {"+25701000001", "ACME", 10, "1234567890", false},
+		{"+25779123456", "ACME", 10, "1234567890", false},
+	} {
+		r := asked(c.number)
+		r.Sender, r.Digits = c.sender, c.digits
+		v := d.verify(t, in, r)
+		if _, err := in.CheckCode(t.Context(), sms.CompanyID(d.principal.Company.ID), v.ID, verifications.Entry{Code: c.code}); (err == nil) != c.known {
+			t.Errorf("%+v: %v", c, err)
+		}
+		d.exec(t, `UPDATE verifications SET sent_at = sent_at - interval '1 second'`)
+	}
+	if got := d.text(t, `SELECT count(*)::text FROM conversions`); got != "0" {
+		t.Errorf("%s conversions of the sandbox", got)
+	}
+}
+
+// TestUnsentCodeFails: a code that no carrier can have ends as failed, whatever ends first, its message or the verification.
+func TestUnsentCodeFails(t *testing.T) {
+	t.Parallel()
+	d := newDistrict(t, 1000)
+	in := d.process(t)
+	for n, c := range []struct{ change, want string }{
+		{`SELECT $1::bigint`, "failed"},
+		{`UPDATE messages SET status = 2, failed_at = now() WHERE id = $1`, "failed"},
+		{`UPDATE outbox SET claimed_by = 1, begun = false WHERE message_id = $1`, "failed"},
+		{`UPDATE outbox SET claimed_by = 1, begun = true WHERE message_id = $1`, "expired"},
+		{`INSERT INTO segments (carrier, key, link, message_id, segment, total, submitted_at) VALUES ('leo', '?1', 'leo', $1, 1, 1, now())`, "expired"},
+		{`WITH gone AS (DELETE FROM outbox WHERE message_id = $1) INSERT INTO segments (carrier, key, link, message_id, segment, total, submitted_at) VALUES ('leo', '1', 'leo', $1, 1, 1, now())`, "expired"},
+	} {
+		v := d.verify(t, in, asked(fmt.Sprintf("+2577912345%d", n)))
+		d.exec(t, strings.ReplaceAll(c.change, "$1", `(SELECT id FROM messages WHERE ulid = '`+uuidOf(v.MessageID)+`')`))
+		d.exec(t, `UPDATE verifications SET expires_at = now() WHERE state = 0`)
+		if _, err := in.endVerifications(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if now, err := in.opts.Verifications.ByULID(t.Context(), sms.CompanyID(d.principal.Company.ID), v.ID); err != nil || now.State.String() != c.want {
+			t.Errorf("%s: %s, %v", c.change, now.State, err)
+		}
+	}
+}
+
+func uuidOf(id ulid.ULID) string { return fmt.Sprintf("%x", [16]byte(id)) }
+
+func (d *district) exec(t *testing.T, query string) {
+	t.Helper()
+	if _, err := d.pool.Exec(t.Context(), query); err != nil {
+		t.Fatalf("%s: %v", query, err)
+	}
+}
+
+// TestCheckTwice: of right checks at once one approves, and all are told the same. It gives no free guesses.
+func TestCheckTwice(t *testing.T) {
+	t.Parallel()
+	d := newDistrict(t, 1000)
+	one, other := d.process(t), d.process(t)
+	company := sms.CompanyID(d.principal.Company.ID)
+	v := d.verify(t, one, asked("+25779123456"))
+	right := verifications.Entry{Code: d.code(t, v.ID)}
+	var first atomic.Int32
+	var all sync.WaitGroup
+	for n := range 20 {
+		all.Go(func() {
+			v, err := []*Intake{one, other}[n%2].CheckCode(context.Background(), company, v.ID, right)
+			if err != nil || v.State != verifications.Approved {
+				t.Errorf("%v, %v", v.State, err)
+			}
+			if !v.Repeated {
+				first.Add(1)
+			}
+		})
+	}
+	all.Wait()
+	if got := d.text(t, `SELECT format('%s/%s', sum(converted), sum(asked)) FROM conversions`); first.Load() != 1 || got != "1/1" {
+		t.Errorf("%d approvals, %s conversions", first.Load(), got)
+	}
+	for range verifications.MostChecks {
+		if _, err := one.CheckCode(t.Context(), company, v.ID, verifications.Entry{Code: "0"}); !errors.Is(err, verifications.ErrFinished) {
+			t.Error(err)
+		}
+	}
+	if _, err := one.CheckCode(t.Context(), company, v.ID, right); !errors.Is(err, verifications.ErrFinished) {
+		t.Errorf("after five guesses: %v", err)
+	}
+	d.exec(t, `UPDATE verifications SET wrong = 0, finished_at = finished_at - interval '1 second'`)
+	if _, err := one.CheckCode(t.Context(), company, v.ID, right); !errors.Is(err, verifications.ErrFinished) {
+		t.Errorf("a second later: %v", err)
+	}
+}
+
+// TestGuessesOfANumber: a number has ten wrong codes of a company within an hour, over verifications that were open before
+// and guesses at once in two processes. Neither other companies nor the time of the first message matter.
+func TestGuessesOfANumber(t *testing.T) {
+	t.Parallel()
+	d := newDistrict(t, 1000)
+	one, other := d.process(t), d.process(t)
+	company := sms.CompanyID(d.principal.Company.ID)
+	open := make([]Verified, 20)
+	for n := range open {
+		r := asked("+25779123456")
+		r.Amount, r.Payee, r.Digits = strconv.Itoa(n), "B", 4
+		open[n] = d.verify(t, one, r)
+	}
+	guess := func(in *Intake, v *Verified) error {
+		_, err := in.CheckCode(context.Background(), company, v.ID, verifications.Entry{Code: "0", Amount: v.Amount, Payee: v.Payee})
+		return err
+	}
+	var wrong atomic.Int32
+	var all sync.WaitGroup
+	for n := range 100 {
+		all.Go(func() {
+			err := guess([]*Intake{one, other}[n%2], &open[n%len(open)])
+			limit, limited := errors.AsType[*verifications.LimitError](err)
+			switch {
+			case errors.Is(err, verifications.ErrWrong):
+				wrong.Add(1)
+			case !limited || limit.Limit != "checks" || limit.After < time.Minute:
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	if wrong.Load() != 10 {
+		t.Errorf("%d guesses", wrong.Load())
+	}
+	if _, err := one.CheckCode(t.Context(), company, open[19].ID, verifications.Entry{Code: d.code(t, open[19].ID), Amount: "19", Payee: "B"}); err == nil {
+		t.Error("the right code tells that it is right")
+	}
+	d.exec(t, `UPDATE verifications SET created_at = created_at - interval '61 minutes'`) // they were opened long before the guesses
+	if err := guess(one, &open[0]); errors.Is(err, verifications.ErrWrong) {
+		t.Error("an older verification's guesses are free")
+	}
+	d.exec(t, `UPDATE verifications SET wrong_at = wrong_at - interval '61 minutes'`)
+	if err := guess(one, &open[19]); !errors.Is(err, verifications.ErrWrong) && !errors.Is(err, verifications.ErrChecks) {
+		t.Errorf("an hour later: %v", err)
+	}
+}
+
+// TestFeedbackCountsOnce: a report stays where it was first counted, and none counts a person whom a verification counts.
+func TestFeedbackCountsOnce(t *testing.T) {
+	t.Parallel()
+	d := newDistrict(t, 10)
+	in := d.process(t)
+	company := sms.CompanyID(d.principal.Company.ID)
+	f := verifications.Feedback{Company: company, MessageID: 7, Message: ulid.Make(), CreatedAt: time.Now(), Carrier: "leo", Number: "+25779123456", Converted: true}
+	report := func(f verifications.Feedback, want string) {
+		t.Helper()
+		if err := in.Feedback(t.Context(), f); err != nil {
+			t.Fatal(err)
+		}
+		if got := d.text(t, `SELECT string_agg(format('%s %s/%s', carrier, converted, asked), ', ' ORDER BY carrier) FROM conversions`); got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+	}
+	report(f, "leo 1/1")
+	f.Carrier, f.Converted, f.CreatedAt = "onatel", false, f.CreatedAt.AddDate(0, 0, 1)
+	report(f, "leo 0/1")
+	report(f, "leo 0/1")
+	f.Converted = true
+	report(f, "leo 1/1")
+
+	first := d.verify(t, in, asked("+25779123456"))
+	second := d.verify(t, in, oneMore("+25779123456"))
+	for n, v := range []Verified{first, second} {
+		report(verifications.Feedback{Company: company, MessageID: int64(8 + n), Message: v.MessageID, CreatedAt: time.Now(), Carrier: "leo", Number: v.To, Converted: true}, "leo 1/1")
+	}
+	if _, err := in.CheckCode(t.Context(), company, first.ID, verifications.Entry{Code: d.code(t, first.ID)}); err != nil {
+		t.Fatal(err)
+	}
+	report(verifications.Feedback{Company: company, MessageID: 8, Message: first.MessageID, CreatedAt: time.Now(), Carrier: "leo", Number: first.To}, "leo 2/2")
 }
 
 // TestVerifyBySomeOtherSender: a request by the test sender neither joins a live verification nor counts for its number, and
@@ -107,7 +418,7 @@ func TestVerifyBySomeOtherSender(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if again := d.verify(t, in, asked("+25779123456")); again.ID != live.ID || again.Sender != "ACME" || again.SendsLeft != 3 {
+	if again := d.verify(t, in, oneMore("+25779123456")); again.ID != live.ID || again.Sender != "ACME" || again.SendsLeft != 3 {
 		t.Errorf("%+v, then %s", again, answer.Body)
 	}
 	if got := d.text(t, `SELECT string_agg(sender || ' ' || test, ', ' ORDER BY id) FROM messages`); got != "ACME false, TEST true, ACME false" {
@@ -149,7 +460,7 @@ func TestVerificationsLeaveConnections(t *testing.T) {
 	}
 	var all sync.WaitGroup
 	for range 3 * int(d.pool.Config().MaxConns) {
-		all.Go(func() { _, _ = in.Verify(context.Background(), d.principal, asked("+25779123456"), nil) })
+		all.Go(func() { _, _ = in.Verify(context.Background(), d.principal, oneMore("+25779123456"), nil) })
 	}
 	for deadline := time.Now().Add(20 * time.Second); len(in.turns) < cap(in.turns) || d.pool.Stat().AcquiredConns() < int32(cap(in.turns)); time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {

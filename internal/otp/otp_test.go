@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"strings"
 	"testing"
+	"unicode"
 
 	"intumwa/internal/otp"
 )
@@ -63,5 +64,33 @@ func TestReveal(t *testing.T) {
 	got := s.Reveal(key, text)
 	if want := "Code " + s.Code(key) + ".\n\n@example.com #" + s.Code(key); got != want {
 		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// TestTyped: a code in any script and with what people and pages put around it is the code.
+func TestTyped(t *testing.T) {
+	for typed, want := range map[string]string{
+		"123456": "123456", "123-456": "123456", " 123 456\r\n": "123456", "123\u00a0456\u2028": "123456", "\u200e123\u2011456\u202c": "123456", "١٢٣٤٥٦": "123456", "۱۲۳": "123",
+		"１２３": "123", "१२३": "123", "\U0001d7d8\U0001d7ff": "09", "12a": "12a", "12.3": "12.3", "½": "½", "": "",
+	} {
+		if got := otp.Typed(typed); got != want {
+			t.Errorf("%q: %q, not %q", typed, got, want)
+		}
+	}
+	for r := rune(0); r <= unicode.MaxRune; r++ {
+		if unicode.Is(unicode.Nd, r) {
+			if got := otp.Typed(string(r)); len(got) != 1 || got < "0" || got > "9" || unicode.Is(unicode.Nd, r-1) == false && got != "0" {
+				t.Errorf("%U: %q", r, got)
+			}
+		}
+	}
+}
+
+// TestKnown: the code that everybody knows has its digits, whatever the key.
+func TestKnown(t *testing.T) {
+	for digits := otp.Least; digits <= otp.Most; digits++ {
+		if s := otp.Known(digits); s.Code(key) != "1234567890"[:digits] || !s.Is(nil, s.Code(key)) {
+			t.Errorf("%d digits: %q", digits, s.Code(key))
+		}
 	}
 }
