@@ -41,6 +41,7 @@ func TestCodeSamples(t *testing.T) {
 			if said := run("check", id, code); said != "approved" {
 				t.Errorf("the right code: %q", said)
 			}
+			w.aSecondLater()
 			if said := run("check", id, code); said != "The verification is finished." {
 				t.Errorf("the right code again: %q", said)
 			}

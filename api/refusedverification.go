@@ -4,7 +4,7 @@ package api
 var (
 	localeInvalid = newInvalid("locale_invalid", "locale", "The locale must be rn, fr, en or sw.", "createVerification",
 		words{"There is no text in this language.", "Il n’existe pas de texte dans cette langue."},
-		words{"Give one of the four; without it, the text is in French.", "Donnez l’une des quatre ; sans ce champ, le texte est en français."})
+		words{"Give one of the four, also as fr-FR or FR; without it, the text is in French.", "Donnez l’une des quatre, aussi sous la forme fr-FR ou FR ; sans ce champ, le texte est en français."})
 	codeLengthInvalid = newInvalid("code_length_invalid", "code_length", "The code_length must be a whole number from 4 to 10.", "createVerification",
 		words{"It is no number, or out of these bounds.", "Ce n’est pas un nombre, ou il est hors de ces limites."},
 		words{"Leave it out for six digits.", "Omettez ce champ pour six chiffres."})
@@ -12,10 +12,10 @@ var (
 		words{"It is no number of seconds, or out of these bounds.", "Ce n’est pas un nombre de secondes, ou il est hors de ces limites."},
 		words{"Leave it out for 600 seconds.", "Omettez ce champ pour 600 secondes."})
 	amountInvalid = newInvalid("amount_invalid", "amount", "The amount must be 1-20 characters of the GSM alphabet.", "createVerification checkVerification",
-		words{"It is too long, no string, or has a character that no such text may have: * { } @ #, a line break, or one outside GSM-7.", "Il est trop long, n’est pas une chaîne, ou contient un caractère interdit : * { } @ #, un saut de ligne ou un caractère hors GSM-7."},
+		words{"It is too long, no string, or has a character that no such text may have: * { } @ #, a line break, or one without a similar one in GSM-7.", "Il est trop long, n’est pas une chaîne, ou contient un caractère interdit : * { } @ #, un saut de ligne ou un caractère sans équivalent GSM-7."},
 		words{"For example 25 000 FBu.", "Par exemple 25 000 FBu."})
 	payeeInvalid = newInvalid("payee_invalid", "payee", "The payee must be 1-30 characters of the GSM alphabet.", "createVerification checkVerification",
-		words{"It is too long, no string, or has a character that no such text may have: * { } @ #, a line break, or one outside GSM-7.", "Il est trop long, n’est pas une chaîne, ou contient un caractère interdit : * { } @ #, un saut de ligne ou un caractère hors GSM-7."},
+		words{"It is too long, no string, or has a character that no such text may have: * { } @ #, a line break, or one without a similar one in GSM-7.", "Il est trop long, n’est pas une chaîne, ou contient un caractère interdit : * { } @ #, un saut de ligne ou un caractère sans équivalent GSM-7."},
 		words{"Shorten the name.", "Raccourcissez le nom."})
 	paymentIncomplete = newInvalid("payment_incomplete", "payee", "The amount and the payee must be given together.", "createVerification",
 		words{"One of the two is missing.", "L’un des deux manque."},
@@ -36,7 +36,7 @@ var (
 		words{"It is no string, too long, or has an invisible character.", "Ce n’est pas une chaîne, elle est trop longue, ou elle contient un caractère invisible."},
 		words{"Your own id of the person, for example.", "Par exemple votre propre identifiant de la personne."})
 	codeDigits = newInvalid("code_invalid", "code", "The code must be 4-10 digits.", "checkVerification",
-		words{"It has other characters, or is no string.", "Il contient d’autres caractères, ou n’est pas une chaîne."},
+		words{"It has other characters than digits, blanks and dashes, or is no string. It was not counted as wrong.", "Il contient autre chose que des chiffres, des blancs et des tirets, ou n’est pas une chaîne. Il n’est pas compté comme erroné."},
 		words{"Pass on what the person typed, as a string.", "Transmettez ce que la personne a saisi, sous forme de chaîne."})
 	convertedInvalid = newInvalid("converted_invalid", "converted", "The converted field must be true or false.", "sendFeedback",
 		words{"It is missing, or neither.", "Il est absent, ou n’est ni l’un ni l’autre."},
@@ -49,7 +49,7 @@ var (
 		words{"It was approved or cancelled before.", "Elle a déjà été approuvée ou annulée."},
 		words{"Look it up, or start another.", "Consultez-la, ou commencez-en une autre."})
 	verificationChecks = newRefusal(429, "verification_checks", "Too Many Attempts.", "createVerification checkVerification cancelVerification", retryLater,
-		words{"Five wrong codes came for this verification. Until its time is over the number gets no other one.", "Cinq codes erronés ont été saisis. Jusqu’à son expiration, ce numéro n’en reçoit pas d’autre."},
+		words{"Five wrong codes came for this verification: until its time is over the number gets no other one. Or ten came for the number within an hour.", "Cinq codes erronés ont été saisis : jusqu’à son expiration, ce numéro n’en reçoit pas d’autre. Ou dix ont été saisis pour ce numéro en une heure."},
 		words{"Wait for Retry-After seconds, then start another.", "Attendez le nombre de secondes de Retry-After, puis recommencez."})
 	verificationLimit = newRefusal(429, "verification_limit", "Too Many Attempts.", "createVerification", retryLater,
 		words{"Five messages of this verification; or, within an hour, 20 of your company to the number or the end_user_id, 40 to the number, or your company's limit.", "Cinq messages pour cette vérification ; ou, en une heure, 20 messages de votre entreprise au numéro ou à end_user_id, 40 au numéro, ou la limite de votre entreprise."},

@@ -60,6 +60,7 @@ func TestVerificationsPage(t *testing.T) {
 			t.Errorf("%s shows the code", path)
 		}
 	}
+	w.exec(`update verifications set finished_at = finished_at - interval '1 second'`) // no double click
 	aline.wants(aline.post(check, "code", code), http.StatusSeeOther)
 	aline.wants(aline.get(path), http.StatusOK, "This verification has ended")
 	w.credits(company.ID, 9)
@@ -104,9 +105,34 @@ func TestVerificationTexts(t *testing.T) {
 	version = regexp.MustCompile(`name="version" value="([^"]+)"`).FindStringSubmatch(shown.body)[1]
 	root.wants(root.post("/admin/verifications/1/approve", "version", version), http.StatusSeeOther)
 	aline.wants(aline.get("/verifications"), http.StatusOK, "In use")
+	used := func() (text string) {
+		t.Helper()
+		if err := w.pool.QueryRow(t.Context(), `select coalesce(used, '') from verification_texts`).Scan(&text); err != nil {
+			t.Fatal(err)
+		}
+		return text
+	}
+	aline.wants(aline.post("/verifications/text", "locale", "fr", "text", "New {{code}}"), http.StatusSeeOther)
+	aline.wants(aline.get("/verifications"), http.StatusOK, "In use", "ISOKO {{code}}", "New {{code}}", "Waiting for approval")
+	if got := used(); got != "ISOKO {{code}}" {
+		t.Errorf("a text that waits withdraws the one before: %q", got)
+	}
+	root.wants(root.post("/admin/verifications/1/refuse", "reason", "too short"), http.StatusSeeOther)
+	aline.wants(aline.get("/verifications"), http.StatusOK, "In use", "ISOKO {{code}}", "Refused", "too short")
+	if got := used(); got != "ISOKO {{code}}" {
+		t.Errorf("a text that is refused withdraws the one before: %q", got)
+	}
+	aline.wants(aline.post("/verifications/text", "locale", "fr", "text", "New {{code}}"), http.StatusSeeOther)
+	root.wants(root.post("/admin/verifications/1/approve", "version", regexp.MustCompile(`name="version" value="([^"]+)"`).FindStringSubmatch(root.get("/admin/verifications").body)[1]), http.StatusSeeOther)
+	if got := used(); got != "New {{code}}" {
+		t.Errorf("approved: %q", got)
+	}
 	root.wants(root.post("/admin/verifications/1/refuse", "reason", ""), http.StatusUnprocessableEntity)
 	root.wants(root.post("/admin/verifications/1/refuse", "reason", "no warning"), http.StatusSeeOther)
 	aline.wants(aline.get("/verifications"), http.StatusOK, "Refused", "no warning")
+	if got := used(); got != "" {
+		t.Errorf("refused after its approval: %q", got)
+	}
 	root.wants(root.post("/admin/verifications/99/approve", "version", version), http.StatusNotFound)
 
 	today := time.Now().UTC().Add(2 * time.Hour)

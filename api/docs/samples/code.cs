@@ -15,6 +15,7 @@ static class Program
         using (var request = new HttpRequestMessage(HttpMethod.Post, Environment.GetEnvironmentVariable("BASE_URL") + "/verifications" + path))
         {
             request.Headers.Add("Authorization", "Bearer " + Environment.GetEnvironmentVariable("TOKEN"));
+            request.Headers.Add("Idempotency-Key", Guid.NewGuid().ToString());
             request.Content = new StringContent(body, Encoding.UTF8, "application/json");
             using (var response = await client.SendAsync(request))
             {
@@ -27,7 +28,8 @@ static class Program
     // System.Text.Json reads JSON; here a text of the answer is enough.
     static string Text(string answer, string name) => Regex.Match(answer, "\"" + name + "\":\\s*\"([^\"]*)\"").Groups[1].Value;
 
-    // Sends a code. Keep the verification's id in the person's session.
+    // Sends a code. Keep the verification's id in the person's session. If you make the key
+    // with the form that you show, a double click sends one code.
     static async Task<string> Start(string number)
     {
         var (status, answer) = await Call("", "{\"phone_number\": \"" + number + "\", \"sender\": \"INTUMWATEST\"}");

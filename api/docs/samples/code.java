@@ -3,6 +3,7 @@ import java.net.http.HttpClient;
 import java.net.http.HttpRequest;
 import java.net.http.HttpResponse;
 import java.time.Duration;
+import java.util.UUID;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 
@@ -11,11 +12,12 @@ class Code {
     static final HttpClient client = HttpClient.newHttpClient();
 
     // See above for when to try again.
-    static HttpResponse<String> call(String path, String body) throws Exception {
+    static HttpResponse<String> call(String path, String key, String body) throws Exception {
         return client.send(HttpRequest.newBuilder(URI.create(System.getenv("BASE_URL") + "/verifications" + path))
             .timeout(Duration.ofSeconds(15))
             .header("Authorization", "Bearer " + System.getenv("TOKEN"))
             .header("Content-Type", "application/json")
+            .header("Idempotency-Key", key)
             .POST(HttpRequest.BodyPublishers.ofString(body))
             .build(), HttpResponse.BodyHandlers.ofString());
     }
@@ -26,9 +28,10 @@ class Code {
         return found.find() ? found.group(1) : "";
     }
 
-    // Sends a code. Keep the verification's id in the person's session.
+    // Sends a code. Keep the verification's id in the person's session. If you make the key
+    // with the form that you show, a double click sends one code.
     static String start(String number) throws Exception {
-        HttpResponse<String> answer = call("", "{\"phone_number\": \"" + number + "\", \"sender\": \"INTUMWATEST\"}");
+        HttpResponse<String> answer = call("", UUID.randomUUID().toString(), "{\"phone_number\": \"" + number + "\", \"sender\": \"INTUMWATEST\"}");
         if (answer.statusCode() != 200) {
             throw new IllegalArgumentException(answer.statusCode() + ": " + answer.body());
         }
@@ -37,7 +40,7 @@ class Code {
 
     // Returns approved, or why the code is not accepted. Accept only digits from the person.
     static String check(String id, String code) throws Exception {
-        HttpResponse<String> answer = call("/" + id + "/check", "{\"code\": \"" + code + "\"}");
+        HttpResponse<String> answer = call("/" + id + "/check", UUID.randomUUID().toString(), "{\"code\": \"" + code + "\"}");
         return text(answer, answer.statusCode() == 200 ? "status" : "message");
     }
 

@@ -1,10 +1,10 @@
 <?php
 // The answer's status and body. See above for when to try again.
-function call(string $path, array $body): array
+function call(string $path, array $body, array $headers = []): array
 {
     $context = stream_context_create(['http' => [
         'method' => 'POST',
-        'header' => ['Authorization: Bearer ' . getenv('TOKEN'), 'Content-Type: application/json', 'Connection: close'],
+        'header' => ['Authorization: Bearer ' . getenv('TOKEN'), 'Content-Type: application/json', 'Connection: close', ...$headers],
         'content' => json_encode($body, JSON_THROW_ON_ERROR),
         'timeout' => 15, // seconds without an octet
         'ignore_errors' => true, // refusals have a body too
@@ -17,9 +17,11 @@ function call(string $path, array $body): array
 }
 
 // start sends a code and returns the verification's id: keep it in the person's session.
+// If you make the key with the form that you show, a double click sends one code.
 function start(string $number): string
 {
-    [$status, $answer] = call('', ['phone_number' => $number, 'sender' => 'INTUMWATEST']);
+    $key = 'Idempotency-Key: ' . bin2hex(random_bytes(16));
+    [$status, $answer] = call('', ['phone_number' => $number, 'sender' => 'INTUMWATEST'], [$key]);
     return $status === 200 ? $answer['id'] : throw new RuntimeException("$status: " . ($answer['message'] ?? ''));
 }
 

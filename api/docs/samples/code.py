@@ -3,14 +3,15 @@ import os
 import sys
 import urllib.error
 import urllib.request
+import uuid
 
 
-def call(path: str, body: dict) -> tuple[int, dict]:
+def call(path: str, body: dict, headers: dict | None = None) -> tuple[int, dict]:
     """The answer's status and body. See above for when to try again."""
     request = urllib.request.Request(
         os.environ["BASE_URL"] + "/verifications" + path,
         method="POST",
-        headers={"Authorization": "Bearer " + os.environ["TOKEN"], "Content-Type": "application/json"},
+        headers={"Authorization": "Bearer " + os.environ["TOKEN"], "Content-Type": "application/json", **(headers or {})},
         data=json.dumps(body).encode(),
     )
     try:
@@ -21,8 +22,12 @@ def call(path: str, body: dict) -> tuple[int, dict]:
 
 
 def start(number: str) -> str:
-    """Send a code. Keep the verification's id in the person's session."""
-    status, answer = call("", {"phone_number": number, "sender": "INTUMWATEST"})
+    """Send a code. Keep the verification's id in the person's session.
+
+    If you make the key with the form that you show, a double click sends one code.
+    """
+    key = {"Idempotency-Key": str(uuid.uuid4())}
+    status, answer = call("", {"phone_number": number, "sender": "INTUMWATEST"}, key)
     if status != 200:
         raise RuntimeError(f"{status}: {answer['message']}")
     return answer["id"]
