@@ -118,14 +118,13 @@ func (in *Intake) verification(ctx context.Context, p *accounts.Principal, kind 
 // repeated answers a request that repeats the one that last sent a code of v. That one is visible, and may be on one server.
 func (in *Intake) repeated(ctx context.Context, made *request, v *verifications.Verification) (Answer, error) {
 	fail := func(err error) (Answer, error) { return Answer{}, fmt.Errorf("%w: %w", ErrOutcomeUnknown, err) }
-	if err := postgres.Confirm(ctx, in.pool); err != nil {
-		return fail(err)
-	}
-	now, err := in.opts.Verifications.In(in.pool).ByULID(ctx, v.Company, v.ULID)
+	err := postgres.Confirmed(ctx, in.pool, func(tx pgx.Tx) (err error) {
+		*v, err = in.opts.Verifications.In(tx).ByULID(ctx, v.Company, v.ULID)
+		return err
+	})
 	if err != nil {
 		return fail(err)
 	}
-	*v = now
 	var remaining int64
 	switch made.kind {
 	case kindSingle:

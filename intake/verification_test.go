@@ -587,3 +587,26 @@ func TestVerifyCountsAllWrongCodes(t *testing.T) {
 		}
 	}
 }
+
+// TestCodesUnanswered: 300 codes to one block that nobody enters are found beside 900 that are entered.
+func TestCodesUnanswered(t *testing.T) {
+	t.Parallel()
+	d := newDistrict(t, 10)
+	in := d.process(t)
+	if found, err := in.opts.Verifications.Unanswered(t.Context()); err != nil || len(found) != 0 {
+		t.Fatalf("%v, %v", found, err)
+	}
+	d.exec(t, `INSERT INTO verifications (ulid, company_id, user_id, phone_number, sender, locale, secret, test, created_at, expires_at, message, carrier, state)
+		SELECT gen_random_uuid(), company, 1, block || lpad(i::text, 4, '0'), 'ACME', 'en', '', test, now() - age, now(), gen_random_uuid(), 'leo', state
+		FROM (VALUES (1, '+2577911', false, '10 min'::interval, 0, 150), (1, '+2577911', false, '50 min', 3, 150), -- nobody enters these
+			(1, '+2577912', false, '10 min', 1, 900), (2, '+2577911', false, '10 min', 1, 100), (2, '+2577911', false, '10 min', 3, 300), -- a quarter
+			(3, '+2577913', false, '10 min', 3, 49), (4, '+2577914', true, '10 min', 3, 100), (5, '+2577915', false, '10 min', 2, 100),
+			(6, '+2577916', false, '1 min', 0, 100), (7, '+2577917', false, '2 hours', 3, 100)) v (company, block, test, age, state, n), generate_series(1, n) i`)
+	found, err := in.opts.Verifications.Unanswered(t.Context())
+	if want := (verifications.Unanswered{Company: 1, Block: "+2577911", Codes: 300}); err != nil || len(found) != 1 || found[0] != want {
+		t.Errorf("%+v, %v", found, err)
+	}
+	if again := in.lookForUnanswered(t.Context(), nil); len(again) != 1 {
+		t.Errorf("%+v", again)
+	}
+}

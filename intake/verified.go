@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -125,13 +126,20 @@ func (in *Intake) carried(ctx context.Context, tx pgx.Tx, list []verifications.V
 }
 
 const (
-	endsEvery = 2 * time.Second
-	endsStep  = 200
+	endsEvery   = 2 * time.Second
+	endsStep    = 200
+	unreadEvery = 5 * time.Minute
 )
 
-// RunVerifications ends verifications whose time is over, and deletes old ones, until ctx ends.
+// RunVerifications ends verifications whose time is over, deletes old ones, and looks for codes that nobody enters, until
+// ctx ends.
 func (in *Intake) RunVerifications(ctx context.Context) error {
+	var looked time.Time
+	var known []verifications.Unanswered
 	for {
+		if time.Since(looked) > unreadEvery {
+			looked, known = time.Now(), in.lookForUnanswered(ctx, known)
+		}
 		more, err := in.endVerifications(ctx)
 		if err == nil && !more {
 			more, err = in.opts.Verifications.Purge(ctx)
@@ -148,6 +156,27 @@ func (in *Intake) RunVerifications(ctx context.Context) error {
 		case <-time.After(endsEvery):
 		}
 	}
+}
+
+// lookForUnanswered logs new findings: a metric has their number.
+func (in *Intake) lookForUnanswered(ctx context.Context, known []verifications.Unanswered) []verifications.Unanswered {
+	ctx, cancel := context.WithTimeout(ctx, commitTimeout)
+	defer cancel()
+	found, err := in.opts.Verifications.Unanswered(ctx)
+	if err != nil {
+		if ctx.Err() == nil {
+			in.opts.Log.WarnContext(ctx, "looking for codes that nobody enters failed", "event", "codes_unchecked", "error", err)
+		}
+		return known
+	}
+	for _, u := range found {
+		if !slices.ContainsFunc(known, func(k verifications.Unanswered) bool { return k.Company == u.Company && k.Block == u.Block }) {
+			in.opts.Log.WarnContext(ctx, "almost nobody in a block of numbers enters a company's codes", "event", "codes_unanswered",
+				"company_id", int64(u.Company), "block", u.Block, "codes", u.Codes, "entered", u.Entered)
+		}
+	}
+	in.metrics.unread.Set(float64(len(found)))
+	return found
 }
 
 func (in *Intake) endVerifications(ctx context.Context) (more bool, err error) {

@@ -20,7 +20,8 @@ const blockDigits = len("+2577912")
 // Conversion is how many people answered messages of a carrier to a block of numbers.
 type Conversion struct {
 	Carrier   string
-	Block     string // "": all blocks
+	Block     string        // "": all blocks
+	Company   sms.CompanyID // 0: all companies
 	Asked     int64
 	Converted int64
 }
@@ -131,6 +132,33 @@ type ConversionFilter struct {
 	Company     sms.CompanyID
 	Carrier     string
 	First, Last time.Time // dates
+	Least       int64     // people asked in a block
+	ByCompany   bool      // blocks of each company
+}
+
+// Unanswered is a block of numbers to which a company sends codes that almost nobody enters.
+type Unanswered struct {
+	Company sms.CompanyID
+	Block   string
+	Codes   int64 // sent to it
+	Entered int64
+}
+
+// Limits of Unanswered. A person has five minutes to enter the code.
+const (
+	leastCodes   = 50
+	enteredShare = 0.2 // of the verifications, at least
+	mostBlocks   = 100
+)
+
+// Unanswered returns the blocks to which a company started verifications within an hour, with at least 50 codes, of which
+// fewer than a fifth were entered; those with the most codes first, at most 100. Tests and cancelled ones do not count.
+func (s *Store) Unanswered(ctx context.Context) ([]Unanswered, error) {
+	return postgres.All(ctx, s.db, "looking for codes that nobody enters", pgx.RowToStructByPos[Unanswered], `
+		SELECT company_id, left(phone_number, $1), sum(sends), count(*) FILTER (WHERE state = 1) FROM verifications
+		WHERE created_at > now() - interval '65 minutes' AND created_at <= now() - interval '5 minutes' AND NOT test AND state <> 2
+		GROUP BY 1, 2 HAVING sum(sends) >= $2 AND count(*) FILTER (WHERE state = 1) < $3::float8 * count(*) ORDER BY 3 DESC, 1, 2 LIMIT $4`,
+		blockDigits, leastCodes, enteredShare, mostBlocks)
 }
 
 // MostConversions is how many rows Conversions returns at most.
@@ -139,14 +167,19 @@ const MostConversions = 10_000
 // Conversions returns the conversions of each carrier in all, then those of its blocks with the most people asked, at most limit
 // rows of blocks. more reports whether there are others.
 func (s *Store) Conversions(ctx context.Context, f ConversionFilter, limit int) (list []Conversion, more bool, err error) {
+	blocks := `carrier, block, 0::bigint`
+	if f.ByCompany {
+		blocks = `carrier, block, company_id`
+	}
 	for _, by := range []struct {
 		columns, order string
+		least          int64
 		limit          int
-	}{{`carrier, ''`, `carrier`, MostConversions}, {`carrier, block`, `sum(asked) DESC, carrier, block`, limit + 1}} {
+	}{{`carrier, '', 0::bigint`, `carrier`, 0, MostConversions}, {blocks, `sum(asked) DESC, carrier, block, 3`, f.Least, limit + 1}} {
 		some, err := postgres.All(ctx, s.db, "reading conversions", pgx.RowToStructByPos[Conversion], `SELECT `+by.columns+`, sum(asked)::bigint, sum(converted)::bigint
 			FROM conversions WHERE day >= $1 AND day <= $2 AND ($3 = '' OR carrier = $3) AND ($4::bigint = 0 OR company_id = $4)
-			GROUP BY 1, 2 ORDER BY `+by.order+` LIMIT $5`,
-			f.First.Format(time.DateOnly), f.Last.Format(time.DateOnly), f.Carrier, int64(f.Company), by.limit)
+			GROUP BY 1, 2, 3 HAVING sum(asked) >= $6 ORDER BY `+by.order+` LIMIT $5`,
+			f.First.Format(time.DateOnly), f.Last.Format(time.DateOnly), f.Carrier, int64(f.Company), by.limit, by.least)
 		if err != nil {
 			return nil, false, err
 		}
