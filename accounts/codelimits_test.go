@@ -24,7 +24,7 @@ func (a *Accounts) asks(t *testing.T, n int, change func(*CodeRequest)) error {
 	}
 	r := CodeRequest{User: u.ID, Number: sms.Number(fmt.Sprintf("+25779%02d0001", n)), Network: fmt.Sprint(n)}
 	change(&r)
-	_, err = a.StartVerification(t.Context(), r)
+	_, err = a.start(t, r)
 	return err
 }
 

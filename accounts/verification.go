@@ -50,36 +50,43 @@ func (e *WrongCodeError) Error() string { return "the code is not right" }
 func (e *WrongCodeError) forUser() {}
 
 // StartVerification makes a number the user's unverified test number and returns a new code of six digits, for the
-// caller to send. An earlier code becomes invalid.
+// caller to send. An earlier code becomes invalid. Call Started after the transaction, which the caller commits with the
+// message.
 //
 // Replacing a verified number counts as a replacement and ends its verification at once. The errors are [TooSoonError],
-// [CodeLimitError], [ErrVerifiedAlready], [ErrReplacements], or those of Postgres.
-func (a *Accounts) StartVerification(ctx context.Context, r CodeRequest) (code otp.Secret, err error) {
-	userID, number := r.User, r.Number
-	err = pgx.BeginFunc(ctx, a.pool, func(tx pgx.Tx) error {
-		if err := lockVerification(ctx, tx, userID, number); err != nil {
-			return err
-		}
-		if err := mayReceiveCode(ctx, tx, userID, number); err != nil {
-			return err
-		}
-		if err := a.storeUnverified(ctx, tx, userID, number); err != nil {
-			return err
-		}
-		if err := a.mayCostCode(ctx, tx, r); err != nil {
-			return err
-		}
+// [CodeLimitError], [ErrVerifiedAlready], [ErrReplacements] (see [ForUser]), or those of Postgres.
+func (a *Accounts) StartVerification(ctx context.Context, tx pgx.Tx, r CodeRequest) (code otp.Secret, err error) {
+	err = lockVerification(ctx, tx, r.User, r.Number)
+	if err == nil {
+		err = mayReceiveCode(ctx, tx, r.User, r.Number)
+	}
+	if err == nil {
+		err = a.storeUnverified(ctx, tx, r.User, r.Number)
+	}
+	if err == nil {
+		err = a.mayCostCode(ctx, tx, r)
+	}
+	if err == nil {
 		code, err = a.storeCode(ctx, tx, r)
-		return err
-	})
+	}
 	if err != nil {
 		return nil, wrapDatabaseError("starting the verification of a test number", err)
 	}
+	return code, nil
+}
+
+// Started ends StartVerification after its commit, or after a COMMIT without an answer.
+func (a *Accounts) Started(r CodeRequest) {
 	if !r.Own {
 		a.codes.free.Inc()
 	}
 	a.cache.forgetAll()
-	return code, nil
+}
+
+// ForUser reports whether an error is a refusal with a text for the user.
+func ForUser(err error) bool {
+	var user interface{ forUser() }
+	return errors.As(err, &user)
 }
 
 // ConfirmVerification verifies the user's test number with the code that was sent to it. The errors are [ErrNoCode],
@@ -116,8 +123,7 @@ func (a *Accounts) ConfirmVerification(ctx context.Context, userID int64, code s
 
 // wrapDatabaseError wraps errors of Postgres with doing; errors for the user stay as they are.
 func wrapDatabaseError(doing string, err error) error {
-	var user interface{ forUser() }
-	if errors.As(err, &user) {
+	if ForUser(err) {
 		return err
 	}
 	return fmt.Errorf("%s: %w", doing, err)

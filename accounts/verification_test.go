@@ -10,6 +10,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
+	"intumwa/internal/otp"
 	"intumwa/sms"
 )
 
@@ -25,9 +28,21 @@ func (a *Accounts) later(t *testing.T, d time.Duration) {
 	a.exec(t, `update test_number_codes set created_at = created_at - $1::interval`, d)
 }
 
+// start calls StartVerification in a transaction.
+func (a *Accounts) start(t *testing.T, r CodeRequest) (code otp.Secret, err error) {
+	err = pgx.BeginFunc(t.Context(), a.pool, func(tx pgx.Tx) (err error) {
+		code, err = a.StartVerification(t.Context(), tx, r)
+		return err
+	})
+	if err == nil {
+		a.Started(r)
+	}
+	return code, err
+}
+
 func (a *Accounts) mustStart(t *testing.T, user int64, number sms.Number) string {
 	t.Helper()
-	code, err := a.StartVerification(t.Context(), CodeRequest{User: user, Number: number})
+	code, err := a.start(t, CodeRequest{User: user, Number: number})
 	if err != nil {
 		t.Fatalf("StartVerification(%s): %v", number, err)
 	}
@@ -77,7 +92,7 @@ func TestVerification(t *testing.T) {
 		t.Errorf("the code again: %v", err)
 	}
 	a.later(t, time.Minute)
-	if _, err := a.StartVerification(t.Context(), CodeRequest{User: user, Number: one}); !errors.Is(err, ErrVerifiedAlready) {
+	if _, err := a.start(t, CodeRequest{User: user, Number: one}); !errors.Is(err, ErrVerifiedAlready) {
 		t.Errorf("the same number again: %v", err)
 	}
 }
@@ -158,7 +173,7 @@ func TestCodesAreLimited(t *testing.T) {
 		"another number":           {user, two},
 		"another account's number": {stranger, one},
 	} {
-		if _, err := a.StartVerification(t.Context(), CodeRequest{User: try.user, Number: try.number}); !errors.As(err, &soon) ||
+		if _, err := a.start(t, CodeRequest{User: try.user, Number: try.number}); !errors.As(err, &soon) ||
 			soon.After < 50*time.Second || soon.After > time.Minute+time.Second {
 			t.Errorf("%s within a minute: %v", name, err)
 		}
@@ -169,7 +184,7 @@ func TestCodesAreLimited(t *testing.T) {
 	}
 	a.later(t, 10*time.Minute)
 	for _, u := range []int64{user, stranger} {
-		if _, err := a.StartVerification(t.Context(), CodeRequest{User: u, Number: one}); !errors.As(err, &soon) || soon.After < 45*time.Minute || soon.After > 46*time.Minute+time.Second {
+		if _, err := a.start(t, CodeRequest{User: u, Number: one}); !errors.As(err, &soon) || soon.After < 45*time.Minute || soon.After > 46*time.Minute+time.Second {
 			t.Errorf("a sixth code within the hour: %v (%v)", err, soon)
 		}
 	}
@@ -187,7 +202,7 @@ func TestConcurrentRequestsSendOneCode(t *testing.T) {
 		user := a.mustUser(t, fmt.Sprintf("u%d@example.com", i)).ID
 		all.Go(func() {
 			var soon *TooSoonError
-			_, err := a.StartVerification(t.Context(), CodeRequest{User: user, Number: one})
+			_, err := a.start(t, CodeRequest{User: user, Number: one})
 			switch {
 			case err == nil:
 				sent.Add(1)
@@ -225,7 +240,7 @@ func TestReplacements(t *testing.T) {
 		}
 	}
 	hour()
-	if _, err := a.StartVerification(t.Context(), CodeRequest{User: user, Number: three}); !errors.Is(err, ErrReplacements) {
+	if _, err := a.start(t, CodeRequest{User: user, Number: three}); !errors.Is(err, ErrReplacements) {
 		t.Errorf("a fourth replacement: %v", err)
 	}
 	if n, err := a.TestNumberOf(t.Context(), user); err != nil || n.PhoneNumber != two || !n.Verified {

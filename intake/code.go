@@ -3,9 +3,11 @@ package intake
 import (
 	"cmp"
 	"context"
+	"errors"
 	"strings"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/oklog/ulid/v2"
 
 	"intumwa/accounts"
@@ -28,8 +30,9 @@ var codeTexts = map[string]string{
 // an operator, so no stranger can make them. The errors are RefuseNoCarrier and those of
 // [accounts.Accounts.StartVerification].
 func (in *Intake) VerifyNumber(ctx context.Context, user accounts.User, company *accounts.Company, network string, number sms.Number) error {
-	if _, carried := in.Route(number); !carried {
-		return RefuseNoCarrier
+	made, err := in.own(Own{User: user.ID, Number: number, Text: codePlace, Life: accounts.CodeLife})
+	if err != nil {
+		return err
 	}
 	r := accounts.CodeRequest{User: user.ID, Number: number, Network: network}
 	if company != nil {
@@ -39,18 +42,19 @@ func (in *Intake) VerifyNumber(ctx context.Context, user accounts.User, company 
 		}
 		r.Company, r.Own = company.ID, company.Approved && credits > 0
 	}
-	code, err := in.accounts.StartVerification(ctx, r)
-	if err != nil {
-		return err
+	m := made.messages[0]
+	made.first = func(ctx context.Context, tx pgx.Tx) (verdict, err error) { // no code counts without its message
+		m.Secret, err = in.accounts.StartVerification(ctx, tx, r)
+		if accounts.ForUser(err) {
+			return err, nil
+		}
+		m.Body = strings.Replace(cmp.Or(codeTexts[user.Language], codeTexts["en"]), "{code}", m.Secret.Mask(), 1)
+		m.Encoding, m.Segments = sms.Count(m.Body)
+		return nil, err
 	}
-	return in.SendCode(ctx, user.ID, number, user.Language, code, accounts.CodeLife)
-}
-
-// SendCode sends a one-time code to a number that its owner wants to verify (rule api 4.4.4), in the user's language
-// (accounts.User), or else in English. The message expires with the code.
-func (in *Intake) SendCode(ctx context.Context, user int64, number sms.Number, language string, code otp.Secret, life time.Duration) error {
-	text := cmp.Or(codeTexts[language], codeTexts["en"])
-	_, err := in.SendOwn(ctx, Own{User: user, Number: number, Text: strings.Replace(text, "{code}", code.Mask(), 1), Secret: code, Life: life})
+	if err = in.committer.submit(ctx, made); err == nil || errors.Is(err, ErrOutcomeUnknown) {
+		in.accounts.Started(r)
+	}
 	return err
 }
 
@@ -67,10 +71,18 @@ type Own struct {
 
 // SendOwn accepts a message of the gateway and returns its ULID.
 func (in *Intake) SendOwn(ctx context.Context, own Own) (ulid.ULID, error) {
+	r, err := in.own(own)
+	if err != nil {
+		return ulid.ULID{}, err
+	}
+	return r.ref, in.committer.submit(ctx, r)
+}
+
+func (in *Intake) own(own Own) (*request, error) {
 	if own.Carrier == "" {
 		var ok bool
 		if own.Carrier, ok = in.Route(own.Number); !ok {
-			return ulid.ULID{}, in.refused(RefuseNoCarrier)
+			return nil, in.refused(RefuseNoCarrier)
 		}
 	}
 	encoding, segments := sms.Count(own.Text)
@@ -78,7 +90,6 @@ func (in *Intake) SendOwn(ctx context.Context, own Own) (ulid.ULID, error) {
 		ULID: in.ulids.next(), UserID: own.User, Number: own.Number, Sender: cmp.Or(own.Sender, in.opts.TestSender), Body: own.Text, Secret: own.Secret,
 		Encoding: encoding, Segments: segments, Carrier: own.Carrier, ExpireAt: postgres.Now().Add(own.Life), // also at a second carrier
 	}
-	r := &request{user: own.User, ref: m.ULID, kind: kindCode, segments: segments, messages: []*messages.Message{m},
-		response: func(int64) any { return nil }, came: time.Now()}
-	return m.ULID, in.committer.submit(ctx, r)
+	return &request{user: own.User, ref: m.ULID, kind: kindCode, segments: segments, messages: []*messages.Message{m},
+		response: func(int64) any { return nil }, came: time.Now()}, nil
 }

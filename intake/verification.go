@@ -95,6 +95,7 @@ func (in *Intake) verification(ctx context.Context, p *accounts.Principal, kind 
 		return maySendAs(company, sender) == nil && in.WorksAt(company, sender, m.Carrier)
 	}
 	made.first = func(ctx context.Context, tx pgx.Tx) (verdict, err error) {
+		r.Arrived = postgres.Now().Add(-time.Since(made.came))
 		*v, err = in.opts.Verifications.Start(ctx, tx, r)
 		if err == nil {
 			m.Body, err = in.opts.Verifications.Text(ctx, tx, v)

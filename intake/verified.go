@@ -34,6 +34,7 @@ func (in *Intake) FindApproved(ctx context.Context, company sms.CompanyID, id ul
 // CheckCode compares what a person entered with the code ([verifications.Store.Check]). Of calls at once with the right code
 // one approves, and the others are told the same (Repeated). ErrOutcomeUnknown: this call may have approved it.
 func (in *Intake) CheckCode(ctx context.Context, company sms.CompanyID, id ulid.ULID, e verifications.Entry) (verifications.Verification, error) {
+	e.Arrived = postgres.Now()
 	return in.judge(ctx, func(ctx context.Context, tx pgx.Tx) (v verifications.Verification, ended bool, verdict, err error) {
 		return in.opts.Verifications.Check(ctx, tx, company, id, e)
 	})

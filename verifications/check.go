@@ -18,6 +18,8 @@ type Entry struct {
 	Code   string
 	Amount string // of the payment that the person saw; "": none
 	Payee  string
+
+	Arrived time.Time
 }
 
 // ByULID returns a company's verification.
@@ -66,6 +68,7 @@ func (s *Store) Check(ctx context.Context, tx pgx.Tx, company sms.CompanyID, id 
 	if v, err = one(ctx, tx, company, id, `FOR UPDATE`); err != nil {
 		return v, false, nil, err
 	}
+	v.Repeated = v.State == Approved && e.Arrived.Sub(*v.FinishedAt) < doubleClick
 	if verdict = v.open(); verdict != nil && (!v.Repeated || v.Wrong >= MostChecks) {
 		v.Repeated = false
 		return v, false, verdict, nil

@@ -46,6 +46,7 @@ type Request struct {
 	EndUser   string // the customer's own name of the person; "": none
 	Test      bool   // by the test sender
 	Keyed     bool   // it has an idempotency key: no other request repeats it
+	Arrived   time.Time
 
 	ID ulid.ULID // of a new verification
 
@@ -136,7 +137,7 @@ func (s *Store) hash(r *Request) []byte {
 // means that an equal request was accepted a moment ago.
 func (s *Store) open(ctx context.Context, tx pgx.Tx, r *Request) (v Verification, repeated bool, err error) {
 	places, read := v.fields()
-	err = tx.QueryRow(ctx, `SELECT `+columns+`, coalesce(v.asked = $9 AND v.sent_at > now() - `+doubleClick+`, false) FROM verifications v
+	err = tx.QueryRow(ctx, `SELECT `+columns+`, coalesce(v.asked = $9, false) FROM verifications v
 		WHERE v.phone_number = $1 AND v.created_at > now() - $2::interval AND v.company_id = $3 AND v.state IN (0, 5) AND v.expires_at > now()
 			AND v.test = $8 AND (v.state = 5 OR (coalesce(v.amount, ''), coalesce(v.payee, ''), coalesce(v.app_hash, ''), coalesce(v.web_domain, '')) = ($4, $5, $6, $7))
 		ORDER BY v.state DESC, v.id DESC LIMIT 1 FOR UPDATE`, string(r.Number), MostLife, int64(r.Company), r.Amount, r.Payee, r.AppHash, r.WebDomain, r.Test, s.hash(r)).Scan(append(places, &repeated)...)
@@ -147,7 +148,7 @@ func (s *Store) open(ctx context.Context, tx pgx.Tx, r *Request) (v Verification
 		return v, false, fmt.Errorf("looking for a pending verification: %w", err)
 	}
 	read()
-	return v, repeated && v.State == Pending, nil
+	return v, repeated && v.State == Pending && r.Arrived.Sub(v.SentAt) < doubleClick, nil
 }
 
 // mayStart checks the limits of an hour.

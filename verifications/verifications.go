@@ -29,8 +29,8 @@ const (
 	DefaultLife = 10 * time.Minute
 )
 
-// doubleClick is how soon a request comes twice when a person clicks twice. The second is told what the first was.
-const doubleClick = `interval '1 second'`
+// doubleClick is how soon a request comes again when a person clicks twice. The second is told what the first was.
+const doubleClick = time.Second
 
 // State is a verification's state.
 type State int16
@@ -81,14 +81,13 @@ type Verification struct {
 // columns are those of a Verification, in the order of scan.
 const columns = `v.id, v.ulid, v.company_id, v.phone_number, v.sender, v.locale, v.secret, v.created_at, v.sent_at, v.expires_at,
 	CASE WHEN v.state = 0 AND v.expires_at <= now() THEN 3::smallint ELSE v.state END, v.finished_at, v.sends, v.wrong, v.message, v.carrier,
-	coalesce(v.client_reference, ''), coalesce(v.amount, ''), coalesce(v.payee, ''), coalesce(v.app_hash, ''), coalesce(v.web_domain, ''), v.test,
-	coalesce(v.state = 1 AND v.finished_at > now() - ` + doubleClick + `, false)`
+	coalesce(v.client_reference, ''), coalesce(v.amount, ''), coalesce(v.payee, ''), coalesce(v.app_hash, ''), coalesce(v.web_domain, ''), v.test`
 
 // fields are the places for columns. read must be called after the scan.
 func (v *Verification) fields() (places []any, read func()) {
 	var id, message pgtype.UUID
 	return []any{&v.ID, &id, &v.Company, &v.Number, &v.Sender, &v.Locale, &v.Secret, &v.CreatedAt, &v.SentAt, &v.ExpiresAt, &v.State, &v.FinishedAt,
-			&v.Sends, &v.Wrong, &message, &v.Carrier, &v.Reference, &v.Amount, &v.Payee, &v.AppHash, &v.WebDomain, &v.Test, &v.Repeated},
+			&v.Sends, &v.Wrong, &message, &v.Carrier, &v.Reference, &v.Amount, &v.Payee, &v.AppHash, &v.WebDomain, &v.Test},
 		func() { v.ULID, v.Message = id.Bytes, message.Bytes }
 }
 
