@@ -347,14 +347,20 @@ func TestGuessesOfANumber(t *testing.T) {
 			switch {
 			case errors.Is(err, verifications.ErrWrong):
 				wrong.Add(1)
+			case errors.Is(err, ErrUnavailable): // the machine is slow
 			case !limited || limit.Limit != "checks" || limit.After < time.Minute:
 				t.Error(err)
 			}
 		})
 	}
 	all.Wait()
-	if wrong.Load() != 10 {
-		t.Errorf("%d guesses", wrong.Load())
+	for n := 0; n < len(open) && wrong.Load() < 10; n++ {
+		if errors.Is(guess(one, &open[n]), verifications.ErrWrong) {
+			wrong.Add(1)
+		}
+	}
+	if got := d.text(t, `SELECT sum(wrong)::text FROM verifications`); wrong.Load() > 10 || got != "10" {
+		t.Errorf("%d guesses, %s counted", wrong.Load(), got)
 	}
 	if _, err := one.CheckCode(t.Context(), company, open[19].ID, verifications.Entry{Code: d.code(t, open[19].ID), Amount: "19", Payee: "B"}); err == nil {
 		t.Error("the right code tells that it is right")
