@@ -76,7 +76,7 @@ func TestMayHaveAfterHandOver(t *testing.T) {
 		"freed":       {AmbiguousResend, func(*bench, *inFlight) {}},
 		"handed over": {AmbiguousResend, func(b *bench, _ *inFlight) { b.handedOver("leo", 1) }},
 		"sent again by an operator": {AmbiguousHold, func(b *bench, m *inFlight) {
-			if sent, err := SendUnanswered(b.Context(), b.pool, b.d.store, "lumitel", []int64{m.msg.ID}, time.Hour, unrecorded); err != nil || len(sent) != 1 {
+			if sent, err := SendUnanswered(b.Context(), b.pool, b.d.store, "lumitel", []int64{m.msg.ID}, time.Hour, toAny, unrecorded); err != nil || len(sent) != 1 {
 				b.Errorf("%v are sent again, %v", sent, err)
 			}
 		}},

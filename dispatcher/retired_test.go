@@ -3,7 +3,90 @@ package dispatcher
 import (
 	"testing"
 	"time"
+
+	"intumwa/messages/submission"
+	"intumwa/sms"
 )
+
+// TestUnansweredOfRetired: what a retired carrier may have is listed, and can be settled. It can be sent again if another
+// carrier takes over and this one has no segment of it; it then goes to the other.
+func TestUnansweredOfRetired(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	carriers := []Carrier{*b.d.running()[0].config(), {Name: "leo"}}
+	if err := b.d.Reload(carriers); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		to    any // the carrier that takes over
+		fates []fate
+		sent  string // after it is sent again, its carrier; "": it is not sent
+		as    Outcome
+		end   string
+	}{
+		"sent to the next":         {to: "leo", fates: []fate{unanswered}, sent: "leo"},
+		"a long one":               {to: "leo", fates: []fate{unanswered, unanswered}, sent: "leo"},
+		"its carrier has a part":   {to: "leo", fates: []fate{accepted("A"), unanswered}, as: WasSent, end: "sent "},
+		"no other takes over":      {fates: []fate{unanswered}, as: WasCancelled, end: "failed cancelled"},
+		"the carrier knows it not": {to: "leo", fates: []fate{unanswered}, sent: "-", as: WasFailed, end: "failed no_answer"},
+	} {
+		b := b.in(t)
+		b.cleared()
+		b.exec(`DELETE FROM retired_carriers`)
+		m := b.begun(len(c.fates))
+		b.by(m, c.fates...)
+		b.exec(`INSERT INTO retired_carriers VALUES ('lumitel', $1)`, c.to)
+		leave := func() {
+			t.Helper()
+			if err := b.d.leaveRetired(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		listed := func() int {
+			t.Helper()
+			list, err := b.d.store.Unanswered(t.Context(), "lumitel", 0, 10, time.Hour)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return len(list)
+		}
+		leave()
+		if n := listed(); n != 1 {
+			t.Errorf("%s: %d are listed", name, n)
+		}
+		ids := []int64{m.msg.ID}
+		if c.sent != "-" {
+			sent, err := SendUnanswered(t.Context(), b.pool, b.d.store, "lumitel", ids, time.Hour, toAny, unrecorded)
+			if err != nil || (len(sent) == 1) != (c.sent != "") {
+				t.Errorf("%s: %v are sent again, %v", name, sent, err)
+			}
+			leave()
+			if n := listed(); (n == 1) != (c.sent == "") {
+				t.Errorf("%s: %d are listed after that", name, n)
+			}
+		}
+		if c.end != "" {
+			done, err := SettleUnanswered(t.Context(), b.pool, b.d.store, b.d.webhooks, "lumitel", ids, c.as, RefundNever, unrecorded)
+			status, reason := b.status(m.msg.ID)
+			if got := status.String() + " " + reason; err != nil || len(done) != 1 || got != c.end || b.count(`SELECT count(*) FROM outbox`) != 0 {
+				t.Errorf("%s: it is %s, %d rows of the outbox are left; %v", name, got, b.count(`SELECT count(*) FROM outbox`), err)
+			}
+			continue
+		}
+		next, err := b.d.store.Claim(t.Context(), 7, c.sent, ids, true)
+		if err != nil || len(next) != 1 {
+			t.Fatalf("%s: %s gets %d, %v", name, c.sent, len(next), err)
+		}
+		for n := range c.fates {
+			if state := submission.StateOf(n+1, len(c.fates), next[0].Copies); state != submission.Waiting {
+				t.Errorf("%s: %s does not get segment %d, which is %d", name, c.sent, n+1, state)
+			}
+		}
+		if status, _ := b.status(m.msg.ID); status != sms.Pending {
+			t.Errorf("%s: it is %v", name, status)
+		}
+	}
+}
 
 // TestFailoverAndRetired: a message fails over to no retired carrier. One of a retired carrier goes to the successor, not
 // to a failover carrier, and does not come back while its first carrier is retired.

@@ -341,7 +341,7 @@ func (p *play) handsOver() {
 // overrules lets an operator send the unanswered segments again.
 func (p *play) overrules() {
 	at := p.process()
-	sent, err := SendUnanswered(at.Context(), at.pool, at.d.carrying, "lumitel", []int64{p.id}, time.Hour, unrecorded)
+	sent, err := SendUnanswered(at.Context(), at.pool, at.d.carrying, "lumitel", []int64{p.id}, time.Hour, toAny, unrecorded)
 	if err != nil {
 		p.Fatal(err)
 	}

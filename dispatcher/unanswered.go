@@ -79,14 +79,20 @@ func holdSome(ctx context.Context, pool *pgxpool.Pool, store *messages.Store, ho
 
 // SendUnanswered sends messages of a carrier, by id, again: the segments without an answer or
 // a receipt, which the carrier may already have. Their copies stay recorded, so no second carrier
-// gets them and they cannot be cancelled. It skips messages whose validity is over (validity, or
-// their own), and those answered meanwhile. It returns the messages that will be sent, and calls
-// record with them in the transaction. If record fails, nothing is changed, and they are returned
-// with its error.
+// gets them and they cannot be cancelled. If the carrier is retired, the one that takes over gets
+// them; to returns a carrier of the configuration. It skips messages whose validity is over
+// (validity, or their own), those answered meanwhile, and those of a retired carrier that no other
+// takes or of which it has a segment. It returns the messages that will be sent, and calls record
+// with them in the transaction. If record fails, nothing is changed, and they are returned with its
+// error.
 func SendUnanswered(ctx context.Context, pool *pgxpool.Pool, store *messages.Store, carrier string, ids []int64, validity time.Duration,
-	record func(tx pgx.Tx, ids []int64) error) (sent []int64, err error) {
+	to func(name string) messages.To, record func(tx pgx.Tx, ids []int64) error) (sent []int64, err error) {
 	err = decideUnanswered(ctx, pool, carrier, ids, func(tx pgx.Tx, open map[int64][]int) (err error) {
-		if sent, err = store.Unexpired(ctx, tx, ids, validity); err != nil {
+		retired, err := messages.Retirements(ctx, tx)
+		if err != nil {
+			return err
+		}
+		if sent, err = store.Sendable(ctx, tx, ids, validity, takersOf(messages.Successors(retired), to)); err != nil {
 			return err
 		}
 		sent = slices.DeleteFunc(sent, func(id int64) bool { return open[id] == nil })
@@ -139,7 +145,7 @@ func SettleUnanswered(ctx context.Context, pool *pgxpool.Pool, store *messages.S
 				finals = append(finals, final)
 			}
 		}
-		done, _, err := conclude(ctx, tx, store, hooks, pays, finals, messages.Rows{})
+		done, _, err := conclude(ctx, tx, store, hooks, pays, finals, messages.Rows{Leave: sentOnes(finals)})
 		if err != nil {
 			return err
 		}

@@ -8,12 +8,16 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"intumwa/dispatcher/profile"
+	"intumwa/messages"
 	"intumwa/messages/submission"
 	"intumwa/sms"
 )
 
 // unrecorded does not record a decision.
 func unrecorded(pgx.Tx, []int64) error { return nil }
+
+// toAny is a carrier where every sender works.
+func toAny(name string) messages.To { return messages.To{Carrier: name} }
 
 // TestDecideOfUnanswered: messages that waited when a backup was made are held with any on_ambiguous. The operator has each
 // sent again, or makes it sent, failed or cancelled, once. Messages answered or decided meanwhile are skipped.
@@ -42,7 +46,7 @@ func TestDecideOfUnanswered(t *testing.T) {
 	}
 	send := func(want int, ids ...int64) {
 		t.Helper()
-		if sent, err := SendUnanswered(ctx, b.pool, b.d.store, "lumitel", ids, time.Hour, unrecorded); err != nil || len(sent) != want {
+		if sent, err := SendUnanswered(ctx, b.pool, b.d.store, "lumitel", ids, time.Hour, toAny, unrecorded); err != nil || len(sent) != want {
 			t.Errorf("%v of %v are sent again, want %d; %v", sent, ids, want, err)
 		}
 	}
@@ -127,7 +131,7 @@ func TestSentAgainMayBeThere(t *testing.T) {
 	b.by(m, unanswered)
 	b.exec(`INSERT INTO segments (message_id, segment, total, handset, carrier, link, key, submitted_at)
 		SELECT message_id, segment, total, handset, carrier, link, key, submitted_at FROM segments`)
-	if sent, err := SendUnanswered(t.Context(), b.pool, b.d.store, "lumitel", []int64{m.msg.ID}, time.Hour, unrecorded); err != nil || len(sent) != 1 {
+	if sent, err := SendUnanswered(t.Context(), b.pool, b.d.store, "lumitel", []int64{m.msg.ID}, time.Hour, toAny, unrecorded); err != nil || len(sent) != 1 {
 		t.Fatalf("%v are sent again, %v", sent, err)
 	}
 	again := b.claim(m.msg.ID, 1)

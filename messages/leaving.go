@@ -24,8 +24,7 @@ type Takers map[string]To
 
 // columns returns the takers as the arrays of taker.
 func (t Takers) columns() []any {
-	var retired, names []string
-	var required []bool
+	retired, names, required := []string{}, []string{}, []bool{} // not NULL
 	for carrier, to := range t {
 		retired, names, required = append(retired, carrier), append(names, to.Carrier), append(required, to.Registration)
 	}
@@ -43,7 +42,9 @@ func taker(column string) string {
 
 // stays is a condition on a row o of the outbox and where its message goes (u.next): a carrier may have it. What its own
 // carrier may have does not keep it from going back there: that carrier's on_ambiguous decides, as it did when it left.
-var stays = `(` + receipts.MayHaveAt("o.message_id", "o.carrier") + ` OR u.next IS DISTINCT FROM o.home AND ` + receipts.MayHave("o.message_id") + `)`
+// What an operator has sent again stays only if there is no carrier to send it to.
+var stays = `(u.next = '' AND ` + receipts.MayHave("o.message_id") + ` OR ` + receipts.KeepsAt("o.message_id", "o.carrier") + `
+	OR u.next IS DISTINCT FROM o.home AND ` + receipts.Keeps("o.message_id") + `)`
 
 // LeaveOutbox takes up to limit unclaimed messages of the outbox away from a retired carrier, single sends first. Each
 // goes to the carrier's taker if its sender works there, or back to the carrier that it came from by failover. Otherwise

@@ -100,7 +100,7 @@ func TestUnanswered(t *testing.T) {
 		if err != nil || len(open) != 3 || !slices.Equal(open[ids[0]], []int{2}) { // including the decided one's
 			t.Errorf("without an answer: %v, %v", open, err)
 		}
-		again, err := d.Unexpired(ctx, tx, ids, time.Hour)
+		again, err := d.Sendable(ctx, tx, ids, time.Hour, nil)
 		same(t, "to be sent again", again, []int64{ids[0], ids[3]})
 		return err
 	})

@@ -24,8 +24,8 @@ type Unanswered struct {
 	Segments  int       // that the carrier has neither answered nor reported
 }
 
-// Unanswered returns up to limit pending messages with ids above after that are not in the outbox although a segment is
-// neither answered nor reported (on_ambiguous: hold, or after a restore), by id; of one carrier, or with "" of all.
+// Unanswered returns up to limit undecided messages with ids above after of which a segment is neither answered nor
+// reported (on_ambiguous: hold, after a restore, or at a retired carrier), by id; of one carrier, or with "" of all.
 // validity is that of messages without an end of their own. Its cost grows with the recorded copies without an answer.
 func (s *Store) Unanswered(ctx context.Context, carrier string, after int64, limit int, validity time.Duration) ([]Unanswered, error) {
 	return postgres.All(ctx, s.pool, "listing unanswered messages", func(row pgx.CollectableRow) (u Unanswered, err error) {
@@ -38,8 +38,21 @@ func (s *Store) Unanswered(ctx context.Context, carrier string, after int64, lim
 		WHERE s.message_id > $1 AND ($2 = '' OR m.carrier = $2) AND `+undecided+` ORDER BY m.id LIMIT $3`, after, carrier, limit, validity)
 }
 
+// parked is a condition on a row o of the outbox: a retired carrier may have its message, which waits there until it
+// expires (LeaveOutbox).
+const parked = `o.claimed_by IS NULL AND o.due_at = o.expires_at`
+
 // undecided is a condition on a message m: it is pending, and no dispatcher works on it.
-const undecided = `m.status = 0 AND NOT EXISTS (SELECT FROM outbox o WHERE o.message_id = m.id)`
+const undecided = `m.status = 0 AND NOT EXISTS (SELECT FROM outbox o WHERE o.message_id = m.id AND NOT (` + parked + `))`
+
+// decidable selects the ids, in order, of those messages of $1 that are undecided, and locks them with their rows of the
+// outbox. A parked row that another transaction has locked keeps its message out.
+const decidable = `WITH parked AS MATERIALIZED (
+		SELECT o.message_id, o.home FROM outbox o JOIN messages m ON m.id = o.message_id WHERE o.message_id = ANY($1) AND ` + parked + `
+		ORDER BY o.message_id FOR UPDATE SKIP LOCKED -- both rows: a verdict takes them the other way round
+	)
+	SELECT m.id FROM messages m WHERE m.id = ANY($1) AND m.status = 0
+		AND (m.id IN (SELECT message_id FROM parked) OR NOT EXISTS (SELECT FROM outbox o WHERE o.message_id = m.id))`
 
 // Shared is how many unanswered messages are to one number, and their segments.
 type Shared struct{ Messages, Segments int }
@@ -56,15 +69,18 @@ func (s *Store) SharedNumbers(ctx context.Context) (map[sms.Number]Shared, error
 		WHERE `+undecided+` GROUP BY 1 HAVING count(*) > 1`)
 }
 
-// Unexpired returns those of messages, by id, that are pending and valid and on which no dispatcher works. validity is
-// that of messages without an end of their own.
-func (s *Store) Unexpired(ctx context.Context, tx pgx.Tx, ids []int64, validity time.Duration) ([]int64, error) {
+// Sendable returns those of messages, by id, that are undecided and valid, and that a carrier will get. What a retired
+// carrier may have goes to the next one (LeaveOutbox), if there is one and the retired one has no segment for certain.
+// validity is that of messages without an end of their own.
+func (s *Store) Sendable(ctx context.Context, tx pgx.Tx, ids []int64, validity time.Duration, takers Takers) ([]int64, error) {
+	const home = `(SELECT p.home FROM parked p WHERE p.message_id = m.id)`
 	return postgres.All(ctx, tx, "reading which unanswered messages can be sent again", pgx.RowTo[int64],
-		`SELECT m.id FROM messages m WHERE m.id = ANY($1) AND `+undecided+` AND `+expiry("$2")+` > now() ORDER BY m.id`, ids, validity)
+		decidable+` AND `+expiry("$2")+` > now() AND (m.carrier <> ALL($3::text[])
+			OR coalesce(`+taker("coalesce("+home+", m.carrier)")+`, `+home+`, '') <> '' AND NOT `+receipts.Proven("m.id")+`) ORDER BY m.id`,
+		append([]any{ids, validity}, takers.columns()...)...)
 }
 
 // Undecided returns those of messages, by id, that are pending and on which no dispatcher works.
 func (s *Store) Undecided(ctx context.Context, tx pgx.Tx, ids []int64) ([]int64, error) {
-	return postgres.All(ctx, tx, "reading which unanswered messages are undecided", pgx.RowTo[int64],
-		`SELECT m.id FROM messages m WHERE m.id = ANY($1) AND `+undecided+` ORDER BY m.id`, ids)
+	return postgres.All(ctx, tx, "reading which unanswered messages are undecided", pgx.RowTo[int64], decidable+` ORDER BY m.id`, ids)
 }

@@ -180,9 +180,10 @@ func dry(ids []int64, err error) ([]int64, error) {
 	return ids, err
 }
 
-// SendUnanswered sends messages again, and returns those that it sent; in a dry run, those that it would send.
-func (a Actor) SendUnanswered(ctx context.Context, u Unanswered, validity time.Duration) ([]int64, error) {
-	return dry(dispatcher.SendUnanswered(ctx, a.Many, messages.New(a.Many), u.Carrier, u.IDs, validity, u.record(ctx, a, "send")))
+// SendUnanswered sends messages again, and returns those that it sent; in a dry run, those that it would send. taker
+// returns a carrier of the configuration.
+func (a Actor) SendUnanswered(ctx context.Context, u Unanswered, validity time.Duration, taker func(name string) messages.To) ([]int64, error) {
+	return dry(dispatcher.SendUnanswered(ctx, a.Many, messages.New(a.Many), u.Carrier, u.IDs, validity, taker, u.record(ctx, a, "send")))
 }
 
 // Outcomes are the decisions of [Actor.SettleUnanswered].

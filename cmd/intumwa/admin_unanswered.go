@@ -155,7 +155,7 @@ type unansweredDecision struct {
 
 type adminUnansweredDone struct {
 	Messages int64             `json:"messages"` // sent again or settled
-	Passed   int64             `json:"passed"`   // unchanged: answered meanwhile, or expired
+	Passed   int64             `json:"passed"`   // unchanged: answered meanwhile, expired, or its carrier is retired and no other takes it
 	Left     int64             `json:"left"`     // unchanged: their receipts contradict the decision
 	DryRun   bool              `json:"dry_run,omitempty"`
 	Would    []adminUnanswered `json:"would,omitempty"` // dry run: the messages that would change
@@ -233,7 +233,7 @@ type adminUnansweredSendCmd struct {
 func (c *adminUnansweredSendCmd) do(ctx context.Context, o *operator) (any, error) {
 	fits := func(m adminUnanswered) bool { return c.Receipts == "any" || (m.Receipts > 0) == (c.Receipts == "some") }
 	return c.decide(ctx, o, fits, func(by operations.Actor, u operations.Unanswered) ([]int64, error) {
-		return by.SendUnanswered(ctx, u, o.config.Messages.Validity)
+		return by.SendUnanswered(ctx, u, o.config.Messages.Validity, takerOf(o.config))
 	})
 }
 

@@ -20,14 +20,24 @@ func MayHave(column string) string {
 	return `EXISTS (SELECT FROM segments s WHERE s.message_id = ` + column + ` AND ` + counts + `)`
 }
 
-// MayHaveAt is [MayHave] for one carrier, an SQL value.
-func MayHaveAt(column, carrier string) string {
-	return `EXISTS (SELECT FROM segments s WHERE s.message_id = ` + column + ` AND s.carrier = ` + carrier + ` AND ` + counts + `)`
-}
-
 // Has is [MayHave] for copies that a carrier has answered.
 func Has(column string) string {
 	return `EXISTS (SELECT FROM segments s WHERE s.message_id = ` + column + ` AND ` + counts + ` AND ` + answeredKey + `)`
+}
+
+// Proven is [Has] that also counts what only a receipt has told.
+func Proven(column string) string {
+	return `EXISTS (SELECT FROM segments s WHERE s.message_id = ` + column + ` AND ` + counts + ` AND ` + proven + `)`
+}
+
+// Keeps is [MayHave] without the copies that an operator has sent again.
+func Keeps(column string) string {
+	return `EXISTS (SELECT FROM segments s WHERE s.message_id = ` + column + ` AND s.mark IS NULL)`
+}
+
+// KeepsAt is [Keeps] for one carrier, an SQL value.
+func KeepsAt(column, carrier string) string {
+	return `EXISTS (SELECT FROM segments s WHERE s.message_id = ` + column + ` AND s.carrier = ` + carrier + ` AND s.mark IS NULL)`
 }
 
 // Open is an SQL table of the messages (message_id), each once, with segments that a carrier has neither answered nor
