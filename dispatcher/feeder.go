@@ -135,7 +135,9 @@ func (w *linkWorker) claim(ctx context.Context, by func(context.Context) ([]*mes
 	defer w.inFlight.claiming()()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), claimTimeout)
 	defer cancel()
+	start := time.Now()
 	claimed, err := by(ctx)
+	w.claimTook.Store(int64(time.Since(start)))
 	if err != nil {
 		signal(w.inFlight.failed)
 	}

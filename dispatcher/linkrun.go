@@ -24,6 +24,8 @@ func newLinkWorker(shared *core, c *carrier, settle *settler, health *queueHealt
 	w.breaker.first, w.breaker.after = w.opts.BreakerPause, w.opts.BreakerAfter
 	w.slots = newSlots(conf.Window)
 	w.prefetch = newPrefetch(prefetchSize(conf.Window, conf.TPS))
+	w.prefetch.soon = func() int { return w.slots.soon(max(soonWithin, 2*time.Duration(w.claimTook.Load()))) }
+	w.slots.woken = w.prefetch.wake
 	w.pace = newPace(bind, conf.TPS)
 	return w, nil
 }

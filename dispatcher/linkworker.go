@@ -33,6 +33,8 @@ type linkWorker struct {
 	prefetch *prefetch
 	pace     *pace
 
+	claimTook atomic.Int64 // how long the last claim took, a time.Duration
+
 	withoutID smpp.Seldom // receipts
 	unmarked  smpp.Seldom
 	notBegun  smpp.Seldom // messages, because the database failed

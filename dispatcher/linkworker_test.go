@@ -91,6 +91,18 @@ func TestReplacedUnbindsAtOnce(t *testing.T) {
 	}
 }
 
+// TestClaimsBehindAFullWindow: behind a full window nothing is claimed. So another link can carry it, and it can be
+// cancelled, even after this process was killed.
+func TestClaimsBehindAFullWindow(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	mno := w.carrier(carriersim.Options{NoFates: true, Faults: carriersim.Faults{SubmitSilent: true}})
+	w.sendMany(30, "00")
+	w.start(mno.mno(func(c *dispatcher.Carrier) { c.Links[0].Window = 10 }))
+	w.until("the window is full", func() bool { return mno.Stats().Submits == 10 })
+	w.stays(300*time.Millisecond, "the others are not claimed", func() bool { return w.count(`SELECT count(*) FROM outbox WHERE claimed_by IS NULL`) == 20 })
+}
+
 // TestDrainEndsInTime: a process whose bind drains and that the database cannot hear unbinds before another takes it for
 // dead and binds. At no time are both bound.
 //

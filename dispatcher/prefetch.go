@@ -2,7 +2,9 @@ package dispatcher
 
 import (
 	"context"
+	"math"
 	"sync"
+	"time"
 
 	"intumwa/queue"
 )
@@ -14,7 +16,8 @@ const singlesBeforeBatch = 9
 // prefetch holds a link worker's claimed messages that are not begun, by lane.
 type prefetch struct {
 	mu     sync.Mutex
-	size   int // of each lane
+	size   int        // of each lane
+	soon   func() int // how many messages the link will soon submit
 	lanes  [2][]*inFlight
 	inARow int           // singles taken in a row while a batch waited
 	filled chan struct{} // something was put
@@ -22,7 +25,7 @@ type prefetch struct {
 }
 
 func newPrefetch(size int) *prefetch {
-	return &prefetch{size: size, filled: make(chan struct{}, 1),
+	return &prefetch{size: size, soon: func() int { return math.MaxInt }, filled: make(chan struct{}, 1),
 		freed: [2]chan struct{}{make(chan struct{}, 1), make(chan struct{}, 1)}}
 }
 
@@ -31,20 +34,31 @@ func (p *prefetch) resize(size int) {
 	p.mu.Lock()
 	p.size = size
 	p.mu.Unlock()
+	p.wake()
+}
+
+// wake lets the feeders look for room again.
+func (p *prefetch) wake() {
 	signal(p.freed[queue.Single])
 	signal(p.freed[queue.Batch])
 }
 
 // waitRoom waits until a lane is at most half full and returns its room, so
-// that a busy link claims many messages at a time.
+// that a busy link claims many messages at a time. A lane is also full when it has
+// what the link will soon submit, single sends first: what is claimed may count as
+// submitted (messages.Store.Claim), and no other link can carry it.
 func (p *prefetch) waitRoom(ctx context.Context, lane queue.Lane) (int, error) {
 	for {
 		p.mu.Lock()
-		n, size := len(p.lanes[lane]), p.size
-		p.mu.Unlock()
-		if n <= size/2 {
-			return size - n, nil
+		n, most := len(p.lanes[lane]), p.soon()
+		if lane == queue.Batch {
+			most -= len(p.lanes[queue.Single])
 		}
+		if most = min(most, p.size); n < most && n <= most/2 {
+			p.mu.Unlock()
+			return most - n, nil
+		}
+		p.mu.Unlock()
 		select {
 		case <-p.freed[lane]:
 		case <-ctx.Done():
@@ -123,10 +137,12 @@ func (p *prefetch) takeAll() []*inFlight {
 	all := append(p.lanes[queue.Single], p.lanes[queue.Batch]...)
 	p.lanes = [2][]*inFlight{}
 	p.mu.Unlock()
-	signal(p.freed[queue.Single])
-	signal(p.freed[queue.Batch])
+	p.wake()
 	return all
 }
+
+// soonWithin is how far ahead a link claims, unless claims take long.
+const soonWithin = 250 * time.Millisecond
 
 // prefetchSize is how many claimed messages may wait in each lane: enough to keep
 // the link busy during a claim, at most a quarter of a second's worth.

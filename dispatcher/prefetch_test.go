@@ -124,6 +124,62 @@ func TestPrefetchRoom(t *testing.T) {
 	})
 }
 
+// TestPrefetchSoon: while a carrier answers nothing, a link claims no more than its window has room for, of both lanes.
+// It claims ahead what the carrier takes in a quarter of a second.
+func TestPrefetchSoon(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, p := newSlots(10), newPrefetch(200)
+		p.soon, s.woken = func() int { return s.soon(soonWithin) }, p.wake
+		room := func(lane queue.Lane) int {
+			ctx, cancel := context.WithCancel(t.Context())
+			time.AfterFunc(time.Millisecond, cancel)
+			n, _ := p.waitRoom(ctx, lane)
+			return n
+		}
+		is := func(when string, single, batch int) {
+			t.Helper()
+			if n := room(queue.Single); n != single {
+				t.Errorf("%s: room for %d single sends, want %d", when, n, single)
+			}
+			if n := room(queue.Batch); n != batch {
+				t.Errorf("%s: room for %d of batches, want %d", when, n, batch)
+			}
+		}
+		submit := func() {
+			for p.poll() != nil {
+				if s.left() > 0 {
+					_ = s.take(t.Context())
+				}
+			}
+		}
+		is("at first", 10, 10)
+		p.put(queue.Single, journeysOf(queue.Single, 4))
+		is("four are claimed", 6, 6)
+		p.put(queue.Single, journeysOf(queue.Single, 6))
+		submit()
+		is("nothing is answered", 0, 0)
+		time.Sleep(time.Minute)
+		is("nothing is answered for long", 0, 0)
+		woken := make(chan int)
+		go func() { n, _ := p.waitRoom(t.Context(), queue.Single); woken <- n }()
+		synctest.Wait()
+		s.give(2)
+		if n := <-woken; n != 2 {
+			t.Errorf("two are answered: room for %d", n)
+		}
+		p.put(queue.Single, journeysOf(queue.Single, 2))
+		submit()
+		for range 3 {
+			time.Sleep(500 * time.Millisecond)
+			s.give(200)
+			s.give(-200)
+		}
+		is("400 a second", 100, 100)
+		time.Sleep(2 * time.Second)
+		is("no more", 0, 0)
+	})
+}
+
 func TestPrefetchNextWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPrefetch(10)

@@ -14,13 +14,19 @@ type slots struct {
 	free  int
 	since time.Time // when a slot was last freed, or the last free one was taken
 	freed chan struct{}
+	woken func() // called when slots come free; it must not block
+
+	counting time.Time // the begin of the second that is counted
+	rate     [2]int    // slots freed in it and in the one before
 }
 
 // stallAfter is the time without a freed slot after which a link counts as
 // stalled: its carrier answers nothing, even if the link is bound.
 const stallAfter = 2 * time.Second
 
-func newSlots(n int) *slots { return &slots{size: n, free: n, freed: make(chan struct{}, 1)} }
+func newSlots(n int) *slots {
+	return &slots{size: n, free: n, freed: make(chan struct{}, 1), woken: func() {}}
+}
 
 // take waits for a slot and takes it. Only one caller may be in take or wait.
 func (s *slots) take(ctx context.Context) error {
@@ -89,9 +95,32 @@ func (s *slots) stalled(now time.Time) bool {
 }
 
 func (s *slots) give(n int) {
+	now := time.Now()
 	s.mu.Lock()
 	s.free += n
-	s.since = time.Now()
+	s.since = now
+	s.countLocked(now)
+	s.rate[0] += max(n, 0)
 	s.mu.Unlock()
 	signal(s.freed)
+	s.woken()
+}
+
+// countLocked begins another second when one is over.
+func (s *slots) countLocked(now time.Time) {
+	switch age := now.Sub(s.counting); {
+	case age >= 2*time.Second:
+		s.counting, s.rate = now, [2]int{}
+	case age >= time.Second:
+		s.counting, s.rate = s.counting.Add(time.Second), [2]int{0, s.rate[0]}
+	}
+}
+
+// soon returns the slots that are free, and those that will come free within a time at the rate of late: none if the
+// carrier answers nothing.
+func (s *slots) soon(within time.Duration) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.countLocked(time.Now())
+	return max(s.free, 0) + int(float64(max(s.rate[0], s.rate[1]))*within.Seconds())
 }

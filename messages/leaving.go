@@ -48,8 +48,8 @@ var stays = `(u.next = '' AND ` + receipts.MayHave("o.message_id") + ` OR ` + re
 
 // LeaveOutbox takes up to limit unclaimed messages of the outbox away from a retired carrier, single sends first. Each
 // goes to the carrier's taker if its sender works there, or back to the carrier that it came from by failover. Otherwise
-// it leaves the outbox and fails with submission.ReasonClosed. What the carrier may have stays with it until a receipt
-// or its expiry decides, and is sent nowhere.
+// it leaves the outbox and fails with submission.ReasonClosed. What the carrier may have stays with it until a receipt,
+// its expiry or an operator decides (Unanswered).
 //
 // It locks the rows before it reads their copies, so it sees the copies of claims that ended in between.
 func (s *Store) LeaveOutbox(ctx context.Context, tx pgx.Tx, from string, takers Takers, limit int) (Leaving, error) {
@@ -64,7 +64,7 @@ func (s *Store) LeaveOutbox(ctx context.Context, tx pgx.Tx, from string, takers 
 			due_at = CASE WHEN o.due_at < now() + `+soonDue+` AND coalesce(o.since <= now(), true) THEN least(o.due_at, now()) ELSE o.due_at END
 		FROM unnest($1::bigint[], $2::text[]) u(id, next)
 		WHERE o.message_id = u.id AND u.next <> '' AND NOT `+stays+` RETURNING o.message_id, u.next`,
-		`DELETE FROM outbox o WHERE o.message_id = ANY($1) AND NOT `+receipts.MayHave("o.message_id")+` RETURNING o.message_id, now()`)
+		`WITH `+keptRefusals+` DELETE FROM outbox o WHERE o.message_id = ANY($1) AND NOT `+receipts.MayHave("o.message_id")+` RETURNING o.message_id, now()`)
 }
 
 // LeaveScheduled is [Store.LeaveOutbox] for scheduled messages. One that is being released is in the outbox then.
