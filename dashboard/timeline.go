@@ -79,8 +79,12 @@ func (v *visit) newTimeline(r messages.Record, h messages.History, deliveries []
 		l.add(moment{At: on.At, Kind: "wait", Title: T("life.senton", on.To), Detail: joined(on.Reason), rank: 3})
 	}
 	l.add(moment{At: r.CreatedAt, Kind: "good", Title: T("life.queued"), Detail: []string{T("life.carrier", queued)}, rank: 1})
-	if w := h.Waiting; w != nil && w.RefusedAt != nil {
-		l.add(moment{At: *w.RefusedAt, Kind: "wait", Title: T("life.refused"), Detail: []string{*w.Refused}, rank: 2})
+	if no := h.Refused; no != nil {
+		title := "life.refused"
+		if h.Waiting == nil {
+			title = "life.wasrefused"
+		}
+		l.add(moment{At: no.At, Kind: "wait", Title: T(title), Detail: []string{no.Reason}, rank: 2})
 	}
 	for _, s := range h.Segments {
 		sent := moment{At: s.SubmittedAt, Kind: "wait", Title: T("life.unanswered"), Detail: []string{T("life.carrier", s.Carrier)}, rank: 2}

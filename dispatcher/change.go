@@ -281,7 +281,9 @@ func (c *changes) outcome(dispatcher int64, taken secondTook) (finals []messages
 		case submission.Fails: // its row goes with the verdict
 			finals = append(finals, final)
 		case submission.Leaves:
-			rows.Leave = append(rows.Leave, claim)
+			if rows.Leave = append(rows.Leave, claim); one.m == nil || one.m.msg.Attempt > 1 {
+				rows.Tried = append(rows.Tried, one.id)
+			}
 		case submission.Again:
 			if one.m != nil {
 				rows.Again = append(rows.Again, messages.Retry{Claim: claim, Delay: one.step.Delay, Counts: one.step.Counts, Refused: one.step.Refused})

@@ -90,7 +90,8 @@ func (s *Store) Cancelled(ctx context.Context, tx pgx.Tx, ids []int64) ([]Final,
 		return nil, err
 	}
 	return postgres.All(ctx, tx, "cancelling messages", failedFor(ReasonCancelled),
-		`DELETE FROM outbox o USING messages m WHERE m.id = ANY($1) AND o.message_id = m.id
+		`WITH `+keptRefusals+`
+		DELETE FROM outbox o USING messages m WHERE m.id = ANY($1) AND o.message_id = m.id
 			AND NOT `+receipts.MayHave("o.message_id")+`
 		RETURNING o.message_id, now()`, free)
 }

@@ -18,6 +18,13 @@ type History struct {
 	Receipts []receipts.ReceiptRecord
 	Waiting  *WaitingRecord // nil: nothing of it waits for a carrier
 	Second   *SecondRecord  // nil: no second carrier got it
+	Refused  *RefusalRecord // nil: no carrier refused it for now
+}
+
+// RefusalRecord is the last refusal after which a message waited.
+type RefusalRecord struct {
+	At     time.Time
+	Reason string // the status in plain words
 }
 
 // WaitingRecord is a message's row in outbox or scheduled.
@@ -26,9 +33,6 @@ type WaitingRecord struct {
 	DueAt     time.Time
 	ExpiresAt time.Time
 	Claimed   bool
-
-	Refused   *string // why a carrier last refused it for now; nil: none has
-	RefusedAt *time.Time
 }
 
 // SecondRecord is the record of a message that a second carrier got.
@@ -44,16 +48,16 @@ func (s *Store) HistoryOf(ctx context.Context, id int64) (History, error) {
 	return histories[id], err
 }
 
-// HistoriesOf returns many messages' histories by id, with four queries in all.
+// HistoriesOf returns many messages' histories by id, with five queries in all.
 func (s *Store) HistoriesOf(ctx context.Context, ids []int64) (map[int64]History, error) {
 	b := &pgx.Batch{}
 	segments, recorded := receipts.QueueHistory(b, ids)
 	var id int64
 	var w WaitingRecord
 	waiting := make(map[int64]*WaitingRecord)
-	postgres.EachQueued(b.Queue(`SELECT message_id, attempts, due_at, expires_at, claimed_by IS NOT NULL, refused, refused_at FROM outbox WHERE message_id = ANY($1)
-		UNION ALL SELECT message_id, 0, due_at, expires_at, false, NULL, NULL FROM scheduled WHERE message_id = ANY($1)`, ids),
-		[]any{&id, &w.Attempts, &w.DueAt, &w.ExpiresAt, &w.Claimed, &w.Refused, &w.RefusedAt}, func() error {
+	postgres.EachQueued(b.Queue(`SELECT message_id, attempts, due_at, expires_at, claimed_by IS NOT NULL FROM outbox WHERE message_id = ANY($1)
+		UNION ALL SELECT message_id, 0, due_at, expires_at, false FROM scheduled WHERE message_id = ANY($1)`, ids),
+		[]any{&id, &w.Attempts, &w.DueAt, &w.ExpiresAt, &w.Claimed}, func() error {
 			one := w
 			waiting[id] = &one
 			return nil
@@ -66,12 +70,21 @@ func (s *Store) HistoriesOf(ctx context.Context, ids []int64) (map[int64]History
 			second[id] = &one
 			return nil
 		})
+	var no RefusalRecord
+	refused := make(map[int64]*RefusalRecord)
+	postgres.EachQueued(b.Queue(`SELECT id, refused_at, refused FROM messages WHERE id = ANY($1) AND refused IS NOT NULL
+		UNION ALL SELECT message_id, refused_at, refused FROM outbox WHERE message_id = ANY($1) AND refused IS NOT NULL ORDER BY 2`, ids),
+		[]any{&id, &no.At, &no.Reason}, func() error {
+			one := no
+			refused[id] = &one
+			return nil
+		})
 	if err := s.pool.SendBatch(ctx, b).Close(); err != nil {
 		return nil, fmt.Errorf("reading the history of %d messages: %w", len(ids), err)
 	}
 	histories := make(map[int64]History, len(ids))
 	for _, id := range ids {
-		histories[id] = History{segments[id], recorded[id], waiting[id], second[id]}
+		histories[id] = History{segments[id], recorded[id], waiting[id], second[id], refused[id]}
 	}
 	return histories, nil
 }
@@ -87,8 +100,8 @@ type Moment struct {
 // Timeline returns a message's life in chronological order.
 func Timeline(r Record, h History) []Moment {
 	moments := []Moment{{At: r.CreatedAt, Event: "accepted"}}
-	if w := h.Waiting; w != nil && w.RefusedAt != nil {
-		moments = append(moments, Moment{At: *w.RefusedAt, Event: "refused", Detail: *w.Refused})
+	if no := h.Refused; no != nil {
+		moments = append(moments, Moment{At: no.At, Event: "refused", Detail: no.Reason})
 	}
 	for _, s := range h.Segments {
 		moment := Moment{At: s.SubmittedAt, Event: "submitted", Detail: fmt.Sprintf("segment %d of %d by %s", s.Segment, r.Segments, s.Link)}

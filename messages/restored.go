@@ -75,7 +75,7 @@ func (s *Store) TakePending(ctx context.Context, tx pgx.Tx, carrier string, due 
 	if err := readCopies(ctx, tx, carrier, taken); err != nil {
 		return fail(err)
 	}
-	if _, err := tx.Exec(ctx, `DELETE FROM outbox WHERE message_id = ANY($1)`, ids); err != nil {
+	if _, err := tx.Exec(ctx, `WITH `+keptRefusals+` DELETE FROM outbox WHERE message_id = ANY($1)`, ids); err != nil {
 		return fail(err)
 	}
 	return taken, nil

@@ -18,6 +18,7 @@ type Rows struct {
 	Leave      []Claim   // these leave the outbox, if the row is under this claim or under none
 	Again      []Retry   // these claims end, and their messages are due again
 	Reenter    []Reentry // these return to the outbox, unless they are in it
+	Tried      []int64   // those of Leave, by id, that a carrier may have refused before
 
 	Carrier  string        // of the returning messages; those that are at another one by now stay
 	Validity time.Duration // of returning messages without an end of their own
@@ -47,6 +48,9 @@ func (r Rows) Left() []int64 {
 
 // queue adds the statements to a pipeline.
 func (r Rows) queue(b *pgx.Batch) {
+	if len(r.Tried) > 0 {
+		b.Queue(`WITH `+keptRefusals+` SELECT`, r.Tried)
+	}
 	if len(r.Leave) > 0 {
 		ids, epochs := inOrder(r.Leave)
 		b.Queue(`DELETE FROM outbox o USING (SELECT unnest($1::bigint[]) AS id, unnest($3::int[]) AS epoch) u
@@ -55,6 +59,11 @@ func (r Rows) queue(b *pgx.Batch) {
 	r.queueAgain(b)
 	r.queueReentries(b)
 }
+
+// keptRefusals is a part of a WITH clause. It keeps with the messages of $1 why a carrier last refused them: until then
+// their rows of the outbox, which are about to go, have that.
+const keptRefusals = `kept AS (UPDATE messages m SET refused = o.refused, refused_at = o.refused_at
+		FROM outbox o WHERE m.id = ANY($1) AND o.message_id = m.id AND o.refused IS NOT NULL)`
 
 func (r Rows) queueAgain(b *pgx.Batch) {
 	if len(r.Again) == 0 {

@@ -52,9 +52,11 @@ func (s *Store) GiveToSecond(ctx context.Context, tx pgx.Tx, second SecondCarrie
 		return nil, nil
 	}
 	b := &pgx.Batch{}
+	b.Queue(`WITH `+keptRefusals+` SELECT`, sent)
 	b.Queue(`INSERT INTO outbox (message_id, company_id, carrier, lane, expires_at, pushed_at, epoch)
 		SELECT m.id, m.company_id, $2, `+laneOf+`, `+expiry("$3")+`, NULL, `+reentryEpoch+` FROM messages m WHERE m.id = ANY($1) ORDER BY m.id
-		ON CONFLICT (message_id) DO UPDATE SET carrier = excluded.carrier, claimed_by = NULL, pushed_at = NULL, attempts = 0, home = NULL, due_at = now()`,
+		ON CONFLICT (message_id) DO UPDATE SET carrier = excluded.carrier, claimed_by = NULL, pushed_at = NULL, attempts = 0, home = NULL, due_at = now(),
+			refused = NULL, refused_at = NULL`,
 		sent, second.To.Carrier, second.Validity)
 	b.Queue(`INSERT INTO sent_on (message_id, at, from_carrier, to_carrier, reason)
 		SELECT id, now(), $3, $4, reason FROM unnest($1::bigint[], $2::text[]) u(id, reason) ORDER BY id`, sent, reasons, second.From, second.To.Carrier)

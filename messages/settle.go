@@ -148,7 +148,7 @@ func queueVerdicts(b *pgx.Batch, finals []Final, settled *[]Settled) (submitted 
 			return err
 		})
 	if len(failed) > 0 {
-		b.Queue(`DELETE FROM outbox o USING messages m WHERE o.message_id = ANY($1) AND m.id = o.message_id AND m.status <> 0`, failed)
+		b.Queue(`WITH `+keptRefusals+` DELETE FROM outbox o USING messages m WHERE o.message_id = ANY($1) AND m.id = o.message_id AND m.status <> 0`, failed)
 		submitted = receipts.QueueAccepted(b, failed)
 	}
 	return submitted
@@ -167,9 +167,11 @@ func failedFor(reason string) pgx.RowToFunc[Final] {
 func (s *Store) Expired(ctx context.Context, tx pgx.Tx, ids []int64) ([]Final, error) {
 	return postgres.All(ctx, tx, "taking expired messages", failedFor(submission.ReasonExpired), `
 		WITH over AS (
-			SELECT o.message_id FROM outbox o JOIN messages m ON m.id = o.message_id
+			SELECT o.message_id, o.refused, o.refused_at FROM outbox o JOIN messages m ON m.id = o.message_id
 			WHERE o.message_id = ANY($1) AND o.expires_at <= now() AND o.claimed_by IS NULL
 			ORDER BY o.message_id FOR UPDATE SKIP LOCKED -- both rows: a verdict takes them the other way round
+		), kept AS (
+			UPDATE messages m SET refused = over.refused, refused_at = over.refused_at FROM over WHERE m.id = over.message_id AND over.refused IS NOT NULL
 		)
 		DELETE FROM outbox o USING over WHERE o.message_id = over.message_id RETURNING o.message_id, now()`, ids)
 }

@@ -84,10 +84,15 @@ func (o *operator) withDecisions(ctx context.Context, r messages.Record, moments
 // messageOf is a message for operators, without its text. An operator who must read it looks in the
 // database.
 func messageOf(r messages.Record, history messages.History, moments []messages.Moment, deliveries []webhooks.Delivery) object {
+	var refused *string // null: no carrier has refused it for now
+	var refusedAt *time.Time
+	if no := history.Refused; no != nil {
+		refused, refusedAt = &no.Reason, &no.At
+	}
 	var waiting any // null: no segment waits for a carrier
 	if w := history.Waiting; w != nil {
 		waiting = object{{"attempts", w.Attempts}, {"due_at", w.DueAt}, {"expires_at", w.ExpiresAt}, {"claimed", w.Claimed},
-			{"refused", w.Refused}, {"refused_at", w.RefusedAt}}
+			{"refused", refused}, {"refused_at", refusedAt}}
 	}
 	segments, past, events := []object{}, []object{}, []object{}
 	for _, s := range history.Segments {
