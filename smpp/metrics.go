@@ -39,6 +39,8 @@ type counters struct {
 	unmatched       *prometheus.CounterVec
 	malformed       *prometheus.CounterVec
 	refused         *prometheus.CounterVec
+
+	vendors *vendorStatuses
 }
 
 var linkLabels = []string{"carrier", "link"}
@@ -86,8 +88,8 @@ func newCounters(reg prometheus.Registerer, subsystem string, sends, takes comma
 		verb, refused = "deliver", counterName{"requests_excess_total", "Requests refused because too many are unanswered, or at the end of a session."}
 		malformed = "Requests that could not be decoded."
 	}
-	return counters{
-		pdus: counter("pdus_total", "PDUs.",
+	c := counters{
+		pdus: counter("pdus_total", "PDUs. A vendor's status has its own label if it is one of the ten most frequent, else other.",
 			"direction", "command", "status"),
 		binds: counter("bind_attempts_total", "Bind attempts.", "result", "status"),
 		closes: counter("session_closed_total", "Ended sessions.",
@@ -106,6 +108,8 @@ func newCounters(reg prometheus.Registerer, subsystem string, sends, takes comma
 		malformed:       counter("malformed_pdus_total", malformed),
 		refused:         counter(refused.name, refused.help),
 	}
+	c.vendors = &vendorStatuses{count: make(map[Status]uint64), labelled: make(map[Status]bool), vectors: []*prometheus.CounterVec{c.pdus, c.binds}}
+	return c
 }
 
 type counterName struct{ name, help string }
@@ -139,6 +143,7 @@ type sessionMetrics struct {
 	malformed       prometheus.Counter
 	refused         prometheus.Counter
 
+	vendors                               *vendorStatuses
 	sends, takes                          command
 	sentOut, answerIn, takenIn, answerOut prometheus.Counter
 }
@@ -155,6 +160,7 @@ func (m *Metrics) bind(carrier, name string) *sessionMetrics {
 // of returns the metrics with these labels, of sessions that send one request through their windows and take another.
 func (m *counters) of(sends, takes command, own prometheus.Labels) *sessionMetrics {
 	l := &sessionMetrics{
+		vendors:         m.vendors,
 		sends:           sends,
 		takes:           takes,
 		pdus:            m.pdus.MustCurryWith(own),
@@ -186,7 +192,7 @@ func (l *sessionMetrics) pdu(direction string, cmd command, status Status) prome
 	if !cmd.response() {
 		status = StatusOK
 	}
-	return l.pdus.WithLabelValues(direction, cmd.String(), status.label())
+	return l.pdus.WithLabelValues(direction, cmd.String(), l.vendors.label(status))
 }
 
 func (l *sessionMetrics) received(cmd command, status Status) {
@@ -218,7 +224,7 @@ func (l *sessionMetrics) answered(r Result) {
 }
 
 func (l *sessionMetrics) bindAttempt(result string, status Status) {
-	l.binds.WithLabelValues(result, status.label()).Inc()
+	l.binds.WithLabelValues(result, l.vendors.label(status)).Inc()
 }
 
 func (l *sessionMetrics) closed(reason string) { l.closes.WithLabelValues(reason).Inc() }

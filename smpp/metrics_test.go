@@ -3,6 +3,7 @@ package smpp
 import (
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"testing"
 
@@ -57,6 +58,45 @@ func binds(t *testing.T, b *Bind) float64 {
 	return counted(t, b.metrics.binds.WithLabelValues(bindOK, StatusOK.label()))
 }
 
+// TestVendorStatuses: the ten most frequent statuses of vendors have labels of their own, and no more, whatever comes.
+func TestVendorStatuses(t *testing.T) {
+	t.Parallel()
+	reg := prometheus.NewRegistry()
+	m := NewMetrics(reg).bind("c", "l")
+	send := func(s Status, times int) {
+		for range times {
+			m.received(cmdSubmitSM|responseBit, s)
+		}
+	}
+	statuses := func() (list []string) {
+		for name, n := range series(t, reg) {
+			if _, status, ok := strings.Cut(name, "intumwa_smpp_pdus_total{command=submit_sm_resp,direction=in,status="); ok && n > 0 {
+				list = append(list, strings.TrimSuffix(status, "}"))
+			}
+		}
+		slices.Sort(list)
+		return list
+	}
+	for s := range Status(10) {
+		send(0x400+s, 5+int(s))
+	}
+	send(0x500, 10)
+	want := []string{"0x00000400", "0x00000401", "0x00000402", "0x00000403", "0x00000404", "0x00000405", "0x00000406", "0x00000407", "0x00000408", "0x00000409", "other"}
+	if got := statuses(); !slices.Equal(got, want) {
+		t.Errorf("ten and a rare one: %v", got)
+	}
+	send(0x500, 1)
+	if got := statuses(); !slices.Equal(got, append(want[1:10:10], "0x00000500", "other")) {
+		t.Errorf("it has become frequent: %v", got)
+	}
+	for s := range Status(20_000) {
+		send(0x10000+s, 1)
+	}
+	if got := statuses(); len(got) != 11 {
+		t.Errorf("a broken carrier: %v", got)
+	}
+}
+
 func TestMetrics(t *testing.T) {
 	t.Parallel()
 	reg := prometheus.NewPedanticRegistry()
@@ -82,7 +122,7 @@ func TestMetrics(t *testing.T) {
 		"command=generic_nack,direction=out,status=ESME_RINVCMDID":   1,
 		"command=submit_sm,direction=out,status=ESME_ROK":            2,
 		"command=submit_sm_resp,direction=in,status=ESME_ROK":        1,
-		"command=submit_sm_resp,direction=in,status=other":           1,
+		"command=submit_sm_resp,direction=in,status=0x000004FF":      1,
 		"command=unknown,direction=in,status=ESME_ROK":               1,
 	}
 	for labels, n := range want {

@@ -169,12 +169,12 @@ func (s Status) Explained() string {
 	return s.String() + ": a status of the carrier's own"
 }
 
-// label is String for metrics: one value for all vendor statuses.
+// label is String, with one value for all vendor statuses (vendorStatuses).
 func (s Status) label() string {
 	if i, ok := statuses[s]; ok {
 		return i.name
 	}
-	return "other"
+	return otherStatus
 }
 
 // Class returns how the sender of a submit_sm should react to the status.
