@@ -371,9 +371,17 @@ func (b *Switchboard) rest(ctx context.Context) error {
 			if swept = len(late); err != nil {
 				return err
 			}
+			ended := map[int64]bool{}
 			for i := range late {
-				if err := b.giveUp(ctx, w, &late[i]); err != nil {
+				if ended[late[i].ID] {
+					continue
+				}
+				ids, err := b.giveUp(ctx, w, &late[i])
+				if err != nil {
 					return err
+				}
+				for _, id := range ids {
+					ended[id] = true
 				}
 			}
 			return nil

@@ -79,16 +79,59 @@ func TestLongMessages(t *testing.T) {
 	if n := one[int](w, `SELECT parts FROM inbound_messages WHERE body LIKE 'one%'`); n != 3 {
 		t.Errorf("%d parts", n)
 	}
-	// A message that is not completed in time goes to no company and is counted.
+}
+
+// gaveUp lets ten minutes pass.
+func (w *world) gaveUp() {
+	w.Helper()
 	w.exec(`UPDATE inbound SET received_at = received_at - interval '11 minutes'`)
 	w.board.swept = time.Time{}
 	w.look()
-	if got := w.outcomes()[1]; got != "incomplete" {
-		t.Errorf("a part whose other never came is %s", got)
+}
+
+// TestPartNeverCame: after ten minutes the company gets what there is of a long message, with the gaps marked. A late part
+// follows. What may be another company's goes to none.
+func TestPartNeverCame(t *testing.T) {
+	w := newWorld(t, Options{})
+	w.route("8080", "", "", 1)
+	w.route("9090", "", "", 1)
+	w.route("9090", "ORDER", "", 2)
+	a := func(number, total int, text string) handsets.Inbound {
+		return part(from("25779000001", "8080", text), 7, number, total)
 	}
-	w.takes(part(from(b, "8080", "late"), 7, 2, 2))
-	if n := one[int](w, `SELECT count(*) FROM inbound_messages`); n != 2 {
-		t.Errorf("%d messages", n)
+	b := func(number, total int, text string) handsets.Inbound {
+		return part(from("25779000002", "9090", text), 7, number, total)
+	}
+	last := ""
+	is := func(when string, want ...string) {
+		t.Helper()
+		if got := all[string](w, `SELECT company_id || ' ' || coalesce(body, '-') FROM inbound_messages ORDER BY id`); !slices.Equal(got, want) {
+			t.Errorf("%s: messages %q, want %q", when, got, want)
+		}
+		if n := len(w.received()); n != len(want) {
+			t.Errorf("%s: %d events", when, n)
+		}
+		last = strings.Join(w.outcomes(), " ")
+	}
+	w.takes(a(4, 5, "four "), a(1, 5, "one "), a(2, 5, "two "), b(1, 2, "Order 7 "))
+	is("parts are missing")
+	w.gaveUp()
+	is("after ten minutes", "1 one two […]four […]", "2 Order 7 […]")
+	if last != "incomplete incomplete incomplete incomplete" {
+		t.Errorf("outcomes %s", last)
+	}
+	w.takes(a(3, 5, "three "), b(2, 2, "bread"))
+	is("late ones", "1 one two […]four […]", "2 Order 7 […]", "1 […]three […]", "2 […]bread")
+	w.gaveUp()
+	w.takes(a(5, 5, "five"))
+	is("another late one", "1 one two […]four […]", "2 Order 7 […]", "1 […]three […]", "2 […]bread", "1 […]five")
+	w.takes(part(from("25779000003", "9090", "of whom?"), 8, 2, 2), part(from("25779000003", "8080", "STOP"), 8, 2, 2))
+	w.gaveUp()
+	is("without the first", "1 one two […]four […]", "2 Order 7 […]", "1 […]three […]", "2 […]bread", "1 […]five", "1 […]STOP")
+	w.takes(part(from("25779000004", "8080", "old "), 9, 1, 2), part(from("25779000004", "8080", "new "), 9, 1, 2), part(from("25779000004", "8080", "one"), 9, 2, 2))
+	is("another message under its reference", "1 one two […]four […]", "2 Order 7 […]", "1 […]three […]", "2 […]bread", "1 […]five", "1 […]STOP", "1 old […]", "1 new one")
+	if got := w.optOuts(); len(got) != 0 {
+		t.Errorf("opted out: %v", got)
 	}
 }
 
@@ -100,13 +143,11 @@ func TestStopInHalfAMessage(t *testing.T) {
 	if got := w.optOuts(); len(got) != 0 {
 		t.Fatalf("listed at once: %v", got)
 	}
-	w.exec(`UPDATE inbound SET received_at = received_at - interval '11 minutes'`)
-	w.board.swept = time.Time{}
-	w.look()
+	w.gaveUp()
 	if got := w.optOuts(); !slices.Equal(got, []string{"1 +25779000001 "}) {
 		t.Errorf("listed: %v", got)
 	}
-	if got := w.received(); len(got) != 0 {
+	if got := w.received(); len(got) != 2 {
 		t.Errorf("events %v", got)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/oklog/ulid/v2"
 
@@ -21,7 +22,7 @@ func (b *Switchboard) take(ctx context.Context, w *work, m handsets.Inbound) (do
 	if !m.Fits() {
 		return true, w.mark(ctx, handsets.TooLong, 0, m.ID)
 	}
-	whole, given := []handsets.Inbound{m}, []int64(nil)
+	whole, given := []handsets.Inbound{m}, []handsets.Inbound(nil)
 	repeats := handsets.Original
 	if m.Part == nil {
 		if b.opts.Repeats > 0 {
@@ -43,15 +44,24 @@ func (b *Switchboard) take(ctx context.Context, w *work, m handsets.Inbound) (do
 	case repeats == handsets.Repeated:
 		return true, b.repeated(ctx, w, &m)
 	case len(given) > 0:
-		if err := w.mark(ctx, handsets.Incomplete, 0, given...); err != nil {
+		if err := b.deliver(ctx, w, given); err != nil {
 			return false, err
 		}
 	}
-	if whole == nil {
-		return true, w.store.Mark(ctx, handsets.Waiting, 0, m.ID)
+	if whole != nil {
+		return true, b.deliver(ctx, w, whole)
 	}
-	return true, b.deliver(ctx, w, whole)
+	switch company, err := w.store.Begun(ctx, &m, lateWithin); {
+	case err != nil:
+		return false, err
+	case company != 0: // the other parts were given up
+		return true, b.deliver(ctx, w, []handsets.Inbound{m})
+	}
+	return true, w.store.Mark(ctx, handsets.Waiting, 0, m.ID)
 }
+
+// lateWithin is how long a part is taken for one of a message that was delivered without it: handsets reuse references.
+const lateWithin = time.Hour
 
 // repeated drops a message that the carrier repeats. A STOP counts even so: it may be the second one, after a START.
 func (b *Switchboard) repeated(ctx context.Context, w *work, m *handsets.Inbound) error {
@@ -71,7 +81,7 @@ func (w *work) mark(ctx context.Context, outcome handsets.Outcome, message int64
 	return w.store.Mark(ctx, outcome, message, ids...)
 }
 
-// deliver gives a whole message, in parts, to its company.
+// deliver gives a message, in parts, to its company: whole, or what there is of it.
 func (b *Switchboard) deliver(ctx context.Context, w *work, parts []handsets.Inbound) error {
 	ids := make([]int64, len(parts))
 	last := &parts[0]
@@ -81,7 +91,14 @@ func (b *Switchboard) deliver(ctx context.Context, w *work, parts []handsets.Inb
 		}
 	}
 	text := handsets.Text(parts)
-	c, err := b.read(ctx, w, &parts[0], text)
+	routed, unrouted, read := handsets.Routed, handsets.Unrouted, b.read
+	if handsets.Partial(parts) {
+		routed, unrouted = handsets.Incomplete, handsets.Incomplete
+		if parts[0].Part.Number > 1 {
+			read = b.readRest
+		}
+	}
+	c, err := read(ctx, w, &parts[0], text)
 	if err != nil {
 		return err
 	}
@@ -89,7 +106,7 @@ func (b *Switchboard) deliver(ctx context.Context, w *work, parts []handsets.Inb
 		if c.change != "" {
 			w.changes[changeUnclear]++
 		}
-		return w.mark(ctx, handsets.Unrouted, 0, ids...)
+		return w.mark(ctx, unrouted, 0, ids...)
 	}
 	data := webhooks.ReceivedData{To: last.Destination, Message: text}
 	if _, national := sms.FromCarrier(last.Source); national && c.change != "" {
@@ -99,7 +116,7 @@ func (b *Switchboard) deliver(ctx context.Context, w *work, parts []handsets.Inb
 	if m.ID, err = w.store.Insert(ctx, m); err != nil {
 		return err
 	}
-	if err := w.mark(ctx, handsets.Routed, m.ID, ids...); err != nil {
+	if err := w.mark(ctx, routed, m.ID, ids...); err != nil {
 		return err
 	}
 	data.InboundID, data.From, data.ReceivedAt = m.ID, m.From, webhooks.Time{Time: m.At}
@@ -119,16 +136,18 @@ func fromOf(m *handsets.Inbound) string {
 	return m.Source
 }
 
-// giveUp ends a part whose message was not completed. No company gets it, but if it begins with STOP it opts out.
-func (b *Switchboard) giveUp(ctx context.Context, w *work, m *handsets.Inbound) error {
-	if err := w.mark(ctx, handsets.Incomplete, 0, m.ID); err != nil || m.Part.Number != 1 {
-		return err
+// giveUp delivers what has arrived of an overdue part's message, and returns the ids of its parts.
+func (b *Switchboard) giveUp(ctx context.Context, w *work, m *handsets.Inbound) (ids []int64, err error) {
+	parts, err := w.store.Parts(ctx, m, b.opts.Assembly)
+	if err != nil {
+		return nil, err
 	}
-	c, err := b.read(ctx, w, m, m.Body)
-	if err != nil || c.change == "" {
-		return err
+	parts = slices.DeleteFunc(parts, func(p handsets.Inbound) bool { return p.Outcome != handsets.Waiting })
+	handsets.SortParts(parts)
+	for i := range parts {
+		ids = append(ids, parts[i].ID)
 	}
-	return b.obey(ctx, w, m, c)
+	return ids, b.deliver(ctx, w, parts)
 }
 
 // command is a message's company and its stop or start word.
@@ -204,6 +223,35 @@ func (b *Switchboard) read(ctx context.Context, w *work, m *handsets.Inbound, te
 		if handsets.Address(s.Name) == address {
 			c.sender = s.Name
 		}
+	}
+	return c, nil
+}
+
+// readRest finds the company of a message without its first part, which may have chosen the company: the one that has
+// got other parts, or the only one with routes from the address. It has no command.
+func (b *Switchboard) readRest(ctx context.Context, w *work, m *handsets.Inbound, _ *string) (command, error) {
+	gap, rest := handsets.Gap, *m
+	rest.Body = &gap
+	c, err := b.read(ctx, w, &rest, &gap)
+	if err != nil {
+		return c, err
+	}
+	known, err := w.store.Begun(ctx, m, lateWithin)
+	if err != nil {
+		return c, err
+	}
+	routes, err := w.store.RoutesFrom(ctx, m.Destination)
+	switch other := slices.IndexFunc(routes, func(r handsets.Route) bool { return r.CompanyID != c.company }); {
+	case err != nil:
+		return c, err
+	case known == 0 && other >= 0:
+		return command{}, nil
+	case known == 0 || known == c.company:
+		return c, nil
+	}
+	c = command{company: known}
+	if i := slices.IndexFunc(routes, func(r handsets.Route) bool { return r.CompanyID == known }); i >= 0 {
+		c.account = routes[i].Account
 	}
 	return c, nil
 }

@@ -47,7 +47,7 @@ const (
 	Routed     Outcome = "routed"     // it became a company's message, or a part of one
 	Unrouted   Outcome = "unrouted"   // no route or sender leads to a company
 	Waiting    Outcome = "waiting"    // a part whose message is incomplete
-	Incomplete Outcome = "incomplete" // a part whose message was not completed in time
+	Incomplete Outcome = "incomplete" // a part whose message was not completed in time; its company, if known, has it with gaps
 	Duplicate  Outcome = "duplicate"  // the carrier had delivered it before
 	TooLong    Outcome = "too_long"   // it, or its message, exceeds the limits
 )
@@ -137,13 +137,27 @@ func (s *Store) Waits(ctx context.Context) (since time.Time, err error) {
 	return since, nil
 }
 
-// Parts returns the earlier parts of m's message that were received at most window before or after m, and are waiting
-// or routed; of very many the latest.
+// Parts returns the earlier parts of m's message that were received at most window before or after m, in any outcome but
+// a duplicate's; of very many the latest.
 func (s *Store) Parts(ctx context.Context, m *Inbound, window time.Duration) ([]Inbound, error) {
 	return s.inbounds(ctx, `source = $1 AND received_at BETWEEN $2::timestamptz - $3::interval AND $2::timestamptz + $3::interval AND carrier = $4
-			AND destination = $5 AND part_reference = $6 AND part_total = $7 AND outcome IN ('waiting', 'routed', 'unrouted')
+			AND destination = $5 AND part_reference = $6 AND part_total = $7 AND outcome IN ('waiting', 'routed', 'unrouted', 'incomplete')
 		ORDER BY id DESC LIMIT $8`,
 		m.Source, m.At, window, m.Carrier, m.Destination, m.Part.Reference, int16(m.Part.Total), 2*MaxParts)
+}
+
+// Begun returns the company that has got other parts of m's message, received at most window before or after m, although
+// m was missing; 0: none.
+func (s *Store) Begun(ctx context.Context, m *Inbound, window time.Duration) (company int64, err error) {
+	err = s.pool.QueryRow(ctx, `SELECT coalesce(CASE WHEN NOT bool_or(i.part_number = $8) THEN max(t.company_id) END, 0)
+		FROM inbound i JOIN inbound_messages t ON t.id = i.message_id
+		WHERE i.source = $1 AND i.received_at BETWEEN $2::timestamptz - $3::interval AND $2::timestamptz + $3::interval AND i.carrier = $4
+			AND i.destination = $5 AND i.part_reference = $6 AND i.part_total = $7 AND i.outcome = 'incomplete'`,
+		m.Source, m.At, window, m.Carrier, m.Destination, m.Part.Reference, int16(m.Part.Total), int16(m.Part.Number)).Scan(&company)
+	if err != nil {
+		return 0, fmt.Errorf("looking for the other parts of a message from a handset: %w", err)
+	}
+	return company, nil
 }
 
 // Overdue returns parts that have waited longer than window for the others, the oldest first, at most limit.

@@ -26,7 +26,7 @@ func (m *Inbound) Fits() bool {
 // Assembly is the result of a part and the earlier ones.
 type Assembly struct {
 	Whole []Inbound // all parts in order; nil: some are missing
-	Given []int64   // ids of the parts of an older message with the same reference, which will not be completed
+	Given []Inbound // parts, in order, of an older message with the same reference, which will not be completed
 }
 
 // Assemble joins a part with earlier ones (Store.Parts), if it does not repeat one of them. A part with an earlier one's
@@ -42,16 +42,14 @@ func Assemble(m Inbound, earlier []Inbound) (a Assembly, repeats Repetition) {
 		}
 	}
 	if slices.ContainsFunc(waiting, func(w Inbound) bool { return w.Part.Number == m.Part.Number }) {
-		for i := range waiting {
-			a.Given = append(a.Given, waiting[i].ID)
-		}
-		waiting = nil
+		a.Given, waiting = waiting, nil
+		SortParts(a.Given)
 	}
 	parts := append(waiting, m)
 	if len(parts) < m.Part.Total {
 		return a, Original
 	}
-	slices.SortFunc(parts, func(x, y Inbound) int { return x.Part.Number - y.Part.Number })
+	SortParts(parts)
 	for i := range parts {
 		if parts[i].Part.Number != i+1 {
 			return a, Original
@@ -61,11 +59,53 @@ func Assemble(m Inbound, earlier []Inbound) (a Assembly, repeats Repetition) {
 	return a, Original
 }
 
+// SortParts puts parts of a message in order.
+func SortParts(parts []Inbound) {
+	slices.SortFunc(parts, func(x, y Inbound) int { return x.Part.Number - y.Part.Number })
+}
+
+// Partial reports whether parts of a message, in order, are not all of it.
+func Partial(parts []Inbound) bool { return parts[0].Part != nil && len(parts) < parts[0].Part.Total }
+
 const esmUDHI = 0x40
 
-// Text returns the text of a message's parts; nil when none of them is text in a supported coding. Among others such a
-// part is U+FFFD. UCS-2 is decoded as a whole: handsets cut surrogate pairs in two.
+// Gap stands in a text for one or several successive parts that did not arrive.
+const Gap = "[…]"
+
+// Text returns the text of a message's parts, in order, with a Gap where some are missing; nil when none of them is text
+// in a supported coding. Among others such a part is U+FFFD.
 func Text(parts []Inbound) *string {
+	if !Partial(parts) {
+		return joined(parts)
+	}
+	var text string
+	read, next := false, 1
+	for from := 0; from < len(parts); {
+		to := from + 1
+		for to < len(parts) && parts[to].Part.Number == parts[to-1].Part.Number+1 {
+			to++
+		}
+		if parts[from].Part.Number > next {
+			text += Gap
+		}
+		if run := joined(parts[from:to]); run != nil {
+			text, read = text+*run, true
+		} else {
+			text += "\uFFFD"
+		}
+		next, from = parts[to-1].Part.Number+1, to
+	}
+	if !read {
+		return nil
+	}
+	if next <= parts[0].Part.Total {
+		text += Gap
+	}
+	return &text
+}
+
+// joined is Text for successive parts. UCS-2 is decoded as a whole: handsets cut surrogate pairs in two.
+func joined(parts []Inbound) *string {
 	var text string
 	if !slices.ContainsFunc(parts, func(p Inbound) bool { return !sms.IsUCS2(p.DataCoding) }) {
 		var whole []byte

@@ -47,12 +47,14 @@ func TestAssemble(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			a, repeats := handsets.Assemble(c.m, c.earlier)
-			var whole []int64
-			for _, p := range a.Whole {
-				whole = append(whole, p.ID)
+			idsOf := func(parts []handsets.Inbound) (ids []int64) {
+				for _, p := range parts {
+					ids = append(ids, p.ID)
+				}
+				return ids
 			}
-			if (repeats == handsets.Repeated) != c.repeated || !slices.Equal(whole, c.whole) || !slices.Equal(a.Given, c.given) {
-				t.Errorf("%+v, whole %v", a, whole)
+			if whole, given := idsOf(a.Whole), idsOf(a.Given); (repeats == handsets.Repeated) != c.repeated || !slices.Equal(whole, c.whole) || !slices.Equal(given, c.given) {
+				t.Errorf("%+v, whole %v, given up %v", a, whole, given)
 			}
 		})
 	}
