@@ -21,8 +21,8 @@ func CompactAddress(text string) string {
 }
 
 // FromCarrier returns the national number of an address in the forms in which carriers write it: 79123456, 079123456,
-// 25779123456, 257079123456, and these with 00, 000 or + before them. It ignores which ranges are open. +79123456 is
-// none: that is a foreign number.
+// +079123456, and 25779123456, 257079123456 with or without 0, 00, 000 or +. It ignores which ranges are open. +79123456 and
+// 0079123456 are none: those are foreign numbers.
 func FromCarrier(address string) (number Number, ok bool) {
 	digits, plus := strings.CutPrefix(CompactAddress(address), "+")
 	if digits == "" || strings.Trim(digits, "0123456789") != "" {
@@ -35,7 +35,7 @@ func FromCarrier(address string) (number Number, ok bool) {
 			return Number("+" + countryCode + national), true
 		}
 	}
-	if len(rest) == nationalDigits && !plus && zeros <= 1 {
+	if len(rest) == nationalDigits && (zeros == 1 || zeros == 0 && !plus) { // no country code begins with 0
 		return Number("+" + countryCode + rest), true
 	}
 	return "", false
