@@ -126,7 +126,7 @@ func TestHabitOfNoReceipts(t *testing.T) {
 	w := newWorld(t)
 	silent := w.carrier(carriersim.Options{Name: "silent", NoReceipts: true})
 	late := w.carrier(carriersim.Options{Name: "late", NoReceipts: true})
-	w.startWith(dispatcher.Options{Validity: time.Second},
+	w.startWith(dispatcher.Options{Validity: time.Hour},
 		named("silent", silent, func(c *dispatcher.Carrier) { c.Confirm = dispatcher.ConfirmBySubmit }),
 		named("late", late, func(c *dispatcher.Carrier) {
 			c.ReceiptTimeout, c.OnReceiptTimeout = 100*time.Millisecond, sms.Sent
@@ -137,6 +137,8 @@ func TestHabitOfNoReceipts(t *testing.T) {
 	sent := w.send(note{to: w.number("00"), carrier: "late"})
 	failed := w.send(note{to: w.number("00"), carrier: "later"})
 	w.await("sent", 10*time.Second, byAnswer...)
+	w.until("the carriers have all", func() bool { return w.count(`SELECT count(*) FROM outbox`) == 0 })
+	w.exec(`UPDATE messages SET created_at = created_at - interval '2 hours'`)
 	w.await("sent", 10*time.Second, sent...)
 	w.await("failed", 10*time.Second, failed...)
 	if _, reason := w.statusOf(failed[0]); reason != "no_receipt" {

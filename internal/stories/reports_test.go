@@ -197,11 +197,7 @@ func provesReports(t *testing.T, n int) {
 		}
 	}
 	w.gateway.start() // the purge runs soon after a start
-	w.eventually(5*time.Minute, "the messages are purged", func() bool {
-		var left int
-		err := w.pool.QueryRow(t.Context(), `SELECT count(*) FROM messages`).Scan(&left)
-		return err == nil && left == 0
-	})
+	w.dwindles("not purged", `SELECT count(*) FROM messages`, 5*time.Minute)
 	compare("after the purge", today.AddDate(0, 0, -45))
 }
 

@@ -119,7 +119,8 @@ func (p *program) answered(text string, r smpp.Result) bool {
 	return true
 }
 
-// adds checks that each answered message is recorded once under its id, charged, and reported once with the same id.
+// adds checks that each answered message is recorded once under its id, charged, and reported once with the same id; that
+// nothing came to a carrier that is not charged; and that each lost session of a link repeated at most its window.
 func (p *program) adds(duplicates int) {
 	w := p.from.w
 	w.t.Helper()
@@ -159,8 +160,30 @@ func (p *program) adds(duplicates int) {
 	if twice > duplicates {
 		w.t.Errorf("%d receipts came twice", twice)
 	}
+	charged, spent, arrived, again, repeatable := map[string]bool{}, int64(0), 0, 0, 0
+	for _, r := range records {
+		charged[r.Body], spent = true, spent+r.Segments
+	}
+	for _, carrier := range w.carriers {
+		repeatable += window * int(max(carrier.Stats().Binds, 1)-1)
+		for _, m := range carrier.Messages() {
+			if !strings.HasPrefix(m.Text, p.word) {
+				continue
+			}
+			if arrived, again = arrived+1, again+m.Duplicates; !charged[m.Text] {
+				w.t.Errorf("a carrier got %q, which is not charged", m.Text)
+			}
+		}
+	}
+	if got := p.from.credits(); got != p.from.granted-spent {
+		w.t.Errorf("the company has %d credits, want %d", got, p.from.granted-spent)
+	}
+	if again > repeatable {
+		w.t.Errorf("%d messages arrived twice, at most %d may", again, repeatable)
+	}
 	w.audited()
-	w.t.Logf("%d acknowledged, %d without an answer, %d receipts twice, refused %v", len(p.accepted), p.doubtful, twice, p.refused)
+	w.t.Logf("%d acknowledged, %d without an answer, %d receipts twice, refused %v; %d arrived, %d charged, %d arrived twice of at most %d",
+		len(p.accepted), p.doubtful, twice, p.refused, arrived, spent, again, repeatable)
 }
 
 // The gateway is killed while a customer's program submits 500 messages a second. No acknowledged message is lost or charged

@@ -82,13 +82,29 @@ func NewKannel(t testing.TB, group string) *Kannel {
 		t.Fatal(err)
 	}
 	k.sendsms = fmt.Sprintf("http://127.0.0.1:%d/cgi-bin/sendsms", ports[2])
-	k.run(bearerbox, dir, ports[1])
-	k.run(filepath.Join(filepath.Dir(bearerbox), "smsbox"), dir, ports[2])
+	k.run(bearerbox, dir, func() error {
+		conn, err := net.Dial("tcp", fmt.Sprint("127.0.0.1:", ports[1]))
+		if err == nil {
+			_ = conn.Close()
+		}
+		return err
+	})
+	k.run(filepath.Join(filepath.Dir(bearerbox), "smsbox"), dir, func() error { // it listens before it serves
+		answer, err := http.Get(k.sendsms)
+		if err != nil {
+			return err
+		}
+		_ = answer.Body.Close()
+		if answer.StatusCode != http.StatusForbidden { // the question has no password
+			return fmt.Errorf("it answers %s", answer.Status)
+		}
+		return nil
+	})
 	return k
 }
 
-// run starts a program and waits until it listens.
-func (k *Kannel) run(name, dir string, port int) {
+// run starts a program and waits until it is ready.
+func (k *Kannel) run(name, dir string, ready func() error) {
 	k.Helper()
 	cmd := exec.CommandContext(k.Context(), name, filepath.Join(dir, "kannel.conf"))
 	cmd.Dir = dir
@@ -96,14 +112,13 @@ func (k *Kannel) run(name, dir string, port int) {
 		k.Fatal(err)
 	}
 	k.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
-	for end := time.Now().Add(30 * time.Second); ; time.Sleep(10 * time.Millisecond) {
-		conn, err := net.Dial("tcp", fmt.Sprint("127.0.0.1:", port))
+	for end := time.Now().Add(2 * time.Minute); ; time.Sleep(10 * time.Millisecond) {
+		err := ready()
 		if err == nil {
-			_ = conn.Close()
 			return
 		}
 		if time.Now().After(end) {
-			k.Fatalf("%s does not listen: %v", name, err)
+			k.Fatalf("%s is not ready: %v", name, err)
 		}
 	}
 }
