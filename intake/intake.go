@@ -96,6 +96,9 @@ func (in *Intake) accept(ctx context.Context, p *accounts.Principal, key *Key,
 	if channel := channelOf(ctx); channel != messages.API {
 		for _, m := range r.messages {
 			m.Channel = channel
+			if err := asPart(ctx, m); err != nil {
+				return Answer{}, in.refused(err)
+			}
 		}
 	}
 	counted, err := in.limit(ctx, p.Company, r)

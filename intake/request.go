@@ -186,6 +186,29 @@ func channelOf(ctx context.Context) messages.Channel {
 	return c
 }
 
+type partKey struct{}
+
+// WithPart returns a context for a request whose text is one part of a long message, which its sender has cut.
+func WithPart(ctx context.Context, p sms.Part) context.Context {
+	return context.WithValue(ctx, partKey{}, p)
+}
+
+// asPart makes a message the part that the request's context has, if any. Its text must fit one segment.
+func asPart(ctx context.Context, m *messages.Message) error {
+	part, ok := ctx.Value(partKey{}).(sms.Part)
+	if !ok {
+		return nil
+	}
+	if m.Encoding == sms.UCS2 {
+		part.Coding = sms.CodingUCS2
+	}
+	if len(part.Coding.Octets(m.Body)) > part.Coding.Most(part.Wide) {
+		return RefuseTooLong
+	}
+	m.Origin = &messages.Origin{Urgent: m.Batch == nil, Form: messages.Form{Part: &part}}
+	return nil
+}
+
 // WithClient returns a context for a client's request, where ctx ends when the client disconnects. It does not end then.
 // It has the request's id, for the log lines of its messages.
 func WithClient(ctx context.Context, id string) context.Context {

@@ -128,6 +128,9 @@ func (d *door) send(w http.ResponseWriter, r *http.Request, form parameters) (st
 	if mistake == "" {
 		path, body = m.request()
 		ctx = intake.WithChannel(intake.WithCallback(ctx, m.callback), messages.Kannel)
+		if m.part != nil {
+			ctx = intake.WithPart(ctx, *m.part)
+		}
 	}
 	headers := http.Header{}
 	if id := r.Header["X-Request-Id"]; id != nil {

@@ -104,7 +104,10 @@ func TestAnswers(t *testing.T) {
 		{"smsbox.c", login + "&from=I&to=79123456&text=x&deferred=soon", 400, "Deferred field misformed, rejected"},
 		{"smsbox.c", login + "&from=I&to=79123456&text=x&account=" + strings.Repeat("a", 65), 400, "Account field misformed or too long, rejected"},
 
-		{"ours", login + "&from=I&to=79123456&text=x&udh=%05%00%03", 400, "udh is not supported, rejected"},
+		{"ours", login + "&from=I&to=79123456&text=x&udh=%05%00%03", 400, "udh is not supported but for the parts of a long text, rejected"},
+		{"ours", login + "&from=I&to=79123456&text=x&udh=%06%05%04%0B%84%0B%84", 400, "udh is not supported but for the parts of a long text, rejected"}, // ports
+		{"1.4.5", login + "&from=I&to=79123456&text=x&coding=0&udh=%05%00%03%CC%02%01", 202, "0: Accepted for delivery"},
+		{"1.4.5", login + "&from=I&to=79123456&text=x&coding=0&udh=%06%08%04%01%CC%02%02", 202, "0: Accepted for delivery"},
 		{"ours", login + "&from=I&to=79123456&text=x&udh=", 202, "0: Accepted for delivery"},
 		{"ours", login + "&from=I&to=79123456&text=x&mwi=0", 400, "mwi is not supported, rejected"},
 		{"ours", login + "&from=I&to=79123456&text=x&pid=127", 400, "pid is not supported, rejected"},

@@ -24,6 +24,7 @@ type message struct {
 	sendAt, expireAt    time.Time // zero: not given
 	deferred            bool
 	callback            webhooks.Callback
+	part                *sms.Part // the sender has cut a long text itself
 }
 
 const (
@@ -75,8 +76,15 @@ func (p parameters) sender(m *message) string {
 
 // unsupported refuses what the gateway cannot send: other texts than messages for people, and classes of a single
 // message.
-func (p parameters) unsupported(*message) string {
-	for _, name := range []string{"udh", "mwi", "meta-data"} {
+func (p parameters) unsupported(m *message) string {
+	if udh := p["udh"]; udh != "" {
+		ref, total, number, ok := sms.Concatenation([]byte(udh + "x")) // with a text behind it
+		if !ok || len(udh) != 6 && len(udh) != 7 {                     // it has other elements
+			return "udh is not supported but for the parts of a long text, rejected"
+		}
+		m.part = &sms.Part{Reference: uint16(ref), Total: uint8(total), Number: uint8(number), Wide: len(udh) == 7}
+	}
+	for _, name := range []string{"mwi", "meta-data"} {
 		if text := p[name]; text != "" && text != "-1" {
 			return name + " is not supported, rejected"
 		}

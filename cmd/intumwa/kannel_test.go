@@ -62,7 +62,7 @@ carriers: [{name: leo, prefixes: ["79", "61"], links: [{name: leo-1, address: %q
 `, freeAddress(t), testenv.Database(t), redisURL(rdb), prefix, smsc)
 	s := newShell(t, config)
 	s.admin("correct horse", "user_id email", "user", "create", "--email", "a@example.com", "--name", "A", "--password-stdin")
-	company := number(s.admin("", "company_id credits", "company", "create", "--owner", "a@example.com", "--name", "A", "--approved", "--verified", "--credits", "9")["company_id"])
+	company := number(s.admin("", "company_id credits", "company", "create", "--owner", "a@example.com", "--name", "A", "--approved", "--verified", "--credits", "12")["company_id"])
 	s.admin("", "sender_id name approved", "sender", "create", "--company", company, "--name", "INFO", "--approved")
 	key, secret, _ := strings.Cut(fmt.Sprint(s.admin("", "token_id token", "token", "create", "--user", "a@example.com", "--name", "t")["token"]), "|")
 	if err := os.WriteFile(s.config, []byte("kannel: {listen: \""+door+"\"}\n"+config), 0o600); err != nil {
@@ -99,7 +99,10 @@ carriers: [{name: leo, prefixes: ["79", "61"], links: [{name: leo-1, address: %q
 		{send("79123403+61234500", "/4/%p?%d", "&account=both"), 202, "0: Accepted for delivery"},
 		{send("79123400", "/5?d=%d&P=%P&i=%i&F=%F&A=%A&I=%I", "&text=2"), 202, "0: Accepted for delivery"},
 		{send("79123400", "/6?%d", "&deferred=60"), 202, "3: Queued for later delivery"},
-		{send("79123400", "/7?%k", ""), 400, "DLR-URL field misformed, rejected: it contains the escape %k, which is not supported."},
+		{send("79123400", "/7?%d%k&o=%o", "&account=INV-7"), 202, "0: Accepted for delivery"},
+		{send("79123400", "/8?%d", "&coding=0&udh=%05%00%03%CC%02%01"), 202, "0: Accepted for delivery"},
+		{send("79123400", "/8?%d", "&coding=0&udh=%05%00%03%CC%02%02"), 202, "0: Accepted for delivery"},
+		{login + "&from=INFO&to=79123400&udh=%05%00%03%CC%02%01&text=" + strings.Repeat("x", 154), 400, "The message is too long."},
 		{login + "&from=INFO&text=x&to=29123400", 403, "Not routable. Do not try again."},
 		{login + "&from=INFO&text=x&to=22123400", 400, "The phone number must be a valid Burundi (+257) number."},
 		{login + "&from=NONE&text=x&to=79123400", 400, "Sender not found."},
@@ -114,6 +117,7 @@ carriers: [{name: leo, prefixes: ["79", "61"], links: [{name: leo-1, address: %q
 	}
 	for prefix, want := range map[string][]string{
 		"/1?": {"1", "8"}, "/2?": {"2", "8"}, "/3?": {"16"}, "/4/%2B25779123403?": {"1", "8"}, "/4/%2B25761234500?": {"1", "8"},
+		"/7?": {"1&o=INV-7", "8&o=INV-7"}, "/8?": {"1", "1", "8", "8"},
 	} {
 		eventually(t, "the reports "+prefix, func() bool { return slices.Equal(heard.of(prefix), want) })
 	}
@@ -126,9 +130,10 @@ carriers: [{name: leo, prefixes: ["79", "61"], links: [{name: leo-1, address: %q
 	})
 	s.holds(`SELECT count(*) FROM messages WHERE client_reference = 'both' AND batch_id IS NOT NULL`, 2)
 	s.holds(`SELECT count(*) FROM messages WHERE channel IS DISTINCT FROM 3`, 0)
+	s.holds(`SELECT count(*) FROM messages WHERE part IS NOT NULL AND segments = 1`, 2)
 	s.holds(`SELECT count(*) FROM scheduled`, 1)
-	s.holds(`SELECT count(*) FROM webhook_callbacks`, 1) // of the scheduled one
-	s.holds(`SELECT 9 - credits::int FROM balances`, 7)  // one for each that was accepted
+	s.holds(`SELECT count(*) FROM webhook_callbacks`, 1)  // of the scheduled one
+	s.holds(`SELECT 12 - credits::int FROM balances`, 10) // one for each that was accepted
 	var id int64
 	if err := s.pool().QueryRow(t.Context(), `SELECT id FROM messages WHERE phone_number = '+25779123401'`).Scan(&id); err != nil {
 		t.Fatal(err)
