@@ -111,8 +111,12 @@ func (c *core) origin() string {
 }
 
 // hosted reports whether an error is a server's refusal to tell its origin. Then no later statement asks.
-func (c *core) hosted(err error) bool {
-	if c.waiters.hosted.Load() || !slices.Contains([]string{"42501", "42883", "0A000"}, postgres.SQLState(err)) {
+func (c *core) hosted(ctx context.Context, err error) bool {
+	if c.waiters.hosted.Load() || !postgres.Withheld(err) {
+		return false
+	}
+	var home, line string // the error may be about something else that the statement needs
+	if !postgres.Withheld(c.lookups.QueryRow(ctx, `SELECT `+c.origin()).Scan(&home, &line)) {
 		return false
 	}
 	c.waiters.hosted.Store(true)
@@ -131,7 +135,7 @@ func (w *Webhooks) reader(ctx context.Context, company sms.CompanyID) (r reader,
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
 		return reader{}, nil
-	case err != nil && w.hosted(err):
+	case err != nil && w.hosted(ctx, err):
 		return w.reader(ctx, company)
 	case err != nil:
 		return r, fmt.Errorf("looking for events of company %d: %w", company, err)
@@ -185,7 +189,7 @@ func (w *Webhooks) step(ctx context.Context, company sms.CompanyID, after Place,
 		}
 		return nil
 	})
-	if err != nil && w.hosted(err) {
+	if err != nil && w.hosted(ctx, err) {
 		return w.step(ctx, company, after, limit, r)
 	}
 	return page, next, alone, err

@@ -31,6 +31,7 @@ type Primary struct {
 	timeline int64  // the highest seen
 	first    string // host:port to try first; "": the URL's order
 	pools    []*pgxpool.Pool
+	renewed  time.Time // when a read-only session last closed the idle ones
 	lines    map[*line]int64 // by timeline of the server; 0: not judged yet
 }
 
@@ -77,7 +78,7 @@ const stateQuery = `SELECT (SELECT system_identifier FROM pg_control_system()), 
 func stateOf(ctx context.Context, conn *pgconn.PgConn) (s state, err error) {
 	results, err := conn.Exec(ctx, stateQuery).ReadAll()
 	if err != nil {
-		if SQLState(err) == "" {
+		if !Withheld(err) {
 			return s, fmt.Errorf("reading whether the server is the primary: %w", err)
 		}
 		results, err = conn.Exec(ctx, `SELECT '', current_setting('transaction_read_only') = 'on', ''`).ReadAll()
@@ -133,6 +134,23 @@ func (p *Primary) cutLocked(timeline int64) {
 	}
 }
 
+// renewEvery is the least time between two renewals: a server may stay read-only.
+const renewEvery = time.Second
+
+// renew closes the sessions of all pools after one was read-only: the others may be so too, and stay so when the server
+// is writable again.
+func (p *Primary) renew() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if time.Since(p.renewed) < renewEvery {
+		return
+	}
+	p.renewed = time.Now()
+	for _, pool := range p.pools {
+		go pool.Reset() // the caller has one of its connections
+	}
+}
+
 // lineOf returns a connection's line; nil for one that was not dialled here.
 func lineOf(conn *pgconn.PgConn) *line {
 	if conn == nil {
@@ -146,7 +164,8 @@ func lineOf(conn *pgconn.PgConn) *line {
 	return l
 }
 
-// guard refuses connections to an old primary and, with several hosts, to a read-only one.
+// guard refuses connections to an old primary and, with several hosts, to a read-only one. It closes a session whose
+// error says that it is of no further use.
 func (p *Primary) guard(config *pgx.ConnConfig) {
 	validate, several := config.ValidateConnect, len(hostsOf(config)) > 1
 	config.ValidateConnect = func(ctx context.Context, conn *pgconn.PgConn) error {
@@ -163,6 +182,13 @@ func (p *Primary) guard(config *pgx.ConnConfig) {
 			return errNotPrimary
 		}
 		return p.judge(s, conn)
+	}
+	keeps := config.OnPgError
+	config.OnPgError = func(conn *pgconn.PgConn, err *pgconn.PgError) bool {
+		if err.Code == readOnly {
+			p.renew()
+		}
+		return !spent(err.Code) && (keeps == nil || keeps(conn, err))
 	}
 	dial := config.DialFunc
 	config.DialFunc = func(ctx context.Context, network, address string) (net.Conn, error) {

@@ -35,6 +35,9 @@ func Probe(ctx context.Context, pool *pgxpool.Pool) error {
 		})
 		return tx.SendBatch(ctx, &batch).Close()
 	})
+	if errors.Is(err, errReadOnly) {
+		pool.Reset() // the next session may be writable
+	}
 	if err != nil {
 		return fmt.Errorf("trying a commit: %w", err)
 	}
