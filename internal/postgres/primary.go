@@ -31,7 +31,7 @@ type Primary struct {
 	timeline int64  // the highest seen
 	first    string // host:port to try first; "": the URL's order
 	pools    []*pgxpool.Pool
-	renewed  time.Time // when a read-only session last closed the idle ones
+	renewed  time.Time       // when a read-only session last closed the idle ones
 	lines    map[*line]int64 // by timeline of the server; 0: not judged yet
 }
 

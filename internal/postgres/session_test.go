@@ -59,7 +59,10 @@ func TestReadOnlySessions(t *testing.T) {
 	} {
 		primary := postgres.NewPrimary(nil)
 		before := opened(t, server.URL(), primary) // its sessions are older than the setting
-		write := func(pool *pgxpool.Pool) error { _, err := pool.Exec(t.Context(), `INSERT INTO things VALUES (1)`); return err }
+		write := func(pool *pgxpool.Pool) error {
+			_, err := pool.Exec(t.Context(), `INSERT INTO things VALUES (1)`)
+			return err
+		}
 		fill(before, `SELECT 1`)
 		c.begin()
 		during, probing := opened(t, server.URL(), primary), opened(t, server.URL(), primary)
