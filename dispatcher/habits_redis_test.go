@@ -38,6 +38,43 @@ var redisFaults = map[string]func(*redisWorld) (end func()){
 	},
 }
 
+// TestRedisRefuses: a Redis that refuses commands, in each way and again and again, delays no message, and is used again
+// within five seconds once it is well.
+func TestRedisRefuses(t *testing.T) {
+	t.Parallel()
+	w := newRedisWorld(t)
+	mno := w.carrier(carriersim.Options{})
+	w.start(mno.mno(func(c *dispatcher.Carrier) { c.Links[0].TPS = 1000 }))
+	all := w.post(1)
+	w.await("sent", 20*time.Second, all...)
+	for _, c := range []struct {
+		reply      string
+		begin, end [][]any
+	}{
+		{"READONLY", [][]any{{"REPLICAOF", "127.0.0.1", "1"}}, [][]any{{"REPLICAOF", "NO", "ONE"}}},
+		{"NOREPLICAS", [][]any{{"CONFIG", "SET", "min-replicas-to-write", "1"}}, [][]any{{"CONFIG", "SET", "min-replicas-to-write", "0"}}},
+		{"MASTERDOWN", [][]any{{"CONFIG", "SET", "replica-serve-stale-data", "no"}, {"REPLICAOF", "127.0.0.1", "1"}},
+			[][]any{{"REPLICAOF", "NO", "ONE"}, {"CONFIG", "SET", "replica-serve-stale-data", "yes"}}},
+		{"READONLY again", [][]any{{"REPLICAOF", "127.0.0.1", "1"}}, [][]any{{"REPLICAOF", "NO", "ONE"}}},
+		{"NOREPLICAS again", [][]any{{"CONFIG", "SET", "min-replicas-to-write", "1"}}, [][]any{{"CONFIG", "SET", "min-replicas-to-write", "0"}}},
+	} {
+		for _, command := range c.begin {
+			w.do(command...)
+		}
+		faults := w.metric("intumwa_queue_faults_total")
+		more := w.post(2)
+		w.await("sent", 10*time.Second, more...)
+		w.until(c.reply+" is noticed", func() bool { return w.metric("intumwa_queue_faults_total") > faults })
+		for _, command := range c.end {
+			w.do(command...)
+		}
+		w.eventually(5*time.Second, func() bool { return w.metric("intumwa_queue_usable") == 2 }, func() string { return c.reply + ": it is used again" })
+		all = append(all, more...)
+	}
+	w.await("sent", 20*time.Second, all...)
+	w.clean(mno)
+}
+
 // TestRedisFails: with any fault of Redis, accepted messages, single or in a batch,
 // reach their carrier once. When Redis works again it is used again.
 func TestRedisFails(t *testing.T) {

@@ -168,7 +168,7 @@ func (h *queueHealth) failed(key laneKey, err error) {
 	if s.fault = fault; s.lost {
 		return
 	}
-	if s.pause = min(2*s.pause, pauseMost); s.pause == 0 || now.Sub(s.since) > relapseAfter {
+	if s.pause = min(2*s.pause, pauseMost); s.pause == 0 || now.Sub(s.since) > relapseAfter || fault == queue.Unwritable || fault == queue.Loading { // Empty notices when these are over
 		s.pause = pauseFirst
 	}
 	s.lost, s.since, s.until, s.idle = true, now, now.Add(s.pause), time.Time{}

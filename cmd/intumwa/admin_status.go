@@ -53,6 +53,7 @@ const (
 	pageStandby  = "docs/runbooks/standby-missing.md"
 	pageClock    = "docs/runbooks/clock.md"
 	pageArchive  = "docs/runbooks/archive.md"
+	pageCare     = "docs/runbooks/database-care.md"
 	pageSchema   = "docs/upgrade.md"
 	pageRedis    = "docs/runbooks/redis-down.md"
 	pageGateway  = "docs/runbooks/gateway-down.md"
@@ -131,6 +132,7 @@ func (s *adminStatus) database(ctx context.Context, o *operator) {
 	s.add("standby", found, pageStandby, err)
 	found, err = archiveOf(ctx, o)
 	s.add("archive", found, pageArchive, err)
+	s.care(ctx, o)
 	err = postgres.ReadClock(ctx, o.pool)
 	ahead := postgres.Ahead()
 	if err == nil && ahead.Abs() > clockTolerance {
@@ -143,6 +145,22 @@ func (s *adminStatus) database(ctx context.Context, o *operator) {
 	}
 	s.add("schema", "this binary's", "", nil)
 	s.gateway(ctx, o)
+}
+
+// care checks what stops PostgreSQL one day.
+func (s *adminStatus) care(ctx context.Context, o *operator) {
+	health, err := postgres.ReadHealth(ctx, o.pool)
+	if err != nil {
+		s.add("xid age", "", pageCare, err)
+		return
+	}
+	for _, c := range health.Checks() {
+		var bad error
+		if c.Bad {
+			bad = errors.New(c.Found)
+		}
+		s.add(c.Check, c.Found, pageCare, bad)
+	}
 }
 
 // diskFull is the SQLSTATE of a full disk.

@@ -73,14 +73,29 @@ func TestStatus(t *testing.T) {
 	alive()
 	healthy := shows(nil)
 	for check, want := range map[string]string{"postgresql": ", the primary", "commit": "ends", "standby": "none", "archive": "archive_mode is off: a restore loses", "clock": "", "schema": "",
-		"redis": "Redis answers", "dispatchers": "1 alive", "links": "2 of 2 bound", "waiting": "nothing"} {
+		"redis": "Redis answers", "dispatchers": "1 alive", "links": "2 of 2 bound", "waiting": "nothing", "xid age": " transactions",
+		"oldest transaction": "", "inactive replication slots": "none", "autovacuum off": "nowhere", "collation mismatches": "none"} {
 		if got, there := healthy[check]; !there || !strings.Contains(got.Found, want) {
 			t.Errorf("%s: %+v, want %q", check, got, want)
 		}
 	}
-	if len(healthy) != 10 {
+	if len(healthy) != 15 {
 		t.Errorf("%d checks: %v", len(healthy), healthy)
 	}
+
+	exec(`SELECT pg_create_physical_replication_slot('forgotten', true)`)
+	exec(`ALTER TABLE inbound SET (autovacuum_enabled = off)`)
+	exec(`UPDATE pg_database SET datcollversion = '0.1' WHERE datname = current_database()`)
+	care := shows(map[string]string{"inactive replication slots": pageCare, "autovacuum off": pageCare, "collation mismatches": pageCare})
+	if got := care["autovacuum off"].Found + care["inactive replication slots"].Found + care["collation mismatches"].Found; !strings.HasPrefix(got, "inboundforgotten, ") || !strings.Contains(got, "built with 0.1") {
+		t.Error(got)
+	}
+	if _, stdout, _ := s.run("", "config", "check", "--connect"); !strings.Contains(stdout, "collation mismatches: ") {
+		t.Errorf("config check says nothing of the collation:\n%s", stdout)
+	}
+	exec(`SELECT pg_drop_replication_slot('forgotten')`)
+	exec(`ALTER TABLE inbound RESET (autovacuum_enabled)`)
+	exec(`UPDATE pg_database SET datcollversion = NULL WHERE datname = current_database()`)
 
 	exec(`WITH u AS (INSERT INTO users (email, name, password_hash) VALUES ('a@example.com', 'A', 'x') RETURNING id), c AS (INSERT INTO companies (owner_id, name) SELECT id, 'C' FROM u RETURNING id),
 		s AS (INSERT INTO senders (company_id, name) SELECT id, 'ISOKO' FROM c RETURNING id, company_id)

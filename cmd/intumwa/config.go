@@ -178,6 +178,13 @@ func tryDatabase(ctx context.Context, c *configs.Config) (string, error) {
 	if ahead := postgres.Ahead(); ahead.Abs() > clockTolerance {
 		found += fmt.Sprintf("; this machine's clock is %v ahead of its: one of the two is wrong", ahead.Round(time.Second))
 	}
+	mismatches, err := postgres.Collations(ctx, pool)
+	if err != nil {
+		return "", err
+	}
+	if len(mismatches) > 0 {
+		found += "; collation mismatches: " + strings.Join(mismatches, "; ") + " (docs/runbooks/database-care.md)"
+	}
 	why, err := postgres.Unsafe(ctx, pool)
 	switch {
 	case err != nil:

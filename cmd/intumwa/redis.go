@@ -7,7 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -42,7 +44,7 @@ func openRedis(c *configs.Redis, links int) (short, waiting redis.UniversalClien
 // redisClient connects to a single server, Sentinel's master or a Cluster.
 func redisClient(c *configs.Redis, options *redis.Options) redis.UniversalClient {
 	if len(c.Addresses) == 0 || c.MasterName != "" {
-		return redis.NewClient(options)
+		return following(options)
 	}
 	return redis.NewClusterClient(&redis.ClusterOptions{Addrs: c.Addresses, Username: options.Username, Password: options.Password,
 		TLSConfig: options.TLSConfig, ContextTimeoutEnabled: options.ContextTimeoutEnabled, Protocol: options.Protocol,
@@ -81,10 +83,109 @@ func redisOptions(c *configs.Redis) (*redis.Options, error) {
 	return options, nil
 }
 
+// following is a client of one address. After a server has answered that it cannot be used now, it closes the connections:
+// the address may lead to another server since. go-redis does so for READONLY alone, and not in a pipeline. (A client of
+// a Cluster looks for the other nodes itself.)
+func following(options *redis.Options) *redis.Client {
+	l := &redisConns{open: map[*redisConn]struct{}{}, dial: options.Dialer}
+	own := *options
+	if l.dial == nil {
+		l.dial = redis.NewDialer(options)
+	}
+	own.Dialer = l.connect
+	client := redis.NewClient(&own)
+	client.AddHook(l)
+	return client
+}
+
+// redisConns are a client's connections.
+type redisConns struct {
+	dial func(ctx context.Context, network, address string) (net.Conn, error)
+
+	mu     sync.Mutex
+	open   map[*redisConn]struct{}
+	closed time.Time // when all were closed
+}
+
+// redisConn is one connection.
+type redisConn struct {
+	net.Conn
+	of *redisConns
+}
+
+// Close closes the connection and forgets it.
+func (l *redisConn) Close() error {
+	l.of.mu.Lock()
+	delete(l.of.open, l)
+	l.of.mu.Unlock()
+	return l.Conn.Close()
+}
+
+func (r *redisConns) connect(ctx context.Context, network, address string) (net.Conn, error) {
+	conn, err := r.dial(ctx, network, address)
+	if err != nil {
+		return nil, err
+	}
+	l := &redisConn{conn, r}
+	r.mu.Lock()
+	r.open[l] = struct{}{}
+	r.mu.Unlock()
+	if raw, plain := conn.(syscall.Conn); plain { // go-redis looks at idle connections, but not at those with TLS
+		return struct {
+			*redisConn
+			syscall.Conn
+		}{l, raw}, nil
+	}
+	return l, nil
+}
+
+// heed closes all connections, at most once a second, after an error of a server that cannot be used now.
+func (r *redisConns) heed(err error) {
+	if err == nil || errors.Is(err, redis.Nil) {
+		return
+	}
+	if fault := queue.FaultOf(err); fault != queue.Unwritable && fault != queue.Loading {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if time.Since(r.closed) < time.Second {
+		return
+	}
+	r.closed = time.Now()
+	for l := range r.open {
+		delete(r.open, l)
+		_ = l.Conn.Close() // its user gets an error
+	}
+}
+
+// DialHook implements redis.Hook.
+func (r *redisConns) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+// ProcessHook implements redis.Hook.
+func (r *redisConns) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		err := next(ctx, cmd)
+		r.heed(err)
+		return err
+	}
+}
+
+// ProcessPipelineHook implements redis.Hook.
+func (r *redisConns) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		err := next(ctx, cmds)
+		if err != nil {
+			for _, cmd := range cmds {
+				r.heed(cmd.Err())
+			}
+		}
+		return err
+	}
+}
+
 // sentinels dials the master that a Sentinel names. The failover client of go-redis keeps a Sentinel that no longer
 // answers, and makes no connection until it is back (TestSilentSentinel).
-//
-// A deposed master becomes a replica and refuses writes; go-redis then closes the connection.
 type sentinels struct {
 	config *configs.Redis
 	secure *tls.Config  // nil: no TLS

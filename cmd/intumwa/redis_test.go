@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -101,6 +103,123 @@ func TestSilentSentinel(t *testing.T) {
 		}
 		cancel()
 		sentinel.Thaw()
+	}
+}
+
+// TestRedisMoves: the address of Redis leads to another server from now on, and the former one stays and refuses
+// commands. The queue works again within five seconds, by calls alone, by pipelines, and with waits.
+func TestRedisMoves(t *testing.T) {
+	t.Parallel()
+	for reply, commands := range map[string][][]any{
+		"READONLY":    {{"REPLICAOF", "127.0.0.1", "1"}},
+		"MASTERDOWN":  {{"CONFIG", "SET", "replica-serve-stale-data", "no"}, {"REPLICAOF", "127.0.0.1", "1"}},
+		"NOREPLICAS":  {{"CONFIG", "SET", "min-replicas-to-write", "1"}},
+		"LOADING":     {},
+		"CLUSTERDOWN": {},
+	} {
+		t.Run(reply, func(t *testing.T) {
+			t.Parallel()
+			former, next := clientOf(t, optionsOf(t, testenv.NewRedisServer(t))), clientOf(t, optionsOf(t, testenv.NewRedisServer(t)))
+			address := newMoving(t, former.Options().Addr)
+			url := *former.Options()
+			_, waiting, err := openRedis(&configs.Redis{URL: configs.Secret("redis://default:" + url.Password + "@" + address.Addr().String())}, 1)
+			if err != nil {
+				t.Fatal(err)
+			}
+			short, _, err := openRedis(&configs.Redis{URL: configs.Secret("redis://default:" + url.Password + "@" + address.Addr().String())}, 1)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _, _ = short.Close(), waiting.Close() })
+			q := queue.New(short, queue.Options{Prefix: "test", Waiting: waiting})
+			use := func() error {
+				_, err := q.Take(t.Context(), "leo", queue.Single, 5, 300*time.Millisecond)
+				return errors.Join(err, q.Push(t.Context(), item()), q.Probe(t.Context()), q.Empty(t.Context(), "leo", queue.Single))
+			}
+			if err := use(); err != nil {
+				t.Fatal(err)
+			}
+			for _, command := range commands {
+				if err := former.Do(t.Context(), command...).Err(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if len(commands) == 0 {
+				address.refuse.Store(new("-" + reply + " not now\r\n"))
+			}
+			if err := use(); err == nil || !strings.Contains(err.Error(), reply) {
+				t.Fatalf("the former server: %v", err)
+			}
+			if len(commands) == 0 {
+				address.refuse.Store(nil)
+			}
+			moved := time.Now()
+			address.to.Store(new(next.Options().Addr))
+			for err := use(); err != nil; err = use() {
+				if time.Since(moved) > 5*time.Second {
+					t.Fatalf("after %v: %v", time.Since(moved), err)
+				}
+				time.Sleep(100 * time.Millisecond)
+			}
+		})
+	}
+}
+
+// moving is the address of a server, and later of another one. Its connections stay at their first server.
+type moving struct {
+	net.Listener
+	to     atomic.Pointer[string]
+	refuse atomic.Pointer[string] // what connections that exist by then answer from then on to each write
+}
+
+func newMoving(t *testing.T, to string) *moving {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := &moving{Listener: l}
+	m.to.Store(&to)
+	t.Cleanup(func() { _ = l.Close() })
+	go func() {
+		for {
+			from, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go m.relay(from, *m.to.Load())
+		}
+	}()
+	return m
+}
+
+// relay copies both ways. Once the address has refused on this connection it always does.
+func (m *moving) relay(from net.Conn, address string) {
+	defer from.Close()
+	to, err := net.Dial("tcp", address)
+	if err != nil {
+		return
+	}
+	defer to.Close()
+	go func() { _, _ = io.Copy(from, to); _ = from.Close() }()
+	buffer := make([]byte, 1<<16)
+	refuses := ""
+	for {
+		n, err := from.Read(buffer)
+		if err != nil {
+			return
+		}
+		if text := m.refuse.Load(); text != nil {
+			refuses = *text
+		}
+		if refuses != "" { // one answer for each command of a pipeline
+			_, err = io.WriteString(from, strings.Repeat(refuses, max(1, strings.Count("\n"+string(buffer[:n]), "\n*"))))
+		} else {
+			_, err = to.Write(buffer[:n])
+		}
+		if err != nil {
+			return
+		}
 	}
 }
 

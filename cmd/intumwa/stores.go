@@ -46,6 +46,8 @@ type stores struct {
 
 	database, redis, settings, safe, clock, archived, archiveAge prometheus.Gauge
 
+	xidAge, oldest, slots, unvacuumed, collations prometheus.Gauge
+
 	archiveFailures atomic.Int64
 }
 
@@ -63,6 +65,12 @@ func newStores(pool *pgxpool.Pool, q *queue.Queue, log *slog.Logger, reg prometh
 			"0 while PostgreSQL does not archive its WAL, fails to, or is late, although database.require_archive is set; else 1."),
 		archiveAge: gauge("intumwa_database_archive_age_seconds", "Age of the last archived WAL file; before the first, since PostgreSQL started. 0: archive_mode is off."),
 	}
+	s.xidAge = gauge("intumwa_database_xid_age", "Age of the oldest transaction or multixact id that is not frozen; PostgreSQL stops at 2 billion.")
+	s.oldest = gauge("intumwa_database_oldest_transaction_seconds", "Age of the oldest transaction of the server, also a prepared one.")
+	s.slots = gauge("intumwa_database_inactive_slots", "Replication slots that nobody uses: they keep WAL.")
+	s.unvacuumed = gauge("intumwa_database_autovacuum_off", "Number of settings and tables that switch autovacuum off.")
+	s.collations = gauge("intumwa_database_collation_mismatches", "Collations of indexes whose version has changed.")
+	reg.MustRegister(s.xidAge, s.oldest, s.slots, s.unvacuumed, s.collations)
 	// Up until the first round: a start is not an outage.
 	s.database.Set(1)
 	s.redis.Set(1)
@@ -90,6 +98,7 @@ func (s *stores) Run(ctx context.Context) error {
 			if round%settingsEvery == 0 {
 				s.checkStandby(ctx)
 				s.checkArchive(ctx)
+				s.checkHealth(ctx)
 			}
 		})
 		_ = s.probe(ctx, s.redis, storesPatience, s.queue.Probe) // the gauge has the result
@@ -209,6 +218,21 @@ func (s *stores) checkArchive(ctx context.Context) {
 	} else {
 		s.archived.Set(0)
 	}
+}
+
+// checkHealth keeps the gauges if PostgreSQL does not answer.
+func (s *stores) checkHealth(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, storesPatience)
+	defer cancel()
+	health, err := postgres.ReadHealth(ctx, s.pool)
+	if err != nil {
+		return
+	}
+	s.xidAge.Set(float64(health.XIDAge))
+	s.oldest.Set(health.Oldest.Seconds())
+	s.slots.Set(float64(len(health.Slots)))
+	s.unvacuumed.Set(float64(len(health.Unvacuumed)))
+	s.collations.Set(float64(len(health.Collations)))
 }
 
 func (s *stores) probe(ctx context.Context, up prometheus.Gauge, patience time.Duration, ping func(context.Context) error) error {

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"testing/fstest"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"intumwa/internal/postgres"
@@ -49,6 +50,18 @@ func TestMigrateAndCurrent(t *testing.T) {
 	}
 	if err := postgres.Current(ctx, pool); err != nil {
 		t.Errorf("Current after = %v", err)
+	}
+}
+
+// TestIndexesOfTexts: no index follows the cluster's collation, which an upgrade of the operating system may change: it then
+// misses rows, and a unique one takes a row twice.
+func TestIndexesOfTexts(t *testing.T) {
+	rows, _ := testenv.Pool(t).Query(t.Context(), `SELECT DISTINCT i.indexrelid::regclass || ' (' || a.attname || ')' FROM pg_index i
+		JOIN pg_class c ON c.oid = i.indrelid AND c.relnamespace = 'public'::regnamespace
+		JOIN pg_attribute a ON a.attrelid = i.indexrelid AND a.attcollation NOT IN (0, '"C"'::regcollation) ORDER BY 1`)
+	found, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil || len(found) > 0 {
+		t.Errorf("give these columns COLLATE \"C\": %s, %v", strings.Join(found, ", "), err)
 	}
 }
 

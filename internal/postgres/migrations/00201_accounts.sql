@@ -1,6 +1,6 @@
 CREATE TABLE users (
     id            bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-    email         text        NOT NULL UNIQUE CHECK (email = lower(email)),
+    email         text COLLATE "C"        NOT NULL UNIQUE CHECK (email = lower(email)),
     name          text        NOT NULL,
     password_hash text        NOT NULL,
     administrator boolean     NOT NULL DEFAULT false,
@@ -94,7 +94,7 @@ ALTER TABLE company_facts ALTER document SET STORAGE EXTERNAL; -- its formats ar
 CREATE TABLE senders (
     id         bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     company_id bigint      NOT NULL REFERENCES companies,
-    name       text        NOT NULL CHECK (name ~ '^[A-Za-z0-9]{1,11}$'),
+    name       text COLLATE "C"        NOT NULL CHECK (name ~ '^[A-Za-z0-9]{1,11}$'),
     country    text        NOT NULL DEFAULT 'BI' CHECK (country ~ '^[A-Z]{2}$'),
     approved   boolean     NOT NULL DEFAULT false,
     purpose    text        NOT NULL DEFAULT '' CHECK (char_length(purpose) <= 500), -- '': registered by a command
@@ -112,7 +112,7 @@ CREATE TRIGGER senders_notice AFTER INSERT OR UPDATE OR DELETE ON senders
 CREATE TABLE test_number_codes (
     id           bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     user_id      bigint      NOT NULL REFERENCES users,
-    phone_number text        NOT NULL,
+    phone_number text COLLATE "C"        NOT NULL,
     secret       bytea       NOT NULL, -- the code follows from it and accounts.otp_key
     tries        integer     NOT NULL DEFAULT 0,
     created_at   timestamptz NOT NULL DEFAULT now(),
@@ -142,9 +142,9 @@ CREATE INDEX sessions_user_id ON sessions (user_id);
 -- Mailed links. A visitor with the token can read the mailbox. An invitation has the company and the role.
 CREATE TABLE mail_links (
     id         bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-    purpose    text        NOT NULL CHECK (purpose IN ('sign-up', 'password', 'invitation', 'none')),
+    purpose    text COLLATE "C"        NOT NULL CHECK (purpose IN ('sign-up', 'password', 'invitation', 'none')),
     token_hash bytea       NOT NULL UNIQUE CHECK (octet_length(token_hash) = 32),
-    email      text        NOT NULL CHECK (email = lower(email)),
+    email      text COLLATE "C"        NOT NULL CHECK (email = lower(email)),
     name       text        NOT NULL DEFAULT '',
     language   text        NOT NULL CHECK (language IN ('fr', 'en', 'rn')),
     expires_at timestamptz NOT NULL,
@@ -159,7 +159,7 @@ CREATE INDEX mail_links_company_id ON mail_links (company_id) WHERE company_id I
 -- sending. Letters about an account have company 0 and the user as their subject.
 CREATE TABLE letters (
     id         bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-    kind       text        NOT NULL CHECK (kind IN ('approval', 'verification', 'sender', 'registration', 'balance', 'webhook',
+    kind       text COLLATE "C"        NOT NULL CHECK (kind IN ('approval', 'verification', 'sender', 'registration', 'balance', 'webhook',
         'endpoint', 'tries', 'password', 'two-step', 'key', 'reset')),
     company_id bigint      NOT NULL,
     subject    bigint      NOT NULL DEFAULT 0, -- senders.id, sender_carriers.id; 0: the company itself; negative: nobody

@@ -39,7 +39,7 @@ CREATE TABLE messages (
     sent_at          timestamptz,
     failed_at        timestamptz,
     failure_reason   text,
-    client_reference text,        -- the customer's own name
+    client_reference text COLLATE "C",        -- the customer's own name
     send_at          timestamptz, -- not before, by the customer or quiet hours. NULL: at once
     expire_at        timestamptz  -- given up then. NULL: as configured
 ) WITH (fillfactor = 45);
@@ -57,13 +57,13 @@ CREATE TABLE outbox (
     expires_at timestamptz NOT NULL,
     pushed_at  timestamptz DEFAULT now(), -- when it was put on the queue; NULL: it is not on it
     lane       smallint    NOT NULL, -- 0 single, 1 batch
-    carrier    text        NOT NULL,
+    carrier    text COLLATE "C"        NOT NULL,
     -- A claim changes the next columns. WAL gets what is between the first and the last that changed.
     attempts   integer     NOT NULL DEFAULT 0,
     claimed_by bigint,                    -- dispatchers.id; NULL: not claimed
     epoch      integer     NOT NULL DEFAULT 0,     -- counts the claims, from a random number in a row that returned: a result under an earlier claim changes nothing
     begun      boolean     NOT NULL DEFAULT false, -- the current claimant may have submitted it
-    home       text,                               -- the first carrier, if this is the second one
+    home       text COLLATE "C",                               -- the first carrier, if this is the second one
     since      timestamptz -- when its time came, if later than its acceptance: it has waited since then
 ) WITH (fillfactor = 45, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 20000,
         autovacuum_vacuum_cost_delay = 0, autovacuum_analyze_scale_factor = 0, autovacuum_analyze_threshold = 100000);
@@ -78,7 +78,7 @@ CREATE INDEX outbox_held ON outbox (company_id, message_id) WHERE due_at = '9999
 
 -- Messages of the outbox per lane, as last counted by the walk.
 CREATE TABLE backlogs (
-    carrier   text     NOT NULL,
+    carrier   text COLLATE "C"     NOT NULL,
     lane      smallint NOT NULL,
     messages  bigint   NOT NULL,
     oldest_at timestamptz, -- when the oldest message was accepted
@@ -90,7 +90,7 @@ CREATE TABLE backlogs (
 CREATE TABLE scheduled (
     message_id bigint      PRIMARY KEY,
     company_id bigint      NOT NULL,
-    carrier    text        NOT NULL,
+    carrier    text COLLATE "C"        NOT NULL,
     lane       smallint    NOT NULL,
     due_at     timestamptz NOT NULL,
     expires_at timestamptz NOT NULL
@@ -120,15 +120,15 @@ CREATE TABLE sent_on (
 -- approved. Once both are, the messages become due and the row is deleted.
 CREATE TABLE holds (
     company_id bigint NOT NULL,
-    sender     text   NOT NULL, -- senders.name
+    sender     text COLLATE "C"   NOT NULL, -- senders.name
     PRIMARY KEY (company_id, sender)
 );
 
 -- The last concatenation reference per (sender, number). A handset joins segments by it: two long messages within a
 -- short time must differ.
 CREATE TABLE concat_refs (
-    sender       text        NOT NULL,
-    phone_number text        NOT NULL,
+    sender       text COLLATE "C"        NOT NULL,
+    phone_number text COLLATE "C"        NOT NULL,
     last         smallint    NOT NULL,
     used_at      timestamptz NOT NULL DEFAULT now(), -- created_at of its message
     PRIMARY KEY (sender, phone_number)
@@ -151,7 +151,7 @@ CREATE INDEX sandbox_created ON sandbox (created_at);
 
 -- Positions of the sweeps over messages.
 CREATE TABLE sweeps (
-    name  text   PRIMARY KEY,
+    name  text COLLATE "C"   PRIMARY KEY,
     up_to bigint NOT NULL -- messages.id
 );
 
@@ -229,7 +229,7 @@ $$;
 
 -- Messages that a purge skipped because they, or their batch, were not final. A later purge deletes them.
 CREATE TABLE unpurged (
-    kind       text   NOT NULL CHECK (kind IN ('messages', 'bodies', 'numbers', 'company bodies')),
+    kind       text COLLATE "C"   NOT NULL CHECK (kind IN ('messages', 'bodies', 'numbers', 'company bodies')),
     message_id bigint NOT NULL,
     PRIMARY KEY (kind, message_id)
 );

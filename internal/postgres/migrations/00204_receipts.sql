@@ -5,9 +5,9 @@ CREATE TABLE segments (
     segment      smallint    NOT NULL, -- from 1
     total        smallint    NOT NULL,
     handset      integer,              -- last eight digits of the message's number, to match receipts without messages
-    carrier      text        NOT NULL,
+    carrier      text COLLATE "C"        NOT NULL,
     link         text        NOT NULL,
-    key          text        NOT NULL, -- carrier id as it is matched: lower case, no leading zeros; ? and the reference: not answered; ! and the reference: accepted without an id
+    key          text COLLATE "C"        NOT NULL, -- carrier id as it is matched: lower case, no leading zeros; ? and the reference: not answered; ! and the reference: accepted without an id
     carrier_id   text,                 -- as the carrier wrote it, if that differs
     submitted_at timestamptz NOT NULL, -- with an empty link: when it was recorded that a carrier may have it
     state        smallint,             -- the first final state: 1 sent, 2 failed
@@ -27,12 +27,12 @@ CREATE TABLE receipts (
     id          bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     received_at timestamptz NOT NULL DEFAULT now(),
     handset     integer,              -- last eight digits of number; NULL: it has fewer
-    carrier     text        NOT NULL,
+    carrier     text COLLATE "C"        NOT NULL,
     link        text        NOT NULL,
-    key         text        NOT NULL, -- as in segments
-    carrier_id  text        NOT NULL,
-    number      text        NOT NULL, -- of the handset, as the carrier wrote it
-    state       text        NOT NULL,
+    key         text COLLATE "C"        NOT NULL, -- as in segments
+    carrier_id  text COLLATE "C"        NOT NULL,
+    number      text COLLATE "C"        NOT NULL, -- of the handset, as the carrier wrote it
+    state       text COLLATE "C"        NOT NULL,
     status      smallint,             -- meaning of state: 1 sent, 2 failed, NULL not final
     error       text        NOT NULL,
     message_id  bigint,

@@ -4,8 +4,8 @@ CREATE TABLE inbound (
     received_at    timestamptz NOT NULL DEFAULT now(),
     carrier        text        NOT NULL,
     link           text        NOT NULL,
-    source         text        NOT NULL,
-    destination    text        NOT NULL,
+    source         text COLLATE "C"        NOT NULL,
+    destination    text COLLATE "C"        NOT NULL,
     data_coding    smallint    NOT NULL,
     esm_class      smallint    NOT NULL,
     body           text,                 -- NULL: no text in a supported coding
@@ -28,9 +28,9 @@ CREATE INDEX inbound_age ON inbound (received_at);
 -- The companies of messages to an address. The first word of a message may choose one of several.
 CREATE TABLE inbound_routes (
     id         bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-    address    text        NOT NULL CHECK (address <> ''), -- as handsets.Address writes it
-    keyword    text        NOT NULL DEFAULT '',            -- as handsets.Word writes it; '': any text
-    carrier    text        NOT NULL DEFAULT '',            -- '': any
+    address    text COLLATE "C"        NOT NULL CHECK (address <> ''), -- as handsets.Address writes it
+    keyword    text COLLATE "C"        NOT NULL DEFAULT '',            -- as handsets.Word writes it; '': any text
+    carrier    text COLLATE "C"        NOT NULL DEFAULT '',            -- '': any
     company_id bigint      NOT NULL,
     sender     text        NOT NULL DEFAULT '',            -- the sender that STOP refers to; '': the company's senders
     created_at timestamptz NOT NULL DEFAULT now(),
@@ -44,8 +44,8 @@ CREATE TABLE inbound_messages (
     company_id  bigint      NOT NULL,
     received_at timestamptz NOT NULL, -- of the last part
     carrier     text        NOT NULL,
-    source      text        NOT NULL, -- E.164 if it is a number of the country
-    destination text        NOT NULL,
+    source      text COLLATE "C"        NOT NULL, -- E.164 if it is a number of the country
+    destination text COLLATE "C"        NOT NULL,
     body        text,                 -- NULL: no text in a supported coding
     parts       smallint    NOT NULL
 );
@@ -59,8 +59,8 @@ CREATE INDEX inbound_messages_destination ON inbound_messages (destination) WHER
 CREATE TABLE opt_outs (
     company_id   bigint      NOT NULL,
     id           bigint      GENERATED ALWAYS AS IDENTITY,
-    phone_number text        NOT NULL, -- E.164
-    sender       text        NOT NULL DEFAULT '', -- '': all senders of the company
+    phone_number text COLLATE "C"        NOT NULL, -- E.164
+    sender       text COLLATE "C"        NOT NULL DEFAULT '', -- '': all senders of the company
     source       text        NOT NULL CHECK (source IN ('handset', 'api')),
     created_at   timestamptz NOT NULL DEFAULT now(),
     PRIMARY KEY (company_id, id),

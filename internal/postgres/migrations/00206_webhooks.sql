@@ -35,7 +35,7 @@ CREATE TABLE webhook_deliveries (
     given_up_at      timestamptz,
     tries            smallint    NOT NULL DEFAULT 0, -- attempts of this round; a re-send by hand begins a new round
     delivered        boolean     NOT NULL DEFAULT true,
-    phone_number     text        NOT NULL,
+    phone_number     text COLLATE "C"        NOT NULL,
     labels           text,                 -- further members of data, byte for byte: client_reference and cost_center of the message
     data             text,                 -- member data of the body, byte for byte, of events from 2 on
     callback         text,                 -- of a callback: the report, a space and the URL. NULL: the endpoint gets the event

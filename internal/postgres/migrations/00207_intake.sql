@@ -2,7 +2,7 @@
 -- charge twice.
 CREATE TABLE idempotency_keys (
     user_id    bigint      NOT NULL,
-    key        text        NOT NULL,
+    key        text COLLATE "C"        NOT NULL,
     request    bytea       NOT NULL, -- SHA-256 of the endpoint and the bytes of the body
     answer     bytea,                -- body of the first answer
     created_at timestamptz NOT NULL DEFAULT now(),

@@ -11,13 +11,13 @@ CREATE TABLE dispatchers (
 -- Exclusive jobs, one dispatcher each: 'recovery', 'housekeeping', and 'link ' with the link's name. A lease ends with its owner's row.
 -- The owner's id is its epoch: a process that was removed gets a new id, and its old one changes nothing.
 CREATE TABLE leases (
-    name   text   PRIMARY KEY,
+    name   text COLLATE "C"   PRIMARY KEY,
     holder bigint NOT NULL REFERENCES dispatchers ON DELETE CASCADE
 );
 
 -- One row per configured link: its state, for operators and for the next owner.
 CREATE TABLE links (
-    name       text        PRIMARY KEY,
+    name       text COLLATE "C"        PRIMARY KEY,
     carrier    text        NOT NULL,
     paused     boolean     NOT NULL DEFAULT false,
     state      text        NOT NULL DEFAULT 'down',

@@ -2,7 +2,7 @@
 -- secret_hash is an HMAC-SHA256 of both: at most 8 characters need a key.
 ALTER TABLE api_tokens
     DROP CONSTRAINT api_tokens_scopes_check,
-    ADD COLUMN system_id text UNIQUE CHECK (length(system_id) BETWEEN 1 AND 15), -- NULL: a key of the HTTP API
+    ADD COLUMN system_id text COLLATE "C" UNIQUE CHECK (length(system_id) BETWEEN 1 AND 15), -- NULL: a key of the HTTP API
     ADD COLUMN sessions  smallint CHECK (sessions BETWEEN 1 AND 100),            -- binds at a time
     ADD COLUMN "window"  smallint CHECK ("window" BETWEEN 1 AND 100),            -- unanswered submit_sm of a bind
     ADD COLUMN tps       integer  CHECK (tps BETWEEN 1 AND 10000),               -- segments a second, all binds together
@@ -55,7 +55,7 @@ CREATE TABLE smpp_deliveries (
     taken_by     text,                 -- the process that delivers it; NULL: none
     tries        smallint    NOT NULL DEFAULT 0,
     created_at   timestamptz NOT NULL DEFAULT now(),
-    phone_number text        NOT NULL, -- the handset: E.164 if it is national
+    phone_number text COLLATE "C"        NOT NULL, -- the handset: E.164 if it is national
     address      text        NOT NULL, -- the sender of the message; the address that an MO went to
     ulid         uuid,                 -- of the message; NULL: an MO
     message_id   bigint,               -- of the message; NULL: an MO

@@ -18,7 +18,7 @@ CREATE TABLE credit_prices (
 
 -- Price of a segment that a carrier accepts, in the same way.
 CREATE TABLE carrier_tariffs (
-    carrier    text   NOT NULL,
+    carrier    text COLLATE "C"   NOT NULL,
     valid_from date   NOT NULL,
     centimes   bigint CHECK (centimes >= 0),
     PRIMARY KEY (carrier, valid_from)

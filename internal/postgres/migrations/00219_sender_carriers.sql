@@ -4,7 +4,7 @@ CREATE TABLE sender_carriers (
     id         bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     sender_id  bigint      NOT NULL REFERENCES senders ON DELETE CASCADE,
     company_id bigint      NOT NULL, -- the sender's, for the notice
-    carrier    text        NOT NULL CHECK (char_length(carrier) BETWEEN 1 AND 63),
+    carrier    text COLLATE "C"        NOT NULL CHECK (char_length(carrier) BETWEEN 1 AND 63),
     state      text        NOT NULL CHECK (state IN ('requested', 'sent', 'approved', 'refused', 'not_needed')),
     works      boolean     NOT NULL GENERATED ALWAYS AS (state IN ('approved', 'not_needed')) STORED, -- messages may go there
     reason     text        NOT NULL DEFAULT '' CHECK (char_length(reason) <= 500), -- of the state, for the company

@@ -1,7 +1,7 @@
 -- Carriers that have closed, by an operator's act: the one record of it. Their numbers and what waits for them go to
 -- to_carrier, or to the carrier that it goes to if it is retired too.
 CREATE TABLE retired_carriers (
-    carrier    text        PRIMARY KEY,
+    carrier    text COLLATE "C"        PRIMARY KEY,
     to_carrier text        CHECK (to_carrier <> carrier), -- NULL: to none. New messages are refused; what waits fails and is refunded
     at         timestamptz NOT NULL DEFAULT now()
 );

@@ -23,7 +23,7 @@ CREATE TABLE events (
     at               timestamptz NOT NULL,
     -- Its place among the company's events. Negative: none yet; minus the microseconds since 1970 when it was recorded.
     position         bigint      NOT NULL,
-    phone_number     text        NOT NULL,
+    phone_number     text COLLATE "C"        NOT NULL,
     labels text,
     data             text,
     PRIMARY KEY (company_id, id)

@@ -8,7 +8,7 @@ CREATE TABLE verifications (
     ulid             uuid        NOT NULL UNIQUE,
     company_id       bigint      NOT NULL,
     user_id          bigint      NOT NULL,
-    phone_number     text        NOT NULL, -- E.164
+    phone_number     text COLLATE "C"        NOT NULL, -- E.164
     sender           text        NOT NULL,
     locale           text        NOT NULL CHECK (locale IN ('rn', 'fr', 'en', 'sw')),
     secret           bytea       NOT NULL, -- of the code
@@ -42,7 +42,7 @@ CREATE INDEX verifications_age ON verifications (created_at);
 CREATE TABLE verification_texts (
     id         bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     company_id bigint      NOT NULL,
-    locale     text        NOT NULL CHECK (locale IN ('rn', 'fr', 'en', 'sw')),
+    locale     text COLLATE "C" NOT NULL CHECK (locale IN ('rn', 'fr', 'en', 'sw')),
     text       text        NOT NULL CHECK (char_length(text) <= 160), -- that was asked for last
     used       text        CHECK (char_length(used) <= 160), -- that was approved last; NULL: ours is used
     approved   boolean     NOT NULL DEFAULT false, -- the text that was asked for last
@@ -55,8 +55,8 @@ CREATE TABLE verification_texts (
 -- Whether messages reached people, as customers report it and finished verifications show it, by day in Burundi.
 CREATE TABLE conversions (
     day        date   NOT NULL,
-    carrier    text   NOT NULL,
-    block      text   NOT NULL, -- 10,000 neighbouring numbers: the first digits of their E.164 form
+    carrier    text COLLATE "C"   NOT NULL,
+    block      text COLLATE "C"   NOT NULL, -- 10,000 neighbouring numbers: the first digits of their E.164 form
     company_id bigint NOT NULL,
     asked      bigint NOT NULL DEFAULT 0,
     converted  bigint NOT NULL DEFAULT 0,
