@@ -5,10 +5,12 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
+	"intumwa/internal/testenv"
 	"intumwa/smpp"
 	"intumwa/tools/carriersim"
 	"intumwa/tools/rig"
@@ -51,7 +53,11 @@ func TestPassingRefusals(t *testing.T) {
 	t.Cleanup(func() { _, _ = w.pool.Exec(t.Context(), `DROP FUNCTION refuses CASCADE`) })
 
 	var ids []string
-	for n, code := range passing {
+	codes := passing
+	if !testenv.Thorough() {
+		codes = []string{"25006", "54000", "57P01", "XX000"}
+	}
+	for n, code := range codes {
 		submits := w.lumitel.Stats().Submits
 		w.lumitel.Faults(func(f *carriersim.Faults) { f.HoldReceipts = true })
 		for range 3 {
@@ -107,8 +113,7 @@ func TestPassingRefusals(t *testing.T) {
 	}
 	w.drains()
 	st := w.lumitel.Stats()
-	acknowledged := len(passing) // STOPs
-	if n := scalar[int](w, `SELECT count(*) FROM messages`); st.Duplicates != 0 || int(st.Accepted) != n || n != len(ids)+acknowledged {
+	if n := scalar[int](w, `SELECT count(*) FROM messages`); st.Duplicates != 0 || int(st.Accepted) != n || n != len(ids) {
 		t.Errorf("the carrier has %d and %d twice, of %d messages; %d were accepted", st.Accepted, st.Duplicates, n, len(ids))
 	}
 }
@@ -124,7 +129,7 @@ func (c *company) asks(path string, body tree) answer {
 
 // kannels sends a message in Kannel's form.
 func (c *company) kannels(address, to string) (a answer) {
-	query := url.Values{"username": {"shop"}, "password": {c.token}, "from": {c.sender}, "to": {to}, "text": {"Hello " + word()}}
+	query := url.Values{"username": {strconv.FormatInt(c.tokenID, 10)}, "password": {c.token}, "from": {c.sender}, "to": {to}, "text": {"Hello " + word()}}
 	response, err := c.w.client.Get("http://" + address + "/cgi-bin/sendsms?" + query.Encode())
 	if err != nil {
 		return answer{err: err}
