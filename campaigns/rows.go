@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
 
@@ -17,7 +19,7 @@ import (
 
 const (
 	rowsAtOnce = 1000 // rows per statement
-	previewed  = 8    // messages of a preview: the first five, and the first three with accents
+	previewed  = 11   // messages of a preview: the first five, the first three with accents, the first three with an empty cell
 )
 
 // Row is a line of a campaign's file.
@@ -33,20 +35,35 @@ type Row struct {
 	Repeated  bool   // an earlier line has the same number
 }
 
+// Blanks returns the names of the template whose cells are empty, sorted.
+func (r *Row) Blanks() (names []string) {
+	for name, value := range r.Variables {
+		if value == nil || strings.TrimSpace(*value) == "" {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
 // Problems of rows.
 const (
 	Faults   = "faults" // invalid lines
 	OptedOut = "optedout"
 	Repeated = "repeated" // repeated numbers
+	Blank    = "blank"    // an empty cell, which leaves a gap in the text
 	Any      = "any"
 )
 
 // The rows of a campaign that will be sent.
 const sendable = `fault is null and not opted_out`
 
+// White space as in [Row.Blanks].
+const blank = `exists (select from jsonb_each_text(variables) where value ~ '^[\s\u0085\u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]*$')`
+
 // conditions are those of the rows with each problem.
 var conditions = map[string]string{Faults: `fault is not null`, OptedOut: `opted_out`, Repeated: `repeated and ` + sendable,
-	Any: `(fault is not null or opted_out or repeated)`}
+	Blank: blank + ` and ` + sendable, Any: `(fault is not null or opted_out or repeated or ` + blank + `)`}
 
 // Rows returns up to limit rows of a campaign with a problem, with N above after.
 func (c *Campaigns) Rows(ctx context.Context, made *Campaign, problem string, after, limit int) ([]Row, error) {
@@ -61,10 +78,12 @@ func rowsOf(ctx context.Context, db postgres.Querier, made *Campaign, condition 
 		where campaign = $1 and n > $2 and `+condition+` order by n limit $3`, made.key(), after, limit)
 }
 
-// Preview returns the rows of some messages: the first ones, and some with accents, in which a wrong encoding shows.
+// Preview returns the rows of some messages: the first ones, some with accents, in which a wrong encoding shows, and some
+// with an empty cell.
 func (c *Campaigns) Preview(ctx context.Context, made *Campaign) ([]Row, error) {
 	const of = `n in (select n from campaign_rows where campaign = $1 and ` + sendable
-	return rowsOf(ctx, c.Pool, made, `(`+of+` order by n limit 5) or `+of+` and octet_length(variables::text) > length(variables::text) order by n limit 3))`, 0, previewed)
+	return rowsOf(ctx, c.Pool, made, `(`+of+` order by n limit 5) or `+of+` and octet_length(variables::text) > length(variables::text) order by n limit 3)
+		or `+of+` and `+blank+` order by n limit 3))`, 0, previewed)
 }
 
 func (made *Campaign) keepRows(ctx context.Context, tx pgx.Tx, rows []Row) error {
@@ -190,14 +209,15 @@ type Sums struct {
 	Faults     int // invalid lines
 	OptedOut   int // recipients who have opted out of the sender ID
 	Repeated   int // repeated numbers
+	Blank      int // messages with an empty cell
 }
 
 // Sums returns the counts of a campaign's rows.
 func (c *Campaigns) Sums(ctx context.Context, made *Campaign) (s Sums, err error) {
 	err = c.Pool.QueryRow(ctx, `select count(*) filter (where `+sendable+`), coalesce(sum(segments) filter (where `+sendable+`), 0),
 			coalesce(max(segments) filter (where `+sendable+`), 0), count(*) filter (where ucs2 and `+sendable+`),
-			count(fault), count(*) filter (where opted_out), count(*) filter (where repeated and `+sendable+`)
-		from campaign_rows where campaign = $1`, made.key()).Scan(&s.Recipients, &s.Segments, &s.Longest, &s.Unicode, &s.Faults, &s.OptedOut, &s.Repeated)
+			count(fault), count(*) filter (where opted_out), count(*) filter (where repeated and `+sendable+`), count(*) filter (where `+conditions[Blank]+`)
+		from campaign_rows where campaign = $1`, made.key()).Scan(&s.Recipients, &s.Segments, &s.Longest, &s.Unicode, &s.Faults, &s.OptedOut, &s.Repeated, &s.Blank)
 	if err != nil {
 		return s, fmt.Errorf("counting the rows of a campaign: %w", err)
 	}

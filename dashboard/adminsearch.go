@@ -174,5 +174,9 @@ func (d *Dashboard) adminMessage(v *visit) error {
 	if err != nil && !errors.Is(err, accounts.ErrNotFound) { // the gateway's own have none
 		return err
 	}
-	return v.render("adminmessage", adminMessagePage{v.newTimeline(record, history, nil), company.Name})
+	why, err := v.failures(record)
+	if err != nil {
+		return err
+	}
+	return v.render("adminmessage", adminMessagePage{v.newTimeline(record, history, nil, why[0]), company.Name})
 }

@@ -26,13 +26,22 @@ func (o *outcomes) add(d *messages.Day) {
 // Total returns the sum.
 func (o outcomes) Total() int64 { return o.Sent + o.Failed + o.Pending }
 
-// rate returns the share of final messages that were sent, rounded down so that 100 means all; empty when none is
-// final.
+// rate returns the share of final messages that were sent; empty when none is final.
 func (o outcomes) rate(l *words.Language) string {
 	if decided := o.Sent + o.Failed; decided > 0 {
-		return l.T("charts.percent", l.Decimal(o.Sent*1000/decided))
+		return percent(l, messages.Share(o.Sent, decided))
 	}
 	return ""
+}
+
+// percent returns thousandths in percent.
+func percent(l *words.Language, thousandths int64) string {
+	return l.T("charts.percent", l.Decimal(thousandths))
+}
+
+// Percent is percent of a part of a whole.
+func (p *view) Percent(part, whole int64) string {
+	return percent(p.Language, messages.Share(part, whole))
 }
 
 // bar is a part of a stacked bar, in messages.

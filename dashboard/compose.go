@@ -42,19 +42,27 @@ type character struct {
 	Unseen              bool // invisible
 }
 
-// measureOf returns the size of a text as the company would send it.
-func measureOf(company *accounts.Company, text, from string, test bool, credits int64) textSize {
-	sent := intake.Preview(company, text)
-	m := textSize{Size: sms.Measure(sent), Test: test, Most: sms.MaxText, From: from, Parts: partsOf(sent), Changed: sent != text}
-	m.Unicode, m.After = m.Encoding == sms.UCS2, credits-int64(m.Segments)
-	for _, c := range sms.UnicodeCharacters(sent) {
+// charactersOf returns the characters of a text that are not in GSM-7.
+func charactersOf(text string) (list []character) {
+	for _, c := range sms.UnicodeCharacters(text) {
 		r := []rune(c)[0]
 		each := character{Text: c, Code: fmt.Sprintf("U+%04X", r),
 			Unseen: !unicode.IsGraphic(r) || unicode.IsSpace(r) || unicode.In(r, unicode.Mn, unicode.Me)}
 		if similar := sms.LookAlikes(c); similar != c {
 			each.Instead = similar
 		}
-		m.Foreign.add(each)
+		list = append(list, each)
+	}
+	return list
+}
+
+// measureOf returns the size of a text as the company would send it.
+func measureOf(company *accounts.Company, text, from string, test bool, credits int64) textSize {
+	sent := intake.Preview(company, text)
+	m := textSize{Size: sms.Measure(sent), Test: test, Most: sms.MaxText, From: from, Parts: partsOf(sent), Changed: sent != text}
+	m.Unicode, m.After = m.Encoding == sms.UCS2, credits-int64(m.Segments)
+	for _, c := range charactersOf(sent) {
+		m.Foreign.add(c)
 	}
 	similar := sms.LookAlikes(sent)
 	m.Similar = m.Unicode && similar != sent

@@ -3,6 +3,7 @@ package dashboard
 import (
 	"errors"
 	"strconv"
+	"strings"
 
 	"intumwa/campaigns"
 	"intumwa/intake"
@@ -15,7 +16,7 @@ type previewMessage struct {
 	Text     string
 	Size     sms.Size
 	Encoding string
-	Why      []string // characters that make it UCS-2
+	Why      []character // that make it UCS-2
 }
 
 // draftPage is a checked campaign.
@@ -33,7 +34,7 @@ type draftPage struct {
 	Clear      bool // no line blocks it
 	First      []previewMessage
 
-	Wrong, Barred, Again firsts[campaigns.Row] // invalid lines, opted-out recipients, repeated numbers
+	Wrong, Barred, Again, Gaps firsts[campaigns.Row] // invalid lines, opted-out recipients, repeated numbers, empty cells
 }
 
 // checked is GET /campaigns/drafts/:draft.
@@ -46,7 +47,8 @@ func (d *Dashboard) checked(v *visit, t tenant, made *campaigns.Campaign) (err e
 		to    *firsts[campaigns.Row]
 		which string
 		all   int
-	}{{&data.Wrong, campaigns.Faults, data.Faults}, {&data.Barred, campaigns.OptedOut, data.OptedOut}, {&data.Again, campaigns.Repeated, data.Repeated}} {
+	}{{&data.Wrong, campaigns.Faults, data.Faults}, {&data.Barred, campaigns.OptedOut, data.OptedOut}, {&data.Again, campaigns.Repeated, data.Repeated},
+		{&data.Gaps, campaigns.Blank, data.Blank}} {
 		if list.all == 0 {
 			continue
 		}
@@ -65,7 +67,7 @@ func (d *Dashboard) checked(v *visit, t tenant, made *campaigns.Campaign) (err e
 		text := intake.Preview(&t.Company, template.Render(r.Variables))
 		m := previewMessage{Number: r.Number, Text: text, Size: sms.Measure(text), Encoding: "GSM-7"}
 		if r.UCS2 {
-			m.Encoding, m.Why = "UCS-2", sms.UnicodeCharacters(text)
+			m.Encoding, m.Why = "UCS-2", charactersOf(text)
 		}
 		data.First = append(data.First, m)
 	}
@@ -84,6 +86,8 @@ func (d *Dashboard) exportLines(v *visit, t tenant, made *campaigns.Campaign) er
 			return v.lang.T("draft.line.optedout")
 		case r.Repeated:
 			return v.lang.T("draft.line.repeated")
+		case r.Fault == "":
+			return cell(v.lang.T("draft.line.blank", strings.Join(r.Blanks(), ", ")))
 		}
 		return cell(r.Fault)
 	})

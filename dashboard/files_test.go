@@ -49,6 +49,33 @@ func TestCampaignTexts(t *testing.T) {
 	w.counts(0, `select count(*) from messages`)
 }
 
+// TestCampaignBlanks: the page warns of messages with an empty cell, counts them, and lets the user send or remove them.
+func TestCampaignBlanks(t *testing.T) {
+	w := newWorld(t, nil)
+	c, _ := w.merchant("aline", 100)
+	const file = "phone;prénom;ville;note\n79000001;Aline;Gitega;\n79000002;;Ngozi;x\n79000003;\u00a0;\t;x\n"
+	draft := func(template string) string {
+		a := c.send("/campaigns", "DEMO", template, []byte(file))
+		c.wants(a, http.StatusSeeOther)
+		return a.Header.Get("Location")
+	}
+	if a := c.get(draft("Bonjour {{note}} à tous")); !strings.Contains(a.body, "1 message has an empty cell") {
+		t.Error("one empty cell is not counted")
+	}
+	if a := c.get(draft("Bonjour")); strings.Contains(a.body, "empty cell") {
+		t.Error("a cell that the text does not use counts")
+	}
+	path := draft("Bonjour {{prénom}}, {{ville}}")
+	c.wants(c.get(path), http.StatusOK, "2 messages have an empty cell", "prénom, ville", "Bonjour ,", "Ready to send", "Send 3 messages")
+	c.wants(c.get(path+"/lines.csv"), http.StatusOK, "3,25779000002,Empty cell: prénom\r\n4,25779000003,\"Empty cell: prénom, ville\"\r\n")
+	c.wants(c.post(path+"/without", "what", "blank"), http.StatusSeeOther)
+	if a := c.get(path); strings.Contains(a.body, "empty cell") || !strings.Contains(a.body, "Send 1 message") {
+		t.Errorf("without them:\n%s", a.body)
+	}
+	c.wants(c.post(draft("Bonjour {{prénom}}")+"/send"), http.StatusSeeOther)
+	w.counts(3, `select count(*) from messages`)
+}
+
 // TestCampaignNumbers: the page says what is wrong with a number, and whose number it is not.
 func TestCampaignNumbers(t *testing.T) {
 	w := newWorld(t, nil)

@@ -29,7 +29,7 @@ type homeStep struct {
 	State             string // done, waits, next; empty: later
 }
 
-// homeFailure is a message that failed, with the reason in the user's language.
+// homeFailure is a message that failed, with the reason in words.
 type homeFailure struct {
 	messages.Record
 
@@ -166,8 +166,9 @@ func (v *visit) homeOf(p *homePage, c accounts.Company, keyed bool) (err error) 
 	if err != nil {
 		return err
 	}
-	for i := range failed {
-		p.Failures = append(p.Failures, homeFailure{failed[i], v.reason(failed[i].FailureReason)})
+	why, err := v.failures(failed...)
+	for i := range why {
+		p.Failures = append(p.Failures, homeFailure{failed[i], why[i].Text})
 	}
-	return nil
+	return err
 }

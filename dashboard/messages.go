@@ -143,8 +143,10 @@ type leftOut struct {
 // Live reports whether the page changes without the user's action.
 func (p batchPage) Live() bool { return p.Pending > 0 || p.Awaited > 0 && p.Paused == "" }
 
-// Share returns n as a share of all recipients, in thousandths, for a chart.
-func (p batchPage) Share(n int) int { return n * 1000 / max(1, p.All()) }
+// Shares returns how many thousandths of all recipients are sent, and how many failed, for a chart.
+func (p batchPage) Shares() []int64 {
+	return messages.Shares(int64(p.Sent), int64(p.Failed), int64(p.All()-p.Sent-p.Failed))
+}
 
 // batch is GET /batches/:id, by ULID.
 func (d *Dashboard) batch(v *visit, t tenant) (err error) {

@@ -180,13 +180,18 @@ func (v *visit) fillQuality(p *qualityPage, filter messages.QualityFilter) error
 		return cmp.Or(cmp.Compare(b.Accepted(), a.Accepted()), cmp.Compare(a.Name, b.Name))
 	})
 	v.addDays(p, days)
-	for _, r := range p.Total.Reasons {
+	counts := make([]int64, len(p.Total.Reasons))
+	for i, r := range p.Total.Reasons {
+		counts[i] = r.Messages
+	}
+	shares := messages.Shares(counts...)
+	for i, r := range p.Total.Reasons {
 		if len(p.Reasons) == firstsOnPage {
 			p.Others++
 			continue
 		}
 		text, code := v.reasonWords(r.Reason)
-		p.Reasons = append(p.Reasons, qualityReason{text, code, r.Messages, v.lang.T("charts.percent", v.lang.Decimal(r.Messages*1000/p.Total.Failed))})
+		p.Reasons = append(p.Reasons, qualityReason{text, code, r.Messages, percent(v.lang, shares[i])})
 	}
 	return nil
 }
@@ -219,12 +224,10 @@ func (v *visit) addDays(p *qualityPage, days map[string]*messages.Quality) {
 	}
 }
 
-// sharesOf returns the outcomes in thousandths of all messages, rounded down.
-func sharesOf(q *messages.Quality) (o outcomes) {
-	if all := q.Accepted(); all > 0 {
-		o.Sent, o.Failed, o.Pending = q.Sent*1000/all, q.Failed*1000/all, q.Pending()*1000/all
-	}
-	return o
+// sharesOf returns the outcomes in thousandths of all messages.
+func sharesOf(q *messages.Quality) outcomes {
+	shares := messages.Shares(q.Sent, q.Failed, q.Pending())
+	return outcomes{shares[0], shares[1], shares[2]}
 }
 
 func (v *visit) qualityRow(name string, q *messages.Quality) qualityRow {

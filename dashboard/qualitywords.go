@@ -4,8 +4,8 @@ import (
 	"strings"
 	"time"
 
+	"intumwa/exports"
 	"intumwa/messages"
-	"intumwa/messages/submission"
 )
 
 // percentiles are those that tables and files show.
@@ -41,24 +41,15 @@ func (v *visit) took(d time.Duration) string {
 	return v.lang.T("quality.h", int64(d/time.Hour))
 }
 
-// reasonWords returns why messages failed in plain words, and the carrier's own words, if it said so.
-func (v *visit) reasonWords(reason string) (text, code string) {
-	state, _, _ := strings.Cut(reason, " ")
+// reasonWords returns why messages failed, what to do, and whether they are charged; and the carrier's own words, if it
+// said so.
+func (v *visit) reasonWords(reason string) (text, carriers string) {
+	text, carriers = exports.Describe(v.lang, reason)
 	switch {
 	case reason == messages.Others:
-		return v.lang.T("quality.reason.others"), ""
-	case strings.HasPrefix(reason, "ESME_"):
-		return v.lang.T("quality.reason.refused"), reason
-	case strings.HasPrefix(reason, "smpp: "):
-		return v.lang.T("quality.reason.unsendable"), ""
-	case reasonStates[state] != "":
-		return v.lang.T(reasonStates[state]), reason
-	}
-	if text = v.reason(reason); text != reason {
 		return text, ""
+	case reason == messages.ReasonCancelled, v.d.opts.Refund.Pays(messages.Settled{Reason: reason, Unsubmitted: true}):
+		return text + " " + v.lang.T("reason.rule.refunded"), carriers
 	}
-	return v.lang.T("quality.reason.reported"), reason
+	return text + " " + v.lang.T("reason.rule.charged"), carriers
 }
-
-// reasonStates are the texts of a receipt's states.
-var reasonStates = map[string]string{submission.Undeliv: "quality.reason.undeliv", "REJECTD": "quality.reason.rejectd", "EXPIRED": "quality.reason.expired", "DELETED": "quality.reason.deleted"}

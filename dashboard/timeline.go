@@ -23,7 +23,6 @@ type timeline struct {
 	Moments []moment // past, in order of time
 	Ahead   []moment // future, with the time where known
 	Live    bool     // the page refreshes automatically: more is expected soon
-	Shown   string   // the status; "delivered" if every segment has a receipt with DELIVRD
 }
 
 // Unicode reports whether the text is sent in UCS-2.
@@ -65,18 +64,24 @@ func (v *visit) timeline(t tenant, id ulid.ULID) (*timeline, error) {
 	if err != nil {
 		return nil, err
 	}
-	return v.newTimeline(r, history, deliveries), nil
+	why, err := v.failures(r)
+	if err != nil {
+		return nil, err
+	}
+	return v.newTimeline(r, history, deliveries, why[0]), nil
 }
 
-func (v *visit) newTimeline(r messages.Record, h messages.History, deliveries []webhooks.Delivery) *timeline {
-	T, l := v.lang.T, &timeline{Record: r, Live: !r.Status.Final(), Shown: r.Status.String()}
+// newTimeline lays out a message's history. why is why it failed.
+func (v *visit) newTimeline(r messages.Record, h messages.History, deliveries []webhooks.Delivery, why whyFailed) *timeline {
+	T, l := v.lang.T, &timeline{Record: r, Live: !r.Status.Final()}
 	delivered := 0
 	l.add(moment{At: r.CreatedAt, Kind: "good", Title: T("life.accepted"), rank: 0,
 		Detail: []string{v.lang.N("life.segments", r.Segments) + " · " + v.encoding(r.Encoding)}})
 	queued := r.Carrier
 	if on := h.Second; on != nil {
 		queued = on.From
-		l.add(moment{At: on.At, Kind: "wait", Title: T("life.senton", on.To), Detail: joined(on.Reason), rank: 3})
+		text, carriers := exports.Describe(v.lang, on.Reason)
+		l.add(moment{At: on.At, Kind: "wait", Title: T("life.senton", on.To), Detail: joined(text, v.carriers(carriers)), rank: 3})
 	}
 	l.add(moment{At: r.CreatedAt, Kind: "good", Title: T("life.queued"), Detail: []string{T("life.carrier", queued)}, rank: 1})
 	if no := h.Refused; no != nil {
@@ -84,7 +89,7 @@ func (v *visit) newTimeline(r messages.Record, h messages.History, deliveries []
 		if h.Waiting == nil {
 			title = "life.wasrefused"
 		}
-		l.add(moment{At: no.At, Kind: "wait", Title: T(title), Detail: []string{no.Reason}, rank: 2})
+		l.add(moment{At: no.At, Kind: "wait", Title: T(title), Detail: joined(v.carriers(no.Reason)), rank: 2})
 	}
 	for _, s := range h.Segments {
 		sent := moment{At: s.SubmittedAt, Kind: "wait", Title: T("life.unanswered"), Detail: []string{T("life.carrier", s.Carrier)}, rank: 2}
@@ -105,25 +110,21 @@ func (v *visit) newTimeline(r messages.Record, h messages.History, deliveries []
 			if r.Status == sms.Failed {
 				kind = "off"
 			}
-			l.add(moment{At: *s.ReceiptAt, Kind: kind, Title: T("life.receipt", s.Segment), Detail: joined(s.Receipt, errorOf(s.Error)), rank: 3, after: s.SubmittedAt})
+			l.add(moment{At: *s.ReceiptAt, Kind: kind, Title: T("life.receipt", s.Segment), Detail: joined(v.carriers(s.Receipt, errorOf(s.Error))), rank: 3, after: s.SubmittedAt})
 		}
 	}
 	for _, k := range h.Receipts {
-		l.add(moment{At: k.At, Kind: "off", Title: T("life.otherreceipt"), Detail: joined(k.State, errorOf(k.Error)), rank: 3})
+		l.add(moment{At: k.At, Kind: "off", Title: T("life.otherreceipt"), Detail: joined(v.carriers(k.State, errorOf(k.Error))), rank: 3})
 	}
 	if r.SentAt != nil {
 		title := "life.sent"
 		if delivered == r.Segments {
-			l.Shown, title = "delivered", "life.delivered"
+			title = "life.delivered"
 		}
 		l.add(moment{At: *r.SentAt, Kind: "good", Title: T(title), rank: 4})
 	}
 	if r.FailedAt != nil {
-		m := moment{At: *r.FailedAt, Kind: "bad", Title: T("life.failed"), rank: 4}
-		if reason := v.reason(r.FailureReason); reason != "" {
-			m.Detail = []string{reason}
-		}
-		l.add(m)
+		l.add(moment{At: *r.FailedAt, Kind: "bad", Title: T("life.failed"), Detail: joined(why.Text, v.carriers(why.Carriers)), rank: 4})
 	}
 	if w := h.Waiting; w != nil {
 		m := moment{Kind: "wait", Title: T("life.waiting", r.Carrier)}
@@ -196,8 +197,45 @@ func joined(texts ...string) []string {
 	return slices.DeleteFunc(texts, func(s string) bool { return strings.TrimSpace(s) == "" })
 }
 
-// reason returns why a message failed: our reasons in the user's language, a carrier's unchanged.
-func (v *visit) reason(r string) string { return exports.Describe(v.lang, r) }
+// whyFailed is why a message failed.
+type whyFailed struct {
+	Text     string // the reason, what to do, and whether it was charged
+	Carriers string // the carrier's own words; "": the reason is ours
+}
+
+// failures returns why messages failed.
+func (v *visit) failures(failed ...messages.Record) ([]whyFailed, error) {
+	refs, list := make([][16]byte, len(failed)), make([]whyFailed, len(failed))
+	for i := range failed {
+		refs[i] = failed[i].ULID
+	}
+	refunded, err := v.d.rooms.Ledger.Refunded(v.ctx(), refs)
+	for i := range failed {
+		list[i] = v.failure(&failed[i], refunded[failed[i].ULID])
+	}
+	return list, err
+}
+
+// carriers returns a carrier's own words as such; "" if there are none.
+func (v *visit) carriers(parts ...string) string {
+	if text := strings.Join(joined(parts...), " "); text != "" {
+		return v.lang.T("reason.words", text)
+	}
+	return ""
+}
+
+func (v *visit) failure(m *messages.Record, refunded int64) (why whyFailed) {
+	why.Text, why.Carriers = exports.Describe(v.lang, m.FailureReason)
+	charged := v.lang.T("reason.refunded")
+	switch left := int64(m.Segments) - refunded; {
+	case m.Test || m.Carrier == sms.SandboxCarrier || m.CompanyID == 0:
+		charged = v.lang.T("reason.free")
+	case left > 0:
+		charged = v.lang.N("reason.charged", left)
+	}
+	why.Text = strings.TrimSpace(why.Text + " " + charged)
+	return why
+}
 
 func (v *visit) encoding(e sms.Encoding) string {
 	if e == sms.UCS2 {

@@ -30,7 +30,7 @@ func TestTimelineOfASegment(t *testing.T) {
 	} {
 		l := v.newTimeline(messages.Record{Segments: 1, Carrier: "leo"}, messages.History{
 			Segments: []receipts.SegmentRecord{{Segment: 1, Carrier: "leo", Link: try.link, CarrierID: try.id, SubmittedAt: time.Now()}},
-		}, nil)
+		}, nil, whyFailed{})
 		last := l.Moments[len(l.Moments)-1]
 		if last.Kind != try.kind || last.Detail[len(last.Detail)-1] != try.detail || strings.ContainsAny(fmt.Sprint(l.Moments), "?!") {
 			t.Errorf("%+v: %+v", try, last)
@@ -38,7 +38,8 @@ func TestTimelineOfASegment(t *testing.T) {
 	}
 }
 
-// TestDelivered: a message is shown as delivered once every segment has a receipt with DELIVRD.
+// TestDelivered: the page of a message says that it arrived once every segment has a receipt with DELIVRD. Its status is
+// "sent", as in lists.
 func TestDelivered(t *testing.T) {
 	all, err := words.Load()
 	if err != nil {
@@ -49,29 +50,33 @@ func TestDelivered(t *testing.T) {
 		{"DELIVRD", "DELIVRD", "delivered"}, {"DELIVRD", "", "sent"}, {"DELIVRD", "ACCEPTD", "sent"}, {"", "", "sent"},
 	} {
 		l := v.newTimeline(messages.Record{Segments: 2, Status: sms.Sent, SentAt: &now}, messages.History{Segments: []receipts.SegmentRecord{
-			{Segment: 1, Receipt: try.first, ReceiptAt: &now}, {Segment: 2, Receipt: try.second, ReceiptAt: &now}}}, nil)
+			{Segment: 1, Receipt: try.first, ReceiptAt: &now}, {Segment: 2, Receipt: try.second, ReceiptAt: &now}}}, nil, whyFailed{})
 		title := v.lang.T("life." + try.want)
-		if last := l.Moments[len(l.Moments)-1]; l.Shown != try.want || last.Title != title {
-			t.Errorf("%+v: %s, %+v", try, l.Shown, last)
+		if last := l.Moments[len(l.Moments)-1]; l.Status != sms.Sent || last.Title != title {
+			t.Errorf("%+v: %s, %+v", try, l.Status, last)
 		}
 	}
 }
 
-// TestReasonsAreTranslated: our own reasons are in the user's language, carriers' unchanged.
-func TestReasonsAreTranslated(t *testing.T) {
+// TestFailure: a failed message's page says why, what to do, what was charged, and the carrier's own words.
+func TestFailure(t *testing.T) {
 	all, err := words.Load()
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, language := range all.Languages {
-		v := &visit{lang: language}
-		for _, reason := range []string{submission.ReasonExpired, submission.ReasonNoReceipt, submission.ReasonNoAnswer, submission.ReasonOptedOut, messages.ReasonCancelled} {
-			if v.reason(reason) == reason {
-				t.Errorf("%s: %q is shown as it is", language.Tag, reason)
-			}
-		}
-		if got := v.reason("UNDELIV 001"); got != "UNDELIV 001" {
-			t.Errorf("%s: a carrier's words become %q", language.Tag, got)
+	v := &visit{lang: all.Match("en")}
+	for _, try := range []struct {
+		m              messages.Record
+		refunded       int64
+		text, carriers string
+	}{
+		{messages.Record{CompanyID: 1, Segments: 2, FailureReason: "UNDELIV 011"}, 0, v.lang.T("reason.undeliv") + " 2 credits were charged.", "UNDELIV 011"},
+		{messages.Record{CompanyID: 1, Segments: 2, FailureReason: submission.ReasonExpired}, 2, v.lang.T("reason.expired") + " " + v.lang.T("reason.refunded"), ""},
+		{messages.Record{CompanyID: 1, Segments: 1, Test: true, FailureReason: "REJECTD"}, 0, v.lang.T("reason.rejectd") + " It was free of charge.", "REJECTD"},
+		{messages.Record{CompanyID: 1, Segments: 1, Carrier: sms.SandboxCarrier}, 0, "It was free of charge.", ""},
+	} {
+		if why := v.failure(&try.m, try.refunded); why.Text != try.text || why.Carriers != try.carriers {
+			t.Errorf("%+v: %+v", try, why)
 		}
 	}
 }

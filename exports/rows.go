@@ -10,7 +10,6 @@ import (
 
 	"intumwa/dashboard/words"
 	"intumwa/messages"
-	"intumwa/messages/submission"
 )
 
 // heads are the columns; their names are those of the API, in every language: programs read the file too.
@@ -80,10 +79,11 @@ func (f *form) cells(m *messages.Sent, credits int64) []string {
 	if final == nil {
 		final = m.FailedAt
 	}
+	why, _ := Describe(f.language, m.FailureReason)
 	row := []string{strconv.FormatInt(m.ID, 10), m.ULID.String(), words.Cell(m.Reference), batch, words.Cell(m.Sender), strings.TrimPrefix(number, "+"),
 		strconv.Itoa(m.Segments), m.Encoding.String(), words.Cell(m.Carrier), words.Cell(strings.Join(links, " ")), words.CellID(strings.Join(ids, " ")),
 		words.CellTime(&m.CreatedAt), words.CellTime(submitted), words.CellTime(final), m.Status.String(), words.Cell(m.FailureReason),
-		words.Cell(Describe(f.language, m.FailureReason)), strconv.FormatInt(credits, 10), words.Cell(m.CostCenter)}
+		words.Cell(why), strconv.FormatInt(credits, 10), words.Cell(m.CostCenter)}
 	if f.bodies {
 		text := ""
 		if !m.CreatedAt.Before(f.textsFrom) {
@@ -100,23 +100,4 @@ func once(list []string, text string) []string {
 		return list
 	}
 	return append(list, text)
-}
-
-// Describe returns why a message failed: our reasons in a language, a carrier's unchanged.
-func Describe(l *words.Language, reason string) string {
-	switch reason {
-	case submission.ReasonExpired:
-		return l.T("life.expired")
-	case submission.ReasonNoReceipt:
-		return l.T("life.noreceipt")
-	case submission.ReasonNoAnswer:
-		return l.T("life.unanswered")
-	case submission.ReasonOptedOut:
-		return l.T("life.optedout")
-	case submission.ReasonClosed:
-		return l.T("life.closed")
-	case messages.ReasonCancelled:
-		return l.T("life.cancelled")
-	}
-	return reason
 }

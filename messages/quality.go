@@ -77,13 +77,9 @@ func (q *Quality) Accepted() int64 { return q.Waiting + q.AtCarrier + q.Sent + q
 // Pending is the number of messages that are not final.
 func (q *Quality) Pending() int64 { return q.Waiting + q.AtCarrier }
 
-// Success is the share of sent messages of the final ones, in thousandths, rounded down: 1000 means all. ok is false
-// when none is final.
+// Success is the [Share] of sent messages of the final ones. ok is false when none is final.
 func (q *Quality) Success() (thousandths int64, ok bool) {
-	if q.Sent+q.Failed == 0 {
-		return 0, false
-	}
-	return q.Sent * 1000 / (q.Sent + q.Failed), true
+	return Share(q.Sent, q.Sent+q.Failed), q.Sent+q.Failed > 0
 }
 
 // Times are messages by how long something took: their number in each bucket of timeBounds.

@@ -26,9 +26,6 @@ type Conversion struct {
 	Converted int64
 }
 
-// Percent is the share of those asked who answered.
-func (c Conversion) Percent() float64 { return 100 * float64(c.Converted) / float64(max(1, c.Asked)) }
-
 // answer is whether the person who got a message answered.
 type answer struct {
 	company          sms.CompanyID

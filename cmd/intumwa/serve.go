@@ -353,7 +353,7 @@ func (g *gateway) serveDashboard(ctx context.Context, life *life, rdb redis.Univ
 		Papers: within(codesWindow, "papers", papersOfCompany)}
 	d, err := dashboard.New(rooms,
 		dashboard.Options{PublicURL: publicURL(&c.Dashboard), DocsURL: c.Dashboard.DocsURL, CreditsNotice: c.Dashboard.CreditsNotice, Operator: dashboard.Operator(c.Operator), APIURL: apiURL(c), TrustedProxies: c.API.TrustedProxies,
-			Plan: plan, TestSender: c.TestSender, TestQuota: c.Accounts.TestQuota, Replacements: c.Accounts.TestNumberReplacements,
+			Plan: plan, TestSender: c.TestSender, TestQuota: c.Accounts.TestQuota, Replacements: c.Accounts.TestNumberReplacements, Refund: refunds[c.Billing.Refund],
 			SecureCookies: !c.Dashboard.Local(), AdminTOTP: c.Dashboard.AdminTOTP, SMPP: c.SMPPServer.Listen != "",
 			AtOnce: int(rooms.Pool.Config().MaxConns+1) / 2, // the other half is for tokens, tasks and heartbeats
 			Log:    g.log, Metrics: g.registry})
