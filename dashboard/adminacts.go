@@ -2,16 +2,21 @@ package dashboard
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
-	"intumwa/billing"
+	"intumwa/accounts"
 	"intumwa/dashboard/words"
+	"intumwa/dispatcher"
 	"intumwa/internal/audit"
 	"intumwa/sms"
+	"intumwa/webhooks"
 )
 
 // actRow is an act as shown on a page.
@@ -62,6 +67,9 @@ var stateTexts = map[string]string{
 	"repeats_a_day": "acts.is.repeats", "number_a_day": "acts.is.messages", "bodies": "acts.is.bodies", "active": "acts.is.active", "previous_until": "acts.is.previous", "secret_given": "acts.is.secret",
 	"scopes": "acts.is.scopes", "expires_at": "acts.is.expires", "sessions": "acts.is.sessions", "window": "acts.is.window", "tps": "acts.is.tps", "binds": "acts.is.binds", "networks": "acts.is.networks", "events": "acts.is.events", "to": "acts.is.to", "low_balance": "acts.is.thresholds", "address": "acts.is.address", "keyword": "acts.is.keyword", "carrier": "acts.is.carrier", "sender": "acts.is.sender", "sent_on": "registration.sent.on",
 	"nif": "facts.nif", "trade_register": "facts.register", "company_address": "facts.address", "contact": "facts.contact", "document": "facts.document", "octets": "acts.is.octets", "locale": "acts.is.locale",
+	"system_id": "acts.is.systemid", "next": "acts.is.next", "messages": "acts.is.processed", "pending": "acts.is.pending", "receipts": "acts.is.receipts", "inbound": "tab.inbound", "test_codes": "acts.is.codes",
+	"verifications": "tab.verifications", "exports": "exports.files", "cancelled": "acts.is.cancelled", "credits_returned": "acts.is.returned", "left": "acts.is.left", "handed_over": "acts.is.handed",
+	"failed": "acts.is.failed", "message_ids": "message.number",
 }
 
 // changesOf pairs the values before and after, and replaces values by their texts.
@@ -75,7 +83,7 @@ func changesOf(l *words.Language, before, after json.RawMessage) (changes []actC
 	}
 	slices.Sort(names)
 	for _, name := range names {
-		change := actChange{name, valueText(l, was[name]), valueText(l, is[name]), was[name] != is[name]}
+		change := actChange{name, valueText(l, name, was[name]), valueText(l, name, is[name]), was[name] != is[name]}
 		if key := stateTexts[name]; key != "" {
 			change.Name = l.T(key)
 		}
@@ -84,17 +92,59 @@ func changesOf(l *words.Language, before, after json.RawMessage) (changes []actC
 	return changes
 }
 
-func valueText(l *words.Language, value string) string {
+// valueTexts maps the recorded values of a name to the keys of their texts.
+var valueTexts = map[string]map[string]string{
+	"kind": entryKinds,
+	"role": {"owner": "role.owner", "sender": "role.sender", "developer": "role.developer", "finance": "role.finance", "reader": "role.reader"},
+	"state": {accounts.RegistrationRequested: "registration.requested", accounts.RegistrationSent: "registration.sent", accounts.RegistrationApproved: "registration.approved",
+		accounts.RegistrationRefused: "registration.refused", accounts.RegistrationNotNeeded: "registration.unneeded", "waiting": "verification.text.waiting",
+		webhooks.StatePending: "delivery.pending", webhooks.StateDelivered: "delivery.delivered", webhooks.StateFailed: "delivery.failed"},
+	"scopes": {accounts.ScopeSend: "acts.value.send", accounts.ScopeRead: "acts.value.read", accounts.ScopeSMPP: "nav.smpp"},
+	"to":     {dispatcher.Refuse: "acts.value.refuse"},
+	"bodies": {"none": "acts.value.always", "final": "acts.value.final"},
+	"locale": localeTexts,
+}
+
+// valueText returns a recorded value in words.
+func valueText(l *words.Language, name, value string) string {
+	if list := strings.TrimPrefix(value, "["); list != value { // of texts or numbers
+		var items []any
+		if json.Unmarshal([]byte(value), &items) == nil {
+			texts := make([]string, len(items))
+			for i, item := range items {
+				texts[i] = valueText(l, name, fmt.Sprint(item))
+			}
+			return cmp.Or(strings.Join(texts, ", "), "–")
+		}
+	}
+	if key := valueTexts[name][value]; key != "" {
+		return l.T(key)
+	}
 	switch value {
-	case billing.KindAdjustment, billing.KindCorrection:
-		return l.T(entryKinds[value])
 	case "true":
 		return l.T("acts.yes")
 	case "false":
 		return l.T("acts.no")
 	}
+	if n, err := strconv.ParseInt(value, 10, 64); err == nil && countNames[name] {
+		return l.Number(n)
+	}
+	if day, err := time.ParseInLocation(time.DateOnly, value, words.Bujumbura); err == nil {
+		return l.Date(day)
+	}
+	if at, err := time.Parse(time.RFC3339, value); err == nil {
+		return l.Moment(at)
+	}
+	if name == "bif" {
+		return l.T("money.bif", l.Amount(value))
+	}
 	return value
 }
+
+// countNames are the names of recorded counts; other numbers are ids.
+var countNames = map[string]bool{"credits": true, "amount": true, "octets": true, "daily_cap": true, "repeat_seconds": true, "repeats_a_day": true, "number_a_day": true,
+	"low_balance": true, "tps": true, "window": true, "sessions": true, "binds": true, "messages": true, "pending": true, "receipts": true, "inbound": true, "events": true,
+	"found": true, "cancelled": true, "credits_returned": true, "left": true, "handed_over": true, "failed": true}
 
 // stateOf returns a recorded state's values by name, for display.
 func stateOf(raw json.RawMessage) map[string]string {

@@ -11,7 +11,7 @@ import (
 
 type homePage struct {
 	Steps      []homeStep
-	Done       bool // all steps are done: they are collapsed
+	Done       bool // all steps are done, or the company sends: they are not shown
 	HasCompany bool
 	Credits    int64
 	Lasts      int64 // days the credits last at this week's pace; 0: unknown
@@ -65,7 +65,10 @@ func (d *Dashboard) home(v *visit, s *accounts.Session) error {
 		return err
 	}
 	var data homePage
-	data.HasCompany = s.Company != nil
+	if data.HasCompany = s.Company != nil; !data.HasCompany && s.User.Administrator {
+		data.Done = true
+		return v.render("home", data)
+	}
 	data.step(s.May(accounts.MayManage), "home.company", "home.company.text", "/company/new", "home.open", data.HasCompany)
 	keyed := slices.ContainsFunc(tokens, func(t accounts.Token) bool { return t.RevokedAt == nil })
 	if data.HasCompany {
@@ -73,15 +76,15 @@ func (d *Dashboard) home(v *visit, s *accounts.Session) error {
 	} else {
 		data.tests(true, false, false, keyed)
 	}
-	data.Done = data.HasCompany
-	next := true
+	done, next := data.HasCompany, true
 	for i := range data.Steps {
 		step := &data.Steps[i]
 		if step.State == "" && next {
 			step.State, next = "next", false
 		}
-		data.Done = data.Done && step.State == "done"
+		done = done && step.State == "done"
 	}
+	data.Done = data.Done || done
 	return v.page(err, "home", data)
 }
 
@@ -142,6 +145,7 @@ func (v *visit) homeOf(p *homePage, c accounts.Company, keyed bool) (err error) 
 	if len(latest) == 0 {
 		return nil
 	}
+	p.Done = live == liveDone
 	if p.Week, err = v.chart(company, 7); err != nil {
 		return err
 	}

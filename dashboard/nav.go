@@ -19,9 +19,13 @@ type navGroup struct {
 	Items []navItem
 }
 
-// nav returns the side navigation of the signed-in user.
+// nav returns the side navigation of the signed-in user. Administrators without a company have that of the
+// administration, others on its pages.
 func (v *visit) nav() []navGroup {
 	path := v.c.Request.URL.Path
+	if v.session.User.Administrator && (v.session.Company == nil || path == "/admin" || strings.HasPrefix(path, "/admin/")) {
+		return v.adminNav()
+	}
 	if strings.HasPrefix(path, "/batches/") { // batches belong to the messages item
 		path = "/messages"
 	}
@@ -69,26 +73,31 @@ func (v *visit) nav() []navGroup {
 	return slices.DeleteFunc(groups, func(g navGroup) bool { return len(g.Items) == 0 })
 }
 
-// AdminTabs returns the tabs of the administration.
-func (p *view) AdminTabs() []navItem {
-	tabs := []navItem{
-		{Path: "/admin/links", Text: p.T("tab.links")},
-		{Path: "/admin", Text: p.T("tab.waiting")},
-		{Path: "/admin/senders", Text: p.T("tab.senders")},
-		{Path: "/admin/companies", Text: p.T("tab.companies")},
-		{Path: "/admin/verifications", Text: p.T("tab.verifications")},
-		{Path: "/admin/money", Text: p.T("tab.money")},
-		{Path: "/admin/quality", Text: p.T("nav.quality")},
-		{Path: "/admin/receipts", Text: p.T("tab.receipts")},
-		{Path: "/admin/inbound", Text: p.T("tab.inbound")},
-		{Path: "/admin/users", Text: p.T("tab.users")},
-		{Path: "/admin/acts", Text: p.T("tab.acts")},
+// adminNav returns the side navigation of the administration.
+func (v *visit) adminNav() []navGroup {
+	route := v.c.FullPath()
+	group := func(title string, of ...navItem) navGroup {
+		for i := range of {
+			of[i].Text = v.lang.T(of[i].Text)
+			of[i].Here = route == of[i].Path || of[i].Path != "/admin" && strings.HasPrefix(route, of[i].Path+"/")
+		}
+		if title != "" {
+			title = v.lang.T(title)
+		}
+		return navGroup{title, of}
 	}
-	if p.SMPP {
-		tabs = slices.Insert(tabs, 4, navItem{Path: "/admin/smpp", Text: p.T("tab.smpp")})
+	customers := group("nav.customers", navItem{Path: "/admin", Text: "tab.waiting", Icon: "done"}, navItem{Path: "/admin/companies", Text: "tab.companies", Icon: "company"},
+		navItem{Path: "/admin/senders", Text: "tab.senders", Icon: "sender"}, navItem{Path: "/admin/verifications", Text: "tab.verifications", Icon: "verification"})
+	if v.d.opts.SMPP {
+		customers.Items = append(customers.Items, group("", navItem{Path: "/admin/smpp", Text: "tab.smpp", Icon: "smpp"}).Items...)
 	}
-	for i := range tabs {
-		tabs[i].Here = p.Route == tabs[i].Path || tabs[i].Path != "/admin" && strings.HasPrefix(p.Route, tabs[i].Path+"/")
+	return []navGroup{
+		group("", navItem{Path: "/", Text: "nav.home", Icon: "home"}),
+		group("nav.carriers", navItem{Path: "/admin/links", Text: "tab.links", Icon: "hook"}, navItem{Path: "/admin/quality", Text: "nav.quality", Icon: "quality"},
+			navItem{Path: "/admin/receipts", Text: "tab.receipts", Icon: "message"}, navItem{Path: "/admin/inbound", Text: "tab.inbound", Icon: "received"}),
+		customers,
+		group("tab.money", navItem{Path: "/admin/money", Text: "money.title", Icon: "statement"}),
+		group("nav.security", navItem{Path: "/admin/users", Text: "tab.users", Icon: "people"}, navItem{Path: "/admin/acts", Text: "tab.acts", Icon: "docs"}),
+		group("", navItem{Path: "/account", Text: "nav.account", Icon: "account"}),
 	}
-	return tabs
 }

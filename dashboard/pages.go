@@ -31,6 +31,7 @@ func newPages(a assets) (pages, error) {
 		"field":     newField,
 		"part":      newPart,
 		"plain":     sms.Printable,
+		"wrap":      wrap,
 		"lines":     printable,
 		"reference": reference,
 		"indented":  indented,
@@ -38,6 +39,26 @@ func newPages(a assets) (pages, error) {
 		"likeness":  likeness,
 	}).ParseFS(pageFiles, "layout/*.html", "pages/*.html")
 	return pages{all}, err
+}
+
+// longWord is the most characters of a word that a cell of a table keeps in one piece.
+const longWord = 20
+
+// wrap is [sms.Printable] for a cell of a table: an endless word may break, a usual one may not.
+func wrap(text string) template.HTML {
+	var out strings.Builder
+	word := 0
+	for _, r := range sms.Printable(text) {
+		if word++; r == ' ' {
+			word = 0
+		}
+		if word > longWord {
+			out.WriteString("<wbr>")
+			word = 1
+		}
+		out.WriteString(template.HTMLEscapeString(string(r)))
+	}
+	return template.HTML(out.String()) //nolint:gosec // escaped above
 }
 
 // indented formats JSON over several lines; other text is unchanged.

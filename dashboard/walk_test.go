@@ -448,7 +448,7 @@ func (p *walker) guardsAccount(email string) {
 	p.signsIn(email)
 	p.sees("code.lead")
 	p.look("code")
-	p.submit("code.button", "home.steps", "code", recovery)
+	p.submit("code.button", "home.today", "code", recovery)
 	p.open("/account")
 	p.submit("account.change", "flash.password", "present", testPassword, "new", testPassword+"!")
 }
