@@ -25,7 +25,7 @@ func TestRecordedValues(t *testing.T) {
 		`{"previous_until": "2026-03-31T22:05:00Z"}`: "1 avr. 2026, 00:05:00", `{"daily_cap": null}`: "–", `{"locale": "rn"}`: french.T("verification.rn"), `{"kind": "correction"}`: french.T("statement.kind.correction"),
 	} {
 		if got := changesOf(french, nil, json.RawMessage(record)); len(got) != 1 || got[0].After != want {
-			t.Errorf("%s: %q, want %q", record, got, want)
+			t.Errorf("%s: %+v, want %q", record, got, want)
 		}
 	}
 	states, names := regexp.MustCompile(`(?:fields|any)\{[^}]*\}|recorded\["[^=]*=`), regexp.MustCompile(`"([a-z_]+)"(?::|\])`)

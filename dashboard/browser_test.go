@@ -165,8 +165,9 @@ func checkLooks(chromium context.Context, t *testing.T, w *world, language strin
 }
 
 // judge opens a page in a frame and returns its faults at one screen and two phone widths: content wider than the
-// window, a cell taller than ten lines, a broken number or time in a cell, and axe's findings.
-const judge = `const frame = document.body.appendChild(Object.assign(document.createElement("iframe"), {height: 860}));
+// window, a cell taller than ten lines, a broken word, number or time in a cell, a label over its value or without one, a
+// form whose controls stand at different heights, and axe's findings.
+const judge = `const frame = document.body.appendChild(Object.assign(document.createElement("iframe"), {height: 860})), pen = document.createElement("canvas").getContext("2d");
 const judge = async (n, axes) => {
 	await new Promise((loaded) => { frame.onload = loaded; frame.src = "/look/" + n; });
 	const page = frame.contentDocument, found = [];
@@ -178,6 +179,28 @@ const judge = async (n, axes) => {
 		for (const cell of page.querySelectorAll("td, th")) {
 			const style = frame.contentWindow.getComputedStyle(cell), lines = (cell.clientHeight - parseFloat(style.paddingTop) - parseFloat(style.paddingBottom)) / parseFloat(style.lineHeight);
 			if (lines > 10 && cell.checkVisibility()) add("a cell of " + Math.round(lines) + " lines: " + cell.innerText.slice(0, 80));
+		}
+		for (const cell of page.querySelectorAll("td[data-label]")) {
+			const label = frame.contentWindow.getComputedStyle(cell, "::before");
+			if (label.content === "none" || !cell.checkVisibility()) continue;
+			if (!cell.innerText.trim() && !cell.querySelector("input, select, button, svg")) add("a label without a value: " + cell.dataset.label);
+			pen.font = label.font;
+			const track = parseFloat(frame.contentWindow.getComputedStyle(cell).gridTemplateColumns);
+			if (label.whiteSpace === "nowrap" && pen.measureText(cell.dataset.label).width > track) add("a label over its value: " + cell.dataset.label);
+		}
+		const texts = page.createTreeWalker(page.querySelector("main"), NodeFilter.SHOW_TEXT);
+		for (let node; node = texts.nextNode();) {
+			if (!node.parentElement.closest("td, th") || !node.parentElement.checkVisibility()) continue;
+			for (const word of node.data.matchAll(/\S+/g)) for (const part of word[0].length > 20 ? [] : word[0].matchAll(/[\p{L}\p{N}.]+/gu)) {
+				const range = page.createRange();
+				range.setStart(node, word.index + part.index);
+				range.setEnd(node, word.index + part.index + part[0].length);
+				if (new Set([...range.getClientRects()].map((r) => r.top)).size > 1) add("a broken word: " + part[0]);
+			}
+		}
+		for (const form of page.querySelectorAll("form.row")) {
+			const boxes = [...form.querySelectorAll(":scope > button, input:not([type=hidden]), select")].map((e) => e.getBoundingClientRect());
+			if (boxes.some((a) => boxes.some((b) => a.top < b.bottom && b.top < a.bottom && Math.abs(a.bottom - b.bottom) > 2))) add("a crooked form: " + form.action);
 		}
 		for (const piece of page.querySelectorAll("td .number, td time")) {
 			const range = page.createRange();
