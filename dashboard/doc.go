@@ -33,8 +33,8 @@
 // # Templates
 //
 //   - {{.T "key"}} is a text, {{$.Time .At}} a time, {{.Data}} the page's data. {{plain .Text}} shows text from
-//     outside.
-//   - An administration page begins with {{template "admin" .}} and has a tab in nav.go.
+//     outside, {{wrap .Text}} in a cell of a table, where an endless word may break.
+//   - An administration page begins with {{template "admin" .}} and has an item of adminNav in nav.go.
 //   - A region with an id and data-live is fetched again and replaced while it has that attribute: every so many
 //     milliseconds if it has a number, otherwise less and less often. Beside it, a link with data-plain reloads the
 //     page without JavaScript.
