@@ -13,7 +13,7 @@ import (
 var mainButton = regexp.MustCompile(`<a class="button" href="([^"]*)"`)
 
 // TestHome: a new customer's page leads with one next step. An active customer's page has the day, the week and the
-// latest failures. Without credits, every page reports it with the operator's notice.
+// latest failures, and no steps although its test number is not verified. Without credits, every page reports it with the operator's notice.
 func TestHome(t *testing.T) {
 	w := newWorld(t, func(_ *Rooms, o *Options) { o.CreditsNotice = "25 FBu a credit, by transfer. Call 22 22 22 22." })
 	c, _, _ := w.owner()
@@ -26,7 +26,10 @@ func TestHome(t *testing.T) {
 	c, company := w.merchant("bob", 0)
 	fillMessages(t, w.pool, company.ID, 70, 7)
 	w.tally("the messages are counted", func() bool { return strings.Contains(c.get("/").body, "<rect") })
-	c.wants(c.get("/"), http.StatusOK, "Today", "Last seven days", "Latest failures", "UNDELIV", "You have no credits")
+	c.wants(c.get("/"), http.StatusOK, "Today", "Last seven days", "Latest failures", "The carrier could not deliver it.", "1 credit was charged.", "You have no credits")
+	if strings.Contains(c.get("/").body, "Steps to your first message") {
+		t.Error("who sends still sees the steps to the first message")
+	}
 	c.wants(c.get("/senders"), http.StatusOK, "You have no credits", "/statement#credits")
 	c.wants(c.get("/statement"), http.StatusOK, "Call 22 22 22 22", "Payment reference")
 	w.grant(company.ID, 100, "invoice 7")
