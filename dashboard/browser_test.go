@@ -191,7 +191,7 @@ const judge = async (n, axes) => {
 		const texts = page.createTreeWalker(page.querySelector("main"), NodeFilter.SHOW_TEXT);
 		for (let node; node = texts.nextNode();) {
 			if (!node.parentElement.closest("td, th") || !node.parentElement.checkVisibility()) continue;
-			for (const word of node.data.matchAll(/\S+/g)) for (const part of word[0].length > 20 ? [] : word[0].matchAll(/[\p{L}\p{N}.]+/gu)) {
+			for (const word of node.data.matchAll(/\S+/g)) for (const part of word[0].length > 20 || width < 640 && word[0].includes("@") ? [] : word[0].matchAll(/[\p{L}\p{N}.]+/gu)) {
 				const range = page.createRange();
 				range.setStart(node, word.index + part.index);
 				range.setEnd(node, word.index + part.index + part[0].length);
