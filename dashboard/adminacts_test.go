@@ -44,3 +44,15 @@ func TestRecordedValues(t *testing.T) {
 		}
 	}
 }
+
+// TestWrap: an endless word may break, a usual one may not, and all is escaped.
+func TestWrap(t *testing.T) {
+	for text, want := range map[string]string{
+		"Internationale company.create": "Internationale company.create", "<b>+1</b>\n": `&lt;b&gt;&#43;1&lt;/b&gt;\n`,
+		"aaaaaaaaaabbbbbbbbbbcc dd": "aaaaaaaaaabbbbbbbbbb<wbr>cc dd",
+	} {
+		if got := string(wrap(text)); got != want {
+			t.Errorf("%q: %s, want %s", text, got, want)
+		}
+	}
+}

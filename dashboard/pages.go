@@ -56,7 +56,11 @@ func wrap(text string) template.HTML {
 			out.WriteString("<wbr>")
 			word = 1
 		}
-		out.WriteString(template.HTMLEscapeString(string(r)))
+		if r == '+' { // as html/template does
+			out.WriteString("&#43;")
+		} else {
+			out.WriteString(template.HTMLEscapeString(string(r)))
+		}
 	}
 	return template.HTML(out.String()) //nolint:gosec // escaped above
 }

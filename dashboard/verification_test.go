@@ -138,7 +138,7 @@ func TestVerificationTexts(t *testing.T) {
 	today := time.Now().UTC().Add(2 * time.Hour)
 	w.exec(`insert into conversions (day, carrier, block, company_id, asked, converted) values ($1, 'leo', '+2577900', 1, 40, 30), ($1::date - 20, 'lumitel', '+2576100', 1, 20, 1)`, today.Format(time.DateOnly))
 	a := root.get("/admin/verifications")
-	root.wants(a, http.StatusOK, "2577900", "75%")
+	root.wants(a, http.StatusOK, "2577900", "75.0 %")
 	if strings.Contains(a.body, "lumitel") {
 		t.Error("seven days have twenty")
 	}
