@@ -190,6 +190,7 @@ const judge = async (n, axes) => {
 		}
 		const texts = page.createTreeWalker(page.querySelector("main"), NodeFilter.SHOW_TEXT);
 		for (let node; node = texts.nextNode();) {
+			if ([node.previousSibling, node.nextSibling].some((n) => n && n.nodeName === "WBR")) continue; // an endless word
 			if (!node.parentElement.closest("td, th") || !node.parentElement.checkVisibility()) continue;
 			for (const word of node.data.matchAll(/\S+/g)) for (const part of word[0].length > 20 || width < 640 && word[0].includes("@") ? [] : word[0].matchAll(/[\p{L}\p{N}.]+/gu)) {
 				const range = page.createRange();
