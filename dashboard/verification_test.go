@@ -142,5 +142,5 @@ func TestVerificationTexts(t *testing.T) {
 	if strings.Contains(a.body, "lumitel") {
 		t.Error("seven days have twenty")
 	}
-	root.wants(root.get("/admin/verifications?days=30"), http.StatusOK, "2576100", "5%")
+	root.wants(root.get("/admin/verifications?days=30"), http.StatusOK, "2576100", "5.0 %")
 }
