@@ -127,7 +127,7 @@ func TestHabitOfOneSender(t *testing.T) {
 	}
 }
 
-// TestWaitingShowsRefusal: a message that waits shows why the carrier last refused it.
+// TestWaitingShowsRefusal: a message shows why the carrier last refused it, while it waits and after its end.
 //
 // Source: rule carriers 3.14.
 func TestWaitingShowsRefusal(t *testing.T) {
@@ -158,7 +158,7 @@ func TestWaitingShowsRefusal(t *testing.T) {
 	})
 	mno.refuses(0, "")
 	w.await("sent", 10*time.Second, id)
-	if s := shown(); s != "" {
-		t.Errorf("it still shows %q", s)
+	if s := shown(); s != then {
+		t.Errorf("after its end it shows %q", s)
 	}
 }
