@@ -1,8 +1,10 @@
 package dashboard
 
 import (
+	"bytes"
 	"html"
 	"io"
+	"mime/multipart"
 	"net/http"
 	"net/http/cookiejar"
 	"net/url"
@@ -149,4 +151,31 @@ func (c *client) wants(a answer, status int, texts ...string) {
 			c.t.Fatalf("%s %s lacks %q\n%s", a.Request.Method, a.Request.URL, text, a.body)
 		}
 	}
+}
+
+// upload submits a form with a CSV file.
+func (c *client) upload(path string, values url.Values, file string) answer {
+	c.t.Helper()
+	return c.uploadAs(path, values, "people.csv", file)
+}
+
+// uploadAs submits a form with a file of that name.
+func (c *client) uploadAs(path string, values url.Values, name, file string) answer {
+	c.t.Helper()
+	var body bytes.Buffer
+	form := multipart.NewWriter(&body)
+	for field := range values {
+		_ = form.WriteField(field, values.Get(field))
+	}
+	part, err := form.CreateFormFile("file", name)
+	if err == nil {
+		_, err = io.WriteString(part, file)
+	}
+	if err == nil {
+		err = form.Close()
+	}
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return c.request(http.MethodPost, path, &body, "Content-Type", form.FormDataContentType())
 }

@@ -136,7 +136,9 @@ func newField(p *view, name, label string, options ...any) (field, error) {
 		}
 	}
 	switch f.Type {
-	case "choice", "file", "lines":
+	case "choice": // one is always chosen, and an empty one is a choice too
+		f.Required = false
+	case "file", "lines":
 	case "password": // never sent back to the browser
 		f.Value, f.MaxLength = "", 1024
 	default:

@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"testing"
 	"time"
 
@@ -25,7 +26,11 @@ import (
 	"intumwa/webhooks"
 )
 
-func TestMain(m *testing.M) { testenv.Main(m) }
+func TestMain(m *testing.M) {
+	code := testenv.Run(m)
+	endChromium()
+	os.Exit(code)
+}
 
 const testPassword = "twelve green bananas"
 

@@ -46,7 +46,7 @@ const replace = (region, fresh) => {
   return node;
 };
 
-// A region with data-live is fetched again, less and less often, for a quarter of an hour; with a number, at that interval
+// A region with data-live is fetched again, from data-from if not from the page’s own address, less and less often, for a quarter of an hour; with a number, at that interval
 // in milliseconds. When no response comes, the link to reload is shown.
 const follow = (region) => {
   const every = Number(region.dataset.live);
@@ -54,7 +54,7 @@ const follow = (region) => {
   let wait = every || 500, silent = 0;
   const look = async () => {
     if (!document.hidden) {
-      const fresh = await another("GET", location.href, region.id);
+      const fresh = await another("GET", region.dataset.from ?? location.href, region.id);
       silent = fresh ? 0 : silent + 1;
       if (fresh && fresh.outerHTML !== region.outerHTML) {
         region = replace(region, fresh);
