@@ -80,7 +80,7 @@ var browser struct {
 // chromium starts the browser once; endChromium ends it after all tests.
 func chromium(t *testing.T) context.Context {
 	t.Helper()
-	path := testenv.Tool(t, "chromium")
+	path := testenv.Tool(t, "chromium-headless-shell")
 	browser.once.Do(func() { browser.ctx, browser.end, browser.err = startChromium(path) })
 	if browser.err != nil {
 		t.Fatalf("starting Chromium: %v", browser.err)
@@ -134,6 +134,7 @@ type person struct {
 	seen      map[string]bool        // the paths of pages that look has checked
 	choosers  chan cdp.BackendNodeID // file fields whose dialog has opened
 	downloads string                 // a folder
+	complete  sync.Map               // the names of files in it that are complete
 
 	mu       sync.Mutex
 	problems []string
@@ -154,7 +155,7 @@ func newPerson(t *testing.T, w *world, language string, width int64) *person {
 			own, err = target.CreateTarget("about:blank").WithBrowserContextID(id).WithNewWindow(true).Do(ctx)
 		}
 		if err == nil {
-			err = cdpbrowser.SetDownloadBehavior(cdpbrowser.SetDownloadBehaviorBehaviorAllowAndName).WithBrowserContextID(id).WithDownloadPath(p.downloads).Do(ctx)
+			err = cdpbrowser.SetDownloadBehavior(cdpbrowser.SetDownloadBehaviorBehaviorAllowAndName).WithBrowserContextID(id).WithDownloadPath(p.downloads).WithEventsEnabled(true).Do(ctx)
 		}
 		return err
 	})); err != nil {
@@ -165,10 +166,16 @@ func newPerson(t *testing.T, w *world, language string, width int64) *person {
 	t.Cleanup(func() { stop(); cancel() })
 	p.ctx = ctx
 	chromedp.ListenTarget(ctx, p.listen)
+	chromedp.ListenBrowser(ctx, func(event any) {
+		if e, ok := event.(*cdpbrowser.EventDownloadProgress); ok && e.State == cdpbrowser.DownloadProgressStateCompleted {
+			p.complete.Store(e.GUID, true)
+		}
+	})
 	if err := chromedp.Run(ctx); err != nil { // the tab lives as long as the context of its first run
 		t.Fatalf("opening a tab: %v", err)
 	}
-	p.do("opening a tab", log.Enable(), network.Enable(), network.SetExtraHTTPHeaders(network.Headers{"Accept-Language": language}))
+	p.do("opening a tab", log.Enable(), network.Enable(), emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{
+		{Name: "prefers-reduced-motion", Value: "reduce"}}), network.SetExtraHTTPHeaders(network.Headers{"Accept-Language": language}))
 	p.size(width)
 	return p
 }

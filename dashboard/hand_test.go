@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
@@ -184,7 +183,7 @@ func (p *person) fillIn(button, field, value string) {
 		p.click(s)
 		p.key("a", input.ModifierCtrl)
 		p.key(kb.Delete)
-		p.key(value)
+		p.do("typing", input.InsertText(value)) // in one go, as a phone's keyboard enters a word
 	}
 	var got string
 	p.glance(sight+".field("+quoted(field, button)+").find("+sight+".seen)?.value ?? ''", &got)
@@ -287,12 +286,16 @@ func (p *person) download(key string, args ...any) string {
 	p.tap(key, args...)
 	for end := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
 		files, _ := os.ReadDir(p.downloads)
-		i := slices.IndexFunc(files, func(f os.DirEntry) bool { return filepath.Ext(f.Name()) == "" })
-		if i >= 0 {
-			path := filepath.Join(p.downloads, files[i].Name())
-			text, err := os.ReadFile(path)
-			if err == nil && len(text) > 0 {
-				_ = os.Remove(path)
+		for _, f := range files {
+			if _, complete := p.complete.Load(f.Name()); complete {
+				path := filepath.Join(p.downloads, f.Name())
+				text, err := os.ReadFile(path)
+				if err == nil {
+					err = os.Remove(path)
+				}
+				if err != nil {
+					p.Fatal(err)
+				}
 				return string(text)
 			}
 		}

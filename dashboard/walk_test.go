@@ -77,8 +77,8 @@ func TestByHand(t *testing.T) {
 				{"messages", func() { p.sendsMessages(email, company) }},
 				{"handsets", func() { p.readsHandsets(company) }},
 				{"campaigns", func() { p.sendsCampaigns() }},
-				{"figures", func() { p.readsFigures(company) }},
 				{"files", func() { p.takesFiles() }},
+				{"figures", func() { p.readsFigures(company) }},
 				{"administrator", func() { a.administers(company) }},
 				{"people", func() { p.worksWithOthers(jean, "jean."+email) }},
 				{"account", func() { p.guardsAccount(email) }},
@@ -535,7 +535,7 @@ func (p *person) takesFiles() {
 	p.sees("exports.download") // the page follows the file
 	p.look("exports")
 	if file := p.download("exports.download"); !strings.Contains(file, "25779000301") {
-		p.Errorf("the file of the messages: %.200s", file)
+		p.Errorf("the file of the messages: %.400s", file)
 	}
 }
 
@@ -549,6 +549,7 @@ func (p *person) worksWithOthers(jean *person, email string) {
 	jean.submit("finish.button", "flash.welcome", "password", testPassword)
 	for _, role := range []accounts.Role{accounts.RoleReader, accounts.RoleSender, accounts.RoleDeveloper, accounts.RoleFinance} {
 		if role != accounts.RoleReader {
+			p.press("nav.people")
 			p.fillIn(p.lang.T("people.change.do", "Jean"), "role", string(role))
 			p.press("people.change.do", "Jean")
 			p.sees("flash.role")
@@ -564,6 +565,7 @@ func (p *person) worksWithOthers(jean *person, email string) {
 			jean.glanceAt(string(role) + " " + path)
 		}
 	}
+	p.look("people-joined")
 	p.press("people.remove.do", "Jean")
 	p.sees("flash.removed")
 	p.submit("people.invite.do", "flash.invited", "name", "Jean", "email", email)

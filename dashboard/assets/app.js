@@ -46,8 +46,8 @@ const replace = (region, fresh) => {
   return node;
 };
 
-// A region with data-live is fetched again, from data-from if not from the page’s own address, less and less often, for a quarter of an hour; with a number, at that interval
-// in milliseconds. When no response comes, the link to reload is shown.
+// A region with data-live is fetched again, from data-from or the page's own address, less and less often, for a quarter
+// of an hour; with a number, at that interval in milliseconds. When no response comes, the link to reload is shown.
 const follow = (region) => {
   const every = Number(region.dataset.live);
   const end = every ? Infinity : Date.now() + 15 * 60000;
