@@ -33,9 +33,10 @@ const patience = 30 * time.Second
 // TestInChromium tests what needs a browser: the keyboard, JavaScript and print.
 func TestInChromium(t *testing.T) {
 	w := newWorld(t, nil)
-	t.Run("keyboard", func(t *testing.T) { useKeyboard(newPerson(t, w, "fr", 1280)) })
-	t.Run("paper", func(t *testing.T) { readPaper(newPerson(t, w, "fr", 1280)) })
-	t.Run("samples of the reference", func(t *testing.T) { copySample(newPerson(t, w, "fr", 1280)) })
+	t.Run("keyboard", func(t *testing.T) { useKeyboard(newPerson(t, w, "fr")) })
+	t.Run("paper", func(t *testing.T) { readPaper(newPerson(t, w, "fr")) })
+	t.Run("without scripts", func(t *testing.T) { sendsWithoutScripts(newPerson(t, w, "fr")) })
+	t.Run("samples of the reference", func(t *testing.T) { copySample(newPerson(t, w, "fr")) })
 }
 
 // copySample copies a sample of the API's reference with its script and style, under its content security policy.
@@ -141,11 +142,11 @@ type person struct {
 }
 
 // newPerson opens a window with its own cookies.
-func newPerson(t *testing.T, w *world, language string, width int64) *person {
+func newPerson(t *testing.T, w *world, language string) *person {
 	t.Helper()
 	chromium := chromium(t)
 	lang, _ := w.d.words.ByTag(language)
-	p := &person{T: t, w: w, lang: lang, width: width, seen: map[string]bool{}, choosers: make(chan cdp.BackendNodeID, 1), downloads: t.TempDir()}
+	p := &person{T: t, w: w, lang: lang, seen: map[string]bool{}, choosers: make(chan cdp.BackendNodeID, 1), downloads: t.TempDir()}
 	// A new browser context has no window to open a tab in.
 	var own target.ID
 	if err := chromedp.Run(chromium, chromedp.ActionFunc(func(ctx context.Context) error {
@@ -176,15 +177,17 @@ func newPerson(t *testing.T, w *world, language string, width int64) *person {
 	}
 	p.do("opening a tab", log.Enable(), network.Enable(), emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{
 		{Name: "prefers-reduced-motion", Value: "reduce"}}), network.SetExtraHTTPHeaders(network.Headers{"Accept-Language": language}))
-	p.size(width)
+	p.size(1280)
 	return p
 }
 
 // awaited is for a script whose result comes later.
 func awaited(e *runtime.EvaluateParams) *runtime.EvaluateParams { return e.WithAwaitPromise(true) }
 
+// size changes the window's width.
 func (p *person) size(width int64) {
 	p.Helper()
+	p.width = width
 	p.do("resizing", emulation.SetDeviceMetricsOverride(width, 860, 1, width < 800))
 }
 
@@ -260,6 +263,23 @@ func (p *person) becomes(text string) {
 			p.Fatalf("%s never shows %q:\n%s", p.where(), text, p.read())
 		}
 	}
+}
+
+// sendsWithoutScripts sends a message and follows it where scripts do not run.
+func sendsWithoutScripts(p *person) {
+	c, _, _ := p.w.customer("plain", "PLAIN", 100)
+	p.plant(c)
+	p.do("turning scripts off", emulation.SetScriptExecutionDisabled(true))
+	p.open("/messages/new")
+	p.filled("compose.send", "number", "79000302", "message", "C’est prêt")
+	p.press("compose.check")
+	p.sees("compose.foreign.text")
+	p.press("compose.replace")
+	p.press("compose.send")
+	p.sees("flash.sent")
+	p.w.settle()
+	p.press("life.again")
+	p.sees("life.sent")
 }
 
 // readPaper expects a readable printed statement: its owner, its rows, no navigation, nothing cut off.
