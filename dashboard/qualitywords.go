@@ -23,7 +23,7 @@ func (v *visit) times(t messages.Times) string {
 		if over {
 			text = v.lang.T("quality.over", text)
 		}
-		list = append(list, text)
+		list = append(list, strings.ReplaceAll(text, " ", "\u00a0")) // lines break between times only
 	}
 	return strings.Join(list, " / ")
 }
