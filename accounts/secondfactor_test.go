@@ -27,9 +27,9 @@ func TestTOTP(t *testing.T) {
 			}
 		}
 	}
-	for _, code := range []string{"", "28708", "2870822", "abcdef", "２８７０８２"} {
-		if _, right := matchTOTP(key, code, time.Unix(59, 0)); right {
-			t.Errorf("%q is right", code)
+	for code, want := range map[string]bool{"": false, "28708": false, "2870822": false, "abcdef": false, "２８７０８２": true} {
+		if _, right := matchTOTP(key, code, time.Unix(59, 0)); right != want {
+			t.Errorf("%q: right is %v", code, right)
 		}
 	}
 }
