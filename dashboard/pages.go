@@ -42,7 +42,7 @@ func newPages(a assets) (pages, error) {
 }
 
 // longWord is the most characters of a word that a cell of a table keeps in one piece.
-const longWord = 20
+const longWord = 30
 
 // wrap is [sms.Printable] for a cell of a table: an endless word may break, a usual one may not.
 func wrap(text string) template.HTML {
