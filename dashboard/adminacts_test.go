@@ -49,7 +49,7 @@ func TestRecordedValues(t *testing.T) {
 func TestWrap(t *testing.T) {
 	for text, want := range map[string]string{
 		"Internationale company.create": "Internationale company.create", "<b>+1</b>\n": `&lt;b&gt;&#43;1&lt;/b&gt;\n`,
-		"developer.1@example.com aaaaaaaaaabbbbbbbbbbccccccccccdd": "developer.1@example.com aaaaaaaaaabbbbbbbbbbcccccccccc<wbr>dd",
+		"developer.1@example.com aaaaaaaaaabbbbbbbbbbccccdd": "developer.1@example.com aaaaaaaaaabbbbbbbbbbcccc<wbr>d<wbr>d",
 	} {
 		if got := string(wrap(text)); got != want {
 			t.Errorf("%q: %s, want %s", text, got, want)

@@ -42,7 +42,7 @@ func newPages(a assets) (pages, error) {
 }
 
 // longWord is the most characters of a word that a cell of a table keeps in one piece.
-const longWord = 30
+const longWord = 24
 
 // wrap is [sms.Printable] for a cell of a table: an endless word may break, a usual one may not.
 func wrap(text string) template.HTML {
@@ -54,7 +54,6 @@ func wrap(text string) template.HTML {
 		}
 		if word > longWord {
 			out.WriteString("<wbr>")
-			word = 1
 		}
 		if r == '+' { // as html/template does
 			out.WriteString("&#43;")
