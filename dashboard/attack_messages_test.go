@@ -253,7 +253,7 @@ func TestCodeFails(t *testing.T) {
 	c.wants(c.post("/test-number", "number", "79000001"), http.StatusSeeOther)
 	other.wants(other.post("/test-number", "number", "79000002"), http.StatusSeeOther)
 	const failed = "could not be delivered"
-	c.wants(c.get("/test-number"), http.StatusOK, `id="coded" data-live>`)
+	c.wants(c.get("/test-number"), http.StatusOK, `id="coded" data-live data-from="/test-number">`)
 	w.exec(`update messages set status = 2, failed_at = now() where company_id = 0 and user_id = $1`, u.ID)
 	if a := c.get("/test-number"); strings.Contains(a.body, failed) {
 		t.Error("another's code is taken for hers")
