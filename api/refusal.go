@@ -239,7 +239,7 @@ var (
 	malformedJSON = newRefusal(400, "malformed_json", "The request body is not valid JSON.", onBodies, retryNo,
 		words{"It has a syntax error or half a surrogate pair, or is nested too deeply.", "Une erreur de syntaxe, une demi-paire de substitution, ou trop de niveaux d’imbrication."},
 		words{"Encode the body with a JSON library.", "Produisez le corps avec une bibliothèque JSON."})
-	notUTF8 = newRefusal(400, "body_not_utf8", "The request body is not valid JSON: it is not encoded in UTF-8.", onBodies, retryNo,
+	notUTF8 = newRefusal(400, "body_encoding", "The request body is not valid JSON: it is not encoded in UTF-8.", onBodies, retryNo,
 		words{"JSON is UTF-8. The body has another encoding, or mixes two.", "Le JSON est en UTF-8. Le corps a un autre encodage, ou en mélange deux."},
 		words{"Encode the body in UTF-8, or name ISO-8859-1, ISO-8859-15 or windows-1252 as the charset of the Content-Type.", "Encodez le corps en UTF-8, ou nommez ISO-8859-1, ISO-8859-15 ou windows-1252 comme charset du Content-Type."})
 	keyInvalid = newRefusal(400, "idempotency_key_invalid", "The Idempotency-Key header is not valid.", onPaid, retryNo,
