@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 	"github.com/gin-gonic/gin"
@@ -39,7 +40,8 @@ var (
 const hostile = `<img src=x onerror=alert(1)>"'&`
 
 // TestByHand: people do what the pages are for with a mouse and a keyboard, some of it on a phone: the owner of a company,
-// its people, and an administrator. They open every page. The long suites repeat it in English with the windows exchanged.
+// its people, and an administrator. They open every page. The long suites repeat it in English and dark colours, with the
+// windows exchanged.
 func TestByHand(t *testing.T) {
 	axe, err := exec.Command("../scripts/axe.sh").Output()
 	if err == nil {
@@ -61,6 +63,10 @@ func TestByHand(t *testing.T) {
 			opens := func() *person {
 				p := newPerson(t, w, language)
 				p.axe, p.seen = string(axe), seen
+				if language == "en" {
+					p.do("choosing colours", emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{
+						{Name: "prefers-color-scheme", Value: "dark"}, {Name: "prefers-reduced-motion", Value: "reduce"}}))
+				}
 				all = append(all, p)
 				return p
 			}
