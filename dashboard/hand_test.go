@@ -360,8 +360,10 @@ func (p *person) judge(name string, axe bool, widths ...int64) {
 }
 
 // judge returns an open page's faults: a control that a form needs and nobody can see, content wider than the window, a
-// cell taller than ten lines without a list, a broken number or time in a cell, and axe's findings.
+// cell taller than ten lines without a list, a broken word, number or time in a cell, a label over its value or without
+// one, a form whose controls stand at different heights, and axe's findings.
 const judge = `async (width, axes, fold) => {
+	const pen = document.createElement("canvas").getContext("2d");
 	const found = [], sight = ` + sight + `;
 	const folds = [...document.querySelectorAll("main details")], boxes = [...document.querySelectorAll("label input[type=checkbox]")].filter((box) => sight.dense(box.parentElement.textContent) === sight.dense(fold));
 	const was = folds.map((d) => d.open), ticked = boxes.map((box) => box.checked);

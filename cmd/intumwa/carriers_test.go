@@ -81,7 +81,7 @@ carriers:
 	got := carrierOf(&c.Carriers[0])
 	one, none := uint8(1), uint8(0)
 	if want := (profile.Profile{Source: profile.Sources{Alphanumeric: profile.TONNPI{TON: 5}, Short: profile.TONNPI{NPI: 1}, International: profile.TONNPI{TON: 1, NPI: 1}},
-		Dest: profile.TONNPI{TON: 1, NPI: 1}, NoReference: true, Validity: profile.ValidityAbsolute, UCS2Coding: 8, MessageClass: &one, RegisteredDelivery: &none,
+		Dest: profile.TONNPI{TON: 1, NPI: 1}, NoReference: true, Validity: profile.ValidityAbsolute, UCS2Coding: 8, Latin1Coding: 3, MessageClass: &one, RegisteredDelivery: &none,
 		States: got.States, Classes: got.Classes}); !reflect.DeepEqual(got.Profile, want) {
 		t.Errorf("%+v, want %+v", got.Profile, want)
 	}
