@@ -33,10 +33,11 @@ func (s *Store) Carried(ctx context.Context, first, last time.Time, carrier stri
 	if company.Valid() {
 		of, args = `company_id = $4`, append(args, int64(company))
 	}
+	// OFFSET 0 keeps the planner from joining all segments with the newest messages.
 	return postgres.All(ctx, s.pool, "reading what carriers got", pgx.RowToStructByPos[Carried], `WITH `+newest(of)+`
 		SELECT day, carrier, link, company_id, test, sum(accepted)::bigint, sum(unanswered)::bigint FROM (
 			SELECT `+carriedKey+`, accepted, unanswered FROM carried WHERE `+of+stored+`
 			UNION ALL
-			SELECT * FROM (`+carriedIn(`live m CROSS JOIN LATERAL `+receipts.Carried(`s.message_id = m.id`)+` c`)+`) n
+			SELECT * FROM (`+carriedIn(`live m CROSS JOIN LATERAL `+receipts.Carried(`s.message_id = m.id OFFSET 0`)+` c`)+`) n
 		) t WHERE day >= $1 AND day <= $2 AND ($3 = '' OR carrier = $3) GROUP BY 1, 2, 3, 4, 5 ORDER BY 1, 2, 3, 4, 5`, args...)
 }
