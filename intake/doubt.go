@@ -43,8 +43,8 @@ func (w *writer) resolve(ctx context.Context, requests []*request, doubt *inDoub
 }
 
 // tookEffect finds out whether a COMMIT without a response took effect. It waits until the server process that ran it has
-// ended (its connection is closed, but it may still read what was sent), then looks for the ULIDs that it wrote. A process of another database, or one that began later, has the number by chance: after a failover, or a restart
-// in a container.
+// ended (its connection is closed, but it may still read what was sent), then looks for the ULIDs that it wrote. A process
+// of another database, or one that began later, has the number by chance: after a failover, or a restart in a container.
 func (w *writer) tookEffect(ctx context.Context, group *written) (bool, error) {
 	var refs []ulid.ULID
 	for _, r := range group.requests {
