@@ -109,6 +109,7 @@ func TestAnswers(t *testing.T) {
 		{"1.4.5", login + "&from=I&to=79123456&text=x&coding=0&udh=%05%00%03%CC%02%01", 202, "0: Accepted for delivery"},
 		{"1.4.5", login + "&from=I&to=79123456&text=x&coding=0&udh=%06%08%04%01%CC%02%02", 202, "0: Accepted for delivery"},
 		{"ours", login + "&from=I&to=79123456&text=x&udh=", 202, "0: Accepted for delivery"},
+		{"ours", login + "&from=I&to=79123456&text=x&udh=-1", 202, "0: Accepted for delivery"},
 		{"ours", login + "&from=I&to=79123456&text=x&mwi=0", 400, "mwi is not supported, rejected"},
 		{"ours", login + "&from=I&to=79123456&text=x&pid=127", 400, "pid is not supported, rejected"},
 		{"ours", login + "&from=I&to=79123456&text=x&pid=0&rpi=-1&alt-dcs=1&compress=0", 202, "0: Accepted for delivery"},

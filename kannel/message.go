@@ -77,7 +77,7 @@ func (p parameters) sender(m *message) string {
 // unsupported refuses what the gateway cannot send: other texts than messages for people, and classes of a single
 // message.
 func (p parameters) unsupported(m *message) string {
-	if udh := p["udh"]; udh != "" {
+	if udh := p["udh"]; udh != "" && udh != "-1" {
 		ref, total, number, ok := sms.Concatenation([]byte(udh + "x")) // with a text behind it
 		if !ok || len(udh) != 6 && len(udh) != 7 {                     // it has other elements
 			return "udh is not supported but for the parts of a long text, rejected"
