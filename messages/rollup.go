@@ -25,7 +25,7 @@ const (
 	reasonMost  = 100  // characters of a reason
 
 	// Others is the cost centre of messages beyond a company's 200 largest ones of a count and day, and the reason of those
-	// beyond its 50 most frequent ones. A count has 100,000 messages at most.
+	// beyond its 50 most frequent ones. A count has 10,000 messages at most.
 	Others = "(others)"
 )
 

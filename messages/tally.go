@@ -17,7 +17,8 @@ import (
 // counted in a fraction of a second. A chunk is counted again, less often the older it is, until all its messages are
 // final; then its rows are added to those that are kept. The path of a message writes no counter.
 const (
-	tallyChunk   = 100_000          // ids; 00203_messages.sql names it too
+	tallyChunk   = 10_000           // ids; 00203_messages.sql names it too
+	tallyBehind  = 10               // chunks
 	tallyFresh   = 20 * time.Second // no chunk is counted more often
 	tallyShare   = 20               // one unchanged for an hour is counted again after a 20th of that time
 	tallySettled = 15 * time.Minute // earlier transactions have ended
@@ -50,11 +51,13 @@ func (s *Store) Tally(ctx context.Context) (counted bool, err error) {
 	return counted, nil
 }
 
-// noteChunks makes the rows of chunks that have none.
+// noteChunks makes the rows of chunks that have none. A restored database has a gap of many millions of ids (SkipIDs): of
+// the chunks before the next message only the last tallyBehind get a row, for messages that are not visible yet.
 func (s *Store) noteChunks(ctx context.Context) error {
-	if _, err := s.pool.Exec(ctx, `INSERT INTO tally_chunks (chunk) SELECT generate_series(
-		coalesce((SELECT max(chunk) + 1 FROM tally_chunks), coalesce((SELECT min(id) FROM messages), 0) / $1), coalesce((SELECT max(id) FROM messages), 0) / $1)
-		ON CONFLICT DO NOTHING`, tallyChunk); err != nil {
+	if _, err := s.pool.Exec(ctx, `INSERT INTO tally_chunks (chunk)
+		SELECT generate_series(greatest(next, (SELECT id FROM messages WHERE id >= next * $1 ORDER BY id LIMIT 1) / $1 - $2), (SELECT max(id) FROM messages) / $1)
+		FROM (SELECT coalesce(max(chunk) + 1, 0) AS next FROM tally_chunks) n
+		ON CONFLICT DO NOTHING`, tallyChunk, tallyBehind); err != nil {
 		return fmt.Errorf("noting messages to count: %w", err)
 	}
 	return nil

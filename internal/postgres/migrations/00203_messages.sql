@@ -157,7 +157,7 @@ CREATE TABLE sweeps (
 
 -- Ranges of ids counted in tallies and carried: a range is counted again until all its messages are final.
 CREATE TABLE tally_chunks (
-    chunk      bigint      PRIMARY KEY, -- messages with id / 100000 = chunk (tallyChunk)
+    chunk      bigint      PRIMARY KEY, -- messages with id / 10000 = chunk (tallyChunk)
     up_to      bigint      NOT NULL DEFAULT 0, -- the last message that was counted
     pending    bigint      NOT NULL DEFAULT 0,
     changed_at timestamptz NOT NULL DEFAULT now(), -- when a count last found a new message
