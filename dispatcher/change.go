@@ -284,6 +284,9 @@ func (c *changes) outcome(dispatcher int64, taken secondTook) (finals []messages
 			if rows.Leave = append(rows.Leave, claim); one.m == nil || one.m.msg.Attempt > 1 {
 				rows.Tried = append(rows.Tried, one.id)
 			}
+			if one.m == nil || one.m.msg.Channel == messages.Kannel {
+				rows.Told = append(rows.Told, one.id)
+			}
 		case submission.Again:
 			if one.m != nil {
 				rows.Again = append(rows.Again, messages.Retry{Claim: claim, Delay: one.step.Delay, Counts: one.step.Counts, Refused: one.step.Refused})

@@ -41,7 +41,7 @@ func (c *core) conclude(ctx context.Context, tx pgx.Tx, store *messages.Store, f
 func conclude(ctx context.Context, tx pgx.Tx, store *messages.Store, hooks *webhooks.Webhooks, refunds func(messages.Settled) bool,
 	finals []messages.Final, rows messages.Rows) (settled []messages.Settled, refunded int, err error) {
 	if settled, err = store.Finish(ctx, tx, finals, rows); err == nil {
-		err = hooks.Submitted(ctx, tx, rows.Left())
+		err = hooks.Submitted(ctx, tx, rows.Told)
 	}
 	if err != nil || len(settled) == 0 {
 		return nil, 0, err
@@ -66,7 +66,7 @@ func follows(settled []messages.Settled, refunds func(messages.Settled) bool) (e
 	for i := range settled {
 		m := &settled[i]
 		if m.CompanyID != 0 {
-			e := webhooks.Event{CompanyID: m.CompanyID, MessageID: m.ID, Name: webhooks.Failed, PhoneNumber: string(m.Number), At: m.At, Reference: m.Reference, CostCenter: m.CostCenter, Unsubmitted: m.Unsubmitted}
+			e := webhooks.Event{CompanyID: m.CompanyID, MessageID: m.ID, Name: webhooks.Failed, PhoneNumber: string(m.Number), At: m.At, Reference: m.Reference, CostCenter: m.CostCenter, Unsubmitted: m.Unsubmitted, Callback: m.Channel == messages.Kannel}
 			if m.Status == sms.Sent {
 				e.Name = webhooks.Sent
 			}
@@ -167,7 +167,7 @@ func (c *core) finish(ctx context.Context, doing string, find func(pgx.Tx) ([]me
 		if err != nil || len(finals) == 0 {
 			return err
 		}
-		settled, err = c.conclude(ctx, tx, c.carrying, finals, messages.Rows{Leave: sentOnes(finals)})
+		settled, err = c.conclude(ctx, tx, c.carrying, finals, sentRows(finals))
 		return err
 	})
 	if err != nil {
@@ -177,12 +177,12 @@ func (c *core) finish(ctx context.Context, doing string, find func(pgx.Tx) ([]me
 	return nil
 }
 
-// sentOnes returns the messages whose verdict is sent; they are not sent again.
-func sentOnes(finals []messages.Final) (sent []messages.Claim) {
+// sentRows takes the messages whose verdict is sent off the outbox: they are not sent again.
+func sentRows(finals []messages.Final) (rows messages.Rows) {
 	for _, f := range finals {
 		if f.Status == sms.Sent {
-			sent = append(sent, messages.Claim{MessageID: f.MessageID})
+			rows.Leave, rows.Told = append(rows.Leave, messages.Claim{MessageID: f.MessageID}), append(rows.Told, f.MessageID)
 		}
 	}
-	return sent
+	return rows
 }

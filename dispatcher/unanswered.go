@@ -145,7 +145,7 @@ func SettleUnanswered(ctx context.Context, pool *pgxpool.Pool, store *messages.S
 				finals = append(finals, final)
 			}
 		}
-		done, _, err := conclude(ctx, tx, store, hooks, pays, finals, messages.Rows{Leave: sentOnes(finals)})
+		done, _, err := conclude(ctx, tx, store, hooks, pays, finals, sentRows(finals))
 		if err != nil {
 			return err
 		}

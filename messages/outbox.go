@@ -36,6 +36,7 @@ type Claimed struct {
 	Number    sms.Number
 	Body      string     // with the mask of the one-time code, if it has one
 	Secret    otp.Secret // of that code; nil: none
+	Channel   Channel
 	Segments  int
 	ConcatRef byte // of its id if billed as one segment: a carrier's alphabet may need more
 	Form
@@ -69,10 +70,10 @@ var claimOptedOut = `NOT m.test AND ` + handsets.OptedOut("o.company_id", "m.pho
 
 const claimedColumns = `o.message_id, o.epoch, o.begun, o.carrier, m.ulid, o.company_id, o.lane, m.sender, m.phone_number, m.body, m.segments,
 	coalesce(m.concat_ref, (m.id % 256)::smallint) AS ref, o.attempts, m.created_at, o.expires_at, o.pushed_at IS NOT NULL AS pushed,
-	coalesce(m.message_class, -1::smallint) AS class, coalesce(m.part, 0) AS part, m.secret`
+	coalesce(m.message_class, -1::smallint) AS class, coalesce(m.part, 0) AS part, m.secret, coalesce(m.channel, 0::smallint) AS channel`
 
 // claimedNames are the names of claimedColumns.
-const claimedNames = `message_id, epoch, begun, carrier, ulid, company_id, lane, sender, phone_number, body, segments, ref, attempts, created_at, expires_at, pushed, class, part, secret`
+const claimedNames = `message_id, epoch, begun, carrier, ulid, company_id, lane, sender, phone_number, body, segments, ref, attempts, created_at, expires_at, pushed, class, part, secret, channel`
 
 // Claim claims the outbox rows of ids for dispatcher and returns those that it got: not a row that is deleted, not due,
 // expired, claimed, or of another carrier by now, so an id that is on the queue twice does no harm.
@@ -173,7 +174,7 @@ func scanClaimed(row pgx.CollectableRow) (*Claimed, error) {
 	var ref, class int16
 	var part int64
 	if err := row.Scan(&c.ID, &c.Epoch, &c.Begun, &c.Carrier, &id, &c.CompanyID, &c.Lane, &c.Sender, &number, &c.Body, &c.Segments,
-		&ref, &c.Attempt, &c.CreatedAt, &c.ExpiresAt, &c.Pushed, &class, &part, &c.Secret); err != nil {
+		&ref, &c.Attempt, &c.CreatedAt, &c.ExpiresAt, &c.Pushed, &class, &part, &c.Secret, &c.Channel); err != nil {
 		return nil, err
 	}
 	if c.Part = partOf(part); class >= 0 {

@@ -19,6 +19,7 @@ type Rows struct {
 	Again      []Retry   // these claims end, and their messages are due again
 	Reenter    []Reentry // these return to the outbox, unless they are in it
 	Tried      []int64   // those of Leave, by id, that a carrier may have refused before
+	Told       []int64   // those of Leave, by id, whose sender may have asked for a report of it (Kannel)
 
 	Carrier  string        // of the returning messages; those that are at another one by now stay
 	Validity time.Duration // of returning messages without an end of their own
@@ -38,12 +39,6 @@ type Retry struct {
 type Reentry struct {
 	MessageID int64
 	Delay     time.Duration
-}
-
-// Left returns the messages that leave the outbox.
-func (r Rows) Left() []int64 {
-	ids, _ := inOrder(r.Leave)
-	return ids
 }
 
 // queue adds the statements to a pipeline.

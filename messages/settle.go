@@ -47,6 +47,7 @@ type Settled struct {
 	Unsubmitted bool   // no carrier accepted a segment of it
 	Reference   string // the customer's own name; "": none
 	CostCenter  string // the customer's own label; "": none
+	Channel     Channel
 
 	Sender      string
 	CreatedAt   time.Time
@@ -136,12 +137,12 @@ func queueVerdicts(b *pgx.Batch, finals []Final, settled *[]Settled) (submitted 
 			AND (u.claimant = 0 OR EXISTS (SELECT FROM outbox o WHERE o.message_id = u.id AND o.claimed_by = u.claimant AND o.epoch = u.epoch))
 		RETURNING m.id, m.ulid, m.company_id, m.user_id, m.phone_number, m.segments, m.test, m.carrier, m.status,
 			coalesce(m.failure_reason, ''), coalesce(m.send_at, m.created_at), u.at, coalesce(m.client_reference, ''), coalesce(m.cost_center, ''), m.body <> '' AND `+untilFinal+`, m.secret IS NOT NULL,
-			m.sender, m.created_at, coalesce(m.smpp_account, 0), coalesce(m.smpp_bind, 0), coalesce(m.registered, 0::smallint), m.echo`, ids, status, at, reasons, claimants, epochs).
+			m.sender, m.created_at, coalesce(m.smpp_account, 0), coalesce(m.smpp_bind, 0), coalesce(m.registered, 0::smallint), m.echo, coalesce(m.channel, 0::smallint)`, ids, status, at, reasons, claimants, epochs).
 		Query(func(rows pgx.Rows) (err error) {
 			*settled, err = pgx.AppendRows(make([]Settled, 0, len(ids)), rows, func(row pgx.CollectableRow) (st Settled, err error) {
 				var id pgtype.UUID
 				err = row.Scan(&st.ID, &id, &st.CompanyID, &st.UserID, &st.Number, &st.Segments, &st.Test, &st.Carrier, &st.Status,
-					&st.Reason, &st.From, &st.At, &st.Reference, &st.CostCenter, &st.textLeft, &st.coded, &st.Sender, &st.CreatedAt, &st.SMPPAccount, &st.SMPPBind, &st.Registered, &st.Echo)
+					&st.Reason, &st.From, &st.At, &st.Reference, &st.CostCenter, &st.textLeft, &st.coded, &st.Sender, &st.CreatedAt, &st.SMPPAccount, &st.SMPPBind, &st.Registered, &st.Echo, &st.Channel)
 				st.ULID = id.Bytes
 				return st, err
 			})

@@ -113,7 +113,7 @@ func submitted(t *testing.T, w *Webhooks, messages ...int64) {
 }
 
 func final(message int64, name string, unsubmitted bool) Event {
-	return Event{CompanyID: 7, MessageID: message, Name: name, PhoneNumber: "+25779123456", Unsubmitted: unsubmitted,
+	return Event{CompanyID: 7, MessageID: message, Name: name, PhoneNumber: "+25779123456", Unsubmitted: unsubmitted, Callback: true,
 		At: time.Date(2026, 3, 1, 8, 2, 11, 0, time.UTC)}
 }
 

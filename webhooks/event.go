@@ -72,6 +72,7 @@ type Event struct {
 	CostCenter  string // the customer's cost_center; likewise
 	Data        any    // data of the body, for a requested event: ReceivedData, LowBalanceData, BatchFinishedData or VerificationFinishedData
 	Unsubmitted bool   // of Failed: no carrier accepted any of it
+	Callback    bool   // of Sent and Failed: the sender may have asked for reports (Expect)
 }
 
 // storedEvent is an event as its row has it. None of its columns ever changes.
