@@ -12,7 +12,7 @@ import (
 // TestCodeSamples: each sample starts a verification, and says of a code whether it is right.
 func TestCodeSamples(t *testing.T) {
 	w := newWorld(t, worldOptions{}).settle()
-	p, err := newPages(Options{TestSender: testSender}, 500)
+	p, err := madePages(Options{TestSender: testSender}, 500)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -39,7 +39,7 @@ func TestReferenceInLanguages(t *testing.T) {
 func TestReferenceLinksToTheDashboard(t *testing.T) {
 	const address = `href="https://panel.example.com"`
 	for url, want := range map[string]bool{"https://panel.example.com": true, "": false} {
-		p, err := newPages(Options{TestSender: testSender, DashboardURL: url}, 500)
+		p, err := madePages(Options{TestSender: testSender, DashboardURL: url}, 500)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -85,7 +85,7 @@ func alike(t *testing.T, name string, skeleton func(string) (marks, code []strin
 	if len(english) != len(french) || !slices.Equal(codeEnglish, codeFrench) {
 		t.Errorf("%s: %d marks and %d, %d pieces of code and %d", name, len(english), len(french), len(codeEnglish), len(codeFrench))
 	}
-	p, err := newPages(Options{TestSender: testSender}, 500)
+	p, err := madePages(Options{TestSender: testSender}, 500)
 	if err != nil {
 		t.Fatal(err)
 	}

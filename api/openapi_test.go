@@ -11,12 +11,8 @@ import (
 // The OpenAPI document has exactly the served endpoints.
 func TestDocumentListsTheRoutes(t *testing.T) {
 	a := &API{Rooms: Rooms{Throttle: throttle.New(nil, throttle.Options{})}}
-	table, err := a.table()
-	if err != nil {
-		t.Fatal(err)
-	}
 	var served, described []string
-	for _, e := range table {
+	for _, e := range a.table() {
 		if path, ok := strings.CutPrefix(e.path, "/v1"); ok && path != "/openapi.json" {
 			path = strings.Replace(path, "/sms/batches/:id", "/sms/batches/{batch_id}", 1)
 			served = append(served, e.method+" "+strings.Replace(path, ":id", "{id}", 1))

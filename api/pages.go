@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/gin-gonic/gin"
@@ -45,9 +46,9 @@ var otherPages = []string{"statuses", "guide", "smpp"}
 
 // pages are the documents that describe the API.
 type pages struct {
-	openAPIDocument []byte
-	editions        map[string]*edition
-	own             *strings.Replacer // replaces the documented test sender and schedule by this installation's
+	openAPIDocument func() []byte
+	editions        map[string]func() (*edition, error) // the first reader's request makes it
+	own             *strings.Replacer                   // replaces the documented test sender and schedule by this installation's
 }
 
 // edition is the reference in one language.
@@ -95,7 +96,7 @@ type step struct{ Title, Text, Command string }
 // sample is example code in one programming language.
 type sample struct{ Group, Name, Label, Text string }
 
-func newPages(o Options, rateLimit int) (*pages, error) {
+func newPages(o Options, rateLimit int) *pages {
 	if o.RetryDelays == nil {
 		o.RetryDelays = documentedDelays
 	}
@@ -104,15 +105,12 @@ func newPages(o Options, rateLimit int) (*pages, error) {
 	for i, sentence := range schedules(documentedDelays, documentedTimeout) {
 		replaced = append(replaced, sentence, schedules(o.RetryDelays, o.WebhookTimeout)[i])
 	}
-	p := &pages{editions: map[string]*edition{}, own: strings.NewReplacer(replaced...)}
-	p.openAPIDocument = []byte(p.own.Replace(string(describe(openAPIText))))
-	var err error
+	p := &pages{editions: map[string]func() (*edition, error){}, own: strings.NewReplacer(replaced...)}
+	p.openAPIDocument = sync.OnceValue(func() []byte { return []byte(p.own.Replace(string(describe(openAPIText)))) })
 	for _, language := range editionLanguages {
-		if p.editions[language], err = p.edition(language, o, rateLimit); err != nil {
-			return nil, fmt.Errorf("making the reference in %q: %w", language, err)
-		}
+		p.editions[language] = sync.OnceValues(func() (*edition, error) { return p.edition(language, o, rateLimit) })
 	}
-	return p, nil
+	return p
 }
 
 // edition builds the reference page in a language.
@@ -221,7 +219,7 @@ func (p *pages) openAPI(c *gin.Context) {
 	c.Header("Access-Control-Allow-Origin", "*")
 	c.Header("Cache-Control", "public, max-age=300")
 	sendAt, expireAt := exampleTimes()
-	document := bytes.ReplaceAll(p.openAPIDocument, []byte(documentedSendAt), []byte(sendAt))
+	document := bytes.ReplaceAll(p.openAPIDocument(), []byte(documentedSendAt), []byte(sendAt))
 	c.Data(http.StatusOK, "application/json", bytes.ReplaceAll(document, []byte(documentedExpireAt), []byte(expireAt)))
 }
 
@@ -247,9 +245,14 @@ func (p *pages) docs(c *gin.Context) {
 
 // show responds with a page in the language of the parameter lang, else in the browser's.
 func (p *pages) show(c *gin.Context, which func(*edition) *template.Template) {
-	e := p.editions[c.Query("lang")]
-	if e == nil {
-		e = p.editions[preferred(strings.Join(c.Request.Header.Values("Accept-Language"), ","))]
+	made := p.editions[c.Query("lang")]
+	if made == nil {
+		made = p.editions[preferred(strings.Join(c.Request.Header.Values("Accept-Language"), ","))]
+	}
+	e, err := made()
+	if err != nil { // tests make every edition
+		writeRefusal(c, serverError)
+		return
 	}
 	content := e.content
 	content.BaseURL = baseURL(c)

@@ -116,7 +116,7 @@ func TestPageExplainsFailureReasons(t *testing.T) {
 	if len(want) != 18 {
 		t.Errorf("%q", want)
 	}
-	p, err := newPages(Options{TestSender: testSender, StopWords: []string{"FIN"}, StartWords: []string{"ENCORE"}, Validity: 36 * time.Hour, DocsNotice: "Webhooks come from 192.0.2.7.",
+	p, err := madePages(Options{TestSender: testSender, StopWords: []string{"FIN"}, StartWords: []string{"ENCORE"}, Validity: 36 * time.Hour, DocsNotice: "Webhooks come from 192.0.2.7.",
 		RetryDelays: []time.Duration{90 * time.Second, 20 * time.Minute, 3 * time.Hour}, WebhookTimeout: 7 * time.Second}, 500)
 	if err != nil {
 		t.Fatal(err)
@@ -140,7 +140,7 @@ func TestPageExplainsFailureReasons(t *testing.T) {
 }
 
 func TestPageWithAnotherTestSender(t *testing.T) {
-	p, err := newPages(Options{TestSender: "ESSAI"}, 500)
+	p, err := madePages(Options{TestSender: "ESSAI"}, 500)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -234,7 +234,7 @@ func TestQuickStart(t *testing.T) {
 func TestSendSamples(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, worldOptions{}).settle()
-	p, err := newPages(Options{TestSender: testSender}, 500)
+	p, err := madePages(Options{TestSender: testSender}, 500)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -308,7 +308,7 @@ func TestStatusesPage(t *testing.T) {
 		dispatcher.RefundFailed:      {"expired": "Returned.", "opted_out": "Returned.", "carrier_closed": "Returned.", "cancelled": "Returned.", "no_receipt": "Returned.", "ESME_RINVDSTADR": "Returned."},
 		dispatcher.RefundNever:       {"expired": "Charged.", "opted_out": "Charged.", "carrier_closed": "Returned, unless", "cancelled": "Returned.", "no_receipt": "Charged."},
 	} {
-		p, err := newPages(Options{TestSender: testSender, Refund: rule}, 500)
+		p, err := madePages(Options{TestSender: testSender, Refund: rule}, 500)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -18,7 +18,7 @@ func TestPullSamples(t *testing.T) {
 	w := newWorld(t, worldOptions{}).settle()
 	w.events("live", "")
 	w.enqueue("live", 1, 2)
-	p, err := newPages(Options{TestSender: testSender}, 500)
+	p, err := madePages(Options{TestSender: testSender}, 500)
 	if err != nil {
 		t.Fatal(err)
 	}

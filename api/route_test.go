@@ -9,11 +9,7 @@ import (
 func TestEveryEndpointNeedsATokenAndACompany(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, worldOptions{}).settle()
-	table, err := (&API{Rooms: w.rooms}).table()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, e := range table {
+	for _, e := range (&API{Rooms: w.rooms}).table() {
 		path, below := strings.CutPrefix(e.path, "/v1/")
 		if !below || path == "openapi.json" {
 			continue

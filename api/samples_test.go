@@ -175,7 +175,7 @@ func verifyCases(t *testing.T) (cases []verifyCase, want []bool) {
 }
 
 func TestVerifySamples(t *testing.T) {
-	p, err := newPages(Options{TestSender: testSender}, 500)
+	p, err := madePages(Options{TestSender: testSender}, 500)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -23,7 +23,7 @@ func TestSMPPPage(t *testing.T) {
 		"TLS":   {SMPP{Port: "3550", TLS: true}, "The port is 3550, with TLS", "is off on"},
 		"plain": {SMPP{Port: "3550"}, "use-ssl = false", "with TLS 1.2"},
 	} {
-		p, err := newPages(Options{TestSender: testSender, SMPP: c.installed}, 500)
+		p, err := madePages(Options{TestSender: testSender, SMPP: c.installed}, 500)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -147,9 +147,7 @@ func New(rooms Rooms, opts Options) (*Dashboard, error) {
 	if d.assets, err = newAssets(); err != nil {
 		return nil, fmt.Errorf("reading the assets: %w", err)
 	}
-	if d.pages, err = newPages(d.assets); err != nil {
-		return nil, fmt.Errorf("reading the pages: %w", err)
-	}
+	d.pages = newPages(d.assets)
 	if d.handler, err = d.routes(); err != nil {
 		return nil, err
 	}

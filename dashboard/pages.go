@@ -9,6 +9,7 @@ import (
 	"html/template"
 	"io"
 	"strings"
+	"sync"
 
 	"intumwa/sms"
 )
@@ -16,11 +17,12 @@ import (
 //go:embed layout pages
 var pageFiles embed.FS
 
-// pages are the templates: those of the layout, and two per page, its title and its main part.
-type pages struct{ *template.Template }
+// pages returns the templates: those of the layout, and two per page, its title and its main part. The first visitor's
+// request parses them: they take two megabytes.
+type pages func() (*template.Template, error)
 
-func newPages(a assets) (pages, error) {
-	all, err := template.New("pages").Funcs(template.FuncMap{
+func newPages(a assets) pages {
+	all := template.New("pages").Funcs(template.FuncMap{
 		"asset": func(name string) (string, error) {
 			p, ok := a.paths[name]
 			if !ok {
@@ -37,8 +39,8 @@ func newPages(a assets) (pages, error) {
 		"indented":  indented,
 		"device":    deviceName,
 		"likeness":  likeness,
-	}).ParseFS(pageFiles, "layout/*.html", "pages/*.html")
-	return pages{all}, err
+	})
+	return sync.OnceValues(func() (*template.Template, error) { return all.ParseFS(pageFiles, "layout/*.html", "pages/*.html") })
 }
 
 // longWord is the most characters of a word that a cell of a table keeps in one piece.
@@ -75,15 +77,19 @@ func indented(text string) string {
 
 // execute writes a page within its frame.
 func (p pages) execute(w io.Writer, name string, data *view) error {
-	var title, main strings.Builder
-	if err := p.ExecuteTemplate(&title, name+" title", data); err != nil {
+	all, err := p()
+	if err != nil {
 		return err
 	}
-	if err := p.ExecuteTemplate(&main, name+" main", data); err != nil {
+	var title, main strings.Builder
+	if err := all.ExecuteTemplate(&title, name+" title", data); err != nil {
+		return err
+	}
+	if err := all.ExecuteTemplate(&main, name+" main", data); err != nil {
 		return err
 	}
 	data.Title, data.Main = template.HTML(title.String()), template.HTML(main.String()) //nolint:gosec // templates have escaped them
-	return p.ExecuteTemplate(w, "frame", data)
+	return all.ExecuteTemplate(w, "frame", data)
 }
 
 // field is a labelled input, for the part "field".

@@ -22,6 +22,8 @@ const (
 	// redisPatience bounds a dial and a reply of Redis. A shorter deadline comes with the call's
 	// context.
 	redisPatience = 2 * time.Second
+	// redisBuffer is the size in bytes of a connection's two buffers: a group's pipeline, and its replies.
+	redisBuffer = 4 << 10
 	// sentinelPatience bounds one Sentinel's reply.
 	sentinelPatience = 500 * time.Millisecond
 	// leastWaiting is the least number of connections that wait on the queue, two per
@@ -49,7 +51,7 @@ func redisClient(c *configs.Redis, options *redis.Options) redis.UniversalClient
 	return redis.NewClusterClient(&redis.ClusterOptions{Addrs: c.Addresses, Username: options.Username, Password: options.Password,
 		TLSConfig: options.TLSConfig, ContextTimeoutEnabled: options.ContextTimeoutEnabled, Protocol: options.Protocol,
 		DialTimeout: options.DialTimeout, DialerRetries: options.DialerRetries, ReadTimeout: options.ReadTimeout, WriteTimeout: options.WriteTimeout,
-		PoolSize: options.PoolSize})
+		PoolSize: options.PoolSize, ReadBufferSize: options.ReadBufferSize, WriteBufferSize: options.WriteBufferSize})
 }
 
 // redisOptions are the connection options. With addresses, the URL gives only user and password.
@@ -72,6 +74,7 @@ func redisOptions(c *configs.Redis) (*redis.Options, error) {
 		options.TLSConfig = secure
 	}
 	options.ContextTimeoutEnabled = true
+	options.ReadBufferSize, options.WriteBufferSize = redisBuffer, redisBuffer
 	options.Protocol = cmp.Or(options.Protocol, 2) // version 3 makes go-redis peek for push messages before every reply
 	options.DialTimeout = cmp.Or(options.DialTimeout, redisPatience)
 	options.DialerRetries = 1

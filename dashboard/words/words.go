@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"golang.org/x/text/language"
 )
@@ -37,8 +38,10 @@ type Words struct {
 	Languages []*Language
 }
 
-// Load reads the embedded texts.
-func Load() (*Words, error) {
+// Load returns the embedded texts, which a process reads once.
+var Load = sync.OnceValues(load)
+
+func load() (*Words, error) {
 	w := &Words{}
 	for _, tag := range tags {
 		texts, err := read(tag)

@@ -23,6 +23,7 @@ const (
 	statementTimeout = 10 * time.Second
 	lockTimeout      = 5 * time.Second
 	idleInTxTimeout  = 5 * time.Second
+	statementsKept   = 128 // prepared ones of a connection
 )
 
 // errURL replaces every parse error of a database URL: the original quotes pieces of the URL, and an unescaped "/" or
@@ -117,6 +118,13 @@ func poolConfig(url string, opts Options) (*pgxpool.Config, error) {
 		cfg.MaxConns = opts.MaxConns
 	} else if !strings.Contains(url, "pool_max_conns") {
 		cfg.MaxConns = int32(max(8, 4*runtime.GOMAXPROCS(0)))
+	}
+	// pgx reserves the memory of both caches for every connection. No connection repeats more statements than this.
+	if !strings.Contains(url, "statement_cache_capacity") {
+		cfg.ConnConfig.StatementCacheCapacity = statementsKept
+	}
+	if cfg.ConnConfig.DefaultQueryExecMode != pgx.QueryExecModeCacheDescribe {
+		cfg.ConnConfig.DescriptionCacheCapacity = 0
 	}
 	cfg.MinConns = min(cfg.MinConns, cfg.MaxConns)
 	cfg.HealthCheckPeriod = 30 * time.Second
