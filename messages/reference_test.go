@@ -79,10 +79,10 @@ func TestLabels(t *testing.T) {
 // the index.
 func TestReference(t *testing.T) {
 	d := newHotStore(t)
-	d.exec(`REINDEX INDEX messages_client_reference`) // an earlier test's pages
 	d.pending(300)
-	if n := d.count(`SELECT pg_relation_size('messages_client_reference')`); n != 8192 {
-		t.Errorf("messages without a reference are in the index: it has %d bytes", n)
+	// Its size would also tell of other tests' rows: VACUUM and REINDEX keep dead rows that some snapshot still sees.
+	if in := column[string](d, `SELECT pg_get_expr(indpred, indrelid) FROM pg_index WHERE indexrelid = 'messages_client_reference'::regclass`); !slices.Equal(in, []string{"(client_reference IS NOT NULL)"}) {
+		t.Errorf("the index has other messages than those with a reference: %q", in)
 	}
 	if n := d.count(`SELECT count(*) FROM messages WHERE client_reference IS NOT NULL OR send_at IS NOT NULL OR expire_at IS NOT NULL`) +
 		d.count(`SELECT count(*) FROM deadlines`) + d.count(`SELECT count(*) FROM scheduled`); n != 0 {

@@ -32,7 +32,8 @@ func TestSMPPKeys(t *testing.T) {
 	if _, err := users.SMPPLogin(t.Context(), systemID, password, "192.0.2.9"); err != nil {
 		t.Errorf("the login that was printed: %v", err)
 	}
-	s.exec(`INSERT INTO smpp_binds (account, process, peer, mode, refused) VALUES ($1, 'p0', '192.0.2.9:4000', 'transceiver', '{"ESME_RTHROTTLED": 3}'), ($1, 'p1', '192.0.2.9:4001', 'receiver', '{}'), ($2, 'p0', '192.0.2.9:4002', 'receiver', '{}')`, key["token_id"], large["token_id"])
+	s.exec(`INSERT INTO smpp_binds (account, process, peer, mode, refused, seen_at) VALUES ($1, 'p0', '192.0.2.9:4000', 'transceiver', '{"ESME_RTHROTTLED": 3}', now() + '1 h'),
+		($1, 'p1', '192.0.2.9:4001', 'receiver', '{}', now() + '1 h'), ($2, 'p0', '192.0.2.9:4002', 'receiver', '{}', now() + '1 h')`, key["token_id"], large["token_id"])
 	s.exec(`INSERT INTO smpp_deliveries (account, phone_number, address, at, body) VALUES ($1, '+25779000001', 'A', now(), 'x')`, key["token_id"])
 	list := s.list("smpp", "list", "--company", company)
 	if len(list) != 2 || number(list[0]["id"]) != id || list[0]["system_id"] != systemID || fmt.Sprint(list[0]["binds"], list[0]["waiting"], list[1]["binds"], list[1]["waiting"]) != "2 1 1 0" || strings.Contains(fmt.Sprint(list), password) {

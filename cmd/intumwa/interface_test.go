@@ -87,7 +87,7 @@ func TestInterface(t *testing.T) {
 			s.exec(`insert into webhook_undelivered (company_id, id, at, phone_number) values (1, 8, now(), '')`)
 		}
 		if row.command == "smpp sessions" {
-			s.exec(`insert into smpp_binds (account, process, peer, mode) values (2, 'p0', '192.0.2.1:4000', 'receiver')`)
+			s.exec(`insert into smpp_binds (account, process, peer, mode, seen_at) values (2, 'p0', '192.0.2.1:4000', 'receiver', now() + '1 h')`)
 		}
 		if strings.HasPrefix(row.command, "report quality") {
 			s.exec(`insert into tallies (company_id, day, chunk, carrier, sender, kind, channel, cost_center, status, reason, messages, segments)

@@ -212,7 +212,8 @@ func TestPageAndCommand(t *testing.T) {
 		{name: "change an SMPP key", page: func() {
 			root.post("/admin/smpp/3", "sessions", "8", "window", "10", "tps", "100", "networks", "192.0.2.0/24")
 		}, command: "smpp|set|--id|4|--sessions|8|--tps|100"},
-		{name: "unbind", prepare: `insert into smpp_binds (account, process, peer, mode) values (3, 'p0', '192.0.2.1:4000', 'receiver'), (4, 'p0', '192.0.2.1:4001', 'receiver')`,
+		{name: "unbind", prepare: `insert into smpp_binds (account, process, peer, mode, seen_at)
+			values (3, 'p0', '192.0.2.1:4000', 'receiver', now() + '1 h'), (4, 'p0', '192.0.2.1:4001', 'receiver', now() + '1 h')`,
 			page: func() { owner.post("/smpp/3/unbind") }, command: "smpp|unbind|--id|4", once: true},
 		{name: "revoke an SMPP key", page: func() { owner.post("/smpp/3/revoke") }, command: "smpp|revoke|--id|4"},
 		{name: "set a webhook", page: func() { owner.post("/webhook", "url", "http://127.0.0.1:1/a?b=c") }, command: "webhook|set|--company|2|--url|http://127.0.0.1:1/a?b=c"},

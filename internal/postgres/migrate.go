@@ -262,19 +262,26 @@ func current(ctx context.Context, pool *pgxpool.Pool, list []migration, oldest i
 }
 
 var (
-	createTable = regexp.MustCompile(`(?im)^\s*CREATE\s+(?:UNLOGGED\s+)?TABLE\s+(?:IF\s+NOT\s+EXISTS\s+)?([a-z_][a-z0-9_]*)`)
-	dropTable   = regexp.MustCompile(`(?im)^\s*DROP\s+TABLE\s+(?:IF\s+EXISTS\s+)?([a-z_][a-z0-9_]*)`)
+	createTable = regexp.MustCompile(`(?i)^\s*CREATE\s+(?:UNLOGGED\s+)?TABLE\s+(?:IF\s+NOT\s+EXISTS\s+)?([a-z_][a-z0-9_]*)`)
+	dropTable   = regexp.MustCompile(`(?i)^\s*DROP\s+TABLE\s+(?:IF\s+EXISTS\s+)?([a-z_][a-z0-9_]*)`)
 )
 
 // tables returns the sorted names of the tables after all migrations.
 func tables(list []migration) []string {
 	there := map[string]bool{}
 	for _, m := range list {
-		for _, made := range createTable.FindAllStringSubmatch(m.text, -1) {
-			there[strings.ToLower(made[1])] = true
-		}
-		for _, gone := range dropTable.FindAllStringSubmatch(m.text, -1) {
-			delete(there, strings.ToLower(gone[1]))
+		for line := range strings.Lines(m.text) {
+			// The expressions are slow, and most lines begin with another letter.
+			switch strings.ToUpper(strings.TrimLeft(line, " \t") + " ")[0] {
+			case 'C':
+				if made := createTable.FindStringSubmatch(line); made != nil {
+					there[strings.ToLower(made[1])] = true
+				}
+			case 'D':
+				if gone := dropTable.FindStringSubmatch(line); gone != nil {
+					delete(there, strings.ToLower(gone[1]))
+				}
+			}
 		}
 	}
 	return slices.Sorted(maps.Keys(there))

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"sync"
 	"testing"
 
@@ -34,16 +35,16 @@ func TestMain(m *testing.M) {
 // binaryVariable names a built gateway to test instead of this checkout.
 const binaryVariable = "INTUMWA_STORIES_BINARY"
 
-// built is the gateway under test with the race detector, release the shipped build
-// without it: the detector's memory hides growth.
+// built is the gateway under test, in make test-all with the race detector: it takes four times the processor, and the
+// packages' own tests run under it in make test too. release is the shipped build: the detector's memory hides growth.
 var (
-	built   = binary{option: "-race", variable: binaryVariable}
-	release = binary{option: "-trimpath"}
+	built   = binary{race: testenv.Thorough(), variable: binaryVariable}
+	release = binary{}
 )
 
 // binary is a gateway that is compiled once per run.
 type binary struct {
-	option   string
+	race     bool
 	variable string // the variable that replaces it
 
 	once sync.Once
@@ -62,7 +63,7 @@ func (b *binary) get(t testing.TB) string {
 			return
 		}
 		b.path = filepath.Join(b.dir, "intumwa")
-		if out, err := exec.Command("go", "build", b.option, "-o", b.path, "../../cmd/intumwa").CombinedOutput(); err != nil {
+		if out, err := exec.Command("go", "build", "-race="+strconv.FormatBool(b.race), "-trimpath", "-o", b.path, "../../cmd/intumwa").CombinedOutput(); err != nil {
 			b.err = fmt.Errorf("%w\n%s", err, out)
 		}
 	})

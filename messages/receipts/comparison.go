@@ -49,12 +49,7 @@ func NewComparison(dir string, carrier Format) (c *Comparison, err error) {
 	if c.dir, err = os.MkdirTemp(dir, "intumwa-compare-"); err != nil {
 		return nil, fmt.Errorf("comparing with a list: %w", err)
 	}
-	if c.ours, err = c.bins(); err == nil {
-		c.theirs, err = c.bins()
-	}
-	if err != nil {
-		return nil, errors.Join(err, c.Close())
-	}
+	c.ours, c.theirs = c.bins(), c.bins()
 	return c, nil
 }
 
@@ -99,14 +94,7 @@ func (c *Comparison) Result(begin func(Compared) error, ours, theirs func(text s
 				return err
 			}
 		}
-		nextOurs, err := c.bins()
-		if err != nil {
-			return err
-		}
-		nextTheirs, err := c.bins()
-		if err != nil {
-			return err
-		}
+		nextOurs, nextTheirs := c.bins(), c.bins()
 		both, err := join(restOfOurs, read, nextOurs.add, func(_, id string) error { return nextTheirs.add(Key(id), id) })
 		if err = errors.Join(err, read.drop(), restOfOurs.drop(), restOfTheirs.drop()); err != nil {
 			return err
@@ -127,10 +115,7 @@ func (c *Comparison) Result(begin func(Compared) error, ours, theirs func(text s
 // read puts ids under the keys that they have in a form; with Auto, under those without the number of a part. With
 // onlySurely, an id whose key is short keeps apart: it has no key.
 func (c *Comparison) read(ids *bins, form Format, onlySurely bool) (*bins, error) {
-	to, err := c.bins()
-	if err != nil {
-		return nil, err
-	}
+	to := c.bins()
 	return to, ids.each(func(_, id string) error {
 		key := ""
 		if form == Auto {
@@ -190,23 +175,15 @@ func join(ours, theirs *bins, onlyOurs, onlyTheirs func(key, text string) error)
 	return both, nil
 }
 
-// bins are rows of a key and a text, divided by the key over files.
+// bins are rows of a key and a text, divided by the key over files, which the first row of each makes.
 type bins struct {
+	dir     string
 	files   [binCount]*os.File
 	writers [binCount]*bufio.Writer
 	rows    int64
 }
 
-func (c *Comparison) bins() (b *bins, err error) {
-	b = &bins{}
-	for i := range b.files {
-		if b.files[i], err = os.CreateTemp(c.dir, ""); err != nil {
-			return nil, errors.Join(fmt.Errorf("comparing with a list: %w", err), b.drop())
-		}
-		b.writers[i] = bufio.NewWriterSize(b.files[i], binBuffer)
-	}
-	return b, nil
-}
+func (c *Comparison) bins() *bins { return &bins{dir: c.dir} }
 
 // add writes a row.
 func (b *bins) add(key, text string) error {
@@ -215,7 +192,15 @@ func (b *bins) add(key, text string) error {
 	}
 	h := fnv.New32a()
 	_, _ = io.WriteString(h, key) // it never fails
-	w := b.writers[h.Sum32()%binCount]
+	i := h.Sum32() % binCount
+	if b.files[i] == nil {
+		var err error
+		if b.files[i], err = os.CreateTemp(b.dir, ""); err != nil {
+			return fmt.Errorf("comparing with a list: %w", err)
+		}
+		b.writers[i] = bufio.NewWriterSize(b.files[i], binBuffer)
+	}
+	w := b.writers[i]
 	head := binary.AppendUvarint(binary.AppendUvarint(nil, uint64(len(key))), uint64(len(text)))
 	for _, part := range []string{string(head), key, text} {
 		if _, err := w.WriteString(part); err != nil {
@@ -238,6 +223,9 @@ func (b *bins) each(do func(key, text string) error) error {
 
 // eachOf reads the rows of one file.
 func (b *bins) eachOf(i int, do func(key, text string) error) error {
+	if b.files[i] == nil {
+		return nil
+	}
 	err := b.writers[i].Flush()
 	if err == nil {
 		_, err = b.files[i].Seek(0, io.SeekStart)
