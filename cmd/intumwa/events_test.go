@@ -27,6 +27,7 @@ import (
 // TestEarlierEventsAreTheWebhooks: events made of messages that were final before a company's first request have the ids
 // and, byte for byte, the bodies of their webhooks; so have those that are recorded.
 func TestEarlierEventsAreTheWebhooks(t *testing.T) {
+	t.Parallel()
 	pool, err := postgres.Open(t.Context(), testenv.Database(t), postgres.Options{BatchUpdates: true})
 	if err != nil {
 		t.Fatal(err)

@@ -44,6 +44,7 @@ func (r *dlrReports) of(prefix string) (list []string) {
 // TestKannel: a client that only knows Kannel sends through a whole gateway and gets its reports. Its password, which is
 // in every query string, is never in the log, at the most talkative level.
 func TestKannel(t *testing.T) {
+	t.Parallel()
 	carrier, smsc := playCarrier(t, "leo", "")
 	rdb, prefix := testenv.Redis(t)
 	heard := new(dlrReports)

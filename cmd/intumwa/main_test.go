@@ -41,6 +41,7 @@ func TestMain(m *testing.M) {
 			_ = os.Unsetenv(name)
 		}
 	}
+	testenv.Parallel(6)
 	testenv.Main(m)
 }
 

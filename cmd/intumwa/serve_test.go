@@ -137,6 +137,7 @@ func firstMail(t *testing.T, catcher *mailcatcher.Catcher, to string) mailcatche
 // TestServeWebhooks: the role webhooks sends the further parts of campaigns and the mails to owners, and counts for the
 // charts. No dashboard runs.
 func TestServeWebhooks(t *testing.T) {
+	t.Parallel()
 	s, catcher := serveRole(t, "webhooks", freeAddress(t))
 	s.exec(`insert into users (email, name, password_hash, language) values ('a@example.com', 'A', 'none', 'en')`)
 	s.admin("", "company_id credits", "company", "create", "--owner", "a@example.com", "--name", "A", "--credits", "7", "--verified")
@@ -162,6 +163,7 @@ func TestServeWebhooks(t *testing.T) {
 
 // TestServeDashboard: the role dashboard serves the pages, and its e-mails reach the mail catcher.
 func TestServeDashboard(t *testing.T) {
+	t.Parallel()
 	door := freeAddress(t)
 	_, catcher := serveRole(t, "dashboard", door)
 	eventually(t, "the pages are served", func() bool {
@@ -227,6 +229,7 @@ func sendsCode(t *testing.T, base, token string) {
 // TestOneMessageInTheLog follows a message by its ULID from the request to the webhook.
 // The log has neither its text nor its number nor a secret (docs/logs.md).
 func TestOneMessageInTheLog(t *testing.T) {
+	t.Parallel()
 	_, smsc := playCarrier(t, "leo", "")
 	ctx, cancel := context.WithCancel(t.Context())
 	serving := make(chan error, 1)

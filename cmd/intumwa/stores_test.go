@@ -34,6 +34,7 @@ func gaugeIn(t *testing.T, registry *prometheus.Registry, name string) float64 {
 // TestRedisUp: a Redis that answers but rejects writes or loses them is down; settings
 // that would lose messages are logged.
 func TestRedisUp(t *testing.T) {
+	t.Parallel()
 	server := testenv.NewRedisServer(t)
 	client := clientOf(t, optionsOf(t, server))
 	var log bytes.Buffer
@@ -91,6 +92,7 @@ func TestRedisUp(t *testing.T) {
 // TestDatabaseUp: a database that answers but cannot commit is down, from the first failed commit until one works. No
 // process is ready meanwhile.
 func TestDatabaseUp(t *testing.T) {
+	t.Parallel()
 	database := testenv.Database(t)
 	pool, err := postgres.Open(t.Context(), database, postgres.Options{MaxConns: 1})
 	if err != nil {

@@ -27,7 +27,7 @@ func steady() carrier {
 func (c *company) sendsWhileKilled(kills int) *load {
 	w := c.w
 	w.t.Helper()
-	messages := 1500 * kills
+	messages := 800 * kills
 	l := c.sendsMany(&load{messages: messages, keyed: true})
 	for kill := range kills {
 		share := messages / (kills + 1)

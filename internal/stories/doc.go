@@ -11,8 +11,8 @@
 //	w.becomes(answer.ID, "sent")
 //
 // Every world ends with the same checks: the ledger balances, no carrier saw a
-// protocol error, the gateway ended cleanly, the race detector found nothing, and
-// no log contains a text, token, secret or whole phone number.
+// protocol error, the gateway ended cleanly, and no log contains a text, token,
+// secret or whole phone number; in make test-all the race detector found nothing.
 //
 // `make test` runs the shortest stories once each; `make test-all` runs all, with
 // many more faults. INTUMWA_STORIES_BINARY names a built gateway to test. With -artifacts

@@ -16,10 +16,9 @@ func TestPostgresFailsOver(t *testing.T) {
 	deaths := chaos(4)
 	w := play(t, scene{carriers: []carrier{steady()}, standby: true, config: tree{"database": tree{"require_standby": true}}})
 	shop := w.company("Isoko", 1_000_000)
-	messages := 4000 * deaths
-	l := shop.sendsMany(&load{messages: messages, pause: 40 * time.Millisecond})
+	l := shop.sendsMany(&load{messages: 40_000 * deaths, senders: 16, pause: 50 * time.Millisecond}) // more than outages can use up
 	for death := range deaths {
-		l.reaches(min(int(l.accepted.Load())+400, messages))
+		l.reaches(int(l.accepted.Load()) + 300)
 		l.isRefused(w.postgresPair.Crash, 15*time.Second)
 		w.postgresPair.Promote()
 		w.goesOn(l)
@@ -31,6 +30,7 @@ func TestPostgresFailsOver(t *testing.T) {
 		}
 		w.postgresPair.Follow()
 	}
+	l.ends()
 	l.onlyAnswers(http.StatusOK, http.StatusServiceUnavailable)
 	l.adds(window * deaths)
 	if deaths > 1 {

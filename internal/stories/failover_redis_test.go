@@ -41,15 +41,15 @@ func (w *world) redisMastersDie(deaths int) {
 	shop := w.company("Isoko", 1_000_000)
 	usable := func() bool { return w.gateway.metric("intumwa_queue_usable", `carrier="lumitel"`) == 2 }
 	w.eventually(onTheWayWithin, "the queue is relied upon", usable)
-	messages, pause := 4000, 40*time.Millisecond
+	messages, senders, pause := 4000, 16, 80*time.Millisecond
 	if deaths > 1 { // a failed queue is not trusted for a minute
-		messages, pause = 90_000, 200*time.Millisecond
+		messages, senders, pause = 90_000, 32, 200*time.Millisecond
 	}
-	l := shop.sendsMany(&load{messages: messages, pause: pause})
+	l := shop.sendsMany(&load{messages: messages, senders: senders, pause: pause})
 	key := w.prefix + ":queue:{" + w.lumitel.Name() + "}"
 	for range deaths {
 		more := func(n int) { l.reaches(min(int(l.accepted.Load())+n, messages)) }
-		more(300)
+		more(100)
 		if set.MasterName == "" {
 			set.Move(t.Context(), key, func() { more(30) })
 			w.eventually(2*time.Minute, "the queue is relied upon after the slot has moved", usable)
@@ -65,17 +65,17 @@ func (w *world) redisMastersDie(deaths int) {
 				server.Freeze()
 			}
 		}
-		more(300)
+		more(100)
 		// ... nor new ones.
 		w.lumitel.Faults(func(f *carriersim.Faults) { f.RespDelay = 2 * time.Second })
-		more(300)
+		more(100)
 		set.Servers[master].Kill()
 		for i, server := range set.Servers {
 			if i != master {
 				server.Thaw()
 			}
 		}
-		more(300)
+		more(100)
 		w.lumitel.Faults(func(f *carriersim.Faults) { f.RespDelay = 0 })
 		before := w.lumitel.Stats().Accepted
 		w.eventually(onTheWayWithin, "messages are carried", func() bool { return w.lumitel.Stats().Accepted > before })

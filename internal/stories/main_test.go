@@ -1,7 +1,6 @@
 package stories
 
 import (
-	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -14,18 +13,10 @@ import (
 )
 
 // worlds is how many stories run at once: they mostly wait.
-const worlds = "8"
+const worlds = 8
 
 func TestMain(m *testing.M) {
-	flag.Parse()
-	chosen := false
-	flag.Visit(func(f *flag.Flag) { chosen = chosen || f.Name == "test.parallel" })
-	if !chosen {
-		if err := flag.Set("test.parallel", worlds); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
-	}
+	testenv.Parallel(worlds)
 	code := testenv.Run(m)
 	built.remove()
 	release.remove()
@@ -63,7 +54,7 @@ func (b *binary) get(t testing.TB) string {
 			return
 		}
 		b.path = filepath.Join(b.dir, "intumwa")
-		if out, err := exec.Command("go", "build", "-race="+strconv.FormatBool(b.race), "-trimpath", "-o", b.path, "../../cmd/intumwa").CombinedOutput(); err != nil {
+		if out, err := exec.Command("go", "build", "-race="+strconv.FormatBool(b.race), "-trimpath", "-ldflags=-s -w", "-o", b.path, "../../cmd/intumwa").CombinedOutput(); err != nil {
 			b.err = fmt.Errorf("%w\n%s", err, out)
 		}
 	})

@@ -16,7 +16,7 @@ import (
 // submitted within two seconds of their request, and the campaign gives up as many segments as they take, no more.
 func TestVerificationsOvertakeCampaigns(t *testing.T) {
 	t.Parallel()
-	const rate, lasts, every = 100, 10 * time.Second, 200 * time.Millisecond
+	const rate, lasts, every = 100, 6 * time.Second, 200 * time.Millisecond
 	w := play(t, scene{carriers: []carrier{{link: tree{"tps": rate}, sim: carriersim.Options{NoFates: true}}}})
 	shop := w.company("Isoko", 1_000_000)
 	campaign := rate * int(2*lasts.Seconds())

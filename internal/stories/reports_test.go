@@ -206,7 +206,7 @@ func abs(n int64) int64 { return max(n, -n) }
 // TestReports: reports agree with what was sent, with the ledger and with the carriers.
 func TestReports(t *testing.T) {
 	t.Parallel()
-	provesReports(t, 2000)
+	provesReports(t, 1200) // each kind with each cost centre
 }
 
 // TestReportsOfMany is TestReports with 100,000 messages.

@@ -35,8 +35,8 @@ func TestRetiredToAnother(t *testing.T) {
 	t.Parallel()
 	busy(t)
 	w := play(t, scene{carriers: []carrier{closing(), steady()}, gateways: []tree{{}, {}}})
-	l := w.company("Isoko", 1_000_000).sendsMany(&load{messages: 2000, keyed: true, at: func(n int) *gateway { return w.gateways[n%2] }})
-	l.reaches(600)
+	l := w.company("Isoko", 1_000_000).sendsMany(&load{messages: 1200, keyed: true, at: func(n int) *gateway { return w.gateways[n%2] }})
+	l.reaches(400)
 	var dry, done retired
 	w.orders(&dry, "", "carrier", "retire", "--name", "lumitel", "--to", "leo", "--dry-run")
 	if dry.Messages == 0 {
@@ -80,8 +80,8 @@ func TestRetiredToNone(t *testing.T) {
 	c := w.company("Isoko", 1_000_000)
 	const later = 20
 	c.bulk(later, tree{"send_at": time.Now().Add(time.Hour).UTC().Format(time.RFC3339)})
-	l := c.sendsMany(&load{messages: 5000, senders: 16, pause: 10 * time.Millisecond})
-	l.reaches(600)
+	l := c.sendsMany(&load{messages: 5000, senders: 16, pause: 20 * time.Millisecond})
+	l.reaches(400)
 	var done retired
 	w.orders(&done, "", "carrier", "retire", "--name", "lumitel", "--to", "refuse")
 	l.ends()
@@ -163,8 +163,8 @@ func TestCarrierComesAndGoes(t *testing.T) {
 	w.gateway.extra = w.gateway.extra.over(tree{"carriers": []tree{lumitel}})
 	w.gateway.configure()
 	w.gateway.start()
-	l := w.company("Isoko", 1_000_000).sendsMany(&load{messages: 4000, senders: 8, keyed: true, pause: 20 * time.Millisecond})
-	l.reaches(300)
+	l := w.company("Isoko", 1_000_000).sendsMany(&load{messages: 4000, senders: 8, keyed: true, pause: 40 * time.Millisecond})
+	l.reaches(100)
 	more := func(what string, of *smsc, change func()) {
 		t.Helper()
 		change()

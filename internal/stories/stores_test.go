@@ -36,18 +36,18 @@ func TestRedisGoneMidLoad(t *testing.T) {
 	kills := chaos(10)
 	w := play(t, scene{carriers: []carrier{steady()}, ownRedis: true})
 	shop, client := w.company("Isoko", 1_000_000), w.redisClient()
-	l := shop.sendsMany(&load{messages: 3500 * kills})
+	l := shop.sendsMany(&load{messages: 2000 * kills})
 	for kill := range kills {
-		from := kill * 3500
+		from := kill * 2000
 		for flush := range 3 {
-			l.reaches(from + (flush+1)*400)
+			l.reaches(from + (flush+1)*200)
 			w.flushes(client)
 		}
-		l.reaches(from + 1600)
+		l.reaches(from + 800)
 		w.redisServer.Kill()
 		accepted, carried := int(l.accepted.Load()), w.lumitel.Stats().Accepted
-		l.reaches(accepted + 500)
-		w.eventually(15*time.Second, "messages are carried without Redis", func() bool { return w.lumitel.Stats().Accepted > carried+300 })
+		l.reaches(accepted + 300)
+		w.eventually(15*time.Second, "messages are carried without Redis", func() bool { return w.lumitel.Stats().Accepted > carried+200 })
 		w.redisServer.Start()
 	}
 	l.onlyAnswers(http.StatusOK)
@@ -63,15 +63,10 @@ func TestPostgresKilledMidLoad(t *testing.T) {
 	kills := chaos(5)
 	w := play(t, scene{carriers: []carrier{steady()}, ownPostgres: true})
 	shop := w.company("Isoko", 1_000_000)
-	// Refused messages are given up: many, with a pause, so that the load outlasts the
-	// outages.
-	messages, pause := 3000*kills, 20*time.Millisecond
-	if kills > 1 {
-		messages, pause = 8000*kills, 50*time.Millisecond
-	}
-	l := shop.sendsMany(&load{messages: messages, pause: pause})
+	// Refused messages are given up, so there are more than the outages can use up.
+	l := shop.sendsMany(&load{messages: 40_000 * kills, senders: 16, pause: 50 * time.Millisecond})
 	for kill := range kills {
-		l.reaches(int(l.accepted.Load()) + 400)
+		l.reaches(int(l.accepted.Load()) + 300)
 		l.isRefused(func() { w.postgresServer.Kill() }, 15*time.Second)
 		if kill%2 == 1 { // and once for longer than a dispatcher's lease
 			<-time.After(8 * time.Second)
@@ -80,6 +75,7 @@ func TestPostgresKilledMidLoad(t *testing.T) {
 		accepted := int(l.accepted.Load())
 		l.reaches(accepted + 100)
 	}
+	l.ends()
 	l.onlyAnswers(http.StatusOK, http.StatusServiceUnavailable)
 	l.adds(window * kills)
 	w.eventually(finalWithin, "every receipt was taken", func() bool {

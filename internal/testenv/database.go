@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -36,12 +37,13 @@ func Database(t testing.TB) string {
 	return inDatabase(server, name)
 }
 
-// Pool connects to a new Database and is closed after the test.
+// Pool connects to a new Database and is closed after the test. On a busy machine the filling of a table may take longer
+// than a statement of the product may.
 func Pool(t testing.TB) *pgxpool.Pool {
 	t.Helper()
 	ctx, cancel := within()
 	defer cancel()
-	pool, err := postgres.Open(ctx, Database(t), postgres.Options{})
+	pool, err := postgres.Open(ctx, Database(t), postgres.Options{StatementTimeout: time.Minute})
 	if err != nil {
 		t.Fatalf("opening the database of this test: %v", err)
 	}

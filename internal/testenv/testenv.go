@@ -12,7 +12,9 @@
 package testenv
 
 import (
+	"flag"
 	"os"
+	"strconv"
 	"sync"
 	"testing"
 )
@@ -34,6 +36,16 @@ var shared = struct{ postgres, redis sharedServer }{
 //	func TestMain(m *testing.M) { testenv.Main(m) }
 func Main(m *testing.M) {
 	os.Exit(Run(m))
+}
+
+// Parallel runs n tests at once, unless -parallel is given, for a package whose tests mostly wait. It comes before Run.
+func Parallel(n int) {
+	flag.Parse()
+	given := false
+	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })
+	if !given {
+		_ = flag.Set("test.parallel", strconv.Itoa(n))
+	}
 }
 
 // Run is Main without the exit, for a package with its own clean-up.

@@ -19,14 +19,14 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// built is the gateway, compiled once with the race detector, in the folder builtIn.
+// built is the gateway, compiled once, in the folder builtIn.
 var (
 	built = sync.OnceValues(func() (file string, err error) {
 		if builtIn, err = os.MkdirTemp("", "intumwa-bench-"); err != nil {
 			return "", err
 		}
 		file = filepath.Join(builtIn, "intumwa")
-		if out, err := exec.Command("go", "build", "-race", "-o", builtIn, "../../cmd/intumwa", "../../cmd/intumwa-dev").CombinedOutput(); err != nil {
+		if out, err := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-o", builtIn, "../../cmd/intumwa", "../../cmd/intumwa-dev").CombinedOutput(); err != nil {
 			return "", fmt.Errorf("building the gateway: %w\n%s", err, out)
 		}
 		return file, nil
