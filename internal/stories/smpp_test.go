@@ -260,7 +260,7 @@ max-pending-submits = 20
 	if more := len(records) - messages; more < 0 || more > 20 { // what Kannel sent again, because it had no answer
 		t.Errorf("%d messages are recorded for %d", len(records), messages)
 	}
-	accepted := map[string]string{} // the reference, by id
+	accepted := map[string]string{}                           // the reference, by id
 	for _, report := range []string{"report=8", "report=1"} { // its calls pass each other
 		for _, s := range k.Heard("/dlr?of=") {
 			fields := strings.Split(s, "&")
