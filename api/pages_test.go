@@ -257,7 +257,7 @@ func TestSendSamples(t *testing.T) {
 // runnable writes a sample, followed by the test's code, to a file and returns the command that runs it.
 func runnable(t *testing.T, s sample, behind map[string]string) (file string, command []string) {
 	t.Helper()
-	if s.Name == "java" || s.Name == "cs" { // slow to compile
+	if s.Name == "java" || s.Name == "cs" || s.Name == "go" { // slow to compile
 		testenv.Long(t)
 	}
 	program := "go"

@@ -7,4 +7,5 @@ cd "$(dirname "$0")/.."
 read -r _ source _ < <(grep '^golangci-lint ' internal/testenv/tools.txt)
 program=.bin/golangci-lint-${source##*@}
 [ -x "$program" ] || scripts/tools.sh
-"$program" run --allow-parallel-runners ./...
+# As test.sh, so that both share what they compile.
+GOFLAGS="${GOFLAGS:-} -trimpath" "$program" run --allow-parallel-runners ./...

@@ -11,7 +11,8 @@ build() {
 	[ ! -x ".bin/$1-$version" ] || return 0
 	echo "Building $1 $version, once." >&2
 	folder=$(mktemp -d) || return 1
-	if ! GOFLAGS='' GOBIN=$folder go install "$module@$version" </dev/null >&2; then
+	# The flags of make build, so that they share the standard library.
+	if ! CGO_ENABLED=0 GOFLAGS=-trimpath GOBIN=$folder go install "$module@$version" </dev/null >&2; then
 		rm -rf "$folder"
 		return 1
 	fi

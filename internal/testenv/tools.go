@@ -6,7 +6,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -72,14 +71,24 @@ func Lacks(t testing.TB, what string) {
 
 func (t tool) find() (string, error) {
 	if _, version, ok := strings.Cut(t.source, "@"); ok { // built by scripts/tools.sh at exactly this version
-		_, here, _, _ := runtime.Caller(0)
-		return exec.LookPath(filepath.Join(filepath.Dir(here), "..", "..", ".bin", t.name+"-"+version))
+		return exec.LookPath(filepath.Join(root(), ".bin", t.name+"-"+version))
 	}
 	if strings.HasPrefix(t.name, "/") { // a library
 		_, err := os.Stat(t.name)
 		return t.name, err
 	}
 	return exec.LookPath(t.name)
+}
+
+// root is the module's folder above this test's. The binary does not know it: it was built with -trimpath.
+func root() string {
+	folder, err := os.Getwd()
+	for ; err == nil && folder != filepath.Dir(folder); folder = filepath.Dir(folder) {
+		if text, err := os.ReadFile(filepath.Join(folder, "go.mod")); err == nil && strings.HasPrefix(string(text), "module intumwa\n") {
+			return folder
+		}
+	}
+	return ""
 }
 
 func (t tool) origin() string {
