@@ -174,7 +174,7 @@ func ruledStep(ctx context.Context, tx pgx.Tx, company int64, life time.Duration
 		}
 		return nil
 	}, `SELECT m.id, m.created_at < now() - $2::interval, m.status <> 0, `+finished+` FROM messages m
-		WHERE m.company_id = $1 AND m.id > greatest($3, `+purgedFloor+`) ORDER BY m.id LIMIT $4`, company, *keep, upTo, purgeStep); err != nil {
+		WHERE m.company_id <= $1 AND (m.company_id, m.id) > ($1, greatest($3, `+purgedFloor+`)) ORDER BY m.company_id, m.id LIMIT $4`, company, *keep, upTo, purgeStep); err != nil {
 		return 0, false, err
 	}
 	if purged, err = step.blank(ctx, tx); err != nil {

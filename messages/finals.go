@@ -37,8 +37,8 @@ func (s *Store) Outcomes(ctx context.Context, company, after, upTo int64, since 
 		err = row.Scan(&o.MessageID, &o.Status, &o.Number, &o.Reference, &o.CostCenter, &at)
 		o.At = orZero(at)
 		return o, err
-	}, `SELECT id, status, phone_number, coalesce(client_reference, ''), coalesce(cost_center, ''), coalesce(sent_at, failed_at) FROM messages
-		WHERE company_id = $1 AND id > $2 AND id <= $3 AND id > `+purgedFloor+` ORDER BY id LIMIT $4`, company, after, upTo, limit)
+	}, `SELECT id, status, phone_number, coalesce(client_reference, ''), coalesce(cost_center, ''), coalesce(sent_at, failed_at) FROM messages m
+		WHERE `+ofCompany+` ORDER BY m.company_id, m.id LIMIT $4`, company, upTo+1, after+1, limit)
 	if len(rows) == limit {
 		last = rows[limit-1].MessageID
 	}

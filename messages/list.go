@@ -68,6 +68,10 @@ func (s *Store) List(ctx context.Context, of sms.CompanyID, f Filter, before int
 			last, more = floor, true
 		}
 	}
+	theirs := ofCompany
+	if f.Reference != "" || f.CostCenter != "" { // indexes of their own
+		theirs = `m.company_id = $1 AND m.id < $2 AND m.id >= $3 AND m.id > ` + purgedFloor
+	}
 	if f.narrows() {
 		var edge int64
 		args, condition := []any{company, before, last, scanned - 1}, ""
@@ -77,8 +81,7 @@ func (s *Store) List(ctx context.Context, of sms.CompanyID, f Filter, before int
 		case f.CostCenter != "":
 			args, condition = append(args, f.CostCenter), ` AND cost_center = $5`
 		}
-		err := s.pool.QueryRow(ctx, `SELECT id FROM messages WHERE company_id = $1 AND id < $2 AND id >= $3 AND id > `+purgedFloor+condition+`
-			ORDER BY id DESC OFFSET $4 LIMIT 1`, args...).Scan(&edge)
+		err := s.pool.QueryRow(ctx, `SELECT id FROM messages m WHERE `+theirs+condition+newestFirst+` OFFSET $4 LIMIT 1`, args...).Scan(&edge)
 		switch {
 		case errors.Is(err, pgx.ErrNoRows):
 		case err != nil:
@@ -87,7 +90,7 @@ func (s *Store) List(ctx context.Context, of sms.CompanyID, f Filter, before int
 			last, more = edge, true
 		}
 	}
-	page, err = s.records(ctx, `m.company_id = $1 AND m.id < $2 AND m.id >= $3 AND m.id > `+purgedFloor, company, before, last, f, limit)
+	page, err = s.records(ctx, theirs, company, before, last, f, limit)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -100,6 +103,14 @@ func (s *Store) List(ctx context.Context, of sms.CompanyID, f Filter, before int
 	}
 	return page, 0, nil
 }
+
+// ofCompany is a condition on messages m: those of company $1 from id $3 on and below $2, in the order of newestFirst.
+// Only the index of the company's messages has such ranges. With company_id = $1 the planner may take the primary key for
+// a company with many messages, and so read those of all companies since its newest one.
+const (
+	ofCompany   = `(m.company_id, m.id) < ($1, $2) AND (m.company_id, m.id) >= ($1, greatest($3, ` + purgedFloor + ` + 1))`
+	newestFirst = ` ORDER BY m.company_id DESC, m.id DESC`
+)
 
 // listBatch lists the messages of one batch.
 func (s *Store) listBatch(ctx context.Context, company int64, f Filter, before int64, limit int) (page []Record, next int64, err error) {
@@ -146,7 +157,7 @@ func (s *Store) records(ctx context.Context, condition string, company, before, 
 	}
 	// Select the page before the batches are joined: the planner, which cannot estimate the condition, would otherwise
 	// join and sort all its rows.
-	page := `(SELECT m.* FROM messages m WHERE ` + condition + ` ORDER BY m.id DESC LIMIT $4)`
+	page := `(SELECT m.* FROM messages m WHERE ` + condition + newestFirst + ` LIMIT $4)`
 	return postgres.All(ctx, s.pool, "listing messages", scanRecord, recordsOf(page)+` ORDER BY m.id DESC`, args...)
 }
 

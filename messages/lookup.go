@@ -120,7 +120,7 @@ const codesScanned = 1000
 // latest messages of the gateway.
 func (s *Store) LastCode(ctx context.Context, userID int64, number sms.Number) (status sms.Status, err error) {
 	err = s.pool.QueryRow(ctx, `SELECT status FROM (
-			SELECT id, status, user_id, phone_number FROM messages WHERE company_id = 0 AND id > `+purgedFloor+` ORDER BY id DESC LIMIT $3
+			SELECT id, status, user_id, phone_number FROM messages m WHERE company_id <= 0 AND (company_id, id) > (0, `+purgedFloor+`)`+newestFirst+` LIMIT $3
 		) m WHERE user_id = $1 AND phone_number = $2 ORDER BY id DESC LIMIT 1`, userID, string(number), codesScanned).Scan(&status)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return 0, ErrNotFound

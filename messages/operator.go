@@ -90,8 +90,8 @@ func (s *Store) Count(ctx context.Context, company sms.CompanyID, since time.Tim
 	}
 	var seen int
 	err = s.pool.QueryRow(ctx, `SELECT count(*) FILTER (WHERE status = 0), count(*) FILTER (WHERE status = 1), count(*) FILTER (WHERE status = 2), count(*)
-		FROM (SELECT status, created_at FROM messages WHERE company_id = $1 AND id >= $2 ORDER BY id DESC LIMIT $3) m WHERE created_at >= $4`,
-		int64(company), after, countedMost, since).Scan(&c.Pending, &c.Sent, &c.Failed, &seen)
+		FROM (SELECT status, created_at FROM messages m WHERE `+ofCompany+newestFirst+` LIMIT $4) m WHERE created_at >= $5`,
+		int64(company), int64(math.MaxInt64), after, countedMost, since).Scan(&c.Pending, &c.Sent, &c.Failed, &seen)
 	if err != nil {
 		return c, fmt.Errorf("counting the messages of company %d: %w", company, err)
 	}

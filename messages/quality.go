@@ -39,7 +39,8 @@ type QualityFilter struct {
 	Channel     string // of Channels; likewise
 	Paid        bool   // no tests
 
-	Most int // rows, for sums that nobody reads row by row; 0: QualityMost
+	Sums bool // only numbers: no times and no reasons, which take most of the time
+	Most int  // rows, for sums that nobody reads row by row; 0: QualityMost
 }
 
 // Quality is what became of the messages that share the properties by which they were counted. The other properties are
@@ -124,7 +125,7 @@ type Day struct {
 
 // Daily returns a company's messages by day and carrier, from the first day to the last, as Quality counts them.
 func (s *Store) Daily(ctx context.Context, company sms.CompanyID, first, last time.Time) ([]Day, error) {
-	counted, err := s.Quality(ctx, QualityFilter{Company: company, First: first, Last: last}, ByDay, ByCarrier)
+	counted, err := s.Quality(ctx, QualityFilter{Company: company, First: first, Last: last, Sums: true}, ByDay, ByCarrier)
 	days := make([]Day, len(counted))
 	for i := range counted {
 		q := &counted[i]

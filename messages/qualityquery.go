@@ -106,12 +106,11 @@ func qualityStatement(f QualityFilter, by []Dimension) (statement string, args [
 		args = append(args, value)
 		return fmt.Sprintf("$%d", len(args))
 	}
-	where, of := `day >= $1 AND day <= $2`, `company_id <> 0`
-	rows := of
+	where, company, rows := `day >= $1 AND day <= $2`, ``, `company_id <> 0`
 	switch {
 	case !f.AllCompanies || f.Company.Valid():
-		of = `company_id = ` + arg(int64(f.Company))
-		rows = of
+		company = arg(int64(f.Company))
+		rows = `company_id = ` + company
 	case f.Sender == "" && f.CostCenter == "" && !slices.ContainsFunc(by, func(d Dimension) bool { return d == ByCompany || d == BySender || d == ByCostCenter }):
 		rows = `company_id = 0` // the totals
 	}
@@ -130,13 +129,17 @@ func qualityStatement(f QualityFilter, by []Dimension) (statement string, args [
 		where += ` AND kind <> 2`
 	}
 	columns, group := "", "1, 2"
+	reason, toCarrier, toReceipt := `reason`, sumOf("to_carrier"), sumOf("to_receipt")
+	if f.Sums {
+		reason, toCarrier, toReceipt = `''`, `NULL::bigint[]`, `NULL::bigint[]`
+	}
 	for i, d := range by {
 		columns += dimensionColumns[d] + ", "
 		group += fmt.Sprintf(", %d", i+3)
 	}
-	return `WITH ` + newest(of) + `
-		SELECT ` + columns + `status, reason, sum(messages)::bigint, sum(segments)::bigint, coalesce(sum(segments) FILTER (WHERE kind <> 2), 0)::bigint,
-			` + sumOf("to_carrier") + `, ` + sumOf("to_receipt") + `
+	return `WITH ` + newest(company, `company_id <> 0`) + `
+		SELECT ` + columns + `status, ` + reason + `, sum(messages)::bigint, sum(segments)::bigint, coalesce(sum(segments) FILTER (WHERE kind <> 2), 0)::bigint,
+			` + toCarrier + `, ` + toReceipt + `
 		FROM (
 			SELECT ` + tallyColumns + ` FROM tallies WHERE ` + rows + stored + `
 			UNION ALL
@@ -148,20 +151,25 @@ func qualityStatement(f QualityFilter, by []Dimension) (statement string, args [
 const liveMost = 3_000
 
 // newest are the tables of a query over the rollups: open, the chunks that are not closed, and live, the newest messages
-// that meet a condition, at most 3,000. A message is live, or its chunk's rows count (stored), or neither: it came after
+// of a company (an SQL value; see ofCompany) or, if that is empty, those that meet a condition, at most 3,000. A message is live, or its chunk's rows count (stored), or neither: it came after
 // their last count, and more than 3,000 came after it. A query sees one snapshot: no message counts twice. The LIMIT of a
 // range drops nothing, because no range begins before edge; without it the planner reads the whole table messages.
-func newest(of string) string {
+func newest(company, of string) string {
+	before, between, order := of, of+` AND id >= open.first AND id < open.past`, `id`
+	if company != "" {
+		before, order = `company_id >= `+company+` AND company_id <= `+company, `company_id DESC, id`
+		between = fmt.Sprintf(`(company_id, id) >= (%[1]s, open.first) AND (company_id, id) < (%[1]s, open.past)`, company)
+	}
 	return fmt.Sprintf(`edge AS MATERIALIZED (
-			SELECT coalesce((SELECT id FROM messages WHERE %[1]s ORDER BY id DESC OFFSET %[2]d LIMIT 1), -1) AS id
+			SELECT coalesce((SELECT id FROM messages WHERE %[1]s ORDER BY %[5]s DESC OFFSET %[2]d LIMIT 1), -1) AS id
 		), open AS MATERIALIZED (
 			SELECT c.chunk, c.chunk * %[3]d <= edge.id AS stored, (c.chunk + 1) * %[3]d AS past,
 				CASE WHEN c.chunk * %[3]d <= edge.id THEN greatest(c.up_to, edge.id) + 1 ELSE c.chunk * %[3]d END AS first
 			FROM tally_chunks c, edge WHERE NOT c.closed
 			UNION ALL SELECT NULL, false, %[4]d, greatest(edge.id + 1, coalesce((SELECT max(chunk) + 1 FROM tally_chunks), 0) * %[3]d) FROM edge
 		), live AS MATERIALIZED (
-			SELECT m.* FROM open CROSS JOIN LATERAL (SELECT * FROM messages WHERE %[1]s AND id >= open.first AND id < open.past ORDER BY id LIMIT %[2]d) m
-		)`, of, liveMost, tallyChunk, int64(math.MaxInt64))
+			SELECT m.* FROM open CROSS JOIN LATERAL (SELECT * FROM messages WHERE %[6]s ORDER BY %[7]s LIMIT %[2]d) m
+		)`, before, liveMost, tallyChunk, int64(math.MaxInt64), order, between, strings.Replace(order, " DESC", "", 1))
 }
 
 // stored is a condition on a row of a rollup: it counts beside the live messages.

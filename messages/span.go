@@ -46,9 +46,9 @@ func (s *Store) Read(ctx context.Context, span Span, limit int) ([]Sent, error) 
 	if !span.Company.Valid() {
 		return nil, nil
 	}
-	page := `(SELECT m.* FROM messages m WHERE m.company_id = $1 AND m.id > $2 AND m.id < $3 AND m.created_at >= $4 AND m.created_at < $5 ORDER BY m.id LIMIT $6)`
+	page := `(SELECT m.* FROM messages m WHERE ` + ofCompany + ` AND m.created_at >= $4 AND m.created_at < $5 ORDER BY m.company_id, m.id LIMIT $6)`
 	records, err := postgres.All(ctx, s.pool, "reading a span of messages", scanRecord, recordsOf(page)+` ORDER BY m.id`,
-		int64(span.Company), span.After, span.Until, span.From, span.To, limit)
+		int64(span.Company), span.Until, span.After+1, span.From, span.To, limit)
 	if err != nil || len(records) == 0 {
 		return nil, err
 	}

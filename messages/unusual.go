@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -70,9 +71,9 @@ func (s *Store) Unusual(ctx context.Context, least int64) (list []Unusual, err e
 		if err != nil {
 			return fail(err)
 		}
-		err = s.pool.QueryRow(ctx, `SELECT left(phone_number, $3), count(*)::float8 / sum(count(*)) OVER () FROM (
-				SELECT phone_number FROM messages WHERE company_id = $1 AND id >= $2 ORDER BY id DESC LIMIT $4
-			) latest GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT 1`, int64(u.Company), first, blockLength, unusualSample).Scan(&u.Block, &u.Share)
+		err = s.pool.QueryRow(ctx, `SELECT left(phone_number, $4), count(*)::float8 / sum(count(*)) OVER () FROM (
+				SELECT phone_number FROM messages m WHERE `+ofCompany+newestFirst+` LIMIT $5
+			) latest GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT 1`, int64(u.Company), int64(math.MaxInt64), first, blockLength, unusualSample).Scan(&u.Block, &u.Share)
 		if err != nil && !errors.Is(err, pgx.ErrNoRows) { // purged meanwhile
 			return fail(err)
 		}

@@ -20,8 +20,7 @@ type used struct {
 type carried struct {
 	day                  time.Time // midnight in Burundi
 	carrier, link        string
-	company              sms.CompanyID
-	test                 bool
+	unpaid               bool
 	accepted, unanswered int64
 }
 
@@ -32,7 +31,7 @@ func midnight(date time.Time) time.Time {
 
 // filter selects the paid messages of a period.
 func filter(carrier string, company sms.CompanyID, from, to time.Time) messages.QualityFilter {
-	return messages.QualityFilter{Company: company, AllCompanies: company == 0, First: from.In(sms.Burundi), Last: to.In(sms.Burundi).Add(-time.Hour), Carrier: carrier, Paid: true, Most: 1_000_000}
+	return messages.QualityFilter{Company: company, AllCompanies: company == 0, First: from.In(sms.Burundi), Last: to.In(sms.Burundi).Add(-time.Hour), Carrier: carrier, Paid: true, Sums: true, Most: 1_000_000}
 }
 
 // usageOf counts a company's paid messages by carrier and kind, and if daily by day.
@@ -53,12 +52,20 @@ func usageOf(ctx context.Context, s *messages.Store, company sms.CompanyID, from
 	return list, err
 }
 
-// chargedOf counts the paid messages of a period by company and carrier.
-func chargedOf(ctx context.Context, s *messages.Store, carrier string, company sms.CompanyID, from, to time.Time) (list []used, err error) {
-	counted, err := s.Quality(ctx, filter(carrier, company, from, to), messages.ByCarrier, messages.ByCompany)
+// chargedOf counts the paid messages of a period by carrier and, if each, by company.
+func chargedOf(ctx context.Context, s *messages.Store, carrier string, company sms.CompanyID, from, to time.Time, each bool) (list []used, err error) {
+	by := []messages.Dimension{messages.ByCarrier}
+	if each {
+		by = append(by, messages.ByCompany)
+	}
+	counted, err := s.Quality(ctx, filter(carrier, company, from, to), by...)
 	for i := range counted {
 		q := &counted[i]
-		list = append(list, used{from, q.Company, q.Carrier, "", q.Accepted(), q.Credits})
+		u := used{from, company, q.Carrier, "", q.Accepted(), q.Credits}
+		if each {
+			u.company = q.Company
+		}
+		list = append(list, u)
 	}
 	return list, err
 }
@@ -68,7 +75,7 @@ func acceptedOf(ctx context.Context, s *messages.Store, carrier string, company 
 	counted, err := s.Carried(ctx, from.In(sms.Burundi), to.In(sms.Burundi).Add(-time.Hour), carrier, company)
 	for i := range counted {
 		c := &counted[i]
-		list = append(list, carried{midnight(c.Day), c.Carrier, c.Link, c.Company, c.Test, c.Accepted, c.Unanswered})
+		list = append(list, carried{midnight(c.Day), c.Carrier, c.Link, c.Unpaid, c.Accepted, c.Unanswered})
 	}
 	return list, err
 }

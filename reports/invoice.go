@@ -86,12 +86,16 @@ func (i *Invoice) carry(a carried, tariff billing.Rates, from, to time.Time) {
 	line.Segments += a.accepted
 	line.Possible += a.unanswered
 	line.Amount = line.Tariff.Amount(line.Segments)
-	if a.test || a.company == 0 {
+	if a.unpaid {
 		i.Unpaid += a.accepted
 	}
 }
 
-// charge adds what companies were charged, each at its own price.
+// pricedMost is how many companies with a price of their own are read one by one.
+const pricedMost = 10
+
+// charge adds what companies were charged, each at its own price. Usually few companies have one: the others together are
+// the total without these. The total is a row of its own for each day, and the rows of all companies are many.
 func (r Rooms) charge(ctx context.Context, carrier string, company sms.CompanyID, from, to time.Time, invoice func(carrier string) *Invoice) error {
 	prices, err := r.Ledger.AllPrices(ctx)
 	if err != nil {
@@ -99,7 +103,20 @@ func (r Rooms) charge(ctx context.Context, carrier string, company sms.CompanyID
 	}
 	cuts := prices.Cuts(from, to)
 	for i := range len(cuts) - 1 {
-		counted, err := chargedOf(ctx, r.Messages, carrier, company, cuts[i], cuts[i+1])
+		counted, err := chargedOf(ctx, r.Messages, carrier, company, cuts[i], cuts[i+1], company == 0 && len(prices) > pricedMost)
+		for own := range prices {
+			if err != nil || company != 0 || own == 0 || len(prices) > pricedMost {
+				continue
+			}
+			var theirs []used
+			theirs, err = chargedOf(ctx, r.Messages, carrier, own, cuts[i], cuts[i+1], false)
+			for _, u := range theirs {
+				if at := slices.IndexFunc(counted, func(all used) bool { return all.company == 0 && all.carrier == u.carrier }); at >= 0 {
+					counted[at].credits -= u.credits
+				}
+			}
+			counted = append(counted, theirs...)
+		}
 		if err != nil {
 			return err
 		}
