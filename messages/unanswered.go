@@ -28,14 +28,30 @@ type Unanswered struct {
 // reported (on_ambiguous: hold, after a restore, or at a retired carrier), by id; of one carrier, or with "" of all.
 // validity is that of messages without an end of their own. Its cost grows with the recorded copies without an answer.
 func (s *Store) Unanswered(ctx context.Context, carrier string, after int64, limit int, validity time.Duration) ([]Unanswered, error) {
-	return postgres.All(ctx, s.pool, "listing unanswered messages", func(row pgx.CollectableRow) (u Unanswered, err error) {
-		var id [16]byte
-		err = row.Scan(&u.ID, &id, &u.CompanyID, &u.Carrier, &u.Number, &u.CreatedAt, &u.ExpiresAt, &u.Segments)
-		u.ULID = id
-		return u, err
-	}, `SELECT m.id, m.ulid, m.company_id, m.carrier, m.phone_number, m.created_at, `+expiry("$4")+`, s.segments
-		FROM `+receipts.Open+` s JOIN messages m ON m.id = s.message_id
-		WHERE s.message_id > $1 AND ($2 = '' OR m.carrier = $2) AND `+undecided+` ORDER BY m.id LIMIT $3`, after, carrier, limit, validity)
+	var all []Unanswered
+	err := s.lookup(ctx, func(tx pgx.Tx) (err error) {
+		all, err = postgres.All(ctx, tx, "listing unanswered messages", func(row pgx.CollectableRow) (u Unanswered, err error) {
+			var id [16]byte
+			err = row.Scan(&u.ID, &id, &u.CompanyID, &u.Carrier, &u.Number, &u.CreatedAt, &u.ExpiresAt, &u.Segments)
+			u.ULID = id
+			return u, err
+		}, `SELECT m.id, m.ulid, m.company_id, m.carrier, m.phone_number, m.created_at, `+expiry("$4")+`, s.segments
+		FROM `+receipts.Open(`s.message_id > $1`)+` s JOIN messages m ON m.id = s.message_id
+		WHERE ($2 = '' OR m.carrier = $2) AND `+undecided+` ORDER BY s.message_id LIMIT $3`, after, carrier, limit, validity)
+		return err
+	})
+	return all, err
+}
+
+// lookup runs statements over unanswered messages in a transaction whose planner goes from index to index: from a page of
+// copies to their messages. It would otherwise join all of them.
+func (s *Store) lookup(ctx context.Context, do func(tx pgx.Tx) error) error {
+	return pgx.BeginTxFunc(ctx, s.pool, pgx.TxOptions{AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, byIndex+`, set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true)`); err != nil {
+			return err
+		}
+		return do(tx)
+	})
 }
 
 // parked is a condition on a row o of the outbox: a retired carrier may have its message, which waits there until it
@@ -57,16 +73,18 @@ const decidable = `WITH parked AS MATERIALIZED (
 // Shared is how many unanswered messages are to one number, and their segments.
 type Shared struct{ Messages, Segments int }
 
-// SharedNumbers returns the numbers with several unanswered messages at all carriers: a receipt that names the number
+// SharedNumbers returns those of numbers with several unanswered messages at all carriers: a receipt that names the number
 // may belong to any of them.
-func (s *Store) SharedNumbers(ctx context.Context) (map[sms.Number]Shared, error) {
+func (s *Store) SharedNumbers(ctx context.Context, numbers []sms.Number) (map[sms.Number]Shared, error) {
 	shared := make(map[sms.Number]Shared)
 	var number sms.Number
 	var n Shared
-	return shared, postgres.Each(ctx, s.pool, "counting the unanswered messages of each number", []any{&number, &n.Messages, &n.Segments},
-		func() error { shared[number] = n; return nil },
-		`SELECT m.phone_number, count(*), sum(s.segments)::bigint FROM `+receipts.Open+` s JOIN messages m ON m.id = s.message_id
-		WHERE `+undecided+` GROUP BY 1 HAVING count(*) > 1`)
+	return shared, s.lookup(ctx, func(tx pgx.Tx) error {
+		return postgres.Each(ctx, tx, "counting the unanswered messages of each number", []any{&number, &n.Messages, &n.Segments},
+			func() error { shared[number] = n; return nil },
+			`SELECT m.phone_number, count(*), sum(s.segments)::bigint FROM `+receipts.Open(`s.handset = ANY($1)`)+` s JOIN messages m ON m.id = s.message_id
+			WHERE m.phone_number = ANY($2) AND `+undecided+` GROUP BY 1 HAVING count(*) > 1`, receipts.Handsets(numbers), numbers)
+	})
 }
 
 // Sendable returns those of messages, by id, that are undecided and valid, and that a carrier will get. What a retired

@@ -15,6 +15,7 @@ import (
 	"intumwa/messages"
 	"intumwa/messages/receipts"
 	"intumwa/operations"
+	"intumwa/sms"
 )
 
 type adminUnansweredCmd struct {
@@ -78,10 +79,6 @@ type unansweredChoice struct {
 // each calls do with the selected messages, in batches.
 func (c *unansweredChoice) each(ctx context.Context, o *operator, pool *pgxpool.Pool, after int64, do func([]adminUnanswered) (more bool, err error)) error {
 	store := messages.New(pool)
-	shared, err := store.SharedNumbers(ctx)
-	if err != nil {
-		return err
-	}
 	for {
 		page, err := store.Unanswered(ctx, c.Carrier, after, listPage, o.config.Messages.Validity)
 		if err != nil || len(page) == 0 {
@@ -95,6 +92,18 @@ func (c *unansweredChoice) each(ctx context.Context, o *operator, pool *pgxpool.
 		strays, err := receipts.Strays(ctx, pool, sought)
 		if err != nil {
 			return err
+		}
+		var named []sms.Number // by some receipt
+		for i := range page {
+			if strays[i].Count > 0 {
+				named = append(named, page[i].Number)
+			}
+		}
+		shared := map[sms.Number]messages.Shared{}
+		if len(named) > 0 {
+			if shared, err = store.SharedNumbers(ctx, named); err != nil {
+				return err
+			}
 		}
 		list := make([]adminUnanswered, len(page))
 		for i, m := range page {

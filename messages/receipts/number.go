@@ -63,6 +63,15 @@ func (s Stray) Means(messages, segments int) sms.Status {
 	return sms.Pending
 }
 
+// Handsets are the numbers as the column handset of segments has them.
+func Handsets(numbers []sms.Number) []*int32 {
+	handsets := make([]*int32, len(numbers))
+	for i, number := range numbers {
+		handsets[i] = handset(string(number))
+	}
+	return handsets
+}
+
 // Strays returns each handset's receipts in the inbox since a time, in the order of sought, of every carrier: a message
 // may have gone to another one than its own. It reads the whole inbox.
 func Strays(ctx context.Context, pool *pgxpool.Pool, sought []Sought) ([]Stray, error) {

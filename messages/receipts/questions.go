@@ -41,9 +41,11 @@ func KeepsAt(column, carrier string) string {
 }
 
 // Open is an SQL table of the messages (message_id), each once, with segments that a carrier has neither answered nor
-// reported and that were not sent again, and the number of those segments. Its cost grows with the recorded copies
-// without an answer.
-const Open = `(SELECT s.message_id, count(DISTINCT s.segment) AS segments FROM segments s WHERE ` + openSegment + ` GROUP BY s.message_id)`
+// reported and that were not sent again, and the number of those segments: those whose copies s meet a condition. Its cost
+// grows with the recorded copies without an answer that meet it.
+func Open(condition string) string {
+	return `(SELECT s.message_id, count(DISTINCT s.segment) AS segments FROM segments s WHERE ` + condition + ` AND ` + openSegment + ` GROUP BY s.message_id)`
+}
 
 // namedMost is how many messages Named returns.
 const namedMost = 1000

@@ -18,8 +18,9 @@ CREATE TABLE segments (
 ) WITH (fillfactor = 45);
 CREATE INDEX segments_key ON segments (key, carrier);
 CREATE INDEX segments_message ON segments (message_id);
--- Copies without an answer. Settling writes neither column, so updates stay HOT.
+-- Copies without an answer. Settling writes none of the columns, so updates stay HOT.
 CREATE INDEX segments_unanswered ON segments (message_id) WHERE key LIKE '?%';
+CREATE INDEX segments_unanswered_handset ON segments (handset) WHERE key LIKE '?%';
 
 -- Receipts that settled no segment. Those without a message are the inbox: the submit_sm_resp with their id may still
 -- arrive. Those with a message are part of its history.
