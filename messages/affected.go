@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/jackc/pgx/v5"
+
 	"intumwa/internal/postgres"
 	"intumwa/messages/receipts"
 )
@@ -43,21 +45,35 @@ func (s *Store) Affected(ctx context.Context, carrier string) (a Affected, err e
 	fields := []*Sum{&a.Waiting, &a.Scheduled, &a.InHand, &a.AtCarrier, &a.Sum}
 	var place int
 	var one Sum
-	return a, postgres.Each(ctx, s.pool, "counting the messages of "+carrier, []any{&place, &one.Messages, &one.Segments, &one.Companies, &one.Credits}, func() error {
-		*fields[place] = one
-		return nil
-	}, `WITH p AS MATERIALIZED (SELECT w.place, m.company_id, m.segments, m.test FROM (`+placed+`) w JOIN messages m ON m.id = w.id)
+	return a, s.atLength(ctx, func(tx pgx.Tx) error {
+		return postgres.Each(ctx, tx, "counting the messages of "+carrier, []any{&place, &one.Messages, &one.Segments, &one.Companies, &one.Credits}, func() error {
+			*fields[place] = one
+			return nil
+		}, `WITH p AS MATERIALIZED (SELECT w.place, m.company_id, m.segments, m.test FROM (`+placed+`) w JOIN messages m ON m.id = w.id)
 		SELECT coalesce(place, 4), count(*), sum(segments)::bigint, count(DISTINCT company_id) FILTER (WHERE company_id <> 0),
 			coalesce(sum(segments) FILTER (WHERE company_id <> 0 AND NOT test), 0)::bigint
 		FROM p GROUP BY GROUPING SETS ((place), (place < 2)) HAVING place IS NOT NULL OR place < 2`, carrier)
+	})
+}
+
+// atLength runs a statement that may take longer than others: nobody waits for it but an operator.
+func (s *Store) atLength(ctx context.Context, do func(tx pgx.Tx) error) error {
+	return pgx.BeginTxFunc(ctx, s.pool, pgx.TxOptions{AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, `SET LOCAL statement_timeout = '2min'`); err != nil {
+			return fmt.Errorf("setting a timeout: %w", err)
+		}
+		return do(tx)
+	})
 }
 
 // Unregistered counts the messages that would leave a carrier and whose senders do not work at the one that takes over:
 // they fail. It costs as much as Affected.
 func (s *Store) Unregistered(ctx context.Context, carrier string, to To) (n Sum, err error) {
-	if err := s.pool.QueryRow(ctx, `SELECT count(*), coalesce(sum(m.segments), 0)::bigint, count(DISTINCT m.company_id), coalesce(sum(m.segments), 0)::bigint
+	if err := s.atLength(ctx, func(tx pgx.Tx) error {
+		return tx.QueryRow(ctx, `SELECT count(*), coalesce(sum(m.segments), 0)::bigint, count(DISTINCT m.company_id), coalesce(sum(m.segments), 0)::bigint
 		FROM (`+placed+`) w JOIN messages m ON m.id = w.id WHERE w.place < 2 AND NOT `+to.registeredAt("$2"), carrier, to.Carrier).
-		Scan(&n.Messages, &n.Segments, &n.Companies, &n.Credits); err != nil {
+			Scan(&n.Messages, &n.Segments, &n.Companies, &n.Credits)
+	}); err != nil {
 		return n, fmt.Errorf("counting the messages whose senders do not work at %s: %w", to.Carrier, err)
 	}
 	return n, nil

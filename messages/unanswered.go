@@ -2,6 +2,7 @@ package messages
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -48,7 +49,7 @@ func (s *Store) Unanswered(ctx context.Context, carrier string, after int64, lim
 func (s *Store) lookup(ctx context.Context, do func(tx pgx.Tx) error) error {
 	return pgx.BeginTxFunc(ctx, s.pool, pgx.TxOptions{AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, byIndex+`, set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true)`); err != nil {
-			return err
+			return fmt.Errorf("setting the planner: %w", err)
 		}
 		return do(tx)
 	})

@@ -232,6 +232,12 @@ func printHuman(w io.Writer, result any) error {
 	_, one := result.(object)
 	if list := reflect.ValueOf(result); list.Kind() == reflect.Slice && !one {
 		for i := range list.Len() {
+			if own, is := list.Index(i).Interface().(interface{ human(io.Writer) error }); is {
+				if err := own.human(w); err != nil {
+					return err
+				}
+				continue
+			}
 			var keys, cells []string
 			for _, p := range objectOf(list.Index(i).Interface()) {
 				keys, cells = append(keys, p.key), append(cells, cell(p.value))

@@ -122,7 +122,7 @@ func TestControlCharactersAreEscaped(t *testing.T) {
 		t.Errorf("JSON: %+v, %v", back, err)
 	}
 	var indented bytes.Buffer
-	if err := (deep{object{{"sender", hostile}}}).human(&indented); err != nil {
+	if err := printHuman(&indented, []any{deep{object{{"sender", hostile}}}}); err != nil { // as report invoice does
 		t.Fatal(err)
 	}
 	for what, text := range map[string]string{"table": table.String(), "object": one.String(), "JSON": lined.String(), "message": indented.String(),
