@@ -24,8 +24,9 @@ const (
 	tallySettled = 15 * time.Minute // earlier transactions have ended
 )
 
-// Tally counts one chunk of messages that is due, the newest first, and returns whether there was one. Concurrent
-// processes take different chunks.
+// Tally counts one chunk of messages that is due, and returns whether there was one: the newest without a count, else the
+// one that has waited longest for its measure, so none starves when counting falls behind. Concurrent processes take
+// different chunks.
 func (s *Store) Tally(ctx context.Context) (counted bool, err error) {
 	if err := s.noteChunks(ctx); err != nil {
 		return false, err
@@ -35,7 +36,8 @@ func (s *Store) Tally(ctx context.Context) (counted bool, err error) {
 		err := tx.QueryRow(ctx, `SELECT chunk FROM tally_chunks
 			WHERE NOT closed AND (`+changing+` OR changed_at < now() - $4::interval)
 				AND counted_at < now() - greatest($2::interval, (now() - changed_at) / $3)
-			ORDER BY chunk DESC LIMIT 1 FOR UPDATE SKIP LOCKED`, tallyChunk, tallyFresh, tallyShare, tallySettled).Scan(&chunk)
+			ORDER BY extract(epoch FROM now() - nullif(counted_at, '-infinity')) / extract(epoch FROM greatest($2::interval, (now() - changed_at) / $3)) DESC NULLS FIRST,
+				chunk DESC LIMIT 1 FOR UPDATE SKIP LOCKED`, tallyChunk, tallyFresh, tallyShare, tallySettled).Scan(&chunk)
 		if errors.Is(err, pgx.ErrNoRows) {
 			return nil
 		}
