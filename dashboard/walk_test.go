@@ -43,6 +43,7 @@ const hostile = `<img src=x onerror=alert(1)>"'&`
 // its people, and an administrator. They open every page. The long suites repeat it in English and dark colours, with the
 // windows exchanged.
 func TestByHand(t *testing.T) {
+	t.Parallel() // it takes longest
 	axe, err := exec.Command("../scripts/axe.sh").Output()
 	if err == nil {
 		axe, err = os.ReadFile(strings.TrimSpace(string(axe)))
