@@ -9,6 +9,9 @@ PAIRS ?= 5
 # first release; each process is then replaced with the same build.
 PREVIOUS ?= $(shell git describe --tags --abbrev=0 --match 'v[0-9]*' HEAD^ 2>/dev/null)
 NEW ?= $(OUT)
+# The profile by which the compiler optimizes. What operators get and what is measured has one; with it, everything is
+# compiled again, which takes minutes.
+PROFILE ?= off
 
 .DEFAULT_GOAL := help
 .PHONY: help build release run test test-all lint fuzz bench bench-compare drill flaky clean
@@ -18,8 +21,9 @@ help: ## list what there is
 
 build: ## compile bin/intumwa, and bin/intumwa-dev with the carrier simulator
 	@mkdir -p bin
-	CGO_ENABLED=0 go build -trimpath -ldflags '-X main.version=$(VERSION)' -o bin/ ./cmd/intumwa ./cmd/intumwa-dev
+	CGO_ENABLED=0 go build -trimpath -pgo='$(PROFILE)' -ldflags '-X main.version=$(VERSION)' -o bin/ ./cmd/intumwa ./cmd/intumwa-dev
 
+release bench: PROFILE := cmd/intumwa/release.pgo
 release: build ## what operators get, in bin/: an archive, a .deb, an .rpm, the SBOM, and their SHA-256
 	@case '$(VERSION)' in *-*) ;; v*) grep -q '^## $(VERSION) ' CHANGELOG.md || { echo 'CHANGELOG.md has no section $(VERSION)'; exit 1; } ;; esac
 	@exec scripts/release.sh '$(VERSION)' bin/intumwa bin
