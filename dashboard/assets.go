@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"path"
 	"strings"
+	"sync"
 
 	"github.com/gin-gonic/gin"
 )
@@ -21,7 +22,7 @@ type assets struct {
 	files map[string][]byte // path below /assets/ → content
 }
 
-func newAssets() (assets, error) {
+var allAssets = sync.OnceValues(func() (assets, error) {
 	a := assets{map[string]string{}, map[string][]byte{}}
 	entries, err := assetFiles.ReadDir("assets")
 	if err != nil {
@@ -39,7 +40,7 @@ func newAssets() (assets, error) {
 		a.files[name] = content
 	}
 	return a, nil
-}
+})
 
 // asset is GET /assets/:name.
 func (d *Dashboard) asset(v *visit) error {

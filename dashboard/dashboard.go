@@ -97,7 +97,6 @@ type Dashboard struct {
 	rooms       Rooms
 	operations  operations.Rooms
 	words       *words.Words
-	pages       pages
 	assets      assets
 	metrics     *metrics
 	crossOrigin *http.CrossOriginProtection
@@ -144,10 +143,9 @@ func New(rooms Rooms, opts Options) (*Dashboard, error) {
 	if d.words, err = words.Load(); err != nil {
 		return nil, fmt.Errorf("reading the texts: %w", err)
 	}
-	if d.assets, err = newAssets(); err != nil {
+	if d.assets, err = allAssets(); err != nil {
 		return nil, fmt.Errorf("reading the assets: %w", err)
 	}
-	d.pages = newPages(d.assets)
 	if d.handler, err = d.routes(); err != nil {
 		return nil, err
 	}

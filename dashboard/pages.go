@@ -19,12 +19,14 @@ var pageFiles embed.FS
 
 // pages returns the templates: those of the layout, and two per page, its title and its main part. The first visitor's
 // request parses them: they take two megabytes.
-type pages func() (*template.Template, error)
-
-func newPages(a assets) pages {
-	all := template.New("pages").Funcs(template.FuncMap{
+var pages = sync.OnceValues(func() (*template.Template, error) {
+	all, err := allAssets()
+	if err != nil {
+		return nil, err
+	}
+	return template.New("pages").Funcs(template.FuncMap{
 		"asset": func(name string) (string, error) {
-			p, ok := a.paths[name]
+			p, ok := all.paths[name]
 			if !ok {
 				return "", fmt.Errorf("there is no asset %s", name)
 			}
@@ -39,9 +41,8 @@ func newPages(a assets) pages {
 		"indented":  indented,
 		"device":    deviceName,
 		"likeness":  likeness,
-	})
-	return sync.OnceValues(func() (*template.Template, error) { return all.ParseFS(pageFiles, "layout/*.html", "pages/*.html") })
-}
+	}).ParseFS(pageFiles, "layout/*.html", "pages/*.html")
+})
 
 // longWord is the most characters of a word that a cell of a table keeps in one piece.
 const longWord = 24
@@ -76,8 +77,8 @@ func indented(text string) string {
 }
 
 // execute writes a page within its frame.
-func (p pages) execute(w io.Writer, name string, data *view) error {
-	all, err := p()
+func execute(w io.Writer, name string, data *view) error {
+	all, err := pages()
 	if err != nil {
 		return err
 	}

@@ -120,7 +120,7 @@ func (v *visit) render(name string, data any) error {
 	}
 	p.Flash = v.takeFlash()
 	var out bytes.Buffer
-	if err := v.d.pages.execute(&out, name, &p); err != nil {
+	if err := execute(&out, name, &p); err != nil {
 		v.d.log.Error("page could not be rendered", "event", "page_not_rendered", "page", name, "error", err)
 		v.c.Data(http.StatusInternalServerError, "text/plain; charset=utf-8", []byte(v.lang.T("error.500.title")))
 		return nil
