@@ -64,5 +64,5 @@ export GORACE=atexit_sleep_ms=0 # otherwise a test binary sleeps for a second at
 # The slowest packages start first. A failure ends only its package, so all
 # failures are seen. The linter has run go vet.
 # shellcheck disable=SC2086 # both are lists of words
-step go test -race -vet=off -p "$(($(getconf _NPROCESSORS_ONLN) + 1))" -timeout "$timeout" ${TESTFLAGS:-} \
+step go test -race -vet=off -ldflags='-s -w' -p "$(($(getconf _NPROCESSORS_ONLN) + 1))" -timeout "$timeout" ${TESTFLAGS:-} \
 	${PACKAGES:-./internal/stories ./dispatcher ./dashboard ./cmd/intumwa ./api ./...}
