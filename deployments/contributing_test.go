@@ -52,7 +52,7 @@ func TestContributing(t *testing.T) {
 // declares fails the test if a package lacks a function.
 func declares(t *testing.T, room, function string) {
 	t.Helper()
-	declared := regexp.MustCompile(`(?m)^func ` + function + `\(`)
+	declared := regexp.MustCompile("\nfunc " + function + `\(`) // faster than with ^
 	for _, path := range files(t, filepath.Join("..", room, "*.go")) {
 		text, err := os.ReadFile(path)
 		if err != nil {

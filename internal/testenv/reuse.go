@@ -100,7 +100,8 @@ const shape = `SELECT md5(string_agg(x, ' ' ORDER BY x)) FROM (
 // empty deletes all rows, resets all sequences and clears statistics.
 const empty = `DO $$ DECLARE t text; filled boolean; BEGIN
 	SET LOCAL session_replication_role = replica; -- no triggers
-	FOR t IN SELECT format('%I', tablename) FROM pg_tables WHERE schemaname = 'public' AND tablename <> 'intumwa_schema' LOOP
+	FOR t IN SELECT format('%I', relname) FROM pg_class
+			WHERE relnamespace = 'public'::regnamespace AND relkind = 'r' AND relname <> 'intumwa_schema' AND pg_relation_size(oid) > 0 LOOP
 		EXECUTE 'SELECT EXISTS (SELECT FROM ' || t || ')' INTO filled;
 		IF filled THEN EXECUTE 'DELETE FROM ' || t; END IF;
 	END LOOP;
