@@ -30,7 +30,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	testenv.Parallel(4) // one of them is TestByHand
+	testenv.Parallel(3) // one of them is TestByHand
 	code := testenv.Run(m)
 	endChromium()
 	os.Exit(code)
