@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"os/exec"
 	"regexp"
 	"strings"
 	"sync"
@@ -29,6 +30,26 @@ import (
 
 // patience bounds the wait for anything that must happen.
 const patience = 30 * time.Second
+
+// TestByHand: people do what the pages are for with a mouse and a keyboard, some of it on a phone: the owner of a company,
+// its people, and an administrator. They open every page. The long suites repeat it in English and dark colours, with the
+// windows exchanged. It takes longest, so it stands first.
+func TestByHand(t *testing.T) {
+	axe, err := exec.Command("../scripts/axe.sh").Output()
+	if err == nil {
+		axe, err = os.ReadFile(strings.TrimSpace(string(axe)))
+	}
+	if err != nil {
+		testenv.Lacks(t, "axe-core cannot be had: "+err.Error())
+	}
+	if !testenv.Thorough() {
+		walk(t, "fr", string(axe))
+		return
+	}
+	for _, language := range []string{"fr", "en"} {
+		t.Run(language, func(t *testing.T) { walk(t, language, string(axe)) })
+	}
+}
 
 // TestInChromium tests what needs a browser: the keyboard, JavaScript and print.
 func TestInChromium(t *testing.T) {

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
-	"os"
-	"os/exec"
 	"regexp"
 	"slices"
 	"strconv"
@@ -25,7 +23,6 @@ import (
 	"intumwa/dashboard/words"
 	"intumwa/inbound/handsets"
 	"intumwa/intake"
-	"intumwa/internal/testenv"
 	"intumwa/sms"
 	"intumwa/webhooks"
 )
@@ -39,82 +36,64 @@ var (
 // hostile is a malicious text.
 const hostile = `<img src=x onerror=alert(1)>"'&`
 
-// TestByHand: people do what the pages are for with a mouse and a keyboard, some of it on a phone: the owner of a company,
-// its people, and an administrator. They open every page. The long suites repeat it in English and dark colours, with the
-// windows exchanged.
-func TestByHand(t *testing.T) {
-	t.Parallel() // it takes longest
-	axe, err := exec.Command("../scripts/axe.sh").Output()
-	if err == nil {
-		axe, err = os.ReadFile(strings.TrimSpace(string(axe)))
+// walk plays TestByHand in a language.
+func walk(t *testing.T, language, axe string) {
+	w := newWorld(t, nil)
+	w.strays()
+	seen := map[string]bool{}
+	var all []*person
+	opens := func() *person {
+		p := newPerson(t, w, language)
+		p.axe, p.seen = axe, seen
+		if language == "en" {
+			p.do("choosing colours", emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{
+				{Name: "prefers-color-scheme", Value: "dark"}, {Name: "prefers-reduced-motion", Value: "reduce"}}))
+		}
+		all = append(all, p)
+		return p
 	}
-	if err != nil {
-		testenv.Lacks(t, "axe-core cannot be had: "+err.Error())
+	p, a, jean := opens(), opens(), opens()
+	email, number, company := language+"@example.com", "", int64(0)
+	wide, narrow := int64(1280), int64(390)
+	if language == "en" {
+		wide, narrow = narrow, wide
 	}
-	languages := []string{"fr"}
-	if testenv.Thorough() {
-		languages = append(languages, "en")
-	}
-	for _, language := range languages {
-		t.Run(language, func(t *testing.T) {
-			w := newWorld(t, nil)
-			w.strays()
-			seen := map[string]bool{}
-			var all []*person
-			opens := func() *person {
-				p := newPerson(t, w, language)
-				p.axe, p.seen = string(axe), seen
-				if language == "en" {
-					p.do("choosing colours", emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{
-						{Name: "prefers-color-scheme", Value: "dark"}, {Name: "prefers-reduced-motion", Value: "reduce"}}))
-				}
-				all = append(all, p)
-				return p
+	for _, step := range []struct {
+		name  string
+		width int64
+		do    func()
+	}{
+		{"sign-up", narrow, func() { p.signsUp(email); company = p.companyID(email) }},
+		{"sender IDs", wide, func() { p.requestsSenders() }},
+		{"SMPP", narrow, func() { p.bindsBySMPP(company) }},
+		{"webhook", wide, func() { p.watchesWebhooks(company) }},
+		{"test number", narrow, func() { number = p.sendsFirst(email) }},
+		{"administration", wide, func() { a.entersAdministration() }},
+		{"approval", wide, func() { a.approves(company); p.isApproved() }},
+		{"verification", narrow, func() { p.verifies(number) }},
+		{"messages", narrow, func() { p.sendsMessages(email, company) }},
+		{"handsets", wide, func() { p.readsHandsets(company) }},
+		{"campaigns", narrow, func() { p.sendsCampaigns() }},
+		{"files", wide, func() { p.takesFiles() }},
+		{"figures", wide, func() { p.readsFigures(company) }},
+		{"administrator", wide, func() { a.administers(company) }},
+		{"people", narrow, func() { p.worksWithOthers(jean, "jean."+email) }},
+		{"account", wide, func() { p.guardsAccount(email) }},
+	} {
+		t.Run(step.name, func(t *testing.T) {
+			for _, one := range all {
+				one.T = t
+				one.size(step.width)
 			}
-			p, a, jean := opens(), opens(), opens()
-			email, number, company := language+"@example.com", "", int64(0)
-			wide, narrow := int64(1280), int64(390)
-			if language == "en" {
-				wide, narrow = narrow, wide
-			}
-			for _, step := range []struct {
-				name  string
-				width int64
-				do    func()
-			}{
-				{"sign-up", narrow, func() { p.signsUp(email); company = p.companyID(email) }},
-				{"sender IDs", wide, func() { p.requestsSenders() }},
-				{"SMPP", narrow, func() { p.bindsBySMPP(company) }},
-				{"webhook", wide, func() { p.watchesWebhooks(company) }},
-				{"test number", narrow, func() { number = p.sendsFirst(email) }},
-				{"administration", wide, func() { a.entersAdministration() }},
-				{"approval", wide, func() { a.approves(company); p.isApproved() }},
-				{"verification", narrow, func() { p.verifies(number) }},
-				{"messages", narrow, func() { p.sendsMessages(email, company) }},
-				{"handsets", wide, func() { p.readsHandsets(company) }},
-				{"campaigns", narrow, func() { p.sendsCampaigns() }},
-				{"files", wide, func() { p.takesFiles() }},
-				{"figures", wide, func() { p.readsFigures(company) }},
-				{"administrator", wide, func() { a.administers(company) }},
-				{"people", narrow, func() { p.worksWithOthers(jean, "jean."+email) }},
-				{"account", wide, func() { p.guardsAccount(email) }},
-			} {
-				t.Run(step.name, func(t *testing.T) {
-					for _, one := range all {
-						one.T = t
-						one.size(step.width)
-					}
-					step.do()
-				})
-			}
-			for _, r := range w.d.handler.(*gin.Engine).Routes() {
-				page := regexp.MustCompile(`^` + regexp.MustCompile(`:\w+`).ReplaceAllString(r.Path, `[^/]+`) + `$`)
-				file := strings.HasSuffix(r.Path, ".csv") || strings.HasSuffix(r.Path, "/document") || strings.HasPrefix(r.Path, "/assets") || r.Path == "/robots.txt"
-				if r.Method == http.MethodGet && !file && !slices.ContainsFunc(slices.Collect(maps.Keys(seen)), page.MatchString) {
-					t.Errorf("nobody has opened %s", r.Path)
-				}
-			}
+			step.do()
 		})
+	}
+	for _, r := range w.d.handler.(*gin.Engine).Routes() {
+		page := regexp.MustCompile(`^` + regexp.MustCompile(`:\w+`).ReplaceAllString(r.Path, `[^/]+`) + `$`)
+		file := strings.HasSuffix(r.Path, ".csv") || strings.HasSuffix(r.Path, "/document") || strings.HasPrefix(r.Path, "/assets") || r.Path == "/robots.txt"
+		if r.Method == http.MethodGet && !file && !slices.ContainsFunc(slices.Collect(maps.Keys(seen)), page.MatchString) {
+			t.Errorf("nobody has opened %s", r.Path)
+		}
 	}
 }
 
