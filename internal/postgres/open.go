@@ -119,7 +119,8 @@ func poolConfig(url string, opts Options) (*pgxpool.Config, error) {
 	} else if !strings.Contains(url, "pool_max_conns") {
 		cfg.MaxConns = int32(max(8, 4*runtime.GOMAXPROCS(0)))
 	}
-	// pgx reserves the memory of both caches for every connection. No connection repeats more statements than this.
+	// pgx reserves the memory of both caches for every connection. With more statements than these, one that was not used
+	// for long is prepared again.
 	if !strings.Contains(url, "statement_cache_capacity") {
 		cfg.ConnConfig.StatementCacheCapacity = statementsKept
 	}

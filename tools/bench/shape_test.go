@@ -39,7 +39,7 @@ func TestCostOfAMessage(t *testing.T) {
 		{"single", single, "WAL records", 26.0, true},
 		{"single", single, "WAL", 2280, true},
 		{"single", single, "commits", 4.0, false},
-		{"single", single, "statements", 17.5, false},
+		{"single", single, "statements", 17.0, false},
 		{"single", single, "round trips to PostgreSQL", 6.7, false},
 		{"single", single, "Redis commands", 19.0, false},
 		{"single", single, "round trips to Redis", 3.0, false},
