@@ -18,15 +18,13 @@ func TestRecoverAll(t *testing.T) {
 	t.Parallel()
 	pool := testenv.Pool(t)
 	by := By("test", nil, Rooms{Pool: pool, Accounts: accounts.New(pool, accounts.Options{}), Webhooks: webhooks.New(pool, webhooks.Options{})})
-	short, cancel := context.WithTimeout(t.Context(), recoverReserve-time.Millisecond)
-	defer cancel()
 	const more = 10
 	for _, try := range []struct {
 		name         string
-		ctx          context.Context
+		short        bool // less time than a part may take
 		resent, left int64
 		acts         int
-	}{{"time enough", t.Context(), webhooks.RecoverMost + more, 0, 2}, {"no time", short, webhooks.RecoverMost, more, 1}, {"again", t.Context(), more, 0, 1}, {"nothing", t.Context(), 0, 0, 0}} {
+	}{{"time enough", false, webhooks.RecoverMost + more, 0, 2}, {"no time", true, webhooks.RecoverMost, more, 1}, {"again", false, more, 0, 1}, {"nothing", false, 0, 0, 0}} {
 		if try.acts == 2 || try.left > 0 {
 			if _, err := pool.Exec(t.Context(), `DELETE FROM webhook_undelivered`); err != nil {
 				t.Fatal(err)
@@ -37,7 +35,12 @@ func TestRecoverAll(t *testing.T) {
 			}
 		}
 		before, _, _ := audit.List(t.Context(), pool, audit.Filter{}, 0, 100)
-		resent, left, err := by.Recover(try.ctx, 1, time.Now().Add(-time.Hour))
+		ctx, cancel := t.Context(), func() {}
+		if try.short {
+			ctx, cancel = context.WithTimeout(ctx, recoverReserve-time.Millisecond)
+		}
+		resent, left, err := by.Recover(ctx, 1, time.Now().Add(-time.Hour))
+		cancel()
 		if err != nil || resent != try.resent || left != try.left {
 			t.Errorf("%s: %d resent, %d left, %v", try.name, resent, left, err)
 		}

@@ -167,7 +167,10 @@ func TestPeerStopsReading(t *testing.T) {
 // bounded, and the write deadline ends the session.
 func TestPeerFloodsWithoutReading(t *testing.T) {
 	t.Parallel()
-	b, p, _ := newBound(t, func(o *Options) { o.WriteTimeout = 300 * time.Millisecond })
+	b, p, _ := newBound(t, func(o *Options) {
+		o.WriteTimeout = 300 * time.Millisecond
+		o.BindTimeout = patience // the next bind, which nobody answers, does not replace the reason
+	})
 	s := b.submitting.Load()
 	flood := bytes.Repeat(encodeRaw(packet{rawEnquire, 0, 1, nil}), 4096)
 	_ = p.conn.SetWriteDeadline(time.Now().Add(patience))

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -63,14 +64,33 @@ func TestStatus(t *testing.T) {
 	exec(`INSERT INTO dispatchers (id, name) VALUES (1, 'one')`)
 	exec(`INSERT INTO links (name, carrier, state) VALUES ('leo-1', 'leo', 'bound'), ('leo-2', 'leo', 'bound')`)
 	exec(`INSERT INTO leases (name, holder) SELECT 'link ' || links.name, dispatchers.id FROM links, dispatchers`)
+	// From alive to dead they report themselves without a pause, however slow the machine is.
+	silence := func() {}
 	alive := func() {
-		exec(`UPDATE dispatchers SET seen_at = clock_timestamp() + interval '3 seconds'`)
-		exec(`UPDATE links SET updated_at = now() + interval '10 seconds'`)
+		ctx, stop := context.WithCancel(t.Context())
+		const report = `WITH d AS (UPDATE dispatchers SET seen_at = clock_timestamp() + interval '3 seconds') UPDATE links SET updated_at = now() + interval '10 seconds'`
+		exec(report)
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			for ctx.Err() == nil {
+				select {
+				case <-ctx.Done():
+				case <-time.After(500 * time.Millisecond):
+					_, _ = pool.Exec(ctx, report) // the next check shows it
+				}
+			}
+		}()
+		silence()
+		silence = func() { stop(); <-done }
 	}
 	dead := func() {
+		silence()
+		silence = func() {}
 		exec(`UPDATE dispatchers SET seen_at = now() - interval '1 minute'`)
 		exec(`UPDATE links SET updated_at = now() - interval '1 minute'`)
 	}
+	defer func() { silence() }()
 	alive()
 	healthy := shows(nil)
 	for check, want := range map[string]string{"postgresql": ", the primary", "commit": "ends", "standby": "none", "archive": "archive_mode is off: a restore loses", "clock": "", "schema": "",
@@ -141,6 +161,7 @@ func TestStatus(t *testing.T) {
 	shows(map[string]string{"archive": pageArchive})
 
 	// The archive fails.
+	dead()
 	exec(`ALTER SYSTEM SET archive_mode = on`)
 	exec(`ALTER SYSTEM SET archive_command = 'false'`)
 	server.Stop()
