@@ -17,12 +17,12 @@ import (
 
 var update = flag.Bool("update", false, "write the generated manifests")
 
-// linter builds tools/lint, a module of its own.
-func linter(t *testing.T) string {
+// module builds a module of its own in tools.
+func module(t *testing.T, name string) string {
 	t.Helper()
 	run := func(args ...string) error {
 		command := exec.CommandContext(t.Context(), "go", args...)
-		command.Dir, command.Env = filepath.Join("..", "tools", "lint"), append(os.Environ(), "GOWORK=off", "GOFLAGS=-mod=readonly")
+		command.Dir, command.Env = filepath.Join("..", "tools", name), append(os.Environ(), "GOWORK=off", "CGO_ENABLED=0", "GOFLAGS=-mod=readonly -trimpath")
 		output, err := command.CombinedOutput()
 		if err != nil {
 			t.Logf("go %v: %s", args, output)
@@ -30,9 +30,9 @@ func linter(t *testing.T) string {
 		return err
 	}
 	if run("mod", "download") != nil {
-		testenv.Lacks(t, "the modules of tools/lint cannot be had: the chart cannot be checked")
+		testenv.Lacks(t, "the modules of tools/"+name+" cannot be had: the chart cannot be checked")
 	}
-	path := filepath.Join(t.TempDir(), "lint")
+	path := filepath.Join(t.TempDir(), name)
 	if err := run("build", "-o", path, "."); err != nil {
 		t.Fatal(err)
 	}
@@ -67,7 +67,7 @@ func chart(t *testing.T, lint string, show bool, values ...string) (string, erro
 // object. The manifests for clusters without Helm are the chart with the example's values.
 func TestChart(t *testing.T) {
 	testenv.Long(t)
-	lint := linter(t)
+	lint := module(t, "lint")
 	made, err := chart(t, lint, true)
 	if err != nil {
 		t.Fatal(made)
@@ -110,7 +110,7 @@ func TestChart(t *testing.T) {
 // Service that customers' networks alone reach, with their own addresses.
 func TestChartSMPP(t *testing.T) {
 	testenv.Long(t)
-	made, err := chart(t, linter(t), true, "smppServer: {enabled: true, tls: intumwa-smpp, networks: [196.2.8.0/28]}")
+	made, err := chart(t, module(t, "lint"), true, "smppServer: {enabled: true, tls: intumwa-smpp, networks: [196.2.8.0/28]}")
 	if err != nil {
 		t.Fatal(made)
 	}

@@ -65,4 +65,4 @@ export GORACE=atexit_sleep_ms=0 # otherwise a test binary sleeps for a second at
 # failures are seen. The linter has run go vet.
 # shellcheck disable=SC2086 # both are lists of words
 step go test -race -vet=off -ldflags='-s -w' -p "$(($(getconf _NPROCESSORS_ONLN) + 1))" -timeout "$timeout" ${TESTFLAGS:-} \
-	${PACKAGES:-./internal/stories ./dispatcher ./dashboard ./cmd/intumwa ./api ./...}
+	${PACKAGES:-./internal/stories ./dispatcher ./dashboard ./cmd/intumwa ./api ./webhooks ./intake ./deployments ./messages ./...}
