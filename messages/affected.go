@@ -3,8 +3,7 @@ package messages
 import (
 	"context"
 	"fmt"
-
-	"github.com/jackc/pgx/v5"
+	"time"
 
 	"intumwa/internal/postgres"
 	"intumwa/messages/receipts"
@@ -17,67 +16,118 @@ type Sum struct {
 	Segments  int64 `json:"segments"`
 	Companies int64 `json:"companies"`
 	Credits   int64 `json:"credits"`
+	More      bool  `json:"more"` // there may be more, which are not counted
+
+	CountedAt *time.Time `json:"counted_at,omitempty"` // when the oldest of them were counted; nil: now
+
+	companies map[int64]bool
+}
+
+func (s *Sum) add(company, segments int64, test bool) {
+	s.Messages++
+	s.Segments += segments
+	if company == 0 {
+		return
+	}
+	if !test {
+		s.Credits += segments
+	}
+	if s.companies == nil {
+		s.companies = map[int64]bool{}
+	}
+	s.companies[company] = true
+	s.Companies = int64(len(s.companies))
 }
 
 // Affected are the pending messages of one carrier.
 type Affected struct {
-	Sum           // Waiting and Scheduled: what leaves a carrier that is retired
-	Waiting   Sum `json:"waiting"` // no carrier may have any of them
-	Scheduled Sum `json:"scheduled"`
-	InHand    Sum `json:"in_hand"`    // a dispatcher submits them now: those that the carrier does not get wait again
-	AtCarrier Sum `json:"at_carrier"` // the carrier may have something of them: they await a receipt, or their end
+	Leaving      Sum // Waiting and Scheduled: what leaves a carrier that is retired
+	Unregistered Sum // of these, those whose senders do not work at the carrier that takes over: they fail
+	Waiting      Sum // no carrier may have any of them
+	Scheduled    Sum
+	InHand       Sum // a dispatcher submits them now: those that the carrier does not get wait again
+	AtCarrier    Sum // the carrier may have something of them: they await a receipt, or their end
 }
 
-// placed are the pending messages (id, place) of the carrier $1; place is the index of a field of Affected. The sweep has
-// passed final messages, and those with a row of deadlines.
-var placed = `SELECT o.message_id AS id, CASE WHEN o.claimed_by IS NOT NULL THEN 2 WHEN ` + receipts.MayHave("o.message_id") + ` THEN 3 ELSE 0 END AS place
-		FROM outbox o WHERE o.carrier = $1
-	UNION ALL SELECT message_id, 1 FROM scheduled WHERE carrier = $1
-	UNION ALL SELECT m.id, 3 FROM messages m
-		WHERE m.id > coalesce((SELECT up_to FROM sweeps WHERE name = '` + expiringSweep + `'), 0) AND m.status = 0 AND m.carrier = $1
-			AND NOT EXISTS (SELECT FROM outbox o WHERE o.message_id = m.id) AND NOT EXISTS (SELECT FROM scheduled s WHERE s.message_id = m.id)
-	UNION ALL SELECT m.id, 3 FROM deadlines d JOIN messages m ON m.id = d.message_id
-		WHERE m.id <= coalesce((SELECT up_to FROM sweeps WHERE name = '` + expiringSweep + `'), 0) AND m.status = 0 AND m.carrier = $1
-			AND NOT EXISTS (SELECT FROM outbox o WHERE o.message_id = m.id) AND NOT EXISTS (SELECT FROM scheduled s WHERE s.message_id = m.id)`
+// What Affected reads and counts. No index of scheduled has the carrier, so the rows of other carriers are read too.
+const (
+	affectedMost      = 10_000  // rows of the outbox that are read, and scheduled messages that are counted
+	affectedScheduled = 100_000 // rows of scheduled that are read
+)
 
-// Affected counts the pending messages of a carrier. It reads the messages of the last validity: for operators only.
-func (s *Store) Affected(ctx context.Context, carrier string) (a Affected, err error) {
-	fields := []*Sum{&a.Waiting, &a.Scheduled, &a.InHand, &a.AtCarrier, &a.Sum}
+// Places of messages.
+const (
+	waiting = iota
+	scheduled
+	inHand
+	nowhere
+)
+
+// Affected counts the pending messages of a carrier from which another (to, or To{}: none) takes over. It reads the first
+// 10,000 messages of the outbox, and counts 10,000 scheduled ones at most. AtCarrier is as last counted by Tally, and
+// leaves out the gateway's own messages.
+func (s *Store) Affected(ctx context.Context, carrier string, to To) (a Affected, err error) {
 	var place int
-	var one Sum
-	return a, s.atLength(ctx, func(tx pgx.Tx) error {
-		return postgres.Each(ctx, tx, "counting the messages of "+carrier, []any{&place, &one.Messages, &one.Segments, &one.Companies, &one.Credits}, func() error {
-			*fields[place] = one
+	var company, segments, outbox, later int64
+	var test, works bool
+	if err := postgres.Each(ctx, s.pool, "counting what waits for "+carrier, []any{&place, &company, &segments, &test, &works, &outbox, &later}, func() error {
+		a.Waiting.More, a.Scheduled.More = outbox == affectedMost, later == affectedScheduled
+		switch place {
+		case nowhere:
 			return nil
-		}, `WITH p AS MATERIALIZED (SELECT w.place, m.company_id, m.segments, m.test FROM (`+placed+`) w JOIN messages m ON m.id = w.id)
-		SELECT coalesce(place, 4), count(*), sum(segments)::bigint, count(DISTINCT company_id) FILTER (WHERE company_id <> 0),
-			coalesce(sum(segments) FILTER (WHERE company_id <> 0 AND NOT test), 0)::bigint
-		FROM p GROUP BY GROUPING SETS ((place), (place < 2)) HAVING place IS NOT NULL OR place < 2`, carrier)
-	})
-}
-
-// atLength runs a statement that may take longer than others: nobody waits for it but an operator.
-func (s *Store) atLength(ctx context.Context, do func(tx pgx.Tx) error) error {
-	return pgx.BeginTxFunc(ctx, s.pool, pgx.TxOptions{AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, `SET LOCAL statement_timeout = '2min'`); err != nil {
-			return fmt.Errorf("setting a timeout: %w", err)
+		case inHand:
+			a.InHand.add(company, segments, test)
+			return nil
+		case scheduled:
+			a.Scheduled.add(company, segments, test)
+		case waiting:
+			a.Waiting.add(company, segments, test)
 		}
-		return do(tx)
-	})
+		a.Leaving.add(company, segments, test)
+		if !works {
+			a.Unregistered.add(company, segments, test)
+		}
+		return nil
+	}, affectedStatement(to), carrier, affectedMost, affectedScheduled, to.Carrier); err != nil {
+		return a, err
+	}
+	a.Scheduled.More = a.Scheduled.More || a.Scheduled.Messages == affectedMost
+	a.Leaving.More = a.Waiting.More || a.Scheduled.More
+	a.InHand.More, a.Unregistered.More = a.Waiting.More, a.Leaving.More
+	at := &a.AtCarrier
+	if err := s.pool.QueryRow(ctx, atCarrier, carrier).Scan(&at.Messages, &at.Segments, &at.Companies, &at.Credits, &at.More, &at.CountedAt); err != nil {
+		return a, fmt.Errorf("counting the messages at %s: %w", carrier, err)
+	}
+	return a, nil
 }
 
-// Unregistered counts the messages that would leave a carrier and whose senders do not work at the one that takes over:
-// they fail. It costs as much as Affected.
-func (s *Store) Unregistered(ctx context.Context, carrier string, to To) (n Sum, err error) {
-	if err := s.atLength(ctx, func(tx pgx.Tx) error {
-		return tx.QueryRow(ctx, `SELECT count(*), coalesce(sum(m.segments), 0)::bigint, count(DISTINCT m.company_id), coalesce(sum(m.segments), 0)::bigint
-		FROM (`+placed+`) w JOIN messages m ON m.id = w.id WHERE w.place < 2 AND NOT `+to.registeredAt("$2"), carrier, to.Carrier).
-			Scan(&n.Messages, &n.Segments, &n.Companies, &n.Credits)
-	}); err != nil {
-		return n, fmt.Errorf("counting the messages whose senders do not work at %s: %w", to.Carrier, err)
-	}
-	return n, nil
+// affectedStatement returns the messages that wait, each with the numbers of rows that were read. There is always a row.
+func affectedStatement(to To) string {
+	return fmt.Sprintf(`WITH o AS MATERIALIZED (
+			SELECT message_id, claimed_by FROM outbox WHERE carrier = $1 ORDER BY lane, message_id LIMIT $2
+		), s AS MATERIALIZED (
+			SELECT count(*) AS n, (array_agg(message_id) FILTER (WHERE carrier = $1))[:$2] AS ids FROM (SELECT message_id, carrier FROM scheduled LIMIT $3) l
+		)
+		SELECT coalesce(p.place, %d), coalesce(p.company_id, 0), coalesce(p.segments, 0), coalesce(p.test, false), coalesce(p.works, true), r.outbox, r.scheduled
+		FROM (SELECT (SELECT count(*) FROM o) AS outbox, (SELECT n FROM s) AS scheduled) r LEFT JOIN (
+			SELECT w.place, m.company_id, m.segments, m.test, %s AS works FROM (
+				SELECT message_id AS id, CASE WHEN claimed_by IS NULL THEN %d ELSE %d END AS place FROM o WHERE claimed_by IS NOT NULL OR NOT %s
+				UNION ALL SELECT unnest(ids), %d FROM s
+			) w JOIN messages m ON m.id = w.id
+		) p ON true`, nowhere, to.registeredAt("$4"), waiting, inHand, receipts.MayHave("o.message_id"), scheduled)
 }
+
+// atCarrier counts what a carrier may have: only the rows of open chunks have such messages.
+var atCarrier = `WITH ` + newest(``, `company_id <> 0`) + `, counted AS MATERIALIZED (
+		SELECT c.chunk, c.counted_at FROM tally_chunks c JOIN open ON open.chunk = c.chunk WHERE open.stored AND (c.pending > 0 OR c.counted_at = '-infinity')
+	)
+	SELECT coalesce(sum(messages), 0)::bigint, coalesce(sum(segments), 0)::bigint, count(DISTINCT company_id), coalesce(sum(segments) FILTER (WHERE kind <> 2), 0)::bigint,
+		EXISTS (SELECT FROM counted WHERE counted_at = '-infinity'), (SELECT min(counted_at) FROM counted WHERE counted_at > '-infinity')
+	FROM (
+		SELECT company_id, kind, messages, segments FROM tallies WHERE company_id <> 0 AND carrier = $1 AND status = 3 AND chunk >= 0 AND chunk IN (SELECT chunk FROM counted)
+		UNION ALL
+		SELECT m.company_id, CASE WHEN m.test THEN 2 ELSE 0 END, 1, m.segments FROM live m WHERE m.status = 0 AND m.carrier = $1 AND ` + receipts.MayHave("m.id") + `
+	) t`
 
 // Leavable counts the messages that may still leave a retired carrier: what waits for it, and what a dispatcher has in
 // hand.

@@ -32,7 +32,8 @@ func (c *adminCarrierRetireCmd) do(ctx context.Context, o *operator) (any, error
 		return nil, err
 	}
 	store := messages.New(o.pool)
-	affected, err := store.Affected(ctx, c.Name)
+	to := c.successor()
+	affected, err := store.Affected(ctx, c.Name, takerOf(o.config)(to))
 	if err != nil {
 		return nil, err
 	}
@@ -40,14 +41,14 @@ func (c *adminCarrierRetireCmd) do(ctx context.Context, o *operator) (any, error
 	if c.Undo {
 		head[1].value = nil
 	}
-	all := append(head, pair{"messages", affected.Messages}, pair{"segments", affected.Segments}, pair{"companies", affected.Companies}, pair{"credits", affected.Credits},
+	leaving := affected.Leaving
+	all := append(head, pair{"messages", leaving.Messages}, pair{"segments", leaving.Segments}, pair{"companies", leaving.Companies}, pair{"credits", leaving.Credits}, pair{"more", leaving.More},
 		pair{"waiting", affected.Waiting}, pair{"scheduled", affected.Scheduled}, pair{"in_hand", affected.InHand}, pair{"at_carrier", affected.AtCarrier})
-	if to := c.successor(); to != "" {
-		unregistered, err := store.Unregistered(ctx, c.Name, takerOf(o.config)(to))
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, pair{"unregistered", unregistered})
+	if to != "" {
+		all = append(all, pair{"unregistered", affected.Unregistered})
+	}
+	if leaving.More {
+		_, _ = fmt.Fprintf(o.stderr, "intumwa: more messages may wait than were counted; admin status has the backlog of %s\n", c.Name)
 	}
 	switch {
 	case c.Undo && c.DryRun:

@@ -50,14 +50,14 @@ func TestRetire(t *testing.T) {
 
 	dry, _ := retire(true, "--name", "smart", "--to", "leo", "--dry-run")
 	sum := func(messages, segments, credits float64) map[string]any {
-		return map[string]any{"messages": messages, "segments": segments, "companies": min(messages, 1.0), "credits": credits}
+		return map[string]any{"messages": messages, "segments": segments, "companies": min(messages, 1.0), "credits": credits, "more": false}
 	}
 	for key, want := range map[string]map[string]any{"waiting": sum(3, 4, 3), "scheduled": sum(1, 2, 2), "in_hand": sum(0, 0, 0), "at_carrier": sum(1, 1, 1), "unregistered": sum(0, 0, 0)} {
 		if fmt.Sprint(dry[key]) != fmt.Sprint(want) {
 			t.Errorf("%s: %v, want %v", key, dry[key], want)
 		}
 	}
-	if dry["messages"] != 4.0 || dry["segments"] != 6.0 || dry["companies"] != 1.0 || dry["credits"] != 5.0 || dry["dry_run"] != true {
+	if dry["messages"] != 4.0 || dry["segments"] != 6.0 || dry["companies"] != 1.0 || dry["credits"] != 5.0 || dry["more"] != false || dry["dry_run"] != true {
 		t.Errorf("dry run: %v", dry)
 	}
 	s.holds(`select (select count(*) from outbox where carrier <> 'smart') + (select count(*) from retired_carriers) + (select count(*) from audit_log where act like 'carrier.%')`, 0)
