@@ -50,7 +50,7 @@ func TestHoldRemembersUnanswered(t *testing.T) {
 			if n := b.count(`SELECT count(*) FROM outbox`); n != 0 {
 				t.Fatal("it is to be sent again")
 			}
-			list, err := b.d.store.Unanswered(t.Context(), "", 0, 10, time.Hour)
+			list, _, err := b.d.store.Unanswered(t.Context(), "", 0, 10, time.Hour)
 			if err != nil || len(list) != 1 || list[0].ID != m.msg.ID || list[0].Segments != 1 {
 				t.Errorf("an operator sees %+v, %v", list, err)
 			}

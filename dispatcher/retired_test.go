@@ -44,7 +44,7 @@ func TestUnansweredOfRetired(t *testing.T) {
 		}
 		listed := func() int {
 			t.Helper()
-			list, err := b.d.store.Unanswered(t.Context(), "lumitel", 0, 10, time.Hour)
+			list, _, err := b.d.store.Unanswered(t.Context(), "lumitel", 0, 10, time.Hour)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -83,7 +83,7 @@ func TestUnanswered(t *testing.T) {
 		FROM unnest($1::bigint[]) id, generate_series(1, 2) n`, []int64{ids[3]}, carrier) // first copies, whose second ones were answered
 	list := func(of string, after int64, limit int) (got []int64) {
 		t.Helper()
-		page, err := d.Unanswered(t.Context(), of, after, limit, time.Hour)
+		page, _, err := d.Unanswered(t.Context(), of, after, limit, time.Hour)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -95,6 +95,18 @@ func TestUnanswered(t *testing.T) {
 	same(t, "unanswered", list("", 0, 10), []int64{ids[0], ids[4]})
 	same(t, "unanswered, after the first", list(carrier, ids[0], 10), ids[4:])
 	same(t, "unanswered of another carrier", list("leo", 0, 10), nil)
+	d.exec(`INSERT INTO segments (message_id, segment, total, carrier, link, key, submitted_at) SELECT 1000000 + n, 1, 1, $1, 'l', '?9', now() FROM generate_series(1, 10005) n`, carrier)
+	calls := 0
+	for after := int64(0); calls == 0 || after != 0; calls++ { // decided ones, which one call does not read
+		page, next, err := d.Unanswered(t.Context(), "leo", after, 10, time.Hour)
+		if err != nil || len(page) > 0 || next != 0 && next <= after {
+			t.Fatal(page, next, err)
+		}
+		after = next
+	}
+	if calls != 2 {
+		t.Errorf("all copies were read in %d calls, want 2", calls)
+	}
 	d.tx(func(ctx context.Context, tx pgx.Tx) error {
 		open, err := receipts.WithoutAnswer(ctx, tx, ids)
 		if err != nil || len(open) != 3 || !slices.Equal(open[ids[0]], []int{2}) { // including the decided one's

@@ -25,23 +25,32 @@ type Unanswered struct {
 	Segments  int       // that the carrier has neither answered nor reported
 }
 
+// unansweredRead is how many copies one call of Unanswered reads at most.
+const unansweredRead = 10_000
+
 // Unanswered returns up to limit undecided messages with ids above after of which a segment is neither answered nor
 // reported (on_ambiguous: hold, after a restore, or at a retired carrier), by id; of one carrier, or with "" of all.
-// validity is that of messages without an end of their own. Its cost grows with the recorded copies without an answer.
-func (s *Store) Unanswered(ctx context.Context, carrier string, after int64, limit int, validity time.Duration) ([]Unanswered, error) {
-	var all []Unanswered
-	err := s.lookup(ctx, func(tx pgx.Tx) (err error) {
-		all, err = postgres.All(ctx, tx, "listing unanswered messages", func(row pgx.CollectableRow) (u Unanswered, err error) {
+// validity is that of messages without an end of their own. It reads 10,000 of the recorded copies without an answer at
+// most, whose messages may all be decided. next is where the next call continues, 0 at the end.
+func (s *Store) Unanswered(ctx context.Context, carrier string, after int64, limit int, validity time.Duration) (page []Unanswered, next int64, err error) {
+	err = s.lookup(ctx, func(tx pgx.Tx) (err error) {
+		if next, err = receipts.WithoutAnswerUpTo(ctx, tx, after, unansweredRead); err != nil {
+			return err
+		}
+		page, err = postgres.All(ctx, tx, "listing unanswered messages", func(row pgx.CollectableRow) (u Unanswered, err error) {
 			var id [16]byte
 			err = row.Scan(&u.ID, &id, &u.CompanyID, &u.Carrier, &u.Number, &u.CreatedAt, &u.ExpiresAt, &u.Segments)
 			u.ULID = id
 			return u, err
 		}, `SELECT m.id, m.ulid, m.company_id, m.carrier, m.phone_number, m.created_at, `+expiry("$4")+`, s.segments
-		FROM `+receipts.Open(`s.message_id > $1`)+` s JOIN messages m ON m.id = s.message_id
-		WHERE ($2 = '' OR m.carrier = $2) AND `+undecided+` ORDER BY s.message_id LIMIT $3`, after, carrier, limit, validity)
+		FROM `+receipts.Open(`s.message_id > $1 AND s.message_id <= coalesce(nullif($5, 0), 9223372036854775807)`)+` s JOIN messages m ON m.id = s.message_id
+		WHERE ($2 = '' OR m.carrier = $2) AND `+undecided+` ORDER BY s.message_id LIMIT $3`, after, carrier, limit, validity, next)
+		if len(page) == limit {
+			next = page[limit-1].ID
+		}
 		return err
 	})
-	return all, err
+	return page, next, err
 }
 
 // lookup runs statements over unanswered messages in a transaction whose planner goes from index to index: from a page of

@@ -76,18 +76,18 @@ type unansweredChoice struct {
 	Carrier string `help:"Only this carrier's." placeholder:"NAME"`
 }
 
-// each calls do with the selected messages, in batches.
-func (c *unansweredChoice) each(ctx context.Context, o *operator, pool *pgxpool.Pool, after int64, do func([]adminUnanswered) (more bool, err error)) error {
+// each calls do with the selected messages, in batches that may be empty. next is the largest message_id that was looked
+// at, 0 at the end.
+func (c *unansweredChoice) each(ctx context.Context, o *operator, pool *pgxpool.Pool, after int64, do func(list []adminUnanswered, next int64) (more bool, err error)) error {
 	store := messages.New(pool)
 	for {
-		page, err := store.Unanswered(ctx, c.Carrier, after, listPage, o.config.Messages.Validity)
-		if err != nil || len(page) == 0 {
+		page, next, err := store.Unanswered(ctx, c.Carrier, after, listPage, o.config.Messages.Validity)
+		if err != nil {
 			return err
 		}
 		sought := make([]receipts.Sought, len(page))
 		for i, m := range page {
 			sought[i] = receipts.Sought{Number: m.Number, Since: m.CreatedAt}
-			after = m.ID
 		}
 		strays, err := receipts.Strays(ctx, pool, sought)
 		if err != nil {
@@ -123,9 +123,10 @@ func (c *unansweredChoice) each(ctx context.Context, o *operator, pool *pgxpool.
 				}
 			}
 		}
-		if more, err := do(list); err != nil || !more || len(page) < listPage {
+		if more, err := do(list, next); err != nil || !more || next == 0 {
 			return err
 		}
+		after = next
 	}
 }
 
@@ -136,17 +137,25 @@ type adminUnansweredListCmd struct {
 	Limit    int    `help:"How many at most." default:"1000"`
 }
 
+// unansweredWithin is how long list looks for messages.
+const unansweredWithin = time.Second
+
 // do lists messages that carriers may have without an answer.
 func (c *adminUnansweredListCmd) do(ctx context.Context, o *operator) (any, error) {
 	if c.Limit < 1 {
 		return nil, errors.New("--limit must be at least 1")
 	}
 	list := unansweredList{} // [] in JSON, not null
-	err := c.each(ctx, o, o.pool, c.After, func(some []adminUnanswered) (bool, error) {
+	start := time.Now()
+	err := c.each(ctx, o, o.pool, c.After, func(some []adminUnanswered, next int64) (bool, error) {
 		for _, m := range some {
 			if c.Receipts == "any" || (m.Receipts > 0) == (c.Receipts == "some") {
 				list = append(list, m)
 			}
+		}
+		if len(list) < c.Limit && next != 0 && time.Since(start) > unansweredWithin {
+			_, _ = fmt.Fprintf(o.stderr, "intumwa: there may be more; the next part: --after %d\n", next)
+			return false, nil
 		}
 		return len(list) < c.Limit, nil
 	})
@@ -202,7 +211,7 @@ func (c *unansweredDecision) decide(ctx context.Context, o *operator, fits func(
 	defer pool.Close()
 	done := adminUnansweredDone{DryRun: c.DryRun}
 	found := 0
-	err = c.each(ctx, o, pool, 0, func(some []adminUnanswered) (bool, error) {
+	err = c.each(ctx, o, pool, 0, func(some []adminUnanswered, _ int64) (bool, error) {
 		byCarrier := map[string][]int64{}
 		for _, m := range some {
 			switch named := slices.Contains(wanted, m.ID); {

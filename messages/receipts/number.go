@@ -76,6 +76,9 @@ func Handsets(numbers []sms.Number) []*int32 {
 // may have gone to another one than its own. It reads the whole inbox.
 func Strays(ctx context.Context, pool *pgxpool.Pool, sought []Sought) ([]Stray, error) {
 	n := len(sought)
+	if n == 0 {
+		return nil, nil
+	}
 	index, handsets, since := make([]int32, n), make([]*int32, n), make([]time.Time, n)
 	for i, s := range sought {
 		index[i], handsets[i], since[i] = int32(i), handset(string(s.Number)), s.Since

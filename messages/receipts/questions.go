@@ -72,6 +72,17 @@ func WithoutAnswer(ctx context.Context, tx pgx.Tx, messages []int64) (map[int64]
 		`SELECT message_id, segment FROM segments s WHERE message_id = ANY($1) AND `+openSegment+` ORDER BY message_id, segment`, messages)
 }
 
+// WithoutAnswerUpTo returns the message of the nth recorded copy without an answer, decided or not, after those of a
+// message; 0: there are fewer.
+func WithoutAnswerUpTo(ctx context.Context, tx pgx.Tx, after int64, n int) (id int64, err error) {
+	if err := tx.QueryRow(ctx, `SELECT coalesce((
+			SELECT s.message_id FROM segments s WHERE `+unansweredKey+` AND s.message_id > $1 ORDER BY s.message_id OFFSET $2 LIMIT 1
+		), 0)`, after, n-1).Scan(&id); err != nil {
+		return 0, fmt.Errorf("counting the copies without an answer: %w", err)
+	}
+	return id, nil
+}
+
 // QueueMark adds to a pipeline a mark on all copies of messages.
 func QueueMark(b *pgx.Batch, messages []int64, mark submission.Mark) {
 	b.Queue(`UPDATE segments SET mark = $2 WHERE message_id = ANY($1)`, messages, int16(mark))
