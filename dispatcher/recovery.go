@@ -17,11 +17,13 @@ type recovery struct {
 	walk   *outboxWalk
 	deaths deaths
 
+	handed map[handing]int64 // the id after which the next round of failover continues; 0: at the start
+
 	retired map[string]string // carriers, with what takes over from each (messages.Successors), as this round has read them
 }
 
 func newRecovery(shared *core, health *queueHealth) *recovery {
-	r := &recovery{core: shared, health: health, walk: newOutboxWalk()}
+	r := &recovery{core: shared, health: health, walk: newOutboxWalk(), handed: make(map[handing]int64)}
 	r.deaths.wake = make(chan struct{}, 1)
 	r.deaths.unfreed.Store(true) // the previous holder of the recovery lease may have left some
 	return r

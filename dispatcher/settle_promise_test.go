@@ -327,7 +327,7 @@ func (p *play) handsOver() {
 	if p.handedOver { // under another policy, perhaps
 		return
 	}
-	if _, err := at.d.store.Reroute(at.Context(), "lumitel", messages.To{Carrier: "onatel"}, messages.LaneSingle, 1000, at.policy()); err != nil {
+	if _, _, err := at.d.store.Reroute(at.Context(), "lumitel", messages.To{Carrier: "onatel"}, messages.LaneSingle, 0, 1000, at.policy()); err != nil {
 		p.Fatal(err)
 	}
 	p.handedOver = at.count(`SELECT count(*) FROM outbox WHERE message_id = $1 AND carrier = 'onatel'`, p.id) > 0

@@ -24,7 +24,8 @@ func TestOtherOrdersSkipLocks(t *testing.T) {
 	}{
 		{"handing over", `SELECT FROM messages WHERE id = $1 FOR UPDATE`, ``,
 			func(ctx context.Context, d *testStore, _ []int64) (int64, error) {
-				return d.Reroute(ctx, carrier, messages.To{Carrier: "other"}, 0, 10, submission.Resend)
+				n, _, err := d.Reroute(ctx, carrier, messages.To{Carrier: "other"}, 0, 0, 10, submission.Resend)
+				return n, err
 			}},
 		{"handing back", `SELECT FROM messages WHERE id = $1 FOR UPDATE`, `UPDATE outbox SET home = 'lumitel', carrier = 'other'`,
 			func(ctx context.Context, d *testStore, _ []int64) (int64, error) {

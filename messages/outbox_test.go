@@ -287,7 +287,7 @@ func TestReroute(t *testing.T) {
 	d.exec(`UPDATE outbox SET due_at = '9999-12-31T00:00:00Z' WHERE message_id = $1`, held[0])
 	reroute := func(lane, limit int, want int64) {
 		t.Helper()
-		if n, err := d.Reroute(t.Context(), carrier, messages.To{Carrier: "onatel"}, lane, limit, submission.Resend); err != nil || n != want {
+		if n, _, err := d.Reroute(t.Context(), carrier, messages.To{Carrier: "onatel"}, lane, 0, limit, submission.Resend); err != nil || n != want {
 			t.Errorf("%d rerouted, %v; want %d", n, err, want)
 		}
 	}
@@ -304,6 +304,23 @@ func TestReroute(t *testing.T) {
 	same(t, "the other's", idsOf(claimed), ids[2:])
 	if n := d.count(`SELECT count(*) FROM messages m JOIN outbox o ON o.message_id = m.id AND o.carrier = m.carrier`); n != 5 {
 		t.Errorf("outbox and message agree on the carrier of %d, want 5", n)
+	}
+}
+
+// TestRerouteOfALongLane: a call reads the next 20,000 rows, and the next call continues behind those that stay.
+func TestRerouteOfALongLane(t *testing.T) {
+	d := newTestStore(t)
+	d.exec(`INSERT INTO outbox (message_id, company_id, carrier, lane, expires_at, claimed_by)
+		SELECT n, 1, $1, 0, now() + interval '1 hour', 7 FROM generate_series(1, $2::int + 10) n`, carrier, messages.WalkRows)
+	d.exec(`ALTER SEQUENCE messages_id_seq RESTART WITH 100000`)
+	d.pending(3)
+	after := int64(0)
+	for _, want := range []struct{ n, next int64 }{{0, messages.WalkRows}, {2, messages.WalkRows}, {1, 0}, {0, messages.WalkRows}} {
+		n, next, err := d.Reroute(t.Context(), carrier, messages.To{Carrier: "onatel"}, 0, after, 2, submission.Resend)
+		if err != nil || n != want.n || next != want.next {
+			t.Errorf("after %d: %d rerouted, next %d, %v; want %+v", after, n, next, err, want)
+		}
+		after = next
 	}
 }
 
@@ -330,7 +347,7 @@ func TestRerouteKeeps(t *testing.T) {
 		policy submission.Policy
 		want   int64
 	}{{submission.Hold, 1}, {submission.Fail, 0}, {submission.Resend, 1}} {
-		if n, err := d.Reroute(t.Context(), carrier, messages.To{Carrier: "onatel"}, 0, 10, c.policy); err != nil || n != c.want {
+		if n, _, err := d.Reroute(t.Context(), carrier, messages.To{Carrier: "onatel"}, 0, 0, 10, c.policy); err != nil || n != c.want {
 			t.Errorf("policy %v: %d rerouted, %v", c.policy, n, err)
 		}
 	}
@@ -344,10 +361,10 @@ func TestRerouteKeeps(t *testing.T) {
 func TestReturn(t *testing.T) {
 	d := newTestStore(t)
 	ids := d.pending(4)
-	if _, err := d.Reroute(t.Context(), carrier, messages.To{Carrier: "leo"}, 0, 3, submission.Resend); err != nil {
+	if _, _, err := d.Reroute(t.Context(), carrier, messages.To{Carrier: "leo"}, 0, 0, 3, submission.Resend); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := d.Reroute(t.Context(), "leo", messages.To{Carrier: "onatel"}, 0, 1, submission.Resend); err != nil { // and on to a third
+	if _, _, err := d.Reroute(t.Context(), "leo", messages.To{Carrier: "onatel"}, 0, 0, 1, submission.Resend); err != nil { // and on to a third
 		t.Fatal(err)
 	}
 	if _, err := d.Claim(t.Context(), 1, "leo", ids[1:2], false); err != nil {

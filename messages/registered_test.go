@@ -20,7 +20,8 @@ func TestOnlyWhereTheSenderWorks(t *testing.T) {
 	}
 	ways := map[string]func(ctx context.Context, to messages.To, id int64) (int64, error){
 		"failover": func(ctx context.Context, to messages.To, id int64) (int64, error) {
-			return d.Reroute(ctx, carrier, to, messages.LaneSingle, 10, submission.Resend)
+			n, _, err := d.Reroute(ctx, carrier, to, messages.LaneSingle, 0, 10, submission.Resend)
+			return n, err
 		},
 		"return": func(ctx context.Context, to messages.To, id int64) (int64, error) {
 			d.exec(`UPDATE outbox SET home = $2 WHERE message_id = $1`, id, to.Carrier)

@@ -50,13 +50,28 @@ func (s *Store) TakesAll(ctx context.Context, to To) (all bool, err error) {
 // the other could only send it twice, or cut it differently. Unless its carrier's on_ambiguous is resend, it also stays
 // if its carrier may have a segment. A message that waits for its next attempt need not wait longer, unless the receipt
 // of an unanswered segment may come first.
-func (s *Store) Reroute(ctx context.Context, from string, to To, lane, limit int, policy submission.Policy) (int64, error) {
+//
+// It reads the next WalkRows of the lane, with ids above after. next is where the next call continues, 0 at the start.
+func (s *Store) Reroute(ctx context.Context, from string, to To, lane int, after int64, limit int, policy submission.Policy) (n, next int64, err error) {
 	out := receipts.MayHave
 	if policy == submission.Resend {
 		out = receipts.Has
 	}
-	return s.hand(ctx, to, `coalesce(o.home, o.carrier)`, `w.carrier = $2 AND w.lane = $3 AND w.due_at < now() + `+soonDue+` AND w.expires_at > now()
-		AND (w.attempts = 0 OR NOT `+out("w.message_id")+`) AND (w.due_at <= now() OR coalesce(w.since <= now(), true) AND NOT `+receipts.MayHave("w.message_id")+`) ORDER BY w.message_id LIMIT $4`, from, lane, limit)
+	if err := s.pool.QueryRow(ctx, `SELECT coalesce((
+			SELECT message_id FROM outbox WHERE carrier = $1 AND (lane, message_id) > ($2::smallint, $3::bigint) AND lane <= $2
+			ORDER BY lane, message_id OFFSET $4 LIMIT 1
+		), 0)`, from, lane, after, WalkRows-1).Scan(&next); err != nil {
+		return 0, after, fmt.Errorf("reading the lane of %s: %w", from, err)
+	}
+	// The lane is a range, so that no other index has the order.
+	n, err = s.hand(ctx, to, `coalesce(o.home, o.carrier)`, `w.carrier = $2 AND (w.lane, w.message_id) > ($3::smallint, $5::bigint)
+		AND (w.lane, w.message_id) <= ($3, coalesce(nullif($6::bigint, 0), 9223372036854775807)) AND w.due_at < now() + `+soonDue+` AND w.expires_at > now()
+		AND (w.attempts = 0 OR NOT `+out("w.message_id")+`) AND (w.due_at <= now() OR coalesce(w.since <= now(), true) AND NOT `+receipts.MayHave("w.message_id")+`)
+		ORDER BY w.lane, w.message_id LIMIT $4`, from, lane, limit, after, next)
+	if err != nil || n == int64(limit) {
+		next = after
+	}
+	return n, next, err
 }
 
 // soonDue exceeds any pause between attempts. Held messages are due long after.

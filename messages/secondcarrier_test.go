@@ -114,7 +114,7 @@ func TestReroutedUnanswered(t *testing.T) {
 	if n, err := d.Readdress(t.Context(), ids[:1], carrier, messages.To{Carrier: "leo"}); n != 0 || err != nil {
 		t.Errorf("%d readdressed, %v", n, err)
 	}
-	if n, err := d.Reroute(t.Context(), carrier, messages.To{Carrier: "leo"}, 0, 10, submission.Resend); n != 2 || err != nil {
+	if n, _, err := d.Reroute(t.Context(), carrier, messages.To{Carrier: "leo"}, 0, 0, 10, submission.Resend); n != 2 || err != nil {
 		t.Fatalf("%d handed over, %v", n, err)
 	}
 	d.tx(func(ctx context.Context, tx pgx.Tx) error {
