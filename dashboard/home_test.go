@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"intumwa/messages"
 )
@@ -63,7 +64,7 @@ func TestTodayIsNow(t *testing.T) {
 		t.Error("at one message a week, 10,000 credits last for days")
 	}
 	shows(1, 0)
-	if _, err := messages.New(w.pool).Tally(t.Context()); err != nil {
+	if err := messages.New(w.pool).TallyNow(t.Context(), time.Minute); err != nil {
 		t.Fatal(err)
 	}
 	send(30)

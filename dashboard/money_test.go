@@ -355,7 +355,7 @@ func TestCampaignRefused(t *testing.T) {
 func (w *world) tally(what string, condition func() bool) {
 	w.t.Helper()
 	w.until(what, func() bool {
-		if _, err := messages.New(w.pool).Tally(w.t.Context()); err != nil {
+		if err := messages.New(w.pool).TallyNow(w.t.Context(), time.Minute); err != nil {
 			w.t.Fatal(err)
 		}
 		return condition()

@@ -119,10 +119,11 @@ func affectedStatement(to To) string {
 
 // atCarrier counts what a carrier may have: only the rows of open chunks have such messages.
 var atCarrier = `WITH ` + newest(``, `company_id <> 0`) + `, counted AS MATERIALIZED (
-		SELECT c.chunk, c.counted_at FROM tally_chunks c JOIN open ON open.chunk = c.chunk WHERE open.stored AND (c.pending > 0 OR c.counted_at = '-infinity')
+		SELECT c.chunk, c.up_to > 0 OR c.counted_at > '-infinity' AS ever, greatest(c.counted_at, c.changed_at) AS at FROM tally_chunks c JOIN open ON open.chunk = c.chunk
+		WHERE open.stored AND (c.pending > 0 OR c.counted_at = '-infinity')
 	)
 	SELECT coalesce(sum(messages), 0)::bigint, coalesce(sum(segments), 0)::bigint, count(DISTINCT company_id), coalesce(sum(segments) FILTER (WHERE kind <> 2), 0)::bigint,
-		EXISTS (SELECT FROM counted WHERE counted_at = '-infinity'), (SELECT min(counted_at) FROM counted WHERE counted_at > '-infinity')
+		EXISTS (SELECT FROM counted WHERE NOT ever), (SELECT min(at) FROM counted WHERE ever)
 	FROM (
 		SELECT company_id, kind, messages, segments FROM tallies WHERE company_id <> 0 AND carrier = $1 AND status = 3 AND chunk >= 0 AND chunk IN (SELECT chunk FROM counted)
 		UNION ALL

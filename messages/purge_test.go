@@ -377,9 +377,7 @@ func TestPurgeOfEverything(t *testing.T) {
 	old := d.pending(3)
 	d.over(old...)
 	d.aged(life+time.Hour, old...)
-	if _, err := d.Tally(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	d.tallied(true)
 	if n := d.purge(messages.PurgeMessages); n != 3 || d.count(`SELECT count(*) FROM messages`) != 0 {
 		t.Fatalf("%d left", n)
 	}
@@ -426,7 +424,9 @@ func TestPurgeTallies(t *testing.T) {
 		}
 		return all
 	}
-	tally()
+	if err := d.TallyNow(t.Context(), time.Minute); err != nil {
+		t.Fatal(err)
+	}
 	d.filter()
 	want := days()
 	d.exec(`UPDATE tally_chunks SET counted_at = counted_at - interval '1 hour', changed_at = changed_at - interval '1 hour' WHERE chunk <= 9`)

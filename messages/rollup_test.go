@@ -116,6 +116,9 @@ func (d *testStore) exact(when string) {
 func (d *testStore) tallied(later bool) {
 	d.Helper()
 	if later {
+		if _, err := d.Tally(d.Context()); err != nil { // which notes new chunks
+			d.Fatal(err)
+		}
 		d.exec(`UPDATE tally_chunks SET counted_at = counted_at - interval '1 hour', changed_at = changed_at - interval '1 hour'`)
 	}
 	for counted := true; counted; {

@@ -19,14 +19,14 @@ import (
 const (
 	tallyChunk   = 10_000           // ids; 00203_messages.sql names it too
 	tallyBehind  = 10               // chunks
-	tallyFresh   = 20 * time.Second // no chunk is counted more often
+	tallyFresh   = 20 * time.Second // no chunk is counted more often, or sooner after it began
 	tallyShare   = 20               // one unchanged for an hour is counted again after a 20th of that time
 	tallySettled = 15 * time.Minute // earlier transactions have ended
 )
 
 // Tally counts one chunk of messages that is due, and returns whether there was one: the newest without a count, else the
-// one that has waited longest for its measure, so none starves when counting falls behind. Concurrent processes take
-// different chunks.
+// one that has waited longest for its measure, so none starves when counting falls behind. A new chunk is due after 20
+// seconds: until then it probably grows. Concurrent processes take different chunks.
 func (s *Store) Tally(ctx context.Context) (counted bool, err error) {
 	if err := s.noteChunks(ctx); err != nil {
 		return false, err
@@ -35,7 +35,7 @@ func (s *Store) Tally(ctx context.Context) (counted bool, err error) {
 		var chunk int64
 		err := tx.QueryRow(ctx, `SELECT chunk FROM tally_chunks
 			WHERE NOT closed AND (`+changing+` OR changed_at < now() - $4::interval)
-				AND counted_at < now() - greatest($2::interval, (now() - changed_at) / $3)
+				AND counted_at < now() - greatest($2::interval, (now() - changed_at) / $3) AND (counted_at > '-infinity' OR changed_at < now() - $2::interval)
 			ORDER BY extract(epoch FROM now() - nullif(counted_at, '-infinity')) / extract(epoch FROM greatest($2::interval, (now() - changed_at) / $3)) DESC NULLS FIRST,
 				chunk DESC LIMIT 1 FOR UPDATE SKIP LOCKED`, tallyChunk, tallyFresh, tallyShare, tallySettled).Scan(&chunk)
 		if errors.Is(err, pgx.ErrNoRows) {

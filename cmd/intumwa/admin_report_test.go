@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/xuri/excelize/v2"
 
@@ -64,12 +65,8 @@ func (s *shell) reported() {
 	} {
 		s.exec(statement)
 	}
-	store := messages.New(s.pool())
-	for more := true; more; {
-		var err error
-		if more, err = store.Tally(s.t.Context()); err != nil {
-			s.t.Fatal(err)
-		}
+	if err := messages.New(s.pool()).TallyNow(s.t.Context(), time.Minute); err != nil {
+		s.t.Fatal(err)
 	}
 }
 
