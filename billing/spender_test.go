@@ -57,4 +57,14 @@ func TestSpenders(t *testing.T) {
 			}
 		}
 	})
+
+	// More rows than one page has.
+	if _, err := pool.Exec(t.Context(), `INSERT INTO ledger (id, company_id, kind, amount, balance_after, ref, created_at) OVERRIDING SYSTEM VALUE
+		SELECT 1000000 + n, 2, 'send', -1, 0, gen_random_uuid(), $1::timestamptz + make_interval(mins => n - 600) FROM generate_series(1, 1200) n`, now); err != nil {
+		t.Fatal(err)
+	}
+	list, all, err := ledger.Spenders(t.Context(), now, 1)
+	if err != nil || all != 601 || len(list) != 1 || list[0] != (billing.Spender{CompanyID: 2, Credits: 601, Requests: 601}) {
+		t.Errorf("%v of %d, %v", list, all, err)
+	}
 }
