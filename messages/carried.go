@@ -32,11 +32,14 @@ func (s *Store) Carried(ctx context.Context, first, last time.Time, carrier stri
 	if company.Valid() {
 		rows, one, args = `company_id = $4`, `$4`, append(args, int64(company))
 	}
-	// OFFSET 0 keeps the planner from joining all segments with the newest messages.
+	// OFFSET 0 keeps the planner from joining all segments with the newest messages. The stored rows are added up first: of
+	// the union it knows no statistics, and would sort all of them.
+	const group = `day, carrier, link, test OR company_id = 0`
 	return postgres.All(ctx, s.pool, "reading what carriers got", pgx.RowToStructByPos[Carried], `WITH `+newest(one, rows)+`
-		SELECT day, carrier, link, test OR company_id = 0, sum(accepted)::bigint, sum(unanswered)::bigint FROM (
-			SELECT `+carriedKey+`, accepted, unanswered FROM carried WHERE `+rows+stored+`
+		SELECT day, carrier, link, unpaid, sum(accepted)::bigint, sum(unanswered)::bigint FROM (
+			SELECT `+group+` AS unpaid, sum(accepted) AS accepted, sum(unanswered) AS unanswered FROM carried
+			WHERE `+rows+stored+` AND day >= $1 AND day <= $2 AND ($3 = '' OR carrier = $3) GROUP BY `+group+`
 			UNION ALL
-			SELECT * FROM (`+carriedIn(`live m CROSS JOIN LATERAL `+receipts.Carried(`s.message_id = m.id OFFSET 0`)+` c`)+`) n
+			SELECT `+group+`, accepted, unanswered FROM (`+carriedIn(`live m CROSS JOIN LATERAL `+receipts.Carried(`s.message_id = m.id OFFSET 0`)+` c`)+`) n
 		) t WHERE day >= $1 AND day <= $2 AND ($3 = '' OR carrier = $3) GROUP BY 1, 2, 3, 4 ORDER BY 1, 2, 3, 4`, args...)
 }
