@@ -42,11 +42,8 @@ var rights = map[Role][]Right{
 // May reports whether the role has a right.
 func (r Role) May(right Right) bool { return slices.Contains(rights[r], right) }
 
-// May reports whether the session's user has a right in their company. A user without a company has every right.
-func (s *Session) May(right Right) bool { return s.Company == nil || s.User.Role.May(right) }
-
-// rolesWith returns the roles that have a right.
-func rolesWith(right Right) (roles []string) {
+// RolesWith returns the roles that have a right.
+func RolesWith(right Right) (roles []string) {
 	for _, r := range Roles {
 		if r.May(right) {
 			roles = append(roles, string(r))

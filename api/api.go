@@ -19,7 +19,10 @@ import (
 	"github.com/gin-gonic/gin"
 	"github.com/prometheus/client_golang/prometheus"
 
-	"intumwa/accounts"
+	"intumwa/accounts/companies"
+	"intumwa/accounts/keys"
+	"intumwa/accounts/people"
+	"intumwa/accounts/testnumbers"
 	"intumwa/billing"
 	"intumwa/dispatcher"
 	"intumwa/inbound/handsets"
@@ -59,13 +62,16 @@ type Options struct {
 // Rooms are the packages that the API calls. Messages, Handsets and Ledger serve look-ups
 // (and the opt-out list): give them a separate connection pool, not the one for sends.
 type Rooms struct {
-	Accounts *accounts.Accounts
-	Throttle *throttle.Throttle
-	Intake   *intake.Intake
-	Messages *messages.Store
-	Handsets *handsets.Store
-	Ledger   *billing.Ledger
-	Webhooks *webhooks.Webhooks
+	Keys        *keys.Store
+	People      *people.Store
+	Companies   *companies.Store
+	TestNumbers *testnumbers.Store
+	Throttle    *throttle.Throttle
+	Intake      *intake.Intake
+	Messages    *messages.Store
+	Handsets    *handsets.Store
+	Ledger      *billing.Ledger
+	Webhooks    *webhooks.Webhooks
 
 	Verifications *verifications.Store
 

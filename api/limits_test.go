@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"intumwa/accounts"
+	"intumwa/accounts/companies"
 	"intumwa/intake"
 	"intumwa/internal/testenv"
 	"intumwa/internal/throttle"
@@ -20,7 +20,7 @@ func TestGoldenLimits(t *testing.T) {
 	}
 	w := newWorld(t, worldOptions{Intake: limits}).settle()
 	w.exec(`UPDATE companies SET repeat_seconds = 30, number_a_day = 4, credits_a_day = 12 WHERE id = $1`, w.company["live"])
-	w.customer("texts", &accounts.NewCompany{Approved: true, Verified: true})
+	w.customer("texts", &companies.NewCompany{Approved: true, Verified: true})
 	w.sender("texts", "ACME", "", true)
 	w.credits("texts", 1000)
 	w.exec(`UPDATE companies SET repeats_a_day = 3, number_a_day = 4 WHERE id = $1`, w.company["texts"])

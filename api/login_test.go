@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"intumwa/accounts"
+	"intumwa/accounts/keys"
 )
 
 func TestBearerForms(t *testing.T) {
@@ -80,11 +81,11 @@ func TestUntrustedProxy(t *testing.T) {
 func TestRealIPHeaderIsIgnored(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, worldOptions{Options: Options{TrustedProxies: []string{"127.0.0.1"}}}).settle()
-	networks, err := accounts.ParseNetworks("192.0.2.0/24")
+	networks, err := keys.ParseNetworks("192.0.2.0/24")
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, token, err := w.rooms.Accounts.CreateToken(t.Context(), "live@example.com", "x", accounts.TokenLimits{Networks: networks})
+	_, token, err := w.rooms.Keys.CreateToken(t.Context(), "live@example.com", "x", accounts.TokenLimits{Networks: networks})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -117,7 +118,7 @@ func tokenLookups(t *testing.T, registry *prometheus.Registry) (n float64) {
 func TestGuessedTokensCauseFewLookups(t *testing.T) {
 	t.Parallel()
 	registry := prometheus.NewRegistry()
-	w := newWorld(t, worldOptions{FailedLogins: 10, Accounts: func(o *accounts.Options) { o.Metrics = registry }}).settle()
+	w := newWorld(t, worldOptions{FailedLogins: 10, Keys: keys.Options{Metrics: registry}}).settle()
 	balance := func(token string) int { return w.do("", "GET", "/v1/balance", "", "Authorization", token).status }
 	guess := func(i int) int { return balance(fmt.Sprintf("Bearer %d|%s", 1_000_000+i, strings.Repeat("a", 40))) }
 	right := "Bearer " + w.tokens["live"]
@@ -173,13 +174,13 @@ func TestTokenLimits(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, worldOptions{Options: Options{TrustedProxies: []string{"127.0.0.1"}}}).settle()
 	token := func(limits accounts.TokenLimits) string {
-		_, text, err := w.rooms.Accounts.CreateToken(t.Context(), "live@example.com", "x", limits)
+		_, text, err := w.rooms.Keys.CreateToken(t.Context(), "live@example.com", "x", limits)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return "Bearer " + text
 	}
-	networks, err := accounts.ParseNetworks("192.0.2.0/24")
+	networks, err := keys.ParseNetworks("192.0.2.0/24")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"intumwa/accounts"
+	"intumwa/accounts/companies"
 	"intumwa/internal/postgres"
 	"intumwa/messages"
 )
@@ -23,7 +23,7 @@ func TestLookupsAreLimited(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, worldOptions{})
 	for _, name := range []string{"greedy", "other", "sender"} {
-		w.customer(name, &accounts.NewCompany{Approved: true})
+		w.customer(name, &companies.NewCompany{Approved: true})
 	}
 	w.sender("sender", "ACME", "BI", true)
 	w.credits("sender", 1000)
@@ -120,7 +120,7 @@ func TestUnreadListsTakeNoSlot(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, worldOptions{Options: Options{Lookups: 2, LookupsPerUser: 2}})
 	for _, name := range []string{"deaf", "other"} {
-		w.customer(name, &accounts.NewCompany{Approved: true})
+		w.customer(name, &companies.NewCompany{Approved: true})
 	}
 	request := func(name, path string) *http.Request {
 		r := httptest.NewRequest(http.MethodGet, path, nil)
@@ -164,7 +164,7 @@ func TestSlowBodiesTakeNoSlot(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, worldOptions{Options: Options{Lookups: 2, LookupsPerUser: 2}})
 	for _, name := range []string{"dripper", "other"} {
-		w.customer(name, &accounts.NewCompany{Approved: true})
+		w.customer(name, &companies.NewCompany{Approved: true})
 	}
 	for _, start := range []string{"POST /v1/opt-outs", "PUT /v1/test-number", "POST /v1/test-number/verify", "POST /v1/sms/preview"} {
 		var dripping []net.Conn
@@ -193,7 +193,7 @@ func TestSlowBodiesTakeNoSlot(t *testing.T) {
 func TestCodesOfOneUserTakeFewConnections(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, worldOptions{Options: Options{Lookups: 4, LookupsPerUser: 2}})
-	w.customer("greedy", &accounts.NewCompany{Approved: true})
+	w.customer("greedy", &companies.NewCompany{Approved: true})
 	ctx := context.WithoutCancel(t.Context())
 	tx, err := w.pool.Begin(ctx)
 	if err != nil {

@@ -76,7 +76,7 @@ func (a *API) addOptOuts(c *gin.Context) {
 	}
 	if !ownsSenders(caller(c).Company, entries) {
 		// The cached company may lack a sender that was created a moment ago.
-		fresh, err := a.Accounts.Fresh(c.Request.Context(), caller(c))
+		fresh, err := a.Keys.Fresh(c.Request.Context(), caller(c))
 		if err == nil && (fresh.Company == nil || !ownsSenders(fresh.Company, entries)) {
 			err = intake.RefuseSenderUnknown
 		}
@@ -93,7 +93,7 @@ func (a *API) addOptOuts(c *gin.Context) {
 	ctx, cancel := background(c)
 	defer cancel()
 	var added int64
-	err := a.Accounts.NoteOptOuts(ctx, int64(companyID(c)))
+	err := a.Companies.NoteOptOuts(ctx, int64(companyID(c)))
 	if err == nil {
 		added, err = a.Handsets.OptOutWithin(ctx, companyID(c), entries)
 	}

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"intumwa/accounts"
+	"intumwa/accounts/senders"
 	"intumwa/sms"
 )
 
@@ -62,7 +62,7 @@ func TestSenderAtCarriers(t *testing.T) {
 			t.Errorf("%s %s: %d %s (%s); want %q; the balance is %d, was %d", path, body, r.status, r.body, r.header.Get("X-Error-Code"), text, balance(), money)
 		}
 	}
-	fresh := func() { w.rooms.Accounts.ForgetCompany("all") }
+	fresh := func() { w.rooms.Keys.ForgetCompany("all") }
 
 	sends("/v1/sms", single(atLeo, "ACME", "Bonjour"), "") // nothing is recorded, and nothing is required
 	set("lumitel", "approved")
@@ -122,13 +122,13 @@ func TestSenderAtCarriers(t *testing.T) {
 	reload(true)
 	sends("/v1/sms", single(atLeo, "ACME", "Bonjour"), refused)
 	sends("/v1/sms", single(atLumitel, "ACME", "Bonjour"), "")
-	if _, err := w.rooms.Accounts.SetTestNumber(t.Context(), "live@example.com", "+25779123456", true); err != nil {
+	if _, err := w.rooms.TestNumbers.SetTestNumber(t.Context(), "live@example.com", "+25779123456", true); err != nil {
 		t.Fatal(err)
 	}
 	if r := w.do("live", "POST", "/v1/sms", single(atLeo, testSender, "Bonjour")); r.status != 200 {
 		t.Errorf("a test message: %d %s", r.status, r.body)
 	}
-	if _, _, err := w.rooms.Accounts.SetRegistration(t.Context(), acme, "leo", accounts.RegistrationChange{State: accounts.RegistrationApproved}); err != nil {
+	if _, _, err := w.senders.SetRegistration(t.Context(), acme, "leo", senders.RegistrationChange{State: senders.RegistrationApproved}); err != nil {
 		t.Fatal(err)
 	}
 	sends("/v1/sms", single(atLeo, "ACME", "Bonjour"), "")

@@ -10,6 +10,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"intumwa/accounts"
+	"intumwa/accounts/testnumbers"
 	"intumwa/inbound/handsets"
 	"intumwa/intake"
 	"intumwa/messages"
@@ -61,8 +62,8 @@ var refusalsOf = []struct {
 	{verifications.ErrNotFound, notFound}, {verifications.ErrWrong, codeWrong}, {verifications.ErrExpired, codeExpired},
 	{verifications.ErrFinished, verificationFinished}, {verifications.ErrChecks, verificationChecks}, {verifications.ErrLong, verificationLong},
 	{intake.ErrKeyInUse, keyInUse}, {intake.ErrKeyReused, keyReused},
-	{accounts.ErrVerifiedAlready, verifiedAlready}, {accounts.ErrReplacements, noReplacements},
-	{accounts.ErrNoCode, codeNone}, {accounts.ErrCodeExpired, codeExpired}, {accounts.ErrCodeTries, codeTries},
+	{testnumbers.ErrVerifiedAlready, verifiedAlready}, {testnumbers.ErrReplacements, noReplacements},
+	{testnumbers.ErrNoCode, codeNone}, {testnumbers.ErrCodeExpired, codeExpired}, {testnumbers.ErrCodeTries, codeTries},
 }
 
 // writeError responds to an error with its refusal, or with 503.

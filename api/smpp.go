@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"intumwa/accounts"
+	"intumwa/accounts/keys"
 	"intumwa/smpp"
 	answers "intumwa/smppserver/statuses"
 	"intumwa/sms"
@@ -20,7 +20,7 @@ type SMPP struct {
 type smppPage struct {
 	SMPP
 
-	Limits                                                     accounts.SMPPLimits
+	Limits                                                     keys.SMPPLimits
 	Burst, Unanswered                                          int
 	Bind, Enquire, EnquireTimeout, Inactivity, Response, Write int // seconds
 	Binds, Requests                                            []smppAnswer
@@ -38,7 +38,7 @@ const receiptExample = "id:01JNA2M7Q8R9S0T1V2W3X4Y5Z6 sub:001 dlvrd:001 submit d
 
 // smppPageOf returns what the page shows in a language.
 func smppPageOf(installed SMPP, language string) (p smppPage, err error) {
-	p = smppPage{SMPP: installed, Limits: accounts.DefaultSMPP, Burst: sms.MaxSegments, Unanswered: smpp.DefaultDeliverWindow, Receipt: receiptExample,
+	p = smppPage{SMPP: installed, Limits: keys.DefaultSMPP, Burst: sms.MaxSegments, Unanswered: smpp.DefaultDeliverWindow, Receipt: receiptExample,
 		Bind: int(smpp.DefaultServedBind.Seconds()), Enquire: int(smpp.DefaultEnquireLink.Seconds()), EnquireTimeout: int(smpp.DefaultEnquireTimeout.Seconds()),
 		Inactivity: int(smpp.DefaultInactivity.Seconds()), Response: int(smpp.DefaultServedResponse.Seconds()), Write: int(smpp.DefaultWriteTimeout.Seconds())}
 	p.Binds, p.Requests = smppAnswers(answers.Binds, language), smppAnswers(answers.Requests, language)

@@ -7,6 +7,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"intumwa/accounts"
+	"intumwa/accounts/testnumbers"
 	"intumwa/internal/otp"
 	"intumwa/internal/throttle"
 	"intumwa/sms"
@@ -45,7 +46,7 @@ func (a *API) verifyTestNumber(c *gin.Context) {
 		return func() error {
 			ctx, cancel := background(c)
 			defer cancel()
-			_, err := a.Accounts.ConfirmVerification(ctx, caller(c).UserID, code)
+			_, err := a.TestNumbers.ConfirmVerification(ctx, caller(c).UserID, code)
 			return err
 		}
 	})
@@ -70,13 +71,13 @@ func (a *API) changeTestNumber(c *gin.Context, read func(fields, *problems) (cha
 	}
 	defer leave()
 	if err := change(); err != nil {
-		if soon, ok := errors.AsType[*accounts.TooSoonError](err); ok {
+		if soon, ok := errors.AsType[*testnumbers.TooSoonError](err); ok {
 			setRetryAfter(c, soon.After)
 			err = codeTooSoon
-		} else if limit, ok := errors.AsType[*accounts.CodeLimitError](err); ok {
+		} else if limit, ok := errors.AsType[*testnumbers.CodeLimitError](err); ok {
 			setRetryAfter(c, limit.After)
 			err = codeLimit
-		} else if _, ok := errors.AsType[*accounts.WrongCodeError](err); ok {
+		} else if _, ok := errors.AsType[*testnumbers.WrongCodeError](err); ok {
 			err = codeWrong
 		}
 		a.writeError(c, err)
@@ -89,7 +90,7 @@ func (a *API) sendCode(c *gin.Context, number sms.Number) error {
 	ctx, cancel := background(c)
 	defer cancel()
 	p := caller(c)
-	user, err := a.Accounts.UserByID(ctx, p.UserID)
+	user, err := a.People.UserByID(ctx, p.UserID)
 	if err != nil {
 		return err
 	}
@@ -114,7 +115,7 @@ func (p *problems) oneTimeCode(v value) string {
 func (a *API) getTestNumber(c *gin.Context) (view testNumberView, err error) {
 	ctx, user := c.Request.Context(), caller(c).UserID
 	view = testNumberView{Sender: a.opts.TestSender, ReplacementsLeft: a.opts.Replacements}
-	number, err := a.Accounts.TestNumberOf(ctx, user)
+	number, err := a.TestNumbers.TestNumberOf(ctx, user)
 	switch {
 	case errors.Is(err, accounts.ErrNotFound):
 	case err != nil:

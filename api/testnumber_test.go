@@ -1,11 +1,12 @@
 package api
 
 import (
-	"intumwa/accounts"
 	"strconv"
 	"strings"
 	"testing"
 
+	"intumwa/accounts/companies"
+	"intumwa/accounts/testnumbers"
 	"intumwa/internal/otp"
 )
 
@@ -144,7 +145,7 @@ func TestCodeInTheUsersLanguage(t *testing.T) {
 	for i, c := range []struct{ language, begins string }{
 		{"fr", "Votre code de vérification Intumwa est "}, {"en", "Your Intumwa verification code is "}, {"rn", "Kode yawe ya Intumwa ni "},
 	} {
-		if err := w.rooms.Accounts.SetLanguage(t.Context(), w.users["new"], c.language); err != nil {
+		if err := w.rooms.People.SetLanguage(t.Context(), w.users["new"], c.language); err != nil {
 			t.Fatal(err)
 		}
 		w.later()
@@ -162,12 +163,12 @@ func TestCodeInTheUsersLanguage(t *testing.T) {
 // Too many free codes a day: 429 with the time to wait. A company with credits does not share that limit.
 func TestFreeCodesAreLimited(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, worldOptions{Accounts: func(o *accounts.Options) { o.FreeCodes = 1 }}).settle()
+	w := newWorld(t, worldOptions{TestNumbers: func(o *testnumbers.Options) { o.FreeCodes = 1 }}).settle()
 	const path = "/v1/test-number"
 	if got := w.do("new", "PUT", path, `{"phone_number":"79123456"}`); got.status != 200 {
 		t.Fatal(got.body)
 	}
-	w.customer("newer", &accounts.NewCompany{})
+	w.customer("newer", &companies.NewCompany{})
 	w.credits("newer", 5) // not approved
 	got := w.do("newer", "PUT", path, `{"phone_number":"79223456"}`)
 	sameJSON(t, got.body, messageJSON("Too many one-time codes were sent today."))

@@ -15,6 +15,11 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"intumwa/accounts"
+	"intumwa/accounts/companies"
+	"intumwa/accounts/keys"
+	"intumwa/accounts/people"
+	"intumwa/accounts/senders"
+	"intumwa/accounts/testnumbers"
 	"intumwa/billing"
 	"intumwa/dispatcher"
 	"intumwa/inbound/handsets"
@@ -38,6 +43,7 @@ type world struct {
 	plan    *sms.Plan
 	pool    *pgxpool.Pool
 	rooms   Rooms
+	senders *senders.Store
 	handler http.Handler
 	server  *httptest.Server
 	tokens  map[string]string
@@ -55,7 +61,8 @@ type worldOptions struct {
 	Intake        func(*intake.Options)
 	Line          *testenv.Line // when not nil, becomes intake's connection to the database
 	Pool          *pgxpool.Pool // the database; nil: one of the tests'
-	Accounts      func(*accounts.Options)
+	Keys          keys.Options
+	TestNumbers   func(*testnumbers.Options)
 }
 
 // newWorld starts a gateway with a carrier for 6x and one for 7x, none for 29.
@@ -73,12 +80,15 @@ func newWorld(t testing.TB, o worldOptions) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	users := accounts.Options{TestSender: testSender, OTPKey: []byte("key"), Replacements: 3}
-	if o.Accounts != nil {
-		o.Accounts(&users)
+	o.Keys.Key = []byte("key")
+	tokens := keys.New(w.pool, o.Keys)
+	numbers := testnumbers.Options{Key: []byte("key"), Forget: tokens.Forget, Replacements: 3}
+	if o.TestNumbers != nil {
+		o.TestNumbers(&numbers)
 	}
+	w.senders = senders.New(w.pool, testSender, tokens.Forget)
 	w.rooms = Rooms{
-		Accounts: accounts.New(w.pool, users),
+		Keys: tokens, People: people.New(w.pool), Companies: companies.New(w.pool, tokens.Forget), TestNumbers: testnumbers.New(w.pool, numbers),
 		Throttle: throttle.New(rdb, throttle.Options{Prefix: prefix, Limit: o.Limit, Timeout: 5 * time.Second}),
 		Messages: messages.New(w.pool),
 		Handsets: handsets.New(w.pool),
@@ -99,7 +109,7 @@ func newWorld(t testing.TB, o worldOptions) *world {
 	if o.Line != nil {
 		accepting = testenv.Unheard(t, w.pool, o.Line)
 	}
-	w.rooms.Intake = intake.New(accepting, w.rooms.Accounts, w.rooms.Messages, queue.New(rdb, queue.Options{Prefix: prefix}), routes, in)
+	w.rooms.Intake = intake.New(accepting, tokens, w.rooms.TestNumbers, w.rooms.Messages, queue.New(rdb, queue.Options{Prefix: prefix}), routes, in)
 	if o.FailedLogins > 0 {
 		o.Options.FailedLogins = throttle.New(rdb, throttle.Options{Prefix: prefix + ":logins", Limit: o.FailedLogins, Timeout: 5 * time.Second})
 	}
@@ -124,7 +134,7 @@ func newWorld(t testing.TB, o worldOptions) *world {
 }
 
 // customer adds a user with a token, and with the company if one is given.
-func (w *world) customer(name string, company *accounts.NewCompany) {
+func (w *world) customer(name string, company *companies.NewCompany) {
 	w.t.Helper()
 	ctx, email := context.Background(), name+"@example.com"
 	// An argon2 hash for each customer would take most of a test's time.
@@ -132,7 +142,7 @@ func (w *world) customer(name string, company *accounts.NewCompany) {
 	if err != nil {
 		w.t.Fatalf("creating %s: %v", name, err)
 	}
-	token, text, err := w.rooms.Accounts.CreateToken(ctx, email, "test", accounts.TokenLimits{})
+	token, text, err := w.rooms.Keys.CreateToken(ctx, email, "test", accounts.TokenLimits{})
 	if err != nil {
 		w.t.Fatalf("creating a token of %s: %v", name, err)
 	}
@@ -142,7 +152,7 @@ func (w *world) customer(name string, company *accounts.NewCompany) {
 	}
 	company.OwnerEmail, company.Name = email, name
 	err = pgx.BeginFunc(ctx, w.pool, func(tx pgx.Tx) error {
-		c, err := w.rooms.Accounts.CreateCompany(ctx, tx, *company)
+		c, err := w.rooms.Companies.CreateCompany(ctx, tx, *company)
 		w.company[name] = c.ID
 		if err != nil {
 			return err
@@ -156,7 +166,7 @@ func (w *world) customer(name string, company *accounts.NewCompany) {
 
 func (w *world) sender(customer, name, country string, approved bool) {
 	w.t.Helper()
-	if _, err := w.rooms.Accounts.CreateSender(context.Background(), w.company[customer], name, country, approved); err != nil {
+	if _, err := w.senders.CreateSender(context.Background(), w.company[customer], name, country, approved); err != nil {
 		w.t.Fatalf("creating a sender of %s: %v", customer, err)
 	}
 }
@@ -181,10 +191,10 @@ func (w *world) credits(customer string, want int64) {
 func (w *world) settle() *world {
 	w.t.Helper()
 	w.customer("nocompany", nil)
-	w.customer("new", &accounts.NewCompany{})
-	w.customer("approved", &accounts.NewCompany{Approved: true})
-	w.customer("live", &accounts.NewCompany{Approved: true, Verified: true})
-	w.customer("other", &accounts.NewCompany{Approved: true, Verified: true})
+	w.customer("new", &companies.NewCompany{})
+	w.customer("approved", &companies.NewCompany{Approved: true})
+	w.customer("live", &companies.NewCompany{Approved: true, Verified: true})
+	w.customer("other", &companies.NewCompany{Approved: true, Verified: true})
 	for _, customer := range []string{"new", "approved", "live", "other"} {
 		w.sender(customer, "ACME", "", true)
 		w.credits(customer, 1000)
@@ -197,7 +207,7 @@ func (w *world) settle() *world {
 
 func (w *world) testNumber(customer string, number sms.Number) {
 	w.t.Helper()
-	if _, err := w.rooms.Accounts.SetTestNumber(context.Background(), customer+"@example.com", number, true); err != nil {
+	if _, err := w.rooms.TestNumbers.SetTestNumber(context.Background(), customer+"@example.com", number, true); err != nil {
 		w.t.Fatal(err)
 	}
 }

@@ -13,7 +13,8 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"intumwa/accounts"
+	"intumwa/accounts/keys"
+	"intumwa/accounts/people"
 	"intumwa/billing"
 	"intumwa/intake"
 	"intumwa/messages"
@@ -28,12 +29,13 @@ const (
 
 // Rooms are the packages that campaigns call.
 type Rooms struct {
-	Pool     *pgxpool.Pool
-	Accounts *accounts.Accounts
-	Ledger   *billing.Ledger
-	Intake   *intake.Intake // running
-	Plan     *sms.Plan      // valid numbers
-	Log      *slog.Logger
+	Pool   *pgxpool.Pool
+	Keys   *keys.Store
+	People *people.Store
+	Ledger *billing.Ledger
+	Intake *intake.Intake // running
+	Plan   *sms.Plan      // valid numbers
+	Log    *slog.Logger
 }
 
 // Campaigns is safe for concurrent use, in any number of processes.

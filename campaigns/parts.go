@@ -199,7 +199,7 @@ func (c *Campaigns) further(ctx context.Context, made *Campaign) error {
 	case batch.Awaited == 0: // cancelled, or a process died before it ended the campaign
 		return c.end(ctx, made)
 	}
-	p, err := c.Accounts.PrincipalOf(ctx, made.person(&batch))
+	p, err := c.Keys.PrincipalOf(ctx, made.person(&batch))
 	switch {
 	case errors.Is(err, accounts.ErrNotFound) || err == nil && (p.Company == nil || p.Company.ID != made.Company):
 		err = intake.RefusePersonLeft
@@ -244,7 +244,7 @@ func (c *Campaigns) Paused(ctx context.Context, made *Campaign, batch *messages.
 	if made.paused != "" {
 		return made.paused, nil
 	}
-	u, err := c.Accounts.UserByID(ctx, made.person(batch))
+	u, err := c.People.UserByID(ctx, made.person(batch))
 	if err != nil && !errors.Is(err, accounts.ErrNotFound) { // without the user, u has no company
 		return "", err
 	}

@@ -4,34 +4,33 @@ import (
 	"strings"
 	"time"
 
-	"intumwa/accounts"
+	"intumwa/accounts/people"
 )
 
 type accountPage struct {
-	TwoStep  accounts.SecondFactor
-	Sessions []accounts.Session
+	TwoStep  people.SecondFactor
+	Sessions []people.Session
 	Least    int
 }
 
 // account is GET /account.
-func (d *Dashboard) account(v *visit, s *accounts.Session) (err error) {
-	a := d.rooms.Accounts
-	data := accountPage{Least: accounts.MinPassword}
-	if data.TwoStep, err = a.SecondFactorOf(v.ctx(), s.User.ID); err != nil {
+func (d *Dashboard) account(v *visit, s *people.Session) (err error) {
+	data := accountPage{Least: people.MinPassword}
+	if data.TwoStep, err = d.rooms.SignIn.SecondFactorOf(v.ctx(), s.User.ID); err != nil {
 		return err
 	}
-	data.Sessions, err = a.Sessions(v.ctx(), s.User.ID, d.opts.SessionIdle)
+	data.Sessions, err = d.rooms.Sessions.Sessions(v.ctx(), s.User.ID, d.opts.SessionIdle)
 	return v.page(err, "account", data)
 }
 
 // endSession is POST /account/sessions/:id/end.
-func (d *Dashboard) endSession(v *visit, s *accounts.Session) error {
-	return v.done(d.rooms.Accounts.EndSession(v.ctx(), s.User.ID, v.id()), "/account", "flash.session")
+func (d *Dashboard) endSession(v *visit, s *people.Session) error {
+	return v.done(d.rooms.Sessions.EndSession(v.ctx(), s.User.ID, v.id()), "/account", "flash.session")
 }
 
 // signOutEverywhere is POST /account/sign-out.
-func (d *Dashboard) signOutEverywhere(v *visit, s *accounts.Session) error {
-	if err := d.rooms.Accounts.EndSessions(v.ctx(), s.User.ID, 0); err != nil {
+func (d *Dashboard) signOutEverywhere(v *visit, s *people.Session) error {
+	if err := d.rooms.Sessions.EndSessions(v.ctx(), s.User.ID, 0); err != nil {
 		return err
 	}
 	v.dropCookie(sessionCookie)
@@ -67,7 +66,7 @@ func (d *Dashboard) chooseLanguage(v *visit) error {
 	if chosen, ok := d.words.ByTag(f.Value("to")); ok {
 		v.setCookie(languageCookie, chosen.Tag, 365*24*time.Hour)
 		if v.session != nil {
-			if err := d.rooms.Accounts.SetLanguage(v.ctx(), v.session.User.ID, chosen.Tag); err != nil {
+			if err := d.rooms.People.SetLanguage(v.ctx(), v.session.User.ID, chosen.Tag); err != nil {
 				return err
 			}
 		}

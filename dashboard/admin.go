@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"intumwa/accounts"
+	"intumwa/accounts/people"
 )
 
 // adminLasts is how long the administrator scope stays open.
@@ -17,7 +18,7 @@ type enterPage struct {
 }
 
 // enterAdmin is GET /admin/enter: the password or a code is required again.
-func (d *Dashboard) enterAdmin(v *visit, s *accounts.Session) error {
+func (d *Dashboard) enterAdmin(v *visit, s *people.Session) error {
 	data, err := v.enterPage(s)
 	switch {
 	case err != nil:
@@ -28,18 +29,18 @@ func (d *Dashboard) enterAdmin(v *visit, s *accounts.Session) error {
 	return v.render("adminenter", data)
 }
 
-func (v *visit) enterPage(s *accounts.Session) (data enterPage, err error) {
+func (v *visit) enterPage(s *people.Session) (data enterPage, err error) {
 	if !s.User.Administrator {
 		return data, errNotFound
 	}
-	state, err := v.d.rooms.Accounts.SecondFactorOf(v.ctx(), s.User.ID)
+	state, err := v.d.rooms.SignIn.SecondFactorOf(v.ctx(), s.User.ID)
 	data.TOTP = v.d.opts.AdminTOTP || state.On
 	data.SetUp = data.TOTP && !state.On
 	return data, err
 }
 
 // doEnterAdmin is POST /admin/enter.
-func (d *Dashboard) doEnterAdmin(v *visit, s *accounts.Session) error {
+func (d *Dashboard) doEnterAdmin(v *visit, s *people.Session) error {
 	data, err := v.enterPage(s)
 	if err != nil {
 		return err
@@ -60,7 +61,7 @@ func (d *Dashboard) doEnterAdmin(v *visit, s *accounts.Session) error {
 	if !f.ok() {
 		return v.render("adminenter", data)
 	}
-	token, err := d.rooms.Accounts.EnterAdmin(v.ctx(), *s, adminLasts)
+	token, err := d.rooms.Sessions.EnterAdmin(v.ctx(), *s, adminLasts)
 	if err != nil {
 		return err
 	}
@@ -77,7 +78,7 @@ func (f *form) presentPassword(field string) error {
 		return nil
 	}
 	v.leave() // hashing may have to wait
-	_, err := v.d.rooms.Accounts.Login(v.ctx(), v.session.User.Email, password)
+	_, err := v.d.rooms.SignIn.Login(v.ctx(), v.session.User.Email, password)
 	return f.wrongPassword(field, err)
 }
 
@@ -93,6 +94,6 @@ func (f *form) wrongPassword(field string, err error) error {
 }
 
 // leaveAdmin is POST /admin/leave.
-func (d *Dashboard) leaveAdmin(v *visit, s *accounts.Session) error {
-	return v.done(d.rooms.Accounts.LeaveAdmin(v.ctx(), *s), "/", "flash.left")
+func (d *Dashboard) leaveAdmin(v *visit, s *people.Session) error {
+	return v.done(d.rooms.Sessions.LeaveAdmin(v.ctx(), *s), "/", "flash.left")
 }

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"intumwa/accounts"
+	"intumwa/accounts/keys"
+	"intumwa/accounts/senders"
 	"intumwa/dashboard/words"
 	"intumwa/dispatcher"
 	"intumwa/internal/audit"
@@ -43,7 +45,7 @@ func (v *visit) actRows(list []audit.Act) []actRow {
 		if !ok {
 			who = a.Actor
 			if id, err := strconv.ParseInt(strings.TrimPrefix(a.Actor, "user "), 10, 64); err == nil && strings.HasPrefix(a.Actor, "user ") {
-				if user, err := v.d.rooms.Accounts.UserByID(v.ctx(), id); err == nil {
+				if user, err := v.d.rooms.People.UserByID(v.ctx(), id); err == nil {
 					who = user.Email
 				}
 			}
@@ -96,10 +98,10 @@ func changesOf(l *words.Language, before, after json.RawMessage) (changes []actC
 var valueTexts = map[string]map[string]string{
 	"kind": entryKinds,
 	"role": {"owner": "role.owner", "sender": "role.sender", "developer": "role.developer", "finance": "role.finance", "reader": "role.reader"},
-	"state": {accounts.RegistrationRequested: "registration.requested", accounts.RegistrationSent: "registration.sent", accounts.RegistrationApproved: "registration.approved",
-		accounts.RegistrationRefused: "registration.refused", accounts.RegistrationNotNeeded: "registration.unneeded", "waiting": "verification.text.waiting",
+	"state": {senders.RegistrationRequested: "registration.requested", senders.RegistrationSent: "registration.sent", senders.RegistrationApproved: "registration.approved",
+		senders.RegistrationRefused: "registration.refused", senders.RegistrationNotNeeded: "registration.unneeded", "waiting": "verification.text.waiting",
 		webhooks.StatePending: "delivery.pending", webhooks.StateDelivered: "delivery.delivered", webhooks.StateFailed: "delivery.failed"},
-	"scopes": {accounts.ScopeSend: "acts.value.send", accounts.ScopeRead: "acts.value.read", accounts.ScopeSMPP: "nav.smpp"},
+	"scopes": {accounts.ScopeSend: "acts.value.send", accounts.ScopeRead: "acts.value.read", keys.ScopeSMPP: "nav.smpp"},
 	"to":     {dispatcher.Refuse: "acts.value.refuse"},
 	"bodies": {"none": "acts.value.always", "final": "acts.value.final"},
 	"locale": localeTexts,
@@ -184,7 +186,7 @@ func (d *Dashboard) acts(v *visit) error {
 	if text := f.Value("actor"); text != "" {
 		filter.Actor = text
 		if strings.Contains(text, "@") { // a user of the dashboard: recorded by its id
-			if user, err := d.rooms.Accounts.UserByEmail(v.ctx(), text); err == nil {
+			if user, err := d.rooms.People.UserByEmail(v.ctx(), text); err == nil {
 				filter.Actor = audit.User(user.ID)
 			}
 		}

@@ -11,11 +11,13 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"intumwa/accounts"
+	"intumwa/accounts/people"
+	"intumwa/accounts/senders"
 	"intumwa/internal/audit"
 )
 
 // inside signs an administrator in with the second factor and opens the administrator scope.
-func (c *client) inside(email string) accounts.User {
+func (c *client) inside(email string) people.User {
 	c.t.Helper()
 	user := c.w.user(email, true)
 	recovery := c.w.secondFactor(user)
@@ -115,7 +117,7 @@ func TestSameSender(t *testing.T) {
 		email := strconv.Itoa(i) + "@example.com"
 		w.user(email, false)
 		second = w.company(email, name)
-		if _, err := w.accounts.CreateSender(t.Context(), second.ID, []string{"ISOKO", "Isoko"}[i], "BI", i == 0); err != nil {
+		if _, err := w.senders.CreateSender(t.Context(), second.ID, []string{"ISOKO", "Isoko"}[i], "BI", i == 0); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -131,11 +133,11 @@ func TestEveryActIsRecorded(t *testing.T) {
 	w := newWorld(t, nil)
 	w.user("aline@example.com", false)
 	company := w.company("aline@example.com", "Isoko")
-	sender, err := w.accounts.CreateSender(t.Context(), company.ID, "ISOKO", "BI", false)
+	sender, err := w.senders.CreateSender(t.Context(), company.ID, "ISOKO", "BI", false)
 	if err != nil {
 		t.Fatal(err)
 	}
-	key, _, err := w.accounts.CreateToken(t.Context(), "aline@example.com", "Web shop", accounts.TokenLimits{})
+	key, _, err := w.keys.CreateToken(t.Context(), "aline@example.com", "Web shop", accounts.TokenLimits{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -152,7 +154,7 @@ func TestEveryActIsRecorded(t *testing.T) {
 		{home + "/verify", "company.set", `{"approved": true, "verified": false, "company_id": 1, "smart_encoding": false}`, `{"approved": true, "verified": true, "company_id": 1, "smart_encoding": false}`, nil},
 		{home + "/withdraw", "company.set", `{"approved": true, "verified": true, "company_id": 1, "smart_encoding": false}`, `{"reason": "fraud", "approved": true, "verified": false, "company_id": 1, "smart_encoding": false}`, []string{"what", "verification", "reason", "fraud"}},
 		{home + "/withdraw", "company.set", `{"approved": true, "verified": false, "company_id": 1, "smart_encoding": false}`, `{"reason": "fraud", "approved": false, "verified": false, "company_id": 1, "smart_encoding": false}`, []string{"what", "approval", "reason", "fraud"}},
-		{name + "/approve", "sender.set", `{"name": "ISOKO", "country": "BI", "purpose": "", "approved": false}`, `{"name": "ISOKO", "country": "BI", "purpose": "", "approved": true}`, []string{"version", accounts.SenderRequest{Sender: sender}.Version()}},
+		{name + "/approve", "sender.set", `{"name": "ISOKO", "country": "BI", "purpose": "", "approved": false}`, `{"name": "ISOKO", "country": "BI", "purpose": "", "approved": true}`, []string{"version", senders.SenderRequest{Sender: sender}.Version()}},
 		{name + "/withdraw", "sender.refuse", `{"name": "ISOKO", "country": "BI", "purpose": "", "approved": true}`, `{"name": "ISOKO", "reason": "a bank's", "country": "BI", "purpose": "", "approved": false}`, []string{"reason", "a bank's"}},
 		{token + "/revoke", "token.revoke", "", "", nil},
 		{"/admin/links/lumitel-1/pause", "link.pause", `{"paused": false}`, `{"paused": true}`, nil},
@@ -200,7 +202,7 @@ func TestMarkupAtAdministrators(t *testing.T) {
 	user := w.user("aline@example.com", false)
 	w.exec(`UPDATE users SET name = $1`, hostile)
 	company := w.company("aline@example.com", hostile)
-	if _, _, err := w.accounts.CreateToken(t.Context(), "aline@example.com", hostile, accounts.TokenLimits{}); err != nil {
+	if _, _, err := w.keys.CreateToken(t.Context(), "aline@example.com", hostile, accounts.TokenLimits{}); err != nil {
 		t.Fatal(err)
 	}
 	message := w.accept(company.ID, user.ID, "+25761000001", hostile)

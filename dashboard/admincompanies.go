@@ -9,6 +9,10 @@ import (
 	"unicode"
 
 	"intumwa/accounts"
+	"intumwa/accounts/companies"
+	"intumwa/accounts/keys"
+	"intumwa/accounts/people"
+	"intumwa/accounts/senders"
 	"intumwa/billing"
 	"intumwa/internal/audit"
 	"intumwa/internal/postgres"
@@ -23,19 +27,19 @@ const (
 	recently   = 24 * time.Hour
 )
 
-func applicantID(a *accounts.Applicant) int64 { return a.Company.ID }
+func applicantID(a *companies.Applicant) int64 { return a.Company.ID }
 
 // awaiting is GET /admin: the companies waiting for approval or verification.
 func (d *Dashboard) awaiting(v *visit) error {
-	rows, err := list(v, "/admin", rowsOnPage, func(before int64, limit int) ([]accounts.Applicant, int64, error) {
-		found, err := d.rooms.Accounts.Awaiting(v.ctx(), before, limit+1)
+	rows, err := list(v, "/admin", rowsOnPage, func(before int64, limit int) ([]companies.Applicant, int64, error) {
+		found, err := d.rooms.Companies.Awaiting(v.ctx(), before, limit+1)
 		return byID(limit, applicantID, found, err)
 	})
 	return v.page(err, "admin", rows)
 }
 
 type companiesPage struct {
-	listing[accounts.Applicant]
+	listing[companies.Applicant]
 
 	Credits map[int64]int64 // by company
 }
@@ -44,8 +48,8 @@ type companiesPage struct {
 func (d *Dashboard) companies(v *visit) (err error) {
 	f := v.parameters("q")
 	var p companiesPage
-	if p.listing, err = list(v, "/admin/companies", rowsOnPage, func(before int64, limit int) ([]accounts.Applicant, int64, error) {
-		found, err := d.rooms.Accounts.FindCompanies(v.ctx(), f.Value("q"), before, limit+1)
+	if p.listing, err = list(v, "/admin/companies", rowsOnPage, func(before int64, limit int) ([]companies.Applicant, int64, error) {
+		found, err := d.rooms.Companies.FindCompanies(v.ctx(), f.Value("q"), before, limit+1)
 		return byID(limit, applicantID, found, err)
 	}); err != nil {
 		return err
@@ -59,14 +63,14 @@ func (d *Dashboard) companies(v *visit) (err error) {
 }
 
 type adminCompanyPage struct {
-	accounts.Applicant
+	companies.Applicant
 
 	Credits  int64
-	Senders  []accounts.SenderRequest
+	Senders  []senders.SenderRequest
 	Holders  map[int64][]string // by sender: other companies with the same name
 	Endpoint *webhooks.Endpoint // nil: none; without its secrets
-	Keys     []accounts.Token
-	People   []accounts.User
+	Keys     []keys.Token
+	People   []people.User
 	Names    map[accounts.Role]string
 	Counts   messages.Counts
 	Acts     []actRow
@@ -81,28 +85,27 @@ func (d *Dashboard) adminCompany(v *visit) error {
 }
 
 func (v *visit) companyPage() (data adminCompanyPage, err error) {
-	a := v.d.rooms.Accounts
-	if data.Applicant, err = a.ApplicantByID(v.ctx(), v.id()); err != nil {
+	if data.Applicant, err = v.d.rooms.Companies.ApplicantByID(v.ctx(), v.id()); err != nil {
 		return data, err
 	}
 	id := data.Company.ID
 	if data.Credits, err = v.d.rooms.Ledger.Balance(v.ctx(), id); err != nil {
 		return data, err
 	}
-	if data.Senders, err = a.SenderRequestsOf(v.ctx(), sms.CompanyID(id)); err != nil {
+	if data.Senders, err = v.d.rooms.Senders.SenderRequestsOf(v.ctx(), sms.CompanyID(id)); err != nil {
 		return data, err
 	}
 	ids := make([]int64, len(data.Senders))
 	for i := range data.Senders {
 		ids[i] = data.Senders[i].ID
 	}
-	if data.Holders, err = a.Holders(v.ctx(), ids); err != nil {
+	if data.Holders, err = v.d.rooms.Senders.Holders(v.ctx(), ids); err != nil {
 		return data, err
 	}
-	if data.Keys, err = a.TokensOfCompany(v.ctx(), id); err != nil {
+	if data.Keys, err = v.d.rooms.Keys.TokensOfCompany(v.ctx(), id); err != nil {
 		return data, err
 	}
-	if data.People, err = a.PeopleOf(v.ctx(), id); err != nil {
+	if data.People, err = v.d.rooms.People.PeopleOf(v.ctx(), id); err != nil {
 		return data, err
 	}
 	data.Names = v.roleNames()
@@ -127,24 +130,24 @@ func (v *visit) companyPage() (data adminCompanyPage, err error) {
 
 // approve is POST /admin/companies/:id/approve. It approves the facts that the page showed.
 func (d *Dashboard) approve(v *visit) error {
-	return v.decide(accounts.CompanyChange{Approved: new(true)}, "flash.approved")
+	return v.decide(companies.CompanyChange{Approved: new(true)}, "flash.approved")
 }
 
 // verify is POST /admin/companies/:id/verify, like approve.
 func (d *Dashboard) verify(v *visit) error {
-	return v.decide(accounts.CompanyChange{Verified: new(true)}, "flash.verified")
+	return v.decide(companies.CompanyChange{Verified: new(true)}, "flash.verified")
 }
 
-func (v *visit) decide(change accounts.CompanyChange, flash string) error {
+func (v *visit) decide(change companies.CompanyChange, flash string) error {
 	return v.setCompany(operations.CompanyChange{CompanyChange: change, Facts: new(v.form().Value("facts"))}, flash)
 }
 
 // withdraw is POST /admin/companies/:id/withdraw: of the approval or the verification.
 func (d *Dashboard) withdraw(v *visit) error {
 	f := v.form()
-	change, flash := accounts.CompanyChange{Approved: new(false)}, "flash.disapproved"
+	change, flash := companies.CompanyChange{Approved: new(false)}, "flash.disapproved"
 	if f.Value("what") == "verification" {
-		change, flash = accounts.CompanyChange{Verified: new(false)}, "flash.unverified"
+		change, flash = companies.CompanyChange{Verified: new(false)}, "flash.unverified"
 	}
 	reason := f.reason()
 	if !f.ok() {

@@ -12,6 +12,9 @@ import (
 	"github.com/oklog/ulid/v2"
 
 	"intumwa/accounts"
+	"intumwa/accounts/companies"
+	"intumwa/accounts/people"
+	"intumwa/accounts/senders"
 	"intumwa/messages"
 	"intumwa/sms"
 )
@@ -27,9 +30,9 @@ type searchPage struct {
 	Back      time.Time // how far back messages were searched; zero: to the oldest
 	Next      string    // address that searches further back
 	Late      bool      // the search took too long: there is no result for messages
-	Companies []accounts.Applicant
-	Senders   []accounts.SenderRequest
-	Users     []accounts.User // without a company
+	Companies []companies.Applicant
+	Senders   []senders.SenderRequest
+	Users     []people.User // without a company
 }
 
 // only returns the path of a single result, otherwise "".
@@ -69,7 +72,7 @@ var numbers = sms.NewPlan()
 
 // find fills the page, or returns the result's path when the query identifies one.
 func (d *Dashboard) find(v *visit, data *searchPage) (path string, err error) {
-	store, users, ctx := messages.New(d.rooms.Pool), d.rooms.Accounts, v.ctx()
+	store, ctx := messages.New(d.rooms.Pool), v.ctx()
 	if id, err := ulid.ParseStrict(strings.ToUpper(data.Query)); err == nil {
 		switch m, err := store.OperatorsByULID(ctx, id); {
 		case err == nil:
@@ -108,14 +111,14 @@ func (d *Dashboard) find(v *visit, data *searchPage) (path string, err error) {
 			data.Messages = append(data.Messages, m)
 		}
 	}
-	if data.Companies, err = users.FindCompanies(ctx, data.Query, 0, rowsOnPage); err != nil {
+	if data.Companies, err = d.rooms.Companies.FindCompanies(ctx, data.Query, 0, rowsOnPage); err != nil {
 		return "", err
 	}
-	if data.Senders, err = users.FindSenders(ctx, data.Query, rowsOnPage); err != nil {
+	if data.Senders, err = d.rooms.Senders.FindSenders(ctx, data.Query, rowsOnPage); err != nil {
 		return "", err
 	}
 	if strings.Contains(data.Query, "@") {
-		found, err := users.FindUsers(ctx, data.Query, rowsOnPage)
+		found, err := d.rooms.People.FindUsers(ctx, data.Query, rowsOnPage)
 		if err != nil {
 			return "", err
 		}
@@ -170,7 +173,7 @@ func (d *Dashboard) adminMessage(v *visit) error {
 	if err != nil {
 		return err
 	}
-	company, err := d.rooms.Accounts.CompanyByID(v.ctx(), record.CompanyID)
+	company, err := d.rooms.Companies.CompanyByID(v.ctx(), record.CompanyID)
 	if err != nil && !errors.Is(err, accounts.ErrNotFound) { // the gateway's own have none
 		return err
 	}

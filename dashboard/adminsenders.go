@@ -3,12 +3,12 @@ package dashboard
 import (
 	"errors"
 
-	"intumwa/accounts"
+	"intumwa/accounts/senders"
 	"intumwa/operations"
 )
 
 type waitingSendersPage struct {
-	listing[accounts.SenderRequest]
+	listing[senders.SenderRequest]
 
 	Holders          map[int64][]string // by sender: other companies with the same name
 	AtCarriers, Late int                // senders that wait for a carrier, and those of more than a week
@@ -17,9 +17,9 @@ type waitingSendersPage struct {
 // waitingSenders is GET /admin/senders.
 func (d *Dashboard) waitingSenders(v *visit) (err error) {
 	var p waitingSendersPage
-	if p.listing, err = list(v, "/admin/senders", rowsOnPage, func(before int64, limit int) ([]accounts.SenderRequest, int64, error) {
-		found, err := d.rooms.Accounts.WaitingSenders(v.ctx(), before, limit+1)
-		return byID(limit, func(s *accounts.SenderRequest) int64 { return s.ID }, found, err)
+	if p.listing, err = list(v, "/admin/senders", rowsOnPage, func(before int64, limit int) ([]senders.SenderRequest, int64, error) {
+		found, err := d.rooms.Senders.WaitingSenders(v.ctx(), before, limit+1)
+		return byID(limit, func(s *senders.SenderRequest) int64 { return s.ID }, found, err)
 	}); err != nil {
 		return err
 	}
@@ -27,10 +27,10 @@ func (d *Dashboard) waitingSenders(v *visit) (err error) {
 	for i := range p.Rows {
 		ids[i] = p.Rows[i].ID
 	}
-	if p.Holders, err = d.rooms.Accounts.Holders(v.ctx(), ids); err != nil {
+	if p.Holders, err = d.rooms.Senders.Holders(v.ctx(), ids); err != nil {
 		return err
 	}
-	p.AtCarriers, p.Late, err = d.rooms.Accounts.WaitingRegistrations(v.ctx())
+	p.AtCarriers, p.Late, err = d.rooms.Senders.WaitingRegistrations(v.ctx())
 	return v.page(err, "adminsenders", p)
 }
 

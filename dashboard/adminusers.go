@@ -4,12 +4,12 @@ import (
 	"cmp"
 	"errors"
 
-	"intumwa/accounts"
+	"intumwa/accounts/people"
 )
 
 // administrators is GET /admin/users.
 func (d *Dashboard) administrators(v *visit) error {
-	all, err := d.rooms.Accounts.Administrators(v.ctx())
+	all, err := d.rooms.People.Administrators(v.ctx())
 	return v.page(err, "adminusers", all)
 }
 
@@ -21,11 +21,11 @@ func (d *Dashboard) setUser(change string) func(*visit) error {
 		if !f.ok() {
 			return d.administrators(v)
 		}
-		if u, err := d.rooms.Accounts.UserByID(v.ctx(), v.id()); err != nil || !u.Administrator {
+		if u, err := d.rooms.People.UserByID(v.ctx(), v.id()); err != nil || !u.Administrator {
 			return cmp.Or(err, errNotFound)
 		}
 		_, err := v.by().SetUser(v.ctx(), v.id(), change, reason)
-		if errors.Is(err, accounts.ErrLastAdministrator) {
+		if errors.Is(err, people.ErrLastAdministrator) {
 			f.notice("users.last")
 			return d.administrators(v)
 		}

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"intumwa/accounts"
+	"intumwa/accounts/companies"
 	"intumwa/intake"
 	"intumwa/internal/testenv"
 	"intumwa/messages"
@@ -56,7 +57,7 @@ func TestSendOnce(t *testing.T) {
 func TestRefusals(t *testing.T) {
 	w := newWorld(t, nil)
 	c, _, company := w.customer("aline", "ISOKO", 1)
-	if _, err := w.accounts.CreateSender(t.Context(), company.ID, "LATER", "BI", false); err != nil {
+	if _, err := w.senders.CreateSender(t.Context(), company.ID, "LATER", "BI", false); err != nil {
 		t.Fatal(err)
 	}
 	for _, try := range []struct{ sender, number, message, text string }{
@@ -80,7 +81,7 @@ func TestRefusals(t *testing.T) {
 			t.Errorf("%+q: %d, without %q", try, a.StatusCode, try.text)
 		}
 	}
-	if _, err := w.accounts.SetTestNumber(t.Context(), "aline@example.com", "+25779000001", true); err != nil {
+	if _, err := w.testNumbers.SetTestNumber(t.Context(), "aline@example.com", "+25779000001", true); err != nil {
 		t.Fatal(err)
 	}
 	test := func(number, message string) answer {
@@ -88,7 +89,7 @@ func TestRefusals(t *testing.T) {
 	}
 	c.wants(test("79222222", "x"), http.StatusUnprocessableEntity, "to your verified test number only")
 	c.wants(test("79000001", strings.Repeat("ê", 600)), http.StatusUnprocessableEntity, "quota is too small")
-	if _, err := w.accounts.SetCompany(t.Context(), company.ID, accounts.CompanyChange{Approved: new(false)}); err != nil {
+	if _, err := w.companies.SetCompany(t.Context(), company.ID, companies.CompanyChange{Approved: new(false)}); err != nil {
 		t.Fatal(err)
 	}
 	c.wants(c.post("/messages/new", "do", "send", "key", c.key("/messages/new"), "sender", "ISOKO", "number", "79222222", "message", "x"),
@@ -104,7 +105,7 @@ func TestSendsAreLimited(t *testing.T) {
 		r.Sends = limit(t, 2, 0)
 		pool := testenv.Pool(t)
 		pool.Close()
-		away = intake.New(pool, r.Accounts, messages.New(pool), nil, nil, intake.Options{})
+		away = intake.New(pool, r.Keys, r.TestNumbers, messages.New(pool), nil, nil, intake.Options{})
 	})
 	c, _, company := w.customer("aline", "ISOKO", 10)
 	key := c.key("/messages/new")

@@ -14,7 +14,7 @@ import (
 	"github.com/gin-gonic/gin"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"intumwa/accounts"
+	"intumwa/accounts/people"
 	"intumwa/internal/testenv"
 	"intumwa/messages"
 	"intumwa/sms"
@@ -126,7 +126,7 @@ func TestFixation(t *testing.T) {
 	}
 	c.wants(c.get("/account"), http.StatusSeeOther) // the second factor is missing
 	c.wants(c.post("/keys", "name", "x"), http.StatusSeeOther)
-	if tokens, err := w.accounts.TokensOf(t.Context(), victim.ID); err != nil || len(tokens) > 0 {
+	if tokens, err := w.keys.TokensOf(t.Context(), victim.ID); err != nil || len(tokens) > 0 {
 		t.Errorf("half a session made %v (%v)", tokens, err)
 	}
 	c.wants(c.post("/sign-in/code", "code", recovery[0]), http.StatusSeeOther)
@@ -161,7 +161,7 @@ func TestOtherCompanysRows(t *testing.T) {
 	w.exec(`insert into webhook_endpoints (company_id, url, secret, active) values ($1, 'https://bob.example', 'x', false)`, bobs.ID)
 	w.exec(`insert into webhook_deliveries (company_id, id, at, phone_number, delivered, due, tries, given_up_at) values ($1, 800, now(), '+25779111111', false, 'infinity', 1, now())`, bobs.ID)
 	w.writes(bobs, "+25779000001", "Bob's secret")
-	sessions, err := w.accounts.Sessions(t.Context(), bobUser.ID, 1<<40)
+	sessions, err := w.sessions.Sessions(t.Context(), bobUser.ID, 1<<40)
 	if err != nil || len(sessions) != 1 {
 		t.Fatal(sessions, err)
 	}
@@ -283,7 +283,7 @@ func TestBruteForce(t *testing.T) {
 	c.wants(c.post("/sign-up", "email", "aline@example.com", "name", "Mallory"), http.StatusTooManyRequests, "in the last hour")
 
 	codes := w.secondFactor(u)
-	token, passed, err := w.accounts.OpenSession(t.Context(), u, accounts.Browser{})
+	token, passed, err := w.sessions.OpenSession(t.Context(), u, people.Browser{})
 	if err != nil || passed {
 		t.Fatal(passed, err)
 	}
@@ -306,7 +306,7 @@ func TestTwoStepNeedsThePassword(t *testing.T) {
 	c, u, _ := w.owner()
 	other := newClient(w)
 	other.signIn(u.Email)
-	secret, err := w.accounts.BeginSecondFactor(t.Context(), u.ID)
+	secret, err := w.signIn.BeginSecondFactor(t.Context(), u.ID)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -434,7 +434,8 @@ func TestDatabaseAway(t *testing.T) {
 	var pool *pgxpool.Pool
 	w := newWorld(t, func(r *Rooms, _ *Options) {
 		pool = testenv.Pool(t)
-		r.Accounts = accounts.New(pool, accounts.Options{})
+		on := accountsOn(pool)
+		r.People, r.SignIn, r.Sessions, r.Companies, r.Keys, r.Senders, r.TestNumbers = on.People, on.SignIn, on.Sessions, on.Companies, on.Keys, on.Senders, on.TestNumbers
 	})
 	pool.Close()
 	c := newClient(w)

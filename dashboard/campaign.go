@@ -70,7 +70,7 @@ func encodings(lang *words.Language) (list []option) {
 
 // approvedSenders returns the approved sender IDs as options.
 func (v *visit) approvedSenders(t tenant) (list []option, err error) {
-	senders, err := v.d.rooms.Accounts.SendersOf(v.ctx(), t.Company.ID)
+	senders, err := v.d.rooms.Senders.SendersOf(v.ctx(), t.Company.ID)
 	for _, s := range senders {
 		if s.Approved {
 			list = append(list, option{s.Name, s.Name})

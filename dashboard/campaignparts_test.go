@@ -20,8 +20,8 @@ import (
 	"intumwa/sms"
 )
 
-// people returns a file with n lines, each with its own number.
-func people(n int) string {
+// recipients returns a file with n lines, each with its own number.
+func recipients(n int) string {
 	var file strings.Builder
 	file.WriteString("phone_number,name\n")
 	for i := range n {
@@ -39,7 +39,7 @@ func (c *client) parts(n int) (batch string) {
 // partsOf is parts with a cost centre.
 func (c *client) partsOf(n int, costCenter string) (batch string) {
 	c.t.Helper()
-	a := c.upload("/campaigns", url.Values{"sender": {"DEMO"}, "template": {"Bonjour {{name}}"}, "cost_center": {costCenter}}, people(n))
+	a := c.upload("/campaigns", url.Values{"sender": {"DEMO"}, "template": {"Bonjour {{name}}"}, "cost_center": {costCenter}}, recipients(n))
 	c.wants(a, http.StatusSeeOther)
 	batch, _ = strings.CutPrefix(c.post(a.Header.Get("Location")+"/send").Header.Get("Location"), "/batches/")
 	return batch
@@ -101,7 +101,7 @@ func TestCampaignInParts(t *testing.T) {
 	w.credits(company.ID, 1000)
 	// A late process sends a part a second time.
 	id := ulid.MustParse(batch)
-	p, err := w.accounts.PrincipalOf(t.Context(), int64(w.count(`select user_id from batches`)))
+	p, err := w.keys.PrincipalOf(t.Context(), int64(w.count(`select user_id from batches`)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -145,7 +145,7 @@ func TestCostCenterByPage(t *testing.T) {
 	}
 	for _, wrong := range []string{strings.Repeat("é", 65), "a\u2028b", "a\tb", "\xff"} {
 		c.wants(send("key", c.key("/messages/new"), "cost_center", wrong), http.StatusUnprocessableEntity, `id="f-cost_center-wrong"`, "at most 64 visible characters")
-		a := c.upload("/campaigns", url.Values{"sender": {"DEMO"}, "template": {"x"}, "cost_center": {wrong}}, people(1))
+		a := c.upload("/campaigns", url.Values{"sender": {"DEMO"}, "template": {"x"}, "cost_center": {wrong}}, recipients(1))
 		c.wants(a, http.StatusUnprocessableEntity, `id="f-cost_center-wrong"`, "at most 64 visible characters")
 	}
 	key := c.key("/messages/new")
@@ -200,7 +200,7 @@ func TestCampaignCancelled(t *testing.T) {
 func TestCampaignPaused(t *testing.T) {
 	w := stillWorld(t, nil)
 	c, company := w.merchant("aline", 2400)
-	a := c.send("/campaigns", "DEMO", "Bonjour {{name}}", []byte(people(2500)))
+	a := c.send("/campaigns", "DEMO", "Bonjour {{name}}", []byte(recipients(2500)))
 	c.wants(c.post(a.Header.Get("Location")+"/send"), http.StatusUnprocessableEntity, "You do not have enough credits.")
 	w.counts(0, `select count(*) from messages`)
 	w.grant(company.ID, 100, "invoice 8")
@@ -235,14 +235,14 @@ func TestCampaignPaused(t *testing.T) {
 func TestCampaignScheduled(t *testing.T) {
 	w := stillWorld(t, nil)
 	c, company := w.merchant("aline", 1500)
-	a := c.send("/campaigns", "DEMO", "Bonjour {{name}}", []byte(people(1500)))
+	a := c.send("/campaigns", "DEMO", "Bonjour {{name}}", []byte(recipients(1500)))
 	at := time.Now().Add(2 * time.Hour).In(time.FixedZone("", 2*60*60)).Format(localTime)
 	batch := c.post(a.Header.Get("Location")+"/send", "send_at", at).Header.Get("Location")
 	c.wants(c.get(batch), http.StatusOK, "Scheduled</span>")
 	if _, err := handsets.New(w.pool).OptOut(t.Context(), sms.CompanyID(company.ID), []handsets.OptOut{{Number: "+25779001200", Source: handsets.ByHandset}}); err != nil {
 		t.Fatal(err)
 	}
-	if err := w.accounts.NoteOptOuts(t.Context(), company.ID); err != nil {
+	if err := w.companies.NoteOptOuts(t.Context(), company.ID); err != nil {
 		t.Fatal(err)
 	}
 	w.sendOn() // the opted-out recipient is refused when due
@@ -298,7 +298,7 @@ func TestLargeCampaign(t *testing.T) {
 	w := stillWorld(t, nil)
 	c, company := w.merchant("aline", campaigns.MaxRecipients)
 	start := time.Now()
-	a := c.send("/campaigns", "DEMO", "Bonjour {{name}}", []byte(people(campaigns.MaxRecipients)))
+	a := c.send("/campaigns", "DEMO", "Bonjour {{name}}", []byte(recipients(campaigns.MaxRecipients)))
 	c.wants(a, http.StatusSeeOther)
 	t.Logf("checked in %v", time.Since(start))
 	start = time.Now()

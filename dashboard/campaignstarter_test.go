@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"intumwa/accounts"
+	"intumwa/accounts/people"
 )
 
 // TestCampaignOfItsCompany: a campaign pauses, with a reason in words, while the person who sends it may not. It goes on
@@ -18,14 +19,14 @@ func TestCampaignOfItsCompany(t *testing.T) {
 	type state struct {
 		w       *world
 		company accounts.Company
-		starter accounts.User
+		starter people.User
 	}
 	setRole := func(s state, role accounts.Role) error {
-		_, err := s.w.accounts.SetRole(context.Background(), s.company.ID, s.starter.ID, role)
+		_, err := s.w.people.SetRole(context.Background(), s.company.ID, s.starter.ID, role)
 		return err
 	}
 	disable := func(s state, disabled bool) error {
-		_, _, err := s.w.accounts.SetUser(context.Background(), s.starter.ID, accounts.UserChange{Disabled: &disabled})
+		_, _, err := s.w.people.SetUser(context.Background(), s.starter.ID, people.UserChange{Disabled: &disabled})
 		return err
 	}
 	for name, test := range map[string]struct {
@@ -110,7 +111,7 @@ func TestCampaignStopsAtTheCommit(t *testing.T) {
 	ended := make(chan struct{})
 	if err := pgx.BeginFunc(t.Context(), w.pool, func(tx pgx.Tx) error {
 		disabled := true
-		if _, _, err := w.accounts.In(tx).SetUser(t.Context(), starter.ID, accounts.UserChange{Disabled: &disabled}); err != nil {
+		if _, _, err := w.people.In(tx).SetUser(t.Context(), starter.ID, people.UserChange{Disabled: &disabled}); err != nil {
 			return err
 		}
 		go func() { defer close(ended); w.sendOn() }()
@@ -133,7 +134,7 @@ func TestCampaignOfFormerAdministrator(t *testing.T) {
 	w.user("root@example.com", true)
 	w.exec(`update users set administrator = true where id = $1`, u.ID)
 	c.parts(1500)
-	if _, _, err := w.accounts.SetUser(t.Context(), u.ID, accounts.UserChange{Demote: true}); err != nil {
+	if _, _, err := w.people.SetUser(t.Context(), u.ID, people.UserChange{Demote: true}); err != nil {
 		t.Fatal(err)
 	}
 	w.sendAll()

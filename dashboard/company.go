@@ -4,13 +4,15 @@ import (
 	"errors"
 
 	"intumwa/accounts"
+	"intumwa/accounts/companies"
+	"intumwa/accounts/people"
 )
 
 type companyPage struct {
 	Company accounts.Company
 	Owner   string
 	Credits int64
-	Facts   accounts.Facts
+	Facts   companies.Facts
 }
 
 // CanState reports whether the company can state or change its facts.
@@ -29,7 +31,7 @@ func (d *Dashboard) company(v *visit, t tenant) error {
 	if err != nil {
 		return err
 	}
-	facts, err := d.rooms.Accounts.FactsOf(v.ctx(), t.company())
+	facts, err := d.rooms.Companies.FactsOf(v.ctx(), t.company())
 	return v.page(err, "company", &companyPage{t.Company, owner, credits, facts})
 }
 
@@ -38,12 +40,12 @@ func (v *visit) owner(t tenant) (string, error) {
 	if t.User.ID == t.Company.OwnerID {
 		return t.User.Email, nil
 	}
-	owner, err := v.d.rooms.Accounts.UserByID(v.ctx(), t.Company.OwnerID)
+	owner, err := v.d.rooms.People.UserByID(v.ctx(), t.Company.OwnerID)
 	return owner.Email, err
 }
 
 // newCompany is GET /company/new.
-func (d *Dashboard) newCompany(v *visit, s *accounts.Session) error {
+func (d *Dashboard) newCompany(v *visit, s *people.Session) error {
 	if s.Company != nil {
 		return v.redirect("/company", "")
 	}
@@ -51,13 +53,13 @@ func (d *Dashboard) newCompany(v *visit, s *accounts.Session) error {
 }
 
 // createCompany is POST /company/new.
-func (d *Dashboard) createCompany(v *visit, s *accounts.Session) error {
+func (d *Dashboard) createCompany(v *visit, s *people.Session) error {
 	f := v.form()
 	name := f.name("name")
 	if !f.ok() {
 		return d.newCompany(v, s)
 	}
-	_, err := v.by().CreateCompany(v.ctx(), accounts.NewCompany{OwnerEmail: s.User.Email, Name: name}, 0)
+	_, err := v.by().CreateCompany(v.ctx(), companies.NewCompany{OwnerEmail: s.User.Email, Name: name}, 0)
 	if errors.Is(err, accounts.ErrExists) { // a second click
 		return v.redirect("/company", "")
 	}

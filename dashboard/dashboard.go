@@ -14,7 +14,11 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/prometheus/client_golang/prometheus"
 
-	"intumwa/accounts"
+	"intumwa/accounts/companies"
+	"intumwa/accounts/keys"
+	"intumwa/accounts/people"
+	"intumwa/accounts/senders"
+	"intumwa/accounts/testnumbers"
 	"intumwa/billing"
 	"intumwa/campaigns"
 	"intumwa/dashboard/words"
@@ -56,15 +60,21 @@ type Options struct {
 
 // Rooms are the packages that the dashboard calls.
 type Rooms struct {
-	Pool      *pgxpool.Pool // for transactions over several rooms
-	Accounts  *accounts.Accounts
-	Ledger    *billing.Ledger
-	Intake    *intake.Intake
-	Campaigns *campaigns.Campaigns
-	Exports   *exports.Exports
-	Messages  *messages.Store // for look-ups only: on a pool of its own, not the one for sends
-	Handsets  *handsets.Store // for look-ups only, like Messages
-	Webhooks  *webhooks.Webhooks
+	Pool        *pgxpool.Pool // for transactions over several rooms
+	People      *people.Store
+	SignIn      *people.SignIn
+	Sessions    *people.Sessions
+	Companies   *companies.Store
+	Keys        *keys.Store
+	Senders     *senders.Store
+	TestNumbers *testnumbers.Store
+	Ledger      *billing.Ledger
+	Intake      *intake.Intake
+	Campaigns   *campaigns.Campaigns
+	Exports     *exports.Exports
+	Messages    *messages.Store // for look-ups only: on a pool of its own, not the one for sends
+	Handsets    *handsets.Store // for look-ups only, like Messages
+	Webhooks    *webhooks.Webhooks
 
 	Verifications *verifications.Store // for look-ups only, like Messages
 
@@ -133,7 +143,8 @@ func New(rooms Rooms, opts Options) (*Dashboard, error) {
 		opts.AtOnceOfOne = min(turnsOfOne, max(1, opts.AtOnce/2)) // one user leaves some to others
 	}
 	opts.PublicURL, opts.DocsURL = strings.TrimRight(opts.PublicURL, "/"), strings.TrimRight(opts.DocsURL, "/")
-	d := &Dashboard{opts: opts, log: opts.Log, rooms: rooms, operations: operations.Rooms{Pool: rooms.Pool, Many: rooms.Many, Accounts: rooms.Accounts, Webhooks: rooms.Webhooks, Handsets: rooms.Handsets},
+	d := &Dashboard{opts: opts, log: opts.Log, rooms: rooms, operations: operations.Rooms{Pool: rooms.Pool, Many: rooms.Many, People: rooms.People, SignIn: rooms.SignIn,
+		Companies: rooms.Companies, Keys: rooms.Keys, Senders: rooms.Senders, TestNumbers: rooms.TestNumbers, Webhooks: rooms.Webhooks, Handsets: rooms.Handsets},
 		metrics: newMetrics(opts.Metrics), crossOrigin: http.NewCrossOriginProtection(), turns: throttle.NewTurns(opts.AtOnce, opts.AtOnceOfOne),
 		uploads: throttle.NewTurns(uploadsOfAll, uploadsOfCompany), uploaders: throttle.NewTurns(uploadsOfAll, uploadsOfAddress), documents: throttle.NewTurns(documentsOfAll, documentsOfAddress), downloads: throttle.NewTurns(downloadsOfAll, downloadsOfOne),
 		downloaders: throttle.NewTurns(downloadsOfAll, downloadsOfOrigin), adminDownloads: throttle.NewTurns(downloadsOfAdmins, downloadsOfOne), patience: downloadPatience,
@@ -171,7 +182,7 @@ const sweepEvery = time.Hour
 // Run deletes ended sessions and mailed links until ctx ends.
 func (d *Dashboard) Run(ctx context.Context) error {
 	for {
-		if err := d.rooms.Accounts.Sweep(ctx, d.opts.SessionIdle); err != nil && ctx.Err() == nil {
+		if err := d.rooms.Sessions.Sweep(ctx, d.opts.SessionIdle); err != nil && ctx.Err() == nil {
 			d.log.Warn("ended sessions and mailed links could not be deleted", "event", "sessions_not_deleted", "error", err)
 		}
 		select {

@@ -156,12 +156,11 @@ var documentEndings = map[string]string{"application/pdf": "pdf", "image/png": "
 
 // sendFacts responds with a company's document. owner has the turn.
 func (v *visit) sendFacts(owner int64, company sms.CompanyID) error {
-	a := v.d.rooms.Accounts
 	return v.sendDocument(owner, int64(company), func() (accounts.Document, error) {
-		facts, err := a.FactsOf(v.ctx(), company)
+		facts, err := v.d.rooms.Companies.FactsOf(v.ctx(), company)
 		return facts.Document, err
 	}, func(d accounts.Document, from, size int) ([]byte, error) {
-		return a.DocumentPart(v.ctx(), company, d, from, size)
+		return v.d.rooms.Companies.DocumentPart(v.ctx(), company, d, from, size)
 	})
 }
 

@@ -10,7 +10,8 @@ import (
 	"strings"
 	"time"
 
-	"intumwa/accounts"
+	"intumwa/accounts/keys"
+	"intumwa/accounts/people"
 	"intumwa/internal/inprocess"
 	"intumwa/sms"
 )
@@ -50,10 +51,10 @@ type newKey struct {
 	Status int        `json:"status,omitempty"` // HTTP status of the latest run; 0: none
 	Answer string     `json:"answer,omitempty"` // its body
 
-	Token   accounts.Token `json:"-"`
-	Example bool           `json:"-"` // it is shown with its example
-	Curl    string         `json:"-"` // empty: the user has no company yet
-	Test    testMode       `json:"-"`
+	Token   keys.Token `json:"-"`
+	Example bool       `json:"-"` // it is shown with its example
+	Curl    string     `json:"-"` // empty: the user has no company yet
+	Test    testMode   `json:"-"`
 }
 
 // keepText returns k as [visit.keepOnce] keeps it.
@@ -93,7 +94,7 @@ func (v *visit) exampleTo(number sms.Number) string {
 
 // runExample is POST /keys/run: it sends the example request of a new key to the API. Until a message is accepted, all
 // runs share one idempotency key, so a second click sends no second message.
-func (d *Dashboard) runExample(v *visit, _ *accounts.Session) error {
+func (d *Dashboard) runExample(v *visit, _ *people.Session) error {
 	f := v.form()
 	k := newKey{Text: f.Value("made"), Number: sms.Number(f.Value("number")), Once: f.formKey()}
 	id, _, _ := strings.Cut(k.Text, "|")

@@ -51,7 +51,7 @@ func (d *Dashboard) exports(v *visit, t tenant) error {
 
 // adminExports is GET /admin/companies/:id/exports.
 func (d *Dashboard) adminExports(v *visit) error {
-	company, err := d.rooms.Accounts.CompanyByID(v.ctx(), v.id())
+	company, err := d.rooms.Companies.CompanyByID(v.ctx(), v.id())
 	if err != nil {
 		return err
 	}

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"intumwa/accounts"
+	"intumwa/accounts/companies"
+	"intumwa/accounts/senders"
 	"intumwa/internal/throttle"
 	"intumwa/sms"
 )
@@ -17,12 +19,12 @@ const (
 
 // factTexts maps the facts to their texts: the label, and the field's error.
 var factTexts = map[string]struct{ label, wrong string }{
-	accounts.FactNIF:           {"facts.nif", "facts.nif.wrong"},
-	accounts.FactTradeRegister: {"facts.register", "facts.register.wrong"},
-	accounts.FactAddress:       {"facts.address", "facts.address.wrong"},
-	accounts.FactPhone:         {"facts.phone", "facts.phone.wrong"},
-	accounts.FactContact:       {"facts.contact", "facts.contact.wrong"},
-	accounts.FactDocument:      {"facts.document", "facts.file.wrong"},
+	companies.FactNIF:           {"facts.nif", "facts.nif.wrong"},
+	companies.FactTradeRegister: {"facts.register", "facts.register.wrong"},
+	companies.FactAddress:       {"facts.address", "facts.address.wrong"},
+	companies.FactPhone:         {"facts.phone", "facts.phone.wrong"},
+	companies.FactContact:       {"facts.contact", "facts.contact.wrong"},
+	companies.FactDocument:      {"facts.document", "facts.file.wrong"},
 }
 
 // Fact returns the label of a fact.
@@ -30,12 +32,12 @@ func (p *view) Fact(name string) string { return p.T(factTexts[name].label) }
 
 // likenessTexts maps the kinds of protected names to their texts.
 var likenessTexts = map[string]string{
-	accounts.KnownCarrier: "likeness.carrier", accounts.KnownBank: "likeness.bank", accounts.KnownWallet: "likeness.wallet", accounts.KnownAuthority: "likeness.authority",
+	senders.KnownCarrier: "likeness.carrier", senders.KnownBank: "likeness.bank", senders.KnownWallet: "likeness.wallet", senders.KnownAuthority: "likeness.authority",
 }
 
 // likeness returns the warning about a sender ID that resembles a protected name, or "".
 func likeness(p *view, name string) string {
-	known, ok := accounts.LooksLike(name)
+	known, ok := senders.LooksLike(name)
 	if !ok {
 		return ""
 	}
@@ -45,10 +47,10 @@ func likeness(p *view, name string) string {
 // stateFacts is POST /company/facts.
 func (d *Dashboard) stateFacts(v *visit, t tenant) error {
 	f := v.form()
-	facts := accounts.Facts{NIF: f.Value(accounts.FactNIF), TradeRegister: f.Value(accounts.FactTradeRegister), Address: f.Value(accounts.FactAddress),
-		Phone: f.Value(accounts.FactPhone), Contact: f.Value(accounts.FactContact)}
+	facts := companies.Facts{NIF: f.Value(companies.FactNIF), TradeRegister: f.Value(companies.FactTradeRegister), Address: f.Value(companies.FactAddress),
+		Phone: f.Value(companies.FactPhone), Contact: f.Value(companies.FactContact)}
 	err := v.by().SetFacts(v.ctx(), t.company(), facts)
-	if wrong, ok := errors.AsType[*accounts.FactsError](err); ok {
+	if wrong, ok := errors.AsType[*companies.FactsError](err); ok {
 		for _, name := range wrong.Names {
 			f.required(name)
 			f.refuse(name, factTexts[name].wrong)
@@ -60,7 +62,7 @@ func (d *Dashboard) stateFacts(v *visit, t tenant) error {
 
 // factsDone responds to a change of the facts.
 func (v *visit) factsDone(t tenant, err error, flash string) error {
-	if errors.Is(err, accounts.ErrFactsClosed) {
+	if errors.Is(err, companies.ErrFactsClosed) {
 		v.form().notice("facts.closed")
 		return v.d.company(v, t)
 	}
@@ -104,7 +106,7 @@ func (v *visit) receiveDocument(owner int64, papers *throttle.Throttle, store fu
 	case len(file) > accounts.MaxDocument:
 		f.refuse("file", "facts.file.large", accounts.MaxDocument/mib)
 	case accounts.DocumentType(name, file) == "":
-		f.refuse("file", factTexts[accounts.FactDocument].wrong)
+		f.refuse("file", factTexts[companies.FactDocument].wrong)
 	}
 	if !f.ok() {
 		return nil

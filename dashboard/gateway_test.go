@@ -8,6 +8,7 @@ import (
 	"github.com/oklog/ulid/v2"
 
 	"intumwa/accounts"
+	"intumwa/accounts/people"
 	"intumwa/billing"
 	"intumwa/campaigns"
 	"intumwa/exports"
@@ -32,14 +33,14 @@ func (w *world) sends(rooms *Rooms, options *Options) {
 		w.t.Fatal(err)
 	}
 	store := messages.New(w.pool)
-	rooms.Intake = intake.New(w.pool, w.accounts, store, queue.New(client, queue.Options{Prefix: prefix}), routes, intake.Options{TestSender: testSender, TestQuota: 5,
+	rooms.Intake = intake.New(w.pool, w.keys, w.testNumbers, store, queue.New(client, queue.Options{Prefix: prefix}), routes, intake.Options{TestSender: testSender, TestQuota: 5,
 		Verifications: verifications.New(w.pool, []byte("key")), Events: w.hooks.Enqueue,
 		Repeats:          throttle.NewRepeats(client, throttle.RepeatOptions{Prefix: prefix, Key: []byte("key"), Timeout: 5 * time.Second}),
 		VerificationRate: throttle.New(client, throttle.Options{Prefix: prefix + ":verifications", Limit: 1000, Window: time.Hour, Timeout: 5 * time.Second})})
 	rooms.Verifications = verifications.New(w.pool, []byte("key"))
 	rooms.Messages, rooms.Handsets = store, handsets.New(w.pool)
 	options.Plan, options.TestSender, options.TestQuota, options.Replacements = sms.NewPlan("6", "7"), testSender, 5, 3
-	rooms.Campaigns = campaigns.New(campaigns.Rooms{Pool: w.pool, Accounts: w.accounts, Ledger: rooms.Ledger, Intake: rooms.Intake, Plan: options.Plan, Log: options.Log})
+	rooms.Campaigns = campaigns.New(campaigns.Rooms{Pool: w.pool, Keys: w.keys, People: w.people, Ledger: rooms.Ledger, Intake: rooms.Intake, Plan: options.Plan, Log: options.Log})
 	if rooms.Exports, err = exports.New(w.pool, 0, options.Log); err != nil {
 		w.t.Fatal(err)
 	}
@@ -48,13 +49,13 @@ func (w *world) sends(rooms *Rooms, options *Options) {
 }
 
 // customer returns a signed-in user with an approved company, a sender ID and credits.
-func (w *world) customer(name, sender string, credits int64) (*client, accounts.User, accounts.Company) {
+func (w *world) customer(name, sender string, credits int64) (*client, people.User, accounts.Company) {
 	w.t.Helper()
 	email := name + "@example.com"
 	u := w.user(email, false)
 	c := w.company(email, name)
 	w.exec(`update companies set approved = true, verified = true where id = $1`, c.ID)
-	if _, err := w.accounts.CreateSender(w.t.Context(), c.ID, sender, "BI", true); err != nil {
+	if _, err := w.senders.CreateSender(w.t.Context(), c.ID, sender, "BI", true); err != nil {
 		w.t.Fatal(err)
 	}
 	if credits > 0 {

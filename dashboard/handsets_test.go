@@ -166,7 +166,7 @@ func TestCampaignWithoutOptedOut(t *testing.T) {
 		for _, n := range numbers {
 			entries = append(entries, handsets.OptOut{Number: n, Sender: "demo", Source: handsets.ByHandset})
 		}
-		if err := w.accounts.NoteOptOuts(t.Context(), company.ID); err != nil {
+		if err := w.companies.NoteOptOuts(t.Context(), company.ID); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := handsets.New(w.pool).OptOut(t.Context(), sms.CompanyID(company.ID), entries); err != nil {

@@ -4,6 +4,10 @@ import (
 	"slices"
 
 	"intumwa/accounts"
+	"intumwa/accounts/companies"
+	"intumwa/accounts/keys"
+	"intumwa/accounts/people"
+	"intumwa/accounts/senders"
 	"intumwa/messages"
 	"intumwa/sms"
 	"intumwa/webhooks"
@@ -45,13 +49,13 @@ const (
 	liveDone      = "done"
 )
 
-func liveOf(c *accounts.Company, senders []accounts.SenderRequest) string {
+func liveOf(c *accounts.Company, asked []senders.SenderRequest) string {
 	step := liveToRequest
-	for _, s := range senders {
+	for _, s := range asked {
 		switch {
 		case s.Approved && c.Approved:
 			return liveDone
-		case s.Approved, s.State() == accounts.SenderWaiting:
+		case s.Approved, s.State() == senders.Waiting:
 			step = liveWaits
 		}
 	}
@@ -59,7 +63,7 @@ func liveOf(c *accounts.Company, senders []accounts.SenderRequest) string {
 }
 
 // home is GET /.
-func (d *Dashboard) home(v *visit, s *accounts.Session) error {
+func (d *Dashboard) home(v *visit, s *people.Session) error {
 	tokens, err := v.tokens()
 	if err != nil {
 		return err
@@ -70,7 +74,7 @@ func (d *Dashboard) home(v *visit, s *accounts.Session) error {
 		return v.render("home", data)
 	}
 	data.step(s.May(accounts.MayManage), "home.company", "home.company.text", "/company/new", "home.open", data.HasCompany)
-	keyed := slices.ContainsFunc(tokens, func(t accounts.Token) bool { return t.RevokedAt == nil })
+	keyed := slices.ContainsFunc(tokens, func(t keys.Token) bool { return t.RevokedAt == nil })
 	if data.HasCompany {
 		err = v.homeOf(&data, *s.Company, keyed)
 	} else {
@@ -122,15 +126,15 @@ func (v *visit) homeOf(p *homePage, c accounts.Company, keyed bool) (err error) 
 	if err != nil {
 		return err
 	}
-	senders, err := d.rooms.Accounts.SenderRequestsOf(v.ctx(), company)
+	senders, err := d.rooms.Senders.SenderRequestsOf(v.ctx(), company)
 	if err != nil {
 		return err
 	}
 	manages, develops := v.session.May(accounts.MayManage), v.session.May(accounts.MayDevelop)
 	p.tests(develops, test.Verified, len(latest) > 0, keyed)
-	facts := accounts.Facts{}
+	facts := companies.Facts{}
 	if !c.Approved {
-		if facts, err = d.rooms.Accounts.FactsOf(v.ctx(), company); err != nil {
+		if facts, err = d.rooms.Companies.FactsOf(v.ctx(), company); err != nil {
 			return err
 		}
 	}

@@ -12,7 +12,7 @@ func TestKeyLimits(t *testing.T) {
 	c, u, _ := w.owner()
 	c.wants(c.post("/keys", "name", "Plain", "scope", "", "days", "", "networks", ""), http.StatusSeeOther)
 	c.wants(c.post("/keys", "name", "Till", "scope", "send", "days", "90", "networks", "196.2.8.7, 10.0.0.0/8"), http.StatusSeeOther)
-	keys, err := w.accounts.TokensOf(t.Context(), u.ID)
+	keys, err := w.keys.TokensOf(t.Context(), u.ID)
 	if err != nil || len(keys) != 2 {
 		t.Fatal(keys, err)
 	}

@@ -13,18 +13,20 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"intumwa/accounts"
+	"intumwa/accounts/keys"
+	"intumwa/accounts/people"
 	"intumwa/internal/postgres"
 )
 
 type keysPage struct {
-	Keys          []accounts.Token
+	Keys          []keys.Token
 	Made          []*newKey // the latest has an example
 	Scopes, Lives []option
 	Limited       bool // the form has limits
 }
 
 // keys is GET /keys.
-func (d *Dashboard) keys(v *visit, s *accounts.Session) (err error) {
+func (d *Dashboard) keys(v *visit, s *people.Session) (err error) {
 	var data keysPage
 	if data.Keys, err = v.tokens(); err != nil {
 		return err
@@ -63,13 +65,13 @@ func (d *Dashboard) keys(v *visit, s *accounts.Session) (err error) {
 }
 
 // tokens returns the API keys of the user's company, or those of a user without one. Keys of kind SMPP are on their own page.
-func (v *visit) tokens() (keys []accounts.Token, err error) {
+func (v *visit) tokens() (own []keys.Token, err error) {
 	if company := v.session.Company; company != nil {
-		keys, err = v.d.rooms.Accounts.TokensOfCompany(v.ctx(), company.ID)
+		own, err = v.d.rooms.Keys.TokensOfCompany(v.ctx(), company.ID)
 	} else {
-		keys, err = v.d.rooms.Accounts.TokensOf(v.ctx(), v.session.User.ID)
+		own, err = v.d.rooms.Keys.TokensOf(v.ctx(), v.session.User.ID)
 	}
-	return slices.DeleteFunc(keys, func(t accounts.Token) bool { return t.SystemID != "" }), err
+	return slices.DeleteFunc(own, func(t keys.Token) bool { return t.SystemID != "" }), err
 }
 
 // tokenLimits returns the limits of a new key.
@@ -95,41 +97,41 @@ func (f *form) tokenLimits() (limits accounts.TokenLimits) {
 
 // networks returns the networks of the field with that name, whose text is given.
 func (f *form) networks(text string) []netip.Prefix {
-	networks, err := accounts.ParseNetworks(text)
+	networks, err := keys.ParseNetworks(text)
 	if err != nil {
-		f.refuse("networks", "keys.networks.wrong", accounts.MaxNetworks)
+		f.refuse("networks", "keys.networks.wrong", keys.MaxNetworks)
 	}
 	return networks
 }
 
 // createKey is POST /keys.
-func (d *Dashboard) createKey(v *visit, s *accounts.Session) error {
+func (d *Dashboard) createKey(v *visit, s *people.Session) error {
 	f := v.form()
 	name, limits := f.name("name"), f.tokenLimits()
 	if !f.ok() {
 		return d.keys(v, s)
 	}
 	_, _, err := v.by().CreateToken(v.ctx(), s.User.Email, true, name, limits, func(tx pgx.Tx, text string) error {
-		return d.rooms.Accounts.In(tx).KeepFirst(v.ctx(), v.token, "key "+f.formKey(), newKey{Text: text}.keepText())
+		return d.rooms.Sessions.In(tx).KeepFirst(v.ctx(), v.token, "key "+f.formKey(), newKey{Text: text}.keepText())
 	})
 	if errors.Is(err, accounts.ErrExists) { // a second click: the next page shows the key
 		err = nil
 	}
 	if errors.Is(err, accounts.ErrTooMany) {
-		f.notice("keys.many", accounts.MaxTokens)
+		f.notice("keys.many", keys.MaxTokens)
 		return d.keys(v, s)
 	}
 	return v.done(err, "/keys", "")
 }
 
 // revokeKey is POST /keys/:id/revoke.
-func (d *Dashboard) revokeKey(v *visit, s *accounts.Session) error {
+func (d *Dashboard) revokeKey(v *visit, s *people.Session) error {
 	return v.done(v.revokeOwn(s), "/keys", "flash.revoked")
 }
 
 // revokeOwn revokes a key of the user or of the company, of any kind.
-func (v *visit) revokeOwn(s *accounts.Session) error {
-	_, err := v.by().RevokeToken(v.ctx(), v.id(), func(owner accounts.User) bool {
+func (v *visit) revokeOwn(s *people.Session) error {
+	_, err := v.by().RevokeToken(v.ctx(), v.id(), func(owner people.User) bool {
 		return owner.ID == s.User.ID || s.Company != nil && owner.Company == s.Company.ID
 	})
 	return err

@@ -1,7 +1,7 @@
 package dashboard
 
 import (
-	"intumwa/accounts"
+	"intumwa/accounts/people"
 	"intumwa/dashboard/words"
 	"intumwa/letters"
 )
@@ -9,7 +9,7 @@ import (
 // link returns an address of this dashboard for a mail. It does not use the request's Host, which is untrusted.
 func (d *Dashboard) link(path string) string { return d.opts.PublicURL + path }
 
-// send queues a mail that its recipient can request again after a loss. For other mails use [accounts.WriteLetter].
+// send queues a mail that its recipient can request again after a loss. For other mails use [letter.Write].
 func (d *Dashboard) send(l *words.Language, kind, to, subject string, paragraphs ...string) {
 	d.rooms.Mailer.Send(letters.Mail(l, kind, to, l.T(subject), paragraphs...))
 }
@@ -22,7 +22,7 @@ func (d *Dashboard) mailSignUp(l *words.Language, to, token string) {
 // mailInvitation names the inviting person by their verified address, never by text of their choice.
 func (d *Dashboard) mailInvitation(l *words.Language, to, from, token string) {
 	d.send(l, "invitation", to, "mail.invitation.subject", l.T("mail.invitation.text", from),
-		d.link("/invitation/"+token), l.T("mail.invitation.days", int(accounts.InvitationLife.Hours()/24)), l.T("mail.ignore.invitation"))
+		d.link("/invitation/"+token), l.T("mail.invitation.days", int(people.InvitationLife.Hours()/24)), l.T("mail.ignore.invitation"))
 }
 
 // mailExists is the mail to a registered user who signs up again.

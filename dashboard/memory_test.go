@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"intumwa/accounts"
+	"intumwa/accounts/people"
 	"intumwa/campaigns"
 )
 
@@ -78,11 +79,11 @@ func TestMemoryOfUploads(t *testing.T) {
 		email := fmt.Sprintf("u%d@example.com", i)
 		w.exec(`insert into users (email, name, password_hash) values ($1, 'x', 'none')`, email)
 		w.company(email, fmt.Sprintf("C%d", i))
-		u, err := w.accounts.UserByEmail(t.Context(), email)
+		u, err := w.people.UserByEmail(t.Context(), email)
 		if err != nil {
 			t.Fatal(err)
 		}
-		token, _, err := w.accounts.OpenSession(t.Context(), u, accounts.Browser{Address: "192.0.2.1"})
+		token, _, err := w.sessions.OpenSession(t.Context(), u, people.Browser{Address: "192.0.2.1"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -151,11 +152,11 @@ func TestMemoryOfDownloads(t *testing.T) {
 		email := fmt.Sprintf("u%d@example.com", i)
 		w.exec(`insert into users (email, name, password_hash) values ($1, 'x', 'none')`, email)
 		w.document(w.company(email, fmt.Sprintf("C%d", i)).ID)
-		u, err := w.accounts.UserByEmail(t.Context(), email)
+		u, err := w.people.UserByEmail(t.Context(), email)
 		if err != nil {
 			t.Fatal(err)
 		}
-		token, _, err := w.accounts.OpenSession(t.Context(), u, accounts.Browser{})
+		token, _, err := w.sessions.OpenSession(t.Context(), u, people.Browser{})
 		if err != nil {
 			t.Fatal(err)
 		}

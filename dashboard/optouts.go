@@ -33,7 +33,7 @@ func (d *Dashboard) optOuts(v *visit, t tenant) (err error) {
 
 // optOutSenders returns the options of an entry's scope: all senders of the company, or one of them.
 func (v *visit) optOutSenders(t tenant) ([]option, error) {
-	senders, err := v.d.rooms.Accounts.SendersOf(v.ctx(), t.Company.ID)
+	senders, err := v.d.rooms.Senders.SendersOf(v.ctx(), t.Company.ID)
 	list := v.options("", "optouts.all")
 	for _, s := range senders {
 		list = append(list, option{s.Name, s.Name})

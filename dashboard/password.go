@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"intumwa/accounts"
+	"intumwa/accounts/people"
 )
 
 // forgotten is GET /password.
@@ -17,7 +18,7 @@ func (d *Dashboard) requestReset(v *visit) error {
 	if !f.ok() {
 		return d.forgotten(v)
 	}
-	token, err := d.rooms.Accounts.BeginReset(v.ctx(), email, v.lang.Tag)
+	token, err := d.rooms.SignIn.BeginReset(v.ctx(), email, v.lang.Tag)
 	switch {
 	case err == nil:
 		d.mailReset(v.lang, email, token)
@@ -29,12 +30,12 @@ func (d *Dashboard) requestReset(v *visit) error {
 
 // reset is GET /password/:token. It changes nothing, because mail scanners follow links too.
 func (d *Dashboard) reset(v *visit) error {
-	return v.choose(d.rooms.Accounts.ResetLink, v.lang.T("reset.title"), "", "reset.button")
+	return v.choose(d.rooms.SignIn.ResetLink, v.lang.T("reset.title"), "", "reset.button")
 }
 
 // doReset is POST /password/:token.
 func (d *Dashboard) doReset(v *visit) error {
-	return v.chosen(d.reset, d.rooms.Accounts.ResetLink, d.rooms.Accounts.FinishReset, "flash.reset")
+	return v.chosen(d.reset, d.rooms.SignIn.ResetLink, d.rooms.SignIn.FinishReset, "flash.reset")
 }
 
 // choice is the page of a mailed link, for choosing a password.
@@ -45,17 +46,17 @@ type choice struct {
 
 // choose renders the page of the mailed link in the path, with a title, a text that may be empty, and the key of its
 // button's text.
-func (v *visit) choose(find func(context.Context, string) (accounts.Link, error), title, text, button string) error {
+func (v *visit) choose(find func(context.Context, string) (people.Link, error), title, text, button string) error {
 	link, err := find(v.ctx(), v.c.Param("token"))
 	if err != nil {
 		return linkGone(err)
 	}
-	return v.render("choose", choice{link.Email, title, text, v.lang.T(button), accounts.MinPassword})
+	return v.render("choose", choice{link.Email, title, text, v.lang.T(button), people.MinPassword})
 }
 
 // chosen ends a mailed link with the password from the page, and signs in.
-func (v *visit) chosen(page func(*visit) error, find func(context.Context, string) (accounts.Link, error),
-	finish func(ctx context.Context, token, password string) (accounts.User, error), flash string) error {
+func (v *visit) chosen(page func(*visit) error, find func(context.Context, string) (people.Link, error),
+	finish func(ctx context.Context, token, password string) (people.User, error), flash string) error {
 	f := v.form()
 	if _, err := find(v.ctx(), v.c.Param("token")); err != nil { // before the password is hashed
 		return linkGone(err)
@@ -83,14 +84,14 @@ func linkGone(err error) error {
 // newPassword returns a field with a new password.
 func (f *form) newPassword(field string) string {
 	password := f.required(field)
-	if n := len([]rune(password)); n < accounts.MinPassword || len(password) > 1024 {
-		f.refuse(field, "finish.short", accounts.MinPassword)
+	if n := len([]rune(password)); n < people.MinPassword || len(password) > 1024 {
+		f.refuse(field, "finish.short", people.MinPassword)
 	}
 	return password
 }
 
 // changePassword is POST /account/password.
-func (d *Dashboard) changePassword(v *visit, s *accounts.Session) error {
+func (d *Dashboard) changePassword(v *visit, s *people.Session) error {
 	f := v.form()
 	present, password := f.required("present"), f.newPassword("new")
 	f.allow(tryPresent, s.User.Email)
@@ -98,7 +99,7 @@ func (d *Dashboard) changePassword(v *visit, s *accounts.Session) error {
 		return d.account(v, s)
 	}
 	v.leave() // hashing may have to wait
-	err := f.wrongPassword("present", d.rooms.Accounts.ChangePassword(v.ctx(), *s, present, password))
+	err := f.wrongPassword("present", d.rooms.SignIn.ChangePassword(v.ctx(), *s, present, password))
 	if err == nil && !f.ok() {
 		return d.account(v, s)
 	}

@@ -5,11 +5,12 @@ import (
 	"slices"
 
 	"intumwa/accounts"
+	"intumwa/accounts/people"
 )
 
 type peoplePage struct {
-	People      []accounts.User
-	Invitations []accounts.Invitation
+	People      []people.User
+	Invitations []people.Invitation
 	Roles       []option                 // with their names
 	Names       map[accounts.Role]string // the same
 	Explained   map[string]string        // by role
@@ -31,10 +32,10 @@ func (d *Dashboard) people(v *visit, t tenant) (err error) {
 		data.Roles = append(data.Roles, option{string(role), data.Names[role]})
 		data.Explained[string(role)] = v.lang.T(roleTexts[role].text)
 	}
-	if data.People, err = d.rooms.Accounts.PeopleOf(v.ctx(), t.Company.ID); err != nil {
+	if data.People, err = d.rooms.People.PeopleOf(v.ctx(), t.Company.ID); err != nil {
 		return err
 	}
-	data.Invitations, err = d.rooms.Accounts.InvitationsOf(v.ctx(), t.Company.ID)
+	data.Invitations, err = d.rooms.People.InvitationsOf(v.ctx(), t.Company.ID)
 	return v.page(err, "people", data)
 }
 
@@ -63,14 +64,14 @@ func (d *Dashboard) invite(v *visit, t tenant) error {
 	if !f.ok() {
 		return d.people(v, t)
 	}
-	token, err := v.by().Invite(v.ctx(), accounts.NewInvitation{Company: t.Company.ID, Email: email, Name: name, Role: role, Language: v.lang.Tag})
+	token, err := v.by().Invite(v.ctx(), people.NewInvitation{Company: t.Company.ID, Email: email, Name: name, Role: role, Language: v.lang.Tag})
 	switch {
 	case errors.Is(err, accounts.ErrInvalid):
 		f.refuse("email", "error.email")
 	case errors.Is(err, accounts.ErrExists):
 		f.refuse("email", "people.already")
 	case errors.Is(err, accounts.ErrTooMany):
-		f.notice("people.many", accounts.MaxPeople)
+		f.notice("people.many", people.MaxPeople)
 	case err != nil:
 		return err
 	}
@@ -103,7 +104,7 @@ func (d *Dashboard) removePerson(v *visit, t tenant) error {
 // changePerson changes the role of the person in the path, or removes them.
 func (v *visit) changePerson(t tenant, role accounts.Role, flash string) error {
 	err := v.by().SetRole(v.ctx(), t.Company.ID, v.id(), role)
-	if errors.Is(err, accounts.ErrLastOwner) {
+	if errors.Is(err, people.ErrLastOwner) {
 		v.form().notice("people.last")
 		return v.d.people(v, t)
 	}
@@ -116,16 +117,15 @@ func (v *visit) changePerson(t tenant, role accounts.Role, flash string) error {
 
 // invited returns the invitation in the path and its company's name. If its address has an account, the session must
 // belong to that account, and known is true. Otherwise the visitor creates an account.
-func (v *visit) invited() (link accounts.Link, company string, known bool, err error) {
-	a := v.d.rooms.Accounts
-	if link, err = a.InvitationLink(v.ctx(), v.c.Param("token")); err != nil {
+func (v *visit) invited() (link people.Link, company string, known bool, err error) {
+	if link, err = v.d.rooms.SignIn.InvitationLink(v.ctx(), v.c.Param("token")); err != nil {
 		return link, "", false, linkGone(err)
 	}
-	of, err := a.CompanyByID(v.ctx(), link.Company)
+	of, err := v.d.rooms.Companies.CompanyByID(v.ctx(), link.Company)
 	if err != nil {
 		return link, "", false, err
 	}
-	switch _, err = a.UserByEmail(v.ctx(), link.Email); {
+	switch _, err = v.d.rooms.People.UserByEmail(v.ctx(), link.Email); {
 	case errors.Is(err, accounts.ErrNotFound):
 		return link, of.Name, false, nil
 	case err != nil:
@@ -150,7 +150,7 @@ func (d *Dashboard) invitation(v *visit) error {
 	title, text := v.lang.T("invitation.title", company), v.lang.T("invitation.text", v.lang.T(role.name), v.lang.T(role.text))
 	switch {
 	case !known:
-		return v.choose(d.rooms.Accounts.InvitationLink, title, text, "finish.button")
+		return v.choose(d.rooms.SignIn.InvitationLink, title, text, "finish.button")
 	case v.session == nil:
 		return v.redirectToSignIn("/sign-in")
 	case !v.session.Passed:
@@ -166,7 +166,7 @@ func (d *Dashboard) doInvitation(v *visit) error {
 	case err != nil:
 		return err
 	case !known:
-		return v.chosen(d.invitation, d.rooms.Accounts.InvitationLink, d.operations.FinishInvitation, "flash.welcome")
+		return v.chosen(d.invitation, d.rooms.SignIn.InvitationLink, d.operations.FinishInvitation, "flash.welcome")
 	case v.session == nil || !v.session.Passed:
 		return d.invitation(v)
 	}

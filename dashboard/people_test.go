@@ -13,13 +13,14 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"intumwa/accounts"
+	"intumwa/accounts/people"
 	"intumwa/intake"
 )
 
 // person is a new signed-in user of a company in a role.
-func (w *world) person(company accounts.Company, role accounts.Role) (*client, accounts.User) {
+func (w *world) person(company accounts.Company, role accounts.Role) (*client, people.User) {
 	w.t.Helper()
-	u := accounts.User{Email: string(role) + "." + strconv.FormatInt(company.ID, 10) + "@example.com", Company: company.ID, Role: role}
+	u := people.User{Email: string(role) + "." + strconv.FormatInt(company.ID, 10) + "@example.com", Company: company.ID, Role: role}
 	if err := w.pool.QueryRow(w.t.Context(), `insert into users (email, name, password_hash, language, company_id, role)
 		values ($1, 'Jean', 'x', 'en', $2, $3) returning id`, u.Email, company.ID, role).Scan(&u.ID); err != nil {
 		w.t.Fatal(err)
@@ -30,9 +31,9 @@ func (w *world) person(company accounts.Company, role accounts.Role) (*client, a
 }
 
 // session opens a user's session in a client's browser.
-func (w *world) session(c *client, u accounts.User) {
+func (w *world) session(c *client, u people.User) {
 	w.t.Helper()
-	token, _, err := w.accounts.OpenSession(w.t.Context(), u, accounts.Browser{})
+	token, _, err := w.sessions.OpenSession(w.t.Context(), u, people.Browser{})
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -107,7 +108,7 @@ var offered = regexp.MustCompile(`href="(/[^"]*)"|method="post" action="(/[^"]*)
 func TestPagesMatchRoles(t *testing.T) {
 	w := newWorld(t, nil)
 	_, u, company := w.customer("aline", "ISOKO", 100)
-	p, err := w.accounts.PrincipalOf(t.Context(), u.ID)
+	p, err := w.keys.PrincipalOf(t.Context(), u.ID)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -234,7 +235,7 @@ func TestInvitePeople(t *testing.T) {
 
 	// A withdrawn invitation.
 	link = aline.invited("eric@example.com", accounts.RoleReader, 0)
-	open, err := w.accounts.InvitationsOf(t.Context(), company.ID)
+	open, err := w.people.InvitationsOf(t.Context(), company.ID)
 	if err != nil || len(open) != 2 {
 		t.Fatal(open, err)
 	}
@@ -257,7 +258,7 @@ func TestChangePeople(t *testing.T) {
 	jean, u := w.person(company, accounts.RoleDeveloper)
 	jean.wants(jean.post("/keys", "name", "Till"), http.StatusSeeOther)
 	key := keyText.FindString(jean.get("/keys").body)
-	if _, err := w.accounts.Authenticate(t.Context(), key); err != nil {
+	if _, err := w.keys.Authenticate(t.Context(), key); err != nil {
 		t.Fatal(err)
 	}
 	aline.wants(aline.get("/keys"), http.StatusOK, "Till", u.Email)
@@ -277,8 +278,8 @@ func TestChangePeople(t *testing.T) {
 	if a := jean.get("/"); a.StatusCode != http.StatusSeeOther || a.Header.Get("Location") != "/sign-in" {
 		t.Errorf("the removed person's session: %d", a.StatusCode)
 	}
-	w.accounts.ForgetUser(strconv.FormatInt(u.ID, 10)) // the notice, for which no listener runs here
-	if _, err := w.accounts.Authenticate(t.Context(), key); err == nil {
+	w.keys.ForgetUser(strconv.FormatInt(u.ID, 10)) // the notice, for which no listener runs here
+	if _, err := w.keys.Authenticate(t.Context(), key); err == nil {
 		t.Error("the removed person's key works")
 	}
 	if changed, removed := w.actsOfCompanies("user.role"), w.actsOfCompanies("user.remove"); changed != 1 || removed != 1 {
@@ -288,7 +289,7 @@ func TestChangePeople(t *testing.T) {
 	_, heir := w.person(company, accounts.RoleOwner)
 	aline.wants(aline.post(of(owner.ID, "role"), "role", "finance"), http.StatusSeeOther)
 	aline.wants(aline.get("/people"), http.StatusForbidden, roleRefused)
-	if c, err := w.accounts.CompanyByID(t.Context(), company.ID); err != nil || c.OwnerID != heir.ID {
+	if c, err := w.companies.CompanyByID(t.Context(), company.ID); err != nil || c.OwnerID != heir.ID {
 		t.Errorf("mails go to %d, %v", c.OwnerID, err)
 	}
 }

@@ -13,7 +13,7 @@ import (
 func TestPurgedMessages(t *testing.T) {
 	w := newWorld(t, nil)
 	c, _, _ := w.customer("aline", "ISOKO", 10)
-	if _, err := w.accounts.SetTestNumber(t.Context(), "aline@example.com", "+25779000001", true); err != nil {
+	if _, err := w.testNumbers.SetTestNumber(t.Context(), "aline@example.com", "+25779000001", true); err != nil {
 		t.Fatal(err)
 	}
 	a := c.post("/messages/new", "key", c.key("/messages/new"), "sender", "ISOKO", "number", "79222222", "message", "Amahoro mwese")

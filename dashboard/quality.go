@@ -83,7 +83,7 @@ func (v *visit) companyFilter() (filter messages.QualityFilter, company *account
 		return messages.QualityFilter{AllCompanies: true}, nil, nil
 	}
 	id, _ := strconv.ParseInt(text, 10, 64) // 0, of a text, is no company
-	found, err := v.d.rooms.Accounts.CompanyByID(v.ctx(), id)
+	found, err := v.d.rooms.Companies.CompanyByID(v.ctx(), id)
 	switch {
 	case errors.Is(err, accounts.ErrNotFound):
 		f.refuse("company", "acts.company.wrong")

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"intumwa/accounts"
+	"intumwa/accounts/companies"
 )
 
 // registrationVersion is the hidden version of a carrier's form.
@@ -84,7 +84,7 @@ func TestSenderAtCarriersPages(t *testing.T) {
 
 	// The letter.
 	w.d.opts.Operator = Operator{Name: "Nyota <Ltd>", NIF: "4000999999", Address: "Rohero"}
-	if _, _, err := w.accounts.SetFacts(t.Context(), 1, accounts.Facts{NIF: "4000123456", TradeRegister: "RC 12345/21", Address: "Rohero", Phone: "+257 22 21 00 00", Contact: hostile}); err != nil {
+	if _, _, err := w.companies.SetFacts(t.Context(), 1, companies.Facts{NIF: "4000123456", TradeRegister: "RC 12345/21", Address: "Rohero", Phone: "+257 22 21 00 00", Contact: hostile}); err != nil {
 		t.Fatal(err)
 	}
 	w.exec(`update senders set purpose = $1`, hostile)

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"intumwa/accounts"
+	"intumwa/accounts/companies"
+	"intumwa/accounts/senders"
 	"intumwa/dashboard/words"
 	"intumwa/internal/postgres"
 	"intumwa/operations"
@@ -16,14 +18,14 @@ import (
 // registrationTexts maps the states of a sender at a carrier to the keys of their texts and the kinds of their badges; ""
 // is nothing recorded.
 var registrationTexts = map[string]struct{ Key, Kind string }{
-	"": {"registration.none", "wait"}, accounts.RegistrationRequested: {"registration.requested", "wait"}, accounts.RegistrationSent: {"registration.sent", "wait"},
-	accounts.RegistrationApproved: {"registration.approved", "good"}, accounts.RegistrationRefused: {"registration.refused", "bad"},
-	accounts.RegistrationNotNeeded: {"registration.unneeded", "good"},
+	"": {"registration.none", "wait"}, senders.RegistrationRequested: {"registration.requested", "wait"}, senders.RegistrationSent: {"registration.sent", "wait"},
+	senders.RegistrationApproved: {"registration.approved", "good"}, senders.RegistrationRefused: {"registration.refused", "bad"},
+	senders.RegistrationNotNeeded: {"registration.unneeded", "good"},
 }
 
 // atCarrier is a sender at a carrier.
 type atCarrier struct {
-	accounts.Registration // without an id: nothing is recorded
+	senders.Registration // without an id: nothing is recorded
 
 	Key, Kind string // of the state's badge
 	Works     bool
@@ -31,7 +33,7 @@ type atCarrier struct {
 }
 
 // atCarriers returns a sender at all carriers of the configuration, and at others about which something is recorded.
-func (v *visit) atCarriers(recorded map[string]accounts.Registration) (list []atCarrier) {
+func (v *visit) atCarriers(recorded map[string]senders.Registration) (list []atCarrier) {
 	sender := accounts.Sender{Works: map[string]bool{}}
 	for carrier, r := range recorded {
 		sender.Works[carrier] = r.Works
@@ -64,7 +66,7 @@ func (v *visit) atCarriers(recorded map[string]accounts.Registration) (list []at
 }
 
 type adminSenderPage struct {
-	accounts.SenderRequest
+	senders.SenderRequest
 
 	Carriers []atCarrier
 	States   []option
@@ -75,16 +77,16 @@ func (d *Dashboard) adminSender(v *visit) error { return v.showSender(v.id()) }
 
 func (v *visit) showSender(id int64) (err error) {
 	var p adminSenderPage
-	if p.SenderRequest, err = v.d.rooms.Accounts.SenderByID(v.ctx(), id); err != nil {
+	if p.SenderRequest, err = v.d.rooms.Senders.SenderByID(v.ctx(), id); err != nil {
 		return err
 	}
-	list, err := v.d.rooms.Accounts.Registrations(v.ctx(), id, false, 0, 1000)
-	recorded := map[string]accounts.Registration{}
+	list, err := v.d.rooms.Senders.Registrations(v.ctx(), id, false, 0, 1000)
+	recorded := map[string]senders.Registration{}
 	for _, r := range list {
 		recorded[r.Carrier] = r
 	}
 	p.Carriers = v.atCarriers(recorded)
-	for _, state := range accounts.RegistrationStates {
+	for _, state := range senders.RegistrationStates {
 		p.States = append(p.States, option{state, v.lang.T(registrationTexts[state].Key)})
 	}
 	return v.page(err, "adminsender", p)
@@ -93,7 +95,7 @@ func (v *visit) showSender(id int64) (err error) {
 // setRegistration is POST /admin/senders/:id/carriers.
 func (d *Dashboard) setRegistration(v *visit) error {
 	f, id := v.form(), v.id()
-	carrier, change := f.Value("carrier"), accounts.RegistrationChange{State: f.Value("state"), Reason: f.Value("reason")}
+	carrier, change := f.Value("carrier"), senders.RegistrationChange{State: f.Value("state"), Reason: f.Value("reason")}
 	if !slices.Contains(d.rooms.Intake.Routes().Carriers(), carrier) {
 		return errNotFound
 	}
@@ -125,7 +127,7 @@ func (d *Dashboard) uploadRegistrationDocument(v *visit) error {
 	if err != nil {
 		return err
 	}
-	r, err := d.rooms.Accounts.RegistrationByID(v.ctx(), v.id())
+	r, err := d.rooms.Senders.RegistrationByID(v.ctx(), v.id())
 	if err == nil && !v.form().ok() {
 		v.form().Notice = v.form().Wrong("file")
 		return v.showSender(r.SenderID)
@@ -135,31 +137,31 @@ func (d *Dashboard) uploadRegistrationDocument(v *visit) error {
 
 // registrationDocument is GET /admin/registrations/:id/document.
 func (d *Dashboard) registrationDocument(v *visit) error {
-	a, id := d.rooms.Accounts, v.id()
+	id := v.id()
 	return v.sendDocument(v.session.User.ID, id, func() (accounts.Document, error) {
-		r, err := a.RegistrationByID(v.ctx(), id)
+		r, err := d.rooms.Senders.RegistrationByID(v.ctx(), id)
 		return r.Document, err
 	}, func(of accounts.Document, from, size int) ([]byte, error) {
-		return a.RegistrationDocumentPart(v.ctx(), id, of, from, size)
+		return d.rooms.Senders.RegistrationDocumentPart(v.ctx(), id, of, from, size)
 	})
 }
 
 // lateRegistrations is GET /admin/senders/late: the senders that have waited for a carrier for more than a week.
 func (d *Dashboard) lateRegistrations(v *visit) error {
-	rows, err := list(v, "/admin/senders/late", rowsOnPage, func(after int64, limit int) ([]accounts.Registration, int64, error) {
-		found, err := d.rooms.Accounts.LateRegistrations(v.ctx(), after, limit+1)
-		return byID(limit, func(r *accounts.Registration) int64 { return r.ID }, found, err)
+	rows, err := list(v, "/admin/senders/late", rowsOnPage, func(after int64, limit int) ([]senders.Registration, int64, error) {
+		found, err := d.rooms.Senders.LateRegistrations(v.ctx(), after, limit+1)
+		return byID(limit, func(r *senders.Registration) int64 { return r.ID }, found, err)
 	})
 	return v.page(err, "adminlate", rows)
 }
 
 type letterPage struct {
-	accounts.SenderRequest
+	senders.SenderRequest
 
 	Operator Operator        // who writes it
 	In       *words.Language // of the letter
 	Carrier  string
-	Facts    accounts.Facts
+	Facts    companies.Facts
 	Document string // about this registration
 	At       time.Time
 }
@@ -176,15 +178,15 @@ func (d *Dashboard) registrationLetter(v *visit) (err error) {
 	if p.In, known = d.words.ByTag(v.c.DefaultQuery("in", "fr")); !known {
 		return errNotFound
 	}
-	if p.SenderRequest, err = d.rooms.Accounts.SenderByID(v.ctx(), v.id()); err != nil {
+	if p.SenderRequest, err = d.rooms.Senders.SenderByID(v.ctx(), v.id()); err != nil {
 		return err
 	}
-	applicant, err := d.rooms.Accounts.ApplicantByID(v.ctx(), p.CompanyID)
+	applicant, err := d.rooms.Companies.ApplicantByID(v.ctx(), p.CompanyID)
 	if err != nil {
 		return err
 	}
 	p.Facts = applicant.Facts
-	list, err := d.rooms.Accounts.Registrations(v.ctx(), v.id(), false, 0, 1000)
+	list, err := d.rooms.Senders.Registrations(v.ctx(), v.id(), false, 0, 1000)
 	for _, r := range list {
 		if r.Carrier == p.Carrier {
 			p.Document = r.Document.Name

@@ -7,6 +7,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"intumwa/accounts"
+	"intumwa/accounts/people"
 	"intumwa/operations"
 	"intumwa/sms"
 )
@@ -219,7 +220,7 @@ func (d *Dashboard) open(page func(*visit) error) gin.HandlerFunc {
 
 // signedIn is the handler of a page for signed-in users whose role has a right, with the second factor if they have
 // one. Every page for signed-in users passes here.
-func (d *Dashboard) signedIn(right accounts.Right, page func(*visit, *accounts.Session) error) gin.HandlerFunc {
+func (d *Dashboard) signedIn(right accounts.Right, page func(*visit, *people.Session) error) gin.HandlerFunc {
 	return d.open(func(v *visit) error {
 		switch {
 		case v.session == nil:
@@ -242,7 +243,7 @@ func (d *Dashboard) signedIn(right accounts.Right, page func(*visit, *accounts.S
 
 // tenant is the company of the signed-in user: the only source of a company's id on a customer's page.
 type tenant struct {
-	User    accounts.User
+	User    people.User
 	Company accounts.Company
 }
 
@@ -251,7 +252,7 @@ func (t tenant) company() sms.CompanyID { return sms.CompanyID(t.Company.ID) }
 
 // inCompany is signedIn for users with a company. Users without one are redirected to create it.
 func (d *Dashboard) inCompany(right accounts.Right, page func(*visit, tenant) error) gin.HandlerFunc {
-	return d.signedIn(right, func(v *visit, s *accounts.Session) error {
+	return d.signedIn(right, func(v *visit, s *people.Session) error {
 		if s.Company == nil {
 			return v.redirect("/company/new", "")
 		}
@@ -261,7 +262,7 @@ func (d *Dashboard) inCompany(right accounts.Right, page func(*visit, tenant) er
 
 // admin is the handler of a page for administrators with an open administrator scope. Others get 404.
 func (d *Dashboard) admin(page func(*visit) error) gin.HandlerFunc {
-	return d.signedIn(accounts.MayUse, func(v *visit, s *accounts.Session) error {
+	return d.signedIn(accounts.MayUse, func(v *visit, s *people.Session) error {
 		switch {
 		case !s.User.Administrator:
 			return errNotFound

@@ -11,8 +11,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
-
-	"intumwa/accounts"
 )
 
 // statements records what is sent to the database, and which of it changed rows: only a transaction that changed some
@@ -61,7 +59,8 @@ func TestAccountsAreNotTimed(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Cleanup(pool.Close)
-		*r.Accounts = *accounts.New(pool, accounts.Options{TestSender: testSender})
+		on := accountsOn(pool)
+		r.People, r.SignIn, r.Sessions, r.Companies, r.Keys, r.Senders, r.TestNumbers = on.People, on.SignIn, on.Sessions, on.Companies, on.Keys, on.Senders, on.TestNumbers
 		r.Tries.Account, r.Tries.Warnings = limit(t, 2, time.Hour), limit(t, 1, time.Hour)
 	})
 	owner, _, _ := w.customer("owner", "ISOKO", 0)

@@ -109,7 +109,7 @@ func (v *visit) allowTry(kind, email string) bool {
 	if kind == tryMail {
 		return v.countTry(t.Address, "address", v.network()) && v.countTry(t.Mails, kind, email)
 	}
-	if device := v.device(); v.d.rooms.Accounts.KnownDevice(v.ctx(), email, device) {
+	if device := v.device(); v.d.rooms.SignIn.KnownDevice(v.ctx(), email, device) {
 		return v.countTry(t.Account, kind, device) && (kind != tryCode || v.countTry(t.Codes, kind, device))
 	}
 	if !v.countTry(t.Address, "address", v.network()) {
@@ -119,7 +119,7 @@ func (v *visit) allowTry(kind, email string) bool {
 		return true
 	}
 	if t.Warnings == nil || t.Warnings.Allow(v.ctx(), tryKey("warning", email)).Allowed {
-		if err := v.d.rooms.Accounts.WarnOfTries(v.ctx(), email); err != nil {
+		if err := v.d.rooms.SignIn.WarnOfTries(v.ctx(), email); err != nil {
 			v.d.log.Error("a user could not be warned of wrong passwords", "event", "password_warning_not_sent", "error", err)
 		}
 	}
@@ -144,7 +144,7 @@ func (v *visit) triedWell() {
 	v.tries = nil
 }
 
-// device returns the cookie of [accounts.Accounts.NewDevice], or "".
+// device returns the cookie of [people.SignIn.NewDevice], or "".
 func (v *visit) device() string {
 	device, _ := v.c.Cookie(v.cookieName(deviceCookie))
 	return device
@@ -152,7 +152,7 @@ func (v *visit) device() string {
 
 // setDevice marks the browser as one where the user has signed in.
 func (v *visit) setDevice(email string) error {
-	device, err := v.d.rooms.Accounts.NewDevice(v.ctx(), email)
+	device, err := v.d.rooms.SignIn.NewDevice(v.ctx(), email)
 	if err == nil {
 		v.setCookie(deviceCookie, device, 365*24*time.Hour)
 	}

@@ -6,12 +6,13 @@ import (
 	"strings"
 
 	"intumwa/accounts"
+	"intumwa/accounts/senders"
 	"intumwa/sms"
 )
 
 // sendersPage is the page of the sender IDs.
 type sendersPage struct {
-	Senders []accounts.SenderRequest
+	Senders []senders.SenderRequest
 	At      map[int64][]atCarrier // by sender, where a carrier requires a registration or something is recorded
 	Full    bool                  // the limit of waiting sender IDs is reached
 	Most    int                   // the limit of waiting sender IDs
@@ -20,11 +21,11 @@ type sendersPage struct {
 
 // senders is GET /senders.
 func (d *Dashboard) senders(v *visit, t tenant) (err error) {
-	data := sendersPage{Most: accounts.MaxWaitingSenders, Keep: accounts.MaxSenders}
-	if data.Senders, err = d.rooms.Accounts.SenderRequestsOf(v.ctx(), t.company()); err != nil {
+	data := sendersPage{Most: senders.MaxWaiting, Keep: senders.MaxSenders}
+	if data.Senders, err = d.rooms.Senders.SenderRequestsOf(v.ctx(), t.company()); err != nil {
 		return err
 	}
-	recorded, err := d.rooms.Accounts.RegistrationsOf(v.ctx(), t.company())
+	recorded, err := d.rooms.Senders.RegistrationsOf(v.ctx(), t.company())
 	if err != nil {
 		return err
 	}
@@ -34,11 +35,11 @@ func (d *Dashboard) senders(v *visit, t tenant) (err error) {
 		if at := v.atCarriers(recorded[s.ID]); s.Approved && slices.ContainsFunc(at, func(c atCarrier) bool { return c.ID != 0 || !c.Works }) {
 			data.At[s.ID] = slices.DeleteFunc(at, func(c atCarrier) bool { return c.Gone })
 		}
-		if s.State() == accounts.SenderWaiting {
+		if s.State() == senders.Waiting {
 			waiting++
 		}
 	}
-	data.Full = waiting >= accounts.MaxWaitingSenders || len(data.Senders) >= accounts.MaxSenders
+	data.Full = waiting >= senders.MaxWaiting || len(data.Senders) >= senders.MaxSenders
 	return v.render("senders", data)
 }
 
@@ -60,11 +61,11 @@ func (d *Dashboard) requestSender(v *visit, t tenant) error {
 	case errors.Is(err, accounts.ErrExists):
 		f.refuse("name", "senders.name.taken")
 	case errors.Is(err, accounts.ErrTooMany):
-		f.notice("senders.full", accounts.MaxWaitingSenders, accounts.MaxSenders)
-	case errors.Is(err, accounts.ErrInvalid) && d.rooms.Accounts.IsTestSender(name):
+		f.notice("senders.full", senders.MaxWaiting, senders.MaxSenders)
+	case errors.Is(err, accounts.ErrInvalid) && d.rooms.Senders.IsTestSender(name):
 		f.refuse("name", "senders.name.test")
 	case errors.Is(err, accounts.ErrInvalid):
-		f.refuse("purpose", "senders.purpose.wrong", accounts.MaxPurpose)
+		f.refuse("purpose", "senders.purpose.wrong", senders.MaxPurpose)
 	default:
 		return err
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"intumwa/accounts"
+	"intumwa/accounts/people"
 )
 
 // signIn is GET /sign-in.
@@ -26,7 +27,7 @@ func (d *Dashboard) doSignIn(v *visit) error {
 		return v.render("signin", v.next())
 	}
 	v.leave() // hashing may have to wait
-	user, err := d.rooms.Accounts.Login(v.ctx(), email, password)
+	user, err := d.rooms.SignIn.Login(v.ctx(), email, password)
 	switch {
 	case errors.Is(err, accounts.ErrUnauthenticated):
 		f.notice("signin.wrong")
@@ -41,12 +42,12 @@ func (d *Dashboard) doSignIn(v *visit) error {
 
 // openSession replaces the browser's session by a new one and redirects to next, or first to the page for the second
 // factor if the user has one.
-func (v *visit) openSession(user accounts.User, next, flash string) error {
+func (v *visit) openSession(user people.User, next, flash string) error {
 	if err := v.endSession(); err != nil { // it may belong to another user
 		return err
 	}
-	token, passed, err := v.d.rooms.Accounts.OpenSession(v.ctx(), user,
-		accounts.Browser{Address: v.c.ClientIP(), Device: v.c.Request.UserAgent()})
+	token, passed, err := v.d.rooms.Sessions.OpenSession(v.ctx(), user,
+		people.Browser{Address: v.c.ClientIP(), Device: v.c.Request.UserAgent()})
 	if err != nil {
 		return err
 	}
@@ -62,7 +63,7 @@ func (v *visit) endSession() error {
 	if v.session == nil {
 		return nil
 	}
-	err := v.d.rooms.Accounts.EndSession(v.ctx(), v.session.User.ID, v.session.ID)
+	err := v.d.rooms.Sessions.EndSession(v.ctx(), v.session.User.ID, v.session.ID)
 	if errors.Is(err, accounts.ErrNotFound) {
 		return nil
 	}
@@ -92,7 +93,7 @@ func (d *Dashboard) doCode(v *visit) error {
 	if !f.ok() {
 		return d.code(v)
 	}
-	token, err := d.rooms.Accounts.PassSession(v.ctx(), *v.session)
+	token, err := d.rooms.Sessions.PassSession(v.ctx(), *v.session)
 	if err != nil {
 		return err
 	}
@@ -108,12 +109,12 @@ func (f *form) secondFactor(field string) error {
 	if !f.ok() {
 		return nil
 	}
-	return f.wrongCode(field, v.d.rooms.Accounts.CheckSecondFactor(v.ctx(), v.session.User.ID, code))
+	return f.wrongCode(field, v.d.rooms.SignIn.CheckSecondFactor(v.ctx(), v.session.User.ID, code))
 }
 
 // wrongCode refuses a field with the code of a second factor if err means that it is wrong. It returns other errors.
 func (f *form) wrongCode(field string, err error) error {
-	if errors.Is(err, accounts.ErrWrongCode) {
+	if errors.Is(err, people.ErrWrongCode) {
 		f.values.Del(field)
 		f.refuse(field, "code.wrong")
 		return nil

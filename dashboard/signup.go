@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"intumwa/accounts"
+	"intumwa/accounts/people"
 )
 
 // signUp is GET /sign-up.
@@ -27,7 +28,7 @@ func (d *Dashboard) requestSignUp(v *visit) error {
 	if !f.ok() {
 		return v.render("signup", nil)
 	}
-	token, err := d.rooms.Accounts.BeginSignUp(v.ctx(), accounts.NewUser{Email: email, Name: name, Language: v.lang.Tag})
+	token, err := d.rooms.SignIn.BeginSignUp(v.ctx(), people.NewUser{Email: email, Name: name, Language: v.lang.Tag})
 	switch {
 	case err == nil:
 		d.mailSignUp(v.lang, email, token)
@@ -70,10 +71,10 @@ func (d *Dashboard) sent(v *visit) error {
 
 // finishSignUp is GET /sign-up/:token. It changes nothing, because mail scanners follow links too.
 func (d *Dashboard) finishSignUp(v *visit) error {
-	return v.choose(d.rooms.Accounts.SignUpLink, v.lang.T("finish.title"), "", "finish.button")
+	return v.choose(d.rooms.SignIn.SignUpLink, v.lang.T("finish.title"), "", "finish.button")
 }
 
 // doSignUp is POST /sign-up/:token.
 func (d *Dashboard) doSignUp(v *visit) error {
-	return v.chosen(d.finishSignUp, d.rooms.Accounts.SignUpLink, d.rooms.Accounts.FinishSignUp, "flash.welcome")
+	return v.chosen(d.finishSignUp, d.rooms.SignIn.SignUpLink, d.rooms.SignIn.FinishSignUp, "flash.welcome")
 }

@@ -8,6 +8,8 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"intumwa/accounts"
+	"intumwa/accounts/keys"
+	"intumwa/accounts/people"
 	"intumwa/smppserver/binds"
 )
 
@@ -15,15 +17,15 @@ import (
 const bindsOnPage = 200
 
 type smppPage struct {
-	listing[accounts.SMPPKey]
+	listing[keys.SMPPKey]
 
 	Made    []smppMade
 	Bound   map[int64]int64       // binds, by key
 	Waiting map[int64]binds.Queue // what waits for them, by key
 	Binds   []binds.Bind
-	More    bool                       // there are more binds
-	Keys    map[int64]accounts.SMPPKey // of the binds
-	Limits  accounts.SMPPLimits        // of a new key
+	More    bool                   // there are more binds
+	Keys    map[int64]keys.SMPPKey // of the binds
+	Limits  keys.SMPPLimits        // of a new key
 }
 
 // smppMade is a new key with its password, which is shown once.
@@ -58,11 +60,11 @@ func (d *Dashboard) adminSMPP(v *visit) error {
 
 // smppPage reads keys of a company, or with company 0 of all.
 func (v *visit) smppPage(path string, company int64) (p smppPage, err error) {
-	a, store := v.d.rooms.Accounts, binds.New(v.d.rooms.Pool)
-	p.Limits, p.Keys = accounts.DefaultSMPP, map[int64]accounts.SMPPKey{}
-	if p.listing, err = list(v, path, rowsOnPage, func(after int64, limit int) ([]accounts.SMPPKey, int64, error) {
-		found, err := a.SMPPKeys(v.ctx(), company, after, limit+1)
-		return byID(limit, func(k *accounts.SMPPKey) int64 { return k.ID }, found, err)
+	store := binds.New(v.d.rooms.Pool)
+	p.Limits, p.Keys = keys.DefaultSMPP, map[int64]keys.SMPPKey{}
+	if p.listing, err = list(v, path, rowsOnPage, func(after int64, limit int) ([]keys.SMPPKey, int64, error) {
+		found, err := v.d.rooms.Keys.SMPPKeys(v.ctx(), company, after, limit+1)
+		return byID(limit, func(k *keys.SMPPKey) int64 { return k.ID }, found, err)
 	}); err != nil {
 		return p, err
 	}
@@ -90,17 +92,17 @@ func (d *Dashboard) createSMPPKey(v *visit, t tenant) error {
 	if !f.ok() {
 		return d.smpp(v, t)
 	}
-	_, _, err := v.by().CreateSMPPKey(v.ctx(), t.User.ID, name, networks, accounts.SMPPLimits{}, func(tx pgx.Tx, text string) error {
-		return d.rooms.Accounts.In(tx).KeepFirst(v.ctx(), v.token, "smpp "+f.formKey(), text)
+	_, _, err := v.by().CreateSMPPKey(v.ctx(), t.User.ID, name, networks, keys.SMPPLimits{}, func(tx pgx.Tx, text string) error {
+		return d.rooms.Sessions.In(tx).KeepFirst(v.ctx(), v.token, "smpp "+f.formKey(), text)
 	})
 	switch {
 	case errors.Is(err, accounts.ErrExists): // a second click: the next page shows the key
 		err = nil
 	case errors.Is(err, accounts.ErrTooMany):
-		f.notice("keys.many", accounts.MaxTokens)
+		f.notice("keys.many", keys.MaxTokens)
 		return d.smpp(v, t)
 	case errors.Is(err, accounts.ErrInvalid): // commas alone
-		f.refuse("networks", "keys.networks.wrong", accounts.MaxNetworks)
+		f.refuse("networks", "keys.networks.wrong", keys.MaxNetworks)
 		return d.smpp(v, t)
 	}
 	return v.done(err, "/smpp", "")
@@ -108,7 +110,7 @@ func (d *Dashboard) createSMPPKey(v *visit, t tenant) error {
 
 // revokeSMPPKey is POST /smpp/:id/revoke.
 func (d *Dashboard) revokeSMPPKey(v *visit, t tenant) error {
-	return v.done(v.revokeOwn(&accounts.Session{User: t.User, Company: &t.Company}), "/smpp", "flash.revoked")
+	return v.done(v.revokeOwn(&people.Session{User: t.User, Company: &t.Company}), "/smpp", "flash.revoked")
 }
 
 // unbind is POST /smpp/:id/unbind: of one bind, or of all binds of a key.
@@ -135,7 +137,7 @@ func (v *visit) bind() int64 {
 
 // setSMPPKey is POST /admin/smpp/:id: its limits and networks.
 func (d *Dashboard) setSMPPKey(v *visit) error {
-	f, change := v.form(), accounts.SMPPChange{}
+	f, change := v.form(), keys.SMPPChange{}
 	change.Alphabet = f.Value("alphabet")
 	for field, to := range map[string]*int{"sessions": &change.Sessions, "window": &change.Window, "tps": &change.TPS} {
 		var err error
@@ -143,7 +145,7 @@ func (d *Dashboard) setSMPPKey(v *visit) error {
 			*to = -1
 		}
 	}
-	networks, err := accounts.ParseNetworks(f.Value("networks"))
+	networks, err := keys.ParseNetworks(f.Value("networks"))
 	if err == nil && len(networks) == 0 {
 		err = accounts.ErrInvalid
 	}
@@ -151,8 +153,8 @@ func (d *Dashboard) setSMPPKey(v *visit) error {
 		_, err = v.by().SetSMPPKey(v.ctx(), v.id(), change)
 	}
 	if errors.Is(err, accounts.ErrInvalid) {
-		most := accounts.MostSMPP
-		f.notice("smpp.limits.wrong", most.Sessions, most.Window, most.TPS, accounts.MaxNetworks)
+		most := keys.MostSMPP
+		f.notice("smpp.limits.wrong", most.Sessions, most.Window, most.TPS, keys.MaxNetworks)
 		return d.adminSMPP(v)
 	}
 	return v.done(err, "/admin/smpp", "flash.smpp.set")

@@ -9,13 +9,14 @@ import (
 	"strings"
 	"testing"
 
-	"intumwa/accounts"
+	"intumwa/accounts/keys"
+	"intumwa/accounts/people"
 )
 
 // smppKey makes a key of kind SMPP, with a bind and a waiting message.
-func (w *world) smppKey(u accounts.User, name string) (key accounts.Token, password string, bind int64) {
+func (w *world) smppKey(u people.User, name string) (key keys.Token, password string, bind int64) {
 	w.t.Helper()
-	key, password, err := w.accounts.CreateSMPPKey(w.t.Context(), u.ID, name, []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}, accounts.SMPPLimits{})
+	key, password, err := w.keys.CreateSMPPKey(w.t.Context(), u.ID, name, []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}, keys.SMPPLimits{})
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -48,7 +49,7 @@ func TestSMPPPage(t *testing.T) {
 	if login == nil {
 		t.Fatalf("no password:\n%s", made.body)
 	}
-	if _, err := w.accounts.SMPPLogin(t.Context(), login[1], login[2], "192.0.2.9"); err != nil {
+	if _, err := w.keys.SMPPLogin(t.Context(), login[1], login[2], "192.0.2.9"); err != nil {
 		t.Errorf("the login of the page: %v", err)
 	}
 	if again := c.get("/smpp"); smppPassword.MatchString(again.body) || strings.Contains(again.body, login[2]) {
@@ -78,7 +79,7 @@ func TestSMPPPage(t *testing.T) {
 	c.wants(c.post(path(key.ID, "unbind"), "bind", fmt.Sprint(bind)), http.StatusSeeOther)
 	w.counts(1, `select count(*) from smpp_binds where unbind`)
 	c.wants(c.post(path(key.ID, "revoke")), http.StatusSeeOther)
-	if key, err := w.accounts.TokenByID(t.Context(), key.ID); err != nil || key.RevokedAt == nil {
+	if key, err := w.keys.TokenByID(t.Context(), key.ID); err != nil || key.RevokedAt == nil {
 		t.Errorf("not revoked: %+v, %v", key, err)
 	}
 	c.wants(c.get("/smpp"), http.StatusOK, "Revoked")
@@ -111,10 +112,10 @@ func TestAdminSMPP(t *testing.T) {
 		root.wants(post(wrong[0], wrong[1]), http.StatusUnprocessableEntity, "Not saved: a key has 1 to 100 binds")
 	}
 	root.wants(post("", ""), http.StatusSeeOther)
-	if set, err := w.accounts.TokenByID(t.Context(), key.ID); err != nil || set.SMPPLimits != (accounts.SMPPLimits{Sessions: 8, Window: 50, TPS: 200, Alphabet: accounts.AlphabetLatin1}) {
+	if set, err := w.keys.TokenByID(t.Context(), key.ID); err != nil || set.SMPPLimits != (keys.SMPPLimits{Sessions: 8, Window: 50, TPS: 200, Alphabet: keys.AlphabetLatin1}) {
 		t.Errorf("%+v, %v", set, err)
 	}
-	if _, err := w.accounts.SMPPLogin(t.Context(), key.SystemID, password, "192.0.2.9"); !errors.Is(err, accounts.ErrNetwork) {
+	if _, err := w.keys.SMPPLogin(t.Context(), key.SystemID, password, "192.0.2.9"); !errors.Is(err, keys.ErrNetwork) {
 		t.Errorf("from the old network: %v", err)
 	}
 	root.wants(root.post("/admin/smpp/99", "sessions", "8", "window", "50", "tps", "200", "networks", "203.0.113.0/24"), http.StatusNotFound)

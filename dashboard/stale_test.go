@@ -85,7 +85,7 @@ func TestOldPageDecidesNothing(t *testing.T) {
 	for _, page := range []string{"/admin/senders", companyPath(company.ID)} {
 		ask("Bills of the water works")
 		version := shown(page, "version")
-		if _, err := w.accounts.RefuseSender(t.Context(), 1, "x"); err != nil {
+		if _, err := w.senders.RefuseSender(t.Context(), 1, "x"); err != nil {
 			t.Fatal(err)
 		}
 		ask("Lottery wins")
@@ -97,7 +97,7 @@ func TestOldPageDecidesNothing(t *testing.T) {
 		}
 		admin.wants(admin.post("/admin/senders/1/approve", "version", shown(page, "version")), http.StatusSeeOther)
 		state(true, false)
-		if _, err := w.accounts.RefuseSender(t.Context(), 1, "x"); err != nil {
+		if _, err := w.senders.RefuseSender(t.Context(), 1, "x"); err != nil {
 			t.Fatal(err)
 		}
 	}

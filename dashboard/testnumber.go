@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"intumwa/accounts"
+	"intumwa/accounts/testnumbers"
 	"intumwa/internal/otp"
 	"intumwa/internal/postgres"
 	"intumwa/messages"
@@ -33,7 +34,7 @@ func (m testMode) CodePending() bool { return m.Code != nil && *m.Code == sms.Pe
 func (v *visit) testMode(company accounts.Company) (m testMode, err error) {
 	d := v.d
 	m = testMode{Left: d.opts.Replacements, Quota: d.opts.TestQuota, Sender: d.opts.TestSender}
-	number, err := d.rooms.Accounts.TestNumberOf(v.ctx(), v.session.User.ID)
+	number, err := d.rooms.TestNumbers.TestNumberOf(v.ctx(), v.session.User.ID)
 	switch {
 	case errors.Is(err, accounts.ErrNotFound):
 	case err != nil:
@@ -89,7 +90,7 @@ func (d *Dashboard) verifyTestNumber(v *visit, t tenant) error {
 	if !f.ok() {
 		return d.testNumber(v, t)
 	}
-	if _, err := d.rooms.Accounts.ConfirmVerification(context.WithoutCancel(v.ctx()), t.User.ID, code); err != nil {
+	if _, err := d.rooms.TestNumbers.ConfirmVerification(context.WithoutCancel(v.ctx()), t.User.ID, code); err != nil {
 		return d.refuseTestNumber(v, t, "code", err)
 	}
 	m, err := v.testMode(t.Company)
@@ -103,9 +104,9 @@ func (d *Dashboard) verifyTestNumber(v *visit, t tenant) error {
 // refuseTestNumber shows why a verification failed: at the field, or above the form if the page may lack the field.
 func (d *Dashboard) refuseTestNumber(v *visit, t tenant, field string, err error) error {
 	f := v.form()
-	soon, tooSoon := errors.AsType[*accounts.TooSoonError](err)
-	limit, limited := errors.AsType[*accounts.CodeLimitError](err)
-	wrong, isWrong := errors.AsType[*accounts.WrongCodeError](err)
+	soon, tooSoon := errors.AsType[*testnumbers.TooSoonError](err)
+	limit, limited := errors.AsType[*testnumbers.CodeLimitError](err)
+	wrong, isWrong := errors.AsType[*testnumbers.WrongCodeError](err)
 	_, refused := errors.AsType[sms.Refusal](err)
 	switch {
 	case tooSoon:
@@ -120,15 +121,15 @@ func (d *Dashboard) refuseTestNumber(v *visit, t tenant, field string, err error
 		f.status = http.StatusTooManyRequests
 	case isWrong:
 		f.refuse(field, "testnumber.code.wrong", wrong.Left)
-	case errors.Is(err, accounts.ErrVerifiedAlready):
+	case errors.Is(err, testnumbers.ErrVerifiedAlready):
 		f.refuse(field, "testnumber.already")
-	case errors.Is(err, accounts.ErrReplacements):
+	case errors.Is(err, testnumbers.ErrReplacements):
 		f.notice("testnumber.replacements")
-	case errors.Is(err, accounts.ErrNoCode):
+	case errors.Is(err, testnumbers.ErrNoCode):
 		f.notice("testnumber.code.none")
-	case errors.Is(err, accounts.ErrCodeExpired):
+	case errors.Is(err, testnumbers.ErrCodeExpired):
 		f.notice("testnumber.code.expired")
-	case errors.Is(err, accounts.ErrCodeTries):
+	case errors.Is(err, testnumbers.ErrCodeTries):
 		f.notice("testnumber.code.tries")
 	case refused:
 		f.refuse(field, "refusal.carrier")

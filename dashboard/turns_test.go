@@ -14,7 +14,8 @@ import (
 	"testing"
 	"time"
 
-	"intumwa/accounts"
+	"intumwa/accounts/keys"
+	"intumwa/accounts/senders"
 	"intumwa/campaigns"
 )
 
@@ -219,7 +220,7 @@ func TestConcurrentRequestsKeepLimits(t *testing.T) {
 	u := w.user("aline@example.com", false)
 	w.company("aline@example.com", "Isoko")
 	w.exec(`insert into api_tokens (user_id, name, secret_hash)
-		select $1, 'old', sha256(n::text::bytea) from generate_series(2, $2) n`, u.ID, accounts.MaxTokens)
+		select $1, 'old', sha256(n::text::bytea) from generate_series(2, $2) n`, u.ID, keys.MaxTokens)
 	var all sync.WaitGroup
 	for i := range 8 {
 		c := newClient(w)
@@ -232,8 +233,8 @@ func TestConcurrentRequestsKeepLimits(t *testing.T) {
 		}
 	}
 	all.Wait()
-	w.counts(accounts.MaxWaitingSenders, `select count(*) from senders`)
-	w.counts(accounts.MaxTokens, `select count(*) from api_tokens`)
+	w.counts(senders.MaxWaiting, `select count(*) from senders`)
+	w.counts(keys.MaxTokens, `select count(*) from api_tokens`)
 }
 
 // TestCellsForEverySeparator: even a program with another cell separator finds no formula.

@@ -7,7 +7,7 @@ import (
 
 	"rsc.io/qr"
 
-	"intumwa/accounts"
+	"intumwa/accounts/people"
 )
 
 type twoStepPage struct {
@@ -24,9 +24,8 @@ type qrCode struct {
 }
 
 // twoStep is GET /account/two-step.
-func (d *Dashboard) twoStep(v *visit, s *accounts.Session) error {
-	a := d.rooms.Accounts
-	state, err := a.SecondFactorOf(v.ctx(), s.User.ID)
+func (d *Dashboard) twoStep(v *visit, s *people.Session) error {
+	state, err := d.rooms.SignIn.SecondFactorOf(v.ctx(), s.User.ID)
 	if err != nil {
 		return err
 	}
@@ -39,7 +38,7 @@ func (d *Dashboard) twoStep(v *visit, s *accounts.Session) error {
 		data.Codes = strings.Fields(codes)
 		return v.render("twostep", data)
 	}
-	if data.Secret, err = a.BeginSecondFactor(v.ctx(), s.User.ID); err != nil {
+	if data.Secret, err = d.rooms.SignIn.BeginSecondFactor(v.ctx(), s.User.ID); err != nil {
 		return err
 	}
 	data.QR, err = drawQR(authenticatorURL(s.User.Email, data.Secret))
@@ -76,7 +75,7 @@ func drawQR(text string) (qrCode, error) {
 }
 
 // turnTwoStepOn is POST /account/two-step, with the authenticator's first code.
-func (d *Dashboard) turnTwoStepOn(v *visit, s *accounts.Session) error {
+func (d *Dashboard) turnTwoStepOn(v *visit, s *people.Session) error {
 	f := v.form()
 	code := f.required("code")
 	if err := f.presentPassword("present"); err != nil {
@@ -86,7 +85,7 @@ func (d *Dashboard) turnTwoStepOn(v *visit, s *accounts.Session) error {
 	if !f.ok() {
 		return d.twoStep(v, s)
 	}
-	codes, err := d.rooms.Accounts.ConfirmSecondFactor(v.ctx(), *s, code)
+	codes, err := d.rooms.SignIn.ConfirmSecondFactor(v.ctx(), *s, code)
 	if err = f.wrongCode("code", err); err == nil && !f.ok() {
 		return d.twoStep(v, s)
 	}
@@ -102,23 +101,23 @@ func (v *visit) showCodes(codes []string, err error) error {
 }
 
 // renewCodes is POST /account/two-step/codes.
-func (d *Dashboard) renewCodes(v *visit, s *accounts.Session) error {
+func (d *Dashboard) renewCodes(v *visit, s *people.Session) error {
 	if err := v.form().secondFactor("proof"); err != nil {
 		return err
 	}
 	if !v.form().ok() {
 		return d.twoStep(v, s)
 	}
-	return v.showCodes(d.rooms.Accounts.NewRecoveryCodes(v.ctx(), s.User.ID))
+	return v.showCodes(d.rooms.SignIn.NewRecoveryCodes(v.ctx(), s.User.ID))
 }
 
 // turnTwoStepOff is POST /account/two-step/off.
-func (d *Dashboard) turnTwoStepOff(v *visit, s *accounts.Session) error {
+func (d *Dashboard) turnTwoStepOff(v *visit, s *people.Session) error {
 	if err := v.form().secondFactor("proof"); err != nil {
 		return err
 	}
 	if !v.form().ok() {
 		return d.twoStep(v, s)
 	}
-	return v.done(d.rooms.Accounts.DropSecondFactor(v.ctx(), s.User.ID), "/account", "flash.twostep.off")
+	return v.done(d.rooms.SignIn.DropSecondFactor(v.ctx(), s.User.ID), "/account", "flash.twostep.off")
 }

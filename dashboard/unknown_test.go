@@ -32,7 +32,7 @@ func TestOutcomeUnknown(t *testing.T) {
 	} {
 		line := &testenv.Line{}
 		here := w.d.rooms.Intake
-		in := intake.New(testenv.Unheard(t, w.pool, line), w.accounts, messages.New(w.pool), queue.New(client, queue.Options{Prefix: prefix}), routes, intake.Options{TestSender: testSender})
+		in := intake.New(testenv.Unheard(t, w.pool, line), w.keys, w.testNumbers, messages.New(w.pool), queue.New(client, queue.Options{Prefix: prefix}), routes, intake.Options{TestSender: testSender})
 		running, end := context.WithCancel(context.Background())
 		ended := make(chan struct{})
 		go func() { defer close(ended); _ = in.Run(running) }()
@@ -58,7 +58,7 @@ func TestOutcomeUnknown(t *testing.T) {
 func TestUnknownRefusal(t *testing.T) {
 	w := stillWorld(t, nil)
 	c, company := w.merchant("aline", 2000)
-	path := c.send("/campaigns", "DEMO", "Bonjour {{name}}", []byte(people(1500))).Header.Get("Location") + "/send"
+	path := c.send("/campaigns", "DEMO", "Bonjour {{name}}", []byte(recipients(1500))).Header.Get("Location") + "/send"
 	w.exec(`update campaigns set taken_until = now()`) // as after an unknown outcome
 	if !w.sendOn() {
 		t.Fatal("nobody looked for the further parts")

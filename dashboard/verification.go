@@ -46,7 +46,7 @@ func (d *Dashboard) verifications(v *visit, t tenant) (err error) {
 		return err
 	}
 	p.Senders = append(p.Senders, approved...)
-	number, err := d.rooms.Accounts.TestNumberOf(v.ctx(), t.User.ID)
+	number, err := d.rooms.TestNumbers.TestNumberOf(v.ctx(), t.User.ID)
 	if err == nil && number.Verified {
 		p.Number = number.PhoneNumber
 	} else if err != nil && !errors.Is(err, accounts.ErrNotFound) {
@@ -105,7 +105,7 @@ func (d *Dashboard) tryVerification(v *visit, t tenant) error {
 	if localeTexts[locale] == "" {
 		f.refuse("locale", "verification.locale.wrong")
 	}
-	number, err := d.rooms.Accounts.TestNumberOf(v.ctx(), t.User.ID)
+	number, err := d.rooms.TestNumbers.TestNumberOf(v.ctx(), t.User.ID)
 	if errors.Is(err, accounts.ErrNotFound) || err == nil && !number.Verified {
 		f.notice("verification.nonumber")
 	} else if err != nil {

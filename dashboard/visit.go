@@ -16,6 +16,7 @@ import (
 	"github.com/oklog/ulid/v2"
 
 	"intumwa/accounts"
+	"intumwa/accounts/people"
 	"intumwa/campaigns"
 	"intumwa/dashboard/words"
 	"intumwa/exports"
@@ -30,8 +31,8 @@ type visit struct {
 	d       *Dashboard
 	c       *gin.Context
 	lang    *words.Language
-	token   string            // of the session; empty without one
-	session *accounts.Session // nil: not signed in
+	token   string          // of the session; empty without one
+	session *people.Session // nil: not signed in
 
 	filled      *form
 	broke       bool     // an approved company has no credits
@@ -70,7 +71,7 @@ func (v *visit) loadSession() error {
 		return err
 	}
 	defer v.leave()
-	s, err := v.d.rooms.Accounts.SessionByToken(v.ctx(), token, v.d.opts.SessionIdle)
+	s, err := v.d.rooms.Sessions.SessionByToken(v.ctx(), token, v.d.opts.SessionIdle)
 	switch {
 	case err == nil:
 		v.token, v.session = token, &s
@@ -93,7 +94,7 @@ type view struct {
 	Languages []*words.Language
 	Path      string // of this page
 	Route     string // of the request, as routes.go writes it
-	Session   *accounts.Session
+	Session   *people.Session
 	Nav       []navGroup // empty outside
 	Broke     bool       // the company has no credits
 	Credits   string     // how customers get credits, from the operator
@@ -262,7 +263,7 @@ func (v *visit) fail(err error) {
 
 // keepOnce stores a secret for the next page of this session, which shows it once.
 func (v *visit) keepOnce(kind, text string) error {
-	return v.d.rooms.Accounts.KeepOnce(v.ctx(), v.token, kind, text)
+	return v.d.rooms.Sessions.KeepOnce(v.ctx(), v.token, kind, text)
 }
 
 // takeOnce returns and deletes the stored secret; empty if there is none of that kind.
@@ -270,5 +271,5 @@ func (v *visit) takeOnce(kind string) (string, error) {
 	if v.headOnly() {
 		return "", nil
 	}
-	return v.d.rooms.Accounts.TakeOnce(v.ctx(), v.token, kind)
+	return v.d.rooms.Sessions.TakeOnce(v.ctx(), v.token, kind)
 }

@@ -20,6 +20,10 @@ import (
 	"golang.org/x/text/encoding/charmap"
 
 	"intumwa/accounts"
+	"intumwa/accounts/companies"
+	"intumwa/accounts/keys"
+	"intumwa/accounts/people"
+	"intumwa/accounts/senders"
 	"intumwa/dashboard/words"
 	"intumwa/inbound/handsets"
 	"intumwa/intake"
@@ -99,11 +103,11 @@ func walk(t *testing.T, language, axe string) {
 
 func (p *person) companyID(email string) int64 {
 	p.Helper()
-	u, err := p.w.accounts.UserByEmail(p.Context(), email)
+	u, err := p.w.people.UserByEmail(p.Context(), email)
 	if err != nil {
 		p.Fatal(err)
 	}
-	c, err := p.w.accounts.CompanyOf(p.Context(), u.ID)
+	c, err := p.w.companies.CompanyOf(p.Context(), u.ID)
 	if err != nil {
 		p.Fatal(err)
 	}
@@ -129,7 +133,7 @@ func (p *person) signsUp(email string) {
 	p.open(linkInMail.FindString(p.w.mail(email, 0).Text))
 	p.fill("password", "too short")
 	p.press("finish.button")
-	p.sees("finish.short", accounts.MinPassword)
+	p.sees("finish.short", people.MinPassword)
 	p.look("choose-wrong")
 	p.submit("finish.button", "flash.welcome", "password", testPassword)
 	p.look("home-new")
@@ -169,7 +173,7 @@ func (p *person) signsUp(email string) {
 	p.look("keys-made")
 	if key := keyText.FindString(p.read()); key == "" {
 		p.Error("the key is not shown")
-	} else if _, err := p.w.accounts.Authenticate(p.Context(), key); err != nil {
+	} else if _, err := p.w.keys.Authenticate(p.Context(), key); err != nil {
 		p.Errorf("the key %q does not work: %v", key, err)
 	}
 	p.press("keys.revoke.do", "Web shop")
@@ -256,7 +260,7 @@ func (p *person) bindsBySMPP(company int64) {
 	p.fill("name", "Core banking")
 	p.fill("networks", "the office")
 	p.press("keys.create")
-	p.sees("keys.networks.wrong", accounts.MaxNetworks)
+	p.sees("keys.networks.wrong", keys.MaxNetworks)
 	p.look("smpp-wrong")
 	p.submit("keys.create", "smpp.binds.none", "name", "Core banking "+hostile, "networks", "192.0.2.0/24, 2001:db8::/32")
 	p.look("smpp-made")
@@ -345,11 +349,11 @@ func (p *person) sendsMessages(email string, company int64) {
 	p.sees("life.receipt", 1)
 	p.look("message-pending")
 
-	user, err := p.w.accounts.UserByEmail(p.Context(), email)
+	user, err := p.w.people.UserByEmail(p.Context(), email)
 	if err != nil {
 		p.Fatal(err)
 	}
-	principal, err := p.w.accounts.PrincipalOf(p.Context(), user.ID)
+	principal, err := p.w.keys.PrincipalOf(p.Context(), user.ID)
 	if err != nil {
 		p.Fatal(err)
 	}
@@ -632,9 +636,9 @@ func (p *person) approves(company int64) {
 	p.submit("waiting.senders.refuse", "flash.sender.refused", "reason", "This name reads like another company’s.")
 	p.open(senderPath(int64(p.w.count(`select id from senders where name = 'ISOKO' and company_id = $1`, company))))
 	p.look("admin-sender-new")
-	for _, state := range []string{accounts.RegistrationSent, accounts.RegistrationApproved} {
+	for _, state := range []string{senders.RegistrationSent, senders.RegistrationApproved} {
 		fields := []string{"state", state, "reason", "Their reference 12"}
-		if state == accounts.RegistrationSent {
+		if state == senders.RegistrationSent {
 			fields = append(fields, "sent_on", time.Now().Format(time.DateOnly))
 		}
 		for i := 0; i < len(fields); i += 2 {
@@ -660,10 +664,10 @@ func (p *person) administers(other int64) {
 	owner := "owner-" + language + "@example.com"
 	customer, name := w.user(owner, false), "LUMICASH"+strings.ToUpper(language)
 	company := w.company(owner, "Isoko "+language+" "+hostile)
-	if _, _, err := w.accounts.CreateToken(p.Context(), owner, "Web shop", accounts.TokenLimits{}); err != nil {
+	if _, _, err := w.keys.CreateToken(p.Context(), owner, "Web shop", accounts.TokenLimits{}); err != nil {
 		p.Fatal(err)
 	}
-	if _, err := w.accounts.CreateSender(p.Context(), company.ID, name, "BI", false); err != nil {
+	if _, err := w.senders.CreateSender(p.Context(), company.ID, name, "BI", false); err != nil {
 		p.Fatal(err)
 	}
 	w.exec(`INSERT INTO webhook_endpoints (company_id, url, secret) VALUES ($1, 'https://isoko.example/hook?key=canary', 'sealed')`, company.ID)
@@ -687,11 +691,11 @@ func (p *person) administers(other int64) {
 	if err := w.pool.QueryRow(p.Context(), `SELECT id FROM senders WHERE name = $1`, name).Scan(&sender); err != nil {
 		p.Fatal(err)
 	}
-	_, at, err := w.accounts.SetRegistration(p.Context(), sender, "lumitel", accounts.RegistrationChange{State: accounts.RegistrationSent, Reason: hostile})
+	_, at, err := w.senders.SetRegistration(p.Context(), sender, "lumitel", senders.RegistrationChange{State: senders.RegistrationSent, Reason: hostile})
 	if err != nil {
 		p.Fatal(err)
 	}
-	if err := w.accounts.SetRegistrationDocument(p.Context(), at.ID, strings.Repeat("lettre", 16)+".pdf", []byte("%PDF-1.7\n")); err != nil {
+	if err := w.senders.SetRegistrationDocument(p.Context(), at.ID, strings.Repeat("lettre", 16)+".pdf", []byte("%PDF-1.7\n")); err != nil {
 		p.Fatal(err)
 	}
 	w.exec(`UPDATE sender_carriers SET changed_at = now() - interval '8 days'`)
@@ -715,10 +719,10 @@ func (p *person) administers(other int64) {
 	p.look("admin-company")
 	p.submit("credits.book", "credits.negative", "amount", "-5", "note", "correction")
 	p.look("admin-company-wrong")
-	if _, _, err := w.accounts.SetFacts(p.Context(), sms.CompanyID(company.ID), accounts.Facts{NIF: "4000123456", TradeRegister: "RC 12345/21", Address: strings.Repeat("Rohero ", 40), Phone: "+257 22 21 00 00", Contact: "Éric " + hostile}); err != nil {
+	if _, _, err := w.companies.SetFacts(p.Context(), sms.CompanyID(company.ID), companies.Facts{NIF: "4000123456", TradeRegister: "RC 12345/21", Address: strings.Repeat("Rohero ", 40), Phone: "+257 22 21 00 00", Contact: "Éric " + hostile}); err != nil {
 		p.Fatal(err)
 	}
-	if _, _, err := w.accounts.SetDocument(p.Context(), sms.CompanyID(company.ID), strings.Repeat("certificat", 9)+".pdf", []byte("%PDF-1.7\n")); err != nil {
+	if _, _, err := w.companies.SetDocument(p.Context(), sms.CompanyID(company.ID), strings.Repeat("certificat", 9)+".pdf", []byte("%PDF-1.7\n")); err != nil {
 		p.Fatal(err)
 	}
 	p.submit("credits.book", "flash.credits", "amount", "1500", "note", "Invoice 12 "+hostile)

@@ -94,7 +94,7 @@ func eventOptions() (all []option) {
 
 // keepSecret stores an endpoint's new secret for the next page.
 func (v *visit) keepSecret(tx pgx.Tx, secret string) error {
-	return v.d.rooms.Accounts.In(tx).KeepOnce(v.ctx(), v.token, "webhook secret", onceContent{Secret: secret}.text())
+	return v.d.rooms.Sessions.In(tx).KeepOnce(v.ctx(), v.token, "webhook secret", onceContent{Secret: secret}.text())
 }
 
 // setWebhook is POST /webhook: it sets the URL.

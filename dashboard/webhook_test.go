@@ -17,7 +17,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"intumwa/accounts"
+	"intumwa/accounts/senders"
 	"intumwa/internal/audit"
 	"intumwa/sms"
 	"intumwa/webhooks"
@@ -285,7 +285,7 @@ func TestSenders(t *testing.T) {
 	for _, name := range []string{"", "TWELVELETTER", "Bé", "A B", markup, "INTUMWATEST"} {
 		c.wants(c.post("/senders", "name", name, "purpose", "x"), http.StatusUnprocessableEntity)
 	}
-	for _, purpose := range []string{"", " ", strings.Repeat("x", accounts.MaxPurpose+1), "a\x00b"} {
+	for _, purpose := range []string{"", " ", strings.Repeat("x", senders.MaxPurpose+1), "a\x00b"} {
 		c.wants(c.post("/senders", "name", "ISOKO", "purpose", purpose), http.StatusUnprocessableEntity)
 	}
 	c.wants(c.get("/senders"), http.StatusOK, `<a href="/deliveries">Webhook endpoint</a>`) // developers look for it here
@@ -293,11 +293,11 @@ func TestSenders(t *testing.T) {
 	c.wants(c.post("/senders", "name", "ISOKO", "purpose", "x"), http.StatusUnprocessableEntity, "already")
 	a := c.get("/senders")
 	c.wants(a, http.StatusOK, "ISOKO", "Pending approval", "&lt;script&gt;")
-	list, err := w.accounts.SenderRequestsOf(t.Context(), sms.CompanyID(company.ID))
+	list, err := w.senders.SenderRequestsOf(t.Context(), sms.CompanyID(company.ID))
 	if err != nil || len(list) != 1 {
 		t.Fatal(list, err)
 	}
-	if _, err := w.accounts.RefuseSender(t.Context(), list[0].ID, "A bank has it "+markup); err != nil {
+	if _, err := w.senders.RefuseSender(t.Context(), list[0].ID, "A bank has it "+markup); err != nil {
 		t.Fatal(err)
 	}
 	a = c.get("/senders")
@@ -308,11 +308,11 @@ func TestSenders(t *testing.T) {
 	if strings.Contains(b.get("/senders").body, "ISOKO") {
 		t.Error("Bob sees Aline's sender")
 	}
-	for i := range accounts.MaxWaitingSenders {
+	for i := range senders.MaxWaiting {
 		c.wants(c.post("/senders", "name", "S"+strconv.Itoa(i), "purpose", "x"), http.StatusSeeOther)
 	}
 	c.wants(c.post("/senders", "name", "MORE", "purpose", "x"), http.StatusUnprocessableEntity, "can be pending")
-	if got := strings.Join(w.acts(company.ID), " "); got != "sender.ask"+strings.Repeat(" sender.ask", accounts.MaxWaitingSenders) {
+	if got := strings.Join(w.acts(company.ID), " "); got != "sender.ask"+strings.Repeat(" sender.ask", senders.MaxWaiting) {
 		t.Errorf("recorded: %s", got)
 	}
 }

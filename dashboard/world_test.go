@@ -17,6 +17,11 @@ import (
 	"golang.org/x/crypto/argon2"
 
 	"intumwa/accounts"
+	"intumwa/accounts/companies"
+	"intumwa/accounts/keys"
+	"intumwa/accounts/people"
+	"intumwa/accounts/senders"
+	"intumwa/accounts/testnumbers"
 	"intumwa/billing"
 	"intumwa/campaigns"
 	"intumwa/internal/mail"
@@ -40,15 +45,21 @@ const testPassword = "twelve green bananas"
 
 // world is a dashboard with its own database and mail server.
 type world struct {
-	t        *testing.T
-	pool     *pgxpool.Pool
-	accounts *accounts.Accounts
-	hooks    *webhooks.Webhooks // running
-	api      *requested
-	mails    *mailcatcher.Catcher
-	smtp     string // its address
-	url      string
-	d        *Dashboard
+	t           *testing.T
+	pool        *pgxpool.Pool
+	people      *people.Store
+	signIn      *people.SignIn
+	sessions    *people.Sessions
+	companies   *companies.Store
+	keys        *keys.Store
+	senders     *senders.Store
+	testNumbers *testnumbers.Store
+	hooks       *webhooks.Webhooks // running
+	api         *requested
+	mails       *mailcatcher.Catcher
+	smtp        string // its address
+	url         string
+	d           *Dashboard
 
 	campaigns *campaigns.Campaigns
 	letters   *letters.Letters
@@ -77,8 +88,8 @@ func stillWorld(t *testing.T, change func(*Rooms, *Options)) *world {
 func loneWorld(t *testing.T, change func(*Rooms, *Options)) *world {
 	t.Helper()
 	w := &world{t: t, pool: testenv.Pool(t), mails: mailcatcher.New(), api: &requested{status: http.StatusOK, answer: acceptedAnswer}}
-	w.accounts = accounts.New(w.pool, accounts.Options{TestSender: testSender, SecretKey: &[32]byte{1},
-		OTPKey: []byte("key"), Replacements: 3})
+	rooms := accountsOn(w.pool)
+	w.people, w.signIn, w.sessions, w.companies, w.keys, w.senders, w.testNumbers = rooms.People, rooms.SignIn, rooms.Sessions, rooms.Companies, rooms.Keys, rooms.Senders, rooms.TestNumbers
 	smtp, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -102,7 +113,7 @@ func loneWorld(t *testing.T, change func(*Rooms, *Options)) *world {
 
 	server := httptest.NewUnstartedServer(nil)
 	w.url = "http://" + server.Listener.Addr().String()
-	rooms := Rooms{Pool: w.pool, Accounts: w.accounts, Ledger: billing.New(w.pool), Statements: billing.New(w.pool), Webhooks: w.hooks, Mailer: mailer, API: w.api, Many: batch}
+	rooms.Ledger, rooms.Statements, rooms.Webhooks, rooms.Mailer, rooms.API, rooms.Many = billing.New(w.pool), billing.New(w.pool), w.hooks, mailer, w.api, batch
 	options := Options{PublicURL: w.url, DocsURL: "https://api.example.com/docs", AdminTOTP: true, SMPP: true, AtOnce: 64, AtOnceOfOne: 64,
 		Log: slog.New(slog.NewTextHandler(t.Output(), nil))}
 	w.sends(&rooms, &options)
@@ -113,13 +124,22 @@ func loneWorld(t *testing.T, change func(*Rooms, *Options)) *world {
 		t.Fatal(err)
 	}
 	w.campaigns = w.d.rooms.Campaigns
-	if w.letters, err = letters.New(w.pool, w.accounts, w.d.rooms.Mailer, w.url, w.d.log); err != nil {
+	if w.letters, err = letters.New(w.pool, w.people, w.companies, w.senders, w.d.rooms.Mailer, w.url, w.d.log); err != nil {
 		t.Fatal(err)
 	}
 	server.Config.Handler = w.d
 	server.Start()
 	t.Cleanup(server.Close)
 	return w
+}
+
+// accountsOn returns rooms with those of accounts, on a pool.
+func accountsOn(pool *pgxpool.Pool) Rooms {
+	key := []byte("key")
+	tokens := keys.New(pool, keys.Options{Key: key})
+	return Rooms{Pool: pool, People: people.New(pool), SignIn: people.NewSignIn(pool, &[32]byte{1}), Sessions: people.NewSessions(pool),
+		Companies: companies.New(pool, tokens.Forget), Keys: tokens, Senders: senders.New(pool, testSender, tokens.Forget),
+		TestNumbers: testnumbers.New(pool, testnumbers.Options{Key: key, Forget: tokens.Forget, Replacements: 3})}
 }
 
 // run runs a part until the test ends.
@@ -143,10 +163,10 @@ var cheapHash = func() string {
 }()
 
 // user stores a user whose password is testPassword.
-func (w *world) user(email string, administrator bool) accounts.User {
+func (w *world) user(email string, administrator bool) people.User {
 	w.t.Helper()
 	w.exec(`insert into users (email, name, password_hash, administrator, language) values ($1, 'Aline N.', $2, $3, 'fr')`, email, cheapHash, administrator)
-	u, err := w.accounts.UserByEmail(w.t.Context(), email)
+	u, err := w.people.UserByEmail(w.t.Context(), email)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -157,7 +177,7 @@ func (w *world) company(email, name string) accounts.Company {
 	w.t.Helper()
 	var c accounts.Company
 	err := pgx.BeginFunc(w.t.Context(), w.pool, func(tx pgx.Tx) (err error) {
-		if c, err = w.accounts.CreateCompany(w.t.Context(), tx, accounts.NewCompany{OwnerEmail: email, Name: name}); err != nil {
+		if c, err = w.companies.CreateCompany(w.t.Context(), tx, companies.NewCompany{OwnerEmail: email, Name: name}); err != nil {
 			return err
 		}
 		return billing.Open(w.t.Context(), tx, c.ID)
@@ -176,7 +196,7 @@ func limit(t *testing.T, n int, window time.Duration) *throttle.Throttle {
 }
 
 // owner is Aline, signed in, with an unapproved company.
-func (w *world) owner() (*client, accounts.User, accounts.Company) {
+func (w *world) owner() (*client, people.User, accounts.Company) {
 	w.t.Helper()
 	u := w.user("aline@example.com", false)
 	company := w.company(u.Email, "Isoko")
@@ -186,13 +206,13 @@ func (w *world) owner() (*client, accounts.User, accounts.Company) {
 }
 
 // secondFactor gives a user a second factor and returns its recovery codes.
-func (w *world) secondFactor(u accounts.User) []string {
+func (w *world) secondFactor(u people.User) []string {
 	w.t.Helper()
-	secret, err := w.accounts.BeginSecondFactor(w.t.Context(), u.ID)
+	secret, err := w.signIn.BeginSecondFactor(w.t.Context(), u.ID)
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	recovery, err := w.accounts.ConfirmSecondFactor(w.t.Context(), accounts.Session{User: u}, codeOf(w.t, secret))
+	recovery, err := w.signIn.ConfirmSecondFactor(w.t.Context(), people.Session{User: u}, codeOf(w.t, secret))
 	if err != nil {
 		w.t.Fatal(err)
 	}

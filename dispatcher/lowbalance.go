@@ -6,7 +6,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"intumwa/accounts"
+	"intumwa/accounts/letter"
 	"intumwa/billing"
 	"intumwa/internal/postgres"
 	"intumwa/webhooks"
@@ -27,7 +27,7 @@ func (d *housekeeping) tellLow(ctx context.Context) error {
 			if !w.Mail {
 				continue
 			}
-			if err := accounts.WriteLetter(ctx, tx, accounts.LetterBalance, w.Company, accounts.BalanceLetter{Credits: w.Credits, Threshold: w.Threshold}); err != nil {
+			if err := letter.Write(ctx, tx, letter.Balance, w.Company, letter.BalanceValues{Credits: w.Credits, Threshold: w.Threshold}); err != nil {
 				return err
 			}
 		}

@@ -16,6 +16,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"intumwa/accounts"
+	"intumwa/accounts/companies"
 	"intumwa/billing"
 	"intumwa/internal/postgres"
 	"intumwa/internal/testenv"
@@ -32,13 +33,13 @@ func (d *district) customer(t testing.TB, name string, credits int64) *accounts.
 	if _, err := d.pool.Exec(ctx, `INSERT INTO users (email, name, password_hash) VALUES ($1, $2, 'none')`, email, name); err != nil {
 		t.Fatal(err)
 	}
-	_, token, err := d.accounts.CreateToken(ctx, email, "test", accounts.TokenLimits{})
+	_, token, err := d.keys.CreateToken(ctx, email, "test", accounts.TokenLimits{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	var company int64
 	err = pgx.BeginFunc(ctx, d.pool, func(tx pgx.Tx) error {
-		c, err := d.accounts.CreateCompany(ctx, tx, accounts.NewCompany{OwnerEmail: email, Name: name, Approved: true, Verified: true})
+		c, err := d.companies.CreateCompany(ctx, tx, companies.NewCompany{OwnerEmail: email, Name: name, Approved: true, Verified: true})
 		if err != nil {
 			return err
 		}
@@ -52,10 +53,10 @@ func (d *district) customer(t testing.TB, name string, credits int64) *accounts.
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := d.accounts.CreateSender(ctx, company, "ACME", "", true); err != nil {
+	if _, err := d.senders.CreateSender(ctx, company, "ACME", "", true); err != nil {
 		t.Fatal(err)
 	}
-	p, err := d.accounts.Authenticate(ctx, token)
+	p, err := d.keys.Authenticate(ctx, token)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,7 +74,7 @@ func (d *district) apart(t testing.TB) (in *Intake, log *logbook) {
 		t.Fatal(err)
 	}
 	log = &logbook{}
-	in = New(pool, d.accounts, messages.New(pool), queue.New(rdb, queue.Options{Prefix: prefix}), routes,
+	in = New(pool, d.keys, d.testNumbers, messages.New(pool), queue.New(rdb, queue.Options{Prefix: prefix}), routes,
 		Options{TestSender: "TEST", TestQuota: 5, Log: slog.New(slog.NewTextHandler(log, nil))})
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan struct{})

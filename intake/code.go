@@ -11,6 +11,8 @@ import (
 	"github.com/oklog/ulid/v2"
 
 	"intumwa/accounts"
+	"intumwa/accounts/people"
+	"intumwa/accounts/testnumbers"
 	"intumwa/billing"
 	"intumwa/internal/otp"
 	"intumwa/internal/postgres"
@@ -28,13 +30,13 @@ var codeTexts = map[string]string{
 // VerifyNumber makes a number the user's unverified test number and sends it a one-time code, in the user's language. The
 // code counts as the company's own, and not as a free one, if the company is approved and has credits: both are acts of
 // an operator, so no stranger can make them. The errors are RefuseNoCarrier and those of
-// [accounts.Accounts.StartVerification].
-func (in *Intake) VerifyNumber(ctx context.Context, user accounts.User, company *accounts.Company, network string, number sms.Number) error {
-	made, err := in.own(Own{User: user.ID, Number: number, Text: codePlace, Life: accounts.CodeLife})
+// [testnumbers.Store.StartVerification].
+func (in *Intake) VerifyNumber(ctx context.Context, user people.User, company *accounts.Company, network string, number sms.Number) error {
+	made, err := in.own(Own{User: user.ID, Number: number, Text: codePlace, Life: testnumbers.CodeLife})
 	if err != nil {
 		return err
 	}
-	r := accounts.CodeRequest{User: user.ID, Number: number, Network: network}
+	r := testnumbers.CodeRequest{User: user.ID, Number: number, Network: network}
 	if company != nil {
 		credits, err := billing.New(in.pool).Balance(ctx, company.ID)
 		if err != nil {
@@ -44,7 +46,7 @@ func (in *Intake) VerifyNumber(ctx context.Context, user accounts.User, company 
 	}
 	m := made.messages[0]
 	made.first = func(ctx context.Context, tx pgx.Tx) (verdict, err error) { // no code counts without its message
-		m.Secret, err = in.accounts.StartVerification(ctx, tx, r)
+		m.Secret, err = in.testNumbers.StartVerification(ctx, tx, r)
 		if accounts.ForUser(err) {
 			return err, nil
 		}
@@ -53,7 +55,7 @@ func (in *Intake) VerifyNumber(ctx context.Context, user accounts.User, company 
 		return nil, err
 	}
 	if err = in.committer.submit(ctx, made); err == nil || errors.Is(err, ErrOutcomeUnknown) {
-		in.accounts.Started(r)
+		in.testNumbers.Started(r)
 	}
 	return err
 }

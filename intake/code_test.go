@@ -7,14 +7,15 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"intumwa/accounts"
+	"intumwa/accounts/people"
+	"intumwa/accounts/testnumbers"
 	"intumwa/messages"
 )
 
 // TestCodeEndsWithItsLife: a one-time code that a second carrier takes is not sent after its life.
 func TestCodeEndsWithItsLife(t *testing.T) {
 	d := newDistrict(t, 1)
-	user := accounts.User{ID: d.principal.UserID, Language: "fr"}
+	user := people.User{ID: d.principal.UserID, Language: "fr"}
 	in := d.process(t)
 	const started = `SELECT format('%s codes, %s messages, number %s', (SELECT count(*) FROM test_number_codes), (SELECT count(*) FROM messages WHERE body LIKE 'Votre code%******%'), (SELECT test_number FROM users WHERE id = 1))`
 	d.exec(t, `ALTER TABLE messages ADD CONSTRAINT none CHECK (id < 0)`)
@@ -25,7 +26,7 @@ func TestCodeEndsWithItsLife(t *testing.T) {
 	if err := in.VerifyNumber(t.Context(), user, nil, "", "+25779123456"); err != nil || d.text(t, started) != "1 codes, 1 messages, number +25779123456" {
 		t.Fatalf("%v, %s", err, d.text(t, started))
 	}
-	var soon *accounts.TooSoonError
+	var soon *testnumbers.TooSoonError
 	if err := in.VerifyNumber(t.Context(), user, nil, "", "+25779123456"); !errors.As(err, &soon) {
 		t.Errorf("again: %v", err)
 	}

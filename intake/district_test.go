@@ -9,6 +9,10 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"intumwa/accounts"
+	"intumwa/accounts/companies"
+	apikeys "intumwa/accounts/keys"
+	"intumwa/accounts/senders"
+	"intumwa/accounts/testnumbers"
 	"intumwa/billing"
 	"intumwa/internal/testenv"
 	"intumwa/internal/throttle"
@@ -23,9 +27,12 @@ func TestMain(m *testing.M) { testenv.Main(m) }
 
 // district is a database with one customer, for any number of processes.
 type district struct {
-	pool      *pgxpool.Pool
-	accounts  *accounts.Accounts
-	principal *accounts.Principal
+	pool        *pgxpool.Pool
+	keys        *apikeys.Store
+	companies   *companies.Store
+	senders     *senders.Store
+	testNumbers *testnumbers.Store
+	principal   *accounts.Principal
 }
 
 func newDistrict(t testing.TB, credits int64) *district {
@@ -37,16 +44,17 @@ func newDistrictOn(t testing.TB, pool *pgxpool.Pool, credits int64) *district {
 	t.Helper()
 	ctx := context.Background()
 	d := &district{pool: pool}
-	d.accounts = accounts.New(d.pool, accounts.Options{TestSender: "TEST"})
+	d.keys, d.testNumbers = apikeys.New(d.pool, apikeys.Options{}), testnumbers.New(d.pool, testnumbers.Options{})
+	d.companies, d.senders = companies.New(d.pool, d.keys.Forget), senders.New(d.pool, "TEST", d.keys.Forget)
 	if _, err := d.pool.Exec(ctx, `INSERT INTO users (email, name, password_hash) VALUES ('a@example.com', 'a', 'none')`); err != nil {
 		t.Fatal(err)
 	}
-	_, token, err := d.accounts.CreateToken(ctx, "a@example.com", "test", accounts.TokenLimits{})
+	_, token, err := d.keys.CreateToken(ctx, "a@example.com", "test", accounts.TokenLimits{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	err = pgx.BeginFunc(ctx, d.pool, func(tx pgx.Tx) error {
-		c, err := d.accounts.CreateCompany(ctx, tx, accounts.NewCompany{OwnerEmail: "a@example.com", Name: "a", Approved: true, Verified: true})
+		c, err := d.companies.CreateCompany(ctx, tx, companies.NewCompany{OwnerEmail: "a@example.com", Name: "a", Approved: true, Verified: true})
 		if err != nil {
 			return err
 		}
@@ -59,10 +67,10 @@ func newDistrictOn(t testing.TB, pool *pgxpool.Pool, credits int64) *district {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := d.accounts.CreateSender(ctx, 1, "ACME", "", true); err != nil {
+	if _, err := d.senders.CreateSender(ctx, 1, "ACME", "", true); err != nil {
 		t.Fatal(err)
 	}
-	if d.principal, err = d.accounts.Authenticate(ctx, token); err != nil {
+	if d.principal, err = d.keys.Authenticate(ctx, token); err != nil {
 		t.Fatal(err)
 	}
 	return d
@@ -76,7 +84,7 @@ func (d *district) process(t testing.TB) *Intake {
 	if err != nil {
 		t.Fatal(err)
 	}
-	in := New(d.pool, d.accounts, messages.New(d.pool), queue.New(rdb, queue.Options{Prefix: prefix}), routes, Options{TestSender: "TEST", TestQuota: 5,
+	in := New(d.pool, d.keys, d.testNumbers, messages.New(d.pool), queue.New(rdb, queue.Options{Prefix: prefix}), routes, Options{TestSender: "TEST", TestQuota: 5,
 		Verifications: verifications.New(d.pool, []byte("key")), Events: webhooks.New(d.pool, webhooks.Options{}).Enqueue,
 		VerificationRate: throttle.New(rdb, throttle.Options{Prefix: prefix + ":verifications", Limit: 1000, Window: time.Hour, Timeout: 5 * time.Second})})
 	ctx, cancel := context.WithCancel(context.Background())

@@ -24,6 +24,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"intumwa/accounts"
+	"intumwa/accounts/testnumbers"
 	"intumwa/messages"
 	"intumwa/queue"
 	"intumwa/sms"
@@ -34,20 +35,27 @@ type Intake struct {
 	*core
 	*keys
 	*routing
-	accounts  *accounts.Accounts
-	committer *committer
-	ulids     ulids
+	callers     Callers
+	testNumbers *testnumbers.Store
+	committer   *committer
+	ulids       ulids
+}
+
+// Callers tells who calls.
+type Callers interface {
+	// Fresh returns a caller as the database has it now.
+	Fresh(ctx context.Context, p *accounts.Principal) (*accounts.Principal, error)
 }
 
 // New returns an Intake; it accepts nothing before Run.
-func New(pool *pgxpool.Pool, accounts *accounts.Accounts, store *messages.Store, q *queue.Queue, routes *sms.Routes, opts Options) *Intake {
+func New(pool *pgxpool.Pool, callers Callers, testNumbers *testnumbers.Store, store *messages.Store, q *queue.Queue, routes *sms.Routes, opts Options) *Intake {
 	opts.Validity = cmp.Or(opts.Validity, 24*time.Hour)
 	opts.MaxSegments = cmp.Or(opts.MaxSegments, sms.MaxSegments)
 	opts.SandboxADay = cmp.Or(opts.SandboxADay, 1000)
 	opts.KeyLife = cmp.Or(opts.KeyLife, 24*time.Hour)
 	opts.Log = cmp.Or(opts.Log, slog.New(slog.DiscardHandler))
 	shared := &core{opts, pool, store, newMetrics(opts.Metrics), make(chan struct{}, verificationTurns)}
-	in := &Intake{core: shared, accounts: accounts, keys: &keys{core: shared}, routing: newRouting(routes)}
+	in := &Intake{core: shared, callers: callers, testNumbers: testNumbers, keys: &keys{core: shared}, routing: newRouting(routes)}
 	in.committer = newCommitter(&writer{core: shared, keys: in.keys}, q)
 	return in
 }
@@ -143,7 +151,7 @@ func (in *Intake) allow(ctx context.Context, p *accounts.Principal, check func(*
 
 // fresh checks the caller as the database has it now.
 func (in *Intake) fresh(ctx context.Context, p *accounts.Principal, check func(*accounts.Principal) error) (*accounts.Principal, error) {
-	fresh, err := in.accounts.Fresh(ctx, p)
+	fresh, err := in.callers.Fresh(ctx, p)
 	switch {
 	case errors.Is(err, accounts.ErrUnauthenticated):
 		return nil, err

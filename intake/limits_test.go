@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"intumwa/accounts"
+	"intumwa/accounts/companies"
 	"intumwa/billing"
 	"intumwa/internal/testenv"
 	"intumwa/internal/throttle"
@@ -18,7 +18,7 @@ import (
 )
 
 // limited returns a process that counts, in a district whose company has these limits.
-func (d *district) limited(t testing.TB, limits accounts.LimitsChange) *Intake {
+func (d *district) limited(t testing.TB, limits companies.LimitsChange) *Intake {
 	t.Helper()
 	d.limit(t, limits)
 	in := d.process(t)
@@ -28,11 +28,11 @@ func (d *district) limited(t testing.TB, limits accounts.LimitsChange) *Intake {
 }
 
 // limit changes the limits of the district's company.
-func (d *district) limit(t testing.TB, change accounts.LimitsChange) {
+func (d *district) limit(t testing.TB, change companies.LimitsChange) {
 	t.Helper()
-	_, err := d.accounts.SetCompany(t.Context(), 1, accounts.CompanyChange{Limits: change})
+	_, err := d.companies.SetCompany(t.Context(), 1, companies.CompanyChange{Limits: change})
 	if err == nil {
-		d.principal, err = d.accounts.Fresh(t.Context(), d.principal)
+		d.principal, err = d.keys.Fresh(t.Context(), d.principal)
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -57,7 +57,7 @@ func refusal(t *testing.T, what string, err error, want string) {
 
 func TestLimitsOnRepeats(t *testing.T) {
 	d := newDistrict(t, 100)
-	in := d.limited(t, accounts.LimitsChange{RepeatSeconds: accounts.Limit(30)})
+	in := d.limited(t, companies.LimitsChange{RepeatSeconds: companies.Limit(30)})
 	batch := func(items ...Recipient) error {
 		_, err := in.SendBatch(t.Context(), d.principal, bulk(items...))
 		return err
@@ -74,7 +74,7 @@ func TestLimitsOnRepeats(t *testing.T) {
 	refusal(t, "a template that renders to it", err, fmt.Sprintf(soon, 1))
 	d.checkLedger(t, 97, 3)
 
-	d.limit(t, accounts.LimitsChange{RepeatSeconds: accounts.Limit(0), RepeatsADay: accounts.Limit(1)})
+	d.limit(t, companies.LimitsChange{RepeatSeconds: companies.Limit(0), RepeatsADay: companies.Limit(1)})
 	single := func(text string) error {
 		_, err := in.Send(t.Context(), d.principal, Single{Number: ann, Sender: "ACME", Message: text})
 		return err
@@ -82,7 +82,7 @@ func TestLimitsOnRepeats(t *testing.T) {
 	refusal(t, "a single", single("d"), "")
 	refusal(t, "a single that counts", single("d"), "The same message can be sent to this phone number only once a day.")
 	refusal(t, "in a batch", batch(Recipient{Number: ben, Message: "d"}, Recipient{Number: ann, Message: "d"}), "Recipient #2: the same message can be sent to this phone number only once a day.")
-	d.limit(t, accounts.LimitsChange{RepeatsADay: accounts.Limit(0), NumberADay: accounts.Limit(5)})
+	d.limit(t, companies.LimitsChange{RepeatsADay: companies.Limit(0), NumberADay: companies.Limit(5)})
 	refusal(t, "a fifth", batch(Recipient{Number: "+25779000003", Message: "1"}, Recipient{Number: "+25779000003", Message: "2"}, Recipient{Number: "+25779000003", Message: "3"}, Recipient{Number: "+25779000003", Message: "4"}, Recipient{Number: "+25779000003", Message: "5"}), "")
 	refusal(t, "a sixth", batch(Recipient{Number: "+25779000003", Message: "6"}), "Recipient #1: at most 5 messages a day can be sent to this phone number.")
 }
@@ -90,7 +90,7 @@ func TestLimitsOnRepeats(t *testing.T) {
 // TestLimitsOnParts: two parts of a long message may have one text; the message again is a repeat.
 func TestLimitsOnParts(t *testing.T) {
 	d := newDistrict(t, 100)
-	in := d.limited(t, accounts.LimitsChange{RepeatSeconds: accounts.Limit(30)})
+	in := d.limited(t, companies.LimitsChange{RepeatSeconds: companies.Limit(30)})
 	part := func(reference uint16, number uint8) error {
 		_, err := in.Submit(t.Context(), d.principal, Submit{Number: ann, Sender: "ACME", Message: "xxx",
 			Origin: messages.Origin{Form: messages.Form{Part: &sms.Part{Reference: reference, Total: 2, Number: number}}}})
@@ -104,7 +104,7 @@ func TestLimitsOnParts(t *testing.T) {
 // TestLimitsCountAcceptedRequests: neither refused nor repeated requests count.
 func TestLimitsCountAcceptedRequests(t *testing.T) {
 	d := newDistrict(t, 2)
-	in := d.limited(t, accounts.LimitsChange{RepeatSeconds: accounts.Limit(3600)})
+	in := d.limited(t, companies.LimitsChange{RepeatSeconds: companies.Limit(3600)})
 	request := bulk(Recipient{Number: ann, Message: "a"}, Recipient{Number: ben, Message: "a"}, Recipient{Number: "+25779000003", Message: "a"})
 	_, err := in.SendBatch(t.Context(), d.principal, request)
 	refusal(t, "cannot be paid", err, "Insufficient SMS credits. This batch requires 3 credits.")
@@ -127,8 +127,8 @@ func TestLimitsCountAcceptedRequests(t *testing.T) {
 func TestLimitsAfterLostCommit(t *testing.T) {
 	d := newDistrict(t, 2)
 	rdb, prefix := testenv.Redis(t)
-	d.limit(t, accounts.LimitsChange{RepeatSeconds: accounts.Limit(3600)})
-	in := New(d.pool, d.accounts, nil, nil, d.process(t).table.Load(), Options{Repeats: throttle.NewRepeats(rdb, throttle.RepeatOptions{Prefix: prefix, Timeout: 10 * time.Second})})
+	d.limit(t, companies.LimitsChange{RepeatSeconds: companies.Limit(3600)})
+	in := New(d.pool, d.keys, d.testNumbers, nil, nil, d.process(t).table.Load(), Options{Repeats: throttle.NewRepeats(rdb, throttle.RepeatOptions{Prefix: prefix, Timeout: 10 * time.Second})})
 	send := func(text string, outcome error) error {
 		answered := make(chan struct{})
 		ctx, cancel := context.WithCancel(t.Context())
@@ -160,8 +160,8 @@ func TestLimitsAfterLostCommit(t *testing.T) {
 // the first process is dead, the repetition runs, and the first gets its response. Together they count once.
 func TestLimitsSameKeyElsewhere(t *testing.T) {
 	d := newDistrict(t, 100)
-	two := d.limited(t, accounts.LimitsChange{RepeatSeconds: accounts.Limit(3600), RepeatsADay: accounts.Limit(2)})
-	one := New(d.pool, d.accounts, two.messages, two.committer.queue, two.table.Load(), Options{Repeats: two.opts.Repeats})
+	two := d.limited(t, companies.LimitsChange{RepeatSeconds: companies.Limit(3600), RepeatsADay: companies.Limit(2)})
+	one := New(d.pool, d.keys, d.testNumbers, two.messages, two.committer.queue, two.table.Load(), Options{Repeats: two.opts.Repeats})
 	repeated := bulk(Recipient{Number: ann, Message: "a"})
 	repeated.Key = &Key{Name: "k", Request: [32]byte{1}}
 	type outcome struct {
@@ -200,7 +200,7 @@ func TestLimitsSameKeyElsewhere(t *testing.T) {
 	repeated.Key = nil
 	_, err = two.SendBatch(t.Context(), d.principal, repeated)
 	refusal(t, "another request", err, "Recipient #1: the same message can be sent to this phone number only once in 1 hour.")
-	d.limit(t, accounts.LimitsChange{RepeatSeconds: accounts.Limit(0)})
+	d.limit(t, companies.LimitsChange{RepeatSeconds: companies.Limit(0)})
 	_, err = two.SendBatch(t.Context(), d.principal, repeated)
 	refusal(t, "the second of the day", err, "")
 	_, err = two.SendBatch(t.Context(), d.principal, repeated)
@@ -211,7 +211,7 @@ func TestLimitsSameKeyElsewhere(t *testing.T) {
 // TestLimitsOfACompany: changed limits apply at once.
 func TestLimitsOfACompany(t *testing.T) {
 	d := newDistrict(t, 1000)
-	in := d.limited(t, accounts.LimitsChange{RepeatSeconds: accounts.Limit(3600), CreditsADay: accounts.Limit(3)})
+	in := d.limited(t, companies.LimitsChange{RepeatSeconds: companies.Limit(3600), CreditsADay: companies.Limit(3)})
 	number := 0
 	send := func(n int) error {
 		b := bulk()
@@ -224,10 +224,10 @@ func TestLimitsOfACompany(t *testing.T) {
 	}
 	refusal(t, "over the cap", send(4), "Daily spending limit exceeded. This batch requires 4 credits; 3 of 3 are left today.")
 	refusal(t, "within", send(2), "")
-	d.limit(t, accounts.LimitsChange{CreditsADay: accounts.Limit(5), RepeatSeconds: accounts.Limit(0)})
+	d.limit(t, companies.LimitsChange{CreditsADay: companies.Limit(5), RepeatSeconds: companies.Limit(0)})
 	refusal(t, "within another", send(1), "")
 	refusal(t, "over it", send(3), "Daily spending limit exceeded. This batch requires 3 credits; 2 of 5 are left today.")
-	d.limit(t, accounts.LimitsChange{CreditsADay: accounts.Limit(0)})
+	d.limit(t, companies.LimitsChange{CreditsADay: companies.Limit(0)})
 	refusal(t, "without any", send(10), "")
 }
 
@@ -236,7 +236,7 @@ func TestLimitsOfACompany(t *testing.T) {
 func TestCapOverProcesses(t *testing.T) {
 	d := newDistrict(t, 10_000)
 	const most = 150
-	processes := []*Intake{d.limited(t, accounts.LimitsChange{CreditsADay: accounts.Limit(most)}), d.limited(t, accounts.LimitsChange{CreditsADay: accounts.Limit(most)})}
+	processes := []*Intake{d.limited(t, companies.LimitsChange{CreditsADay: companies.Limit(most)}), d.limited(t, companies.LimitsChange{CreditsADay: companies.Limit(most)})}
 	var wg sync.WaitGroup
 	var accepted atomic.Int64
 	for i := range 300 {

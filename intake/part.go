@@ -8,6 +8,7 @@ import (
 	"github.com/oklog/ulid/v2"
 
 	"intumwa/accounts"
+	"intumwa/accounts/people"
 	"intumwa/sms"
 )
 
@@ -61,7 +62,7 @@ var (
 )
 
 // RefusePerson returns why a user may not send for a company; false if the user may.
-func RefusePerson(u accounts.User, company int64) (sms.Refusal, bool) {
+func RefusePerson(u people.User, company int64) (sms.Refusal, bool) {
 	switch {
 	case u.Company != company:
 		return RefusePersonLeft, true
@@ -85,12 +86,12 @@ func barPeople(ctx context.Context, tx pgx.Tx, requests []*request) error {
 	if ids == nil {
 		return nil
 	}
-	people, err := accounts.LockUsers(ctx, tx, ids)
+	askers, err := people.LockUsers(ctx, tx, ids)
 	if err != nil {
 		return err
 	}
 	for _, r := range requests {
-		if refusal, refused := RefusePerson(people[r.user], r.company); r.part && refused {
+		if refusal, refused := RefusePerson(askers[r.user], r.company); r.part && refused {
 			r.barred = refusal
 		}
 	}

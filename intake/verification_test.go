@@ -197,13 +197,13 @@ func TestVerifyKeepsSender(t *testing.T) {
 	t.Parallel()
 	d := newDistrict(t, 1000)
 	in := d.process(t)
-	if _, err := d.accounts.CreateSender(t.Context(), 1, "OTHER", "", true); err != nil {
+	if _, err := d.senders.CreateSender(t.Context(), 1, "OTHER", "", true); err != nil {
 		t.Fatal(err)
 	}
 	d.verify(t, in, asked("+25779123456"))
 	r := asked("+25779123456")
 	r.Sender = "OTHER"
-	fresh, err := d.accounts.Fresh(t.Context(), d.principal)
+	fresh, err := d.keys.Fresh(t.Context(), d.principal)
 	if err != nil {
 		t.Fatal(err)
 	}

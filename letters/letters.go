@@ -1,4 +1,4 @@
-// Package letters mails what must not be lost ([accounts.Letter]): decisions about a company and its sender IDs, a low
+// Package letters mails what must not be lost ([letter.Letter]): decisions about a company and its sender IDs, a low
 // balance, a failing endpoint, changes of an account's protection. A letter is sent twice only if its process dies
 // between the mail server's response and the deletion.
 package letters
@@ -13,7 +13,10 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"intumwa/accounts"
+	"intumwa/accounts/companies"
+	"intumwa/accounts/letter"
+	"intumwa/accounts/people"
+	"intumwa/accounts/senders"
 	"intumwa/dashboard/words"
 	"intumwa/internal/mail"
 	"intumwa/internal/postgres"
@@ -35,7 +38,9 @@ const (
 // Letters sends letters, in any number of processes.
 type Letters struct {
 	pool      *pgxpool.Pool
-	accounts  *accounts.Accounts
+	people    *people.Store
+	companies *companies.Store
+	senders   *senders.Store
 	mailer    *mail.Mailer
 	publicURL string // of the dashboard: a request's Host is untrusted
 	words     *words.Words
@@ -45,12 +50,12 @@ type Letters struct {
 
 // New reads the texts. publicURL is the address of the dashboard, for the links in mails. Without a mail server the
 // mailer drops letters, which is logged.
-func New(pool *pgxpool.Pool, users *accounts.Accounts, mailer *mail.Mailer, publicURL string, log *slog.Logger) (*Letters, error) {
+func New(pool *pgxpool.Pool, people *people.Store, companies *companies.Store, senders *senders.Store, mailer *mail.Mailer, publicURL string, log *slog.Logger) (*Letters, error) {
 	texts, err := words.Load()
 	if err != nil {
 		return nil, fmt.Errorf("reading the texts: %w", err)
 	}
-	return &Letters{pool, users, mailer, strings.TrimRight(publicURL, "/"), texts, log, make(chan struct{}, 1)}, nil
+	return &Letters{pool, people, companies, senders, mailer, strings.TrimRight(publicURL, "/"), texts, log, make(chan struct{}, 1)}, nil
 }
 
 // Run sends letters, and writes those to the owners of failing endpoints, until ctx ends.
@@ -89,7 +94,7 @@ func (d *Letters) Wake(string) {
 
 // sendLetters sends some of the due letters and returns their number.
 func (d *Letters) sendLetters(ctx context.Context) (int, error) {
-	due, err := d.accounts.TakeLetters(ctx, letterLease, lettersAtOnce)
+	due, err := letter.Take(ctx, d.pool, letterLease, lettersAtOnce)
 	if err != nil {
 		return 0, err
 	}
@@ -102,7 +107,7 @@ func (d *Letters) sendLetters(ctx context.Context) (int, error) {
 }
 
 // sendLetter sends a letter, or postpones it. A letter that was rewritten meanwhile stays.
-func (d *Letters) sendLetter(ctx context.Context, l accounts.Letter) error {
+func (d *Letters) sendLetter(ctx context.Context, l letter.Letter) error {
 	m, err := d.mailOf(ctx, l)
 	if err != nil {
 		return fmt.Errorf("writing a mail of kind %s: %w", l.Kind, err)
@@ -114,9 +119,9 @@ func (d *Letters) sendLetter(ctx context.Context, l accounts.Letter) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
 	if done {
-		return d.accounts.DropLetter(ctx, l)
+		return letter.Drop(ctx, d.pool, l)
 	}
-	return d.accounts.PostponeLetter(ctx, l, min(letterRetryPause<<min(l.Tries-1, 10), letterLongest))
+	return letter.Postpone(ctx, d.pool, l, min(letterRetryPause<<min(l.Tries-1, 10), letterLongest))
 }
 
 // failing are the values of a letter about a failing endpoint.
@@ -135,7 +140,7 @@ func (d *Letters) writeFailing(ctx context.Context) (written int, err error) {
 			return err
 		}
 		for _, f := range found {
-			if err := accounts.WriteLetter(ctx, tx, accounts.LetterWebhook, f.CompanyID, failing{Since: f.Since}); err != nil {
+			if err := letter.Write(ctx, tx, letter.Webhook, f.CompanyID, failing{Since: f.Since}); err != nil {
 				return err
 			}
 		}

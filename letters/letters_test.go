@@ -10,7 +10,10 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"intumwa/accounts"
+	"intumwa/accounts/companies"
+	"intumwa/accounts/letter"
+	"intumwa/accounts/people"
+	"intumwa/accounts/senders"
 	"intumwa/sms"
 )
 
@@ -22,27 +25,27 @@ func TestLettersAreMailed(t *testing.T) {
 	for _, language := range []string{"fr", "en"} {
 		email := language + "@example.com"
 		u, company := w.user(email), w.company(email, "Buy at evil.example")
-		if err := w.accounts.SetLanguage(t.Context(), u.ID, language); err != nil {
+		if err := w.people.SetLanguage(t.Context(), u.ID, language); err != nil {
 			t.Fatal(err)
 		}
-		wish, err := w.accounts.RequestSender(t.Context(), sms.CompanyID(company.ID), "SHOP"+language, "", "news of evil.example")
+		wish, err := w.senders.RequestSender(t.Context(), sms.CompanyID(company.ID), "SHOP"+language, "", "news of evil.example")
 		if err != nil {
 			t.Fatal(err)
 		}
 		l, _ := w.letters.words.ByTag(language)
-		set := func(change accounts.CompanyChange) func() error {
-			return func() error { _, err := w.accounts.SetCompany(t.Context(), company.ID, change); return err }
+		set := func(change companies.CompanyChange) func() error {
+			return func() error { _, err := w.companies.SetCompany(t.Context(), company.ID, change); return err }
 		}
 		write := func(kind string, data any) func() error {
 			return func() error {
 				return pgx.BeginFunc(t.Context(), w.pool, func(tx pgx.Tx) error {
-					return accounts.WriteLetter(t.Context(), tx, kind, sms.CompanyID(company.ID), data)
+					return letter.Write(t.Context(), tx, kind, sms.CompanyID(company.ID), data)
 				})
 			}
 		}
-		at := func(change accounts.RegistrationChange) func() error {
+		at := func(change senders.RegistrationChange) func() error {
 			return func() error {
-				_, _, err := w.accounts.SetRegistration(t.Context(), wish.ID, "leo", change)
+				_, _, err := w.senders.SetRegistration(t.Context(), wish.ID, "leo", change)
 				return err
 			}
 		}
@@ -50,16 +53,16 @@ func TestLettersAreMailed(t *testing.T) {
 			do            func() error
 			subject, text string
 		}{
-			{set(accounts.CompanyChange{Approved: new(true)}), l.T("mail.approved.subject"), w.url},
-			{set(accounts.CompanyChange{Verified: new(true)}), l.T("mail.verified.subject"), l.T("mail.verified.text") + "\n\n" + w.url + "/campaigns"},
-			{set(accounts.CompanyChange{Approved: new(false)}), l.T("mail.disapproved.subject"), w.url},
-			{set(accounts.CompanyChange{Verified: new(false)}), l.T("mail.unverified.subject"), w.url},
-			{func() error { _, err := w.accounts.RefuseSender(t.Context(), wish.ID, "Whose name is it?"); return err }, l.T("mail.sender.refused.subject", wish.Name), "Whose name is it?"},
-			{func() error { _, err := w.accounts.SetSender(t.Context(), wish.ID, true); return err }, l.T("mail.sender.approved.subject", wish.Name), "/messages/new"},
-			{at(accounts.RegistrationChange{State: accounts.RegistrationRefused, Reason: "Whose name is it?"}), l.T("mail.registration.refused.subject", wish.Name, "leo"), "Whose name is it?"},
-			{at(accounts.RegistrationChange{State: accounts.RegistrationApproved}), l.T("mail.registration.approved.subject", wish.Name, "leo"), w.url + "/senders"},
-			{write(accounts.LetterBalance, accounts.BalanceLetter{Credits: 40, Threshold: 50}), l.T("mail.low.subject"), l.T("mail.low.text", 40, 50)},
-			{write(accounts.LetterEndpoint, accounts.EndpointLetter{URL: "https://shop.example/hook", Given: true}), l.T("mail.rotated.subject"), "https://shop.example/hook.\n\n" + l.T("mail.given.text")},
+			{set(companies.CompanyChange{Approved: new(true)}), l.T("mail.approved.subject"), w.url},
+			{set(companies.CompanyChange{Verified: new(true)}), l.T("mail.verified.subject"), l.T("mail.verified.text") + "\n\n" + w.url + "/campaigns"},
+			{set(companies.CompanyChange{Approved: new(false)}), l.T("mail.disapproved.subject"), w.url},
+			{set(companies.CompanyChange{Verified: new(false)}), l.T("mail.unverified.subject"), w.url},
+			{func() error { _, err := w.senders.RefuseSender(t.Context(), wish.ID, "Whose name is it?"); return err }, l.T("mail.sender.refused.subject", wish.Name), "Whose name is it?"},
+			{func() error { _, err := w.senders.SetSender(t.Context(), wish.ID, true); return err }, l.T("mail.sender.approved.subject", wish.Name), "/messages/new"},
+			{at(senders.RegistrationChange{State: senders.RegistrationRefused, Reason: "Whose name is it?"}), l.T("mail.registration.refused.subject", wish.Name, "leo"), "Whose name is it?"},
+			{at(senders.RegistrationChange{State: senders.RegistrationApproved}), l.T("mail.registration.approved.subject", wish.Name, "leo"), w.url + "/senders"},
+			{write(letter.Balance, letter.BalanceValues{Credits: 40, Threshold: 50}), l.T("mail.low.subject"), l.T("mail.low.text", 40, 50)},
+			{write(letter.Endpoint, letter.EndpointValues{URL: "https://shop.example/hook", Given: true}), l.T("mail.rotated.subject"), "https://shop.example/hook.\n\n" + l.T("mail.given.text")},
 			{func() error { // an endpoint fails for good
 				w.exec(`insert into webhook_endpoints (company_id, url, secret, active, given_up_at) values ($1, 'https://evil.example', 'x', true, now() - interval '1 hour')`, company.ID)
 				_, err := w.letters.writeFailing(t.Context())
@@ -137,9 +140,9 @@ func TestLettersAreRetried(t *testing.T) {
 	w := newWorld(t, g.Addr().String())
 	u := w.user("aline@example.com")
 	company := w.company(u.Email, "aline")
-	set := func(kind string, change accounts.CompanyChange) {
+	set := func(kind string, change companies.CompanyChange) {
 		t.Helper()
-		if _, err := w.accounts.SetCompany(t.Context(), company.ID, change); err != nil {
+		if _, err := w.companies.SetCompany(t.Context(), company.ID, change); err != nil {
 			t.Fatal(err)
 		}
 		w.letters.Wake("")
@@ -149,9 +152,9 @@ func TestLettersAreRetried(t *testing.T) {
 			return err == nil && tried
 		})
 	}
-	set("approval", accounts.CompanyChange{Approved: new(true)})
-	set("verification", accounts.CompanyChange{Verified: new(true)})
-	set("approval", accounts.CompanyChange{Approved: new(false)})
+	set("approval", companies.CompanyChange{Approved: new(true)})
+	set("verification", companies.CompanyChange{Verified: new(true)})
+	set("approval", companies.CompanyChange{Approved: new(false)})
 	w.exec(`update letters set written_at = now() - interval '4 days', due_at = now() where kind = 'verification'`)
 	w.letters.Wake("")
 	w.until("the old one is given up", func() bool { return w.count(`select count(*) from letters`) == 1 })
@@ -172,7 +175,7 @@ func TestLettersAreRetried(t *testing.T) {
 // TestLetterToNobody: the warning about an address without an account is dropped.
 func TestLetterToNobody(t *testing.T) {
 	w := newWorld(t, "")
-	if err := w.accounts.WarnOfTries(t.Context(), "nobody@example.com"); err != nil {
+	if err := people.NewSignIn(w.pool, nil).WarnOfTries(t.Context(), "nobody@example.com"); err != nil {
 		t.Fatal(err)
 	}
 	w.until("it is dropped", func() bool { return w.count(`select count(*) from letters`) == 0 })

@@ -7,30 +7,33 @@ import (
 	"strings"
 
 	"intumwa/accounts"
+	"intumwa/accounts/letter"
+	"intumwa/accounts/people"
+	"intumwa/accounts/senders"
 	"intumwa/dashboard/words"
 	"intumwa/internal/mail"
 )
 
 // mailOf makes a letter's mail from the current state; nil without a recipient, or if the reason no longer holds.
-func (d *Letters) mailOf(ctx context.Context, to accounts.Letter) (*mail.Message, error) {
+func (d *Letters) mailOf(ctx context.Context, to letter.Letter) (*mail.Message, error) {
 	var company accounts.Company
-	var owner accounts.User
+	var owner people.User
 	var err error
 	if to.Company != 0 {
-		company, err = d.accounts.CompanyByID(ctx, to.Company)
+		company, err = d.companies.CompanyByID(ctx, to.Company)
 	} else {
 		company.OwnerID = to.Subject
 	}
 	if err == nil {
-		owner, err = d.accounts.UserByID(ctx, company.OwnerID)
+		owner, err = d.people.UserByID(ctx, company.OwnerID)
 	}
-	var sender accounts.SenderRequest
-	if err == nil && to.Kind == accounts.LetterSender {
-		sender, err = d.accounts.SenderByID(ctx, to.Subject)
+	var sender senders.SenderRequest
+	if err == nil && to.Kind == letter.Sender {
+		sender, err = d.senders.SenderByID(ctx, to.Subject)
 	}
-	var at accounts.Registration
-	if err == nil && to.Kind == accounts.LetterRegistration {
-		at, err = d.accounts.RegistrationByID(ctx, to.Subject)
+	var at senders.Registration
+	if err == nil && to.Kind == letter.Registration {
+		at, err = d.senders.RegistrationByID(ctx, to.Subject)
 	}
 	if errors.Is(err, accounts.ErrNotFound) {
 		return nil, nil
@@ -45,12 +48,12 @@ func (d *Letters) mailOf(ctx context.Context, to accounts.Letter) (*mail.Message
 	var subject string
 	var paragraphs []string
 	switch to.Kind {
-	case accounts.LetterApproval:
+	case letter.Approval:
 		subject, paragraphs = l.T("mail.approved.subject"), []string{l.T("mail.approved.text"), d.link("/")}
 		if !company.Approved {
 			subject, paragraphs = l.T("mail.disapproved.subject"), []string{l.T("mail.disapproved.text"), d.link("/company")}
 		}
-	case accounts.LetterVerification:
+	case letter.Verification:
 		subject, paragraphs = l.T("mail.verified.subject"), []string{l.T("mail.verified.text"), d.link("/campaigns")}
 		switch {
 		case !company.Verified:
@@ -58,26 +61,26 @@ func (d *Letters) mailOf(ctx context.Context, to accounts.Letter) (*mail.Message
 		case !company.Approved:
 			paragraphs[0] = l.T("mail.verified.waits")
 		}
-	case accounts.LetterSender:
+	case letter.Sender:
 		subject, paragraphs = d.answered(l, sender)
-	case accounts.LetterRegistration:
+	case letter.Registration:
 		switch at.State {
-		case accounts.RegistrationApproved:
+		case senders.RegistrationApproved:
 			subject, paragraphs = l.T("mail.registration.approved.subject", at.Sender, at.Carrier), []string{l.T("mail.registration.approved.text", at.Sender, at.Carrier), d.link("/senders")}
-		case accounts.RegistrationRefused:
+		case senders.RegistrationRefused:
 			subject, paragraphs = l.T("mail.registration.refused.subject", at.Sender, at.Carrier), []string{l.T("mail.registration.refused.text", at.Sender, at.Carrier), at.Reason, d.link("/senders")}
 		}
-	case accounts.LetterBalance:
-		var data accounts.BalanceLetter
+	case letter.Balance:
+		var data letter.BalanceValues
 		err = json.Unmarshal(to.Values, &data)
 		subject, paragraphs = l.T("mail.low.subject"), []string{l.T("mail.low.text", data.Credits, data.Threshold), d.link("/statement"), l.T("mail.low.settings")}
-	case accounts.LetterWebhook:
+	case letter.Webhook:
 		var data failing
 		err = json.Unmarshal(to.Values, &data)
 		subject, paragraphs = l.T("mail.failing.subject"), []string{l.T("mail.failing.text", l.Time(data.Since)), l.T("mail.failing.next"),
 			d.link("/deliveries?state=failed"), l.T("mail.failing.daily")}
-	case accounts.LetterEndpoint:
-		var data accounts.EndpointLetter
+	case letter.Endpoint:
+		var data letter.EndpointValues
 		err = json.Unmarshal(to.Values, &data)
 		subject, paragraphs = l.T("mail.endpoint.subject"), []string{l.T("mail.endpoint.text", data.URL), l.T("mail.endpoint.next"), d.link("/account")}
 		switch {
@@ -86,16 +89,16 @@ func (d *Letters) mailOf(ctx context.Context, to accounts.Letter) (*mail.Message
 		case data.Rotated:
 			subject, paragraphs = l.T("mail.rotated.subject"), []string{l.T("mail.rotated.text", data.URL), l.T("mail.notyou"), d.link("/password")}
 		}
-	case accounts.LetterTries:
+	case letter.Tries:
 		subject, paragraphs = l.T("mail.tries.subject"), []string{l.T("mail.tries.text"), l.T("mail.tries.next"), d.link("/password"), l.T("mail.tries.daily")}
-	case accounts.LetterPassword:
+	case letter.Password:
 		subject, paragraphs = l.T("mail.password.subject"), []string{l.T("mail.password.text"), l.T("mail.notyou"), d.link("/password")}
-	case accounts.LetterTwoStep:
+	case letter.TwoStep:
 		subject, paragraphs = l.T("mail.twostep.subject"), []string{l.T("mail.twostep.text"), l.T("mail.notyou"), d.link("/password")}
-	case accounts.LetterReset:
+	case letter.Reset:
 		subject, paragraphs = l.T("mail.voided.subject"), []string{l.T("mail.voided.text"), d.link("/password")}
-	case accounts.LetterKey:
-		var data accounts.KeyLetter
+	case letter.Key:
+		var data letter.KeyValues
 		err = json.Unmarshal(to.Values, &data)
 		subject, paragraphs = l.T("mail.key.subject"), []string{l.T("mail.key.text", data.Name), l.T("mail.key.next"), d.link("/keys")}
 	}
@@ -107,13 +110,13 @@ func (d *Letters) mailOf(ctx context.Context, to accounts.Letter) (*mail.Message
 }
 
 // answered returns the mail about the decision on a sender ID; empty while it waits.
-func (d *Letters) answered(l *words.Language, s accounts.SenderRequest) (subject string, paragraphs []string) {
+func (d *Letters) answered(l *words.Language, s senders.SenderRequest) (subject string, paragraphs []string) {
 	switch {
-	case s.State() == accounts.SenderApproved:
+	case s.State() == senders.Approved:
 		return l.T("mail.sender.approved.subject", s.Name), []string{l.T("mail.sender.approved.text", s.Name), d.link("/messages/new")}
-	case s.State() == accounts.SenderRefused && s.Refusal != "":
+	case s.State() == senders.Refused && s.Refusal != "":
 		return l.T("mail.sender.refused.subject", s.Name), []string{l.T("mail.sender.refused.text", s.Name), s.Refusal, l.T("mail.sender.refused.again"), d.link("/senders")}
-	case s.State() == accounts.SenderRefused:
+	case s.State() == senders.Refused:
 		return l.T("mail.sender.refused.subject", s.Name), []string{l.T("mail.sender.taken", s.Name), d.link("/senders")}
 	}
 	return "", nil

@@ -12,6 +12,9 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"intumwa/accounts"
+	"intumwa/accounts/companies"
+	"intumwa/accounts/people"
+	"intumwa/accounts/senders"
 	"intumwa/internal/mail"
 	"intumwa/internal/testenv"
 	"intumwa/tools/mailcatcher"
@@ -21,14 +24,16 @@ func TestMain(m *testing.M) { testenv.Main(m) }
 
 // world is a database, a mail server, and letters that are being sent.
 type world struct {
-	t        *testing.T
-	pool     *pgxpool.Pool
-	accounts *accounts.Accounts
-	mails    *mailcatcher.Catcher
-	smtp     string // its address
-	url      string
-	mailer   *mail.Mailer
-	letters  *Letters
+	t         *testing.T
+	pool      *pgxpool.Pool
+	people    *people.Store
+	companies *companies.Store
+	senders   *senders.Store
+	mails     *mailcatcher.Catcher
+	smtp      string // its address
+	url       string
+	mailer    *mail.Mailer
+	letters   *Letters
 }
 
 // newWorld starts them; server is the mail server's address if it is not the world's own.
@@ -36,7 +41,7 @@ func newWorld(t *testing.T, server string) *world {
 	t.Helper()
 	t.Parallel()
 	w := &world{t: t, pool: testenv.Pool(t), mails: mailcatcher.New(), url: "https://sms.example.com"}
-	w.accounts = accounts.New(w.pool, accounts.Options{TestSender: "INTUMWATEST"})
+	w.people, w.companies, w.senders = people.New(w.pool), companies.New(w.pool, nil), senders.New(w.pool, "INTUMWATEST", nil)
 	smtp, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -54,7 +59,7 @@ func newWorld(t *testing.T, server string) *world {
 // other returns the letters of another process.
 func (w *world) other() *Letters {
 	w.t.Helper()
-	l, err := New(w.pool, w.accounts, w.mailer, w.url+"/", slog.New(slog.NewTextHandler(w.t.Output(), nil)))
+	l, err := New(w.pool, w.people, w.companies, w.senders, w.mailer, w.url+"/", slog.New(slog.NewTextHandler(w.t.Output(), nil)))
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -74,9 +79,9 @@ func (w *world) run(part func(context.Context) error) {
 	})
 }
 
-func (w *world) user(email string) accounts.User {
+func (w *world) user(email string) people.User {
 	w.t.Helper()
-	u, err := w.accounts.CreateUser(w.t.Context(), accounts.NewUser{Email: email, Name: "Aline N.", Password: "twelve green bananas"})
+	u, err := w.people.CreateUser(w.t.Context(), people.NewUser{Email: email, Name: "Aline N.", Password: "twelve green bananas"})
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -86,7 +91,7 @@ func (w *world) user(email string) accounts.User {
 func (w *world) company(email, name string) (c accounts.Company) {
 	w.t.Helper()
 	err := pgx.BeginFunc(w.t.Context(), w.pool, func(tx pgx.Tx) (err error) {
-		c, err = w.accounts.CreateCompany(w.t.Context(), tx, accounts.NewCompany{OwnerEmail: email, Name: name})
+		c, err = w.companies.CreateCompany(w.t.Context(), tx, companies.NewCompany{OwnerEmail: email, Name: name})
 		return err
 	})
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"intumwa/accounts"
+	"intumwa/accounts/companies"
 	"intumwa/billing"
 	"intumwa/exports"
 	"intumwa/messages"
@@ -13,9 +14,9 @@ import (
 )
 
 // CreateCompany creates a company and opens its balance with credits.
-func (a Actor) CreateCompany(ctx context.Context, n accounts.NewCompany, credits int64) (c accounts.Company, err error) {
+func (a Actor) CreateCompany(ctx context.Context, n companies.NewCompany, credits int64) (c accounts.Company, err error) {
 	err = a.do(ctx, reads, func(in within) (act, error) {
-		if c, err = in.users.CreateCompany(ctx, in.Tx, n); err == nil {
+		if c, err = in.companies().CreateCompany(ctx, in.Tx, n); err == nil {
 			err = billing.Open(ctx, in.Tx, c.ID)
 		}
 		if err == nil && credits > 0 {
@@ -29,7 +30,7 @@ func (a Actor) CreateCompany(ctx context.Context, n accounts.NewCompany, credits
 
 // CompanyChange is a change of a company's settings; zero fields change nothing.
 type CompanyChange struct {
-	accounts.CompanyChange
+	companies.CompanyChange
 
 	LowBalance *[]int64        // credits below which it is warned
 	Bodies     **time.Duration // how long its texts are kept; nil within: as configured
@@ -97,7 +98,7 @@ func BodiesText(keep *time.Duration) string {
 func (a Actor) SetCompany(ctx context.Context, id int64, to CompanyChange) (is Settings, err error) {
 	err = a.do(ctx, reads, func(in within) (act, error) {
 		if to.Facts != nil { // locked before the company
-			facts, err := in.users.LockFacts(ctx, sms.CompanyID(id))
+			facts, err := in.companies().LockFacts(ctx, sms.CompanyID(id))
 			if err != nil {
 				return act{}, err
 			}
@@ -105,11 +106,11 @@ func (a Actor) SetCompany(ctx context.Context, id int64, to CompanyChange) (is S
 				return act{}, ErrChanged
 			}
 		}
-		before, err := in.users.CompanyByID(ctx, id)
+		before, err := in.companies().CompanyByID(ctx, id)
 		if err != nil {
 			return act{}, err
 		}
-		after, err := in.users.SetCompany(ctx, id, to.CompanyChange)
+		after, err := in.companies().SetCompany(ctx, id, to.CompanyChange)
 		if err != nil {
 			return act{}, err
 		}
@@ -144,7 +145,7 @@ func (a Actor) SetCompany(ctx context.Context, id int64, to CompanyChange) (is S
 // [billing.ErrGranted].
 func (a Actor) AddCredits(ctx context.Context, of billing.Adjustment) (credits int64, err error) {
 	err = a.do(ctx, locks, func(in within) (act, error) {
-		if _, err := in.users.CompanyByID(ctx, of.Company); err != nil {
+		if _, err := in.companies().CompanyByID(ctx, of.Company); err != nil {
 			return act{}, err
 		}
 		credits, err = billing.Adjust(ctx, in.Tx, of)
@@ -155,7 +156,7 @@ func (a Actor) AddCredits(ctx context.Context, of billing.Adjustment) (credits i
 }
 
 // recordedFacts are a company's facts, nil if it has stated none.
-func recordedFacts(f accounts.Facts) any {
+func recordedFacts(f companies.Facts) any {
 	if f.NIF == "" {
 		return nil
 	}
@@ -171,9 +172,9 @@ func recordedDocument(d accounts.Document) any {
 }
 
 // SetFacts stores what a company states about itself.
-func (a Actor) SetFacts(ctx context.Context, company sms.CompanyID, facts accounts.Facts) error {
+func (a Actor) SetFacts(ctx context.Context, company sms.CompanyID, facts companies.Facts) error {
 	return a.do(ctx, reads, func(in within) (act, error) {
-		before, after, err := in.users.SetFacts(ctx, company, facts)
+		before, after, err := in.companies().SetFacts(ctx, company, facts)
 		done := on("company.facts", "company", int64(company), int64(company), recordedFacts(before), recordedFacts(after))
 		done.hidden = true // a masked number
 		return done, err
@@ -183,7 +184,7 @@ func (a Actor) SetFacts(ctx context.Context, company sms.CompanyID, facts accoun
 // SetDocument stores a company's document.
 func (a Actor) SetDocument(ctx context.Context, company sms.CompanyID, name string, file []byte) error {
 	return a.do(ctx, reads, func(in within) (act, error) {
-		before, after, err := in.users.SetDocument(ctx, company, name, file)
+		before, after, err := in.companies().SetDocument(ctx, company, name, file)
 		done := on("company.document", "company", int64(company), int64(company), recordedDocument(before.Document), recordedDocument(after.Document))
 		done.hidden = true // the content
 		return done, err
@@ -193,7 +194,7 @@ func (a Actor) SetDocument(ctx context.Context, company sms.CompanyID, name stri
 // DeleteDocument deletes a company's document, which is no longer needed once it is checked.
 func (a Actor) DeleteDocument(ctx context.Context, company sms.CompanyID) error {
 	return a.do(ctx, reads, func(in within) (act, error) {
-		facts, err := in.users.DeleteDocument(ctx, company)
+		facts, err := in.companies().DeleteDocument(ctx, company)
 		return on("company.document_delete", "company", int64(company), int64(company), recordedDocument(facts.Document), nil), err
 	})
 }

@@ -14,7 +14,7 @@ func exported(r exports.Request) act {
 // AskExport asks for the file of a company's month; the errors are those of [exports.Ask].
 func (a Actor) AskExport(ctx context.Context, r exports.Request) error {
 	return a.do(ctx, locks, func(in within) (act, error) {
-		if _, err := in.users.CompanyByID(ctx, int64(r.Company)); err != nil {
+		if _, err := in.companies().CompanyByID(ctx, int64(r.Company)); err != nil {
 			return act{}, err
 		}
 		return exported(r), exports.Ask(ctx, in.Tx, r)
@@ -24,7 +24,7 @@ func (a Actor) AskExport(ctx context.Context, r exports.Request) error {
 // StreamExport records that a company's month is read, and calls write.
 func (a Actor) StreamExport(ctx context.Context, r exports.Request, write func() error) error {
 	if err := a.do(ctx, locks, func(in within) (act, error) {
-		_, err := in.users.CompanyByID(ctx, int64(r.Company))
+		_, err := in.companies().CompanyByID(ctx, int64(r.Company))
 		return exported(r), err
 	}); err != nil {
 		return err

@@ -30,7 +30,7 @@ func recordedRate(before *billing.Rate, to billing.Rate) (was, is any) {
 func (a Actor) SetPrice(ctx context.Context, company sms.CompanyID, to billing.Rate) error {
 	return a.do(ctx, reads, func(in within) (act, error) {
 		if company != 0 {
-			if _, err := in.users.CompanyByID(ctx, int64(company)); err != nil {
+			if _, err := in.companies().CompanyByID(ctx, int64(company)); err != nil {
 				return act{}, err
 			}
 		}

@@ -152,7 +152,7 @@ func (a Actor) erase(ctx context.Context, about Number, done *Erased) error {
 	if done.Binds, err = binds.Erase(ctx, a.Many, about.Forms); err != nil {
 		return err
 	}
-	if done.TestCodes, err = a.Accounts.ForgetCodes(ctx, number); err != nil {
+	if done.TestCodes, err = a.TestNumbers.ForgetCodes(ctx, number); err != nil {
 		return err
 	}
 	if err := pgx.BeginFunc(ctx, a.Many, func(tx pgx.Tx) error {
@@ -167,7 +167,7 @@ func (a Actor) erase(ctx context.Context, about Number, done *Erased) error {
 			return err
 		}
 	}
-	tests, err := a.Accounts.TestNumbers(ctx, number)
+	tests, err := a.TestNumbers.TestNumbers(ctx, number)
 	done.TestNumbers = int64(len(tests))
 	return err
 }

@@ -5,7 +5,7 @@
 //	endpoint, err := operations.By(audit.Operator(), nil, rooms).RotateSecret(ctx, company, nil)
 //
 // An act that changes nothing is not recorded. The same act has the same entry, whoever performs it. The errors are
-// those of the packages that change the rows, such as [accounts.ErrLastOwner], and [ErrChanged].
+// those of the packages that change the rows, such as [people.ErrLastOwner], and [ErrChanged].
 package operations
 
 import (
@@ -18,7 +18,11 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"intumwa/accounts"
+	"intumwa/accounts/companies"
+	"intumwa/accounts/keys"
+	"intumwa/accounts/people"
+	"intumwa/accounts/senders"
+	"intumwa/accounts/testnumbers"
 	"intumwa/inbound/handsets"
 	"intumwa/internal/audit"
 	"intumwa/internal/postgres"
@@ -31,11 +35,16 @@ var ErrChanged = errors.New("it has changed since it was shown")
 
 // Rooms are the packages that acts change. An act needs only those that it names.
 type Rooms struct {
-	Pool     *pgxpool.Pool
-	Many     *pgxpool.Pool // for statements over many messages; with BatchUpdates
-	Accounts *accounts.Accounts
-	Webhooks *webhooks.Webhooks
-	Handsets *handsets.Store
+	Pool        *pgxpool.Pool
+	Many        *pgxpool.Pool // for statements over many messages; with BatchUpdates
+	People      *people.Store
+	SignIn      *people.SignIn
+	Companies   *companies.Store
+	Keys        *keys.Store
+	Senders     *senders.Store
+	TestNumbers *testnumbers.Store
+	Webhooks    *webhooks.Webhooks
+	Handsets    *handsets.Store
 }
 
 // Actor performs acts in one name.
@@ -85,9 +94,15 @@ func on(name, kind string, id, company int64, before, after any) act {
 type within struct {
 	pgx.Tx
 
-	users *accounts.Accounts
+	rooms Rooms
 	hooks *webhooks.Webhooks
 }
+
+func (in within) people() *people.Store           { return in.rooms.People.In(in.Tx) }
+func (in within) companies() *companies.Store     { return in.rooms.Companies.In(in.Tx) }
+func (in within) keys() *keys.Store               { return in.rooms.Keys.In(in.Tx) }
+func (in within) senders() *senders.Store         { return in.rooms.Senders.In(in.Tx) }
+func (in within) testNumbers() *testnumbers.Store { return in.rooms.TestNumbers.In(in.Tx) }
 
 // Isolation of a transaction.
 const (
@@ -110,10 +125,7 @@ func (a Actor) do(ctx context.Context, level pgx.TxIsoLevel, work func(in within
 func (a Actor) again(ctx context.Context, level pgx.TxIsoLevel, work func(in within) (act, error)) error {
 	err := postgres.Retry(ctx, func() error {
 		return pgx.BeginTxFunc(ctx, a.Pool, pgx.TxOptions{IsoLevel: level}, func(tx pgx.Tx) error {
-			in := within{Tx: tx}
-			if a.Accounts != nil {
-				in.users = a.Accounts.In(tx)
-			}
+			in := within{Tx: tx, rooms: a.Rooms}
 			if a.Webhooks != nil {
 				in.hooks = a.Webhooks.In(tx)
 			}

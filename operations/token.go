@@ -4,21 +4,23 @@ import (
 	"context"
 
 	"intumwa/accounts"
+	"intumwa/accounts/keys"
+	"intumwa/accounts/people"
 )
 
 // CreateToken creates an API token of a user. own is true when the users create it themselves, for which their role and
-// [accounts.MaxTokens] must allow it. The result is its id and its text, which keep gets too.
+// [keys.MaxTokens] must allow it. The result is its id and its text, which keep gets too.
 func (a Actor) CreateToken(ctx context.Context, email string, own bool, name string, limits accounts.TokenLimits, keep Keep) (id int64, text string, err error) {
 	err = a.do(ctx, locks, func(in within) (act, error) {
-		u, err := in.users.UserByEmail(ctx, email)
+		u, err := in.people().UserByEmail(ctx, email)
 		if err != nil {
 			return act{}, err
 		}
-		var t accounts.Token
+		var t keys.Token
 		if own {
-			t, text, err = in.users.CreateOwnToken(ctx, u.ID, name, limits)
+			t, text, err = in.keys().CreateOwnToken(ctx, u.ID, name, limits)
 		} else {
-			t, text, err = in.users.CreateToken(ctx, email, name, limits)
+			t, text, err = in.keys().CreateToken(ctx, email, name, limits)
 		}
 		if id = t.ID; err == nil {
 			err = keep.keep(in.Tx, text)
@@ -30,13 +32,13 @@ func (a Actor) CreateToken(ctx context.Context, email string, own bool, name str
 
 // RevokeToken revokes a token, and returns its user's company, 0 without one. [accounts.ErrNotFound] when may, unless
 // nil, returns false.
-func (a Actor) RevokeToken(ctx context.Context, id int64, may func(owner accounts.User) bool) (company int64, err error) {
+func (a Actor) RevokeToken(ctx context.Context, id int64, may func(owner people.User) bool) (company int64, err error) {
 	err = a.do(ctx, reads, func(in within) (act, error) {
-		was, err := in.users.TokenByID(ctx, id)
+		was, err := in.keys().TokenByID(ctx, id)
 		if err != nil {
 			return act{}, err
 		}
-		owner, err := in.users.UserByID(ctx, was.UserID)
+		owner, err := in.people().UserByID(ctx, was.UserID)
 		if err == nil && may != nil && !may(owner) {
 			err = accounts.ErrNotFound
 		}
@@ -45,7 +47,7 @@ func (a Actor) RevokeToken(ctx context.Context, id int64, may func(owner account
 		}
 		company = owner.Company
 		state := func(revoked bool) any { return fields{"user_id": was.UserID, "name": was.Name, "revoked": revoked} }
-		return on("token.revoke", "token", id, company, state(was.RevokedAt != nil), state(true)), in.users.RevokeToken(ctx, id)
+		return on("token.revoke", "token", id, company, state(was.RevokedAt != nil), state(true)), in.keys().RevokeToken(ctx, id)
 	})
 	return company, err
 }

@@ -47,15 +47,15 @@ func (a Actor) NoteTestSend(ctx context.Context, to sms.Number, carrier, sender 
 // one's id.
 func (a Actor) AddRoute(ctx context.Context, r handsets.Route) (is handsets.Route, err error) {
 	err = a.do(ctx, reads, func(in within) (act, error) {
-		senders, err := in.users.SendersOf(ctx, r.CompanyID)
+		senders, err := in.senders().SendersOf(ctx, r.CompanyID)
 		if err == nil {
-			_, err = in.users.CompanyByID(ctx, r.CompanyID)
+			_, err = in.companies().CompanyByID(ctx, r.CompanyID)
 		}
 		if err == nil && r.Sender != "" && !slices.ContainsFunc(senders, func(s accounts.Sender) bool { return s.Name == r.Sender }) {
 			err = fmt.Errorf("company %d has no sender %q", r.CompanyID, r.Sender)
 		}
 		if err == nil && r.Account != 0 {
-			key, wrong := in.users.SMPPKeyByID(ctx, r.Account)
+			key, wrong := in.keys().SMPPKeyByID(ctx, r.Account)
 			if err = wrong; err == nil && (key.Company != r.CompanyID || !key.Usable()) {
 				err = fmt.Errorf("company %d has no valid key of kind SMPP with the id %d", r.CompanyID, r.Account)
 			}
@@ -82,7 +82,7 @@ func (a Actor) RemoveRoute(ctx context.Context, id int64) (was handsets.Route, e
 func (a Actor) AddOptOut(ctx context.Context, company sms.CompanyID, entry handsets.OptOut) (added bool, err error) {
 	err = a.do(ctx, reads, func(in within) (done act, err error) {
 		var n int64
-		if err = in.users.NoteOptOuts(ctx, int64(company)); err == nil {
+		if err = in.companies().NoteOptOuts(ctx, int64(company)); err == nil {
 			n, err = a.Handsets.In(in.Tx).OptOutWithin(ctx, company, []handsets.OptOut{entry})
 		}
 		if added = n > 0; added {

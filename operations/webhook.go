@@ -5,7 +5,7 @@ import (
 	"errors"
 	"time"
 
-	"intumwa/accounts"
+	"intumwa/accounts/letter"
 	"intumwa/sms"
 	"intumwa/webhooks"
 )
@@ -37,7 +37,7 @@ func (a Actor) SetEndpoint(ctx context.Context, company sms.CompanyID, to webhoo
 			err = keep.keep(in.Tx, is.Secret)
 		}
 		if given := to.Secret != "" && was.URL != ""; err == nil && (given || is.URL != was.URL) {
-			err = accounts.WriteLetter(ctx, in.Tx, accounts.LetterEndpoint, company, accounts.EndpointLetter{URL: webhooks.RecordedURL(is.URL), Given: given})
+			err = letter.Write(ctx, in.Tx, letter.Endpoint, company, letter.EndpointValues{URL: webhooks.RecordedURL(is.URL), Given: given})
 		}
 		done.after = state(is, to.Secret != "")
 		return done, err
@@ -67,7 +67,7 @@ func (a Actor) RotateSecret(ctx context.Context, company sms.CompanyID, keep Kee
 			err = keep.keep(in.Tx, is.Secret)
 		}
 		if err == nil {
-			err = accounts.WriteLetter(ctx, in.Tx, accounts.LetterEndpoint, company, accounts.EndpointLetter{URL: webhooks.RecordedURL(is.URL), Rotated: true})
+			err = letter.Write(ctx, in.Tx, letter.Endpoint, company, letter.EndpointValues{URL: webhooks.RecordedURL(is.URL), Rotated: true})
 		}
 		return onWebhook("webhook.rotate", company, nil, fields{"previous_until": is.PreviousUntil}), err
 	})

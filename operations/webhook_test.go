@@ -4,7 +4,6 @@ import (
 	"strings"
 	"testing"
 
-	"intumwa/accounts"
 	"intumwa/internal/testenv"
 	"intumwa/webhooks"
 )
@@ -13,7 +12,7 @@ import (
 func TestEndpointLetters(t *testing.T) {
 	t.Parallel()
 	pool := testenv.Pool(t)
-	by := By("test", nil, Rooms{Pool: pool, Accounts: accounts.New(pool, accounts.Options{}), Webhooks: webhooks.New(pool, webhooks.Options{AllowPrivate: true})})
+	by := By("test", nil, Rooms{Pool: pool, Webhooks: webhooks.New(pool, webhooks.Options{AllowPrivate: true})})
 	secret := "whsec_" + strings.Repeat("QUJD", 11)
 	for _, step := range []struct {
 		name string

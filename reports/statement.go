@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"intumwa/accounts"
+	"intumwa/accounts/companies"
 	"intumwa/billing"
 	"intumwa/messages"
 	"intumwa/sms"
@@ -25,16 +26,16 @@ const MaxPeriod = 366
 
 // Rooms are the packages that reports read.
 type Rooms struct {
-	Accounts *accounts.Accounts
-	Ledger   *billing.Ledger
-	Messages *messages.Store
+	Companies *companies.Store
+	Ledger    *billing.Ledger
+	Messages  *messages.Store
 }
 
 // Statement is a company's money in a period. Always opening balance + purchases + corrections + refunds − usage =
 // closing balance, and the credits of Lines are the usage.
 type Statement struct {
 	Company accounts.Company
-	Facts   accounts.Facts
+	Facts   companies.Facts
 	billing.Period
 
 	Lines       []Usage
@@ -80,10 +81,10 @@ func (s *Statement) NotCounted() (credits int64) {
 // ReadStatement reads a company's statement from midnight to midnight in Burundi, to exclusive. The errors are
 // [accounts.ErrNotFound] and those of Postgres.
 func ReadStatement(ctx context.Context, rooms Rooms, company sms.CompanyID, from, to time.Time) (s Statement, err error) {
-	if s.Company, err = rooms.Accounts.CompanyByID(ctx, int64(company)); err != nil {
+	if s.Company, err = rooms.Companies.CompanyByID(ctx, int64(company)); err != nil {
 		return s, err
 	}
-	if s.Facts, err = rooms.Accounts.FactsOf(ctx, company); err != nil {
+	if s.Facts, err = rooms.Companies.FactsOf(ctx, company); err != nil {
 		return s, err
 	}
 	if s.Period, err = rooms.Ledger.Summary(ctx, company, from, to); err != nil {

@@ -18,7 +18,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"intumwa/accounts"
+	"intumwa/accounts/keys"
 	"intumwa/internal/testenv"
 	"intumwa/smppserver/binds"
 	"intumwa/sms"
@@ -157,7 +157,7 @@ func TestNodeClient(t *testing.T) {
 	if out, err := install.CombinedOutput(); err != nil {
 		testenv.Lacks(t, fmt.Sprintf("the npm package smpp cannot be installed here: %v\n%s", err, out))
 	}
-	w := newBank(t, 100, accounts.SMPPLimits{})
+	w := newBank(t, 100, keys.SMPPLimits{})
 	w.tryProgram(w.program(w.start(), node, filepath.Join(dir, "client.js")), "Ça coûte 😀")
 }
 
@@ -166,6 +166,6 @@ func TestPerlClient(t *testing.T) {
 	t.Parallel()
 	perl := testenv.Tool(t, "perl")
 	testenv.Tool(t, "/usr/share/perl5/Net/SMPP.pm")
-	w := newBank(t, 100, accounts.SMPPLimits{})
+	w := newBank(t, 100, keys.SMPPLimits{})
 	w.tryProgram(w.program(w.start(), perl, filepath.Join("testdata", "perl", "client.pl")), "Ca coûte 😀")
 }

@@ -3,7 +3,7 @@ package smppserver_test
 import (
 	"testing"
 
-	"intumwa/accounts"
+	"intumwa/accounts/keys"
 	"intumwa/smpp"
 	"intumwa/sms"
 )
@@ -11,7 +11,7 @@ import (
 // TestLostTake: a receipt that the process has taken without knowing it, because the answer of the database was lost, still
 // comes, and once.
 func TestLostTake(t *testing.T) {
-	w := newBank(t, 10, accounts.SMPPLimits{})
+	w := newBank(t, 10, keys.SMPPLimits{})
 	p := w.start()
 	c := w.bound(p, func(o *smpp.Options) { o.Mode = smpp.Transmitter })
 	c.submit(nil)
@@ -27,7 +27,7 @@ func TestLostTake(t *testing.T) {
 
 // TestEndingBindGetsNothing: while a bind ends, the receipts of its messages go to another bind of the key.
 func TestEndingBindGetsNothing(t *testing.T) {
-	w := newBank(t, 10, accounts.SMPPLimits{})
+	w := newBank(t, 10, keys.SMPPLimits{})
 	p := w.start()
 	ending := w.raw(p, 0x09)
 	ending.ask(pdu(0x04, "\x00\x05\x00ACME\x00\x01\x0125779123456\x00\x00\x00\x00\x00\x00\x01\x00\x00\x00\x04abcd"))

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"intumwa/accounts"
+	"intumwa/accounts/keys"
 	"intumwa/internal/testenv"
 	"intumwa/sms"
 )
@@ -73,7 +73,7 @@ func (w *bank) behindTLS(address string) string {
 // bind, and an MO. Without credits it sends a message once.
 func TestKannelClient(t *testing.T) {
 	t.Parallel()
-	w := newBank(t, 5, accounts.SMPPLimits{})
+	w := newBank(t, 5, keys.SMPPLimits{})
 	p := w.start()
 	k := testenv.NewKannel(t, w.kannelGroup(p))
 	k.Send("a", "Amahoro @ {EUR}")

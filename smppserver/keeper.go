@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"time"
 
-	"intumwa/accounts"
+	"intumwa/accounts/keys"
 	"intumwa/internal/postgres"
 	"intumwa/smpp"
 	"intumwa/smppserver/binds"
@@ -71,7 +71,7 @@ func (s *Server) renew(ctx context.Context) error {
 	for id := range ids {
 		list = append(list, id)
 	}
-	valid, err := s.rooms.Accounts.SMPPKeysOf(ctx, list)
+	valid, err := s.rooms.Keys.SMPPKeysOf(ctx, list)
 	if err != nil {
 		return err
 	}
@@ -81,10 +81,10 @@ func (s *Server) renew(ctx context.Context) error {
 
 // apply ends those of the binds looked at that must end, and keeps the limits of the keys. Nothing is known of a bind that
 // came meanwhile.
-func (s *Server) apply(looked map[int64]binds.Counts, end []int64, shares map[int64]binds.Share, valid []accounts.Token) {
-	keys := make(map[int64]accounts.Token, len(valid))
+func (s *Server) apply(looked map[int64]binds.Counts, end []int64, shares map[int64]binds.Share, valid []keys.Token) {
+	known := make(map[int64]keys.Token, len(valid))
 	for _, t := range valid {
-		keys[t.ID] = t
+		known[t.ID] = t
 	}
 	asked := make(map[int64]bool, len(end))
 	for _, id := range end {
@@ -98,7 +98,7 @@ func (s *Server) apply(looked map[int64]binds.Counts, end []int64, shares map[in
 		if !here {
 			continue
 		}
-		t, may := keys[b.account]
+		t, may := known[b.account]
 		switch {
 		case !may, len(t.Networks) == 0, !t.From(hostOf(b.peer.Login().Remote)):
 			b.peer.Unbind(revokedReason, unbindWithin)
@@ -110,7 +110,7 @@ func (s *Server) apply(looked map[int64]binds.Counts, end []int64, shares map[in
 	}
 	for id := range s.keys {
 		share, here := shares[id]
-		switch t, may := keys[id]; {
+		switch t, may := known[id]; {
 		case here && may && share.All > 0:
 			s.keys[id].set(float64(t.TPS)*float64(share.Own)/float64(share.All), now)
 		case !s.servesLocked(id) && s.keys[id].full(now): // else a new bind would begin with a burst
@@ -173,9 +173,9 @@ func (s *Server) sweepOnce(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var usable []accounts.Token // nobody can fetch what waits for other keys
+	var usable []keys.Token // nobody can fetch what waits for other keys
 	if len(waiting) > 0 {
-		if usable, err = s.rooms.Accounts.SMPPKeysOf(ctx, slices.Collect(maps.Keys(waiting))); err != nil {
+		if usable, err = s.rooms.Keys.SMPPKeysOf(ctx, slices.Collect(maps.Keys(waiting))); err != nil {
 			return err
 		}
 	}

@@ -6,14 +6,14 @@ import (
 	"testing"
 	"time"
 
-	"intumwa/accounts"
+	"intumwa/accounts/keys"
 	"intumwa/smpp"
 )
 
 // other makes a second key of the company and returns what makes a client bind with it.
-func (w *bank) other() (accounts.Token, func(*smpp.Options)) {
+func (w *bank) other() (keys.Token, func(*smpp.Options)) {
 	w.Helper()
-	key, password, err := w.users.CreateSMPPKey(context.Background(), 1, "other", []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, accounts.SMPPLimits{})
+	key, password, err := w.keys.CreateSMPPKey(context.Background(), 1, "other", []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, keys.SMPPLimits{})
 	if err != nil {
 		w.Fatal(err)
 	}
@@ -22,7 +22,7 @@ func (w *bank) other() (accounts.Token, func(*smpp.Options)) {
 
 // TestBindDuringRenewal: a key that binds while the process renews its other binds stays bound.
 func TestBindDuringRenewal(t *testing.T) {
-	w := newBank(t, 10, accounts.SMPPLimits{})
+	w := newBank(t, 10, keys.SMPPLimits{})
 	p := w.start()
 	w.bound(p, nil)
 	key, as := w.other()

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"intumwa/accounts"
+	"intumwa/accounts/keys"
 	"intumwa/internal/throttle"
 	"intumwa/smpp"
 	"intumwa/smppserver/binds"
@@ -23,7 +24,7 @@ type bind struct {
 	ready    bool // it takes deliveries; guarded by Server.mu
 	given    int  // deliveries on their way to it; guarded by Server.mu
 
-	key accounts.Token // as last read; guarded by Server.mu
+	key keys.Token // as last read; guarded by Server.mu
 }
 
 // login decides about a bind. A wrong password and an unknown system_id get the same status.
@@ -43,7 +44,7 @@ func (s *Server) login(ctx context.Context, p *smpp.Peer, l smpp.Login) (smpp.Ad
 		return refuse(smpp.StatusThrottled, refusedFlood)
 	case errors.Is(err, accounts.ErrUnauthenticated):
 		return refuse(smpp.StatusInvPassword, refusedLogin)
-	case errors.Is(err, accounts.ErrNetwork):
+	case errors.Is(err, keys.ErrNetwork):
 		return refuse(smpp.StatusBindFailed, refusedNetwork)
 	case err != nil:
 		s.log.Warn("a customer's login cannot be checked", "event", "smpp_login_unchecked", "error", err)
@@ -80,14 +81,14 @@ var errFlood = errors.New("too many wrong logins from its address")
 // check returns the key of a login. A login counts as wrong until it is found right: so no more are looked at than may be
 // wrong, however many come at once. Those of one address wait for each other, because right ones that come together, after a
 // restart, would pass for wrong ones.
-func (s *Server) check(ctx context.Context, address int64, l smpp.Login) (of accounts.Token, err error) {
+func (s *Server) check(ctx context.Context, address int64, l smpp.Login) (of keys.Token, err error) {
 	turn := &s.logins[uint64(address)%uint64(len(s.logins))]
 	turn.Lock()
 	defer turn.Unlock()
 	if !allowed(ctx, s.rooms.Failures, address) {
 		return of, errFlood
 	}
-	of, err = s.rooms.Accounts.SMPPLogin(ctx, l.SystemID, l.Password, hostOf(l.Remote))
+	of, err = s.rooms.Keys.SMPPLogin(ctx, l.SystemID, l.Password, hostOf(l.Remote))
 	if s.rooms.Failures != nil && !errors.Is(err, accounts.ErrUnauthenticated) {
 		s.rooms.Failures.GiveBack(ctx, address)
 	}

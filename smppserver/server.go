@@ -22,7 +22,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"intumwa/accounts"
+	"intumwa/accounts/keys"
 	"intumwa/intake"
 	"intumwa/internal/throttle"
 	"intumwa/messages"
@@ -45,7 +45,7 @@ type Options struct {
 
 // Rooms are the packages that the server calls.
 type Rooms struct {
-	Accounts *accounts.Accounts
+	Keys     *keys.Store
 	Intake   *intake.Intake
 	Messages *messages.Store // for look-ups
 	Binds    *binds.Store

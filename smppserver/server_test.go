@@ -14,7 +14,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/oklog/ulid/v2"
 
-	"intumwa/accounts"
+	"intumwa/accounts/keys"
 	"intumwa/internal/testenv"
 	"intumwa/internal/throttle"
 	"intumwa/smpp"
@@ -27,7 +27,7 @@ import (
 // TestSubmitAndReceipt: a message is charged before its answer. Its id is the same in the answer, in the receipt's text and
 // in receipted_message_id, also when the receipt comes on a later bind at another process.
 func TestSubmitAndReceipt(t *testing.T) {
-	w := newBank(t, 10, accounts.SMPPLimits{})
+	w := newBank(t, 10, keys.SMPPLimits{})
 	first := w.start()
 	c := w.bound(first, nil)
 	r := c.submit(func(m *smpp.Submit) {
@@ -67,7 +67,7 @@ func TestSubmitAndReceipt(t *testing.T) {
 
 // TestRefusals: each reason has its status, and no refused message is charged.
 func TestRefusals(t *testing.T) {
-	w := newBank(t, 1, accounts.SMPPLimits{})
+	w := newBank(t, 1, keys.SMPPLimits{})
 	p := w.start()
 	c := w.bound(p, nil)
 	for _, try := range []struct {
@@ -92,7 +92,7 @@ func TestRefusals(t *testing.T) {
 	} {
 		if try.before != "" {
 			w.exec(try.before)
-			p.users.ForgetCompany("1") // as the notice does
+			p.keys.ForgetCompany("1") // as the notice does
 		}
 		if r := c.submit(try.change); r.Outcome != smpp.Rejected || r.Status != try.want {
 			t.Errorf("%s: %v, want %v", try.name, r.Status, try.want)
@@ -106,7 +106,7 @@ func TestRefusals(t *testing.T) {
 // TestBinds: a wrong password and an unknown system_id are refused alike; so is an address of another network, and the bind
 // after the last one that a key may have. The others live.
 func TestBinds(t *testing.T) {
-	w := newBank(t, 10, accounts.SMPPLimits{Sessions: 2})
+	w := newBank(t, 10, keys.SMPPLimits{Sessions: 2})
 	p := w.start()
 	refused := func(name string, want smpp.Status, change func(*smpp.Options)) {
 		t.Helper()
@@ -122,7 +122,7 @@ func TestBinds(t *testing.T) {
 	}
 	w.finish(sms.Sent, "")
 	w.until("a receipt", func() bool { return len(one.deliveries())+len(two.deliveries()) == 1 })
-	if _, err := w.users.SetSMPPKey(t.Context(), w.key.ID, accounts.SMPPChange{Networks: []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}}); err != nil {
+	if _, err := w.keys.SetSMPPKey(t.Context(), w.key.ID, keys.SMPPChange{Networks: []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}}); err != nil {
 		t.Fatal(err)
 	}
 	p.server.Changed("")
@@ -133,7 +133,7 @@ func TestBinds(t *testing.T) {
 // TestWrongLogins: exactly as many wrong logins of an address are looked at as are allowed, however many come at once. Right
 // ones do not count, and after the wrong ones they are refused too.
 func TestWrongLogins(t *testing.T) {
-	w := newBank(t, 0, accounts.SMPPLimits{Sessions: 100})
+	w := newBank(t, 0, keys.SMPPLimits{Sessions: 100})
 	w.rooms = func(r *smppserver.Rooms) {
 		rdb, prefix := testenv.Redis(t)
 		r.Failures = throttle.New(rdb, throttle.Options{Prefix: prefix, Limit: 20, Window: time.Minute, Timeout: 5 * time.Second})
@@ -167,7 +167,7 @@ func TestWrongLogins(t *testing.T) {
 
 // TestOldVersion: a bind with SMPP 3.3 gets message ids of 8 hexadecimal digits, in its receipts and look-ups too.
 func TestOldVersion(t *testing.T) {
-	w := newBank(t, 10, accounts.SMPPLimits{})
+	w := newBank(t, 10, keys.SMPPLimits{})
 	p := w.start()
 	c := w.bound(p, func(o *smpp.Options) { o.Version = smpp.Version33 })
 	r := c.submit(nil)
@@ -186,7 +186,7 @@ func TestOldVersion(t *testing.T) {
 
 // TestPurgedMessage: query_sm tells a message that is not kept any more from one that never was.
 func TestPurgedMessage(t *testing.T) {
-	w := newBank(t, 10, accounts.SMPPLimits{})
+	w := newBank(t, 10, keys.SMPPLimits{})
 	p := w.start()
 	w.bound(p, nil).submit(nil)
 	raw := w.raw(p, 0x02)
@@ -207,7 +207,7 @@ func TestPurgedMessage(t *testing.T) {
 
 // TestRevokedKeyWaitsForNobody: what waits for a key that may not bind any more is not counted as waiting.
 func TestRevokedKeyWaitsForNobody(t *testing.T) {
-	w := newBank(t, 10, accounts.SMPPLimits{})
+	w := newBank(t, 10, keys.SMPPLimits{})
 	p := w.start()
 	w.bound(p, func(o *smpp.Options) { o.Mode = smpp.Transmitter }).submit(nil)
 	w.finish(sms.Sent, "")
@@ -215,7 +215,7 @@ func TestRevokedKeyWaitsForNobody(t *testing.T) {
 		if got, err := p.server.CountWaiting(t.Context()); err != nil || got != want {
 			t.Errorf("%v wait, %v; want %v", got, err, want)
 		}
-		if err := w.users.RevokeToken(t.Context(), w.key.ID); err != nil {
+		if err := w.keys.RevokeToken(t.Context(), w.key.ID); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -252,10 +252,10 @@ func TestUnread(t *testing.T) {
 
 // TestRevoke: revoking a key ends its binds.
 func TestRevoke(t *testing.T) {
-	w := newBank(t, 10, accounts.SMPPLimits{})
+	w := newBank(t, 10, keys.SMPPLimits{})
 	p := w.start()
 	c := w.bound(p, nil)
-	if err := w.users.RevokeToken(t.Context(), w.key.ID); err != nil {
+	if err := w.keys.RevokeToken(t.Context(), w.key.ID); err != nil {
 		t.Fatal(err)
 	}
 	began := time.Now()
@@ -268,7 +268,7 @@ func TestRevoke(t *testing.T) {
 
 // TestRate: beyond its rate a key gets ESME_RTHROTTLED, and its session stays. The parts of a long message are not cut.
 func TestRate(t *testing.T) {
-	w := newBank(t, 10_000, accounts.SMPPLimits{TPS: 1, Window: 100})
+	w := newBank(t, 10_000, keys.SMPPLimits{TPS: 1, Window: 100})
 	c := w.bound(w.start(), func(o *smpp.Options) { o.Window = 100 })
 	got := map[smpp.Status]int{}
 	for range 300 {
@@ -289,7 +289,7 @@ func TestRate(t *testing.T) {
 
 // TestRateOfQueries: query_sm and cancel_sm read the database, and count as one segment.
 func TestRateOfQueries(t *testing.T) {
-	w := newBank(t, 0, accounts.SMPPLimits{TPS: 1})
+	w := newBank(t, 0, keys.SMPPLimits{TPS: 1})
 	raw := w.raw(w.start(), 0x02)
 	got := map[string]int{}
 	for range 150 {
@@ -306,7 +306,7 @@ func TestRateOfQueries(t *testing.T) {
 // TestSilentClient: a program that answers no receipt gets a window of them and no more; another program of the key gets its
 // own. What was refused for now comes again, what was refused for good does not.
 func TestSilentClient(t *testing.T) {
-	w := newBank(t, 1000, accounts.SMPPLimits{TPS: 1000, Window: 100})
+	w := newBank(t, 1000, keys.SMPPLimits{TPS: 1000, Window: 100})
 	p := w.start()
 	silent := w.bound(p, func(o *smpp.Options) { o.Window = 100 })
 	silent.answer = func(*smpp.Delivery) {}
@@ -341,7 +341,7 @@ func TestSilentClient(t *testing.T) {
 
 // TestQueryAndCancel: query_sm and cancel_sm see the company's own messages only, and a cancelled message is returned.
 func TestQueryAndCancel(t *testing.T) {
-	w := newBank(t, 10, accounts.SMPPLimits{})
+	w := newBank(t, 10, keys.SMPPLimits{})
 	p := w.start()
 	r := w.bound(p, nil).submit(func(m *smpp.Submit) { m.Validity = "000000010000000R" })
 	raw := w.raw(p, 0x02)
@@ -372,7 +372,7 @@ func TestQueryAndCancel(t *testing.T) {
 
 // TestMOToBinds: an MO for a key goes to a receiving bind, a long one in message_payload.
 func TestMOToBinds(t *testing.T) {
-	w := newBank(t, 10, accounts.SMPPLimits{})
+	w := newBank(t, 10, keys.SMPPLimits{})
 	c := w.bound(w.start(), func(o *smpp.Options) { o.Mode = smpp.TransmitterReceiver })
 	long := strings.Repeat("Mwaramutse ", 50)
 	if err := pgx.BeginFunc(t.Context(), w.pool, func(tx pgx.Tx) error {
@@ -391,7 +391,7 @@ func TestMOToBinds(t *testing.T) {
 
 // TestDatabaseAway: without the database a submit gets ESME_RMSGQFUL.
 func TestDatabaseAway(t *testing.T) {
-	w := newBank(t, 10, accounts.SMPPLimits{})
+	w := newBank(t, 10, keys.SMPPLimits{})
 	c := w.bound(w.start(), nil)
 	c.submit(nil)
 	w.pool.Close()

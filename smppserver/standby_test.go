@@ -5,7 +5,7 @@ import (
 
 	"github.com/oklog/ulid/v2"
 
-	"intumwa/accounts"
+	"intumwa/accounts/keys"
 	"intumwa/internal/postgres"
 	"intumwa/internal/testenv"
 	"intumwa/smpp"
@@ -21,7 +21,7 @@ func TestAcceptedIsOnTheStandby(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(pool.Close)
-	w := newBankOn(t, pool, 100, accounts.SMPPLimits{})
+	w := newBankOn(t, pool, 100, keys.SMPPLimits{})
 	p := w.start()
 	r := w.bound(p, nil).submit(nil)
 	id, err := ulid.ParseStrict(r.MessageID)

@@ -9,6 +9,7 @@ import (
 	"github.com/oklog/ulid/v2"
 
 	"intumwa/accounts"
+	"intumwa/accounts/keys"
 	"intumwa/intake"
 	"intumwa/internal/postgres"
 	"intumwa/messages"
@@ -108,7 +109,7 @@ func (s *Server) accept(b *bind, r *smpp.Request, m intake.Submit) bool {
 
 // holder returns the holder of a bind's key. An error of the database is ErrUnavailable.
 func (s *Server) holder(ctx context.Context, b *bind) (*accounts.Principal, error) {
-	p, err := s.rooms.Accounts.SMPPHolder(ctx, b.account)
+	p, err := s.rooms.Keys.SMPPHolder(ctx, b.account)
 	if err != nil && !errors.Is(err, accounts.ErrUnauthenticated) {
 		err = fmt.Errorf("%w: %w", intake.ErrUnavailable, err)
 	}
@@ -172,7 +173,7 @@ func (s *Server) read(b *bind, r *smpp.Request) (m intake.Submit, no *refusal) {
 func (s *Server) latin1(b *bind) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return b.key.Alphabet == accounts.AlphabetLatin1
+	return b.key.Alphabet == keys.AlphabetLatin1
 }
 
 func (s *Server) bucketOf(key int64) *bucket {

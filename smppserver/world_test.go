@@ -10,7 +10,10 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"intumwa/accounts"
+	"intumwa/accounts/companies"
+	"intumwa/accounts/keys"
+	"intumwa/accounts/senders"
+	"intumwa/accounts/testnumbers"
 	"intumwa/billing"
 	"intumwa/dispatcher"
 	"intumwa/intake"
@@ -29,27 +32,29 @@ func TestMain(m *testing.M) { testenv.Main(m) }
 // bank is a database with a company that may send as ACME and has a key of kind SMPP. Any number of processes serve it.
 type bank struct {
 	testing.TB
-	pool     *pgxpool.Pool
-	users    *accounts.Accounts
-	key      accounts.Token
-	password string
-	rooms    func(*smppserver.Rooms) // changes those of its processes; nil: nothing
+	pool      *pgxpool.Pool
+	companies *companies.Store
+	senders   *senders.Store
+	keys      *keys.Store
+	key       keys.Token
+	password  string
+	rooms     func(*smppserver.Rooms) // changes those of its processes; nil: nothing
 }
 
-func newBank(t testing.TB, credits int64, limits accounts.SMPPLimits) *bank {
+func newBank(t testing.TB, credits int64, limits keys.SMPPLimits) *bank {
 	t.Helper()
 	return newBankOn(t, testenv.Pool(t), credits, limits)
 }
 
 // newBankOn is newBank in a database of the test's own.
-func newBankOn(t testing.TB, pool *pgxpool.Pool, credits int64, limits accounts.SMPPLimits) *bank {
+func newBankOn(t testing.TB, pool *pgxpool.Pool, credits int64, limits keys.SMPPLimits) *bank {
 	t.Helper()
 	w := &bank{TB: t, pool: pool}
-	w.users = accounts.New(w.pool, accounts.Options{TestSender: "TEST", OTPKey: []byte("key")})
+	w.keys, w.companies, w.senders = keys.New(w.pool, keys.Options{Key: []byte("key")}), companies.New(w.pool, nil), senders.New(w.pool, "TEST", nil)
 	ctx := context.Background()
 	w.exec(`INSERT INTO users (email, name, password_hash) VALUES ('a@example.com', 'a', 'none')`)
 	if err := pgx.BeginFunc(ctx, w.pool, func(tx pgx.Tx) error {
-		c, err := w.users.CreateCompany(ctx, tx, accounts.NewCompany{OwnerEmail: "a@example.com", Name: "a", Approved: true, Verified: true})
+		c, err := w.companies.CreateCompany(ctx, tx, companies.NewCompany{OwnerEmail: "a@example.com", Name: "a", Approved: true, Verified: true})
 		if err == nil {
 			err = billing.Open(ctx, tx, c.ID)
 		}
@@ -60,11 +65,11 @@ func newBankOn(t testing.TB, pool *pgxpool.Pool, credits int64, limits accounts.
 	}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := w.users.CreateSender(ctx, 1, "ACME", "", true); err != nil {
+	if _, err := w.senders.CreateSender(ctx, 1, "ACME", "", true); err != nil {
 		t.Fatal(err)
 	}
 	var err error
-	if w.key, w.password, err = w.users.CreateSMPPKey(ctx, 1, "bank", []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, limits); err != nil {
+	if w.key, w.password, err = w.keys.CreateSMPPKey(ctx, 1, "bank", []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, limits); err != nil {
 		t.Fatal(err)
 	}
 	return w
@@ -90,7 +95,7 @@ func (w *bank) count(query string, args ...any) (n int64) {
 type process struct {
 	address string
 	server  *smppserver.Server
-	users   *accounts.Accounts
+	keys    *keys.Store
 	stop    func()
 }
 
@@ -105,11 +110,11 @@ func (w *bank) startAt(address string) *process {
 	if err != nil {
 		w.Fatal(err)
 	}
-	users := accounts.New(w.pool, accounts.Options{TestSender: "TEST", OTPKey: []byte("key")})
+	known := keys.New(w.pool, keys.Options{Key: []byte("key")})
 	store := messages.New(w.pool)
-	in := intake.New(w.pool, users, store, queue.New(rdb, queue.Options{Prefix: prefix}), routes, intake.Options{TestSender: "TEST", TestQuota: 5})
+	in := intake.New(w.pool, known, testnumbers.New(w.pool, testnumbers.Options{}), store, queue.New(rdb, queue.Options{Prefix: prefix}), routes, intake.Options{TestSender: "TEST", TestQuota: 5})
 	hooks := webhooks.New(w.pool, webhooks.Options{})
-	rooms := smppserver.Rooms{Accounts: users, Intake: in, Messages: store, Binds: binds.New(w.pool),
+	rooms := smppserver.Rooms{Keys: known, Intake: in, Messages: store, Binds: binds.New(w.pool),
 		Cancel: func(ctx context.Context, q messages.Queued) (int64, int64, error) {
 			done, err := dispatcher.Cancel(ctx, w.pool, store, hooks, q, nil)
 			return done.Cancelled, done.Credits, err
@@ -117,7 +122,7 @@ func (w *bank) startAt(address string) *process {
 	if w.rooms != nil {
 		w.rooms(&rooms)
 	}
-	p := &process{users: users, server: smppserver.New(rooms, smppserver.Options{Plan: sms.NewPlan()})}
+	p := &process{keys: known, server: smppserver.New(rooms, smppserver.Options{Plan: sms.NewPlan()})}
 	listener, err := smppserver.Listen(context.Background(), address)
 	if err != nil {
 		w.Fatal(err)

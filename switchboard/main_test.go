@@ -9,7 +9,8 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"intumwa/accounts"
+	"intumwa/accounts/companies"
+	"intumwa/accounts/senders"
 	"intumwa/inbound/handsets"
 	"intumwa/internal/postgres"
 	"intumwa/internal/testenv"
@@ -57,7 +58,7 @@ func newWorld(t *testing.T, opts Options) *world {
 
 // another returns the switchboard of another process.
 func (w *world) another(opts Options) *Switchboard {
-	return New(w.pool, accounts.New(w.pool, accounts.Options{TestSender: "INTUMWATEST"}), webhooks.New(w.pool, webhooks.Options{}), opts)
+	return New(w.pool, companies.New(w.pool, nil), senders.New(w.pool, "INTUMWATEST", nil), webhooks.New(w.pool, webhooks.Options{}), opts)
 }
 
 func (w *world) exec(statement string, args ...any) {

@@ -35,7 +35,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
 
-	"intumwa/accounts"
+	"intumwa/accounts/companies"
+	"intumwa/accounts/senders"
 	"intumwa/inbound/handsets"
 	"intumwa/internal/postgres"
 	"intumwa/messages"
@@ -82,15 +83,16 @@ type Options struct {
 
 // Switchboard routes MOs.
 type Switchboard struct {
-	opts     Options
-	pool     *pgxpool.Pool
-	accounts *accounts.Accounts
-	handsets *handsets.Store
-	messages *messages.Store
-	webhooks *webhooks.Webhooks
-	log      *slog.Logger
-	metrics  *metrics
-	kick     chan struct{}
+	opts      Options
+	pool      *pgxpool.Pool
+	companies *companies.Store
+	senders   *senders.Store
+	handsets  *handsets.Store
+	messages  *messages.Store
+	webhooks  *webhooks.Webhooks
+	log       *slog.Logger
+	metrics   *metrics
+	kick      chan struct{}
 
 	delayed map[string]time.Time // handsets whose messages wait, until when; used by Run only
 	swept   time.Time            // used by Run only
@@ -104,7 +106,7 @@ type metrics struct {
 }
 
 // New returns the switchboard of a database; open pool with BatchUpdates. It starts nothing.
-func New(pool *pgxpool.Pool, users *accounts.Accounts, hooks *webhooks.Webhooks, opts Options) *Switchboard {
+func New(pool *pgxpool.Pool, companies *companies.Store, senders *senders.Store, hooks *webhooks.Webhooks, opts Options) *Switchboard {
 	if opts.Assembly == 0 {
 		opts.Assembly = 10 * time.Minute
 	}
@@ -131,7 +133,7 @@ func New(pool *pgxpool.Pool, users *accounts.Accounts, hooks *webhooks.Webhooks,
 	for _, change := range changes {
 		m.optOuts.WithLabelValues(change)
 	}
-	return &Switchboard{opts: opts, pool: pool, accounts: users, handsets: handsets.New(pool), messages: messages.New(pool), webhooks: hooks,
+	return &Switchboard{opts: opts, pool: pool, companies: companies, senders: senders, handsets: handsets.New(pool), messages: messages.New(pool), webhooks: hooks,
 		log: opts.Log, metrics: m, kick: make(chan struct{}, 1), delayed: map[string]time.Time{}}
 }
 

@@ -8,7 +8,7 @@ import (
 
 	"github.com/oklog/ulid/v2"
 
-	"intumwa/accounts"
+	"intumwa/accounts/senders"
 	"intumwa/inbound/handsets"
 	"intumwa/messages"
 	"intumwa/smppserver/binds"
@@ -191,14 +191,14 @@ func (b *Switchboard) read(ctx context.Context, w *work, m *handsets.Inbound, te
 	if route == nil {
 		route = routes.Find(m.Carrier, words.First)
 	}
-	users := b.accounts.In(w.tx)
+	known := b.senders.In(w.tx)
 	if route == nil {
 		name := strings.TrimPrefix(strings.TrimSpace(m.Destination), "+")
 		if !isSender(name) {
 			return c, nil
 		}
-		owners, err := users.Namesakes(ctx, name, 0)
-		if err != nil || len(owners) == 0 || slices.ContainsFunc(owners, func(o accounts.SenderRequest) bool { return o.CompanyID != owners[0].CompanyID }) {
+		owners, err := known.Namesakes(ctx, name, 0)
+		if err != nil || len(owners) == 0 || slices.ContainsFunc(owners, func(o senders.SenderRequest) bool { return o.CompanyID != owners[0].CompanyID }) {
 			return c, err // of no company, or of another
 		}
 		c.company, c.sender = owners[0].CompanyID, owners[0].Name
@@ -210,7 +210,7 @@ func (b *Switchboard) read(ctx context.Context, w *work, m *handsets.Inbound, te
 		names(c.sender)
 		return c, nil
 	}
-	senders, err := users.SendersOf(ctx, c.company)
+	senders, err := known.SendersOf(ctx, c.company)
 	if err != nil {
 		return c, err
 	}
@@ -273,7 +273,7 @@ func (b *Switchboard) obey(ctx context.Context, w *work, m *handsets.Inbound, c 
 	var err error
 	reply := strings.ReplaceAll(b.opts.StopReply, startPlaceholder, strings.Join(b.opts.StartWords[:min(1, len(b.opts.StartWords))], ""))
 	if c.change == changeStop {
-		if err := b.accounts.In(w.tx).NoteOptOuts(ctx, c.company); err != nil {
+		if err := b.companies.In(w.tx).NoteOptOuts(ctx, c.company); err != nil {
 			return err
 		}
 		changed, err = w.store.OptOut(ctx, sms.CompanyID(c.company), []handsets.OptOut{{Number: number, Sender: c.sender, Source: handsets.ByHandset}})

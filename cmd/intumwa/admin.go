@@ -14,7 +14,11 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"intumwa/accounts"
+	"intumwa/accounts/companies"
+	"intumwa/accounts/keys"
+	"intumwa/accounts/people"
+	"intumwa/accounts/senders"
+	"intumwa/accounts/testnumbers"
 	"intumwa/configs"
 	"intumwa/inbound/handsets"
 	"intumwa/internal/audit"
@@ -155,13 +159,20 @@ func (a *adminCmd) print(w io.Writer, result any) error {
 // readOnlyTransaction is the SQLSTATE of a write in a read-only session.
 const readOnlyTransaction = "25006"
 
-func (o *operator) accounts() *accounts.Accounts {
-	return accounts.New(o.pool, accounts.Options{TestSender: o.config.TestSender, OTPKey: []byte(o.config.Accounts.OTPKey)})
+func (o *operator) people() *people.Store       { return people.New(o.pool) }
+func (o *operator) companies() *companies.Store { return companies.New(o.pool, nil) }
+func (o *operator) senders() *senders.Store     { return senders.New(o.pool, o.config.TestSender, nil) }
+func (o *operator) keys() *keys.Store {
+	return keys.New(o.pool, keys.Options{Key: []byte(o.config.Accounts.OTPKey)})
+}
+func (o *operator) testNumbers() *testnumbers.Store {
+	return testnumbers.New(o.pool, testnumbers.Options{Key: []byte(o.config.Accounts.OTPKey)})
 }
 
 // by returns the operator, who performs acts. many is a pool for statements over many messages, nil if the act has none.
 func (o *operator) by(many *pgxpool.Pool) operations.Actor {
-	return operations.By(audit.Operator(), nil, operations.Rooms{Pool: o.pool, Many: many, Accounts: o.accounts(), Webhooks: o.openWebhooks(), Handsets: handsets.New(o.pool)})
+	return operations.By(audit.Operator(), nil, operations.Rooms{Pool: o.pool, Many: many, People: o.people(), Companies: o.companies(), Keys: o.keys(), Senders: o.senders(), TestNumbers: o.testNumbers(),
+		Webhooks: o.openWebhooks(), Handsets: handsets.New(o.pool)})
 }
 
 // object is an ordered list of keys and values. The keys are an interface.

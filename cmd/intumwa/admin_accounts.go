@@ -12,6 +12,8 @@ import (
 	"github.com/alecthomas/kong"
 
 	"intumwa/accounts"
+	"intumwa/accounts/keys"
+	"intumwa/accounts/people"
 )
 
 type adminUserCmd struct {
@@ -39,7 +41,7 @@ func (c *adminUserChange) AfterApply(command *kong.Context) error {
 
 // do changes the user and ends the user's sessions.
 func (c *adminUserChange) do(ctx context.Context, o *operator) (any, error) {
-	u, err := o.accounts().UserByEmail(ctx, c.Email)
+	u, err := o.people().UserByEmail(ctx, c.Email)
 	if err != nil {
 		return nil, err
 	}
@@ -53,7 +55,7 @@ type adminUserRoleCmd struct {
 
 // do changes a role, for instance when a company has lost its owner.
 func (c *adminUserRoleCmd) do(ctx context.Context, o *operator) (any, error) {
-	u, err := o.accounts().UserByEmail(ctx, c.Email)
+	u, err := o.people().UserByEmail(ctx, c.Email)
 	if err != nil {
 		return nil, err
 	}
@@ -84,10 +86,10 @@ func (c *adminUserCreateCmd) do(ctx context.Context, o *operator) (any, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading the password: %w", err)
 	}
-	if utf8.RuneCountInString(password) < accounts.MinPassword { // people need a longer one; scripts do not
-		_, _ = fmt.Fprintf(o.stderr, "intumwa: warning: the password is shorter than %d characters, the least that people may choose\n", accounts.MinPassword)
+	if utf8.RuneCountInString(password) < people.MinPassword { // people need a longer one; scripts do not
+		_, _ = fmt.Fprintf(o.stderr, "intumwa: warning: the password is shorter than %d characters, the least that people may choose\n", people.MinPassword)
 	}
-	u, err := o.by(nil).CreateUser(ctx, accounts.NewUser{Email: c.Email, Name: c.Name, Password: password, Administrator: c.Administrator})
+	u, err := o.by(nil).CreateUser(ctx, people.NewUser{Email: c.Email, Name: c.Name, Password: password, Administrator: c.Administrator})
 	return done(userMade{u.ID, u.Email}, err)
 }
 
@@ -107,7 +109,7 @@ func firstLine(r io.Reader) (string, error) {
 type adminUserListCmd struct{ listFlags }
 
 func (c *adminUserListCmd) do(ctx context.Context, o *operator) (any, error) {
-	return collectByID(ctx, c.listFlags, o.accounts().Users, func(u accounts.User) any {
+	return collectByID(ctx, c.listFlags, o.people().Users, func(u people.User) any {
 		return object{{"user_id", u.ID}, {"email", u.Email}, {"name", u.Name}, {"administrator", u.Administrator}, {"disabled", u.Disabled}, {"created_at", u.CreatedAt},
 			{"company_id", orNull(u.Company)}, {"role", orNull(u.Role)}}
 	})
@@ -129,7 +131,7 @@ type adminTokenCreateCmd struct {
 }
 
 func (c *adminTokenCreateCmd) do(ctx context.Context, o *operator) (any, error) {
-	networks, err := accounts.ParseNetworks(strings.Join(c.Network, ","))
+	networks, err := keys.ParseNetworks(strings.Join(c.Network, ","))
 	switch {
 	case err != nil:
 		return nil, err
@@ -175,13 +177,13 @@ type adminTokenListCmd struct {
 // do lists tokens without their secrets, which are not stored.
 func (c *adminTokenListCmd) do(ctx context.Context, o *operator) (any, error) {
 	if c.User == "" {
-		return collectByID(ctx, c.listFlags, o.accounts().Tokens, asIs)
+		return collectByID(ctx, c.listFlags, o.keys().Tokens, asIs)
 	}
-	user, err := o.accounts().UserByEmail(ctx, c.User)
+	user, err := o.people().UserByEmail(ctx, c.User)
 	if err != nil {
 		return nil, err
 	}
-	return done(o.accounts().TokensOf(ctx, user.ID))
+	return done(o.keys().TokensOf(ctx, user.ID))
 }
 
 type adminTestNumberCmd struct {

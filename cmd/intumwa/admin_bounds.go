@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"time"
 
-	"intumwa/accounts"
+	"intumwa/accounts/companies"
 	"intumwa/messages"
 )
 
@@ -20,7 +20,7 @@ type companyBounds struct {
 }
 
 // bound is a number, or "none" for no limit.
-type bound struct{ change accounts.LimitChange }
+type bound struct{ change companies.LimitChange }
 
 // mostBound fits into every column.
 const mostBound = 1_000_000_000
@@ -29,13 +29,13 @@ const mostBound = 1_000_000_000
 func (b *bound) UnmarshalText(text []byte) error {
 	switch s := string(text); s {
 	case "none":
-		b.change = accounts.Limit(0)
+		b.change = companies.Limit(0)
 	default:
 		n, err := strconv.ParseInt(s, 10, 64)
 		if err != nil || n < 1 || n > mostBound {
 			return fmt.Errorf("%q is neither a number from 1 to %d nor none", s, mostBound)
 		}
-		b.change = accounts.Limit(n)
+		b.change = companies.Limit(n)
 	}
 	return nil
 }
@@ -52,7 +52,7 @@ func (i *interval) UnmarshalText(text []byte) error {
 	if d < time.Second || d > 24*time.Hour || d%time.Second != 0 {
 		return fmt.Errorf("%q is not whole seconds up to 24h", text)
 	}
-	i.change = accounts.Limit(int64(d / time.Second))
+	i.change = companies.Limit(int64(d / time.Second))
 	return nil
 }
 
@@ -80,11 +80,11 @@ func (b *bodies) UnmarshalText(text []byte) error {
 }
 
 func (c *companyBounds) any() bool {
-	return c.limits() != accounts.LimitsChange{} || c.Bodies.keep != nil
+	return c.limits() != companies.LimitsChange{} || c.Bodies.keep != nil
 }
 
-func (c *companyBounds) limits() accounts.LimitsChange {
-	return accounts.LimitsChange{CreditsADay: c.DailyCap.change, RepeatSeconds: c.RepeatInterval.change,
+func (c *companyBounds) limits() companies.LimitsChange {
+	return companies.LimitsChange{CreditsADay: c.DailyCap.change, RepeatSeconds: c.RepeatInterval.change,
 		RepeatsADay: c.RepeatsADay.change, NumberADay: c.NumberADay.change}
 }
 

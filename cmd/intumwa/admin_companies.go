@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"intumwa/accounts"
+	"intumwa/accounts/companies"
 	"intumwa/billing"
 	"intumwa/messages"
 	"intumwa/operations"
@@ -36,7 +37,7 @@ func (c *adminCompanyCreateCmd) do(ctx context.Context, o *operator) (any, error
 	if c.Credits < 0 {
 		return nil, errors.New("a company cannot begin with less than 0 credits")
 	}
-	company, err := o.by(nil).CreateCompany(ctx, accounts.NewCompany{OwnerEmail: c.Owner, Name: c.Name, Approved: c.Approved, Verified: c.Verified}, c.Credits)
+	company, err := o.by(nil).CreateCompany(ctx, companies.NewCompany{OwnerEmail: c.Owner, Name: c.Name, Approved: c.Approved, Verified: c.Verified}, c.Credits)
 	return done(balanceOf{company.ID, c.Credits}, err)
 }
 
@@ -84,7 +85,7 @@ func (c *adminCompanySetCmd) do(ctx context.Context, o *operator) (any, error) {
 		o.warnOfNoReason(c.Reason)
 	}
 	return done(o.by(nil).SetCompany(ctx, c.ID, operations.CompanyChange{
-		CompanyChange: accounts.CompanyChange{Approved: c.Approved, Verified: c.Verified, SmartEncoding: c.SmartEncoding, QuietHours: c.QuietHours, Limits: c.limits()},
+		CompanyChange: companies.CompanyChange{Approved: c.Approved, Verified: c.Verified, SmartEncoding: c.SmartEncoding, QuietHours: c.QuietHours, Limits: c.limits()},
 		LowBalance:    thresholds, Bodies: c.Bodies.keep, Reason: c.Reason,
 	}))
 }
@@ -122,7 +123,7 @@ type adminCompanyListCmd struct{ listFlags }
 func (c *adminCompanyListCmd) do(ctx context.Context, o *operator) (any, error) {
 	var balances map[int64]int64
 	return collectByID(ctx, c.listFlags, func(ctx context.Context, after int64, limit int) ([]accounts.Company, error) {
-		page, err := o.accounts().Companies(ctx, after, limit)
+		page, err := o.companies().Companies(ctx, after, limit)
 		if err != nil {
 			return nil, err
 		}
@@ -152,12 +153,12 @@ func endpointOf(e webhooks.Endpoint) any {
 
 // do shows a company with its balance, senders and endpoint, without secrets.
 func (c *adminCompanyShowCmd) do(ctx context.Context, o *operator) (any, error) {
-	users, ledger := o.accounts(), billing.New(o.pool)
-	company, err := users.CompanyByID(ctx, c.ID)
+	known, ledger := o.companies(), billing.New(o.pool)
+	company, err := known.CompanyByID(ctx, c.ID)
 	if err != nil {
 		return nil, err
 	}
-	owner, err := users.UserByID(ctx, company.OwnerID)
+	owner, err := o.people().UserByID(ctx, company.OwnerID)
 	if err != nil {
 		return nil, err
 	}
@@ -173,11 +174,11 @@ func (c *adminCompanyShowCmd) do(ctx context.Context, o *operator) (any, error) 
 	if err != nil {
 		return nil, err
 	}
-	senders, err := users.SendersOf(ctx, company.ID)
+	senders, err := o.senders().SendersOf(ctx, company.ID)
 	if err != nil {
 		return nil, err
 	}
-	facts, err := users.FactsOf(ctx, sms.CompanyID(company.ID))
+	facts, err := known.FactsOf(ctx, sms.CompanyID(company.ID))
 	if err != nil {
 		return nil, err
 	}
@@ -197,7 +198,7 @@ func (c *adminCompanyShowCmd) do(ctx context.Context, o *operator) (any, error) 
 }
 
 // factsOf lists a company's stated facts; "missing" names the absent ones.
-func factsOf(f accounts.Facts) object {
+func factsOf(f companies.Facts) object {
 	o := object{}
 	for _, fact := range f.List() {
 		o = append(o, pair{fact.Name, fact.Value})

@@ -150,7 +150,7 @@ func (c *adminBatchCancelCmd) do(ctx context.Context, o *operator) (any, error) 
 
 // do cancels a company's queued messages.
 func (c *adminCompanyCancelCmd) do(ctx context.Context, o *operator) (any, error) {
-	if _, err := o.accounts().CompanyByID(ctx, c.ID); err != nil {
+	if _, err := o.companies().CompanyByID(ctx, c.ID); err != nil {
 		return nil, err
 	}
 	return o.cancel(ctx, func(by operations.Actor) (*operations.Cancelled, error) { return by.CancelCompany(ctx, c.ID, c.Reason) })
@@ -189,7 +189,7 @@ func (c *adminTopCmd) do(ctx context.Context, o *operator) (any, error) {
 	}
 	list := []object{} // [] in JSON, not null
 	for _, s := range spenders {
-		company, err := o.accounts().CompanyByID(ctx, s.CompanyID)
+		company, err := o.companies().CompanyByID(ctx, s.CompanyID)
 		if err != nil {
 			return nil, err
 		}

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"io"
 
-	"intumwa/accounts"
+	"intumwa/accounts/testnumbers"
 	"intumwa/inbound/handsets"
 	"intumwa/messages"
 	"intumwa/messages/receipts"
@@ -165,8 +165,8 @@ func (o *operator) export(ctx context.Context, about operations.Number, e *expor
 	})); err != nil {
 		return err
 	}
-	tests, err := o.accounts().TestNumbers(ctx, about.Number)
-	return e.print("test_number", "test_numbers", err, views(tests, func(t accounts.TestNumber) object {
+	tests, err := o.testNumbers().TestNumbers(ctx, about.Number)
+	return e.print("test_number", "test_numbers", err, views(tests, func(t testnumbers.TestNumber) object {
 		return object{{"user_id", t.UserID}, {"verified", t.Verified}}
 	}))
 }

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"intumwa/accounts"
+	"intumwa/accounts/senders"
 	"intumwa/configs"
 )
 
@@ -28,7 +28,7 @@ func (c *adminRegistrationSetCmd) do(ctx context.Context, o *operator) (any, err
 	if !slices.ContainsFunc(o.config.Carriers, func(each configs.Carrier) bool { return each.Name == c.Carrier }) {
 		return nil, fmt.Errorf("no carrier is called %q", c.Carrier)
 	}
-	change := accounts.RegistrationChange{State: c.State, Reason: c.Reason}
+	change := senders.RegistrationChange{State: c.State, Reason: c.Reason}
 	if c.SentOn != "" {
 		var err error
 		if change.SentOn, err = time.Parse(time.DateOnly, c.SentOn); err != nil {
@@ -40,7 +40,7 @@ func (c *adminRegistrationSetCmd) do(ctx context.Context, o *operator) (any, err
 }
 
 // viewRegistration is what is recorded about a sender at a carrier.
-func viewRegistration(r accounts.Registration) object {
+func viewRegistration(r senders.Registration) object {
 	sent := ""
 	if r.SentOn != nil {
 		sent = r.SentOn.Format(time.DateOnly)
@@ -57,7 +57,7 @@ type adminRegistrationListCmd struct {
 }
 
 func (c *adminRegistrationListCmd) do(ctx context.Context, o *operator) (any, error) {
-	return collectByID(ctx, c.listFlags, func(ctx context.Context, after int64, limit int) ([]accounts.Registration, error) {
-		return o.accounts().Registrations(ctx, c.ID, c.Waiting, after, limit)
-	}, func(r accounts.Registration) any { return slices.Concat(object{{"id", r.ID}}, viewRegistration(r)) })
+	return collectByID(ctx, c.listFlags, func(ctx context.Context, after int64, limit int) ([]senders.Registration, error) {
+		return o.senders().Registrations(ctx, c.ID, c.Waiting, after, limit)
+	}, func(r senders.Registration) any { return slices.Concat(object{{"id", r.ID}}, viewRegistration(r)) })
 }

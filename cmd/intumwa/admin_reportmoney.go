@@ -27,7 +27,7 @@ func (r *reportDays) moneyDays() (from, to time.Time, err error) {
 func lastDay(to time.Time) string { return to.AddDate(0, 0, -1).Format(time.DateOnly) }
 
 func (o *operator) reports() reports.Rooms {
-	return reports.Rooms{Accounts: o.accounts(), Ledger: billing.New(o.pool), Messages: messages.New(o.pool)}
+	return reports.Rooms{Companies: o.companies(), Ledger: billing.New(o.pool), Messages: messages.New(o.pool)}
 }
 
 // priceCell is a price in CSV, empty if there is none.
@@ -90,7 +90,7 @@ func (c *adminReportMoneyCmd) each(ctx context.Context, o *operator, from, to ti
 		return one(c.Company)
 	}
 	for after := int64(0); ; {
-		page, err := rooms.Accounts.Companies(ctx, after, listPage)
+		page, err := rooms.Companies.Companies(ctx, after, listPage)
 		if err != nil {
 			return err
 		}

@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"intumwa/accounts"
+	"intumwa/accounts/senders"
 	"intumwa/operations"
 	"intumwa/sms"
 )
@@ -63,10 +63,10 @@ func (o *operator) decideSender(ctx context.Context, id int64, to operations.Dec
 // companies too. Recipients cannot tell such senders apart. It may be legitimate: the bank itself, or branches of one
 // company.
 func (o *operator) warnOfNamesakes(ctx context.Context, name string, company int64) error {
-	if known, ok := accounts.LooksLike(name); ok {
+	if known, ok := senders.LooksLike(name); ok {
 		_, _ = fmt.Fprintf(o.stderr, "intumwa: warning: %s looks like %s (%s)\n", sms.Printable(name), known.Name, known.Kind)
 	}
-	others, err := o.accounts().Namesakes(ctx, name, company)
+	others, err := o.senders().Namesakes(ctx, name, company)
 	for _, other := range others {
 		_, _ = fmt.Fprintf(o.stderr, "intumwa: warning: company %d may send as %s too\n", other.CompanyID, sms.Printable(other.Name))
 	}
@@ -75,7 +75,7 @@ func (o *operator) warnOfNamesakes(ctx context.Context, name string, company int
 
 // likeness returns the protected name that a sender name resembles, or "".
 func likeness(name string) string {
-	known, _ := accounts.LooksLike(name)
+	known, _ := senders.LooksLike(name)
 	return known.Name
 }
 
@@ -95,7 +95,7 @@ type adminSenderListCmd struct {
 }
 
 func (c *adminSenderListCmd) do(ctx context.Context, o *operator) (any, error) {
-	view := func(s accounts.SenderRequest) any {
+	view := func(s senders.SenderRequest) any {
 		return object{{"sender_id", s.ID}, {"company_id", s.CompanyID}, {"name", s.Name}, {"country", s.Country}, {"approved", s.Approved},
 			{"state", s.State()},   // waiting, approved or refused
 			{"purpose", s.Purpose}, // as its company states it; empty when a command registered it
@@ -103,12 +103,12 @@ func (c *adminSenderListCmd) do(ctx context.Context, o *operator) (any, error) {
 			{"looks_like", optional{likeness(s.Name)}}}
 	}
 	if c.Company == 0 {
-		return collectByID(ctx, c.listFlags, o.accounts().Senders, view)
+		return collectByID(ctx, c.listFlags, o.senders().Senders, view)
 	}
-	if _, err := o.accounts().CompanyByID(ctx, c.Company); err != nil {
+	if _, err := o.companies().CompanyByID(ctx, c.Company); err != nil {
 		return nil, err
 	}
-	senders, err := o.accounts().SenderRequestsOf(ctx, sms.CompanyID(c.Company))
+	senders, err := o.senders().SenderRequestsOf(ctx, sms.CompanyID(c.Company))
 	if err != nil {
 		return nil, err
 	}

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"strings"
 
-	"intumwa/accounts"
+	"intumwa/accounts/keys"
 	"intumwa/smppserver/binds"
 )
 
@@ -28,7 +28,7 @@ type smppFlags struct {
 	Alphabet string `help:"What its programs write with data_coding 0: gsm7 (default), or latin1, which has ASCII." enum:",gsm7,latin1" default:""`
 }
 
-func (f smppFlags) limits() (l accounts.SMPPLimits, err error) {
+func (f smppFlags) limits() (l keys.SMPPLimits, err error) {
 	l.Alphabet = f.Alphabet
 	for _, flag := range []struct {
 		name  string
@@ -62,11 +62,11 @@ func (c *adminSMPPCreateCmd) do(ctx context.Context, o *operator) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	networks, err := accounts.ParseNetworks(strings.Join(c.Networks, ","))
+	networks, err := keys.ParseNetworks(strings.Join(c.Networks, ","))
 	if err != nil {
 		return nil, err
 	}
-	company, err := o.accounts().CompanyByID(ctx, c.Company)
+	company, err := o.companies().CompanyByID(ctx, c.Company)
 	if err != nil {
 		return nil, err
 	}
@@ -76,7 +76,7 @@ func (c *adminSMPPCreateCmd) do(ctx context.Context, o *operator) (any, error) {
 }
 
 // smppKey is a key as commands print it.
-func smppKey(k accounts.SMPPKey, more ...pair) object {
+func smppKey(k keys.SMPPKey, more ...pair) object {
 	return append(append(object{{"id", k.ID}, {"system_id", k.SystemID}, {"company_id", orNull(k.Company)}, {"company", k.CompanyName}, {"name", k.Name}, {"networks", k.Networks},
 		{"sessions", k.Sessions}, {"window", k.Window}, {"tps", k.TPS}, {"alphabet", k.Alphabet}}, more...), pair{"last_used_at", k.LastUsedAt}, pair{"revoked_at", k.RevokedAt})
 }
@@ -90,16 +90,16 @@ type adminSMPPListCmd struct {
 // do lists keys, also revoked ones, without their passwords.
 func (c *adminSMPPListCmd) do(ctx context.Context, o *operator) (any, error) {
 	store, counts, waiting := binds.New(o.pool), map[int64]int64{}, map[int64]binds.Queue{}
-	return collectByID(ctx, c.listFlags, func(ctx context.Context, after int64, limit int) (keys []accounts.SMPPKey, err error) {
-		if keys, err = o.accounts().SMPPKeys(ctx, c.Company, after, limit); err != nil {
+	return collectByID(ctx, c.listFlags, func(ctx context.Context, after int64, limit int) (page []keys.SMPPKey, err error) {
+		if page, err = o.keys().SMPPKeys(ctx, c.Company, after, limit); err != nil {
 			return nil, err
 		}
-		ids := views(keys, func(k accounts.SMPPKey) int64 { return k.ID })
+		ids := views(page, func(k keys.SMPPKey) int64 { return k.ID })
 		if counts, err = store.Count(ctx, ids); err == nil {
 			waiting, err = store.WaitingFor(ctx, ids)
 		}
-		return keys, err
-	}, func(k accounts.SMPPKey) any {
+		return page, err
+	}, func(k keys.SMPPKey) any {
 		return smppKey(k, pair{"binds", counts[k.ID]}, pair{"waiting", waiting[k.ID].Number})
 	})
 }
@@ -117,9 +117,9 @@ func (c *adminSMPPSetCmd) do(ctx context.Context, o *operator) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	change := accounts.SMPPChange{SMPPLimits: limits}
+	change := keys.SMPPChange{SMPPLimits: limits}
 	if c.Networks != nil {
-		if change.Networks, err = accounts.ParseNetworks(strings.Join(c.Networks, ",")); err != nil {
+		if change.Networks, err = keys.ParseNetworks(strings.Join(c.Networks, ",")); err != nil {
 			return nil, err
 		}
 		if len(change.Networks) == 0 { // an empty variable must not pass for a change
@@ -136,7 +136,7 @@ type adminSMPPRevokeCmd struct {
 
 // do revokes a key as 'admin token revoke' does, but no key of another kind.
 func (c *adminSMPPRevokeCmd) do(ctx context.Context, o *operator) (any, error) {
-	if _, err := o.accounts().SMPPKeyByID(ctx, c.ID); err != nil {
+	if _, err := o.keys().SMPPKeyByID(ctx, c.ID); err != nil {
 		return nil, err
 	}
 	_, err := o.by(nil).RevokeToken(ctx, c.ID, nil)
@@ -157,19 +157,19 @@ type adminSMPPSessionsCmd struct{ listFlags }
 
 // do lists binds with their figures, which are at most a second old.
 func (c *adminSMPPSessionsCmd) do(ctx context.Context, o *operator) (any, error) {
-	keys := map[int64]accounts.SMPPKey{}
+	known := map[int64]keys.SMPPKey{}
 	return collectByID(ctx, c.listFlags, func(ctx context.Context, after int64, limit int) ([]binds.Bind, error) {
 		page, err := binds.New(o.pool).All(ctx, after, limit)
 		if err != nil {
 			return nil, err
 		}
-		of, err := o.accounts().SMPPKeysByID(ctx, views(page, func(b binds.Bind) int64 { return b.Account }))
+		of, err := o.keys().SMPPKeysByID(ctx, views(page, func(b binds.Bind) int64 { return b.Account }))
 		for _, k := range of {
-			keys[k.ID] = k
+			known[k.ID] = k
 		}
 		return page, err
 	}, func(b binds.Bind) any {
-		key := keys[b.Account]
+		key := known[b.Account]
 		return object{{"id", b.ID}, {"key_id", b.Account}, {"system_id", key.SystemID}, {"company_id", orNull(key.Company)}, {"company", key.CompanyName}, {"peer", b.Peer}, {"mode", b.Mode},
 			{"process", b.Process}, {"since", b.BoundAt}, {"in_flight", b.InFlight}, {"unanswered", b.Unanswered}, {"submitted", b.Submitted}, {"refused", b.Refused}}
 	})

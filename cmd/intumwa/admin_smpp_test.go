@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"intumwa/accounts"
+	"intumwa/accounts/keys"
 	"intumwa/internal/testenv"
 )
 
@@ -27,9 +27,9 @@ func TestSMPPKeys(t *testing.T) {
 		t.Errorf("%v", key)
 	}
 	large := s.admin("", made, create("--networks", "192.0.2.0/24", "--sessions", "8", "--window", "50", "--tps", "200")...)
-	users := accounts.New(s.pool(), accounts.Options{OTPKey: []byte(hashKey)})
+	known := keys.New(s.pool(), keys.Options{Key: []byte(hashKey)})
 	systemID, password, id := fmt.Sprint(key["system_id"]), fmt.Sprint(key["password"]), number(key["token_id"])
-	if _, err := users.SMPPLogin(t.Context(), systemID, password, "192.0.2.9"); err != nil {
+	if _, err := known.SMPPLogin(t.Context(), systemID, password, "192.0.2.9"); err != nil {
 		t.Errorf("the login that was printed: %v", err)
 	}
 	s.exec(`INSERT INTO smpp_binds (account, process, peer, mode, refused, seen_at) VALUES ($1, 'p0', '192.0.2.9:4000', 'transceiver', '{"ESME_RTHROTTLED": 3}', now() + '1 h'),
@@ -60,7 +60,7 @@ func TestSMPPKeys(t *testing.T) {
 	if fmt.Sprintf("%v %v %v %v %v", set["sessions"], set["window"], set["tps"], set["alphabet"], set["networks"]) != "4 10 100 latin1 [203.0.113.0/24]" {
 		t.Errorf("%v", set)
 	}
-	if _, err := users.SMPPLogin(t.Context(), systemID, password, "192.0.2.9"); !errors.Is(err, accounts.ErrNetwork) {
+	if _, err := known.SMPPLogin(t.Context(), systemID, password, "192.0.2.9"); !errors.Is(err, keys.ErrNetwork) {
 		t.Errorf("from a network that is no longer the key's: %v", err)
 	}
 	route := s.admin("", "route_id address keyword carrier company_id sender smpp", "inbound", "route", "add", "--address", "8080", "--company", company, "--smpp", id)

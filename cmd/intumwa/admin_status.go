@@ -269,7 +269,7 @@ func (s *adminStatus) gateway(ctx context.Context, o *operator) {
 	if len(backlogs) == 0 && err == nil {
 		s.add("waiting", "nothing", "", nil)
 	}
-	if all, late, err := o.accounts().WaitingRegistrations(ctx); all > 0 || err != nil { // a carrier's delay is no failure of the gateway
+	if all, late, err := o.senders().WaitingRegistrations(ctx); all > 0 || err != nil { // a carrier's delay is no failure of the gateway
 		s.add("senders", fmt.Sprintf("%d wait for a carrier, %d of them for more than a week (admin sender carrier list --waiting)", all, late), pageStore, err)
 	}
 }

@@ -8,7 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"intumwa/accounts"
+	"intumwa/accounts/keys"
+	"intumwa/accounts/people"
 	"intumwa/dispatcher"
 	"intumwa/internal/testenv"
 )
@@ -91,12 +92,12 @@ func TestProvisioning(t *testing.T) {
 
 	// The API and the dashboard see what was provisioned.
 	pool := s.pool()
-	door := accounts.New(pool, accounts.Options{})
+	door := keys.New(pool, keys.Options{})
 	p, err := door.Authenticate(t.Context(), token["token"].(string))
 	if err != nil || !p.Company.Verified || !p.Company.Senders["INTORE"].Approved || p.TestNumber != "+25779000001" {
 		t.Errorf("Authenticate: %+v, %v", p, err)
 	}
-	if _, err := door.Login(t.Context(), "jean@example.com", "correct horse"); err != nil {
+	if _, err := people.NewSignIn(pool, nil).Login(t.Context(), "jean@example.com", "correct horse"); err != nil {
 		t.Errorf("Login: %v", err)
 	}
 	if got := s.admin("", "token_id revoked", "token", "revoke", "--id", number(token["token_id"])); got["revoked"] != true {

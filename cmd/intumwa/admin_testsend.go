@@ -90,7 +90,7 @@ func (o *operator) sendOwn(ctx context.Context, own intake.Own) (ulid.ULID, erro
 	if err != nil {
 		return ulid.ULID{}, err
 	}
-	in := intake.New(pool, o.accounts(), messages.New(pool), queue.New(rdb, queue.Options{Prefix: o.config.Redis.Prefix, Waiting: waiting}), routes,
+	in := intake.New(pool, o.keys(), o.testNumbers(), messages.New(pool), queue.New(rdb, queue.Options{Prefix: o.config.Redis.Prefix, Waiting: waiting}), routes,
 		intake.Options{TestSender: o.config.TestSender})
 	if err := in.ReadRetired(ctx); err != nil {
 		return ulid.ULID{}, err

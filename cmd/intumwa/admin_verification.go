@@ -52,7 +52,7 @@ type adminTextAskCmd struct {
 }
 
 func (c *adminTextAskCmd) do(ctx context.Context, o *operator) (any, error) {
-	if _, err := o.accounts().CompanyByID(ctx, c.Company); err != nil {
+	if _, err := o.companies().CompanyByID(ctx, c.Company); err != nil {
 		return nil, err
 	}
 	t, err := o.by(nil).AskForText(ctx, sms.CompanyID(c.Company), c.Locale, c.Text)

@@ -41,7 +41,7 @@ func (c *adminWebhookSetCmd) do(ctx context.Context, o *operator) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := o.accounts().CompanyByID(ctx, c.Company); err != nil {
+	if _, err := o.companies().CompanyByID(ctx, c.Company); err != nil {
 		return nil, err
 	}
 	actor, err := o.withSecrets()
@@ -90,7 +90,7 @@ type adminPullCmd struct {
 
 // do sets the events if there is a list, and shows the state of GET /v1/events.
 func (c *adminPullCmd) do(ctx context.Context, o *operator) (any, error) {
-	if _, err := o.accounts().CompanyByID(ctx, c.Company); err != nil {
+	if _, err := o.companies().CompanyByID(ctx, c.Company); err != nil {
 		return nil, err
 	}
 	company, hooks := sms.CompanyID(c.Company), o.openWebhooks()
@@ -178,7 +178,7 @@ type adminDeliveriesCmd struct {
 }
 
 func (c *adminDeliveriesCmd) do(ctx context.Context, o *operator) (any, error) {
-	if _, err := o.accounts().CompanyByID(ctx, c.Company); err != nil {
+	if _, err := o.companies().CompanyByID(ctx, c.Company); err != nil {
 		return nil, err
 	}
 	filter := webhooks.Filter{State: c.State, Since: c.Since.moment()}
@@ -219,7 +219,7 @@ type adminRecoverCmd struct {
 
 // do makes due again all deliveries that were given up since a time.
 func (c *adminRecoverCmd) do(ctx context.Context, o *operator) (any, error) {
-	if _, err := o.accounts().CompanyByID(ctx, c.Company); err != nil {
+	if _, err := o.companies().CompanyByID(ctx, c.Company); err != nil {
 		return nil, err
 	}
 	since := c.Since.moment()

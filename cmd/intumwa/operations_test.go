@@ -18,7 +18,11 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"intumwa/accounts"
+	"intumwa/accounts/companies"
+	"intumwa/accounts/keys"
+	"intumwa/accounts/people"
+	"intumwa/accounts/senders"
+	"intumwa/accounts/testnumbers"
 	"intumwa/billing"
 	"intumwa/campaigns"
 	"intumwa/dashboard"
@@ -55,8 +59,9 @@ func (s *shell) pages() *pages {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	users := accounts.New(pool, accounts.Options{})
-	d, err := dashboard.New(dashboard.Rooms{Pool: pool, Many: pool, Accounts: users, Intake: intake.New(pool, users, messages.New(pool), nil, routes, intake.Options{}), Ledger: billing.New(pool), Statements: billing.New(pool),
+	tokens, numbers := keys.New(pool, keys.Options{}), testnumbers.New(pool, testnumbers.Options{})
+	d, err := dashboard.New(dashboard.Rooms{Pool: pool, Many: pool, People: people.New(pool), SignIn: people.NewSignIn(pool, nil), Sessions: people.NewSessions(pool),
+		Companies: companies.New(pool, nil), Keys: tokens, Senders: senders.New(pool, "", nil), TestNumbers: numbers, Intake: intake.New(pool, tokens, numbers, messages.New(pool), nil, routes, intake.Options{}), Ledger: billing.New(pool), Statements: billing.New(pool),
 		Messages: messages.New(pool), Handsets: handsets.New(pool), Verifications: verifications.New(pool, nil), Campaigns: campaigns.New(campaigns.Rooms{Pool: pool}), Exports: files, Mailer: mailer, Webhooks: webhooks.New(pool, webhooks.Options{AllowPrivate: true})}, dashboard.Options{SMPP: true})
 	if err != nil {
 		s.t.Fatal(err)

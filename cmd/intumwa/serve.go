@@ -20,7 +20,11 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/redis/go-redis/v9"
 
-	"intumwa/accounts"
+	"intumwa/accounts/companies"
+	"intumwa/accounts/keys"
+	"intumwa/accounts/people"
+	"intumwa/accounts/senders"
+	"intumwa/accounts/testnumbers"
 	"intumwa/api"
 	"intumwa/billing"
 	"intumwa/campaigns"
@@ -155,8 +159,10 @@ func (g *gateway) serve(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("encryption_key: %w", err)
 	}
-	users := accounts.New(pool, accounts.Options{TestSender: c.TestSender, OTPKey: []byte(c.Accounts.OTPKey), SecretKey: key,
-		Replacements: c.Accounts.TestNumberReplacements, FreeCodes: c.Accounts.TestCodesADay, Log: g.log, Metrics: g.registry})
+	tokens := keys.New(pool, keys.Options{Key: []byte(c.Accounts.OTPKey), Log: g.log, Metrics: g.registry})
+	users, customers, names := people.New(pool), companies.New(pool, tokens.Forget), senders.New(pool, c.TestSender, tokens.Forget)
+	testNumbers := testnumbers.New(pool, testnumbers.Options{Key: []byte(c.Accounts.OTPKey), Forget: tokens.Forget,
+		Replacements: c.Accounts.TestNumberReplacements, FreeCodes: c.Accounts.TestCodesADay, Metrics: g.registry})
 	hooks := webhooks.New(hot, webhooks.Options{Timeout: c.Webhooks.Timeout, RetryDelays: c.Webhooks.RetryDelays,
 		AllowPrivate: c.Webhooks.AllowPrivate, SecretKey: key,
 		Retention: c.Retention.Deliveries, Lookups: lookups, History: outcomesOf(messages.New(lookups)), Name: namesOf(messages.New(pool)), Facts: carrierFacts(messages.New(lookups)), Log: g.log, Metrics: g.registry})
@@ -171,7 +177,7 @@ func (g *gateway) serve(ctx context.Context) error {
 	store := messages.New(hot)
 	repeats := throttle.NewRepeats(rdb, throttle.RepeatOptions{Prefix: c.Redis.Prefix, Key: []byte(c.Accounts.OTPKey), Now: postgres.Now, Log: g.log, Metrics: g.registry})
 	verified := verifications.New(hot, []byte(c.Accounts.OTPKey))
-	in := intake.New(hot, users, store, q, routes, intake.Options{Verifications: verified, Events: hooks.Enqueue,
+	in := intake.New(hot, tokens, testNumbers, store, q, routes, intake.Options{Verifications: verified, Events: hooks.Enqueue,
 		VerificationRate: throttle.New(rdb, throttle.Options{Prefix: c.Redis.Prefix + ":verifications", Limit: c.Accounts.VerificationsAnHour, Window: time.Hour, Log: g.log}),
 		Repeats:          repeats, Validity: c.Messages.Validity, QuietHours: quiet, KeyLife: c.Retention.IdempotencyKeys,
 		MaxSegments: c.Messages.MaxSegments, TestSender: c.TestSender, TestQuota: c.Accounts.TestQuota, Log: g.log, Metrics: g.registry})
@@ -182,8 +188,8 @@ func (g *gateway) serve(ctx context.Context) error {
 	defer life.end()
 
 	listener := notices.New(db.general, notices.Options{Log: g.log, Metrics: g.registry})
-	listener.On(notices.Account, users.ForgetUser)
-	listener.On(notices.Company, users.ForgetCompany)
+	listener.On(notices.Account, tokens.ForgetUser)
+	listener.On(notices.Company, tokens.ForgetCompany)
 	listener.On(notices.Endpoint, hooks.EndpointChanged)
 	listener.On(notices.Carrier, in.CarrierRetired)
 	plan := planOf(c)
@@ -198,9 +204,9 @@ func (g *gateway) serve(ctx context.Context) error {
 	if g.has("dispatcher") {
 		options := dispatcherOptions(c, g.log, g.registry)
 		options.Route = in.Route
-		board := switchboard.New(hot, users, hooks, switchboardOptions(c, in.Route, q, g.log, g.registry))
+		board := switchboard.New(hot, customers, names, hooks, switchboardOptions(c, in.Route, q, g.log, g.registry))
 		options.Inbound = board.Kick
-		options.QuietHours, options.QuietCompanies = quiet, users.QuietHours
+		options.QuietHours, options.QuietCompanies = quiet, customers.QuietHours
 		d, err := dispatcher.New(pool, hot, q, hooks, options)
 		if err != nil {
 			return err
@@ -224,15 +230,15 @@ func (g *gateway) serve(ctx context.Context) error {
 	bindable := g.has("smpp") && c.SMPPServer.Listen != ""
 	if g.has("api") || g.has("dashboard") || g.has("webhooks") || bindable { // the webhooks' processes send campaigns
 		life.run("intake", in.Run)
-		life.run("accounts", users.Run)
+		life.run("accounts", tokens.Run)
 	}
 	if bindable {
-		if err := g.serveSMPP(ctx, life, rdb, smppserver.Rooms{Accounts: users, Intake: in, Messages: messages.New(lookups), Binds: binds.New(pool), Cancel: cancel}, plan, listener, ops); err != nil {
+		if err := g.serveSMPP(ctx, life, rdb, smppserver.Rooms{Keys: tokens, Intake: in, Messages: messages.New(lookups), Binds: binds.New(pool), Cancel: cancel}, plan, listener, ops); err != nil {
 			return err
 		}
 	}
 	if g.has("api") || g.has("dashboard") { // the dashboard runs an example with a new key
-		rooms := api.Rooms{Accounts: users, Intake: in, Messages: messages.New(lookups), Handsets: handsets.New(lookups), Ledger: billing.New(lookups), Webhooks: hooks, Throttle: sends,
+		rooms := api.Rooms{Keys: tokens, People: users, Companies: customers, TestNumbers: testNumbers, Intake: in, Messages: messages.New(lookups), Handsets: handsets.New(lookups), Ledger: billing.New(lookups), Webhooks: hooks, Throttle: sends,
 			Verifications: verifications.New(lookups, []byte(c.Accounts.OTPKey)), Cancel: cancel}
 		if handler, err = api.New(rooms, api.Options{Plan: plan, DashboardURL: c.Dashboard.PublicURL, DocsNotice: c.API.DocsNotice, TestSender: c.TestSender, TestQuota: c.Accounts.TestQuota,
 			StopWords: c.Inbound.StopWords, StartWords: c.Inbound.StartWords, Validity: c.Messages.Validity,
@@ -255,7 +261,7 @@ func (g *gateway) serve(ctx context.Context) error {
 			return err
 		}
 	}
-	sending := campaigns.New(campaigns.Rooms{Pool: pool, Accounts: users, Ledger: billing.New(pool), Intake: in, Plan: plan, Log: g.log})
+	sending := campaigns.New(campaigns.Rooms{Pool: pool, Keys: tokens, People: users, Ledger: billing.New(pool), Intake: in, Plan: plan, Log: g.log})
 	files, err := exports.New(pool, shorter(c.Retention.Bodies, c.Retention.Messages), g.log)
 	if err != nil {
 		return fmt.Errorf("exports: %w", err)
@@ -265,7 +271,7 @@ func (g *gateway) serve(ctx context.Context) error {
 		return err
 	}
 	if g.has("webhooks") {
-		post, err := letters.New(pool, users, mailer, publicURL(&c.Dashboard), g.log)
+		post, err := letters.New(pool, users, customers, names, mailer, publicURL(&c.Dashboard), g.log)
 		if err != nil {
 			return err
 		}
@@ -279,7 +285,8 @@ func (g *gateway) serve(ctx context.Context) error {
 	}
 	if g.has("dashboard") {
 		life.run("mail", mailer.Run)
-		if err := g.serveDashboard(ctx, life, rdb, dashboard.Rooms{Pool: pool, Campaigns: sending, Exports: files, Mailer: mailer, Accounts: users, Ledger: billing.New(pool), Intake: in,
+		if err := g.serveDashboard(ctx, life, rdb, dashboard.Rooms{People: users, SignIn: people.NewSignIn(pool, key), Sessions: people.NewSessions(pool),
+			Companies: customers, Keys: tokens, Senders: names, TestNumbers: testNumbers, Pool: pool, Campaigns: sending, Exports: files, Mailer: mailer, Ledger: billing.New(pool), Intake: in,
 			Messages: messages.New(lookups), Handsets: handsets.New(lookups), Verifications: verifications.New(lookups, []byte(c.Accounts.OTPKey)), Statements: billing.New(lookups), Webhooks: hooks, Sends: sends, Many: hot, API: handler}, plan); err != nil {
 			return err
 		}

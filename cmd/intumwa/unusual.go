@@ -99,7 +99,7 @@ func (c *adminUnusualCmd) do(ctx context.Context, o *operator) (any, error) {
 	}
 	list := []object{} // [] in JSON, not null
 	for _, u := range unusual {
-		company, err := o.accounts().CompanyByID(ctx, int64(u.Company))
+		company, err := o.companies().CompanyByID(ctx, int64(u.Company))
 		if err != nil {
 			return nil, err
 		}

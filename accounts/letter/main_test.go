@@ -1,0 +1,63 @@
+package letter_test
+
+import (
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"intumwa/accounts"
+	"intumwa/accounts/companies"
+	"intumwa/accounts/keys"
+	"intumwa/accounts/people"
+	"intumwa/accounts/senders"
+	"intumwa/internal/testenv"
+)
+
+func TestMain(m *testing.M) { testenv.Main(m) }
+
+// world is the rooms of a process.
+type world struct {
+	pool      *pgxpool.Pool
+	people    *people.Store
+	signIn    *people.SignIn
+	sessions  *people.Sessions
+	companies *companies.Store
+	senders   *senders.Store
+	keys      *keys.Store
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	return on(testenv.Pool(t))
+}
+
+// on returns the rooms of another process on the same database.
+func on(pool *pgxpool.Pool) *world {
+	return &world{pool, people.New(pool), people.NewSignIn(pool, nil), people.NewSessions(pool), companies.New(pool, nil), senders.New(pool, "", nil), keys.New(pool, keys.Options{})}
+}
+
+func (a *world) mustCompany(t *testing.T, email string) (c accounts.Company) {
+	t.Helper()
+	err := pgx.BeginFunc(t.Context(), a.pool, func(tx pgx.Tx) (err error) {
+		c, err = a.companies.CreateCompany(t.Context(), tx, companies.NewCompany{OwnerEmail: email, Name: "Company"})
+		return err
+	})
+	if err != nil {
+		t.Fatalf("CreateCompany: %v", err)
+	}
+	return c
+}
+
+const testPassword = "correct horse battery"
+
+func (a *world) mustUser(t *testing.T, email string) people.User {
+	t.Helper()
+	u, err := a.people.CreateUser(t.Context(), people.NewUser{Email: email, Name: "A Person", Password: testPassword})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return u
+}
+
+func ptr[T any](v T) *T { return &v }
