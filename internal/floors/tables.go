@@ -133,12 +133,24 @@ func (c *tableChecker) migrations(root fs.FS, folder string) error {
 	return nil
 }
 
+// pkg returns whose SQL a folder has: its own or that of the nearest folder above it, with a row in the tables table or
+// a layer.
+func (c *tableChecker) pkg(folder string) string {
+	for ; folder != "."; folder = path.Dir(folder) {
+		_, row := c.tables.Reads[folder]
+		if _, layer := c.rules.Layers[folder]; row || layer {
+			break
+		}
+	}
+	return folder
+}
+
 func (c *tableChecker) file(name string, source []byte) error {
 	parsed, err := parser.ParseFile(token.NewFileSet(), name, source, parser.SkipObjectResolution)
 	if err != nil {
 		return fmt.Errorf("parsing: %w", err)
 	}
-	pkg, _ := c.rules.pkg(path.Dir(name)) // Check reports one without a package
+	pkg := c.pkg(path.Dir(name)) // Check reports one without a package
 	ast.Inspect(parsed, func(n ast.Node) bool {
 		text, is := n.(*ast.BasicLit)
 		if !is || text.Kind != token.STRING {

@@ -28,7 +28,7 @@ func TestCheckTables(t *testing.T) {
 	rules := &Rules{Layers: map[string]int{"left": 1, "right": 1}}
 	tables := &Tables{
 		Owner: map[string]string{"cups": "left", "plates": "right"},
-		Reads: map[string]map[string]bool{"left": {"plates": true}, "right": {}},
+		Reads: map[string]map[string]bool{"left": {"plates": true}, "right": {}, "right/own": {}},
 	}
 	house := map[string]string{
 		"m/1.sql":           "CREATE TABLE cups (id int);\nCREATE TABLE old (id int);",
@@ -46,6 +46,7 @@ func TestCheckTables(t *testing.T) {
 		{"good", "", "", ""},
 		{"another's table", "right/x.go", "package right\nconst q = `UPDATE cups SET id = 1; INSERT INTO cups`", "right/x.go names cups, which is left's"},
 		{"in a fragment", "right/x.go", "package right\nvar q = `SELECT ` + x + ` FROM only cups`", "right/x.go names cups, which is left's"},
+		{"a row below a package", "right/own/x.go", "package own\nconst q = `UPDATE plates SET id = 1`", "right/own/x.go names plates, which is right's"},
 		{"a table without an owner", "m/3.sql", "CREATE TABLE forks (id int)", "a migration makes forks, which the tables table gives to no package"},
 		{"a table that is gone", "m/3.sql", "DROP TABLE cups;", "the tables table has cups, which no migration makes"},
 		{"an unused permission", "left/l.go", "package left", "the tables table lets left name plates, but it does not"},
