@@ -62,7 +62,7 @@ type Options struct {
 // Rooms are the packages that the API calls. Messages, Handsets and Ledger serve look-ups
 // (and the opt-out list): give them a separate connection pool, not the one for sends.
 type Rooms struct {
-	Keys        *keys.Store
+	Holders     *keys.Holders
 	People      *people.Store
 	Companies   *companies.Store
 	TestNumbers *testnumbers.Store

@@ -50,12 +50,12 @@ func (a *API) authenticate(c *gin.Context) {
 	}
 	if a.opts.FailedLogins != nil {
 		until, refused := a.opts.FailedLogins.Refused(addressKey(c.ClientIP()))
-		if refused && !a.Keys.Recognize(token) && !a.suspectLookups.take(start) {
+		if refused && !a.Holders.Recognize(token) && !a.suspectLookups.take(start) {
 			writeTooManyFailures(c, until)
 			return
 		}
 	}
-	p, err := a.Keys.Authenticate(c.Request.Context(), token)
+	p, err := a.Holders.Authenticate(c.Request.Context(), token)
 	switch {
 	case errors.Is(err, accounts.ErrUnauthenticated):
 		a.logUnauthorized(c, token)
@@ -156,7 +156,7 @@ func (a *API) limitRate(c *gin.Context) {
 func (a *API) needCompany(c *gin.Context) {
 	p := caller(c)
 	if p.Company == nil { // it may have been created a moment ago
-		fresh, err := a.Keys.Fresh(c.Request.Context(), p)
+		fresh, err := a.Holders.Fresh(c.Request.Context(), p)
 		if err != nil {
 			a.writeError(c, err)
 			return

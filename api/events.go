@@ -128,7 +128,7 @@ func (a *API) awaitEvents(c *gin.Context, company sms.CompanyID, after webhooks.
 		return false
 	}
 	token, _ := bearer(c.GetHeader("Authorization"))
-	p, err := a.Keys.Authenticate(ctx, token)
+	p, err := a.Holders.Authenticate(ctx, token)
 	switch {
 	case errors.Is(err, accounts.ErrUnauthenticated), err == nil && (p.Company == nil || p.Company.ID != int64(company) || !p.Token.May(accounts.ScopeRead) || !p.Token.From(c.ClientIP())):
 		writeRefusal(c, unauthenticatedCaller)

@@ -198,16 +198,16 @@ func TestEventsWait(t *testing.T) {
 	<-ended
 	w.until("the client's wait ends", func() bool { return waiting() == 0 })
 
-	second, text, err := w.rooms.Keys.CreateToken(t.Context(), "live@example.com", "second", accounts.TokenLimits{})
+	second, text, err := w.keys.CreateToken(t.Context(), "live@example.com", "second", accounts.TokenLimits{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	w.tokens["second"] = text
 	ended = ask(t.Context(), "second")
-	if err := w.rooms.Keys.RevokeToken(t.Context(), second.ID); err != nil {
+	if err := w.keys.RevokeToken(t.Context(), second.ID); err != nil {
 		t.Fatal(err)
 	}
-	w.rooms.Keys.ForgetUser(fmt.Sprint(w.users["live"])) // the notice
+	w.rooms.Holders.ForgetUser(fmt.Sprint(w.users["live"])) // the notice
 	w.enqueue("live", 2, 1)
 	if got := <-ended; got.status != 401 || strings.Contains(got.body, "evt_") {
 		t.Errorf("revoked meanwhile: %d %s", got.status, got.body)

@@ -15,7 +15,7 @@ func (w *world) optOut(customer, number, sender string) {
 	w.t.Helper()
 	w.exec(`UPDATE companies SET opt_outs = true WHERE id = $1`, w.company[customer])
 	w.exec(`INSERT INTO opt_outs (company_id, phone_number, sender, source) VALUES ($1, $2, $3, 'handset')`, w.company[customer], number, sender)
-	w.rooms.Keys.ForgetCompany(fmt.Sprint(w.company[customer])) // as the notice does
+	w.rooms.Holders.ForgetCompany(fmt.Sprint(w.company[customer])) // as the notice does
 }
 
 // A recipient who opted out gets nothing from that sender of that company, free of charge; other sends are not

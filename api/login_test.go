@@ -85,7 +85,7 @@ func TestRealIPHeaderIsIgnored(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, token, err := w.rooms.Keys.CreateToken(t.Context(), "live@example.com", "x", accounts.TokenLimits{Networks: networks})
+	_, token, err := w.keys.CreateToken(t.Context(), "live@example.com", "x", accounts.TokenLimits{Networks: networks})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -174,7 +174,7 @@ func TestTokenLimits(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, worldOptions{Options: Options{TrustedProxies: []string{"127.0.0.1"}}}).settle()
 	token := func(limits accounts.TokenLimits) string {
-		_, text, err := w.rooms.Keys.CreateToken(t.Context(), "live@example.com", "x", limits)
+		_, text, err := w.keys.CreateToken(t.Context(), "live@example.com", "x", limits)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -76,7 +76,7 @@ func (a *API) addOptOuts(c *gin.Context) {
 	}
 	if !ownsSenders(caller(c).Company, entries) {
 		// The cached company may lack a sender that was created a moment ago.
-		fresh, err := a.Keys.Fresh(c.Request.Context(), caller(c))
+		fresh, err := a.Holders.Fresh(c.Request.Context(), caller(c))
 		if err == nil && (fresh.Company == nil || !ownsSenders(fresh.Company, entries)) {
 			err = intake.RefuseSenderUnknown
 		}

@@ -62,7 +62,7 @@ func TestSenderAtCarriers(t *testing.T) {
 			t.Errorf("%s %s: %d %s (%s); want %q; the balance is %d, was %d", path, body, r.status, r.body, r.header.Get("X-Error-Code"), text, balance(), money)
 		}
 	}
-	fresh := func() { w.rooms.Keys.ForgetCompany("all") }
+	fresh := func() { w.rooms.Holders.ForgetCompany("all") }
 
 	sends("/v1/sms", single(atLeo, "ACME", "Bonjour"), "") // nothing is recorded, and nothing is required
 	set("lumitel", "approved")

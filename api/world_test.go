@@ -44,6 +44,7 @@ type world struct {
 	pool    *pgxpool.Pool
 	rooms   Rooms
 	senders *senders.Store
+	keys    *keys.Store
 	handler http.Handler
 	server  *httptest.Server
 	tokens  map[string]string
@@ -80,15 +81,15 @@ func newWorld(t testing.TB, o worldOptions) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o.Keys.Key = []byte("key")
-	tokens := keys.New(w.pool, o.Keys)
-	numbers := testnumbers.Options{Key: []byte("key"), Forget: tokens.Forget, Replacements: 3}
+	holders := keys.NewHolders(w.pool, o.Keys)
+	w.keys = keys.New(w.pool, []byte("key"), holders)
+	numbers := testnumbers.Options{Key: []byte("key"), Forget: holders.Forget, Replacements: 3}
 	if o.TestNumbers != nil {
 		o.TestNumbers(&numbers)
 	}
-	w.senders = senders.New(w.pool, testSender, tokens.Forget)
+	w.senders = senders.New(w.pool, testSender, holders.Forget)
 	w.rooms = Rooms{
-		Keys: tokens, People: people.New(w.pool), Companies: companies.New(w.pool, tokens.Forget), TestNumbers: testnumbers.New(w.pool, numbers),
+		Holders: holders, People: people.New(w.pool), Companies: companies.New(w.pool, holders.Forget), TestNumbers: testnumbers.New(w.pool, numbers),
 		Throttle: throttle.New(rdb, throttle.Options{Prefix: prefix, Limit: o.Limit, Timeout: 5 * time.Second}),
 		Messages: messages.New(w.pool),
 		Handsets: handsets.New(w.pool),
@@ -109,7 +110,7 @@ func newWorld(t testing.TB, o worldOptions) *world {
 	if o.Line != nil {
 		accepting = testenv.Unheard(t, w.pool, o.Line)
 	}
-	w.rooms.Intake = intake.New(accepting, tokens, w.rooms.TestNumbers, w.rooms.Messages, queue.New(rdb, queue.Options{Prefix: prefix}), routes, in)
+	w.rooms.Intake = intake.New(accepting, holders, w.rooms.TestNumbers, w.rooms.Messages, queue.New(rdb, queue.Options{Prefix: prefix}), routes, in)
 	if o.FailedLogins > 0 {
 		o.Options.FailedLogins = throttle.New(rdb, throttle.Options{Prefix: prefix + ":logins", Limit: o.FailedLogins, Timeout: 5 * time.Second})
 	}
@@ -142,7 +143,7 @@ func (w *world) customer(name string, company *companies.NewCompany) {
 	if err != nil {
 		w.t.Fatalf("creating %s: %v", name, err)
 	}
-	token, text, err := w.rooms.Keys.CreateToken(ctx, email, "test", accounts.TokenLimits{})
+	token, text, err := w.keys.CreateToken(ctx, email, "test", accounts.TokenLimits{})
 	if err != nil {
 		w.t.Fatalf("creating a token of %s: %v", name, err)
 	}

@@ -29,13 +29,13 @@ const (
 
 // Rooms are the packages that campaigns call.
 type Rooms struct {
-	Pool   *pgxpool.Pool
-	Keys   *keys.Store
-	People *people.Store
-	Ledger *billing.Ledger
-	Intake *intake.Intake // running
-	Plan   *sms.Plan      // valid numbers
-	Log    *slog.Logger
+	Pool    *pgxpool.Pool
+	Holders *keys.Holders
+	People  *people.Store
+	Ledger  *billing.Ledger
+	Intake  *intake.Intake // running
+	Plan    *sms.Plan      // valid numbers
+	Log     *slog.Logger
 }
 
 // Campaigns is safe for concurrent use, in any number of processes.

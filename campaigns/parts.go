@@ -199,7 +199,7 @@ func (c *Campaigns) further(ctx context.Context, made *Campaign) error {
 	case batch.Awaited == 0: // cancelled, or a process died before it ended the campaign
 		return c.end(ctx, made)
 	}
-	p, err := c.Keys.PrincipalOf(ctx, made.person(&batch))
+	p, err := c.Holders.PrincipalOf(ctx, made.person(&batch))
 	switch {
 	case errors.Is(err, accounts.ErrNotFound) || err == nil && (p.Company == nil || p.Company.ID != made.Company):
 		err = intake.RefusePersonLeft

@@ -105,7 +105,7 @@ func TestSendsAreLimited(t *testing.T) {
 		r.Sends = limit(t, 2, 0)
 		pool := testenv.Pool(t)
 		pool.Close()
-		away = intake.New(pool, r.Keys, r.TestNumbers, messages.New(pool), nil, nil, intake.Options{})
+		away = intake.New(pool, r.Holders, r.TestNumbers, messages.New(pool), nil, nil, intake.Options{})
 	})
 	c, _, company := w.customer("aline", "ISOKO", 10)
 	key := c.key("/messages/new")

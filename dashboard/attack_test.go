@@ -435,7 +435,7 @@ func TestDatabaseAway(t *testing.T) {
 	w := newWorld(t, func(r *Rooms, _ *Options) {
 		pool = testenv.Pool(t)
 		on := accountsOn(pool)
-		r.People, r.SignIn, r.Sessions, r.Companies, r.Keys, r.Senders, r.TestNumbers = on.People, on.SignIn, on.Sessions, on.Companies, on.Keys, on.Senders, on.TestNumbers
+		r.People, r.SignIn, r.Sessions, r.Companies, r.Keys, r.Holders, r.Senders, r.TestNumbers = on.People, on.SignIn, on.Sessions, on.Companies, on.Keys, on.Holders, on.Senders, on.TestNumbers
 	})
 	pool.Close()
 	c := newClient(w)

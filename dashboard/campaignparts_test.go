@@ -101,7 +101,7 @@ func TestCampaignInParts(t *testing.T) {
 	w.credits(company.ID, 1000)
 	// A late process sends a part a second time.
 	id := ulid.MustParse(batch)
-	p, err := w.keys.PrincipalOf(t.Context(), int64(w.count(`select user_id from batches`)))
+	p, err := w.holders.PrincipalOf(t.Context(), int64(w.count(`select user_id from batches`)))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,7 +12,7 @@ import (
 // TestFreeCodesAreLimited: the page says when the next free code is possible. A company with credits gets one.
 func TestFreeCodesAreLimited(t *testing.T) {
 	w := newWorld(t, func(r *Rooms, _ *Options) {
-		*r.TestNumbers = *testnumbers.New(r.Pool, testnumbers.Options{Key: []byte("key"), Forget: r.Keys.Forget, Replacements: 3, FreeCodes: 1})
+		*r.TestNumbers = *testnumbers.New(r.Pool, testnumbers.Options{Key: []byte("key"), Forget: r.Holders.Forget, Replacements: 3, FreeCodes: 1})
 	})
 	first, _, _ := w.customer("aline", "ISOKO", 0)
 	first.wants(first.post("/test-number", "number", "79000001"), http.StatusSeeOther)

@@ -66,6 +66,7 @@ type Rooms struct {
 	Sessions    *people.Sessions
 	Companies   *companies.Store
 	Keys        *keys.Store
+	Holders     *keys.Holders
 	Senders     *senders.Store
 	TestNumbers *testnumbers.Store
 	Ledger      *billing.Ledger

@@ -33,14 +33,14 @@ func (w *world) sends(rooms *Rooms, options *Options) {
 		w.t.Fatal(err)
 	}
 	store := messages.New(w.pool)
-	rooms.Intake = intake.New(w.pool, w.keys, w.testNumbers, store, queue.New(client, queue.Options{Prefix: prefix}), routes, intake.Options{TestSender: testSender, TestQuota: 5,
+	rooms.Intake = intake.New(w.pool, w.holders, w.testNumbers, store, queue.New(client, queue.Options{Prefix: prefix}), routes, intake.Options{TestSender: testSender, TestQuota: 5,
 		Verifications: verifications.New(w.pool, []byte("key")), Events: w.hooks.Enqueue,
 		Repeats:          throttle.NewRepeats(client, throttle.RepeatOptions{Prefix: prefix, Key: []byte("key"), Timeout: 5 * time.Second}),
 		VerificationRate: throttle.New(client, throttle.Options{Prefix: prefix + ":verifications", Limit: 1000, Window: time.Hour, Timeout: 5 * time.Second})})
 	rooms.Verifications = verifications.New(w.pool, []byte("key"))
 	rooms.Messages, rooms.Handsets = store, handsets.New(w.pool)
 	options.Plan, options.TestSender, options.TestQuota, options.Replacements = sms.NewPlan("6", "7"), testSender, 5, 3
-	rooms.Campaigns = campaigns.New(campaigns.Rooms{Pool: w.pool, Keys: w.keys, People: w.people, Ledger: rooms.Ledger, Intake: rooms.Intake, Plan: options.Plan, Log: options.Log})
+	rooms.Campaigns = campaigns.New(campaigns.Rooms{Pool: w.pool, Holders: w.holders, People: w.people, Ledger: rooms.Ledger, Intake: rooms.Intake, Plan: options.Plan, Log: options.Log})
 	if rooms.Exports, err = exports.New(w.pool, 0, options.Log); err != nil {
 		w.t.Fatal(err)
 	}

@@ -108,7 +108,7 @@ var offered = regexp.MustCompile(`href="(/[^"]*)"|method="post" action="(/[^"]*)
 func TestPagesMatchRoles(t *testing.T) {
 	w := newWorld(t, nil)
 	_, u, company := w.customer("aline", "ISOKO", 100)
-	p, err := w.keys.PrincipalOf(t.Context(), u.ID)
+	p, err := w.holders.PrincipalOf(t.Context(), u.ID)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -258,7 +258,7 @@ func TestChangePeople(t *testing.T) {
 	jean, u := w.person(company, accounts.RoleDeveloper)
 	jean.wants(jean.post("/keys", "name", "Till"), http.StatusSeeOther)
 	key := keyText.FindString(jean.get("/keys").body)
-	if _, err := w.keys.Authenticate(t.Context(), key); err != nil {
+	if _, err := w.holders.Authenticate(t.Context(), key); err != nil {
 		t.Fatal(err)
 	}
 	aline.wants(aline.get("/keys"), http.StatusOK, "Till", u.Email)
@@ -278,8 +278,8 @@ func TestChangePeople(t *testing.T) {
 	if a := jean.get("/"); a.StatusCode != http.StatusSeeOther || a.Header.Get("Location") != "/sign-in" {
 		t.Errorf("the removed person's session: %d", a.StatusCode)
 	}
-	w.keys.ForgetUser(strconv.FormatInt(u.ID, 10)) // the notice, for which no listener runs here
-	if _, err := w.keys.Authenticate(t.Context(), key); err == nil {
+	w.holders.ForgetUser(strconv.FormatInt(u.ID, 10)) // the notice, for which no listener runs here
+	if _, err := w.holders.Authenticate(t.Context(), key); err == nil {
 		t.Error("the removed person's key works")
 	}
 	if changed, removed := w.actsOfCompanies("user.role"), w.actsOfCompanies("user.remove"); changed != 1 || removed != 1 {

@@ -60,7 +60,7 @@ func TestAccountsAreNotTimed(t *testing.T) {
 		}
 		t.Cleanup(pool.Close)
 		on := accountsOn(pool)
-		r.People, r.SignIn, r.Sessions, r.Companies, r.Keys, r.Senders, r.TestNumbers = on.People, on.SignIn, on.Sessions, on.Companies, on.Keys, on.Senders, on.TestNumbers
+		r.People, r.SignIn, r.Sessions, r.Companies, r.Keys, r.Holders, r.Senders, r.TestNumbers = on.People, on.SignIn, on.Sessions, on.Companies, on.Keys, on.Holders, on.Senders, on.TestNumbers
 		r.Tries.Account, r.Tries.Warnings = limit(t, 2, time.Hour), limit(t, 1, time.Hour)
 	})
 	owner, _, _ := w.customer("owner", "ISOKO", 0)

@@ -131,7 +131,7 @@ func (v *visit) sender(t tenant) (*accounts.Principal, error) {
 
 // principal returns the user with the company's senders.
 func (v *visit) principal(t tenant) (*accounts.Principal, error) {
-	p, err := v.d.rooms.Keys.PrincipalOf(v.ctx(), t.User.ID)
+	p, err := v.d.rooms.Holders.PrincipalOf(v.ctx(), t.User.ID)
 	if err == nil && (p.Company == nil || p.Company.ID != t.Company.ID) { // the user has left the company meanwhile
 		err = errNotFound
 	}

@@ -49,7 +49,7 @@ func TestSMPPPage(t *testing.T) {
 	if login == nil {
 		t.Fatalf("no password:\n%s", made.body)
 	}
-	if _, err := w.keys.SMPPLogin(t.Context(), login[1], login[2], "192.0.2.9"); err != nil {
+	if _, err := w.holders.SMPPLogin(t.Context(), login[1], login[2], "192.0.2.9"); err != nil {
 		t.Errorf("the login of the page: %v", err)
 	}
 	if again := c.get("/smpp"); smppPassword.MatchString(again.body) || strings.Contains(again.body, login[2]) {
@@ -115,7 +115,7 @@ func TestAdminSMPP(t *testing.T) {
 	if set, err := w.keys.TokenByID(t.Context(), key.ID); err != nil || set.SMPPLimits != (keys.SMPPLimits{Sessions: 8, Window: 50, TPS: 200, Alphabet: keys.AlphabetLatin1}) {
 		t.Errorf("%+v, %v", set, err)
 	}
-	if _, err := w.keys.SMPPLogin(t.Context(), key.SystemID, password, "192.0.2.9"); !errors.Is(err, keys.ErrNetwork) {
+	if _, err := w.holders.SMPPLogin(t.Context(), key.SystemID, password, "192.0.2.9"); !errors.Is(err, keys.ErrNetwork) {
 		t.Errorf("from the old network: %v", err)
 	}
 	root.wants(root.post("/admin/smpp/99", "sessions", "8", "window", "50", "tps", "200", "networks", "203.0.113.0/24"), http.StatusNotFound)

@@ -32,7 +32,7 @@ func TestOutcomeUnknown(t *testing.T) {
 	} {
 		line := &testenv.Line{}
 		here := w.d.rooms.Intake
-		in := intake.New(testenv.Unheard(t, w.pool, line), w.keys, w.testNumbers, messages.New(w.pool), queue.New(client, queue.Options{Prefix: prefix}), routes, intake.Options{TestSender: testSender})
+		in := intake.New(testenv.Unheard(t, w.pool, line), w.holders, w.testNumbers, messages.New(w.pool), queue.New(client, queue.Options{Prefix: prefix}), routes, intake.Options{TestSender: testSender})
 		running, end := context.WithCancel(context.Background())
 		ended := make(chan struct{})
 		go func() { defer close(ended); _ = in.Run(running) }()

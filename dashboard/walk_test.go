@@ -173,7 +173,7 @@ func (p *person) signsUp(email string) {
 	p.look("keys-made")
 	if key := keyText.FindString(p.read()); key == "" {
 		p.Error("the key is not shown")
-	} else if _, err := p.w.keys.Authenticate(p.Context(), key); err != nil {
+	} else if _, err := p.w.holders.Authenticate(p.Context(), key); err != nil {
 		p.Errorf("the key %q does not work: %v", key, err)
 	}
 	p.press("keys.revoke.do", "Web shop")
@@ -353,7 +353,7 @@ func (p *person) sendsMessages(email string, company int64) {
 	if err != nil {
 		p.Fatal(err)
 	}
-	principal, err := p.w.keys.PrincipalOf(p.Context(), user.ID)
+	principal, err := p.w.holders.PrincipalOf(p.Context(), user.ID)
 	if err != nil {
 		p.Fatal(err)
 	}

@@ -52,6 +52,7 @@ type world struct {
 	sessions    *people.Sessions
 	companies   *companies.Store
 	keys        *keys.Store
+	holders     *keys.Holders
 	senders     *senders.Store
 	testNumbers *testnumbers.Store
 	hooks       *webhooks.Webhooks // running
@@ -89,7 +90,7 @@ func loneWorld(t *testing.T, change func(*Rooms, *Options)) *world {
 	t.Helper()
 	w := &world{t: t, pool: testenv.Pool(t), mails: mailcatcher.New(), api: &requested{status: http.StatusOK, answer: acceptedAnswer}}
 	rooms := accountsOn(w.pool)
-	w.people, w.signIn, w.sessions, w.companies, w.keys, w.senders, w.testNumbers = rooms.People, rooms.SignIn, rooms.Sessions, rooms.Companies, rooms.Keys, rooms.Senders, rooms.TestNumbers
+	w.people, w.signIn, w.sessions, w.companies, w.keys, w.holders, w.senders, w.testNumbers = rooms.People, rooms.SignIn, rooms.Sessions, rooms.Companies, rooms.Keys, rooms.Holders, rooms.Senders, rooms.TestNumbers
 	smtp, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -136,10 +137,10 @@ func loneWorld(t *testing.T, change func(*Rooms, *Options)) *world {
 // accountsOn returns rooms with those of accounts, on a pool.
 func accountsOn(pool *pgxpool.Pool) Rooms {
 	key := []byte("key")
-	tokens := keys.New(pool, keys.Options{Key: key})
+	holders := keys.NewHolders(pool, keys.Options{Key: key})
 	return Rooms{Pool: pool, People: people.New(pool), SignIn: people.NewSignIn(pool, &[32]byte{1}), Sessions: people.NewSessions(pool),
-		Companies: companies.New(pool, tokens.Forget), Keys: tokens, Senders: senders.New(pool, testSender, tokens.Forget),
-		TestNumbers: testnumbers.New(pool, testnumbers.Options{Key: key, Forget: tokens.Forget, Replacements: 3})}
+		Companies: companies.New(pool, holders.Forget), Keys: keys.New(pool, key, holders), Holders: holders, Senders: senders.New(pool, testSender, holders.Forget),
+		TestNumbers: testnumbers.New(pool, testnumbers.Options{Key: key, Forget: holders.Forget, Replacements: 3})}
 }
 
 // run runs a part until the test ends.

@@ -56,7 +56,7 @@ func (d *district) customer(t testing.TB, name string, credits int64) *accounts.
 	if _, err := d.senders.CreateSender(ctx, company, "ACME", "", true); err != nil {
 		t.Fatal(err)
 	}
-	p, err := d.keys.Authenticate(ctx, token)
+	p, err := d.holders.Authenticate(ctx, token)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,7 +74,7 @@ func (d *district) apart(t testing.TB) (in *Intake, log *logbook) {
 		t.Fatal(err)
 	}
 	log = &logbook{}
-	in = New(pool, d.keys, d.testNumbers, messages.New(pool), queue.New(rdb, queue.Options{Prefix: prefix}), routes,
+	in = New(pool, d.holders, d.testNumbers, messages.New(pool), queue.New(rdb, queue.Options{Prefix: prefix}), routes,
 		Options{TestSender: "TEST", TestQuota: 5, Log: slog.New(slog.NewTextHandler(log, nil))})
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan struct{})

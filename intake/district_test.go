@@ -29,6 +29,7 @@ func TestMain(m *testing.M) { testenv.Main(m) }
 type district struct {
 	pool        *pgxpool.Pool
 	keys        *apikeys.Store
+	holders     *apikeys.Holders
 	companies   *companies.Store
 	senders     *senders.Store
 	testNumbers *testnumbers.Store
@@ -44,8 +45,8 @@ func newDistrictOn(t testing.TB, pool *pgxpool.Pool, credits int64) *district {
 	t.Helper()
 	ctx := context.Background()
 	d := &district{pool: pool}
-	d.keys, d.testNumbers = apikeys.New(d.pool, apikeys.Options{}), testnumbers.New(d.pool, testnumbers.Options{})
-	d.companies, d.senders = companies.New(d.pool, d.keys.Forget), senders.New(d.pool, "TEST", d.keys.Forget)
+	d.holders, d.testNumbers = apikeys.NewHolders(d.pool, apikeys.Options{}), testnumbers.New(d.pool, testnumbers.Options{})
+	d.keys, d.companies, d.senders = apikeys.New(d.pool, nil, d.holders), companies.New(d.pool, d.holders.Forget), senders.New(d.pool, "TEST", d.holders.Forget)
 	if _, err := d.pool.Exec(ctx, `INSERT INTO users (email, name, password_hash) VALUES ('a@example.com', 'a', 'none')`); err != nil {
 		t.Fatal(err)
 	}
@@ -70,7 +71,7 @@ func newDistrictOn(t testing.TB, pool *pgxpool.Pool, credits int64) *district {
 	if _, err := d.senders.CreateSender(ctx, 1, "ACME", "", true); err != nil {
 		t.Fatal(err)
 	}
-	if d.principal, err = d.keys.Authenticate(ctx, token); err != nil {
+	if d.principal, err = d.holders.Authenticate(ctx, token); err != nil {
 		t.Fatal(err)
 	}
 	return d
@@ -84,7 +85,7 @@ func (d *district) process(t testing.TB) *Intake {
 	if err != nil {
 		t.Fatal(err)
 	}
-	in := New(d.pool, d.keys, d.testNumbers, messages.New(d.pool), queue.New(rdb, queue.Options{Prefix: prefix}), routes, Options{TestSender: "TEST", TestQuota: 5,
+	in := New(d.pool, d.holders, d.testNumbers, messages.New(d.pool), queue.New(rdb, queue.Options{Prefix: prefix}), routes, Options{TestSender: "TEST", TestQuota: 5,
 		Verifications: verifications.New(d.pool, []byte("key")), Events: webhooks.New(d.pool, webhooks.Options{}).Enqueue,
 		VerificationRate: throttle.New(rdb, throttle.Options{Prefix: prefix + ":verifications", Limit: 1000, Window: time.Hour, Timeout: 5 * time.Second})})
 	ctx, cancel := context.WithCancel(context.Background())

@@ -32,7 +32,7 @@ func (d *district) limit(t testing.TB, change companies.LimitsChange) {
 	t.Helper()
 	_, err := d.companies.SetCompany(t.Context(), 1, companies.CompanyChange{Limits: change})
 	if err == nil {
-		d.principal, err = d.keys.Fresh(t.Context(), d.principal)
+		d.principal, err = d.holders.Fresh(t.Context(), d.principal)
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -128,7 +128,7 @@ func TestLimitsAfterLostCommit(t *testing.T) {
 	d := newDistrict(t, 2)
 	rdb, prefix := testenv.Redis(t)
 	d.limit(t, companies.LimitsChange{RepeatSeconds: companies.Limit(3600)})
-	in := New(d.pool, d.keys, d.testNumbers, nil, nil, d.process(t).table.Load(), Options{Repeats: throttle.NewRepeats(rdb, throttle.RepeatOptions{Prefix: prefix, Timeout: 10 * time.Second})})
+	in := New(d.pool, d.holders, d.testNumbers, nil, nil, d.process(t).table.Load(), Options{Repeats: throttle.NewRepeats(rdb, throttle.RepeatOptions{Prefix: prefix, Timeout: 10 * time.Second})})
 	send := func(text string, outcome error) error {
 		answered := make(chan struct{})
 		ctx, cancel := context.WithCancel(t.Context())
@@ -161,7 +161,7 @@ func TestLimitsAfterLostCommit(t *testing.T) {
 func TestLimitsSameKeyElsewhere(t *testing.T) {
 	d := newDistrict(t, 100)
 	two := d.limited(t, companies.LimitsChange{RepeatSeconds: companies.Limit(3600), RepeatsADay: companies.Limit(2)})
-	one := New(d.pool, d.keys, d.testNumbers, two.messages, two.committer.queue, two.table.Load(), Options{Repeats: two.opts.Repeats})
+	one := New(d.pool, d.holders, d.testNumbers, two.messages, two.committer.queue, two.table.Load(), Options{Repeats: two.opts.Repeats})
 	repeated := bulk(Recipient{Number: ann, Message: "a"})
 	repeated.Key = &Key{Name: "k", Request: [32]byte{1}}
 	type outcome struct {

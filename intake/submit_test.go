@@ -63,8 +63,8 @@ func TestSubmit(t *testing.T) {
 		if _, err := d.pool.Exec(t.Context(), `UPDATE companies SET `+flag+` = false`); err != nil {
 			t.Fatal(err)
 		}
-		d.keys.ForgetCompany("")
-		p, err := d.keys.PrincipalOf(t.Context(), d.principal.UserID)
+		d.holders.ForgetCompany("")
+		p, err := d.holders.PrincipalOf(t.Context(), d.principal.UserID)
 		if err != nil {
 			t.Fatal(err)
 		}

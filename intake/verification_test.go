@@ -203,7 +203,7 @@ func TestVerifyKeepsSender(t *testing.T) {
 	d.verify(t, in, asked("+25779123456"))
 	r := asked("+25779123456")
 	r.Sender = "OTHER"
-	fresh, err := d.keys.Fresh(t.Context(), d.principal)
+	fresh, err := d.holders.Fresh(t.Context(), d.principal)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -30,7 +30,7 @@ func standbyWorld(t *testing.T, credits int64) (*district, *Intake, *testenv.Sta
 	if err != nil {
 		t.Fatal(err)
 	}
-	in := New(pool, d.keys, d.testNumbers, messages.New(pool), queue.New(rdb, queue.Options{Prefix: prefix}), routes, Options{TestSender: "TEST", TestQuota: 5})
+	in := New(pool, d.holders, d.testNumbers, messages.New(pool), queue.New(rdb, queue.Options{Prefix: prefix}), routes, Options{TestSender: "TEST", TestQuota: 5})
 	running, end := context.WithCancel(context.Background())
 	ended := make(chan struct{})
 	go func() { defer close(ended); _ = in.Run(running) }()

@@ -71,7 +71,7 @@ func (s *Server) renew(ctx context.Context) error {
 	for id := range ids {
 		list = append(list, id)
 	}
-	valid, err := s.rooms.Keys.SMPPKeysOf(ctx, list)
+	valid, err := s.rooms.Holders.SMPPKeysOf(ctx, list)
 	if err != nil {
 		return err
 	}
@@ -175,7 +175,7 @@ func (s *Server) sweepOnce(ctx context.Context) error {
 	}
 	var usable []keys.Token // nobody can fetch what waits for other keys
 	if len(waiting) > 0 {
-		if usable, err = s.rooms.Keys.SMPPKeysOf(ctx, slices.Collect(maps.Keys(waiting))); err != nil {
+		if usable, err = s.rooms.Holders.SMPPKeysOf(ctx, slices.Collect(maps.Keys(waiting))); err != nil {
 			return err
 		}
 	}

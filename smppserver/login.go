@@ -88,7 +88,7 @@ func (s *Server) check(ctx context.Context, address int64, l smpp.Login) (of key
 	if !allowed(ctx, s.rooms.Failures, address) {
 		return of, errFlood
 	}
-	of, err = s.rooms.Keys.SMPPLogin(ctx, l.SystemID, l.Password, hostOf(l.Remote))
+	of, err = s.rooms.Holders.SMPPLogin(ctx, l.SystemID, l.Password, hostOf(l.Remote))
 	if s.rooms.Failures != nil && !errors.Is(err, accounts.ErrUnauthenticated) {
 		s.rooms.Failures.GiveBack(ctx, address)
 	}

@@ -45,7 +45,7 @@ type Options struct {
 
 // Rooms are the packages that the server calls.
 type Rooms struct {
-	Keys     *keys.Store
+	Holders  *keys.Holders
 	Intake   *intake.Intake
 	Messages *messages.Store // for look-ups
 	Binds    *binds.Store

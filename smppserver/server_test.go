@@ -92,7 +92,7 @@ func TestRefusals(t *testing.T) {
 	} {
 		if try.before != "" {
 			w.exec(try.before)
-			p.keys.ForgetCompany("1") // as the notice does
+			p.holders.ForgetCompany("1") // as the notice does
 		}
 		if r := c.submit(try.change); r.Outcome != smpp.Rejected || r.Status != try.want {
 			t.Errorf("%s: %v, want %v", try.name, r.Status, try.want)

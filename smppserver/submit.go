@@ -109,7 +109,7 @@ func (s *Server) accept(b *bind, r *smpp.Request, m intake.Submit) bool {
 
 // holder returns the holder of a bind's key. An error of the database is ErrUnavailable.
 func (s *Server) holder(ctx context.Context, b *bind) (*accounts.Principal, error) {
-	p, err := s.rooms.Keys.SMPPHolder(ctx, b.account)
+	p, err := s.rooms.Holders.SMPPHolder(ctx, b.account)
 	if err != nil && !errors.Is(err, accounts.ErrUnauthenticated) {
 		err = fmt.Errorf("%w: %w", intake.ErrUnavailable, err)
 	}

@@ -50,7 +50,7 @@ func newBank(t testing.TB, credits int64, limits keys.SMPPLimits) *bank {
 func newBankOn(t testing.TB, pool *pgxpool.Pool, credits int64, limits keys.SMPPLimits) *bank {
 	t.Helper()
 	w := &bank{TB: t, pool: pool}
-	w.keys, w.companies, w.senders = keys.New(w.pool, keys.Options{Key: []byte("key")}), companies.New(w.pool, nil), senders.New(w.pool, "TEST", nil)
+	w.keys, w.companies, w.senders = keys.New(w.pool, []byte("key"), nil), companies.New(w.pool, nil), senders.New(w.pool, "TEST", nil)
 	ctx := context.Background()
 	w.exec(`INSERT INTO users (email, name, password_hash) VALUES ('a@example.com', 'a', 'none')`)
 	if err := pgx.BeginFunc(ctx, w.pool, func(tx pgx.Tx) error {
@@ -95,7 +95,7 @@ func (w *bank) count(query string, args ...any) (n int64) {
 type process struct {
 	address string
 	server  *smppserver.Server
-	keys    *keys.Store
+	holders *keys.Holders
 	stop    func()
 }
 
@@ -110,11 +110,11 @@ func (w *bank) startAt(address string) *process {
 	if err != nil {
 		w.Fatal(err)
 	}
-	known := keys.New(w.pool, keys.Options{Key: []byte("key")})
+	known := keys.NewHolders(w.pool, keys.Options{Key: []byte("key")})
 	store := messages.New(w.pool)
 	in := intake.New(w.pool, known, testnumbers.New(w.pool, testnumbers.Options{}), store, queue.New(rdb, queue.Options{Prefix: prefix}), routes, intake.Options{TestSender: "TEST", TestQuota: 5})
 	hooks := webhooks.New(w.pool, webhooks.Options{})
-	rooms := smppserver.Rooms{Keys: known, Intake: in, Messages: store, Binds: binds.New(w.pool),
+	rooms := smppserver.Rooms{Holders: known, Intake: in, Messages: store, Binds: binds.New(w.pool),
 		Cancel: func(ctx context.Context, q messages.Queued) (int64, int64, error) {
 			done, err := dispatcher.Cancel(ctx, w.pool, store, hooks, q, nil)
 			return done.Cancelled, done.Credits, err
@@ -122,7 +122,7 @@ func (w *bank) startAt(address string) *process {
 	if w.rooms != nil {
 		w.rooms(&rooms)
 	}
-	p := &process{keys: known, server: smppserver.New(rooms, smppserver.Options{Plan: sms.NewPlan()})}
+	p := &process{holders: known, server: smppserver.New(rooms, smppserver.Options{Plan: sms.NewPlan()})}
 	listener, err := smppserver.Listen(context.Background(), address)
 	if err != nil {
 		w.Fatal(err)

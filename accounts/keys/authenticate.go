@@ -17,10 +17,10 @@ import (
 // Authenticate returns the holder of a token; bearer is the text after "Bearer " in the Authorization header.
 // rule api 5
 //
-// It uses a cache entry that is at most two seconds old and that no notice has dropped ([Store.ForgetUser]). So a
+// It uses a cache entry that is at most two seconds old and that no notice has dropped ([Holders.ForgetUser]). So a
 // change by another process takes effect at once, or within two seconds if the notice is lost; so does a new token
 // whose id was tried before. The error is [accounts.ErrUnauthenticated] or a database error.
-func (a *Store) Authenticate(ctx context.Context, bearer string) (*accounts.Principal, error) {
+func (a *Holders) Authenticate(ctx context.Context, bearer string) (*accounts.Principal, error) {
 	id, secret, ok := parseToken(bearer)
 	if !ok {
 		return nil, accounts.ErrUnauthenticated
@@ -42,7 +42,7 @@ func (a *Store) Authenticate(ctx context.Context, bearer string) (*accounts.Prin
 
 // Recognize reports whether a token was valid when this process last read it, however long ago. It never reads the
 // database: use it to decide whether a token is worth a look-up.
-func (a *Store) Recognize(bearer string) bool {
+func (a *Holders) Recognize(bearer string) bool {
 	id, secret, ok := parseToken(bearer)
 	if !ok {
 		return false
@@ -59,8 +59,8 @@ func (a *Store) Recognize(bearer string) bool {
 // approval takes effect at once; the rate limit bounds these reads. The error is [accounts.ErrUnauthenticated] when the
 // token was revoked or has expired meanwhile.
 //
-// A principal without a token ([Store.PrincipalOf]) is read each time.
-func (a *Store) Fresh(ctx context.Context, p *accounts.Principal) (*accounts.Principal, error) {
+// A principal without a token ([Holders.PrincipalOf]) is read each time.
+func (a *Holders) Fresh(ctx context.Context, p *accounts.Principal) (*accounts.Principal, error) {
 	if p.TokenID == 0 {
 		fresh, err := a.PrincipalOf(ctx, p.UserID)
 		if errors.Is(err, accounts.ErrNotFound) {
@@ -80,7 +80,7 @@ func (a *Store) Fresh(ctx context.Context, p *accounts.Principal) (*accounts.Pri
 
 // PrincipalOf reads a signed-in user from Postgres, as a principal without a token. The error is [accounts.ErrNotFound]
 // when there is no such user, or a database error.
-func (a *Store) PrincipalOf(ctx context.Context, userID int64) (*accounts.Principal, error) {
+func (a *Holders) PrincipalOf(ctx context.Context, userID int64) (*accounts.Principal, error) {
 	rows, err := a.pool.Query(ctx, `select u.id, ''::bytea, null::text[], null::timestamptz, null::cidr[], `+principalColumns+` from users u `+principalJoins+` where u.id = $1`, userID)
 	var p *accounts.Principal
 	if err == nil {
@@ -97,7 +97,7 @@ func (a *Store) PrincipalOf(ctx context.Context, userID int64) (*accounts.Princi
 
 // load reads a token and its holder in one statement. An unknown, revoked or expired token is an entry without a
 // principal.
-func (a *Store) load(ctx context.Context, tokenID int64) (*entry, error) {
+func (a *Holders) load(ctx context.Context, tokenID int64) (*entry, error) {
 	rows, err := a.pool.Query(ctx, `select u.id, t.secret_hash, t.scopes, t.expires_at, t.networks, `+principalColumns+`
 		from api_tokens t join users u on u.id = t.user_id `+principalJoins+` where t.id = $1 and t.revoked_at is null and u.disabled_at is null
 			and coalesce(t.expires_at > now(), true)`, tokenID)

@@ -43,7 +43,7 @@ func TestAuthenticateReturnsTheHolder(t *testing.T) {
 	user := a.mustUser(t, "a@example.com")
 	token, text := a.mustToken(t, "a@example.com")
 
-	p, err := on(a.pool).keys.Authenticate(t.Context(), text)
+	p, err := on(a.pool).holders.Authenticate(t.Context(), text)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,7 +63,7 @@ func TestAuthenticateReturnsTheHolder(t *testing.T) {
 	if _, err := a.testNumbers.SetTestNumber(t.Context(), "a@example.com", "+25779000001", true); err != nil {
 		t.Fatal(err)
 	}
-	p, err = on(a.pool).keys.Authenticate(t.Context(), text)
+	p, err = on(a.pool).holders.Authenticate(t.Context(), text)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -82,25 +82,25 @@ func TestAuthenticateReturnsTheHolder(t *testing.T) {
 	}
 	// A user who has signed in may send the same, without a token.
 	want.TokenID, want.Token = 0, accounts.TokenLimits{}
-	if p, err = a.keys.PrincipalOf(t.Context(), user.ID); err != nil || !reflect.DeepEqual(p, want) {
+	if p, err = a.holders.PrincipalOf(t.Context(), user.ID); err != nil || !reflect.DeepEqual(p, want) {
 		t.Errorf("without a token: got %+v, %v", p, err)
 	}
-	if _, err := a.keys.PrincipalOf(t.Context(), user.ID+1); !errors.Is(err, accounts.ErrNotFound) {
+	if _, err := a.holders.PrincipalOf(t.Context(), user.ID+1); !errors.Is(err, accounts.ErrNotFound) {
 		t.Errorf("an unknown user: %v", err)
 	}
-	if _, err := a.keys.Fresh(t.Context(), &accounts.Principal{UserID: user.ID + 1}); !errors.Is(err, accounts.ErrUnauthenticated) {
+	if _, err := a.holders.Fresh(t.Context(), &accounts.Principal{UserID: user.ID + 1}); !errors.Is(err, accounts.ErrUnauthenticated) {
 		t.Errorf("an unknown user, read again: %v", err)
 	}
 	if _, err := a.senders.SetSender(t.Context(), one.ID, true); err != nil {
 		t.Fatal(err)
 	}
-	if fresh, err := a.keys.Fresh(t.Context(), p); err != nil || !fresh.Company.Senders["ONE"].Approved {
+	if fresh, err := a.holders.Fresh(t.Context(), p); err != nil || !fresh.Company.Senders["ONE"].Approved {
 		t.Errorf("read again: %+v, %v", fresh, err)
 	}
 	if _, err := a.testNumbers.SetTestNumber(t.Context(), "a@example.com", "+25779000001", false); err != nil {
 		t.Fatal(err)
 	}
-	if p, err := on(a.pool).keys.Authenticate(t.Context(), text); err != nil || p.TestNumber != "" {
+	if p, err := on(a.pool).holders.Authenticate(t.Context(), text); err != nil || p.TestNumber != "" {
 		t.Errorf("an unverified test number counts: %q, %v", p.TestNumber, err)
 	}
 }
@@ -128,12 +128,12 @@ func TestUnauthenticated(t *testing.T) {
 		"hash not of text": id + "|" + strings.Repeat("\x00", 40),
 	} {
 		for range 2 { // from Postgres, then with a warm cache
-			if p, err := a.keys.Authenticate(t.Context(), bearer); !errors.Is(err, accounts.ErrUnauthenticated) || p != nil {
+			if p, err := a.holders.Authenticate(t.Context(), bearer); !errors.Is(err, accounts.ErrUnauthenticated) || p != nil {
 				t.Errorf("%s: %+v, %v", name, p, err)
 			}
 		}
 	}
-	if _, err := a.keys.Authenticate(t.Context(), text); err != nil {
+	if _, err := a.holders.Authenticate(t.Context(), text); err != nil {
 		t.Errorf("the token itself: %v", err)
 	}
 }
@@ -143,11 +143,11 @@ func TestRevocation(t *testing.T) {
 	elsewhere := on(a.pool)
 	a.mustUser(t, "a@example.com")
 	token, text := a.mustToken(t, "a@example.com")
-	p, err := elsewhere.keys.Authenticate(t.Context(), text)
+	p, err := elsewhere.holders.Authenticate(t.Context(), text)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := a.keys.Authenticate(t.Context(), text); err != nil {
+	if _, err := a.holders.Authenticate(t.Context(), text); err != nil {
 		t.Fatal(err)
 	}
 
@@ -156,10 +156,10 @@ func TestRevocation(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := a.keys.Authenticate(t.Context(), text); !errors.Is(err, accounts.ErrUnauthenticated) {
+	if _, err := a.holders.Authenticate(t.Context(), text); !errors.Is(err, accounts.ErrUnauthenticated) {
 		t.Errorf("in the process that revoked it: %v", err)
 	}
-	if _, err := elsewhere.keys.Fresh(t.Context(), p); !errors.Is(err, accounts.ErrUnauthenticated) {
+	if _, err := elsewhere.holders.Fresh(t.Context(), p); !errors.Is(err, accounts.ErrUnauthenticated) {
 		t.Errorf("Fresh: %v", err)
 	}
 	if err := a.keys.RevokeToken(t.Context(), 12345); !errors.Is(err, accounts.ErrNotFound) {
@@ -178,17 +178,17 @@ func TestFreshSeesARecentApproval(t *testing.T) {
 	company := a.mustCompany(t, "a@example.com")
 	_, text := a.mustToken(t, "a@example.com")
 	for i, approved := range []bool{true, false} {
-		p, err := a.keys.Authenticate(t.Context(), text)
+		p, err := a.holders.Authenticate(t.Context(), text)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if _, err := operator.companies.SetCompany(t.Context(), company.ID, companies.CompanyChange{Approved: &approved}); err != nil {
 			t.Fatal(err)
 		}
-		if fresh, err := a.keys.Fresh(t.Context(), p); err != nil || fresh.Company.Approved != approved {
+		if fresh, err := a.holders.Fresh(t.Context(), p); err != nil || fresh.Company.Approved != approved {
 			t.Errorf("round %d: %+v, %v", i, fresh, err)
 		}
-		if p, err := a.keys.Authenticate(t.Context(), text); err != nil || p.Company.Approved != approved {
+		if p, err := a.holders.Authenticate(t.Context(), text); err != nil || p.Company.Approved != approved {
 			t.Errorf("round %d: what Fresh read is not remembered: %v", i, err)
 		}
 	}
@@ -199,10 +199,10 @@ func TestDatabaseAwayIsNotUnauthenticated(t *testing.T) {
 	a.mustUser(t, "a@example.com")
 	_, text := a.mustToken(t, "a@example.com")
 	a.pool.Close()
-	if _, err := a.keys.Authenticate(t.Context(), text); err == nil || errors.Is(err, accounts.ErrUnauthenticated) {
+	if _, err := a.holders.Authenticate(t.Context(), text); err == nil || errors.Is(err, accounts.ErrUnauthenticated) {
 		t.Errorf("got %v", err)
 	}
-	if _, err := a.keys.Fresh(t.Context(), &accounts.Principal{TokenID: 1}); err == nil || errors.Is(err, accounts.ErrUnauthenticated) {
+	if _, err := a.holders.Fresh(t.Context(), &accounts.Principal{TokenID: 1}); err == nil || errors.Is(err, accounts.ErrUnauthenticated) {
 		t.Errorf("Fresh: %v", err)
 	}
 }
@@ -212,26 +212,26 @@ func TestLastUse(t *testing.T) {
 	user := a.mustUser(t, "a@example.com")
 	_, text := a.mustToken(t, "a@example.com")
 	id, _, _ := parseToken(text)
-	if _, err := a.keys.Authenticate(t.Context(), strconv.FormatInt(id, 10)+"|"+strings.Repeat("x", 40)); err == nil {
+	if _, err := a.holders.Authenticate(t.Context(), strconv.FormatInt(id, 10)+"|"+strings.Repeat("x", 40)); err == nil {
 		t.Fatal("a wrong secret passed")
 	}
-	if ids, _ := a.keys.lastUse.take(); len(ids) != 0 {
+	if ids, _ := a.holders.lastUse.take(); len(ids) != 0 {
 		t.Error("a wrong secret counts as use")
 	}
 	for range 3 {
-		if _, err := a.keys.Authenticate(t.Context(), text); err != nil {
+		if _, err := a.holders.Authenticate(t.Context(), text); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := a.keys.storeLastUse(t.Context()); err != nil {
+	if err := a.holders.storeLastUse(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	tokens, err := a.keys.TokensOf(t.Context(), user.ID)
 	if err != nil || tokens[0].LastUsedAt == nil || time.Since(*tokens[0].LastUsedAt) > time.Minute {
 		t.Fatalf("%+v, %v", tokens, err)
 	}
-	a.keys.lastUse.add(tokens[0].ID, tokens[0].LastUsedAt.Add(-time.Hour)) // another process was later
-	if err := a.keys.storeLastUse(t.Context()); err != nil {
+	a.holders.lastUse.add(tokens[0].ID, tokens[0].LastUsedAt.Add(-time.Hour)) // another process was later
+	if err := a.holders.storeLastUse(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if again, err := a.keys.TokensOf(t.Context(), user.ID); err != nil || !again[0].LastUsedAt.Equal(*tokens[0].LastUsedAt) {

@@ -180,11 +180,11 @@ func (c *cache) forgetWhere(match func(tokenID int64, p *accounts.Principal) boo
 }
 
 // Forget drops every entry, after a change that may concern any key.
-func (a *Store) Forget() { a.cache.forgetAll() }
+func (a *Holders) Forget() { a.cache.forgetAll() }
 
 // ForgetUser drops a user's cached tokens; key is the user's id, and any other text drops all tokens. It is the
 // callback of account notices.
-func (a *Store) ForgetUser(key string) {
+func (a *Holders) ForgetUser(key string) {
 	id, err := strconv.ParseInt(key, 10, 64)
 	if err != nil {
 		a.cache.forgetAll()
@@ -194,7 +194,7 @@ func (a *Store) ForgetUser(key string) {
 }
 
 // ForgetCompany drops the cached tokens of a company's people; key is the company's id.
-func (a *Store) ForgetCompany(key string) {
+func (a *Holders) ForgetCompany(key string) {
 	id, err := strconv.ParseInt(key, 10, 64)
 	if err != nil {
 		a.cache.forgetAll()

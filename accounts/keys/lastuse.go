@@ -38,7 +38,7 @@ func (l *lastUse) take() (ids []int64, at []time.Time) {
 
 // Run writes the tokens' last use to Postgres once a minute and once at the end. It blocks until ctx ends. If Postgres
 // is unreachable, that minute's data is lost; it is for display only.
-func (a *Store) Run(ctx context.Context) error {
+func (a *Holders) Run(ctx context.Context) error {
 	tick := time.NewTicker(lastUseInterval)
 	defer tick.Stop()
 	for {
@@ -54,13 +54,13 @@ func (a *Store) Run(ctx context.Context) error {
 	}
 }
 
-func (a *Store) writeLastUse(ctx context.Context) {
+func (a *Holders) writeLastUse(ctx context.Context) {
 	if err := a.storeLastUse(ctx); err != nil {
 		a.opts.Log.Warn("last use of tokens could not be stored", "event", "token_use_not_stored", "error", err)
 	}
 }
 
-func (a *Store) storeLastUse(ctx context.Context) error {
+func (a *Holders) storeLastUse(ctx context.Context) error {
 	ids, at := a.lastUse.take()
 	if len(ids) == 0 {
 		return nil

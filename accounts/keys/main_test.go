@@ -20,6 +20,7 @@ func TestMain(m *testing.M) { testenv.Main(m) }
 type world struct {
 	pool        *pgxpool.Pool
 	keys        *Store
+	holders     *Holders
 	people      *people.Store
 	companies   *companies.Store
 	senders     *senders.Store
@@ -33,9 +34,9 @@ func newWorld(t *testing.T) *world {
 
 // on returns the rooms of another process on the same database.
 func on(pool *pgxpool.Pool) *world {
-	keys := New(pool, Options{Key: []byte("key")})
-	return &world{pool, keys, people.New(pool), companies.New(pool, keys.Forget), senders.New(pool, "INTUMWATEST", keys.Forget),
-		testnumbers.New(pool, testnumbers.Options{Key: []byte("key"), Forget: keys.Forget})}
+	holders := NewHolders(pool, Options{Key: []byte("key")})
+	return &world{pool, New(pool, []byte("key"), holders), holders, people.New(pool), companies.New(pool, holders.Forget), senders.New(pool, "INTUMWATEST", holders.Forget),
+		testnumbers.New(pool, testnumbers.Options{Key: []byte("key"), Forget: holders.Forget})}
 }
 
 // mustUser stores a user, who cannot sign in.

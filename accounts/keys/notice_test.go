@@ -28,11 +28,11 @@ func listening(t *testing.T, url string) *world {
 	}
 	t.Cleanup(pool.Close)
 	a := on(pool)
-	a.keys.cache.age = time.Hour // only a notice ends an entry
+	a.holders.cache.age = time.Hour // only a notice ends an entry
 	l := notices.New(pool, notices.Options{})
 	begun := make(chan struct{})
-	l.On(notices.Account, a.keys.ForgetUser)
-	l.On(notices.Company, a.keys.ForgetCompany)
+	l.On(notices.Account, a.holders.ForgetUser)
+	l.On(notices.Company, a.holders.ForgetCompany)
 	once := sync.OnceFunc(func() { close(begun) })
 	l.On(notices.Account, func(string) { once() })
 	ctx, cancel := context.WithCancel(context.Background())
@@ -75,7 +75,7 @@ func TestChangesTakeEffectElsewhere(t *testing.T) {
 	here.mustUser(t, "a@example.com")
 	token, text := here.mustToken(t, "a@example.com")
 	now := func() *accounts.Principal {
-		p, err := there.keys.Authenticate(t.Context(), text)
+		p, err := there.holders.Authenticate(t.Context(), text)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -110,12 +110,12 @@ func TestChangesTakeEffectElsewhere(t *testing.T) {
 	soon(t, "a withdrawn approval", func() bool { return !now().Company.Approved })
 	developer := here.mustPerson(t, company.ID, "developer@example.com", accounts.RoleDeveloper)
 	_, other := here.mustToken(t, developer.Email)
-	if _, err := there.keys.Authenticate(t.Context(), other); err != nil {
+	if _, err := there.holders.Authenticate(t.Context(), other); err != nil {
 		t.Fatal(err)
 	}
 	removed := func(text string) func() bool {
 		return func() bool {
-			_, err := there.keys.Authenticate(t.Context(), text)
+			_, err := there.holders.Authenticate(t.Context(), text)
 			return errors.Is(err, accounts.ErrUnauthenticated)
 		}
 	}
@@ -141,9 +141,9 @@ func TestChangesTakeEffectElsewhere(t *testing.T) {
 func TestForgetting(t *testing.T) {
 	a := newWorld(t)
 	remembered := func() (n int) {
-		a.keys.cache.mu.RLock()
-		defer a.keys.cache.mu.RUnlock()
-		return len(a.keys.cache.entries)
+		a.holders.cache.mu.RLock()
+		defer a.holders.cache.mu.RUnlock()
+		return len(a.holders.cache.entries)
 	}
 	var texts []string
 	var users []people.User
@@ -158,14 +158,14 @@ func TestForgetting(t *testing.T) {
 		forget func()
 		left   int
 	}{
-		{func() { a.keys.ForgetUser(strconv.FormatInt(users[1].ID, 10)) }, 2},
-		{func() { a.keys.ForgetCompany(strconv.FormatInt(companies[2].ID, 10)) }, 2},
-		{func() { a.keys.ForgetCompany("99") }, 3},
-		{func() { a.keys.ForgetUser(notices.Everything) }, 0},
-		{func() { a.keys.ForgetCompany(notices.Everything) }, 0},
+		{func() { a.holders.ForgetUser(strconv.FormatInt(users[1].ID, 10)) }, 2},
+		{func() { a.holders.ForgetCompany(strconv.FormatInt(companies[2].ID, 10)) }, 2},
+		{func() { a.holders.ForgetCompany("99") }, 3},
+		{func() { a.holders.ForgetUser(notices.Everything) }, 0},
+		{func() { a.holders.ForgetCompany(notices.Everything) }, 0},
 	} {
 		for _, text := range texts {
-			if _, err := a.keys.Authenticate(t.Context(), text); err != nil {
+			if _, err := a.holders.Authenticate(t.Context(), text); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -85,7 +85,7 @@ func (a *Store) CreateSMPPKey(ctx context.Context, userID int64, name string, ne
 	password = randomText(passwordLength, accounts.Alphanumerics)
 	err = a.withRoom(ctx, userID, func(in *Store) error {
 		if err := in.pool.QueryRow(ctx, `insert into api_tokens (user_id, name, secret_hash, scopes, networks, system_id, sessions, "window", tps, alphabet)
-			values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) returning id, created_at`, userID, name, a.passwordHash(t.SystemID, password),
+			values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) returning id, created_at`, userID, name, passwordHash(a.key, t.SystemID, password),
 			t.Scopes, networks, t.SystemID, limits.Sessions, limits.Window, limits.TPS, limits.Alphabet).Scan(&t.ID, &t.CreatedAt); err != nil {
 			return fmt.Errorf("storing a key of kind SMPP: %w", err)
 		}
@@ -94,7 +94,7 @@ func (a *Store) CreateSMPPKey(ctx context.Context, userID int64, name string, ne
 	if err != nil {
 		return Token{}, "", err
 	}
-	a.cache.forget(t.ID)
+	a.forget(t.ID)
 	return t, password, nil
 }
 
@@ -119,7 +119,7 @@ func (a *Store) SetSMPPKey(ctx context.Context, id int64, change SMPPChange) (SM
 		}
 	}
 	is.Alphabet = cmp.Or(change.Alphabet, is.Alphabet)
-	if is.SMPPLimits, err = is.SMPPLimits.clean(); err != nil {
+	if is.SMPPLimits, err = is.clean(); err != nil {
 		return SMPPKey{}, err
 	}
 	if change.Networks != nil {
@@ -130,7 +130,7 @@ func (a *Store) SetSMPPKey(ctx context.Context, id int64, change SMPPChange) (SM
 	}
 	_, err = accounts.Exec(ctx, a.pool, "changing a key of kind SMPP", `update api_tokens set networks = $2, sessions = $3, "window" = $4, tps = $5, alphabet = $6 where id = $1`,
 		id, is.Networks, is.Sessions, is.Window, is.TPS, is.Alphabet)
-	a.cache.forget(id)
+	a.forget(id)
 	return is, err
 }
 
@@ -149,8 +149,8 @@ var ErrNetwork = errors.New("the address is in none of the key's networks")
 
 // SMPPLogin returns the key that binds with this system_id and password from an address. [accounts.ErrUnauthenticated]:
 // there is none, or it is revoked, has expired, or its user is disabled. [ErrNetwork]: its login is right.
-func (a *Store) SMPPLogin(ctx context.Context, systemID, password, address string) (Token, error) {
-	hash := a.passwordHash(systemID, password)
+func (a *Holders) SMPPLogin(ctx context.Context, systemID, password, address string) (Token, error) {
+	hash := passwordHash(a.opts.Key, systemID, password)
 	var stored []byte
 	var id int64
 	err := postgres.Each(ctx, a.pool, "looking up a system_id", []any{&id, &stored}, func() error { return nil }, `
@@ -162,7 +162,7 @@ func (a *Store) SMPPLogin(ctx context.Context, systemID, password, address strin
 	if !hmac.Equal(hash, stored) {
 		return Token{}, accounts.ErrUnauthenticated
 	}
-	t, err := a.TokenByID(ctx, id)
+	t, err := tokenByID(ctx, a.pool, id)
 	if err != nil {
 		return Token{}, err
 	}
@@ -172,8 +172,8 @@ func (a *Store) SMPPLogin(ctx context.Context, systemID, password, address strin
 	return t, nil
 }
 
-// SMPPHolder returns the holder of a key of kind SMPP, at most two seconds old, as [Store.Authenticate] does.
-func (a *Store) SMPPHolder(ctx context.Context, tokenID int64) (*accounts.Principal, error) {
+// SMPPHolder returns the holder of a key of kind SMPP, at most two seconds old, as [Holders.Authenticate] does.
+func (a *Holders) SMPPHolder(ctx context.Context, tokenID int64) (*accounts.Principal, error) {
 	e, err := a.cache.get(ctx, tokenID)
 	if err != nil {
 		return nil, err
@@ -219,15 +219,15 @@ func (a *Store) SMPPKeyByID(ctx context.Context, id int64) (SMPPKey, error) {
 }
 
 // SMPPKeysOf returns those keys of kind SMPP of ids that may still bind.
-func (a *Store) SMPPKeysOf(ctx context.Context, ids []int64) ([]Token, error) {
+func (a *Holders) SMPPKeysOf(ctx context.Context, ids []int64) ([]Token, error) {
 	return postgres.All(ctx, a.pool, "reading keys of kind SMPP", pgx.RowToStructByPos[Token], `select `+tokenColumns+` from api_tokens
 		where id = any($1) and system_id is not null and revoked_at is null and coalesce(expires_at > now(), true)
 			and user_id in (select id from users where disabled_at is null)`, ids)
 }
 
 // passwordHash is what the table has of a key of kind SMPP.
-func (a *Store) passwordHash(systemID, password string) []byte {
-	mac := hmac.New(sha256.New, a.opts.Key)
+func passwordHash(key []byte, systemID, password string) []byte {
+	mac := hmac.New(sha256.New, key)
 	mac.Write([]byte("smpp\x00" + systemID + "\x00" + password))
 	return mac.Sum(nil)
 }

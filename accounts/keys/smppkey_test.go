@@ -44,7 +44,7 @@ func TestSMPPKey(t *testing.T) {
 	}
 	login := func(systemID, password, address string, want error) {
 		t.Helper()
-		got, err := a.keys.SMPPLogin(ctx, systemID, password, address)
+		got, err := a.holders.SMPPLogin(ctx, systemID, password, address)
 		if !errors.Is(err, want) || want == nil && (err != nil || got.ID != key.ID || got.TPS != 50) {
 			t.Errorf("%s from %s: %+v, %v, want %v", systemID, address, got, err, want)
 		}
@@ -57,7 +57,7 @@ func TestSMPPKey(t *testing.T) {
 	login("", "", "192.0.2.7", accounts.ErrUnauthenticated)
 	login("x\x00\xff", "", "192.0.2.7", accounts.ErrUnauthenticated)
 
-	if p, err := a.keys.SMPPHolder(ctx, key.ID); err != nil || p.Company == nil || p.UserID != user.ID {
+	if p, err := a.holders.SMPPHolder(ctx, key.ID); err != nil || p.Company == nil || p.UserID != user.ID {
 		t.Errorf("holder %+v, %v", p, err)
 	}
 	if list, err := a.keys.TokensOf(ctx, user.ID); err != nil || len(list) != 1 || list[0].SystemID != key.SystemID {
@@ -67,7 +67,7 @@ func TestSMPPKey(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := a.keys.SMPPHolder(ctx, other.ID); !errors.Is(err, accounts.ErrUnauthenticated) {
+	if _, err := a.holders.SMPPHolder(ctx, other.ID); !errors.Is(err, accounts.ErrUnauthenticated) {
 		t.Errorf("a key of the HTTP API binds: %v", err)
 	}
 	if _, err := a.keys.SetSMPPKey(ctx, other.ID, SMPPChange{}); !errors.Is(err, accounts.ErrNotFound) {
@@ -81,7 +81,7 @@ func TestSMPPKey(t *testing.T) {
 		t.Fatal(err)
 	}
 	login(key.SystemID, password, "198.51.100.1", accounts.ErrUnauthenticated)
-	if keys, err := a.keys.SMPPKeysOf(ctx, []int64{key.ID}); err != nil || len(keys) != 0 {
+	if keys, err := a.holders.SMPPKeysOf(ctx, []int64{key.ID}); err != nil || len(keys) != 0 {
 		t.Errorf("a disabled user's key may still bind: %+v, %v", keys, err)
 	}
 	if _, err := a.pool.Exec(context.Background(), `update users set disabled_at = null`); err != nil {

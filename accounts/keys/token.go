@@ -126,7 +126,7 @@ func (a *Store) insertToken(ctx context.Context, userID int64, name string, limi
 	if err := letter.WriteUser(ctx, a.pool, letter.Key, userID, letter.KeyValues{Name: name}); err != nil {
 		return Token{}, "", err
 	}
-	a.cache.forget(t.ID) // the id may be cached as unknown
+	a.forget(t.ID) // the id may be cached as unknown
 	return t, strconv.FormatInt(t.ID, 10) + "|" + secret, nil
 }
 
@@ -140,7 +140,7 @@ func (a *Store) RevokeToken(ctx context.Context, id int64) error {
 	if tag.RowsAffected() == 0 {
 		return noToken(id)
 	}
-	a.cache.forget(id)
+	a.forget(id)
 	return nil
 }
 
@@ -173,7 +173,11 @@ func (a *Store) tokens(ctx context.Context, condition string, of int64) ([]Token
 
 // TokenByID returns a token without its secret.
 func (a *Store) TokenByID(ctx context.Context, id int64) (Token, error) {
-	return accounts.One(ctx, a.pool, "reading a token", noToken(id).Error(), pgx.RowToStructByPos[Token],
+	return tokenByID(ctx, a.pool, id)
+}
+
+func tokenByID(ctx context.Context, db postgres.DB, id int64) (Token, error) {
+	return accounts.One(ctx, db, "reading a token", noToken(id).Error(), pgx.RowToStructByPos[Token],
 		`select `+tokenColumns+` from api_tokens where id = $1`, id)
 }
 

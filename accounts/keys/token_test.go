@@ -63,7 +63,7 @@ func TestTokensOfPeople(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if p, err := a.keys.Authenticate(t.Context(), text); err != nil || p.UserID != developer.ID || p.Company == nil || p.Company.ID != company.ID || p.Company.OwnerID != owner.ID {
+	if p, err := a.holders.Authenticate(t.Context(), text); err != nil || p.UserID != developer.ID || p.Company == nil || p.Company.ID != company.ID || p.Company.OwnerID != owner.ID {
 		t.Errorf("%+v, %v", p, err)
 	}
 	for range MaxTokens - 1 {

@@ -67,7 +67,7 @@ func TestTokenLimits(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p, err := a.keys.Authenticate(t.Context(), text)
+		p, err := a.holders.Authenticate(t.Context(), text)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -97,25 +97,25 @@ func TestTokenExpires(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := a.keys.Authenticate(t.Context(), text)
+	p, err := a.holders.Authenticate(t.Context(), text)
 	if err != nil {
 		t.Fatal(err)
 	}
-	cached := a.keys.cache.peek(token.ID)
+	cached := a.holders.cache.peek(token.ID)
 	cached.principal.Token.ExpiresAt = ptr(postgres.Now())
 	cached.readAt = time.Now().Add(time.Minute) // it stays cached, however slow the machine is
-	if _, err := a.keys.Authenticate(t.Context(), text); !errors.Is(err, accounts.ErrUnauthenticated) {
+	if _, err := a.holders.Authenticate(t.Context(), text); !errors.Is(err, accounts.ErrUnauthenticated) {
 		t.Errorf("cached: %v", err)
 	}
 	a.exec(t, `update api_tokens set expires_at = now()`)
-	a.keys.ForgetUser("")
-	if _, err := a.keys.Authenticate(t.Context(), text); !errors.Is(err, accounts.ErrUnauthenticated) {
+	a.holders.ForgetUser("")
+	if _, err := a.holders.Authenticate(t.Context(), text); !errors.Is(err, accounts.ErrUnauthenticated) {
 		t.Errorf("read again: %v", err)
 	}
-	if _, err := a.keys.Fresh(t.Context(), p); !errors.Is(err, accounts.ErrUnauthenticated) {
+	if _, err := a.holders.Fresh(t.Context(), p); !errors.Is(err, accounts.ErrUnauthenticated) {
 		t.Errorf("fresh: %v", err)
 	}
-	if a.keys.Recognize(text) {
+	if a.holders.Recognize(text) {
 		t.Error("it is recognized")
 	}
 }

@@ -35,7 +35,7 @@ func newWorld(t *testing.T) *world {
 
 // on returns the rooms of another process on the same database.
 func on(pool *pgxpool.Pool) *world {
-	return &world{pool, New(pool), NewSignIn(pool, nil), NewSessions(pool), companies.New(pool, nil), keys.New(pool, keys.Options{})}
+	return &world{pool, New(pool), NewSignIn(pool, nil), NewSessions(pool), companies.New(pool, nil), keys.New(pool, nil, nil)}
 }
 
 // cheapHash is a hash of testPassword with low parameters: a thousandth of CreateUser's time.

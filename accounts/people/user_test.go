@@ -10,6 +10,7 @@ import (
 	"golang.org/x/crypto/argon2"
 
 	"intumwa/accounts"
+	"intumwa/accounts/keys"
 )
 
 // wants fails unless err is of a kind and contains text.
@@ -118,7 +119,7 @@ func TestSetUser(t *testing.T) {
 	lets := func(in bool) {
 		t.Helper()
 		_, login := a.signIn.Login(t.Context(), u.Email, testPassword)
-		_, token := on(a.pool).keys.Authenticate(t.Context(), bearer) // as another process, without the cache
+		_, token := keys.NewHolders(a.pool, keys.Options{}).Authenticate(t.Context(), bearer) // as another process, without the cache
 		for what, err := range map[string]error{"password": login, "token": token} {
 			if in && err != nil || !in && !errors.Is(err, accounts.ErrUnauthenticated) {
 				t.Errorf("%s: %v", what, err)

@@ -23,7 +23,7 @@ type world struct {
 	people    *people.Store
 	companies *companies.Store
 	senders   *Store
-	keys      *keys.Store
+	holders   *keys.Holders
 }
 
 func newWorld(t *testing.T) *world {
@@ -33,7 +33,7 @@ func newWorld(t *testing.T) *world {
 
 // on returns the rooms of another process on the same database.
 func on(pool *pgxpool.Pool) *world {
-	return &world{pool, people.New(pool), companies.New(pool, nil), New(pool, "INTUMWATEST", nil), keys.New(pool, keys.Options{})}
+	return &world{pool, people.New(pool), companies.New(pool, nil), New(pool, "INTUMWATEST", nil), keys.NewHolders(pool, keys.Options{})}
 }
 
 // mustUser stores a user, who cannot sign in.

@@ -35,7 +35,7 @@ func TestWorksAt(t *testing.T) {
 				t.Fatalf("%+v, %v", r, err)
 			}
 		}
-		p, err := a.keys.PrincipalOf(t.Context(), user.ID)
+		p, err := a.holders.PrincipalOf(t.Context(), user.ID)
 		if err != nil {
 			t.Fatal(err)
 		}

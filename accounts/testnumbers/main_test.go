@@ -23,6 +23,7 @@ type world struct {
 	people      *people.Store
 	companies   *companies.Store
 	keys        *keys.Store
+	holders     *keys.Holders
 	testNumbers *Store
 }
 
@@ -33,9 +34,9 @@ func newWorld(t *testing.T) *world {
 
 // on returns the rooms of another process on the same database.
 func on(pool *pgxpool.Pool) *world {
-	tokens := keys.New(pool, keys.Options{Key: []byte("key")})
-	return &world{pool, people.New(pool), companies.New(pool, nil), tokens,
-		New(pool, Options{Key: []byte("key"), Forget: tokens.Forget, Replacements: 3})}
+	holders := keys.NewHolders(pool, keys.Options{})
+	return &world{pool, people.New(pool), companies.New(pool, nil), keys.New(pool, nil, holders), holders,
+		New(pool, Options{Key: []byte("key"), Forget: holders.Forget, Replacements: 3})}
 }
 
 // mustUser stores a user, who cannot sign in.

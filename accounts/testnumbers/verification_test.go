@@ -230,13 +230,13 @@ func TestReplacements(t *testing.T) {
 	for i, number := range []sms.Number{two, one, two} {
 		hour()
 		code := a.mustStart(t, user, number)
-		if p, err := a.keys.Authenticate(t.Context(), text); err != nil || p.TestNumber != "" {
+		if p, err := a.holders.Authenticate(t.Context(), text); err != nil || p.TestNumber != "" {
 			t.Errorf("replacement %d does not clear the verification: %+v, %v", i+1, p, err)
 		}
 		if n, err := a.testNumbers.ConfirmVerification(t.Context(), user, code); err != nil || n.Replacements != i+1 {
 			t.Fatalf("replacement %d: %+v, %v", i+1, n, err)
 		}
-		if p, err := a.keys.Authenticate(t.Context(), text); err != nil || p.TestNumber != number {
+		if p, err := a.holders.Authenticate(t.Context(), text); err != nil || p.TestNumber != number {
 			t.Errorf("replacement %d: %+v, %v", i+1, p, err)
 		}
 	}

@@ -163,7 +163,7 @@ func (o *operator) people() *people.Store       { return people.New(o.pool) }
 func (o *operator) companies() *companies.Store { return companies.New(o.pool, nil) }
 func (o *operator) senders() *senders.Store     { return senders.New(o.pool, o.config.TestSender, nil) }
 func (o *operator) keys() *keys.Store {
-	return keys.New(o.pool, keys.Options{Key: []byte(o.config.Accounts.OTPKey)})
+	return keys.New(o.pool, []byte(o.config.Accounts.OTPKey), nil)
 }
 func (o *operator) testNumbers() *testnumbers.Store {
 	return testnumbers.New(o.pool, testnumbers.Options{Key: []byte(o.config.Accounts.OTPKey)})

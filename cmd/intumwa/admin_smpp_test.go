@@ -27,7 +27,7 @@ func TestSMPPKeys(t *testing.T) {
 		t.Errorf("%v", key)
 	}
 	large := s.admin("", made, create("--networks", "192.0.2.0/24", "--sessions", "8", "--window", "50", "--tps", "200")...)
-	known := keys.New(s.pool(), keys.Options{Key: []byte(hashKey)})
+	known := keys.NewHolders(s.pool(), keys.Options{Key: []byte(hashKey)})
 	systemID, password, id := fmt.Sprint(key["system_id"]), fmt.Sprint(key["password"]), number(key["token_id"])
 	if _, err := known.SMPPLogin(t.Context(), systemID, password, "192.0.2.9"); err != nil {
 		t.Errorf("the login that was printed: %v", err)

@@ -92,7 +92,7 @@ func TestProvisioning(t *testing.T) {
 
 	// The API and the dashboard see what was provisioned.
 	pool := s.pool()
-	door := keys.New(pool, keys.Options{})
+	door := keys.NewHolders(pool, keys.Options{})
 	p, err := door.Authenticate(t.Context(), token["token"].(string))
 	if err != nil || !p.Company.Verified || !p.Company.Senders["INTORE"].Approved || p.TestNumber != "+25779000001" {
 		t.Errorf("Authenticate: %+v, %v", p, err)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/oklog/ulid/v2"
 
+	"intumwa/accounts/keys"
 	"intumwa/configs"
 	"intumwa/dispatcher"
 	"intumwa/intake"
@@ -90,7 +91,7 @@ func (o *operator) sendOwn(ctx context.Context, own intake.Own) (ulid.ULID, erro
 	if err != nil {
 		return ulid.ULID{}, err
 	}
-	in := intake.New(pool, o.keys(), o.testNumbers(), messages.New(pool), queue.New(rdb, queue.Options{Prefix: o.config.Redis.Prefix, Waiting: waiting}), routes,
+	in := intake.New(pool, keys.NewHolders(pool, keys.Options{}), o.testNumbers(), messages.New(pool), queue.New(rdb, queue.Options{Prefix: o.config.Redis.Prefix, Waiting: waiting}), routes,
 		intake.Options{TestSender: o.config.TestSender})
 	if err := in.ReadRetired(ctx); err != nil {
 		return ulid.ULID{}, err

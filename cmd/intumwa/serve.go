@@ -159,9 +159,9 @@ func (g *gateway) serve(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("encryption_key: %w", err)
 	}
-	tokens := keys.New(pool, keys.Options{Key: []byte(c.Accounts.OTPKey), Log: g.log, Metrics: g.registry})
-	users, customers, names := people.New(pool), companies.New(pool, tokens.Forget), senders.New(pool, c.TestSender, tokens.Forget)
-	testNumbers := testnumbers.New(pool, testnumbers.Options{Key: []byte(c.Accounts.OTPKey), Forget: tokens.Forget,
+	holders := keys.NewHolders(pool, keys.Options{Key: []byte(c.Accounts.OTPKey), Log: g.log, Metrics: g.registry})
+	users, customers, names := people.New(pool), companies.New(pool, holders.Forget), senders.New(pool, c.TestSender, holders.Forget)
+	testNumbers := testnumbers.New(pool, testnumbers.Options{Key: []byte(c.Accounts.OTPKey), Forget: holders.Forget,
 		Replacements: c.Accounts.TestNumberReplacements, FreeCodes: c.Accounts.TestCodesADay, Metrics: g.registry})
 	hooks := webhooks.New(hot, webhooks.Options{Timeout: c.Webhooks.Timeout, RetryDelays: c.Webhooks.RetryDelays,
 		AllowPrivate: c.Webhooks.AllowPrivate, SecretKey: key,
@@ -177,7 +177,7 @@ func (g *gateway) serve(ctx context.Context) error {
 	store := messages.New(hot)
 	repeats := throttle.NewRepeats(rdb, throttle.RepeatOptions{Prefix: c.Redis.Prefix, Key: []byte(c.Accounts.OTPKey), Now: postgres.Now, Log: g.log, Metrics: g.registry})
 	verified := verifications.New(hot, []byte(c.Accounts.OTPKey))
-	in := intake.New(hot, tokens, testNumbers, store, q, routes, intake.Options{Verifications: verified, Events: hooks.Enqueue,
+	in := intake.New(hot, holders, testNumbers, store, q, routes, intake.Options{Verifications: verified, Events: hooks.Enqueue,
 		VerificationRate: throttle.New(rdb, throttle.Options{Prefix: c.Redis.Prefix + ":verifications", Limit: c.Accounts.VerificationsAnHour, Window: time.Hour, Log: g.log}),
 		Repeats:          repeats, Validity: c.Messages.Validity, QuietHours: quiet, KeyLife: c.Retention.IdempotencyKeys,
 		MaxSegments: c.Messages.MaxSegments, TestSender: c.TestSender, TestQuota: c.Accounts.TestQuota, Log: g.log, Metrics: g.registry})
@@ -188,8 +188,8 @@ func (g *gateway) serve(ctx context.Context) error {
 	defer life.end()
 
 	listener := notices.New(db.general, notices.Options{Log: g.log, Metrics: g.registry})
-	listener.On(notices.Account, tokens.ForgetUser)
-	listener.On(notices.Company, tokens.ForgetCompany)
+	listener.On(notices.Account, holders.ForgetUser)
+	listener.On(notices.Company, holders.ForgetCompany)
 	listener.On(notices.Endpoint, hooks.EndpointChanged)
 	listener.On(notices.Carrier, in.CarrierRetired)
 	plan := planOf(c)
@@ -230,15 +230,15 @@ func (g *gateway) serve(ctx context.Context) error {
 	bindable := g.has("smpp") && c.SMPPServer.Listen != ""
 	if g.has("api") || g.has("dashboard") || g.has("webhooks") || bindable { // the webhooks' processes send campaigns
 		life.run("intake", in.Run)
-		life.run("accounts", tokens.Run)
+		life.run("accounts", holders.Run)
 	}
 	if bindable {
-		if err := g.serveSMPP(ctx, life, rdb, smppserver.Rooms{Keys: tokens, Intake: in, Messages: messages.New(lookups), Binds: binds.New(pool), Cancel: cancel}, plan, listener, ops); err != nil {
+		if err := g.serveSMPP(ctx, life, rdb, smppserver.Rooms{Holders: holders, Intake: in, Messages: messages.New(lookups), Binds: binds.New(pool), Cancel: cancel}, plan, listener, ops); err != nil {
 			return err
 		}
 	}
 	if g.has("api") || g.has("dashboard") { // the dashboard runs an example with a new key
-		rooms := api.Rooms{Keys: tokens, People: users, Companies: customers, TestNumbers: testNumbers, Intake: in, Messages: messages.New(lookups), Handsets: handsets.New(lookups), Ledger: billing.New(lookups), Webhooks: hooks, Throttle: sends,
+		rooms := api.Rooms{Holders: holders, People: users, Companies: customers, TestNumbers: testNumbers, Intake: in, Messages: messages.New(lookups), Handsets: handsets.New(lookups), Ledger: billing.New(lookups), Webhooks: hooks, Throttle: sends,
 			Verifications: verifications.New(lookups, []byte(c.Accounts.OTPKey)), Cancel: cancel}
 		if handler, err = api.New(rooms, api.Options{Plan: plan, DashboardURL: c.Dashboard.PublicURL, DocsNotice: c.API.DocsNotice, TestSender: c.TestSender, TestQuota: c.Accounts.TestQuota,
 			StopWords: c.Inbound.StopWords, StartWords: c.Inbound.StartWords, Validity: c.Messages.Validity,
@@ -261,7 +261,7 @@ func (g *gateway) serve(ctx context.Context) error {
 			return err
 		}
 	}
-	sending := campaigns.New(campaigns.Rooms{Pool: pool, Keys: tokens, People: users, Ledger: billing.New(pool), Intake: in, Plan: plan, Log: g.log})
+	sending := campaigns.New(campaigns.Rooms{Pool: pool, Holders: holders, People: users, Ledger: billing.New(pool), Intake: in, Plan: plan, Log: g.log})
 	files, err := exports.New(pool, shorter(c.Retention.Bodies, c.Retention.Messages), g.log)
 	if err != nil {
 		return fmt.Errorf("exports: %w", err)
@@ -286,7 +286,7 @@ func (g *gateway) serve(ctx context.Context) error {
 	if g.has("dashboard") {
 		life.run("mail", mailer.Run)
 		if err := g.serveDashboard(ctx, life, rdb, dashboard.Rooms{People: users, SignIn: people.NewSignIn(pool, key), Sessions: people.NewSessions(pool),
-			Companies: customers, Keys: tokens, Senders: names, TestNumbers: testNumbers, Pool: pool, Campaigns: sending, Exports: files, Mailer: mailer, Ledger: billing.New(pool), Intake: in,
+			Companies: customers, Keys: keys.New(pool, []byte(c.Accounts.OTPKey), holders), Holders: holders, Senders: names, TestNumbers: testNumbers, Pool: pool, Campaigns: sending, Exports: files, Mailer: mailer, Ledger: billing.New(pool), Intake: in,
 			Messages: messages.New(lookups), Handsets: handsets.New(lookups), Verifications: verifications.New(lookups, []byte(c.Accounts.OTPKey)), Statements: billing.New(lookups), Webhooks: hooks, Sends: sends, Many: hot, API: handler}, plan); err != nil {
 			return err
 		}
