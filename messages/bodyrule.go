@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -18,8 +17,7 @@ import (
 // go on after [Store.PurgeRuled]'s last step. They skip messages that are not final, which later steps check again. The general
 // purge leaves these companies out.
 const (
-	ruledBodies = "company bodies"             // in unpurged: skipped messages
-	ruledAt     = "purge company bodies again" // in sweeps: how far these were checked
+	ruledAt = "purge company bodies again" // in sweeps: how far the skipped messages were checked
 	// ruleSettled is when all transactions that did not see a rule have ended, and the age at which the walk reads a
 	// message under BodiesUntilFinal.
 	ruleSettled = time.Minute
@@ -60,33 +58,6 @@ func SetBodyRule(ctx context.Context, tx pgx.Tx, company sms.CompanyID, keep *ti
 		return nil, fmt.Errorf("setting how long texts of company %d are kept: %w", company, err)
 	}
 	return before, nil
-}
-
-// untilFinal is a condition on messages m: the text is removed with the verdict. bodyThen is the text that the verdict
-// leaves: all of it while the message has a row in the outbox.
-const (
-	untilFinal = `m.company_id IN (SELECT r.company_id FROM body_rules r WHERE r.keep_seconds = 0)`
-	bodyThen   = `CASE WHEN ` + untilFinal + ` AND NOT EXISTS (SELECT FROM outbox o WHERE o.message_id = m.id) THEN '' ELSE m.body END`
-)
-
-// blankFinal removes the texts of messages that this transaction has made final and that had a row in the outbox. One
-// that still has it (its receipt came before the answer) may be sent again; the walk removes its text later.
-func blankFinal(ctx context.Context, tx pgx.Tx, ids []int64) error {
-	slices.Sort(ids)
-	b := &pgx.Batch{}
-	b.Queue(`UPDATE messages m SET body = '', secret = NULL WHERE m.id = ANY($1) AND m.body <> '' AND NOT EXISTS (SELECT FROM outbox o WHERE o.message_id = m.id)`, ids)
-	b.Queue(`INSERT INTO unpurged (kind, message_id) SELECT $2, id FROM unnest($1::bigint[]) id
-		WHERE EXISTS (SELECT FROM outbox o WHERE o.message_id = id) ORDER BY id ON CONFLICT DO NOTHING`, ids, ruledBodies)
-	return postgres.Later(ctx, tx, fmt.Sprintf("removing the texts of %d messages", len(ids)), b)
-}
-
-// forgetCodes deletes the secrets of one-time codes of messages that this transaction has made final. One with a row in the
-// outbox may be sent again; its secret goes with its text.
-func forgetCodes(ctx context.Context, tx pgx.Tx, ids []int64) error {
-	slices.Sort(ids)
-	b := &pgx.Batch{}
-	b.Queue(`UPDATE messages m SET secret = NULL WHERE m.id = ANY($1) AND NOT EXISTS (SELECT FROM outbox o WHERE o.message_id = m.id)`, ids)
-	return postgres.Later(ctx, tx, fmt.Sprintf("forgetting the codes of %d messages", len(ids)), b)
 }
 
 // In the statements below, $1 is the configured time, 0: forever; r is a row of body_rules and m a message.

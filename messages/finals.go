@@ -26,7 +26,7 @@ type Outcome struct {
 // that may have been waiting since the time.
 func (s *Store) Outcomes(ctx context.Context, company, after, upTo int64, since time.Time, limit int) (all []Outcome, last int64, err error) {
 	if after == 0 {
-		if after, _, err = s.reach(ctx, Filter{From: since.Add(-sms.MaxAhead)}); err != nil {
+		if after, _, err = reach(ctx, s.pool, since.Add(-sms.MaxAhead), time.Time{}); err != nil {
 			return nil, 0, err
 		}
 		after--
@@ -35,7 +35,9 @@ func (s *Store) Outcomes(ctx context.Context, company, after, upTo int64, since 
 	rows, err := postgres.All(ctx, s.pool, "reading what became of messages", func(row pgx.CollectableRow) (o Outcome, err error) {
 		var at *time.Time
 		err = row.Scan(&o.MessageID, &o.Status, &o.Number, &o.Reference, &o.CostCenter, &at)
-		o.At = orZero(at)
+		if at != nil {
+			o.At = *at
+		}
 		return o, err
 	}, `SELECT id, status, phone_number, coalesce(client_reference, ''), coalesce(cost_center, ''), coalesce(sent_at, failed_at) FROM messages m
 		WHERE `+ofCompany+` ORDER BY m.company_id, m.id LIMIT $4`, company, upTo+1, after+1, limit)

@@ -97,7 +97,7 @@ func moreOf(messages []*Message) []any {
 		if m.Channel != API {
 			channels[i] = new(int16(m.Channel))
 		}
-		sends[i], expires[i], later[i] = orNull(m.SendAt), orNull(m.ExpireAt), m.Scheduled
+		sends[i], expires[i], later[i] = postgres.OrNull(m.SendAt), postgres.OrNull(m.ExpireAt), m.Scheduled
 		if fate, ok := sms.SandboxFateOf(m.Number); ok {
 			seconds := fate.After.Seconds()
 			after[i], status[i], reasons[i] = &seconds, int16(fate.Status), fate.Reason
@@ -116,14 +116,6 @@ func moreOf(messages []*Message) []any {
 		}
 	}
 	return []any{references, sends, expires, later, after, status, reasons, accounts, binds, registered, urgent, classes, parts, channels, costCenters, secrets, echoes}
-}
-
-// orNull returns nil for the zero time.
-func orNull(t time.Time) *time.Time {
-	if t.IsZero() {
-		return nil
-	}
-	return &t
 }
 
 // partNumber is a part as the table has it.

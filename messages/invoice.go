@@ -88,7 +88,7 @@ func eachPart[T any](ctx context.Context, s *Store, f InvoiceFilter, turn func(r
 	}
 	var first, beyond int64
 	if err := turn(func() (err error) {
-		first, beyond, err = s.reach(ctx, Filter{From: f.From.Add(-longestWay), To: f.To})
+		first, beyond, err = reach(ctx, s.pool, f.From.Add(-longestWay), f.To)
 		return err
 	}); err != nil {
 		return err

@@ -35,10 +35,6 @@ func (f *Filter) narrows() bool {
 // scanned is how many of a company's messages one page reads at most, even if few match the filter.
 const scanned = 5_000
 
-// skew bounds how far ids and created_at may be out of order: an id is drawn during its transaction, created_at is the
-// transaction's start.
-const skew = time.Minute
-
 // List returns up to limit of a company's messages, the newest first, with ids below before (0: from the newest), and
 // the next page's before, 0 for none. When few messages match the filter, a page may have fewer than limit messages,
 // even none, and still have a next one; FilterNumbers' filters find the messages to a number however old they are.
@@ -53,7 +49,7 @@ func (s *Store) List(ctx context.Context, of sms.CompanyID, f Filter, before int
 	if f.Batch != nil {
 		return s.listBatch(ctx, company, f, before, limit)
 	}
-	after, until, err := s.reach(ctx, f)
+	after, until, err := reach(ctx, s.pool, f.From, f.To)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -104,18 +100,10 @@ func (s *Store) List(ctx context.Context, of sms.CompanyID, f Filter, before int
 	return page, 0, nil
 }
 
-// ofCompany is a condition on messages m: those of company $1 from id $3 on and below $2, in the order of newestFirst.
-// Only the index of the company's messages has such ranges. With company_id = $1 the planner may take the primary key for
-// a company with many messages, and so read those of all companies since its newest one.
-const (
-	ofCompany   = `(m.company_id, m.id) < ($1, $2) AND (m.company_id, m.id) >= ($1, greatest($3, ` + purgedFloor + ` + 1))`
-	newestFirst = ` ORDER BY m.company_id DESC, m.id DESC`
-)
-
 // listBatch lists the messages of one batch.
 func (s *Store) listBatch(ctx context.Context, company int64, f Filter, before int64, limit int) (page []Record, next int64, err error) {
 	var batch int64
-	err = s.pool.QueryRow(ctx, `SELECT id FROM batches WHERE ulid = $1 AND company_id = $2`, uuid(*f.Batch), company).Scan(&batch)
+	err = s.pool.QueryRow(ctx, `SELECT id FROM batches WHERE ulid = $1 AND company_id = $2`, [16]byte(*f.Batch), company).Scan(&batch)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil, 0, nil
 	}
@@ -160,38 +148,3 @@ func (s *Store) records(ctx context.Context, condition string, company, before, 
 	page := `(SELECT m.* FROM messages m WHERE ` + condition + newestFirst + ` LIMIT $4)`
 	return postgres.All(ctx, s.pool, "listing messages", scanRecord, recordsOf(page)+` ORDER BY m.id DESC`, args...)
 }
-
-// reach returns the ids of a filter's period, after included and until excluded.
-func (s *Store) reach(ctx context.Context, f Filter) (after, until int64, err error) {
-	until = math.MaxInt64
-	batch := &pgx.Batch{}
-	if !f.From.IsZero() {
-		batch.Queue(idAt, f.From.Add(-skew)).QueryRow(func(row pgx.Row) error { return row.Scan(&after) })
-	}
-	if !f.To.IsZero() {
-		batch.Queue(idAt, f.To.Add(skew)).QueryRow(func(row pgx.Row) error { return row.Scan(&until) })
-	}
-	if batch.Len() == 0 {
-		return after, until, nil
-	}
-	if err := s.pool.SendBatch(ctx, batch).Close(); err != nil {
-		return 0, 0, fmt.Errorf("looking for the messages of a time: %w", err)
-	}
-	return after, until, nil
-}
-
-// idAt finds an id that separates the messages created before a time from the others, within skew. created_at has no
-// index, because ids grow with it: a binary search over the ids takes some thirty reads of one row by its key. (A ULID
-// has a time too, but of another machine's clock.)
-const idAt = `
-	WITH RECURSIVE halves AS (
-		SELECT coalesce((SELECT id FROM messages WHERE id > ` + purgedFloor + ` ORDER BY id LIMIT 1), 0) AS low,
-			coalesce((SELECT id FROM messages WHERE id > ` + purgedFloor + ` ORDER BY id DESC LIMIT 1), 0) + 1 AS high -- the boundary is in [low, high]
-		UNION ALL
-		SELECT CASE WHEN m.created_at < $1 THEN m.id + 1 ELSE h.low END, CASE WHEN m.created_at < $1 THEN h.high ELSE (h.low + h.high) / 2 END
-		FROM halves h LEFT JOIN LATERAL (
-			SELECT id, created_at FROM messages WHERE id >= (h.low + h.high) / 2 ORDER BY id LIMIT 1
-		) m ON true
-		WHERE h.low < h.high
-	)
-	SELECT low FROM halves WHERE low >= high`

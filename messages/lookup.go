@@ -67,12 +67,12 @@ func (s *Store) ByULID(ctx context.Context, company sms.CompanyID, id ulid.ULID)
 	if !company.Valid() {
 		return Record{}, ErrNotFound
 	}
-	return s.one(ctx, id, `m.ulid = $1 AND m.company_id = $2`, uuid(id), int64(company))
+	return s.one(ctx, id, `m.ulid = $1 AND m.company_id = $2`, [16]byte(id), int64(company))
 }
 
 // OperatorsByULID returns a message of any company: for operators only.
 func (s *Store) OperatorsByULID(ctx context.Context, id ulid.ULID) (Record, error) {
-	return s.one(ctx, id, `m.ulid = $1`, uuid(id))
+	return s.one(ctx, id, `m.ulid = $1`, [16]byte(id))
 }
 
 // OperatorsByID returns a message of any company by its number in webhooks: for operators only.

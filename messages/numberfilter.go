@@ -141,6 +141,12 @@ func refilter(ctx context.Context, tx pgx.Tx, ids []int64) error {
 	return nil
 }
 
+// queueFilterPurge deletes the filters of chunks whose messages are all deleted. Filters are made after the newest one, which
+// stays.
+func queueFilterPurge(b *pgx.Batch) {
+	b.Queue(`DELETE FROM number_filters WHERE chunk < (SELECT up_to FROM sweeps WHERE name = 'purged') / $1 AND chunk < (SELECT max(chunk) FROM number_filters)`, filterChunk)
+}
+
 // skip returns the id below which a search for a company's messages to a number may begin, instead of before: the
 // filters exclude the messages between. Ids from floor down have filters: a search that arrives there calls skip again.
 // floor is 0 when it is there, or when there are no filters.

@@ -21,7 +21,7 @@ const (
 
 // obscure removes the numbers of a step's messages. Their rows stay, for the audit and the counts.
 func (p *purging) obscure(ctx context.Context, tx pgx.Tx) (done int64, err error) {
-	if done, err = obscure(ctx, tx, p.leaving, ``); err != nil {
+	if done, err = obscure(ctx, tx, p.leaving, obscureNumbers); err != nil {
 		return done, err
 	}
 	b := &pgx.Batch{}
@@ -29,13 +29,19 @@ func (p *purging) obscure(ctx context.Context, tx pgx.Tx) (done int64, err error
 	return done, tx.SendBatch(ctx, b).Close()
 }
 
-// obscure removes the numbers of final messages wherever they are, and sets more columns of theirs. The caller has
+// The statements that obscure the numbers of the messages $1; the second one erases the texts and references too.
+const (
+	obscureNumbers = `UPDATE messages SET phone_number = ` + obscured + ` WHERE id = ANY($1) AND ` + plainNumber
+	eraseAll       = `UPDATE messages SET phone_number = ` + obscured + `, body = '', secret = NULL, client_reference = NULL WHERE id = ANY($1) AND ` + plainNumber
+)
+
+// obscure removes the numbers of final messages wherever they are, with one of the statements above. The caller has
 // locked the filters.
-func obscure(ctx context.Context, tx pgx.Tx, ids []int64, more string) (done int64, err error) {
+func obscure(ctx context.Context, tx pgx.Tx, ids []int64, statement string) (done int64, err error) {
 	b := &pgx.Batch{}
 	b.Queue(forgetReferences, ids)
 	receipts.QueueObscure(b, ids)
-	changed(b.Queue(`UPDATE messages SET phone_number = `+obscured+more+` WHERE id = ANY($1) AND `+plainNumber, ids), &done)
+	changed(b.Queue(statement, ids), &done)
 	if err := tx.SendBatch(ctx, b).Close(); err != nil || done == 0 {
 		return done, err
 	}
@@ -80,7 +86,7 @@ func (s *Store) Erase(ctx context.Context, number sms.Number, ids []int64, also 
 				final = append(final, ref.ID)
 			}
 		}
-		done.Messages, err = obscure(ctx, tx, final, `, body = '', secret = NULL, client_reference = NULL`)
+		done.Messages, err = obscure(ctx, tx, final, eraseAll)
 		done.Pending = int64(len(ids)) - done.Messages
 		return err
 	})

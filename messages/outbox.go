@@ -17,13 +17,6 @@ import (
 	"intumwa/sms"
 )
 
-// Claim is one dispatcher's right to deliver a message. Epoch fences it: a message that is released and claimed again
-// has a higher one, so late writes under the earlier claim change nothing.
-type Claim struct {
-	MessageID int64
-	Epoch     int
-}
-
 // Claimed is a message that only this dispatcher may submit now.
 type Claimed struct {
 	ID        int64

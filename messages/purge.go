@@ -32,10 +32,6 @@ const (
 // purgeStep is how many messages a step reads; it deletes some more to complete a batch.
 const purgeStep = 2_000
 
-// purgedFloor is an id up to which all messages are deleted. Queries for the oldest messages start after it: otherwise
-// they read the index entries of deleted rows until those are vacuumed.
-const purgedFloor = `(SELECT coalesce((SELECT up_to FROM sweeps WHERE name = 'purged'), 0))`
-
 // PurgedUpTo returns the id up to which old messages are deleted, except those that are not final; 0: none is.
 func (s *Store) PurgedUpTo(ctx context.Context) (id int64, err error) {
 	err = s.pool.QueryRow(ctx, `SELECT coalesce((SELECT up_to FROM sweeps WHERE name = $1), 0)`, PurgeMessages.sweep()).Scan(&id)

@@ -39,7 +39,7 @@ func (p *purging) complete(ctx context.Context, tx pgx.Tx) error {
 
 // remove deletes messages with all rows that belong to them.
 func (p *purging) remove(ctx context.Context, tx pgx.Tx) (removed int64, err error) {
-	open, err := p.aside(ctx, tx)
+	open, err := Aside(ctx, tx, p.leaving, p.waiting)
 	if err != nil {
 		return 0, err
 	}
@@ -68,16 +68,11 @@ func (p *purging) remove(ctx context.Context, tx pgx.Tx) (removed int64, err err
 	b.Queue(`UPDATE sweeps SET up_to = least((SELECT up_to FROM sweeps WHERE name = $1), (SELECT message_id - 1 FROM unpurged WHERE kind = $2 ORDER BY message_id LIMIT 1))
 		WHERE name = 'purged'`, p.kind.sweep(), string(p.kind))
 	b.Queue(`DELETE FROM unpurged WHERE kind <> $1 AND message_id <= `+purgedFloor, string(PurgeMessages)) // records of another purge that passed just before
-	b.Queue(`DELETE FROM number_filters WHERE chunk < (SELECT up_to FROM sweeps WHERE name = 'purged') / $1 AND chunk < (SELECT max(chunk) FROM number_filters)`, filterChunk)
+	queueFilterPurge(b)
 	if err := tx.SendBatch(ctx, b).Close(); err != nil {
 		return 0, err
 	}
-	for _, chunk := range open {
-		if err := recount(ctx, tx, chunk, false); err != nil {
-			return 0, err
-		}
-	}
-	return removed, nil
+	return removed, recountAll(ctx, tx, open)
 }
 
 // forgetReferences deletes the last reference of a sender and a number, unless a message after these ($1) has taken
@@ -87,35 +82,3 @@ const forgetReferences = `WITH last AS (
 		WHERE m.id = ANY($1) ORDER BY c.sender, c.phone_number FOR UPDATE OF c SKIP LOCKED
 	)
 	DELETE FROM concat_refs c USING last WHERE c.sender = last.sender AND c.phone_number = last.phone_number`
-
-// aside adds the counts of messages whose chunk is still open to those that are kept. It returns these chunks, to be
-// counted again once the messages are deleted; a closed chunk's were kept when it closed.
-func (p *purging) aside(ctx context.Context, tx pgx.Tx) (open []int64, err error) {
-	chunks, err := postgres.All(ctx, tx, "noting chunks to count", pgx.RowTo[int64], `WITH chunk AS MATERIALIZED (
-			SELECT DISTINCT id / $2 AS n FROM unnest($1::bigint[]) id -- of all that were read: Tally begins after the highest chunk
-		), noted AS (
-			INSERT INTO tally_chunks (chunk) SELECT n FROM chunk ON CONFLICT DO NOTHING
-		)
-		SELECT n FROM chunk`, slices.Concat(p.leaving, p.waiting), tallyChunk)
-	if err != nil {
-		return nil, err
-	}
-	if open, err = postgres.All(ctx, tx, "locking tallies", pgx.RowTo[int64],
-		`SELECT chunk FROM tally_chunks WHERE chunk = ANY($1) AND NOT closed ORDER BY chunk FOR UPDATE`, chunks); err != nil || len(open) == 0 {
-		return nil, err
-	}
-	leaving := slices.DeleteFunc(slices.Clone(p.leaving), func(id int64) bool { return !slices.Contains(open, id/tallyChunk) })
-	b := &pgx.Batch{}
-	b.Queue(asideStatement, leaving)
-	b.Queue(asideCarried, leaving)
-	return open, tx.SendBatch(ctx, b).Close()
-}
-
-func isLeaving(column string) string { return column + ` = ANY($1)` }
-
-var asideStatement = `WITH counts AS MATERIALIZED (` + rollup(`(SELECT * FROM messages WHERE `+isLeaving(`id`)+`) m`, receipts.Times(isLeaving(`s.message_id`))) + `)
-	INSERT INTO tallies AS t (chunk, ` + tallyColumns + `)
-	SELECT ` + finalChunk + `, n.* FROM (` + withTotals("counts") + `) n ORDER BY ` + tallyKey + tallyAdd
-
-var asideCarried = `INSERT INTO carried AS t (chunk, ` + carriedKey + `, accepted, unanswered)
-	SELECT ` + finalChunk + `, n.* FROM (` + carriedOf(isLeaving) + `) n ORDER BY ` + carriedKey + carriedAdd

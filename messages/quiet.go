@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"time"
+
+	"intumwa/internal/postgres"
 )
 
 // Quiet has the companies whose batches must wait now, and until when.
@@ -45,9 +47,9 @@ func (q Quiet) Begins(before Quiet) bool {
 // quiet.
 func (q Quiet) args() (companies []int64, until []*time.Time, otherwise *time.Time) {
 	for company, end := range q.Until {
-		companies, until = append(companies, company), append(until, orNull(end))
+		companies, until = append(companies, company), append(until, postgres.OrNull(end))
 	}
-	return companies, until, orNull(q.Otherwise)
+	return companies, until, postgres.OrNull(q.Otherwise)
 }
 
 // quietUntil is the end of the quiet hours of o's company, given args as $1 to $3 and quiet hours joined as q; NULL:

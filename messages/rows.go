@@ -8,6 +8,13 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
+// Claim is one dispatcher's right to deliver a message. Epoch fences it: a message that is released and claimed again
+// has a higher one, so late writes under the earlier claim change nothing.
+type Claim struct {
+	MessageID int64
+	Epoch     int
+}
+
 // Rows is what becomes of messages' rows in the outbox (submission.Row). A claim that has ended meanwhile, and a later
 // claim of the same message, are not affected.
 //

@@ -155,6 +155,36 @@ func queueVerdicts(b *pgx.Batch, finals []Final, settled *[]Settled) (submitted 
 	return submitted
 }
 
+// ruledBodies is the kind, in unpurged, of messages whose text goes by their company's rule once they will not be sent again.
+const ruledBodies = "company bodies"
+
+// untilFinal is a condition on messages m: the text is removed with the verdict. bodyThen is the text that the verdict
+// leaves: all of it while the message has a row in the outbox.
+const (
+	untilFinal = `m.company_id IN (SELECT r.company_id FROM body_rules r WHERE r.keep_seconds = 0)`
+	bodyThen   = `CASE WHEN ` + untilFinal + ` AND NOT EXISTS (SELECT FROM outbox o WHERE o.message_id = m.id) THEN '' ELSE m.body END`
+)
+
+// blankFinal removes the texts of messages that this transaction has made final and that had a row in the outbox. One
+// that still has it (its receipt came before the answer) may be sent again; the walk removes its text later.
+func blankFinal(ctx context.Context, tx pgx.Tx, ids []int64) error {
+	slices.Sort(ids)
+	b := &pgx.Batch{}
+	b.Queue(`UPDATE messages m SET body = '', secret = NULL WHERE m.id = ANY($1) AND m.body <> '' AND NOT EXISTS (SELECT FROM outbox o WHERE o.message_id = m.id)`, ids)
+	b.Queue(`INSERT INTO unpurged (kind, message_id) SELECT $2, id FROM unnest($1::bigint[]) id
+		WHERE EXISTS (SELECT FROM outbox o WHERE o.message_id = id) ORDER BY id ON CONFLICT DO NOTHING`, ids, ruledBodies)
+	return postgres.Later(ctx, tx, fmt.Sprintf("removing the texts of %d messages", len(ids)), b)
+}
+
+// forgetCodes deletes the secrets of one-time codes of messages that this transaction has made final. One with a row in the
+// outbox may be sent again; its secret goes with its text.
+func forgetCodes(ctx context.Context, tx pgx.Tx, ids []int64) error {
+	slices.Sort(ids)
+	b := &pgx.Batch{}
+	b.Queue(`UPDATE messages m SET secret = NULL WHERE m.id = ANY($1) AND NOT EXISTS (SELECT FROM outbox o WHERE o.message_id = m.id)`, ids)
+	return postgres.Later(ctx, tx, fmt.Sprintf("forgetting the codes of %d messages", len(ids)), b)
+}
+
 // failedFor returns a scan of messages that have failed for a reason, and when.
 func failedFor(reason string) pgx.RowToFunc[Final] {
 	return func(row pgx.CollectableRow) (Final, error) {

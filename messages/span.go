@@ -25,7 +25,7 @@ type Span struct {
 // SpanOf returns a company's messages of a time: those that are recorded by now.
 func (s *Store) SpanOf(ctx context.Context, company sms.CompanyID, from, to time.Time) (Span, error) {
 	span := Span{Company: company, From: from, To: to}
-	after, until, err := s.reach(ctx, Filter{From: from, To: to})
+	after, until, err := reach(ctx, s.pool, from, to)
 	if err != nil {
 		return span, err
 	}

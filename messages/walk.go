@@ -61,10 +61,6 @@ func (s *Store) Walk(ctx context.Context, stretches []Stretch, quiet Quiet) (see
 	return seen, next, nil
 }
 
-// byIndex keeps the planner of a transaction from reading a whole lane and sorting it: it overestimates a stretch, and
-// the cost of its pages.
-const byIndex = `SELECT set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan', 'off', true)`
-
 func collectSeen(rows pgx.Rows, stretches []Stretch) (seen []Seen, next int64, err error) {
 	seen = make([]Seen, 0, len(stretches))
 	var l Seen
@@ -167,7 +163,7 @@ func (s *Store) KeepBacklogs(ctx context.Context, lanes []Counted) error {
 	carriers, numbers, counts, firsts, due := make([]string, n), make([]int16, n), make([]int64, n), make([]int64, n), make([]*time.Time, n)
 	partial := make([]bool, n)
 	for i, l := range lanes {
-		carriers[i], numbers[i], counts[i], firsts[i], due[i], partial[i] = l.Carrier, int16(l.Lane), l.Messages, l.First, orNull(l.Due), l.Partial
+		carriers[i], numbers[i], counts[i], firsts[i], due[i], partial[i] = l.Carrier, int16(l.Lane), l.Messages, l.First, postgres.OrNull(l.Due), l.Partial
 	}
 	if _, err := s.pool.Exec(ctx, `
 		WITH lane AS (
