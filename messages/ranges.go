@@ -10,33 +10,32 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// Ranges of messages by id, for the packages below this one.
-
-// purgedFloor is an id up to which all messages are deleted. Queries for the oldest messages start after it: otherwise
+// PurgedFloor is an id up to which all messages are deleted. Queries for the oldest messages start after it: otherwise
 // they read the index entries of deleted rows until those are vacuumed.
-const purgedFloor = `(SELECT coalesce((SELECT up_to FROM sweeps WHERE name = 'purged'), 0))`
+const PurgedFloor = `(SELECT coalesce((SELECT up_to FROM sweeps WHERE name = 'purged'), 0))`
 
-// skew bounds how far ids and created_at may be out of order: an id is drawn during its transaction, created_at is the
+// Skew bounds how far ids and created_at may be out of order: an id is drawn during its transaction, created_at is the
 // transaction's start.
-const skew = time.Minute
+const Skew = time.Minute
 
-// ofCompany is a condition on messages m: those of company $1 from id $3 on and below $2, in the order of newestFirst.
+// OfCompany is a condition on messages m: those of company $1 from id $3 on and below $2, in the order of NewestFirst.
 // Only the index of the company's messages has such ranges. With company_id = $1 the planner may take the primary key for
 // a company with many messages, and so read those of all companies since its newest one.
 const (
-	ofCompany   = `(m.company_id, m.id) < ($1, $2) AND (m.company_id, m.id) >= ($1, greatest($3, ` + purgedFloor + ` + 1))`
-	newestFirst = ` ORDER BY m.company_id DESC, m.id DESC`
+	OfCompany   = `(m.company_id, m.id) < ($1, $2) AND (m.company_id, m.id) >= ($1, greatest($3, ` + PurgedFloor + ` + 1))`
+	NewestFirst = ` ORDER BY m.company_id DESC, m.id DESC`
 )
 
-// reach returns the ids of the messages created from a time until another (zero: no limit), after included and until excluded.
-func reach(ctx context.Context, pool *pgxpool.Pool, from, to time.Time) (after, until int64, err error) {
+// Reach returns the ids of the messages created from a time (included) until another (excluded), after included and until
+// excluded. A zero time is no limit.
+func Reach(ctx context.Context, pool *pgxpool.Pool, from, to time.Time) (after, until int64, err error) {
 	until = math.MaxInt64
 	batch := &pgx.Batch{}
 	if !from.IsZero() {
-		batch.Queue(idAt, from.Add(-skew)).QueryRow(func(row pgx.Row) error { return row.Scan(&after) })
+		batch.Queue(IDAt, from.Add(-Skew)).QueryRow(func(row pgx.Row) error { return row.Scan(&after) })
 	}
 	if !to.IsZero() {
-		batch.Queue(idAt, to.Add(skew)).QueryRow(func(row pgx.Row) error { return row.Scan(&until) })
+		batch.Queue(IDAt, to.Add(Skew)).QueryRow(func(row pgx.Row) error { return row.Scan(&until) })
 	}
 	if batch.Len() == 0 {
 		return after, until, nil
@@ -47,13 +46,13 @@ func reach(ctx context.Context, pool *pgxpool.Pool, from, to time.Time) (after, 
 	return after, until, nil
 }
 
-// idAt finds an id that separates the messages created before a time from the others, within skew. created_at has no
+// IDAt finds an id that separates the messages created before a time from the others, within Skew. created_at has no
 // index, because ids grow with it: a binary search over the ids takes some thirty reads of one row by its key. (A ULID
 // has a time too, but of another machine's clock.)
-const idAt = `
+const IDAt = `
 	WITH RECURSIVE halves AS (
-		SELECT coalesce((SELECT id FROM messages WHERE id > ` + purgedFloor + ` ORDER BY id LIMIT 1), 0) AS low,
-			coalesce((SELECT id FROM messages WHERE id > ` + purgedFloor + ` ORDER BY id DESC LIMIT 1), 0) + 1 AS high -- the boundary is in [low, high]
+		SELECT coalesce((SELECT id FROM messages WHERE id > ` + PurgedFloor + ` ORDER BY id LIMIT 1), 0) AS low,
+			coalesce((SELECT id FROM messages WHERE id > ` + PurgedFloor + ` ORDER BY id DESC LIMIT 1), 0) + 1 AS high -- the boundary is in [low, high]
 		UNION ALL
 		SELECT CASE WHEN m.created_at < $1 THEN m.id + 1 ELSE h.low END, CASE WHEN m.created_at < $1 THEN h.high ELSE (h.low + h.high) / 2 END
 		FROM halves h LEFT JOIN LATERAL (
@@ -62,7 +61,3 @@ const idAt = `
 		WHERE h.low < h.high
 	)
 	SELECT low FROM halves WHERE low >= high`
-
-// byIndex keeps the planner of a transaction from reading a whole lane and sorting it: it overestimates a stretch, and
-// the cost of its pages.
-const byIndex = `SELECT set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan', 'off', true)`

@@ -24,6 +24,31 @@ func TestEveryTableHasOneOwner(t *testing.T) {
 	}
 }
 
+// TestStatusHasOneWriter: no folder but messages has a right to write the status of a message, and look-ups have no right to write.
+func TestStatusHasOneWriter(t *testing.T) {
+	_, page, _ := ourPlan(t)
+	tables, err := ParseTables(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for pkg, rights := range tables.Writes {
+		for _, right := range []string{"messages.status", "INSERT messages", "UPDATE messages"} {
+			if rights[right] {
+				t.Errorf("%s has the right %s", pkg, right)
+			}
+		}
+	}
+	const lookup = "messages/lookup"
+	if !tables.Reads[lookup]["messages"] || len(tables.Writes[lookup]) > 0 {
+		t.Errorf("%s may read %v and write %v", lookup, tables.Reads[lookup], tables.Writes[lookup])
+	}
+	for table, owner := range tables.Owner {
+		if owner == lookup {
+			t.Errorf("%s owns %s", lookup, table)
+		}
+	}
+}
+
 func TestCheckTables(t *testing.T) {
 	rules := &Rules{Layers: map[string]int{"left": 1, "right": 1}}
 	tables := &Tables{
