@@ -29,7 +29,7 @@ type logEvent struct {
 var (
 	eventKey = regexp.MustCompile(`^[a-z][a-z0-9]*(_[a-z0-9]+)*$`)
 	// sought matches the log keys that a runbook or an alert searches for.
-	sought = regexp.MustCompile(`(?:\blog -\d+[a-z]+ '?|log for |log: |log line )([a-z]+_[a-z_]*(?:\|[a-z]+_[a-z_]*)*)`)
+	sought = regexp.MustCompile("(?:\\blog -\\d+[a-z]+ '?|log for |log: |log line `?)([a-z]+_[a-z_]*(?:\\|[a-z]+_[a-z_]*)*)")
 )
 
 // TestEvents: every log line at level info or above has an event key, each key has one text, docs/events.md lists
