@@ -414,6 +414,7 @@ func TestRestoreByTheManual(t *testing.T) {
 
 	sh(find("intumwa-backup finish"))
 	sh(find("intumwa admin restored"))
+	sh(find("KEEP=2 intumwa-backup prune")) // the base backups of both servers stay
 	conn = connect()
 	var there bool
 	if err := conn.QueryRow(ctx, `SELECT EXISTS (SELECT FROM messages WHERE id = $1)`, last).Scan(&there); err != nil || !there {
