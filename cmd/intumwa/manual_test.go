@@ -275,7 +275,7 @@ func TestRunbookCommands(t *testing.T) {
 	}
 	dir := t.TempDir()
 	places := strings.NewReplacer("/var/run/postgresql", server.Host, "PGPORT=5432", fmt.Sprintf("PGPORT=%d", server.Port), "PGDATABASE=intumwa", "PGDATABASE="+server.Database,
-		"-d intumwa", "-d "+server.Database, "/var/lib/postgresql", "/", "/root/", dir+"/", "/etc/intumwa/secrets.env", dir+"/none", "--id ID", "--id 1")
+		"-d intumwa", "-d "+server.Database, "/var/lib/postgresql", "/", " /backup", " /", "/root/", dir+"/", "/etc/intumwa/secrets.env", dir+"/none", "--id ID", "--id 1")
 	environment := append(os.Environ(), "PATH="+shims+":"+os.Getenv("PATH"), "INTUMWA_CONFIG="+s.config, "PGUSER="+server.User, "PGPASSWORD="+server.Password)
 	prologue, pages := "", map[string]bool{}
 	for _, b := range blocks(t) {
