@@ -190,7 +190,7 @@ func installed(t *testing.T, first, second string, runs bool) {
 		dir, first, second, string(steps), word)
 	command.Env = append(os.Environ(), "DEBIAN_FRONTEND=noninteractive", "LC_ALL=C")
 	for name, has := range map[string][2]string{"MONITORING": {"monitoring.md", "promtool check config"}, "ARCHIVE": {"machines.md", "deployments/package/postinstall"},
-		"SAVE": {"upgrade.md", "apt-get install ./intumwa_*.deb"}, "SAVE_ARCHIVE": {"upgrade.md", "cmp -s bin/intumwa"}, "BACK": {"upgrade.md", "--allow-downgrades"},
+		"SAVE": {"upgrade.md", "apt-get install ./intumwa_*.deb"}, "SAVE_ARCHIVE": {"upgrade.md", "cmp -s bin/intumwa"}, "BACK": {"upgrade.md", "--allow-downgrades"}, "BACK_ARCHIVE": {"upgrade.md", "install -m 0755 /usr/local/bin/intumwa.before"},
 		"TO_PACKAGE": {"upgrade.md", "systemctl disable"}} {
 		command.Env = append(command.Env, name+"="+fenced(t, has[0], has[1]))
 	}

@@ -39,6 +39,7 @@ var proved = []struct{ page, has, test string }{
 	{"upgrade.md", "cmp -s bin/intumwa", "TestPackages"},
 	{"upgrade.md", "apt-get install ./intumwa_*.deb", "TestPackages"},
 	{"upgrade.md", "apt-get install --allow-downgrades", "TestPackages"},
+	{"upgrade.md", "install -m 0755 /usr/local/bin/intumwa.before", "TestPackages"},
 	{"upgrade.md", "systemctl disable", "TestPackages"},
 	{"runbooks/clock.md", "update outbox", "TestBacklogAfterTheClockWentBack"},
 	{"patroni.md", "intumwa-backup restore", "TestPatroniRestored"},

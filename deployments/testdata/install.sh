@@ -132,6 +132,9 @@ follows SAVE_ARCHIVE
 has $config.before 640 root:intumwa
 cmp -s bin/intumwa /usr/local/bin/intumwa || fail "the archive's program is not installed"
 cmp -s bin/intumwa /usr/local/bin/intumwa.before && fail "the program of before is not kept"
+follows BACK_ARCHIVE
+cmp -s /usr/local/bin/intumwa /usr/local/bin/intumwa.before || fail "the program of before is not back"
+has $config 640 root:intumwa
 dpkg --force-confold -i /release/first.deb >/tmp/log 2>&1 </dev/null || fail "to the package: $(cat /tmp/log)"
 follows TO_PACKAGE
 gone /usr/local/bin/intumwa $links/intumwa.service $links/intumwa@.service $links/base-intumwa.timer
