@@ -33,10 +33,10 @@ var (
 		words{"A text serves either an app or a page.", "Un texte sert soit à une application, soit à une page."},
 		words{"Give the one where the person enters the code.", "Donnez celui où la personne saisit le code."})
 	endUserInvalid = newInvalid("end_user_id_invalid", "end_user_id", "The end_user_id must be 1-64 printable characters.", "createVerification",
-		words{"It is no string, too long, or has an invisible character.", "Ce n’est pas une chaîne, elle est trop longue, ou elle contient un caractère invisible."},
+		words{"It is not a string, is too long, or has an invisible character.", "Ce n’est pas une chaîne, elle est trop longue, ou elle contient un caractère invisible."},
 		words{"Your own id of the person, for example.", "Par exemple votre propre identifiant de la personne."})
 	codeDigits = newInvalid("code_invalid", "code", "The code must be 4-10 digits.", "checkVerification",
-		words{"It has other characters than digits, blanks and dashes, or is no string. It was not counted as wrong.", "Il contient autre chose que des chiffres, des blancs et des tirets, ou n’est pas une chaîne. Il n’est pas compté comme erroné."},
+		words{"It has other characters than digits, blanks and dashes, or is not a string. It was not counted as wrong.", "Il contient autre chose que des chiffres, des blancs et des tirets, ou n’est pas une chaîne. Il n’est pas compté comme erroné."},
 		words{"Pass on what the person typed, as a string.", "Transmettez ce que la personne a saisi, sous forme de chaîne."})
 	convertedInvalid = newInvalid("converted_invalid", "converted", "The converted field must be true or false.", "sendFeedback",
 		words{"It is missing, or neither.", "Il est absent, ou n’est ni l’un ni l’autre."},
