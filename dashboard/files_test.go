@@ -30,13 +30,13 @@ func TestCampaignTexts(t *testing.T) {
 		c.wants(c.get(a.Header.Get("Location")), http.StatusOK, want, "Ready to send")
 	}
 	for template, want := range map[string]string{
-		"Bonjour {{nom":                     "At “{{nom” (line 1, character 9",
-		"Bonjour\n{{prénom} merci":          "At “{{prénom} merci” (line 2, character 1",
-		"{{prénom}} {{}}":                   "At “{{}}” (line 1, character 12",
-		"{{{prénom}}}":                      "At “{{{prénom}}}”",
-		"prénom}}":                          "At “}}”",
-		"｛｛prénom｝｝":                        "At “｛｛prénom｝｝”",
-		"Bonjour {prénom}":                  "“prénom” is a column, but the text has it in single braces.",
+		"Bonjour {{nom":                     "at “{{nom” (line 1, character 9",
+		"Bonjour\n{{prénom} merci":          "at “{{prénom} merci” (line 2, character 1",
+		"{{prénom}} {{}}":                   "at “{{}}” (line 1, character 12",
+		"{{{prénom}}}":                      "at “{{{prénom}}}”",
+		"prénom}}":                          "at “}}”",
+		"｛｛prénom｝｝":                        "at “｛｛prénom｝｝”",
+		"Bonjour {prénom}":                  "“prénom” is a column, but it is in single braces in the text.",
 		"Bonjour ｛Nom complet｝":             "“Nom complet” is a column",
 		"Bonjour {{ville}} {{nom-complet}}": "The text uses “ville”, but no column has this name.",
 	} {
