@@ -270,7 +270,7 @@ var (
 		words{"The first request has no response yet.", "La première requête n’a pas encore reçu de réponse."},
 		words{"Wait a moment and repeat it.", "Attendez un instant et répétez-la."})
 	cursorExpired = newRefusal(410, "cursor_expired", "Events after this cursor are gone.", "listEvents", retryNo,
-		words{"Events were deleted because you had not asked for a long time, or were lost when we restored a backup.", "Des événements ont été supprimés parce que vous ne les aviez pas demandés depuis longtemps, ou perdus lors de la restauration d’une sauvegarde."},
+		words{"Events were deleted because you had not asked for a long time, or were lost when we restored a backup.", "Des événements ont été supprimés parce que vous ne les aviez pas demandés depuis longtemps, ou perdus quand nous avons restauré une sauvegarde."},
 		words{"Look up what you missed. Continue with the next_cursor of this response.", "Consultez ce qui vous manque, puis continuez avec le next_cursor de cette réponse."})
 	tooLarge = newRefusal(413, "body_too_large", "The request body is too large.", onBodies, retryNo,
 		words{"It is larger than 16 MiB.", "Il dépasse 16 Mio."},

@@ -33,7 +33,7 @@ type Row struct {
 // Binds are the answers to bind_transmitter, bind_receiver and bind_transceiver.
 var Binds = []Row{
 	{smpp.StatusAlreadyBound, true, nil, "The key has its full number of sessions, or this session is bound already. The other sessions continue.",
-		"La clé a déjà toutes les sessions permises, ou cette session est déjà liée. Les autres sessions restent ouvertes."},
+		"La clé a déjà toutes ses sessions, ou cette session est déjà liée. Les autres sessions restent ouvertes."},
 	{smpp.StatusSysErr, true, nil, "We cannot check the login at the moment.", "Nous ne pouvons pas vérifier les identifiants pour l’instant."},
 	{smpp.StatusBindFailed, false, nil, "Your address is in none of the key’s networks.", "Votre adresse n’est dans aucun réseau de la clé."},
 	{smpp.StatusInvPassword, false, nil, "Wrong system_id or password, or the key is revoked or has expired.",
