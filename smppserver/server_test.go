@@ -15,7 +15,6 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/oklog/ulid/v2"
 
-	"intumwa/accounts"
 	"intumwa/accounts/keys"
 	"intumwa/dispatcher"
 	"intumwa/internal/testenv"
@@ -110,7 +109,7 @@ func TestRefusals(t *testing.T) {
 // TestSandbox: the test sender's messages to sandbox numbers cost nothing, need no approval and get the receipts of their
 // fates. Other senders have no sandbox, and the test sender no other numbers.
 func TestSandbox(t *testing.T) {
-	w := newBank(t, 1, accounts.SMPPLimits{})
+	w := newBank(t, 1, keys.SMPPLimits{})
 	w.exec(`UPDATE companies SET approved = false, verified = false`)
 	ctx, cancel := context.WithCancel(t.Context())
 	var settling sync.WaitGroup
