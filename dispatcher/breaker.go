@@ -15,10 +15,8 @@ import (
 // Bounds of a link's breaker.
 const (
 	breakerTrips    = 5 // handsets that were refused
-	breakerFirst    = 15 * time.Second
 	breakerMost     = 5 * time.Minute
 	breakerProbeFor = 30 * time.Second // how long one probe may go unanswered
-	breakerAfter    = time.Minute      // with (nearly) no acceptance
 	breakerSlowly   = 3                // times breakerAfter: throttled, or perhaps the numbers' fault
 	breakerPasses   = 50               // refusals for one acceptance: nearly nothing is accepted
 	breakerOthers   = 3 * time.Minute  // a sender that was accepted since then shows that the carrier works

@@ -8,7 +8,9 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"intumwa/dispatcher/profile"
+	"intumwa/internal/postgres"
 	"intumwa/messages"
+	"intumwa/messages/outbox"
 	"intumwa/messages/receipts"
 	"intumwa/messages/rerouting"
 	"intumwa/messages/submission"
@@ -297,4 +299,17 @@ func (c *changes) outcome(dispatcher int64, taken secondTook) (finals []messages
 		}
 	}
 	return finals, rows
+}
+
+// afterDeath returns the verdicts and the rows of messages that a dead dispatcher had begun, as after an attempt without
+// answers. copies are all that their carrier may have.
+func afterDeath(begun []*outbox.Claimed, copies map[int64][]submission.Copy, policy submission.Policy, dispatcher int64) ([]messages.Final, messages.Rows) {
+	ended := changes{}
+	for _, m := range begun {
+		one := change{id: m.ID, m: &inFlight{msg: m}, known: submission.Known{Policy: policy, Segments: submission.TotalOf(copies[m.ID]),
+			Copies: copies[m.ID], Ended: true, Results: []submission.Result{{At: postgres.Now()}}}}
+		one.step = submission.Decide(one.known)
+		ended.list = append(ended.list, one)
+	}
+	return ended.outcome(dispatcher, nil)
 }

@@ -104,20 +104,6 @@ func ReceiptsFor(settled []messages.Settled) (receipts []binds.Delivery) {
 // refunds applies billing.refund to a failed live message.
 func (c *core) refunds(m messages.Settled) bool { return c.opts.Refund.Pays(m) }
 
-// Pays reports whether a failed live message is refunded.
-func (r Refund) Pays(m messages.Settled) bool {
-	if m.Reason == submission.ReasonClosed && m.Unsubmitted {
-		return true // no carrier could have taken it
-	}
-	switch r {
-	case RefundFailed:
-		return true
-	case RefundUnsubmitted:
-		return m.Unsubmitted && (m.Reason == submission.ReasonExpired || m.Reason == submission.ReasonOptedOut)
-	}
-	return false
-}
-
 // report counts and logs messages that became final.
 func (c *core) report(settled []messages.Settled) {
 	for i := range settled {

@@ -31,7 +31,7 @@ func (w *linkWorker) deliver(pdu *smpp.Delivery) {
 		return
 	}
 	if !conf.Knows(receipt.State) {
-		w.carrier.words.note(w, receipt.State, pdu.Received)
+		w.carrier.words.note(w.core, w.carrier.name, w.link, receipt.State, pdu.Received)
 	}
 	status, final := conf.Meaning(receipt.State)
 	r := receipts.Receipt{

@@ -35,7 +35,6 @@ import (
 	"fmt"
 	"slices"
 	"sync"
-	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
@@ -171,37 +170,10 @@ func (d *Dispatcher) Reload(carriers []Carrier) error {
 // next heartbeat applies it. It never blocks.
 func (d *Dispatcher) LinkChanged(string) { d.member.kick() }
 
-// tasks returns the tasks of recovery and of housekeeping, in their order. A failed task does not stop the next. Each of
-// the two has its own lease and its own rounds, so that housekeeping delays no message.
+// tasks returns the tasks of recovery and of housekeeping. Each of the two has its own lease and its own rounds, so that
+// housekeeping delays no message.
 func (d *Dispatcher) tasks() (recovery, housekeeping []*task) {
-	often, seldom := d.opts.SweepInterval, 10*d.opts.SweepInterval
-	walk := &task{name: "walk_outbox", every: often, rest: swept, run: d.walkOutbox, took: &d.walk.read}
-	recovery = []*task{
-		{name: "free_claims", every: often, rest: swept, run: d.freeClaims, now: d.deaths.unfreed.Load},
-		{name: "quiet", every: often, rest: swept, run: func(ctx context.Context) error {
-			begin, err := d.lookForQuiet(ctx)
-			if begin { // the walk may have up to restMost of rest left
-				walk.next = time.Time{}
-			}
-			return err
-		}},
-		{name: "retire", every: often, rest: worked, run: d.leaveRetired},
-		{name: "readdress", every: seldom, rest: swept, run: d.findStranded},
-		walk,
-		{name: "push_due", every: often, rest: worked, run: d.pushDue},
-		{name: "fail_over", every: often, rest: worked, run: d.failover},
-		{name: "fail_back", every: seldom, rest: worked, run: d.takeBack},
-	}
-	housekeeping = []*task{
-		{name: "hold", every: often, rest: worked, run: d.releaseHeld},
-		{name: "pay_refunds", every: often, rest: worked, run: d.payOwed},
-		{name: "low_balances", every: often, rest: swept, run: d.tellLow},
-		{name: "finished_batches", every: often, rest: worked, run: d.tellFinished},
-		{name: "end_overdue", every: seldom, rest: worked, run: d.overdue},
-		{name: "forget", every: seldom, rest: worked, run: d.forget},
-		{name: "purge", every: seldom, rest: worked, run: d.purge},
-	}
-	return recovery, housekeeping
+	return d.recovery.tasks(), d.housekeeping.tasks()
 }
 
 // runTasks does the tasks until ctx ends.
@@ -258,7 +230,7 @@ func (d *Dispatcher) Run(ctx context.Context) error {
 func (d *Dispatcher) Trace(ctx context.Context, link string, show func(smpp.TracedPDU) error) error {
 	bind := d.binds.get(link)
 	if bind == nil {
-		return d.holder(ctx, link)
+		return holder(ctx, d.pool, link)
 	}
 	return bind.Trace(ctx, show)
 }

@@ -15,18 +15,10 @@ type floor struct {
 const (
 	lookDown = 15 * time.Second // between reads below
 	downRest = 200              // at least so many times the duration of such a read
-	// mostRest bounds every pause that is a multiple of a statement's duration: one that
-	// waited for a frozen server must not put off the next for hours.
-	mostRest = 5 * time.Minute
 	// uncommitted is how far an id may lag behind committed ones, because its
 	// transaction was still running.
 	uncommitted = 1_000
 )
-
-// rest returns a pause of times the duration took, at most mostRest.
-func rest(times int, took time.Duration) time.Duration {
-	return min(time.Duration(times)*took, mostRest)
-}
 
 // from returns the id above which to read.
 func (f *floor) from(now time.Time) (id int64, below bool) {

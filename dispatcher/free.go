@@ -125,18 +125,11 @@ func (d *recovery) settleBegun(ctx context.Context, c *Carrier, dispatcher int64
 		}
 		// A later attempt may also have sent a segment again that was unanswered and has been accepted since.
 		written := func(m *outbox.Claimed, s submission.State) bool { return m.Attempt > 1 || s == submission.Waiting }
-		early, copies, err := c.recordUnanswered(ctx, tx, begun, written)
+		early, copies, err := recordUnanswered(ctx, tx, c, begun, written)
 		if err != nil {
 			return err
 		}
-		ended := changes{}
-		for _, m := range begun {
-			one := change{id: m.ID, m: &inFlight{msg: m}, known: submission.Known{Policy: c.OnAmbiguous, Segments: submission.TotalOf(copies[m.ID]),
-				Copies: copies[m.ID], Ended: true, Results: []submission.Result{{At: postgres.Now()}}}}
-			one.step = submission.Decide(one.known)
-			ended.list = append(ended.list, one)
-		}
-		finals, rows := ended.outcome(dispatcher, nil)
+		finals, rows := afterDeath(begun, copies, c.OnAmbiguous, dispatcher)
 		settled, err = d.conclude(ctx, tx, d.carrying.messages, append(early, finals...), rows)
 		return err
 	})
@@ -152,7 +145,7 @@ func (d *recovery) settleBegun(ctx context.Context, c *Carrier, dispatcher int64
 
 // recordUnanswered records, as unanswered copies, the segments of messages that may have been written. It returns all
 // their copies, and the verdicts by receipts that were in the inbox. The caller holds the carrier's lock.
-func (c *Carrier) recordUnanswered(ctx context.Context, tx pgx.Tx, list []*outbox.Claimed,
+func recordUnanswered(ctx context.Context, tx pgx.Tx, c *Carrier, list []*outbox.Claimed,
 	written func(*outbox.Claimed, submission.State) bool) (early []messages.Final, copies map[int64][]submission.Copy, err error) {
 	var segments []receipts.Segment
 	ids := make([]int64, len(list))

@@ -17,6 +17,20 @@ type housekeeping struct {
 	forgetAt    time.Time               // when companies that asked for finished batches are looked for next, if none asks
 }
 
+// tasks returns the tasks of housekeeping, in their order. A failed task does not stop the next.
+func (d *housekeeping) tasks() []*task {
+	often, seldom := d.opts.SweepInterval, 10*d.opts.SweepInterval
+	return []*task{
+		{name: "hold", every: often, rest: worked, run: d.releaseHeld},
+		{name: "pay_refunds", every: often, rest: worked, run: d.payOwed},
+		{name: "low_balances", every: often, rest: swept, run: d.tellLow},
+		{name: "finished_batches", every: often, rest: worked, run: d.tellFinished},
+		{name: "end_overdue", every: seldom, rest: worked, run: d.overdue},
+		{name: "forget", every: seldom, rest: worked, run: d.forget},
+		{name: "purge", every: seldom, rest: worked, run: d.purge},
+	}
+}
+
 // holding is the progress of holding or releasing a sender's messages.
 type holding struct {
 	after int64 // the message to continue after

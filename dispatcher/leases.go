@@ -266,3 +266,12 @@ func identity() string {
 	}
 	return fmt.Sprintf("%s/%d", host, os.Getpid())
 }
+
+// Alive returns how many dispatchers work on the database now, by recently renewed rows. The
+// rows of a restored backup are older.
+func Alive(ctx context.Context, pool *pgxpool.Pool) (n int, err error) {
+	if err := pool.QueryRow(ctx, `SELECT count(*) FROM dispatchers WHERE seen_at BETWEEN now() - $1::interval AND now() + $1::interval`, deadAfter).Scan(&n); err != nil {
+		return 0, fmt.Errorf("counting the dispatchers: %w", err)
+	}
+	return n, nil
+}

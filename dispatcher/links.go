@@ -19,6 +19,9 @@ import (
 // ErrNoLink is returned for a link that no dispatcher ever announced.
 var ErrNoLink = errors.New("no such link")
 
+// Refuse in the place of a carrier means that no carrier takes over from a retired one.
+const Refuse = "refuse"
+
 // staleAfter is the age beyond which a link's reported state is out of date.
 const staleAfter = 15 * time.Second
 

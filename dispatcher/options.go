@@ -8,6 +8,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"intumwa/messages"
+	"intumwa/messages/submission"
 	"intumwa/sms"
 )
 
@@ -54,6 +56,12 @@ type Options struct {
 	Inbound func()
 }
 
+// The defaults of BreakerPause and BreakerAfter.
+const (
+	breakerPause = 15 * time.Second
+	breakerAfter = time.Minute
+)
+
 // deadAfter gives a process 2.5 s to renew before it stops submitting, 3 s before it unbinds,
 // and 1 s to unbind.
 const deadAfter = 4 * time.Second
@@ -66,11 +74,25 @@ func (o *Options) defaults() {
 		{&o.Validity, 24 * time.Hour}, {&o.SweepInterval, time.Second},
 		{&o.ReceiptRetention, 7 * 24 * time.Hour}, {&o.InboundRetention, 30 * 24 * time.Hour},
 		{&o.StrandedAfter, 10 * time.Minute}, {&o.Heartbeat, time.Second}, {&o.DeadAfter, deadAfter},
-		{&o.GiveUpAfter, 10 * time.Second}, {&o.GiveUpFor, time.Minute}, {&o.BreakerPause, breakerFirst}, {&o.BreakerAfter, breakerAfter},
+		{&o.GiveUpAfter, 10 * time.Second}, {&o.GiveUpFor, time.Minute}, {&o.BreakerPause, breakerPause}, {&o.BreakerAfter, breakerAfter},
 	} {
 		*d.value = cmp.Or(*d.value, d.def)
 	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
+}
+
+// Pays reports whether a failed live message is refunded.
+func (r Refund) Pays(m messages.Settled) bool {
+	if m.Reason == submission.ReasonClosed && m.Unsubmitted {
+		return true // no carrier could have taken it
+	}
+	switch r {
+	case RefundFailed:
+		return true
+	case RefundUnsubmitted:
+		return m.Unsubmitted && (m.Reason == submission.ReasonExpired || m.Reason == submission.ReasonOptedOut)
+	}
+	return false
 }

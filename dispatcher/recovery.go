@@ -1,6 +1,7 @@
 package dispatcher
 
 import (
+	"context"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -27,6 +28,28 @@ func newRecovery(shared *core, health *queueHealth) *recovery {
 	r.deaths.wake = make(chan struct{}, 1)
 	r.deaths.unfreed.Store(true) // the previous holder of the recovery lease may have left some
 	return r
+}
+
+// tasks returns the tasks of recovery, in their order. A failed task does not stop the next.
+func (d *recovery) tasks() []*task {
+	often, seldom := d.opts.SweepInterval, 10*d.opts.SweepInterval
+	walk := &task{name: "walk_outbox", every: often, rest: swept, run: d.walkOutbox, took: &d.walk.read}
+	return []*task{
+		{name: "free_claims", every: often, rest: swept, run: d.freeClaims, now: d.deaths.unfreed.Load},
+		{name: "quiet", every: often, rest: swept, run: func(ctx context.Context) error {
+			begin, err := d.lookForQuiet(ctx)
+			if begin { // the walk may have up to restMost of rest left
+				walk.next = time.Time{}
+			}
+			return err
+		}},
+		{name: "retire", every: often, rest: worked, run: d.leaveRetired},
+		{name: "readdress", every: seldom, rest: swept, run: d.findStranded},
+		walk,
+		{name: "push_due", every: often, rest: worked, run: d.pushDue},
+		{name: "fail_over", every: often, rest: worked, run: d.failover},
+		{name: "fail_back", every: seldom, rest: worked, run: d.takeBack},
+	}
 }
 
 // deaths wakes recovery to free the claims of a dispatcher that died.

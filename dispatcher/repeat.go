@@ -41,3 +41,12 @@ func signal(bell chan struct{}) {
 	default:
 	}
 }
+
+// mostRest bounds every pause that is a multiple of a statement's duration: one that
+// waited for a frozen server must not put off the next for hours.
+const mostRest = 5 * time.Minute
+
+// rest returns a pause of times the duration took, at most mostRest.
+func rest(times int, took time.Duration) time.Duration {
+	return min(time.Duration(times)*took, mostRest)
+}

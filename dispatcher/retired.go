@@ -15,9 +15,6 @@ import (
 	"intumwa/webhooks"
 )
 
-// Refuse in the place of a carrier means that no carrier takes over from a retired one.
-const Refuse = "refuse"
-
 // leaveAtOnce is how many messages one transaction takes away from a retired carrier.
 const leaveAtOnce = 2_000
 

@@ -64,11 +64,6 @@ func (w *linkWorker) submitSingles(ctx context.Context) {
 	}
 }
 
-// marks reports whether a claim is marked as begun before its first segment is submitted.
-// It is if ambiguous segments are not sent again (on_ambiguous), or if the carrier has a
-// second carrier.
-func (c *Carrier) marks() bool { return c.OnAmbiguous.Marks(c.SecondCarrier != "") }
-
 // group returns the messages to submit next: first, and more where that saves statements.
 // It marks unmarked claims as begun, several at once, never more than the window has room
 // for. Messages that can no longer be marked are not submitted.

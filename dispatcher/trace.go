@@ -7,15 +7,17 @@ import (
 	"sync"
 
 	"github.com/jackc/pgx/v5"
+
+	"intumwa/internal/postgres"
 )
 
 // ErrNotHeld is returned for a link that another process, or none, holds.
 var ErrNotHeld = errors.New("the link is not held by this process")
 
 // holder returns the error that names a link's holder.
-func (c *core) holder(ctx context.Context, link string) error {
+func holder(ctx context.Context, db postgres.DB, link string) error {
 	var name string
-	err := c.pool.QueryRow(ctx, `SELECT coalesce(d.name, '') FROM links LEFT JOIN leases ON leases.name = '`+linkLease+`' || links.name
+	err := db.QueryRow(ctx, `SELECT coalesce(d.name, '') FROM links LEFT JOIN leases ON leases.name = '`+linkLease+`' || links.name
 		LEFT JOIN dispatchers d ON d.id = leases.holder WHERE links.name = $1`, link).Scan(&name)
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):

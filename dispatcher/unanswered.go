@@ -23,15 +23,6 @@ import (
 // Operators' decisions on messages that a carrier may have, and on those that waited when a
 // backup was made. These functions need no dispatcher, but a pool opened with BatchUpdates.
 
-// Alive returns how many dispatchers work on the database now, by recently renewed rows. The
-// rows of a restored backup are older.
-func Alive(ctx context.Context, pool *pgxpool.Pool) (n int, err error) {
-	if err := pool.QueryRow(ctx, `SELECT count(*) FROM dispatchers WHERE seen_at BETWEEN now() - $1::interval AND now() + $1::interval`, deadAfter).Scan(&n); err != nil {
-		return 0, fmt.Errorf("counting the dispatchers: %w", err)
-	}
-	return n, nil
-}
-
 // HoldPending takes messages that were due at a given time off the outbox, because their
 // carrier may have them. It is for a restored database, which does not show what was sent
 // since the backup. Only [SendUnanswered] sends them again. A receipt that echoes
@@ -69,7 +60,7 @@ func holdSome(ctx context.Context, pool *pgxpool.Pool, store *messages.Store, ho
 		if n = len(taken); err != nil || n == 0 {
 			return err
 		}
-		early, _, err := carrier.recordUnanswered(ctx, tx, taken, func(_ *outbox.Claimed, s submission.State) bool { return s == submission.Waiting })
+		early, _, err := recordUnanswered(ctx, tx, carrier, taken, func(_ *outbox.Claimed, s submission.State) bool { return s == submission.Waiting })
 		if err != nil {
 			return err
 		}

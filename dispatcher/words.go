@@ -22,7 +22,7 @@ type words struct {
 const otherWord = "other"
 
 // note counts a receipt with an unknown state and logs the first of each minute with the key that gives it a meaning.
-func (v *words) note(w *linkWorker, state string, now time.Time) {
+func (v *words) note(c *core, carrier, link, state string, now time.Time) {
 	word := printable(state)
 	v.mu.Lock()
 	if v.seen[word] == nil && len(v.seen) >= wordsMost {
@@ -37,10 +37,10 @@ func (v *words) note(w *linkWorker, state string, now time.Time) {
 		v.seen[word] = seldom
 	}
 	v.mu.Unlock()
-	w.metrics.unknownStates.WithLabelValues(w.carrier.name, word).Inc()
+	c.metrics.unknownStates.WithLabelValues(carrier, word).Inc()
 	if n, due := seldom.Due(now); due {
-		w.log.Warn("receipts have a state without a meaning; the deadline decides about their messages, unless receipt_states says what it means",
-			"event", "receipt_state_unknown", "carrier", w.carrier.name, "link", w.link, "state", word, "set", "receipt_states: {"+word+": sent|failed|none}", "count", n)
+		c.log.Warn("receipts have a state without a meaning; the deadline decides about their messages, unless receipt_states says what it means",
+			"event", "receipt_state_unknown", "carrier", carrier, "link", link, "state", word, "set", "receipt_states: {"+word+": sent|failed|none}", "count", n)
 	}
 }
 
