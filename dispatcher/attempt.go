@@ -52,6 +52,7 @@ func submitKey(messageID int64, segment, total int) uint64 {
 	return uint64(messageID)<<16 | uint64(segment)<<8 | uint64(total)
 }
 
+// fromKey decodes a key of submitKey.
 func fromKey(key uint64) (messageID int64, segment, total int) {
 	return int64(key >> 16), int(key >> 8 & 0xFF), int(key & 0xFF)
 }

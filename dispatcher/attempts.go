@@ -20,10 +20,12 @@ type inFlightMessages struct {
 	failed chan struct{} // a claim failed
 }
 
+// newInFlightMessages returns the messages of a process that has claimed none.
 func newInFlightMessages() *inFlightMessages {
 	return &inFlightMessages{byID: make(map[int64]*inFlight), claims: new(sync.WaitGroup), failed: make(chan struct{}, 1)}
 }
 
+// add adds a message that was claimed.
 func (f *inFlightMessages) add(m *inFlight) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -61,6 +61,7 @@ type Link struct {
 	smpp.Options
 }
 
+// defaults sets what is not configured, and refuses what cannot work.
 func (c *Carrier) defaults() error {
 	if c.Name == "" {
 		return fmt.Errorf("a carrier without a name")

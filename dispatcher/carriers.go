@@ -17,8 +17,10 @@ type carrier struct {
 	standIns  []string // the carriers that it fails over to now; only failover uses it, for the log
 }
 
+// config returns the present configuration.
 func (c *carrier) config() *Carrier { return c.conf.Load() }
 
+// matcher returns the matcher of the carrier's receipts.
 func (c *carrier) matcher() *receipts.Matcher { return receipts.New(c.name, c.config().IDFormat) }
 
 // carriers are the carriers that this process has, or has had since its start.

@@ -15,7 +15,7 @@ import (
 func TestSettlingWaitsForNoBalance(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	b.d.opts.Refund = RefundFailed
+	b.d.core.opts.Refund = RefundFailed
 	live, test := b.begun(1), b.begun(1)
 	b.exec(`UPDATE messages SET test = true WHERE id = 2`)
 	b.exec(`UPDATE balances SET test_used = 3`)
@@ -30,7 +30,7 @@ func TestSettlingWaitsForNoBalance(t *testing.T) {
 	}
 	refused := ended(smpp.Rejected, smpp.StatusInvDstAddr, nil)
 	b.settle(settlement{results: []result{refused(live, 1), refused(test, 1)}})
-	if err := b.d.payOwed(t.Context()); err != nil { // the balances are still locked
+	if err := b.d.housekeeping.payOwed(t.Context()); err != nil { // the balances are still locked
 		t.Error(err)
 	}
 	for _, m := range []*inFlight{live, test} {

@@ -44,6 +44,7 @@ type stores struct {
 	lookup    *lookup.Store
 }
 
+// newStores returns the stores on a pool.
 func newStores(pool *pgxpool.Pool) stores {
 	return stores{messages.New(pool), outbox.New(pool), rerouting.New(pool), retention.New(pool), lookup.New(pool)}
 }

@@ -46,12 +46,12 @@ import (
 
 // Dispatcher is the back half of one process.
 type Dispatcher struct {
-	*core
-	*recovery
-	*housekeeping
-	member *member
-	health *queueHealth
-	binds  linkBinds
+	core         *core
+	recovery     *recovery
+	housekeeping *housekeeping
+	member       *member
+	health       *queueHealth
+	binds        linkBinds
 
 	mu           sync.Mutex
 	settlers     map[string]*settler // of all carriers since the start
@@ -98,7 +98,7 @@ func (d *Dispatcher) check(carriers []Carrier) ([]Carrier, error) {
 				return nil, fmt.Errorf("two links are called %s", link.Name)
 			}
 			links[link.Name] = true
-			if _, err := newLinkBind(c.Name, link, smpp.Options{Deliver: func(*smpp.Delivery) {}, Metrics: d.smpp}); err != nil {
+			if _, err := newLinkBind(c.Name, link, smpp.Options{Deliver: func(*smpp.Delivery) {}, Metrics: d.core.smpp}); err != nil {
 				return nil, err
 			}
 		}
@@ -111,10 +111,10 @@ func (d *Dispatcher) check(carriers []Carrier) ([]Carrier, error) {
 func (d *Dispatcher) setCarriers(configs []Carrier) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	for _, c := range d.carriers.set(configs) {
+	for _, c := range d.core.carriers.set(configs) {
 		s := newSettler(d.core, c)
 		d.settlers[c.name] = s
-		d.metrics.expect(c.name)
+		d.core.metrics.expect(c.name)
 		if d.startSettler != nil {
 			d.startSettler(s)
 		}
@@ -122,7 +122,7 @@ func (d *Dispatcher) setCarriers(configs []Carrier) {
 	for i := range configs {
 		if second := configs[i].SecondCarrier; second != "" {
 			for _, why := range secondReasons {
-				d.metrics.second.WithLabelValues(configs[i].Name, second, why)
+				d.core.metrics.second.WithLabelValues(configs[i].Name, second, why)
 			}
 		}
 	}
@@ -130,8 +130,8 @@ func (d *Dispatcher) setCarriers(configs []Carrier) {
 
 // newMember returns this process as a member, which starts link workers.
 func (d *Dispatcher) newMember() *member {
-	m := newMember(d.leases, d.running, d.newWorker)
-	m.gone, m.givenUpTotal = func() { d.deaths.note(); m.kick() }, d.metrics.givenUp // act at once: leases and claims are free
+	m := newMember(d.core.leases, d.core.running, d.newWorker)
+	m.gone, m.givenUpTotal = func() { d.recovery.deaths.note(); m.kick() }, d.core.metrics.givenUp // act at once: leases and claims are free
 	return m
 }
 
@@ -180,8 +180,8 @@ func (d *Dispatcher) tasks() (recovery, housekeeping []*task) {
 func (d *Dispatcher) runTasks(ctx context.Context) {
 	recovery, housekeeping := d.tasks()
 	var both sync.WaitGroup
-	both.Go(func() { d.repeatTasks(ctx, recoveryLease, recovery, d.deaths.wake) })
-	both.Go(func() { d.repeatTasks(ctx, housekeepingLease, housekeeping, nil) })
+	both.Go(func() { d.core.repeatTasks(ctx, recoveryLease, recovery, d.recovery.deaths.wake) })
+	both.Go(func() { d.core.repeatTasks(ctx, housekeepingLease, housekeeping, nil) })
 	both.Wait()
 }
 
@@ -198,7 +198,7 @@ func (d *Dispatcher) Run(ctx context.Context) error {
 	d.mu.Lock()
 	d.startSettler = func(s *settler) {
 		settlers.Go(func() { s.run(settling) })
-		settlers.Go(func() { s.answers.run(settling, d.handsets) })
+		settlers.Go(func() { s.answers.run(settling, d.core.handsets) })
 	}
 	for _, s := range d.settlers {
 		d.startSettler(s)
@@ -207,10 +207,10 @@ func (d *Dispatcher) Run(ctx context.Context) error {
 
 	var others sync.WaitGroup
 	others.Go(func() { d.runTasks(ctx) })
-	others.Go(func() { d.runScheduled(ctx) })
-	others.Go(func() { d.runGauges(ctx) })
+	others.Go(func() { d.recovery.runScheduled(ctx) })
+	others.Go(func() { d.housekeeping.runGauges(ctx) })
 	others.Go(func() { d.health.run(ctx) })
-	others.Go(func() { d.runOrphans(ctx) })
+	others.Go(func() { d.recovery.runOrphans(ctx) })
 	d.member.run(ctx) // starts and stops the link workers
 	others.Wait()
 
@@ -230,7 +230,7 @@ func (d *Dispatcher) Run(ctx context.Context) error {
 func (d *Dispatcher) Trace(ctx context.Context, link string, show func(smpp.TracedPDU) error) error {
 	bind := d.binds.get(link)
 	if bind == nil {
-		return holder(ctx, d.pool, link)
+		return holder(ctx, d.core.pool, link)
 	}
 	return bind.Trace(ctx, show)
 }

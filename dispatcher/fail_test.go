@@ -26,7 +26,7 @@ func TestFailNeverSendsAgain(t *testing.T) {
 					b.exec(`DELETE FROM segments`)
 					b.exec(`UPDATE outbox SET due_at = now()`)
 					b.claimedBy(8, m)
-					if err := b.d.free(t.Context()); err != nil {
+					if err := b.d.recovery.free(t.Context()); err != nil {
 						t.Fatal(err)
 					}
 				}

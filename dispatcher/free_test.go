@@ -33,10 +33,10 @@ func TestFreeObeysOnAmbiguous(t *testing.T) {
 		begun, claimed := b.begun(3), b.begun(1)
 		b.exec(`UPDATE messages SET body = repeat('a', 400) WHERE id = $1`, begun.msg.ID)
 		b.settle(settlement{results: []result{accepted("A")(begun, 2)}})
-		if _, err := b.d.store.outbox.Begin(t.Context(), 7, []messages.Claim{begun.msg.Claim()}); err != nil {
+		if _, err := b.d.core.store.outbox.Begin(t.Context(), 7, []messages.Claim{begun.msg.Claim()}); err != nil {
 			t.Fatal(err)
 		}
-		if err := b.d.free(t.Context()); err != nil { // no dispatcher 7 is registered
+		if err := b.d.recovery.free(t.Context()); err != nil { // no dispatcher 7 is registered
 			t.Fatal(err)
 		}
 		if status, reason := b.status(begun.msg.ID); status != want.status || reason != want.reason {
@@ -71,10 +71,10 @@ func TestBeginAfterTheClaim(t *testing.T) {
 	if len(group) != 1 || group[0] != mine {
 		t.Errorf("%d go out", len(group))
 	}
-	if b.d.inFlight.get(lost.msg.ID) != nil || b.count(`SELECT count(*) FROM outbox WHERE claimed_by = 8 AND NOT begun`) != 1 {
+	if b.d.core.inFlight.get(lost.msg.ID) != nil || b.count(`SELECT count(*) FROM outbox WHERE claimed_by = 8 AND NOT begun`) != 1 {
 		t.Error("the other's claim is touched")
 	}
-	if b.d.inFlight.get(mine.msg.ID) != mine || b.count(`SELECT count(*) FROM outbox WHERE claimed_by = 7 AND begun`) != 1 {
+	if b.d.core.inFlight.get(mine.msg.ID) != mine || b.count(`SELECT count(*) FROM outbox WHERE claimed_by = 7 AND begun`) != 1 {
 		t.Error("its own is not begun")
 	}
 }
@@ -105,7 +105,7 @@ func TestBegunAndLocked(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, func(c *Carrier) { c.OnAmbiguous = AmbiguousHold })
 	m := b.begun(1)
-	if _, err := b.d.store.outbox.Begin(t.Context(), 7, []messages.Claim{m.msg.Claim()}); err != nil {
+	if _, err := b.d.core.store.outbox.Begin(t.Context(), 7, []messages.Claim{m.msg.Claim()}); err != nil {
 		t.Fatal(err)
 	}
 	tx, err := b.pool.Begin(t.Context())
@@ -115,7 +115,7 @@ func TestBegunAndLocked(t *testing.T) {
 	if _, err := tx.Exec(t.Context(), `SELECT FROM outbox WHERE message_id = $1 FOR UPDATE`, m.msg.ID); err != nil {
 		t.Fatal(err)
 	}
-	if err := b.d.free(t.Context()); err != nil {
+	if err := b.d.recovery.free(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if err := tx.Rollback(t.Context()); err != nil {
@@ -124,7 +124,7 @@ func TestBegunAndLocked(t *testing.T) {
 	if n := b.count(`SELECT count(*) FROM outbox WHERE claimed_by IS NULL`); n != 0 {
 		t.Error("it is given out to be sent again")
 	}
-	if err := b.d.free(t.Context()); err != nil {
+	if err := b.d.recovery.free(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if n := b.count(`SELECT count(*) FROM segments WHERE key LIKE '?%'`); n != 1 {
@@ -192,7 +192,7 @@ func TestServedAcrossAStep(t *testing.T) {
 	b.d.member.heard.Store(-int64(time.Hour))
 	m := b.begun(1)
 	b.exec(`UPDATE outbox SET claimed_by = NULL`)
-	if err := b.d.failover(t.Context()); err != nil {
+	if err := b.d.recovery.failover(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if n := b.count(`SELECT count(*) FROM outbox WHERE message_id = $1 AND carrier = 'lumitel'`, m.msg.ID); n != 1 {
@@ -207,7 +207,7 @@ func TestServedAcrossAStep(t *testing.T) {
 	for state, want := range map[string]int{"connecting": 0, "bound": 1} { // the failover carrier's link has just dropped, or is up
 		b.exec(`UPDATE outbox SET carrier = 'lumitel'`)
 		b.exec(`UPDATE links SET state = $1 WHERE name = 'leo-1'`, state)
-		if err := b.d.failover(t.Context()); err != nil {
+		if err := b.d.recovery.failover(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		if n := b.count(`SELECT count(*) FROM outbox WHERE message_id = $1 AND carrier = 'leo'`, m.msg.ID); n != want {
@@ -222,10 +222,10 @@ func TestStaleVerdict(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, func(c *Carrier) { c.OnAmbiguous = AmbiguousFail })
 	m := b.begun(1)
-	if _, err := b.d.store.outbox.Free(t.Context(), b.pool, 7, []messages.Claim{m.msg.Claim()}); err != nil {
+	if _, err := b.d.core.store.outbox.Free(t.Context(), b.pool, 7, []messages.Claim{m.msg.Claim()}); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := b.d.store.outbox.Claim(t.Context(), 8, "lumitel", []int64{m.msg.ID}, b.s.carrier.config().marks()); err != nil || len(got) != 1 {
+	if got, err := b.d.core.store.outbox.Claim(t.Context(), 8, "lumitel", []int64{m.msg.ID}, b.s.carrier.config().marks()); err != nil || len(got) != 1 {
 		t.Fatal(got, err)
 	}
 	b.settle(settlement{results: []result{ended(smpp.NoAnswer, 0, errors.New("gone"))(m, 1)}})

@@ -14,7 +14,7 @@ func TestGather(t *testing.T) {
 	const ms = time.Millisecond
 	answer := func(free int) func(*settler) {
 		at := &inFlight{slots: newSlots(10)}
-		at.slots.free = free
+		at.slots.give(free - 10)
 		return func(s *settler) { s.take(result{message: at}) }
 	}
 	receipt := func(s *settler) { s.receive(arrival{}) }

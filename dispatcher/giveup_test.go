@@ -13,7 +13,7 @@ func TestGivesUp(t *testing.T) {
 	b := newBench(t)
 	other, _ := b.listedWith()
 	m := b.d.member
-	b.d.opts.GiveUpAfter, b.d.opts.GiveUpFor = time.Millisecond, time.Hour
+	b.d.core.opts.GiveUpAfter, b.d.core.opts.GiveUpFor = time.Millisecond, time.Hour
 	beat := func() {
 		t.Helper()
 		if err := errors.Join(m.renew(t.Context()), m.heartbeat(t.Context())); err != nil {
@@ -22,7 +22,7 @@ func TestGivesUp(t *testing.T) {
 	}
 	failed := func() {
 		t.Helper()
-		until(t, "an attempt has failed", func() bool { return m.workers["l1"].bind.Unreached() >= b.d.opts.GiveUpAfter })
+		until(t, "an attempt has failed", func() bool { return m.workers["l1"].bind.Unreached() >= b.d.core.opts.GiveUpAfter })
 	}
 	failed()
 	if beat(); m.workers["l1"].givesUp.Load() {

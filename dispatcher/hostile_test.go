@@ -85,7 +85,7 @@ func TestNoticesAreBounded(t *testing.T) {
 			var w settlement
 			for range 20 {
 				a := b.receipt("a", state)
-				a.Status, a.Final = b.d.running()[0].config().Meaning(state)
+				a.Status, a.Final = b.d.core.running()[0].config().Meaning(state)
 				w.receipts = append(w.receipts, a)
 			}
 			b.settle(w)

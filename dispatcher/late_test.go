@@ -93,7 +93,7 @@ func TestLateRefusalOfAnothersMessage(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, func(c *Carrier) { c.OnAmbiguous = AmbiguousHold })
 	m := &inFlight{carrier: &carrier{name: "leo"}, msg: &outbox.Claimed{ID: 1, Epoch: 1}, open: 1}
-	b.d.inFlight.add(m)
+	b.d.core.inFlight.add(m)
 	b.settle(settlement{late: []lateAnswer{throttledLate(m, 1, 2)}})
 	if len(m.results) > 0 {
 		t.Error("its attempt was touched")

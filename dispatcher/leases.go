@@ -68,6 +68,7 @@ type sight struct {
 // because the wall clock may be set.
 var processStart = time.Now()
 
+// newLeases returns the leases of a process that is not registered yet.
 func newLeases(pool *pgxpool.Pool, log *slog.Logger, opts *Options) *leases {
 	l := &leases{pool: pool, log: log, opts: opts, gone: func() {}, others: make(map[int64]sight)}
 	l.registered(0, time.Since(processStart))

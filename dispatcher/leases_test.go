@@ -13,7 +13,7 @@ import (
 func (b *bench) listedWith() (other int64, listed func() bool) {
 	b.Helper()
 	ctx := b.Context()
-	b.d.opts.DeadAfter = time.Minute
+	b.d.core.opts.DeadAfter = time.Minute
 	b.d.member = b.d.newMember()
 	if err := b.d.member.register(ctx); err != nil {
 		b.Fatal(err)
@@ -36,7 +36,7 @@ func (b *bench) listedWith() (other int64, listed func() bool) {
 }
 
 // heardAgo sets when a dispatcher's last renewal was seen.
-func (m *member) heardAgo(id int64, ago time.Duration) {
+func heardAgo(m *member, id int64, ago time.Duration) {
 	m.others[id] = sight{m.others[id].mark, time.Since(processStart) - ago}
 }
 
@@ -49,13 +49,13 @@ func TestSilence(t *testing.T) {
 	b.exec(`INSERT INTO leases (name, holder) VALUES ('link x', $1)`, other)
 	m := b.d.member
 	for _, by := range []string{"-1 hour", "1 hour", "-1 day", "5 seconds"} { // each is a renewal, after the clock was set
-		m.heardAgo(other, 2*time.Minute)
+		heardAgo(m, other, 2*time.Minute)
 		b.exec(`UPDATE dispatchers SET seen_at = now() + $1::interval WHERE id = $2`, by, other)
 		if !listed() {
 			t.Fatalf("it lives and was removed: its clock is %s off", by)
 		}
 	}
-	m.heardAgo(other, 50*time.Second)
+	heardAgo(m, other, 50*time.Second)
 	if !listed() {
 		t.Fatal("it was removed too soon")
 	}
@@ -63,14 +63,14 @@ func TestSilence(t *testing.T) {
 	if !listed() {
 		t.Fatal("it lives and was removed")
 	}
-	m.heardAgo(other, 61*time.Second)
+	heardAgo(m, other, 61*time.Second)
 	if listed() {
 		t.Error("its last renewal is in the future, and it is never removed")
 	}
 	if b.count(`SELECT count(*) FROM leases WHERE name = 'link x'`) != 0 {
 		t.Error("a dead dispatcher has a lease")
 	}
-	if !b.d.deaths.unfreed.Load() || len(m.wake) != 1 {
+	if !b.d.recovery.deaths.unfreed.Load() || len(m.wake) != 1 {
 		t.Error("neither the tasks nor the links are woken")
 	}
 }
@@ -81,7 +81,7 @@ func TestSilenceEndsInTime(t *testing.T) {
 	b := newBench(t)
 	other, stays := b.listedWith()
 	m := b.d.member
-	m.heardAgo(other, 61*time.Second)
+	heardAgo(m, other, 61*time.Second)
 	seen := []listed{{ID: other, Mark: m.others[other].mark}}
 	b.exec(`UPDATE dispatchers SET seen_at = now() + interval '1 second' WHERE id = $1`, other)
 	if err := m.look(t.Context(), seen, time.Since(processStart), false); err != nil {
@@ -99,16 +99,16 @@ func TestSilenceOfAll(t *testing.T) {
 	b := newBench(t)
 	other, listed := b.listedWith()
 	m := b.d.member
-	m.heardAgo(other, 2*time.Minute)
+	heardAgo(m, other, 2*time.Minute)
 	m.beat.Store(int64(time.Since(processStart) - 2*time.Minute)) // the database was down so long
 	if !listed() {
 		t.Error("the first to come back removed it")
 	}
-	m.heardAgo(other, 50*time.Second)
+	heardAgo(m, other, 50*time.Second)
 	if !listed() {
 		t.Error("it was removed before it had its time")
 	}
-	m.heardAgo(other, 61*time.Second)
+	heardAgo(m, other, 61*time.Second)
 	if listed() {
 		t.Error("it had its time, and is on the list still")
 	}
@@ -160,7 +160,7 @@ func TestAcquire(t *testing.T) {
 	b := newBench(t)
 	var both [2]*leases
 	for i := range both {
-		both[i] = newLeases(b.pool, b.d.log, b.d.opts)
+		both[i] = newLeases(b.pool, b.d.core.log, b.d.core.opts)
 		if err := both[i].register(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -190,7 +190,7 @@ func TestAcquire(t *testing.T) {
 func TestIDAfterPromotion(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	one, two := newLeases(b.pool, b.d.log, b.d.opts), newLeases(b.pool, b.d.log, b.d.opts)
+	one, two := newLeases(b.pool, b.d.core.log, b.d.core.opts), newLeases(b.pool, b.d.core.log, b.d.core.opts)
 	if err := one.register(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -101,7 +101,10 @@ func (w *linkWorker) leave() {
 // binds again.
 const yieldWithin, yieldRest = 500 * time.Millisecond, 2 * time.Second
 
+// wait waits until the worker has ended.
 func (w *linkWorker) wait() { <-w.done }
+
+// ended reports whether the worker has ended.
 func (w *linkWorker) ended() bool {
 	select {
 	case <-w.done:

@@ -24,7 +24,7 @@ import (
 // cancelled cancels one message and returns how many were stopped.
 func (b *bench) cancelled(m *inFlight) int64 {
 	b.Helper()
-	done, err := Cancel(b.Context(), b.pool, b.d.store.messages, b.d.webhooks, messages.Queued{Company: 1, Message: m.msg.ID}, nil)
+	done, err := Cancel(b.Context(), b.pool, b.d.core.store.messages, b.d.core.webhooks, messages.Queued{Company: 1, Message: m.msg.ID}, nil)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -52,7 +52,7 @@ func TestHoldRemembersUnanswered(t *testing.T) {
 			if n := b.count(`SELECT count(*) FROM outbox`); n != 0 {
 				t.Fatal("it is to be sent again")
 			}
-			list, _, err := b.d.store.rerouting.Unanswered(t.Context(), "", 0, 10, time.Hour)
+			list, _, err := b.d.core.store.rerouting.Unanswered(t.Context(), "", 0, 10, time.Hour)
 			if err != nil || len(list) != 1 || list[0].ID != m.msg.ID || list[0].Segments != 1 {
 				t.Errorf("an operator sees %+v, %v", list, err)
 			}
@@ -80,7 +80,7 @@ func TestMayHaveAfterHandOver(t *testing.T) {
 		"freed":       {AmbiguousResend, func(*bench, *inFlight) {}},
 		"handed over": {AmbiguousResend, func(b *bench, _ *inFlight) { b.handedOver("leo", 1) }},
 		"sent again by an operator": {AmbiguousHold, func(b *bench, m *inFlight) {
-			if sent, err := SendUnanswered(b.Context(), b.pool, b.d.store.messages, "lumitel", []int64{m.msg.ID}, time.Hour, toAny, unrecorded); err != nil || len(sent) != 1 {
+			if sent, err := SendUnanswered(b.Context(), b.pool, b.d.core.store.messages, "lumitel", []int64{m.msg.ID}, time.Hour, toAny, unrecorded); err != nil || len(sent) != 1 {
 				b.Errorf("%v are sent again, %v", sent, err)
 			}
 		}},
@@ -93,7 +93,7 @@ func TestMayHaveAfterHandOver(t *testing.T) {
 			m := b.begun(1)
 			b.by(m, ended(smpp.NotWritten, 0, nil))
 			b.claimedBy(8, m)
-			if err := b.d.free(t.Context()); err != nil {
+			if err := b.d.recovery.free(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 			if c.then(b, m); b.count(`SELECT count(*) FROM outbox WHERE claimed_by IS NULL`) != 1 {
@@ -103,7 +103,7 @@ func TestMayHaveAfterHandOver(t *testing.T) {
 				t.Error("it is cancelled, and a carrier may have it")
 			}
 			b.exec(`INSERT INTO opt_outs (company_id, phone_number, source) VALUES (1, $1, 'handset')`, m.msg.Number)
-			claimed, err := b.d.store.outbox.Claim(t.Context(), 9, b.word(`SELECT carrier FROM outbox`), []int64{m.msg.ID}, false)
+			claimed, err := b.d.core.store.outbox.Claim(t.Context(), 9, b.word(`SELECT carrier FROM outbox`), []int64{m.msg.ID}, false)
 			if err != nil || len(claimed) != 1 || claimed[0].OptedOut {
 				t.Errorf("it is opted out, and a carrier may have it: %+v, %v", claimed, err)
 			}
@@ -121,7 +121,7 @@ func TestFreedSecondCopy(t *testing.T) {
 	b.exec(`UPDATE outbox SET due_at = now()`)
 	b.claimedBy(8, m)
 	b.settle(settlement{late: []lateAnswer{late(m, 1, 1, "a")}})
-	if err := b.d.free(t.Context()); err != nil {
+	if err := b.d.recovery.free(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	b.hasCopies(m, "?", "a")
@@ -149,7 +149,7 @@ func TestUnansweredStays(t *testing.T) {
 // handedOver lets another carrier take what it may from the first.
 func (b *bench) handedOver(to string, want int) {
 	b.Helper()
-	if n, err := b.d.handOver(b.Context(), b.s.carrier, rerouting.To{Carrier: to}); err != nil || n != int64(want) {
+	if n, err := b.d.recovery.handOver(b.Context(), b.s.carrier, rerouting.To{Carrier: to}); err != nil || n != int64(want) {
 		b.Errorf("%d handed over, want %d, %v", n, want, err)
 	}
 }
@@ -171,16 +171,16 @@ func TestOnlyOwnCarriersAreDecided(t *testing.T) {
 	b.exec(`INSERT INTO links (name, carrier, updated_at) VALUES ('leo-1', 'leo', now() - interval '1 hour')`)
 	overdue, begun, claimed := b.begun(1), b.begun(1), b.begun(1)
 	b.by(overdue, accepted("a"))
-	if _, err := b.d.store.outbox.Begin(t.Context(), 7, []messages.Claim{begun.msg.Claim()}); err != nil {
+	if _, err := b.d.core.store.outbox.Begin(t.Context(), 7, []messages.Claim{begun.msg.Claim()}); err != nil {
 		t.Fatal(err)
 	}
 	b.exec(`UPDATE messages SET carrier = 'leo', created_at = now() - interval '30 days'; UPDATE outbox SET carrier = 'leo'`)
 	decide := func() {
 		t.Helper()
-		if err := b.d.overdue(t.Context()); err != nil {
+		if err := b.d.housekeeping.overdue(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if err := b.d.free(t.Context()); err != nil {
+		if err := b.d.recovery.free(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -263,7 +263,7 @@ func TestCancelReadsABatchOnce(t *testing.T) {
 			Body: "Hello", Segments: 1, Carrier: "lumitel", Validity: time.Hour, Batch: batch}
 	}
 	if err := pgx.BeginFunc(t.Context(), b.pool, func(tx pgx.Tx) error {
-		_, err := b.d.store.messages.Insert(t.Context(), tx, list)
+		_, err := b.d.core.store.messages.Insert(t.Context(), tx, list)
 		return err
 	}); err != nil {
 		t.Fatal(err)
@@ -276,7 +276,7 @@ func TestCancelReadsABatchOnce(t *testing.T) {
 	}
 	defer pool.Close()
 	q := messages.Queued{Company: 1, Batch: int64(b.count(`SELECT id FROM batches`))}
-	done, err := Cancel(t.Context(), pool, messages.New(pool), b.d.webhooks, q, nil)
+	done, err := Cancel(t.Context(), pool, messages.New(pool), b.d.core.webhooks, q, nil)
 	if err != nil || done.Cancelled != recipients {
 		t.Fatalf("%+v, %v", done, err)
 	}

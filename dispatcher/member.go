@@ -23,11 +23,13 @@ type member struct {
 	since   time.Time            // when the configured links were announced
 }
 
+// newMember returns a member without links.
 func newMember(l *leases, carriers func() []*carrier, newWorker func(*carrier, *Link) (*linkWorker, error)) *member {
 	return &member{leases: l, carriers: carriers, newWorker: newWorker, workers: make(map[string]*linkWorker), minutes: make(minutes),
 		wake: make(chan struct{}, 1), givenUp: make(map[string]time.Time)}
 }
 
+// kick causes a heartbeat at once. It never blocks.
 func (m *member) kick() { signal(m.wake) }
 
 // wantedLink is a link as configured.

@@ -7,6 +7,7 @@ import (
 	"intumwa/messages/retention"
 )
 
+// metrics are those of a dispatcher, except the ones of its queue and of SMPP.
 type metrics struct {
 	depth, oldest   *prometheus.GaugeVec   // carrier, lane
 	due             *prometheus.GaugeVec   // carrier, lane
@@ -41,6 +42,7 @@ type metrics struct {
 	lowBalances     prometheus.Counter
 }
 
+// newMetrics registers the metrics.
 func newMetrics(reg prometheus.Registerer) *metrics {
 	auto := promauto.With(reg)
 	counter := func(name, help string, labels ...string) *prometheus.CounterVec {

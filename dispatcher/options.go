@@ -66,6 +66,7 @@ const (
 // and 1 s to unbind.
 const deadAfter = 4 * time.Second
 
+// defaults sets what is not configured.
 func (o *Options) defaults() {
 	for _, d := range []struct {
 		value *time.Duration

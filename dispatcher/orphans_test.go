@@ -44,11 +44,11 @@ func TestSlowClaim(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	m := b.retried()
-	if err := b.d.queue.Push(t.Context(), []queue.Item{{MessageID: m.msg.ID, CompanyID: 1, Carrier: "lumitel", Lane: queue.Single}}); err != nil {
+	if err := b.d.core.queue.Push(t.Context(), []queue.Item{{MessageID: m.msg.ID, CompanyID: 1, Carrier: "lumitel", Lane: queue.Single}}); err != nil {
 		t.Fatal(err)
 	}
 	committed, goOn := make(chan struct{}, 10), make(chan struct{})
-	b.d.carrying = b.storeWith(func(c *pgxpool.Config) {
+	b.d.core.carrying = b.storeWith(func(c *pgxpool.Config) {
 		c.AfterRelease = func(*pgx.Conn) bool {
 			committed <- struct{}{}
 			<-goOn
@@ -62,7 +62,9 @@ func TestSlowClaim(t *testing.T) {
 	}()
 	<-committed
 	looked := make(chan error, 1)
-	go func() { looked <- errors.Join(b.d.releaseOrphans(t.Context()), b.d.releaseOrphans(t.Context())) }()
+	go func() {
+		looked <- errors.Join(b.d.recovery.releaseOrphans(t.Context()), b.d.recovery.releaseOrphans(t.Context()))
+	}()
 	select {
 	case err := <-looked:
 		looked <- err
@@ -85,7 +87,7 @@ func TestLostClaim(t *testing.T) {
 	b := newBench(t)
 	lost, held := b.retried(), b.begun(1)
 	var connections atomic.Int64
-	b.d.store = b.storeWith(func(c *pgxpool.Config) {
+	b.d.core.store = b.storeWith(func(c *pgxpool.Config) {
 		c.BeforeConnect = func(context.Context, *pgx.ConnConfig) error {
 			if connections.Add(1) > 1 {
 				return errors.New("the database is away")
@@ -98,15 +100,15 @@ func TestLostClaim(t *testing.T) {
 		t.Fatalf("%d are in hand, or a message that was claimed without its copies is claimed still", len(got))
 	}
 	select {
-	case <-b.d.inFlight.failed:
+	case <-b.d.core.inFlight.failed:
 	default:
 		t.Error("no look follows")
 	}
-	b.d.store = b.d.carrying
-	if got, err := b.d.store.outbox.ClaimDue(t.Context(), 7, "lumitel", int(queue.Single), 10, 0, false); err != nil || len(got) != 1 { // the answer is lost
+	b.d.core.store = b.d.core.carrying
+	if got, err := b.d.core.store.outbox.ClaimDue(t.Context(), 7, "lumitel", int(queue.Single), 10, 0, false); err != nil || len(got) != 1 { // the answer is lost
 		t.Fatal(len(got), err)
 	}
-	if err := b.d.releaseOrphans(t.Context()); err != nil {
+	if err := b.d.recovery.releaseOrphans(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	for id, want := range map[int64]int{lost.msg.ID: 0, held.msg.ID: 7} {

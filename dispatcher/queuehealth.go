@@ -74,6 +74,7 @@ type laneHealth struct {
 	look time.Time // the next query of the database
 }
 
+// newQueueHealth returns the health of a queue whose lanes are all usable.
 func newQueueHealth(q *queue.Queue, log *slog.Logger, reg prometheus.Registerer) *queueHealth {
 	auto := promauto.With(reg)
 	return &queueHealth{queue: q, log: log, lanes: make(map[laneKey]*laneHealth),
@@ -104,6 +105,7 @@ func (h *queueHealth) whileUsable(key laneKey) (ctx context.Context, usable bool
 	return s.usable, !s.lost
 }
 
+// isUsable reports whether a lane is usable.
 func (h *queueHealth) isUsable(key laneKey) bool {
 	_, usable := h.whileUsable(key)
 	return usable

@@ -25,16 +25,16 @@ func TestQuietHoursPutOff(t *testing.T) {
 		return q
 	}
 	own := map[int64]sms.QuietHours{2: {}}
-	b.d.opts.QuietCompanies = func(context.Context) (map[int64]sms.QuietHours, error) { return own, nil }
+	b.d.core.opts.QuietCompanies = func(context.Context) (map[int64]sms.QuietHours, error) { return own, nil }
 	b.wait("lumitel", 300)
 	b.wait("gone", 100)
 	b.exec(`UPDATE outbox SET company_id = 2 WHERE carrier = 'gone'`)
 	putOff := func(what string, first, second int) {
 		t.Helper()
-		if err := b.d.findStranded(t.Context()); err != nil { // so that the walk has the lanes
+		if err := b.d.recovery.findStranded(t.Context()); err != nil { // so that the walk has the lanes
 			t.Fatal(err)
 		}
-		if _, err := b.d.lookForQuiet(t.Context()); err != nil {
+		if _, err := b.d.recovery.lookForQuiet(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		b.walk()
@@ -45,7 +45,7 @@ func TestQuietHoursPutOff(t *testing.T) {
 		}
 	}
 	putOff("nobody has quiet hours", 0, 0)
-	b.d.opts.QuietHours = hours(-time.Hour, 2*time.Hour)
+	b.d.core.opts.QuietHours = hours(-time.Hour, 2*time.Hour)
 	putOff("they begin", 300, 0)
 	b.wait("lumitel", 10)
 	b.walk()
@@ -63,8 +63,8 @@ func TestQuietHoursEndTheRest(t *testing.T) {
 	recovery, _ := b.d.tasks()
 	tasks := slices.DeleteFunc(recovery, func(of *task) bool { return of.name != "quiet" && of.name != "walk_outbox" })
 	for _, hours := range []string{"", now.Add(-time.Hour).Format("15:04") + "-" + now.Add(2*time.Hour).Format("15:04")} {
-		b.d.opts.QuietHours, _ = sms.ParseQuietHours(hours)
-		if err := b.d.doTasks(t.Context(), tasks); err != nil {
+		b.d.core.opts.QuietHours, _ = sms.ParseQuietHours(hours)
+		if err := b.d.core.doTasks(t.Context(), tasks); err != nil {
 			t.Fatal(err)
 		}
 		tasks[0].next, tasks[1].next = time.Time{}, time.Now().Add(restMost)

@@ -23,6 +23,7 @@ type recovery struct {
 	retired map[string]string // carriers, with what takes over from each (rerouting.Successors), as this round has read them
 }
 
+// newRecovery returns the recovery of a process, with the walk at its start.
 func newRecovery(shared *core, health *queueHealth) *recovery {
 	r := &recovery{core: shared, health: health, walk: newOutboxWalk(), handed: make(map[handing]int64)}
 	r.deaths.wake = make(chan struct{}, 1)
@@ -58,6 +59,7 @@ type deaths struct {
 	wake    chan struct{}
 }
 
+// note wakes recovery.
 func (d *deaths) note() {
 	d.unfreed.Store(true)
 	signal(d.wake)
@@ -93,6 +95,7 @@ type laneWalk struct {
 	rush  bool           // quiet hours have begun: this pass does not rest
 }
 
+// newOutboxWalk returns a walk at its start.
 func newOutboxWalk() *outboxWalk { return &outboxWalk{lanes: make(map[laneKey]*laneWalk)} }
 
 // stretch returns the next rows of a lane to read.

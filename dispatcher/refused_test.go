@@ -18,7 +18,7 @@ func TestRefusalIsKept(t *testing.T) {
 	b, _ := newSecondBench(t)
 	finish := func(t *testing.T, doing string, find func(pgx.Tx) ([]messages.Final, error)) {
 		t.Helper()
-		if err := b.d.finish(t.Context(), doing, find); err != nil {
+		if err := b.d.core.finish(t.Context(), doing, find); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -39,24 +39,24 @@ func TestRefusalIsKept(t *testing.T) {
 			b.configure(func(c *Carrier) { c.OnAmbiguous = AmbiguousHold })
 			b.claim(m.msg.ID, 1)
 			b.exec(`UPDATE outbox SET begun = true`)
-			if err := b.d.free(t.Context()); err != nil {
+			if err := b.d.recovery.free(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 		},
 		"expired": func(b *bench, m *inFlight) {
 			b.exec(`UPDATE outbox SET expires_at = now()`)
 			finish(t, "expiring", func(tx pgx.Tx) ([]messages.Final, error) {
-				return b.d.store.messages.Expired(t.Context(), tx, []int64{m.msg.ID})
+				return b.d.core.store.messages.Expired(t.Context(), tx, []int64{m.msg.ID})
 			})
 		},
 		"cancelled": func(b *bench, m *inFlight) {
 			finish(t, "cancelling", func(tx pgx.Tx) ([]messages.Final, error) {
-				return b.d.store.messages.Cancelled(t.Context(), tx, []int64{m.msg.ID})
+				return b.d.core.store.messages.Cancelled(t.Context(), tx, []int64{m.msg.ID})
 			})
 		},
 		"its carrier is retired": func(b *bench, m *inFlight) {
 			b.exec(`INSERT INTO retired_carriers VALUES ('lumitel', NULL)`)
-			if err := b.d.leaveRetired(t.Context()); err != nil {
+			if err := b.d.recovery.leaveRetired(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 			b.exec(`DELETE FROM retired_carriers`)
@@ -68,11 +68,11 @@ func TestRefusalIsKept(t *testing.T) {
 		b.by(m, ended(smpp.Rejected, smpp.Status(0x400), nil))
 		b.exec(`UPDATE outbox SET due_at = now()`)
 		end(b, m)
-		r, err := b.d.store.lookup.ByULID(t.Context(), sms.CompanyID(1), m.msg.ULID)
+		r, err := b.d.core.store.lookup.ByULID(t.Context(), sms.CompanyID(1), m.msg.ULID)
 		if err != nil {
 			t.Fatal(err)
 		}
-		h, err := b.d.store.lookup.HistoryOf(t.Context(), m.msg.ID)
+		h, err := b.d.core.store.lookup.HistoryOf(t.Context(), m.msg.ID)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -35,12 +35,12 @@ func TestFailoverBySender(t *testing.T) {
 		b.exec(`DELETE FROM sender_carriers`)
 		b.exec(`INSERT INTO sender_carriers (sender_id, company_id, carrier, state) SELECT s.id, s.company_id, c.carrier, c.state FROM senders s, (VALUES ('leo', $1), ('onatel', $2)) c(carrier, state) WHERE c.state <> ''`,
 			step.leo, step.onatel)
-		own := *b.d.running()[0].config()
+		own := *b.d.core.running()[0].config()
 		if err := b.d.Reload([]Carrier{own, {Name: "leo", Registration: step.required}, {Name: "onatel"}}); err != nil {
 			t.Fatal(err)
 		}
 		for range 2 { // another round changes nothing
-			if err := b.d.failover(t.Context()); err != nil {
+			if err := b.d.recovery.failover(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -65,10 +65,10 @@ func TestSettledOnce(t *testing.T) {
 				m = c.ready(b, m)
 			}
 			line := &testenv.Line{}
-			b.d.hot = testenv.Unheard(t, b.pool, line)
+			b.d.core.hot = testenv.Unheard(t, b.pool, line)
 			line.Lose()
 			b.s.settle(t.Context(), c.settles(b, m))
-			b.d.hot = b.pool
+			b.d.core.hot = b.pool
 			if !line.Lost() {
 				t.Fatal("no answer was lost")
 			}

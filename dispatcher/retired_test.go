@@ -13,7 +13,7 @@ import (
 func TestUnansweredOfRetired(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	carriers := []Carrier{*b.d.running()[0].config(), {Name: "leo"}}
+	carriers := []Carrier{*b.d.core.running()[0].config(), {Name: "leo"}}
 	if err := b.d.Reload(carriers); err != nil {
 		t.Fatal(err)
 	}
@@ -38,13 +38,13 @@ func TestUnansweredOfRetired(t *testing.T) {
 		b.exec(`INSERT INTO retired_carriers VALUES ('lumitel', $1)`, c.to)
 		leave := func() {
 			t.Helper()
-			if err := b.d.leaveRetired(t.Context()); err != nil {
+			if err := b.d.recovery.leaveRetired(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 		}
 		listed := func() int {
 			t.Helper()
-			list, _, err := b.d.store.rerouting.Unanswered(t.Context(), "lumitel", 0, 10, time.Hour)
+			list, _, err := b.d.core.store.rerouting.Unanswered(t.Context(), "lumitel", 0, 10, time.Hour)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -56,7 +56,7 @@ func TestUnansweredOfRetired(t *testing.T) {
 		}
 		ids := []int64{m.msg.ID}
 		if c.sent != "-" {
-			sent, err := SendUnanswered(t.Context(), b.pool, b.d.store.messages, "lumitel", ids, time.Hour, toAny, unrecorded)
+			sent, err := SendUnanswered(t.Context(), b.pool, b.d.core.store.messages, "lumitel", ids, time.Hour, toAny, unrecorded)
 			if err != nil || (len(sent) == 1) != (c.sent != "") {
 				t.Errorf("%s: %v are sent again, %v", name, sent, err)
 			}
@@ -66,14 +66,14 @@ func TestUnansweredOfRetired(t *testing.T) {
 			}
 		}
 		if c.end != "" {
-			done, err := SettleUnanswered(t.Context(), b.pool, b.d.store.messages, b.d.webhooks, "lumitel", ids, c.as, RefundNever, unrecorded)
+			done, err := SettleUnanswered(t.Context(), b.pool, b.d.core.store.messages, b.d.core.webhooks, "lumitel", ids, c.as, RefundNever, unrecorded)
 			status, reason := b.status(m.msg.ID)
 			if got := status.String() + " " + reason; err != nil || len(done) != 1 || got != c.end || b.count(`SELECT count(*) FROM outbox`) != 0 {
 				t.Errorf("%s: it is %s, %d rows of the outbox are left; %v", name, got, b.count(`SELECT count(*) FROM outbox`), err)
 			}
 			continue
 		}
-		next, err := b.d.store.outbox.Claim(t.Context(), 7, c.sent, ids, true)
+		next, err := b.d.core.store.outbox.Claim(t.Context(), 7, c.sent, ids, true)
 		if err != nil || len(next) != 1 {
 			t.Fatalf("%s: %s gets %d, %v", name, c.sent, len(next), err)
 		}
@@ -100,7 +100,7 @@ func TestFailoverAndRetired(t *testing.T) {
 	b.d.member.heard.Store(-int64(time.Hour))
 	m := b.begun(1)
 	b.exec(`UPDATE outbox SET claimed_by = NULL`)
-	own := *b.d.running()[0].config()
+	own := *b.d.core.running()[0].config()
 	if err := b.d.Reload([]Carrier{own, {Name: "leo"}, {Name: "onatel"}, {Name: "econet"}}); err != nil {
 		t.Fatal(err)
 	}
@@ -112,7 +112,7 @@ func TestFailoverAndRetired(t *testing.T) {
 	}
 	round := func() {
 		t.Helper()
-		for _, task := range []func() error{func() error { return b.d.leaveRetired(t.Context()) }, func() error { return b.d.failover(t.Context()) }, func() error { return b.d.takeBack(t.Context()) }} {
+		for _, task := range []func() error{func() error { return b.d.recovery.leaveRetired(t.Context()) }, func() error { return b.d.recovery.failover(t.Context()) }, func() error { return b.d.recovery.takeBack(t.Context()) }} {
 			if err := task(); err != nil {
 				t.Fatal(err)
 			}

@@ -21,7 +21,7 @@ func TestReleaseLooksOn(t *testing.T) {
 			schedule(1, due)
 		}
 		at = releasing{}
-		if rest, err := b.d.releaseDue(t.Context(), &at); err != nil || rest != b.d.opts.SweepInterval {
+		if rest, err := b.d.recovery.releaseDue(t.Context(), &at); err != nil || rest != b.d.core.opts.SweepInterval {
 			t.Fatalf("it rests %s, %v", rest, err)
 		}
 		for lane, after := range at.after {
@@ -31,7 +31,7 @@ func TestReleaseLooksOn(t *testing.T) {
 		}
 	}
 	schedule(2, -time.Second)
-	if _, err := b.d.releaseDue(t.Context(), &at); err != nil || b.count(`SELECT count(*) FROM outbox WHERE message_id = 2`) != 1 {
+	if _, err := b.d.recovery.releaseDue(t.Context(), &at); err != nil || b.count(`SELECT count(*) FROM outbox WHERE message_id = 2`) != 1 {
 		t.Errorf("what is due was not released, %v", err)
 	}
 }

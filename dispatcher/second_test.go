@@ -20,10 +20,10 @@ func newSecondBench(t *testing.T, change ...func(*Carrier)) (*bench, *linkWorker
 	first := func(c *Carrier) { c.SecondCarrier, c.SecondWithin = "leo", time.Minute }
 	b := newBench(t, append([]func(*Carrier){first}, change...)...)
 	leo := Carrier{Name: "leo", Profile: profile.Profile{IDFormat: profile.IDSame}, Links: []Link{{Options: smpp.Options{Name: "leo-1", Account: smpp.Account{Addresses: []string{"127.0.0.1:1"}, SystemID: "x"}, Window: 10}}}}
-	if err := b.d.Reload([]Carrier{*b.d.running()[0].config(), leo}); err != nil {
+	if err := b.d.Reload([]Carrier{*b.d.core.running()[0].config(), leo}); err != nil {
 		t.Fatal(err)
 	}
-	at := b.d.running()[1]
+	at := b.d.core.running()[1]
 	worker, err := b.d.newWorker(at, &at.config().Links[0])
 	if err != nil {
 		t.Fatal(err)
@@ -67,7 +67,7 @@ func (b *bench) afterDeath(m *inFlight) *inFlight {
 	b.Helper()
 	b.by(m, ended(smpp.NotWritten, 0, nil))
 	b.claimedBy(8, m)
-	if err := b.d.free(b.Context()); err != nil {
+	if err := b.d.recovery.free(b.Context()); err != nil {
 		b.Fatal(err)
 	}
 	return b.claim(m.msg.ID, 1)
@@ -99,7 +99,7 @@ func TestServes(t *testing.T) {
 		if _, err := tx.Exec(t.Context(), c.change); err != nil {
 			t.Fatal(err)
 		}
-		if serves, err := serves(t.Context(), tx, "leo", b.d.opts.DeadAfter); err != nil || serves != c.serves {
+		if serves, err := serves(t.Context(), tx, "leo", b.d.core.opts.DeadAfter); err != nil || serves != c.serves {
 			t.Errorf("%s: it serves: %t, %v", c.name, serves, err)
 		}
 		if err := tx.Rollback(t.Context()); err != nil {
@@ -217,14 +217,14 @@ func TestSecondCarrierAgain(t *testing.T) {
 			if err := b.worker.slots.take(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			same := b.worker.inHand(m.msg, 1)
+			same := inHand(b.worker, m.msg, 1)
 			w := settlement{results: []result{of(m, 1)}}
 			if name != "refused" {
 				w.receipts = []arrival{b.receipt("a", "UNDELIV")}
 			}
 			b.settle(w)
 			if name == "refused" {
-				if claimed, err := b.d.store.outbox.Claim(t.Context(), 7, "leo", []int64{m.msg.ID}, false); err != nil || len(claimed) != 1 {
+				if claimed, err := b.d.core.store.outbox.Claim(t.Context(), 7, "leo", []int64{m.msg.ID}, false); err != nil || len(claimed) != 1 {
 					t.Fatalf("%d claimed, %v", len(claimed), err)
 				}
 			}
@@ -273,18 +273,18 @@ func TestSecondCarrierDecides(t *testing.T) {
 			worker.carrier.conf.Store(&conf)
 			var next *inFlight
 			for range 2 { // temporarily refused and claimed again: it has none of the first carrier's copies
-				claimed, err := b.d.store.outbox.Claim(t.Context(), 7, "leo", []int64{m.msg.ID}, false)
+				claimed, err := b.d.core.store.outbox.Claim(t.Context(), 7, "leo", []int64{m.msg.ID}, false)
 				if err != nil || len(claimed) != 1 || submission.MayHave(claimed[0].Copies) {
 					t.Fatalf("%+v, %v", claimed, err)
 				}
-				next = worker.inHand(claimed[0], 2)
+				next = inHand(worker, claimed[0], 2)
 				worker.open.Add(1)
 				for range 2 {
 					if err := worker.slots.take(t.Context()); err != nil {
 						t.Fatal(err)
 					}
 				}
-				b.d.inFlight.add(next)
+				b.d.core.inFlight.add(next)
 				if claimed[0].Attempt > 1 {
 					break
 				}
@@ -319,7 +319,7 @@ func TestSecondCarrierDecides(t *testing.T) {
 			if n := b.count(`SELECT count(*) FROM ledger WHERE kind = 'send' AND ref = (SELECT ulid FROM messages)`); n != 1 {
 				t.Errorf("it was charged %d times", n)
 			}
-			h, err := b.d.store.lookup.HistoryOf(t.Context(), m.msg.ID)
+			h, err := b.d.core.store.lookup.HistoryOf(t.Context(), m.msg.ID)
 			if err != nil || h.Second == nil || h.Second.From != "lumitel" || h.Second.To != "leo" || h.Second.Reason != "UNDELIV" {
 				t.Errorf("its history: %+v, %v", h.Second, err)
 			}
@@ -339,11 +339,11 @@ func TestSecondCarrierDecides(t *testing.T) {
 // claimedBy lets another process claim a message and submit it.
 func (b *bench) claimedBy(dispatcher int64, m *inFlight) {
 	b.Helper()
-	claimed, err := b.d.store.outbox.Claim(b.Context(), dispatcher, "lumitel", []int64{m.msg.ID}, b.s.carrier.config().marks())
+	claimed, err := b.d.core.store.outbox.Claim(b.Context(), dispatcher, "lumitel", []int64{m.msg.ID}, b.s.carrier.config().marks())
 	if err != nil || len(claimed) != 1 {
 		b.Fatalf("%d claimed, %v", len(claimed), err)
 	}
-	if begun, err := b.d.store.outbox.Begin(b.Context(), dispatcher, []messages.Claim{claimed[0].Claim()}); err != nil || len(begun) != 1 {
+	if begun, err := b.d.core.store.outbox.Begin(b.Context(), dispatcher, []messages.Claim{claimed[0].Claim()}); err != nil || len(begun) != 1 {
 		b.Fatalf("%v begun, %v", begun, err)
 	}
 }

@@ -26,15 +26,15 @@ func (b *bench) beside(id int64) *bench {
 	b.Helper()
 	other := &bench{T: b.T, pool: b.pool, reg: prometheus.NewRegistry()}
 	var carriers []Carrier
-	for _, c := range b.d.running() {
+	for _, c := range b.d.core.running() {
 		carriers = append(carriers, *c.config())
 	}
 	var err error
-	if other.d, err = New(b.pool, b.pool, b.d.queue, b.d.webhooks, Options{Carriers: carriers, Metrics: other.reg}); err != nil {
+	if other.d, err = New(b.pool, b.pool, b.d.core.queue, b.d.core.webhooks, Options{Carriers: carriers, Metrics: other.reg}); err != nil {
 		b.Fatal(err)
 	}
 	other.d.member.id.Store(id)
-	at := other.d.running()[0]
+	at := other.d.core.running()[0]
 	if other.worker, err = other.d.newWorker(at, &at.config().Links[0]); err != nil {
 		b.Fatal(err)
 	}
@@ -115,7 +115,7 @@ func (p *play) process() *process {
 func (p *play) claim() {
 	at := p.process()
 	at.exec(`UPDATE outbox SET due_at = now() WHERE message_id = $1`, p.id)
-	claimed, err := at.d.store.outbox.Claim(at.Context(), at.d.member.id.Load(), "lumitel", []int64{p.id}, at.s.carrier.config().marks())
+	claimed, err := at.d.core.store.outbox.Claim(at.Context(), at.d.member.id.Load(), "lumitel", []int64{p.id}, at.s.carrier.config().marks())
 	if err != nil {
 		p.Fatal(err)
 	}
@@ -124,7 +124,7 @@ func (p *play) claim() {
 	}
 	m := at.worker.attempt(claimed[0])
 	at.worker.open.Add(1)
-	at.d.inFlight.add(m)
+	at.d.core.inFlight.add(m)
 	if at.prefetched != nil {
 		p.Fatal("it is claimed twice")
 	}
@@ -137,7 +137,7 @@ func (p *play) claim() {
 func (p *play) begin(at *process) {
 	hand := at.prefetched
 	at.prefetched = nil
-	begun, err := at.d.store.outbox.Begin(at.Context(), at.d.member.id.Load(), []messages.Claim{hand.m.msg.Claim()})
+	begun, err := at.d.core.store.outbox.Begin(at.Context(), at.d.member.id.Load(), []messages.Claim{hand.m.msg.Claim()})
 	if err != nil {
 		p.Fatal(err)
 	}
@@ -171,7 +171,7 @@ func (p *play) begin(at *process) {
 
 // drop forgets an attempt without submitted segments.
 func (at *process) drop(hand *attemptInHand) {
-	at.d.inFlight.remove(hand.m)
+	at.d.core.inFlight.remove(hand.m)
 	at.worker.open.Done()
 }
 
@@ -289,7 +289,7 @@ func (p *play) commitsUnheard(at *process, lot settlement) {
 	for _, r := range lot.results {
 		m := r.message
 		settled[m]++
-		was[m] = memory{m.open, m.results, at.d.inFlight.get(p.id) == m}
+		was[m] = memory{m.open, m.results, at.d.core.inFlight.get(p.id) == m}
 	}
 	for m := range was {
 		m.unsettled.Add(1) // it may end here, and once more
@@ -302,7 +302,7 @@ func (p *play) commitsUnheard(at *process, lot settlement) {
 			m.unsettled.Done()
 		}
 		if m.open, m.results = before.open, before.results; before.listed {
-			at.d.inFlight.add(m)
+			at.d.core.inFlight.add(m)
 		}
 	}
 }
@@ -310,7 +310,7 @@ func (p *play) commitsUnheard(at *process, lot settlement) {
 // cancels lets the customer cancel the message. That stops it only if no carrier may have any of it.
 func (p *play) cancels() {
 	at := p.process()
-	done, err := Cancel(at.Context(), at.pool, at.d.carrying.messages, at.d.webhooks, messages.Queued{Company: 1, Message: p.id}, nil)
+	done, err := Cancel(at.Context(), at.pool, at.d.core.carrying.messages, at.d.core.webhooks, messages.Queued{Company: 1, Message: p.id}, nil)
 	if err != nil {
 		p.Fatal(err)
 	}
@@ -328,7 +328,7 @@ func (p *play) handsOver() {
 	if p.handedOver { // under another policy, perhaps
 		return
 	}
-	if _, _, err := at.d.store.rerouting.Reroute(at.Context(), "lumitel", rerouting.To{Carrier: "onatel"}, messages.LaneSingle, 0, 1000, at.policy()); err != nil {
+	if _, _, err := at.d.core.store.rerouting.Reroute(at.Context(), "lumitel", rerouting.To{Carrier: "onatel"}, messages.LaneSingle, 0, 1000, at.policy()); err != nil {
 		p.Fatal(err)
 	}
 	p.handedOver = at.count(`SELECT count(*) FROM outbox WHERE message_id = $1 AND carrier = 'onatel'`, p.id) > 0
@@ -342,7 +342,7 @@ func (p *play) handsOver() {
 // overrules lets an operator send the unanswered segments again.
 func (p *play) overrules() {
 	at := p.process()
-	sent, err := SendUnanswered(at.Context(), at.pool, at.d.carrying.messages, "lumitel", []int64{p.id}, time.Hour, toAny, unrecorded)
+	sent, err := SendUnanswered(at.Context(), at.pool, at.d.core.carrying.messages, "lumitel", []int64{p.id}, time.Hour, toAny, unrecorded)
 	if err != nil {
 		p.Fatal(err)
 	}
@@ -365,12 +365,12 @@ func (p *play) dies() {
 		at.drop(at.prefetched)
 		at.prefetched = nil
 	}
-	if err := other.d.free(other.Context()); err != nil {
+	if err := other.d.recovery.free(other.Context()); err != nil {
 		p.Fatal(err)
 	}
 	if p.yes("it is dead") {
 		at.lot, at.settle, at.hand = settlement{}, nil, nil
-		at.d.inFlight = newInFlightMessages()
+		at.d.core.inFlight = newInFlightMessages()
 	}
 	*p.names++
 	at.d.member.id.Store(*p.names)
@@ -422,7 +422,7 @@ func TestSettlingPromises(t *testing.T) {
 		b.n++
 		p.number = sms.Number(fmt.Sprintf("+25761%06d", b.n%1_000_000))
 		if err := pgx.BeginFunc(t.Context(), b.pool, func(tx pgx.Tx) error {
-			ids, err := b.d.store.messages.Insert(t.Context(), tx, []*messages.Message{{ULID: ulid.Make(), CompanyID: 1, UserID: 1, Number: p.number,
+			ids, err := b.d.core.store.messages.Insert(t.Context(), tx, []*messages.Message{{ULID: ulid.Make(), CompanyID: 1, UserID: 1, Number: p.number,
 				Sender: "DEMO", Body: strings.Repeat("Amahoro. ", 20*p.segments-10), Segments: p.segments, Carrier: "lumitel", Validity: time.Hour}})
 			if err == nil {
 				p.id = ids[0]
@@ -504,7 +504,7 @@ func TestSettlingPromises(t *testing.T) {
 	b.exec(`DELETE FROM dispatchers WHERE id <> 1000000`)
 	b.exec(`UPDATE outbox SET expires_at = now()`)
 	b.exec(`UPDATE messages SET created_at = created_at - interval '30 days'`)
-	for _, end := range []func(context.Context) error{b.d.free, b.d.findStranded, b.d.walkOutbox, b.d.overdue} {
+	for _, end := range []func(context.Context) error{b.d.recovery.free, b.d.recovery.findStranded, b.d.recovery.walkOutbox, b.d.housekeeping.overdue} {
 		if err := end(t.Context()); err != nil {
 			t.Fatal(err)
 		}

@@ -53,6 +53,7 @@ type lateAnswer struct {
 	at time.Time
 }
 
+// newSettler returns the settler of a carrier.
 func newSettler(shared *core, c *carrier) *settler {
 	return &settler{core: shared, carrier: c, wake: make(chan struct{}, 1), answers: answers{wake: make(chan struct{}, 1)}}
 }
@@ -74,6 +75,13 @@ func (s *settler) behind() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.results) > unsettledMost
+}
+
+// waiting returns how many results and receipts wait.
+func (s *settler) waiting() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.results) + len(s.receipts)
 }
 
 // receive accepts a receipt or an MO. It never blocks: the link bounds the
@@ -113,6 +121,7 @@ type settlement struct {
 	again bool // a transaction with all of it failed, or its COMMIT was not answered
 }
 
+// size returns how many answers, receipts and claims a settlement has.
 func (w *settlement) size() int {
 	return len(w.results) + len(w.receipts) + len(w.late) + len(w.returned)
 }
@@ -133,6 +142,7 @@ func cut[T any](list []T, n *int) (first, second []T) {
 	return list[:at:at], list[at:]
 }
 
+// grab returns what has come, as the work of one transaction.
 func (s *settler) grab() settlement {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -64,7 +64,7 @@ func newBenchAt(t *testing.T, url string, change ...func(*Carrier)) *bench {
 	}
 	d.member.id.Store(7)
 	b := &bench{T: t, pool: pool, d: d, reg: reg}
-	at := d.running()[0]
+	at := d.core.running()[0]
 	b.s = b.d.settlers[at.name]
 	b.work()
 	if err := pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) error {
@@ -112,7 +112,7 @@ func (b *bench) cleared() {
 	b.work()
 	b.exec(`DELETE FROM outbox; DELETE FROM segments; DELETE FROM receipts; DELETE FROM inbound; DELETE FROM sent_on;
 		DELETE FROM webhook_deliveries; DELETE FROM messages`)
-	b.d.inFlight = newInFlightMessages()
+	b.d.core.inFlight = newInFlightMessages()
 }
 
 // begun returns a message with all segments in flight: claimed, with its slots taken.
@@ -126,7 +126,7 @@ func (b *bench) begun(segments int) *inFlight {
 		if _, err := billing.ChargeAll(b.Context(), tx, []billing.Debit{{CompanyID: 1, Amount: int64(max(segments, 1)), Ref: m.ULID}}, time.Second); err != nil {
 			return err
 		}
-		ids, err = b.d.store.messages.Insert(b.Context(), tx, []*messages.Message{m})
+		ids, err = b.d.core.store.messages.Insert(b.Context(), tx, []*messages.Message{m})
 		return err
 	}); err != nil {
 		b.Fatal(err)
@@ -135,14 +135,14 @@ func (b *bench) begun(segments int) *inFlight {
 }
 
 // inHand returns a claimed message with that many segments in flight.
-func (w *linkWorker) inHand(m *outbox.Claimed, segments int) *inFlight {
+func inHand(w *linkWorker, m *outbox.Claimed, segments int) *inFlight {
 	one := w.attempt(m)
 	one.total, one.open = segments, segments
 	return one
 }
 
 // states returns the states of a claimed message's segments.
-func (m *inFlight) states() (states []submission.State) {
+func states(m *inFlight) (states []submission.State) {
 	for n := 1; n <= m.msg.Segments; n++ {
 		states = append(states, submission.StateOf(n, m.msg.Segments, m.msg.Copies))
 	}
@@ -151,7 +151,7 @@ func (m *inFlight) states() (states []submission.State) {
 
 func (b *bench) claim(id int64, segments int) *inFlight {
 	b.Helper()
-	claimed, err := b.d.store.outbox.Claim(b.Context(), 7, "lumitel", []int64{id}, b.s.carrier.config().marks())
+	claimed, err := b.d.core.store.outbox.Claim(b.Context(), 7, "lumitel", []int64{id}, b.s.carrier.config().marks())
 	if err != nil || len(claimed) != 1 {
 		b.Fatalf("%d claimed, %v", len(claimed), err)
 	}
@@ -161,8 +161,8 @@ func (b *bench) claim(id int64, segments int) *inFlight {
 			b.Fatal(err)
 		}
 	}
-	m := b.worker.inHand(claimed[0], segments)
-	b.d.inFlight.add(m)
+	m := inHand(b.worker, claimed[0], segments)
+	b.d.core.inFlight.add(m)
 	return m
 }
 
@@ -252,9 +252,7 @@ func until(t testing.TB, what string, condition func() bool) {
 }
 
 func (b *bench) free() int {
-	b.worker.slots.mu.Lock()
-	defer b.worker.slots.mu.Unlock()
-	return b.worker.slots.free
+	return b.worker.slots.left()
 }
 
 // TestSettle: a message's outcome from the fates of its segments, settled together
@@ -321,7 +319,7 @@ func TestSettle(t *testing.T) {
 				var got outcome
 				got.status, got.reason = b.status(m.msg.ID)
 				got.segments = b.count(`SELECT count(*) FROM segments WHERE message_id = $1`, m.msg.ID)
-				rest, err := b.d.store.lookup.HistoryOf(t.Context(), m.msg.ID)
+				rest, err := b.d.core.store.lookup.HistoryOf(t.Context(), m.msg.ID)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -357,7 +355,7 @@ func TestResumed(t *testing.T) {
 	m := b.begun(3)
 	b.settle(settlement{results: []result{accepted("a")(m, 1), ended(smpp.NotWritten, 0, nil)(m, 2), ended(smpp.NotWritten, 0, nil)(m, 3)}})
 	m = b.claim(m.msg.ID, 2)
-	if got := m.states(); !slices.Equal(got, []submission.State{submission.Accepted, submission.Waiting, submission.Waiting}) {
+	if got := states(m); !slices.Equal(got, []submission.State{submission.Accepted, submission.Waiting, submission.Waiting}) {
 		t.Errorf("%v, want the first accepted", got)
 	}
 	b.settle(settlement{results: []result{accepted("b")(m, 2), accepted("c")(m, 3)}, receipts: []arrival{b.receipt("a", "DELIVRD"), b.receipt("b", "DELIVRD"), b.receipt("c", "DELIVRD")}})
@@ -412,11 +410,7 @@ func TestDatabaseAway(t *testing.T) {
 	go func() { defer close(done); b.s.run(ctx) }()
 	b.s.take(accepted("a")(first, 1))
 	b.s.receive(b.receipt("a", "DELIVRD"))
-	taken := func() bool {
-		b.s.mu.Lock()
-		defer b.s.mu.Unlock()
-		return len(b.s.results)+len(b.s.receipts) == 0
-	}
+	taken := func() bool { return b.s.waiting() == 0 }
 	until(t, "both are tried", taken)
 	b.s.take(accepted("b")(second, 1))
 	b.s.putBack([]messages.Claim{{MessageID: 999}})
@@ -463,7 +457,7 @@ func TestExpiredIsRefundedOnce(t *testing.T) {
 	}})
 	b.exec(`UPDATE outbox SET expires_at = now()`)
 	for range 2 {
-		if err := b.d.walkOutbox(t.Context()); err != nil {
+		if err := b.d.recovery.walkOutbox(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -493,7 +487,7 @@ func TestFreeSparesTheLiving(t *testing.T) {
 	for id, claimant := range map[int64]int64{dead.msg.ID: 8, new.msg.ID: 9} {
 		b.exec(`UPDATE outbox SET claimed_by = $2 WHERE message_id = $1`, id, claimant)
 	}
-	if err := b.d.free(t.Context()); err != nil {
+	if err := b.d.recovery.free(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	for id, want := range map[int64]int{mine.msg.ID: 7, dead.msg.ID: 0, new.msg.ID: 9} {

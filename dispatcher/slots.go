@@ -24,6 +24,7 @@ type slots struct {
 // stalled: its carrier answers nothing, even if the link is bound.
 const stallAfter = 2 * time.Second
 
+// newSlots returns a window of n free slots.
 func newSlots(n int) *slots {
 	return &slots{size: n, free: n, freed: make(chan struct{}, 1), woken: func() {}}
 }
@@ -94,6 +95,7 @@ func (s *slots) stalled(now time.Time) bool {
 	return s.free <= 0 && now.Sub(s.since) > stallAfter
 }
 
+// give frees n slots. It may be negative (resize).
 func (s *slots) give(n int) {
 	now := time.Now()
 	s.mu.Lock()

@@ -60,6 +60,7 @@ func (c *core) round(ctx context.Context, lease string, tasks []*task) error {
 	return c.doTasks(ctx, tasks)
 }
 
+// doTasks does the due tasks.
 func (c *core) doTasks(ctx context.Context, tasks []*task) error {
 	for _, t := range tasks {
 		start := time.Now()

@@ -28,7 +28,7 @@ func (b *bench) tasks() error {
 			return err
 		}
 	}
-	if err := b.d.doTasks(b.Context(), tasks); err != nil {
+	if err := b.d.core.doTasks(b.Context(), tasks); err != nil {
 		b.Fatal(err)
 	}
 	return failed
@@ -40,7 +40,7 @@ func TestTaskTimes(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	b.listedWith()
-	b.d.opts.SweepInterval = time.Hour
+	b.d.core.opts.SweepInterval = time.Hour
 	var done []string
 	var dear time.Duration
 	other := func(name string, every time.Duration, cost *time.Duration) *task {
@@ -59,12 +59,12 @@ func TestTaskTimes(t *testing.T) {
 	recovery, _ := b.d.tasks()
 	tasks := []*task{recovery[0], other("often", 0, nil), other("dear", 0, &dear), other("seldom", 10*time.Hour, nil)}
 	free := other("free", 0, nil).run
-	tasks[0].run = func(ctx context.Context) error { b.d.deaths.unfreed.Store(false); return free(ctx) }
-	b.d.opts.SweepInterval = 0
+	tasks[0].run = func(ctx context.Context) error { b.d.recovery.deaths.unfreed.Store(false); return free(ctx) }
+	b.d.core.opts.SweepInterval = 0
 	round := func(want string) {
 		t.Helper()
 		done = nil
-		if err := b.d.round(t.Context(), recoveryLease, tasks); err != nil {
+		if err := b.d.core.round(t.Context(), recoveryLease, tasks); err != nil {
 			t.Fatal(err)
 		}
 		if got := strings.Join(done, " "); got != want {
@@ -74,12 +74,12 @@ func TestTaskTimes(t *testing.T) {
 	dear = 200 * time.Millisecond
 	round("free often dear seldom")
 	round("often") // the slow one rests for ten seconds
-	b.d.deaths.note()
+	b.d.recovery.deaths.note()
 	round("free often")
 	tasks[2].next = time.Now()
 	round("often dear")
 
-	beside := newLeases(b.pool, b.d.log, b.d.opts)
+	beside := newLeases(b.pool, b.d.core.log, b.d.core.opts)
 	if err := beside.register(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -99,7 +99,7 @@ func TestTaskTrouble(t *testing.T) {
 	ran := 0
 	forget := &task{name: "forget", run: func(context.Context) error { ran++; return failure }}
 	for range 2 {
-		if err := b.d.doTasks(t.Context(), []*task{forget}); err != nil {
+		if err := b.d.core.doTasks(t.Context(), []*task{forget}); err != nil {
 			t.Error(err)
 		}
 		forget.next = time.Time{}
@@ -108,7 +108,7 @@ func TestTaskTrouble(t *testing.T) {
 		t.Errorf("metric %v, ran %d times", n, ran)
 	}
 	failure = nil
-	if err := b.d.doTasks(t.Context(), []*task{forget}); err != nil || b.metric("intumwa_task_last_success_timestamp_seconds") == 0 {
+	if err := b.d.core.doTasks(t.Context(), []*task{forget}); err != nil || b.metric("intumwa_task_last_success_timestamp_seconds") == 0 {
 		t.Errorf("it succeeded: %v", err)
 	}
 	names := []string{}
@@ -138,12 +138,12 @@ func TestTasksInOneProcess(t *testing.T) {
 	defer cancel()
 	began, ended := make(chan struct{}), make(chan error, 1)
 	go func() {
-		ended <- b.d.round(ctx, housekeepingLease, []*task{{name: "forget", run: func(ctx context.Context) error { close(began); <-ctx.Done(); return ctx.Err() }}})
+		ended <- b.d.core.round(ctx, housekeepingLease, []*task{{name: "forget", run: func(ctx context.Context) error { close(began); <-ctx.Done(); return ctx.Err() }}})
 	}()
 	<-began
 	b.count(`SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE datname = current_database() AND state = 'idle in transaction'`)
 	two := false
-	if err := other.d.round(ctx, housekeepingLease, []*task{{name: "forget", run: func(context.Context) error { two = true; return nil }}}); err != nil || two {
+	if err := other.d.core.round(ctx, housekeepingLease, []*task{{name: "forget", run: func(context.Context) error { two = true; return nil }}}); err != nil || two {
 		t.Errorf("both processes do the tasks: %v, %v", two, err)
 	}
 	b.d.member.beat.Store(-int64(time.Hour))
@@ -170,7 +170,7 @@ func TestRecoveryGoesOn(t *testing.T) {
 	b.exec(`WITH m AS (INSERT INTO messages (ulid, company_id, user_id, phone_number, sender, body, encoding, segments, test, carrier)
 			SELECT gen_random_uuid(), 1, 1, '+25761' || lpad(n::text, 6, '0'), 'DEMO', 'x', 0, 1, false, 'lumitel' FROM generate_series(1, $1) n RETURNING id)
 		INSERT INTO outbox (message_id, company_id, carrier, lane, expires_at) SELECT id, 1, 'lumitel', $2, now() + interval '1 day' FROM m`, backlog, messages.LaneBatch)
-	b.d.opts.SweepInterval = 50 * time.Millisecond
+	b.d.core.opts.SweepInterval = 50 * time.Millisecond
 	b.exec(`CREATE FUNCTION slowly() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM pg_sleep(0.001); RETURN NEW; END'`)
 	b.exec(`CREATE TRIGGER slowly BEFORE UPDATE OF due_at ON outbox FOR EACH ROW WHEN (NEW.due_at > '9000-01-01' AND NEW.message_id % 20 = 0) EXECUTE FUNCTION slowly()`)
 	b.exec(`UPDATE senders SET approved = false`)
@@ -188,8 +188,8 @@ func TestRecoveryGoesOn(t *testing.T) {
 	suspended := func() int { return b.count(`SELECT count(*) FROM outbox WHERE due_at > '9000-01-01'`) }
 	until(t, "it works on the sender", func() bool { return suspended() > 0 })
 	b.exec(`UPDATE outbox SET claimed_by = 99 WHERE message_id = (SELECT max(message_id) FROM outbox)`)
-	b.d.deaths.note()
-	last := func() float64 { return testutil.ToFloat64(b.d.metrics.tasks.WithLabelValues("pay_refunds")) }
+	b.d.recovery.deaths.note()
+	last := func() float64 { return testutil.ToFloat64(b.d.core.metrics.tasks.WithLabelValues("pay_refunds")) }
 	paid := last()
 	until(t, "the claim is freed", func() bool { return b.count(`SELECT count(*) FROM outbox WHERE claimed_by IS NOT NULL`) == 0 })
 	until(t, "another task has its turn", func() bool { return last() > paid })

@@ -31,7 +31,7 @@ func (b *bench) wait(carrier string, n int) (first, last int64) {
 
 func (b *bench) walk() {
 	b.Helper()
-	if err := b.d.walkOutbox(b.Context()); err != nil {
+	if err := b.d.recovery.walkOutbox(b.Context()); err != nil {
 		b.Fatal(err)
 	}
 }
@@ -39,7 +39,7 @@ func (b *bench) walk() {
 // depth is the reported backlog of a carrier.
 func (b *bench) depth(carrier string) (n int64) {
 	b.Helper()
-	backlogs, err := b.d.store.outbox.Backlogs(b.Context())
+	backlogs, err := b.d.core.store.outbox.Backlogs(b.Context())
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -92,7 +92,7 @@ func TestWalkTakesOver(t *testing.T) {
 	b.wait("lumitel", outbox.WalkRows+1)
 	b.walk()
 	b.walk()
-	b.d.walk = newOutboxWalk() // another process
+	b.d.recovery.walk = newOutboxWalk() // another process
 	for round := range 2 {
 		b.walk()
 		if got := b.depth("lumitel"); got != outbox.WalkRows+1 {
@@ -140,9 +140,9 @@ func TestWhatARoundReads(t *testing.T) {
 	again := time.Time{}
 	rows := func(what string) (read int) {
 		t.Helper()
-		b.d.walk.askAgain = again
-		b.d.deaths.unfreed.Store(false) // the cost of a death is not measured
-		for _, l := range b.d.walk.lanes {
+		b.d.recovery.walk.askAgain = again
+		b.d.recovery.deaths.unfreed.Store(false) // the cost of a death is not measured
+		for _, l := range b.d.recovery.walk.lanes {
 			l.after = 0
 		}
 		before := b.outboxRowsRead()
@@ -151,7 +151,7 @@ func TestWhatARoundReads(t *testing.T) {
 			if err := b.tasks(); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := b.d.store.outbox.Backlogs(t.Context()); err != nil {
+			if _, err := b.d.core.store.outbox.Backlogs(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -184,7 +184,7 @@ func TestWhatARoundReads(t *testing.T) {
 	b.exec(`DELETE FROM outbox`)
 	again = time.Now().Add(time.Hour) // the query for carriers reads all rows, and rests by its duration
 	rows("a look below the floor")
-	for _, l := range b.d.walk.lanes {
+	for _, l := range b.d.recovery.walk.lanes {
 		l.floor.down = again // the next one is not measured
 	}
 	if dead := rows("244,000 that are gone"); dead > 4*(uncommitted+10) {

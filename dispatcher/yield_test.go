@@ -18,7 +18,7 @@ func TestYield(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	at := d.running()[0]
+	at := d.core.running()[0]
 	w, err := d.newWorker(at, &at.config().Links[0])
 	if err != nil {
 		t.Fatal(err)
