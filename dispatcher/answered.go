@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"intumwa/dispatcher/core"
 	"intumwa/inbound/handsets"
 	"intumwa/internal/postgres"
 	"intumwa/smpp"
@@ -44,7 +45,7 @@ func (a *answers) ok(id int64, pdu *smpp.Delivery) {
 	}
 	a.open = append(a.open, answer{handsets.Answer{ID: id, At: at}, pdu})
 	a.mu.Unlock()
-	signal(a.wake)
+	core.Signal(a.wake)
 }
 
 // run stores answers until ctx ends.
@@ -58,14 +59,14 @@ func (a *answers) run(ctx context.Context, to *handsets.Store) {
 			_ = a.store(last, to)
 			return
 		}
-		_ = sleep(ctx, answersPause)
+		_ = core.Sleep(ctx, answersPause)
 		for ctx.Err() == nil {
 			if err := a.store(ctx, to); err != nil {
-				_ = sleep(ctx, time.Second) // the settler reports an outage
+				_ = core.Sleep(ctx, time.Second) // the settler reports an outage
 			} else if a.empty() {
 				break
 			}
-			_ = sleep(ctx, answersPause)
+			_ = core.Sleep(ctx, answersPause)
 		}
 	}
 }

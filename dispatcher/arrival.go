@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"time"
 
+	"intumwa/dispatcher/core"
 	"intumwa/inbound/handsets"
 	"intumwa/messages/receipts"
 	"intumwa/smpp"
@@ -39,52 +40,52 @@ func (s *settler) answer(arrivals []arrival, outcomes []receipts.Outcome, inboun
 		a := &arrivals[i]
 		if a.inbound != nil {
 			if len(inbound) == 0 {
-				s.throttle(a, inboundKind)
+				s.throttle(a, core.InboundKind)
 				continue
 			}
 			s.answers.ok(inbound[0].ID, a.pdu)
 			inbound = inbound[1:]
-			s.metrics.inbound.WithLabelValues(s.carrier.name).Inc()
+			s.Metrics.Inbound.WithLabelValues(s.carrier.Name).Inc()
 			continue
 		}
 		outcome := outcomes[n]
 		n++
 		if outcome == receipts.Throttled {
-			s.throttle(a, unmatchedKind)
+			s.throttle(a, core.UnmatchedKind)
 			continue
 		}
 		a.pdu.Respond(smpp.StatusOK)
-		s.metrics.receipts.WithLabelValues(s.carrier.name, a.Link, string(outcome)).Inc()
+		s.Metrics.Receipts.WithLabelValues(s.carrier.Name, a.Link, string(outcome)).Inc()
 		if outcome == receipts.Unmatched {
-			s.carrier.unmatched.take(1)
+			s.carrier.Unmatched.Take(1)
 		}
 	}
 }
 
 // throttle refuses a delivery that exceeds the carrier's hourly limit.
 func (s *settler) throttle(a *arrival, kind string) {
-	a.pdu.Respond(cmp.Or(s.carrier.config().DeliveryRefusal, smpp.StatusThrottled))
-	s.metrics.throttled.WithLabelValues(s.carrier.name, kind).Inc()
+	a.pdu.Respond(cmp.Or(s.carrier.Config().DeliveryRefusal, smpp.StatusThrottled))
+	s.Metrics.Throttled.WithLabelValues(s.carrier.Name, kind).Inc()
 	if n, due := s.throttled.Due(time.Now()); due {
-		s.log.Warn("a carrier delivers more than its hourly limit and is throttled", "event", "carrier_over_limit", "carrier", s.carrier.name, "kind", kind, "count", n)
+		s.Log.Warn("a carrier delivers more than its hourly limit and is throttled", "event", "carrier_over_limit", "carrier", s.carrier.Name, "kind", kind, "count", n)
 	}
 }
 
 // logSettled logs at debug level what a committed transaction recorded for each message,
 // with its ULID. At other levels it costs nothing.
 func (s *settler) logSettled(w settlement, recorded receipts.Recorded) {
-	log := s.log
+	log := s.Log
 	if !log.Enabled(context.Background(), slog.LevelDebug) {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	for _, r := range w.results {
-		log.Debug("segment answered", "id", r.message.msg.ULID, "message_id", r.message.msg.ID, "carrier", s.carrier.name,
-			"link", r.message.link, "segment", r.segment, "attempt", r.message.msg.Attempt, "outcome", r.Outcome.String(),
+		log.Debug("segment answered", "id", r.Message.Msg.ULID, "message_id", r.Message.Msg.ID, "carrier", s.carrier.Name,
+			"link", r.Message.Link, "segment", r.Segment, "attempt", r.Message.Msg.Attempt, "outcome", r.Outcome.String(),
 			"status", r.Status.String(), "carrier_id", r.MessageID)
 	}
-	names, err := s.store.lookup.ULIDs(ctx, recorded.Whose)
+	names, err := s.Store.Lookup.ULIDs(ctx, recorded.Whose)
 	if err != nil {
 		log.Debug("looking up whose receipts these are", "error", err)
 	}
@@ -94,7 +95,7 @@ func (s *settler) logSettled(w settlement, recorded receipts.Recorded) {
 			continue
 		}
 		outcome, id := recorded.Outcomes[n], recorded.Whose[n]
-		fields := []any{"carrier", s.carrier.name, "link", a.Link, "carrier_id", a.CarrierID, "state", a.State, "outcome", string(outcome)}
+		fields := []any{"carrier", s.carrier.Name, "link", a.Link, "carrier_id", a.CarrierID, "state", a.State, "outcome", string(outcome)}
 		if outcome == receipts.Matched {
 			fields = append([]any{"id", names[id], "message_id", id}, fields...)
 		}

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"intumwa/dispatcher/setup"
 	"intumwa/smpp"
 )
 
@@ -20,7 +21,7 @@ type linkBind struct {
 }
 
 // newLinkBind makes the bind of a configured link. It uses only the log, the metrics and the functions of use.
-func newLinkBind(carrier string, conf *Link, use smpp.Options) (*linkBind, error) {
+func newLinkBind(carrier string, conf *setup.Link, use smpp.Options) (*linkBind, error) {
 	options := conf.Options
 	options.Carrier, options.Log, options.Metrics = carrier, use.Log, use.Metrics
 	options.Deliver, options.OnLate, options.Class, options.Busy, options.Reading = use.Deliver, use.OnLate, use.Class, use.Busy, use.Reading

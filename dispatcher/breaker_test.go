@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"intumwa/dispatcher/setup"
 	"intumwa/smpp"
 )
 
@@ -18,7 +19,7 @@ type breakerWorld struct {
 }
 
 func newBreakerWorld(t *testing.T) *breakerWorld {
-	return &breakerWorld{T: t, breaker: breaker{first: breakerPause, after: breakerAfter}, now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
+	return &breakerWorld{T: t, breaker: breaker{first: setup.BreakerPause, after: setup.BreakerAfter}, now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
 }
 
 func (w *breakerWorld) refuses(sender, number string, s smpp.Status) (waits bool) {
@@ -71,7 +72,7 @@ func TestBreakerSettings(t *testing.T) {
 	for i := range 20 { // messages that were out change nothing
 		w.refuses("A", fmt.Sprint("c", i), wrong)
 	}
-	pause := breakerPause
+	pause := setup.BreakerPause
 	for range 7 {
 		if early := w.now.Add(pause - time.Millisecond); w.ready(early) {
 			t.Fatalf("ready before %v", pause)

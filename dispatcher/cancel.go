@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"intumwa/billing"
+	"intumwa/dispatcher/core"
 	"intumwa/internal/postgres"
 	"intumwa/messages"
 	"intumwa/smppserver/binds"
@@ -83,7 +84,7 @@ func cancelStep(ctx context.Context, pool *pgxpool.Pool, store *messages.Store, 
 		if err != nil {
 			return err
 		}
-		events, refunds := follows(settled, func(messages.Settled) bool { return true })
+		events, refunds := core.Follows(settled, func(messages.Settled) bool { return true })
 		step.Cancelled = int64(len(settled))
 		for _, back := range refunds {
 			if !back.Test {
@@ -93,7 +94,7 @@ func cancelStep(ctx context.Context, pool *pgxpool.Pool, store *messages.Store, 
 		if err := hooks.Enqueue(ctx, tx, events); err != nil {
 			return err
 		}
-		if err := binds.Add(ctx, tx, ReceiptsFor(settled)); err != nil {
+		if err := binds.Add(ctx, tx, core.ReceiptsFor(settled)); err != nil {
 			return err
 		}
 		return billing.RefundNow(ctx, tx, refunds)

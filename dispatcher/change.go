@@ -7,7 +7,9 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"intumwa/dispatcher/core"
 	"intumwa/dispatcher/profile"
+	"intumwa/dispatcher/setup"
 	"intumwa/internal/postgres"
 	"intumwa/messages"
 	"intumwa/messages/outbox"
@@ -21,7 +23,7 @@ import (
 // message of which only late answers or receipts came.
 type change struct {
 	id      int64
-	m       *inFlight // nil: no results of an attempt
+	m       *core.InFlight // nil: no results of an attempt
 	known   submission.Known
 	step    submission.Step
 	verdict *messages.Final // by receipts, or by the acceptance of a carrier without receipts
@@ -31,8 +33,8 @@ type change struct {
 type changes struct {
 	segments []receipts.Segment // to be recorded
 	list     []change
-	attempts map[*inFlight]int // the index of each attempt's change
-	others   map[int64]int     // and of the others, by message
+	attempts map[*core.InFlight]int // the index of each attempt's change
+	others   map[int64]int          // and of the others, by message
 
 	refused []receipts.Refusal
 }
@@ -40,15 +42,15 @@ type changes struct {
 // changes applies the answers to their segments: the part of a settlement that needs nothing from the database.
 func (s *settler) changes(w *settlement) *changes {
 	n := len(w.results)
-	c := &changes{segments: make([]receipts.Segment, 0, n), list: make([]change, 0, n), attempts: make(map[*inFlight]int, n), others: map[int64]int{}}
-	policy := s.carrier.config().OnAmbiguous
+	c := &changes{segments: make([]receipts.Segment, 0, n), list: make([]change, 0, n), attempts: make(map[*core.InFlight]int, n), others: map[int64]int{}}
+	policy := s.carrier.Config().OnAmbiguous
 	for i := range w.late {
 		s.applyLate(c, &w.late[i], policy)
 	}
 	results := make([]submission.Result, n)
 	for i := range w.results {
 		results[i] = s.apply(c, &w.results[i], policy)
-		c.add(w.results[i].message, results[i:i+1:i+1], policy)
+		c.add(w.results[i].Message, results[i:i+1:i+1], policy)
 	}
 	for i := range c.list {
 		k := &c.list[i].known
@@ -58,24 +60,24 @@ func (s *settler) changes(w *settlement) *changes {
 }
 
 // apply records what a result leaves at the carrier, and returns it as the result of its segment.
-func (s *settler) apply(c *changes, r *result, policy submission.Policy) submission.Result {
-	m := r.message
-	state, effect := submission.Next(submission.InFlight, r.heard(), policy)
-	segment := receipts.Segment{MessageID: m.msg.ID, Segment: r.segment, Total: m.total, Number: m.msg.Number, Link: m.link, At: r.at}
+func (s *settler) apply(c *changes, r *core.Result, policy submission.Policy) submission.Result {
+	m := r.Message
+	state, effect := submission.Next(submission.InFlight, r.Heard(), policy)
+	segment := receipts.Segment{MessageID: m.Msg.ID, Segment: r.Segment, Total: m.Total, Number: m.Msg.Number, Link: m.Link, At: r.At}
 	switch {
-	case r.segment == 0: // nothing was to be sent
+	case r.Segment == 0: // nothing was to be sent
 	case state == submission.Accepted || state == submission.Delivered:
 		c.segments = append(c.segments, s.accepted(segment, r.MessageID))
 	case state == submission.Unanswered:
-		segment.Unanswered, segment.Reference = true, profile.Reference(m.msg.ID, r.segment)
+		segment.Unanswered, segment.Reference = true, profile.Reference(m.Msg.ID, r.Segment)
 		c.segments = append(c.segments, segment)
 	}
-	return submission.Result{Segment: r.segment, State: state, Effect: effect, At: r.at}
+	return submission.Result{Segment: r.Segment, State: state, Effect: effect, At: r.At}
 }
 
 // applyLate does the same with an answer to a segment that was given up as unanswered.
 func (s *settler) applyLate(c *changes, a *lateAnswer, policy submission.Policy) {
-	state, effect := submission.Next(submission.Unanswered, s.carrier.config().event(a.Result, 1), policy)
+	state, effect := submission.Next(submission.Unanswered, s.carrier.Config().Event(a.Result, 1), policy)
 	switch state {
 	case submission.Accepted, submission.Delivered:
 		c.segments = append(c.segments, s.accepted(receipts.Segment{
@@ -93,8 +95,8 @@ func (s *settler) applyLate(c *changes, a *lateAnswer, policy submission.Policy)
 
 // accepted completes the record of a segment that the carrier accepted under an id.
 func (s *settler) accepted(segment receipts.Segment, carrierID string) receipts.Segment {
-	config := s.carrier.config()
-	segment.CarrierID, segment.Confirmed = carrierID, config.Confirm == ConfirmBySubmit
+	config := s.carrier.Config()
+	segment.CarrierID, segment.Confirmed = carrierID, config.Confirm == setup.ConfirmBySubmit
 	if !config.NoReference {
 		segment.Reference = profile.Reference(segment.MessageID, segment.Segment)
 	}
@@ -102,16 +104,16 @@ func (s *settler) accepted(segment receipts.Segment, carrierID string) receipts.
 }
 
 // add adds a segment's result to the change of its attempt.
-func (c *changes) add(m *inFlight, result []submission.Result, policy submission.Policy) {
+func (c *changes) add(m *core.InFlight, result []submission.Result, policy submission.Policy) {
 	i, known := c.attempts[m]
 	if !known {
 		i = len(c.list)
 		c.attempts[m] = i
-		before := m.results
-		if late, also := c.others[m.msg.ID]; also {
+		before := m.Results
+		if late, also := c.others[m.Msg.ID]; also {
 			before = slices.Concat(before, c.list[late].known.Results)
 		}
-		c.list = append(c.list, change{id: m.msg.ID, m: m, known: submission.Known{Policy: policy, Segments: m.total, Open: m.open, Results: before}})
+		c.list = append(c.list, change{id: m.Msg.ID, m: m, known: submission.Known{Policy: policy, Segments: m.Total, Open: m.Open, Results: before}})
 	}
 	k := &c.list[i].known
 	if k.Open--; k.Results == nil {
@@ -142,7 +144,7 @@ func (c *changes) leaveOut(gone secondTook) {
 // It reads the copies of messages whose answer does not follow from this settlement alone, in one statement: not for a
 // first attempt without an unanswered segment, nor for an attempt all of whose segments were accepted.
 func (s *settler) decide(ctx context.Context, tx pgx.Tx, c *changes, settled []receipts.SegmentState) error {
-	policy := s.carrier.config().OnAmbiguous
+	policy := s.carrier.Config().OnAmbiguous
 	finals := make(map[int64]*messages.Final, len(settled))
 	totals := map[int64]int{}
 	for i := range settled {
@@ -154,7 +156,7 @@ func (s *settler) decide(ctx context.Context, tx pgx.Tx, c *changes, settled []r
 			totals[st.MessageID] = st.Total
 			continue
 		}
-		finals[st.MessageID] = verdict(st.MessageID, st.Total, []submission.Copy{st.Copy()})
+		finals[st.MessageID] = core.Verdict(st.MessageID, st.Total, []submission.Copy{st.Copy()})
 	}
 	ids := make([]int64, 0, len(totals))
 	for id := range totals {
@@ -168,12 +170,12 @@ func (s *settler) decide(ctx context.Context, tx pgx.Tx, c *changes, settled []r
 	var copies map[int64][]submission.Copy
 	if len(ids) > 0 {
 		var err error
-		if copies, err = receipts.Copies(ctx, tx, s.carrier.name, ids); err != nil {
+		if copies, err = receipts.Copies(ctx, tx, s.carrier.Name, ids); err != nil {
 			return err
 		}
 	}
 	for id, total := range totals {
-		finals[id] = verdict(id, total, copies[id])
+		finals[id] = core.Verdict(id, total, copies[id])
 	}
 	for i := range c.list {
 		one := &c.list[i]
@@ -198,7 +200,7 @@ func (c *change) needsCopies() bool {
 	if c.allAccepted() {
 		return false
 	}
-	return c.known.Ended && c.m.msg.Attempt > 1 || slices.ContainsFunc(c.known.Results, func(r submission.Result) bool {
+	return c.known.Ended && c.m.Msg.Attempt > 1 || slices.ContainsFunc(c.known.Results, func(r submission.Result) bool {
 		return r.State == submission.Unanswered && (c.known.Ended || r.Fail != "")
 	})
 }
@@ -255,7 +257,7 @@ func (c *changes) failing(secondWithin bool) (list []rerouting.Failing, why seco
 func (c *changes) endedEpoch(id int64) int {
 	for i := range c.list {
 		if one := &c.list[i]; one.id == id && one.known.Ended {
-			return one.m.msg.Epoch
+			return one.m.Msg.Epoch
 		}
 	}
 	return 0
@@ -277,17 +279,17 @@ func (c *changes) outcome(dispatcher int64, taken secondTook) (finals []messages
 		claim := messages.Claim{MessageID: one.id}
 		final := messages.Final{MessageID: one.id, Status: sms.Failed, At: one.step.At, Reason: one.step.Reason}
 		if one.m != nil {
-			claim = one.m.msg.Claim()
+			claim = one.m.Msg.Claim()
 			final.Claimant, final.Epoch = dispatcher, claim.Epoch
 		}
 		switch one.step.Row {
 		case submission.Fails: // its row goes with the verdict
 			finals = append(finals, final)
 		case submission.Leaves:
-			if rows.Leave = append(rows.Leave, claim); one.m == nil || one.m.msg.Attempt > 1 {
+			if rows.Leave = append(rows.Leave, claim); one.m == nil || one.m.Msg.Attempt > 1 {
 				rows.Tried = append(rows.Tried, one.id)
 			}
-			if one.m == nil || one.m.msg.Channel == messages.Kannel {
+			if one.m == nil || one.m.Msg.Channel == messages.Kannel {
 				rows.Told = append(rows.Told, one.id)
 			}
 		case submission.Again:
@@ -306,7 +308,7 @@ func (c *changes) outcome(dispatcher int64, taken secondTook) (finals []messages
 func afterDeath(begun []*outbox.Claimed, copies map[int64][]submission.Copy, policy submission.Policy, dispatcher int64) ([]messages.Final, messages.Rows) {
 	ended := changes{}
 	for _, m := range begun {
-		one := change{id: m.ID, m: &inFlight{msg: m}, known: submission.Known{Policy: policy, Segments: submission.TotalOf(copies[m.ID]),
+		one := change{id: m.ID, m: &core.InFlight{Msg: m}, known: submission.Known{Policy: policy, Segments: submission.TotalOf(copies[m.ID]),
 			Copies: copies[m.ID], Ended: true, Results: []submission.Result{{At: postgres.Now()}}}}
 		one.step = submission.Decide(one.known)
 		ended.list = append(ended.list, one)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"intumwa/dispatcher/core"
 	"intumwa/internal/postgres"
 	"intumwa/messages"
 	"intumwa/messages/receipts"
@@ -21,23 +22,23 @@ const decideFor = 250 * time.Millisecond
 // overdue decides messages whose receipts are overdue: those of the configured carriers, and those of carriers that no
 // process has in its configuration.
 func (d *housekeeping) overdue(ctx context.Context) error {
-	served, err := d.served(ctx)
+	served, err := d.Served(ctx)
 	if err != nil {
 		return err
 	}
 	timeouts, status, longest := map[string]time.Duration{}, map[string]sms.Status{}, time.Hour // the least for carriers of no process
-	for _, c := range d.running() {
-		config := c.config()
-		timeouts[c.name], status[c.name], longest = config.ReceiptTimeout, config.OnReceiptTimeout, max(longest, config.ReceiptTimeout)
+	for _, c := range d.Running() {
+		config := c.Config()
+		timeouts[c.Name], status[c.Name], longest = config.ReceiptTimeout, config.OnReceiptTimeout, max(longest, config.ReceiptTimeout)
 	}
 	times := messages.ReceiptTimeouts{Own: timeouts, Served: served, Otherwise: longest}
 	for start, done := time.Now(), false; !done && time.Since(start) < decideFor; {
-		if err := d.finish(ctx, "deciding overdue messages", func(tx pgx.Tx) ([]messages.Final, error) {
-			swept, err := d.store.messages.Expiring(ctx, tx, d.opts.Validity, decidedAtOnce)
+		if err := d.Finish(ctx, "deciding overdue messages", func(tx pgx.Tx) ([]messages.Final, error) {
+			swept, err := d.Store.Messages.Expiring(ctx, tx, d.Opts.Validity, core.DecidedAtOnce)
 			if err != nil {
 				return nil, err
 			}
-			overdue, end, err := d.carrying.messages.Overdue(ctx, tx, times, decidedAtOnce)
+			overdue, end, err := d.Carrying.Messages.Overdue(ctx, tx, times, core.DecidedAtOnce)
 			done = swept && end
 			finals := make([]messages.Final, 0, len(overdue))
 			for id, carrier := range overdue {
@@ -54,7 +55,7 @@ func (d *housekeeping) overdue(ctx context.Context) error {
 
 // forget deletes receipts and MOs after their retention.
 func (d *housekeeping) forget(ctx context.Context) error {
-	_, reported := receipts.Forget(ctx, d.pool, d.opts.ReceiptRetention)
-	_, inbound := d.handsets.Forget(ctx, d.opts.InboundRetention)
+	_, reported := receipts.Forget(ctx, d.Pool, d.Opts.ReceiptRetention)
+	_, inbound := d.Handsets.Forget(ctx, d.Opts.InboundRetention)
 	return errors.Join(reported, inbound)
 }

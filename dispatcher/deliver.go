@@ -5,6 +5,8 @@ import (
 	"strings"
 	"time"
 
+	"intumwa/dispatcher/core"
+	"intumwa/dispatcher/setup"
 	"intumwa/inbound/handsets"
 	"intumwa/internal/postgres"
 	"intumwa/messages/receipts"
@@ -15,7 +17,7 @@ import (
 // deliver handles one deliver_sm or data_sm: a receipt (smpp.Delivery.Receipt) or an MO. The settler
 // answers both after its commit.
 func (w *linkWorker) deliver(pdu *smpp.Delivery) {
-	name, conf := w.carrier.name, w.carrier.config()
+	name, conf := w.carrier.Name, w.carrier.Config()
 	receipt := pdu.Receipt
 	defer func() { pdu.ShortMessage, pdu.TLVs = nil, nil }() // already copied; the PDU waits for its answer
 	switch {
@@ -23,15 +25,15 @@ func (w *linkWorker) deliver(pdu *smpp.Delivery) {
 		w.settler.receive(arrival{inbound: w.inbound(pdu), pdu: pdu})
 		return
 	case receipt.ID == "" && receipt.UserMessageReference == nil:
-		w.metrics.receipts.WithLabelValues(name, w.link, "without_id").Inc()
+		w.Metrics.Receipts.WithLabelValues(name, w.link, "without_id").Inc()
 		if n, due := w.withoutID.Due(pdu.Received); due {
-			w.log.Warn("a receipt without a message id", "event", "receipt_without_id", "carrier", name, "link", w.link, "state", printable(receipt.State), "count", n)
+			w.Log.Warn("a receipt without a message id", "event", "receipt_without_id", "carrier", name, "link", w.link, "state", core.Printable(receipt.State), "count", n)
 		}
 		pdu.Respond(smpp.StatusOK)
 		return
 	}
 	if !conf.Knows(receipt.State) {
-		w.carrier.words.note(w.core, w.carrier.name, w.link, receipt.State, pdu.Received)
+		w.carrier.Words.Note(w.Core, w.carrier.Name, w.link, receipt.State, pdu.Received)
 	}
 	status, final := conf.Meaning(receipt.State)
 	r := receipts.Receipt{
@@ -51,13 +53,13 @@ func (w *linkWorker) deliver(pdu *smpp.Delivery) {
 }
 
 // trust returns what a text may do that looks like a receipt and is not marked as one.
-func (w *linkWorker) trust(conf *Carrier, pdu *smpp.Delivery) receipts.Trust {
+func (w *linkWorker) trust(conf *setup.Carrier, pdu *smpp.Delivery) receipts.Trust {
 	if conf.UnmarkedReceipts {
 		return receipts.Checked
 	}
 	if n, due := w.unmarked.Due(pdu.Received); due {
-		w.log.Warn("a text like a receipt without the receipt bits of esm_class is kept as unmatched; if this carrier's receipts come so, set receipts_without_esm_class: true",
-			"event", "receipt_unmarked", "carrier", w.carrier.name, "link", w.link, "count", n)
+		w.Log.Warn("a text like a receipt without the receipt bits of esm_class is kept as unmatched; if this carrier's receipts come so, set receipts_without_esm_class: true",
+			"event", "receipt_unmarked", "carrier", w.carrier.Name, "link", w.link, "count", n)
 	}
 	return receipts.Aside
 }
@@ -80,7 +82,7 @@ func handset(source, dest string) string {
 
 // inbound is an MO, or one part of it, as stored.
 func (w *linkWorker) inbound(pdu *smpp.Delivery) *handsets.Inbound {
-	m := &handsets.Inbound{At: postgres.Moment(pdu.Received), Carrier: w.carrier.name, Link: w.link, Source: pdu.Source, Destination: pdu.Dest,
+	m := &handsets.Inbound{At: postgres.Moment(pdu.Received), Carrier: w.carrier.Name, Link: w.link, Source: pdu.Source, Destination: pdu.Dest,
 		DataCoding: pdu.DataCoding, ESMClass: pdu.ESMClass, Octets: pdu.ShortMessage, Part: partOf(pdu), BoundAt: moment(pdu.BoundAt)}
 	if m.Octets == nil {
 		m.Octets = []byte{}
@@ -92,7 +94,7 @@ func (w *linkWorker) inbound(pdu *smpp.Delivery) *handsets.Inbound {
 		reference := binary.BigEndian.Uint16(ref)
 		m.Reference = &reference
 	}
-	m.Body = w.carrier.config().Text(pdu.DataCoding, m.Payload())
+	m.Body = w.carrier.Config().Text(pdu.DataCoding, m.Payload())
 	return m
 }
 

@@ -3,7 +3,9 @@ package dispatcher
 import (
 	"testing"
 
+	"intumwa/dispatcher/core"
 	"intumwa/dispatcher/profile"
+	"intumwa/dispatcher/setup"
 	"intumwa/inbound/handsets"
 	"intumwa/smpp"
 )
@@ -58,8 +60,8 @@ func TestInboundAlphabet(t *testing.T) {
 		{"UCS-2 with a class", profile.AlphabetGSM7, 0, 0x18, "\x00S\x00T", "ST"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			w := &linkWorker{carrier: &carrier{name: "lumitel"}, link: "lumitel-1"}
-			w.carrier.conf.Store(&Carrier{Profile: profile.Profile{Alphabet: c.alphabet}})
+			w := &linkWorker{carrier: &core.Carrier{Name: "lumitel"}, link: "lumitel-1"}
+			w.carrier.Conf.Store(&setup.Carrier{Profile: profile.Profile{Alphabet: c.alphabet}})
 			m := w.inbound(&smpp.Delivery{ESMClass: c.esm, DataCoding: c.coding, ShortMessage: []byte(c.octets)})
 			if m.Body == nil {
 				t.Fatalf("%q was not read", c.octets)

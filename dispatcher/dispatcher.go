@@ -38,6 +38,8 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"intumwa/dispatcher/core"
+	"intumwa/dispatcher/setup"
 	"intumwa/inbound/handsets"
 	"intumwa/queue"
 	"intumwa/smpp"
@@ -46,11 +48,11 @@ import (
 
 // Dispatcher is the back half of one process.
 type Dispatcher struct {
-	core         *core
+	core         *core.Core
 	recovery     *recovery
 	housekeeping *housekeeping
 	member       *member
-	health       *queueHealth
+	health       *core.QueueHealth
 	binds        linkBinds
 
 	mu           sync.Mutex
@@ -60,15 +62,15 @@ type Dispatcher struct {
 
 // New checks the options and returns a Dispatcher that is idle until Run. hot is a
 // pool of the same database with postgres.Options.BatchUpdates.
-func New(pool, hot *pgxpool.Pool, q *queue.Queue, hooks *webhooks.Webhooks, opts Options) (*Dispatcher, error) {
-	opts.defaults()
-	shared := &core{
-		opts: &opts, pool: pool, hot: hot, store: newStores(pool), carrying: newStores(hot), handsets: handsets.New(pool),
-		queue: q, webhooks: hooks, log: opts.Log, metrics: newMetrics(opts.Metrics), smpp: smpp.NewMetrics(opts.Metrics),
-		leases: newLeases(pool, opts.Log, &opts), carriers: &carriers{all: make(map[string]*carrier)}, inFlight: newInFlightMessages(),
+func New(pool, hot *pgxpool.Pool, q *queue.Queue, hooks *webhooks.Webhooks, opts setup.Options) (*Dispatcher, error) {
+	opts.Defaults()
+	shared := &core.Core{
+		Opts: &opts, Pool: pool, Hot: hot, Store: core.NewStores(pool), Carrying: core.NewStores(hot), Handsets: handsets.New(pool),
+		Queue: q, Webhooks: hooks, Log: opts.Log, Metrics: core.NewMetrics(opts.Metrics), SMPP: smpp.NewMetrics(opts.Metrics),
+		Leases: core.NewLeases(pool, opts.Log, &opts), Carriers: &core.Carriers{All: make(map[string]*core.Carrier)}, InFlight: core.NewInFlightMessages(),
 	}
-	health := newQueueHealth(q, opts.Log, opts.Metrics)
-	d := &Dispatcher{core: shared, recovery: newRecovery(shared, health), housekeeping: &housekeeping{core: shared}, health: health,
+	health := core.NewQueueHealth(q, opts.Log, opts.Metrics)
+	d := &Dispatcher{core: shared, recovery: newRecovery(shared, health), housekeeping: &housekeeping{Core: shared}, health: health,
 		settlers: make(map[string]*settler), binds: linkBinds{byLink: make(map[string]*linkBind)}}
 	d.member = d.newMember()
 	checked, err := d.check(opts.Carriers)
@@ -80,12 +82,12 @@ func New(pool, hot *pgxpool.Pool, q *queue.Queue, hooks *webhooks.Webhooks, opts
 }
 
 // check fills in a configuration's defaults and refuses one that cannot work.
-func (d *Dispatcher) check(carriers []Carrier) ([]Carrier, error) {
+func (d *Dispatcher) check(carriers []setup.Carrier) ([]setup.Carrier, error) {
 	carriers = slices.Clone(carriers)
 	names, links := map[string]bool{}, map[string]bool{}
 	for i := range carriers {
 		c := &carriers[i]
-		if err := c.defaults(); err != nil {
+		if err := c.Defaults(); err != nil {
 			return nil, err
 		}
 		if names[c.Name] {
@@ -98,7 +100,7 @@ func (d *Dispatcher) check(carriers []Carrier) ([]Carrier, error) {
 				return nil, fmt.Errorf("two links are called %s", link.Name)
 			}
 			links[link.Name] = true
-			if _, err := newLinkBind(c.Name, link, smpp.Options{Deliver: func(*smpp.Delivery) {}, Metrics: d.core.smpp}); err != nil {
+			if _, err := newLinkBind(c.Name, link, smpp.Options{Deliver: func(*smpp.Delivery) {}, Metrics: d.core.SMPP}); err != nil {
 				return nil, err
 			}
 		}
@@ -108,13 +110,13 @@ func (d *Dispatcher) check(carriers []Carrier) ([]Carrier, error) {
 
 // setCarriers applies a checked configuration. Removed carriers keep their settler:
 // their answers may still come in.
-func (d *Dispatcher) setCarriers(configs []Carrier) {
+func (d *Dispatcher) setCarriers(configs []setup.Carrier) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	for _, c := range d.core.carriers.set(configs) {
+	for _, c := range d.core.Carriers.Set(configs) {
 		s := newSettler(d.core, c)
-		d.settlers[c.name] = s
-		d.core.metrics.expect(c.name)
+		d.settlers[c.Name] = s
+		d.core.Metrics.Expect(c.Name)
 		if d.startSettler != nil {
 			d.startSettler(s)
 		}
@@ -122,7 +124,7 @@ func (d *Dispatcher) setCarriers(configs []Carrier) {
 	for i := range configs {
 		if second := configs[i].SecondCarrier; second != "" {
 			for _, why := range secondReasons {
-				d.core.metrics.second.WithLabelValues(configs[i].Name, second, why)
+				d.core.Metrics.Second.WithLabelValues(configs[i].Name, second, why)
 			}
 		}
 	}
@@ -130,15 +132,15 @@ func (d *Dispatcher) setCarriers(configs []Carrier) {
 
 // newMember returns this process as a member, which starts link workers.
 func (d *Dispatcher) newMember() *member {
-	m := newMember(d.core.leases, d.core.running, d.newWorker)
-	m.gone, m.givenUpTotal = func() { d.recovery.deaths.note(); m.kick() }, d.core.metrics.givenUp // act at once: leases and claims are free
+	m := newMember(d.core.Leases, d.core.Running, d.newWorker)
+	m.Gone, m.givenUpTotal = func() { d.recovery.deaths.note(); m.kick() }, d.core.Metrics.GivenUp // act at once: leases and claims are free
 	return m
 }
 
 // newWorker returns the worker of a link.
-func (d *Dispatcher) newWorker(c *carrier, link *Link) (*linkWorker, error) {
+func (d *Dispatcher) newWorker(c *core.Carrier, link *setup.Link) (*linkWorker, error) {
 	d.mu.Lock()
-	s := d.settlers[c.name]
+	s := d.settlers[c.Name]
 	d.mu.Unlock()
 	w, err := newLinkWorker(d.core, c, s, d.health, link)
 	if err == nil {
@@ -148,7 +150,7 @@ func (d *Dispatcher) newWorker(c *carrier, link *Link) (*linkWorker, error) {
 }
 
 // Check returns the error with which Reload would refuse a set of carriers.
-func (d *Dispatcher) Check(carriers []Carrier) error {
+func (d *Dispatcher) Check(carriers []setup.Carrier) error {
 	_, err := d.check(carriers)
 	return err
 }
@@ -156,7 +158,7 @@ func (d *Dispatcher) Check(carriers []Carrier) error {
 // Reload applies another set of carriers. It refuses a set that cannot work as a
 // whole and keeps the old one. Links keep their binds if at most their pace or
 // window changed. The next heartbeat starts, restarts or ends the others.
-func (d *Dispatcher) Reload(carriers []Carrier) error {
+func (d *Dispatcher) Reload(carriers []setup.Carrier) error {
 	checked, err := d.check(carriers)
 	if err != nil {
 		return err
@@ -172,7 +174,7 @@ func (d *Dispatcher) LinkChanged(string) { d.member.kick() }
 
 // tasks returns the tasks of recovery and of housekeeping. Each of the two has its own lease and its own rounds, so that
 // housekeeping delays no message.
-func (d *Dispatcher) tasks() (recovery, housekeeping []*task) {
+func (d *Dispatcher) tasks() (recovery, housekeeping []*core.Task) {
 	return d.recovery.tasks(), d.housekeeping.tasks()
 }
 
@@ -180,15 +182,15 @@ func (d *Dispatcher) tasks() (recovery, housekeeping []*task) {
 func (d *Dispatcher) runTasks(ctx context.Context) {
 	recovery, housekeeping := d.tasks()
 	var both sync.WaitGroup
-	both.Go(func() { d.core.repeatTasks(ctx, recoveryLease, recovery, d.recovery.deaths.wake) })
-	both.Go(func() { d.core.repeatTasks(ctx, housekeepingLease, housekeeping, nil) })
+	both.Go(func() { d.core.RepeatTasks(ctx, core.RecoveryLease, recovery, d.recovery.deaths.wake) })
+	both.Go(func() { d.core.RepeatTasks(ctx, core.HousekeepingLease, housekeeping, nil) })
 	both.Wait()
 }
 
 // Run carries messages until ctx ends. Then it takes nothing more, drains the
 // windows, unbinds, settles the answers, and gives back its leases and claims.
 func (d *Dispatcher) Run(ctx context.Context) error {
-	if d.member.register(ctx) != nil {
+	if d.member.Register(ctx) != nil {
 		return nil // ctx ended first; nothing has started
 	}
 	// Settlers outlive the link workers: they write the last answers.
@@ -198,7 +200,7 @@ func (d *Dispatcher) Run(ctx context.Context) error {
 	d.mu.Lock()
 	d.startSettler = func(s *settler) {
 		settlers.Go(func() { s.run(settling) })
-		settlers.Go(func() { s.answers.run(settling, d.core.handsets) })
+		settlers.Go(func() { s.answers.run(settling, d.core.Handsets) })
 	}
 	for _, s := range d.settlers {
 		d.startSettler(s)
@@ -209,7 +211,7 @@ func (d *Dispatcher) Run(ctx context.Context) error {
 	others.Go(func() { d.runTasks(ctx) })
 	others.Go(func() { d.recovery.runScheduled(ctx) })
 	others.Go(func() { d.housekeeping.runGauges(ctx) })
-	others.Go(func() { d.health.run(ctx) })
+	others.Go(func() { d.health.Run(ctx) })
 	others.Go(func() { d.recovery.runOrphans(ctx) })
 	d.member.run(ctx) // starts and stops the link workers
 	others.Wait()
@@ -219,7 +221,7 @@ func (d *Dispatcher) Run(ctx context.Context) error {
 	d.mu.Unlock()
 	stopSettling()
 	settlers.Wait()
-	d.member.leave()
+	d.member.Leave()
 	return nil
 }
 
@@ -230,7 +232,7 @@ func (d *Dispatcher) Run(ctx context.Context) error {
 func (d *Dispatcher) Trace(ctx context.Context, link string, show func(smpp.TracedPDU) error) error {
 	bind := d.binds.get(link)
 	if bind == nil {
-		return holder(ctx, d.core.pool, link)
+		return holder(ctx, d.core.Pool, link)
 	}
 	return bind.Trace(ctx, show)
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"intumwa/dispatcher/core"
 	"intumwa/dispatcher/profile"
 	"intumwa/messages/receipts"
 )
@@ -20,20 +21,20 @@ var errEchoed = errors.New("no answer, but a receipt that echoes its user_messag
 // unknown_hold. Settling it finds that receipt (receipts.Matcher.Record).
 func (w *linkWorker) endEchoed(ctx context.Context) {
 	overdue := w.bind.Overdue()
-	if len(overdue) == 0 || w.carrier.config().NoReference {
+	if len(overdue) == 0 || w.carrier.Config().NoReference {
 		return
 	}
 	segments := make([]receipts.Segment, len(overdue))
 	for i, key := range overdue {
-		id, n, _ := fromKey(key)
+		id, n, _ := core.FromKey(key)
 		segments[i].Reference = profile.Reference(id, n)
-		if m := w.inFlight.get(id); m != nil { // without a number no receipt matches
-			segments[i].Number = m.msg.Number
+		if m := w.InFlight.Get(id); m != nil { // without a number no receipt matches
+			segments[i].Number = m.Msg.Number
 		}
 	}
-	echoed, err := w.carrier.matcher().Echoed(ctx, w.hot, segments)
+	echoed, err := w.carrier.Matcher().Echoed(ctx, w.Hot, segments)
 	if err != nil {
-		w.log.Debug("looking for receipts of unanswered segments", "carrier", w.carrier.name, "link", w.link, "error", err)
+		w.Log.Debug("looking for receipts of unanswered segments", "carrier", w.carrier.Name, "link", w.link, "error", err)
 		return
 	}
 	keys := make([]uint64, len(echoed))

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"intumwa/dispatcher/core"
 	"intumwa/internal/postgres"
 	"intumwa/messages/rerouting"
 	"intumwa/queue"
@@ -18,19 +19,19 @@ func (d *recovery) failover(ctx context.Context) error {
 	var name string
 	var seconds float64
 	var now bool
-	if err := postgres.Each(ctx, d.pool, "looking for the carriers that serve", []any{&name, &seconds, &now}, func() error {
+	if err := postgres.Each(ctx, d.Pool, "looking for the carriers that serve", []any{&name, &seconds, &now}, func() error {
 		idle[name], serves[name] = time.Duration(seconds*float64(time.Second)), now
 		return nil
-	}, `SELECT carrier, extract(epoch FROM min(`+sinceServed+`))::float8, bool_or(`+serving+`) FROM links GROUP BY carrier`); err != nil {
+	}, `SELECT carrier, extract(epoch FROM min(`+core.SinceServed+`))::float8, bool_or(`+core.Serving+`) FROM links GROUP BY carrier`); err != nil {
 		return err
 	}
-	up := d.leases.bindingFor()
-	for _, c := range d.running() {
-		if _, retired := d.retired[c.name]; retired {
+	up := d.Leases.BindingFor()
+	for _, c := range d.Running() {
+		if _, retired := d.retired[c.Name]; retired {
 			continue
 		}
-		config := c.config()
-		away, known := idle[c.name]
+		config := c.Config()
+		away, known := idle[c.Name]
 		if !known {
 			away = up // it has no links left
 		}
@@ -43,18 +44,18 @@ func (d *recovery) failover(ctx context.Context) error {
 			if !serves[other] {
 				continue
 			}
-			to := d.to(other)
+			to := d.To(other)
 			to.Unless = before
 			n, err := d.handOver(ctx, c, to)
 			if err != nil {
 				return err
 			}
-			d.metrics.rerouted.WithLabelValues(c.name).Add(float64(n))
-			if n > 0 && !slices.Contains(c.standIns, other) {
-				c.standIns = append(c.standIns, other)
-				d.log.Warn("carrier is down; failing over to another", "event", "carrier_failed_over", "carrier", c.name, "by", other, "messages", n)
+			d.Metrics.Rerouted.WithLabelValues(c.Name).Add(float64(n))
+			if n > 0 && !slices.Contains(c.StandIns, other) {
+				c.StandIns = append(c.StandIns, other)
+				d.Log.Warn("carrier is down; failing over to another", "event", "carrier_failed_over", "carrier", c.Name, "by", other, "messages", n)
 			}
-			if all, err := d.store.rerouting.TakesAll(ctx, to); all || err != nil {
+			if all, err := d.Store.Rerouting.TakesAll(ctx, to); all || err != nil {
 				if err != nil {
 					return err
 				}
@@ -75,19 +76,19 @@ const (
 
 // handing is a way from a carrier's lane to a failover carrier.
 type handing struct {
-	from laneKey
+	from core.LaneKey
 	to   string
 }
 
 // handOver gives the failover carrier what it can carry soon: single sends first, then
 // batches, bounded so that its own messages do not wait long behind them. Of a lane it reads
 // the next 20,000 rows: in a long one, what stays with its carrier costs no more each round.
-func (d *recovery) handOver(ctx context.Context, c *carrier, to rerouting.To) (n int64, err error) {
+func (d *recovery) handOver(ctx context.Context, c *core.Carrier, to rerouting.To) (n int64, err error) {
 	for _, lane := range []queue.Lane{queue.Single, queue.Batch} {
 		limit := handOverMost
 		if tps := d.tpsOf(to.Carrier); tps > 0 {
 			limit = min(limit, max(int(tps*handOverAhead.Seconds()), 1))
-			waiting, err := d.store.rerouting.Ready(ctx, to.Carrier, int(lane), limit)
+			waiting, err := d.Store.Rerouting.Ready(ctx, to.Carrier, int(lane), limit)
 			if err != nil {
 				return n, err
 			}
@@ -96,8 +97,8 @@ func (d *recovery) handOver(ctx context.Context, c *carrier, to rerouting.To) (n
 		if limit <= 0 {
 			continue
 		}
-		way := handing{laneKey{c.name, lane}, to.Carrier}
-		moved, next, err := d.store.rerouting.Reroute(ctx, c.name, to, int(lane), d.handed[way], limit, c.config().OnAmbiguous)
+		way := handing{core.LaneKey{Carrier: c.Name, Lane: lane}, to.Carrier}
+		moved, next, err := d.Store.Rerouting.Reroute(ctx, c.Name, to, int(lane), d.handed[way], limit, c.Config().OnAmbiguous)
 		d.handed[way] = next
 		if n += moved; err != nil {
 			return n, err
@@ -109,11 +110,11 @@ func (d *recovery) handOver(ctx context.Context, c *carrier, to rerouting.To) (n
 // tpsOf returns the total segments per second of a carrier's links; 0: unlimited,
 // or not configured here.
 func (d *recovery) tpsOf(name string) (tps float64) {
-	for _, c := range d.running() {
-		if c.name != name {
+	for _, c := range d.Running() {
+		if c.Name != name {
 			continue
 		}
-		for _, l := range c.config().Links {
+		for _, l := range c.Config().Links {
 			if !l.Mode.Submits() {
 				continue
 			}
@@ -128,24 +129,24 @@ func (d *recovery) tpsOf(name string) (tps float64) {
 
 // takeBack returns to a carrier that serves again the messages that no failover carrier has tried.
 func (d *recovery) takeBack(ctx context.Context) error {
-	for _, c := range d.running() {
-		if len(c.config().Failover) == 0 {
+	for _, c := range d.Running() {
+		if len(c.Config().Failover) == 0 {
 			continue
 		}
-		serves, err := serves(ctx, d.pool, c.name, 0)
+		serves, err := core.Serves(ctx, d.Pool, c.Name, 0)
 		if err != nil {
 			return err
 		}
 		if !serves {
 			continue
 		}
-		n, err := d.store.rerouting.Return(ctx, d.to(c.name), handOverMost)
+		n, err := d.Store.Rerouting.Return(ctx, d.To(c.Name), handOverMost)
 		if err != nil {
 			return err
 		}
-		if c.standIns != nil || n > 0 {
-			c.standIns = nil
-			d.log.Info("carrier is back; messages that no other carrier has tried return to it", "event", "carrier_back", "carrier", c.name, "messages", n)
+		if c.StandIns != nil || n > 0 {
+			c.StandIns = nil
+			d.Log.Info("carrier is back; messages that no other carrier has tried return to it", "event", "carrier_back", "carrier", c.Name, "messages", n)
 		}
 	}
 	return nil

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"intumwa/dispatcher/core"
 	"intumwa/messages/outbox"
 	"intumwa/messages/submission"
 	"intumwa/queue"
@@ -39,11 +40,11 @@ func (w *linkWorker) feed(ctx context.Context, lane queue.Lane) {
 		w.prefetch.put(lane, rest)
 		pause = max(pause, pausing)
 		for len(rest) < len(taken) && w.settler.behind() { // nothing else bounds the rate of turning messages away
-			if sleep(ctx, 10*time.Millisecond) != nil {
+			if core.Sleep(ctx, 10*time.Millisecond) != nil {
 				return
 			}
 		}
-		if pause > 0 && sleep(ctx, pause) != nil {
+		if pause > 0 && core.Sleep(ctx, pause) != nil {
 			return
 		}
 	}
@@ -57,63 +58,63 @@ const takeBlock = 500 * time.Millisecond
 
 // take claims messages from the queue, and overdue ones if the queue has no more.
 // usable reports whether the queue is usable.
-func (w *linkWorker) take(ctx context.Context, lane queue.Lane, room int) (ms []*inFlight, usable bool) {
-	health, at := w.health, laneKey{w.carrier.name, lane}
-	stillUsable, usable := health.whileUsable(at)
+func (w *linkWorker) take(ctx context.Context, lane queue.Lane, room int) (ms []*core.InFlight, usable bool) {
+	health, at := w.health, core.LaneKey{Carrier: w.carrier.Name, Lane: lane}
+	stillUsable, usable := health.WhileUsable(at)
 	if !usable {
 		return nil, false
 	}
 	waiting, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(stillUsable, cancel)()
-	ids, err := w.queue.Take(waiting, w.carrier.name, lane, room, takeBlock)
+	ids, err := w.Queue.Take(waiting, w.carrier.Name, lane, room, takeBlock)
 	switch {
 	case ctx.Err() != nil && len(ids) == 0:
 		return nil, true
 	case err != nil:
 		if stillUsable.Err() == nil {
-			health.failed(at, err)
+			health.Failed(at, err)
 		}
 		return nil, false
 	}
-	look := health.took(at, len(ids), room)
+	look := health.Took(at, len(ids), room)
 	if len(ids) > 0 {
 		ms, err = w.claim(ctx, func(ctx context.Context) ([]*outbox.Claimed, error) {
-			return w.carrying.outbox.Claim(ctx, w.leases.id.Load(), w.carrier.name, ids, w.carrier.config().marks())
+			return w.Carrying.Outbox.Claim(ctx, w.Leases.ID.Load(), w.carrier.Name, ids, w.carrier.Config().Marks())
 		})
 		if err != nil {
 			// The rows of the others stay unclaimed and are soon overdue.
-			w.log.Error("messages cannot be claimed", "event", "claim_failed", "carrier", w.carrier.name, "link", w.link, "error", err)
-			_ = sleep(ctx, 200*time.Millisecond) // feed looks at ctx next
+			w.Log.Error("messages cannot be claimed", "event", "claim_failed", "carrier", w.carrier.Name, "link", w.link, "error", err)
+			_ = core.Sleep(ctx, 200*time.Millisecond) // feed looks at ctx next
 			return ms, true
 		}
 		// The others are settled, not due, claimed elsewhere, or duplicates.
-		w.metrics.stale.WithLabelValues(w.carrier.name).Add(float64(len(ids) - len(ms)))
+		w.Metrics.Stale.WithLabelValues(w.carrier.Name).Add(float64(len(ids) - len(ms)))
 	}
 	if look && ctx.Err() == nil {
 		start := time.Now()
-		overdue := w.takeDirect(ctx, lane, room-len(ids), overdueAfter)
+		overdue := w.takeDirect(ctx, lane, room-len(ids), core.OverdueAfter)
 		pushed := 0
 		for _, m := range overdue {
-			if m.msg.Pushed {
+			if m.Msg.Pushed {
 				pushed++
 			}
 		}
-		health.looked(at, len(overdue), pushed, time.Since(start))
+		health.Looked(at, len(overdue), pushed, time.Since(start))
 		ms = append(ms, overdue...)
 	}
 	return ms, true
 }
 
 // takeDirect claims messages that have been due for age, straight from the database.
-func (w *linkWorker) takeDirect(ctx context.Context, lane queue.Lane, room int, age time.Duration) []*inFlight {
+func (w *linkWorker) takeDirect(ctx context.Context, lane queue.Lane, room int, age time.Duration) []*core.InFlight {
 	ms, err := w.claim(ctx, func(ctx context.Context) ([]*outbox.Claimed, error) {
-		return w.store.outbox.ClaimDue(ctx, w.leases.id.Load(), w.carrier.name, int(lane), room, age, w.carrier.config().marks())
+		return w.Store.Outbox.ClaimDue(ctx, w.Leases.ID.Load(), w.carrier.Name, int(lane), room, age, w.carrier.Config().Marks())
 	})
 	if err != nil {
-		w.log.Error("messages cannot be claimed directly from the database", "event", "direct_claim_failed", "carrier", w.carrier.name, "link", w.link, "error", err)
+		w.Log.Error("messages cannot be claimed directly from the database", "event", "direct_claim_failed", "carrier", w.carrier.Name, "link", w.link, "error", err)
 	}
-	w.metrics.direct.WithLabelValues(w.carrier.name, lane.String()).Add(float64(len(ms)))
+	w.Metrics.Direct.WithLabelValues(w.carrier.Name, lane.String()).Add(float64(len(ms)))
 	return ms
 }
 
@@ -131,54 +132,54 @@ const claimTimeout = 5 * time.Second
 // and its workers end before it registers again. So a segment goes out twice only if it
 // had already passed the check: at most a window per link. (While a whole machine is
 // suspended, its monotonic clock stops. Then the check fails only at the next renewal.)
-func (w *linkWorker) claim(ctx context.Context, by func(context.Context) ([]*outbox.Claimed, error)) ([]*inFlight, error) {
-	defer w.inFlight.claiming()()
+func (w *linkWorker) claim(ctx context.Context, by func(context.Context) ([]*outbox.Claimed, error)) ([]*core.InFlight, error) {
+	defer w.InFlight.Claiming()()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), claimTimeout)
 	defer cancel()
 	start := time.Now()
 	claimed, err := by(ctx)
 	w.claimTook.Store(int64(time.Since(start)))
 	if err != nil {
-		signal(w.inFlight.failed)
+		core.Signal(w.InFlight.Failed)
 	}
-	ms := make([]*inFlight, len(claimed))
+	ms := make([]*core.InFlight, len(claimed))
 	for i, m := range claimed {
 		ms[i] = w.attempt(m)
-		w.inFlight.add(ms[i])
+		w.InFlight.Add(ms[i])
 	}
 	if err != nil {
-		unread := func(m *inFlight) bool { return m.msg.Unread }
-		w.giveBack(slices.DeleteFunc(slices.Clone(ms), func(m *inFlight) bool { return !unread(m) }), 0)
+		unread := func(m *core.InFlight) bool { return m.Msg.Unread }
+		w.giveBack(slices.DeleteFunc(slices.Clone(ms), func(m *core.InFlight) bool { return !unread(m) }), 0)
 		ms = slices.DeleteFunc(ms, unread)
 	}
 	return ms, err
 }
 
 // attempt returns a claimed message as one in flight on the link.
-func (w *linkWorker) attempt(m *outbox.Claimed) *inFlight {
-	return &inFlight{carrier: w.carrier, link: w.link, slots: w.slots, unsettled: &w.open, msg: m, total: m.Segments}
+func (w *linkWorker) attempt(m *outbox.Claimed) *core.InFlight {
+	return &core.InFlight{Carrier: w.carrier, Link: w.link, Slots: w.slots, Unsettled: &w.open, Msg: m, Total: m.Segments}
 }
 
 // turnAway fails the messages whose handsets have opted out since acceptance, and
 // returns the others (rule choices 9.4).
-func (w *linkWorker) turnAway(ms []*inFlight) []*inFlight {
-	return slices.DeleteFunc(ms, func(m *inFlight) bool {
-		if m.msg.OptedOut {
+func (w *linkWorker) turnAway(ms []*core.InFlight) []*core.InFlight {
+	return slices.DeleteFunc(ms, func(m *core.InFlight) bool {
+		if m.Msg.OptedOut {
 			w.open.Add(1)
 			w.unsent(m, submission.Unsendable{Reason: submission.ReasonOptedOut})
 		}
-		return m.msg.OptedOut
+		return m.Msg.OptedOut
 	})
 }
 
 // putOff gives back the messages of senders that the breaker holds, and returns the others. pause
 // keeps it from taking messages faster than twice the link's pace.
-func (w *linkWorker) putOff(ms []*inFlight) (rest []*inFlight, pause time.Duration) {
+func (w *linkWorker) putOff(ms []*core.InFlight) (rest []*core.InFlight, pause time.Duration) {
 	now := time.Now()
 	var wait time.Duration
-	var held []*inFlight
-	rest = slices.DeleteFunc(ms, func(m *inFlight) bool {
-		longer := w.breaker.holds(now, m.msg.Sender)
+	var held []*core.InFlight
+	rest = slices.DeleteFunc(ms, func(m *core.InFlight) bool {
+		longer := w.breaker.holds(now, m.Msg.Sender)
 		if longer > 0 {
 			wait, held = max(wait, longer), append(held, m)
 		}

@@ -15,7 +15,7 @@ import (
 // tellFinished enqueues the event of each batch that has finished, for companies that ask for it. Without such a company
 // it costs one query.
 func (d *housekeeping) tellFinished(ctx context.Context) error {
-	companies, err := d.webhooks.Asking(ctx, webhooks.BatchFinished)
+	companies, err := d.Webhooks.Asking(ctx, webhooks.BatchFinished)
 	switch {
 	case err != nil:
 		return err
@@ -25,7 +25,7 @@ func (d *housekeeping) tellFinished(ctx context.Context) error {
 	default: // those that asked before are forgotten
 		d.forgetAt = time.Now().Add(time.Minute)
 	}
-	err = postgres.InTx(ctx, d.pool, func(tx pgx.Tx) error {
+	err = postgres.InTx(ctx, d.Pool, func(tx pgx.Tx) error {
 		finished, err := messages.FinishedBatches(ctx, tx, companies)
 		if err != nil {
 			return err
@@ -35,7 +35,7 @@ func (d *housekeeping) tellFinished(ctx context.Context) error {
 			events[i] = webhooks.Event{CompanyID: b.CompanyID, MessageID: b.Number, Name: webhooks.BatchFinished, At: b.At,
 				Data: webhooks.BatchFinishedData{BatchID: b.ULID.String(), RecipientsCount: b.Recipients, Sent: b.Sent, Failed: b.Failed, Cancelled: b.Cancelled, LeftOut: b.LeftOut}}
 		}
-		return d.webhooks.Enqueue(ctx, tx, events)
+		return d.Webhooks.Enqueue(ctx, tx, events)
 	})
 	if err != nil {
 		return fmt.Errorf("telling of finished batches: %w", err)

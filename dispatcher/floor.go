@@ -1,6 +1,10 @@
 package dispatcher
 
-import "time"
+import (
+	"time"
+
+	"intumwa/dispatcher/core"
+)
 
 // floor is an id below which a lane of the outbox probably has no rows. While a snapshot is
 // held (pg_dump), deleted rows stay in the index. A walk from the floor does not read them
@@ -22,7 +26,7 @@ const (
 
 // from returns the id above which to read.
 func (f *floor) from(now time.Time) (id int64, below bool) {
-	if now.Sub(f.down) >= max(lookDown, rest(downRest, f.cost)) {
+	if now.Sub(f.down) >= max(lookDown, core.Rest(downRest, f.cost)) {
 		f.down = now
 		return 0, true
 	}

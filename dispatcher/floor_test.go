@@ -3,6 +3,8 @@ package dispatcher
 import (
 	"testing"
 	"time"
+
+	"intumwa/dispatcher/core"
 )
 
 // TestFloor: a read starts a little below the last first row, and from time to
@@ -25,5 +27,5 @@ func TestFloor(t *testing.T) {
 	look(lookDown, 0, true, 2_000, time.Second) // there was an old row
 	look(lookDown, 1_000, false, 90_000, 0)     // and finding it was expensive
 	look(downRest*time.Second-lookDown, 0, true, 90_000, time.Minute)
-	look(mostRest, 0, true, 90_000, 0) // the server was frozen: the next read does not wait for hours
+	look(core.MostRest, 0, true, 90_000, 0) // the server was frozen: the next read does not wait for hours
 }

@@ -8,7 +8,9 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"intumwa/dispatcher/core"
 	"intumwa/dispatcher/profile"
+	"intumwa/dispatcher/setup"
 	"intumwa/internal/postgres"
 	"intumwa/messages"
 	"intumwa/messages/outbox"
@@ -51,7 +53,7 @@ func (d *recovery) free(ctx context.Context) error {
 		freed, failed, after = freed+n, errors.Join(failed, err), next
 	}
 	if freed > 0 {
-		d.log.Warn("claims of a dead dispatcher freed", "event", "claims_freed", "messages", freed)
+		d.Log.Warn("claims of a dead dispatcher freed", "event", "claims_freed", "messages", freed)
 	}
 	return failed
 }
@@ -72,11 +74,11 @@ func (d *recovery) freeDead(ctx context.Context, dead []outbox.ClaimedRow) (free
 		parts[of] = append(parts[of], c.Claim)
 	}
 	for of, claims := range parts {
-		for some := range slices.Chunk(claims, decidedAtOnce) {
+		for some := range slices.Chunk(claims, core.DecidedAtOnce) {
 			var n int64
 			var err error
 			if of.carrier == "" {
-				n, err = d.store.outbox.Free(ctx, d.pool, of.dispatcher, some)
+				n, err = d.Store.Outbox.Free(ctx, d.Pool, of.dispatcher, some)
 			} else {
 				err = d.freeBegun(ctx, of.carrier, of.dispatcher, some)
 			}
@@ -87,29 +89,29 @@ func (d *recovery) freeDead(ctx context.Context, dead []outbox.ClaimedRow) (free
 }
 
 func (d *recovery) living(ctx context.Context) ([]int64, error) {
-	return postgres.All(ctx, d.pool, "listing the dispatchers", pgx.RowTo[int64], `SELECT id FROM dispatchers`)
+	return postgres.All(ctx, d.Pool, "listing the dispatchers", pgx.RowTo[int64], `SELECT id FROM dispatchers`)
 }
 
 // freeBegun frees claims of a dead dispatcher that had begun, if this process decides about the carrier's messages.
 func (d *recovery) freeBegun(ctx context.Context, carrier string, dispatcher int64, claims []messages.Claim) error {
-	for _, c := range d.running() {
-		if c.name == carrier {
-			return d.settleBegun(ctx, c.config(), dispatcher, claims)
+	for _, c := range d.Running() {
+		if c.Name == carrier {
+			return d.settleBegun(ctx, c.Config(), dispatcher, claims)
 		}
 	}
-	served, err := d.served(ctx)
+	served, err := d.Served(ctx)
 	if err != nil || slices.Contains(served, carrier) {
 		return err
 	}
-	return d.settleBegun(ctx, &Carrier{Name: carrier, OnAmbiguous: AmbiguousHold}, dispatcher, claims)
+	return d.settleBegun(ctx, &setup.Carrier{Name: carrier, OnAmbiguous: setup.AmbiguousHold}, dispatcher, claims)
 }
 
 // settleBegun records what a dead dispatcher may have submitted to a carrier as unanswered copies,
 // and then decides of the messages as after an attempt without answers.
-func (d *recovery) settleBegun(ctx context.Context, c *Carrier, dispatcher int64, claims []messages.Claim) error {
+func (d *recovery) settleBegun(ctx context.Context, c *setup.Carrier, dispatcher int64, claims []messages.Claim) error {
 	var settled []messages.Settled
 	var n int
-	err := postgres.InTx(ctx, d.hot, func(tx pgx.Tx) error {
+	err := postgres.InTx(ctx, d.Hot, func(tx pgx.Tx) error {
 		settled, n = nil, 0 // after a retry
 		matcher := receipts.New(c.Name, c.IDFormat)
 		if err := matcher.Lock(ctx, tx); err != nil {
@@ -119,7 +121,7 @@ func (d *recovery) settleBegun(ctx context.Context, c *Carrier, dispatcher int64
 		for i, claim := range claims {
 			ids[i] = claim.MessageID
 		}
-		begun, err := d.carrying.outbox.Begun(ctx, tx, c.Name, dispatcher, ids)
+		begun, err := d.Carrying.Outbox.Begun(ctx, tx, c.Name, dispatcher, ids)
 		if n = len(begun); err != nil || n == 0 {
 			return err
 		}
@@ -130,29 +132,29 @@ func (d *recovery) settleBegun(ctx context.Context, c *Carrier, dispatcher int64
 			return err
 		}
 		finals, rows := afterDeath(begun, copies, c.OnAmbiguous, dispatcher)
-		settled, err = d.conclude(ctx, tx, d.carrying.messages, append(early, finals...), rows)
+		settled, err = d.Conclude(ctx, tx, d.Carrying.Messages, append(early, finals...), rows)
 		return err
 	})
 	if err != nil {
 		return fmt.Errorf("settling what a dead dispatcher had begun for %s: %w", c.Name, err)
 	}
 	if n > 0 {
-		d.log.Warn("a dispatcher died while submitting; the carrier may have these messages", "event", "claims_unanswered", "carrier", c.Name, "messages", n)
+		d.Log.Warn("a dispatcher died while submitting; the carrier may have these messages", "event", "claims_unanswered", "carrier", c.Name, "messages", n)
 	}
-	d.report(settled)
+	d.Report(settled)
 	return nil
 }
 
 // recordUnanswered records, as unanswered copies, the segments of messages that may have been written. It returns all
 // their copies, and the verdicts by receipts that were in the inbox. The caller holds the carrier's lock.
-func recordUnanswered(ctx context.Context, tx pgx.Tx, c *Carrier, list []*outbox.Claimed,
+func recordUnanswered(ctx context.Context, tx pgx.Tx, c *setup.Carrier, list []*outbox.Claimed,
 	written func(*outbox.Claimed, submission.State) bool) (early []messages.Final, copies map[int64][]submission.Copy, err error) {
 	var segments []receipts.Segment
 	ids := make([]int64, len(list))
 	for i, m := range list {
 		ids[i] = m.ID
 		now := postgres.Now()
-		submits, err := c.segments(m, nil, now)
+		submits, err := c.Segments(m, nil, now)
 		total := len(submits)
 		if err != nil { // it cannot be sent as it is configured now
 			total = m.Segments
@@ -172,7 +174,7 @@ func recordUnanswered(ctx context.Context, tx pgx.Tx, c *Carrier, list []*outbox
 		return nil, nil, err
 	}
 	for _, st := range recorded.Settled {
-		if final := verdict(st.MessageID, st.Total, copies[st.MessageID]); final != nil {
+		if final := core.Verdict(st.MessageID, st.Total, copies[st.MessageID]); final != nil {
 			early = append(early, *final)
 		}
 	}

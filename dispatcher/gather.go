@@ -3,6 +3,8 @@ package dispatcher
 import (
 	"context"
 	"time"
+
+	"intumwa/dispatcher/core"
 )
 
 const (
@@ -66,7 +68,7 @@ func (s *settler) waits() (last time.Time, receipts int, wait bool) {
 // cameLocked wakes run when something came at a moment, unless it can wait in gather.
 func (s *settler) cameLocked(at time.Time) {
 	if s.came = at; !s.gathering || s.urgentLocked() {
-		signal(s.wake)
+		core.Signal(s.wake)
 	}
 }
 
@@ -79,7 +81,7 @@ func (s *settler) urgentLocked() bool {
 		return true
 	}
 	for _, r := range s.results {
-		if r.message.slots.scarce() {
+		if r.Message.Slots.Scarce() {
 			return true
 		}
 	}

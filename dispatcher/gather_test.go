@@ -6,6 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"intumwa/dispatcher/core"
 	"intumwa/messages"
 )
 
@@ -13,9 +14,9 @@ import (
 func TestGather(t *testing.T) {
 	const ms = time.Millisecond
 	answer := func(free int) func(*settler) {
-		at := &inFlight{slots: newSlots(10)}
-		at.slots.give(free - 10)
-		return func(s *settler) { s.take(result{message: at}) }
+		at := &core.InFlight{Slots: core.NewSlots(10)}
+		at.Slots.Give(free - 10)
+		return func(s *settler) { s.take(core.Result{Message: at}) }
 	}
 	receipt := func(s *settler) { s.receive(arrival{}) }
 	for name, c := range map[string]struct {
@@ -86,12 +87,12 @@ func waitsForAnswers(s *settler) {
 func TestGatherBesideAnswers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSettler(nil, nil)
-		at := &inFlight{slots: newSlots(100)}
+		at := &core.InFlight{Slots: core.NewSlots(100)}
 		came := make(chan struct{})
 		go func() {
 			defer close(came)
 			for range 50 {
-				s.take(result{message: at})
+				s.take(core.Result{Message: at})
 				time.Sleep(3 * time.Millisecond)
 			}
 		}()

@@ -8,6 +8,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"intumwa/dispatcher/core"
 	"intumwa/internal/postgres"
 	"intumwa/messages/outbox"
 	"intumwa/messages/rerouting"
@@ -26,22 +27,22 @@ func (d *housekeeping) runGauges(ctx context.Context) {
 	var scheduled time.Time // time of the next count
 	shown := map[string]bool{}
 	for {
-		if backlogs, err := d.store.outbox.Backlogs(ctx); err == nil {
-			for _, c := range d.running() {
-				confirm := c.config().Confirm & 1
-				d.metrics.info.WithLabelValues(c.name, confirmNames[confirm]).Set(1)
-				d.metrics.info.DeleteLabelValues(c.name, confirmNames[1-confirm]) // from before a reload
-				for _, lane := range laneNames {
-					d.metrics.due.WithLabelValues(c.name, lane).Set(0)
-					d.metrics.depth.WithLabelValues(c.name, lane).Set(0)
-					d.metrics.oldest.WithLabelValues(c.name, lane).Set(0)
+		if backlogs, err := d.Store.Outbox.Backlogs(ctx); err == nil {
+			for _, c := range d.Running() {
+				confirm := c.Config().Confirm & 1
+				d.Metrics.Info.WithLabelValues(c.Name, core.ConfirmNames[confirm]).Set(1)
+				d.Metrics.Info.DeleteLabelValues(c.Name, core.ConfirmNames[1-confirm]) // from before a reload
+				for _, lane := range core.LaneNames {
+					d.Metrics.Due.WithLabelValues(c.Name, lane).Set(0)
+					d.Metrics.Depth.WithLabelValues(c.Name, lane).Set(0)
+					d.Metrics.Oldest.WithLabelValues(c.Name, lane).Set(0)
 				}
 			}
 			for _, b := range backlogs {
-				lane := laneNames[b.Lane&1]
-				d.metrics.depth.WithLabelValues(b.Carrier, lane).Set(float64(b.Messages))
-				d.metrics.due.WithLabelValues(b.Carrier, lane).Set(b.Due.Seconds())
-				d.metrics.oldest.WithLabelValues(b.Carrier, lane).Set(max(postgres.Now().Sub(b.Oldest).Seconds(), 0))
+				lane := core.LaneNames[b.Lane&1]
+				d.Metrics.Depth.WithLabelValues(b.Carrier, lane).Set(float64(b.Messages))
+				d.Metrics.Due.WithLabelValues(b.Carrier, lane).Set(b.Due.Seconds())
+				d.Metrics.Oldest.WithLabelValues(b.Carrier, lane).Set(max(postgres.Now().Sub(b.Oldest).Seconds(), 0))
 			}
 			shown = d.forgetGone(shown, backlogs)
 		}
@@ -49,9 +50,9 @@ func (d *housekeeping) runGauges(ctx context.Context) {
 		d.gaugePurges(ctx)
 		if start := time.Now(); !start.Before(scheduled) {
 			d.gaugeScheduled(ctx)
-			scheduled = start.Add(max(countEvery, rest(countRest, time.Since(start))))
+			scheduled = start.Add(max(countEvery, core.Rest(countRest, time.Since(start))))
 		}
-		if sleep(ctx, gaugeInterval) != nil {
+		if core.Sleep(ctx, gaugeInterval) != nil {
 			return
 		}
 	}
@@ -59,26 +60,26 @@ func (d *housekeeping) runGauges(ctx context.Context) {
 
 // gaugeScheduled counts the scheduled messages not due yet. It reads all of them.
 func (d *housekeeping) gaugeScheduled(ctx context.Context) {
-	if lanes, err := d.store.outbox.Scheduled(ctx); err == nil {
+	if lanes, err := d.Store.Outbox.Scheduled(ctx); err == nil {
 		for lane, n := range lanes {
-			d.metrics.scheduled.WithLabelValues(laneNames[lane]).Set(float64(n))
+			d.Metrics.Scheduled.WithLabelValues(core.LaneNames[lane]).Set(float64(n))
 		}
 	}
 }
 
 // gaugeRetired says which configured carriers are retired.
 func (d *housekeeping) gaugeRetired(ctx context.Context) {
-	list, err := rerouting.Retirements(ctx, d.pool)
+	list, err := rerouting.Retirements(ctx, d.Pool)
 	if err != nil {
 		return
 	}
-	d.metrics.retired.Reset() // carriers that have left the configuration
-	for _, c := range d.running() {
+	d.Metrics.Retired.Reset() // carriers that have left the configuration
+	for _, c := range d.Running() {
 		now := 0.0
-		if slices.ContainsFunc(list, func(r rerouting.Retired) bool { return r.Carrier == c.name }) {
+		if slices.ContainsFunc(list, func(r rerouting.Retired) bool { return r.Carrier == c.Name }) {
 			now = 1
 		}
-		d.metrics.retired.WithLabelValues(c.name).Set(now)
+		d.Metrics.Retired.WithLabelValues(c.Name).Set(now)
 	}
 }
 
@@ -86,8 +87,8 @@ func (d *housekeeping) gaugeRetired(ctx context.Context) {
 // carriers that are shown now.
 func (d *housekeeping) forgetGone(shown map[string]bool, backlogs []outbox.Backlog) map[string]bool {
 	now := map[string]bool{}
-	for _, c := range d.running() {
-		now[c.name] = true
+	for _, c := range d.Running() {
+		now[c.Name] = true
 	}
 	configured := maps.Clone(now)
 	for _, b := range backlogs {
@@ -96,12 +97,12 @@ func (d *housekeeping) forgetGone(shown map[string]bool, backlogs []outbox.Backl
 	for name := range shown {
 		of := prometheus.Labels{"carrier": name}
 		if !configured[name] {
-			d.metrics.info.DeletePartialMatch(of)
+			d.Metrics.Info.DeletePartialMatch(of)
 		}
 		if now[name] {
 			continue
 		}
-		for _, gauge := range []*prometheus.GaugeVec{d.metrics.due, d.metrics.depth, d.metrics.oldest} {
+		for _, gauge := range []*prometheus.GaugeVec{d.Metrics.Due, d.Metrics.Depth, d.Metrics.Oldest} {
 			gauge.DeletePartialMatch(of)
 		}
 	}

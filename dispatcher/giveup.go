@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"time"
+
+	"intumwa/dispatcher/core"
 )
 
 // A process may be the only one that cannot reach a carrier. If it cannot for GiveUpAfter and
@@ -16,18 +18,18 @@ func (m *member) gaveUp(link string, now time.Time) bool { return now.Before(m.g
 // chooseGivenUp ends the workers of links whose carrier was unreachable for GiveUpAfter and
 // that another dispatcher would take. giveUp then gives up their leases.
 func (m *member) chooseGivenUp(held leasedLinks, now time.Time) {
-	others := *m.wanted.Load()
+	others := *m.Wanted.Load()
 	for name, at := range m.workers {
 		unreached := at.bind.Unreached()
-		if _, ours := held[name]; !ours || at.ending.Load() || !others[name] || unreached < m.opts.GiveUpAfter {
+		if _, ours := held[name]; !ours || at.ending.Load() || !others[name] || unreached < m.Opts.GiveUpAfter {
 			continue
 		}
-		m.givenUp[name] = now.Add(m.opts.GiveUpFor)
+		m.givenUp[name] = now.Add(m.Opts.GiveUpFor)
 		at.givesUp.Store(true)
 		at.end()
-		m.givenUpTotal.WithLabelValues(at.carrier.name, name).Inc()
-		m.log.Warn("link is given up to another dispatcher: this one cannot reach the carrier", "event", "link_given_up", "carrier", at.carrier.name, "link", name,
-			"for", unreached.Round(time.Second).String(), "rests", m.opts.GiveUpFor.String(), "error", at.bind.Snapshot().LastError)
+		m.givenUpTotal.WithLabelValues(at.carrier.Name, name).Inc()
+		m.Log.Warn("link is given up to another dispatcher: this one cannot reach the carrier", "event", "link_given_up", "carrier", at.carrier.Name, "link", name,
+			"for", unreached.Round(time.Second).String(), "rests", m.Opts.GiveUpFor.String(), "error", at.bind.Snapshot().LastError)
 	}
 }
 
@@ -37,8 +39,8 @@ func (m *member) giveUp(ctx context.Context) error {
 		if !at.givesUp.Load() || !at.ended() {
 			continue
 		}
-		if _, err := m.pool.Exec(ctx, `WITH given AS (DELETE FROM leases WHERE name = '`+linkLease+`' || $2 AND holder = $1 RETURNING 1)
-			UPDATE links SET state = 'down', updated_at = now() WHERE name = $2 AND EXISTS (SELECT FROM given)`, m.id.Load(), name); err != nil {
+		if _, err := m.Pool.Exec(ctx, `WITH given AS (DELETE FROM leases WHERE name = '`+core.LinkLease+`' || $2 AND holder = $1 RETURNING 1)
+			UPDATE links SET state = 'down', updated_at = now() WHERE name = $2 AND EXISTS (SELECT FROM given)`, m.ID.Load(), name); err != nil {
 			return fmt.Errorf("giving up a link: %w", err)
 		}
 		delete(m.workers, name)

@@ -13,16 +13,16 @@ func TestGivesUp(t *testing.T) {
 	b := newBench(t)
 	other, _ := b.listedWith()
 	m := b.d.member
-	b.d.core.opts.GiveUpAfter, b.d.core.opts.GiveUpFor = time.Millisecond, time.Hour
+	b.d.core.Opts.GiveUpAfter, b.d.core.Opts.GiveUpFor = time.Millisecond, time.Hour
 	beat := func() {
 		t.Helper()
-		if err := errors.Join(m.renew(t.Context()), m.heartbeat(t.Context())); err != nil {
+		if err := errors.Join(m.Renew(t.Context()), m.heartbeat(t.Context())); err != nil {
 			t.Fatal(err)
 		}
 	}
 	failed := func() {
 		t.Helper()
-		until(t, "an attempt has failed", func() bool { return m.workers["l1"].bind.Unreached() >= b.d.core.opts.GiveUpAfter })
+		until(t, "an attempt has failed", func() bool { return m.workers["l1"].bind.Unreached() >= b.d.core.Opts.GiveUpAfter })
 	}
 	failed()
 	if beat(); m.workers["l1"].givesUp.Load() {
@@ -38,14 +38,14 @@ func TestGivesUp(t *testing.T) {
 	}
 	worker := m.workers["l1"]
 	worker.wait()
-	if n := b.count(`SELECT count(*) FROM leases WHERE name = 'link l1' AND holder = $1`, m.id.Load()); n != 1 {
+	if n := b.count(`SELECT count(*) FROM leases WHERE name = 'link l1' AND holder = $1`, m.ID.Load()); n != 1 {
 		t.Error("it was given up before its worker had ended")
 	}
 	beat()
 	if n := b.count(`SELECT count(*) FROM links WHERE state = 'down' AND NOT EXISTS (SELECT FROM leases WHERE leases.name = 'link l1')`); n != 1 {
 		t.Error("it is not given up")
 	}
-	if n := b.count(`SELECT count(*) FROM dispatchers WHERE id = $1 AND links = '{l1}' AND given_up = '{l1}'`, m.id.Load()); n != 1 {
+	if n := b.count(`SELECT count(*) FROM dispatchers WHERE id = $1 AND links = '{l1}' AND given_up = '{l1}'`, m.ID.Load()); n != 1 {
 		t.Error("the others do not know that it is left to them")
 	}
 	if beat(); m.workers["l1"] != nil {
@@ -69,7 +69,7 @@ func TestMovedLink(t *testing.T) {
 	m := b.d.member
 	b.exec(`UPDATE dispatchers SET links = '{moved}' WHERE id = $1`, other)
 	b.exec(`INSERT INTO links (name, carrier) VALUES ('moved', 'leo'), ('gone', 'leo')`)
-	b.exec(`INSERT INTO leases (name, holder) VALUES ('link moved', $1), ('link gone', $1)`, m.id.Load())
+	b.exec(`INSERT INTO leases (name, holder) VALUES ('link moved', $1), ('link gone', $1)`, m.ID.Load())
 	left := func() string {
 		t.Helper()
 		if err := m.heartbeat(t.Context()); err != nil {

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"intumwa/dispatcher"
+	"intumwa/dispatcher/setup"
 	"intumwa/inbound/handsets"
 	"intumwa/smpp"
 	"intumwa/tools/carriersim"
@@ -19,7 +19,7 @@ func TestHabitsThatNeedASetting(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	mno := w.carrier(carriersim.Options{Faults: carriersim.Faults{UnmarkedReceipts: true, DigitReceipts: true}})
-	w.start(mno.mno(func(c *dispatcher.Carrier) {
+	w.start(mno.mno(func(c *setup.Carrier) {
 		c.UnmarkedReceipts, c.Reading = true, smpp.Reading{StateDigits: true}
 	}))
 	sent, failed, silent := w.sendTo("00"), w.sendTo("01"), w.sendTo("07")

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"intumwa/dispatcher"
+	"intumwa/dispatcher/setup"
 	"intumwa/tools/carriersim"
 )
 
@@ -19,32 +19,32 @@ func TestHabitsOfLostAnswers(t *testing.T) {
 		habit, source string
 		fate          string
 		text          string
-		policy        dispatcher.Ambiguous
+		policy        setup.Ambiguous
 		echo          bool          // user_message_reference is sent
 		hold          time.Duration // unknown_hold; 0 is 2 s
 		ends, reason  string
 		submits       int // that reach the carrier
 		resent        float64
 	}{
-		{habit: "silent on a live link, resend", source: "rule carriers 6.4", fate: "06", policy: dispatcher.AmbiguousResend, ends: "pending", submits: 2, resent: 1},
-		{habit: "silent on a live link, hold", source: "rule carriers 6.4", fate: "06", policy: dispatcher.AmbiguousHold, ends: "pending", submits: 1},
-		{habit: "silent on a live link, fail", source: "rule carriers 6.4", fate: "06", policy: dispatcher.AmbiguousFail, ends: "failed", reason: "no_answer", submits: 1},
-		{habit: "taken and never answered, the receipt echoes the reference", source: "rule carriers 2.13", fate: "36", policy: dispatcher.AmbiguousResend, echo: true,
+		{habit: "silent on a live link, resend", source: "rule carriers 6.4", fate: "06", policy: setup.AmbiguousResend, ends: "pending", submits: 2, resent: 1},
+		{habit: "silent on a live link, hold", source: "rule carriers 6.4", fate: "06", policy: setup.AmbiguousHold, ends: "pending", submits: 1},
+		{habit: "silent on a live link, fail", source: "rule carriers 6.4", fate: "06", policy: setup.AmbiguousFail, ends: "failed", reason: "no_answer", submits: 1},
+		{habit: "taken and never answered, the receipt echoes the reference", source: "rule carriers 2.13", fate: "36", policy: setup.AmbiguousResend, echo: true,
 			ends: "sent", submits: 1},
-		{habit: "the same, to be failed", source: "rule carriers 2.13", fate: "36", policy: dispatcher.AmbiguousFail, echo: true, hold: time.Hour,
+		{habit: "the same, to be failed", source: "rule carriers 2.13", fate: "36", policy: setup.AmbiguousFail, echo: true, hold: time.Hour,
 			ends: "sent", submits: 1},
-		{habit: "dropped, resend", source: "rule carriers 6.1", fate: "23", policy: dispatcher.AmbiguousResend, ends: "sent", submits: 2, resent: 1},
-		{habit: "dropped, hold", source: "rule carriers 6.1", fate: "23", policy: dispatcher.AmbiguousHold, ends: "pending", submits: 1},
-		{habit: "dropped, fail", source: "rule carriers 6.1", fate: "23", policy: dispatcher.AmbiguousFail, ends: "failed", reason: "no_answer", submits: 1},
+		{habit: "dropped, resend", source: "rule carriers 6.1", fate: "23", policy: setup.AmbiguousResend, ends: "sent", submits: 2, resent: 1},
+		{habit: "dropped, hold", source: "rule carriers 6.1", fate: "23", policy: setup.AmbiguousHold, ends: "pending", submits: 1},
+		{habit: "dropped, fail", source: "rule carriers 6.1", fate: "23", policy: setup.AmbiguousFail, ends: "failed", reason: "no_answer", submits: 1},
 		{habit: "several segments, taken and never answered, echoed", source: "rule carriers 2.13, 6.7", fate: "36", text: strings.Repeat("a", 400),
-			policy: dispatcher.AmbiguousResend, echo: true, ends: "sent", submits: 3},
+			policy: setup.AmbiguousResend, echo: true, ends: "sent", submits: 3},
 	}
 	w := newWorld(t)
-	var carriers []dispatcher.Carrier
+	var carriers []setup.Carrier
 	sims := make([]*sim, len(habits))
 	for i, h := range habits {
 		sims[i] = w.carrier(carriersim.Options{Name: fmt.Sprint("sim", i)})
-		carriers = append(carriers, named(fmt.Sprint("carrier", i), sims[i], func(c *dispatcher.Carrier) {
+		carriers = append(carriers, named(fmt.Sprint("carrier", i), sims[i], func(c *setup.Carrier) {
 			c.OnAmbiguous, c.NoReference = h.policy, !h.echo
 			holds(c, cmp.Or(h.hold, 2*time.Second), 300*time.Millisecond)
 		}))

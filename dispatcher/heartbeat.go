@@ -5,22 +5,25 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"intumwa/dispatcher/core"
+	"intumwa/dispatcher/setup"
 )
 
 // run keeps the leases until ctx ends, then stops the workers. A process that was taken for dead
 // starts over.
 func (m *member) run(ctx context.Context) {
-	for registered := true; registered; registered = ctx.Err() == nil && m.register(ctx) == nil {
+	for registered := true; registered; registered = ctx.Err() == nil && m.Register(ctx) == nil {
 		serving, replaced := context.WithCancel(ctx)
 		renewing, end := context.WithCancel(context.WithoutCancel(ctx)) // also while the windows drain
 		var keeper sync.WaitGroup
 		keeper.Go(func() {
-			m.keep(renewing)
+			m.Keep(renewing)
 			replaced()
 		})
-		repeat(serving, m.log, "reporting the links", m.opts.Heartbeat, m.wake, m.heartbeat)
+		core.Repeat(serving, m.Log, "reporting the links", m.Opts.Heartbeat, m.wake, m.heartbeat)
 		if ctx.Err() == nil {
-			m.log.Error("this dispatcher was taken for dead; it begins anew", "event", "dispatcher_replaced")
+			m.Log.Error("this dispatcher was taken for dead; it begins anew", "event", "dispatcher_replaced")
 			for _, at := range m.workers {
 				at.leave() // another may hold the links
 			}
@@ -34,7 +37,7 @@ func (m *member) run(ctx context.Context) {
 // heartbeat requests the leases of the configured links, reports the links' state, and starts
 // and stops link workers accordingly.
 func (m *member) heartbeat(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, m.opts.DeadAfter)
+	ctx, cancel := context.WithTimeout(ctx, m.Opts.DeadAfter)
 	defer cancel()
 	wishes, now := m.wishes(), time.Now()
 	if err := m.announce(ctx, wishes, now); err != nil {
@@ -90,7 +93,7 @@ func (m *member) arrange(wishes map[string]wantedLink, held leasedLinks) error {
 
 // drains reports whether an ending worker, under another name, still uses the bind of
 // a link. A carrier may allow only one.
-func (m *member) drains(link *Link) bool {
+func (m *member) drains(link *setup.Link) bool {
 	for _, at := range m.workers {
 		if at.ending.Load() && slices.Equal(at.conf.Addresses, link.Addresses) && at.conf.SystemID == link.SystemID {
 			return true

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"intumwa/dispatcher/core"
 	"intumwa/messages/outbox"
 )
 
@@ -12,7 +13,7 @@ import (
 // claims have started to hold a sender, it holds the sender's other messages. Each sender gets
 // its part of a round, and at least one step.
 func (d *housekeeping) releaseHeld(ctx context.Context) (failed error) {
-	holds, err := d.store.outbox.Holds(ctx)
+	holds, err := d.Store.Outbox.Holds(ctx)
 	if err != nil {
 		return err
 	}
@@ -23,8 +24,8 @@ func (d *housekeeping) releaseHeld(ctx context.Context) (failed error) {
 			progress[h] = at
 			continue
 		}
-		err := sliced(taskSlice/time.Duration(len(holds)), func() (more bool, err error) {
-			n, next, err := d.store.outbox.FollowApproval(ctx, h, at.after)
+		err := core.Sliced(core.TaskSlice/time.Duration(len(holds)), func() (more bool, err error) {
+			n, next, err := d.Store.Outbox.FollowApproval(ctx, h, at.after)
 			if err == nil {
 				at = holding{after: next, count: at.count + n, done: n == 0} // another pass takes what was locked
 			}
@@ -34,9 +35,9 @@ func (d *housekeeping) releaseHeld(ctx context.Context) (failed error) {
 		switch {
 		case !at.done:
 		case !h.Over:
-			d.log.Warn("queued messages held: their company or sender is no longer approved", "event", "messages_held", "company", h.CompanyID, "sender", h.Sender, "messages", at.count)
+			d.Log.Warn("queued messages held: their company or sender is no longer approved", "event", "messages_held", "company", h.CompanyID, "sender", h.Sender, "messages", at.count)
 		case at.count > 0:
-			d.log.Info("held messages released: their company and sender are approved again", "event", "messages_released", "company", h.CompanyID, "sender", h.Sender, "messages", at.count)
+			d.Log.Info("held messages released: their company and sender are approved again", "event", "messages_released", "company", h.CompanyID, "sender", h.Sender, "messages", at.count)
 		}
 		if at.done && h.Over {
 			at = holding{} // another transaction may have locked some

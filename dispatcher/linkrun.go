@@ -5,27 +5,29 @@ import (
 	"sync"
 	"time"
 
+	"intumwa/dispatcher/core"
+	"intumwa/dispatcher/setup"
 	"intumwa/queue"
 	"intumwa/smpp"
 )
 
 // newLinkWorker returns a worker that is idle until start.
-func newLinkWorker(shared *core, c *carrier, settle *settler, health *queueHealth, conf *Link) (*linkWorker, error) {
-	w := &linkWorker{core: shared, carrier: c, settler: settle, health: health, link: conf.Name, submits: conf.Mode.Submits(), conf: conf, done: make(chan struct{}),
+func newLinkWorker(shared *core.Core, c *core.Carrier, settle *settler, health *core.QueueHealth, conf *setup.Link) (*linkWorker, error) {
+	w := &linkWorker{Core: shared, carrier: c, settler: settle, health: health, link: conf.Name, submits: conf.Mode.Submits(), conf: conf, done: make(chan struct{}),
 		kick: func() {}, setBind: func(string, *linkBind) {}}
-	bind, err := newLinkBind(c.name, conf, smpp.Options{Log: w.log, Metrics: w.smpp, Deliver: w.deliver, OnLate: w.late,
-		Busy:    func() smpp.Status { return c.config().DeliveryRefusal },
-		Reading: func() smpp.Reading { return c.config().Reading },
-		Class:   func(s smpp.Status) smpp.Class { return c.config().ClassOf(s) }})
+	bind, err := newLinkBind(c.Name, conf, smpp.Options{Log: w.Log, Metrics: w.SMPP, Deliver: w.deliver, OnLate: w.late,
+		Busy:    func() smpp.Status { return c.Config().DeliveryRefusal },
+		Reading: func() smpp.Reading { return c.Config().Reading },
+		Class:   func(s smpp.Status) smpp.Class { return c.Config().ClassOf(s) }})
 	if err != nil {
 		return nil, err
 	}
 	w.bind = bind
-	w.breaker.first, w.breaker.after = w.opts.BreakerPause, w.opts.BreakerAfter
-	w.slots = newSlots(conf.Window)
+	w.breaker.first, w.breaker.after = w.Opts.BreakerPause, w.Opts.BreakerAfter
+	w.slots = core.NewSlots(conf.Window)
 	w.prefetch = newPrefetch(prefetchSize(conf.Window, conf.TPS))
-	w.prefetch.soon = func() int { return w.slots.soon(max(soonWithin, 2*time.Duration(w.claimTook.Load()))) }
-	w.slots.woken = w.prefetch.wake
+	w.prefetch.soon = func() int { return w.slots.Soon(max(soonWithin, 2*time.Duration(w.claimTook.Load()))) }
+	w.slots.Woken = w.prefetch.wake
 	w.pace = newPace(bind, conf.TPS)
 	return w, nil
 }
@@ -33,7 +35,7 @@ func newLinkWorker(shared *core, c *carrier, settle *settler, health *queueHealt
 func (w *linkWorker) start() {
 	ctx, cancel := context.WithCancel(context.Background())
 	w.cancel = cancel
-	w.metrics.givenUp.WithLabelValues(w.carrier.name, w.link) // from the start, so that the first counts as an increase
+	w.Metrics.GivenUp.WithLabelValues(w.carrier.Name, w.link) // from the start, so that the first counts as an increase
 	w.setBind(w.link, w.bind)
 	w.yield(time.Now()) // before the first bind
 	go w.run(ctx)
@@ -69,8 +71,8 @@ func (w *linkWorker) run(ctx context.Context) {
 	unwatch()
 	watch.Wait()
 	w.awaitSettled()
-	w.metrics.breakerOpen.DeleteLabelValues(w.carrier.name, w.link)
-	w.metrics.sendersHeld.DeleteLabelValues(w.carrier.name, w.link)
+	w.Metrics.BreakerOpen.DeleteLabelValues(w.carrier.Name, w.link)
+	w.Metrics.SendersHeld.DeleteLabelValues(w.carrier.Name, w.link)
 }
 
 // awaitSettled waits until the settler has written the link's answers, at most
@@ -84,7 +86,7 @@ func (w *linkWorker) awaitSettled() {
 	select {
 	case <-settled:
 	case <-time.After(settleWait):
-		w.log.Error("shutdown: the carrier's last answers could not be stored in time", "event", "last_answers_not_stored", "carrier", w.carrier.name, "link", w.link)
+		w.Log.Error("shutdown: the carrier's last answers could not be stored in time", "event", "last_answers_not_stored", "carrier", w.carrier.Name, "link", w.link)
 	}
 }
 
@@ -108,7 +110,7 @@ func (w *linkWorker) watch(ctx context.Context) {
 // A carrier counts both binds, or makes the new one wait while the old one is up. A bind
 // that is ending already must end in time too, and does not come up again.
 func (w *linkWorker) yield(now time.Time) {
-	if !w.leases.fresh() {
+	if !w.Leases.Fresh() {
 		w.silent = now
 	}
 	may := now.Sub(w.silent) >= yieldRest
@@ -116,7 +118,7 @@ func (w *linkWorker) yield(now time.Time) {
 		return
 	}
 	if w.bind.allow(may, yieldWithin) && !may {
-		w.log.Warn("link unbinds: this process has not renewed its lease for so long that another may bind", "event", "lease_expired", "carrier", w.carrier.name, "link", w.link)
+		w.Log.Warn("link unbinds: this process has not renewed its lease for so long that another may bind", "event", "lease_expired", "carrier", w.carrier.Name, "link", w.link)
 	}
 }
 
@@ -126,7 +128,7 @@ func (w *linkWorker) yield(now time.Time) {
 func (w *linkWorker) tidy(ctx context.Context) {
 	var echoes time.Time
 	var shown outage
-	for sleep(ctx, 250*time.Millisecond) == nil {
+	for core.Sleep(ctx, 250*time.Millisecond) == nil {
 		shown = w.showOutage(shown)
 		if !w.carries(time.Now()) {
 			w.giveBack(w.prefetch.takeAll(), 0)

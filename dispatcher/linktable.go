@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"intumwa/dispatcher/core"
 	"intumwa/internal/postgres"
 	"intumwa/messages/rerouting"
 	"intumwa/smpp"
@@ -18,19 +19,19 @@ import (
 func (m *member) announce(ctx context.Context, wishes map[string]wantedLink, now time.Time) error {
 	links, givenUp, carriers := slices.Sorted(maps.Keys(wishes)), []string{}, []string{}
 	for _, name := range links {
-		if carriers = append(carriers, wishes[name].carrier.name); m.gaveUp(name, now) {
+		if carriers = append(carriers, wishes[name].carrier.Name); m.gaveUp(name, now) {
 			givenUp = append(givenUp, name)
 		}
 	}
-	tag, err := m.pool.Exec(ctx, `UPDATE dispatchers SET links = $2, given_up = $3 WHERE id = $1 AND (links, given_up) IS DISTINCT FROM ($2::text[], $3::text[])`,
-		m.id.Load(), append([]string{}, links...), givenUp)
+	tag, err := m.Pool.Exec(ctx, `UPDATE dispatchers SET links = $2, given_up = $3 WHERE id = $1 AND (links, given_up) IS DISTINCT FROM ($2::text[], $3::text[])`,
+		m.ID.Load(), append([]string{}, links...), givenUp)
 	if err != nil {
 		return fmt.Errorf("announcing the links: %w", err)
 	}
 	if tag.RowsAffected() > 0 {
 		m.since = now
 	}
-	if _, err := m.pool.Exec(ctx, `INSERT INTO links (name, carrier) SELECT name, carrier FROM unnest($1::text[], $2::text[]) u(name, carrier)
+	if _, err := m.Pool.Exec(ctx, `INSERT INTO links (name, carrier) SELECT name, carrier FROM unnest($1::text[], $2::text[]) u(name, carrier)
 		WHERE (name, carrier) NOT IN (SELECT name, carrier FROM links) ORDER BY name
 		ON CONFLICT (name) DO UPDATE SET carrier = excluded.carrier`, links, carriers); err != nil {
 		return fmt.Errorf("announcing the links: %w", err)
@@ -78,14 +79,14 @@ func (m *member) report(name string, w wantedLink) linkReport {
 func (m *member) lease(ctx context.Context, wishes map[string]wantedLink, now time.Time) (leasedLinks, error) {
 	var names []string
 	reports := make([]linkReport, 0, len(wishes))
-	others := *m.wanted.Load()
+	others := *m.Wanted.Load()
 	for name, w := range wishes {
 		if !m.gaveUp(name, now) || !others[name] {
-			names = append(names, linkLease+name)
+			names = append(names, core.LinkLease+name)
 		}
 		reports = append(reports, m.report(name, w))
 	}
-	if _, err := m.acquire(ctx, names...); err != nil {
+	if _, err := m.Acquire(ctx, names...); err != nil {
 		return nil, err
 	}
 	reported, err := json.Marshal(reports)
@@ -95,7 +96,7 @@ func (m *member) lease(ctx context.Context, wishes map[string]wantedLink, now ti
 	held := leasedLinks{}
 	var name string
 	var order linkOrder
-	err = postgres.Each(ctx, m.pool, "reporting the links", []any{&name, &order.paused, &order.retired}, func() error {
+	err = postgres.Each(ctx, m.Pool, "reporting the links", []any{&name, &order.paused, &order.retired}, func() error {
 		held[name] = order
 		return nil
 	}, `
@@ -104,12 +105,12 @@ func (m *member) lease(ctx context.Context, wishes map[string]wantedLink, now ti
 			accepted = u.accepted, throttled = u.throttled, overdue = u.overdue, refused = u.refused, senders_held = u.senders_held,
 			bound_by = CASE WHEN u.state = 'bound' THEN $1 ELSE links.bound_by END,
 			served_at = CASE WHEN u.state = 'bound' AND NOT u.broken AND NOT links.paused AND u."window" > 0 THEN now() ELSE least(links.served_at, now()) END -- the clock may have been set back
-		FROM (SELECT links.name FROM links JOIN leases ON leases.name = '`+linkLease+`' || links.name
+		FROM (SELECT links.name FROM links JOIN leases ON leases.name = '`+core.LinkLease+`' || links.name
 				WHERE leases.holder = $1 ORDER BY name FOR UPDATE OF links) mine -- one order in all processes
 			JOIN json_to_recordset($2::json) u(name text, state text, since timestamptz, "window" int, in_flight int, tps float8, last_error text, broken boolean,
 				accepted int, throttled int, overdue int, refused jsonb, senders_held int) USING (name)
 		WHERE links.name = u.name
-		RETURNING links.name, links.paused, `+rerouting.RetiredTo("links.carrier")+` IS NOT NULL`, m.id.Load(), string(reported))
+		RETURNING links.name, links.paused, `+rerouting.RetiredTo("links.carrier")+` IS NOT NULL`, m.ID.Load(), string(reported))
 	return held, err
 }
 
@@ -119,12 +120,12 @@ func (m *member) lease(ctx context.Context, wishes map[string]wantedLink, now ti
 // want them back. A link that leaves all configurations at once gets two heartbeats to do so.
 func (m *member) disown(ctx context.Context, wishes map[string]wantedLink) error {
 	keep := slices.AppendSeq(slices.AppendSeq([]string{}, maps.Keys(wishes)), maps.Keys(m.workers))
-	own := time.Since(m.since) >= 2*m.opts.Heartbeat
-	if _, err := m.pool.Exec(ctx, `WITH gone AS (DELETE FROM leases USING links WHERE $4 AND leases.name = '`+linkLease+`' || links.name
+	own := time.Since(m.since) >= 2*m.Opts.Heartbeat
+	if _, err := m.Pool.Exec(ctx, `WITH gone AS (DELETE FROM leases USING links WHERE $4 AND leases.name = '`+core.LinkLease+`' || links.name
 			AND links.name <> ALL($2) AND holder = $1 RETURNING links.name)
 		DELETE FROM links WHERE name <> ALL($2) AND NOT EXISTS (SELECT FROM dispatchers d WHERE d.id <> $1 AND links.name = ANY(d.links))
-			AND (name IN (SELECT name FROM gone) OR (NOT paused AND updated_at < now() - $3::interval AND NOT `+leased+`))`,
-		m.id.Load(), keep, m.opts.StrandedAfter, own); err != nil {
+			AND (name IN (SELECT name FROM gone) OR (NOT paused AND updated_at < now() - $3::interval AND NOT `+core.Leased+`))`,
+		m.ID.Load(), keep, m.Opts.StrandedAfter, own); err != nil {
 		return fmt.Errorf("taking links off the list: %w", err)
 	}
 	return nil

@@ -6,6 +6,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"intumwa/dispatcher/core"
+	"intumwa/dispatcher/setup"
 	"intumwa/messages"
 	"intumwa/smpp"
 )
@@ -17,19 +19,19 @@ import (
 // overtake: at 100 segments a second a single send waits behind a quarter of a second of
 // a campaign, not behind the whole campaign.
 type linkWorker struct {
-	*core
-	carrier  *carrier
+	*core.Core
+	carrier  *core.Carrier
 	settler  *settler
-	health   *queueHealth
+	health   *core.QueueHealth
 	kick     func()                  // tells the member that the worker has ended
 	setBind  func(string, *linkBind) // registers the bind of a running link; nil removes it
 	link     string                  // its name
 	submits  bool                    // it is not only a receiver
-	conf     *Link                   // the current one; only the member uses it while the worker runs
+	conf     *setup.Link             // the current one; only the member uses it while the worker runs
 	bind     *linkBind
 	breaker  breaker
 	refusals refusals
-	slots    *slots
+	slots    *core.Slots
 	prefetch *prefetch
 	pace     *pace
 
@@ -55,17 +57,17 @@ const settleWait = 2 * time.Second
 
 // adopt applies a link's configuration if only pace and window differ, which needs
 // no new bind.
-func (w *linkWorker) adopt(conf *Link) bool {
+func (w *linkWorker) adopt(conf *setup.Link) bool {
 	if conf == w.conf {
 		return true
 	}
 	same := *conf
 	same.TPS, same.Window = w.conf.TPS, w.conf.Window
-	if !same.equal(w.conf) {
+	if !same.Equal(w.conf) {
 		return false
 	}
 	if conf.Window != w.conf.Window {
-		w.slots.resize(conf.Window)
+		w.slots.Resize(conf.Window)
 		w.bind.SetWindow(conf.Window)
 	}
 	w.pace.set(conf.TPS)
@@ -119,7 +121,7 @@ func (w *linkWorker) ended() bool {
 func (w *linkWorker) obey(order linkOrder) {
 	w.setPaused(order.paused)
 	if w.retired.Swap(order.retired) != order.retired {
-		w.log.Info("an operator has retired the carrier, or ended that", "event", "link_retired", "carrier", w.carrier.name, "link", w.link, "retired", order.retired)
+		w.Log.Info("an operator has retired the carrier, or ended that", "event", "link_retired", "carrier", w.carrier.Name, "link", w.link, "retired", order.retired)
 	}
 }
 
@@ -129,15 +131,15 @@ func (w *linkWorker) setPaused(paused bool) {
 	}
 	w.bind.pause(paused)
 	if paused {
-		w.log.Info("link paused by an operator", "event", "link_paused_by_operator", "carrier", w.carrier.name, "link", w.link)
+		w.Log.Info("link paused by an operator", "event", "link_paused_by_operator", "carrier", w.carrier.Name, "link", w.link)
 		return
 	}
-	w.log.Info("link resumed by an operator", "event", "link_resumed_by_operator", "carrier", w.carrier.name, "link", w.link)
+	w.Log.Info("link resumed by an operator", "event", "link_resumed_by_operator", "carrier", w.carrier.Name, "link", w.link)
 }
 
 // carries reports whether the link can carry messages, or at least a probe.
 func (w *linkWorker) carries(now time.Time) bool {
-	return w.submits && !w.retired.Load() && w.bind.up() && w.leases.submits() && w.breaker.ready(now) && !w.slots.stalled(now)
+	return w.submits && !w.retired.Load() && w.bind.up() && w.Leases.Submits() && w.breaker.ready(now) && !w.slots.Stalled(now)
 }
 
 // ready waits until the link can carry messages, or at least a probe.
@@ -149,7 +151,7 @@ func (w *linkWorker) ready(ctx context.Context) error {
 		if w.carries(time.Now()) {
 			return nil
 		}
-		if err := sleep(ctx, 50*time.Millisecond); err != nil {
+		if err := core.Sleep(ctx, 50*time.Millisecond); err != nil {
 			return err
 		}
 	}
@@ -157,18 +159,18 @@ func (w *linkWorker) ready(ctx context.Context) error {
 
 // giveBack releases messages that were claimed and not begun. They are due after wait; 0: as
 // before.
-func (w *linkWorker) giveBack(ms []*inFlight, wait time.Duration) {
+func (w *linkWorker) giveBack(ms []*core.InFlight, wait time.Duration) {
 	if len(ms) == 0 {
 		return
 	}
 	claims := make([]messages.Claim, len(ms))
 	for i, m := range ms {
-		claims[i] = m.msg.Claim()
-		defer w.inFlight.remove(m)
+		claims[i] = m.Msg.Claim()
+		defer w.InFlight.Remove(m)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 	defer cancel()
-	if err := w.carrying.outbox.Release(ctx, w.leases.id.Load(), claims, wait); err != nil {
+	if err := w.Carrying.Outbox.Release(ctx, w.Leases.ID.Load(), claims, wait); err != nil {
 		// Otherwise they would stay claimed until this process ends. The settler
 		// retries until it succeeds.
 		w.settler.putBack(claims)

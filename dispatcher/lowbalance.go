@@ -16,7 +16,7 @@ import (
 // endpoint takes that event, and by mail. One transaction also records the warning.
 func (d *housekeeping) tellLow(ctx context.Context) error {
 	var warnings []billing.Warning
-	err := postgres.InTx(ctx, d.pool, func(tx pgx.Tx) (err error) {
+	err := postgres.InTx(ctx, d.Pool, func(tx pgx.Tx) (err error) {
 		if warnings, err = billing.TakeWarnings(ctx, tx); err != nil {
 			return err
 		}
@@ -31,13 +31,13 @@ func (d *housekeeping) tellLow(ctx context.Context) error {
 				return err
 			}
 		}
-		return d.webhooks.Enqueue(ctx, tx, events)
+		return d.Webhooks.Enqueue(ctx, tx, events)
 	})
 	if err != nil {
 		return fmt.Errorf("telling of low balances: %w", err)
 	}
 	if len(warnings) > 0 {
-		d.metrics.lowBalances.Add(float64(len(warnings)))
+		d.Metrics.LowBalances.Add(float64(len(warnings)))
 	}
 	return nil
 }

@@ -4,15 +4,18 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"intumwa/dispatcher/core"
+	"intumwa/dispatcher/setup"
 )
 
 // member is this process among the dispatchers of one database. It holds the process's leases,
 // and a link worker for each configured link whose lease it holds. Every heartbeat it requests
 // the leases of its configured links and reports the state of its links (linktable.go).
 type member struct {
-	*leases
-	carriers     func() []*carrier // the configured ones
-	newWorker    func(*carrier, *Link) (*linkWorker, error)
+	*core.Leases
+	carriers     func() []*core.Carrier // the configured ones
+	newWorker    func(*core.Carrier, *setup.Link) (*linkWorker, error)
 	givenUpTotal *prometheus.CounterVec
 	wake         chan struct{} // heartbeat now: the configuration or another dispatcher changed, or a link can be given up
 
@@ -24,18 +27,18 @@ type member struct {
 }
 
 // newMember returns a member without links.
-func newMember(l *leases, carriers func() []*carrier, newWorker func(*carrier, *Link) (*linkWorker, error)) *member {
-	return &member{leases: l, carriers: carriers, newWorker: newWorker, workers: make(map[string]*linkWorker), minutes: make(minutes),
+func newMember(l *core.Leases, carriers func() []*core.Carrier, newWorker func(*core.Carrier, *setup.Link) (*linkWorker, error)) *member {
+	return &member{Leases: l, carriers: carriers, newWorker: newWorker, workers: make(map[string]*linkWorker), minutes: make(minutes),
 		wake: make(chan struct{}, 1), givenUp: make(map[string]time.Time)}
 }
 
 // kick causes a heartbeat at once. It never blocks.
-func (m *member) kick() { signal(m.wake) }
+func (m *member) kick() { core.Signal(m.wake) }
 
 // wantedLink is a link as configured.
 type wantedLink struct {
-	carrier *carrier
-	link    *Link
+	carrier *core.Carrier
+	link    *setup.Link
 }
 
 // leasedLinks are the links whose leases this process has.
@@ -51,7 +54,7 @@ type linkOrder struct {
 func (m *member) wishes() map[string]wantedLink {
 	wishes := map[string]wantedLink{}
 	for _, c := range m.carriers() {
-		config := c.config()
+		config := c.Config()
 		for i := range config.Links {
 			wishes[config.Links[i].Name] = wantedLink{c, &config.Links[i]}
 		}

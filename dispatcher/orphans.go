@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"intumwa/dispatcher/core"
 	"intumwa/messages"
 	"intumwa/messages/outbox"
 )
@@ -22,15 +23,15 @@ func (d *recovery) runOrphans(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-d.inFlight.failed:
+		case <-d.InFlight.Failed:
 		}
 		for _, pause := range orphanLooks {
-			if sleep(ctx, pause) != nil {
+			if core.Sleep(ctx, pause) != nil {
 				return
 			}
 			if err := d.releaseOrphans(ctx); err != nil {
-				d.log.Debug("looking for orphaned claims; it is tried again", "error", err)
-				signal(d.inFlight.failed)
+				d.Log.Debug("looking for orphaned claims; it is tried again", "error", err)
+				core.Signal(d.InFlight.Failed)
 			}
 		}
 	}
@@ -40,7 +41,7 @@ func (d *recovery) runOrphans(ctx context.Context) {
 // message that was claimed, settled or given back meanwhile has another epoch or is gone,
 // so the release does not touch it.
 func (d *recovery) releaseOrphans(ctx context.Context) error {
-	me := d.leases.id.Load()
+	me := d.Leases.ID.Load()
 	for after, more := int64(0), true; more; more = after > 0 {
 		claims, next, err := d.claimsAfter(ctx, after)
 		if err != nil {
@@ -52,9 +53,9 @@ func (d *recovery) releaseOrphans(ctx context.Context) error {
 				mine = append(mine, c.Claim)
 			}
 		}
-		if orphans := d.inFlight.orphaned(mine); len(orphans) > 0 {
-			d.log.Warn("orphaned claims released: their commit was never confirmed", "event", "orphaned_claims_released", "messages", len(orphans))
-			if err := d.store.outbox.Release(ctx, me, orphans, 0); err != nil {
+		if orphans := d.InFlight.Orphaned(mine); len(orphans) > 0 {
+			d.Log.Warn("orphaned claims released: their commit was never confirmed", "event", "orphaned_claims_released", "messages", len(orphans))
+			if err := d.Store.Outbox.Release(ctx, me, orphans, 0); err != nil {
 				return err
 			}
 		}
@@ -67,5 +68,5 @@ func (d *recovery) releaseOrphans(ctx context.Context) error {
 func (d *recovery) claimsAfter(ctx context.Context, after int64) (claims []outbox.ClaimedRow, next int64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
-	return d.store.outbox.Claims(ctx, after)
+	return d.Store.Outbox.Claims(ctx, after)
 }

@@ -4,6 +4,8 @@ import (
 	"testing"
 	"time"
 
+	"intumwa/dispatcher/core"
+	"intumwa/dispatcher/setup"
 	"intumwa/messages/outbox"
 	"intumwa/smpp"
 )
@@ -186,13 +188,13 @@ func TestFullHandset(t *testing.T) {
 		"throttled":                 {smpp.StatusThrottled, 2, true, true},
 	} {
 		link := &rate{tps: 100}
-		w := &linkWorker{carrier: &carrier{}, pace: newPace(link, 100)}
-		w.carrier.conf.Store(&Carrier{})
+		w := &linkWorker{carrier: &core.Carrier{}, pace: newPace(link, 100)}
+		w.carrier.Conf.Store(&setup.Carrier{})
 		if c.others {
 			w.pace.answered(midnight)
 		}
 		m := w.attempt(&outbox.Claimed{Attempt: c.attempt})
-		w.answered(m, &result{message: m, Result: smpp.Result{Outcome: smpp.Rejected, Status: c.status}, at: midnight.Add(time.Millisecond)})
+		w.answered(m, &core.Result{Message: m, Result: smpp.Result{Outcome: smpp.Rejected, Status: c.status}, At: midnight.Add(time.Millisecond)})
 		if slows := link.tps < 100; slows != c.slows {
 			t.Errorf("%s: %v a second", name, link.tps)
 		}

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"intumwa/dispatcher/core"
 	"intumwa/queue"
 )
 
@@ -18,7 +19,7 @@ type prefetch struct {
 	mu     sync.Mutex
 	size   int        // of each lane
 	soon   func() int // how many messages the link will soon submit
-	lanes  [2][]*inFlight
+	lanes  [2][]*core.InFlight
 	inARow int           // singles taken in a row while a batch waited
 	filled chan struct{} // something was put
 	freed  [2]chan struct{}
@@ -39,8 +40,8 @@ func (p *prefetch) resize(size int) {
 
 // wake lets the feeders look for room again.
 func (p *prefetch) wake() {
-	signal(p.freed[queue.Single])
-	signal(p.freed[queue.Batch])
+	core.Signal(p.freed[queue.Single])
+	core.Signal(p.freed[queue.Batch])
 }
 
 // waitRoom waits until a lane is at most half full and returns its room, so
@@ -67,19 +68,19 @@ func (p *prefetch) waitRoom(ctx context.Context, lane queue.Lane) (int, error) {
 	}
 }
 
-func (p *prefetch) put(lane queue.Lane, ms []*inFlight) {
+func (p *prefetch) put(lane queue.Lane, ms []*core.InFlight) {
 	if len(ms) == 0 {
 		return
 	}
 	p.mu.Lock()
 	p.lanes[lane] = append(p.lanes[lane], ms...)
 	p.mu.Unlock()
-	signal(p.filled)
+	core.Signal(p.filled)
 }
 
 // next waits for the next message. Singles go first, except for the batches'
 // share. One caller at a time.
-func (p *prefetch) next(ctx context.Context) (*inFlight, error) {
+func (p *prefetch) next(ctx context.Context) (*core.InFlight, error) {
 	for {
 		if m := p.poll(); m != nil {
 			return m, nil
@@ -93,14 +94,14 @@ func (p *prefetch) next(ctx context.Context) (*inFlight, error) {
 }
 
 // poll takes the next message, or nil.
-func (p *prefetch) poll() *inFlight {
+func (p *prefetch) poll() *core.InFlight {
 	p.mu.Lock()
 	lane := queue.Single
 	batchWaits := len(p.lanes[queue.Batch]) > 0
 	if len(p.lanes[queue.Single]) == 0 || (batchWaits && p.inARow >= singlesBeforeBatch) {
 		lane = queue.Batch
 	}
-	var m *inFlight
+	var m *core.InFlight
 	if waiting := p.lanes[lane]; len(waiting) > 0 {
 		m, waiting[0] = waiting[0], nil
 		p.lanes[lane] = waiting[1:]
@@ -112,30 +113,30 @@ func (p *prefetch) poll() *inFlight {
 	}
 	p.mu.Unlock()
 	if m != nil {
-		signal(p.freed[lane])
+		core.Signal(p.freed[lane])
 	}
 	return m
 }
 
 // pollSingle takes the next single send, or nil.
-func (p *prefetch) pollSingle() *inFlight {
+func (p *prefetch) pollSingle() *core.InFlight {
 	p.mu.Lock()
-	var m *inFlight
+	var m *core.InFlight
 	if waiting := p.lanes[queue.Single]; len(waiting) > 0 {
 		m, waiting[0] = waiting[0], nil
 		p.lanes[queue.Single] = waiting[1:]
 	}
 	p.mu.Unlock()
 	if m != nil {
-		signal(p.freed[queue.Single])
+		core.Signal(p.freed[queue.Single])
 	}
 	return m
 }
 
-func (p *prefetch) takeAll() []*inFlight {
+func (p *prefetch) takeAll() []*core.InFlight {
 	p.mu.Lock()
 	all := append(p.lanes[queue.Single], p.lanes[queue.Batch]...)
-	p.lanes = [2][]*inFlight{}
+	p.lanes = [2][]*core.InFlight{}
 	p.mu.Unlock()
 	p.wake()
 	return all

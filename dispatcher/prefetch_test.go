@@ -7,14 +7,15 @@ import (
 	"testing/synctest"
 	"time"
 
+	"intumwa/dispatcher/core"
 	"intumwa/messages/outbox"
 	"intumwa/queue"
 )
 
-func journeysOf(lane queue.Lane, n int) []*inFlight {
-	list := make([]*inFlight, n)
+func journeysOf(lane queue.Lane, n int) []*core.InFlight {
+	list := make([]*core.InFlight, n)
 	for i := range list {
-		list[i] = &inFlight{msg: &outbox.Claimed{ID: int64(i + 1), Lane: int(lane)}}
+		list[i] = &core.InFlight{Msg: &outbox.Claimed{ID: int64(i + 1), Lane: int(lane)}}
 	}
 	return list
 }
@@ -32,11 +33,11 @@ func TestPrefetchFairness(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if m.msg.ID != last[m.msg.Lane]+1 {
-			t.Fatalf("lane %d: %d after %d", m.msg.Lane, m.msg.ID, last[m.msg.Lane])
+		if m.Msg.ID != last[m.Msg.Lane]+1 {
+			t.Fatalf("lane %d: %d after %d", m.Msg.Lane, m.Msg.ID, last[m.Msg.Lane])
 		}
-		last[m.msg.Lane] = m.msg.ID
-		if m.msg.Lane == int(queue.Single) {
+		last[m.Msg.Lane] = m.Msg.ID
+		if m.Msg.Lane == int(queue.Single) {
 			singles++
 		} else {
 			batches++
@@ -55,8 +56,8 @@ func TestPrefetchFairness(t *testing.T) {
 	p.put(queue.Batch, journeysOf(queue.Batch, 1))
 	for i := range singlesBeforeBatch + 1 {
 		m, err := p.next(t.Context())
-		if err != nil || (m.msg.Lane == int(queue.Batch)) != (i == singlesBeforeBatch) {
-			t.Errorf("message %d of lane %d, %v", i, m.msg.Lane, err)
+		if err != nil || (m.Msg.Lane == int(queue.Batch)) != (i == singlesBeforeBatch) {
+			t.Errorf("message %d of lane %d, %v", i, m.Msg.Lane, err)
 		}
 	}
 }
@@ -128,8 +129,8 @@ func TestPrefetchRoom(t *testing.T) {
 // It claims ahead what the carrier takes in a quarter of a second.
 func TestPrefetchSoon(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, p := newSlots(10), newPrefetch(200)
-		p.soon, s.woken = func() int { return s.soon(soonWithin) }, p.wake
+		s, p := core.NewSlots(10), newPrefetch(200)
+		p.soon, s.Woken = func() int { return s.Soon(soonWithin) }, p.wake
 		room := func(lane queue.Lane) int {
 			ctx, cancel := context.WithCancel(t.Context())
 			time.AfterFunc(time.Millisecond, cancel)
@@ -147,8 +148,8 @@ func TestPrefetchSoon(t *testing.T) {
 		}
 		submit := func() {
 			for p.poll() != nil {
-				if s.left() > 0 {
-					_ = s.take(t.Context())
+				if s.Left() > 0 {
+					_ = s.Take(t.Context())
 				}
 			}
 		}
@@ -163,7 +164,7 @@ func TestPrefetchSoon(t *testing.T) {
 		woken := make(chan int)
 		go func() { n, _ := p.waitRoom(t.Context(), queue.Single); woken <- n }()
 		synctest.Wait()
-		s.give(2)
+		s.Give(2)
 		if n := <-woken; n != 2 {
 			t.Errorf("two are answered: room for %d", n)
 		}
@@ -171,8 +172,8 @@ func TestPrefetchSoon(t *testing.T) {
 		submit()
 		for range 3 {
 			time.Sleep(500 * time.Millisecond)
-			s.give(200)
-			s.give(-200)
+			s.Give(200)
+			s.Give(-200)
 		}
 		is("400 a second", 100, 100)
 		time.Sleep(2 * time.Second)
@@ -218,12 +219,12 @@ func TestPrefetchSize(t *testing.T) {
 
 func TestSlots(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newSlots(2)
+		s := core.NewSlots(2)
 		ctx, cancel := context.WithCancel(t.Context())
 		taken := make(chan error, 10)
 		go func() {
 			for {
-				err := s.take(ctx)
+				err := s.Take(ctx)
 				taken <- err
 				if err != nil {
 					return
@@ -243,13 +244,13 @@ func TestSlots(t *testing.T) {
 			}
 		}
 		expect(2)
-		s.give(1)
+		s.Give(1)
 		expect(1)
-		s.give(-2) // the window shrinks: segments in flight free it first
+		s.Give(-2) // the window shrinks: segments in flight free it first
 		expect(0)
-		s.give(2)
+		s.Give(2)
 		expect(0)
-		s.give(3)
+		s.Give(3)
 		expect(3)
 		time.Sleep(time.Hour)
 		expect(0)

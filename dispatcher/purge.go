@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"intumwa/dispatcher/core"
 	"intumwa/messages/retention"
 	"intumwa/smppserver/binds"
 )
@@ -12,27 +13,27 @@ import (
 // retentions returns how long messages, texts and numbers are kept; 0: no limit.
 func (d *housekeeping) retentions() map[retention.Purge]time.Duration {
 	return map[retention.Purge]time.Duration{
-		retention.PurgeBodies: d.opts.BodyRetention, retention.PurgeMessages: d.opts.MessageRetention,
-		retention.PurgeNumbers: d.opts.NumberRetention,
+		retention.PurgeBodies: d.Opts.BodyRetention, retention.PurgeMessages: d.Opts.MessageRetention,
+		retention.PurgeNumbers: d.Opts.NumberRetention,
 	}
 }
 
 // purge deletes old messages, texts and numbers, each for little over taskSlice.
 func (d *housekeeping) purge(ctx context.Context) (failed error) {
 	work := func(kind retention.Purge, step func() (int64, bool, error)) {
-		failed = errors.Join(failed, sliced(taskSlice, func() (bool, error) {
+		failed = errors.Join(failed, core.Sliced(core.TaskSlice, func() (bool, error) {
 			n, more, err := step()
-			d.metrics.purged.WithLabelValues(string(kind)).Add(float64(n))
+			d.Metrics.Purged.WithLabelValues(string(kind)).Add(float64(n))
 			return more, err
 		}))
 	}
 	for kind, life := range d.retentions() {
 		if life > 0 {
-			work(kind, func() (int64, bool, error) { return d.carrying.retention.Purge(ctx, kind, life) })
+			work(kind, func() (int64, bool, error) { return d.Carrying.Retention.Purge(ctx, kind, life) })
 		}
 	}
-	work(retention.PurgeBodies, func() (int64, bool, error) { return d.carrying.retention.PurgeRuled(ctx, d.opts.BodyRetention) })
-	_, _, err := binds.New(d.pool).Drop(ctx, binds.Life, binds.Most) // the role smpp does so too, but may be off by now
+	work(retention.PurgeBodies, func() (int64, bool, error) { return d.Carrying.Retention.PurgeRuled(ctx, d.Opts.BodyRetention) })
+	_, _, err := binds.New(d.Pool).Drop(ctx, binds.Life, binds.Most) // the role smpp does so too, but may be off by now
 	return errors.Join(failed, err)
 }
 
@@ -42,17 +43,17 @@ func (d *housekeeping) gaugePurges(ctx context.Context) {
 		var behind time.Duration
 		if life > 0 {
 			var err error
-			if behind, err = d.carrying.retention.PurgeBehind(ctx, kind, life); err != nil {
+			if behind, err = d.Carrying.Retention.PurgeBehind(ctx, kind, life); err != nil {
 				continue
 			}
 		}
 		if kind == retention.PurgeBodies {
-			ruled, err := d.carrying.retention.RuledBehind(ctx, life)
+			ruled, err := d.Carrying.Retention.RuledBehind(ctx, life)
 			if err != nil {
 				continue
 			}
 			behind = max(behind, ruled)
 		}
-		d.metrics.purgeBehind.WithLabelValues(string(kind)).Set(behind.Seconds())
+		d.Metrics.PurgeBehind.WithLabelValues(string(kind)).Set(behind.Seconds())
 	}
 }

@@ -23,7 +23,7 @@ func TestPurgeTask(t *testing.T) {
 		t.Errorf("%d are there, with a retention without limit", n)
 	}
 
-	b.d.core.opts.MessageRetention, b.d.core.opts.BodyRetention = 96*time.Hour, 48*time.Hour
+	b.d.core.Opts.MessageRetention, b.d.core.Opts.BodyRetention = 96*time.Hour, 48*time.Hour
 	b.d.housekeeping.gaugePurges(t.Context())
 	if behind, want := b.metric("intumwa_purge_behind_seconds"), 56*time.Hour.Seconds(); behind < want || behind > want+600 {
 		t.Errorf("behind by %v s in all, want %v", behind, want)

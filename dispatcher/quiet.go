@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"intumwa/dispatcher/core"
 	"intumwa/internal/postgres"
 	"intumwa/messages/outbox"
 	"intumwa/queue"
@@ -14,11 +15,11 @@ import (
 // quietNow returns the companies whose batches are not sent now.
 func (d *recovery) quietNow(ctx context.Context) (quiet outbox.Quiet, err error) {
 	now := postgres.Now()
-	quiet.Otherwise, _ = d.opts.QuietHours.End(now)
-	if d.opts.QuietCompanies == nil {
+	quiet.Otherwise, _ = d.Opts.QuietHours.End(now)
+	if d.Opts.QuietCompanies == nil {
 		return quiet, nil
 	}
-	own, err := d.opts.QuietCompanies(ctx)
+	own, err := d.Opts.QuietCompanies(ctx)
 	if err != nil {
 		return quiet, err
 	}
@@ -39,7 +40,7 @@ func (d *recovery) lookForQuiet(ctx context.Context) (begin bool, err error) {
 	}
 	if begin = quiet.Begins(d.walk.quiet); begin {
 		for at, l := range d.walk.lanes {
-			if at.lane == queue.Batch {
+			if at.Lane == queue.Batch {
 				l.after, l.rush = 0, true
 			}
 		}
@@ -52,12 +53,12 @@ func (d *recovery) lookForQuiet(ctx context.Context) (begin bool, err error) {
 func (d *recovery) quieten(ctx context.Context, ids []int64) error {
 	var putOff int64
 	var failed error
-	for some := range slices.Chunk(ids, decidedAtOnce) {
-		n, err := d.carrying.outbox.PutOff(ctx, d.walk.quiet, some)
+	for some := range slices.Chunk(ids, core.DecidedAtOnce) {
+		n, err := d.Carrying.Outbox.PutOff(ctx, d.walk.quiet, some)
 		putOff, failed = putOff+n, errors.Join(failed, err)
 	}
 	if putOff > 0 {
-		d.log.Info("queued messages of batches put off to the end of quiet hours", "event", "quiet_hours_begun", "messages", putOff)
+		d.Log.Info("queued messages of batches put off to the end of quiet hours", "event", "quiet_hours_begun", "messages", putOff)
 	}
 	return failed
 }

@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"intumwa/dispatcher/core"
 	"intumwa/messages/outbox"
 )
 
@@ -13,8 +14,8 @@ import (
 // the queue and hands messages over. Each of its tasks reads or moves a bounded number of rows. It also releases
 // scheduled messages, which every process does.
 type recovery struct {
-	*core
-	health *queueHealth
+	*core.Core
+	health *core.QueueHealth
 	walk   *outboxWalk
 	deaths deaths
 
@@ -24,32 +25,32 @@ type recovery struct {
 }
 
 // newRecovery returns the recovery of a process, with the walk at its start.
-func newRecovery(shared *core, health *queueHealth) *recovery {
-	r := &recovery{core: shared, health: health, walk: newOutboxWalk(), handed: make(map[handing]int64)}
+func newRecovery(shared *core.Core, health *core.QueueHealth) *recovery {
+	r := &recovery{Core: shared, health: health, walk: newOutboxWalk(), handed: make(map[handing]int64)}
 	r.deaths.wake = make(chan struct{}, 1)
 	r.deaths.unfreed.Store(true) // the previous holder of the recovery lease may have left some
 	return r
 }
 
 // tasks returns the tasks of recovery, in their order. A failed task does not stop the next.
-func (d *recovery) tasks() []*task {
-	often, seldom := d.opts.SweepInterval, 10*d.opts.SweepInterval
-	walk := &task{name: "walk_outbox", every: often, rest: swept, run: d.walkOutbox, took: &d.walk.read}
-	return []*task{
-		{name: "free_claims", every: often, rest: swept, run: d.freeClaims, now: d.deaths.unfreed.Load},
-		{name: "quiet", every: often, rest: swept, run: func(ctx context.Context) error {
+func (d *recovery) tasks() []*core.Task {
+	often, seldom := d.Opts.SweepInterval, 10*d.Opts.SweepInterval
+	walk := &core.Task{Name: "walk_outbox", Every: often, Rest: core.Swept, Run: d.walkOutbox, Took: &d.walk.read}
+	return []*core.Task{
+		{Name: "free_claims", Every: often, Rest: core.Swept, Run: d.freeClaims, Now: d.deaths.unfreed.Load},
+		{Name: "quiet", Every: often, Rest: core.Swept, Run: func(ctx context.Context) error {
 			begin, err := d.lookForQuiet(ctx)
 			if begin { // the walk may have up to restMost of rest left
-				walk.next = time.Time{}
+				walk.Next = time.Time{}
 			}
 			return err
 		}},
-		{name: "retire", every: often, rest: worked, run: d.leaveRetired},
-		{name: "readdress", every: seldom, rest: swept, run: d.findStranded},
+		{Name: "retire", Every: often, Rest: core.Worked, Run: d.leaveRetired},
+		{Name: "readdress", Every: seldom, Rest: core.Swept, Run: d.findStranded},
 		walk,
-		{name: "push_due", every: often, rest: worked, run: d.pushDue},
-		{name: "fail_over", every: often, rest: worked, run: d.failover},
-		{name: "fail_back", every: seldom, rest: worked, run: d.takeBack},
+		{Name: "push_due", Every: often, Rest: core.Worked, Run: d.pushDue},
+		{Name: "fail_over", Every: often, Rest: core.Worked, Run: d.failover},
+		{Name: "fail_back", Every: seldom, Rest: core.Worked, Run: d.takeBack},
 	}
 }
 
@@ -62,7 +63,7 @@ type deaths struct {
 // note wakes recovery.
 func (d *deaths) note() {
 	d.unfreed.Store(true)
-	signal(d.wake)
+	core.Signal(d.wake)
 }
 
 // outboxWalk is the progress of the walk over the outbox. It belongs to the recovery tasks.
@@ -74,7 +75,7 @@ func (d *deaths) note() {
 // the first 20,000 rows, which go out next, each time. So the cost of a step does not grow
 // with the backlog; only the duration of a pass does.
 type outboxWalk struct {
-	lanes map[laneKey]*laneWalk
+	lanes map[core.LaneKey]*laneWalk
 
 	carriers []string      // of the outbox's rows, at the last query
 	stranded []string      // those of them configured nowhere
@@ -96,10 +97,10 @@ type laneWalk struct {
 }
 
 // newOutboxWalk returns a walk at its start.
-func newOutboxWalk() *outboxWalk { return &outboxWalk{lanes: make(map[laneKey]*laneWalk)} }
+func newOutboxWalk() *outboxWalk { return &outboxWalk{lanes: make(map[core.LaneKey]*laneWalk)} }
 
 // stretch returns the next rows of a lane to read.
-func (w *outboxWalk) stretch(at laneKey, now time.Time) outbox.Stretch {
+func (w *outboxWalk) stretch(at core.LaneKey, now time.Time) outbox.Stretch {
 	l := w.lanes[at]
 	if l == nil {
 		l = &laneWalk{}
@@ -107,9 +108,9 @@ func (w *outboxWalk) stretch(at laneKey, now time.Time) outbox.Stretch {
 	}
 	if l.after == 0 {
 		l.after, l.below = l.floor.from(now)
-		l.midst, l.pass = false, outbox.Counted{Carrier: at.carrier, Lane: int(at.lane)}
+		l.midst, l.pass = false, outbox.Counted{Carrier: at.Carrier, Lane: int(at.Lane)}
 	}
-	return outbox.Stretch{Carrier: at.carrier, Lane: int(at.lane), After: l.after, Stranded: slices.Contains(w.stranded, at.carrier)}
+	return outbox.Stretch{Carrier: at.Carrier, Lane: int(at.Lane), After: l.after, Stranded: slices.Contains(w.stranded, at.Carrier)}
 }
 
 // saw adds the rows seen in a lane and moves on.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"intumwa/dispatcher/core"
 	"intumwa/messages/outbox"
 	"intumwa/queue"
 )
@@ -17,12 +18,12 @@ const (
 )
 
 // heldBy returns the longest time for which each usable lane may have held a message.
-func (d *recovery) heldBy(ctx context.Context) (held map[laneKey]*time.Duration, failed error) {
-	held = make(map[laneKey]*time.Duration)
+func (d *recovery) heldBy(ctx context.Context) (held map[core.LaneKey]*time.Duration, failed error) {
+	held = make(map[core.LaneKey]*time.Duration)
 	for _, at := range d.usableLanes() {
-		oldest, err := d.queue.Oldest(ctx, at.carrier, at.lane)
+		oldest, err := d.Queue.Oldest(ctx, at.Carrier, at.Lane)
 		if err != nil { // one lane's failure does not stop the others
-			d.health.failed(at, err)
+			d.health.Failed(at, err)
 			failed = errors.Join(failed, err)
 			continue
 		}
@@ -37,12 +38,12 @@ func (d *recovery) pushDue(ctx context.Context) error {
 	var carriers []string
 	var lanes []int16
 	for _, at := range d.usableLanes() {
-		carriers, lanes = append(carriers, at.carrier), append(lanes, int16(at.lane))
+		carriers, lanes = append(carriers, at.Carrier), append(lanes, int16(at.Lane))
 	}
 	if len(lanes) == 0 {
 		return nil
 	}
-	waiting, err := d.store.outbox.Unpushed(ctx, carriers, lanes, pushLimit)
+	waiting, err := d.Store.Outbox.Unpushed(ctx, carriers, lanes, pushLimit)
 	if err != nil {
 		return err
 	}
@@ -50,9 +51,9 @@ func (d *recovery) pushDue(ctx context.Context) error {
 }
 
 func (d *recovery) pushAll(ctx context.Context, waiting []outbox.Waiting) (failed error) {
-	groups := make(map[laneKey][]outbox.Waiting)
+	groups := make(map[core.LaneKey][]outbox.Waiting)
 	for _, w := range waiting {
-		at := laneKey{w.Carrier, queue.Lane(w.Lane)}
+		at := core.LaneKey{Carrier: w.Carrier, Lane: queue.Lane(w.Lane)}
 		groups[at] = append(groups[at], w)
 	}
 	for at, group := range groups {
@@ -62,10 +63,10 @@ func (d *recovery) pushAll(ctx context.Context, waiting []outbox.Waiting) (faile
 }
 
 // usableLanes returns the usable lanes of the queue.
-func (d *recovery) usableLanes() (lanes []laneKey) {
-	for _, c := range d.running() {
+func (d *recovery) usableLanes() (lanes []core.LaneKey) {
+	for _, c := range d.Running() {
 		for _, lane := range []queue.Lane{queue.Single, queue.Batch} {
-			if at := (laneKey{c.name, lane}); d.health.isUsable(at) {
+			if at := (core.LaneKey{Carrier: c.Name, Lane: lane}); d.health.IsUsable(at) {
 				lanes = append(lanes, at)
 			}
 		}
@@ -75,20 +76,20 @@ func (d *recovery) usableLanes() (lanes []laneKey) {
 
 // push puts messages on one lane of the queue. The walk finds those that the queue
 // refuses, as if it had lost them.
-func (d *recovery) push(ctx context.Context, at laneKey, group []outbox.Waiting) error {
+func (d *recovery) push(ctx context.Context, at core.LaneKey, group []outbox.Waiting) error {
 	items, ids := make([]queue.Item, len(group)), make([]int64, len(group))
 	for i, w := range group {
-		items[i] = queue.Item{MessageID: w.ID, CompanyID: w.CompanyID, Carrier: w.Carrier, Lane: at.lane}
+		items[i] = queue.Item{MessageID: w.ID, CompanyID: w.CompanyID, Carrier: w.Carrier, Lane: at.Lane}
 		ids[i] = w.ID
 	}
 	// Marked first: a link worker may take an entry at once and needs its row unlocked.
-	if err := d.store.outbox.Pushed(ctx, ids); err != nil {
+	if err := d.Store.Outbox.Pushed(ctx, ids); err != nil {
 		return err
 	}
-	if err := d.queue.Push(ctx, items); err != nil {
-		d.health.failed(at, err)
+	if err := d.Queue.Push(ctx, items); err != nil {
+		d.health.Failed(at, err)
 		return err
 	}
-	d.metrics.redelivered.Add(float64(len(items)))
+	d.Metrics.Redelivered.Add(float64(len(items)))
 	return nil
 }

@@ -9,6 +9,8 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"intumwa/dispatcher/core"
+	"intumwa/dispatcher/setup"
 	"intumwa/internal/postgres"
 	"intumwa/messages"
 	"intumwa/messages/rerouting"
@@ -30,7 +32,7 @@ type leaving struct {
 // leave works until nothing is left that may leave the carrier, or until the time is used up after a step.
 func (l *leaving) leave(ctx context.Context, from string, takers rerouting.Takers, within time.Duration) error {
 	scheduled := false // the outbox first: it is what goes out next
-	return sliced(within, func() (more bool, err error) {
+	return core.Sliced(within, func() (more bool, err error) {
 		was := scheduled
 		full, err := l.step(ctx, from, takers, was)
 		scheduled = was || !full
@@ -53,7 +55,7 @@ func (l *leaving) step(ctx context.Context, from string, takers rerouting.Takers
 		if err != nil || len(took.Finals) == 0 {
 			return err
 		}
-		settled, refunded, err = conclude(ctx, tx, l.store, l.hooks, l.refunds, took.Finals, messages.Rows{})
+		settled, refunded, err = core.Conclude(ctx, tx, l.store, l.hooks, l.refunds, took.Finals, messages.Rows{})
 		return err
 	}); err != nil {
 		return false, fmt.Errorf("taking messages away from %s: %w", from, err)
@@ -65,30 +67,30 @@ func (l *leaving) step(ctx context.Context, from string, takers rerouting.Takers
 // leaveRetired takes what waits for retired carriers away from them: also what a request brings that was routed before
 // its process knew. A process does it that has the carrier which takes over in its configuration.
 func (d *recovery) leaveRetired(ctx context.Context) error {
-	list, err := rerouting.Retirements(ctx, d.pool)
+	list, err := rerouting.Retirements(ctx, d.Pool)
 	if err != nil {
 		return err
 	}
 	d.retired = rerouting.Successors(list)
-	takers := takersOf(d.retired, d.to)
+	takers := takersOf(d.retired, d.To)
 	var names []string
-	for _, c := range d.running() {
-		names = append(names, c.name)
+	for _, c := range d.Running() {
+		names = append(names, c.Name)
 	}
-	l := leaving{pool: d.hot, store: d.carrying.messages, hooks: d.webhooks, refunds: d.refunds,
+	l := leaving{pool: d.Hot, store: d.Carrying.Messages, hooks: d.Webhooks, refunds: d.Refunds,
 		did: func(from string, handed map[string]int64, settled []messages.Settled, refunded int) {
 			for to, n := range handed {
-				d.metrics.rerouted.WithLabelValues(from).Add(float64(n))
-				d.log.Info("carrier is retired; another takes its messages", "event", "carrier_retired", "carrier", from, "by", to, "messages", n)
+				d.Metrics.Rerouted.WithLabelValues(from).Add(float64(n))
+				d.Log.Info("carrier is retired; another takes its messages", "event", "carrier_retired", "carrier", from, "by", to, "messages", n)
 			}
-			d.metrics.refunds.Add(float64(refunded))
-			d.report(settled)
+			d.Metrics.Refunds.Add(float64(refunded))
+			d.Report(settled)
 		}}
 	for _, r := range list {
 		if to := takers[r.Carrier].Carrier; to != "" && !slices.Contains(names, to) {
 			continue
 		}
-		if err := l.leave(ctx, r.Carrier, takers, taskSlice/time.Duration(len(list))); err != nil {
+		if err := l.leave(ctx, r.Carrier, takers, core.TaskSlice/time.Duration(len(list))); err != nil {
 			return err
 		}
 	}
@@ -115,7 +117,7 @@ type Evacuated struct {
 
 // Evacuate takes what waits for a retired carrier away from it, as dispatchers do all the time, until nothing is left or
 // the time is over. pool has BatchUpdates; to returns a carrier of the configuration.
-func Evacuate(ctx context.Context, pool *pgxpool.Pool, hooks *webhooks.Webhooks, refund Refund, carrier string, to func(name string) rerouting.To, within time.Duration) (done Evacuated, err error) {
+func Evacuate(ctx context.Context, pool *pgxpool.Pool, hooks *webhooks.Webhooks, refund setup.Refund, carrier string, to func(name string) rerouting.To, within time.Duration) (done Evacuated, err error) {
 	list, err := rerouting.Retirements(ctx, pool)
 	if err != nil {
 		return done, err
@@ -126,7 +128,7 @@ func Evacuate(ctx context.Context, pool *pgxpool.Pool, hooks *webhooks.Webhooks,
 				done.Handed += n
 			}
 			done.Failed += int64(len(settled))
-			_, debits := follows(settled, refund.Pays)
+			_, debits := core.Follows(settled, refund.Pays)
 			for _, back := range debits {
 				if !back.Test {
 					done.Credits += back.Amount

@@ -4,6 +4,8 @@ import (
 	"testing"
 	"time"
 
+	"intumwa/dispatcher/core"
+	"intumwa/dispatcher/setup"
 	"intumwa/messages/submission"
 	"intumwa/sms"
 )
@@ -13,7 +15,7 @@ import (
 func TestUnansweredOfRetired(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	carriers := []Carrier{*b.d.core.running()[0].config(), {Name: "leo"}}
+	carriers := []setup.Carrier{*b.d.core.Running()[0].Config(), {Name: "leo"}}
 	if err := b.d.Reload(carriers); err != nil {
 		t.Fatal(err)
 	}
@@ -44,7 +46,7 @@ func TestUnansweredOfRetired(t *testing.T) {
 		}
 		listed := func() int {
 			t.Helper()
-			list, _, err := b.d.core.store.rerouting.Unanswered(t.Context(), "lumitel", 0, 10, time.Hour)
+			list, _, err := b.d.core.Store.Rerouting.Unanswered(t.Context(), "lumitel", 0, 10, time.Hour)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -54,9 +56,9 @@ func TestUnansweredOfRetired(t *testing.T) {
 		if n := listed(); n != 1 {
 			t.Errorf("%s: %d are listed", name, n)
 		}
-		ids := []int64{m.msg.ID}
+		ids := []int64{m.Msg.ID}
 		if c.sent != "-" {
-			sent, err := SendUnanswered(t.Context(), b.pool, b.d.core.store.messages, "lumitel", ids, time.Hour, toAny, unrecorded)
+			sent, err := SendUnanswered(t.Context(), b.pool, b.d.core.Store.Messages, "lumitel", ids, time.Hour, toAny, unrecorded)
 			if err != nil || (len(sent) == 1) != (c.sent != "") {
 				t.Errorf("%s: %v are sent again, %v", name, sent, err)
 			}
@@ -66,14 +68,14 @@ func TestUnansweredOfRetired(t *testing.T) {
 			}
 		}
 		if c.end != "" {
-			done, err := SettleUnanswered(t.Context(), b.pool, b.d.core.store.messages, b.d.core.webhooks, "lumitel", ids, c.as, RefundNever, unrecorded)
-			status, reason := b.status(m.msg.ID)
+			done, err := SettleUnanswered(t.Context(), b.pool, b.d.core.Store.Messages, b.d.core.Webhooks, "lumitel", ids, c.as, setup.RefundNever, unrecorded)
+			status, reason := b.status(m.Msg.ID)
 			if got := status.String() + " " + reason; err != nil || len(done) != 1 || got != c.end || b.count(`SELECT count(*) FROM outbox`) != 0 {
 				t.Errorf("%s: it is %s, %d rows of the outbox are left; %v", name, got, b.count(`SELECT count(*) FROM outbox`), err)
 			}
 			continue
 		}
-		next, err := b.d.core.store.outbox.Claim(t.Context(), 7, c.sent, ids, true)
+		next, err := b.d.core.Store.Outbox.Claim(t.Context(), 7, c.sent, ids, true)
 		if err != nil || len(next) != 1 {
 			t.Fatalf("%s: %s gets %d, %v", name, c.sent, len(next), err)
 		}
@@ -82,7 +84,7 @@ func TestUnansweredOfRetired(t *testing.T) {
 				t.Errorf("%s: %s does not get segment %d, which is %d", name, c.sent, n+1, state)
 			}
 		}
-		if status, _ := b.status(m.msg.ID); status != sms.Pending {
+		if status, _ := b.status(m.Msg.ID); status != sms.Pending {
 			t.Errorf("%s: it is %v", name, status)
 		}
 	}
@@ -92,21 +94,21 @@ func TestUnansweredOfRetired(t *testing.T) {
 // to a failover carrier, and does not come back while its first carrier is retired.
 func TestFailoverAndRetired(t *testing.T) {
 	t.Parallel()
-	b := newBench(t, func(c *Carrier) { c.Failover, c.FailoverAfter = []string{"leo", "onatel"}, time.Minute })
+	b := newBench(t, func(c *setup.Carrier) { c.Failover, c.FailoverAfter = []string{"leo", "onatel"}, time.Minute })
 	b.exec(`INSERT INTO dispatchers (id, name) VALUES (8, 'other')`)
 	b.exec(`INSERT INTO links (name, carrier, state, "window", served_at, updated_at) VALUES
 		('l1', 'lumitel', 'bound', 1, now() - interval '1 hour', now() - interval '1 hour'), ('leo-1', 'leo', 'bound', 1, now(), now()), ('onatel-1', 'onatel', 'bound', 1, now(), now())`)
 	b.exec(`INSERT INTO leases (name, holder) VALUES ('link leo-1', 8), ('link onatel-1', 8)`)
-	b.d.member.heard.Store(-int64(time.Hour))
+	b.d.member.Heard.Store(-int64(time.Hour))
 	m := b.begun(1)
 	b.exec(`UPDATE outbox SET claimed_by = NULL`)
-	own := *b.d.core.running()[0].config()
-	if err := b.d.Reload([]Carrier{own, {Name: "leo"}, {Name: "onatel"}, {Name: "econet"}}); err != nil {
+	own := *b.d.core.Running()[0].Config()
+	if err := b.d.Reload([]setup.Carrier{own, {Name: "leo"}, {Name: "onatel"}, {Name: "econet"}}); err != nil {
 		t.Fatal(err)
 	}
 	is := func(step, want string) {
 		t.Helper()
-		if n := b.count(`SELECT count(*) FROM outbox o JOIN messages m ON m.id = o.message_id WHERE o.message_id = $1 AND o.carrier = $2 AND m.carrier = o.carrier`, m.msg.ID, want); n != 1 {
+		if n := b.count(`SELECT count(*) FROM outbox o JOIN messages m ON m.id = o.message_id WHERE o.message_id = $1 AND o.carrier = $2 AND m.carrier = o.carrier`, m.Msg.ID, want); n != 1 {
 			t.Errorf("%s: it is not at %s", step, want)
 		}
 	}
@@ -135,7 +137,7 @@ func TestFailoverAndRetired(t *testing.T) {
 	round()
 	is("what a request brings later", "econet")
 	for carrier, want := range map[string]bool{"leo": false, "onatel": true, "lumitel": false} {
-		if got, err := serves(t.Context(), b.pool, carrier, time.Minute); err != nil || got != want {
+		if got, err := core.Serves(t.Context(), b.pool, carrier, time.Minute); err != nil || got != want {
 			t.Errorf("%s serves: %t, %v", carrier, got, err)
 		}
 	}

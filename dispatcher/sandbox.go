@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
 
+	"intumwa/dispatcher/core"
 	"intumwa/internal/postgres"
 	"intumwa/messages"
 	"intumwa/sms"
@@ -93,7 +94,7 @@ func (s *Sandbox) settle(ctx context.Context) (taken int, err error) {
 		if taken = len(finals); err != nil || taken == 0 {
 			return err
 		}
-		settled, _, err = conclude(ctx, tx, s.store, s.webhooks, nil, finals, messages.Rows{})
+		settled, _, err = core.Conclude(ctx, tx, s.store, s.webhooks, nil, finals, messages.Rows{})
 		return err
 	})
 	if err != nil {

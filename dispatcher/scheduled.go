@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"intumwa/dispatcher/core"
 	"intumwa/messages/outbox"
 	"intumwa/queue"
 )
@@ -31,7 +32,7 @@ const (
 // dispatchers do so, and no two get the same message. It sleeps until the next is due, but
 // at most the sweep interval, because a message scheduled meanwhile may be due earlier.
 func (d *recovery) runScheduled(ctx context.Context) {
-	d.metrics.tasks.WithLabelValues(releaseTask).SetToCurrentTime()
+	d.Metrics.Tasks.WithLabelValues(releaseTask).SetToCurrentTime()
 	failing := false
 	var at releasing
 	for {
@@ -40,15 +41,15 @@ func (d *recovery) runScheduled(ctx context.Context) {
 		case ctx.Err() != nil:
 			return
 		case err == nil:
-			d.metrics.tasks.WithLabelValues(releaseTask).SetToCurrentTime()
+			d.Metrics.Tasks.WithLabelValues(releaseTask).SetToCurrentTime()
 			if failing {
-				d.log.Info("scheduled messages are released again", "event", "scheduled_released")
+				d.Log.Info("scheduled messages are released again", "event", "scheduled_released")
 			}
 		case !failing:
-			d.log.Warn("scheduled messages cannot be released; retrying", "event", "scheduled_not_released", "error", err)
+			d.Log.Warn("scheduled messages cannot be released; retrying", "event", "scheduled_not_released", "error", err)
 		}
 		failing = err != nil
-		if sleep(ctx, wait) != nil {
+		if core.Sleep(ctx, wait) != nil {
 			return
 		}
 	}
@@ -68,26 +69,26 @@ func (d *recovery) releaseDue(ctx context.Context, at *releasing) (rest time.Dur
 	if whole {
 		at.after = [2]outbox.Due{}
 	}
-	wait, some, now, err := d.carrying.outbox.NextRelease(ctx, at.after)
+	wait, some, now, err := d.Carrying.Outbox.NextRelease(ctx, at.after)
 	if whole {
-		at.whole = time.Now().Add(min(max(releaseWhole, swept*time.Since(start)), restMost))
+		at.whole = time.Now().Add(min(max(releaseWhole, core.Swept*time.Since(start)), core.RestMost))
 	}
 	if err != nil {
-		return d.opts.SweepInterval, err
+		return d.Opts.SweepInterval, err
 	}
 	if !some {
-		wait = d.opts.SweepInterval
+		wait = d.Opts.SweepInterval
 	}
-	d.metrics.scheduledLate.Set(max(-wait, 0).Seconds())
+	d.Metrics.ScheduledLate.Set(max(-wait, 0).Seconds())
 	if wait > 0 { // the next look skips what was released
 		behind := outbox.Due{At: now.Add(-releaseBehind)}
 		at.after = [2]outbox.Due{behind, behind}
-		return min(wait, d.opts.SweepInterval), nil
+		return min(wait, d.Opts.SweepInterval), nil
 	}
 	more, err := d.release(ctx, at, now)
 	switch {
 	case err != nil:
-		return d.opts.SweepInterval, err
+		return d.Opts.SweepInterval, err
 	case more:
 		return min(time.Since(start), releaseRest), nil
 	}
@@ -102,7 +103,7 @@ func (d *recovery) release(ctx context.Context, at *releasing, now time.Time) (m
 		return false, err
 	}
 	for _, lane := range []queue.Lane{queue.Single, queue.Batch} {
-		released, last, err := d.carrying.outbox.ReleaseScheduled(ctx, int(lane), releaseAtOnce, quiet, at.after[lane])
+		released, last, err := d.Carrying.Outbox.ReleaseScheduled(ctx, int(lane), releaseAtOnce, quiet, at.after[lane])
 		if err != nil {
 			return more, errors.Join(failed, err)
 		}
@@ -111,7 +112,7 @@ func (d *recovery) release(ctx context.Context, at *releasing, now time.Time) (m
 		} else {
 			at.after[lane] = outbox.Due{At: now.Add(-releaseBehind)}
 		}
-		d.metrics.released.WithLabelValues(laneNames[lane]).Add(float64(len(released)))
+		d.Metrics.Released.WithLabelValues(core.LaneNames[lane]).Add(float64(len(released)))
 		failed = errors.Join(failed, d.pushReleased(ctx, released))
 	}
 	return more, failed
@@ -120,18 +121,18 @@ func (d *recovery) release(ctx context.Context, at *releasing, now time.Time) (m
 // pushReleased puts released messages on the queue. Their rows are already marked as pushed,
 // so the walk finds a message that does not get there as if the queue had lost it.
 func (d *recovery) pushReleased(ctx context.Context, released []outbox.Released) (failed error) {
-	items := make(map[laneKey][]queue.Item)
+	items := make(map[core.LaneKey][]queue.Item)
 	for _, m := range released {
-		if at := (laneKey{m.Carrier, queue.Lane(m.Lane)}); !m.Postponed {
-			items[at] = append(items[at], queue.Item{MessageID: m.ID, CompanyID: m.CompanyID, Carrier: m.Carrier, Lane: at.lane})
+		if at := (core.LaneKey{Carrier: m.Carrier, Lane: queue.Lane(m.Lane)}); !m.Postponed {
+			items[at] = append(items[at], queue.Item{MessageID: m.ID, CompanyID: m.CompanyID, Carrier: m.Carrier, Lane: at.Lane})
 		}
 	}
 	for at, list := range items {
-		if d.health.isLost(at) {
+		if d.health.IsLost(at) {
 			continue
 		}
-		if err := d.queue.Push(ctx, list); err != nil {
-			d.health.failed(at, err)
+		if err := d.Queue.Push(ctx, list); err != nil {
+			d.health.Failed(at, err)
 			failed = errors.Join(failed, err)
 		}
 	}

@@ -21,7 +21,7 @@ func TestReleaseLooksOn(t *testing.T) {
 			schedule(1, due)
 		}
 		at = releasing{}
-		if rest, err := b.d.recovery.releaseDue(t.Context(), &at); err != nil || rest != b.d.core.opts.SweepInterval {
+		if rest, err := b.d.recovery.releaseDue(t.Context(), &at); err != nil || rest != b.d.core.Opts.SweepInterval {
 			t.Fatalf("it rests %s, %v", rest, err)
 		}
 		for lane, after := range at.after {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"intumwa/dispatcher/core"
 	"intumwa/internal/postgres"
 	"intumwa/messages/rerouting"
 	"intumwa/messages/submission"
@@ -15,7 +16,7 @@ import (
 // offerToSecond moves failing messages to the carrier's second carrier, where rule choices 5.8 allows it. A message that
 // the second carrier takes does not fail, and leaves the first carrier. The caller holds the carrier's lock.
 func (s *settler) offerToSecond(ctx context.Context, tx pgx.Tx, c *changes) (secondTook, error) {
-	conf := s.carrier.config()
+	conf := s.carrier.Config()
 	if conf.SecondCarrier == "" {
 		return nil, nil
 	}
@@ -23,12 +24,12 @@ func (s *settler) offerToSecond(ctx context.Context, tx pgx.Tx, c *changes) (sec
 	if len(list) == 0 {
 		return nil, nil
 	}
-	serves, err := serves(ctx, tx, conf.SecondCarrier, s.opts.DeadAfter) // a starting process binds all its links at the same time
+	serves, err := core.Serves(ctx, tx, conf.SecondCarrier, s.Opts.DeadAfter) // a starting process binds all its links at the same time
 	if err != nil || !serves {
 		return nil, err
 	}
-	ids, err := s.carrying.rerouting.GiveToSecond(ctx, tx, rerouting.SecondCarrier{Dispatcher: s.leases.id.Load(), From: s.carrier.name, To: s.to(conf.SecondCarrier),
-		Within: conf.SecondWithin, Validity: s.opts.Validity}, list)
+	ids, err := s.Carrying.Rerouting.GiveToSecond(ctx, tx, rerouting.SecondCarrier{Dispatcher: s.Leases.ID.Load(), From: s.carrier.Name, To: s.To(conf.SecondCarrier),
+		Within: conf.SecondWithin, Validity: s.Opts.Validity}, list)
 	if err != nil {
 		return nil, err
 	}
@@ -44,10 +45,10 @@ func (s *settler) offerToSecond(ctx context.Context, tx pgx.Tx, c *changes) (sec
 // returns the messages that a second carrier has taken. It takes the carrier's lock, so the
 // first transaction has ended by then. The rows may not be on a standby yet.
 func (s *settler) before(ctx context.Context, tx pgx.Tx, c *changes) (took secondTook, written bool, err error) {
-	if err := errors.Join(s.carrier.matcher().Lock(ctx, tx), postgres.ConfirmWith(ctx, tx)); err != nil {
+	if err := errors.Join(s.carrier.Matcher().Lock(ctx, tx), postgres.ConfirmWith(ctx, tx)); err != nil {
 		return nil, false, err
 	}
-	if written, err = s.carrier.matcher().Written(ctx, tx, c.segments); err != nil {
+	if written, err = s.carrier.Matcher().Written(ctx, tx, c.segments); err != nil {
 		return nil, false, err
 	}
 	var ids []int64
@@ -57,7 +58,7 @@ func (s *settler) before(ctx context.Context, tx pgx.Tx, c *changes) (took secon
 		ids = append(ids, one.id)
 		refused[one.id] = refused[one.id] || slices.ContainsFunc(one.known.Results, func(r submission.Result) bool { return r.Elsewhere })
 	}
-	taken, err := s.carrying.rerouting.TakenBySecond(ctx, tx, s.carrier.name, ids)
+	taken, err := s.Carrying.Rerouting.TakenBySecond(ctx, tx, s.carrier.Name, ids)
 	if err != nil {
 		return nil, false, err
 	}
@@ -76,9 +77,9 @@ func (s *settler) countSecond(took secondTook) {
 	if len(took) == 0 {
 		return
 	}
-	second := s.carrier.config().SecondCarrier
+	second := s.carrier.Config().SecondCarrier
 	for _, why := range took {
-		s.metrics.second.WithLabelValues(s.carrier.name, second, why).Inc()
+		s.Metrics.Second.WithLabelValues(s.carrier.Name, second, why).Inc()
 	}
-	s.log.Info("a second carrier takes messages that failed", "event", "second_carrier", "carrier", s.carrier.name, "second", second, "messages", len(took))
+	s.Log.Info("a second carrier takes messages that failed", "event", "second_carrier", "carrier", s.carrier.Name, "second", second, "messages", len(took))
 }

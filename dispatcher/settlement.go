@@ -4,6 +4,7 @@ import (
 	"sync"
 	"time"
 
+	"intumwa/dispatcher/core"
 	"intumwa/inbound/handsets"
 	"intumwa/internal/postgres"
 	"intumwa/messages"
@@ -25,15 +26,15 @@ const settleTimeout = 10 * time.Second
 // taken, so the link stops. Receipts are refused for now; the carrier delivers them
 // again.
 type settler struct {
-	*core
-	carrier *carrier
+	*core.Core
+	carrier *core.Carrier
 
 	throttled, unwritable smpp.Seldom
 	answers               answers
 
 	mu          sync.Mutex
 	lingering   lingering
-	results     []result
+	results     []core.Result
 	receipts    []arrival
 	late        []lateAnswer
 	returned    []messages.Claim // to give back
@@ -54,13 +55,13 @@ type lateAnswer struct {
 }
 
 // newSettler returns the settler of a carrier.
-func newSettler(shared *core, c *carrier) *settler {
-	return &settler{core: shared, carrier: c, wake: make(chan struct{}, 1), answers: answers{wake: make(chan struct{}, 1)}}
+func newSettler(shared *core.Core, c *core.Carrier) *settler {
+	return &settler{Core: shared, carrier: c, wake: make(chan struct{}, 1), answers: answers{wake: make(chan struct{}, 1)}}
 }
 
 // take accepts a segment's result. It never blocks.
-func (s *settler) take(r result) {
-	r.at = postgres.Moment(r.at) // only once, so that a retry writes the same
+func (s *settler) take(r core.Result) {
+	r.At = postgres.Moment(r.At) // only once, so that a retry writes the same
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.results = append(s.results, r)
@@ -113,7 +114,7 @@ func (s *settler) putBack(claims []messages.Claim) {
 
 // settlement is the work of one transaction.
 type settlement struct {
-	results  []result
+	results  []core.Result
 	receipts []arrival
 	late     []lateAnswer
 	returned []messages.Claim
@@ -147,7 +148,7 @@ func (s *settler) grab() settlement {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	w := settlement{results: s.results, receipts: s.receipts, late: s.late, returned: s.returned}
-	s.results, s.receipts = make([]result, 0, len(w.results)), make([]arrival, 0, len(w.receipts)) // the next ones are about as many
+	s.results, s.receipts = make([]core.Result, 0, len(w.results)), make([]arrival, 0, len(w.receipts)) // the next ones are about as many
 	s.late, s.returned = nil, nil
 	s.gathering = false
 	return w

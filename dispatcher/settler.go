@@ -10,6 +10,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"intumwa/dispatcher/core"
 	"intumwa/internal/postgres"
 	"intumwa/messages"
 	"intumwa/messages/receipts"
@@ -40,7 +41,7 @@ func (s *settler) settle(ctx context.Context, w settlement) {
 	for failures := 0; ; failures++ {
 		start := time.Now()
 		err := s.commit(w)
-		s.metrics.settleTime.WithLabelValues(s.carrier.name).Observe(time.Since(start).Seconds())
+		s.Metrics.SettleTime.WithLabelValues(s.carrier.Name).Observe(time.Since(start).Seconds())
 		if err == nil {
 			return
 		}
@@ -51,12 +52,12 @@ func (s *settler) settle(ctx context.Context, w settlement) {
 		// Refuse the receipts, also those that came meanwhile: the carrier delivers
 		// them again.
 		for _, a := range append(w.receipts, s.grabReceipts()...) {
-			a.pdu.Respond(cmp.Or(s.carrier.config().DeliveryRefusal, smpp.StatusMsgQueueFull))
-			s.metrics.refusedReceipts.WithLabelValues(s.carrier.name).Inc()
+			a.pdu.Respond(cmp.Or(s.carrier.Config().DeliveryRefusal, smpp.StatusMsgQueueFull))
+			s.Metrics.RefusedReceipts.WithLabelValues(s.carrier.Name).Inc()
 		}
 		w.receipts, w.again = nil, true
 		if failures == 0 {
-			s.log.Error("storing carrier answers fails; retrying", "event", "results_not_stored", "carrier", s.carrier.name, "results", len(w.results), "error", err)
+			s.Log.Error("storing carrier answers fails; retrying", "event", "results_not_stored", "carrier", s.carrier.Name, "results", len(w.results), "error", err)
 		}
 		if w.size() == 0 {
 			return
@@ -85,22 +86,22 @@ func (s *settler) settleApart(ctx context.Context, w settlement, refusal error) 
 		return
 	}
 	if s.withoutID(&w) {
-		s.log.Error("the database refuses a carrier's message id; the segment is recorded without it", "event", "carrier_id_refused", "carrier", s.carrier.name, "error", refusal)
+		s.Log.Error("the database refuses a carrier's message id; the segment is recorded without it", "event", "carrier_id_refused", "carrier", s.carrier.Name, "error", refusal)
 		s.settle(ctx, w)
 		return
 	}
 	for _, r := range w.results {
-		s.log.Error("the database refuses a segment's result; it is dropped", "event", "result_refused", "carrier", s.carrier.name, "id", r.message.msg.ULID, "error", refusal)
+		s.Log.Error("the database refuses a segment's result; it is dropped", "event", "result_refused", "carrier", s.carrier.Name, "id", r.Message.Msg.ULID, "error", refusal)
 	}
 	for _, a := range w.receipts {
-		s.metrics.setAside.WithLabelValues(s.carrier.name).Inc()
+		s.Metrics.SetAside.WithLabelValues(s.carrier.Name).Inc()
 		if n, due := s.unwritable.Due(time.Now()); due {
-			s.log.Error("the database refuses a delivery; it is acknowledged and dropped", "event", "delivery_refused", "carrier", s.carrier.name, "receipt", a.inbound == nil, "count", n, "error", refusal)
+			s.Log.Error("the database refuses a delivery; it is acknowledged and dropped", "event", "delivery_refused", "carrier", s.carrier.Name, "receipt", a.inbound == nil, "count", n, "error", refusal)
 		}
 		a.pdu.Respond(smpp.StatusOK)
 	}
 	for _, a := range w.late {
-		s.log.Error("the database refuses a late answer; it is dropped", "event", "late_answer_refused", "carrier", s.carrier.name, "link", a.link, "message_id", a.messageID, "error", refusal)
+		s.Log.Error("the database refuses a late answer; it is dropped", "event", "late_answer_refused", "carrier", s.carrier.Name, "link", a.link, "message_id", a.messageID, "error", refusal)
 	}
 	s.release(w)
 }
@@ -127,11 +128,11 @@ func (s *settler) withoutID(w *settlement) bool {
 // nowhere, so this process must not send them again.
 func (s *settler) release(w settlement) {
 	for _, r := range w.results {
-		if r.slot {
-			r.message.slots.give(1)
+		if r.Slot {
+			r.Message.Slots.Give(1)
 		}
-		if r.message.open--; r.message.open == 0 {
-			r.message.unsettled.Done()
+		if r.Message.Open--; r.Message.Open == 0 {
+			r.Message.Unsettled.Done()
 		}
 	}
 }
@@ -141,8 +142,8 @@ func (s *settler) release(w settlement) {
 func (s *settler) commit(w settlement) error {
 	ctx, cancel := context.WithTimeout(context.Background(), settleTimeout)
 	defer cancel()
-	conf, now := s.carrier.config(), time.Now()
-	reports, inbound, kept := sorted(w.receipts, s.carrier.handsets.room(now, conf.MaxInbound))
+	conf, now := s.carrier.Config(), time.Now()
+	reports, inbound, kept := sorted(w.receipts, s.carrier.Handsets.Room(now, conf.MaxInbound))
 	var (
 		c        *changes
 		settled  []messages.Settled
@@ -150,9 +151,9 @@ func (s *settler) commit(w settlement) error {
 		taken    secondTook
 	)
 	if len(inbound) > 0 { // what the carrier knows to be taken is not repeated by these
-		_ = s.answers.store(ctx, s.handsets)
+		_ = s.answers.store(ctx, s.Handsets)
 	}
-	err := postgres.InTx(ctx, s.hot, func(tx pgx.Tx) (err error) {
+	err := postgres.InTx(ctx, s.Hot, func(tx pgx.Tx) (err error) {
 		c, settled, recorded, taken = s.changes(&w), nil, receipts.Recorded{}, secondTook{} // perhaps after a retry
 		if w.again {
 			var written bool
@@ -161,7 +162,7 @@ func (s *settler) commit(w settlement) error {
 			}
 			c.leaveOut(taken)
 		}
-		if recorded, err = s.carrier.matcher().Record(ctx, tx, c.segments, reports, s.carrier.unmatched.room(now, conf.MaxUnmatched)); err != nil {
+		if recorded, err = s.carrier.Matcher().Record(ctx, tx, c.segments, reports, s.carrier.Unmatched.Room(now, conf.MaxUnmatched)); err != nil {
 			return err
 		}
 		// A receipt that settled nothing may repeat one that a COMMIT without an answer wrote.
@@ -170,10 +171,10 @@ func (s *settler) commit(w settlement) error {
 				return err
 			}
 		}
-		if err := s.handsets.Keep(ctx, tx, inbound); err != nil {
+		if err := s.Handsets.Keep(ctx, tx, inbound); err != nil {
 			return err
 		}
-		if err := receipts.Refuse(ctx, tx, s.carrier.name, c.refused); err != nil {
+		if err := receipts.Refuse(ctx, tx, s.carrier.Name, c.refused); err != nil {
 			return err
 		}
 		if err := s.decide(ctx, tx, c, recorded.Settled); err != nil {
@@ -184,37 +185,37 @@ func (s *settler) commit(w settlement) error {
 			return err
 		}
 		maps.Copy(taken, offered)
-		finals, rows := c.outcome(s.leases.id.Load(), taken)
+		finals, rows := c.outcome(s.Leases.ID.Load(), taken)
 		for _, claim := range w.returned {
 			rows.Again = append(rows.Again, messages.Retry{Claim: claim})
 		}
-		rows.Carrier, rows.Validity = s.carrier.name, s.opts.Validity
-		settled, err = s.conclude(ctx, tx, s.carrying.messages, finals, rows)
+		rows.Carrier, rows.Validity = s.carrier.Name, s.Opts.Validity
+		settled, err = s.Conclude(ctx, tx, s.Carrying.Messages, finals, rows)
 		return err
 	})
 	if err != nil {
 		return fmt.Errorf("settling %d results and %d receipts: %w", len(w.results), len(w.receipts), err)
 	}
-	s.carrier.handsets.take(kept)
+	s.carrier.Handsets.Take(kept)
 	s.answer(w.receipts, recorded.Outcomes, inbound)
-	if len(inbound) > 0 && s.opts.Inbound != nil {
-		s.opts.Inbound()
+	if len(inbound) > 0 && s.Opts.Inbound != nil {
+		s.Opts.Inbound()
 	}
 	s.committed(w, c)
-	s.carrier.unmatched.give(recorded.Early)
-	s.metrics.matchedLate.WithLabelValues(s.carrier.name).Add(float64(recorded.Early))
+	s.carrier.Unmatched.Give(recorded.Early)
+	s.Metrics.MatchedLate.WithLabelValues(s.carrier.Name).Add(float64(recorded.Early))
 	s.logSettled(w, recorded)
 	s.countSecond(taken)
-	s.report(settled)
+	s.Report(settled)
 	return nil
 }
 
 // committed frees a settlement's slots and finished messages after the commit.
 func (s *settler) committed(w settlement, c *changes) {
-	used := map[*slots]int{}
+	used := map[*core.Slots]int{}
 	for _, r := range w.results {
-		if r.slot {
-			used[r.message.slots]++
+		if r.Slot {
+			used[r.Message.Slots]++
 		}
 	}
 	for i := range c.list {
@@ -223,26 +224,26 @@ func (s *settler) committed(w settlement, c *changes) {
 		case m == nil:
 			s.hearLate(one)
 		case one.known.Ended:
-			s.inFlight.remove(m)
-			m.unsettled.Done()
+			s.InFlight.Remove(m)
+			m.Unsettled.Done()
 		default:
-			m.open, m.results = one.known.Open, one.known.Results
+			m.Open, m.Results = one.known.Open, one.known.Results
 		}
 	}
 	for window, n := range used {
-		window.give(n)
+		window.Give(n)
 	}
 }
 
 // hearLate tells a message's attempt under way here of its late answers: no further segments
 // go out if none need to, and the delay of a refusal counts for the next attempt.
 func (s *settler) hearLate(one *change) {
-	m := s.inFlight.get(one.id)
-	if m == nil || m.carrier != s.carrier {
+	m := s.InFlight.Get(one.id)
+	if m == nil || m.Carrier != s.carrier {
 		return
 	}
 	if one.step.Row == submission.Leaves {
-		m.stopped.Store(true)
+		m.Stopped.Store(true)
 	}
-	m.results = append(m.results, one.known.Results...)
+	m.Results = append(m.Results, one.known.Results...)
 }

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"intumwa/dispatcher/core"
 	"intumwa/inbound/handsets"
 	"intumwa/internal/testenv"
 	"intumwa/smpp"
@@ -24,7 +25,7 @@ func TestAcknowledgedIsOnTheStandby(t *testing.T) {
 	known := b.begun(1)
 	b.by(known, accepted("known"))
 	open := b.begun(1)
-	answer := settlement{results: []result{accepted("open")(open, 1)}}
+	answer := settlement{results: []core.Result{accepted("open")(open, 1)}}
 	text := "Amahoro"
 	for _, c := range []struct {
 		name   string
@@ -61,7 +62,7 @@ func TestAcknowledgedIsOnTheStandby(t *testing.T) {
 			t.Errorf("%s: when it is safe: %v", c.name, err)
 		}
 	}
-	if status, _ := b.status(known.msg.ID); status != sms.Sent {
+	if status, _ := b.status(known.Msg.ID); status != sms.Sent {
 		t.Errorf("the message is %v", status)
 	}
 	b.clean()

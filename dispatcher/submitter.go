@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"intumwa/dispatcher/core"
 	"intumwa/internal/postgres"
 	"intumwa/messages"
 	"intumwa/messages/submission"
@@ -16,7 +17,7 @@ import (
 // is not held up.
 func (w *linkWorker) submitPrefetched(ctx context.Context) {
 	for {
-		if w.slots.wait(ctx) != nil || w.ready(ctx) != nil {
+		if w.slots.Wait(ctx) != nil || w.ready(ctx) != nil {
 			return
 		}
 		m, err := w.prefetch.next(ctx)
@@ -27,17 +28,17 @@ func (w *linkWorker) submitPrefetched(ctx context.Context) {
 	}
 }
 
-func (w *linkWorker) send(ctx context.Context, group []*inFlight) {
+func (w *linkWorker) send(ctx context.Context, group []*core.InFlight) {
 	if len(group) == 0 {
-		_ = sleep(ctx, 200*time.Millisecond) // the caller checks ctx next
+		_ = core.Sleep(ctx, 200*time.Millisecond) // the caller checks ctx next
 	}
 	if w.retired.Load() {
 		w.giveBack(group, 0)
 		return
 	}
 	for _, m := range group {
-		if may, wait := w.breaker.enter(time.Now(), m.msg.Sender); !may {
-			w.giveBack([]*inFlight{m}, wait)
+		if may, wait := w.breaker.enter(time.Now(), m.Msg.Sender); !may {
+			w.giveBack([]*core.InFlight{m}, wait)
 			continue
 		}
 		w.open.Add(1)
@@ -49,14 +50,14 @@ func (w *linkWorker) send(ctx context.Context, group []*inFlight) {
 // message: on a slow link a long one would hold them up for seconds.
 func (w *linkWorker) submitSingles(ctx context.Context) {
 	for range singlesBeforeBatch {
-		if w.slots.wait(ctx) != nil || !w.carries(time.Now()) {
+		if w.slots.Wait(ctx) != nil || !w.carries(time.Now()) {
 			return
 		}
 		m := w.prefetch.pollSingle()
 		if m == nil {
 			return
 		}
-		group := w.group(m, func() *inFlight { return nil })
+		group := w.group(m, func() *core.InFlight { return nil })
 		if len(group) == 0 {
 			return
 		}
@@ -67,32 +68,32 @@ func (w *linkWorker) submitSingles(ctx context.Context) {
 // group returns the messages to submit next: first, and more where that saves statements.
 // It marks unmarked claims as begun, several at once, never more than the window has room
 // for. Messages that can no longer be marked are not submitted.
-func (w *linkWorker) group(first *inFlight, more func() *inFlight) []*inFlight {
-	group := []*inFlight{first}
-	if first.msg.Begun {
+func (w *linkWorker) group(first *core.InFlight, more func() *core.InFlight) []*core.InFlight {
+	group := []*core.InFlight{first}
+	if first.Msg.Begun {
 		return group
 	}
-	claims := []messages.Claim{first.msg.Claim()}
-	for len(group) < w.slots.left() {
+	claims := []messages.Claim{first.Msg.Claim()}
+	for len(group) < w.slots.Left() {
 		m := more()
 		if m == nil {
 			break
 		}
-		group, claims = append(group, m), append(claims, m.msg.Claim())
+		group, claims = append(group, m), append(claims, m.Msg.Claim())
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 	defer cancel()
-	begun, err := w.carrying.outbox.Begin(ctx, w.leases.id.Load(), claims)
+	begun, err := w.Carrying.Outbox.Begin(ctx, w.Leases.ID.Load(), claims)
 	if err != nil {
 		if n, due := w.notBegun.Due(time.Now()); due {
-			w.log.Warn("messages wait: the database cannot record that they are being submitted", "event", "submission_not_recorded", "carrier", w.carrier.name, "link", w.link, "count", n, "error", err)
+			w.Log.Warn("messages wait: the database cannot record that they are being submitted", "event", "submission_not_recorded", "carrier", w.carrier.Name, "link", w.link, "count", n, "error", err)
 		}
 		w.giveBack(group, 0)
 		return nil
 	}
 	if len(begun) < len(group) { // this process was taken for dead; another may have the rest
-		isOver := func(m *inFlight) bool { return !slices.Contains(begun, m.msg.ID) }
-		w.giveBack(slices.DeleteFunc(slices.Clone(group), func(m *inFlight) bool { return !isOver(m) }), 0)
+		isOver := func(m *core.InFlight) bool { return !slices.Contains(begun, m.Msg.ID) }
+		w.giveBack(slices.DeleteFunc(slices.Clone(group), func(m *core.InFlight) bool { return !isOver(m) }), 0)
 		group = slices.DeleteFunc(group, isOver)
 	}
 	return group
@@ -100,29 +101,29 @@ func (w *linkWorker) group(first *inFlight, more func() *inFlight) []*inFlight {
 
 // late handles the answer to a segment that was given up.
 func (w *linkWorker) late(key uint64, r smpp.Result) {
-	id, segment, total := fromKey(key)
+	id, segment, total := core.FromKey(key)
 	w.settler.takeLate(lateAnswer{link: w.link, messageID: id, segment: segment, total: total, Result: r, at: time.Now()})
 }
 
 // begin submits the segments that no carrier has yet. It blocks for window and
 // pace. Every segment gets a result, even if ctx ends or the link goes down.
-func (w *linkWorker) begin(ctx context.Context, m *inFlight) {
-	m.began = time.Now()
-	now := postgres.Moment(m.began)
-	if !now.Before(m.msg.ExpiresAt) { // it expired while it waited here; walk_outbox ends it
+func (w *linkWorker) begin(ctx context.Context, m *core.InFlight) {
+	m.Began = time.Now()
+	now := postgres.Moment(m.Began)
+	if !now.Before(m.Msg.ExpiresAt) { // it expired while it waited here; walk_outbox ends it
 		w.unsent(m, submission.NotWritten{})
 		return
 	}
-	submits, err := w.carrier.config().segments(m.msg, w.opts.OTPKey, now)
+	submits, err := w.carrier.Config().Segments(m.Msg, w.Opts.OTPKey, now)
 	if err != nil {
 		w.unsent(m, submission.Unsendable{Reason: err.Error()})
 		return
 	}
-	m.total = len(submits)
-	policy := w.carrier.config().OnAmbiguous
+	m.Total = len(submits)
+	policy := w.carrier.Config().OnAmbiguous
 	var left []int
 	for i := range submits {
-		state := submission.StateOf(i+1, len(submits), m.msg.Copies)
+		state := submission.StateOf(i+1, len(submits), m.Msg.Copies)
 		if state == submission.Unanswered && policy == submission.Fail { // left so under another policy
 			w.unsent(m, submission.NoAnswer{})
 			return
@@ -135,91 +136,91 @@ func (w *linkWorker) begin(ctx context.Context, m *inFlight) {
 		w.unsent(m, submission.NotWritten{})
 		return
 	}
-	m.open = len(left)
+	m.Open = len(left)
 	for n, i := range left {
-		if n > 0 && m.msg.Lane == messages.LaneBatch && !m.stopped.Load() {
+		if n > 0 && m.Msg.Lane == messages.LaneBatch && !m.Stopped.Load() {
 			w.submitSingles(ctx)
 		}
-		r := result{message: m, segment: i + 1}
-		if m.stopped.Load() || w.slots.take(ctx) != nil {
-			r.Outcome, r.at = smpp.NotWritten, time.Now()
+		r := core.Result{Message: m, Segment: i + 1}
+		if m.Stopped.Load() || w.slots.Take(ctx) != nil {
+			r.Outcome, r.At = smpp.NotWritten, time.Now()
 			w.settler.take(r)
 			continue
 		}
-		r.slot = true
+		r.Slot = true
 		err := smpp.ErrNotBound
-		if w.leases.submits() {
-			submits[i].Key = submitKey(m.msg.ID, i+1, m.total)
+		if w.Leases.Submits() {
+			submits[i].Key = core.SubmitKey(m.Msg.ID, i+1, m.Total)
 			err = w.bind.Submit(ctx, &submits[i], func(res smpp.Result) {
-				r.Result, r.at = res, time.Now()
+				r.Result, r.At = res, time.Now()
 				w.answered(m, &r)
 				w.settler.take(r)
 			})
 		}
 		if err != nil {
-			m.stopped.Store(true)
-			r.Outcome, r.Err, r.at = smpp.NotWritten, err, time.Now()
+			m.Stopped.Store(true)
+			r.Outcome, r.Err, r.At = smpp.NotWritten, err, time.Now()
 			w.settler.take(r)
-		} else if submission.StateOf(i+1, len(submits), m.msg.Copies) == submission.Unanswered {
-			w.metrics.resent.WithLabelValues(w.carrier.name).Inc()
+		} else if submission.StateOf(i+1, len(submits), m.Msg.Copies) == submission.Unanswered {
+			w.Metrics.Resent.WithLabelValues(w.carrier.Name).Inc()
 		}
 	}
 }
 
 // unsent ends an attempt before any segment is submitted, by an event of the whole message.
-func (w *linkWorker) unsent(m *inFlight, e submission.Event) {
-	m.open = 1
-	w.settler.take(result{message: m, at: time.Now(), Result: smpp.Result{Outcome: smpp.NotWritten}, event: e})
+func (w *linkWorker) unsent(m *core.InFlight, e submission.Event) {
+	m.Open = 1
+	w.settler.take(core.Result{Message: m, At: time.Now(), Result: smpp.Result{Outcome: smpp.NotWritten}, Event: e})
 }
 
 // answered reacts to an answer before it is settled: the link slows down if its carrier
 // throttles, the breaker counts, and a refused message sends no further segments.
-func (w *linkWorker) answered(m *inFlight, r *result) {
+func (w *linkWorker) answered(m *core.InFlight, r *core.Result) {
 	switch r.Outcome {
 	case smpp.Accepted:
-		w.pace.answered(r.at)
-		w.breaker.accept(r.at, m.msg.Sender)
+		w.pace.answered(r.At)
+		w.breaker.accept(r.At, m.Msg.Sender)
 	case smpp.Rejected:
 		w.refused(m, r)
 	}
-	if next, _ := submission.Next(submission.InFlight, r.heard(), w.carrier.config().OnAmbiguous); next == submission.Waiting || next == submission.Failed {
-		m.stopped.Store(true)
+	if next, _ := submission.Next(submission.InFlight, r.Heard(), w.carrier.Config().OnAmbiguous); next == submission.Waiting || next == submission.Failed {
+		m.Stopped.Store(true)
 	}
 }
 
 // refused reacts to a refusal. A message that is refused because the carrier is out of order
 // waits, whatever the status.
-func (w *linkWorker) refused(m *inFlight, r *result) {
-	class := w.carrier.config().ClassOf(r.Status)
+func (w *linkWorker) refused(m *core.InFlight, r *core.Result) {
+	class := w.carrier.Config().ClassOf(r.Status)
 	w.refusals.add(r.Status)
 	// If a retry meets a full queue again while other segments pass, the queue is one
 	// handset's. That is no reason to slow the link.
-	if class == smpp.ClassThrottled && (r.Status != smpp.StatusMsgQueueFull || m.msg.Attempt == 1 || !w.pace.flowing(r.at)) {
-		w.pace.throttled(r.at, r.at.Add(-r.Latency))
+	if class == smpp.ClassThrottled && (r.Status != smpp.StatusMsgQueueFull || m.Msg.Attempt == 1 || !w.pace.flowing(r.At)) {
+		w.pace.throttled(r.At, r.At.Add(-r.Latency))
 	}
-	waits, held := w.breaker.refuse(refusal{at: r.at, sender: m.msg.Sender, number: string(m.msg.Number), status: r.Status, class: class, first: m.msg.Attempt == 1})
+	waits, held := w.breaker.refuse(refusal{at: r.At, sender: m.Msg.Sender, number: string(m.Msg.Number), status: r.Status, class: class, first: m.Msg.Attempt == 1})
 	if waits {
-		r.event = w.carrier.config().refusedForNow(r.Status, m.msg.Attempt)
+		r.Event = w.carrier.Config().RefusedForNow(r.Status, m.Msg.Attempt)
 	}
 	if held {
-		w.log.Warn("the carrier refuses every message from a sender; they wait, others pass", "event", "sender_held",
-			"carrier", w.carrier.name, "link", w.link, "sender", m.msg.Sender, "status", r.Status.String())
+		w.Log.Warn("the carrier refuses every message from a sender; they wait, others pass", "event", "sender_held",
+			"carrier", w.carrier.Name, "link", w.link, "sender", m.Msg.Sender, "status", r.Status.String())
 	}
 }
 
 // showOutage tells operators of a change of the breaker's state.
 func (w *linkWorker) showOutage(was outage) outage {
 	now := w.breaker.state(time.Now())
-	w.metrics.sendersHeld.WithLabelValues(w.carrier.name, w.link).Set(float64(now.held))
+	w.Metrics.SendersHeld.WithLabelValues(w.carrier.Name, w.link).Set(float64(now.held))
 	switch {
 	case now.out == was.out:
 	case now.out:
-		w.metrics.breakerOpen.WithLabelValues(w.carrier.name, w.link).Set(1)
-		w.log.Error("link stopped: the carrier is bound and accepts nothing; messages wait", "event", "link_stopped",
-			"carrier", w.carrier.name, "link", w.link, "reason", now.reason)
+		w.Metrics.BreakerOpen.WithLabelValues(w.carrier.Name, w.link).Set(1)
+		w.Log.Error("link stopped: the carrier is bound and accepts nothing; messages wait", "event", "link_stopped",
+			"carrier", w.carrier.Name, "link", w.link, "reason", now.reason)
 	default:
-		w.metrics.breakerOpen.WithLabelValues(w.carrier.name, w.link).Set(0)
-		w.log.Info("link resumed: the carrier accepts messages again", "event", "link_resumed", "carrier", w.carrier.name, "link", w.link)
+		w.Metrics.BreakerOpen.WithLabelValues(w.carrier.Name, w.link).Set(0)
+		w.Log.Info("link resumed: the carrier accepts messages again", "event", "link_resumed", "carrier", w.carrier.Name, "link", w.link)
 	}
 	return now
 }

@@ -9,7 +9,9 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"intumwa/dispatcher/core"
 	"intumwa/dispatcher/profile"
+	"intumwa/dispatcher/setup"
 	"intumwa/internal/postgres"
 	"intumwa/messages"
 	"intumwa/messages/outbox"
@@ -29,7 +31,7 @@ import (
 // user_message_reference settles them; the others are decided when their receipt is overdue.
 // carriers are the configured ones. It returns how many messages it took, by carrier, even
 // with an error; then call it again.
-func HoldPending(ctx context.Context, pool *pgxpool.Pool, store *messages.Store, hooks *webhooks.Webhooks, carriers []Carrier, refund Refund,
+func HoldPending(ctx context.Context, pool *pgxpool.Pool, store *messages.Store, hooks *webhooks.Webhooks, carriers []setup.Carrier, refund setup.Refund,
 	due time.Time) (held map[string]int64, err error) {
 	held = make(map[string]int64)
 	names, err := outbox.New(pool).PendingCarriers(ctx)
@@ -37,11 +39,11 @@ func HoldPending(ctx context.Context, pool *pgxpool.Pool, store *messages.Store,
 		return held, err
 	}
 	for _, name := range names {
-		carrier := &Carrier{Name: name} // no longer configured
-		if i := slices.IndexFunc(carriers, func(c Carrier) bool { return c.Name == name }); i >= 0 {
+		carrier := &setup.Carrier{Name: name} // no longer configured
+		if i := slices.IndexFunc(carriers, func(c setup.Carrier) bool { return c.Name == name }); i >= 0 {
 			carrier = &carriers[i]
 		}
-		for n := decidedAtOnce; n == decidedAtOnce; held[name] += int64(n) {
+		for n := core.DecidedAtOnce; n == core.DecidedAtOnce; held[name] += int64(n) {
 			if n, err = holdSome(ctx, pool, store, hooks, carrier, refund, due); err != nil {
 				return held, fmt.Errorf("holding what waited for %s: %w", name, err)
 			}
@@ -50,13 +52,13 @@ func HoldPending(ctx context.Context, pool *pgxpool.Pool, store *messages.Store,
 	return held, nil
 }
 
-func holdSome(ctx context.Context, pool *pgxpool.Pool, store *messages.Store, hooks *webhooks.Webhooks, carrier *Carrier, refund Refund,
+func holdSome(ctx context.Context, pool *pgxpool.Pool, store *messages.Store, hooks *webhooks.Webhooks, carrier *setup.Carrier, refund setup.Refund,
 	due time.Time) (n int, err error) {
 	err = postgres.InTx(ctx, pool, func(tx pgx.Tx) error {
 		if err := receipts.New(carrier.Name, carrier.IDFormat).Lock(ctx, tx); err != nil {
 			return err
 		}
-		taken, err := outbox.New(pool).TakePending(ctx, tx, carrier.Name, due, decidedAtOnce)
+		taken, err := outbox.New(pool).TakePending(ctx, tx, carrier.Name, due, core.DecidedAtOnce)
 		if n = len(taken); err != nil || n == 0 {
 			return err
 		}
@@ -64,7 +66,7 @@ func holdSome(ctx context.Context, pool *pgxpool.Pool, store *messages.Store, ho
 		if err != nil {
 			return err
 		}
-		_, _, err = conclude(ctx, tx, store, hooks, refund.Pays, early, messages.Rows{})
+		_, _, err = core.Conclude(ctx, tx, store, hooks, refund.Pays, early, messages.Rows{})
 		return err
 	})
 	return n, err
@@ -118,7 +120,7 @@ const (
 // skips messages answered meanwhile, and returns those that it made final. It calls record with them in the transaction. If
 // record fails, nothing is changed, and they are returned with its error.
 func SettleUnanswered(ctx context.Context, pool *pgxpool.Pool, store *messages.Store, hooks *webhooks.Webhooks, carrier string, ids []int64,
-	as Outcome, refund Refund, record func(tx pgx.Tx, ids []int64) error) (settled []int64, err error) {
+	as Outcome, refund setup.Refund, record func(tx pgx.Tx, ids []int64) error) (settled []int64, err error) {
 	err = decideUnanswered(ctx, pool, carrier, ids, func(tx pgx.Tx, open map[int64][]int) error {
 		final, pays := messages.Final{Status: sms.Sent, At: postgres.Now()}, refund.Pays
 		switch as {
@@ -138,7 +140,7 @@ func SettleUnanswered(ctx context.Context, pool *pgxpool.Pool, store *messages.S
 				finals = append(finals, final)
 			}
 		}
-		done, _, err := conclude(ctx, tx, store, hooks, pays, finals, sentRows(finals))
+		done, _, err := core.Conclude(ctx, tx, store, hooks, pays, finals, core.SentRows(finals))
 		if err != nil {
 			return err
 		}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"intumwa/dispatcher/core"
 	"intumwa/messages"
 	"intumwa/messages/outbox"
 	"intumwa/queue"
@@ -19,18 +20,18 @@ import (
 func (d *recovery) walkOutbox(ctx context.Context) error {
 	w := d.walk
 	start := time.Now()
-	var ways []laneKey
-	for _, c := range d.running() {
-		ways = append(ways, laneKey{c.name, queue.Single}, laneKey{c.name, queue.Batch})
+	var ways []core.LaneKey
+	for _, c := range d.Running() {
+		ways = append(ways, core.LaneKey{Carrier: c.Name, Lane: queue.Single}, core.LaneKey{Carrier: c.Name, Lane: queue.Batch})
 	}
 	for _, carrier := range w.carriers {
 		for _, lane := range []queue.Lane{queue.Single, queue.Batch} {
-			if at := (laneKey{carrier, lane}); !slices.Contains(ways, at) {
+			if at := (core.LaneKey{Carrier: carrier, Lane: lane}); !slices.Contains(ways, at) {
 				ways = append(ways, at)
 			}
 		}
 	}
-	maps.DeleteFunc(w.lanes, func(at laneKey, _ *laneWalk) bool { return !slices.Contains(ways, at) })
+	maps.DeleteFunc(w.lanes, func(at core.LaneKey, _ *laneWalk) bool { return !slices.Contains(ways, at) })
 	held, failed := d.heldBy(ctx)
 	stretches := make([]outbox.Stretch, len(ways))
 	var heads []outbox.Stretch
@@ -45,7 +46,7 @@ func (d *recovery) walkOutbox(ctx context.Context) error {
 		}
 	}
 	begin := time.Now()
-	seen, next, err := d.store.outbox.Walk(ctx, append(stretches, heads...), w.quiet)
+	seen, next, err := d.Store.Outbox.Walk(ctx, append(stretches, heads...), w.quiet)
 	if w.read = time.Since(begin); err != nil {
 		return errors.Join(failed, err)
 	}
@@ -71,16 +72,16 @@ func (d *recovery) walkOutbox(ctx context.Context) error {
 	}
 	all.Lost = slices.CompactFunc(slices.SortedFunc(slices.Values(all.Lost), byID), func(a, b outbox.Waiting) bool { return a.ID == b.ID })
 	return errors.Join(failed, d.expire(ctx, all.Expired), d.quieten(ctx, all.Quiet), d.readdress(ctx, all.Stranded),
-		d.pushAll(ctx, all.Lost), d.missClaimants(ctx, all.Claimants), d.store.outbox.KeepBacklogs(ctx, counted))
+		d.pushAll(ctx, all.Lost), d.missClaimants(ctx, all.Claimants), d.Store.Outbox.KeepBacklogs(ctx, counted))
 }
 
 func byID(a, b outbox.Waiting) int { return cmp.Compare(a.ID, b.ID) }
 
 // expire fails messages, by id, that could not be carried within their validity.
 func (d *recovery) expire(ctx context.Context, ids []int64) error {
-	for some := range slices.Chunk(ids, decidedAtOnce) {
-		if err := d.finish(ctx, "expiring messages", func(tx pgx.Tx) ([]messages.Final, error) {
-			return d.carrying.messages.Expired(ctx, tx, some)
+	for some := range slices.Chunk(ids, core.DecidedAtOnce) {
+		if err := d.Finish(ctx, "expiring messages", func(tx pgx.Tx) ([]messages.Final, error) {
+			return d.Carrying.Messages.Expired(ctx, tx, some)
 		}); err != nil {
 			return err
 		}
@@ -91,7 +92,7 @@ func (d *recovery) expire(ctx context.Context, ids []int64) error {
 // missClaimants triggers freeing the claims of dead dispatchers, if any of claimants is dead.
 // Usually their death was noticed before.
 func (d *recovery) missClaimants(ctx context.Context, claimants []int64) error {
-	me := d.leases.id.Load()
+	me := d.Leases.ID.Load()
 	if claimants = slices.DeleteFunc(claimants, func(id int64) bool { return id == me }); len(claimants) == 0 {
 		return nil
 	}
@@ -112,12 +113,12 @@ func (d *recovery) findStranded(ctx context.Context) error {
 	if start.Before(d.walk.askAgain) {
 		return nil
 	}
-	carriers, err := d.store.outbox.OutboxCarriers(ctx)
+	carriers, err := d.Store.Outbox.OutboxCarriers(ctx)
 	if err != nil {
 		return err
 	}
-	d.walk.askAgain = start.Add(rest(downRest, time.Since(start))) // the query reads below every floor
-	served, err := d.served(ctx)
+	d.walk.askAgain = start.Add(core.Rest(downRest, time.Since(start))) // the query reads below every floor
+	served, err := d.Served(ctx)
 	if err != nil {
 		return err
 	}
@@ -129,32 +130,32 @@ func (d *recovery) findStranded(ctx context.Context) error {
 // readdress moves messages, by id, of carriers that are no longer configured
 // anywhere to the carriers that now take their numbers.
 func (d *recovery) readdress(ctx context.Context, ids []int64) error {
-	if d.opts.Route == nil {
+	if d.Opts.Route == nil {
 		return nil
 	}
 	var known []string
-	for _, c := range d.running() {
-		known = append(known, c.name)
+	for _, c := range d.Running() {
+		known = append(known, c.Name)
 	}
 	type way struct{ from, to string }
-	for some := range slices.Chunk(ids, decidedAtOnce) {
-		stranded, err := d.carrying.rerouting.Stranded(ctx, some)
+	for some := range slices.Chunk(ids, core.DecidedAtOnce) {
+		stranded, err := d.Carrying.Rerouting.Stranded(ctx, some)
 		if err != nil {
 			return err
 		}
 		moves := map[way][]int64{}
 		for _, m := range stranded {
-			if to, ok := d.opts.Route(m.Number); ok && slices.Contains(known, to) {
+			if to, ok := d.Opts.Route(m.Number); ok && slices.Contains(known, to) {
 				moves[way{m.Carrier, to}] = append(moves[way{m.Carrier, to}], m.ID)
 			}
 		}
 		for way, ids := range moves {
-			n, err := d.carrying.rerouting.Readdress(ctx, ids, way.from, d.to(way.to))
+			n, err := d.Carrying.Rerouting.Readdress(ctx, ids, way.from, d.To(way.to))
 			if err != nil {
 				return err
 			}
-			d.metrics.rerouted.WithLabelValues(way.from).Add(float64(n))
-			d.log.Warn("carrier is no longer configured; another takes its messages", "event", "carrier_not_configured", "carrier", way.from, "by", way.to, "messages", n)
+			d.Metrics.Rerouted.WithLabelValues(way.from).Add(float64(n))
+			d.Log.Warn("carrier is no longer configured; another takes its messages", "event", "carrier_not_configured", "carrier", way.from, "by", way.to, "messages", n)
 		}
 	}
 	return nil

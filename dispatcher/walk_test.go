@@ -9,6 +9,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"intumwa/dispatcher/core"
 	"intumwa/messages"
 	"intumwa/messages/outbox"
 	"intumwa/queue"
@@ -39,7 +40,7 @@ func (b *bench) walk() {
 // depth is the reported backlog of a carrier.
 func (b *bench) depth(carrier string) (n int64) {
 	b.Helper()
-	backlogs, err := b.d.core.store.outbox.Backlogs(b.Context())
+	backlogs, err := b.d.core.Store.Outbox.Backlogs(b.Context())
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -58,16 +59,16 @@ func TestWalkComesRound(t *testing.T) {
 	b := newBench(t)
 	b.wait("lumitel", 2*outbox.WalkRows)
 	far := b.begun(1)
-	b.exec(`UPDATE outbox SET claimed_by = NULL, expires_at = now() WHERE message_id = $1`, far.msg.ID)
-	b.exec(`UPDATE outbox SET lane = $2 WHERE message_id = $1`, far.msg.ID, messages.LaneBatch)
-	near := func() *inFlight {
+	b.exec(`UPDATE outbox SET claimed_by = NULL, expires_at = now() WHERE message_id = $1`, far.Msg.ID)
+	b.exec(`UPDATE outbox SET lane = $2 WHERE message_id = $1`, far.Msg.ID, messages.LaneBatch)
+	near := func() *core.InFlight {
 		m := b.begun(1)
-		b.exec(`UPDATE outbox SET claimed_by = NULL, expires_at = now() WHERE message_id = $1`, m.msg.ID)
+		b.exec(`UPDATE outbox SET claimed_by = NULL, expires_at = now() WHERE message_id = $1`, m.Msg.ID)
 		return m
 	}
-	expired := func(m *inFlight) bool {
+	expired := func(m *core.InFlight) bool {
 		t.Helper()
-		status, _ := b.status(m.msg.ID)
+		status, _ := b.status(m.Msg.ID)
 		return status == sms.Failed
 	}
 	for round, want := range []struct {
@@ -118,7 +119,7 @@ func TestWalkMeetsTheDead(t *testing.T) {
 	if err := b.tasks(); err != nil { // searches for the dead, as every process does at its start
 		t.Fatal(err)
 	}
-	b.exec(`UPDATE outbox SET claimed_by = 8 WHERE message_id = $1`, m.msg.ID)
+	b.exec(`UPDATE outbox SET claimed_by = 8 WHERE message_id = $1`, m.Msg.ID)
 	for range 2 { // finds it, frees it
 		if err := b.tasks(); err != nil {
 			t.Fatal(err)
@@ -135,7 +136,7 @@ func TestWalkMeetsTheDead(t *testing.T) {
 func TestWhatARoundReads(t *testing.T) {
 	b := newBench(t)
 	for _, lane := range []queue.Lane{queue.Single, queue.Batch} { // pushing again is not measured
-		b.d.health.failed(laneKey{"lumitel", lane}, errors.New("away"))
+		b.d.health.Failed(core.LaneKey{Carrier: "lumitel", Lane: lane}, errors.New("away"))
 	}
 	again := time.Time{}
 	rows := func(what string) (read int) {
@@ -151,7 +152,7 @@ func TestWhatARoundReads(t *testing.T) {
 			if err := b.tasks(); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := b.d.core.store.outbox.Backlogs(t.Context()); err != nil {
+			if _, err := b.d.core.Store.Outbox.Backlogs(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 		}

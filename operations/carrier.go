@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"intumwa/dispatcher"
+	"intumwa/dispatcher/setup"
 	"intumwa/messages/rerouting"
 )
 
@@ -14,7 +15,7 @@ import (
 type Retirement struct {
 	Carrier string
 	To      string                         // the carrier that takes over; "": none, its messages fail and are refunded
-	Refund  dispatcher.Refund              // billing.refund
+	Refund  setup.Refund                   // billing.refund
 	Taker   func(name string) rerouting.To // a carrier of the configuration
 	Wait    time.Duration                  // how long the act takes messages away; dispatchers take the others
 }

@@ -11,6 +11,7 @@ import (
 
 	"intumwa/accounts"
 	"intumwa/dispatcher"
+	"intumwa/dispatcher/setup"
 	"intumwa/inbound/handsets"
 	"intumwa/messages"
 	"intumwa/messages/rerouting"
@@ -192,7 +193,7 @@ var Outcomes = map[string]dispatcher.Outcome{"sent": dispatcher.WasSent, "failed
 
 // SettleUnanswered makes messages final, as one of [Outcomes], and returns those that it made final; in a dry run, those
 // that it would.
-func (a Actor) SettleUnanswered(ctx context.Context, u Unanswered, as string, refund dispatcher.Refund) ([]int64, error) {
+func (a Actor) SettleUnanswered(ctx context.Context, u Unanswered, as string, refund setup.Refund) ([]int64, error) {
 	return dry(dispatcher.SettleUnanswered(ctx, a.Many, messages.New(a.Many), a.Webhooks, u.Carrier, u.IDs, Outcomes[as], refund, u.record(ctx, a, as)))
 }
 
@@ -210,7 +211,7 @@ func (a Actor) SkipIDs(ctx context.Context, ahead int64) (last, next int64, err 
 
 // HoldPending holds the messages that carriers may have got since the backup, and returns how many; see
 // [dispatcher.HoldPending].
-func (a Actor) HoldPending(ctx context.Context, carriers []dispatcher.Carrier, refund dispatcher.Refund, due time.Time) (n int64, err error) {
+func (a Actor) HoldPending(ctx context.Context, carriers []setup.Carrier, refund setup.Refund, due time.Time) (n int64, err error) {
 	held, err := dispatcher.HoldPending(ctx, a.Many, messages.New(a.Many), a.Webhooks, carriers, refund, due)
 	for _, some := range held {
 		n += some

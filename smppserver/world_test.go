@@ -16,6 +16,7 @@ import (
 	"intumwa/accounts/testnumbers"
 	"intumwa/billing"
 	"intumwa/dispatcher"
+	"intumwa/dispatcher/core"
 	"intumwa/intake"
 	"intumwa/internal/testenv"
 	"intumwa/messages"
@@ -254,7 +255,7 @@ func (w *bank) finish(status sms.Status, reason string) {
 		if err != nil {
 			return err
 		}
-		return binds.Add(context.Background(), tx, dispatcher.ReceiptsFor(settled))
+		return binds.Add(context.Background(), tx, core.ReceiptsFor(settled))
 	}); err != nil {
 		w.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package dispatcher
+package core
 
 import (
 	"context"
@@ -15,8 +15,8 @@ import (
 )
 
 const (
-	// overdueAfter is how long a due message may stay unclaimed with an empty queue.
-	overdueAfter = time.Second
+	// OverdueAfter is how long a due message may stay unclaimed with an empty queue.
+	OverdueAfter = time.Second
 	// idleAfter is how long the queue must have been empty before the database is
 	// queried. By then the messages taken last are claimed.
 	idleAfter = 300 * time.Millisecond
@@ -34,13 +34,13 @@ const (
 	refillTime    = 5 * time.Second        // how long an emptied lane may lack messages
 )
 
-// laneKey names one lane of a carrier.
-type laneKey struct {
-	carrier string
-	lane    queue.Lane
+// LaneKey names one lane of a carrier.
+type LaneKey struct {
+	Carrier string
+	Lane    queue.Lane
 }
 
-// queueHealth decides for each carrier's lane whether this process takes messages
+// QueueHealth decides for each carrier's lane whether this process takes messages
 // from the queue in Redis or straight from the database. In doubt, it takes them
 // from the database.
 //
@@ -49,14 +49,14 @@ type laneKey struct {
 // pause, which doubles if that happens again soon, its keys in Redis are deleted,
 // which also proves that Redis accepts writes, and the lane is handed back. The
 // walk over the outbox fills it again.
-type queueHealth struct {
+type QueueHealth struct {
 	queue  *queue.Queue
 	log    *slog.Logger
 	usable *prometheus.GaugeVec   // carrier, lane
 	faults *prometheus.CounterVec // carrier, lane, fault
 
 	mu    sync.Mutex
-	lanes map[laneKey]*laneHealth
+	lanes map[LaneKey]*laneHealth
 }
 
 // laneHealth is the health of one lane.
@@ -74,10 +74,10 @@ type laneHealth struct {
 	look time.Time // the next query of the database
 }
 
-// newQueueHealth returns the health of a queue whose lanes are all usable.
-func newQueueHealth(q *queue.Queue, log *slog.Logger, reg prometheus.Registerer) *queueHealth {
+// NewQueueHealth returns the health of a queue whose lanes are all usable.
+func NewQueueHealth(q *queue.Queue, log *slog.Logger, reg prometheus.Registerer) *QueueHealth {
 	auto := promauto.With(reg)
-	return &queueHealth{queue: q, log: log, lanes: make(map[laneKey]*laneHealth),
+	return &QueueHealth{queue: q, log: log, lanes: make(map[LaneKey]*laneHealth),
 		usable: auto.NewGaugeVec(prometheus.GaugeOpts{Name: "intumwa_queue_usable",
 			Help: "1 while messages come from Redis, 0 while they come from the database."}, []string{"carrier", "lane"}),
 		faults: auto.NewCounterVec(prometheus.CounterOpts{Name: "intumwa_queue_faults_total",
@@ -86,44 +86,44 @@ func newQueueHealth(q *queue.Queue, log *slog.Logger, reg prometheus.Registerer)
 }
 
 // atLocked returns the health of a lane. A new lane is usable.
-func (h *queueHealth) atLocked(key laneKey) *laneHealth {
+func (h *QueueHealth) atLocked(key LaneKey) *laneHealth {
 	s := h.lanes[key]
 	if s == nil {
 		s = &laneHealth{}
 		s.usable, s.end = context.WithCancel(context.Background())
 		h.lanes[key] = s
-		h.usable.WithLabelValues(key.carrier, key.lane.String()).Set(1)
+		h.usable.WithLabelValues(key.Carrier, key.Lane.String()).Set(1)
 	}
 	return s
 }
 
-// whileUsable reports whether a lane is usable; ctx ends when it no longer is.
-func (h *queueHealth) whileUsable(key laneKey) (ctx context.Context, usable bool) {
+// WhileUsable reports whether a lane is usable; ctx ends when it no longer is.
+func (h *QueueHealth) WhileUsable(key LaneKey) (ctx context.Context, usable bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	s := h.atLocked(key)
 	return s.usable, !s.lost
 }
 
-// isUsable reports whether a lane is usable.
-func (h *queueHealth) isUsable(key laneKey) bool {
-	_, usable := h.whileUsable(key)
+// IsUsable reports whether a lane is usable.
+func (h *QueueHealth) IsUsable(key LaneKey) bool {
+	_, usable := h.WhileUsable(key)
 	return usable
 }
 
-// isLost reports whether this process found a lane unusable. It is false for carriers
+// IsLost reports whether this process found a lane unusable. It is false for carriers
 // that this process does not serve.
-func (h *queueHealth) isLost(key laneKey) bool {
+func (h *QueueHealth) IsLost(key LaneKey) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	s := h.lanes[key]
 	return s != nil && s.lost
 }
 
-// took records how many of the wanted messages a take got, and reports whether the
+// Took records how many of the wanted messages a take got, and reports whether the
 // caller should look for overdue messages. A take that got fewer has emptied the
 // queue.
-func (h *queueHealth) took(key laneKey, got, asked int) (look bool) {
+func (h *QueueHealth) Took(key LaneKey, got, asked int) (look bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	s, now := h.atLocked(key), time.Now()
@@ -141,9 +141,9 @@ func (h *queueHealth) took(key laneKey, got, asked int) (look bool) {
 	return true
 }
 
-// looked records how many overdue messages a query found, how many of them had been
+// Looked records how many overdue messages a query found, how many of them had been
 // pushed to the queue, and how long it took.
-func (h *queueHealth) looked(key laneKey, found, pushed int, cost time.Duration) {
+func (h *QueueHealth) Looked(key LaneKey, found, pushed int, cost time.Duration) {
 	h.mu.Lock()
 	s, now := h.atLocked(key), time.Now()
 	if s.look = now; found == 0 {
@@ -152,18 +152,18 @@ func (h *queueHealth) looked(key laneKey, found, pushed int, cost time.Duration)
 	refilling := now.Sub(s.since) < refillTime
 	h.mu.Unlock()
 	if pushed > 0 && !refilling {
-		h.failed(key, &queue.FaultError{Fault: queue.Lost, Text: fmt.Sprintf("%d messages had been due for more than %s, and the queue had none", pushed, overdueAfter)})
+		h.Failed(key, &queue.FaultError{Fault: queue.Lost, Text: fmt.Sprintf("%d messages had been due for more than %s, and the queue had none", pushed, OverdueAfter)})
 	}
 }
 
-// failed records an error of the queue. A cancelled call, as at the end of the
+// Failed records an error of the queue. A cancelled call, as at the end of the
 // process, is not an error.
-func (h *queueHealth) failed(key laneKey, err error) {
+func (h *QueueHealth) Failed(key LaneKey, err error) {
 	if err == nil || errors.Is(err, context.Canceled) {
 		return
 	}
 	fault := queue.FaultOf(err)
-	h.faults.WithLabelValues(key.carrier, key.lane.String(), string(fault)).Inc()
+	h.faults.WithLabelValues(key.Carrier, key.Lane.String(), string(fault)).Inc()
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	s, now := h.atLocked(key), time.Now()
@@ -175,14 +175,14 @@ func (h *queueHealth) failed(key laneKey, err error) {
 	}
 	s.lost, s.since, s.until, s.idle = true, now, now.Add(s.pause), time.Time{}
 	s.end()
-	h.usable.WithLabelValues(key.carrier, key.lane.String()).Set(0)
-	h.log.Warn("redis queue is not usable; taking messages from the database", "event", "queue_unusable", "carrier", key.carrier, "lane", key.lane.String(),
+	h.usable.WithLabelValues(key.Carrier, key.Lane.String()).Set(0)
+	h.log.Warn("redis queue is not usable; taking messages from the database", "event", "queue_unusable", "carrier", key.Carrier, "lane", key.Lane.String(),
 		"fault", string(fault), "error", err)
 }
 
-// run hands lanes back to the queue until ctx ends.
-func (h *queueHealth) run(ctx context.Context) {
-	for sleep(ctx, handBackEvery) == nil {
+// Run hands lanes back to the queue until ctx ends.
+func (h *QueueHealth) Run(ctx context.Context) {
+	for Sleep(ctx, handBackEvery) == nil {
 		var lanes sync.WaitGroup
 		for _, key := range h.pausedEnough() {
 			lanes.Go(func() { h.handBack(ctx, key) })
@@ -192,7 +192,7 @@ func (h *queueHealth) run(ctx context.Context) {
 }
 
 // pausedEnough returns the lanes that may be handed back.
-func (h *queueHealth) pausedEnough() (lanes []laneKey) {
+func (h *QueueHealth) pausedEnough() (lanes []LaneKey) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for key, s := range h.lanes {
@@ -205,12 +205,12 @@ func (h *queueHealth) pausedEnough() (lanes []laneKey) {
 
 // handBack empties a lane of the queue and uses it again. If that fails it tries
 // again a second later.
-func (h *queueHealth) handBack(ctx context.Context, key laneKey) {
-	err := h.queue.Empty(ctx, key.carrier, key.lane)
+func (h *QueueHealth) handBack(ctx context.Context, key LaneKey) {
+	err := h.queue.Empty(ctx, key.Carrier, key.Lane)
 	if ctx.Err() != nil {
 		return
 	}
-	h.failed(key, err)
+	h.Failed(key, err)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	s, now := h.atLocked(key), time.Now()
@@ -218,8 +218,8 @@ func (h *queueHealth) handBack(ctx context.Context, key laneKey) {
 		s.until = now.Add(pauseFirst)
 		return
 	}
-	h.log.Info("redis queue is usable again", "event", "queue_usable", "carrier", key.carrier, "lane", key.lane.String(), "fault", string(s.fault), "after", now.Sub(s.since).Round(time.Millisecond))
+	h.log.Info("redis queue is usable again", "event", "queue_usable", "carrier", key.Carrier, "lane", key.Lane.String(), "fault", string(s.fault), "after", now.Sub(s.since).Round(time.Millisecond))
 	s.lost, s.since = false, now
 	s.usable, s.end = context.WithCancel(context.Background())
-	h.usable.WithLabelValues(key.carrier, key.lane.String()).Set(1)
+	h.usable.WithLabelValues(key.Carrier, key.Lane.String()).Set(1)
 }

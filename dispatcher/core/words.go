@@ -1,4 +1,4 @@
-package dispatcher
+package core
 
 import (
 	"strings"
@@ -21,9 +21,9 @@ type words struct {
 // otherWord stands for those beyond wordsMost, and for what may be more than a word.
 const otherWord = "other"
 
-// note counts a receipt with an unknown state and logs the first of each minute with the key that gives it a meaning.
-func (v *words) note(c *core, carrier, link, state string, now time.Time) {
-	word := printable(state)
+// Note counts a receipt with an unknown state and logs the first of each minute with the key that gives it a meaning.
+func (v *words) Note(c *Core, carrier, link, state string, now time.Time) {
+	word := Printable(state)
 	v.mu.Lock()
 	if v.seen[word] == nil && len(v.seen) >= wordsMost {
 		word = otherWord
@@ -37,15 +37,15 @@ func (v *words) note(c *core, carrier, link, state string, now time.Time) {
 		v.seen[word] = seldom
 	}
 	v.mu.Unlock()
-	c.metrics.unknownStates.WithLabelValues(carrier, word).Inc()
+	c.Metrics.unknownStates.WithLabelValues(carrier, word).Inc()
 	if n, due := seldom.Due(now); due {
-		c.log.Warn("receipts have a state without a meaning; the deadline decides about their messages, unless receipt_states says what it means",
+		c.Log.Warn("receipts have a state without a meaning; the deadline decides about their messages, unless receipt_states says what it means",
 			"event", "receipt_state_unknown", "carrier", carrier, "link", link, "state", word, "set", "receipt_states: {"+word+": sent|failed|none}", "count", n)
 	}
 }
 
-// printable returns a receipt's state for metrics and logs: what is not one short word may be a part of a text or a number.
-func printable(state string) string {
+// Printable returns a receipt's state for metrics and logs: what is not one short word may be a part of a text or a number.
+func Printable(state string) string {
 	switch {
 	case state == "":
 		return "none"

@@ -1,4 +1,4 @@
-package dispatcher
+package core
 
 import (
 	"context"
@@ -6,33 +6,33 @@ import (
 	"time"
 )
 
-// slots limits the segments that are out and not yet settled in the database to
+// Slots limits the segments that are out and not yet settled in the database to
 // the window, so that a crash duplicates no more than that.
-type slots struct {
+type Slots struct {
 	mu    sync.Mutex
 	size  int // the window
 	free  int
 	since time.Time // when a slot was last freed, or the last free one was taken
 	freed chan struct{}
-	woken func() // called when slots come free; it must not block
+	Woken func() // called when slots come free; it must not block
 
 	counting time.Time // the begin of the second that is counted
 	rate     [2]int    // slots freed in it and in the one before
 }
 
-// stallAfter is the time without a freed slot after which a link counts as
+// StallAfter is the time without a freed slot after which a link counts as
 // stalled: its carrier answers nothing, even if the link is bound.
-const stallAfter = 2 * time.Second
+const StallAfter = 2 * time.Second
 
-// newSlots returns a window of n free slots.
-func newSlots(n int) *slots {
-	return &slots{size: n, free: n, freed: make(chan struct{}, 1), woken: func() {}}
+// NewSlots returns a window of n free slots.
+func NewSlots(n int) *Slots {
+	return &Slots{size: n, free: n, freed: make(chan struct{}, 1), Woken: func() {}}
 }
 
-// take waits for a slot and takes it. Only one caller may be in take or wait.
-func (s *slots) take(ctx context.Context) error {
+// Take waits for a slot and takes it. Only one caller may be in take or wait.
+func (s *Slots) Take(ctx context.Context) error {
 	for {
-		if err := s.wait(ctx); err != nil {
+		if err := s.Wait(ctx); err != nil {
 			return err
 		}
 		s.mu.Lock()
@@ -49,10 +49,10 @@ func (s *slots) take(ctx context.Context) error {
 	}
 }
 
-// wait waits until a slot is free, without taking it.
-func (s *slots) wait(ctx context.Context) error {
+// Wait waits until a slot is free, without taking it.
+func (s *Slots) Wait(ctx context.Context) error {
 	for {
-		if s.left() > 0 {
+		if s.Left() > 0 {
 			return nil
 		}
 		select {
@@ -63,40 +63,40 @@ func (s *slots) wait(ctx context.Context) error {
 	}
 }
 
-// left returns the free slots, negative while more are in use than a smaller
+// Left returns the free slots, negative while more are in use than a smaller
 // new window allows.
-func (s *slots) left() int {
+func (s *Slots) Left() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.free
 }
 
-// scarce reports whether more than half of the window is in use.
-func (s *slots) scarce() bool {
+// Scarce reports whether more than half of the window is in use.
+func (s *Slots) Scarce() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return 2*s.free < s.size
 }
 
-// resize changes the window. If it shrinks, excess slots in use are freed
+// Resize changes the window. If it shrinks, excess slots in use are freed
 // before any can be taken.
-func (s *slots) resize(size int) {
+func (s *Slots) Resize(size int) {
 	s.mu.Lock()
 	more := size - s.size
 	s.size = size
 	s.mu.Unlock()
-	s.give(more)
+	s.Give(more)
 }
 
-// stalled reports whether no slot has come free for stallAfter.
-func (s *slots) stalled(now time.Time) bool {
+// Stalled reports whether no slot has come free for stallAfter.
+func (s *Slots) Stalled(now time.Time) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.free <= 0 && now.Sub(s.since) > stallAfter
+	return s.free <= 0 && now.Sub(s.since) > StallAfter
 }
 
-// give frees n slots. It may be negative (resize).
-func (s *slots) give(n int) {
+// Give frees n slots. It may be negative (resize).
+func (s *Slots) Give(n int) {
 	now := time.Now()
 	s.mu.Lock()
 	s.free += n
@@ -104,12 +104,12 @@ func (s *slots) give(n int) {
 	s.countLocked(now)
 	s.rate[0] += max(n, 0)
 	s.mu.Unlock()
-	signal(s.freed)
-	s.woken()
+	Signal(s.freed)
+	s.Woken()
 }
 
 // countLocked begins another second when one is over.
-func (s *slots) countLocked(now time.Time) {
+func (s *Slots) countLocked(now time.Time) {
 	switch age := now.Sub(s.counting); {
 	case age >= 2*time.Second:
 		s.counting, s.rate = now, [2]int{}
@@ -118,9 +118,9 @@ func (s *slots) countLocked(now time.Time) {
 	}
 }
 
-// soon returns the slots that are free, and those that will come free within a time at the rate of late: none if the
+// Soon returns the slots that are free, and those that will come free within a time at the rate of late: none if the
 // carrier answers nothing.
-func (s *slots) soon(within time.Duration) int {
+func (s *Slots) Soon(within time.Duration) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.countLocked(time.Now())

@@ -1,4 +1,4 @@
-package dispatcher
+package setup
 
 import (
 	"crypto/tls"
@@ -19,7 +19,7 @@ func TestLinkEqual(t *testing.T) {
 		return l
 	}
 	one := link(func(*tls.Config) {})
-	if !one.equal(link(func(*tls.Config) {})) {
+	if !one.Equal(link(func(*tls.Config) {})) {
 		t.Error("two links with the same files differ")
 	}
 	for name, change := range map[string]func(*tls.Config){
@@ -27,11 +27,11 @@ func TestLinkEqual(t *testing.T) {
 		"another name":        func(c *tls.Config) { c.ServerName = "smsc.example" },
 		"another authority":   func(c *tls.Config) { c.RootCAs.AddCert(&x509.Certificate{Raw: []byte{1}}) },
 	} {
-		if one.equal(link(change)) {
+		if one.Equal(link(change)) {
 			t.Errorf("%s makes the same link", name)
 		}
 	}
-	if one.equal(&Link{Options: smpp.Options{Name: "l"}}) {
+	if one.Equal(&Link{Options: smpp.Options{Name: "l"}}) {
 		t.Error("a link without TLS is the same")
 	}
 }
@@ -40,7 +40,7 @@ func TestLinkEqual(t *testing.T) {
 // bounds. rule choices 7.2
 func TestRetryDelay(t *testing.T) {
 	c := Carrier{Name: "c"}
-	if err := c.defaults(); err != nil {
+	if err := c.Defaults(); err != nil {
 		t.Fatal(err)
 	}
 	for attempt, want := range map[int]time.Duration{
@@ -65,21 +65,21 @@ func TestRetryDelay(t *testing.T) {
 
 func TestCarrierDefaults(t *testing.T) {
 	c := Carrier{Name: "c"}
-	if err := c.defaults(); err != nil || c.OnReceiptTimeout != sms.Failed || c.ReceiptTimeout != time.Hour || c.RetryMin != time.Second ||
+	if err := c.Defaults(); err != nil || c.OnReceiptTimeout != sms.Failed || c.ReceiptTimeout != time.Hour || c.RetryMin != time.Second ||
 		c.RetryMax != time.Minute || c.FailoverAfter != 10*time.Second {
 		t.Errorf("%+v, %v", c, err)
 	}
 	kept := Carrier{Name: "c", OnReceiptTimeout: sms.Sent, ReceiptTimeout: 2, RetryMin: 3, RetryMax: 4, FailoverAfter: 5}
-	if err := kept.defaults(); err != nil || kept.OnReceiptTimeout != sms.Sent || kept.ReceiptTimeout != 2 || kept.RetryMin != 3 || kept.RetryMax != 4 || kept.FailoverAfter != 5 {
+	if err := kept.Defaults(); err != nil || kept.OnReceiptTimeout != sms.Sent || kept.ReceiptTimeout != 2 || kept.RetryMin != 3 || kept.RetryMax != 4 || kept.FailoverAfter != 5 {
 		t.Errorf("%+v, %v", kept, err)
 	}
 	for hold, taken := range map[time.Duration]bool{40 * time.Second: false, 41 * time.Second: true} {
 		c := Carrier{Name: "c", Links: []Link{{Options: smpp.Options{UnknownHold: hold}}}}
-		if err := c.defaults(); (err == nil) != taken {
+		if err := c.Defaults(); (err == nil) != taken {
 			t.Errorf("unknown_hold %s, and a dead session found out after 40s: %v", hold, err)
 		}
 	}
-	if err := (&Carrier{}).defaults(); err == nil {
+	if err := (&Carrier{}).Defaults(); err == nil {
 		t.Error("a carrier without a name was taken")
 	}
 }

@@ -1,4 +1,4 @@
-package dispatcher
+package core
 
 import (
 	"context"
@@ -17,8 +17,8 @@ import (
 	"intumwa/webhooks"
 )
 
-// verdict returns the verdict on a message by its copies, or nil while it is pending.
-func verdict(id int64, segments int, copies []submission.Copy) *messages.Final {
+// Verdict returns the verdict on a message by its copies, or nil while it is pending.
+func Verdict(id int64, segments int, copies []submission.Copy) *messages.Final {
 	status, at, reason := submission.Verdict(segments, copies)
 	if status == sms.Pending {
 		return nil
@@ -26,19 +26,19 @@ func verdict(id int64, segments int, copies []submission.Copy) *messages.Final {
 	return &messages.Final{MessageID: id, Status: status, At: at, Reason: reason}
 }
 
-// conclude makes verdicts final, changes the rows of the outbox, and enqueues the webhooks and
+// Conclude makes verdicts final, changes the rows of the outbox, and enqueues the webhooks and
 // refunds of the verdicts in the same transaction.
-func (c *core) conclude(ctx context.Context, tx pgx.Tx, store *messages.Store, finals []messages.Final, rows messages.Rows) ([]messages.Settled, error) {
-	settled, refunded, err := conclude(ctx, tx, store, c.webhooks, c.refunds, finals, rows)
+func (c *Core) Conclude(ctx context.Context, tx pgx.Tx, store *messages.Store, finals []messages.Final, rows messages.Rows) ([]messages.Settled, error) {
+	settled, refunded, err := Conclude(ctx, tx, store, c.Webhooks, c.Refunds, finals, rows)
 	if refunded > 0 {
-		c.metrics.refunds.Add(float64(refunded))
+		c.Metrics.Refunds.Add(float64(refunded))
 	}
 	return settled, err
 }
 
-// conclude works without a dispatcher. refunds reports whether a failed live message
+// Conclude works without a dispatcher. refunds reports whether a failed live message
 // is refunded; refunded is how many were.
-func conclude(ctx context.Context, tx pgx.Tx, store *messages.Store, hooks *webhooks.Webhooks, refunds func(messages.Settled) bool,
+func Conclude(ctx context.Context, tx pgx.Tx, store *messages.Store, hooks *webhooks.Webhooks, refunds func(messages.Settled) bool,
 	finals []messages.Final, rows messages.Rows) (settled []messages.Settled, refunded int, err error) {
 	if settled, err = store.Finish(ctx, tx, finals, rows); err == nil {
 		err = hooks.Submitted(ctx, tx, rows.Told)
@@ -46,7 +46,7 @@ func conclude(ctx context.Context, tx pgx.Tx, store *messages.Store, hooks *webh
 	if err != nil || len(settled) == 0 {
 		return nil, 0, err
 	}
-	events, debits := follows(settled, refunds)
+	events, debits := Follows(settled, refunds)
 	if err := hooks.Enqueue(ctx, tx, events); err != nil {
 		return nil, 0, err
 	}
@@ -59,9 +59,9 @@ func conclude(ctx context.Context, tx pgx.Tx, store *messages.Store, hooks *webh
 	return settled, refunded, nil
 }
 
-// follows returns the webhook events and refunds of messages that became final. refunds
+// Follows returns the webhook events and refunds of messages that became final. refunds
 // reports whether a failed live message is refunded.
-func follows(settled []messages.Settled, refunds func(messages.Settled) bool) (events []webhooks.Event, debits []billing.Debit) {
+func Follows(settled []messages.Settled, refunds func(messages.Settled) bool) (events []webhooks.Event, debits []billing.Debit) {
 	events = make([]webhooks.Event, 0, len(settled))
 	for i := range settled {
 		m := &settled[i]
@@ -83,9 +83,9 @@ func follows(settled []messages.Settled, refunds func(messages.Settled) bool) (e
 
 // Receipts that a submit_sm may ask for (SMPP 3.4, 5.2.17), as messages.Origin has them.
 const (
-	receiptAlways    = 1
-	receiptOfFailure = 2
-	receiptOfSuccess = 3
+	ReceiptAlways    = 1
+	ReceiptOfFailure = 2
+	ReceiptOfSuccess = 3
 )
 
 // ReceiptsFor returns the receipts for customers' binds of messages that became final.
@@ -93,7 +93,7 @@ func ReceiptsFor(settled []messages.Settled) (receipts []binds.Delivery) {
 	for i := range settled {
 		m := &settled[i]
 		sent := m.Status == sms.Sent
-		if m.Registered == receiptAlways || m.Registered == receiptOfFailure && !sent || m.Registered == receiptOfSuccess && sent {
+		if m.Registered == ReceiptAlways || m.Registered == ReceiptOfFailure && !sent || m.Registered == ReceiptOfSuccess && sent {
 			receipts = append(receipts, binds.Delivery{Account: m.SMPPAccount, Bind: m.SMPPBind, Number: string(m.Number), Address: m.Sender, ULID: m.ULID,
 				MessageID: m.ID, Echo: m.Echo, Sent: &sent, Reason: m.Reason, SubmittedAt: m.CreatedAt, At: m.At})
 		}
@@ -101,15 +101,15 @@ func ReceiptsFor(settled []messages.Settled) (receipts []binds.Delivery) {
 	return receipts
 }
 
-// refunds applies billing.refund to a failed live message.
-func (c *core) refunds(m messages.Settled) bool { return c.opts.Refund.Pays(m) }
+// Refunds applies billing.refund to a failed live message.
+func (c *Core) Refunds(m messages.Settled) bool { return c.Opts.Refund.Pays(m) }
 
-// report counts and logs messages that became final.
-func (c *core) report(settled []messages.Settled) {
+// Report counts and logs messages that became final.
+func (c *Core) Report(settled []messages.Settled) {
 	for i := range settled {
 		m := &settled[i]
-		c.metrics.final.WithLabelValues(m.Carrier, m.Status.String(), reasonClass(m)).Inc()
-		c.metrics.endToEnd.WithLabelValues(m.Carrier).Observe(max(m.At.Sub(m.From).Seconds(), 0))
+		c.Metrics.final.WithLabelValues(m.Carrier, m.Status.String(), reasonClass(m)).Inc()
+		c.Metrics.endToEnd.WithLabelValues(m.Carrier).Observe(max(m.At.Sub(m.From).Seconds(), 0))
 		c.logFinal(m)
 	}
 }
@@ -130,41 +130,41 @@ func reasonClass(m *messages.Settled) string {
 	return "receipt"
 }
 
-func (c *core) logFinal(m *messages.Settled) {
+func (c *Core) logFinal(m *messages.Settled) {
 	if m.Status == sms.Failed {
-		c.log.Info("message failed", "event", "message_failed", "id", m.ULID, "message_id", m.ID, "carrier", m.Carrier, "number", m.Number.Masked(), "reason", m.Reason)
+		c.Log.Info("message failed", "event", "message_failed", "id", m.ULID, "message_id", m.ID, "carrier", m.Carrier, "number", m.Number.Masked(), "reason", m.Reason)
 		return
 	}
-	if !c.log.Enabled(context.Background(), slog.LevelDebug) { // the arguments cost memory
+	if !c.Log.Enabled(context.Background(), slog.LevelDebug) { // the arguments cost memory
 		return
 	}
-	c.log.Debug("message sent", "id", m.ULID, "message_id", m.ID, "carrier", m.Carrier)
+	c.Log.Debug("message sent", "id", m.ULID, "message_id", m.ID, "carrier", m.Carrier)
 }
 
-// decidedAtOnce is the most messages that one transaction of a task decides.
-const decidedAtOnce = 5_000
+// DecidedAtOnce is the most messages that one transaction of a task decides.
+const DecidedAtOnce = 5_000
 
-// finish concludes the messages that find returns, in one transaction.
-func (c *core) finish(ctx context.Context, doing string, find func(pgx.Tx) ([]messages.Final, error)) error {
+// Finish concludes the messages that find returns, in one transaction.
+func (c *Core) Finish(ctx context.Context, doing string, find func(pgx.Tx) ([]messages.Final, error)) error {
 	var settled []messages.Settled
-	err := postgres.InTx(ctx, c.hot, func(tx pgx.Tx) error {
+	err := postgres.InTx(ctx, c.Hot, func(tx pgx.Tx) error {
 		settled = nil // after a retry
 		finals, err := find(tx)
 		if err != nil || len(finals) == 0 {
 			return err
 		}
-		settled, err = c.conclude(ctx, tx, c.carrying.messages, finals, sentRows(finals))
+		settled, err = c.Conclude(ctx, tx, c.Carrying.Messages, finals, SentRows(finals))
 		return err
 	})
 	if err != nil {
 		return fmt.Errorf("%s: %w", doing, err)
 	}
-	c.report(settled)
+	c.Report(settled)
 	return nil
 }
 
-// sentRows takes the messages whose verdict is sent off the outbox: they are not sent again.
-func sentRows(finals []messages.Final) (rows messages.Rows) {
+// SentRows takes the messages whose verdict is sent off the outbox: they are not sent again.
+func SentRows(finals []messages.Final) (rows messages.Rows) {
 	for _, f := range finals {
 		if f.Status == sms.Sent {
 			rows.Leave, rows.Told = append(rows.Leave, messages.Claim{MessageID: f.MessageID}), append(rows.Told, f.MessageID)

@@ -1,4 +1,4 @@
-package dispatcher
+package setup
 
 import (
 	"cmp"
@@ -58,24 +58,24 @@ type Options struct {
 
 // The defaults of BreakerPause and BreakerAfter.
 const (
-	breakerPause = 15 * time.Second
-	breakerAfter = time.Minute
+	BreakerPause = 15 * time.Second
+	BreakerAfter = time.Minute
 )
 
-// deadAfter gives a process 2.5 s to renew before it stops submitting, 3 s before it unbinds,
+// DeadAfter gives a process 2.5 s to renew before it stops submitting, 3 s before it unbinds,
 // and 1 s to unbind.
-const deadAfter = 4 * time.Second
+const DeadAfter = 4 * time.Second
 
-// defaults sets what is not configured.
-func (o *Options) defaults() {
+// Defaults sets what is not configured.
+func (o *Options) Defaults() {
 	for _, d := range []struct {
 		value *time.Duration
 		def   time.Duration
 	}{
 		{&o.Validity, 24 * time.Hour}, {&o.SweepInterval, time.Second},
 		{&o.ReceiptRetention, 7 * 24 * time.Hour}, {&o.InboundRetention, 30 * 24 * time.Hour},
-		{&o.StrandedAfter, 10 * time.Minute}, {&o.Heartbeat, time.Second}, {&o.DeadAfter, deadAfter},
-		{&o.GiveUpAfter, 10 * time.Second}, {&o.GiveUpFor, time.Minute}, {&o.BreakerPause, breakerPause}, {&o.BreakerAfter, breakerAfter},
+		{&o.StrandedAfter, 10 * time.Minute}, {&o.Heartbeat, time.Second}, {&o.DeadAfter, DeadAfter},
+		{&o.GiveUpAfter, 10 * time.Second}, {&o.GiveUpFor, time.Minute}, {&o.BreakerPause, BreakerPause}, {&o.BreakerAfter, BreakerAfter},
 	} {
 		*d.value = cmp.Or(*d.value, d.def)
 	}

@@ -1,4 +1,5 @@
-package dispatcher
+// Package setup has what a dispatcher and its carriers are configured with, and what a carrier's answers mean by it.
+package setup
 
 import (
 	"cmp"
@@ -61,8 +62,8 @@ type Link struct {
 	smpp.Options
 }
 
-// defaults sets what is not configured, and refuses what cannot work.
-func (c *Carrier) defaults() error {
+// Defaults sets what is not configured, and refuses what cannot work.
+func (c *Carrier) Defaults() error {
 	if c.Name == "" {
 		return fmt.Errorf("a carrier without a name")
 	}
@@ -118,8 +119,8 @@ func (c *Carrier) retryDelay(attempt int, random float64) time.Duration {
 	return min(max(delay, c.RetryMin), c.RetryMax)
 }
 
-// equal reports whether two configurations describe the same link.
-func (l *Link) equal(other *Link) bool {
+// Equal reports whether two configurations describe the same link.
+func (l *Link) Equal(other *Link) bool {
 	a, b := *l, *other
 	// Set by the dispatcher, or compared below.
 	a.Deliver, b.Deliver, a.Log, b.Log, a.Metrics, b.Metrics = nil, nil, nil, nil, nil, nil
@@ -136,24 +137,24 @@ func (l *Link) equal(other *Link) bool {
 	return reflect.DeepEqual(a, b) //nolint:govet // what may hold an error (the log, the TLS files) is out of it by now
 }
 
-// ambiguousDelay is the wait before a segment with a lost answer is sent again.
+// AmbiguousDelay is the wait before a segment with a lost answer is sent again.
 // Its receipt may settle it first.
-const ambiguousDelay = 5 * time.Second
+const AmbiguousDelay = 5 * time.Second
 
-// event converts a segment's outcome to an event of its submission. attempt is the
+// Event converts a segment's outcome to an event of its submission. attempt is the
 // number of its message's attempt.
-func (c *Carrier) event(r smpp.Result, attempt int) submission.Event {
+func (c *Carrier) Event(r smpp.Result, attempt int) submission.Event {
 	switch r.Outcome {
 	case smpp.Accepted:
 		return submission.Answered{Confirms: c.Confirm == ConfirmBySubmit}
 	case smpp.Rejected:
 		class := c.ClassOf(r.Status)
 		if class != smpp.ClassPermanent && class != smpp.ClassUnroutable {
-			return c.refusedForNow(r.Status, attempt)
+			return c.RefusedForNow(r.Status, attempt)
 		}
 		return submission.Rejected{Permanent: true, Unroutable: class == smpp.ClassUnroutable && c.SecondCarrier != "", Reason: r.Status.String()}
 	case smpp.NoAnswer:
-		return submission.NoAnswer{Delay: ambiguousDelay}
+		return submission.NoAnswer{Delay: AmbiguousDelay}
 	}
 	if field, bad := errors.AsType[*smpp.FieldError](r.Err); bad {
 		return submission.Unsendable{Reason: field.Error()}
@@ -161,20 +162,20 @@ func (c *Carrier) event(r smpp.Result, attempt int) submission.Event {
 	return submission.NotWritten{}
 }
 
-// refusedForNow is the event of a refusal after which the message waits, whatever the class of
+// RefusedForNow is the event of a refusal after which the message waits, whatever the class of
 // the status.
-func (c *Carrier) refusedForNow(s smpp.Status, attempt int) submission.Event {
+func (c *Carrier) RefusedForNow(s smpp.Status, attempt int) submission.Event {
 	return submission.Rejected{Reason: s.Explained(), Delay: c.retryDelay(attempt, rand.Float64())}
 }
 
-// segments builds the submit_sm of a message, cut as its recorded copies were (profile.Profile.SegmentsAs). key reveals its
+// Segments builds the submit_sm of a message, cut as its recorded copies were (profile.Profile.SegmentsAs). key reveals its
 // one-time code.
-func (c *Carrier) segments(m *outbox.Claimed, key []byte, now time.Time) ([]smpp.Submit, error) {
+func (c *Carrier) Segments(m *outbox.Claimed, key []byte, now time.Time) ([]smpp.Submit, error) {
 	return c.SegmentsAs(&profile.Message{ID: m.ID, Sender: m.Sender, Number: m.Number, Body: m.Secret.Reveal(key, m.Body), ConcatRef: m.ConcatRef,
 		ExpiresAt: m.ExpiresAt, Single: m.Lane == messages.LaneSingle, Class: m.Class, Part: m.Part}, now, submission.TotalOf(m.Copies))
 }
 
-// marks reports whether a claim is marked as begun before its first segment is submitted.
+// Marks reports whether a claim is marked as begun before its first segment is submitted.
 // It is if ambiguous segments are not sent again (on_ambiguous), or if the carrier has a
 // second carrier.
-func (c *Carrier) marks() bool { return c.OnAmbiguous.Marks(c.SecondCarrier != "") }
+func (c *Carrier) Marks() bool { return c.OnAmbiguous.Marks(c.SecondCarrier != "") }
