@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"intumwa/dispatcher/core"
+	"intumwa/dispatcher/settling"
 	"intumwa/dispatcher/setup"
 	"intumwa/messages"
 	"intumwa/smpp"
@@ -31,8 +32,8 @@ func TestSettlingWaitsForNoBalance(t *testing.T) {
 		t.Fatal(err)
 	}
 	refused := ended(smpp.Rejected, smpp.StatusInvDstAddr, nil)
-	b.settle(settlement{results: []core.Result{refused(live, 1), refused(test, 1)}})
-	if err := b.d.housekeeping.payOwed(t.Context()); err != nil { // the balances are still locked
+	b.settle(settling.Settlement{Results: []core.Result{refused(live, 1), refused(test, 1)}})
+	if err := b.d.housekeeping.PayOwed(t.Context()); err != nil { // the balances are still locked
 		t.Error(err)
 	}
 	for _, m := range []*core.InFlight{live, test} {

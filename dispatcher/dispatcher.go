@@ -4,20 +4,13 @@
 //
 // # Parts, from the ground up
 //
-// A file uses only files of its own line and of the lines above it. The type that a part keeps stands in its first
-// file, what runs it in its last.
+// A part uses only parts of the lines above it. This package makes and runs them, and has the table of links for
+// operators.
 //
-//	carriers     carrier (package profile) options · carriers quota
-//	ground       core metrics repeat · leases links serving · attempt attempts slots
-//	settling     settlement gather arrival change second conclude settler · sandbox cancel unanswered
-//	a link       bind breaker pace prefetch queuehealth trace · linkworker deliver echo feeder submitter linkrun
-//	membership   member minutes giveup linktable heartbeat
-//	recovery     tasks · recovery floor orphans free refill quiet retired failover walk scheduled
-//	housekeeping housekeeping holding deadlines purge lowbalance gauges
-//	wiring       dispatcher
-//
-// One message's way: feeder claims it, submitter writes its segments, settler records their answers (change, conclude),
-// deliver takes its receipt, and settler records that too.
+//	setup (with package profile)
+//	core
+//	settling
+//	links · recovery · housekeeping
 //
 // # Failures
 //
@@ -39,6 +32,10 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"intumwa/dispatcher/core"
+	"intumwa/dispatcher/housekeeping"
+	"intumwa/dispatcher/links"
+	"intumwa/dispatcher/recovery"
+	"intumwa/dispatcher/settling"
 	"intumwa/dispatcher/setup"
 	"intumwa/inbound/handsets"
 	"intumwa/queue"
@@ -49,15 +46,15 @@ import (
 // Dispatcher is the back half of one process.
 type Dispatcher struct {
 	core         *core.Core
-	recovery     *recovery
-	housekeeping *housekeeping
-	member       *member
+	recovery     *recovery.Recovery
+	housekeeping *housekeeping.Housekeeping
+	member       *links.Member
 	health       *core.QueueHealth
 	binds        linkBinds
 
 	mu           sync.Mutex
-	settlers     map[string]*settler // of all carriers since the start
-	startSettler func(*settler)      // while Run runs
+	settlers     map[string]*settling.Settler // of all carriers since the start
+	startSettler func(*settling.Settler)      // while Run runs
 }
 
 // New checks the options and returns a Dispatcher that is idle until Run. hot is a
@@ -70,8 +67,8 @@ func New(pool, hot *pgxpool.Pool, q *queue.Queue, hooks *webhooks.Webhooks, opts
 		Leases: core.NewLeases(pool, opts.Log, &opts), Carriers: &core.Carriers{All: make(map[string]*core.Carrier)}, InFlight: core.NewInFlightMessages(),
 	}
 	health := core.NewQueueHealth(q, opts.Log, opts.Metrics)
-	d := &Dispatcher{core: shared, recovery: newRecovery(shared, health), housekeeping: &housekeeping{Core: shared}, health: health,
-		settlers: make(map[string]*settler), binds: linkBinds{byLink: make(map[string]*linkBind)}}
+	d := &Dispatcher{core: shared, recovery: recovery.NewRecovery(shared, health), housekeeping: &housekeeping.Housekeeping{Core: shared}, health: health,
+		settlers: make(map[string]*settling.Settler), binds: linkBinds{byLink: make(map[string]*links.Bind)}}
 	d.member = d.newMember()
 	checked, err := d.check(opts.Carriers)
 	if err != nil {
@@ -84,7 +81,7 @@ func New(pool, hot *pgxpool.Pool, q *queue.Queue, hooks *webhooks.Webhooks, opts
 // check fills in a configuration's defaults and refuses one that cannot work.
 func (d *Dispatcher) check(carriers []setup.Carrier) ([]setup.Carrier, error) {
 	carriers = slices.Clone(carriers)
-	names, links := map[string]bool{}, map[string]bool{}
+	names, linkNames := map[string]bool{}, map[string]bool{}
 	for i := range carriers {
 		c := &carriers[i]
 		if err := c.Defaults(); err != nil {
@@ -96,11 +93,11 @@ func (d *Dispatcher) check(carriers []setup.Carrier) ([]setup.Carrier, error) {
 		names[c.Name] = true
 		for j := range c.Links {
 			link := &c.Links[j]
-			if links[link.Name] {
+			if linkNames[link.Name] {
 				return nil, fmt.Errorf("two links are called %s", link.Name)
 			}
-			links[link.Name] = true
-			if _, err := newLinkBind(c.Name, link, smpp.Options{Deliver: func(*smpp.Delivery) {}, Metrics: d.core.SMPP}); err != nil {
+			linkNames[link.Name] = true
+			if _, err := links.NewBind(c.Name, link, smpp.Options{Deliver: func(*smpp.Delivery) {}, Metrics: d.core.SMPP}); err != nil {
 				return nil, err
 			}
 		}
@@ -114,7 +111,7 @@ func (d *Dispatcher) setCarriers(configs []setup.Carrier) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, c := range d.core.Carriers.Set(configs) {
-		s := newSettler(d.core, c)
+		s := settling.NewSettler(d.core, c)
 		d.settlers[c.Name] = s
 		d.core.Metrics.Expect(c.Name)
 		if d.startSettler != nil {
@@ -123,7 +120,7 @@ func (d *Dispatcher) setCarriers(configs []setup.Carrier) {
 	}
 	for i := range configs {
 		if second := configs[i].SecondCarrier; second != "" {
-			for _, why := range secondReasons {
+			for _, why := range settling.SecondReasons {
 				d.core.Metrics.Second.WithLabelValues(configs[i].Name, second, why)
 			}
 		}
@@ -131,20 +128,20 @@ func (d *Dispatcher) setCarriers(configs []setup.Carrier) {
 }
 
 // newMember returns this process as a member, which starts link workers.
-func (d *Dispatcher) newMember() *member {
-	m := newMember(d.core.Leases, d.core.Running, d.newWorker)
-	m.Gone, m.givenUpTotal = func() { d.recovery.deaths.note(); m.kick() }, d.core.Metrics.GivenUp // act at once: leases and claims are free
+func (d *Dispatcher) newMember() *links.Member {
+	m := links.NewMember(d.core.Leases, d.core.Running, d.newWorker)
+	m.Gone, m.GivenUpTotal = func() { d.recovery.Deaths.Note(); m.Kick() }, d.core.Metrics.GivenUp // act at once: leases and claims are free
 	return m
 }
 
 // newWorker returns the worker of a link.
-func (d *Dispatcher) newWorker(c *core.Carrier, link *setup.Link) (*linkWorker, error) {
+func (d *Dispatcher) newWorker(c *core.Carrier, link *setup.Link) (*links.Worker, error) {
 	d.mu.Lock()
 	s := d.settlers[c.Name]
 	d.mu.Unlock()
-	w, err := newLinkWorker(d.core, c, s, d.health, link)
+	w, err := links.NewWorker(d.core, c, s, d.health, link)
 	if err == nil {
-		w.kick, w.setBind = d.member.kick, d.binds.set
+		w.Kick, w.SetBind = d.member.Kick, d.binds.set
 	}
 	return w, err
 }
@@ -164,25 +161,25 @@ func (d *Dispatcher) Reload(carriers []setup.Carrier) error {
 		return err
 	}
 	d.setCarriers(checked)
-	d.member.kick()
+	d.member.Kick()
 	return nil
 }
 
 // LinkChanged applies at once that an operator pauses or resumes a link, or retires its carrier. Without the call the
 // next heartbeat applies it. It never blocks.
-func (d *Dispatcher) LinkChanged(string) { d.member.kick() }
+func (d *Dispatcher) LinkChanged(string) { d.member.Kick() }
 
 // tasks returns the tasks of recovery and of housekeeping. Each of the two has its own lease and its own rounds, so that
 // housekeeping delays no message.
 func (d *Dispatcher) tasks() (recovery, housekeeping []*core.Task) {
-	return d.recovery.tasks(), d.housekeeping.tasks()
+	return d.recovery.Tasks(), d.housekeeping.Tasks()
 }
 
 // runTasks does the tasks until ctx ends.
 func (d *Dispatcher) runTasks(ctx context.Context) {
 	recovery, housekeeping := d.tasks()
 	var both sync.WaitGroup
-	both.Go(func() { d.core.RepeatTasks(ctx, core.RecoveryLease, recovery, d.recovery.deaths.wake) })
+	both.Go(func() { d.core.RepeatTasks(ctx, core.RecoveryLease, recovery, d.recovery.Deaths.Wake) })
 	both.Go(func() { d.core.RepeatTasks(ctx, core.HousekeepingLease, housekeeping, nil) })
 	both.Wait()
 }
@@ -194,13 +191,13 @@ func (d *Dispatcher) Run(ctx context.Context) error {
 		return nil // ctx ended first; nothing has started
 	}
 	// Settlers outlive the link workers: they write the last answers.
-	settling, stopSettling := context.WithCancel(context.WithoutCancel(ctx))
-	defer stopSettling()
+	writing, stopWriting := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopWriting()
 	var settlers sync.WaitGroup
 	d.mu.Lock()
-	d.startSettler = func(s *settler) {
-		settlers.Go(func() { s.run(settling) })
-		settlers.Go(func() { s.answers.run(settling, d.core.Handsets) })
+	d.startSettler = func(s *settling.Settler) {
+		settlers.Go(func() { s.Run(writing) })
+		settlers.Go(func() { s.Answers.Run(writing, d.core.Handsets) })
 	}
 	for _, s := range d.settlers {
 		d.startSettler(s)
@@ -209,17 +206,17 @@ func (d *Dispatcher) Run(ctx context.Context) error {
 
 	var others sync.WaitGroup
 	others.Go(func() { d.runTasks(ctx) })
-	others.Go(func() { d.recovery.runScheduled(ctx) })
-	others.Go(func() { d.housekeeping.runGauges(ctx) })
+	others.Go(func() { d.recovery.RunScheduled(ctx) })
+	others.Go(func() { d.housekeeping.RunGauges(ctx) })
 	others.Go(func() { d.health.Run(ctx) })
-	others.Go(func() { d.recovery.runOrphans(ctx) })
-	d.member.run(ctx) // starts and stops the link workers
+	others.Go(func() { d.recovery.RunOrphans(ctx) })
+	d.member.Run(ctx) // starts and stops the link workers
 	others.Wait()
 
 	d.mu.Lock()
 	d.startSettler = nil
 	d.mu.Unlock()
-	stopSettling()
+	stopWriting()
 	settlers.Wait()
 	d.member.Leave()
 	return nil

@@ -6,6 +6,7 @@ import (
 
 	"intumwa/dispatcher/core"
 	"intumwa/dispatcher/profile"
+	"intumwa/dispatcher/settling"
 	"intumwa/dispatcher/setup"
 	"intumwa/smpp"
 	"intumwa/sms"
@@ -28,15 +29,15 @@ func TestFailNeverSendsAgain(t *testing.T) {
 					b.exec(`DELETE FROM segments`)
 					b.exec(`UPDATE outbox SET due_at = now()`)
 					b.claimedBy(8, m)
-					if err := b.d.recovery.free(t.Context()); err != nil {
+					if err := b.d.recovery.Free(t.Context()); err != nil {
 						t.Fatal(err)
 					}
 				}
 				b.exec(`UPDATE outbox SET due_at = now()`)
 				b.configure(func(c *setup.Carrier) { c.OnAmbiguous = setup.AmbiguousFail })
-				b.worker.begin(t.Context(), b.claim(m.Msg.ID, 0))
-				lot := b.s.grab()
-				for _, r := range lot.results {
+				b.worker.Begin(t.Context(), b.claim(m.Msg.ID, 0))
+				lot := b.s.Grab()
+				for _, r := range lot.Results {
 					if r.Segment > 0 {
 						t.Errorf("segment %d is submitted", r.Segment)
 					}
@@ -70,7 +71,7 @@ func TestFailButReported(t *testing.T) {
 				for _, segment := range lot {
 					results = append(results, fates[segment-1](m, segment))
 				}
-				b.settle(settlement{results: results})
+				b.settle(settling.Settlement{Results: results})
 			}
 			if status, reason := b.status(m.Msg.ID); status != sms.Pending || b.count(`SELECT count(*) FROM outbox`) != 0 {
 				t.Errorf("it is %v %q, or to be sent again", status, reason)

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"intumwa/dispatcher/core"
+	"intumwa/dispatcher/settling"
 	"intumwa/smpp"
 	"intumwa/webhooks"
 )
@@ -20,7 +21,7 @@ func TestFinishedBatchIsTold(t *testing.T) {
 	tell := func(want int) {
 		t.Helper()
 		for range 2 {
-			if err := b.d.housekeeping.tellFinished(t.Context()); err != nil {
+			if err := b.d.housekeeping.TellFinished(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -41,9 +42,9 @@ func TestFinishedBatchIsTold(t *testing.T) {
 	if err := b.d.core.Webhooks.SetPulled(t.Context(), 1, []string{webhooks.BatchFinished}); err != nil {
 		t.Fatal(err)
 	}
-	b.settle(settlement{results: []core.Result{ended(smpp.Rejected, smpp.StatusInvDstAddr, nil)(first, 1)}})
+	b.settle(settling.Settlement{Results: []core.Result{ended(smpp.Rejected, smpp.StatusInvDstAddr, nil)(first, 1)}})
 	tell(0)
-	b.settle(settlement{results: []core.Result{ended(smpp.Rejected, smpp.StatusInvDstAddr, nil)(second, 1)}})
+	b.settle(settling.Settlement{Results: []core.Result{ended(smpp.Rejected, smpp.StatusInvDstAddr, nil)(second, 1)}})
 	tell(1)
 	page, _, err := b.d.core.Webhooks.Pull(t.Context(), 1, webhooks.Place{}, 10)
 	if err != nil || len(page) != 3 {

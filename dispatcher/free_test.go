@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"intumwa/dispatcher/core"
+	"intumwa/dispatcher/settling"
 	"intumwa/dispatcher/setup"
 	"intumwa/messages"
 	"intumwa/messages/outbox"
@@ -34,11 +35,11 @@ func TestFreeObeysOnAmbiguous(t *testing.T) {
 		b.configure(func(c *setup.Carrier) { c.OnAmbiguous = policy })
 		begun, claimed := b.begun(3), b.begun(1)
 		b.exec(`UPDATE messages SET body = repeat('a', 400) WHERE id = $1`, begun.Msg.ID)
-		b.settle(settlement{results: []core.Result{accepted("A")(begun, 2)}})
+		b.settle(settling.Settlement{Results: []core.Result{accepted("A")(begun, 2)}})
 		if _, err := b.d.core.Store.Outbox.Begin(t.Context(), 7, []messages.Claim{begun.Msg.Claim()}); err != nil {
 			t.Fatal(err)
 		}
-		if err := b.d.recovery.free(t.Context()); err != nil { // no dispatcher 7 is registered
+		if err := b.d.recovery.Free(t.Context()); err != nil { // no dispatcher 7 is registered
 			t.Fatal(err)
 		}
 		if status, reason := b.status(begun.Msg.ID); status != want.status || reason != want.reason {
@@ -64,7 +65,7 @@ func TestBeginAfterTheClaim(t *testing.T) {
 	lost, mine := b.begun(0), b.begun(0)
 	b.exec(`UPDATE outbox SET claimed_by = 8, epoch = epoch + 1 WHERE message_id = $1`, lost.Msg.ID)
 	more := []*core.InFlight{mine}
-	group := b.worker.group(lost, func() (m *core.InFlight) {
+	group := b.worker.Group(lost, func() (m *core.InFlight) {
 		if len(more) > 0 {
 			m, more = more[0], nil
 		}
@@ -87,15 +88,15 @@ func TestBeginWithoutDatabase(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, func(c *setup.Carrier) { c.OnAmbiguous = setup.AmbiguousHold })
 	m := b.begun(0)
-	if group := b.worker.group(m, b.worker.prefetch.poll); len(group) != 1 || b.count(`SELECT count(*) FROM outbox WHERE begun`) != 1 {
+	if group := b.worker.Group(m, b.worker.Prefetch.Poll); len(group) != 1 || b.count(`SELECT count(*) FROM outbox WHERE begun`) != 1 {
 		t.Fatalf("group %v: it is not marked", group)
 	}
 	b.exec(`ALTER TABLE outbox RENAME TO away`)
-	if group := b.worker.group(m, b.worker.prefetch.poll); len(group) != 0 {
+	if group := b.worker.Group(m, b.worker.Prefetch.Poll); len(group) != 0 {
 		t.Errorf("group %v goes out", group)
 	}
 	b.exec(`ALTER TABLE away RENAME TO outbox`)
-	b.settle(b.s.grab())
+	b.settle(b.s.Grab())
 	if n := b.count(`SELECT count(*) FROM outbox WHERE claimed_by IS NULL AND begun`); n != 1 {
 		t.Error("it is not given back")
 	}
@@ -117,7 +118,7 @@ func TestBegunAndLocked(t *testing.T) {
 	if _, err := tx.Exec(t.Context(), `SELECT FROM outbox WHERE message_id = $1 FOR UPDATE`, m.Msg.ID); err != nil {
 		t.Fatal(err)
 	}
-	if err := b.d.recovery.free(t.Context()); err != nil {
+	if err := b.d.recovery.Free(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if err := tx.Rollback(t.Context()); err != nil {
@@ -126,7 +127,7 @@ func TestBegunAndLocked(t *testing.T) {
 	if n := b.count(`SELECT count(*) FROM outbox WHERE claimed_by IS NULL`); n != 0 {
 		t.Error("it is given out to be sent again")
 	}
-	if err := b.d.recovery.free(t.Context()); err != nil {
+	if err := b.d.recovery.Free(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if n := b.count(`SELECT count(*) FROM segments WHERE key LIKE '?%'`); n != 1 {
@@ -139,12 +140,12 @@ func TestLateRefusalForNow(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, func(c *setup.Carrier) { c.OnAmbiguous = setup.AmbiguousHold })
 	m := b.begun(1)
-	b.settle(settlement{results: []core.Result{ended(smpp.NoAnswer, 0, nil)(m, 1)}})
+	b.settle(settling.Settlement{Results: []core.Result{ended(smpp.NoAnswer, 0, nil)(m, 1)}})
 	if n := b.count(`SELECT count(*) FROM outbox`); n != 0 {
 		t.Fatal("it is not held")
 	}
-	b.settle(settlement{late: []lateAnswer{{link: "l1", messageID: m.Msg.ID, segment: 1, total: 1,
-		Result: smpp.Result{Outcome: smpp.Rejected, Status: smpp.StatusThrottled}, at: time.Now()}}})
+	b.settle(settling.Settlement{Late: []settling.LateAnswer{{Link: "l1", Whose: m.Msg.ID, Segment: 1, Total: 1,
+		Result: smpp.Result{Outcome: smpp.Rejected, Status: smpp.StatusThrottled}, At: time.Now()}}})
 	if n := b.count(`SELECT count(*) FROM outbox WHERE claimed_by IS NULL`); n != 1 {
 		t.Error("it is not to be sent again")
 	}
@@ -158,9 +159,9 @@ func TestLateRefusalForGood(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, func(c *setup.Carrier) { c.OnAmbiguous = setup.AmbiguousHold })
 	m := b.begun(1)
-	b.settle(settlement{results: []core.Result{ended(smpp.NoAnswer, 0, nil)(m, 1)}})
-	b.settle(settlement{late: []lateAnswer{{link: "l1", messageID: m.Msg.ID, segment: 1, total: 1,
-		Result: smpp.Result{Outcome: smpp.Rejected, Status: smpp.StatusInvDstAddr}, at: time.Now()}}})
+	b.settle(settling.Settlement{Results: []core.Result{ended(smpp.NoAnswer, 0, nil)(m, 1)}})
+	b.settle(settling.Settlement{Late: []settling.LateAnswer{{Link: "l1", Whose: m.Msg.ID, Segment: 1, Total: 1,
+		Result: smpp.Result{Outcome: smpp.Rejected, Status: smpp.StatusInvDstAddr}, At: time.Now()}}})
 	if status, reason := b.status(m.Msg.ID); status != sms.Failed || reason != "ESME_RINVDSTADR" {
 		t.Errorf("it is %v %q", status, reason)
 	}
@@ -194,7 +195,7 @@ func TestServedAcrossAStep(t *testing.T) {
 	b.d.member.Heard.Store(-int64(time.Hour))
 	m := b.begun(1)
 	b.exec(`UPDATE outbox SET claimed_by = NULL`)
-	if err := b.d.recovery.failover(t.Context()); err != nil {
+	if err := b.d.recovery.Failover(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if n := b.count(`SELECT count(*) FROM outbox WHERE message_id = $1 AND carrier = 'lumitel'`, m.Msg.ID); n != 1 {
@@ -209,7 +210,7 @@ func TestServedAcrossAStep(t *testing.T) {
 	for state, want := range map[string]int{"connecting": 0, "bound": 1} { // the failover carrier's link has just dropped, or is up
 		b.exec(`UPDATE outbox SET carrier = 'lumitel'`)
 		b.exec(`UPDATE links SET state = $1 WHERE name = 'leo-1'`, state)
-		if err := b.d.recovery.failover(t.Context()); err != nil {
+		if err := b.d.recovery.Failover(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		if n := b.count(`SELECT count(*) FROM outbox WHERE message_id = $1 AND carrier = 'leo'`, m.Msg.ID); n != want {
@@ -227,10 +228,10 @@ func TestStaleVerdict(t *testing.T) {
 	if _, err := b.d.core.Store.Outbox.Free(t.Context(), b.pool, 7, []messages.Claim{m.Msg.Claim()}); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := b.d.core.Store.Outbox.Claim(t.Context(), 8, "lumitel", []int64{m.Msg.ID}, b.s.carrier.Config().Marks()); err != nil || len(got) != 1 {
+	if got, err := b.d.core.Store.Outbox.Claim(t.Context(), 8, "lumitel", []int64{m.Msg.ID}, b.s.Carrier.Config().Marks()); err != nil || len(got) != 1 {
 		t.Fatal(got, err)
 	}
-	b.settle(settlement{results: []core.Result{ended(smpp.NoAnswer, 0, errors.New("gone"))(m, 1)}})
+	b.settle(settling.Settlement{Results: []core.Result{ended(smpp.NoAnswer, 0, errors.New("gone"))(m, 1)}})
 	if status, reason := b.status(m.Msg.ID); status != sms.Pending {
 		t.Errorf("it is %v %q", status, reason)
 	}

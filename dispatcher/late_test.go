@@ -6,6 +6,7 @@ import (
 
 	"intumwa/dispatcher/core"
 	"intumwa/dispatcher/profile"
+	"intumwa/dispatcher/settling"
 	"intumwa/dispatcher/setup"
 	"intumwa/messages/outbox"
 	"intumwa/smpp"
@@ -13,9 +14,9 @@ import (
 )
 
 // throttledLate is a late temporary refusal of a segment that was given up.
-func throttledLate(m *core.InFlight, segment, total int) lateAnswer {
-	return lateAnswer{link: "l1", messageID: m.Msg.ID, segment: segment, total: total,
-		Result: smpp.Result{Outcome: smpp.Rejected, Status: smpp.StatusThrottled}, at: time.Now()}
+func throttledLate(m *core.InFlight, segment, total int) settling.LateAnswer {
+	return settling.LateAnswer{Link: "l1", Whose: m.Msg.ID, Segment: segment, Total: total,
+		Result: smpp.Result{Outcome: smpp.Rejected, Status: smpp.StatusThrottled}, At: time.Now()}
 }
 
 // TestLateRefusals: after a late temporary refusal a held message's segment goes out
@@ -27,25 +28,25 @@ func TestLateRefusals(t *testing.T) {
 	for name, play := range map[string]func(b *bench) (id int64, missing int){
 		"in one lot with the end of the wait": func(b *bench) (int64, int) {
 			m := b.begun(1)
-			b.settle(settlement{results: []core.Result{no(m, 1)}, late: []lateAnswer{throttledLate(m, 1, 1)}})
+			b.settle(settling.Settlement{Results: []core.Result{no(m, 1)}, Late: []settling.LateAnswer{throttledLate(m, 1, 1)}})
 			return m.Msg.ID, 1
 		},
 		"while another segment is out": func(b *bench) (int64, int) {
 			m := b.begun(2)
-			b.settle(settlement{results: []core.Result{no(m, 1)}})
-			b.settle(settlement{late: []lateAnswer{throttledLate(m, 1, 2)}})
-			b.settle(settlement{results: []core.Result{accepted("x2")(m, 2)}})
+			b.settle(settling.Settlement{Results: []core.Result{no(m, 1)}})
+			b.settle(settling.Settlement{Late: []settling.LateAnswer{throttledLate(m, 1, 2)}})
+			b.settle(settling.Settlement{Results: []core.Result{accepted("x2")(m, 2)}})
 			return m.Msg.ID, 1
 		},
 		"while another that was refused late is out again": func(b *bench) (int64, int) {
 			m := b.begun(2)
-			b.settle(settlement{results: []core.Result{no(m, 1), no(m, 2)}})
-			b.settle(settlement{late: []lateAnswer{throttledLate(m, 1, 2)}})
+			b.settle(settling.Settlement{Results: []core.Result{no(m, 1), no(m, 2)}})
+			b.settle(settling.Settlement{Late: []settling.LateAnswer{throttledLate(m, 1, 2)}})
 			b.exec(`UPDATE outbox SET due_at = now()`)
 			again := b.claim(m.Msg.ID, 1)
 			again.Total = 2
-			b.settle(settlement{late: []lateAnswer{throttledLate(m, 2, 2)}})
-			b.settle(settlement{results: []core.Result{accepted("x1")(again, 1)}})
+			b.settle(settling.Settlement{Late: []settling.LateAnswer{throttledLate(m, 2, 2)}})
+			b.settle(settling.Settlement{Results: []core.Result{accepted("x1")(again, 1)}})
 			return m.Msg.ID, 2
 		},
 	} {
@@ -70,16 +71,16 @@ func TestSentBesideRefused(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, func(c *setup.Carrier) { c.OnAmbiguous = setup.AmbiguousFail })
 	m := b.begun(2)
-	var reports []arrival
+	var reports []settling.Arrival
 	for segment := 1; segment <= 2; segment++ {
 		a := b.receipt([]string{"a1", "a2"}[segment-1], "DELIVRD")
 		ref := profile.Reference(m.Msg.ID, segment)
 		a.Reference, a.Number = &ref, string(m.Msg.Number)
 		reports = append(reports, a)
 	}
-	b.settle(settlement{receipts: reports})
+	b.settle(settling.Settlement{Receipts: reports})
 	no := ended(smpp.NoAnswer, 0, smpp.ErrNotBound)
-	b.settle(settlement{results: []core.Result{no(m, 1), no(m, 2)}})
+	b.settle(settling.Settlement{Results: []core.Result{no(m, 1), no(m, 2)}})
 	if status, reason := b.status(m.Msg.ID); status != sms.Sent {
 		t.Errorf("it is %v %q", status, reason)
 	}
@@ -96,7 +97,7 @@ func TestLateRefusalOfAnothersMessage(t *testing.T) {
 	b := newBench(t, func(c *setup.Carrier) { c.OnAmbiguous = setup.AmbiguousHold })
 	m := &core.InFlight{Carrier: &core.Carrier{Name: "leo"}, Msg: &outbox.Claimed{ID: 1, Epoch: 1}, Open: 1}
 	b.d.core.InFlight.Add(m)
-	b.settle(settlement{late: []lateAnswer{throttledLate(m, 1, 2)}})
+	b.settle(settling.Settlement{Late: []settling.LateAnswer{throttledLate(m, 1, 2)}})
 	if len(m.Results) > 0 {
 		t.Error("its attempt was touched")
 	}
@@ -111,12 +112,12 @@ func TestAnsweredLateIsNotSentAgain(t *testing.T) {
 	b.by(m, ended(smpp.NoAnswer, 0, nil))
 	b.exec(`UPDATE outbox SET due_at = now()`)
 	again := b.claim(m.Msg.ID, 0)
-	b.settle(settlement{late: []lateAnswer{late(m, 1, 1, "a")}})
+	b.settle(settling.Settlement{Late: []settling.LateAnswer{late(m, 1, 1, "a")}})
 	if !again.Stopped.Load() {
 		t.Error("it is sent again")
 	}
-	b.worker.begin(t.Context(), again)
-	b.settle(b.s.grab())
+	b.worker.Begin(t.Context(), again)
+	b.settle(b.s.Grab())
 	if n := b.count(`SELECT count(*) FROM outbox`); n != 0 {
 		t.Error("it is on the outbox still")
 	}
@@ -133,14 +134,14 @@ func TestLateBesideTheEnd(t *testing.T) {
 	no := ended(smpp.NoAnswer, 0, nil)
 	for name, c := range map[string]struct {
 		policy  setup.Ambiguous
-		late    func(m *core.InFlight) lateAnswer
+		late    func(m *core.InFlight) settling.LateAnswer
 		apart   bool // the late answer is settled before
 		waiting int  // in the outbox
 	}{
-		"refused for now":                    {setup.AmbiguousHold, func(m *core.InFlight) lateAnswer { return throttledLate(m, 1, 2) }, false, 1},
-		"refused for now, before":            {setup.AmbiguousHold, func(m *core.InFlight) lateAnswer { return throttledLate(m, 1, 2) }, true, 1},
-		"accepted and sent again":            {setup.AmbiguousResend, func(m *core.InFlight) lateAnswer { return late(m, 1, 2, "a") }, false, 0},
-		"accepted and sent again, by itself": {setup.AmbiguousResend, func(m *core.InFlight) lateAnswer { return late(m, 1, 2, "a") }, true, 0},
+		"refused for now":                    {setup.AmbiguousHold, func(m *core.InFlight) settling.LateAnswer { return throttledLate(m, 1, 2) }, false, 1},
+		"refused for now, before":            {setup.AmbiguousHold, func(m *core.InFlight) settling.LateAnswer { return throttledLate(m, 1, 2) }, true, 1},
+		"accepted and sent again":            {setup.AmbiguousResend, func(m *core.InFlight) settling.LateAnswer { return late(m, 1, 2, "a") }, false, 0},
+		"accepted and sent again, by itself": {setup.AmbiguousResend, func(m *core.InFlight) settling.LateAnswer { return late(m, 1, 2, "a") }, true, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := b.in(t)
@@ -150,16 +151,16 @@ func TestLateBesideTheEnd(t *testing.T) {
 			if c.policy == setup.AmbiguousHold {
 				first, second = ended(smpp.NotWritten, 0, smpp.ErrNotBound), 2
 			}
-			b.settle(settlement{results: []core.Result{no(m, 1), first(m, 2)}})
+			b.settle(settling.Settlement{Results: []core.Result{no(m, 1), first(m, 2)}})
 			b.exec(`UPDATE outbox SET due_at = now()`)
 			again := b.claim(m.Msg.ID, 1)
 			again.Total = 2
-			lot := settlement{late: []lateAnswer{c.late(m)}}
+			lot := settling.Settlement{Late: []settling.LateAnswer{c.late(m)}}
 			if c.apart {
 				b.settle(lot)
-				lot.late = nil
+				lot.Late = nil
 			}
-			lot.results = []core.Result{accepted("y")(again, second)}
+			lot.Results = []core.Result{accepted("y")(again, second)}
 			b.settle(lot)
 			if n := b.count(`SELECT count(*) FROM outbox`); n != c.waiting {
 				t.Errorf("%d messages are to be sent, want %d", n, c.waiting)

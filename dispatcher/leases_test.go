@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"intumwa/dispatcher/core"
+	"intumwa/dispatcher/links"
 )
 
 // listedWith makes a member and another dispatcher that it has seen once. listed does a renewal
@@ -21,12 +22,12 @@ func (b *bench) listedWith() (other int64, listed func() bool) {
 		b.Fatal(err)
 	}
 	b.Cleanup(b.d.member.Leave)
-	b.Cleanup(b.d.member.stop)
+	b.Cleanup(b.d.member.Stop)
 	other = core.NewID()
 	b.exec(`INSERT INTO dispatchers (id, name) VALUES ($1, 'other')`, other)
 	listed = func() bool {
 		b.Helper()
-		if err := errors.Join(b.d.member.Renew(ctx), b.d.member.heartbeat(ctx)); err != nil {
+		if err := errors.Join(b.d.member.Renew(ctx), b.d.member.Heartbeat(ctx)); err != nil {
 			b.Fatal(err)
 		}
 		return b.count(`SELECT count(*) FROM dispatchers WHERE id = $1`, other) == 1
@@ -38,7 +39,7 @@ func (b *bench) listedWith() (other int64, listed func() bool) {
 }
 
 // heardAgo sets when a dispatcher's last renewal was seen.
-func heardAgo(m *member, id int64, ago time.Duration) {
+func heardAgo(m *links.Member, id int64, ago time.Duration) {
 	m.Others[id] = core.Sight{Mark: m.Others[id].Mark, Since: time.Since(core.ProcessStart) - ago}
 }
 
@@ -72,7 +73,7 @@ func TestSilence(t *testing.T) {
 	if b.count(`SELECT count(*) FROM leases WHERE name = 'link x'`) != 0 {
 		t.Error("a dead dispatcher has a lease")
 	}
-	if !b.d.recovery.deaths.unfreed.Load() || len(m.wake) != 1 {
+	if !b.d.recovery.Deaths.Unfreed.Load() || len(m.Wake) != 1 {
 		t.Error("neither the tasks nor the links are woken")
 	}
 }

@@ -14,6 +14,8 @@ import (
 
 	"intumwa/dispatcher/core"
 	"intumwa/dispatcher/profile"
+	"intumwa/dispatcher/recovery"
+	"intumwa/dispatcher/settling"
 	"intumwa/dispatcher/setup"
 	"intumwa/messages"
 	"intumwa/messages/outbox"
@@ -26,7 +28,7 @@ import (
 // cancelled cancels one message and returns how many were stopped.
 func (b *bench) cancelled(m *core.InFlight) int64 {
 	b.Helper()
-	done, err := Cancel(b.Context(), b.pool, b.d.core.Store.Messages, b.d.core.Webhooks, messages.Queued{Company: 1, Message: m.Msg.ID}, nil)
+	done, err := settling.Cancel(b.Context(), b.pool, b.d.core.Store.Messages, b.d.core.Webhooks, messages.Queued{Company: 1, Message: m.Msg.ID}, nil)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -44,13 +46,13 @@ func TestHoldRemembersUnanswered(t *testing.T) {
 			b := b.in(t)
 			b.cleared()
 			m := b.begun(2)
-			b.settle(settlement{results: []core.Result{unanswered(m, 1), second(m, 2)}})
+			b.settle(settling.Settlement{Results: []core.Result{unanswered(m, 1), second(m, 2)}})
 			b.exec(`UPDATE outbox SET due_at = now()`)
 			again := b.claim(m.Msg.ID, 0)
 			again.Open = 1
 			r := accepted("b")(again, 2)
 			r.Slot = false
-			b.settle(settlement{results: []core.Result{r}})
+			b.settle(settling.Settlement{Results: []core.Result{r}})
 			if n := b.count(`SELECT count(*) FROM outbox`); n != 0 {
 				t.Fatal("it is to be sent again")
 			}
@@ -61,7 +63,7 @@ func TestHoldRemembersUnanswered(t *testing.T) {
 			if n := b.cancelled(m); n != 0 {
 				t.Error("it is cancelled, and the carrier may have it")
 			}
-			b.settle(settlement{late: []lateAnswer{throttledLate(m, 1, 2)}})
+			b.settle(settling.Settlement{Late: []settling.LateAnswer{throttledLate(m, 1, 2)}})
 			if n := b.count(`SELECT count(*) FROM outbox WHERE claimed_by IS NULL`); n != 1 {
 				t.Error("after a late refusal the segment is not sent again")
 			}
@@ -82,7 +84,7 @@ func TestMayHaveAfterHandOver(t *testing.T) {
 		"freed":       {setup.AmbiguousResend, func(*bench, *core.InFlight) {}},
 		"handed over": {setup.AmbiguousResend, func(b *bench, _ *core.InFlight) { b.handedOver("leo", 1) }},
 		"sent again by an operator": {setup.AmbiguousHold, func(b *bench, m *core.InFlight) {
-			if sent, err := SendUnanswered(b.Context(), b.pool, b.d.core.Store.Messages, "lumitel", []int64{m.Msg.ID}, time.Hour, toAny, unrecorded); err != nil || len(sent) != 1 {
+			if sent, err := recovery.SendUnanswered(b.Context(), b.pool, b.d.core.Store.Messages, "lumitel", []int64{m.Msg.ID}, time.Hour, toAny, unrecorded); err != nil || len(sent) != 1 {
 				b.Errorf("%v are sent again, %v", sent, err)
 			}
 		}},
@@ -95,7 +97,7 @@ func TestMayHaveAfterHandOver(t *testing.T) {
 			m := b.begun(1)
 			b.by(m, ended(smpp.NotWritten, 0, nil))
 			b.claimedBy(8, m)
-			if err := b.d.recovery.free(t.Context()); err != nil {
+			if err := b.d.recovery.Free(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 			if c.then(b, m); b.count(`SELECT count(*) FROM outbox WHERE claimed_by IS NULL`) != 1 {
@@ -122,8 +124,8 @@ func TestFreedSecondCopy(t *testing.T) {
 	b.by(m, unanswered)
 	b.exec(`UPDATE outbox SET due_at = now()`)
 	b.claimedBy(8, m)
-	b.settle(settlement{late: []lateAnswer{late(m, 1, 1, "a")}})
-	if err := b.d.recovery.free(t.Context()); err != nil {
+	b.settle(settling.Settlement{Late: []settling.LateAnswer{late(m, 1, 1, "a")}})
+	if err := b.d.recovery.Free(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	b.hasCopies(m, "?", "a")
@@ -151,7 +153,7 @@ func TestUnansweredStays(t *testing.T) {
 // handedOver lets another carrier take what it may from the first.
 func (b *bench) handedOver(to string, want int) {
 	b.Helper()
-	if n, err := b.d.recovery.handOver(b.Context(), b.s.carrier, rerouting.To{Carrier: to}); err != nil || n != int64(want) {
+	if n, err := b.d.recovery.HandOver(b.Context(), b.s.Carrier, rerouting.To{Carrier: to}); err != nil || n != int64(want) {
 		b.Errorf("%d handed over, want %d, %v", n, want, err)
 	}
 }
@@ -179,10 +181,10 @@ func TestOnlyOwnCarriersAreDecided(t *testing.T) {
 	b.exec(`UPDATE messages SET carrier = 'leo', created_at = now() - interval '30 days'; UPDATE outbox SET carrier = 'leo'`)
 	decide := func() {
 		t.Helper()
-		if err := b.d.housekeeping.overdue(t.Context()); err != nil {
+		if err := b.d.housekeeping.Overdue(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if err := b.d.recovery.free(t.Context()); err != nil {
+		if err := b.d.recovery.Free(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -213,17 +215,17 @@ func TestConcatChangedBetweenAttempts(t *testing.T) {
 	for from, to := range map[profile.Concat]profile.Concat{profile.ConcatUDH8: profile.ConcatPayload, profile.ConcatPayload: profile.ConcatUDH8, profile.ConcatUDH16: profile.ConcatPayload, profile.ConcatSAR: profile.ConcatPayload} {
 		b.configure(func(c *setup.Carrier) { c.Concat = from })
 		m := &outbox.Claimed{ID: 1, Number: "+25761000001", Body: text, Segments: 3}
-		before, _ := b.s.carrier.Config().Segments(m, nil, time.Now())
+		before, _ := b.s.Carrier.Config().Segments(m, nil, time.Now())
 		m.Copies = append(m.Copies, submission.Copy{Segment: 1, Total: len(before), Answered: true})
 		b.configure(func(c *setup.Carrier) { c.Concat = to })
-		after, err := b.s.carrier.Config().Segments(m, nil, time.Now())
+		after, err := b.s.Carrier.Config().Segments(m, nil, time.Now())
 		if err != nil || len(after) != len(before) {
 			t.Errorf("%v, then %v: %d segments, then %d, %v", from, to, len(before), len(after), err)
 		}
 	}
 	m := &outbox.Claimed{ID: 1, Number: "+25761000001", Body: text, Segments: 3}
 	m.Copies = append(m.Copies, submission.Copy{Segment: 1, Total: 7, Answered: true})
-	if _, err := b.s.carrier.Config().Segments(m, nil, time.Now()); err == nil || !strings.Contains(err.Error(), "was cut into 7 segments") {
+	if _, err := b.s.Carrier.Config().Segments(m, nil, time.Now()); err == nil || !strings.Contains(err.Error(), "was cut into 7 segments") {
 		t.Errorf("cut in no known way: %v", err)
 	}
 }
@@ -257,7 +259,7 @@ func (s *sentQueries) with(text string) (n int) {
 func TestCancelReadsABatchOnce(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	const recipients = 4 * cancelAtOnce
+	const recipients = 4 * settling.CancelAtOnce
 	batch := &messages.Batch{ULID: ulid.Make(), CompanyID: 1, UserID: 1, Kind: "bulk", Sender: "DEMO", Recipients: recipients, Segments: recipients}
 	list := make([]*messages.Message, recipients)
 	for i := range list {
@@ -278,7 +280,7 @@ func TestCancelReadsABatchOnce(t *testing.T) {
 	}
 	defer pool.Close()
 	q := messages.Queued{Company: 1, Batch: int64(b.count(`SELECT id FROM batches`))}
-	done, err := Cancel(t.Context(), pool, messages.New(pool), b.d.core.Webhooks, q, nil)
+	done, err := settling.Cancel(t.Context(), pool, messages.New(pool), b.d.core.Webhooks, q, nil)
 	if err != nil || done.Cancelled != recipients {
 		t.Fatalf("%+v, %v", done, err)
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"intumwa/dispatcher/core"
+	"intumwa/dispatcher/settling"
 	"intumwa/queue"
 	"intumwa/smpp"
 )
@@ -20,7 +21,7 @@ import (
 func (b *bench) retried() *core.InFlight {
 	b.Helper()
 	m := b.begun(1)
-	b.settle(settlement{results: []core.Result{ended(smpp.Rejected, smpp.StatusThrottled, nil)(m, 1)}})
+	b.settle(settling.Settlement{Results: []core.Result{ended(smpp.Rejected, smpp.StatusThrottled, nil)(m, 1)}})
 	b.exec(`UPDATE outbox SET due_at = now() WHERE message_id = $1`, m.Msg.ID)
 	return m
 }
@@ -58,13 +59,13 @@ func TestSlowClaim(t *testing.T) {
 	})
 	taken := make(chan []*core.InFlight, 1)
 	go func() {
-		got, _ := b.worker.take(t.Context(), queue.Single, 10)
+		got, _ := b.worker.Take(t.Context(), queue.Single, 10)
 		taken <- got
 	}()
 	<-committed
 	looked := make(chan error, 1)
 	go func() {
-		looked <- errors.Join(b.d.recovery.releaseOrphans(t.Context()), b.d.recovery.releaseOrphans(t.Context()))
+		looked <- errors.Join(b.d.recovery.ReleaseOrphans(t.Context()), b.d.recovery.ReleaseOrphans(t.Context()))
 	}()
 	select {
 	case err := <-looked:
@@ -97,7 +98,7 @@ func TestLostClaim(t *testing.T) {
 		}
 		c.AfterRelease = func(*pgx.Conn) bool { return false }
 	})
-	if got := b.worker.takeDirect(t.Context(), queue.Single, 10, 0); len(got) != 0 || b.count(`SELECT count(*) FROM outbox WHERE claimed_by = 7`) != 1 {
+	if got := b.worker.TakeDirect(t.Context(), queue.Single, 10, 0); len(got) != 0 || b.count(`SELECT count(*) FROM outbox WHERE claimed_by = 7`) != 1 {
 		t.Fatalf("%d are in hand, or a message that was claimed without its copies is claimed still", len(got))
 	}
 	select {
@@ -109,7 +110,7 @@ func TestLostClaim(t *testing.T) {
 	if got, err := b.d.core.Store.Outbox.ClaimDue(t.Context(), 7, "lumitel", int(queue.Single), 10, 0, false); err != nil || len(got) != 1 { // the answer is lost
 		t.Fatal(len(got), err)
 	}
-	if err := b.d.recovery.releaseOrphans(t.Context()); err != nil {
+	if err := b.d.recovery.ReleaseOrphans(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	for id, want := range map[int64]int{lost.Msg.ID: 0, held.Msg.ID: 7} {

@@ -32,10 +32,10 @@ func TestQuietHoursPutOff(t *testing.T) {
 	b.exec(`UPDATE outbox SET company_id = 2 WHERE carrier = 'gone'`)
 	putOff := func(what string, first, second int) {
 		t.Helper()
-		if err := b.d.recovery.findStranded(t.Context()); err != nil { // so that the walk has the lanes
+		if err := b.d.recovery.FindStranded(t.Context()); err != nil { // so that the walk has the lanes
 			t.Fatal(err)
 		}
-		if _, err := b.d.recovery.lookForQuiet(t.Context()); err != nil {
+		if _, err := b.d.recovery.LookForQuiet(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		b.walk()

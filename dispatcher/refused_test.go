@@ -41,7 +41,7 @@ func TestRefusalIsKept(t *testing.T) {
 			b.configure(func(c *setup.Carrier) { c.OnAmbiguous = setup.AmbiguousHold })
 			b.claim(m.Msg.ID, 1)
 			b.exec(`UPDATE outbox SET begun = true`)
-			if err := b.d.recovery.free(t.Context()); err != nil {
+			if err := b.d.recovery.Free(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 		},
@@ -58,7 +58,7 @@ func TestRefusalIsKept(t *testing.T) {
 		},
 		"its carrier is retired": func(b *bench, m *core.InFlight) {
 			b.exec(`INSERT INTO retired_carriers VALUES ('lumitel', NULL)`)
-			if err := b.d.recovery.leaveRetired(t.Context()); err != nil {
+			if err := b.d.recovery.LeaveRetired(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 			b.exec(`DELETE FROM retired_carriers`)

@@ -42,7 +42,7 @@ func TestFailoverBySender(t *testing.T) {
 			t.Fatal(err)
 		}
 		for range 2 { // another round changes nothing
-			if err := b.d.recovery.failover(t.Context()); err != nil {
+			if err := b.d.recovery.Failover(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -7,6 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"intumwa/dispatcher/core"
+	"intumwa/dispatcher/settling"
 	"intumwa/dispatcher/setup"
 	"intumwa/internal/testenv"
 )
@@ -19,25 +20,25 @@ func TestSettledOnce(t *testing.T) {
 	b, _ := newSecondBench(t)
 	for name, c := range map[string]struct {
 		ready   func(b *bench, m *core.InFlight) *core.InFlight // settled before
-		settles func(b *bench, m *core.InFlight) settlement
+		settles func(b *bench, m *core.InFlight) settling.Settlement
 		want    []string // the keys of the copies
 	}{
 		"accepted": {
-			settles: func(_ *bench, m *core.InFlight) settlement {
-				return settlement{results: []core.Result{accepted("a")(m, 1)}}
+			settles: func(_ *bench, m *core.InFlight) settling.Settlement {
+				return settling.Settlement{Results: []core.Result{accepted("a")(m, 1)}}
 			},
 			want: []string{"a"},
 		},
 		"accepted, and an earlier copy without an answer": {
 			ready: (*bench).again,
-			settles: func(_ *bench, m *core.InFlight) settlement {
-				return settlement{results: []core.Result{accepted("a")(m, 1)}}
+			settles: func(_ *bench, m *core.InFlight) settling.Settlement {
+				return settling.Settlement{Results: []core.Result{accepted("a")(m, 1)}}
 			},
 			want: []string{"?", "a"},
 		},
 		"without an answer": {
-			settles: func(_ *bench, m *core.InFlight) settlement {
-				return settlement{results: []core.Result{unanswered(m, 1)}}
+			settles: func(_ *bench, m *core.InFlight) settling.Settlement {
+				return settling.Settlement{Results: []core.Result{unanswered(m, 1)}}
 			},
 			want: []string{"?"},
 		},
@@ -47,14 +48,14 @@ func TestSettledOnce(t *testing.T) {
 				b.by(second, unanswered)
 				return second
 			},
-			settles: func(_ *bench, m *core.InFlight) settlement {
-				return settlement{late: []lateAnswer{late(m, 1, 1, "a")}}
+			settles: func(_ *bench, m *core.InFlight) settling.Settlement {
+				return settling.Settlement{Late: []settling.LateAnswer{late(m, 1, 1, "a")}}
 			},
 			want: []string{"?", "a"},
 		},
 		"given up, and accepted after all": {
-			settles: func(_ *bench, m *core.InFlight) settlement {
-				return settlement{results: []core.Result{unanswered(m, 1)}, late: []lateAnswer{late(m, 1, 1, "a")}}
+			settles: func(_ *bench, m *core.InFlight) settling.Settlement {
+				return settling.Settlement{Results: []core.Result{unanswered(m, 1)}, Late: []settling.LateAnswer{late(m, 1, 1, "a")}}
 			},
 			want: []string{"a"},
 		},
@@ -69,7 +70,7 @@ func TestSettledOnce(t *testing.T) {
 			line := &testenv.Line{}
 			b.d.core.Hot = testenv.Unheard(t, b.pool, line)
 			line.Lose()
-			b.s.settle(t.Context(), c.settles(b, m))
+			b.s.Settle(t.Context(), c.settles(b, m))
 			b.d.core.Hot = b.pool
 			if !line.Lost() {
 				t.Fatal("no answer was lost")
@@ -90,11 +91,11 @@ func TestPutBackOnce(t *testing.T) {
 	b := newBench(t, func(c *setup.Carrier) { c.OnAmbiguous = setup.AmbiguousHold })
 	m := b.begun(1)
 	b.by(m, unanswered)
-	w := settlement{late: []lateAnswer{throttledLate(m, 1, 1)}}
+	w := settling.Settlement{Late: []settling.LateAnswer{throttledLate(m, 1, 1)}}
 	b.settle(w)
 	b.exec(`UPDATE outbox SET due_at = now()`)
 	b.by(b.claim(m.Msg.ID, 1), accepted("a"))
-	w.again = true // its COMMIT was not answered
+	w.Again = true // its COMMIT was not answered
 	b.settle(w)
 	b.hasCopies(m, "a")
 	if n := b.count(`SELECT count(*) FROM outbox`); n != 0 {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"intumwa/dispatcher/core"
+	"intumwa/dispatcher/recovery"
 	"intumwa/dispatcher/setup"
 	"intumwa/messages/submission"
 	"intumwa/sms"
@@ -23,14 +24,14 @@ func TestUnansweredOfRetired(t *testing.T) {
 		to    any // the carrier that takes over
 		fates []fate
 		sent  string // after it is sent again, its carrier; "": it is not sent
-		as    Outcome
+		as    recovery.Outcome
 		end   string
 	}{
 		"sent to the next":         {to: "leo", fates: []fate{unanswered}, sent: "leo"},
 		"a long one":               {to: "leo", fates: []fate{unanswered, unanswered}, sent: "leo"},
-		"its carrier has a part":   {to: "leo", fates: []fate{accepted("A"), unanswered}, as: WasSent, end: "sent "},
-		"no other takes over":      {fates: []fate{unanswered}, as: WasCancelled, end: "failed cancelled"},
-		"the carrier knows it not": {to: "leo", fates: []fate{unanswered}, sent: "-", as: WasFailed, end: "failed no_answer"},
+		"its carrier has a part":   {to: "leo", fates: []fate{accepted("A"), unanswered}, as: recovery.WasSent, end: "sent "},
+		"no other takes over":      {fates: []fate{unanswered}, as: recovery.WasCancelled, end: "failed cancelled"},
+		"the carrier knows it not": {to: "leo", fates: []fate{unanswered}, sent: "-", as: recovery.WasFailed, end: "failed no_answer"},
 	} {
 		b := b.in(t)
 		b.cleared()
@@ -40,7 +41,7 @@ func TestUnansweredOfRetired(t *testing.T) {
 		b.exec(`INSERT INTO retired_carriers VALUES ('lumitel', $1)`, c.to)
 		leave := func() {
 			t.Helper()
-			if err := b.d.recovery.leaveRetired(t.Context()); err != nil {
+			if err := b.d.recovery.LeaveRetired(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -58,7 +59,7 @@ func TestUnansweredOfRetired(t *testing.T) {
 		}
 		ids := []int64{m.Msg.ID}
 		if c.sent != "-" {
-			sent, err := SendUnanswered(t.Context(), b.pool, b.d.core.Store.Messages, "lumitel", ids, time.Hour, toAny, unrecorded)
+			sent, err := recovery.SendUnanswered(t.Context(), b.pool, b.d.core.Store.Messages, "lumitel", ids, time.Hour, toAny, unrecorded)
 			if err != nil || (len(sent) == 1) != (c.sent != "") {
 				t.Errorf("%s: %v are sent again, %v", name, sent, err)
 			}
@@ -68,7 +69,7 @@ func TestUnansweredOfRetired(t *testing.T) {
 			}
 		}
 		if c.end != "" {
-			done, err := SettleUnanswered(t.Context(), b.pool, b.d.core.Store.Messages, b.d.core.Webhooks, "lumitel", ids, c.as, setup.RefundNever, unrecorded)
+			done, err := recovery.SettleUnanswered(t.Context(), b.pool, b.d.core.Store.Messages, b.d.core.Webhooks, "lumitel", ids, c.as, setup.RefundNever, unrecorded)
 			status, reason := b.status(m.Msg.ID)
 			if got := status.String() + " " + reason; err != nil || len(done) != 1 || got != c.end || b.count(`SELECT count(*) FROM outbox`) != 0 {
 				t.Errorf("%s: it is %s, %d rows of the outbox are left; %v", name, got, b.count(`SELECT count(*) FROM outbox`), err)
@@ -114,7 +115,7 @@ func TestFailoverAndRetired(t *testing.T) {
 	}
 	round := func() {
 		t.Helper()
-		for _, task := range []func() error{func() error { return b.d.recovery.leaveRetired(t.Context()) }, func() error { return b.d.recovery.failover(t.Context()) }, func() error { return b.d.recovery.takeBack(t.Context()) }} {
+		for _, task := range []func() error{func() error { return b.d.recovery.LeaveRetired(t.Context()) }, func() error { return b.d.recovery.Failover(t.Context()) }, func() error { return b.d.recovery.TakeBack(t.Context()) }} {
 			if err := task(); err != nil {
 				t.Fatal(err)
 			}

@@ -6,7 +6,9 @@ import (
 	"time"
 
 	"intumwa/dispatcher/core"
+	"intumwa/dispatcher/links"
 	"intumwa/dispatcher/profile"
+	"intumwa/dispatcher/settling"
 	"intumwa/dispatcher/setup"
 	"intumwa/messages"
 	"intumwa/messages/lookup"
@@ -17,7 +19,7 @@ import (
 
 // newSecondBench returns a bench whose carrier has a serving second carrier, leo, and
 // leo's worker.
-func newSecondBench(t *testing.T, change ...func(*setup.Carrier)) (*bench, *linkWorker) {
+func newSecondBench(t *testing.T, change ...func(*setup.Carrier)) (*bench, *links.Worker) {
 	t.Helper()
 	first := func(c *setup.Carrier) { c.SecondCarrier, c.SecondWithin = "leo", time.Minute }
 	b := newBench(t, append([]func(*setup.Carrier){first}, change...)...)
@@ -42,18 +44,21 @@ var refused = ended(smpp.Rejected, smpp.StatusInvDstAddr, nil)
 func (b *bench) by(m *core.InFlight, fates ...fate) {
 	b.Helper()
 	for i, f := range fates {
-		b.settle(settlement{results: []core.Result{f(m, i+1)}})
+		b.settle(settling.Settlement{Results: []core.Result{f(m, i+1)}})
 	}
 }
 
 // reported settles receipts.
-func (b *bench) reported(list ...arrival) { b.Helper(); b.settle(settlement{receipts: list}) }
+func (b *bench) reported(list ...settling.Arrival) {
+	b.Helper()
+	b.settle(settling.Settlement{Receipts: list})
+}
 
 var unanswered = ended(smpp.NoAnswer, 0, errors.New("gone"))
 
 // late is the late acceptance of a segment that was given up.
-func late(m *core.InFlight, segment, total int, id string) lateAnswer {
-	return lateAnswer{link: "l1", messageID: m.Msg.ID, segment: segment, total: total, Result: smpp.Result{Outcome: smpp.Accepted, MessageID: id}, at: time.Now()}
+func late(m *core.InFlight, segment, total int, id string) settling.LateAnswer {
+	return settling.LateAnswer{Link: "l1", Whose: m.Msg.ID, Segment: segment, Total: total, Result: smpp.Result{Outcome: smpp.Accepted, MessageID: id}, At: time.Now()}
 }
 
 // again leaves a segment's first copy unanswered, and claims the message for a second one.
@@ -69,7 +74,7 @@ func (b *bench) afterDeath(m *core.InFlight) *core.InFlight {
 	b.Helper()
 	b.by(m, ended(smpp.NotWritten, 0, nil))
 	b.claimedBy(8, m)
-	if err := b.d.recovery.free(b.Context()); err != nil {
+	if err := b.d.recovery.Free(b.Context()); err != nil {
 		b.Fatal(err)
 	}
 	return b.claim(m.Msg.ID, 1)
@@ -116,7 +121,7 @@ func TestServes(t *testing.T) {
 func TestSecondCarrier(t *testing.T) {
 	t.Parallel()
 	b, _ := newSecondBench(t)
-	plain := *b.s.carrier.Config()
+	plain := *b.s.Carrier.Config()
 	for _, c := range []struct {
 		name   string
 		do     func(b *bench, m *core.InFlight)
@@ -147,7 +152,7 @@ func TestSecondCarrier(t *testing.T) {
 			b.reported(b.receipt("a", "UNDELIV"))
 		}},
 		{name: "undelivered, with its answer", sentOn: true, do: func(b *bench, m *core.InFlight) {
-			b.settle(settlement{results: []core.Result{accepted("a")(m, 1)}, receipts: []arrival{b.receipt("a", "UNDELIV")}})
+			b.settle(settling.Settlement{Results: []core.Result{accepted("a")(m, 1)}, Receipts: []settling.Arrival{b.receipt("a", "UNDELIV")}})
 		}},
 		{name: "undelivered, ahead of its answer", sentOn: true, do: func(b *bench, m *core.InFlight) {
 			b.reported(b.receipt("a", "UNDELIV"))
@@ -165,7 +170,7 @@ func TestSecondCarrier(t *testing.T) {
 		// The first copy's answer is late; the second copy is in flight and may arrive.
 		{name: "undelivered, a second copy in flight", reason: "UNDELIV", do: func(b *bench, m *core.InFlight) {
 			second := b.again(m)
-			b.settle(settlement{late: []lateAnswer{late(m, 1, 1, "a")}, receipts: []arrival{b.receipt("a", "UNDELIV")}})
+			b.settle(settling.Settlement{Late: []settling.LateAnswer{late(m, 1, 1, "a")}, Receipts: []settling.Arrival{b.receipt("a", "UNDELIV")}})
 			b.by(second, accepted("b"))
 		}},
 	} {
@@ -177,7 +182,7 @@ func TestSecondCarrier(t *testing.T) {
 			if c.change != nil {
 				c.change(&conf)
 			}
-			b.s.carrier.Conf.Store(&conf)
+			b.s.Carrier.Conf.Store(&conf)
 			counted := b.metric("intumwa_messages_sent_on_total")
 			m := b.begun(1)
 			expires := b.count(`SELECT extract(epoch FROM expires_at)::bigint FROM outbox`)
@@ -215,14 +220,14 @@ func TestSecondCarrierAgain(t *testing.T) {
 			b := b.in(t)
 			b.cleared()
 			m := b.begun(1)
-			b.worker.open.Add(1)
-			if err := b.worker.slots.Take(t.Context()); err != nil {
+			b.worker.Open.Add(1)
+			if err := b.worker.Slots.Take(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 			same := inHand(b.worker, m.Msg, 1)
-			w := settlement{results: []core.Result{of(m, 1)}}
+			w := settling.Settlement{Results: []core.Result{of(m, 1)}}
 			if name != "refused" {
-				w.receipts = []arrival{b.receipt("a", "UNDELIV")}
+				w.Receipts = []settling.Arrival{b.receipt("a", "UNDELIV")}
 			}
 			b.settle(w)
 			if name == "refused" {
@@ -230,7 +235,7 @@ func TestSecondCarrierAgain(t *testing.T) {
 					t.Fatalf("%d claimed, %v", len(claimed), err)
 				}
 			}
-			b.settle(settlement{results: []core.Result{of(same, 1)}, again: true})
+			b.settle(settling.Settlement{Results: []core.Result{of(same, 1)}, Again: true})
 			if status, reason := b.status(m.Msg.ID); status != sms.Pending {
 				t.Errorf("it is %v %q", status, reason)
 			}
@@ -270,9 +275,9 @@ func TestSecondCarrierDecides(t *testing.T) {
 			first := b.s
 
 			// leo's own second carrier is the first one: it is not tried again.
-			conf := *worker.carrier.Config()
+			conf := *worker.Carrier.Config()
 			conf.SecondCarrier, conf.SecondWithin = "lumitel", time.Minute
-			worker.carrier.Conf.Store(&conf)
+			worker.Carrier.Conf.Store(&conf)
 			var next *core.InFlight
 			for range 2 { // temporarily refused and claimed again: it has none of the first carrier's copies
 				claimed, err := b.d.core.Store.Outbox.Claim(t.Context(), 7, "leo", []int64{m.Msg.ID}, false)
@@ -280,9 +285,9 @@ func TestSecondCarrierDecides(t *testing.T) {
 					t.Fatalf("%+v, %v", claimed, err)
 				}
 				next = inHand(worker, claimed[0], 2)
-				worker.open.Add(1)
+				worker.Open.Add(1)
 				for range 2 {
-					if err := worker.slots.Take(t.Context()); err != nil {
+					if err := worker.Slots.Take(t.Context()); err != nil {
 						t.Fatal(err)
 					}
 				}
@@ -290,7 +295,7 @@ func TestSecondCarrierDecides(t *testing.T) {
 				if claimed[0].Attempt > 1 {
 					break
 				}
-				b.s = worker.settler
+				b.s = worker.Settler
 				b.by(next, ended(smpp.Rejected, smpp.StatusThrottled, nil), ended(smpp.NotWritten, 0, nil))
 				b.exec(`UPDATE outbox SET due_at = now()`)
 			}
@@ -341,7 +346,7 @@ func TestSecondCarrierDecides(t *testing.T) {
 // claimedBy lets another process claim a message and submit it.
 func (b *bench) claimedBy(dispatcher int64, m *core.InFlight) {
 	b.Helper()
-	claimed, err := b.d.core.Store.Outbox.Claim(b.Context(), dispatcher, "lumitel", []int64{m.Msg.ID}, b.s.carrier.Config().Marks())
+	claimed, err := b.d.core.Store.Outbox.Claim(b.Context(), dispatcher, "lumitel", []int64{m.Msg.ID}, b.s.Carrier.Config().Marks())
 	if err != nil || len(claimed) != 1 {
 		b.Fatalf("%d claimed, %v", len(claimed), err)
 	}

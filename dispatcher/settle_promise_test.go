@@ -15,6 +15,8 @@ import (
 
 	"intumwa/dispatcher/core"
 	"intumwa/dispatcher/profile"
+	"intumwa/dispatcher/recovery"
+	"intumwa/dispatcher/settling"
 	"intumwa/dispatcher/setup"
 	"intumwa/messages"
 	"intumwa/messages/rerouting"
@@ -63,14 +65,14 @@ type play struct {
 // process is a settling process. Its lot is what it has received and not settled yet.
 type process struct {
 	*bench
-	lot    settlement
+	lot    settling.Settlement
 	settle []func() // updates of copies when the lot is committed
 	hand   []*attemptInHand
 
 	prefetched *attemptInHand // claimed and not begun
 }
 
-func (at *process) policy() setup.Ambiguous { return at.s.carrier.Config().OnAmbiguous }
+func (at *process) policy() setup.Ambiguous { return at.s.Carrier.Config().OnAmbiguous }
 
 // attemptInHand is a process's attempt, with its copies in flight.
 type attemptInHand struct {
@@ -117,15 +119,15 @@ func (p *play) process() *process {
 func (p *play) claim() {
 	at := p.process()
 	at.exec(`UPDATE outbox SET due_at = now() WHERE message_id = $1`, p.id)
-	claimed, err := at.d.core.Store.Outbox.Claim(at.Context(), at.d.member.ID.Load(), "lumitel", []int64{p.id}, at.s.carrier.Config().Marks())
+	claimed, err := at.d.core.Store.Outbox.Claim(at.Context(), at.d.member.ID.Load(), "lumitel", []int64{p.id}, at.s.Carrier.Config().Marks())
 	if err != nil {
 		p.Fatal(err)
 	}
 	if len(claimed) == 0 {
 		return
 	}
-	m := at.worker.attempt(claimed[0])
-	at.worker.open.Add(1)
+	m := at.worker.Attempt(claimed[0])
+	at.worker.Open.Add(1)
 	at.d.core.InFlight.Add(m)
 	if at.prefetched != nil {
 		p.Fatal("it is claimed twice")
@@ -158,7 +160,7 @@ func (p *play) begin(at *process) {
 	}
 	if m.Open = len(hand.copies); m.Open == 0 || e == submission.Event(submission.NoAnswer{}) { // as linkWorker.begin
 		m.Open = 1
-		at.lot.results = append(at.lot.results, core.Result{Message: m, Result: smpp.Result{Outcome: smpp.NotWritten}, At: time.Now(), Event: e})
+		at.lot.Results = append(at.lot.Results, core.Result{Message: m, Result: smpp.Result{Outcome: smpp.NotWritten}, At: time.Now(), Event: e})
 		return
 	}
 	for _, c := range hand.copies {
@@ -174,7 +176,7 @@ func (p *play) begin(at *process) {
 // drop forgets an attempt without submitted segments.
 func (at *process) drop(hand *attemptInHand) {
 	at.d.core.InFlight.Remove(hand.m)
-	at.worker.open.Done()
+	at.worker.Open.Done()
 }
 
 // hears puts the end of a copy's wait into the lot of its process.
@@ -197,7 +199,7 @@ func (p *play) hears() {
 	}
 	r := f(c.m, c.segment)
 	r.Slot = false
-	c.of.lot.results = append(c.of.lot.results, r)
+	c.of.lot.Results = append(c.of.lot.Results, r)
 	if c.answered && c.id == "" {
 		c.of.settle = append(c.of.settle, func() { c.gone = true })
 	}
@@ -213,13 +215,13 @@ func (p *play) hearsLate() {
 	c := one(p, "late", p.copies, (*writtenCopy).overdue)
 	c.answered = true
 	if rapid.IntRange(0, 4).Draw(p.T, "late answer") == 0 {
-		c.of.lot.late = append(c.of.lot.late, throttledLate(c.m, c.segment, p.segments))
+		c.of.lot.Late = append(c.of.lot.Late, throttledLate(c.m, c.segment, p.segments))
 		c.of.settle = append(c.of.settle, func() { c.gone = true })
 		return
 	}
 	c.id = fmt.Sprintf("%d-%d", p.id, slices.Index(p.copies, c))
 	c.delivered = c.delivered || p.confirmed
-	c.of.lot.late = append(c.of.lot.late, late(c.m, c.segment, p.segments, c.id))
+	c.of.lot.Late = append(c.of.lot.Late, late(c.m, c.segment, p.segments, c.id))
 }
 
 // hearsReceipt puts the receipt of an accepted copy into either lot.
@@ -229,10 +231,10 @@ func (p *play) hearsReceipt() {
 	at := p.process()
 	if often := rapid.IntRange(0, 9).Draw(p.T, "state"); often == 0 || !p.second && often < 7 {
 		c.delivered = true
-		at.lot.receipts = append(at.lot.receipts, at.receipt(c.id, "DELIVRD"))
+		at.lot.Receipts = append(at.lot.Receipts, at.receipt(c.id, "DELIVRD"))
 		return
 	}
-	at.lot.receipts = append(at.lot.receipts, at.receipt(c.id, submission.Undeliv))
+	at.lot.Receipts = append(at.lot.Receipts, at.receipt(c.id, submission.Undeliv))
 	at.settle = append(at.settle, func() { c.gone = true })
 }
 
@@ -248,23 +250,23 @@ func (p *play) hearsEcho() {
 	}
 	a, ref := at.receipt(fmt.Sprintf("echo-%d-%d", p.id, slices.Index(p.copies, c)), state), profile.Reference(p.id, c.segment)
 	a.Reference, a.Number = &ref, string(p.number)
-	at.lot.receipts = append(at.lot.receipts, a)
+	at.lot.Receipts = append(at.lot.Receipts, a)
 }
 
 // settles lets a process commit its lot, perhaps without an answer, and then again.
 func (p *play) settles(at *process) {
-	if at.lot.size() == 0 {
+	if at.lot.Size() == 0 {
 		return
 	}
 	lot, known := at.lot, at.settle
-	at.lot, at.settle = settlement{}, nil
+	at.lot, at.settle = settling.Settlement{}, nil
 	before := p.isSentOn()
 	if rapid.IntRange(0, 9).Draw(p.T, "COMMIT unanswered") == 0 {
 		p.commitsUnheard(at, lot)
-		lot.receipts, lot.again = nil, true
+		lot.Receipts, lot.Again = nil, true
 	}
-	if lot.size() > 0 {
-		if err := at.s.commit(lot); err != nil {
+	if lot.Size() > 0 {
+		if err := at.s.Commit(lot); err != nil {
 			p.Fatal(err)
 		}
 	}
@@ -281,14 +283,14 @@ func (p *play) settles(at *process) {
 }
 
 // commitsUnheard commits a settlement whose answer the process never gets: its memory stays unchanged.
-func (p *play) commitsUnheard(at *process, lot settlement) {
+func (p *play) commitsUnheard(at *process, lot settling.Settlement) {
 	type memory struct {
 		open    int
 		results []submission.Result
 		listed  bool
 	}
 	was, settled := map[*core.InFlight]memory{}, map[*core.InFlight]int{}
-	for _, r := range lot.results {
+	for _, r := range lot.Results {
 		m := r.Message
 		settled[m]++
 		was[m] = memory{m.Open, m.Results, at.d.core.InFlight.Get(p.id) == m}
@@ -296,7 +298,7 @@ func (p *play) commitsUnheard(at *process, lot settlement) {
 	for m := range was {
 		m.Unsettled.Add(1) // it may end here, and once more
 	}
-	if err := at.s.commit(lot); err != nil {
+	if err := at.s.Commit(lot); err != nil {
 		p.Fatal(err)
 	}
 	for m, before := range was {
@@ -312,7 +314,7 @@ func (p *play) commitsUnheard(at *process, lot settlement) {
 // cancels lets the customer cancel the message. That stops it only if no carrier may have any of it.
 func (p *play) cancels() {
 	at := p.process()
-	done, err := Cancel(at.Context(), at.pool, at.d.core.Carrying.Messages, at.d.core.Webhooks, messages.Queued{Company: 1, Message: p.id}, nil)
+	done, err := settling.Cancel(at.Context(), at.pool, at.d.core.Carrying.Messages, at.d.core.Webhooks, messages.Queued{Company: 1, Message: p.id}, nil)
 	if err != nil {
 		p.Fatal(err)
 	}
@@ -344,7 +346,7 @@ func (p *play) handsOver() {
 // overrules lets an operator send the unanswered segments again.
 func (p *play) overrules() {
 	at := p.process()
-	sent, err := SendUnanswered(at.Context(), at.pool, at.d.core.Carrying.Messages, "lumitel", []int64{p.id}, time.Hour, toAny, unrecorded)
+	sent, err := recovery.SendUnanswered(at.Context(), at.pool, at.d.core.Carrying.Messages, "lumitel", []int64{p.id}, time.Hour, toAny, unrecorded)
 	if err != nil {
 		p.Fatal(err)
 	}
@@ -367,11 +369,11 @@ func (p *play) dies() {
 		at.drop(at.prefetched)
 		at.prefetched = nil
 	}
-	if err := other.d.recovery.free(other.Context()); err != nil {
+	if err := other.d.recovery.Free(other.Context()); err != nil {
 		p.Fatal(err)
 	}
 	if p.yes("it is dead") {
-		at.lot, at.settle, at.hand = settlement{}, nil, nil
+		at.lot, at.settle, at.hand = settling.Settlement{}, nil, nil
 		at.d.core.InFlight = core.NewInFlightMessages()
 	}
 	*p.names++
@@ -410,7 +412,7 @@ func TestSettlingPromises(t *testing.T) {
 		policies := []setup.Ambiguous{setup.AmbiguousResend, setup.AmbiguousResend, setup.AmbiguousResend, setup.AmbiguousHold, setup.AmbiguousFail}
 		policy := rapid.SampledFrom(policies).Draw(rt, "policy")
 		for _, at := range processes {
-			conf := *at.s.carrier.Config()
+			conf := *at.s.Carrier.Config()
 			conf.OnAmbiguous, conf.SecondCarrier, conf.Confirm = policy, "", setup.ConfirmByReceipt
 			if p.confirmed {
 				conf.Confirm = setup.ConfirmBySubmit
@@ -418,8 +420,8 @@ func TestSettlingPromises(t *testing.T) {
 			if p.second {
 				conf.SecondCarrier = "leo"
 			}
-			at.s.carrier.Conf.Store(&conf)
-			at.lot, at.settle, at.hand, at.prefetched = settlement{}, nil, nil, nil
+			at.s.Carrier.Conf.Store(&conf)
+			at.lot, at.settle, at.hand, at.prefetched = settling.Settlement{}, nil, nil, nil
 		}
 		b.n++
 		p.number = sms.Number(fmt.Sprintf("+25761%06d", b.n%1_000_000))
@@ -449,7 +451,7 @@ func TestSettlingPromises(t *testing.T) {
 				}
 			}
 			for _, at := range processes {
-				if at.lot.size() > 0 {
+				if at.lot.Size() > 0 {
 					add(func() { p.settles(at) }, 2)
 				}
 				if at.prefetched != nil {
@@ -506,7 +508,7 @@ func TestSettlingPromises(t *testing.T) {
 	b.exec(`DELETE FROM dispatchers WHERE id <> 1000000`)
 	b.exec(`UPDATE outbox SET expires_at = now()`)
 	b.exec(`UPDATE messages SET created_at = created_at - interval '30 days'`)
-	for _, end := range []func(context.Context) error{b.d.recovery.free, b.d.recovery.findStranded, b.d.recovery.walkOutbox, b.d.housekeeping.overdue} {
+	for _, end := range []func(context.Context) error{b.d.recovery.Free, b.d.recovery.FindStranded, b.d.recovery.WalkOutbox, b.d.housekeeping.Overdue} {
 		if err := end(t.Context()); err != nil {
 			t.Fatal(err)
 		}

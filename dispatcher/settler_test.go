@@ -15,7 +15,9 @@ import (
 
 	"intumwa/billing"
 	"intumwa/dispatcher/core"
+	"intumwa/dispatcher/links"
 	"intumwa/dispatcher/profile"
+	"intumwa/dispatcher/settling"
 	"intumwa/dispatcher/setup"
 	"intumwa/internal/postgres"
 	"intumwa/internal/testenv"
@@ -34,8 +36,8 @@ type bench struct {
 	*testing.T
 	pool   *pgxpool.Pool
 	d      *Dispatcher
-	worker *linkWorker
-	s      *settler
+	worker *links.Worker
+	s      *settling.Settler
 	n      int
 	reg    *prometheus.Registry
 }
@@ -88,7 +90,7 @@ func newBenchAt(t *testing.T, url string, change ...func(*setup.Carrier)) *bench
 func (b *bench) work() {
 	b.Helper()
 	var err error
-	if b.worker, err = b.d.newWorker(b.s.carrier, &b.s.carrier.Config().Links[0]); err != nil {
+	if b.worker, err = b.d.newWorker(b.s.Carrier, &b.s.Carrier.Config().Links[0]); err != nil {
 		b.Fatal(err)
 	}
 }
@@ -102,9 +104,9 @@ func (b *bench) in(t *testing.T) *bench {
 
 // configure changes the carrier's configuration.
 func (b *bench) configure(change func(*setup.Carrier)) {
-	conf := *b.s.carrier.Config()
+	conf := *b.s.Carrier.Config()
 	change(&conf)
-	b.s.carrier.Conf.Store(&conf)
+	b.s.Carrier.Conf.Store(&conf)
 }
 
 // cleared deletes every message, so that a table's next case can count rows and reuse
@@ -137,8 +139,8 @@ func (b *bench) begun(segments int) *core.InFlight {
 }
 
 // inHand returns a claimed message with that many segments in flight.
-func inHand(w *linkWorker, m *outbox.Claimed, segments int) *core.InFlight {
-	one := w.attempt(m)
+func inHand(w *links.Worker, m *outbox.Claimed, segments int) *core.InFlight {
+	one := w.Attempt(m)
 	one.Total, one.Open = segments, segments
 	return one
 }
@@ -153,13 +155,13 @@ func states(m *core.InFlight) (states []submission.State) {
 
 func (b *bench) claim(id int64, segments int) *core.InFlight {
 	b.Helper()
-	claimed, err := b.d.core.Store.Outbox.Claim(b.Context(), 7, "lumitel", []int64{id}, b.s.carrier.Config().Marks())
+	claimed, err := b.d.core.Store.Outbox.Claim(b.Context(), 7, "lumitel", []int64{id}, b.s.Carrier.Config().Marks())
 	if err != nil || len(claimed) != 1 {
 		b.Fatalf("%d claimed, %v", len(claimed), err)
 	}
-	b.worker.open.Add(1)
+	b.worker.Open.Add(1)
 	for range segments {
-		if err := b.worker.slots.Take(b.Context()); err != nil {
+		if err := b.worker.Slots.Take(b.Context()); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -183,17 +185,17 @@ func ended(outcome smpp.Outcome, status smpp.Status, err error) fate {
 	}
 }
 
-func (b *bench) settle(w settlement) {
+func (b *bench) settle(w settling.Settlement) {
 	b.Helper()
-	if err := b.s.commit(w); err != nil {
+	if err := b.s.Commit(w); err != nil {
 		b.Fatal(err)
 	}
 }
 
-func (b *bench) receipt(key, state string) arrival {
-	status, final := b.s.carrier.Config().Meaning(state)
-	return arrival{Receipt: receipts.Receipt{Link: "l1", CarrierID: key, State: state,
-		Status: status, Final: final, At: time.Now()}, pdu: &smpp.Delivery{}}
+func (b *bench) receipt(key, state string) settling.Arrival {
+	status, final := b.s.Carrier.Config().Meaning(state)
+	return settling.Arrival{Receipt: receipts.Receipt{Link: "l1", CarrierID: key, State: state,
+		Status: status, Final: final, At: time.Now()}, PDU: &smpp.Delivery{}}
 }
 
 func (b *bench) status(id int64) (status sms.Status, reason string) {
@@ -234,7 +236,7 @@ func (b *bench) metric(name string) (sum float64) {
 func (b *bench) clean() {
 	b.Helper()
 	done := make(chan struct{})
-	go func() { b.worker.open.Wait(); close(done) }()
+	go func() { b.worker.Open.Wait(); close(done) }()
 	select {
 	case <-done:
 	case <-time.After(time.Minute):
@@ -254,7 +256,7 @@ func until(t testing.TB, what string, condition func() bool) {
 }
 
 func (b *bench) free() int {
-	return b.worker.slots.Left()
+	return b.worker.Slots.Left()
 }
 
 // TestSettle: a message's outcome from the fates of its segments, settled together
@@ -304,16 +306,16 @@ func TestSettle(t *testing.T) {
 				b.cleared()
 				b.configure(func(conf *setup.Carrier) { conf.OnAmbiguous, conf.Confirm = c.on, c.by })
 				m := b.begun(len(c.fates))
-				var w settlement
+				var w settling.Settlement
 				for i, f := range c.fates {
-					w.results = append(w.results, f(m, i+1))
+					w.Results = append(w.Results, f(m, i+1))
 				}
 				before := time.Now()
 				if together {
 					b.settle(w)
 				} else {
-					for _, r := range w.results {
-						b.settle(settlement{results: []core.Result{r}})
+					for _, r := range w.Results {
+						b.settle(settling.Settlement{Results: []core.Result{r}})
 					}
 				}
 				after := time.Now()
@@ -355,12 +357,12 @@ func TestResumed(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	m := b.begun(3)
-	b.settle(settlement{results: []core.Result{accepted("a")(m, 1), ended(smpp.NotWritten, 0, nil)(m, 2), ended(smpp.NotWritten, 0, nil)(m, 3)}})
+	b.settle(settling.Settlement{Results: []core.Result{accepted("a")(m, 1), ended(smpp.NotWritten, 0, nil)(m, 2), ended(smpp.NotWritten, 0, nil)(m, 3)}})
 	m = b.claim(m.Msg.ID, 2)
 	if got := states(m); !slices.Equal(got, []submission.State{submission.Accepted, submission.Waiting, submission.Waiting}) {
 		t.Errorf("%v, want the first accepted", got)
 	}
-	b.settle(settlement{results: []core.Result{accepted("b")(m, 2), accepted("c")(m, 3)}, receipts: []arrival{b.receipt("a", "DELIVRD"), b.receipt("b", "DELIVRD"), b.receipt("c", "DELIVRD")}})
+	b.settle(settling.Settlement{Results: []core.Result{accepted("b")(m, 2), accepted("c")(m, 3)}, Receipts: []settling.Arrival{b.receipt("a", "DELIVRD"), b.receipt("b", "DELIVRD"), b.receipt("c", "DELIVRD")}})
 	if status, _ := b.status(m.Msg.ID); status != sms.Sent {
 		t.Errorf("it is %v", status)
 	}
@@ -377,13 +379,13 @@ func TestPoison(t *testing.T) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		b.s.settle(t.Context(), settlement{
-			results:  []core.Result{accepted("a")(good[0], 1), accepted("poison")(bad, 1), accepted("b")(good[1], 1)},
-			receipts: []arrival{b.receipt("a", "DELIVRD"), b.receipt("poison", "DELIVRD"), b.receipt("b", "DELIVRD")},
+		b.s.Settle(t.Context(), settling.Settlement{
+			Results:  []core.Result{accepted("a")(good[0], 1), accepted("poison")(bad, 1), accepted("b")(good[1], 1)},
+			Receipts: []settling.Arrival{b.receipt("a", "DELIVRD"), b.receipt("poison", "DELIVRD"), b.receipt("b", "DELIVRD")},
 		})
 		alone := b.begun(1)
-		b.s.settle(t.Context(), settlement{results: []core.Result{accepted("poison")(alone, 1)}})
-		b.s.settle(t.Context(), settlement{receipts: []arrival{b.receipt("poison", "UNDELIV")}})
+		b.s.Settle(t.Context(), settling.Settlement{Results: []core.Result{accepted("poison")(alone, 1)}})
+		b.s.Settle(t.Context(), settling.Settlement{Receipts: []settling.Arrival{b.receipt("poison", "UNDELIV")}})
 	}()
 	select {
 	case <-done:
@@ -409,13 +411,13 @@ func TestDatabaseAway(t *testing.T) {
 	b.exec(`ALTER TABLE segments RENAME TO away`)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
-	go func() { defer close(done); b.s.run(ctx) }()
-	b.s.take(accepted("a")(first, 1))
-	b.s.receive(b.receipt("a", "DELIVRD"))
-	taken := func() bool { return b.s.waiting() == 0 }
+	go func() { defer close(done); b.s.Run(ctx) }()
+	b.s.Take(accepted("a")(first, 1))
+	b.s.Receive(b.receipt("a", "DELIVRD"))
+	taken := func() bool { return b.s.Waiting() == 0 }
 	until(t, "both are tried", taken)
-	b.s.take(accepted("b")(second, 1))
-	b.s.putBack([]messages.Claim{{MessageID: 999}})
+	b.s.Take(accepted("b")(second, 1))
+	b.s.PutBack([]messages.Claim{{MessageID: 999}})
 	if free := b.free(); free != 8 {
 		t.Errorf("%d slots are free while nothing could be written, want 8", free)
 	}
@@ -436,8 +438,8 @@ func TestEndWithoutDatabase(t *testing.T) {
 	b.pool.Close()
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
-	go func() { defer close(done); b.s.run(ctx) }()
-	b.s.take(accepted("a")(m, 1))
+	go func() { defer close(done); b.s.Run(ctx) }()
+	b.s.Take(accepted("a")(m, 1))
 	cancel()
 	select {
 	case <-done:
@@ -453,13 +455,13 @@ func TestExpiredIsRefundedOnce(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	never, half := b.begun(2), b.begun(2)
-	b.settle(settlement{results: []core.Result{
+	b.settle(settling.Settlement{Results: []core.Result{
 		ended(smpp.Rejected, smpp.StatusThrottled, nil)(never, 1), ended(smpp.NotWritten, 0, nil)(never, 2),
 		accepted("a")(half, 1), ended(smpp.Rejected, smpp.StatusThrottled, nil)(half, 2),
 	}})
 	b.exec(`UPDATE outbox SET expires_at = now()`)
 	for range 2 {
-		if err := b.d.recovery.walkOutbox(t.Context()); err != nil {
+		if err := b.d.recovery.WalkOutbox(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -489,7 +491,7 @@ func TestFreeSparesTheLiving(t *testing.T) {
 	for id, claimant := range map[int64]int64{dead.Msg.ID: 8, new.Msg.ID: 9} {
 		b.exec(`UPDATE outbox SET claimed_by = $2 WHERE message_id = $1`, id, claimant)
 	}
-	if err := b.d.recovery.free(t.Context()); err != nil {
+	if err := b.d.recovery.Free(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	for id, want := range map[int64]int{mine.Msg.ID: 7, dead.Msg.ID: 0, new.Msg.ID: 9} {

@@ -60,7 +60,7 @@ func TestTaskTimes(t *testing.T) {
 	recovery, _ := b.d.tasks()
 	tasks := []*core.Task{recovery[0], other("often", 0, nil), other("dear", 0, &dear), other("seldom", 10*time.Hour, nil)}
 	free := other("free", 0, nil).Run
-	tasks[0].Run = func(ctx context.Context) error { b.d.recovery.deaths.unfreed.Store(false); return free(ctx) }
+	tasks[0].Run = func(ctx context.Context) error { b.d.recovery.Deaths.Unfreed.Store(false); return free(ctx) }
 	b.d.core.Opts.SweepInterval = 0
 	round := func(want string) {
 		t.Helper()
@@ -75,7 +75,7 @@ func TestTaskTimes(t *testing.T) {
 	dear = 200 * time.Millisecond
 	round("free often dear seldom")
 	round("often") // the slow one rests for ten seconds
-	b.d.recovery.deaths.note()
+	b.d.recovery.Deaths.Note()
 	round("free often")
 	tasks[2].Next = time.Now()
 	round("often dear")
@@ -189,7 +189,7 @@ func TestRecoveryGoesOn(t *testing.T) {
 	suspended := func() int { return b.count(`SELECT count(*) FROM outbox WHERE due_at > '9000-01-01'`) }
 	until(t, "it works on the sender", func() bool { return suspended() > 0 })
 	b.exec(`UPDATE outbox SET claimed_by = 99 WHERE message_id = (SELECT max(message_id) FROM outbox)`)
-	b.d.recovery.deaths.note()
+	b.d.recovery.Deaths.Note()
 	last := func() float64 { return testutil.ToFloat64(b.d.core.Metrics.Tasks.WithLabelValues("pay_refunds")) }
 	paid := last()
 	until(t, "the claim is freed", func() bool { return b.count(`SELECT count(*) FROM outbox WHERE claimed_by IS NOT NULL`) == 0 })

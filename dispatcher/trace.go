@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"intumwa/dispatcher/core"
+	"intumwa/dispatcher/links"
 	"intumwa/internal/postgres"
 )
 
@@ -34,11 +35,11 @@ func holder(ctx context.Context, db postgres.DB, link string) error {
 // linkBinds are the binds of the running links, by link.
 type linkBinds struct {
 	mu     sync.Mutex
-	byLink map[string]*linkBind
+	byLink map[string]*links.Bind
 }
 
 // set registers the bind of a running link; nil removes it.
-func (b *linkBinds) set(link string, bind *linkBind) {
+func (b *linkBinds) set(link string, bind *links.Bind) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if bind == nil {
@@ -49,7 +50,7 @@ func (b *linkBinds) set(link string, bind *linkBind) {
 }
 
 // get returns the bind of a link that runs in this process, or nil.
-func (b *linkBinds) get(link string) *linkBind {
+func (b *linkBinds) get(link string) *links.Bind {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.byLink[link]

@@ -9,6 +9,8 @@ import (
 
 	"intumwa/dispatcher/core"
 	"intumwa/dispatcher/profile"
+	"intumwa/dispatcher/recovery"
+	"intumwa/dispatcher/settling"
 	"intumwa/dispatcher/setup"
 	"intumwa/messages/rerouting"
 	"intumwa/messages/submission"
@@ -31,11 +33,11 @@ func TestDecideOfUnanswered(t *testing.T) {
 	}
 	long := b.begun(2)
 	b.exec(`UPDATE messages SET body = repeat('a', 300) WHERE id = $1`, long.Msg.ID)
-	b.settle(settlement{results: []core.Result{accepted("A")(long, 1)}})
+	b.settle(settling.Settlement{Results: []core.Result{accepted("A")(long, 1)}})
 	ctx, now := t.Context(), time.Now().Add(time.Minute)
-	carriers := []setup.Carrier{*b.s.carrier.Config()}
+	carriers := []setup.Carrier{*b.s.Carrier.Config()}
 	for _, want := range []int64{7, 0} {
-		held, err := HoldPending(ctx, b.pool, b.d.core.Store.Messages, b.d.core.Webhooks, carriers, setup.RefundUnsubmitted, now)
+		held, err := recovery.HoldPending(ctx, b.pool, b.d.core.Store.Messages, b.d.core.Webhooks, carriers, setup.RefundUnsubmitted, now)
 		if err != nil || held["lumitel"] != want {
 			t.Fatalf("%v held, want %d; %v", held, want, err)
 		}
@@ -48,13 +50,13 @@ func TestDecideOfUnanswered(t *testing.T) {
 	}
 	send := func(want int, ids ...int64) {
 		t.Helper()
-		if sent, err := SendUnanswered(ctx, b.pool, b.d.core.Store.Messages, "lumitel", ids, time.Hour, toAny, unrecorded); err != nil || len(sent) != want {
+		if sent, err := recovery.SendUnanswered(ctx, b.pool, b.d.core.Store.Messages, "lumitel", ids, time.Hour, toAny, unrecorded); err != nil || len(sent) != want {
 			t.Errorf("%v of %v are sent again, want %d; %v", sent, ids, want, err)
 		}
 	}
-	settle := func(want int, as Outcome, ids ...int64) {
+	settle := func(want int, as recovery.Outcome, ids ...int64) {
 		t.Helper()
-		if n, err := SettleUnanswered(ctx, b.pool, b.d.core.Store.Messages, b.d.core.Webhooks, "lumitel", ids, as, setup.RefundNever, unrecorded); err != nil || len(n) != want {
+		if n, err := recovery.SettleUnanswered(ctx, b.pool, b.d.core.Store.Messages, b.d.core.Webhooks, "lumitel", ids, as, setup.RefundNever, unrecorded); err != nil || len(n) != want {
 			t.Errorf("%v of %v are settled, want %d; %v", n, ids, want, err)
 		}
 	}
@@ -65,20 +67,20 @@ func TestDecideOfUnanswered(t *testing.T) {
 		}
 	}
 	credits(92)
-	settle(1, WasSent, 1)
-	settle(1, WasFailed, 2)
+	settle(1, recovery.WasSent, 1)
+	settle(1, recovery.WasFailed, 2)
 	credits(92) // the carrier may have it
-	settle(1, WasCancelled, 3, 1, 2)
+	settle(1, recovery.WasCancelled, 3, 1, 2)
 	credits(93)
 	if _, err := b.pool.Exec(ctx, `UPDATE messages SET expire_at = now() WHERE id = 5`); err != nil {
 		t.Fatal(err)
 	}
 	send(1, 4, 5, 1)
 	send(0, 4)
-	settle(0, WasFailed, 4)    // it is being sent
-	settle(1, WasFailed, 4, 5) // and still is, together with one that is not
+	settle(0, recovery.WasFailed, 4)    // it is being sent
+	settle(1, recovery.WasFailed, 4, 5) // and still is, together with one that is not
 	send(1, long.Msg.ID)
-	again, err := b.d.core.Store.Outbox.Claim(ctx, 7, "lumitel", []int64{4, 5, 6, long.Msg.ID}, b.s.carrier.Config().Marks())
+	again, err := b.d.core.Store.Outbox.Claim(ctx, 7, "lumitel", []int64{4, 5, 6, long.Msg.ID}, b.s.Carrier.Config().Marks())
 	if err != nil || len(again) != 2 || again[0].ID+again[1].ID != 4+long.Msg.ID {
 		t.Errorf("%d of those sent again can be carried, %v", len(again), err)
 	}
@@ -90,8 +92,8 @@ func TestDecideOfUnanswered(t *testing.T) {
 	echo := b.receipt("0815", "DELIVRD")
 	ref := profile.Reference(6, 1)
 	echo.Reference, echo.Number = &ref, "25761000006"
-	b.settle(settlement{receipts: []arrival{echo}})
-	settle(0, WasFailed, 6)
+	b.settle(settling.Settlement{Receipts: []settling.Arrival{echo}})
+	settle(0, recovery.WasFailed, 6)
 	for id, want := range map[int64]string{1: "sent ", 2: "failed no_answer", 3: "failed cancelled", 4: "pending ", 5: "failed no_answer", 6: "sent "} {
 		status, reason := b.status(id)
 		if got := status.String() + " " + reason; got != want {
@@ -133,7 +135,7 @@ func TestSentAgainMayBeThere(t *testing.T) {
 	b.by(m, unanswered)
 	b.exec(`INSERT INTO segments (message_id, segment, total, handset, carrier, link, key, submitted_at)
 		SELECT message_id, segment, total, handset, carrier, link, key, submitted_at FROM segments`)
-	if sent, err := SendUnanswered(t.Context(), b.pool, b.d.core.Store.Messages, "lumitel", []int64{m.Msg.ID}, time.Hour, toAny, unrecorded); err != nil || len(sent) != 1 {
+	if sent, err := recovery.SendUnanswered(t.Context(), b.pool, b.d.core.Store.Messages, "lumitel", []int64{m.Msg.ID}, time.Hour, toAny, unrecorded); err != nil || len(sent) != 1 {
 		t.Fatalf("%v are sent again, %v", sent, err)
 	}
 	again := b.claim(m.Msg.ID, 1)
@@ -153,14 +155,14 @@ func TestSentAgainMayBeThere(t *testing.T) {
 func TestSettlesOnlyUndecided(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, func(c *setup.Carrier) { c.OnAmbiguous = setup.AmbiguousHold })
-	for _, as := range []Outcome{WasSent, WasFailed, WasCancelled} {
+	for _, as := range []recovery.Outcome{recovery.WasSent, recovery.WasFailed, recovery.WasCancelled} {
 		b.cleared()
 		m := b.begun(2)
-		b.settle(settlement{results: []core.Result{unanswered(m, 1), unanswered(m, 2)}})
-		b.settle(settlement{late: []lateAnswer{throttledLate(m, 1, 2)}})
+		b.settle(settling.Settlement{Results: []core.Result{unanswered(m, 1), unanswered(m, 2)}})
+		b.settle(settling.Settlement{Late: []settling.LateAnswer{throttledLate(m, 1, 2)}})
 		b.exec(`UPDATE outbox SET due_at = now()`)
 		b.claimedBy(8, m) // and it is submitted
-		ids, err := SettleUnanswered(t.Context(), b.pool, b.d.core.Store.Messages, b.d.core.Webhooks, "lumitel", []int64{m.Msg.ID}, as, setup.RefundFailed, unrecorded)
+		ids, err := recovery.SettleUnanswered(t.Context(), b.pool, b.d.core.Store.Messages, b.d.core.Webhooks, "lumitel", []int64{m.Msg.ID}, as, setup.RefundFailed, unrecorded)
 		if status, reason := b.status(m.Msg.ID); err != nil || len(ids) != 0 || status != sms.Pending {
 			t.Errorf("outcome %d: %v settled, %v; it is %v %q while it is submitted", as, ids, err, status, reason)
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"intumwa/dispatcher/core"
+	"intumwa/dispatcher/recovery"
 	"intumwa/messages"
 	"intumwa/messages/outbox"
 	"intumwa/queue"
@@ -32,7 +33,7 @@ func (b *bench) wait(carrier string, n int) (first, last int64) {
 
 func (b *bench) walk() {
 	b.Helper()
-	if err := b.d.recovery.walkOutbox(b.Context()); err != nil {
+	if err := b.d.recovery.WalkOutbox(b.Context()); err != nil {
 		b.Fatal(err)
 	}
 }
@@ -93,7 +94,7 @@ func TestWalkTakesOver(t *testing.T) {
 	b.wait("lumitel", outbox.WalkRows+1)
 	b.walk()
 	b.walk()
-	b.d.recovery.walk = newOutboxWalk() // another process
+	b.d.recovery.Walk = recovery.NewOutboxWalk() // another process
 	for round := range 2 {
 		b.walk()
 		if got := b.depth("lumitel"); got != outbox.WalkRows+1 {
@@ -141,10 +142,10 @@ func TestWhatARoundReads(t *testing.T) {
 	again := time.Time{}
 	rows := func(what string) (read int) {
 		t.Helper()
-		b.d.recovery.walk.askAgain = again
-		b.d.recovery.deaths.unfreed.Store(false) // the cost of a death is not measured
-		for _, l := range b.d.recovery.walk.lanes {
-			l.after = 0
+		b.d.recovery.Walk.AskAgain = again
+		b.d.recovery.Deaths.Unfreed.Store(false) // the cost of a death is not measured
+		for _, l := range b.d.recovery.Walk.Lanes {
+			l.After = 0
 		}
 		before := b.outboxRowsRead()
 		const rounds = 3
@@ -185,10 +186,10 @@ func TestWhatARoundReads(t *testing.T) {
 	b.exec(`DELETE FROM outbox`)
 	again = time.Now().Add(time.Hour) // the query for carriers reads all rows, and rests by its duration
 	rows("a look below the floor")
-	for _, l := range b.d.recovery.walk.lanes {
-		l.floor.down = again // the next one is not measured
+	for _, l := range b.d.recovery.Walk.Lanes {
+		l.Floor.Down = again // the next one is not measured
 	}
-	if dead := rows("244,000 that are gone"); dead > 4*(uncommitted+10) {
+	if dead := rows("244,000 that are gone"); dead > 4*(recovery.Uncommitted+10) {
 		t.Errorf("%d rows a round are read of those that are gone", dead)
 	}
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"intumwa/dispatcher/links"
 	"intumwa/dispatcher/setup"
 	"intumwa/smpp"
 )
@@ -29,25 +30,25 @@ func TestYield(t *testing.T) {
 		heard bool
 		after time.Duration
 		up    bool
-	}{{true, 0, true}, {false, 0, false}, {true, yieldRest / 2, false}, {false, yieldRest, false}, {true, yieldRest, true}} {
+	}{{true, 0, true}, {false, 0, false}, {true, links.YieldRest / 2, false}, {false, links.YieldRest, false}, {true, links.YieldRest, true}} {
 		beat := time.Hour // an hour before and after now, so a slow test does not matter
 		if !step.heard {
 			beat = -beat
 		}
 		d.member.Beat.Store(int64(beat))
 		now = now.Add(step.after)
-		if w.yield(now); w.bind.may != step.up {
-			t.Errorf("%+v: may be up: %t", step, w.bind.may)
+		if w.Yield(now); w.Bind.May != step.up {
+			t.Errorf("%+v: may be up: %t", step, w.Bind.May)
 		}
 	}
-	w.ending.Store(true)
+	w.Ending.Store(true)
 	d.member.Beat.Store(-int64(time.Hour))
-	if w.yield(now); w.bind.may {
+	if w.Yield(now); w.Bind.May {
 		t.Error("it is ending, and may stay bound while another binds")
 	}
 	d.member.Beat.Store(int64(time.Hour))
-	now = now.Add(yieldRest)
-	if w.yield(now); w.bind.may {
+	now = now.Add(links.YieldRest)
+	if w.Yield(now); w.Bind.May {
 		t.Error("it binds again, and another has the link")
 	}
 }

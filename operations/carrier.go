@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"intumwa/dispatcher"
+	"intumwa/dispatcher/recovery"
 	"intumwa/dispatcher/setup"
 	"intumwa/messages/rerouting"
 )
@@ -49,7 +50,7 @@ func (a Actor) RetireCarrier(ctx context.Context, r Retirement) (is Retired, err
 	store := rerouting.New(a.Many)
 	for start := time.Now(); ; {
 		left := max(r.Wait-time.Since(start), 0)
-		done, failed := dispatcher.Evacuate(ctx, a.Many, a.Webhooks, r.Refund, r.Carrier, r.Taker, left)
+		done, failed := recovery.Evacuate(ctx, a.Many, a.Webhooks, r.Refund, r.Carrier, r.Taker, left)
 		is.HandedOver, is.Failed, is.CreditsReturned = is.HandedOver+done.Handed, is.Failed+done.Failed, is.CreditsReturned+done.Credits
 		var uncounted error
 		is.Left, uncounted = store.Leavable(ctx, r.Carrier)

@@ -31,7 +31,7 @@ type Core struct {
 	Queue    *queue.Queue
 	Webhooks *webhooks.Webhooks
 	Log      *slog.Logger
-	Metrics  *metrics
+	Metrics  *Metrics
 	SMPP     *smpp.Metrics
 	Leases   *Leases
 	Carriers *Carriers

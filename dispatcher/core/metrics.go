@@ -8,8 +8,8 @@ import (
 	"intumwa/messages/retention"
 )
 
-// metrics are those of a dispatcher, except the ones of its queue and of SMPP.
-type metrics struct {
+// Metrics are those of a dispatcher, except the ones of its queue and of SMPP.
+type Metrics struct {
 	Depth, Oldest   *prometheus.GaugeVec   // carrier, lane
 	Due             *prometheus.GaugeVec   // carrier, lane
 	Info            *prometheus.GaugeVec   // carrier, confirm
@@ -44,7 +44,7 @@ type metrics struct {
 }
 
 // NewMetrics registers the metrics.
-func NewMetrics(reg prometheus.Registerer) *metrics {
+func NewMetrics(reg prometheus.Registerer) *Metrics {
 	auto := promauto.With(reg)
 	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
 		return auto.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
@@ -52,7 +52,7 @@ func NewMetrics(reg prometheus.Registerer) *metrics {
 	gauge := func(name, help string, labels ...string) *prometheus.GaugeVec {
 		return auto.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help}, labels)
 	}
-	m := &metrics{
+	m := &Metrics{
 		Depth: gauge("intumwa_queue_depth",
 			"Messages that no carrier has yet.", "carrier", "lane"),
 		Oldest: gauge("intumwa_queue_oldest_age_seconds",
@@ -122,7 +122,7 @@ func NewMetrics(reg prometheus.Registerer) *metrics {
 }
 
 // Expect creates rare series early, so that their first event counts as an increase.
-func (m *metrics) Expect(carrier string) {
+func (m *Metrics) Expect(carrier string) {
 	for _, kind := range [...]string{UnmatchedKind, InboundKind} {
 		m.Throttled.WithLabelValues(carrier, kind)
 	}
