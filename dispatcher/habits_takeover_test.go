@@ -100,7 +100,7 @@ func TestExpiredInHand(t *testing.T) {
 	w.until("the window is full", func() bool { return mno.Stats().Submits == 1 })
 	to := w.number("00")
 	id := w.send(note{to: to, validity: time.Second})[0]
-	w.await("failed", 45*time.Second, id) // on a busy machine the task that ends it rests up to restMost
+	w.await("failed", 45*time.Second, id) // on a busy machine the task that ends it rests up to core.RestMost
 	if _, reason := w.statusOf(id); reason != "expired" {
 		t.Errorf("it failed for %q, want expired", reason)
 	}

@@ -158,7 +158,7 @@ func (p *play) begin(at *process) {
 			hand.copies = append(hand.copies, &writtenCopy{segment: n, of: at, m: m})
 		}
 	}
-	if m.Open = len(hand.copies); m.Open == 0 || e == submission.Event(submission.NoAnswer{}) { // as linkWorker.begin
+	if m.Open = len(hand.copies); m.Open == 0 || e == submission.Event(submission.NoAnswer{}) { // as links.Worker.Begin
 		m.Open = 1
 		at.lot.Results = append(at.lot.Results, core.Result{Message: m, Result: smpp.Result{Outcome: smpp.NotWritten}, At: time.Now(), Event: e})
 		return

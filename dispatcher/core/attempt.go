@@ -47,12 +47,12 @@ func (r *Result) Heard() submission.Event {
 	return r.Event
 }
 
-// SubmitKey is the key of a segment in flight; fromKey decodes it.
+// SubmitKey is the key of a segment in flight; FromKey decodes it.
 func SubmitKey(messageID int64, segment, total int) uint64 {
 	return uint64(messageID)<<16 | uint64(segment)<<8 | uint64(total)
 }
 
-// FromKey decodes a key of submitKey.
+// FromKey decodes a key of SubmitKey.
 func FromKey(key uint64) (messageID int64, segment, total int) {
 	return int64(key >> 16), int(key >> 8 & 0xFF), int(key & 0xFF)
 }

@@ -11,7 +11,7 @@ import (
 //
 // The database may hold more claims of this process: a claim can commit while its
 // answer is lost. Such a message would wait until this process ends, so
-// releaseOrphans gives it back.
+// recovery gives it back.
 type InFlightMessages struct {
 	mu     sync.Mutex
 	byID   map[int64]*InFlight // by message

@@ -39,7 +39,7 @@ const Leased = `EXISTS (SELECT FROM leases WHERE leases.name = '` + LinkLease + 
 // that time, so a step of PostgreSQL's clock ends no process.
 //
 // A process whose last renewal is older than three quarters of DeadAfter is not fresh. It
-// unbinds (linkWorker.yield) and ends its round of tasks before another may take its leases. It
+// unbinds (links.Worker.Yield) and ends its round of tasks before another may take its leases. It
 // stops submitting an eighth of DeadAfter earlier, so that answers come before it unbinds.
 //
 // The id is a fence: a process whose row was removed registers under a new id, and its writes
@@ -52,7 +52,7 @@ type Leases struct {
 	Gone func() // called when another dispatcher's row is gone; it must not block
 
 	ID    atomic.Int64
-	Beat  atomic.Int64 // when the last successful renewal was sent, as time since processStart
+	Beat  atomic.Int64 // when the last successful renewal was sent, as time since ProcessStart
 	Heard atomic.Int64 // when renewals began to succeed again, likewise
 
 	Others map[int64]Sight                 // only keep uses it
@@ -62,7 +62,7 @@ type Leases struct {
 // Sight is the last renewal of another dispatcher that this process has seen.
 type Sight struct {
 	Mark  time.Time
-	Since time.Duration // when it was first seen, as time since processStart
+	Since time.Duration // when it was first seen, as time since ProcessStart
 }
 
 // ProcessStart is the origin of times that goroutines share. They use the monotonic clock,

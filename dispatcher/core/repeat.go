@@ -46,7 +46,7 @@ func Signal(bell chan struct{}) {
 // waited for a frozen server must not put off the next for hours.
 const MostRest = 5 * time.Minute
 
-// Rest returns a pause of times the duration took, at most mostRest.
+// Rest returns a pause of times the duration took, at most MostRest.
 func Rest(times int, took time.Duration) time.Duration {
 	return min(time.Duration(times)*took, MostRest)
 }

@@ -88,7 +88,7 @@ func (s *Slots) Resize(size int) {
 	s.Give(more)
 }
 
-// Stalled reports whether no slot has come free for stallAfter.
+// Stalled reports whether no slot has come free for StallAfter.
 func (s *Slots) Stalled(now time.Time) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -10,7 +10,7 @@ import (
 type Task struct {
 	Name  string
 	Every time.Duration
-	Rest  int // it rests so many times its duration, at most restMost
+	Rest  int // it rests so many times its duration, at most RestMost
 	Run   func(context.Context) error
 	Took  *time.Duration // the part of its duration that counts for the rest; nil: all of it
 	Now   func() bool    // reports whether it is due at once; nil: never
@@ -31,8 +31,8 @@ func Sliced(within time.Duration, step func() (more bool, err error)) error {
 }
 
 const (
-	// After a round a task rests for its duration times one of these: worked if the round did useful work, swept if it
-	// only searched for some. So searches take at most 2 % of the time, if each takes less than restMost / swept.
+	// After a round a task rests for its duration times one of these: Worked if the round did useful work, Swept if it
+	// only searched for some. So searches take at most 2 % of the time, if each takes less than RestMost / Swept.
 	Worked   = 5
 	Swept    = 50
 	RestMost = 30 * time.Second

@@ -18,7 +18,7 @@ func (d *Housekeeping) retentions() map[retention.Purge]time.Duration {
 	}
 }
 
-// purge deletes old messages, texts and numbers, each for little over taskSlice.
+// purge deletes old messages, texts and numbers, each for little over core.TaskSlice.
 func (d *Housekeeping) purge(ctx context.Context) (failed error) {
 	work := func(kind retention.Purge, step func() (int64, bool, error)) {
 		failed = errors.Join(failed, core.Sliced(core.TaskSlice, func() (bool, error) {

@@ -17,7 +17,7 @@ const (
 	breakerTrips    = 5 // handsets that were refused
 	breakerMost     = 5 * time.Minute
 	breakerProbeFor = 30 * time.Second // how long one probe may go unanswered
-	breakerSlowly   = 3                // times breakerAfter: throttled, or perhaps the numbers' fault
+	breakerSlowly   = 3                // times setup.BreakerAfter: throttled, or perhaps the numbers' fault
 	breakerPasses   = 50               // refusals for one acceptance: nearly nothing is accepted
 	breakerOthers   = 3 * time.Minute  // a sender that was accepted since then shows that the carrier works
 	breakerLong     = 24 * time.Hour   // the same, if it was accepted while the other was held
@@ -33,7 +33,7 @@ const (
 // link is out of order all the same if no other sender was accepted lately.
 type breaker struct {
 	first time.Duration // the first pause
-	after time.Duration // breakerAfter, shorter in tests
+	after time.Duration // setup.BreakerAfter, shorter in tests
 
 	mu      sync.Mutex
 	link    gate

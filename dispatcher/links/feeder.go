@@ -125,7 +125,7 @@ const claimTimeout = 5 * time.Second
 // claim runs by, which claims messages, and adds them to those in flight. The end of ctx
 // does not stop it. With an error it returns those that were claimed all the same.
 //
-// releaseOrphans waits for running claims, so it releases none of these. Another process
+// Recovery.ReleaseOrphans waits for running claims, so it releases none of these. Another process
 // can get them only if it takes this one for dead, for instance because it was frozen
 // here. When this one wakes it submits nothing: begin checks member.submits before each
 // segment, and the last renewal is too old. The next renewal finds the process replaced,

@@ -105,7 +105,7 @@ func (w *Worker) leave() {
 }
 
 // yieldWithin is how long the bind of a process that may soon be taken for dead has to end,
-// less than the time left. yieldRest is how long the process must have been fresh before it
+// less than the time left. YieldRest is how long the process must have been fresh before it
 // binds again.
 const yieldWithin, YieldRest = 500 * time.Millisecond, 2 * time.Second
 

@@ -43,7 +43,7 @@ func (d *Recovery) Tasks() []*core.Task {
 		{Name: "free_claims", Every: often, Rest: core.Swept, Run: d.freeClaims, Now: d.Deaths.Unfreed.Load},
 		{Name: "quiet", Every: often, Rest: core.Swept, Run: func(ctx context.Context) error {
 			begin, err := d.LookForQuiet(ctx)
-			if begin { // the walk may have up to restMost of rest left
+			if begin { // the walk may have up to core.RestMost of rest left
 				walk.Next = time.Time{}
 			}
 			return err

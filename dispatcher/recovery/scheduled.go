@@ -19,7 +19,7 @@ const (
 	releaseRest = time.Second
 	// releaseLeast is the least rest otherwise: another process may be releasing the due ones.
 	releaseLeast = 10 * time.Millisecond
-	// Each look starts releaseBehind before now. Every releaseWhole, where that costs little,
+	// Each look starts ReleaseBehind before now. Every releaseWhole, where that costs little,
 	// one starts from the beginning, for messages that another process was releasing when it
 	// died. A message is recorded a few seconds after its request at most, and was not due
 	// at the request.

@@ -179,7 +179,7 @@ const (
 
 var SecondReasons = [...]string{unroutable, undelivered}
 
-// secondTook maps messages that a second carrier took in one transaction to secondReasons.
+// secondTook maps messages that a second carrier took in one transaction to SecondReasons.
 type secondTook map[int64]string
 
 func (s secondTook) has(id int64) bool {

@@ -35,7 +35,7 @@ type Options struct {
 	NumberRetention  time.Duration // of their phone numbers; 0: as long as the messages
 	StrandedAfter    time.Duration // a carrier without links for so long is gone; default 10 min
 	Heartbeat        time.Duration // between reports of the links; leases are renewed twice as often; default 1 s
-	DeadAfter        time.Duration // a dispatcher that has not renewed for so long is dead; default deadAfter
+	DeadAfter        time.Duration // a dispatcher that has not renewed for so long is dead; default 4 s
 	GiveUpAfter      time.Duration // a link whose carrier is unreachable for so long goes to another willing dispatcher; default 10 s
 	GiveUpFor        time.Duration // this process then leaves it to the others for so long; default 1 min
 	BreakerPause     time.Duration // before the first probe of a link whose carrier refuses everything; default 15 s
