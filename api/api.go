@@ -80,7 +80,7 @@ type Rooms struct {
 	Verifications *verifications.Store
 
 	// Cancel cancels messages that no carrier has and returns how many messages and credits those were
-	// (dispatcher.Cancel).
+	// (settling.Cancel).
 	Cancel func(context.Context, messages.Queued) (cancelled, credits int64, err error)
 }
 

@@ -212,7 +212,7 @@ func (a Actor) SkipIDs(ctx context.Context, ahead int64) (last, next int64, err 
 }
 
 // HoldPending holds the messages that carriers may have got since the backup, and returns how many; see
-// [dispatcher.HoldPending].
+// [recovery.HoldPending].
 func (a Actor) HoldPending(ctx context.Context, carriers []setup.Carrier, refund setup.Refund, due time.Time) (n int64, err error) {
 	held, err := recovery.HoldPending(ctx, a.Many, messages.New(a.Many), a.Webhooks, carriers, refund, due)
 	for _, some := range held {

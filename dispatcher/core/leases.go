@@ -114,6 +114,7 @@ func (l *Leases) WhileFresh(ctx context.Context) (context.Context, context.Cance
 
 const freshCheck = 100 * time.Millisecond
 
+// Why a process no longer has its leases.
 var (
 	errSilent   = errors.New("the database has not heard of this dispatcher for so long that another may do its work")
 	ErrReplaced = errors.New("this dispatcher was taken for dead")

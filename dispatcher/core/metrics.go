@@ -135,6 +135,7 @@ const (
 	InboundKind   = "inbound"
 )
 
+// The labels of lanes and of ways to confirm, by their values.
 var (
 	LaneNames    = [...]string{"single", "batch"}
 	ConfirmNames = [...]string{setup.ConfirmByReceipt: "receipt", setup.ConfirmBySubmit: "submit"}

@@ -177,6 +177,7 @@ const (
 	undelivered = "undelivered" // a receipt with UNDELIV soon after the acceptance
 )
 
+// SecondReasons are all of them.
 var SecondReasons = [...]string{unroutable, undelivered}
 
 // secondTook maps messages that a second carrier took in one transaction to SecondReasons.
