@@ -14,10 +14,10 @@ import (
 	"intumwa/accounts"
 	"intumwa/accounts/keys"
 	"intumwa/accounts/senders"
-	"intumwa/dashboard/words"
 	"intumwa/dispatcher"
 	"intumwa/internal/audit"
 	"intumwa/sms"
+	"intumwa/texts"
 	"intumwa/webhooks"
 )
 
@@ -75,7 +75,7 @@ var stateTexts = map[string]string{
 }
 
 // changesOf pairs the values before and after, and replaces values by their texts.
-func changesOf(l *words.Language, before, after json.RawMessage) (changes []actChange) {
+func changesOf(l *texts.Language, before, after json.RawMessage) (changes []actChange) {
 	was, is := stateOf(before), stateOf(after)
 	names := slices.Sorted(maps.Keys(was))
 	for name := range is {
@@ -108,7 +108,7 @@ var valueTexts = map[string]map[string]string{
 }
 
 // valueText returns a recorded value in words.
-func valueText(l *words.Language, name, value string) string {
+func valueText(l *texts.Language, name, value string) string {
 	if list := strings.TrimPrefix(value, "["); list != value { // of texts or numbers
 		var items []any
 		if json.Unmarshal([]byte(value), &items) == nil {
@@ -131,7 +131,7 @@ func valueText(l *words.Language, name, value string) string {
 	if n, err := strconv.ParseInt(value, 10, 64); err == nil && countNames[name] {
 		return l.Number(n)
 	}
-	if day, err := time.ParseInLocation(time.DateOnly, value, words.Bujumbura); err == nil {
+	if day, err := time.ParseInLocation(time.DateOnly, value, texts.Bujumbura); err == nil {
 		return l.Date(day)
 	}
 	if at, err := time.Parse(time.RFC3339, value); err == nil {

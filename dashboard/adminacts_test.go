@@ -7,12 +7,12 @@ import (
 	"regexp"
 	"testing"
 
-	"intumwa/dashboard/words"
+	"intumwa/texts"
 )
 
 // TestRecordedValues: the audit log shows names and values in words.
 func TestRecordedValues(t *testing.T) {
-	all, err := words.Load()
+	all, err := texts.Load()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,11 +8,11 @@ import (
 	"sync"
 	"time"
 
-	"intumwa/dashboard/words"
 	"intumwa/dispatcher"
 	"intumwa/internal/postgres"
 	"intumwa/messages"
 	"intumwa/sms"
+	"intumwa/texts"
 )
 
 const (
@@ -123,7 +123,7 @@ const (
 func (s severity) String() string { return []string{"off", "good", "wait", "bad"}[s] }
 
 // view returns the state of the links in a language.
-func (s *links) view(l *words.Language) boardView {
+func (s *links) view(l *texts.Language) boardView {
 	view := boardView{At: l.Clock(postgres.Moment(s.At)), Kind: good}
 	by := map[string]int{}
 	carrierOf := func(name string) *carrierView {
@@ -187,7 +187,7 @@ func (s *links) view(l *words.Language) boardView {
 }
 
 // viewOf returns one link's state, with its worst problem.
-func viewOf(l *words.Language, link dispatcher.LinkState, now time.Time) linkView {
+func viewOf(l *texts.Language, link dispatcher.LinkState, now time.Time) linkView {
 	row := linkView{LinkState: link, Name: sms.Printable(link.Link), Kind: good, Lasted: age(l, max(now.Sub(link.Since), 0)),
 		Full: 100 * min(link.InFlight, link.Window) / max(link.Window, 1), Pace: l.T("links.unbounded")}
 	if link.TPS > 0 {
@@ -235,7 +235,7 @@ func viewOf(l *words.Language, link dispatcher.LinkState, now time.Time) linkVie
 }
 
 // age returns a duration in its two largest units.
-func age(l *words.Language, d time.Duration) string {
+func age(l *texts.Language, d time.Duration) string {
 	switch {
 	case d < time.Minute:
 		return l.T("links.seconds", int64(d/time.Second))

@@ -5,13 +5,13 @@ import (
 	"testing"
 	"time"
 
-	"intumwa/dashboard/words"
 	"intumwa/dispatcher"
+	"intumwa/texts"
 )
 
 // TestLinkProblems: a link shows its worst problem, and the page the worst of its links.
 func TestLinkProblems(t *testing.T) {
-	w, err := words.Load()
+	w, err := texts.Load()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,10 +14,10 @@ import (
 
 	"intumwa/accounts"
 	"intumwa/campaigns"
-	"intumwa/dashboard/words"
 	"intumwa/internal/postgres"
 	"intumwa/messages"
 	"intumwa/sms"
+	"intumwa/texts"
 )
 
 const (
@@ -57,7 +57,7 @@ func (v *visit) showCampaigns(t tenant, wrong []campaigns.Problem) (err error) {
 }
 
 // encodings are the choices of the form; the first is to guess.
-func encodings(lang *words.Language) (list []option) {
+func encodings(lang *texts.Language) (list []option) {
 	for _, e := range campaigns.Encodings {
 		text := e.Name
 		if e.Key != "" {

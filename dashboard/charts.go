@@ -7,10 +7,10 @@ import (
 	"strconv"
 	"time"
 
-	"intumwa/dashboard/words"
 	"intumwa/internal/postgres"
 	"intumwa/messages"
 	"intumwa/sms"
+	"intumwa/texts"
 )
 
 // spans maps the number of days that a chart can show to the days between two labels.
@@ -27,7 +27,7 @@ func (o *outcomes) add(d *messages.Day) {
 func (o outcomes) Total() int64 { return o.Sent + o.Failed + o.Pending }
 
 // rate returns the share of final messages that were sent; empty when none is final.
-func (o outcomes) rate(l *words.Language) string {
+func (o outcomes) rate(l *texts.Language) string {
 	if decided := o.Sent + o.Failed; decided > 0 {
 		return percent(l, messages.Share(o.Sent, decided))
 	}
@@ -35,7 +35,7 @@ func (o outcomes) rate(l *words.Language) string {
 }
 
 // percent returns thousandths in percent.
-func percent(l *words.Language, thousandths int64) string {
+func percent(l *texts.Language, thousandths int64) string {
 	return l.T("charts.percent", l.Decimal(thousandths))
 }
 
@@ -120,7 +120,7 @@ func (d *Dashboard) charts(v *visit, t tenant) error {
 
 // chart reads a company's messages of the latest days.
 func (v *visit) chart(company sms.CompanyID, number int) (chartsPage, error) {
-	now := postgres.Now().In(words.Bujumbura)
+	now := postgres.Now().In(texts.Bujumbura)
 	data := chartsPage{Days: number, Spans: slices.Sorted(maps.Keys(spans)), Last: time.Date(now.Year(), now.Month(), now.Day(), 0, 0, 0, 0, time.UTC)}
 	data.First = data.Last.AddDate(0, 0, 1-number)
 	days, err := v.d.rooms.Messages.Daily(v.ctx(), company, data.First, data.Last)
@@ -131,7 +131,7 @@ func (v *visit) chart(company sms.CompanyID, number int) (chartsPage, error) {
 }
 
 // fill lays out the charts by day, including days without messages, and by carrier.
-func (p *chartsPage) fill(l *words.Language, days []messages.Day) {
+func (p *chartsPage) fill(l *texts.Language, days []messages.Day) {
 	p.ByDay = make([]chartDay, p.Days)
 	for i := range p.ByDay {
 		p.ByDay[i].Date = p.First.AddDate(0, 0, i)
@@ -186,7 +186,7 @@ func scale(most int64) (top, step int64) {
 }
 
 // shortNumber formats a number for an axis: 15k, 2.5M.
-func shortNumber(l *words.Language, n int64) string {
+func shortNumber(l *texts.Language, n int64) string {
 	tenths, unit := n/100, "k"
 	if n >= 1_000_000 {
 		tenths, unit = n/100_000, "M"

@@ -21,7 +21,6 @@ import (
 	"intumwa/accounts/testnumbers"
 	"intumwa/billing"
 	"intumwa/campaigns"
-	"intumwa/dashboard/words"
 	"intumwa/dispatcher"
 	"intumwa/exports"
 	"intumwa/inbound/handsets"
@@ -31,6 +30,7 @@ import (
 	"intumwa/messages"
 	"intumwa/operations"
 	"intumwa/sms"
+	"intumwa/texts"
 	"intumwa/verifications"
 	"intumwa/webhooks"
 )
@@ -107,7 +107,7 @@ type Dashboard struct {
 	log         *slog.Logger
 	rooms       Rooms
 	operations  operations.Rooms
-	words       *words.Words
+	words       *texts.Texts
 	assets      assets
 	metrics     *metrics
 	crossOrigin *http.CrossOriginProtection
@@ -152,7 +152,7 @@ func New(rooms Rooms, opts Options) (*Dashboard, error) {
 		large: throttle.NewTurns(largeUploads, 1), heavy: throttle.NewTurns(heavyAtOnce, 1)}
 	d.board = &board{d: d}
 	var err error
-	if d.words, err = words.Load(); err != nil {
+	if d.words, err = texts.Load(); err != nil {
 		return nil, fmt.Errorf("reading the texts: %w", err)
 	}
 	if d.assets, err = allAssets(); err != nil {

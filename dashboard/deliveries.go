@@ -6,8 +6,8 @@ import (
 	"strconv"
 	"time"
 
-	"intumwa/dashboard/words"
 	"intumwa/internal/postgres"
+	"intumwa/texts"
 	"intumwa/webhooks"
 )
 
@@ -33,7 +33,7 @@ func (d *Dashboard) deliveries(v *visit, t tenant) (err error) {
 	p := deliveriesPage{
 		States: v.options("", "deliveries.any", webhooks.StatePending, "delivery.pending", webhooks.StateDelivered, "delivery.delivered", webhooks.StateFailed, "delivery.failed"),
 		Events: append(v.options("", "deliveries.any"), eventOptions()...),
-		From:   postgres.Now().Add(-24 * time.Hour).In(words.Bujumbura).Format(localTime),
+		From:   postgres.Now().Add(-24 * time.Hour).In(texts.Bujumbura).Format(localTime),
 	}
 	filter := webhooks.Filter{Since: f.instant("since", "recovery.when")}
 	if among(p.States, f.Value("state")) {

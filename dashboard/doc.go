@@ -6,7 +6,7 @@
 //  1. Write the handler in a file named by its noun: func (d *Dashboard) senders(v *visit, t tenant) error. It returns v.render("senders", data).
 //  2. Add its route to routes.go, by its audience: open, admin, or signedIn and inCompany with the required right ([accounts.Right]). Add its item to nav.go.
 //  3. Write its template in pages/senders.html. It defines "title" and "main" from the parts in layout/parts.html.
-//  4. Write its texts in words/en/senders.txt and words/fr/senders.txt.
+//  4. Write its texts in texts/en/senders.txt and texts/fr/senders.txt.
 //  5. Open it in walk_test.go with p.look("senders"), which checks it with axe-core, at the width of a phone, and against the content security policy.
 //
 // # Handlers

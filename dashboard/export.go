@@ -4,14 +4,14 @@ import (
 	"fmt"
 	"net/http"
 
-	"intumwa/dashboard/words"
 	"intumwa/internal/postgres"
+	"intumwa/texts"
 )
 
 const exportPart = 500 // rows between flushes
 
 // export responds with a CSV file and streams the rows of write, so its memory does not depend on the length. The file
-// has the form of the language (words.CSV). An error cuts the connection, so the browser reports an incomplete file.
+// has the form of the language (texts.CSV). An error cuts the connection, so the browser reports an incomplete file.
 func (v *visit) export(t tenant, what string, heads []string, write func(row func(...string) error) error) error {
 	v.leave() // write takes a turn for each page that it reads
 	leave, err := v.downloadTurn(t.Company.ID)
@@ -25,9 +25,9 @@ func (v *visit) export(t tenant, what string, heads []string, write func(row fun
 	begin := func() error {
 		h := v.c.Writer.Header()
 		h.Set("Content-Type", "text/csv; charset=utf-8; header=present")
-		h.Set("Content-Disposition", fmt.Sprintf(`attachment; filename="intumwa-%s-%d-%s.csv"`, what, t.Company.ID, postgres.Now().In(words.Bujumbura).Format("20060102-1504")))
+		h.Set("Content-Disposition", fmt.Sprintf(`attachment; filename="intumwa-%s-%d-%s.csv"`, what, t.Company.ID, postgres.Now().In(texts.Bujumbura).Format("20060102-1504")))
 		v.c.Status(http.StatusOK)
-		if _, err := to.Write([]byte(words.CSVMark)); err != nil {
+		if _, err := to.Write([]byte(texts.CSVMark)); err != nil {
 			return err
 		}
 		return out.Write(heads)
@@ -97,4 +97,4 @@ func export[T any](v *visit, t tenant, what string, heads []string, list func(be
 func (v *visit) texts(keys ...string) []string { return v.lang.Texts(keys...) }
 
 // cell and cellTime are the cells of a file.
-var cell, cellTime = words.Cell, words.CellTime
+var cell, cellTime = texts.Cell, texts.CellTime

@@ -8,10 +8,10 @@ import (
 	"strings"
 	"time"
 
-	"intumwa/dashboard/words"
 	"intumwa/exports"
 	"intumwa/internal/postgres"
 	"intumwa/sms"
+	"intumwa/texts"
 )
 
 // monthsOfExports is how many months the form offers, this one included.
@@ -59,7 +59,7 @@ func (d *Dashboard) adminExports(v *visit) error {
 }
 
 func (v *visit) exportsPage(p exportsPage, company sms.CompanyID) (err error) {
-	month, _ := exports.Span(postgres.Now().In(words.Bujumbura))
+	month, _ := exports.Span(postgres.Now().In(texts.Bujumbura))
 	for n := range monthsOfExports {
 		p.Months = append(p.Months, option{month.AddDate(0, -n, 0).Format("2006-01"), v.lang.Month(month.AddDate(0, -n, 0))})
 	}

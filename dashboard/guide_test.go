@@ -7,12 +7,12 @@ import (
 	"strings"
 	"testing"
 
-	"intumwa/dashboard/words"
+	"intumwa/texts"
 )
 
 // TestGuideNamesThePages: what the guide to the dashboard puts in quotation marks is written on its pages.
 func TestGuideNamesThePages(t *testing.T) {
-	all, err := words.Load()
+	all, err := texts.Load()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"intumwa/dashboard/words"
+	"intumwa/texts"
 )
 
 const (
@@ -134,7 +134,7 @@ func (f *form) day(field string) time.Time {
 	if value == "" {
 		return time.Time{}
 	}
-	day, err := time.ParseInLocation(time.DateOnly, value, words.Bujumbura)
+	day, err := time.ParseInLocation(time.DateOnly, value, texts.Bujumbura)
 	if err != nil || day.Year() < 2000 || day.Year() > 9999 {
 		f.refuse(field, "error.date")
 		return time.Time{}
@@ -159,9 +159,9 @@ func (f *form) instant(field, wrong string) time.Time {
 	if value == "" {
 		return time.Time{}
 	}
-	at, err := time.ParseInLocation(localTime, value, words.Bujumbura)
+	at, err := time.ParseInLocation(localTime, value, texts.Bujumbura)
 	if err != nil { // browsers may write seconds
-		at, err = time.ParseInLocation(localTime+":05", value, words.Bujumbura)
+		at, err = time.ParseInLocation(localTime+":05", value, texts.Bujumbura)
 	}
 	if err != nil || at.Year() < 2000 || at.Year() > 2200 {
 		f.refuse(field, wrong)

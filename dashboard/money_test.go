@@ -20,8 +20,8 @@ import (
 	"intumwa/accounts"
 	"intumwa/billing"
 	"intumwa/campaigns"
-	"intumwa/dashboard/words"
 	"intumwa/messages"
+	"intumwa/texts"
 )
 
 // grant adjusts a company's balance.
@@ -108,7 +108,7 @@ func TestStatementPage(t *testing.T) {
 	for strange, status := range map[string]int{"?kind=x%00&from=2026-99-99&to='": 422, "?before=-1": 200, "?before=99999999999999999999": 200, "?from=0001-01-01&to=9999-12-31": 422} {
 		c.wants(c.get("/statement"+strange), status)
 	}
-	yesterday := time.Now().Add(-24 * time.Hour).In(words.Bujumbura).Format(time.DateOnly)
+	yesterday := time.Now().Add(-24 * time.Hour).In(texts.Bujumbura).Format(time.DateOnly)
 	c.wants(c.get("/statement?from="+yesterday+"&to="+yesterday), http.StatusOK, "Opening balance</dt><dd>1,000<", "Closing balance</dt><dd>760<")
 	sheet := c.get("/statement/print?from=" + yesterday)
 	c.wants(sheet, http.StatusOK, "Statement of credits", "aline", "Carried forward")

@@ -6,10 +6,10 @@ import (
 	"time"
 
 	"intumwa/billing"
-	"intumwa/dashboard/words"
 	"intumwa/internal/postgres"
 	"intumwa/reports"
 	"intumwa/sms"
+	"intumwa/texts"
 )
 
 // Operator is who runs the installation, at the head of printed statements. Empty fields are left out.
@@ -21,7 +21,7 @@ const monthFormat = "2006-01" // of an input of type month
 func (v *visit) month() time.Time {
 	f := v.parameters("month")
 	text := f.Value("month")
-	at, err := time.ParseInLocation(monthFormat, text, words.Bujumbura)
+	at, err := time.ParseInLocation(monthFormat, text, texts.Bujumbura)
 	switch {
 	case text == "":
 		at = billing.MonthOf(postgres.Now())
@@ -139,7 +139,7 @@ type monthRow struct {
 
 // rows returns the lines in the order of the sum: opening balance, purchases, corrections, refunds, usage with its
 // lines, closing balance.
-func (p *monthPage) rows(l *words.Language) (rows []monthRow) {
+func (p *monthPage) rows(l *texts.Language) (rows []monthRow) {
 	add := func(key string, sum reports.Sum, balance bool) {
 		rows = append(rows, monthRow{Text: l.T(key), From: p.From, To: p.To, Credits: sum.Credits, Amount: sum.Amount, Balance: balance})
 	}

@@ -8,11 +8,11 @@ import (
 	"time"
 
 	"intumwa/accounts"
-	"intumwa/dashboard/words"
 	"intumwa/internal/postgres"
 	"intumwa/messages"
 	"intumwa/messages/submission"
 	"intumwa/sms"
+	"intumwa/texts"
 )
 
 const (
@@ -107,10 +107,10 @@ func (v *visit) qualityOf(path string, of messages.QualityFilter) (data qualityP
 	if channel := f.Value("channel"); among(data.Channels, channel) {
 		filter.Channel = channel
 	}
-	now := postgres.Now().In(words.Bujumbura)
+	now := postgres.Now().In(texts.Bujumbura)
 	filter.First, filter.Last = f.day("from"), f.day("to")
 	if filter.Last.IsZero() {
-		filter.Last = time.Date(now.Year(), now.Month(), now.Day(), 0, 0, 0, 0, words.Bujumbura)
+		filter.Last = time.Date(now.Year(), now.Month(), now.Day(), 0, 0, 0, 0, texts.Bujumbura)
 	}
 	if filter.First.IsZero() {
 		filter.First = filter.Last.AddDate(0, 0, 1-qualityDays)

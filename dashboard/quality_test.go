@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"intumwa/dashboard/words"
+	"intumwa/texts"
 )
 
 // qualityMessages stores messages of a company, a day ago: of two carriers, senders and cost centres, some of them
@@ -47,7 +47,7 @@ func TestQualityPage(t *testing.T) {
 			fmt.Sprintf("had them</dt><dd>%d<", expired), fmt.Sprintf("No receipt yet</dt><dd>%d<", noReceipt), fmt.Sprintf("Waiting</dt><dd>%d<", waiting)}
 	}
 	english, _ := w.d.words.ByTag("en")
-	yesterday := time.Now().Add(-24 * time.Hour).In(words.Bujumbura)
+	yesterday := time.Now().Add(-24 * time.Hour).In(texts.Bujumbura)
 	day := yesterday.Format(time.DateOnly)
 	check := func(c *client, path string, want ...string) answer {
 		t.Helper()

@@ -10,9 +10,9 @@ import (
 	"intumwa/accounts"
 	"intumwa/accounts/companies"
 	"intumwa/accounts/senders"
-	"intumwa/dashboard/words"
 	"intumwa/internal/postgres"
 	"intumwa/operations"
+	"intumwa/texts"
 )
 
 // registrationTexts maps the states of a sender at a carrier to the keys of their texts and the kinds of their badges; ""
@@ -159,7 +159,7 @@ type letterPage struct {
 	senders.SenderRequest
 
 	Operator Operator        // who writes it
-	In       *words.Language // of the letter
+	In       *texts.Language // of the letter
 	Carrier  string
 	Facts    companies.Facts
 	Document string // about this registration

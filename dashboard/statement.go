@@ -10,9 +10,9 @@ import (
 	"github.com/oklog/ulid/v2"
 
 	"intumwa/billing"
-	"intumwa/dashboard/words"
 	"intumwa/internal/postgres"
 	"intumwa/operations"
+	"intumwa/texts"
 )
 
 const (
@@ -196,7 +196,7 @@ func joinNumbers(all []int64) string {
 }
 
 // period returns a range of days in a language; either end may be open.
-func period(l *words.Language, from, to time.Time) string {
+func period(l *texts.Language, from, to time.Time) string {
 	last := to.Add(-time.Hour)
 	switch {
 	case !from.IsZero() && !to.IsZero():

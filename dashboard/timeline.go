@@ -9,11 +9,11 @@ import (
 
 	"github.com/oklog/ulid/v2"
 
-	"intumwa/dashboard/words"
 	"intumwa/exports"
 	"intumwa/internal/postgres"
 	"intumwa/messages"
 	"intumwa/sms"
+	"intumwa/texts"
 	"intumwa/webhooks"
 )
 
@@ -40,7 +40,7 @@ type moment struct {
 }
 
 // Clock returns the time of day in milliseconds.
-func (m moment) Clock() string { return m.At.In(words.Bujumbura).Format("15:04:05.000") }
+func (m moment) Clock() string { return m.At.In(texts.Bujumbura).Format("15:04:05.000") }
 
 // place returns the time for sorting: a receipt may arrive before its submit_sm_resp, but is shown after it.
 func (m moment) place() time.Time {

@@ -6,18 +6,18 @@ import (
 	"testing"
 	"time"
 
-	"intumwa/dashboard/words"
 	"intumwa/messages"
 	"intumwa/messages/receipts"
 	"intumwa/messages/submission"
 	"intumwa/sms"
+	"intumwa/texts"
 )
 
 // TestTimelineOfASegment: a segment is shown as far as it is recorded: with its carrier id, submitted, without a
 // response, answered without an id, or possibly not submitted. The internal key of a segment without an id is not
 // shown.
 func TestTimelineOfASegment(t *testing.T) {
-	all, err := words.Load()
+	all, err := texts.Load()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,7 +41,7 @@ func TestTimelineOfASegment(t *testing.T) {
 // TestDelivered: the page of a message says that it arrived once every segment has a receipt with DELIVRD. Its status is
 // "sent", as in lists.
 func TestDelivered(t *testing.T) {
-	all, err := words.Load()
+	all, err := texts.Load()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,7 +60,7 @@ func TestDelivered(t *testing.T) {
 
 // TestFailure: a failed message's page says why, what to do, what was charged, and the carrier's own words.
 func TestFailure(t *testing.T) {
-	all, err := words.Load()
+	all, err := texts.Load()
 	if err != nil {
 		t.Fatal(err)
 	}

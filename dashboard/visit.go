@@ -18,10 +18,10 @@ import (
 	"intumwa/accounts"
 	"intumwa/accounts/people"
 	"intumwa/campaigns"
-	"intumwa/dashboard/words"
 	"intumwa/exports"
 	"intumwa/internal/postgres"
 	"intumwa/messages"
+	"intumwa/texts"
 	"intumwa/verifications"
 	"intumwa/webhooks"
 )
@@ -30,7 +30,7 @@ import (
 type visit struct {
 	d       *Dashboard
 	c       *gin.Context
-	lang    *words.Language
+	lang    *texts.Language
 	token   string          // of the session; empty without one
 	session *people.Session // nil: not signed in
 
@@ -90,8 +90,8 @@ func (v *visit) adminOpen() bool {
 
 // view is the data of every template.
 type view struct {
-	*words.Language
-	Languages []*words.Language
+	*texts.Language
+	Languages []*texts.Language
 	Path      string // of this page
 	Route     string // of the request, as routes.go writes it
 	Session   *people.Session

@@ -24,10 +24,10 @@ import (
 	"intumwa/accounts/keys"
 	"intumwa/accounts/people"
 	"intumwa/accounts/senders"
-	"intumwa/dashboard/words"
 	"intumwa/inbound/handsets"
 	"intumwa/intake"
 	"intumwa/sms"
+	"intumwa/texts"
 	"intumwa/webhooks"
 )
 
@@ -530,7 +530,7 @@ func (p *person) readsFigures(company int64) {
 func (p *person) takesFiles() {
 	p.open("/messages/exports")
 	p.look("exports-none")
-	p.submit("exports.do", "flash.export", "month", time.Now().In(words.Bujumbura).Format("2006-01"))
+	p.submit("exports.do", "flash.export", "month", time.Now().In(texts.Bujumbura).Format("2006-01"))
 	p.w.export()
 	p.sees("exports.download") // the page follows the file
 	p.look("exports")
@@ -750,7 +750,7 @@ func (p *person) administers(other int64) {
 	p.sees("flash.resumed")
 	p.open("/admin/money")
 	p.look("adminmoney")
-	today := time.Now().In(words.Bujumbura).Format(time.DateOnly)
+	today := time.Now().In(texts.Bujumbura).Format(time.DateOnly)
 	p.fill("valid_from", today)
 	p.fill("bif", "12.5")
 	p.press("money.set")

@@ -1,4 +1,4 @@
-package words
+package texts
 
 import (
 	"os"
@@ -29,12 +29,12 @@ func used(t *testing.T) map[string]string {
 	t.Helper()
 	keys := map[string]string{}
 	for _, act := range composed {
-		keys["act."+act] = "../../operations"
+		keys["act."+act] = "../operations"
 		if strings.HasPrefix(act, "user.") {
-			keys["flash."+act] = "../adminusers.go"
+			keys["flash."+act] = "../dashboard"
 		}
 	}
-	for _, pattern := range []string{"../*/*.html", "*.go", "../*.go", "../../campaigns/*.go", "../../exports/*.go", "../../letters/*.go", "../../operations/*.go"} {
+	for _, pattern := range []string{"../dashboard/*/*.html", "*.go", "../dashboard/*.go", "../dashboard/*/*.go", "../campaigns/*.go", "../exports/*.go", "../letters/*.go", "../operations/*.go"} {
 		files, _ := filepath.Glob(pattern)
 		for _, file := range files {
 			content, err := os.ReadFile(file)
@@ -48,7 +48,7 @@ func used(t *testing.T) map[string]string {
 			case strings.HasSuffix(file, ".html"):
 				text = strings.Join(action.FindAllString(templateName.ReplaceAllString(text, "{{"), -1), " ")
 			}
-			if strings.HasPrefix(pattern, "../../operations") {
+			if strings.HasPrefix(pattern, "../operations") {
 				for _, act := range actText.FindAllStringSubmatch(text, -1) {
 					keys["act."+act[1]] = file
 				}

@@ -1,4 +1,4 @@
-package words
+package texts
 
 import "intumwa/sms"
 

@@ -1,9 +1,9 @@
-// Package words has the texts of the dashboard, in French and English, and the formats of numbers and dates.
+// Package texts has the texts of pages, mails and files, in French and English, and the formats of numbers and dates.
 //
 // A text is a line in a file of its language and noun (en/keys.txt): key, equals sign, text. {0}, {1} … are
 // placeholders. A count has two keys, one ending in .one and one in .other. Both languages have every key. Tests check
 // the files, and that pages use each key.
-package words
+package texts
 
 import (
 	"embed"
@@ -33,16 +33,16 @@ type Language struct {
 	texts map[string]string
 }
 
-// Words are all languages.
-type Words struct {
+// Texts are all languages.
+type Texts struct {
 	Languages []*Language
 }
 
 // Load returns the embedded texts, which a process reads once.
 var Load = sync.OnceValues(load)
 
-func load() (*Words, error) {
-	w := &Words{}
+func load() (*Texts, error) {
+	w := &Texts{}
 	for _, tag := range tags {
 		texts, err := read(tag)
 		if err != nil {
@@ -78,7 +78,7 @@ func read(tag string) (map[string]string, error) {
 				text = unbroken.Replace(text)
 			}
 			if _, twice := texts[key]; twice || !found || text == "" {
-				return nil, fmt.Errorf("words/%s: the line of %q has no text, or stands there twice", path, key)
+				return nil, fmt.Errorf("texts/%s: the line of %q has no text, or stands there twice", path, key)
 			}
 			texts[key] = text
 		}
@@ -87,7 +87,7 @@ func read(tag string) (map[string]string, error) {
 }
 
 // ByTag returns the language with that tag, or false.
-func (w *Words) ByTag(tag string) (*Language, bool) {
+func (w *Texts) ByTag(tag string) (*Language, bool) {
 	i := slices.Index(tags, tag)
 	if i < 0 {
 		return nil, false
@@ -96,7 +96,7 @@ func (w *Words) ByTag(tag string) (*Language, bool) {
 }
 
 // Match returns the preferred language of an Accept-Language header.
-func (w *Words) Match(header string) *Language {
+func (w *Texts) Match(header string) *Language {
 	if len(header) > 200 { // a longer header is useless
 		header = ""
 	}
