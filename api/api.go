@@ -29,6 +29,8 @@ import (
 	"intumwa/intake"
 	"intumwa/internal/throttle"
 	"intumwa/messages"
+	"intumwa/messages/lookup"
+	"intumwa/messages/statistics"
 	"intumwa/sms"
 	"intumwa/verifications"
 	"intumwa/webhooks"
@@ -59,7 +61,7 @@ type Options struct {
 	Metrics        prometheus.Registerer
 }
 
-// Rooms are the packages that the API calls. Messages, Handsets and Ledger serve look-ups
+// Rooms are the packages that the API calls. The stores and Ledger serve look-ups
 // (and the opt-out list): give them a separate connection pool, not the one for sends.
 type Rooms struct {
 	Holders     *keys.Holders
@@ -69,6 +71,8 @@ type Rooms struct {
 	Throttle    *throttle.Throttle
 	Intake      *intake.Intake
 	Messages    *messages.Store
+	Lookup      *lookup.Store
+	Statistics  *statistics.Store
 	Handsets    *handsets.Store
 	Ledger      *billing.Ledger
 	Webhooks    *webhooks.Webhooks

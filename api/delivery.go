@@ -75,7 +75,7 @@ func (a *API) listDeliveries(c *gin.Context) (none page[deliveryView], err error
 	}
 	ctx := c.Request.Context()
 	if filter.MessageID = name.number; given && name.number == 0 {
-		switch record, err := a.Messages.ByULID(ctx, companyID(c), name.ulid); {
+		switch record, err := a.Lookup.ByULID(ctx, companyID(c), name.ulid); {
 		case errors.Is(err, messages.ErrNotFound): // an unknown message has no deliveries
 			return pageOf(q, nil, 0, nil, viewOfDelivery)
 		case err != nil:

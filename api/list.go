@@ -10,7 +10,7 @@ import (
 	"github.com/oklog/ulid/v2"
 
 	"intumwa/internal/postgres"
-	"intumwa/messages"
+	"intumwa/messages/lookup"
 	"intumwa/sms"
 )
 
@@ -32,7 +32,7 @@ func pageOf[R, V any](q *query, rows []R, next int64, err error, view func(*R) V
 // listMessages is GET /v1/sms.
 func (a *API) listMessages(c *gin.Context) (page[messageView], error) {
 	q := readQuery(c, messageList)
-	filter := messages.Filter{Status: q.status()}
+	filter := lookup.Filter{Status: q.status()}
 	if text := q.Get("batch_id"); text != "" {
 		id, err := ulid.ParseStrict(text)
 		if err != nil {
@@ -51,7 +51,7 @@ func (a *API) listMessages(c *gin.Context) (page[messageView], error) {
 // listBatchMessages is GET /v1/batches/{id}/messages.
 func (a *API) listBatchMessages(c *gin.Context) (page[messageView], error) {
 	q := readQuery(c, batchList)
-	filter := messages.Filter{Status: q.status(), Number: a.phoneNumber(q)}
+	filter := lookup.Filter{Status: q.status(), Number: a.phoneNumber(q)}
 	batch, err := a.batchNamed(c)
 	if err != nil {
 		return page[messageView]{}, err
@@ -62,24 +62,24 @@ func (a *API) listBatchMessages(c *gin.Context) (page[messageView], error) {
 }
 
 // messages returns a page of the company's messages.
-func (a *API) messages(c *gin.Context, q *query, filter messages.Filter) (page[messageView], error) {
+func (a *API) messages(c *gin.Context, q *query, filter lookup.Filter) (page[messageView], error) {
 	if err := q.page(); err != nil {
 		return page[messageView]{}, err
 	}
 	ctx := c.Request.Context()
-	rows, next, err := a.Messages.List(ctx, companyID(c), filter, q.before, q.limit)
+	rows, next, err := a.Lookup.List(ctx, companyID(c), filter, q.before, q.limit)
 	if err == nil {
 		rows, err = a.accepted(ctx, rows)
 	}
-	var histories map[int64]messages.History
+	var histories map[int64]lookup.History
 	if err == nil {
 		ids := make([]int64, len(rows))
 		for i := range rows {
 			ids[i] = rows[i].ID
 		}
-		histories, err = a.Messages.HistoriesOf(ctx, ids)
+		histories, err = a.Lookup.HistoriesOf(ctx, ids)
 	}
-	return pageOf(q, rows, next, err, func(r *messages.Record) messageView { return viewOf(*r, histories[r.ID]) })
+	return pageOf(q, rows, next, err, func(r *lookup.Record) messageView { return viewOf(*r, histories[r.ID]) })
 }
 
 const (
@@ -89,9 +89,9 @@ const (
 
 // accepted returns the messages that may be listed. After the refusal outcome_unknown a client learns from the list whether
 // its send was accepted, so a message of the last minutes that has not got further is listed only when the standby has it.
-func (a *API) accepted(ctx context.Context, rows []messages.Record) ([]messages.Record, error) {
+func (a *API) accepted(ctx context.Context, rows []lookup.Record) ([]lookup.Record, error) {
 	young := postgres.Now().Add(-doubtFor)
-	inDoubt := func(r *messages.Record) bool { return r.Status == sms.Pending && r.CreatedAt.After(young) }
+	inDoubt := func(r *lookup.Record) bool { return r.Status == sms.Pending && r.CreatedAt.After(young) }
 	var doubtful []ulid.ULID
 	for i := range rows {
 		if inDoubt(&rows[i]) {
@@ -107,7 +107,7 @@ func (a *API) accepted(ctx context.Context, rows []messages.Record) ([]messages.
 	if err != nil {
 		return nil, err
 	}
-	return slices.DeleteFunc(rows, func(r messages.Record) bool { return inDoubt(&r) && known[r.ULID] == 0 }), nil
+	return slices.DeleteFunc(rows, func(r lookup.Record) bool { return inDoubt(&r) && known[r.ULID] == 0 }), nil
 }
 
 // phoneNumber returns the parameter phone_number; empty when it is missing.

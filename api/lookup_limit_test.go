@@ -15,6 +15,8 @@ import (
 	"intumwa/accounts/companies"
 	"intumwa/internal/postgres"
 	"intumwa/messages"
+	"intumwa/messages/lookup"
+	"intumwa/messages/statistics"
 )
 
 // Slow look-ups do not delay sends. Too many of one user get 429, too many of all users 503, and one that exceeds its
@@ -33,7 +35,7 @@ func TestLookupsAreLimited(t *testing.T) {
 	}
 	defer pool.Close()
 	rooms := w.rooms
-	rooms.Messages = messages.New(pool)
+	rooms.Messages, rooms.Lookup, rooms.Statistics = messages.New(pool), lookup.New(pool), statistics.New(pool)
 	handler, err := New(rooms, Options{Plan: w.plan, TestSender: testSender, Lookups: 1, LookupsPerUser: 1})
 	if err != nil {
 		t.Fatal(err)

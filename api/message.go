@@ -6,7 +6,7 @@ import (
 	"github.com/gin-gonic/gin"
 	"github.com/oklog/ulid/v2"
 
-	"intumwa/messages"
+	"intumwa/messages/lookup"
 )
 
 // messageView is a message as its company sees it (rule choices 9.2).
@@ -42,14 +42,14 @@ type moment struct {
 	Detail *string `json:"detail"`
 }
 
-func viewOf(r messages.Record, j messages.History) messageView {
+func viewOf(r lookup.Record, j lookup.History) messageView {
 	view := messageView{
 		ID: r.ULID, MessageID: r.ID, BatchID: r.BatchULID, Status: r.Status.String(), To: string(r.Number), Sender: r.Sender,
 		Message: r.Body, Encoding: r.Encoding.String(), Segments: r.Segments, Test: r.Test, Carrier: r.Carrier,
 		FailureReason: orNull(r.FailureReason), CreatedAt: timestamp(r.CreatedAt), SentAt: timestampOrNull(r.SentAt), FailedAt: timestampOrNull(r.FailedAt),
 		ClientReference: r.Reference, CostCenter: r.CostCenter, SendAt: timestampOrNull(r.SendAt), ExpireAt: timestampOrNull(r.ExpireAt),
 	}
-	for _, m := range messages.Timeline(r, j) {
+	for _, m := range lookup.Timeline(r, j) {
 		view.Timeline = append(view.Timeline, moment{At: precise(m.At), Event: m.Event, Detail: orNull(m.Detail)})
 	}
 	return view
@@ -58,15 +58,15 @@ func viewOf(r messages.Record, j messages.History) messageView {
 func precise(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000-07:00") }
 
 // messageNamed finds the company's message in the path, by either id.
-func (a *API) messageNamed(c *gin.Context) (messages.Record, error) {
+func (a *API) messageNamed(c *gin.Context) (lookup.Record, error) {
 	name, ok := nameOf(c.Param("id"))
 	switch ctx := c.Request.Context(); {
 	case !ok:
-		return messages.Record{}, notFound
+		return lookup.Record{}, notFound
 	case name.number != 0:
-		return a.Messages.ByID(ctx, companyID(c), name.number)
+		return a.Lookup.ByID(ctx, companyID(c), name.number)
 	default:
-		return a.Messages.ByULID(ctx, companyID(c), name.ulid)
+		return a.Lookup.ByULID(ctx, companyID(c), name.ulid)
 	}
 }
 
@@ -76,6 +76,6 @@ func (a *API) getMessage(c *gin.Context) (view messageView, err error) {
 	if err != nil {
 		return view, err
 	}
-	history, err := a.Messages.HistoryOf(c.Request.Context(), record.ID)
+	history, err := a.Lookup.HistoryOf(c.Request.Context(), record.ID)
 	return viewOf(record, history), err
 }

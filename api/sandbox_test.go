@@ -36,7 +36,7 @@ func TestSandbox(t *testing.T) {
 	if n := w.count(`SELECT count(*) FROM outbox`); n != 0 {
 		t.Errorf("%d messages wait for a carrier", n)
 	}
-	if audit, err := w.rooms.Messages.Audit(t.Context(), time.Hour); err != nil || audit.StuckPending != 0 {
+	if audit, err := w.rooms.Statistics.Audit(t.Context(), time.Hour); err != nil || audit.StuckPending != 0 {
 		t.Errorf("the audit finds %+v, %v", audit, err)
 	}
 	if left, err := w.rooms.Ledger.Balance(t.Context(), w.company["new"]); err != nil || left != 1000 {

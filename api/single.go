@@ -86,7 +86,7 @@ func (a *API) writeSingleAnswer(c *gin.Context, answer intake.Answer, err error)
 		if known := caller(c).Company; known != nil {
 			company = known.ID
 		}
-		record, err := a.Messages.ByULID(c.Request.Context(), sms.CompanyID(company), view.ID)
+		record, err := a.Lookup.ByULID(c.Request.Context(), sms.CompanyID(company), view.ID)
 		if err != nil {
 			a.log(c).Warn("message_id left out of a response: the message could not be looked up", "event", "message_id_left_out", "id", view.ID, "error", err)
 			a.writeAnswer(c, answer, nil)

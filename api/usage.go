@@ -9,7 +9,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"intumwa/internal/postgres"
-	"intumwa/messages"
+	"intumwa/messages/statistics"
 	"intumwa/sms"
 )
 
@@ -50,8 +50,8 @@ func (a *API) usage(c *gin.Context) (usageView, error) {
 	if err := q.first(); err != nil {
 		return usageView{}, err
 	}
-	counted, err := a.Messages.Quality(c.Request.Context(), messages.QualityFilter{Company: companyID(c), First: first, Last: last}, by...)
-	if errors.Is(err, messages.ErrTooManyRows) {
+	counted, err := a.Statistics.Quality(c.Request.Context(), statistics.QualityFilter{Company: companyID(c), First: first, Last: last}, by...)
+	if errors.Is(err, statistics.ErrTooManyRows) {
 		q.add(usageTooLong)
 		err = q.first()
 	}
@@ -67,18 +67,18 @@ func (a *API) usage(c *gin.Context) (usageView, error) {
 }
 
 // name sets the properties by which a line counts.
-func (l *usageLine) name(n *messages.Quality, by []messages.Dimension) {
+func (l *usageLine) name(n *statistics.Quality, by []statistics.Dimension) {
 	for _, d := range by {
 		switch d {
-		case messages.ByDay:
+		case statistics.ByDay:
 			l.Day = new(n.Day.Format(time.DateOnly))
-		case messages.ByMonth:
+		case statistics.ByMonth:
 			l.Month = new(n.Day.Format("2006-01"))
-		case messages.ByCarrier:
+		case statistics.ByCarrier:
 			l.Carrier = &n.Carrier
-		case messages.BySender:
+		case statistics.BySender:
 			l.Sender = &n.Sender
-		case messages.ByCostCenter:
+		case statistics.ByCostCenter:
 			l.CostCenter = &n.CostCenter
 		}
 	}
@@ -99,17 +99,17 @@ func (q *query) day(name string, missing, wrong *refusal) time.Time {
 }
 
 // by reads the properties of a usage report: day, unless by says month, then others in any order, each once.
-func (q *query) by() []messages.Dimension {
+func (q *query) by() []statistics.Dimension {
 	text := q.Get("by")
 	if text == "" { // missing, or refused as empty
-		return []messages.Dimension{messages.ByDay}
+		return []statistics.Dimension{statistics.ByDay}
 	}
-	var by []messages.Dimension
+	var by []statistics.Dimension
 	spans, wrong := 0, false
 	for name := range strings.SplitSeq(text, ",") {
-		d := messages.Dimension(name)
+		d := statistics.Dimension(name)
 		wrong = wrong || !slices.Contains(usageBy, d) || slices.Contains(by, d)
-		if by = append(by, d); d == messages.ByDay || d == messages.ByMonth {
+		if by = append(by, d); d == statistics.ByDay || d == statistics.ByMonth {
 			spans++
 		}
 	}
@@ -120,4 +120,4 @@ func (q *query) by() []messages.Dimension {
 }
 
 // usageBy are the properties of a usage report.
-var usageBy = []messages.Dimension{messages.ByDay, messages.ByMonth, messages.ByCarrier, messages.BySender, messages.ByCostCenter}
+var usageBy = []statistics.Dimension{statistics.ByDay, statistics.ByMonth, statistics.ByCarrier, statistics.BySender, statistics.ByCostCenter}

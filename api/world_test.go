@@ -27,6 +27,8 @@ import (
 	"intumwa/internal/testenv"
 	"intumwa/internal/throttle"
 	"intumwa/messages"
+	"intumwa/messages/lookup"
+	"intumwa/messages/statistics"
 	"intumwa/queue"
 	"intumwa/sms"
 	"intumwa/verifications"
@@ -91,7 +93,7 @@ func newWorld(t testing.TB, o worldOptions) *world {
 	w.rooms = Rooms{
 		Holders: holders, People: people.New(w.pool), Companies: companies.New(w.pool, holders.Forget), TestNumbers: testnumbers.New(w.pool, numbers),
 		Throttle: throttle.New(rdb, throttle.Options{Prefix: prefix, Limit: o.Limit, Timeout: 5 * time.Second}),
-		Messages: messages.New(w.pool),
+		Messages: messages.New(w.pool), Lookup: lookup.New(w.pool), Statistics: statistics.New(w.pool),
 		Handsets: handsets.New(w.pool),
 		Ledger:   billing.New(w.pool),
 		Webhooks: webhooks.New(w.pool, webhooks.Options{AllowPrivate: true}),

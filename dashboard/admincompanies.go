@@ -16,7 +16,7 @@ import (
 	"intumwa/billing"
 	"intumwa/internal/audit"
 	"intumwa/internal/postgres"
-	"intumwa/messages"
+	"intumwa/messages/lookup"
 	"intumwa/operations"
 	"intumwa/sms"
 	"intumwa/webhooks"
@@ -72,7 +72,7 @@ type adminCompanyPage struct {
 	Keys     []keys.Token
 	People   []people.User
 	Names    map[accounts.Role]string
-	Counts   messages.Counts
+	Counts   lookup.Counts
 	Acts     []actRow
 	Kinds    []option // of an adjustment
 }
@@ -116,7 +116,7 @@ func (v *visit) companyPage() (data adminCompanyPage, err error) {
 	case !errors.Is(err, webhooks.ErrNotFound):
 		return data, err
 	}
-	if data.Counts, err = messages.New(v.d.rooms.Pool).Count(v.ctx(), sms.CompanyID(id), postgres.Now().Add(-recently)); err != nil {
+	if data.Counts, err = lookup.New(v.d.rooms.Pool).Count(v.ctx(), sms.CompanyID(id), postgres.Now().Add(-recently)); err != nil {
 		return data, err
 	}
 	list, _, err := audit.List(v.ctx(), v.d.rooms.Pool, audit.Filter{Company: sms.CompanyID(id)}, 0, 10)

@@ -9,7 +9,7 @@ import (
 
 	"intumwa/accounts"
 	"intumwa/billing"
-	"intumwa/messages"
+	"intumwa/messages/statistics"
 	"intumwa/operations"
 	"intumwa/reports"
 	"intumwa/sms"
@@ -76,10 +76,10 @@ func (d *Dashboard) exportDifference(v *visit) error {
 	if !v.form().ok() || carrier == "" {
 		return d.money(v)
 	}
-	filter := messages.InvoiceFilter{Carrier: carrier, From: month, To: month.AddDate(0, 1, 0)}
+	filter := statistics.InvoiceFilter{Carrier: carrier, From: month, To: month.AddDate(0, 1, 0)}
 	t := tenant{User: v.session.User, Company: accounts.Company{ID: v.session.User.ID}} // whose turn the download takes
 	return v.export(t, "invoice-"+month.Format(monthFormat), reports.DifferenceHeads, func(row func(...string) error) error {
-		return d.rooms.Messages.EachDiscrepancy(v.ctx(), filter, v.inTurn, func(m *messages.Discrepancy) error {
+		return d.rooms.Statistics.EachDiscrepancy(v.ctx(), filter, v.inTurn, func(m *statistics.Discrepancy) error {
 			return row(strconv.FormatInt(m.MessageID, 10), m.ULID.String(), strconv.FormatInt(int64(m.Company), 10), cellTime(&m.AcceptedAt), cell(m.Carrier),
 				m.Status.String(), strconv.FormatBool(m.Test), strconv.FormatInt(m.Accepted, 10), strconv.FormatInt(m.Charged, 10))
 		})

@@ -16,6 +16,7 @@ import (
 	"intumwa/accounts/people"
 	"intumwa/accounts/senders"
 	"intumwa/messages"
+	"intumwa/messages/lookup"
 	"intumwa/sms"
 )
 
@@ -26,7 +27,7 @@ const (
 type searchPage struct {
 	Query     string
 	Number    sms.Number // the number searched for; empty when the query is not a number
-	Messages  []messages.Record
+	Messages  []lookup.Record
 	Back      time.Time // how far back messages were searched; zero: to the oldest
 	Next      string    // address that searches further back
 	Late      bool      // the search took too long: there is no result for messages
@@ -72,7 +73,7 @@ var numbers = sms.NewPlan()
 
 // find fills the page, or returns the result's path when the query identifies one.
 func (d *Dashboard) find(v *visit, data *searchPage) (path string, err error) {
-	store, ctx := messages.New(d.rooms.Pool), v.ctx()
+	store, ctx := lookup.New(d.rooms.Pool), v.ctx()
 	if id, err := ulid.ParseStrict(strings.ToUpper(data.Query)); err == nil {
 		switch m, err := store.OperatorsByULID(ctx, id); {
 		case err == nil:
@@ -107,7 +108,7 @@ func (d *Dashboard) find(v *visit, data *searchPage) (path string, err error) {
 		return "", err
 	}
 	for _, m := range named {
-		if !slices.ContainsFunc(data.Messages, func(other messages.Record) bool { return other.ID == m.ID }) {
+		if !slices.ContainsFunc(data.Messages, func(other lookup.Record) bool { return other.ID == m.ID }) {
 			data.Messages = append(data.Messages, m)
 		}
 	}
@@ -139,7 +140,7 @@ func (d *Dashboard) find(v *visit, data *searchPage) (path string, err error) {
 func (d *Dashboard) findNumber(v *visit, data *searchPage) error {
 	ctx, cancel := context.WithTimeout(v.ctx(), numberTimeout)
 	defer cancel()
-	list, back, next, err := messages.New(d.rooms.Pool).OperatorsByNumber(ctx, data.Number, v.after("before"), rowsOnPage)
+	list, back, next, err := lookup.New(d.rooms.Pool).OperatorsByNumber(ctx, data.Number, v.after("before"), rowsOnPage)
 	if err != nil && ctx.Err() != nil && v.ctx().Err() == nil {
 		data.Late = true
 		return nil
@@ -163,7 +164,7 @@ type adminMessagePage struct {
 
 // adminMessage is GET /admin/messages/:id: a message's timeline without its text and the company's webhook events.
 func (d *Dashboard) adminMessage(v *visit) error {
-	store := messages.New(d.rooms.Pool)
+	store := lookup.New(d.rooms.Pool)
 	record, err := store.OperatorsByULID(v.ctx(), v.ulid("id"))
 	if err != nil {
 		return err

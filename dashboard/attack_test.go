@@ -16,7 +16,7 @@ import (
 
 	"intumwa/accounts/people"
 	"intumwa/internal/testenv"
-	"intumwa/messages"
+	"intumwa/messages/lookup"
 	"intumwa/sms"
 	"intumwa/webhooks"
 )
@@ -150,7 +150,7 @@ func TestOtherCompanysRows(t *testing.T) {
 	draft := bob.send("/campaigns", "BOBCO", "Bob's {{name}}", []byte("phone_number,name\n79111111,secret\n")).Header.Get("Location")
 	batch := bob.send("/campaigns", "BOBCO", "Bob's {{name}}", []byte("phone_number,name\n79111111,secret\n")).Header.Get("Location")
 	batch = bob.post(batch + "/send").Header.Get("Location")
-	rows, _, err := w.d.rooms.Messages.List(t.Context(), sms.CompanyID(bobs.ID), messages.Filter{}, 0, 1)
+	rows, _, err := w.d.rooms.Lookup.List(t.Context(), sms.CompanyID(bobs.ID), lookup.Filter{}, 0, 1)
 	if err != nil || len(rows) != 1 {
 		t.Fatal(rows, err)
 	}

@@ -10,7 +10,7 @@ import (
 
 	"intumwa/dispatcher"
 	"intumwa/internal/postgres"
-	"intumwa/messages"
+	"intumwa/messages/outbox"
 	"intumwa/sms"
 	"intumwa/texts"
 )
@@ -50,7 +50,7 @@ func (b *board) now(ctx context.Context) (now links, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if time.Since(b.counted) >= backlogEvery {
-		list, err := messages.New(b.d.rooms.Pool).Backlogs(ctx)
+		list, err := outbox.New(b.d.rooms.Pool).Backlogs(ctx)
 		if err != nil {
 			return now, err
 		}

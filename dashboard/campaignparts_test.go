@@ -16,6 +16,7 @@ import (
 	"intumwa/intake"
 	"intumwa/internal/testenv"
 	"intumwa/messages"
+	"intumwa/messages/statistics"
 	"intumwa/operations"
 	"intumwa/sms"
 )
@@ -65,8 +66,8 @@ func (w *world) sendAll() {
 // audited expects a clean audit and no stored campaign.
 func (w *world) audited() {
 	w.t.Helper()
-	found, err := messages.New(w.pool).Audit(w.t.Context(), time.Hour)
-	if err != nil || found != (messages.Audit{}) {
+	found, err := statistics.New(w.pool).Audit(w.t.Context(), time.Hour)
+	if err != nil || found != (statistics.Audit{}) {
 		w.t.Errorf("the audit found %+v, %v", found, err)
 	}
 	if _, wrong, err := w.d.rooms.Ledger.Audit(w.t.Context()); err != nil || wrong != 0 {

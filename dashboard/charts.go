@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"intumwa/internal/postgres"
-	"intumwa/messages"
+	"intumwa/messages/statistics"
 	"intumwa/sms"
 	"intumwa/texts"
 )
@@ -19,7 +19,7 @@ var spans = map[int]int{7: 1, 30: 5, 90: 15}
 // outcomes counts messages by status.
 type outcomes struct{ Sent, Failed, Pending int64 }
 
-func (o *outcomes) add(d *messages.Day) {
+func (o *outcomes) add(d *statistics.Day) {
 	o.Sent, o.Failed, o.Pending = o.Sent+d.Sent, o.Failed+d.Failed, o.Pending+d.Pending
 }
 
@@ -29,7 +29,7 @@ func (o outcomes) Total() int64 { return o.Sent + o.Failed + o.Pending }
 // rate returns the share of final messages that were sent; empty when none is final.
 func (o outcomes) rate(l *texts.Language) string {
 	if decided := o.Sent + o.Failed; decided > 0 {
-		return percent(l, messages.Share(o.Sent, decided))
+		return percent(l, statistics.Share(o.Sent, decided))
 	}
 	return ""
 }
@@ -41,7 +41,7 @@ func percent(l *texts.Language, thousandths int64) string {
 
 // Percent is percent of a part of a whole.
 func (p *view) Percent(part, whole int64) string {
-	return percent(p.Language, messages.Share(part, whole))
+	return percent(p.Language, statistics.Share(part, whole))
 }
 
 // bar is a part of a stacked bar, in messages.
@@ -123,7 +123,7 @@ func (v *visit) chart(company sms.CompanyID, number int) (chartsPage, error) {
 	now := postgres.Now().In(texts.Bujumbura)
 	data := chartsPage{Days: number, Spans: slices.Sorted(maps.Keys(spans)), Last: time.Date(now.Year(), now.Month(), now.Day(), 0, 0, 0, 0, time.UTC)}
 	data.First = data.Last.AddDate(0, 0, 1-number)
-	days, err := v.d.rooms.Messages.Daily(v.ctx(), company, data.First, data.Last)
+	days, err := v.d.rooms.Statistics.Daily(v.ctx(), company, data.First, data.Last)
 	if err == nil {
 		data.fill(v.lang, days)
 	}
@@ -131,7 +131,7 @@ func (v *visit) chart(company sms.CompanyID, number int) (chartsPage, error) {
 }
 
 // fill lays out the charts by day, including days without messages, and by carrier.
-func (p *chartsPage) fill(l *texts.Language, days []messages.Day) {
+func (p *chartsPage) fill(l *texts.Language, days []statistics.Day) {
 	p.ByDay = make([]chartDay, p.Days)
 	for i := range p.ByDay {
 		p.ByDay[i].Date = p.First.AddDate(0, 0, i)

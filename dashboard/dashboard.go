@@ -28,6 +28,8 @@ import (
 	"intumwa/internal/mail"
 	"intumwa/internal/throttle"
 	"intumwa/messages"
+	"intumwa/messages/lookup"
+	"intumwa/messages/statistics"
 	"intumwa/operations"
 	"intumwa/sms"
 	"intumwa/texts"
@@ -73,8 +75,10 @@ type Rooms struct {
 	Intake      *intake.Intake
 	Campaigns   *campaigns.Campaigns
 	Exports     *exports.Exports
-	Messages    *messages.Store // for look-ups only: on a pool of its own, not the one for sends
-	Handsets    *handsets.Store // for look-ups only, like Messages
+	Messages    *messages.Store   // for look-ups only: on a pool of its own, not the one for sends
+	Lookup      *lookup.Store     // on the pool of Messages
+	Statistics  *statistics.Store // likewise
+	Handsets    *handsets.Store   // for look-ups only, like Messages
 	Webhooks    *webhooks.Webhooks
 
 	Verifications *verifications.Store // for look-ups only, like Messages

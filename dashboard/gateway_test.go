@@ -17,6 +17,8 @@ import (
 	"intumwa/internal/testenv"
 	"intumwa/internal/throttle"
 	"intumwa/messages"
+	"intumwa/messages/lookup"
+	"intumwa/messages/statistics"
 	"intumwa/queue"
 	"intumwa/sms"
 	"intumwa/verifications"
@@ -38,7 +40,7 @@ func (w *world) sends(rooms *Rooms, options *Options) {
 		Repeats:          throttle.NewRepeats(client, throttle.RepeatOptions{Prefix: prefix, Key: []byte("key"), Timeout: 5 * time.Second}),
 		VerificationRate: throttle.New(client, throttle.Options{Prefix: prefix + ":verifications", Limit: 1000, Window: time.Hour, Timeout: 5 * time.Second})})
 	rooms.Verifications = verifications.New(w.pool, []byte("key"))
-	rooms.Messages, rooms.Handsets = store, handsets.New(w.pool)
+	rooms.Messages, rooms.Lookup, rooms.Statistics, rooms.Handsets = store, lookup.New(w.pool), statistics.New(w.pool), handsets.New(w.pool)
 	options.Plan, options.TestSender, options.TestQuota, options.Replacements = sms.NewPlan("6", "7"), testSender, 5, 3
 	rooms.Campaigns = campaigns.New(campaigns.Rooms{Pool: w.pool, Holders: w.holders, People: w.people, Ledger: rooms.Ledger, Intake: rooms.Intake, Plan: options.Plan, Log: options.Log})
 	if rooms.Exports, err = exports.New(w.pool, 0, options.Log); err != nil {

@@ -8,7 +8,7 @@ import (
 	"intumwa/accounts/keys"
 	"intumwa/accounts/people"
 	"intumwa/accounts/senders"
-	"intumwa/messages"
+	"intumwa/messages/lookup"
 	"intumwa/sms"
 	"intumwa/webhooks"
 )
@@ -35,7 +35,7 @@ type homeStep struct {
 
 // homeFailure is a message that failed, with the reason in words.
 type homeFailure struct {
-	messages.Record
+	lookup.Record
 
 	Why string
 }
@@ -122,7 +122,7 @@ func (v *visit) homeOf(p *homePage, c accounts.Company, keyed bool) (err error) 
 	if err != nil {
 		return err
 	}
-	latest, _, err := d.rooms.Messages.List(v.ctx(), company, messages.Filter{}, 0, messagesOnPage)
+	latest, _, err := d.rooms.Lookup.List(v.ctx(), company, lookup.Filter{}, 0, messagesOnPage)
 	if err != nil {
 		return err
 	}
@@ -170,7 +170,7 @@ func (v *visit) homeOf(p *homePage, c accounts.Company, keyed bool) (err error) 
 	if !v.session.May(accounts.MayRead) {
 		return nil
 	}
-	failed, _, err := d.rooms.Messages.List(v.ctx(), company, messages.Filter{Status: new(sms.Failed)}, 0, failuresOnHome)
+	failed, _, err := d.rooms.Lookup.List(v.ctx(), company, lookup.Filter{Status: new(sms.Failed)}, 0, failuresOnHome)
 	if err != nil {
 		return err
 	}

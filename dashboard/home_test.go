@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"intumwa/messages"
+	"intumwa/messages/statistics"
 )
 
 var mainButton = regexp.MustCompile(`<a class="button" href="([^"]*)"`)
@@ -64,7 +64,7 @@ func TestTodayIsNow(t *testing.T) {
 		t.Error("at one message a week, 10,000 credits last for days")
 	}
 	shows(1, 0)
-	if err := messages.New(w.pool).TallyNow(t.Context(), time.Minute); err != nil {
+	if err := statistics.New(w.pool).TallyNow(t.Context(), time.Minute); err != nil {
 		t.Fatal(err)
 	}
 	send(30)

@@ -20,6 +20,9 @@ import (
 	"intumwa/inbound/handsets"
 	"intumwa/internal/testenv"
 	"intumwa/messages"
+	"intumwa/messages/lookup"
+	"intumwa/messages/numberfilter"
+	"intumwa/messages/statistics"
 	"intumwa/sms"
 )
 
@@ -130,18 +133,18 @@ func TestManyMessages(t *testing.T) {
 	if _, err := conn.Exec(t.Context(), `vacuum analyze`); err != nil {
 		t.Fatal(err)
 	}
-	counter := messages.New(w.pool)
-	if err := counter.TallyNow(t.Context(), time.Minute); err != nil { // like the background
+	filters := numberfilter.New(w.pool)
+	if err := statistics.New(w.pool).TallyNow(t.Context(), time.Minute); err != nil { // like the background
 		t.Fatal(err)
 	}
 	for more := true; more; {
-		if more, err = counter.FilterNumbers(t.Context()); err != nil {
+		if more, err = filters.FilterNumbers(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}
 	// The background work may hold the lock.
 	w.until("the old messages are noted by number", func() bool {
-		if _, err := counter.FilterNumbers(t.Context()); err != nil {
+		if _, err := filters.FilterNumbers(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		var noted, all int64
@@ -162,9 +165,11 @@ func TestManyMessages(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(pool.Close)
-	w.d.rooms.Messages, w.d.rooms.Pool, w.d.rooms.Statements, w.d.rooms.Handsets = messages.New(pool), pool, billing.New(pool), handsets.New(pool)
+	rooms := &w.d.rooms
+	rooms.Messages, rooms.Lookup, rooms.Statistics = messages.New(pool), lookup.New(pool), statistics.New(pool)
+	rooms.Pool, rooms.Statements, rooms.Handsets = pool, billing.New(pool), handsets.New(pool)
 
-	old, _, err := w.d.rooms.Messages.List(t.Context(), sms.CompanyID(company.ID), messages.Filter{}, 1000, 1)
+	old, _, err := w.d.rooms.Lookup.List(t.Context(), sms.CompanyID(company.ID), lookup.Filter{}, 1000, 1)
 	if err != nil || len(old) != 1 {
 		t.Fatal(old, err)
 	}

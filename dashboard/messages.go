@@ -15,21 +15,23 @@ import (
 
 	"intumwa/campaigns"
 	"intumwa/messages"
+	"intumwa/messages/lookup"
+	"intumwa/messages/statistics"
 	"intumwa/sms"
 )
 
 // messagesPage is a list of messages and its filter.
 type messagesPage struct {
-	listing[messages.Record]
+	listing[lookup.Record]
 
-	Numbered *messages.Record // the message whose message_id was searched for
+	Numbered *lookup.Record // the message whose message_id was searched for
 }
 
 // messages is GET /messages. A search for an id redirects to the company's message or batch. So does the parameter id,
 // a message_id that may also look like a phone number.
 func (d *Dashboard) messages(v *visit, t tenant) (err error) {
 	if id := v.after("id"); id != 0 {
-		r, err := d.rooms.Messages.ByID(v.ctx(), t.company(), id)
+		r, err := d.rooms.Lookup.ByID(v.ctx(), t.company(), id)
 		return v.done(err, "/messages/"+r.ULID.String(), "")
 	}
 	f := v.parameters("q", "status", "cost_center", "from", "to")
@@ -44,14 +46,14 @@ func (d *Dashboard) messages(v *visit, t tenant) (err error) {
 			return v.redirect(path, "")
 		}
 	}
-	p.listing, err = list(v, "/messages", messagesOnPage, func(before int64, limit int) ([]messages.Record, int64, error) {
+	p.listing, err = list(v, "/messages", messagesOnPage, func(before int64, limit int) ([]lookup.Record, int64, error) {
 		if !found || filter.Batch != nil {
 			return nil, 0, nil
 		}
-		return d.rooms.Messages.List(v.ctx(), t.company(), filter, before, limit)
+		return d.rooms.Lookup.List(v.ctx(), t.company(), filter, before, limit)
 	})
 	if err == nil && len(p.Rows) == 0 && filter.Reference != "" {
-		named, err := d.rooms.Messages.ByCarrierID(v.ctx(), t.company(), filter.Reference)
+		named, err := d.rooms.Lookup.ByCarrierID(v.ctx(), t.company(), filter.Reference)
 		if err != nil {
 			return err
 		}
@@ -64,7 +66,7 @@ func (d *Dashboard) messages(v *visit, t tenant) (err error) {
 
 // messageFilter reads the filter of the form: q (a number, a client_reference, or a batch's ULID), batch, status,
 // cost_center, from and to. It returns false when nothing can match.
-func (v *visit) messageFilter() (filter messages.Filter, ok bool) {
+func (v *visit) messageFilter() (filter lookup.Filter, ok bool) {
 	f := v.form()
 	filter.From, filter.To = f.days()
 	filter.CostCenter = f.Value("cost_center")
@@ -94,19 +96,19 @@ func (v *visit) messageFilter() (filter messages.Filter, ok bool) {
 
 // lookUp returns the path of the company's message or batch with that id, and the message itself if it was found by its
 // message_id.
-func (v *visit) lookUp(t tenant, q string) (path string, numbered *messages.Record, err error) {
-	store := v.d.rooms.Messages
+func (v *visit) lookUp(t tenant, q string) (path string, numbered *lookup.Record, err error) {
+	rooms := &v.d.rooms
 	if id, bad := ulid.ParseStrict(q); bad == nil {
-		if _, err = store.ByULID(v.ctx(), t.company(), id); err == nil {
+		if _, err = rooms.Lookup.ByULID(v.ctx(), t.company(), id); err == nil {
 			return "/messages/" + id.String(), nil, nil
 		}
 		if errors.Is(err, messages.ErrNotFound) {
-			_, err = store.BatchByULID(v.ctx(), t.company(), id)
+			_, err = rooms.Messages.BatchByULID(v.ctx(), t.company(), id)
 			path = "/batches/" + id.String()
 		}
 	} else if id, bad := strconv.ParseInt(q, 10, 64); bad == nil && id > 0 {
-		var r messages.Record
-		r, err = store.ByID(v.ctx(), t.company(), id)
+		var r lookup.Record
+		r, err = rooms.Lookup.ByID(v.ctx(), t.company(), id)
 		path, numbered = "/messages/"+r.ULID.String(), &r
 	}
 	if errors.Is(err, messages.ErrNotFound) {
@@ -124,7 +126,7 @@ func (d *Dashboard) message(v *visit, t tenant) error {
 // batchPage is a batch, its progress and its messages.
 type batchPage struct {
 	messages.BatchRecord
-	listing[messages.Record]
+	listing[lookup.Record]
 
 	Pending, Sent, Failed int
 
@@ -145,7 +147,7 @@ func (p batchPage) Live() bool { return p.Pending > 0 || p.Awaited > 0 && p.Paus
 
 // Shares returns how many thousandths of all recipients are sent, and how many failed, for a chart.
 func (p batchPage) Shares() []int64 {
-	return messages.Shares(int64(p.Sent), int64(p.Failed), int64(p.All()-p.Sent-p.Failed))
+	return statistics.Shares(int64(p.Sent), int64(p.Failed), int64(p.All()-p.Sent-p.Failed))
 }
 
 // batch is GET /batches/:id, by ULID.
@@ -164,8 +166,8 @@ func (d *Dashboard) batch(v *visit, t tenant) (err error) {
 			return err
 		}
 	}
-	if p.listing, err = list(v, "/batches/"+id.String(), messagesOnPage, func(before int64, limit int) ([]messages.Record, int64, error) {
-		return d.rooms.Messages.List(v.ctx(), t.company(), messages.Filter{Batch: &id}, before, limit)
+	if p.listing, err = list(v, "/batches/"+id.String(), messagesOnPage, func(before int64, limit int) ([]lookup.Record, int64, error) {
+		return d.rooms.Lookup.List(v.ctx(), t.company(), lookup.Filter{Batch: &id}, before, limit)
 	}); err != nil {
 		return err
 	}
@@ -236,12 +238,12 @@ func (d *Dashboard) exportMessages(v *visit, t tenant) error {
 	}
 	heads := v.texts("csv.id", "csv.time", "csv.number", "csv.sender", "csv.status", "csv.segments", "csv.carrier", "csv.batch", "csv.sent", "csv.failed",
 		"csv.reason", "csv.text", "csv.reference", "costcenter.title")
-	return export(v, t, "messages", heads, func(before int64, limit int) ([]messages.Record, int64, error) {
+	return export(v, t, "messages", heads, func(before int64, limit int) ([]lookup.Record, int64, error) {
 		if !found {
 			return nil, 0, nil
 		}
-		return d.rooms.Messages.List(v.ctx(), t.company(), filter, before, limit)
-	}, func(m *messages.Record) []string {
+		return d.rooms.Lookup.List(v.ctx(), t.company(), filter, before, limit)
+	}, func(m *lookup.Record) []string {
 		batch := ""
 		if m.BatchULID != nil {
 			batch = m.BatchULID.String()

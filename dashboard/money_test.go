@@ -20,7 +20,8 @@ import (
 	"intumwa/accounts"
 	"intumwa/billing"
 	"intumwa/campaigns"
-	"intumwa/messages"
+	"intumwa/messages/lookup"
+	"intumwa/messages/statistics"
 	"intumwa/texts"
 )
 
@@ -204,7 +205,7 @@ func TestLongFile(t *testing.T) {
 		if lookups, err = pgxpool.NewWithConfig(t.Context(), r.Pool.Config()); err != nil {
 			t.Fatal(err)
 		}
-		r.Messages = messages.New(lookups)
+		r.Lookup = lookup.New(lookups)
 	})
 	c, company := w.merchant("aline", 0)
 	other, _ := w.merchant("bob", 0)
@@ -355,7 +356,7 @@ func TestCampaignRefused(t *testing.T) {
 func (w *world) tally(what string, condition func() bool) {
 	w.t.Helper()
 	w.until(what, func() bool {
-		if err := messages.New(w.pool).TallyNow(w.t.Context(), time.Minute); err != nil {
+		if err := statistics.New(w.pool).TallyNow(w.t.Context(), time.Minute); err != nil {
 			w.t.Fatal(err)
 		}
 		return condition()

@@ -35,7 +35,7 @@ func (v *visit) month() time.Time {
 
 // reports are the packages that reports read, on the pool of look-ups.
 func (d *Dashboard) reports() reports.Rooms {
-	return reports.Rooms{Companies: d.rooms.Companies, Ledger: d.rooms.Statements, Messages: d.rooms.Messages}
+	return reports.Rooms{Companies: d.rooms.Companies, Ledger: d.rooms.Statements, Statistics: d.rooms.Statistics}
 }
 
 // monthPage is a company's statement of a month.

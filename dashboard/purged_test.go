@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"intumwa/messages"
+	"intumwa/messages/retention"
 )
 
 // TestPurgedMessages: a message without its text is shown as such; a purged message is not found.
@@ -23,20 +23,20 @@ func TestPurgedMessages(t *testing.T) {
 		t.Errorf("the text is not there:\n%s", body)
 	}
 	w.exec(`WITH gone AS (DELETE FROM outbox) UPDATE messages SET status = 1, created_at = now() - interval '3 days'`)
-	purge := func(p messages.Purge) {
+	purge := func(p retention.Purge) {
 		t.Helper()
-		if n, _, err := w.d.rooms.Messages.Purge(t.Context(), p, 48*time.Hour); err != nil || n != 1 {
+		if n, _, err := retention.New(w.pool).Purge(t.Context(), p, 48*time.Hour); err != nil || n != 1 {
 			t.Fatal(n, err)
 		}
 	}
-	purge(messages.PurgeBodies)
+	purge(retention.PurgeBodies)
 	for _, page := range []string{path, "/messages"} {
 		body := c.get(page).body
 		if strings.Contains(body, "Amahoro mwese") || !strings.Contains(body, "Le texte a été supprimé.") && !strings.Contains(body, "The text was deleted.") {
 			t.Errorf("%s:\n%s", page, body)
 		}
 	}
-	purge(messages.PurgeMessages)
+	purge(retention.PurgeMessages)
 	c.wants(c.get(path), http.StatusNotFound)
 	if body := c.get("/messages").body; strings.Contains(body, path) {
 		t.Errorf("it is in the list:\n%s", body)

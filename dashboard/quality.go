@@ -10,6 +10,7 @@ import (
 	"intumwa/accounts"
 	"intumwa/internal/postgres"
 	"intumwa/messages"
+	"intumwa/messages/statistics"
 	"intumwa/messages/submission"
 	"intumwa/sms"
 	"intumwa/texts"
@@ -41,7 +42,7 @@ type qualityPage struct {
 
 // qualityRow is a row of a table.
 type qualityRow struct {
-	*messages.Quality
+	*statistics.Quality
 
 	Name      string // of the day, month or carrier
 	Link      string // empty: none
@@ -60,7 +61,7 @@ type qualityReason struct {
 
 // quality is GET /quality.
 func (d *Dashboard) quality(v *visit, t tenant) error {
-	data, filter := v.qualityOf("/quality", messages.QualityFilter{Company: t.company()})
+	data, filter := v.qualityOf("/quality", statistics.QualityFilter{Company: t.company()})
 	return v.page(v.fillQuality(&data, filter), "quality", data)
 }
 
@@ -76,11 +77,11 @@ func (d *Dashboard) adminQuality(v *visit) error {
 }
 
 // companyFilter reads an administrator's parameter company, the number of one; company is nil for all.
-func (v *visit) companyFilter() (filter messages.QualityFilter, company *accounts.Company, err error) {
+func (v *visit) companyFilter() (filter statistics.QualityFilter, company *accounts.Company, err error) {
 	f := v.parameters("company")
 	text := f.Value("company")
 	if text == "" {
-		return messages.QualityFilter{AllCompanies: true}, nil, nil
+		return statistics.QualityFilter{AllCompanies: true}, nil, nil
 	}
 	id, _ := strconv.ParseInt(text, 10, 64) // 0, of a text, is no company
 	found, err := v.d.rooms.Companies.CompanyByID(v.ctx(), id)
@@ -91,16 +92,16 @@ func (v *visit) companyFilter() (filter messages.QualityFilter, company *account
 	case err != nil:
 		return filter, nil, err
 	}
-	return messages.QualityFilter{Company: sms.CompanyID(id)}, &found, nil
+	return statistics.QualityFilter{Company: sms.CompanyID(id)}, &found, nil
 }
 
 // qualityOf reads the parameters of a page or a file.
-func (v *visit) qualityOf(path string, of messages.QualityFilter) (data qualityPage, filter messages.QualityFilter) {
+func (v *visit) qualityOf(path string, of statistics.QualityFilter) (data qualityPage, filter statistics.QualityFilter) {
 	f := v.parameters("from", "to", "carrier", "sender", "cost_center", "kind", "channel")
 	filter = of
 	filter.Carrier, filter.Sender, filter.CostCenter = f.Value("carrier"), f.Value("sender"), f.Value("cost_center")
 	data.Path, data.Export = path, f.address(path+".csv")
-	data.Kinds, data.Channels = v.choices(messages.Kinds, kindTexts), v.choices(messages.Channels, channelTexts)
+	data.Kinds, data.Channels = v.choices(statistics.Kinds, kindTexts), v.choices(messages.Channels, channelTexts)
 	if kind := f.Value("kind"); among(data.Kinds, kind) {
 		filter.Kind = kind
 	}
@@ -142,23 +143,23 @@ var (
 )
 
 // fillQuality counts the messages of the filter, once, and lays out the page. With a wrong parameter it counts nothing.
-func (v *visit) fillQuality(p *qualityPage, filter messages.QualityFilter) error {
-	p.Total.Quality = &messages.Quality{}
+func (v *visit) fillQuality(p *qualityPage, filter statistics.QualityFilter) error {
+	p.Total.Quality = &statistics.Quality{}
 	if !v.form().ok() {
 		return nil
 	}
-	by := messages.ByDay
+	by := statistics.ByDay
 	if p.ByMonth {
-		by = messages.ByMonth
+		by = statistics.ByMonth
 	}
-	counted, err := v.d.rooms.Messages.Quality(v.ctx(), filter, by, messages.ByCarrier)
+	counted, err := v.d.rooms.Statistics.Quality(v.ctx(), filter, by, statistics.ByCarrier)
 	if err != nil {
 		return err
 	}
-	days, carriers := map[string]*messages.Quality{}, map[string]*messages.Quality{}
-	add := func(to map[string]*messages.Quality, key string, q *messages.Quality) {
+	days, carriers := map[string]*statistics.Quality{}, map[string]*statistics.Quality{}
+	add := func(to map[string]*statistics.Quality, key string, q *statistics.Quality) {
 		if to[key] == nil {
-			to[key] = &messages.Quality{}
+			to[key] = &statistics.Quality{}
 		}
 		to[key].Add(q)
 	}
@@ -184,7 +185,7 @@ func (v *visit) fillQuality(p *qualityPage, filter messages.QualityFilter) error
 	for i, r := range p.Total.Reasons {
 		counts[i] = r.Messages
 	}
-	shares := messages.Shares(counts...)
+	shares := statistics.Shares(counts...)
 	for i, r := range p.Total.Reasons {
 		if len(p.Reasons) == firstsOnPage {
 			p.Others++
@@ -197,14 +198,14 @@ func (v *visit) fillQuality(p *qualityPage, filter messages.QualityFilter) error
 }
 
 // addDays adds the days or months to the table and the plot; the plot has also those without messages.
-func (v *visit) addDays(p *qualityPage, days map[string]*messages.Quality) {
+func (v *visit) addDays(p *qualityPage, days map[string]*statistics.Quality) {
 	day, step, name := p.First, func(t time.Time) time.Time { return t.AddDate(0, 0, 1) }, v.lang.Day
 	if p.ByMonth {
 		day, step, name = p.First.AddDate(0, 0, 1-p.First.Day()), func(t time.Time) time.Time { return t.AddDate(0, 1, 0) }, v.lang.Month
 	}
 	var labels []string
 	for ; !day.After(p.Last); day = step(day) {
-		q := cmp.Or(days[day.Format(time.DateOnly)], &messages.Quality{})
+		q := cmp.Or(days[day.Format(time.DateOnly)], &statistics.Quality{})
 		switch {
 		case q.Accepted() == 0:
 		case p.ByMonth:
@@ -225,12 +226,12 @@ func (v *visit) addDays(p *qualityPage, days map[string]*messages.Quality) {
 }
 
 // sharesOf returns the outcomes in thousandths of all messages.
-func sharesOf(q *messages.Quality) outcomes {
-	shares := messages.Shares(q.Sent, q.Failed, q.Pending())
+func sharesOf(q *statistics.Quality) outcomes {
+	shares := statistics.Shares(q.Sent, q.Failed, q.Pending())
 	return outcomes{shares[0], shares[1], shares[2]}
 }
 
-func (v *visit) qualityRow(name string, q *messages.Quality) qualityRow {
+func (v *visit) qualityRow(name string, q *statistics.Quality) qualityRow {
 	return qualityRow{Quality: q, Name: name, Expired: q.Because(submission.ReasonExpired),
 		Rate: outcomes{Sent: q.Sent, Failed: q.Failed}.rate(v.lang), ToCarrier: v.times(q.ToCarrier), ToReceipt: v.times(q.ToReceipt)}
 }

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"intumwa/messages"
+	"intumwa/messages/statistics"
 	"intumwa/messages/submission"
 )
 
@@ -15,7 +15,7 @@ const qualityFileDays = 31
 
 // exportQuality is GET /quality.csv.
 func (d *Dashboard) exportQuality(v *visit, t tenant) error {
-	_, filter := v.qualityOf("/quality", messages.QualityFilter{Company: t.company()})
+	_, filter := v.qualityOf("/quality", statistics.QualityFilter{Company: t.company()})
 	if !v.form().ok() {
 		return d.quality(v, t)
 	}
@@ -36,12 +36,12 @@ func (d *Dashboard) exportAdminQuality(v *visit) error {
 	if company != nil {
 		t.Company = *company
 	}
-	return v.qualityFile(t, filter, []string{"sheet.number"}, []messages.Dimension{messages.ByCompany})
+	return v.qualityFile(t, filter, []string{"sheet.number"}, []statistics.Dimension{statistics.ByCompany})
 }
 
 // qualityFile responds with a file of all counts by day and every property, the oldest first, and first by more
 // dimensions with their heads.
-func (v *visit) qualityFile(t tenant, filter messages.QualityFilter, moreHeads []string, more []messages.Dimension) error {
+func (v *visit) qualityFile(t tenant, filter statistics.QualityFilter, moreHeads []string, more []statistics.Dimension) error {
 	heads := v.texts(append(append([]string{"charts.day"}, moreHeads...), "charts.carrier", "csv.sender", "quality.kind", "quality.channel", "costcenter.title", "quality.messages",
 		"outcome.sent", "outcome.failed", "quality.expired", "quality.noreceipt", "quality.waiting", "csv.segments", "quality.credits", "quality.success")...)
 	for _, stage := range []string{"quality.tocarrier", "quality.toreceipt"} {
@@ -50,9 +50,9 @@ func (v *visit) qualityFile(t tenant, filter messages.QualityFilter, moreHeads [
 		}
 	}
 	heads = append(heads, v.lang.T("quality.reasons"))
-	by := append(append([]messages.Dimension{messages.ByDay}, more...), messages.ByCarrier, messages.BySender, messages.ByKind, messages.ByChannel, messages.ByCostCenter)
+	by := append(append([]statistics.Dimension{statistics.ByDay}, more...), statistics.ByCarrier, statistics.BySender, statistics.ByKind, statistics.ByChannel, statistics.ByCostCenter)
 	return v.export(t, "quality", heads, func(row func(...string) error) error {
-		return v.eachQuality(filter, by, func(q *messages.Quality) error {
+		return v.eachQuality(filter, by, func(q *statistics.Quality) error {
 			cells := []string{q.Day.Format(time.DateOnly)}
 			if more != nil {
 				cells = append(cells, strconv.FormatInt(int64(q.Company), 10))
@@ -67,13 +67,13 @@ func (v *visit) qualityFile(t tenant, filter messages.QualityFilter, moreHeads [
 }
 
 // qualityCells returns the last cells of a row: the rate, the times in milliseconds, and the reasons.
-func (v *visit) qualityCells(q *messages.Quality) []string {
+func (v *visit) qualityCells(q *statistics.Quality) []string {
 	rate := ""
 	if thousandths, ok := q.Success(); ok {
 		rate = v.lang.Decimal(thousandths)
 	}
 	cells := []string{rate}
-	for _, times := range []messages.Times{q.ToCarrier, q.ToReceipt} {
+	for _, times := range []statistics.Times{q.ToCarrier, q.ToReceipt} {
 		for _, share := range percentiles {
 			within, over, ok := times.Percentile(share)
 			text := ""
@@ -94,19 +94,19 @@ func (v *visit) qualityCells(q *messages.Quality) []string {
 }
 
 // eachQuality reads the counts of the filter's days in parts, each in a turn of its own.
-func (v *visit) eachQuality(filter messages.QualityFilter, by []messages.Dimension, do func(*messages.Quality) error) error {
+func (v *visit) eachQuality(filter statistics.QualityFilter, by []statistics.Dimension, do func(*statistics.Quality) error) error {
 	size, last := qualityFileDays, filter.Last
 	for day := filter.First; !day.After(last); {
 		filter.First, filter.Last = day, day.AddDate(0, 0, size-1)
 		if filter.Last.After(last) {
 			filter.Last = last
 		}
-		var counted []messages.Quality
+		var counted []statistics.Quality
 		err := v.inTurn(func() (err error) {
-			counted, err = v.d.rooms.Messages.Quality(v.ctx(), filter, by...)
+			counted, err = v.d.rooms.Statistics.Quality(v.ctx(), filter, by...)
 			return err
 		})
-		if errors.Is(err, messages.ErrTooManyRows) && size > 1 {
+		if errors.Is(err, statistics.ErrTooManyRows) && size > 1 {
 			size = 1
 			continue
 		}

@@ -6,13 +6,14 @@ import (
 
 	"intumwa/exports"
 	"intumwa/messages"
+	"intumwa/messages/statistics"
 )
 
 // percentiles are those that tables and files show.
 var percentiles = []float64{.5, .95, .99}
 
 // times returns the percentiles of times; empty if there are none.
-func (v *visit) times(t messages.Times) string {
+func (v *visit) times(t statistics.Times) string {
 	var list []string
 	for _, share := range percentiles {
 		within, over, ok := t.Percentile(share)
@@ -46,7 +47,7 @@ func (v *visit) took(d time.Duration) string {
 func (v *visit) reasonWords(reason string) (text, carriers string) {
 	text, carriers = exports.Describe(v.lang, reason)
 	switch {
-	case reason == messages.Others:
+	case reason == statistics.Others:
 		return text, ""
 	case reason == messages.ReasonCancelled, v.d.opts.Refund.Pays(messages.Settled{Reason: reason, Unsubmitted: true}):
 		return text + " " + v.lang.T("reason.rule.refunded"), carriers

@@ -55,7 +55,7 @@ func (d *Dashboard) testNumber(v *visit, t tenant) error {
 		return err
 	}
 	if m.Number != "" && !m.Verified {
-		code, err := d.rooms.Messages.LastCode(v.ctx(), t.User.ID, m.Number)
+		code, err := d.rooms.Lookup.LastCode(v.ctx(), t.User.ID, m.Number)
 		switch {
 		case err == nil:
 			m.Code = &code

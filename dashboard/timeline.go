@@ -11,7 +11,7 @@ import (
 
 	"intumwa/exports"
 	"intumwa/internal/postgres"
-	"intumwa/messages"
+	"intumwa/messages/lookup"
 	"intumwa/sms"
 	"intumwa/texts"
 	"intumwa/webhooks"
@@ -19,7 +19,7 @@ import (
 
 // timeline is a message with its history.
 type timeline struct {
-	messages.Record
+	lookup.Record
 	Moments []moment // past, in order of time
 	Ahead   []moment // future, with the time where known
 	Live    bool     // the page refreshes automatically: more is expected soon
@@ -52,11 +52,11 @@ func (m moment) place() time.Time {
 
 // timeline reads a company's message and its history.
 func (v *visit) timeline(t tenant, id ulid.ULID) (*timeline, error) {
-	r, err := v.d.rooms.Messages.ByULID(v.ctx(), t.company(), id)
+	r, err := v.d.rooms.Lookup.ByULID(v.ctx(), t.company(), id)
 	if err != nil {
 		return nil, err
 	}
-	history, err := v.d.rooms.Messages.HistoryOf(v.ctx(), r.ID)
+	history, err := v.d.rooms.Lookup.HistoryOf(v.ctx(), r.ID)
 	if err != nil {
 		return nil, err
 	}
@@ -72,7 +72,7 @@ func (v *visit) timeline(t tenant, id ulid.ULID) (*timeline, error) {
 }
 
 // newTimeline lays out a message's history. why is why it failed.
-func (v *visit) newTimeline(r messages.Record, h messages.History, deliveries []webhooks.Delivery, why whyFailed) *timeline {
+func (v *visit) newTimeline(r lookup.Record, h lookup.History, deliveries []webhooks.Delivery, why whyFailed) *timeline {
 	T, l := v.lang.T, &timeline{Record: r, Live: !r.Status.Final()}
 	delivered := 0
 	l.add(moment{At: r.CreatedAt, Kind: "good", Title: T("life.accepted"), rank: 0,
@@ -204,7 +204,7 @@ type whyFailed struct {
 }
 
 // failures returns why messages failed.
-func (v *visit) failures(failed ...messages.Record) ([]whyFailed, error) {
+func (v *visit) failures(failed ...lookup.Record) ([]whyFailed, error) {
 	refs, list := make([][16]byte, len(failed)), make([]whyFailed, len(failed))
 	for i := range failed {
 		refs[i] = failed[i].ULID
@@ -224,7 +224,7 @@ func (v *visit) carriers(parts ...string) string {
 	return ""
 }
 
-func (v *visit) failure(m *messages.Record, refunded int64) (why whyFailed) {
+func (v *visit) failure(m *lookup.Record, refunded int64) (why whyFailed) {
 	why.Text, why.Carriers = exports.Describe(v.lang, m.FailureReason)
 	charged := v.lang.T("reason.refunded")
 	switch left := int64(m.Segments) - refunded; {

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"intumwa/messages"
+	"intumwa/messages/lookup"
 	"intumwa/messages/receipts"
 	"intumwa/messages/submission"
 	"intumwa/sms"
@@ -28,7 +28,7 @@ func TestTimelineOfASegment(t *testing.T) {
 		{"leo-1", "!75", "good", v.lang.T("life.link", "leo-1")},
 		{"", "?75", "wait", v.lang.T("life.carrier", "leo")},
 	} {
-		l := v.newTimeline(messages.Record{Segments: 1, Carrier: "leo"}, messages.History{
+		l := v.newTimeline(lookup.Record{Segments: 1, Carrier: "leo"}, lookup.History{
 			Segments: []receipts.SegmentRecord{{Segment: 1, Carrier: "leo", Link: try.link, CarrierID: try.id, SubmittedAt: time.Now()}},
 		}, nil, whyFailed{})
 		last := l.Moments[len(l.Moments)-1]
@@ -49,7 +49,7 @@ func TestDelivered(t *testing.T) {
 	for _, try := range []struct{ first, second, want string }{
 		{"DELIVRD", "DELIVRD", "delivered"}, {"DELIVRD", "", "sent"}, {"DELIVRD", "ACCEPTD", "sent"}, {"", "", "sent"},
 	} {
-		l := v.newTimeline(messages.Record{Segments: 2, Status: sms.Sent, SentAt: &now}, messages.History{Segments: []receipts.SegmentRecord{
+		l := v.newTimeline(lookup.Record{Segments: 2, Status: sms.Sent, SentAt: &now}, lookup.History{Segments: []receipts.SegmentRecord{
 			{Segment: 1, Receipt: try.first, ReceiptAt: &now}, {Segment: 2, Receipt: try.second, ReceiptAt: &now}}}, nil, whyFailed{})
 		title := v.lang.T("life." + try.want)
 		if last := l.Moments[len(l.Moments)-1]; l.Status != sms.Sent || last.Title != title {
@@ -66,14 +66,14 @@ func TestFailure(t *testing.T) {
 	}
 	v := &visit{lang: all.Match("en")}
 	for _, try := range []struct {
-		m              messages.Record
+		m              lookup.Record
 		refunded       int64
 		text, carriers string
 	}{
-		{messages.Record{CompanyID: 1, Segments: 2, FailureReason: "UNDELIV 011"}, 0, v.lang.T("reason.undeliv") + " 2 credits were charged.", "UNDELIV 011"},
-		{messages.Record{CompanyID: 1, Segments: 2, FailureReason: submission.ReasonExpired}, 2, v.lang.T("reason.expired") + " " + v.lang.T("reason.refunded"), ""},
-		{messages.Record{CompanyID: 1, Segments: 1, Test: true, FailureReason: "REJECTD"}, 0, v.lang.T("reason.rejectd") + " It was free of charge.", "REJECTD"},
-		{messages.Record{CompanyID: 1, Segments: 1, Carrier: sms.SandboxCarrier}, 0, "It was free of charge.", ""},
+		{lookup.Record{CompanyID: 1, Segments: 2, FailureReason: "UNDELIV 011"}, 0, v.lang.T("reason.undeliv") + " 2 credits were charged.", "UNDELIV 011"},
+		{lookup.Record{CompanyID: 1, Segments: 2, FailureReason: submission.ReasonExpired}, 2, v.lang.T("reason.expired") + " " + v.lang.T("reason.refunded"), ""},
+		{lookup.Record{CompanyID: 1, Segments: 1, Test: true, FailureReason: "REJECTD"}, 0, v.lang.T("reason.rejectd") + " It was free of charge.", "REJECTD"},
+		{lookup.Record{CompanyID: 1, Segments: 1, Carrier: sms.SandboxCarrier}, 0, "It was free of charge.", ""},
 	} {
 		if why := v.failure(&try.m, try.refunded); why.Text != try.text || why.Carriers != try.carriers {
 			t.Errorf("%+v: %+v", try, why)

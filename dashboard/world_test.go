@@ -29,7 +29,7 @@ import (
 	"intumwa/internal/testenv"
 	"intumwa/internal/throttle"
 	"intumwa/letters"
-	"intumwa/messages"
+	"intumwa/messages/statistics"
 	"intumwa/tools/mailcatcher"
 	"intumwa/webhooks"
 )
@@ -74,7 +74,7 @@ func newWorld(t *testing.T, change func(*Rooms, *Options)) *world {
 	w.run(w.d.Run)
 	w.run(w.campaigns.Run)
 	w.run(w.letters.Run)
-	w.run(func(ctx context.Context) error { return messages.New(w.pool).RunTallies(ctx, w.d.log) })
+	w.run(func(ctx context.Context) error { return statistics.New(w.pool).RunTallies(ctx, w.d.log) })
 	return w
 }
 

@@ -84,7 +84,7 @@ func (s *settler) logSettled(w settlement, recorded receipts.Recorded) {
 			"link", r.message.link, "segment", r.segment, "attempt", r.message.msg.Attempt, "outcome", r.Outcome.String(),
 			"status", r.Status.String(), "carrier_id", r.MessageID)
 	}
-	names, err := s.store.ULIDs(ctx, recorded.Whose)
+	names, err := s.store.lookup.ULIDs(ctx, recorded.Whose)
 	if err != nil {
 		log.Debug("looking up whose receipts these are", "error", err)
 	}

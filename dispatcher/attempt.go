@@ -9,6 +9,7 @@ import (
 
 	"intumwa/dispatcher/profile"
 	"intumwa/messages"
+	"intumwa/messages/outbox"
 	"intumwa/messages/submission"
 	"intumwa/smpp"
 )
@@ -22,7 +23,7 @@ type inFlight struct {
 	slots     *slots          // its window,
 	unsettled *sync.WaitGroup // and its messages that are not settled
 
-	msg     *messages.Claimed
+	msg     *outbox.Claimed
 	total   int // segments on the wire
 	stopped atomic.Bool
 	began   time.Time
@@ -83,7 +84,7 @@ func (c *Carrier) refusedForNow(s smpp.Status, attempt int) submission.Event {
 
 // segments builds the submit_sm of a message, cut as its recorded copies were (profile.Profile.SegmentsAs). key reveals its
 // one-time code.
-func (c *Carrier) segments(m *messages.Claimed, key []byte, now time.Time) ([]smpp.Submit, error) {
+func (c *Carrier) segments(m *outbox.Claimed, key []byte, now time.Time) ([]smpp.Submit, error) {
 	return c.SegmentsAs(&profile.Message{ID: m.ID, Sender: m.Sender, Number: m.Number, Body: m.Secret.Reveal(key, m.Body), ConcatRef: m.ConcatRef,
 		ExpiresAt: m.ExpiresAt, Single: m.Lane == messages.LaneSingle, Class: m.Class, Part: m.Part}, now, submission.TotalOf(m.Copies))
 }

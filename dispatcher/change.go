@@ -10,6 +10,7 @@ import (
 	"intumwa/dispatcher/profile"
 	"intumwa/messages"
 	"intumwa/messages/receipts"
+	"intumwa/messages/rerouting"
 	"intumwa/messages/submission"
 	"intumwa/sms"
 )
@@ -227,12 +228,12 @@ func (c *change) ownCopies() (copies []submission.Copy) {
 }
 
 // failing returns the messages that fail unless a second carrier takes them, and why it may.
-func (c *changes) failing(secondWithin bool) (list []messages.Failing, why secondTook) {
+func (c *changes) failing(secondWithin bool) (list []rerouting.Failing, why secondTook) {
 	why = secondTook{}
 	add := func(one *change, reason, because string) {
 		if !why.has(one.id) {
 			why[one.id] = because
-			list = append(list, messages.Failing{MessageID: one.id, Reason: reason, Epoch: c.endedEpoch(one.id)})
+			list = append(list, rerouting.Failing{MessageID: one.id, Reason: reason, Epoch: c.endedEpoch(one.id)})
 		}
 	}
 	for i := range c.list {

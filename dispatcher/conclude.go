@@ -167,7 +167,7 @@ func (c *core) finish(ctx context.Context, doing string, find func(pgx.Tx) ([]me
 		if err != nil || len(finals) == 0 {
 			return err
 		}
-		settled, err = c.conclude(ctx, tx, c.carrying, finals, sentRows(finals))
+		settled, err = c.conclude(ctx, tx, c.carrying.messages, finals, sentRows(finals))
 		return err
 	})
 	if err != nil {

@@ -7,6 +7,10 @@ import (
 
 	"intumwa/inbound/handsets"
 	"intumwa/messages"
+	"intumwa/messages/lookup"
+	"intumwa/messages/outbox"
+	"intumwa/messages/rerouting"
+	"intumwa/messages/retention"
 	"intumwa/queue"
 	"intumwa/smpp"
 	"intumwa/webhooks"
@@ -18,8 +22,8 @@ type core struct {
 	opts     *Options
 	pool     *pgxpool.Pool
 	hot      *pgxpool.Pool
-	store    *messages.Store // on pool: for statements that read much of a table
-	carrying *messages.Store // on hot: for many rows by their keys
+	store    stores // on pool: for statements that read much of a table
+	carrying stores // on hot: for many rows by their keys
 	handsets *handsets.Store
 	queue    *queue.Queue
 	webhooks *webhooks.Webhooks
@@ -31,12 +35,25 @@ type core struct {
 	inFlight *inFlightMessages
 }
 
+// stores are those of messages on one pool.
+type stores struct {
+	messages  *messages.Store
+	outbox    *outbox.Store
+	rerouting *rerouting.Store
+	retention *retention.Store
+	lookup    *lookup.Store
+}
+
+func newStores(pool *pgxpool.Pool) stores {
+	return stores{messages.New(pool), outbox.New(pool), rerouting.New(pool), retention.New(pool), lookup.New(pool)}
+}
+
 // running returns the configured carriers.
 func (c *core) running() []*carrier { return c.carriers.running() }
 
 // to is a carrier of the configuration that takes messages of another.
-func (c *core) to(name string) messages.To {
-	to := messages.To{Carrier: name}
+func (c *core) to(name string) rerouting.To {
+	to := rerouting.To{Carrier: name}
 	for _, one := range c.running() {
 		to.Registration = to.Registration || one.name == name && one.config().Registration
 	}

@@ -33,11 +33,11 @@ func (d *housekeeping) overdue(ctx context.Context) error {
 	times := messages.ReceiptTimeouts{Own: timeouts, Served: served, Otherwise: longest}
 	for start, done := time.Now(), false; !done && time.Since(start) < decideFor; {
 		if err := d.finish(ctx, "deciding overdue messages", func(tx pgx.Tx) ([]messages.Final, error) {
-			swept, err := d.store.Expiring(ctx, tx, d.opts.Validity, decidedAtOnce)
+			swept, err := d.store.messages.Expiring(ctx, tx, d.opts.Validity, decidedAtOnce)
 			if err != nil {
 				return nil, err
 			}
-			overdue, end, err := d.carrying.Overdue(ctx, tx, times, decidedAtOnce)
+			overdue, end, err := d.carrying.messages.Overdue(ctx, tx, times, decidedAtOnce)
 			done = swept && end
 			finals := make([]messages.Final, 0, len(overdue))
 			for id, carrier := range overdue {

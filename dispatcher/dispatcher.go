@@ -40,7 +40,6 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"intumwa/inbound/handsets"
-	"intumwa/messages"
 	"intumwa/queue"
 	"intumwa/smpp"
 	"intumwa/webhooks"
@@ -65,7 +64,7 @@ type Dispatcher struct {
 func New(pool, hot *pgxpool.Pool, q *queue.Queue, hooks *webhooks.Webhooks, opts Options) (*Dispatcher, error) {
 	opts.defaults()
 	shared := &core{
-		opts: &opts, pool: pool, hot: hot, store: messages.New(pool), carrying: messages.New(hot), handsets: handsets.New(pool),
+		opts: &opts, pool: pool, hot: hot, store: newStores(pool), carrying: newStores(hot), handsets: handsets.New(pool),
 		queue: q, webhooks: hooks, log: opts.Log, metrics: newMetrics(opts.Metrics), smpp: smpp.NewMetrics(opts.Metrics),
 		leases: newLeases(pool, opts.Log, &opts), carriers: &carriers{all: make(map[string]*carrier)}, inFlight: newInFlightMessages(),
 	}

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"intumwa/internal/postgres"
-	"intumwa/messages"
+	"intumwa/messages/rerouting"
 	"intumwa/queue"
 )
 
@@ -38,7 +38,7 @@ func (d *recovery) failover(ctx context.Context) error {
 		if min(away, up) < config.FailoverAfter {
 			continue
 		}
-		var before []messages.To
+		var before []rerouting.To
 		for _, other := range config.Failover {
 			if !serves[other] {
 				continue
@@ -54,7 +54,7 @@ func (d *recovery) failover(ctx context.Context) error {
 				c.standIns = append(c.standIns, other)
 				d.log.Warn("carrier is down; failing over to another", "event", "carrier_failed_over", "carrier", c.name, "by", other, "messages", n)
 			}
-			if all, err := d.store.TakesAll(ctx, to); all || err != nil {
+			if all, err := d.store.rerouting.TakesAll(ctx, to); all || err != nil {
 				if err != nil {
 					return err
 				}
@@ -82,12 +82,12 @@ type handing struct {
 // handOver gives the failover carrier what it can carry soon: single sends first, then
 // batches, bounded so that its own messages do not wait long behind them. Of a lane it reads
 // the next 20,000 rows: in a long one, what stays with its carrier costs no more each round.
-func (d *recovery) handOver(ctx context.Context, c *carrier, to messages.To) (n int64, err error) {
+func (d *recovery) handOver(ctx context.Context, c *carrier, to rerouting.To) (n int64, err error) {
 	for _, lane := range []queue.Lane{queue.Single, queue.Batch} {
 		limit := handOverMost
 		if tps := d.tpsOf(to.Carrier); tps > 0 {
 			limit = min(limit, max(int(tps*handOverAhead.Seconds()), 1))
-			waiting, err := d.store.Ready(ctx, to.Carrier, int(lane), limit)
+			waiting, err := d.store.rerouting.Ready(ctx, to.Carrier, int(lane), limit)
 			if err != nil {
 				return n, err
 			}
@@ -97,7 +97,7 @@ func (d *recovery) handOver(ctx context.Context, c *carrier, to messages.To) (n 
 			continue
 		}
 		way := handing{laneKey{c.name, lane}, to.Carrier}
-		moved, next, err := d.store.Reroute(ctx, c.name, to, int(lane), d.handed[way], limit, c.config().OnAmbiguous)
+		moved, next, err := d.store.rerouting.Reroute(ctx, c.name, to, int(lane), d.handed[way], limit, c.config().OnAmbiguous)
 		d.handed[way] = next
 		if n += moved; err != nil {
 			return n, err
@@ -139,7 +139,7 @@ func (d *recovery) takeBack(ctx context.Context) error {
 		if !serves {
 			continue
 		}
-		n, err := d.store.Return(ctx, d.to(c.name), handOverMost)
+		n, err := d.store.rerouting.Return(ctx, d.to(c.name), handOverMost)
 		if err != nil {
 			return err
 		}

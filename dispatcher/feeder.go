@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"intumwa/messages"
+	"intumwa/messages/outbox"
 	"intumwa/messages/submission"
 	"intumwa/queue"
 )
@@ -78,8 +78,8 @@ func (w *linkWorker) take(ctx context.Context, lane queue.Lane, room int) (ms []
 	}
 	look := health.took(at, len(ids), room)
 	if len(ids) > 0 {
-		ms, err = w.claim(ctx, func(ctx context.Context) ([]*messages.Claimed, error) {
-			return w.carrying.Claim(ctx, w.leases.id.Load(), w.carrier.name, ids, w.carrier.config().marks())
+		ms, err = w.claim(ctx, func(ctx context.Context) ([]*outbox.Claimed, error) {
+			return w.carrying.outbox.Claim(ctx, w.leases.id.Load(), w.carrier.name, ids, w.carrier.config().marks())
 		})
 		if err != nil {
 			// The rows of the others stay unclaimed and are soon overdue.
@@ -107,8 +107,8 @@ func (w *linkWorker) take(ctx context.Context, lane queue.Lane, room int) (ms []
 
 // takeDirect claims messages that have been due for age, straight from the database.
 func (w *linkWorker) takeDirect(ctx context.Context, lane queue.Lane, room int, age time.Duration) []*inFlight {
-	ms, err := w.claim(ctx, func(ctx context.Context) ([]*messages.Claimed, error) {
-		return w.store.ClaimDue(ctx, w.leases.id.Load(), w.carrier.name, int(lane), room, age, w.carrier.config().marks())
+	ms, err := w.claim(ctx, func(ctx context.Context) ([]*outbox.Claimed, error) {
+		return w.store.outbox.ClaimDue(ctx, w.leases.id.Load(), w.carrier.name, int(lane), room, age, w.carrier.config().marks())
 	})
 	if err != nil {
 		w.log.Error("messages cannot be claimed directly from the database", "event", "direct_claim_failed", "carrier", w.carrier.name, "link", w.link, "error", err)
@@ -131,7 +131,7 @@ const claimTimeout = 5 * time.Second
 // and its workers end before it registers again. So a segment goes out twice only if it
 // had already passed the check: at most a window per link. (While a whole machine is
 // suspended, its monotonic clock stops. Then the check fails only at the next renewal.)
-func (w *linkWorker) claim(ctx context.Context, by func(context.Context) ([]*messages.Claimed, error)) ([]*inFlight, error) {
+func (w *linkWorker) claim(ctx context.Context, by func(context.Context) ([]*outbox.Claimed, error)) ([]*inFlight, error) {
 	defer w.inFlight.claiming()()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), claimTimeout)
 	defer cancel()
@@ -155,7 +155,7 @@ func (w *linkWorker) claim(ctx context.Context, by func(context.Context) ([]*mes
 }
 
 // attempt returns a claimed message as one in flight on the link.
-func (w *linkWorker) attempt(m *messages.Claimed) *inFlight {
+func (w *linkWorker) attempt(m *outbox.Claimed) *inFlight {
 	return &inFlight{carrier: w.carrier, link: w.link, slots: w.slots, unsettled: &w.open, msg: m, total: m.Segments}
 }
 

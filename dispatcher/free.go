@@ -11,6 +11,7 @@ import (
 	"intumwa/dispatcher/profile"
 	"intumwa/internal/postgres"
 	"intumwa/messages"
+	"intumwa/messages/outbox"
 	"intumwa/messages/receipts"
 	"intumwa/messages/submission"
 )
@@ -46,7 +47,7 @@ func (d *recovery) free(ctx context.Context) error {
 		if err != nil {
 			return errors.Join(failed, err)
 		}
-		n, err := d.freeDead(ctx, slices.DeleteFunc(claims, func(c messages.ClaimedRow) bool { return slices.Contains(living, c.Dispatcher) }))
+		n, err := d.freeDead(ctx, slices.DeleteFunc(claims, func(c outbox.ClaimedRow) bool { return slices.Contains(living, c.Dispatcher) }))
 		freed, failed, after = freed+n, errors.Join(failed, err), next
 	}
 	if freed > 0 {
@@ -57,7 +58,7 @@ func (d *recovery) free(ctx context.Context) error {
 
 // freeDead frees claims of dead dispatchers and returns how many messages wait again because
 // their claims had not begun.
-func (d *recovery) freeDead(ctx context.Context, dead []messages.ClaimedRow) (freed int64, failed error) {
+func (d *recovery) freeDead(ctx context.Context, dead []outbox.ClaimedRow) (freed int64, failed error) {
 	type part struct {
 		carrier    string // "": not begun
 		dispatcher int64
@@ -75,7 +76,7 @@ func (d *recovery) freeDead(ctx context.Context, dead []messages.ClaimedRow) (fr
 			var n int64
 			var err error
 			if of.carrier == "" {
-				n, err = d.store.Free(ctx, d.pool, of.dispatcher, some)
+				n, err = d.store.outbox.Free(ctx, d.pool, of.dispatcher, some)
 			} else {
 				err = d.freeBegun(ctx, of.carrier, of.dispatcher, some)
 			}
@@ -118,12 +119,12 @@ func (d *recovery) settleBegun(ctx context.Context, c *Carrier, dispatcher int64
 		for i, claim := range claims {
 			ids[i] = claim.MessageID
 		}
-		begun, err := d.carrying.Begun(ctx, tx, c.Name, dispatcher, ids)
+		begun, err := d.carrying.outbox.Begun(ctx, tx, c.Name, dispatcher, ids)
 		if n = len(begun); err != nil || n == 0 {
 			return err
 		}
 		// A later attempt may also have sent a segment again that was unanswered and has been accepted since.
-		written := func(m *messages.Claimed, s submission.State) bool { return m.Attempt > 1 || s == submission.Waiting }
+		written := func(m *outbox.Claimed, s submission.State) bool { return m.Attempt > 1 || s == submission.Waiting }
 		early, copies, err := c.recordUnanswered(ctx, tx, begun, written)
 		if err != nil {
 			return err
@@ -136,7 +137,7 @@ func (d *recovery) settleBegun(ctx context.Context, c *Carrier, dispatcher int64
 			ended.list = append(ended.list, one)
 		}
 		finals, rows := ended.outcome(dispatcher, nil)
-		settled, err = d.conclude(ctx, tx, d.carrying, append(early, finals...), rows)
+		settled, err = d.conclude(ctx, tx, d.carrying.messages, append(early, finals...), rows)
 		return err
 	})
 	if err != nil {
@@ -151,8 +152,8 @@ func (d *recovery) settleBegun(ctx context.Context, c *Carrier, dispatcher int64
 
 // recordUnanswered records, as unanswered copies, the segments of messages that may have been written. It returns all
 // their copies, and the verdicts by receipts that were in the inbox. The caller holds the carrier's lock.
-func (c *Carrier) recordUnanswered(ctx context.Context, tx pgx.Tx, list []*messages.Claimed,
-	written func(*messages.Claimed, submission.State) bool) (early []messages.Final, copies map[int64][]submission.Copy, err error) {
+func (c *Carrier) recordUnanswered(ctx context.Context, tx pgx.Tx, list []*outbox.Claimed,
+	written func(*outbox.Claimed, submission.State) bool) (early []messages.Final, copies map[int64][]submission.Copy, err error) {
 	var segments []receipts.Segment
 	ids := make([]int64, len(list))
 	for i, m := range list {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"intumwa/messages"
+	"intumwa/messages/outbox"
 	"intumwa/smpp"
 	"intumwa/sms"
 )
@@ -32,7 +33,7 @@ func TestFreeObeysOnAmbiguous(t *testing.T) {
 		begun, claimed := b.begun(3), b.begun(1)
 		b.exec(`UPDATE messages SET body = repeat('a', 400) WHERE id = $1`, begun.msg.ID)
 		b.settle(settlement{results: []result{accepted("A")(begun, 2)}})
-		if _, err := b.d.store.Begin(t.Context(), 7, []messages.Claim{begun.msg.Claim()}); err != nil {
+		if _, err := b.d.store.outbox.Begin(t.Context(), 7, []messages.Claim{begun.msg.Claim()}); err != nil {
 			t.Fatal(err)
 		}
 		if err := b.d.free(t.Context()); err != nil { // no dispatcher 7 is registered
@@ -104,7 +105,7 @@ func TestBegunAndLocked(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, func(c *Carrier) { c.OnAmbiguous = AmbiguousHold })
 	m := b.begun(1)
-	if _, err := b.d.store.Begin(t.Context(), 7, []messages.Claim{m.msg.Claim()}); err != nil {
+	if _, err := b.d.store.outbox.Begin(t.Context(), 7, []messages.Claim{m.msg.Claim()}); err != nil {
 		t.Fatal(err)
 	}
 	tx, err := b.pool.Begin(t.Context())
@@ -221,10 +222,10 @@ func TestStaleVerdict(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, func(c *Carrier) { c.OnAmbiguous = AmbiguousFail })
 	m := b.begun(1)
-	if _, err := b.d.store.Free(t.Context(), b.pool, 7, []messages.Claim{m.msg.Claim()}); err != nil {
+	if _, err := b.d.store.outbox.Free(t.Context(), b.pool, 7, []messages.Claim{m.msg.Claim()}); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := b.d.store.Claim(t.Context(), 8, "lumitel", []int64{m.msg.ID}, b.s.carrier.config().marks()); err != nil || len(got) != 1 {
+	if got, err := b.d.store.outbox.Claim(t.Context(), 8, "lumitel", []int64{m.msg.ID}, b.s.carrier.config().marks()); err != nil || len(got) != 1 {
 		t.Fatal(got, err)
 	}
 	b.settle(settlement{results: []result{ended(smpp.NoAnswer, 0, errors.New("gone"))(m, 1)}})
@@ -241,8 +242,8 @@ func TestStaleVerdict(t *testing.T) {
 // worker stays.
 func TestInFlightOfTwoWorkers(t *testing.T) {
 	f := newInFlightMessages()
-	first := &inFlight{msg: &messages.Claimed{ID: 1, Epoch: 1}}
-	second := &inFlight{msg: &messages.Claimed{ID: 1, Epoch: 2}}
+	first := &inFlight{msg: &outbox.Claimed{ID: 1, Epoch: 1}}
+	second := &inFlight{msg: &outbox.Claimed{ID: 1, Epoch: 2}}
 	f.add(first)
 	f.add(second)
 	f.remove(first)

@@ -9,7 +9,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"intumwa/internal/postgres"
-	"intumwa/messages"
+	"intumwa/messages/outbox"
+	"intumwa/messages/rerouting"
 )
 
 const (
@@ -25,7 +26,7 @@ func (d *housekeeping) runGauges(ctx context.Context) {
 	var scheduled time.Time // time of the next count
 	shown := map[string]bool{}
 	for {
-		if backlogs, err := d.store.Backlogs(ctx); err == nil {
+		if backlogs, err := d.store.outbox.Backlogs(ctx); err == nil {
 			for _, c := range d.running() {
 				confirm := c.config().Confirm & 1
 				d.metrics.info.WithLabelValues(c.name, confirmNames[confirm]).Set(1)
@@ -58,7 +59,7 @@ func (d *housekeeping) runGauges(ctx context.Context) {
 
 // gaugeScheduled counts the scheduled messages not due yet. It reads all of them.
 func (d *housekeeping) gaugeScheduled(ctx context.Context) {
-	if lanes, err := d.store.Scheduled(ctx); err == nil {
+	if lanes, err := d.store.outbox.Scheduled(ctx); err == nil {
 		for lane, n := range lanes {
 			d.metrics.scheduled.WithLabelValues(laneNames[lane]).Set(float64(n))
 		}
@@ -67,14 +68,14 @@ func (d *housekeeping) gaugeScheduled(ctx context.Context) {
 
 // gaugeRetired says which configured carriers are retired.
 func (d *housekeeping) gaugeRetired(ctx context.Context) {
-	list, err := messages.Retirements(ctx, d.pool)
+	list, err := rerouting.Retirements(ctx, d.pool)
 	if err != nil {
 		return
 	}
 	d.metrics.retired.Reset() // carriers that have left the configuration
 	for _, c := range d.running() {
 		now := 0.0
-		if slices.ContainsFunc(list, func(r messages.Retired) bool { return r.Carrier == c.name }) {
+		if slices.ContainsFunc(list, func(r rerouting.Retired) bool { return r.Carrier == c.name }) {
 			now = 1
 		}
 		d.metrics.retired.WithLabelValues(c.name).Set(now)
@@ -83,7 +84,7 @@ func (d *housekeeping) gaugeRetired(ctx context.Context) {
 
 // forgetGone removes the gauges of shown carriers that are no longer configured and have no backlog, and returns the
 // carriers that are shown now.
-func (d *housekeeping) forgetGone(shown map[string]bool, backlogs []messages.Backlog) map[string]bool {
+func (d *housekeeping) forgetGone(shown map[string]bool, backlogs []outbox.Backlog) map[string]bool {
 	now := map[string]bool{}
 	for _, c := range d.running() {
 		now[c.name] = true

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"intumwa/dispatcher"
-	"intumwa/messages"
+	"intumwa/messages/lookup"
 	"intumwa/tools/carriersim"
 )
 
@@ -137,11 +137,11 @@ func TestWaitingShowsRefusal(t *testing.T) {
 	w.start(mno.mno(func(c *dispatcher.Carrier) { c.RetryMin, c.RetryMax = 300*time.Millisecond, 300*time.Millisecond }))
 	id := w.sendTo("00")
 	shown := func() string {
-		history, err := w.store.HistoryOf(context.Background(), id)
+		history, err := lookup.New(w.hot).HistoryOf(context.Background(), id)
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, m := range messages.Timeline(messages.Record{Segments: 1}, history) {
+		for _, m := range lookup.Timeline(lookup.Record{Segments: 1}, history) {
 			if m.Event == "refused" && !m.At.IsZero() {
 				return m.Detail
 			}

@@ -5,18 +5,18 @@ import (
 	"errors"
 	"time"
 
-	"intumwa/messages"
+	"intumwa/messages/outbox"
 )
 
 // releaseHeld releases the messages of companies and senders that are approved again. When
 // claims have started to hold a sender, it holds the sender's other messages. Each sender gets
 // its part of a round, and at least one step.
 func (d *housekeeping) releaseHeld(ctx context.Context) (failed error) {
-	holds, err := d.store.Holds(ctx)
+	holds, err := d.store.outbox.Holds(ctx)
 	if err != nil {
 		return err
 	}
-	progress := make(map[messages.Hold]holding, len(holds))
+	progress := make(map[outbox.Hold]holding, len(holds))
 	for _, h := range holds {
 		at := d.holding[h]
 		if at.done {
@@ -24,7 +24,7 @@ func (d *housekeeping) releaseHeld(ctx context.Context) (failed error) {
 			continue
 		}
 		err := sliced(taskSlice/time.Duration(len(holds)), func() (more bool, err error) {
-			n, next, err := d.store.FollowApproval(ctx, h, at.after)
+			n, next, err := d.store.outbox.FollowApproval(ctx, h, at.after)
 			if err == nil {
 				at = holding{after: next, count: at.count + n, done: n == 0} // another pass takes what was locked
 			}

@@ -5,16 +5,16 @@ import (
 	"time"
 
 	"intumwa/billing"
-	"intumwa/messages"
+	"intumwa/messages/outbox"
 )
 
 // housekeeping is what one process at a time does for all, and what nothing waits for: it may have millions of rows to do,
 // a part of them in each round.
 type housekeeping struct {
 	*core
-	refundsHeld bool                      // a locked balance delays refunds
-	holding     map[messages.Hold]holding // the progress of the task hold
-	forgetAt    time.Time                 // when companies that asked for finished batches are looked for next, if none asks
+	refundsHeld bool                    // a locked balance delays refunds
+	holding     map[outbox.Hold]holding // the progress of the task hold
+	forgetAt    time.Time               // when companies that asked for finished batches are looked for next, if none asks
 }
 
 // holding is the progress of holding or releasing a sender's messages.

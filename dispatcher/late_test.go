@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"intumwa/dispatcher/profile"
-	"intumwa/messages"
+	"intumwa/messages/outbox"
 	"intumwa/smpp"
 	"intumwa/sms"
 )
@@ -92,7 +92,7 @@ func TestSentBesideRefused(t *testing.T) {
 func TestLateRefusalOfAnothersMessage(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, func(c *Carrier) { c.OnAmbiguous = AmbiguousHold })
-	m := &inFlight{carrier: &carrier{name: "leo"}, msg: &messages.Claimed{ID: 1, Epoch: 1}, open: 1}
+	m := &inFlight{carrier: &carrier{name: "leo"}, msg: &outbox.Claimed{ID: 1, Epoch: 1}, open: 1}
 	b.d.inFlight.add(m)
 	b.settle(settlement{late: []lateAnswer{throttledLate(m, 1, 2)}})
 	if len(m.results) > 0 {

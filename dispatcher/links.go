@@ -13,7 +13,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"intumwa/internal/postgres"
-	"intumwa/messages"
+	"intumwa/messages/rerouting"
 )
 
 // ErrNoLink is returned for a link that no dispatcher ever announced.
@@ -73,7 +73,7 @@ func Links(ctx context.Context, pool postgres.DB) ([]LinkState, error) {
 			CASE WHEN unheld THEN 0 ELSE accepted END, CASE WHEN unheld THEN 0 ELSE throttled END, CASE WHEN unheld THEN 0 ELSE overdue END,
 			broken, served_at, unheld, CASE WHEN unheld THEN '{}' ELSE refused END, CASE WHEN unheld THEN 0 ELSE senders_held END,
 			coalesce(nullif(retired_to, ''), CASE WHEN retired_to = '' THEN '`+Refuse+`' END)
-		FROM (SELECT *, `+messages.RetiredTo("links.carrier")+` AS retired_to, (NOT `+leased+` OR updated_at NOT BETWEEN now() - $1::interval AND now() + $1::interval) AS unheld -- the clock may have been set back
+		FROM (SELECT *, `+rerouting.RetiredTo("links.carrier")+` AS retired_to, (NOT `+leased+` OR updated_at NOT BETWEEN now() - $1::interval AND now() + $1::interval) AS unheld -- the clock may have been set back
 			FROM links) l
 		ORDER BY carrier, name`, staleAfter)
 }

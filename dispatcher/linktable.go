@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"intumwa/internal/postgres"
-	"intumwa/messages"
+	"intumwa/messages/rerouting"
 	"intumwa/smpp"
 )
 
@@ -109,7 +109,7 @@ func (m *member) lease(ctx context.Context, wishes map[string]wantedLink, now ti
 			JOIN json_to_recordset($2::json) u(name text, state text, since timestamptz, "window" int, in_flight int, tps float8, last_error text, broken boolean,
 				accepted int, throttled int, overdue int, refused jsonb, senders_held int) USING (name)
 		WHERE links.name = u.name
-		RETURNING links.name, links.paused, `+messages.RetiredTo("links.carrier")+` IS NOT NULL`, m.id.Load(), string(reported))
+		RETURNING links.name, links.paused, `+rerouting.RetiredTo("links.carrier")+` IS NOT NULL`, m.id.Load(), string(reported))
 	return held, err
 }
 

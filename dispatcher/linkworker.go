@@ -165,7 +165,7 @@ func (w *linkWorker) giveBack(ms []*inFlight, wait time.Duration) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 	defer cancel()
-	if err := w.carrying.Release(ctx, w.leases.id.Load(), claims, wait); err != nil {
+	if err := w.carrying.outbox.Release(ctx, w.leases.id.Load(), claims, wait); err != nil {
 		// Otherwise they would stay claimed until this process ends. The settler
 		// retries until it succeeds.
 		w.settler.putBack(claims)

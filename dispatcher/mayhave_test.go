@@ -14,6 +14,8 @@ import (
 
 	"intumwa/dispatcher/profile"
 	"intumwa/messages"
+	"intumwa/messages/outbox"
+	"intumwa/messages/rerouting"
 	"intumwa/messages/submission"
 	"intumwa/smpp"
 	"intumwa/sms"
@@ -22,7 +24,7 @@ import (
 // cancelled cancels one message and returns how many were stopped.
 func (b *bench) cancelled(m *inFlight) int64 {
 	b.Helper()
-	done, err := Cancel(b.Context(), b.pool, b.d.store, b.d.webhooks, messages.Queued{Company: 1, Message: m.msg.ID}, nil)
+	done, err := Cancel(b.Context(), b.pool, b.d.store.messages, b.d.webhooks, messages.Queued{Company: 1, Message: m.msg.ID}, nil)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -50,7 +52,7 @@ func TestHoldRemembersUnanswered(t *testing.T) {
 			if n := b.count(`SELECT count(*) FROM outbox`); n != 0 {
 				t.Fatal("it is to be sent again")
 			}
-			list, _, err := b.d.store.Unanswered(t.Context(), "", 0, 10, time.Hour)
+			list, _, err := b.d.store.rerouting.Unanswered(t.Context(), "", 0, 10, time.Hour)
 			if err != nil || len(list) != 1 || list[0].ID != m.msg.ID || list[0].Segments != 1 {
 				t.Errorf("an operator sees %+v, %v", list, err)
 			}
@@ -78,7 +80,7 @@ func TestMayHaveAfterHandOver(t *testing.T) {
 		"freed":       {AmbiguousResend, func(*bench, *inFlight) {}},
 		"handed over": {AmbiguousResend, func(b *bench, _ *inFlight) { b.handedOver("leo", 1) }},
 		"sent again by an operator": {AmbiguousHold, func(b *bench, m *inFlight) {
-			if sent, err := SendUnanswered(b.Context(), b.pool, b.d.store, "lumitel", []int64{m.msg.ID}, time.Hour, toAny, unrecorded); err != nil || len(sent) != 1 {
+			if sent, err := SendUnanswered(b.Context(), b.pool, b.d.store.messages, "lumitel", []int64{m.msg.ID}, time.Hour, toAny, unrecorded); err != nil || len(sent) != 1 {
 				b.Errorf("%v are sent again, %v", sent, err)
 			}
 		}},
@@ -101,7 +103,7 @@ func TestMayHaveAfterHandOver(t *testing.T) {
 				t.Error("it is cancelled, and a carrier may have it")
 			}
 			b.exec(`INSERT INTO opt_outs (company_id, phone_number, source) VALUES (1, $1, 'handset')`, m.msg.Number)
-			claimed, err := b.d.store.Claim(t.Context(), 9, b.word(`SELECT carrier FROM outbox`), []int64{m.msg.ID}, false)
+			claimed, err := b.d.store.outbox.Claim(t.Context(), 9, b.word(`SELECT carrier FROM outbox`), []int64{m.msg.ID}, false)
 			if err != nil || len(claimed) != 1 || claimed[0].OptedOut {
 				t.Errorf("it is opted out, and a carrier may have it: %+v, %v", claimed, err)
 			}
@@ -147,7 +149,7 @@ func TestUnansweredStays(t *testing.T) {
 // handedOver lets another carrier take what it may from the first.
 func (b *bench) handedOver(to string, want int) {
 	b.Helper()
-	if n, err := b.d.handOver(b.Context(), b.s.carrier, messages.To{Carrier: to}); err != nil || n != int64(want) {
+	if n, err := b.d.handOver(b.Context(), b.s.carrier, rerouting.To{Carrier: to}); err != nil || n != int64(want) {
 		b.Errorf("%d handed over, want %d, %v", n, want, err)
 	}
 }
@@ -169,7 +171,7 @@ func TestOnlyOwnCarriersAreDecided(t *testing.T) {
 	b.exec(`INSERT INTO links (name, carrier, updated_at) VALUES ('leo-1', 'leo', now() - interval '1 hour')`)
 	overdue, begun, claimed := b.begun(1), b.begun(1), b.begun(1)
 	b.by(overdue, accepted("a"))
-	if _, err := b.d.store.Begin(t.Context(), 7, []messages.Claim{begun.msg.Claim()}); err != nil {
+	if _, err := b.d.store.outbox.Begin(t.Context(), 7, []messages.Claim{begun.msg.Claim()}); err != nil {
 		t.Fatal(err)
 	}
 	b.exec(`UPDATE messages SET carrier = 'leo', created_at = now() - interval '30 days'; UPDATE outbox SET carrier = 'leo'`)
@@ -208,7 +210,7 @@ func TestConcatChangedBetweenAttempts(t *testing.T) {
 	text := strings.Repeat("Amahoro. ", 40)
 	for from, to := range map[profile.Concat]profile.Concat{profile.ConcatUDH8: profile.ConcatPayload, profile.ConcatPayload: profile.ConcatUDH8, profile.ConcatUDH16: profile.ConcatPayload, profile.ConcatSAR: profile.ConcatPayload} {
 		b.configure(func(c *Carrier) { c.Concat = from })
-		m := &messages.Claimed{ID: 1, Number: "+25761000001", Body: text, Segments: 3}
+		m := &outbox.Claimed{ID: 1, Number: "+25761000001", Body: text, Segments: 3}
 		before, _ := b.s.carrier.config().segments(m, nil, time.Now())
 		m.Copies = append(m.Copies, submission.Copy{Segment: 1, Total: len(before), Answered: true})
 		b.configure(func(c *Carrier) { c.Concat = to })
@@ -217,7 +219,7 @@ func TestConcatChangedBetweenAttempts(t *testing.T) {
 			t.Errorf("%v, then %v: %d segments, then %d, %v", from, to, len(before), len(after), err)
 		}
 	}
-	m := &messages.Claimed{ID: 1, Number: "+25761000001", Body: text, Segments: 3}
+	m := &outbox.Claimed{ID: 1, Number: "+25761000001", Body: text, Segments: 3}
 	m.Copies = append(m.Copies, submission.Copy{Segment: 1, Total: 7, Answered: true})
 	if _, err := b.s.carrier.config().segments(m, nil, time.Now()); err == nil || !strings.Contains(err.Error(), "was cut into 7 segments") {
 		t.Errorf("cut in no known way: %v", err)
@@ -261,7 +263,7 @@ func TestCancelReadsABatchOnce(t *testing.T) {
 			Body: "Hello", Segments: 1, Carrier: "lumitel", Validity: time.Hour, Batch: batch}
 	}
 	if err := pgx.BeginFunc(t.Context(), b.pool, func(tx pgx.Tx) error {
-		_, err := b.d.store.Insert(t.Context(), tx, list)
+		_, err := b.d.store.messages.Insert(t.Context(), tx, list)
 		return err
 	}); err != nil {
 		t.Fatal(err)

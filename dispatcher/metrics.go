@@ -4,7 +4,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
 
-	"intumwa/messages"
+	"intumwa/messages/retention"
 )
 
 type metrics struct {
@@ -108,7 +108,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		lowBalances: auto.NewCounter(prometheus.CounterOpts{Name: "intumwa_low_balances_total",
 			Help: "Balances that fell below a threshold."}),
 	}
-	for _, kind := range [...]messages.Purge{messages.PurgeMessages, messages.PurgeBodies, messages.PurgeNumbers} { // from the start, so that the first counts as an increase
+	for _, kind := range [...]retention.Purge{retention.PurgeMessages, retention.PurgeBodies, retention.PurgeNumbers} { // from the start, so that the first counts as an increase
 		m.purged.WithLabelValues(string(kind))
 	}
 	for _, lane := range laneNames {

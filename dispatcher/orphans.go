@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"intumwa/messages"
+	"intumwa/messages/outbox"
 )
 
 // orphanLooks are the pauses before the searches for orphaned claims after a claim has
@@ -53,7 +54,7 @@ func (d *recovery) releaseOrphans(ctx context.Context) error {
 		}
 		if orphans := d.inFlight.orphaned(mine); len(orphans) > 0 {
 			d.log.Warn("orphaned claims released: their commit was never confirmed", "event", "orphaned_claims_released", "messages", len(orphans))
-			if err := d.store.Release(ctx, me, orphans, 0); err != nil {
+			if err := d.store.outbox.Release(ctx, me, orphans, 0); err != nil {
 				return err
 			}
 		}
@@ -62,9 +63,9 @@ func (d *recovery) releaseOrphans(ctx context.Context) error {
 	return nil
 }
 
-// claimsAfter is messages.Store.Claims within lookTimeout.
-func (d *recovery) claimsAfter(ctx context.Context, after int64) (claims []messages.ClaimedRow, next int64, err error) {
+// claimsAfter is outbox.Store.Claims within lookTimeout.
+func (d *recovery) claimsAfter(ctx context.Context, after int64) (claims []outbox.ClaimedRow, next int64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
-	return d.store.Claims(ctx, after)
+	return d.store.outbox.Claims(ctx, after)
 }

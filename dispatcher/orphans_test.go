@@ -10,7 +10,6 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"intumwa/messages"
 	"intumwa/queue"
 	"intumwa/smpp"
 )
@@ -25,8 +24,8 @@ func (b *bench) retried() *inFlight {
 	return m
 }
 
-// storeWith returns a store with its own pool.
-func (b *bench) storeWith(change func(*pgxpool.Config)) *messages.Store {
+// storeWith returns stores with their own pool.
+func (b *bench) storeWith(change func(*pgxpool.Config)) stores {
 	b.Helper()
 	config := b.pool.Config()
 	config.MaxConns, config.MinConns, config.MinIdleConns = 1, 0, 0
@@ -36,7 +35,7 @@ func (b *bench) storeWith(change func(*pgxpool.Config)) *messages.Store {
 		b.Fatal(err)
 	}
 	b.Cleanup(pool.Close)
-	return messages.New(pool)
+	return newStores(pool)
 }
 
 // TestSlowClaim: a slow claim keeps its rows although another claim fails meanwhile.
@@ -104,7 +103,7 @@ func TestLostClaim(t *testing.T) {
 		t.Error("no look follows")
 	}
 	b.d.store = b.d.carrying
-	if got, err := b.d.store.ClaimDue(t.Context(), 7, "lumitel", int(queue.Single), 10, 0, false); err != nil || len(got) != 1 { // the answer is lost
+	if got, err := b.d.store.outbox.ClaimDue(t.Context(), 7, "lumitel", int(queue.Single), 10, 0, false); err != nil || len(got) != 1 { // the answer is lost
 		t.Fatal(len(got), err)
 	}
 	if err := b.d.releaseOrphans(t.Context()); err != nil {

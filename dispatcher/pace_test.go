@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"intumwa/messages"
+	"intumwa/messages/outbox"
 	"intumwa/smpp"
 )
 
@@ -191,7 +191,7 @@ func TestFullHandset(t *testing.T) {
 		if c.others {
 			w.pace.answered(midnight)
 		}
-		m := w.attempt(&messages.Claimed{Attempt: c.attempt})
+		m := w.attempt(&outbox.Claimed{Attempt: c.attempt})
 		w.answered(m, &result{message: m, Result: smpp.Result{Outcome: smpp.Rejected, Status: c.status}, at: midnight.Add(time.Millisecond)})
 		if slows := link.tps < 100; slows != c.slows {
 			t.Errorf("%s: %v a second", name, link.tps)

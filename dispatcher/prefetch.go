@@ -46,7 +46,7 @@ func (p *prefetch) wake() {
 // waitRoom waits until a lane is at most half full and returns its room, so
 // that a busy link claims many messages at a time. A lane is also full when it has
 // what the link will soon submit, single sends first: what is claimed may count as
-// submitted (messages.Store.Claim), and no other link can carry it.
+// submitted (outbox.Store.Claim), and no other link can carry it.
 func (p *prefetch) waitRoom(ctx context.Context, lane queue.Lane) (int, error) {
 	for {
 		p.mu.Lock()

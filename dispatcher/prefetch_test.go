@@ -7,14 +7,14 @@ import (
 	"testing/synctest"
 	"time"
 
-	"intumwa/messages"
+	"intumwa/messages/outbox"
 	"intumwa/queue"
 )
 
 func journeysOf(lane queue.Lane, n int) []*inFlight {
 	list := make([]*inFlight, n)
 	for i := range list {
-		list[i] = &inFlight{msg: &messages.Claimed{ID: int64(i + 1), Lane: int(lane)}}
+		list[i] = &inFlight{msg: &outbox.Claimed{ID: int64(i + 1), Lane: int(lane)}}
 	}
 	return list
 }

@@ -7,12 +7,12 @@ import (
 	"time"
 
 	"intumwa/internal/postgres"
-	"intumwa/messages"
+	"intumwa/messages/outbox"
 	"intumwa/queue"
 )
 
 // quietNow returns the companies whose batches are not sent now.
-func (d *recovery) quietNow(ctx context.Context) (quiet messages.Quiet, err error) {
+func (d *recovery) quietNow(ctx context.Context) (quiet outbox.Quiet, err error) {
 	now := postgres.Now()
 	quiet.Otherwise, _ = d.opts.QuietHours.End(now)
 	if d.opts.QuietCompanies == nil {
@@ -53,7 +53,7 @@ func (d *recovery) quieten(ctx context.Context, ids []int64) error {
 	var putOff int64
 	var failed error
 	for some := range slices.Chunk(ids, decidedAtOnce) {
-		n, err := d.carrying.PutOff(ctx, d.walk.quiet, some)
+		n, err := d.carrying.outbox.PutOff(ctx, d.walk.quiet, some)
 		putOff, failed = putOff+n, errors.Join(failed, err)
 	}
 	if putOff > 0 {

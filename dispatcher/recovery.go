@@ -5,7 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"intumwa/messages"
+	"intumwa/messages/outbox"
 )
 
 // recovery is what messages wait for: one process at a time frees the claims of the dead, walks over the outbox, refills
@@ -19,7 +19,7 @@ type recovery struct {
 
 	handed map[handing]int64 // the id after which the next round of failover continues; 0: at the start
 
-	retired map[string]string // carriers, with what takes over from each (messages.Successors), as this round has read them
+	retired map[string]string // carriers, with what takes over from each (rerouting.Successors), as this round has read them
 }
 
 func newRecovery(shared *core, health *queueHealth) *recovery {
@@ -51,29 +51,29 @@ func (d *deaths) note() {
 type outboxWalk struct {
 	lanes map[laneKey]*laneWalk
 
-	carriers []string       // of the outbox's rows, at the last query
-	stranded []string       // those of them configured nowhere
-	quiet    messages.Quiet // the companies whose batches are not sent now
-	read     time.Duration  // the duration of the last read, which sets the walk's rest
-	askAgain time.Time      // the next query for carriers
+	carriers []string      // of the outbox's rows, at the last query
+	stranded []string      // those of them configured nowhere
+	quiet    outbox.Quiet  // the companies whose batches are not sent now
+	read     time.Duration // the duration of the last read, which sets the walk's rest
+	askAgain time.Time     // the next query for carriers
 }
 
 // laneWalk is the walk's progress in one lane.
 type laneWalk struct {
 	after int64 // the id to continue after; 0: at the start
 	floor floor
-	below bool             // the pass started below the floor
-	midst bool             // the next stretch is not the pass's first
-	pass  messages.Counted // counted in this pass
-	whole messages.Counted // counted in the last whole pass
-	ended bool             // a pass has come to the end
-	rush  bool             // quiet hours have begun: this pass does not rest
+	below bool           // the pass started below the floor
+	midst bool           // the next stretch is not the pass's first
+	pass  outbox.Counted // counted in this pass
+	whole outbox.Counted // counted in the last whole pass
+	ended bool           // a pass has come to the end
+	rush  bool           // quiet hours have begun: this pass does not rest
 }
 
 func newOutboxWalk() *outboxWalk { return &outboxWalk{lanes: make(map[laneKey]*laneWalk)} }
 
 // stretch returns the next rows of a lane to read.
-func (w *outboxWalk) stretch(at laneKey, now time.Time) messages.Stretch {
+func (w *outboxWalk) stretch(at laneKey, now time.Time) outbox.Stretch {
 	l := w.lanes[at]
 	if l == nil {
 		l = &laneWalk{}
@@ -81,13 +81,13 @@ func (w *outboxWalk) stretch(at laneKey, now time.Time) messages.Stretch {
 	}
 	if l.after == 0 {
 		l.after, l.below = l.floor.from(now)
-		l.midst, l.pass = false, messages.Counted{Carrier: at.carrier, Lane: int(at.lane)}
+		l.midst, l.pass = false, outbox.Counted{Carrier: at.carrier, Lane: int(at.lane)}
 	}
-	return messages.Stretch{Carrier: at.carrier, Lane: int(at.lane), After: l.after, Stranded: slices.Contains(w.stranded, at.carrier)}
+	return outbox.Stretch{Carrier: at.carrier, Lane: int(at.lane), After: l.after, Stranded: slices.Contains(w.stranded, at.carrier)}
 }
 
 // saw adds the rows seen in a lane and moves on.
-func (l *laneWalk) saw(seen *messages.Seen, next int64, cost time.Duration) {
+func (l *laneWalk) saw(seen *outbox.Seen, next int64, cost time.Duration) {
 	first := l.pass.First == 0
 	if l.pass.Messages += seen.Rows; first {
 		l.pass.First = seen.First
@@ -96,13 +96,13 @@ func (l *laneWalk) saw(seen *messages.Seen, next int64, cost time.Duration) {
 	if l.pass.Due.IsZero() || (seen.Rows > 0 && seen.Due.Before(l.pass.Due)) {
 		l.pass.Due = seen.Due
 	}
-	if l.after, l.midst = seen.Last, true; seen.Rows < messages.WalkRows {
+	if l.after, l.midst = seen.Last, true; seen.Rows < outbox.WalkRows {
 		l.after, l.whole, l.ended, l.rush = 0, l.pass, true, false
 	}
 }
 
 // firstOf returns the first row seen, or the id of the next new row if there was none.
-func firstOf(seen *messages.Seen, next int64) int64 {
+func firstOf(seen *outbox.Seen, next int64) int64 {
 	if seen.Rows == 0 {
 		return next
 	}
@@ -111,7 +111,7 @@ func firstOf(seen *messages.Seen, next int64) int64 {
 
 // counted returns the lane's count: of the last whole pass, or of this one if it is
 // already larger. It is partial until the first pass has come to the end.
-func (l *laneWalk) counted() messages.Counted {
+func (l *laneWalk) counted() outbox.Counted {
 	of := l.whole
 	if l.after != 0 && l.pass.Messages > l.whole.Messages {
 		of = l.pass

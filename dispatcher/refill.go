@@ -5,7 +5,7 @@ import (
 	"errors"
 	"time"
 
-	"intumwa/messages"
+	"intumwa/messages/outbox"
 	"intumwa/queue"
 )
 
@@ -42,15 +42,15 @@ func (d *recovery) pushDue(ctx context.Context) error {
 	if len(lanes) == 0 {
 		return nil
 	}
-	waiting, err := d.store.Unpushed(ctx, carriers, lanes, pushLimit)
+	waiting, err := d.store.outbox.Unpushed(ctx, carriers, lanes, pushLimit)
 	if err != nil {
 		return err
 	}
 	return d.pushAll(ctx, waiting)
 }
 
-func (d *recovery) pushAll(ctx context.Context, waiting []messages.Waiting) (failed error) {
-	groups := make(map[laneKey][]messages.Waiting)
+func (d *recovery) pushAll(ctx context.Context, waiting []outbox.Waiting) (failed error) {
+	groups := make(map[laneKey][]outbox.Waiting)
 	for _, w := range waiting {
 		at := laneKey{w.Carrier, queue.Lane(w.Lane)}
 		groups[at] = append(groups[at], w)
@@ -75,14 +75,14 @@ func (d *recovery) usableLanes() (lanes []laneKey) {
 
 // push puts messages on one lane of the queue. The walk finds those that the queue
 // refuses, as if it had lost them.
-func (d *recovery) push(ctx context.Context, at laneKey, group []messages.Waiting) error {
+func (d *recovery) push(ctx context.Context, at laneKey, group []outbox.Waiting) error {
 	items, ids := make([]queue.Item, len(group)), make([]int64, len(group))
 	for i, w := range group {
 		items[i] = queue.Item{MessageID: w.ID, CompanyID: w.CompanyID, Carrier: w.Carrier, Lane: at.lane}
 		ids[i] = w.ID
 	}
 	// Marked first: a link worker may take an entry at once and needs its row unlocked.
-	if err := d.store.Pushed(ctx, ids); err != nil {
+	if err := d.store.outbox.Pushed(ctx, ids); err != nil {
 		return err
 	}
 	if err := d.queue.Push(ctx, items); err != nil {

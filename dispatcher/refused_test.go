@@ -7,6 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"intumwa/messages"
+	"intumwa/messages/lookup"
 	"intumwa/smpp"
 	"intumwa/sms"
 )
@@ -45,12 +46,12 @@ func TestRefusalIsKept(t *testing.T) {
 		"expired": func(b *bench, m *inFlight) {
 			b.exec(`UPDATE outbox SET expires_at = now()`)
 			finish(t, "expiring", func(tx pgx.Tx) ([]messages.Final, error) {
-				return b.d.store.Expired(t.Context(), tx, []int64{m.msg.ID})
+				return b.d.store.messages.Expired(t.Context(), tx, []int64{m.msg.ID})
 			})
 		},
 		"cancelled": func(b *bench, m *inFlight) {
 			finish(t, "cancelling", func(tx pgx.Tx) ([]messages.Final, error) {
-				return b.d.store.Cancelled(t.Context(), tx, []int64{m.msg.ID})
+				return b.d.store.messages.Cancelled(t.Context(), tx, []int64{m.msg.ID})
 			})
 		},
 		"its carrier is retired": func(b *bench, m *inFlight) {
@@ -67,16 +68,16 @@ func TestRefusalIsKept(t *testing.T) {
 		b.by(m, ended(smpp.Rejected, smpp.Status(0x400), nil))
 		b.exec(`UPDATE outbox SET due_at = now()`)
 		end(b, m)
-		r, err := b.d.store.ByULID(t.Context(), sms.CompanyID(1), m.msg.ULID)
+		r, err := b.d.store.lookup.ByULID(t.Context(), sms.CompanyID(1), m.msg.ULID)
 		if err != nil {
 			t.Fatal(err)
 		}
-		h, err := b.d.store.HistoryOf(t.Context(), m.msg.ID)
+		h, err := b.d.store.lookup.HistoryOf(t.Context(), m.msg.ID)
 		if err != nil {
 			t.Fatal(err)
 		}
-		var moments []messages.Moment
-		for _, moment := range messages.Timeline(r, h) {
+		var moments []lookup.Moment
+		for _, moment := range lookup.Timeline(r, h) {
 			if moment.Event == "refused" {
 				moments = append(moments, moment)
 			}

@@ -11,6 +11,7 @@ import (
 
 	"intumwa/internal/postgres"
 	"intumwa/messages"
+	"intumwa/messages/rerouting"
 	"intumwa/webhooks"
 )
 
@@ -30,7 +31,7 @@ type leaving struct {
 }
 
 // leave works until nothing is left that may leave the carrier, or until the time is used up after a step.
-func (l *leaving) leave(ctx context.Context, from string, takers messages.Takers, within time.Duration) error {
+func (l *leaving) leave(ctx context.Context, from string, takers rerouting.Takers, within time.Duration) error {
 	scheduled := false // the outbox first: it is what goes out next
 	return sliced(within, func() (more bool, err error) {
 		was := scheduled
@@ -41,16 +42,16 @@ func (l *leaving) leave(ctx context.Context, from string, takers messages.Takers
 }
 
 // step takes some messages away in one transaction. full means that there may be more.
-func (l *leaving) step(ctx context.Context, from string, takers messages.Takers, scheduled bool) (full bool, err error) {
-	var took messages.Leaving
+func (l *leaving) step(ctx context.Context, from string, takers rerouting.Takers, scheduled bool) (full bool, err error) {
+	var took rerouting.Leaving
 	var settled []messages.Settled
 	var refunded int
 	if err := postgres.InTx(ctx, l.pool, func(tx pgx.Tx) (err error) {
 		settled, refunded = nil, 0 // after a retry
 		if scheduled {
-			took, err = l.store.LeaveScheduled(ctx, tx, from, takers, leaveAtOnce)
+			took, err = rerouting.New(l.pool).LeaveScheduled(ctx, tx, from, takers, leaveAtOnce)
 		} else {
-			took, err = l.store.LeaveOutbox(ctx, tx, from, takers, leaveAtOnce)
+			took, err = rerouting.New(l.pool).LeaveOutbox(ctx, tx, from, takers, leaveAtOnce)
 		}
 		if err != nil || len(took.Finals) == 0 {
 			return err
@@ -67,17 +68,17 @@ func (l *leaving) step(ctx context.Context, from string, takers messages.Takers,
 // leaveRetired takes what waits for retired carriers away from them: also what a request brings that was routed before
 // its process knew. A process does it that has the carrier which takes over in its configuration.
 func (d *recovery) leaveRetired(ctx context.Context) error {
-	list, err := messages.Retirements(ctx, d.pool)
+	list, err := rerouting.Retirements(ctx, d.pool)
 	if err != nil {
 		return err
 	}
-	d.retired = messages.Successors(list)
+	d.retired = rerouting.Successors(list)
 	takers := takersOf(d.retired, d.to)
 	var names []string
 	for _, c := range d.running() {
 		names = append(names, c.name)
 	}
-	l := leaving{pool: d.hot, store: d.carrying, hooks: d.webhooks, refunds: d.refunds,
+	l := leaving{pool: d.hot, store: d.carrying.messages, hooks: d.webhooks, refunds: d.refunds,
 		did: func(from string, handed map[string]int64, settled []messages.Settled, refunded int) {
 			for to, n := range handed {
 				d.metrics.rerouted.WithLabelValues(from).Add(float64(n))
@@ -98,10 +99,10 @@ func (d *recovery) leaveRetired(ctx context.Context) error {
 }
 
 // takersOf returns the carriers that take over.
-func takersOf(successors map[string]string, to func(name string) messages.To) messages.Takers {
-	takers := messages.Takers{}
+func takersOf(successors map[string]string, to func(name string) rerouting.To) rerouting.Takers {
+	takers := rerouting.Takers{}
 	for carrier, next := range successors {
-		if takers[carrier] = (messages.To{}); next != "" {
+		if takers[carrier] = (rerouting.To{}); next != "" {
 			takers[carrier] = to(next)
 		}
 	}
@@ -117,8 +118,8 @@ type Evacuated struct {
 
 // Evacuate takes what waits for a retired carrier away from it, as dispatchers do all the time, until nothing is left or
 // the time is over. pool has BatchUpdates; to returns a carrier of the configuration.
-func Evacuate(ctx context.Context, pool *pgxpool.Pool, hooks *webhooks.Webhooks, refund Refund, carrier string, to func(name string) messages.To, within time.Duration) (done Evacuated, err error) {
-	list, err := messages.Retirements(ctx, pool)
+func Evacuate(ctx context.Context, pool *pgxpool.Pool, hooks *webhooks.Webhooks, refund Refund, carrier string, to func(name string) rerouting.To, within time.Duration) (done Evacuated, err error) {
+	list, err := rerouting.Retirements(ctx, pool)
 	if err != nil {
 		return done, err
 	}
@@ -135,5 +136,5 @@ func Evacuate(ctx context.Context, pool *pgxpool.Pool, hooks *webhooks.Webhooks,
 				}
 			}
 		}}
-	return done, l.leave(ctx, carrier, takersOf(messages.Successors(list), to), within)
+	return done, l.leave(ctx, carrier, takersOf(rerouting.Successors(list), to), within)
 }

@@ -44,7 +44,7 @@ func TestUnansweredOfRetired(t *testing.T) {
 		}
 		listed := func() int {
 			t.Helper()
-			list, _, err := b.d.store.Unanswered(t.Context(), "lumitel", 0, 10, time.Hour)
+			list, _, err := b.d.store.rerouting.Unanswered(t.Context(), "lumitel", 0, 10, time.Hour)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -56,7 +56,7 @@ func TestUnansweredOfRetired(t *testing.T) {
 		}
 		ids := []int64{m.msg.ID}
 		if c.sent != "-" {
-			sent, err := SendUnanswered(t.Context(), b.pool, b.d.store, "lumitel", ids, time.Hour, toAny, unrecorded)
+			sent, err := SendUnanswered(t.Context(), b.pool, b.d.store.messages, "lumitel", ids, time.Hour, toAny, unrecorded)
 			if err != nil || (len(sent) == 1) != (c.sent != "") {
 				t.Errorf("%s: %v are sent again, %v", name, sent, err)
 			}
@@ -66,14 +66,14 @@ func TestUnansweredOfRetired(t *testing.T) {
 			}
 		}
 		if c.end != "" {
-			done, err := SettleUnanswered(t.Context(), b.pool, b.d.store, b.d.webhooks, "lumitel", ids, c.as, RefundNever, unrecorded)
+			done, err := SettleUnanswered(t.Context(), b.pool, b.d.store.messages, b.d.webhooks, "lumitel", ids, c.as, RefundNever, unrecorded)
 			status, reason := b.status(m.msg.ID)
 			if got := status.String() + " " + reason; err != nil || len(done) != 1 || got != c.end || b.count(`SELECT count(*) FROM outbox`) != 0 {
 				t.Errorf("%s: it is %s, %d rows of the outbox are left; %v", name, got, b.count(`SELECT count(*) FROM outbox`), err)
 			}
 			continue
 		}
-		next, err := b.d.store.Claim(t.Context(), 7, c.sent, ids, true)
+		next, err := b.d.store.outbox.Claim(t.Context(), 7, c.sent, ids, true)
 		if err != nil || len(next) != 1 {
 			t.Fatalf("%s: %s gets %d, %v", name, c.sent, len(next), err)
 		}

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"time"
 
-	"intumwa/messages"
+	"intumwa/messages/outbox"
 	"intumwa/queue"
 )
 
@@ -56,8 +56,8 @@ func (d *recovery) runScheduled(ctx context.Context) {
 
 // releasing is one process's progress in releasing.
 type releasing struct {
-	after [2]messages.Due // by lane: those due before are released, except what a look from the beginning finds
-	whole time.Time       // the next look from the beginning
+	after [2]outbox.Due // by lane: those due before are released, except what a look from the beginning finds
+	whole time.Time     // the next look from the beginning
 }
 
 // releaseDue releases some of the due messages, and returns how long to rest: until the next
@@ -66,9 +66,9 @@ func (d *recovery) releaseDue(ctx context.Context, at *releasing) (rest time.Dur
 	start := time.Now()
 	whole := start.After(at.whole)
 	if whole {
-		at.after = [2]messages.Due{}
+		at.after = [2]outbox.Due{}
 	}
-	wait, some, now, err := d.carrying.NextRelease(ctx, at.after)
+	wait, some, now, err := d.carrying.outbox.NextRelease(ctx, at.after)
 	if whole {
 		at.whole = time.Now().Add(min(max(releaseWhole, swept*time.Since(start)), restMost))
 	}
@@ -80,8 +80,8 @@ func (d *recovery) releaseDue(ctx context.Context, at *releasing) (rest time.Dur
 	}
 	d.metrics.scheduledLate.Set(max(-wait, 0).Seconds())
 	if wait > 0 { // the next look skips what was released
-		behind := messages.Due{At: now.Add(-releaseBehind)}
-		at.after = [2]messages.Due{behind, behind}
+		behind := outbox.Due{At: now.Add(-releaseBehind)}
+		at.after = [2]outbox.Due{behind, behind}
 		return min(wait, d.opts.SweepInterval), nil
 	}
 	more, err := d.release(ctx, at, now)
@@ -102,14 +102,14 @@ func (d *recovery) release(ctx context.Context, at *releasing, now time.Time) (m
 		return false, err
 	}
 	for _, lane := range []queue.Lane{queue.Single, queue.Batch} {
-		released, last, err := d.carrying.ReleaseScheduled(ctx, int(lane), releaseAtOnce, quiet, at.after[lane])
+		released, last, err := d.carrying.outbox.ReleaseScheduled(ctx, int(lane), releaseAtOnce, quiet, at.after[lane])
 		if err != nil {
 			return more, errors.Join(failed, err)
 		}
 		if at.after[lane] = last; len(released) == releaseAtOnce {
 			more = true
 		} else {
-			at.after[lane] = messages.Due{At: now.Add(-releaseBehind)}
+			at.after[lane] = outbox.Due{At: now.Add(-releaseBehind)}
 		}
 		d.metrics.released.WithLabelValues(laneNames[lane]).Add(float64(len(released)))
 		failed = errors.Join(failed, d.pushReleased(ctx, released))
@@ -119,7 +119,7 @@ func (d *recovery) release(ctx context.Context, at *releasing, now time.Time) (m
 
 // pushReleased puts released messages on the queue. Their rows are already marked as pushed,
 // so the walk finds a message that does not get there as if the queue had lost it.
-func (d *recovery) pushReleased(ctx context.Context, released []messages.Released) (failed error) {
+func (d *recovery) pushReleased(ctx context.Context, released []outbox.Released) (failed error) {
 	items := make(map[laneKey][]queue.Item)
 	for _, m := range released {
 		if at := (laneKey{m.Carrier, queue.Lane(m.Lane)}); !m.Postponed {

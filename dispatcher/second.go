@@ -8,7 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"intumwa/internal/postgres"
-	"intumwa/messages"
+	"intumwa/messages/rerouting"
 	"intumwa/messages/submission"
 )
 
@@ -27,7 +27,7 @@ func (s *settler) offerToSecond(ctx context.Context, tx pgx.Tx, c *changes) (sec
 	if err != nil || !serves {
 		return nil, err
 	}
-	ids, err := s.carrying.GiveToSecond(ctx, tx, messages.SecondCarrier{Dispatcher: s.leases.id.Load(), From: s.carrier.name, To: s.to(conf.SecondCarrier),
+	ids, err := s.carrying.rerouting.GiveToSecond(ctx, tx, rerouting.SecondCarrier{Dispatcher: s.leases.id.Load(), From: s.carrier.name, To: s.to(conf.SecondCarrier),
 		Within: conf.SecondWithin, Validity: s.opts.Validity}, list)
 	if err != nil {
 		return nil, err
@@ -57,7 +57,7 @@ func (s *settler) before(ctx context.Context, tx pgx.Tx, c *changes) (took secon
 		ids = append(ids, one.id)
 		refused[one.id] = refused[one.id] || slices.ContainsFunc(one.known.Results, func(r submission.Result) bool { return r.Elsewhere })
 	}
-	taken, err := s.carrying.TakenBySecond(ctx, tx, s.carrier.name, ids)
+	taken, err := s.carrying.rerouting.TakenBySecond(ctx, tx, s.carrier.name, ids)
 	if err != nil {
 		return nil, false, err
 	}

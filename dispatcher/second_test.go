@@ -7,6 +7,7 @@ import (
 
 	"intumwa/dispatcher/profile"
 	"intumwa/messages"
+	"intumwa/messages/lookup"
 	"intumwa/messages/submission"
 	"intumwa/smpp"
 	"intumwa/sms"
@@ -223,7 +224,7 @@ func TestSecondCarrierAgain(t *testing.T) {
 			}
 			b.settle(w)
 			if name == "refused" {
-				if claimed, err := b.d.store.Claim(t.Context(), 7, "leo", []int64{m.msg.ID}, false); err != nil || len(claimed) != 1 {
+				if claimed, err := b.d.store.outbox.Claim(t.Context(), 7, "leo", []int64{m.msg.ID}, false); err != nil || len(claimed) != 1 {
 					t.Fatalf("%d claimed, %v", len(claimed), err)
 				}
 			}
@@ -272,7 +273,7 @@ func TestSecondCarrierDecides(t *testing.T) {
 			worker.carrier.conf.Store(&conf)
 			var next *inFlight
 			for range 2 { // temporarily refused and claimed again: it has none of the first carrier's copies
-				claimed, err := b.d.store.Claim(t.Context(), 7, "leo", []int64{m.msg.ID}, false)
+				claimed, err := b.d.store.outbox.Claim(t.Context(), 7, "leo", []int64{m.msg.ID}, false)
 				if err != nil || len(claimed) != 1 || submission.MayHave(claimed[0].Copies) {
 					t.Fatalf("%+v, %v", claimed, err)
 				}
@@ -318,12 +319,12 @@ func TestSecondCarrierDecides(t *testing.T) {
 			if n := b.count(`SELECT count(*) FROM ledger WHERE kind = 'send' AND ref = (SELECT ulid FROM messages)`); n != 1 {
 				t.Errorf("it was charged %d times", n)
 			}
-			h, err := b.d.store.HistoryOf(t.Context(), m.msg.ID)
+			h, err := b.d.store.lookup.HistoryOf(t.Context(), m.msg.ID)
 			if err != nil || h.Second == nil || h.Second.From != "lumitel" || h.Second.To != "leo" || h.Second.Reason != "UNDELIV" {
 				t.Errorf("its history: %+v, %v", h.Second, err)
 			}
 			told := 0
-			for _, moment := range messages.Timeline(messages.Record{}, h) {
+			for _, moment := range lookup.Timeline(lookup.Record{}, h) {
 				if moment.Event == "sent_on" {
 					told++
 				}
@@ -338,11 +339,11 @@ func TestSecondCarrierDecides(t *testing.T) {
 // claimedBy lets another process claim a message and submit it.
 func (b *bench) claimedBy(dispatcher int64, m *inFlight) {
 	b.Helper()
-	claimed, err := b.d.store.Claim(b.Context(), dispatcher, "lumitel", []int64{m.msg.ID}, b.s.carrier.config().marks())
+	claimed, err := b.d.store.outbox.Claim(b.Context(), dispatcher, "lumitel", []int64{m.msg.ID}, b.s.carrier.config().marks())
 	if err != nil || len(claimed) != 1 {
 		b.Fatalf("%d claimed, %v", len(claimed), err)
 	}
-	if begun, err := b.d.store.Begin(b.Context(), dispatcher, []messages.Claim{claimed[0].Claim()}); err != nil || len(begun) != 1 {
+	if begun, err := b.d.store.outbox.Begin(b.Context(), dispatcher, []messages.Claim{claimed[0].Claim()}); err != nil || len(begun) != 1 {
 		b.Fatalf("%v begun, %v", begun, err)
 	}
 }

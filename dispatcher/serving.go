@@ -8,7 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"intumwa/internal/postgres"
-	"intumwa/messages"
+	"intumwa/messages/rerouting"
 )
 
 // sinceServed is the time since a link last served. For a held link a heartbeat writes
@@ -17,7 +17,7 @@ const sinceServed = `CASE WHEN ` + leased + ` THEN updated_at - served_at ELSE g
 
 var (
 	// mayServe selects links over which messages are to be submitted. A receiver alone has no window.
-	mayServe = `NOT broken AND NOT paused AND "window" > 0 AND ` + messages.RetiredTo("links.carrier") + ` IS NULL`
+	mayServe = `NOT broken AND NOT paused AND "window" > 0 AND ` + rerouting.RetiredTo("links.carrier") + ` IS NULL`
 	// serving selects links that could carry messages at their dispatcher's last heartbeat.
 	serving = `state = 'bound' AND ` + mayServe + ` AND ` + leased
 	// takenOver selects links that their dispatcher took over less than $2 ago and has not

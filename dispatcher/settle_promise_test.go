@@ -15,6 +15,7 @@ import (
 
 	"intumwa/dispatcher/profile"
 	"intumwa/messages"
+	"intumwa/messages/rerouting"
 	"intumwa/messages/submission"
 	"intumwa/smpp"
 	"intumwa/sms"
@@ -114,7 +115,7 @@ func (p *play) process() *process {
 func (p *play) claim() {
 	at := p.process()
 	at.exec(`UPDATE outbox SET due_at = now() WHERE message_id = $1`, p.id)
-	claimed, err := at.d.store.Claim(at.Context(), at.d.member.id.Load(), "lumitel", []int64{p.id}, at.s.carrier.config().marks())
+	claimed, err := at.d.store.outbox.Claim(at.Context(), at.d.member.id.Load(), "lumitel", []int64{p.id}, at.s.carrier.config().marks())
 	if err != nil {
 		p.Fatal(err)
 	}
@@ -136,7 +137,7 @@ func (p *play) claim() {
 func (p *play) begin(at *process) {
 	hand := at.prefetched
 	at.prefetched = nil
-	begun, err := at.d.store.Begin(at.Context(), at.d.member.id.Load(), []messages.Claim{hand.m.msg.Claim()})
+	begun, err := at.d.store.outbox.Begin(at.Context(), at.d.member.id.Load(), []messages.Claim{hand.m.msg.Claim()})
 	if err != nil {
 		p.Fatal(err)
 	}
@@ -309,7 +310,7 @@ func (p *play) commitsUnheard(at *process, lot settlement) {
 // cancels lets the customer cancel the message. That stops it only if no carrier may have any of it.
 func (p *play) cancels() {
 	at := p.process()
-	done, err := Cancel(at.Context(), at.pool, at.d.carrying, at.d.webhooks, messages.Queued{Company: 1, Message: p.id}, nil)
+	done, err := Cancel(at.Context(), at.pool, at.d.carrying.messages, at.d.webhooks, messages.Queued{Company: 1, Message: p.id}, nil)
 	if err != nil {
 		p.Fatal(err)
 	}
@@ -327,7 +328,7 @@ func (p *play) handsOver() {
 	if p.handedOver { // under another policy, perhaps
 		return
 	}
-	if _, _, err := at.d.store.Reroute(at.Context(), "lumitel", messages.To{Carrier: "onatel"}, messages.LaneSingle, 0, 1000, at.policy()); err != nil {
+	if _, _, err := at.d.store.rerouting.Reroute(at.Context(), "lumitel", rerouting.To{Carrier: "onatel"}, messages.LaneSingle, 0, 1000, at.policy()); err != nil {
 		p.Fatal(err)
 	}
 	p.handedOver = at.count(`SELECT count(*) FROM outbox WHERE message_id = $1 AND carrier = 'onatel'`, p.id) > 0
@@ -341,7 +342,7 @@ func (p *play) handsOver() {
 // overrules lets an operator send the unanswered segments again.
 func (p *play) overrules() {
 	at := p.process()
-	sent, err := SendUnanswered(at.Context(), at.pool, at.d.carrying, "lumitel", []int64{p.id}, time.Hour, toAny, unrecorded)
+	sent, err := SendUnanswered(at.Context(), at.pool, at.d.carrying.messages, "lumitel", []int64{p.id}, time.Hour, toAny, unrecorded)
 	if err != nil {
 		p.Fatal(err)
 	}
@@ -421,7 +422,7 @@ func TestSettlingPromises(t *testing.T) {
 		b.n++
 		p.number = sms.Number(fmt.Sprintf("+25761%06d", b.n%1_000_000))
 		if err := pgx.BeginFunc(t.Context(), b.pool, func(tx pgx.Tx) error {
-			ids, err := b.d.store.Insert(t.Context(), tx, []*messages.Message{{ULID: ulid.Make(), CompanyID: 1, UserID: 1, Number: p.number,
+			ids, err := b.d.store.messages.Insert(t.Context(), tx, []*messages.Message{{ULID: ulid.Make(), CompanyID: 1, UserID: 1, Number: p.number,
 				Sender: "DEMO", Body: strings.Repeat("Amahoro. ", 20*p.segments-10), Segments: p.segments, Carrier: "lumitel", Validity: time.Hour}})
 			if err == nil {
 				p.id = ids[0]

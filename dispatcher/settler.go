@@ -189,7 +189,7 @@ func (s *settler) commit(w settlement) error {
 			rows.Again = append(rows.Again, messages.Retry{Claim: claim})
 		}
 		rows.Carrier, rows.Validity = s.carrier.name, s.opts.Validity
-		settled, err = s.conclude(ctx, tx, s.carrying, finals, rows)
+		settled, err = s.conclude(ctx, tx, s.carrying.messages, finals, rows)
 		return err
 	})
 	if err != nil {

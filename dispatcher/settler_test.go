@@ -18,6 +18,7 @@ import (
 	"intumwa/internal/postgres"
 	"intumwa/internal/testenv"
 	"intumwa/messages"
+	"intumwa/messages/outbox"
 	"intumwa/messages/receipts"
 	"intumwa/messages/submission"
 	"intumwa/queue"
@@ -125,7 +126,7 @@ func (b *bench) begun(segments int) *inFlight {
 		if _, err := billing.ChargeAll(b.Context(), tx, []billing.Debit{{CompanyID: 1, Amount: int64(max(segments, 1)), Ref: m.ULID}}, time.Second); err != nil {
 			return err
 		}
-		ids, err = b.d.store.Insert(b.Context(), tx, []*messages.Message{m})
+		ids, err = b.d.store.messages.Insert(b.Context(), tx, []*messages.Message{m})
 		return err
 	}); err != nil {
 		b.Fatal(err)
@@ -134,7 +135,7 @@ func (b *bench) begun(segments int) *inFlight {
 }
 
 // inHand returns a claimed message with that many segments in flight.
-func (w *linkWorker) inHand(m *messages.Claimed, segments int) *inFlight {
+func (w *linkWorker) inHand(m *outbox.Claimed, segments int) *inFlight {
 	one := w.attempt(m)
 	one.total, one.open = segments, segments
 	return one
@@ -150,7 +151,7 @@ func (m *inFlight) states() (states []submission.State) {
 
 func (b *bench) claim(id int64, segments int) *inFlight {
 	b.Helper()
-	claimed, err := b.d.store.Claim(b.Context(), 7, "lumitel", []int64{id}, b.s.carrier.config().marks())
+	claimed, err := b.d.store.outbox.Claim(b.Context(), 7, "lumitel", []int64{id}, b.s.carrier.config().marks())
 	if err != nil || len(claimed) != 1 {
 		b.Fatalf("%d claimed, %v", len(claimed), err)
 	}
@@ -320,7 +321,7 @@ func TestSettle(t *testing.T) {
 				var got outcome
 				got.status, got.reason = b.status(m.msg.ID)
 				got.segments = b.count(`SELECT count(*) FROM segments WHERE message_id = $1`, m.msg.ID)
-				rest, err := b.d.store.HistoryOf(t.Context(), m.msg.ID)
+				rest, err := b.d.store.lookup.HistoryOf(t.Context(), m.msg.ID)
 				if err != nil {
 					t.Fatal(err)
 				}

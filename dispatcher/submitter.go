@@ -87,7 +87,7 @@ func (w *linkWorker) group(first *inFlight, more func() *inFlight) []*inFlight {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 	defer cancel()
-	begun, err := w.carrying.Begin(ctx, w.leases.id.Load(), claims)
+	begun, err := w.carrying.outbox.Begin(ctx, w.leases.id.Load(), claims)
 	if err != nil {
 		if n, due := w.notBegun.Due(time.Now()); due {
 			w.log.Warn("messages wait: the database cannot record that they are being submitted", "event", "submission_not_recorded", "carrier", w.carrier.name, "link", w.link, "count", n, "error", err)

@@ -12,7 +12,9 @@ import (
 	"intumwa/dispatcher/profile"
 	"intumwa/internal/postgres"
 	"intumwa/messages"
+	"intumwa/messages/outbox"
 	"intumwa/messages/receipts"
+	"intumwa/messages/rerouting"
 	"intumwa/messages/submission"
 	"intumwa/sms"
 	"intumwa/webhooks"
@@ -39,7 +41,7 @@ func Alive(ctx context.Context, pool *pgxpool.Pool) (n int, err error) {
 func HoldPending(ctx context.Context, pool *pgxpool.Pool, store *messages.Store, hooks *webhooks.Webhooks, carriers []Carrier, refund Refund,
 	due time.Time) (held map[string]int64, err error) {
 	held = make(map[string]int64)
-	names, err := store.PendingCarriers(ctx)
+	names, err := outbox.New(pool).PendingCarriers(ctx)
 	if err != nil {
 		return held, err
 	}
@@ -63,11 +65,11 @@ func holdSome(ctx context.Context, pool *pgxpool.Pool, store *messages.Store, ho
 		if err := receipts.New(carrier.Name, carrier.IDFormat).Lock(ctx, tx); err != nil {
 			return err
 		}
-		taken, err := store.TakePending(ctx, tx, carrier.Name, due, decidedAtOnce)
+		taken, err := outbox.New(pool).TakePending(ctx, tx, carrier.Name, due, decidedAtOnce)
 		if n = len(taken); err != nil || n == 0 {
 			return err
 		}
-		early, _, err := carrier.recordUnanswered(ctx, tx, taken, func(_ *messages.Claimed, s submission.State) bool { return s == submission.Waiting })
+		early, _, err := carrier.recordUnanswered(ctx, tx, taken, func(_ *outbox.Claimed, s submission.State) bool { return s == submission.Waiting })
 		if err != nil {
 			return err
 		}
@@ -86,13 +88,13 @@ func holdSome(ctx context.Context, pool *pgxpool.Pool, store *messages.Store, ho
 // with them in the transaction. If record fails, nothing is changed, and they are returned with its
 // error.
 func SendUnanswered(ctx context.Context, pool *pgxpool.Pool, store *messages.Store, carrier string, ids []int64, validity time.Duration,
-	to func(name string) messages.To, record func(tx pgx.Tx, ids []int64) error) (sent []int64, err error) {
+	to func(name string) rerouting.To, record func(tx pgx.Tx, ids []int64) error) (sent []int64, err error) {
 	err = decideUnanswered(ctx, pool, carrier, ids, func(tx pgx.Tx, open map[int64][]int) (err error) {
-		retired, err := messages.Retirements(ctx, tx)
+		retired, err := rerouting.Retirements(ctx, tx)
 		if err != nil {
 			return err
 		}
-		if sent, err = store.Sendable(ctx, tx, ids, validity, takersOf(messages.Successors(retired), to)); err != nil {
+		if sent, err = rerouting.New(pool).Sendable(ctx, tx, ids, validity, takersOf(rerouting.Successors(retired), to)); err != nil {
 			return err
 		}
 		sent = slices.DeleteFunc(sent, func(id int64) bool { return open[id] == nil })
@@ -135,7 +137,7 @@ func SettleUnanswered(ctx context.Context, pool *pgxpool.Pool, store *messages.S
 			final.Status, final.Reason = sms.Failed, messages.ReasonCancelled
 			pays = func(m messages.Settled) bool { return m.Unsubmitted }
 		}
-		undecided, err := store.Undecided(ctx, tx, ids) // another segment may have been refused late, and be sent again
+		undecided, err := rerouting.New(pool).Undecided(ctx, tx, ids) // another segment may have been refused late, and be sent again
 		if err != nil {
 			return err
 		}

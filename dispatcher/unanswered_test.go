@@ -8,7 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"intumwa/dispatcher/profile"
-	"intumwa/messages"
+	"intumwa/messages/rerouting"
 	"intumwa/messages/submission"
 	"intumwa/sms"
 )
@@ -17,7 +17,7 @@ import (
 func unrecorded(pgx.Tx, []int64) error { return nil }
 
 // toAny is a carrier where every sender works.
-func toAny(name string) messages.To { return messages.To{Carrier: name} }
+func toAny(name string) rerouting.To { return rerouting.To{Carrier: name} }
 
 // TestDecideOfUnanswered: messages that waited when a backup was made are held with any on_ambiguous. The operator has each
 // sent again, or makes it sent, failed or cancelled, once. Messages answered or decided meanwhile are skipped.
@@ -33,7 +33,7 @@ func TestDecideOfUnanswered(t *testing.T) {
 	ctx, now := t.Context(), time.Now().Add(time.Minute)
 	carriers := []Carrier{*b.s.carrier.config()}
 	for _, want := range []int64{7, 0} {
-		held, err := HoldPending(ctx, b.pool, b.d.store, b.d.webhooks, carriers, RefundUnsubmitted, now)
+		held, err := HoldPending(ctx, b.pool, b.d.store.messages, b.d.webhooks, carriers, RefundUnsubmitted, now)
 		if err != nil || held["lumitel"] != want {
 			t.Fatalf("%v held, want %d; %v", held, want, err)
 		}
@@ -46,13 +46,13 @@ func TestDecideOfUnanswered(t *testing.T) {
 	}
 	send := func(want int, ids ...int64) {
 		t.Helper()
-		if sent, err := SendUnanswered(ctx, b.pool, b.d.store, "lumitel", ids, time.Hour, toAny, unrecorded); err != nil || len(sent) != want {
+		if sent, err := SendUnanswered(ctx, b.pool, b.d.store.messages, "lumitel", ids, time.Hour, toAny, unrecorded); err != nil || len(sent) != want {
 			t.Errorf("%v of %v are sent again, want %d; %v", sent, ids, want, err)
 		}
 	}
 	settle := func(want int, as Outcome, ids ...int64) {
 		t.Helper()
-		if n, err := SettleUnanswered(ctx, b.pool, b.d.store, b.d.webhooks, "lumitel", ids, as, RefundNever, unrecorded); err != nil || len(n) != want {
+		if n, err := SettleUnanswered(ctx, b.pool, b.d.store.messages, b.d.webhooks, "lumitel", ids, as, RefundNever, unrecorded); err != nil || len(n) != want {
 			t.Errorf("%v of %v are settled, want %d; %v", n, ids, want, err)
 		}
 	}
@@ -76,7 +76,7 @@ func TestDecideOfUnanswered(t *testing.T) {
 	settle(0, WasFailed, 4)    // it is being sent
 	settle(1, WasFailed, 4, 5) // and still is, together with one that is not
 	send(1, long.msg.ID)
-	again, err := b.d.store.Claim(ctx, 7, "lumitel", []int64{4, 5, 6, long.msg.ID}, b.s.carrier.config().marks())
+	again, err := b.d.store.outbox.Claim(ctx, 7, "lumitel", []int64{4, 5, 6, long.msg.ID}, b.s.carrier.config().marks())
 	if err != nil || len(again) != 2 || again[0].ID+again[1].ID != 4+long.msg.ID {
 		t.Errorf("%d of those sent again can be carried, %v", len(again), err)
 	}
@@ -131,7 +131,7 @@ func TestSentAgainMayBeThere(t *testing.T) {
 	b.by(m, unanswered)
 	b.exec(`INSERT INTO segments (message_id, segment, total, handset, carrier, link, key, submitted_at)
 		SELECT message_id, segment, total, handset, carrier, link, key, submitted_at FROM segments`)
-	if sent, err := SendUnanswered(t.Context(), b.pool, b.d.store, "lumitel", []int64{m.msg.ID}, time.Hour, toAny, unrecorded); err != nil || len(sent) != 1 {
+	if sent, err := SendUnanswered(t.Context(), b.pool, b.d.store.messages, "lumitel", []int64{m.msg.ID}, time.Hour, toAny, unrecorded); err != nil || len(sent) != 1 {
 		t.Fatalf("%v are sent again, %v", sent, err)
 	}
 	again := b.claim(m.msg.ID, 1)
@@ -158,7 +158,7 @@ func TestSettlesOnlyUndecided(t *testing.T) {
 		b.settle(settlement{late: []lateAnswer{throttledLate(m, 1, 2)}})
 		b.exec(`UPDATE outbox SET due_at = now()`)
 		b.claimedBy(8, m) // and it is submitted
-		ids, err := SettleUnanswered(t.Context(), b.pool, b.d.store, b.d.webhooks, "lumitel", []int64{m.msg.ID}, as, RefundFailed, unrecorded)
+		ids, err := SettleUnanswered(t.Context(), b.pool, b.d.store.messages, b.d.webhooks, "lumitel", []int64{m.msg.ID}, as, RefundFailed, unrecorded)
 		if status, reason := b.status(m.msg.ID); err != nil || len(ids) != 0 || status != sms.Pending {
 			t.Errorf("outcome %d: %v settled, %v; it is %v %q while it is submitted", as, ids, err, status, reason)
 		}

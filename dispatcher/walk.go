@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"intumwa/messages"
+	"intumwa/messages/outbox"
 	"intumwa/queue"
 )
 
@@ -31,8 +32,8 @@ func (d *recovery) walkOutbox(ctx context.Context) error {
 	}
 	maps.DeleteFunc(w.lanes, func(at laneKey, _ *laneWalk) bool { return !slices.Contains(ways, at) })
 	held, failed := d.heldBy(ctx)
-	stretches := make([]messages.Stretch, len(ways))
-	var heads []messages.Stretch
+	stretches := make([]outbox.Stretch, len(ways))
+	var heads []outbox.Stretch
 	var headOf []*laneWalk
 	for i, at := range ways {
 		st := w.stretch(at, start)
@@ -44,12 +45,12 @@ func (d *recovery) walkOutbox(ctx context.Context) error {
 		}
 	}
 	begin := time.Now()
-	seen, next, err := d.store.Walk(ctx, append(stretches, heads...), w.quiet)
+	seen, next, err := d.store.outbox.Walk(ctx, append(stretches, heads...), w.quiet)
 	if w.read = time.Since(begin); err != nil {
 		return errors.Join(failed, err)
 	}
-	var all messages.Seen
-	counted := make([]messages.Counted, len(ways))
+	var all outbox.Seen
+	counted := make([]outbox.Counted, len(ways))
 	for i, at := range ways {
 		l, s := w.lanes[at], &seen[i]
 		l.saw(s, next, time.Since(begin))
@@ -68,18 +69,18 @@ func (d *recovery) walkOutbox(ctx context.Context) error {
 		all.Lost, all.Stranded = append(all.Lost, s.Lost...), append(all.Stranded, s.Stranded...)
 		all.Quiet = append(all.Quiet, s.Quiet...)
 	}
-	all.Lost = slices.CompactFunc(slices.SortedFunc(slices.Values(all.Lost), byID), func(a, b messages.Waiting) bool { return a.ID == b.ID })
+	all.Lost = slices.CompactFunc(slices.SortedFunc(slices.Values(all.Lost), byID), func(a, b outbox.Waiting) bool { return a.ID == b.ID })
 	return errors.Join(failed, d.expire(ctx, all.Expired), d.quieten(ctx, all.Quiet), d.readdress(ctx, all.Stranded),
-		d.pushAll(ctx, all.Lost), d.missClaimants(ctx, all.Claimants), d.store.KeepBacklogs(ctx, counted))
+		d.pushAll(ctx, all.Lost), d.missClaimants(ctx, all.Claimants), d.store.outbox.KeepBacklogs(ctx, counted))
 }
 
-func byID(a, b messages.Waiting) int { return cmp.Compare(a.ID, b.ID) }
+func byID(a, b outbox.Waiting) int { return cmp.Compare(a.ID, b.ID) }
 
 // expire fails messages, by id, that could not be carried within their validity.
 func (d *recovery) expire(ctx context.Context, ids []int64) error {
 	for some := range slices.Chunk(ids, decidedAtOnce) {
 		if err := d.finish(ctx, "expiring messages", func(tx pgx.Tx) ([]messages.Final, error) {
-			return d.carrying.Expired(ctx, tx, some)
+			return d.carrying.messages.Expired(ctx, tx, some)
 		}); err != nil {
 			return err
 		}
@@ -111,7 +112,7 @@ func (d *recovery) findStranded(ctx context.Context) error {
 	if start.Before(d.walk.askAgain) {
 		return nil
 	}
-	carriers, err := d.store.OutboxCarriers(ctx)
+	carriers, err := d.store.outbox.OutboxCarriers(ctx)
 	if err != nil {
 		return err
 	}
@@ -137,7 +138,7 @@ func (d *recovery) readdress(ctx context.Context, ids []int64) error {
 	}
 	type way struct{ from, to string }
 	for some := range slices.Chunk(ids, decidedAtOnce) {
-		stranded, err := d.carrying.Stranded(ctx, some)
+		stranded, err := d.carrying.rerouting.Stranded(ctx, some)
 		if err != nil {
 			return err
 		}
@@ -148,7 +149,7 @@ func (d *recovery) readdress(ctx context.Context, ids []int64) error {
 			}
 		}
 		for way, ids := range moves {
-			n, err := d.carrying.Readdress(ctx, ids, way.from, d.to(way.to))
+			n, err := d.carrying.rerouting.Readdress(ctx, ids, way.from, d.to(way.to))
 			if err != nil {
 				return err
 			}

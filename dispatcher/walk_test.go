@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"intumwa/messages"
+	"intumwa/messages/outbox"
 	"intumwa/queue"
 	"intumwa/sms"
 )
@@ -38,7 +39,7 @@ func (b *bench) walk() {
 // depth is the reported backlog of a carrier.
 func (b *bench) depth(carrier string) (n int64) {
 	b.Helper()
-	backlogs, err := b.d.store.Backlogs(b.Context())
+	backlogs, err := b.d.store.outbox.Backlogs(b.Context())
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -55,7 +56,7 @@ func (b *bench) depth(carrier string) (n int64) {
 func TestWalkComesRound(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	b.wait("lumitel", 2*messages.WalkRows)
+	b.wait("lumitel", 2*outbox.WalkRows)
 	far := b.begun(1)
 	b.exec(`UPDATE outbox SET claimed_by = NULL, expires_at = now() WHERE message_id = $1`, far.msg.ID)
 	b.exec(`UPDATE outbox SET lane = $2 WHERE message_id = $1`, far.msg.ID, messages.LaneBatch)
@@ -72,7 +73,7 @@ func TestWalkComesRound(t *testing.T) {
 	for round, want := range []struct {
 		far   bool
 		depth int64
-	}{{false, messages.WalkRows}, {false, 2 * messages.WalkRows}, {true, 2*messages.WalkRows + 1}, {true, 2*messages.WalkRows + 1}} {
+	}{{false, outbox.WalkRows}, {false, 2 * outbox.WalkRows}, {true, 2*outbox.WalkRows + 1}, {true, 2*outbox.WalkRows + 1}} {
 		single := near()
 		b.walk()
 		if !expired(single) || expired(far) != want.far {
@@ -88,13 +89,13 @@ func TestWalkComesRound(t *testing.T) {
 func TestWalkTakesOver(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	b.wait("lumitel", messages.WalkRows+1)
+	b.wait("lumitel", outbox.WalkRows+1)
 	b.walk()
 	b.walk()
 	b.d.walk = newOutboxWalk() // another process
 	for round := range 2 {
 		b.walk()
-		if got := b.depth("lumitel"); got != messages.WalkRows+1 {
+		if got := b.depth("lumitel"); got != outbox.WalkRows+1 {
 			t.Errorf("round %d: %d are shown to wait", round, got)
 		}
 		b.exec(`DELETE FROM outbox WHERE message_id = (SELECT max(message_id) FROM outbox)`)
@@ -150,7 +151,7 @@ func TestWhatARoundReads(t *testing.T) {
 			if err := b.tasks(); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := b.d.store.Backlogs(t.Context()); err != nil {
+			if _, err := b.d.store.outbox.Backlogs(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -159,7 +160,7 @@ func TestWhatARoundReads(t *testing.T) {
 		return read
 	}
 	rows("nothing")
-	const enough = 3*messages.WalkRows + 1000 // none of the three rounds comes to the end
+	const enough = 3*outbox.WalkRows + 1000 // none of the three rounds comes to the end
 	b.wait("lumitel", enough)
 	b.wait("gone", enough)
 	little := rows("122,000")

@@ -18,7 +18,8 @@ import (
 
 	"intumwa/billing"
 	"intumwa/internal/postgres"
-	"intumwa/messages"
+	"intumwa/messages/lookup"
+	"intumwa/messages/retention"
 	"intumwa/sms"
 	"intumwa/texts"
 )
@@ -94,12 +95,13 @@ func scan(row pgx.CollectableRow) (x Export, err error) {
 
 // Exports is safe for concurrent use, in any number of processes.
 type Exports struct {
-	pool     *pgxpool.Pool
-	messages *messages.Store
-	ledger   *billing.Ledger
-	words    *texts.Texts
-	texts    time.Duration // how long texts are kept as configured; 0: forever
-	log      *slog.Logger
+	pool      *pgxpool.Pool
+	lookup    *lookup.Store
+	retention *retention.Store
+	ledger    *billing.Ledger
+	words     *texts.Texts
+	texts     time.Duration // how long texts are kept as configured; 0: forever
+	log       *slog.Logger
 }
 
 // New reads the texts. keep is how long messages' texts are kept, unless their company has a rule; 0: forever.
@@ -108,7 +110,7 @@ func New(pool *pgxpool.Pool, keep time.Duration, log *slog.Logger) (*Exports, er
 	if err != nil {
 		return nil, fmt.Errorf("reading the texts: %w", err)
 	}
-	return &Exports{pool, messages.New(pool), billing.New(pool), w, keep, log}, nil
+	return &Exports{pool, lookup.New(pool), retention.New(pool), billing.New(pool), w, keep, log}, nil
 }
 
 // Run writes files and deletes old ones until ctx ends.

@@ -18,7 +18,7 @@ import (
 
 	"intumwa/internal/postgres"
 	"intumwa/internal/testenv"
-	"intumwa/messages"
+	"intumwa/messages/lookup"
 	"intumwa/texts"
 )
 
@@ -359,7 +359,7 @@ func TestTexts(t *testing.T) {
 			}
 			var got []string
 			for body, age := range []time.Duration{keep + time.Hour, keep - time.Hour, keep - 25*time.Hour} {
-				row := f.cells(&messages.Sent{Record: messages.Record{Body: fmt.Sprint(body), CreatedAt: postgres.Now().Add(-age)}}, 0)
+				row := f.cells(&lookup.Sent{Record: lookup.Record{Body: fmt.Sprint(body), CreatedAt: postgres.Now().Add(-age)}}, 0)
 				got = append(got, row[len(row)-1])
 			}
 			if left := x.ExpiresAt.Sub(postgres.Now()); !slices.Equal(got, c.want) || left > life || (left <= textLife) != c.day {

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"intumwa/messages"
+	"intumwa/messages/statistics"
 	"intumwa/messages/submission"
 	"intumwa/texts"
 )
@@ -12,7 +13,7 @@ import (
 // receipt's state.
 var reasons = map[string]string{
 	submission.ReasonExpired: "reason.expired", submission.ReasonNoReceipt: "reason.noreceipt", submission.ReasonNoAnswer: "reason.noanswer",
-	submission.ReasonOptedOut: "reason.optedout", submission.ReasonClosed: "reason.closed", messages.ReasonCancelled: "reason.cancelled", messages.Others: "reason.others",
+	submission.ReasonOptedOut: "reason.optedout", submission.ReasonClosed: "reason.closed", messages.ReasonCancelled: "reason.cancelled", statistics.Others: "reason.others",
 	"ESME_RINVDSTADR": "reason.number", "ESME_RINVSRCADR": "reason.sender",
 	submission.Undeliv: "reason.undeliv", "REJECTD": "reason.rejectd", "EXPIRED": "reason.late", "DELETED": "reason.deleted",
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"intumwa/messages"
+	"intumwa/messages/statistics"
 	"intumwa/messages/submission"
 	"intumwa/texts"
 )
@@ -19,7 +20,7 @@ func TestDescribe(t *testing.T) {
 		for reason, key := range map[string]string{
 			submission.ReasonExpired: "reason.expired", submission.ReasonNoReceipt: "reason.noreceipt", submission.ReasonNoAnswer: "reason.noanswer",
 			submission.ReasonOptedOut: "reason.optedout", submission.ReasonClosed: "reason.closed", messages.ReasonCancelled: "reason.cancelled",
-			messages.Others: "reason.others", "smpp: the field is too long": "reason.unsendable",
+			statistics.Others: "reason.others", "smpp: the field is too long": "reason.unsendable",
 		} {
 			if text, carriers := Describe(l, reason); text != l.T(key) || carriers != "" {
 				t.Errorf("%s: %s is %q, %q", l.Tag, reason, text, carriers)

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"intumwa/messages"
+	"intumwa/messages/lookup"
 	"intumwa/texts"
 )
 
@@ -32,7 +32,7 @@ func (f *form) begin(out *csv.Writer) error {
 }
 
 // rows writes messages, with the credits that each cost after its refund.
-func (e *Exports) rows(ctx context.Context, f *form, out *csv.Writer, page []messages.Sent) error {
+func (e *Exports) rows(ctx context.Context, f *form, out *csv.Writer, page []lookup.Sent) error {
 	refs := make([][16]byte, len(page))
 	for i := range page {
 		refs[i] = page[i].ULID
@@ -55,7 +55,7 @@ func (e *Exports) rows(ctx context.Context, f *form, out *csv.Writer, page []mes
 }
 
 // cells returns a message's row. Numbers have no plus sign, because it begins a formula in a spreadsheet.
-func (f *form) cells(m *messages.Sent, credits int64) []string {
+func (f *form) cells(m *lookup.Sent, credits int64) []string {
 	batch, number := "", string(m.Number)
 	if m.BatchULID != nil {
 		batch = m.BatchULID.String()

@@ -11,7 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"intumwa/internal/postgres"
-	"intumwa/messages"
+	"intumwa/messages/lookup"
 	"intumwa/texts"
 )
 
@@ -83,9 +83,9 @@ func (e *Exports) step(ctx context.Context, x *Export) error {
 	if x.textsFrom != nil {
 		f.textsFrom = *x.textsFrom
 	}
-	span := messages.Span{Company: x.Company, After: *x.position, Until: *x.last}
+	span := lookup.Span{Company: x.Company, After: *x.position, Until: *x.last}
 	span.From, span.To = Span(x.Month)
-	page, err := e.messages.Read(ctx, span, step)
+	page, err := e.lookup.Read(ctx, span, step)
 	if err != nil {
 		return err
 	}
@@ -110,7 +110,7 @@ func (e *Exports) step(ctx context.Context, x *Export) error {
 // begin sets which messages the file is to have, and for how long it is kept: no text longer than its retention.
 func (e *Exports) begin(ctx context.Context, x *Export) error {
 	from, to := Span(x.Month)
-	span, err := e.messages.SpanOf(ctx, x.Company, from, to)
+	span, err := e.lookup.SpanOf(ctx, x.Company, from, to)
 	if err != nil {
 		return err
 	}
@@ -119,7 +119,7 @@ func (e *Exports) begin(ctx context.Context, x *Export) error {
 		return nil
 	}
 	keep, ruled := e.texts, false
-	rule, err := e.messages.BodyRule(ctx, x.Company)
+	rule, err := e.retention.BodyRule(ctx, x.Company)
 	if err != nil {
 		return err
 	}
@@ -166,7 +166,7 @@ func (e *Exports) Stream(ctx context.Context, w io.Writer, r Request) (written i
 		return 0, fmt.Errorf("there is no language %q", r.Language)
 	}
 	from, to := Span(r.Month)
-	span, err := e.messages.SpanOf(ctx, r.Company, from, to)
+	span, err := e.lookup.SpanOf(ctx, r.Company, from, to)
 	if err != nil {
 		return 0, err
 	}
@@ -176,8 +176,8 @@ func (e *Exports) Stream(ctx context.Context, w io.Writer, r Request) (written i
 	f, out := &form{language: language, operators: r.Operators, bodies: r.Bodies}, language.CSV(w)
 	err = f.begin(out)
 	for full := true; full && err == nil; {
-		var page []messages.Sent
-		if page, err = e.messages.Read(ctx, span, step); err != nil {
+		var page []lookup.Sent
+		if page, err = e.lookup.Read(ctx, span, step); err != nil {
 			break
 		}
 		if full = len(page) == step; full {

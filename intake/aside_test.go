@@ -21,6 +21,7 @@ import (
 	"intumwa/internal/postgres"
 	"intumwa/internal/testenv"
 	"intumwa/messages"
+	"intumwa/messages/statistics"
 	"intumwa/queue"
 	"intumwa/sms"
 )
@@ -279,7 +280,7 @@ func TestLockedBalanceAmongOthers(t *testing.T) {
 func (d *district) sound(t testing.TB, count int) {
 	t.Helper()
 	_, mismatches, err := billing.New(d.pool).Audit(t.Context())
-	audit, err2 := messages.New(d.pool).Audit(t.Context(), time.Hour)
+	audit, err2 := statistics.New(d.pool).Audit(t.Context(), time.Hour)
 	var n int
 	err3 := d.pool.QueryRow(t.Context(), `SELECT count(*) FROM messages`).Scan(&n)
 	if err := errors.Join(err, err2, err3); err != nil || mismatches != 0 || audit.Unpaid != 0 || audit.Unrecorded != 0 || n != count {

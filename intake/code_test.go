@@ -9,7 +9,7 @@ import (
 
 	"intumwa/accounts/people"
 	"intumwa/accounts/testnumbers"
-	"intumwa/messages"
+	"intumwa/messages/rerouting"
 )
 
 // TestCodeEndsWithItsLife: a one-time code that a second carrier takes is not sent after its life.
@@ -35,8 +35,8 @@ func TestCodeEndsWithItsLife(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := pgx.BeginFunc(t.Context(), d.pool, func(tx pgx.Tx) error {
-		taken, err := messages.New(d.pool).GiveToSecond(t.Context(), tx, messages.SecondCarrier{From: "leo", To: messages.To{Carrier: "onatel"}, Within: time.Minute, Validity: 24 * time.Hour},
-			[]messages.Failing{{MessageID: id, Reason: "UNDELIV"}})
+		taken, err := rerouting.New(d.pool).GiveToSecond(t.Context(), tx, rerouting.SecondCarrier{From: "leo", To: rerouting.To{Carrier: "onatel"}, Within: time.Minute, Validity: 24 * time.Hour},
+			[]rerouting.Failing{{MessageID: id, Reason: "UNDELIV"}})
 		if len(taken) != 1 {
 			t.Error("no second carrier takes it")
 		}

@@ -17,6 +17,7 @@ import (
 	"intumwa/internal/testenv"
 	"intumwa/internal/throttle"
 	"intumwa/messages"
+	"intumwa/messages/statistics"
 	"intumwa/queue"
 	"intumwa/sms"
 	"intumwa/verifications"
@@ -113,7 +114,7 @@ func (d *district) checkLedger(t testing.TB, credits, count int64) {
 		t.Errorf("%d credits (ledger %d), %d messages of %d segments for %d; want %d credits and %d messages",
 			gotCredits, ledger, gotCount, segments, debits, credits, count)
 	}
-	audit, err := messages.New(d.pool).Audit(context.Background(), time.Hour)
+	audit, err := statistics.New(d.pool).Audit(context.Background(), time.Hour)
 	if err != nil || audit.Unpaid != 0 || audit.Unrecorded != 0 {
 		t.Errorf("audit: %+v, %v", audit, err)
 	}

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"intumwa/internal/postgres"
-	"intumwa/messages"
+	"intumwa/messages/rerouting"
 	"intumwa/sms"
 )
 
@@ -46,7 +46,7 @@ func (r *routing) Routes() *sms.Routes { return r.table.Load() }
 
 // readRetired applies what is retired now.
 func (r *routing) readRetired(ctx context.Context, db postgres.Querier) error {
-	list, err := messages.Retirements(ctx, db)
+	list, err := rerouting.Retirements(ctx, db)
 	if err != nil {
 		return err
 	}

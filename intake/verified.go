@@ -11,6 +11,7 @@ import (
 	"github.com/oklog/ulid/v2"
 
 	"intumwa/internal/postgres"
+	"intumwa/messages/lookup"
 	"intumwa/sms"
 	"intumwa/verifications"
 	"intumwa/webhooks"
@@ -113,7 +114,7 @@ func (in *Intake) carried(ctx context.Context, tx pgx.Tx, list []verifications.V
 	for i := range list {
 		last[i] = list[i].Message
 	}
-	ends, err := in.messages.EndsOf(ctx, tx, last)
+	ends, err := lookup.EndsOf(ctx, tx, last)
 	if err != nil {
 		return nil, err
 	}

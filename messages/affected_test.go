@@ -5,19 +5,20 @@ import (
 	"time"
 
 	"intumwa/messages"
+	"intumwa/messages/rerouting"
 )
 
 // TestAffected: however many messages wait, 10,000 are counted, and the result says that there are more. What the carrier
 // may have was counted in the background.
 func TestAffected(t *testing.T) {
 	d := newTestStore(t)
-	same := func(what string, got, want messages.Sum) {
+	same := func(what string, got, want rerouting.Sum) {
 		t.Helper()
 		if got.Messages != want.Messages || got.Segments != want.Segments || got.Companies != want.Companies || got.Credits != want.Credits || got.More != want.More {
 			t.Errorf("%s: %+v, want %+v", what, got, want)
 		}
 	}
-	affected := func(to messages.To) messages.Affected {
+	affected := func(to rerouting.To) rerouting.Affected {
 		t.Helper()
 		a, err := d.Affected(t.Context(), carrier, to)
 		if err != nil {
@@ -28,13 +29,13 @@ func TestAffected(t *testing.T) {
 	d.claim(1, d.pending(1)...)
 	d.pending(1, func(m *messages.Message) { m.SendAt, m.Scheduled = time.Now().Add(time.Hour), true })
 	ids := d.pending(1, segments(2))
-	a := affected(messages.To{Carrier: "leo", Registration: true})
-	same("waiting", a.Waiting, messages.Sum{Messages: 1, Segments: 2, Companies: 1, Credits: 2})
-	same("scheduled", a.Scheduled, messages.Sum{Messages: 1, Segments: 1, Companies: 1, Credits: 1})
-	same("in hand", a.InHand, messages.Sum{Messages: 1, Segments: 1, Companies: 1, Credits: 1})
-	same("leaving", a.Leaving, messages.Sum{Messages: 2, Segments: 3, Companies: 1, Credits: 3})
+	a := affected(rerouting.To{Carrier: "leo", Registration: true})
+	same("waiting", a.Waiting, rerouting.Sum{Messages: 1, Segments: 2, Companies: 1, Credits: 2})
+	same("scheduled", a.Scheduled, rerouting.Sum{Messages: 1, Segments: 1, Companies: 1, Credits: 1})
+	same("in hand", a.InHand, rerouting.Sum{Messages: 1, Segments: 1, Companies: 1, Credits: 1})
+	same("leaving", a.Leaving, rerouting.Sum{Messages: 2, Segments: 3, Companies: 1, Credits: 3})
 	same("unregistered", a.Unregistered, a.Leaving)
-	if a = affected(messages.To{}); a.Unregistered.Messages > 0 || a.AtCarrier.CountedAt != nil {
+	if a = affected(rerouting.To{}); a.Unregistered.Messages > 0 || a.AtCarrier.CountedAt != nil {
 		t.Errorf("unregistered at no carrier, and counted: %+v", a)
 	}
 
@@ -43,10 +44,10 @@ func TestAffected(t *testing.T) {
 	d.exec(`INSERT INTO outbox (message_id, company_id, carrier, lane, expires_at) SELECT id, company_id, carrier, 1, now() + interval '1 hour' FROM messages WHERE id >= 1000`)
 	d.exec(`INSERT INTO segments (message_id, segment, total, carrier, link, key, submitted_at) SELECT id, 1, 2, carrier, 'l', id::text, now() FROM messages WHERE id BETWEEN 1000 AND 1999`)
 	d.tallied(true)
-	a = affected(messages.To{})
-	same("the first 10,000 rows, in part at the carrier", a.Waiting, messages.Sum{Messages: 8999, Segments: 17998, Companies: 1, Credits: 9000, More: true})
-	same("leaving", a.Leaving, messages.Sum{Messages: 9000, Segments: 17999, Companies: 1, Credits: 9001, More: true})
-	same("at the carrier", a.AtCarrier, messages.Sum{Messages: 1000, Segments: 2000, Companies: 1, Credits: 1000})
+	a = affected(rerouting.To{})
+	same("the first 10,000 rows, in part at the carrier", a.Waiting, rerouting.Sum{Messages: 8999, Segments: 17998, Companies: 1, Credits: 9000, More: true})
+	same("leaving", a.Leaving, rerouting.Sum{Messages: 9000, Segments: 17999, Companies: 1, Credits: 9001, More: true})
+	same("at the carrier", a.AtCarrier, rerouting.Sum{Messages: 1000, Segments: 2000, Companies: 1, Credits: 1000})
 	if a.AtCarrier.CountedAt == nil {
 		t.Error("nothing says when the messages at the carrier were counted")
 	}

@@ -8,6 +8,7 @@ import (
 
 	"intumwa/messages"
 	"intumwa/messages/receipts"
+	"intumwa/messages/statistics"
 	"intumwa/sms"
 )
 
@@ -22,40 +23,40 @@ func TestAudit(t *testing.T) {
 	type fault struct {
 		name string
 		make func(d *testStore, paidFor *messages.Message, id int64)
-		want messages.Audit
+		want statistics.Audit
 	}
 	faults := []fault{
-		{"nothing", func(*testStore, *messages.Message, int64) {}, messages.Audit{}},
-		{"an unpaid message", func(d *testStore, _ *messages.Message, _ int64) { d.pending(2) }, messages.Audit{Unpaid: 2}},
+		{"nothing", func(*testStore, *messages.Message, int64) {}, statistics.Audit{}},
+		{"an unpaid message", func(d *testStore, _ *messages.Message, _ int64) { d.pending(2) }, statistics.Audit{Unpaid: 2}},
 		{"a message paid by another", func(d *testStore, _ *messages.Message, _ int64) {
 			m := d.compose()
 			d.insert(m)
 			d.paid(m.ULID, 2, 1)
-		}, messages.Audit{Unpaid: 1, Unrecorded: 1}},
+		}, statistics.Audit{Unpaid: 1, Unrecorded: 1}},
 		{"a wrong amount", func(d *testStore, _ *messages.Message, _ int64) {
 			m := d.compose(segments(2))
 			d.insert(m)
 			d.paid(m.ULID, 1, 1)
-		}, messages.Audit{Unpaid: 1}},
-		{"a debit for nothing", func(d *testStore, _ *messages.Message, _ int64) { d.paid(ulid.Make(), 1, 1) }, messages.Audit{Unrecorded: 1}},
+		}, statistics.Audit{Unpaid: 1}},
+		{"a debit for nothing", func(d *testStore, _ *messages.Message, _ int64) { d.paid(ulid.Make(), 1, 1) }, statistics.Audit{Unrecorded: 1}},
 		{"a batch that lost a message", func(d *testStore, _ *messages.Message, _ int64) {
 			d.exec(`DELETE FROM outbox WHERE message_id = (SELECT max(id) FROM messages)`)
 			d.exec(`DELETE FROM messages WHERE id = (SELECT max(id) FROM messages)`)
-		}, messages.Audit{Unpaid: 1}},
+		}, statistics.Audit{Unpaid: 1}},
 		{"pending without a task", func(d *testStore, _ *messages.Message, id int64) {
 			d.exec(`DELETE FROM outbox WHERE message_id = $1`, id)
-		}, messages.Audit{StuckPending: 1}},
+		}, statistics.Audit{StuckPending: 1}},
 		{"with a carrier for too long", func(d *testStore, _ *messages.Message, id int64) {
 			d.settle([]receipts.Segment{accepted(id, "x")})
 			d.exec(`DELETE FROM outbox WHERE message_id = $1`, id)
 			d.exec(`UPDATE messages SET created_at = now() - interval '3 hours' WHERE id = $1`, id)
-		}, messages.Audit{StuckPending: 1}},
+		}, statistics.Audit{StuckPending: 1}},
 		{"final and in the outbox", func(d *testStore, _ *messages.Message, id int64) {
 			d.finish(messages.Final{MessageID: id, Status: sms.Sent, At: time.Now()})
-		}, messages.Audit{OrphanQueue: 1}},
+		}, statistics.Audit{OrphanQueue: 1}},
 		{"in the outbox and nowhere else", func(d *testStore, _ *messages.Message, _ int64) {
 			d.exec(`INSERT INTO outbox (message_id, company_id, carrier, lane, expires_at) VALUES (999, 1, 'x', 0, now())`)
-		}, messages.Audit{OrphanQueue: 1}},
+		}, statistics.Audit{OrphanQueue: 1}},
 	}
 	for _, f := range faults {
 		t.Run(f.name, func(t *testing.T) {

@@ -42,7 +42,7 @@ func insertBatches(ctx context.Context, tx pgx.Tx, messages []*Message) (map[uli
 		names = append(names, b.Name)
 		recipients, counts = append(recipients, int32(b.Recipients)), append(counts, int32(b.Segments))
 		awaited, parts = append(awaited, int32(b.Awaited)), append(parts, b.Part)
-		sends, expires = append(sends, orNull(b.SendAt)), append(expires, orNull(b.ExpireAt))
+		sends, expires = append(sends, postgres.OrNull(b.SendAt)), append(expires, postgres.OrNull(b.ExpireAt))
 	}
 	if ulids == nil {
 		return nil, nil

@@ -9,6 +9,7 @@ import (
 	"github.com/oklog/ulid/v2"
 
 	"intumwa/messages"
+	"intumwa/messages/lookup"
 	"intumwa/sms"
 )
 
@@ -96,7 +97,7 @@ func TestOutcomes(t *testing.T) {
 	if err := d.pool.QueryRow(t.Context(), `SELECT company_id FROM messages WHERE id = $1`, ids[0]).Scan(&company); err != nil {
 		t.Fatal(err)
 	}
-	var all []messages.Outcome
+	var all []lookup.Outcome
 	last, pages := int64(0), 0
 	for last < ids[5] {
 		page, to, err := d.Outcomes(t.Context(), company, last, ids[5], time.Now().Add(-time.Hour), 2)

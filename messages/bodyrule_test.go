@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"intumwa/messages"
+	"intumwa/messages/retention"
 	"intumwa/sms"
 )
 
@@ -16,7 +17,7 @@ import (
 func (d *testStore) rule(company sms.CompanyID, keep *time.Duration) {
 	d.Helper()
 	d.tx(func(ctx context.Context, tx pgx.Tx) error {
-		_, err := messages.SetBodyRule(ctx, tx, company, keep)
+		_, err := retention.SetBodyRule(ctx, tx, company, keep)
 		return err
 	})
 	d.exec(`UPDATE body_rules SET changed_at = now() - interval '1 hour' WHERE company_id = $1`, int64(company))
@@ -56,7 +57,7 @@ func (d *testStore) ruledBehind(what string, want time.Duration) {
 // in the outbox keeps it, because it may be sent again.
 func TestBodiesUntilFinal(t *testing.T) {
 	d := newHotStore(t)
-	d.rule(1, keep(messages.BodiesUntilFinal))
+	d.rule(1, keep(retention.BodiesUntilFinal))
 	mine := d.pending(4)
 	others := d.pending(2, func(m *messages.Message) { m.CompanyID = 2 })
 	d.over(mine[0], others[0])
@@ -126,7 +127,7 @@ func TestBodyRules(t *testing.T) {
 	d.aged(10*day, young...)
 	d.rule(2, keep(200*day)) // longer than the configured 90
 	d.rule(3, keep(5*day))   // shorter
-	if n := d.purge(messages.PurgeBodies); n != 1 {
+	if n := d.purge(retention.PurgeBodies); n != 1 {
 		t.Errorf("as configured: %d", n)
 	}
 	d.ruledBehind("before", 95*day)
@@ -152,7 +153,7 @@ func TestBodyRules(t *testing.T) {
 		t.Errorf("as configured again: %d", n)
 	}
 	d.exec(`DELETE FROM unpurged`) // only a new walk reaches the pending one again
-	d.rule(2, keep(messages.BodiesUntilFinal))
+	d.rule(2, keep(retention.BodiesUntilFinal))
 	if n := d.ruled(life); n != 1 { // the pending one keeps its text
 		t.Errorf("until final: %d", n)
 	}

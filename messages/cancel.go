@@ -89,8 +89,8 @@ func (s *Store) Cancelled(ctx context.Context, tx pgx.Tx, ids []int64) ([]Final,
 	if err != nil || len(free) == 0 {
 		return nil, err
 	}
-	return postgres.All(ctx, tx, "cancelling messages", failedFor(ReasonCancelled),
-		`WITH `+keptRefusals+`
+	return postgres.All(ctx, tx, "cancelling messages", FailedFor(ReasonCancelled),
+		`WITH `+KeptRefusals+`
 		DELETE FROM outbox o USING messages m WHERE m.id = ANY($1) AND o.message_id = m.id
 			AND NOT `+receipts.MayHave("o.message_id")+`
 		RETURNING o.message_id, now()`, free)
@@ -99,7 +99,7 @@ func (s *Store) Cancelled(ctx context.Context, tx pgx.Tx, ids []int64) ([]Final,
 // CancelledScheduled is [Store.Cancelled] for scheduled messages. It waits for those that are being released, which are
 // in the outbox then: a caller that cancels here first and there afterwards misses none.
 func (s *Store) CancelledScheduled(ctx context.Context, tx pgx.Tx, ids []int64) ([]Final, error) {
-	return postgres.All(ctx, tx, "cancelling scheduled messages", failedFor(ReasonCancelled), `
+	return postgres.All(ctx, tx, "cancelling scheduled messages", FailedFor(ReasonCancelled), `
 		WITH found AS (SELECT message_id FROM scheduled WHERE message_id = ANY($1) ORDER BY message_id FOR UPDATE)
 		DELETE FROM scheduled s USING found WHERE s.message_id = found.message_id RETURNING s.message_id, now()`, ids)
 }
@@ -107,7 +107,7 @@ func (s *Store) CancelledScheduled(ctx context.Context, tx pgx.Tx, ids []int64) 
 // CancelledSandbox cancels a company's message to the sandbox, if its time has not come: from then on it counts as being
 // at a carrier.
 func (s *Store) CancelledSandbox(ctx context.Context, tx pgx.Tx, q Queued) ([]Final, error) {
-	return postgres.All(ctx, tx, "cancelling a message of the sandbox", failedFor(ReasonCancelled), `UPDATE sandbox s SET settled = true FROM messages m
+	return postgres.All(ctx, tx, "cancelling a message of the sandbox", FailedFor(ReasonCancelled), `UPDATE sandbox s SET settled = true FROM messages m
 		WHERE s.message_id = $1 AND m.id = s.message_id AND m.company_id = $2 AND m.send_at > now() AND NOT s.settled
 		RETURNING s.message_id, now()`, q.Message, q.Company)
 }

@@ -40,7 +40,7 @@ func (s *Store) Expiring(ctx context.Context, tx pgx.Tx, validity time.Duration,
 			UPDATE sweeps SET up_to = (SELECT max(id) FROM m) WHERE name = $4 AND EXISTS (SELECT FROM m)
 		), noted AS (
 			INSERT INTO deadlines (message_id, expires_at, look_at)
-			SELECT id, `+expiry("$2")+`, `+expiry("$2")+` FROM m WHERE status = 0 AND carrier <> $5 ORDER BY id ON CONFLICT DO NOTHING
+			SELECT id, `+Expiry("$2")+`, `+Expiry("$2")+` FROM m WHERE status = 0 AND carrier <> $5 ORDER BY id ON CONFLICT DO NOTHING
 		)
 		SELECT count(*) < $3 FROM m`, from, validity, limit, expiringSweep, sms.SandboxCarrier).Scan(&done); err != nil {
 		return false, fmt.Errorf("sweeping expired messages: %w", err)

@@ -15,10 +15,11 @@ import (
 	"intumwa/internal/postgres"
 	"intumwa/internal/testenv"
 	"intumwa/messages"
+	"intumwa/messages/outbox"
 )
 
 // demo is the sender of most messages.
-var demo = messages.Hold{CompanyID: 1, Sender: "DEMO"}
+var demo = outbox.Hold{CompanyID: 1, Sender: "DEMO"}
 
 // releaseHeld does the work of the task hold.
 func (d *testStore) releaseHeld() {
@@ -91,7 +92,7 @@ func TestClaimHoldsUnapproved(t *testing.T) {
 // holdStore is a testStore with long lock timeouts, and another one for the task that releases held messages.
 type holdStore struct {
 	*testStore
-	releasing *messages.Store
+	releasing *outbox.Store
 }
 
 func newHoldStore(t *testing.T) *holdStore {
@@ -108,8 +109,8 @@ func newHoldStore(t *testing.T) *holdStore {
 		return pool
 	}
 	pool := open()
-	d := &holdStore{testStore: &testStore{TB: t, pool: pool, Store: messages.New(pool), matcher: newMatcher()},
-		releasing: messages.New(open("application_name=releasing"))}
+	d := &holdStore{testStore: &testStore{TB: t, pool: pool, stores: storesOf(pool), matcher: newMatcher()},
+		releasing: outbox.New(open("application_name=releasing"))}
 	testenv.Companies(t, pool, 3)
 	return d
 }
@@ -136,7 +137,7 @@ func (d *holdStore) held() int {
 // of holds. In the end a claim gets all messages if company and sender are approved, else none.
 func TestHoldsInAnyOrder(t *testing.T) {
 	d := newHoldStore(t)
-	ctx := t.Context()
+	ctx, claims := t.Context(), d.claimStatements()
 	rapid.Check(t, func(rt *rapid.T) {
 		for _, table := range []string{"outbox", "scheduled", "holds"} {
 			d.exec(`DELETE FROM ` + table)
@@ -193,7 +194,7 @@ func TestHoldsInAnyOrder(t *testing.T) {
 			func() { commit(0) },
 			func() {
 				if releasing == nil { // else it might wait for it
-					begin(1, rapid.SampledFrom(messages.ClaimStatements).Draw(rt, "claim"), 7, false, ids[:rapid.IntRange(1, len(ids)).Draw(rt, "some")], carrier)
+					begin(1, rapid.SampledFrom(claims).Draw(rt, "claim"), 7, false, ids[:rapid.IntRange(1, len(ids)).Draw(rt, "some")], carrier)
 				}
 			},
 			func() { commit(1) },
@@ -205,7 +206,7 @@ func TestHoldsInAnyOrder(t *testing.T) {
 				if releasing == nil {
 					releasing = make(chan error, 1)
 					go func() {
-						_, _, err := d.releasing.FollowApproval(ctx, messages.Hold{CompanyID: 1, Sender: "DEMO", Over: true}, 0)
+						_, _, err := d.releasing.FollowApproval(ctx, outbox.Hold{CompanyID: 1, Sender: "DEMO", Over: true}, 0)
 						releasing <- err
 					}()
 				}

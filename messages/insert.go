@@ -97,7 +97,7 @@ func moreOf(messages []*Message) []any {
 		if m.Channel != API {
 			channels[i] = new(int16(m.Channel))
 		}
-		sends[i], expires[i], later[i] = orNull(m.SendAt), orNull(m.ExpireAt), m.Scheduled
+		sends[i], expires[i], later[i] = postgres.OrNull(m.SendAt), postgres.OrNull(m.ExpireAt), m.Scheduled
 		if fate, ok := sms.SandboxFateOf(m.Number); ok {
 			seconds := fate.After.Seconds()
 			after[i], status[i], reasons[i] = &seconds, int16(fate.Status), fate.Reason
@@ -118,14 +118,6 @@ func moreOf(messages []*Message) []any {
 	return []any{references, sends, expires, later, after, status, reasons, accounts, binds, registered, urgent, classes, parts, channels, costCenters, secrets, echoes}
 }
 
-// orNull returns nil for the zero time.
-func orNull(t time.Time) *time.Time {
-	if t.IsZero() {
-		return nil
-	}
-	return &t
-}
-
 // partNumber is a part as the table has it.
 func partNumber(p sms.Part) int64 {
 	number := int64(p.Coding)<<32 | int64(p.Reference)<<16 | int64(p.Total)<<8 | int64(p.Number)
@@ -138,8 +130,8 @@ func partNumber(p sms.Part) int64 {
 // widePart marks a part whose reference came in a UDH, with 16 bits.
 const widePart = 1 << 40
 
-// partOf is the inverse of partNumber; nil for 0.
-func partOf(number int64) *sms.Part {
+// PartOf is the inverse of partNumber; nil for 0.
+func PartOf(number int64) *sms.Part {
 	if number == 0 {
 		return nil
 	}
@@ -247,4 +239,31 @@ func (s *Store) Known(ctx context.Context, ulids []ulid.ULID) (map[ulid.ULID]int
 			`SELECT ulid, id FROM messages WHERE ulid = ANY($1) UNION ALL SELECT ulid, 0 FROM batches WHERE ulid = ANY($1)`, args)
 	})
 	return known, err
+}
+
+// The most ids that a lost second may have used, and the least to skip: the number of ids between the backup's moment
+// and the end is unknown.
+const (
+	skippedSecond = 5_000
+	leastSkipped  = 10_000_000
+)
+
+// SkipIDs advances the next message's id in a restored database: customers have received the ids that were drawn after
+// the backup's moment (message_id, and the webhook-id made of it), and drop repeated ones. ahead is by how much; 0 is
+// 5,000 for each second since the newest message, and at least 10 million. It returns the last drawn id and the next
+// one.
+func SkipIDs(ctx context.Context, tx pgx.Tx, ahead int64) (last, next int64, err error) {
+	var since float64 // seconds
+	err = tx.QueryRow(ctx, `SELECT last_value, coalesce((SELECT extract(epoch FROM clock_timestamp() - created_at)::float8 FROM messages ORDER BY id DESC LIMIT 1), 0)
+		FROM messages_id_seq`).Scan(&last, &since)
+	if err != nil {
+		return 0, 0, fmt.Errorf("reading the last message's id: %w", err)
+	}
+	if ahead == 0 {
+		ahead = max(leastSkipped, int64(since)*skippedSecond)
+	}
+	if err := tx.QueryRow(ctx, `SELECT setval('messages_id_seq', $1)`, last+ahead).Scan(&next); err != nil {
+		return 0, 0, fmt.Errorf("moving the next message's id: %w", err)
+	}
+	return last, next + 1, nil
 }

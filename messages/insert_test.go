@@ -13,6 +13,7 @@ import (
 	"github.com/oklog/ulid/v2"
 
 	"intumwa/messages"
+	"intumwa/messages/lookup"
 	"intumwa/sms"
 )
 
@@ -43,7 +44,7 @@ func TestInsert(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		want := messages.Record{ID: ids[i], ULID: m.ULID, CompanyID: m.CompanyID, Number: m.Number, Sender: m.Sender, Body: m.Body,
+		want := lookup.Record{ID: ids[i], ULID: m.ULID, CompanyID: m.CompanyID, Number: m.Number, Sender: m.Sender, Body: m.Body,
 			Encoding: m.Encoding, Segments: m.Segments, Test: m.Test, Carrier: m.Carrier, CreatedAt: r.CreatedAt}
 		if m.Batch != nil {
 			want.BatchULID = &m.Batch.ULID

@@ -9,6 +9,7 @@ import (
 	"github.com/oklog/ulid/v2"
 
 	"intumwa/messages"
+	"intumwa/messages/lookup"
 	"intumwa/messages/receipts"
 	"intumwa/sms"
 )
@@ -38,7 +39,7 @@ func TestTenancy(t *testing.T) {
 	if r, err := d.ByULID(t.Context(), 0, own.ULID); !errors.Is(err, messages.ErrNotFound) {
 		t.Errorf("company 0 sees the gateway's own: %+v, %v", r, err)
 	}
-	if page, _, err := d.List(t.Context(), 0, messages.Filter{}, 0, 10); err != nil || len(page) != 0 {
+	if page, _, err := d.List(t.Context(), 0, lookup.Filter{}, 0, 10); err != nil || len(page) != 0 {
 		t.Errorf("company 0 lists the gateway's own: %+v, %v", page, err)
 	}
 	if _, err := d.ByULID(t.Context(), 1, ulid.Make()); !errors.Is(err, messages.ErrNotFound) {
@@ -47,10 +48,10 @@ func TestTenancy(t *testing.T) {
 	if _, err := d.BatchByULID(t.Context(), 2, b.ULID); !errors.Is(err, messages.ErrNotFound) {
 		t.Errorf("another's batch: %v", err)
 	}
-	if page, next, err := d.List(t.Context(), 2, messages.Filter{Batch: &b.ULID}, 0, 10); err != nil || next != 0 || len(page) != 0 {
+	if page, next, err := d.List(t.Context(), 2, lookup.Filter{Batch: &b.ULID}, 0, 10); err != nil || next != 0 || len(page) != 0 {
 		t.Errorf("another's batch has %v, %d, %v", page, next, err)
 	}
-	if page, _, err := d.List(t.Context(), 2, messages.Filter{}, 0, 10); err != nil || len(page) != 0 {
+	if page, _, err := d.List(t.Context(), 2, lookup.Filter{}, 0, 10); err != nil || len(page) != 0 {
 		t.Errorf("another's messages: %v, %v", page, err)
 	}
 }
@@ -114,19 +115,19 @@ func TestTimeline(t *testing.T) {
 	start := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	after := func(n int) time.Time { return start.Add(time.Duration(n) * time.Second) }
 	pointer := func(at time.Time) *time.Time { return &at }
-	r := messages.Record{Segments: 2, Status: sms.Failed, FailureReason: "UNDELIV 027", CreatedAt: start, FailedAt: pointer(after(3))}
-	h := messages.History{
+	r := lookup.Record{Segments: 2, Status: sms.Failed, FailureReason: "UNDELIV 027", CreatedAt: start, FailedAt: pointer(after(3))}
+	h := lookup.History{
 		Segments: []receipts.SegmentRecord{
 			{Segment: 1, Link: "l", SubmittedAt: after(1), Receipt: "UNDELIV", ReceiptAt: pointer(after(3))},
 			{Segment: 2, Link: "l", SubmittedAt: after(2), Receipt: "DELIVRD", ReceiptAt: pointer(after(2))}, // at the same time
 			{Segment: 2, Link: "l", SubmittedAt: after(2)},
 			{Segment: 2, Carrier: "leo", SubmittedAt: after(2)}, // unanswered
 		},
-		Second:   &messages.SecondRecord{At: after(2), From: "a", To: "b", Reason: "UNDELIV"},
+		Second:   &lookup.SecondRecord{At: after(2), From: "a", To: "b", Reason: "UNDELIV"},
 		Receipts: []receipts.ReceiptRecord{{At: after(9), State: "DELIVRD", Outcome: receipts.Contradiction}, {At: after(2), State: "ENROUTE", Outcome: receipts.Intermediate}},
 	}
 	var got []string
-	for _, m := range messages.Timeline(r, h) {
+	for _, m := range lookup.Timeline(r, h) {
 		got = append(got, m.Event+" "+m.Detail)
 	}
 	want := []string{
@@ -159,18 +160,18 @@ func TestList(t *testing.T) {
 	stranger := ulid.Make()
 	for _, c := range []struct {
 		name   string
-		filter messages.Filter
+		filter lookup.Filter
 		want   []int64
 	}{
-		{"all", messages.Filter{}, all},
-		{"sent", messages.Filter{Status: &status}, ids[1:2]},
-		{"a batch", messages.Filter{Batch: &b.ULID}, []int64{ids[6], ids[5], ids[4]}},
-		{"no batch", messages.Filter{Batch: &stranger}, nil},
-		{"a number", messages.Filter{Number: "+25761222333"}, ids[7:]},
-		{"from", messages.Filter{From: moment(ids[5])}, []int64{ids[7], ids[6], ids[5]}},
-		{"to", messages.Filter{To: moment(ids[2])}, []int64{ids[1], ids[0]}},
-		{"between", messages.Filter{From: moment(ids[2]), To: moment(ids[4])}, []int64{ids[3], ids[2]}},
-		{"of a batch, from", messages.Filter{Batch: &b.ULID, From: moment(ids[6])}, ids[6:7]},
+		{"all", lookup.Filter{}, all},
+		{"sent", lookup.Filter{Status: &status}, ids[1:2]},
+		{"a batch", lookup.Filter{Batch: &b.ULID}, []int64{ids[6], ids[5], ids[4]}},
+		{"no batch", lookup.Filter{Batch: &stranger}, nil},
+		{"a number", lookup.Filter{Number: "+25761222333"}, ids[7:]},
+		{"from", lookup.Filter{From: moment(ids[5])}, []int64{ids[7], ids[6], ids[5]}},
+		{"to", lookup.Filter{To: moment(ids[2])}, []int64{ids[1], ids[0]}},
+		{"between", lookup.Filter{From: moment(ids[2]), To: moment(ids[4])}, []int64{ids[3], ids[2]}},
+		{"of a batch, from", lookup.Filter{Batch: &b.ULID, From: moment(ids[6])}, ids[6:7]},
 	} {
 		for _, limit := range []int{1, 2, 3, 100} {
 			var got []int64

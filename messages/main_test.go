@@ -13,7 +13,13 @@ import (
 	"intumwa/internal/postgres"
 	"intumwa/internal/testenv"
 	"intumwa/messages"
+	"intumwa/messages/lookup"
+	"intumwa/messages/numberfilter"
+	"intumwa/messages/outbox"
 	"intumwa/messages/receipts"
+	"intumwa/messages/rerouting"
+	"intumwa/messages/retention"
+	"intumwa/messages/statistics"
 	"intumwa/messages/submission"
 	"intumwa/sms"
 )
@@ -22,11 +28,34 @@ func TestMain(m *testing.M) { testenv.Main(m) }
 
 const carrier = "lumitel"
 
-// testStore is a store on its own database, with helpers.
+// stores are those of messages and of the packages below, on one pool.
+type (
+	stores struct {
+		*messages.Store
+		*waiting
+		*moves
+		*counts
+		*purges
+		*lookups
+		*filters
+	}
+	waiting = outbox.Store
+	moves   = rerouting.Store
+	counts  = statistics.Store
+	purges  = retention.Store
+	lookups = lookup.Store
+	filters = numberfilter.Store
+)
+
+func storesOf(pool *pgxpool.Pool) stores {
+	return stores{messages.New(pool), outbox.New(pool), rerouting.New(pool), statistics.New(pool), retention.New(pool), lookup.New(pool), numberfilter.New(pool)}
+}
+
+// testStore is the stores of a database of its own, with helpers.
 type testStore struct {
 	testing.TB
 	pool *pgxpool.Pool
-	*messages.Store
+	stores
 	matcher  *receipts.Matcher
 	numbered int
 }
@@ -34,7 +63,7 @@ type testStore struct {
 func newTestStore(t testing.TB) *testStore {
 	pool := testenv.Pool(t)
 	testenv.Companies(t, pool, 3)
-	return &testStore{TB: t, pool: pool, Store: messages.New(pool), matcher: newMatcher()}
+	return &testStore{TB: t, pool: pool, stores: storesOf(pool), matcher: newMatcher()}
 }
 
 // newMatcher returns the matcher of a carrier with the same ids in its receipts.
@@ -49,7 +78,7 @@ func newHotStore(t testing.TB) *testStore {
 	}
 	t.Cleanup(pool.Close)
 	testenv.Companies(t, pool, 3)
-	return &testStore{TB: t, pool: pool, Store: messages.New(pool), matcher: newMatcher()}
+	return &testStore{TB: t, pool: pool, stores: storesOf(pool), matcher: newMatcher()}
 }
 
 func (d *testStore) tx(do func(ctx context.Context, tx pgx.Tx) error) {
@@ -126,7 +155,7 @@ func (d *testStore) pending(n int, change ...func(*messages.Message)) []int64 {
 	return d.insert(list...)
 }
 
-func (d *testStore) claim(dispatcher int64, ids ...int64) []*messages.Claimed {
+func (d *testStore) claim(dispatcher int64, ids ...int64) []*outbox.Claimed {
 	d.Helper()
 	claimed, err := d.Claim(d.Context(), dispatcher, carrier, ids, false)
 	if err != nil {
@@ -135,7 +164,7 @@ func (d *testStore) claim(dispatcher int64, ids ...int64) []*messages.Claimed {
 	return claimed
 }
 
-func idsOf(claimed []*messages.Claimed) []int64 {
+func idsOf(claimed []*outbox.Claimed) []int64 {
 	ids := make([]int64, len(claimed))
 	for i, c := range claimed {
 		ids[i] = c.ID
@@ -143,7 +172,7 @@ func idsOf(claimed []*messages.Claimed) []int64 {
 	return ids
 }
 
-func claimsOf(claimed []*messages.Claimed) []messages.Claim {
+func claimsOf(claimed []*outbox.Claimed) []messages.Claim {
 	claims := make([]messages.Claim, len(claimed))
 	for i, c := range claimed {
 		claims[i] = c.Claim()
@@ -292,7 +321,7 @@ func (d *testStore) freed(dead int64) (n int64) {
 }
 
 // statesOf returns the states of the segments of a claimed message.
-func statesOf(c *messages.Claimed) (states []submission.State) {
+func statesOf(c *outbox.Claimed) (states []submission.State) {
 	for n := 1; n <= c.Segments; n++ {
 		states = append(states, submission.StateOf(n, c.Segments, c.Copies))
 	}

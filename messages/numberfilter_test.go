@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"intumwa/messages"
+	"intumwa/messages/lookup"
 	"intumwa/sms"
 )
 
@@ -35,7 +35,7 @@ func (d *testStore) filter() int {
 func (d *testStore) find(company sms.CompanyID, number string) (ids []int64, pages int) {
 	d.Helper()
 	for before := int64(0); ; {
-		page, next, err := d.List(d.Context(), company, messages.Filter{Number: sms.Number(number)}, before, 3)
+		page, next, err := d.List(d.Context(), company, lookup.Filter{Number: sms.Number(number)}, before, 3)
 		if err != nil {
 			d.Fatal(err)
 		}

@@ -13,6 +13,7 @@ import (
 
 	"intumwa/messages"
 	"intumwa/messages/receipts"
+	"intumwa/messages/retention"
 	"intumwa/sms"
 )
 
@@ -51,7 +52,7 @@ func TestPurgeNumbers(t *testing.T) {
 		}
 	}
 	found("before", ann, ids[3], ids[1], ids[0])
-	if n := d.purge(messages.PurgeNumbers); n != 1 {
+	if n := d.purge(retention.PurgeNumbers); n != 1 {
 		t.Errorf("%d numbers left", n)
 	}
 	if got, want := d.numbers(ids...), []string{"+2577XXXXX12", string(ann), string(ben), string(ann)}; !slices.Equal(got, want) {
@@ -70,21 +71,21 @@ func TestPurgeNumbers(t *testing.T) {
 	}
 	d.exec(`UPDATE outbox SET claimed_by = NULL`)
 	d.over(ids[1])
-	if n := d.purge(messages.PurgeNumbers); n != 1 {
+	if n := d.purge(retention.PurgeNumbers); n != 1 {
 		t.Errorf("%d left that had waited", n)
 	}
 	d.aged(life+time.Hour, ids[2], ids[3])
-	if n := d.purge(messages.PurgeNumbers); n != 2 {
+	if n := d.purge(retention.PurgeNumbers); n != 2 {
 		t.Errorf("%d left at last", n)
 	}
 	found("at last", ann)
 	if n := d.count(`SELECT count(*) FROM number_filters WHERE chunk = 2 AND bits <> ''`); n != 0 {
 		t.Error("a filter still has obscured numbers")
 	}
-	if n := d.purge(messages.PurgeNumbers); n != 0 {
+	if n := d.purge(retention.PurgeNumbers); n != 0 {
 		t.Error(n)
 	}
-	d.purge(messages.PurgeMessages)
+	d.purge(retention.PurgeMessages)
 	if n := d.count(`SELECT count(*) FROM unpurged`); n != 0 {
 		t.Errorf("%d wait", n)
 	}
@@ -98,9 +99,9 @@ func TestErase(t *testing.T) {
 	ids := slices.Concat(d.pending(2, to(ann), func(m *messages.Message) { m.Reference = "order 17" }), d.pending(2, to(ann), func(m *messages.Message) { m.CompanyID = 2 }), d.pending(1))
 	d.over(ids[0], ids[1], ids[2], ids[4])
 	claimed := d.claim(1, ids[3])
-	erase := func(needed ...int64) (done messages.Erased) {
+	erase := func(needed ...int64) (done retention.Erased) {
 		t.Helper()
-		done, err := d.Erase(t.Context(), ann, ids, func(_ pgx.Tx, final []messages.Ref) ([]int64, error) {
+		done, err := d.Erase(t.Context(), ann, ids, func(_ pgx.Tx, final []retention.Ref) ([]int64, error) {
 			for _, m := range final {
 				if of2 := m.ID == ids[2] || m.ID == ids[3]; of2 != (m.CompanyID == 2) {
 					t.Errorf("%+v", m)
@@ -140,11 +141,11 @@ func TestErase(t *testing.T) {
 		t.Errorf("once it is final: %+v", done)
 	}
 	if failed := errors.New("not now"); true {
-		if _, err := d.Erase(t.Context(), ann, ids, func(pgx.Tx, []messages.Ref) ([]int64, error) { return nil, failed }); !errors.Is(err, failed) {
+		if _, err := d.Erase(t.Context(), ann, ids, func(pgx.Tx, []retention.Ref) ([]int64, error) { return nil, failed }); !errors.Is(err, failed) {
 			t.Errorf("%v", err)
 		}
 	}
-	if done, err := d.Erase(t.Context(), ann, nil, nil); err != nil || done != (messages.Erased{}) {
+	if done, err := d.Erase(t.Context(), ann, nil, nil); err != nil || done != (retention.Erased{}) {
 		t.Errorf("nothing: %+v, %v", done, err)
 	}
 }
@@ -154,11 +155,11 @@ func TestErase(t *testing.T) {
 func TestEraseWhileSettlingAndPurging(t *testing.T) {
 	d := newHotStore(t)
 	const ann = sms.Number("+25779123412")
-	d.rule(1, keep(messages.BodiesUntilFinal))
+	d.rule(1, keep(retention.BodiesUntilFinal))
 	ids := d.pending(300, to(ann))
 	d.exec(`UPDATE messages SET created_at = now() - $1::interval`, life+time.Hour)
 	erase := func() {
-		if _, err := d.Erase(t.Context(), ann, ids, func(pgx.Tx, []messages.Ref) ([]int64, error) { return nil, nil }); err != nil {
+		if _, err := d.Erase(t.Context(), ann, ids, func(pgx.Tx, []retention.Ref) ([]int64, error) { return nil, nil }); err != nil {
 			t.Error(err)
 		}
 	}
@@ -193,7 +194,7 @@ func TestEraseWhileSettlingAndPurging(t *testing.T) {
 			wg.Go(func() { erase() })
 		case 1:
 			wg.Go(func() {
-				if _, _, err := d.Purge(t.Context(), messages.PurgeNumbers, life); err != nil {
+				if _, _, err := d.Purge(t.Context(), retention.PurgeNumbers, life); err != nil {
 					t.Error(err)
 				}
 			})

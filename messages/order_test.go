@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"intumwa/messages"
+	"intumwa/messages/rerouting"
 	"intumwa/messages/submission"
 	"intumwa/sms"
 )
@@ -24,16 +25,16 @@ func TestOtherOrdersSkipLocks(t *testing.T) {
 	}{
 		{"handing over", `SELECT FROM messages WHERE id = $1 FOR UPDATE`, ``,
 			func(ctx context.Context, d *testStore, _ []int64) (int64, error) {
-				n, _, err := d.Reroute(ctx, carrier, messages.To{Carrier: "other"}, 0, 0, 10, submission.Resend)
+				n, _, err := d.Reroute(ctx, carrier, rerouting.To{Carrier: "other"}, 0, 0, 10, submission.Resend)
 				return n, err
 			}},
 		{"handing back", `SELECT FROM messages WHERE id = $1 FOR UPDATE`, `UPDATE outbox SET home = 'lumitel', carrier = 'other'`,
 			func(ctx context.Context, d *testStore, _ []int64) (int64, error) {
-				return d.Return(ctx, messages.To{Carrier: carrier}, 10)
+				return d.Return(ctx, rerouting.To{Carrier: carrier}, 10)
 			}},
 		{"readdressing", `SELECT FROM messages WHERE id = $1 FOR UPDATE`, ``,
 			func(ctx context.Context, d *testStore, ids []int64) (int64, error) {
-				return d.Readdress(ctx, ids, carrier, messages.To{Carrier: "other"})
+				return d.Readdress(ctx, ids, carrier, rerouting.To{Carrier: "other"})
 			}},
 		{"freeing", `SELECT FROM outbox WHERE message_id = $1 FOR UPDATE`, `UPDATE outbox SET claimed_by = 7`,
 			func(ctx context.Context, d *testStore, _ []int64) (int64, error) { return d.freed(7), nil }},

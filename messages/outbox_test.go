@@ -11,7 +11,10 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"intumwa/messages"
+	"intumwa/messages/lookup"
+	"intumwa/messages/outbox"
 	"intumwa/messages/receipts"
+	"intumwa/messages/rerouting"
 	"intumwa/messages/submission"
 	"intumwa/sms"
 )
@@ -38,7 +41,7 @@ func TestClaim(t *testing.T) {
 	same(t, "third claim", idsOf(d.claim(1, ids...)), nil)
 	same(t, "claim of nothing", idsOf(d.claim(1)), nil)
 
-	c := got[slices.IndexFunc(got, func(c *messages.Claimed) bool { return c.ID == ids[0] })]
+	c := got[slices.IndexFunc(got, func(c *outbox.Claimed) bool { return c.ID == ids[0] })]
 	r, err := d.ByULID(t.Context(), 1, c.ULID)
 	if err != nil || r.ID != ids[0] || c.Number != r.Number || c.Sender != r.Sender || c.Body != r.Body || c.CompanyID != 1 || c.Lane != 0 ||
 		c.Segments != 1 || c.Attempt != 1 || !c.CreatedAt.Equal(r.CreatedAt) || c.ExpiresAt.Sub(c.CreatedAt) != time.Hour || c.Copies != nil {
@@ -96,7 +99,7 @@ func TestClaimLocksNoRows(t *testing.T) {
 		}
 	}
 	var text []byte
-	if err := d.pool.QueryRow(t.Context(), `EXPLAIN (ANALYZE, WAL, FORMAT JSON) `+messages.ClaimStatements[0], 1, false, ids, carrier).Scan(&text); err != nil {
+	if err := d.pool.QueryRow(t.Context(), `EXPLAIN (ANALYZE, WAL, FORMAT JSON) `+d.claimStatements()[0], 1, false, ids, carrier).Scan(&text); err != nil {
 		t.Fatal(err)
 	}
 	if err := json.Unmarshal(text, &plans); err != nil {
@@ -181,7 +184,7 @@ func TestClaimDue(t *testing.T) {
 }
 
 // waiting returns a message's row in the outbox.
-func (d *testStore) waiting(id int64) messages.WaitingRecord {
+func (d *testStore) waiting(id int64) lookup.WaitingRecord {
 	d.Helper()
 	h, err := d.HistoryOf(d.Context(), id)
 	if err != nil || h.Waiting == nil {
@@ -287,7 +290,7 @@ func TestReroute(t *testing.T) {
 	d.exec(`UPDATE outbox SET due_at = '9999-12-31T00:00:00Z' WHERE message_id = $1`, held[0])
 	reroute := func(lane, limit int, want int64) {
 		t.Helper()
-		if n, _, err := d.Reroute(t.Context(), carrier, messages.To{Carrier: "onatel"}, lane, 0, limit, submission.Resend); err != nil || n != want {
+		if n, _, err := d.Reroute(t.Context(), carrier, rerouting.To{Carrier: "onatel"}, lane, 0, limit, submission.Resend); err != nil || n != want {
 			t.Errorf("%d rerouted, %v; want %d", n, err, want)
 		}
 	}
@@ -311,12 +314,12 @@ func TestReroute(t *testing.T) {
 func TestRerouteOfALongLane(t *testing.T) {
 	d := newTestStore(t)
 	d.exec(`INSERT INTO outbox (message_id, company_id, carrier, lane, expires_at, claimed_by)
-		SELECT n, 1, $1, 0, now() + interval '1 hour', 7 FROM generate_series(1, $2::int + 10) n`, carrier, messages.WalkRows)
+		SELECT n, 1, $1, 0, now() + interval '1 hour', 7 FROM generate_series(1, $2::int + 10) n`, carrier, outbox.WalkRows)
 	d.exec(`ALTER SEQUENCE messages_id_seq RESTART WITH 100000`)
 	d.pending(3)
 	after := int64(0)
-	for _, want := range []struct{ n, next int64 }{{0, messages.WalkRows}, {2, messages.WalkRows}, {1, 0}, {0, messages.WalkRows}} {
-		n, next, err := d.Reroute(t.Context(), carrier, messages.To{Carrier: "onatel"}, 0, after, 2, submission.Resend)
+	for _, want := range []struct{ n, next int64 }{{0, outbox.WalkRows}, {2, outbox.WalkRows}, {1, 0}, {0, outbox.WalkRows}} {
+		n, next, err := d.Reroute(t.Context(), carrier, rerouting.To{Carrier: "onatel"}, 0, after, 2, submission.Resend)
 		if err != nil || n != want.n || next != want.next {
 			t.Errorf("after %d: %d rerouted, next %d, %v; want %+v", after, n, next, err, want)
 		}
@@ -347,7 +350,7 @@ func TestRerouteKeeps(t *testing.T) {
 		policy submission.Policy
 		want   int64
 	}{{submission.Hold, 1}, {submission.Fail, 0}, {submission.Resend, 1}} {
-		if n, _, err := d.Reroute(t.Context(), carrier, messages.To{Carrier: "onatel"}, 0, 0, 10, c.policy); err != nil || n != c.want {
+		if n, _, err := d.Reroute(t.Context(), carrier, rerouting.To{Carrier: "onatel"}, 0, 0, 10, c.policy); err != nil || n != c.want {
 			t.Errorf("policy %v: %d rerouted, %v", c.policy, n, err)
 		}
 	}
@@ -361,17 +364,17 @@ func TestRerouteKeeps(t *testing.T) {
 func TestReturn(t *testing.T) {
 	d := newTestStore(t)
 	ids := d.pending(4)
-	if _, _, err := d.Reroute(t.Context(), carrier, messages.To{Carrier: "leo"}, 0, 0, 3, submission.Resend); err != nil {
+	if _, _, err := d.Reroute(t.Context(), carrier, rerouting.To{Carrier: "leo"}, 0, 0, 3, submission.Resend); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := d.Reroute(t.Context(), "leo", messages.To{Carrier: "onatel"}, 0, 0, 1, submission.Resend); err != nil { // and on to a third
+	if _, _, err := d.Reroute(t.Context(), "leo", rerouting.To{Carrier: "onatel"}, 0, 0, 1, submission.Resend); err != nil { // and on to a third
 		t.Fatal(err)
 	}
 	if _, err := d.Claim(t.Context(), 1, "leo", ids[1:2], false); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []int64{2, 0} {
-		if n, err := d.Return(t.Context(), messages.To{Carrier: carrier}, 10); err != nil || n != want {
+		if n, err := d.Return(t.Context(), rerouting.To{Carrier: carrier}, 10); err != nil || n != want {
 			t.Errorf("%d handed back, %v; want %d", n, err, want)
 		}
 	}
@@ -434,7 +437,7 @@ func TestBegun(t *testing.T) {
 		t.Fatalf("%+v, %d, %v", claims, next, err)
 	}
 	for i, c := range claims {
-		if want := (messages.ClaimedRow{Claim: d.claimOf(ids[i]), Dispatcher: []int64{1, 1, 1, 2}[i], Carrier: carrier, Begun: i != 2}); c != want {
+		if want := (outbox.ClaimedRow{Claim: d.claimOf(ids[i]), Dispatcher: []int64{1, 1, 1, 2}[i], Carrier: carrier, Begun: i != 2}); c != want {
 			t.Errorf("%+v, want %+v", c, want)
 		}
 	}
@@ -461,7 +464,7 @@ func TestClaimsInParts(t *testing.T) {
 	d.exec(`INSERT INTO outbox (message_id, company_id, carrier, lane, expires_at, claimed_by) SELECT $1 + n, 1, 'leo', 1, now(), CASE WHEN n = 150000 THEN 9 END
 		FROM generate_series(1, 150000) n`, first)
 	d.claim(7, first)
-	var got []messages.ClaimedRow
+	var got []outbox.ClaimedRow
 	for after, more := int64(0), true; more; more = after > 0 {
 		claims, next, err := d.Claims(t.Context(), after)
 		if err != nil {
@@ -529,10 +532,10 @@ func TestClaimSeesOptOuts(t *testing.T) {
 	want := []int64{ids[1], ids[2], ids[6], ids[11], ids[12]}
 	for _, how := range []struct {
 		name  string
-		claim func() []*messages.Claimed
+		claim func() []*outbox.Claimed
 	}{
-		{"by their ids", func() []*messages.Claimed { return d.claim(7, ids...) }},
-		{"as they are due", func() (claimed []*messages.Claimed) {
+		{"by their ids", func() []*outbox.Claimed { return d.claim(7, ids...) }},
+		{"as they are due", func() (claimed []*outbox.Claimed) {
 			for _, lane := range []int{messages.LaneSingle, messages.LaneBatch} {
 				some, err := d.ClaimDue(t.Context(), 7, carrier, lane, 100, 0, false)
 				if err != nil {
@@ -573,13 +576,13 @@ func TestFreeKeepsOptOuts(t *testing.T) {
 	ids := d.insert(d.compose(to("+25761999001")), d.compose(to("+25761999002")))
 	d.exec(`UPDATE outbox SET attempts = 3 WHERE message_id = $1`, ids[0])
 	d.exec(`INSERT INTO opt_outs (company_id, phone_number, source) VALUES (1, '+25761999001', 'handset')`)
-	claim := func(dispatcher int64) (gone, other *messages.Claimed) {
+	claim := func(dispatcher int64) (gone, other *outbox.Claimed) {
 		t.Helper()
 		claimed := d.claim(dispatcher, ids...)
 		if len(claimed) != 2 {
 			t.Fatalf("%d are claimed", len(claimed))
 		}
-		slices.SortFunc(claimed, func(a, b *messages.Claimed) int { return int(a.ID - b.ID) })
+		slices.SortFunc(claimed, func(a, b *outbox.Claimed) int { return int(a.ID - b.ID) })
 		return claimed[0], claimed[1]
 	}
 	free := func(dead int64) {

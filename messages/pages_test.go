@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"intumwa/messages"
+	"intumwa/messages/lookup"
 	"intumwa/sms"
 )
 
@@ -29,6 +30,56 @@ func (s *statements) TraceQueryStart(ctx context.Context, _ *pgx.Conn, one pgx.T
 }
 
 func (s *statements) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
+
+func (s *statements) TraceBatchStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceBatchStartData) context.Context {
+	return ctx
+}
+
+func (s *statements) TraceBatchQuery(ctx context.Context, conn *pgx.Conn, one pgx.TraceBatchQueryData) {
+	s.TraceQueryStart(ctx, conn, pgx.TraceQueryStartData{SQL: one.SQL, Args: one.Args})
+}
+
+func (s *statements) TraceBatchEnd(context.Context, *pgx.Conn, pgx.TraceBatchEndData) {}
+
+// with returns those of the recorded statements that contain a text.
+func (s *statements) with(text string) (list []pgx.TraceQueryStartData) {
+	for _, one := range s.list {
+		if strings.Contains(one.SQL, text) {
+			list = append(list, one)
+		}
+	}
+	return list
+}
+
+// traced returns stores on a pool whose statements are recorded.
+func (d *testStore) traced() (stores, *statements) {
+	d.Helper()
+	seen := &statements{}
+	config := d.pool.Config()
+	config.ConnConfig.Tracer = seen
+	pool, err := pgxpool.NewWithConfig(d.Context(), config)
+	if err != nil {
+		d.Fatal(err)
+	}
+	d.Cleanup(pool.Close)
+	return storesOf(pool), seen
+}
+
+// claimStatements are the statements of [outbox.Store.Claim].
+func (d *testStore) claimStatements() (list []string) {
+	d.Helper()
+	traced, seen := d.traced()
+	if _, err := traced.Claim(d.Context(), 1, carrier, []int64{0}, true); err != nil {
+		d.Fatal(err)
+	}
+	for _, one := range seen.with(`UPDATE outbox o SET claimed_by`) {
+		list = append(list, one.SQL)
+	}
+	if len(list) != 2 {
+		d.Fatalf("%d statements claim", len(list))
+	}
+	return list
+}
 
 // explained returns how many pages the statements read, each explained in a transaction that is rolled back.
 func (d *testStore) explained(list []pgx.TraceQueryStartData) (pages int) {
@@ -81,16 +132,8 @@ func TestPages(t *testing.T) {
 				CROSS JOIN LATERAL jsonb_populate_record(o, jsonb_build_object('message_id', copies.id)) r`, ids[0], first, n)
 		d.exec(`ANALYZE messages, outbox`)
 	}
-	var seen statements
-	config := d.pool.Config()
-	config.ConnConfig.Tracer = &seen
-	pool, err := pgxpool.NewWithConfig(t.Context(), config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer pool.Close()
-	traced := messages.New(pool)
-	list := func(f messages.Filter) func() error {
+	traced, seen := d.traced()
+	list := func(f lookup.Filter) func() error {
 		return func() error { _, _, err := traced.List(t.Context(), 1, f, 0, 25); return err }
 	}
 	sent := sms.Sent
@@ -100,10 +143,10 @@ func TestPages(t *testing.T) {
 			_, err := traced.ClaimDue(t.Context(), 1, carrier, messages.LaneSingle, 10, 0, true)
 			return err
 		},
-		"list":                list(messages.Filter{}),
-		"list of a reference": list(messages.Filter{Reference: "facture 42"}),
-		"list of a status":    list(messages.Filter{Status: &sent}),
-		"list of a day":       list(messages.Filter{From: time.Now().Add(-time.Hour)}),
+		"list":                list(lookup.Filter{}),
+		"list of a reference": list(lookup.Filter{Reference: "facture 42"}),
+		"list of a status":    list(lookup.Filter{Status: &sent}),
+		"list of a day":       list(lookup.Filter{From: time.Now().Add(-time.Hour)}),
 	}
 	read := func() map[string]int {
 		pages := map[string]int{}

@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"intumwa/messages"
+	"intumwa/messages/outbox"
 	"intumwa/sms"
 )
 
@@ -22,8 +23,8 @@ func TestPlansOfEmptyTables(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer pool.Close()
-	store := messages.New(pool)
-	if _, err := store.PutOff(t.Context(), messages.Quiet{}, []int64{1}); err != nil {
+	store := storesOf(pool)
+	if _, err := store.PutOff(t.Context(), outbox.Quiet{}, []int64{1}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := store.Claim(t.Context(), 1, carrier, []int64{1}, false); err != nil {

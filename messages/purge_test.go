@@ -13,7 +13,10 @@ import (
 	"github.com/oklog/ulid/v2"
 
 	"intumwa/messages"
+	"intumwa/messages/lookup"
 	"intumwa/messages/receipts"
+	"intumwa/messages/retention"
+	"intumwa/messages/statistics"
 	"intumwa/sms"
 )
 
@@ -50,7 +53,7 @@ func (d *testStore) batch(company int64, n int) (b *messages.Batch, ids []int64)
 }
 
 // purge runs a purge to its end and returns how many messages it handled.
-func (d *testStore) purge(kind messages.Purge) (purged int64) {
+func (d *testStore) purge(kind retention.Purge) (purged int64) {
 	d.Helper()
 	for {
 		n, more, err := d.Purge(d.Context(), kind, life)
@@ -67,7 +70,7 @@ func (d *testStore) purge(kind messages.Purge) (purged int64) {
 func (d *testStore) proven(when string, purged int64) {
 	d.Helper()
 	got, err := d.Audit(d.Context(), 1000*24*time.Hour)
-	if want := (messages.Audit{Purged: purged}); err != nil || got != want {
+	if want := (statistics.Audit{Purged: purged}); err != nil || got != want {
 		d.Errorf("%s: %+v, %v; want %+v", when, got, err, want)
 	}
 }
@@ -108,12 +111,12 @@ func TestPurge(t *testing.T) {
 	d.over(fresh)
 	d.aged(life-time.Hour, fresh)
 	last := d.count(`SELECT max(id) FROM messages`)
-	if audit, err := d.Audit(t.Context(), 1000*24*time.Hour); err != nil || audit != (messages.Audit{OrphanQueue: 1}) {
+	if audit, err := d.Audit(t.Context(), 1000*24*time.Hour); err != nil || audit != (statistics.Audit{OrphanQueue: 1}) {
 		t.Fatal(audit, err)
 	}
 	d.exec(`UPDATE outbox SET claimed_by = 7 WHERE message_id = $1`, queued)
 
-	if n := d.purge(messages.PurgeMessages); n != 7 { // two singles, three of the batch, the gateway's own, the test
+	if n := d.purge(retention.PurgeMessages); n != 7 { // two singles, three of the batch, the gateway's own, the test
 		t.Errorf("%d messages left", n)
 	}
 	same(t, "the rest", d.ids(), []int64{open, torn[0], torn[1], torn[2], queued, fresh})
@@ -143,17 +146,17 @@ func TestPurge(t *testing.T) {
 	if s := d.settle(nil, receipt("a", "DELIVRD")); len(s.settled) != 0 || s.outcomes[0] != receipts.Unmatched {
 		t.Errorf("a receipt for a message that has left: %+v", s)
 	}
-	if behind, err := d.PurgeBehind(t.Context(), messages.PurgeMessages, life); err != nil || behind < time.Hour || behind > 2*time.Hour {
+	if behind, err := d.PurgeBehind(t.Context(), retention.PurgeMessages, life); err != nil || behind < time.Hour || behind > 2*time.Hour {
 		t.Errorf("behind by %s, %v", behind, err)
 	}
 
-	if n := d.purge(messages.PurgeMessages); n != 0 {
+	if n := d.purge(retention.PurgeMessages); n != 0 {
 		t.Errorf("%d messages left that are not final", n)
 	}
 	d.exec(`DELETE FROM outbox WHERE message_id = $1`, queued)
 	d.proven("with some that wait", 5) // the gateway's own and the test were not charged
 	d.over(open, torn[1])
-	if n := d.purge(messages.PurgeMessages); n != 5 {
+	if n := d.purge(retention.PurgeMessages); n != 5 {
 		t.Errorf("%d messages left that had waited", n)
 	}
 	same(t, "the rest at last", d.ids(), []int64{fresh})
@@ -161,21 +164,21 @@ func TestPurge(t *testing.T) {
 	if n := d.count(`SELECT count(*) FROM unpurged`) + d.count(`SELECT count(*) FROM batches`); n != 0 {
 		t.Errorf("%d rows of deleted messages", n)
 	}
-	if behind, err := d.PurgeBehind(t.Context(), messages.PurgeMessages, life); err != nil || behind != 0 {
+	if behind, err := d.PurgeBehind(t.Context(), retention.PurgeMessages, life); err != nil || behind != 0 {
 		t.Errorf("behind by %s, %v", behind, err)
 	}
 	d.aged(life+time.Minute, fresh)
-	if n := d.purge(messages.PurgeMessages); n != 1 || len(d.ids()) != 0 {
+	if n := d.purge(retention.PurgeMessages); n != 1 || len(d.ids()) != 0 {
 		t.Errorf("%d, and %v is left", n, d.ids())
 	}
 	d.proven("with nothing left", 11)
 	if next := charged(d.compose()); next <= int64(last) {
 		t.Errorf("the id %d again", next)
 	}
-	if page, next, err := d.List(t.Context(), 1, messages.Filter{From: time.Now().Add(-time.Hour)}, 0, 10); err != nil || len(page) != 1 || next != 0 {
+	if page, next, err := d.List(t.Context(), 1, lookup.Filter{From: time.Now().Add(-time.Hour)}, 0, 10); err != nil || len(page) != 1 || next != 0 {
 		t.Errorf("a list: %v, %d, %v", page, next, err)
 	}
-	if _, _, err := d.Purge(t.Context(), messages.PurgeMessages, life); err != nil {
+	if _, _, err := d.Purge(t.Context(), retention.PurgeMessages, life); err != nil {
 		t.Error(err)
 	}
 }
@@ -185,19 +188,19 @@ func TestPurge(t *testing.T) {
 func TestPurgedFaults(t *testing.T) {
 	for name, c := range map[string]struct {
 		before, after string // statements
-		want          messages.Audit
+		want          statistics.Audit
 	}{
-		"nothing":               {"SELECT 1", "SELECT 1", messages.Audit{Purged: 4}},
-		"not paid":              {"DELETE FROM ledger WHERE amount = -3", "SELECT 1", messages.Audit{Unrecorded: 1, Purged: 4}},
-		"paid too little":       {"UPDATE ledger SET amount = -2 WHERE amount = -3", "SELECT 1", messages.Audit{Unrecorded: 1, Purged: 4}},
-		"a debit for nothing":   {"INSERT INTO ledger (company_id, kind, amount, balance_after, ref) VALUES (1, 'send', -1, 0, gen_random_uuid())", "SELECT 1", messages.Audit{Unrecorded: 1, Purged: 4}},
-		"two debits lost":       {"SELECT 1", "DELETE FROM ledger", messages.Audit{Unrecorded: 2, Purged: 4}},
-		"another's debit":       {"SELECT 1", "UPDATE ledger SET company_id = 2 WHERE amount = -1", messages.Audit{Unrecorded: 2, Purged: 4}},
-		"amounts exchanged":     {"SELECT 1", "UPDATE ledger SET amount = -4 - amount", messages.Audit{Unrecorded: 1, Purged: 4}},
-		"for another request":   {"SELECT 1", "UPDATE ledger SET ref = gen_random_uuid() WHERE amount = -1", messages.Audit{Unrecorded: 1, Purged: 4}},
-		"counts changed":        {"SELECT 1", "UPDATE tallies SET segments = segments + 1 WHERE ctid = (SELECT ctid FROM tallies WHERE company_id = 1 AND chunk = -1 LIMIT 1)", messages.Audit{Reports: 1, Purged: 4}},
-		"counts lost":           {"SELECT 1", "DELETE FROM tallies", messages.Audit{Reports: 1, Purged: 4}},
-		"messages without sums": {"SELECT 1", "DELETE FROM purged", messages.Audit{Unrecorded: 2, Reports: 1}},
+		"nothing":               {"SELECT 1", "SELECT 1", statistics.Audit{Purged: 4}},
+		"not paid":              {"DELETE FROM ledger WHERE amount = -3", "SELECT 1", statistics.Audit{Unrecorded: 1, Purged: 4}},
+		"paid too little":       {"UPDATE ledger SET amount = -2 WHERE amount = -3", "SELECT 1", statistics.Audit{Unrecorded: 1, Purged: 4}},
+		"a debit for nothing":   {"INSERT INTO ledger (company_id, kind, amount, balance_after, ref) VALUES (1, 'send', -1, 0, gen_random_uuid())", "SELECT 1", statistics.Audit{Unrecorded: 1, Purged: 4}},
+		"two debits lost":       {"SELECT 1", "DELETE FROM ledger", statistics.Audit{Unrecorded: 2, Purged: 4}},
+		"another's debit":       {"SELECT 1", "UPDATE ledger SET company_id = 2 WHERE amount = -1", statistics.Audit{Unrecorded: 2, Purged: 4}},
+		"amounts exchanged":     {"SELECT 1", "UPDATE ledger SET amount = -4 - amount", statistics.Audit{Unrecorded: 1, Purged: 4}},
+		"for another request":   {"SELECT 1", "UPDATE ledger SET ref = gen_random_uuid() WHERE amount = -1", statistics.Audit{Unrecorded: 1, Purged: 4}},
+		"counts changed":        {"SELECT 1", "UPDATE tallies SET segments = segments + 1 WHERE ctid = (SELECT ctid FROM tallies WHERE company_id = 1 AND chunk = -1 LIMIT 1)", statistics.Audit{Reports: 1, Purged: 4}},
+		"counts lost":           {"SELECT 1", "DELETE FROM tallies", statistics.Audit{Reports: 1, Purged: 4}},
+		"messages without sums": {"SELECT 1", "DELETE FROM purged", statistics.Audit{Unrecorded: 2, Reports: 1}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := newHotStore(t)
@@ -214,7 +217,7 @@ func TestPurgedFaults(t *testing.T) {
 			d.over(append(ids, id)...)
 			d.aged(life+time.Hour, d.ids()...)
 			change(c.before)
-			if n := d.purge(messages.PurgeMessages); n != 4 {
+			if n := d.purge(retention.PurgeMessages); n != 4 {
 				t.Fatal(n)
 			}
 			change(c.after)
@@ -235,11 +238,11 @@ func TestPurgeBodies(t *testing.T) {
 	d.aged(life+time.Hour, ids[3])
 	fresh := d.pending(1)
 	d.over(fresh...)
-	if n := d.purge(messages.PurgeBodies); n != 4 {
+	if n := d.purge(retention.PurgeBodies); n != 4 {
 		t.Errorf("%d bodies left", n)
 	}
 	same(t, "with a text", d.texts(), []int64{ids[2], batch[1], fresh[0]})
-	if n := d.purge(messages.PurgeBodies); n != 0 {
+	if n := d.purge(retention.PurgeBodies); n != 0 {
 		t.Errorf("%d bodies left again", n)
 	}
 	if r, err := d.ByID(t.Context(), 1, ids[0]); err != nil || r.Body != "" || r.Number == "" || r.Status != sms.Sent {
@@ -250,16 +253,16 @@ func TestPurgeBodies(t *testing.T) {
 	}
 	d.exec(`UPDATE outbox SET claimed_by = NULL`)
 	d.over(ids[2])
-	if n := d.purge(messages.PurgeBodies); n != 1 {
+	if n := d.purge(retention.PurgeBodies); n != 1 {
 		t.Errorf("%d bodies left that had waited", n)
 	}
 	d.over(batch[1])
 	d.exec(`INSERT INTO unpurged (kind, message_id) VALUES ('bodies', $1)`, ids[0]-1) // as if another process had skipped it just before
-	d.purge(messages.PurgeMessages)                                                   // before the next purge of bodies
+	d.purge(retention.PurgeMessages)                                                  // before the next purge of bodies
 	if n := d.count(`SELECT count(*) FROM unpurged`); n != 0 || len(d.ids()) != 1 {
 		t.Errorf("%d wait, %v are there", n, d.ids())
 	}
-	if n := d.purge(messages.PurgeBodies); n != 0 {
+	if n := d.purge(retention.PurgeBodies); n != 0 {
 		t.Error(n)
 	}
 }
@@ -282,8 +285,8 @@ func TestPurgeInSteps(t *testing.T) {
 
 	var mu sync.Mutex
 	var wait sync.WaitGroup
-	purged, steps, start := map[messages.Purge]int64{}, 0, time.Now()
-	for _, kind := range []messages.Purge{messages.PurgeMessages, messages.PurgeMessages, messages.PurgeBodies} {
+	purged, steps, start := map[retention.Purge]int64{}, 0, time.Now()
+	for _, kind := range []retention.Purge{retention.PurgeMessages, retention.PurgeMessages, retention.PurgeBodies} {
 		wait.Go(func() {
 			for done := false; !done; {
 				if time.Since(start) > time.Minute {
@@ -298,7 +301,7 @@ func TestPurgeInSteps(t *testing.T) {
 				mu.Lock()
 				purged[kind] += n
 				steps++
-				done = purged[messages.PurgeMessages] == 5800
+				done = purged[retention.PurgeMessages] == 5800
 				mu.Unlock()
 			}
 		})
@@ -310,7 +313,7 @@ func TestPurgeInSteps(t *testing.T) {
 	same(t, "the rest", d.ids(), append(slices.Clone(stuck), young...))
 	d.proven("with a batch that waits", 5200)
 	d.over(stuck[0])
-	if n := d.purge(messages.PurgeMessages); n != 10 {
+	if n := d.purge(retention.PurgeMessages); n != 10 {
 		t.Errorf("%d left", n)
 	}
 	d.proven("at last", 5210)
@@ -331,7 +334,7 @@ func TestPurgedIsNotRead(t *testing.T) {
 	if _, err := backup.Exec(t.Context(), `SELECT FROM messages LIMIT 1`); err != nil {
 		t.Fatal(err)
 	}
-	if n := d.purge(messages.PurgeMessages); n != 20_000 {
+	if n := d.purge(retention.PurgeMessages); n != 20_000 {
 		t.Fatal(n)
 	}
 	var plan []struct {
@@ -360,7 +363,7 @@ func TestPurgedReferences(t *testing.T) {
 	// 256 messages later the number equals the old one's.
 	d.exec(`UPDATE concat_refs SET last = (SELECT concat_ref FROM messages WHERE id = $1) WHERE phone_number = $2`, old[2], string(later))
 	want := d.count(`SELECT last FROM concat_refs WHERE phone_number = $1`, string(later))
-	if n := d.purge(messages.PurgeMessages); n != 3 {
+	if n := d.purge(retention.PurgeMessages); n != 3 {
 		t.Fatal(n)
 	}
 	if n := d.count(`SELECT count(*) FROM concat_refs WHERE phone_number = $1`, string(gone)); n != 0 {
@@ -378,7 +381,7 @@ func TestPurgeOfEverything(t *testing.T) {
 	d.over(old...)
 	d.aged(life+time.Hour, old...)
 	d.tallied(true)
-	if n := d.purge(messages.PurgeMessages); n != 3 || d.count(`SELECT count(*) FROM messages`) != 0 {
+	if n := d.purge(retention.PurgeMessages); n != 3 || d.count(`SELECT count(*) FROM messages`) != 0 {
 		t.Fatalf("%d left", n)
 	}
 	for range 3 {
@@ -434,7 +437,7 @@ func TestPurgeTallies(t *testing.T) {
 	if n := d.count(`SELECT count(*) FROM tally_chunks WHERE closed`); n != 10 { // 0 to 9
 		t.Errorf("%d chunks are closed", n)
 	}
-	if n := d.purge(messages.PurgeMessages); n != 900 {
+	if n := d.purge(retention.PurgeMessages); n != 900 {
 		t.Errorf("%d left", n)
 	}
 	if got := days(); got != want {
@@ -465,7 +468,7 @@ func TestPurgeTallies(t *testing.T) {
 	if page, _, next, err := d.OperatorsByNumber(t.Context(), "+25761050100", 0, 10); err != nil || len(page) != 0 || next != 0 {
 		t.Errorf("to a number of messages that have left: %v, %d, %v", page, next, err)
 	}
-	if page, next, err := d.List(t.Context(), 1, messages.Filter{From: time.Now().Add(-300 * 24 * time.Hour)}, 0, 500); err != nil || len(page) != 50 || next != 0 {
+	if page, next, err := d.List(t.Context(), 1, lookup.Filter{From: time.Now().Add(-300 * 24 * time.Hour)}, 0, 500); err != nil || len(page) != 50 || next != 0 {
 		t.Errorf("a list has %d, %d, %v", len(page), next, err)
 	}
 	if c, err := d.Count(t.Context(), 1, time.Now().Add(-300*24*time.Hour)); err != nil || c.Sent+c.Failed != 50 {

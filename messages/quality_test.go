@@ -8,13 +8,14 @@ import (
 
 	"intumwa/messages"
 	"intumwa/messages/receipts"
+	"intumwa/messages/statistics"
 	"intumwa/sms"
 )
 
 // TestQualityIsOfNow: messages and their states count at once, without a tally, also between and after tallies.
 func TestQualityIsOfNow(t *testing.T) {
 	d := newHotStore(t)
-	filter := messages.QualityFilter{Company: 1, First: time.Now().AddDate(0, 0, -1), Last: time.Now().AddDate(0, 0, 1)}
+	filter := statistics.QualityFilter{Company: 1, First: time.Now().AddDate(0, 0, -1), Last: time.Now().AddDate(0, 0, 1)}
 	says := func(want string) {
 		t.Helper()
 		counted, err := d.Quality(t.Context(), filter)
@@ -40,7 +41,7 @@ func TestQualityIsOfNow(t *testing.T) {
 	if counted, err := d.Quality(t.Context(), filter); err != nil || len(counted) != 0 {
 		t.Error(counted, err)
 	}
-	for _, none := range []messages.QualityFilter{{First: anyTime.First, Last: anyTime.Last}, {Company: -1, First: anyTime.First, Last: anyTime.Last}} {
+	for _, none := range []statistics.QualityFilter{{First: anyTime.First, Last: anyTime.Last}, {Company: -1, First: anyTime.First, Last: anyTime.Last}} {
 		if counted, err := d.Quality(t.Context(), none, byAll...); err != nil || len(counted) != 0 {
 			t.Errorf("of no company: %v, %v", counted, err)
 		}
@@ -86,7 +87,7 @@ func TestOthers(t *testing.T) {
 			CASE WHEN i % 4 = 0 THEN 'sales' WHEN i % 4 = 1 THEN NULL ELSE 'c' || i END FROM generate_series(1, 2800) i`)
 	check := func() {
 		t.Helper()
-		counted, err := d.Quality(t.Context(), anyTime, messages.ByCostCenter)
+		counted, err := d.Quality(t.Context(), anyTime, statistics.ByCostCenter)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -98,10 +99,10 @@ func TestOthers(t *testing.T) {
 				reasons[r.Reason] = true
 			}
 		}
-		if len(of) != 201 || of["sales"] != 700 || of[""] != 700 || of[messages.Others] != 1400-198 {
-			t.Errorf("%d cost centres, %d %d %d", len(of), of["sales"], of[""], of[messages.Others])
+		if len(of) != 201 || of["sales"] != 700 || of[""] != 700 || of[statistics.Others] != 1400-198 {
+			t.Errorf("%d cost centres, %d %d %d", len(of), of["sales"], of[""], of[statistics.Others])
 		}
-		if len(reasons) > 51 || !reasons[messages.Others] || !reasons[strings.Repeat("long ", 20)] {
+		if len(reasons) > 51 || !reasons[statistics.Others] || !reasons[strings.Repeat("long ", 20)] {
 			t.Errorf("%d reasons", len(reasons))
 		}
 	}
@@ -115,13 +116,13 @@ func TestOthers(t *testing.T) {
 
 // TestTimes: percentiles are the upper bounds of their buckets.
 func TestTimes(t *testing.T) {
-	times := messages.Times{0, 0, 0, 50, 45, 0, 0, 0, 0, 0, 0, 0, 0, 4, 1}
+	times := statistics.Times{0, 0, 0, 50, 45, 0, 0, 0, 0, 0, 0, 0, 0, 4, 1}
 	for share, want := range map[float64]string{.5: "1s false true", .51: "2s false true", .95: "2s false true", .99: "24h0m0s false true", 1: "24h0m0s true true"} {
 		if within, over, ok := times.Percentile(share); fmt.Sprint(within, over, ok) != want {
 			t.Errorf("%v: %v %v %v, want %s", share, within, over, ok, want)
 		}
 	}
-	if _, _, ok := (messages.Times{}).Percentile(.5); ok {
+	if _, _, ok := (statistics.Times{}).Percentile(.5); ok {
 		t.Error("of nothing")
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/oklog/ulid/v2"
 
 	"intumwa/messages"
+	"intumwa/messages/lookup"
 	"intumwa/sms"
 )
 
@@ -31,17 +32,17 @@ func TestLabels(t *testing.T) {
 	sent := sms.Sent
 	for _, c := range []struct {
 		company sms.CompanyID
-		filter  messages.Filter
+		filter  lookup.Filter
 		want    []int64
 	}{
-		{1, messages.Filter{CostCenter: "IT"}, []int64{ids[1], ids[0]}},
-		{1, messages.Filter{CostCenter: "it"}, ids[2:3]},
-		{1, messages.Filter{CostCenter: "I"}, nil},
-		{2, messages.Filter{CostCenter: "IT"}, ids[5:]},
-		{1, messages.Filter{CostCenter: "IT", Reference: "42"}, ids[1:2]},
-		{1, messages.Filter{CostCenter: "it", Reference: "42"}, nil},
-		{1, messages.Filter{CostCenter: "IT", Status: &sent}, nil},
-		{1, messages.Filter{CostCenter: "IT", From: time.Now().Add(-time.Hour)}, []int64{ids[1], ids[0]}},
+		{1, lookup.Filter{CostCenter: "IT"}, []int64{ids[1], ids[0]}},
+		{1, lookup.Filter{CostCenter: "it"}, ids[2:3]},
+		{1, lookup.Filter{CostCenter: "I"}, nil},
+		{2, lookup.Filter{CostCenter: "IT"}, ids[5:]},
+		{1, lookup.Filter{CostCenter: "IT", Reference: "42"}, ids[1:2]},
+		{1, lookup.Filter{CostCenter: "it", Reference: "42"}, nil},
+		{1, lookup.Filter{CostCenter: "IT", Status: &sent}, nil},
+		{1, lookup.Filter{CostCenter: "IT", From: time.Now().Add(-time.Hour)}, []int64{ids[1], ids[0]}},
 	} {
 		var got []int64
 		for before := int64(0); ; {
@@ -95,18 +96,18 @@ func TestReference(t *testing.T) {
 	stranger := ulid.Make()
 	for _, c := range []struct {
 		company sms.CompanyID
-		filter  messages.Filter
+		filter  lookup.Filter
 		want    []int64
 	}{
-		{1, messages.Filter{Reference: "facture 42"}, []int64{ids[1], ids[0]}},
-		{2, messages.Filter{Reference: "facture 42"}, ids[4:5]},
-		{3, messages.Filter{Reference: "facture 42"}, nil},
-		{1, messages.Filter{Reference: "Facture 42"}, ids[5:6]},
-		{1, messages.Filter{Reference: "facture"}, nil},
-		{1, messages.Filter{Reference: "facture 42", Batch: &b.ULID}, ids[1:2]},
-		{1, messages.Filter{Reference: "facture 42", Batch: &stranger}, nil},
-		{1, messages.Filter{Reference: "facture 42", Status: &failed}, nil},
-		{1, messages.Filter{Reference: "facture 4", Number: "+25761000303"}, ids[2:3]},
+		{1, lookup.Filter{Reference: "facture 42"}, []int64{ids[1], ids[0]}},
+		{2, lookup.Filter{Reference: "facture 42"}, ids[4:5]},
+		{3, lookup.Filter{Reference: "facture 42"}, nil},
+		{1, lookup.Filter{Reference: "Facture 42"}, ids[5:6]},
+		{1, lookup.Filter{Reference: "facture"}, nil},
+		{1, lookup.Filter{Reference: "facture 42", Batch: &b.ULID}, ids[1:2]},
+		{1, lookup.Filter{Reference: "facture 42", Batch: &stranger}, nil},
+		{1, lookup.Filter{Reference: "facture 42", Status: &failed}, nil},
+		{1, lookup.Filter{Reference: "facture 4", Number: "+25761000303"}, ids[2:3]},
 	} {
 		for _, limit := range []int{1, 10} {
 			var got []int64

@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"intumwa/messages"
+	"intumwa/messages/rerouting"
 	"intumwa/messages/submission"
 )
 
@@ -18,21 +19,21 @@ func TestOnlyWhereTheSenderWorks(t *testing.T) {
 	works := map[string]func(required bool) bool{
 		"": func(required bool) bool { return !required }, "requested": never, "sent": never, "refused": never, "approved": always, "not_needed": always,
 	}
-	ways := map[string]func(ctx context.Context, to messages.To, id int64) (int64, error){
-		"failover": func(ctx context.Context, to messages.To, id int64) (int64, error) {
+	ways := map[string]func(ctx context.Context, to rerouting.To, id int64) (int64, error){
+		"failover": func(ctx context.Context, to rerouting.To, id int64) (int64, error) {
 			n, _, err := d.Reroute(ctx, carrier, to, messages.LaneSingle, 0, 10, submission.Resend)
 			return n, err
 		},
-		"return": func(ctx context.Context, to messages.To, id int64) (int64, error) {
+		"return": func(ctx context.Context, to rerouting.To, id int64) (int64, error) {
 			d.exec(`UPDATE outbox SET home = $2 WHERE message_id = $1`, id, to.Carrier)
 			return d.Return(ctx, to, 10)
 		},
-		"carrier gone": func(ctx context.Context, to messages.To, id int64) (int64, error) {
+		"carrier gone": func(ctx context.Context, to rerouting.To, id int64) (int64, error) {
 			return d.Readdress(ctx, []int64{id}, carrier, to)
 		},
-		"second carrier": func(ctx context.Context, to messages.To, id int64) (n int64, err error) {
+		"second carrier": func(ctx context.Context, to rerouting.To, id int64) (n int64, err error) {
 			d.tx(func(ctx context.Context, tx pgx.Tx) error {
-				sent, err := d.GiveToSecond(ctx, tx, messages.SecondCarrier{From: carrier, To: to, Within: time.Minute, Validity: time.Hour}, []messages.Failing{{MessageID: id, Reason: "UNDELIV"}})
+				sent, err := d.GiveToSecond(ctx, tx, rerouting.SecondCarrier{From: carrier, To: to, Within: time.Minute, Validity: time.Hour}, []rerouting.Failing{{MessageID: id, Reason: "UNDELIV"}})
 				n = int64(len(sent))
 				return err
 			})
@@ -55,7 +56,7 @@ func TestOnlyWhereTheSenderWorks(t *testing.T) {
 					if kind == "live" && !ok(required) || kind == "sender unknown" && required {
 						want = 0
 					}
-					if n, err := hand(t.Context(), messages.To{Carrier: "onatel", Registration: required}, id); err != nil || n != want {
+					if n, err := hand(t.Context(), rerouting.To{Carrier: "onatel", Registration: required}, id); err != nil || n != want {
 						t.Errorf("%s, %s; recorded %q, required %v: %d handed over, %v; want %d", way, kind, state, required, n, err, want)
 					}
 					d.exec(`DELETE FROM outbox`)

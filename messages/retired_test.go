@@ -11,13 +11,14 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"intumwa/messages"
+	"intumwa/messages/rerouting"
 	"intumwa/messages/submission"
 )
 
 func (d *testStore) retires(name, to string) (err error) {
 	d.Helper()
 	return pgx.BeginFunc(d.Context(), d.pool, func(tx pgx.Tx) error {
-		_, err := messages.Retire(d.Context(), tx, name, to)
+		_, err := rerouting.Retire(d.Context(), tx, name, to)
 		return err
 	})
 }
@@ -26,13 +27,13 @@ func (d *testStore) retires(name, to string) (err error) {
 func (d *testStore) leaves(required bool) (handed map[string]int64, failed []int64) {
 	d.Helper()
 	d.tx(func(ctx context.Context, tx pgx.Tx) error {
-		list, err := messages.Retirements(ctx, tx)
+		list, err := rerouting.Retirements(ctx, tx)
 		if err != nil {
 			return err
 		}
-		takers := messages.Takers{}
-		for name, next := range messages.Successors(list) {
-			takers[name] = messages.To{Carrier: next, Registration: required}
+		takers := rerouting.Takers{}
+		for name, next := range rerouting.Successors(list) {
+			takers[name] = rerouting.To{Carrier: next, Registration: required}
 		}
 		outbox, err := d.LeaveOutbox(ctx, tx, carrier, takers, 100)
 		if err != nil {
@@ -43,7 +44,7 @@ func (d *testStore) leaves(required bool) (handed map[string]int64, failed []int
 			return err
 		}
 		handed = map[string]int64{}
-		for _, l := range []messages.Leaving{outbox, scheduled} {
+		for _, l := range []rerouting.Leaving{outbox, scheduled} {
 			for to, n := range l.Handed {
 				handed[to] += n
 			}
@@ -105,7 +106,7 @@ func TestLeaving(t *testing.T) {
 			if handed, failed := d.leaves(false); len(handed)+len(failed) > 0 {
 				t.Errorf("a second time: handed %v, failed %v", handed, failed)
 			}
-			d.tx(func(ctx context.Context, tx pgx.Tx) error { _, err := messages.Reopen(ctx, tx, carrier); return err })
+			d.tx(func(ctx context.Context, tx pgx.Tx) error { _, err := rerouting.Reopen(ctx, tx, carrier); return err })
 			if n := d.count(`SELECT count(*) FROM outbox WHERE message_id = $1 AND due_at <= now()`, cut); n != 1 {
 				t.Error("the carrier is open again, and its message is not due")
 			}
@@ -119,16 +120,16 @@ func TestRetiring(t *testing.T) {
 	for _, one := range []struct {
 		name, to string
 		want     error
-	}{{"smart", "leo", nil}, {"leo", "smart", messages.ErrRetired}, {"leo", "lumitel", nil}, {"onatel", "leo", messages.ErrRetired}, {"smart", "onatel", nil}, {"onatel", "", nil}} {
+	}{{"smart", "leo", nil}, {"leo", "smart", rerouting.ErrRetired}, {"leo", "lumitel", nil}, {"onatel", "leo", rerouting.ErrRetired}, {"smart", "onatel", nil}, {"onatel", "", nil}} {
 		if err := d.retires(one.name, one.to); !errors.Is(err, one.want) {
 			t.Errorf("%s to %s: %v, want %v", one.name, one.to, err, one.want)
 		}
 	}
-	list, err := messages.Retirements(t.Context(), d.pool)
+	list, err := rerouting.Retirements(t.Context(), d.pool)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, want := messages.Successors(list), (map[string]string{"smart": "", "leo": "lumitel", "onatel": ""}); !maps.Equal(got, want) {
+	if got, want := rerouting.Successors(list), (map[string]string{"smart": "", "leo": "lumitel", "onatel": ""}); !maps.Equal(got, want) {
 		t.Errorf("successors %v, want %v", got, want)
 	}
 }

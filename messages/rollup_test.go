@@ -11,6 +11,8 @@ import (
 	"intumwa/internal/postgres"
 	"intumwa/messages"
 	"intumwa/messages/receipts"
+	"intumwa/messages/retention"
+	"intumwa/messages/statistics"
 	"intumwa/sms"
 )
 
@@ -44,7 +46,7 @@ const (
 )
 
 // line is a row of Quality as trueQuality has it.
-func line(q *messages.Quality) string {
+func line(q *statistics.Quality) string {
 	centre, expired := q.CostCenter, int64(0)
 	if centre == "" {
 		centre = "-"
@@ -54,20 +56,20 @@ func line(q *messages.Quality) string {
 			expired = r.Messages
 		}
 	}
-	sum := func(t messages.Times) (n int64) {
+	sum := func(t statistics.Times) (n int64) {
 		for _, one := range t {
 			n += one
 		}
 		return n
 	}
-	first := func(t messages.Times, buckets int) int64 { return sum(t[:min(buckets, len(t))]) }
+	first := func(t statistics.Times, buckets int) int64 { return sum(t[:min(buckets, len(t))]) }
 	return fmt.Sprintf("%s %d %s %s %s %s %s %d %d %d %d %d %d %d %d %d %d", q.Day.Format(time.DateOnly), q.Company, q.Carrier, q.Sender, q.Kind, q.Channel, centre,
 		q.Waiting, q.AtCarrier, q.Sent, q.Failed, q.Segments, expired, first(q.ToCarrier, 4), sum(q.ToCarrier), first(q.ToReceipt, 9), sum(q.ToReceipt))
 }
 
 var (
-	anyTime = messages.QualityFilter{AllCompanies: true, First: time.Now().AddDate(-2, 0, 0), Last: time.Now().AddDate(0, 0, 2)}
-	byAll   = []messages.Dimension{messages.ByDay, messages.ByCompany, messages.ByCarrier, messages.BySender, messages.ByKind, messages.ByChannel, messages.ByCostCenter}
+	anyTime = statistics.QualityFilter{AllCompanies: true, First: time.Now().AddDate(-2, 0, 0), Last: time.Now().AddDate(0, 0, 2)}
+	byAll   = []statistics.Dimension{statistics.ByDay, statistics.ByCompany, statistics.ByCarrier, statistics.BySender, statistics.ByKind, statistics.ByChannel, statistics.ByCostCenter}
 )
 
 // exact compares all rollups with all messages.
@@ -91,7 +93,7 @@ func (d *testStore) exact(when string) {
 		}
 	}
 	compare("quality", lines, trueQuality)
-	totals, err := d.Quality(d.Context(), anyTime, messages.ByCarrier)
+	totals, err := d.Quality(d.Context(), anyTime, statistics.ByCarrier)
 	if err != nil {
 		d.Fatal(err)
 	}
@@ -192,7 +194,7 @@ func TestRollups(t *testing.T) {
 		},
 		func() string { d.tallied(false); return "tally" },
 		func() string { d.tallied(true); return "tally later" },
-		func() string { return fmt.Sprint("purge ", d.purge(messages.PurgeMessages)) },
+		func() string { return fmt.Sprint("purge ", d.purge(retention.PurgeMessages)) },
 	}
 	for i := range 150 {
 		if did := steps[r.IntN(len(steps))](); did != "" {
@@ -214,7 +216,7 @@ func TestRollups(t *testing.T) {
 	if open := d.count(`SELECT count(*) FROM tally_chunks WHERE NOT closed`); open != 1 { // it can still grow
 		t.Errorf("%d chunks are open", open)
 	}
-	d.purge(messages.PurgeMessages)
+	d.purge(retention.PurgeMessages)
 	d.exact("purged")
 	audited, err := d.Audit(t.Context(), 1000*24*time.Hour)
 	if err != nil || audited.Reports != 0 || audited.Unpaid+audited.Unrecorded != 0 {

@@ -8,6 +8,13 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
+// Claim is one dispatcher's right to deliver a message. Epoch fences it: a message that is released and claimed again
+// has a higher one, so late writes under the earlier claim change nothing.
+type Claim struct {
+	MessageID int64
+	Epoch     int
+}
+
 // Rows is what becomes of messages' rows in the outbox (submission.Row). A claim that has ended meanwhile, and a later
 // claim of the same message, are not affected.
 //
@@ -41,13 +48,13 @@ type Reentry struct {
 	Delay     time.Duration
 }
 
-// queue adds the statements to a pipeline.
-func (r Rows) queue(b *pgx.Batch) {
+// Queue adds the statements to a pipeline.
+func (r Rows) Queue(b *pgx.Batch) {
 	if len(r.Tried) > 0 {
-		b.Queue(`WITH `+keptRefusals+` SELECT`, r.Tried)
+		b.Queue(`WITH `+KeptRefusals+` SELECT`, r.Tried)
 	}
 	if len(r.Leave) > 0 {
-		ids, epochs := inOrder(r.Leave)
+		ids, epochs := InOrder(r.Leave)
 		b.Queue(`DELETE FROM outbox o USING (SELECT unnest($1::bigint[]) AS id, unnest($3::int[]) AS epoch) u
 			WHERE o.message_id = u.id AND (o.claimed_by IS NULL OR o.claimed_by = $2 AND o.epoch = u.epoch)`, ids, r.Dispatcher, epochs)
 	}
@@ -55,9 +62,9 @@ func (r Rows) queue(b *pgx.Batch) {
 	r.queueReentries(b)
 }
 
-// keptRefusals is a part of a WITH clause. It keeps with the messages of $1 why a carrier last refused them: until then
+// KeptRefusals is a part of a WITH clause. It keeps with the messages of $1 why a carrier last refused them: until then
 // their rows of the outbox, which are about to go, have that.
-const keptRefusals = `kept AS (UPDATE messages m SET refused = o.refused, refused_at = o.refused_at
+const KeptRefusals = `kept AS (UPDATE messages m SET refused = o.refused, refused_at = o.refused_at
 		FROM outbox o WHERE m.id = ANY($1) AND o.message_id = m.id AND o.refused IS NOT NULL)`
 
 func (r Rows) queueAgain(b *pgx.Batch) {
@@ -81,9 +88,9 @@ func (r Rows) queueAgain(b *pgx.Batch) {
 		WHERE o.message_id = u.id AND o.epoch = u.epoch AND o.claimed_by = $1`, r.Dispatcher, ids, epochs, delays, counts, refused)
 }
 
-// reentryEpoch is the first epoch of a row that returns: far from those of its earlier claims, whose late writes must
+// ReentryEpoch is the first epoch of a row that returns: far from those of its earlier claims, whose late writes must
 // not change it.
-const reentryEpoch = `(random() * 1000000000)::int`
+const ReentryEpoch = `(random() * 1000000000)::int`
 
 func (r Rows) queueReentries(b *pgx.Batch) {
 	if len(r.Reenter) == 0 {
@@ -95,15 +102,15 @@ func (r Rows) queueReentries(b *pgx.Batch) {
 		ids[i], delays[i] = one.MessageID, one.Delay.Seconds()
 	}
 	b.Queue(`INSERT INTO outbox AS o (message_id, company_id, carrier, lane, attempts, due_at, expires_at, pushed_at, epoch, since)
-		SELECT m.id, m.company_id, m.carrier, `+laneOf+`, 1, now() + make_interval(secs => u.delay), `+expiry("$3")+`, NULL, `+reentryEpoch+`, m.send_at
+		SELECT m.id, m.company_id, m.carrier, `+LaneOf+`, 1, now() + make_interval(secs => u.delay), `+Expiry("$3")+`, NULL, `+ReentryEpoch+`, m.send_at
 		FROM (SELECT id, max(delay) AS delay FROM unnest($1::bigint[], $2::float8[]) u(id, delay) GROUP BY id) u JOIN messages m ON m.id = u.id
-		WHERE m.status = 0 AND m.carrier = $4 AND `+expiry("$3")+` > now()
+		WHERE m.status = 0 AND m.carrier = $4 AND `+Expiry("$3")+` > now()
 		ORDER BY m.id ON CONFLICT (message_id) DO UPDATE SET due_at = excluded.due_at, pushed_at = NULL
 			WHERE o.claimed_by IS NULL AND o.due_at = o.expires_at -- it was put off to its end because its carrier was retired`, ids, delays, r.Validity, r.Carrier)
 }
 
-// inOrder returns claims by column, in the order of locking.
-func inOrder(claims []Claim) (ids []int64, epochs []int32) {
+// InOrder returns claims by column, in the order of locking.
+func InOrder(claims []Claim) (ids []int64, epochs []int32) {
 	slices.SortFunc(claims, func(a, b Claim) int { return cmp.Compare(a.MessageID, b.MessageID) })
 	ids, epochs = make([]int64, len(claims)), make([]int32, len(claims))
 	for i, c := range claims {
@@ -112,11 +119,11 @@ func inOrder(claims []Claim) (ids []int64, epochs []int32) {
 	return ids, epochs
 }
 
-// laneOf is the lane of a message m, in SQL: 0 single, 1 batch.
-const laneOf = `CASE WHEN m.batch_id IS NULL AND (m.smpp_account IS NULL OR m.urgent) THEN 0::smallint ELSE 1::smallint END`
+// LaneOf is the lane of a message m, in SQL: 0 single, 1 batch.
+const LaneOf = `CASE WHEN m.batch_id IS NULL AND (m.smpp_account IS NULL OR m.urgent) THEN 0::smallint ELSE 1::smallint END`
 
-// expiry is the SQL of the end of a message m's validity, given the interval of those without an end of their own. While
+// Expiry is the SQL of the end of a message m's validity, given the interval of those without an end of their own. While
 // a message waits, its row in outbox or scheduled has that time.
-func expiry(validity string) string {
+func Expiry(validity string) string {
 	return `coalesce(m.expire_at, greatest(m.created_at, m.send_at) + ` + validity + `::interval)`
 }

@@ -12,6 +12,8 @@ import (
 	"github.com/oklog/ulid/v2"
 
 	"intumwa/messages"
+	"intumwa/messages/outbox"
+	"intumwa/messages/retention"
 	"intumwa/sms"
 )
 
@@ -29,21 +31,21 @@ func inBatch(b *messages.Batch) func(*messages.Message) {
 	return func(m *messages.Message) { m.Batch, m.CompanyID = b, b.CompanyID }
 }
 
-func (d *testStore) release(lane, limit int, quiet ...messages.Quiet) []messages.Released {
+func (d *testStore) release(lane, limit int, quiet ...outbox.Quiet) []outbox.Released {
 	d.Helper()
-	var q messages.Quiet
+	var q outbox.Quiet
 	if len(quiet) > 0 {
 		q = quiet[0]
 	}
-	released, _, err := d.ReleaseScheduled(d.Context(), lane, limit, q, messages.Due{})
+	released, _, err := d.ReleaseScheduled(d.Context(), lane, limit, q, outbox.Due{})
 	if err != nil {
 		d.Fatal(err)
 	}
-	slices.SortFunc(released, func(a, b messages.Released) int { return int(a.ID - b.ID) })
+	slices.SortFunc(released, func(a, b outbox.Released) int { return int(a.ID - b.ID) })
 	return released
 }
 
-func releasedIDs(released []messages.Released) (ids []int64) {
+func releasedIDs(released []outbox.Released) (ids []int64) {
 	for _, r := range released {
 		ids = append(ids, r.ID)
 	}
@@ -73,7 +75,7 @@ func TestScheduled(t *testing.T) {
 	if len(d.release(0, 10))+len(d.release(1, 10)) > 0 {
 		t.Error("a message was released before its time")
 	}
-	if wait, some, _, err := d.NextRelease(t.Context(), [2]messages.Due{}); err != nil || !some || wait < 58*time.Minute || wait > 59*time.Minute {
+	if wait, some, _, err := d.NextRelease(t.Context(), [2]outbox.Due{}); err != nil || !some || wait < 58*time.Minute || wait > 59*time.Minute {
 		t.Errorf("the next is due in %s, %v, %v", wait, some, err)
 	}
 	if lanes, err := d.Scheduled(t.Context()); err != nil || lanes != [2]int64{2, 2} {
@@ -92,7 +94,7 @@ func TestScheduled(t *testing.T) {
 
 	d.exec(`UPDATE scheduled SET due_at = due_at - interval '1 hour' - interval '2 minutes', expires_at = expires_at - interval '2 minutes'`)
 	d.exec(`UPDATE messages SET send_at = send_at - interval '62 minutes', created_at = created_at - interval '30 days' WHERE send_at IS NOT NULL`)
-	if wait, some, _, err := d.NextRelease(t.Context(), [2]messages.Due{}); err != nil || !some || wait > -2*time.Minute || wait < -4*time.Minute {
+	if wait, some, _, err := d.NextRelease(t.Context(), [2]outbox.Due{}); err != nil || !some || wait > -2*time.Minute || wait < -4*time.Minute {
 		t.Errorf("the next is due in %s, %v, %v", wait, some, err)
 	}
 	if got := releasedIDs(d.release(0, 1)); !slices.Equal(got, ids[1:2]) {
@@ -111,7 +113,7 @@ func TestScheduled(t *testing.T) {
 		AND o.lane = CASE WHEN m.batch_id IS NULL THEN 0 ELSE 1 END AND o.due_at <= now() AND o.pushed_at IS NOT NULL AND o.claimed_by IS NULL AND o.expires_at > now()`); n != 5 {
 		t.Errorf("%d are on the outbox as they should be, want all 5", n)
 	}
-	if err := d.KeepBacklogs(t.Context(), []messages.Counted{{Carrier: carrier, Lane: 0, Messages: 3, First: ids[0]}, {Carrier: carrier, Lane: 1, Messages: 2, First: ids[2]}}); err != nil {
+	if err := d.KeepBacklogs(t.Context(), []outbox.Counted{{Carrier: carrier, Lane: 0, Messages: 3, First: ids[0]}, {Carrier: carrier, Lane: 1, Messages: 2, First: ids[2]}}); err != nil {
 		t.Fatal(err)
 	}
 	backlogs, err := d.Backlogs(t.Context())
@@ -144,7 +146,7 @@ func TestReleasedOnce(t *testing.T) {
 	for range 4 {
 		all.Go(func() {
 			for empty := 0; empty < 3; {
-				got, _, err := d.ReleaseScheduled(d.Context(), 1, 200, messages.Quiet{}, messages.Due{})
+				got, _, err := d.ReleaseScheduled(d.Context(), 1, 200, outbox.Quiet{}, outbox.Due{})
 				if err != nil {
 					t.Error(err)
 					return
@@ -184,19 +186,19 @@ func TestReleaseContinues(t *testing.T) {
 	if _, err := holder.Exec(ctx, `SET TRANSACTION ISOLATION LEVEL REPEATABLE READ; SET LOCAL idle_in_transaction_session_timeout = 0; SELECT count(*) FROM scheduled`); err != nil {
 		t.Fatal(err)
 	}
-	var at messages.Due
+	var at outbox.Due
 	for step := range 4 {
-		released, last, err := d.ReleaseScheduled(ctx, 1, 1000, messages.Quiet{}, at)
+		released, last, err := d.ReleaseScheduled(ctx, 1, 1000, outbox.Quiet{}, at)
 		if err != nil || len(released) != 1000 || last.ID != ids[1000*step+999] {
 			t.Fatalf("step %d released %d up to %+v, %v", step, len(released), last, err)
 		}
 		at = last
 	}
-	if released, last, err := d.ReleaseScheduled(ctx, 1, 1000, messages.Quiet{}, at); err != nil || len(released) != 0 || last != at {
+	if released, last, err := d.ReleaseScheduled(ctx, 1, 1000, outbox.Quiet{}, at); err != nil || len(released) != 0 || last != at {
 		t.Errorf("%d are left behind %+v, %v", len(released), last, err)
 	}
 	late := d.pending(1, past, inBatch(batchOf(1, 1)))
-	if released, _, err := d.ReleaseScheduled(ctx, 1, 1000, messages.Quiet{}, at); err != nil || len(released) != 1 || released[0].ID != late[0] {
+	if released, _, err := d.ReleaseScheduled(ctx, 1, 1000, outbox.Quiet{}, at); err != nil || len(released) != 1 || released[0].ID != late[0] {
 		t.Errorf("%+v, %v, want what came since", released, err)
 	}
 	var read int
@@ -226,7 +228,7 @@ func TestQuiet(t *testing.T) {
 		d.compose(), d.compose(of(1)), d.compose(of(2)), d.compose(of(3)), d.compose(of(1)), // queued
 	)
 	d.exec(`UPDATE outbox SET attempts = 1 WHERE message_id = $1`, ids[8])
-	quiet := messages.Quiet{Until: map[int64]time.Time{2: {}, 3: end}, Otherwise: end.Add(time.Hour)}
+	quiet := outbox.Quiet{Until: map[int64]time.Time{2: {}, 3: end}, Otherwise: end.Add(time.Hour)}
 	if released := d.release(0, 10, quiet); len(released) != 1 || released[0].Postponed {
 		t.Errorf("of single messages %+v", released)
 	}
@@ -234,7 +236,7 @@ func TestQuiet(t *testing.T) {
 	if len(released) != 3 || !released[0].Postponed || released[1].Postponed || !released[2].Postponed {
 		t.Errorf("of batches %+v", released)
 	}
-	lanes := []messages.Stretch{{Carrier: carrier, Lane: messages.LaneSingle}, {Carrier: carrier, Lane: messages.LaneBatch}}
+	lanes := []outbox.Stretch{{Carrier: carrier, Lane: messages.LaneSingle}, {Carrier: carrier, Lane: messages.LaneBatch}}
 	for _, s := range d.walk(lanes...) {
 		if len(s.Quiet) != 0 {
 			t.Errorf("without quiet hours %v are to be put off", s.Quiet)
@@ -258,7 +260,7 @@ func TestQuiet(t *testing.T) {
 	if got := idsOf(d.claim(7, ids...)); len(got) != 5 {
 		t.Errorf("%v are to be carried now, of %v", got, ids)
 	}
-	if n, err := d.PutOff(t.Context(), messages.Quiet{Until: map[int64]time.Time{1: {}}}, ids); err != nil || n != 0 {
+	if n, err := d.PutOff(t.Context(), outbox.Quiet{Until: map[int64]time.Time{1: {}}}, ids); err != nil || n != 0 {
 		t.Errorf("without quiet hours %d, %v", n, err)
 	}
 }
@@ -267,8 +269,8 @@ func TestQuiet(t *testing.T) {
 func TestQuietBegins(t *testing.T) {
 	at := time.Now()
 	none := time.Time{}
-	of := func(otherwise time.Time, companies ...time.Time) messages.Quiet {
-		q := messages.Quiet{Otherwise: otherwise, Until: map[int64]time.Time{}}
+	of := func(otherwise time.Time, companies ...time.Time) outbox.Quiet {
+		q := outbox.Quiet{Otherwise: otherwise, Until: map[int64]time.Time{}}
 		for i, until := range companies {
 			q.Until[int64(i+1)] = until
 		}
@@ -276,10 +278,10 @@ func TestQuietBegins(t *testing.T) {
 	}
 	for _, c := range []struct {
 		name          string
-		before, after messages.Quiet
+		before, after outbox.Quiet
 		want          bool
 	}{
-		{"none has any", messages.Quiet{}, messages.Quiet{}, false},
+		{"none has any", outbox.Quiet{}, outbox.Quiet{}, false},
 		{"all others'", of(none, none), of(at, none), true},
 		{"and go on", of(at), of(at), false},
 		{"and end", of(at), of(none), false},
@@ -503,19 +505,19 @@ func TestPurgeOfScheduled(t *testing.T) {
 	d.exec(`DELETE FROM scheduled WHERE message_id = $1`, ids[2])
 	d.exec(`UPDATE messages SET send_at = now() - interval '1 minute' WHERE id = $1`, ids[2])
 	for range 2 {
-		if _, _, err := d.Purge(t.Context(), messages.PurgeMessages, life); err != nil {
+		if _, _, err := d.Purge(t.Context(), retention.PurgeMessages, life); err != nil {
 			t.Fatal(err)
 		}
 	}
 	if n := d.count(`SELECT count(*) FROM messages WHERE id = ANY($1)`, []int64{ids[0], ids[2]}); n != 2 || d.count(`SELECT count(*) FROM messages`) != 2 {
 		t.Errorf("%d of 2 are left", n)
 	}
-	if behind, err := d.PurgeBehind(t.Context(), messages.PurgeMessages, life); err != nil || behind != 0 {
+	if behind, err := d.PurgeBehind(t.Context(), retention.PurgeMessages, life); err != nil || behind != 0 {
 		t.Errorf("behind by %s, %v", behind, err)
 	}
 	d.exec(`UPDATE messages SET send_at = now() - interval '2 days' WHERE id = $1`, ids[2])
 	for range 2 {
-		if _, _, err := d.Purge(t.Context(), messages.PurgeMessages, life); err != nil {
+		if _, _, err := d.Purge(t.Context(), retention.PurgeMessages, life); err != nil {
 			t.Fatal(err)
 		}
 	}

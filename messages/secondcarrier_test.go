@@ -8,7 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"intumwa/messages"
+	"intumwa/messages/rerouting"
 	"intumwa/messages/submission"
 )
 
@@ -57,8 +57,8 @@ func TestGiveToSecond(t *testing.T) {
 							return err
 						}
 					}
-					sent, err = d.GiveToSecond(ctx, tx, messages.SecondCarrier{Dispatcher: 7, From: carrier, To: messages.To{Carrier: "leo"}, Within: time.Minute, Validity: time.Hour},
-						[]messages.Failing{{MessageID: id, Reason: "UNDELIV 001", Epoch: h.epoch}})
+					sent, err = d.GiveToSecond(ctx, tx, rerouting.SecondCarrier{Dispatcher: 7, From: carrier, To: rerouting.To{Carrier: "leo"}, Within: time.Minute, Validity: time.Hour},
+						[]rerouting.Failing{{MessageID: id, Reason: "UNDELIV 001", Epoch: h.epoch}})
 					return err
 				})
 				if may := mayByCopies && h.may && !before; may != (len(sent) == 1) {
@@ -111,10 +111,10 @@ func TestReroutedUnanswered(t *testing.T) {
 	if stranded, err := d.Stranded(t.Context(), ids); err != nil || len(stranded) != 1 || stranded[0].ID != ids[1] {
 		t.Errorf("to a successor: %+v, %v", stranded, err)
 	}
-	if n, err := d.Readdress(t.Context(), ids[:1], carrier, messages.To{Carrier: "leo"}); n != 0 || err != nil {
+	if n, err := d.Readdress(t.Context(), ids[:1], carrier, rerouting.To{Carrier: "leo"}); n != 0 || err != nil {
 		t.Errorf("%d readdressed, %v", n, err)
 	}
-	if n, _, err := d.Reroute(t.Context(), carrier, messages.To{Carrier: "leo"}, 0, 0, 10, submission.Resend); n != 2 || err != nil {
+	if n, _, err := d.Reroute(t.Context(), carrier, rerouting.To{Carrier: "leo"}, 0, 0, 10, submission.Resend); n != 2 || err != nil {
 		t.Fatalf("%d handed over, %v", n, err)
 	}
 	d.tx(func(ctx context.Context, tx pgx.Tx) error {
@@ -128,12 +128,12 @@ func TestReroutedUnanswered(t *testing.T) {
 	if err != nil || len(claimed) != 2 {
 		t.Fatalf("%d claimed, %v", len(claimed), err)
 	}
-	var list []messages.Failing
+	var list []rerouting.Failing
 	for _, c := range claimed {
-		list = append(list, messages.Failing{MessageID: c.ID, Reason: "ESME_RINVDSTADR", Epoch: c.Epoch})
+		list = append(list, rerouting.Failing{MessageID: c.ID, Reason: "ESME_RINVDSTADR", Epoch: c.Epoch})
 	}
 	d.tx(func(ctx context.Context, tx pgx.Tx) error {
-		sent, err := d.GiveToSecond(ctx, tx, messages.SecondCarrier{Dispatcher: 7, From: "leo", To: messages.To{Carrier: "onatel"}, Validity: time.Hour}, list)
+		sent, err := d.GiveToSecond(ctx, tx, rerouting.SecondCarrier{Dispatcher: 7, From: "leo", To: rerouting.To{Carrier: "onatel"}, Validity: time.Hour}, list)
 		same(t, "sent on", sent, ids[1:])
 		return err
 	})

@@ -67,7 +67,7 @@ func (s *Store) Finish(ctx context.Context, tx pgx.Tx, finals []Final, rows Rows
 	b := &pgx.Batch{}
 	var settled []Settled
 	submitted := queueVerdicts(b, finals, &settled)
-	rows.queue(b)
+	rows.Queue(b)
 	doing := fmt.Sprintf("finishing %d messages, taking %d off the outbox, putting off %d", len(finals), len(rows.Leave), len(rows.Again))
 	switch {
 	case b.Len() == 0:
@@ -149,14 +149,44 @@ func queueVerdicts(b *pgx.Batch, finals []Final, settled *[]Settled) (submitted 
 			return err
 		})
 	if len(failed) > 0 {
-		b.Queue(`WITH `+keptRefusals+` DELETE FROM outbox o USING messages m WHERE o.message_id = ANY($1) AND m.id = o.message_id AND m.status <> 0`, failed)
+		b.Queue(`WITH `+KeptRefusals+` DELETE FROM outbox o USING messages m WHERE o.message_id = ANY($1) AND m.id = o.message_id AND m.status <> 0`, failed)
 		submitted = receipts.QueueAccepted(b, failed)
 	}
 	return submitted
 }
 
-// failedFor returns a scan of messages that have failed for a reason, and when.
-func failedFor(reason string) pgx.RowToFunc[Final] {
+// RuledBodies is the kind, in unpurged, of messages whose text goes by their company's rule once they will not be sent again.
+const RuledBodies = "company bodies"
+
+// untilFinal is a condition on messages m: the text is removed with the verdict. bodyThen is the text that the verdict
+// leaves: all of it while the message has a row in the outbox.
+const (
+	untilFinal = `m.company_id IN (SELECT r.company_id FROM body_rules r WHERE r.keep_seconds = 0)`
+	bodyThen   = `CASE WHEN ` + untilFinal + ` AND NOT EXISTS (SELECT FROM outbox o WHERE o.message_id = m.id) THEN '' ELSE m.body END`
+)
+
+// blankFinal removes the texts of messages that this transaction has made final and that had a row in the outbox. One
+// that still has it (its receipt came before the answer) may be sent again; the walk removes its text later.
+func blankFinal(ctx context.Context, tx pgx.Tx, ids []int64) error {
+	slices.Sort(ids)
+	b := &pgx.Batch{}
+	b.Queue(`UPDATE messages m SET body = '', secret = NULL WHERE m.id = ANY($1) AND m.body <> '' AND NOT EXISTS (SELECT FROM outbox o WHERE o.message_id = m.id)`, ids)
+	b.Queue(`INSERT INTO unpurged (kind, message_id) SELECT $2, id FROM unnest($1::bigint[]) id
+		WHERE EXISTS (SELECT FROM outbox o WHERE o.message_id = id) ORDER BY id ON CONFLICT DO NOTHING`, ids, RuledBodies)
+	return postgres.Later(ctx, tx, fmt.Sprintf("removing the texts of %d messages", len(ids)), b)
+}
+
+// forgetCodes deletes the secrets of one-time codes of messages that this transaction has made final. One with a row in the
+// outbox may be sent again; its secret goes with its text.
+func forgetCodes(ctx context.Context, tx pgx.Tx, ids []int64) error {
+	slices.Sort(ids)
+	b := &pgx.Batch{}
+	b.Queue(`UPDATE messages m SET secret = NULL WHERE m.id = ANY($1) AND NOT EXISTS (SELECT FROM outbox o WHERE o.message_id = m.id)`, ids)
+	return postgres.Later(ctx, tx, fmt.Sprintf("forgetting the codes of %d messages", len(ids)), b)
+}
+
+// FailedFor returns a scan of messages that have failed for a reason, and when.
+func FailedFor(reason string) pgx.RowToFunc[Final] {
 	return func(row pgx.CollectableRow) (Final, error) {
 		f := Final{Status: sms.Failed, Reason: reason}
 		err := row.Scan(&f.MessageID, &f.At)
@@ -166,7 +196,7 @@ func failedFor(reason string) pgx.RowToFunc[Final] {
 
 // Expired takes those of ids off the outbox that are unclaimed and past their validity, and returns their verdicts.
 func (s *Store) Expired(ctx context.Context, tx pgx.Tx, ids []int64) ([]Final, error) {
-	return postgres.All(ctx, tx, "taking expired messages", failedFor(submission.ReasonExpired), `
+	return postgres.All(ctx, tx, "taking expired messages", FailedFor(submission.ReasonExpired), `
 		WITH over AS (
 			SELECT o.message_id, o.refused, o.refused_at FROM outbox o JOIN messages m ON m.id = o.message_id
 			WHERE o.message_id = ANY($1) AND o.expires_at <= now() AND o.claimed_by IS NULL

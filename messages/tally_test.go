@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"intumwa/messages"
+	"intumwa/messages/statistics"
 	"intumwa/sms"
 )
 
@@ -48,9 +48,9 @@ func TestTally(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer rows.Close()
-		var days []messages.Day
+		var days []statistics.Day
 		for rows.Next() {
-			var day messages.Day
+			var day statistics.Day
 			if err := rows.Scan(&day.Date, &day.Carrier, &day.Pending, &day.Sent, &day.Failed); err != nil {
 				t.Fatal(err)
 			}

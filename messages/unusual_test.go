@@ -4,7 +4,7 @@ import (
 	"slices"
 	"testing"
 
-	"intumwa/messages"
+	"intumwa/messages/statistics"
 )
 
 // TestUnusual: an hour above the busiest day of five weeks, or half of it to one block, is unusual; a small one is not.
@@ -38,7 +38,7 @@ func TestUnusual(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []messages.Unusual{
+	want := []statistics.Unusual{
 		{Company: 2, Messages: 501, Busiest: 500, Volume: true},
 		{Company: 3, Messages: 300, Busiest: 1000, Block: "+2577912", Share: .5, OneBlock: true},
 		{Company: 5, Messages: 100, Volume: true, Block: "+2577912", Share: .5, OneBlock: true},

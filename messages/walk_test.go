@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"intumwa/messages"
+	"intumwa/messages/outbox"
 )
 
 func batch(company int64) func(*messages.Message) {
@@ -16,13 +17,13 @@ func batch(company int64) func(*messages.Message) {
 }
 
 // walk does one walk over stretches.
-func (d *testStore) walk(stretches ...messages.Stretch) []messages.Seen {
+func (d *testStore) walk(stretches ...outbox.Stretch) []outbox.Seen {
 	d.Helper()
-	return d.walkIn(messages.Quiet{}, stretches...)
+	return d.walkIn(outbox.Quiet{}, stretches...)
 }
 
 // walkIn does one in quiet hours.
-func (d *testStore) walkIn(quiet messages.Quiet, stretches ...messages.Stretch) []messages.Seen {
+func (d *testStore) walkIn(quiet outbox.Quiet, stretches ...outbox.Stretch) []outbox.Seen {
 	d.Helper()
 	seen, next, err := d.Walk(d.Context(), stretches, quiet)
 	if err != nil || len(seen) != len(stretches) {
@@ -48,10 +49,10 @@ func TestWalk(t *testing.T) {
 	d.exec(`UPDATE outbox SET due_at = '9999-12-31Z' WHERE message_id = $1`, ids[8])
 
 	seen := d.walk(
-		messages.Stretch{Carrier: carrier, Lane: messages.LaneSingle, After: ids[0], Stranded: true},
-		messages.Stretch{Carrier: carrier, Lane: messages.LaneBatch},
-		messages.Stretch{Carrier: "unserved", Lane: messages.LaneSingle},
-		messages.Stretch{Carrier: carrier, Lane: messages.LaneSingle, After: ids[8]})
+		outbox.Stretch{Carrier: carrier, Lane: messages.LaneSingle, After: ids[0], Stranded: true},
+		outbox.Stretch{Carrier: carrier, Lane: messages.LaneBatch},
+		outbox.Stretch{Carrier: "unserved", Lane: messages.LaneSingle},
+		outbox.Stretch{Carrier: carrier, Lane: messages.LaneSingle, After: ids[8]})
 	s := seen[0]
 	if s.Rows != 8 || s.First != ids[1] || s.Last != ids[8] || time.Since(s.Due) < time.Hour {
 		t.Errorf("%+v", s)
@@ -85,8 +86,8 @@ func TestLost(t *testing.T) {
 	d := newTestStore(t)
 	ids := append(d.pending(5), d.pending(2, batch(1))...)
 	minute, hour := time.Minute, time.Hour
-	single := messages.Stretch{Carrier: carrier, Lane: messages.LaneSingle, Queued: &minute}
-	batches := messages.Stretch{Carrier: carrier, Lane: messages.LaneBatch, Queued: &hour}
+	single := outbox.Stretch{Carrier: carrier, Lane: messages.LaneSingle, Queued: &minute}
+	batches := outbox.Stretch{Carrier: carrier, Lane: messages.LaneBatch, Queued: &hour}
 	for i, pushed := range map[int]string{0: `now() - interval '30 seconds'`, 1: `now() - interval '2 minutes'`, 2: `NULL`,
 		3: `now() - interval '2 minutes', claimed_by = 1`, 4: `now() - interval '2 minutes', due_at = now() + interval '1 minute'`,
 		5: `now() - interval '2 minutes'`, 6: `now() - interval '2 hours'`} {
@@ -135,55 +136,60 @@ func (d *testStore) fill(lane, n int) int64 {
 func TestWalkCost(t *testing.T) {
 	d := newTestStore(t)
 	d.fill(messages.LaneSingle, 1000)
-	d.fill(messages.LaneBatch, messages.WalkRows+1000)
+	d.fill(messages.LaneBatch, outbox.WalkRows+1000)
 	queued := time.Minute
-	at := func(lane int, after int64) messages.Stretch {
-		return messages.Stretch{Carrier: carrier, Lane: lane, After: after, Queued: &queued}
+	traced, seen := d.traced()
+	at := func(lane int, after int64) outbox.Stretch {
+		return outbox.Stretch{Carrier: carrier, Lane: lane, After: after, Queued: &queued}
 	}
-	quiet := messages.Quiet{Until: map[int64]time.Time{2: {}}, Otherwise: time.Now().Add(time.Hour)}
-	pages := func(quiet messages.Quiet) int {
+	quiet := outbox.Quiet{Until: map[int64]time.Time{2: {}}, Otherwise: time.Now().Add(time.Hour)}
+	pages := func(quiet outbox.Quiet) int {
 		t.Helper()
-		statement, args := messages.WalkStatement([]messages.Stretch{at(messages.LaneSingle, 0), at(messages.LaneBatch, 0)}, quiet)
+		seen.list = nil
+		if _, _, err := traced.Walk(t.Context(), []outbox.Stretch{at(messages.LaneSingle, 0), at(messages.LaneBatch, 0)}, quiet); err != nil {
+			t.Fatal(err)
+		}
+		walk := seen.with(`FROM outbox r`)[0]
 		var text []byte
 		tx, err := d.pool.Begin(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer func() { _ = tx.Rollback(t.Context()) }()
-		if _, err := tx.Exec(t.Context(), messages.WalkSettings); err != nil {
+		if _, err := tx.Exec(t.Context(), outbox.ByIndex); err != nil {
 			t.Fatal(err)
 		}
-		if err := tx.QueryRow(t.Context(), `EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) `+statement, args...).Scan(&text); err != nil {
+		if err := tx.QueryRow(t.Context(), `EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) `+walk.SQL, walk.Args...).Scan(&text); err != nil {
 			t.Fatal(err)
 		}
 		return pagesOf(t, text)
 	}
-	first := pages(messages.Quiet{})
+	first := pages(outbox.Quiet{})
 	d.fill(messages.LaneBatch, 30_000)
 	for _, known := range []bool{false, true} {
 		if known {
 			d.exec(`ANALYZE outbox`)
 		}
-		for _, q := range []messages.Quiet{{}, quiet} {
+		for _, q := range []outbox.Quiet{{}, quiet} {
 			if got := pages(q); got > first+first/10 {
 				t.Errorf("with 30,000 more beyond, a walk reads %d pages and not %d (quiet hours: %v, the planner has counted them: %v)", got, first, q.Some(), known)
 			}
 		}
 	}
-	t.Logf("FIGURE pages a walk over %d rows: %d", messages.WalkRows+1000, first)
+	t.Logf("FIGURE pages a walk over %d rows: %d", outbox.WalkRows+1000, first)
 
 	all, after := int64(0), int64(0)
 	for {
 		s := d.walk(at(messages.LaneBatch, after))[0]
-		if s.Rows > messages.WalkRows || s.First <= after {
+		if s.Rows > outbox.WalkRows || s.First <= after {
 			t.Fatalf("after %d: %+v", after, s)
 		}
 		all, after = all+s.Rows, s.Last
-		if s.Rows < messages.WalkRows {
+		if s.Rows < outbox.WalkRows {
 			break
 		}
 	}
-	if want := int64(messages.WalkRows + 31_000); all != want {
+	if want := int64(outbox.WalkRows + 31_000); all != want {
 		t.Errorf("it comes by %d rows, want %d", all, want)
 	}
 }
@@ -191,19 +197,19 @@ func TestWalkCost(t *testing.T) {
 // TestBacklogs: the stored counts are shown; counts of other lanes are deleted; unchanged ones are not written.
 func TestBacklogs(t *testing.T) {
 	d := newTestStore(t)
-	backlogs := func() map[string]messages.Backlog {
+	backlogs := func() map[string]outbox.Backlog {
 		t.Helper()
 		list, err := d.Backlogs(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
-		all := map[string]messages.Backlog{}
+		all := map[string]outbox.Backlog{}
 		for _, b := range list {
 			all[b.Carrier] = b
 		}
 		return all
 	}
-	keep := func(lanes ...messages.Counted) {
+	keep := func(lanes ...outbox.Counted) {
 		t.Helper()
 		if err := d.KeepBacklogs(t.Context(), lanes); err != nil {
 			t.Fatal(err)
@@ -214,8 +220,8 @@ func TestBacklogs(t *testing.T) {
 	}
 	ids := d.pending(1)
 	d.exec(`UPDATE messages SET created_at = now() - interval '1 hour' WHERE id = $1`, ids[0])
-	here := messages.Counted{Carrier: carrier, Lane: messages.LaneBatch, Messages: 3, First: ids[0], Due: time.Now().Add(-time.Minute)}
-	keep(here, messages.Counted{Carrier: "onatel", Messages: 1, First: ids[0], Due: time.Now().Add(time.Hour)}, messages.Counted{Carrier: "leo"})
+	here := outbox.Counted{Carrier: carrier, Lane: messages.LaneBatch, Messages: 3, First: ids[0], Due: time.Now().Add(-time.Minute)}
+	keep(here, outbox.Counted{Carrier: "onatel", Messages: 1, First: ids[0], Due: time.Now().Add(time.Hour)}, outbox.Counted{Carrier: "leo"})
 	got := backlogs()
 	if b := got[carrier]; len(got) != 2 || b.Messages != 3 || b.Lane != messages.LaneBatch || time.Since(b.Oldest) < time.Hour || b.Due < time.Minute || b.Due > time.Hour {
 		t.Errorf("%+v", got)

@@ -7,16 +7,16 @@ import (
 	"time"
 
 	"intumwa/dispatcher"
-	"intumwa/messages"
+	"intumwa/messages/rerouting"
 )
 
 // Retirement is a decision that a carrier closes.
 type Retirement struct {
 	Carrier string
-	To      string                        // the carrier that takes over; "": none, its messages fail and are refunded
-	Refund  dispatcher.Refund             // billing.refund
-	Taker   func(name string) messages.To // a carrier of the configuration
-	Wait    time.Duration                 // how long the act takes messages away; dispatchers take the others
+	To      string                         // the carrier that takes over; "": none, its messages fail and are refunded
+	Refund  dispatcher.Refund              // billing.refund
+	Taker   func(name string) rerouting.To // a carrier of the configuration
+	Wait    time.Duration                  // how long the act takes messages away; dispatchers take the others
 }
 
 // Retired is what became of a retired carrier's messages.
@@ -33,19 +33,19 @@ const retireAgain = 100 * time.Millisecond
 // RetireCarrier retires a carrier, or names another successor of a retired one, and takes away what waits for it. An entry
 // at the beginning has the decision, and one at the end the result, if anything was taken away. From the first on, each process routes
 // the carrier's numbers to the successor, or refuses them; what a carrier may have is not sent again. The error is
-// messages.ErrRetired if the successor is retired itself. The act may be repeated.
+// rerouting.ErrRetired if the successor is retired itself. The act may be repeated.
 func (a Actor) RetireCarrier(ctx context.Context, r Retirement) (is Retired, err error) {
 	if r.To == r.Carrier {
 		return is, fmt.Errorf("%s cannot take over from itself", r.Carrier)
 	}
 	subject := "carrier " + r.Carrier
 	if err := a.do(ctx, locks, func(in within) (act, error) {
-		was, err := messages.Retire(ctx, in.Tx, r.Carrier, r.To)
-		return act{name: "carrier.retire", subject: subject, before: successorOf(was), after: successorOf(&messages.Retired{To: r.To})}, err
+		was, err := rerouting.Retire(ctx, in.Tx, r.Carrier, r.To)
+		return act{name: "carrier.retire", subject: subject, before: successorOf(was), after: successorOf(&rerouting.Retired{To: r.To})}, err
 	}); err != nil {
 		return is, err
 	}
-	store := messages.New(a.Many)
+	store := rerouting.New(a.Many)
 	for start := time.Now(); ; {
 		left := max(r.Wait-time.Since(start), 0)
 		done, failed := dispatcher.Evacuate(ctx, a.Many, a.Webhooks, r.Refund, r.Carrier, r.Taker, left)
@@ -71,7 +71,7 @@ func (a Actor) RetireCarrier(ctx context.Context, r Retirement) (is Retired, err
 // that have left it do not come back.
 func (a Actor) ReopenCarrier(ctx context.Context, carrier string) (was bool, err error) {
 	err = a.do(ctx, locks, func(in within) (act, error) {
-		of, err := messages.Reopen(ctx, in.Tx, carrier)
+		of, err := rerouting.Reopen(ctx, in.Tx, carrier)
 		if was = of != nil; !was {
 			return act{}, err
 		}
@@ -81,7 +81,7 @@ func (a Actor) ReopenCarrier(ctx context.Context, carrier string) (was bool, err
 }
 
 // successorOf is a carrier's state in the audit log.
-func successorOf(r *messages.Retired) fields {
+func successorOf(r *rerouting.Retired) fields {
 	switch {
 	case r == nil:
 		return fields{"to": nil}

@@ -9,7 +9,7 @@ import (
 	"intumwa/accounts/companies"
 	"intumwa/billing"
 	"intumwa/exports"
-	"intumwa/messages"
+	"intumwa/messages/retention"
 	"intumwa/sms"
 )
 
@@ -87,7 +87,7 @@ func BodiesText(keep *time.Duration) string {
 	switch {
 	case keep == nil:
 		return "none"
-	case *keep == messages.BodiesUntilFinal:
+	case *keep == retention.BodiesUntilFinal:
 		return "final"
 	}
 	return keep.String()
@@ -128,7 +128,7 @@ func (a Actor) SetCompany(ctx context.Context, id int64, to CompanyChange) (is S
 		}
 		if err == nil && to.Bodies != nil {
 			var kept *time.Duration
-			kept, err = messages.SetBodyRule(ctx, in.Tx, sms.CompanyID(id), *to.Bodies)
+			kept, err = retention.SetBodyRule(ctx, in.Tx, sms.CompanyID(id), *to.Bodies)
 			was.Bodies, is.Bodies = BodiesText(kept), BodiesText(*to.Bodies)
 			if err == nil && was.Bodies != is.Bodies {
 				err = exports.Withdraw(ctx, in.Tx, sms.CompanyID(id))

@@ -8,8 +8,9 @@ import (
 
 	"intumwa/exports"
 	"intumwa/inbound/handsets"
-	"intumwa/messages"
+	"intumwa/messages/lookup"
 	"intumwa/messages/receipts"
+	"intumwa/messages/retention"
 	"intumwa/smppserver/binds"
 	"intumwa/sms"
 	"intumwa/verifications"
@@ -47,7 +48,7 @@ func (a Actor) ExportNumber(ctx context.Context, n Number, reason string, export
 const numberPage = 500
 
 // EachTo calls do with the messages to a number, page by page, newest first.
-func EachTo(ctx context.Context, store *messages.Store, number sms.Number, do func([]messages.Record) error) error {
+func EachTo(ctx context.Context, store *lookup.Store, number sms.Number, do func([]lookup.Record) error) error {
 	more := number != ""
 	for before := int64(0); more; more = before > 0 {
 		page, _, next, err := store.OperatorsByNumber(ctx, number, before, numberPage)
@@ -91,13 +92,13 @@ func (a Actor) EraseNumber(ctx context.Context, n Number, reason string) (done E
 }
 
 func (a Actor) erase(ctx context.Context, about Number, done *Erased) error {
-	number, obscured, store := about.Number, about.written().Obscured(), messages.New(a.Many)
-	err := EachTo(ctx, store, number, func(page []messages.Record) error {
+	number, obscured, store := about.Number, about.written().Obscured(), retention.New(a.Many)
+	err := EachTo(ctx, lookup.New(a.Many), number, func(page []lookup.Record) error {
 		var ids []int64
 		for _, r := range page {
 			ids = append(ids, r.ID)
 		}
-		erased, err := store.Erase(ctx, number, ids, func(tx pgx.Tx, final []messages.Ref) ([]int64, error) {
+		erased, err := store.Erase(ctx, number, ids, func(tx pgx.Tx, final []retention.Ref) ([]int64, error) {
 			subjects := make([]webhooks.Subject, len(final))
 			for i, m := range final {
 				subjects[i] = webhooks.Subject{CompanyID: m.CompanyID, MessageID: m.ID}

@@ -13,6 +13,7 @@ import (
 	"intumwa/dispatcher"
 	"intumwa/inbound/handsets"
 	"intumwa/messages"
+	"intumwa/messages/rerouting"
 	"intumwa/sms"
 	"intumwa/webhooks"
 )
@@ -182,7 +183,7 @@ func dry(ids []int64, err error) ([]int64, error) {
 
 // SendUnanswered sends messages again, and returns those that it sent; in a dry run, those that it would send. taker
 // returns a carrier of the configuration.
-func (a Actor) SendUnanswered(ctx context.Context, u Unanswered, validity time.Duration, taker func(name string) messages.To) ([]int64, error) {
+func (a Actor) SendUnanswered(ctx context.Context, u Unanswered, validity time.Duration, taker func(name string) rerouting.To) ([]int64, error) {
 	return dry(dispatcher.SendUnanswered(ctx, a.Many, messages.New(a.Many), u.Carrier, u.IDs, validity, taker, u.record(ctx, a, "send")))
 }
 

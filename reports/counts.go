@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"intumwa/messages"
+	"intumwa/messages/statistics"
 	"intumwa/sms"
 )
 
@@ -30,15 +30,15 @@ func midnight(date time.Time) time.Time {
 }
 
 // filter selects the paid messages of a period.
-func filter(carrier string, company sms.CompanyID, from, to time.Time) messages.QualityFilter {
-	return messages.QualityFilter{Company: company, AllCompanies: company == 0, First: from.In(sms.Burundi), Last: to.In(sms.Burundi).Add(-time.Hour), Carrier: carrier, Paid: true, Sums: true, Most: 1_000_000}
+func filter(carrier string, company sms.CompanyID, from, to time.Time) statistics.QualityFilter {
+	return statistics.QualityFilter{Company: company, AllCompanies: company == 0, First: from.In(sms.Burundi), Last: to.In(sms.Burundi).Add(-time.Hour), Carrier: carrier, Paid: true, Sums: true, Most: 1_000_000}
 }
 
 // usageOf counts a company's paid messages by carrier and kind, and if daily by day.
-func usageOf(ctx context.Context, s *messages.Store, company sms.CompanyID, from, to time.Time, daily bool) (list []used, err error) {
-	by := []messages.Dimension{messages.ByCarrier, messages.ByKind}
+func usageOf(ctx context.Context, s *statistics.Store, company sms.CompanyID, from, to time.Time, daily bool) (list []used, err error) {
+	by := []statistics.Dimension{statistics.ByCarrier, statistics.ByKind}
 	if daily {
-		by = append([]messages.Dimension{messages.ByDay}, by...)
+		by = append([]statistics.Dimension{statistics.ByDay}, by...)
 	}
 	counted, err := s.Quality(ctx, filter("", company, from, to), by...)
 	for i := range counted {
@@ -53,10 +53,10 @@ func usageOf(ctx context.Context, s *messages.Store, company sms.CompanyID, from
 }
 
 // chargedOf counts the paid messages of a period by carrier and, if each, by company.
-func chargedOf(ctx context.Context, s *messages.Store, carrier string, company sms.CompanyID, from, to time.Time, each bool) (list []used, err error) {
-	by := []messages.Dimension{messages.ByCarrier}
+func chargedOf(ctx context.Context, s *statistics.Store, carrier string, company sms.CompanyID, from, to time.Time, each bool) (list []used, err error) {
+	by := []statistics.Dimension{statistics.ByCarrier}
 	if each {
-		by = append(by, messages.ByCompany)
+		by = append(by, statistics.ByCompany)
 	}
 	counted, err := s.Quality(ctx, filter(carrier, company, from, to), by...)
 	for i := range counted {
@@ -71,7 +71,7 @@ func chargedOf(ctx context.Context, s *messages.Store, carrier string, company s
 }
 
 // acceptedOf counts the segments that carriers got.
-func acceptedOf(ctx context.Context, s *messages.Store, carrier string, company sms.CompanyID, from, to time.Time) (list []carried, err error) {
+func acceptedOf(ctx context.Context, s *statistics.Store, carrier string, company sms.CompanyID, from, to time.Time) (list []carried, err error) {
 	counted, err := s.Carried(ctx, from.In(sms.Burundi), to.In(sms.Burundi).Add(-time.Hour), carrier, company)
 	for i := range counted {
 		c := &counted[i]

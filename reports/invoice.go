@@ -44,7 +44,7 @@ func ReadInvoices(ctx context.Context, rooms Rooms, carrier string, company sms.
 	if err != nil {
 		return nil, err
 	}
-	accepted, err := acceptedOf(ctx, rooms.Messages, carrier, company, from, to)
+	accepted, err := acceptedOf(ctx, rooms.Statistics, carrier, company, from, to)
 	if err != nil {
 		return nil, err
 	}
@@ -103,13 +103,13 @@ func (r Rooms) charge(ctx context.Context, carrier string, company sms.CompanyID
 	}
 	cuts := prices.Cuts(from, to)
 	for i := range len(cuts) - 1 {
-		counted, err := chargedOf(ctx, r.Messages, carrier, company, cuts[i], cuts[i+1], company == 0 && len(prices) > pricedMost)
+		counted, err := chargedOf(ctx, r.Statistics, carrier, company, cuts[i], cuts[i+1], company == 0 && len(prices) > pricedMost)
 		for own := range prices {
 			if err != nil || company != 0 || own == 0 || len(prices) > pricedMost {
 				continue
 			}
 			var theirs []used
-			theirs, err = chargedOf(ctx, r.Messages, carrier, own, cuts[i], cuts[i+1], false)
+			theirs, err = chargedOf(ctx, r.Statistics, carrier, own, cuts[i], cuts[i+1], false)
 			for _, u := range theirs {
 				if at := slices.IndexFunc(counted, func(all used) bool { return all.company == 0 && all.carrier == u.carrier }); at >= 0 {
 					counted[at].credits -= u.credits

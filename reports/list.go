@@ -12,7 +12,7 @@ import (
 	"unicode/utf16"
 	"unicode/utf8"
 
-	"intumwa/messages"
+	"intumwa/messages/statistics"
 )
 
 // Limits of a carrier's list.
@@ -321,6 +321,6 @@ func (w *wide) Read(p []byte) (int, error) {
 var DifferenceHeads = []string{"message_id", "id", "company_id", "accepted_at", "carrier", "status", "test", "segments_accepted", "credits_charged"}
 
 // DifferenceRow is a row of DifferenceHeads.
-func DifferenceRow(d *messages.Discrepancy) []any {
+func DifferenceRow(d *statistics.Discrepancy) []any {
 	return []any{d.MessageID, d.ULID.String(), int64(d.Company), d.AcceptedAt, d.Carrier, d.Status.String(), d.Test, d.Accepted, d.Charged}
 }

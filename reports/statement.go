@@ -17,7 +17,7 @@ import (
 	"intumwa/accounts"
 	"intumwa/accounts/companies"
 	"intumwa/billing"
-	"intumwa/messages"
+	"intumwa/messages/statistics"
 	"intumwa/sms"
 )
 
@@ -26,9 +26,9 @@ const MaxPeriod = 366
 
 // Rooms are the packages that reports read.
 type Rooms struct {
-	Companies *companies.Store
-	Ledger    *billing.Ledger
-	Messages  *messages.Store
+	Companies  *companies.Store
+	Ledger     *billing.Ledger
+	Statistics *statistics.Store
 }
 
 // Statement is a company's money in a period. Always opening balance + purchases + corrections + refunds − usage =
@@ -57,7 +57,7 @@ type Sum struct {
 // empty for the difference between the ledger and the counts of messages, which may be negative.
 type Usage struct {
 	Carrier  string            `json:"carrier"`
-	Kind     string            `json:"kind"` // of messages.Kinds
+	Kind     string            `json:"kind"` // of statistics.Kinds
 	From     time.Time         `json:"-"`
 	To       time.Time         `json:"-"` // exclusive
 	Messages int64             `json:"messages"`
@@ -90,7 +90,7 @@ func ReadStatement(ctx context.Context, rooms Rooms, company sms.CompanyID, from
 	if s.Period, err = rooms.Ledger.Summary(ctx, company, from, to); err != nil {
 		return s, err
 	}
-	counted, err := usageOf(ctx, rooms.Messages, company, from, to, len(s.Parts) > 1)
+	counted, err := usageOf(ctx, rooms.Statistics, company, from, to, len(s.Parts) > 1)
 	if err != nil {
 		return s, err
 	}

@@ -9,13 +9,14 @@ import (
 	"github.com/oklog/ulid/v2"
 
 	"intumwa/messages"
+	"intumwa/messages/lookup"
 	"intumwa/smpp"
 	"intumwa/sms"
 )
 
 // find returns the message of a query_sm or cancel_sm, if it is the company's and from the same sender. Otherwise the request
 // is answered, with missing where there is none.
-func (s *Server) find(ctx context.Context, b *bind, r *smpp.Request, missing smpp.Status) (m messages.Record, found bool) {
+func (s *Server) find(ctx context.Context, b *bind, r *smpp.Request, missing smpp.Status) (m lookup.Record, found bool) {
 	holder, err := s.holder(ctx, b)
 	if err != nil {
 		s.answer(r, refused(err))
@@ -28,9 +29,9 @@ func (s *Server) find(ctx context.Context, b *bind, r *smpp.Request, missing smp
 		s.answer(r, refusal{missing, ""})
 		return m, false
 	case bad != nil:
-		m, err = s.rooms.Messages.ByID(ctx, sms.CompanyID(holder.Company.ID), number)
+		m, err = s.rooms.Lookup.ByID(ctx, sms.CompanyID(holder.Company.ID), number)
 	default:
-		m, err = s.rooms.Messages.ByULID(ctx, sms.CompanyID(holder.Company.ID), id)
+		m, err = s.rooms.Lookup.ByULID(ctx, sms.CompanyID(holder.Company.ID), id)
 	}
 	switch {
 	case errors.Is(err, messages.ErrNotFound) && bad == nil && r.Operation == smpp.OpQuery && s.purged(ctx, id):
@@ -47,7 +48,7 @@ func (s *Server) find(ctx context.Context, b *bind, r *smpp.Request, missing smp
 }
 
 func (s *Server) purged(ctx context.Context, id ulid.ULID) bool {
-	purged, err := s.rooms.Messages.Purged(ctx, id)
+	purged, err := s.rooms.Lookup.Purged(ctx, id)
 	return err == nil && purged
 }
 

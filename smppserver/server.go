@@ -26,6 +26,7 @@ import (
 	"intumwa/intake"
 	"intumwa/internal/throttle"
 	"intumwa/messages"
+	"intumwa/messages/lookup"
 	"intumwa/smpp"
 	"intumwa/smppserver/binds"
 	"intumwa/sms"
@@ -47,7 +48,8 @@ type Options struct {
 type Rooms struct {
 	Holders  *keys.Holders
 	Intake   *intake.Intake
-	Messages *messages.Store // for look-ups
+	Messages *messages.Store
+	Lookup   *lookup.Store
 	Binds    *binds.Store
 
 	// Cancel cancels messages that no carrier has yet, and returns how many (dispatcher.Cancel).

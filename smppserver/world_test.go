@@ -19,6 +19,7 @@ import (
 	"intumwa/intake"
 	"intumwa/internal/testenv"
 	"intumwa/messages"
+	"intumwa/messages/lookup"
 	"intumwa/queue"
 	"intumwa/smpp"
 	"intumwa/smppserver"
@@ -114,7 +115,7 @@ func (w *bank) startAt(address string) *process {
 	store := messages.New(w.pool)
 	in := intake.New(w.pool, known, testnumbers.New(w.pool, testnumbers.Options{}), store, queue.New(rdb, queue.Options{Prefix: prefix}), routes, intake.Options{TestSender: "TEST", TestQuota: 5})
 	hooks := webhooks.New(w.pool, webhooks.Options{})
-	rooms := smppserver.Rooms{Holders: known, Intake: in, Messages: store, Binds: binds.New(w.pool),
+	rooms := smppserver.Rooms{Holders: known, Intake: in, Messages: store, Lookup: lookup.New(w.pool), Binds: binds.New(w.pool),
 		Cancel: func(ctx context.Context, q messages.Queued) (int64, int64, error) {
 			done, err := dispatcher.Cancel(ctx, w.pool, store, hooks, q, nil)
 			return done.Cancelled, done.Credits, err

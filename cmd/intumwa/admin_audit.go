@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"intumwa/billing"
-	"intumwa/messages"
+	"intumwa/messages/statistics"
 )
 
 // auditGrace is how late the sweeps may handle an expired message.
@@ -26,7 +26,7 @@ func (adminAuditCmd) do(ctx context.Context, o *operator) (any, error) {
 	for _, c := range o.config.Carriers {
 		horizon = max(horizon, o.config.Messages.Validity+c.ReceiptTimeout+auditGrace)
 	}
-	found, err := messages.New(o.pool).Audit(ctx, horizon)
+	found, err := statistics.New(o.pool).Audit(ctx, horizon)
 	if err != nil {
 		return nil, err
 	}

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"intumwa/accounts/companies"
-	"intumwa/messages"
+	"intumwa/messages/retention"
 )
 
 // companyBounds are the flags for a company's own sending limits and retention of texts.
@@ -68,7 +68,7 @@ func (b *bodies) UnmarshalText(text []byte) error {
 	switch s := string(text); s {
 	case "none":
 	case "final":
-		*b.keep = new(messages.BodiesUntilFinal)
+		*b.keep = new(retention.BodiesUntilFinal)
 	default:
 		d, err := time.ParseDuration(s)
 		if err != nil || d < leastBodies || d%time.Second != 0 {

@@ -10,7 +10,7 @@ import (
 	"intumwa/accounts"
 	"intumwa/accounts/companies"
 	"intumwa/billing"
-	"intumwa/messages"
+	"intumwa/messages/retention"
 	"intumwa/operations"
 	"intumwa/sms"
 	"intumwa/webhooks"
@@ -170,7 +170,7 @@ func (c *adminCompanyShowCmd) do(ctx context.Context, o *operator) (any, error) 
 	if err != nil {
 		return nil, err
 	}
-	keep, err := messages.New(o.pool).BodyRule(ctx, sms.CompanyID(company.ID))
+	keep, err := retention.New(o.pool).BodyRule(ctx, sms.CompanyID(company.ID))
 	if err != nil {
 		return nil, err
 	}

@@ -16,6 +16,8 @@ import (
 	"intumwa/billing"
 	"intumwa/internal/audit"
 	"intumwa/messages"
+	"intumwa/messages/lookup"
+	"intumwa/messages/outbox"
 	"intumwa/operations"
 	"intumwa/sms"
 	"intumwa/webhooks"
@@ -36,10 +38,10 @@ func (c *adminMessageShowCmd) do(ctx context.Context, o *operator) (any, error) 
 	if err != nil && (wrong != nil || number < 1) {
 		return nil, fmt.Errorf("%q is neither a ULID nor a message_id", c.ID)
 	}
-	store := messages.New(o.pool)
-	find := func() (messages.Record, error) { return store.OperatorsByULID(ctx, id) }
+	store := lookup.New(o.pool)
+	find := func() (lookup.Record, error) { return store.OperatorsByULID(ctx, id) }
 	if err != nil {
-		find = func() (messages.Record, error) { return store.OperatorsByID(ctx, number) }
+		find = func() (lookup.Record, error) { return store.OperatorsByID(ctx, number) }
 	}
 	r, err := find()
 	if err != nil {
@@ -53,24 +55,24 @@ func (c *adminMessageShowCmd) do(ctx context.Context, o *operator) (any, error) 
 	if err != nil {
 		return nil, err
 	}
-	moments, err := o.withDecisions(ctx, r, messages.Timeline(r, history))
+	moments, err := o.withDecisions(ctx, r, lookup.Timeline(r, history))
 	return deep{messageOf(r, history, moments, deliveries)}, err
 }
 
 // withDecisions adds operators' decisions about an unanswered submit_sm to the history.
-func (o *operator) withDecisions(ctx context.Context, r messages.Record, moments []messages.Moment) ([]messages.Moment, error) {
+func (o *operator) withDecisions(ctx context.Context, r lookup.Record, moments []lookup.Moment) ([]lookup.Moment, error) {
 	list, _, err := audit.List(ctx, o.pool, audit.Filter{Message: r.ID, Since: r.CreatedAt}, 0, listPage)
 	for _, act := range slices.Backward(list) {
 		var after struct{ Reason string }
 		if err := json.Unmarshal(act.After, &after); err != nil {
 			return nil, fmt.Errorf("reading act %d: %w", act.ID, err)
 		}
-		moment := messages.Moment{At: act.At, Event: "decided",
+		moment := lookup.Moment{At: act.At, Event: "decided",
 			Detail: fmt.Sprintf("%s, by %s", strings.TrimPrefix(act.Act, operations.UnansweredActs), act.Actor)}
 		if after.Reason != "" {
 			moment.Detail += ": " + after.Reason
 		}
-		at := slices.IndexFunc(moments, func(other messages.Moment) bool {
+		at := slices.IndexFunc(moments, func(other lookup.Moment) bool {
 			return other.At.After(act.At) || other.Event == sms.Sent.String() || other.Event == sms.Failed.String()
 		})
 		if at < 0 {
@@ -83,7 +85,7 @@ func (o *operator) withDecisions(ctx context.Context, r messages.Record, moments
 
 // messageOf is a message for operators, without its text. An operator who must read it looks in the
 // database.
-func messageOf(r messages.Record, history messages.History, moments []messages.Moment, deliveries []webhooks.Delivery) object {
+func messageOf(r lookup.Record, history lookup.History, moments []lookup.Moment, deliveries []webhooks.Delivery) object {
 	var refused *string // null: no carrier has refused it for now
 	var refusedAt *time.Time
 	if no := history.Refused; no != nil {
@@ -183,7 +185,7 @@ func (c *adminTopCmd) do(ctx context.Context, o *operator) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	queues, err := messages.New(o.pool).Queues(ctx)
+	queues, err := outbox.New(o.pool).Queues(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -8,8 +8,9 @@ import (
 
 	"intumwa/accounts/testnumbers"
 	"intumwa/inbound/handsets"
-	"intumwa/messages"
+	"intumwa/messages/lookup"
 	"intumwa/messages/receipts"
+	"intumwa/messages/retention"
 	"intumwa/operations"
 	"intumwa/smppserver/binds"
 	"intumwa/sms"
@@ -93,8 +94,8 @@ func (c *adminNumberExportCmd) do(ctx context.Context, o *operator) (any, error)
 }
 
 func (o *operator) export(ctx context.Context, about operations.Number, e *export) error {
-	store := messages.New(o.pool)
-	err := operations.EachTo(ctx, store, about.Number, func(page []messages.Record) error {
+	store := lookup.New(o.pool)
+	err := operations.EachTo(ctx, store, about.Number, func(page []lookup.Record) error {
 		var lines []object
 		for _, r := range page {
 			history, err := store.HistoryOf(ctx, r.ID)
@@ -105,7 +106,7 @@ func (o *operator) export(ctx context.Context, about operations.Number, e *expor
 			if err != nil {
 				return err
 			}
-			lines = append(lines, append(object{{"message", r.Body}}, messageOf(r, history, messages.Timeline(r, history), deliveries)...))
+			lines = append(lines, append(object{{"message", r.Body}}, messageOf(r, history, lookup.Timeline(r, history), deliveries)...))
 		}
 		return e.print("message", "messages", nil, lines)
 	})
@@ -133,7 +134,7 @@ func (o *operator) export(ctx context.Context, about operations.Number, e *expor
 	})); err != nil {
 		return err
 	}
-	upTo, err := store.PurgedUpTo(ctx)
+	upTo, err := retention.New(o.pool).PurgedUpTo(ctx)
 	if err != nil {
 		return err
 	}

@@ -8,7 +8,7 @@ import (
 	"io"
 	"time"
 
-	"intumwa/messages"
+	"intumwa/messages/statistics"
 	"intumwa/sms"
 	"intumwa/texts"
 )
@@ -65,7 +65,7 @@ func (o *operator) countNow(ctx context.Context) error {
 	if o.away != nil { // nothing can be written
 		return nil
 	}
-	return messages.New(o.pool).TallyNow(ctx, countPatience)
+	return statistics.New(o.pool).TallyNow(ctx, countPatience)
 }
 
 // csvFile writes lines of CSV as RFC 4180 has them.

@@ -13,7 +13,7 @@ import (
 
 	"github.com/xuri/excelize/v2"
 
-	"intumwa/messages"
+	"intumwa/messages/statistics"
 )
 
 // reported fills a database with a year-old month of two companies at two carriers: messages around midnight in Burundi, some
@@ -65,7 +65,7 @@ func (s *shell) reported() {
 	} {
 		s.exec(statement)
 	}
-	if err := messages.New(s.pool()).TallyNow(s.t.Context(), time.Minute); err != nil {
+	if err := statistics.New(s.pool()).TallyNow(s.t.Context(), time.Minute); err != nil {
 		s.t.Fatal(err)
 	}
 }

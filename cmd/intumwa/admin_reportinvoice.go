@@ -13,8 +13,8 @@ import (
 
 	"intumwa/campaigns"
 	"intumwa/configs"
-	"intumwa/messages"
 	"intumwa/messages/receipts"
+	"intumwa/messages/statistics"
 	"intumwa/reports"
 	"intumwa/sms"
 	"intumwa/texts"
@@ -36,13 +36,13 @@ func (c *adminReportInvoiceCmd) do(ctx context.Context, o *operator) (any, error
 	if err != nil {
 		return nil, err
 	}
-	filter := messages.InvoiceFilter{Carrier: c.Carrier, Company: sms.CompanyID(c.Company), From: from, To: to}
+	filter := statistics.InvoiceFilter{Carrier: c.Carrier, Company: sms.CompanyID(c.Company), From: from, To: to}
 	switch {
 	case (c.Messages || c.Against != "") && c.Carrier == "":
 		return nil, errors.New("--messages and --against need --carrier")
 	case c.Messages:
 		row, flush := csvFile(o.stdout, reports.DifferenceHeads...)
-		return nil, errors.Join(o.reports().Messages.EachDiscrepancy(ctx, filter, nil, func(d *messages.Discrepancy) error {
+		return nil, errors.Join(o.reports().Statistics.EachDiscrepancy(ctx, filter, nil, func(d *statistics.Discrepancy) error {
 			return row(reports.DifferenceRow(d)...)
 		}), flush())
 	case c.Against != "":
@@ -82,7 +82,7 @@ func invoiceOf(i *reports.Invoice, from, to time.Time) object {
 }
 
 // against compares the accepted segments with a carrier's own list.
-func (o *operator) against(ctx context.Context, file string, filter messages.InvoiceFilter) (err error) {
+func (o *operator) against(ctx context.Context, file string, filter statistics.InvoiceFilter) (err error) {
 	format := receipts.Auto
 	if i := slices.IndexFunc(o.config.Carriers, func(c configs.Carrier) bool { return c.Name == filter.Carrier }); i >= 0 {
 		format = idFormats[o.config.Carriers[i].MessageIDFormat]
@@ -95,7 +95,7 @@ func (o *operator) against(ctx context.Context, file string, filter messages.Inv
 	if err := eachListed(file, comparison.Theirs); err != nil {
 		return fmt.Errorf("%s: %w", file, err)
 	}
-	if err := o.reports().Messages.EachAccepted(ctx, filter, nil, func(a *messages.AcceptedSegment) error {
+	if err := o.reports().Statistics.EachAccepted(ctx, filter, nil, func(a *statistics.AcceptedSegment) error {
 		return comparison.Ours(a.Key, strings.Join([]string{a.CarrierID, fmt.Sprint(a.MessageID), a.ULID.String(), fmt.Sprint(int64(a.Company)), a.Link,
 			a.SubmittedAt.In(sms.Burundi).Format(time.DateTime)}, "\x00"))
 	}); err != nil {
@@ -141,7 +141,7 @@ const maxListBook = 64 << 20
 var ourFields = []string{"carrier_message_id", "message_id", "id", "company_id", "link", "submitted_at"}
 
 // printComparison prints the differences as they are read: CSV, or with --json one object with two arrays.
-func (o *operator) printComparison(comparison *receipts.Comparison, filter messages.InvoiceFilter) error {
+func (o *operator) printComparison(comparison *receipts.Comparison, filter statistics.InvoiceFilter) error {
 	out := bufio.NewWriter(o.stdout)
 	if !o.asJSON {
 		row, flush := csvFile(out, append([]string{"only"}, ourFields...)...)

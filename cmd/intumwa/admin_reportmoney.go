@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"intumwa/billing"
-	"intumwa/messages"
+	"intumwa/messages/statistics"
 	"intumwa/reports"
 	"intumwa/sms"
 )
@@ -27,7 +27,7 @@ func (r *reportDays) moneyDays() (from, to time.Time, err error) {
 func lastDay(to time.Time) string { return to.AddDate(0, 0, -1).Format(time.DateOnly) }
 
 func (o *operator) reports() reports.Rooms {
-	return reports.Rooms{Companies: o.companies(), Ledger: billing.New(o.pool), Messages: messages.New(o.pool)}
+	return reports.Rooms{Companies: o.companies(), Ledger: billing.New(o.pool), Statistics: statistics.New(o.pool)}
 }
 
 // priceCell is a price in CSV, empty if there is none.

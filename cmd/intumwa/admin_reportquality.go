@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"intumwa/messages"
+	"intumwa/messages/statistics"
 	"intumwa/messages/submission"
 	"intumwa/sms"
 )
@@ -36,9 +36,9 @@ func (c *adminReportQualityCmd) do(ctx context.Context, o *operator) (any, error
 	if err != nil {
 		return nil, err
 	}
-	by := make([]messages.Dimension, len(c.By))
+	by := make([]statistics.Dimension, len(c.By))
 	for i, name := range c.By {
-		if by[i] = messages.Dimension(name); slices.Contains(by[:i], by[i]) {
+		if by[i] = statistics.Dimension(name); slices.Contains(by[:i], by[i]) {
 			return nil, fmt.Errorf("--by has %s twice", name)
 		}
 	}
@@ -48,10 +48,10 @@ func (c *adminReportQualityCmd) do(ctx context.Context, o *operator) (any, error
 	if err := o.countNow(ctx); err != nil {
 		return nil, err
 	}
-	counted, err := messages.New(o.pool).Quality(ctx, messages.QualityFilter{Company: sms.CompanyID(c.Company), AllCompanies: c.Company == 0, First: from, Last: to.AddDate(0, 0, -1),
+	counted, err := statistics.New(o.pool).Quality(ctx, statistics.QualityFilter{Company: sms.CompanyID(c.Company), AllCompanies: c.Company == 0, First: from, Last: to.AddDate(0, 0, -1),
 		Carrier: c.Carrier, Sender: c.Sender, CostCenter: c.CostCenter, Kind: c.Kind, Channel: c.Channel}, by...)
-	if errors.Is(err, messages.ErrTooManyRows) {
-		return nil, fmt.Errorf("%w: more than %d. Ask for fewer days, or fewer properties in --by", err, messages.QualityMost)
+	if errors.Is(err, statistics.ErrTooManyRows) {
+		return nil, fmt.Errorf("%w: more than %d. Ask for fewer days, or fewer properties in --by", err, statistics.QualityMost)
 	}
 	if err != nil {
 		return nil, err
@@ -64,7 +64,7 @@ func (c *adminReportQualityCmd) do(ctx context.Context, o *operator) (any, error
 		return list, nil
 	}
 	heads := []string{}
-	for _, p := range qualityOf(&messages.Quality{}, by) {
+	for _, p := range qualityOf(&statistics.Quality{}, by) {
 		heads = append(heads, p.key)
 	}
 	row, flush := csvFile(o.stdout, heads...)
@@ -88,12 +88,12 @@ func (c *adminReportQualityCmd) do(ctx context.Context, o *operator) (any, error
 }
 
 // qualityOf is a row as it is printed.
-func qualityOf(q *messages.Quality, by []messages.Dimension) (o object) {
+func qualityOf(q *statistics.Quality, by []statistics.Dimension) (o object) {
 	for _, d := range by {
-		o = append(o, pair{string(d), map[messages.Dimension]any{messages.ByDay: q.Day.Format(time.DateOnly), messages.ByMonth: q.Day.Format("2006-01"),
-			messages.ByCompany: int64(q.Company), messages.ByCarrier: q.Carrier, messages.BySender: q.Sender, messages.ByKind: q.Kind, messages.ByChannel: q.Channel,
-			messages.ByCostCenter: q.CostCenter}[d]})
-		if d == messages.ByCompany {
+		o = append(o, pair{string(d), map[statistics.Dimension]any{statistics.ByDay: q.Day.Format(time.DateOnly), statistics.ByMonth: q.Day.Format("2006-01"),
+			statistics.ByCompany: int64(q.Company), statistics.ByCarrier: q.Carrier, statistics.BySender: q.Sender, statistics.ByKind: q.Kind, statistics.ByChannel: q.Channel,
+			statistics.ByCostCenter: q.CostCenter}[d]})
+		if d == statistics.ByCompany {
 			o[len(o)-1].key = "company_id"
 		}
 	}
@@ -105,7 +105,7 @@ func qualityOf(q *messages.Quality, by []messages.Dimension) (o object) {
 		{"expired", q.Because(submission.ReasonExpired)}, {"success_percent", success}, {"segments", q.Segments}, {"credits", q.Credits}}...)
 	for _, stage := range []struct {
 		name  string
-		times messages.Times
+		times statistics.Times
 	}{{"to_carrier", q.ToCarrier}, {"to_receipt", q.ToReceipt}} {
 		for _, percent := range []int{50, 95, 99} {
 			var seconds *float64
@@ -119,7 +119,7 @@ func qualityOf(q *messages.Quality, by []messages.Dimension) (o object) {
 }
 
 // reasonList are the reasons of failures; an array in JSON, a text elsewhere.
-type reasonList []messages.Reason
+type reasonList []statistics.Reason
 
 // MarshalJSON implements json.Marshaler.
 func (r reasonList) MarshalJSON() ([]byte, error) {

@@ -9,7 +9,7 @@ import (
 
 	"intumwa/configs"
 	"intumwa/dispatcher"
-	"intumwa/messages"
+	"intumwa/messages/rerouting"
 	"intumwa/operations"
 )
 
@@ -31,7 +31,7 @@ func (c *adminCarrierRetireCmd) do(ctx context.Context, o *operator) (any, error
 	if err := c.known(ctx, o); err != nil {
 		return nil, err
 	}
-	store := messages.New(o.pool)
+	store := rerouting.New(o.pool)
 	to := c.successor()
 	affected, err := store.Affected(ctx, c.Name, takerOf(o.config)(to))
 	if err != nil {
@@ -68,7 +68,7 @@ func (c *adminCarrierRetireCmd) do(ctx context.Context, o *operator) (any, error
 	}
 	defer many.Close()
 	is, err := o.by(many).RetireCarrier(ctx, operations.Retirement{Carrier: c.Name, To: c.successor(), Refund: refunds[o.config.Billing.Refund], Taker: takerOf(o.config), Wait: retireWithin})
-	if errors.Is(err, messages.ErrRetired) {
+	if errors.Is(err, rerouting.ErrRetired) {
 		return nil, fmt.Errorf("--to %w; name a carrier that works", err)
 	}
 	if is.Left > 0 {
@@ -99,7 +99,7 @@ func (c *adminCarrierRetireCmd) known(ctx context.Context, o *operator) error {
 	if configured(c.Name) || c.Undo {
 		return nil
 	}
-	left, err := messages.New(o.pool).Leavable(ctx, c.Name)
+	left, err := rerouting.New(o.pool).Leavable(ctx, c.Name)
 	if err == nil && left == 0 {
 		err = fmt.Errorf("--name: the configuration has no carrier %q, and nothing waits for it", c.Name)
 	}
@@ -108,17 +108,17 @@ func (c *adminCarrierRetireCmd) known(ctx context.Context, o *operator) error {
 
 // mayTakeOver returns the error that the act would have.
 func (c *adminCarrierRetireCmd) mayTakeOver(ctx context.Context, o *operator) error {
-	list, err := messages.Retirements(ctx, o.pool)
-	if err == nil && slices.ContainsFunc(list, func(r messages.Retired) bool { return r.Carrier == c.To }) {
-		err = fmt.Errorf("--to %s: %w; name a carrier that works", c.To, messages.ErrRetired)
+	list, err := rerouting.Retirements(ctx, o.pool)
+	if err == nil && slices.ContainsFunc(list, func(r rerouting.Retired) bool { return r.Carrier == c.To }) {
+		err = fmt.Errorf("--to %s: %w; name a carrier that works", c.To, rerouting.ErrRetired)
 	}
 	return err
 }
 
 // takerOf returns the carriers of a configuration as those that take messages of another.
-func takerOf(config *configs.Config) func(name string) messages.To {
-	return func(name string) messages.To {
-		to := messages.To{Carrier: name}
+func takerOf(config *configs.Config) func(name string) rerouting.To {
+	return func(name string) rerouting.To {
+		to := rerouting.To{Carrier: name}
 		for i := range config.Carriers {
 			if config.Carriers[i].Name == name {
 				to.Registration = registrations[config.Carriers[i].SenderRegistration]

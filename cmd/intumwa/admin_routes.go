@@ -5,7 +5,7 @@ import (
 	"errors"
 
 	"intumwa/configs"
-	"intumwa/messages"
+	"intumwa/messages/rerouting"
 	"intumwa/sms"
 )
 
@@ -15,7 +15,7 @@ type adminRoutesCmd struct {
 
 // do lists the ranges of numbers with their carriers, or those whose carrier another configuration changes.
 func (c *adminRoutesCmd) do(ctx context.Context, o *operator) (any, error) {
-	list, err := messages.Retirements(ctx, o.pool)
+	list, err := rerouting.Retirements(ctx, o.pool)
 	if err != nil {
 		return nil, err
 	}

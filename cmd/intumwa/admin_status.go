@@ -13,7 +13,8 @@ import (
 	"intumwa/configs"
 	"intumwa/dispatcher"
 	"intumwa/internal/postgres"
-	"intumwa/messages"
+	"intumwa/messages/outbox"
+	"intumwa/messages/rerouting"
 	"intumwa/queue"
 	"intumwa/sms"
 )
@@ -253,7 +254,7 @@ func (s *adminStatus) gateway(ctx context.Context, o *operator) {
 		s.add("links", fmt.Sprintf("%d of %d bound", bound, len(links)), "", nil)
 	}
 	s.retired(ctx, o)
-	backlogs, err := messages.New(o.pool).Backlogs(ctx)
+	backlogs, err := outbox.New(o.pool).Backlogs(ctx)
 	if err != nil {
 		s.add("waiting", "", pageQueue, err)
 	}
@@ -277,11 +278,11 @@ func (s *adminStatus) gateway(ctx context.Context, o *operator) {
 // retired adds a line for each retired carrier. One whose successor is not configured needs attention: its numbers are
 // refused.
 func (s *adminStatus) retired(ctx context.Context, o *operator) {
-	list, err := messages.Retirements(ctx, o.pool)
+	list, err := rerouting.Retirements(ctx, o.pool)
 	if err != nil {
 		s.add("retired", "", pageStore, err)
 	}
-	last := messages.Successors(list)
+	last := rerouting.Successors(list)
 	for _, r := range list {
 		found, to := fmt.Sprintf("since %s; no carrier takes over", r.At.UTC().Format(time.RFC3339)), last[r.Carrier]
 		var wrong error

@@ -16,6 +16,7 @@ import (
 	"intumwa/dispatcher"
 	"intumwa/intake"
 	"intumwa/messages"
+	"intumwa/messages/lookup"
 	"intumwa/queue"
 	"intumwa/sms"
 )
@@ -108,7 +109,7 @@ func (o *operator) sendOwn(ctx context.Context, own intake.Own) (ulid.ULID, erro
 
 // awaitTest shows a test message once it is final, or after the wait. Any outcome except delivery is an error.
 func (o *operator) awaitTest(ctx context.Context, id ulid.ULID, wait time.Duration) (any, error) {
-	store, over := messages.New(o.pool), time.After(wait)
+	store, over := lookup.New(o.pool), time.After(wait)
 	for late := false; ; {
 		r, err := store.OperatorsByULID(ctx, id)
 		if err != nil {
@@ -118,7 +119,7 @@ func (o *operator) awaitTest(ctx context.Context, id ulid.ULID, wait time.Durati
 		if err != nil {
 			return nil, err
 		}
-		moments := messages.Timeline(r, history)
+		moments := lookup.Timeline(r, history)
 		switch last := moments[len(moments)-1]; {
 		case r.Status == sms.Sent:
 			return testSendOf(r, moments), nil
@@ -153,7 +154,7 @@ func (o *operator) withdraw(ctx context.Context, id int64, why error) error {
 	return errors.Join(why, err)
 }
 
-func testSendOf(r messages.Record, moments []messages.Moment) testSend {
+func testSendOf(r lookup.Record, moments []lookup.Moment) testSend {
 	stages := []object{}
 	for _, m := range moments {
 		stages = append(stages, object{{"after", max(0, m.At.Sub(r.CreatedAt)).Seconds()}, {"at", m.At}, {"stage", m.Event}, {"detail", m.Detail}})

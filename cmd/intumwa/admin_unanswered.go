@@ -12,8 +12,8 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/oklog/ulid/v2"
 
-	"intumwa/messages"
 	"intumwa/messages/receipts"
+	"intumwa/messages/rerouting"
 	"intumwa/operations"
 	"intumwa/sms"
 )
@@ -79,7 +79,7 @@ type unansweredChoice struct {
 // each calls do with the selected messages, in batches that may be empty. next is the largest message_id that was looked
 // at, 0 at the end.
 func (c *unansweredChoice) each(ctx context.Context, o *operator, pool *pgxpool.Pool, after int64, do func(list []adminUnanswered, next int64) (more bool, err error)) error {
-	store := messages.New(pool)
+	store := rerouting.New(pool)
 	for {
 		page, next, err := store.Unanswered(ctx, c.Carrier, after, listPage, o.config.Messages.Validity)
 		if err != nil {
@@ -99,7 +99,7 @@ func (c *unansweredChoice) each(ctx context.Context, o *operator, pool *pgxpool.
 				named = append(named, page[i].Number)
 			}
 		}
-		shared := map[sms.Number]messages.Shared{}
+		shared := map[sms.Number]rerouting.Shared{}
 		if len(named) > 0 {
 			if shared, err = store.SharedNumbers(ctx, named); err != nil {
 				return err
@@ -116,7 +116,7 @@ func (c *unansweredChoice) each(ctx context.Context, o *operator, pool *pgxpool.
 				list[i].ReceiptsMean = "unclear"
 				all, several := shared[m.Number]
 				if !several {
-					all = messages.Shared{Messages: 1, Segments: m.Segments}
+					all = rerouting.Shared{Messages: 1, Segments: m.Segments}
 				}
 				if mean := stray.Means(all.Messages, all.Segments); mean.Final() {
 					list[i].ReceiptsMean = mean.String()

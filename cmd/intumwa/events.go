@@ -4,13 +4,13 @@ import (
 	"context"
 	"time"
 
-	"intumwa/messages"
+	"intumwa/messages/lookup"
 	"intumwa/sms"
 	"intumwa/webhooks"
 )
 
 // outcomesOf makes events of messages that were final before their company fetched its events.
-func outcomesOf(store *messages.Store) func(context.Context, int64, int64, int64, time.Time, int) ([]webhooks.Event, int64, error) {
+func outcomesOf(store *lookup.Store) func(context.Context, int64, int64, int64, time.Time, int) ([]webhooks.Event, int64, error) {
 	return func(ctx context.Context, company, after, upTo int64, since time.Time, limit int) ([]webhooks.Event, int64, error) {
 		outcomes, last, err := store.Outcomes(ctx, company, after, upTo, since, limit)
 		events := make([]webhooks.Event, len(outcomes))

@@ -20,6 +20,7 @@ import (
 	"intumwa/internal/postgres"
 	"intumwa/internal/testenv"
 	"intumwa/messages"
+	"intumwa/messages/lookup"
 	"intumwa/sms"
 	"intumwa/webhooks"
 )
@@ -41,7 +42,7 @@ func TestEarlierEventsAreTheWebhooks(t *testing.T) {
 	}))
 	t.Cleanup(endpoint.Close)
 	store := messages.New(pool)
-	hooks := webhooks.New(pool, webhooks.Options{AllowPrivate: true, History: outcomesOf(store)})
+	hooks := webhooks.New(pool, webhooks.Options{AllowPrivate: true, History: outcomesOf(lookup.New(pool))})
 	if _, err := hooks.SetEndpoint(t.Context(), 1, webhooks.Setting{URL: endpoint.URL}); err != nil {
 		t.Fatal(err)
 	}

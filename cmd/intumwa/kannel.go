@@ -7,6 +7,7 @@ import (
 
 	"intumwa/kannel"
 	"intumwa/messages"
+	"intumwa/messages/lookup"
 	"intumwa/sms"
 	"intumwa/webhooks"
 )
@@ -19,7 +20,7 @@ func (g *gateway) serveKannel(ctx context.Context, life *life, api http.Handler,
 }
 
 // carrierFacts looks up what carriers said about a message, for callbacks: of its first segment.
-func carrierFacts(store *messages.Store) func(ctx context.Context, company, id int64) (webhooks.Facts, error) {
+func carrierFacts(store *lookup.Store) func(ctx context.Context, company, id int64) (webhooks.Facts, error) {
 	return func(ctx context.Context, company, id int64) (webhooks.Facts, error) {
 		record, err := store.ByID(ctx, sms.CompanyID(company), id)
 		if errors.Is(err, messages.ErrNotFound) { // it is purged

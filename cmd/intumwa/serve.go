@@ -40,6 +40,8 @@ import (
 	"intumwa/internal/throttle"
 	"intumwa/letters"
 	"intumwa/messages"
+	"intumwa/messages/lookup"
+	"intumwa/messages/statistics"
 	"intumwa/queue"
 	"intumwa/smppserver"
 	"intumwa/smppserver/binds"
@@ -165,7 +167,7 @@ func (g *gateway) serve(ctx context.Context) error {
 		Replacements: c.Accounts.TestNumberReplacements, FreeCodes: c.Accounts.TestCodesADay, Metrics: g.registry})
 	hooks := webhooks.New(hot, webhooks.Options{Timeout: c.Webhooks.Timeout, RetryDelays: c.Webhooks.RetryDelays,
 		AllowPrivate: c.Webhooks.AllowPrivate, SecretKey: key,
-		Retention: c.Retention.Deliveries, Lookups: lookups, History: outcomesOf(messages.New(lookups)), Name: namesOf(messages.New(pool)), Facts: carrierFacts(messages.New(lookups)), Log: g.log, Metrics: g.registry})
+		Retention: c.Retention.Deliveries, Lookups: lookups, History: outcomesOf(lookup.New(lookups)), Name: namesOf(lookup.New(pool)), Facts: carrierFacts(lookup.New(lookups)), Log: g.log, Metrics: g.registry})
 	routes, err := routesOf(c)
 	if err != nil {
 		return err
@@ -218,7 +220,7 @@ func (g *gateway) serve(ctx context.Context) error {
 		listener.On(notices.Carrier, d.LinkChanged)
 		reload.dispatcher = d
 		ops.HandleFunc("GET /debug/links/{name}/trace", traceLink(d.Trace, g.log))
-		life.run("unusual", newWatch(messages.New(pool), g.log, g.registry).Run)
+		life.run("unusual", newWatch(statistics.New(pool), g.log, g.registry).Run)
 		life.run("ledger check", newLedgerCheck(billing.New(pool), g.log, g.registry).Run)
 	}
 	sends := throttle.New(rdb, throttle.Options{Prefix: c.Redis.Prefix, Limit: c.API.RateLimitPerMinute, Log: g.log, Metrics: g.registry})
@@ -233,12 +235,12 @@ func (g *gateway) serve(ctx context.Context) error {
 		life.run("accounts", holders.Run)
 	}
 	if bindable {
-		if err := g.serveSMPP(ctx, life, rdb, smppserver.Rooms{Holders: holders, Intake: in, Messages: messages.New(lookups), Binds: binds.New(pool), Cancel: cancel}, plan, listener, ops); err != nil {
+		if err := g.serveSMPP(ctx, life, rdb, smppserver.Rooms{Holders: holders, Intake: in, Messages: messages.New(lookups), Lookup: lookup.New(lookups), Binds: binds.New(pool), Cancel: cancel}, plan, listener, ops); err != nil {
 			return err
 		}
 	}
 	if g.has("api") || g.has("dashboard") { // the dashboard runs an example with a new key
-		rooms := api.Rooms{Holders: holders, People: users, Companies: customers, TestNumbers: testNumbers, Intake: in, Messages: messages.New(lookups), Handsets: handsets.New(lookups), Ledger: billing.New(lookups), Webhooks: hooks, Throttle: sends,
+		rooms := api.Rooms{Holders: holders, People: users, Companies: customers, TestNumbers: testNumbers, Intake: in, Messages: messages.New(lookups), Lookup: lookup.New(lookups), Statistics: statistics.New(lookups), Handsets: handsets.New(lookups), Ledger: billing.New(lookups), Webhooks: hooks, Throttle: sends,
 			Verifications: verifications.New(lookups, []byte(c.Accounts.OTPKey)), Cancel: cancel}
 		if handler, err = api.New(rooms, api.Options{Plan: plan, DashboardURL: c.Dashboard.PublicURL, DocsNotice: c.API.DocsNotice, TestSender: c.TestSender, TestQuota: c.Accounts.TestQuota,
 			StopWords: c.Inbound.StopWords, StartWords: c.Inbound.StartWords, Validity: c.Messages.Validity,
@@ -281,13 +283,13 @@ func (g *gateway) serve(ctx context.Context) error {
 		life.run("verifications", in.RunVerifications)
 		life.run("campaigns", sending.Run)
 		life.run("exports", files.Run)
-		life.run("tallies", func(ctx context.Context) error { return messages.New(pool).RunTallies(ctx, g.log) })
+		life.run("tallies", func(ctx context.Context) error { return statistics.New(pool).RunTallies(ctx, g.log) })
 	}
 	if g.has("dashboard") {
 		life.run("mail", mailer.Run)
 		if err := g.serveDashboard(ctx, life, rdb, dashboard.Rooms{People: users, SignIn: people.NewSignIn(pool, key), Sessions: people.NewSessions(pool),
 			Companies: customers, Keys: keys.New(pool, []byte(c.Accounts.OTPKey), holders), Holders: holders, Senders: names, TestNumbers: testNumbers, Pool: pool, Campaigns: sending, Exports: files, Mailer: mailer, Ledger: billing.New(pool), Intake: in,
-			Messages: messages.New(lookups), Handsets: handsets.New(lookups), Verifications: verifications.New(lookups, []byte(c.Accounts.OTPKey)), Statements: billing.New(lookups), Webhooks: hooks, Sends: sends, Many: hot, API: handler}, plan); err != nil {
+			Messages: messages.New(lookups), Lookup: lookup.New(lookups), Statistics: statistics.New(lookups), Handsets: handsets.New(lookups), Verifications: verifications.New(lookups, []byte(c.Accounts.OTPKey)), Statements: billing.New(lookups), Webhooks: hooks, Sends: sends, Many: hot, API: handler}, plan); err != nil {
 			return err
 		}
 	}
@@ -443,7 +445,7 @@ func routesOf(c *configs.Config) (*sms.Routes, error) {
 }
 
 // namesOf looks up messages' ULIDs for the log.
-func namesOf(store *messages.Store) func(context.Context, int64) string {
+func namesOf(store *lookup.Store) func(context.Context, int64) string {
 	return func(ctx context.Context, id int64) string {
 		names, err := store.ULIDs(ctx, []int64{id})
 		if name, known := names[id]; err == nil && known {

@@ -9,7 +9,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"intumwa/messages"
+	"intumwa/messages/statistics"
 	"intumwa/sms"
 )
 
@@ -25,14 +25,14 @@ const (
 // to one block of numbers. A metric has their number; the log and `admin unusual` have
 // the companies.
 type watch struct {
-	store    *messages.Store
+	store    *statistics.Store
 	log      *slog.Logger
-	reported map[sms.CompanyID]messages.Unusual
+	reported map[sms.CompanyID]statistics.Unusual
 
 	volume, block prometheus.Gauge
 }
 
-func newWatch(store *messages.Store, log *slog.Logger, reg prometheus.Registerer) *watch {
+func newWatch(store *statistics.Store, log *slog.Logger, reg prometheus.Registerer) *watch {
 	senders := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "intumwa_unusual_senders",
 		Help: "Companies with unusual sending."},
 		[]string{"kind"})
@@ -60,8 +60,8 @@ func (w *watch) Run(ctx context.Context) error {
 }
 
 // report logs new findings.
-func (w *watch) report(list []messages.Unusual) {
-	now := make(map[sms.CompanyID]messages.Unusual, len(list))
+func (w *watch) report(list []statistics.Unusual) {
+	now := make(map[sms.CompanyID]statistics.Unusual, len(list))
 	volume, block := 0, 0
 	for _, u := range list {
 		now[u.Company] = u
@@ -93,7 +93,7 @@ func (c *adminUnusualCmd) do(ctx context.Context, o *operator) (any, error) {
 	if c.Least < 1 {
 		return nil, errors.New("--least must be at least 1")
 	}
-	unusual, err := messages.New(o.pool).Unusual(ctx, int64(c.Least))
+	unusual, err := statistics.New(o.pool).Unusual(ctx, int64(c.Least))
 	if err != nil {
 		return nil, err
 	}

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"strings"
+	"time"
 	"unicode/utf8"
 )
 
@@ -11,4 +12,12 @@ func Text(s string) string {
 		return s
 	}
 	return strings.ReplaceAll(strings.ToValidUTF8(s, ""), "\x00", "")
+}
+
+// OrNull returns nil, which is NULL, for the zero time.
+func OrNull(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	return &t
 }
