@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"intumwa/accounts/people"
+	"intumwa/dashboard/web"
 )
 
 type accountPage struct {
@@ -14,27 +15,27 @@ type accountPage struct {
 }
 
 // account is GET /account.
-func (d *Dashboard) account(v *visit, s *people.Session) (err error) {
+func (d *Dashboard) account(v *web.Visit, s *people.Session) (err error) {
 	data := accountPage{Least: people.MinPassword}
-	if data.TwoStep, err = d.rooms.SignIn.SecondFactorOf(v.ctx(), s.User.ID); err != nil {
+	if data.TwoStep, err = d.rooms.SignIn.SecondFactorOf(v.Ctx(), s.User.ID); err != nil {
 		return err
 	}
-	data.Sessions, err = d.rooms.Sessions.Sessions(v.ctx(), s.User.ID, d.opts.SessionIdle)
-	return v.page(err, "account", data)
+	data.Sessions, err = d.rooms.Sessions.Sessions(v.Ctx(), s.User.ID, d.opts.SessionIdle)
+	return v.Page(err, "account", data)
 }
 
 // endSession is POST /account/sessions/:id/end.
-func (d *Dashboard) endSession(v *visit, s *people.Session) error {
-	return v.done(d.rooms.Sessions.EndSession(v.ctx(), s.User.ID, v.id()), "/account", "flash.session")
+func (d *Dashboard) endSession(v *web.Visit, s *people.Session) error {
+	return v.Done(d.rooms.Sessions.EndSession(v.Ctx(), s.User.ID, v.ID()), "/account", "flash.session")
 }
 
 // signOutEverywhere is POST /account/sign-out.
-func (d *Dashboard) signOutEverywhere(v *visit, s *people.Session) error {
-	if err := d.rooms.Sessions.EndSessions(v.ctx(), s.User.ID, 0); err != nil {
+func (d *Dashboard) signOutEverywhere(v *web.Visit, s *people.Session) error {
+	if err := d.rooms.Sessions.EndSessions(v.Ctx(), s.User.ID, 0); err != nil {
 		return err
 	}
-	v.dropCookie(sessionCookie)
-	return v.redirect("/sign-in", "")
+	v.DropCookie(web.SessionCookie)
+	return v.Redirect("/sign-in", "")
 }
 
 // Words in a User-Agent that identify browsers and systems, in search order: every browser also names several
@@ -61,15 +62,15 @@ func deviceName(agent string) string {
 }
 
 // chooseLanguage is POST /language: it stores the language in a cookie and in the account.
-func (d *Dashboard) chooseLanguage(v *visit) error {
-	f := v.form()
+func (d *Dashboard) chooseLanguage(v *web.Visit) error {
+	f := v.Form()
 	if chosen, ok := d.words.ByTag(f.Value("to")); ok {
-		v.setCookie(languageCookie, chosen.Tag, 365*24*time.Hour)
-		if v.session != nil {
-			if err := d.rooms.People.SetLanguage(v.ctx(), v.session.User.ID, chosen.Tag); err != nil {
+		v.SetCookie(web.LanguageCookie, chosen.Tag, 365*24*time.Hour)
+		if v.Session != nil {
+			if err := d.rooms.People.SetLanguage(v.Ctx(), v.Session.User.ID, chosen.Tag); err != nil {
 				return err
 			}
 		}
 	}
-	return v.redirect(localPath(f.Value("next")), "")
+	return v.Redirect(web.LocalPath(f.Value("next")), "")
 }

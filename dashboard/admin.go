@@ -7,6 +7,7 @@ import (
 
 	"intumwa/accounts"
 	"intumwa/accounts/people"
+	"intumwa/dashboard/web"
 )
 
 // adminLasts is how long the administrator scope stays open.
@@ -18,82 +19,82 @@ type enterPage struct {
 }
 
 // enterAdmin is GET /admin/enter: the password or a code is required again.
-func (d *Dashboard) enterAdmin(v *visit, s *people.Session) error {
-	data, err := v.enterPage(s)
+func (d *Dashboard) enterAdmin(v *web.Visit, s *people.Session) error {
+	data, err := d.enterPage(v, s)
 	switch {
 	case err != nil:
 		return err
-	case v.adminOpen():
-		return v.redirect("/admin", "")
+	case v.AdminOpen():
+		return v.Redirect("/admin", "")
 	}
-	return v.render("adminenter", data)
+	return v.Render("adminenter", data)
 }
 
-func (v *visit) enterPage(s *people.Session) (data enterPage, err error) {
+func (d *Dashboard) enterPage(v *web.Visit, s *people.Session) (data enterPage, err error) {
 	if !s.User.Administrator {
-		return data, errNotFound
+		return data, web.ErrNotFound
 	}
-	state, err := v.d.rooms.SignIn.SecondFactorOf(v.ctx(), s.User.ID)
-	data.TOTP = v.d.opts.AdminTOTP || state.On
+	state, err := d.rooms.SignIn.SecondFactorOf(v.Ctx(), s.User.ID)
+	data.TOTP = d.opts.AdminTOTP || state.On
 	data.SetUp = data.TOTP && !state.On
 	return data, err
 }
 
 // doEnterAdmin is POST /admin/enter.
-func (d *Dashboard) doEnterAdmin(v *visit, s *people.Session) error {
-	data, err := v.enterPage(s)
+func (d *Dashboard) doEnterAdmin(v *web.Visit, s *people.Session) error {
+	data, err := d.enterPage(v, s)
 	if err != nil {
 		return err
 	}
-	f := v.form()
+	f := v.Form()
 	switch {
 	case data.SetUp:
-		f.status = http.StatusForbidden
-		return v.render("adminenter", data)
+		f.Status = http.StatusForbidden
+		return v.Render("adminenter", data)
 	case data.TOTP:
-		err = f.secondFactor("proof")
+		err = d.secondFactor(f, "proof")
 	default:
-		err = f.presentPassword("proof")
+		err = d.presentPassword(f, "proof")
 	}
 	if err != nil {
 		return err
 	}
-	if !f.ok() {
-		return v.render("adminenter", data)
+	if !f.OK() {
+		return v.Render("adminenter", data)
 	}
-	token, err := d.rooms.Sessions.EnterAdmin(v.ctx(), *s, adminLasts)
+	token, err := d.rooms.Sessions.EnterAdmin(v.Ctx(), *s, adminLasts)
 	if err != nil {
 		return err
 	}
-	v.setSession(token)
-	return v.redirect("/admin", "")
+	v.SetSession(token)
+	return v.Redirect("/admin", "")
 }
 
 // presentPassword checks a field against the user's password.
-func (f *form) presentPassword(field string) error {
-	v := f.v
-	password := f.required(field)
-	f.allow(tryPresent, v.session.User.Email)
-	if !f.ok() {
+func (d *Dashboard) presentPassword(f *web.Form, field string) error {
+	v := f.Visit
+	password := f.Required(field)
+	d.allow(f, tryPresent, v.Session.User.Email)
+	if !f.OK() {
 		return nil
 	}
-	v.leave() // hashing may have to wait
-	_, err := v.d.rooms.SignIn.Login(v.ctx(), v.session.User.Email, password)
-	return f.wrongPassword(field, err)
+	v.Leave() // hashing may have to wait
+	_, err := d.rooms.SignIn.Login(v.Ctx(), v.Session.User.Email, password)
+	return wrongPassword(f, field, err)
 }
 
 // wrongPassword refuses a field with the present password if err means that it is wrong. It returns other
 // errors.
-func (f *form) wrongPassword(field string, err error) error {
+func wrongPassword(f *web.Form, field string, err error) error {
 	if errors.Is(err, accounts.ErrUnauthenticated) {
-		f.refuse(field, "account.present.wrong")
+		f.Refuse(field, "account.present.wrong")
 		return nil
 	}
-	f.v.triedWell()
+	f.Visit.TriedWell()
 	return err
 }
 
 // leaveAdmin is POST /admin/leave.
-func (d *Dashboard) leaveAdmin(v *visit, s *people.Session) error {
-	return v.done(d.rooms.Sessions.LeaveAdmin(v.ctx(), *s), "/", "flash.left")
+func (d *Dashboard) leaveAdmin(v *web.Visit, s *people.Session) error {
+	return v.Done(d.rooms.Sessions.LeaveAdmin(v.Ctx(), *s), "/", "flash.left")
 }

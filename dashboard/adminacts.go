@@ -14,6 +14,7 @@ import (
 	"intumwa/accounts"
 	"intumwa/accounts/keys"
 	"intumwa/accounts/senders"
+	"intumwa/dashboard/web"
 	"intumwa/dispatcher"
 	"intumwa/internal/audit"
 	"intumwa/sms"
@@ -37,7 +38,7 @@ type actChange struct {
 }
 
 // actRows prepares acts for a page and reads the actors' e-mails.
-func (v *visit) actRows(list []audit.Act) []actRow {
+func (d *Dashboard) actRows(v *web.Visit, list []audit.Act) []actRow {
 	rows := make([]actRow, len(list))
 	known := map[string]string{}
 	for i, a := range list {
@@ -45,15 +46,15 @@ func (v *visit) actRows(list []audit.Act) []actRow {
 		if !ok {
 			who = a.Actor
 			if id, err := strconv.ParseInt(strings.TrimPrefix(a.Actor, "user "), 10, 64); err == nil && strings.HasPrefix(a.Actor, "user ") {
-				if user, err := v.d.rooms.People.UserByID(v.ctx(), id); err == nil {
+				if user, err := d.rooms.People.UserByID(v.Ctx(), id); err == nil {
 					who = user.Email
 				}
 			}
 			known[a.Actor] = who
 		}
-		rows[i] = actRow{Act: a, Who: who, What: a.Act, Changes: changesOf(v.lang, a.Before, a.After)}
-		if key := "act." + a.Act; v.lang.Has(key) { // a test checks that every recorded act has a text
-			rows[i].What = v.lang.T(key)
+		rows[i] = actRow{Act: a, Who: who, What: a.Act, Changes: changesOf(v.Lang, a.Before, a.After)}
+		if key := "act." + a.Act; v.Lang.Has(key) { // a test checks that every recorded act has a text
+			rows[i].What = v.Lang.T(key)
 		}
 	}
 	return rows
@@ -172,28 +173,28 @@ func stateOf(raw json.RawMessage) map[string]string {
 }
 
 // acts is GET /admin/acts: the audit log.
-func (d *Dashboard) acts(v *visit) error {
-	f := v.parameters("company", "actor", "from", "to")
+func (d *Dashboard) acts(v *web.Visit) error {
+	f := v.Parameters("company", "actor", "from", "to")
 	var filter audit.Filter
-	filter.Since, filter.Until = f.days()
+	filter.Since, filter.Until = f.Days()
 	if text := f.Value("company"); text != "" {
 		id, err := strconv.ParseInt(text, 10, 64)
 		if err != nil || id <= 0 {
-			f.refuse("company", "acts.company.wrong")
+			f.Refuse("company", "acts.company.wrong")
 		}
 		filter.Company = sms.CompanyID(id)
 	}
 	if text := f.Value("actor"); text != "" {
 		filter.Actor = text
 		if strings.Contains(text, "@") { // a user of the dashboard: recorded by its id
-			if user, err := d.rooms.People.UserByEmail(v.ctx(), text); err == nil {
+			if user, err := d.rooms.People.UserByEmail(v.Ctx(), text); err == nil {
 				filter.Actor = audit.User(user.ID)
 			}
 		}
 	}
-	rows, err := list(v, "/admin/acts", rowsOnPage, func(before int64, limit int) ([]actRow, int64, error) {
-		acts, next, err := audit.List(v.ctx(), d.rooms.Pool, filter, before, limit)
-		return v.actRows(acts), next, err
+	rows, err := web.List(v, "/admin/acts", web.RowsOnPage, func(before int64, limit int) ([]actRow, int64, error) {
+		acts, next, err := audit.List(v.Ctx(), d.rooms.Pool, filter, before, limit)
+		return d.actRows(v, acts), next, err
 	})
-	return v.page(err, "adminacts", rows)
+	return v.Page(err, "adminacts", rows)
 }

@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"testing"
 
+	"intumwa/dashboard/web"
 	"intumwa/texts"
 )
 
@@ -30,7 +31,7 @@ func TestRecordedValues(t *testing.T) {
 	}
 	states, names := regexp.MustCompile(`(?:fields|any)\{[^}]*\}|recorded\["[^=]*=`), regexp.MustCompile(`"([a-z_]+)"(?::|\])`)
 	files, _ := filepath.Glob("../operations/*.go")
-	for _, file := range append(files, "../accounts/token.go", "../accounts/smppkey.go") {
+	for _, file := range append(files, "../accounts/keys/token.go", "../accounts/keys/smppkey.go") {
 		text, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
@@ -51,7 +52,7 @@ func TestWrap(t *testing.T) {
 		"Internationale company.create": "Internationale company.create", "<b>+1</b>\n": `&lt;b&gt;&#43;1&lt;/b&gt;\n`,
 		"developer.1@example.com aaaaaaaaaabbbbbbbbbbccccdd": "developer.1@example.com aaaaaaaaaabbbbbbbbbbcccc<wbr>d<wbr>d",
 	} {
-		if got := string(wrap(text)); got != want {
+		if got := string(web.Wrap(text)); got != want {
 			t.Errorf("%q: %s, want %s", text, got, want)
 		}
 	}

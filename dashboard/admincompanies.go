@@ -14,6 +14,7 @@ import (
 	"intumwa/accounts/people"
 	"intumwa/accounts/senders"
 	"intumwa/billing"
+	"intumwa/dashboard/web"
 	"intumwa/internal/audit"
 	"intumwa/internal/postgres"
 	"intumwa/messages/lookup"
@@ -30,27 +31,27 @@ const (
 func applicantID(a *companies.Applicant) int64 { return a.Company.ID }
 
 // awaiting is GET /admin: the companies waiting for approval or verification.
-func (d *Dashboard) awaiting(v *visit) error {
-	rows, err := list(v, "/admin", rowsOnPage, func(before int64, limit int) ([]companies.Applicant, int64, error) {
-		found, err := d.rooms.Companies.Awaiting(v.ctx(), before, limit+1)
-		return byID(limit, applicantID, found, err)
+func (d *Dashboard) awaiting(v *web.Visit) error {
+	rows, err := web.List(v, "/admin", web.RowsOnPage, func(before int64, limit int) ([]companies.Applicant, int64, error) {
+		found, err := d.rooms.Companies.Awaiting(v.Ctx(), before, limit+1)
+		return web.ByID(limit, applicantID, found, err)
 	})
-	return v.page(err, "admin", rows)
+	return v.Page(err, "admin", rows)
 }
 
 type companiesPage struct {
-	listing[companies.Applicant]
+	web.Listing[companies.Applicant]
 
 	Credits map[int64]int64 // by company
 }
 
 // companies is GET /admin/companies.
-func (d *Dashboard) companies(v *visit) (err error) {
-	f := v.parameters("q")
+func (d *Dashboard) companies(v *web.Visit) (err error) {
+	f := v.Parameters("q")
 	var p companiesPage
-	if p.listing, err = list(v, "/admin/companies", rowsOnPage, func(before int64, limit int) ([]companies.Applicant, int64, error) {
-		found, err := d.rooms.Companies.FindCompanies(v.ctx(), f.Value("q"), before, limit+1)
-		return byID(limit, applicantID, found, err)
+	if p.Listing, err = web.List(v, "/admin/companies", web.RowsOnPage, func(before int64, limit int) ([]companies.Applicant, int64, error) {
+		found, err := d.rooms.Companies.FindCompanies(v.Ctx(), f.Value("q"), before, limit+1)
+		return web.ByID(limit, applicantID, found, err)
 	}); err != nil {
 		return err
 	}
@@ -58,8 +59,8 @@ func (d *Dashboard) companies(v *visit) (err error) {
 	for i := range p.Rows {
 		ids[i] = p.Rows[i].Company.ID
 	}
-	p.Credits, err = d.rooms.Ledger.Balances(v.ctx(), ids)
-	return v.page(err, "admincompanies", p)
+	p.Credits, err = d.rooms.Ledger.Balances(v.Ctx(), ids)
+	return v.Page(err, "admincompanies", p)
 }
 
 type adminCompanyPage struct {
@@ -74,108 +75,108 @@ type adminCompanyPage struct {
 	Names    map[accounts.Role]string
 	Counts   lookup.Counts
 	Acts     []actRow
-	Kinds    []option // of an adjustment
+	Kinds    []web.Option // of an adjustment
 }
 
 // adminCompany is GET /admin/companies/:id.
-func (d *Dashboard) adminCompany(v *visit) error {
-	v.form().formKey()
-	data, err := v.companyPage()
-	return v.page(err, "admincompany", data)
+func (d *Dashboard) adminCompany(v *web.Visit) error {
+	v.Form().FormKey()
+	data, err := d.companyPage(v)
+	return v.Page(err, "admincompany", data)
 }
 
-func (v *visit) companyPage() (data adminCompanyPage, err error) {
-	if data.Applicant, err = v.d.rooms.Companies.ApplicantByID(v.ctx(), v.id()); err != nil {
+func (d *Dashboard) companyPage(v *web.Visit) (data adminCompanyPage, err error) {
+	if data.Applicant, err = d.rooms.Companies.ApplicantByID(v.Ctx(), v.ID()); err != nil {
 		return data, err
 	}
 	id := data.Company.ID
-	if data.Credits, err = v.d.rooms.Ledger.Balance(v.ctx(), id); err != nil {
+	if data.Credits, err = d.rooms.Ledger.Balance(v.Ctx(), id); err != nil {
 		return data, err
 	}
-	if data.Senders, err = v.d.rooms.Senders.SenderRequestsOf(v.ctx(), sms.CompanyID(id)); err != nil {
+	if data.Senders, err = d.rooms.Senders.SenderRequestsOf(v.Ctx(), sms.CompanyID(id)); err != nil {
 		return data, err
 	}
 	ids := make([]int64, len(data.Senders))
 	for i := range data.Senders {
 		ids[i] = data.Senders[i].ID
 	}
-	if data.Holders, err = v.d.rooms.Senders.Holders(v.ctx(), ids); err != nil {
+	if data.Holders, err = d.rooms.Senders.Holders(v.Ctx(), ids); err != nil {
 		return data, err
 	}
-	if data.Keys, err = v.d.rooms.Keys.TokensOfCompany(v.ctx(), id); err != nil {
+	if data.Keys, err = d.rooms.Keys.TokensOfCompany(v.Ctx(), id); err != nil {
 		return data, err
 	}
-	if data.People, err = v.d.rooms.People.PeopleOf(v.ctx(), id); err != nil {
+	if data.People, err = d.rooms.People.PeopleOf(v.Ctx(), id); err != nil {
 		return data, err
 	}
-	data.Names = v.roleNames()
-	switch e, err := v.d.rooms.Webhooks.EndpointOf(v.ctx(), sms.CompanyID(id)); {
+	data.Names = web.RoleNames(v.Lang)
+	switch e, err := d.rooms.Webhooks.EndpointOf(v.Ctx(), sms.CompanyID(id)); {
 	case err == nil:
 		e.URL = webhooks.RecordedURL(e.URL)
 		data.Endpoint = &e
 	case !errors.Is(err, webhooks.ErrNotFound):
 		return data, err
 	}
-	if data.Counts, err = lookup.New(v.d.rooms.Pool).Count(v.ctx(), sms.CompanyID(id), postgres.Now().Add(-recently)); err != nil {
+	if data.Counts, err = lookup.New(d.rooms.Pool).Count(v.Ctx(), sms.CompanyID(id), postgres.Now().Add(-recently)); err != nil {
 		return data, err
 	}
-	list, _, err := audit.List(v.ctx(), v.d.rooms.Pool, audit.Filter{Company: sms.CompanyID(id)}, 0, 10)
+	list, _, err := audit.List(v.Ctx(), d.rooms.Pool, audit.Filter{Company: sms.CompanyID(id)}, 0, 10)
 	if err != nil {
 		return data, err
 	}
-	data.Acts = v.actRows(list)
-	data.Kinds = v.options("no", "credits.kind.purchase", "yes", "credits.kind.correction")
+	data.Acts = d.actRows(v, list)
+	data.Kinds = v.Options("no", "credits.kind.purchase", "yes", "credits.kind.correction")
 	return data, nil
 }
 
 // approve is POST /admin/companies/:id/approve. It approves the facts that the page showed.
-func (d *Dashboard) approve(v *visit) error {
-	return v.decide(companies.CompanyChange{Approved: new(true)}, "flash.approved")
+func (d *Dashboard) approve(v *web.Visit) error {
+	return d.decide(v, companies.CompanyChange{Approved: new(true)}, "flash.approved")
 }
 
 // verify is POST /admin/companies/:id/verify, like approve.
-func (d *Dashboard) verify(v *visit) error {
-	return v.decide(companies.CompanyChange{Verified: new(true)}, "flash.verified")
+func (d *Dashboard) verify(v *web.Visit) error {
+	return d.decide(v, companies.CompanyChange{Verified: new(true)}, "flash.verified")
 }
 
-func (v *visit) decide(change companies.CompanyChange, flash string) error {
-	return v.setCompany(operations.CompanyChange{CompanyChange: change, Facts: new(v.form().Value("facts"))}, flash)
+func (d *Dashboard) decide(v *web.Visit, change companies.CompanyChange, flash string) error {
+	return d.setCompany(v, operations.CompanyChange{CompanyChange: change, Facts: new(v.Form().Value("facts"))}, flash)
 }
 
 // withdraw is POST /admin/companies/:id/withdraw: of the approval or the verification.
-func (d *Dashboard) withdraw(v *visit) error {
-	f := v.form()
+func (d *Dashboard) withdraw(v *web.Visit) error {
+	f := v.Form()
 	change, flash := companies.CompanyChange{Approved: new(false)}, "flash.disapproved"
 	if f.Value("what") == "verification" {
 		change, flash = companies.CompanyChange{Verified: new(false)}, "flash.unverified"
 	}
-	reason := f.reason()
-	if !f.ok() {
+	reason := reason(f)
+	if !f.OK() {
 		return d.adminCompany(v)
 	}
-	return v.setCompany(operations.CompanyChange{CompanyChange: change, Reason: reason}, flash)
+	return d.setCompany(v, operations.CompanyChange{CompanyChange: change, Reason: reason}, flash)
 }
 
 // reason returns the reason of a withdrawal: one line of printable characters, as accounts requires.
-func (f *form) reason() string {
-	text := strings.Join(strings.Fields(f.name("reason")), " ")
-	if !f.ok() || strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }) {
-		f.notice("admin.reason.wrong")
+func reason(f *web.Form) string {
+	text := strings.Join(strings.Fields(f.Name("reason")), " ")
+	if !f.OK() || strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }) {
+		f.Fail("admin.reason.wrong")
 	}
 	return text
 }
 
-func (v *visit) setCompany(change operations.CompanyChange, flash string) error {
-	_, err := v.by().SetCompany(v.ctx(), v.id(), change)
+func (d *Dashboard) setCompany(v *web.Visit, change operations.CompanyChange, flash string) error {
+	_, err := d.by(v).SetCompany(v.Ctx(), v.ID(), change)
 	if errors.Is(err, operations.ErrChanged) {
-		return v.redirect(companyPath(v.id()), "flash.facts.changed")
+		return v.Redirect(web.CompanyPath(v.ID()), "flash.facts.changed")
 	}
-	return v.done(err, v.returnPath(companyPath(v.id())), flash)
+	return v.Done(err, returnPath(v, web.CompanyPath(v.ID())), flash)
 }
 
 // returnPath returns the list that the administrator came from, or path.
-func (v *visit) returnPath(path string) string {
-	switch from := v.c.Query("from"); from {
+func returnPath(v *web.Visit, path string) string {
+	switch from := v.C.Query("from"); from {
 	case "/admin", "/admin/senders", "/admin/smpp":
 		return from
 	}
@@ -183,25 +184,25 @@ func (v *visit) returnPath(path string) string {
 }
 
 // addCredits is POST /admin/companies/:id/credits. The form's key identifies the grant, so it is made only once.
-func (d *Dashboard) addCredits(v *visit) error {
-	f, id := v.form(), v.id()
-	amount, err := strconv.ParseInt(strings.NewReplacer("−", "-", " ", "", "\u202f", "", "\u00a0", "").Replace(f.required("amount")), 10, 64)
+func (d *Dashboard) addCredits(v *web.Visit) error {
+	f, id := v.Form(), v.ID()
+	amount, err := strconv.ParseInt(strings.NewReplacer("−", "-", " ", "", "\u202f", "", "\u00a0", "").Replace(f.Required("amount")), 10, 64)
 	if err != nil || amount == 0 || amount > maxCredits || amount < -maxCredits {
-		f.refuse("amount", "credits.amount.wrong", maxCredits)
+		f.Refuse("amount", "credits.amount.wrong", maxCredits)
 	}
-	note := f.name("note")
+	note := f.Name("note")
 	var once [16]byte
-	_, _ = hex.Decode(once[:], []byte(f.formKey())) // hexadecimal, as formKey checks
-	if !f.ok() {
+	_, _ = hex.Decode(once[:], []byte(f.FormKey())) // hexadecimal, as formKey checks
+	if !f.OK() {
 		return d.adminCompany(v)
 	}
-	_, err = v.by().AddCredits(v.ctx(), billing.Adjustment{Company: id, Amount: amount, Note: note, Correction: f.Value("correction") == "yes", Once: &once})
+	_, err = d.by(v).AddCredits(v.Ctx(), billing.Adjustment{Company: id, Amount: amount, Note: note, Correction: f.Value("correction") == "yes", Once: &once})
 	switch {
 	case errors.Is(err, billing.ErrNegative):
-		f.refuse("amount", "credits.negative")
+		f.Refuse("amount", "credits.negative")
 		return d.adminCompany(v)
 	case err != nil && !errors.Is(err, billing.ErrGranted): // the form was repeated: the grant is already made
 		return err
 	}
-	return v.redirect(companyPath(id), "flash.credits")
+	return v.Redirect(web.CompanyPath(id), "flash.credits")
 }

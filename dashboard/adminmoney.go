@@ -9,6 +9,7 @@ import (
 
 	"intumwa/accounts"
 	"intumwa/billing"
+	"intumwa/dashboard/web"
 	"intumwa/messages/statistics"
 	"intumwa/operations"
 	"intumwa/reports"
@@ -23,7 +24,7 @@ type moneyPage struct {
 	Month    string
 	Prices   billing.Rates
 	Tariffs  []tariffs
-	Carriers []option
+	Carriers []web.Option
 }
 
 // tariffs are a carrier's tariffs.
@@ -33,19 +34,19 @@ type tariffs struct {
 }
 
 // money is GET /admin/money.
-func (d *Dashboard) money(v *visit) error {
-	month := v.month()
-	p := moneyPage{Title: v.lang.Month(month), Path: "/admin/money", Month: month.Format(monthFormat)}
+func (d *Dashboard) money(v *web.Visit) error {
+	month := month(v)
+	p := moneyPage{Title: v.Lang.Month(month), Path: "/admin/money", Month: month.Format(monthFormat)}
 	var err error
-	if p.Invoices, err = reports.ReadInvoices(v.ctx(), d.reports(), "", 0, month, month.AddDate(0, 1, 0)); err != nil {
+	if p.Invoices, err = reports.ReadInvoices(v.Ctx(), d.reports(), "", 0, month, month.AddDate(0, 1, 0)); err != nil {
 		return err
 	}
-	prices, err := d.rooms.Statements.PricesOf(v.ctx(), 0)
+	prices, err := d.rooms.Statements.PricesOf(v.Ctx(), 0)
 	if err != nil {
 		return err
 	}
 	p.Prices = prices.Default
-	all, err := d.rooms.Statements.Tariffs(v.ctx())
+	all, err := d.rooms.Statements.Tariffs(v.Ctx())
 	if err != nil {
 		return err
 	}
@@ -53,7 +54,7 @@ func (d *Dashboard) money(v *visit) error {
 	for i := range p.Invoices {
 		names = append(names, p.Invoices[i].Carrier)
 	}
-	links, err := d.board.now(v.ctx())
+	links, err := d.board.now(v.Ctx())
 	if err != nil {
 		return err
 	}
@@ -62,38 +63,38 @@ func (d *Dashboard) money(v *visit) error {
 	}
 	slices.Sort(names)
 	for _, name := range slices.Compact(names) {
-		p.Carriers = append(p.Carriers, option{name, name})
+		p.Carriers = append(p.Carriers, web.Option{Value: name, Text: name})
 		if len(all[name]) > 0 {
 			p.Tariffs = append(p.Tariffs, tariffs{name, all[name]})
 		}
 	}
-	return v.page(nil, "adminmoney", p)
+	return v.Page(nil, "adminmoney", p)
 }
 
 // exportDifference is GET /admin/money.csv: the messages behind the difference of a carrier's invoice.
-func (d *Dashboard) exportDifference(v *visit) error {
-	month, carrier := v.month(), v.parameters("carrier").Value("carrier")
-	if !v.form().ok() || carrier == "" {
+func (d *Dashboard) exportDifference(v *web.Visit) error {
+	month, carrier := month(v), v.Parameters("carrier").Value("carrier")
+	if !v.Form().OK() || carrier == "" {
 		return d.money(v)
 	}
 	filter := statistics.InvoiceFilter{Carrier: carrier, From: month, To: month.AddDate(0, 1, 0)}
-	t := tenant{User: v.session.User, Company: accounts.Company{ID: v.session.User.ID}} // whose turn the download takes
-	return v.export(t, "invoice-"+month.Format(monthFormat), reports.DifferenceHeads, func(row func(...string) error) error {
-		return d.rooms.Statistics.EachDiscrepancy(v.ctx(), filter, v.inTurn, func(m *statistics.Discrepancy) error {
-			return row(strconv.FormatInt(m.MessageID, 10), m.ULID.String(), strconv.FormatInt(int64(m.Company), 10), cellTime(&m.AcceptedAt), cell(m.Carrier),
+	t := web.Tenant{User: v.Session.User, Company: accounts.Company{ID: v.Session.User.ID}} // whose turn the download takes
+	return v.Export(t, "invoice-"+month.Format(monthFormat), reports.DifferenceHeads, func(row func(...string) error) error {
+		return d.rooms.Statistics.EachDiscrepancy(v.Ctx(), filter, v.InTurn, func(m *statistics.Discrepancy) error {
+			return row(strconv.FormatInt(m.MessageID, 10), m.ULID.String(), strconv.FormatInt(int64(m.Company), 10), web.CellTime(&m.AcceptedAt), web.Cell(m.Carrier),
 				m.Status.String(), strconv.FormatBool(m.Test), strconv.FormatInt(m.Accepted, 10), strconv.FormatInt(m.Charged, 10))
 		})
 	})
 }
 
 // rate reads a field with a rate's first day and one with its price; an empty price means none.
-func (f *form) rate(from, bif string) (r billing.Rate) {
-	f.required(from)
-	r.From = f.day(from)
+func rate(f *web.Form, from, bif string) (r billing.Rate) {
+	f.Required(from)
+	r.From = f.Day(from)
 	if text := strings.TrimSpace(f.Value(bif)); text != "" {
 		price, err := billing.ParsePrice(text)
 		if err != nil {
-			f.refuse(bif, "money.price.wrong")
+			f.Refuse(bif, "money.price.wrong")
 		}
 		r.Price = &price
 	}
@@ -101,14 +102,14 @@ func (f *form) rate(from, bif string) (r billing.Rate) {
 }
 
 // refuseRate sets the error of a form whose rate was refused, and returns other errors.
-func (f *form) refuseRate(from string, err error) error {
+func refuseRate(f *web.Form, from string, err error) error {
 	switch {
 	case errors.Is(err, billing.ErrPastMonth):
-		f.refuse(from, "money.past")
+		f.Refuse(from, "money.past")
 	case errors.Is(err, billing.ErrFarAway), errors.Is(err, billing.ErrManyRates):
-		f.refuse(from, "money.far")
+		f.Refuse(from, "money.far")
 	case errors.Is(err, operations.ErrCarrierName):
-		f.refuse("carrier", "error.required")
+		f.Refuse("carrier", "error.required")
 	default:
 		return err
 	}
@@ -116,24 +117,24 @@ func (f *form) refuseRate(from string, err error) error {
 }
 
 // setPrice is POST /admin/prices: of a company, or without the field company of all.
-func (d *Dashboard) setPrice(v *visit) error {
-	f := v.form()
+func (d *Dashboard) setPrice(v *web.Visit) error {
+	f := v.Form()
 	page, back, company := d.money, "/admin/money", int64(0)
 	if text := f.Value("company"); text != "" {
 		id, err := strconv.ParseInt(text, 10, 64)
 		if err != nil || id <= 0 {
-			return errNotFound
+			return web.ErrNotFound
 		}
-		company, back = id, companyPath(id)+"/month"
-		page = func(v *visit) error { return d.monthOf(v, sms.CompanyID(id)) }
+		company, back = id, web.CompanyPath(id)+"/month"
+		page = func(v *web.Visit) error { return d.monthOf(v, sms.CompanyID(id)) }
 	}
-	rate := f.rate("valid_from", "bif")
-	if f.ok() {
-		err := v.by().SetPrice(v.ctx(), sms.CompanyID(company), rate)
+	rate := rate(f, "valid_from", "bif")
+	if f.OK() {
+		err := d.by(v).SetPrice(v.Ctx(), sms.CompanyID(company), rate)
 		if err == nil {
-			return v.redirect(back, "flash.price")
+			return v.Redirect(back, "flash.price")
 		}
-		if err := f.refuseRate("valid_from", err); err != nil {
+		if err := refuseRate(f, "valid_from", err); err != nil {
 			return err
 		}
 	}
@@ -141,15 +142,15 @@ func (d *Dashboard) setPrice(v *visit) error {
 }
 
 // setTariff is POST /admin/tariffs.
-func (d *Dashboard) setTariff(v *visit) error {
-	f := v.form()
-	rate, carrier := f.rate("tariff_from", "tariff"), strings.TrimSpace(f.required("carrier"))
-	if f.ok() {
-		err := v.by().SetTariff(v.ctx(), carrier, rate)
+func (d *Dashboard) setTariff(v *web.Visit) error {
+	f := v.Form()
+	rate, carrier := rate(f, "tariff_from", "tariff"), strings.TrimSpace(f.Required("carrier"))
+	if f.OK() {
+		err := d.by(v).SetTariff(v.Ctx(), carrier, rate)
 		if err == nil {
-			return v.redirect("/admin/money", "flash.tariff")
+			return v.Redirect("/admin/money", "flash.tariff")
 		}
-		if err := f.refuseRate("tariff_from", err); err != nil {
+		if err := refuseRate(f, "tariff_from", err); err != nil {
 			return err
 		}
 	}

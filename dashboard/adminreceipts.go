@@ -1,30 +1,31 @@
 package dashboard
 
 import (
+	"intumwa/dashboard/web"
 	"intumwa/inbound/handsets"
 	"intumwa/messages/receipts"
 )
 
 // unmatchedReceipts is GET /admin/receipts: the receipts that match no message.
-func (d *Dashboard) unmatchedReceipts(v *visit) error {
-	rows, err := list(v, "/admin/receipts", rowsOnPage, func(before int64, limit int) ([]receipts.InboxReceipt, int64, error) {
-		return receipts.Inbox(v.ctx(), d.rooms.Pool, before, limit)
+func (d *Dashboard) unmatchedReceipts(v *web.Visit) error {
+	rows, err := web.List(v, "/admin/receipts", web.RowsOnPage, func(before int64, limit int) ([]receipts.InboxReceipt, int64, error) {
+		return receipts.Inbox(v.Ctx(), d.rooms.Pool, before, limit)
 	})
-	return v.page(err, "adminreceipts", rows)
+	return v.Page(err, "adminreceipts", rows)
 }
 
 // inbound is GET /admin/inbound: MO messages.
-func (d *Dashboard) inbound(v *visit) error {
+func (d *Dashboard) inbound(v *web.Visit) error {
 	store := handsets.New(d.rooms.Pool)
-	rows, err := list(v, "/admin/inbound", rowsOnPage, func(before int64, limit int) ([]handsets.Inbound, int64, error) {
-		found, err := store.Inbounds(v.ctx(), before, limit+1)
-		return byID(limit, func(m *handsets.Inbound) int64 { return m.ID }, found, err)
+	rows, err := web.List(v, "/admin/inbound", web.RowsOnPage, func(before int64, limit int) ([]handsets.Inbound, int64, error) {
+		found, err := store.Inbounds(v.Ctx(), before, limit+1)
+		return web.ByID(limit, func(m *handsets.Inbound) int64 { return m.ID }, found, err)
 	})
-	return v.page(err, "admininbound", rows)
+	return v.Page(err, "admininbound", rows)
 }
 
-// Became returns the outcome of an MO message.
-func (p *view) Became(o handsets.Outcome) string { return p.T(outcomeTexts[o]) }
+// became returns the outcome of an MO message.
+func became(p *web.View, o handsets.Outcome) string { return p.T(outcomeTexts[o]) }
 
 var outcomeTexts = map[handsets.Outcome]string{
 	"": "inbound.new", handsets.Routed: "inbound.routed", handsets.Unrouted: "inbound.unrouted", handsets.Waiting: "inbound.waiting",

@@ -15,6 +15,7 @@ import (
 	"intumwa/accounts/companies"
 	"intumwa/accounts/people"
 	"intumwa/accounts/senders"
+	"intumwa/dashboard/web"
 	"intumwa/messages"
 	"intumwa/messages/lookup"
 	"intumwa/sms"
@@ -43,37 +44,35 @@ func (p *searchPage) only() string {
 	}
 	switch {
 	case len(p.Companies) == 1:
-		return companyPath(p.Companies[0].Company.ID)
+		return web.CompanyPath(p.Companies[0].Company.ID)
 	case len(p.Senders) == 1:
-		return companyPath(p.Senders[0].CompanyID)
+		return web.CompanyPath(p.Senders[0].CompanyID)
 	}
 	return "/admin/messages/" + p.Messages[0].ULID.String()
 }
 
-func companyPath(id int64) string { return "/admin/companies/" + strconv.FormatInt(id, 10) }
-
 // search is GET /admin/search: it finds companies, users, senders, messages and batches by id, name or number, and messages by a carrier's id.
-func (d *Dashboard) search(v *visit) error {
-	data := searchPage{Query: v.parameters("q").Value("q")}
+func (d *Dashboard) search(v *web.Visit) error {
+	data := searchPage{Query: v.Parameters("q").Value("q")}
 	if data.Query == "" {
-		return v.redirect("/admin/companies", "")
+		return v.Redirect("/admin/companies", "")
 	}
 	path, err := d.find(v, &data)
 	if err != nil {
 		return err
 	}
 	if path = cmp.Or(path, data.only()); path != "" {
-		return v.redirect(path, "")
+		return v.Redirect(path, "")
 	}
-	return v.render("adminsearch", data)
+	return v.Render("adminsearch", data)
 }
 
 // numbers accepts every mobile range.
 var numbers = sms.NewPlan()
 
 // find fills the page, or returns the result's path when the query identifies one.
-func (d *Dashboard) find(v *visit, data *searchPage) (path string, err error) {
-	store, ctx := lookup.New(d.rooms.Pool), v.ctx()
+func (d *Dashboard) find(v *web.Visit, data *searchPage) (path string, err error) {
+	store, ctx := lookup.New(d.rooms.Pool), v.Ctx()
 	if id, err := ulid.ParseStrict(strings.ToUpper(data.Query)); err == nil {
 		switch m, err := store.OperatorsByULID(ctx, id); {
 		case err == nil:
@@ -83,7 +82,7 @@ func (d *Dashboard) find(v *visit, data *searchPage) (path string, err error) {
 		}
 		switch batch, err := messages.QueuedOf(ctx, d.rooms.Pool, id); {
 		case err == nil:
-			return companyPath(batch.Company), nil
+			return web.CompanyPath(batch.Company), nil
 		case !errors.Is(err, messages.ErrNotFound):
 			return "", err
 		}
@@ -112,14 +111,14 @@ func (d *Dashboard) find(v *visit, data *searchPage) (path string, err error) {
 			data.Messages = append(data.Messages, m)
 		}
 	}
-	if data.Companies, err = d.rooms.Companies.FindCompanies(ctx, data.Query, 0, rowsOnPage); err != nil {
+	if data.Companies, err = d.rooms.Companies.FindCompanies(ctx, data.Query, 0, web.RowsOnPage); err != nil {
 		return "", err
 	}
-	if data.Senders, err = d.rooms.Senders.FindSenders(ctx, data.Query, rowsOnPage); err != nil {
+	if data.Senders, err = d.rooms.Senders.FindSenders(ctx, data.Query, web.RowsOnPage); err != nil {
 		return "", err
 	}
 	if strings.Contains(data.Query, "@") {
-		found, err := d.rooms.People.FindUsers(ctx, data.Query, rowsOnPage)
+		found, err := d.rooms.People.FindUsers(ctx, data.Query, web.RowsOnPage)
 		if err != nil {
 			return "", err
 		}
@@ -137,11 +136,11 @@ func (d *Dashboard) find(v *visit, data *searchPage) (path string, err error) {
 }
 
 // findNumber searches the latest messages, within limits of number and time.
-func (d *Dashboard) findNumber(v *visit, data *searchPage) error {
-	ctx, cancel := context.WithTimeout(v.ctx(), numberTimeout)
+func (d *Dashboard) findNumber(v *web.Visit, data *searchPage) error {
+	ctx, cancel := context.WithTimeout(v.Ctx(), numberTimeout)
 	defer cancel()
-	list, back, next, err := lookup.New(d.rooms.Pool).OperatorsByNumber(ctx, data.Number, v.after("before"), rowsOnPage)
-	if err != nil && ctx.Err() != nil && v.ctx().Err() == nil {
+	list, back, next, err := lookup.New(d.rooms.Pool).OperatorsByNumber(ctx, data.Number, v.After("before"), web.RowsOnPage)
+	if err != nil && ctx.Err() != nil && v.Ctx().Err() == nil {
 		data.Late = true
 		return nil
 	}
@@ -151,7 +150,7 @@ func (d *Dashboard) findNumber(v *visit, data *searchPage) error {
 	data.Messages = list
 	if next > 0 {
 		data.Back = back
-		data.Next = address("/admin/search", "q", data.Query, "before", strconv.FormatInt(next, 10))
+		data.Next = web.Address("/admin/search", "q", data.Query, "before", strconv.FormatInt(next, 10))
 	}
 	return nil
 }
@@ -163,24 +162,24 @@ type adminMessagePage struct {
 }
 
 // adminMessage is GET /admin/messages/:id: a message's timeline without its text and the company's webhook events.
-func (d *Dashboard) adminMessage(v *visit) error {
+func (d *Dashboard) adminMessage(v *web.Visit) error {
 	store := lookup.New(d.rooms.Pool)
-	record, err := store.OperatorsByULID(v.ctx(), v.ulid("id"))
+	record, err := store.OperatorsByULID(v.Ctx(), v.ULID("id"))
 	if err != nil {
 		return err
 	}
 	record.Body = "" // administrators do not need it
-	history, err := store.HistoryOf(v.ctx(), record.ID)
+	history, err := store.HistoryOf(v.Ctx(), record.ID)
 	if err != nil {
 		return err
 	}
-	company, err := d.rooms.Companies.CompanyByID(v.ctx(), record.CompanyID)
+	company, err := d.rooms.Companies.CompanyByID(v.Ctx(), record.CompanyID)
 	if err != nil && !errors.Is(err, accounts.ErrNotFound) { // the gateway's own have none
 		return err
 	}
-	why, err := v.failures(record)
+	why, err := d.failures(v, record)
 	if err != nil {
 		return err
 	}
-	return v.render("adminmessage", adminMessagePage{v.newTimeline(record, history, nil, why[0]), company.Name})
+	return v.Render("adminmessage", adminMessagePage{newTimeline(v, record, history, nil, why[0]), company.Name})
 }

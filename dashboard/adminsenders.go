@@ -4,22 +4,23 @@ import (
 	"errors"
 
 	"intumwa/accounts/senders"
+	"intumwa/dashboard/web"
 	"intumwa/operations"
 )
 
 type waitingSendersPage struct {
-	listing[senders.SenderRequest]
+	web.Listing[senders.SenderRequest]
 
 	Holders          map[int64][]string // by sender: other companies with the same name
 	AtCarriers, Late int                // senders that wait for a carrier, and those of more than a week
 }
 
 // waitingSenders is GET /admin/senders.
-func (d *Dashboard) waitingSenders(v *visit) (err error) {
+func (d *Dashboard) waitingSenders(v *web.Visit) (err error) {
 	var p waitingSendersPage
-	if p.listing, err = list(v, "/admin/senders", rowsOnPage, func(before int64, limit int) ([]senders.SenderRequest, int64, error) {
-		found, err := d.rooms.Senders.WaitingSenders(v.ctx(), before, limit+1)
-		return byID(limit, func(s *senders.SenderRequest) int64 { return s.ID }, found, err)
+	if p.Listing, err = web.List(v, "/admin/senders", web.RowsOnPage, func(before int64, limit int) ([]senders.SenderRequest, int64, error) {
+		found, err := d.rooms.Senders.WaitingSenders(v.Ctx(), before, limit+1)
+		return web.ByID(limit, func(s *senders.SenderRequest) int64 { return s.ID }, found, err)
 	}); err != nil {
 		return err
 	}
@@ -27,32 +28,32 @@ func (d *Dashboard) waitingSenders(v *visit) (err error) {
 	for i := range p.Rows {
 		ids[i] = p.Rows[i].ID
 	}
-	if p.Holders, err = d.rooms.Senders.Holders(v.ctx(), ids); err != nil {
+	if p.Holders, err = d.rooms.Senders.Holders(v.Ctx(), ids); err != nil {
 		return err
 	}
-	p.AtCarriers, p.Late, err = d.rooms.Senders.WaitingRegistrations(v.ctx())
-	return v.page(err, "adminsenders", p)
+	p.AtCarriers, p.Late, err = d.rooms.Senders.WaitingRegistrations(v.Ctx())
+	return v.Page(err, "adminsenders", p)
 }
 
 // approveSender is POST /admin/senders/:id/approve. It approves what the page showed.
-func (d *Dashboard) approveSender(v *visit) error {
-	return v.decideSender(operations.Decision{Approved: true, Version: new(v.form().Value("version"))}, "flash.sender.approved")
+func (d *Dashboard) approveSender(v *web.Visit) error {
+	return d.decideSender(v, operations.Decision{Approved: true, Version: new(v.Form().Value("version"))}, "flash.sender.approved")
 }
 
 // withdrawSender is POST /admin/senders/:id/withdraw: it withdraws an approval or refuses a waiting sender.
-func (d *Dashboard) withdrawSender(v *visit) error {
-	f := v.form()
-	reason := f.reason()
-	if !f.ok() {
+func (d *Dashboard) withdrawSender(v *web.Visit) error {
+	f := v.Form()
+	reason := reason(f)
+	if !f.OK() {
 		return d.waitingSenders(v)
 	}
-	return v.decideSender(operations.Decision{Reason: reason}, "flash.sender.refused")
+	return d.decideSender(v, operations.Decision{Reason: reason}, "flash.sender.refused")
 }
 
-func (v *visit) decideSender(to operations.Decision, flash string) error {
-	s, err := v.by().DecideSender(v.ctx(), v.id(), to)
+func (d *Dashboard) decideSender(v *web.Visit, to operations.Decision, flash string) error {
+	s, err := d.by(v).DecideSender(v.Ctx(), v.ID(), to)
 	if errors.Is(err, operations.ErrChanged) {
-		return v.redirect(v.returnPath("/admin/senders"), "flash.sender.changed")
+		return v.Redirect(returnPath(v, "/admin/senders"), "flash.sender.changed")
 	}
-	return v.done(err, v.returnPath(companyPath(s.CompanyID)), flash)
+	return v.Done(err, returnPath(v, web.CompanyPath(s.CompanyID)), flash)
 }

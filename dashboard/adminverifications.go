@@ -3,6 +3,7 @@ package dashboard
 import (
 	"errors"
 
+	"intumwa/dashboard/web"
 	"intumwa/internal/postgres"
 	"intumwa/operations"
 	"intumwa/sms"
@@ -22,38 +23,38 @@ type adminVerificationsPage struct {
 }
 
 // adminVerifications is GET /admin/verifications.
-func (d *Dashboard) adminVerifications(v *visit) (err error) {
+func (d *Dashboard) adminVerifications(v *web.Visit) (err error) {
 	p := adminVerificationsPage{Days: 7, Spans: []int{7, 30}}
-	if v.c.Query("days") == "30" {
+	if v.C.Query("days") == "30" {
 		p.Days = 30
 	}
-	if p.Texts, err = d.rooms.Verifications.OwnTexts(v.ctx(), 0); err != nil {
+	if p.Texts, err = d.rooms.Verifications.OwnTexts(v.Ctx(), 0); err != nil {
 		return err
 	}
 	today := postgres.Now().In(sms.Burundi)
-	p.Conversions, p.More, err = d.rooms.Verifications.Conversions(v.ctx(), verifications.ConversionFilter{First: today.AddDate(0, 0, 1-p.Days), Last: today}, conversionsOnPage)
-	return v.page(err, "adminverifications", p)
+	p.Conversions, p.More, err = d.rooms.Verifications.Conversions(v.Ctx(), verifications.ConversionFilter{First: today.AddDate(0, 0, 1-p.Days), Last: today}, conversionsOnPage)
+	return v.Page(err, "adminverifications", p)
 }
 
 // approveText is POST /admin/verifications/:id/approve. It approves what the page showed.
-func (d *Dashboard) approveText(v *visit) error {
-	return v.decideText(operations.Decision{Approved: true, Version: new(v.form().Value("version"))}, "flash.verification.text.approved")
+func (d *Dashboard) approveText(v *web.Visit) error {
+	return d.decideText(v, operations.Decision{Approved: true, Version: new(v.Form().Value("version"))}, "flash.verification.text.approved")
 }
 
 // refuseText is POST /admin/verifications/:id/refuse.
-func (d *Dashboard) refuseText(v *visit) error {
-	f := v.form()
-	reason := f.reason()
-	if !f.ok() {
+func (d *Dashboard) refuseText(v *web.Visit) error {
+	f := v.Form()
+	reason := reason(f)
+	if !f.OK() {
 		return d.adminVerifications(v)
 	}
-	return v.decideText(operations.Decision{Reason: reason}, "flash.verification.text.refused")
+	return d.decideText(v, operations.Decision{Reason: reason}, "flash.verification.text.refused")
 }
 
-func (v *visit) decideText(to operations.Decision, flash string) error {
-	_, err := v.by().DecideText(v.ctx(), v.id(), to)
+func (d *Dashboard) decideText(v *web.Visit, to operations.Decision, flash string) error {
+	_, err := d.by(v).DecideText(v.Ctx(), v.ID(), to)
 	if errors.Is(err, operations.ErrChanged) {
-		return v.redirect("/admin/verifications", "flash.verification.text.changed")
+		return v.Redirect("/admin/verifications", "flash.verification.text.changed")
 	}
-	return v.done(err, "/admin/verifications", flash)
+	return v.Done(err, "/admin/verifications", flash)
 }

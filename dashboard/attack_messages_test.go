@@ -10,6 +10,7 @@ import (
 
 	"intumwa/accounts"
 	"intumwa/accounts/companies"
+	"intumwa/dashboard/web"
 	"intumwa/intake"
 	"intumwa/internal/testenv"
 	"intumwa/messages"
@@ -151,10 +152,10 @@ func TestTextSize(t *testing.T) {
 		}
 	}
 	var many strings.Builder // the longest form: all characters differ
-	for r := rune(0x4e00); many.Len() < maxForm/3; r++ {
+	for r := rune(0x4e00); many.Len() < web.MaxForm/3; r++ {
 		many.WriteRune(r)
 	}
-	if m := measureOf(&accounts.Company{}, many.String(), "ISOKO", false, 0); len(m.Foreign.List) != firstsOnPage || m.Foreign.More == 0 {
+	if m := measureOf(&accounts.Company{}, many.String(), "ISOKO", false, 0); len(m.Foreign.List) != web.FirstsOnPage || m.Foreign.More == 0 {
 		t.Errorf("%d are listed, %d are not", len(m.Foreign.List), m.Foreign.More)
 	}
 	w := newWorld(t, nil)

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"time"
 
+	"intumwa/dashboard/web"
 	"intumwa/internal/postgres"
 	"intumwa/messages/statistics"
 	"intumwa/sms"
@@ -15,45 +16,6 @@ import (
 
 // spans maps the number of days that a chart can show to the days between two labels.
 var spans = map[int]int{7: 1, 30: 5, 90: 15}
-
-// outcomes counts messages by status.
-type outcomes struct{ Sent, Failed, Pending int64 }
-
-func (o *outcomes) add(d *statistics.Day) {
-	o.Sent, o.Failed, o.Pending = o.Sent+d.Sent, o.Failed+d.Failed, o.Pending+d.Pending
-}
-
-// Total returns the sum.
-func (o outcomes) Total() int64 { return o.Sent + o.Failed + o.Pending }
-
-// rate returns the share of final messages that were sent; empty when none is final.
-func (o outcomes) rate(l *texts.Language) string {
-	if decided := o.Sent + o.Failed; decided > 0 {
-		return percent(l, statistics.Share(o.Sent, decided))
-	}
-	return ""
-}
-
-// percent returns thousandths in percent.
-func percent(l *texts.Language, thousandths int64) string {
-	return l.T("charts.percent", l.Decimal(thousandths))
-}
-
-// Percent is percent of a part of a whole.
-func (p *view) Percent(part, whole int64) string {
-	return percent(p.Language, statistics.Share(part, whole))
-}
-
-// bar is a part of a stacked bar, in messages.
-type bar struct {
-	Class      string
-	From, Size int64
-}
-
-// Bars returns the parts of a bar, left to right.
-func (o outcomes) Bars() []bar {
-	return []bar{{"sent", 0, o.Sent}, {"failed", o.Sent, o.Failed}, {"pending", o.Sent + o.Failed, o.Pending}}
-}
 
 type chartDay struct {
 	outcomes
@@ -66,30 +28,6 @@ type chartCarrier struct {
 
 	Name string
 	Rate string
-}
-
-// tick is a horizontal line of the chart with its value, or the label of a day.
-type tick struct {
-	At    float64 // in the units of the chart
-	Label string
-}
-
-// plot is a chart of stacked bars, the oldest first.
-type plot struct {
-	Columns []outcomes
-	Top     int64  // end of the axis
-	Ticks   []tick // from the bottom up
-	Labels  []tick // below the bars
-}
-
-// label adds a label below a bar.
-func (p *plot) label(column int, text string) {
-	p.Labels = append(p.Labels, tick{chartLeft + (float64(column)+.5)*chartWidth/float64(len(p.Columns)), text})
-}
-
-// line adds a line at a value.
-func (p *plot) line(value int64, text string) {
-	p.Ticks = append(p.Ticks, tick{chartTop + chartHeight*(1-float64(value)/float64(p.Top)), text})
 }
 
 type chartsPage struct {
@@ -105,27 +43,24 @@ type chartsPage struct {
 	Last     time.Time
 }
 
-// The area of the bars in a plot, as in its template.
-const chartLeft, chartTop, chartWidth, chartHeight = 52.0, 12.0, 700.0, 200.0
-
 // charts is GET /charts.
-func (d *Dashboard) charts(v *visit, t tenant) error {
+func (d *Dashboard) charts(v *web.Visit, t web.Tenant) error {
 	number := 30
-	if n, err := strconv.Atoi(v.c.Query("days")); err == nil && spans[n] > 0 {
+	if n, err := strconv.Atoi(v.C.Query("days")); err == nil && spans[n] > 0 {
 		number = n
 	}
-	data, err := v.chart(t.company(), number)
-	return v.page(err, "charts", data)
+	data, err := d.chart(v, t.CompanyID(), number)
+	return v.Page(err, "charts", data)
 }
 
 // chart reads a company's messages of the latest days.
-func (v *visit) chart(company sms.CompanyID, number int) (chartsPage, error) {
+func (d *Dashboard) chart(v *web.Visit, company sms.CompanyID, number int) (chartsPage, error) {
 	now := postgres.Now().In(texts.Bujumbura)
 	data := chartsPage{Days: number, Spans: slices.Sorted(maps.Keys(spans)), Last: time.Date(now.Year(), now.Month(), now.Day(), 0, 0, 0, 0, time.UTC)}
 	data.First = data.Last.AddDate(0, 0, 1-number)
-	days, err := v.d.rooms.Statistics.Daily(v.ctx(), company, data.First, data.Last)
+	days, err := d.rooms.Statistics.Daily(v.Ctx(), company, data.First, data.Last)
 	if err == nil {
-		data.fill(v.lang, days)
+		data.fill(v.Lang, days)
 	}
 	return data, err
 }

@@ -6,6 +6,7 @@ import (
 	"intumwa/accounts"
 	"intumwa/accounts/companies"
 	"intumwa/accounts/people"
+	"intumwa/dashboard/web"
 )
 
 type companyPage struct {
@@ -22,46 +23,46 @@ func (p *companyPage) CanState() bool { return !p.Company.Approved || p.Facts.NI
 func (p *companyPage) CanUpload() bool { return !p.Company.Approved || p.Facts.Document.Name == "" }
 
 // company is GET /company.
-func (d *Dashboard) company(v *visit, t tenant) error {
-	credits, err := d.rooms.Ledger.Balance(v.ctx(), t.Company.ID)
+func (d *Dashboard) company(v *web.Visit, t web.Tenant) error {
+	credits, err := d.rooms.Ledger.Balance(v.Ctx(), t.Company.ID)
 	if err != nil {
 		return err
 	}
-	owner, err := v.owner(t)
+	owner, err := d.owner(v, t)
 	if err != nil {
 		return err
 	}
-	facts, err := d.rooms.Companies.FactsOf(v.ctx(), t.company())
-	return v.page(err, "company", &companyPage{t.Company, owner, credits, facts})
+	facts, err := d.rooms.Companies.FactsOf(v.Ctx(), t.CompanyID())
+	return v.Page(err, "company", &companyPage{t.Company, owner, credits, facts})
 }
 
 // owner returns the recipient of mails about the company.
-func (v *visit) owner(t tenant) (string, error) {
+func (d *Dashboard) owner(v *web.Visit, t web.Tenant) (string, error) {
 	if t.User.ID == t.Company.OwnerID {
 		return t.User.Email, nil
 	}
-	owner, err := v.d.rooms.People.UserByID(v.ctx(), t.Company.OwnerID)
+	owner, err := d.rooms.People.UserByID(v.Ctx(), t.Company.OwnerID)
 	return owner.Email, err
 }
 
 // newCompany is GET /company/new.
-func (d *Dashboard) newCompany(v *visit, s *people.Session) error {
+func (d *Dashboard) newCompany(v *web.Visit, s *people.Session) error {
 	if s.Company != nil {
-		return v.redirect("/company", "")
+		return v.Redirect("/company", "")
 	}
-	return v.render("newcompany", nil)
+	return v.Render("newcompany", nil)
 }
 
 // createCompany is POST /company/new.
-func (d *Dashboard) createCompany(v *visit, s *people.Session) error {
-	f := v.form()
-	name := f.name("name")
-	if !f.ok() {
+func (d *Dashboard) createCompany(v *web.Visit, s *people.Session) error {
+	f := v.Form()
+	name := f.Name("name")
+	if !f.OK() {
 		return d.newCompany(v, s)
 	}
-	_, err := v.by().CreateCompany(v.ctx(), companies.NewCompany{OwnerEmail: s.User.Email, Name: name}, 0)
+	_, err := d.by(v).CreateCompany(v.Ctx(), companies.NewCompany{OwnerEmail: s.User.Email, Name: name}, 0)
 	if errors.Is(err, accounts.ErrExists) { // a second click
-		return v.redirect("/company", "")
+		return v.Redirect("/company", "")
 	}
-	return v.done(err, "/", "flash.company")
+	return v.Done(err, "/", "flash.company")
 }

@@ -7,13 +7,14 @@ import (
 	"unicode"
 
 	"intumwa/accounts"
+	"intumwa/dashboard/web"
 	"intumwa/intake"
 	"intumwa/sms"
 )
 
 // composePage is the page for writing a message.
 type composePage struct {
-	From     []option // approved sender IDs, and the test sender
+	From     []web.Option // approved sender IDs, and the test sender
 	Test     testMode
 	Credits  int64
 	Approved bool // the company
@@ -25,14 +26,14 @@ type composePage struct {
 type textSize struct {
 	sms.Size
 	Unicode bool
-	Test    bool              // the test pool pays, not the credits
-	Changed bool              // by smart encoding
-	From    string            // sender ID
-	Parts   []string          // the text as handsets show it, by segment
-	Foreign firsts[character] // characters that make it UCS-2
-	Similar bool              // some have a similar GSM-7 text
-	Simple  int               // segments after replacing them; 0: no fewer
-	After   int64             // credits left after it
+	Test    bool                  // the test pool pays, not the credits
+	Changed bool                  // by smart encoding
+	From    string                // sender ID
+	Parts   []string              // the text as handsets show it, by segment
+	Foreign web.Firsts[character] // characters that make it UCS-2
+	Similar bool                  // some have a similar GSM-7 text
+	Simple  int                   // segments after replacing them; 0: no fewer
+	After   int64                 // credits left after it
 	Most    int
 }
 
@@ -62,7 +63,7 @@ func measureOf(company *accounts.Company, text, from string, test bool, credits 
 	m := textSize{Size: sms.Measure(sent), Test: test, Most: sms.MaxText, From: from, Parts: partsOf(sent), Changed: sent != text}
 	m.Unicode, m.After = m.Encoding == sms.UCS2, credits-int64(m.Segments)
 	for _, c := range charactersOf(sent) {
-		m.Foreign.add(c)
+		m.Foreign.Add(c)
 	}
 	similar := sms.LookAlikes(sent)
 	m.Similar = m.Unicode && similar != sent
@@ -84,48 +85,48 @@ func partsOf(text string) (parts []string) {
 }
 
 // compose is GET /messages/new.
-func (d *Dashboard) compose(v *visit, t tenant) error {
-	f := v.form()
-	f.formKey()
-	senders, err := v.approvedSenders(t)
+func (d *Dashboard) compose(v *web.Visit, t web.Tenant) error {
+	f := v.Form()
+	f.FormKey()
+	senders, err := d.approvedSenders(v, t)
 	if err != nil {
 		return err
 	}
 	data := composePage{Approved: t.Company.Approved, NoSender: len(senders) == 0}
-	if data.Credits, err = d.rooms.Ledger.Balance(v.ctx(), t.Company.ID); err != nil {
+	if data.Credits, err = d.rooms.Ledger.Balance(v.Ctx(), t.Company.ID); err != nil {
 		return err
 	}
-	if data.Test, err = v.testMode(t.Company); err != nil {
+	if data.Test, err = d.testMode(v, t.Company); err != nil {
 		return err
 	}
-	data.From = append(senders, option{d.opts.TestSender, v.lang.T("compose.test", d.opts.TestSender)})
+	data.From = append(senders, web.Option{Value: d.opts.TestSender, Text: v.Lang.T("compose.test", d.opts.TestSender)})
 	text := strings.ToValidUTF8(strings.ReplaceAll(f.Value("message"), "\r\n", "\n"), "\uFFFD")
 	from := cmp.Or(f.Value("sender"), data.From[0].Value)
 	data.Measure = measureOf(&t.Company, text, from, from == d.opts.TestSender, data.Credits)
-	return v.render("compose", data)
+	return v.Render("compose", data)
 }
 
 // doCompose is POST /messages/new: depending on the button, it checks the message, replaces look-alikes in it, or sends
 // it.
-func (d *Dashboard) doCompose(v *visit, t tenant) error {
-	f := v.form()
+func (d *Dashboard) doCompose(v *web.Visit, t web.Tenant) error {
+	f := v.Form()
 	switch f.Value("do") {
 	case "replace":
-		f.values.Set("message", sms.LookAlikes(f.Value("message")))
+		f.Values.Set("message", sms.LookAlikes(f.Value("message")))
 		return d.compose(v, t)
 	case "check":
 		return d.compose(v, t)
 	}
-	req := intake.Single{Sender: f.sender("sender"), Number: f.number("number"), Message: f.text("message"), CostCenter: f.costCenter("cost_center")}
-	if !f.ok() {
+	req := intake.Single{Sender: sender(f, "sender"), Number: f.Number(d.opts.Plan, "number"), Message: text(f, "message"), CostCenter: costCenter(f, "cost_center")}
+	if !f.OK() {
 		return d.compose(v, t)
 	}
-	id, err := v.send(t, req)
+	id, err := d.send(v, t, req)
 	switch {
 	case err != nil:
 		return err
-	case !f.ok():
+	case !f.OK():
 		return d.compose(v, t)
 	}
-	return v.redirect("/messages/"+id.String(), "flash.sent")
+	return v.Redirect("/messages/"+id.String(), "flash.sent")
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"intumwa/campaigns"
+	"intumwa/dashboard/web"
 	"intumwa/intake"
 	"intumwa/messages"
 	"intumwa/sms"
@@ -34,17 +35,17 @@ type draftPage struct {
 	Clear      bool // no line blocks it
 	First      []previewMessage
 
-	Wrong, Barred, Again, Gaps firsts[campaigns.Row] // invalid lines, opted-out recipients, repeated numbers, empty cells
+	Wrong, Barred, Again, Gaps web.Firsts[campaigns.Row] // invalid lines, opted-out recipients, repeated numbers, empty cells
 }
 
 // checked is GET /campaigns/drafts/:draft.
-func (d *Dashboard) checked(v *visit, t tenant, made *campaigns.Campaign) (err error) {
+func (d *Dashboard) checked(v *web.Visit, t web.Tenant, made *campaigns.Campaign) (err error) {
 	data := draftPage{ID: made.ID.String(), Reading: made.Reading, Name: made.Name, Sender: made.Sender, CostCenter: made.CostCenter, Ready: campaigns.MaySend(&t.Company)}
-	if data.Sums, err = d.rooms.Campaigns.Sums(v.ctx(), made); err != nil {
+	if data.Sums, err = d.rooms.Campaigns.Sums(v.Ctx(), made); err != nil {
 		return err
 	}
 	for _, list := range []struct {
-		to    *firsts[campaigns.Row]
+		to    *web.Firsts[campaigns.Row]
 		which string
 		all   int
 	}{{&data.Wrong, campaigns.Faults, data.Faults}, {&data.Barred, campaigns.OptedOut, data.OptedOut}, {&data.Again, campaigns.Repeated, data.Repeated},
@@ -52,13 +53,13 @@ func (d *Dashboard) checked(v *visit, t tenant, made *campaigns.Campaign) (err e
 		if list.all == 0 {
 			continue
 		}
-		if list.to.List, err = d.rooms.Campaigns.Rows(v.ctx(), made, list.which, 0, firstsOnPage); err != nil {
+		if list.to.List, err = d.rooms.Campaigns.Rows(v.Ctx(), made, list.which, 0, web.FirstsOnPage); err != nil {
 			return err
 		}
 		list.to.More = list.all - len(list.to.List)
 	}
 	data.Clear = data.Faults+data.OptedOut == 0
-	first, err := d.rooms.Campaigns.Preview(v.ctx(), made)
+	first, err := d.rooms.Campaigns.Preview(v.Ctx(), made)
 	if err != nil {
 		return err
 	}
@@ -71,35 +72,35 @@ func (d *Dashboard) checked(v *visit, t tenant, made *campaigns.Campaign) (err e
 		}
 		data.First = append(data.First, m)
 	}
-	if data.Credits, err = d.rooms.Ledger.Balance(v.ctx(), t.Company.ID); err != nil {
+	if data.Credits, err = d.rooms.Ledger.Balance(v.Ctx(), t.Company.ID); err != nil {
 		return err
 	}
 	data.Enough = data.Credits >= int64(data.Segments)
-	return v.render("draft", data)
+	return v.Render("draft", data)
 }
 
 // exportLines is GET /campaigns/drafts/:draft/lines.csv: all lines that the page shows in part.
-func (d *Dashboard) exportLines(v *visit, t tenant, made *campaigns.Campaign) error {
-	return v.exportRows(t, made, campaigns.Any, func(r *campaigns.Row) string {
+func (d *Dashboard) exportLines(v *web.Visit, t web.Tenant, made *campaigns.Campaign) error {
+	return d.exportRows(v, t, made, campaigns.Any, func(r *campaigns.Row) string {
 		switch {
 		case r.OptedOut:
-			return v.lang.T("draft.line.optedout")
+			return v.Lang.T("draft.line.optedout")
 		case r.Repeated:
-			return v.lang.T("draft.line.repeated")
+			return v.Lang.T("draft.line.repeated")
 		case r.Fault == "":
-			return cell(v.lang.T("draft.line.blank", strings.Join(r.Blanks(), ", ")))
+			return web.Cell(v.Lang.T("draft.line.blank", strings.Join(r.Blanks(), ", ")))
 		}
-		return cell(r.Fault)
+		return web.Cell(r.Fault)
 	})
 }
 
 // exportRows responds with a campaign's rows that have a problem, and why.
-func (v *visit) exportRows(t tenant, made *campaigns.Campaign, problem string, why func(*campaigns.Row) string) error {
-	return v.export(t, "lines", v.texts("csv.line", "csv.number", "draft.why.line"), func(row func(...string) error) error {
+func (d *Dashboard) exportRows(v *web.Visit, t web.Tenant, made *campaigns.Campaign, problem string, why func(*campaigns.Row) string) error {
+	return v.Export(t, "lines", v.Lang.Texts("csv.line", "csv.number", "draft.why.line"), func(row func(...string) error) error {
 		for after, more := 0, true; more; {
 			var rows []campaigns.Row
-			if err := v.inTurn(func() (err error) {
-				rows, err = v.d.rooms.Campaigns.Rows(v.ctx(), made, problem, after, rowsAtOnce)
+			if err := v.InTurn(func() (err error) {
+				rows, err = d.rooms.Campaigns.Rows(v.Ctx(), made, problem, after, web.RowsAtOnce)
 				return err
 			}); err != nil {
 				return err
@@ -109,7 +110,7 @@ func (v *visit) exportRows(t tenant, made *campaigns.Campaign, problem string, w
 					return err
 				}
 			}
-			if more = len(rows) == rowsAtOnce; more {
+			if more = len(rows) == web.RowsAtOnce; more {
 				after = rows[len(rows)-1].N
 			}
 		}
@@ -120,19 +121,19 @@ func (v *visit) exportRows(t tenant, made *campaigns.Campaign, problem string, w
 func draftPath(made *campaigns.Campaign) string { return "/campaigns/drafts/" + made.ID.String() }
 
 // unsent is the handler of a page for an unsent campaign. A campaign that has begun redirects to its batch.
-func (d *Dashboard) unsent(page func(*visit, tenant, *campaigns.Campaign) error) func(*visit, tenant) error {
-	return func(v *visit, t tenant) error {
-		id := v.ulid("draft")
-		made, missing := d.rooms.Campaigns.Get(v.ctx(), t.company(), id)
+func (d *Dashboard) unsent(page func(*web.Visit, web.Tenant, *campaigns.Campaign) error) func(*web.Visit, web.Tenant) error {
+	return func(v *web.Visit, t web.Tenant) error {
+		id := v.ULID("draft")
+		made, missing := d.rooms.Campaigns.Get(v.Ctx(), t.CompanyID(), id)
 		if missing != nil && !errors.Is(missing, campaigns.ErrNotFound) {
 			return missing
 		}
-		_, err := d.rooms.Messages.Uncounted(v.ctx(), t.company(), id)
+		_, err := d.rooms.Messages.Uncounted(v.Ctx(), t.CompanyID(), id)
 		switch {
 		case err != nil && !errors.Is(err, messages.ErrNotFound):
 			return err
 		case err == nil:
-			return v.redirect("/batches/"+id.String(), "")
+			return v.Redirect("/batches/"+id.String(), "")
 		case missing != nil:
 			return missing
 		}

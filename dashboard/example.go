@@ -12,6 +12,7 @@ import (
 
 	"intumwa/accounts/keys"
 	"intumwa/accounts/people"
+	"intumwa/dashboard/web"
 	"intumwa/internal/inprocess"
 	"intumwa/sms"
 )
@@ -57,7 +58,7 @@ type newKey struct {
 	Test    testMode   `json:"-"`
 }
 
-// keepText returns k as [visit.keepOnce] keeps it.
+// keepText returns k as [web.Visit.KeepOnce] keeps it.
 func (k newKey) keepText() string {
 	text, _ := json.Marshal(k) // texts and numbers always marshal
 	return string(text)
@@ -77,35 +78,35 @@ func (k newKey) Sent() string {
 
 // example completes k for its page. The recipient is the verified test number while the test pool has segments, otherwise a number
 // of the sandbox.
-func (v *visit) example(k *newKey, test testMode) {
-	k.Once, k.Test = cmp.Or(k.Once, newFormKey()), test
+func (d *Dashboard) example(v *web.Visit, k *newKey, test testMode) {
+	k.Once, k.Test = cmp.Or(k.Once, web.NewFormKey()), test
 	if k.Number == "" {
 		k.Number = sms.SandboxFates()[0].Number
 		if k.Test.Verified && k.Test.Remaining > 0 {
 			k.Number = k.Test.Number
 		}
 	}
-	k.Curl = v.d.curl(k.Text, v.exampleTo(k.Number))
+	k.Curl = d.curl(k.Text, d.exampleTo(v, k.Number))
 }
 
-func (v *visit) exampleTo(number sms.Number) string {
-	return exampleBody(number, v.d.opts.TestSender, v.lang.T("first.example"))
+func (d *Dashboard) exampleTo(v *web.Visit, number sms.Number) string {
+	return exampleBody(number, d.opts.TestSender, v.Lang.T("first.example"))
 }
 
 // runExample is POST /keys/run: it sends the example request of a new key to the API. Until a message is accepted, all
 // runs share one idempotency key, so a second click sends no second message.
-func (d *Dashboard) runExample(v *visit, _ *people.Session) error {
-	f := v.form()
-	k := newKey{Text: f.Value("made"), Number: sms.Number(f.Value("number")), Once: f.formKey()}
+func (d *Dashboard) runExample(v *web.Visit, _ *people.Session) error {
+	f := v.Form()
+	k := newKey{Text: f.Value("made"), Number: sms.Number(f.Value("number")), Once: f.FormKey()}
 	id, _, _ := strings.Cut(k.Text, "|")
 	n, err := strconv.ParseInt(id, 10, 64)
 	if err != nil { // no key at all
-		return v.redirect("/keys", "")
+		return v.Redirect("/keys", "")
 	}
-	v.leave()                                                                                        // the API has its own bounds
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(v.ctx()), requestTimeout-2*time.Second) // it is sent even if the browser disconnects
+	v.Leave()                                                                                            // the API has its own bounds
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(v.Ctx()), web.RequestTimeout-2*time.Second) // it is sent even if the browser disconnects
 	defer cancel()
-	answer, err := inprocess.Post(ctx, d.rooms.API, v.c.Request, "/v1/sms", k.Text, v.exampleTo(k.Number), http.Header{"Idempotency-Key": {keyPrefix + k.Once}})
+	answer, err := inprocess.Post(ctx, d.rooms.API, v.C.Request, "/v1/sms", k.Text, d.exampleTo(v, k.Number), http.Header{"Idempotency-Key": {web.KeyPrefix + k.Once}})
 	if err != nil {
 		return err
 	}
@@ -113,5 +114,5 @@ func (d *Dashboard) runExample(v *visit, _ *people.Session) error {
 	if k.Status == http.StatusOK {
 		k.Once = ""
 	}
-	return v.done(v.keepOnce("key of "+strconv.FormatInt(n, 10), k.keepText()), "/keys#run", "")
+	return v.Done(v.KeepOnce("key of "+strconv.FormatInt(n, 10), k.keepText()), "/keys#run", "")
 }

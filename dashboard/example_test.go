@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"intumwa/accounts"
+	"intumwa/dashboard/web"
 )
 
 // requested is the tests' API: it records requests and responds as set. cmd/intumwa tests the real one.
@@ -131,7 +132,7 @@ func TestNewKeyRuns(t *testing.T) {
 	other, _ := makeKey()
 	b := newClient(w)
 	b.signIn(w.user("bob@example.com", false).Email)
-	b.post("/keys/run", "made", other, "number", "+25701000001", "key", newFormKey())
+	b.post("/keys/run", "made", other, "number", "+25701000001", "key", web.NewFormKey())
 	if strings.Contains(b.get("/keys").body, other) {
 		t.Error("another user's key is shown")
 	}

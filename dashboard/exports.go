@@ -6,8 +6,8 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
-	"time"
 
+	"intumwa/dashboard/web"
 	"intumwa/exports"
 	"intumwa/internal/postgres"
 	"intumwa/sms"
@@ -21,8 +21,8 @@ const monthsOfExports = 25
 // without texts, as on their other pages.
 type exportsPage struct {
 	Files     []exports.Export
-	Months    []option
-	Bodies    []option // empty: texts are not offered
+	Months    []web.Option
+	Bodies    []web.Option // empty: texts are not offered
 	Path      string
 	Operators bool
 	Company   string
@@ -31,115 +31,112 @@ type exportsPage struct {
 // Live reports whether a file is being written.
 func (p *exportsPage) Live() bool { return len(p.Files) > 0 && p.Files[0].DoneAt == nil }
 
-// Month returns the text of a file's month.
-func (p *view) Month(month time.Time) string { return p.Language.Month(month) }
-
 // goneExports maps the reasons why a file has no content to their texts.
 var goneExports = map[string]string{exports.GoneErased: "exports.gone.erased", exports.GoneTexts: "exports.gone.texts", exports.GoneSize: "exports.gone.size"}
 
-// Gone returns why a file has no content.
-func (p *view) Gone(reason string) string { return p.T(goneExports[reason]) }
+// gone returns why a file has no content.
+func gone(p *web.View, reason string) string { return p.T(goneExports[reason]) }
 
-// Kilobytes returns a number of bytes in units of a thousand, rounded up.
-func (p *view) Kilobytes(size int64) string { return p.Number((size + 999) / 1000) }
+// kilobytes returns a number of bytes in units of a thousand, rounded up.
+func kilobytes(p *web.View, size int64) string { return p.Number((size + 999) / 1000) }
 
 // exports is GET /messages/exports.
-func (d *Dashboard) exports(v *visit, t tenant) error {
-	p := exportsPage{Path: "/messages/exports", Bodies: v.options("", "exports.bodies.no", "yes", "exports.bodies.yes")}
-	return v.exportsPage(p, t.company())
+func (d *Dashboard) exports(v *web.Visit, t web.Tenant) error {
+	p := exportsPage{Path: "/messages/exports", Bodies: v.Options("", "exports.bodies.no", "yes", "exports.bodies.yes")}
+	return d.exportsPage(v, p, t.CompanyID())
 }
 
 // adminExports is GET /admin/companies/:id/exports.
-func (d *Dashboard) adminExports(v *visit) error {
-	company, err := d.rooms.Companies.CompanyByID(v.ctx(), v.id())
+func (d *Dashboard) adminExports(v *web.Visit) error {
+	company, err := d.rooms.Companies.CompanyByID(v.Ctx(), v.ID())
 	if err != nil {
 		return err
 	}
-	return v.exportsPage(exportsPage{Path: companyPath(company.ID) + "/exports", Operators: true, Company: company.Name}, sms.CompanyID(company.ID))
+	return d.exportsPage(v, exportsPage{Path: web.CompanyPath(company.ID) + "/exports", Operators: true, Company: company.Name}, sms.CompanyID(company.ID))
 }
 
-func (v *visit) exportsPage(p exportsPage, company sms.CompanyID) (err error) {
+func (d *Dashboard) exportsPage(v *web.Visit, p exportsPage, company sms.CompanyID) (err error) {
 	month, _ := exports.Span(postgres.Now().In(texts.Bujumbura))
 	for n := range monthsOfExports {
-		p.Months = append(p.Months, option{month.AddDate(0, -n, 0).Format("2006-01"), v.lang.Month(month.AddDate(0, -n, 0))})
+		p.Months = append(p.Months, web.Option{Value: month.AddDate(0, -n, 0).Format("2006-01"), Text: v.Lang.Month(month.AddDate(0, -n, 0))})
 	}
-	p.Files, err = v.d.rooms.Exports.List(v.ctx(), company, p.Operators)
+	p.Files, err = d.rooms.Exports.List(v.Ctx(), company, p.Operators)
 	if p.Operators {
-		return v.page(err, "adminexports", &p)
+		return v.Page(err, "adminexports", &p)
 	}
-	return v.page(err, "exports", &p)
+	return v.Page(err, "exports", &p)
 }
 
 // askExport is POST /messages/exports.
-func (d *Dashboard) askExport(v *visit, t tenant) error {
-	return v.askExport(exports.Request{Company: t.company(), Bodies: v.form().Value("bodies") == "yes"}, "/messages/exports",
+func (d *Dashboard) askExport(v *web.Visit, t web.Tenant) error {
+	return d.requestExport(v, exports.Request{Company: t.CompanyID(), Bodies: v.Form().Value("bodies") == "yes"}, "/messages/exports",
 		func() error { return d.exports(v, t) })
 }
 
 // adminAskExport is POST /admin/companies/:id/exports.
-func (d *Dashboard) adminAskExport(v *visit) error {
-	return v.askExport(exports.Request{Company: sms.CompanyID(v.id()), Operators: true}, companyPath(v.id())+"/exports",
+func (d *Dashboard) adminAskExport(v *web.Visit) error {
+	return d.requestExport(v, exports.Request{Company: sms.CompanyID(v.ID()), Operators: true}, web.CompanyPath(v.ID())+"/exports",
 		func() error { return d.adminExports(v) })
 }
 
-func (v *visit) askExport(r exports.Request, path string, again func() error) (err error) {
-	f := v.form()
+func (d *Dashboard) requestExport(v *web.Visit, r exports.Request, path string, again func() error) (err error) {
+	f := v.Form()
 	if r.Month, err = exports.ParseMonth(f.Value("month")); err != nil {
-		f.refuse("month", "exports.month.wrong")
+		f.Refuse("month", "exports.month.wrong")
 		return again()
 	}
-	r.Language = v.lang.Tag
-	switch err = v.by().AskExport(v.ctx(), r); {
+	r.Language = v.Lang.Tag
+	switch err = d.by(v).AskExport(v.Ctx(), r); {
 	case errors.Is(err, exports.ErrRunning):
-		f.deny(http.StatusConflict, "exports.running")
+		f.Deny(http.StatusConflict, "exports.running")
 		return again()
 	case errors.Is(err, exports.ErrFull):
-		f.deny(http.StatusServiceUnavailable, "exports.full")
+		f.Deny(http.StatusServiceUnavailable, "exports.full")
 		return again()
 	}
-	return v.done(err, path, "flash.export")
+	return v.Done(err, path, "flash.export")
 }
 
 // exportFile is GET /messages/exports/:export/messages.csv.
-func (d *Dashboard) exportFile(v *visit, t tenant) error {
-	return v.sendExport(t.Company.ID, t.company(), false)
+func (d *Dashboard) exportFile(v *web.Visit, t web.Tenant) error {
+	return d.sendExport(v, t.Company.ID, t.CompanyID(), false)
 }
 
 // adminExportFile is GET /admin/companies/:id/exports/:export/messages.csv.
-func (d *Dashboard) adminExportFile(v *visit) error {
-	return v.sendExport(v.session.User.ID, sms.CompanyID(v.id()), true)
+func (d *Dashboard) adminExportFile(v *web.Visit) error {
+	return d.sendExport(v, v.Session.User.ID, sms.CompanyID(v.ID()), true)
 }
 
 // sendExport responds with a finished file, or with the range of it that the request asks for: a download that was cut
 // off can go on. owner has the turn.
-func (v *visit) sendExport(owner int64, company sms.CompanyID, operators bool) error {
-	id, _ := strconv.ParseInt(v.c.Param("export"), 10, 64) // 0 has no row
-	x, err := v.d.rooms.Exports.Get(v.ctx(), company, operators, id)
+func (d *Dashboard) sendExport(v *web.Visit, owner int64, company sms.CompanyID, operators bool) error {
+	id, _ := strconv.ParseInt(v.C.Param("export"), 10, 64) // 0 has no row
+	x, err := d.rooms.Exports.Get(v.Ctx(), company, operators, id)
 	if err != nil {
 		return err
 	}
-	v.leave() // it may have to wait for a download to end
-	leave, err := v.downloadTurn(owner)
+	v.Leave() // it may have to wait for a download to end
+	leave, err := v.DownloadTurn(owner)
 	if err != nil {
 		return err
 	}
 	defer leave()
-	h := v.c.Writer.Header()
+	h := v.C.Writer.Header()
 	h.Set("Content-Type", "text/csv; charset=utf-8; header=present")
 	h.Set("Content-Disposition", fmt.Sprintf(`attachment; filename="intumwa-messages-%d-%s.csv"`, company, x.Month.Format("2006-01")))
 	h.Set("ETag", fmt.Sprintf(`"%d-%d"`, x.ID, x.Size))
-	to := &served{ResponseWriter: v.c.Writer, to: v.newDownload()}
-	content := &watched{ReadSeeker: v.d.rooms.Exports.Open(v.ctx(), x, v.inTurn)}
-	request := v.c.Request.Clone(v.ctx())
-	if v.headOnly() {
+	to := &web.Served{ResponseWriter: v.C.Writer, To: web.NewDownload(v)}
+	content := &web.Watched{ReadSeeker: d.rooms.Exports.Open(v.Ctx(), x, v.InTurn)}
+	request := v.C.Request.Clone(v.Ctx())
+	if v.HeadOnly() {
 		request.Method = http.MethodHead
 	}
 	if strings.Contains(request.Header.Get("Range"), ",") { // each range costs the reading of a piece
 		request.Header.Del("Range")
 	}
 	http.ServeContent(to, request, "", *x.DoneAt, content)
-	if err := errors.Join(content.err, to.err); err != nil {
-		v.cutOff("export", err)
+	if err := errors.Join(content.Err, to.Err); err != nil {
+		v.CutOff("export", err)
 	}
 	return nil
 }

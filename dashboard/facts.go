@@ -2,19 +2,12 @@ package dashboard
 
 import (
 	"errors"
-	"net/http"
-	"time"
 
 	"intumwa/accounts"
 	"intumwa/accounts/companies"
 	"intumwa/accounts/senders"
-	"intumwa/internal/throttle"
+	"intumwa/dashboard/web"
 	"intumwa/sms"
-)
-
-const (
-	documentTime = 50 * time.Second // for receiving a document: 100 kB a second
-	mib          = 1 << 20
 )
 
 // factTexts maps the facts to their texts: the label, and the field's error.
@@ -27,8 +20,8 @@ var factTexts = map[string]struct{ label, wrong string }{
 	companies.FactDocument:      {"facts.document", "facts.file.wrong"},
 }
 
-// Fact returns the label of a fact.
-func (p *view) Fact(name string) string { return p.T(factTexts[name].label) }
+// factOf returns the label of a fact.
+func factOf(p *web.View, name string) string { return p.T(factTexts[name].label) }
 
 // likenessTexts maps the kinds of protected names to their texts.
 var likenessTexts = map[string]string{
@@ -36,7 +29,7 @@ var likenessTexts = map[string]string{
 }
 
 // likeness returns the warning about a sender ID that resembles a protected name, or "".
-func likeness(p *view, name string) string {
+func likeness(p *web.View, name string) string {
 	known, ok := senders.LooksLike(name)
 	if !ok {
 		return ""
@@ -45,85 +38,63 @@ func likeness(p *view, name string) string {
 }
 
 // stateFacts is POST /company/facts.
-func (d *Dashboard) stateFacts(v *visit, t tenant) error {
-	f := v.form()
+func (d *Dashboard) stateFacts(v *web.Visit, t web.Tenant) error {
+	f := v.Form()
 	facts := companies.Facts{NIF: f.Value(companies.FactNIF), TradeRegister: f.Value(companies.FactTradeRegister), Address: f.Value(companies.FactAddress),
 		Phone: f.Value(companies.FactPhone), Contact: f.Value(companies.FactContact)}
-	err := v.by().SetFacts(v.ctx(), t.company(), facts)
+	err := d.by(v).SetFacts(v.Ctx(), t.CompanyID(), facts)
 	if wrong, ok := errors.AsType[*companies.FactsError](err); ok {
 		for _, name := range wrong.Names {
-			f.required(name)
-			f.refuse(name, factTexts[name].wrong)
+			f.Required(name)
+			f.Refuse(name, factTexts[name].wrong)
 		}
 		return d.company(v, t)
 	}
-	return v.factsDone(t, err, "flash.facts")
+	return d.factsDone(v, t, err, "flash.facts")
 }
 
 // factsDone responds to a change of the facts.
-func (v *visit) factsDone(t tenant, err error, flash string) error {
+func (d *Dashboard) factsDone(v *web.Visit, t web.Tenant, err error, flash string) error {
 	if errors.Is(err, companies.ErrFactsClosed) {
-		v.form().notice("facts.closed")
-		return v.d.company(v, t)
+		v.Form().Fail("facts.closed")
+		return d.company(v, t)
 	}
-	return v.done(err, "/company", flash)
+	return v.Done(err, "/company", flash)
 }
 
 // uploadDocument is POST /company/document.
-func (d *Dashboard) uploadDocument(v *visit, t tenant) error {
-	err := v.receiveDocument(t.Company.ID, d.rooms.Tries.Papers, func(name string, file []byte) error {
-		return v.by().SetDocument(v.ctx(), t.company(), name, file)
+func (d *Dashboard) uploadDocument(v *web.Visit, t web.Tenant) error {
+	err := v.ReceiveDocument(t.Company.ID, d.rooms.Tries.Papers, func(name string, file []byte) error {
+		return d.by(v).SetDocument(v.Ctx(), t.CompanyID(), name, file)
 	})
-	if err == nil && !v.form().ok() {
+	if err == nil && !v.Form().OK() {
 		return d.company(v, t)
 	}
-	return v.factsDone(t, err, "flash.document")
-}
-
-// receiveDocument reads a form with a document and stores that, or sets the form's errors. owner has the turns and, unless
-// nil, the number of uploads that papers allows.
-func (v *visit) receiveDocument(owner int64, papers *throttle.Throttle, store func(name string, file []byte) error) error {
-	leave, err := v.uploadTurn(owner, v.d.documents)
-	if err != nil {
-		return err
-	}
-	defer leave()
-	// The server's read timeout is for forms.
-	if err := http.NewResponseController(v.c.Writer).SetReadDeadline(time.Now().Add(documentTime)); err != nil {
-		return err
-	}
-	file, name, err := v.upload(accounts.MaxDocument)
-	if err == nil {
-		err = v.takeTurn()
-	}
-	if err != nil {
-		return err
-	}
-	f := v.form()
-	switch {
-	case len(file) == 0:
-		f.refuse("file", "facts.file.none")
-	case len(file) > accounts.MaxDocument:
-		f.refuse("file", "facts.file.large", accounts.MaxDocument/mib)
-	case accounts.DocumentType(name, file) == "":
-		f.refuse("file", factTexts[companies.FactDocument].wrong)
-	}
-	if !f.ok() {
-		return nil
-	}
-	if papers != nil && !papers.Allow(v.ctx(), owner).Allowed {
-		return errChanges
-	}
-	leaveHeavy, err := v.heavyTurn(owner)
-	if err != nil {
-		return err
-	}
-	defer leaveHeavy()
-	return store(name, file)
+	return d.factsDone(v, t, err, "flash.document")
 }
 
 // deleteDocument is POST /admin/companies/:id/document/delete: a checked document is no longer needed.
-func (d *Dashboard) deleteDocument(v *visit) error {
-	err := v.by().DeleteDocument(v.ctx(), sms.CompanyID(v.id()))
-	return v.done(err, companyPath(v.id()), "flash.document.deleted")
+func (d *Dashboard) deleteDocument(v *web.Visit) error {
+	err := d.by(v).DeleteDocument(v.Ctx(), sms.CompanyID(v.ID()))
+	return v.Done(err, web.CompanyPath(v.ID()), "flash.document.deleted")
+}
+
+// document is GET /company/document.
+func (d *Dashboard) document(v *web.Visit, t web.Tenant) error {
+	return d.sendFacts(v, t.Company.ID, t.CompanyID())
+}
+
+// adminDocument is GET /admin/companies/:id/document.
+func (d *Dashboard) adminDocument(v *web.Visit) error {
+	return d.sendFacts(v, v.Session.User.ID, sms.CompanyID(v.ID()))
+}
+
+// sendFacts responds with a company's document. owner has the turn.
+func (d *Dashboard) sendFacts(v *web.Visit, owner int64, company sms.CompanyID) error {
+	return v.SendDocument(owner, int64(company), func() (accounts.Document, error) {
+		facts, err := d.rooms.Companies.FactsOf(v.Ctx(), company)
+		return facts.Document, err
+	}, func(document accounts.Document, from, size int) ([]byte, error) {
+		return d.rooms.Companies.DocumentPart(v.Ctx(), company, document, from, size)
+	})
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 
+	"intumwa/dashboard/web"
 	"intumwa/intake"
 )
 
@@ -19,57 +20,57 @@ type firstPage struct {
 }
 
 // first is GET /first.
-func (d *Dashboard) first(v *visit, t tenant) error {
-	f := v.form()
-	f.formKey()
-	m, err := v.testMode(t.Company)
+func (d *Dashboard) first(v *web.Visit, t web.Tenant) error {
+	f := v.Form()
+	f.FormKey()
+	m, err := d.testMode(v, t.Company)
 	if err != nil {
 		return err
 	}
-	text := cmp.Or(f.Value("message"), v.lang.T("first.example"))
-	return v.render("first", firstPage{Test: m, Text: text, Curl: d.curl("", exampleBody(m.Number, m.Sender, text))})
+	text := cmp.Or(f.Value("message"), v.Lang.T("first.example"))
+	return v.Render("first", firstPage{Test: m, Text: text, Curl: d.curl("", exampleBody(m.Number, m.Sender, text))})
 }
 
 // sendFirst is POST /first.
-func (d *Dashboard) sendFirst(v *visit, t tenant) error {
-	f := v.form()
-	text := f.text("message")
-	m, err := v.testMode(t.Company)
+func (d *Dashboard) sendFirst(v *web.Visit, t web.Tenant) error {
+	f := v.Form()
+	text := text(f, "message")
+	m, err := d.testMode(v, t.Company)
 	if err != nil {
 		return err
 	}
 	if !m.Verified {
-		f.notice("refusal.testnumber")
+		f.Fail("refusal.testnumber")
 	}
-	if f.ok() {
-		_, err = v.send(t, intake.Single{Number: m.Number, Sender: m.Sender, Message: text})
+	if f.OK() {
+		_, err = d.send(v, t, intake.Single{Number: m.Number, Sender: m.Sender, Message: text})
 	}
 	switch {
 	case err != nil:
 		return err
-	case !f.ok():
+	case !f.OK():
 		return d.first(v, t)
 	}
-	return v.redirect("/first/"+f.formKey(), "")
+	return v.Redirect("/first/"+f.FormKey(), "")
 }
 
 // firstSent is GET /first/:id, with the key of the sent form: the request, the response, and the message's timeline.
-func (d *Dashboard) firstSent(v *visit, t tenant) error {
-	key := v.c.Param("id")
-	if !isFormKey(key) {
-		return errNotFound
+func (d *Dashboard) firstSent(v *web.Visit, t web.Tenant) error {
+	key := v.C.Param("id")
+	if !web.IsFormKey(key) {
+		return web.ErrNotFound
 	}
-	body, known, err := d.rooms.Intake.Answered(v.ctx(), t.User.ID, keyPrefix+key)
+	body, known, err := d.rooms.Intake.Answered(v.Ctx(), t.User.ID, web.KeyPrefix+key)
 	if err != nil {
 		return err
 	}
 	var answer intake.Accepted
 	if !known || json.Unmarshal(body, &answer) != nil {
-		return errNotFound
+		return web.ErrNotFound
 	}
-	l, err := v.timeline(t, answer.ID)
+	l, err := d.timeline(v, t, answer.ID)
 	if err != nil {
 		return err
 	}
-	return v.render("firstsent", firstPage{Curl: d.curl("", exampleBody(l.Number, l.Sender, l.Body)), Answer: indented(string(body)), Life: l})
+	return v.Render("firstsent", firstPage{Curl: d.curl("", exampleBody(l.Number, l.Sender, l.Body)), Answer: web.Indented(string(body)), Life: l})
 }

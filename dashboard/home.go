@@ -8,6 +8,7 @@ import (
 	"intumwa/accounts/keys"
 	"intumwa/accounts/people"
 	"intumwa/accounts/senders"
+	"intumwa/dashboard/web"
 	"intumwa/messages/lookup"
 	"intumwa/sms"
 	"intumwa/webhooks"
@@ -63,20 +64,20 @@ func liveOf(c *accounts.Company, asked []senders.SenderRequest) string {
 }
 
 // home is GET /.
-func (d *Dashboard) home(v *visit, s *people.Session) error {
-	tokens, err := v.tokens()
+func (d *Dashboard) home(v *web.Visit, s *people.Session) error {
+	tokens, err := d.tokens(v)
 	if err != nil {
 		return err
 	}
 	var data homePage
 	if data.HasCompany = s.Company != nil; !data.HasCompany && s.User.Administrator {
 		data.Done = true
-		return v.render("home", data)
+		return v.Render("home", data)
 	}
 	data.step(s.May(accounts.MayManage), "home.company", "home.company.text", "/company/new", "home.open", data.HasCompany)
 	keyed := slices.ContainsFunc(tokens, func(t keys.Token) bool { return t.RevokedAt == nil })
 	if data.HasCompany {
-		err = v.homeOf(&data, *s.Company, keyed)
+		err = d.homeOf(v, &data, *s.Company, keyed)
 	} else {
 		data.tests(true, false, false, keyed)
 	}
@@ -89,7 +90,7 @@ func (d *Dashboard) home(v *visit, s *people.Session) error {
 		done = done && step.State == "done"
 	}
 	data.Done = data.Done || done
-	return v.page(err, "home", data)
+	return v.Page(err, "home", data)
 }
 
 // tests adds the steps of test messages, if the user may take them. The key comes last: its page sends to the number.
@@ -113,28 +114,28 @@ func (p *homePage) step(may bool, title, text, link, open string, done bool) *ho
 }
 
 // homeOf reads the data of a company's page: the other steps, the week, the latest failures.
-func (v *visit) homeOf(p *homePage, c accounts.Company, keyed bool) (err error) {
-	d, company := v.d, sms.CompanyID(c.ID)
-	if p.Credits, err = d.rooms.Ledger.Balance(v.ctx(), c.ID); err != nil {
+func (d *Dashboard) homeOf(v *web.Visit, p *homePage, c accounts.Company, keyed bool) (err error) {
+	company := sms.CompanyID(c.ID)
+	if p.Credits, err = d.rooms.Ledger.Balance(v.Ctx(), c.ID); err != nil {
 		return err
 	}
-	test, err := v.testMode(c)
+	test, err := d.testMode(v, c)
 	if err != nil {
 		return err
 	}
-	latest, _, err := d.rooms.Lookup.List(v.ctx(), company, lookup.Filter{}, 0, messagesOnPage)
+	latest, _, err := d.rooms.Lookup.List(v.Ctx(), company, lookup.Filter{}, 0, web.MessagesOnPage)
 	if err != nil {
 		return err
 	}
-	senders, err := d.rooms.Senders.SenderRequestsOf(v.ctx(), company)
+	senders, err := d.rooms.Senders.SenderRequestsOf(v.Ctx(), company)
 	if err != nil {
 		return err
 	}
-	manages, develops := v.session.May(accounts.MayManage), v.session.May(accounts.MayDevelop)
+	manages, develops := v.Session.May(accounts.MayManage), v.Session.May(accounts.MayDevelop)
 	p.tests(develops, test.Verified, len(latest) > 0, keyed)
 	facts := companies.Facts{}
 	if !c.Approved {
-		if facts, err = d.rooms.Companies.FactsOf(v.ctx(), company); err != nil {
+		if facts, err = d.rooms.Companies.FactsOf(v.Ctx(), company); err != nil {
 			return err
 		}
 	}
@@ -150,11 +151,11 @@ func (v *visit) homeOf(p *homePage, c accounts.Company, keyed bool) (err error) 
 		return nil
 	}
 	p.Done = live == liveDone
-	if p.Week, err = v.chart(company, 7); err != nil {
+	if p.Week, err = d.chart(v, company, 7); err != nil {
 		return err
 	}
 	p.Today = p.Week.Newest[0]
-	p.Rate = p.Today.rate(v.lang)
+	p.Rate = p.Today.rate(v.Lang)
 	segments := 0
 	for i := range latest {
 		segments += latest[i].Segments
@@ -163,18 +164,18 @@ func (v *visit) homeOf(p *homePage, c accounts.Company, keyed bool) (err error) 
 		p.Lasts = p.Credits * int64(p.Week.Days) / spent
 	}
 	if develops {
-		if p.Endpoint, err = v.endpoint(tenant{Company: c}); err != nil {
+		if p.Endpoint, err = d.endpoint(v, web.Tenant{Company: c}); err != nil {
 			return err
 		}
 	}
-	if !v.session.May(accounts.MayRead) {
+	if !v.Session.May(accounts.MayRead) {
 		return nil
 	}
-	failed, _, err := d.rooms.Lookup.List(v.ctx(), company, lookup.Filter{Status: new(sms.Failed)}, 0, failuresOnHome)
+	failed, _, err := d.rooms.Lookup.List(v.Ctx(), company, lookup.Filter{Status: new(sms.Failed)}, 0, failuresOnHome)
 	if err != nil {
 		return err
 	}
-	why, err := v.failures(failed...)
+	why, err := d.failures(v, failed...)
 	for i := range why {
 		p.Failures = append(p.Failures, homeFailure{failed[i], why[i].Text})
 	}

@@ -15,29 +15,30 @@ import (
 	"intumwa/accounts"
 	"intumwa/accounts/keys"
 	"intumwa/accounts/people"
+	"intumwa/dashboard/web"
 	"intumwa/internal/postgres"
 )
 
 type keysPage struct {
 	Keys          []keys.Token
 	Made          []*newKey // the latest has an example
-	Scopes, Lives []option
+	Scopes, Lives []web.Option
 	Limited       bool // the form has limits
 }
 
 // keys is GET /keys.
-func (d *Dashboard) keys(v *visit, s *people.Session) (err error) {
+func (d *Dashboard) keys(v *web.Visit, s *people.Session) (err error) {
 	var data keysPage
-	if data.Keys, err = v.tokens(); err != nil {
+	if data.Keys, err = d.tokens(v); err != nil {
 		return err
 	}
 	var test testMode
 	if s.Company != nil { // before the new key is taken: a later failure would lose it
-		if test, err = v.testMode(*s.Company); err != nil {
+		if test, err = d.testMode(v, *s.Company); err != nil {
 			return err
 		}
 	}
-	made, err := v.takeOnce("key")
+	made, err := v.TakeOnce("key")
 	for kept := json.NewDecoder(strings.NewReader(made)); kept.More(); { // the earliest first
 		var k newKey
 		if err := kept.Decode(&k); err != nil {
@@ -53,35 +54,35 @@ func (d *Dashboard) keys(v *visit, s *people.Session) (err error) {
 	slices.SortFunc(data.Made, func(a, b *newKey) int { return cmp.Compare(a.Token.ID, b.Token.ID) })
 	if n := len(data.Made); n > 0 {
 		if data.Made[n-1].Example = true; s.Company != nil {
-			v.example(data.Made[n-1], test)
+			d.example(v, data.Made[n-1], test)
 		}
 	}
-	f := v.form()
-	f.formKey()
+	f := v.Form()
+	f.FormKey()
 	data.Limited = f.Value("scope")+f.Value("days")+f.Value("networks") != ""
-	data.Scopes = v.options("", "keys.scope.both", accounts.ScopeSend, "keys.scope.send", accounts.ScopeRead, "keys.scope.read")
-	data.Lives = v.options("", "keys.days.none", "30", "keys.days.30", "90", "keys.days.90", "365", "keys.days.365")
-	return v.page(err, "keys", data)
+	data.Scopes = v.Options("", "keys.scope.both", accounts.ScopeSend, "keys.scope.send", accounts.ScopeRead, "keys.scope.read")
+	data.Lives = v.Options("", "keys.days.none", "30", "keys.days.30", "90", "keys.days.90", "365", "keys.days.365")
+	return v.Page(err, "keys", data)
 }
 
 // tokens returns the API keys of the user's company, or those of a user without one. Keys of kind SMPP are on their own page.
-func (v *visit) tokens() (own []keys.Token, err error) {
-	if company := v.session.Company; company != nil {
-		own, err = v.d.rooms.Keys.TokensOfCompany(v.ctx(), company.ID)
+func (d *Dashboard) tokens(v *web.Visit) (own []keys.Token, err error) {
+	if company := v.Session.Company; company != nil {
+		own, err = d.rooms.Keys.TokensOfCompany(v.Ctx(), company.ID)
 	} else {
-		own, err = v.d.rooms.Keys.TokensOf(v.ctx(), v.session.User.ID)
+		own, err = d.rooms.Keys.TokensOf(v.Ctx(), v.Session.User.ID)
 	}
 	return slices.DeleteFunc(own, func(t keys.Token) bool { return t.SystemID != "" }), err
 }
 
 // tokenLimits returns the limits of a new key.
-func (f *form) tokenLimits() (limits accounts.TokenLimits) {
+func tokenLimits(f *web.Form) (limits accounts.TokenLimits) {
 	switch scope := f.Value("scope"); scope {
 	case "":
 	case accounts.ScopeSend, accounts.ScopeRead:
 		limits.Scopes = []string{scope}
 	default:
-		f.refuse("scope", "error.required")
+		f.Refuse("scope", "error.required")
 	}
 	switch days := f.Value("days"); days {
 	case "":
@@ -89,60 +90,60 @@ func (f *form) tokenLimits() (limits accounts.TokenLimits) {
 		n, _ := strconv.Atoi(days)
 		limits.ExpiresAt = new(postgres.Now().AddDate(0, 0, n).Truncate(time.Second))
 	default:
-		f.refuse("days", "error.required")
+		f.Refuse("days", "error.required")
 	}
-	limits.Networks = f.networks(f.Value("networks"))
+	limits.Networks = networks(f, f.Value("networks"))
 	return limits
 }
 
 // networks returns the networks of the field with that name, whose text is given.
-func (f *form) networks(text string) []netip.Prefix {
+func networks(f *web.Form, text string) []netip.Prefix {
 	networks, err := keys.ParseNetworks(text)
 	if err != nil {
-		f.refuse("networks", "keys.networks.wrong", keys.MaxNetworks)
+		f.Refuse("networks", "keys.networks.wrong", keys.MaxNetworks)
 	}
 	return networks
 }
 
 // createKey is POST /keys.
-func (d *Dashboard) createKey(v *visit, s *people.Session) error {
-	f := v.form()
-	name, limits := f.name("name"), f.tokenLimits()
-	if !f.ok() {
+func (d *Dashboard) createKey(v *web.Visit, s *people.Session) error {
+	f := v.Form()
+	name, limits := f.Name("name"), tokenLimits(f)
+	if !f.OK() {
 		return d.keys(v, s)
 	}
-	_, _, err := v.by().CreateToken(v.ctx(), s.User.Email, true, name, limits, func(tx pgx.Tx, text string) error {
-		return d.rooms.Sessions.In(tx).KeepFirst(v.ctx(), v.token, "key "+f.formKey(), newKey{Text: text}.keepText())
+	_, _, err := d.by(v).CreateToken(v.Ctx(), s.User.Email, true, name, limits, func(tx pgx.Tx, text string) error {
+		return v.KeepFirst(tx, "key "+f.FormKey(), newKey{Text: text}.keepText())
 	})
 	if errors.Is(err, accounts.ErrExists) { // a second click: the next page shows the key
 		err = nil
 	}
 	if errors.Is(err, accounts.ErrTooMany) {
-		f.notice("keys.many", keys.MaxTokens)
+		f.Fail("keys.many", keys.MaxTokens)
 		return d.keys(v, s)
 	}
-	return v.done(err, "/keys", "")
+	return v.Done(err, "/keys", "")
 }
 
 // revokeKey is POST /keys/:id/revoke.
-func (d *Dashboard) revokeKey(v *visit, s *people.Session) error {
-	return v.done(v.revokeOwn(s), "/keys", "flash.revoked")
+func (d *Dashboard) revokeKey(v *web.Visit, s *people.Session) error {
+	return v.Done(d.revokeOwn(v, s), "/keys", "flash.revoked")
 }
 
 // revokeOwn revokes a key of the user or of the company, of any kind.
-func (v *visit) revokeOwn(s *people.Session) error {
-	_, err := v.by().RevokeToken(v.ctx(), v.id(), func(owner people.User) bool {
+func (d *Dashboard) revokeOwn(v *web.Visit, s *people.Session) error {
+	_, err := d.by(v).RevokeToken(v.Ctx(), v.ID(), func(owner people.User) bool {
 		return owner.ID == s.User.ID || s.Company != nil && owner.Company == s.Company.ID
 	})
 	return err
 }
 
 // revokeAnyKey is POST /admin/keys/:id/revoke.
-func (d *Dashboard) revokeAnyKey(v *visit) error {
-	company, err := v.by().RevokeToken(v.ctx(), v.id(), nil)
+func (d *Dashboard) revokeAnyKey(v *web.Visit) error {
+	company, err := d.by(v).RevokeToken(v.Ctx(), v.ID(), nil)
 	home := "/admin/companies"
 	if company != 0 {
-		home = companyPath(company)
+		home = web.CompanyPath(company)
 	}
-	return v.done(err, v.returnPath(home), "flash.revoked")
+	return v.Done(err, returnPath(v, home), "flash.revoked")
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/oklog/ulid/v2"
 
 	"intumwa/campaigns"
+	"intumwa/dashboard/web"
 	"intumwa/messages"
 	"intumwa/messages/lookup"
 	"intumwa/messages/statistics"
@@ -22,53 +23,53 @@ import (
 
 // messagesPage is a list of messages and its filter.
 type messagesPage struct {
-	listing[lookup.Record]
+	web.Listing[lookup.Record]
 
 	Numbered *lookup.Record // the message whose message_id was searched for
 }
 
 // messages is GET /messages. A search for an id redirects to the company's message or batch. So does the parameter id,
 // a message_id that may also look like a phone number.
-func (d *Dashboard) messages(v *visit, t tenant) (err error) {
-	if id := v.after("id"); id != 0 {
-		r, err := d.rooms.Lookup.ByID(v.ctx(), t.company(), id)
-		return v.done(err, "/messages/"+r.ULID.String(), "")
+func (d *Dashboard) messages(v *web.Visit, t web.Tenant) (err error) {
+	if id := v.After("id"); id != 0 {
+		r, err := d.rooms.Lookup.ByID(v.Ctx(), t.CompanyID(), id)
+		return v.Done(err, "/messages/"+r.ULID.String(), "")
 	}
-	f := v.parameters("q", "status", "cost_center", "from", "to")
-	filter, found := v.messageFilter()
+	f := v.Parameters("q", "status", "cost_center", "from", "to")
+	filter, found := d.messageFilter(v)
 	var p messagesPage
 	if q := f.Value("q"); q != "" {
 		var path string
-		if path, p.Numbered, err = v.lookUp(t, q); err != nil {
+		if path, p.Numbered, err = d.lookUp(v, t, q); err != nil {
 			return err
 		}
 		if path != "" && (p.Numbered == nil || filter.Number == "") {
-			return v.redirect(path, "")
+			return v.Redirect(path, "")
 		}
 	}
-	p.listing, err = list(v, "/messages", messagesOnPage, func(before int64, limit int) ([]lookup.Record, int64, error) {
+	p.Listing, err = web.List(v, "/messages", web.MessagesOnPage, func(before int64, limit int) ([]lookup.Record, int64, error) {
 		if !found || filter.Batch != nil {
 			return nil, 0, nil
 		}
-		return d.rooms.Lookup.List(v.ctx(), t.company(), filter, before, limit)
+		return d.rooms.Lookup.List(v.Ctx(), t.CompanyID(), filter, before, limit)
 	})
 	if err == nil && len(p.Rows) == 0 && filter.Reference != "" {
-		named, err := d.rooms.Lookup.ByCarrierID(v.ctx(), t.company(), filter.Reference)
+		named, err := d.rooms.Lookup.ByCarrierID(v.Ctx(), t.CompanyID(), filter.Reference)
 		if err != nil {
 			return err
 		}
 		if len(named) == 1 {
-			return v.redirect("/messages/"+named[0].ULID.String(), "")
+			return v.Redirect("/messages/"+named[0].ULID.String(), "")
 		}
 	}
-	return v.page(err, "messages", p)
+	return v.Page(err, "messages", p)
 }
 
 // messageFilter reads the filter of the form: q (a number, a client_reference, or a batch's ULID), batch, status,
 // cost_center, from and to. It returns false when nothing can match.
-func (v *visit) messageFilter() (filter lookup.Filter, ok bool) {
-	f := v.form()
-	filter.From, filter.To = f.days()
+func (d *Dashboard) messageFilter(v *web.Visit) (filter lookup.Filter, ok bool) {
+	f := v.Form()
+	filter.From, filter.To = f.Days()
 	filter.CostCenter = f.Value("cost_center")
 	if name := f.Value("status"); name != "" {
 		status, known := sms.ParseStatus(name)
@@ -86,7 +87,7 @@ func (v *visit) messageFilter() (filter lookup.Filter, ok bool) {
 		return filter, false
 	}
 	if q := f.Value("q"); q != "" {
-		if filter.Number, ok = v.d.opts.Plan.Parse(q); !ok {
+		if filter.Number, ok = d.opts.Plan.Parse(q); !ok {
 			filter.Reference = q
 			return filter, !strings.ContainsFunc(q, unicode.IsControl)
 		}
@@ -96,19 +97,19 @@ func (v *visit) messageFilter() (filter lookup.Filter, ok bool) {
 
 // lookUp returns the path of the company's message or batch with that id, and the message itself if it was found by its
 // message_id.
-func (v *visit) lookUp(t tenant, q string) (path string, numbered *lookup.Record, err error) {
-	rooms := &v.d.rooms
+func (d *Dashboard) lookUp(v *web.Visit, t web.Tenant, q string) (path string, numbered *lookup.Record, err error) {
+	rooms := &d.rooms
 	if id, bad := ulid.ParseStrict(q); bad == nil {
-		if _, err = rooms.Lookup.ByULID(v.ctx(), t.company(), id); err == nil {
+		if _, err = rooms.Lookup.ByULID(v.Ctx(), t.CompanyID(), id); err == nil {
 			return "/messages/" + id.String(), nil, nil
 		}
 		if errors.Is(err, messages.ErrNotFound) {
-			_, err = rooms.Messages.BatchByULID(v.ctx(), t.company(), id)
+			_, err = rooms.Messages.BatchByULID(v.Ctx(), t.CompanyID(), id)
 			path = "/batches/" + id.String()
 		}
 	} else if id, bad := strconv.ParseInt(q, 10, 64); bad == nil && id > 0 {
 		var r lookup.Record
-		r, err = rooms.Lookup.ByID(v.ctx(), t.company(), id)
+		r, err = rooms.Lookup.ByID(v.Ctx(), t.CompanyID(), id)
 		path, numbered = "/messages/"+r.ULID.String(), &r
 	}
 	if errors.Is(err, messages.ErrNotFound) {
@@ -118,15 +119,15 @@ func (v *visit) lookUp(t tenant, q string) (path string, numbered *lookup.Record
 }
 
 // message is GET /messages/:id, by ULID.
-func (d *Dashboard) message(v *visit, t tenant) error {
-	l, err := v.timeline(t, v.ulid("id"))
-	return v.page(err, "message", l)
+func (d *Dashboard) message(v *web.Visit, t web.Tenant) error {
+	l, err := d.timeline(v, t, v.ULID("id"))
+	return v.Page(err, "message", l)
 }
 
 // batchPage is a batch, its progress and its messages.
 type batchPage struct {
 	messages.BatchRecord
-	listing[lookup.Record]
+	web.Listing[lookup.Record]
 
 	Pending, Sent, Failed int
 
@@ -151,33 +152,33 @@ func (p batchPage) Shares() []int64 {
 }
 
 // batch is GET /batches/:id, by ULID.
-func (d *Dashboard) batch(v *visit, t tenant) (err error) {
-	id := v.ulid("id")
+func (d *Dashboard) batch(v *web.Visit, t web.Tenant) (err error) {
+	id := v.ULID("id")
 	var p batchPage
-	if p.BatchRecord, err = d.rooms.Messages.BatchByULID(v.ctx(), t.company(), id); err != nil {
+	if p.BatchRecord, err = d.rooms.Messages.BatchByULID(v.Ctx(), t.CompanyID(), id); err != nil {
 		return err
 	}
 	p.Pending, p.Sent, p.Failed = p.Counts[sms.Pending], p.Counts[sms.Sent], p.Counts[sms.Failed]
 	for _, reason := range slices.Sorted(maps.Keys(p.LeftOut)) {
-		p.Left = append(p.Left, leftOut{v.lang.Refusal(sms.Refusal{Reason: reason}), p.LeftOut[reason]})
+		p.Left = append(p.Left, leftOut{v.Lang.Refusal(sms.Refusal{Reason: reason}), p.LeftOut[reason]})
 	}
 	if p.Awaited > 0 || p.Left != nil {
-		if err := v.paused(t, id, &p); err != nil {
+		if err := d.paused(v, t, id, &p); err != nil {
 			return err
 		}
 	}
-	if p.listing, err = list(v, "/batches/"+id.String(), messagesOnPage, func(before int64, limit int) ([]lookup.Record, int64, error) {
-		return d.rooms.Lookup.List(v.ctx(), t.company(), lookup.Filter{Batch: &id}, before, limit)
+	if p.Listing, err = web.List(v, "/batches/"+id.String(), web.MessagesOnPage, func(before int64, limit int) ([]lookup.Record, int64, error) {
+		return d.rooms.Lookup.List(v.Ctx(), t.CompanyID(), lookup.Filter{Batch: &id}, before, limit)
 	}); err != nil {
 		return err
 	}
-	p.Export = address("/messages.csv", "batch", id.String())
-	return v.render("batch", p)
+	p.Export = web.Address("/messages.csv", "batch", id.String())
+	return v.Render("batch", p)
 }
 
 // paused sets why a campaign's next part was refused, if it was.
-func (v *visit) paused(t tenant, id ulid.ULID, p *batchPage) error {
-	c, err := v.d.rooms.Campaigns.Get(v.ctx(), t.company(), id)
+func (d *Dashboard) paused(v *web.Visit, t web.Tenant, id ulid.ULID, p *batchPage) error {
+	c, err := d.rooms.Campaigns.Get(v.Ctx(), t.CompanyID(), id)
 	switch {
 	case errors.Is(err, campaigns.ErrNotFound): // all parts are sent
 		return nil
@@ -188,67 +189,67 @@ func (v *visit) paused(t tenant, id ulid.ULID, p *batchPage) error {
 	if p.Awaited == 0 {
 		return nil
 	}
-	reason, err := v.d.rooms.Campaigns.Paused(v.ctx(), &c, &p.BatchRecord)
+	reason, err := d.rooms.Campaigns.Paused(v.Ctx(), &c, &p.BatchRecord)
 	if reason != "" {
-		p.Paused = v.lang.Refusal(sms.Refusal{Reason: reason})
+		p.Paused = v.Lang.Refusal(sms.Refusal{Reason: reason})
 	}
 	return err
 }
 
 // exportLeftOut is GET /batches/:id/left-out.csv: the recipients that later parts of a campaign left out.
-func (d *Dashboard) exportLeftOut(v *visit, t tenant) error {
-	made, err := d.rooms.Campaigns.Get(v.ctx(), t.company(), v.ulid("id"))
+func (d *Dashboard) exportLeftOut(v *web.Visit, t web.Tenant) error {
+	made, err := d.rooms.Campaigns.Get(v.Ctx(), t.CompanyID(), v.ULID("id"))
 	if err != nil {
 		return err
 	}
-	return v.exportRows(t, &made, campaigns.Faults, func(r *campaigns.Row) string { return v.lang.Refusal(sms.Refusal{Reason: r.Fault}) })
+	return d.exportRows(v, t, &made, campaigns.Faults, func(r *campaigns.Row) string { return v.Lang.Refusal(sms.Refusal{Reason: r.Fault}) })
 }
 
 // continueCampaign is POST /batches/:id/continue: the reason for the pause is gone, or the user sends it instead of the
 // person who did.
-func (d *Dashboard) continueCampaign(v *visit, t tenant) error {
-	id := v.ulid("id")
-	return v.done(d.rooms.Campaigns.Continue(v.ctx(), t.company(), id, t.User.ID), "/batches/"+id.String(), "flash.campaign.continue")
+func (d *Dashboard) continueCampaign(v *web.Visit, t web.Tenant) error {
+	id := v.ULID("id")
+	return v.Done(d.rooms.Campaigns.Continue(v.Ctx(), t.CompanyID(), id, t.User.ID), "/batches/"+id.String(), "flash.campaign.continue")
 }
 
 // cancelBatch is POST /batches/:id/cancel. It continues even if the browser disconnects.
-func (d *Dashboard) cancelBatch(v *visit, t tenant) error {
-	batch, err := d.rooms.Messages.BatchByULID(v.ctx(), t.company(), v.ulid("id"))
+func (d *Dashboard) cancelBatch(v *web.Visit, t web.Tenant) error {
+	batch, err := d.rooms.Messages.BatchByULID(v.Ctx(), t.CompanyID(), v.ULID("id"))
 	if err != nil {
 		return err
 	}
-	done, err := v.by().CancelBatch(context.WithoutCancel(v.ctx()), batch.ULID, messages.Queued{Company: t.Company.ID, Batch: batch.Key}, "")
+	done, err := d.by(v).CancelBatch(context.WithoutCancel(v.Ctx()), batch.ULID, messages.Queued{Company: t.Company.ID, Batch: batch.Key}, "")
 	if err == nil {
-		err = d.rooms.Campaigns.Delete(v.ctx(), batch.ULID) // its further parts
+		err = d.rooms.Campaigns.Delete(v.Ctx(), batch.ULID) // its further parts
 	}
 	flash := "flash.batch.cancelled"
 	if err == nil && done.Cancelled == 0 && batch.Awaited == 0 {
 		flash = "flash.batch.uncancelled"
 	}
-	return v.done(err, "/batches/"+batch.ULID.String(), flash)
+	return v.Done(err, "/batches/"+batch.ULID.String(), flash)
 }
 
 // exportMessages is GET /messages.csv: the messages of the list's filter, newest first. Numbers have no plus sign,
 // because it begins a formula in a spreadsheet.
-func (d *Dashboard) exportMessages(v *visit, t tenant) error {
-	v.parameters("q", "batch", "status", "cost_center", "from", "to")
-	filter, found := v.messageFilter()
-	if !v.form().ok() {
+func (d *Dashboard) exportMessages(v *web.Visit, t web.Tenant) error {
+	v.Parameters("q", "batch", "status", "cost_center", "from", "to")
+	filter, found := d.messageFilter(v)
+	if !v.Form().OK() {
 		return d.messages(v, t)
 	}
-	heads := v.texts("csv.id", "csv.time", "csv.number", "csv.sender", "csv.status", "csv.segments", "csv.carrier", "csv.batch", "csv.sent", "csv.failed",
+	heads := v.Lang.Texts("csv.id", "csv.time", "csv.number", "csv.sender", "csv.status", "csv.segments", "csv.carrier", "csv.batch", "csv.sent", "csv.failed",
 		"csv.reason", "csv.text", "csv.reference", "costcenter.title")
-	return export(v, t, "messages", heads, func(before int64, limit int) ([]lookup.Record, int64, error) {
+	return web.Export(v, t, "messages", heads, func(before int64, limit int) ([]lookup.Record, int64, error) {
 		if !found {
 			return nil, 0, nil
 		}
-		return d.rooms.Lookup.List(v.ctx(), t.company(), filter, before, limit)
+		return d.rooms.Lookup.List(v.Ctx(), t.CompanyID(), filter, before, limit)
 	}, func(m *lookup.Record) []string {
 		batch := ""
 		if m.BatchULID != nil {
 			batch = m.BatchULID.String()
 		}
-		return []string{m.ULID.String(), cellTime(&m.CreatedAt), m.Number.Digits(), cell(m.Sender), v.lang.T("status." + m.Status.String()),
-			strconv.Itoa(m.Segments), cell(m.Carrier), batch, cellTime(m.SentAt), cellTime(m.FailedAt), cell(m.FailureReason), cell(m.Body), cell(m.Reference), cell(m.CostCenter)}
+		return []string{m.ULID.String(), web.CellTime(&m.CreatedAt), m.Number.Digits(), web.Cell(m.Sender), v.Lang.T("status." + m.Status.String()),
+			strconv.Itoa(m.Segments), web.Cell(m.Carrier), batch, web.CellTime(m.SentAt), web.CellTime(m.FailedAt), web.Cell(m.FailureReason), web.Cell(m.Body), web.Cell(m.Reference), web.Cell(m.CostCenter)}
 	})
 }

@@ -20,6 +20,7 @@ import (
 	"intumwa/accounts"
 	"intumwa/billing"
 	"intumwa/campaigns"
+	"intumwa/dashboard/web"
 	"intumwa/messages/lookup"
 	"intumwa/messages/statistics"
 	"intumwa/texts"
@@ -94,7 +95,7 @@ func TestStatementPage(t *testing.T) {
 			1000 - i + 2 * (i / 10), gen_random_uuid(), now() - interval '1 day' FROM generate_series(1, 300) i`, company.ID)
 	a := c.get("/statement")
 	c.wants(a, http.StatusOK, "760", "statement.csv", "before=")
-	if n := strings.Count(a.body, "data-label=\"Balance\""); n != rowsOnPage {
+	if n := strings.Count(a.body, "data-label=\"Balance\""); n != web.RowsOnPage {
 		t.Errorf("%d rows on a page", n)
 	}
 	all := c.pages("/statement")

@@ -6,28 +6,26 @@ import (
 	"time"
 
 	"intumwa/billing"
+	"intumwa/dashboard/web"
 	"intumwa/internal/postgres"
 	"intumwa/reports"
 	"intumwa/sms"
 	"intumwa/texts"
 )
 
-// Operator is who runs the installation, at the head of printed statements. Empty fields are left out.
-type Operator struct{ Name, NIF, TradeRegister, Address, Phone, Email string }
-
 const monthFormat = "2006-01" // of an input of type month
 
 // month returns the month of the parameter month, else the one that is not over.
-func (v *visit) month() time.Time {
-	f := v.parameters("month")
+func month(v *web.Visit) time.Time {
+	f := v.Parameters("month")
 	text := f.Value("month")
 	at, err := time.ParseInLocation(monthFormat, text, texts.Bujumbura)
 	switch {
 	case text == "":
 		at = billing.MonthOf(postgres.Now())
-		f.values.Set("month", at.Format(monthFormat))
+		f.Values.Set("month", at.Format(monthFormat))
 	case err != nil || at.Year() < 2000 || at.Year() > 9998:
-		f.refuse("month", "month.wrong")
+		f.Refuse("month", "month.wrong")
 		return billing.MonthOf(postgres.Now())
 	}
 	return at
@@ -42,7 +40,7 @@ func (d *Dashboard) reports() reports.Rooms {
 type monthPage struct {
 	reports.Statement
 
-	Operator Operator
+	Operator web.Operator
 	At       time.Time
 	Title    string
 	Path     string // address of the page
@@ -52,12 +50,12 @@ type monthPage struct {
 	Default  []billing.Rate
 }
 
-func (v *visit) monthPage(company sms.CompanyID, path string) (p monthPage, err error) {
-	month := v.month()
-	p = monthPage{Operator: v.d.opts.Operator, At: postgres.Now(), Title: v.lang.Month(month), Path: path}
+func (d *Dashboard) monthPage(v *web.Visit, company sms.CompanyID, path string) (p monthPage, err error) {
+	month := month(v)
+	p = monthPage{Operator: d.opts.Operator, At: postgres.Now(), Title: v.Lang.Month(month), Path: path}
 	p.Operator.Name = cmp.Or(p.Operator.Name, "Intumwa")
-	p.Export = address(path+".csv", "month", month.Format(monthFormat))
-	if p.Statement, err = reports.ReadStatement(v.ctx(), v.d.reports(), company, month, month.AddDate(0, 1, 0)); err != nil {
+	p.Export = web.Address(path+".csv", "month", month.Format(monthFormat))
+	if p.Statement, err = reports.ReadStatement(v.Ctx(), d.reports(), company, month, month.AddDate(0, 1, 0)); err != nil {
 		return p, err
 	}
 	for i := range p.Parts {
@@ -67,50 +65,50 @@ func (v *visit) monthPage(company sms.CompanyID, path string) (p monthPage, err 
 }
 
 // monthly is GET /statement/month.
-func (d *Dashboard) monthly(v *visit, t tenant) error {
-	p, err := v.monthPage(t.company(), "/statement/month")
-	return v.page(err, "month", p)
+func (d *Dashboard) monthly(v *web.Visit, t web.Tenant) error {
+	p, err := d.monthPage(v, t.CompanyID(), "/statement/month")
+	return v.Page(err, "month", p)
 }
 
 // exportMonth is GET /statement/month.csv.
-func (d *Dashboard) exportMonth(v *visit, t tenant) error {
-	p, err := v.monthPage(t.company(), "/statement/month")
-	if err != nil || !v.form().ok() {
-		return v.page(err, "month", p)
+func (d *Dashboard) exportMonth(v *web.Visit, t web.Tenant) error {
+	p, err := d.monthPage(v, t.CompanyID(), "/statement/month")
+	if err != nil || !v.Form().OK() {
+		return v.Page(err, "month", p)
 	}
-	return v.exportStatement(t, p)
+	return sendMonth(v, t, p)
 }
 
 // adminMonth is GET /admin/companies/:id/month.
-func (d *Dashboard) adminMonth(v *visit) error { return d.monthOf(v, sms.CompanyID(v.id())) }
+func (d *Dashboard) adminMonth(v *web.Visit) error { return d.monthOf(v, sms.CompanyID(v.ID())) }
 
-func (d *Dashboard) monthOf(v *visit, company sms.CompanyID) error {
-	p, err := v.monthPage(company, companyPath(int64(company))+"/month")
+func (d *Dashboard) monthOf(v *web.Visit, company sms.CompanyID) error {
+	p, err := d.monthPage(v, company, web.CompanyPath(int64(company))+"/month")
 	if err != nil {
 		return err
 	}
-	prices, err := d.rooms.Statements.PricesOf(v.ctx(), company)
+	prices, err := d.rooms.Statements.PricesOf(v.Ctx(), company)
 	p.Prices, p.Default = prices.Own, prices.Default
-	return v.page(err, "adminmonth", p)
+	return v.Page(err, "adminmonth", p)
 }
 
 // exportAdminMonth is GET /admin/companies/:id/month.csv.
-func (d *Dashboard) exportAdminMonth(v *visit) error {
-	p, err := v.monthPage(sms.CompanyID(v.id()), companyPath(v.id())+"/month")
-	if err != nil || !v.form().ok() {
-		return v.page(err, "adminmonth", p)
+func (d *Dashboard) exportAdminMonth(v *web.Visit) error {
+	p, err := d.monthPage(v, sms.CompanyID(v.ID()), web.CompanyPath(v.ID())+"/month")
+	if err != nil || !v.Form().OK() {
+		return v.Page(err, "adminmonth", p)
 	}
-	t := tenant{User: v.session.User, Company: p.Company}
-	return v.exportStatement(t, p)
+	t := web.Tenant{User: v.Session.User, Company: p.Company}
+	return sendMonth(v, t, p)
 }
 
-// exportStatement responds with a month's statement as CSV, a row for each line.
-func (v *visit) exportStatement(t tenant, p monthPage) error {
-	heads := v.texts("month.line", "csv.carrier", "month.kind", "statement.from", "statement.to", "month.messages", "statement.amount", "month.price", "month.amount")
-	return v.export(t, "month-"+p.From.Format(monthFormat), heads, func(row func(...string) error) error {
-		for _, l := range p.rows(v.lang) {
-			if err := row(l.Text, cell(l.Carrier), l.Kind, l.From.Format(time.DateOnly), l.To.AddDate(0, 0, -1).Format(time.DateOnly), l.Messages,
-				strconv.FormatInt(l.Credits, 10), v.lang.CSVDecimal(priceCell(l.Price)), v.lang.CSVDecimal(l.Amount.String())); err != nil {
+// sendMonth responds with a month's statement as CSV, a row for each line.
+func sendMonth(v *web.Visit, t web.Tenant, p monthPage) error {
+	heads := v.Lang.Texts("month.line", "csv.carrier", "month.kind", "statement.from", "statement.to", "month.messages", "statement.amount", "month.price", "month.amount")
+	return v.Export(t, "month-"+p.From.Format(monthFormat), heads, func(row func(...string) error) error {
+		for _, l := range p.rows(v.Lang) {
+			if err := row(l.Text, web.Cell(l.Carrier), l.Kind, l.From.Format(time.DateOnly), l.To.AddDate(0, 0, -1).Format(time.DateOnly), l.Messages,
+				strconv.FormatInt(l.Credits, 10), v.Lang.CSVDecimal(priceCell(l.Price)), v.Lang.CSVDecimal(l.Amount.String())); err != nil {
 				return err
 			}
 		}
@@ -161,24 +159,24 @@ func (p *monthPage) rows(l *texts.Language) (rows []monthRow) {
 	return rows
 }
 
-// MonthRows returns the lines of a month's statement for a page.
-func (p *view) MonthRows(of monthPage) []monthRow { return of.rows(p.Language) }
+// monthRows returns the lines of a month's statement for a page.
+func monthRows(p *web.View, of monthPage) []monthRow { return of.rows(p.Language) }
 
-// BIF returns an amount with its currency; a dash for an unknown one.
-func (p *view) BIF(amount *billing.Money) string {
+// bif returns an amount with its currency; a dash for an unknown one.
+func bif(p *web.View, amount *billing.Money) string {
 	if amount == nil {
 		return "–"
 	}
 	return p.T("money.bif", p.Amount(amount.String()))
 }
 
-// PriceBIF is BIF of a price.
-func (p *view) PriceBIF(price *billing.Centimes) string {
+// priceBIF is BIF of a price.
+func priceBIF(p *web.View, price *billing.Centimes) string {
 	if price == nil {
 		return "–"
 	}
-	return p.BIF(price.Of(1))
+	return bif(p, price.Of(1))
 }
 
-// LastDay returns the last day of a period that ends at a midnight.
-func (p *view) LastDay(to time.Time) string { return p.Date(to.AddDate(0, 0, -1)) }
+// lastDay returns the last day of a period that ends at a midnight.
+func lastDay(p *web.View, to time.Time) string { return p.Date(to.AddDate(0, 0, -1)) }

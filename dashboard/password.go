@@ -6,36 +6,37 @@ import (
 
 	"intumwa/accounts"
 	"intumwa/accounts/people"
+	"intumwa/dashboard/web"
 )
 
 // forgotten is GET /password.
-func (d *Dashboard) forgotten(v *visit) error { return v.render("forgotten", nil) }
+func (d *Dashboard) forgotten(v *web.Visit) error { return v.Render("forgotten", nil) }
 
 // requestReset is POST /password: it mails a link. The response does not reveal whether the account exists.
-func (d *Dashboard) requestReset(v *visit) error {
-	f := v.form()
-	email := f.mailed("email")
-	if !f.ok() {
+func (d *Dashboard) requestReset(v *web.Visit) error {
+	f := v.Form()
+	email := d.mailed(f, "email")
+	if !f.OK() {
 		return d.forgotten(v)
 	}
-	token, err := d.rooms.SignIn.BeginReset(v.ctx(), email, v.lang.Tag)
+	token, err := d.rooms.SignIn.BeginReset(v.Ctx(), email, v.Lang.Tag)
 	switch {
 	case err == nil:
-		d.mailReset(v.lang, email, token)
+		d.mailReset(v.Lang, email, token)
 	case !errors.Is(err, accounts.ErrNotFound):
 		return err
 	}
-	return v.mailedTo(email)
+	return mailedTo(v, email)
 }
 
 // reset is GET /password/:token. It changes nothing, because mail scanners follow links too.
-func (d *Dashboard) reset(v *visit) error {
-	return v.choose(d.rooms.SignIn.ResetLink, v.lang.T("reset.title"), "", "reset.button")
+func (d *Dashboard) reset(v *web.Visit) error {
+	return choose(v, d.rooms.SignIn.ResetLink, v.Lang.T("reset.title"), "", "reset.button")
 }
 
 // doReset is POST /password/:token.
-func (d *Dashboard) doReset(v *visit) error {
-	return v.chosen(d.reset, d.rooms.SignIn.ResetLink, d.rooms.SignIn.FinishReset, "flash.reset")
+func (d *Dashboard) doReset(v *web.Visit) error {
+	return d.chosen(v, d.reset, d.rooms.SignIn.ResetLink, d.rooms.SignIn.FinishReset, "flash.reset")
 }
 
 // choice is the page of a mailed link, for choosing a password.
@@ -46,65 +47,65 @@ type choice struct {
 
 // choose renders the page of the mailed link in the path, with a title, a text that may be empty, and the key of its
 // button's text.
-func (v *visit) choose(find func(context.Context, string) (people.Link, error), title, text, button string) error {
-	link, err := find(v.ctx(), v.c.Param("token"))
+func choose(v *web.Visit, find func(context.Context, string) (people.Link, error), title, text, button string) error {
+	link, err := find(v.Ctx(), v.C.Param("token"))
 	if err != nil {
 		return linkGone(err)
 	}
-	return v.render("choose", choice{link.Email, title, text, v.lang.T(button), people.MinPassword})
+	return v.Render("choose", choice{link.Email, title, text, v.Lang.T(button), people.MinPassword})
 }
 
 // chosen ends a mailed link with the password from the page, and signs in.
-func (v *visit) chosen(page func(*visit) error, find func(context.Context, string) (people.Link, error),
+func (d *Dashboard) chosen(v *web.Visit, page func(*web.Visit) error, find func(context.Context, string) (people.Link, error),
 	finish func(ctx context.Context, token, password string) (people.User, error), flash string) error {
-	f := v.form()
-	if _, err := find(v.ctx(), v.c.Param("token")); err != nil { // before the password is hashed
+	f := v.Form()
+	if _, err := find(v.Ctx(), v.C.Param("token")); err != nil { // before the password is hashed
 		return linkGone(err)
 	}
-	password := f.newPassword("password")
-	if !f.ok() {
+	password := newPassword(f, "password")
+	if !f.OK() {
 		return page(v)
 	}
-	v.leave() // hashing may have to wait
-	user, err := finish(v.ctx(), v.c.Param("token"), password)
+	v.Leave() // hashing may have to wait
+	user, err := finish(v.Ctx(), v.C.Param("token"), password)
 	if err != nil {
 		return linkGone(err)
 	}
-	return v.openSession(user, "/", flash)
+	return d.openSession(v, user, "/", flash)
 }
 
 // linkGone returns the error of a mailed link.
 func linkGone(err error) error {
 	if errors.Is(err, accounts.ErrNotFound) || errors.Is(err, accounts.ErrExists) {
-		return errLinkGone
+		return web.ErrLinkGone
 	}
 	return err
 }
 
 // newPassword returns a field with a new password.
-func (f *form) newPassword(field string) string {
-	password := f.required(field)
+func newPassword(f *web.Form, field string) string {
+	password := f.Required(field)
 	if n := len([]rune(password)); n < people.MinPassword || len(password) > 1024 {
-		f.refuse(field, "finish.short", people.MinPassword)
+		f.Refuse(field, "finish.short", people.MinPassword)
 	}
 	return password
 }
 
 // changePassword is POST /account/password.
-func (d *Dashboard) changePassword(v *visit, s *people.Session) error {
-	f := v.form()
-	present, password := f.required("present"), f.newPassword("new")
-	f.allow(tryPresent, s.User.Email)
-	if !f.ok() {
+func (d *Dashboard) changePassword(v *web.Visit, s *people.Session) error {
+	f := v.Form()
+	present, password := f.Required("present"), newPassword(f, "new")
+	d.allow(f, tryPresent, s.User.Email)
+	if !f.OK() {
 		return d.account(v, s)
 	}
-	v.leave() // hashing may have to wait
-	err := f.wrongPassword("present", d.rooms.SignIn.ChangePassword(v.ctx(), *s, present, password))
-	if err == nil && !f.ok() {
+	v.Leave() // hashing may have to wait
+	err := wrongPassword(f, "present", d.rooms.SignIn.ChangePassword(v.Ctx(), *s, present, password))
+	if err == nil && !f.OK() {
 		return d.account(v, s)
 	}
 	if err == nil {
-		err = v.setDevice(s.User.Email) // the new password invalidates known browsers
+		err = d.setDevice(v, s.User.Email) // the new password invalidates known browsers
 	}
-	return v.done(err, "/account", "flash.password")
+	return v.Done(err, "/account", "flash.password")
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"intumwa/accounts"
+	"intumwa/dashboard/web"
 	"intumwa/internal/postgres"
 	"intumwa/messages"
 	"intumwa/messages/statistics"
@@ -27,8 +28,8 @@ const (
 type qualityPage struct {
 	Admin        bool
 	Path, Export string
-	Kinds        []option
-	Channels     []option
+	Kinds        []web.Option
+	Channels     []web.Option
 	First, Last  time.Time
 	ByMonth      bool
 	Total        qualityRow
@@ -60,34 +61,34 @@ type qualityReason struct {
 }
 
 // quality is GET /quality.
-func (d *Dashboard) quality(v *visit, t tenant) error {
-	data, filter := v.qualityOf("/quality", statistics.QualityFilter{Company: t.company()})
-	return v.page(v.fillQuality(&data, filter), "quality", data)
+func (d *Dashboard) quality(v *web.Visit, t web.Tenant) error {
+	data, filter := qualityOf(v, "/quality", statistics.QualityFilter{Company: t.CompanyID()})
+	return v.Page(d.fillQuality(v, &data, filter), "quality", data)
 }
 
 // adminQuality is GET /admin/quality: all companies, or the one of the parameter company.
-func (d *Dashboard) adminQuality(v *visit) error {
-	of, company, err := v.companyFilter()
+func (d *Dashboard) adminQuality(v *web.Visit) error {
+	of, company, err := d.companyFilter(v)
 	if err != nil {
 		return err
 	}
-	data, filter := v.qualityOf("/admin/quality", of)
+	data, filter := qualityOf(v, "/admin/quality", of)
 	data.Admin, data.Company = true, company
-	return v.page(v.fillQuality(&data, filter), "quality", data)
+	return v.Page(d.fillQuality(v, &data, filter), "quality", data)
 }
 
 // companyFilter reads an administrator's parameter company, the number of one; company is nil for all.
-func (v *visit) companyFilter() (filter statistics.QualityFilter, company *accounts.Company, err error) {
-	f := v.parameters("company")
+func (d *Dashboard) companyFilter(v *web.Visit) (filter statistics.QualityFilter, company *accounts.Company, err error) {
+	f := v.Parameters("company")
 	text := f.Value("company")
 	if text == "" {
 		return statistics.QualityFilter{AllCompanies: true}, nil, nil
 	}
 	id, _ := strconv.ParseInt(text, 10, 64) // 0, of a text, is no company
-	found, err := v.d.rooms.Companies.CompanyByID(v.ctx(), id)
+	found, err := d.rooms.Companies.CompanyByID(v.Ctx(), id)
 	switch {
 	case errors.Is(err, accounts.ErrNotFound):
-		f.refuse("company", "acts.company.wrong")
+		f.Refuse("company", "acts.company.wrong")
 		return filter, nil, nil
 	case err != nil:
 		return filter, nil, err
@@ -96,20 +97,20 @@ func (v *visit) companyFilter() (filter statistics.QualityFilter, company *accou
 }
 
 // qualityOf reads the parameters of a page or a file.
-func (v *visit) qualityOf(path string, of statistics.QualityFilter) (data qualityPage, filter statistics.QualityFilter) {
-	f := v.parameters("from", "to", "carrier", "sender", "cost_center", "kind", "channel")
+func qualityOf(v *web.Visit, path string, of statistics.QualityFilter) (data qualityPage, filter statistics.QualityFilter) {
+	f := v.Parameters("from", "to", "carrier", "sender", "cost_center", "kind", "channel")
 	filter = of
 	filter.Carrier, filter.Sender, filter.CostCenter = f.Value("carrier"), f.Value("sender"), f.Value("cost_center")
-	data.Path, data.Export = path, f.address(path+".csv")
-	data.Kinds, data.Channels = v.choices(statistics.Kinds, kindTexts), v.choices(messages.Channels, channelTexts)
-	if kind := f.Value("kind"); among(data.Kinds, kind) {
+	data.Path, data.Export = path, f.Address(path+".csv")
+	data.Kinds, data.Channels = choices(v, statistics.Kinds, kindTexts), choices(v, messages.Channels, channelTexts)
+	if kind := f.Value("kind"); web.Among(data.Kinds, kind) {
 		filter.Kind = kind
 	}
-	if channel := f.Value("channel"); among(data.Channels, channel) {
+	if channel := f.Value("channel"); web.Among(data.Channels, channel) {
 		filter.Channel = channel
 	}
 	now := postgres.Now().In(texts.Bujumbura)
-	filter.First, filter.Last = f.day("from"), f.day("to")
+	filter.First, filter.Last = f.Day("from"), f.Day("to")
 	if filter.Last.IsZero() {
 		filter.Last = time.Date(now.Year(), now.Month(), now.Day(), 0, 0, 0, 0, texts.Bujumbura)
 	}
@@ -118,9 +119,9 @@ func (v *visit) qualityOf(path string, of statistics.QualityFilter) (data qualit
 	}
 	switch {
 	case filter.Last.Before(filter.First):
-		f.refuse("to", "quality.period.turned")
+		f.Refuse("to", "quality.period.turned")
 	case filter.First.AddDate(qualityYears, 0, 0).Before(filter.Last):
-		f.refuse("from", "quality.period.long", qualityYears)
+		f.Refuse("from", "quality.period.long", qualityYears)
 	}
 	data.First, data.Last = filter.First, filter.Last
 	data.ByMonth = filter.First.AddDate(0, 0, qualityByDay).Before(filter.Last)
@@ -128,31 +129,25 @@ func (v *visit) qualityOf(path string, of statistics.QualityFilter) (data qualit
 }
 
 // choices returns the names with their texts, after an empty one for any.
-func (v *visit) choices(names []string, texts map[string]string) []option {
-	list := v.options("", "quality.any")
+func choices(v *web.Visit, names []string, texts map[string]string) []web.Option {
+	list := v.Options("", "quality.any")
 	for _, name := range names {
-		list = append(list, option{name, v.lang.T(texts[name])})
+		list = append(list, web.Option{Value: name, Text: v.Lang.T(texts[name])})
 	}
 	return list
 }
 
-// The texts of kinds and channels.
-var (
-	kindTexts    = map[string]string{"single": "quality.kind.single", "batch": "quality.kind.batch", "test": "quality.kind.test"}
-	channelTexts = map[string]string{"api": "quality.channel.api", "page": "quality.channel.page", "smpp": "quality.channel.smpp", "kannel": "quality.channel.kannel"}
-)
-
 // fillQuality counts the messages of the filter, once, and lays out the page. With a wrong parameter it counts nothing.
-func (v *visit) fillQuality(p *qualityPage, filter statistics.QualityFilter) error {
+func (d *Dashboard) fillQuality(v *web.Visit, p *qualityPage, filter statistics.QualityFilter) error {
 	p.Total.Quality = &statistics.Quality{}
-	if !v.form().ok() {
+	if !v.Form().OK() {
 		return nil
 	}
 	by := statistics.ByDay
 	if p.ByMonth {
 		by = statistics.ByMonth
 	}
-	counted, err := v.d.rooms.Statistics.Quality(v.ctx(), filter, by, statistics.ByCarrier)
+	counted, err := d.rooms.Statistics.Quality(v.Ctx(), filter, by, statistics.ByCarrier)
 	if err != nil {
 		return err
 	}
@@ -169,39 +164,39 @@ func (v *visit) fillQuality(p *qualityPage, filter statistics.QualityFilter) err
 		add(carriers, q.Carrier, q)
 		p.Total.Add(q)
 	}
-	p.Total = v.qualityRow("", p.Total.Quality)
+	p.Total = rowOf(v, "", p.Total.Quality)
 	for name, q := range carriers {
-		row := v.qualityRow(name, q)
-		if v.form().Value("carrier") == "" {
-			row.Link = v.form().address(p.Path, "carrier", name)
+		row := rowOf(v, name, q)
+		if v.Form().Value("carrier") == "" {
+			row.Link = v.Form().Address(p.Path, "carrier", name)
 		}
 		p.Carriers = append(p.Carriers, row)
 	}
 	slices.SortFunc(p.Carriers, func(a, b qualityRow) int {
 		return cmp.Or(cmp.Compare(b.Accepted(), a.Accepted()), cmp.Compare(a.Name, b.Name))
 	})
-	v.addDays(p, days)
+	addDays(v, p, days)
 	counts := make([]int64, len(p.Total.Reasons))
 	for i, r := range p.Total.Reasons {
 		counts[i] = r.Messages
 	}
 	shares := statistics.Shares(counts...)
 	for i, r := range p.Total.Reasons {
-		if len(p.Reasons) == firstsOnPage {
+		if len(p.Reasons) == web.FirstsOnPage {
 			p.Others++
 			continue
 		}
-		text, code := v.reasonWords(r.Reason)
-		p.Reasons = append(p.Reasons, qualityReason{text, code, r.Messages, percent(v.lang, shares[i])})
+		text, code := d.reasonWords(v, r.Reason)
+		p.Reasons = append(p.Reasons, qualityReason{text, code, r.Messages, percent(v.Lang, shares[i])})
 	}
 	return nil
 }
 
 // addDays adds the days or months to the table and the plot; the plot has also those without messages.
-func (v *visit) addDays(p *qualityPage, days map[string]*statistics.Quality) {
-	day, step, name := p.First, func(t time.Time) time.Time { return t.AddDate(0, 0, 1) }, v.lang.Day
+func addDays(v *web.Visit, p *qualityPage, days map[string]*statistics.Quality) {
+	day, step, name := p.First, func(t time.Time) time.Time { return t.AddDate(0, 0, 1) }, v.Lang.Day
 	if p.ByMonth {
-		day, step, name = p.First.AddDate(0, 0, 1-p.First.Day()), func(t time.Time) time.Time { return t.AddDate(0, 1, 0) }, v.lang.Month
+		day, step, name = p.First.AddDate(0, 0, 1-p.First.Day()), func(t time.Time) time.Time { return t.AddDate(0, 1, 0) }, v.Lang.Month
 	}
 	var labels []string
 	for ; !day.After(p.Last); day = step(day) {
@@ -209,16 +204,16 @@ func (v *visit) addDays(p *qualityPage, days map[string]*statistics.Quality) {
 		switch {
 		case q.Accepted() == 0:
 		case p.ByMonth:
-			p.Days = append(p.Days, v.qualityRow(name(day), q))
+			p.Days = append(p.Days, rowOf(v, name(day), q))
 		default:
-			p.Days = append(p.Days, v.qualityRow(v.lang.Date(day), q))
+			p.Days = append(p.Days, rowOf(v, v.Lang.Date(day), q))
 		}
 		p.Plot.Columns, labels = append(p.Plot.Columns, sharesOf(q)), append(labels, name(day))
 	}
 	slices.Reverse(p.Days)
 	p.Plot.Top = 1000
 	for percent := int64(0); percent <= 100; percent += 25 {
-		p.Plot.line(percent*10, v.lang.T("quality.percent", percent))
+		p.Plot.line(percent*10, v.Lang.T("quality.percent", percent))
 	}
 	for i := len(labels) - 1; i >= 0; i -= (len(labels) + qualityLabels - 1) / qualityLabels {
 		p.Plot.label(i, labels[i])
@@ -231,7 +226,7 @@ func sharesOf(q *statistics.Quality) outcomes {
 	return outcomes{shares[0], shares[1], shares[2]}
 }
 
-func (v *visit) qualityRow(name string, q *statistics.Quality) qualityRow {
+func rowOf(v *web.Visit, name string, q *statistics.Quality) qualityRow {
 	return qualityRow{Quality: q, Name: name, Expired: q.Because(submission.ReasonExpired),
-		Rate: outcomes{Sent: q.Sent, Failed: q.Failed}.rate(v.lang), ToCarrier: v.times(q.ToCarrier), ToReceipt: v.times(q.ToReceipt)}
+		Rate: outcomes{Sent: q.Sent, Failed: q.Failed}.rate(v.Lang), ToCarrier: times(v, q.ToCarrier), ToReceipt: times(v, q.ToReceipt)}
 }

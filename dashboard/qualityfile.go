@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"intumwa/dashboard/web"
 	"intumwa/messages/statistics"
 	"intumwa/messages/submission"
 )
@@ -14,63 +15,63 @@ import (
 const qualityFileDays = 31
 
 // exportQuality is GET /quality.csv.
-func (d *Dashboard) exportQuality(v *visit, t tenant) error {
-	_, filter := v.qualityOf("/quality", statistics.QualityFilter{Company: t.company()})
-	if !v.form().ok() {
+func (d *Dashboard) exportQuality(v *web.Visit, t web.Tenant) error {
+	_, filter := qualityOf(v, "/quality", statistics.QualityFilter{Company: t.CompanyID()})
+	if !v.Form().OK() {
 		return d.quality(v, t)
 	}
-	return v.qualityFile(t, filter, nil, nil)
+	return d.qualityFile(v, t, filter, nil, nil)
 }
 
 // exportAdminQuality is GET /admin/quality.csv.
-func (d *Dashboard) exportAdminQuality(v *visit) error {
-	of, company, err := v.companyFilter()
+func (d *Dashboard) exportAdminQuality(v *web.Visit) error {
+	of, company, err := d.companyFilter(v)
 	if err != nil {
 		return err
 	}
-	_, filter := v.qualityOf("/admin/quality", of)
-	if !v.form().ok() {
+	_, filter := qualityOf(v, "/admin/quality", of)
+	if !v.Form().OK() {
 		return d.adminQuality(v)
 	}
-	t := tenant{User: v.session.User}
+	t := web.Tenant{User: v.Session.User}
 	if company != nil {
 		t.Company = *company
 	}
-	return v.qualityFile(t, filter, []string{"sheet.number"}, []statistics.Dimension{statistics.ByCompany})
+	return d.qualityFile(v, t, filter, []string{"sheet.number"}, []statistics.Dimension{statistics.ByCompany})
 }
 
 // qualityFile responds with a file of all counts by day and every property, the oldest first, and first by more
 // dimensions with their heads.
-func (v *visit) qualityFile(t tenant, filter statistics.QualityFilter, moreHeads []string, more []statistics.Dimension) error {
-	heads := v.texts(append(append([]string{"charts.day"}, moreHeads...), "charts.carrier", "csv.sender", "quality.kind", "quality.channel", "costcenter.title", "quality.messages",
+func (d *Dashboard) qualityFile(v *web.Visit, t web.Tenant, filter statistics.QualityFilter, moreHeads []string, more []statistics.Dimension) error {
+	heads := v.Lang.Texts(append(append([]string{"charts.day"}, moreHeads...), "charts.carrier", "csv.sender", "quality.kind", "quality.channel", "costcenter.title", "quality.messages",
 		"outcome.sent", "outcome.failed", "quality.expired", "quality.noreceipt", "quality.waiting", "csv.segments", "quality.credits", "quality.success")...)
 	for _, stage := range []string{"quality.tocarrier", "quality.toreceipt"} {
 		for _, share := range percentiles {
-			heads = append(heads, v.lang.T("quality.csv.ms", v.lang.T(stage), "p"+strconv.Itoa(int(share*100))))
+			heads = append(heads, v.Lang.T("quality.csv.ms", v.Lang.T(stage), "p"+strconv.Itoa(int(share*100))))
 		}
 	}
-	heads = append(heads, v.lang.T("quality.reasons"))
+	heads = append(heads, v.Lang.T("quality.reasons"))
 	by := append(append([]statistics.Dimension{statistics.ByDay}, more...), statistics.ByCarrier, statistics.BySender, statistics.ByKind, statistics.ByChannel, statistics.ByCostCenter)
-	return v.export(t, "quality", heads, func(row func(...string) error) error {
-		return v.eachQuality(filter, by, func(q *statistics.Quality) error {
+	return v.Export(t, "quality", heads, func(row func(...string) error) error {
+		return d.eachQuality(v, filter, by, func(q *statistics.Quality) error {
 			cells := []string{q.Day.Format(time.DateOnly)}
 			if more != nil {
 				cells = append(cells, strconv.FormatInt(int64(q.Company), 10))
 			}
-			cells = append(cells, cell(q.Carrier), cell(q.Sender), v.lang.T(kindTexts[q.Kind]), v.lang.T(channelTexts[q.Channel]), cell(q.CostCenter))
+			cells = append(cells, web.Cell(q.Carrier), web.Cell(q.Sender), v.Lang.T(kindTexts[q.Kind]), v.Lang.T(channelTexts[q.Channel]), web.Cell(q.CostCenter))
 			for _, n := range []int64{q.Accepted(), q.Sent, q.Failed, q.Because(submission.ReasonExpired), q.AtCarrier, q.Waiting, q.Segments, q.Credits} {
 				cells = append(cells, strconv.FormatInt(n, 10))
 			}
-			return row(append(cells, v.qualityCells(q)...)...)
+			return row(append(cells, qualityCells(v, q)...)...)
 		})
 	})
 }
 
 // qualityCells returns the last cells of a row: the rate, the times in milliseconds, and the reasons.
-func (v *visit) qualityCells(q *statistics.Quality) []string {
+func qualityCells(v *web.Visit, q *statistics.Quality) []string {
 	rate := ""
 	if thousandths, ok := q.Success(); ok {
-		rate = v.lang.Decimal(thousandths)
+		rate = v.Lang.Decimal(thousandths)
 	}
 	cells := []string{rate}
 	for _, times := range []statistics.Times{q.ToCarrier, q.ToReceipt} {
@@ -81,7 +82,7 @@ func (v *visit) qualityCells(q *statistics.Quality) []string {
 				text = strconv.FormatInt(within.Milliseconds(), 10)
 			}
 			if over {
-				text = v.lang.T("quality.over", text)
+				text = v.Lang.T("quality.over", text)
 			}
 			cells = append(cells, text)
 		}
@@ -90,11 +91,11 @@ func (v *visit) qualityCells(q *statistics.Quality) []string {
 	for _, r := range q.Reasons {
 		reasons = append(reasons, r.Reason+": "+strconv.FormatInt(r.Messages, 10))
 	}
-	return append(cells, cell(strings.Join(reasons, "; ")))
+	return append(cells, web.Cell(strings.Join(reasons, "; ")))
 }
 
 // eachQuality reads the counts of the filter's days in parts, each in a turn of its own.
-func (v *visit) eachQuality(filter statistics.QualityFilter, by []statistics.Dimension, do func(*statistics.Quality) error) error {
+func (d *Dashboard) eachQuality(v *web.Visit, filter statistics.QualityFilter, by []statistics.Dimension, do func(*statistics.Quality) error) error {
 	size, last := qualityFileDays, filter.Last
 	for day := filter.First; !day.After(last); {
 		filter.First, filter.Last = day, day.AddDate(0, 0, size-1)
@@ -102,8 +103,8 @@ func (v *visit) eachQuality(filter statistics.QualityFilter, by []statistics.Dim
 			filter.Last = last
 		}
 		var counted []statistics.Quality
-		err := v.inTurn(func() (err error) {
-			counted, err = v.d.rooms.Statistics.Quality(v.ctx(), filter, by...)
+		err := v.InTurn(func() (err error) {
+			counted, err = d.rooms.Statistics.Quality(v.Ctx(), filter, by...)
 			return err
 		})
 		if errors.Is(err, statistics.ErrTooManyRows) && size > 1 {

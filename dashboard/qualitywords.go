@@ -4,6 +4,7 @@ import (
 	"strings"
 	"time"
 
+	"intumwa/dashboard/web"
 	"intumwa/exports"
 	"intumwa/messages"
 	"intumwa/messages/statistics"
@@ -13,16 +14,16 @@ import (
 var percentiles = []float64{.5, .95, .99}
 
 // times returns the percentiles of times; empty if there are none.
-func (v *visit) times(t statistics.Times) string {
+func times(v *web.Visit, t statistics.Times) string {
 	var list []string
 	for _, share := range percentiles {
 		within, over, ok := t.Percentile(share)
 		if !ok {
 			return ""
 		}
-		text := v.took(within)
+		text := took(v, within)
 		if over {
-			text = v.lang.T("quality.over", text)
+			text = v.Lang.T("quality.over", text)
 		}
 		list = append(list, strings.ReplaceAll(text, " ", "\u00a0")) // lines break between times only
 	}
@@ -30,27 +31,33 @@ func (v *visit) times(t statistics.Times) string {
 }
 
 // took returns a duration in its largest unit: the bounds of buckets are whole in it.
-func (v *visit) took(d time.Duration) string {
+func took(v *web.Visit, d time.Duration) string {
 	switch {
 	case d < time.Second:
-		return v.lang.T("quality.ms", d.Milliseconds())
+		return v.Lang.T("quality.ms", d.Milliseconds())
 	case d < time.Minute:
-		return v.lang.T("quality.s", int64(d/time.Second))
+		return v.Lang.T("quality.s", int64(d/time.Second))
 	case d < time.Hour:
-		return v.lang.T("quality.min", int64(d/time.Minute))
+		return v.Lang.T("quality.min", int64(d/time.Minute))
 	}
-	return v.lang.T("quality.h", int64(d/time.Hour))
+	return v.Lang.T("quality.h", int64(d/time.Hour))
 }
 
 // reasonWords returns why messages failed, what to do, and whether they are charged; and the carrier's own words, if it
 // said so.
-func (v *visit) reasonWords(reason string) (text, carriers string) {
-	text, carriers = exports.Describe(v.lang, reason)
+func (d *Dashboard) reasonWords(v *web.Visit, reason string) (text, carriers string) {
+	text, carriers = exports.Describe(v.Lang, reason)
 	switch {
 	case reason == statistics.Others:
 		return text, ""
-	case reason == messages.ReasonCancelled, v.d.opts.Refund.Pays(messages.Settled{Reason: reason, Unsubmitted: true}):
-		return text + " " + v.lang.T("reason.rule.refunded"), carriers
+	case reason == messages.ReasonCancelled, d.opts.Refund.Pays(messages.Settled{Reason: reason, Unsubmitted: true}):
+		return text + " " + v.Lang.T("reason.rule.refunded"), carriers
 	}
-	return text + " " + v.lang.T("reason.rule.charged"), carriers
+	return text + " " + v.Lang.T("reason.rule.charged"), carriers
 }
+
+// The texts of kinds and channels.
+var (
+	kindTexts    = map[string]string{"single": "quality.kind.single", "batch": "quality.kind.batch", "test": "quality.kind.test"}
+	channelTexts = map[string]string{"api": "quality.channel.api", "page": "quality.channel.page", "smpp": "quality.channel.smpp", "kannel": "quality.channel.kannel"}
+)

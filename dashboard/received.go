@@ -5,27 +5,28 @@ import (
 	"strconv"
 	"strings"
 
+	"intumwa/dashboard/web"
 	"intumwa/inbound/handsets"
 )
 
 // received is GET /received: MO messages to the company.
-func (d *Dashboard) received(v *visit, t tenant) error {
-	rows, err := list(v, "/received", messagesOnPage, v.listReceived(t))
-	return v.page(err, "received", rows)
+func (d *Dashboard) received(v *web.Visit, t web.Tenant) error {
+	rows, err := web.List(v, "/received", web.MessagesOnPage, d.listReceived(v, t))
+	return v.Page(err, "received", rows)
 }
 
 // listReceived reads the filter and returns the function that reads a part of the list.
-func (v *visit) listReceived(t tenant) func(before int64, limit int) ([]handsets.Message, int64, error) {
-	f := v.parameters("number", "from", "to")
+func (d *Dashboard) listReceived(v *web.Visit, t web.Tenant) func(before int64, limit int) ([]handsets.Message, int64, error) {
+	f := v.Parameters("number", "from", "to")
 	var filter handsets.Filter
 	if text := f.Value("number"); text != "" {
 		if filter.Senders = handsets.Foreign(text); filter.Senders == nil {
-			filter.Senders = []string{string(f.number("number"))}
+			filter.Senders = []string{string(f.Number(d.opts.Plan, "number"))}
 		}
 	}
-	filter.From, filter.To = f.days()
+	filter.From, filter.To = f.Days()
 	return func(before int64, limit int) ([]handsets.Message, int64, error) {
-		rows, next, err := v.d.rooms.Handsets.List(v.ctx(), t.company(), filter, before, limit)
+		rows, next, err := d.rooms.Handsets.List(v.Ctx(), t.CompanyID(), filter, before, limit)
 		if errors.Is(err, handsets.ErrNotFound) { // the previous page's last message and all older ones were purged
 			return nil, 0, nil
 		}
@@ -34,18 +35,18 @@ func (v *visit) listReceived(t tenant) func(before int64, limit int) ([]handsets
 }
 
 // exportReceived is GET /received.csv: the messages of the list's filter, newest first.
-func (d *Dashboard) exportReceived(v *visit, t tenant) error {
-	list := v.listReceived(t)
-	if !v.form().ok() {
+func (d *Dashboard) exportReceived(v *web.Visit, t web.Tenant) error {
+	list := d.listReceived(v, t)
+	if !v.Form().OK() {
 		return d.received(v, t)
 	}
-	heads := v.texts("csv.id", "csv.time", "received.from", "received.to", "csv.carrier", "csv.text")
-	return export(v, t, "received", heads, list, func(m *handsets.Message) []string {
+	heads := v.Lang.Texts("csv.id", "csv.time", "received.from", "received.to", "csv.carrier", "csv.text")
+	return web.Export(v, t, "received", heads, list, func(m *handsets.Message) []string {
 		text := ""
 		if m.Body != nil {
-			text = cell(*m.Body)
+			text = web.Cell(*m.Body)
 		}
-		return []string{strconv.FormatInt(m.ID, 10), cellTime(&m.At), cell(strings.TrimPrefix(m.From, "+")), cell(strings.TrimPrefix(m.To, "+")),
-			cell(m.Carrier), text}
+		return []string{strconv.FormatInt(m.ID, 10), web.CellTime(&m.At), web.Cell(strings.TrimPrefix(m.From, "+")), web.Cell(strings.TrimPrefix(m.To, "+")),
+			web.Cell(m.Carrier), text}
 	})
 }

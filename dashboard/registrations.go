@@ -10,6 +10,7 @@ import (
 	"intumwa/accounts"
 	"intumwa/accounts/companies"
 	"intumwa/accounts/senders"
+	"intumwa/dashboard/web"
 	"intumwa/internal/postgres"
 	"intumwa/operations"
 	"intumwa/texts"
@@ -33,12 +34,12 @@ type atCarrier struct {
 }
 
 // atCarriers returns a sender at all carriers of the configuration, and at others about which something is recorded.
-func (v *visit) atCarriers(recorded map[string]senders.Registration) (list []atCarrier) {
+func (d *Dashboard) atCarriers(v *web.Visit, recorded map[string]senders.Registration) (list []atCarrier) {
 	sender := accounts.Sender{Works: map[string]bool{}}
 	for carrier, r := range recorded {
 		sender.Works[carrier] = r.Works
 	}
-	routes := v.d.rooms.Intake.Routes()
+	routes := d.rooms.Intake.Routes()
 	add := func(carrier string, gone bool) {
 		row := atCarrier{Registration: recorded[carrier], Works: sender.WorksAt(carrier, routes.Registration(carrier)), Gone: gone}
 		row.Carrier = carrier
@@ -69,96 +70,96 @@ type adminSenderPage struct {
 	senders.SenderRequest
 
 	Carriers []atCarrier
-	States   []option
+	States   []web.Option
 }
 
 // adminSender is GET /admin/senders/:id: a sender at each carrier.
-func (d *Dashboard) adminSender(v *visit) error { return v.showSender(v.id()) }
+func (d *Dashboard) adminSender(v *web.Visit) error { return d.showSender(v, v.ID()) }
 
-func (v *visit) showSender(id int64) (err error) {
+func (d *Dashboard) showSender(v *web.Visit, id int64) (err error) {
 	var p adminSenderPage
-	if p.SenderRequest, err = v.d.rooms.Senders.SenderByID(v.ctx(), id); err != nil {
+	if p.SenderRequest, err = d.rooms.Senders.SenderByID(v.Ctx(), id); err != nil {
 		return err
 	}
-	list, err := v.d.rooms.Senders.Registrations(v.ctx(), id, false, 0, 1000)
+	list, err := d.rooms.Senders.Registrations(v.Ctx(), id, false, 0, 1000)
 	recorded := map[string]senders.Registration{}
 	for _, r := range list {
 		recorded[r.Carrier] = r
 	}
-	p.Carriers = v.atCarriers(recorded)
+	p.Carriers = d.atCarriers(v, recorded)
 	for _, state := range senders.RegistrationStates {
-		p.States = append(p.States, option{state, v.lang.T(registrationTexts[state].Key)})
+		p.States = append(p.States, web.Option{Value: state, Text: v.Lang.T(registrationTexts[state].Key)})
 	}
-	return v.page(err, "adminsender", p)
+	return v.Page(err, "adminsender", p)
 }
 
 // setRegistration is POST /admin/senders/:id/carriers.
-func (d *Dashboard) setRegistration(v *visit) error {
-	f, id := v.form(), v.id()
+func (d *Dashboard) setRegistration(v *web.Visit) error {
+	f, id := v.Form(), v.ID()
 	carrier, change := f.Value("carrier"), senders.RegistrationChange{State: f.Value("state"), Reason: f.Value("reason")}
 	if !slices.Contains(d.rooms.Intake.Routes().Carriers(), carrier) {
-		return errNotFound
+		return web.ErrNotFound
 	}
 	if day := f.Value("sent_on"); day != "" {
 		var err error
 		if change.SentOn, err = time.Parse(time.DateOnly, day); err != nil {
-			f.notice("registration.wrong")
-			return v.showSender(id)
+			f.Fail("registration.wrong")
+			return d.showSender(v, id)
 		}
 	}
-	_, err := v.by().SetRegistration(v.ctx(), id, carrier, change, new(f.Value("version")))
+	_, err := d.by(v).SetRegistration(v.Ctx(), id, carrier, change, new(f.Value("version")))
 	switch {
 	case errors.Is(err, operations.ErrChanged):
-		return v.redirect(senderPath(id), "flash.registration.changed")
+		return v.Redirect(senderPath(id), "flash.registration.changed")
 	case errors.Is(err, accounts.ErrInvalid):
-		f.notice("registration.wrong")
-		return v.showSender(id)
+		f.Fail("registration.wrong")
+		return d.showSender(v, id)
 	}
-	return v.done(err, senderPath(id), "flash.registration")
+	return v.Done(err, senderPath(id), "flash.registration")
 }
 
 func senderPath(id int64) string { return fmt.Sprintf("/admin/senders/%d", id) }
 
 // uploadRegistrationDocument is POST /admin/registrations/:id/document.
-func (d *Dashboard) uploadRegistrationDocument(v *visit) error {
-	err := v.receiveDocument(-v.session.User.ID, nil, func(name string, file []byte) error { // negative: no company has that id
-		return v.by().SetRegistrationDocument(v.ctx(), v.id(), name, file)
+func (d *Dashboard) uploadRegistrationDocument(v *web.Visit) error {
+	err := v.ReceiveDocument(-v.Session.User.ID, nil, func(name string, file []byte) error { // negative: no company has that id
+		return d.by(v).SetRegistrationDocument(v.Ctx(), v.ID(), name, file)
 	})
 	if err != nil {
 		return err
 	}
-	r, err := d.rooms.Senders.RegistrationByID(v.ctx(), v.id())
-	if err == nil && !v.form().ok() {
-		v.form().Notice = v.form().Wrong("file")
-		return v.showSender(r.SenderID)
+	r, err := d.rooms.Senders.RegistrationByID(v.Ctx(), v.ID())
+	if err == nil && !v.Form().OK() {
+		v.Form().Notice = v.Form().Wrong("file")
+		return d.showSender(v, r.SenderID)
 	}
-	return v.done(err, senderPath(r.SenderID), "flash.document")
+	return v.Done(err, senderPath(r.SenderID), "flash.document")
 }
 
 // registrationDocument is GET /admin/registrations/:id/document.
-func (d *Dashboard) registrationDocument(v *visit) error {
-	id := v.id()
-	return v.sendDocument(v.session.User.ID, id, func() (accounts.Document, error) {
-		r, err := d.rooms.Senders.RegistrationByID(v.ctx(), id)
+func (d *Dashboard) registrationDocument(v *web.Visit) error {
+	id := v.ID()
+	return v.SendDocument(v.Session.User.ID, id, func() (accounts.Document, error) {
+		r, err := d.rooms.Senders.RegistrationByID(v.Ctx(), id)
 		return r.Document, err
 	}, func(of accounts.Document, from, size int) ([]byte, error) {
-		return d.rooms.Senders.RegistrationDocumentPart(v.ctx(), id, of, from, size)
+		return d.rooms.Senders.RegistrationDocumentPart(v.Ctx(), id, of, from, size)
 	})
 }
 
 // lateRegistrations is GET /admin/senders/late: the senders that have waited for a carrier for more than a week.
-func (d *Dashboard) lateRegistrations(v *visit) error {
-	rows, err := list(v, "/admin/senders/late", rowsOnPage, func(after int64, limit int) ([]senders.Registration, int64, error) {
-		found, err := d.rooms.Senders.LateRegistrations(v.ctx(), after, limit+1)
-		return byID(limit, func(r *senders.Registration) int64 { return r.ID }, found, err)
+func (d *Dashboard) lateRegistrations(v *web.Visit) error {
+	rows, err := web.List(v, "/admin/senders/late", web.RowsOnPage, func(after int64, limit int) ([]senders.Registration, int64, error) {
+		found, err := d.rooms.Senders.LateRegistrations(v.Ctx(), after, limit+1)
+		return web.ByID(limit, func(r *senders.Registration) int64 { return r.ID }, found, err)
 	})
-	return v.page(err, "adminlate", rows)
+	return v.Page(err, "adminlate", rows)
 }
 
 type letterPage struct {
 	senders.SenderRequest
 
-	Operator Operator        // who writes it
+	Operator web.Operator    // who writes it
 	In       *texts.Language // of the letter
 	Carrier  string
 	Facts    companies.Facts
@@ -168,29 +169,29 @@ type letterPage struct {
 
 // registrationLetter is GET /admin/senders/:id/letter: the request to a carrier, to be printed, in French unless the
 // parameter in says otherwise.
-func (d *Dashboard) registrationLetter(v *visit) (err error) {
-	p := letterPage{Operator: d.opts.Operator, Carrier: v.c.Query("carrier"), At: postgres.Now()}
+func (d *Dashboard) registrationLetter(v *web.Visit) (err error) {
+	p := letterPage{Operator: d.opts.Operator, Carrier: v.C.Query("carrier"), At: postgres.Now()}
 	p.Operator.Name = cmp.Or(p.Operator.Name, "Intumwa")
 	if !slices.Contains(d.rooms.Intake.Routes().Carriers(), p.Carrier) {
-		return errNotFound
+		return web.ErrNotFound
 	}
 	known := false
-	if p.In, known = d.words.ByTag(v.c.DefaultQuery("in", "fr")); !known {
-		return errNotFound
+	if p.In, known = d.words.ByTag(v.C.DefaultQuery("in", "fr")); !known {
+		return web.ErrNotFound
 	}
-	if p.SenderRequest, err = d.rooms.Senders.SenderByID(v.ctx(), v.id()); err != nil {
+	if p.SenderRequest, err = d.rooms.Senders.SenderByID(v.Ctx(), v.ID()); err != nil {
 		return err
 	}
-	applicant, err := d.rooms.Companies.ApplicantByID(v.ctx(), p.CompanyID)
+	applicant, err := d.rooms.Companies.ApplicantByID(v.Ctx(), p.CompanyID)
 	if err != nil {
 		return err
 	}
 	p.Facts = applicant.Facts
-	list, err := d.rooms.Senders.Registrations(v.ctx(), v.id(), false, 0, 1000)
+	list, err := d.rooms.Senders.Registrations(v.Ctx(), v.ID(), false, 0, 1000)
 	for _, r := range list {
 		if r.Carrier == p.Carrier {
 			p.Document = r.Document.Name
 		}
 	}
-	return v.page(err, "registrationletter", p)
+	return v.Page(err, "registrationletter", p)
 }

@@ -7,6 +7,7 @@ import (
 
 	"intumwa/accounts"
 	"intumwa/accounts/senders"
+	"intumwa/dashboard/web"
 	"intumwa/sms"
 )
 
@@ -20,19 +21,19 @@ type sendersPage struct {
 }
 
 // senders is GET /senders.
-func (d *Dashboard) senders(v *visit, t tenant) (err error) {
+func (d *Dashboard) senders(v *web.Visit, t web.Tenant) (err error) {
 	data := sendersPage{Most: senders.MaxWaiting, Keep: senders.MaxSenders}
-	if data.Senders, err = d.rooms.Senders.SenderRequestsOf(v.ctx(), t.company()); err != nil {
+	if data.Senders, err = d.rooms.Senders.SenderRequestsOf(v.Ctx(), t.CompanyID()); err != nil {
 		return err
 	}
-	recorded, err := d.rooms.Senders.RegistrationsOf(v.ctx(), t.company())
+	recorded, err := d.rooms.Senders.RegistrationsOf(v.Ctx(), t.CompanyID())
 	if err != nil {
 		return err
 	}
 	data.At = map[int64][]atCarrier{}
 	waiting := 0
 	for _, s := range data.Senders {
-		if at := v.atCarriers(recorded[s.ID]); s.Approved && slices.ContainsFunc(at, func(c atCarrier) bool { return c.ID != 0 || !c.Works }) {
+		if at := d.atCarriers(v, recorded[s.ID]); s.Approved && slices.ContainsFunc(at, func(c atCarrier) bool { return c.ID != 0 || !c.Works }) {
 			data.At[s.ID] = slices.DeleteFunc(at, func(c atCarrier) bool { return c.Gone })
 		}
 		if s.State() == senders.Waiting {
@@ -40,32 +41,32 @@ func (d *Dashboard) senders(v *visit, t tenant) (err error) {
 		}
 	}
 	data.Full = waiting >= senders.MaxWaiting || len(data.Senders) >= senders.MaxSenders
-	return v.render("senders", data)
+	return v.Render("senders", data)
 }
 
 // requestSender is POST /senders.
-func (d *Dashboard) requestSender(v *visit, t tenant) error {
-	f := v.form()
-	name := strings.TrimSpace(f.required("name"))
+func (d *Dashboard) requestSender(v *web.Visit, t web.Tenant) error {
+	f := v.Form()
+	name := strings.TrimSpace(f.Required("name"))
 	if !sms.ValidSender(name) {
-		f.refuse("name", "senders.name.wrong")
+		f.Refuse("name", "senders.name.wrong")
 	}
-	purpose := f.required("purpose")
-	if !f.ok() {
+	purpose := f.Required("purpose")
+	if !f.OK() {
 		return d.senders(v, t)
 	}
-	err := v.by().AskForSender(v.ctx(), t.company(), name, "BI", purpose)
+	err := d.by(v).AskForSender(v.Ctx(), t.CompanyID(), name, "BI", purpose)
 	switch {
 	case err == nil:
-		return v.redirect("/senders", "flash.sender")
+		return v.Redirect("/senders", "flash.sender")
 	case errors.Is(err, accounts.ErrExists):
-		f.refuse("name", "senders.name.taken")
+		f.Refuse("name", "senders.name.taken")
 	case errors.Is(err, accounts.ErrTooMany):
-		f.notice("senders.full", senders.MaxWaiting, senders.MaxSenders)
+		f.Fail("senders.full", senders.MaxWaiting, senders.MaxSenders)
 	case errors.Is(err, accounts.ErrInvalid) && d.rooms.Senders.IsTestSender(name):
-		f.refuse("name", "senders.name.test")
+		f.Refuse("name", "senders.name.test")
 	case errors.Is(err, accounts.ErrInvalid):
-		f.refuse("purpose", "senders.purpose.wrong", senders.MaxPurpose)
+		f.Refuse("purpose", "senders.purpose.wrong", senders.MaxPurpose)
 	default:
 		return err
 	}

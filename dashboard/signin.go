@@ -2,68 +2,67 @@ package dashboard
 
 import (
 	"errors"
-	"net/http"
 	"net/url"
-	"time"
 
 	"intumwa/accounts"
 	"intumwa/accounts/people"
+	"intumwa/dashboard/web"
 )
 
 // signIn is GET /sign-in.
-func (d *Dashboard) signIn(v *visit) error {
-	if v.session != nil && v.session.Passed {
-		return v.redirect(v.next(), "")
+func (d *Dashboard) signIn(v *web.Visit) error {
+	if v.Session != nil && v.Session.Passed {
+		return v.Redirect(v.Next(), "")
 	}
-	return v.render("signin", v.next())
+	return v.Render("signin", v.Next())
 }
 
 // doSignIn is POST /sign-in. Neither its response nor its duration reveals whether the account exists.
-func (d *Dashboard) doSignIn(v *visit) error {
-	f := v.form()
-	email, password := f.required("email"), f.required("password")
-	f.allow(tryPassword, email)
-	if !f.ok() {
-		return v.render("signin", v.next())
+func (d *Dashboard) doSignIn(v *web.Visit) error {
+	f := v.Form()
+	email, password := f.Required("email"), f.Required("password")
+	d.allow(f, tryPassword, email)
+	if !f.OK() {
+		return v.Render("signin", v.Next())
 	}
-	v.leave() // hashing may have to wait
-	user, err := d.rooms.SignIn.Login(v.ctx(), email, password)
+	v.Leave() // hashing may have to wait
+	user, err := d.rooms.SignIn.Login(v.Ctx(), email, password)
 	switch {
 	case errors.Is(err, accounts.ErrUnauthenticated):
-		f.notice("signin.wrong")
-		return v.render("signin", v.next())
+		f.Fail("signin.wrong")
+		return v.Render("signin", v.Next())
 	case err != nil:
-		v.triedWell()
+		v.TriedWell()
 		return err
 	}
-	v.triedWell()
-	return v.openSession(user, v.next(), "")
+	v.TriedWell()
+	return d.openSession(v, user, v.Next(), "")
 }
 
 // openSession replaces the browser's session by a new one and redirects to next, or first to the page for the second
 // factor if the user has one.
-func (v *visit) openSession(user people.User, next, flash string) error {
-	if err := v.endSession(); err != nil { // it may belong to another user
+func (d *Dashboard) openSession(v *web.Visit, user people.User, next, flash string) error {
+	if err := d.dropSession(v); err != nil { // it may belong to another user
 		return err
 	}
-	token, passed, err := v.d.rooms.Sessions.OpenSession(v.ctx(), user,
-		people.Browser{Address: v.c.ClientIP(), Device: v.c.Request.UserAgent()})
+	token, passed, err := d.rooms.Sessions.OpenSession(v.Ctx(), user,
+		people.Browser{Address: v.C.ClientIP(), Device: v.C.Request.UserAgent()})
 	if err != nil {
 		return err
 	}
-	v.setSession(token)
+	v.SetSession(token)
 	if !passed {
-		return v.redirect("/sign-in/code?next="+url.QueryEscape(next), "")
+		return v.Redirect("/sign-in/code?next="+url.QueryEscape(next), "")
 	}
-	return v.done(v.setDevice(user.Email), next, flash)
+	return v.Done(d.setDevice(v, user.Email), next, flash)
 }
 
-// endSession ends the session, if any.
-func (v *visit) endSession() error {
-	if v.session == nil {
+// dropSession ends the session, if any.
+func (d *Dashboard) dropSession(v *web.Visit) error {
+	if v.Session == nil {
 		return nil
 	}
-	err := v.d.rooms.Sessions.EndSession(v.ctx(), v.session.User.ID, v.session.ID)
+	err := d.rooms.Sessions.EndSession(v.Ctx(), v.Session.User.ID, v.Session.ID)
 	if errors.Is(err, accounts.ErrNotFound) {
 		return nil
 	}
@@ -71,93 +70,63 @@ func (v *visit) endSession() error {
 }
 
 // code is GET /sign-in/code: the second factor.
-func (d *Dashboard) code(v *visit) error {
+func (d *Dashboard) code(v *web.Visit) error {
 	switch {
-	case v.session == nil:
-		return v.redirect("/sign-in", "")
-	case v.session.Passed:
-		return v.redirect(v.next(), "")
+	case v.Session == nil:
+		return v.Redirect("/sign-in", "")
+	case v.Session.Passed:
+		return v.Redirect(v.Next(), "")
 	}
-	return v.render("code", v.next())
+	return v.Render("code", v.Next())
 }
 
 // doCode is POST /sign-in/code.
-func (d *Dashboard) doCode(v *visit) error {
-	if v.session == nil || v.session.Passed {
+func (d *Dashboard) doCode(v *web.Visit) error {
+	if v.Session == nil || v.Session.Passed {
 		return d.code(v)
 	}
-	f := v.form()
-	if err := f.secondFactor("code"); err != nil {
+	f := v.Form()
+	if err := d.secondFactor(f, "code"); err != nil {
 		return err
 	}
-	if !f.ok() {
+	if !f.OK() {
 		return d.code(v)
 	}
-	token, err := d.rooms.Sessions.PassSession(v.ctx(), *v.session)
+	token, err := d.rooms.Sessions.PassSession(v.Ctx(), *v.Session)
 	if err != nil {
 		return err
 	}
-	v.setSession(token)
-	return v.done(v.setDevice(v.session.User.Email), v.next(), "")
+	v.SetSession(token)
+	return v.Done(d.setDevice(v, v.Session.User.Email), v.Next(), "")
 }
 
 // secondFactor checks the second factor's code in a field.
-func (f *form) secondFactor(field string) error {
-	v := f.v
-	code := f.required(field)
-	f.allow(tryCode, v.session.User.Email)
-	if !f.ok() {
+func (d *Dashboard) secondFactor(f *web.Form, field string) error {
+	v := f.Visit
+	code := f.Required(field)
+	d.allow(f, tryCode, v.Session.User.Email)
+	if !f.OK() {
 		return nil
 	}
-	return f.wrongCode(field, v.d.rooms.SignIn.CheckSecondFactor(v.ctx(), v.session.User.ID, code))
+	return wrongCode(f, field, d.rooms.SignIn.CheckSecondFactor(v.Ctx(), v.Session.User.ID, code))
 }
 
 // wrongCode refuses a field with the code of a second factor if err means that it is wrong. It returns other errors.
-func (f *form) wrongCode(field string, err error) error {
+func wrongCode(f *web.Form, field string, err error) error {
 	if errors.Is(err, people.ErrWrongCode) {
-		f.values.Del(field)
-		f.refuse(field, "code.wrong")
+		f.Values.Del(field)
+		f.Refuse(field, "code.wrong")
 		return nil
 	}
-	f.v.triedWell()
+	f.Visit.TriedWell()
 	return err
 }
 
 // signOut is POST /sign-out.
-func (d *Dashboard) signOut(v *visit) error {
-	if err := v.endSession(); err != nil {
+func (d *Dashboard) signOut(v *web.Visit) error {
+	if err := d.dropSession(v); err != nil {
 		return err
 	}
-	v.dropCookie(sessionCookie)
-	return v.redirect("/sign-in", "")
+	v.DropCookie(web.SessionCookie)
+	return v.Redirect("/sign-in", "")
 }
-
-// The cookies. Scripts cannot read them. From other sites, browsers send them only when a link is followed.
-const (
-	sessionCookie  = "session"
-	deviceCookie   = "device"
-	languageCookie = "language"
-	flashCookie    = "flash"
-	sentCookie     = "sent" // the recipient of a mailed link
-)
-
-// cookieName begins with __Host- if cookies are secure: then no other host, not even one of the same domain, can set
-// the cookie (RFC 6265bis, 4.1.3.2). Without HTTPS browsers refuse that name.
-func (v *visit) cookieName(name string) string {
-	if v.d.opts.SecureCookies {
-		return "__Host-intumwa-" + name
-	}
-	return "intumwa-" + name
-}
-
-func (v *visit) setCookie(name, value string, lasts time.Duration) {
-	http.SetCookie(v.c.Writer, &http.Cookie{ //nolint:gosec // Secure is as configured: a laptop has no HTTPS
-		Name: v.cookieName(name), Value: value, Path: "/", MaxAge: int(lasts.Seconds()),
-		Secure: v.d.opts.SecureCookies, HttpOnly: true, SameSite: http.SameSiteLaxMode,
-	})
-}
-
-func (v *visit) dropCookie(name string) { v.setCookie(name, "", -time.Second) }
-
-// setSession sends the session's cookie. The browser deletes it on closing; the server may end the session earlier.
-func (v *visit) setSession(token string) { v.setCookie(sessionCookie, token, 0) }

@@ -10,6 +10,7 @@ import (
 	"intumwa/accounts"
 	"intumwa/accounts/keys"
 	"intumwa/accounts/people"
+	"intumwa/dashboard/web"
 	"intumwa/smppserver/binds"
 )
 
@@ -17,7 +18,7 @@ import (
 const bindsOnPage = 200
 
 type smppPage struct {
-	listing[keys.SMPPKey]
+	web.Listing[keys.SMPPKey]
 
 	Made    []smppMade
 	Bound   map[int64]int64       // binds, by key
@@ -32,12 +33,12 @@ type smppPage struct {
 type smppMade struct{ Name, SystemID, Password string }
 
 // smpp is GET /smpp: the company's keys of kind SMPP and their binds.
-func (d *Dashboard) smpp(v *visit, t tenant) error {
-	p, err := v.smppPage("/smpp", t.Company.ID)
+func (d *Dashboard) smpp(v *web.Visit, t web.Tenant) error {
+	p, err := d.smppPage(v, "/smpp", t.Company.ID)
 	if err != nil {
 		return err
 	}
-	made, err := v.takeOnce("smpp")
+	made, err := v.TakeOnce("smpp")
 	for line := range strings.Lines(made) {
 		m := smppMade{}
 		m.SystemID, m.Password, _ = strings.Cut(strings.TrimSpace(line), " ")
@@ -48,23 +49,23 @@ func (d *Dashboard) smpp(v *visit, t tenant) error {
 		}
 		p.Made = append(p.Made, m)
 	}
-	v.form().formKey()
-	return v.page(err, "smpp", p)
+	v.Form().FormKey()
+	return v.Page(err, "smpp", p)
 }
 
 // adminSMPP is GET /admin/smpp: the keys of all companies.
-func (d *Dashboard) adminSMPP(v *visit) error {
-	p, err := v.smppPage("/admin/smpp", 0)
-	return v.page(err, "adminsmpp", p)
+func (d *Dashboard) adminSMPP(v *web.Visit) error {
+	p, err := d.smppPage(v, "/admin/smpp", 0)
+	return v.Page(err, "adminsmpp", p)
 }
 
 // smppPage reads keys of a company, or with company 0 of all.
-func (v *visit) smppPage(path string, company int64) (p smppPage, err error) {
-	store := binds.New(v.d.rooms.Pool)
+func (d *Dashboard) smppPage(v *web.Visit, path string, company int64) (p smppPage, err error) {
+	store := binds.New(d.rooms.Pool)
 	p.Limits, p.Keys = keys.DefaultSMPP, map[int64]keys.SMPPKey{}
-	if p.listing, err = list(v, path, rowsOnPage, func(after int64, limit int) ([]keys.SMPPKey, int64, error) {
-		found, err := v.d.rooms.Keys.SMPPKeys(v.ctx(), company, after, limit+1)
-		return byID(limit, func(k *keys.SMPPKey) int64 { return k.ID }, found, err)
+	if p.Listing, err = web.List(v, path, web.RowsOnPage, func(after int64, limit int) ([]keys.SMPPKey, int64, error) {
+		found, err := d.rooms.Keys.SMPPKeys(v.Ctx(), company, after, limit+1)
+		return web.ByID(limit, func(k *keys.SMPPKey) int64 { return k.ID }, found, err)
 	}); err != nil {
 		return p, err
 	}
@@ -72,13 +73,13 @@ func (v *visit) smppPage(path string, company int64) (p smppPage, err error) {
 	for i, k := range p.Rows {
 		ids[i], p.Keys[k.ID] = k.ID, k
 	}
-	if p.Bound, err = store.Count(v.ctx(), ids); err != nil {
+	if p.Bound, err = store.Count(v.Ctx(), ids); err != nil {
 		return p, err
 	}
-	if p.Waiting, err = store.WaitingFor(v.ctx(), ids); err != nil {
+	if p.Waiting, err = store.WaitingFor(v.Ctx(), ids); err != nil {
 		return p, err
 	}
-	p.Binds, err = store.List(v.ctx(), ids, 0, bindsOnPage+1)
+	p.Binds, err = store.List(v.Ctx(), ids, 0, bindsOnPage+1)
 	if p.More = len(p.Binds) > bindsOnPage; p.More {
 		p.Binds = p.Binds[:bindsOnPage]
 	}
@@ -86,48 +87,48 @@ func (v *visit) smppPage(path string, company int64) (p smppPage, err error) {
 }
 
 // createSMPPKey is POST /smpp.
-func (d *Dashboard) createSMPPKey(v *visit, t tenant) error {
-	f := v.form()
-	name, networks := f.name("name"), f.networks(f.required("networks"))
-	if !f.ok() {
+func (d *Dashboard) createSMPPKey(v *web.Visit, t web.Tenant) error {
+	f := v.Form()
+	name, networks := f.Name("name"), networks(f, f.Required("networks"))
+	if !f.OK() {
 		return d.smpp(v, t)
 	}
-	_, _, err := v.by().CreateSMPPKey(v.ctx(), t.User.ID, name, networks, keys.SMPPLimits{}, func(tx pgx.Tx, text string) error {
-		return d.rooms.Sessions.In(tx).KeepFirst(v.ctx(), v.token, "smpp "+f.formKey(), text)
+	_, _, err := d.by(v).CreateSMPPKey(v.Ctx(), t.User.ID, name, networks, keys.SMPPLimits{}, func(tx pgx.Tx, text string) error {
+		return v.KeepFirst(tx, "smpp "+f.FormKey(), text)
 	})
 	switch {
 	case errors.Is(err, accounts.ErrExists): // a second click: the next page shows the key
 		err = nil
 	case errors.Is(err, accounts.ErrTooMany):
-		f.notice("keys.many", keys.MaxTokens)
+		f.Fail("keys.many", keys.MaxTokens)
 		return d.smpp(v, t)
 	case errors.Is(err, accounts.ErrInvalid): // commas alone
-		f.refuse("networks", "keys.networks.wrong", keys.MaxNetworks)
+		f.Refuse("networks", "keys.networks.wrong", keys.MaxNetworks)
 		return d.smpp(v, t)
 	}
-	return v.done(err, "/smpp", "")
+	return v.Done(err, "/smpp", "")
 }
 
 // revokeSMPPKey is POST /smpp/:id/revoke.
-func (d *Dashboard) revokeSMPPKey(v *visit, t tenant) error {
-	return v.done(v.revokeOwn(&people.Session{User: t.User, Company: &t.Company}), "/smpp", "flash.revoked")
+func (d *Dashboard) revokeSMPPKey(v *web.Visit, t web.Tenant) error {
+	return v.Done(d.revokeOwn(v, &people.Session{User: t.User, Company: &t.Company}), "/smpp", "flash.revoked")
 }
 
 // unbind is POST /smpp/:id/unbind: of one bind, or of all binds of a key.
-func (d *Dashboard) unbind(v *visit, t tenant) error {
-	_, err := v.by().Unbind(v.ctx(), t.company(), v.id(), v.bind())
-	return v.done(err, "/smpp", "flash.unbound")
+func (d *Dashboard) unbind(v *web.Visit, t web.Tenant) error {
+	_, err := d.by(v).Unbind(v.Ctx(), t.CompanyID(), v.ID(), bind(v))
+	return v.Done(err, "/smpp", "flash.unbound")
 }
 
 // unbindAny is POST /admin/smpp/:id/unbind.
-func (d *Dashboard) unbindAny(v *visit) error {
-	_, err := v.by().Unbind(v.ctx(), 0, v.id(), v.bind())
-	return v.done(err, "/admin/smpp", "flash.unbound")
+func (d *Dashboard) unbindAny(v *web.Visit) error {
+	_, err := d.by(v).Unbind(v.Ctx(), 0, v.ID(), bind(v))
+	return v.Done(err, "/admin/smpp", "flash.unbound")
 }
 
 // bind returns the form's bind; 0 is all of the key, and -1 is none.
-func (v *visit) bind() int64 {
-	text := v.form().Value("bind")
+func bind(v *web.Visit) int64 {
+	text := v.Form().Value("bind")
 	id, err := strconv.ParseInt(text, 10, 64)
 	if text != "" && (err != nil || id <= 0) {
 		return -1
@@ -136,8 +137,8 @@ func (v *visit) bind() int64 {
 }
 
 // setSMPPKey is POST /admin/smpp/:id: its limits and networks.
-func (d *Dashboard) setSMPPKey(v *visit) error {
-	f, change := v.form(), keys.SMPPChange{}
+func (d *Dashboard) setSMPPKey(v *web.Visit) error {
+	f, change := v.Form(), keys.SMPPChange{}
 	change.Alphabet = f.Value("alphabet")
 	for field, to := range map[string]*int{"sessions": &change.Sessions, "window": &change.Window, "tps": &change.TPS} {
 		var err error
@@ -150,12 +151,12 @@ func (d *Dashboard) setSMPPKey(v *visit) error {
 		err = accounts.ErrInvalid
 	}
 	if change.Networks = networks; err == nil {
-		_, err = v.by().SetSMPPKey(v.ctx(), v.id(), change)
+		_, err = d.by(v).SetSMPPKey(v.Ctx(), v.ID(), change)
 	}
 	if errors.Is(err, accounts.ErrInvalid) {
 		most := keys.MostSMPP
-		f.notice("smpp.limits.wrong", most.Sessions, most.Window, most.TPS, keys.MaxNetworks)
+		f.Fail("smpp.limits.wrong", most.Sessions, most.Window, most.TPS, keys.MaxNetworks)
 		return d.adminSMPP(v)
 	}
-	return v.done(err, "/admin/smpp", "flash.smpp.set")
+	return v.Done(err, "/admin/smpp", "flash.smpp.set")
 }

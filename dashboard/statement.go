@@ -10,6 +10,7 @@ import (
 	"github.com/oklog/ulid/v2"
 
 	"intumwa/billing"
+	"intumwa/dashboard/web"
 	"intumwa/internal/postgres"
 	"intumwa/operations"
 	"intumwa/texts"
@@ -26,8 +27,8 @@ var entryKinds = map[string]string{
 	billing.KindCorrection: "statement.kind.correction",
 }
 
-// Kind returns the kind of a ledger row in words.
-func (p *view) Kind(kind string) string { return p.T(entryKinds[kind]) }
+// entryKind returns the kind of a ledger row in words.
+func entryKind(p *web.View, kind string) string { return p.T(entryKinds[kind]) }
 
 // reference returns the ULID of a ledger row's message or batch; empty for an adjustment.
 func reference(ref *[16]byte) string {
@@ -38,9 +39,9 @@ func reference(ref *[16]byte) string {
 }
 
 type statementPage struct {
-	listing[billing.Entry]
+	web.Listing[billing.Entry]
 
-	Kinds            []option
+	Kinds            []web.Option
 	Company          string
 	Number           int64
 	Period           string // the period
@@ -55,65 +56,65 @@ type statementPage struct {
 }
 
 // statementFilter reads the filter of the form.
-func (v *visit) statementFilter() (filter billing.StatementFilter) {
-	f := v.parameters("from", "to", "kind")
-	filter.From, filter.To = f.days()
+func statementFilter(v *web.Visit) (filter billing.StatementFilter) {
+	f := v.Parameters("from", "to", "kind")
+	filter.From, filter.To = f.Days()
 	if _, known := entryKinds[f.Value("kind")]; known {
 		filter.Kind = f.Value("kind")
 	}
 	return filter
 }
 
-func (v *visit) newStatement(t tenant, f billing.StatementFilter) statementPage {
-	return statementPage{Company: t.Company.Name, Number: t.Company.ID, Period: period(v.lang, f.From, f.To), At: postgres.Now()}
+func newStatement(v *web.Visit, t web.Tenant, f billing.StatementFilter) statementPage {
+	return statementPage{Company: t.Company.Name, Number: t.Company.ID, Period: period(v.Lang, f.From, f.To), At: postgres.Now()}
 }
 
 // statement is GET /statement.
-func (d *Dashboard) statement(v *visit, t tenant) (err error) {
-	ledger, filter := d.rooms.Statements, v.statementFilter()
-	p := v.newStatement(t, filter)
-	p.Kinds = v.options("", "statement.kind.all", billing.KindSend, "statement.kind.send", billing.KindRefund, "statement.kind.refund",
+func (d *Dashboard) statement(v *web.Visit, t web.Tenant) (err error) {
+	ledger, filter := d.rooms.Statements, statementFilter(v)
+	p := newStatement(v, t, filter)
+	p.Kinds = v.Options("", "statement.kind.all", billing.KindSend, "statement.kind.send", billing.KindRefund, "statement.kind.refund",
 		billing.KindAdjustment, "statement.kind.adjustment", billing.KindCorrection, "statement.kind.correction")
-	p.listing, err = list(v, "/statement", rowsOnPage, func(before int64, limit int) ([]billing.Entry, int64, error) {
-		return ledger.Statement(v.ctx(), t.company(), filter, before, limit)
+	p.Listing, err = web.List(v, "/statement", web.RowsOnPage, func(before int64, limit int) ([]billing.Entry, int64, error) {
+		return ledger.Statement(v.Ctx(), t.CompanyID(), filter, before, limit)
 	})
 	if err == nil {
-		p.Opening, p.Closing, err = ledger.Period(v.ctx(), t.company(), filter)
+		p.Opening, p.Closing, err = ledger.Period(v.Ctx(), t.CompanyID(), filter)
 	}
 	if err == nil {
-		p.Credits, err = ledger.Balance(v.ctx(), t.Company.ID)
+		p.Credits, err = ledger.Balance(v.Ctx(), t.Company.ID)
 	}
 	if err != nil {
 		return err
 	}
-	all, err := ledger.Thresholds(v.ctx(), t.company())
+	all, err := ledger.Thresholds(v.Ctx(), t.CompanyID())
 	if err != nil {
 		return err
 	}
-	if p.Owner, err = v.owner(t); err != nil {
+	if p.Owner, err = d.owner(v, t); err != nil {
 		return err
 	}
 	if len(all) > 0 {
 		p.Threshold, p.Thresholds = all[0], joinNumbers(all)
 	}
-	f := v.form()
-	p.Print = address("/statement/print", "from", f.Value("from"), "to", f.Value("to"))
-	return v.render("statement", p)
+	f := v.Form()
+	p.Print = web.Address("/statement/print", "from", f.Value("from"), "to", f.Value("to"))
+	return v.Render("statement", p)
 }
 
 // printStatement is GET /statement/print: all rows of a period, oldest first, on sheets with opening and closing
 // balances.
-func (d *Dashboard) printStatement(v *visit, t tenant) error {
-	ledger, filter, after := d.rooms.Statements, v.statementFilter(), v.after("after")
-	if !v.form().ok() {
+func (d *Dashboard) printStatement(v *web.Visit, t web.Tenant) error {
+	ledger, filter, after := d.rooms.Statements, statementFilter(v), v.After("after")
+	if !v.Form().OK() {
 		return d.statement(v, t)
 	}
 	filter.Kind = ""
-	p := v.newStatement(t, filter)
+	p := newStatement(v, t, filter)
 	p.Later = after > 0
-	page, next, err := ledger.Sheet(v.ctx(), t.company(), filter, after, sheetRows)
+	page, next, err := ledger.Sheet(v.Ctx(), t.CompanyID(), filter, after, sheetRows)
 	if err == nil && len(page) == 0 {
-		p.Opening, p.Closing, err = ledger.Period(v.ctx(), t.company(), filter)
+		p.Opening, p.Closing, err = ledger.Period(v.Ctx(), t.CompanyID(), filter)
 		if p.Later {
 			p.Opening = p.Closing
 		}
@@ -126,24 +127,24 @@ func (d *Dashboard) printStatement(v *visit, t tenant) error {
 	}
 	p.Rows, p.More = page, next != 0
 	if p.More {
-		f := v.form()
-		p.Next = address("/statement/print", "from", f.Value("from"), "to", f.Value("to"), "after", strconv.FormatInt(next, 10))
+		f := v.Form()
+		p.Next = web.Address("/statement/print", "from", f.Value("from"), "to", f.Value("to"), "after", strconv.FormatInt(next, 10))
 	}
-	return v.render("sheet", p)
+	return v.Render("sheet", p)
 }
 
 // exportStatement is GET /statement.csv.
-func (d *Dashboard) exportStatement(v *visit, t tenant) error {
-	filter := v.statementFilter()
-	if !v.form().ok() {
+func (d *Dashboard) exportStatement(v *web.Visit, t web.Tenant) error {
+	filter := statementFilter(v)
+	if !v.Form().OK() {
 		return d.statement(v, t)
 	}
-	heads := v.texts("csv.time", "statement.kind", "statement.amount", "statement.balance", "statement.reference", "statement.note")
-	return v.export(t, "statement", heads, func(row func(...string) error) error {
-		for e, err := range d.rooms.Statements.Entries(v.ctx(), t.company(), filter, v.inTurn) {
+	heads := v.Lang.Texts("csv.time", "statement.kind", "statement.amount", "statement.balance", "statement.reference", "statement.note")
+	return v.Export(t, "statement", heads, func(row func(...string) error) error {
+		for e, err := range d.rooms.Statements.Entries(v.Ctx(), t.CompanyID(), filter, v.InTurn) {
 			if err == nil {
-				err = row(cellTime(&e.At), v.lang.T(entryKinds[e.Kind]), strconv.FormatInt(e.Amount, 10), strconv.FormatInt(e.BalanceAfter, 10),
-					reference(e.Ref), cell(e.Note))
+				err = row(web.CellTime(&e.At), v.Lang.T(entryKinds[e.Kind]), strconv.FormatInt(e.Amount, 10), strconv.FormatInt(e.BalanceAfter, 10),
+					reference(e.Ref), web.Cell(e.Note))
 			}
 			if err != nil {
 				return err
@@ -154,23 +155,23 @@ func (d *Dashboard) exportStatement(v *visit, t tenant) error {
 }
 
 // setThreshold is POST /statement/threshold.
-func (d *Dashboard) setThreshold(v *visit, t tenant) error {
-	f := v.form()
+func (d *Dashboard) setThreshold(v *web.Visit, t web.Tenant) error {
+	f := v.Form()
 	thresholds, ok := thresholdsIn(f.Value("threshold"))
 	err := billing.ErrThresholds
 	if ok {
-		_, err = v.by().SetCompany(v.ctx(), t.Company.ID, operations.CompanyChange{LowBalance: &thresholds})
+		_, err = d.by(v).SetCompany(v.Ctx(), t.Company.ID, operations.CompanyChange{LowBalance: &thresholds})
 	}
 	switch {
 	case errors.Is(err, billing.ErrThresholds):
-		f.refuse("threshold", "statement.threshold.wrong", maxThreshold)
+		f.Refuse("threshold", "statement.threshold.wrong", maxThreshold)
 		return d.statement(v, t)
 	case err != nil:
 		return err
 	case len(thresholds) == 0:
-		return v.redirect("/statement", "flash.threshold.off")
+		return v.Redirect("/statement", "flash.threshold.off")
 	}
-	return v.redirect("/statement", "flash.threshold")
+	return v.Redirect("/statement", "flash.threshold")
 }
 
 // thresholdsIn parses whole numbers separated by commas or blanks; 0 counts as none. ok is false for other text.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/oklog/ulid/v2"
 
+	"intumwa/dashboard/web"
 	"intumwa/exports"
 	"intumwa/internal/postgres"
 	"intumwa/messages/lookup"
@@ -51,37 +52,37 @@ func (m moment) place() time.Time {
 }
 
 // timeline reads a company's message and its history.
-func (v *visit) timeline(t tenant, id ulid.ULID) (*timeline, error) {
-	r, err := v.d.rooms.Lookup.ByULID(v.ctx(), t.company(), id)
+func (d *Dashboard) timeline(v *web.Visit, t web.Tenant, id ulid.ULID) (*timeline, error) {
+	r, err := d.rooms.Lookup.ByULID(v.Ctx(), t.CompanyID(), id)
 	if err != nil {
 		return nil, err
 	}
-	history, err := v.d.rooms.Lookup.HistoryOf(v.ctx(), r.ID)
+	history, err := d.rooms.Lookup.HistoryOf(v.Ctx(), r.ID)
 	if err != nil {
 		return nil, err
 	}
-	deliveries, _, err := v.d.rooms.Webhooks.Deliveries(v.ctx(), t.company(), webhooks.Filter{MessageID: r.ID}, 0, 2)
+	deliveries, _, err := d.rooms.Webhooks.Deliveries(v.Ctx(), t.CompanyID(), webhooks.Filter{MessageID: r.ID}, 0, 2)
 	if err != nil {
 		return nil, err
 	}
-	why, err := v.failures(r)
+	why, err := d.failures(v, r)
 	if err != nil {
 		return nil, err
 	}
-	return v.newTimeline(r, history, deliveries, why[0]), nil
+	return newTimeline(v, r, history, deliveries, why[0]), nil
 }
 
 // newTimeline lays out a message's history. why is why it failed.
-func (v *visit) newTimeline(r lookup.Record, h lookup.History, deliveries []webhooks.Delivery, why whyFailed) *timeline {
-	T, l := v.lang.T, &timeline{Record: r, Live: !r.Status.Final()}
+func newTimeline(v *web.Visit, r lookup.Record, h lookup.History, deliveries []webhooks.Delivery, why whyFailed) *timeline {
+	T, l := v.Lang.T, &timeline{Record: r, Live: !r.Status.Final()}
 	delivered := 0
 	l.add(moment{At: r.CreatedAt, Kind: "good", Title: T("life.accepted"), rank: 0,
-		Detail: []string{v.lang.N("life.segments", r.Segments) + " · " + v.encoding(r.Encoding)}})
+		Detail: []string{v.Lang.N("life.segments", r.Segments) + " · " + encoding(v, r.Encoding)}})
 	queued := r.Carrier
 	if on := h.Second; on != nil {
 		queued = on.From
-		text, carriers := exports.Describe(v.lang, on.Reason)
-		l.add(moment{At: on.At, Kind: "wait", Title: T("life.senton", on.To), Detail: joined(text, v.carriers(carriers)), rank: 3})
+		text, carriers := exports.Describe(v.Lang, on.Reason)
+		l.add(moment{At: on.At, Kind: "wait", Title: T("life.senton", on.To), Detail: joined(text, carrierWords(v, carriers)), rank: 3})
 	}
 	l.add(moment{At: r.CreatedAt, Kind: "good", Title: T("life.queued"), Detail: []string{T("life.carrier", queued)}, rank: 1})
 	if no := h.Refused; no != nil {
@@ -89,7 +90,7 @@ func (v *visit) newTimeline(r lookup.Record, h lookup.History, deliveries []webh
 		if h.Waiting == nil {
 			title = "life.wasrefused"
 		}
-		l.add(moment{At: no.At, Kind: "wait", Title: T(title), Detail: joined(v.carriers(no.Reason)), rank: 2})
+		l.add(moment{At: no.At, Kind: "wait", Title: T(title), Detail: joined(carrierWords(v, no.Reason)), rank: 2})
 	}
 	for _, s := range h.Segments {
 		sent := moment{At: s.SubmittedAt, Kind: "wait", Title: T("life.unanswered"), Detail: []string{T("life.carrier", s.Carrier)}, rank: 2}
@@ -110,11 +111,11 @@ func (v *visit) newTimeline(r lookup.Record, h lookup.History, deliveries []webh
 			if r.Status == sms.Failed {
 				kind = "off"
 			}
-			l.add(moment{At: *s.ReceiptAt, Kind: kind, Title: T("life.receipt", s.Segment), Detail: joined(v.carriers(s.Receipt, errorOf(s.Error))), rank: 3, after: s.SubmittedAt})
+			l.add(moment{At: *s.ReceiptAt, Kind: kind, Title: T("life.receipt", s.Segment), Detail: joined(carrierWords(v, s.Receipt, errorOf(s.Error))), rank: 3, after: s.SubmittedAt})
 		}
 	}
 	for _, k := range h.Receipts {
-		l.add(moment{At: k.At, Kind: "off", Title: T("life.otherreceipt"), Detail: joined(v.carriers(k.State, errorOf(k.Error))), rank: 3})
+		l.add(moment{At: k.At, Kind: "off", Title: T("life.otherreceipt"), Detail: joined(carrierWords(v, k.State, errorOf(k.Error))), rank: 3})
 	}
 	if r.SentAt != nil {
 		title := "life.sent"
@@ -124,7 +125,7 @@ func (v *visit) newTimeline(r lookup.Record, h lookup.History, deliveries []webh
 		l.add(moment{At: *r.SentAt, Kind: "good", Title: T(title), rank: 4})
 	}
 	if r.FailedAt != nil {
-		l.add(moment{At: *r.FailedAt, Kind: "bad", Title: T("life.failed"), Detail: joined(why.Text, v.carriers(why.Carriers)), rank: 4})
+		l.add(moment{At: *r.FailedAt, Kind: "bad", Title: T("life.failed"), Detail: joined(why.Text, carrierWords(v, why.Carriers)), rank: 4})
 	}
 	if w := h.Waiting; w != nil {
 		m := moment{Kind: "wait", Title: T("life.waiting", r.Carrier)}
@@ -134,14 +135,14 @@ func (v *visit) newTimeline(r lookup.Record, h lookup.History, deliveries []webh
 		case w.Attempts == 0 && w.DueAt.After(postgres.Now()) && w.DueAt.Year() < 9999: // a held one has no time
 			m.At, m.Title = w.DueAt, T("life.scheduled")
 		case w.Attempts > 0 && w.DueAt.After(postgres.Now()):
-			m.At, m.Detail = w.DueAt, []string{v.lang.N("life.tries", w.Attempts)}
+			m.At, m.Detail = w.DueAt, []string{v.Lang.N("life.tries", w.Attempts)}
 		}
 		l.Ahead = append(l.Ahead, m)
 	} else if !r.Status.Final() {
 		l.Ahead = append(l.Ahead, moment{Kind: "wait", Title: T("life.receiptwait")})
 	}
 	for _, d := range deliveries {
-		v.addDelivery(l, d)
+		addDelivery(v, l, d)
 	}
 	slices.SortStableFunc(l.Moments, func(a, b moment) int {
 		// The final state's time may come from the carrier: it is shown last.
@@ -154,8 +155,8 @@ func (v *visit) newTimeline(r lookup.Record, h lookup.History, deliveries []webh
 }
 
 // addDelivery adds a webhook delivery and its attempts.
-func (v *visit) addDelivery(l *timeline, d webhooks.Delivery) {
-	T, link := v.lang.T, "/deliveries/of/"+strconv.FormatInt(d.ID, 10)
+func addDelivery(v *web.Visit, l *timeline, d webhooks.Delivery) {
+	T, link := v.Lang.T, "/deliveries/of/"+strconv.FormatInt(d.ID, 10)
 	for _, a := range d.Attempts {
 		m := moment{At: a.At, Kind: "bad", Title: T("life.webhook", d.Event, a.Number), Link: link, rank: 5}
 		took := T("life.took", a.DurationMS)
@@ -204,42 +205,42 @@ type whyFailed struct {
 }
 
 // failures returns why messages failed.
-func (v *visit) failures(failed ...lookup.Record) ([]whyFailed, error) {
+func (d *Dashboard) failures(v *web.Visit, failed ...lookup.Record) ([]whyFailed, error) {
 	refs, list := make([][16]byte, len(failed)), make([]whyFailed, len(failed))
 	for i := range failed {
 		refs[i] = failed[i].ULID
 	}
-	refunded, err := v.d.rooms.Ledger.Refunded(v.ctx(), refs)
+	refunded, err := d.rooms.Ledger.Refunded(v.Ctx(), refs)
 	for i := range failed {
-		list[i] = v.failure(&failed[i], refunded[failed[i].ULID])
+		list[i] = failure(v, &failed[i], refunded[failed[i].ULID])
 	}
 	return list, err
 }
 
-// carriers returns a carrier's own words as such; "" if there are none.
-func (v *visit) carriers(parts ...string) string {
+// carrierWords returns a carrier's own words as such; "" if there are none.
+func carrierWords(v *web.Visit, parts ...string) string {
 	if text := strings.Join(joined(parts...), " "); text != "" {
-		return v.lang.T("reason.words", text)
+		return v.Lang.T("reason.words", text)
 	}
 	return ""
 }
 
-func (v *visit) failure(m *lookup.Record, refunded int64) (why whyFailed) {
-	why.Text, why.Carriers = exports.Describe(v.lang, m.FailureReason)
-	charged := v.lang.T("reason.refunded")
+func failure(v *web.Visit, m *lookup.Record, refunded int64) (why whyFailed) {
+	why.Text, why.Carriers = exports.Describe(v.Lang, m.FailureReason)
+	charged := v.Lang.T("reason.refunded")
 	switch left := int64(m.Segments) - refunded; {
 	case m.Test || m.Carrier == sms.SandboxCarrier || m.CompanyID == 0:
-		charged = v.lang.T("reason.free")
+		charged = v.Lang.T("reason.free")
 	case left > 0:
-		charged = v.lang.N("reason.charged", left)
+		charged = v.Lang.N("reason.charged", left)
 	}
 	why.Text = strings.TrimSpace(why.Text + " " + charged)
 	return why
 }
 
-func (v *visit) encoding(e sms.Encoding) string {
+func encoding(v *web.Visit, e sms.Encoding) string {
 	if e == sms.UCS2 {
-		return v.lang.T("encoding.ucs")
+		return v.Lang.T("encoding.ucs")
 	}
-	return v.lang.T("encoding.gsm")
+	return v.Lang.T("encoding.gsm")
 }

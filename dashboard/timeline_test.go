@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"intumwa/dashboard/web"
 	"intumwa/messages/lookup"
 	"intumwa/messages/receipts"
 	"intumwa/messages/submission"
@@ -21,14 +22,14 @@ func TestTimelineOfASegment(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	v := &visit{lang: all.Match("en")}
+	v := &web.Visit{Lang: all.Match("en")}
 	for _, try := range []struct{ link, id, kind, detail string }{
-		{"leo-1", "75", "good", v.lang.T("life.carrierid", "75")},
-		{"leo-1", "?75", "good", v.lang.T("life.unanswered")},
-		{"leo-1", "!75", "good", v.lang.T("life.link", "leo-1")},
-		{"", "?75", "wait", v.lang.T("life.carrier", "leo")},
+		{"leo-1", "75", "good", v.Lang.T("life.carrierid", "75")},
+		{"leo-1", "?75", "good", v.Lang.T("life.unanswered")},
+		{"leo-1", "!75", "good", v.Lang.T("life.link", "leo-1")},
+		{"", "?75", "wait", v.Lang.T("life.carrier", "leo")},
 	} {
-		l := v.newTimeline(lookup.Record{Segments: 1, Carrier: "leo"}, lookup.History{
+		l := newTimeline(v, lookup.Record{Segments: 1, Carrier: "leo"}, lookup.History{
 			Segments: []receipts.SegmentRecord{{Segment: 1, Carrier: "leo", Link: try.link, CarrierID: try.id, SubmittedAt: time.Now()}},
 		}, nil, whyFailed{})
 		last := l.Moments[len(l.Moments)-1]
@@ -45,13 +46,13 @@ func TestDelivered(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	v, now := &visit{lang: all.Match("en")}, time.Now()
+	v, now := &web.Visit{Lang: all.Match("en")}, time.Now()
 	for _, try := range []struct{ first, second, want string }{
 		{"DELIVRD", "DELIVRD", "delivered"}, {"DELIVRD", "", "sent"}, {"DELIVRD", "ACCEPTD", "sent"}, {"", "", "sent"},
 	} {
-		l := v.newTimeline(lookup.Record{Segments: 2, Status: sms.Sent, SentAt: &now}, lookup.History{Segments: []receipts.SegmentRecord{
+		l := newTimeline(v, lookup.Record{Segments: 2, Status: sms.Sent, SentAt: &now}, lookup.History{Segments: []receipts.SegmentRecord{
 			{Segment: 1, Receipt: try.first, ReceiptAt: &now}, {Segment: 2, Receipt: try.second, ReceiptAt: &now}}}, nil, whyFailed{})
-		title := v.lang.T("life." + try.want)
+		title := v.Lang.T("life." + try.want)
 		if last := l.Moments[len(l.Moments)-1]; l.Status != sms.Sent || last.Title != title {
 			t.Errorf("%+v: %s, %+v", try, l.Status, last)
 		}
@@ -64,18 +65,18 @@ func TestFailure(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	v := &visit{lang: all.Match("en")}
+	v := &web.Visit{Lang: all.Match("en")}
 	for _, try := range []struct {
 		m              lookup.Record
 		refunded       int64
 		text, carriers string
 	}{
-		{lookup.Record{CompanyID: 1, Segments: 2, FailureReason: "UNDELIV 011"}, 0, v.lang.T("reason.undeliv") + " 2 credits were charged.", "UNDELIV 011"},
-		{lookup.Record{CompanyID: 1, Segments: 2, FailureReason: submission.ReasonExpired}, 2, v.lang.T("reason.expired") + " " + v.lang.T("reason.refunded"), ""},
-		{lookup.Record{CompanyID: 1, Segments: 1, Test: true, FailureReason: "REJECTD"}, 0, v.lang.T("reason.rejectd") + " It was free of charge.", "REJECTD"},
+		{lookup.Record{CompanyID: 1, Segments: 2, FailureReason: "UNDELIV 011"}, 0, v.Lang.T("reason.undeliv") + " 2 credits were charged.", "UNDELIV 011"},
+		{lookup.Record{CompanyID: 1, Segments: 2, FailureReason: submission.ReasonExpired}, 2, v.Lang.T("reason.expired") + " " + v.Lang.T("reason.refunded"), ""},
+		{lookup.Record{CompanyID: 1, Segments: 1, Test: true, FailureReason: "REJECTD"}, 0, v.Lang.T("reason.rejectd") + " It was free of charge.", "REJECTD"},
 		{lookup.Record{CompanyID: 1, Segments: 1, Carrier: sms.SandboxCarrier}, 0, "It was free of charge.", ""},
 	} {
-		if why := v.failure(&try.m, try.refunded); why.Text != try.text || why.Carriers != try.carriers {
+		if why := failure(v, &try.m, try.refunded); why.Text != try.text || why.Carriers != try.carriers {
 			t.Errorf("%+v: %+v", try, why)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"rsc.io/qr"
 
 	"intumwa/accounts/people"
+	"intumwa/dashboard/web"
 )
 
 type twoStepPage struct {
@@ -24,25 +25,25 @@ type qrCode struct {
 }
 
 // twoStep is GET /account/two-step.
-func (d *Dashboard) twoStep(v *visit, s *people.Session) error {
-	state, err := d.rooms.SignIn.SecondFactorOf(v.ctx(), s.User.ID)
+func (d *Dashboard) twoStep(v *web.Visit, s *people.Session) error {
+	state, err := d.rooms.SignIn.SecondFactorOf(v.Ctx(), s.User.ID)
 	if err != nil {
 		return err
 	}
 	data := twoStepPage{On: state.On}
 	if state.On {
-		codes, err := v.takeOnce("codes")
+		codes, err := v.TakeOnce("codes")
 		if err != nil {
 			return err
 		}
 		data.Codes = strings.Fields(codes)
-		return v.render("twostep", data)
+		return v.Render("twostep", data)
 	}
-	if data.Secret, err = d.rooms.SignIn.BeginSecondFactor(v.ctx(), s.User.ID); err != nil {
+	if data.Secret, err = d.rooms.SignIn.BeginSecondFactor(v.Ctx(), s.User.ID); err != nil {
 		return err
 	}
 	data.QR, err = drawQR(authenticatorURL(s.User.Email, data.Secret))
-	return v.page(err, "twostep", data)
+	return v.Page(err, "twostep", data)
 }
 
 // authenticatorURL returns the URL for authenticators: https://github.com/google/google-authenticator/wiki/Key-Uri-Format
@@ -75,49 +76,50 @@ func drawQR(text string) (qrCode, error) {
 }
 
 // turnTwoStepOn is POST /account/two-step, with the authenticator's first code.
-func (d *Dashboard) turnTwoStepOn(v *visit, s *people.Session) error {
-	f := v.form()
-	code := f.required("code")
-	if err := f.presentPassword("present"); err != nil {
+func (d *Dashboard) turnTwoStepOn(v *web.Visit, s *people.Session) error {
+	f := v.Form()
+	code := f.Required("code")
+	if err := d.presentPassword(f, "present"); err != nil {
 		return err
 	}
-	f.allow(tryCode, s.User.Email)
-	if !f.ok() {
+	d.allow(f, tryCode, s.User.Email)
+	if !f.OK() {
 		return d.twoStep(v, s)
 	}
-	codes, err := d.rooms.SignIn.ConfirmSecondFactor(v.ctx(), *s, code)
-	if err = f.wrongCode("code", err); err == nil && !f.ok() {
+	codes, err := d.rooms.SignIn.ConfirmSecondFactor(v.Ctx(), *s, code)
+	if err = wrongCode(f, "code", err); err == nil && !f.OK() {
 		return d.twoStep(v, s)
 	}
-	return v.showCodes(codes, err)
+	return showCodes(v, codes, err)
 }
 
 // showCodes redirects to the page that shows new recovery codes once.
-func (v *visit) showCodes(codes []string, err error) error {
+func showCodes(v *web.Visit, codes []string, err error) error {
 	if err == nil {
-		err = v.keepOnce("codes", strings.Join(codes, " "))
+		err = v.KeepOnce("codes", strings.Join(codes, " "))
 	}
-	return v.done(err, "/account/two-step", "")
+	return v.Done(err, "/account/two-step", "")
 }
 
 // renewCodes is POST /account/two-step/codes.
-func (d *Dashboard) renewCodes(v *visit, s *people.Session) error {
-	if err := v.form().secondFactor("proof"); err != nil {
+func (d *Dashboard) renewCodes(v *web.Visit, s *people.Session) error {
+	if err := d.secondFactor(v.Form(), "proof"); err != nil {
 		return err
 	}
-	if !v.form().ok() {
+	if !v.Form().OK() {
 		return d.twoStep(v, s)
 	}
-	return v.showCodes(d.rooms.SignIn.NewRecoveryCodes(v.ctx(), s.User.ID))
+	codes, err := d.rooms.SignIn.NewRecoveryCodes(v.Ctx(), s.User.ID)
+	return showCodes(v, codes, err)
 }
 
 // turnTwoStepOff is POST /account/two-step/off.
-func (d *Dashboard) turnTwoStepOff(v *visit, s *people.Session) error {
-	if err := v.form().secondFactor("proof"); err != nil {
+func (d *Dashboard) turnTwoStepOff(v *web.Visit, s *people.Session) error {
+	if err := d.secondFactor(v.Form(), "proof"); err != nil {
 		return err
 	}
-	if !v.form().ok() {
+	if !v.Form().OK() {
 		return d.twoStep(v, s)
 	}
-	return v.done(d.rooms.SignIn.DropSecondFactor(v.ctx(), s.User.ID), "/account", "flash.twostep.off")
+	return v.Done(d.rooms.SignIn.DropSecondFactor(v.Ctx(), s.User.ID), "/account", "flash.twostep.off")
 }

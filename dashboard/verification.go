@@ -11,6 +11,7 @@ import (
 	"github.com/oklog/ulid/v2"
 
 	"intumwa/accounts"
+	"intumwa/dashboard/web"
 	"intumwa/intake"
 	"intumwa/internal/otp"
 	"intumwa/internal/postgres"
@@ -21,13 +22,13 @@ import (
 
 // verificationsPage is a company's verifications, without codes.
 type verificationsPage struct {
-	listing[verifications.Verification]
+	web.Listing[verifications.Verification]
 
 	Number  sms.Number                  // the user's verified test number; "": none
-	Senders []option                    // the test sender, and approved ones
+	Senders []web.Option                // the test sender, and approved ones
 	Tried   *verifications.Verification // that the user has just started
 	Texts   []verificationText
-	Locales []option
+	Locales []web.Option
 	Most    int // characters of a text
 }
 
@@ -38,29 +39,29 @@ type verificationText struct {
 }
 
 // verifications is GET /verifications.
-func (d *Dashboard) verifications(v *visit, t tenant) (err error) {
-	v.form().formKey()
-	p := verificationsPage{Senders: []option{{d.opts.TestSender, v.lang.T("compose.test", d.opts.TestSender)}}, Most: verifications.MostText}
-	approved, err := v.approvedSenders(t)
+func (d *Dashboard) verifications(v *web.Visit, t web.Tenant) (err error) {
+	v.Form().FormKey()
+	p := verificationsPage{Senders: []web.Option{{Value: d.opts.TestSender, Text: v.Lang.T("compose.test", d.opts.TestSender)}}, Most: verifications.MostText}
+	approved, err := d.approvedSenders(v, t)
 	if err != nil {
 		return err
 	}
 	p.Senders = append(p.Senders, approved...)
-	number, err := d.rooms.TestNumbers.TestNumberOf(v.ctx(), t.User.ID)
+	number, err := d.rooms.TestNumbers.TestNumberOf(v.Ctx(), t.User.ID)
 	if err == nil && number.Verified {
 		p.Number = number.PhoneNumber
 	} else if err != nil && !errors.Is(err, accounts.ErrNotFound) {
 		return err
 	}
-	if id, wrong := ulid.ParseStrict(v.c.Query("of")); wrong == nil {
-		tried, err := d.rooms.Verifications.ByULID(v.ctx(), t.company(), id)
+	if id, wrong := ulid.ParseStrict(v.C.Query("of")); wrong == nil {
+		tried, err := d.rooms.Verifications.ByULID(v.Ctx(), t.CompanyID(), id)
 		if err == nil {
 			p.Tried = &tried
 		} else if !errors.Is(err, verifications.ErrNotFound) {
 			return err
 		}
 	}
-	own, err := d.rooms.Verifications.OwnTexts(v.ctx(), t.company())
+	own, err := d.rooms.Verifications.OwnTexts(v.Ctx(), t.CompanyID())
 	if err != nil {
 		return err
 	}
@@ -71,26 +72,28 @@ func (d *Dashboard) verifications(v *visit, t tenant) (err error) {
 				text.Own = &own[i]
 			}
 		}
-		p.Texts, p.Locales = append(p.Texts, text), append(p.Locales, option{locale, v.lang.T(localeTexts[locale])})
+		p.Texts, p.Locales = append(p.Texts, text), append(p.Locales, web.Option{Value: locale, Text: v.Lang.T(localeTexts[locale])})
 	}
-	p.listing, err = list(v, "/verifications", messagesOnPage, func(before int64, limit int) ([]verifications.Verification, int64, error) {
-		found, err := d.rooms.Verifications.List(v.ctx(), t.company(), before, limit+1)
-		return byID(limit, func(v *verifications.Verification) int64 { return v.ID }, found, err)
+	p.Listing, err = web.List(v, "/verifications", web.MessagesOnPage, func(before int64, limit int) ([]verifications.Verification, int64, error) {
+		found, err := d.rooms.Verifications.List(v.Ctx(), t.CompanyID(), before, limit+1)
+		return web.ByID(limit, func(v *verifications.Verification) int64 { return v.ID }, found, err)
 	})
-	return v.page(err, "verifications", p)
+	return v.Page(err, "verifications", p)
 }
 
 // localeTexts maps the languages of texts to the keys of their names.
 var localeTexts = map[string]string{"rn": "verification.rn", "fr": "verification.fr", "en": "verification.en", "sw": "verification.sw"}
 
-// Locale returns the name of a text's language.
-func (p *view) Locale(locale string) string { return p.T(localeTexts[locale]) }
+// localeOf returns the name of a text's language.
+func localeOf(p *web.View, locale string) string { return p.T(localeTexts[locale]) }
 
-// Verification returns the name of a verification's state.
-func (p *view) Verification(s verifications.State) string { return p.T(verificationStates[s].text) }
+// verificationOf returns the name of a verification's state.
+func verificationOf(p *web.View, s verifications.State) string {
+	return p.T(verificationStates[s].text)
+}
 
-// VerificationKind returns the kind of a state's badge.
-func (p *view) VerificationKind(s verifications.State) string { return verificationStates[s].kind }
+// verificationKind returns the kind of a state's badge.
+func verificationKind(p *web.View, s verifications.State) string { return verificationStates[s].kind }
 
 var verificationStates = map[verifications.State]struct{ text, kind string }{
 	verifications.Pending: {"verification.pending", "wait"}, verifications.Approved: {"verification.approved", "good"},
@@ -99,88 +102,88 @@ var verificationStates = map[verifications.State]struct{ text, kind string }{
 }
 
 // tryVerification is POST /verifications: it sends a code to the user's own number.
-func (d *Dashboard) tryVerification(v *visit, t tenant) error {
-	f := v.form()
-	sender, locale := f.sender("sender"), f.Value("locale")
+func (d *Dashboard) tryVerification(v *web.Visit, t web.Tenant) error {
+	f := v.Form()
+	sender, locale := sender(f, "sender"), f.Value("locale")
 	if localeTexts[locale] == "" {
-		f.refuse("locale", "verification.locale.wrong")
+		f.Refuse("locale", "verification.locale.wrong")
 	}
-	number, err := d.rooms.TestNumbers.TestNumberOf(v.ctx(), t.User.ID)
+	number, err := d.rooms.TestNumbers.TestNumberOf(v.Ctx(), t.User.ID)
 	if errors.Is(err, accounts.ErrNotFound) || err == nil && !number.Verified {
-		f.notice("verification.nonumber")
+		f.Fail("verification.nonumber")
 	} else if err != nil {
 		return err
 	}
-	if !f.ok() {
+	if !f.OK() {
 		return d.verifications(v, t)
 	}
-	p, err := v.sender(t)
+	p, err := d.sender(v, t)
 	if err != nil {
 		return err
 	}
 	if p == nil {
 		return d.verifications(v, t)
 	}
-	request := sha256.Sum256([]byte(strings.Join([]string{v.c.FullPath(), sender, string(number.PhoneNumber), locale}, "\x00")))
-	ctx := intake.WithChannel(context.WithoutCancel(v.ctx()), messages.Page)
+	request := sha256.Sum256([]byte(strings.Join([]string{v.C.FullPath(), sender, string(number.PhoneNumber), locale}, "\x00")))
+	ctx := intake.WithChannel(context.WithoutCancel(v.Ctx()), messages.Page)
 	answer, err := d.rooms.Intake.Verify(ctx, p, verifications.Request{Number: number.PhoneNumber, Sender: sender, Locale: locale, Digits: otp.Default, Life: verifications.DefaultLife},
-		&intake.Key{Name: keyPrefix + f.formKey(), Request: request})
+		&intake.Key{Name: web.KeyPrefix + f.FormKey(), Request: request})
 	if limit, limited := errors.AsType[*verifications.LimitError](err); limited {
-		f.deny(http.StatusTooManyRequests, "verification.limit", v.lang.Time(postgres.Now().Add(limit.After)))
+		f.Deny(http.StatusTooManyRequests, "verification.limit", v.Lang.Time(postgres.Now().Add(limit.After)))
 		return d.verifications(v, t)
 	}
 	if err != nil {
-		if err = v.notSent(err); err != nil {
+		if err = d.notSent(v, err); err != nil {
 			return err
 		}
 		return d.verifications(v, t)
 	}
 	var started intake.Verified
 	err = json.Unmarshal(answer.Body, &started)
-	return v.done(err, "/verifications?of="+started.ID.String(), "flash.verification.sent")
+	return v.Done(err, "/verifications?of="+started.ID.String(), "flash.verification.sent")
 }
 
 // checkVerification is POST /verifications/:id/check.
-func (d *Dashboard) checkVerification(v *visit, t tenant) error {
-	f := v.form()
-	code := otp.Typed(f.required("code"))
-	id, err := ulid.ParseStrict(v.c.Param("id"))
+func (d *Dashboard) checkVerification(v *web.Visit, t web.Tenant) error {
+	f := v.Form()
+	code := otp.Typed(f.Required("code"))
+	id, err := ulid.ParseStrict(v.C.Param("id"))
 	if err != nil {
-		return errNotFound
+		return web.ErrNotFound
 	}
 	path := "/verifications?of=" + id.String()
-	if !f.ok() {
-		return v.redirect(path, "flash.verification.wrong")
+	if !f.OK() {
+		return v.Redirect(path, "flash.verification.wrong")
 	}
-	_, err = d.rooms.Intake.CheckCode(context.WithoutCancel(v.ctx()), t.company(), id, verifications.Entry{Code: code})
+	_, err = d.rooms.Intake.CheckCode(context.WithoutCancel(v.Ctx()), t.CompanyID(), id, verifications.Entry{Code: code})
 	_, limited := errors.AsType[*verifications.LimitError](err)
 	switch {
 	case errors.Is(err, verifications.ErrWrong):
-		return v.redirect(path, "flash.verification.wrong")
+		return v.Redirect(path, "flash.verification.wrong")
 	case limited:
-		return v.redirect(path, "flash.verification.checks")
+		return v.Redirect(path, "flash.verification.checks")
 	case errors.Is(err, verifications.ErrPayment), errors.Is(err, verifications.ErrFinished), errors.Is(err, verifications.ErrChecks), errors.Is(err, verifications.ErrExpired):
-		return v.redirect(path, "flash.verification.over")
+		return v.Redirect(path, "flash.verification.over")
 	}
-	return v.done(err, path, "flash.verification.approved")
+	return v.Done(err, path, "flash.verification.approved")
 }
 
 // askForText is POST /verifications/text: it asks for an own text.
-func (d *Dashboard) askForText(v *visit, t tenant) error {
-	f := v.form()
-	locale, text := f.Value("locale"), f.required("text")
+func (d *Dashboard) askForText(v *web.Visit, t web.Tenant) error {
+	f := v.Form()
+	locale, text := f.Value("locale"), f.Required("text")
 	if localeTexts[locale] == "" {
-		f.refuse("locale", "verification.locale.wrong")
+		f.Refuse("locale", "verification.locale.wrong")
 	}
-	if f.ok() {
-		_, err := v.by().AskForText(v.ctx(), t.company(), locale, strings.ReplaceAll(text, "\r\n", "\n"))
+	if f.OK() {
+		_, err := d.by(v).AskForText(v.Ctx(), t.CompanyID(), locale, strings.ReplaceAll(text, "\r\n", "\n"))
 		for wrong, key := range textFaults {
 			if errors.Is(err, wrong) {
-				f.refuse("text", key)
+				f.Refuse("text", key)
 			}
 		}
-		if f.ok() {
-			return v.done(err, "/verifications", "flash.verification.asked")
+		if f.OK() {
+			return v.Done(err, "/verifications", "flash.verification.asked")
 		}
 	}
 	return d.verifications(v, t)

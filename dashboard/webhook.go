@@ -12,6 +12,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"intumwa/dashboard/web"
 	"intumwa/sms"
 	"intumwa/webhooks"
 )
@@ -21,7 +22,7 @@ type webhookSettings struct {
 	onceContent
 
 	Endpoint *webhooks.Endpoint // nil: none yet; without its secret
-	Events   []option
+	Events   []web.Option
 	Optional []optionalEvent
 
 	Pulling webhooks.Pulling
@@ -46,8 +47,8 @@ func (o onceContent) text() string {
 }
 
 // webhookSettings returns an endpoint's settings, with the last change's content that is shown once.
-func (v *visit) webhookSettings(t tenant, e *webhooks.Endpoint) (*webhookSettings, error) {
-	kept, err := v.takeOnce("webhook")
+func (d *Dashboard) webhookSettings(v *web.Visit, t web.Tenant, e *webhooks.Endpoint) (*webhookSettings, error) {
+	kept, err := v.TakeOnce("webhook")
 	if err != nil {
 		return nil, err
 	}
@@ -62,7 +63,7 @@ func (v *visit) webhookSettings(t tenant, e *webhooks.Endpoint) (*webhookSetting
 			s.Optional = append(s.Optional, optionalEvent{name, optionalTexts[name], slices.Contains(e.Events, name)})
 		}
 	}
-	if s.Pulling, err = v.d.rooms.Webhooks.PullingOf(v.ctx(), t.company()); err != nil {
+	if s.Pulling, err = d.rooms.Webhooks.PullingOf(v.Ctx(), t.CompanyID()); err != nil {
 		return nil, err
 	}
 	for _, name := range webhooks.Pullable() {
@@ -72,8 +73,8 @@ func (v *visit) webhookSettings(t tenant, e *webhooks.Endpoint) (*webhookSetting
 }
 
 // endpoint returns the company's endpoint, or nil.
-func (v *visit) endpoint(t tenant) (*webhooks.Endpoint, error) {
-	e, err := v.d.rooms.Webhooks.EndpointOf(v.ctx(), t.company())
+func (d *Dashboard) endpoint(v *web.Visit, t web.Tenant) (*webhooks.Endpoint, error) {
+	e, err := d.rooms.Webhooks.EndpointOf(v.Ctx(), t.CompanyID())
 	if errors.Is(err, webhooks.ErrNotFound) {
 		return nil, nil
 	}
@@ -85,37 +86,39 @@ var optionalTexts = map[string]string{webhooks.Received: "webhook.event.received
 	webhooks.BatchFinished: "webhook.event.batch", webhooks.VerificationFinished: "webhook.event.verification"}
 
 // eventOptions are all events, under their names.
-func eventOptions() (all []option) {
+func eventOptions() (all []web.Option) {
 	for _, name := range append([]string{webhooks.Sent, webhooks.Failed}, webhooks.Askable()...) {
-		all = append(all, option{name, name})
+		all = append(all, web.Option{Value: name, Text: name})
 	}
 	return all
 }
 
 // keepSecret stores an endpoint's new secret for the next page.
-func (v *visit) keepSecret(tx pgx.Tx, secret string) error {
-	return v.d.rooms.Sessions.In(tx).KeepOnce(v.ctx(), v.token, "webhook secret", onceContent{Secret: secret}.text())
+func keepSecret(v *web.Visit) func(tx pgx.Tx, secret string) error {
+	return func(tx pgx.Tx, secret string) error {
+		return v.KeepSecret(tx, "webhook secret", onceContent{Secret: secret}.text())
+	}
 }
 
 // setWebhook is POST /webhook: it sets the URL.
-func (d *Dashboard) setWebhook(v *visit, t tenant) error {
-	f := v.form()
-	address := strings.TrimSpace(f.required("url"))
-	if !f.ok() {
+func (d *Dashboard) setWebhook(v *web.Visit, t web.Tenant) error {
+	f := v.Form()
+	address := strings.TrimSpace(f.Required("url"))
+	if !f.OK() {
 		return d.deliveries(v, t)
 	}
-	e, err := v.setEndpoint(t, webhooks.Setting{URL: address})
+	e, err := d.setEndpoint(v, t, webhooks.Setting{URL: address})
 	refusal, refused := errors.AsType[sms.Refusal](err)
 	switch {
 	case refused:
-		f.refuse("url", urlRefusalText(refusal.Reason))
+		f.Refuse("url", urlRefusalText(refusal.Reason))
 		return d.deliveries(v, t)
 	case err != nil:
 		return err
 	case e.Made: // the next page shows the new secret
-		return v.redirect("/deliveries", "")
+		return v.Redirect("/deliveries", "")
 	}
-	return v.redirect("/deliveries", "flash.webhook")
+	return v.Redirect("/deliveries", "flash.webhook")
 }
 
 // urlRefusalText returns the key of the text for a refused URL.
@@ -128,30 +131,30 @@ func urlRefusalText(reason string) string {
 	return "webhook.bad.url"
 }
 
-func (v *visit) setEndpoint(t tenant, to webhooks.Setting) (webhooks.Endpoint, error) {
-	return v.by().SetEndpoint(v.ctx(), t.company(), to, v.keepSecret)
+func (d *Dashboard) setEndpoint(v *web.Visit, t web.Tenant, to webhooks.Setting) (webhooks.Endpoint, error) {
+	return d.by(v).SetEndpoint(v.Ctx(), t.CompanyID(), to, keepSecret(v))
 }
 
 // switchWebhook is POST /webhook/active.
-func (d *Dashboard) switchWebhook(v *visit, t tenant) error {
-	if _, err := d.rooms.Webhooks.EndpointOf(v.ctx(), t.company()); err != nil { // a missing endpoint would otherwise be refused for its missing URL
+func (d *Dashboard) switchWebhook(v *web.Visit, t web.Tenant) error {
+	if _, err := d.rooms.Webhooks.EndpointOf(v.Ctx(), t.CompanyID()); err != nil { // a missing endpoint would otherwise be refused for its missing URL
 		return err
 	}
-	on, flash := v.form().Value("on") == "yes", "flash.webhook.off"
+	on, flash := v.Form().Value("on") == "yes", "flash.webhook.off"
 	if on {
 		flash = "flash.webhook.on"
 	}
-	_, err := v.setEndpoint(t, webhooks.Setting{Active: &on})
-	return v.done(err, "/deliveries", flash)
+	_, err := d.setEndpoint(v, t, webhooks.Setting{Active: &on})
+	return v.Done(err, "/deliveries", flash)
 }
 
 // setEvent is POST /webhook/events: it turns an event of the endpoint on or off.
-func (d *Dashboard) setEvent(v *visit, t tenant) error {
-	f := v.form()
+func (d *Dashboard) setEvent(v *web.Visit, t web.Tenant) error {
+	f := v.Form()
 	name := f.Value("event")
-	e, err := d.rooms.Webhooks.EndpointOf(v.ctx(), t.company())
+	e, err := d.rooms.Webhooks.EndpointOf(v.Ctx(), t.CompanyID())
 	if err == nil && !slices.Contains(webhooks.Askable(), name) {
-		err = errNotFound
+		err = web.ErrNotFound
 	}
 	if err != nil {
 		return err
@@ -160,17 +163,17 @@ func (d *Dashboard) setEvent(v *visit, t tenant) error {
 	if f.Value("on") == "yes" {
 		events = append(events, name)
 	}
-	_, err = v.setEndpoint(t, webhooks.Setting{Events: &events})
-	return v.done(err, "/deliveries", "flash.webhook")
+	_, err = d.setEndpoint(v, t, webhooks.Setting{Events: &events})
+	return v.Done(err, "/deliveries", "flash.webhook")
 }
 
 // setPulled is POST /webhook/pulled: it turns an event on or off for programs that fetch events.
-func (d *Dashboard) setPulled(v *visit, t tenant) error {
-	f := v.form()
+func (d *Dashboard) setPulled(v *web.Visit, t web.Tenant) error {
+	f := v.Form()
 	name := f.Value("event")
-	p, err := d.rooms.Webhooks.PullingOf(v.ctx(), t.company())
+	p, err := d.rooms.Webhooks.PullingOf(v.Ctx(), t.CompanyID())
 	if err == nil && !slices.Contains(webhooks.Pullable(), name) {
-		err = errNotFound
+		err = web.ErrNotFound
 	}
 	if err != nil {
 		return err
@@ -179,48 +182,48 @@ func (d *Dashboard) setPulled(v *visit, t tenant) error {
 	if f.Value("on") == "yes" {
 		events = append(events, name)
 	}
-	_, err = v.by().SetPulled(v.ctx(), t.company(), events)
-	return v.done(err, "/deliveries#pull", "flash.webhook.pulled")
+	_, err = d.by(v).SetPulled(v.Ctx(), t.CompanyID(), events)
+	return v.Done(err, "/deliveries#pull", "flash.webhook.pulled")
 }
 
 // rotateSecret is POST /webhook/rotate.
-func (d *Dashboard) rotateSecret(v *visit, t tenant) error {
-	_, err := v.by().RotateSecret(v.ctx(), t.company(), v.keepSecret)
+func (d *Dashboard) rotateSecret(v *web.Visit, t web.Tenant) error {
+	_, err := d.by(v).RotateSecret(v.Ctx(), t.CompanyID(), keepSecret(v))
 	if _, refused := errors.AsType[sms.Refusal](err); err != nil && !refused { // a second click: the page shows the rotation under way
 		return err
 	}
-	return v.redirect("/deliveries", "")
+	return v.Redirect("/deliveries", "")
 }
 
 // endRotation is POST /webhook/rotate/end.
-func (d *Dashboard) endRotation(v *visit, t tenant) error {
-	_, err := v.by().EndRotation(v.ctx(), t.company())
-	return v.done(err, "/deliveries", "flash.rotated")
+func (d *Dashboard) endRotation(v *web.Visit, t web.Tenant) error {
+	_, err := d.by(v).EndRotation(v.Ctx(), t.CompanyID())
+	return v.Done(err, "/deliveries", "flash.rotated")
 }
 
 // testWebhook is POST /webhook/test: it sends a test event and shows the endpoint's response.
-func (d *Dashboard) testWebhook(v *visit, t tenant) error {
-	f := v.form()
+func (d *Dashboard) testWebhook(v *web.Visit, t web.Tenant) error {
+	f := v.Form()
 	event := webhooks.Sent
-	if name := f.Value("test"); among(eventOptions(), name) {
+	if name := f.Value("test"); web.Among(eventOptions(), name) {
 		event = name
 	}
-	if tests := d.rooms.Tries.Tests; tests != nil && !tests.Allow(v.ctx(), int64(t.company())).Allowed {
-		f.deny(http.StatusTooManyRequests, "webhook.test.many")
+	if tests := d.rooms.Tries.Tests; tests != nil && !tests.Allow(v.Ctx(), int64(t.CompanyID())).Allowed {
+		f.Deny(http.StatusTooManyRequests, "webhook.test.many")
 		return d.deliveries(v, t)
 	}
-	v.leave()                                                                 // the endpoint may be slow
-	ctx, cancel := context.WithTimeout(v.ctx(), requestTimeout-2*time.Second) // the rest is for rendering the page
+	v.Leave()                                                                     // the endpoint may be slow
+	ctx, cancel := context.WithTimeout(v.Ctx(), web.RequestTimeout-2*time.Second) // the rest is for rendering the page
 	defer cancel()
-	result, err := d.rooms.Webhooks.Test(ctx, t.company(), event)
+	result, err := d.rooms.Webhooks.Test(ctx, t.CompanyID(), event)
 	if errors.Is(err, webhooks.ErrBusy) {
-		f.deny(http.StatusTooManyRequests, "webhook.test.busy")
+		f.Deny(http.StatusTooManyRequests, "webhook.test.busy")
 		return d.deliveries(v, t)
 	}
 	if err == nil {
-		err = v.keepOnce("webhook test", onceContent{Test: &result}.text())
+		err = v.KeepOnce("webhook test", onceContent{Test: &result}.text())
 	}
-	return v.done(err, "/deliveries#test", "")
+	return v.Done(err, "/deliveries#test", "")
 }
 
 // attempt is one call as shown on pages.
@@ -232,8 +235,8 @@ type attempt struct {
 	Answer string // beginning of the response, made printable
 }
 
-// Attempt returns a call and its result in the user's language.
-func (p *view) Attempt(a webhooks.Attempt) attempt {
+// attemptOf returns a call and its result in the user's language.
+func attemptOf(p *web.View, a webhooks.Attempt) attempt {
 	shown := attempt{Attempt: a, Good: a.Status/100 == 2, Answer: printable(a.Excerpt)}
 	if a.Status != 0 {
 		shown.Badge = "HTTP " + strconv.Itoa(a.Status)
@@ -257,12 +260,12 @@ func (p *view) Attempt(a webhooks.Attempt) attempt {
 	return shown
 }
 
-// LastOf returns the latest call, or nil.
-func (p *view) LastOf(all []webhooks.Attempt) *attempt {
+// lastOf returns the latest call, or nil.
+func lastOf(p *web.View, all []webhooks.Attempt) *attempt {
 	if len(all) == 0 {
 		return nil
 	}
-	last := p.Attempt(all[len(all)-1])
+	last := attemptOf(p, all[len(all)-1])
 	return &last
 }
 

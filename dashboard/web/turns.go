@@ -1,4 +1,4 @@
-package dashboard
+package web
 
 import (
 	"errors"
@@ -13,15 +13,15 @@ import (
 // it reads a form, hashes a password, calls an endpoint or writes the response. A download takes one turn per page of
 // rows.
 const (
-	turnsOfAll = 8 // if Options.AtOnce is not set
+	turnsOfAll = 8 // if the option AtOnce is not set
 	turnsOfOne = 4
 )
 
-// takeTurn waits for a turn of the user, or of the network address without a session. It first ends the request's
+// TakeTurn waits for a turn of the user, or of the network address without a session. It first ends the request's
 // current turn.
-func (v *visit) takeTurn() error {
-	v.leave()
-	leave, err := v.d.turns.Enter(v.ctx(), v.turnKey())
+func (v *Visit) TakeTurn() error {
+	v.Leave()
+	leave, err := v.site.Turns.Enter(v.Ctx(), turnKey(v))
 	switch {
 	case err == nil:
 		v.leaveTurn = leave
@@ -33,34 +33,35 @@ func (v *visit) takeTurn() error {
 }
 
 // turnKey identifies the owner of the visitor's turns.
-func (v *visit) turnKey() int64 {
-	if v.session != nil {
-		return tryKey("turn", "user "+strconv.FormatInt(v.session.User.ID, 10))
+func turnKey(v *Visit) int64 {
+	if v.Session != nil {
+		return TryKey("turn", "user "+strconv.FormatInt(v.Session.User.ID, 10))
 	}
-	return tryKey("turn", "address "+v.network())
+	return TryKey("turn", "address "+v.Network())
 }
 
-// inTurn waits for a turn as long as the request lives, and calls read in it.
-func (v *visit) inTurn(read func() error) error {
+// InTurn waits for a turn as long as the request lives, and calls read in it.
+func (v *Visit) InTurn(read func() error) error {
 	for {
-		leave, err := v.d.turns.Enter(v.ctx(), v.turnKey())
+		leave, err := v.site.Turns.Enter(v.Ctx(), turnKey(v))
 		if err == nil {
 			defer leave()
 			return read()
 		}
-		if err := v.ctx().Err(); err != nil {
+		if err := v.Ctx().Err(); err != nil {
 			return err
 		}
 	}
 }
 
 // busy returns the failure of a request without a turn.
-func (v *visit) busy(status int) error {
-	v.c.Header("Retry-After", "1")
+func (v *Visit) busy(status int) error {
+	v.C.Header("Retry-After", "1")
 	return failure{status, "error.busy.title", "error.busy.text"}
 }
 
-func (v *visit) leave() {
+// Leave ends the turn, if there is one.
+func (v *Visit) Leave() {
 	if v.leaveTurn != nil {
 		v.leaveTurn()
 		v.leaveTurn = nil

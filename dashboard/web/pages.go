@@ -1,54 +1,22 @@
-package dashboard
+package web
 
 import (
 	"bytes"
 	"cmp"
-	"embed"
 	"encoding/json"
 	"fmt"
 	"html/template"
 	"io"
 	"strings"
-	"sync"
 
 	"intumwa/sms"
 )
 
-//go:embed layout pages
-var pageFiles embed.FS
-
-// pages returns the templates: those of the layout, and two per page, its title and its main part. The first visitor's
-// request parses them: they take two megabytes.
-var pages = sync.OnceValues(func() (*template.Template, error) {
-	all, err := allAssets()
-	if err != nil {
-		return nil, err
-	}
-	return template.New("pages").Funcs(template.FuncMap{
-		"asset": func(name string) (string, error) {
-			p, ok := all.paths[name]
-			if !ok {
-				return "", fmt.Errorf("there is no asset %s", name)
-			}
-			return p, nil
-		},
-		"field":     newField,
-		"part":      newPart,
-		"plain":     sms.Printable,
-		"wrap":      wrap,
-		"lines":     printable,
-		"reference": reference,
-		"indented":  indented,
-		"device":    deviceName,
-		"likeness":  likeness,
-	}).ParseFS(pageFiles, "layout/*.html", "pages/*.html")
-})
-
 // longWord is the most characters of a word that a cell of a table keeps in one piece.
 const longWord = 24
 
-// wrap is [sms.Printable] for a cell of a table: an endless word may break, a usual one may not.
-func wrap(text string) template.HTML {
+// Wrap is [sms.Printable] for a cell of a table: an endless word may break, a usual one may not.
+func Wrap(text string) template.HTML {
 	var out strings.Builder
 	word := 0
 	for _, r := range sms.Printable(text) {
@@ -67,8 +35,8 @@ func wrap(text string) template.HTML {
 	return template.HTML(out.String()) //nolint:gosec // escaped above
 }
 
-// indented formats JSON over several lines; other text is unchanged.
-func indented(text string) string {
+// Indented formats JSON over several lines; other text is unchanged.
+func Indented(text string) string {
 	var out bytes.Buffer
 	if json.Indent(&out, []byte(text), "", "  ") != nil {
 		return text
@@ -77,8 +45,8 @@ func indented(text string) string {
 }
 
 // execute writes a page within its frame.
-func execute(w io.Writer, name string, data *view) error {
-	all, err := pages()
+func (s *Site) execute(w io.Writer, name string, data *View) error {
+	all, err := s.opts.Templates()
 	if err != nil {
 		return err
 	}
@@ -99,13 +67,13 @@ type field struct {
 	Autocomplete, Inputmode, Accept       string
 	Required, Autofocus                   bool
 	MaxLength, Rows                       int
-	Options                               []option
+	Options                               []Option
 }
 
 // newField makes a field:  {{field $ "email" "signin.email" "type" "email" "autocomplete" "username"}}. The options are type
 // (of an input, or choice or lines), autocomplete, inputmode, accept (of a file), value, hint (a text), options (of a choice),
 // rows (of lines), max (of lines and texts), optional (with any value) and focus (false: not).
-func newField(p *view, name, label string, options ...any) (field, error) {
+func newField(p *View, name, label string, options ...any) (field, error) {
 	f := field{Name: name, Label: p.T(label), Type: "text", Autocomplete: "off", Required: true,
 		Value: p.Form.Value(name), Wrong: p.Form.Wrong(name), Rows: 3}
 	if len(options)%2 != 0 {
@@ -128,7 +96,7 @@ func newField(p *view, name, label string, options ...any) (field, error) {
 		case "hint":
 			f.Hint = text
 		case "options":
-			f.Options, _ = options[i+1].([]option)
+			f.Options, _ = options[i+1].([]Option)
 		case "rows":
 			f.Rows = number
 		case "max":
@@ -153,13 +121,13 @@ func newField(p *view, name, label string, options ...any) (field, error) {
 	return f, nil
 }
 
-// option is a line of a choice.
-type option struct{ Value, Text string }
+// Option is a line of a choice.
+type Option struct{ Value, Text string }
 
-// options returns the lines of a choice: pairs of a value and the key of its text.
-func (v *visit) options(pairs ...string) (list []option) {
+// Options returns the lines of a choice: pairs of a value and the key of its text.
+func (v *Visit) Options(pairs ...string) (list []Option) {
 	for i := 0; i < len(pairs); i += 2 {
-		list = append(list, option{pairs[i], v.lang.T(pairs[i+1])})
+		list = append(list, Option{pairs[i], v.Lang.T(pairs[i+1])})
 	}
 	return list
 }
@@ -179,3 +147,6 @@ func newPart(pairs ...any) (map[string]any, error) {
 	}
 	return values, nil
 }
+
+// Functions are those that every template may call.
+var Functions = template.FuncMap{"field": newField, "part": newPart, "plain": sms.Printable, "wrap": Wrap, "indented": Indented}

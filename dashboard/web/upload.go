@@ -1,4 +1,4 @@
-package dashboard
+package web
 
 import (
 	"errors"
@@ -16,34 +16,46 @@ const (
 	uploadsOfAll       = 64 // concurrent uploads, of at most 1 MiB but for these:
 	documentsOfAll     = 12 // documents of 5 MiB
 	largeUploads       = 4  // larger lists, one per company
-	uploadsOfCompany   = 2
-	uploadsOfAddress   = 8 // from one network address, which several companies may share
-	documentsOfAddress = 2
+	UploadsOfCompany   = 2
+	UploadsOfAddress   = 8 // from one network address, which several companies may share
+	DocumentsOfAddress = 2
 	heavyAtOnce        = 2 // workbooks that are unpacked, and documents that are stored: each needs a multiple of its size
 
 	firstRoom = 1 << 20 // bytes for a file, until more of it came
 	mostParts = 100     // of a form
 )
 
-// uploadTurn takes a turn of the owner, a company or an administrator, and one of the network address for a form with a
+// UploadTurn takes a turn of the owner, a company or an administrator, and one of the network address for a form with a
 // file.
-func (v *visit) uploadTurn(owner int64, addresses *throttle.Turns) (leave func(), err error) {
-	if leave, err = v.turnOfBoth(v.d.uploads, owner, addresses, "upload"); err != nil {
+func (v *Visit) UploadTurn(owner int64) (leave func(), err error) {
+	return turnOfUpload(v, owner, v.site.uploaders)
+}
+
+func turnOfUpload(v *Visit, owner int64, addresses *throttle.Turns) (leave func(), err error) {
+	if leave, err = turnOfBoth(v, v.site.uploads, owner, addresses, "upload"); err != nil {
 		err = v.busy(http.StatusTooManyRequests)
 	}
 	return leave, err
 }
 
-// upload reads a form with a file. It returns the file, at most one byte longer than most, and its name; nil without a
+// LargeTurn takes one of few turns for a large file, one per owner.
+func (v *Visit) LargeTurn(owner int64) (leave func(), err error) {
+	if leave, err = v.site.large.Enter(v.Ctx(), owner); err != nil {
+		err = v.busy(http.StatusTooManyRequests)
+	}
+	return leave, err
+}
+
+// Upload reads a form with a file. It returns the file, at most one byte longer than most, and its name; nil without a
 // file.
-func (v *visit) upload(most int64) (file []byte, name string, err error) {
-	r := v.c.Request
+func (v *Visit) Upload(most int64) (file []byte, name string, err error) {
+	r := v.C.Request
 	parts, err := r.MultipartReader()
 	if err != nil {
 		return nil, "", unreadable(err)
 	}
 	r.PostForm = url.Values{}
-	left := int64(maxForm)
+	left := int64(MaxForm)
 	for n := 0; ; n++ {
 		part, err := parts.NextPart()
 		switch {
@@ -93,17 +105,17 @@ func readFile(part *multipart.Part, most, form int) (file []byte, err error) {
 	}
 }
 
-// heavyTurn waits, as long as the request lives, for one of few turns that need much memory. The request holds no turn
+// HeavyTurn waits, as long as the request lives, for one of few turns that need much memory. The request holds no turn
 // at the database while it waits.
-func (v *visit) heavyTurn(owner int64) (leave func(), err error) {
-	v.leave()
+func (v *Visit) HeavyTurn(owner int64) (leave func(), err error) {
+	v.Leave()
 	for leave == nil {
-		if leave, err = v.d.heavy.Enter(v.ctx(), owner); v.ctx().Err() != nil {
+		if leave, err = v.site.heavy.Enter(v.Ctx(), owner); v.Ctx().Err() != nil {
 			break
 		}
 	}
 	if err == nil {
-		err = v.takeTurn()
+		err = v.TakeTurn()
 	}
 	if err != nil && leave != nil {
 		leave()

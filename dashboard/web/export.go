@@ -1,4 +1,4 @@
-package dashboard
+package web
 
 import (
 	"fmt"
@@ -10,23 +10,23 @@ import (
 
 const exportPart = 500 // rows between flushes
 
-// export responds with a CSV file and streams the rows of write, so its memory does not depend on the length. The file
+// Export responds with a CSV file and streams the rows of write, so its memory does not depend on the length. The file
 // has the form of the language (texts.CSV). An error cuts the connection, so the browser reports an incomplete file.
-func (v *visit) export(t tenant, what string, heads []string, write func(row func(...string) error) error) error {
-	v.leave() // write takes a turn for each page that it reads
-	leave, err := v.downloadTurn(t.Company.ID)
+func (v *Visit) Export(t Tenant, what string, heads []string, write func(row func(...string) error) error) error {
+	v.Leave() // write takes a turn for each page that it reads
+	leave, err := v.DownloadTurn(t.Company.ID)
 	if err != nil {
 		return err
 	}
 	defer leave()
-	to := v.newDownload()
-	out := v.lang.CSV(to)
+	to := NewDownload(v)
+	out := v.Lang.CSV(to)
 	rows := 0
 	begin := func() error {
-		h := v.c.Writer.Header()
+		h := v.C.Writer.Header()
 		h.Set("Content-Type", "text/csv; charset=utf-8; header=present")
 		h.Set("Content-Disposition", fmt.Sprintf(`attachment; filename="intumwa-%s-%d-%s.csv"`, what, t.Company.ID, postgres.Now().In(texts.Bujumbura).Format("20060102-1504")))
-		v.c.Status(http.StatusOK)
+		v.C.Status(http.StatusOK)
 		if _, err := to.Write([]byte(texts.CSVMark)); err != nil {
 			return err
 		}
@@ -39,7 +39,7 @@ func (v *visit) export(t tenant, what string, heads []string, write func(row fun
 		}
 		return to.Flush()
 	}
-	if v.headOnly() {
+	if v.HeadOnly() {
 		write = func(func(...string) error) error { return nil }
 	}
 	err = write(func(cells ...string) error {
@@ -65,18 +65,18 @@ func (v *visit) export(t tenant, what string, heads []string, write func(row fun
 		err = flush()
 	}
 	if err != nil {
-		v.cutOff(what, err)
+		v.CutOff(what, err)
 	}
 	return nil
 }
 
-// export is [visit.export] of a list, newest row first. It takes a turn for each part that it reads.
-func export[T any](v *visit, t tenant, what string, heads []string, list func(before int64, limit int) ([]T, int64, error), cells func(*T) []string) error {
-	return v.export(t, what, heads, func(row func(...string) error) error {
+// Export is [Visit.Export] of a list, newest row first. It takes a turn for each part that it reads.
+func Export[T any](v *Visit, t Tenant, what string, heads []string, list func(before int64, limit int) ([]T, int64, error), cells func(*T) []string) error {
+	return v.Export(t, what, heads, func(row func(...string) error) error {
 		for before := int64(0); ; {
 			var page []T
-			if err := v.inTurn(func() (err error) {
-				page, before, err = list(before, rowsAtOnce)
+			if err := v.InTurn(func() (err error) {
+				page, before, err = list(before, RowsAtOnce)
 				return err
 			}); err != nil {
 				return err
@@ -93,8 +93,5 @@ func export[T any](v *visit, t tenant, what string, heads []string, list func(be
 	})
 }
 
-// texts returns the texts of keys.
-func (v *visit) texts(keys ...string) []string { return v.lang.Texts(keys...) }
-
-// cell and cellTime are the cells of a file.
-var cell, cellTime = texts.Cell, texts.CellTime
+// Cell and cellTime are the cells of a file.
+var Cell, CellTime = texts.Cell, texts.CellTime
