@@ -97,7 +97,7 @@ func changesOf(l *texts.Language, before, after json.RawMessage) (changes []actC
 
 // valueTexts maps the recorded values of a name to the keys of their texts.
 var valueTexts = map[string]map[string]string{
-	"kind": entryKinds,
+	"kind": texts.EntryKinds,
 	"role": {"owner": "role.owner", "sender": "role.sender", "developer": "role.developer", "finance": "role.finance", "reader": "role.reader"},
 	"state": {senders.RegistrationRequested: "registration.requested", senders.RegistrationSent: "registration.sent", senders.RegistrationApproved: "registration.approved",
 		senders.RegistrationRefused: "registration.refused", senders.RegistrationNotNeeded: "registration.unneeded", "waiting": "verification.text.waiting",
@@ -105,7 +105,7 @@ var valueTexts = map[string]map[string]string{
 	"scopes": {accounts.ScopeSend: "acts.value.send", accounts.ScopeRead: "acts.value.read", keys.ScopeSMPP: "nav.smpp"},
 	"to":     {dispatcher.Refuse: "acts.value.refuse"},
 	"bodies": {"none": "acts.value.always", "final": "acts.value.final"},
-	"locale": localeTexts,
+	"locale": texts.Locales,
 }
 
 // valueText returns a recorded value in words.

@@ -206,3 +206,19 @@ func (d *Dashboard) addCredits(v *web.Visit) error {
 	}
 	return v.Redirect(web.CompanyPath(id), "flash.credits")
 }
+
+// revokeAnyKey is POST /admin/keys/:id/revoke.
+func (d *Dashboard) revokeAnyKey(v *web.Visit) error {
+	company, err := d.by(v).RevokeToken(v.Ctx(), v.ID(), nil)
+	home := "/admin/companies"
+	if company != 0 {
+		home = web.CompanyPath(company)
+	}
+	return v.Done(err, returnPath(v, home), "flash.revoked")
+}
+
+// deleteDocument is POST /admin/companies/:id/document/delete: a checked document is no longer needed.
+func (d *Dashboard) deleteDocument(v *web.Visit) error {
+	err := d.by(v).DeleteDocument(v.Ctx(), sms.CompanyID(v.ID()))
+	return v.Done(err, web.CompanyPath(v.ID()), "flash.document.deleted")
+}

@@ -54,13 +54,11 @@ func (d *Dashboard) money(v *web.Visit) error {
 	for i := range p.Invoices {
 		names = append(names, p.Invoices[i].Carrier)
 	}
-	links, err := d.board.now(v.Ctx())
+	carriers, err := d.board.carriers(v.Ctx())
 	if err != nil {
 		return err
 	}
-	for i := range links.Links {
-		names = append(names, links.Links[i].Carrier)
-	}
+	names = append(names, carriers...)
 	slices.Sort(names)
 	for _, name := range slices.Compact(names) {
 		p.Carriers = append(p.Carriers, web.Option{Value: name, Text: name})

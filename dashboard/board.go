@@ -8,6 +8,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgxpool"
+
 	"intumwa/dispatcher"
 	"intumwa/internal/postgres"
 	"intumwa/messages/outbox"
@@ -22,7 +24,7 @@ const (
 
 // board reads the link states of all processes, and caches the backlogs of their carriers.
 type board struct {
-	d *Dashboard
+	pool *pgxpool.Pool
 
 	mu       sync.Mutex
 	backlogs map[string]backlog // by carrier
@@ -44,13 +46,13 @@ type backlog struct {
 func (b *board) now(ctx context.Context) (now links, err error) {
 	ctx, cancel := context.WithTimeout(ctx, boardTimeout)
 	defer cancel()
-	if now.Links, err = dispatcher.Links(ctx, b.d.rooms.Pool); err != nil {
+	if now.Links, err = dispatcher.Links(ctx, b.pool); err != nil {
 		return now, err
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if time.Since(b.counted) >= backlogEvery {
-		list, err := outbox.New(b.d.rooms.Pool).Backlogs(ctx)
+		list, err := outbox.New(b.pool).Backlogs(ctx)
 		if err != nil {
 			return now, err
 		}
@@ -62,6 +64,15 @@ func (b *board) now(ctx context.Context) (now links, err error) {
 	}
 	now.Backlogs, now.At = b.backlogs, time.Now()
 	return now, nil
+}
+
+// carriers returns the carriers of all links.
+func (b *board) carriers(ctx context.Context) (names []string, err error) {
+	now, err := b.now(ctx)
+	for i := range now.Links {
+		names = append(names, now.Links[i].Carrier)
+	}
+	return names, err
 }
 
 // boardView is the state of the links for a user.

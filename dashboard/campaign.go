@@ -249,3 +249,36 @@ func (d *Dashboard) dropCampaign(v *web.Visit, _ web.Tenant, made *campaigns.Cam
 
 // campaignUpload is the limits of the form with a campaign's file.
 var campaignUpload = web.Upload{Size: campaigns.MaxFile + web.MaxForm, Time: uploadTime}
+
+// exportLeftOut is GET /batches/:id/left-out.csv: the recipients that later parts of a campaign left out.
+func (d *Dashboard) exportLeftOut(v *web.Visit, t web.Tenant) error {
+	made, err := d.rooms.Campaigns.Get(v.Ctx(), t.CompanyID(), v.ULID("id"))
+	if err != nil {
+		return err
+	}
+	return d.exportRows(v, t, &made, campaigns.Faults, func(r *campaigns.Row) string { return v.Lang.Refusal(sms.Refusal{Reason: r.Fault}) })
+}
+
+// continueCampaign is POST /batches/:id/continue: the reason for the pause is gone, or the user sends it instead of the
+// person who did.
+func (d *Dashboard) continueCampaign(v *web.Visit, t web.Tenant) error {
+	id := v.ULID("id")
+	return v.Done(d.rooms.Campaigns.Continue(v.Ctx(), t.CompanyID(), id, t.User.ID), "/batches/"+id.String(), "flash.campaign.continue")
+}
+
+// cancelBatch is POST /batches/:id/cancel. It continues even if the browser disconnects.
+func (d *Dashboard) cancelBatch(v *web.Visit, t web.Tenant) error {
+	batch, err := d.rooms.Messages.BatchByULID(v.Ctx(), t.CompanyID(), v.ULID("id"))
+	if err != nil {
+		return err
+	}
+	done, err := d.by(v).CancelBatch(context.WithoutCancel(v.Ctx()), batch.ULID, messages.Queued{Company: t.Company.ID, Batch: batch.Key}, "")
+	if err == nil {
+		err = d.rooms.Campaigns.Delete(v.Ctx(), batch.ULID) // its further parts
+	}
+	flash := "flash.batch.cancelled"
+	if err == nil && done.Cancelled == 0 && batch.Awaited == 0 {
+		flash = "flash.batch.uncancelled"
+	}
+	return v.Done(err, "/batches/"+batch.ULID.String(), flash)
+}

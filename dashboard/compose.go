@@ -7,6 +7,7 @@ import (
 	"unicode"
 
 	"intumwa/accounts"
+	"intumwa/dashboard/testmode"
 	"intumwa/dashboard/web"
 	"intumwa/intake"
 	"intumwa/sms"
@@ -15,7 +16,7 @@ import (
 // composePage is the page for writing a message.
 type composePage struct {
 	From     []web.Option // approved sender IDs, and the test sender
-	Test     testMode
+	Test     testmode.Mode
 	Credits  int64
 	Approved bool // the company
 	NoSender bool // only the test sender
@@ -96,13 +97,13 @@ func (d *Dashboard) compose(v *web.Visit, t web.Tenant) error {
 	if data.Credits, err = d.rooms.Ledger.Balance(v.Ctx(), t.Company.ID); err != nil {
 		return err
 	}
-	if data.Test, err = d.testMode(v, t.Company); err != nil {
+	if data.Test, err = d.test.Mode(v, t.Company); err != nil {
 		return err
 	}
-	data.From = append(senders, web.Option{Value: d.opts.TestSender, Text: v.Lang.T("compose.test", d.opts.TestSender)})
+	data.From = append(senders, web.Option{Value: d.test.Sender, Text: v.Lang.T("compose.test", d.test.Sender)})
 	text := strings.ToValidUTF8(strings.ReplaceAll(f.Value("message"), "\r\n", "\n"), "\uFFFD")
 	from := cmp.Or(f.Value("sender"), data.From[0].Value)
-	data.Measure = measureOf(&t.Company, text, from, from == d.opts.TestSender, data.Credits)
+	data.Measure = measureOf(&t.Company, text, from, from == d.test.Sender, data.Credits)
 	return v.Render("compose", data)
 }
 

@@ -19,6 +19,7 @@ import (
 	"intumwa/accounts/testnumbers"
 	"intumwa/billing"
 	"intumwa/campaigns"
+	"intumwa/dashboard/testmode"
 	"intumwa/dashboard/web"
 	"intumwa/dispatcher"
 	"intumwa/exports"
@@ -114,6 +115,7 @@ type Dashboard struct {
 	assets     assets
 	site       *web.Site
 	board      *board
+	test       *testmode.Reader
 }
 
 // New reads the templates and texts. Run starts the background work.
@@ -127,7 +129,8 @@ func New(rooms Rooms, opts Options) (*Dashboard, error) {
 	opts.PublicURL, opts.DocsURL = strings.TrimRight(opts.PublicURL, "/"), strings.TrimRight(opts.DocsURL, "/")
 	d := &Dashboard{opts: opts, log: opts.Log, rooms: rooms, operations: operations.Rooms{Pool: rooms.Pool, Many: rooms.Many, People: rooms.People, SignIn: rooms.SignIn,
 		Companies: rooms.Companies, Keys: rooms.Keys, Senders: rooms.Senders, TestNumbers: rooms.TestNumbers, Webhooks: rooms.Webhooks, Handsets: rooms.Handsets}}
-	d.board = &board{d: d}
+	d.test = &testmode.Reader{Numbers: rooms.TestNumbers, Ledger: rooms.Ledger, APIURL: opts.APIURL, Sender: opts.TestSender, Quota: opts.TestQuota, Replacements: opts.Replacements}
+	d.board = &board{pool: rooms.Pool}
 	var err error
 	if d.words, err = texts.Load(); err != nil {
 		return nil, fmt.Errorf("reading the texts: %w", err)

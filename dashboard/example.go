@@ -1,7 +1,6 @@
 package dashboard
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -12,36 +11,11 @@ import (
 
 	"intumwa/accounts/keys"
 	"intumwa/accounts/people"
+	"intumwa/dashboard/testmode"
 	"intumwa/dashboard/web"
 	"intumwa/internal/inprocess"
 	"intumwa/sms"
 )
-
-// exampleHeaders are the headers of an example request besides Authorization.
-var exampleHeaders = [][2]string{{"Content-Type", "application/json"}, {"Accept", "application/json"}}
-
-// exampleBody returns the body of a request that sends a message.
-func exampleBody(number sms.Number, sender, text string) string {
-	var out bytes.Buffer
-	enc := json.NewEncoder(&out)
-	enc.SetEscapeHTML(false)
-	_ = enc.Encode(struct { // never fails for texts
-		Number  sms.Number `json:"phone_number"`
-		Sender  string     `json:"sender"`
-		Message string     `json:"message"`
-	}{number, sender, text})
-	return strings.TrimSpace(out.String())
-}
-
-// curl returns a request as a command for a POSIX shell. Without a key it has a placeholder.
-func (d *Dashboard) curl(key, body string) string {
-	quote := func(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
-	lines := []string{"curl -X POST " + quote(d.opts.APIURL+"/sms"), "-H " + quote("Authorization: Bearer "+cmp.Or(key, "YOUR_API_KEY"))}
-	for _, h := range exampleHeaders {
-		lines = append(lines, "-H "+quote(h[0]+": "+h[1]))
-	}
-	return strings.Join(append(lines, "-d "+quote(body)), " \\\n  ")
-}
 
 // newKey is a new API key, shown once, with an example request that the page can run. It passes from page to page until
 // the user leaves them.
@@ -52,10 +26,10 @@ type newKey struct {
 	Status int        `json:"status,omitempty"` // HTTP status of the latest run; 0: none
 	Answer string     `json:"answer,omitempty"` // its body
 
-	Token   keys.Token `json:"-"`
-	Example bool       `json:"-"` // it is shown with its example
-	Curl    string     `json:"-"` // empty: the user has no company yet
-	Test    testMode   `json:"-"`
+	Token   keys.Token    `json:"-"`
+	Example bool          `json:"-"` // it is shown with its example
+	Curl    string        `json:"-"` // empty: the user has no company yet
+	Test    testmode.Mode `json:"-"`
 }
 
 // keepText returns k as [web.Visit.KeepOnce] keeps it.
@@ -78,7 +52,7 @@ func (k newKey) Sent() string {
 
 // example completes k for its page. The recipient is the verified test number while the test pool has segments, otherwise a number
 // of the sandbox.
-func (d *Dashboard) example(v *web.Visit, k *newKey, test testMode) {
+func (d *Dashboard) example(v *web.Visit, k *newKey, test testmode.Mode) {
 	k.Once, k.Test = cmp.Or(k.Once, web.NewFormKey()), test
 	if k.Number == "" {
 		k.Number = sms.SandboxFates()[0].Number
@@ -86,11 +60,11 @@ func (d *Dashboard) example(v *web.Visit, k *newKey, test testMode) {
 			k.Number = k.Test.Number
 		}
 	}
-	k.Curl = d.curl(k.Text, d.exampleTo(v, k.Number))
+	k.Curl = d.test.Curl(k.Text, d.exampleTo(v, k.Number))
 }
 
 func (d *Dashboard) exampleTo(v *web.Visit, number sms.Number) string {
-	return exampleBody(number, d.opts.TestSender, v.Lang.T("first.example"))
+	return testmode.Body(number, d.test.Sender, v.Lang.T("first.example"))
 }
 
 // runExample is POST /keys/run: it sends the example request of a new key to the API. Until a message is accepted, all

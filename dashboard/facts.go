@@ -73,12 +73,6 @@ func (d *Dashboard) uploadDocument(v *web.Visit, t web.Tenant) error {
 	return d.factsDone(v, t, err, "flash.document")
 }
 
-// deleteDocument is POST /admin/companies/:id/document/delete: a checked document is no longer needed.
-func (d *Dashboard) deleteDocument(v *web.Visit) error {
-	err := d.by(v).DeleteDocument(v.Ctx(), sms.CompanyID(v.ID()))
-	return v.Done(err, web.CompanyPath(v.ID()), "flash.document.deleted")
-}
-
 // document is GET /company/document.
 func (d *Dashboard) document(v *web.Visit, t web.Tenant) error {
 	return d.sendFacts(v, t.Company.ID, t.CompanyID())

@@ -119,7 +119,7 @@ func (d *Dashboard) homeOf(v *web.Visit, p *homePage, c accounts.Company, keyed 
 	if p.Credits, err = d.rooms.Ledger.Balance(v.Ctx(), c.ID); err != nil {
 		return err
 	}
-	test, err := d.testMode(v, c)
+	test, err := d.test.Mode(v, c)
 	if err != nil {
 		return err
 	}

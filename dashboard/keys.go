@@ -15,6 +15,7 @@ import (
 	"intumwa/accounts"
 	"intumwa/accounts/keys"
 	"intumwa/accounts/people"
+	"intumwa/dashboard/testmode"
 	"intumwa/dashboard/web"
 	"intumwa/internal/postgres"
 )
@@ -32,9 +33,9 @@ func (d *Dashboard) keys(v *web.Visit, s *people.Session) (err error) {
 	if data.Keys, err = d.tokens(v); err != nil {
 		return err
 	}
-	var test testMode
+	var test testmode.Mode
 	if s.Company != nil { // before the new key is taken: a later failure would lose it
-		if test, err = d.testMode(v, *s.Company); err != nil {
+		if test, err = d.test.Mode(v, *s.Company); err != nil {
 			return err
 		}
 	}
@@ -136,14 +137,4 @@ func (d *Dashboard) revokeOwn(v *web.Visit, s *people.Session) error {
 		return owner.ID == s.User.ID || s.Company != nil && owner.Company == s.Company.ID
 	})
 	return err
-}
-
-// revokeAnyKey is POST /admin/keys/:id/revoke.
-func (d *Dashboard) revokeAnyKey(v *web.Visit) error {
-	company, err := d.by(v).RevokeToken(v.Ctx(), v.ID(), nil)
-	home := "/admin/companies"
-	if company != 0 {
-		home = web.CompanyPath(company)
-	}
-	return v.Done(err, returnPath(v, home), "flash.revoked")
 }

@@ -151,7 +151,7 @@ func (p *monthPage) rows(l *texts.Language) (rows []monthRow) {
 		if u.Difference() {
 			row.Text = l.T("month.notcounted")
 		} else {
-			row.Kind, row.Messages = l.T(kindTexts[u.Kind]), strconv.FormatInt(u.Messages, 10)
+			row.Kind, row.Messages = l.T(texts.MessageKinds[u.Kind]), strconv.FormatInt(u.Messages, 10)
 		}
 		rows = append(rows, row)
 	}

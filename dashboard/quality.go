@@ -102,7 +102,7 @@ func qualityOf(v *web.Visit, path string, of statistics.QualityFilter) (data qua
 	filter = of
 	filter.Carrier, filter.Sender, filter.CostCenter = f.Value("carrier"), f.Value("sender"), f.Value("cost_center")
 	data.Path, data.Export = path, f.Address(path+".csv")
-	data.Kinds, data.Channels = choices(v, statistics.Kinds, kindTexts), choices(v, messages.Channels, channelTexts)
+	data.Kinds, data.Channels = choices(v, statistics.Kinds, texts.MessageKinds), choices(v, messages.Channels, channelTexts)
 	if kind := f.Value("kind"); web.Among(data.Kinds, kind) {
 		filter.Kind = kind
 	}

@@ -9,6 +9,7 @@ import (
 	"intumwa/dashboard/web"
 	"intumwa/messages/statistics"
 	"intumwa/messages/submission"
+	"intumwa/texts"
 )
 
 // qualityFileDays is how many days of a file are read at a time, if they have not too many rows.
@@ -58,7 +59,7 @@ func (d *Dashboard) qualityFile(v *web.Visit, t web.Tenant, filter statistics.Qu
 			if more != nil {
 				cells = append(cells, strconv.FormatInt(int64(q.Company), 10))
 			}
-			cells = append(cells, web.Cell(q.Carrier), web.Cell(q.Sender), v.Lang.T(kindTexts[q.Kind]), v.Lang.T(channelTexts[q.Channel]), web.Cell(q.CostCenter))
+			cells = append(cells, web.Cell(q.Carrier), web.Cell(q.Sender), v.Lang.T(texts.MessageKinds[q.Kind]), v.Lang.T(channelTexts[q.Channel]), web.Cell(q.CostCenter))
 			for _, n := range []int64{q.Accepted(), q.Sent, q.Failed, q.Because(submission.ReasonExpired), q.AtCarrier, q.Waiting, q.Segments, q.Credits} {
 				cells = append(cells, strconv.FormatInt(n, 10))
 			}

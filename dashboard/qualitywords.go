@@ -56,8 +56,5 @@ func (d *Dashboard) reasonWords(v *web.Visit, reason string) (text, carriers str
 	return text + " " + v.Lang.T("reason.rule.charged"), carriers
 }
 
-// The texts of kinds and channels.
-var (
-	kindTexts    = map[string]string{"single": "quality.kind.single", "batch": "quality.kind.batch", "test": "quality.kind.test"}
-	channelTexts = map[string]string{"api": "quality.channel.api", "page": "quality.channel.page", "smpp": "quality.channel.smpp", "kannel": "quality.channel.kannel"}
-)
+// channelTexts maps the channels to their texts.
+var channelTexts = map[string]string{"api": "quality.channel.api", "page": "quality.channel.page", "smpp": "quality.channel.smpp", "kannel": "quality.channel.kannel"}

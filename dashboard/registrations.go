@@ -10,66 +10,17 @@ import (
 	"intumwa/accounts"
 	"intumwa/accounts/companies"
 	"intumwa/accounts/senders"
+	"intumwa/dashboard/registered"
 	"intumwa/dashboard/web"
 	"intumwa/internal/postgres"
 	"intumwa/operations"
 	"intumwa/texts"
 )
 
-// registrationTexts maps the states of a sender at a carrier to the keys of their texts and the kinds of their badges; ""
-// is nothing recorded.
-var registrationTexts = map[string]struct{ Key, Kind string }{
-	"": {"registration.none", "wait"}, senders.RegistrationRequested: {"registration.requested", "wait"}, senders.RegistrationSent: {"registration.sent", "wait"},
-	senders.RegistrationApproved: {"registration.approved", "good"}, senders.RegistrationRefused: {"registration.refused", "bad"},
-	senders.RegistrationNotNeeded: {"registration.unneeded", "good"},
-}
-
-// atCarrier is a sender at a carrier.
-type atCarrier struct {
-	senders.Registration // without an id: nothing is recorded
-
-	Key, Kind string // of the state's badge
-	Works     bool
-	Gone      bool // the carrier is not in the configuration
-}
-
-// atCarriers returns a sender at all carriers of the configuration, and at others about which something is recorded.
-func (d *Dashboard) atCarriers(v *web.Visit, recorded map[string]senders.Registration) (list []atCarrier) {
-	sender := accounts.Sender{Works: map[string]bool{}}
-	for carrier, r := range recorded {
-		sender.Works[carrier] = r.Works
-	}
-	routes := d.rooms.Intake.Routes()
-	add := func(carrier string, gone bool) {
-		row := atCarrier{Registration: recorded[carrier], Works: sender.WorksAt(carrier, routes.Registration(carrier)), Gone: gone}
-		row.Carrier = carrier
-		text := registrationTexts[row.State]
-		if row.Key, row.Kind = text.Key, text.Kind; row.ID == 0 && row.Works {
-			row.Key, row.Kind = "registration.default", "good"
-		}
-		list = append(list, row)
-	}
-	known := routes.Carriers()
-	for _, carrier := range known {
-		add(carrier, false)
-	}
-	var others []string
-	for carrier := range recorded {
-		if !slices.Contains(known, carrier) {
-			others = append(others, carrier)
-		}
-	}
-	slices.Sort(others)
-	for _, carrier := range others {
-		add(carrier, true)
-	}
-	return list
-}
-
 type adminSenderPage struct {
 	senders.SenderRequest
 
-	Carriers []atCarrier
+	Carriers []registered.AtCarrier
 	States   []web.Option
 }
 
@@ -86,9 +37,9 @@ func (d *Dashboard) showSender(v *web.Visit, id int64) (err error) {
 	for _, r := range list {
 		recorded[r.Carrier] = r
 	}
-	p.Carriers = d.atCarriers(v, recorded)
+	p.Carriers = registered.AtCarriers(d.rooms.Intake.Routes(), recorded)
 	for _, state := range senders.RegistrationStates {
-		p.States = append(p.States, web.Option{Value: state, Text: v.Lang.T(registrationTexts[state].Key)})
+		p.States = append(p.States, web.Option{Value: state, Text: v.Lang.T(registered.Texts[state].Key)})
 	}
 	return v.Page(err, "adminsender", p)
 }

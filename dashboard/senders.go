@@ -7,6 +7,7 @@ import (
 
 	"intumwa/accounts"
 	"intumwa/accounts/senders"
+	"intumwa/dashboard/registered"
 	"intumwa/dashboard/web"
 	"intumwa/sms"
 )
@@ -14,10 +15,10 @@ import (
 // sendersPage is the page of the sender IDs.
 type sendersPage struct {
 	Senders []senders.SenderRequest
-	At      map[int64][]atCarrier // by sender, where a carrier requires a registration or something is recorded
-	Full    bool                  // the limit of waiting sender IDs is reached
-	Most    int                   // the limit of waiting sender IDs
-	Keep    int                   // the limit of sender IDs in all
+	At      map[int64][]registered.AtCarrier // by sender, where a carrier requires a registration or something is recorded
+	Full    bool                             // the limit of waiting sender IDs is reached
+	Most    int                              // the limit of waiting sender IDs
+	Keep    int                              // the limit of sender IDs in all
 }
 
 // senders is GET /senders.
@@ -30,11 +31,11 @@ func (d *Dashboard) senders(v *web.Visit, t web.Tenant) (err error) {
 	if err != nil {
 		return err
 	}
-	data.At = map[int64][]atCarrier{}
+	data.At = map[int64][]registered.AtCarrier{}
 	waiting := 0
 	for _, s := range data.Senders {
-		if at := d.atCarriers(v, recorded[s.ID]); s.Approved && slices.ContainsFunc(at, func(c atCarrier) bool { return c.ID != 0 || !c.Works }) {
-			data.At[s.ID] = slices.DeleteFunc(at, func(c atCarrier) bool { return c.Gone })
+		if at := registered.AtCarriers(d.rooms.Intake.Routes(), recorded[s.ID]); s.Approved && slices.ContainsFunc(at, func(c registered.AtCarrier) bool { return c.ID != 0 || !c.Works }) {
+			data.At[s.ID] = slices.DeleteFunc(at, func(c registered.AtCarrier) bool { return c.Gone })
 		}
 		if s.State() == senders.Waiting {
 			waiting++

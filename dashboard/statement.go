@@ -21,14 +21,8 @@ const (
 	maxThreshold = 1_000_000_000
 )
 
-// entryKinds maps the kinds of ledger rows to the keys of their texts.
-var entryKinds = map[string]string{
-	billing.KindSend: "statement.kind.send", billing.KindRefund: "statement.kind.refund", billing.KindAdjustment: "statement.kind.adjustment",
-	billing.KindCorrection: "statement.kind.correction",
-}
-
 // entryKind returns the kind of a ledger row in words.
-func entryKind(p *web.View, kind string) string { return p.T(entryKinds[kind]) }
+func entryKind(p *web.View, kind string) string { return p.T(texts.EntryKinds[kind]) }
 
 // reference returns the ULID of a ledger row's message or batch; empty for an adjustment.
 func reference(ref *[16]byte) string {
@@ -59,7 +53,7 @@ type statementPage struct {
 func statementFilter(v *web.Visit) (filter billing.StatementFilter) {
 	f := v.Parameters("from", "to", "kind")
 	filter.From, filter.To = f.Days()
-	if _, known := entryKinds[f.Value("kind")]; known {
+	if _, known := texts.EntryKinds[f.Value("kind")]; known {
 		filter.Kind = f.Value("kind")
 	}
 	return filter
@@ -143,7 +137,7 @@ func (d *Dashboard) exportStatement(v *web.Visit, t web.Tenant) error {
 	return v.Export(t, "statement", heads, func(row func(...string) error) error {
 		for e, err := range d.rooms.Statements.Entries(v.Ctx(), t.CompanyID(), filter, v.InTurn) {
 			if err == nil {
-				err = row(web.CellTime(&e.At), v.Lang.T(entryKinds[e.Kind]), strconv.FormatInt(e.Amount, 10), strconv.FormatInt(e.BalanceAfter, 10),
+				err = row(web.CellTime(&e.At), v.Lang.T(texts.EntryKinds[e.Kind]), strconv.FormatInt(e.Amount, 10), strconv.FormatInt(e.BalanceAfter, 10),
 					reference(e.Ref), web.Cell(e.Note))
 			}
 			if err != nil {

@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"strings"
 
-	"intumwa/accounts"
 	"intumwa/accounts/testnumbers"
 	"intumwa/dashboard/web"
 	"intumwa/internal/otp"
@@ -16,41 +15,9 @@ import (
 	"intumwa/sms"
 )
 
-// testMode is an account's test mode (rule api 4.4).
-type testMode struct {
-	Number           sms.Number // empty: not set yet
-	Verified         bool
-	Left             int // how often the verified number may still be replaced
-	Quota, Remaining int // segments of the pool, and those left
-	Sender           string
-	Code             *sms.Status // status of the latest code's message, for an unverified number; nil: unknown
-}
-
-// CodeFailed reports whether the message with the code has failed.
-func (m testMode) CodeFailed() bool { return m.Code != nil && *m.Code == sms.Failed }
-
-// CodePending reports whether the message with the code is pending.
-func (m testMode) CodePending() bool { return m.Code != nil && *m.Code == sms.Pending }
-
-func (d *Dashboard) testMode(v *web.Visit, company accounts.Company) (m testMode, err error) {
-	m = testMode{Left: d.opts.Replacements, Quota: d.opts.TestQuota, Sender: d.opts.TestSender}
-	number, err := d.rooms.TestNumbers.TestNumberOf(v.Ctx(), v.Session.User.ID)
-	switch {
-	case errors.Is(err, accounts.ErrNotFound):
-	case err != nil:
-		return m, err
-	default:
-		m.Number, m.Verified = number.PhoneNumber, number.Verified
-		m.Left = max(0, d.opts.Replacements-number.Replacements)
-	}
-	used, err := d.rooms.Ledger.TestUsed(v.Ctx(), sms.CompanyID(company.ID))
-	m.Remaining = max(0, d.opts.TestQuota-used)
-	return m, err
-}
-
 // testNumber is GET /test-number.
 func (d *Dashboard) testNumber(v *web.Visit, t web.Tenant) error {
-	m, err := d.testMode(v, t.Company)
+	m, err := d.test.Mode(v, t.Company)
 	if err != nil {
 		return err
 	}
@@ -93,9 +60,9 @@ func (d *Dashboard) verifyTestNumber(v *web.Visit, t web.Tenant) error {
 	if _, err := d.rooms.TestNumbers.ConfirmVerification(context.WithoutCancel(v.Ctx()), t.User.ID, code); err != nil {
 		return d.refuseTestNumber(v, t, "code", err)
 	}
-	m, err := d.testMode(v, t.Company)
+	m, err := d.test.Mode(v, t.Company)
 	next := "/test-number"
-	if m.Left == d.opts.Replacements { // the first
+	if m.Left == d.test.Replacements { // the first
 		next = "/first"
 	}
 	return v.Done(err, next, "flash.verifiednumber")

@@ -17,6 +17,7 @@ import (
 	"intumwa/internal/postgres"
 	"intumwa/messages"
 	"intumwa/sms"
+	"intumwa/texts"
 	"intumwa/verifications"
 )
 
@@ -41,7 +42,7 @@ type verificationText struct {
 // verifications is GET /verifications.
 func (d *Dashboard) verifications(v *web.Visit, t web.Tenant) (err error) {
 	v.Form().FormKey()
-	p := verificationsPage{Senders: []web.Option{{Value: d.opts.TestSender, Text: v.Lang.T("compose.test", d.opts.TestSender)}}, Most: verifications.MostText}
+	p := verificationsPage{Senders: []web.Option{{Value: d.test.Sender, Text: v.Lang.T("compose.test", d.test.Sender)}}, Most: verifications.MostText}
 	approved, err := d.approvedSenders(v, t)
 	if err != nil {
 		return err
@@ -72,7 +73,7 @@ func (d *Dashboard) verifications(v *web.Visit, t web.Tenant) (err error) {
 				text.Own = &own[i]
 			}
 		}
-		p.Texts, p.Locales = append(p.Texts, text), append(p.Locales, web.Option{Value: locale, Text: v.Lang.T(localeTexts[locale])})
+		p.Texts, p.Locales = append(p.Texts, text), append(p.Locales, web.Option{Value: locale, Text: v.Lang.T(texts.Locales[locale])})
 	}
 	p.Listing, err = web.List(v, "/verifications", web.MessagesOnPage, func(before int64, limit int) ([]verifications.Verification, int64, error) {
 		found, err := d.rooms.Verifications.List(v.Ctx(), t.CompanyID(), before, limit+1)
@@ -81,11 +82,8 @@ func (d *Dashboard) verifications(v *web.Visit, t web.Tenant) (err error) {
 	return v.Page(err, "verifications", p)
 }
 
-// localeTexts maps the languages of texts to the keys of their names.
-var localeTexts = map[string]string{"rn": "verification.rn", "fr": "verification.fr", "en": "verification.en", "sw": "verification.sw"}
-
 // localeOf returns the name of a text's language.
-func localeOf(p *web.View, locale string) string { return p.T(localeTexts[locale]) }
+func localeOf(p *web.View, locale string) string { return p.T(texts.Locales[locale]) }
 
 // verificationOf returns the name of a verification's state.
 func verificationOf(p *web.View, s verifications.State) string {
@@ -105,7 +103,7 @@ var verificationStates = map[verifications.State]struct{ text, kind string }{
 func (d *Dashboard) tryVerification(v *web.Visit, t web.Tenant) error {
 	f := v.Form()
 	sender, locale := sender(f, "sender"), f.Value("locale")
-	if localeTexts[locale] == "" {
+	if texts.Locales[locale] == "" {
 		f.Refuse("locale", "verification.locale.wrong")
 	}
 	number, err := d.rooms.TestNumbers.TestNumberOf(v.Ctx(), t.User.ID)
@@ -172,7 +170,7 @@ func (d *Dashboard) checkVerification(v *web.Visit, t web.Tenant) error {
 func (d *Dashboard) askForText(v *web.Visit, t web.Tenant) error {
 	f := v.Form()
 	locale, text := f.Value("locale"), f.Required("text")
-	if localeTexts[locale] == "" {
+	if texts.Locales[locale] == "" {
 		f.Refuse("locale", "verification.locale.wrong")
 	}
 	if f.OK() {
