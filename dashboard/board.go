@@ -31,6 +31,9 @@ type board struct {
 	counted  time.Time
 }
 
+// newBoard returns a board that reads the pool.
+func newBoard(pool *pgxpool.Pool) *board { return &board{pool: pool} }
+
 // links is the state of all links and the backlogs of their carriers.
 type links struct {
 	At       time.Time

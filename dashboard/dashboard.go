@@ -115,6 +115,7 @@ type Dashboard struct {
 	assets     assets
 	site       *web.Site
 	board      *board
+	mails      *mails
 	test       *testmode.Reader
 }
 
@@ -130,7 +131,8 @@ func New(rooms Rooms, opts Options) (*Dashboard, error) {
 	d := &Dashboard{opts: opts, log: opts.Log, rooms: rooms, operations: operations.Rooms{Pool: rooms.Pool, Many: rooms.Many, People: rooms.People, SignIn: rooms.SignIn,
 		Companies: rooms.Companies, Keys: rooms.Keys, Senders: rooms.Senders, TestNumbers: rooms.TestNumbers, Webhooks: rooms.Webhooks, Handsets: rooms.Handsets}}
 	d.test = &testmode.Reader{Numbers: rooms.TestNumbers, Ledger: rooms.Ledger, APIURL: opts.APIURL, Sender: opts.TestSender, Quota: opts.TestQuota, Replacements: opts.Replacements}
-	d.board = &board{pool: rooms.Pool}
+	d.mails = &mails{mailer: rooms.Mailer, publicURL: opts.PublicURL}
+	d.board = newBoard(rooms.Pool)
 	var err error
 	if d.words, err = texts.Load(); err != nil {
 		return nil, fmt.Errorf("reading the texts: %w", err)

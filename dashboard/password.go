@@ -22,7 +22,7 @@ func (d *Dashboard) requestReset(v *web.Visit) error {
 	token, err := d.rooms.SignIn.BeginReset(v.Ctx(), email, v.Lang.Tag)
 	switch {
 	case err == nil:
-		d.mailReset(v.Lang, email, token)
+		d.mails.reset(v.Lang, email, token)
 	case !errors.Is(err, accounts.ErrNotFound):
 		return err
 	}

@@ -61,7 +61,7 @@ func (d *Dashboard) invite(v *web.Visit, t web.Tenant) error {
 	if !f.OK() {
 		return d.people(v, t)
 	}
-	d.mailInvitation(v.Lang, email, t.User.Email, token)
+	d.mails.invitation(v.Lang, email, t.User.Email, token)
 	return v.Redirect("/people", "flash.invited")
 }
 

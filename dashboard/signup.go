@@ -32,9 +32,9 @@ func (d *Dashboard) requestSignUp(v *web.Visit) error {
 	token, err := d.rooms.SignIn.BeginSignUp(v.Ctx(), people.NewUser{Email: email, Name: name, Language: v.Lang.Tag})
 	switch {
 	case err == nil:
-		d.mailSignUp(v.Lang, email, token)
+		d.mails.signUp(v.Lang, email, token)
 	case errors.Is(err, accounts.ErrExists):
-		d.mailExists(v.Lang, email)
+		d.mails.exists(v.Lang, email)
 	case errors.Is(err, accounts.ErrInvalid):
 		f.Refuse("email", "error.email")
 		return v.Render("signup", nil)
@@ -48,7 +48,7 @@ func (d *Dashboard) requestSignUp(v *web.Visit) error {
 // no mails.
 func (d *Dashboard) mailed(f *web.Form, field string) string {
 	email := f.Email(field)
-	if f.OK() && !d.rooms.Mailer.Configured() {
+	if f.OK() && !d.mails.mailer.Configured() {
 		f.Deny(http.StatusServiceUnavailable, "error.nomails")
 	}
 	if f.OK() && !d.allowTry(f.Visit, tryMail, email) {
